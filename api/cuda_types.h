@@ -1,0 +1,126 @@
+/*
+ * The structures of the CUDA driver API that Weir reads or the simulated driver fills,
+ * declared from their published layouts so that nothing here needs a CUDA toolkit.  Where
+ * cuda.h is present, tests/unit/test_cuda_types.c compares every size and offset with it.
+ *
+ * Handles are void *, device addresses uint64_t, results and enumerations int.
+ */
+#ifndef WEIR_API_CUDA_TYPES_H
+#define WEIR_API_CUDA_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dim3 {
+	uint32_t x, y, z;
+};
+
+struct extent { /* cudaExtent: bytes or elements, rows, slices */
+	size_t width, height, depth;
+};
+
+struct ipc_handle { /* CUipcMemHandle, CUipcEventHandle */
+	char reserved[64];
+};
+
+struct cu_launch_attribute { /* CUlaunchAttribute */
+	int id;
+	char pad[4];
+	union {
+		char bytes[64];
+		int value;
+		struct {
+			uint32_t x, y, z;
+		} cluster;
+	} u;
+};
+
+struct cu_launch_config { /* CUlaunchConfig */
+	uint32_t grid_x, grid_y, grid_z;
+	uint32_t block_x, block_y, block_z;
+	uint32_t shared_bytes;
+	void *stream;
+	struct cu_launch_attribute *attrs;
+	uint32_t attr_count;
+};
+
+struct cu_memcpy2d { /* CUDA_MEMCPY2D */
+	size_t src_x, src_y;
+	int src_type;
+	const void *src_host;
+	uint64_t src_device;
+	void *src_array;
+	size_t src_pitch;
+	size_t dst_x, dst_y;
+	int dst_type;
+	void *dst_host;
+	uint64_t dst_device;
+	void *dst_array;
+	size_t dst_pitch;
+	size_t width_bytes, height;
+};
+
+struct cu_memcpy2d_v1 { /* CUDA_MEMCPY2D_v1: 32-bit sizes and addresses */
+	uint32_t src_x, src_y;
+	int src_type;
+	const void *src_host;
+	uint32_t src_device;
+	void *src_array;
+	uint32_t src_pitch;
+	uint32_t dst_x, dst_y;
+	int dst_type;
+	void *dst_host;
+	uint32_t dst_device;
+	void *dst_array;
+	uint32_t dst_pitch;
+	uint32_t width_bytes, height;
+};
+
+struct cu_memcpy3d { /* CUDA_MEMCPY3D; CUDA_MEMCPY3D_PEER has contexts where it is reserved */
+	size_t src_x, src_y, src_z, src_lod;
+	int src_type;
+	const void *src_host;
+	uint64_t src_device;
+	void *src_array;
+	void *src_reserved;
+	size_t src_pitch, src_height;
+	size_t dst_x, dst_y, dst_z, dst_lod;
+	int dst_type;
+	void *dst_host;
+	uint64_t dst_device;
+	void *dst_array;
+	void *dst_reserved;
+	size_t dst_pitch, dst_height;
+	size_t width_bytes, height, depth;
+};
+
+struct cu_memcpy3d_v1 { /* CUDA_MEMCPY3D_v1 */
+	uint32_t src_x, src_y, src_z, src_lod;
+	int src_type;
+	const void *src_host;
+	uint32_t src_device;
+	void *src_array;
+	void *src_reserved;
+	uint32_t src_pitch, src_height;
+	uint32_t dst_x, dst_y, dst_z, dst_lod;
+	int dst_type;
+	void *dst_host;
+	uint32_t dst_device;
+	void *dst_array;
+	void *dst_reserved;
+	uint32_t dst_pitch, dst_height;
+	uint32_t width_bytes, height, depth;
+};
+
+struct cu_kernel_node_params { /* CUDA_KERNEL_NODE_PARAMS_v2; _v1 ends before kern */
+	void *func;
+	uint32_t grid_x, grid_y, grid_z;
+	uint32_t block_x, block_y, block_z;
+	uint32_t shared_bytes;
+	void **params;
+	void **extra;
+	void *kern;
+	void *ctx;
+};
+
+#endif
