@@ -1,0 +1,284 @@
+# The command line, from its two tables.
+#
+#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [PAGE]
+#
+# writes one file, chosen by out:
+#   tables   the commands and their options in C      (commands.c)
+#   bash     completion for bash
+#   zsh      completion for zsh
+#   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @VERSION@
+#
+# have lists the commands that are built; rows of others are left out.  Without it all count.
+
+BEGIN {
+	n = split(have, list, " ")
+	for (i = 1; i <= n; i++)
+		built[list[i]] = 1
+	ncommands = nrows = 0
+}
+
+function fail(text)
+{
+	print FILENAME ":" FNR ": " text > "/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+function trim(s)
+{
+	gsub(/^[ \t]+|[ \t]+$/, "", s)
+	return s
+}
+
+# Splits a row into f[1..want]; " | " separates, a bare | may stand inside a field.
+function fields(want,    i, n)
+{
+	n = split($0, f, / \| /)
+	if (n != want)
+		fail(want " fields expected, " n " found")
+	for (i = 1; i <= n; i++)
+		f[i] = trim(f[i])
+}
+
+function c_string(s)
+{
+	if (s == "-")
+		return "NULL"
+	gsub(/\\/, "\\\\", s)
+	gsub(/"/, "\\\"", s)
+	return "\"" s "\""
+}
+
+# The name of an option's value without the mark of a repeatable one.
+function argument(i,    a)
+{
+	a = row_argument[i]
+	sub(/\.\.\.$/, "", a)
+	return a
+}
+
+# A sentence for the man page: capital letter, full stop, short lines.
+function sentence(s,    n, i, word, line, text)
+{
+	n = split(toupper(substr(s, 1, 1)) substr(s, 2) ".", word, " ")
+	for (i = 1; i <= n; i++) {
+		if (length(line word[i]) > 76) {
+			text = text line "\n"
+			line = ""
+		}
+		line = line (line == "" ? "" : " ") word[i]
+	}
+	return text line
+}
+
+out == "man" && FILENAME ~ /\.in$/ {
+	if ($0 == "@SYNOPSIS@")
+		man_synopsis()
+	else if ($0 == "@OPTIONS@")
+		man_options()
+	else if ($0 == "@COMMANDS@")
+		man_commands()
+	else {
+		gsub(/@NAME@/, command)
+		gsub(/@HELP@/, help_of[command])
+		gsub(/@VERSION@/, version)
+		if (/@[A-Z]+@/)
+			fail("unknown mark: " $0)
+		print
+	}
+	next
+}
+
+/^#/ || /^[ \t]*$/ { next }
+
+FILENAME ~ /command\.tbl$/ {
+	fields(4)
+	if (f[1] in help_of)
+		fail("command " f[1] " stands twice")
+	help_of[f[1]] = f[4]
+	group_of[f[1]] = f[2]
+	arguments_of[f[1]] = f[3]
+	if (have == "" || f[1] in built)
+		commands[++ncommands] = f[1]
+	next
+}
+
+FILENAME ~ /option\.tbl$/ {
+	fields(6)
+	if (!(f[1] in help_of))
+		fail("option " f[2] " of an unknown command " f[1])
+	if ((f[1], f[2]) in seen || (f[3] != "-" && (f[1], f[3]) in seen))
+		fail("option " f[2] " of " f[1] " stands twice")
+	if (length(f[3]) != 1 || f[2] == "help" || f[3] == "h")
+		fail("option " f[2] ": bad letter or reserved name")
+	seen[f[1], f[2]] = seen[f[1], f[3]] = 1
+	nrows++
+	row_command[nrows] = f[1]
+	row_name[nrows] = f[2]
+	row_letter[nrows] = f[3]
+	row_argument[nrows] = f[4]
+	row_default[nrows] = f[5]
+	row_help[nrows] = f[6]
+	next
+}
+
+function tables(    i, c)
+{
+	print "/* Made by api/cli.awk from command.tbl and option.tbl. */"
+	print "#include \"options.h\"\n\n#include <stddef.h>\n"
+	for (i = 1; i <= ncommands; i++)
+		print "int cmd_" commands[i] "(const struct options *o);"
+	print "\nconst struct command commands[] = {"
+	for (i = 1; i <= ncommands; i++) {
+		c = commands[i]
+		printf "\t{ %s, %s, %s, %s, cmd_%s },\n", c_string(c), c_string(group_of[c]),
+			c_string(arguments_of[c]), c_string(help_of[c]), c
+	}
+	print "\t{ NULL, NULL, NULL, NULL, NULL },\n};\n"
+	print "const struct option_row option_rows[] = {"
+	for (i = 1; i <= nrows; i++)
+		printf "\t{ %s, %s, %s, %s, %s, %s },\n", c_string(row_command[i]),
+			c_string(row_name[i]), row_letter[i] == "-" ? "0" : "'" row_letter[i] "'",
+			c_string(row_argument[i]), c_string(row_default[i]), c_string(row_help[i])
+	print "\t{ NULL, NULL, 0, NULL, NULL, NULL },\n};"
+}
+
+function bash(    i, c, words)
+{
+	words = commands[1]
+	for (i = 2; i <= ncommands; i++)
+		words = words " " commands[i]
+	print "# bash completion for weir, made by api/cli.awk"
+	print "_weir()\n{"
+	print "\tlocal word=${COMP_WORDS[COMP_CWORD]} options="
+	print "\tif ((COMP_CWORD == 1)); then"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -W '" words " --help --version' -- \"$word\")"
+	print "\t\treturn\n\tfi"
+	print "\tcase ${COMP_WORDS[1]} in"
+	for (c = 1; c <= ncommands; c++) {
+		printf "\t%s) options='--help", commands[c]
+		for (i = 1; i <= nrows; i++)
+			if (row_command[i] == commands[c])
+				printf " --%s%s", row_name[i], row_argument[i] == "-" ? "" : "="
+		print "' ;;"
+	}
+	print "\tesac"
+	print "\tif [[ ${COMP_WORDS[1]} == help ]]; then"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -W '" words "' -- \"$word\")"
+	print "\telif [[ $word == -* ]]; then"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")"
+	print "\t\t[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace"
+	print "\telse"
+	print "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$word\")"
+	print "\t\tcompopt -o filenames"
+	print "\tfi"
+	print "}\ncomplete -F _weir weir"
+}
+
+# Text inside a single-quoted _arguments specification.
+function zsh_text(s)
+{
+	gsub(/\[/, "\\[", s)
+	gsub(/\]/, "\\]", s)
+	gsub(/:/, "\\:", s)
+	gsub(/'/, "'\\''", s)
+	return s
+}
+
+function zsh_option(i,    value, spec)
+{
+	value = row_argument[i] == "-" ? "" : ":" argument(i) ":_files"
+	spec = "[" zsh_text(row_help[i]) "]" value "'"
+	if (row_letter[i] != "-")
+		printf " \\\n\t\t\t'-%s%s", row_letter[i], spec
+	printf " \\\n\t\t\t'%s--%s%s%s", row_argument[i] ~ /\.\.\.$/ ? "*" : "", row_name[i],
+		value == "" ? "" : "=", spec
+}
+
+function zsh(    i, c)
+{
+	print "#compdef weir\n# made by api/cli.awk"
+	print "_weir()\n{\n\tlocal -a commands=("
+	for (c = 1; c <= ncommands; c++)
+		print "\t\t'" commands[c] ":" zsh_text(help_of[commands[c]]) "'"
+	print "\t)"
+	print "\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n\t\treturn\n\tfi"
+	print "\tcase ${words[2]} in"
+	for (c = 1; c <= ncommands; c++) {
+		printf "\t%s)\n\t\t_arguments '--help[explain the command]'", commands[c]
+		for (i = 1; i <= nrows; i++)
+			if (row_command[i] == commands[c])
+				zsh_option(i)
+		print " \\\n\t\t\t'*:argument:_files' ;;"
+	}
+	print "\tesac\n}\n_weir \"$@\""
+}
+
+# mdoc for one way to write option i: its long name with the value.
+function mdoc_long(i)
+{
+	return "Fl -" row_name[i] (row_argument[i] == "-" ? "" : "= Ns Ar " argument(i))
+}
+
+function man_synopsis(    i, n, w, words, open)
+{
+	print ".Nm weir " command
+	for (i = 1; i <= nrows; i++)
+		if (row_command[i] == command)
+			print ".Op " mdoc_long(i) (row_argument[i] ~ /\.\.\.$/ ? " ..." : "")
+	n = split(arguments_of[command], words, " ")
+	for (i = 1; i <= n; i++) {
+		w = words[i]
+		open = sub(/^\[/, "", w)
+		if (w == "--")
+			print open ? ".Oo Fl -" : ".Fl -"
+		else if (open)
+			print (sub(/\]+$/, "", w) ? ".Op Ar " : ".Oo Ar ") w
+		else
+			print (sub(/\]\]$/, "", w) ? ".Oc Ar " : ".Ar ") w
+	}
+	if (arguments_of[command] ~ /^\[--/)
+		print ".Oc"
+}
+
+function man_options(    i)
+{
+	print ".Bl -tag -width Ds"
+	for (i = 1; i <= nrows; i++) {
+		if (row_command[i] != command)
+			continue
+		if (row_letter[i] != "-")
+			printf ".It Fl %s%s , %s\n", row_letter[i],
+				row_argument[i] == "-" ? "" : " Ar " argument(i), mdoc_long(i)
+		else
+			print ".It " mdoc_long(i)
+		print sentence(row_help[i])
+		if (row_default[i] != "-")
+			print "The default is\n.Ql " row_default[i] " ."
+		if (row_argument[i] ~ /\.\.\.$/)
+			print "May be given several times."
+	}
+	print ".It Fl h , Fl -help\nExplain the command and leave."
+	print ".El"
+}
+
+function man_commands(    i)
+{
+	print ".Bl -tag -width version"
+	for (i = 1; i <= ncommands; i++)
+		print ".It Cm " commands[i] "\n" sentence(help_of[commands[i]])
+	print ".El"
+}
+
+END {
+	if (failed)
+		exit 1
+	if (out == "tables")
+		tables()
+	else if (out == "bash")
+		bash()
+	else if (out == "zsh")
+		zsh()
+	else if (out != "man")
+		fail("out=" out "?")
+}

@@ -1,0 +1,12 @@
+/*
+ * `weir version`.
+ */
+#include "command.h"
+
+#include <stdio.h>
+
+int cmd_version(const struct options *o)
+{
+	puts("weir " WEIR_VERSION);
+	return EXIT_YES;
+}

@@ -1,0 +1,41 @@
+# Commands, options and what is said when they are wrong.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+
+expect 2 'usage: weir COMMAND' "$weir"
+expect 0 'explain a command' "$weir" help
+expect 0 'usage: weir help \[OPTION\.\.\.\] \[COMMAND\]' "$weir" help help
+expect 0 'usage: weir version' "$weir" version --help
+expect 0 'usage: weir version' "$weir" version -h
+expect 0 '^weir [0-9]+\.[0-9]+\.[0-9]+$' "$weir" version
+expect 0 '^weir [0-9]' "$weir" --version
+expect 0 'usage: weir COMMAND' "$weir" --help
+
+expect 2 "no command 'versoin'; did you mean 'version'" "$weir" versoin
+expect 2 "no command 'zzzzzz'; .weir help. lists them" "$weir" zzzzzz
+expect 2 "no command 'zzzzzz'" "$weir" help zzzzzz
+expect 2 "weir version: there is no option --hepl; did you mean --help" "$weir" version --hepl
+expect 2 "weir version: there is no option -z" "$weir" version -z
+expect 2 "'x' is one argument too many; usage: weir version" "$weir" version x
+expect 2 "'b' is one argument too many" "$weir" help help b
+
+# Success is not claimed for output that was lost.
+if [ -e /dev/full ]; then
+	expect 3 'standard output could not be written' sh -c "$weir help >/dev/full"
+fi
+
+has() {
+	"$weir" help "$1" >/dev/null 2>&1
+}
+if has record; then
+	expect 2 'something is missing; usage: weir record .* -- PROGRAM' "$weir" record
+	expect 2 '--output needs a value: --output=FILE' "$weir" record -o
+	expect 2 '--quiet takes no value' "$weir" record --quiet=yes true
+	expect 2 "there is no option --outptu; did you mean --output" "$weir" record --outptu x
+fi
+if has report; then
+	expect 2 'something is missing; usage: weir report .* FILE' "$weir" report --json
+	expect 2 'absent\.weir' "$weir" report "$scratch/absent.weir"
+	expect 2 "absent\.weir" "$weir" report "$scratch/absent.weir" --json
+fi
+finish
