@@ -1,0 +1,300 @@
+# Turns the tables of this directory into C.
+#
+#	awk -v want=WHAT -f api/gen.awk api/types.tbl api/enums.tbl api/cuda.tbl api/cudart.tbl
+#
+# WHAT     ids       enum fn, enum fn_class                         (fn_ids.h)
+#          schema    the schema text of docs/trace-format.md        (schema_text.c)
+#          enums     names of enumeration values                    (enum_names.c)
+#          wrappers  one wrapper a function                         (hook_wrappers.c)
+#          table     names, classes and wrappers by id              (hook_table.c)
+#          exports   the exported symbols, one a line               (hook_exports.txt)
+#          map       the same as a linker version script            (hook.map)
+#          manual    the calls as a manual page's body              (weir-calls.7)
+
+/^#/ || NF == 0 { next }
+FILENAME ~ /types\.tbl$/ { 
+	kind[$1] = $2; type_order[++types] = $1
+	line = $0; sub(/^[^ ]+ +[^ ]+ +/, "", line); ctype[$1] = line
+	next
+}
+FILENAME ~ /enums\.tbl$/ {
+	if (!($1 in enum)) { enum[$1] = 1; enum_order[++enums] = $1 }
+	value[++values] = $1 "\t" $2 "\t" $3
+	next
+}
+{
+	n++
+	class[n] = $1; name[n] = $2; since[n] = $3; record[n] = $4
+	note[n] = sub(/^!/, "", record[n])
+	api[n] = FILENAME ~ /cudart\.tbl$/ ? "runtime" : "driver"
+	$1 = $2 = $3 = $4 = ""
+	args[n] = $0; sub(/^ +/, "", args[n])
+	if (api[n] == "driver") drivers = n
+}
+
+function fail(text) { print "gen.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
+
+# Splits the arguments of row i into type[], arg[], out[], from[] (derived); returns how many.
+function split_args(i,	parts, count, j, words, m) {
+	delete type; delete arg; delete out; delete from
+	count = args[i] == "" ? 0 : split(args[i], parts, /, /)
+	for (j = 1; j <= count; j++) {
+		from[j] = ""
+		if (m = index(parts[j], "=")) { from[j] = substr(parts[j], m + 1); parts[j] = substr(parts[j], 1, m - 1) }
+		out[j] = sub(/^out /, "", parts[j])
+		words = split(parts[j], part, " ")
+		if (words != 2) fail(name[i] ": argument '" parts[j] "' is not 'type name'")
+		type[j] = part[1]; arg[j] = part[2]
+		if (kind_of(type[j]) == "") fail(name[i] ": unknown type " type[j])
+	}
+	return count
+}
+
+function kind_of(t) { return t ~ /\*$/ ? "ptr" : t in kind ? kind[t] : t in enum ? "enum" : "" }
+function c_type(t) { return t ~ /\*$/ ? "void *" : t in ctype ? ctype[t] : "int" }
+function words_of(k) { return k == "dim3" ? 2 : k == "extent" ? 3 : k == "ipc" ? 0 : 1 }
+function bytes_of(t,	c) {
+	c = c_type(t)
+	return c ~ /\*|long|size_t/ ? 8 : c ~ /short/ ? 2 : c ~ /char/ ? 1 : c ~ /dim3/ ? 12 : c ~ /extent/ ? 24 : c ~ /ipc/ ? 64 : 4
+}
+
+function ids(	i, seen) {
+	print "/* Made by api/gen.awk. */\n#ifndef WEIR_FN_IDS_H\n#define WEIR_FN_IDS_H\n\nenum fn {\n\tFN_NONE = 0,"
+	for (i = 1; i <= n; i++) print "\tFN_" name[i] " = " i ","
+	print "\tFN_COUNT = " n + 1 ",\n\tFN_DRIVER_END = " drivers + 1 ",\n};\n\nenum fn_class {"
+	for (i = 1; i <= n; i++)
+		if (!(class[i] in seen)) { seen[class[i]] = 1; print "\tCLASS_" class[i] "," }
+	print "\tCLASS_COUNT\n};\n\nextern const char *const class_names[CLASS_COUNT];\n#endif"
+}
+
+function schema_line(i) {
+	return i " " api[i] " " class[i] " " record[i] " " name[i] "(" args[i] ")"
+}
+
+function schema(	i, t, text, used) {
+	print "/* Made by api/gen.awk. */\n#include \"event/schema_text.h\"\n\nconst char schema_text[] ="
+	for (i = 1; i <= n; i++) {
+		text = schema_line(i)
+		print "\t\"" text "\\n\""
+		split_args(i)
+		for (t in type) used[type[t]] = 1
+	}
+	for (t = 1; t <= types; t++) print "\t\"type " type_order[t] " " kind[type_order[t]] " " bytes_of(type_order[t]) "\\n\""
+	for (t = 1; t <= enums; t++) if (enum_order[t] in used) print "\t\"type " enum_order[t] " enum 4\\n\""
+	print "\t;\nconst unsigned schema_text_bytes = sizeof schema_text - 1;"
+}
+
+function enum_names(	i, part, order, line) {
+	print "/* Made by api/gen.awk. */\n#include \"event/schema_text.h\"\n\nconst struct enum_name enum_names[] = {"
+	order = "LC_ALL=C sort -t'\t' -k1,1 -k2,2n"
+	for (i = 1; i <= values; i++) print value[i] | (order " > '" sorted "'")
+	close(order " > '" sorted "'")
+	while ((getline line < sorted) > 0) {
+		split(line, part, "\t")
+		print "\t{ \"" part[1] "\", " part[2] ", \"" part[3] "\" },"
+	}
+	print "};\nconst unsigned enum_names_count = sizeof enum_names / sizeof *enum_names;"
+}
+
+# --- wrappers ---------------------------------------------------------------------------
+
+function param_type(j) { return out[j] ? "void *" : c_type(type[j]) }
+
+function parameters(count,	j, text) {
+	for (j = 1; j <= count; j++)
+		if (from[j] == "") text = text (text == "" ? "" : ", ") param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_"
+	return text == "" ? "void" : text
+}
+
+function types_only(count,	j, text) {
+	for (j = 1; j <= count; j++)
+		if (from[j] == "") text = text (text == "" ? "" : ", ") param_type(j)
+	return text == "" ? "void" : text
+}
+
+function passed(count,	j, text) {
+	for (j = 1; j <= count; j++)
+		if (from[j] == "") text = text (text == "" ? "" : ", ") arg[j] "_"
+	return text
+}
+
+# The C expression for the bytes that row i moves ("2*3x4" multiplies arguments 2 and 3 and 4).
+function bytes_expr(i,	m, spec, part, count, j, text, factor) {
+	if (!match(record[i], /:n=[0-9*x]+/)) return ""
+	spec = substr(record[i], RSTART + 3, RLENGTH - 3)
+	factor = ""
+	if (m = index(spec, "x")) { factor = " * " substr(spec, m + 1); spec = substr(spec, 1, m - 1) }
+	count = split(spec, part, "*")
+	for (j = 1; j <= count; j++) text = text (j > 1 ? " * " : "") "(uint64_t)" word_expr(part[j] + 1)
+	return text factor
+}
+
+function word_expr(j,	k, t) {
+	k = kind_of(type[j]); t = c_type(type[j])
+	if (from[j] != "") return "derive_" substr(from[j], 1, length(from[j]) - 1) "_)"
+	if (out[j]) return "(result || !" arg[j] "_ ? 0 : word_of_" width(type[j]) "(" arg[j] "_))"
+	if (k == "ptr" && t ~ /\*$/) return "(uintptr_t)" arg[j] "_"
+	if (k == "float") return "float_bits(" arg[j] "_)"
+	if (k == "int" || k == "enum") return "(uint64_t)(int64_t)" arg[j] "_"
+	return arg[j] "_"
+}
+
+function width(t,	k) { # how an output of this type is read
+	k = kind_of(t)
+	return k == "int" || k == "enum" ? "i32" : "u" bytes_of(t) * 8
+}
+
+function stream_arg(count,	j) {
+	for (j = count; j >= 1; j--) if (type[j] == "CUstream") return arg[j] "_"
+	return ""
+}
+
+function is_launch(r) { return r ~ /^(launch|launchex|launchold|rtlaunch)$/ }
+
+function fill_launch(i, count) {
+	if (record[i] == "launch")
+		printf "\t\tlaunch_fill(r, (uintptr_t)%s_, (uintptr_t)%s, %s_, %s_, %s_, %s_, %s_, %s_, %s_);\n", \
+			arg[1], stream_arg(count), arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8]
+	else if (record[i] == "launchex")
+		printf "\t\tlaunch_fill_config(r, (uintptr_t)%s_, %s_);\n", arg[2], arg[1]
+	else if (record[i] == "launchold")
+		printf("\t\tlaunch_fill(r, (uintptr_t)%s_, %s, %s, %s, 1, 0, 0, 0, 0);\n", arg[1], \
+			(stream_arg(count) == "" ? "0" : "(uintptr_t)" stream_arg(count)), \
+			(count >= 2 ? arg[2] "_" : 1), (count >= 3 ? arg[3] "_" : 1))
+	else
+		printf "\t\tlaunch_fill(r, (uintptr_t)%s_, (uintptr_t)%s_, %s_.x, %s_.y, %s_.z, %s_.x, %s_.y, %s_.z, %s_);\n", \
+			arg[1], arg[6], arg[2], arg[2], arg[2], arg[3], arg[3], arg[3], arg[5]
+}
+
+function fill_args(i, count,	j, w, k) {
+	w = 0
+	for (j = 1; j <= count; j++) {
+		k = kind_of(type[j])
+		if (k == "ipc") continue
+		if (k == "dim3" && !out[j]) {
+			print "\t\tr->arg[" w "] = " arg[j] "_.x | (uint64_t)" arg[j] "_.y << 32;"
+			print "\t\tr->arg[" w + 1 "] = " arg[j] "_.z;"
+		} else if (k == "extent") {
+			print "\t\tr->arg[" w "] = " arg[j] "_.width, r->arg[" w + 1 "] = " arg[j] "_.height, r->arg[" w + 2 "] = " arg[j] "_.depth;"
+		} else if (k == "str") {
+			print "\t\tr->arg[" w "] = " arg[j] "_ ? " arg[j] "_bytes : UINT64_MAX;"
+		} else
+			print "\t\tr->arg[" w "] = " word_expr(j) ";"
+		if (out[j] && j <= 32) print "\t\tr->aux |= (uint32_t)(result || !" arg[j] "_) << " j - 1 ";"
+		w += words_of(k)
+	}
+	return w
+}
+
+function arg_words(count,	j, w) {
+	for (j = 1; j <= count; j++) w += words_of(kind_of(type[j]))
+	return w + 0
+}
+
+function wrapper(i,	count, j, w, text, strings, cond, nbytes, clean) {
+	count = split_args(i)
+	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
+	text = ""
+	for (j = 1; j <= count; j++) if (kind_of(type[j]) == "str" && !out[j] && !is_launch(record[i])) { strings = strings " " j; text = text " + text_words(" arg[j] "_bytes)" }
+	cond = api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]
+	print "WRAPPER int " name[i] "(" parameters(count) ")\n{"
+	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
+	print "\tconst uint32_t want = wanted(" cond (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "") ");"
+	if (note[i]) { # names and captures are followed whether or not calls are recorded
+		print "\tif (!want) {\n\t\tconst int unseen = real(" passed(count) ");"
+		print "\t\tnote_" clean_name(i) "(unseen" (count ? ", " passed(count) : "") ");\n\t\treturn unseen;\n\t}"
+	} else
+		print "\tif (!want)\n\t\treturn real(" passed(count) ");"
+	if (class[i] == "query") {
+		print "\tuint64_t begun;\n\tint result;\n\tif (want & CONTROL_QUERY_COUNT) {"
+		print "\t\tresult = real(" passed(count) ");"
+		print "\t\tif (!result || result == NOT_READY) {\n\t\t\tcount_query(FN_" name[i] ");"
+		if (note[i]) print "\t\t\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
+		print "\t\t\treturn result;\n\t\t}\n\t\tbegun = clock_now();\n\t} else {"
+		print "\t\tbegun = call_enter(FN_" name[i] ");\n\t\tresult = real(" passed(count) ");\n\t}"
+	} else {
+		print "\tconst uint64_t begun = call_enter(FN_" name[i] ");"
+		print "\tconst int result = real(" passed(count) ");"
+	}
+	emit_record(i, count, w, text, strings)
+	nbytes = bytes_expr(i)
+	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
+	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
+	print "\treturn result;\n}\n"
+}
+
+function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
+
+function emit_record(i, count, w, text, strings,	j, part, m) {
+	m = split(strings, part, " ")
+	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
+	if (api[i] == "driver" && is_launch(record[i]))
+		print "\tknow_kernel((uintptr_t)" (record[i] == "launchex" ? arg[2] : arg[1]) "_, result);"
+	print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text \
+		(record[i] == "launchex" ? " + launch_extra(config_)" : "") ");"
+	print "\tif (r) {"
+	if (is_launch(record[i])) fill_launch(i, count)
+	else {
+		fill_args(i, count)
+		for (j = 1; j <= m; j++)
+			print "\t\t" (j == 1 ? "char *text = " : "text = ") "text_put(r, " (j == 1 ? "(char *)(r->arg + " w ")" : "text") ", " arg[part[j]] "_, " arg[part[j]] "_bytes);"
+		if (m) print "\t\t(void)text;"
+	}
+	if (api[i] == "driver" && class[i] ~ /^(launch|copy|set|memory)$/) {
+		if (record[i] == "launchex")
+			print "\t\tmark_captured(r, config_ ? ((struct cu_launch_config *)config_)->stream : NULL, " (name[i] ~ /_ptsz$/) + 0 ");"
+		else if (stream_arg(count) != "")
+			print "\t\tmark_captured(r, " stream_arg(count) ", " (name[i] ~ /_ptsz$/) + 0 ");"
+	}
+	print "\t\tcall_commit(r, FN_" name[i] ");\n\t}"
+}
+
+function wrappers(	i) {
+	print "/* Made by api/gen.awk. */\n#include \"hook/call.h\"\n"
+	for (i = 1; i <= n; i++) wrapper(i)
+}
+
+function table(	i, seen, classes, j) {
+	print "/* Made by api/gen.awk. */\n#include \"hook/table.h\"\n"
+	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
+	print "\nconst struct hooked hooked[FN_COUNT] = {"
+	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = { \"" name[i] "\", (void *)" name[i] " },"
+	print "};\n"
+	classes_table()
+}
+
+function classes_table(	i, seen) {
+	print "const char *const class_names[CLASS_COUNT] = {"
+	for (i = 1; i <= n; i++)
+		if (!(class[i] in seen)) { seen[class[i]] = 1; print "\t[CLASS_" class[i] "] = \"" class[i] "\"," }
+	print "};"
+}
+
+function exports(prefix, suffix,	i) {
+	for (i = 1; i <= n; i++) print prefix name[i] suffix
+	print prefix "dlsym" suffix
+	print prefix "dlvsym" suffix
+	print prefix "InitializeInjection" suffix
+	print prefix "weir_caught" suffix
+}
+
+function manual(	i, last) {
+	for (i = 1; i <= n; i++) {
+		if (class[i] != last) { print ".Ss " api[i] ": " class[i]; last = class[i] }
+		print ".It Fn " name[i] " \"" args[i] "\""
+	}
+}
+
+END {
+	if (failed) exit 1
+	if (want == "ids") ids()
+	else if (want == "schema") schema()
+	else if (want == "enums") enum_names()
+	else if (want == "wrappers") wrappers()
+	else if (want == "table") table()
+	else if (want == "classes") { print "/* Made by api/gen.awk. */\n#include \"fn_ids.h\"\n"; classes_table() }
+	else if (want == "exports") exports("", "")
+	else if (want == "map") { print "{\nglobal:"; exports("\t", ";"); print "local:\n\t*;\n};" }
+	else if (want == "manual") manual()
+	else fail("want=" want " is nothing that I know")
+}

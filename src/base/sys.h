@@ -1,0 +1,41 @@
+/*
+ * System calls for code that lives in somebody else's process: straight to the kernel, so
+ * that they neither touch errno, nor are cancellation points, nor pass through functions that
+ * another preloaded library may have replaced.  Each returns the kernel's answer: a value, or
+ * -errno.  Linux on x86-64.
+ */
+#ifndef WEIR_BASE_SYS_H
+#define WEIR_BASE_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#ifndef __x86_64__
+#error "the guest is written for Linux on x86-64"
+#endif
+
+static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#define SYS_ARGS(a, b, c, d, e, f, ...) \
+	(long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)
+#define sys(name, ...) sys6(SYS_##name, SYS_ARGS(__VA_ARGS__ __VA_OPT__(,) 0, 0, 0, 0, 0, 0))
+
+/* True for the answers that the kernel uses for errors, mmap's addresses included. */
+static inline int sys_failed(long answer)
+{
+	return (unsigned long)answer >= (unsigned long)-4095;
+}
+
+#endif

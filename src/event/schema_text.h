@@ -1,0 +1,21 @@
+/*
+ * The tables of api/ as data: the schema that goes into every trace, and the names of
+ * enumeration values.  Both are made at build time by api/gen.awk; both are constant.
+ */
+#ifndef WEIR_EVENT_SCHEMA_TEXT_H
+#define WEIR_EVENT_SCHEMA_TEXT_H
+
+#include <stdint.h>
+
+extern const char schema_text[]; /* as docs/trace-format.md describes it */
+extern const unsigned schema_text_bytes;
+
+struct enum_name {
+	const char *type;
+	int64_t value;
+	const char *name;
+};
+extern const struct enum_name enum_names[]; /* sorted by type, then value */
+extern const unsigned enum_names_count;
+
+#endif

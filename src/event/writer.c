@@ -1,0 +1,610 @@
+/*
+ * The slow half of writing events: getting hold of the trace file, and of chunks in it.
+ *
+ * The file is opened by its path for each chunk and closed again at once.  A descriptor that
+ * stayed open would be one that the program can close, and whose number it can then give to
+ * a file of its own.
+ */
+#include "event/writer.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "event/schema_text.h"
+
+#define CHUNK_FIRST (1u * TRACE_GRAIN)
+#define CHUNK_NEXT  (4u * TRACE_GRAIN)
+#define CHUNK_LATER (16u * TRACE_GRAIN)
+#define SKIP_AFTER_REFUSAL 1024u
+
+struct chunk_header writer_nowhere;
+
+/*
+ * Chunks of threads that are gone.  There is no hook on the end of a thread: pthread keys
+ * allocate, and a destructor of the program may call CUDA after ours.  Instead each refill
+ * looks at a few other threads' chunks and unmaps those whose thread is no more.
+ */
+#define REGISTRY 4096u
+static struct {
+	_Atomic uint32_t tid; /* 0: free; TAKEN: somebody is at it */
+	struct chunk_header *chunk;
+} registry[REGISTRY];
+#define TAKEN UINT32_MAX
+static _Atomic uint32_t registry_hand;
+
+/* --- clocks -------------------------------------------------------------------------- */
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t = { 0 };
+	clock_gettime(id, &t); /* the vDSO: no system call, no errno */
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t ticks_now(enum trace_clock clock)
+{
+	return clock == CLOCK_IS_TSC ? __builtin_ia32_rdtsc() : clock_ns(CLOCK_MONOTONIC);
+}
+
+struct clock_pair clock_pair_now(enum trace_clock clock)
+{
+	struct clock_pair best = { 0 };
+	uint64_t narrowest = UINT64_MAX;
+	for (int i = 0; i < 5; i++) {
+		const uint64_t before = ticks_now(clock);
+		const uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t after = ticks_now(clock);
+		if (after - before >= narrowest)
+			continue;
+		narrowest = after - before;
+		best.ticks = before + (after - before) / 2;
+		best.mono_ns = mono;
+	}
+	best.real_ns = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - best.mono_ns);
+	return best;
+}
+
+/* The TSC counts time only where it is invariant and the kernel trusts it itself. */
+static enum trace_clock best_clock(void)
+{
+	unsigned a, b, c, d = 0;
+	if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8))
+		return CLOCK_IS_MONOTONIC;
+	char source[8] = { 0 };
+	const long fd = sys(openat, AT_FDCWD,
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return CLOCK_IS_TSC;
+	const long got = sys(read, fd, source, sizeof source - 1);
+	sys(close, fd);
+	/* A paravirtual clock stands on an invariant TSC; acpi_pm and hpet mean distrust. */
+	const bool trusted = got >= 3 && (!memcmp(source, "tsc", 3) || !memcmp(source, "kvm", 3));
+	return trusted ? CLOCK_IS_TSC : CLOCK_IS_MONOTONIC;
+}
+
+/* --- processes ----------------------------------------------------------------------- */
+
+/* Field 22 of /proc/PID/stat: when the process started.  0 when there is no such process. */
+static uint64_t start_of_process(uint32_t pid)
+{
+	char path[32] = "/proc/";
+	char digits[10], text[512];
+	int n = 0, at = 6;
+	for (uint32_t p = pid; p || !n; p /= 10)
+		digits[n++] = (char)('0' + p % 10);
+	while (n)
+		path[at++] = digits[--n];
+	memcpy(path + at, "/stat", 6);
+	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return 0;
+	const long got = sys(read, fd, text, sizeof text - 1);
+	sys(close, fd);
+	if (got <= 0)
+		return 0;
+	text[got] = 0;
+	const char *p = strrchr(text, ')'); /* the name before it may hold anything */
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	uint64_t start = 0;
+	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)
+		start = start * 10 + (uint64_t)(*p - '0');
+	return start;
+}
+
+/* --- the file ------------------------------------------------------------------------ */
+
+static bool beyond_limit(uint64_t end)
+{
+	struct rlimit limit;
+	if (sys_failed(sys(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)))
+		return false;
+	return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+}
+
+static const char zeros[4096];
+
+/*
+ * Blocks for [offset, offset + bytes), now: a mapped page without one would be SIGBUS when
+ * the disk is full.  Growing past RLIMIT_FSIZE would be SIGXFSZ, so that is asked first.
+ */
+static long allocate(long fd, uint64_t offset, uint64_t bytes)
+{
+	if (beyond_limit(offset + bytes))
+		return -EFBIG;
+	const long done = sys(fallocate, fd, 0, offset, bytes);
+	if (done != -EOPNOTSUPP && done != -ENOSYS)
+		return done;
+	for (uint64_t at = 0; at < bytes;) {
+		const long put = sys(pwrite64, fd, zeros, sizeof zeros, offset + at);
+		if (put <= 0)
+			return put ? put : -ENOSPC;
+		at += (uint64_t)put;
+	}
+	return 0;
+}
+
+static long map_shared(long fd, uint64_t offset, uint64_t bytes)
+{
+	return sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
+}
+
+static long open_trace(const struct recorder *r, int flags)
+{
+	return sys(openat, AT_FDCWD, r->path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+/* Is any process that has written here still running? */
+static bool in_use(long fd, const struct trace_header *h)
+{
+	for (uint64_t at = h->header_bytes; at < h->next; at += TRACE_GRAIN) {
+		struct chunk_header c;
+		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
+			break;
+		if (c.magic == CHUNK_MAGIC && c.pid && start_of_process(c.pid) == c.process_start)
+			return true;
+	}
+	return false;
+}
+
+/* A file that a run still going on writes, or that weir record prepared. */
+static bool joinable(long fd)
+{
+	struct trace_header h;
+	if (sys(pread64, fd, &h, sizeof h, 0) != sizeof h || memcmp(h.magic, TRACE_MAGIC, 8))
+		return false;
+	if (h.version != TRACE_VERSION || h.required || h.form != TRACE_RAW || h.state != TRACE_RECORDING)
+		return false;
+	return h.launched || in_use(fd, &h);
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+	size_t n = 0;
+	while (n < size - 1 && from[n])
+		n++;
+	memcpy(to, from, n);
+	memset(to + n, 0, size - n);
+}
+
+void header_blank(struct trace_header *h, uint32_t control)
+{
+	*h = (struct trace_header){
+		.version = TRACE_VERSION,
+		.header_bytes = TRACE_GRAIN,
+		.form = TRACE_RAW,
+		.clock = best_clock(),
+		.control = control,
+		.next = TRACE_GRAIN,
+		.root_pid = (uint32_t)sys(getpid),
+	};
+	memcpy(h->magic, TRACE_MAGIC, 8);
+	h->start = clock_pair_now(h->clock);
+	const long fd = sys(openat, AT_FDCWD, "/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return;
+	long got = sys(read, fd, h->host, sizeof h->host - 1);
+	sys(close, fd);
+	while (got > 0 && h->host[got - 1] == '\n')
+		h->host[--got] = 0;
+}
+
+/* /proc/self/cmdline, with spaces for the NULs between arguments. */
+static void read_command_line(char *text, size_t size)
+{
+	const long fd = sys(openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return;
+	long got = sys(read, fd, text, size - 1);
+	sys(close, fd);
+	text[got > 0 ? got : 0] = 0;
+	for (long i = 0; i + 1 < got; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+/*
+ * Writes a fresh file under a temporary name and links it to its own, so that nobody ever
+ * sees half a header.  -EEXIST: another process of the run was first.
+ */
+static long make_file(struct recorder *r, const struct trace_header *blank, bool replace)
+{
+	char temp[RECORDER_PATH + 24];
+	copy_text(temp, sizeof temp, r->path);
+	size_t n = strlen(temp);
+	temp[n++] = '.';
+	for (uint32_t p = r->pid; p; p /= 10)
+		temp[n++] = (char)('0' + p % 10);
+	temp[n] = 0;
+	const long fd = sys(openat, AT_FDCWD, temp, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (sys_failed(fd))
+		return fd;
+	struct trace_header h = *blank;
+	if (!h.program[0])
+		read_command_line(h.program, sizeof h.program);
+	long done = allocate(fd, 0, TRACE_GRAIN);
+	if (!done && sys(pwrite64, fd, &h, sizeof h, 0) != sizeof h)
+		done = -ENOSPC;
+	sys(close, fd);
+	if (!done)
+		done = replace ? sys(rename, temp, r->path) : sys(link, temp, r->path);
+	if (done || !replace)
+		sys(unlink, temp);
+	return done;
+}
+
+static long open_or_make(struct recorder *r, const struct trace_header *blank)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		const long fd = open_trace(r, 0);
+		if (fd >= 0 && joinable(fd))
+			return fd;
+		if (fd >= 0)
+			sys(close, fd);
+		else if (fd != -ENOENT)
+			return fd;
+		const long made = make_file(r, blank, fd >= 0);
+		if (made && made != -EEXIST)
+			return made;
+	}
+	return -EAGAIN;
+}
+
+static void identify(struct recorder *r)
+{
+	r->pid = (uint32_t)sys(getpid);
+	r->process_start = start_of_process(r->pid);
+}
+
+static void write_schema(struct recorder *r)
+{
+	const uint32_t bytes = CHUNK_PAYLOAD + schema_text_bytes;
+	struct chunk_header *c = recorder_chunk(r, CHUNK_SCHEMA, bytes, 0);
+	if (!c)
+		return;
+	memcpy((char *)c + CHUNK_PAYLOAD, schema_text, schema_text_bytes);
+	c->used = schema_text_bytes;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	sys(munmap, c, c->bytes);
+}
+
+int recorder_open(struct recorder *r, const struct trace_header *blank)
+{
+	identify(r);
+	const long fd = open_or_make(r, blank);
+	if (sys_failed(fd))
+		return (int)fd;
+	const long at = map_shared(fd, 0, TRACE_GRAIN);
+	sys(close, fd);
+	if (sys_failed(at))
+		return (int)at;
+	r->header = (struct trace_header *)at;
+	/* The first process that comes brings the schema. */
+	if (__atomic_fetch_add(&r->header->processes, 1, __ATOMIC_ACQ_REL) == 0)
+		write_schema(r);
+	return 0;
+}
+
+void recorder_forked(struct recorder *r)
+{
+	identify(r);
+	/* The parent's chunks stay mapped here: a record of this very thread may be half done. */
+	memset(registry, 0, sizeof registry);
+	meta_forget();
+	if (r->header)
+		__atomic_fetch_add(&r->header->processes, 1, __ATOMIC_ACQ_REL);
+}
+
+/* --- chunks -------------------------------------------------------------------------- */
+
+static void begin_chunk(const struct recorder *r, struct chunk_header *c, enum chunk_kind kind,
+	uint32_t bytes, uint32_t tid)
+{
+	c->kind = (uint16_t)kind;
+	c->bytes = bytes;
+	c->pid = r->pid;
+	c->tid = tid;
+	c->process_start = r->process_start;
+	c->open = clock_pair_now(r->header->clock);
+	sys(prctl, PR_GET_NAME, c->thread);
+	c->state = CHUNK_OPEN;
+	/* The magic last: until then readers pass the chunk over. */
+	__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Flight recorder: takes over the closed event chunk that was begun first. */
+static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
+{
+	uint64_t best = 0, oldest = UINT64_MAX;
+	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
+	for (uint64_t at = TRACE_GRAIN; at < end;) {
+		struct chunk_header c;
+		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
+			break;
+		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0;
+		if (sane && c.kind == CHUNK_EVENTS && c.state == CHUNK_CLOSED && c.bytes == bytes &&
+			c.open.ticks < oldest) {
+			oldest = c.open.ticks;
+			best = at;
+		}
+		at += sane ? c.bytes : TRACE_GRAIN;
+	}
+	if (!best)
+		return -ENOSPC;
+	const long map = map_shared(fd, best, bytes);
+	if (sys_failed(map))
+		return map;
+	struct chunk_header *c = (struct chunk_header *)map;
+	uint16_t closed = CHUNK_CLOSED;
+	if (!__atomic_compare_exchange_n(
+		    &c->state, &closed, CHUNK_OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		sys(munmap, map, bytes);
+		return -EAGAIN;
+	}
+	c->magic = 0;
+	memset(c, 0, bytes);
+	__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
+	return map;
+}
+
+static long extend(const struct recorder *r, long fd, uint32_t bytes)
+{
+	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
+	const long done = allocate(fd, at, bytes);
+	return done ? done : map_shared(fd, at, bytes);
+}
+
+struct chunk_header *recorder_chunk(
+	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid)
+{
+	if (!r->header)
+		return NULL;
+	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
+	const long fd = open_trace(r, 0);
+	if (sys_failed(fd))
+		return NULL;
+	const uint64_t limit = r->header->limit;
+	long map = -EAGAIN;
+	if (kind == CHUNK_EVENTS && limit &&
+		__atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit)
+		for (int tries = 0; tries < 4 && map == -EAGAIN; tries++)
+			map = reuse_oldest(r, fd, bytes);
+	if (sys_failed(map)) /* no limit, or nothing to reuse yet: every open chunk is in use */
+		map = extend(r, fd, bytes);
+	sys(close, fd);
+	if (sys_failed(map))
+		return NULL;
+	begin_chunk(r, (struct chunk_header *)map, kind, bytes, tid);
+	return (struct chunk_header *)map;
+}
+
+static void close_chunk(struct chunk_header *c, char *end)
+{
+	c->used = (uint32_t)(end - (char *)c) - CHUNK_PAYLOAD;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+}
+
+static void register_chunk(struct chunk_header *c)
+{
+	for (uint32_t i = 0; i < REGISTRY; i++) {
+		const uint32_t at = (c->tid + i) % REGISTRY;
+		uint32_t none = 0;
+		if (!atomic_compare_exchange_strong(&registry[at].tid, &none, TAKEN))
+			continue;
+		registry[at].chunk = c;
+		atomic_store_explicit(&registry[at].tid, c->tid, memory_order_release);
+		return;
+	} /* full: the chunk stays mapped, which only costs address space */
+}
+
+static void forget_chunk(const struct chunk_header *c)
+{
+	for (uint32_t i = 0; i < REGISTRY; i++) {
+		const uint32_t at = (c->tid + i) % REGISTRY;
+		uint32_t tid = c->tid;
+		if (atomic_load(&registry[at].tid) != tid)
+			continue;
+		if (!atomic_compare_exchange_strong(&registry[at].tid, &tid, TAKEN))
+			continue;
+		const bool found = registry[at].chunk == c;
+		atomic_store_explicit(&registry[at].tid, found ? 0 : c->tid, memory_order_release);
+		if (found)
+			return;
+	}
+}
+
+static void sweep_dead_threads(uint32_t pid)
+{
+	for (int i = 0; i < 4; i++) {
+		const uint32_t at = atomic_fetch_add(&registry_hand, 1) % REGISTRY;
+		uint32_t tid = atomic_load(&registry[at].tid);
+		if (!tid || tid == TAKEN || sys(tgkill, pid, tid, 0) != -ESRCH)
+			continue;
+		if (!atomic_compare_exchange_strong(&registry[at].tid, &tid, TAKEN))
+			continue;
+		struct chunk_header *c = registry[at].chunk;
+		atomic_store_explicit(&registry[at].tid, 0, memory_order_release);
+		sys(munmap, c, c->bytes);
+	}
+}
+
+static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *w)
+{
+	const uint64_t limit = r->header->limit;
+	if (limit) {
+		uint64_t share = limit / 64 / TRACE_GRAIN * TRACE_GRAIN;
+		share = share < TRACE_GRAIN ? TRACE_GRAIN : share;
+		return share > CHUNK_LATER ? CHUNK_LATER : (uint32_t)share;
+	}
+	return w->seq == 0 ? CHUNK_FIRST : w->seq == 1 ? CHUNK_NEXT : CHUNK_LATER;
+}
+
+static void open_chunk(struct recorder *r, struct writer *w, struct chunk_header *c)
+{
+	c->seq = w->seq++;
+	c->lost = w->lost;
+	w->lost = 0;
+	if (w->chunk != &writer_nowhere) {
+		w->chunk->last = c->open;
+		close_chunk(w->chunk, w->pos);
+	}
+	if (w->before) {
+		forget_chunk(w->before);
+		sys(munmap, w->before, w->before->bytes);
+	}
+	w->before = w->chunk == &writer_nowhere ? NULL : w->chunk;
+	w->chunk = c;
+	w->end = (char *)c + c->bytes;
+	w->pos = (char *)c + CHUNK_PAYLOAD;
+	register_chunk(c);
+	sweep_dead_threads(r->pid);
+}
+
+static bool refused(struct recorder *r, struct writer *w)
+{
+	w->lost++;
+	if (r->header)
+		__atomic_fetch_add(&r->header->lost, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+/* A thread's buffer when there is no file: round and round. */
+static bool rewind_scratch(struct writer *w)
+{
+	if (w->chunk == &writer_nowhere) {
+		const long at = sys(mmap, NULL, CHUNK_FIRST, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (sys_failed(at))
+			return false;
+		w->chunk = (struct chunk_header *)at;
+		w->chunk->tid = w->tid;
+		w->end = (char *)at + CHUNK_FIRST;
+	}
+	w->pos = (char *)w->chunk + CHUNK_PAYLOAD;
+	return true;
+}
+
+bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
+{
+	if (!w->tid)
+		w->tid = (uint32_t)sys(gettid);
+	if (r->scratch)
+		return rewind_scratch(w);
+	if (!r->header || bytes > CHUNK_FIRST - CHUNK_PAYLOAD)
+		return refused(r, w);
+	if (w->skip) {
+		w->skip--;
+		return refused(r, w);
+	}
+	/* With signals blocked nothing on this thread can come between. */
+	uint64_t all = ~0ull, mask = 0;
+	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
+	bool ok = w->end - w->pos >= (long)bytes;
+	if (!ok) {
+		struct chunk_header *c =
+			recorder_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid);
+		ok = c != NULL;
+		if (ok)
+			open_chunk(r, w, c);
+		else
+			w->skip = SKIP_AFTER_REFUSAL;
+	}
+	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+	return ok ? true : refused(r, w);
+}
+
+/* --- meta records -------------------------------------------------------------------- */
+
+#define META_FIRST (1u * TRACE_GRAIN)
+#define META_NEXT  (4u * TRACE_GRAIN)
+
+/*
+ * One meta chunk a process, shared by its threads: room is taken by a locked add on `taken`.
+ * A chunk that is full is left open and mapped (somebody may still be filling his record);
+ * its successor replaces it in the pointer.
+ */
+struct meta {
+	struct chunk_header *chunk;
+	_Atomic uint64_t taken;
+};
+static struct meta metas[64];
+static _Atomic uint32_t meta_now; /* index + 1 of the current one; 0: none yet */
+
+void meta_forget(void)
+{
+	atomic_store(&meta_now, 0);
+	memset(metas, 0, sizeof metas);
+}
+
+/* Appends a chunk after metas[now - 1].  False: there is no room. */
+static bool grow_meta(struct recorder *r, uint32_t now, uint32_t bytes)
+{
+	const uint32_t at = now; /* index of the new one */
+	if (at >= sizeof metas / sizeof *metas)
+		return false;
+	uint32_t want = now ? META_NEXT : META_FIRST;
+	want = bytes + CHUNK_PAYLOAD > want ? bytes + CHUNK_PAYLOAD : want;
+	struct chunk_header *c = recorder_chunk(r, CHUNK_META, want, 0);
+	if (!c)
+		return false;
+	struct chunk_header *none = NULL;
+	if (!__atomic_compare_exchange_n(&metas[at].chunk, &none, c, false, __ATOMIC_ACQ_REL,
+		    __ATOMIC_ACQUIRE)) {
+		close_chunk(c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
+		sys(munmap, c, c->bytes);
+	}
+	uint32_t expected = now;
+	atomic_compare_exchange_strong(&meta_now, &expected, now + 1);
+	return true;
+}
+
+struct record *meta_reserve(struct recorder *r, uint32_t words)
+{
+	if (!r->header)
+		return NULL;
+	for (;;) {
+		const uint32_t now = atomic_load(&meta_now);
+		struct meta *m = now ? &metas[now - 1] : NULL;
+		if (m) {
+			const uint64_t at = atomic_fetch_add(&m->taken, words * 8);
+			if (at + words * 8 <= m->chunk->bytes - CHUNK_PAYLOAD)
+				return (struct record *)((char *)m->chunk + CHUNK_PAYLOAD + at);
+		}
+		if (!grow_meta(r, now, words * 8)) {
+			__atomic_fetch_add(&r->header->lost, 1, __ATOMIC_RELAXED);
+			return NULL;
+		}
+	}
+}

@@ -1,0 +1,114 @@
+/*
+ * Writing events from inside a recorded program.
+ *
+ * A struct recorder is one process's hold on a trace file: the mapped header, where the file
+ * is, and the threads' chunks.  A struct writer is one thread's open chunk.  Both belong to
+ * the guest (src/hook), which has one recorder and one writer a thread.
+ *
+ * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it
+ * leaves errno alone and speaks to the kernel directly.  A signal handler may interrupt any
+ * line and record calls of its own on the same thread.  writer_reserve() is the fast path;
+ * the rest is slow and rare.  Nothing waits for another thread.
+ *
+ * What can't be kept is counted: in the chunk that follows, and in the header.
+ */
+#ifndef WEIR_EVENT_WRITER_H
+#define WEIR_EVENT_WRITER_H
+
+#include <stdbool.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+#define RECORDER_PATH 4096
+
+struct recorder {
+	struct trace_header *header; /* mapped, or NULL: nothing is kept */
+	uint32_t pid;
+	uint64_t process_start;
+	bool scratch; /* no file: records live until the thread's buffer comes round again */
+	char path[RECORDER_PATH];
+};
+
+struct writer {
+	char *volatile pos;	    /* where the next record goes */
+	char *volatile end;	    /* of the open chunk */
+	struct chunk_header *chunk; /* the open chunk; never NULL: see writer_nowhere */
+	struct chunk_header *before; /* the chunk before it, still mapped: an interrupted record
+				      * of this thread may be in it */
+	struct counter *counters;   /* by function id, or NULL */
+	uint64_t lost;		    /* since the open chunk began */
+	uint32_t tid;
+	uint32_t seq;
+	uint32_t skip; /* refusals to sit out before asking for a chunk again */
+};
+
+/* What a writer's chunk points to before there is one: somewhere to write, never read. */
+extern struct chunk_header writer_nowhere;
+
+/*
+ * Opens (or makes, mode 0600) the raw trace file at r->path and maps its header.  A file left
+ * by processes that are all gone is replaced, unless weir record made it.  A new file begins
+ * with *blank (see header_blank).  Returns 0 or -errno; r->header stays NULL on failure.
+ */
+int recorder_open(struct recorder *r, const struct trace_header *blank);
+
+/* Fills in what a new raw trace's header says, clocks and host included. */
+void header_blank(struct trace_header *h, uint32_t control);
+
+/* For a forked child: the same file, another process. */
+void recorder_forked(struct recorder *r);
+
+/* A chunk of `bytes` (rounded up to TRACE_GRAIN), or NULL when the file has no room for it. */
+struct chunk_header *recorder_chunk(
+	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid);
+
+/* Reads the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME as close together as it can. */
+struct clock_pair clock_pair_now(enum trace_clock clock);
+
+/* Gives w room for a record of `bytes`.  False: there is none, and the loss is counted. */
+bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);
+
+/* Appends a meta record of the process: may be called by any thread at any time. */
+struct record *meta_reserve(struct recorder *r, uint32_t words);
+void meta_forget(void); /* after a fork */
+
+/*
+ * Swaps *pos from old to new unless a signal handler on this thread moved it: one instruction,
+ * so atomic with respect to this thread, which is all that is needed and a third of the
+ * price of a locked one.
+ */
+static inline bool move_pos(char *volatile *pos, char *old, char *new)
+{
+	char *seen = old;
+	__asm__ volatile("cmpxchgq %2, %1" : "+a"(seen), "+m"(*pos) : "r"(new) : "memory", "cc");
+	return seen == old;
+}
+
+/*
+ * Takes `words` of the open chunk, or NULL.  pos is read before end: if a handler that runs
+ * between the two opens a new chunk, pos is stale and the swap fails.
+ */
+static inline struct record *writer_reserve(struct recorder *r, struct writer *w, uint32_t words)
+{
+	for (;;) {
+		char *const pos = w->pos;
+		char *const end = w->end;
+		if (__builtin_expect(end - pos < (long)words * 8, 0)) {
+			if (!writer_refill(r, w, words * 8))
+				return NULL;
+			continue;
+		}
+		if (move_pos(&w->pos, pos, pos + words * 8))
+			return (struct record *)pos;
+	}
+}
+
+/* Publishes a filled record: stores the word that holds fn last.  Readers: trace_next_record. */
+static inline void record_commit(struct record *rec, uint16_t fn)
+{
+	__atomic_store_n(&rec->fn, fn, __ATOMIC_RELEASE);
+}
+
+#endif

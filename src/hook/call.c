@@ -1,0 +1,159 @@
+/* The half of a wrapper that need not be inline: see call.h. */
+#include "hook/call.h"
+
+#include <linux/futex.h>
+#include <limits.h>
+
+#include "base/sys.h"
+#include "event/level.h"
+
+#define CALIBRATE_AFTER_TICKS (1u << 23) /* a few milliseconds */
+
+/*
+ * Adds to a counter of this thread as one instruction, so that a signal handler can't come
+ * between reading and writing it.
+ */
+static void bump(uint64_t *counter, uint64_t by)
+{
+	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "r"(by) : "cc");
+}
+
+static struct counter *counters_of_thread(void)
+{
+	struct writer *w = &hook_self;
+	if (w->counters)
+		return w->counters;
+	if (!process_is_started() || w->skip)
+		return NULL;
+	if (!w->tid)
+		w->tid = (uint32_t)sys(gettid);
+	const uint32_t bytes = CHUNK_PAYLOAD + FN_COUNT * sizeof(struct counter);
+	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_COUNTERS, bytes, w->tid);
+	if (!c)
+		return NULL;
+	c->used = FN_COUNT * sizeof(struct counter);
+	w->counters = (struct counter *)((char *)c + CHUNK_PAYLOAD);
+	return w->counters;
+}
+
+void count_query(enum fn fn)
+{
+	struct counter *c = counters_of_thread();
+	if (c)
+		bump(&c[fn].count, 1);
+}
+
+void count_bytes(enum fn fn, uint64_t bytes)
+{
+	struct counter *c = counters_of_thread();
+	if (c)
+		bump(&c[fn].bytes, bytes);
+}
+
+static void count_call(enum fn fn, uint64_t ticks, bool failed)
+{
+	struct counter *c = counters_of_thread();
+	if (!c)
+		return;
+	bump(&c[fn].count, 1);
+	bump(&c[fn].ticks, ticks);
+	bump(&c[fn].errors, failed);
+}
+
+/* Tells the keeper of a flight recording, if there is one, that a call has failed. */
+static void report_failure(void)
+{
+	struct trace_header *h = hook_recorder.header;
+	if (!h)
+		return;
+	__atomic_fetch_add(&h->failures, 1, __ATOMIC_RELEASE);
+	if (h->mode == TRACE_FLIGHT)
+		sys(futex, &h->failures, FUTEX_WAKE, INT_MAX);
+}
+
+/* A first call of a process: it was let in before anybody knew what is wanted. */
+static uint32_t wanted_after_start(uint32_t want)
+{
+	process_start();
+	return want & __atomic_load_n(hook_control, __ATOMIC_RELAXED);
+}
+
+/* Calls that take milliseconds pay for a reading of the clocks, which dates the trace. */
+static void calibrate(struct chunk_header *c)
+{
+	if (c != &writer_nowhere && hook_recorder.header)
+		c->last = clock_pair_now(hook_recorder.header->clock);
+}
+
+struct record *call_leave(enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
+{
+	const uint64_t ticks = clock_now() - begun;
+	struct writer *w = &hook_self;
+	__atomic_store_n(&w->chunk->inflight_fn, 0, __ATOMIC_RELAXED);
+	if (__builtin_expect(!process_is_started(), 0))
+		want = wanted_after_start(want);
+	const bool failed = result && result != NOT_READY;
+	if (__builtin_expect(failed, 0))
+		report_failure();
+	if (__builtin_expect(want & CONTROL_COUNT, 0))
+		count_call(fn, ticks, failed);
+	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT)) && !(want & CONTROL_QUERY_COUNT))
+		return NULL;
+	struct record *r = writer_reserve(&hook_recorder, w, words);
+	if (!r)
+		return NULL;
+	const bool is_long = ticks > UINT32_MAX;
+	if (__builtin_expect(ticks > CALIBRATE_AFTER_TICKS, 0))
+		calibrate(w->chunk);
+	r->ticks = begun;
+	r->dur = (uint32_t)(is_long ? ticks >> 10 : ticks);
+	r->words = (uint16_t)words;
+	r->aux = 0;
+	r->result = (uint16_t)(result > UINT16_MAX || result < 0 ? UINT16_MAX : result);
+	r->flags = is_long ? RECORD_LONG : 0;
+	return r;
+}
+
+char *text_put(struct record *r, char *at, const char *s, uint32_t bytes)
+{
+	if (!s)
+		return at;
+	if (bytes > TEXT_KEPT) {
+		bytes = TEXT_KEPT;
+		r->flags |= RECORD_CUT;
+	}
+	memcpy(at, s, bytes);
+	memset(at + bytes, 0, (8 - bytes % 8) % 8);
+	return at + (bytes + 7) / 8 * 8;
+}
+
+/* CUlaunchAttributeID */
+enum { COOPERATIVE = 2, CLUSTER = 4, PROGRAMMATIC = 6 };
+
+static uint64_t pack_attributes(const struct cu_launch_config *c)
+{
+	uint64_t word = (uint64_t)(c->attr_count > 255 ? 255 : c->attr_count) << 56;
+	for (uint32_t i = 0; i < c->attr_count; i++) {
+		const struct cu_launch_attribute *a = &c->attrs[i];
+		if (a->id == CLUSTER)
+			word |= (a->u.cluster.x & 0xffffull) | (a->u.cluster.y & 0xffffull) << 16 |
+				(a->u.cluster.z & 0xffffull) << 32;
+		else if (a->id == COOPERATIVE && a->u.value)
+			word |= 1ull << 48;
+		else if (a->id == PROGRAMMATIC && a->u.value)
+			word |= 1ull << 49;
+	}
+	return word;
+}
+
+void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c)
+{
+	static const struct cu_launch_config none;
+	c = c ? c : &none;
+	launch_fill(r, function, (uintptr_t)c->stream, c->grid_x, c->grid_y, c->grid_z, c->block_x,
+		c->block_y, c->block_z, c->shared_bytes);
+	if (!launch_extra(c))
+		return;
+	r->flags |= RECORD_CLUSTER;
+	r->arg[LAUNCH_CLUSTER] = pack_attributes(c);
+}

@@ -1,0 +1,164 @@
+/*
+ * The inside of a wrapper: what the generated code of hook_wrappers.c is made of.
+ *
+ * A wrapper asks wanted(), and when the answer is no it jumps to the driver.  Otherwise it
+ * notes the time, makes the real call with the caller's own arguments, reserves a record,
+ * fills it and commits it.  Nothing here allocates, locks, prints or touches errno; a signal
+ * handler may run between any two lines and make calls of its own.
+ */
+#ifndef WEIR_HOOK_CALL_H
+#define WEIR_HOOK_CALL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cuda_types.h"
+#include "event/writer.h"
+#include "fn_ids.h"
+#include "hook/note.h"
+#include "hook/process.h"
+
+#define WRAPPER	  __attribute__((visibility("default")))
+#define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */
+#define TEXT_KEPT 504u
+
+/* The real function, found on first use; never NULL (see resolve.h). */
+static inline void *real_of(enum fn fn)
+{
+	void *real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
+	if (__builtin_expect(!real, 0))
+		return resolve(fn, __builtin_return_address(0));
+	return real;
+}
+
+static inline uint32_t wanted(uint32_t bits)
+{
+	return __atomic_load_n(hook_control, __ATOMIC_RELAXED) & (bits | CONTROL_COUNT);
+}
+
+static inline uint64_t clock_now(void)
+{
+	return __builtin_expect(hook_clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
+							       : clock_monotonic();
+}
+
+static inline uint64_t call_enter(enum fn fn)
+{
+	const uint64_t now = clock_now();
+	struct chunk_header *c = hook_self.chunk;
+	c->inflight_ticks = now;
+	__atomic_store_n(&c->inflight_fn, (uint32_t)fn, __ATOMIC_RELAXED);
+	return now;
+}
+
+/*
+ * After the real call: a record with its head filled and room for the rest, or NULL when this
+ * call leaves none (only counters are wanted, or there is no room).
+ */
+struct record *call_leave(
+	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words);
+
+static inline void call_commit(struct record *r, enum fn fn)
+{
+	record_commit(r, (uint16_t)fn);
+	if (__builtin_expect(hook_text, 0))
+		text_print(r);
+}
+
+void count_query(enum fn fn);
+void count_bytes(enum fn fn, uint64_t bytes);
+
+/* --- arguments ------------------------------------------------------------------------ */
+
+static inline uint64_t word_of_u64(const void *p)
+{
+	return *(const uint64_t *)p;
+}
+
+static inline uint64_t word_of_u32(const void *p)
+{
+	return *(const uint32_t *)p;
+}
+
+static inline uint64_t word_of_i32(const void *p)
+{
+	return (uint64_t)(int64_t) * (const int32_t *)p;
+}
+
+static inline uint64_t float_bits(float f)
+{
+	uint32_t bits;
+	memcpy(&bits, &f, sizeof bits);
+	return bits;
+}
+
+static inline uint32_t text_bytes(const char *s)
+{
+	return s ? (uint32_t)strnlen(s, TEXT_KEPT + 1) : 0;
+}
+
+/* Words for a text in a record: over-long ones are cut to TEXT_KEPT. */
+static inline uint32_t text_words(uint32_t bytes)
+{
+	return ((bytes > TEXT_KEPT ? TEXT_KEPT : bytes) + 7) / 8;
+}
+
+char *text_put(struct record *r, char *at, const char *s, uint32_t bytes);
+
+static inline uint64_t derive_copy2d_bytes(const struct cu_memcpy2d *c)
+{
+	return c ? c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy2d_v1_bytes(const struct cu_memcpy2d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy3d_bytes(const struct cu_memcpy3d *c)
+{
+	return c ? c->width_bytes * c->height * c->depth : 0;
+}
+
+static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
+}
+
+/* --- launches ------------------------------------------------------------------------- */
+
+static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
+	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
+{
+	r->aux = (uint32_t)shared;
+	r->arg[LAUNCH_FUNCTION] = function;
+	r->arg[LAUNCH_STREAM] = stream;
+	r->arg[LAUNCH_GRID_XY] = gx | (uint64_t)gy << 32;
+	r->arg[LAUNCH_GRID_Z_BLOCK_X] = gz | (uint64_t)bx << 32;
+	r->arg[LAUNCH_BLOCK_YZ] = by | (uint64_t)bz << 32;
+}
+
+static inline uint32_t launch_extra(const struct cu_launch_config *c)
+{
+	return c && c->attr_count && c->attrs ? 1 : 0;
+}
+
+void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);
+
+/* Names a kernel at its first launch, in case nobody saw where its handle came from. */
+static inline void know_kernel(uint64_t function, int result)
+{
+	if (__builtin_expect(!kernel_is_known(function), 0) && !result)
+		note_kernel(function);
+}
+
+/* While any stream of the process is capturing, launches may go into a graph instead. */
+static inline void mark_captured(struct record *r, void *stream, int per_thread)
+{
+	if (__builtin_expect(__atomic_load_n(&hook_captures, __ATOMIC_RELAXED) > 0, 0) &&
+		stream_is_capturing(stream, per_thread))
+		r->flags |= RECORD_CAPTURED;
+}
+
+#endif

@@ -1,0 +1,401 @@
+/* See note.h.  Everything here runs after a call of the program has returned from the driver. */
+#define _GNU_SOURCE
+#include "hook/note.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "cuda_types.h"
+#include "hook/call.h"
+#include "hook/resolve.h"
+
+/* The real function by its table name, typed by its first use. */
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
+
+uint64_t hook_known[1u << KNOWN_BITS];
+int32_t hook_captures;
+static uint32_t known_count;
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static struct record *meta_begin(enum meta_id id, uint32_t args, uint32_t bytes)
+{
+	const uint32_t words = RECORD_WORDS + args + (bytes + 7) / 8;
+	struct record *r = words <= UINT16_MAX ? meta_reserve(&hook_recorder, words) : NULL;
+	if (!r)
+		return NULL;
+	r->ticks = clock_now();
+	r->dur = 0;
+	r->words = (uint16_t)words;
+	r->aux = bytes;
+	return r;
+}
+
+void note_text(enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
+{
+	struct record *r = meta_begin(id, count, bytes);
+	if (!r)
+		return;
+	if (count)
+		memcpy(r->arg, args, count * 8);
+	memcpy(r->arg + count, text, bytes);
+	record_commit(r, (uint16_t)id);
+}
+
+/* --- kernels ------------------------------------------------------------------------------ */
+
+/* False when it was there already.  A full set takes no more: those kernels are named again
+ * at each launch, which costs time and a little room, but loses nothing. */
+static bool remember(uint64_t handle)
+{
+	const uint32_t size = 1u << KNOWN_BITS;
+	uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
+	for (uint32_t i = 0; i < 32; i++, at = (at + 1) % size) {
+		uint64_t seen = 0;
+		if (__atomic_compare_exchange_n(&hook_known[at], &seen, handle, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_fetch_add(&known_count, 1, __ATOMIC_RELAXED);
+			return true;
+		}
+		if (seen == handle)
+			return false;
+	}
+	return true;
+}
+
+/* Handles may come to mean other kernels now. */
+static void forget_kernels(void)
+{
+	if (__atomic_exchange_n(&known_count, 0, __ATOMIC_RELAXED))
+		for (uint32_t i = 0; i < 1u << KNOWN_BITS; i++)
+			__atomic_store_n(&hook_known[i], 0, __ATOMIC_RELAXED);
+}
+
+static void name_kernel(uint64_t handle, uint64_t module, const char *name)
+{
+	if (!hook_recorder.header || !remember(handle))
+		return;
+	const uint64_t args[] = { handle, module };
+	note_text(META_KERNEL, args, 2, name, (uint32_t)strnlen(name, 16384));
+}
+
+/* A CUfunction's name, or a CUkernel's: launches take either. */
+const char *ask_name(uint64_t handle)
+{
+	const char *name = NULL;
+	if (hook_real[FN_cuFuncGetName] &&
+		!REAL(cuFuncGetName, const char **, void *)(&name, (void *)handle) && name)
+		return name;
+	if (hook_real[FN_cuKernelGetName] &&
+		!REAL(cuKernelGetName, const char **, void *)(&name, (void *)handle))
+		return name;
+	return NULL;
+}
+
+void note_kernel(uint64_t handle)
+{
+	if (!handle || !hook_recorder.header)
+		return;
+	uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
+	for (uint32_t i = 0; i < 32 && hook_known[at]; i++, at = (at + 1) % (1u << KNOWN_BITS))
+		if (hook_known[at] == handle)
+			return;
+	const char *name = ask_name(handle);
+	if (name)
+		name_kernel(handle, 0, name);
+}
+
+void note_cuModuleGetFunction(int result, void *function, void *module, const char *name)
+{
+	if (!result && function && name)
+		name_kernel(word_of_u64(function), (uintptr_t)module, name);
+}
+
+void note_cuLibraryGetKernel(int result, void *kernel, void *library, const char *name)
+{
+	note_cuModuleGetFunction(result, kernel, library, name);
+}
+
+void note_cuKernelGetFunction(int result, void *function, void *kernel)
+{
+	if (result || !function || !hook_recorder.header || !remember(word_of_u64(function)))
+		return;
+	const uint64_t args[] = { word_of_u64(function), (uintptr_t)kernel };
+	note_kernel(args[1]);
+	note_text(META_ALIAS, args, 2, "", 0);
+}
+
+void note_cuModuleEnumerateFunctions(int result, void *functions, unsigned count, void *module)
+{
+	for (unsigned i = 0; !result && functions && i < count; i++)
+		note_kernel(((const uint64_t *)functions)[i]);
+}
+
+void note_cuLibraryEnumerateKernels(int result, void *kernels, unsigned count, void *library)
+{
+	note_cuModuleEnumerateFunctions(result, kernels, count, library);
+}
+
+void note_cuModuleUnload(int result, void *module)
+{
+	forget_kernels();
+}
+
+void note_cuLibraryUnload(int result, void *library)
+{
+	forget_kernels();
+}
+
+void note_cuCtxDestroy(int result, void *context)
+{
+	forget_kernels();
+}
+
+void note_cuDevicePrimaryCtxReset(int result, int device)
+{
+	forget_kernels();
+}
+
+/* --- captures ----------------------------------------------------------------------------- */
+
+bool stream_is_capturing(void *stream, int per_thread)
+{
+	int status = 0;
+	if (!stream && !per_thread)
+		return false; /* the legacy stream can't be captured, and asking it may fail */
+	const enum fn fn = per_thread ? FN_cuStreamIsCapturing_ptsz : FN_cuStreamIsCapturing;
+	int (*ask)(void *, int *) = hook_real[fn];
+	return ask && !ask(stream, &status) && status == 1;
+}
+
+static void captures_add(int by)
+{
+	__atomic_fetch_add(&hook_captures, by, __ATOMIC_RELAXED);
+}
+
+void note_cuStreamBeginCapture(int result, void *stream)
+{
+	if (!result)
+		captures_add(1);
+}
+
+void note_cuStreamBeginCapture_v2(int result, void *stream, int mode)
+{
+	note_cuStreamBeginCapture(result, stream);
+}
+
+void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, void *dependencies,
+	void *data, size_t count, int mode)
+{
+	note_cuStreamBeginCapture(result, stream);
+}
+
+/* The end of an invalidated capture fails, and is its end all the same. */
+void note_cuStreamEndCapture(int result, void *stream, void *graph)
+{
+	enum { INVALIDATED = 901, UNMATCHED = 904, ISOLATION = 905, WRONG_THREAD = 908 };
+	if (!result || (result >= INVALIDATED && result <= ISOLATION && result != 902))
+		captures_add(-1);
+}
+
+/* --- graphs ------------------------------------------------------------------------------- */
+
+enum { NODE_KERNEL = 0, NODE_CHILD = 4 }; /* CUgraphNodeType */
+#define NODES_A_RECORD 1024u
+
+struct expansion {
+	struct graph_node *nodes; /* own mapping */
+	size_t count, room;
+};
+
+static void describe_kernel(struct graph_node *to, void *node)
+{
+	struct cu_kernel_node_params p;
+	memset(&p, 0, sizeof p);
+	const enum fn fn = hook_real[FN_cuGraphKernelNodeGetParams_v2]
+		? FN_cuGraphKernelNodeGetParams_v2
+		: FN_cuGraphKernelNodeGetParams;
+	int (*ask)(void *, void *) = hook_real[fn];
+	if (!ask || ask(node, &p))
+		return;
+	to->function = (uintptr_t)(p.func ? p.func : p.kern);
+	to->shared = p.shared_bytes;
+	memcpy(to->grid, &p.grid_x, sizeof to->grid);
+	memcpy(to->block, &p.block_x, sizeof to->block);
+	if (!kernel_is_known(to->function))
+		note_kernel(to->function);
+}
+
+static bool make_room(struct expansion *x, size_t more)
+{
+	if (x->count + more <= x->room)
+		return true;
+	const size_t room = (x->count + more) * 2;
+	const size_t bytes = room * sizeof *x->nodes;
+	const long at = x->nodes
+		? sys(mremap, x->nodes, x->room * sizeof *x->nodes, bytes, MREMAP_MAYMOVE)
+		: sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed(at))
+		return false;
+	x->nodes = (struct graph_node *)at;
+	x->room = room;
+	return true;
+}
+
+static void expand(struct expansion *x, void *graph, int depth);
+
+static void expand_node(struct expansion *x, void *node, int depth)
+{
+	int type = -1;
+	void *child = NULL;
+	if (REAL(cuGraphNodeGetType, void *, int *)(node, &type) || !make_room(x, 1))
+		return;
+	if (type == NODE_CHILD && depth < 16 && hook_real[FN_cuGraphChildGraphNodeGetGraph] &&
+		!REAL(cuGraphChildGraphNodeGetGraph, void *, void **)(node, &child)) {
+		expand(x, child, depth + 1);
+		return;
+	}
+	struct graph_node *to = &x->nodes[x->count++];
+	*to = (struct graph_node){ .type = (uint32_t)type, .node = (uintptr_t)node };
+	if (type == NODE_KERNEL)
+		describe_kernel(to, node);
+}
+
+static void expand(struct expansion *x, void *graph, int depth)
+{
+	size_t count = 0;
+	int (*get)(void *, void **, size_t *) = hook_real[FN_cuGraphGetNodes];
+	if (!get || !hook_real[FN_cuGraphNodeGetType] || get(graph, NULL, &count) || !count)
+		return;
+	const size_t bytes = count * sizeof(void *);
+	const long at = sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed(at))
+		return;
+	void **nodes = (void **)at;
+	if (!get(graph, nodes, &count))
+		for (size_t i = 0; i < count; i++)
+			expand_node(x, nodes[i], depth);
+	sys(munmap, at, bytes);
+}
+
+static void note_graph(uint64_t exec, void *graph)
+{
+	if (!hook_recorder.header)
+		return;
+	struct expansion x = { 0 };
+	expand(&x, graph, 0);
+	for (size_t from = 0; from < x.count || !from; from += NODES_A_RECORD) {
+		const size_t left = x.count - from;
+		const uint32_t n = (uint32_t)(left < NODES_A_RECORD ? left : NODES_A_RECORD);
+		struct record *r = meta_begin(META_GRAPH, 3, n * (uint32_t)sizeof *x.nodes);
+		if (!r)
+			break;
+		r->aux = n;
+		r->arg[0] = exec, r->arg[1] = x.count, r->arg[2] = from;
+		if (n)
+			memcpy(r->arg + 3, x.nodes + from, n * sizeof *x.nodes);
+		record_commit(r, META_GRAPH);
+	}
+	if (x.nodes)
+		sys(munmap, x.nodes, x.room * sizeof *x.nodes);
+}
+
+void note_cuGraphInstantiate(int result, void *exec, void *graph, void *node, void *log, size_t n)
+{
+	if (!result && exec)
+		note_graph(word_of_u64(exec), graph);
+}
+
+void note_cuGraphInstantiateWithFlags(int result, void *exec, void *graph, unsigned long long flags)
+{
+	note_cuGraphInstantiate(result, exec, graph, NULL, NULL, 0);
+}
+
+void note_cuGraphInstantiateWithParams(int result, void *exec, void *graph, void *params)
+{
+	note_cuGraphInstantiate(result, exec, graph, NULL, NULL, 0);
+}
+
+void note_cuGraphExecUpdate(int result, void *exec, void *graph, void *node, void *update)
+{
+	if (!result)
+		note_graph((uintptr_t)exec, graph);
+}
+
+void note_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
+{
+	note_cuGraphExecUpdate(result, exec, graph, NULL, NULL);
+}
+
+static void note_node(void *exec, const struct graph_node *node)
+{
+	struct record *r = meta_begin(META_NODE, 1, sizeof *node);
+	if (!r)
+		return;
+	r->aux = 1;
+	r->arg[0] = (uintptr_t)exec;
+	memcpy(r->arg + 1, node, sizeof *node);
+	record_commit(r, META_NODE);
+}
+
+static void note_params(void *exec, void *node, const struct cu_kernel_node_params *p, void *function)
+{
+	struct graph_node to = { .type = NODE_KERNEL, .shared = p->shared_bytes, .node = (uintptr_t)node };
+	to.function = (uintptr_t)function;
+	memcpy(to.grid, &p->grid_x, sizeof to.grid);
+	memcpy(to.block, &p->block_x, sizeof to.block);
+	if (!kernel_is_known(to.function))
+		note_kernel(to.function);
+	note_node(exec, &to);
+}
+
+void note_cuGraphExecKernelNodeSetParams(int result, void *exec, void *node, const void *params)
+{
+	const struct cu_kernel_node_params *p = params; /* version 1 ends before kern */
+	if (!result && p)
+		note_params(exec, node, p, p->func);
+}
+
+void note_cuGraphExecKernelNodeSetParams_v2(int result, void *exec, void *node, const void *params)
+{
+	const struct cu_kernel_node_params *p = params;
+	if (!result && p)
+		note_params(exec, node, p, p->func ? p->func : p->kern);
+}
+
+void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned enabled)
+{
+	if (result)
+		return;
+	struct graph_node to = { .type = NODE_KERNEL, .node = (uintptr_t)node };
+	int type = NODE_KERNEL;
+	if (hook_real[FN_cuGraphNodeGetType] && !REAL(cuGraphNodeGetType, void *, int *)(node, &type))
+		to.type = (uint32_t)type;
+	if (type == NODE_KERNEL)
+		describe_kernel(&to, node);
+	to.type |= enabled ? 0 : 1u << 31;
+	note_node(exec, &to);
+}
+
+/* --- looking functions up ------------------------------------------------------------------ */
+
+void note_cuGetProcAddress(
+	int result, const char *symbol, void *pfn, int version, unsigned long long flags)
+{
+	void **answer = pfn;
+	if (!result && answer && *answer && symbol)
+		*answer = resolve_answer(*answer, symbol);
+}
+
+void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int version,
+	unsigned long long flags, void *status)
+{
+	note_cuGetProcAddress(result, symbol, pfn, version, flags);
+}
+
+void note_forget(void)
+{
+	forget_kernels();
+}

@@ -1,0 +1,78 @@
+/*
+ * What is written down besides the calls themselves: kernels' names, graphs' contents, which
+ * streams are capturing.  The generated wrappers of functions marked ! in api/cuda.tbl call
+ * their note_…() after the real call, with its result and arguments, also while recording is
+ * off: names must be there when it is switched on.
+ *
+ * Notes ask the driver only questions that change nothing, through the real functions.
+ */
+#ifndef WEIR_HOOK_NOTE_H
+#define WEIR_HOOK_NOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+/* How many streams of this process are capturing. */
+extern int32_t hook_captures;
+bool stream_is_capturing(void *stream, int per_thread);
+
+/* Handles whose names are in the trace: an open-addressing set, forgotten at any unload. */
+#define KNOWN_BITS 14
+extern uint64_t hook_known[1u << KNOWN_BITS];
+
+static inline bool kernel_is_known(uint64_t handle)
+{
+	const uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
+	return __atomic_load_n(&hook_known[at], __ATOMIC_RELAXED) == handle;
+}
+
+/* Asks the driver for the kernel's name and writes it down. */
+void note_kernel(uint64_t handle);
+
+/* The kernel's name as the driver tells it, or NULL. */
+const char *ask_name(uint64_t handle);
+
+void note_forget(void); /* after a fork: the child's trace starts empty */
+
+/* A meta record of `count` words and a text. */
+void note_text(enum meta_id id, const uint64_t *args, uint32_t count, const char *text,
+	uint32_t bytes);
+
+void note_cuGetProcAddress(int result, const char *symbol, void *pfn, int version,
+	unsigned long long flags);
+void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int version,
+	unsigned long long flags, void *status);
+void note_cuModuleGetFunction(int result, void *function, void *module, const char *name);
+void note_cuLibraryGetKernel(int result, void *kernel, void *library, const char *name);
+void note_cuKernelGetFunction(int result, void *function, void *kernel);
+void note_cuModuleEnumerateFunctions(int result, void *functions, unsigned count, void *module);
+void note_cuLibraryEnumerateKernels(int result, void *kernels, unsigned count, void *library);
+void note_cuModuleUnload(int result, void *module);
+void note_cuLibraryUnload(int result, void *library);
+void note_cuCtxDestroy(int result, void *context);
+void note_cuDevicePrimaryCtxReset(int result, int device);
+void note_cuGraphInstantiate(int result, void *exec, void *graph, void *node, void *log, size_t n);
+void note_cuGraphInstantiateWithFlags(int result, void *exec, void *graph, unsigned long long flags);
+void note_cuGraphInstantiateWithParams(int result, void *exec, void *graph, void *params);
+void note_cuGraphExecUpdate(int result, void *exec, void *graph, void *node, void *update);
+void note_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info);
+void note_cuGraphExecKernelNodeSetParams(int result, void *exec, void *node, const void *params);
+void note_cuGraphExecKernelNodeSetParams_v2(int result, void *exec, void *node, const void *params);
+void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned enabled);
+void note_cuStreamBeginCapture(int result, void *stream);
+void note_cuStreamBeginCapture_v2(int result, void *stream, int mode);
+void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, void *dependencies,
+	void *data, size_t count, int mode);
+void note_cuStreamEndCapture(int result, void *stream, void *graph);
+
+/* Versions that differ only in what is passed to the driver. */
+#define note_cuGraphInstantiate_v2	 note_cuGraphInstantiate
+#define note_cuCtxDestroy_v2		 note_cuCtxDestroy
+#define note_cuDevicePrimaryCtxReset_v2	 note_cuDevicePrimaryCtxReset
+#define note_cuDevicePrimaryCtxRelease	 note_cuDevicePrimaryCtxReset
+#define note_cuDevicePrimaryCtxRelease_v2 note_cuDevicePrimaryCtxReset
+
+#endif

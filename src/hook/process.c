@@ -1,0 +1,253 @@
+/*
+ * Setting the guest up in its process, and again in each forked child: see process.h.
+ *
+ * Nothing happens before the first sign of CUDA except reading the orders; a program that
+ * never comes near a GPU pays for the loading of the library alone.
+ */
+#include "hook/process.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "event/level.h"
+#include "hook/note.h"
+#include "hook/resolve.h"
+#include "hook/text.h"
+
+struct recorder hook_recorder;
+__thread struct writer hook_self = { .chunk = &writer_nowhere };
+enum trace_clock hook_clock = CLOCK_IS_TSC;
+bool hook_text;
+
+/* The control word until there is a trace: everything is wanted, so that the first call of a
+ * process comes to call_leave, which starts it; nothing, once it is known that nobody asks. */
+static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
+uint32_t *hook_control = &idle_control;
+
+enum { NEW, BUSY, READY };
+static _Atomic uint32_t state = NEW;
+
+static struct {
+	bool read;
+	uint32_t control;
+	uint64_t flight_bytes;
+	char path[RECORDER_PATH]; /* "" : no orders */
+} orders;
+
+uint64_t clock_monotonic(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* --- orders --------------------------------------------------------------------------- */
+
+static const char *environment(const char *name)
+{
+	extern char **environ;
+	const size_t n = strlen(name);
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+/* At load time only, where a wrong order can still be told to the person who gave it. */
+static void refuse(const char *orders_text, const char *why)
+{
+	static const char head[] = "weir: WEIR=", tail[] = "; the program runs unrecorded\n";
+	sys(write, 2, head, sizeof head - 1);
+	sys(write, 2, orders_text, strlen(orders_text));
+	sys(write, 2, ": ", 2);
+	sys(write, 2, why, strlen(why));
+	sys(write, 2, tail, sizeof tail - 1);
+	orders.path[0] = 0;
+	hook_text = false;
+}
+
+/* "64M" and the like; 0 when it is no number. */
+static uint64_t parse_bytes(const char *text, size_t n)
+{
+	uint64_t value = 0;
+	size_t i = 0;
+	for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return 0;
+	static const char units[] = "KMG";
+	const char *unit = i + 1 == n ? strchr(units, text[i]) : NULL;
+	if (unit && *unit)
+		return __builtin_mul_overflow(value, 1ull << 10 * (unit - units + 1), &value) ? 0 : value;
+	return i == n ? value : 0;
+}
+
+static bool parse_option(const char *text, size_t n)
+{
+	static const char level[] = "level=", flight[] = "flight=";
+	if (n > sizeof level - 1 && !memcmp(text, level, sizeof level - 1)) {
+		text += sizeof level - 1, n -= sizeof level - 1;
+		char name[16] = { 0 };
+		memcpy(name, text, n < sizeof name ? n : sizeof name - 1);
+		return control_of_level(name, &orders.control);
+	}
+	if (n > sizeof flight - 1 && !memcmp(text, flight, sizeof flight - 1)) {
+		orders.flight_bytes = parse_bytes(text + sizeof flight - 1, n - sizeof flight + 1);
+		return orders.flight_bytes != 0;
+	}
+	return false;
+}
+
+/* The path is made absolute: the program may change its directory. */
+static bool set_path(const char *path)
+{
+	size_t at = 0;
+	if (path[0] != '/') {
+		const long got = sys(getcwd, orders.path, sizeof orders.path);
+		if (got <= 1)
+			return false;
+		at = (size_t)got; /* counts the NUL, which becomes the slash */
+		orders.path[at - 1] = '/';
+	}
+	const size_t n = strlen(path);
+	if (at + n + 1 > sizeof orders.path)
+		return false;
+	memcpy(orders.path + at, path, n + 1);
+	return true;
+}
+
+static void read_orders(void)
+{
+	if (orders.read)
+		return;
+	orders.read = true;
+	const char *all = environment("WEIR");
+	if (!all || !*all || getauxval(AT_SECURE))
+		return;
+	control_of_level("full", &orders.control);
+	const char *p = all;
+	for (const char *comma; strncmp(p, "record:", 7) && strncmp(p, "trace:", 6); p = comma + 1) {
+		comma = strchr(p, ',');
+		if (!comma || !parse_option(p, (size_t)(comma - p))) {
+			refuse(all, "expected [level=LEVEL,][flight=SIZE,]record:FILE or trace:FILE");
+			return;
+		}
+	}
+	hook_text = *p == 't';
+	p = strchr(p, ':') + 1;
+	if (!*p || !set_path(p))
+		refuse(all, "the file name is missing or too long");
+}
+
+/* --- life ----------------------------------------------------------------------------- */
+
+static size_t read_whole(const char *path, char *to, size_t size)
+{
+	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return 0;
+	const long got = sys(read, fd, to, size);
+	sys(close, fd);
+	return got > 0 ? (size_t)got : 0;
+}
+
+static void describe_process(void)
+{
+	char text[2048];
+	const long link = sys(readlink, "/proc/self/exe", text, 512);
+	size_t n = link > 0 ? (size_t)link : 0;
+	text[n++] = 0;
+	n += read_whole("/proc/self/cmdline", text + n, sizeof text - n);
+	const uint64_t parent = (uint64_t)sys(getppid);
+	note_text(META_PROCESS, &parent, 1, text, (uint32_t)n);
+}
+
+void process_note(const char *text)
+{
+	note_text(META_NOTE, NULL, 0, text, (uint32_t)strlen(text));
+}
+
+static void open_trace(void)
+{
+	struct trace_header blank;
+	header_blank(&blank, orders.control);
+	if (orders.flight_bytes) {
+		blank.mode = TRACE_FLIGHT;
+		blank.limit = orders.flight_bytes + TRACE_GRAIN;
+	}
+	memcpy(hook_recorder.path, orders.path, sizeof orders.path);
+	if (!hook_recorder.header && recorder_open(&hook_recorder, &blank))
+		return;
+	hook_clock = hook_recorder.header->clock;
+	hook_control = &hook_recorder.header->control;
+	describe_process();
+	resolve_declare();
+}
+
+static void start(void)
+{
+	read_orders();
+	idle_control = 0;
+	if (!orders.path[0])
+		return;
+	if (!hook_text) {
+		open_trace();
+		return;
+	}
+	hook_recorder.scratch = true;
+	hook_recorder.pid = (uint32_t)sys(getpid);
+	if (text_start(orders.path))
+		idle_control = orders.control & ~CONTROL_QUERY_COUNT;
+}
+
+void process_start(void)
+{
+	uint32_t seen = NEW;
+	if (state == READY)
+		return;
+	/* With signals blocked no handler can come here while this thread is at it. */
+	uint64_t all = ~0ull, mask = 0;
+	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
+	if (__atomic_compare_exchange_n(
+		    (uint32_t *)&state, &seen, BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		start();
+		state = READY;
+	} else {
+		for (int i = 0; i < 100000 && state == BUSY; i++)
+			sys(sched_yield);
+	}
+	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+}
+
+bool process_is_started(void)
+{
+	return state == READY;
+}
+
+/* In the child of a fork: same orders, same file, a new process with nothing open. */
+static void forked(void)
+{
+	if (state == NEW)
+		return;
+	hook_self = (struct writer){ .chunk = &writer_nowhere };
+	hook_captures = 0;
+	note_forget();
+	resolve_forked();
+	recorder_forked(&hook_recorder);
+	idle_control = (1u << CLASS_COUNT) - 1;
+	hook_control = &idle_control;
+	state = NEW;
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	read_orders();
+	if (orders.path[0])
+		pthread_atfork(NULL, NULL, forked);
+}

@@ -1,0 +1,43 @@
+/*
+ * What the guest knows about the process it is in: its orders, the trace it writes to, and
+ * each thread's writer.  Set up before the first recorded call returns; survives fork.
+ *
+ * The orders come in the environment variable WEIR, read once when the library is loaded:
+ *
+ *	WEIR=[level=LEVEL,][flight=BYTES,]record:FILE	keep every call in FILE
+ *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
+ *
+ * Without it the library does nothing but pass calls on.
+ */
+#ifndef WEIR_HOOK_PROCESS_H
+#define WEIR_HOOK_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/writer.h"
+#include "hook/table.h"
+
+extern struct recorder hook_recorder;
+extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
+
+/* What to record: a word of the mapped trace, or of this library while there is none. */
+extern uint32_t *hook_control;
+
+extern enum trace_clock hook_clock;
+extern bool hook_text; /* WEIR=trace: each call becomes a line */
+
+uint64_t clock_monotonic(void); /* nanoseconds */
+
+bool process_is_started(void);
+
+/* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
+void process_start(void);
+
+/* Prints a committed record as a line of the text trace (text.c). */
+void text_print(const struct record *r);
+
+/* A sentence for whoever reads the trace. */
+void process_note(const char *text);
+
+#endif

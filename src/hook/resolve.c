@@ -1,0 +1,370 @@
+/* See resolve.h. */
+#define _GNU_SOURCE
+#include "hook/resolve.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "hook/elf.h"
+#include "hook/note.h"
+#include "hook/process.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define PASS   ((void *)-1)
+
+void *hook_real[FN_COUNT];
+HIDDEN void *real_dlsym, *real_dlvsym; /* for entry.S */
+
+/* --- names and addresses ---------------------------------------------------------------- */
+
+/* Open addressing, filled once: name to id, and real address to id. */
+#define SLOTS 4096u
+static uint16_t by_name[SLOTS];
+static _Atomic bool by_name_ready;
+static struct {
+	_Atomic(void *) real;
+	_Atomic uint32_t fn;
+} by_address[SLOTS];
+
+static uint32_t hash_name(const char *s)
+{
+	uint32_t h = 2166136261u;
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	return h;
+}
+
+static void fill_names(void)
+{
+	for (uint32_t fn = 1; fn < FN_COUNT; fn++) {
+		uint32_t at = hash_name(hooked[fn].name) % SLOTS;
+		while (by_name[at] && by_name[at] != fn)
+			at = (at + 1) % SLOTS;
+		by_name[at] = (uint16_t)fn; /* the same from every thread that comes here */
+	}
+	atomic_store_explicit(&by_name_ready, true, memory_order_release);
+}
+
+static enum fn fn_of_name(const char *name)
+{
+	if (!atomic_load_explicit(&by_name_ready, memory_order_acquire))
+		fill_names();
+	for (uint32_t at = hash_name(name) % SLOTS; by_name[at]; at = (at + 1) % SLOTS)
+		if (!strcmp(hooked[by_name[at]].name, name))
+			return by_name[at];
+	return FN_NONE;
+}
+
+static uint32_t hash_address(const void *p)
+{
+	return (uint32_t)((uintptr_t)p >> 4) * 2654435761u % SLOTS;
+}
+
+static void learn(enum fn fn, void *real)
+{
+	__atomic_store_n(&hook_real[fn], real, __ATOMIC_RELAXED);
+	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
+		void *none = NULL;
+		if (atomic_compare_exchange_strong(&by_address[at].real, &none, real) || none == real) {
+			atomic_store(&by_address[at].fn, fn);
+			return;
+		}
+	}
+}
+
+static enum fn fn_of_address(const void *real)
+{
+	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
+		const void *seen = atomic_load(&by_address[at].real);
+		if (!seen)
+			break;
+		if (seen == real)
+			return atomic_load(&by_address[at].fn);
+	}
+	return FN_NONE;
+}
+
+void *wrapper_of(const void *real)
+{
+	const enum fn fn = fn_of_address(real);
+	return fn && hook_real[fn] == real ? hooked[fn].wrapper : NULL;
+}
+
+/* --- loaded libraries ------------------------------------------------------------------- */
+
+static bool has_soname(const struct elf *e, const void *prefix)
+{
+	return e->soname && !strncmp(e->soname, prefix, strlen(prefix));
+}
+
+static bool is_runtime(const struct elf *e, const void *unused)
+{
+	return has_soname(e, "libcudart.so.");
+}
+
+static bool is_this_library(const struct elf *e)
+{
+	return elf_find(e, "weir_caught") == (void *)weir_caught;
+}
+
+static bool defines(const struct elf *e, const void *name)
+{
+	return elf_find(e, name) && !is_this_library(e);
+}
+
+/* True for objects behind this library in the order of loading that define the name. */
+static bool defines_after(const struct elf *e, const void *arg)
+{
+	struct {
+		const char *name;
+		bool passed;
+	} *after = (void *)(uintptr_t)arg;
+	if (after->passed)
+		return elf_find(e, after->name) != NULL;
+	after->passed = is_this_library(e);
+	return false;
+}
+
+static void *next_definition(const char *name)
+{
+	struct {
+		const char *name;
+		bool passed;
+	} after = { name, false };
+	struct elf e;
+	return elf_search(&e, defines_after, &after) ? elf_find(&e, name) : NULL;
+}
+
+static void find_dl_functions(void)
+{
+	real_dlvsym = next_definition("dlvsym");
+	__atomic_store_n(&real_dlsym, next_definition("dlsym"), __ATOMIC_RELEASE);
+}
+
+/* The driver whose functions hook_real holds: where it was mapped, or 0. */
+static _Atomic uintptr_t driver_base;
+
+static void adopt_driver(const struct elf *e)
+{
+	if (atomic_exchange(&driver_base, e->base) == e->base)
+		return;
+	for (uint32_t fn = 1; fn < FN_DRIVER_END; fn++) {
+		void *real = elf_find(e, hooked[fn].name);
+		if (real)
+			learn(fn, real);
+	}
+}
+
+/* The driver may have been loaded, or unloaded and loaded elsewhere, since we last looked. */
+static bool find_driver(void)
+{
+	struct elf e;
+	if (!elf_search(&e, has_soname, "libcuda.so"))
+		return driver_base != 0 && elf_of_address(&e, hook_real[FN_cuInit]);
+	adopt_driver(&e);
+	return true;
+}
+
+static void find_runtime(void)
+{
+	struct elf e;
+	if (!elf_search(&e, is_runtime, NULL))
+		return;
+	for (uint32_t fn = FN_DRIVER_END; fn < FN_COUNT; fn++) {
+		void *real = hook_real[fn] ? NULL : elf_find(&e, hooked[fn].name);
+		if (real)
+			learn(fn, real);
+	}
+}
+
+static int nobody_has_it(void)
+{
+	return 34; /* CUDA_ERROR_STUB_LIBRARY, cudaErrorStubLibrary */
+}
+
+void *resolve(enum fn fn, const void *caller)
+{
+	process_start();
+	if (fn < FN_DRIVER_END)
+		find_driver();
+	else
+		find_runtime();
+	void *real = hook_real[fn];
+	if (!real && (real = next_definition(hooked[fn].name)))
+		learn(fn, real);
+	return real ? real : (void *)nobody_has_it;
+}
+
+/* --- functions that the tables do not know ------------------------------------------------ */
+
+#define UNKNOWN 256u
+extern const char unknown_thunks[] HIDDEN; /* entry.S: 32 bytes each */
+HIDDEN void *unknown_real[UNKNOWN];
+static uint64_t unknown_local[UNKNOWN];
+HIDDEN uint64_t *unknown_counts = unknown_local;
+static char unknown_names[UNKNOWN][64];
+static _Atomic uint32_t unknown_taken;
+
+static void declare_unknown(uint32_t i)
+{
+	const uint64_t index = i;
+	note_text(META_UNKNOWN, &index, 1, unknown_names[i], (uint32_t)strlen(unknown_names[i]));
+}
+
+static void *thunk_for(void *real, const char *name)
+{
+	const uint32_t taken = unknown_taken;
+	for (uint32_t i = 0; i < taken && i < UNKNOWN; i++)
+		if (unknown_real[i] == real)
+			return (void *)(unknown_thunks + 32 * i);
+	const uint32_t i = atomic_fetch_add(&unknown_taken, 1);
+	if (i >= UNKNOWN) {
+		unknown_taken = UNKNOWN;
+		return real;
+	}
+	strncpy(unknown_names[i], name, sizeof unknown_names[i] - 1);
+	unknown_real[i] = real;
+	declare_unknown(i);
+	return (void *)(unknown_thunks + 32 * i);
+}
+
+void resolve_declare(void)
+{
+	const uint32_t bytes = CHUNK_PAYLOAD + sizeof unknown_local;
+	if (!unknown_taken)
+		return;
+	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_UNKNOWN, bytes, 0);
+	if (!c)
+		return;
+	c->used = sizeof unknown_local;
+	unknown_counts = (uint64_t *)((char *)c + CHUNK_PAYLOAD);
+	for (uint32_t i = 0; i < unknown_taken && i < UNKNOWN; i++)
+		declare_unknown(i);
+}
+
+void resolve_forked(void)
+{
+	unknown_counts = unknown_local;
+}
+
+static bool is_driver_name(const char *name)
+{
+	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+static bool in_driver(const void *address)
+{
+	struct elf e;
+	return elf_of_address(&e, address) && has_soname(&e, "libcuda.so");
+}
+
+void *resolve_answer(void *real, const char *symbol)
+{
+	void *wrapper = wrapper_of(real);
+	if (wrapper)
+		return wrapper;
+	find_driver();
+	wrapper = wrapper_of(real);
+	if (wrapper)
+		return wrapper;
+	if (!is_driver_name(symbol) || !in_driver(real))
+		return real;
+	if (unknown_counts == unknown_local && hook_recorder.header) {
+		unknown_taken = unknown_taken ? unknown_taken : 0;
+		void *thunk = thunk_for(real, symbol);
+		resolve_declare();
+		return thunk;
+	}
+	return thunk_for(real, symbol);
+}
+
+/* --- dlsym ------------------------------------------------------------------------------ */
+
+static bool may_be_ours(const char *name)
+{
+	return name && ((name[0] == 'c' && name[1] == 'u') || (name[0] == '_' && name[1] == '_'));
+}
+
+/* What the real dlsym says of a function of ours, or the wrapper for it. */
+static void *answer_for(enum fn fn, const char *name, void *real)
+{
+	if (real == hooked[fn].wrapper) /* found by a search that begins with us */
+		return real;
+	process_start();
+	if (hook_real[fn] != real) {
+		if (fn < FN_DRIVER_END)
+			find_driver();
+		else
+			find_runtime();
+	}
+	return hook_real[fn] == real ? hooked[fn].wrapper : real;
+}
+
+HIDDEN void *dlsym_answer(void *handle, const char *name);
+HIDDEN void *dlsym_answer(void *handle, const char *name)
+{
+	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
+		find_dl_functions();
+	if (!may_be_ours(name) || handle == RTLD_NEXT)
+		return PASS;
+	const enum fn fn = fn_of_name(name);
+	if (!fn && !is_driver_name(name))
+		return PASS;
+	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	if (handle == RTLD_DEFAULT) {
+		/* Our own definition stands first in every search, and must not make a program
+		 * believe in a driver that is not loaded. */
+		struct elf e;
+		if (fn && !elf_search(&e, defines, name))
+			return real_lookup(RTLD_NEXT, name);
+		return PASS;
+	}
+	void *real = real_lookup(handle, name);
+	if (!real)
+		return NULL;
+	if (!fn)
+		return resolve_answer(real, name);
+	if (real == hooked[fn].wrapper) {
+		struct elf e;
+		return elf_search(&e, defines, name) ? real : real_lookup(RTLD_NEXT, name);
+	}
+	return answer_for(fn, name, real);
+}
+
+HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version);
+HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version)
+{
+	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
+		find_dl_functions();
+	if (!may_be_ours(name) || handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return PASS;
+	const enum fn fn = fn_of_name(name);
+	void *(*real_lookup)(void *, const char *, const char *) = real_dlvsym;
+	void *real = fn ? real_lookup(handle, name, version) : NULL;
+	return real ? answer_for(fn, name, real) : PASS;
+}
+
+/* --- the audit library ------------------------------------------------------------------- */
+
+__attribute__((visibility("default"))) void *weir_caught(
+	const char *name, void *real, const void *map)
+{
+	if (!may_be_ours(name))
+		return real;
+	const enum fn fn = fn_of_name(name);
+	if (!fn || real == hooked[fn].wrapper)
+		return real;
+	const struct link_map *object = map;
+	struct elf e;
+	if (!elf_read(&e, object->l_addr, object->l_ld) || elf_find(&e, name) != real)
+		return real;
+	/* A second copy of the driver, in a namespace of its own, keeps to itself: one table
+	 * holds one driver. */
+	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !hook_real[FN_cuInit])
+		adopt_driver(&e);
+	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
+		learn(fn, real);
+	return hook_real[fn] == real ? hooked[fn].wrapper : real;
+}

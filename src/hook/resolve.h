@@ -1,0 +1,24 @@
+/*
+ * Finding the real functions, and answering the program when it looks for them: through the
+ * loader, dlsym, dlvsym, cuGetProcAddress, or the audit library.  One rule for all: the
+ * program gets the address that it would have got, or the wrapper that stands for exactly
+ * that address.
+ */
+#ifndef WEIR_HOOK_RESOLVE_H
+#define WEIR_HOOK_RESOLVE_H
+
+#include "hook/table.h"
+
+/* The wrapper for what cuGetProcAddress answered; a counting thunk when it is a function of
+ * the driver that the tables do not know; else the address itself. */
+void *resolve_answer(void *real, const char *symbol);
+
+/* Writes the names of unknown functions into a trace that has just been opened. */
+void resolve_declare(void);
+
+void resolve_forked(void);
+
+/* The audit library asks: the loader is binding `name` to `real` for somebody. */
+void *weir_caught(const char *name, void *real, const void *link_map);
+
+#endif
