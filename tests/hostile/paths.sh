@@ -1,0 +1,35 @@
+# Sourced by the scripts here, with the build folder as $1: where things are, and what is in a trace.
+build=$(cd "$1" && pwd) || exit 1
+libs=$build/tests/hostile/libs
+programs=$build/tests/hostile/programs
+guest=$build/lib/weir/libweir.so
+weir=$build/bin/weir
+sim=$build/lib/weir/sim
+
+# A directory for the run; it stays when the test fails.
+make_work() {
+	work=$(mktemp -d "${TMPDIR:-/tmp}/hostile.$1.XXXXXX") || exit 1
+}
+
+need_guest() {
+	[ -e "$guest" ] && [ -x "$weir" ] && return
+	echo "libweir.so is not built"
+	exit 77
+}
+
+# What a trace holds, as lines `function count`.
+recorded() {
+	"$weir" export --format=ndjson "$1" 2>"$work/export.err" |
+		grep -o '"cu[A-Z][A-Za-z0-9_]*"' | tr -d '"' | sort | uniq -c | awk '{ print $2, $1 }'
+}
+
+# How often a trace has a function.
+recorded_count() {
+	recorded "$1" | awk -v name="$2" '$1 == name { n = $2 } END { print n + 0 }'
+}
+
+check_readable() {
+	"$weir" report --json "$1" >"$work/report.json" 2>"$work/report.err" && return
+	echo "weir report $1: $(cat "$work/report.err")"
+	return 1
+}

@@ -1,0 +1,160 @@
+# Runs one case: run.sh BUILD NAME COMMAND [OPTION=VALUE...].  See cases.tbl.
+#
+# Exit status: 0 as expected, 1 not, 77 skipped.
+set -u
+. "$(dirname "$0")/paths.sh"
+name=$2 command=$3
+shift 3
+
+driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record
+for option in "$@"; do
+	case $option in
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=*)
+		eval "${option%%=*}=\${option#*=}" ;;
+	*) echo "unknown option $option"; exit 1 ;;
+	esac
+done
+
+driver_path=$build/lib/weir/sim
+[ "$driver" = mock ] && driver_path=$libs/mock
+command=$programs/$(printf '%s' "$command" | sed "s|@LIBS@|$libs|; s|@PROGRAMS@|$programs|")
+users=$(printf '%s' "$preload" | sed "s|[^:][^:]*|$libs/&|g")
+make_work "$name"
+failures=0
+
+# Calls that Weir makes itself, to learn names: they reach the driver once more than the program
+# asked for.
+own='cuFuncGetName|cuKernelGetName|cuKernelGetFunction|cuFuncGetModule|cuKernelGetLibrary'
+own="$own|cuGraph.*Get.*|cuFuncGetAttribute|cuGetProcAddress.*|cuStreamIsCapturing.*"
+own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion"
+
+failed() {
+	failures=$((failures + 1))
+	printf '%s: %s: %s\n' "$name" "$mode" "$*"
+}
+
+# run VARIABLE=VALUE... -- PREFIX...: the program in a directory of its own, as `mode`.
+run() {
+	mkdir "$work/$mode"
+	(
+		cd "$work/$mode" || exit 1
+		set -- "$@" $command
+		env LD_LIBRARY_PATH="$driver_path" WEIR_SIM="log=$work/$mode.log.%p" \
+			timeout 60 env "$@" >"$work/$mode.out" 2>"$work/$mode.err" </dev/null
+		echo $? >"$work/$mode.status"
+	) 2>/dev/null
+	grandchildren
+}
+
+grandchildren() {
+	[ "${command##*/}" = daemon_grandchild ] || return
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		[ -e "$work/$mode/finished" ] && return
+		sleep 0.2
+	done
+	failed "the grandchild did not finish"
+}
+
+# What reached the simulated driver, as `function count`.
+reached() {
+	cat "$work/$1".log.* 2>/dev/null |
+		awk '$2 > 0 { n[$1] += $2 } END { for (f in n) print f, n[f] }' | sort
+}
+
+same_behaviour() {
+	for what in status out err; do
+		[ "$output" = no ] && [ $what != status ] && continue
+		cmp -s "$work/plain.$what" "$work/$mode.$what" && continue
+		failed "$what differs from that without Weir"
+		diff "$work/plain.$what" "$work/$mode.$what" | head -n 10
+	done
+	[ "$log$driver" = yessim ] || return
+	reached plain | grep -Ev "^($own) " >"$work/a"
+	reached "$mode" | grep -Ev "^($own) " >"$work/b"
+	cmp -s "$work/a" "$work/b" || {
+		failed "what reaches the driver differs"
+		diff "$work/a" "$work/b" | head -n 10
+	}
+}
+
+good_trace() {
+	file=$work/$mode.weir
+	if [ ! -e "$file" ]; then
+		[ "$trace" != yes ] || failed "there is no trace"
+		return
+	fi
+	[ "$trace" != no ] || [ "$mode" = record ] || failed "a trace of a program without CUDA"
+	"$weir" report --json "$file" >"$work/report.json" 2>"$work/report.err" ||
+		failed "weir report: $(cat "$work/report.err")"
+	recorded "$file" >"$work/recorded"
+	[ ! -s "$work/export.err" ] || failed "weir export: $(cat "$work/export.err")"
+	[ "$counts" = yes ] || return
+	[ -e "$work/$mode/counts" ] && expected
+	[ "$log$driver" = yessim ] && complete
+}
+
+# The program's own account.
+expected() {
+	awk 'NR == FNR { n[$1] = $2; next }
+	n[$1] + 0 < $2 || n[$1] + 0 > $3 {
+		print "  " $1 ": " n[$1] + 0 " recorded, " $2 " to " $3 " expected"
+	}' "$work/recorded" "$work/$mode/counts" >"$work/complaint"
+	[ ! -s "$work/complaint" ] || failed "counts:
+$(cat "$work/complaint")"
+}
+
+# The simulated driver's account: every call that came through the program is in the trace.
+complete() {
+	case $name in limits_* | elsewhere | leave_busy) return ;; esac
+	reached "$mode" | grep -Ev "^($own) " >"$work/a"
+	grep -Ev "^($own) " "$work/recorded" | sort >"$work/b"
+	cmp -s "$work/a" "$work/b" || {
+		failed "the trace is not what reached the driver (<)"
+		diff "$work/a" "$work/b" | head -n 10
+	}
+}
+
+wants() {
+	case ,$modes, in *,$1,*) true ;; *) false ;; esac
+}
+
+mode=plain
+run ${users:+LD_PRELOAD="$users"}
+status=$(cat "$work/plain.status")
+case $status in
+77) rm -rf "$work"; exit 77 ;;
+98 | 99 | 124 | 126 | 127) failed "status $status"; cat "$work/plain.out" "$work/plain.err" ;;
+esac
+if [ ! -e "$guest" ] || [ ! -x "$weir" ]; then
+	echo "libweir.so is not built: ran the program alone"
+	rm -rf "$work"
+	exit 77
+fi
+
+if wants preload; then
+	mode=preload
+	run LD_PRELOAD="$guest${users:+:$users}" WEIR="record:$work/preload.weir"
+	same_behaviour
+	good_trace
+fi
+if wants last && [ -n "$users" ]; then
+	mode=last
+	run LD_PRELOAD="$users:$guest" WEIR="record:$work/last.weir"
+	same_behaviour
+	good_trace
+fi
+if wants record; then
+	mode=record
+	sim=
+	[ "$driver" = sim ] && sim=--sim
+	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $sim -o "$work/record.weir" --
+	same_behaviour
+	good_trace
+fi
+
+if [ $failures = 0 ]; then
+	rm -rf "$work"
+else
+	echo "kept: $work"
+	exit 1
+fi
