@@ -1,0 +1,62 @@
+# The short names of what people do here.  CMake does the work; see docs/testing.md.
+
+BUILD := build
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+CTEST := ctest --output-on-failure --no-tests=error -j $(JOBS)
+
+# Where the build files are made anew, what is built is the affair of ninja.
+build-%/build.ninja:
+	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
+
+.PHONY: build help demo check check-gpu lint bench fuzz asan tsan install clean deps
+
+build: ## build the program and its libraries into build/
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
+	cmake --build $(BUILD) -j $(JOBS)
+
+demo: deps ## record an example program and print the report
+	@$(MAKE) --no-print-directory build
+	@sh tools/demo.sh $(BUILD)
+
+check: deps ## every test that needs no GPU, also with the sanitizers
+	@$(MAKE) --no-print-directory build asan tsan
+	$(CTEST) --test-dir $(BUILD) -LE 'gpu|lint'
+
+check-gpu: build ## the tests that need a GPU
+	$(CTEST) --test-dir $(BUILD) -L gpu -j 1
+
+lint: build ## format, layers, symbols, manual: the rules that a tool can check
+	@sh tools/deps.sh lint
+	@sh tools/lint.sh $(BUILD)
+	$(CTEST) --test-dir $(BUILD) -L lint
+
+bench: build ## measure what a recorded call costs
+	@for script in bench/*.sh; do sh $$script $(BUILD) || exit; done
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
+	@sh tools/deps.sh fuzz
+	@$(MAKE) --no-print-directory build-fuzz/build.ninja
+	cmake --build build-fuzz -j $(JOBS)
+	@sh tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+
+asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan and UBSan
+	cmake --build build-asan -j $(JOBS)
+	$(CTEST) --test-dir build-asan -L 'unit|golden|fuzz'
+
+tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
+	cmake --build build-tsan -j $(JOBS)
+	ctest --output-on-failure --no-tests=ignore --test-dir build-tsan -L threads
+
+install: build ## install into PREFIX (/usr/local)
+	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
+
+deps:
+	@sh tools/deps.sh build
+
+clean: ## remove what was built
+	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,37 @@
+# Installs the Debian packages that are missing for `deps.sh build`, `lint` or `fuzz`.  Does nothing
+# when they are there; says what to install by hand where it cannot.
+set -u
+
+packages='cmake ninja-build gcc libc6-dev libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev
+	libcmocka-dev mandoc'
+case ${1:-build} in
+lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
+fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+	echo "deps.sh: not a Debian system; the equivalents of these are needed:" $packages >&2
+	exit 0
+fi
+
+missing=
+for package in $packages; do
+	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
+	[ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
+	echo "deps.sh: missing, and only root can install them: apt-get install$missing" >&2
+	exit 3
+fi
+
+echo "installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+install="$sudo apt-get install -y -q --no-install-recommends$missing"
+$install >/dev/null 2>&1 && exit 0
+$sudo apt-get update -q >/dev/null && $install >/dev/null && exit 0
+echo "deps.sh: apt-get failed; run it by hand: apt-get install$missing" >&2
+exit 3
