@@ -66,14 +66,14 @@ same_behaviour() {
 		[ "$output" = no ] && [ $what != status ] && continue
 		cmp -s "$work/plain.$what" "$work/$mode.$what" && continue
 		failed "$what differs from that without Weir"
-		diff "$work/plain.$what" "$work/$mode.$what" | head -n 10
+		diff "$work/plain.$what" "$work/$mode.$what" | head -n 6
 	done
 	[ "$log$driver" = yessim ] || return
 	reached plain | grep -Ev "^($own) " >"$work/a"
 	reached "$mode" | grep -Ev "^($own) " >"$work/b"
 	cmp -s "$work/a" "$work/b" || {
 		failed "what reaches the driver differs"
-		diff "$work/a" "$work/b" | head -n 10
+		diff "$work/a" "$work/b" | head -n 6
 	}
 }
 
@@ -110,7 +110,7 @@ complete() {
 	grep -Ev "^($own) " "$work/recorded" | sort >"$work/b"
 	cmp -s "$work/a" "$work/b" || {
 		failed "the trace is not what reached the driver (<)"
-		diff "$work/a" "$work/b" | head -n 10
+		diff "$work/a" "$work/b" | head -n 6
 	}
 }
 
