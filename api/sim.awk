@@ -120,6 +120,22 @@ function write_table(i)
 	for (i = 0; i < errors; i++)
 		print "\tcase " errvalue[i] ":\n\t\treturn \"" errname[i] "\";"
 	print "\t}\n\treturn NULL;\n}"
+	print "\nconst char *entry_error_text(int code)\n{\n\tswitch (code) {"
+	for (i = 0; i < errors; i++)
+		print "\tcase " errvalue[i] ":\n\t\treturn \"" error_text(errname[i]) "\";"
+	print "\t}\n\treturn NULL;\n}"
+}
+
+# CUDA_ERROR_NOT_FOUND reads "not found".
+function error_text(s)
+{
+	if (s == "CUDA_SUCCESS")
+		return "no error"
+	if (s == "CUDA_ERROR_INVALID_VALUE")
+		return "invalid argument"
+	sub(/^CUDA_ERROR_/, "", s)
+	gsub(/_/, " ", s)
+	return tolower(s)
 }
 
 function write_enums(i)

@@ -1,0 +1,20 @@
+/*
+ * CUDA arrays: pitched device memory with a format.  Texture fetches do not exist here, so
+ * the layout is plain rows and slices.
+ */
+#ifndef SIM_ARRAY_H
+#define SIM_ARRAY_H
+
+#include "driver/sim.h"
+
+struct array {
+	struct obj obj;
+	struct range *range;
+	size_t pitch; /* bytes of a row, in memory */
+	size_t width, height, depth; /* elements, rows and slices, at least 1 row and slice */
+	size_t asked_height, asked_depth;
+	int format;
+	unsigned channels, flags;
+};
+
+#endif

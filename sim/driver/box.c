@@ -1,0 +1,209 @@
+/*
+ * What copies and fills do to bytes, how far they may reach, and how long they take:
+ *
+ *	copy  latency + bytes / PCIe rate; between device places 2 * bytes / memory rate
+ *	fill  latency + bytes / memory rate
+ */
+#include "driver/sim.h"
+#include "driver/array.h"
+
+#include <string.h>
+
+static bool span(const struct place *p, size_t width, size_t height, size_t depth, size_t *ret_end)
+{
+	size_t rows, slices;
+
+	if (height > 1 && p->pitch < width)
+		return false;
+	return !__builtin_mul_overflow(p->pitch, height - 1, &rows) &&
+	       !__builtin_mul_overflow(p->slice, depth - 1, &slices) &&
+	       !__builtin_add_overflow(rows, slices, &rows) &&
+	       !__builtin_add_overflow(rows, width, ret_end);
+}
+
+static bool fits(const struct place *p, const struct box *box)
+{
+	size_t end;
+
+	return p->base && span(p, box->width, box->height, box->depth, &end) && end <= p->room;
+}
+
+static bool empty(const struct box *box)
+{
+	return !box->width || !box->height || !box->depth;
+}
+
+int box_check(const struct box *box)
+{
+	if (empty(box))
+		return CUDA_SUCCESS;
+	return fits(&box->src, box) && fits(&box->dst, box) ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE;
+}
+
+void box_copy(const struct box *box)
+{
+	if (empty(box))
+		return;
+	for (size_t z = 0; z < box->depth; z++)
+		for (size_t y = 0; y < box->height; y++)
+			memmove(box->dst.base + z * box->dst.slice + y * box->dst.pitch,
+				box->src.base + z * box->src.slice + y * box->src.pitch,
+				box->width);
+}
+
+uint64_t box_cost_ns(const struct box *box)
+{
+	double bytes = (double)box->width * (double)box->height * (double)box->depth;
+	bool inside = box->src.device && box->dst.device;
+	double ns = inside ? 2 * bytes / script.hbm_gbps : bytes / script.pcie_gbps;
+
+	return script.copy_ns + (uint64_t)ns;
+}
+
+/* Half of a three-dimensional copy: where it reads, or where it writes. */
+struct half {
+	int type;
+	const void *host;
+	uint64_t device;
+	void *array;
+	size_t x, y, z, pitch, height;
+};
+
+static int array_place(const struct half *h, struct place *ret_place, size_t *ret_slice)
+{
+	struct array *a = obj_find(h->array, OBJ_ARRAY);
+
+	if (!a)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*ret_place = (struct place){
+		.base = (uint8_t *)a->range->base,
+		.pitch = a->pitch,
+		.slice = a->pitch * a->height,
+		.room = a->range->size,
+		.device = true,
+	};
+	*ret_slice = ret_place->slice;
+	return CUDA_SUCCESS;
+}
+
+static int linear_place(const struct half *h, struct place *ret_place)
+{
+	uint64_t address = h->type == CU_MEMORYTYPE_HOST ? (uint64_t)h->host : h->device;
+	struct range *range = range_find(address);
+
+	if (!range && h->type == CU_MEMORYTYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_place = (struct place){
+		.base = (uint8_t *)address,
+		.pitch = h->pitch,
+		.slice = h->pitch * h->height,
+		.room = SIZE_MAX,
+		.pageable = !range,
+	};
+	if (range) {
+		ret_place->room = range->size - (address - range->base);
+		ret_place->device =
+			range->kind != RANGE_HOST && range->kind != RANGE_REGISTERED;
+		/* Host memory that is partly registered may be copied as a whole. */
+		if (range->kind == RANGE_REGISTERED)
+			ret_place->room = SIZE_MAX;
+	}
+	return CUDA_SUCCESS;
+}
+
+static int place(const struct half *h, struct place *ret_place)
+{
+	size_t rows, slices, offset, slice = h->pitch * h->height;
+	int r;
+
+	if (h->type < CU_MEMORYTYPE_HOST || h->type > CU_MEMORYTYPE_UNIFIED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (h->type == CU_MEMORYTYPE_ARRAY)
+		r = array_place(h, ret_place, &slice);
+	else
+		r = linear_place(h, ret_place);
+	if (r)
+		return r;
+	if (__builtin_mul_overflow(h->y, ret_place->pitch, &rows) ||
+		__builtin_mul_overflow(h->z, slice, &slices) ||
+		__builtin_add_overflow(rows, slices, &offset) ||
+		__builtin_add_overflow(offset, h->x, &offset) || offset > ret_place->room)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret_place->base += offset;
+	if (ret_place->room != SIZE_MAX)
+		ret_place->room -= offset;
+	return CUDA_SUCCESS;
+}
+
+/* A pitch of 0 is the width, a height of 0 that of the copy: tightly packed. */
+static void pack(struct half *h, const struct cu_memcpy3d *p)
+{
+	if (!h->pitch)
+		h->pitch = p->width_bytes;
+	if (!h->height)
+		h->height = p->height;
+}
+
+int box_from_copy3d(const struct cu_memcpy3d *p, struct box *ret_box)
+{
+	struct half src = { p->src_type, p->src_host, p->src_device, p->src_array, p->src_x,
+		p->src_y, p->src_z, p->src_pitch, p->src_height };
+	struct half dst = { p->dst_type, p->dst_host, p->dst_device, p->dst_array, p->dst_x,
+		p->dst_y, p->dst_z, p->dst_pitch, p->dst_height };
+
+	pack(&src, p);
+	pack(&dst, p);
+	*ret_box = (struct box){
+		.width = p->width_bytes,
+		.height = p->height,
+		.depth = p->depth,
+	};
+	if (empty(ret_box))
+		return CUDA_SUCCESS;
+	int r = place(&src, &ret_box->src);
+	if (!r)
+		r = place(&dst, &ret_box->dst);
+	return r ? r : box_check(ret_box);
+}
+
+int fill_check(const struct fill *fill)
+{
+	size_t width;
+	struct place p = { .pitch = fill->pitch };
+
+	if (fill->element != 1 && fill->element != 2 && fill->element != 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!fill->width || !fill->height)
+		return CUDA_SUCCESS;
+	if (fill->address % fill->element ||
+		__builtin_mul_overflow(fill->width, (size_t)fill->element, &width) ||
+		!span(&p, width, fill->height, 1, &width) || !range_of(fill->address, width))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static void fill_row(uint8_t *row, const struct fill *fill)
+{
+	if (fill->element == 1) {
+		memset(row, (int)fill->value, fill->width);
+		return;
+	}
+	for (size_t i = 0; i < fill->width; i++)
+		memcpy(row + i * fill->element, &fill->value, fill->element);
+}
+
+void fill_run(const struct fill *fill)
+{
+	if (!fill->width)
+		return;
+	for (size_t y = 0; y < fill->height; y++)
+		fill_row((uint8_t *)fill->address + y * fill->pitch, fill);
+}
+
+uint64_t fill_cost_ns(const struct fill *fill)
+{
+	double bytes = (double)fill->width * (double)fill->element * (double)fill->height;
+
+	return script.copy_ns + (uint64_t)(bytes / script.hbm_gbps);
+}

@@ -1,0 +1,156 @@
+/*
+ * Events.  A recorded event holds the last fence of its stream.
+ */
+#include "driver/sim.h"
+#include "driver/graph.h"
+
+#include <stdlib.h>
+
+enum { DISABLE_TIMING = 2, RECORD_EXTERNAL = 1 };
+
+static void event_free(struct event *e)
+{
+	fence_unref(e->fence);
+	free(e->heads);
+	obj_free(e);
+}
+
+void events_free(struct context *ctx)
+{
+	struct event *e;
+
+	while ((e = obj_any(OBJ_EVENT, ctx)) != NULL)
+		event_free(e);
+}
+
+void event_set_fence(struct event *event, struct fence *fence)
+{
+	fence_ref(fence);
+	fence_unref(event->fence);
+	event->fence = fence;
+	event->recorded = true;
+	event->capture_id = 0;
+}
+
+int sim_cuEventCreate(void **ret_event, unsigned flags)
+{
+	struct context *ctx;
+	int r = context_get(&ctx);
+
+	if (r)
+		return r;
+	if (!ret_event || flags & ~7u || (flags & 4 && !(flags & DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct event *e = obj_new(OBJ_EVENT, sizeof(*e), ctx);
+	if (!e)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	e->flags = flags;
+	*ret_event = e;
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventDestroy_v2(void *handle)
+{
+	struct event *e = obj_find(handle, OBJ_EVENT);
+
+	if (!e)
+		return CUDA_ERROR_INVALID_HANDLE;
+	event_free(e);
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventDestroy(void *handle) SIM_ALIAS(sim_cuEventDestroy_v2);
+
+int sim_cuEventRecordWithFlags(void *handle, void *stream_handle, unsigned flags)
+{
+	struct work nothing = { 0 };
+	struct stream *s;
+	struct event *e = obj_find(handle, OBJ_EVENT);
+	int r = stream_get(stream_handle, &s);
+
+	if (r)
+		return r;
+	if (!e)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~1u)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (e->obj.ctx != s->obj.ctx)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = capture_forbids_legacy(s);
+	if (r)
+		return r;
+	if (s->capture && flags & RECORD_EXTERNAL) {
+		struct op op = { .kind = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = e };
+		return capture_add(s, &op);
+	}
+	if (s->capture)
+		return capture_record_event(s, e);
+	struct fence *fence = stream_submit(s, &nothing, NULL);
+	if (!fence)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event_set_fence(e, fence);
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventRecord(void *handle, void *stream_handle)
+{
+	return sim_cuEventRecordWithFlags(handle, stream_handle, 0);
+}
+
+static int event_get(void *handle, struct event **ret_event)
+{
+	struct event *e = obj_find(handle, OBJ_EVENT);
+
+	if (!e)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (e->capture_id)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	*ret_event = e;
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventQuery(void *handle)
+{
+	struct event *e;
+	int r = event_get(handle, &e);
+
+	if (r)
+		return r;
+	return fence_done(e->fence) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+int sim_cuEventSynchronize(void *handle)
+{
+	struct event *e;
+	int r = event_get(handle, &e);
+
+	if (r)
+		return r;
+	fence_wait(e->fence);
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventElapsedTime_v2(float *ret_ms, void *start_handle, void *end_handle)
+{
+	struct event *start, *end;
+	int r = event_get(start_handle, &start);
+
+	if (!r)
+		r = event_get(end_handle, &end);
+	if (r)
+		return r;
+	if (!ret_ms)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!start->recorded || !end->recorded)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (start->flags & DISABLE_TIMING || end->flags & DISABLE_TIMING)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!fence_done(start->fence) || !fence_done(end->fence))
+		return CUDA_ERROR_NOT_READY;
+	int64_t ns = (int64_t)(fence_end_ns(end->fence) - fence_end_ns(start->fence));
+	*ret_ms = (float)((double)ns / 1e6);
+	return CUDA_SUCCESS;
+}
+
+int sim_cuEventElapsedTime(float *ret_ms, void *start, void *end)
+	SIM_ALIAS(sim_cuEventElapsedTime_v2);

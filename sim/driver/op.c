@@ -1,0 +1,144 @@
+/*
+ * Operations: copied for as long as someone needs them, turned into work for the device.
+ */
+#include "driver/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t *extra_buffer(void **extra)
+{
+	const uint8_t *buffer = NULL;
+
+	for (size_t i = 0; extra && (uintptr_t)extra[i] != PARAM_END; i += 2)
+		if ((uintptr_t)extra[i] == PARAM_BUFFER_POINTER)
+			buffer = extra[i + 1];
+	return buffer;
+}
+
+/* One block: the array of pointers, then the bytes they point at. */
+static void **params_new(const struct image_kernel *k)
+{
+	size_t bytes = (k->param_bytes + 15) & ~(size_t)15;
+	uint8_t *block = calloc(1, k->param_count * sizeof(void *) + bytes + 16);
+	void **pointers = (void **)block;
+
+	if (!block)
+		return NULL;
+	uint8_t *values = block + k->param_count * sizeof(void *);
+	for (size_t i = 0; i < k->param_count; i++)
+		pointers[i] = values + k->params[i].offset;
+	return pointers;
+}
+
+int op_keep_params(struct op *op, void **params, void **extra)
+{
+	const struct image_kernel *k = op->launch.function->k;
+	const uint8_t *buffer = extra_buffer(extra);
+
+	if (!k->param_count)
+		return CUDA_SUCCESS;
+	op->params = params_new(k);
+	if (!op->params)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < k->param_count; i++) {
+		if (params)
+			memcpy(op->params[i], params[i], k->params[i].size);
+		else if (buffer)
+			memcpy(op->params[i], buffer + k->params[i].offset, k->params[i].size);
+	}
+	return CUDA_SUCCESS;
+}
+
+int op_clone(const struct op *op, struct op *ret_op)
+{
+	*ret_op = *op;
+	if (op->params) {
+		ret_op->params = NULL;
+		return op_keep_params(ret_op, op->params, NULL);
+	}
+	if (op->child) {
+		ret_op->child = graph_clone(op->child);
+		if (!ret_op->child)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		ret_op->child->inner = true;
+	}
+	return CUDA_SUCCESS;
+}
+
+void op_fini(struct op *op)
+{
+	free(op->params);
+	if (op->child)
+		graph_free(op->child);
+	op->params = NULL;
+	op->child = NULL;
+}
+
+static void run_copy(void *arg)
+{
+	box_copy(arg);
+}
+
+static void run_fill(void *arg)
+{
+	fill_run(arg);
+}
+
+static void *duplicate(const void *what, size_t size)
+{
+	void *copy = malloc(size);
+
+	return copy ? memcpy(copy, what, size) : NULL;
+}
+
+static struct work work_of(const struct op *op)
+{
+	switch (op->kind) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return (struct work){ .cost_ns = launch_cost_ns(&op->launch) };
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return (struct work){
+			.cost_ns = box_cost_ns(&op->box),
+			.effect = run_copy,
+			.drop = free,
+			.arg = duplicate(&op->box, sizeof(op->box)),
+		};
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return (struct work){
+			.cost_ns = fill_cost_ns(&op->fill),
+			.effect = run_fill,
+			.drop = free,
+			.arg = duplicate(&op->fill, sizeof(op->fill)),
+		};
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return (struct work){ .host = op->host, .arg = op->user };
+	}
+	return (struct work){ 0 };
+}
+
+struct fence *op_submit(const struct op *op, struct fence *const *deps, size_t dep_count)
+{
+	struct work work = work_of(op);
+
+	if (work.effect && !work.arg)
+		return NULL;
+	return timeline_submit(&work, deps, dep_count);
+}
+
+int op_perform(struct stream *stream, const struct op *op)
+{
+	int r = capture_forbids_legacy(stream);
+
+	if (r)
+		return r;
+	if (stream->capture)
+		return capture_add(stream, op);
+	struct work work = work_of(op);
+	if (work.effect && !work.arg)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!stream_submit(stream, &work, NULL))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	timeline_throttle();
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,333 @@
+/*
+ * The objects of the simulated driver and the one lock that guards them all.  A handle
+ * that a program holds is the address of a struct obj; it is looked up in a table of live
+ * objects before it is followed, so a stale, foreign or invented handle is an answer
+ * (CUDA_ERROR_INVALID_HANDLE, …) and never a crash.
+ *
+ * Everything in this directory runs under the driver lock, which entry.c takes; only the
+ * waits of timeline.c give it back.  Functions answer a CUresult unless they say otherwise.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "cuda_types.h"
+#include "sim_api.h"
+#include "sim_enums.h"
+#include "entry/entry.h"
+#include "entry/script.h"
+#include "image/image.h"
+
+#define SIM_ALIAS(body) __attribute__((alias(#body)))
+
+enum obj_type {
+	OBJ_CONTEXT = 1,
+	OBJ_MODULE,
+	OBJ_LIBRARY,
+	OBJ_FUNCTION,
+	OBJ_KERNEL,
+	OBJ_STREAM,
+	OBJ_EVENT,
+	OBJ_GRAPH,
+	OBJ_NODE,
+	OBJ_EXEC,
+	OBJ_ARRAY,
+	OBJ_MIPMAP,
+	OBJ_POOL,
+	OBJ_ALLOCATION,
+	OBJ_USER,
+};
+
+struct context;
+struct capture;
+struct node;
+
+struct obj {
+	struct obj *next; /* in its hash bucket */
+	enum obj_type type;
+	struct context *ctx; /* dies with this context; NULL: with nobody */
+};
+
+void sim_lock(void);
+void sim_unlock(void);
+/* The lock itself, for the condition variables of timeline.c. */
+pthread_mutex_t *sim_mutex(void);
+
+/* Zeroed memory of an object that is live from now on; NULL when there is no memory. */
+void *obj_new(enum obj_type type, size_t size, struct context *ctx);
+/* The live object of that type behind a handle, or NULL. */
+void *obj_find(const void *handle, enum obj_type type);
+/* Some object of that type in a context, or NULL. */
+void *obj_any(enum obj_type type, const struct context *ctx);
+/* Ends an object.  Its memory is kept for a while, so that a stale handle stays stale. */
+void obj_free(void *object);
+
+/*
+ * Work and time.  A fence is a point on the device's timeline: it is `done` when all the
+ * work before it has taken effect, and end_ns says when.  Fences are counted references;
+ * NULL is a point in the past.
+ */
+struct fence {
+	int refs;
+	bool done;
+	bool dated; /* end_ns is known, perhaps ahead of `done` */
+	uint64_t end_ns;
+};
+
+struct work {
+	uint64_t cost_ns;
+	/* What the device does: called once, under the lock.  May be NULL. */
+	void (*effect)(void *arg);
+	/* What a host thread does: called once, without the lock.  May be NULL. */
+	void (*host)(void *arg);
+	/* Releases arg.  May be NULL. */
+	void (*drop)(void *arg);
+	void *arg;
+};
+
+struct fence *fence_ref(struct fence *fence);
+void fence_unref(struct fence *fence);
+bool fence_done(const struct fence *fence);
+void fence_wait(struct fence *fence);
+uint64_t fence_end_ns(const struct fence *fence);
+
+/*
+ * Hands work to the device; it starts when all of deps are done.  deps is not consumed.
+ * Returns a new reference to the fence behind the work.  Work without memory for it is
+ * done at once.
+ */
+struct fence *timeline_submit(const struct work *work, struct fence *const *deps, size_t dep_count);
+/*
+ * Waits while the queue is full, as a real one makes the host wait.  Gives the lock away:
+ * the last thing a call does.
+ */
+void timeline_throttle(void);
+uint64_t timeline_now_ns(void);
+/* Moves virtual time forward to a moment at which the host has waited for the device. */
+void timeline_reach(uint64_t ns);
+/* False when work submitted now would have to wait for a host function or real time. */
+bool timeline_idle(const struct fence *fence);
+
+/* Devices. */
+enum {
+	DEVICE_SMS = 132,
+	DEVICE_SM_THREADS = 2048,
+	DEVICE_SM_BLOCKS = 32,
+	DEVICE_SM_REGISTERS = 65536,
+	DEVICE_SM_SHARED = 233472,
+	DEVICE_BLOCK_SHARED = 49152,
+	DEVICE_BLOCK_SHARED_OPTIN = 232448,
+	DEVICE_BLOCK_RESERVED = 1024,
+	DEVICE_BLOCK_THREADS = 1024,
+};
+
+struct device {
+	struct context *primary; /* stays allocated once it has been retained */
+	unsigned primary_refs;
+	unsigned primary_flags;
+	size_t used_bytes;
+	struct pool *default_pool, *pool;
+};
+
+extern struct device devices[16];
+
+bool device_exists(int ordinal);
+int device_attribute(int attribute);
+/* Takes bytes of a device's memory; CUDA_ERROR_OUT_OF_MEMORY where there are too few. */
+int device_reserve(int ordinal, size_t bytes);
+void device_give_back(int ordinal, size_t bytes);
+
+/* Contexts. */
+struct context {
+	struct obj obj;
+	int device;
+	bool primary, alive;
+	unsigned flags, api_version, attach_count;
+	uint64_t id;
+	size_t limits[10];
+	int cache_config, shared_config;
+	unsigned peers; /* bit per device that this context may reach */
+	struct stream *streams; /* all of them, the legacy stream first */
+};
+
+struct context *context_current(void);
+/* The current context in *ret_ctx, or CUDA_ERROR_INVALID_CONTEXT, …_IS_DESTROYED. */
+int context_get(struct context **ret_ctx);
+
+/* Streams. */
+struct stream {
+	struct obj obj;
+	unsigned flags;
+	int priority;
+	uint64_t id;
+	bool legacy;
+	const void *owner; /* per-thread streams: the thread */
+	struct stream *next; /* in its context */
+	struct fence *last;
+	struct capture *capture;
+	struct node **heads; /* capture: what the next node depends on */
+	size_t head_count;
+};
+
+enum { STREAM_NON_BLOCKING = 1 };
+
+/* The stream a handle means in the current context; NULL, 1 and 2 are special. */
+int stream_get(void *handle, struct stream **ret_stream);
+struct stream *stream_new(struct context *ctx, unsigned flags, int priority);
+void stream_free(struct stream *stream);
+/*
+ * Puts work on a stream, behind what is there, what the legacy stream implies, and one more
+ * fence (or NULL).  What comes later waits for it.  Borrows extra; the answer is borrowed.
+ */
+struct fence *stream_submit(struct stream *stream, const struct work *work, struct fence *extra);
+/* Makes what comes later on a stream wait for a fence. */
+void stream_wait(struct stream *stream, struct fence *fence);
+/* Collects what new work on a stream must wait for: at most max fences, borrowed. */
+size_t stream_deps(struct stream *stream, struct fence **deps, size_t max);
+void stream_set_last(struct stream *stream, struct fence *fence);
+void context_wait(struct context *ctx);
+void streams_free(struct context *ctx);
+
+/* Events. */
+struct event {
+	struct obj obj;
+	unsigned flags;
+	struct fence *fence;
+	bool recorded;
+	uint64_t capture_id; /* 0, or the capture in which it was recorded, behind heads */
+	struct node **heads;
+	size_t head_count;
+};
+
+void events_free(struct context *ctx);
+void event_set_fence(struct event *event, struct fence *fence);
+
+/* Modules, libraries, functions. */
+struct module {
+	struct obj obj;
+	struct image image;
+	struct function **functions;
+	struct function **ordered;
+	uint64_t *global_address;
+	struct library *library; /* NULL: loaded by cuModuleLoad… */
+	struct module *sibling; /* of the same library, in another context */
+};
+
+struct library {
+	struct obj obj;
+	struct image image;
+	struct kernel **kernels;
+	struct module *modules; /* one per context that has asked */
+};
+
+struct function {
+	struct obj obj;
+	struct module *module;
+	const struct image_kernel *k;
+	int max_dynamic_shared;
+	int carveout;
+	int non_portable_cluster, cluster_policy;
+	int block[3]; /* cuFuncSetBlockShape and friends */
+	unsigned dynamic_shared;
+	unsigned param_bytes;
+	uint8_t params[4096];
+};
+
+struct kernel {
+	struct obj obj;
+	struct library *library;
+	const struct image_kernel *k;
+	size_t index;
+	int max_dynamic_shared;
+};
+
+void modules_free(struct context *ctx);
+/* A function from a CUfunction, or from a CUkernel in the current context. */
+int function_get(void *handle, struct function **ret_function);
+
+/* Memory. */
+enum range_kind {
+	RANGE_DEVICE,
+	RANGE_HOST, /* cuMemHostAlloc */
+	RANGE_REGISTERED, /* cuMemHostRegister */
+	RANGE_MANAGED,
+	RANGE_ASYNC, /* cuMemAllocAsync and pools */
+	RANGE_MAPPED, /* cuMemMap */
+	RANGE_GLOBAL, /* a module's variable */
+	RANGE_ARRAY,
+};
+
+struct range {
+	uint64_t base;
+	size_t size; /* as asked */
+	size_t charged; /* taken from the device */
+	enum range_kind kind;
+	unsigned flags;
+	int device;
+	struct context *ctx;
+	struct pool *pool;
+	struct allocation *allocation;
+	uint64_t id;
+	int sync_memops;
+};
+
+struct range *range_find(uint64_t address);
+/* The range that holds all of [address, address + size), or NULL. */
+struct range *range_of(uint64_t address, size_t size);
+int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct range **ret_range);
+int range_add(const struct range *like, struct range **ret_range);
+void range_remove(struct range *range);
+void range_free(struct range *range);
+void ranges_free(struct context *ctx);
+
+/* Copies and fills: a box of bytes from one place to another. */
+struct place {
+	uint8_t *base; /* of the whole pitched area */
+	size_t pitch, slice; /* bytes from row to row, from slice to slice */
+	size_t room; /* bytes that may be touched from base on; 0: host memory, unknown */
+	bool device;
+	bool pageable;
+};
+
+struct box {
+	struct place src, dst;
+	size_t width, height, depth; /* width in bytes */
+};
+
+int box_check(const struct box *box);
+void box_copy(const struct box *box);
+uint64_t box_cost_ns(const struct box *box);
+int box_from_copy3d(const struct cu_memcpy3d *p, struct box *ret_box);
+
+struct fill {
+	uint64_t address;
+	size_t pitch, width, height; /* width in elements */
+	unsigned value, element;
+};
+
+int fill_check(const struct fill *fill);
+void fill_run(const struct fill *fill);
+uint64_t fill_cost_ns(const struct fill *fill);
+
+/* Launches. */
+
+/* What cuLaunchKernel's extra array may hold. */
+enum { PARAM_END = 0, PARAM_BUFFER_POINTER = 1, PARAM_BUFFER_BYTES = 2 };
+
+struct launch {
+	struct function *function;
+	unsigned grid[3], block[3], shared;
+	bool cooperative;
+	unsigned cluster[3];
+};
+
+int launch_check(const struct launch *launch);
+uint64_t launch_cost_ns(const struct launch *launch);
+/* CUDA_ERROR_INVALID_VALUE when the parameters do not fit the function. */
+int launch_params_check(const struct function *function, void **params, void **extra);
+int occupancy_blocks(const struct function *function, int threads, size_t shared);
+
+#endif

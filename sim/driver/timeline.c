@@ -1,0 +1,265 @@
+/*
+ * When work happens.  Work waits for its dependencies, then takes effect, then is done.
+ *
+ * Virtual time: work whose dependencies are done is done at once, and only its dates move:
+ *
+ *	start = max(when the host handed it over, the ends of what it waits for)
+ *	end   = start + cost
+ *
+ * Real time: the dates are CLOCK_MONOTONIC, and work is done when its end has come.
+ *
+ * Work that cannot be done at once waits in a list in the order of submission, and one
+ * driver thread looks after it: it sleeps until the next end, and it calls host functions,
+ * one at a time, without the lock.
+ */
+#include "driver/sim.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct pending {
+	struct pending *next;
+	struct work work;
+	struct fence *fence;
+	uint64_t submit_ns;
+	size_t dep_count;
+	struct fence *deps[];
+};
+
+static struct pending *first, **tail = &first;
+static unsigned pending_count;
+static uint64_t virtual_ns;
+static pthread_cond_t changed; /* partner: timeline_thread(), fence_wait() */
+static bool thread_started;
+
+struct fence *fence_ref(struct fence *fence)
+{
+	if (fence)
+		fence->refs++;
+	return fence;
+}
+
+void fence_unref(struct fence *fence)
+{
+	if (fence && --fence->refs == 0)
+		free(fence);
+}
+
+bool fence_done(const struct fence *fence)
+{
+	return !fence || fence->done;
+}
+
+uint64_t fence_end_ns(const struct fence *fence)
+{
+	return fence ? fence->end_ns : 0;
+}
+
+uint64_t timeline_now_ns(void)
+{
+	struct timespec t;
+
+	if (!script.real_time)
+		return virtual_ns;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void timeline_reach(uint64_t ns)
+{
+	if (ns > virtual_ns)
+		virtual_ns = ns;
+}
+
+bool timeline_idle(const struct fence *fence)
+{
+	return !script.real_time && fence_done(fence);
+}
+
+/* Gives work its dates once everything before it has some. */
+static void date(struct pending *p)
+{
+	uint64_t start = p->submit_ns;
+
+	for (size_t i = 0; i < p->dep_count; i++) {
+		if (!p->deps[i]->dated)
+			return;
+		if (p->deps[i]->end_ns > start)
+			start = p->deps[i]->end_ns;
+	}
+	p->fence->dated = p->work.host == NULL;
+	p->fence->end_ns = start + p->work.cost_ns;
+}
+
+static bool ready(const struct pending *p)
+{
+	for (size_t i = 0; i < p->dep_count; i++)
+		if (!p->deps[i]->done)
+			return false;
+	return !script.real_time || p->work.host || p->fence->end_ns <= timeline_now_ns();
+}
+
+static void release(struct pending *p)
+{
+	if (p->work.drop)
+		p->work.drop(p->work.arg);
+	for (size_t i = 0; i < p->dep_count; i++)
+		fence_unref(p->deps[i]);
+	fence_unref(p->fence);
+	free(p);
+}
+
+/* Runs work whose turn has come.  Only a host function gives the lock away meanwhile. */
+static void run(struct pending *p)
+{
+	if (p->work.host) {
+		sim_unlock();
+		entry_callback_begin();
+		p->work.host(p->work.arg);
+		entry_callback_end();
+		sim_lock();
+		if (script.real_time)
+			p->fence->end_ns = timeline_now_ns();
+	}
+	if (p->work.effect)
+		p->work.effect(p->work.arg);
+	p->fence->dated = true;
+	p->fence->done = true;
+	release(p);
+}
+
+static struct pending *take_ready(void)
+{
+	for (struct pending **link = &first; *link; link = &(*link)->next) {
+		struct pending *p = *link;
+
+		if (!p->fence->dated)
+			date(p);
+		if (!ready(p))
+			continue;
+		*link = p->next;
+		if (!*link)
+			tail = link;
+		pending_count--;
+		return p;
+	}
+	return NULL;
+}
+
+static uint64_t next_end_ns(void)
+{
+	uint64_t end = UINT64_MAX;
+
+	for (struct pending *p = first; p; p = p->next)
+		if (p->fence->dated && p->fence->end_ns < end)
+			end = p->fence->end_ns;
+	return end;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	if (!script.real_time || ns == UINT64_MAX)
+		pthread_cond_wait(&changed, sim_mutex());
+	else
+		pthread_cond_timedwait(&changed, sim_mutex(), &t);
+}
+
+static void *timeline_thread(void *unused)
+{
+	sim_lock();
+	for (;;) {
+		struct pending *p = take_ready();
+
+		if (p) {
+			run(p);
+			pthread_cond_broadcast(&changed);
+		} else {
+			sleep_until(next_end_ns());
+		}
+	}
+	return NULL;
+}
+
+static void start_thread(void)
+{
+	pthread_condattr_t clock;
+	pthread_attr_t detached;
+	pthread_t thread;
+
+	if (thread_started)
+		return;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&changed, &clock);
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	thread_started = pthread_create(&thread, &detached, timeline_thread, NULL) == 0;
+}
+
+void fence_wait(struct fence *fence)
+{
+	if (!fence)
+		return;
+	fence_ref(fence);
+	while (!fence->done && thread_started)
+		pthread_cond_wait(&changed, sim_mutex());
+	timeline_reach(fence->end_ns);
+	fence_unref(fence);
+}
+
+static struct pending *pending_new(const struct work *work, struct fence *const *deps,
+	size_t dep_count)
+{
+	struct pending *p = calloc(1, sizeof(*p) + dep_count * sizeof(p->deps[0]));
+	struct fence *fence = calloc(1, sizeof(*fence));
+
+	if (!p || !fence) {
+		free(p);
+		free(fence);
+		return NULL;
+	}
+	fence->refs = 2;
+	p->fence = fence;
+	p->work = *work;
+	p->submit_ns = timeline_now_ns();
+	for (size_t i = 0; i < dep_count; i++)
+		if (deps[i])
+			p->deps[p->dep_count++] = fence_ref(deps[i]);
+	return p;
+}
+
+static void enqueue(struct pending *p)
+{
+	start_thread();
+	*tail = p;
+	tail = &p->next;
+	pending_count++;
+	pthread_cond_broadcast(&changed);
+}
+
+void timeline_throttle(void)
+{
+	while (pending_count > script.queue_depth)
+		pthread_cond_wait(&changed, sim_mutex());
+}
+
+struct fence *timeline_submit(const struct work *work, struct fence *const *deps, size_t dep_count)
+{
+	struct pending *p = pending_new(work, deps, dep_count);
+
+	if (!p) {
+		if (work->drop)
+			work->drop(work->arg);
+		return NULL;
+	}
+	struct fence *fence = p->fence;
+	date(p);
+	if (!work->host && ready(p))
+		run(p);
+	else
+		enqueue(p);
+	return fence;
+}

@@ -1,0 +1,36 @@
+/*
+ * What the environment asks of the simulated driver: WEIR_SIM=key=value,… or WEIR_SIM=@FILE
+ * with one key=value a line.  Read once, at the first call into the library; afterwards
+ * everything here but the fault counters is constant, so any thread may read it.
+ * sim/README.md lists the keys.
+ */
+#ifndef SIM_SCRIPT_H
+#define SIM_SCRIPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct script {
+	bool real_time;
+	int devices;
+	int version;
+	int capability; /* 90 is compute capability 9.0 */
+	size_t memory_bytes;
+	uint64_t launch_ns, wave_ns, copy_ns;
+	double pcie_gbps, hbm_gbps;
+	unsigned queue_depth;
+};
+
+extern struct script script;
+
+/* Reads the environment, once. */
+void script_load(void);
+
+/* NULL, or the reason why the script is not understood. */
+const char *script_error(void);
+
+/* Waits as a delay rule says, then returns the code of the fault due now, or 0. */
+int script_fault(int id);
+
+#endif
