@@ -1,0 +1,23 @@
+# Runs the examples of a manual page, the lines `.Dl $ COMMAND`, on the simulated driver:
+# run-examples.sh BUILD PAGE.  ./app is examples/vecadd, app.weir a recording of it.
+build=$(cd "$1" && pwd) page=$2
+[ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
+	echo "the simulated driver is not built"
+	exit 77
+}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+cp "$build/examples/vecadd" app
+export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim"
+weir record --quiet -o app.weir -- ./app >/dev/null || exit 1
+
+sed -n 's/^\.Dl \$ //p' "$page" >examples
+bad=0
+while IFS= read -r line; do
+	sh -c "$line" >out 2>&1 </dev/null && continue
+	echo "exit status $? of: $line"
+	cat out
+	bad=1
+done <examples
+exit $bad
