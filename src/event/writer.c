@@ -166,6 +166,19 @@ static long open_trace(const struct recorder *r, int flags)
 	return sys(openat, AT_FDCWD, r->path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
+/* The file of recorder_open(), or -ESTALE when its name has come to mean another. */
+static long open_same(const struct recorder *r)
+{
+	struct stat now;
+	const long fd = open_trace(r, 0);
+	if (sys_failed(fd))
+		return fd;
+	if (!sys(fstat, fd, &now) && now.st_dev == r->device && now.st_ino == r->inode)
+		return fd;
+	sys(close, fd);
+	return -ESTALE;
+}
+
 /* Is any process that has written here still running? */
 static bool in_use(long fd, const struct trace_header *h)
 {
@@ -306,6 +319,10 @@ int recorder_open(struct recorder *r, const struct trace_header *blank)
 	const long fd = open_or_make(r, blank);
 	if (sys_failed(fd))
 		return (int)fd;
+	struct stat now = { 0 };
+	sys(fstat, fd, &now);
+	r->device = now.st_dev;
+	r->inode = now.st_ino;
 	const long at = map_shared(fd, 0, TRACE_GRAIN);
 	sys(close, fd);
 	if (sys_failed(at))
@@ -392,7 +409,7 @@ struct chunk_header *recorder_chunk(
 	if (!r->header)
 		return NULL;
 	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
-	const long fd = open_trace(r, 0);
+	const long fd = open_same(r);
 	if (sys_failed(fd))
 		return NULL;
 	const uint64_t limit = r->header->limit;

@@ -27,6 +27,7 @@ struct recorder {
 	struct trace_header *header; /* mapped, or NULL: nothing is kept */
 	uint32_t pid;
 	uint64_t process_start;
+	uint64_t device, inode; /* of the file: another may come to have its name */
 	bool scratch; /* no file: records live until the thread's buffer comes round again */
 	char path[RECORDER_PATH];
 };

@@ -1,0 +1,103 @@
+/*
+ * weir ctl: changes what a running program records, by changing one word of the trace that
+ * it has mapped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "event/format.h"
+#include "event/level.h"
+
+static bool is_trace(const char *path)
+{
+	char magic[8];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
+			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* The trace that a process has mapped; 0, or an exit code. */
+static int trace_of_process(const char *pid, char *ret_path, size_t size)
+{
+	char maps_path[64], line[PATH_MAX + 128];
+	snprintf(maps_path, sizeof maps_path, "/proc/%s/maps", pid);
+	FILE *maps = fopen(maps_path, "re");
+	if (!maps)
+		return complain(EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
+	bool found = false;
+	while (!found && fgets(line, sizeof line, maps)) {
+		char *path = strchr(line, '/');
+		if (!path || !strstr(line, " rw-s"))
+			continue;
+		path[strcspn(path, "\n")] = 0;
+		found = is_trace(path) && strlen(path) < size;
+		if (found)
+			memcpy(ret_path, path, strlen(path) + 1);
+	}
+	fclose(maps);
+	return found ? 0
+		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)", pid);
+}
+
+static int map_header(const char *path, struct trace_header **ret_h)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(errno));
+	struct trace_header *h = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const off_t size = lseek(fd, 0, SEEK_END);
+	close(fd);
+	if (h == MAP_FAILED || size < (off_t)sizeof *h || memcmp(h->magic, TRACE_MAGIC, 8)) {
+		if (h != MAP_FAILED)
+			munmap(h, TRACE_GRAIN);
+		return complain(EXIT_USAGE, "%s is no trace", path);
+	}
+	if (h->form != TRACE_RAW || h->state != TRACE_RECORDING) {
+		munmap(h, TRACE_GRAIN);
+		return complain(EXIT_NO, "%s is finished; only a running recording can be switched", path);
+	}
+	*ret_h = h;
+	return 0;
+}
+
+static int apply(struct trace_header *h, const char *command)
+{
+	uint32_t control;
+	if (!strcmp(command, "status")) {
+		printf("%s\n", level_of_control(__atomic_load_n(&h->control, __ATOMIC_ACQUIRE)));
+		return EXIT_YES;
+	}
+	if (!control_of_level(strcmp(command, "on") ? command : "full", &control))
+		return complain(EXIT_USAGE, "'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all or status",
+			command);
+	__atomic_store_n(&h->control, control, __ATOMIC_RELEASE);
+	return EXIT_YES;
+}
+
+int cmd_ctl(const struct options *o)
+{
+	char path[PATH_MAX];
+	struct trace_header *h = NULL;
+	if (opt_argc(o) != 2)
+		return complain(EXIT_USAGE, "give a process or a trace, and what to do; for example: weir ctl 1234 off");
+	const char *target = opt_argv(o)[0];
+	const bool is_pid = target[strspn(target, "0123456789")] == 0;
+	int code = is_pid ? trace_of_process(target, path, sizeof path) : 0;
+	if (!code)
+		code = map_header(is_pid ? path : target, &h);
+	if (code)
+		return code;
+	const int done = apply(h, opt_argv(o)[1]);
+	munmap(h, TRACE_GRAIN);
+	return done;
+}

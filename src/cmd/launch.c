@@ -1,0 +1,326 @@
+/* See launch.h. */
+#include "launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "event/writer.h"
+
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND	    127
+
+int library_path(const char *name, char *ret_path, size_t size)
+{
+	char self[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n < 0)
+		return -errno;
+	self[n] = 0;
+	for (int up = 0; up < 2; up++) { /* …/bin/weir: drop the last two names */
+		char *slash = strrchr(self, '/');
+		if (!slash)
+			return -ENOENT;
+		*slash = 0;
+	}
+	if (snprintf(ret_path, size, "%s/lib/weir/%s", self, name) >= (int)size)
+		return -ENAMETOOLONG;
+	return access(ret_path, R_OK) ? -errno : 0;
+}
+
+/* --- the trace ------------------------------------------------------------------------ */
+
+static void join_words(char *to, size_t size, char **words)
+{
+	size_t at = 0;
+	for (; *words && at + 1 < size; words++)
+		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
+}
+
+static int write_header(const char *path, const struct trace_header *h, struct error *err)
+{
+	if (unlink(path) && errno != ENOENT)
+		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
+	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_set(err, -errno, "%s can't be made: %s", path, strerror(errno));
+	int done = posix_fallocate(fd, 0, TRACE_GRAIN);
+	if (!done && pwrite(fd, h, sizeof *h, 0) != sizeof *h)
+		done = errno;
+	close(fd);
+	if (!done)
+		return 0;
+	unlink(path);
+	return error_set(err, -done, "%s can't be written: %s", path, strerror(done));
+}
+
+static int map_header(struct launch *l, const char *path, struct error *err)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return error_set(err, -errno, "%s can't be opened: %s", path, strerror(errno));
+	void *map = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const int failed = errno;
+	close(fd);
+	if (map == MAP_FAILED) {
+		unlink(path);
+		return error_set(err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
+	}
+	l->header = map;
+	return 0;
+}
+
+int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+	struct error *err)
+{
+	struct trace_header h;
+	header_blank(&h, control);
+	h.launched = 1;
+	if (flight_bytes) {
+		h.mode = TRACE_FLIGHT;
+		h.limit = flight_bytes + TRACE_GRAIN;
+	}
+	join_words(h.program, sizeof h.program, l->argv);
+	const int done = write_header(path, &h, err);
+	l->trace = path;
+	return done ? done : map_header(l, path, err);
+}
+
+void launch_finish(struct launch *l, int status)
+{
+	l->header->end = clock_pair_now(l->header->clock);
+	l->header->exit_status = (uint32_t)status;
+	__atomic_store_n(&l->header->state, TRACE_FINISHED, __ATOMIC_RELEASE);
+}
+
+void launch_close(struct launch *l)
+{
+	if (l->header)
+		munmap(l->header, TRACE_GRAIN);
+	l->header = NULL;
+}
+
+/* --- the environment ------------------------------------------------------------------ */
+
+/* What the person has there already stays in front. */
+static int append_path(const char *name, const char *path, char separator)
+{
+	const char *old = getenv(name);
+	char *value = NULL;
+	if (!old || !*old)
+		return setenv(name, path, 1);
+	if (asprintf(&value, "%s%c%s", old, separator, path) < 0)
+		return -1;
+	const int done = setenv(name, value, 1);
+	free(value);
+	return done;
+}
+
+static int prepend_path(const char *name, const char *path)
+{
+	const char *old = getenv(name);
+	char *value = NULL;
+	if (!old || !*old)
+		return setenv(name, path, 1);
+	if (asprintf(&value, "%s:%s", path, old) < 0)
+		return -1;
+	const int done = setenv(name, value, 1);
+	free(value);
+	return done;
+}
+
+static int set_orders(const struct launch *l)
+{
+	char *orders = NULL, *full = realpath(l->trace, NULL);
+	if (!full || asprintf(&orders, "record:%s", full) < 0)
+		return -1;
+	const int done = setenv("WEIR", orders, 1);
+	free(orders);
+	free(full);
+	return done;
+}
+
+/* 0, or an exit code. */
+static int set_environment(const struct launch *l)
+{
+	char guest[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
+	if (library_path("libweir.so", guest, sizeof guest))
+		return complain(EXIT_ENVIRONMENT, "libweir.so is not in ../lib/weir beside this program; install Weir again");
+	if (append_path("LD_PRELOAD", guest, ':') || set_orders(l))
+		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	if (l->audit && !library_path("libweir-audit.so", audit, sizeof audit) &&
+		append_path("LD_AUDIT", audit, ':'))
+		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	if (!l->sim)
+		return 0;
+	if (library_path("sim", sim, sizeof sim))
+		return complain(EXIT_ENVIRONMENT, "the simulated driver is not in ../lib/weir/sim; install Weir again");
+	if (prepend_path("LD_LIBRARY_PATH", sim))
+		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	return 0;
+}
+
+/* --- signals -------------------------------------------------------------------------- */
+
+static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+static sigset_t before;
+static struct sigaction int_before, quit_before;
+
+/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides. */
+static void take_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+		sigaddset(&set, passed_on[i]);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigaction(SIGINT, &ignore, &int_before);
+	sigaction(SIGQUIT, &ignore, &quit_before);
+}
+
+static void give_signals_back(void)
+{
+	sigaction(SIGINT, &int_before, NULL);
+	sigaction(SIGQUIT, &quit_before, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* In the child: becomes the program, or writes why not. */
+static void become(const struct launch *l, int report)
+{
+	int why = 0;
+	give_signals_back();
+	if (set_environment(l) == 0) {
+		execvp(l->argv[0], l->argv);
+		why = errno;
+	}
+	if (write(report, &why, sizeof why) != sizeof why)
+		_exit(EXIT_ENVIRONMENT);
+	_exit(EXIT_ENVIRONMENT);
+}
+
+static int explain(const struct launch *l, int why)
+{
+	waitpid(l->pid, NULL, 0);
+	give_signals_back();
+	if (!why)
+		return EXIT_ENVIRONMENT; /* the child has complained */
+	const bool missing = why == ENOENT || why == ENOTDIR;
+	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
+		l->argv[0], strerror(why),
+		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
+}
+
+int launch_start(struct launch *l)
+{
+	int report[2], why;
+	if (pipe2(report, O_CLOEXEC))
+		return complain(EXIT_ENVIRONMENT, "no pipe can be made: %s", strerror(errno));
+	take_signals();
+	l->pid = fork();
+	if (l->pid < 0) {
+		give_signals_back();
+		return complain(EXIT_ENVIRONMENT, "no process can be made: %s", strerror(errno));
+	}
+	if (l->pid == 0)
+		become(l, report[1]);
+	l->header->root_pid = (uint32_t)l->pid;
+	close(report[1]);
+	const ssize_t got = read(report[0], &why, sizeof why);
+	close(report[0]);
+	return got == sizeof why ? explain(l, why) : 0;
+}
+
+static void handle(const struct launch *l, int signal, int *keep_usr1)
+{
+	if (signal == SIGUSR1 && keep_usr1)
+		++*keep_usr1;
+	else if (signal != SIGCHLD)
+		kill(l->pid, signal);
+}
+
+bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+		sigaddset(&set, passed_on[i]);
+	for (;;) {
+		if (waitpid(l->pid, ret_status, WNOHANG) == l->pid) {
+			give_signals_back();
+			return true;
+		}
+		const struct timespec limit = { wait_ms / 1000, wait_ms % 1000 * 1000000L };
+		const int signal = wait_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &limit);
+		if (signal < 0 && errno == EAGAIN)
+			return waitpid(l->pid, ret_status, WNOHANG) == l->pid ? (give_signals_back(), true) : false;
+		handle(l, signal, keep_usr1);
+		if (keep_usr1 && *keep_usr1)
+			return false;
+	}
+}
+
+int launch_exit(int status)
+{
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	const struct rlimit no_core = { 0, 0 };
+	const int number = WTERMSIG(status);
+	setrlimit(RLIMIT_CORE, &no_core);
+	fflush(stdout);
+	signal(number, SIG_DFL);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(number);
+	return 128 + number;
+}
+
+/* --- other writers -------------------------------------------------------------------- */
+
+static bool maps_file(const char *pid, const struct stat *file)
+{
+	char path[64], line[PATH_MAX + 128];
+	snprintf(path, sizeof path, "/proc/%s/maps", pid);
+	FILE *maps = fopen(path, "re");
+	bool found = false;
+	while (maps && !found && fgets(line, sizeof line, maps)) {
+		unsigned major, minor;
+		unsigned long inode;
+		found = sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu", &major, &minor, &inode) == 3 &&
+			inode == file->st_ino && strstr(line, " rw-s");
+	}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+int launch_others(const struct launch *l)
+{
+	struct stat file;
+	DIR *proc = opendir("/proc");
+	int count = 0;
+	if (proc && !stat(l->trace, &file))
+		for (struct dirent *d; (d = readdir(proc));)
+			if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
+				strtoul(d->d_name, NULL, 10) != (unsigned long)getpid())
+				count += maps_file(d->d_name, &file);
+	if (proc)
+		closedir(proc);
+	return count;
+}

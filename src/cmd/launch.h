@@ -1,0 +1,54 @@
+/*
+ * Starting a program under the guest, for the commands that do: the environment that it
+ * needs, its signals and its exit code.
+ */
+#ifndef WEIR_CMD_LAUNCH_H
+#define WEIR_CMD_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "event/format.h"
+
+struct launch {
+	char **argv;	   /* the program and its arguments; argv[0] is looked up in PATH */
+	const char *trace; /* the raw trace that the guest writes to */
+	bool sim;	   /* on the simulated driver */
+	bool audit;	   /* load the auditor as well */
+
+	/* Filled by launch_start(). */
+	pid_t pid;
+	struct trace_header *header; /* of the trace, mapped */
+};
+
+/* What a new raw trace of this program says in its header; `control` as in format.h. */
+int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+	struct error *err);
+
+/* Starts the program.  0, or an exit code after complaining (126 not executable, 127 not
+ * found, as a shell has it). */
+int launch_start(struct launch *l);
+
+/*
+ * Waits up to wait_ms (-1: without end) for the program to end; signals that this process gets
+ * meanwhile are passed on to it, except SIGUSR1 when *keep_usr1 is not NULL: that counts there.
+ * True when it has ended, with its status as wait() gives it.
+ */
+bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status);
+
+/* How many processes besides this one still have the trace open for writing. */
+int launch_others(const struct launch *l);
+
+/* Dies as the program died: returns its exit code, or kills this process with its signal. */
+int launch_exit(int status);
+
+/* Where the libraries are: beside the program that runs (../lib/weir), NUL-terminated. */
+int library_path(const char *name, char *ret_path, size_t size);
+
+/* Reads the clocks once more and marks the trace finished. */
+void launch_finish(struct launch *l, int status);
+void launch_close(struct launch *l);
+
+#endif

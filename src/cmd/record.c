@@ -1,0 +1,221 @@
+/*
+ * weir record: runs a program under the guest and leaves one packed trace.
+ *
+ * The guest writes the raw trace where the packed one will be, so that whatever happens
+ * there is a trace under the name that was asked for.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/progress.h"
+#include "command.h"
+#include "event/level.h"
+#include "launch.h"
+#include "size.h"
+#include "trace/pack.h"
+#include "trace/trace.h"
+
+#define FLIGHT_SMALLEST (1u << 20)
+#define FLIGHT_POLL_MS	20
+#define FLIGHT_DUMPS	16 /* for failing calls; then only the end is kept */
+
+struct recording {
+	struct launch launch;
+	const char *output;
+	char raw[PATH_MAX]; /* where the guest writes: output, or beside it when it flies */
+	uint64_t flight_bytes;
+	uint32_t failures_seen;
+	int dumps;
+};
+
+struct totals {
+	uint64_t calls, launches, lost;
+};
+
+static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct totals *sum)
+{
+	struct records it = records_of(buf);
+	for (const struct record *r; (r = records_next(&it));) {
+		const struct schema_fn *fn = schema_find(&t->schema, r->fn);
+		sum->calls++;
+		sum->launches += fn && !r->result && !(r->flags & RECORD_CAPTURED) &&
+				 (fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH);
+	}
+}
+
+static void add_counters(const struct chunk_buf *buf, struct totals *sum)
+{
+	const struct counter *c = (const struct counter *)buf->payload;
+	for (size_t i = 0; i < buf->bytes / sizeof *c; i++)
+		sum->calls += c[i].count;
+}
+
+/* What the closing line says, read from the file that was kept. */
+static int sum_up(const char *path, struct totals *sum)
+{
+	struct trace *t;
+	struct chunk_buf buf = { 0 };
+	struct error err;
+	const int done = trace_open(path, &t, &err);
+	if (done)
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	*sum = (struct totals){ .lost = t->header.lost };
+	for (size_t i = 0; i < t->chunk_count; i++) {
+		const uint16_t kind = t->chunks[i].head.kind;
+		if ((kind != CHUNK_EVENTS && kind != CHUNK_COUNTERS) || trace_load(t, i, &buf, &err))
+			continue;
+		if (kind == CHUNK_EVENTS)
+			add_chunk(t, &buf, sum);
+		else
+			add_counters(&buf, sum);
+	}
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	return 0;
+}
+
+static void show(void *context, uint64_t done, uint64_t all)
+{
+	progress_show(context, done, all);
+}
+
+static int pack(const char *from, const char *to)
+{
+	struct progress bar;
+	struct error err;
+	struct pack_stats stats = { .progress = show, .context = &bar };
+	progress_init(&bar, "packing");
+	const int done = trace_pack(from, to, &stats, &err);
+	progress_fini(&bar);
+	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s", err.text, from)
+		    : 0;
+}
+
+/* --- flight recording ------------------------------------------------------------------- */
+
+/* FILE, then FILE.1, FILE.2 …: what the ring holds now. */
+static void dump(struct recording *rec, const char *why)
+{
+	char name[PATH_MAX + 12];
+	if (rec->dumps >= FLIGHT_DUMPS)
+		return;
+	snprintf(name, sizeof name, "%s.%d", rec->output, ++rec->dumps);
+	if (pack(rec->raw, name) == 0)
+		fprintf(stderr, "weir: %s: saved %s\n", why, name);
+}
+
+static bool failed_since(struct recording *rec)
+{
+	const uint32_t now = __atomic_load_n(&rec->launch.header->failures, __ATOMIC_ACQUIRE);
+	const bool more = now != rec->failures_seen;
+	rec->failures_seen = now;
+	return more;
+}
+
+static int fly(struct recording *rec)
+{
+	int status = 0, asked = 0;
+	while (!launch_wait(&rec->launch, FLIGHT_POLL_MS, &asked, &status)) {
+		if (asked)
+			dump(rec, "asked to");
+		else if (failed_since(rec))
+			dump(rec, "a call failed");
+		asked = 0;
+	}
+	if (failed_since(rec))
+		dump(rec, "a call failed");
+	return status;
+}
+
+/* --- the command ------------------------------------------------------------------------ */
+
+static void say(const struct recording *rec, const struct totals *sum)
+{
+	struct number calls, launches, lost, size;
+	struct trace *t;
+	uint64_t bytes = 0;
+	if (!trace_open(rec->output, &t, NULL)) {
+		bytes = t->size;
+		trace_close(t);
+	}
+	fprintf(stderr, "weir: %s calls, %s launches, %s lost; %s in %s\n",
+		number_count(&calls, sum->calls), number_count(&launches, sum->launches),
+		number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
+}
+
+/* Finishes the file and says what is in it. */
+static int finish(struct recording *rec, const struct options *o, int status)
+{
+	struct totals sum = { 0 };
+	const int others = launch_others(&rec->launch);
+	int code = 0;
+	if (others)
+		fprintf(stderr,
+			"weir: %d process%s of the program still run%s and record%s on; %s stays uncompressed\n",
+			others, others == 1 ? "" : "es", others == 1 ? "s" : "", others == 1 ? "s" : "",
+			rec->raw);
+	else
+		launch_finish(&rec->launch, status);
+	if (!others && !opt_flag(o, "no-pack"))
+		code = pack(rec->raw, rec->output);
+	else if (strcmp(rec->raw, rec->output) != 0)
+		code = rename(rec->raw, rec->output)
+			? complain(EXIT_ENVIRONMENT, "%s can't be renamed: %s", rec->raw, strerror(errno))
+			: 0;
+	if (!code && !others && strcmp(rec->raw, rec->output) != 0)
+		unlink(rec->raw);
+	if (!code && !opt_flag(o, "quiet") && !sum_up(rec->output, &sum))
+		say(rec, &sum);
+	return code;
+}
+
+static int prepare(struct recording *rec, const struct options *o)
+{
+	const char *level = opt_str(o, "level"), *flight = opt_str(o, "flight");
+	uint32_t control;
+	struct error err;
+	if (!opt_argc(o))
+		return complain(EXIT_USAGE, "no program is given; try: weir record -- ./program");
+	if (!control_of_level(level, &control))
+		return complain(EXIT_USAGE, "'%s' is no level; levels are off, stat, work, full and all", level);
+	if (flight && (!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
+		return complain(EXIT_USAGE, "'%s' is no size for a flight recording; give at least 1M", flight);
+	rec->output = opt_str(o, "output");
+	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
+		(int)sizeof rec->raw)
+		return complain(EXIT_USAGE, "the name of the output is too long");
+	rec->launch = (struct launch){
+		.argv = opt_argv(o),
+		.sim = opt_flag(o, "sim"),
+		.audit = !opt_flag(o, "no-audit"),
+	};
+	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	return 0;
+}
+
+int cmd_record(const struct options *o)
+{
+	struct recording rec = { 0 };
+	int status = 0;
+	int code = prepare(&rec, o);
+	if (code)
+		return code;
+	code = launch_start(&rec.launch);
+	if (code) {
+		unlink(rec.raw);
+		return code;
+	}
+	if (rec.flight_bytes)
+		status = fly(&rec);
+	else
+		launch_wait(&rec.launch, -1, NULL, &status);
+	code = finish(&rec, o, status);
+	launch_close(&rec.launch);
+	return code ? code : launch_exit(status);
+}
