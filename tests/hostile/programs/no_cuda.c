@@ -1,5 +1,4 @@
 /* A program that never hears of CUDA: nothing may change, and no file may appear. */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,10 +6,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern int cuInit(unsigned flags) __attribute__((weak));
-extern int cuLaunchKernel(void) __attribute__((weak));
-extern int cudaMalloc(void **address, size_t bytes) __attribute__((weak));
 
 static void *thread_main(void *x)
 {
@@ -36,9 +31,6 @@ int main(void)
 	printf("default cuLaunchKernel: %s\n",
 		dlsym(RTLD_DEFAULT, "cuLaunchKernel") ? "found" : "absent");
 	printf("default cudaMalloc: %s\n", dlsym(RTLD_DEFAULT, "cudaMalloc") ? "found" : "absent");
-	printf("weak cuInit: %s\n", cuInit ? "found" : "absent");
-	printf("weak cuLaunchKernel: %s\n", cuLaunchKernel ? "found" : "absent");
-	printf("weak cudaMalloc: %s\n", cudaMalloc ? "found" : "absent");
 	printf("dlsym for nothing: %p %s\n", dlsym(RTLD_DEFAULT, "no_such_symbol"),
 		dlerror() ? "with a reason" : "without a reason");
 	printf("descriptors: %d\n", descriptors());

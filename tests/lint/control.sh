@@ -1,0 +1,66 @@
+# Proves that a check can fail: control.sh NAME SOURCE.  Makes a small tree that the check passes,
+# plants one violation, and requires that the check says so and names it.
+name=$1 source=$(cd "$2" && pwd)
+tree=$(mktemp -d) || exit 1
+trap 'rm -rf "$tree"' EXIT
+cd "$tree" || exit 1
+mkdir -p api include src/base src/trace src/report src/hook src/cmd sim tests man tools \
+	build/lib/weir build/gen
+cp "$source/.clang-format" .
+cp "$source/tools/rooms.tbl" "$source/tools/guest-symbols.txt" tools/
+
+printf '#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
+printf '#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
+printf 'run | g | FILE | help\nhelp | g | | help\n' >api/command.tbl
+printf 'run | out | o | F | - | help\n' >api/option.tbl
+printf '@SYNOPSIS@\n@OPTIONS@\n.Sh EXAMPLES\n' >man/weir-run.1.in
+printf '@COMMANDS@\n' >man/weir.1.in
+printf 'memory  cuA  2000  call\n' >api/cuda.tbl
+printf 'memory  cudaA  2000  call\n' >api/cudart.tbl
+
+guest() {
+	printf '%s\n' "int cuA, cudaA, dlsym, dlvsym, InitializeInjection, weir_caught;" "$1" |
+		cc -w -shared -fPIC -x c - -o build/lib/weir/libweir.so
+}
+guest ''
+
+violate() {
+	case $1 in
+	bans) printf 'int f(char *to) { return sprintf(to, "x"); }\n' >src/trace/bad.c ;;
+	exports) guest 'int cuStranger;' ;;
+	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
+	guest-symbols) guest 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
+	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
+	includes) printf '#include "report/model.h"\n' >src/trace/bad.c ;;
+	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
+	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
+	words) printf '/* %s: later */\n' TODO >src/trace/bad.c ;;
+	*) echo "there is no violation for check-$1.sh; write one" && exit 1 ;;
+	esac
+}
+
+named() {
+	case $1 in
+	exports) grep -q cuStranger ;;
+	guest-symbols) grep -q malloc ;;
+	manual) grep -q weir-fly ;;
+	*) grep -q bad ;;
+	esac
+}
+
+check=$source/tools/check-$name.sh
+sh "$check" "$tree" "$tree/build" >out 2>&1 || {
+	echo "check-$name.sh complains about a clean tree:"
+	cat out
+	exit 1
+}
+rm -f out
+violate "$name"
+output=$(sh "$check" "$tree" "$tree/build" 2>&1) && {
+	echo "check-$name.sh did not see the violation"
+	exit 1
+}
+printf '%s\n' "$output" | named "$name" || {
+	echo "check-$name.sh failed without naming the violation: $output"
+	exit 1
+}
