@@ -1,0 +1,43 @@
+/*
+ * Arithmetic on sizes that come from outside: each function says whether the result fits
+ * and stores it only then.  Host safe.
+ */
+#ifndef WEIR_BASE_CHECK_H
+#define WEIR_BASE_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool check_add(size_t a, size_t b, size_t *ret_sum)
+{
+	size_t sum;
+	if (__builtin_add_overflow(a, b, &sum))
+		return false;
+	*ret_sum = sum;
+	return true;
+}
+
+static inline bool check_mul(size_t a, size_t b, size_t *ret_product)
+{
+	size_t product;
+	if (__builtin_mul_overflow(a, b, &product))
+		return false;
+	*ret_product = product;
+	return true;
+}
+
+/* Counts and byte totals stop at the largest number instead of starting over. */
+static inline uint64_t sat_add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t sat_mul(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * One failure in words.  Functions return 0 or -errno; those that can say more than the
+ * number take a `struct error *`, which the caller owns and may leave NULL.  The text is
+ * one clear sentence without a full stop; commands print it once.
+ */
+#ifndef WEIR_BASE_ERROR_H
+#define WEIR_BASE_ERROR_H
+
+struct error {
+	char text[480];
+};
+
+/* Fills err (if any) and returns code: `return error_set(err, -EINVAL, "…", …);` */
+int error_set(struct error *err, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

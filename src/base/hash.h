@@ -1,0 +1,36 @@
+/*
+ * Hashes.  hash_mix() is the finalizer of splitmix64 (Steele, Lea, Flood 2014); FNV-1a
+ * (Fowler, Noll, Vo) is the one that the trace format names.  Host safe.
+ */
+#ifndef WEIR_BASE_HASH_H
+#define WEIR_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint64_t hash_mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static inline uint32_t hash_fnv32(const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	uint32_t h = 2166136261u;
+	for (size_t i = 0; i < bytes; i++)
+		h = (h ^ p[i]) * 16777619u;
+	return h;
+}
+
+static inline uint64_t hash_bytes(const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	uint64_t h = 14695981039346656037u;
+	for (size_t i = 0; i < bytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return hash_mix(h);
+}
+
+#endif

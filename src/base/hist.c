@@ -1,0 +1,105 @@
+/*
+ * Log-linear buckets: see hist.h.
+ *
+ *	value           octave                      bucket in it
+ *	0 … 127         0                           value
+ *	128 … 255       1                           value - 128
+ *	256 … 511       2                           (value - 256) / 2
+ *	2^e …           e - HIST_BITS + 1           the HIST_BITS bits below the highest
+ */
+#include "base/hist.h"
+
+#include <stdlib.h>
+
+#include "base/banned.h"
+
+#define BUCKETS (1u << HIST_BITS)
+#define OCTAVES (64 - HIST_BITS)
+
+static unsigned octave_of(uint64_t value)
+{
+	const int top = 63 - __builtin_clzll(value | 1);
+	const int octave = top < HIST_BITS ? 0 : top - HIST_BITS + 1;
+	return octave < OCTAVES ? (unsigned)octave : OCTAVES - 1;
+}
+
+static unsigned bucket_of(uint64_t value, unsigned octave)
+{
+	if (octave == 0)
+		return (unsigned)value;
+	const uint64_t bucket = (value >> (octave - 1)) - BUCKETS;
+	return bucket < BUCKETS ? (unsigned)bucket : BUCKETS - 1;
+}
+
+static uint64_t middle_of(unsigned octave, unsigned bucket)
+{
+	if (octave == 0)
+		return bucket;
+	const uint64_t width = (uint64_t)1 << (octave - 1);
+	return ((uint64_t)(BUCKETS + bucket) << (octave - 1)) + (width - 1) / 2;
+}
+
+static uint64_t *buckets(struct hist *h, unsigned octave)
+{
+	if (!h->octave[octave])
+		h->octave[octave] = calloc(BUCKETS, sizeof(uint64_t));
+	return h->octave[octave];
+}
+
+void hist_add(struct hist *h, uint64_t value)
+{
+	const unsigned octave = octave_of(value);
+	uint64_t *b = buckets(h, octave);
+	if (!b) {
+		h->dropped++;
+		return;
+	}
+	b[bucket_of(value, octave)]++;
+	h->count++;
+	if (value > h->max)
+		h->max = value;
+}
+
+void hist_merge(struct hist *h, const struct hist *from)
+{
+	for (unsigned o = 0; o < OCTAVES; o++) {
+		if (!from->octave[o])
+			continue;
+		uint64_t *b = buckets(h, o);
+		for (unsigned i = 0; i < BUCKETS; i++) {
+			if (b)
+				b[i] += from->octave[o][i], h->count += from->octave[o][i];
+			else
+				h->dropped += from->octave[o][i];
+		}
+	}
+	h->dropped += from->dropped;
+	if (from->max > h->max)
+		h->max = from->max;
+}
+
+uint64_t hist_at(const struct hist *h, double p)
+{
+	if (!h->count)
+		return 0;
+	uint64_t rank = (uint64_t)(p * (double)(h->count - 1));
+	for (unsigned o = 0; o < OCTAVES; o++) {
+		for (unsigned i = 0; h->octave[o] && i < BUCKETS; i++) {
+			if (rank < h->octave[o][i]) {
+				const uint64_t v = middle_of(o, i);
+				return v < h->max ? v : h->max;
+			}
+			rank -= h->octave[o][i];
+		}
+	}
+	return h->max;
+}
+
+void hist_fini(struct hist *h)
+{
+	if (!h)
+		return;
+	for (unsigned o = 0; o < OCTAVES; o++)
+		free(h->octave[o]);
+	*h = (struct hist){ 0 };
+}

@@ -1,0 +1,30 @@
+/*
+ * A histogram of 64-bit values for percentiles.  Log-linear: each power of two is cut into
+ * 128 equal buckets, so that a percentile is at most 0.4 % from the true value; values
+ * below 256 are exact.  Powers of two take memory when first hit.  Zeroed memory is an
+ * empty histogram.  One owner thread.
+ */
+#ifndef WEIR_BASE_HIST_H
+#define WEIR_BASE_HIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HIST_BITS 7 /* buckets a power of two, as a power of two */
+
+struct hist {
+	uint64_t *octave[64 - HIST_BITS];
+	uint64_t count;
+	uint64_t max;
+	uint64_t dropped; /* values that found no memory */
+};
+
+void hist_add(struct hist *h, uint64_t value);
+void hist_merge(struct hist *h, const struct hist *from);
+
+/* The value below which the fraction p (0…1) lies; 0 when empty. */
+uint64_t hist_at(const struct hist *h, double p);
+
+void hist_fini(struct hist *h);
+
+#endif

@@ -1,0 +1,177 @@
+/* JSON output: see json.h. */
+#include "base/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+void json_init(struct json *j, FILE *out)
+{
+	*j = (struct json){ .out = out, .pretty = true, .pretty_depth = 2 };
+}
+
+/* Length of the UTF-8 sequence at s, 0 when it is none (RFC 3629, table of section 4). */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+	static const struct {
+		unsigned char first, last, low, high;
+		size_t bytes;
+	} rows[] = {
+		{ 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+		{ 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 },
+		{ 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
+		{ 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		if (s[0] < rows[r].first || s[0] > rows[r].last)
+			continue;
+		if (left < rows[r].bytes || s[1] < rows[r].low || s[1] > rows[r].high)
+			return 0;
+		for (size_t i = 2; i < rows[r].bytes; i++)
+			if ((s[i] & 0xc0) != 0x80)
+				return 0;
+		return rows[r].bytes;
+	}
+	return 0;
+}
+
+static size_t plain_run(const unsigned char *s, size_t bytes)
+{
+	size_t i = 0;
+	while (i < bytes && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
+		i++;
+	return i;
+}
+
+static size_t quote_one(FILE *out, const unsigned char *s, size_t left)
+{
+	const size_t n = s[0] >= 0x80 ? utf8_length(s, left) : 0;
+	if (n)
+		fwrite(s, 1, n, out);
+	else if (s[0] >= 0x80)
+		fputs("\\ufffd", out);
+	else if (s[0] == '"' || s[0] == '\\')
+		fprintf(out, "\\%c", s[0]);
+	else if (s[0] == '\n')
+		fputs("\\n", out);
+	else
+		fprintf(out, "\\u%04x", s[0]);
+	return n ? n : 1;
+}
+
+void json_quote(FILE *out, const char *string, size_t bytes)
+{
+	const unsigned char *s = (const unsigned char *)string;
+	putc('"', out);
+	while (bytes) {
+		size_t n = plain_run(s, bytes);
+		if (n)
+			fwrite(s, 1, n, out);
+		else
+			n = quote_one(out, s, bytes);
+		s += n;
+		bytes -= n;
+	}
+	putc('"', out);
+}
+
+static void new_line(struct json *j)
+{
+	if (!j->pretty || j->depth > j->pretty_depth)
+		return;
+	putc('\n', j->out);
+	for (int i = 0; i < j->depth; i++)
+		putc('\t', j->out);
+}
+
+static void before_value(struct json *j, const char *key)
+{
+	if (j->depth) {
+		if (j->filled[j->depth])
+			fputs(j->pretty && j->depth > j->pretty_depth ? ", " : ",", j->out);
+		j->filled[j->depth] = true;
+		new_line(j);
+	}
+	if (key) {
+		json_quote(j->out, key, strlen(key));
+		fputs(j->pretty ? ": " : ":", j->out);
+	}
+}
+
+static void container(struct json *j, const char *key, char c)
+{
+	before_value(j, key);
+	putc(c, j->out);
+	assert(j->depth + 1 < 16);
+	j->filled[++j->depth] = false;
+}
+
+static void end(struct json *j, char c)
+{
+	assert(j->depth > 0);
+	const bool filled = j->filled[j->depth];
+	const bool broken = j->depth <= j->pretty_depth;
+	j->depth--;
+	if (filled && broken)
+		new_line(j);
+	putc(c, j->out);
+	if (j->depth == 0 && j->pretty)
+		putc('\n', j->out);
+}
+
+void json_object(struct json *j, const char *key)
+{
+	container(j, key, '{');
+}
+
+void json_array(struct json *j, const char *key)
+{
+	container(j, key, '[');
+}
+
+void json_end_object(struct json *j)
+{
+	end(j, '}');
+}
+
+void json_end_array(struct json *j)
+{
+	end(j, ']');
+}
+
+void json_strn(struct json *j, const char *key, const char *value, size_t bytes)
+{
+	before_value(j, key);
+	json_quote(j->out, value, bytes);
+}
+
+void json_str(struct json *j, const char *key, const char *value)
+{
+	json_strn(j, key, value, strlen(value));
+}
+
+void json_u64(struct json *j, const char *key, uint64_t value)
+{
+	before_value(j, key);
+	fprintf(j->out, "%" PRIu64, value);
+}
+
+void json_i64(struct json *j, const char *key, int64_t value)
+{
+	before_value(j, key);
+	fprintf(j->out, "%" PRId64, value);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	before_value(j, key);
+	fputs(value ? "true" : "false", j->out);
+}
+
+void json_null(struct json *j, const char *key)
+{
+	before_value(j, key);
+	fputs("null", j->out);
+}

@@ -1,0 +1,40 @@
+/*
+ * Writes JSON to a stream as it is asked to: containers are opened and closed, values go
+ * between them.  The key is NULL in an array.  Bytes that are not UTF-8 become U+FFFD, so
+ * that the output is JSON whatever a traced program named its kernels.  Errors show in
+ * ferror() of the stream.  One owner thread.
+ */
+#ifndef WEIR_BASE_JSON_H
+#define WEIR_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *out;
+	int depth;
+	bool pretty; /* containers on lines of their own down to pretty_depth */
+	int pretty_depth;
+	bool filled[16]; /* a value stands before, by depth */
+};
+
+void json_init(struct json *j, FILE *out);
+
+void json_object(struct json *j, const char *key);
+void json_array(struct json *j, const char *key);
+void json_end_object(struct json *j);
+void json_end_array(struct json *j);
+
+void json_str(struct json *j, const char *key, const char *value);
+void json_strn(struct json *j, const char *key, const char *value, size_t bytes);
+void json_u64(struct json *j, const char *key, uint64_t value);
+void json_i64(struct json *j, const char *key, int64_t value);
+void json_bool(struct json *j, const char *key, bool value);
+void json_null(struct json *j, const char *key);
+
+/* The string alone, quoted and escaped. */
+void json_quote(FILE *out, const char *s, size_t bytes);
+
+#endif

@@ -1,0 +1,65 @@
+/* Open addressing with linear probing, at most two thirds full. */
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+static size_t slot_of(const struct map *m, const struct map_key *key)
+{
+	uint64_t h = 0;
+	for (int i = 0; i < 4; i++)
+		h = hash_mix(h + key->w[i] + 0x9e3779b97f4a7c15u);
+	size_t i = h & (m->size - 1);
+	while (m->slots[i].taken && memcmp(&m->slots[i].key, key, sizeof(*key)) != 0)
+		i = (i + 1) & (m->size - 1);
+	return i;
+}
+
+static bool grow(struct map *m)
+{
+	struct map bigger = { .size = m->size ? m->size * 2 : 64, .taken = m->taken };
+	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return false;
+	for (size_t i = 0; i < m->size; i++)
+		if (m->slots[i].taken)
+			bigger.slots[slot_of(&bigger, &m->slots[i].key)] = m->slots[i];
+	free(m->slots);
+	*m = bigger;
+	return true;
+}
+
+uint32_t *map_get(struct map *m, struct map_key key)
+{
+	if (m->size) {
+		struct map_slot *s = &m->slots[slot_of(m, &key)];
+		if (s->taken)
+			return &s->value;
+	}
+	if (m->taken * 3 >= m->size * 2 && !grow(m))
+		return NULL;
+	struct map_slot *s = &m->slots[slot_of(m, &key)];
+	*s = (struct map_slot){ .key = key, .value = MAP_NONE, .taken = 1 };
+	m->taken++;
+	return &s->value;
+}
+
+uint32_t map_find(const struct map *m, struct map_key key)
+{
+	if (!m->size)
+		return MAP_NONE;
+	const struct map_slot *s = &m->slots[slot_of(m, &key)];
+	return s->taken ? s->value : MAP_NONE;
+}
+
+void map_fini(struct map *m)
+{
+	if (!m)
+		return;
+	free(m->slots);
+	*m = (struct map){ 0 };
+}

@@ -1,0 +1,18 @@
+/*
+ * Numbers for people: 12,345; 4.5 GiB; 1.23 ms.  Each function fills the caller's buffer
+ * and returns it.
+ */
+#ifndef WEIR_BASE_NUMBER_H
+#define WEIR_BASE_NUMBER_H
+
+#include <stdint.h>
+
+struct number {
+	char text[40];
+};
+
+const char *number_count(struct number *n, uint64_t value);
+const char *number_bytes(struct number *n, uint64_t bytes);
+const char *number_ns(struct number *n, uint64_t ns);
+
+#endif

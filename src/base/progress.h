@@ -1,0 +1,23 @@
+/*
+ * A progress bar on standard error for work that takes over a second: nothing is printed
+ * before, nor when standard error is no terminal, and the line is wiped at the end.  One
+ * thread calls.
+ */
+#ifndef WEIR_BASE_PROGRESS_H
+#define WEIR_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+	const char *what;
+	uint64_t start_ns;
+	uint64_t shown_ns;
+	bool terminal;
+};
+
+void progress_init(struct progress *p, const char *what);
+void progress_show(struct progress *p, uint64_t done, uint64_t all);
+void progress_fini(struct progress *p);
+
+#endif

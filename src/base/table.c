@@ -1,0 +1,96 @@
+/* Tables of text: see table.h. */
+#include "base/table.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+void table_init(struct table *t, const char *align, const char *const *headings)
+{
+	*t = (struct table){ .align = align };
+	for (size_t i = 0; i < strlen(align); i++)
+		table_cell(t, "%s", headings[i]);
+}
+
+void table_cell(struct table *t, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vasprintf(&text, format, ap);
+	va_end(ap);
+	char **cell = array_push(&t->cells);
+	if (cell)
+		*cell = n < 0 ? NULL : text;
+	else
+		free(n < 0 ? NULL : text);
+}
+
+void table_put_safe(FILE *out, const char *s)
+{
+	for (; *s; s++)
+		putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, out);
+}
+
+static const char *cell(const struct table *t, size_t i)
+{
+	return t->cells.v[i] ? t->cells.v[i] : "";
+}
+
+/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
+static size_t width_of(const char *s)
+{
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static void widths_of(const struct table *t, size_t columns, size_t *widths)
+{
+	for (size_t i = 0; i < t->cells.n; i++) {
+		const size_t n = width_of(cell(t, i));
+		if (n > widths[i % columns])
+			widths[i % columns] = n;
+	}
+}
+
+static void put_cell(const char *s, char align, size_t width, bool last, FILE *out)
+{
+	const size_t n = width_of(s);
+	const size_t pad = width > n ? width - n : 0;
+	if (align == '>')
+		fprintf(out, "%*s", (int)pad, "");
+	table_put_safe(out, s);
+	if (last)
+		putc('\n', out);
+	else
+		fprintf(out, "%*s  ", align == '<' ? (int)pad : 0, "");
+}
+
+void table_print(const struct table *t, FILE *out, const char *dim, const char *plain)
+{
+	const size_t columns = strlen(t->align);
+	size_t widths[TABLE_COLUMNS] = { 0 };
+	if (!columns || columns > TABLE_COLUMNS)
+		return;
+	widths_of(t, columns, widths);
+	for (size_t i = 0; i < t->cells.n - t->cells.n % columns; i++) {
+		const size_t c = i % columns;
+		if (c == 0)
+			fprintf(out, "%s  ", i == 0 ? dim : "");
+		put_cell(cell(t, i), t->align[c], widths[c], c == columns - 1, out);
+		if (i == columns - 1)
+			fputs(plain, out);
+	}
+}
+
+void table_fini(struct table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->cells.n; i++)
+		free(t->cells.v[i]);
+	array_free(&t->cells);
+}
