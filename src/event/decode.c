@@ -1,0 +1,388 @@
+/* Records as text: see decode.h.  All output goes through struct text, which never runs over. */
+#include "event/decode.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+#define STRING_KEPT 504u /* bytes of a string argument that a record keeps */
+
+struct text {
+	char *buf;
+	size_t size;
+	size_t used;
+};
+
+static void put_char(struct text *t, char c)
+{
+	if (t->used + 1 < t->size)
+		t->buf[t->used++] = c;
+}
+
+static void put_bytes(struct text *t, const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		put_char(t, s[i]);
+}
+
+static void put(struct text *t, const char *s)
+{
+	put_bytes(t, s, strlen(s));
+}
+
+static void put_base(struct text *t, uint64_t value, unsigned base)
+{
+	char digits[24];
+	size_t n = 0;
+	do
+		digits[n++] = "0123456789abcdef"[value % base];
+	while (value /= base);
+	while (n)
+		put_char(t, digits[--n]);
+}
+
+static void put_hex(struct text *t, uint64_t value)
+{
+	put(t, "0x");
+	put_base(t, value, 16);
+}
+
+static void put_uint(struct text *t, uint64_t value)
+{
+	put_base(t, value, 10);
+}
+
+static void put_int(struct text *t, int64_t value)
+{
+	if (value < 0)
+		put_char(t, '-');
+	put_uint(t, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* Six decimals, enough to recognise an argument; large values as powers of two. */
+static void put_float(struct text *t, uint32_t bits)
+{
+	float f;
+	memcpy(&f, &bits, sizeof(f));
+	if (f != f || f - f != 0) {
+		put(t, f != f ? "nan" : f < 0 ? "-inf" : "inf");
+		return;
+	}
+	if (f < 0)
+		put_char(t, '-');
+	double v = f < 0 ? -(double)f : (double)f;
+	int power = 0;
+	for (; v >= 1e12; v /= 2)
+		power++;
+	const uint64_t micro = (uint64_t)(v * 1e6 + 0.5) % 1000000u;
+	put_uint(t, (uint64_t)(v + 0.5e-6));
+	if (micro) {
+		put_char(t, '.');
+		uint64_t rest = micro;
+		for (uint64_t unit = 100000; rest; rest %= unit, unit /= 10)
+			put_char(t, (char)('0' + rest / unit));
+	}
+	if (power) {
+		put(t, "*2^");
+		put_int(t, power);
+	}
+}
+
+static void put_quoted_char(struct text *t, unsigned char c)
+{
+	if (c == '"' || c == '\\') {
+		put_char(t, '\\');
+		put_char(t, (char)c);
+	} else if (c == '\n') {
+		put(t, "\\n");
+	} else if (c < 0x20 || c == 0x7f) {
+		put(t, "\\x");
+		put_char(t, "0123456789abcdef"[c >> 4]);
+		put_char(t, "0123456789abcdef"[c & 15]);
+	} else {
+		put_char(t, (char)c);
+	}
+}
+
+static void put_quoted(struct text *t, const char *s, size_t n, bool cut)
+{
+	put_char(t, '"');
+	for (size_t i = 0; i < n; i++)
+		put_quoted_char(t, (unsigned char)s[i]);
+	put(t, cut ? "\"..." : "\"");
+}
+
+static void put_triple(struct text *t, uint64_t x, uint64_t y, uint64_t z)
+{
+	put_char(t, '(');
+	put_uint(t, x);
+	put_char(t, ',');
+	put_uint(t, y);
+	put_char(t, ',');
+	put_uint(t, z);
+	put_char(t, ')');
+}
+
+/* ---- enumerations ---- */
+
+static int enum_order(const struct enum_name *e, const char *type, int64_t value)
+{
+	const int c = strcmp(e->type, type);
+	if (c)
+		return c;
+	return e->value < value ? -1 : e->value > value;
+}
+
+const char *decode_enum(const struct decoder *d, const char *type, int64_t value)
+{
+	unsigned low = 0, high = d->enum_count;
+	while (low < high) {
+		const unsigned middle = low + (high - low) / 2;
+		const int c = enum_order(&d->enums[middle], type, value);
+		if (c == 0)
+			return d->enums[middle].name;
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+const char *decode_result(const struct decoder *d, const struct schema_fn *fn, unsigned result)
+{
+	const bool runtime = fn && fn->api == API_RUNTIME;
+	return decode_enum(d, runtime ? "cudaError" : "CUresult", (int64_t)result);
+}
+
+static void put_enum(struct text *t, const struct decoder *d, const char *type, uint64_t word)
+{
+	const char *name = decode_enum(d, type, (int32_t)word);
+	if (name)
+		put(t, name);
+	else
+		put_int(t, (int32_t)word);
+}
+
+/* ---- arguments ---- */
+
+static size_t words_after(const struct record *r)
+{
+	return r->words > RECORD_WORDS ? r->words - RECORD_WORDS : 0;
+}
+
+/* What a record keeps of a string whose word says `length`. */
+static size_t string_kept(uint64_t length)
+{
+	if ((int64_t)length < 0)
+		return 0;
+	return length < STRING_KEPT ? (size_t)length : STRING_KEPT;
+}
+
+/* Strings stand one after the other behind the words: the place of argument `arg`'s. */
+static size_t string_offset(const struct schema_fn *fn, unsigned arg, const struct record *r)
+{
+	size_t offset = fn->arg_words * sizeof(uint64_t);
+	for (unsigned i = 0; i < arg; i++)
+		if (fn->args[i].kind == ARG_STR && fn->args[i].first < words_after(r))
+			offset += string_kept(r->arg[fn->args[i].first]);
+	return offset;
+}
+
+static void put_string(
+	struct text *t, const struct schema_fn *fn, unsigned arg, const struct record *r)
+{
+	const uint64_t length = r->arg[fn->args[arg].first];
+	const size_t room = words_after(r) * sizeof(uint64_t);
+	const size_t offset = string_offset(fn, arg, r);
+	if ((int64_t)length < 0) {
+		put(t, "NULL");
+		return;
+	}
+	size_t kept = string_kept(length);
+	if (offset > room)
+		kept = 0;
+	else if (kept > room - offset)
+		kept = room - offset;
+	const bool cut = kept < length || (r->flags & RECORD_CUT && kept == STRING_KEPT);
+	put_quoted(t, (const char *)r->arg + offset, kept, cut);
+}
+
+static void put_value(struct text *t, const struct decoder *d, const struct schema_fn *fn,
+	unsigned arg, const struct record *r)
+{
+	const struct schema_arg *a = &fn->args[arg];
+	const uint64_t *word = r->arg + a->first;
+	switch (a->kind) {
+	case ARG_PTR:
+		return put_hex(t, word[0]);
+	case ARG_INT:
+		return put_int(t, (int64_t)word[0]);
+	case ARG_UINT:
+		return put_uint(t, word[0]);
+	case ARG_FLOAT:
+		return put_float(t, (uint32_t)word[0]);
+	case ARG_STR:
+		return put_string(t, fn, arg, r);
+	case ARG_DIM3:
+		return put_triple(t, (uint32_t)word[0], word[0] >> 32, (uint32_t)word[1]);
+	case ARG_EXTENT:
+		return put_triple(t, word[0], word[1], word[2]);
+	case ARG_LOC: /* struct { type; id; } */
+		put(t, "{type=");
+		put_int(t, (int32_t)word[0]);
+		put(t, ", id=");
+		put_int(t, (int32_t)(word[0] >> 32));
+		return put_char(t, '}');
+	case ARG_ENUM:
+		return put_enum(t, d, a->type, word[0]);
+	default:
+		return put(t, "...");
+	}
+}
+
+static void put_arg_value(struct text *t, const struct decoder *d, const struct schema_fn *fn,
+	unsigned arg, const struct record *r)
+{
+	const struct schema_arg *a = &fn->args[arg];
+	if (a->kind == ARG_IPC || (size_t)a->first + a->words > words_after(r))
+		put(t, "...");
+	else if (a->out && arg < 32 && (r->aux >> arg & 1))
+		put_char(t, '?');
+	else
+		put_value(t, d, fn, arg, r);
+}
+
+static void put_args(
+	struct text *t, const struct decoder *d, const struct schema_fn *fn, const struct record *r)
+{
+	for (unsigned i = 0; i < fn->arg_count; i++) {
+		if (i)
+			put(t, ", ");
+		if (fn->args[i].out)
+			put_char(t, '*');
+		put(t, fn->args[i].name);
+		put_char(t, '=');
+		put_arg_value(t, d, fn, i, r);
+	}
+}
+
+/* ---- launches ---- */
+
+bool decode_shape(const struct record *r, struct launch_shape *ret_shape)
+{
+	if (words_after(r) < LAUNCH_WORDS)
+		return false;
+	const uint64_t xy = r->arg[LAUNCH_GRID_XY], zx = r->arg[LAUNCH_GRID_Z_BLOCK_X],
+		       yz = r->arg[LAUNCH_BLOCK_YZ];
+	*ret_shape = (struct launch_shape){
+		.grid = { (uint32_t)xy, (uint32_t)(xy >> 32), (uint32_t)zx },
+		.block = { (uint32_t)(zx >> 32), (uint32_t)yz, (uint32_t)(yz >> 32) },
+	};
+	return true;
+}
+
+static void put_kernel(struct text *t, const struct decoder *d, const struct record *r)
+{
+	size_t n = 0;
+	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
+	const char *name =
+		d->kernel_name ? d->kernel_name(d->context, handle, r->ticks, &n) : NULL;
+	put(t, "f=");
+	put_hex(t, handle);
+	if (!name)
+		return;
+	put(t, " <");
+	for (size_t i = 0; i < n; i++)
+		put_char(t, (unsigned char)name[i] < 0x20 ? '?' : name[i]);
+	put_char(t, '>');
+}
+
+static void put_cluster(struct text *t, const struct record *r)
+{
+	if (!(r->flags & RECORD_CLUSTER) || words_after(r) <= LAUNCH_CLUSTER)
+		return;
+	const uint64_t c = r->arg[LAUNCH_CLUSTER];
+	if (c & 0xffffffffffffu) {
+		put(t, ", cluster=");
+		put_triple(t, c & 0xffff, c >> 16 & 0xffff, c >> 32 & 0xffff);
+	}
+	if (c >> 48 & 1)
+		put(t, ", cooperative");
+	if (c >> 49 & 1)
+		put(t, ", programmatic");
+	if (c >> 56) {
+		put(t, ", attributes=");
+		put_uint(t, c >> 56);
+	}
+}
+
+static void put_launch(struct text *t, const struct decoder *d, const struct record *r)
+{
+	struct launch_shape s;
+	if (!decode_shape(r, &s)) {
+		put(t, "...");
+		return;
+	}
+	put_kernel(t, d, r);
+	put(t, ", grid=");
+	put_triple(t, s.grid[0], s.grid[1], s.grid[2]);
+	put(t, ", block=");
+	put_triple(t, s.block[0], s.block[1], s.block[2]);
+	put(t, ", shared=");
+	put_uint(t, r->aux);
+	put(t, ", stream=");
+	put_hex(t, r->arg[LAUNCH_STREAM]);
+	put_cluster(t, r);
+}
+
+/* ---- the line ---- */
+
+static void put_result(struct text *t, const struct decoder *d, const struct schema_fn *fn,
+	const struct record *r)
+{
+	put(t, ") = ");
+	put_uint(t, r->result);
+	const char *name = r->result ? decode_result(d, fn, r->result) : NULL;
+	if (name) {
+		put_char(t, ' ');
+		put(t, name);
+	}
+	if (r->flags & RECORD_CAPTURED)
+		put(t, " [captured]");
+}
+
+static size_t finish(struct text *t)
+{
+	if (t->size)
+		t->buf[t->used] = '\0';
+	return t->used;
+}
+
+size_t decode_record(const struct decoder *d, const struct record *r, char *buf, size_t size)
+{
+	struct text t = { .buf = buf, .size = size };
+	const struct schema_fn *fn = schema_find(d->schema, r->fn);
+	if (fn) {
+		put(&t, fn->name);
+		put_char(&t, '(');
+	} else {
+		put(&t, "function ");
+		put_uint(&t, r->fn);
+		put(&t, "(...");
+	}
+	if (fn && fn->launch_layout)
+		put_launch(&t, d, r);
+	else if (fn)
+		put_args(&t, d, fn, r);
+	put_result(&t, d, fn, r);
+	return finish(&t);
+}
+
+size_t decode_arg(const struct decoder *d, const struct schema_fn *fn, unsigned arg,
+	const struct record *r, char *buf, size_t size)
+{
+	struct text t = { .buf = buf, .size = size };
+	put_arg_value(&t, d, fn, arg, r);
+	return finish(&t);
+}

@@ -1,0 +1,110 @@
+/*
+ * The schema of a trace: which function stands behind an id, what its arguments are, and
+ * what a reader should make of the call.  Parsed from the text that every trace carries
+ * (docs/trace-format.md, "Schema"), so that a file from another version decodes as well.
+ *
+ * Host safe: no allocation and no stdio, memory comes from the caller's arena, which must
+ * outlive the schema.  The text may be anything: lines that make no sense are passed over
+ * and counted.  Read-only once parsed; any thread may read.
+ */
+#ifndef WEIR_EVENT_SCHEMA_H
+#define WEIR_EVENT_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+/* How a reader prints an argument: the kinds of api/types.tbl, and enumerations. */
+enum arg_kind {
+	ARG_PTR,
+	ARG_INT,
+	ARG_UINT,
+	ARG_FLOAT,
+	ARG_STR,
+	ARG_DIM3,
+	ARG_EXTENT,
+	ARG_LOC,
+	ARG_IPC,
+	ARG_ENUM,
+};
+
+enum call_kind {
+	CALL_PLAIN,
+	CALL_STATUS,	   /* the result tells the state of an earlier call */
+	CALL_LAUNCH,	   /* launch layout; counts as a launch */
+	CALL_RTLAUNCH,	   /* launch layout; the driver's call below it is counted */
+	CALL_GRAPHLAUNCH,  /* arguments: executable graph, stream */
+	CALL_ALLOC,
+	CALL_FREE,
+	CALL_COPY,
+	CALL_SET,
+};
+
+enum call_api { API_DRIVER, API_RUNTIME };
+
+struct schema_arg {
+	const char *type;
+	const char *name;
+	uint8_t kind;	 /* enum arg_kind */
+	uint8_t words;	 /* in arg[]: 0, 1, 2 or 3 */
+	uint8_t bytes;	 /* of the C type; 0 unknown */
+	bool out;	 /* the value that the driver stored */
+	bool derived;	 /* computed when the call was recorded */
+	uint16_t first;	 /* index of its first word in arg[] */
+};
+
+#define SCHEMA_FACTORS 4
+
+struct schema_fn {
+	const char *name;
+	const char *class;
+	const char *memory;    /* alloc, free: kind of memory; copy: direction; never NULL */
+	uint16_t id;
+	uint8_t api;	       /* enum call_api */
+	uint8_t kind;	       /* enum call_kind */
+	bool launch_layout;
+	int8_t pointer;	       /* index of the argument p=, or -1 */
+	uint8_t factor_count;  /* n=: the bytes are the product of these arguments … */
+	uint8_t factor[SCHEMA_FACTORS];
+	uint32_t scale;	       /* … and this constant */
+	uint16_t arg_count;
+	uint16_t arg_words;    /* words before the strings */
+	const struct schema_arg *args;
+};
+
+struct schema {
+	const struct schema_fn *fns;
+	uint32_t fn_count;
+	uint32_t bad_lines;
+	const uint32_t *by_id; /* index into fns plus 1; 0: no such function */
+	uint32_t id_count;
+};
+
+/* How large an arena schema_parse() needs for this text. */
+size_t schema_need(const char *text, size_t bytes);
+
+/* 0, or -ENOMEM when the arena is too small (s is then an empty schema). */
+int schema_parse(struct schema *s, struct arena *arena, const char *text, size_t bytes);
+
+static inline const struct schema_fn *schema_find(const struct schema *s, uint32_t id)
+{
+	if (id >= s->id_count || !s->by_id[id])
+		return NULL;
+	return &s->fns[s->by_id[id] - 1];
+}
+
+/* The function of that name, or NULL.  Linear. */
+const struct schema_fn *schema_find_name(const struct schema *s, const char *name);
+
+struct record;
+
+/* Bytes that the call allocated, copied or set: the product of its factors.  False when an
+ * argument lies beyond the record. */
+bool schema_call_bytes(const struct schema_fn *fn, const struct record *r, uint64_t *ret_bytes);
+
+/* The address or handle that the call allocated or freed. */
+bool schema_call_pointer(const struct schema_fn *fn, const struct record *r, uint64_t *ret_pointer);
+
+#endif
