@@ -1,0 +1,194 @@
+/*
+ * Loading a chunk's payload and going through its records.
+ *
+ * A closed or packed chunk is read once.  An open chunk of a live file is read twice: the
+ * first time to see how far its records are committed, the second time to get them.  What
+ * was committed before the first read began is whole in the second, in whatever order the
+ * kernel copied.
+ */
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "trace/columns.h"
+
+#include "base/banned.h"
+
+static int want(uint8_t **p, size_t *room, size_t bytes)
+{
+	if (bytes <= *room)
+		return 0;
+	free(*p);
+	*room = 0;
+	*p = malloc(bytes);
+	if (!*p)
+		return -ENOMEM;
+	*room = bytes;
+	return 0;
+}
+
+/* ---- raw ---- */
+
+/* How many bytes of records are committed or passed over as torn. */
+static size_t committed_bytes(const uint8_t *payload, size_t bytes)
+{
+	struct records it = { .at = payload, .end = payload + bytes, .until_zero = true };
+	while (records_next(&it))
+		;
+	return (size_t)(it.at - payload);
+}
+
+static bool is_records(const struct chunk_header *c)
+{
+	return c->kind == CHUNK_EVENTS || c->kind == CHUNK_META;
+}
+
+static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
+{
+	const bool open = ref->head.state != CHUNK_CLOSED;
+	const size_t bytes = open ? ref->room : ref->head.used;
+	int e = want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
+	if (!e)
+		e = read_at(t->fd, buf->payload, bytes, ref->offset);
+	if (e)
+		return e;
+	buf->bytes = bytes;
+	if (!open || !is_records(&ref->head))
+		return 0;
+	buf->bytes = committed_bytes(buf->payload, bytes);
+	return read_at(t->fd, buf->payload, buf->bytes, ref->offset);
+}
+
+/* ---- packed ---- */
+
+static int inflate_to(struct chunk_buf *buf, uint8_t *to, size_t raw_bytes, size_t packed_bytes)
+{
+	if (!buf->zstd)
+		buf->zstd = ZSTD_createDCtx();
+	if (!buf->zstd)
+		return -ENOMEM;
+	const size_t n = ZSTD_decompressDCtx(buf->zstd, to, raw_bytes, buf->packed, packed_bytes);
+	return ZSTD_isError(n) || n != raw_bytes ? -EBADMSG : 0;
+}
+
+/* A frame says how large its content is; a lie would make us take memory for nothing. */
+static bool raw_bytes_agree(const struct chunk_ref *ref, const struct chunk_buf *buf)
+{
+	return ref->raw_bytes <= CHUNK_LIMIT &&
+	       ZSTD_getFrameContentSize(buf->packed, ref->room) == ref->raw_bytes;
+}
+
+static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
+{
+	struct last_table last;
+	const int64_t bytes = columns_joined_bytes(buf->columns, ref->raw_bytes, ref->records);
+	if (bytes < 0)
+		return (int)bytes;
+	int e = want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
+	if (!e)
+		e = last_table_init(&last, &buf->last, &buf->last_room);
+	if (!e)
+		e = columns_join(buf->columns, ref->raw_bytes, ref->records, buf->payload, &last);
+	if (!e)
+		buf->bytes = (size_t)bytes;
+	return e;
+}
+
+static int load_packed(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
+{
+	const bool columns = ref->encoding == ENCODING_COLUMNS;
+	uint8_t **to = columns ? &buf->columns : &buf->payload;
+	size_t *room = columns ? &buf->columns_room : &buf->payload_room;
+	if (ref->encoding > ENCODING_COLUMNS || ref->room > CHUNK_LIMIT)
+		return -EBADMSG;
+	int e = want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
+	if (!e)
+		e = read_at(t->fd, buf->packed, ref->room, ref->offset);
+	if (!e && !raw_bytes_agree(ref, buf))
+		e = -EBADMSG;
+	if (!e)
+		e = want(to, room, ref->raw_bytes ? ref->raw_bytes : 8);
+	if (!e)
+		e = inflate_to(buf, *to, ref->raw_bytes, ref->room);
+	if (!e && columns)
+		return join(buf, ref);
+	if (!e)
+		buf->bytes = ref->raw_bytes;
+	return e;
+}
+
+int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err)
+{
+	const struct chunk_ref *ref = &t->chunks[i];
+	buf->ref = ref;
+	buf->bytes = 0;
+	const int e = t->header.form == TRACE_RAW ? load_raw(t, ref, buf) : load_packed(t, ref, buf);
+	if (!e)
+		return 0;
+	buf->bytes = 0;
+	return error_set(err, e, "chunk %zu: %s", i,
+		e == -EBADMSG ? "its content is damaged" : strerror(-e));
+}
+
+void chunk_buf_fini(struct chunk_buf *buf)
+{
+	if (!buf)
+		return;
+	free(buf->payload);
+	free(buf->packed);
+	free(buf->columns);
+	free(buf->last);
+	ZSTD_freeDCtx(buf->zstd);
+	*buf = (struct chunk_buf){ 0 };
+}
+
+/* ---- records ---- */
+
+struct records records_of(const struct chunk_buf *buf)
+{
+	struct records it = { .at = buf->payload, .end = buf->payload + buf->bytes };
+	if (!buf->bytes)
+		it.at = it.end = NULL;
+	return it;
+}
+
+static const struct record *stop(struct records *it, const char *damaged)
+{
+	it->damaged = damaged;
+	if (!it->until_zero)
+		it->at = it->end;
+	else
+		it->end = it->at;
+	return NULL;
+}
+
+const struct record *records_next(struct records *it)
+{
+	while ((size_t)(it->end - it->at) >= sizeof(struct record)) {
+		const struct record *r = (const struct record *)it->at;
+		const size_t bytes = r->words * sizeof(uint64_t);
+		if (!r->words && !r->fn && !r->dur)
+			return stop(it, NULL);
+		if (r->words < RECORD_WORDS)
+			return stop(it, "a record is too short");
+		if (bytes > (size_t)(it->end - it->at))
+			return stop(it, "a record runs beyond its chunk");
+		it->at += bytes;
+		if (r->fn)
+			return r;
+		it->torn++;
+	}
+	return NULL;
+}
+
+const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes)
+{
+	const size_t before = (RECORD_WORDS + args) * sizeof(uint64_t);
+	const size_t all = r->words * sizeof(uint64_t);
+	const size_t room = all > before ? all - before : 0;
+	*ret_bytes = r->aux < room ? r->aux : room;
+	return room ? (const char *)(r->arg + args) : "";
+}

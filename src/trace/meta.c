@@ -1,0 +1,527 @@
+/* The index of names: collected chunk by chunk, then sorted.  See meta.h. */
+#include "trace/meta.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+#define NODE_KERNEL   0u /* CU_GRAPH_NODE_TYPE_KERNEL */
+#define NODE_DISABLED 0x80000000u
+#define NOTES_KEPT    1000u
+
+struct loader {
+	const struct trace *t;
+	struct meta *m;
+	uint32_t process;
+};
+
+/* ---- text ---- */
+
+static char *copy_text(const char *s, size_t bytes)
+{
+	char *copy = malloc(bytes + 1);
+	if (copy) {
+		memcpy(copy, s, bytes);
+		copy[bytes] = '\0';
+	}
+	return copy;
+}
+
+/* The same text is kept once; two of equal hashes and length would be taken for one. */
+static int intern(struct meta *m, const char *s, size_t bytes, uint32_t *ret_name)
+{
+	uint32_t *index =
+		map_get(&m->name_map, MAP_KEY(hash_bytes(s, bytes), hash_fnv32(s, bytes), bytes));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		char *text = copy_text(s, bytes);
+		struct meta_name *n = text ? array_push(&m->names) : NULL;
+		if (!n) {
+			free(text);
+			return -ENOMEM;
+		}
+		*n = (struct meta_name){ .text = text, .bytes = (uint32_t)bytes };
+		*index = (uint32_t)(m->names.n - 1);
+	}
+	*ret_name = *index;
+	return 0;
+}
+
+static int intern_text(struct meta *m, const struct record *r, unsigned args, uint32_t *ret_name)
+{
+	size_t bytes;
+	const char *text = record_text(r, args, &bytes);
+	return intern(m, text, strnlen(text, bytes), ret_name);
+}
+
+/* ---- one record ---- */
+
+static uint64_t arg(const struct record *r, unsigned i)
+{
+	return r->words > RECORD_WORDS + i ? r->arg[i] : 0;
+}
+
+static int add_process(struct loader *l, const struct record *r)
+{
+	struct meta_process *p = &l->m->processes.v[l->process];
+	size_t bytes;
+	const char *text = record_text(r, 1, &bytes);
+	const size_t exe = strnlen(text, bytes);
+	const size_t rest = exe < bytes ? exe + 1 : bytes;
+	char *executable = copy_text(text, exe);
+	char *arguments = copy_text(text + rest, bytes - rest);
+	if (!executable || !arguments) {
+		free(executable);
+		free(arguments);
+		return -ENOMEM;
+	}
+	size_t used = bytes - rest;
+	while (used && !arguments[used - 1])
+		used--;
+	for (size_t i = 0; i < used; i++)
+		if (!arguments[i])
+			arguments[i] = ' ';
+	free(p->executable);
+	free(p->arguments);
+	*p = (struct meta_process){ (uint32_t)arg(r, 0), executable, arguments };
+	return 0;
+}
+
+static int add_kernel(struct loader *l, const struct record *r, bool alias)
+{
+	uint32_t name = META_NONE;
+	const int e = alias ? 0 : intern_text(l->m, r, 2, &name);
+	if (e)
+		return e;
+	struct meta_kernel *k = array_push(&l->m->kernels);
+	if (!k)
+		return -ENOMEM;
+	*k = (struct meta_kernel){ .process = l->process, .name = name, .handle = arg(r, 0),
+		.ticks = r->ticks, .alias = alias ? arg(r, 1) : 0 };
+	return 0;
+}
+
+static int exec_of(struct loader *l, uint64_t handle, uint32_t *ret_exec)
+{
+	struct meta *m = l->m;
+	uint32_t *index = map_get(&m->exec_map, MAP_KEY(l->process, handle));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct graph_exec *x = array_push(&m->execs);
+		if (!x)
+			return -ENOMEM;
+		*x = (struct graph_exec){ .process = l->process, .handle = handle };
+		*index = (uint32_t)(m->execs.n - 1);
+	}
+	*ret_exec = *index;
+	return 0;
+}
+
+static int add_nodes(struct meta *m, const void *from, size_t count, struct graph_step *step)
+{
+	step->first_node = (uint32_t)m->nodes.n;
+	if (!array_reserve(&m->nodes, count))
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct graph_node n;
+		memcpy(&n, (const char *)from + i * sizeof(n), sizeof(n));
+		if ((n.type & ~NODE_DISABLED) == NODE_KERNEL)
+			m->nodes.v[m->nodes.n++] = n;
+	}
+	step->node_count = (uint32_t)(m->nodes.n - step->first_node);
+	return 0;
+}
+
+static int add_graph(struct loader *l, const struct record *r, bool update)
+{
+	struct meta *m = l->m;
+	const unsigned args = update ? 1 : 3;
+	const size_t words = r->words - RECORD_WORDS;
+	const size_t room = words > args ? (words - args) * 8 / sizeof(struct graph_node) : 0;
+	const size_t said = update ? 1 : r->aux;
+	struct graph_step step = { .ticks = r->ticks, .order = (uint32_t)m->steps.n };
+	int e = exec_of(l, arg(r, 0), &step.exec);
+	if (!e)
+		e = add_nodes(m, r->arg + args, said < room ? said : room, &step);
+	if (e)
+		return e;
+	step.kind = update ? STEP_UPDATE : arg(r, 2) ? STEP_MORE : STEP_NEW;
+	struct graph_step *s = array_push(&m->steps);
+	if (!s)
+		return -ENOMEM;
+	*s = step;
+	return 0;
+}
+
+static int add_unknown(struct loader *l, const struct record *r)
+{
+	struct meta_unknown u = { .process = l->process, .index = arg(r, 0) };
+	const int e = intern_text(l->m, r, 1, &u.name);
+	if (e)
+		return e;
+	struct meta_unknown *to = array_push(&l->m->unknown);
+	if (!to)
+		return -ENOMEM;
+	*to = u;
+	return 0;
+}
+
+static int add_note(struct loader *l, const struct record *r)
+{
+	struct meta_note n = { .process = l->process, .ticks = r->ticks };
+	if (l->m->notes.n >= NOTES_KEPT)
+		return 0;
+	const int e = intern_text(l->m, r, 0, &n.name);
+	if (e)
+		return e;
+	struct meta_note *to = array_push(&l->m->notes);
+	if (!to)
+		return -ENOMEM;
+	*to = n;
+	return 0;
+}
+
+static int add_record(struct loader *l, const struct record *r)
+{
+	switch (r->fn) {
+	case META_PROCESS:
+		return add_process(l, r);
+	case META_KERNEL:
+		return add_kernel(l, r, false);
+	case META_ALIAS:
+		return add_kernel(l, r, true);
+	case META_GRAPH:
+		return add_graph(l, r, false);
+	case META_NODE:
+		return add_graph(l, r, true);
+	case META_UNKNOWN:
+		return add_unknown(l, r);
+	case META_NOTE:
+		return add_note(l, r);
+	default: /* of a later version */
+		return 0;
+	}
+}
+
+/* ---- collecting ---- */
+
+static int add_records(struct loader *l, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const struct record *r;
+	int e = 0;
+	while (!e && (r = records_next(&it)))
+		e = add_record(l, r);
+	l->m->torn += it.torn;
+	l->m->damaged += it.damaged != NULL;
+	return e;
+}
+
+static int load_chunk(struct loader *l, size_t i, struct chunk_buf *buf)
+{
+	const int e = trace_load(l->t, i, buf, NULL);
+	if (e == -EBADMSG || e == -ENODATA) {
+		l->m->damaged++;
+		return 0;
+	}
+	l->process = l->t->chunks[i].process;
+	return e ? e : add_records(l, buf);
+}
+
+static int load_chunks(struct loader *l)
+{
+	struct chunk_buf buf = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < l->t->chunk_count && !e; i++)
+		if (l->t->chunks[i].head.kind == CHUNK_META)
+			e = load_chunk(l, i, &buf);
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static void count_unknown(struct meta *m, uint32_t process, const struct chunk_buf *buf)
+{
+	for (size_t i = 0; i < m->unknown.n; i++) {
+		struct meta_unknown *u = &m->unknown.v[i];
+		uint64_t count;
+		if (u->process != process || u->index >= buf->bytes / sizeof(count))
+			continue;
+		memcpy(&count, buf->payload + u->index * sizeof(count), sizeof(count));
+		u->count += count;
+	}
+}
+
+static int load_unknown(struct loader *l)
+{
+	struct chunk_buf buf = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < l->t->chunk_count && l->m->unknown.n; i++) {
+		if (l->t->chunks[i].head.kind != CHUNK_UNKNOWN)
+			continue;
+		e = trace_load(l->t, i, &buf, NULL);
+		if (!e)
+			count_unknown(l->m, l->t->chunks[i].process, &buf);
+		else
+			l->m->damaged++;
+	}
+	chunk_buf_fini(&buf);
+	return e == -ENOMEM ? e : 0;
+}
+
+static int prepare_processes(struct loader *l)
+{
+	struct meta *m = l->m;
+	for (size_t i = 0; i < l->t->processes.n; i++) {
+		struct meta_process *p = array_push(&m->processes);
+		if (!p)
+			return -ENOMEM;
+		*p = (struct meta_process){ 0, copy_text("", 0), copy_text("", 0) };
+		if (!p->executable || !p->arguments)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- sorting ---- */
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static int kernel_order(const void *one, const void *two)
+{
+	const struct meta_kernel *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->handle != b->handle)
+		return ORDER(a->handle, b->handle);
+	return ORDER(a->ticks, b->ticks);
+}
+
+static int step_order(const void *one, const void *two)
+{
+	const struct graph_step *a = one, *b = two;
+	if (a->exec != b->exec)
+		return ORDER(a->exec, b->exec);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	return ORDER(a->order, b->order);
+}
+
+static int index_kernels(struct meta *m)
+{
+	if (m->kernels.n)
+		qsort(m->kernels.v, m->kernels.n, sizeof(*m->kernels.v), kernel_order);
+	for (size_t i = 0; i < m->kernels.n; i++) {
+		const struct meta_kernel *k = &m->kernels.v[i];
+		uint32_t *first = map_get(&m->kernel_map, MAP_KEY(k->process, k->handle));
+		if (!first)
+			return -ENOMEM;
+		if (*first == MAP_NONE)
+			*first = (uint32_t)i;
+	}
+	return 0;
+}
+
+/* An alias of an alias needs another round; more than a few are a circle. */
+static void resolve_aliases(struct meta *m)
+{
+	for (int round = 0; round < 4; round++) {
+		for (size_t i = 0; i < m->kernels.n; i++) {
+			struct meta_kernel *k = &m->kernels.v[i];
+			if (k->name == META_NONE && k->alias != k->handle)
+				k->name = meta_find_kernel(m, k->process, k->alias, k->ticks);
+		}
+	}
+}
+
+static void index_graphs(struct meta *m)
+{
+	if (m->steps.n)
+		qsort(m->steps.v, m->steps.n, sizeof(*m->steps.v), step_order);
+	for (size_t i = m->steps.n; i-- > 0;) {
+		struct graph_exec *x = &m->execs.v[m->steps.v[i].exec];
+		x->first_step = (uint32_t)i;
+		x->step_count++;
+	}
+}
+
+int meta_load(const struct trace *t, struct meta *m, struct error *err)
+{
+	struct loader l = { .t = t, .m = m };
+	*m = (struct meta){ 0 };
+	int e = prepare_processes(&l);
+	if (!e)
+		e = load_chunks(&l);
+	if (!e)
+		e = load_unknown(&l);
+	if (!e)
+		e = index_kernels(m);
+	if (e) {
+		meta_fini(m);
+		return error_set(err, e, "the trace's names can't be read: %s", strerror(-e));
+	}
+	resolve_aliases(m);
+	index_graphs(m);
+	return 0;
+}
+
+void meta_fini(struct meta *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->processes.n; i++) {
+		free(m->processes.v[i].executable);
+		free(m->processes.v[i].arguments);
+	}
+	for (size_t i = 0; i < m->names.n; i++)
+		free(m->names.v[i].text);
+	array_free(&m->processes);
+	array_free(&m->names);
+	array_free(&m->kernels);
+	array_free(&m->execs);
+	array_free(&m->steps);
+	array_free(&m->nodes);
+	array_free(&m->unknown);
+	array_free(&m->notes);
+	map_fini(&m->name_map);
+	map_fini(&m->kernel_map);
+	map_fini(&m->exec_map);
+}
+
+/* ---- look-ups ---- */
+
+static bool holds_from(
+	const struct meta *m, size_t i, uint32_t process, uint64_t handle, uint64_t ticks)
+{
+	return i < m->kernels.n && m->kernels.v[i].process == process &&
+	       m->kernels.v[i].handle == handle && m->kernels.v[i].ticks <= ticks;
+}
+
+uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks)
+{
+	size_t i = map_find(&m->kernel_map, MAP_KEY(process, handle));
+	if (i == MAP_NONE)
+		return META_NONE;
+	size_t step = 1; /* most handles have one entry, a few have thousands: gallop */
+	while (holds_from(m, i + step, process, handle, ticks))
+		i += step, step *= 2;
+	for (; step; step /= 2)
+		if (holds_from(m, i + step, process, handle, ticks))
+			i += step;
+	return m->kernels.v[i].name;
+}
+
+uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, uint64_t ticks)
+{
+	const uint32_t index = map_find(&m->exec_map, MAP_KEY(process, exec));
+	if (index == MAP_NONE || !m->execs.v[index].step_count)
+		return META_NONE;
+	const struct graph_exec *x = &m->execs.v[index];
+	const struct graph_step *steps = &m->steps.v[x->first_step];
+	uint32_t low = 0, high = x->step_count; /* steps before low are at or before ticks */
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		if (steps[middle].ticks <= ticks)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	uint32_t found = low ? low - 1 : 0;
+	while (!low && found + 1 < x->step_count && steps[found + 1].kind == STEP_MORE)
+		found++;
+	return x->first_step + found;
+}
+
+/* ---- graphs, expanded ---- */
+
+/* A node as it is now, and how many launches there had been when it became so. */
+struct live_node {
+	const struct graph_node *node;
+	uint64_t since;
+	uint64_t ticks;
+};
+
+struct expansion {
+	const struct meta *m;
+	const struct graph_exec *exec;
+	uint64_t launches; /* so far */
+	ARRAY(struct live_node) live;
+	struct map by_handle;
+	void (*node)(void *, uint32_t, uint32_t, const struct graph_node *, uint64_t);
+	void *context;
+};
+
+static void report_node(struct expansion *x, const struct live_node *l)
+{
+	const uint64_t launches = x->launches - l->since;
+	if (!launches || l->node->type & NODE_DISABLED)
+		return;
+	const uint32_t name =
+		meta_find_kernel(x->m, x->exec->process, l->node->function, l->ticks);
+	x->node(x->context, x->exec->process, name, l->node, launches);
+}
+
+static void report_all(struct expansion *x)
+{
+	for (size_t i = 0; i < x->live.n; i++)
+		report_node(x, &x->live.v[i]);
+	x->live.n = 0;
+	map_fini(&x->by_handle);
+}
+
+static int set_node(struct expansion *x, const struct graph_node *n, uint64_t ticks, bool replace)
+{
+	const struct live_node now = { .node = n, .since = x->launches, .ticks = ticks };
+	uint32_t *index = map_get(&x->by_handle, MAP_KEY(n->node));
+	if (!index)
+		return -ENOMEM;
+	if (replace && *index != MAP_NONE) {
+		report_node(x, &x->live.v[*index]);
+		x->live.v[*index] = now;
+		return 0;
+	}
+	struct live_node *l = array_push(&x->live);
+	if (!l)
+		return -ENOMEM;
+	*l = now;
+	*index = (uint32_t)(x->live.n - 1);
+	return 0;
+}
+
+static int expand_exec(struct expansion *x, const uint64_t *launches)
+{
+	int e = 0;
+	x->launches = 0;
+	for (uint32_t i = 0; i < x->exec->step_count && !e; i++) {
+		const uint32_t at = x->exec->first_step + i;
+		const struct graph_step *s = &x->m->steps.v[at];
+		if (s->kind == STEP_NEW)
+			report_all(x);
+		for (uint32_t n = 0; n < s->node_count && !e; n++)
+			e = set_node(x, &x->m->nodes.v[s->first_node + n], s->ticks,
+				s->kind == STEP_UPDATE);
+		x->launches += launches[at];
+	}
+	report_all(x);
+	return e;
+}
+
+int meta_expand_graphs(const struct meta *m, const uint64_t *launches,
+	void (*node)(void *context, uint32_t process, uint32_t name, const struct graph_node *n,
+		uint64_t launches),
+	void *context)
+{
+	struct expansion x = { .m = m, .node = node, .context = context };
+	int e = 0;
+	for (size_t i = 0; i < m->execs.n && !e; i++) {
+		x.exec = &m->execs.v[i];
+		e = expand_exec(&x, launches);
+	}
+	array_free(&x.live);
+	return e;
+}

@@ -1,0 +1,110 @@
+/*
+ * What a trace says about names: which kernel stands behind a handle, which kernels an
+ * executable graph holds, what the processes are.  Built from the meta chunks in one pass,
+ * read-only afterwards: any thread may look things up.
+ *
+ * Handles are reused, so each look-up takes the process (index into trace.processes), the
+ * handle and a time in ticks.  A look-up before the first record of a handle finds the first
+ * one: a name is written when the driver has answered, a moment after the handle exists.
+ */
+#ifndef WEIR_TRACE_META_H
+#define WEIR_TRACE_META_H
+
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "trace/trace.h"
+
+#define META_NONE UINT32_MAX
+
+struct meta_name {
+	char *text; /* terminated; may hold NULs only if the trace does */
+	uint32_t bytes;
+};
+
+struct meta_process {
+	uint32_t parent;
+	char *executable; /* never NULL */
+	char *arguments;  /* blanks between; never NULL */
+};
+
+/* A handle's kernel from `ticks` on. */
+struct meta_kernel {
+	uint32_t process;
+	uint32_t name; /* index into names, META_NONE when an alias led nowhere */
+	uint64_t handle;
+	uint64_t ticks;
+	uint64_t alias; /* the handle that this one stands for, while the index is built */
+};
+
+enum graph_step_kind { STEP_NEW, STEP_MORE, STEP_UPDATE };
+
+/* A change of an executable graph: it is instantiated, or one node changes. */
+struct graph_step {
+	uint32_t exec; /* index into execs */
+	uint32_t kind; /* enum graph_step_kind */
+	uint64_t ticks;
+	uint32_t first_node; /* into nodes; kernel nodes only */
+	uint32_t node_count;
+	uint32_t order; /* in the file, for changes at the same tick */
+};
+
+struct graph_exec {
+	uint32_t process;
+	uint32_t first_step;
+	uint32_t step_count;
+	uint64_t handle;
+};
+
+struct meta_unknown {
+	uint32_t process;
+	uint32_t name;
+	uint64_t index;
+	uint64_t count;
+};
+
+struct meta_note {
+	uint32_t process;
+	uint32_t name;
+	uint64_t ticks;
+};
+
+struct meta {
+	ARRAY(struct meta_process) processes; /* same index as trace.processes */
+	ARRAY(struct meta_name) names;
+	ARRAY(struct meta_kernel) kernels; /* sorted by process, handle, ticks */
+	ARRAY(struct graph_exec) execs;
+	ARRAY(struct graph_step) steps; /* sorted by exec, ticks, order */
+	ARRAY(struct graph_node) nodes;
+	ARRAY(struct meta_unknown) unknown;
+	ARRAY(struct meta_note) notes;
+	uint64_t torn;
+	uint64_t damaged; /* meta chunks that could not be read */
+
+	struct map name_map;   /* hash of the text */
+	struct map kernel_map; /* process, handle: first of kernels */
+	struct map exec_map;   /* process, handle: execs */
+};
+
+/* 0 or -errno.  Damaged chunks are counted and passed over. */
+int meta_load(const struct trace *t, struct meta *m, struct error *err);
+void meta_fini(struct meta *m);
+
+/* Index into names, or META_NONE. */
+uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
+
+/* Index into steps: what the executable graph was at that time; META_NONE when unknown. */
+uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, uint64_t ticks);
+
+/*
+ * Calls `node` for each kernel node of each state of the graphs, with the number of launches
+ * that ran it.  launches[i]: launches that found step i.  A node that does not change is
+ * reported once for all steps that it lived through.
+ */
+int meta_expand_graphs(const struct meta *m, const uint64_t *launches,
+	void (*node)(void *context, uint32_t process, uint32_t name, const struct graph_node *n,
+		uint64_t launches),
+	void *context);
+
+#endif

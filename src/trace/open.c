@@ -1,0 +1,363 @@
+/*
+ * Opening a trace: the header is checked, the chunks or blocks are walked once, the clock is
+ * fitted and the schema parsed.  What makes no sense is passed over and noted as damage;
+ * only a file that can't be a trace at all is refused.
+ */
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+int read_at(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	char *p = to;
+	while (bytes) {
+		const ssize_t n = pread(fd, p, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		p += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what)
+{
+	t->damage_count++;
+	t->damage_bytes += bytes;
+	struct damage *last = t->damage.n ? &t->damage.v[t->damage.n - 1] : NULL;
+	if (last && last->what == what && last->offset + last->bytes == offset) {
+		last->bytes += bytes;
+		t->damage_count--;
+		return;
+	}
+	if (t->damage.n >= DAMAGE_KEPT)
+		return;
+	struct damage *d = array_push(&t->damage);
+	if (d)
+		*d = (struct damage){ .offset = offset, .bytes = bytes, .what = what };
+}
+
+/* ---- the header ---- */
+
+static int check_file(int fd, const char *path, uint64_t *ret_size, struct error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return error_set(err, -EISDIR, "%s is a directory, not a trace", path);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, -EINVAL, "%s is not a regular file, so not a trace", path);
+	if (st.st_size == 0)
+		return error_set(err, -EINVAL, "%s is empty: nothing was recorded", path);
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int check_version(const struct trace_header *h, const char *path, struct error *err)
+{
+	if (h->version > TRACE_VERSION)
+		return error_set(err, -ENOTSUP,
+			"%s was written by a newer Weir: its format is version %u, this one reads "
+			"up to %u",
+			path, h->version, TRACE_VERSION);
+	if (h->required)
+		return error_set(err, -ENOTSUP,
+			"%s needs features that this Weir does not have (bits 0x%" PRIx64 ")", path,
+			h->required);
+	return 0;
+}
+
+static int check_header(const struct trace *t, const char *path, struct error *err)
+{
+	const struct trace_header *h = &t->header;
+	if (h->version == 0 || h->form > TRACE_PACKED || h->header_bytes < sizeof(*h) ||
+		h->header_bytes % 8)
+		return error_set(err, -EINVAL, "%s is damaged: its header makes no sense", path);
+	if (h->form == TRACE_RAW && h->header_bytes % TRACE_GRAIN)
+		return error_set(err, -EINVAL, "%s is damaged: its header makes no sense", path);
+	if (h->header_bytes > t->size)
+		return error_set(err, -EINVAL,
+			"%s is truncated: %" PRIu64 " bytes are left, its header alone has %u", path,
+			t->size, h->header_bytes);
+	return 0;
+}
+
+static int read_header(struct trace *t, const char *path, struct error *err)
+{
+	struct trace_header *h = &t->header;
+	const size_t there = t->size < sizeof(*h) ? (size_t)t->size : sizeof(*h);
+	const int e = read_at(t->fd, h, there, 0);
+	if (e)
+		return error_set(err, e, "%s can't be read: %s", path, strerror(-e));
+	const size_t magic = there < 8 ? there : 8;
+	if (memcmp(h->magic, TRACE_MAGIC, magic) != 0)
+		return error_set(err, -EINVAL, "%s is not a trace", path);
+	if (there < sizeof(*h))
+		return error_set(err, -EINVAL,
+			"%s is truncated: it ends after %" PRIu64 " bytes, inside its header", path,
+			t->size);
+	h->host[sizeof(h->host) - 1] = '\0';
+	h->program[sizeof(h->program) - 1] = '\0';
+	const int v = check_version(h, path, err);
+	return v ? v : check_header(t, path, err);
+}
+
+/* ---- chunks ---- */
+
+static uint32_t process_of(struct trace *t, uint32_t pid, uint64_t start)
+{
+	uint32_t *index = map_get(&t->process_map, MAP_KEY(pid, start));
+	if (!index)
+		return MAP_NONE;
+	if (*index == MAP_NONE) {
+		struct trace_process *p = array_push(&t->processes);
+		if (!p)
+			return MAP_NONE;
+		*p = (struct trace_process){ .pid = pid, .start = start };
+		*index = (uint32_t)(t->processes.n - 1);
+	}
+	return *index;
+}
+
+struct chunk_list {
+	ARRAY(struct chunk_ref) refs;
+};
+
+static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
+{
+	ref.head.thread[sizeof(ref.head.thread) - 1] = '\0';
+	if (ref.head.kind != CHUNK_SCHEMA) { /* the schema belongs to no process */
+		ref.process = process_of(t, ref.head.pid, ref.head.process_start);
+		if (ref.process == MAP_NONE)
+			return -ENOMEM;
+	}
+	clock_fit_add(&t->clock, &ref.head.open);
+	clock_fit_add(&t->clock, &ref.head.last);
+	struct chunk_ref *r = array_push(&list->refs);
+	if (!r)
+		return -ENOMEM;
+	*r = ref;
+	return 0;
+}
+
+static bool chunk_sane(const struct chunk_header *c, uint64_t left)
+{
+	return c->bytes >= TRACE_GRAIN && c->bytes % TRACE_GRAIN == 0 && c->bytes <= left &&
+	       c->bytes <= CHUNK_LIMIT && c->kind >= CHUNK_EVENTS &&
+	       (c->state == CHUNK_OPEN || c->state == CHUNK_CLOSED);
+}
+
+/* One chunk of a raw file, or one granule that holds none; moves *at behind it. */
+static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, uint64_t *at)
+{
+	struct chunk_header c;
+	const uint64_t offset = *at;
+	int e = read_at(t->fd, &c, sizeof(c), offset);
+	if (e)
+		return e;
+	*at += TRACE_GRAIN;
+	if (c.magic != CHUNK_MAGIC) {
+		if (c.magic == 0)
+			t->unused_granules++;
+		else
+			trace_damage(t, offset, TRACE_GRAIN, "no chunk begins here");
+		return 0;
+	}
+	if (!chunk_sane(&c, end - offset)) {
+		trace_damage(t, offset, TRACE_GRAIN, "a chunk header makes no sense");
+		return 0;
+	}
+	*at = offset + c.bytes;
+	const uint32_t room = c.bytes - CHUNK_PAYLOAD;
+	if (c.state == CHUNK_CLOSED && c.used > room) {
+		trace_damage(t, offset, 0, "a chunk claims more than it holds");
+		c.used = room;
+	}
+	return add_chunk(t, list,
+		(struct chunk_ref){ .offset = offset + CHUNK_PAYLOAD, .room = room, .head = c });
+}
+
+static int walk_raw(struct trace *t, struct chunk_list *list)
+{
+	uint64_t end = t->header.next;
+	if (end > t->size) {
+		trace_damage(t, t->size, end - t->size, "the file was cut off");
+		end = t->size;
+	}
+	if (end < t->header.header_bytes) {
+		trace_damage(t, 0, 0, "the header does not say where the chunks end");
+		end = t->size;
+	}
+	uint64_t at = t->header.header_bytes;
+	while (end - at >= TRACE_GRAIN) {
+		const int e = walk_granule(t, list, end, &at);
+		if (e)
+			return e;
+	}
+	if (at < end)
+		trace_damage(t, at, end - at, "the file was cut off");
+	return 0;
+}
+
+static bool block_sane(const struct block_header *b)
+{
+	const size_t skip = offsetof(struct block_header, bytes);
+	return b->magic == BLOCK_MAGIC &&
+	       b->check == hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
+}
+
+static int walk_packed(struct trace *t, struct chunk_list *list)
+{
+	uint64_t at = t->header.header_bytes;
+	struct block_header b;
+	while (t->size - at >= sizeof(b)) {
+		int e = read_at(t->fd, &b, sizeof(b), at);
+		if (e)
+			return e;
+		if (!block_sane(&b)) {
+			trace_damage(t, at, t->size - at, "a block header is damaged");
+			return 0;
+		}
+		const uint64_t payload = at + sizeof(b);
+		const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
+		if (b.bytes > t->size - payload)
+			break;
+		e = add_chunk(t, list,
+			(struct chunk_ref){ .offset = payload, .room = b.bytes,
+				.raw_bytes = b.raw_bytes, .encoding = b.encoding,
+				.records = b.records, .head = b.chunk });
+		if (e)
+			return e;
+		at = padded > t->size - payload ? t->size : payload + padded;
+	}
+	if (at < t->size)
+		trace_damage(t, at, t->size - at, "the file was cut off");
+	else if (t->header.next > t->size)
+		trace_damage(t, t->size, t->header.next - t->size, "the file was cut off");
+	return 0;
+}
+
+static int walk(struct trace *t, const char *path, struct error *err)
+{
+	struct chunk_list list = { 0 };
+	clock_fit_add(&t->clock, &t->header.start);
+	clock_fit_add(&t->clock, &t->header.end);
+	const int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
+	t->chunks = list.refs.v;
+	t->chunk_count = list.refs.n;
+	clock_fit_finish(&t->clock, (enum trace_clock)t->header.clock, &t->header.start);
+	if (e && e != -ENODATA)
+		return error_set(err, e, "%s can't be read: %s", path, strerror(-e));
+	if (e)
+		trace_damage(t, t->size, 0, "the file became shorter while it was read");
+	return 0;
+}
+
+/* ---- schema ---- */
+
+static int parse_schema(struct trace *t, const struct chunk_buf *buf)
+{
+	const char *text = (const char *)buf->payload;
+	size_t bytes = strnlen(text, buf->bytes);
+	const size_t need = schema_need(text, bytes);
+	t->schema_memory = malloc(need);
+	if (!t->schema_memory)
+		return -ENOMEM;
+	struct arena arena = { .base = t->schema_memory, .size = need };
+	return schema_parse(&t->schema, &arena, text, bytes);
+}
+
+static int load_schema(struct trace *t, const char *path, struct error *err)
+{
+	struct chunk_buf buf = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < t->chunk_count && !t->schema.fn_count && !e; i++) {
+		if (t->chunks[i].head.kind != CHUNK_SCHEMA)
+			continue;
+		e = trace_load(t, i, &buf, NULL);
+		if (e == -EBADMSG || e == -ENODATA) {
+			trace_damage(t, t->chunks[i].offset, t->chunks[i].room,
+				"the schema can't be read");
+			e = 0;
+			continue;
+		}
+		free(e ? NULL : t->schema_memory);
+		t->schema_memory = e ? t->schema_memory : NULL;
+		if (!e)
+			e = parse_schema(t, &buf);
+	}
+	chunk_buf_fini(&buf);
+	return e ? error_set(err, e, "%s: the schema can't be read: %s", path, strerror(-e)) : 0;
+}
+
+/* ---- the whole ---- */
+
+static int open_file(struct trace *t, const char *path, struct error *err)
+{
+	t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (t->fd < 0)
+		return error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
+	int e = check_file(t->fd, path, &t->size, err);
+	if (!e)
+		e = read_header(t, path, err);
+	if (!e)
+		e = walk(t, path, err);
+	if (!e)
+		e = load_schema(t, path, err);
+	return e;
+}
+
+int trace_open(const char *path, struct trace **ret_t, struct error *err)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	const int e = open_file(t, path, err);
+	if (e) {
+		trace_close(t);
+		return e;
+	}
+	*ret_t = t;
+	return 0;
+}
+
+void trace_close(struct trace *t)
+{
+	if (!t)
+		return;
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->chunks);
+	free(t->schema_memory);
+	array_free(&t->processes);
+	array_free(&t->damage);
+	map_fini(&t->process_map);
+	free(t);
+}
+
+uint64_t trace_ns(const struct trace *t, uint64_t ticks)
+{
+	return clock_fit_ns(&t->clock, ticks);
+}
+
+uint64_t trace_since_ns(const struct trace *t, uint64_t ticks)
+{
+	const uint64_t ns = trace_ns(t, ticks);
+	return ns > t->header.start.mono_ns ? ns - t->header.start.mono_ns : 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * From raw to packed: what `weir record` does when the program is done.
+ *
+ * The packed file is made beside its name and renamed over it when it is whole, so that a
+ * full disk or a kill leaves the raw file as it was.  src and dst may be the same path.
+ */
+#ifndef WEIR_TRACE_PACK_H
+#define WEIR_TRACE_PACK_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct pack_stats {
+	uint64_t raw_bytes;
+	uint64_t packed_bytes;
+	uint64_t chunks;
+	uint64_t records; /* of calls */
+	uint64_t torn;	  /* unfinished records left out, counted as lost */
+	uint64_t damaged; /* chunks that could not be read, in part or at all */
+
+	/* Called now and then when not NULL; set before trace_pack(). */
+	void (*progress)(void *context, uint64_t done, uint64_t all);
+	void *context;
+};
+
+/* 0 or -errno.  A file that is packed already is copied as it is. */
+int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struct error *err);
+
+#endif

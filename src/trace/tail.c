@@ -1,0 +1,313 @@
+/*
+ * Following a raw trace: see tail.h.
+ *
+ * The chunks not yet finished are a list; each remembers how far it was read.  A poll first
+ * looks for new chunks, then reads what each has gained: once to see what is committed, and
+ * once more to have it whole (see load.c).
+ */
+#include "trace/tail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/trace.h"
+
+#include "base/banned.h"
+
+#define PIECE	   65536u     /* read at a time, unless a record is longer */
+#define POLL_BYTES (64u << 20) /* of records in one poll; the rest waits for the next */
+
+struct tailed {
+	uint64_t offset; /* of the chunk */
+	uint32_t at;	 /* of the payload: read so far */
+	bool done;
+	struct chunk_header head;
+};
+
+struct found {
+	uint64_t end; /* ticks */
+	uint32_t chunk;
+	uint32_t at; /* in bytes */
+	bool call;
+	uint64_t order;
+};
+
+struct tail {
+	int fd;
+	uint64_t at; /* first byte whose chunk is not known */
+	struct trace_header header;
+	ARRAY(struct tailed) chunks;
+	ARRAY(struct found) found;
+	ARRAY(uint8_t) bytes;
+	char *schema;
+	uint32_t schema_bytes;
+};
+
+int tail_open(const char *path, struct tail **ret_tail, struct error *err)
+{
+	struct tail *tail = calloc(1, sizeof(*tail));
+	if (!tail)
+		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	int e = 0;
+	tail->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (tail->fd < 0)
+		e = error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
+	if (!e && read_at(tail->fd, &tail->header, sizeof(tail->header), 0))
+		e = error_set(err, -EAGAIN, "%s has no header yet", path);
+	if (!e && memcmp(tail->header.magic, TRACE_MAGIC, 8) != 0)
+		e = error_set(err, -EINVAL, "%s is not a trace", path);
+	if (!e && (tail->header.version > TRACE_VERSION || tail->header.form != TRACE_RAW))
+		e = error_set(err, -ENOTSUP, "%s is not a trace that is being written", path);
+	if (e) {
+		tail_close(tail);
+		return e;
+	}
+	tail->at = tail->header.header_bytes;
+	*ret_tail = tail;
+	return 0;
+}
+
+void tail_close(struct tail *tail)
+{
+	if (!tail)
+		return;
+	if (tail->fd >= 0)
+		close(tail->fd);
+	array_free(&tail->chunks);
+	array_free(&tail->found);
+	array_free(&tail->bytes);
+	free(tail->schema);
+	free(tail);
+}
+
+const struct trace_header *tail_header(const struct tail *tail)
+{
+	return &tail->header;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t file_size(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* A chunk whose header is not there yet may still appear: its granule is looked at again,
+ * unless later ones have been taken. */
+static bool chunk_at(struct tail *tail, uint64_t limit, struct tailed *c)
+{
+	struct chunk_header *h = &c->head;
+	if (read_at(tail->fd, h, sizeof(*h), tail->at) || h->magic != CHUNK_MAGIC)
+		return false;
+	return h->bytes >= TRACE_GRAIN && h->bytes % TRACE_GRAIN == 0 &&
+	       h->bytes <= limit - tail->at && h->bytes <= CHUNK_LIMIT;
+}
+
+static int find_chunks(struct tail *tail)
+{
+	const uint64_t size = file_size(tail->fd);
+	const uint64_t limit = tail->header.next < size ? tail->header.next : size;
+	while (tail->at < limit && limit - tail->at >= TRACE_GRAIN) {
+		struct tailed c = { .offset = tail->at };
+		if (!chunk_at(tail, limit, &c)) {
+			c.head.magic = 0; /* watched until it becomes one */
+			c.head.bytes = TRACE_GRAIN;
+		}
+		struct tailed *to = array_push(&tail->chunks);
+		if (!to)
+			return -ENOMEM;
+		*to = c;
+		tail->at += c.head.bytes;
+	}
+	return 0;
+}
+
+static void keep_schema(struct tail *tail, const struct tailed *c)
+{
+	const uint32_t room = c->head.bytes - CHUNK_PAYLOAD;
+	if (tail->schema || c->head.state != CHUNK_CLOSED || c->head.used > room)
+		return;
+	char *text = malloc(c->head.used + 1);
+	if (!text || read_at(tail->fd, text, c->head.used, c->offset + CHUNK_PAYLOAD)) {
+		free(text);
+		return;
+	}
+	text[c->head.used] = '\0';
+	tail->schema = text;
+	tail->schema_bytes = c->head.used;
+}
+
+const char *tail_schema(struct tail *tail, uint32_t *ret_bytes)
+{
+	*ret_bytes = tail->schema_bytes;
+	return tail->schema;
+}
+
+/* ---- records ---- */
+
+/* The bytes of the chunk from c->at on, at the end of tail->bytes: returns how many of them
+ * are committed records. */
+static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
+{
+	const uint64_t from = c->offset + CHUNK_PAYLOAD + c->at;
+	const size_t left = c->head.bytes - CHUNK_PAYLOAD - c->at;
+	const size_t bytes = left < piece ? left : piece;
+	if (!array_reserve(&tail->bytes, bytes + 8))
+		return -ENOMEM;
+	uint8_t *to = tail->bytes.v + tail->bytes.n;
+	if (read_at(tail->fd, to, bytes, from))
+		return 0;
+	struct records it = { .at = to, .end = to + bytes, .until_zero = true };
+	const uint8_t *committed = to;
+	while (records_next(&it) && !it.torn)
+		committed = it.at;
+	const size_t n = (size_t)(committed - to);
+	return n && read_at(tail->fd, to, n, from) ? 0 : (int64_t)n;
+}
+
+static int note_records(struct tail *tail, uint32_t chunk, size_t start, size_t bytes)
+{
+	struct records it = { .at = tail->bytes.v + start, .end = tail->bytes.v + start + bytes };
+	const struct record *r;
+	while ((r = records_next(&it))) {
+		struct found *f = array_push(&tail->found);
+		if (!f)
+			return -ENOMEM;
+		*f = (struct found){ .end = record_end(r), .chunk = chunk,
+			.at = (uint32_t)((const uint8_t *)r - tail->bytes.v),
+			.call = tail->chunks.v[chunk].head.kind == CHUNK_EVENTS,
+			.order = tail->found.n };
+	}
+	return 0;
+}
+
+/* How much to read at c->at: nothing when no record is finished there. */
+static size_t piece_at(const struct tail *tail, const struct tailed *c)
+{
+	struct record r;
+	if (c->head.bytes - CHUNK_PAYLOAD - c->at < sizeof(r) ||
+		read_at(tail->fd, &r, sizeof(r), c->offset + CHUNK_PAYLOAD + c->at) || !r.fn)
+		return 0;
+	return r.words * 8u < PIECE ? PIECE : r.words * 8u;
+}
+
+static int read_records(struct tail *tail, uint32_t chunk)
+{
+	struct tailed *c = &tail->chunks.v[chunk];
+	size_t piece;
+	while (tail->bytes.n < POLL_BYTES && (piece = piece_at(tail, c)) != 0) {
+		const size_t start = tail->bytes.n;
+		const int64_t n = read_new(tail, c, piece);
+		if (n <= 0)
+			return (int)n;
+		tail->bytes.n += (size_t)n;
+		c->at += (uint32_t)n;
+		const int e = note_records(tail, chunk, start, (size_t)n);
+		if (e)
+			return e;
+	}
+	return 0;
+}
+
+/* A record that was begun and never finished is passed over once nobody will finish it. */
+static void pass_torn(struct tail *tail, struct tailed *c, uint32_t limit)
+{
+	struct record r;
+	while (limit - c->at >= sizeof(r)) {
+		if (read_at(tail->fd, &r, sizeof(r), c->offset + CHUNK_PAYLOAD + c->at))
+			return;
+		if (r.fn || r.words < RECORD_WORDS || r.words * 8u > limit - c->at)
+			return;
+		c->at += r.words * 8u;
+	}
+}
+
+/* Granules that were taken for chunks to come turn out to be inside this one. */
+static void forget_inside(struct tail *tail, uint32_t chunk)
+{
+	const struct tailed *c = &tail->chunks.v[chunk];
+	const uint64_t end = c->offset + c->head.bytes;
+	for (size_t i = chunk + 1; i < tail->chunks.n && tail->chunks.v[i].offset < end; i++)
+		tail->chunks.v[i].done = true;
+	if (tail->at < end)
+		tail->at = end;
+}
+
+static int poll_records(struct tail *tail, uint32_t chunk)
+{
+	const struct chunk_header *h = &tail->chunks.v[chunk].head;
+	const bool closed = h->state == CHUNK_CLOSED;
+	const uint32_t room = h->bytes - CHUNK_PAYLOAD;
+	const uint32_t limit = closed && h->used < room ? h->used : room;
+	int e = read_records(tail, chunk);
+	if (e || !(closed || tail->header.state == TRACE_FINISHED))
+		return e;
+	struct tailed *c = &tail->chunks.v[chunk];
+	if (c->at < limit && tail->bytes.n < POLL_BYTES) {
+		pass_torn(tail, c, limit);
+		e = read_records(tail, chunk);
+	}
+	c->done = c->at >= limit;
+	return e;
+}
+
+static int poll_chunk(struct tail *tail, uint32_t chunk)
+{
+	struct tailed *c = &tail->chunks.v[chunk];
+	struct chunk_header now;
+	if (c->done || read_at(tail->fd, &now, sizeof(now), c->offset))
+		return 0;
+	if (now.magic != CHUNK_MAGIC || now.bytes < TRACE_GRAIN || now.bytes > CHUNK_LIMIT)
+		return 0;
+	const bool known = c->head.magic != 0;
+	if (known && now.bytes != c->head.bytes)
+		return 0;
+	c->head = now;
+	if (!known)
+		forget_inside(tail, chunk);
+	if (now.kind == CHUNK_SCHEMA)
+		keep_schema(tail, c);
+	if (now.kind == CHUNK_EVENTS || now.kind == CHUNK_META)
+		return poll_records(tail, chunk);
+	c->done = now.state == CHUNK_CLOSED;
+	return 0;
+}
+
+/* ---- handing over ---- */
+
+static int found_order(const void *one, const void *two)
+{
+	const struct found *a = one, *b = two;
+	if (a->call != b->call)
+		return a->call ? 1 : -1;
+	if (a->end != b->end)
+		return a->end < b->end ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+int64_t tail_poll(struct tail *tail,
+	void (*call)(void *context, const struct chunk_header *chunk, const struct record *r),
+	void *context)
+{
+	tail->bytes.n = tail->found.n = 0;
+	int e = read_at(tail->fd, &tail->header, sizeof(tail->header), 0);
+	if (!e)
+		e = find_chunks(tail);
+	for (uint32_t i = 0; !e && i < tail->chunks.n; i++)
+		e = poll_chunk(tail, i);
+	if (e)
+		return e;
+	if (tail->found.n)
+		qsort(tail->found.v, tail->found.n, sizeof(*tail->found.v), found_order);
+	for (size_t i = 0; i < tail->found.n; i++) {
+		const struct found *f = &tail->found.v[i];
+		call(context, &tail->chunks.v[f->chunk].head,
+			(const struct record *)(tail->bytes.v + f->at));
+	}
+	return (int64_t)tail->found.n;
+}

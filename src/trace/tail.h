@@ -1,0 +1,37 @@
+/*
+ * Following a raw trace while it is written: each record is handed over once, as soon as
+ * possible after it was committed.  For `weir trace` and for tests.
+ *
+ * Threads are merged by the time at which calls ended, within what one poll finds; between
+ * polls the order is that of the polls.  One owner thread.
+ */
+#ifndef WEIR_TRACE_TAIL_H
+#define WEIR_TRACE_TAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "event/format.h"
+
+struct tail;
+
+/* The file must have its header; -EAGAIN while it is still shorter than that. */
+int tail_open(const char *path, struct tail **ret_tail, struct error *err);
+void tail_close(struct tail *tail);
+
+/*
+ * Calls `call` for each new record of calls (CHUNK_EVENTS) and of names (CHUNK_META), names
+ * first.  The pointers are valid during the call.  Returns how many there were, or -errno.
+ */
+int64_t tail_poll(struct tail *tail,
+	void (*call)(void *context, const struct chunk_header *chunk, const struct record *r),
+	void *context);
+
+/* The header as of the last poll. */
+const struct trace_header *tail_header(const struct tail *tail);
+
+/* The schema's text once its chunk is there, or NULL.  Valid until tail_close(). */
+const char *tail_schema(struct tail *tail, uint32_t *ret_bytes);
+
+#endif

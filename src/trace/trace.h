@@ -1,0 +1,143 @@
+/*
+ * Reading a trace file, raw or packed, finished, abandoned or still being written.
+ *
+ *	struct trace *t;
+ *	if (trace_open(path, &t, &err)) …
+ *	for (size_t i = 0; i < t->chunk_count; i++) {
+ *		trace_load(t, i, &buf, &err);
+ *		for (struct records it = records_of(&buf); (r = records_next(&it)); ) …
+ *	}
+ *
+ * trace_open() walks the file once and notes its chunks; nothing of their payload stays in
+ * memory.  A struct trace does not change afterwards, so any number of threads may load
+ * chunks at a time, each with a struct chunk_buf of its own.  The bytes of the file are
+ * trusted in nothing: whatever they are, no reader leaves its buffers.  What had to be left
+ * out is in `damage`.
+ */
+#ifndef WEIR_TRACE_TRACE_H
+#define WEIR_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "event/format.h"
+#include "event/schema.h"
+#include "trace/clock.h"
+
+/* No chunk is larger, so that a damaged length can't ask for all memory. */
+#define CHUNK_LIMIT (256u << 20)
+
+struct chunk_ref {
+	uint64_t offset;  /* in the file: of the payload */
+	uint32_t room;	  /* bytes of payload in the file, at most */
+	uint32_t process; /* index into trace.processes */
+	uint32_t raw_bytes;	 /* packed: payload once decompressed */
+	uint32_t encoding;	 /* packed: enum block_encoding */
+	uint32_t records;	 /* packed columns: how many */
+	struct chunk_header head;
+};
+
+/* A process that wrote here: its pid and the start that tells it from a later one. */
+struct trace_process {
+	uint32_t pid;
+	uint64_t start;
+};
+
+struct damage {
+	uint64_t offset;
+	uint64_t bytes;
+	const char *what; /* a literal */
+};
+
+struct trace {
+	int fd;
+	uint64_t size;
+	struct trace_header header;
+	struct clock_fit clock;
+
+	struct chunk_ref *chunks;
+	size_t chunk_count;
+
+	ARRAY(struct trace_process) processes;
+	struct map process_map;
+
+	struct schema schema; /* empty when the file has none */
+	void *schema_memory;
+
+	ARRAY(struct damage) damage; /* the first DAMAGE_KEPT */
+	uint64_t damage_count;
+	uint64_t damage_bytes;
+	uint64_t unused_granules; /* reserved by processes that died at that moment */
+};
+
+#define DAMAGE_KEPT 16u
+
+/* 0 or -errno, then with a sentence in err that names the file. */
+int trace_open(const char *path, struct trace **ret_t, struct error *err);
+void trace_close(struct trace *t);
+
+/* Nanoseconds of CLOCK_MONOTONIC at `ticks`. */
+uint64_t trace_ns(const struct trace *t, uint64_t ticks);
+
+/* Nanoseconds since the trace began; 0 before that. */
+uint64_t trace_since_ns(const struct trace *t, uint64_t ticks);
+
+/* One thread's buffers for loading chunks.  Zeroed memory is empty. */
+struct chunk_buf {
+	const struct chunk_ref *ref;
+	uint8_t *payload; /* aligned to 8 */
+	size_t bytes;	  /* of payload that may be read */
+	size_t payload_room;
+	uint8_t *packed;
+	size_t packed_room;
+	uint8_t *columns;
+	size_t columns_room;
+	void *zstd;
+	struct last_args *last;
+	size_t last_room;
+};
+
+/*
+ * Loads the payload of chunk i.  Records come out as in a raw trace.  -EBADMSG: the payload
+ * is damaged and lost; other errors concern the machine.  buf stays usable either way.
+ */
+int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err);
+void chunk_buf_fini(struct chunk_buf *buf);
+
+/* The committed records of a loaded chunk, in file order. */
+struct records {
+	const uint8_t *at;
+	const uint8_t *end;
+	bool until_zero;     /* stop at the all-zero word */
+	uint64_t torn;	     /* begun and not finished: passed over */
+	const char *damaged; /* why the rest could not be read, or NULL */
+};
+
+struct records records_of(const struct chunk_buf *buf);
+const struct record *records_next(struct records *it);
+
+/* How long the call took, in ticks, and when it ended. */
+static inline uint64_t record_dur(const struct record *r)
+{
+	return r->flags & RECORD_LONG ? (uint64_t)r->dur << 10 : r->dur;
+}
+
+static inline uint64_t record_end(const struct record *r)
+{
+	return r->ticks + record_dur(r);
+}
+
+/* The text of a meta record after `args` words; at most what the record holds. */
+const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes);
+
+/* Internal to src/trace: where in the file something was left out.  Literal `what`. */
+void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);
+
+/* Reads exactly `bytes`; -ENODATA when the file ends before. */
+int read_at(int fd, void *to, size_t bytes, uint64_t offset);
+
+#endif
