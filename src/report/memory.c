@@ -1,0 +1,144 @@
+/*
+ * Allocations and frees replayed in the order of time: what was live, how much at most.
+ *
+ * Host memory, VMM handles and device addresses are three spaces; cuMemFree also frees
+ * managed memory, so the allocation says the kind, not the free.  A free of something never
+ * seen allocated is counted and changes nothing else.
+ */
+#include "report/tally.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+const char *const memory_kind_name[MEMORY_KINDS] = { "device", "managed", "vmm", "host" };
+
+struct replay {
+	struct report *r;
+	struct map by_pointer;
+	ARRAY(struct live_block) blocks; /* bytes and pointer 0: freed */
+	ARRAY(uint32_t) unused;
+};
+
+static int op_order(const void *one, const void *two)
+{
+	const struct memory_op *a = one, *b = two;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	return (int)b->free - (int)a->free; /* at the same tick memory is freed first */
+}
+
+static struct map_key key_of(const struct memory_op *op)
+{
+	const uint64_t space = op->kind == MEMORY_MANAGED ? MEMORY_DEVICE : op->kind;
+	return MAP_KEY(op->pointer, op->process, space);
+}
+
+static void grow_use(struct memory_use *u, uint64_t bytes)
+{
+	u->allocs++;
+	u->live++;
+	u->allocated_bytes = sat_add(u->allocated_bytes, bytes);
+	u->live_bytes = sat_add(u->live_bytes, bytes);
+	if (u->live_bytes > u->peak_bytes)
+		u->peak_bytes = u->live_bytes;
+}
+
+static void shrink_use(struct memory_use *u, uint64_t bytes)
+{
+	u->live--;
+	u->live_bytes -= bytes < u->live_bytes ? bytes : u->live_bytes;
+}
+
+static void forget(struct replay *p, uint32_t index)
+{
+	struct live_block *b = &p->blocks.v[index];
+	shrink_use(&p->r->memory[b->kind], b->bytes);
+	if (b->kind != MEMORY_HOST)
+		shrink_use(&p->r->gpu_memory, b->bytes);
+	b->pointer = 0;
+	uint32_t *u = array_push(&p->unused);
+	if (u)
+		*u = index;
+}
+
+static int do_alloc(struct replay *p, const struct memory_op *op, uint32_t *slot)
+{
+	if (*slot != MAP_NONE)
+		forget(p, *slot); /* its free was not seen */
+	if (!p->unused.n) {
+		struct live_block *b = array_push(&p->blocks);
+		if (!b)
+			return -ENOMEM;
+		*slot = (uint32_t)(p->blocks.n - 1);
+	} else {
+		*slot = p->unused.v[--p->unused.n];
+	}
+	p->blocks.v[*slot] = (struct live_block){ .pointer = op->pointer, .bytes = op->bytes,
+		.ticks = op->ticks, .process = op->process, .fn_id = op->fn_id, .kind = op->kind };
+	grow_use(&p->r->memory[op->kind], op->bytes);
+	if (op->kind != MEMORY_HOST)
+		grow_use(&p->r->gpu_memory, op->bytes);
+	return 0;
+}
+
+static void do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
+{
+	const uint8_t kind = *slot == MAP_NONE ? op->kind : p->blocks.v[*slot].kind;
+	p->r->memory[kind].frees++;
+	if (kind != MEMORY_HOST)
+		p->r->gpu_memory.frees++;
+	if (*slot == MAP_NONE)
+		return;
+	forget(p, *slot);
+	*slot = MAP_NONE;
+}
+
+static int block_order(const void *one, const void *two)
+{
+	const struct live_block *a = one, *b = two;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+}
+
+static int keep_largest(struct replay *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->blocks.n; i++)
+		if (p->blocks.v[i].pointer)
+			p->blocks.v[n++] = p->blocks.v[i];
+	if (n)
+		qsort(p->blocks.v, n, sizeof(*p->blocks.v), block_order);
+	n = n < LIVE_KEPT ? n : LIVE_KEPT;
+	if (!array_reserve(&p->r->live, n))
+		return -ENOMEM;
+	if (n)
+		memcpy(p->r->live.v, p->blocks.v, n * sizeof(*p->blocks.v));
+	p->r->live.n = n;
+	return 0;
+}
+
+int memory_replay(struct report *r, struct memory_op *ops, size_t count)
+{
+	struct replay p = { .r = r };
+	int e = 0;
+	if (count)
+		qsort(ops, count, sizeof(*ops), op_order);
+	for (size_t i = 0; i < count && !e; i++) {
+		uint32_t *slot = map_get(&p.by_pointer, key_of(&ops[i]));
+		if (!slot)
+			e = -ENOMEM;
+		else if (ops[i].free)
+			do_free(&p, &ops[i], slot);
+		else
+			e = do_alloc(&p, &ops[i], slot);
+	}
+	if (!e)
+		e = keep_largest(&p);
+	map_fini(&p.by_pointer);
+	array_free(&p.blocks);
+	array_free(&p.unused);
+	return e;
+}

@@ -1,0 +1,152 @@
+/*
+ * What a trace says, counted: the model that the text and JSON reports print.
+ *
+ * report_make() reads all chunks once, in parallel, each thread counting into a tally of its
+ * own; the tallies are then merged and sorted.  Durations stay in ticks here (`_ticks`), and
+ * become nanoseconds where they are printed.  Memory is bounded by the number of different
+ * things in the trace, and by its allocations, not by its calls.
+ */
+#ifndef WEIR_REPORT_MODEL_H
+#define WEIR_REPORT_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/hist.h"
+#include "event/decode.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+struct call_row {
+	const struct schema_fn *fn; /* NULL: not in the schema */
+	uint32_t id;
+	uint64_t count;
+	uint64_t timed; /* of count: those whose duration is known one by one */
+	uint64_t total_ticks;
+	uint64_t errors;
+	uint64_t ok_plain;  /* succeeded and not captured: the work was really asked for */
+	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
+	uint64_t bytes;	    /* allocated, copied or set by those */
+	struct hist hist;   /* of timed, in ticks */
+};
+
+struct failure_row {
+	uint32_t fn_id;
+	uint32_t code;
+	uint32_t process;
+	uint32_t tid;
+	uint64_t count;
+	uint64_t first_ticks;
+};
+
+struct shape_row { /* launches of one kernel with one grid and block */
+	uint64_t kernel; /* name's index; or KERNEL_UNNAMED | handle */
+	uint64_t count;
+	uint64_t graph_count; /* of count: as nodes of graphs */
+	uint64_t host_ticks;
+	struct launch_shape shape;
+};
+#define KERNEL_UNNAMED (1ull << 63)
+
+struct kernel_row {
+	char *name;	     /* demangled, or as it was */
+	const char *mangled; /* the trace's, or NULL */
+	uint64_t count;
+	uint64_t graph_count;
+	uint64_t host_ticks;
+	uint64_t common; /* launches of the most common shape */
+	uint32_t shapes;
+	struct launch_shape shape; /* the most common one */
+};
+
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_VMM, MEMORY_HOST, MEMORY_KINDS };
+extern const char *const memory_kind_name[MEMORY_KINDS];
+
+struct memory_op {
+	uint64_t ticks;
+	uint64_t pointer;
+	uint64_t bytes;
+	uint32_t process;
+	uint16_t fn_id;
+	uint8_t kind;
+	bool free;
+};
+
+struct memory_use {
+	uint64_t allocs, frees;
+	uint64_t allocated_bytes;
+	uint64_t live, live_bytes;
+	uint64_t peak_bytes;
+};
+
+struct live_block {
+	uint64_t pointer;
+	uint64_t bytes;
+	uint64_t ticks;
+	uint32_t process;
+	uint16_t fn_id;
+	uint8_t kind;
+};
+
+struct moved_row {
+	const char *direction;
+	uint64_t count;
+	uint64_t bytes;
+};
+
+struct thread_row {
+	uint32_t process;
+	uint32_t tid;
+	uint32_t last_seq;
+	uint32_t inflight_fn;
+	uint64_t inflight_ticks;
+	char name[16];
+};
+
+struct report {
+	const struct trace *trace;
+	const struct decoder *decoder;
+	struct meta meta;
+
+	uint64_t calls, errors, launches, graph_launches, lost;
+	uint64_t torn, damaged_chunks;
+	uint64_t unnamed_graphs; /* graph launches whose kernels are not known */
+	uint64_t counted_launches; /* launches known only by number */
+	uint64_t counted_errors;
+	uint64_t first_ticks, last_ticks; /* of any call */
+	uint64_t wall_ns;
+	uint64_t streams, contexts;
+
+	ARRAY(struct call_row) call_rows;	/* by total time */
+	ARRAY(struct failure_row) failure_rows; /* by count */
+	ARRAY(struct kernel_row) kernel_rows;	/* by count */
+	ARRAY(struct moved_row) copies;		/* by bytes */
+	struct moved_row sets;
+	struct memory_use memory[MEMORY_KINDS];
+	struct memory_use gpu_memory; /* device, managed and vmm together */
+	ARRAY(struct live_block) live; /* by bytes; the largest LIVE_KEPT */
+	ARRAY(struct thread_row) threads;
+	ARRAY(char *) warnings;
+};
+#define LIVE_KEPT 100u
+
+/* 0 or -errno.  threads: how many to use, 0 for as many as there are processors.  trace and
+ * decoder must outlive the report; decoder's schema is the trace's. */
+int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
+	struct report **ret_report, struct error *err);
+void report_free(struct report *r);
+
+/* Prints; rows: at most so many a table, 0 for all. */
+void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour);
+void report_print_json(const struct report *r, FILE *out);
+
+/* The name of a function, also of one that the schema lacks. */
+struct fn_name {
+	char text[32];
+};
+const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *room);
+
+#endif

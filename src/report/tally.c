@@ -1,0 +1,371 @@
+/* Counting records: see tally.h.  tally_record() is what a report's time is spent in. */
+#include "report/tally.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define NOT_READY 600u /* CUDA_ERROR_NOT_READY, cudaErrorNotReady: an answer, no failure */
+
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta)
+{
+	*t = (struct tally){ .trace = trace, .meta = meta, .first_ticks = UINT64_MAX };
+	t->row_of = calloc(FN_IDS, sizeof(*t->row_of));
+	t->graph_launches = calloc(meta->steps.n + 1, sizeof(*t->graph_launches));
+	return t->row_of && t->graph_launches ? 0 : -ENOMEM;
+}
+
+void tally_fini(struct tally *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->calls.n; i++)
+		hist_fini(&t->calls.v[i].hist);
+	free(t->row_of);
+	free(t->graph_launches);
+	array_free(&t->calls);
+	array_free(&t->failures);
+	array_free(&t->shapes);
+	array_free(&t->memory);
+	map_fini(&t->failure_map);
+	map_fini(&t->shape_map);
+	map_fini(&t->streams);
+	map_fini(&t->contexts);
+	*t = (struct tally){ 0 };
+}
+
+static struct call_row *row_of(struct tally *t, uint32_t id)
+{
+	if (t->row_of[id])
+		return &t->calls.v[t->row_of[id] - 1];
+	struct call_row *c = array_push(&t->calls);
+	if (!c)
+		return NULL;
+	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
+	t->row_of[id] = (uint32_t)t->calls.n;
+	return c;
+}
+
+/* ---- failures ---- */
+
+static int add_failure(struct tally *t, const struct failure_row *f)
+{
+	uint32_t *index = map_get(&t->failure_map,
+		MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid));
+	if (!index)
+		return -ENOMEM;
+	if (*index != MAP_NONE) {
+		struct failure_row *to = &t->failures.v[*index];
+		to->count += f->count;
+		if (f->first_ticks < to->first_ticks)
+			to->first_ticks = f->first_ticks;
+		return 0;
+	}
+	struct failure_row *to = array_push(&t->failures);
+	if (!to)
+		return -ENOMEM;
+	*to = *f;
+	*index = (uint32_t)(t->failures.n - 1);
+	return 0;
+}
+
+static bool is_failure(const struct call_row *c, const struct record *r)
+{
+	return r->result && r->result != NOT_READY && !(c->fn && c->fn->kind == CALL_STATUS);
+}
+
+/* ---- launches ---- */
+
+static int merge_shape(struct tally *t, const struct shape_row *row)
+{
+	const struct launch_shape *s = &row->shape;
+	uint32_t *index = map_get(&t->shape_map,
+		MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
+			(uint64_t)s->block[0] << 32 | s->grid[2],
+			(uint64_t)s->block[2] << 32 | s->block[1]));
+	if (!index)
+		return -ENOMEM;
+	if (*index != MAP_NONE) {
+		struct shape_row *to = &t->shapes.v[*index];
+		to->count += row->count;
+		to->graph_count += row->graph_count;
+		to->host_ticks += row->host_ticks;
+		return 0;
+	}
+	struct shape_row *to = array_push(&t->shapes);
+	if (!to)
+		return -ENOMEM;
+	*to = *row;
+	*index = (uint32_t)(t->shapes.n - 1);
+	return 0;
+}
+
+int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+	uint64_t ticks, bool graph)
+{
+	return merge_shape(t, &(struct shape_row){ .kernel = kernel, .count = count,
+				      .graph_count = graph ? count : 0, .host_ticks = ticks,
+				      .shape = *shape });
+}
+
+static int add_launch(struct tally *t, const struct record *r)
+{
+	struct launch_shape shape = { 0 };
+	if (!decode_shape(r, &shape))
+		return 0;
+	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
+	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
+	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
+	return tally_shape(t, kernel, &shape, 1, record_dur(r), false);
+}
+
+static void add_graph_launch(struct tally *t, const struct record *r)
+{
+	if (r->words <= RECORD_WORDS)
+		return;
+	const uint32_t step = meta_find_graph(t->meta, t->process, r->arg[0], record_end(r));
+	if (step == META_NONE)
+		t->unnamed_graphs++;
+	else
+		t->graph_launches[step]++;
+}
+
+/* ---- memory ---- */
+
+static uint8_t kind_of_memory(const char *name)
+{
+	for (uint8_t k = 0; k < MEMORY_KINDS; k++)
+		if (!strcmp(name, memory_kind_name[k]))
+			return k;
+	return MEMORY_DEVICE;
+}
+
+static int add_memory(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	const bool is_free = c->fn->kind == CALL_FREE;
+	struct memory_op op = { .process = t->process, .fn_id = r->fn, .free = is_free,
+		.ticks = is_free ? r->ticks : record_end(r),
+		.kind = kind_of_memory(c->fn->memory) };
+	if (!schema_call_pointer(c->fn, r, &op.pointer) || !op.pointer)
+		return 0;
+	if (!is_free && !schema_call_bytes(c->fn, r, &op.bytes))
+		return 0;
+	struct memory_op *to = array_push(&t->memory);
+	if (!to)
+		return -ENOMEM;
+	*to = op;
+	return 0;
+}
+
+/* ---- streams and contexts ---- */
+
+static int see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
+{
+	if (*last == handle + 1)
+		return 0;
+	uint32_t *value = map_get(seen, MAP_KEY(process, handle));
+	if (!value)
+		return -ENOMEM;
+	*value = 1;
+	*last = handle + 1;
+	return 0;
+}
+
+/* Two characters of the type decide for nearly all arguments. */
+static bool is_type(const char *type, const char *word)
+{
+	return type[2] == word[2] && !strcmp(type, word);
+}
+
+static int see_handles(struct tally *t, const struct schema_fn *fn, const struct record *r)
+{
+	int e = 0;
+	for (unsigned i = 0; i < fn->arg_count && !e; i++) {
+		const struct schema_arg *a = &fn->args[i];
+		if (a->kind != ARG_PTR || a->first >= r->words - RECORD_WORDS)
+			continue;
+		if (a->out && i < 32 && (r->aux >> i & 1))
+			continue;
+		if (is_type(a->type, "CUstream"))
+			e = see(&t->streams, &t->last_stream, t->process, r->arg[a->first]);
+		else if (is_type(a->type, "CUcontext") && r->arg[a->first])
+			e = see(&t->contexts, &t->last_context, t->process, r->arg[a->first]);
+	}
+	return e;
+}
+
+/* ---- one record ---- */
+
+/* What a driver call that succeeded asked the GPU for. */
+static int add_work(struct tally *t, struct call_row *c, const struct record *r)
+{
+	uint64_t bytes = 0;
+	if (c->fn->launch_layout)
+		return r->words > RECORD_WORDS + LAUNCH_STREAM ?
+			       see(&t->streams, &t->last_stream, t->process,
+				       r->arg[LAUNCH_STREAM]) :
+			       0;
+	if (schema_call_bytes(c->fn, r, &bytes))
+		c->bytes = sat_add(c->bytes, bytes);
+	if (c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
+		const int e = add_memory(t, c, r);
+		if (e)
+			return e;
+	}
+	return see_handles(t, c->fn, r);
+}
+
+static int add_success(struct tally *t, struct call_row *c, const struct record *r)
+{
+	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api != API_DRIVER)
+		return 0;
+	c->ok_plain++;
+	int e = 0;
+	if (c->fn->kind == CALL_LAUNCH)
+		e = add_launch(t, r);
+	else if (c->fn->kind == CALL_GRAPHLAUNCH)
+		add_graph_launch(t, r);
+	return e ? e : add_work(t, c, r);
+}
+
+static int tally_record(struct tally *t, const struct record *r)
+{
+	struct call_row *c = row_of(t, r->fn);
+	if (!c)
+		return -ENOMEM;
+	const uint64_t dur = record_dur(r), end = r->ticks + dur;
+	c->count++;
+	c->timed++;
+	c->total_ticks += dur;
+	hist_add(&c->hist, dur);
+	if (r->ticks < t->first_ticks)
+		t->first_ticks = r->ticks;
+	if (end > t->last_ticks)
+		t->last_ticks = end;
+	if (!r->result)
+		return add_success(t, c, r);
+	if (!is_failure(c, r))
+		return 0;
+	c->errors++;
+	return add_failure(t, &(struct failure_row){ .fn_id = r->fn, .code = r->result,
+				      .process = t->process, .tid = t->tid, .count = 1,
+				      .first_ticks = r->ticks });
+}
+
+static int tally_records(struct tally *t, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const struct record *r;
+	int e = 0;
+	while (!e && (r = records_next(&it)))
+		e = tally_record(t, r);
+	t->torn += it.torn;
+	t->damaged_chunks += it.damaged != NULL;
+	return e;
+}
+
+/* ---- counters ---- */
+
+static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
+{
+	struct call_row *c = row_of(t, id);
+	if (!c)
+		return -ENOMEM;
+	c->count = sat_add(c->count, k->count);
+	c->total_ticks = sat_add(c->total_ticks, k->ticks);
+	c->errors = sat_add(c->errors, k->errors);
+	if (!c->fn || c->fn->api != API_DRIVER)
+		return 0;
+	const uint64_t ok = k->count > k->errors ? k->count - k->errors : 0;
+	c->ok_plain = sat_add(c->ok_plain, ok);
+	c->ok_counted = sat_add(c->ok_counted, ok);
+	c->bytes = sat_add(c->bytes, k->bytes);
+	return 0;
+}
+
+static int tally_counters(struct tally *t, const struct chunk_buf *buf)
+{
+	const size_t count = buf->bytes / sizeof(struct counter);
+	int e = 0;
+	for (size_t id = 1; id < count && id < META_PROCESS && !e; id++) {
+		struct counter k;
+		memcpy(&k, buf->payload + id * sizeof(k), sizeof(k));
+		if (k.count)
+			e = tally_counter(t, (uint32_t)id, &k);
+	}
+	return e;
+}
+
+int tally_chunk(struct tally *t, const struct chunk_buf *buf)
+{
+	if (t->process != buf->ref->process)
+		t->last_stream = t->last_context = 0;
+	t->process = buf->ref->process;
+	t->tid = buf->ref->head.tid;
+	if (buf->ref->head.kind == CHUNK_EVENTS)
+		return tally_records(t, buf);
+	return buf->ref->head.kind == CHUNK_COUNTERS ? tally_counters(t, buf) : 0;
+}
+
+/* ---- merging ---- */
+
+static int merge_calls(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < from->calls.n; i++) {
+		const struct call_row *f = &from->calls.v[i];
+		struct call_row *c = row_of(t, f->id);
+		if (!c)
+			return -ENOMEM;
+		c->count = sat_add(c->count, f->count);
+		c->timed += f->timed;
+		c->total_ticks = sat_add(c->total_ticks, f->total_ticks);
+		c->errors = sat_add(c->errors, f->errors);
+		c->ok_plain = sat_add(c->ok_plain, f->ok_plain);
+		c->ok_counted = sat_add(c->ok_counted, f->ok_counted);
+		c->bytes = sat_add(c->bytes, f->bytes);
+		hist_merge(&c->hist, &f->hist);
+	}
+	return 0;
+}
+
+static int merge_seen(struct map *to, const struct map *from)
+{
+	for (size_t i = 0; i < from->size; i++)
+		if (from->slots[i].taken && !map_get(to, from->slots[i].key))
+			return -ENOMEM;
+	return 0;
+}
+
+static int merge_rows(struct tally *t, const struct tally *from)
+{
+	int e = 0;
+	for (size_t i = 0; i < from->failures.n && !e; i++)
+		e = add_failure(t, &from->failures.v[i]);
+	for (size_t i = 0; i < from->shapes.n && !e; i++)
+		e = merge_shape(t, &from->shapes.v[i]);
+	if (!e)
+		e = merge_seen(&t->streams, &from->streams);
+	return e ? e : merge_seen(&t->contexts, &from->contexts);
+}
+
+int tally_merge(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < t->meta->steps.n; i++)
+		t->graph_launches[i] += from->graph_launches[i];
+	t->unnamed_graphs += from->unnamed_graphs;
+	t->torn += from->torn;
+	t->damaged_chunks += from->damaged_chunks;
+	if (from->first_ticks < t->first_ticks)
+		t->first_ticks = from->first_ticks;
+	if (from->last_ticks > t->last_ticks)
+		t->last_ticks = from->last_ticks;
+	if (!array_reserve(&t->memory, from->memory.n))
+		return -ENOMEM;
+	if (from->memory.n)
+		memcpy(t->memory.v + t->memory.n, from->memory.v,
+			from->memory.n * sizeof(*from->memory.v));
+	t->memory.n += from->memory.n;
+	const int e = merge_calls(t, from);
+	return e ? e : merge_rows(t, from);
+}

@@ -1,0 +1,55 @@
+/*
+ * One worker's counts: filled record by record, merged when all chunks are done.  Internal to
+ * src/report.
+ */
+#ifndef WEIR_REPORT_TALLY_H
+#define WEIR_REPORT_TALLY_H
+
+#include "base/map.h"
+#include "report/model.h"
+
+#define FN_IDS 0x10000u
+
+struct tally {
+	const struct trace *trace;
+	const struct meta *meta;
+	uint32_t process; /* of the chunk at hand */
+	uint32_t tid;
+
+	uint32_t *row_of; /* by function id: index into calls plus 1 */
+	ARRAY(struct call_row) calls;
+	struct map failure_map;
+	ARRAY(struct failure_row) failures;
+	struct map shape_map;
+	ARRAY(struct shape_row) shapes;
+	uint64_t *graph_launches; /* by step */
+	uint64_t unnamed_graphs;
+	ARRAY(struct memory_op) memory;
+	struct map streams, contexts;
+	uint64_t last_stream, last_context; /* the one seen last, to skip the map */
+
+	uint64_t torn, damaged_chunks;
+	uint64_t first_ticks, last_ticks;
+	uint64_t damaged_at; /* offset of the first damaged chunk */
+};
+
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta);
+void tally_fini(struct tally *t);
+
+/* Counts one loaded chunk.  0 or -ENOMEM. */
+int tally_chunk(struct tally *t, const struct chunk_buf *buf);
+
+/* Adds from to t. */
+int tally_merge(struct tally *t, const struct tally *from);
+
+/* The count of one shape of one kernel. */
+int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+	uint64_t ticks, bool graph);
+
+/* Replays the allocations in time order into r's memory. */
+int memory_replay(struct report *r, struct memory_op *ops, size_t count);
+
+/* A name as people write it: free() it.  NULL without memory. */
+char *demangle(const char *mangled);
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
+ * first.
+ */
+#include "report/model.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT 110 /* bytes of a kernel's name */
+
+struct page {
+	const struct report *r;
+	FILE *out;
+	size_t rows; /* at most so many a table */
+	const char *bold, *dim, *red, *plain;
+};
+
+static uint64_t ns_of(const struct report *r, uint64_t ticks)
+{
+	return clock_fit_span_ns(&r->trace->clock, ticks);
+}
+
+static void heading(const struct page *p, const char *text)
+{
+	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
+}
+
+static size_t shown(const struct page *p, size_t rows)
+{
+	return p->rows && p->rows < rows ? p->rows : rows;
+}
+
+static void end_table(const struct page *p, struct table *t, size_t rows)
+{
+	struct number n;
+	table_print(t, p->out, p->dim, p->plain);
+	table_fini(t);
+	if (shown(p, rows) < rows)
+		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
+			number_count(&n, rows - shown(p, rows)), p->plain);
+}
+
+static void cell_count(struct table *t, uint64_t value)
+{
+	struct number n;
+	table_cell(t, "%s", number_count(&n, value));
+}
+
+static void cell_ns(struct table *t, uint64_t ns)
+{
+	struct number n;
+	table_cell(t, "%s", number_ns(&n, ns));
+}
+
+static void cell_bytes(struct table *t, uint64_t bytes)
+{
+	struct number n;
+	table_cell(t, "%s", number_bytes(&n, bytes));
+}
+
+/* ---- what went wrong ---- */
+
+static void put_failures(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "function", "code", "error", "thread",
+		"first at" };
+	const struct report *r = p->r;
+	struct table t;
+	struct fn_name room;
+	if (!r->failure_rows.n)
+		return;
+	fprintf(p->out, "\n%s%sFailing calls%s\n", p->bold, p->red, p->plain);
+	table_init(&t, "><><>>", headings);
+	for (size_t i = 0; i < shown(p, r->failure_rows.n); i++) {
+		const struct failure_row *f = &r->failure_rows.v[i];
+		const char *error = decode_result(
+			r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
+		cell_count(&t, f->count);
+		table_cell(&t, "%s", report_fn_name(r, f->fn_id, &room));
+		table_cell(&t, "%" PRIu32, f->code);
+		table_cell(&t, "%s", error ? error : "");
+		table_cell(&t, "%" PRIu32, f->tid);
+		cell_ns(&t, trace_since_ns(r->trace, f->first_ticks));
+	}
+	end_table(p, &t, r->failure_rows.n);
+}
+
+static void put_warnings(const struct page *p)
+{
+	if (!p->r->warnings.n)
+		return;
+	heading(p, "Warnings");
+	for (size_t i = 0; i < shown(p, p->r->warnings.n); i++) {
+		fputs("  ", p->out);
+		table_put_safe(p->out, p->r->warnings.v[i]);
+		putc('\n', p->out);
+	}
+	if (shown(p, p->r->warnings.n) < p->r->warnings.n)
+		fprintf(p->out, "  … and %zu more (-n 0 shows all)\n",
+			p->r->warnings.n - shown(p, p->r->warnings.n));
+}
+
+/* ---- totals ---- */
+
+static void put_total(const struct page *p, const char *what, const char *value)
+{
+	fprintf(p->out, "  %-16s %s\n", what, value);
+}
+
+static void put_exit(const struct page *p)
+{
+	const struct trace_header *h = &p->r->trace->header;
+	char text[64];
+	if (h->state != TRACE_FINISHED)
+		snprintf(text, sizeof(text), "not finished, or not ended in order");
+	else if (!h->launched)
+		return;
+	else if (h->exit_status & 0x7f)
+		snprintf(text, sizeof(text), "killed by signal %u", h->exit_status & 0x7f);
+	else
+		snprintf(text, sizeof(text), "exit status %u", h->exit_status >> 8 & 0xff);
+	put_total(p, "ended", text);
+}
+
+static void put_totals(const struct page *p)
+{
+	const struct report *r = p->r;
+	const struct {
+		const char *what;
+		uint64_t count;
+		bool always;
+	} counts[] = {
+		{ "processes", r->trace->processes.n, true },
+		{ "threads", r->threads.n, true },
+		{ "calls", r->calls, true },
+		{ "failing calls", r->errors, false },
+		{ "calls lost", r->lost, false },
+		{ "kernels run", r->launches, true },
+		{ "graph launches", r->graph_launches, false },
+		{ "streams used", r->streams, false },
+		{ "contexts used", r->contexts, false },
+	};
+	struct number n;
+	heading(p, "Totals");
+	put_total(p, "wall time", number_ns(&n, r->wall_ns));
+	put_exit(p);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].count || counts[i].always)
+			put_total(p, counts[i].what, number_count(&n, counts[i].count));
+}
+
+/* ---- calls ---- */
+
+static void put_call(const struct page *p, struct table *t, const struct call_row *c)
+{
+	struct fn_name room;
+	cell_count(t, c->count);
+	if (c->total_ticks)
+		cell_ns(t, ns_of(p->r, c->total_ticks));
+	else
+		table_cell(t, "-");
+	for (int i = 0; i < 3; i++) {
+		const double at[] = { 0.5, 0.99, 1 };
+		if (c->timed)
+			cell_ns(t, ns_of(p->r, i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
+		else
+			table_cell(t, "-");
+	}
+	if (c->errors)
+		cell_count(t, c->errors);
+	else
+		table_cell(t, "-");
+	table_cell(t, "%s", report_fn_name(p->r, c->id, &room));
+}
+
+static void put_calls(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "total", "p50", "p99", "max", "errors",
+		"function" };
+	struct table t;
+	heading(p, "Calls by total time on the host");
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < shown(p, p->r->call_rows.n); i++)
+		put_call(p, &t, &p->r->call_rows.v[i]);
+	end_table(p, &t, p->r->call_rows.n);
+}
+
+/* ---- kernels ---- */
+
+static void cell_triple(struct table *t, const uint32_t *v)
+{
+	table_cell(t, "(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", v[0], v[1], v[2]);
+}
+
+static void put_kernels(const struct page *p)
+{
+	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
+		"shapes", "kernel" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->kernel_rows.n)
+		return;
+	heading(p, "Kernels by number of runs");
+	table_init(&t, ">>><<><", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		cell_count(&t, k->count);
+		cell_count(&t, k->graph_count);
+		cell_ns(&t, ns_of(r, k->host_ticks));
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_count(&t, k->shapes);
+		table_cell(&t, "%.*s%s", NAME_CUT, k->name,
+			strlen(k->name) > NAME_CUT ? "…" : "");
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
+/* ---- memory ---- */
+
+static void put_use(struct table *t, const char *name, const struct memory_use *u)
+{
+	cell_count(t, u->allocs);
+	cell_count(t, u->frees);
+	cell_bytes(t, u->allocated_bytes);
+	cell_bytes(t, u->peak_bytes);
+	cell_bytes(t, u->live_bytes);
+	cell_count(t, u->live);
+	table_cell(t, "%s", name);
+}
+
+static void put_live(const struct page *p)
+{
+	static const char *const headings[] = { "bytes", "address", "at", "memory", "allocated by" };
+	const struct report *r = p->r;
+	const size_t most = r->live.n < 5 ? r->live.n : 5;
+	struct table t;
+	struct fn_name room;
+	if (!most)
+		return;
+	heading(p, "Largest blocks never freed");
+	table_init(&t, ">>><<", headings);
+	for (size_t i = 0; i < most; i++) {
+		const struct live_block *b = &r->live.v[i];
+		cell_bytes(&t, b->bytes);
+		table_cell(&t, "0x%" PRIx64, b->pointer);
+		cell_ns(&t, trace_since_ns(r->trace, b->ticks));
+		table_cell(&t, "%s", memory_kind_name[b->kind]);
+		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
+	}
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+}
+
+static void put_memory(const struct page *p)
+{
+	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
+		"live at exit", "blocks", "memory" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->gpu_memory.allocs && !r->gpu_memory.frees && !r->memory[MEMORY_HOST].allocs &&
+		!r->memory[MEMORY_HOST].frees)
+		return;
+	heading(p, "Memory");
+	table_init(&t, ">>>>>><", headings);
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		if (r->memory[k].allocs || r->memory[k].frees)
+			put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k],
+				&r->memory[k]);
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+	put_live(p);
+}
+
+/* ---- copies ---- */
+
+static void put_moved(struct table *t, const struct moved_row *m, const char *name)
+{
+	cell_count(t, m->count);
+	cell_bytes(t, m->bytes);
+	cell_bytes(t, m->count ? m->bytes / m->count : 0);
+	table_cell(t, "%s", name);
+}
+
+static void put_copies(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->copies.n && !r->sets.count)
+		return;
+	heading(p, "Copies and sets");
+	table_init(&t, ">>><", headings);
+	for (size_t i = 0; i < r->copies.n; i++)
+		put_moved(&t, &r->copies.v[i], r->copies.v[i].direction);
+	if (r->sets.count)
+		put_moved(&t, &r->sets, "set");
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+}
+
+/* ---- processes ---- */
+
+static void put_processes(const struct page *p)
+{
+	static const char *const headings[] = { "pid", "parent", "program" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->meta.processes.n)
+		return;
+	heading(p, "Processes");
+	table_init(&t, ">><", headings);
+	for (size_t i = 0; i < shown(p, r->meta.processes.n); i++) {
+		const struct meta_process *m = &r->meta.processes.v[i];
+		table_cell(&t, "%" PRIu32, r->trace->processes.v[i].pid);
+		table_cell(&t, "%" PRIu32, m->parent);
+		table_cell(&t, "%.*s", 120, *m->arguments ? m->arguments : m->executable);
+	}
+	end_table(p, &t, r->meta.processes.n);
+}
+
+static void put_title(const struct page *p)
+{
+	const struct trace_header *h = &p->r->trace->header;
+	fputs(p->bold, p->out);
+	table_put_safe(p->out, *h->program ? h->program : "(program unknown)");
+	fputs(p->plain, p->out);
+	if (*h->host) {
+		fputs(" on ", p->out);
+		table_put_safe(p->out, h->host);
+	}
+	putc('\n', p->out);
+}
+
+static void put_nothing(const struct page *p)
+{
+	const bool over = p->r->trace->header.state == TRACE_FINISHED;
+	fputs(over ? "\nThe program made no CUDA calls.\n" : "\nNo CUDA calls were recorded.\n",
+		p->out);
+}
+
+void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour)
+{
+	const struct page p = {
+		.r = r,
+		.out = out,
+		.rows = rows,
+		.bold = colour ? "\033[1m" : "",
+		.dim = colour ? "\033[2m" : "",
+		.red = colour ? "\033[31m" : "",
+		.plain = colour ? "\033[0m" : "",
+	};
+	put_title(&p);
+	put_failures(&p);
+	put_warnings(&p);
+	if (!r->calls) {
+		put_nothing(&p);
+		return put_processes(&p);
+	}
+	put_totals(&p);
+	put_calls(&p);
+	put_kernels(&p);
+	put_memory(&p);
+	put_copies(&p);
+	put_processes(&p);
+}
