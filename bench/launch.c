@@ -1,0 +1,219 @@
+/*
+ * What recording adds to one CUDA call.
+ *
+ *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS] t.weir
+ *
+ * Run under weir record, with the trace's name as the argument: the program maps the trace and
+ * switches recording itself, so that the variants alternate within one process, batch by
+ * batch:
+ *
+ *	plain  the driver's own function, found past Weir
+ *	off    through Weir, recording switched off
+ *	full   through Weir, recording everything
+ *
+ * Prints the median of the batches in nanoseconds a call.  CALL is launch (an empty kernel,
+ * <<<1,32>>>), query (cuStreamQuery of an idle stream) or current (cuCtxGetCurrent).
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "event/format.h"
+#include "event/level.h"
+#include "hook/elf.h"
+
+enum variant { PLAIN, OFF, FULL, VARIANTS };
+static const char *const variant_names[] = { "plain", "off", "full" };
+
+typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+	void *, void **, void **);
+typedef int one_fn(void *);
+
+struct api {
+	launch_fn *launch;
+	one_fn *query, *current;
+};
+
+static struct api plain, hooked_api;
+static struct trace_header *header;
+static int (*sync_stream)(void *);
+static int (*set_current)(void *);
+static void *context;
+static int batch = 500, rounds = 300, threads = 1;
+static const char *call = "launch";
+static pthread_barrier_t barrier;
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry nothing()\n{\n\tret;\n}\n";
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void must(int result, const char *what)
+{
+	if (!result)
+		return;
+	fprintf(stderr, "%s failed with %d\n", what, result);
+	exit(1);
+}
+
+static bool is_driver(const struct elf *e, const void *arg)
+{
+	return e->soname && !strncmp(e->soname, "libcuda.so", 10);
+}
+
+static void *lookup(void *driver, const char *name)
+{
+	void *p = dlsym(driver, name);
+	if (!p)
+		must(1, name);
+	return p;
+}
+
+struct worker {
+	void *stream, *function;
+	uint64_t *ns[VARIANTS];
+	pthread_t thread;
+};
+
+static uint64_t run_batch(const struct api *api, const struct worker *w)
+{
+	const uint64_t start = now_ns();
+	if (*call == 'l')
+		for (int i = 0; i < batch; i++)
+			api->launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, NULL, NULL);
+	else if (*call == 'q')
+		for (int i = 0; i < batch; i++)
+			api->query(w->stream);
+	else
+		for (int i = 0; i < batch; i++) {
+			void *c;
+			api->current(&c);
+		}
+	return now_ns() - start;
+}
+
+static uint32_t full_control;
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	must(set_current(context), "cuCtxSetCurrent");
+	for (int r = 0; r < rounds; r++)
+		for (int k = 0; k < VARIANTS; k++) {
+			/* the order turns from round to round */
+			const enum variant v = (enum variant)((r + k) % VARIANTS);
+			if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+				__atomic_store_n(&header->control, v == FULL ? full_control : 0, __ATOMIC_SEQ_CST);
+			pthread_barrier_wait(&barrier);
+			w->ns[v][r] = run_batch(v == PLAIN ? &plain : &hooked_api, w);
+			sync_stream(w->stream);
+		}
+	return NULL;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static double median(struct worker *w, enum variant v)
+{
+	const size_t n = (size_t)threads * (size_t)rounds;
+	uint64_t *all = malloc(n * sizeof *all);
+	for (int t = 0; t < threads; t++)
+		memcpy(all + t * rounds, w[t].ns[v], (size_t)rounds * sizeof *all);
+	qsort(all, n, sizeof *all, ascending);
+	const double ns = (double)all[n / 2] / batch;
+	free(all);
+	return ns;
+}
+
+static void set_up(struct worker *w)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW), *module, *function;
+	struct elf e;
+	if (!driver || !elf_search(&e, is_driver, NULL))
+		must(1, "loading libcuda.so.1");
+	int (*init)(unsigned) = lookup(driver, "cuInit");
+	int (*retain)(void **, int) = lookup(driver, "cuDevicePrimaryCtxRetain");
+	int (*load)(void **, const void *) = lookup(driver, "cuModuleLoadData");
+	int (*get)(void **, void *, const char *) = lookup(driver, "cuModuleGetFunction");
+	int (*create)(void **, unsigned) = lookup(driver, "cuStreamCreate");
+	set_current = lookup(driver, "cuCtxSetCurrent");
+	sync_stream = lookup(driver, "cuStreamSynchronize");
+	must(init(0), "cuInit");
+	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+	must(set_current(context), "cuCtxSetCurrent");
+	must(load(&module, ptx), "cuModuleLoadData");
+	must(get(&function, module, "nothing"), "cuModuleGetFunction");
+	plain = (struct api){ (launch_fn *)elf_find(&e, "cuLaunchKernel"),
+		(one_fn *)elf_find(&e, "cuStreamQuery"), (one_fn *)elf_find(&e, "cuCtxGetCurrent") };
+	hooked_api = (struct api){ lookup(driver, "cuLaunchKernel"), lookup(driver, "cuStreamQuery"),
+		lookup(driver, "cuCtxGetCurrent") };
+	if (plain.launch == hooked_api.launch)
+		fprintf(stderr, "note: Weir is not loaded; all variants are the driver itself\n");
+	for (int t = 0; t < threads; t++) {
+		must(create(&w[t].stream, 1), "cuStreamCreate");
+		w[t].function = function;
+		for (int v = 0; v < VARIANTS; v++)
+			w[t].ns[v] = calloc((size_t)rounds, sizeof *w[t].ns[v]);
+	}
+}
+
+static void map_trace(const char *path)
+{
+	const int fd = open(path, O_RDWR);
+	header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (header == MAP_FAILED || memcmp(header->magic, TRACE_MAGIC, 8))
+		must(1, "mapping the trace");
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	int option;
+	while ((option = getopt(argc, argv, "c:t:b:n:")) != -1) {
+		if (option == 'c')
+			call = optarg;
+		else if (option == 't')
+			threads = (int)strtol(optarg, NULL, 10);
+		else if (option == 'b')
+			batch = (int)strtol(optarg, NULL, 10);
+		else if (option == 'n')
+			rounds = (int)strtol(optarg, NULL, 10);
+		else
+			return 2;
+	}
+	if (optind + 1 != argc || threads < 1 || batch < 1 || rounds < 1)
+		return 2;
+	map_trace(argv[optind]);
+	full_control = header->control;
+	struct worker *w = calloc((size_t)threads, sizeof *w);
+	set_up(w);
+	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+	for (int t = 0; t < threads; t++)
+		pthread_create(&w[t].thread, NULL, work, &w[t]);
+	for (int t = 0; t < threads; t++)
+		pthread_join(w[t].thread, NULL);
+	double ns[VARIANTS];
+	for (int v = 0; v < VARIANTS; v++)
+		ns[v] = median(w, (enum variant)v);
+	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
+	for (int v = 0; v < VARIANTS; v++)
+		printf("  %s %8.1f", variant_names[v], ns[v]);
+	printf("  off adds %5.1f  full adds %5.1f ns\n", ns[OFF] - ns[PLAIN], ns[FULL] - ns[PLAIN]);
+	return 0;
+}
