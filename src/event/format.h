@@ -56,7 +56,9 @@ struct trace_header {
 	struct clock_pair end; /* zero until somebody reads the clocks again */
 	uint32_t root_pid;     /* the process whose run this is */
 	uint32_t exit_status;  /* of the root process, as wait() gives it; with state finished */
-	uint64_t reserved[8];
+	uint32_t drained;  /* 1: weir record empties closed chunks, so they can be reused */
+	uint32_t closed;   /* chunks closed so far: tells it that there is something to do */
+	uint64_t reserved[7];
 	char host[64];	   /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };
@@ -70,16 +72,22 @@ enum chunk_kind {
 	CHUNK_COUNTERS = 3, /* struct counter per function id, of one thread */
 	CHUNK_UNKNOWN = 4,  /* uint64_t per function that the tables do not know */
 	CHUNK_SCHEMA = 5,   /* text: the functions that the ids stand for */
+	CHUNK_PACKED = 6,   /* blocks, as in a packed trace: chunks that were drained */
 };
 
-enum chunk_state { CHUNK_OPEN = 1, CHUNK_CLOSED = 2 };
+enum chunk_state {
+	CHUNK_OPEN = 1,	  /* its thread writes here */
+	CHUNK_CLOSED = 2, /* full; its thread may still have it mapped, and hopes to reuse it */
+	CHUNK_LEFT = 3,	  /* full, and nobody will come back to it */
+	CHUNK_FREE = 4,	  /* drained: what it held stands in a CHUNK_PACKED; to be passed over */
+};
 
 #define CHUNK_MAGIC 0x4b484357u /* "WCHK" */
 
 struct chunk_header {
 	uint32_t magic;
 	uint16_t kind;	/* enum chunk_kind */
-	uint16_t state; /* enum chunk_state; whoever sees OPEN scans for the end */
+	uint16_t state; /* enum chunk_state; while OPEN readers scan for the end */
 	uint32_t bytes; /* the whole chunk; a multiple of TRACE_GRAIN */
 	uint32_t used;	/* payload bytes; valid when closed */
 	uint32_t pid;

@@ -24,8 +24,7 @@
 #include "event/schema_text.h"
 
 #define CHUNK_FIRST (1u * TRACE_GRAIN)
-#define CHUNK_NEXT  (4u * TRACE_GRAIN)
-#define CHUNK_LATER (16u * TRACE_GRAIN)
+#define CHUNK_LATER (4u * TRACE_GRAIN)
 #define SKIP_AFTER_REFUSAL 1024u
 
 struct chunk_header writer_nowhere;
@@ -365,15 +364,17 @@ static void begin_chunk(const struct recorder *r, struct chunk_header *c, enum c
 static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 {
 	uint64_t best = 0, oldest = UINT64_MAX;
+	uint16_t state = 0;
 	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
 	for (uint64_t at = TRACE_GRAIN; at < end;) {
 		struct chunk_header c;
 		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
 			break;
 		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0;
-		if (sane && c.kind == CHUNK_EVENTS && c.state == CHUNK_CLOSED && c.bytes == bytes &&
-			c.open.ticks < oldest) {
+		const bool full = c.state == CHUNK_CLOSED || c.state == CHUNK_LEFT;
+		if (sane && full && c.kind == CHUNK_EVENTS && c.bytes == bytes && c.open.ticks < oldest) {
 			oldest = c.open.ticks;
+			state = c.state;
 			best = at;
 		}
 		at += sane ? c.bytes : TRACE_GRAIN;
@@ -384,9 +385,8 @@ static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 	if (sys_failed(map))
 		return map;
 	struct chunk_header *c = (struct chunk_header *)map;
-	uint16_t closed = CHUNK_CLOSED;
 	if (!__atomic_compare_exchange_n(
-		    &c->state, &closed, CHUNK_OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		    &c->state, &state, CHUNK_OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		sys(munmap, map, bytes);
 		return -EAGAIN;
 	}
@@ -427,10 +427,20 @@ struct chunk_header *recorder_chunk(
 	return (struct chunk_header *)map;
 }
 
-static void close_chunk(struct chunk_header *c, char *end)
+static void close_chunk(const struct recorder *r, struct chunk_header *c, char *end)
 {
 	c->used = (uint32_t)(end - (char *)c) - CHUNK_PAYLOAD;
 	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+}
+
+/* Unmaps a full chunk for good.  Whoever drains the file need not keep it for us. */
+static void leave_chunk(struct chunk_header *c)
+{
+	uint16_t closed = CHUNK_CLOSED;
+	__atomic_compare_exchange_n(
+		&c->state, &closed, CHUNK_LEFT, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	sys(munmap, c, c->bytes);
 }
 
 static void register_chunk(struct chunk_header *c)
@@ -473,7 +483,7 @@ static void sweep_dead_threads(uint32_t pid)
 			continue;
 		struct chunk_header *c = registry[at].chunk;
 		atomic_store_explicit(&registry[at].tid, 0, memory_order_release);
-		sys(munmap, c, c->bytes);
+		leave_chunk(c);
 	}
 }
 
@@ -485,28 +495,65 @@ static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *
 		share = share < TRACE_GRAIN ? TRACE_GRAIN : share;
 		return share > CHUNK_LATER ? CHUNK_LATER : (uint32_t)share;
 	}
-	return w->seq == 0 ? CHUNK_FIRST : w->seq == 1 ? CHUNK_NEXT : CHUNK_LATER;
+	return w->seq == 0 ? CHUNK_FIRST : CHUNK_LATER;
 }
 
-static void open_chunk(struct recorder *r, struct writer *w, struct chunk_header *c)
+/* Puts the open chunk, now full, behind the others; the oldest goes. */
+static void keep_chunk(struct recorder *r, struct writer *w)
 {
+	if (w->chunk == &writer_nowhere)
+		return;
+	w->chunk->last = clock_pair_now(r->header->clock);
+	close_chunk(r, w->chunk, w->pos);
+	int last = 0;
+	while (last < WRITER_KEPT && w->kept[last])
+		last++;
+	if (last == WRITER_KEPT) {
+		forget_chunk(w->kept[0]);
+		leave_chunk(w->kept[0]);
+		memmove(w->kept, w->kept + 1, (WRITER_KEPT - 1) * sizeof *w->kept);
+		last--;
+	}
+	w->kept[last] = w->chunk;
+}
+
+/* A kept chunk that has been drained, wiped as far as it was used; or NULL. */
+static struct chunk_header *take_drained(const struct recorder *r, struct writer *w)
+{
+	for (int i = 0; i < WRITER_KEPT && w->kept[i]; i++) {
+		struct chunk_header *c = w->kept[i];
+		if (c->bytes != CHUNK_LATER || __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
+			continue;
+		memmove(w->kept + i, w->kept + i + 1, (size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
+		w->kept[WRITER_KEPT - 1] = NULL;
+		__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
+		memset((char *)c + CHUNK_PAYLOAD, 0, c->used);
+		memset(&c->last, 0, sizeof c->last);
+		c->used = 0;
+		begin_chunk(r, c, CHUNK_EVENTS, c->bytes, w->tid);
+		return c;
+	}
+	return NULL;
+}
+
+static bool open_chunk(struct recorder *r, struct writer *w)
+{
+	struct chunk_header *c = take_drained(r, w);
+	if (!c) {
+		c = recorder_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid);
+		if (!c)
+			return false;
+		register_chunk(c);
+		sweep_dead_threads(r->pid);
+	}
+	keep_chunk(r, w);
 	c->seq = w->seq++;
 	c->lost = w->lost;
 	w->lost = 0;
-	if (w->chunk != &writer_nowhere) {
-		w->chunk->last = c->open;
-		close_chunk(w->chunk, w->pos);
-	}
-	if (w->before) {
-		forget_chunk(w->before);
-		sys(munmap, w->before, w->before->bytes);
-	}
-	w->before = w->chunk == &writer_nowhere ? NULL : w->chunk;
 	w->chunk = c;
 	w->end = (char *)c + c->bytes;
 	w->pos = (char *)c + CHUNK_PAYLOAD;
-	register_chunk(c);
-	sweep_dead_threads(r->pid);
+	return true;
 }
 
 static bool refused(struct recorder *r, struct writer *w)
@@ -550,13 +597,8 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
 	bool ok = w->end - w->pos >= (long)bytes;
 	if (!ok) {
-		struct chunk_header *c =
-			recorder_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid);
-		ok = c != NULL;
-		if (ok)
-			open_chunk(r, w, c);
-		else
-			w->skip = SKIP_AFTER_REFUSAL;
+		ok = open_chunk(r, w);
+		w->skip = ok ? 0 : SKIP_AFTER_REFUSAL;
 	}
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 	return ok ? true : refused(r, w);
@@ -599,7 +641,7 @@ static bool grow_meta(struct recorder *r, uint32_t now, uint32_t bytes)
 	struct chunk_header *none = NULL;
 	if (!__atomic_compare_exchange_n(&metas[at].chunk, &none, c, false, __ATOMIC_ACQ_REL,
 		    __ATOMIC_ACQUIRE)) {
-		close_chunk(c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
+		close_chunk(r, c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
 		sys(munmap, c, c->bytes);
 	}
 	uint32_t expected = now;

@@ -23,6 +23,9 @@
 
 #define RECORDER_PATH 4096
 
+/* Chunks that a thread keeps mapped behind the open one. */
+#define WRITER_KEPT 7
+
 struct recorder {
 	struct trace_header *header; /* mapped, or NULL: nothing is kept */
 	uint32_t pid;
@@ -36,8 +39,10 @@ struct writer {
 	char *volatile pos;	    /* where the next record goes */
 	char *volatile end;	    /* of the open chunk */
 	struct chunk_header *chunk; /* the open chunk; never NULL: see writer_nowhere */
-	struct chunk_header *before; /* the chunk before it, still mapped: an interrupted record
-				      * of this thread may be in it */
+	/* Full chunks that are still mapped, oldest first: a record of this thread that a signal
+	 * handler interrupted may be in one; and one that was drained is used again, which saves
+	 * the page faults of a new one. */
+	struct chunk_header *kept[WRITER_KEPT];
 	struct counter *counters;   /* by function id, or NULL */
 	uint64_t lost;		    /* since the open chunk began */
 	uint32_t tid;
@@ -101,6 +106,7 @@ static inline struct record *writer_reserve(struct recorder *r, struct writer *w
 				return NULL;
 			continue;
 		}
+		__builtin_prefetch(pos + 512, 1); /* a later record's line, written then for the first time */
 		if (move_pos(&w->pos, pos, pos + words * 8))
 			return (struct record *)pos;
 	}

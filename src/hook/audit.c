@@ -3,7 +3,6 @@
  * symbols up past every preloaded library; the loader still tells an auditor.  This one keeps
  * nothing but the address of weir_caught() in libweir.so, and asks it.
  */
-#define _GNU_SOURCE
 #include <link.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* Reading the symbol tables that the loader has mapped: see elf.h. */
-#define _GNU_SOURCE
 #include "hook/elf.h"
 
 #include <string.h>

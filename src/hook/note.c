@@ -1,5 +1,4 @@
 /* See note.h.  Everything here runs after a call of the program has returned from the driver. */
-#define _GNU_SOURCE
 #include "hook/note.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,4 @@
 /* See resolve.h. */
-#define _GNU_SOURCE
 #include "hook/resolve.h"
 
 #include <dlfcn.h>
