@@ -1,0 +1,559 @@
+/*
+ * weir doctor: what recording depends on, whether it is there, and what to do where it is not.
+ *
+ * Each check adds one line to the findings; nothing is printed before all are made, so that text
+ * and JSON say the same.  The driver is asked in a child: a broken one must not take the
+ * doctor with it.
+ */
+#include "command.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "binary.h"
+#include "launch.h"
+#include "trace/trace.h"
+
+enum verdict { OK, WARN, NO };
+
+struct finding {
+	enum verdict verdict;
+	const char *subject; /* a literal */
+	const char *advice;  /* a literal, or NULL */
+	char text[PATH_MAX + 128];
+};
+
+struct examination {
+	bool sim;
+	struct finding found[32];
+	size_t count;
+};
+
+__attribute__((format(printf, 5, 6))) static void note(struct examination *x, enum verdict verdict,
+	const char *subject, const char *advice, const char *format, ...)
+{
+	struct finding *f = &x->found[x->count];
+	va_list ap;
+
+	if (x->count == sizeof(x->found) / sizeof(x->found[0]))
+		return;
+	x->count++;
+	f->verdict = verdict;
+	f->subject = subject;
+	f->advice = verdict == OK ? NULL : advice;
+	va_start(ap, format);
+	vsnprintf(f->text, sizeof(f->text), format, ap);
+	va_end(ap);
+}
+
+/* The first line of a file, without its end; "" when it can't be read. */
+static void first_line(const char *path, char *ret_line, int size)
+{
+	FILE *file = fopen(path, "re");
+
+	ret_line[0] = 0;
+	if (file && fgets(ret_line, size, file))
+		ret_line[strcspn(ret_line, "\n")] = 0;
+	if (file)
+		fclose(file);
+}
+
+static void check_own_libraries(struct examination *x)
+{
+	char path[PATH_MAX];
+
+	if (library_path("libweir.so", path, sizeof(path)))
+		note(x, NO, "guest", "install Weir again, whole: make install PREFIX=…",
+			"libweir.so is not in ../lib/weir beside this program");
+	else
+		note(x, OK, "guest", NULL, "%s", path);
+	if (library_path("libweir-audit.so", path, sizeof(path)))
+		note(x, WARN, "auditor", "install Weir again, whole: make install PREFIX=…",
+			"libweir-audit.so is missing: programs that use RTLD_DEEPBIND or dlmopen "
+			"are not seen");
+	else
+		note(x, OK, "auditor", NULL, "%s", path);
+	if (library_path("sim/libcuda.so.1", path, sizeof(path)))
+		note(x, x->sim ? NO : WARN, "simulator", "install Weir again, whole",
+			"the simulated driver is not in ../lib/weir/sim: --sim does not work");
+	else
+		note(x, OK, "simulator", NULL, "%s", path);
+}
+
+/* --- the driver ------------------------------------------------------------------------- */
+
+struct driver {
+	bool opened;
+	int init; /* what cuInit answered */
+	int version;
+	int devices;
+	char name[100];  /* of device 0 */
+	char error[300]; /* why it could not be opened */
+};
+
+static void ask_driver(const char *library, struct driver *d)
+{
+	void *handle = dlopen(library, RTLD_NOW);
+	int (*version)(int *), (*init)(unsigned), (*count)(int *), (*name)(char *, int, int);
+
+	if (!handle) {
+		snprintf(d->error, sizeof(d->error), "%s", dlerror());
+		return;
+	}
+	*(void **)&version = dlsym(handle, "cuDriverGetVersion");
+	*(void **)&init = dlsym(handle, "cuInit");
+	*(void **)&count = dlsym(handle, "cuDeviceGetCount");
+	*(void **)&name = dlsym(handle, "cuDeviceGetName");
+	if (!version || !init || !count || !name) {
+		snprintf(d->error, sizeof(d->error), "%s is not a CUDA driver", library);
+		return;
+	}
+	d->opened = true;
+	version(&d->version);
+	d->init = init(0);
+	if (d->init == 0 && count(&d->devices) == 0 && d->devices > 0)
+		name(d->name, sizeof(d->name), 0);
+}
+
+/* In a child, which a broken driver may crash. */
+static int driver_in_child(const char *library, struct driver *d)
+{
+	int ends[2], status;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		ask_driver(library, d);
+		_exit(write(ends[1], d, sizeof(*d)) != sizeof(*d));
+	}
+	close(ends[1]);
+	n = read(ends[0], d, sizeof(*d));
+	close(ends[0]);
+	waitpid(pid, &status, 0);
+	return n == sizeof(*d) ? 0 : -EIO;
+}
+
+static void check_driver(struct examination *x)
+{
+	static const char *const get_one =
+		"install NVIDIA's driver (in a container: pass the GPU in, --gpus all), "
+		"or look around with --sim";
+	char library[PATH_MAX] = "libcuda.so.1";
+	struct driver d = { 0 };
+
+	if (x->sim)
+		library_path("sim/libcuda.so.1", library, sizeof(library));
+	if (driver_in_child(library, &d)) {
+		note(x, NO, "driver", "see what the kernel log says (dmesg)",
+			"%s crashed when it was asked for its devices", library);
+		return;
+	}
+	if (!d.opened) {
+		note(x, NO, "driver", get_one, "%s", d.error);
+		return;
+	}
+	note(x, OK, "driver", NULL, "%s, CUDA %d.%d", library, d.version / 1000,
+		d.version % 1000 / 10);
+	if (d.init || d.devices < 1)
+		note(x, NO, "devices", get_one, "none: cuInit answers %d, %d devices", d.init,
+			d.devices);
+	else
+		note(x, OK, "devices", NULL, "%d: %s%s", d.devices, d.name,
+			d.devices > 1 ? " …" : "");
+}
+
+/* --- what else there may be ------------------------------------------------------------- */
+
+static bool loadable(const char *const *names, char *ret_name, size_t size)
+{
+	for (; *names; names++) {
+		void *handle = dlopen(*names, RTLD_LAZY);
+
+		if (!handle)
+			continue;
+		snprintf(ret_name, size, "%s", *names);
+		dlclose(handle);
+		return true;
+	}
+	return false;
+}
+
+static void check_optional(struct examination *x)
+{
+	static const char *const cupti[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
+		"/usr/local/cuda/lib64/libcupti.so",
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", NULL };
+	static const char *const nvml[] = { "libnvidia-ml.so.1", NULL };
+	struct binary nvcc;
+	char name[128], home[PATH_MAX];
+	const char *root = getenv("CUDA_HOME");
+
+	snprintf(home, sizeof(home), "%s/bin/nvcc", root ? root : "/usr/local/cuda");
+	if (!binary_look("nvcc", &nvcc) || !binary_look(home, &nvcc))
+		note(x, OK, "toolkit", NULL, "%s", nvcc.path);
+	else
+		note(x, OK, "toolkit", NULL, "none; recording needs none");
+	if (loadable(cupti, name, sizeof(name)))
+		note(x, OK, "cupti", NULL, "%s", name);
+	else
+		note(x, OK, "cupti", NULL, "none; recording needs none");
+	if (loadable(nvml, name, sizeof(name)))
+		note(x, OK, "nvml", NULL, "%s", name);
+	else
+		note(x, OK, "nvml", NULL, "none; recording needs none");
+}
+
+/* --- the system ------------------------------------------------------------------------- */
+
+/* Starts this program with the auditor loaded: does the dynamic linker take it? */
+static bool audit_works(void)
+{
+	char audit[PATH_MAX];
+	int status = -1;
+	pid_t pid;
+
+	if (library_path("libweir-audit.so", audit, sizeof(audit)))
+		return false;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		dup2(null, 1);
+		dup2(null, 2);
+		setenv("LD_AUDIT", audit, 1);
+		execl("/proc/self/exe", "weir", "version", (char *)NULL);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void check_libc(struct examination *x)
+{
+	const char *version = gnu_get_libc_version();
+	int major = 0, minor = 0;
+
+	sscanf(version, "%d.%d", &major, &minor);
+	if (major < 2 || (major == 2 && minor < 31))
+		note(x, NO, "libc", "use a system with glibc 2.31 or newer", "glibc %s", version);
+	else
+		note(x, OK, "libc", NULL, "glibc %s", version);
+	if (audit_works())
+		note(x, OK, "LD_AUDIT", NULL, "works");
+	else
+		note(x, WARN, "LD_AUDIT", "use weir record --no-audit where programs fail to start",
+			"the dynamic linker does not take the auditor");
+}
+
+static bool invariant_counter(void)
+{
+	char line[8192] = "";
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") &&
+			strstr(line, " nonstop_tsc");
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void check_clock(struct examination *x)
+{
+	static const char *const path =
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
+	char source[64];
+
+	first_line(path, source, sizeof(source));
+	if (!strcmp(source, "tsc") || invariant_counter())
+		note(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
+			*source ? "; the kernel uses " : "", source);
+	else
+		note(x, WARN, "clock", "nothing has to be done; a call costs some 30 ns more",
+			"the time-stamp counter is not steady: CLOCK_MONOTONIC is used");
+}
+
+static void check_room(struct examination *x)
+{
+	struct statvfs fs;
+	double free_gb;
+
+	if (statvfs(".", &fs))
+		return;
+	free_gb = (double)fs.f_bavail * (double)fs.f_frsize / 1e9;
+	if (access(".", W_OK))
+		note(x, WARN, "room", "name another place: weir record -o FILE",
+			"this directory can't be written");
+	else if (free_gb < 1)
+		note(x, WARN, "room", "name another place (-o FILE), or record less (--level=work)",
+			"%.1f GB free here; a million calls take about 0.06 GB", free_gb);
+	else
+		note(x, OK, "room", NULL, "%.1f GB free here", free_gb);
+}
+
+static void check_privileges(struct examination *x)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	note(x, OK, "privileges", NULL, "none needed: no root, no ptrace, no perf events");
+	if (getauxval(AT_SECURE))
+		note(x, WARN, "secure mode", "start weir without setuid or file capabilities",
+			"the dynamic linker ignores LD_PRELOAD for programs started like this one");
+	if (preload && *preload)
+		note(x, OK, "LD_PRELOAD", NULL, "is set already and will be kept: %s", preload);
+}
+
+/* --- a program -------------------------------------------------------------------------- */
+
+struct tally {
+	uint64_t driver, runtime;
+};
+
+static void tally_chunk(const struct trace *t, const struct chunk_buf *buf, struct tally *sum)
+{
+	struct records it = records_of(buf);
+
+	for (const struct record *r; (r = records_next(&it));) {
+		const struct schema_fn *fn = schema_find(&t->schema, r->fn);
+
+		if (fn && !strncmp(fn->name, "cuda", 4))
+			sum->runtime++;
+		else if (fn)
+			sum->driver++;
+	}
+}
+
+static int tally_trace(const char *path, struct tally *ret_sum)
+{
+	struct tally sum = { 0 };
+	struct chunk_buf buf = { 0 };
+	struct trace *t;
+	struct error err;
+	int rc = trace_open(path, &t, &err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == CHUNK_EVENTS && !trace_load(t, i, &buf, &err))
+			tally_chunk(t, &buf, &sum);
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	*ret_sum = sum;
+	return 0;
+}
+
+/* weir record, in a child whose output is dropped.  Returns the status as wait() gives it. */
+static int record_quietly(
+	const struct examination *x, bool audit, const char *trace, char **program)
+{
+	const char *argv[64] = { "weir", "record", "--quiet", "--output", trace };
+	int n = 5, status = -1;
+	pid_t pid;
+
+	if (!audit)
+		argv[n++] = "--no-audit";
+	if (x->sim)
+		argv[n++] = "--sim";
+	argv[n++] = "--";
+	while (*program && n < 63)
+		argv[n++] = *program++;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		for (int fd = 0; fd < 3; fd++)
+			dup2(null, fd);
+		execv("/proc/self/exe", (char *const *)argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+static int recorded_calls(const struct examination *x, bool audit, char **program,
+	struct tally *ret_sum, int *ret_status)
+{
+	char directory[] = "/tmp/weir-doctor.XXXXXX", trace[64];
+	int rc;
+
+	if (!mkdtemp(directory))
+		return -errno;
+	snprintf(trace, sizeof(trace), "%s/t.weir", directory);
+	*ret_status = record_quietly(x, audit, trace, program);
+	rc = tally_trace(trace, ret_sum);
+	unlink(trace);
+	rmdir(directory);
+	return rc;
+}
+
+/* Runs the program under record, and again with the auditor if nothing was seen without. */
+static void try_program(struct examination *x, char **program)
+{
+	struct tally sum = { 0 };
+	bool audit = false;
+	int status = 0;
+
+	recorded_calls(x, false, program, &sum, &status);
+	if (!sum.driver && !sum.runtime) {
+		audit = true;
+		recorded_calls(x, true, program, &sum, &status);
+	}
+	if (!sum.driver && !sum.runtime)
+		note(x, NO, "recorded",
+			"does it use CUDA when started like this?  Give it the arguments that make it",
+			"no CUDA call was seen; it left with status %d", WEXITSTATUS(status));
+	else
+		note(x, OK, "recorded", NULL, "%llu driver and %llu runtime calls, %s",
+			(unsigned long long)sum.driver, (unsigned long long)sum.runtime,
+			audit ? "which only the auditor caught"
+			      : "caught by the preloaded library");
+	if (WIFSIGNALED(status) || WEXITSTATUS(status))
+		note(x, WARN, "program", "run it without Weir: does it fail there too?",
+			"it ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void describe_cuda(struct examination *x, const struct binary *b)
+{
+	if (*b->runtime)
+		note(x, OK, "cuda", NULL, "the shared runtime, %s", b->runtime);
+	else if (b->has_kernels)
+		note(x, OK, "cuda", NULL, "its own copy of the runtime (static)");
+	else if (b->needs_driver)
+		note(x, OK, "cuda", NULL, "the driver, libcuda.so.1");
+	else
+		note(x, OK, "cuda", NULL, "not by itself; perhaps a library that it loads");
+}
+
+static bool check_binary(struct examination *x, const struct binary *b)
+{
+	static const char *const rebuild = "link it dynamically to glibc, the default of compilers";
+
+	switch (b->kind) {
+	case BINARY_UNKNOWN:
+		note(x, NO, "file", "name the program itself", "%s is not a program", b->path);
+		return false;
+	case BINARY_FOREIGN:
+		note(x, NO, "file", "only x86-64 Linux is known yet",
+			"%s is for another kind of machine", b->path);
+		return false;
+	case BINARY_STATIC:
+		note(x, NO, "file", rebuild, "%s is static: nothing can be preloaded", b->path);
+		return false;
+	case BINARY_SCRIPT:
+		note(x, OK, "file", NULL, "%s is a script for %s", b->path, b->interpreter);
+		return true;
+	case BINARY_DYNAMIC:
+		break;
+	}
+	if (strstr(b->interpreter, "musl")) {
+		note(x, NO, "file", rebuild, "%s is linked to musl", b->path);
+		return false;
+	}
+	if (b->privileged) {
+		note(x, NO, "file", "run a copy without setuid, setgid and capabilities",
+			"%s gets rights from its file, so the dynamic linker ignores LD_PRELOAD",
+			b->path);
+		return false;
+	}
+	note(x, OK, "file", NULL, "%s, 64-bit, dynamic", b->path);
+	describe_cuda(x, b);
+	return true;
+}
+
+static void check_program(struct examination *x, char **program)
+{
+	struct binary b;
+	int rc = binary_look(program[0], &b);
+
+	if (rc)
+		note(x, NO, "file", "is it spelled right?", "%s: %s", program[0], strerror(-rc));
+	else if (check_binary(x, &b))
+		try_program(x, program);
+}
+
+/* --- the answer ------------------------------------------------------------------------- */
+
+static const char *const verdicts[] = { [OK] = "ok", [WARN] = "warn", [NO] = "no" };
+
+static bool healthy(const struct examination *x)
+{
+	for (size_t i = 0; i < x->count; i++)
+		if (x->found[i].verdict == NO)
+			return false;
+	return true;
+}
+
+static void print_text(const struct examination *x)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		const struct finding *f = &x->found[i];
+
+		printf("%-4s  %-11s %s\n", verdicts[f->verdict], f->subject, f->text);
+		if (f->advice)
+			printf("%-4s  %-11s %s\n", "", "", f->advice);
+	}
+	puts(healthy(x) ? "\nPrograms can be recorded here." : "\nNothing can be recorded so.");
+}
+
+static void print_json(const struct examination *x)
+{
+	struct json j;
+
+	json_init(&j, stdout);
+	json_object(&j, NULL);
+	json_bool(&j, "can_record", healthy(x));
+	json_array(&j, "checks");
+	for (size_t i = 0; i < x->count; i++) {
+		json_object(&j, NULL);
+		json_str(&j, "subject", x->found[i].subject);
+		json_str(&j, "verdict", verdicts[x->found[i].verdict]);
+		json_str(&j, "text", x->found[i].text);
+		if (x->found[i].advice)
+			json_str(&j, "advice", x->found[i].advice);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+}
+
+int cmd_doctor(const struct options *o)
+{
+	struct examination x = { .sim = opt_flag(o, "sim") };
+
+	check_own_libraries(&x);
+	check_driver(&x);
+	check_optional(&x);
+	check_libc(&x);
+	check_clock(&x);
+	check_privileges(&x);
+	check_room(&x);
+	if (opt_argc(o))
+		check_program(&x, opt_argv(o));
+	if (opt_flag(o, "json"))
+		print_json(&x);
+	else
+		print_text(&x);
+	return healthy(&x) ? EXIT_YES : EXIT_ENVIRONMENT;
+}

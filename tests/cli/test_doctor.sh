@@ -1,0 +1,29 @@
+# What weir doctor says of this machine and of programs.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+"$weir" help doctor >/dev/null 2>&1 || exit 0
+
+lib=$(dirname "$weir")/../lib/weir
+[ -e "$lib/libweir.so" ] && [ -e "$lib/sim/libcuda.so.1" ] || exit 0
+
+expect 0 'ok +devices +1: Weir simulated GPU' "$weir" doctor --sim
+expect 0 '"can_record": true' "$weir" doctor --sim --json
+expect 3 'no +recorded +no CUDA call was seen' "$weir" doctor --sim -- true
+expect 3 'no +file +no-such-program: No such file' "$weir" doctor --sim -- no-such-program
+expect 3 'is it spelled right' "$weir" doctor --sim -- ./no-such-program
+
+printf '\177ELF garbage' >"$scratch/elf" && chmod +x "$scratch/elf"
+expect 3 'is not a program' "$weir" doctor --sim -- "$scratch/elf"
+head -c 100 "$weir" >"$scratch/cut" && chmod +x "$scratch/cut"
+expect 3 'nothing can be preloaded' "$weir" doctor --sim -- "$scratch/cut"
+printf '#!/bin/sh\nexit 0\n' >"$scratch/script" && chmod +x "$scratch/script"
+expect 3 'is a script for /bin/sh' "$weir" doctor --sim -- "$scratch/script"
+cp "$weir" "$scratch/setuid" && chmod 4755 "$scratch/setuid"
+expect 3 'the dynamic linker ignores LD_PRELOAD' "$weir" doctor --sim -- "$scratch/setuid"
+
+# A program that was cut short is looked at without harm.
+for n in 1 2 16 63 64 65 120 500 1000 5000; do
+	head -c $n "$weir" >"$scratch/cut" && chmod +x "$scratch/cut"
+	expect 3 'no +(file|recorded)' "$weir" doctor --sim -- "$scratch/cut"
+done
+finish
