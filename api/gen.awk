@@ -8,7 +8,6 @@
 #          wrappers  one wrapper a function                         (hook_wrappers.c)
 #          table     names, classes and wrappers by id              (hook_table.c)
 #          exports   the exported symbols, one a line               (hook_exports.txt)
-#          map       the same as a linker version script            (hook.map)
 #          manual    the calls as a manual page's body              (weir-calls.7)
 
 /^#/ || NF == 0 { next }
@@ -302,7 +301,6 @@ END {
 	else if (want == "table") table()
 	else if (want == "classes") { print "/* Made by api/gen.awk. */\n#include \"fn_ids.h\"\n"; classes_table() }
 	else if (want == "exports") exports("", "")
-	else if (want == "map") { print "{\nglobal:"; exports("\t", ";"); print "local:\n\t*;\n};" }
 	else if (want == "manual") manual()
 	else fail("want=" want " is nothing that I know")
 }

@@ -37,6 +37,16 @@
 	wrap	dlsym, dlsym_answer, real_dlsym
 	wrap	dlvsym, dlvsym_answer, real_dlvsym
 
+/* With glibc's own versions: another wrapper may look for the next dlsym by dlvsym. */
+	.symver	dlsym, dlsym@@@GLIBC_2.34
+	.symver	dlvsym, dlvsym@@@GLIBC_2.34
+	.globl	dlsym_2_2_5
+	.set	dlsym_2_2_5, dlsym
+	.symver	dlsym_2_2_5, dlsym@GLIBC_2.2.5, remove
+	.globl	dlvsym_2_2_5
+	.set	dlvsym_2_2_5, dlvsym
+	.symver	dlvsym_2_2_5, dlvsym@GLIBC_2.2.5, remove
+
 /* Thunk i: count it, jump on.  r11 is nobody's between a call and its callee. */
 	.globl	unknown_thunks
 	.hidden	unknown_thunks

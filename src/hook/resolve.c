@@ -306,15 +306,15 @@ HIDDEN void *dlsym_answer(void *handle, const char *name)
 {
 	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
 		find_dl_functions();
-	if (!may_be_ours(name) || handle == RTLD_NEXT)
+	if (!may_be_ours(name))
 		return PASS;
 	const enum fn fn = fn_of_name(name);
 	if (!fn && !is_driver_name(name))
 		return PASS;
 	void *(*real_lookup)(void *, const char *) = real_dlsym;
-	if (handle == RTLD_DEFAULT) {
-		/* Our own definition stands first in every search, and must not make a program
-		 * believe in a driver that is not loaded. */
+	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
+		/* Our own definition stands first in most searches, and must not make a program
+		 * believe in a driver that is not loaded: then nobody behind us has it either. */
 		struct elf e;
 		if (fn && !elf_search(&e, defines, name))
 			return real_lookup(RTLD_NEXT, name);
