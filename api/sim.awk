@@ -7,6 +7,8 @@
 #   api      an id and the prototype of a body per function   (sim_api.h)
 #   entries  the exported functions: account, check, call     (sim_entries.c)
 #   stubs    a weak body per function that answers 801        (sim_stubs.c)
+#   since    the base name and version of each symbol     (sim_since.h)
+#   errors   the names of cudaError                        (rt_errors.c)
 #   table    names, versions and addresses, by base name      (sim_table.c)
 #
 # An exported function X is an entry; what it does is sim_X(), its body.  A function whose
@@ -126,6 +128,42 @@ function write_table(i)
 	print "\t}\n\treturn NULL;\n}"
 }
 
+function write_error_switch(called, text,    i)
+{
+	print "\nconst char *" called "(int code)\n{\n\tswitch (code) {"
+	for (i = 0; i < rt_errors; i++)
+		print "\tcase " rt_value[i] ":\n\t\treturn \"" \
+			(text ? runtime_text(rt_name[i]) : rt_name[i]) "\";"
+	print "\t}\n\treturn NULL;\n}"
+}
+
+function write_errors()
+{
+	print "#include <stddef.h>\n#include \"rt_errors.h\""
+	write_error_switch("rt_error_name", 0)
+	write_error_switch("rt_error_text", 1)
+}
+
+# cudaErrorInvalidValue reads "invalid value".
+function runtime_text(s,    i, c, text)
+{
+	if (s == "cudaSuccess")
+		return "no error"
+	if (s == "cudaErrorInvalidValue")
+		return "invalid argument"
+	if (s == "cudaErrorMemoryAllocation")
+		return "out of memory"
+	sub(/^cudaError/, "", s)
+	text = ""
+	for (i = 1; i <= length(s); i++) {
+		c = substr(s, i, 1)
+		if (c ~ /[A-Z]/ && i > 1 && substr(s, i - 1, 1) !~ /[A-Z]/)
+			text = text " "
+		text = text tolower(c)
+	}
+	return text
+}
+
 # CUDA_ERROR_NOT_FOUND reads "not found".
 function error_text(s)
 {
@@ -136,6 +174,14 @@ function error_text(s)
 	sub(/^CUDA_ERROR_/, "", s)
 	gsub(/_/, " ", s)
 	return tolower(s)
+}
+
+function write_since(i)
+{
+	for (i = 0; i < rows; i++) {
+		print "#define BASE_" name[i] " \"" base_name(name[i]) "\""
+		print "#define SINCE_" name[i] " " since[i]
+	}
 }
 
 function write_enums(i)
@@ -160,6 +206,10 @@ FILENAME ~ /types\.tbl$/ {
 
 FILENAME ~ /enums\.tbl$/ {
 	enums[$1] = 1
+	if ($1 == "cudaError") {
+		rt_name[rt_errors + 0] = $3
+		rt_value[rt_errors++] = $2
+	}
 	if ($1 == "CUresult") {
 		errname[errors + 0] = $3
 		errvalue[errors++] = $2
@@ -195,8 +245,12 @@ END {
 		write_stubs()
 	else if (out == "table")
 		write_table()
+	else if (out == "errors")
+		write_errors()
+	else if (out == "since")
+		write_since()
 	else if (out == "enums")
 		write_enums()
 	else
-		fail("out is one of enums api entries stubs table")
+		fail("out is one of enums api entries errors since stubs table")
 }
