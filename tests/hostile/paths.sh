@@ -19,8 +19,8 @@ need_guest() {
 
 # What a trace holds, as lines `function count`.
 recorded() {
-	"$weir" export --format=ndjson "$1" 2>"$work/export.err" |
-		grep -o '"cu[A-Z][A-Za-z0-9_]*"' | tr -d '"' | sort | uniq -c | awk '{ print $2, $1 }'
+	"$weir" report --json --top=0 "$1" 2>"$work/report.err" |
+		sed -n 's/.*{"name": "\(cu[A-Za-z0-9_]*\)", "api".*"count": \([0-9]*\),.*/\1 \2/p'
 }
 
 # How often a trace has a function.

@@ -84,10 +84,8 @@ good_trace() {
 		return
 	fi
 	[ "$trace" != no ] || [ "$mode" = record ] || failed "a trace of a program without CUDA"
-	"$weir" report --json "$file" >"$work/report.json" 2>"$work/report.err" ||
-		failed "weir report: $(cat "$work/report.err")"
+	check_readable "$file" || failed "weir report does not read the trace"
 	recorded "$file" >"$work/recorded"
-	[ ! -s "$work/export.err" ] || failed "weir export: $(cat "$work/export.err")"
 	[ "$counts" = yes ] || return
 	[ -e "$work/$mode/counts" ] && expected
 	[ "$log$driver" = yessim ] && complete
@@ -95,7 +93,7 @@ good_trace() {
 
 # The program's own account.
 expected() {
-	awk 'NR == FNR { n[$1] = $2; next }
+	awk 'FILENAME ~ /recorded$/ { n[$1] = $2; next }
 	n[$1] + 0 < $2 || n[$1] + 0 > $3 {
 		print "  " $1 ": " n[$1] + 0 " recorded, " $2 " to " $3 " expected"
 	}' "$work/recorded" "$work/$mode/counts" >"$work/complaint"
