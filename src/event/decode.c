@@ -179,13 +179,14 @@ static size_t string_kept(uint64_t length)
 	return length < STRING_KEPT ? (size_t)length : STRING_KEPT;
 }
 
-/* Strings stand one after the other behind the words: the place of argument `arg`'s. */
+/* Strings stand one after the other behind the words, each padded to a word: the place of
+ * argument `arg`'s. */
 static size_t string_offset(const struct schema_fn *fn, unsigned arg, const struct record *r)
 {
 	size_t offset = fn->arg_words * sizeof(uint64_t);
 	for (unsigned i = 0; i < arg; i++)
 		if (fn->args[i].kind == ARG_STR && fn->args[i].first < words_after(r))
-			offset += string_kept(r->arg[fn->args[i].first]);
+			offset += (string_kept(r->arg[fn->args[i].first]) + 7) & ~(size_t)7;
 	return offset;
 }
 
@@ -282,12 +283,18 @@ bool decode_shape(const struct record *r, struct launch_shape *ret_shape)
 	return true;
 }
 
+/* Names are resolved for the end of a call: the guest may learn one during its first launch. */
+static uint64_t end_of(const struct record *r)
+{
+	return r->ticks + (r->flags & RECORD_LONG ? (uint64_t)r->dur << 10 : r->dur);
+}
+
 static void put_kernel(struct text *t, const struct decoder *d, const struct record *r)
 {
 	size_t n = 0;
 	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
 	const char *name =
-		d->kernel_name ? d->kernel_name(d->context, handle, r->ticks, &n) : NULL;
+		d->kernel_name ? d->kernel_name(d->context, handle, end_of(r), &n) : NULL;
 	put(t, "f=");
 	put_hex(t, handle);
 	if (!name)

@@ -22,7 +22,7 @@ struct decoder {
 	const struct enum_name *enums; /* sorted by type, then value */
 	unsigned enum_count;
 
-	/* The kernel behind a handle at the time of the record: its name, not terminated,
+	/* The kernel behind a handle at the end of the call: its name, not terminated,
 	 * and its length; NULL when unknown.  May be NULL itself. */
 	const char *(*kernel_name)(
 		void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes);
