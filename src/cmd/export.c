@@ -1,0 +1,54 @@
+/* weir export FILE -f FORMAT: writes a trace in another tool's format. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "event/schema_text.h"
+#include "report/export.h"
+
+#include "base/banned.h"
+
+static int list_formats(const char *wrong)
+{
+	char list[256] = "";
+	size_t used = 0;
+	for (int i = 0; exporters[i] && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+			exporters[i]->name);
+	if (wrong)
+		return complain(EXIT_USAGE, "%s is no format: there are %s", wrong, list);
+	return complain(EXIT_USAGE, "choose a format with -f: %s", list);
+}
+
+static int export_trace(const struct exporter *e, const struct trace *t, const char *path)
+{
+	const struct decoder decoder = { .schema = &t->schema, .enums = enum_names,
+		.enum_count = enum_names_count };
+	struct error err = { .text = "" };
+	if (export_run(e, t, &decoder, path, stdout, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	return EXIT_YES;
+}
+
+int cmd_export(const struct options *o)
+{
+	const char *format = opt_str(o, "format"), *path = opt_str(o, "output");
+	const struct exporter *e = format ? exporter_find(format) : NULL;
+	struct trace *t;
+	struct error err;
+	if (opt_argc(o) != 1)
+		return complain(EXIT_USAGE, "name one trace: weir export -f FORMAT FILE");
+	if (!e)
+		return list_formats(format);
+	if (!path && e->wants_path)
+		return complain(EXIT_USAGE, "%s needs a file: -o FILE", e->name);
+	if (!path && e == &export_perfetto && isatty(STDOUT_FILENO) == 1)
+		return complain(EXIT_USAGE, "perfetto is no text for a terminal: -o FILE");
+	if (trace_open(opt_argv(o)[0], &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	const int code = export_trace(e, t, path);
+	trace_close(t);
+	return code;
+}

@@ -1,0 +1,71 @@
+/*
+ * Writing a trace in another tool's format.
+ *
+ * export_run() reads the trace once, one chunk in memory at a time, and hands each call to
+ * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
+ * in the order of their begin, callers before what they call; chunks come in file order, so
+ * threads are interleaved and a caller may come a chunk after its last callee.
+ */
+#ifndef WEIR_REPORT_EXPORT_H
+#define WEIR_REPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "event/decode.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+struct export {
+	const struct trace *trace;
+	const struct meta *meta;
+	const struct decoder *decoder; /* knows kernels of the chunk at hand */
+	FILE *out;		       /* NULL for exporters that want a path */
+	const char *path;
+	struct error *err;
+	void *state;	    /* the exporter's */
+	char **kernel_name; /* demangled on first use, by index into meta->names */
+	uint32_t process;   /* of the chunk at hand */
+};
+
+struct export_call {
+	const struct record *record;
+	const struct schema_fn *fn; /* NULL: not in the schema */
+	const char *name;
+	const struct chunk_ref *chunk;
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;
+	bool launch;		   /* kernel and shape are there */
+	uint32_t kernel;	   /* index into meta->names, or META_NONE */
+	struct launch_shape shape;
+};
+
+/* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
+struct exporter {
+	const char *name;
+	const char *help;
+	bool wants_path;
+	int (*begin)(struct export *x);
+	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
+	int (*call)(struct export *x, const struct export_call *c);
+	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
+	int (*end)(struct export *x);
+	void (*cleanup)(struct export *x); /* also after a failure */
+};
+
+extern const struct exporter *const exporters[]; /* NULL-terminated */
+const struct exporter *exporter_find(const char *name);
+
+/* path: where to write, mode 0600, whole or not at all; NULL: to out.  0 or -errno. */
+int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
+	const char *path, FILE *out, struct error *err);
+
+/* The kernel's name as people write it; never NULL. */
+const char *export_kernel_name(struct export *x, uint32_t kernel);
+
+extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
+	export_sqlite;
+
+#endif

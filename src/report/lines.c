@@ -1,0 +1,256 @@
+/*
+ * The formats of text: chrome (Trace Event Format, for chrome://tracing and others), csv
+ * (RFC 4180) and ndjson (one JSON object a line).  Times are nanoseconds since the trace
+ * began, but in chrome, whose unit is the microsecond.
+ */
+#include "report/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#include "base/banned.h"
+
+static uint64_t since(const struct export *x, uint64_t ns)
+{
+	const uint64_t start = x->trace->header.start.mono_ns;
+	return ns > start ? ns - start : 0;
+}
+
+static int wrong(const struct export *x)
+{
+	return ferror(x->out) ? errno ? -errno : -EIO : 0;
+}
+
+static const char *api_name(const struct export_call *c)
+{
+	return c->fn && c->fn->api == API_RUNTIME ? "runtime" : "driver";
+}
+
+/* ---- JSON of one call's arguments, shared by chrome and ndjson ---- */
+
+static void json_triple(struct json *j, const char *key, const uint32_t *v)
+{
+	json_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
+}
+
+static void json_hex(struct json *j, const char *key, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	json_str(j, key, text);
+}
+
+static void json_launch(struct export *x, struct json *j, const struct export_call *c)
+{
+	if (c->kernel != META_NONE)
+		json_str(j, "kernel", export_kernel_name(x, c->kernel));
+	json_hex(j, "function", c->record->arg[LAUNCH_FUNCTION]);
+	json_triple(j, "grid", c->shape.grid);
+	json_triple(j, "block", c->shape.block);
+	json_u64(j, "shared", c->record->aux);
+	json_hex(j, "stream", c->record->arg[LAUNCH_STREAM]);
+}
+
+/* Integers as numbers; the rest as the text that a reader sees. */
+static void json_arg(struct export *x, struct json *j, const struct export_call *c, unsigned i)
+{
+	const struct schema_arg *a = &c->fn->args[i];
+	char text[2100]; /* the longest string, each byte escaped */
+	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof(text));
+	const bool number = (a->kind == ARG_UINT || a->kind == ARG_INT) && n && n < 17 &&
+			    strspn(text, "-0123456789") == n;
+	if (number)
+		json_i64(j, a->name, strtoll(text, NULL, 10));
+	else
+		json_strn(j, a->name, text, n);
+}
+
+static void json_args(struct export *x, struct json *j, const struct export_call *c)
+{
+	json_object(j, "args");
+	if (c->launch)
+		json_launch(x, j, c);
+	else
+		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
+			json_arg(x, j, c, i);
+	if (c->record->result) {
+		const char *error = decode_result(x->decoder, c->fn, c->record->result);
+		json_u64(j, "result", c->record->result);
+		if (error)
+			json_str(j, "error", error);
+	}
+	if (c->record->flags & RECORD_CAPTURED)
+		json_bool(j, "captured", true);
+	json_end_object(j);
+}
+
+/* ---- chrome ---- */
+
+static void put_us(FILE *out, const char *key, uint64_t ns)
+{
+	fprintf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
+}
+
+static void name_chrome(struct export *x, const char *what, uint32_t pid, uint32_t tid, const char *name)
+{
+	fprintf(x->out,
+		"{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+		",\"args\":{\"name\":",
+		what, pid, tid);
+	json_quote(x->out, name, strlen(name));
+	fputs("}},\n", x->out);
+}
+
+static int begin_chrome(struct export *x)
+{
+	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", x->out);
+	for (size_t i = 0; i < x->meta->processes.n; i++) {
+		const struct meta_process *m = &x->meta->processes.v[i];
+		name_chrome(x, "process_name", x->trace->processes.v[i].pid, 0,
+			*m->arguments ? m->arguments : m->executable);
+	}
+	return wrong(x);
+}
+
+static int thread_chrome(struct export *x, const struct chunk_ref *c)
+{
+	name_chrome(x, "thread_name", c->head.pid, c->head.tid, c->head.thread);
+	return wrong(x);
+}
+
+static int call_chrome(struct export *x, const struct export_call *c)
+{
+	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
+	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->chunk->head.pid,
+		c->chunk->head.tid);
+	put_us(x->out, "ts", since(x, c->begin_ns));
+	put_us(x->out, "dur", c->end_ns - c->begin_ns);
+	json_str(&j, "name", c->name);
+	json_str(&j, "cat", c->fn ? c->fn->class : "unknown");
+	json_args(x, &j, c);
+	fputs("},\n", x->out);
+	return wrong(x);
+}
+
+/* The last event has no comma behind it, so one more says that the trace ends. */
+static int end_chrome(struct export *x)
+{
+	fputs("{\"ph\":\"M\",\"name\":\"weir\",\"pid\":0,\"tid\":0,\"args\":{\"program\":", x->out);
+	json_quote(x->out, x->trace->header.program, strlen(x->trace->header.program));
+	fputs("}}\n]}\n", x->out);
+	return wrong(x);
+}
+
+const struct exporter export_chrome = {
+	.name = "chrome",
+	.help = "Trace Event Format, for chrome://tracing and speedscope",
+	.begin = begin_chrome,
+	.thread = thread_chrome,
+	.call = call_chrome,
+	.end = end_chrome,
+};
+
+/* ---- ndjson ---- */
+
+static int call_ndjson(struct export *x, const struct export_call *c)
+{
+	struct json j;
+	json_init(&j, x->out);
+	j.pretty = false;
+	j.pretty_depth = -1;
+	json_object(&j, NULL);
+	json_u64(&j, "begin_ns", since(x, c->begin_ns));
+	json_u64(&j, "duration_ns", c->end_ns - c->begin_ns);
+	json_u64(&j, "pid", c->chunk->head.pid);
+	json_u64(&j, "tid", c->chunk->head.tid);
+	json_str(&j, "api", api_name(c));
+	json_str(&j, "class", c->fn ? c->fn->class : "");
+	json_str(&j, "name", c->name);
+	json_args(x, &j, c);
+	json_end_object(&j);
+	putc('\n', x->out);
+	return wrong(x);
+}
+
+const struct exporter export_ndjson = {
+	.name = "ndjson",
+	.help = "one JSON object a line, for jq and scripts",
+	.call = call_ndjson,
+};
+
+/* ---- csv ---- */
+
+static void put_quoted(FILE *out, const char *s)
+{
+	putc('"', out);
+	for (; *s; s++) {
+		if (*s == '"')
+			putc('"', out);
+		putc(*s, out);
+	}
+	putc('"', out);
+}
+
+/* A name as it is, unless the format needs it quoted. */
+static void put_field(FILE *out, const char *s)
+{
+	if (s[strcspn(s, "\",\r\n")])
+		put_quoted(out, s);
+	else
+		fputs(s, out);
+	putc(',', out);
+}
+
+static int begin_csv(struct export *x)
+{
+	fputs("begin_ns,duration_ns,pid,tid,api,class,function,result,error,captured,kernel,"
+	      "grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,stream,call\r\n",
+		x->out);
+	return wrong(x);
+}
+
+static void put_csv_launch(struct export *x, const struct export_call *c)
+{
+	const uint32_t *g = c->shape.grid, *b = c->shape.block;
+	if (!c->launch) {
+		fputs(",,,,,,,,,", x->out);
+		return;
+	}
+	if (c->kernel != META_NONE)
+		put_quoted(x->out, export_kernel_name(x, c->kernel));
+	fprintf(x->out, ",%u,%u,%u,%u,%u,%u,%u,0x%" PRIx64 ",", g[0], g[1], g[2], b[0], b[1], b[2],
+		c->record->aux, c->record->arg[LAUNCH_STREAM]);
+}
+
+static int call_csv(struct export *x, const struct export_call *c)
+{
+	char line[8192];
+	const struct record *r = c->record;
+	const char *error = r->result ? decode_result(x->decoder, c->fn, r->result) : NULL;
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", since(x, c->begin_ns),
+		c->end_ns - c->begin_ns, c->chunk->head.pid, c->chunk->head.tid);
+	put_field(x->out, api_name(c));
+	put_field(x->out, c->fn ? c->fn->class : "");
+	put_field(x->out, c->name);
+	fprintf(x->out, "%u,%s,%d,", r->result, error ? error : "",
+		(r->flags & RECORD_CAPTURED) != 0);
+	put_csv_launch(x, c);
+	decode_record(x->decoder, r, line, sizeof(line));
+	put_quoted(x->out, line);
+	fputs("\r\n", x->out);
+	return wrong(x);
+}
+
+const struct exporter export_csv = {
+	.name = "csv",
+	.help = "one line a call, for spreadsheets and data frames",
+	.begin = begin_csv,
+	.call = call_csv,
+};

@@ -1,0 +1,380 @@
+/*
+ * A SQLite database, in the spirit of what other GPU profilers write, so that their queries
+ * need few changes.  Times are nanoseconds since the trace began.
+ *
+ *	StringIds  id, value             every name; columns that end in Id refer to it
+ *	meta       name, value           what the trace's header says
+ *	processes  pid, parent, executable, arguments
+ *	threads    pid, tid, name
+ *	calls      id, start, end, pid, tid, nameId, apiId, classId, returnValue, captured,
+ *	           arguments             every call, arguments as text
+ *	kernels    callId, start, end, pid, tid, demangledName, mangledName, gridX … blockZ,
+ *	           dynamicSharedMemory, stream, captured
+ *	           launches by driver calls that succeeded; start and end are the host's
+ *	memory     callId, start, pid, operation ('alloc' or 'free'), kind, address, bytes
+ *	copies     callId, start, end, pid, direction (or 'set'), bytes
+ */
+#include "report/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+#include "base/banned.h"
+
+enum table { STRINGS, META, PROCESSES, THREADS, CALLS, KERNELS, MEMORY, COPIES, TABLES };
+
+static const struct {
+	const char *create;
+	const char *insert;
+} tables[TABLES] = {
+	[STRINGS] = { "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+		"INSERT INTO StringIds VALUES (?,?)" },
+	[META] = { "CREATE TABLE meta (name TEXT PRIMARY KEY, value)",
+		"INSERT INTO meta VALUES (?,?)" },
+	[PROCESSES] = { "CREATE TABLE processes (pid INTEGER, parent INTEGER, executable TEXT, "
+			"arguments TEXT)",
+		"INSERT INTO processes VALUES (?,?,?,?)" },
+	[THREADS] = { "CREATE TABLE threads (pid INTEGER, tid INTEGER, name TEXT)",
+		"INSERT INTO threads VALUES (?,?,?)" },
+	[CALLS] = { "CREATE TABLE calls (id INTEGER PRIMARY KEY, start INTEGER NOT NULL, "
+		    "end INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL, "
+		    "nameId INTEGER NOT NULL REFERENCES StringIds, apiId INTEGER NOT NULL "
+		    "REFERENCES StringIds, classId INTEGER NOT NULL REFERENCES StringIds, "
+		    "returnValue INTEGER NOT NULL, captured INTEGER NOT NULL, arguments TEXT)",
+		"INSERT INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?)" },
+	[KERNELS] = { "CREATE TABLE kernels (callId INTEGER NOT NULL REFERENCES calls, "
+		      "start INTEGER NOT NULL, end INTEGER NOT NULL, pid INTEGER NOT NULL, "
+		      "tid INTEGER NOT NULL, demangledName INTEGER REFERENCES StringIds, "
+		      "mangledName INTEGER REFERENCES StringIds, gridX INTEGER, gridY INTEGER, "
+		      "gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER, "
+		      "dynamicSharedMemory INTEGER, stream INTEGER, captured INTEGER)",
+		"INSERT INTO kernels VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+	[MEMORY] = { "CREATE TABLE memory (callId INTEGER NOT NULL REFERENCES calls, "
+		     "start INTEGER NOT NULL, pid INTEGER NOT NULL, operation TEXT NOT NULL, "
+		     "kind TEXT NOT NULL, address INTEGER, bytes INTEGER)",
+		"INSERT INTO memory VALUES (?,?,?,?,?,?,?)" },
+	[COPIES] = { "CREATE TABLE copies (callId INTEGER NOT NULL REFERENCES calls, "
+		     "start INTEGER NOT NULL, end INTEGER NOT NULL, pid INTEGER NOT NULL, "
+		     "direction TEXT NOT NULL, bytes INTEGER)",
+		"INSERT INTO copies VALUES (?,?,?,?,?,?)" },
+};
+
+struct database {
+	sqlite3 *db;
+	sqlite3_stmt *insert[TABLES];
+	struct map strings; /* by kind and number: StringIds.id */
+	uint32_t string_count;
+	uint64_t calls;
+};
+
+static int complain(struct export *x, int rc)
+{
+	struct database *d = x->state;
+	return error_set(x->err, -EIO, "SQLite: %s", d && d->db ? sqlite3_errmsg(d->db) :
+								 sqlite3_errstr(rc));
+}
+
+static int run(struct export *x, const char *sql)
+{
+	struct database *d = x->state;
+	const int rc = sqlite3_exec(d->db, sql, NULL, NULL, NULL);
+	return rc ? complain(x, rc) : 0;
+}
+
+/* ---- rows ---- */
+
+struct row {
+	sqlite3_stmt *s;
+	int column;
+};
+
+static struct row row_of(struct export *x, enum table table)
+{
+	struct database *d = x->state;
+	return (struct row){ .s = d->insert[table] };
+}
+
+static void put_int(struct row *r, uint64_t value)
+{
+	sqlite3_bind_int64(r->s, ++r->column, (sqlite3_int64)value);
+}
+
+static void put_null(struct row *r)
+{
+	sqlite3_bind_null(r->s, ++r->column);
+}
+
+/* The text must live until put_row(). */
+static void put_text(struct row *r, const char *text)
+{
+	sqlite3_bind_text(r->s, ++r->column, text, -1, SQLITE_STATIC);
+}
+
+static int put_row(struct export *x, struct row *r)
+{
+	const int rc = sqlite3_step(r->s);
+	sqlite3_reset(r->s);
+	return rc == SQLITE_DONE ? 0 : complain(x, rc);
+}
+
+/* ---- strings ---- */
+
+enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED };
+
+static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
+	uint32_t *ret_id)
+{
+	struct database *d = x->state;
+	uint32_t *id = map_get(&d->strings, MAP_KEY(kind, number));
+	if (!id)
+		return -ENOMEM;
+	if (*id == MAP_NONE) {
+		*id = ++d->string_count;
+		struct row r = row_of(x, STRINGS);
+		put_int(&r, *id);
+		put_text(&r, text);
+		const int e = put_row(x, &r);
+		if (e)
+			return e;
+	}
+	*ret_id = *id;
+	return 0;
+}
+
+/* ---- beginning ---- */
+
+static int create(struct export *x)
+{
+	struct database *d = x->state;
+	int e = run(x, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN");
+	for (int t = 0; t < TABLES && !e; t++) {
+		e = run(x, tables[t].create);
+		if (!e && sqlite3_prepare_v2(d->db, tables[t].insert, -1, &d->insert[t], NULL))
+			e = complain(x, SQLITE_ERROR);
+	}
+	return e;
+}
+
+static int put_meta_text(struct export *x, const char *name, const char *value)
+{
+	struct row r = row_of(x, META);
+	put_text(&r, name);
+	put_text(&r, value);
+	return put_row(x, &r);
+}
+
+static int put_meta_int(struct export *x, const char *name, uint64_t value)
+{
+	struct row r = row_of(x, META);
+	put_text(&r, name);
+	put_int(&r, value);
+	return put_row(x, &r);
+}
+
+static int put_meta(struct export *x)
+{
+	const struct trace_header *h = &x->trace->header;
+	int e = put_meta_text(x, "program", h->program);
+	if (!e)
+		e = put_meta_text(x, "host", h->host);
+	if (!e)
+		e = put_meta_int(x, "start_realtime_ns", h->start.real_ns);
+	if (!e)
+		e = put_meta_int(x, "exit_status", h->exit_status);
+	return e ? e : put_meta_int(x, "lost", h->lost);
+}
+
+static int put_processes(struct export *x)
+{
+	int e = 0;
+	for (size_t i = 0; i < x->meta->processes.n && !e; i++) {
+		const struct meta_process *m = &x->meta->processes.v[i];
+		struct row r = row_of(x, PROCESSES);
+		put_int(&r, x->trace->processes.v[i].pid);
+		put_int(&r, m->parent);
+		put_text(&r, m->executable);
+		put_text(&r, m->arguments);
+		e = put_row(x, &r);
+	}
+	return e;
+}
+
+static int begin(struct export *x)
+{
+	struct database *d = x->state = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	const int rc = sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE, NULL);
+	if (rc)
+		return complain(x, rc);
+	int e = create(x);
+	if (!e)
+		e = put_meta(x);
+	return e ? e : put_processes(x);
+}
+
+static int thread(struct export *x, const struct chunk_ref *c)
+{
+	struct row r = row_of(x, THREADS);
+	put_int(&r, c->head.pid);
+	put_int(&r, c->head.tid);
+	put_text(&r, c->head.thread);
+	return put_row(x, &r);
+}
+
+/* ---- calls ---- */
+
+static uint64_t since(const struct export *x, uint64_t ns)
+{
+	const uint64_t start = x->trace->header.start.mono_ns;
+	return ns > start ? ns - start : 0;
+}
+
+static int put_call(struct export *x, const struct export_call *c, uint64_t id)
+{
+	char line[8192];
+	uint32_t name, api, class;
+	const bool runtime = c->fn && c->fn->api == API_RUNTIME;
+	const struct record *r = c->record;
+	int e = string_id(x, OF_FUNCTION, r->fn, c->name, &name);
+	if (!e)
+		e = string_id(x, OF_API, runtime, runtime ? "runtime" : "driver", &api);
+	if (!e)
+		e = string_id(x, OF_CLASS, r->fn, c->fn ? c->fn->class : "", &class);
+	if (e)
+		return e;
+	decode_record(x->decoder, r, line, sizeof(line));
+	const uint64_t values[] = { id, since(x, c->begin_ns), since(x, c->end_ns),
+		c->chunk->head.pid, c->chunk->head.tid, name, api, class, r->result,
+		(r->flags & RECORD_CAPTURED) != 0 };
+	struct row row = row_of(x, CALLS);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		put_int(&row, values[i]);
+	put_text(&row, line);
+	return put_row(x, &row);
+}
+
+static int put_kernel_names(struct export *x, const struct export_call *c, struct row *row)
+{
+	uint32_t name, mangled;
+	if (c->kernel == META_NONE) {
+		put_null(row);
+		put_null(row);
+		return 0;
+	}
+	int e = string_id(x, OF_KERNEL, c->kernel, export_kernel_name(x, c->kernel), &name);
+	if (!e)
+		e = string_id(x, OF_MANGLED, c->kernel, x->meta->names.v[c->kernel].text, &mangled);
+	if (e)
+		return e;
+	put_int(row, name);
+	put_int(row, mangled);
+	return 0;
+}
+
+static int put_kernel(struct export *x, const struct export_call *c, uint64_t id)
+{
+	struct row row = row_of(x, KERNELS);
+	put_int(&row, id);
+	put_int(&row, since(x, c->begin_ns));
+	put_int(&row, since(x, c->end_ns));
+	put_int(&row, c->chunk->head.pid);
+	put_int(&row, c->chunk->head.tid);
+	const int e = put_kernel_names(x, c, &row);
+	if (e)
+		return e;
+	for (int i = 0; i < 6; i++)
+		put_int(&row, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
+	put_int(&row, c->record->aux);
+	put_int(&row, c->record->arg[LAUNCH_STREAM]);
+	put_int(&row, (c->record->flags & RECORD_CAPTURED) != 0);
+	return put_row(x, &row);
+}
+
+static int put_memory(struct export *x, const struct export_call *c, uint64_t id)
+{
+	uint64_t address, bytes;
+	struct row row = row_of(x, MEMORY);
+	put_int(&row, id);
+	put_int(&row, since(x, c->begin_ns));
+	put_int(&row, c->chunk->head.pid);
+	put_text(&row, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
+	put_text(&row, c->fn->memory);
+	if (schema_call_pointer(c->fn, c->record, &address))
+		put_int(&row, address);
+	else
+		put_null(&row);
+	if (schema_call_bytes(c->fn, c->record, &bytes))
+		put_int(&row, bytes);
+	else
+		put_null(&row);
+	return put_row(x, &row);
+}
+
+static int put_copy(struct export *x, const struct export_call *c, uint64_t id)
+{
+	uint64_t bytes = 0;
+	struct row row = row_of(x, COPIES);
+	schema_call_bytes(c->fn, c->record, &bytes);
+	put_int(&row, id);
+	put_int(&row, since(x, c->begin_ns));
+	put_int(&row, since(x, c->end_ns));
+	put_int(&row, c->chunk->head.pid);
+	put_text(&row, c->fn->kind == CALL_SET ? "set" : c->fn->memory);
+	put_int(&row, bytes);
+	return put_row(x, &row);
+}
+
+static int call(struct export *x, const struct export_call *c)
+{
+	struct database *d = x->state;
+	const uint64_t id = ++d->calls;
+	const int e = put_call(x, c, id);
+	if (e || c->record->result || !c->fn || c->fn->api != API_DRIVER)
+		return e;
+	switch (c->fn->kind) {
+	case CALL_LAUNCH:
+		return c->launch ? put_kernel(x, c, id) : 0;
+	case CALL_ALLOC:
+	case CALL_FREE:
+		return put_memory(x, c, id);
+	case CALL_COPY:
+	case CALL_SET:
+		return put_copy(x, c, id);
+	default:
+		return 0;
+	}
+}
+
+static int end(struct export *x)
+{
+	return run(x, "COMMIT");
+}
+
+static void cleanup(struct export *x)
+{
+	struct database *d = x->state;
+	if (!d)
+		return;
+	for (int t = 0; t < TABLES; t++)
+		sqlite3_finalize(d->insert[t]);
+	sqlite3_close(d->db);
+	map_fini(&d->strings);
+	free(d);
+}
+
+const struct exporter export_sqlite = {
+	.name = "sqlite",
+	.help = "a database of calls, kernels, memory and copies",
+	.wants_path = true,
+	.begin = begin,
+	.thread = thread,
+	.call = call,
+	.end = end,
+	.cleanup = cleanup,
+};
