@@ -2,7 +2,7 @@
 # when they are there; says what to install by hand where it cannot.
 set -u
 
-packages='cmake ninja-build gcc libc6-dev libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev
+packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev
 	libcmocka-dev mandoc'
 case ${1:-build} in
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;

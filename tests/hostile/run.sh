@@ -105,7 +105,7 @@ $(cat "$work/complaint")"
 complete() {
 	case $name in limits_* | elsewhere | leave_busy) return ;; esac
 	reached "$mode" | grep -Ev "^($own) " >"$work/a"
-	grep -Ev "^($own) " "$work/recorded" | sort >"$work/b"
+	grep -E "^cu[A-Z]" "$work/recorded" | grep -Ev "^($own) " | sort >"$work/b"
 	cmp -s "$work/a" "$work/b" || {
 		failed "the trace is not what reached the driver (<)"
 		diff "$work/a" "$work/b" | head -n 6
