@@ -121,7 +121,8 @@ run ${users:+LD_PRELOAD="$users"}
 status=$(cat "$work/plain.status")
 case $status in
 77) rm -rf "$work"; exit 77 ;;
-98 | 99 | 124 | 126 | 127) failed "status $status"; cat "$work/plain.out" "$work/plain.err" ;;
+98 | 99 | 124 | 126 | 127 | 13[1269])
+	case $name in leave_*) ;; *) failed "alone, it leaves with status $status" ;; esac ;;
 esac
 if [ ! -e "$guest" ] || [ ! -x "$weir" ]; then
 	echo "libweir.so is not built: ran the program alone"

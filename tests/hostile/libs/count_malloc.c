@@ -12,14 +12,15 @@ int (*malloc_ask)(void **context);
 
 void *malloc(size_t size)
 {
+	static _Thread_local int asking;
 	void *context;
 
 	if (driver_depth) {
 		atomic_fetch_add(&malloc_inside, 1);
-	} else if (malloc_ask) {
-		driver_depth++;
+	} else if (malloc_ask && !asking) {
+		asking++;
 		malloc_ask(&context);
-		driver_depth--;
+		asking--;
 	}
 	return __libc_malloc(size);
 }

@@ -1,5 +1,6 @@
-/* A timer's handler launches kernels in the middle of everything, also on a small alternate
- * stack.  Needs a driver that may be called from a handler: the mock. */
+/* A timer's handler launches kernels in the middle of everything: on the thread's stack, on a small
+ * one of its own (`stack`), or in the middle of itself (`nested`).  Needs a driver that may be
+ * called from a handler: the mock. */
 #include "cu.h"
 
 #include <signal.h>
@@ -25,10 +26,12 @@ int main(int argc, char **argv)
 	struct itimerval fast = { { 0, 100 }, { 0, 100 } }, off = { { 0, 0 }, { 0, 0 } };
 	long launched = 0;
 
-	if (argc > 1) {
+	if (argc > 1 && !strcmp(argv[1], "stack")) {
 		sigaltstack(&alternate, NULL);
-		action.sa_flags = SA_ONSTACK | SA_NODEFER;
+		action.sa_flags = SA_ONSTACK;
 	}
+	if (argc > 1 && !strcmp(argv[1], "nested"))
+		action.sa_flags = SA_NODEFER;
 	cu_start();
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &fast, NULL);
