@@ -17,11 +17,14 @@
 #include "event/level.h"
 #include "launch.h"
 #include "size.h"
+#include "trace/drain.h"
 #include "trace/pack.h"
 #include "trace/trace.h"
 
 #define FLIGHT_SMALLEST (1u << 20)
 #define FLIGHT_POLL_MS	20
+#define DRAIN_BUSY_MS	2
+#define DRAIN_IDLE_MS	20
 #define FLIGHT_DUMPS	16 /* for failing calls; then only the end is kept */
 
 struct recording {
@@ -132,6 +135,19 @@ static int fly(struct recording *rec)
 	return status;
 }
 
+/* Drains the trace while the program runs: often while there is much, rarely while not. */
+static int watch(struct recording *rec)
+{
+	struct drain *d = NULL;
+	int status = 0, wait_ms = DRAIN_IDLE_MS;
+	if (drain_open(rec->raw, &d, NULL))
+		wait_ms = -1; /* it is drained at the end */
+	while (!launch_wait(&rec->launch, wait_ms, NULL, &status))
+		wait_ms = d && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
+	drain_close(d);
+	return status;
+}
+
 /* --- the command ------------------------------------------------------------------------ */
 
 static void say(const struct recording *rec, const struct totals *sum)
@@ -202,7 +218,7 @@ static int prepare(struct recording *rec, const struct options *o)
 int cmd_record(const struct options *o)
 {
 	struct recording rec = { 0 };
-	int status = 0;
+	int status;
 	int code = prepare(&rec, o);
 	if (code)
 		return code;
@@ -211,10 +227,7 @@ int cmd_record(const struct options *o)
 		unlink(rec.raw);
 		return code;
 	}
-	if (rec.flight_bytes)
-		status = fly(&rec);
-	else
-		launch_wait(&rec.launch, -1, NULL, &status);
+	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
 	code = finish(&rec, o, status);
 	launch_close(&rec.launch);
 	return code ? code : launch_exit(status);

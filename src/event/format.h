@@ -56,8 +56,8 @@ struct trace_header {
 	struct clock_pair end; /* zero until somebody reads the clocks again */
 	uint32_t root_pid;     /* the process whose run this is */
 	uint32_t exit_status;  /* of the root process, as wait() gives it; with state finished */
-	uint32_t drained;  /* 1: weir record empties closed chunks, so they can be reused */
-	uint32_t closed;   /* chunks closed so far: tells it that there is something to do */
+	uint32_t closed; /* chunks closed so far: tells who drains them that there is one */
+	uint32_t reserved_word;
 	uint64_t reserved[7];
 	char host[64];	   /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */

@@ -48,7 +48,7 @@ static bool is_records(const struct chunk_header *c)
 
 static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
 {
-	const bool open = ref->head.state != CHUNK_CLOSED;
+	const bool open = ref->head.state == CHUNK_OPEN;
 	const size_t bytes = open ? ref->room : ref->head.used;
 	int e = want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
 	if (!e)
@@ -125,7 +125,7 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	const struct chunk_ref *ref = &t->chunks[i];
 	buf->ref = ref;
 	buf->bytes = 0;
-	const int e = t->header.form == TRACE_RAW ? load_raw(t, ref, buf) : load_packed(t, ref, buf);
+	const int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
 	if (!e)
 		return 0;
 	buf->bytes = 0;

@@ -159,8 +159,58 @@ static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref 
 static bool chunk_sane(const struct chunk_header *c, uint64_t left)
 {
 	return c->bytes >= TRACE_GRAIN && c->bytes % TRACE_GRAIN == 0 && c->bytes <= left &&
-	       c->bytes <= CHUNK_LIMIT && c->kind >= CHUNK_EVENTS &&
-	       (c->state == CHUNK_OPEN || c->state == CHUNK_CLOSED);
+	       c->bytes <= CHUNK_LIMIT && c->kind >= CHUNK_EVENTS && c->state >= CHUNK_OPEN &&
+	       c->state <= CHUNK_FREE;
+}
+
+static bool block_sane(const struct block_header *b)
+{
+	const size_t skip = offsetof(struct block_header, bytes);
+	return b->magic == BLOCK_MAGIC &&
+	       b->check == hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
+}
+
+/*
+ * The block at *at, which ends before `end`; moves *at behind it.  1: no block fits there,
+ * or its header is damaged, which is noted.
+ */
+static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, uint64_t *at)
+{
+	struct block_header b;
+	const int e = read_at(t->fd, &b, sizeof(b), *at);
+	if (e)
+		return e;
+	if (!block_sane(&b)) {
+		trace_damage(t, *at, end - *at, "a block header is damaged");
+		*at = end;
+		return 1;
+	}
+	const uint64_t payload = *at + sizeof(b);
+	if (b.bytes > end - payload)
+		return 1;
+	const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
+	*at = padded > end - payload ? end : payload + padded;
+	return add_chunk(t, list,
+		(struct chunk_ref){ .offset = payload, .room = b.bytes, .packed = true,
+			.raw_bytes = b.raw_bytes, .encoding = b.encoding, .records = b.records,
+			.head = b.chunk });
+}
+
+/* The blocks of a chunk of drained chunks, up to the first word of zeros. */
+static int walk_container(struct trace *t, struct chunk_list *list, const struct chunk_header *c,
+	uint64_t at)
+{
+	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
+	const uint64_t end = at + (c->state == CHUNK_OPEN ? room : c->used);
+	int e = 0;
+	while (!e && end - at >= sizeof(struct block_header)) {
+		uint32_t magic;
+		e = read_at(t->fd, &magic, sizeof(magic), at);
+		if (e || !magic)
+			break;
+		e = walk_block(t, list, end, &at);
+	}
+	return e < 0 ? e : 0;
 }
 
 /* One chunk of a raw file, or one granule that holds none; moves *at behind it. */
@@ -184,14 +234,55 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 		return 0;
 	}
 	*at = offset + c.bytes;
+	if (c.state == CHUNK_FREE)
+		return 0;
 	const uint32_t room = c.bytes - CHUNK_PAYLOAD;
-	if (c.state == CHUNK_CLOSED && c.used > room) {
+	if (c.state != CHUNK_OPEN && c.used > room) {
 		trace_damage(t, offset, 0, "a chunk claims more than it holds");
 		c.used = room;
 	}
+	if (c.kind == CHUNK_PACKED)
+		return walk_container(t, list, &c, offset + CHUNK_PAYLOAD);
 	return add_chunk(t, list,
 		(struct chunk_ref){ .offset = offset + CHUNK_PAYLOAD, .room = room, .head = c });
 }
+
+static int by_owner(const void *one, const void *two)
+{
+	const struct chunk_header *a = &((const struct chunk_ref *)one)->head;
+	const struct chunk_header *b = &((const struct chunk_ref *)two)->head;
+	if (a->process_start != b->process_start)
+		return a->process_start < b->process_start ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->seq < b->seq ? -1 : a->seq > b->seq;
+}
+
+/* A chunk that was being drained when the file was left stands there twice: as itself and as
+ * a block.  The block stays. */
+static int drop_twins(struct chunk_list *list)
+{
+	size_t blocks = 0, kept = 0;
+	struct chunk_ref *sorted = malloc((list->refs.n + 1) * sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->refs.n; i++)
+		if (list->refs.v[i].packed)
+			sorted[blocks++] = list->refs.v[i];
+	qsort(sorted, blocks, sizeof(*sorted), by_owner);
+	for (size_t i = 0; i < list->refs.n; i++) {
+		const struct chunk_ref *ref = &list->refs.v[i];
+		if (ref->packed || ref->head.kind != CHUNK_EVENTS ||
+			!bsearch(ref, sorted, blocks, sizeof(*sorted), by_owner))
+			list->refs.v[kept++] = *ref;
+	}
+	list->refs.n = kept;
+	free(sorted);
+	return 0;
+}
+
 
 static int walk_raw(struct trace *t, struct chunk_list *list)
 {
@@ -215,37 +306,14 @@ static int walk_raw(struct trace *t, struct chunk_list *list)
 	return 0;
 }
 
-static bool block_sane(const struct block_header *b)
-{
-	const size_t skip = offsetof(struct block_header, bytes);
-	return b->magic == BLOCK_MAGIC &&
-	       b->check == hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
-}
-
 static int walk_packed(struct trace *t, struct chunk_list *list)
 {
 	uint64_t at = t->header.header_bytes;
-	struct block_header b;
-	while (t->size - at >= sizeof(b)) {
-		int e = read_at(t->fd, &b, sizeof(b), at);
-		if (e)
-			return e;
-		if (!block_sane(&b)) {
-			trace_damage(t, at, t->size - at, "a block header is damaged");
-			return 0;
-		}
-		const uint64_t payload = at + sizeof(b);
-		const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
-		if (b.bytes > t->size - payload)
-			break;
-		e = add_chunk(t, list,
-			(struct chunk_ref){ .offset = payload, .room = b.bytes,
-				.raw_bytes = b.raw_bytes, .encoding = b.encoding,
-				.records = b.records, .head = b.chunk });
-		if (e)
-			return e;
-		at = padded > t->size - payload ? t->size : payload + padded;
-	}
+	int e = 0;
+	while (!e && t->size - at >= sizeof(struct block_header))
+		e = walk_block(t, list, t->size, &at);
+	if (e < 0)
+		return e;
 	if (at < t->size)
 		trace_damage(t, at, t->size - at, "the file was cut off");
 	else if (t->header.next > t->size)
@@ -258,7 +326,9 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	struct chunk_list list = { 0 };
 	clock_fit_add(&t->clock, &t->header.start);
 	clock_fit_add(&t->clock, &t->header.end);
-	const int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
+	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
+	if (!e && t->header.form == TRACE_RAW)
+		e = drop_twins(&list);
 	t->chunks = list.refs.v;
 	t->chunk_count = list.refs.n;
 	clock_fit_finish(&t->clock, (enum trace_clock)t->header.clock, &t->header.start);

@@ -6,39 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
-#include "base/hash.h"
-#include "trace/columns.h"
+#include "trace/block.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"
 
-#define LEVEL 6
+#define LEVEL 6 /* zstd's */
 
 struct packer {
 	const struct trace *t;
 	FILE *out;
 	struct pack_stats *stats;
-	struct splitter split;
+	struct block_maker maker;
 	struct chunk_buf buf;
-	ZSTD_CCtx *zstd;
-	uint8_t *columns;
-	size_t columns_room;
-	uint8_t *packed;
-	size_t packed_room;
 	uint64_t bytes; /* written so far */
 };
-
-static int want(uint8_t **p, size_t *room, size_t bytes)
-{
-	if (bytes <= *room)
-		return 0;
-	free(*p);
-	*p = malloc(bytes);
-	*room = *p ? bytes : 0;
-	return *p ? 0 : -ENOMEM;
-}
 
 static int put(struct packer *p, const void *data, size_t bytes)
 {
@@ -48,93 +31,45 @@ static int put(struct packer *p, const void *data, size_t bytes)
 	return 0;
 }
 
-static int put_block(struct packer *p, struct block_header *b)
+static int put_block(struct packer *p, const struct block_header *b, const uint8_t *payload)
 {
 	static const uint8_t zeros[8];
-	const size_t skip = offsetof(struct block_header, bytes);
-	b->magic = BLOCK_MAGIC;
-	b->check = hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
 	int e = put(p, b, sizeof(*b));
 	if (!e)
-		e = put(p, p->packed, b->bytes);
+		e = put(p, payload, b->bytes);
 	if (!e)
 		e = put(p, zeros, -(size_t)b->bytes & 7);
 	return e;
 }
 
-static int deflate_from(struct packer *p, const uint8_t *data, size_t bytes, struct block_header *b)
+/* A chunk that was drained is a block already. */
+static int copy_block(struct packer *p, const struct chunk_ref *ref)
 {
-	int e = want(&p->packed, &p->packed_room, ZSTD_compressBound(bytes));
-	if (e)
-		return e;
-	const size_t n = ZSTD_compress2(p->zstd, p->packed, p->packed_room, data, bytes);
-	if (ZSTD_isError(n))
-		return -EIO;
-	b->bytes = (uint32_t)n;
-	b->raw_bytes = (uint32_t)bytes;
-	return 0;
-}
-
-/* ---- the content of a chunk ---- */
-
-static int split_records(struct packer *p)
-{
-	struct records it = records_of(&p->buf);
-	const struct record *r;
-	int e = splitter_begin(&p->split, p->buf.payload);
-	while (!e && (r = records_next(&it)))
-		e = splitter_add(&p->split, r);
-	p->stats->torn += it.torn;
-	p->stats->damaged += it.damaged != NULL;
-	p->stats->records += p->split.records;
-	return e;
-}
-
-static int pack_events(struct packer *p, struct block_header *b)
-{
-	int e = split_records(p);
-	const size_t bytes = splitter_bytes(&p->split);
+	struct block_header b;
+	uint8_t *payload = malloc(ref->room ? ref->room : 1);
+	int e = payload ? read_at(p->t->fd, &b, sizeof(b), ref->offset - sizeof(b)) : -ENOMEM;
 	if (!e)
-		e = want(&p->columns, &p->columns_room, bytes);
-	if (e)
-		return e;
-	splitter_put(&p->split, p->columns);
-	b->encoding = ENCODING_COLUMNS;
-	b->records = p->split.records;
-	return deflate_from(p, p->columns, bytes, b);
-}
-
-/* Arrays and text without the zeros behind them; whole counters.  Records end by themselves. */
-static size_t used_bytes(const struct chunk_buf *buf)
-{
-	size_t n = buf->bytes;
-	if (buf->ref->head.kind == CHUNK_META)
-		return n;
-	while (n && !buf->payload[n - 1])
-		n--;
-	n = (n + sizeof(struct counter) - 1) & ~(sizeof(struct counter) - 1);
-	return n < buf->bytes ? n : buf->bytes;
+		e = read_at(p->t->fd, payload, ref->room, ref->offset);
+	if (!e)
+		e = put_block(p, &b, payload);
+	p->stats->records += ref->records;
+	free(payload);
+	return e;
 }
 
 static int pack_chunk(struct packer *p, size_t i)
 {
-	struct block_header b = { .chunk = p->t->chunks[i].head };
+	const struct chunk_ref *ref = &p->t->chunks[i];
+	if (ref->packed)
+		return copy_block(p, ref);
 	int e = trace_load(p->t, i, &p->buf, NULL);
 	if (e == -EBADMSG || e == -ENODATA) {
 		p->stats->damaged++;
 		return 0;
 	}
-	if (e)
-		return e;
-	if (b.chunk.kind == CHUNK_EVENTS)
-		e = pack_events(p, &b);
-	else
-		e = deflate_from(p, p->buf.payload, used_bytes(&p->buf), &b);
-	b.chunk.state = CHUNK_CLOSED;
-	b.chunk.used = b.raw_bytes;
-	if (!e && b.encoding == ENCODING_COLUMNS)
-		b.chunk.used = (uint32_t)p->buf.bytes;
-	return e ? e : put_block(p, &b);
+	if (!e)
+		e = block_make(&p->maker, &ref->head, &p->buf);
+	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
 }
 
 static int pack_chunks(struct packer *p)
@@ -156,7 +91,7 @@ static struct trace_header packed_header(const struct packer *p)
 	struct trace_header h = p->t->header;
 	h.form = TRACE_PACKED;
 	h.header_bytes = sizeof(h);
-	h.lost += p->stats->torn;
+	h.lost += p->maker.torn;
 	h.next = p->bytes;
 	return h;
 }
@@ -179,23 +114,11 @@ static int pack_to(struct packer *p, const struct trace *t, FILE *out)
 {
 	p->t = t;
 	p->out = out;
-	p->zstd = ZSTD_createCCtx();
-	if (!p->zstd)
-		return -ENOMEM;
-	ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
-	ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1);
-	const int e = write_all(p);
+	int e = block_maker_init(&p->maker, LEVEL);
+	if (!e)
+		e = write_all(p);
 	p->stats->packed_bytes = p->bytes;
 	return e;
-}
-
-static void packer_fini(struct packer *p)
-{
-	splitter_fini(&p->split);
-	chunk_buf_fini(&p->buf);
-	ZSTD_freeCCtx(p->zstd);
-	free(p->columns);
-	free(p->packed);
 }
 
 static int copy_to(const struct trace *t, FILE *out)
@@ -223,7 +146,11 @@ static int make(const struct trace *t, FILE *out, struct pack_stats *stats)
 		return copy_to(t, out);
 	}
 	const int e = pack_to(&p, t, out);
-	packer_fini(&p);
+	stats->records += p.maker.records;
+	stats->torn += p.maker.torn;
+	stats->damaged += p.maker.damaged;
+	block_maker_fini(&p.maker);
+	chunk_buf_fini(&p.buf);
 	return e;
 }
 

@@ -130,7 +130,7 @@ static int find_chunks(struct tail *tail)
 static void keep_schema(struct tail *tail, const struct tailed *c)
 {
 	const uint32_t room = c->head.bytes - CHUNK_PAYLOAD;
-	if (tail->schema || c->head.state != CHUNK_CLOSED || c->head.used > room)
+	if (tail->schema || c->head.state == CHUNK_OPEN || c->head.used > room)
 		return;
 	char *text = malloc(c->head.used + 1);
 	if (!text || read_at(tail->fd, text, c->head.used, c->offset + CHUNK_PAYLOAD)) {
@@ -241,7 +241,7 @@ static void forget_inside(struct tail *tail, uint32_t chunk)
 static int poll_records(struct tail *tail, uint32_t chunk)
 {
 	const struct chunk_header *h = &tail->chunks.v[chunk].head;
-	const bool closed = h->state == CHUNK_CLOSED;
+	const bool closed = h->state != CHUNK_OPEN;
 	const uint32_t room = h->bytes - CHUNK_PAYLOAD;
 	const uint32_t limit = closed && h->used < room ? h->used : room;
 	int e = read_records(tail, chunk);
@@ -274,7 +274,7 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 		keep_schema(tail, c);
 	if (now.kind == CHUNK_EVENTS || now.kind == CHUNK_META)
 		return poll_records(tail, chunk);
-	c->done = now.state == CHUNK_CLOSED;
+	c->done = now.state != CHUNK_OPEN;
 	return 0;
 }
 

@@ -35,6 +35,7 @@ struct chunk_ref {
 	uint64_t offset;  /* in the file: of the payload */
 	uint32_t room;	  /* bytes of payload in the file, at most */
 	uint32_t process; /* index into trace.processes */
+	bool packed;	  /* a block: of a packed trace, or drained while it was recorded */
 	uint32_t raw_bytes;	 /* packed: payload once decompressed */
 	uint32_t encoding;	 /* packed: enum block_encoding */
 	uint32_t records;	 /* packed columns: how many */

@@ -1,0 +1,105 @@
+/* See block.h. */
+#include "trace/block.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+static int want(uint8_t **p, size_t *room, size_t bytes)
+{
+	if (bytes <= *room)
+		return 0;
+	free(*p);
+	*p = malloc(bytes);
+	*room = *p ? bytes : 0;
+	return *p ? 0 : -ENOMEM;
+}
+
+static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes)
+{
+	int e = want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));
+	if (e)
+		return e;
+	const size_t n = ZSTD_compress2(m->zstd, m->packed, m->packed_room, data, bytes);
+	if (ZSTD_isError(n))
+		return -EIO;
+	m->header.bytes = (uint32_t)n;
+	m->header.raw_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static int split_records(struct block_maker *m, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const struct record *r;
+	int e = splitter_begin(&m->split, buf->payload);
+	while (!e && (r = records_next(&it)))
+		e = splitter_add(&m->split, r);
+	m->torn += it.torn;
+	m->damaged += it.damaged != NULL;
+	m->records += m->split.records;
+	return e;
+}
+
+static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
+{
+	int e = split_records(m, buf);
+	const size_t bytes = splitter_bytes(&m->split);
+	if (!e)
+		e = want(&m->columns, &m->columns_room, bytes);
+	if (e)
+		return e;
+	splitter_put(&m->split, m->columns);
+	m->header.encoding = ENCODING_COLUMNS;
+	m->header.records = m->split.records;
+	return deflate_from(m, m->columns, bytes);
+}
+
+/* Arrays and text without the zeros behind them; whole counters.  Records end by themselves. */
+static size_t used_bytes(const struct chunk_buf *buf)
+{
+	size_t n = buf->bytes;
+	if (buf->ref->head.kind == CHUNK_META)
+		return n;
+	while (n && !buf->payload[n - 1])
+		n--;
+	n = (n + sizeof(struct counter) - 1) & ~(sizeof(struct counter) - 1);
+	return n < buf->bytes ? n : buf->bytes;
+}
+
+int block_make(struct block_maker *m, const struct chunk_header *head, const struct chunk_buf *buf)
+{
+	struct block_header *b = &m->header;
+	*b = (struct block_header){ .magic = BLOCK_MAGIC, .chunk = *head };
+	const int e = head->kind == CHUNK_EVENTS ? make_columns(m, buf)
+						 : deflate_from(m, buf->payload, used_bytes(buf));
+	if (e)
+		return e;
+	b->chunk.state = CHUNK_CLOSED;
+	b->chunk.used = b->encoding == ENCODING_COLUMNS ? (uint32_t)buf->bytes : b->raw_bytes;
+	const size_t skip = offsetof(struct block_header, bytes);
+	b->check = hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
+	return 0;
+}
+
+int block_maker_init(struct block_maker *m, int level)
+{
+	*m = (struct block_maker){ .zstd = ZSTD_createCCtx() };
+	if (!m->zstd)
+		return -ENOMEM;
+	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(m->zstd, ZSTD_c_checksumFlag, 1);
+	return 0;
+}
+
+void block_maker_fini(struct block_maker *m)
+{
+	splitter_fini(&m->split);
+	ZSTD_freeCCtx(m->zstd);
+	free(m->columns);
+	free(m->packed);
+}

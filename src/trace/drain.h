@@ -1,0 +1,26 @@
+/*
+ * Draining: while a program records, its full chunks are packed into the same file and given
+ * back to the threads that filled them.  A thread that records steadily then goes round in a
+ * few chunks that stay mapped, in its cache, without page faults; and the file stays small.
+ *
+ * The file is whole at every moment: a chunk is marked free after its block is committed.
+ * Whoever runs the program (weir record) drains, from one thread.
+ */
+#ifndef WEIR_TRACE_DRAIN_H
+#define WEIR_TRACE_DRAIN_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct drain;
+
+/* path: a raw trace being written. */
+int drain_open(const char *path, struct drain **ret_d, struct error *err);
+void drain_close(struct drain *d);
+
+/* Packs every chunk that is full now.  True when there was one.  A failure (a full disk)
+ * leaves chunks where they are, which costs room and nothing else. */
+bool drain_step(struct drain *d);
+
+#endif
