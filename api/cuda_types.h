@@ -123,4 +123,109 @@ struct cu_kernel_node_params { /* CUDA_KERNEL_NODE_PARAMS_v2; _v1 ends before ke
 	void *ctx;
 };
 
+struct cu_memset_node_params { /* CUDA_MEMSET_NODE_PARAMS_v2; _v1 ends before ctx */
+	uint64_t dst;
+	size_t pitch;
+	uint32_t value, element_bytes;
+	size_t width, height;
+	void *ctx;
+};
+
+struct cu_host_node_params { /* CUDA_HOST_NODE_PARAMS */
+	void *fn;
+	void *user_data;
+};
+
+struct cu_memcpy_node_params { /* CUDA_MEMCPY_NODE_PARAMS */
+	int flags, reserved;
+	void *ctx;
+	struct cu_memcpy3d copy;
+};
+
+struct cu_mem_location { /* CUmemLocation */
+	int type, id;
+};
+
+struct cu_mem_access_desc { /* CUmemAccessDesc */
+	struct cu_mem_location location;
+	int flags;
+};
+
+struct cu_mem_allocation_prop { /* CUmemAllocationProp */
+	int type, handle_types;
+	struct cu_mem_location location;
+	void *win32_meta;
+	uint8_t compression, rdma_capable;
+	uint16_t usage;
+	uint8_t reserved[4];
+};
+
+struct cu_mem_pool_props { /* CUmemPoolProps */
+	int type, handle_types;
+	struct cu_mem_location location;
+	void *win32_attributes;
+	size_t max_bytes;
+	uint16_t usage;
+	uint8_t reserved[54];
+};
+
+struct cu_mem_alloc_node_params { /* CUDA_MEM_ALLOC_NODE_PARAMS */
+	struct cu_mem_pool_props pool;
+	const struct cu_mem_access_desc *access;
+	size_t access_count;
+	size_t bytes;
+	uint64_t address;
+};
+
+struct cu_child_graph_node_params { /* CUDA_CHILD_GRAPH_NODE_PARAMS */
+	void *graph;
+	int ownership;
+};
+
+struct cu_graph_node_params { /* CUgraphNodeParams */
+	int type;
+	int reserved0[3];
+	union {
+		long long reserved1[29];
+		struct cu_kernel_node_params kernel;
+		struct cu_memcpy_node_params copy;
+		struct cu_memset_node_params set;
+		struct cu_host_node_params host;
+		struct cu_child_graph_node_params graph;
+		struct cu_mem_alloc_node_params alloc;
+		void *event;
+		uint64_t address;
+	} u;
+	long long reserved2;
+};
+
+struct cu_graph_edge { /* CUgraphEdgeData */
+	uint8_t from_port, to_port, type;
+	uint8_t reserved[5];
+};
+
+struct cu_graph_instantiate_params { /* CUDA_GRAPH_INSTANTIATE_PARAMS */
+	uint64_t flags;
+	void *upload_stream;
+	void *error_node;
+	int result;
+};
+
+struct cu_graph_update_info { /* CUgraphExecUpdateResultInfo */
+	int result;
+	void *error_node, *error_from_node;
+};
+
+struct cu_array_desc { /* CUDA_ARRAY_DESCRIPTOR */
+	size_t width, height;
+	int format;
+	uint32_t channels;
+};
+
+struct cu_array3d_desc { /* CUDA_ARRAY3D_DESCRIPTOR */
+	size_t width, height, depth;
+	int format;
+	uint32_t channels, flags;
+};
+
 #endif

@@ -17,4 +17,6 @@ struct array {
 	unsigned channels, flags;
 };
 
+void arrays_free(struct context *ctx);
+
 #endif

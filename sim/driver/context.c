@@ -5,6 +5,7 @@
  */
 #include "driver/sim.h"
 #include "driver/graph.h"
+#include "driver/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ static void context_empty(struct context *ctx)
 	streams_free(ctx);
 	events_free(ctx);
 	modules_free(ctx);
+	arrays_free(ctx);
 	ranges_free(ctx);
 	ctx->streams = NULL;
 	ctx->peers = 0;

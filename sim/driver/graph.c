@@ -33,6 +33,11 @@ void graph_free(struct graph *graph)
 		next = n->next;
 		node_free(n);
 	}
+	for (struct keep *k = graph->keeps, *next; k; k = next) {
+		next = k->next;
+		user_release(k->user, k->count);
+		free(k);
+	}
 	obj_free(graph);
 }
 
@@ -68,7 +73,7 @@ struct node *graph_add(struct graph *graph, const struct op *op, struct node *co
 	return n;
 }
 
-static struct node *copy_of(const struct graph *copy, const struct node *original)
+struct node *graph_copy_of(const struct graph *copy, const struct node *original)
 {
 	for (struct node *n = copy->first; n; n = n->next)
 		if (n->origin == original->number)
@@ -86,7 +91,7 @@ static bool clone_edges(const struct graph *from, struct graph *to)
 		if (!n->deps)
 			return false;
 		for (size_t i = 0; i < o->dep_count; i++)
-			n->deps[n->dep_count++] = copy_of(to, o->deps[i]);
+			n->deps[n->dep_count++] = graph_copy_of(to, o->deps[i]);
 	}
 	return true;
 }
@@ -98,6 +103,9 @@ struct graph *graph_clone(const struct graph *graph)
 	if (!copy)
 		return NULL;
 	copy->origin = graph->number;
+	for (const struct keep *k = graph->keeps; k; k = k->next)
+		if (!graph_keep(copy, k->user, k->count))
+			goto free_copy;
 	for (const struct node *o = graph->first; o; o = o->next) {
 		struct node *n = graph_add(copy, &o->op, NULL, 0);
 		if (!n)
@@ -109,6 +117,62 @@ struct graph *graph_clone(const struct graph *graph)
 		return copy;
 free_copy:
 	graph_free(copy);
+	return NULL;
+}
+
+static void drop_dep(struct node *n, const struct node *dep)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->dep_count; i++)
+		if (n->deps[i] != dep)
+			n->deps[kept++] = n->deps[i];
+	n->dep_count = kept;
+}
+
+void graph_remove(struct node *node)
+{
+	struct graph *g = node->graph;
+	struct node **link = &g->first;
+
+	for (struct node *n = g->first; n; n = n->next)
+		drop_dep(n, node);
+	while (*link != node)
+		link = &(*link)->next;
+	*link = node->next;
+	if (!*link)
+		g->tail = link;
+	g->count--;
+	node_free(node);
+}
+
+static bool deps_marked(const struct node *n)
+{
+	for (size_t i = 0; i < n->dep_count; i++)
+		if (!n->deps[i]->mark)
+			return false;
+	return true;
+}
+
+struct node **graph_order(const struct graph *graph)
+{
+	struct node **order = calloc(graph->count + 1, sizeof(*order));
+	size_t placed = 0, before;
+
+	for (struct node *n = graph->first; n; n = n->next)
+		n->mark = false;
+	do {
+		before = placed;
+		for (struct node *n = graph->first; order && n; n = n->next) {
+			if (n->mark || !deps_marked(n))
+				continue;
+			n->mark = true;
+			order[placed++] = n;
+		}
+	} while (placed > before);
+	if (placed == graph->count)
+		return order;
+	free(order);
 	return NULL;
 }
 

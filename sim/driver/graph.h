@@ -33,6 +33,18 @@ int op_keep_params(struct op *op, void **params, void **extra);
 int op_clone(const struct op *op, struct op *ret_op);
 void op_fini(struct op *op);
 
+/*
+ * What node parameters mean.  Kernel operations own their parameters afterwards; a child
+ * graph is only borrowed.
+ */
+int op_kernel(const struct cu_kernel_node_params *p, bool v2, struct op *ret_op);
+int op_memcpy(const struct cu_memcpy3d *p, struct op *ret_op);
+int op_memset(const struct cu_memset_node_params *p, struct op *ret_op);
+int op_host(const struct cu_host_node_params *p, struct op *ret_op);
+int op_event(int kind, void *handle, struct op *ret_op);
+int op_child(void *handle, struct op *ret_op);
+int op_any(struct cu_graph_node_params *p, struct op *ret_op);
+
 /* Starts an operation behind deps.  Borrows op.  A new reference. */
 struct fence *op_submit(const struct op *op, struct fence *const *deps, size_t dep_count);
 /* Gives an operation to a stream, or to the capture that the stream is in. */
@@ -52,13 +64,30 @@ struct node {
 	bool mark; /* during a walk */
 };
 
+/* A user object kept alive by a graph. */
+struct keep {
+	struct keep *next;
+	struct user *user;
+	unsigned count;
+};
+
 struct graph {
 	struct obj obj;
 	struct node *first, **tail;
 	size_t count;
 	uint64_t origin; /* number of the graph it was cloned from, or its own */
 	uint64_t number;
+	struct keep *keeps;
 	bool inner; /* owned by a node, an executable graph or a running capture */
+};
+
+/* An instantiated graph: a clone, in an order in which it can be launched. */
+struct exec {
+	struct obj obj;
+	struct graph *graph;
+	struct node **order;
+	uint64_t flags;
+	struct fence *last; /* a graph does not run beside itself */
 };
 
 struct graph *graph_new(void);
@@ -66,6 +95,16 @@ void graph_free(struct graph *graph);
 struct graph *graph_clone(const struct graph *graph);
 struct node *graph_add(struct graph *graph, const struct op *op, struct node *const *deps,
 	size_t dep_count);
+int node_replace(struct node *n, struct op *op, bool owned);
+void graph_remove(struct node *node);
+/* The node of a clone that was made from `original`, or NULL. */
+struct node *graph_copy_of(const struct graph *clone, const struct node *original);
+bool graph_keep(struct graph *graph, struct user *user, unsigned count);
+void user_release(struct user *user, unsigned count);
+/* Starts all nodes in order behind deps.  A new reference. */
+struct fence *graph_submit(struct graph *graph, struct fence *const *deps, size_t dep_count);
+/* All nodes, each behind its dependencies; NULL where they turn in a circle. */
+struct node **graph_order(const struct graph *graph);
 bool node_reaches(const struct graph *graph, const struct node *from, const struct node *to);
 
 /* Captures. */

@@ -117,7 +117,7 @@ static void ask_driver(const char *library, struct driver *d)
 	*(void **)&count = dlsym(handle, "cuDeviceGetCount");
 	*(void **)&name = dlsym(handle, "cuDeviceGetName");
 	if (!version || !init || !count || !name) {
-		snprintf(d->error, sizeof(d->error), "%s is not a CUDA driver", library);
+		snprintf(d->error, sizeof(d->error), "%.200s is not a CUDA driver", library);
 		return;
 	}
 	d->opened = true;

@@ -495,7 +495,8 @@ static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *
 		share = share < TRACE_GRAIN ? TRACE_GRAIN : share;
 		return share > CHUNK_LATER ? CHUNK_LATER : (uint32_t)share;
 	}
-	return w->seq == 0 ? CHUNK_FIRST : CHUNK_LATER;
+	/* Small while it may do to go round in the kept ones; larger when nobody drains them. */
+	return w->seq <= WRITER_KEPT ? CHUNK_FIRST : CHUNK_LATER;
 }
 
 /* Puts the open chunk, now full, behind the others; the oldest goes. */
@@ -522,7 +523,7 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 {
 	for (int i = 0; i < WRITER_KEPT && w->kept[i]; i++) {
 		struct chunk_header *c = w->kept[i];
-		if (c->bytes != CHUNK_LATER || __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
+		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
 			continue;
 		memmove(w->kept + i, w->kept + i + 1, (size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
 		w->kept[WRITER_KEPT - 1] = NULL;

@@ -225,14 +225,15 @@ static void *thunk_for(void *real, const char *name)
 	}
 	strncpy(unknown_names[i], name, sizeof unknown_names[i] - 1);
 	unknown_real[i] = real;
-	declare_unknown(i);
+	if (unknown_counts != unknown_local)
+		declare_unknown(i);
 	return (void *)(unknown_thunks + 32 * i);
 }
 
 void resolve_declare(void)
 {
 	const uint32_t bytes = CHUNK_PAYLOAD + sizeof unknown_local;
-	if (!unknown_taken)
+	if (!unknown_taken || !hook_recorder.header)
 		return;
 	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_UNKNOWN, bytes, 0);
 	if (!c)
@@ -270,13 +271,10 @@ void *resolve_answer(void *real, const char *symbol)
 		return wrapper;
 	if (!is_driver_name(symbol) || !in_driver(real))
 		return real;
-	if (unknown_counts == unknown_local && hook_recorder.header) {
-		unknown_taken = unknown_taken ? unknown_taken : 0;
-		void *thunk = thunk_for(real, symbol);
+	void *thunk = thunk_for(real, symbol);
+	if (unknown_counts == unknown_local)
 		resolve_declare();
-		return thunk;
-	}
-	return thunk_for(real, symbol);
+	return thunk;
 }
 
 /* --- dlsym ------------------------------------------------------------------------------ */
