@@ -8,7 +8,8 @@ for target in $(find "$build" -name 'fuzz_*' -type f -perm -u+x); do
 	echo "$name: $seconds seconds"
 	"$target" -max_total_time="$seconds" -close_fd_mask=3 -artifact_prefix="$build/corpus/" \
 		"$build/corpus/$name" "$here/tests/fuzz/corpus/$name" 2>"$build/corpus/$name.log" || {
-		tail -30 "$build/corpus/$name.log"
+		tail -n 30 "$build/corpus/$name.log"
 		exit 1
 	}
+	grep -h 'Done' "$build/corpus/$name.log"
 done
