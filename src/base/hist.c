@@ -14,13 +14,12 @@
 #include "base/banned.h"
 
 #define BUCKETS (1u << HIST_BITS)
-#define OCTAVES (64 - HIST_BITS)
 
 static unsigned octave_of(uint64_t value)
 {
 	const int top = 63 - __builtin_clzll(value | 1);
 	const int octave = top < HIST_BITS ? 0 : top - HIST_BITS + 1;
-	return octave < OCTAVES ? (unsigned)octave : OCTAVES - 1;
+	return octave < HIST_OCTAVES ? (unsigned)octave : HIST_OCTAVES - 1;
 }
 
 static unsigned bucket_of(uint64_t value, unsigned octave)
@@ -62,7 +61,7 @@ void hist_add(struct hist *h, uint64_t value)
 
 void hist_merge(struct hist *h, const struct hist *from)
 {
-	for (unsigned o = 0; o < OCTAVES; o++) {
+	for (unsigned o = 0; o < HIST_OCTAVES; o++) {
 		if (!from->octave[o])
 			continue;
 		uint64_t *b = buckets(h, o);
@@ -83,7 +82,7 @@ uint64_t hist_at(const struct hist *h, double p)
 	if (!h->count)
 		return 0;
 	uint64_t rank = (uint64_t)(p * (double)(h->count - 1));
-	for (unsigned o = 0; o < OCTAVES; o++) {
+	for (unsigned o = 0; o < HIST_OCTAVES; o++) {
 		for (unsigned i = 0; h->octave[o] && i < BUCKETS; i++) {
 			if (rank < h->octave[o][i]) {
 				const uint64_t v = middle_of(o, i);
@@ -99,7 +98,7 @@ void hist_fini(struct hist *h)
 {
 	if (!h)
 		return;
-	for (unsigned o = 0; o < OCTAVES; o++)
+	for (unsigned o = 0; o < HIST_OCTAVES; o++)
 		free(h->octave[o]);
 	*h = (struct hist){ 0 };
 }

@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 #define HIST_BITS 7 /* buckets a power of two, as a power of two */
+#define HIST_OCTAVES (64 - HIST_BITS + 1)
 
 struct hist {
-	uint64_t *octave[64 - HIST_BITS];
+	uint64_t *octave[HIST_OCTAVES];
 	uint64_t count;
 	uint64_t max;
 	uint64_t dropped; /* values that found no memory */

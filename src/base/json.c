@@ -121,12 +121,12 @@ static void end(struct json *j, char c)
 		putc('\n', j->out);
 }
 
-void json_object(struct json *j, const char *key)
+void json_begin_object(struct json *j, const char *key)
 {
 	container(j, key, '{');
 }
 
-void json_array(struct json *j, const char *key)
+void json_begin_array(struct json *j, const char *key)
 {
 	container(j, key, '[');
 }
@@ -170,7 +170,7 @@ void json_bool(struct json *j, const char *key, bool value)
 	fputs(value ? "true" : "false", j->out);
 }
 
-void json_null(struct json *j, const char *key)
+void json_put_null(struct json *j, const char *key)
 {
 	before_value(j, key);
 	fputs("null", j->out);

@@ -22,8 +22,8 @@ struct json {
 
 void json_init(struct json *j, FILE *out);
 
-void json_object(struct json *j, const char *key);
-void json_array(struct json *j, const char *key);
+void json_begin_object(struct json *j, const char *key);
+void json_begin_array(struct json *j, const char *key);
 void json_end_object(struct json *j);
 void json_end_array(struct json *j);
 
@@ -32,7 +32,7 @@ void json_strn(struct json *j, const char *key, const char *value, size_t bytes)
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
 void json_bool(struct json *j, const char *key, bool value);
-void json_null(struct json *j, const char *key);
+void json_put_null(struct json *j, const char *key);
 
 /* The string alone, quoted and escaped. */
 void json_quote(FILE *out, const char *s, size_t bytes);

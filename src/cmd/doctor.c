@@ -522,11 +522,11 @@ static void print_json(const struct examination *x)
 	struct json j;
 
 	json_init(&j, stdout);
-	json_object(&j, NULL);
+	json_begin_object(&j, NULL);
 	json_bool(&j, "can_record", healthy(x));
-	json_array(&j, "checks");
+	json_begin_array(&j, "checks");
 	for (size_t i = 0; i < x->count; i++) {
-		json_object(&j, NULL);
+		json_begin_object(&j, NULL);
 		json_str(&j, "subject", x->found[i].subject);
 		json_str(&j, "verdict", verdicts[x->found[i].verdict]);
 		json_str(&j, "text", x->found[i].text);

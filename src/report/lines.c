@@ -34,7 +34,7 @@ static const char *api_name(const struct export_call *c)
 
 static void json_triple(struct json *j, const char *key, const uint32_t *v)
 {
-	json_array(j, key);
+	json_begin_array(j, key);
 	for (int i = 0; i < 3; i++)
 		json_u64(j, NULL, v[i]);
 	json_end_array(j);
@@ -74,7 +74,7 @@ static void json_arg(struct export *x, struct json *j, const struct export_call 
 
 static void json_args(struct export *x, struct json *j, const struct export_call *c)
 {
-	json_object(j, "args");
+	json_begin_object(j, "args");
 	if (c->launch)
 		json_launch(x, j, c);
 	else
@@ -165,7 +165,7 @@ static int call_ndjson(struct export *x, const struct export_call *c)
 	json_init(&j, x->out);
 	j.pretty = false;
 	j.pretty_depth = -1;
-	json_object(&j, NULL);
+	json_begin_object(&j, NULL);
 	json_u64(&j, "begin_ns", since(x, c->begin_ns));
 	json_u64(&j, "duration_ns", c->end_ns - c->begin_ns);
 	json_u64(&j, "pid", c->chunk->head.pid);
