@@ -1,0 +1,223 @@
+/* The small things of src/base, each against a slow version or a second opinion. */
+#include "unit.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/hist.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/number.h"
+#include "base/table.h"
+
+static int order(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Percentiles of the histogram are within 0.5 % of those of the sorted values. */
+static void a_percentile_is_half_a_percent_exact(void **state)
+{
+	enum { N = 20000 };
+	static uint64_t values[N];
+	for (int bits = 4; bits <= 64; bits += 6) {
+		struct hist h = { 0 };
+		for (uint64_t i = 0; i < N; i++) {
+			values[i] = hash_mix(i + 1) >> (64 - bits);
+			hist_add(&h, values[i]);
+		}
+		qsort(values, N, sizeof(values[0]), order);
+		for (double p = 0; p <= 1; p += 0.01) {
+			const double want = (double)values[(size_t)(p * (N - 1))];
+			const double got = (double)hist_at(&h, p);
+			assert_true(got >= want * 0.995 && got <= want * 1.005);
+		}
+		assert_true(h.max == values[N - 1]);
+		hist_fini(&h);
+	}
+}
+
+static void merged_histograms_are_as_one(void **state)
+{
+	struct hist a = { 0 }, b = { 0 }, both = { 0 };
+	for (uint64_t i = 0; i < 1000; i++) {
+		hist_add(i % 3 ? &a : &b, i * i);
+		hist_add(&both, i * i);
+	}
+	hist_merge(&a, &b);
+	assert_int_equal(a.count, both.count);
+	assert_int_equal(a.max, both.max);
+	for (double p = 0; p <= 1; p += 0.1)
+		assert_int_equal(hist_at(&a, p), hist_at(&both, p));
+	assert_int_equal(hist_at(&(struct hist){ 0 }, 0.5), 0);
+	hist_fini(&a);
+	hist_fini(&b);
+	hist_fini(&both);
+}
+
+static void a_map_finds_what_was_put(void **state)
+{
+	struct map m = { 0 };
+	assert_true(map_find(&m, MAP_KEY(1)) == MAP_NONE);
+	for (uint32_t i = 0; i < 10000; i++) {
+		uint32_t *v = map_get(&m, MAP_KEY(i, i / 7, 0, ~(uint64_t)i));
+		assert_true(*v == MAP_NONE);
+		*v = i;
+	}
+	for (uint32_t i = 0; i < 10000; i++)
+		assert_int_equal(map_find(&m, MAP_KEY(i, i / 7, 0, ~(uint64_t)i)), i);
+	assert_true(map_find(&m, MAP_KEY(3, 1)) == MAP_NONE);
+	assert_int_equal(m.taken, 10000);
+	map_fini(&m);
+}
+
+static void an_array_grows(void **state)
+{
+	ARRAY(uint32_t) a = { 0 };
+	for (uint32_t i = 0; i < 1000; i++)
+		*array_push(&a) = i;
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(a.v[i], i);
+	assert_false(array_reserve(&a, SIZE_MAX / 2));
+	assert_int_equal(a.n, 1000);
+	array_free(&a);
+}
+
+static void arithmetic_does_not_wrap(void **state)
+{
+	size_t n = 7;
+	assert_false(check_add(SIZE_MAX, 1, &n));
+	assert_false(check_mul(SIZE_MAX / 2, 3, &n));
+	assert_int_equal(n, 7);
+	assert_true(check_mul(6, 7, &n) && n == 42);
+	assert_true(sat_add(UINT64_MAX, 5) == UINT64_MAX);
+	assert_true(sat_mul(UINT64_MAX / 2, 3) == UINT64_MAX);
+}
+
+static void an_arena_ends(void **state)
+{
+	char room[64];
+	struct arena a = { .base = room + 1, .size = 63 };
+	char *p = arena_take(&a, 3), *q = arena_take(&a, 8);
+	assert_true(p && q && q >= p + 3 && (uintptr_t)q % 8 == 0);
+	assert_null(arena_take(&a, 60));
+	assert_null(arena_take(&a, SIZE_MAX));
+}
+
+static json_t *parse_back(const char *bytes, size_t n)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct json j;
+	json_init(&j, out);
+	json_begin_object(&j, NULL);
+	json_strn(&j, "s", bytes, n);
+	json_begin_array(&j, "empty");
+	json_end_array(&j);
+	json_u64(&j, "n", UINT32_MAX);
+	json_i64(&j, "i", -5);
+	json_put_null(&j, "nothing");
+	json_bool(&j, "yes", true);
+	json_end_object(&j);
+	fclose(out);
+	json_t *root = json_loads(text, 0, NULL);
+	free(text);
+	return root;
+}
+
+static void json_is_json_whatever_the_bytes(void **state)
+{
+	char bytes[3];
+	for (unsigned i = 0; i < 0x10000; i += 7) {
+		bytes[0] = (char)i;
+		bytes[1] = (char)(i >> 8);
+		bytes[2] = (char)(i * 31 >> 3);
+		if (!bytes[0] || !bytes[1] || !bytes[2])
+			continue; /* jansson refuses \u0000 */
+		json_t *root = parse_back(bytes, sizeof(bytes));
+		assert_non_null(root);
+		assert_true(json_is_string(json_object_get(root, "s")));
+		json_decref(root);
+	}
+}
+
+static void json_keeps_what_is_utf8(void **state)
+{
+	static const char text[] = "a\"b\\c\n\x01 Ünïcødé 漢字 🚀";
+	json_t *root = parse_back(text, strlen(text));
+	assert_string_equal(json_string_value(json_object_get(root, "s")), text);
+	assert_int_equal(json_integer_value(json_object_get(root, "i")), -5);
+	assert_int_equal(json_array_size(json_object_get(root, "empty")), 0);
+	assert_true(json_is_true(json_object_get(root, "yes")));
+	json_decref(root);
+}
+
+static void numbers_read_well(void **state)
+{
+	struct number n;
+	assert_string_equal(number_count(&n, 0), "0");
+	assert_string_equal(number_count(&n, 999), "999");
+	assert_string_equal(number_count(&n, 1000), "1,000");
+	assert_string_equal(number_count(&n, UINT64_MAX), "18,446,744,073,709,551,615");
+	assert_string_equal(number_bytes(&n, 1023), "1023 B");
+	assert_string_equal(number_bytes(&n, 1024), "1.00 KiB");
+	assert_string_equal(number_bytes(&n, 20u << 20), "20.0 MiB");
+	assert_string_equal(number_bytes(&n, 1023 << 10), "1.00 MiB");
+	assert_string_equal(number_bytes(&n, UINT64_MAX), "16.0 EiB");
+	assert_string_equal(number_ns(&n, 999), "999 ns");
+	assert_string_equal(number_ns(&n, 1500), "1.50 us");
+	assert_string_equal(number_ns(&n, 999999), "1.00 ms");
+	assert_string_equal(number_ns(&n, 3600000000000), "3600 s");
+}
+
+static void a_table_is_as_wide_as_its_cells(void **state)
+{
+	static const char *const headings[] = { "n", "name" };
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct table t;
+	table_init(&t, "><", headings);
+	table_cell(&t, "%d", 12345);
+	table_cell(&t, "one\x1b[31m");
+	table_cell(&t, "%d", 7);
+	table_cell(&t, "two");
+	table_print(&t, out, "", "");
+	table_fini(&t);
+	fclose(out);
+	assert_string_equal(text, "      n  name\n  12345  one?[31m\n      7  two\n");
+	free(text);
+}
+
+static void an_error_is_a_sentence(void **state)
+{
+	struct error err;
+	assert_int_equal(error_set(&err, -5, "%s is %d", "x", 3), -5);
+	assert_string_equal(err.text, "x is 3");
+	assert_int_equal(error_set(NULL, -5, "nobody listens"), -5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_percentile_is_half_a_percent_exact),
+		cmocka_unit_test(merged_histograms_are_as_one),
+		cmocka_unit_test(a_map_finds_what_was_put),
+		cmocka_unit_test(an_array_grows),
+		cmocka_unit_test(arithmetic_does_not_wrap),
+		cmocka_unit_test(an_arena_ends),
+		cmocka_unit_test(json_is_json_whatever_the_bytes),
+		cmocka_unit_test(json_keeps_what_is_utf8),
+		cmocka_unit_test(numbers_read_well),
+		cmocka_unit_test(a_table_is_as_wide_as_its_cells),
+		cmocka_unit_test(an_error_is_a_sentence),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

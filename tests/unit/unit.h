@@ -1,0 +1,17 @@
+/* What every unit test includes: cmocka and the headers it wants before itself. */
+#ifndef WEIR_TESTS_UNIT_UNIT_H
+#define WEIR_TESTS_UNIT_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+
+#endif
