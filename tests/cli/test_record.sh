@@ -1,0 +1,52 @@
+# record, report, export and ctl from the outside, on the simulated driver.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcuda.so.1" ] || exit 0
+app=$build/examples/vecadd
+cd "$scratch" || exit 1
+
+expect 0 '[0-9,]+ calls, [0-9,]+ launches, 0 lost' "$weir" record --sim -- "$app"
+[ -s weir.weir ] || expect 0 'the default name' false
+expect 0 'simulated GPU' "$weir" record --sim -q -o a.weir -- "$app"
+expect 0 'cuLaunchKernel' "$weir" report a.weir
+expect 0 '"lost": 0' "$weir" report --json a.weir
+expect 0 'vecadd' "$weir" report -n 1 a.weir
+expect 2 "'x' is no level" "$weir" record --level=x -- true
+expect 2 "is no size" "$weir" record --flight=3 -- true
+expect 3 'no-such-dir' "$weir" record -o no-such-dir/t.weir -- true
+expect 127 'no-such-program' "$weir" record -- no-such-program
+expect 37 '^$' "$weir" record -q -- sh -c 'exit 37'
+expect 2 'is no trace' "$weir" ctl "$app" off
+expect 1 'finished' "$weir" ctl a.weir off
+
+for format in perfetto chrome csv ndjson sqlite; do
+	expect 0 '^$' "$weir" export -f $format -o "out.$format" a.weir
+	[ -s "out.$format" ] || expect 0 "$format wrote something" false
+done
+expect 2 'perfetto' "$weir" export a.weir
+expect 2 'is no format' "$weir" export -f excel a.weir
+
+# What is no trace is said to be none, whatever is asked of it.
+: >empty
+head -c 300 a.weir >cut
+printf 'hello\n' >text
+for file in empty cut text .; do
+	expect 2 "$file" "$weir" report $file
+	expect 2 "$file" "$weir" export -f csv $file
+done
+
+# A level takes out what it should, and a live recording can be switched.
+expect 0 '"launches": 0' sh -c "$weir record --sim -q --level=off -o off.weir -- $app >/dev/null &&
+	$weir report --json off.weir"
+LD_LIBRARY_PATH=$build/lib/weir/sim "$weir" record -q --no-pack --level=off -o live.weir -- \
+	sh -c "while [ ! -e on ]; do sleep 0.02; done; exec $app" >/dev/null &
+while [ ! -s live.weir ]; do sleep 0.02; done
+expect 0 '^off$' "$weir" ctl live.weir status
+expect 0 '^$' "$weir" ctl live.weir work
+expect 0 '^work$' "$weir" ctl live.weir status
+: >on
+wait
+expect 0 '"launches": [1-9]' "$weir" report --json live.weir
+finish
