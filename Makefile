@@ -33,7 +33,8 @@ lint: build ## format, layers, symbols, manual: the rules that a tool can check
 	$(CTEST) --test-dir $(BUILD) -L lint
 
 bench: build ## measure what a recorded call costs
-	@for script in bench/*.sh; do sh $$script $(BUILD) || exit; done
+	cmake --build $(BUILD) --target bench-launch
+	@sh tools/bench.sh $(BUILD)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@sh tools/deps.sh fuzz

@@ -34,7 +34,7 @@ violate() {
 	includes) printf '#include "report/model.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
-	words) printf '/* %s: later */\n' TODO >src/trace/bad.c ;;
+	words) printf '/* TO%s: later */\n' DO >src/trace/bad.c ;;
 	*) echo "there is no violation for check-$1.sh; write one" && exit 1 ;;
 	esac
 }
