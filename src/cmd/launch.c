@@ -50,6 +50,9 @@ static void join_words(char *to, size_t size, char **words)
 
 static int write_header(const char *path, const struct trace_header *h, struct error *err)
 {
+	struct stat st;
+	if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+		return error_set(err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -199,7 +199,18 @@ static bool joinable(long fd)
 		return false;
 	if (h.version != TRACE_VERSION || h.required || h.form != TRACE_RAW || h.state != TRACE_RECORDING)
 		return false;
-	return h.launched || in_use(fd, &h);
+	return h.launched || start_of_process(h.root_pid) == h.root_start || in_use(fd, &h);
+}
+
+/* What a new trace may take the place of: an old one, or an empty file. */
+static bool replaceable(long fd)
+{
+	struct stat st;
+	char magic[8];
+	if (sys(fstat, fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	return st.st_size == 0 || (sys(pread64, fd, magic, sizeof magic, 0) == sizeof magic &&
+					  !memcmp(magic, TRACE_MAGIC, sizeof magic));
 }
 
 static void copy_text(char *to, size_t size, const char *from)
@@ -221,6 +232,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 		.control = control,
 		.next = TRACE_GRAIN,
 		.root_pid = (uint32_t)sys(getpid),
+		.root_start = start_of_process((uint32_t)sys(getpid)),
 	};
 	memcpy(h->magic, TRACE_MAGIC, 8);
 	h->start = clock_pair_now(h->clock);
@@ -283,10 +295,13 @@ static long open_or_make(struct recorder *r, const struct trace_header *blank)
 		const long fd = open_trace(r, 0);
 		if (fd >= 0 && joinable(fd))
 			return fd;
+		if (fd < 0 && fd != -ENOENT)
+			return fd;
+		const bool refused = fd >= 0 && !replaceable(fd);
 		if (fd >= 0)
 			sys(close, fd);
-		else if (fd != -ENOENT)
-			return fd;
+		if (refused)
+			return -EEXIST;
 		const long made = make_file(r, blank, fd >= 0);
 		if (made && made != -EEXIST)
 			return made;

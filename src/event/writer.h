@@ -106,7 +106,6 @@ static inline struct record *writer_reserve(struct recorder *r, struct writer *w
 				return NULL;
 			continue;
 		}
-		__builtin_prefetch(pos + 512, 1); /* a later record's line, written then for the first time */
 		if (move_pos(&w->pos, pos, pos + words * 8))
 			return (struct record *)pos;
 	}

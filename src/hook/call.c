@@ -9,20 +9,9 @@
 
 #define CALIBRATE_AFTER_TICKS (1u << 23) /* a few milliseconds */
 
-/*
- * Adds to a counter of this thread as one instruction, so that a signal handler can't come
- * between reading and writing it.
- */
-static void bump(uint64_t *counter, uint64_t by)
-{
-	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "r"(by) : "cc");
-}
-
-static struct counter *counters_of_thread(void)
+struct counter *counters_make(void)
 {
 	struct writer *w = &hook_self;
-	if (w->counters)
-		return w->counters;
 	if (!process_is_started() || w->skip)
 		return NULL;
 	if (!w->tid)
@@ -36,11 +25,9 @@ static struct counter *counters_of_thread(void)
 	return w->counters;
 }
 
-void count_query(enum fn fn)
+static struct counter *counters_of_thread(void)
 {
-	struct counter *c = counters_of_thread();
-	if (c)
-		bump(&c[fn].count, 1);
+	return hook_self.counters ? hook_self.counters : counters_make();
 }
 
 void count_bytes(enum fn fn, uint64_t bytes)

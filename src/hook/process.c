@@ -30,8 +30,7 @@ bool hook_text;
 static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
 uint32_t *hook_control = &idle_control;
 
-enum { NEW, BUSY, READY };
-static _Atomic uint32_t state = NEW;
+uint32_t hook_state = PROCESS_NEW;
 
 static struct {
 	bool read;
@@ -208,32 +207,27 @@ static void start(void)
 
 void process_start(void)
 {
-	uint32_t seen = NEW;
-	if (state == READY)
+	uint32_t seen = PROCESS_NEW;
+	if (process_is_started())
 		return;
 	/* With signals blocked no handler can come here while this thread is at it. */
 	uint64_t all = ~0ull, mask = 0;
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-	if (__atomic_compare_exchange_n(
-		    (uint32_t *)&state, &seen, BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(&hook_state, &seen, PROCESS_STARTING, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		start();
-		state = READY;
+		__atomic_store_n(&hook_state, PROCESS_READY, __ATOMIC_RELEASE);
 	} else {
-		for (int i = 0; i < 100000 && state == BUSY; i++)
+		for (int i = 0; i < 100000 && !process_is_started(); i++)
 			sys(sched_yield);
 	}
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
-bool process_is_started(void)
-{
-	return state == READY;
-}
-
 /* In the child of a fork: same orders, same file, a new process with nothing open. */
 static void forked(void)
 {
-	if (state == NEW)
+	if (hook_state == PROCESS_NEW)
 		return;
 	hook_self = (struct writer){ .chunk = &writer_nowhere };
 	hook_captures = 0;
@@ -242,7 +236,7 @@ static void forked(void)
 	recorder_forked(&hook_recorder);
 	idle_control = (1u << CLASS_COUNT) - 1;
 	hook_control = &idle_control;
-	state = NEW;
+	hook_state = PROCESS_NEW;
 }
 
 __attribute__((constructor)) static void loaded(void)

@@ -29,7 +29,13 @@ extern bool hook_text; /* WEIR=trace: each call becomes a line */
 
 uint64_t clock_monotonic(void); /* nanoseconds */
 
-bool process_is_started(void);
+enum process_state { PROCESS_NEW, PROCESS_STARTING, PROCESS_READY };
+extern uint32_t hook_state;
+
+static inline bool process_is_started(void)
+{
+	return __atomic_load_n(&hook_state, __ATOMIC_ACQUIRE) == PROCESS_READY;
+}
 
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
