@@ -81,7 +81,10 @@ uint64_t hist_at(const struct hist *h, double p)
 {
 	if (!h->count)
 		return 0;
-	uint64_t rank = (uint64_t)(p * (double)(h->count - 1));
+	const double exact = p * (double)h->count; /* nearest rank: the smallest value with … */
+	uint64_t rank = (uint64_t)exact; /* … at least that many at or below it, from 0 */
+	if (rank && (double)rank >= exact)
+		rank--;
 	for (unsigned o = 0; o < HIST_OCTAVES; o++) {
 		for (unsigned i = 0; h->octave[o] && i < BUCKETS; i++) {
 			if (rank < h->octave[o][i]) {

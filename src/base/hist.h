@@ -23,7 +23,7 @@ struct hist {
 void hist_add(struct hist *h, uint64_t value);
 void hist_merge(struct hist *h, const struct hist *from);
 
-/* The value below which the fraction p (0…1) lies; 0 when empty. */
+/* The smallest value that the fraction p (0…1) of all does not exceed; 0 when empty. */
 uint64_t hist_at(const struct hist *h, double p);
 
 void hist_fini(struct hist *h);
