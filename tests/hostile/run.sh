@@ -1,22 +1,26 @@
 # Runs one case: run.sh BUILD NAME COMMAND [OPTION=VALUE...].  See cases.tbl.
 #
-# Exit status: 0 as expected, 1 not, 77 skipped.
+# With WEIR_TEST_DRIVER=real in the environment it is the driver of this machine instead of the
+# simulated one.  Exit status: 0 as expected, 1 not, 77 skipped.
 set -u
 . "$(dirname "$0")/paths.sh"
 name=$2 command=$3
 shift 3
 
-driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record
+driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
 done
 
-driver_path=$build/lib/weir/sim
-[ "$driver" = mock ] && driver_path=$libs/mock
+case $driver${WEIR_TEST_DRIVER-} in
+mock*) driver_path=$libs/mock ;;
+sim) driver_path=$sim ;;
+simreal) driver=real driver_path=${LD_LIBRARY_PATH-} ;;
+esac
 command=$programs/$(printf '%s' "$command" | sed "s|@LIBS@|$libs|; s|@PROGRAMS@|$programs|")
 users=$(printf '%s' "$preload" | sed "s|[^:][^:]*|$libs/&|g")
 make_work "$name"
@@ -144,9 +148,9 @@ if wants last && [ -n "$users" ]; then
 fi
 if wants record; then
 	mode=record
-	sim=
-	[ "$driver" = sim ] && sim=--sim
-	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $sim -o "$work/record.weir" --
+	option=
+	[ "$driver" = sim ] && option=--sim
+	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
 	same_behaviour
 	good_trace
 fi
