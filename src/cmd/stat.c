@@ -1,0 +1,177 @@
+/*
+ * weir stat: runs a program and counts its CUDA calls.  No record is kept: each thread adds to
+ * counters of its own, which this process sums up at the end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "command.h"
+#include "event/level.h"
+#include "launch.h"
+#include "scratch.h"
+#include "trace/trace.h"
+
+#include "base/banned.h"
+
+struct row {
+	const struct schema_fn *fn;
+	struct counter sum;
+};
+
+struct totals {
+	uint64_t calls, errors, launches, allocated, copied, lost;
+};
+
+static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct row *rows)
+{
+	const struct counter *c = (const struct counter *)buf->payload;
+	for (size_t id = 0; id < buf->bytes / sizeof *c; id++) {
+		const struct schema_fn *fn = schema_find(&t->schema, (uint32_t)id);
+		if (!fn)
+			continue;
+		struct row *row = &rows[fn - t->schema.fns];
+		row->fn = fn;
+		row->sum.count += c[id].count;
+		row->sum.errors += c[id].errors;
+		row->sum.ticks += c[id].ticks;
+		row->sum.bytes += c[id].bytes;
+	}
+}
+
+static int by_ticks(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	if (x->sum.ticks != y->sum.ticks)
+		return x->sum.ticks > y->sum.ticks ? -1 : 1;
+	return x->sum.count > y->sum.count ? -1 : x->sum.count < y->sum.count;
+}
+
+static struct totals add_up(const struct row *rows, size_t n)
+{
+	struct totals sum = { 0 };
+	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
+		const struct schema_fn *fn = rows[i].fn;
+		sum.calls += rows[i].sum.count;
+		sum.errors += fn->kind == CALL_STATUS ? 0 : rows[i].sum.errors;
+		if (fn->api != API_DRIVER)
+			continue;
+		const bool launch = fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
+		sum.launches += launch ? rows[i].sum.count - rows[i].sum.errors : 0;
+		sum.allocated += fn->kind == CALL_ALLOC ? rows[i].sum.bytes : 0;
+		sum.copied += fn->kind == CALL_COPY ? rows[i].sum.bytes : 0;
+	}
+	return sum;
+}
+
+static uint64_t time_ns(const struct trace *t, uint64_t ticks)
+{
+	return trace_ns(t, t->header.start.ticks + ticks) - trace_ns(t, t->header.start.ticks);
+}
+
+static void print_json(const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+{
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	json_begin_object(&j, "totals");
+	json_u64(&j, "calls", sum->calls);
+	json_u64(&j, "launches", sum->launches);
+	json_u64(&j, "errors", sum->errors);
+	json_u64(&j, "lost", sum->lost);
+	json_u64(&j, "alloc_bytes", sum->allocated);
+	json_u64(&j, "copy_bytes", sum->copied);
+	json_end_object(&j);
+	json_begin_array(&j, "calls");
+	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
+		json_begin_object(&j, NULL);
+		json_str(&j, "name", rows[i].fn->name);
+		json_u64(&j, "count", rows[i].sum.count);
+		json_u64(&j, "errors", rows[i].sum.errors);
+		json_u64(&j, "total_ns", time_ns(t, rows[i].sum.ticks));
+		json_u64(&j, "bytes", rows[i].sum.bytes);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	putchar('\n');
+}
+
+static void print_text(const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+{
+	static const char *const headings[] = { "calls", "errors", "total", "bytes", "function" };
+	struct number a, b, c, d;
+	struct table table;
+	table_init(&table, ">>>><", headings);
+	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
+		const struct counter *s = &rows[i].sum;
+		table_cell(&table, "%s", number_count(&a, s->count));
+		table_cell(&table, "%s", s->errors ? number_count(&b, s->errors) : "-");
+		table_cell(&table, "%s", number_ns(&c, time_ns(t, s->ticks)));
+		table_cell(&table, "%s", s->bytes ? number_bytes(&d, s->bytes) : "-");
+		table_cell(&table, "%s", rows[i].fn->name);
+	}
+	fprintf(stderr, "\n");
+	if (sum->calls)
+		table_print(&table, stderr, "", "");
+	fprintf(stderr, "\n  %s calls, %s launches, %s failing; %s allocated, ", number_count(&a, sum->calls),
+		number_count(&b, sum->launches), number_count(&c, sum->errors), number_bytes(&d, sum->allocated));
+	fprintf(stderr, "%s copied\n", number_bytes(&d, sum->copied));
+	table_fini(&table);
+}
+
+static int sum_up(const struct trace *t, bool as_json)
+{
+	struct chunk_buf buf = { 0 };
+	const size_t n = t->schema.fn_count;
+	struct row *rows = calloc(n + 1, sizeof *rows);
+	if (!rows)
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == CHUNK_COUNTERS && !trace_load(t, i, &buf, NULL))
+			add_chunk(t, &buf, rows);
+	qsort(rows, n, sizeof *rows, by_ticks);
+	struct totals sum = add_up(rows, n);
+	sum.lost = t->header.lost;
+	(as_json ? print_json : print_text)(t, rows, n, &sum);
+	chunk_buf_fini(&buf);
+	free(rows);
+	return 0;
+}
+
+static int read_counters(const char *path, bool as_json)
+{
+	struct trace *t;
+	struct error err;
+	if (trace_open(path, &t, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	const int code = sum_up(t, as_json);
+	trace_close(t);
+	return code;
+}
+
+int cmd_stat(const struct options *o)
+{
+	struct scratch scratch;
+	uint32_t control;
+	int status = 0;
+	if (!opt_argc(o))
+		return complain(EXIT_USAGE, "no program is given; try: weir stat -- ./program");
+	struct launch l = { .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
+	control_of_level("stat", &control);
+	int code = scratch_make(&scratch, &l, control);
+	if (code)
+		return code;
+	code = launch_start(&l);
+	if (!code) {
+		launch_wait(&l, -1, NULL, &status);
+		launch_finish(&l, status);
+		code = read_counters(scratch.path, opt_flag(o, "json"));
+	}
+	scratch_remove(&scratch);
+	launch_close(&l);
+	return code ? code : launch_exit(status);
+}
