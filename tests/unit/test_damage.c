@@ -1,0 +1,208 @@
+/* Bad input: whatever is done to a trace, reading it ends, within its buffers. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "maker.h"
+#include "report/export.h"
+#include "report/model.h"
+#include "trace/pack.h"
+#include "trace/tail.h"
+
+#define FILE_NAME "test_damage.weir"
+
+static FILE *nowhere;
+
+static const char small_schema[] =
+	"4 driver launch launch cuLaunchKernel(CUfunction f, uint x)\n"
+	"5 driver launch graphlaunch cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)\n"
+	"9 driver sync call cuStreamSynchronize(CUstream hStream)\n"
+	"12 driver module call cuModuleLoad(out CUmodule module, str fname)\n"
+	"type CUstream ptr 8\ntype str str 8\n";
+
+/* A bit of everything, in as few bytes as possible. */
+static void make_small(void)
+{
+	const struct graph_node node = { .function = 0x55, .node = 1 };
+	const uint64_t graph[3] = { 0x77, 1, 0 }, parent = 1;
+	const uint64_t launch[5] = { 0x55, 7, 1, 1, 1 }, text[4] = { 1, 9, 0x6161616161616161, 0x62 };
+	const struct counter counters[2] = { { 0 }, { .count = 3 } };
+	struct maker *m = maker_new(FILE_NAME, small_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const int t = maker_thread(m, CHUNK_EVENTS, 100, 101, "main");
+	maker_meta(m, meta, META_PROCESS, 1, 1, &parent, "a\0b", 4, 4);
+	maker_name(m, meta, 1, 0x55, "_Z4axpyPfi");
+	maker_meta(m, meta, META_ALIAS, 2, 2, launch, NULL, 0, 0);
+	maker_meta(m, meta, META_GRAPH, 1, 3, graph, &node, sizeof(node), 1);
+	maker_meta(m, meta, META_NODE, 2, 1, graph, &node, sizeof(node), 1);
+	maker_meta(m, meta, META_UNKNOWN, 2, 1, &parent, "cuNew", 5, 5);
+	maker_meta(m, meta, META_NOTE, 2, 0, NULL, "note", 4, 4);
+	maker_chunk(m, CHUNK_COUNTERS, 100, 101, counters, sizeof(counters));
+	for (uint64_t i = 0; i < 3; i++) {
+		maker_put(m, t, (struct record){ .ticks = 2000000 + i, .dur = 9, .fn = 4, .words = 8 },
+			launch);
+		maker_put(m, t, (struct record){ .ticks = 2000010 + i, .dur = 9, .fn = 12, .words = 7 },
+			text);
+		maker_put(m, t, (struct record){ .ticks = 2000020 + i, .fn = 5, .words = 5 }, graph);
+	}
+	maker_finish(m, 3000000, false);
+}
+
+/* Everything that reads traces, on the file as it is. */
+static void read_all(void)
+{
+	struct trace *t = NULL;
+	struct report *r = NULL;
+	struct error err;
+	if (trace_open(FILE_NAME, &t, &err))
+		return;
+	const struct decoder d = { .schema = &t->schema };
+	assert_int_equal(report_make(t, &d, 1, &r, &err), 0);
+	report_print_text(r, nowhere, 0, false);
+	report_print_json(r, nowhere);
+	report_free(r);
+	export_run(&export_csv, t, &d, NULL, nowhere, &err);
+	export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
+	trace_close(t);
+}
+
+static void ignore(void *context, const struct chunk_header *chunk, const struct record *r)
+{
+	*(uint64_t *)context += r->words;
+}
+
+static void follow_all(void)
+{
+	struct tail *tail = NULL;
+	uint64_t sum = 0;
+	if (tail_open(FILE_NAME, &tail, NULL))
+		return;
+	tail_poll(tail, ignore, &sum);
+	tail_poll(tail, ignore, &sum);
+	tail_close(tail);
+}
+
+static uint64_t size_of(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	assert_true(f && !fseek(f, 0, SEEK_END));
+	const long n = ftell(f);
+	fclose(f);
+	return (uint64_t)n;
+}
+
+static void make_packed(void)
+{
+	struct pack_stats stats = { 0 };
+	make_small();
+	assert_int_equal(trace_pack(FILE_NAME, FILE_NAME, &stats, NULL), 0);
+}
+
+static void flip(int fd, uint64_t at, uint8_t bits)
+{
+	uint8_t byte;
+	assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+	byte ^= bits;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+}
+
+static void packed_traces_may_be_cut_anywhere(void **state)
+{
+	make_packed();
+	const uint64_t size = size_of(FILE_NAME);
+	for (uint64_t n = size; n-- > 0;) {
+		assert_int_equal(truncate(FILE_NAME, (off_t)n), 0);
+		read_all();
+	}
+}
+
+static void each_byte_of_a_packed_trace_may_flip(void **state)
+{
+	make_packed();
+	const uint64_t size = size_of(FILE_NAME);
+	const int fd = open(FILE_NAME, O_RDWR);
+	for (uint64_t at = 0; at < size; at++) {
+		for (int bit = 0; bit < 9; bit++) {
+			const uint8_t bits = bit == 8 ? 0xff : (uint8_t)(1u << bit);
+			flip(fd, at, bits);
+			read_all();
+			flip(fd, at, bits);
+		}
+	}
+	close(fd);
+}
+
+static void raw_traces_may_be_cut_anywhere(void **state)
+{
+	make_small();
+	for (uint64_t n = size_of(FILE_NAME); n > 0; n -= n < 5000 ? n : 4801) {
+		assert_int_equal(truncate(FILE_NAME, (off_t)n), 0);
+		read_all();
+		follow_all();
+	}
+}
+
+/* Only the bytes that mean something: headers, and payloads as far as they are used. */
+static void each_byte_of_a_raw_trace_may_flip(void **state)
+{
+	make_small();
+	const uint64_t size = size_of(FILE_NAME);
+	const int fd = open(FILE_NAME, O_RDWR);
+	for (uint64_t at = 0; at < size; at++) {
+		if (at % TRACE_GRAIN > 1200 || (at < TRACE_GRAIN && at > 200))
+			continue;
+		const uint8_t all[] = { 0xff, 0x80, 0x01 };
+		for (size_t i = 0; i < COUNT_OF(all); i++) {
+			flip(fd, at, all[i]);
+			read_all();
+			follow_all();
+			flip(fd, at, all[i]);
+		}
+	}
+	close(fd);
+}
+
+static void damage_is_said(void **state)
+{
+	make_packed();
+	struct trace *t;
+	struct report *r;
+	const int fd = open(FILE_NAME, O_RDWR);
+	flip(fd, size_of(FILE_NAME) - 30, 0x55); /* in the last payload */
+	close(fd);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	const struct decoder d = { .schema = &t->schema };
+	assert_int_equal(report_make(t, &d, 1, &r, NULL), 0);
+	assert_int_equal(r->damaged_chunks + r->meta.damaged, 1);
+	bool said = false;
+	for (size_t i = 0; i < r->warnings.n; i++)
+		said |= strstr(r->warnings.v[i], "1 chunks are damaged") != NULL;
+	assert_true(said);
+	report_free(r);
+	trace_close(t);
+
+	make_packed();
+	assert_int_equal(truncate(FILE_NAME, (off_t)size_of(FILE_NAME) - 40), 0);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_int_equal(t->damage_count, 1);
+	assert_string_equal(t->damage.v[0].what, "the file was cut off");
+	trace_close(t);
+}
+
+int main(void)
+{
+	nowhere = fopen("/dev/null", "w");
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packed_traces_may_be_cut_anywhere),
+		cmocka_unit_test(each_byte_of_a_packed_trace_may_flip),
+		cmocka_unit_test(raw_traces_may_be_cut_anywhere),
+		cmocka_unit_test(each_byte_of_a_raw_trace_may_flip),
+		cmocka_unit_test(damage_is_said),
+	};
+	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fclose(nowhere);
+	unlink(FILE_NAME);
+	return failed;
+}

@@ -1,0 +1,417 @@
+/* The exporters, each read back by something that is not ours, or by a decoder made here. */
+#include "unit.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "maker.h"
+#include "report/export.h"
+#include "report/proto.h"
+
+#define FILE_NAME "test_export.weir"
+#define OUT	  "test_export.out"
+
+static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
+
+static struct trace *trace;
+static struct decoder decoder;
+
+static void put(struct maker *m, int t, struct record head, int count, const uint64_t *args)
+{
+	head.words = (uint16_t)(RECORD_WORDS + count);
+	maker_put(m, t, head, args);
+}
+
+/* Two threads: nested calls, a failure, a string with a quote in it, a kernel of C++. */
+static int begin(void **state)
+{
+	static const char process[] = "/bin/prog\0prog\0a \"b\"";
+	const uint64_t parent = 1, stream = 7, launch[] = { 0x55, 7, 8 | 1ull << 32,
+		1 | 256ull << 32, 1 | 1ull << 32 };
+	const uint64_t module[] = { 0xabc, 9, 0x225c6e2c22636261, 0x7a };
+	const uint64_t alloc[] = { 0, 1ull << 40 }, copy[] = { 0x1000, 0x2000, 64, 7 };
+	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const int a = maker_thread(m, CHUNK_EVENTS, 100, 101, "first");
+	const int b = maker_thread(m, CHUNK_EVENTS, 100, 102, "second");
+	maker_meta(m, meta, META_PROCESS, 1, 1, &parent, process, sizeof(process), sizeof(process));
+	maker_name(m, meta, 1, 0x55, "_Z4axpyPfi");
+	put(m, a, (struct record){ .ticks = 2000100, .dur = 500, .fn = FN_LAUNCH, .aux = 48 }, 5,
+		launch);
+	put(m, a, (struct record){ .ticks = 2000000, .dur = 900, .fn = FN_RT_LAUNCH }, 5, launch);
+	put(m, a, (struct record){ .ticks = 2001000, .dur = 100, .fn = FN_ALLOC, .result = 2,
+			  .aux = 1 }, 2, alloc);
+	put(m, a, (struct record){ .ticks = 2002000, .dur = 100, .fn = FN_MODULE_LOAD }, 4, module);
+	put(m, b, (struct record){ .ticks = 2000500, .dur = 100, .fn = FN_HTOD }, 4, copy);
+	put(m, b, (struct record){ .ticks = 2000700, .dur = 100, .fn = 999 }, 1, &stream);
+	maker_finish(m, 3000000, false);
+	struct error err;
+	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
+	decoder = (struct decoder){ .schema = &trace->schema, .enums = names,
+		.enum_count = COUNT_OF(names) };
+	return 0;
+}
+
+static int end(void **state)
+{
+	trace_close(trace);
+	unlink(FILE_NAME);
+	unlink(OUT);
+	return 0;
+}
+
+static char *exported(const char *format, size_t *ret_bytes)
+{
+	char *text = NULL;
+	struct error err = { .text = "" };
+	FILE *out = open_memstream(&text, ret_bytes);
+	if (export_run(exporter_find(format), trace, &decoder, NULL, out, &err))
+		fail_msg("%s", err.text);
+	fclose(out);
+	return text;
+}
+
+/* ---- perfetto ---- */
+
+struct field {
+	uint32_t number;
+	uint64_t value;	     /* varint */
+	const uint8_t *data; /* length-delimited */
+	size_t bytes;
+};
+
+struct message {
+	const uint8_t *at, *end;
+};
+
+static uint64_t varint(struct message *m)
+{
+	uint64_t v = 0;
+	for (int shift = 0; shift < 70; shift += 7) {
+		assert_true(m->at < m->end);
+		v |= (uint64_t)(*m->at & 0x7f) << shift;
+		if (!(*m->at++ & 0x80))
+			return v;
+	}
+	fail_msg("a varint without end");
+	return 0;
+}
+
+static bool next_field(struct message *m, struct field *f)
+{
+	if (m->at == m->end)
+		return false;
+	const uint64_t key = varint(m);
+	*f = (struct field){ .number = (uint32_t)(key >> 3) };
+	f->value = varint(m);
+	if ((key & 7) == 0)
+		return true;
+	assert_int_equal(key & 7, 2);
+	f->data = m->at;
+	f->bytes = f->value;
+	assert_true(f->bytes <= (size_t)(m->end - m->at));
+	m->at += f->bytes;
+	return true;
+}
+
+static struct message inside(const struct field *f)
+{
+	return (struct message){ f->data, f->data + f->bytes };
+}
+
+static bool find(struct message m, uint32_t number, struct field *f)
+{
+	while (next_field(&m, f))
+		if (f->number == number)
+			return true;
+	return false;
+}
+
+struct summary {
+	uint64_t packets, processes, threads, begins, ends;
+	char interned[8192];
+	int depth[4]; /* by tid - 100 */
+	uint64_t last[4];
+};
+
+static void sum_event(struct summary *s, struct message event, uint64_t ns)
+{
+	struct field f;
+	assert_true(find(event, 11, &f));
+	const uint32_t tid = (uint32_t)f.value - 100;
+	assert_in_range(tid, 1, 2);
+	assert_true(ns >= s->last[tid]);
+	s->last[tid] = ns;
+	assert_true(find(event, 9, &f));
+	s->depth[tid] += f.value == 1 ? 1 : -1;
+	assert_true(s->depth[tid] >= 0);
+	s->begins += f.value == 1;
+	s->ends += f.value == 2;
+	if (f.value == 1)
+		assert_true(find(event, 10, &f) && find(event, 3, &f));
+}
+
+static void sum_track(struct summary *s, struct message track)
+{
+	struct field f;
+	assert_true(find(track, 1, &f));
+	s->processes += find(track, 3, &f);
+	s->threads += find(track, 4, &f);
+}
+
+static void sum_interned(struct summary *s, struct message data)
+{
+	struct field f, text;
+	while (next_field(&data, &f)) {
+		assert_true(find(inside(&f), 2, &text));
+		const size_t used = strlen(s->interned);
+		snprintf(s->interned + used, sizeof(s->interned) - used, "%.*s;", (int)text.bytes,
+			(const char *)text.data);
+	}
+}
+
+static void sum_packet(struct summary *s, struct message packet)
+{
+	struct field f, time = { 0 };
+	s->packets++;
+	assert_true(find(packet, 10, &f) && f.value == 1);
+	assert_true(find(packet, 13, &f) && f.value == (s->packets == 1 ? 1 : 2));
+	const bool timed = find(packet, 8, &time);
+	if (find(packet, 12, &f))
+		sum_interned(s, inside(&f));
+	if (find(packet, 60, &f))
+		sum_track(s, inside(&f));
+	if (find(packet, 11, &f)) {
+		assert_true(timed);
+		sum_event(s, inside(&f), time.value);
+	}
+}
+
+static void perfetto_slices_nest(void **state)
+{
+	size_t bytes;
+	char *out = exported("perfetto", &bytes);
+	struct message file = { (uint8_t *)out, (uint8_t *)out + bytes };
+	struct summary s = { 0 };
+	struct field f;
+	while (next_field(&file, &f)) {
+		assert_int_equal(f.number, 1);
+		sum_packet(&s, inside(&f));
+	}
+	assert_int_equal(s.processes, 1);
+	assert_int_equal(s.threads, 2);
+	assert_int_equal(s.begins, 6);
+	assert_int_equal(s.ends, 6);
+	assert_int_equal(s.depth[1] + s.depth[2], 0);
+	static const char *const words[] = { "cudaLaunchKernel;", "launch;", "axpy(float*, int);",
+		"bytesize;", "function 999;" };
+	for (size_t i = 0; i < COUNT_OF(words); i++)
+		assert_non_null(strstr(s.interned, words[i]));
+	free(out);
+}
+
+static void messages_know_their_length(void **state)
+{
+	struct proto p = { 0 };
+	const size_t outer = proto_open(&p, 1);
+	for (int i = 0; i < 1000; i++) {
+		const size_t inner = proto_open(&p, 2);
+		proto_uint(&p, 3, UINT64_MAX >> (i % 64));
+		proto_str(&p, 4, "text");
+		proto_close(&p, inner);
+	}
+	proto_close(&p, outer);
+	struct message m = { p.bytes.v, p.bytes.v + p.bytes.n };
+	struct field f, g;
+	assert_true(next_field(&m, &f) && m.at == m.end);
+	struct message list = inside(&f);
+	for (int i = 0; i < 1000; i++) {
+		assert_true(next_field(&list, &f) && f.number == 2);
+		assert_true(find(inside(&f), 3, &g) && g.value == UINT64_MAX >> (i % 64));
+		assert_true(find(inside(&f), 4, &g) && g.bytes == 4);
+	}
+	array_free(&p.bytes);
+}
+
+/* ---- JSON ---- */
+
+static void chrome_is_json(void **state)
+{
+	size_t bytes;
+	char *out = exported("chrome", &bytes);
+	json_error_t e;
+	json_t *root = json_loads(out, 0, &e);
+	if (!root)
+		fail_msg("%s", e.text);
+	json_t *events = json_object_get(root, "traceEvents"), *event;
+	size_t i, complete = 0;
+	json_array_foreach(events, i, event) {
+		if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0)
+			continue;
+		if (complete++ != 0)
+			continue;
+		assert_string_equal(json_string_value(json_object_get(event, "name")),
+			"cudaLaunchKernel");
+		assert_true(json_real_value(json_object_get(event, "ts")) == 1000);
+		assert_true(json_real_value(json_object_get(event, "dur")) == 0.9);
+	}
+	assert_int_equal(complete, 6);
+	json_decref(root);
+	free(out);
+}
+
+static void each_line_of_ndjson_is_json(void **state)
+{
+	size_t bytes;
+	char *out = exported("ndjson", &bytes), *line = out;
+	static const char *const order[] = { "cudaLaunchKernel", "cuLaunchKernel", "cuMemAlloc_v2",
+		"cuModuleLoad", "cuMemcpyHtoDAsync_v2", "function 999" };
+	for (size_t i = 0; i < COUNT_OF(order); i++) {
+		char *nl = strchr(line, '\n');
+		assert_non_null(nl);
+		json_t *j = json_loadb(line, (size_t)(nl - line), 0, NULL);
+		assert_non_null(j);
+		assert_string_equal(json_string_value(json_object_get(j, "name")), order[i]);
+		json_t *args = json_object_get(j, "args");
+		if (i == 1)
+			assert_string_equal(json_string_value(json_object_get(args, "kernel")),
+				"axpy(float*, int)");
+		if (i == 2) {
+			assert_int_equal(json_integer_value(json_object_get(args, "result")), 2);
+			assert_int_equal(
+				json_integer_value(json_object_get(args, "bytesize")), 1ll << 40);
+		}
+		json_decref(j);
+		line = nl + 1;
+	}
+	assert_int_equal(*line, 0);
+	free(out);
+}
+
+/* ---- csv ---- */
+
+/* The fields of one line, quotes undone in place; returns how many. */
+static int split(char *line, char **fields, int most)
+{
+	int n = 0;
+	for (char *in = line, *out = line; n < most;) {
+		fields[n++] = out;
+		bool quoted = *in == '"' && in++;
+		for (; *in && (quoted || *in != ','); in++) {
+			if (quoted && *in == '"' && *++in != '"')
+				break;
+			*out++ = *in;
+		}
+		const char stop = *in;
+		*out++ = '\0';
+		in++;
+		if (!stop)
+			break;
+	}
+	return n;
+}
+
+static void csv_has_as_many_fields_in_each_line(void **state)
+{
+	size_t bytes;
+	char *out = exported("csv", &bytes), *line = out, *fields[40];
+	for (int i = 0; i < 7; i++) {
+		char *nl = strstr(line, "\r\n");
+		assert_non_null(nl);
+		*nl = '\0';
+		assert_int_equal(split(line, fields, 40), 20);
+		if (i == 2)
+			assert_string_equal(fields[10], "axpy(float*, int)");
+		if (i == 3)
+			assert_string_equal(fields[8], "CUDA_ERROR_OUT_OF_MEMORY");
+		if (i == 4)
+			assert_string_equal(fields[19],
+				"cuModuleLoad(*module=0xabc, fname=\"abc\\\",n\\\\\\\"z\") = 0");
+		line = nl + 2;
+	}
+	assert_int_equal(*line, 0);
+	free(out);
+}
+
+/* ---- sqlite ---- */
+
+static void expect_text(sqlite3 *db, const char *query, const char *want)
+{
+	sqlite3_stmt *s;
+	if (sqlite3_prepare_v2(db, query, -1, &s, NULL))
+		fail_msg("%s: %s", query, sqlite3_errmsg(db));
+	assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+	assert_string_equal((const char *)sqlite3_column_text(s, 0), want);
+	sqlite3_finalize(s);
+}
+
+static void sqlite_answers_queries(void **state)
+{
+	struct error err = { .text = "" };
+	sqlite3 *db;
+	struct stat st;
+	if (export_run(&export_sqlite, trace, &decoder, OUT, NULL, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(stat(OUT, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(sqlite3_open(OUT, &db), SQLITE_OK);
+	expect_text(db, "SELECT count(*) FROM calls", "6");
+	expect_text(db, "SELECT value FROM calls JOIN StringIds s ON s.id = nameId "
+			"WHERE returnValue != 0", "cuMemAlloc_v2");
+	expect_text(db, "SELECT value FROM kernels JOIN StringIds s ON s.id = demangledName",
+		"axpy(float*, int)");
+	expect_text(db, "SELECT gridX || ',' || blockX || ',' || dynamicSharedMemory FROM kernels",
+		"8,256,48");
+	expect_text(db, "SELECT direction || bytes FROM copies", "HtoD64");
+	expect_text(db, "SELECT group_concat(name) FROM threads", "first,second");
+	expect_text(db, "SELECT arguments FROM processes", "prog a \"b\"");
+	expect_text(db, "SELECT start || '-' || end FROM calls WHERE id = 1", "1000000-1000900");
+	expect_text(db, "PRAGMA integrity_check", "ok");
+	sqlite3_close(db);
+}
+
+/* ---- where it goes ---- */
+
+static void a_file_is_private_and_whole_or_not_there(void **state)
+{
+	struct error err = { .text = "" };
+	struct stat st;
+	assert_int_equal(export_run(&export_csv, trace, &decoder, OUT, NULL, &err), 0);
+	assert_int_equal(stat(OUT, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(
+		export_run(&export_csv, trace, &decoder, "no/such/folder/x", NULL, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no/such/folder/x can't be written"));
+	assert_int_equal(export_run(&export_sqlite, trace, &decoder, "no/folder/x", NULL, &err),
+		-ENOENT);
+}
+
+static void a_full_device_is_an_error(void **state)
+{
+	struct error err = { .text = "" };
+	struct stat st;
+	if (stat("/dev/full", &st))
+		skip();
+	assert_true(export_run(&export_csv, trace, &decoder, "/dev/full", NULL, &err) < 0);
+	assert_int_equal(export_run(&export_csv, trace, &decoder, "/dev/null", NULL, &err), 0);
+	assert_true(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(perfetto_slices_nest),
+		cmocka_unit_test(messages_know_their_length),
+		cmocka_unit_test(chrome_is_json),
+		cmocka_unit_test(each_line_of_ndjson_is_json),
+		cmocka_unit_test(csv_has_as_many_fields_in_each_line),
+		cmocka_unit_test(sqlite_answers_queries),
+		cmocka_unit_test(a_file_is_private_and_whole_or_not_there),
+		cmocka_unit_test(a_full_device_is_an_error),
+	};
+	return cmocka_run_group_tests(tests, begin, end);
+}
