@@ -193,6 +193,8 @@ void drain_close(struct drain *d)
 	if (!d)
 		return;
 	close_container(d);
+	if (d->file.header && d->maker.torn) /* records that were begun and are now left out */
+		__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
 	if (d->maker.zstd)
 		block_maker_fini(&d->maker);
 	if (d->file.header)
