@@ -191,7 +191,7 @@ static void step(struct generator *g, struct program_thread *t)
 	do_call(g, t, (struct call){ .fn = FN_EVENT_QUERY, .median_ns = 600, .arg_count = 1,
 			      .result = t->step % 3 ? 0 : 600, .args = { 0x66660000u } });
 	if (t->step % 16 == 0)
-		alloc(g, t, t->step % 512 == 256);
+		alloc(g, t, t->step % 64 == 48);
 	synchronize(g, t);
 	t->step++;
 }

@@ -1,0 +1,44 @@
+# Compares what weir says of a generated trace with expected/CASE.
+#
+#	golden.sh BUILD CASE        one case; exit status 1 and a diff when it differs
+#	golden.sh BUILD --update    writes all expected files
+set -eu
+build=$1 case=$2
+here=$(cd "$(dirname "$0")" && pwd)
+weir=$build/bin/weir
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+make_traces() {
+	"$build/tests/gen-trace" -n 16000 -t 2 -s 7 -p golden.weir 2>/dev/null
+	"$build/tests/gen-trace" -n 0 -t 1 -s 7 empty.weir
+}
+
+# What a case prints; binary formats as hexadecimal of their beginning and a checksum.
+say() {
+	case $1 in
+	text) "$weir" report golden.weir ;;
+	all) "$weir" report -n 0 golden.weir ;;
+	json) "$weir" report --json golden.weir ;;
+	csv | ndjson | chrome) "$weir" export -f "$1" golden.weir | head -n 60 ;;
+	perfetto)
+		"$weir" export -f perfetto -o out.perfetto golden.weir
+		od -A d -t x1 -N 2048 out.perfetto
+		cksum <out.perfetto
+		;;
+	empty) "$weir" report empty.weir ;;
+	wrong) echo "not what is expected of text" ;;
+	esac
+}
+
+make_traces
+if [ "$case" = --update ]; then
+	for name in text all json csv ndjson chrome perfetto empty; do
+		say "$name" >"$here/expected/$name"
+	done
+	exit 0
+fi
+say "$case" >got
+[ "$case" = wrong ] && case=text
+diff -u "$here/expected/$case" got
