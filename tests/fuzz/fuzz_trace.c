@@ -1,0 +1,194 @@
+/*
+ * Reads whatever comes as a trace, all the way: open, names, report, exporters, tail, pack.
+ *
+ * The first byte says what the rest is.  'F': a file as it is.  'B': the content of a packed
+ * file: pieces, each `kind encoding records(2) length(2)` and payload, which are compressed
+ * and sealed here, so that the fuzzer need not find checksums.  'R': the same for a raw file.
+ * 'S': the text of a schema.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/hash.h"
+#include "report/export.h"
+#include "report/model.h"
+#include "trace/pack.h"
+#include "trace/tail.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static FILE *nowhere;
+
+static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
+
+/* Functions of all kinds, with ids that a byte can hold. */
+static const char schema[] =
+	"1 driver launch launch l(CUfunction f)\n"
+	"2 driver launch graphlaunch g(CUgraphExec h, CUstream s)\n"
+	"3 driver memory alloc:p=0:n=1*2:m=device a(out CUdeviceptr p, size_t b, size_t c)\n"
+	"4 driver memory free:p=0:m=device f(CUdeviceptr p)\n"
+	"5 driver copy copy:n=0x4:d=HtoD c(size_t n, CUstream s)\n"
+	"6 runtime launch rtlaunch r(CUfunction f)\n"
+	"7 driver other call s(str a, str b, dim3 d, cudaExtent e, float x, loc w, ipc i, int n)\n"
+	"8 runtime query status q()\n"
+	"type CUstream ptr 8\ntype size_t uint 8\ntype str str 8\ntype dim3 dim3 12\n"
+	"type cudaExtent extent 24\ntype float float 4\ntype loc loc 8\ntype ipc ipc 64\n"
+	"type int int 4\n";
+
+static void call(void *context, const struct chunk_header *chunk, const struct record *r)
+{
+	*(uint64_t *)context += r->words + chunk->tid;
+}
+
+static void read_report(const struct trace *t, const struct decoder *d)
+{
+	struct report *r;
+	if (report_make(t, d, 1, &r, NULL))
+		return;
+	report_print_text(r, nowhere, 5, false);
+	report_print_json(r, nowhere);
+	report_free(r);
+}
+
+static void read_all(const char *path)
+{
+	struct trace *t;
+	struct tail *tail;
+	struct error err;
+	struct pack_stats stats = { 0 };
+	uint64_t sum = 0;
+	if (!trace_open(path, &t, &err)) {
+		const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
+		read_report(t, &d);
+		export_run(&export_ndjson, t, &d, NULL, nowhere, &err);
+		export_run(&export_csv, t, &d, NULL, nowhere, &err);
+		export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
+		trace_close(t);
+		if (!trace_pack(path, "/tmp/fuzz_trace.packed", &stats, &err))
+			unlink("/tmp/fuzz_trace.packed");
+	}
+	if (!tail_open(path, &tail, &err)) {
+		tail_poll(tail, call, &sum);
+		tail_poll(tail, call, &sum);
+		tail_close(tail);
+	}
+}
+
+/* ---- making files ---- */
+
+struct piece {
+	uint8_t kind, encoding;
+	uint16_t records, length;
+	const uint8_t *payload;
+};
+
+static int next_piece(const uint8_t **data, size_t *size, struct piece *p)
+{
+	if (*size < 6)
+		return 0;
+	p->kind = (*data)[0] % 7;
+	p->encoding = (*data)[1] & 1;
+	memcpy(&p->records, *data + 2, 2);
+	memcpy(&p->length, *data + 4, 2);
+	*data += 6;
+	*size -= 6;
+	if (p->length > *size)
+		p->length = (uint16_t)*size;
+	p->payload = *data;
+	*data += p->length;
+	*size -= p->length;
+	return 1;
+}
+
+static void put(int fd, const void *data, size_t bytes)
+{
+	if (write(fd, data, bytes) != (ssize_t)bytes)
+		abort();
+}
+
+static void put_block(int fd, const struct piece *p)
+{
+	static uint8_t packed[ZSTD_COMPRESSBOUND(65536)];
+	static const uint8_t zeros[8];
+	const size_t n = ZSTD_compress(packed, sizeof(packed), p->payload, p->length, 1);
+	struct block_header b = { .magic = BLOCK_MAGIC, .bytes = (uint32_t)n,
+		.raw_bytes = p->length, .encoding = p->encoding, .records = p->records,
+		.chunk = { .magic = CHUNK_MAGIC, .kind = p->kind, .state = CHUNK_CLOSED,
+			.used = p->length, .pid = 1, .tid = p->records & 3, .seq = p->records } };
+	const size_t skip = offsetof(struct block_header, bytes);
+	b.check = hash_fnv32((const char *)&b + skip, sizeof(b) - skip);
+	put(fd, &b, sizeof(b));
+	put(fd, packed, n);
+	put(fd, zeros, -n & 7);
+}
+
+static void put_chunk(int fd, const struct piece *p)
+{
+	static uint8_t chunk[2 * TRACE_GRAIN];
+	const struct chunk_header h = { .magic = CHUNK_MAGIC, .kind = p->kind,
+		.state = p->encoding ? CHUNK_OPEN : CHUNK_CLOSED, .bytes = sizeof(chunk),
+		.used = p->length, .pid = 1, .tid = p->records & 3, .seq = p->records };
+	memset(chunk, 0, sizeof(chunk));
+	memcpy(chunk, &h, sizeof(h));
+	memcpy(chunk + CHUNK_PAYLOAD, p->payload, p->length);
+	put(fd, chunk, sizeof(chunk));
+}
+
+static void put_header(int fd, enum trace_form form, uint64_t next)
+{
+	static uint8_t head[TRACE_GRAIN];
+	const size_t bytes = form == TRACE_RAW ? TRACE_GRAIN : sizeof(struct trace_header);
+	const struct trace_header h = { .magic = TRACE_MAGIC, .version = TRACE_VERSION,
+		.header_bytes = (uint32_t)bytes, .form = form, .clock = CLOCK_IS_MONOTONIC,
+		.next = next };
+	memset(head, 0, sizeof(head));
+	memcpy(head, &h, sizeof(h));
+	put(fd, head, bytes);
+}
+
+static void put_pieces(int fd, const uint8_t *data, size_t size, enum trace_form form)
+{
+	struct piece p = { .kind = CHUNK_SCHEMA, .length = sizeof(schema),
+		.payload = (const uint8_t *)schema };
+	put_header(fd, form, form == TRACE_RAW ? TRACE_GRAIN * 1000ull : 0);
+	do
+		form == TRACE_RAW ? put_chunk(fd, &p) : put_block(fd, &p);
+	while (next_piece(&data, &size, &p));
+}
+
+static void put_schema(int fd, const uint8_t *data, size_t size)
+{
+	const struct piece p = { .kind = CHUNK_SCHEMA, .payload = data,
+		.length = (uint16_t)(size < 60000 ? size : 60000) };
+	put_header(fd, TRACE_PACKED, 0);
+	put_block(fd, &p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char path[64];
+	if (!nowhere)
+		nowhere = fopen("/dev/null", "w");
+	if (!size || size > 65536)
+		return 0;
+	const int fd = memfd_create("trace", MFD_CLOEXEC);
+	if (fd < 0)
+		abort();
+	if (data[0] == 'B')
+		put_pieces(fd, data + 1, size - 1, TRACE_PACKED);
+	else if (data[0] == 'R')
+		put_pieces(fd, data + 1, size - 1, TRACE_RAW);
+	else if (data[0] == 'S')
+		put_schema(fd, data + 1, size - 1);
+	else
+		put(fd, data + 1, size - 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	read_all(path);
+	close(fd);
+	return 0;
+}
