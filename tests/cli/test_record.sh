@@ -28,6 +28,14 @@ done
 expect 2 'perfetto' "$weir" export a.weir
 expect 2 'is no format' "$weir" export -f excel a.weir
 
+# A flight recording keeps the end, and saves what it has when a call fails.
+expect 0 '^$' sh -c "$weir record --sim -q --flight=1M -o fly.weir -- $app >/dev/null"
+expect 0 '"mode": "flight"' "$weir" report --json fly.weir
+expect 1 'fly2.weir.1' env WEIR_SIM=fault=cuMemAlloc_v2:3:2 \
+	"$weir" record --sim --flight=1M -o fly2.weir -- "$app"
+expect 0 '"errors": 1' "$weir" report --json fly2.weir.1
+expect 0 'CUDA_ERROR_OUT_OF_MEMORY' "$weir" report fly2.weir
+
 # What is no trace is said to be none, whatever is asked of it.
 : >empty
 head -c 300 a.weir >cut

@@ -107,7 +107,7 @@ $(cat "$work/complaint")"
 
 # The simulated driver's account: every call that came through the program is in the trace.
 complete() {
-	case $name in limits_* | elsewhere | leave_busy) return ;; esac
+	case $name in limits_* | elsewhere | other_user | leave_busy) return ;; esac
 	reached "$mode" | grep -Ev "^($own) " >"$work/a"
 	grep -E "^cu[A-Z]" "$work/recorded" | grep -Ev "^($own) " | sort >"$work/b"
 	cmp -s "$work/a" "$work/b" || {
