@@ -19,7 +19,10 @@ done
 case $driver${WEIR_TEST_DRIVER-} in
 mock*) driver_path=$libs/mock ;;
 sim) driver_path=$sim ;;
-simreal) driver=real driver_path=${LD_LIBRARY_PATH-} ;;
+simreal)
+	driver=real driver_path=${LD_LIBRARY_PATH-}
+	ls /dev/nvidia[0-9]* >/dev/null 2>&1 || exit 77
+	;;
 esac
 command=$programs/$(printf '%s' "$command" | sed "s|@LIBS@|$libs|; s|@PROGRAMS@|$programs|")
 users=$(printf '%s' "$preload" | sed "s|[^:][^:]*|$libs/&|g")

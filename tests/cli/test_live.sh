@@ -1,0 +1,33 @@
+# trace and stat from the outside, on the simulated driver.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcuda.so.1" ] || exit 0
+"$weir" help trace >/dev/null 2>&1 && "$weir" help stat >/dev/null 2>&1 || exit 0
+app=$build/examples/vecadd
+cd "$scratch" || exit 1
+
+lines() {
+	"$weir" trace --sim -o lines.txt "$@" -- "$app" >/dev/null && grep -c . lines.txt
+}
+
+expect 0 'cuInit\(Flags=0\) = 0 <' "$weir" trace --sim -- "$app"
+expect 0 '^204$' lines -e cuLaunchKernel
+expect 0 '^12$' lines -e 'cuMemAlloc*'
+expect 0 '^6$' lines -e 'cuMemAlloc*' -e '!*Host*'
+expect 1 '^0$' lines -e error
+expect 0 '^224$' lines -e launch
+expect 37 '^$' "$weir" trace -- sh -c 'exit 37'
+expect 127 'no-such-program' "$weir" trace -- ./no-such-program
+expect 1 'cuMemAlloc_v2.*= CUDA_ERROR_OUT_OF_MEMORY|cuMemAlloc_v2.*= 2 ' env \
+	WEIR_SIM=fault=cuMemAlloc_v2:2:2 "$weir" trace --sim -e error -- "$app"
+expect 3 'no-such-dir' "$weir" trace -o no-such-dir/x -- true
+
+expect 0 ' 204 .*cuLaunchKernel' "$weir" stat --sim -- "$app"
+expect 0 '"name": "cuLaunchKernel".*"count": 204' "$weir" stat --sim --json -- "$app"
+expect 37 '' "$weir" stat -- sh -c 'exit 37'
+
+# Nothing is left behind.
+[ "$(ls)" = lines.txt ] || expect 0 'only lines.txt' ls
+finish
