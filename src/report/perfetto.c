@@ -70,7 +70,7 @@ static int write_out(struct export *x)
 	struct perfetto *s = x->state;
 	if (s->p.failed)
 		return -ENOMEM;
-	if (fwrite(s->p.bytes.v, 1, s->p.bytes.n, x->out) != s->p.bytes.n)
+	if (s->p.bytes.n && fwrite(s->p.bytes.v, 1, s->p.bytes.n, x->out) != s->p.bytes.n)
 		return errno ? -errno : -EIO;
 	s->p.bytes.n = 0;
 	return 0;
