@@ -5,6 +5,7 @@
 # writes one C file, chosen by out:
 #   enums    every enumeration constant                       (sim_enums.h)
 #   api      an id and the prototype of a body per function   (sim_api.h)
+#   exports  prototypes of the exported functions, for tests (sim_exports.h)
 #   entries  the exported functions: account, check, call     (sim_entries.c)
 #   stubs    a weak body per function that answers 801        (sim_stubs.c)
 #   since    the base name and version of each symbol     (sim_since.h)
@@ -176,6 +177,15 @@ function error_text(s)
 	return tolower(s)
 }
 
+function write_exports(i)
+{
+	print "#ifndef SIM_EXPORTS_H\n#define SIM_EXPORTS_H"
+	print "#include <stddef.h>\n#include \"cuda_types.h\""
+	for (i = 0; i < rows; i++)
+		print "int " name[i] "(" param[i] ");"
+	print "#endif"
+}
+
 function write_since(i)
 {
 	for (i = 0; i < rows; i++) {
@@ -245,6 +255,8 @@ END {
 		write_stubs()
 	else if (out == "table")
 		write_table()
+	else if (out == "exports")
+		write_exports()
 	else if (out == "errors")
 		write_errors()
 	else if (out == "since")
@@ -252,5 +264,5 @@ END {
 	else if (out == "enums")
 		write_enums()
 	else
-		fail("out is one of enums api entries errors since stubs table")
+		fail("out is one of enums api exports entries errors since stubs table")
 }

@@ -55,8 +55,8 @@ static int create(void **ret_array, const struct cu_array3d_desc *d)
 	a->format = d->format;
 	a->channels = d->channels;
 	a->flags = d->flags;
-	a->pitch = (d->width * format_bytes(d->format) * d->channels + PITCH - 1) &
-		   ~(size_t)(PITCH - 1);
+	a->row_bytes = d->width * format_bytes(d->format) * d->channels;
+	a->pitch = (a->row_bytes + PITCH - 1) & ~(size_t)(PITCH - 1);
 	r = range_alloc(ctx, a->pitch * a->height * a->depth, RANGE_ARRAY, &a->range);
 	if (r) {
 		obj_free(a);

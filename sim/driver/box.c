@@ -25,6 +25,8 @@ static bool fits(const struct place *p, const struct box *box)
 {
 	size_t end;
 
+	if (p->row_room && (box->width > p->row_room || box->height > p->rows_room))
+		return false;
 	return p->base && span(p, box->width, box->height, box->depth, &end) && end <= p->room;
 }
 
@@ -76,11 +78,15 @@ static int array_place(const struct half *h, struct place *ret_place, size_t *re
 
 	if (!a)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (h->x >= a->row_bytes || h->y >= a->height)
+		return CUDA_ERROR_INVALID_VALUE;
 	*ret_place = (struct place){
 		.base = (uint8_t *)a->range->base,
 		.pitch = a->pitch,
 		.slice = a->pitch * a->height,
 		.room = a->range->size,
+		.row_room = a->row_bytes - h->x,
+		.rows_room = a->height - h->y,
 		.device = true,
 	};
 	*ret_slice = ret_place->slice;

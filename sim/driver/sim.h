@@ -288,6 +288,7 @@ struct place {
 	uint8_t *base; /* of the whole pitched area */
 	size_t pitch, slice; /* bytes from row to row, from slice to slice */
 	size_t room; /* bytes that may be touched from base on; 0: host memory, unknown */
+	size_t row_room, rows_room; /* what is left of a row and a slice of an array; 0: no array */
 	bool device;
 	bool pageable;
 };
