@@ -17,11 +17,11 @@
 #include "trace/pack.h"
 #include "maker.h"
 
-#define KERNELS	     64
-#define GRAPH_NODES  40
+#define KERNELS       64
+#define GRAPH_NODES   40
 #define STEP_LAUNCHES 58
-#define PID	     100
-#define TICKS_A_NS   2.5 /* a processor of 2.5 GHz */
+#define PID           100
+#define TICKS_A_NS    2.5 /* a processor of 2.5 GHz */
 
 struct generator {
 	struct maker *m;
@@ -32,7 +32,7 @@ struct generator {
 };
 
 struct program_thread {
-	int at;		/* of the maker */
+	int at;         /* of the maker */
 	uint64_t ticks; /* its now */
 	uint64_t step;
 	uint64_t base; /* its tensors begin here */
@@ -84,8 +84,12 @@ struct call {
 static void put(struct generator *g, struct program_thread *t, const struct call *c, uint64_t begin,
 	uint32_t dur)
 {
-	const struct record head = { .ticks = begin, .dur = dur, .fn = c->fn, .aux = c->aux,
-		.words = (uint16_t)(RECORD_WORDS + c->arg_count), .result = c->result };
+	const struct record head = { .ticks = begin,
+		.dur = dur,
+		.fn = c->fn,
+		.aux = c->aux,
+		.words = (uint16_t)(RECORD_WORDS + c->arg_count),
+		.result = c->result };
 	maker_put(g->m, t->at, head, c->args);
 	if (g->left)
 		g->left--;
@@ -105,7 +109,8 @@ static void do_call(struct generator *g, struct program_thread *t, struct call c
 }
 
 /* A runtime call around a driver call: the inner one ends, and stands, first. */
-static void do_nested(struct generator *g, struct program_thread *t, struct call outer, struct call inner)
+static void do_nested(
+	struct generator *g, struct program_thread *t, struct call outer, struct call inner)
 {
 	wait_some(g, t);
 	const uint32_t before = some_ticks(g, 250, 0.3), after = some_ticks(g, 80, 0.3);
@@ -124,7 +129,9 @@ static void launch(struct generator *g, struct program_thread *t, int i)
 {
 	const uint32_t kernel = (uint32_t)(i * 7 + i / 5) % KERNELS;
 	const uint32_t blocks = 32u << (kernel % 6), threads = kernel % 3 ? 256 : 512;
-	struct call inner = { .fn = FN_LAUNCH, .aux = kernel % 4 ? 0 : 16384, .median_ns = 2200,
+	struct call inner = { .fn = FN_LAUNCH,
+		.aux = kernel % 4 ? 0 : 16384,
+		.median_ns = 2200,
 		.arg_count = LAUNCH_WORDS,
 		.args = { 0x55550000u + kernel * 64, t->stream, pair(blocks, 1), pair(1, threads),
 			pair(1, 1) } };
@@ -139,18 +146,21 @@ static void copy(struct generator *g, struct program_thread *t, int i)
 	const bool down = i / 10 % 2;
 	const uint64_t device = t->base + (uint64_t)i * 65536, host = 0x7fff00000000u + t->base;
 	const uint64_t bytes = 4096u << (i % 5);
-	const struct call inner = { .fn = down ? FN_DTOH : FN_HTOD, .median_ns = 3500,
+	const struct call inner = { .fn = down ? FN_DTOH : FN_HTOD,
+		.median_ns = 3500,
 		.arg_count = 4,
 		.args = { down ? host : device, down ? device : host, bytes, t->stream } };
-	const struct call outer = { .fn = FN_RT_COPY, .arg_count = 5,
+	const struct call outer = { .fn = FN_RT_COPY,
+		.arg_count = 5,
 		.args = { inner.args[0], inner.args[1], bytes, down ? 2 : 1, t->stream } };
 	do_nested(g, t, outer, inner);
 }
 
 static void synchronize(struct generator *g, struct program_thread *t)
 {
-	const struct call inner = { .fn = FN_SYNC, .median_ns = 120000, .arg_count = 1,
-		.args = { t->stream } };
+	const struct call inner = {
+		.fn = FN_SYNC, .median_ns = 120000, .arg_count = 1, .args = { t->stream }
+	};
 	struct call outer = inner;
 	outer.fn = FN_RT_SYNC;
 	do_nested(g, t, outer, inner);
@@ -160,15 +170,22 @@ static void alloc(struct generator *g, struct program_thread *t, bool fails)
 {
 	const uint64_t bytes = fails ? 1ull << 40 : 2u << 20;
 	const uint64_t at = fails ? 0 : t->base + 0x10000000u + t->blocks++ % 32 * bytes;
-	const struct call inner = { .fn = FN_ALLOC, .median_ns = 90000, .arg_count = 2,
-		.result = fails ? 2 : 0, .aux = fails, .args = { at, bytes } };
+	const struct call inner = { .fn = FN_ALLOC,
+		.median_ns = 90000,
+		.arg_count = 2,
+		.result = fails ? 2 : 0,
+		.aux = fails,
+		.args = { at, bytes } };
 	struct call outer = inner;
 	outer.fn = FN_RT_MALLOC;
 	do_nested(g, t, outer, inner);
 	if (!fails && t->blocks > 16)
-		do_call(g, t, (struct call){ .fn = FN_FREE, .median_ns = 60000, .arg_count = 1,
-				      .args = { t->base + 0x10000000u +
-						(t->blocks - 16) % 32 * bytes } });
+		do_call(g, t,
+			(struct call){ .fn = FN_FREE,
+				.median_ns = 60000,
+				.arg_count = 1,
+				.args = {
+					t->base + 0x10000000u + (t->blocks - 16) % 32 * bytes } });
 }
 
 static void step(struct generator *g, struct program_thread *t)
@@ -178,18 +195,30 @@ static void step(struct generator *g, struct program_thread *t)
 		if (i % 10 == 3)
 			copy(g, t, i);
 		if (i % 12 == 5)
-			do_call(g, t, (struct call){ .fn = FN_EVENT_RECORD, .median_ns = 900,
-					      .arg_count = 2, .args = { 0x66660000u, t->stream } });
+			do_call(g, t,
+				(struct call){ .fn = FN_EVENT_RECORD,
+					.median_ns = 900,
+					.arg_count = 2,
+					.args = { 0x66660000u, t->stream } });
 		if (i % 15 == 7)
-			do_call(g, t, (struct call){ .fn = FN_SET, .median_ns = 2500,
-					      .arg_count = 4,
-					      .args = { t->base, 0, 1024, t->stream } });
+			do_call(g, t,
+				(struct call){ .fn = FN_SET,
+					.median_ns = 2500,
+					.arg_count = 4,
+					.args = { t->base, 0, 1024, t->stream } });
 	}
 	if (t->step % 4 == 1)
-		do_call(g, t, (struct call){ .fn = FN_GRAPH_LAUNCH, .median_ns = 9000,
-				      .arg_count = 2, .args = { 0x77770000u, t->stream } });
-	do_call(g, t, (struct call){ .fn = FN_EVENT_QUERY, .median_ns = 600, .arg_count = 1,
-			      .result = t->step % 3 ? 0 : 600, .args = { 0x66660000u } });
+		do_call(g, t,
+			(struct call){ .fn = FN_GRAPH_LAUNCH,
+				.median_ns = 9000,
+				.arg_count = 2,
+				.args = { 0x77770000u, t->stream } });
+	do_call(g, t,
+		(struct call){ .fn = FN_EVENT_QUERY,
+			.median_ns = 600,
+			.arg_count = 1,
+			.result = t->step % 3 ? 0 : 600,
+			.args = { 0x66660000u } });
 	if (t->step % 16 == 0)
 		alloc(g, t, t->step % 64 == 48);
 	synchronize(g, t);
@@ -208,8 +237,9 @@ static void name_kernels(struct generator *g, int meta)
 		if (i % 8 == 7)
 			snprintf(name, sizeof(name), "ampere_sgemm_%dx%d_nn", 32 << i / 16, 64);
 		else
-			snprintf(name, sizeof(name), "_ZN2at6native13vectorized_%02dIf%zu%s_opEEvPT_i",
-				i, strlen(op) + 3, op);
+			snprintf(name, sizeof(name),
+				"_ZN2at6native13vectorized_%02dIf%zu%s_opEEvPT_i", i,
+				strlen(op) + 3, op);
 		maker_name(g->m, meta, 1000000, 0x55550000u + (uint64_t)i * 64, name);
 	}
 }
@@ -219,8 +249,10 @@ static void name_graph(struct generator *g, int meta)
 	struct graph_node nodes[GRAPH_NODES];
 	for (uint32_t i = 0; i < GRAPH_NODES; i++)
 		nodes[i] = (struct graph_node){ .type = i % 10 == 9 ? 1 : 0,
-			.function = 0x55550000u + i % KERNELS * 64, .grid = { 64, 1, 1 },
-			.block = { 128, 1, 1 }, .node = 0x88880000u + i };
+			.function = 0x55550000u + i % KERNELS * 64,
+			.grid = { 64, 1, 1 },
+			.block = { 128, 1, 1 },
+			.node = 0x88880000u + i };
 	const uint64_t args[3] = { 0x77770000u, GRAPH_NODES, 0 };
 	maker_meta(g->m, meta, META_GRAPH, 1000000, 3, args, nodes, sizeof(nodes), GRAPH_NODES);
 }
@@ -243,8 +275,10 @@ static uint64_t run(struct generator *g, int count)
 	uint64_t end = 0;
 	for (int i = 0; i < count; i++) {
 		threads[i] = (struct program_thread){ .ticks = 1000000 + (uint64_t)i * 5000,
-			.base = 0x7f0000000000u + ((uint64_t)i << 32), .stream = (uint64_t)i * 256 };
-		threads[i].at = maker_thread(g->m, CHUNK_EVENTS, PID, (uint32_t)(PID + i), "python3");
+			.base = 0x7f0000000000u + ((uint64_t)i << 32),
+			.stream = (uint64_t)i * 256 };
+		threads[i].at =
+			maker_thread(g->m, CHUNK_EVENTS, PID, (uint32_t)(PID + i), "python3");
 	}
 	while (g->left) {
 		struct program_thread *t = threads;
@@ -284,8 +318,8 @@ static int set_end(const char *path)
 	FILE *file = fopen(path, "r+");
 	if (!file || fread(&h, sizeof(h), 1, file) != 1)
 		return -1;
-	h.end.mono_ns = h.start.mono_ns +
-			(uint64_t)((double)(h.end.ticks - h.start.ticks) / TICKS_A_NS);
+	h.end.mono_ns =
+		h.start.mono_ns + (uint64_t)((double)(h.end.ticks - h.start.ticks) / TICKS_A_NS);
 	h.end.real_ns = h.start.real_ns + (h.end.mono_ns - h.start.mono_ns);
 	rewind(file);
 	const int wrong = fwrite(&h, sizeof(h), 1, file) != 1;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HIST_BITS 7 /* buckets a power of two, as a power of two */
+#define HIST_BITS    7 /* buckets a power of two, as a power of two */
 #define HIST_OCTAVES (64 - HIST_BITS + 1)
 
 struct hist {

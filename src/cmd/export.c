@@ -24,8 +24,9 @@ static int list_formats(const char *wrong)
 
 static int export_trace(const struct exporter *e, const struct trace *t, const char *path)
 {
-	const struct decoder decoder = { .schema = &t->schema, .enums = enum_names,
-		.enum_count = enum_names_count };
+	const struct decoder decoder = {
+		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
+	};
 	struct error err = { .text = "" };
 	if (export_run(e, t, &decoder, path, stdout, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);

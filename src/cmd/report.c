@@ -39,8 +39,9 @@ static void print(const struct options *o, const struct report *r, unsigned rows
 
 static int report_trace(const struct options *o, const struct trace *t, unsigned rows)
 {
-	const struct decoder decoder = { .schema = &t->schema, .enums = enum_names,
-		.enum_count = enum_names_count };
+	const struct decoder decoder = {
+		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
+	};
 	struct report *r;
 	struct error err;
 	if (report_make(t, &decoder, 0, &r, &err))

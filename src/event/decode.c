@@ -345,8 +345,8 @@ static void put_launch(struct text *t, const struct decoder *d, const struct rec
 
 /* ---- the line ---- */
 
-static void put_result(struct text *t, const struct decoder *d, const struct schema_fn *fn,
-	const struct record *r)
+static void put_result(
+	struct text *t, const struct decoder *d, const struct schema_fn *fn, const struct record *r)
 {
 	put(t, ") = ");
 	put_uint(t, r->result);

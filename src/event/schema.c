@@ -112,9 +112,15 @@ static const char *keep(struct parser *p, struct span s)
 static bool kind_of(struct span word, uint8_t *ret_kind)
 {
 	static const char *const names[] = {
-		[ARG_PTR] = "ptr",   [ARG_INT] = "int",	    [ARG_UINT] = "uint",
-		[ARG_FLOAT] = "float", [ARG_STR] = "str",     [ARG_DIM3] = "dim3",
-		[ARG_EXTENT] = "extent", [ARG_LOC] = "loc",   [ARG_IPC] = "ipc",
+		[ARG_PTR] = "ptr",
+		[ARG_INT] = "int",
+		[ARG_UINT] = "uint",
+		[ARG_FLOAT] = "float",
+		[ARG_STR] = "str",
+		[ARG_DIM3] = "dim3",
+		[ARG_EXTENT] = "extent",
+		[ARG_LOC] = "loc",
+		[ARG_IPC] = "ipc",
 		[ARG_ENUM] = "enum",
 	};
 	for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -274,11 +280,16 @@ static void kind_of_call(struct schema_fn *fn, struct span word)
 		uint8_t kind;
 		bool layout;
 	} rows[] = {
-		{ "status", CALL_STATUS, false },     { "launch", CALL_LAUNCH, true },
-		{ "launchex", CALL_LAUNCH, true },    { "launchold", CALL_LAUNCH, true },
-		{ "rtlaunch", CALL_RTLAUNCH, true },  { "graphlaunch", CALL_GRAPHLAUNCH, false },
-		{ "alloc", CALL_ALLOC, false },	      { "free", CALL_FREE, false },
-		{ "copy", CALL_COPY, false },	      { "set", CALL_SET, false },
+		{ "status", CALL_STATUS, false },
+		{ "launch", CALL_LAUNCH, true },
+		{ "launchex", CALL_LAUNCH, true },
+		{ "launchold", CALL_LAUNCH, true },
+		{ "rtlaunch", CALL_RTLAUNCH, true },
+		{ "graphlaunch", CALL_GRAPHLAUNCH, false },
+		{ "alloc", CALL_ALLOC, false },
+		{ "free", CALL_FREE, false },
+		{ "copy", CALL_COPY, false },
+		{ "set", CALL_SET, false },
 	};
 	fn->kind = CALL_PLAIN;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -311,8 +322,7 @@ static bool factors_exist(const struct schema_fn *fn)
 	for (int i = 0; i < fn->factor_count; i++)
 		if (fn->factor[i] >= fn->arg_count || fn->args[fn->factor[i]].words != 1)
 			return false;
-	return fn->pointer < 0 ||
-	       (fn->pointer < fn->arg_count && fn->args[fn->pointer].words == 1);
+	return fn->pointer < 0 || (fn->pointer < fn->arg_count && fn->args[fn->pointer].words == 1);
 }
 
 /* ID API CLASS RECORD NAME(ARGUMENTS) */
@@ -435,8 +445,7 @@ const struct schema_fn *schema_find_name(const struct schema *s, const char *nam
 static bool arg_word(const struct schema_fn *fn, const struct record *r, unsigned i, uint64_t *ret)
 {
 	const struct schema_arg *a = &fn->args[i];
-	if (fn->launch_layout || r->words < RECORD_WORDS ||
-		a->first >= r->words - RECORD_WORDS)
+	if (fn->launch_layout || r->words < RECORD_WORDS || a->first >= r->words - RECORD_WORDS)
 		return false;
 	if (a->out && i < 32 && (r->aux >> i & 1))
 		return false;

@@ -32,10 +32,10 @@ enum arg_kind {
 
 enum call_kind {
 	CALL_PLAIN,
-	CALL_STATUS,	   /* the result tells the state of an earlier call */
-	CALL_LAUNCH,	   /* launch layout; counts as a launch */
-	CALL_RTLAUNCH,	   /* launch layout; the driver's call below it is counted */
-	CALL_GRAPHLAUNCH,  /* arguments: executable graph, stream */
+	CALL_STATUS,      /* the result tells the state of an earlier call */
+	CALL_LAUNCH,      /* launch layout; counts as a launch */
+	CALL_RTLAUNCH,    /* launch layout; the driver's call below it is counted */
+	CALL_GRAPHLAUNCH, /* arguments: executable graph, stream */
 	CALL_ALLOC,
 	CALL_FREE,
 	CALL_COPY,
@@ -47,12 +47,12 @@ enum call_api { API_DRIVER, API_RUNTIME };
 struct schema_arg {
 	const char *type;
 	const char *name;
-	uint8_t kind;	 /* enum arg_kind */
-	uint8_t words;	 /* in arg[]: 0, 1, 2 or 3 */
-	uint8_t bytes;	 /* of the C type; 0 unknown */
-	bool out;	 /* the value that the driver stored */
-	bool derived;	 /* computed when the call was recorded */
-	uint16_t first;	 /* index of its first word in arg[] */
+	uint8_t kind;   /* enum arg_kind */
+	uint8_t words;  /* in arg[]: 0, 1, 2 or 3 */
+	uint8_t bytes;  /* of the C type; 0 unknown */
+	bool out;       /* the value that the driver stored */
+	bool derived;   /* computed when the call was recorded */
+	uint16_t first; /* index of its first word in arg[] */
 };
 
 #define SCHEMA_FACTORS 4
@@ -60,17 +60,17 @@ struct schema_arg {
 struct schema_fn {
 	const char *name;
 	const char *class;
-	const char *memory;    /* alloc, free: kind of memory; copy: direction; never NULL */
+	const char *memory; /* alloc, free: kind of memory; copy: direction; never NULL */
 	uint16_t id;
-	uint8_t api;	       /* enum call_api */
-	uint8_t kind;	       /* enum call_kind */
+	uint8_t api;  /* enum call_api */
+	uint8_t kind; /* enum call_kind */
 	bool launch_layout;
-	int8_t pointer;	       /* index of the argument p=, or -1 */
-	uint8_t factor_count;  /* n=: the bytes are the product of these arguments … */
+	int8_t pointer;       /* index of the argument p=, or -1 */
+	uint8_t factor_count; /* n=: the bytes are the product of these arguments … */
 	uint8_t factor[SCHEMA_FACTORS];
-	uint32_t scale;	       /* … and this constant */
+	uint32_t scale; /* … and this constant */
 	uint16_t arg_count;
-	uint16_t arg_words;    /* words before the strings */
+	uint16_t arg_words; /* words before the strings */
 	const struct schema_arg *args;
 };
 

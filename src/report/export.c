@@ -42,7 +42,8 @@ const char *export_kernel_name(struct export *x, uint32_t kernel)
 	return x->kernel_name[kernel] ? x->kernel_name[kernel] : x->meta->names.v[kernel].text;
 }
 
-static const char *name_for_decoder(void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
+static const char *name_for_decoder(
+	void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
 {
 	struct export *x = context;
 	const uint32_t name = meta_find_kernel(x->meta, x->process, handle, ticks);
@@ -87,7 +88,9 @@ static int gather(struct run *r)
 static int hand_over(struct run *r, const struct chunk_ref *c, const struct record *record)
 {
 	char name[32];
-	struct export_call call = { .record = record, .chunk = c, .kernel = META_NONE,
+	struct export_call call = { .record = record,
+		.chunk = c,
+		.kernel = META_NONE,
 		.fn = schema_find(&r->x.trace->schema, record->fn),
 		.begin_ns = trace_ns(r->x.trace, record->ticks),
 		.end_ns = trace_ns(r->x.trace, record_end(record)) };
@@ -98,8 +101,8 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 		call.end_ns = call.begin_ns;
 	call.launch = call.fn && call.fn->launch_layout && decode_shape(record, &call.shape);
 	if (call.launch)
-		call.kernel = meta_find_kernel(r->x.meta, c->process,
-			record->arg[LAUNCH_FUNCTION], record_end(record));
+		call.kernel = meta_find_kernel(
+			r->x.meta, c->process, record->arg[LAUNCH_FUNCTION], record_end(record));
 	return r->e->call(&r->x, &call);
 }
 

@@ -18,14 +18,15 @@
 #include "trace/meta.h"
 #include "trace/trace.h"
 
-struct export {
+struct export
+{
 	const struct trace *trace;
 	const struct meta *meta;
 	const struct decoder *decoder; /* knows kernels of the chunk at hand */
-	FILE *out;		       /* NULL for exporters that want a path */
+	FILE *out;                     /* NULL for exporters that want a path */
 	const char *path;
 	struct error *err;
-	void *state;	    /* the exporter's */
+	void *state;        /* the exporter's */
 	char **kernel_name; /* demangled on first use, by index into meta->names */
 	uint32_t process;   /* of the chunk at hand */
 };
@@ -37,8 +38,8 @@ struct export_call {
 	const struct chunk_ref *chunk;
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;
-	bool launch;		   /* kernel and shape are there */
-	uint32_t kernel;	   /* index into meta->names, or META_NONE */
+	bool launch;     /* kernel and shape are there */
+	uint32_t kernel; /* index into meta->names, or META_NONE */
 	struct launch_shape shape;
 };
 

@@ -98,7 +98,8 @@ static void put_us(FILE *out, const char *key, uint64_t ns)
 	fprintf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
 }
 
-static void name_chrome(struct export *x, const char *what, uint32_t pid, uint32_t tid, const char *name)
+static void name_chrome(
+	struct export *x, const char *what, uint32_t pid, uint32_t tid, const char *name)
 {
 	fprintf(x->out,
 		"{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32

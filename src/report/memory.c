@@ -75,8 +75,12 @@ static int do_alloc(struct replay *p, const struct memory_op *op, uint32_t *slot
 	} else {
 		*slot = p->unused.v[--p->unused.n];
 	}
-	p->blocks.v[*slot] = (struct live_block){ .pointer = op->pointer, .bytes = op->bytes,
-		.ticks = op->ticks, .process = op->process, .fn_id = op->fn_id, .kind = op->kind };
+	p->blocks.v[*slot] = (struct live_block){ .pointer = op->pointer,
+		.bytes = op->bytes,
+		.ticks = op->ticks,
+		.process = op->process,
+		.fn_id = op->fn_id,
+		.kind = op->kind };
 	grow_use(&p->r->memory[op->kind], op->bytes);
 	if (op->kind != MEMORY_HOST)
 		grow_use(&p->r->gpu_memory, op->bytes);

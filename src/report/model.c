@@ -164,8 +164,7 @@ static int kernel_row_order(const void *one, const void *two)
 static int moved_order(const void *one, const void *two)
 {
 	const struct moved_row *a = one, *b = two;
-	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) :
-				      strcmp(a->direction, b->direction);
+	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
 }
 
 static void total_call(struct report *r, const struct call_row *c)
@@ -452,7 +451,8 @@ static void warn_damage(struct report *r)
 	if (t->damage_count > t->damage.n)
 		warn(r, "damage at %" PRIu64 " more places", t->damage_count - t->damage.n);
 	if (chunks)
-		warn(r, "%" PRIu64 " chunks are damaged and were left out, in part or whole", chunks);
+		warn(r, "%" PRIu64 " chunks are damaged and were left out, in part or whole",
+			chunks);
 	if (!t->schema.fn_count && t->chunk_count)
 		warn(r, "the trace says nothing about its functions: they are shown as numbers");
 	if (t->schema.bad_lines)

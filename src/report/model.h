@@ -27,10 +27,10 @@ struct call_row {
 	uint64_t timed; /* of count: those whose duration is known one by one */
 	uint64_t total_ticks;
 	uint64_t errors;
-	uint64_t ok_plain;  /* succeeded and not captured: the work was really asked for */
+	uint64_t ok_plain;   /* succeeded and not captured: the work was really asked for */
 	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
-	uint64_t bytes;	    /* allocated, copied or set by those */
-	struct hist hist;   /* of timed, in ticks */
+	uint64_t bytes;      /* allocated, copied or set by those */
+	struct hist hist;    /* of timed, in ticks */
 };
 
 struct failure_row {
@@ -42,7 +42,7 @@ struct failure_row {
 	uint64_t first_ticks;
 };
 
-struct shape_row { /* launches of one kernel with one grid and block */
+struct shape_row {       /* launches of one kernel with one grid and block */
 	uint64_t kernel; /* name's index; or KERNEL_UNNAMED | handle */
 	uint64_t count;
 	uint64_t graph_count; /* of count: as nodes of graphs */
@@ -52,7 +52,7 @@ struct shape_row { /* launches of one kernel with one grid and block */
 #define KERNEL_UNNAMED (1ull << 63)
 
 struct kernel_row {
-	char *name;	     /* demangled, or as it was */
+	char *name;          /* demangled, or as it was */
 	const char *mangled; /* the trace's, or NULL */
 	uint64_t count;
 	uint64_t graph_count;
@@ -113,20 +113,20 @@ struct report {
 
 	uint64_t calls, errors, launches, graph_launches, lost;
 	uint64_t torn, damaged_chunks;
-	uint64_t unnamed_graphs; /* graph launches whose kernels are not known */
+	uint64_t unnamed_graphs;   /* graph launches whose kernels are not known */
 	uint64_t counted_launches; /* launches known only by number */
 	uint64_t counted_errors;
 	uint64_t first_ticks, last_ticks; /* of any call */
 	uint64_t wall_ns;
 	uint64_t streams, contexts;
 
-	ARRAY(struct call_row) call_rows;	/* by total time */
+	ARRAY(struct call_row) call_rows;       /* by total time */
 	ARRAY(struct failure_row) failure_rows; /* by count */
-	ARRAY(struct kernel_row) kernel_rows;	/* by count */
-	ARRAY(struct moved_row) copies;		/* by bytes */
+	ARRAY(struct kernel_row) kernel_rows;   /* by count */
+	ARRAY(struct moved_row) copies;         /* by bytes */
 	struct moved_row sets;
 	struct memory_use memory[MEMORY_KINDS];
-	struct memory_use gpu_memory; /* device, managed and vmm together */
+	struct memory_use gpu_memory;  /* device, managed and vmm together */
 	ARRAY(struct live_block) live; /* by bytes; the largest LIVE_KEPT */
 	ARRAY(struct thread_row) threads;
 	ARRAY(char *) warnings;

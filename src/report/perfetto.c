@@ -16,26 +16,43 @@
 #include "base/banned.h"
 
 enum { TRACE_PACKET = 1 };
-enum { PACKET_TIMESTAMP = 8, PACKET_SEQUENCE = 10, PACKET_EVENT = 11, PACKET_INTERNED = 12,
-	PACKET_FLAGS = 13, PACKET_TRACK = 60 };
+enum {
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_EVENT = 11,
+	PACKET_INTERNED = 12,
+	PACKET_FLAGS = 13,
+	PACKET_TRACK = 60
+};
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { EVENT_CATEGORY_IIDS = 3, EVENT_ANNOTATION = 4, EVENT_TYPE = 9, EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11 };
+enum {
+	EVENT_CATEGORY_IIDS = 3,
+	EVENT_ANNOTATION = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK = 11
+};
 enum { TYPE_BEGIN = 1, TYPE_END = 2 };
 enum { INTERNED_CATEGORY = 1, INTERNED_EVENT = 2, INTERNED_ANNOTATION = 3, INTERNED_STRING = 29 };
 enum { IID = 1, IID_TEXT = 2 };
-enum { NOTE_NAME_IID = 1, NOTE_UINT = 3, NOTE_STRING = 6, NOTE_POINTER = 7, NOTE_NAME = 10,
-	NOTE_STRING_IID = 17 };
+enum {
+	NOTE_NAME_IID = 1,
+	NOTE_UINT = 3,
+	NOTE_STRING = 6,
+	NOTE_POINTER = 7,
+	NOTE_NAME = 10,
+	NOTE_STRING_IID = 17
+};
 
-#define STACK  64
+#define STACK    64
 #define SEQUENCE 1
 
 struct perfetto {
 	struct proto p;
-	bool *fn_sent;	   /* by function id */
+	bool *fn_sent;     /* by function id */
 	bool *kernel_sent; /* by index into meta->names */
 	bool started;
 	int depth;
@@ -154,7 +171,8 @@ static void intern(struct export *x, const struct export_call *c)
 		put_interned(s, INTERNED_EVENT, id, c->name);
 		put_interned(s, INTERNED_CATEGORY, id, c->fn ? c->fn->class : "unknown");
 		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
-			put_interned(s, INTERNED_ANNOTATION, arg_iid(c->fn, i), c->fn->args[i].name);
+			put_interned(
+				s, INTERNED_ANNOTATION, arg_iid(c->fn, i), c->fn->args[i].name);
 	}
 	if (new_kernel) {
 		put_interned(s, INTERNED_STRING, c->kernel + 1u, export_kernel_name(x, c->kernel));

@@ -75,8 +75,8 @@ struct database {
 static int complain(struct export *x, int rc)
 {
 	struct database *d = x->state;
-	return error_set(x->err, -EIO, "SQLite: %s", d && d->db ? sqlite3_errmsg(d->db) :
-								 sqlite3_errstr(rc));
+	return error_set(x->err, -EIO, "SQLite: %s",
+		d && d->db ? sqlite3_errmsg(d->db) : sqlite3_errstr(rc));
 }
 
 static int run(struct export *x, const char *sql)

@@ -51,8 +51,8 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 
 static int add_failure(struct tally *t, const struct failure_row *f)
 {
-	uint32_t *index = map_get(&t->failure_map,
-		MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid));
+	uint32_t *index = map_get(
+		&t->failure_map, MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid));
 	if (!index)
 		return -ENOMEM;
 	if (*index != MAP_NONE) {
@@ -80,10 +80,10 @@ static bool is_failure(const struct call_row *c, const struct record *r)
 static int merge_shape(struct tally *t, const struct shape_row *row)
 {
 	const struct launch_shape *s = &row->shape;
-	uint32_t *index = map_get(&t->shape_map,
-		MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
-			(uint64_t)s->block[0] << 32 | s->grid[2],
-			(uint64_t)s->block[2] << 32 | s->block[1]));
+	uint32_t *index =
+		map_get(&t->shape_map, MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
+					       (uint64_t)s->block[0] << 32 | s->grid[2],
+					       (uint64_t)s->block[2] << 32 | s->block[1]));
 	if (!index)
 		return -ENOMEM;
 	if (*index != MAP_NONE) {
@@ -104,8 +104,10 @@ static int merge_shape(struct tally *t, const struct shape_row *row)
 int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph)
 {
-	return merge_shape(t, &(struct shape_row){ .kernel = kernel, .count = count,
-				      .graph_count = graph ? count : 0, .host_ticks = ticks,
+	return merge_shape(t, &(struct shape_row){ .kernel = kernel,
+				      .count = count,
+				      .graph_count = graph ? count : 0,
+				      .host_ticks = ticks,
 				      .shape = *shape });
 }
 
@@ -144,7 +146,9 @@ static uint8_t kind_of_memory(const char *name)
 static int add_memory(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const bool is_free = c->fn->kind == CALL_FREE;
-	struct memory_op op = { .process = t->process, .fn_id = r->fn, .free = is_free,
+	struct memory_op op = { .process = t->process,
+		.fn_id = r->fn,
+		.free = is_free,
 		.ticks = is_free ? r->ticks : record_end(r),
 		.kind = kind_of_memory(c->fn->memory) };
 	if (!schema_call_pointer(c->fn, r, &op.pointer) || !op.pointer)
@@ -202,10 +206,10 @@ static int add_work(struct tally *t, struct call_row *c, const struct record *r)
 {
 	uint64_t bytes = 0;
 	if (c->fn->launch_layout)
-		return r->words > RECORD_WORDS + LAUNCH_STREAM ?
-			       see(&t->streams, &t->last_stream, t->process,
-				       r->arg[LAUNCH_STREAM]) :
-			       0;
+		return r->words > RECORD_WORDS + LAUNCH_STREAM
+			       ? see(&t->streams, &t->last_stream, t->process,
+					 r->arg[LAUNCH_STREAM])
+			       : 0;
 	if (schema_call_bytes(c->fn, r, &bytes))
 		c->bytes = sat_add(c->bytes, bytes);
 	if (c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
@@ -248,8 +252,11 @@ static int tally_record(struct tally *t, const struct record *r)
 	if (!is_failure(c, r))
 		return 0;
 	c->errors++;
-	return add_failure(t, &(struct failure_row){ .fn_id = r->fn, .code = r->result,
-				      .process = t->process, .tid = t->tid, .count = 1,
+	return add_failure(t, &(struct failure_row){ .fn_id = r->fn,
+				      .code = r->result,
+				      .process = t->process,
+				      .tid = t->tid,
+				      .count = 1,
 				      .first_ticks = r->ticks });
 }
 

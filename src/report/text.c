@@ -216,8 +216,7 @@ static void put_kernels(const struct page *p)
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		cell_count(&t, k->shapes);
-		table_cell(&t, "%.*s%s", NAME_CUT, k->name,
-			strlen(k->name) > NAME_CUT ? "…" : "");
+		table_cell(&t, "%.*s%s", NAME_CUT, k->name, strlen(k->name) > NAME_CUT ? "…" : "");
 	}
 	end_table(p, &t, r->kernel_rows.n);
 }
@@ -237,7 +236,8 @@ static void put_use(struct table *t, const char *name, const struct memory_use *
 
 static void put_live(const struct page *p)
 {
-	static const char *const headings[] = { "bytes", "address", "at", "memory", "allocated by" };
+	static const char *const headings[] = { "bytes", "address", "at", "memory",
+		"allocated by" };
 	const struct report *r = p->r;
 	const size_t most = r->live.n < 5 ? r->live.n : 5;
 	struct table t;

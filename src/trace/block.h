@@ -23,7 +23,7 @@ struct block_maker {
 
 	/* Sums over all blocks made. */
 	uint64_t records;
-	uint64_t torn;	  /* unfinished records left out */
+	uint64_t torn;    /* unfinished records left out */
 	uint64_t damaged; /* chunks that end in bytes that are no records */
 };
 

@@ -16,7 +16,8 @@ void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair)
 	fit->any = true;
 }
 
-void clock_fit_finish(struct clock_fit *fit, enum trace_clock clock, const struct clock_pair *origin)
+void clock_fit_finish(
+	struct clock_fit *fit, enum trace_clock clock, const struct clock_pair *origin)
 {
 	const uint64_t ns = fit->last.mono_ns - fit->first.mono_ns;
 	const uint64_t ticks = fit->last.ticks - fit->first.ticks;

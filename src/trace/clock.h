@@ -14,15 +14,16 @@ struct clock_fit {
 	struct clock_pair first;
 	struct clock_pair last;
 	struct clock_pair origin; /* the header's start */
-	double slope;		  /* nanoseconds a tick */
-	bool known;		  /* false: slope is an assumption, 1 */
+	double slope;             /* nanoseconds a tick */
+	bool known;               /* false: slope is an assumption, 1 */
 	bool any;
 };
 
 void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair);
 
 /* After the last pair. */
-void clock_fit_finish(struct clock_fit *fit, enum trace_clock clock, const struct clock_pair *origin);
+void clock_fit_finish(
+	struct clock_fit *fit, enum trace_clock clock, const struct clock_pair *origin);
 
 /* CLOCK_MONOTONIC at `ticks`, 0 at the least. */
 uint64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks);

@@ -101,8 +101,9 @@ static inline uint64_t zigzag(uint64_t difference)
 /* Finds the six sections and checks that the fixed ones are as long as `records` asks. */
 static int sections(const uint8_t *columns, size_t bytes, uint32_t records, struct bytes *ret)
 {
-	static const uint8_t each[COLUMNS] = { [COL_FN] = 2, [COL_WORDS] = 2, [COL_RESULT] = 4,
-		[COL_AUX] = 4 };
+	static const uint8_t each[COLUMNS] = {
+		[COL_FN] = 2, [COL_WORDS] = 2, [COL_RESULT] = 4, [COL_AUX] = 4
+	};
 	for (int c = 0; c < COLUMNS; c++) {
 		uint32_t length;
 		if (bytes < sizeof(length))
@@ -155,10 +156,11 @@ static bool join_times(struct bytes *times, uint64_t *end, struct record *r)
 	return true;
 }
 
-static bool join_args(struct bytes *args, struct record *r, const uint8_t *base, struct last_args *l)
+static bool join_args(
+	struct bytes *args, struct record *r, const uint8_t *base, struct last_args *l)
 {
-	const uint64_t *before = l->offset == UINT32_MAX ? NULL :
-							   (const uint64_t *)(base + l->offset);
+	const uint64_t *before =
+		l->offset == UINT32_MAX ? NULL : (const uint64_t *)(base + l->offset);
 	for (unsigned i = 0; i < r->words - RECORD_WORDS; i++) {
 		uint64_t z;
 		if (!get_varint(args, &z))
@@ -245,8 +247,8 @@ static bool room_for(struct splitter *s, const struct record *r)
 
 static void split_args(struct splitter *s, const struct record *r, struct last_args *l)
 {
-	const uint64_t *before = l->offset == UINT32_MAX ? NULL :
-							   (const uint64_t *)(s->base + l->offset);
+	const uint64_t *before =
+		l->offset == UINT32_MAX ? NULL : (const uint64_t *)(s->base + l->offset);
 	for (unsigned i = 0; i < r->words - RECORD_WORDS; i++)
 		put_varint(&s->column[COL_ARGS], zigzag(r->arg[i] - (before ? before[i] : 0)));
 	l->offset = (uint32_t)((const uint8_t *)r->arg - s->base);

@@ -16,7 +16,7 @@ enum column { COL_FN, COL_WORDS, COL_RESULT, COL_AUX, COL_TIMES, COL_ARGS, COLUM
 
 /* The last record of each fn and words: where its arg[] is. */
 struct last_args {
-	uint32_t key; /* fn << 16 | words; 0 free */
+	uint32_t key;    /* fn << 16 | words; 0 free */
 	uint32_t offset; /* of its arg[], in bytes from the first record */
 };
 

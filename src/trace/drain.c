@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-#define LEVEL	       3
+#define LEVEL           3
 #define CONTAINER_BYTES (16u * TRACE_GRAIN)
 
 struct place {

@@ -101,8 +101,11 @@ static int add_kernel(struct loader *l, const struct record *r, bool alias)
 	struct meta_kernel *k = array_push(&l->m->kernels);
 	if (!k)
 		return -ENOMEM;
-	*k = (struct meta_kernel){ .process = l->process, .name = name, .handle = arg(r, 0),
-		.ticks = r->ticks, .alias = alias ? arg(r, 1) : 0 };
+	*k = (struct meta_kernel){ .process = l->process,
+		.name = name,
+		.handle = arg(r, 0),
+		.ticks = r->ticks,
+		.alias = alias ? arg(r, 1) : 0 };
 	return 0;
 }
 
@@ -461,8 +464,7 @@ static void report_node(struct expansion *x, const struct live_node *l)
 	const uint64_t launches = x->launches - l->since;
 	if (!launches || l->node->type & NODE_DISABLED)
 		return;
-	const uint32_t name =
-		meta_find_kernel(x->m, x->exec->process, l->node->function, l->ticks);
+	const uint32_t name = meta_find_kernel(x->m, x->exec->process, l->node->function, l->ticks);
 	x->node(x->context, x->exec->process, name, l->node, launches);
 }
 

@@ -93,8 +93,8 @@ static int check_header(const struct trace *t, const char *path, struct error *e
 		return error_set(err, -EINVAL, "%s is damaged: its header makes no sense", path);
 	if (h->header_bytes > t->size)
 		return error_set(err, -EINVAL,
-			"%s is truncated: %" PRIu64 " bytes are left, its header alone has %u", path,
-			t->size, h->header_bytes);
+			"%s is truncated: %" PRIu64 " bytes are left, its header alone has %u",
+			path, t->size, h->header_bytes);
 	return 0;
 }
 
@@ -191,14 +191,18 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 	const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
 	*at = padded > end - payload ? end : payload + padded;
 	return add_chunk(t, list,
-		(struct chunk_ref){ .offset = payload, .room = b.bytes, .packed = true,
-			.raw_bytes = b.raw_bytes, .encoding = b.encoding, .records = b.records,
+		(struct chunk_ref){ .offset = payload,
+			.room = b.bytes,
+			.packed = true,
+			.raw_bytes = b.raw_bytes,
+			.encoding = b.encoding,
+			.records = b.records,
 			.head = b.chunk });
 }
 
 /* The blocks of a chunk of drained chunks, up to the first word of zeros. */
-static int walk_container(struct trace *t, struct chunk_list *list, const struct chunk_header *c,
-	uint64_t at)
+static int walk_container(
+	struct trace *t, struct chunk_list *list, const struct chunk_header *c, uint64_t at)
 {
 	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
 	const uint64_t end = at + (c->state == CHUNK_OPEN ? room : c->used);
@@ -282,7 +286,6 @@ static int drop_twins(struct chunk_list *list)
 	free(sorted);
 	return 0;
 }
-
 
 static int walk_raw(struct trace *t, struct chunk_list *list)
 {

@@ -16,7 +16,7 @@ struct pack_stats {
 	uint64_t packed_bytes;
 	uint64_t chunks;
 	uint64_t records; /* of calls */
-	uint64_t torn;	  /* unfinished records left out, counted as lost */
+	uint64_t torn;    /* unfinished records left out, counted as lost */
 	uint64_t damaged; /* chunks that could not be read, in part or at all */
 
 	/* Called now and then when not NULL; set before trace_pack(). */

@@ -18,12 +18,12 @@
 
 #include "base/banned.h"
 
-#define PIECE	   65536u     /* read at a time, unless a record is longer */
+#define PIECE      65536u      /* read at a time, unless a record is longer */
 #define POLL_BYTES (64u << 20) /* of records in one poll; the rest waits for the next */
 
 struct tailed {
 	uint64_t offset; /* of the chunk */
-	uint32_t at;	 /* of the payload: read so far */
+	uint32_t at;     /* of the payload: read so far */
 	bool done;
 	struct chunk_header head;
 };
@@ -178,7 +178,8 @@ static int note_records(struct tail *tail, uint32_t chunk, size_t start, size_t 
 		struct found *f = array_push(&tail->found);
 		if (!f)
 			return -ENOMEM;
-		*f = (struct found){ .end = record_end(r), .chunk = chunk,
+		*f = (struct found){ .end = record_end(r),
+			.chunk = chunk,
 			.at = (uint32_t)((const uint8_t *)r - tail->bytes.v),
 			.call = tail->chunks.v[chunk].head.kind == CHUNK_EVENTS,
 			.order = tail->found.n };

@@ -32,13 +32,13 @@
 #define CHUNK_LIMIT (256u << 20)
 
 struct chunk_ref {
-	uint64_t offset;  /* in the file: of the payload */
-	uint32_t room;	  /* bytes of payload in the file, at most */
-	uint32_t process; /* index into trace.processes */
-	bool packed;	  /* a block: of a packed trace, or drained while it was recorded */
-	uint32_t raw_bytes;	 /* packed: payload once decompressed */
-	uint32_t encoding;	 /* packed: enum block_encoding */
-	uint32_t records;	 /* packed columns: how many */
+	uint64_t offset;    /* in the file: of the payload */
+	uint32_t room;      /* bytes of payload in the file, at most */
+	uint32_t process;   /* index into trace.processes */
+	bool packed;        /* a block: of a packed trace, or drained while it was recorded */
+	uint32_t raw_bytes; /* packed: payload once decompressed */
+	uint32_t encoding;  /* packed: enum block_encoding */
+	uint32_t records;   /* packed columns: how many */
 	struct chunk_header head;
 };
 
@@ -91,7 +91,7 @@ uint64_t trace_since_ns(const struct trace *t, uint64_t ticks);
 struct chunk_buf {
 	const struct chunk_ref *ref;
 	uint8_t *payload; /* aligned to 8 */
-	size_t bytes;	  /* of payload that may be read */
+	size_t bytes;     /* of payload that may be read */
 	size_t payload_room;
 	uint8_t *packed;
 	size_t packed_room;
@@ -114,7 +114,7 @@ struct records {
 	const uint8_t *at;
 	const uint8_t *end;
 	bool until_zero;     /* stop at the all-zero word */
-	uint64_t torn;	     /* begun and not finished: passed over */
+	uint64_t torn;       /* begun and not finished: passed over */
 	const char *damaged; /* why the rest could not be read, or NULL */
 };
 

@@ -116,10 +116,18 @@ static void put_block(int fd, const struct piece *p)
 	static uint8_t packed[ZSTD_COMPRESSBOUND(65536)];
 	static const uint8_t zeros[8];
 	const size_t n = ZSTD_compress(packed, sizeof(packed), p->payload, p->length, 1);
-	struct block_header b = { .magic = BLOCK_MAGIC, .bytes = (uint32_t)n,
-		.raw_bytes = p->length, .encoding = p->encoding, .records = p->records,
-		.chunk = { .magic = CHUNK_MAGIC, .kind = p->kind, .state = CHUNK_CLOSED,
-			.used = p->length, .pid = 1, .tid = p->records & 3, .seq = p->records } };
+	struct block_header b = { .magic = BLOCK_MAGIC,
+		.bytes = (uint32_t)n,
+		.raw_bytes = p->length,
+		.encoding = p->encoding,
+		.records = p->records,
+		.chunk = { .magic = CHUNK_MAGIC,
+			.kind = p->kind,
+			.state = CHUNK_CLOSED,
+			.used = p->length,
+			.pid = 1,
+			.tid = p->records & 3,
+			.seq = p->records } };
 	const size_t skip = offsetof(struct block_header, bytes);
 	b.check = hash_fnv32((const char *)&b + skip, sizeof(b) - skip);
 	put(fd, &b, sizeof(b));
@@ -130,9 +138,14 @@ static void put_block(int fd, const struct piece *p)
 static void put_chunk(int fd, const struct piece *p)
 {
 	static uint8_t chunk[2 * TRACE_GRAIN];
-	const struct chunk_header h = { .magic = CHUNK_MAGIC, .kind = p->kind,
-		.state = p->encoding ? CHUNK_OPEN : CHUNK_CLOSED, .bytes = sizeof(chunk),
-		.used = p->length, .pid = 1, .tid = p->records & 3, .seq = p->records };
+	const struct chunk_header h = { .magic = CHUNK_MAGIC,
+		.kind = p->kind,
+		.state = p->encoding ? CHUNK_OPEN : CHUNK_CLOSED,
+		.bytes = sizeof(chunk),
+		.used = p->length,
+		.pid = 1,
+		.tid = p->records & 3,
+		.seq = p->records };
 	memset(chunk, 0, sizeof(chunk));
 	memcpy(chunk, &h, sizeof(h));
 	memcpy(chunk + CHUNK_PAYLOAD, p->payload, p->length);
@@ -143,8 +156,11 @@ static void put_header(int fd, enum trace_form form, uint64_t next)
 {
 	static uint8_t head[TRACE_GRAIN];
 	const size_t bytes = form == TRACE_RAW ? TRACE_GRAIN : sizeof(struct trace_header);
-	const struct trace_header h = { .magic = TRACE_MAGIC, .version = TRACE_VERSION,
-		.header_bytes = (uint32_t)bytes, .form = form, .clock = CLOCK_IS_MONOTONIC,
+	const struct trace_header h = { .magic = TRACE_MAGIC,
+		.version = TRACE_VERSION,
+		.header_bytes = (uint32_t)bytes,
+		.form = form,
+		.clock = CLOCK_IS_MONOTONIC,
 		.next = next };
 	memset(head, 0, sizeof(head));
 	memcpy(head, &h, sizeof(h));
@@ -153,8 +169,9 @@ static void put_header(int fd, enum trace_form form, uint64_t next)
 
 static void put_pieces(int fd, const uint8_t *data, size_t size, enum trace_form form)
 {
-	struct piece p = { .kind = CHUNK_SCHEMA, .length = sizeof(schema),
-		.payload = (const uint8_t *)schema };
+	struct piece p = {
+		.kind = CHUNK_SCHEMA, .length = sizeof(schema), .payload = (const uint8_t *)schema
+	};
 	put_header(fd, form, form == TRACE_RAW ? TRACE_GRAIN * 1000ull : 0);
 	do
 		form == TRACE_RAW ? put_chunk(fd, &p) : put_block(fd, &p);
@@ -163,7 +180,8 @@ static void put_pieces(int fd, const uint8_t *data, size_t size, enum trace_form
 
 static void put_schema(int fd, const uint8_t *data, size_t size)
 {
-	const struct piece p = { .kind = CHUNK_SCHEMA, .payload = data,
+	const struct piece p = { .kind = CHUNK_SCHEMA,
+		.payload = data,
 		.length = (uint16_t)(size < 60000 ? size : 60000) };
 	put_header(fd, TRACE_PACKED, 0);
 	put_block(fd, &p);

@@ -126,15 +126,22 @@ void maker_chunk(struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t t
 {
 	const uint32_t whole =
 		(CHUNK_PAYLOAD + bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
-	const struct chunk_header h = { .magic = CHUNK_MAGIC, .kind = (uint16_t)kind,
-		.state = CHUNK_CLOSED, .bytes = whole, .used = bytes, .pid = pid, .tid = tid,
-		.process_start = pid, .open = m->header.start };
+	const struct chunk_header h = { .magic = CHUNK_MAGIC,
+		.kind = (uint16_t)kind,
+		.state = CHUNK_CLOSED,
+		.bytes = whole,
+		.used = bytes,
+		.pid = pid,
+		.tid = tid,
+		.process_start = pid,
+		.open = m->header.start };
 	const uint64_t at = take(m, whole);
 	write_at(m, &h, sizeof(h), at);
 	write_at(m, payload, bytes, at + CHUNK_PAYLOAD);
 }
 
-int maker_thread(struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t tid, const char *name)
+int maker_thread(
+	struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t tid, const char *name)
 {
 	const int i = m->thread_count++;
 	struct maker_thread *t = &m->threads[i];
@@ -142,9 +149,14 @@ int maker_thread(struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t t
 	t->payload = calloc(1, m->chunk_bytes);
 	need(t->payload, "calloc");
 	t->room = m->chunk_bytes - CHUNK_PAYLOAD;
-	t->head = (struct chunk_header){ .magic = CHUNK_MAGIC, .kind = (uint16_t)kind,
-		.state = CHUNK_OPEN, .bytes = m->chunk_bytes, .pid = pid, .tid = tid,
-		.process_start = pid, .open = m->header.start };
+	t->head = (struct chunk_header){ .magic = CHUNK_MAGIC,
+		.kind = (uint16_t)kind,
+		.state = CHUNK_OPEN,
+		.bytes = m->chunk_bytes,
+		.pid = pid,
+		.tid = tid,
+		.process_start = pid,
+		.open = m->header.start };
 	snprintf(t->head.thread, sizeof(t->head.thread), "%s", name);
 	return i;
 }
@@ -187,8 +199,9 @@ void maker_meta(struct maker *m, int thread, uint16_t id, uint64_t ticks, int ar
 		memcpy(words, args, (size_t)arg_count * 8);
 	if (bytes)
 		memcpy(words + arg_count, data, bytes);
-	const struct record head = { .ticks = ticks, .fn = id, .aux = aux,
-		.words = (uint16_t)(RECORD_WORDS + all) };
+	const struct record head = {
+		.ticks = ticks, .fn = id, .aux = aux, .words = (uint16_t)(RECORD_WORDS + all)
+	};
 	maker_put(m, thread, head, words);
 }
 

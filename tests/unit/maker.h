@@ -30,7 +30,8 @@ struct maker {
 struct maker *maker_new(const char *path, const char *schema, uint32_t chunk_bytes);
 
 /* A chunk of calls (or names) of one thread: the number that the calls below take. */
-int maker_thread(struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t tid, const char *name);
+int maker_thread(
+	struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t tid, const char *name);
 
 /* Appends a record; args: words - RECORD_WORDS of them.  Returns it as it lies in the chunk. */
 struct record *maker_put(struct maker *m, int thread, struct record head, const uint64_t *args);

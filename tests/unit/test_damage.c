@@ -27,7 +27,8 @@ static void make_small(void)
 {
 	const struct graph_node node = { .function = 0x55, .node = 1 };
 	const uint64_t graph[3] = { 0x77, 1, 0 }, parent = 1;
-	const uint64_t launch[5] = { 0x55, 7, 1, 1, 1 }, text[4] = { 1, 9, 0x6161616161616161, 0x62 };
+	const uint64_t launch[5] = { 0x55, 7, 1, 1, 1 },
+		       text[4] = { 1, 9, 0x6161616161616161, 0x62 };
 	const struct counter counters[2] = { { 0 }, { .count = 3 } };
 	struct maker *m = maker_new(FILE_NAME, small_schema, TRACE_GRAIN);
 	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
@@ -41,11 +42,14 @@ static void make_small(void)
 	maker_meta(m, meta, META_NOTE, 2, 0, NULL, "note", 4, 4);
 	maker_chunk(m, CHUNK_COUNTERS, 100, 101, counters, sizeof(counters));
 	for (uint64_t i = 0; i < 3; i++) {
-		maker_put(m, t, (struct record){ .ticks = 2000000 + i, .dur = 9, .fn = 4, .words = 8 },
+		maker_put(m, t,
+			(struct record){ .ticks = 2000000 + i, .dur = 9, .fn = 4, .words = 8 },
 			launch);
-		maker_put(m, t, (struct record){ .ticks = 2000010 + i, .dur = 9, .fn = 12, .words = 7 },
+		maker_put(m, t,
+			(struct record){ .ticks = 2000010 + i, .dur = 9, .fn = 12, .words = 7 },
 			text);
-		maker_put(m, t, (struct record){ .ticks = 2000020 + i, .fn = 5, .words = 5 }, graph);
+		maker_put(
+			m, t, (struct record){ .ticks = 2000020 + i, .fn = 5, .words = 5 }, graph);
 	}
 	maker_finish(m, 3000000, false);
 }

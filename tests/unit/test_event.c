@@ -37,8 +37,10 @@ static char line[2048];
 
 static const char *decoded(const struct sample *s)
 {
-	const struct decoder d = { .schema = &schema, .enums = names,
-		.enum_count = COUNT_OF(names), .kernel_name = name_of };
+	const struct decoder d = { .schema = &schema,
+		.enums = names,
+		.enum_count = COUNT_OF(names),
+		.kernel_name = name_of };
 	struct sample *copy = malloc(sizeof(*copy)); /* as long as the record says: for ASan */
 	memcpy(copy, s, sizeof(*s));
 	const size_t bytes = copy->head.words * 8u;
@@ -106,8 +108,8 @@ static void nonsense_is_passed_over_and_counted(void **state)
 	static const char *const bad[] = { "x driver c call f()\n", "0 driver c call f()\n",
 		"65300 driver c call f()\n", "1 driver c call f\n", "1 driver c call ()\n",
 		"1 driver c alloc:p=9 f(int a)\n", "1 driver c set:n=7 f(int a)\n",
-		"1 driver c set:n=z f(int a)\n", "1 driver c call f(int)\n", "1\n",
-		"type x\n", "type x strange 3\n", "1 driver c call f(int a,,)\n" };
+		"1 driver c set:n=z f(int a)\n", "1 driver c call f(int)\n", "1\n", "type x\n",
+		"type x strange 3\n", "1 driver c call f(int a,,)\n" };
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		parse(bad[i]);
 		assert_int_equal(schema.bad_lines, 1);
@@ -136,8 +138,8 @@ static void an_allocation_is_shown(void **state)
 	assert_string_equal(decoded(&s), "cuMemAlloc_v2(*dptr=0x7f0000000000, bytesize=4096) = 0");
 	s.head.result = 2;
 	s.head.aux = 1;
-	assert_string_equal(decoded(&s),
-		"cuMemAlloc_v2(*dptr=?, bytesize=4096) = 2 CUDA_ERROR_OUT_OF_MEMORY");
+	assert_string_equal(
+		decoded(&s), "cuMemAlloc_v2(*dptr=?, bytesize=4096) = 2 CUDA_ERROR_OUT_OF_MEMORY");
 	s.head.fn = FN_RT_MALLOC;
 	assert_string_equal(
 		decoded(&s), "cudaMalloc(*devPtr=?, size=4096) = 2 cudaErrorMemoryAllocation");
@@ -146,9 +148,10 @@ static void an_allocation_is_shown(void **state)
 static void a_launch_is_shown(void **state)
 {
 	parse(maker_schema);
-	struct sample s = { .head = { .ticks = 90, .dur = 20, .fn = FN_LAUNCH, .words = 8,
-				    .aux = 48 },
-		.args = { 0x55, 0, 8 | 2ull << 32, 1 | 256ull << 32, 4 | 1ull << 32 } };
+	struct sample s = {
+		.head = { .ticks = 90, .dur = 20, .fn = FN_LAUNCH, .words = 8, .aux = 48 },
+		.args = { 0x55, 0, 8 | 2ull << 32, 1 | 256ull << 32, 4 | 1ull << 32 }
+	};
 	assert_string_equal(decoded(&s), "cuLaunchKernel(f=0x55 <axpy>, grid=(8,2,1), "
 					 "block=(256,4,1), shared=48, stream=0x0) = 0");
 	s.head.words = 9;
@@ -184,8 +187,8 @@ static void kinds_are_shown_as_they_are(void **state)
 	      "foo* p)\ntype int int 4\ntype float float 4\ntype dim3 dim3 12\n"
 	      "type cudaExtent extent 24\ntype CUlimit enum 4\ntype loc loc 8\ntype ipc ipc 64\n");
 	struct sample s = { .head = { .fn = 1, .words = 3 + 10 },
-		.args = { (uint64_t)-3, 0x3fc00000, 1 | 2ull << 32, 3, 4, 5, 6, 1,
-			1 | 2ull << 32, 0xabc } };
+		.args = { (uint64_t)-3, 0x3fc00000, 1 | 2ull << 32, 3, 4, 5, 6, 1, 1 | 2ull << 32,
+			0xabc } };
 	assert_string_equal(decoded(&s), "f(i=-3, x=1.5, d=(1,2,3), e=(4,5,6), "
 					 "l=CU_LIMIT_PRINTF_FIFO_SIZE, w={type=1, id=2}, h=..., "
 					 "p=0xabc) = 0");

@@ -13,7 +13,7 @@
 #include "report/proto.h"
 
 #define FILE_NAME "test_export.weir"
-#define OUT	  "test_export.out"
+#define OUT       "test_export.out"
 
 static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
 
@@ -30,8 +30,8 @@ static void put(struct maker *m, int t, struct record head, int count, const uin
 static int begin(void **state)
 {
 	static const char process[] = "/bin/prog\0prog\0a \"b\"";
-	const uint64_t parent = 1, stream = 7, launch[] = { 0x55, 7, 8 | 1ull << 32,
-		1 | 256ull << 32, 1 | 1ull << 32 };
+	const uint64_t parent = 1, stream = 7,
+		       launch[] = { 0x55, 7, 8 | 1ull << 32, 1 | 256ull << 32, 1 | 1ull << 32 };
 	const uint64_t module[] = { 0xabc, 9, 0x225c6e2c22636261, 0x7a };
 	const uint64_t alloc[] = { 0, 1ull << 40 }, copy[] = { 0x1000, 0x2000, 64, 7 };
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
@@ -43,16 +43,19 @@ static int begin(void **state)
 	put(m, a, (struct record){ .ticks = 2000100, .dur = 500, .fn = FN_LAUNCH, .aux = 48 }, 5,
 		launch);
 	put(m, a, (struct record){ .ticks = 2000000, .dur = 900, .fn = FN_RT_LAUNCH }, 5, launch);
-	put(m, a, (struct record){ .ticks = 2001000, .dur = 100, .fn = FN_ALLOC, .result = 2,
-			  .aux = 1 }, 2, alloc);
+	put(m, a,
+		(struct record){
+			.ticks = 2001000, .dur = 100, .fn = FN_ALLOC, .result = 2, .aux = 1 },
+		2, alloc);
 	put(m, a, (struct record){ .ticks = 2002000, .dur = 100, .fn = FN_MODULE_LOAD }, 4, module);
 	put(m, b, (struct record){ .ticks = 2000500, .dur = 100, .fn = FN_HTOD }, 4, copy);
 	put(m, b, (struct record){ .ticks = 2000700, .dur = 100, .fn = 999 }, 1, &stream);
 	maker_finish(m, 3000000, false);
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema, .enums = names,
-		.enum_count = COUNT_OF(names) };
+	decoder = (struct decoder){
+		.schema = &trace->schema, .enums = names, .enum_count = COUNT_OF(names)
+	};
 	return 0;
 }
 
@@ -79,7 +82,7 @@ static char *exported(const char *format, size_t *ret_bytes)
 
 struct field {
 	uint32_t number;
-	uint64_t value;	     /* varint */
+	uint64_t value;      /* varint */
 	const uint8_t *data; /* length-delimited */
 	size_t bytes;
 };
@@ -249,13 +252,14 @@ static void chrome_is_json(void **state)
 		fail_msg("%s", e.text);
 	json_t *events = json_object_get(root, "traceEvents"), *event;
 	size_t i, complete = 0;
-	json_array_foreach(events, i, event) {
+	json_array_foreach(events, i, event)
+	{
 		if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0)
 			continue;
 		if (complete++ != 0)
 			continue;
-		assert_string_equal(json_string_value(json_object_get(event, "name")),
-			"cudaLaunchKernel");
+		assert_string_equal(
+			json_string_value(json_object_get(event, "name")), "cudaLaunchKernel");
 		assert_true(json_real_value(json_object_get(event, "ts")) == 1000);
 		assert_true(json_real_value(json_object_get(event, "dur")) == 0.9);
 	}
@@ -360,8 +364,10 @@ static void sqlite_answers_queries(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(sqlite3_open(OUT, &db), SQLITE_OK);
 	expect_text(db, "SELECT count(*) FROM calls", "6");
-	expect_text(db, "SELECT value FROM calls JOIN StringIds s ON s.id = nameId "
-			"WHERE returnValue != 0", "cuMemAlloc_v2");
+	expect_text(db,
+		"SELECT value FROM calls JOIN StringIds s ON s.id = nameId "
+		"WHERE returnValue != 0",
+		"cuMemAlloc_v2");
 	expect_text(db, "SELECT value FROM kernels JOIN StringIds s ON s.id = demangledName",
 		"axpy(float*, int)");
 	expect_text(db, "SELECT gridX || ',' || blockX || ',' || dynamicSharedMemory FROM kernels",
@@ -386,8 +392,8 @@ static void a_file_is_private_and_whole_or_not_there(void **state)
 	assert_int_equal(
 		export_run(&export_csv, trace, &decoder, "no/such/folder/x", NULL, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no/such/folder/x can't be written"));
-	assert_int_equal(export_run(&export_sqlite, trace, &decoder, "no/folder/x", NULL, &err),
-		-ENOENT);
+	assert_int_equal(
+		export_run(&export_sqlite, trace, &decoder, "no/folder/x", NULL, &err), -ENOENT);
 }
 
 static void a_full_device_is_an_error(void **state)

@@ -39,7 +39,10 @@ static struct record *call(uint16_t fn, uint16_t result, int count, ...)
 		args[i] = va_arg(ap, uint64_t);
 	va_end(ap);
 	now += 1000;
-	const struct record head = { .ticks = now, .dur = 100, .fn = fn, .result = result,
+	const struct record head = { .ticks = now,
+		.dur = 100,
+		.fn = fn,
+		.result = result,
 		.words = (uint16_t)(RECORD_WORDS + count) };
 	return maker_put(m, thread, head, args);
 }
@@ -55,7 +58,8 @@ static struct record *launch(uint64_t handle, uint32_t grid, uint32_t block)
 static void graph(uint64_t exec, uint64_t ticks, const struct graph_node *nodes, uint32_t count)
 {
 	const uint64_t args[3] = { exec, count, 0 };
-	maker_meta(m, meta_thread, META_GRAPH, ticks, 3, args, nodes, count * sizeof(*nodes), count);
+	maker_meta(
+		m, meta_thread, META_GRAPH, ticks, 3, args, nodes, count * sizeof(*nodes), count);
 }
 
 static void update(uint64_t exec, uint64_t ticks, const struct graph_node *node)
@@ -98,8 +102,9 @@ static void make_report(void)
 {
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
-	decoder = (struct decoder){ .schema = &trace->schema, .enums = names,
-		.enum_count = COUNT_OF(names) };
+	decoder = (struct decoder){
+		.schema = &trace->schema, .enums = names, .enum_count = COUNT_OF(names)
+	};
 	assert_int_equal(report_make(trace, &decoder, 3, &report, &err), 0);
 }
 
@@ -130,8 +135,8 @@ static int64_t number(json_t *root, const char *path)
 	while (*path) {
 		const size_t n = strcspn(path, ".");
 		snprintf(word, sizeof(word), "%.*s", (int)n, path);
-		at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10)) :
-					 json_object_get(at, word);
+		at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10))
+				       : json_object_get(at, word);
 		path += path[n] ? n + 1 : n;
 	}
 	if (!json_is_integer(at))
@@ -143,7 +148,8 @@ static json_t *row(json_t *root, const char *table, const char *key, const char 
 {
 	json_t *r;
 	size_t i;
-	json_array_foreach(json_object_get(root, table), i, r) {
+	json_array_foreach(json_object_get(root, table), i, r)
+	{
 		const char *text = json_string_value(json_object_get(r, key));
 		if (text && !strcmp(text, value))
 			return r;
@@ -156,9 +162,8 @@ static bool warned(json_t *root, const char *word)
 {
 	json_t *w;
 	size_t i;
-	json_array_foreach(json_object_get(root, "warnings"), i, w)
-		if (strstr(json_string_value(w), word))
-			return true;
+	json_array_foreach(json_object_get(root, "warnings"), i,
+		w) if (strstr(json_string_value(w), word)) return true;
 	return false;
 }
 
@@ -200,7 +205,7 @@ static void failures_come_by_code_and_thread(void **state)
 	call(FN_ALLOC, 2, 2, U(0), U(64))->aux = 1;
 	call(FN_RT_MALLOC, 2, 2, U(0), U(64))->aux = 1;
 	call(FN_EVENT_QUERY, 600, 1, U(5)); /* an answer */
-	call(FN_RT_LAST_ERROR, 2, 0);	    /* of an earlier call */
+	call(FN_RT_LAST_ERROR, 2, 0);       /* of an earlier call */
 	call(FN_SYNC, 77, 1, U(7));
 	json_t *j = ask();
 	assert_int_equal(number(j, "totals.errors"), 4);
@@ -240,8 +245,7 @@ static void launches_are_those_that_ran(void **state)
 	assert_int_equal(number(r, "block.0"), 256);
 	assert_int_equal(number(r, "host_total_ns"), 300);
 	assert_string_equal(json_string_value(json_object_get(r, "mangled")), "_Z4axpyPfi");
-	assert_int_equal(
-		number(row(j, "kernels", "name", "(unknown kernel 0x66)"), "count"), 1);
+	assert_int_equal(number(row(j, "kernels", "name", "(unknown kernel 0x66)"), "count"), 1);
 	assert_int_equal(number(row(j, "calls", "name", "cuLaunchKernel"), "count"), 6);
 	json_decref(j);
 }
@@ -281,10 +285,10 @@ static void graphs_run_their_kernels(void **state)
 	call(FN_GRAPH_LAUNCH, 0, 2, U(0x77), U(0)); /* b */
 	nodes[0].function = 0x55;
 	graph(0x77, now + 500, nodes, 1);
-	call(FN_GRAPH_LAUNCH, 0, 2, U(0x77), U(0));			     /* a */
+	call(FN_GRAPH_LAUNCH, 0, 2, U(0x77), U(0));                          /* a */
 	call(FN_GRAPH_LAUNCH, 0, 2, U(0x77), U(0))->flags = RECORD_CAPTURED; /* nothing */
-	call(FN_GRAPH_LAUNCH, 2, 2, U(0x77), U(0));			     /* nothing */
-	call(FN_GRAPH_LAUNCH, 0, 2, U(0x88), U(0));			     /* unknown */
+	call(FN_GRAPH_LAUNCH, 2, 2, U(0x77), U(0));                          /* nothing */
+	call(FN_GRAPH_LAUNCH, 0, 2, U(0x88), U(0));                          /* unknown */
 	json_t *j = ask();
 	assert_int_equal(number(j, "totals.graph_launches"), 6);
 	assert_int_equal(number(j, "totals.launches"), 4 + 2 + 1 + 1);
@@ -321,7 +325,7 @@ static void memory_is_followed(void **state)
 	call(FN_CREATE, 0, 4, U(0x1000), U(20), U(0), U(0)); /* a handle, not an address */
 	call(FN_ALLOC_HOST, 0, 3, U(0x5000), U(1000), U(0));
 	call(FN_FREE_HOST, 0, 1, U(0x5000));
-	call(FN_FREE, 0, 1, U(0)); /* frees nothing */
+	call(FN_FREE, 0, 1, U(0));      /* frees nothing */
 	call(FN_FREE, 0, 1, U(0x9000)); /* allocated before anybody looked */
 	call(FN_ALLOC, 0, 2, U(0x4000), U(7))->flags = RECORD_CAPTURED;
 	json_t *j = ask();
@@ -416,7 +420,8 @@ static void processes_are_named(void **state)
 {
 	static const char words[] = "/bin/a\0a\0-x";
 	const uint64_t parent = 7;
-	maker_meta(m, meta_thread, META_PROCESS, 1, 1, &parent, words, sizeof(words), sizeof(words));
+	maker_meta(
+		m, meta_thread, META_PROCESS, 1, 1, &parent, words, sizeof(words), sizeof(words));
 	call(FN_SYNC, 0, 1, U(7));
 	json_t *j = ask();
 	json_t *p = row(j, "processes", "executable", "/bin/a");

@@ -14,7 +14,7 @@
 #include "trace/trace.h"
 
 #define FILE_NAME "test_trace.weir"
-#define PACKED	  "test_trace.packed"
+#define PACKED    "test_trace.packed"
 
 static const struct record sync_call = { .dur = 100, .fn = FN_SYNC, .words = 4 };
 
@@ -112,7 +112,10 @@ static void what_is_no_trace_is_refused(void **state)
 	must_refuse("/dev/null", "not a regular file");
 	write_file(FILE_NAME, "", 0);
 	must_refuse(FILE_NAME, "is empty");
-	write_file(FILE_NAME, "\x7f" "ELF and so on, for long enough", 30);
+	write_file(FILE_NAME,
+		"\x7f"
+		"ELF and so on, for long enough",
+		30);
 	must_refuse(FILE_NAME, "is not a trace");
 	write_file(FILE_NAME, "WEIRTRC\n\1\0\0\0", 12);
 	must_refuse(FILE_NAME, "truncated");
@@ -240,8 +243,7 @@ static void compare(const struct trace *a, const struct trace *b)
 	for (size_t i = 0; i < a->chunk_count; i++) {
 		assert_int_equal(trace_load(a, i, &x, NULL), 0);
 		assert_int_equal(trace_load(b, i, &y, NULL), 0);
-		if (a->chunks[i].head.kind == CHUNK_EVENTS ||
-			a->chunks[i].head.kind == CHUNK_META)
+		if (a->chunks[i].head.kind == CHUNK_EVENTS || a->chunks[i].head.kind == CHUNK_META)
 			assert_int_equal(x.bytes, y.bytes);
 		assert_memory_equal(x.payload, y.payload, y.bytes);
 	}
@@ -323,8 +325,10 @@ static void a_drained_chunk_counts_once(void **state)
 	trace_close(t);
 
 	const int fd = open(FILE_NAME, O_RDWR | O_APPEND);
-	const struct chunk_header h = { .magic = CHUNK_MAGIC, .kind = CHUNK_PACKED,
-		.state = CHUNK_OPEN, .bytes = 2 * TRACE_GRAIN };
+	const struct chunk_header h = { .magic = CHUNK_MAGIC,
+		.kind = CHUNK_PACKED,
+		.state = CHUNK_OPEN,
+		.bytes = 2 * TRACE_GRAIN };
 	char pad[CHUNK_PAYLOAD - sizeof(h)] = { 0 };
 	static char rest[TRACE_GRAIN - CHUNK_PAYLOAD];
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * TRACE_GRAIN);
@@ -341,7 +345,8 @@ static void a_drained_chunk_counts_once(void **state)
 
 	const uint16_t freed = CHUNK_FREE;
 	assert_int_equal(
-		pwrite(again, &freed, 2, 2 * TRACE_GRAIN + offsetof(struct chunk_header, state)), 2);
+		pwrite(again, &freed, 2, 2 * TRACE_GRAIN + offsetof(struct chunk_header, state)),
+		2);
 	close(again);
 	t = must_open(FILE_NAME);
 	assert_int_equal(count_records(t, &torn), 1000);

@@ -13,5 +13,4 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-
 #endif
