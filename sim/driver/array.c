@@ -100,6 +100,9 @@ int sim_cuArrayDestroy(void *handle)
 	if (!a)
 		return CUDA_ERROR_INVALID_HANDLE;
 	context_wait(a->obj.ctx);
+	a = obj_find(handle, OBJ_ARRAY);
+	if (!a)
+		return CUDA_ERROR_INVALID_HANDLE;
 	array_free(a);
 	return CUDA_SUCCESS;
 }

@@ -109,8 +109,7 @@ static int linear_place(const struct half *h, struct place *ret_place)
 	};
 	if (range) {
 		ret_place->room = range->size - (address - range->base);
-		ret_place->device =
-			range->kind != RANGE_HOST && range->kind != RANGE_REGISTERED;
+		ret_place->device = range->kind != RANGE_HOST && range->kind != RANGE_REGISTERED;
 		/* Host memory that is partly registered may be copied as a whole. */
 		if (range->kind == RANGE_REGISTERED)
 			ret_place->room = SIZE_MAX;

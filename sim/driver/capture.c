@@ -211,6 +211,7 @@ static void capture_end(struct capture *c, struct context *ctx)
 	while (*link != c)
 		link = &(*link)->next;
 	*link = c->next;
+	c->graph->capturing = false;
 	free(c);
 }
 
@@ -221,14 +222,16 @@ void captures_free(struct context *ctx)
 
 		if (!c)
 			continue;
-		if (!c->to_graph)
-			graph_free(c->graph);
+		struct graph *g = c->to_graph ? NULL : c->graph;
+
 		capture_end(c, ctx);
+		if (g)
+			graph_free(g);
 	}
 }
 
-static int begin(struct stream *s, struct graph *graph, struct node *const *deps, size_t dep_count,
-	int mode)
+static int begin(
+	struct stream *s, struct graph *graph, struct node *const *deps, size_t dep_count, int mode)
 {
 	if (mode < MODE_GLOBAL || mode > MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -247,6 +250,7 @@ static int begin(struct stream *s, struct graph *graph, struct node *const *deps
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	c->to_graph = graph != NULL;
+	c->graph->capturing = true;
 	c->mode = mode;
 	c->id = next_id++;
 	c->thread = &me;
@@ -281,8 +285,8 @@ static bool nodes_of(const struct graph *graph, void *const *handles, size_t cou
 	return true;
 }
 
-int sim_cuStreamBeginCaptureToGraph(void *handle, void *graph_handle, void **deps, void *edges,
-	size_t dep_count, int mode)
+int sim_cuStreamBeginCaptureToGraph(
+	void *handle, void *graph_handle, void **deps, void *edges, size_t dep_count, int mode)
 {
 	struct graph *g = obj_find(graph_handle, OBJ_GRAPH);
 	struct stream *s;
@@ -290,7 +294,7 @@ int sim_cuStreamBeginCaptureToGraph(void *handle, void *graph_handle, void **dep
 
 	if (r)
 		return r;
-	if (!g || (dep_count && !deps) || !nodes_of(g, deps, dep_count))
+	if (!g || g->capturing || (dep_count && !deps) || !nodes_of(g, deps, dep_count))
 		return CUDA_ERROR_INVALID_VALUE;
 	return begin(s, g, (struct node *const *)deps, dep_count, mode);
 }
@@ -340,9 +344,10 @@ int sim_cuStreamEndCapture(void *handle, void **ret_graph)
 	if (r == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
 		return r;
 	*ret_graph = r ? NULL : c->graph;
-	if (r && !c->to_graph)
-		graph_free(c->graph);
+	struct graph *lost = r && !c->to_graph ? c->graph : NULL;
 	capture_end(c, s->obj.ctx);
+	if (lost)
+		graph_free(lost);
 	return r;
 }
 
@@ -401,8 +406,8 @@ int sim_cuStreamGetCaptureInfo_v3(void *handle, int *ret_status, unsigned long l
 int sim_cuStreamGetCaptureInfo_v2(void *handle, int *ret_status, unsigned long long *ret_id,
 	void **ret_graph, void ***ret_deps, size_t *ret_count)
 {
-	return sim_cuStreamGetCaptureInfo_v3(handle, ret_status, ret_id, ret_graph, ret_deps, NULL,
-		ret_count);
+	return sim_cuStreamGetCaptureInfo_v3(
+		handle, ret_status, ret_id, ret_graph, ret_deps, NULL, ret_count);
 }
 
 int sim_cuStreamGetCaptureInfo(void *handle, int *ret_status, unsigned long long *ret_id)
@@ -429,8 +434,8 @@ int sim_cuStreamUpdateCaptureDependencies(void *handle, void **deps, size_t coun
 	return CUDA_SUCCESS;
 }
 
-int sim_cuStreamUpdateCaptureDependencies_v2(void *handle, void **deps, void *edges, size_t count,
-	unsigned flags)
+int sim_cuStreamUpdateCaptureDependencies_v2(
+	void *handle, void **deps, void *edges, size_t count, unsigned flags)
 {
 	return sim_cuStreamUpdateCaptureDependencies(handle, deps, count, flags);
 }

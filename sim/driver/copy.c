@@ -87,8 +87,8 @@ int sim_cuMemcpyDtoD_v2(unsigned long long dst, unsigned long long src, size_t s
 	return copy_1d(DEVICE, dst, DEVICE, src, size, NULL, true);
 }
 
-int sim_cuMemcpyDtoDAsync_v2(unsigned long long dst, unsigned long long src, size_t size,
-	void *stream)
+int sim_cuMemcpyDtoDAsync_v2(
+	unsigned long long dst, unsigned long long src, size_t size, void *stream)
 {
 	return copy_1d(DEVICE, dst, DEVICE, src, size, stream, false);
 }
@@ -100,8 +100,8 @@ static int check_peers(void *dst_ctx, void *src_ctx)
 	return CUDA_SUCCESS;
 }
 
-int sim_cuMemcpyPeer(unsigned long long dst, void *dst_ctx, unsigned long long src, void *src_ctx,
-	size_t size)
+int sim_cuMemcpyPeer(
+	unsigned long long dst, void *dst_ctx, unsigned long long src, void *src_ctx, size_t size)
 {
 	int r = check_peers(dst_ctx, src_ctx);
 
@@ -187,8 +187,8 @@ static int copy_array(struct cu_memcpy3d *p, size_t size, void *stream, bool wai
 	return copy(p, stream, wait);
 }
 
-static int to_array(void *array, size_t offset, int type, uint64_t src, size_t size, void *stream,
-	bool wait)
+static int to_array(
+	void *array, size_t offset, int type, uint64_t src, size_t size, void *stream, bool wait)
 {
 	struct cu_memcpy3d p = {
 		.src_type = type,
@@ -202,8 +202,8 @@ static int to_array(void *array, size_t offset, int type, uint64_t src, size_t s
 	return copy_array(&p, size, stream, wait);
 }
 
-static int from_array(int type, uint64_t dst, void *array, size_t offset, size_t size, void *stream,
-	bool wait)
+static int from_array(
+	int type, uint64_t dst, void *array, size_t offset, size_t size, void *stream, bool wait)
 {
 	struct cu_memcpy3d p = {
 		.src_type = CU_MEMORYTYPE_ARRAY,

@@ -239,7 +239,8 @@ int sim_cuDeviceGetByPCIBusId(int *ret_device, const char *text)
 }
 
 struct device_properties { /* CUdevprop */
-	int block_threads, block[3], grid[3], shared, constant, warp, pitch, registers, clock, align;
+	int block_threads, block[3], grid[3], shared, constant, warp, pitch, registers, clock,
+		align;
 };
 
 int sim_cuDeviceGetProperties(void *properties, int device)
@@ -293,7 +294,8 @@ int sim_cuDeviceGetExecAffinitySupport(int *ret_value, int type, int device)
 	return CUDA_SUCCESS;
 }
 
-int sim_cuDeviceGetTexture1DLinearMaxWidth(size_t *ret_width, int format, unsigned channels, int device)
+int sim_cuDeviceGetTexture1DLinearMaxWidth(
+	size_t *ret_width, int format, unsigned channels, int device)
 {
 	if (!ret_width || channels == 0)
 		return CUDA_ERROR_INVALID_VALUE;

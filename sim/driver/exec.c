@@ -23,7 +23,7 @@ static struct fence *submit_node(struct node *n, struct fence *const *base, size
 		deps[count++] = n->deps[i]->fence;
 	for (size_t i = 0; i < base_count && !n->dep_count; i++)
 		deps[count++] = base[i];
-	if (n->op.kind == CU_GRAPH_NODE_TYPE_WAIT_EVENT && n->op.event->fence)
+	if (n->op.kind == CU_GRAPH_NODE_TYPE_WAIT_EVENT && n->enabled && n->op.event->fence)
 		deps[count++] = n->op.event->fence;
 	if (n->op.kind == CU_GRAPH_NODE_TYPE_GRAPH)
 		fence = graph_submit(n->op.child, deps, count);
@@ -36,8 +36,8 @@ static struct fence *submit_node(struct node *n, struct fence *const *base, size
 }
 
 /* One fence behind all nodes; drops theirs. */
-static struct fence *join(struct node **order, size_t count, struct fence *const *base,
-	size_t base_count)
+static struct fence *join(
+	struct node **order, size_t count, struct fence *const *base, size_t base_count)
 {
 	struct fence **all = calloc(count + base_count + 1, sizeof(*all));
 	struct work nothing = { 0 };
@@ -58,8 +58,8 @@ static struct fence *join(struct node **order, size_t count, struct fence *const
 	return fence;
 }
 
-static struct fence *submit_order(struct node **order, size_t count, struct fence *const *base,
-	size_t base_count)
+static struct fence *submit_order(
+	struct node **order, size_t count, struct fence *const *base, size_t base_count)
 {
 	for (size_t i = 0; i < count; i++)
 		order[i]->fence = submit_node(order[i], base, base_count);
@@ -114,8 +114,8 @@ int sim_cuGraphInstantiateWithFlags(void **ret_exec, void *graph, unsigned long 
 	return instantiate(ret_exec, graph, flags);
 }
 
-int sim_cuGraphInstantiate_v2(void **ret_exec, void *graph, void **ret_error, char *log,
-	size_t log_size)
+int sim_cuGraphInstantiate_v2(
+	void **ret_exec, void *graph, void **ret_error, char *log, size_t log_size)
 {
 	if (ret_error)
 		*ret_error = NULL;
@@ -195,6 +195,9 @@ int sim_cuGraphLaunch(void *handle, void *stream)
 		struct op op = { .kind = CU_GRAPH_NODE_TYPE_GRAPH, .child = e->graph };
 		return capture_add(s, &op);
 	}
+	r = graph_check(e->graph);
+	if (r)
+		return r;
 	size_t count = stream_deps(s, base, MAX_BASE);
 	if (e->last)
 		base[count++] = e->last;
@@ -362,8 +365,8 @@ static size_t index_of(const struct graph *g, const struct node *wanted)
 	return i;
 }
 
-static bool same_deps(const struct graph *a, const struct node *x, const struct graph *b,
-	const struct node *y)
+static bool same_deps(
+	const struct graph *a, const struct node *x, const struct graph *b, const struct node *y)
 {
 	if (x->dep_count != y->dep_count)
 		return false;

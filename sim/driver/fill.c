@@ -33,8 +33,8 @@ static int fill(uint64_t address, size_t pitch, unsigned value, unsigned element
 	}
 
 #define FILLS_2D(name, type, bytes)                                                                \
-	int sim_cuMemset##name##_v2(unsigned long long to, size_t pitch, type value, size_t width, \
-		size_t height)                                                                     \
+	int sim_cuMemset##name##_v2(                                                               \
+		unsigned long long to, size_t pitch, type value, size_t width, size_t height)      \
 	{                                                                                          \
 		return fill(to, pitch, value, bytes, width, height, NULL);                         \
 	}                                                                                          \

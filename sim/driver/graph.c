@@ -50,8 +50,8 @@ static struct node **copy_nodes(struct node *const *nodes, size_t count)
 	return copy;
 }
 
-struct node *graph_add(struct graph *graph, const struct op *op, struct node *const *deps,
-	size_t dep_count)
+struct node *graph_add(
+	struct graph *graph, const struct op *op, struct node *const *deps, size_t dep_count)
 {
 	struct node *n = obj_new(OBJ_NODE, sizeof(*n), NULL);
 
@@ -144,6 +144,16 @@ void graph_remove(struct node *node)
 		g->tail = link;
 	g->count--;
 	node_free(node);
+}
+
+int graph_check(struct graph *graph)
+{
+	for (struct node *n = graph->first; n; n = n->next) {
+		int r = n->enabled ? op_check(&n->op) : CUDA_SUCCESS;
+		if (r)
+			return r;
+	}
+	return CUDA_SUCCESS;
 }
 
 static bool deps_marked(const struct node *n)

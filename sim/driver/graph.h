@@ -15,7 +15,7 @@ struct op {
 	int kind; /* CU_GRAPH_NODE_TYPE_… */
 	struct launch launch;
 	uint64_t kernel_handle; /* the CUfunction or CUkernel as given */
-	void **params; /* KERNEL: owned copies of the parameters, or NULL */
+	void **params;          /* KERNEL: owned copies of the parameters, or NULL */
 	struct cu_memcpy3d copy;
 	struct box box;
 	struct fill fill;
@@ -23,7 +23,7 @@ struct op {
 	void *user; /* HOST: its argument */
 	struct event *event;
 	struct graph *child; /* owned */
-	uint64_t address; /* MEM_ALLOC, MEM_FREE */
+	uint64_t address;    /* MEM_ALLOC, MEM_FREE */
 	size_t bytes;
 };
 
@@ -45,6 +45,12 @@ int op_event(int kind, void *handle, struct op *ret_op);
 int op_child(void *handle, struct op *ret_op);
 int op_any(struct cu_graph_node_params *p, struct op *ret_op);
 
+/*
+ * Whether what an operation names still is there: its function, event or memory.  Nodes
+ * outlive those, so it is asked again before every launch.
+ */
+int op_check(struct op *op);
+
 /* Starts an operation behind deps.  Borrows op.  A new reference. */
 struct fence *op_submit(const struct op *op, struct fence *const *deps, size_t dep_count);
 /* Gives an operation to a stream, or to the capture that the stream is in. */
@@ -61,7 +67,7 @@ struct node {
 	uint64_t origin; /* number of the node it was cloned from, or its own */
 	uint64_t number;
 	struct fence *fence; /* during a launch */
-	bool mark; /* during a walk */
+	bool mark;           /* during a walk */
 };
 
 /* A user object kept alive by a graph. */
@@ -78,7 +84,8 @@ struct graph {
 	uint64_t origin; /* number of the graph it was cloned from, or its own */
 	uint64_t number;
 	struct keep *keeps;
-	bool inner; /* owned by a node, an executable graph or a running capture */
+	bool inner;     /* owned by a node or an executable graph */
+	bool capturing; /* a capture holds its nodes: none may go */
 };
 
 /* An instantiated graph: a clone, in an order in which it can be launched. */
@@ -93,14 +100,16 @@ struct exec {
 struct graph *graph_new(void);
 void graph_free(struct graph *graph);
 struct graph *graph_clone(const struct graph *graph);
-struct node *graph_add(struct graph *graph, const struct op *op, struct node *const *deps,
-	size_t dep_count);
+struct node *graph_add(
+	struct graph *graph, const struct op *op, struct node *const *deps, size_t dep_count);
 int node_replace(struct node *n, struct op *op, bool owned);
 void graph_remove(struct node *node);
 /* The node of a clone that was made from `original`, or NULL. */
 struct node *graph_copy_of(const struct graph *clone, const struct node *original);
 bool graph_keep(struct graph *graph, struct user *user, unsigned count);
 void user_release(struct user *user, unsigned count);
+/* op_check() of all nodes, also in child graphs. */
+int graph_check(struct graph *graph);
 /* Starts all nodes in order behind deps.  A new reference. */
 struct fence *graph_submit(struct graph *graph, struct fence *const *deps, size_t dep_count);
 /* All nodes, each behind its dependencies; NULL where they turn in a circle. */

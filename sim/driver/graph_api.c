@@ -31,7 +31,7 @@ int sim_cuGraphDestroy(void *handle)
 {
 	struct graph *g = graph_find(handle);
 
-	if (!g || g->inner)
+	if (!g || g->inner || g->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
 	graph_free(g);
 	return CUDA_SUCCESS;
@@ -62,7 +62,7 @@ int sim_cuGraphDestroyNode(void *handle)
 {
 	struct node *n = obj_find(handle, OBJ_NODE);
 
-	if (!n)
+	if (!n || n->graph->capturing)
 		return CUDA_ERROR_INVALID_VALUE;
 	graph_remove(n);
 	return CUDA_SUCCESS;
@@ -242,8 +242,8 @@ int sim_cuGraphAddDependencies(void *handle, void **from, void **to, size_t coun
 	return sim_cuGraphAddDependencies_v2(handle, from, to, NULL, count);
 }
 
-int sim_cuGraphRemoveDependencies_v2(void *handle, void **from, void **to, void *edges,
-	size_t count)
+int sim_cuGraphRemoveDependencies_v2(
+	void *handle, void **from, void **to, void *edges, size_t count)
 {
 	struct graph *g = graph_find(handle);
 
@@ -286,9 +286,10 @@ int sim_cuGraphDebugDotPrint(void *handle, const char *path, unsigned flags)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	fprintf(f, "digraph dot {\n");
 	for (const struct node *n = g->first; n; n = n->next) {
+		struct function *k = obj_find(n->op.launch.function, OBJ_FUNCTION);
+
 		fprintf(f, "\t\"n%llu\" [label=\"%s%s%s\"];\n", (unsigned long long)n->number,
-			kind_name(n->op.kind), n->op.launch.function ? " " : "",
-			n->op.launch.function ? n->op.launch.function->k->name : "");
+			kind_name(n->op.kind), k ? " " : "", k ? k->k->name : "");
 		for (size_t i = 0; i < n->dep_count; i++)
 			fprintf(f, "\t\"n%llu\" -> \"n%llu\";\n",
 				(unsigned long long)n->deps[i]->number,

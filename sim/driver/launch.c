@@ -22,8 +22,8 @@ static int least(int a, int b)
 int occupancy_blocks(const struct function *function, int threads, size_t shared)
 {
 	int warps = (threads + WARP - 1) / WARP;
-	int warp_registers = (function->k->registers * WARP + REGISTER_GRAIN - 1) /
-			     REGISTER_GRAIN * REGISTER_GRAIN;
+	int warp_registers = (function->k->registers * WARP + REGISTER_GRAIN - 1) / REGISTER_GRAIN *
+			     REGISTER_GRAIN;
 	size_t block_shared = shared + function->k->shared_bytes;
 
 	if (threads <= 0 || threads > DEVICE_BLOCK_THREADS ||
@@ -319,8 +319,8 @@ int sim_cuParamSetf(void *function, int offset, float value)
 	return sim_cuParamSetv(function, offset, &value, sizeof(value));
 }
 
-int sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ret_blocks, void *function,
-	int threads, size_t shared, unsigned flags)
+int sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *ret_blocks, void *function, int threads, size_t shared, unsigned flags)
 {
 	struct function *f;
 	int r = function_get(function, &f);
@@ -333,11 +333,11 @@ int sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ret_blocks, vo
 	return CUDA_SUCCESS;
 }
 
-int sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, void *function, int threads,
-	size_t shared)
+int sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *ret_blocks, void *function, int threads, size_t shared)
 {
-	return sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(ret_blocks, function,
-		threads, shared, 0);
+	return sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		ret_blocks, function, threads, shared, 0);
 }
 
 int sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *ret_grid, int *ret_block, void *function,
@@ -354,8 +354,7 @@ int sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *ret_grid, int *ret_block,
 		return CUDA_ERROR_INVALID_VALUE;
 	int top = least(f->k->max_threads, limit > 0 ? limit : DEVICE_BLOCK_THREADS);
 	int first = top >= WARP ? top / WARP * WARP : top;
-	for (int threads = first; threads > 0;
-		threads -= WARP) {
+	for (int threads = first; threads > 0; threads -= WARP) {
 		int blocks = occupancy_blocks(f, threads, shared_of ? shared_of(threads) : shared);
 		if (blocks * threads <= best)
 			continue;
@@ -371,12 +370,12 @@ int sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *ret_grid, int *ret_block,
 int sim_cuOccupancyMaxPotentialBlockSize(int *ret_grid, int *ret_block, void *function,
 	void *shared_of_block, size_t shared, int limit)
 {
-	return sim_cuOccupancyMaxPotentialBlockSizeWithFlags(ret_grid, ret_block, function,
-		shared_of_block, shared, limit, 0);
+	return sim_cuOccupancyMaxPotentialBlockSizeWithFlags(
+		ret_grid, ret_block, function, shared_of_block, shared, limit, 0);
 }
 
-int sim_cuOccupancyAvailableDynamicSMemPerBlock(size_t *ret_bytes, void *function, int blocks,
-	int threads)
+int sim_cuOccupancyAvailableDynamicSMemPerBlock(
+	size_t *ret_bytes, void *function, int blocks, int threads)
 {
 	struct function *f;
 	int r = function_get(function, &f);

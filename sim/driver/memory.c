@@ -216,8 +216,8 @@ int sim_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	return CUDA_SUCCESS;
 }
 
-int sim_cuMemGetAddressRange_v2(unsigned long long *ret_base, size_t *ret_size,
-	unsigned long long address)
+int sim_cuMemGetAddressRange_v2(
+	unsigned long long *ret_base, size_t *ret_size, unsigned long long address)
 {
 	struct context *ctx;
 	int r = context_get(&ctx);
@@ -326,7 +326,8 @@ int sim_cuPointerGetAttribute(void *data, int attribute, unsigned long long addr
 }
 
 /* An unknown pointer is no error here: its attributes are zero, its device is -2. */
-int sim_cuPointerGetAttributes(unsigned count, int *attributes, void **data, unsigned long long address)
+int sim_cuPointerGetAttributes(
+	unsigned count, int *attributes, void **data, unsigned long long address)
 {
 	struct context *ctx;
 	struct range *range = range_find(address);
@@ -374,8 +375,8 @@ int sim_cuMemAdvise(unsigned long long address, size_t size, int advice, int dev
 	return managed(address, size);
 }
 
-int sim_cuMemAdvise_v2(unsigned long long address, size_t size, int advice,
-	unsigned long long location)
+int sim_cuMemAdvise_v2(
+	unsigned long long address, size_t size, int advice, unsigned long long location)
 {
 	return managed(address, size);
 }

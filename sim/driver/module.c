@@ -187,8 +187,8 @@ int sim_cuModuleLoadData(void **ret_module, void *data)
 	return load(ret_module, parse_pointer, data);
 }
 
-int sim_cuModuleLoadDataEx(void **ret_module, void *data, unsigned count, int *options,
-	void **values)
+int sim_cuModuleLoadDataEx(
+	void **ret_module, void *data, unsigned count, int *options, void **values)
 {
 	if (count && (!options || !values))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -216,6 +216,9 @@ int sim_cuModuleUnload(void *handle)
 	if (!m || m->library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	context_wait(m->obj.ctx);
+	m = obj_find(handle, OBJ_MODULE); /* the wait gave others a chance to unload it */
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
 	module_free(m);
 	return CUDA_SUCCESS;
 }
@@ -274,8 +277,8 @@ int sim_cuModuleEnumerateFunctions(void **functions, unsigned count, void *handl
 	return CUDA_SUCCESS;
 }
 
-static int module_global(struct module *m, const char *name, unsigned long long *ret_address,
-	size_t *ret_size)
+static int module_global(
+	struct module *m, const char *name, unsigned long long *ret_address, size_t *ret_size)
 {
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -291,8 +294,8 @@ static int module_global(struct module *m, const char *name, unsigned long long 
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-int sim_cuModuleGetGlobal_v2(unsigned long long *ret_address, size_t *ret_size, void *handle,
-	const char *name)
+int sim_cuModuleGetGlobal_v2(
+	unsigned long long *ret_address, size_t *ret_size, void *handle, const char *name)
 {
 	struct module *m = obj_find(handle, OBJ_MODULE);
 
@@ -377,6 +380,9 @@ int sim_cuLibraryUnload(void *handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (struct module *m = lib->modules; m; m = m->sibling)
 		context_wait(m->obj.ctx);
+	lib = obj_find(handle, OBJ_LIBRARY);
+	if (!lib)
+		return CUDA_ERROR_INVALID_HANDLE;
 	library_free(lib);
 	return CUDA_SUCCESS;
 }
@@ -452,8 +458,8 @@ int sim_cuLibraryGetModule(void **ret_module, void *handle)
 	return r;
 }
 
-int sim_cuLibraryGetGlobal(unsigned long long *ret_address, size_t *ret_size, void *handle,
-	const char *name)
+int sim_cuLibraryGetGlobal(
+	unsigned long long *ret_address, size_t *ret_size, void *handle, const char *name)
 {
 	struct library *lib = obj_find(handle, OBJ_LIBRARY);
 	struct module *m;
@@ -464,8 +470,8 @@ int sim_cuLibraryGetGlobal(unsigned long long *ret_address, size_t *ret_size, vo
 	return r ? r : module_global(m, name, ret_address, ret_size);
 }
 
-int sim_cuLibraryGetManaged(unsigned long long *ret_address, size_t *ret_size, void *handle,
-	const char *name)
+int sim_cuLibraryGetManaged(
+	unsigned long long *ret_address, size_t *ret_size, void *handle, const char *name)
 {
 	return sim_cuLibraryGetGlobal(ret_address, ret_size, handle, name);
 }

@@ -133,8 +133,8 @@ static int op_free(uint64_t address, struct op *ret_op)
 	return CUDA_SUCCESS;
 }
 
-int sim_cuGraphAddKernelNode_v2(void **ret_node, void *graph, void **deps, size_t count,
-	void *params)
+int sim_cuGraphAddKernelNode_v2(
+	void **ret_node, void *graph, void **deps, size_t count, void *params)
 {
 	struct op op;
 	int r = op_kernel(params, true, &op);
@@ -158,8 +158,8 @@ int sim_cuGraphAddKernelNode(void **ret_node, void *graph, void **deps, size_t c
 	return r;
 }
 
-int sim_cuGraphAddMemcpyNode(void **ret_node, void *graph, void **deps, size_t count, void *params,
-	void *ctx)
+int sim_cuGraphAddMemcpyNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *params, void *ctx)
 {
 	struct op op;
 	int r = op_memcpy(params, &op);
@@ -167,8 +167,8 @@ int sim_cuGraphAddMemcpyNode(void **ret_node, void *graph, void **deps, size_t c
 	return r ? r : add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddMemsetNode(void **ret_node, void *graph, void **deps, size_t count, void *params,
-	void *ctx)
+int sim_cuGraphAddMemsetNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *params, void *ctx)
 {
 	struct op op;
 	int r = op_memset(params, &op);
@@ -184,8 +184,8 @@ int sim_cuGraphAddHostNode(void **ret_node, void *graph, void **deps, size_t cou
 	return r ? r : add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddChildGraphNode(void **ret_node, void *graph, void **deps, size_t count,
-	void *child)
+int sim_cuGraphAddChildGraphNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *child)
 {
 	struct op op;
 	int r = op_child(child, &op);
@@ -202,8 +202,8 @@ int sim_cuGraphAddEmptyNode(void **ret_node, void *graph, void **deps, size_t co
 	return add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddEventRecordNode(void **ret_node, void *graph, void **deps, size_t count,
-	void *event)
+int sim_cuGraphAddEventRecordNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *event)
 {
 	struct op op;
 	int r = op_event(NODE(EVENT_RECORD), event, &op);
@@ -211,8 +211,8 @@ int sim_cuGraphAddEventRecordNode(void **ret_node, void *graph, void **deps, siz
 	return r ? r : add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddEventWaitNode(void **ret_node, void *graph, void **deps, size_t count,
-	void *event)
+int sim_cuGraphAddEventWaitNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *event)
 {
 	struct op op;
 	int r = op_event(NODE(WAIT_EVENT), event, &op);
@@ -220,8 +220,8 @@ int sim_cuGraphAddEventWaitNode(void **ret_node, void *graph, void **deps, size_
 	return r ? r : add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddMemAllocNode(void **ret_node, void *graph, void **deps, size_t count,
-	void *params)
+int sim_cuGraphAddMemAllocNode(
+	void **ret_node, void *graph, void **deps, size_t count, void *params)
 {
 	struct op op;
 	int r = op_alloc(params, &op);
@@ -229,8 +229,8 @@ int sim_cuGraphAddMemAllocNode(void **ret_node, void *graph, void **deps, size_t
 	return r ? r : add(ret_node, graph, deps, count, &op);
 }
 
-int sim_cuGraphAddMemFreeNode(void **ret_node, void *graph, void **deps, size_t count,
-	unsigned long long address)
+int sim_cuGraphAddMemFreeNode(
+	void **ret_node, void *graph, void **deps, size_t count, unsigned long long address)
 {
 	struct op op;
 	int r = op_free(address, &op);
@@ -266,8 +266,8 @@ int op_any(struct cu_graph_node_params *p, struct op *ret_op)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-int sim_cuGraphAddNode_v2(void **ret_node, void *graph, void **deps, void *edges, size_t count,
-	void *params)
+int sim_cuGraphAddNode_v2(
+	void **ret_node, void *graph, void **deps, void *edges, size_t count, void *params)
 {
 	struct op op;
 
@@ -310,7 +310,9 @@ static int kernel_params(void *handle, struct node **ret_node, void *params)
 {
 	int r = node_get(handle, NODE(KERNEL), ret_node);
 
-	return !r && !params ? CUDA_ERROR_INVALID_VALUE : r;
+	if (!r && !params)
+		return CUDA_ERROR_INVALID_VALUE;
+	return r ? r : op_check(&(*ret_node)->op);
 }
 
 /* What _v1 and _v2 have in common. */

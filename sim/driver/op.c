@@ -55,6 +55,8 @@ int op_clone(const struct op *op, struct op *ret_op)
 	*ret_op = *op;
 	if (op->params) {
 		ret_op->params = NULL;
+		if (!obj_find(op->launch.function, OBJ_FUNCTION))
+			return CUDA_ERROR_INVALID_HANDLE;
 		return op_keep_params(ret_op, op->params, NULL);
 	}
 	if (op->child) {
@@ -73,6 +75,26 @@ void op_fini(struct op *op)
 		graph_free(op->child);
 	op->params = NULL;
 	op->child = NULL;
+}
+
+int op_check(struct op *op)
+{
+	switch (op->kind) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return obj_find(op->launch.function, OBJ_FUNCTION) ? CUDA_SUCCESS
+								   : CUDA_ERROR_INVALID_HANDLE;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return box_from_copy3d(&op->copy, &op->box) ? CUDA_ERROR_ILLEGAL_ADDRESS
+							    : CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return fill_check(&op->fill) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return obj_find(op->event, OBJ_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return graph_check(op->child);
+	}
+	return CUDA_SUCCESS;
 }
 
 static void run_copy(void *arg)

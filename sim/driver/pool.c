@@ -187,8 +187,8 @@ static void count_in(struct pool *p, size_t size)
 		p->used_high = p->used;
 }
 
-static int alloc_async(unsigned long long *ret_address, size_t size, struct pool *pool,
-	struct stream *s)
+static int alloc_async(
+	unsigned long long *ret_address, size_t size, struct pool *pool, struct stream *s)
 {
 	struct range *range;
 	int r = capture_forbids_legacy(s);
@@ -223,8 +223,8 @@ int sim_cuMemAllocAsync(unsigned long long *ret_address, size_t size, void *stre
 	return r ? r : alloc_async(ret_address, size, current_pool(s->obj.ctx->device), s);
 }
 
-int sim_cuMemAllocFromPoolAsync(unsigned long long *ret_address, size_t size, void *handle,
-	void *stream)
+int sim_cuMemAllocFromPoolAsync(
+	unsigned long long *ret_address, size_t size, void *handle, void *stream)
 {
 	struct pool *p = obj_find(handle, OBJ_POOL);
 	struct stream *s;

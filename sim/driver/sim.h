@@ -149,7 +149,7 @@ struct context {
 	uint64_t id;
 	size_t limits[10];
 	int cache_config, shared_config;
-	unsigned peers; /* bit per device that this context may reach */
+	unsigned peers;         /* bit per device that this context may reach */
 	struct stream *streams; /* all of them, the legacy stream first */
 };
 
@@ -164,7 +164,7 @@ struct stream {
 	int priority;
 	uint64_t id;
 	bool legacy;
-	const void *owner; /* per-thread streams: the thread */
+	const void *owner;   /* per-thread streams: the thread */
 	struct stream *next; /* in its context */
 	struct fence *last;
 	struct capture *capture;
@@ -213,7 +213,7 @@ struct module {
 	struct function **ordered;
 	uint64_t *global_address;
 	struct library *library; /* NULL: loaded by cuModuleLoad… */
-	struct module *sibling; /* of the same library, in another context */
+	struct module *sibling;  /* of the same library, in another context */
 };
 
 struct library {
@@ -251,10 +251,10 @@ int function_get(void *handle, struct function **ret_function);
 /* Memory. */
 enum range_kind {
 	RANGE_DEVICE,
-	RANGE_HOST, /* cuMemHostAlloc */
+	RANGE_HOST,       /* cuMemHostAlloc */
 	RANGE_REGISTERED, /* cuMemHostRegister */
 	RANGE_MANAGED,
-	RANGE_ASYNC, /* cuMemAllocAsync and pools */
+	RANGE_ASYNC,  /* cuMemAllocAsync and pools */
 	RANGE_MAPPED, /* cuMemMap */
 	RANGE_GLOBAL, /* a module's variable */
 	RANGE_ARRAY,
@@ -262,7 +262,7 @@ enum range_kind {
 
 struct range {
 	uint64_t base;
-	size_t size; /* as asked */
+	size_t size;    /* as asked */
 	size_t charged; /* taken from the device */
 	enum range_kind kind;
 	unsigned flags;
@@ -285,9 +285,9 @@ void ranges_free(struct context *ctx);
 
 /* Copies and fills: a box of bytes from one place to another. */
 struct place {
-	uint8_t *base; /* of the whole pitched area */
+	uint8_t *base;       /* of the whole pitched area */
 	size_t pitch, slice; /* bytes from row to row, from slice to slice */
-	size_t room; /* bytes that may be touched from base on; 0: host memory, unknown */
+	size_t room;         /* bytes that may be touched from base on; 0: host memory, unknown */
 	size_t row_room, rows_room; /* what is left of a row and a slice of an array; 0: no array */
 	bool device;
 	bool pageable;

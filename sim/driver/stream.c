@@ -295,7 +295,8 @@ int sim_cuStreamGetDevice(void *handle, int *ret_device)
 	return CUDA_SUCCESS;
 }
 
-int sim_cuStreamAttachMemAsync(void *handle, unsigned long long address, size_t size, unsigned flags)
+int sim_cuStreamAttachMemAsync(
+	void *handle, unsigned long long address, size_t size, unsigned flags)
 {
 	struct stream *s;
 	int r = stream_get(handle, &s);

@@ -210,8 +210,8 @@ void fence_wait(struct fence *fence)
 	fence_unref(fence);
 }
 
-static struct pending *pending_new(const struct work *work, struct fence *const *deps,
-	size_t dep_count)
+static struct pending *pending_new(
+	const struct work *work, struct fence *const *deps, size_t dep_count)
 {
 	struct pending *p = calloc(1, sizeof(*p) + dep_count * sizeof(p->deps[0]));
 	struct fence *fence = calloc(1, sizeof(*fence));

@@ -39,8 +39,8 @@ static struct reservation *reservation_of(uint64_t base, size_t size)
 {
 	struct reservation *r = reservations;
 
-	while (r && (base < r->base || base - r->base > r->size ||
-			    size > r->size - (base - r->base)))
+	while (r &&
+		(base < r->base || base - r->base > r->size || size > r->size - (base - r->base)))
 		r = r->next;
 	return r;
 }
@@ -56,8 +56,8 @@ int sim_cuMemGetAllocationGranularity(size_t *ret_bytes, void *prop, int option)
 /* Reserves more than asked, then gives back what is in front and behind. */
 static void *reserve_aligned(size_t size, size_t align)
 {
-	uint8_t *p = mmap(NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		-1, 0);
+	uint8_t *p = mmap(
+		NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return NULL;
@@ -136,8 +136,8 @@ static struct allocation *allocation_new(int fd, size_t size, int device)
 	return a;
 }
 
-int sim_cuMemCreate(unsigned long long *ret_handle, size_t size, void *properties,
-	unsigned long long flags)
+int sim_cuMemCreate(
+	unsigned long long *ret_handle, size_t size, void *properties, unsigned long long flags)
 {
 	const struct cu_mem_allocation_prop *p = properties;
 	int r = check_prop(p);
@@ -223,7 +223,8 @@ int sim_cuMemMap(unsigned long long address, size_t size, size_t offset, unsigne
 	int r = range_add(&like, &range);
 	if (r)
 		return r;
-	if (mmap((void *)address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, 0) == MAP_FAILED) {
+	if (mmap((void *)address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, 0) ==
+		MAP_FAILED) {
 		range_remove(range);
 		range_free(range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -306,8 +307,8 @@ int sim_cuMemSetAccess(unsigned long long address, size_t size, void *list, size
 	return CUDA_SUCCESS;
 }
 
-int sim_cuMemGetAccess(unsigned long long *ret_flags, unsigned long long *location,
-	unsigned long long address)
+int sim_cuMemGetAccess(
+	unsigned long long *ret_flags, unsigned long long *location, unsigned long long address)
 {
 	struct range *range = range_find(address);
 
@@ -329,8 +330,8 @@ int sim_cuMemGetAllocationPropertiesFromHandle(void *ret_prop, unsigned long lon
 	return CUDA_SUCCESS;
 }
 
-int sim_cuMemExportToShareableHandle(void *ret_handle, unsigned long long handle, int type,
-	unsigned long long flags)
+int sim_cuMemExportToShareableHandle(
+	void *ret_handle, unsigned long long handle, int type, unsigned long long flags)
 {
 	struct allocation *a = allocation_find(handle);
 

@@ -19,7 +19,8 @@ static bool better(const struct entry_row *a, const struct entry_row *best)
 	return strcmp(a->name, best->name) > 0;
 }
 
-static const struct entry_row *search(const char *symbol, int version, bool per_thread, int *ret_status)
+static const struct entry_row *search(
+	const char *symbol, int version, bool per_thread, int *ret_status)
 {
 	const struct entry_row *best = NULL;
 
@@ -55,8 +56,8 @@ static int look_up(const char *symbol, void **ret_address, int version, unsigned
 	return CUDA_SUCCESS;
 }
 
-int sim_cuGetProcAddress(const char *symbol, void **ret_address, int version,
-	unsigned long long flags)
+int sim_cuGetProcAddress(
+	const char *symbol, void **ret_address, int version, unsigned long long flags)
 {
 	int status;
 

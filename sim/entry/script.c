@@ -17,7 +17,7 @@
 enum { MAX_RULES = 64 };
 
 struct rule {
-	int id; /* -1: every function */
+	int id;            /* -1: every function */
 	unsigned long nth; /* 0: every call */
 	int code;
 	bool sticky;

@@ -94,8 +94,7 @@ static bool header_ok(const Elf64_Ehdr *h, size_t size)
 	return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == 190 &&
 	       h->e_shentsize == sizeof(Elf64_Shdr) && h->e_shoff <= size &&
-	       h->e_shnum <= (size - h->e_shoff) / sizeof(Elf64_Shdr) &&
-	       h->e_shstrndx < h->e_shnum;
+	       h->e_shnum <= (size - h->e_shoff) / sizeof(Elf64_Shdr) && h->e_shstrndx < h->e_shnum;
 }
 
 int cubin_capability(const uint8_t *data, size_t size)
@@ -203,9 +202,8 @@ static int add_globals(const struct cubin *c, struct image *image)
 			continue;
 		Elf64_Shdr section = section_at(c, s.st_shndx);
 		const char *where = section_name(c, &section);
-		if (s.st_size > section.sh_size ||
-			(strncmp(where, ".nv.global", 10) != 0 &&
-				strcmp(where, ".nv.constant3") != 0))
+		if (s.st_size > section.sh_size || (strncmp(where, ".nv.global", 10) != 0 &&
+							   strcmp(where, ".nv.constant3") != 0))
 			continue;
 		struct image_global *g = image_add_global(image, name, strlen(name));
 		if (!g)
@@ -228,8 +226,8 @@ typedef bool attribute_fn(struct image *image, const struct cubin *c, struct ima
 	int attribute, const uint8_t *data, size_t size);
 
 /* An attribute of the whole cubin: the kernel is named by its symbol. */
-static bool common_attribute(struct image *image, const struct cubin *c, struct image_kernel *unused,
-	int attribute, const uint8_t *data, size_t size)
+static bool common_attribute(struct image *image, const struct cubin *c,
+	struct image_kernel *unused, int attribute, const uint8_t *data, size_t size)
 {
 	if (size < 8 || get32(data) >= c->symbol_count)
 		return true;

@@ -91,8 +91,8 @@ static uint32_t score(const struct entry *e, int capability)
 	return e->kind == KIND_PTX ? e->arch : 0;
 }
 
-static int choose(const uint8_t *body, size_t size, int capability, struct entry *best,
-	uint32_t *best_score)
+static int choose(
+	const uint8_t *body, size_t size, int capability, struct entry *best, uint32_t *best_score)
 {
 	struct entry e;
 	size_t next;
@@ -119,8 +119,8 @@ static bool unpack(const struct entry *e, uint8_t *plain)
 		       (int)e->plain_size) == (int)e->plain_size;
 }
 
-static int parse_plain(const struct entry *e, const uint8_t *plain, int capability,
-	struct image *ret_image)
+static int parse_plain(
+	const struct entry *e, const uint8_t *plain, int capability, struct image *ret_image)
 {
 	if (e->kind == KIND_ELF)
 		return cubin_parse(plain, e->plain_size, capability, ret_image);

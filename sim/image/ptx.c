@@ -16,7 +16,7 @@ enum { PTX_REGISTERS = 32, MAX_VARIABLE = 1 << 30 };
 struct scanner {
 	const char *p, *end;
 	const char *word; /* the current token: a word, or one other character */
-	size_t length; /* 0 at the end */
+	size_t length;    /* 0 at the end */
 };
 
 static bool word_char(char c)
@@ -94,11 +94,28 @@ static uint32_t type_bytes(const struct scanner *s)
 		const char *name;
 		uint32_t bytes;
 	} types[] = {
-		{ ".b8", 1 }, { ".u8", 1 }, { ".s8", 1 }, { ".b16", 2 }, { ".u16", 2 },
-		{ ".s16", 2 }, { ".f16", 2 }, { ".bf16", 2 }, { ".b32", 4 }, { ".u32", 4 },
-		{ ".s32", 4 }, { ".f32", 4 }, { ".f16x2", 4 }, { ".bf16x2", 4 }, { ".b64", 8 },
-		{ ".u64", 8 }, { ".s64", 8 }, { ".f64", 8 }, { ".b128", 16 }, { ".texref", 8 },
-		{ ".samplerref", 8 }, { ".surfref", 8 },
+		{ ".b8", 1 },
+		{ ".u8", 1 },
+		{ ".s8", 1 },
+		{ ".b16", 2 },
+		{ ".u16", 2 },
+		{ ".s16", 2 },
+		{ ".f16", 2 },
+		{ ".bf16", 2 },
+		{ ".b32", 4 },
+		{ ".u32", 4 },
+		{ ".s32", 4 },
+		{ ".f32", 4 },
+		{ ".f16x2", 4 },
+		{ ".bf16x2", 4 },
+		{ ".b64", 8 },
+		{ ".u64", 8 },
+		{ ".s64", 8 },
+		{ ".f64", 8 },
+		{ ".b128", 16 },
+		{ ".texref", 8 },
+		{ ".samplerref", 8 },
+		{ ".surfref", 8 },
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -313,8 +330,8 @@ struct directives {
 	int target, ptx_version;
 };
 
-static int read_directive(struct scanner *s, struct directives *d, int capability,
-	struct image *image)
+static int read_directive(
+	struct scanner *s, struct directives *d, int capability, struct image *image)
 {
 	if (is(s, ".entry"))
 		return read_kernel(s, capability, image);

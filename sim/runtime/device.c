@@ -46,7 +46,10 @@ static const struct {
 	int attribute;
 	size_t offset;
 } int_fields[] = {
-#define FIELD(name, field) { CU_DEVICE_ATTRIBUTE_##name, offsetof(struct device_properties, field) }
+#define FIELD(name, field)                                                                         \
+	{                                                                                          \
+		CU_DEVICE_ATTRIBUTE_##name, offsetof(struct device_properties, field)              \
+	}
 	FIELD(MAX_REGISTERS_PER_BLOCK, registers_per_block),
 	FIELD(WARP_SIZE, warp_size),
 	FIELD(MAX_THREADS_PER_BLOCK, threads_per_block),
@@ -108,7 +111,8 @@ static void fill_sizes(struct device_properties *p, int device)
 	p->pitch = size_attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH, device);
 	p->constant = size_attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, device);
 	p->texture_align = size_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, device);
-	p->texture_pitch_align = size_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, device);
+	p->texture_pitch_align =
+		size_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, device);
 	p->surface_align = size_attribute(CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, device);
 	p->shared_per_sm =
 		size_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device);
@@ -118,7 +122,7 @@ static void fill_sizes(struct device_properties *p, int device)
 		size_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, device);
 }
 
-RT_FUNCTION(cudaGetDeviceProperties, (struct device_properties *ret, int device))
+RT_FUNCTION(cudaGetDeviceProperties, (struct device_properties * ret, int device))
 {
 	int r = rt_begin_driver();
 
@@ -202,9 +206,9 @@ RT_FUNCTION(cudaGetDeviceFlags, (unsigned *ret_flags))
 {
 	int active, r = rt_begin_driver();
 
-	return rt_end(r ? r
-			: rt_legacy.cuDevicePrimaryCtxGetState(
-				  rt_thread_device(), ret_flags, &active));
+	return rt_end(
+		r ? r
+		  : rt_legacy.cuDevicePrimaryCtxGetState(rt_thread_device(), ret_flags, &active));
 }
 
 RT_FUNCTION(cudaDeviceGetAttribute, (int *ret_value, int name, int device))
@@ -223,7 +227,7 @@ static void *peer_context(int device)
 }
 
 RT_PASS(cudaDeviceSynchronize, cuCtxSynchronize, (void))
-RT_PASS(cudaDeviceGetLimit, cuCtxGetLimit, (size_t *value, int limit), value, limit)
+RT_PASS(cudaDeviceGetLimit, cuCtxGetLimit, (size_t * value, int limit), value, limit)
 RT_PASS(cudaDeviceSetLimit, cuCtxSetLimit, (int limit, size_t value), limit, value)
 RT_PASS(cudaDeviceGetCacheConfig, cuCtxGetCacheConfig, (int *config), config)
 RT_PASS(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, (int config), config)

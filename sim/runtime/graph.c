@@ -4,7 +4,7 @@
  */
 #include "rt.h"
 
-struct kernel_params { /* cudaKernelNodeParams */
+struct kernel_params {  /* cudaKernelNodeParams */
 	void *function; /* host stub */
 	struct dim3 grid, block;
 	unsigned shared;
@@ -27,14 +27,14 @@ struct copy_params { /* cudaMemcpy3DParms */
 	int kind;
 };
 
-RT_PASS_PAIR(cudaStreamBeginCapture, cuStreamBeginCapture_v2, (void *stream, int mode), stream,
-	mode)
+RT_PASS_PAIR(
+	cudaStreamBeginCapture, cuStreamBeginCapture_v2, (void *stream, int mode), stream, mode)
 RT_PASS_PAIR(cudaStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph,
 	(void *stream, void *graph, void **deps, void *edges, size_t count, int mode), stream,
 	graph, deps, edges, count, mode)
 RT_PASS_PAIR(cudaStreamEndCapture, cuStreamEndCapture, (void *stream, void **graph), stream, graph)
-RT_PASS_PAIR(cudaStreamIsCapturing, cuStreamIsCapturing, (void *stream, int *status), stream,
-	status)
+RT_PASS_PAIR(
+	cudaStreamIsCapturing, cuStreamIsCapturing, (void *stream, int *status), stream, status)
 RT_PASS_PAIR(cudaStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3,
 	(void *stream, int *status, unsigned long long *id, void **graph, void ***deps,
 		void **edges, size_t *count),
@@ -105,16 +105,15 @@ static int translate(const struct kernel_params *p, struct cu_kernel_node_params
 	return rt_kernel(p->function, &ret->kern);
 }
 
-RT_FUNCTION(cudaGraphAddKernelNode, (void **node, void *graph, void **deps, size_t count,
-					    const struct kernel_params *params))
+RT_FUNCTION(cudaGraphAddKernelNode,
+	(void **node, void *graph, void **deps, size_t count, const struct kernel_params *params))
 {
 	struct cu_kernel_node_params p;
 	int r = rt_begin();
 
 	if (!r)
 		r = translate(params, &p);
-	return rt_end(
-		r ? r : rt_legacy.cuGraphAddKernelNode_v2(node, graph, deps, count, &p));
+	return rt_end(r ? r : rt_legacy.cuGraphAddKernelNode_v2(node, graph, deps, count, &p));
 }
 
 RT_FUNCTION(cudaGraphKernelNodeSetParams, (void *node, const struct kernel_params *params))
@@ -186,16 +185,16 @@ static struct cu_memcpy3d translate_copy(const struct copy_params *p)
 	};
 }
 
-static int add_copy(void **node, void *graph, void **deps, size_t count,
-	const struct copy_params *p)
+static int add_copy(
+	void **node, void *graph, void **deps, size_t count, const struct copy_params *p)
 {
 	struct cu_memcpy3d copy = translate_copy(p);
 
 	return rt_legacy.cuGraphAddMemcpyNode(node, graph, deps, count, &copy, current_context());
 }
 
-RT_FUNCTION(cudaGraphAddMemcpyNode, (void **node, void *graph, void **deps, size_t count,
-					    const struct copy_params *params))
+RT_FUNCTION(cudaGraphAddMemcpyNode,
+	(void **node, void *graph, void **deps, size_t count, const struct copy_params *params))
 {
 	int r = rt_begin();
 
@@ -218,8 +217,8 @@ RT_FUNCTION(cudaGraphAddMemcpyNode1D, (void **node, void *graph, void **deps, si
 	return rt_end(r ? r : add_copy(node, graph, deps, count, &p));
 }
 
-static int body_cudaMemcpy3DAsync(const struct driver *d, const struct copy_params *params,
-	void *stream)
+static int body_cudaMemcpy3DAsync(
+	const struct driver *d, const struct copy_params *params, void *stream)
 {
 	if (!params)
 		return cudaErrorInvalidValue;

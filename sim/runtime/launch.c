@@ -31,10 +31,10 @@ static _Thread_local struct {
 } configs[CONFIGS];
 static _Thread_local unsigned config_count;
 
-RT_EXPORT unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
-	void *stream);
-unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
-	void *stream)
+RT_EXPORT unsigned __cudaPushCallConfiguration(
+	struct dim3 grid, struct dim3 block, size_t shared, void *stream);
+unsigned __cudaPushCallConfiguration(
+	struct dim3 grid, struct dim3 block, size_t shared, void *stream)
 {
 	if (config_count == CONFIGS)
 		return 1;
@@ -47,7 +47,7 @@ unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t
 }
 
 RT_FUNCTION(__cudaPopCallConfiguration,
-	(struct dim3 *grid, struct dim3 *block, size_t *shared, void *stream))
+	(struct dim3 * grid, struct dim3 *block, size_t *shared, void *stream))
 {
 	if (!config_count)
 		return rt_end(cudaErrorMissingConfiguration);
@@ -126,8 +126,8 @@ RT_PAIR(cudaLaunchCooperativeKernel, _ptsz,
 		void *stream),
 	function, grid, block, args, shared, stream)
 
-static int body_cudaLaunchKernelExC(const struct driver *d, const struct launch_config *c,
-	const void *function, void **args)
+static int body_cudaLaunchKernelExC(
+	const struct driver *d, const struct launch_config *c, const void *function, void **args)
 {
 	void *kernel;
 
@@ -193,7 +193,7 @@ static int function_of(const void *symbol, void **ret_function)
 	return r ? r : rt_legacy.cuKernelGetFunction(ret_function, kernel);
 }
 
-RT_FUNCTION(cudaFuncGetAttributes, (struct func_attributes *ret, const void *function))
+RT_FUNCTION(cudaFuncGetAttributes, (struct func_attributes * ret, const void *function))
 {
 	void *f;
 	int value[16] = { 0 };
@@ -216,8 +216,7 @@ RT_FUNCTION(cudaFuncGetAttributes, (struct func_attributes *ret, const void *fun
 		.cache_mode = value[CU_FUNC_ATTRIBUTE_CACHE_MODE_CA],
 		.max_dynamic_shared = value[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES],
 		.carveout = value[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT],
-		.non_portable_cluster =
-			value[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
+		.non_portable_cluster = value[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED],
 		.cluster_policy = value[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE],
 	};
 	return 0;
@@ -276,7 +275,7 @@ RT_FUNCTION(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
 }
 
 RT_FUNCTION(cudaOccupancyAvailableDynamicSMemPerBlock,
-	(size_t *ret_bytes, const void *function, int blocks, int threads))
+	(size_t * ret_bytes, const void *function, int blocks, int threads))
 {
 	void *f;
 	int r = function_of(function, &f);
@@ -295,10 +294,10 @@ RT_PASS(cudaLibraryLoadFromFile, cuLibraryLoadFromFile,
 		int *options, void **values, unsigned count),
 	library, path, jit, jit_values, jit_count, options, values, count)
 RT_PASS(cudaLibraryUnload, cuLibraryUnload, (void *library), library)
-RT_PASS(cudaLibraryGetKernel, cuLibraryGetKernel,
-	(void **kernel, void *library, const char *name), kernel, library, name)
-RT_PASS(cudaLibraryGetKernelCount, cuLibraryGetKernelCount, (unsigned *count, void *library),
-	count, library)
+RT_PASS(cudaLibraryGetKernel, cuLibraryGetKernel, (void **kernel, void *library, const char *name),
+	kernel, library, name)
+RT_PASS(cudaLibraryGetKernelCount, cuLibraryGetKernelCount, (unsigned *count, void *library), count,
+	library)
 RT_PASS(cudaLibraryEnumerateKernels, cuLibraryEnumerateKernels,
 	(void **kernels, unsigned count, void *library), kernels, count, library)
 RT_PASS(cudaLibraryGetGlobal, cuLibraryGetGlobal,

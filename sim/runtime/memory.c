@@ -21,8 +21,8 @@ RT_FUNCTION(cudaMalloc, (void **ret_address, size_t size))
 
 RT_PASS(cudaFree, cuMemFree_v2, (void *address), (uint64_t)address)
 RT_PASS(cudaMallocHost, cuMemAllocHost_v2, (void **address, size_t size), address, size)
-RT_PASS(cudaHostAlloc, cuMemHostAlloc, (void **address, size_t size, unsigned flags), address,
-	size, flags)
+RT_PASS(cudaHostAlloc, cuMemHostAlloc, (void **address, size_t size, unsigned flags), address, size,
+	flags)
 RT_PASS(cudaHostRegister, cuMemHostRegister_v2, (void *address, size_t size, unsigned flags),
 	address, size, flags)
 RT_PASS(cudaHostUnregister, cuMemHostUnregister, (void *address), address)
@@ -32,9 +32,9 @@ RT_PASS(cudaHostGetFlags, cuMemHostGetFlags, (unsigned *flags, void *host), flag
 RT_PASS(cudaMallocManaged, cuMemAllocManaged, (void **address, size_t size, unsigned flags),
 	(unsigned long long *)address, size, flags)
 RT_PASS(cudaMallocPitch, cuMemAllocPitch_v2,
-	(void **address, size_t *pitch, size_t width, size_t height),
-	(unsigned long long *)address, pitch, width, height, 4)
-RT_PASS(cudaMemGetInfo, cuMemGetInfo_v2, (size_t *unused, size_t *total), unused, total)
+	(void **address, size_t *pitch, size_t width, size_t height), (unsigned long long *)address,
+	pitch, width, height, 4)
+RT_PASS(cudaMemGetInfo, cuMemGetInfo_v2, (size_t * unused, size_t *total), unused, total)
 RT_PASS(cudaMemAdvise, cuMemAdvise_v2,
 	(const void *address, size_t size, int advice, unsigned long long location),
 	(uint64_t)address, size, advice, location)
@@ -51,8 +51,8 @@ RT_PASS_PAIR(cudaMallocAsync, cuMemAllocAsync, (void **address, size_t size, voi
 RT_PASS_PAIR(cudaMallocFromPoolAsync, cuMemAllocFromPoolAsync,
 	(void **address, size_t size, void *pool, void *stream), (unsigned long long *)address,
 	size, pool, stream)
-RT_PASS_PAIR(cudaFreeAsync, cuMemFreeAsync, (void *address, void *stream), (uint64_t)address,
-	stream)
+RT_PASS_PAIR(
+	cudaFreeAsync, cuMemFreeAsync, (void *address, void *stream), (uint64_t)address, stream)
 RT_PASS_PAIR(cudaMemPrefetchAsync, cuMemPrefetchAsync_v2,
 	(const void *address, size_t size, unsigned long long location, unsigned flags,
 		void *stream),
@@ -71,7 +71,8 @@ RT_PASS(cudaMemPoolGetAttribute, cuMemPoolGetAttribute, (void *pool, int attribu
 RT_PASS(cudaMemPoolSetAccess, cuMemPoolSetAccess, (void *pool, const void *list, size_t count),
 	pool, (void *)list, count)
 
-static int body_cudaMemcpy(const struct driver *d, void *dst, const void *src, size_t size, int kind)
+static int body_cudaMemcpy(
+	const struct driver *d, void *dst, const void *src, size_t size, int kind)
 {
 	switch (kind) {
 	case HOST_TO_DEVICE:
@@ -90,8 +91,8 @@ static int body_cudaMemcpy(const struct driver *d, void *dst, const void *src, s
 RT_PAIR(cudaMemcpy, _ptds, (void *dst, const void *src, size_t size, int kind), dst, src, size,
 	kind)
 
-static int body_cudaMemcpyAsync(const struct driver *d, void *dst, const void *src, size_t size,
-	int kind, void *stream)
+static int body_cudaMemcpyAsync(
+	const struct driver *d, void *dst, const void *src, size_t size, int kind, void *stream)
 {
 	switch (kind) {
 	case HOST_TO_DEVICE:
@@ -168,8 +169,8 @@ static int body_cudaMemcpy2D(const struct driver *d, const struct rectangle *rec
 	return r ? r : d->cuMemcpy2DUnaligned_v2(&p);
 }
 
-static int body_cudaMemcpy2DAsync(const struct driver *d, const struct rectangle *rect,
-	void *stream)
+static int body_cudaMemcpy2DAsync(
+	const struct driver *d, const struct rectangle *rect, void *stream)
 {
 	struct cu_memcpy2d p = copy2d(rect);
 	int r = check(rect);
@@ -221,8 +222,8 @@ static int body_cudaMemcpyToSymbolAsync(const struct driver *d, const void *symb
 	return r ? r : body_cudaMemcpyAsync(d, (void *)to, src, size, kind, stream);
 }
 
-static int body_cudaMemcpyFromSymbol(const struct driver *d, void *dst, const void *symbol,
-	size_t size, size_t offset, int kind)
+static int body_cudaMemcpyFromSymbol(
+	const struct driver *d, void *dst, const void *symbol, size_t size, size_t offset, int kind)
 {
 	uint64_t from;
 	int r = symbol_at(symbol, size, offset, &from);
@@ -259,20 +260,19 @@ static int peers(int dst_device, int src_device, void **ret_dst, void **ret_src)
 	return r ? r : rt_legacy.cuDevicePrimaryCtxRetain(ret_src, src_device);
 }
 
-RT_FUNCTION(cudaMemcpyPeer,
-	(void *dst, int dst_device, const void *src, int src_device, size_t size))
+RT_FUNCTION(
+	cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device, size_t size))
 {
 	void *to, *from;
 	int r = rt_begin();
 
 	if (!r)
 		r = peers(dst_device, src_device, &to, &from);
-	return rt_end(
-		r ? r : rt_legacy.cuMemcpyPeer((uint64_t)dst, to, (uint64_t)src, from, size));
+	return rt_end(r ? r : rt_legacy.cuMemcpyPeer((uint64_t)dst, to, (uint64_t)src, from, size));
 }
 
-RT_FUNCTION(cudaMemcpyPeerAsync, (void *dst, int dst_device, const void *src, int src_device,
-					 size_t size, void *stream))
+RT_FUNCTION(cudaMemcpyPeerAsync,
+	(void *dst, int dst_device, const void *src, int src_device, size_t size, void *stream))
 {
 	void *to, *from;
 	int r = rt_begin();
@@ -289,14 +289,14 @@ static int body_cudaMemset(const struct driver *d, void *to, int value, size_t s
 	return d->cuMemsetD8_v2((uint64_t)to, (unsigned char)value, size);
 }
 
-static int body_cudaMemsetAsync(const struct driver *d, void *to, int value, size_t size,
-	void *stream)
+static int body_cudaMemsetAsync(
+	const struct driver *d, void *to, int value, size_t size, void *stream)
 {
 	return d->cuMemsetD8Async((uint64_t)to, (unsigned char)value, size, stream);
 }
 
-static int body_cudaMemset2D(const struct driver *d, void *to, size_t pitch, int value,
-	size_t width, size_t height)
+static int body_cudaMemset2D(
+	const struct driver *d, void *to, size_t pitch, int value, size_t width, size_t height)
 {
 	return d->cuMemsetD2D8_v2((uint64_t)to, pitch, (unsigned char)value, width, height);
 }
@@ -304,8 +304,8 @@ static int body_cudaMemset2D(const struct driver *d, void *to, size_t pitch, int
 static int body_cudaMemset2DAsync(const struct driver *d, void *to, size_t pitch, int value,
 	size_t width, size_t height, void *stream)
 {
-	return d->cuMemsetD2D8Async((uint64_t)to, pitch, (unsigned char)value, width, height,
-		stream);
+	return d->cuMemsetD2D8Async(
+		(uint64_t)to, pitch, (unsigned char)value, width, height, stream);
 }
 
 RT_PAIR(cudaMemset, _ptds, (void *to, int value, size_t size), to, value, size)
@@ -318,13 +318,13 @@ RT_PAIR(cudaMemset2DAsync, _ptsz,
 	value, width, height, stream)
 
 struct pointer_attributes { /* cudaPointerAttributes */
-	int type; /* 0 unregistered, 1 host, 2 device, 3 managed */
+	int type;           /* 0 unregistered, 1 host, 2 device, 3 managed */
 	int device;
 	void *device_pointer, *host_pointer;
 	long reserved[8];
 };
 
-RT_FUNCTION(cudaPointerGetAttributes, (struct pointer_attributes *ret, const void *address))
+RT_FUNCTION(cudaPointerGetAttributes, (struct pointer_attributes * ret, const void *address))
 {
 	int names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,

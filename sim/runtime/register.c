@@ -266,7 +266,7 @@ RT_FUNCTION(cudaGetSymbolAddress, (void **ret_address, const void *symbol))
 	return rt_end(r);
 }
 
-RT_FUNCTION(cudaGetSymbolSize, (size_t *ret_size, const void *symbol))
+RT_FUNCTION(cudaGetSymbolSize, (size_t * ret_size, const void *symbol))
 {
 	uint64_t address;
 	int r = rt_begin();

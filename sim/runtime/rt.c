@@ -24,8 +24,8 @@ static _Thread_local struct {
 	int last_error;
 } thread;
 
-int rt_driver_entry(const char *symbol, void **ret_address, int version, uint64_t flags,
-	int *ret_status)
+int rt_driver_entry(
+	const char *symbol, void **ret_address, int version, uint64_t flags, int *ret_status)
 {
 	return get_proc(symbol, ret_address, version, flags, ret_status);
 }
@@ -160,8 +160,8 @@ RT_FUNCTION(cudaRuntimeGetVersion, (int *ret_version))
 	return 0;
 }
 
-static int entry_point(const char *symbol, void **ret_function, unsigned version, uint64_t flags,
-	int *ret_status)
+static int entry_point(
+	const char *symbol, void **ret_function, unsigned version, uint64_t flags, int *ret_status)
 {
 	int status, r = rt_begin();
 
@@ -169,8 +169,8 @@ static int entry_point(const char *symbol, void **ret_function, unsigned version
 		return r;
 	if (!symbol || !ret_function)
 		return cudaErrorInvalidValue;
-	return rt_driver_entry(symbol, ret_function, (int)version, flags,
-		ret_status ? ret_status : &status);
+	return rt_driver_entry(
+		symbol, ret_function, (int)version, flags, ret_status ? ret_status : &status);
 }
 
 RT_FUNCTION(cudaGetDriverEntryPointByVersion,

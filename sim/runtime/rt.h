@@ -104,8 +104,8 @@ void rt_forget_contexts(void);
 int rt_thread_device(void);
 void rt_set_thread_device(int device);
 /* cuGetProcAddress_v2 as the driver itself hands it out. */
-int rt_driver_entry(const char *symbol, void **ret_address, int version, uint64_t flags,
-	int *ret_status);
+int rt_driver_entry(
+	const char *symbol, void **ret_address, int version, uint64_t flags, int *ret_status);
 
 /* The CUkernel behind a host function, or what is wrong. */
 int rt_kernel(const void *host, void **ret_kernel);

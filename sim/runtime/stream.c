@@ -17,13 +17,13 @@ RT_PASS_PAIR(cudaStreamAddCallback, cuStreamAddCallback,
 RT_PASS_PAIR(cudaLaunchHostFunc, cuLaunchHostFunc, (void *stream, void *function, void *user),
 	stream, function, user)
 RT_PASS_PAIR(cudaStreamGetFlags, cuStreamGetFlags, (void *stream, unsigned *flags), stream, flags)
-RT_PASS_PAIR(cudaStreamGetPriority, cuStreamGetPriority, (void *stream, int *priority), stream,
-	priority)
+RT_PASS_PAIR(
+	cudaStreamGetPriority, cuStreamGetPriority, (void *stream, int *priority), stream, priority)
 RT_PASS_PAIR(cudaStreamGetId, cuStreamGetId, (void *stream, unsigned long long *id), stream, id)
 RT_PASS_PAIR(cudaStreamGetDevice, cuStreamGetDevice, (void *stream, int *device), stream, device)
 RT_PASS_PAIR(cudaStreamAttachMemAsync, cuStreamAttachMemAsync,
-	(void *stream, void *address, size_t size, unsigned flags), stream, (uint64_t)address,
-	size, flags)
+	(void *stream, void *address, size_t size, unsigned flags), stream, (uint64_t)address, size,
+	flags)
 
 RT_PASS(cudaEventCreate, cuEventCreate, (void **event), event, 0)
 RT_PASS(cudaEventCreateWithFlags, cuEventCreate, (void **event, unsigned flags), event, flags)
@@ -33,5 +33,5 @@ RT_PASS_PAIR(cudaEventRecordWithFlags, cuEventRecordWithFlags,
 	(void *event, void *stream, unsigned flags), event, stream, flags)
 RT_PASS(cudaEventQuery, cuEventQuery, (void *event), event)
 RT_PASS(cudaEventSynchronize, cuEventSynchronize, (void *event), event)
-RT_PASS(cudaEventElapsedTime, cuEventElapsedTime_v2, (float *ms, void *start, void *end), ms,
-	start, end)
+RT_PASS(cudaEventElapsedTime, cuEventElapsedTime_v2, (float *ms, void *start, void *end), ms, start,
+	end)

@@ -20,7 +20,7 @@
 #include "sim_enums.h"
 #include "sim_exports.h"
 
-#define OK(call) assert_int_equal(call, 0)
+#define OK(call)          assert_int_equal(call, 0)
 #define FAILS(code, call) assert_int_equal(call, code)
 
 /* In a child process: ends it with the line number where something is not as it should be. */
@@ -32,14 +32,13 @@
 		}                                                                                  \
 	} while (0)
 
-static const char test_ptx[] =
-	".version 8.0\n.target sm_80\n.address_size 64\n"
-	".global .align 4 .u32 counter;\n"
-	"// a comment with .entry in it\n"
-	".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n"
-	".maxntid 256, 1, 1\n"
-	"{\n\t.shared .align 8 .b8 tile[512];\n\tret;\n}\n"
-	".visible .entry empty()\n{\n\tret;\n}\n";
+static const char test_ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+			       ".global .align 4 .u32 counter;\n"
+			       "// a comment with .entry in it\n"
+			       ".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n"
+			       ".maxntid 256, 1, 1\n"
+			       "{\n\t.shared .align 8 .b8 tile[512];\n\tret;\n}\n"
+			       ".visible .entry empty()\n{\n\tret;\n}\n";
 
 /* A context for the tests of one program. */
 static inline void *test_context(void)

@@ -217,8 +217,7 @@ static void a_launch_is_checked_as_the_driver_does(void **state)
 	FAILS(CUDA_ERROR_INVALID_VALUE, test_launch(f, 1, 1025, NULL));
 	FAILS(CUDA_ERROR_INVALID_VALUE,
 		cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-	FAILS(CUDA_ERROR_INVALID_VALUE,
-		cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL));
 	FAILS(CUDA_ERROR_INVALID_VALUE,
 		cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 50000, NULL, NULL, NULL));
 	FAILS(CUDA_ERROR_INVALID_HANDLE, test_launch(NULL, 1, 1, NULL));
@@ -253,8 +252,14 @@ static void launch_attributes_are_read(void **state)
 {
 	struct cu_launch_attribute attr = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
 	struct cu_launch_config config = {
-		.grid_x = 6, .grid_y = 1, .grid_z = 1, .block_x = 32, .block_y = 1, .block_z = 1,
-		.attrs = &attr, .attr_count = 1,
+		.grid_x = 6,
+		.grid_y = 1,
+		.grid_z = 1,
+		.block_x = 32,
+		.block_y = 1,
+		.block_z = 1,
+		.attrs = &attr,
+		.attr_count = 1,
 	};
 	void *f = test_function("empty");
 

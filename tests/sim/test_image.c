@@ -136,9 +136,10 @@ static struct image parse_text(const char *text)
 
 static void ptx_parameters_are_laid_out_by_size_and_alignment(void **state)
 {
-	struct image image = parse_text(".version 7.0\n.target sm_70\n"
-		".entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .f64 c,\n"
-		"  .param .u64 .ptr .global .align 4 d, .param .v2 .f32 e) { ret; }\n");
+	struct image image =
+		parse_text(".version 7.0\n.target sm_70\n"
+			   ".entry k(.param .u8 a, .param .align 16 .b8 b[20], .param .f64 c,\n"
+			   "  .param .u64 .ptr .global .align 4 d, .param .v2 .f32 e) { ret; }\n");
 	const struct image_kernel *k = kernel(&image, "k");
 	const uint32_t offsets[] = { 0, 16, 40, 48, 56 }, sizes[] = { 1, 20, 8, 8, 8 };
 
@@ -152,14 +153,15 @@ static void ptx_parameters_are_laid_out_by_size_and_alignment(void **state)
 
 static void ptx_comments_and_functions_hold_no_kernels(void **state)
 {
-	struct image image = parse_text(".version 7.0\n.target sm_90a\n"
-		"// .entry a() {}\n/* .entry b() {} */\n"
-		".func (.param .b32 r) f(.param .b32 x) { .reg .b32 %r; { } ret; }\n"
-		".visible .func g();\n"
-		".weak .entry c() .maxntid 8, 8 .minnctapersm 2 { .shared .b32 s[4]; }\n"
-		".extern .shared .align 16 .b8 dynamic[];\n"
-		".global .align 8 .b8 data[2][3] = { 1, 2 };\n"
-		".global .attribute(.managed) .align 4 .u32 m;\n");
+	struct image image =
+		parse_text(".version 7.0\n.target sm_90a\n"
+			   "// .entry a() {}\n/* .entry b() {} */\n"
+			   ".func (.param .b32 r) f(.param .b32 x) { .reg .b32 %r; { } ret; }\n"
+			   ".visible .func g();\n"
+			   ".weak .entry c() .maxntid 8, 8 .minnctapersm 2 { .shared .b32 s[4]; }\n"
+			   ".extern .shared .align 16 .b8 dynamic[];\n"
+			   ".global .align 8 .b8 data[2][3] = { 1, 2 };\n"
+			   ".global .attribute(.managed) .align 4 .u32 m;\n");
 
 	assert_int_equal(image.kernel_count, 1);
 	assert_int_equal(kernel(&image, "c")->max_threads, 64);

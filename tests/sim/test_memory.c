@@ -85,14 +85,26 @@ static void rectangles_are_copied_row_by_row(void **state)
 	for (int i = 0; i < 8; i++)
 		memset(from[i], 'a' + i, 16);
 	struct cu_memcpy2d up = {
-		.src_type = CU_MEMORYTYPE_HOST, .src_host = from, .src_pitch = 16,
-		.dst_type = CU_MEMORYTYPE_DEVICE, .dst_device = a, .dst_pitch = pitch,
-		.width_bytes = 10, .height = 8,
+		.src_type = CU_MEMORYTYPE_HOST,
+		.src_host = from,
+		.src_pitch = 16,
+		.dst_type = CU_MEMORYTYPE_DEVICE,
+		.dst_device = a,
+		.dst_pitch = pitch,
+		.width_bytes = 10,
+		.height = 8,
 	};
 	struct cu_memcpy2d down = {
-		.src_type = CU_MEMORYTYPE_DEVICE, .src_device = a, .src_pitch = pitch,
-		.src_y = 2, .dst_type = CU_MEMORYTYPE_HOST, .dst_host = to, .dst_pitch = 16,
-		.dst_x = 1, .width_bytes = 3, .height = 4,
+		.src_type = CU_MEMORYTYPE_DEVICE,
+		.src_device = a,
+		.src_pitch = pitch,
+		.src_y = 2,
+		.dst_type = CU_MEMORYTYPE_HOST,
+		.dst_host = to,
+		.dst_pitch = 16,
+		.dst_x = 1,
+		.width_bytes = 3,
+		.height = 4,
 	};
 	OK(cuMemcpy2D_v2(&up));
 	OK(cuMemcpy2D_v2(&down));
@@ -114,9 +126,18 @@ static void boxes_are_copied_slice_by_slice(void **state)
 		from[i] = (char)i;
 	OK(cuMemcpyHtoD_v2(a, from, 64));
 	struct cu_memcpy3d p = {
-		.src_type = CU_MEMORYTYPE_DEVICE, .src_device = a, .src_pitch = 4, .src_height = 4,
-		.src_z = 1, .dst_type = CU_MEMORYTYPE_HOST, .dst_host = to, .dst_pitch = 2,
-		.dst_height = 2, .width_bytes = 2, .height = 2, .depth = 3,
+		.src_type = CU_MEMORYTYPE_DEVICE,
+		.src_device = a,
+		.src_pitch = 4,
+		.src_height = 4,
+		.src_z = 1,
+		.dst_type = CU_MEMORYTYPE_HOST,
+		.dst_host = to,
+		.dst_pitch = 2,
+		.dst_height = 2,
+		.width_bytes = 2,
+		.height = 2,
+		.depth = 3,
 	};
 	OK(cuMemcpy3D_v2(&p));
 	assert_memory_equal(to, ((char[]){ 16, 17, 20, 21, 32, 33, 36, 37, 48, 49, 52, 53 }), 12);
@@ -186,8 +207,9 @@ static void pointers_tell_what_they_are(void **state)
 	assert_int_equal(ordinal, 0);
 	OK(cuPointerGetAttributes(2, names, values, (unsigned long long)&a));
 	assert_int_equal(type, 0);
-	FAILS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type,
-		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (unsigned long long)&a));
+	FAILS(CUDA_ERROR_INVALID_VALUE,
+		cuPointerGetAttribute(
+			&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (unsigned long long)&a));
 	OK(cuMemFree_v2(a));
 	FAILS(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&base, &size, a));
 }
@@ -292,12 +314,20 @@ static void arrays_keep_rows(void **state)
 	OK(cuArrayGetDescriptor_v2(&back, array));
 	assert_int_equal(back.height, 3);
 	struct cu_memcpy2d up = {
-		.src_type = CU_MEMORYTYPE_HOST, .src_host = from, .dst_type = CU_MEMORYTYPE_ARRAY,
-		.dst_array = array, .width_bytes = 16, .height = 3,
+		.src_type = CU_MEMORYTYPE_HOST,
+		.src_host = from,
+		.dst_type = CU_MEMORYTYPE_ARRAY,
+		.dst_array = array,
+		.width_bytes = 16,
+		.height = 3,
 	};
 	struct cu_memcpy2d down = {
-		.src_type = CU_MEMORYTYPE_ARRAY, .src_array = array,
-		.dst_type = CU_MEMORYTYPE_HOST, .dst_host = to, .width_bytes = 16, .height = 3,
+		.src_type = CU_MEMORYTYPE_ARRAY,
+		.src_array = array,
+		.dst_type = CU_MEMORYTYPE_HOST,
+		.dst_host = to,
+		.width_bytes = 16,
+		.height = 3,
 	};
 	OK(cuMemcpy2D_v2(&up));
 	OK(cuMemcpy2D_v2(&down));

@@ -13,8 +13,8 @@ void __cudaRegisterFunction(void **handle, const char *host, char *stub, const c
 	int limit, void *tid, void *bid, void *block, void *grid, int *warp);
 void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
 	size_t size, int constant, int global);
-unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
-	void *stream);
+unsigned __cudaPushCallConfiguration(
+	struct dim3 grid, struct dim3 block, size_t shared, void *stream);
 int __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared, void *stream);
 int __cudaGetKernel(void **kernel, const void *function);
 int __cudaLaunchKernel(void *kernel, struct dim3 grid, struct dim3 block, void **args,
@@ -50,8 +50,8 @@ int cudaGetDeviceCount(int *count);
 int cudaSetDevice(int device);
 int cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
 	unsigned long long flags, int *status);
-int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
-	size_t shared);
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+	int *blocks, const void *function, int threads, size_t shared);
 
 /* A container with one plain PTX entry. */
 struct __attribute__((packed)) fatbin {
@@ -73,7 +73,10 @@ static struct fatbin fatbin = {
 	.version = 1,
 	.header = 16,
 	.size = 64 + sizeof(test_ptx),
-	.entry = { .kind = 1, .version = 0x101, .header = 64, .size = sizeof(test_ptx),
+	.entry = { .kind = 1,
+		.version = 0x101,
+		.header = 64,
+		.size = sizeof(test_ptx),
 		.arch = 80 },
 };
 

@@ -407,8 +407,13 @@ static void capture_info_tells_the_heads(void **state)
 
 static void *kernel_node(void *graph, void *f, void **deps, size_t count)
 {
-	struct cu_kernel_node_params p = { .func = f, .grid_x = 1, .grid_y = 1, .grid_z = 1,
-		.block_x = 32, .block_y = 1, .block_z = 1 };
+	struct cu_kernel_node_params p = { .func = f,
+		.grid_x = 1,
+		.grid_y = 1,
+		.grid_z = 1,
+		.block_x = 32,
+		.block_y = 1,
+		.block_z = 1 };
 	void *node;
 
 	OK(cuGraphAddKernelNode_v2(&node, graph, deps, count, &p));
@@ -441,8 +446,13 @@ static void an_executable_graph_is_updated_where_the_shape_is_the_same(void **st
 {
 	void *f = test_function("empty"), *graph, *other, *exec, *a, *s = new_stream(1);
 	struct cu_graph_update_info info;
-	struct cu_kernel_node_params p = { .func = f, .grid_x = 7, .grid_y = 1, .grid_z = 1,
-		.block_x = 64, .block_y = 1, .block_z = 1 };
+	struct cu_kernel_node_params p = { .func = f,
+		.grid_x = 7,
+		.grid_y = 1,
+		.grid_z = 1,
+		.block_x = 64,
+		.block_y = 1,
+		.block_z = 1 };
 
 	OK(cuGraphCreate(&graph, 0));
 	a = kernel_node(graph, f, NULL, 0);
@@ -478,6 +488,50 @@ static void a_circle_is_not_instantiated(void **state)
 	OK(cuGraphDestroyNode(a));
 	OK(cuGraphDestroy(graph));
 	OK(cuGraphExecDestroy(exec));
+}
+
+static void a_graph_whose_memory_or_kernel_is_gone_is_not_run(void **state)
+{
+	void *s = new_stream(1), *e = new_event(), *module, *f, *graph, *exec, *node;
+	unsigned long long device;
+
+	OK(cuMemAlloc_v2(&device, 64));
+	OK(cuStreamBeginCapture_v2(s, 0));
+	OK(cuMemsetD8Async(device, 0, 64, s));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuMemFree_v2(device));
+	FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuGraphLaunch(exec, s));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuModuleLoadData(&module, (void *)test_ptx));
+	OK(cuModuleGetFunction(&f, module, "empty"));
+	OK(cuGraphCreate(&graph, 0));
+	kernel_node(graph, f, NULL, 0);
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuModuleUnload(module));
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuGraphLaunch(exec, s));
+	OK(cuGraphAddEventRecordNode(&node, graph, NULL, 0, e));
+	OK(cuEventDestroy_v2(e));
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuStreamDestroy_v2(s));
+}
+
+static void a_graph_in_a_capture_cannot_be_destroyed(void **state)
+{
+	void *f = test_function("empty"), *s = new_stream(1), *graph, *live, **deps;
+	size_t count;
+	int status;
+
+	OK(cuStreamBeginCapture_v2(s, 0));
+	OK(test_launch(f, 1, 1, s));
+	OK(cuStreamGetCaptureInfo_v2(s, &status, NULL, &live, &deps, &count));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphDestroyNode(deps[0]));
+	FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(live));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(s));
 }
 
 static void count_up(void *arg)
@@ -543,6 +597,8 @@ int main(void)
 		cmocka_unit_test(clones_and_children_are_copies),
 		cmocka_unit_test(an_executable_graph_is_updated_where_the_shape_is_the_same),
 		cmocka_unit_test(a_circle_is_not_instantiated),
+		cmocka_unit_test(a_graph_whose_memory_or_kernel_is_gone_is_not_run),
+		cmocka_unit_test(a_graph_in_a_capture_cannot_be_destroyed),
 		cmocka_unit_test(user_objects_end_with_their_graph),
 		cmocka_unit_test(a_graph_is_drawn_with_its_kernels_names),
 	};
