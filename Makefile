@@ -39,7 +39,7 @@ bench: build ## measure what a recorded call costs
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@sh tools/deps.sh fuzz
 	@$(MAKE) --no-print-directory build-fuzz/build.ninja
-	cmake --build build-fuzz -j $(JOBS)
+	cmake --build build-fuzz --target fuzz -j $(JOBS)
 	@sh tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
 asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan and UBSan
