@@ -1,10 +1,10 @@
 /*
  * Loading a chunk's payload and going through its records.
  *
- * A closed or packed chunk is read once.  An open chunk of a live file is read twice: the
- * first time to see how far its records are committed, the second time to get them.  What
- * was committed before the first read began is whole in the second, in whatever order the
- * kernel copied.
+ * A closed or packed chunk is read once.  An open chunk of a live file is read at least twice:
+ * the first time to see how far its records are committed, the second time to get them.
+ * What was committed before the first read began is whole in the second, in whatever order
+ * the kernel copied.
  */
 #include "trace/trace.h"
 
@@ -33,17 +33,44 @@ static int want(uint8_t **p, size_t *room, size_t bytes)
 /* ---- raw ---- */
 
 /* How many bytes of records are committed or passed over as torn. */
-static size_t committed_bytes(const uint8_t *payload, size_t bytes)
+static size_t committed_bytes(const uint8_t *payload, size_t bytes, uint64_t *ret_torn)
 {
 	struct records it = { .at = payload, .end = payload + bytes, .until_zero = true };
 	while (records_next(&it))
 		;
+	*ret_torn = it.torn;
 	return (size_t)(it.at - payload);
 }
 
 static bool is_records(const struct chunk_header *c)
 {
 	return c->kind == CHUNK_EVENTS || c->kind == CHUNK_META;
+}
+
+/* Again and again until no record is finished in between: then none was finished while it
+ * was copied. */
+static int load_committed(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
+{
+	uint64_t before, torn;
+	buf->bytes = committed_bytes(buf->payload, buf->bytes, &torn);
+	do {
+		before = torn;
+		const int e = read_at(t->fd, buf->payload, buf->bytes, ref->offset);
+		if (e)
+			return e;
+		committed_bytes(buf->payload, buf->bytes, &torn);
+	} while (torn < before);
+	return 0;
+}
+
+/* A chunk of a live file may be drained, and begun anew, after the file was opened. */
+static int check_same(const struct trace *t, const struct chunk_ref *ref)
+{
+	struct chunk_header now;
+	const int e = read_at(t->fd, &now, sizeof(now), ref->offset - CHUNK_PAYLOAD);
+	if (e)
+		return e;
+	return now.seq == ref->head.seq && now.state != CHUNK_FREE ? 0 : -ENODATA;
 }
 
 static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
@@ -56,10 +83,9 @@ static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct c
 	if (e)
 		return e;
 	buf->bytes = bytes;
-	if (!open || !is_records(&ref->head))
-		return 0;
-	buf->bytes = committed_bytes(buf->payload, bytes);
-	return read_at(t->fd, buf->payload, buf->bytes, ref->offset);
+	if (open && is_records(&ref->head))
+		e = load_committed(t, ref, buf);
+	return e ? e : check_same(t, ref);
 }
 
 /* ---- packed ---- */

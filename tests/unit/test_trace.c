@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "maker.h"
@@ -477,6 +479,97 @@ static void a_tail_hands_each_record_over_once(void **state)
 	tail_close(tail);
 }
 
+/* A chunk of two granules that is reserved, but not begun, when the tail first looks; behind
+ * it another is in use already. */
+static void a_tail_waits_for_a_chunk_to_begin(void **state)
+{
+	const uint64_t stream = 7;
+	struct chunk_header h;
+	struct maker *m = maker_new(FILE_NAME, maker_schema, 2 * TRACE_GRAIN);
+	const int a = maker_thread(m, CHUNK_EVENTS, 100, 101, "a");
+	const int b = maker_thread(m, CHUNK_EVENTS, 100, 102, "b");
+	maker_put(m, a, call_at(2000000), &stream);
+	maker_put(m, b, call_at(2000500), &stream);
+	maker_finish(m, 9000000, true);
+	const int fd = open(FILE_NAME, O_RDWR);
+	const struct chunk_header none = { 0 };
+	assert_int_equal(pread(fd, &h, sizeof(h), 2 * TRACE_GRAIN), sizeof(h));
+	assert_int_equal(pwrite(fd, &none, sizeof(none), 2 * TRACE_GRAIN), sizeof(none));
+
+	struct tail *tail = NULL;
+	struct seen seen = { .sorted = true };
+	assert_int_equal(tail_open(FILE_NAME, &tail, NULL), 0);
+	assert_int_equal(tail_poll(tail, see, &seen), 1);
+	assert_int_equal(pwrite(fd, &h, sizeof(h), 2 * TRACE_GRAIN), sizeof(h));
+	assert_int_equal(tail_poll(tail, see, &seen), 1);
+	assert_int_equal(tail_poll(tail, see, &seen), 0);
+	assert_int_equal(seen.tids, 6);
+	close(fd);
+	tail_close(tail);
+}
+
+/* ---- while somebody writes ---- */
+
+enum { LIVE_CALLS = 200000 };
+
+/* The child: commits records into one mapped chunk, as the guest does. */
+static void write_live(char *payload)
+{
+	for (uint64_t i = 0; i < LIVE_CALLS; i++) {
+		struct record *r = (struct record *)(payload + i * 32);
+		r->ticks = 2000000 + i;
+		r->dur = 5;
+		r->words = 4;
+		r->arg[0] = ~i;
+		__atomic_store_n(&r->fn, FN_SYNC, __ATOMIC_RELEASE);
+	}
+	_exit(0);
+}
+
+static void check_live(void *context, const struct chunk_header *chunk, const struct record *r)
+{
+	uint64_t *count = context;
+	assert_int_equal(r->ticks, 2000000 + *count);
+	assert_true(r->arg[0] == ~*count);
+	++*count;
+}
+
+static void make_live(uint32_t bytes)
+{
+	struct maker *m = maker_new(FILE_NAME, maker_schema, bytes);
+	const int t = maker_thread(m, CHUNK_EVENTS, 100, 101, "a");
+	m->threads[t].head.inflight_fn = FN_SYNC; /* so that the empty chunk is written */
+	maker_finish(m, 9000000, true);
+}
+
+static void a_live_file_is_read_without_a_torn_record(void **state)
+{
+	const uint32_t bytes = (CHUNK_PAYLOAD + LIVE_CALLS * 32 + TRACE_GRAIN) & ~(TRACE_GRAIN - 1);
+	uint64_t followed = 0, counted = 0, torn;
+	struct tail *tail = NULL;
+	make_live(bytes);
+	const int fd = open(FILE_NAME, O_RDWR);
+	char *chunk = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 2 * TRACE_GRAIN);
+	assert_true(chunk != MAP_FAILED);
+	assert_int_equal(tail_open(FILE_NAME, &tail, NULL), 0);
+	const pid_t child = fork();
+	if (child == 0)
+		write_live(chunk + CHUNK_PAYLOAD);
+	while (followed < LIVE_CALLS || counted < LIVE_CALLS) {
+		assert_true(tail_poll(tail, check_live, &followed) >= 0);
+		struct trace *t = must_open(FILE_NAME);
+		const uint64_t now = count_records(t, &torn);
+		assert_true(now >= counted && torn <= 1);
+		counted = now;
+		trace_close(t);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(followed, LIVE_CALLS);
+	tail_close(tail);
+	munmap(chunk, bytes);
+	close(fd);
+}
+
 static void a_tail_wants_a_raw_trace(void **state)
 {
 	struct tail *tail = NULL;
@@ -508,6 +601,8 @@ int main(void)
 		cmocka_unit_test(a_handle_means_what_it_meant_then),
 		cmocka_unit_test(many_names_of_one_handle_are_found),
 		cmocka_unit_test(a_tail_hands_each_record_over_once),
+		cmocka_unit_test(a_tail_waits_for_a_chunk_to_begin),
+		cmocka_unit_test(a_live_file_is_read_without_a_torn_record),
 		cmocka_unit_test(a_tail_wants_a_raw_trace),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
