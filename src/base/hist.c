@@ -54,13 +54,16 @@ void hist_add(struct hist *h, uint64_t value)
 		return;
 	}
 	b[bucket_of(value, octave)]++;
-	h->count++;
+	if (!h->count++ || value < h->min)
+		h->min = value;
 	if (value > h->max)
 		h->max = value;
 }
 
 void hist_merge(struct hist *h, const struct hist *from)
 {
+	if (from->count && (!h->count || from->min < h->min))
+		h->min = from->min;
 	for (unsigned o = 0; o < HIST_OCTAVES; o++) {
 		if (!from->octave[o])
 			continue;
@@ -89,7 +92,7 @@ uint64_t hist_at(const struct hist *h, double p)
 		for (unsigned i = 0; h->octave[o] && i < BUCKETS; i++) {
 			if (rank < h->octave[o][i]) {
 				const uint64_t v = middle_of(o, i);
-				return v < h->max ? v : h->max;
+				return v > h->max ? h->max : v < h->min ? h->min : v;
 			}
 			rank -= h->octave[o][i];
 		}

@@ -16,6 +16,7 @@
 struct hist {
 	uint64_t *octave[HIST_OCTAVES];
 	uint64_t count;
+	uint64_t min; /* with max, exact; valid when count is not 0 */
 	uint64_t max;
 	uint64_t dropped; /* values that found no memory */
 };

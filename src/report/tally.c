@@ -281,7 +281,8 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 		return -ENOMEM;
 	c->count = sat_add(c->count, k->count);
 	c->total_ticks = sat_add(c->total_ticks, k->ticks);
-	c->errors = sat_add(c->errors, k->errors);
+	if (!c->fn || c->fn->kind != CALL_STATUS)
+		c->errors = sat_add(c->errors, k->errors);
 	if (!c->fn || c->fn->api != API_DRIVER)
 		return 0;
 	const uint64_t ok = k->count > k->errors ? k->count - k->errors : 0;

@@ -58,6 +58,10 @@ static void merged_histograms_are_as_one(void **state)
 	for (double p = 0; p <= 1; p += 0.1)
 		assert_int_equal(hist_at(&a, p), hist_at(&both, p));
 	assert_int_equal(hist_at(&(struct hist){ 0 }, 0.5), 0);
+	struct hist one = { 0 };
+	hist_add(&one, 1234567);
+	assert_int_equal(hist_at(&one, 0.5), 1234567);
+	hist_fini(&one);
 	hist_fini(&a);
 	hist_fini(&b);
 	hist_fini(&both);

@@ -362,7 +362,7 @@ static void copies_go_by_direction(void **state)
 static void counters_add_to_counts(void **state)
 {
 	struct counter c[FN_RT_LAST_ERROR + 1] = {
-		[FN_RT_LAST_ERROR] = { .count = 70 },
+		[FN_RT_LAST_ERROR] = { .count = 70, .errors = 3 },
 		[FN_SYNC] = { .count = 4, .errors = 1, .ticks = 4000 },
 		[FN_HTOD] = { .count = 2, .bytes = 500 },
 		[FN_LAUNCH] = { .count = 9 },
