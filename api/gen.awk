@@ -148,6 +148,16 @@ function stream_arg(count,	j) {
 	return ""
 }
 
+# 1 for a launch that went into a graph: what struct counter has as bytes of a launch.
+function captured_expr(i, count,	stream) {
+	if (api[i] == "runtime") return ""
+	stream = record[i] == "launchex" ? "config_ ? ((struct cu_launch_config *)config_)->stream : NULL" : stream_arg(count)
+	return stream == "" ? "" : "is_captured(" stream ", " (name[i] ~ /_ptsz$/) + 0 ")"
+}
+
+# Calls of these classes only queue work or ask.
+function may_block(i) { return class[i] !~ /^(launch|set|event|stream|query)$/ }
+
 function is_launch(r) { return r ~ /^(launch|launchex|launchold|rtlaunch)$/ }
 
 function fill_launch(i, count) {
@@ -211,13 +221,14 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 		print "\t\tif (!result || result == NOT_READY) {\n\t\t\tcount_query(FN_" name[i] ");"
 		if (note[i]) print "\t\t\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
 		print "\t\t\treturn result;\n\t\t}\n\t\tbegun = clock_now();\n\t} else {"
-		print "\t\tbegun = call_enter(FN_" name[i] ");\n\t\tresult = real(" passed(count) ");\n\t}"
+		print "\t\tbegun = call_enter();\n\t\tresult = real(" passed(count) ");\n\t}"
 	} else {
-		print "\tconst uint64_t begun = call_enter(FN_" name[i] ");"
+		print "\tconst uint64_t begun = " (may_block(i) ? "call_enter_long(FN_" name[i] ")" : "call_enter()") ";"
 		print "\tconst int result = real(" passed(count) ");"
+		if (may_block(i)) print "\tcall_returned();"
 	}
 	emit_record(i, count, w, text, strings)
-	nbytes = bytes_expr(i)
+	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
 	print "\treturn result;\n}\n"
@@ -235,8 +246,6 @@ function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
 function emit_record(i, count, w, text, strings,	j, part, m) {
 	m = split(strings, part, " ")
 	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
-	if (api[i] == "driver" && is_launch(record[i]))
-		print "\tknow_kernel((uintptr_t)" (record[i] == "launchex" ? arg[2] : arg[1]) "_, result);"
 	print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text \
 		(record[i] == "launchex" ? " + launch_extra(config_)" : "") ");"
 	print "\tif (r) {"
@@ -266,6 +275,8 @@ function table(	i, seen, classes, j) {
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
 	print "\nconst struct hooked hooked[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = { \"" name[i] "\", (void *)" name[i] " },"
+	print "};\n\nconst unsigned char fn_is_launch[FN_COUNT] = {"
+	for (i = 1; i <= drivers; i++) if (is_launch(record[i])) print "\t[FN_" name[i] "] = 1,"
 	print "};\n"
 	classes_table()
 }

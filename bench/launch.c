@@ -11,7 +11,8 @@
  *	off    through Weir, recording switched off
  *	full   through Weir, recording everything
  *
- * Prints the median of the batches in nanoseconds a call.  CALL is launch (an empty kernel,
+ * Prints the medians of the batches in nanoseconds a call, and the median difference of the
+ * batches of one round.  CALL is launch (an empty kernel,
  * <<<1,32>>>), query (cuStreamQuery of an idle stream) or current (cuCtxGetCurrent).
  */
 #include <dlfcn.h>
@@ -46,7 +47,7 @@ static struct trace_header *header;
 static int (*sync_stream)(void *);
 static int (*set_current)(void *);
 static void *context;
-static int batch = 500, rounds = 300, threads = 1;
+static int batch = 200, rounds = 1000, threads = 1;
 static const char *call = "launch";
 static pthread_barrier_t barrier;
 
@@ -125,16 +126,20 @@ static void *work(void *arg)
 
 static int ascending(const void *a, const void *b)
 {
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return x < y ? -1 : x > y;
 }
 
-static double median(struct worker *w, enum variant v)
+/* The median over all rounds and threads of v's time, less that of base when it is another:
+ * pairs from one round share what the machine did to both. */
+static double median(const struct worker *w, enum variant v, int base)
 {
 	const size_t n = (size_t)threads * (size_t)rounds;
-	uint64_t *all = malloc(n * sizeof *all);
+	int64_t *all = malloc(n * sizeof *all);
 	for (int t = 0; t < threads; t++)
-		memcpy(all + t * rounds, w[t].ns[v], (size_t)rounds * sizeof *all);
+		for (int r = 0; r < rounds; r++)
+			all[t * rounds + r] =
+				(int64_t)w[t].ns[v][r] - (base < 0 ? 0 : (int64_t)w[t].ns[base][r]);
 	qsort(all, n, sizeof *all, ascending);
 	const double ns = (double)all[n / 2] / batch;
 	free(all);
@@ -208,12 +213,9 @@ int main(int argc, char **argv)
 		pthread_create(&w[t].thread, NULL, work, &w[t]);
 	for (int t = 0; t < threads; t++)
 		pthread_join(w[t].thread, NULL);
-	double ns[VARIANTS];
-	for (int v = 0; v < VARIANTS; v++)
-		ns[v] = median(w, (enum variant)v);
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
 	for (int v = 0; v < VARIANTS; v++)
-		printf("  %s %8.1f", variant_names[v], ns[v]);
-	printf("  off adds %5.1f  full adds %5.1f ns\n", ns[OFF] - ns[PLAIN], ns[FULL] - ns[PLAIN]);
+		printf("  %s %8.1f", variant_names[v], median(w, (enum variant)v, -1));
+	printf("  off adds %5.1f  full adds %5.1f ns\n", median(w, OFF, PLAIN), median(w, FULL, PLAIN));
 	return 0;
 }

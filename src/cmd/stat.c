@@ -60,7 +60,8 @@ static struct totals add_up(const struct row *rows, size_t n)
 		if (fn->api != API_DRIVER)
 			continue;
 		const bool launch = fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
-		sum.launches += launch ? rows[i].sum.count - rows[i].sum.errors : 0;
+		const uint64_t not_run = rows[i].sum.errors + rows[i].sum.bytes; /* failed, captured */
+		sum.launches += launch ? rows[i].sum.count - not_run : 0;
 		sum.allocated += fn->kind == CALL_ALLOC ? rows[i].sum.bytes : 0;
 		sum.copied += fn->kind == CALL_COPY ? rows[i].sum.bytes : 0;
 	}
@@ -87,12 +88,13 @@ static void print_json(const struct trace *t, const struct row *rows, size_t n, 
 	json_end_object(&j);
 	json_begin_array(&j, "calls");
 	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
+		const bool launch = rows[i].fn->kind == CALL_LAUNCH || rows[i].fn->kind == CALL_GRAPHLAUNCH;
 		json_begin_object(&j, NULL);
 		json_str(&j, "name", rows[i].fn->name);
 		json_u64(&j, "count", rows[i].sum.count);
 		json_u64(&j, "errors", rows[i].sum.errors);
 		json_u64(&j, "total_ns", time_ns(t, rows[i].sum.ticks));
-		json_u64(&j, "bytes", rows[i].sum.bytes);
+		json_u64(&j, "bytes", launch ? 0 : rows[i].sum.bytes);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
@@ -111,7 +113,8 @@ static void print_text(const struct trace *t, const struct row *rows, size_t n, 
 		table_cell(&table, "%s", number_count(&a, s->count));
 		table_cell(&table, "%s", s->errors ? number_count(&b, s->errors) : "-");
 		table_cell(&table, "%s", number_ns(&c, time_ns(t, s->ticks)));
-		table_cell(&table, "%s", s->bytes ? number_bytes(&d, s->bytes) : "-");
+		const bool sized = s->bytes && rows[i].fn->kind != CALL_LAUNCH && rows[i].fn->kind != CALL_GRAPHLAUNCH;
+		table_cell(&table, "%s", sized ? number_bytes(&d, s->bytes) : "-");
 		table_cell(&table, "%s", rows[i].fn->name);
 	}
 	fprintf(stderr, "\n");

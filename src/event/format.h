@@ -171,7 +171,7 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
 	uint64_t count;
 	uint64_t errors;
 	uint64_t ticks; /* 0 for calls that were counted, not timed */
-	uint64_t bytes; /* allocated, copied or set */
+	uint64_t bytes; /* allocated, copied or set; of launches: how many were captured */
 };
 
 /*

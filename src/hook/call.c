@@ -7,8 +7,6 @@
 #include "base/sys.h"
 #include "event/level.h"
 
-#define CALIBRATE_AFTER_TICKS (1u << 23) /* a few milliseconds */
-
 struct counter *counters_make(void)
 {
 	struct writer *w = &hook_self;
@@ -58,11 +56,31 @@ static void report_failure(void)
 		sys(futex, &h->failures, FUTEX_WAKE, INT_MAX);
 }
 
+/*
+ * Names kernels whose handles came from somewhere unseen.  Handles are named where the driver
+ * gives them out (note.h), so a launch need not ask; this looks once a chunk.
+ */
+static void know_kernels(const struct chunk_header *c)
+{
+	if (c->state == CHUNK_OPEN || !hook_recorder.header)
+		return;
+	const char *at = (const char *)c + CHUNK_PAYLOAD;
+	for (const char *end = at + c->used; at < end;) {
+		const struct record *r = (const struct record *)at;
+		if (r->words < RECORD_WORDS)
+			break;
+		if (r->fn && r->fn < FN_DRIVER_END && fn_is_launch[r->fn] && !r->result &&
+			!kernel_is_known(r->arg[LAUNCH_FUNCTION]))
+			note_kernel(r->arg[LAUNCH_FUNCTION]);
+		at += r->words * 8;
+	}
+}
+
 /* A first call of a process: it was let in before anybody knew what is wanted. */
 static uint32_t wanted_after_start(uint32_t want)
 {
 	process_start();
-	return want & __atomic_load_n(hook_control, __ATOMIC_RELAXED);
+	return (want | CONTROL_COUNT) & __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED);
 }
 
 /* Calls that take milliseconds pay for a reading of the clocks, which dates the trace. */
@@ -72,11 +90,10 @@ static void calibrate(struct chunk_header *c)
 		c->last = clock_pair_now(hook_recorder.header->clock);
 }
 
-struct record *call_leave(enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
+struct record *call_leave_slowly(
+	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words)
 {
-	const uint64_t ticks = clock_now() - begun;
 	struct writer *w = &hook_self;
-	__atomic_store_n(&w->chunk->inflight_fn, 0, __ATOMIC_RELAXED);
 	if (__builtin_expect(!process_is_started(), 0))
 		want = wanted_after_start(want);
 	const bool failed = result && result != NOT_READY;
@@ -86,11 +103,14 @@ struct record *call_leave(enum fn fn, uint64_t begun, int result, uint32_t want,
 		count_call(fn, ticks, failed);
 	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT)) && !(want & CONTROL_QUERY_COUNT))
 		return NULL;
+	char *const filled = (char *)w->chunk;
 	struct record *r = writer_reserve(&hook_recorder, w, words);
 	if (!r)
 		return NULL;
+	if (filled != (char *)w->chunk && filled != (char *)&writer_nowhere)
+		know_kernels((struct chunk_header *)filled);
 	const bool is_long = ticks > UINT32_MAX;
-	if (__builtin_expect(ticks > CALIBRATE_AFTER_TICKS, 0))
+	if (__builtin_expect(ticks > LONG_TICKS - 1, 0))
 		calibrate(w->chunk);
 	r->ticks = begun;
 	r->dur = (uint32_t)(is_long ? ticks >> 10 : ticks);

@@ -34,12 +34,12 @@ static inline void *real_of(enum fn fn)
 
 static inline uint32_t wanted(uint32_t bits)
 {
-	return __atomic_load_n(hook_control, __ATOMIC_RELAXED) & (bits | CONTROL_COUNT);
+	return __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & (bits | CONTROL_COUNT);
 }
 
 static inline uint64_t clock_now(void)
 {
-	return __builtin_expect(hook_clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
+	return __builtin_expect(hook_hot.clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
 							       : clock_monotonic();
 }
 
@@ -53,7 +53,17 @@ static inline void prepare_record(void)
 	__asm__ volatile("prefetchw (%0)\n\tprefetchw 64(%0)" : : "r"(pos));
 }
 
-static inline uint64_t call_enter(enum fn fn)
+static inline uint64_t call_enter(void)
+{
+	prepare_record();
+	return clock_now();
+}
+
+/*
+ * The same for calls that may take long or never return: leaves word in the trace of what
+ * the thread is in.
+ */
+static inline uint64_t call_enter_long(enum fn fn)
 {
 	prepare_record();
 	struct chunk_header *c = hook_self.chunk;
@@ -63,17 +73,43 @@ static inline uint64_t call_enter(enum fn fn)
 	return now;
 }
 
+static inline void call_returned(void)
+{
+	__atomic_store_n(&hook_self.chunk->inflight_fn, 0, __ATOMIC_RELAXED);
+}
+
+#define LONG_TICKS (1u << 23) /* a few milliseconds */
+
+/* What is not a success, in a started process, with room for it, and counted nowhere. */
+struct record *call_leave_slowly(
+	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words);
+
 /*
  * After the real call: a record with its head filled and room for the rest, or NULL when this
  * call leaves none (only counters are wanted, or there is no room).
  */
-struct record *call_leave(
-	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words);
+static inline __attribute__((always_inline)) struct record *call_leave(
+	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
+{
+	const uint64_t ticks = clock_now() - begun;
+	char *const pos = hook_self.pos;
+	char *const end = hook_self.end; /* after pos: see writer_reserve */
+	const bool plain = !result && !(want & CONTROL_COUNT) && process_is_started() &&
+			   ticks < LONG_TICKS && end - pos >= (long)words * 8;
+	if (__builtin_expect(!plain || !move_pos(&hook_self.pos, pos, pos + words * 8), 0))
+		return call_leave_slowly(fn, begun, ticks, result, want, words);
+	struct record *r = (struct record *)pos;
+	const uint64_t unfinished = ticks | (uint64_t)words << 48; /* dur, fn 0, words */
+	r->ticks = begun;
+	memcpy(&r->dur, &unfinished, sizeof unfinished);
+	memset(&r->aux, 0, 8); /* result and flags as well */
+	return r;
+}
 
 static inline void call_commit(struct record *r, enum fn fn)
 {
 	record_commit(r, (uint16_t)fn);
-	if (__builtin_expect(hook_text, 0))
+	if (__builtin_expect(hook_hot.text, 0))
 		text_print(r);
 }
 
@@ -176,18 +212,16 @@ static inline uint32_t launch_extra(const struct cu_launch_config *c)
 
 void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);
 
-/* Names a kernel at its first launch, in case nobody saw where its handle came from. */
-static inline void know_kernel(uint64_t function, int result)
+/* While any stream of the process is capturing, work may go into a graph instead. */
+static inline bool is_captured(void *stream, int per_thread)
 {
-	if (__builtin_expect(!kernel_is_known(function), 0) && !result)
-		note_kernel(function);
+	return __builtin_expect(__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0, 0) &&
+	       stream_is_capturing(stream, per_thread);
 }
 
-/* While any stream of the process is capturing, launches may go into a graph instead. */
 static inline void mark_captured(struct record *r, void *stream, int per_thread)
 {
-	if (__builtin_expect(__atomic_load_n(&hook_captures, __ATOMIC_RELAXED) > 0, 0) &&
-		stream_is_capturing(stream, per_thread))
+	if (is_captured(stream, per_thread))
 		r->flags |= RECORD_CAPTURED;
 }
 

@@ -14,7 +14,6 @@
 #define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
 uint64_t hook_known[1u << KNOWN_BITS];
-int32_t hook_captures;
 static uint32_t known_count;
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -171,7 +170,7 @@ bool stream_is_capturing(void *stream, int per_thread)
 
 static void captures_add(int by)
 {
-	__atomic_fetch_add(&hook_captures, by, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&hook_hot.captures, by, __ATOMIC_RELAXED);
 }
 
 void note_cuStreamBeginCapture(int result, void *stream)

@@ -15,8 +15,6 @@
 
 #include "event/format.h"
 
-/* How many streams of this process are capturing. */
-extern int32_t hook_captures;
 bool stream_is_capturing(void *stream, int per_thread);
 
 /* Handles whose names are in the trace: an open-addressing set, forgotten at any unload. */

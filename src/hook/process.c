@@ -22,15 +22,12 @@
 
 struct recorder hook_recorder;
 __thread struct writer hook_self = { .chunk = &writer_nowhere };
-enum trace_clock hook_clock = CLOCK_IS_TSC;
-bool hook_text;
 
 /* The control word until there is a trace: everything is wanted, so that the first call of a
  * process comes to call_leave, which starts it; nothing, once it is known that nobody asks. */
 static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
-uint32_t *hook_control = &idle_control;
+struct hook_hot hook_hot = { .control = &idle_control, .clock = CLOCK_IS_TSC };
 
-uint32_t hook_state = PROCESS_NEW;
 
 static struct {
 	bool read;
@@ -68,7 +65,7 @@ static void refuse(const char *orders_text, const char *why)
 	sys(write, 2, why, strlen(why));
 	sys(write, 2, tail, sizeof tail - 1);
 	orders.path[0] = 0;
-	hook_text = false;
+	hook_hot.text = false;
 }
 
 /* "64M" and the like; 0 when it is no number. */
@@ -138,7 +135,7 @@ static void read_orders(void)
 			return;
 		}
 	}
-	hook_text = *p == 't';
+	hook_hot.text = *p == 't';
 	p = strchr(p, ':') + 1;
 	if (!*p || !set_path(p))
 		refuse(all, "the file name is missing or too long");
@@ -183,8 +180,8 @@ static void open_trace(void)
 	memcpy(hook_recorder.path, orders.path, sizeof orders.path);
 	if (!hook_recorder.header && recorder_open(&hook_recorder, &blank))
 		return;
-	hook_clock = hook_recorder.header->clock;
-	hook_control = &hook_recorder.header->control;
+	hook_hot.clock = hook_recorder.header->clock;
+	hook_hot.control = &hook_recorder.header->control;
 	describe_process();
 	resolve_declare();
 }
@@ -195,7 +192,7 @@ static void start(void)
 	idle_control = 0;
 	if (!orders.path[0])
 		return;
-	if (!hook_text) {
+	if (!hook_hot.text) {
 		open_trace();
 		return;
 	}
@@ -213,10 +210,10 @@ void process_start(void)
 	/* With signals blocked no handler can come here while this thread is at it. */
 	uint64_t all = ~0ull, mask = 0;
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-	if (__atomic_compare_exchange_n(&hook_state, &seen, PROCESS_STARTING, false,
+	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
 		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		start();
-		__atomic_store_n(&hook_state, PROCESS_READY, __ATOMIC_RELEASE);
+		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
 	} else {
 		for (int i = 0; i < 100000 && !process_is_started(); i++)
 			sys(sched_yield);
@@ -227,16 +224,16 @@ void process_start(void)
 /* In the child of a fork: same orders, same file, a new process with nothing open. */
 static void forked(void)
 {
-	if (hook_state == PROCESS_NEW)
+	if (hook_hot.state == PROCESS_NEW)
 		return;
 	hook_self = (struct writer){ .chunk = &writer_nowhere };
-	hook_captures = 0;
+	hook_hot.captures = 0;
 	note_forget();
 	resolve_forked();
 	recorder_forked(&hook_recorder);
 	idle_control = (1u << CLASS_COUNT) - 1;
-	hook_control = &idle_control;
-	hook_state = PROCESS_NEW;
+	hook_hot.control = &idle_control;
+	hook_hot.state = PROCESS_NEW;
 }
 
 __attribute__((constructor)) static void loaded(void)

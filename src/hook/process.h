@@ -21,21 +21,27 @@
 extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
 
-/* What to record: a word of the mapped trace, or of this library while there is none. */
-extern uint32_t *hook_control;
-
-extern enum trace_clock hook_clock;
-extern bool hook_text; /* WEIR=trace: each call becomes a line */
-
-uint64_t clock_monotonic(void); /* nanoseconds */
+/*
+ * What every wrapper looks at, in one cache line: after the driver has worked for
+ * microseconds, each line of ours may have to be fetched again.
+ */
+struct hook_hot {
+	uint32_t *control; /* what to record: a word of the mapped trace, or of this library */
+	uint32_t clock;	   /* enum trace_clock */
+	uint32_t state;	   /* enum process_state */
+	int32_t captures;  /* how many streams of this process are capturing */
+	uint32_t text;	   /* WEIR=trace: each call becomes a line */
+} __attribute__((aligned(64)));
+extern struct hook_hot hook_hot __attribute__((visibility("hidden")));
 
 enum process_state { PROCESS_NEW, PROCESS_STARTING, PROCESS_READY };
-extern uint32_t hook_state;
 
 static inline bool process_is_started(void)
 {
-	return __atomic_load_n(&hook_state, __ATOMIC_ACQUIRE) == PROCESS_READY;
+	return __atomic_load_n(&hook_hot.state, __ATOMIC_ACQUIRE) == PROCESS_READY;
 }
+
+uint64_t clock_monotonic(void); /* nanoseconds */
 
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
