@@ -46,7 +46,7 @@ run() {
 	(
 		cd "$work/$mode" || exit 1
 		set -- "$@" $command
-		env LD_LIBRARY_PATH="$driver_path" WEIR_SIM="log=$work/$mode.log.%p" \
+		env LD_LIBRARY_PATH="$driver_path:$libs" WEIR_SIM="log=$work/$mode.log.%p" \
 			timeout 60 env "$@" >"$work/$mode.out" 2>"$work/$mode.err" </dev/null
 		echo $? >"$work/$mode.status"
 	) 2>/dev/null
