@@ -23,6 +23,8 @@ const struct exporter *exporter_find(const char *name)
 	return NULL;
 }
 
+#define BUFFER_BYTES (1u << 20) /* a trace's text may be gigabytes */
+
 struct run {
 	const struct exporter *e;
 	struct export x;
@@ -200,6 +202,8 @@ static int run_to_file(struct run *r, char *temp)
 		return -errno;
 	r->x.path = temp;
 	r->x.out = r->e->wants_path ? NULL : fdopen(fd, "w");
+	if (r->x.out)
+		setvbuf(r->x.out, NULL, _IOFBF, BUFFER_BYTES);
 	if (!r->e->wants_path && !r->x.out) {
 		close(fd);
 		return -errno;

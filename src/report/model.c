@@ -104,8 +104,10 @@ static int gather(struct report *r, struct worker *workers, unsigned count)
 	}
 	if (!e)
 		e = run_workers(workers, count, &work);
-	for (unsigned i = 1; i < count && !e; i++)
+	for (unsigned i = 1; i < count && !e; i++) {
 		e = tally_merge(&workers[0].tally, &workers[i].tally);
+		tally_fini(&workers[i].tally);
+	}
 	return e;
 }
 
