@@ -7,7 +7,8 @@
  */
 	.text
 
-	.macro	wrap name, answer, real
+/* The answer functions take the caller's arguments and its return address. */
+	.macro	wrap name, answer, real, caller
 	.globl	\name
 	.type	\name, @function
 \name:
@@ -19,6 +20,7 @@
 	.cfi_adjust_cfa_offset 8
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
+	mov	24(%rsp), \caller
 	call	\answer
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
@@ -34,8 +36,8 @@
 	.size	\name, . - \name
 	.endm
 
-	wrap	dlsym, dlsym_answer, real_dlsym
-	wrap	dlvsym, dlvsym_answer, real_dlvsym
+	wrap	dlsym, dlsym_answer, real_dlsym, %rdx
+	wrap	dlvsym, dlvsym_answer, real_dlvsym, %rcx
 
 /* With glibc's own versions: another wrapper may look for the next dlsym by dlvsym. */
 	.symver	dlsym, dlsym@@@GLIBC_2.34

@@ -284,6 +284,9 @@ static bool may_be_ours(const char *name)
 	return name && ((name[0] == 'c' && name[1] == 'u') || (name[0] == '_' && name[1] == '_'));
 }
 
+/* The auditor has put a wrapper in place of what this thread is looking up. */
+static __thread bool was_caught __attribute__((tls_model("initial-exec")));
+
 /* What the real dlsym says of a function of ours, or the wrapper for it. */
 static void *answer_for(enum fn fn, const char *name, void *real)
 {
@@ -299,8 +302,21 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 	return hook_real[fn] == real ? hooked[fn].wrapper : real;
 }
 
-HIDDEN void *dlsym_answer(void *handle, const char *name);
-HIDDEN void *dlsym_answer(void *handle, const char *name)
+/* Whether the search through the whole program would find the name without us.  What a
+ * library can reach besides, through libraries of its own, we can't ask: then yes. */
+static bool found_without_us(const char *name, const void *caller)
+{
+	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	struct elf e;
+	if (real_lookup(RTLD_NEXT, name))
+		return true;
+	dlerror(); /* the question was ours, not the program's */
+	const bool from_program = elf_of_address(&e, caller) && !e.soname;
+	return !from_program && elf_search(&e, defines, name);
+}
+
+HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller);
+HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 {
 	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
 		find_dl_functions();
@@ -312,26 +328,24 @@ HIDDEN void *dlsym_answer(void *handle, const char *name)
 	void *(*real_lookup)(void *, const char *) = real_dlsym;
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
 		/* Our own definition stands first in most searches, and must not make a program
-		 * believe in a driver that is not loaded: then nobody behind us has it either. */
-		struct elf e;
-		if (fn && !elf_search(&e, defines, name))
-			return real_lookup(RTLD_NEXT, name);
-		return PASS;
+		 * believe in a driver that it could not reach. */
+		return fn && !found_without_us(name, caller) ? real_lookup(RTLD_NEXT, name) : PASS;
 	}
+	was_caught = false;
 	void *real = real_lookup(handle, name);
 	if (!real)
 		return NULL;
 	if (!fn)
 		return resolve_answer(real, name);
-	if (real == hooked[fn].wrapper) {
-		struct elf e;
-		return elf_search(&e, defines, name) ? real : real_lookup(RTLD_NEXT, name);
-	}
+	if (real == hooked[fn].wrapper && !was_caught) /* the whole program, which begins with us */
+		return real_lookup(RTLD_NEXT, name) ? real : NULL;
 	return answer_for(fn, name, real);
 }
 
-HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version);
-HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version)
+HIDDEN void *dlvsym_answer(
+	void *handle, const char *name, const char *version, const void *caller);
+HIDDEN void *dlvsym_answer(
+	void *handle, const char *name, const char *version, const void *caller)
 {
 	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
 		find_dl_functions();
@@ -363,5 +377,6 @@ __attribute__((visibility("default"))) void *weir_caught(
 		adopt_driver(&e);
 	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
 		learn(fn, real);
-	return hook_real[fn] == real ? hooked[fn].wrapper : real;
+	was_caught = hook_real[fn] == real;
+	return was_caught ? hooked[fn].wrapper : real;
 }
