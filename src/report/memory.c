@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #include "base/banned.h"
 
 const char *const memory_kind_name[MEMORY_KINDS] = { "device", "managed", "vmm", "host" };
@@ -21,12 +23,66 @@ struct replay {
 	ARRAY(uint32_t) unused;
 };
 
-static int op_order(const void *one, const void *two)
+static bool before(const struct memory_op *a, const struct memory_op *b)
 {
-	const struct memory_op *a = one, *b = two;
 	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	return (int)b->free - (int)a->free; /* at the same tick memory is freed first */
+		return a->ticks < b->ticks;
+	if (a->free != b->free)
+		return a->free; /* at the same tick memory is freed first */
+	return a->pointer < b->pointer;
+}
+
+static void swap(struct memory_op *a, struct memory_op *b)
+{
+	const struct memory_op kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+/* Hoare's partition: all of the first part come before all of the second. */
+static size_t partition(struct memory_op *v, size_t n)
+{
+	const struct memory_op pivot = v[hash_mix(n) % (n - 1)];
+	size_t i = 0, j = n - 1;
+	for (;;) {
+		while (before(&v[i], &pivot))
+			i++;
+		while (before(&pivot, &v[j]))
+			j--;
+		if (i >= j)
+			return j + 1;
+		swap(&v[i++], &v[j--]);
+	}
+}
+
+static bool is_sorted(const struct memory_op *v, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (before(&v[i], &v[i - 1]))
+			return false;
+	return true;
+}
+
+/* In place: qsort() would take as much memory again, and there may be millions. */
+static void sort(struct memory_op *v, size_t n)
+{
+	while (n > 1 && !is_sorted(v, n)) {
+		const size_t cut = partition(v, n);
+		const bool first_is_small = cut < n - cut;
+		sort(first_is_small ? v : v + cut, first_is_small ? cut : n - cut);
+		v = first_is_small ? v + cut : v;
+		n = first_is_small ? n - cut : cut;
+	}
+}
+
+/* The list whose next operation is the earliest; NULL when all are done. */
+static struct memory_list *earliest(struct memory_list *lists, unsigned count)
+{
+	struct memory_list *first = NULL;
+	for (unsigned i = 0; i < count; i++)
+		if (lists[i].count && (!first || before(lists[i].ops, first->ops)))
+			first = &lists[i];
+	return first;
 }
 
 static struct map_key key_of(const struct memory_op *op)
@@ -124,20 +180,27 @@ static int keep_largest(struct replay *p)
 	return 0;
 }
 
-int memory_replay(struct report *r, struct memory_op *ops, size_t count)
+static int replay_one(struct replay *p, const struct memory_op *op)
+{
+	uint32_t *slot = map_get(&p->by_pointer, key_of(op));
+	if (!slot)
+		return -ENOMEM;
+	if (!op->free)
+		return do_alloc(p, op, slot);
+	do_free(p, op, slot);
+	return 0;
+}
+
+int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 {
 	struct replay p = { .r = r };
+	struct memory_list *list;
 	int e = 0;
-	if (count)
-		qsort(ops, count, sizeof(*ops), op_order);
-	for (size_t i = 0; i < count && !e; i++) {
-		uint32_t *slot = map_get(&p.by_pointer, key_of(&ops[i]));
-		if (!slot)
-			e = -ENOMEM;
-		else if (ops[i].free)
-			do_free(&p, &ops[i], slot);
-		else
-			e = do_alloc(&p, &ops[i], slot);
+	for (unsigned i = 0; i < count; i++)
+		sort(lists[i].ops, lists[i].count);
+	while (!e && (list = earliest(lists, count))) {
+		e = replay_one(&p, list->ops++);
+		list->count--;
 	}
 	if (!e)
 		e = keep_largest(&p);

@@ -104,10 +104,8 @@ static int gather(struct report *r, struct worker *workers, unsigned count)
 	}
 	if (!e)
 		e = run_workers(workers, count, &work);
-	for (unsigned i = 1; i < count && !e; i++) {
+	for (unsigned i = 1; i < count && !e; i++)
 		e = tally_merge(&workers[0].tally, &workers[i].tally);
-		tally_fini(&workers[i].tally);
-	}
 	return e;
 }
 
@@ -473,6 +471,15 @@ static uint64_t wall_ns(const struct report *r)
 	return r->last_ticks ? trace_since_ns(r->trace, r->last_ticks) : 0;
 }
 
+static int replay(struct report *r, struct worker *workers, unsigned count)
+{
+	struct memory_list lists[WORKERS_MOST];
+	for (unsigned i = 0; i < count; i++)
+		lists[i] = (struct memory_list){ workers[i].tally.memory.v,
+			workers[i].tally.memory.n };
+	return memory_replay(r, lists, count);
+}
+
 static int fill(struct report *r, struct tally *t)
 {
 	r->torn = t->torn + r->meta.torn;
@@ -487,8 +494,6 @@ static int fill(struct report *r, struct tally *t)
 	int e = take_calls(r, t);
 	if (!e)
 		e = make_kernels(r, t);
-	if (!e)
-		e = memory_replay(r, t->memory.v, t->memory.n);
 	if (!e)
 		e = find_threads(r);
 	return e;
@@ -506,6 +511,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 	e = gather(r, workers, count);
 	if (!e)
 		e = fill(r, &workers[0].tally);
+	if (!e)
+		e = replay(r, workers, count);
 	workers_fini(workers, count);
 	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
 }

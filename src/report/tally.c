@@ -368,12 +368,6 @@ int tally_merge(struct tally *t, const struct tally *from)
 		t->first_ticks = from->first_ticks;
 	if (from->last_ticks > t->last_ticks)
 		t->last_ticks = from->last_ticks;
-	if (!array_reserve(&t->memory, from->memory.n))
-		return -ENOMEM;
-	if (from->memory.n)
-		memcpy(t->memory.v + t->memory.n, from->memory.v,
-			from->memory.n * sizeof(*from->memory.v));
-	t->memory.n += from->memory.n;
 	const int e = merge_calls(t, from);
 	return e ? e : merge_rows(t, from);
 }

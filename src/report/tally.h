@@ -39,15 +39,21 @@ void tally_fini(struct tally *t);
 /* Counts one loaded chunk.  0 or -ENOMEM. */
 int tally_chunk(struct tally *t, const struct chunk_buf *buf);
 
-/* Adds from to t. */
+/* Adds from to t, all but its memory operations: those are many, and replayed from where
+ * they are. */
 int tally_merge(struct tally *t, const struct tally *from);
 
 /* The count of one shape of one kernel. */
 int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph);
 
-/* Replays the allocations in time order into r's memory. */
-int memory_replay(struct report *r, struct memory_op *ops, size_t count);
+struct memory_list { /* of one worker */
+	struct memory_op *ops;
+	size_t count;
+};
+
+/* Replays the allocations of all lists in time order into r's memory; sorts the lists. */
+int memory_replay(struct report *r, struct memory_list *lists, unsigned count);
 
 /* A name as people write it: free() it.  NULL without memory. */
 char *demangle(const char *mangled);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "maker.h"
 #include "report/model.h"
 #include "report/tally.h"
@@ -342,6 +343,38 @@ static void memory_is_followed(void **state)
 	json_decref(j);
 }
 
+/* Whatever the order in which operations were found, and by how many workers. */
+static void memory_is_replayed_in_the_order_of_time(void **state)
+{
+	enum { N = 5000 };
+	static struct memory_op ops[N];
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct report r = { 0 };
+		for (uint64_t i = 0; i < N; i++)
+			ops[i] = (struct memory_op){ .ticks = seed % 2 ? i : i / 3,
+				.pointer = i / 2 + 1,
+				.bytes = 10,
+				.free = i % 2 && seed % 2 };
+		for (uint64_t i = N - 1; i > 0; i--) {
+			const uint64_t k = hash_mix(seed * N + i) % (i + 1);
+			const struct memory_op kept = ops[i];
+			ops[i] = ops[k];
+			ops[k] = kept;
+		}
+		const size_t half = N / (1 + seed % 3);
+		struct memory_list lists[] = { { ops, half }, { ops + half, N - half } };
+		assert_int_equal(memory_replay(&r, lists, 2), 0);
+		if (seed % 2) {
+			assert_int_equal(r.gpu_memory.peak_bytes, 10);
+			assert_int_equal(r.gpu_memory.live, 0);
+		} else { /* each address twice, never freed in between */
+			assert_int_equal(r.gpu_memory.live, N / 2);
+			assert_int_equal(r.gpu_memory.allocs, N);
+		}
+		array_free(&r.live);
+	}
+}
+
 static void copies_go_by_direction(void **state)
 {
 	call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(64), U(0));
@@ -499,6 +532,7 @@ int main(void)
 		REPORT_TEST(graphs_run_their_kernels),
 		REPORT_TEST(a_long_graph_comes_in_parts),
 		REPORT_TEST(memory_is_followed),
+		cmocka_unit_test(memory_is_replayed_in_the_order_of_time),
 		REPORT_TEST(copies_go_by_direction),
 		REPORT_TEST(counters_add_to_counts),
 		REPORT_TEST(what_is_missing_is_said),
