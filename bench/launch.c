@@ -1,7 +1,8 @@
 /*
  * What recording adds to one CUDA call.
  *
- *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS] t.weir
+ *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS]
+ *t.weir
  *
  * Run under weir record, with the trace's name as the argument: the program maps the trace and
  * switches recording itself, so that the variants alternate within one process, batch by
@@ -116,7 +117,8 @@ static void *work(void *arg)
 			/* the order turns from round to round */
 			const enum variant v = (enum variant)((r + k) % VARIANTS);
 			if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-				__atomic_store_n(&header->control, v == FULL ? full_control : 0, __ATOMIC_SEQ_CST);
+				__atomic_store_n(&header->control, v == FULL ? full_control : 0,
+					__ATOMIC_SEQ_CST);
 			pthread_barrier_wait(&barrier);
 			w->ns[v][r] = run_batch(v == PLAIN ? &plain : &hooked_api, w);
 			sync_stream(w->stream);
@@ -165,9 +167,10 @@ static void set_up(struct worker *w)
 	must(load(&module, ptx), "cuModuleLoadData");
 	must(get(&function, module, "nothing"), "cuModuleGetFunction");
 	plain = (struct api){ (launch_fn *)elf_find(&e, "cuLaunchKernel"),
-		(one_fn *)elf_find(&e, "cuStreamQuery"), (one_fn *)elf_find(&e, "cuCtxGetCurrent") };
-	hooked_api = (struct api){ lookup(driver, "cuLaunchKernel"), lookup(driver, "cuStreamQuery"),
-		lookup(driver, "cuCtxGetCurrent") };
+		(one_fn *)elf_find(&e, "cuStreamQuery"),
+		(one_fn *)elf_find(&e, "cuCtxGetCurrent") };
+	hooked_api = (struct api){ lookup(driver, "cuLaunchKernel"),
+		lookup(driver, "cuStreamQuery"), lookup(driver, "cuCtxGetCurrent") };
 	if (plain.launch == hooked_api.launch)
 		fprintf(stderr, "note: Weir is not loaded; all variants are the driver itself\n");
 	for (int t = 0; t < threads; t++) {
@@ -216,6 +219,7 @@ int main(int argc, char **argv)
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
 	for (int v = 0; v < VARIANTS; v++)
 		printf("  %s %8.1f", variant_names[v], median(w, (enum variant)v, -1));
-	printf("  off adds %5.1f  full adds %5.1f ns\n", median(w, OFF, PLAIN), median(w, FULL, PLAIN));
+	printf("  off adds %5.1f  full adds %5.1f ns\n", median(w, OFF, PLAIN),
+		median(w, FULL, PLAIN));
 	return 0;
 }

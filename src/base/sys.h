@@ -28,9 +28,9 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-#define SYS_ARGS(a, b, c, d, e, f, ...) \
+#define SYS_ARGS(a, b, c, d, e, f, ...)                                                            \
 	(long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)
-#define sys(name, ...) sys6(SYS_##name, SYS_ARGS(__VA_ARGS__ __VA_OPT__(,) 0, 0, 0, 0, 0, 0))
+#define sys(name, ...) sys6(SYS_##name, SYS_ARGS(__VA_ARGS__ __VA_OPT__(, ) 0, 0, 0, 0, 0, 0))
 
 /* True for the answers that the kernel uses for errors, mmap's addresses included. */
 static inline int sys_failed(long answer)

@@ -33,7 +33,8 @@ static int trace_of_process(const char *pid, char *ret_path, size_t size)
 	snprintf(maps_path, sizeof maps_path, "/proc/%s/maps", pid);
 	FILE *maps = fopen(maps_path, "re");
 	if (!maps)
-		return complain(EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
+		return complain(
+			EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
 	bool found = false;
 	while (!found && fgets(line, sizeof line, maps)) {
 		char *path = strchr(line, '/');
@@ -46,7 +47,8 @@ static int trace_of_process(const char *pid, char *ret_path, size_t size)
 	}
 	fclose(maps);
 	return found ? 0
-		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)", pid);
+		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)",
+			       pid);
 }
 
 static int map_header(const char *path, struct trace_header **ret_h)
@@ -64,7 +66,8 @@ static int map_header(const char *path, struct trace_header **ret_h)
 	}
 	if (h->form != TRACE_RAW || h->state != TRACE_RECORDING) {
 		munmap(h, TRACE_GRAIN);
-		return complain(EXIT_NO, "%s is finished; only a running recording can be switched", path);
+		return complain(
+			EXIT_NO, "%s is finished; only a running recording can be switched", path);
 	}
 	*ret_h = h;
 	return 0;
@@ -78,7 +81,8 @@ static int apply(struct trace_header *h, const char *command)
 		return EXIT_YES;
 	}
 	if (!control_of_level(strcmp(command, "on") ? command : "full", &control))
-		return complain(EXIT_USAGE, "'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all or status",
+		return complain(EXIT_USAGE,
+			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all or status",
 			command);
 	__atomic_store_n(&h->control, control, __ATOMIC_RELEASE);
 	return EXIT_YES;
@@ -89,7 +93,8 @@ int cmd_ctl(const struct options *o)
 	char path[PATH_MAX];
 	struct trace_header *h = NULL;
 	if (opt_argc(o) != 2)
-		return complain(EXIT_USAGE, "give a process or a trace, and what to do; for example: weir ctl 1234 off");
+		return complain(EXIT_USAGE,
+			"give a process or a trace, and what to do; for example: weir ctl 1234 off");
 	const char *target = opt_argv(o)[0];
 	const bool is_pid = target[strspn(target, "0123456789")] == 0;
 	int code = is_pid ? trace_of_process(target, path, sizeof path) : 0;

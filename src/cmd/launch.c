@@ -19,7 +19,7 @@
 #include "event/writer.h"
 
 #define EXIT_NOT_EXECUTABLE 126
-#define EXIT_NOT_FOUND	    127
+#define EXIT_NOT_FOUND      127
 
 int library_path(const char *name, char *ret_path, size_t size)
 {
@@ -52,7 +52,8 @@ static int write_header(const char *path, const struct trace_header *h, struct e
 {
 	struct stat st;
 	if (!lstat(path, &st) && !S_ISREG(st.st_mode))
-		return error_set(err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
+		return error_set(
+			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -78,7 +79,8 @@ static int map_header(struct launch *l, const char *path, struct error *err)
 	close(fd);
 	if (map == MAP_FAILED) {
 		unlink(path);
-		return error_set(err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
+		return error_set(
+			err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
 	}
 	l->header = map;
 	return 0;
@@ -159,18 +161,23 @@ static int set_environment(const struct launch *l)
 {
 	char guest[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
 	if (library_path("libweir.so", guest, sizeof guest))
-		return complain(EXIT_ENVIRONMENT, "libweir.so is not in ../lib/weir beside this program; install Weir again");
+		return complain(EXIT_ENVIRONMENT,
+			"libweir.so is not in ../lib/weir beside this program; install Weir again");
 	if (append_path("LD_PRELOAD", guest, ':') || set_orders(l))
-		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return complain(
+			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
 	if (l->audit && !library_path("libweir-audit.so", audit, sizeof audit) &&
 		append_path("LD_AUDIT", audit, ':'))
-		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return complain(
+			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
 	if (!l->sim)
 		return 0;
 	if (library_path("sim", sim, sizeof sim))
-		return complain(EXIT_ENVIRONMENT, "the simulated driver is not in ../lib/weir/sim; install Weir again");
+		return complain(EXIT_ENVIRONMENT,
+			"the simulated driver is not in ../lib/weir/sim; install Weir again");
 	if (prepend_path("LD_LIBRARY_PATH", sim))
-		return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return complain(
+			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
 	return 0;
 }
 
@@ -268,9 +275,12 @@ bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
 			return true;
 		}
 		const struct timespec limit = { wait_ms / 1000, wait_ms % 1000 * 1000000L };
-		const int signal = wait_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &limit);
+		const int signal =
+			wait_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &limit);
 		if (signal < 0 && errno == EAGAIN)
-			return waitpid(l->pid, ret_status, WNOHANG) == l->pid ? (give_signals_back(), true) : false;
+			return waitpid(l->pid, ret_status, WNOHANG) == l->pid
+				       ? (give_signals_back(), true)
+				       : false;
 		handle(l, signal, keep_usr1);
 		if (keep_usr1 && *keep_usr1)
 			return false;

@@ -13,10 +13,10 @@
 #include "event/format.h"
 
 struct launch {
-	char **argv;	   /* the program and its arguments; argv[0] is looked up in PATH */
+	char **argv;       /* the program and its arguments; argv[0] is looked up in PATH */
 	const char *trace; /* the raw trace that the guest writes to */
-	bool sim;	   /* on the simulated driver */
-	bool audit;	   /* load the auditor as well */
+	bool sim;          /* on the simulated driver */
+	bool audit;        /* load the auditor as well */
 
 	/* Filled by launch_start(). */
 	pid_t pid;

@@ -22,10 +22,10 @@
 #include "trace/trace.h"
 
 #define FLIGHT_SMALLEST (1u << 20)
-#define FLIGHT_POLL_MS	20
-#define DRAIN_BUSY_MS	2
-#define DRAIN_IDLE_MS	20
-#define FLIGHT_DUMPS	16 /* for failing calls; then only the end is kept */
+#define FLIGHT_POLL_MS  20
+#define DRAIN_BUSY_MS   2
+#define DRAIN_IDLE_MS   20
+#define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
 	struct launch launch;
@@ -70,7 +70,8 @@ static int sum_up(const char *path, struct totals *sum)
 	*sum = (struct totals){ .lost = t->header.lost };
 	for (size_t i = 0; i < t->chunk_count; i++) {
 		const uint16_t kind = t->chunks[i].head.kind;
-		if ((kind != CHUNK_EVENTS && kind != CHUNK_COUNTERS) || trace_load(t, i, &buf, &err))
+		if ((kind != CHUNK_EVENTS && kind != CHUNK_COUNTERS) ||
+			trace_load(t, i, &buf, &err))
 			continue;
 		if (kind == CHUNK_EVENTS)
 			add_chunk(t, &buf, sum);
@@ -95,7 +96,8 @@ static int pack(const char *from, const char *to)
 	progress_init(&bar, "packing");
 	const int done = trace_pack(from, to, &stats, &err);
 	progress_fini(&bar);
-	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s", err.text, from)
+	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s",
+			      err.text, from)
 		    : 0;
 }
 
@@ -173,16 +175,17 @@ static int finish(struct recording *rec, const struct options *o, int status)
 	if (others)
 		fprintf(stderr,
 			"weir: %d process%s of the program still run%s and record%s on; %s stays uncompressed\n",
-			others, others == 1 ? "" : "es", others == 1 ? "s" : "", others == 1 ? "s" : "",
-			rec->raw);
+			others, others == 1 ? "" : "es", others == 1 ? "s" : "",
+			others == 1 ? "s" : "", rec->raw);
 	else
 		launch_finish(&rec->launch, status);
 	if (!others && !opt_flag(o, "no-pack"))
 		code = pack(rec->raw, rec->output);
 	else if (strcmp(rec->raw, rec->output) != 0)
 		code = rename(rec->raw, rec->output)
-			? complain(EXIT_ENVIRONMENT, "%s can't be renamed: %s", rec->raw, strerror(errno))
-			: 0;
+			       ? complain(EXIT_ENVIRONMENT, "%s can't be renamed: %s", rec->raw,
+					 strerror(errno))
+			       : 0;
 	if (!code && !others && strcmp(rec->raw, rec->output) != 0)
 		unlink(rec->raw);
 	if (!code && !opt_flag(o, "quiet") && !sum_up(rec->output, &sum))
@@ -198,9 +201,12 @@ static int prepare(struct recording *rec, const struct options *o)
 	if (!opt_argc(o))
 		return complain(EXIT_USAGE, "no program is given; try: weir record -- ./program");
 	if (!control_of_level(level, &control))
-		return complain(EXIT_USAGE, "'%s' is no level; levels are off, stat, work, full and all", level);
-	if (flight && (!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
-		return complain(EXIT_USAGE, "'%s' is no size for a flight recording; give at least 1M", flight);
+		return complain(EXIT_USAGE,
+			"'%s' is no level; levels are off, stat, work, full and all", level);
+	if (flight &&
+		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
+		return complain(EXIT_USAGE,
+			"'%s' is no size for a flight recording; give at least 1M", flight);
 	rec->output = opt_str(o, "output");
 	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
 		(int)sizeof rec->raw)

@@ -26,7 +26,8 @@ int scratch_make(struct scratch *s, struct launch *l, uint32_t control)
 {
 	struct error err;
 	if (!make_directory(s))
-		return complain(EXIT_ENVIRONMENT, "neither /dev/shm nor /tmp can be written: %s", strerror(errno));
+		return complain(EXIT_ENVIRONMENT, "neither /dev/shm nor /tmp can be written: %s",
+			strerror(errno));
 	snprintf(s->path, sizeof s->path, "%s/trace", s->directory);
 	if (!launch_trace(l, s->path, control, 0, &err))
 		return 0;

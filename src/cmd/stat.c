@@ -60,7 +60,8 @@ static struct totals add_up(const struct row *rows, size_t n)
 		if (fn->api != API_DRIVER)
 			continue;
 		const bool launch = fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
-		const uint64_t not_run = rows[i].sum.errors + rows[i].sum.bytes; /* failed, captured */
+		const uint64_t not_run =
+			rows[i].sum.errors + rows[i].sum.bytes; /* failed, captured */
 		sum.launches += launch ? rows[i].sum.count - not_run : 0;
 		sum.allocated += fn->kind == CALL_ALLOC ? rows[i].sum.bytes : 0;
 		sum.copied += fn->kind == CALL_COPY ? rows[i].sum.bytes : 0;
@@ -73,7 +74,8 @@ static uint64_t time_ns(const struct trace *t, uint64_t ticks)
 	return trace_ns(t, t->header.start.ticks + ticks) - trace_ns(t, t->header.start.ticks);
 }
 
-static void print_json(const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+static void print_json(
+	const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
 {
 	struct json j;
 	json_init(&j, stdout);
@@ -88,7 +90,8 @@ static void print_json(const struct trace *t, const struct row *rows, size_t n, 
 	json_end_object(&j);
 	json_begin_array(&j, "calls");
 	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
-		const bool launch = rows[i].fn->kind == CALL_LAUNCH || rows[i].fn->kind == CALL_GRAPHLAUNCH;
+		const bool launch =
+			rows[i].fn->kind == CALL_LAUNCH || rows[i].fn->kind == CALL_GRAPHLAUNCH;
 		json_begin_object(&j, NULL);
 		json_str(&j, "name", rows[i].fn->name);
 		json_u64(&j, "count", rows[i].sum.count);
@@ -102,7 +105,8 @@ static void print_json(const struct trace *t, const struct row *rows, size_t n, 
 	putchar('\n');
 }
 
-static void print_text(const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+static void print_text(
+	const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
 {
 	static const char *const headings[] = { "calls", "errors", "total", "bytes", "function" };
 	struct number a, b, c, d;
@@ -113,15 +117,17 @@ static void print_text(const struct trace *t, const struct row *rows, size_t n, 
 		table_cell(&table, "%s", number_count(&a, s->count));
 		table_cell(&table, "%s", s->errors ? number_count(&b, s->errors) : "-");
 		table_cell(&table, "%s", number_ns(&c, time_ns(t, s->ticks)));
-		const bool sized = s->bytes && rows[i].fn->kind != CALL_LAUNCH && rows[i].fn->kind != CALL_GRAPHLAUNCH;
+		const bool sized = s->bytes && rows[i].fn->kind != CALL_LAUNCH &&
+				   rows[i].fn->kind != CALL_GRAPHLAUNCH;
 		table_cell(&table, "%s", sized ? number_bytes(&d, s->bytes) : "-");
 		table_cell(&table, "%s", rows[i].fn->name);
 	}
 	fprintf(stderr, "\n");
 	if (sum->calls)
 		table_print(&table, stderr, "", "");
-	fprintf(stderr, "\n  %s calls, %s launches, %s failing; %s allocated, ", number_count(&a, sum->calls),
-		number_count(&b, sum->launches), number_count(&c, sum->errors), number_bytes(&d, sum->allocated));
+	fprintf(stderr, "\n  %s calls, %s launches, %s failing; %s allocated, ",
+		number_count(&a, sum->calls), number_count(&b, sum->launches),
+		number_count(&c, sum->errors), number_bytes(&d, sum->allocated));
 	fprintf(stderr, "%s copied\n", number_bytes(&d, sum->copied));
 	table_fini(&table);
 }

@@ -24,7 +24,7 @@
 
 #include "base/banned.h"
 
-#define POLL_MS	   10
+#define POLL_MS    10
 #define NOT_READY  600
 #define LINE_BYTES 8192
 
@@ -84,7 +84,8 @@ static int add_filter(struct tracing *t, const char *word)
 	const bool exclude = *word == '!';
 	word += exclude;
 	if (!word_is_known(&t->schema, word))
-		return complain(EXIT_USAGE, "-e '%s' fits no CUDA call; give names (cuMem*), classes (launch, memory, copy …) or error",
+		return complain(EXIT_USAGE,
+			"-e '%s' fits no CUDA call; give names (cuMem*), classes (launch, memory, copy …) or error",
 			word);
 	struct filter *f = array_push(&t->filters);
 	char *copy = strdup(word);
@@ -112,7 +113,7 @@ static int add_filters(struct tracing *t, const struct options *o)
 static void learn_name(struct tracing *t, const struct record *r)
 {
 	const uint64_t room = (uint64_t)(r->words - RECORD_WORDS) * 8;
-	uint32_t *index = 
+	uint32_t *index =
 		room >= 16 ? map_get(&t->names_by_handle, MAP_KEY(t->pid, r->arg[0])) : NULL;
 	if (!index)
 		return;
@@ -163,7 +164,8 @@ static void print_call(void *context, const struct chunk_header *chunk, const st
 		.context = t,
 	};
 	decode_record(&d, r, line, sizeof line);
-	fprintf(t->out, "[%u.%u] %s <%s>\n", chunk->pid, chunk->tid, line, number_ns(&took, duration_ns(t, r)));
+	fprintf(t->out, "[%u.%u] %s <%s>\n", chunk->pid, chunk->tid, line,
+		number_ns(&took, duration_ns(t, r)));
 }
 
 static void fit_clock(struct tracing *t)
@@ -199,7 +201,8 @@ static int follow(struct tracing *t, int *ret_status)
 	drain_lines(t, tail);
 	const uint64_t lost = t->launch.header->lost;
 	if (lost)
-		fprintf(t->out, "weir: %llu calls are missing: there was no room for them\n", (unsigned long long)lost);
+		fprintf(t->out, "weir: %llu calls are missing: there was no room for them\n",
+			(unsigned long long)lost);
 	tail_close(tail);
 	return 0;
 }
@@ -229,8 +232,10 @@ static int prepare(struct tracing *t, const struct options *o)
 		return code;
 	t->out = output ? fopen(output, "we") : stderr;
 	if (!t->out)
-		return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", output, strerror(errno));
-	t->launch = (struct launch){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
+		return complain(
+			EXIT_ENVIRONMENT, "%s can't be written: %s", output, strerror(errno));
+	t->launch =
+		(struct launch){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
 	control_of_level("all", &control);
 	return scratch_make(&t->scratch, &t->launch, control);
 }

@@ -37,30 +37,30 @@ struct trace_header {
 	uint32_t header_bytes; /* where the first chunk or block begins */
 	uint64_t required;     /* feature bits without which the file can't be read */
 	uint64_t optional;     /* feature bits that a reader may ignore */
-	uint32_t form;	       /* enum trace_form */
-	uint32_t clock;	       /* enum trace_clock */
-	uint32_t mode;	       /* enum trace_mode */
+	uint32_t form;         /* enum trace_form */
+	uint32_t clock;        /* enum trace_clock */
+	uint32_t mode;         /* enum trace_mode */
 	uint32_t launched;     /* 1: weir record made the file and will finish it */
 
 	/* Changed while programs run, by any of them or by weir ctl: atomics. */
-	uint32_t control;      /* CONTROL_…: what to record now */
-	uint32_t state;	       /* enum trace_state */
-	uint64_t next;	       /* raw: first byte that no chunk has */
-	uint64_t limit;	       /* flight: next stays below this; 0: no limit */
-	uint64_t lost;	       /* calls that no chunk could keep */
-	uint64_t reused;       /* flight: chunks overwritten */
-	uint32_t failures;     /* failing calls so far: a futex for flight recording */
-	uint32_t processes;    /* processes that have written here */
+	uint32_t control;   /* CONTROL_…: what to record now */
+	uint32_t state;     /* enum trace_state */
+	uint64_t next;      /* raw: first byte that no chunk has */
+	uint64_t limit;     /* flight: next stays below this; 0: no limit */
+	uint64_t lost;      /* calls that no chunk could keep */
+	uint64_t reused;    /* flight: chunks overwritten */
+	uint32_t failures;  /* failing calls so far: a futex for flight recording */
+	uint32_t processes; /* processes that have written here */
 
 	struct clock_pair start;
 	struct clock_pair end; /* zero until somebody reads the clocks again */
 	uint32_t root_pid;     /* the process whose run this is */
 	uint32_t exit_status;  /* of the root process, as wait() gives it; with state finished */
-	uint32_t closed; /* chunks closed so far: tells who drains them that there is one */
+	uint32_t closed;       /* chunks closed so far: tells who drains them that there is one */
 	uint32_t reserved_word;
 	uint64_t root_start; /* field 22 of /proc/root_pid/stat */
 	uint64_t reserved[6];
-	char host[64];	   /* NUL-terminated */
+	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };
 static_assert(sizeof(struct trace_header) == 536, "on disk");
@@ -69,7 +69,7 @@ static_assert(offsetof(struct trace_header, start) == 96, "on disk");
 
 enum chunk_kind {
 	CHUNK_EVENTS = 1,   /* records of one thread, in the order they ended */
-	CHUNK_META = 2,	    /* records of a process: names, graphs, notes */
+	CHUNK_META = 2,     /* records of a process: names, graphs, notes */
 	CHUNK_COUNTERS = 3, /* struct counter per function id, of one thread */
 	CHUNK_UNKNOWN = 4,  /* uint64_t per function that the tables do not know */
 	CHUNK_SCHEMA = 5,   /* text: the functions that the ids stand for */
@@ -77,30 +77,30 @@ enum chunk_kind {
 };
 
 enum chunk_state {
-	CHUNK_OPEN = 1,	  /* its thread writes here */
+	CHUNK_OPEN = 1,   /* its thread writes here */
 	CHUNK_CLOSED = 2, /* full; its thread may still have it mapped, and hopes to reuse it */
-	CHUNK_LEFT = 3,	  /* full, and nobody will come back to it */
-	CHUNK_FREE = 4,	  /* drained: what it held stands in a CHUNK_PACKED; to be passed over */
+	CHUNK_LEFT = 3,   /* full, and nobody will come back to it */
+	CHUNK_FREE = 4,   /* drained: what it held stands in a CHUNK_PACKED; to be passed over */
 };
 
 #define CHUNK_MAGIC 0x4b484357u /* "WCHK" */
 
 struct chunk_header {
 	uint32_t magic;
-	uint16_t kind;	/* enum chunk_kind */
+	uint16_t kind;  /* enum chunk_kind */
 	uint16_t state; /* enum chunk_state; while OPEN readers scan for the end */
 	uint32_t bytes; /* the whole chunk; a multiple of TRACE_GRAIN */
-	uint32_t used;	/* payload bytes; valid when closed */
+	uint32_t used;  /* payload bytes; valid when closed */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t seq;		/* counts the chunks of this thread from 0 */
-	uint32_t inflight_fn;	/* the innermost call that has not returned, or 0 */
+	uint32_t seq;         /* counts the chunks of this thread from 0 */
+	uint32_t inflight_fn; /* the innermost call that has not returned, or 0 */
 	uint64_t inflight_ticks;
 	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
-	uint64_t lost;		/* calls of this thread lost before this chunk began */
+	uint64_t lost;          /* calls of this thread lost before this chunk began */
 	struct clock_pair open; /* when the chunk was begun */
 	struct clock_pair last; /* a later reading, or zeros */
-	char thread[16];	/* the thread's name, NUL-terminated */
+	char thread[16];        /* the thread's name, NUL-terminated */
 };
 static_assert(sizeof(struct chunk_header) == 120, "on disk");
 
@@ -112,10 +112,10 @@ static_assert(sizeof(struct chunk_header) == 120, "on disk");
  */
 struct record {
 	uint64_t ticks; /* when the call began */
-	uint32_t dur;	/* ticks it took; in units of 1024 with RECORD_LONG */
-	uint16_t fn;	/* function id of the schema, or META_… */
+	uint32_t dur;   /* ticks it took; in units of 1024 with RECORD_LONG */
+	uint16_t fn;    /* function id of the schema, or META_… */
 	uint16_t words; /* whole record, in words of 8 bytes */
-	uint32_t aux;	/* launch layout: shared memory bytes; others: bit i set = argument i
+	uint32_t aux;   /* launch layout: shared memory bytes; others: bit i set = argument i
 			 * is an output that has no value (NULL, or the call failed) */
 	uint16_t result;
 	uint16_t flags; /* RECORD_… */
@@ -128,7 +128,7 @@ static_assert(sizeof(struct record) == 24, "on disk");
 enum record_flags {
 	RECORD_CAPTURED = 1, /* went into a graph being captured, did not run */
 	RECORD_LONG = 2,     /* dur counts 1024 ticks */
-	RECORD_CUT = 4,	     /* a string was longer than what is kept */
+	RECORD_CUT = 4,      /* a string was longer than what is kept */
 	RECORD_CLUSTER = 8,  /* launch layout: arg[5] present */
 };
 
@@ -136,10 +136,10 @@ enum record_flags {
 enum launch_word {
 	LAUNCH_FUNCTION = 0,
 	LAUNCH_STREAM = 1,
-	LAUNCH_GRID_XY = 2,	   /* x in the low half */
+	LAUNCH_GRID_XY = 2,        /* x in the low half */
 	LAUNCH_GRID_Z_BLOCK_X = 3, /* grid z in the low half */
-	LAUNCH_BLOCK_YZ = 4,	   /* block y in the low half */
-	LAUNCH_CLUSTER = 5,	   /* x, y, z of 16 bits; bit 48 cooperative; bit 49 programmatic
+	LAUNCH_BLOCK_YZ = 4,       /* block y in the low half */
+	LAUNCH_CLUSTER = 5,        /* x, y, z of 16 bits; bit 48 cooperative; bit 49 programmatic
 				    * stream serialization; bits 56.. number of attributes */
 	LAUNCH_WORDS = 5,
 };
@@ -158,9 +158,9 @@ enum meta_id {
 };
 /* "text" is aux bytes after the args named, padded with NULs to a word. */
 
-struct graph_node { /* of META_GRAPH and META_NODE */
-	uint32_t type;	 /* CUgraphNodeType; bit 31: disabled */
-	uint32_t shared; /* kernel nodes: dynamic shared memory, bytes */
+struct graph_node {        /* of META_GRAPH and META_NODE */
+	uint32_t type;     /* CUgraphNodeType; bit 31: disabled */
+	uint32_t shared;   /* kernel nodes: dynamic shared memory, bytes */
 	uint64_t function; /* kernel nodes: function or kernel handle */
 	uint32_t grid[3], block[3];
 	uint64_t node; /* CUgraphNode of the graph it was instantiated from */
@@ -178,8 +178,8 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
  * The control word: bit c (enum fn_class) records driver functions of class c,
  * CONTROL_RUNTIME those of the runtime library.
  */
-#define CONTROL_RUNTIME	    (1u << 16)
-#define CONTROL_COUNT	    (1u << 17) /* keep counters of every call */
+#define CONTROL_RUNTIME     (1u << 16)
+#define CONTROL_COUNT       (1u << 17) /* keep counters of every call */
 #define CONTROL_QUERY_COUNT (1u << 18) /* queries that succeed: counters instead of records */
 
 /* A block of a packed trace: one chunk.  The payload follows, padded to 8 bytes. */
@@ -187,8 +187,8 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
 
 struct block_header {
 	uint32_t magic;
-	uint32_t check;	    /* FNV-1a of the rest of this header */
-	uint32_t bytes;	    /* compressed payload, without padding */
+	uint32_t check;     /* FNV-1a of the rest of this header */
+	uint32_t bytes;     /* compressed payload, without padding */
 	uint32_t raw_bytes; /* payload once decompressed, before the columns are joined */
 	uint32_t encoding;  /* enum block_encoding */
 	uint32_t records;   /* ENCODING_COLUMNS: how many */

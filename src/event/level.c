@@ -7,9 +7,9 @@
 #include "fn_ids.h"
 
 #define ALL ((1u << CLASS_COUNT) - 1)
-#define WORK                                                                                   \
-	(1u << CLASS_device | 1u << CLASS_context | 1u << CLASS_module | 1u << CLASS_memory |  \
-		1u << CLASS_copy | 1u << CLASS_set | 1u << CLASS_launch | 1u << CLASS_sync |   \
+#define WORK                                                                                       \
+	(1u << CLASS_device | 1u << CLASS_context | 1u << CLASS_module | 1u << CLASS_memory |      \
+		1u << CLASS_copy | 1u << CLASS_set | 1u << CLASS_launch | 1u << CLASS_sync |       \
 		1u << CLASS_graph)
 
 const struct level levels[] = {

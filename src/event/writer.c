@@ -23,8 +23,8 @@
 #include "base/sys.h"
 #include "event/schema_text.h"
 
-#define CHUNK_FIRST (1u * TRACE_GRAIN)
-#define CHUNK_LATER (4u * TRACE_GRAIN)
+#define CHUNK_FIRST        (1u * TRACE_GRAIN)
+#define CHUNK_LATER        (4u * TRACE_GRAIN)
 #define SKIP_AFTER_REFUSAL 1024u
 
 struct chunk_header writer_nowhere;
@@ -157,12 +157,14 @@ static long allocate(long fd, uint64_t offset, uint64_t bytes)
 
 static long map_shared(long fd, uint64_t offset, uint64_t bytes)
 {
-	return sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
+	return sys(
+		mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, offset);
 }
 
 static long open_trace(const struct recorder *r, int flags)
 {
-	return sys(openat, AT_FDCWD, r->path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	return sys(openat, AT_FDCWD, r->path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		0600);
 }
 
 /* The file of recorder_open(), or -ESTALE when its name has come to mean another. */
@@ -197,7 +199,8 @@ static bool joinable(long fd)
 	struct trace_header h;
 	if (sys(pread64, fd, &h, sizeof h, 0) != sizeof h || memcmp(h.magic, TRACE_MAGIC, 8))
 		return false;
-	if (h.version != TRACE_VERSION || h.required || h.form != TRACE_RAW || h.state != TRACE_RECORDING)
+	if (h.version != TRACE_VERSION || h.required || h.form != TRACE_RAW ||
+		h.state != TRACE_RECORDING)
 		return false;
 	return h.launched || start_of_process(h.root_pid) == h.root_start || in_use(fd, &h);
 }
@@ -272,7 +275,8 @@ static long make_file(struct recorder *r, const struct trace_header *blank, bool
 	for (uint32_t p = r->pid; p; p /= 10)
 		temp[n++] = (char)('0' + p % 10);
 	temp[n] = 0;
-	const long fd = sys(openat, AT_FDCWD, temp, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	const long fd = sys(
+		openat, AT_FDCWD, temp, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (sys_failed(fd))
 		return fd;
 	struct trace_header h = *blank;
@@ -387,7 +391,8 @@ static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 			break;
 		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0;
 		const bool full = c.state == CHUNK_CLOSED || c.state == CHUNK_LEFT;
-		if (sane && full && c.kind == CHUNK_EVENTS && c.bytes == bytes && c.open.ticks < oldest) {
+		if (sane && full && c.kind == CHUNK_EVENTS && c.bytes == bytes &&
+			c.open.ticks < oldest) {
 			oldest = c.open.ticks;
 			state = c.state;
 			best = at;
@@ -540,7 +545,8 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 		struct chunk_header *c = w->kept[i];
 		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
 			continue;
-		memmove(w->kept + i, w->kept + i + 1, (size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
+		memmove(w->kept + i, w->kept + i + 1,
+			(size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
 		w->kept[WRITER_KEPT - 1] = NULL;
 		__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
 		memset((char *)c + CHUNK_PAYLOAD, 0, c->used);
@@ -655,8 +661,8 @@ static bool grow_meta(struct recorder *r, uint32_t now, uint32_t bytes)
 	if (!c)
 		return false;
 	struct chunk_header *none = NULL;
-	if (!__atomic_compare_exchange_n(&metas[at].chunk, &none, c, false, __ATOMIC_ACQ_REL,
-		    __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(
+		    &metas[at].chunk, &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		close_chunk(r, c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
 		sys(munmap, c, c->bytes);
 	}

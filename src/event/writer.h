@@ -36,15 +36,15 @@ struct recorder {
 };
 
 struct writer {
-	char *volatile pos;	    /* where the next record goes */
-	char *volatile end;	    /* of the open chunk */
+	char *volatile pos;         /* where the next record goes */
+	char *volatile end;         /* of the open chunk */
 	struct chunk_header *chunk; /* the open chunk; never NULL: see writer_nowhere */
 	/* Full chunks that are still mapped, oldest first: a record of this thread that a signal
 	 * handler interrupted may be in one; and one that was drained is used again, which saves
 	 * the page faults of a new one. */
 	struct chunk_header *kept[WRITER_KEPT];
-	struct counter *counters;   /* by function id, or NULL */
-	uint64_t lost;		    /* since the open chunk began */
+	struct counter *counters; /* by function id, or NULL */
+	uint64_t lost;            /* since the open chunk began */
 	uint32_t tid;
 	uint32_t seq;
 	uint32_t skip; /* refusals to sit out before asking for a chunk again */

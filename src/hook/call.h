@@ -19,7 +19,7 @@
 #include "hook/note.h"
 #include "hook/process.h"
 
-#define WRAPPER	  __attribute__((visibility("default")))
+#define WRAPPER   __attribute__((visibility("default")))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */
 #define TEXT_KEPT 504u
 
@@ -40,7 +40,7 @@ static inline uint32_t wanted(uint32_t bits)
 static inline uint64_t clock_now(void)
 {
 	return __builtin_expect(hook_hot.clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
-							       : clock_monotonic();
+								   : clock_monotonic();
 }
 
 /*

@@ -31,7 +31,8 @@ static struct record *meta_begin(enum meta_id id, uint32_t args, uint32_t bytes)
 	return r;
 }
 
-void note_text(enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
+void note_text(
+	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
 {
 	struct record *r = meta_begin(id, count, bytes);
 	if (!r)
@@ -213,8 +214,8 @@ static void describe_kernel(struct graph_node *to, void *node)
 	struct cu_kernel_node_params p;
 	memset(&p, 0, sizeof p);
 	const enum fn fn = hook_real[FN_cuGraphKernelNodeGetParams_v2]
-		? FN_cuGraphKernelNodeGetParams_v2
-		: FN_cuGraphKernelNodeGetParams;
+				   ? FN_cuGraphKernelNodeGetParams_v2
+				   : FN_cuGraphKernelNodeGetParams;
 	int (*ask)(void *, void *) = hook_real[fn];
 	if (!ask || ask(node, &p))
 		return;
@@ -232,9 +233,10 @@ static bool make_room(struct expansion *x, size_t more)
 		return true;
 	const size_t room = (x->count + more) * 2;
 	const size_t bytes = room * sizeof *x->nodes;
-	const long at = x->nodes
-		? sys(mremap, x->nodes, x->room * sizeof *x->nodes, bytes, MREMAP_MAYMOVE)
-		: sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const long at =
+		x->nodes ? sys(mremap, x->nodes, x->room * sizeof *x->nodes, bytes, MREMAP_MAYMOVE)
+			 : sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return false;
 	x->nodes = (struct graph_node *)at;
@@ -268,7 +270,8 @@ static void expand(struct expansion *x, void *graph, int depth)
 	if (!get || !hook_real[FN_cuGraphNodeGetType] || get(graph, NULL, &count) || !count)
 		return;
 	const size_t bytes = count * sizeof(void *);
-	const long at = sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const long at =
+		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return;
 	void **nodes = (void **)at;
@@ -338,9 +341,12 @@ static void note_node(void *exec, const struct graph_node *node)
 	record_commit(r, META_NODE);
 }
 
-static void note_params(void *exec, void *node, const struct cu_kernel_node_params *p, void *function)
+static void note_params(
+	void *exec, void *node, const struct cu_kernel_node_params *p, void *function)
 {
-	struct graph_node to = { .type = NODE_KERNEL, .shared = p->shared_bytes, .node = (uintptr_t)node };
+	struct graph_node to = {
+		.type = NODE_KERNEL, .shared = p->shared_bytes, .node = (uintptr_t)node
+	};
 	to.function = (uintptr_t)function;
 	memcpy(to.grid, &p->grid_x, sizeof to.grid);
 	memcpy(to.block, &p->block_x, sizeof to.block);
@@ -369,7 +375,8 @@ void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned ena
 		return;
 	struct graph_node to = { .type = NODE_KERNEL, .node = (uintptr_t)node };
 	int type = NODE_KERNEL;
-	if (hook_real[FN_cuGraphNodeGetType] && !REAL(cuGraphNodeGetType, void *, int *)(node, &type))
+	if (hook_real[FN_cuGraphNodeGetType] &&
+		!REAL(cuGraphNodeGetType, void *, int *)(node, &type))
 		to.type = (uint32_t)type;
 	if (type == NODE_KERNEL)
 		describe_kernel(&to, node);

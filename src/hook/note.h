@@ -36,11 +36,11 @@ const char *ask_name(uint64_t handle);
 void note_forget(void); /* after a fork: the child's trace starts empty */
 
 /* A meta record of `count` words and a text. */
-void note_text(enum meta_id id, const uint64_t *args, uint32_t count, const char *text,
-	uint32_t bytes);
+void note_text(
+	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes);
 
-void note_cuGetProcAddress(int result, const char *symbol, void *pfn, int version,
-	unsigned long long flags);
+void note_cuGetProcAddress(
+	int result, const char *symbol, void *pfn, int version, unsigned long long flags);
 void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int version,
 	unsigned long long flags, void *status);
 void note_cuModuleGetFunction(int result, void *function, void *module, const char *name);
@@ -53,7 +53,8 @@ void note_cuLibraryUnload(int result, void *library);
 void note_cuCtxDestroy(int result, void *context);
 void note_cuDevicePrimaryCtxReset(int result, int device);
 void note_cuGraphInstantiate(int result, void *exec, void *graph, void *node, void *log, size_t n);
-void note_cuGraphInstantiateWithFlags(int result, void *exec, void *graph, unsigned long long flags);
+void note_cuGraphInstantiateWithFlags(
+	int result, void *exec, void *graph, unsigned long long flags);
 void note_cuGraphInstantiateWithParams(int result, void *exec, void *graph, void *params);
 void note_cuGraphExecUpdate(int result, void *exec, void *graph, void *node, void *update);
 void note_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info);
@@ -67,10 +68,10 @@ void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, voi
 void note_cuStreamEndCapture(int result, void *stream, void *graph);
 
 /* Versions that differ only in what is passed to the driver. */
-#define note_cuGraphInstantiate_v2	 note_cuGraphInstantiate
-#define note_cuCtxDestroy_v2		 note_cuCtxDestroy
-#define note_cuDevicePrimaryCtxReset_v2	 note_cuDevicePrimaryCtxReset
-#define note_cuDevicePrimaryCtxRelease	 note_cuDevicePrimaryCtxReset
+#define note_cuGraphInstantiate_v2        note_cuGraphInstantiate
+#define note_cuCtxDestroy_v2              note_cuCtxDestroy
+#define note_cuDevicePrimaryCtxReset_v2   note_cuDevicePrimaryCtxReset
+#define note_cuDevicePrimaryCtxRelease    note_cuDevicePrimaryCtxReset
 #define note_cuDevicePrimaryCtxRelease_v2 note_cuDevicePrimaryCtxReset
 
 #endif

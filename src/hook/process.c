@@ -28,7 +28,6 @@ __thread struct writer hook_self = { .chunk = &writer_nowhere };
 static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
 struct hook_hot hook_hot = { .control = &idle_control, .clock = CLOCK_IS_TSC };
 
-
 static struct {
 	bool read;
 	uint32_t control;
@@ -80,7 +79,9 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	static const char units[] = "KMG";
 	const char *unit = i + 1 == n ? strchr(units, text[i]) : NULL;
 	if (unit && *unit)
-		return __builtin_mul_overflow(value, 1ull << 10 * (unit - units + 1), &value) ? 0 : value;
+		return __builtin_mul_overflow(value, 1ull << 10 * (unit - units + 1), &value)
+			       ? 0
+			       : value;
 	return i == n ? value : 0;
 }
 
@@ -128,10 +129,12 @@ static void read_orders(void)
 		return;
 	control_of_level("full", &orders.control);
 	const char *p = all;
-	for (const char *comma; strncmp(p, "record:", 7) && strncmp(p, "trace:", 6); p = comma + 1) {
+	for (const char *comma; strncmp(p, "record:", 7) && strncmp(p, "trace:", 6);
+		p = comma + 1) {
 		comma = strchr(p, ',');
 		if (!comma || !parse_option(p, (size_t)(comma - p))) {
-			refuse(all, "expected [level=LEVEL,][flight=SIZE,]record:FILE or trace:FILE");
+			refuse(all,
+				"expected [level=LEVEL,][flight=SIZE,]record:FILE or trace:FILE");
 			return;
 		}
 	}

@@ -27,10 +27,10 @@ extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")
  */
 struct hook_hot {
 	uint32_t *control; /* what to record: a word of the mapped trace, or of this library */
-	uint32_t clock;	   /* enum trace_clock */
-	uint32_t state;	   /* enum process_state */
+	uint32_t clock;    /* enum trace_clock */
+	uint32_t state;    /* enum process_state */
 	int32_t captures;  /* how many streams of this process are capturing */
-	uint32_t text;	   /* WEIR=trace: each call becomes a line */
+	uint32_t text;     /* WEIR=trace: each call becomes a line */
 } __attribute__((aligned(64)));
 extern struct hook_hot hook_hot __attribute__((visibility("hidden")));
 

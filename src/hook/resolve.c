@@ -66,7 +66,8 @@ static void learn(enum fn fn, void *real)
 	__atomic_store_n(&hook_real[fn], real, __ATOMIC_RELAXED);
 	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
 		void *none = NULL;
-		if (atomic_compare_exchange_strong(&by_address[at].real, &none, real) || none == real) {
+		if (atomic_compare_exchange_strong(&by_address[at].real, &none, real) ||
+			none == real) {
 			atomic_store(&by_address[at].fn, fn);
 			return;
 		}
@@ -342,10 +343,8 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 	return answer_for(fn, name, real);
 }
 
-HIDDEN void *dlvsym_answer(
-	void *handle, const char *name, const char *version, const void *caller);
-HIDDEN void *dlvsym_answer(
-	void *handle, const char *name, const char *version, const void *caller)
+HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller);
+HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, const void *caller)
 {
 	if (!__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
 		find_dl_functions();

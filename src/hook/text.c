@@ -31,7 +31,8 @@ bool text_start(const char *path)
 	if (schema.fn_count)
 		return true; /* a forked child */
 	const size_t need = schema_need(schema_text, schema_text_bytes);
-	const long at = sys(mmap, NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const long at =
+		sys(mmap, NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return false;
 	struct arena arena = { .base = (char *)at, .size = need };

@@ -26,7 +26,8 @@ static void CUPTIAPI take_buffer(
 	CUpti_Activity *record = NULL;
 	size_t lost = 0;
 	while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-		__atomic_fetch_add(&kernels, record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&kernels, record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+			__ATOMIC_RELAXED);
 	if (cuptiActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS)
 		__atomic_fetch_add(&dropped, lost, __ATOMIC_RELAXED);
 	free(buffer);

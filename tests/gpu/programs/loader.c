@@ -1,4 +1,5 @@
-/* Runs the library of kernels.cu, loaded past every preloaded library: loader deepbind|dlmopen FILE */
+/* Runs the library of kernels.cu, loaded past every preloaded library: loader deepbind|dlmopen FILE
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
