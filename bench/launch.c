@@ -8,9 +8,13 @@
  * switches recording itself, so that the variants alternate within one process, batch by
  * batch:
  *
- *	plain  the driver's own function, found past Weir
- *	off    through Weir, recording switched off
- *	full   through Weir, recording everything
+ *	plain   the driver's own function, found past Weir
+ *	clocks  the same between two readings of the time-stamp counter, which is the least that
+ *	        a recorder of starts and ends can cost
+ *	off     through Weir, recording switched off
+ *	full    through Weir, recording everything
+ *
+ * Without a trace's name: plain and clocks alone, to be run under another tool.
  *
  * Prints the medians of the batches in nanoseconds a call, and the median difference of the
  * batches of one round.  CALL is launch (an empty kernel,
@@ -31,8 +35,8 @@
 #include "event/level.h"
 #include "hook/elf.h"
 
-enum variant { PLAIN, OFF, FULL, VARIANTS };
-static const char *const variant_names[] = { "plain", "off", "full" };
+enum variant { PLAIN, CLOCKS, OFF, FULL, VARIANTS };
+static const char *const variant_names[] = { "plain", "clocks", "off", "full" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -89,6 +93,29 @@ struct worker {
 	pthread_t thread;
 };
 
+static uint64_t ticks_seen; /* so that the readings are used */
+
+static uint64_t run_between_clocks(const struct worker *w)
+{
+	uint64_t ticks = 0;
+	const uint64_t start = now_ns();
+	for (int i = 0; i < batch; i++) {
+		const uint64_t begun = __builtin_ia32_rdtsc();
+		if (*call == 'l')
+			plain.launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, NULL, NULL);
+		else if (*call == 'q')
+			plain.query(w->stream);
+		else {
+			void *c;
+			plain.current(&c);
+		}
+		ticks += __builtin_ia32_rdtsc() - begun;
+	}
+	const uint64_t took = now_ns() - start;
+	__atomic_fetch_add(&ticks_seen, ticks, __ATOMIC_RELAXED);
+	return took;
+}
+
 static uint64_t run_batch(const struct api *api, const struct worker *w)
 {
 	const uint64_t start = now_ns();
@@ -116,11 +143,16 @@ static void *work(void *arg)
 		for (int k = 0; k < VARIANTS; k++) {
 			/* the order turns from round to round */
 			const enum variant v = (enum variant)((r + k) % VARIANTS);
-			if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+			if (!header && v > CLOCKS)
+				continue;
+			if (header &&
+				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
 				__atomic_store_n(&header->control, v == FULL ? full_control : 0,
 					__ATOMIC_SEQ_CST);
-			pthread_barrier_wait(&barrier);
-			w->ns[v][r] = run_batch(v == PLAIN ? &plain : &hooked_api, w);
+			if (header)
+				pthread_barrier_wait(&barrier);
+			w->ns[v][r] = v == CLOCKS ? run_between_clocks(w)
+						  : run_batch(v == PLAIN ? &plain : &hooked_api, w);
 			sync_stream(w->stream);
 		}
 	return NULL;
@@ -172,7 +204,9 @@ static void set_up(struct worker *w)
 	hooked_api = (struct api){ lookup(driver, "cuLaunchKernel"),
 		lookup(driver, "cuStreamQuery"), lookup(driver, "cuCtxGetCurrent") };
 	if (plain.launch == hooked_api.launch)
-		fprintf(stderr, "note: Weir is not loaded; all variants are the driver itself\n");
+		fprintf(stderr,
+			header ? "note: Weir is not loaded; all variants are the driver itself\n"
+			       : "");
 	for (int t = 0; t < threads; t++) {
 		must(create(&w[t].stream, 1), "cuStreamCreate");
 		w[t].function = function;
@@ -205,10 +239,11 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	if (optind + 1 != argc || threads < 1 || batch < 1 || rounds < 1)
+	if (optind + 1 < argc || threads < 1 || batch < 1 || rounds < 1)
 		return 2;
-	map_trace(argv[optind]);
-	full_control = header->control;
+	if (optind < argc)
+		map_trace(argv[optind]);
+	full_control = header ? header->control : 0;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
@@ -217,9 +252,9 @@ int main(int argc, char **argv)
 	for (int t = 0; t < threads; t++)
 		pthread_join(w[t].thread, NULL);
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
-	for (int v = 0; v < VARIANTS; v++)
-		printf("  %s %8.1f", variant_names[v], median(w, (enum variant)v, -1));
-	printf("  off adds %5.1f  full adds %5.1f ns\n", median(w, OFF, PLAIN),
-		median(w, FULL, PLAIN));
+	printf("  plain %8.1f ns", median(w, PLAIN, -1));
+	for (int v = CLOCKS; v < (header ? VARIANTS : OFF); v++)
+		printf("  %s adds %6.1f", variant_names[v], median(w, (enum variant)v, PLAIN));
+	printf("\n");
 	return 0;
 }

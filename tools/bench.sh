@@ -1,17 +1,60 @@
-# What recording costs: bench.sh BUILD.  Nanoseconds that are added to a call, then what the library
-# costs a program that uses no CUDA at all.  On the simulated driver when there is no GPU.
+# What recording costs: bench.sh BUILD.  Nanoseconds that are added to a call, beside what other
+# tools add where they are installed; then a PyTorch layer; then what the library costs a program
+# that uses no CUDA at all.  On the simulated driver when there is no GPU.
 build=$(cd "$1" && pwd) || exit 1
+root=$(cd "$(dirname "$0")/.." && pwd)
 sim=
 ls /dev/nvidia[0-9]* >/dev/null 2>&1 || sim=--sim
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+weir=$build/bin/weir
+bench=$build/bin/bench-launch
 
-for call in launch query current; do
-	printf '\n%s, one thread\n' $call
-	"$build/bin/weir" record $sim --quiet --level=all -o t.weir -- \
-		"$build/bin/bench-launch" -c $call t.weir || exit 1
+recorded() { # ARGUMENTS…
+	"$weir" record $sim --quiet --level=all -o t.weir -- "$bench" "$@" t.weir || exit 1
+}
+
+echo "one call, one thread, three runs (plain, and the median of what is added):"
+for run in 1 2 3; do
+	for call in launch query current; do
+		recorded -c $call
+	done
 done
+echo
+echo "queries at level full, where they are counted:"
+"$weir" record $sim --quiet -o t.weir -- "$bench" -c current t.weir
+echo
+echo "threads (cuCtxGetCurrent, each recorded):"
+for threads in 1 2 4 8 16 32; do
+	recorded -c current -t $threads -n 200
+done
+
+if [ -z "$sim" ]; then
+	echo
+	echo "a launch under other tools, in turns with none:"
+	cupti=$(find / -name 'libcupti.so*' -not -path '/proc/*' 2>/dev/null | head -n 1)
+	inc=$(find / -name cupti.h -not -path '/proc/*' 2>/dev/null | head -n 1)
+	cuda=$(find / -name cuda.h -path '*cuda*' -not -path '/proc/*' 2>/dev/null | head -n 1)
+	gcc -shared -fPIC -O2 -I"$(dirname "$inc")" -I"$(dirname "$cuda")" -o count_kernels.so \
+		"$root/tests/gpu/count_kernels.c" "$cupti" -Wl,-rpath,"$(dirname "$cupti")" 2>/dev/null
+	nsys=$(command -v nsys || find /opt/nvidia -path '*linux*' -name nsys 2>/dev/null | head -n 1)
+	for run in 1 2 3; do
+		printf 'none             '; "$bench" -n 300
+		[ -f count_kernels.so ] && { printf 'CUPTI activity   '; CUDA_INJECTION64_PATH=$work/count_kernels.so "$bench" -n 300; }
+		[ -n "$nsys" ] && { printf 'Nsight Systems   '; "$nsys" profile -t cuda -s none --cpuctxsw=none -o ns$run "$bench" -n 300 2>/dev/null | grep plain; }
+	done
+	if python3 -c 'import torch' 2>/dev/null; then
+		echo
+		echo "one forward of a TransformerEncoderLayer, host time, three runs a level:"
+		for run in 1 2 3; do
+			for level in work full; do
+				printf '%-5s ' $level
+				"$weir" record --quiet --level=$level -o t.weir -- python3 "$root/bench/torch_layer.py" t.weir
+			done
+		done
+	fi
+fi
 
 nanoseconds() {
 	begin=$(date +%s%N)
