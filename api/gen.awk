@@ -207,6 +207,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	for (j = 1; j <= count; j++) if (kind_of(type[j]) == "str" && !out[j] && !is_launch(record[i])) { strings = strings " " j; text = text " + text_words(" arg[j] "_bytes)" }
 	cond = api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]
 	bits = cond (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "")
+	if (class[i] == "query") counted(i, count, w, text, strings)
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
 	print "\tconst uint32_t want = wanted(" bits ");"
@@ -216,17 +217,13 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	} else
 		print "\tif (!want)\n\t\treturn real(" passed(count) ");"
 	if (class[i] == "query") {
-		print "\tuint64_t begun;\n\tint result;\n\tif (want & CONTROL_QUERY_COUNT) {"
-		print "\t\tresult = real(" passed(count) ");"
-		print "\t\tif (!result || result == NOT_READY) {\n\t\t\tcount_query(FN_" name[i] ");"
-		if (note[i]) print "\t\t\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
-		print "\t\t\treturn result;\n\t\t}\n\t\tbegun = clock_now();\n\t} else {"
-		print "\t\tbegun = call_enter();\n\t\tresult = real(" passed(count) ");\n\t}"
-	} else {
-		print "\tconst uint64_t begun = " (may_block(i) ? "call_enter_long(FN_" name[i] ")" : "call_enter()") ";"
-		print "\tconst int result = real(" passed(count) ");"
-		if (may_block(i)) print "\tcall_returned();"
+		print "\tif (want & CONTROL_QUERY_COUNT) {"
+		print "\t\tconst int answer = real(" passed(count) ");"
+		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
 	}
+	print "\tconst uint64_t begun = " (may_block(i) ? "call_enter_long(FN_" name[i] ")" : "call_enter()") ";"
+	print "\tconst int result = real(" passed(count) ");"
+	if (may_block(i)) print "\tcall_returned();"
 	emit_record(i, count, w, text, strings)
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
@@ -236,9 +233,26 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	print "WRAPPER int " name[i] "(" parameters(count) ")\n{"
 	if (!note[i]) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
-		print "\tif (real && !wanted(" bits "))\n\t\treturn real(" passed(count) ");"
+		print "\tconst uint32_t want = wanted(" bits ");"
+		print "\tif (real && !want)\n\t\treturn real(" passed(count) ");"
+	}
+	if (!note[i] && class[i] == "query") {
+		print "\tif (__builtin_expect(real && counts_only(want), 1)) {"
+		print "\t\tconst int answer = real(" passed(count) ");"
+		print "\t\tif (__builtin_expect(!answer && count_quickly(FN_" name[i] "), 1))\n\t\t\treturn answer;"
+		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
 	}
 	print "\treturn recorded_" name[i] "(" passed(count) ");\n}\n"
+}
+
+# A query that has been answered: counted when it succeeded, else recorded after all.
+function counted(i, count, w, text, strings) {
+	print "static __attribute__((noinline)) int counted_" name[i] "(int result" (count ? ", " parameters(count) : "") ")\n{"
+	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
+	print "\tif (!result || result == NOT_READY) {\n\t\tcount_query(FN_" name[i] ");\n\t\treturn result;\n\t}"
+	print "\tconst uint32_t want = CONTROL_QUERY_COUNT;\n\tconst uint64_t begun = clock_now();"
+	emit_record(i, count, w, text, strings)
+	print "\treturn result;\n}\n"
 }
 
 function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }

@@ -128,9 +128,24 @@ struct counter *counters_make(void);
 static inline void count_query(enum fn fn)
 {
 	struct counter *c = hook_self.counters;
-	if (__builtin_expect(!c, 0) && !(c = counters_make()))
+	if (!c && !(c = counters_make()))
 		return;
 	bump(&c[fn].count, 1);
+}
+
+static inline bool counts_only(uint32_t want)
+{
+	return (want & (CONTROL_QUERY_COUNT | CONTROL_COUNT)) == CONTROL_QUERY_COUNT;
+}
+
+/* False when this thread has no counters yet. */
+static inline bool count_quickly(enum fn fn)
+{
+	struct counter *const c = hook_self.counters;
+	if (__builtin_expect(!c, 0))
+		return false;
+	bump(&c[fn].count, 1);
+	return true;
 }
 
 void count_bytes(enum fn fn, uint64_t bytes);
