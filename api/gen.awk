@@ -279,9 +279,32 @@ function emit_record(i, count, w, text, strings,	j, part, m) {
 	print "\t\tcall_commit(r, FN_" name[i] ");\n\t}"
 }
 
+# A call that CUPTI tells of: its arguments stand in a structure, in order.
+function injected(i,	count, j, w, text, strings) {
+	count = split_args(i)
+	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
+	for (j = 1; j <= count; j++) if (kind_of(type[j]) == "str" && !out[j]) { strings = strings " " j; text = text " + text_words(" arg[j] "_bytes)" }
+	print "static void injected_" name[i] "(const void *params, uint64_t begun, int result, uint32_t want)\n{"
+	if (count) {
+		print "\tconst struct {"
+		for (j = 1; j <= count; j++)
+			if (from[j] == "") print "\t\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] ";"
+		print "\t} *p = params;"
+		for (j = 1; j <= count; j++)
+			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
+	}
+	emit_record(i, count, w, text, strings)
+	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
+	print "}\n"
+}
+
 function wrappers(	i) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/call.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/call.h\"\n#include \"hook/inject.h\"\n"
 	for (i = 1; i <= n; i++) wrapper(i)
+	for (i = 1; i <= drivers; i++) injected(i)
+	print "injected_fn *const injected_calls[FN_DRIVER_END] = {"
+	for (i = 1; i <= drivers; i++) print "\t[FN_" name[i] "] = injected_" name[i] ","
+	print "};"
 }
 
 function table(	i, seen, classes, j) {
@@ -289,6 +312,8 @@ function table(	i, seen, classes, j) {
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
 	print "\nconst struct hooked hooked[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = { \"" name[i] "\", (void *)" name[i] " },"
+	print "};\n\nconst unsigned char fn_classes[FN_COUNT] = {"
+	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = CLASS_" class[i] ","
 	print "};\n\nconst unsigned char fn_is_launch[FN_COUNT] = {"
 	for (i = 1; i <= drivers; i++) if (is_launch(record[i])) print "\t[FN_" name[i] "] = 1,"
 	print "};\n"

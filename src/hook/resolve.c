@@ -46,7 +46,7 @@ static void fill_names(void)
 	atomic_store_explicit(&by_name_ready, true, memory_order_release);
 }
 
-static enum fn fn_of_name(const char *name)
+enum fn fn_of_name(const char *name)
 {
 	if (!atomic_load_explicit(&by_name_ready, memory_order_acquire))
 		fill_names();
@@ -114,6 +114,11 @@ static bool defines(const struct elf *e, const void *name)
 	return elf_find(e, name) && !is_this_library(e);
 }
 
+static bool defines_anywhere(const struct elf *e, const void *name)
+{
+	return elf_find(e, name) != NULL;
+}
+
 /* True for objects behind this library in the order of loading that define the name. */
 static bool defines_after(const struct elf *e, const void *arg)
 {
@@ -177,6 +182,17 @@ static void find_runtime(void)
 		if (real)
 			learn(fn, real);
 	}
+}
+
+bool resolve_is_first(void)
+{
+	struct elf e;
+	return elf_search(&e, defines_anywhere, "cuInit") && is_this_library(&e);
+}
+
+bool resolve_driver(void)
+{
+	return find_driver();
 }
 
 static int nobody_has_it(void)

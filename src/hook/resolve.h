@@ -7,6 +7,8 @@
 #ifndef WEIR_HOOK_RESOLVE_H
 #define WEIR_HOOK_RESOLVE_H
 
+#include <stdbool.h>
+
 #include "hook/table.h"
 
 /* The wrapper for what cuGetProcAddress answered; a counting thunk when it is a function of
@@ -17,6 +19,12 @@ void *resolve_answer(void *real, const char *symbol);
 void resolve_declare(void);
 
 void resolve_forked(void);
+
+/* Whether programs that look for the driver come to this library first: it was preloaded. */
+bool resolve_is_first(void);
+
+/* Finds the driver's functions; false while it is not loaded. */
+bool resolve_driver(void);
 
 /* The audit library asks: the loader is binding `name` to `real` for somebody. */
 void *weir_caught(const char *name, void *real, const void *link_map);

@@ -13,6 +13,8 @@ struct hooked {
 };
 extern const struct hooked hooked[FN_COUNT]; /* [0] is empty */
 
+extern const unsigned char fn_classes[FN_COUNT]; /* enum fn_class */
+
 /* Whether a record of a driver function has the launch layout. */
 extern const unsigned char fn_is_launch[FN_COUNT];
 
@@ -23,6 +25,9 @@ extern void *hook_real[FN_COUNT];
 /* Finds the real fn for `caller`.  Never NULL: a function that nobody has answers
  * CUDA_ERROR_STUB_LIBRARY, as the toolkit's own stub does. */
 void *resolve(enum fn fn, const void *caller);
+
+/* The id of a name, or FN_NONE. */
+enum fn fn_of_name(const char *name);
 
 /* The wrapper that stands for this address, or NULL when it is no function that we know. */
 void *wrapper_of(const void *real);

@@ -66,6 +66,18 @@ python_row "JAX, jit" jax_jit.py jax
 python_row "CuPy" cupy_ops.py cupy
 python_row "Triton" triton_kernel.py triton
 
+# Not preloaded: the driver loads the guest, which listens to CUPTI.  CUPTI's count is that of the
+# first row, the same program, since only one library can be injected.
+rm -f "$work/injected.weir"
+CUDA_INJECTION64_PATH=$build/lib/weir/libweir.so WEIR=record:$work/injected.weir \
+	LD_LIBRARY_PATH=$(dirname "$lib"):${LD_LIBRARY_PATH:-} "$work/static" >/dev/null 2>&1
+"$weir" report --json "$work/injected.weir" | python3 -c '
+import json, sys
+t = json.load(sys.stdin)["totals"]
+print("| static runtime, by CUDA_INJECTION64_PATH alone | 2350 | %d | %.2f %% | %d | (raw) |" % (
+    t["launches"], 100 * t["launches"] / 2350, t["lost"]))
+sys.exit(t["launches"] != 2350)' || failed=1
+
 python3 -c 'import torch' 2>/dev/null || exit $failed
 python3 "$here/programs/profiled.py" >"$work/alone" 2>/dev/null
 "$weir" record -q -o "$work/p.weir" -- python3 "$here/programs/profiled.py" >"$work/recorded" 2>/dev/null

@@ -1,0 +1,18 @@
+/*
+ * Recording without having been preloaded: the driver loads this library because
+ * CUDA_INJECTION64_PATH names it, too late to stand in anybody's way, and CUPTI tells of the
+ * driver calls instead.  Dearer than a wrapper (some 100 ns a call), and the runtime's own
+ * calls, cuInit and what came before it are not seen.
+ */
+#ifndef WEIR_HOOK_INJECT_H
+#define WEIR_HOOK_INJECT_H
+
+#include <stdint.h>
+
+#include "fn_ids.h"
+
+/* Records a call of which CUPTI has told: its arguments in a structure, its begin, its result. */
+typedef void injected_fn(const void *params, uint64_t begun, int result, uint32_t want);
+extern injected_fn *const injected_calls[FN_DRIVER_END];
+
+#endif
