@@ -24,6 +24,9 @@ enum trace_clock { CLOCK_IS_TSC = 0, CLOCK_IS_MONOTONIC = 1 };
 enum trace_mode { TRACE_FILE = 0, TRACE_FLIGHT = 1 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
+/* Bits of trace_header.optional. */
+#define FEATURE_DEVICE 1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
+
 /* One reading of three clocks, taken together. */
 struct clock_pair {
 	uint64_t ticks;   /* the trace's clock */
@@ -74,6 +77,9 @@ enum chunk_kind {
 	CHUNK_UNKNOWN = 4,  /* uint64_t per function that the tables do not know */
 	CHUNK_SCHEMA = 5,   /* text: the functions that the ids stand for */
 	CHUNK_PACKED = 6,   /* blocks, as in a packed trace: chunks that were drained */
+	CHUNK_DEVICE = 7,   /* struct device_work: what ran on the GPUs of a process */
+	CHUNK_RANGES = 8,   /* struct range: operators, annotations, NVTX */
+	CHUNK_LINKS = 9,    /* struct link: which call asked for which work */
 };
 
 enum chunk_state {
@@ -155,6 +161,9 @@ enum meta_id {
 				* the node of that handle */
 	META_UNKNOWN = 0xff06, /* arg[0] index in the process's CHUNK_UNKNOWN; text: name */
 	META_NOTE = 0xff07,    /* text: something the reader should be told */
+	META_STRING = 0xff08,  /* arg[0] id; text: what it stands for in this process */
+	META_DEVICE = 0xff09,  /* arg[0] device, arg[1] bytes of memory, arg[2] multiprocessors,
+				* arg[3] compute capability, major << 16 | minor; text: name */
 };
 /* "text" is aux bytes after the args named, padded with NULs to a word. */
 
@@ -173,6 +182,124 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
 	uint64_t ticks; /* 0 for calls that were counted, not timed */
 	uint64_t bytes; /* allocated, copied or set; of launches: how many were captured */
 };
+
+/*
+ * Work on a device, ranges of a program and the links between calls and work: arrays of
+ * chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS.  `kind` (link: correlation) is stored
+ * last; zero is a slot that holds nothing.  name, args, scope: ids of META_STRING, 0 none.
+ */
+struct device_work {
+	uint64_t start_ns; /* of CLOCK_MONOTONIC, not ticks */
+	uint64_t end_ns;
+	uint64_t correlation; /* of the call that asked for it */
+	uint64_t external;
+	uint64_t bytes;
+	uint64_t graph_node;
+	uint32_t graph;
+	uint32_t name;
+	uint32_t device;
+	uint32_t context;
+	uint32_t stream;
+	uint32_t grid[3], block[3];
+	uint32_t shared_static, shared_dynamic; /* bytes a block */
+	uint16_t registers;                     /* a thread */
+	uint8_t what;                           /* enum copy_direction or enum wait_kind */
+	uint8_t from, to;                       /* enum memory_place; sets: from */
+	uint8_t reserved_byte;
+	uint16_t kind;  /* enum work_kind */
+	uint32_t valid; /* enum work_valid */
+	uint64_t reserved[2];
+};
+static_assert(sizeof(struct device_work) == 128, "on disk");
+static_assert(offsetof(struct device_work, kind) == 106, "on disk");
+
+enum work_kind {
+	WORK_KERNEL = 1,
+	WORK_COPY = 2,
+	WORK_SET = 3,
+	WORK_WAIT = 4,
+	WORK_SPAN = 5, /* from the first to the last work that a range asked for */
+	WORK_GRAPH = 6,
+	WORK_OTHER = 7,
+};
+
+enum work_valid {
+	WORK_HAS_CORRELATION = 1 << 0,
+	WORK_HAS_EXTERNAL = 1 << 1,
+	WORK_HAS_BYTES = 1 << 2,
+	WORK_HAS_GRAPH = 1 << 3,
+	WORK_HAS_DEVICE = 1 << 4,
+	WORK_HAS_CONTEXT = 1 << 5,
+	WORK_HAS_STREAM = 1 << 6,
+	WORK_HAS_SHAPE = 1 << 7,
+	WORK_HAS_SHARED = 1 << 8,
+	WORK_HAS_REGISTERS = 1 << 9,
+	WORK_HAS_WHAT = 1 << 10,
+	WORK_HAS_PLACES = 1 << 11,
+};
+
+enum copy_direction { /* CUpti_ActivityMemcpyKind */
+	COPY_HTOD = 1,
+	COPY_DTOH = 2,
+	COPY_HTOA = 3,
+	COPY_ATOH = 4,
+	COPY_ATOA = 5,
+	COPY_ATOD = 6,
+	COPY_DTOA = 7,
+	COPY_DTOD = 8,
+	COPY_HTOH = 9,
+	COPY_PTOP = 10,
+	COPY_DIRECTIONS,
+};
+
+enum memory_place { /* CUpti_ActivityMemoryKind */
+	PLACE_PAGEABLE = 1,
+	PLACE_PINNED = 2,
+	PLACE_DEVICE = 3,
+	PLACE_ARRAY = 4,
+	PLACE_MANAGED = 5,
+	PLACE_DEVICE_STATIC = 6,
+	PLACE_MANAGED_STATIC = 7,
+	PLACES,
+};
+
+struct range {
+	uint64_t ticks; /* when it began */
+	uint64_t dur;
+	uint64_t external;
+	uint64_t sequence;
+	uint32_t tid;
+	uint32_t name;
+	uint32_t args;
+	uint32_t scope;
+	uint16_t kind;  /* enum range_kind */
+	uint16_t valid; /* enum range_valid */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct range) == 56, "on disk");
+
+enum range_kind {
+	RANGE_OPERATOR = 1,
+	RANGE_ANNOTATION = 2,
+	RANGE_PYTHON = 3,
+	RANGE_NVTX = 4,      /* push/pop: nests with the first two */
+	RANGE_NVTX_SPAN = 5, /* start/end: may cross others */
+	RANGE_OVERHEAD = 6,
+	RANGE_OTHER = 7,
+	RANGE_KINDS,
+};
+
+enum range_valid { RANGE_HAS_EXTERNAL = 1, RANGE_HAS_SEQUENCE = 2 };
+
+struct link {
+	uint64_t correlation;
+	uint64_t ticks; /* when the call began */
+	uint64_t dur;   /* 0: not known */
+	uint32_t tid;
+	uint16_t fn;
+	uint16_t reserved;
+};
+static_assert(sizeof(struct link) == 32, "on disk");
 
 /*
  * The control word: bit c (enum fn_class) records driver functions of class c,
@@ -199,6 +326,7 @@ static_assert(sizeof(struct block_header) == 144, "on disk");
 enum block_encoding {
 	ENCODING_ZSTD = 0,    /* the chunk's payload as it was */
 	ENCODING_COLUMNS = 1, /* records split into columns, then zstd: docs/trace-format.md */
+	ENCODING_WORDS = 2,   /* records of one size, word by word, then zstd */
 };
 
 #endif

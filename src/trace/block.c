@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 #include "base/hash.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -59,6 +61,25 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 	return deflate_from(m, m->columns, bytes);
 }
 
+/* Arrays of records of one size, without the slots behind the last. */
+static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t each)
+{
+	size_t used = buf->bytes;
+	while (used && !buf->payload[used - 1])
+		used--;
+	const size_t count = (used + each - 1) / each, whole = count * each;
+	int e = want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
+	if (e)
+		return e;
+	uint8_t *records = m->columns + whole;
+	memset(records, 0, whole);
+	memcpy(records, buf->payload, used);
+	words_split(records, count, each, m->columns);
+	m->header.encoding = ENCODING_WORDS;
+	m->header.records = (uint32_t)count;
+	return deflate_from(m, m->columns, whole);
+}
+
 /* Arrays and text without the zeros behind them; whole counters.  Records end by themselves. */
 static size_t used_bytes(const struct chunk_buf *buf)
 {
@@ -71,12 +92,19 @@ static size_t used_bytes(const struct chunk_buf *buf)
 	return n < buf->bytes ? n : buf->bytes;
 }
 
+static int make_payload(struct block_maker *m, uint16_t kind, const struct chunk_buf *buf)
+{
+	const size_t each = array_record_bytes(kind);
+	if (kind == CHUNK_EVENTS)
+		return make_columns(m, buf);
+	return each ? make_words(m, buf, each) : deflate_from(m, buf->payload, used_bytes(buf));
+}
+
 int block_make(struct block_maker *m, const struct chunk_header *head, const struct chunk_buf *buf)
 {
 	struct block_header *b = &m->header;
 	*b = (struct block_header){ .magic = BLOCK_MAGIC, .chunk = *head };
-	const int e = head->kind == CHUNK_EVENTS ? make_columns(m, buf)
-						 : deflate_from(m, buf->payload, used_bytes(buf));
+	const int e = make_payload(m, head->kind, buf);
 	if (e)
 		return e;
 	b->chunk.state = CHUNK_CLOSED;

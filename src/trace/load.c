@@ -14,6 +14,7 @@
 #include <zstd.h>
 
 #include "trace/columns.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -123,12 +124,25 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 	return e;
 }
 
+static int join_words(struct chunk_buf *buf, const struct chunk_ref *ref)
+{
+	const size_t each = array_record_bytes(ref->head.kind);
+	if (!each || ref->raw_bytes != (uint64_t)ref->records * each)
+		return -EBADMSG;
+	const int e = want(&buf->payload, &buf->payload_room, ref->raw_bytes ? ref->raw_bytes : 8);
+	if (e)
+		return e;
+	words_join(buf->columns, ref->records, each, buf->payload);
+	buf->bytes = ref->raw_bytes;
+	return 0;
+}
+
 static int load_packed(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
 {
-	const bool columns = ref->encoding == ENCODING_COLUMNS;
+	const bool columns = ref->encoding != ENCODING_ZSTD;
 	uint8_t **to = columns ? &buf->columns : &buf->payload;
 	size_t *room = columns ? &buf->columns_room : &buf->payload_room;
-	if (ref->encoding > ENCODING_COLUMNS || ref->room > CHUNK_LIMIT)
+	if (ref->encoding > ENCODING_WORDS || ref->room > CHUNK_LIMIT)
 		return -EBADMSG;
 	int e = want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
 	if (!e)
@@ -140,7 +154,7 @@ static int load_packed(const struct trace *t, const struct chunk_ref *ref, struc
 	if (!e)
 		e = inflate_to(buf, *to, ref->raw_bytes, ref->room);
 	if (!e && columns)
-		return join(buf, ref);
+		return ref->encoding == ENCODING_WORDS ? join_words(buf, ref) : join(buf, ref);
 	if (!e)
 		buf->bytes = ref->raw_bytes;
 	return e;

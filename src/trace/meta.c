@@ -190,6 +190,32 @@ static int add_note(struct loader *l, const struct record *r)
 	return 0;
 }
 
+static int add_string(struct loader *l, const struct record *r)
+{
+	uint32_t name;
+	const int e = intern_text(l->m, r, 1, &name);
+	uint32_t *index = e ? NULL : map_get(&l->m->string_map, MAP_KEY(l->process, arg(r, 0)));
+	if (!index)
+		return -ENOMEM;
+	*index = name;
+	return 0;
+}
+
+static int add_device(struct loader *l, const struct record *r)
+{
+	struct meta_device d = { .process = l->process,
+		.device = (uint32_t)arg(r, 0),
+		.memory_bytes = arg(r, 1),
+		.multiprocessors = (uint32_t)arg(r, 2),
+		.capability = (uint32_t)arg(r, 3) };
+	const int e = intern_text(l->m, r, 4, &d.name);
+	struct meta_device *to = e ? NULL : array_push(&l->m->devices);
+	if (!to)
+		return -ENOMEM;
+	*to = d;
+	return 0;
+}
+
 static int add_record(struct loader *l, const struct record *r)
 {
 	switch (r->fn) {
@@ -207,6 +233,10 @@ static int add_record(struct loader *l, const struct record *r)
 		return add_unknown(l, r);
 	case META_NOTE:
 		return add_note(l, r);
+	case META_STRING:
+		return add_string(l, r);
+	case META_DEVICE:
+		return add_device(l, r);
 	default: /* of a later version */
 		return 0;
 	}
@@ -391,9 +421,11 @@ void meta_fini(struct meta *m)
 	array_free(&m->nodes);
 	array_free(&m->unknown);
 	array_free(&m->notes);
+	array_free(&m->devices);
 	map_fini(&m->name_map);
 	map_fini(&m->kernel_map);
 	map_fini(&m->exec_map);
+	map_fini(&m->string_map);
 }
 
 /* ---- look-ups ---- */
@@ -417,6 +449,11 @@ uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handl
 		if (holds_from(m, i + step, process, handle, ticks))
 			i += step;
 	return m->kernels.v[i].name;
+}
+
+uint32_t meta_find_string(const struct meta *m, uint32_t process, uint32_t id)
+{
+	return id ? map_find(&m->string_map, MAP_KEY(process, id)) : META_NONE;
 }
 
 uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, uint64_t ticks)

@@ -70,6 +70,16 @@ struct meta_note {
 	uint64_t ticks;
 };
 
+/* A GPU, as whoever wrote the trace saw it. */
+struct meta_device {
+	uint32_t process;
+	uint32_t device;
+	uint32_t name;
+	uint32_t multiprocessors;
+	uint32_t capability; /* major << 16 | minor */
+	uint64_t memory_bytes;
+};
+
 struct meta {
 	ARRAY(struct meta_process) processes; /* same index as trace.processes */
 	ARRAY(struct meta_name) names;
@@ -79,12 +89,14 @@ struct meta {
 	ARRAY(struct graph_node) nodes;
 	ARRAY(struct meta_unknown) unknown;
 	ARRAY(struct meta_note) notes;
+	ARRAY(struct meta_device) devices;
 	uint64_t torn;
 	uint64_t damaged; /* meta chunks that could not be read */
 
 	struct map name_map;   /* hash of the text */
 	struct map kernel_map; /* process, handle: first of kernels */
 	struct map exec_map;   /* process, handle: execs */
+	struct map string_map; /* process, id of a string: names */
 };
 
 /* 0 or -errno.  Damaged chunks are counted and passed over. */
@@ -93,6 +105,9 @@ void meta_fini(struct meta *m);
 
 /* Index into names, or META_NONE. */
 uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
+
+/* Index into names of a string of device work or a range, or META_NONE. */
+uint32_t meta_find_string(const struct meta *m, uint32_t process, uint32_t id);
 
 /* Index into steps: what the executable graph was at that time; META_NONE when unknown. */
 uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, uint64_t ticks);
