@@ -2,8 +2,8 @@
 # when they are there; says what to install by hand where it cannot.
 set -u
 
-packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev libsqlite3-dev libjansson-dev
-	libcmocka-dev mandoc'
+packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
+	libjansson-dev libcmocka-dev mandoc'
 case ${1:-build} in
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
