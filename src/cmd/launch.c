@@ -185,9 +185,10 @@ static int set_environment(const struct launch *l)
 
 static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
 static sigset_t before;
-static struct sigaction int_before, quit_before;
+static struct sigaction int_before, quit_before, child_before;
 
-/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides. */
+/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  Where SIGCHLD
+ * is ignored, the kernel throws away how a child ended. */
 static void take_signals(void)
 {
 	sigset_t set;
@@ -196,13 +197,15 @@ static void take_signals(void)
 	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
 		sigaddset(&set, passed_on[i]);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN }, normal = { .sa_handler = SIG_DFL };
+	sigaction(SIGCHLD, &normal, &child_before);
 	sigaction(SIGINT, &ignore, &int_before);
 	sigaction(SIGQUIT, &ignore, &quit_before);
 }
 
 static void give_signals_back(void)
 {
+	sigaction(SIGCHLD, &child_before, NULL);
 	sigaction(SIGINT, &int_before, NULL);
 	sigaction(SIGQUIT, &quit_before, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);

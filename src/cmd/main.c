@@ -3,8 +3,10 @@
  */
 #include "options.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command *choose(const char *word)
 {
@@ -42,10 +44,23 @@ static int finish(int code)
 	return code;
 }
 
+/*
+ * Where a standard stream is closed, the next file that is opened would become it, and be written
+ * what is meant for a person.  Something that can't be used the right way takes its place, for
+ * this process alone: a program that is started finds it closed again.
+ */
+static void fill_standard_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
 
+	fill_standard_streams();
 	if (argc < 2) {
 		help_overview();
 		return finish(EXIT_USAGE);

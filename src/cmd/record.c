@@ -166,11 +166,24 @@ static void say(const struct recording *rec, const struct totals *sum)
 		number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
 }
 
+/* How many processes still write here.  One that comes while they are counted is counted too. */
+static int count_others(const struct recording *rec)
+{
+	const uint32_t *processes = &rec->launch.header->processes;
+	uint32_t before;
+	int others;
+	do {
+		before = __atomic_load_n(processes, __ATOMIC_ACQUIRE);
+		others = launch_others(&rec->launch);
+	} while (!others && before != __atomic_load_n(processes, __ATOMIC_ACQUIRE));
+	return others;
+}
+
 /* Finishes the file and says what is in it. */
 static int finish(struct recording *rec, const struct options *o, int status)
 {
 	struct totals sum = { 0 };
-	const int others = launch_others(&rec->launch);
+	const int others = count_others(rec);
 	int code = 0;
 	if (others)
 		fprintf(stderr,

@@ -18,6 +18,16 @@ expect 2 "is no size" "$weir" record --flight=3 -- true
 expect 3 'no-such-dir' "$weir" record -o no-such-dir/t.weir -- true
 expect 127 'no-such-program' "$weir" record -- no-such-program
 expect 37 '^$' "$weir" record -q -- sh -c 'exit 37'
+
+# Ways of being started that a launcher must not mind: SIGCHLD ignored, standard streams closed.
+expect 37 '^$' timeout -s KILL 20 env --ignore-signal=CHLD "$weir" record -q -- sh -c 'exit 37'
+expect 37 '' timeout -s KILL 20 env --ignore-signal=CHLD "$weir" stat -- sh -c 'exit 37'
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+	expect 0 '' sh -c "$weir record --sim -o closed.weir -- $app $closed"
+	expect 0 'cuLaunchKernel' "$weir" report closed.weir
+done
+expect 0 '^closed$' "$weir" record -q -- sh -c '[ -e /proc/self/fd/3 ] || echo closed' 3<&-
+expect 3 'could not be written' sh -c "$weir version >&-"
 expect 2 'is no trace' "$weir" ctl "$app" off
 expect 1 'finished' "$weir" ctl a.weir off
 
