@@ -314,8 +314,6 @@ function table(	i, seen, classes, j) {
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = { \"" name[i] "\", (void *)" name[i] " },"
 	print "};\n\nconst unsigned char fn_classes[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = CLASS_" class[i] ","
-	print "};\n\nconst unsigned char fn_is_launch[FN_COUNT] = {"
-	for (i = 1; i <= drivers; i++) if (is_launch(record[i])) print "\t[FN_" name[i] "] = 1,"
 	print "};\n"
 	classes_table()
 }

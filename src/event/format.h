@@ -60,8 +60,8 @@ struct trace_header {
 	uint32_t root_pid;     /* the process whose run this is */
 	uint32_t exit_status;  /* of the root process, as wait() gives it; with state finished */
 	uint32_t closed;       /* chunks closed so far: tells who drains them that there is one */
-	uint32_t reserved_word;
-	uint64_t root_start; /* field 22 of /proc/root_pid/stat */
+	uint32_t unnamed;      /* names, graphs and notes that found no room */
+	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
 	uint64_t reserved[6];
 	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */

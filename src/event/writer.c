@@ -655,7 +655,9 @@ static bool grow_meta(struct recorder *r, uint32_t now, uint32_t bytes)
 	const uint32_t at = now; /* index of the new one */
 	if (at >= sizeof metas / sizeof *metas)
 		return false;
-	uint32_t want = now ? META_NEXT : META_FIRST;
+	/* Twice as large every eight, so that 64 will do for whoever has a great many names. */
+	const uint32_t doublings = now / 8 < 6 ? now / 8 : 6;
+	uint32_t want = now ? META_NEXT << doublings : META_FIRST;
 	want = bytes + CHUNK_PAYLOAD > want ? bytes + CHUNK_PAYLOAD : want;
 	struct chunk_header *c = recorder_chunk(r, CHUNK_META, want, 0);
 	if (!c)
@@ -684,7 +686,7 @@ struct record *meta_reserve(struct recorder *r, uint32_t words)
 				return (struct record *)((char *)m->chunk + CHUNK_PAYLOAD + at);
 		}
 		if (!grow_meta(r, now, words * 8)) {
-			__atomic_fetch_add(&r->header->lost, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
 			return NULL;
 		}
 	}

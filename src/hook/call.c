@@ -56,26 +56,6 @@ static void report_failure(void)
 		sys(futex, &h->failures, FUTEX_WAKE, INT_MAX);
 }
 
-/*
- * Names kernels whose handles came from somewhere unseen.  Handles are named where the driver
- * gives them out (note.h), so a launch need not ask; this looks once a chunk.
- */
-static void know_kernels(const struct chunk_header *c)
-{
-	if (c->state == CHUNK_OPEN || !hook_recorder.header)
-		return;
-	const char *at = (const char *)c + CHUNK_PAYLOAD;
-	for (const char *end = at + c->used; at < end;) {
-		const struct record *r = (const struct record *)at;
-		if (r->words < RECORD_WORDS)
-			break;
-		if (r->fn && r->fn < FN_DRIVER_END && fn_is_launch[r->fn] && !r->result &&
-			!kernel_is_known(r->arg[LAUNCH_FUNCTION]))
-			note_kernel(r->arg[LAUNCH_FUNCTION]);
-		at += r->words * 8;
-	}
-}
-
 /* A first call of a process: it was let in before anybody knew what is wanted. */
 static uint32_t wanted_after_start(uint32_t want)
 {
@@ -103,12 +83,9 @@ struct record *call_leave_slowly(
 		count_call(fn, ticks, failed);
 	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT)) && !(want & CONTROL_QUERY_COUNT))
 		return NULL;
-	char *const filled = (char *)w->chunk;
 	struct record *r = writer_reserve(&hook_recorder, w, words);
 	if (!r)
 		return NULL;
-	if (filled != (char *)w->chunk && filled != (char *)&writer_nowhere)
-		know_kernels((struct chunk_header *)filled);
 	const bool is_long = ticks > UINT32_MAX;
 	if (__builtin_expect(ticks > LONG_TICKS - 1, 0))
 		calibrate(w->chunk);

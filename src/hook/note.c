@@ -13,9 +13,6 @@
 /* The real function by its table name, typed by its first use. */
 #define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
-uint64_t hook_known[1u << KNOWN_BITS];
-static uint32_t known_count;
-
 /* --- writing ------------------------------------------------------------------------------ */
 
 static struct record *meta_begin(enum meta_id id, uint32_t args, uint32_t bytes)
@@ -45,39 +42,69 @@ void note_text(
 
 /* --- kernels ------------------------------------------------------------------------------ */
 
-/* False when it was there already.  A full set takes no more: those kernels are named again
- * at each launch, which costs time and a little room, but loses nothing. */
-static bool remember(uint64_t handle)
+/*
+ * What is in the trace already, so that it is written once: handles and what they were said to
+ * be.  A handle that the driver gives out again for something else is another pair, so nothing
+ * needs to be forgotten when a module is unloaded.  Open addressing in a window; a full window
+ * gives up its first slot, and that handle may be written twice.
+ */
+#define KNOWN_BITS 16
+#define KNOWN_SIZE (1u << KNOWN_BITS)
+#define WINDOW     16u
+
+struct known {
+	uint64_t handle[KNOWN_SIZE];
+	uint64_t hash[KNOWN_SIZE];
+};
+static struct known kernels;
+
+static uint64_t hash_bytes(const void *data, size_t bytes)
 {
-	const uint32_t size = 1u << KNOWN_BITS;
-	uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
-	for (uint32_t i = 0; i < 32; i++, at = (at + 1) % size) {
+	const unsigned char *p = data;
+	uint64_t h = 14695981039346656037u;
+	for (size_t i = 0; i < bytes; i++)
+		h = (h ^ p[i]) * 1099511628211u;
+	return h;
+}
+
+static uint32_t slot_of(uint64_t handle)
+{
+	return (uint32_t)(handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS));
+}
+
+/* True when it was not known that the handle means this. */
+static bool remember(struct known *k, uint64_t handle, uint64_t hash)
+{
+	uint32_t at = slot_of(handle);
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		const uint32_t slot = (at + i) % KNOWN_SIZE;
 		uint64_t seen = 0;
-		if (__atomic_compare_exchange_n(&hook_known[at], &seen, handle, false,
-			    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			__atomic_fetch_add(&known_count, 1, __ATOMIC_RELAXED);
-			return true;
-		}
-		if (seen == handle)
-			return false;
+		if (__atomic_compare_exchange_n(&k->handle[slot], &seen, handle, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+			seen == handle)
+			return __atomic_exchange_n(&k->hash[slot], hash, __ATOMIC_RELAXED) != hash;
 	}
+	__atomic_store_n(&k->handle[at], handle, __ATOMIC_RELAXED);
+	__atomic_store_n(&k->hash[at], hash, __ATOMIC_RELAXED);
 	return true;
 }
 
-/* Handles may come to mean other kernels now. */
-static void forget_kernels(void)
+bool kernel_is_known(uint64_t handle)
 {
-	if (__atomic_exchange_n(&known_count, 0, __ATOMIC_RELAXED))
-		for (uint32_t i = 0; i < 1u << KNOWN_BITS; i++)
-			__atomic_store_n(&hook_known[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0, at = slot_of(handle); i < WINDOW; i++)
+		if (__atomic_load_n(&kernels.handle[(at + i) % KNOWN_SIZE], __ATOMIC_RELAXED) ==
+			handle)
+			return true;
+	return false;
 }
 
 static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 {
-	if (!hook_recorder.header || !remember(handle))
+	const size_t bytes = strnlen(name, 16384);
+	if (!hook_recorder.header || !remember(&kernels, handle, hash_bytes(name, bytes)))
 		return;
 	const uint64_t args[] = { handle, module };
-	note_text(META_KERNEL, args, 2, name, (uint32_t)strnlen(name, 16384));
+	note_text(META_KERNEL, args, 2, name, (uint32_t)bytes);
 }
 
 /* A CUfunction's name, or a CUkernel's: launches take either. */
@@ -95,12 +122,8 @@ const char *ask_name(uint64_t handle)
 
 void note_kernel(uint64_t handle)
 {
-	if (!handle || !hook_recorder.header)
+	if (!handle || !hook_recorder.header || kernel_is_known(handle))
 		return;
-	uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
-	for (uint32_t i = 0; i < 32 && hook_known[at]; i++, at = (at + 1) % (1u << KNOWN_BITS))
-		if (hook_known[at] == handle)
-			return;
 	const char *name = ask_name(handle);
 	if (name)
 		name_kernel(handle, 0, name);
@@ -119,10 +142,12 @@ void note_cuLibraryGetKernel(int result, void *kernel, void *library, const char
 
 void note_cuKernelGetFunction(int result, void *function, void *kernel)
 {
-	if (result || !function || !hook_recorder.header || !remember(word_of_u64(function)))
+	if (result || !function || !hook_recorder.header)
 		return;
 	const uint64_t args[] = { word_of_u64(function), (uintptr_t)kernel };
 	note_kernel(args[1]);
+	if (!remember(&kernels, args[0], args[1]))
+		return;
 	note_text(META_ALIAS, args, 2, "", 0);
 }
 
@@ -132,29 +157,9 @@ void note_cuModuleEnumerateFunctions(int result, void *functions, unsigned count
 		note_kernel(((const uint64_t *)functions)[i]);
 }
 
-void note_cuLibraryEnumerateKernels(int result, void *kernels, unsigned count, void *library)
+void note_cuLibraryEnumerateKernels(int result, void *list, unsigned count, void *library)
 {
-	note_cuModuleEnumerateFunctions(result, kernels, count, library);
-}
-
-void note_cuModuleUnload(int result, void *module)
-{
-	forget_kernels();
-}
-
-void note_cuLibraryUnload(int result, void *library)
-{
-	forget_kernels();
-}
-
-void note_cuCtxDestroy(int result, void *context)
-{
-	forget_kernels();
-}
-
-void note_cuDevicePrimaryCtxReset(int result, int device)
-{
-	forget_kernels();
+	note_cuModuleEnumerateFunctions(result, list, count, library);
 }
 
 /* --- captures ----------------------------------------------------------------------------- */
@@ -191,11 +196,15 @@ void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, voi
 	note_cuStreamBeginCapture(result, stream);
 }
 
-/* The end of an invalidated capture fails, and is its end all the same. */
+/*
+ * An invalidated capture, and one whose streams were not joined, end although the call fails;
+ * one that is ended on the wrong stream goes on.  Better too many than too few: while there is
+ * one, launches ask the driver.
+ */
 void note_cuStreamEndCapture(int result, void *stream, void *graph)
 {
-	enum { INVALIDATED = 901, UNMATCHED = 904, ISOLATION = 905, WRONG_THREAD = 908 };
-	if (!result || (result >= INVALIDATED && result <= ISOLATION && result != 902))
+	enum { INVALIDATED = 901, UNJOINED = 904, ISOLATION = 905 };
+	if (!result || result == INVALIDATED || result == UNJOINED || result == ISOLATION)
 		captures_add(-1);
 }
 
@@ -223,8 +232,7 @@ static void describe_kernel(struct graph_node *to, void *node)
 	to->shared = p.shared_bytes;
 	memcpy(to->grid, &p.grid_x, sizeof to->grid);
 	memcpy(to->block, &p.block_x, sizeof to->block);
-	if (!kernel_is_known(to->function))
-		note_kernel(to->function);
+	note_kernel(to->function);
 }
 
 static bool make_room(struct expansion *x, size_t more)
@@ -281,24 +289,33 @@ static void expand(struct expansion *x, void *graph, int depth)
 	sys(munmap, at, bytes);
 }
 
+static struct known graphs;
+
+static void write_graph(uint64_t exec, const struct expansion *x)
+{
+	for (size_t from = 0; from < x->count || !from; from += NODES_A_RECORD) {
+		const size_t left = x->count - from;
+		const uint32_t n = (uint32_t)(left < NODES_A_RECORD ? left : NODES_A_RECORD);
+		struct record *r = meta_begin(META_GRAPH, 3, n * (uint32_t)sizeof *x->nodes);
+		if (!r)
+			break;
+		r->aux = n;
+		r->arg[0] = exec, r->arg[1] = x->count, r->arg[2] = from;
+		if (n)
+			memcpy(r->arg + 3, x->nodes + from, n * sizeof *x->nodes);
+		record_commit(r, META_GRAPH);
+	}
+}
+
+/* Most updates change parameters alone, and are nothing new. */
 static void note_graph(uint64_t exec, void *graph)
 {
 	if (!hook_recorder.header)
 		return;
 	struct expansion x = { 0 };
 	expand(&x, graph, 0);
-	for (size_t from = 0; from < x.count || !from; from += NODES_A_RECORD) {
-		const size_t left = x.count - from;
-		const uint32_t n = (uint32_t)(left < NODES_A_RECORD ? left : NODES_A_RECORD);
-		struct record *r = meta_begin(META_GRAPH, 3, n * (uint32_t)sizeof *x.nodes);
-		if (!r)
-			break;
-		r->aux = n;
-		r->arg[0] = exec, r->arg[1] = x.count, r->arg[2] = from;
-		if (n)
-			memcpy(r->arg + 3, x.nodes + from, n * sizeof *x.nodes);
-		record_commit(r, META_GRAPH);
-	}
+	if (remember(&graphs, exec, hash_bytes(x.nodes, x.count * sizeof *x.nodes)))
+		write_graph(exec, &x);
 	if (x.nodes)
 		sys(munmap, x.nodes, x.room * sizeof *x.nodes);
 }
@@ -332,6 +349,7 @@ void note_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
 
 static void note_node(void *exec, const struct graph_node *node)
 {
+	remember(&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
 	struct record *r = meta_begin(META_NODE, 1, sizeof *node);
 	if (!r)
 		return;
@@ -350,8 +368,7 @@ static void note_params(
 	to.function = (uintptr_t)function;
 	memcpy(to.grid, &p->grid_x, sizeof to.grid);
 	memcpy(to.block, &p->block_x, sizeof to.block);
-	if (!kernel_is_known(to.function))
-		note_kernel(to.function);
+	note_kernel(to.function);
 	note_node(exec, &to);
 }
 
@@ -402,5 +419,6 @@ void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int ver
 
 void note_forget(void)
 {
-	forget_kernels();
+	memset(&kernels, 0, sizeof kernels);
+	memset(&graphs, 0, sizeof graphs);
 }

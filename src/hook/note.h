@@ -17,15 +17,9 @@
 
 bool stream_is_capturing(void *stream, int per_thread);
 
-/* Handles whose names are in the trace: an open-addressing set, forgotten at any unload. */
-#define KNOWN_BITS 14
-extern uint64_t hook_known[1u << KNOWN_BITS];
-
-static inline bool kernel_is_known(uint64_t handle)
-{
-	const uint64_t at = handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS);
-	return __atomic_load_n(&hook_known[at], __ATOMIC_RELAXED) == handle;
-}
+/* Whether the handle's name is in the trace: as far as is remembered, which has room for some
+ * tens of thousands. */
+bool kernel_is_known(uint64_t handle);
 
 /* Asks the driver for the kernel's name and writes it down. */
 void note_kernel(uint64_t handle);
@@ -48,10 +42,6 @@ void note_cuLibraryGetKernel(int result, void *kernel, void *library, const char
 void note_cuKernelGetFunction(int result, void *function, void *kernel);
 void note_cuModuleEnumerateFunctions(int result, void *functions, unsigned count, void *module);
 void note_cuLibraryEnumerateKernels(int result, void *kernels, unsigned count, void *library);
-void note_cuModuleUnload(int result, void *module);
-void note_cuLibraryUnload(int result, void *library);
-void note_cuCtxDestroy(int result, void *context);
-void note_cuDevicePrimaryCtxReset(int result, int device);
 void note_cuGraphInstantiate(int result, void *exec, void *graph, void *node, void *log, size_t n);
 void note_cuGraphInstantiateWithFlags(
 	int result, void *exec, void *graph, unsigned long long flags);
@@ -68,10 +58,6 @@ void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, voi
 void note_cuStreamEndCapture(int result, void *stream, void *graph);
 
 /* Versions that differ only in what is passed to the driver. */
-#define note_cuGraphInstantiate_v2        note_cuGraphInstantiate
-#define note_cuCtxDestroy_v2              note_cuCtxDestroy
-#define note_cuDevicePrimaryCtxReset_v2   note_cuDevicePrimaryCtxReset
-#define note_cuDevicePrimaryCtxRelease    note_cuDevicePrimaryCtxReset
-#define note_cuDevicePrimaryCtxRelease_v2 note_cuDevicePrimaryCtxReset
+#define note_cuGraphInstantiate_v2 note_cuGraphInstantiate
 
 #endif

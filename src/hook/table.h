@@ -15,9 +15,6 @@ extern const struct hooked hooked[FN_COUNT]; /* [0] is empty */
 
 extern const unsigned char fn_classes[FN_COUNT]; /* enum fn_class */
 
-/* Whether a record of a driver function has the launch layout. */
-extern const unsigned char fn_is_launch[FN_COUNT];
-
 /* The real functions by id; NULL until found.  Relaxed atomics: a value never changes once
  * set, except that the runtime's go back to NULL when a program has two runtimes. */
 extern void *hook_real[FN_COUNT];
