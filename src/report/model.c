@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "report/device.h"
 #include "report/tally.h"
 
 #include "base/banned.h"
@@ -293,7 +294,7 @@ static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, ui
 			free(name);
 			return -ENOMEM;
 		}
-		*k = (struct kernel_row){ .name = name };
+		*k = (struct kernel_row){ .name = name, .work = WORK_NONE };
 		if (!(kernel & KERNEL_UNNAMED))
 			k->mangled = r->meta.names.v[kernel].text;
 		*index = (uint32_t)(r->kernel_rows.n - 1);
@@ -362,7 +363,7 @@ static int find_threads(struct report *r)
 	int e = 0;
 	for (size_t i = 0; i < r->trace->chunk_count && !e; i++) {
 		const struct chunk_ref *c = &r->trace->chunks[i];
-		if (!has_calls(c))
+		if (!has_calls(c) && (c->head.kind != CHUNK_RANGES || !c->head.tid))
 			continue;
 		struct thread_row *t = thread_of(r, &index, c);
 		if (!t)
@@ -371,6 +372,8 @@ static int find_threads(struct report *r)
 			t->last_seq = c->head.seq;
 			t->inflight_fn = c->head.inflight_fn;
 			t->inflight_ticks = c->head.inflight_ticks;
+			memcpy(t->name, c->head.thread, sizeof(t->name));
+		} else if (!*t->name) {
 			memcpy(t->name, c->head.thread, sizeof(t->name));
 		}
 	}
@@ -400,6 +403,9 @@ static void warn_missing(struct report *r)
 {
 	if (r->lost)
 		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
+	if (r->trace->header.unnamed)
+		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
+			r->trace->header.unnamed);
 	if (r->torn)
 		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
 	if (r->trace->header.reused)
@@ -513,6 +519,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 		e = fill(r, &workers[0].tally);
 	if (!e)
 		e = replay(r, workers, count);
+	if (!e)
+		e = device_fill(r);
 	workers_fini(workers, count);
 	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
 }
@@ -548,6 +556,7 @@ void report_free(struct report *r)
 		free(r->kernel_rows.v[i].name);
 	for (size_t i = 0; i < r->warnings.n; i++)
 		free(r->warnings.v[i]);
+	device_fini(r);
 	array_free(&r->call_rows);
 	array_free(&r->failure_rows);
 	array_free(&r->kernel_rows);
