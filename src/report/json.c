@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -44,6 +45,7 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "errors", r->errors);
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);
+	json_u64(j, "device_kernels", r->device_kernels);
 	json_end_object(j);
 }
 
@@ -125,6 +127,9 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	put_triple(j, "grid", k->shape.grid);
 	put_triple(j, "block", k->shape.block);
 	json_u64(j, "shapes", k->shapes);
+	const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+	put_time(j, "device_total_ns", w, w ? w->total_ns : 0);
+	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
 	json_end_object(j);
 }
 
@@ -169,21 +174,140 @@ static void put_memory(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
+static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
+{
+	put_time(j, "bytes_per_second", ns, ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0);
+}
+
+static void put_amounts(struct json *j, const struct report *r, const struct moved_row *m)
+{
+	json_u64(j, "count", m->count);
+	json_u64(j, "bytes", m->bytes);
+	put_time(j, "device_total_ns", r->device_copies.n, m->device_ns);
+	put_rate(j, m->bytes, m->device_ns);
+}
+
 static void put_moved(struct json *j, const struct report *r)
 {
 	json_begin_array(j, "copies");
 	for (size_t i = 0; i < r->copies.n; i++) {
 		json_begin_object(j, NULL);
 		json_str(j, "direction", r->copies.v[i].direction);
-		json_u64(j, "count", r->copies.v[i].count);
-		json_u64(j, "bytes", r->copies.v[i].bytes);
+		put_amounts(j, r, &r->copies.v[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);
 	json_begin_object(j, "sets");
-	json_u64(j, "count", r->sets.count);
-	json_u64(j, "bytes", r->sets.bytes);
+	put_amounts(j, r, &r->sets);
 	json_end_object(j);
+}
+
+/* ---- what ran on devices ---- */
+
+static void put_name(struct json *j, const char *key, const char *name)
+{
+	if (name)
+		json_str(j, key, name);
+	else
+		json_put_null(j, key);
+}
+
+static void put_devices(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "devices");
+	for (size_t i = 0; i < r->devices.n; i++) {
+		const struct device_row *d = &r->devices.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "device", d->device);
+		put_name(j, "name", d->name);
+		json_u64(j, "count", d->count);
+		json_u64(j, "busy_ns", d->busy_ns);
+		json_u64(j, "kernel_ns", d->kernel_ns);
+		json_u64(j, "copy_ns", d->copy_ns);
+		json_u64(j, "set_ns", d->set_ns);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* All that ran, by name: kernels, copies, sets, and the spans of annotations. */
+static void put_work(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "device_work");
+	for (size_t i = 0; i < r->work.n; i++) {
+		const struct work_row *w = &r->work.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", w->name);
+		put_name(j, "kind", work_kind_name(w->kind));
+		json_u64(j, "count", w->count);
+		json_u64(j, "graph_count", w->graph_count);
+		json_u64(j, "device_total_ns", w->total_ns);
+		json_u64(j, "device_min_ns", w->hist.count ? w->hist.min : 0);
+		json_u64(j, "device_p50_ns", hist_at(&w->hist, 0.5));
+		json_u64(j, "device_max_ns", w->hist.count ? w->hist.max : 0);
+		json_u64(j, "bytes", w->bytes);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_device_copies(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "device_copies");
+	for (size_t i = 0; i < r->device_copies.n; i++) {
+		const struct copy_row *c = &r->device_copies.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "kind", c->set ? "set" : "copy");
+		put_name(j, "direction", copy_direction_name(c->what));
+		put_name(j, "from", c->set ? NULL : memory_place_name(c->from));
+		put_name(j, "to", memory_place_name(c->set ? c->from : c->to));
+		json_u64(j, "count", c->count);
+		json_u64(j, "bytes", c->bytes);
+		json_u64(j, "device_total_ns", c->total_ns);
+		json_u64(j, "device_p50_ns", hist_at(&c->hist, 0.5));
+		put_rate(j, c->bytes, c->total_ns);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_operators(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "operators");
+	for (size_t i = 0; i < r->operators.n; i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", o->name);
+		put_name(j, "kind", range_kind_name(o->kind));
+		json_u64(j, "count", o->count);
+		json_u64(j, "device_count", o->work_count);
+		json_u64(j, "device_self_ns", o->device_self_ns);
+		json_u64(j, "device_total_ns", o->device_total_ns);
+		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
+		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_streams(struct json *j, const struct report *r)
+{
+	const uint64_t start = r->trace->header.start.mono_ns;
+	json_begin_array(j, "streams");
+	for (size_t i = 0; i < r->stream_rows.n; i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
+		json_u64(j, "device", s->device);
+		json_u64(j, "context", s->context);
+		json_u64(j, "stream", s->stream);
+		json_u64(j, "count", s->count);
+		json_u64(j, "device_total_ns", s->total_ns);
+		json_u64(j, "first_ns", s->first_ns > start ? s->first_ns - start : 0);
+		json_u64(j, "last_ns", s->last_ns > start ? s->last_ns - start : 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 static void put_processes(struct json *j, const struct report *r)
@@ -234,6 +358,11 @@ void report_print_json(const struct report *r, FILE *out)
 	json_end_array(&j);
 	put_memory(&j, r);
 	put_moved(&j, r);
+	put_devices(&j, r);
+	put_work(&j, r);
+	put_device_copies(&j, r);
+	put_operators(&j, r);
+	put_streams(&j, r);
 	put_processes(&j, r);
 	put_threads(&j, r);
 	json_end_object(&j);

@@ -60,7 +60,9 @@ struct kernel_row {
 	uint64_t common; /* launches of the most common shape */
 	uint32_t shapes;
 	struct launch_shape shape; /* the most common one */
+	uint32_t work;             /* index into report.work, or WORK_NONE: never seen running */
 };
+#define WORK_NONE UINT32_MAX
 
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_VMM, MEMORY_HOST, MEMORY_KINDS };
 extern const char *const memory_kind_name[MEMORY_KINDS];
@@ -95,6 +97,59 @@ struct moved_row {
 	const char *direction;
 	uint64_t count;
 	uint64_t bytes;
+	uint64_t device_ns; /* valid with report.work.n: then all of the row is what devices did */
+};
+
+/* What ran on devices under one name. */
+struct work_row {
+	char *name; /* demangled */
+	const char *mangled;
+	uint16_t kind; /* enum work_kind */
+	uint64_t count;
+	uint64_t graph_count; /* of count: as nodes of graphs */
+	uint64_t total_ns;
+	uint64_t bytes;
+	uint64_t host_ticks; /* of the launches, as far as they are known */
+	uint64_t common;     /* count of the most common shape */
+	uint32_t shapes;
+	struct launch_shape shape;
+	struct hist hist; /* nanoseconds */
+};
+
+struct copy_row {
+	uint8_t what, from, to; /* 0: not known */
+	bool set;               /* not a copy; `from` is where */
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t total_ns;
+	struct hist hist; /* nanoseconds */
+};
+
+struct operator_row {
+	const char *name;
+	uint16_t kind; /* enum range_kind: those that nest */
+	uint64_t count;
+	uint64_t host_ticks;
+	uint64_t host_self_ticks; /* without the ranges inside */
+	uint64_t work_count;      /* pieces of work that it asked for itself */
+	uint64_t device_self_ns;
+	uint64_t device_total_ns; /* with the ranges inside */
+};
+
+struct stream_row {
+	uint32_t process;
+	uint32_t device, context, stream;
+	uint64_t count;
+	uint64_t total_ns;
+	uint64_t first_ns, last_ns;
+};
+
+struct device_row {
+	uint32_t device;
+	const char *name; /* or NULL */
+	uint64_t count;
+	uint64_t busy_ns; /* something ran */
+	uint64_t kernel_ns, copy_ns, set_ns;
 };
 
 struct thread_row {
@@ -129,6 +184,16 @@ struct report {
 	struct memory_use gpu_memory;  /* device, managed and vmm together */
 	ARRAY(struct live_block) live; /* by bytes; the largest LIVE_KEPT */
 	ARRAY(struct thread_row) threads;
+
+	/* Of traces that say what ran on devices: see docs/trace-format.md. */
+	ARRAY(struct work_row) work;          /* by total time */
+	ARRAY(struct copy_row) device_copies; /* copies and sets, by total time */
+	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
+	ARRAY(struct stream_row) stream_rows; /* by total time */
+	ARRAY(struct device_row) devices;
+	uint64_t device_kernels;  /* how many ran */
+	uint64_t unjoined_work;   /* no call is known that asked for it */
+	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 };
 #define LIVE_KEPT 100u

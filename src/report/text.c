@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "base/table.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -198,13 +199,26 @@ static void cell_triple(struct table *t, const uint32_t *v)
 	table_cell(t, "(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", v[0], v[1], v[2]);
 }
 
+static void cell_name(struct table *t, const char *name)
+{
+	table_cell(t, "%.*s%s", NAME_CUT, name, strlen(name) > NAME_CUT ? "…" : "");
+}
+
+static void cell_share(struct table *t, uint64_t part, uint64_t all)
+{
+	if (all)
+		table_cell(t, "%.1f %%", (double)part * 100 / (double)all);
+	else
+		table_cell(t, "-");
+}
+
 static void put_kernels(const struct page *p)
 {
 	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
 		"shapes", "kernel" };
 	const struct report *r = p->r;
 	struct table t;
-	if (!r->kernel_rows.n)
+	if (!r->kernel_rows.n || r->device_kernels)
 		return;
 	heading(p, "Kernels by number of runs");
 	table_init(&t, ">>><<><", headings);
@@ -216,9 +230,161 @@ static void put_kernels(const struct page *p)
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		cell_count(&t, k->shapes);
-		table_cell(&t, "%.*s%s", NAME_CUT, k->name, strlen(k->name) > NAME_CUT ? "…" : "");
+		cell_name(&t, k->name);
 	}
 	end_table(p, &t, r->kernel_rows.n);
+}
+
+/* ---- what ran on devices ---- */
+
+static uint64_t kernel_ns(const struct report *r)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < r->devices.n; i++)
+		sum += r->devices.v[i].kernel_ns;
+	return sum;
+}
+
+static void put_devices(const struct page *p)
+{
+	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "copies",
+		"sets", "name" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->devices.n)
+		return;
+	heading(p, "Devices");
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < shown(p, r->devices.n); i++) {
+		const struct device_row *d = &r->devices.v[i];
+		table_cell(&t, "%" PRIu32, d->device);
+		cell_ns(&t, d->busy_ns);
+		cell_share(&t, d->busy_ns, r->wall_ns);
+		cell_ns(&t, d->kernel_ns);
+		cell_ns(&t, d->copy_ns);
+		cell_ns(&t, d->set_ns);
+		table_cell(&t, "%s", d->name ? d->name : "");
+	}
+	end_table(p, &t, r->devices.n);
+}
+
+static void put_kernel_times(const struct page *p)
+{
+	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "grid",
+		"block", "kernel" };
+	const struct report *r = p->r;
+	const uint64_t all = kernel_ns(r);
+	struct table t;
+	if (!r->device_kernels)
+		return;
+	heading(p, "Kernels by time on the device");
+	table_init(&t, ">>>>><<<", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		if (w) {
+			cell_ns(&t, w->total_ns);
+			cell_share(&t, w->total_ns, all);
+			cell_count(&t, w->count);
+			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
+			cell_ns(&t, hist_at(&w->hist, 0.5));
+		} else {
+			table_cell(&t, "-");
+			table_cell(&t, "-");
+			cell_count(&t, k->count);
+			table_cell(&t, "-");
+			table_cell(&t, "-");
+		}
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_name(&t, k->name);
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
+static void put_operators(const struct page *p)
+{
+	static const char *const headings[] = { "self", "share", "total", "count", "work",
+		"host self", "host total", "operator" };
+	const struct report *r = p->r;
+	uint64_t all = 0;
+	struct table t;
+	if (!r->operators.n)
+		return;
+	for (size_t i = 0; i < r->operators.n; i++)
+		all += r->operators.v[i].device_self_ns;
+	heading(p, "Operators by their own time on the device");
+	table_init(&t, ">>>>>>><", headings);
+	for (size_t i = 0; i < shown(p, r->operators.n); i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		cell_ns(&t, o->device_self_ns);
+		cell_share(&t, o->device_self_ns, all);
+		cell_ns(&t, o->device_total_ns);
+		cell_count(&t, o->count);
+		cell_count(&t, o->work_count);
+		cell_ns(&t, ns_of(r, o->host_self_ticks));
+		cell_ns(&t, ns_of(r, o->host_ticks));
+		cell_name(&t, o->name);
+	}
+	end_table(p, &t, r->operators.n);
+}
+
+static void put_streams(const struct page *p)
+{
+	static const char *const headings[] = { "time", "work", "device", "context", "stream",
+		"pid" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->stream_rows.n)
+		return;
+	heading(p, "Streams by time on the device");
+	table_init(&t, ">>>>>>", headings);
+	for (size_t i = 0; i < shown(p, r->stream_rows.n); i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		cell_ns(&t, s->total_ns);
+		cell_count(&t, s->count);
+		table_cell(&t, "%" PRIu32, s->device);
+		table_cell(&t, "%" PRIu32, s->context);
+		table_cell(&t, "%" PRIu32, s->stream);
+		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
+	}
+	end_table(p, &t, r->stream_rows.n);
+}
+
+static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
+{
+	struct number n;
+	if (ns)
+		table_cell(
+			t, "%s/s", number_bytes(&n, (uint64_t)((double)bytes * 1e9 / (double)ns)));
+	else
+		table_cell(t, "-");
+}
+
+static void put_device_copy(struct table *t, const struct copy_row *c)
+{
+	const char *direction = c->set ? "set" : copy_direction_name(c->what);
+	const char *from = memory_place_name(c->from), *to = memory_place_name(c->to);
+	cell_count(t, c->count);
+	cell_bytes(t, c->bytes);
+	cell_ns(t, c->total_ns);
+	cell_ns(t, hist_at(&c->hist, 0.5));
+	cell_rate(t, c->bytes, c->total_ns);
+	table_cell(t, "%s%s%s%s%s", direction ? direction : "copy", from ? ", " : "",
+		from ? from : "", to ? " to " : "", to ? to : "");
+}
+
+static void put_device_copies(const struct page *p)
+{
+	static const char *const headings[] = { "count", "bytes", "time", "p50", "rate",
+		"direction" };
+	const struct report *r = p->r;
+	struct table t;
+	heading(p, "Copies and sets by time on the device");
+	table_init(&t, ">>>>><", headings);
+	for (size_t i = 0; i < shown(p, r->device_copies.n); i++)
+		put_device_copy(&t, &r->device_copies.v[i]);
+	end_table(p, &t, r->device_copies.n);
 }
 
 /* ---- memory ---- */
@@ -293,6 +459,8 @@ static void put_copies(const struct page *p)
 	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
 	const struct report *r = p->r;
 	struct table t;
+	if (r->device_copies.n)
+		return put_device_copies(p);
 	if (!r->copies.n && !r->sets.count)
 		return;
 	heading(p, "Copies and sets");
@@ -359,14 +527,19 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_title(&p);
 	put_failures(&p);
 	put_warnings(&p);
-	if (!r->calls) {
+	if (!r->calls && !r->work.n && !r->operators.n) {
 		put_nothing(&p);
 		return put_processes(&p);
 	}
 	put_totals(&p);
-	put_calls(&p);
+	put_devices(&p);
+	put_kernel_times(&p);
+	put_operators(&p);
+	if (r->calls)
+		put_calls(&p);
 	put_kernels(&p);
 	put_memory(&p);
 	put_copies(&p);
+	put_streams(&p);
 	put_processes(&p);
 }

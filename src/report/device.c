@@ -1,0 +1,900 @@
+/* See device.h. */
+#include "report/device.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "report/tally.h"
+#include "trace/device.h"
+
+#include "base/banned.h"
+
+#define NONE UINT32_MAX
+
+/* A range that nests.  Sorted by thread and start, those around before those inside. */
+struct span {
+	uint64_t ticks;
+	uint64_t end;
+	uint64_t inner_ticks; /* of the ranges directly inside */
+	uint64_t external;    /* 0: none */
+	uint64_t device_ns;
+	uint32_t thread;
+	uint32_t row;
+	uint32_t parent;
+	uint32_t work_count;
+	uint32_t inner_count; /* ranges directly inside */
+	bool repeated;        /* a range around has the same name */
+};
+
+struct launch { /* a link, with the span that it led to */
+	uint64_t correlation;
+	uint64_t ticks;
+	uint64_t dur;
+	uint32_t process;
+	uint32_t thread;
+	uint32_t span;
+	bool kernel; /* a launch of one kernel: its time on the host is that kernel's */
+};
+
+struct external {
+	uint64_t id;
+	uint32_t process;
+	uint32_t span;
+};
+
+struct interval {
+	uint64_t start_ns, end_ns;
+};
+
+struct timeline { /* of one device */
+	ARRAY(struct interval) intervals;
+	bool unsorted;
+};
+
+struct joiner {
+	struct report *r;
+	struct chunk_buf buf;
+	struct map thread_map, row_map, work_map, copy_map, stream_map, device_map, shape_map,
+		text_map;
+	ARRAY(uint32_t) thread_process; /* by thread */
+	ARRAY(struct span) spans;
+	ARRAY(struct launch) launches;
+	ARRAY(struct external) externals; /* made when first needed */
+	bool has_externals;
+	ARRAY(struct timeline) timelines; /* as report.devices */
+	ARRAY(uint64_t) shape_counts;
+	size_t hint; /* into launches: work comes nearly in their order */
+};
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static void sort(void *v, size_t n, size_t each, int (*order)(const void *, const void *))
+{
+	const char *p = v;
+	size_t i = 1;
+	while (i < n && order(p + (i - 1) * each, p + i * each) <= 0)
+		i++;
+	if (i < n)
+		qsort(v, n, each, order);
+}
+
+#define SORT(array, order) sort((array).v, (array).n, sizeof(*(array).v), order)
+
+/* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
+static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))
+{
+	const struct trace *t = j->r->trace;
+	int e = 0;
+	for (size_t i = 0; i < t->chunk_count && !e; i++) {
+		if (t->chunks[i].head.kind != kind)
+			continue;
+		e = trace_load(t, i, &j->buf, NULL);
+		if (e == -EBADMSG || e == -ENODATA) {
+			j->r->damaged_chunks++;
+			e = 0;
+			continue;
+		}
+		if (!e)
+			e = use(j);
+	}
+	return e;
+}
+
+static int thread_of(struct joiner *j, uint32_t tid, uint32_t *ret_thread)
+{
+	const uint32_t process = j->buf.ref->process;
+	uint32_t *thread = map_get(&j->thread_map, MAP_KEY(process, tid));
+	if (!thread)
+		return -ENOMEM;
+	if (*thread == MAP_NONE) {
+		uint32_t *new = array_push(&j->thread_process);
+		if (!new)
+			return -ENOMEM;
+		*new = process;
+		*thread = (uint32_t)(j->thread_process.n - 1);
+	}
+	*ret_thread = *thread;
+	return 0;
+}
+
+static const char *text_of(const struct joiner *j, uint32_t name)
+{
+	return name == META_NONE ? "(no name)" : j->r->meta.names.v[name].text;
+}
+
+/* ---- ranges ---- */
+
+static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
+	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct operator_row *new = array_push(&j->r->operators);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct operator_row){ .name = text_of(j, name), .kind = g->kind };
+		*index = (uint32_t)(j->r->operators.n - 1);
+	}
+	*ret_row = *index;
+	return 0;
+}
+
+static int take_ranges(struct joiner *j)
+{
+	struct range g;
+	size_t at = 0;
+	int e = 0;
+	while (!e && range_next(&j->buf, &at, &g)) {
+		struct span s = { .ticks = g.ticks, .end = range_end(&g), .parent = NONE };
+		if (!range_nests(g.kind))
+			continue;
+		if (g.valid & RANGE_HAS_EXTERNAL)
+			s.external = g.external;
+		e = thread_of(j, g.tid, &s.thread);
+		if (!e)
+			e = operator_of(j, &g, &s.row);
+		struct span *to = e ? NULL : array_push(&j->spans);
+		if (!to)
+			return -ENOMEM;
+		*to = s;
+	}
+	return e;
+}
+
+static int span_order(const void *one, const void *two)
+{
+	const struct span *a = one, *b = two;
+	if (a->thread != b->thread)
+		return ORDER(a->thread, b->thread);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	return -ORDER(a->end, b->end);
+}
+
+/* ---- links ---- */
+
+static bool launches_kernel(const struct trace *t, uint16_t id)
+{
+	const struct schema_fn *fn = schema_find(&t->schema, id);
+	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH);
+}
+
+static int take_links(struct joiner *j)
+{
+	struct link l;
+	size_t at = 0;
+	int e = 0;
+	while (!e && link_next(&j->buf, &at, &l)) {
+		struct launch n = { .correlation = l.correlation,
+			.ticks = l.ticks,
+			.dur = l.dur,
+			.process = j->buf.ref->process,
+			.span = NONE,
+			.kernel = launches_kernel(j->r->trace, l.fn) };
+		e = thread_of(j, l.tid, &n.thread);
+		struct launch *to = e ? NULL : array_push(&j->launches);
+		if (!to)
+			return -ENOMEM;
+		*to = n;
+	}
+	return e;
+}
+
+static int launch_by_time(const void *one, const void *two)
+{
+	const struct launch *a = one, *b = two;
+	if (a->thread != b->thread)
+		return ORDER(a->thread, b->thread);
+	return ORDER(a->ticks, b->ticks);
+}
+
+static int launch_by_correlation(const void *one, const void *two)
+{
+	const struct launch *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->correlation != b->correlation)
+		return ORDER(a->correlation, b->correlation);
+	return ORDER(a->ticks, b->ticks);
+}
+
+/* The innermost of the ranges that began before and have not ended. */
+static uint32_t leave_ended(const struct joiner *j, uint32_t top, uint64_t ticks)
+{
+	while (top != NONE && j->spans.v[top].end <= ticks)
+		top = j->spans.v[top].parent;
+	return top;
+}
+
+#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
+
+static bool is_repeated(const struct joiner *j, const struct span *s)
+{
+	uint32_t up = s->parent;
+	for (int i = 0; up != NONE && i < LOOK_UP_MOST; i++) {
+		if (j->spans.v[up].row == s->row)
+			return true;
+		up = j->spans.v[up].parent;
+	}
+	return false;
+}
+
+static void enter(struct joiner *j, uint32_t i, uint32_t *top)
+{
+	struct span *s = &j->spans.v[i];
+	s->parent = leave_ended(j, *top, s->ticks);
+	if (s->parent != NONE) {
+		struct span *p = &j->spans.v[s->parent];
+		p->inner_ticks = sat_add(p->inner_ticks, s->end - s->ticks);
+		p->inner_count++;
+		s->repeated = is_repeated(j, s);
+	}
+	*top = i;
+}
+
+/* One thread's ranges and launches, in the order of time. */
+static void nest(struct joiner *j)
+{
+	size_t l = 0;
+	uint32_t top = NONE;
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (i && j->spans.v[i - 1].thread != s->thread)
+			top = NONE;
+		enter(j, (uint32_t)i, &top);
+		const bool last = i + 1 == j->spans.n || j->spans.v[i + 1].thread != s->thread;
+		const uint64_t until = last ? UINT64_MAX : j->spans.v[i + 1].ticks;
+		for (; l < j->launches.n && j->launches.v[l].thread <= s->thread; l++) {
+			struct launch *n = &j->launches.v[l];
+			if (n->thread == s->thread && n->ticks >= until)
+				break;
+			if (n->thread == s->thread && n->ticks >= s->ticks)
+				n->span = top = leave_ended(j, top, n->ticks);
+		}
+	}
+}
+
+static struct launch *launch_of(struct joiner *j, uint32_t process, uint64_t correlation)
+{
+	const struct launch key = { .process = process, .correlation = correlation };
+	size_t low = 0, high = j->launches.n;
+	for (size_t i = j->hint; i < j->hint + 2 && i < high; i++) {
+		struct launch *n = &j->launches.v[i];
+		if (n->process == process && n->correlation == correlation) {
+			j->hint = i;
+			return n;
+		}
+	}
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (launch_by_correlation(&j->launches.v[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	struct launch *n = low < j->launches.n ? &j->launches.v[low] : NULL;
+	if (!n || n->process != process || n->correlation != correlation)
+		return NULL;
+	j->hint = low;
+	return n;
+}
+
+/* ---- ranges that work names itself ---- */
+
+static int external_order(const void *one, const void *two)
+{
+	const struct external *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return a->id != b->id ? ORDER(a->id, b->id) : ORDER(a->span, b->span);
+}
+
+static int make_externals(struct joiner *j)
+{
+	j->has_externals = true;
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (!s->external)
+			continue;
+		struct external *x = array_push(&j->externals);
+		if (!x)
+			return -ENOMEM;
+		*x = (struct external){ s->external, j->thread_process.v[s->thread], (uint32_t)i };
+	}
+	SORT(j->externals, external_order);
+	return 0;
+}
+
+static int external_span(struct joiner *j, const struct device_work *w, uint32_t *ret_span)
+{
+	const struct external key = { w->external, j->buf.ref->process, 0 };
+	if (!(w->valid & WORK_HAS_EXTERNAL) || !w->external)
+		return 0;
+	const int e = j->has_externals ? 0 : make_externals(j);
+	size_t low = 0, high = j->externals.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (external_order(&j->externals.v[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < j->externals.n && j->externals.v[low].id == key.id &&
+		j->externals.v[low].process == key.process)
+		*ret_span = j->externals.v[low].span;
+	return e;
+}
+
+/* ---- work ---- */
+
+static uint32_t *text_slot(struct map *m, const char *text, uint16_t kind)
+{
+	const size_t n = strlen(text);
+	return map_get(m, MAP_KEY(hash_bytes(text, n), hash_fnv32(text, n), n, kind));
+}
+
+/* The row of a name: two that are demangled to the same text share it. */
+static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
+{
+	char *text = demangle(text_of(j, name));
+	uint32_t *index = text ? text_slot(&j->text_map, text, kind) : NULL;
+	if (index && *index != MAP_NONE) {
+		*ret_row = *index;
+		free(text);
+		return 0;
+	}
+	struct work_row *new = index ? array_push(&j->r->work) : NULL;
+	if (!new) {
+		free(text);
+		return -ENOMEM;
+	}
+	*new = (struct work_row){
+		.name = text, .mangled = name == META_NONE ? NULL : text_of(j, name), .kind = kind
+	};
+	*ret_row = *index = (uint32_t)(j->r->work.n - 1);
+	return 0;
+}
+
+static int work_of(struct joiner *j, const struct device_work *w, uint32_t *ret_row)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, w->name);
+	uint32_t *index = map_get(&j->work_map, MAP_KEY(name, w->kind));
+	if (!index)
+		return -ENOMEM;
+	const int e = *index == MAP_NONE ? new_work(j, name, w->kind, index) : 0;
+	*ret_row = *index;
+	return e;
+}
+
+static int count_shape(struct joiner *j, uint32_t index, const struct device_work *w)
+{
+	struct work_row *row = &j->r->work.v[index];
+	if (!(w->valid & WORK_HAS_SHAPE))
+		return 0;
+	uint32_t *at = map_get(&j->shape_map,
+		MAP_KEY((uint64_t)index << 32 | w->grid[0], (uint64_t)w->grid[1] << 32 | w->grid[2],
+			(uint64_t)w->block[0] << 32 | w->block[1], w->block[2]));
+	if (!at)
+		return -ENOMEM;
+	if (*at == MAP_NONE) {
+		uint64_t *new = array_push(&j->shape_counts);
+		if (!new)
+			return -ENOMEM;
+		*new = 0;
+		*at = (uint32_t)(j->shape_counts.n - 1);
+		row->shapes++;
+	}
+	if (++j->shape_counts.v[*at] > row->common) {
+		row->common = j->shape_counts.v[*at];
+		memcpy(row->shape.grid, w->grid, sizeof(w->grid));
+		memcpy(row->shape.block, w->block, sizeof(w->block));
+	}
+	return 0;
+}
+
+static int count_copy(struct joiner *j, const struct device_work *w)
+{
+	const bool set = w->kind == WORK_SET, places = w->valid & WORK_HAS_PLACES;
+	const struct copy_row key = { .what = w->valid & WORK_HAS_WHAT && !set ? w->what : 0,
+		.from = places ? w->from : 0,
+		.to = places && !set ? w->to : 0 };
+	uint32_t *index = map_get(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct copy_row *new = array_push(&j->r->device_copies);
+		if (!new)
+			return -ENOMEM;
+		*new = key;
+		new->set = set;
+		*index = (uint32_t)(j->r->device_copies.n - 1);
+	}
+	struct copy_row *c = &j->r->device_copies.v[*index];
+	c->count++;
+	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
+	hist_add(&c->hist, w->end_ns - w->start_ns);
+	if (w->valid & WORK_HAS_BYTES)
+		c->bytes = sat_add(c->bytes, w->bytes);
+	return 0;
+}
+
+static int count_stream(struct joiner *j, const struct device_work *w)
+{
+	const struct stream_row key = { .process = j->buf.ref->process,
+		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		.context = w->valid & WORK_HAS_CONTEXT ? w->context : 0,
+		.stream = w->stream,
+		.first_ns = w->start_ns };
+	if (!(w->valid & WORK_HAS_STREAM))
+		return 0;
+	uint32_t *index =
+		map_get(&j->stream_map, MAP_KEY(key.process, key.device, key.context, key.stream));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct stream_row *new = array_push(&j->r->stream_rows);
+		if (!new)
+			return -ENOMEM;
+		*new = key;
+		*index = (uint32_t)(j->r->stream_rows.n - 1);
+	}
+	struct stream_row *s = &j->r->stream_rows.v[*index];
+	s->count++;
+	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
+	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
+	s->last_ns = w->end_ns > s->last_ns ? w->end_ns : s->last_ns;
+	return 0;
+}
+
+static const char *device_name(const struct joiner *j, uint32_t device)
+{
+	const struct meta *m = &j->r->meta;
+	for (size_t i = 0; i < m->devices.n; i++)
+		if (m->devices.v[i].device == device)
+			return m->names.v[m->devices.v[i].name].text;
+	return NULL;
+}
+
+static int device_of(struct joiner *j, uint32_t device, uint32_t *ret_index)
+{
+	uint32_t *index = map_get(&j->device_map, MAP_KEY(device));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct timeline *line = array_push(&j->timelines);
+		struct device_row *new = line ? array_push(&j->r->devices) : NULL;
+		if (!new)
+			return -ENOMEM;
+		*line = (struct timeline){ 0 };
+		*new = (struct device_row){ .device = device, .name = device_name(j, device) };
+		*index = (uint32_t)(j->r->devices.n - 1);
+	}
+	*ret_index = *index;
+	return 0;
+}
+
+static int count_device(struct joiner *j, const struct device_work *w)
+{
+	const uint64_t ns = w->end_ns - w->start_ns;
+	uint32_t index;
+	if (device_of(j, w->valid & WORK_HAS_DEVICE ? w->device : 0, &index))
+		return -ENOMEM;
+	struct device_row *d = &j->r->devices.v[index];
+	uint64_t *sum = w->kind == WORK_COPY  ? &d->copy_ns
+			: w->kind == WORK_SET ? &d->set_ns
+					      : &d->kernel_ns;
+	d->count++;
+	*sum = sat_add(*sum, ns);
+	struct timeline *line = &j->timelines.v[index];
+	struct interval *last =
+		line->intervals.n ? &line->intervals.v[line->intervals.n - 1] : NULL;
+	if (last && w->start_ns >= last->start_ns && w->start_ns <= last->end_ns) {
+		last->end_ns = w->end_ns > last->end_ns ? w->end_ns : last->end_ns;
+		return 0;
+	}
+	line->unsorted |= last && w->start_ns < last->start_ns;
+	struct interval *new = array_push(&line->intervals);
+	if (!new)
+		return -ENOMEM;
+	*new = (struct interval){ w->start_ns, w->end_ns };
+	return 0;
+}
+
+/* The span that asked for the work, or NONE. */
+static int owner_of(
+	struct joiner *j, const struct device_work *w, struct work_row *row, uint32_t *ret_span)
+{
+	struct launch *n = w->valid & WORK_HAS_CORRELATION
+				   ? launch_of(j, j->buf.ref->process, w->correlation)
+				   : NULL;
+	*ret_span = n ? n->span : NONE;
+	if (n && n->kernel && w->kind == WORK_KERNEL) {
+		row->host_ticks = sat_add(row->host_ticks, n->dur);
+		n->dur = 0; /* once */
+	}
+	if (n)
+		return 0;
+	j->r->unjoined_work++;
+	return external_span(j, w, ret_span);
+}
+
+static bool is_busy(uint16_t kind)
+{
+	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
+}
+
+static int take_busy(struct joiner *j, const struct device_work *w, struct work_row *row)
+{
+	uint32_t span;
+	int e = owner_of(j, w, row, &span);
+	if (w->kind == WORK_KERNEL) {
+		j->r->device_kernels++;
+		j->r->unowned_kernels += span == NONE && j->spans.n;
+	}
+	if (span != NONE) {
+		struct span *s = &j->spans.v[span];
+		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
+		s->work_count++;
+	}
+	if (!e && (w->kind == WORK_COPY || w->kind == WORK_SET))
+		e = count_copy(j, w);
+	if (!e)
+		e = count_stream(j, w);
+	return e ? e : count_device(j, w);
+}
+
+static int take_work(struct joiner *j)
+{
+	struct device_work w;
+	size_t at = 0;
+	int e = 0;
+	while (!e && work_next(&j->buf, &at, &w)) {
+		uint32_t index;
+		e = work_of(j, &w, &index);
+		if (e)
+			return e;
+		struct work_row *row = &j->r->work.v[index];
+		row->count++;
+		row->total_ns = sat_add(row->total_ns, w.end_ns - w.start_ns);
+		hist_add(&row->hist, w.end_ns - w.start_ns);
+		row->graph_count += (w.valid & WORK_HAS_GRAPH) != 0;
+		if (w.valid & WORK_HAS_BYTES)
+			row->bytes = sat_add(row->bytes, w.bytes);
+		if (is_busy(w.kind))
+			e = take_busy(j, &w, row);
+		if (!e)
+			e = count_shape(j, index, &w);
+	}
+	return e;
+}
+
+/* ---- sums ---- */
+
+/* An operator that does nothing but call itself, as an overload does: one, not two. */
+static bool is_overload(const struct joiner *j, const struct span *s)
+{
+	return s->parent != NONE && j->spans.v[s->parent].row == s->row &&
+	       j->spans.v[s->parent].inner_count == 1;
+}
+
+/* Ranges inside stand behind those around, so one pass from the end adds all up.  Time inside
+ * a range of the same name is in that one already. */
+static void sum_operators(struct joiner *j)
+{
+	for (size_t i = j->spans.n; i-- > 0;) {
+		const struct span *s = &j->spans.v[i];
+		struct operator_row *o = &j->r->operators.v[s->row];
+		const uint64_t ticks = s->end - s->ticks;
+		o->count += !is_overload(j, s);
+		o->work_count += s->work_count;
+		if (ticks > s->inner_ticks)
+			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
+		if (!s->repeated) {
+			o->host_ticks = sat_add(o->host_ticks, ticks);
+			o->device_total_ns = sat_add(o->device_total_ns, s->device_ns);
+		}
+		if (s->parent != NONE) {
+			struct span *p = &j->spans.v[s->parent];
+			p->device_ns = sat_add(p->device_ns, s->device_ns);
+		}
+	}
+}
+
+/* Before the times of ranges inside are added. */
+static void sum_selves(struct joiner *j)
+{
+	for (size_t i = 0; i < j->spans.n; i++) {
+		struct operator_row *o = &j->r->operators.v[j->spans.v[i].row];
+		o->device_self_ns = sat_add(o->device_self_ns, j->spans.v[i].device_ns);
+	}
+}
+
+static int interval_order(const void *one, const void *two)
+{
+	const struct interval *a = one, *b = two;
+	return ORDER(a->start_ns, b->start_ns);
+}
+
+static void sum_busy(struct joiner *j)
+{
+	for (size_t d = 0; d < j->timelines.n; d++) {
+		struct timeline *line = &j->timelines.v[d];
+		uint64_t covered = 0, busy = 0;
+		if (line->unsorted)
+			SORT(line->intervals, interval_order);
+		for (size_t i = 0; i < line->intervals.n; i++) {
+			const struct interval *v = &line->intervals.v[i];
+			const uint64_t from = v->start_ns > covered ? v->start_ns : covered;
+			if (v->end_ns > from)
+				busy += v->end_ns - from;
+			covered = v->end_ns > covered ? v->end_ns : covered;
+		}
+		j->r->devices.v[d].busy_ns = busy;
+	}
+}
+
+/* ---- rows ---- */
+
+#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
+
+static int work_order(const void *one, const void *two)
+{
+	const struct work_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int copy_order(const void *one, const void *two)
+{
+	const struct copy_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return DOWN(a->bytes, b->bytes);
+}
+
+static int operator_order(const void *one, const void *two)
+{
+	const struct operator_row *a = one, *b = two;
+	if (a->device_self_ns != b->device_self_ns)
+		return DOWN(a->device_self_ns, b->device_self_ns);
+	if (a->device_total_ns != b->device_total_ns)
+		return DOWN(a->device_total_ns, b->device_total_ns);
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	return strcmp(a->name, b->name);
+}
+
+static int stream_order(const void *one, const void *two)
+{
+	const struct stream_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return ORDER(a->stream, b->stream);
+}
+
+static int device_order(const void *one, const void *two)
+{
+	return ORDER(
+		((const struct device_row *)one)->device, ((const struct device_row *)two)->device);
+}
+
+/* ---- what the rest of the report takes from it ---- */
+
+static int moved_order(const void *one, const void *two)
+{
+	const struct moved_row *a = one, *b = two;
+	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
+}
+
+static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
+{
+	const char *direction = copy_direction_name(c->what);
+	if (c->set)
+		return &r->sets;
+	direction = direction ? direction : "unknown";
+	for (size_t i = 0; i < r->copies.n; i++)
+		if (!strcmp(r->copies.v[i].direction, direction))
+			return &r->copies.v[i];
+	struct moved_row *new = array_push(&r->copies);
+	if (new)
+		*new = (struct moved_row){ .direction = direction };
+	return new;
+}
+
+/* What devices moved, instead of what calls asked for. */
+static int replace_moved(struct report *r)
+{
+	bool copies = false, sets = false;
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		*(r->device_copies.v[i].set ? &sets : &copies) = true;
+	if (copies)
+		r->copies.n = 0;
+	if (sets)
+		r->sets = (struct moved_row){ 0 };
+	for (size_t i = 0; i < r->device_copies.n; i++) {
+		const struct copy_row *c = &r->device_copies.v[i];
+		struct moved_row *to = moved_of(r, c);
+		if (!to)
+			return -ENOMEM;
+		to->count = sat_add(to->count, c->count);
+		to->bytes = sat_add(to->bytes, c->bytes);
+		to->device_ns = sat_add(to->device_ns, c->total_ns);
+	}
+	SORT(r->copies, moved_order);
+	return 0;
+}
+
+static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
+{
+	char *name = strdup(w->name);
+	struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
+	if (!k) {
+		free(name);
+		return NULL;
+	}
+	*k = (struct kernel_row){ .name = name,
+		.mangled = w->mangled,
+		.host_ticks = w->host_ticks,
+		.common = w->common,
+		.shapes = w->shapes,
+		.shape = w->shape,
+		.work = WORK_NONE };
+	return k;
+}
+
+static int join_kernel(struct report *r, struct map *names, uint32_t work)
+{
+	const struct work_row *w = &r->work.v[work];
+	uint32_t *index = text_slot(names, w->name, WORK_KERNEL);
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		if (!new_kernel(r, w))
+			return -ENOMEM;
+		*index = (uint32_t)(r->kernel_rows.n - 1);
+	}
+	struct kernel_row *k = &r->kernel_rows.v[*index];
+	k->count = w->count;
+	k->graph_count = w->graph_count;
+	k->work = work;
+	return 0;
+}
+
+static int kernel_order(const void *one, const void *two)
+{
+	const struct kernel_row *a = one, *b = two;
+	if (a->work != b->work)
+		return ORDER(a->work, b->work); /* by time, and what never ran behind */
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int join_kernels(struct report *r)
+{
+	struct map names = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < r->kernel_rows.n && !e; i++) {
+		uint32_t *index = text_slot(&names, r->kernel_rows.v[i].name, WORK_KERNEL);
+		if (!index)
+			e = -ENOMEM;
+		else if (*index == MAP_NONE)
+			*index = (uint32_t)i;
+	}
+	for (uint32_t i = 0; i < r->work.n && !e; i++)
+		if (r->work.v[i].kind == WORK_KERNEL)
+			e = join_kernel(r, &names, i);
+	map_fini(&names);
+	SORT(r->kernel_rows, kernel_order);
+	return e;
+}
+
+static void fill_totals(struct report *r)
+{
+	struct map contexts = { 0 };
+	if (r->launches < r->device_kernels)
+		r->launches = r->device_kernels;
+	if (!r->streams)
+		r->streams = r->stream_rows.n;
+	for (size_t i = 0; i < r->stream_rows.n && !r->contexts; i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		if (s->context)
+			map_get(&contexts, MAP_KEY(s->process, s->device, s->context));
+	}
+	if (!r->contexts)
+		r->contexts = contexts.taken;
+	map_fini(&contexts);
+}
+
+static int make_rows(struct report *r)
+{
+	SORT(r->work, work_order);
+	SORT(r->device_copies, copy_order);
+	SORT(r->operators, operator_order);
+	SORT(r->stream_rows, stream_order);
+	SORT(r->devices, device_order);
+	int e = r->device_copies.n ? replace_moved(r) : 0;
+	if (!e && r->device_kernels)
+		e = join_kernels(r);
+	fill_totals(r);
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static int join(struct joiner *j)
+{
+	int e = each_chunk(j, CHUNK_RANGES, take_ranges);
+	if (!e)
+		e = each_chunk(j, CHUNK_LINKS, take_links);
+	if (e)
+		return e;
+	if (j->spans.n >= NONE || j->launches.n >= NONE)
+		return -EOVERFLOW;
+	SORT(j->spans, span_order);
+	SORT(j->launches, launch_by_time);
+	nest(j);
+	SORT(j->launches, launch_by_correlation);
+	e = each_chunk(j, CHUNK_DEVICE, take_work);
+	sum_selves(j);
+	sum_operators(j);
+	sum_busy(j);
+	return e;
+}
+
+int device_fill(struct report *r)
+{
+	struct joiner j = { .r = r };
+	int e = join(&j);
+	chunk_buf_fini(&j.buf);
+	struct map *maps[] = { &j.thread_map, &j.row_map, &j.work_map, &j.copy_map, &j.stream_map,
+		&j.device_map, &j.shape_map, &j.text_map };
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		map_fini(maps[i]);
+	for (size_t i = 0; i < j.timelines.n; i++)
+		array_free(&j.timelines.v[i].intervals);
+	array_free(&j.thread_process);
+	array_free(&j.spans);
+	array_free(&j.launches);
+	array_free(&j.externals);
+	array_free(&j.timelines);
+	array_free(&j.shape_counts);
+	return e ? e : make_rows(r);
+}
+
+void device_fini(struct report *r)
+{
+	for (size_t i = 0; i < r->work.n; i++) {
+		free(r->work.v[i].name);
+		hist_fini(&r->work.v[i].hist);
+	}
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		hist_fini(&r->device_copies.v[i].hist);
+	array_free(&r->work);
+	array_free(&r->device_copies);
+	array_free(&r->operators);
+	array_free(&r->stream_rows);
+	array_free(&r->devices);
+}
