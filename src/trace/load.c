@@ -64,14 +64,22 @@ static int load_committed(const struct trace *t, const struct chunk_ref *ref, st
 	return 0;
 }
 
-/* A chunk of a live file may be drained, and begun anew, after the file was opened. */
+/*
+ * A chunk of a live file may be drained, and begun anew, after the file was opened.  Its magic
+ * goes before its content does, and no two of a thread's are begun at one time; one that is
+ * free is still what it was.
+ */
 static int check_same(const struct trace *t, const struct chunk_ref *ref)
 {
 	struct chunk_header now;
+	const struct chunk_header *was = &ref->head;
 	const int e = read_at(t->fd, &now, sizeof(now), ref->offset - CHUNK_PAYLOAD);
 	if (e)
 		return e;
-	return now.seq == ref->head.seq && now.state != CHUNK_FREE ? 0 : -ENODATA;
+	const bool same = now.magic == CHUNK_MAGIC && now.pid == was->pid && now.tid == was->tid &&
+			  now.process_start == was->process_start &&
+			  now.open.ticks == was->open.ticks;
+	return same ? 0 : -ENODATA;
 }
 
 static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)

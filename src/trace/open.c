@@ -135,8 +135,16 @@ static uint32_t process_of(struct trace *t, uint32_t pid, uint64_t start)
 	return *index;
 }
 
+/* A chunk of drained chunks that was open when the walk came by: more may have been added. */
+struct container {
+	uint64_t at; /* behind the last block seen */
+	uint64_t end;
+};
+
 struct chunk_list {
 	ARRAY(struct chunk_ref) refs;
+	ARRAY(struct container) open;
+	uint64_t walked; /* every chunk before this offset has been looked at */
 };
 
 static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
@@ -200,21 +208,31 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 			.head = b.chunk });
 }
 
-/* The blocks of a chunk of drained chunks, up to the first word of zeros. */
-static int walk_container(
-	struct trace *t, struct chunk_list *list, const struct chunk_header *c, uint64_t at)
+/* The blocks of a container, up to the first word of zeros. */
+static int walk_blocks(struct trace *t, struct chunk_list *list, struct container *c)
 {
-	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
-	const uint64_t end = at + (c->state == CHUNK_OPEN ? room : c->used);
 	int e = 0;
-	while (!e && end - at >= sizeof(struct block_header)) {
+	while (!e && c->end - c->at >= sizeof(struct block_header)) {
 		uint32_t magic;
-		e = read_at(t->fd, &magic, sizeof(magic), at);
+		e = read_at(t->fd, &magic, sizeof(magic), c->at);
 		if (e || !magic)
 			break;
-		e = walk_block(t, list, end, &at);
+		e = walk_block(t, list, c->end, &c->at);
 	}
 	return e < 0 ? e : 0;
+}
+
+static int walk_container(
+	struct trace *t, struct chunk_list *list, const struct chunk_header *head, uint64_t at)
+{
+	const uint32_t room = head->bytes - CHUNK_PAYLOAD;
+	const bool open = head->state == CHUNK_OPEN;
+	struct container c = { .at = at, .end = at + (open ? room : head->used) };
+	const int e = walk_blocks(t, list, &c);
+	struct container *keep = open && !e ? array_push(&list->open) : NULL;
+	if (keep)
+		*keep = c;
+	return open && !e && !keep ? -ENOMEM : e;
 }
 
 /* One chunk of a raw file, or one granule that holds none; moves *at behind it. */
@@ -306,7 +324,43 @@ static int walk_raw(struct trace *t, struct chunk_list *list)
 	}
 	if (at < end)
 		trace_damage(t, at, end - at, "the file was cut off");
+	list->walked = at;
 	return 0;
+}
+
+/* Containers that were begun after the walk. */
+static int walk_later(struct trace *t, struct chunk_list *list)
+{
+	struct trace_header now;
+	struct stat st;
+	if (read_at(t->fd, &now, sizeof(now), 0) || fstat(t->fd, &st))
+		return 0;
+	const uint64_t size = (uint64_t)st.st_size, end = now.next < size ? now.next : size;
+	int e = 0;
+	for (uint64_t at = list->walked; !e && at < end && end - at >= TRACE_GRAIN;) {
+		struct chunk_header c;
+		if (read_at(t->fd, &c, sizeof(c), at))
+			break;
+		const bool sane = c.magic == CHUNK_MAGIC && chunk_sane(&c, end - at) &&
+				  c.used <= c.bytes - CHUNK_PAYLOAD;
+		if (sane && c.kind == CHUNK_PACKED)
+			e = walk_container(t, list, &c, at + CHUNK_PAYLOAD);
+		at += sane ? c.bytes : TRACE_GRAIN;
+	}
+	return e;
+}
+
+/*
+ * While we walked, chunks ahead of us may have been drained into containers behind us, or into
+ * new ones: then they were free when we came to them.  A block is there before its chunk is
+ * free, so a second look at the containers finds what the first walk passed over.
+ */
+static int walk_again(struct trace *t, struct chunk_list *list)
+{
+	int e = 0;
+	for (size_t i = 0, n = list->open.n; !e && i < n; i++)
+		e = walk_blocks(t, list, &list->open.v[i]);
+	return e ? e : walk_later(t, list);
 }
 
 static int walk_packed(struct trace *t, struct chunk_list *list)
@@ -330,8 +384,11 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	clock_fit_add(&t->clock, &t->header.start);
 	clock_fit_add(&t->clock, &t->header.end);
 	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
+	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING)
+		e = walk_again(t, &list);
 	if (!e && t->header.form == TRACE_RAW)
 		e = drop_twins(&list);
+	array_free(&list.open);
 	t->chunks = list.refs.v;
 	t->chunk_count = list.refs.n;
 	clock_fit_finish(&t->clock, (enum trace_clock)t->header.clock, &t->header.start);

@@ -359,6 +359,45 @@ static void a_drained_chunk_counts_once(void **state)
 	trace_close(t);
 }
 
+static void put_at(uint64_t offset, const void *data, size_t bytes)
+{
+	const int fd = open(FILE_NAME, O_RDWR);
+	assert_int_equal(pwrite(fd, data, bytes, (off_t)offset), bytes);
+	close(fd);
+}
+
+/* What is drained after the file was opened is read as long as it is there; what its thread, or
+ * another with as many chunks behind it, has begun anew is not taken for it. */
+static void a_chunk_is_read_until_it_is_another(void **state)
+{
+	struct chunk_buf buf = { 0 };
+	make_calls(1000, false);
+	struct trace *t = must_open(FILE_NAME);
+	const struct chunk_ref *c = &t->chunks[1];
+	const uint64_t head = c->offset - CHUNK_PAYLOAD;
+	assert_int_equal(c->head.kind, CHUNK_EVENTS);
+
+	const uint16_t freed = CHUNK_FREE;
+	put_at(head + offsetof(struct chunk_header, state), &freed, 2);
+	assert_int_equal(trace_load(t, 1, &buf, NULL), 0);
+	assert_true(buf.bytes > 0);
+
+	const uint32_t none = 0, magic = CHUNK_MAGIC, tid = c->head.tid + 1;
+	put_at(head, &none, 4);
+	assert_int_equal(trace_load(t, 1, &buf, NULL), -ENODATA);
+	put_at(head, &magic, 4);
+	put_at(head + offsetof(struct chunk_header, tid), &tid, 4);
+	assert_int_equal(trace_load(t, 1, &buf, NULL), -ENODATA);
+
+	const uint64_t later = c->head.open.ticks + 1;
+	put_at(head + offsetof(struct chunk_header, tid), &c->head.tid, 4);
+	assert_int_equal(trace_load(t, 1, &buf, NULL), 0);
+	put_at(head + offsetof(struct chunk_header, open), &later, 8);
+	assert_int_equal(trace_load(t, 1, &buf, NULL), -ENODATA);
+	chunk_buf_fini(&buf);
+	trace_close(t);
+}
+
 /* ---- names ---- */
 
 static void a_handle_means_what_it_meant_then(void **state)
@@ -598,6 +637,7 @@ int main(void)
 		cmocka_unit_test(packing_twice_is_packing_once),
 		cmocka_unit_test(a_failed_packing_leaves_nothing),
 		cmocka_unit_test(a_drained_chunk_counts_once),
+		cmocka_unit_test(a_chunk_is_read_until_it_is_another),
 		cmocka_unit_test(a_handle_means_what_it_meant_then),
 		cmocka_unit_test(many_names_of_one_handle_are_found),
 		cmocka_unit_test(a_tail_hands_each_record_over_once),
