@@ -508,9 +508,13 @@ static void put_title(const struct page *p)
 
 static void put_nothing(const struct page *p)
 {
-	const bool over = p->r->trace->header.state == TRACE_FINISHED;
-	fputs(over ? "\nThe program made no CUDA calls.\n" : "\nNo CUDA calls were recorded.\n",
-		p->out);
+	const struct trace *t = p->r->trace;
+	const char *what = "No CUDA calls were recorded.";
+	if (t->damage_count)
+		what = "No CUDA call can be read from what is left of the file.";
+	else if (t->header.state == TRACE_FINISHED)
+		what = "The program made no CUDA calls.";
+	fprintf(p->out, "\n%s\n", what);
 }
 
 void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour)
