@@ -195,6 +195,7 @@ static int follow(struct tracing *t, int *ret_status)
 	struct error err;
 	if (tail_open(t->scratch.path, &tail, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	tail_consume(tail, t->scratch.path);
 	while (!launch_wait(&t->launch, POLL_MS, NULL, ret_status))
 		drain_lines(t, tail);
 	launch_finish(&t->launch, *ret_status);

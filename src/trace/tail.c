@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct tailed {
 	uint64_t offset; /* of the chunk */
 	uint32_t at;     /* of the payload: read so far */
 	bool done;
+	bool freed; /* given back: it may become another */
 	struct chunk_header head;
 };
 
@@ -38,7 +40,8 @@ struct found {
 
 struct tail {
 	int fd;
-	uint64_t at; /* first byte whose chunk is not known */
+	int consuming; /* the same file, to be written; or -1 */
+	uint64_t at;   /* first byte whose chunk is not known */
 	struct trace_header header;
 	ARRAY(struct tailed) chunks;
 	ARRAY(struct found) found;
@@ -53,6 +56,7 @@ int tail_open(const char *path, struct tail **ret_tail, struct error *err)
 	if (!tail)
 		return error_set(err, -ENOMEM, "no memory to read %s", path);
 	int e = 0;
+	tail->consuming = -1;
 	tail->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (tail->fd < 0)
 		e = error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
@@ -77,11 +81,19 @@ void tail_close(struct tail *tail)
 		return;
 	if (tail->fd >= 0)
 		close(tail->fd);
+	if (tail->consuming >= 0)
+		close(tail->consuming);
 	array_free(&tail->chunks);
 	array_free(&tail->found);
 	array_free(&tail->bytes);
 	free(tail->schema);
 	free(tail);
+}
+
+int tail_consume(struct tail *tail, const char *path)
+{
+	tail->consuming = open(path, O_RDWR | O_CLOEXEC);
+	return tail->consuming < 0 ? -errno : 0;
 }
 
 const struct trace_header *tail_header(const struct tail *tail)
@@ -239,6 +251,29 @@ static void forget_inside(struct tail *tail, uint32_t chunk)
 		tail->at = end;
 }
 
+/*
+ * Frees a chunk that has been handed over.  One that its thread has left behind will not be
+ * written again: only its header is kept.  A failure costs room and nothing else.
+ */
+static void give_back(struct tail *tail, struct tailed *c)
+{
+	const uint32_t page = 4096;
+	if (tail->consuming < 0 || c->head.kind != CHUNK_EVENTS || c->head.state == CHUNK_OPEN)
+		return;
+	void *map = mmap(
+		NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, tail->consuming, (off_t)c->offset);
+	if (map == MAP_FAILED)
+		return;
+	struct chunk_header *h = map;
+	/* Only now may its thread write over it.  (writer.c, take_drained) */
+	const uint16_t was = __atomic_exchange_n(&h->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
+	munmap(map, page);
+	c->freed = was != CHUNK_LEFT;
+	if (!c->freed)
+		fallocate(tail->consuming, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)c->offset + page, c->head.bytes - page);
+}
+
 static int poll_records(struct tail *tail, uint32_t chunk)
 {
 	const struct chunk_header *h = &tail->chunks.v[chunk].head;
@@ -254,14 +289,29 @@ static int poll_records(struct tail *tail, uint32_t chunk)
 		e = read_records(tail, chunk);
 	}
 	c->done = c->at >= limit;
+	if (c->done && closed)
+		give_back(tail, c);
 	return e;
+}
+
+/* Whether the chunk has to be looked at: one that was given back, once it has been begun anew. */
+static bool is_awaited(struct tailed *c, const struct chunk_header *now)
+{
+	if (!c->done)
+		return true;
+	if (now->magic != CHUNK_MAGIC || now->open.ticks == c->head.open.ticks)
+		return false;
+	c->done = c->freed = false;
+	c->at = 0;
+	return true;
 }
 
 static int poll_chunk(struct tail *tail, uint32_t chunk)
 {
 	struct tailed *c = &tail->chunks.v[chunk];
 	struct chunk_header now;
-	if (c->done || read_at(tail->fd, &now, sizeof(now), c->offset))
+	if ((c->done && !c->freed) || read_at(tail->fd, &now, sizeof(now), c->offset) ||
+		!is_awaited(c, &now))
 		return 0;
 	if (now.magic != CHUNK_MAGIC || now.bytes < TRACE_GRAIN || now.bytes > CHUNK_LIMIT)
 		return 0;

@@ -21,6 +21,13 @@ int tail_open(const char *path, struct tail **ret_tail, struct error *err);
 void tail_close(struct tail *tail);
 
 /*
+ * For the one reader that a recording is made for: from now on chunks of calls that are full
+ * and handed over are given back to their threads, which write them again, so that the file
+ * stays small.  0 or -errno.
+ */
+int tail_consume(struct tail *tail, const char *path);
+
+/*
  * Calls `call` for each new record of calls (CHUNK_EVENTS) and of names (CHUNK_META), names
  * first.  The pointers are valid during the call.  Returns how many there were, or -errno.
  */

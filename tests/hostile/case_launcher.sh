@@ -79,6 +79,11 @@ have=$(recorded_count together.weir cuLaunchKernel)
 [ "$have" -le 24000 ] && [ "$have" -ge 3000 ] || complain "together: $have launches"
 grep -L '^0 failed$' out.? | grep . && complain "together: a program was disturbed"
 
+# Each call is a line, although what is printed makes room for what comes.
+"$weir" trace -o lines -e cuLaunchKernel -- "$programs/many_launches" 200000 >out 2>&1
+lines=$(grep -c 'cuLaunchKernel(.*nothing.* = 0 <' lines)
+[ "$lines" = 200000 ] || complain "trace: $lines lines of 200000 launches"
+
 # A trace is private, whatever the umask.
 (umask 0 && "$weir" record -q -o private.weir -- "$programs/many_launches" 1 >/dev/null)
 [ "$(stat -c %a private.weir)" = 600 ] || complain "mode $(stat -c %a private.weir)"

@@ -547,6 +547,49 @@ static void a_tail_waits_for_a_chunk_to_begin(void **state)
 	tail_close(tail);
 }
 
+/* Two chunks of one thread: the full one is given back once it was handed over, and read again
+ * when it has been begun anew. */
+static void a_tail_gives_back_what_it_has_read(void **state)
+{
+	const uint64_t stream = 7;
+	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+	const int a = maker_thread(m, CHUNK_EVENTS, 100, 101, "a");
+	for (uint64_t i = 0; i < 3000; i++)
+		maker_put(m, a, call_at(2000000 + i * 1000), &stream);
+	maker_finish(m, 9000000, true);
+	struct tail *tail = NULL;
+	struct seen seen = { .sorted = true };
+	struct trace *t = must_open(FILE_NAME);
+	const struct chunk_ref *full = &t->chunks[1], *open_one = &t->chunks[2];
+	const uint64_t head = full->offset - CHUNK_PAYLOAD;
+	struct chunk_header h;
+	assert_int_equal(full->head.state, CHUNK_CLOSED);
+	assert_int_equal(open_one->head.state, CHUNK_OPEN);
+	assert_int_equal(tail_open(FILE_NAME, &tail, NULL), 0);
+	assert_int_equal(tail_consume(tail, FILE_NAME), 0);
+	assert_int_equal(tail_poll(tail, see, &seen), 3000);
+	assert_int_equal(read_at(t->fd, &h, sizeof(h), head), 0);
+	assert_int_equal(h.state, CHUNK_FREE);
+	assert_int_equal(tail_poll(tail, see, &seen), 0);
+	assert_int_equal(read_at(t->fd, &h, sizeof(h), open_one->offset - CHUNK_PAYLOAD), 0);
+	assert_int_equal(h.state, CHUNK_OPEN);
+
+	/* Its thread comes back to it: one record, then nothing. */
+	const struct record r = call_at(8000000);
+	const uint64_t nothing[3] = { 0 };
+	h = full->head;
+	h.state = CHUNK_OPEN;
+	h.open.ticks += 5000000;
+	put_at(full->offset, &r, sizeof(r));
+	put_at(full->offset + sizeof(r), nothing, sizeof(nothing));
+	assert_int_equal(tail_poll(tail, see, &seen), 0);
+	put_at(head, &h, sizeof(h));
+	assert_int_equal(tail_poll(tail, see, &seen), 1);
+	assert_int_equal(tail_poll(tail, see, &seen), 0);
+	tail_close(tail);
+	trace_close(t);
+}
+
 /* ---- while somebody writes ---- */
 
 enum { LIVE_CALLS = 200000 };
@@ -642,6 +685,7 @@ int main(void)
 		cmocka_unit_test(many_names_of_one_handle_are_found),
 		cmocka_unit_test(a_tail_hands_each_record_over_once),
 		cmocka_unit_test(a_tail_waits_for_a_chunk_to_begin),
+		cmocka_unit_test(a_tail_gives_back_what_it_has_read),
 		cmocka_unit_test(a_live_file_is_read_without_a_torn_record),
 		cmocka_unit_test(a_tail_wants_a_raw_trace),
 	};
