@@ -197,7 +197,8 @@ static void take_signals(void)
 	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
 		sigaddset(&set, passed_on[i]);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	const struct sigaction ignore = { .sa_handler = SIG_IGN }, normal = { .sa_handler = SIG_DFL };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN },
+			       normal = { .sa_handler = SIG_DFL };
 	sigaction(SIGCHLD, &normal, &child_before);
 	sigaction(SIGINT, &ignore, &int_before);
 	sigaction(SIGQUIT, &ignore, &quit_before);
