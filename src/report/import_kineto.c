@@ -706,6 +706,17 @@ static int take_work(struct kineto *k, uint16_t kind)
 	return 0;
 }
 
+/* Of categories that are not known, what has the name of a function is a call. */
+static bool is_call(const struct kineto *k)
+{
+	const uint32_t name = k->event.name;
+	if (!name || k->s->strings.v[name - 1].bytes < 3 ||
+		memcmp(k->s->strings.v[name - 1].text, "cu", 2) != 0)
+		return false;
+	const struct store_string *text = &k->s->strings.v[name - 1];
+	return store_knows_function(k->s, text->text, text->bytes);
+}
+
 static int take_complete(struct kineto *k, uint8_t category)
 {
 	switch (category) {
@@ -724,6 +735,8 @@ static int take_complete(struct kineto *k, uint8_t category)
 		return take_work(k, WORK_WAIT);
 	case C_SPAN:
 		return take_work(k, WORK_SPAN);
+	case C_UNKNOWN:
+		return is_call(k) ? take_call(k) : take_range(k, RANGE_OTHER);
 	default:
 		return take_range(k, range_kind(category));
 	}

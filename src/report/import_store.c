@@ -109,7 +109,7 @@ static size_t without_flavour(const char *name, size_t bytes)
 	return has ? bytes - 5 : bytes;
 }
 
-static uint32_t known_function(struct store *s, const char *name, size_t bytes)
+static uint32_t known_function(const struct store *s, const char *name, size_t bytes)
 {
 	const size_t bare = without_version(name, bytes);
 	const size_t lengths[] = { bytes, bare, without_flavour(name, bare) };
@@ -121,6 +121,11 @@ static uint32_t known_function(struct store *s, const char *name, size_t bytes)
 			return fn;
 	}
 	return MAP_NONE;
+}
+
+bool store_knows_function(const struct store *s, const char *name, size_t bytes)
+{
+	return known_function(s, name, bytes) != MAP_NONE;
 }
 
 static int add_schema_text(struct store *s, const char *text, size_t bytes)

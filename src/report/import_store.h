@@ -94,6 +94,9 @@ int store_thread(
 /* The id of a text, from 1; long ones are cut.  -ENOMEM. */
 int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id);
 
+/* Whether the tables have a function of that name. */
+bool store_knows_function(const struct store *s, const char *name, size_t bytes);
+
 /* The id of a function by name; one that the tables lack gets a line in the schema. */
 int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
 

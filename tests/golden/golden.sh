@@ -13,6 +13,7 @@ cd "$work"
 make_traces() {
 	"$build/tests/gen-trace" -n 16000 -t 2 -s 7 -p golden.weir 2>/dev/null
 	"$build/tests/gen-trace" -n 0 -t 1 -s 7 empty.weir
+	"$weir" import -q -o kineto.weir "$here/kineto/eager.json"
 }
 
 # What a case prints; binary formats as hexadecimal of their beginning and a checksum.
@@ -28,13 +29,15 @@ say() {
 		cksum <out.perfetto
 		;;
 	empty) "$weir" report empty.weir ;;
+	kineto) "$weir" report -n 0 kineto.weir ;;
+	kineto-json) "$weir" report --json kineto.weir ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
 
 make_traces
 if [ "$case" = --update ]; then
-	for name in text all json csv ndjson chrome perfetto empty; do
+	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0
