@@ -148,7 +148,7 @@ static int prepend_path(const char *name, const char *path)
 static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
-	if (!full || asprintf(&orders, "record:%s", full) < 0)
+	if (!full || asprintf(&orders, "join,%srecord:%s", l->gpu ? "gpu," : "", full) < 0)
 		return -1;
 	const int done = setenv("WEIR", orders, 1);
 	free(orders);
@@ -163,6 +163,11 @@ static int set_environment(const struct launch *l)
 	if (library_path("libweir.so", guest, sizeof guest))
 		return complain(EXIT_ENVIRONMENT,
 			"libweir.so is not in ../lib/weir beside this program; install Weir again");
+	if (strpbrk(guest, " :"))
+		return complain(EXIT_ENVIRONMENT,
+			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
+			"install Weir elsewhere",
+			guest);
 	if (append_path("LD_PRELOAD", guest, ':') || set_orders(l))
 		return complain(
 			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));

@@ -17,6 +17,7 @@ struct launch {
 	const char *trace; /* the raw trace that the guest writes to */
 	bool sim;          /* on the simulated driver */
 	bool audit;        /* load the auditor as well */
+	bool gpu;          /* device times as well */
 
 	/* Filled by launch_start(). */
 	pid_t pid;

@@ -228,6 +228,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.argv = opt_argv(o),
 		.sim = opt_flag(o, "sim"),
 		.audit = !opt_flag(o, "no-audit"),
+		.gpu = opt_flag(o, "gpu"),
 	};
 	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);

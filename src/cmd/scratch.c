@@ -11,6 +11,8 @@
 
 #include "base/banned.h"
 
+#define LARGEST (1ull << 30)
+
 static bool make_directory(struct scratch *s)
 {
 	static const char *const parents[] = { "/dev/shm", "/tmp" };
@@ -29,8 +31,10 @@ int scratch_make(struct scratch *s, struct launch *l, uint32_t control)
 		return complain(EXIT_ENVIRONMENT, "neither /dev/shm nor /tmp can be written: %s",
 			strerror(errno));
 	snprintf(s->path, sizeof s->path, "%s/trace", s->directory);
-	if (!launch_trace(l, s->path, control, 0, &err))
+	if (!launch_trace(l, s->path, control, 0, &err)) {
+		l->header->limit = LARGEST; /* whoever can't keep up loses calls, not the machine */
 		return 0;
+	}
 	scratch_remove(s);
 	return complain(EXIT_ENVIRONMENT, "%s", err.text);
 }

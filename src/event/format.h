@@ -49,7 +49,7 @@ struct trace_header {
 	uint32_t control;   /* CONTROL_…: what to record now */
 	uint32_t state;     /* enum trace_state */
 	uint64_t next;      /* raw: first byte that no chunk has */
-	uint64_t limit;     /* flight: next stays below this; 0: no limit */
+	uint64_t limit;     /* next stays below this; 0: no limit */
 	uint64_t lost;      /* calls that no chunk could keep */
 	uint64_t reused;    /* flight: chunks overwritten */
 	uint32_t failures;  /* failing calls so far: a futex for flight recording */

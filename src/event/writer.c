@@ -301,7 +301,7 @@ static long open_or_make(struct recorder *r, const struct trace_header *blank)
 			return fd;
 		if (fd < 0 && fd != -ENOENT)
 			return fd;
-		const bool refused = fd >= 0 && !replaceable(fd);
+		const bool refused = r->join || (fd >= 0 && !replaceable(fd));
 		if (fd >= 0)
 			sys(close, fd);
 		if (refused)
@@ -365,8 +365,11 @@ void recorder_forked(struct recorder *r)
 /* --- chunks -------------------------------------------------------------------------- */
 
 static void begin_chunk(const struct recorder *r, struct chunk_header *c, enum chunk_kind kind,
-	uint32_t bytes, uint32_t tid)
+	uint32_t bytes, uint32_t tid, const struct writer *w)
 {
+	c->inflight_fn = 0;
+	c->seq = w ? w->seq : 0;
+	c->lost = w ? w->lost : 0;
 	c->kind = (uint16_t)kind;
 	c->bytes = bytes;
 	c->pid = r->pid;
@@ -420,11 +423,17 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes)
 {
 	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
 	const long done = allocate(fd, at, bytes);
-	return done ? done : map_shared(fd, at, bytes);
+	if (!done)
+		return map_shared(fd, at, bytes);
+	/* Given back when nobody has taken more meanwhile: next is where the file ends. */
+	uint64_t taken = at + bytes;
+	__atomic_compare_exchange_n(
+		&r->header->next, &taken, at, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return done;
 }
 
-struct chunk_header *recorder_chunk(
-	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid)
+static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, uint32_t bytes,
+	uint32_t tid, const struct writer *w)
 {
 	if (!r->header)
 		return NULL;
@@ -433,18 +442,24 @@ struct chunk_header *recorder_chunk(
 	if (sys_failed(fd))
 		return NULL;
 	const uint64_t limit = r->header->limit;
-	long map = -EAGAIN;
-	if (kind == CHUNK_EVENTS && limit &&
-		__atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit)
-		for (int tries = 0; tries < 4 && map == -EAGAIN; tries++)
-			map = reuse_oldest(r, fd, bytes);
-	if (sys_failed(map)) /* no limit, or nothing to reuse yet: every open chunk is in use */
-		map = extend(r, fd, bytes);
+	const bool full = kind == CHUNK_EVENTS && limit &&
+			  __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit;
+	long map = full && r->header->mode == TRACE_FILE ? -ENOSPC : -EAGAIN;
+	for (int tries = 0; full && tries < 4 && map == -EAGAIN; tries++)
+		map = reuse_oldest(r, fd, bytes);
+	if (map == -EAGAIN || (full && r->header->mode == TRACE_FLIGHT && sys_failed(map)))
+		map = extend(r, fd, bytes); /* flight: nothing to reuse yet, all are in use */
 	sys(close, fd);
 	if (sys_failed(map))
 		return NULL;
-	begin_chunk(r, (struct chunk_header *)map, kind, bytes, tid);
+	begin_chunk(r, (struct chunk_header *)map, kind, bytes, tid, w);
 	return (struct chunk_header *)map;
+}
+
+struct chunk_header *recorder_chunk(
+	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid)
+{
+	return new_chunk(r, kind, bytes, tid, NULL);
 }
 
 static void close_chunk(const struct recorder *r, struct chunk_header *c, char *end)
@@ -492,17 +507,34 @@ static void forget_chunk(const struct chunk_header *c)
 	}
 }
 
-static void sweep_dead_threads(uint32_t pid)
+/* The open chunk of a thread that is gone: closed where its last record ends. */
+static void close_for_dead(const struct recorder *r, struct chunk_header *c)
+{
+	const char *const end = (char *)c + c->bytes;
+	char *at = (char *)c + CHUNK_PAYLOAD;
+	if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_OPEN)
+		return;
+	while (end - at >= (long)sizeof(struct record)) {
+		const uint32_t bytes = ((const struct record *)at)->words * 8u;
+		if (bytes < sizeof(struct record) || end - at < (long)bytes)
+			break;
+		at += bytes;
+	}
+	close_chunk(r, c, at);
+}
+
+static void sweep_dead_threads(const struct recorder *r)
 {
 	for (int i = 0; i < 4; i++) {
 		const uint32_t at = atomic_fetch_add(&registry_hand, 1) % REGISTRY;
 		uint32_t tid = atomic_load(&registry[at].tid);
-		if (!tid || tid == TAKEN || sys(tgkill, pid, tid, 0) != -ESRCH)
+		if (!tid || tid == TAKEN || sys(tgkill, r->pid, tid, 0) != -ESRCH)
 			continue;
 		if (!atomic_compare_exchange_strong(&registry[at].tid, &tid, TAKEN))
 			continue;
 		struct chunk_header *c = registry[at].chunk;
 		atomic_store_explicit(&registry[at].tid, 0, memory_order_release);
+		close_for_dead(r, c);
 		leave_chunk(c);
 	}
 }
@@ -552,7 +584,7 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 		memset((char *)c + CHUNK_PAYLOAD, 0, c->used);
 		memset(&c->last, 0, sizeof c->last);
 		c->used = 0;
-		begin_chunk(r, c, CHUNK_EVENTS, c->bytes, w->tid);
+		begin_chunk(r, c, CHUNK_EVENTS, c->bytes, w->tid, w);
 		return c;
 	}
 	return NULL;
@@ -562,15 +594,14 @@ static bool open_chunk(struct recorder *r, struct writer *w)
 {
 	struct chunk_header *c = take_drained(r, w);
 	if (!c) {
-		c = recorder_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid);
+		c = new_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid, w);
 		if (!c)
 			return false;
 		register_chunk(c);
-		sweep_dead_threads(r->pid);
+		sweep_dead_threads(r);
 	}
 	keep_chunk(r, w);
-	c->seq = w->seq++;
-	c->lost = w->lost;
+	w->seq++;
 	w->lost = 0;
 	w->chunk = c;
 	w->end = (char *)c + c->bytes;

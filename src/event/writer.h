@@ -31,6 +31,7 @@ struct recorder {
 	uint32_t pid;
 	uint64_t process_start;
 	uint64_t device, inode; /* of the file: another may come to have its name */
+	bool join;              /* only a recording that weir record has begun and not finished */
 	bool scratch; /* no file: records live until the thread's buffer comes round again */
 	char path[RECORDER_PATH];
 };
@@ -47,7 +48,8 @@ struct writer {
 	uint64_t lost;            /* since the open chunk began */
 	uint32_t tid;
 	uint32_t seq;
-	uint32_t skip; /* refusals to sit out before asking for a chunk again */
+	uint32_t counters_skip; /* the same for counters */
+	uint32_t skip;          /* refusals to sit out before asking for a chunk again */
 };
 
 /* What a writer's chunk points to before there is one: somewhere to write, never read. */

@@ -40,12 +40,20 @@ void la_preinit(uintptr_t *cookie)
 		caught = (caught_fn *)elf_find(&e, "weir_caught");
 }
 
+/* What CUPTI does for whoever uses it is not the program's doing. */
+static int is_tool(const struct link_map *map)
+{
+	return strstr(map->l_name, "/libcupti.so") != NULL;
+}
+
 /* Bindings to libweir.so itself are right as they are. */
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
 	uintptr_t *definition, unsigned *flags, const char *name)
 {
 	const struct link_map *map = (const struct link_map *)*definition;
 	if (!caught || map == guest || (strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))
+		return symbol->st_value;
+	if (is_tool((const struct link_map *)*reference))
 		return symbol->st_value;
 	return (uintptr_t)caught(name, (void *)symbol->st_value, map);
 }

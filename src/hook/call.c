@@ -7,17 +7,30 @@
 #include "base/sys.h"
 #include "event/level.h"
 
+/* A call that is neither recorded nor counted is lost, and said to be. */
+static struct counter *uncounted(void)
+{
+	__atomic_fetch_add(&hook_recorder.header->lost, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
 struct counter *counters_make(void)
 {
 	struct writer *w = &hook_self;
-	if (!process_is_started() || w->skip)
+	if (!process_is_started() || !hook_recorder.header)
 		return NULL;
+	if (w->counters_skip) {
+		w->counters_skip--;
+		return uncounted();
+	}
 	if (!w->tid)
 		w->tid = (uint32_t)sys(gettid);
 	const uint32_t bytes = CHUNK_PAYLOAD + FN_COUNT * sizeof(struct counter);
 	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_COUNTERS, bytes, w->tid);
-	if (!c)
-		return NULL;
+	if (!c) {
+		w->counters_skip = 1024;
+		return uncounted();
+	}
 	c->used = FN_COUNT * sizeof(struct counter);
 	w->counters = (struct counter *)((char *)c + CHUNK_PAYLOAD);
 	return w->counters;

@@ -33,6 +33,7 @@ void note_forget(void); /* after a fork: the child's trace starts empty */
 void note_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes);
 
+void note_cuInit(int result, unsigned flags);
 void note_cuGetProcAddress(
 	int result, const char *symbol, void *pfn, int version, unsigned long long flags);
 void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int version,

@@ -32,6 +32,7 @@ static struct {
 	bool read;
 	uint32_t control;
 	uint64_t flight_bytes;
+	bool gpu;                 /* device times as well */
 	char path[RECORDER_PATH]; /* "" : no orders */
 } orders;
 
@@ -87,6 +88,14 @@ static uint64_t parse_bytes(const char *text, size_t n)
 
 static bool parse_option(const char *text, size_t n)
 {
+	if (n == 4 && !memcmp(text, "join", 4)) {
+		hook_recorder.join = true;
+		return true;
+	}
+	if (n == 3 && !memcmp(text, "gpu", 3)) {
+		orders.gpu = true;
+		return true;
+	}
 	static const char level[] = "level=", flight[] = "flight=";
 	if (n > sizeof level - 1 && !memcmp(text, level, sizeof level - 1)) {
 		text += sizeof level - 1, n -= sizeof level - 1;
@@ -134,7 +143,7 @@ static void read_orders(void)
 		comma = strchr(p, ',');
 		if (!comma || !parse_option(p, (size_t)(comma - p))) {
 			refuse(all,
-				"expected [level=LEVEL,][flight=SIZE,]record:FILE or trace:FILE");
+				"expected [level=LEVEL,][flight=SIZE,][gpu,]record:FILE or trace:FILE");
 			return;
 		}
 	}
@@ -165,6 +174,11 @@ static void describe_process(void)
 	n += read_whole("/proc/self/cmdline", text + n, sizeof text - n);
 	const uint64_t parent = (uint64_t)sys(getppid);
 	note_text(META_PROCESS, &parent, 1, text, (uint32_t)n);
+}
+
+bool process_wants_gpu(void)
+{
+	return orders.gpu && hook_recorder.header;
 }
 
 void process_note(const char *text)

@@ -4,10 +4,11 @@
  *
  * The orders come in the environment variable WEIR, read once when the library is loaded:
  *
- *	WEIR=[level=LEVEL,][flight=BYTES,]record:FILE	keep every call in FILE
+ *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,]record:FILE	keep every call in FILE
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
- * Without it the library does nothing but pass calls on.
+ * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.
+ * Without WEIR the library does nothing but pass calls on.
  */
 #ifndef WEIR_HOOK_PROCESS_H
 #define WEIR_HOOK_PROCESS_H
@@ -48,6 +49,9 @@ void process_start(void);
 
 /* Prints a committed record as a line of the text trace (text.c). */
 void text_print(const struct record *r);
+
+/* Whether device times were asked for, and there is a trace to put them into. */
+bool process_wants_gpu(void);
 
 /* A sentence for whoever reads the trace. */
 void process_note(const char *text);

@@ -319,6 +319,13 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 	return hook_real[fn] == real ? hooked[fn].wrapper : real;
 }
 
+/* What CUPTI does for whoever uses it is not the program's doing. */
+static bool asked_by_tool(const void *caller)
+{
+	struct elf e;
+	return elf_of_address(&e, caller) && has_soname(&e, "libcupti.so");
+}
+
 /* Whether the search through the whole program would find the name without us.  What a
  * library can reach besides, through libraries of its own, we can't ask: then yes. */
 static bool found_without_us(const char *name, const void *caller)
@@ -340,7 +347,7 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 	if (!may_be_ours(name))
 		return PASS;
 	const enum fn fn = fn_of_name(name);
-	if (!fn && !is_driver_name(name))
+	if ((!fn && !is_driver_name(name)) || asked_by_tool(caller))
 		return PASS;
 	void *(*real_lookup)(void *, const char *) = real_dlsym;
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {

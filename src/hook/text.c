@@ -17,7 +17,7 @@ static struct schema schema;
 static long open_text(int flags)
 {
 	return sys(openat, AT_FDCWD, text_path,
-		flags | O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+		flags | O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
 }
 
 bool text_start(const char *path)

@@ -1,0 +1,353 @@
+/* See cupti.h.  Layouts are those of cupti_activity.h as published with CUDA 13.0. */
+#include "gputime/cupti.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/sys.h"
+
+#define BUFFER_BYTES    (4u << 20)
+#define CHUNK_BYTES     (16u * TRACE_GRAIN)
+#define FLUSH_PERIOD_MS 500u
+
+enum activity_kind {
+	ACTIVITY_COPY = 1,
+	ACTIVITY_SET = 2,
+	ACTIVITY_KERNEL = 10, /* CONCURRENT_KERNEL: leaves concurrency as it is */
+	ACTIVITY_PEER_COPY = 22,
+	ACTIVITY_WAIT = 38,
+};
+
+struct activity_kernel {
+	uint32_t kind;
+	uint16_t cache, registers;
+	uint32_t shared_requested;
+	uint32_t padding;
+	uint64_t start, end, completed;
+	uint32_t device, context, stream;
+	uint32_t grid[3], block[3];
+	uint32_t shared_static, shared_dynamic, local, local_total, correlation;
+	int64_t grid_id;
+	const char *name;
+	void *reserved;
+	uint64_t queued, submitted;
+	uint8_t launch_type, carveout_set, carveout, padding2;
+	uint32_t shared_executed;
+	uint64_t graph_node;
+	uint32_t shared_limit, graph;
+};
+static_assert(offsetof(struct activity_kernel, name) == 104, "cupti_activity.h");
+static_assert(offsetof(struct activity_kernel, graph_node) == 144, "cupti_activity.h");
+static_assert(offsetof(struct activity_kernel, graph) == 156, "cupti_activity.h");
+
+struct activity_copy {
+	uint32_t kind;
+	uint8_t direction, from, to, flags;
+	uint64_t bytes, start, end;
+	uint32_t device, context, stream, correlation;
+	uint32_t runtime_correlation, padding;
+	void *reserved;
+	uint64_t graph_node;
+	uint32_t graph;
+};
+static_assert(offsetof(struct activity_copy, correlation) == 44, "cupti_activity.h");
+static_assert(offsetof(struct activity_copy, graph_node) == 64, "cupti_activity.h");
+
+struct activity_set {
+	uint32_t kind;
+	uint32_t value;
+	uint64_t bytes, start, end;
+	uint32_t device, context, stream, correlation;
+	uint16_t flags, place;
+	uint32_t padding;
+	void *reserved;
+	uint64_t graph_node;
+	uint32_t graph;
+};
+static_assert(offsetof(struct activity_set, place) == 50, "cupti_activity.h");
+static_assert(offsetof(struct activity_set, graph) == 72, "cupti_activity.h");
+
+struct activity_wait {
+	uint32_t kind, type;
+	uint64_t start, end;
+	uint32_t correlation, context, stream, event;
+};
+
+static struct {
+	int (*register_callbacks)(void *request, void *complete);
+	int (*register_timestamp)(uint64_t (*now)(void));
+	int (*enable)(int kind);
+	int (*flush_all)(uint32_t forced);
+	int (*flush_period)(uint32_t ms);
+	int (*next_record)(uint8_t *buffer, size_t valid, void **record);
+	int (*dropped)(void *context, uint32_t stream, size_t *ret_dropped);
+} cupti;
+
+static struct recorder *trace;
+static uint32_t (*intern)(const char *text, uint64_t bytes);
+
+/* --- where the records go ------------------------------------------------------------------ */
+
+/* One open chunk, filled by whichever of CUPTI's threads hands a buffer back. */
+static struct {
+	struct chunk_header *chunk;
+	uint32_t used;
+	volatile uint32_t held;
+} out;
+
+static void hold(void)
+{
+	while (__atomic_exchange_n(&out.held, 1, __ATOMIC_ACQUIRE))
+		sys(sched_yield);
+}
+
+static void release(void)
+{
+	__atomic_store_n(&out.held, 0, __ATOMIC_RELEASE);
+}
+
+static struct device_work *take_slot(void)
+{
+	const uint32_t each = sizeof(struct device_work);
+	if (out.chunk && out.chunk->bytes - CHUNK_PAYLOAD - out.used < each) {
+		out.chunk->used = out.used;
+		__atomic_store_n(&out.chunk->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		sys(munmap, out.chunk, out.chunk->bytes);
+		out.chunk = NULL;
+	}
+	if (!out.chunk) {
+		out.chunk = recorder_chunk(trace, CHUNK_DEVICE, CHUNK_BYTES, 0);
+		out.used = 0;
+	}
+	if (!out.chunk) {
+		__atomic_fetch_add(&trace->header->unnamed, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	struct device_work *w =
+		(struct device_work *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
+	out.used += each;
+	return w;
+}
+
+static void keep(const struct device_work *work)
+{
+	struct device_work *to = take_slot();
+	if (!to)
+		return;
+	struct device_work unfinished = *work;
+	unfinished.kind = 0;
+	*to = unfinished;
+	__atomic_store_n(&to->kind, work->kind, __ATOMIC_RELEASE);
+}
+
+/* --- records ------------------------------------------------------------------------------- */
+
+static void keep_kernel(const struct activity_kernel *k)
+{
+	struct device_work w = {
+		.start_ns = k->start,
+		.end_ns = k->end,
+		.correlation = k->correlation,
+		.name = k->name ? intern(k->name, strlen(k->name)) : 0,
+		.device = k->device,
+		.context = k->context,
+		.stream = k->stream,
+		.shared_static = k->shared_static,
+		.shared_dynamic = k->shared_dynamic,
+		.registers = k->registers,
+		.graph = k->graph,
+		.graph_node = k->graph_node,
+		.kind = WORK_KERNEL,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_CONTEXT |
+			 WORK_HAS_STREAM | WORK_HAS_SHAPE | WORK_HAS_SHARED | WORK_HAS_REGISTERS |
+			 (k->graph_node ? WORK_HAS_GRAPH : 0),
+	};
+	memcpy(w.grid, k->grid, sizeof w.grid);
+	memcpy(w.block, k->block, sizeof w.block);
+	keep(&w);
+}
+
+static void keep_copy(const struct activity_copy *c)
+{
+	keep(&(struct device_work){
+		.start_ns = c->start,
+		.end_ns = c->end,
+		.correlation = c->correlation,
+		.bytes = c->bytes,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.what = c->direction,
+		.from = c->from,
+		.to = c->to,
+		.graph = c->graph,
+		.graph_node = c->graph_node,
+		.kind = WORK_COPY,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
+			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_WHAT | WORK_HAS_PLACES |
+			 (c->graph_node ? WORK_HAS_GRAPH : 0),
+	});
+}
+
+static void keep_set(const struct activity_set *s)
+{
+	keep(&(struct device_work){
+		.start_ns = s->start,
+		.end_ns = s->end,
+		.correlation = s->correlation,
+		.bytes = s->bytes,
+		.device = s->device,
+		.context = s->context,
+		.stream = s->stream,
+		.from = (uint8_t)s->place,
+		.graph = s->graph,
+		.graph_node = s->graph_node,
+		.kind = WORK_SET,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
+			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_PLACES |
+			 (s->graph_node ? WORK_HAS_GRAPH : 0),
+	});
+}
+
+static void keep_wait(const struct activity_wait *s)
+{
+	keep(&(struct device_work){
+		.start_ns = s->start,
+		.end_ns = s->end,
+		.correlation = s->correlation,
+		.context = s->context,
+		.stream = s->stream,
+		.what = (uint8_t)s->type,
+		.kind = WORK_WAIT,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_CONTEXT | WORK_HAS_WHAT |
+			 (s->stream != UINT32_MAX ? WORK_HAS_STREAM : 0),
+	});
+}
+
+/* A forced flush hands out work that has not ended, with no end: that is no time. */
+static void keep_record(const void *record)
+{
+	switch (*(const uint32_t *)record) {
+	case ACTIVITY_KERNEL:
+		if (((const struct activity_kernel *)record)->end)
+			keep_kernel(record);
+		break;
+	case ACTIVITY_COPY:
+		keep_copy(record);
+		break;
+	case ACTIVITY_SET:
+		keep_set(record);
+		break;
+	case ACTIVITY_WAIT:
+		keep_wait(record);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- CUPTI's side --------------------------------------------------------------------------- */
+
+static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records)
+{
+	const long at = sys(mmap, NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*ret_buffer = sys_failed(at) ? NULL : (uint8_t *)at;
+	*ret_bytes = sys_failed(at) ? 0 : BUFFER_BYTES;
+	*ret_records = 0;
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	void *record = NULL;
+	size_t dropped = 0;
+	if (!buffer)
+		return;
+	hold();
+	while (valid && !cupti.next_record(buffer, valid, &record))
+		keep_record(record);
+	release();
+	if (!cupti.dropped(context, stream, &dropped) && dropped)
+		__atomic_fetch_add(&trace->header->unnamed, (uint32_t)dropped, __ATOMIC_RELAXED);
+	sys(munmap, buffer, BUFFER_BYTES);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What is left in the buffers when the program ends in order; else half a second is missing. */
+static void flush_at_exit(void)
+{
+	cupti.flush_all(0);
+	cupti.flush_all(1);
+}
+
+static void *open_library(void)
+{
+	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
+		"/usr/local/cuda/lib64/libcupti.so",
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+	void *library = NULL;
+	/* One that the program has already, else the first to be found. */
+	for (int flag = RTLD_NOLOAD; !library && flag >= 0; flag = flag ? 0 : -1)
+		for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
+			library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | flag);
+	return library;
+}
+
+static bool find_functions(void *library)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} all[] = {
+		{ "cuptiActivityRegisterCallbacks", &cupti.register_callbacks },
+		{ "cuptiActivityRegisterTimestampCallback", &cupti.register_timestamp },
+		{ "cuptiActivityEnable", &cupti.enable },
+		{ "cuptiActivityFlushAll", &cupti.flush_all },
+		{ "cuptiActivityFlushPeriod", &cupti.flush_period },
+		{ "cuptiActivityGetNextRecord", &cupti.next_record },
+		{ "cuptiActivityGetNumDroppedRecords", &cupti.dropped },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		void *f = dlsym(library, all[i].name);
+		if (!f)
+			return false;
+		memcpy(all[i].to, &f, sizeof f);
+	}
+	return true;
+}
+
+const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes))
+{
+	static const int kinds[] = { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_WAIT };
+	void *library = open_library();
+	if (!library)
+		return "no device times: libcupti.so can't be found; put its directory into "
+		       "LD_LIBRARY_PATH";
+	if (!find_functions(library))
+		return "no device times: libcupti.so is too old";
+	trace = r;
+	intern = strings;
+	if (cupti.register_timestamp(monotonic_ns) ||
+		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
+		return "no device times: another tool in this program holds CUPTI";
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
+			return "no device times: CUPTI refuses to record kernels here";
+	cupti.flush_period(FLUSH_PERIOD_MS);
+	atexit(flush_at_exit);
+	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+	return NULL;
+}

@@ -1,0 +1,24 @@
+/*
+ * Device times from CUPTI's activity records: when each kernel, copy and set ran, in the time
+ * of CLOCK_MONOTONIC.  Opened at run time; nothing of CUPTI is needed to build.
+ *
+ * Only activity records are asked for, no callbacks of calls, so that no other client of CUPTI
+ * is kept out of its one subscription and a call costs what the record costs.  CUPTI allocates
+ * and has a thread of its own: that is the price of asking for device times.  Which call asked
+ * for a piece of work is found out afterwards (join.h).
+ */
+#ifndef WEIR_GPUTIME_CUPTI_H
+#define WEIR_GPUTIME_CUPTI_H
+
+#include <stdint.h>
+
+#include "event/writer.h"
+
+/*
+ * Starts collecting into r's trace.  Once a process, after cuInit has succeeded.  `strings`
+ * writes a text as a string record and returns its id.  Returns NULL, or a sentence that says
+ * why there will be no device times.
+ */
+const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes));
+
+#endif
