@@ -45,6 +45,22 @@ static uint64_t *buckets(struct hist *h, unsigned octave)
 	return h->octave[octave];
 }
 
+void hist_add_times(struct hist *h, uint64_t value, uint64_t times)
+{
+	const unsigned octave = octave_of(value);
+	uint64_t *b = times ? buckets(h, octave) : NULL;
+	if (!b) {
+		h->dropped += times;
+		return;
+	}
+	b[bucket_of(value, octave)] += times;
+	if (!h->count || value < h->min)
+		h->min = value;
+	if (value > h->max)
+		h->max = value;
+	h->count += times;
+}
+
 void hist_add(struct hist *h, uint64_t value)
 {
 	const unsigned octave = octave_of(value);
@@ -98,6 +114,20 @@ uint64_t hist_at(const struct hist *h, double p)
 		}
 	}
 	return h->max;
+}
+
+bool hist_next(const struct hist *h, unsigned *at, uint64_t *ret_value, uint64_t *ret_count)
+{
+	for (unsigned i = *at; i < HIST_OCTAVES * BUCKETS; i++) {
+		const unsigned octave = i / BUCKETS, bucket = i % BUCKETS;
+		if (!h->octave[octave] || !h->octave[octave][bucket])
+			continue;
+		*at = i + 1;
+		*ret_value = middle_of(octave, bucket);
+		*ret_count = h->octave[octave][bucket];
+		return true;
+	}
+	return false;
 }
 
 void hist_fini(struct hist *h)

@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -177,6 +178,15 @@ void json_i64(struct json *j, const char *key, int64_t value)
 {
 	before_value(j, key);
 	put_digits(j->out, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
+}
+
+void json_real(struct json *j, const char *key, double value)
+{
+	before_value(j, key);
+	if (isfinite(value))
+		fprintf(j->out, "%.6g", value);
+	else
+		fputs("null", j->out);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

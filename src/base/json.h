@@ -31,6 +31,8 @@ void json_str(struct json *j, const char *key, const char *value);
 void json_strn(struct json *j, const char *key, const char *value, size_t bytes);
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
+/* Six digits; null when it is no number. */
+void json_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
 

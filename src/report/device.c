@@ -615,6 +615,9 @@ static void sum_operators(struct joiner *j)
 		if (!s->repeated) {
 			o->host_ticks = sat_add(o->host_ticks, ticks);
 			o->device_total_ns = sat_add(o->device_total_ns, s->device_ns);
+			hist_add(&o->host_hist, ticks);
+			if (s->device_ns)
+				hist_add(&o->device_hist, s->device_ns);
 		}
 		if (s->parent != NONE) {
 			struct span *p = &j->spans.v[s->parent];
@@ -892,6 +895,10 @@ void device_fini(struct report *r)
 	}
 	for (size_t i = 0; i < r->device_copies.n; i++)
 		hist_fini(&r->device_copies.v[i].hist);
+	for (size_t i = 0; i < r->operators.n; i++) {
+		hist_fini(&r->operators.v[i].host_hist);
+		hist_fini(&r->operators.v[i].device_hist);
+	}
 	array_free(&r->work);
 	array_free(&r->device_copies);
 	array_free(&r->operators);

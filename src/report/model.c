@@ -333,6 +333,12 @@ static int make_kernels(struct report *r, struct tally *t)
 		if (!e)
 			add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
 	}
+	for (size_t i = 0; i < t->times.n && !e; i++) {
+		uint32_t row;
+		e = kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
+		if (!e)
+			hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
+	}
 	map_fini(&rows);
 	if (r->kernel_rows.n)
 		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof(*r->kernel_rows.v),
@@ -552,8 +558,10 @@ void report_free(struct report *r)
 		return;
 	for (size_t i = 0; i < r->call_rows.n; i++)
 		hist_fini(&r->call_rows.v[i].hist);
-	for (size_t i = 0; i < r->kernel_rows.n; i++)
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
 		free(r->kernel_rows.v[i].name);
+		hist_fini(&r->kernel_rows.v[i].hist);
+	}
 	for (size_t i = 0; i < r->warnings.n; i++)
 		free(r->warnings.v[i]);
 	device_fini(r);

@@ -61,6 +61,7 @@ struct kernel_row {
 	uint32_t shapes;
 	struct launch_shape shape; /* the most common one */
 	uint32_t work;             /* index into report.work, or WORK_NONE: never seen running */
+	struct hist hist;          /* of its launches on the host, in ticks; graphs have none */
 };
 #define WORK_NONE UINT32_MAX
 
@@ -134,6 +135,8 @@ struct operator_row {
 	uint64_t work_count;      /* pieces of work that it asked for itself */
 	uint64_t device_self_ns;
 	uint64_t device_total_ns; /* with the ranges inside */
+	struct hist host_hist;    /* of single ones, in ticks */
+	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
 };
 
 struct stream_row {

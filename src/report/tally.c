@@ -22,14 +22,18 @@ void tally_fini(struct tally *t)
 		return;
 	for (size_t i = 0; i < t->calls.n; i++)
 		hist_fini(&t->calls.v[i].hist);
+	for (size_t i = 0; i < t->times.n; i++)
+		hist_fini(&t->times.v[i].hist);
 	free(t->row_of);
 	free(t->graph_launches);
 	array_free(&t->calls);
 	array_free(&t->failures);
 	array_free(&t->shapes);
+	array_free(&t->times);
 	array_free(&t->memory);
 	map_fini(&t->failure_map);
 	map_fini(&t->shape_map);
+	map_fini(&t->times_map);
 	map_fini(&t->streams);
 	map_fini(&t->contexts);
 	*t = (struct tally){ 0 };
@@ -111,6 +115,21 @@ int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *sha
 				      .shape = *shape });
 }
 
+static struct hist *times_of(struct tally *t, uint64_t kernel)
+{
+	uint32_t *index = map_get(&t->times_map, MAP_KEY(kernel));
+	if (!index)
+		return NULL;
+	if (*index == MAP_NONE) {
+		struct kernel_times *new = array_push(&t->times);
+		if (!new)
+			return NULL;
+		*new = (struct kernel_times){ .kernel = kernel };
+		*index = (uint32_t)(t->times.n - 1);
+	}
+	return &t->times.v[*index].hist;
+}
+
 static int add_launch(struct tally *t, const struct record *r)
 {
 	struct launch_shape shape = { 0 };
@@ -119,6 +138,10 @@ static int add_launch(struct tally *t, const struct record *r)
 	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
 	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
+	struct hist *times = times_of(t, kernel);
+	if (!times)
+		return -ENOMEM;
+	hist_add(times, record_dur(r));
 	return tally_shape(t, kernel, &shape, 1, record_dur(r), false);
 }
 
@@ -345,6 +368,17 @@ static int merge_seen(struct map *to, const struct map *from)
 	return 0;
 }
 
+static int merge_times(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < from->times.n; i++) {
+		struct hist *to = times_of(t, from->times.v[i].kernel);
+		if (!to)
+			return -ENOMEM;
+		hist_merge(to, &from->times.v[i].hist);
+	}
+	return 0;
+}
+
 static int merge_rows(struct tally *t, const struct tally *from)
 {
 	int e = 0;
@@ -352,6 +386,8 @@ static int merge_rows(struct tally *t, const struct tally *from)
 		e = add_failure(t, &from->failures.v[i]);
 	for (size_t i = 0; i < from->shapes.n && !e; i++)
 		e = merge_shape(t, &from->shapes.v[i]);
+	if (!e)
+		e = merge_times(t, from);
 	if (!e)
 		e = merge_seen(&t->streams, &from->streams);
 	return e ? e : merge_seen(&t->contexts, &from->contexts);

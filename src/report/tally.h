@@ -10,6 +10,12 @@
 
 #define FN_IDS 0x10000u
 
+/* How long the launches of one kernel took on the host. */
+struct kernel_times {
+	uint64_t kernel; /* as in struct shape_row */
+	struct hist hist;
+};
+
 struct tally {
 	const struct trace *trace;
 	const struct meta *meta;
@@ -22,6 +28,8 @@ struct tally {
 	ARRAY(struct failure_row) failures;
 	struct map shape_map;
 	ARRAY(struct shape_row) shapes;
+	struct map times_map;
+	ARRAY(struct kernel_times) times;
 	uint64_t *graph_launches; /* by step */
 	uint64_t unnamed_graphs;
 	ARRAY(struct memory_op) memory;

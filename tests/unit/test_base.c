@@ -210,11 +210,36 @@ static void an_error_is_a_sentence(void **state)
 	assert_int_equal(error_set(NULL, -5, "nobody listens"), -5);
 }
 
+static void a_histogram_is_walked_from_the_smallest_value(void **state)
+{
+	struct hist h = { 0 };
+	uint64_t value = 0, count = 0, sum = 0, last = 0;
+	unsigned at = 0;
+	hist_add_times(&h, 70, 3);
+	hist_add_times(&h, 5, 2);
+	hist_add_times(&h, 9, 0);
+	hist_add(&h, 1000000);
+	while (hist_next(&h, &at, &value, &count)) {
+		assert_true(value > last);
+		last = value;
+		sum += count;
+	}
+	assert_int_equal(sum, 6);
+	assert_int_equal(h.count, 6);
+	assert_int_equal(h.min, 5);
+	assert_int_equal(h.max, 1000000);
+	assert_in_range(last, 996000, 1004000);
+	hist_fini(&h);
+	at = 0;
+	assert_false(hist_next(&h, &at, &value, &count));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_percentile_is_half_a_percent_exact),
 		cmocka_unit_test(merged_histograms_are_as_one),
+		cmocka_unit_test(a_histogram_is_walked_from_the_smallest_value),
 		cmocka_unit_test(a_map_finds_what_was_put),
 		cmocka_unit_test(an_array_grows),
 		cmocka_unit_test(arithmetic_does_not_wrap),
