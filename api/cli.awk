@@ -234,10 +234,12 @@ function man_synopsis(    i, n, w, words, open)
 			print open ? ".Oo Fl -" : ".Fl -"
 		else if (open)
 			print (sub(/\]+$/, "", w) ? ".Op Ar " : ".Oo Ar ") w
-		else
-			print (sub(/\]\]$/, "", w) ? ".Oc Ar " : ".Ar ") w
+		else {
+			sub(/\]+$/, "", w)
+			print ".Ar " w
+		}
 	}
-	if (arguments_of[command] ~ /^\[--/)
+	if (arguments_of[command] ~ /\[--/)
 		print ".Oc"
 }
 

@@ -30,6 +30,9 @@ const char *opt_nth(const struct options *o, const char *name, int i);
 int opt_argc(const struct options *o);
 char **opt_argv(const struct options *o);
 
+/* How many of them stood before a "--"; -1 when there was none. */
+int opt_split(const struct options *o);
+
 struct command {
 	const char *name;
 	const char *group;

@@ -282,6 +282,7 @@ static int walk(struct options *o, int argc, char **argv)
 		int used;
 
 		if (!strcmp(word, "--")) {
+			o->split = kept;
 			i++;
 			break;
 		}
@@ -316,6 +317,7 @@ int options_parse(const struct command *c, int argc, char **argv, struct options
 	if (!o)
 		return complain(EXIT_ENVIRONMENT, "no memory for %d arguments", argc);
 	o->command = c;
+	o->split = -1;
 	rc = walk(o, argc, argv);
 	if (rc)
 		options_free(o);
@@ -368,4 +370,9 @@ int opt_argc(const struct options *o)
 char **opt_argv(const struct options *o)
 {
 	return o->argv;
+}
+
+int opt_split(const struct options *o)
+{
+	return o->split;
 }

@@ -33,6 +33,7 @@ struct options {
 	int argc;
 	char **argv;
 	int count;
+	int split; /* how many arguments stand before a --; -1: there is none */
 	struct given given[];
 };
 

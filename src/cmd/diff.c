@@ -1,0 +1,155 @@
+/* weir diff A B, or A... -- B...: compares recordings and judges gates. */
+#include "command.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "event/schema_text.h"
+#include "report/diff.h"
+#include "report/gate.h"
+#include "report/model.h"
+
+#include "base/banned.h"
+
+#define GATES_MOST 64
+
+struct gates {
+	struct gate v[GATES_MOST];
+	struct judgement judged[GATES_MOST];
+	size_t n;
+};
+
+static bool wants_colour(void)
+{
+	const char *no = getenv("NO_COLOR");
+	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
+}
+
+static int parse_rows(const char *text, unsigned *ret_rows)
+{
+	char *end;
+	errno = 0;
+	const unsigned long n = strtoul(text, &end, 10);
+	if (errno || *end || end == text || *text == '-' || n > 1000000)
+		return complain(EXIT_USAGE, "--top wants a number, not %s", text);
+	*ret_rows = (unsigned)n;
+	return 0;
+}
+
+static int parse_threshold(const char *text, double *ret_pct)
+{
+	char *end;
+	const double pct = strtod(text, &end);
+	if (end != text && *end == '%')
+		end++;
+	if (end == text || *end || !(pct >= 0) || !isfinite(pct))
+		return complain(EXIT_USAGE, "--threshold wants a percentage, not %s", text);
+	*ret_pct = pct;
+	return 0;
+}
+
+static int parse_gates(const struct options *o, struct gates *g)
+{
+	const char *text;
+	struct error err;
+	for (int i = 0; (text = opt_nth(o, "fail-on", i)); i++) {
+		if (g->n == GATES_MOST)
+			return complain(EXIT_USAGE, "there are more than %d --fail-on", GATES_MOST);
+		if (gate_parse(text, &g->v[g->n++], &err))
+			return complain(EXIT_USAGE, "--fail-on %s", err.text);
+	}
+	return 0;
+}
+
+static int add_report(
+	struct diff *d, enum diff_side_id side, const char *file, const struct trace *t)
+{
+	const struct decoder decoder = {
+		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
+	};
+	struct report *r;
+	struct error err;
+	if (report_make(t, &decoder, 0, &r, &err))
+		return complain(EXIT_ENVIRONMENT, "%s: %s", file, err.text);
+	const int e = diff_add(d, side, file, r);
+	report_free(r);
+	return e ? complain(EXIT_ENVIRONMENT, "no memory to compare %s", file) : 0;
+}
+
+static int add_file(struct diff *d, enum diff_side_id side, const char *file)
+{
+	struct trace *t;
+	struct error err;
+	if (trace_open(file, &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	const int code = add_report(d, side, file, t);
+	trace_close(t);
+	return code;
+}
+
+/* How many of the arguments are A's; 0 when that cannot be told. */
+static int count_a(const struct options *o)
+{
+	const int n = opt_argc(o), split = opt_split(o);
+	if (split >= 0)
+		return split < n ? split : 0;
+	return n == 2 ? 1 : 0;
+}
+
+static int judge(struct diff *d, struct gates *g, int *ret_code)
+{
+	if (diff_finish(d))
+		return complain(EXIT_ENVIRONMENT, "no memory to compare");
+	for (size_t i = 0; i < g->n; i++) {
+		gate_judge(&g->v[i], d, &g->judged[i]);
+		*ret_code = g->judged[i].fired ? EXIT_NO : *ret_code;
+	}
+	return 0;
+}
+
+static int compare(const struct options *o, struct diff *d, struct gates *g, unsigned rows)
+{
+	const int a = count_a(o);
+	int code = 0, answer = EXIT_YES;
+	for (int i = 0; i < opt_argc(o) && !code; i++)
+		code = add_file(d, i < a ? DIFF_A : DIFF_B, opt_argv(o)[i]);
+	if (!code)
+		code = judge(d, g, &answer);
+	if (code)
+		return code;
+	if (opt_flag(o, "json"))
+		diff_print_json(d, g->v, g->judged, g->n, stdout);
+	else
+		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, wants_colour());
+	return answer;
+}
+
+int cmd_diff(const struct options *o)
+{
+	struct gates *g = calloc(1, sizeof(*g));
+	struct diff *d = NULL;
+	unsigned rows = 0;
+	double threshold = 0;
+	if (!g)
+		return complain(EXIT_ENVIRONMENT, "no memory for gates");
+	int code = parse_rows(opt_str(o, "top"), &rows);
+	if (!code)
+		code = parse_threshold(opt_str(o, "threshold"), &threshold);
+	if (!code)
+		code = parse_gates(o, g);
+	if (!code && !count_a(o))
+		code = complain(EXIT_USAGE,
+			"name two recordings, weir diff A B, or the runs of both "
+			"sides, weir diff A... -- B...");
+	if (!code && diff_new(&d, threshold))
+		code = complain(EXIT_ENVIRONMENT, "no memory to compare");
+	if (!code)
+		code = compare(o, d, g, rows);
+	diff_free(d);
+	free(g);
+	return code;
+}
