@@ -180,7 +180,7 @@ void json_i64(struct json *j, const char *key, int64_t value)
 	put_digits(j->out, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
 }
 
-void json_real(struct json *j, const char *key, double value)
+void json_put_real(struct json *j, const char *key, double value)
 {
 	before_value(j, key);
 	if (isfinite(value))

@@ -32,7 +32,7 @@ void json_strn(struct json *j, const char *key, const char *value, size_t bytes)
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
 /* Six digits; null when it is no number. */
-void json_real(struct json *j, const char *key, double value);
+void json_put_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
 

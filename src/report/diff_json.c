@@ -22,14 +22,14 @@ static void put_number(struct json *j, const char *key, double value)
 	if (value >= 0 && value < 9e15)
 		json_u64(j, key, (uint64_t)(value + 0.5));
 	else
-		json_real(j, key, value);
+		json_put_real(j, key, value);
 }
 
 static void put_judgement(struct json *j, double change_pct, enum diff_verdict verdict, double p)
 {
-	json_real(j, "change_pct", change_pct);
+	json_put_real(j, "change_pct", change_pct);
 	put_word(j, "verdict", diff_verdict_word(verdict));
-	json_real(j, "p", p);
+	json_put_real(j, "p", p);
 }
 
 static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id side)
@@ -92,9 +92,9 @@ static void put_table(struct json *j, const struct diff *d, enum diff_table tabl
 			json_str(j, table == TABLE_CALLS ? "api" : "kind", row->kind);
 		put_side(j, row, DIFF_A, table);
 		put_side(j, row, DIFF_B, table);
-		json_real(j, "change_ns", row->change_ns);
+		json_put_real(j, "change_ns", row->change_ns);
 		put_judgement(j, row->change_pct, row->verdict, row->p);
-		json_real(j, "b_longer", row->longer);
+		json_put_real(j, "b_longer", row->longer);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -107,7 +107,7 @@ static void put_gates(
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(j, NULL);
 		json_str(j, "expression", gates[i].text);
-		json_real(j, "value", judged[i].known ? judged[i].value : NAN);
+		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
 		json_bool(j, "fired", judged[i].fired);
 		put_word(j, "name", judged[i].where);
 		json_u64(j, "rows", judged[i].rows);
@@ -127,7 +127,7 @@ void diff_print_json(const struct diff *d, const struct gate *gates, const struc
 	put_inputs(&j, d, DIFF_B);
 	json_end_object(&j);
 	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
-	json_real(&j, "threshold_pct", d->threshold_pct);
+	json_put_real(&j, "threshold_pct", d->threshold_pct);
 	put_gates(&j, gates, judged, gate_count);
 	put_totals(&j, d);
 	put_table(&j, d, TABLE_KERNELS, "kernels");
