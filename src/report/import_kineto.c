@@ -26,6 +26,7 @@
 struct field {
 	bool there;
 	bool text; /* value is the id of a string */
+	bool bad;  /* something stands there, but no number that fits */
 	int64_t value;
 };
 
@@ -61,7 +62,6 @@ struct event {
 	char phase;
 	uint32_t category, name; /* strings, 0 when missing */
 	struct field pid, tid;
-	bool bad_time;
 	struct field ts, dur; /* nanoseconds */
 	struct field arg[KNOWN_COUNT];
 	uint32_t grid[3], block[3];
@@ -112,7 +112,7 @@ struct kineto {
 	ARRAY(struct named) names;
 	ARRAY(struct open_range) open;
 	struct map top; /* thread: index into open */
-	uint64_t no_time, no_end, backwards;
+	uint64_t no_time;
 	uint64_t base_ns;
 	struct progress progress;
 	uint64_t file_bytes;
@@ -222,6 +222,7 @@ static int take_field(struct kineto *k, enum json_token t, int power, struct fie
 	if (t != JSON_NUMBER && t != JSON_STRING)
 		return json_skip(&k->r, t) ? 0 : -EBADMSG;
 	f->there = json_number(k->r.text.v, k->r.text.n, power, &f->value);
+	f->bad = !f->there;
 	if (f->there || t == JSON_NUMBER || power)
 		return 0;
 	const int e = take_text(k, &id);
@@ -538,10 +539,7 @@ static int end_range(struct kineto *k)
 	*top = o->below;
 	while (k->open.n && k->open.v[k->open.n - 1].thread == STORE_NONE)
 		k->open.n--;
-	if (end < r.ticks)
-		k->backwards++;
-	else
-		r.dur = end - r.ticks;
+	r.dur = end > r.ticks ? end - r.ticks : 0;
 	return add_range(k, &r);
 }
 
@@ -794,15 +792,13 @@ static void apply_names(struct kineto *k)
 static bool mend_times(struct kineto *k)
 {
 	struct event *ev = &k->event;
-	if (!ev->ts.there || ev->ts.value < 0 || ev->ts.value >= IMPORT_TIME_MOST ||
+	if (!ev->ts.there || ev->dur.bad || ev->ts.value < 0 || ev->ts.value >= IMPORT_TIME_MOST ||
 		(ev->dur.there && ev->dur.value >= IMPORT_TIME_MOST)) {
 		k->no_time++;
 		return false;
 	}
-	if (ev->dur.there && ev->dur.value < 0) {
+	if (ev->dur.there && ev->dur.value < 0)
 		ev->dur.value = 0;
-		k->backwards++;
-	}
 	return true;
 }
 
@@ -941,7 +937,7 @@ static void tell_partial(struct kineto *k)
 			"%s; the %" PRIu64 " events before it are here", k->r.problem, k->events);
 	st->left_out += k->no_time;
 	for (size_t i = 0; i < k->open.n; i++)
-		k->no_end += k->open.v[i].thread != STORE_NONE;
+		st->left_out += k->open.v[i].thread != STORE_NONE;
 }
 
 static int finish(struct kineto *k, const char *path, int e, struct error *err)

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "report/export.h"
 #include "report/model.h"
+#include "trace/device.h"
 #include "trace/pack.h"
 #include "trace/tail.h"
 
@@ -91,14 +92,19 @@ static int next_piece(const uint8_t **data, size_t *size, struct piece *p)
 {
 	if (*size < 6)
 		return 0;
-	p->kind = (*data)[0] % 7;
-	p->encoding = (*data)[1] & 1;
+	p->kind = (*data)[0] % 10;
+	p->encoding = (*data)[1] % 3;
 	memcpy(&p->records, *data + 2, 2);
 	memcpy(&p->length, *data + 4, 2);
 	*data += 6;
 	*size -= 6;
 	if (p->length > *size)
 		p->length = (uint16_t)*size;
+	const size_t each = array_record_bytes(p->kind);
+	if (p->encoding == ENCODING_WORDS && each) { /* or the block is refused at once */
+		p->length = (uint16_t)(p->length - p->length % each);
+		p->records = (uint16_t)(p->length / each);
+	}
 	p->payload = *data;
 	*data += p->length;
 	*size -= p->length;
