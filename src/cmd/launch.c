@@ -231,16 +231,50 @@ static void become(const struct launch *l, int report)
 	_exit(EXIT_ENVIRONMENT);
 }
 
+static int refuse(const struct launch *l, int why)
+{
+	const bool missing = why == ENOENT || why == ENOTDIR;
+	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
+		l->argv[0], strerror(why),
+		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
+}
+
+static int why_not(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st))
+		return errno;
+	return S_ISREG(st.st_mode) && !access(path, X_OK) ? 0 : EACCES;
+}
+
+int launch_check(const struct launch *l)
+{
+	char path[PATH_MAX];
+	const char *name = l->argv[0], *dirs = getenv("PATH");
+	int why = strchr(name, '/') ? why_not(name) : ENOENT;
+	if (strchr(name, '/'))
+		return why ? refuse(l, why) : 0;
+	if (!dirs)
+		return 0; /* execvp has a path of its own then */
+	for (const char *end; why; dirs = end + 1) {
+		end = strchrnul(dirs, ':');
+		if (snprintf(path, sizeof path, "%.*s/%s", (int)(end - dirs),
+			    end > dirs ? dirs : ".", name) < (int)sizeof path &&
+			why_not(path) != ENOENT)
+			why = why_not(path);
+		if (!*end)
+			break;
+	}
+	return why ? refuse(l, why) : 0;
+}
+
 static int explain(const struct launch *l, int why)
 {
 	waitpid(l->pid, NULL, 0);
 	give_signals_back();
 	if (!why)
 		return EXIT_ENVIRONMENT; /* the child has complained */
-	const bool missing = why == ENOENT || why == ENOTDIR;
-	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
-		l->argv[0], strerror(why),
-		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
+	return refuse(l, why);
 }
 
 int launch_start(struct launch *l)

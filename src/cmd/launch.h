@@ -24,6 +24,10 @@ struct launch {
 	struct trace_header *header; /* of the trace, mapped */
 };
 
+/* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
+ * a trace of an earlier run is replaced. */
+int launch_check(const struct launch *l);
+
 /* What a new raw trace of this program says in its header; `control` as in format.h. */
 int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
 	struct error *err);

@@ -230,6 +230,9 @@ static int prepare(struct recording *rec, const struct options *o)
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
 	};
+	const int code = launch_check(&rec->launch);
+	if (code)
+		return code;
 	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	return 0;

@@ -17,6 +17,9 @@ expect 2 "'x' is no level" "$weir" record --level=x -- true
 expect 2 "is no size" "$weir" record --flight=3 -- true
 expect 3 'no-such-dir' "$weir" record -o no-such-dir/t.weir -- true
 expect 127 'no-such-program' "$weir" record -- no-such-program
+expect 126 'Permission denied' "$weir" record -- /etc/passwd
+expect 127 'no-such' "$weir" record -o a.weir -- ./no-such # and the trace of before is kept
+expect 0 'cuLaunchKernel' "$weir" report a.weir
 expect 37 '^$' "$weir" record -q -- sh -c 'exit 37'
 
 # Ways of being started that a launcher must not mind: SIGCHLD ignored, standard streams closed.
