@@ -1,0 +1,135 @@
+/* weir flame FILE: where the time went, as a flame graph. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/flame.h"
+
+#include "base/banned.h"
+
+struct format {
+	const char *name;
+	const char *ending; /* of a file that is written so when nothing else is said */
+	void (*put)(const struct flame *f, FILE *out);
+};
+
+static const struct format formats[] = {
+	{ "svg", ".svg", flame_put_svg },
+	{ "folded", ".folded", flame_put_folded },
+	{ "speedscope", ".json", flame_put_speedscope },
+};
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+static const struct format *format_of_name(const char *name)
+{
+	for (size_t i = 0; i < FORMATS; i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
+static const struct format *format_of_file(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	for (size_t i = 0; dot && i < FORMATS; i++)
+		if (!strcmp(formats[i].ending, dot))
+			return &formats[i];
+	return NULL;
+}
+
+static int choose(const struct options *o, const struct format **ret_format)
+{
+	const char *name = opt_str(o, "format"), *path = opt_str(o, "output");
+	*ret_format = name ? format_of_name(name) : path ? format_of_file(path) : &formats[1];
+	if (*ret_format)
+		return 0;
+	if (name)
+		return complain(
+			EXIT_USAGE, "%s is no format: there are svg, folded, speedscope", name);
+	return complain(EXIT_USAGE,
+		"%s does not end in .svg, .folded or .json: choose with --format", path);
+}
+
+static int choose_by(const struct options *o, enum flame_by *ret_by)
+{
+	const char *by = opt_str(o, "by");
+	*ret_by = !by ? FLAME_AUTO : !strcmp(by, "device") ? FLAME_DEVICE : FLAME_HOST;
+	if (!by || !strcmp(by, "device") || !strcmp(by, "host"))
+		return 0;
+	return complain(EXIT_USAGE, "--by=%s: there are device and host", by);
+}
+
+/* ---- the output ---- */
+
+static int put(const struct format *format, const struct flame *f, FILE *out)
+{
+	if (!out)
+		return errno ? -errno : -EIO;
+	errno = 0;
+	format->put(f, out);
+	const int wrong = fflush(out) || ferror(out) ? (errno ? -errno : -EIO) : 0;
+	if (out == stdout)
+		return wrong;
+	return fclose(out) && !wrong ? -errno : wrong;
+}
+
+/* Whole or not at all; mkstemp() makes files of mode 0600. */
+static int put_file(const struct format *format, const struct flame *f, const char *path)
+{
+	struct stat st;
+	char *temp;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) /* a pipe, a terminal */
+		return put(format, f, fopen(path, "we"));
+	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	const int fd = mkstemp(temp);
+	int e = fd < 0 ? -errno : put(format, f, fdopen(fd, "w"));
+	if (!e && rename(temp, path))
+		e = -errno;
+	if (e && fd >= 0)
+		unlink(temp);
+	free(temp);
+	return e;
+}
+
+static int draw(const struct options *o, const struct trace *t, const struct format *format,
+	enum flame_by by)
+{
+	const char *path = opt_str(o, "output");
+	struct flame *f;
+	struct error err = { .text = "" };
+	if (flame_make(t, by, &f, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	const int e = path ? put_file(format, f, path) : put(format, f, stdout);
+	const bool nothing = !f->nodes.v[0].total_ns;
+	flame_free(f);
+	if (e)
+		return complain(EXIT_ENVIRONMENT, "%s can't be written: %s",
+			path ? path : "standard output", strerror(-e));
+	if (nothing && by == FLAME_DEVICE)
+		complain(0, "the trace says nothing of what ran on devices; try --by host");
+	return EXIT_YES;
+}
+
+int cmd_flame(const struct options *o)
+{
+	const struct format *format;
+	enum flame_by by;
+	struct trace *t;
+	struct error err;
+	int code = choose(o, &format);
+	if (!code)
+		code = choose_by(o, &by);
+	if (code)
+		return code;
+	if (trace_open(opt_argv(o)[0], &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	code = draw(o, t, format, by);
+	trace_close(t);
+	return code;
+}
