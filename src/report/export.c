@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "trace/device.h"
 #include "report/tally.h"
 
 #include "base/banned.h"
@@ -42,6 +43,12 @@ const char *export_kernel_name(struct export *x, uint32_t kernel)
 	if (!x->kernel_name[kernel])
 		x->kernel_name[kernel] = demangle(x->meta->names.v[kernel].text);
 	return x->kernel_name[kernel] ? x->kernel_name[kernel] : x->meta->names.v[kernel].text;
+}
+
+const char *export_string(struct export *x, uint32_t id)
+{
+	const uint32_t name = meta_find_string(x->meta, x->process, id);
+	return name == META_NONE ? "(no name)" : export_kernel_name(x, name);
 }
 
 static const char *name_for_decoder(
@@ -137,6 +144,27 @@ static int export_chunk(struct run *r, size_t i)
 	return e;
 }
 
+/* Device work or ranges. */
+static int export_array(struct run *r, size_t i)
+{
+	const struct chunk_ref *c = &r->x.trace->chunks[i];
+	struct device_work w;
+	struct range g;
+	size_t at = 0;
+	const bool work = c->head.kind == CHUNK_DEVICE;
+	if (c->head.kind == CHUNK_LINKS || (work ? !r->e->work : !r->e->range))
+		return 0;
+	int e = trace_load(r->x.trace, i, &r->buf, NULL);
+	if (e == -EBADMSG || e == -ENODATA)
+		return 0;
+	r->x.process = c->process;
+	while (!e && work && work_next(&r->buf, &at, &w))
+		e = r->e->work(&r->x, c, &w);
+	while (!e && !work && range_next(&r->buf, &at, &g))
+		e = r->e->range(&r->x, c, &g);
+	return e;
+}
+
 static int export_chunks(struct run *r)
 {
 	const struct trace *t = r->x.trace;
@@ -146,6 +174,8 @@ static int export_chunks(struct run *r)
 	for (size_t i = 0; i < t->chunk_count && !e; i++) {
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
 			e = export_chunk(r, i);
+		else if (array_record_bytes(t->chunks[i].head.kind))
+			e = export_array(r, i);
 		progress_show(&progress, i, t->chunk_count);
 	}
 	progress_fini(&progress);

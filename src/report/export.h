@@ -4,7 +4,8 @@
  * export_run() reads the trace once, one chunk in memory at a time, and hands each call to
  * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
  * in the order of their begin, callers before what they call; chunks come in file order, so
- * threads are interleaved and a caller may come a chunk after its last callee.
+ * threads are interleaved and a caller may come a chunk after its last callee.  Device work
+ * and ranges go to exporters that take them, as they stand in the file.
  */
 #ifndef WEIR_REPORT_EXPORT_H
 #define WEIR_REPORT_EXPORT_H
@@ -51,6 +52,8 @@ struct exporter {
 	int (*begin)(struct export *x);
 	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
 	int (*call)(struct export *x, const struct export_call *c);
+	int (*work)(struct export *x, const struct chunk_ref *c, const struct device_work *w);
+	int (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
 	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
 	int (*end)(struct export *x);
 	void (*cleanup)(struct export *x); /* also after a failure */
@@ -65,6 +68,9 @@ int export_run(const struct exporter *e, const struct trace *t, const struct dec
 
 /* The kernel's name as people write it; never NULL. */
 const char *export_kernel_name(struct export *x, uint32_t kernel);
+
+/* A string of device work or a range of the chunk at hand, demangled; never NULL. */
+const char *export_string(struct export *x, uint32_t id);
 
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
 	export_sqlite;

@@ -52,13 +52,14 @@ static int work_by_start(const void *one, const void *two)
 	return ORDER(a->correlation, b->correlation);
 }
 
-/* The first call whose correlation is not smaller. */
-static size_t first_call(const struct store *s, uint64_t correlation)
+/* The first call behind those of the correlation that began before the time. */
+static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t start_ns)
 {
+	const struct store_call key = { .correlation = correlation, .start_ns = start_ns };
 	size_t low = 0, high = s->calls.n;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
-		if (s->calls.v[middle].correlation < correlation)
+		if (call_by_correlation(&s->calls.v[middle], &key) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -66,24 +67,35 @@ static size_t first_call(const struct store *s, uint64_t correlation)
 	return low;
 }
 
+static bool may_own(const struct store *s, const struct store_call *c, const struct device_work *w)
+{
+	return !w->reserved[0] || w->reserved[0] - 1 == s->threads.v[c->thread].process;
+}
+
+#define NEIGHBOURS 64 /* calls of one correlation that are looked at, on either side */
+
 /* Of several calls with one correlation, in several processes say, the last that began before
- * the work did. */
+ * the work did, or else the first that began after. */
 static struct store_call *call_of(struct store *s, const struct device_work *w)
 {
 	if (!(w->valid & WORK_HAS_CORRELATION))
 		return NULL;
-	struct store_call *found = NULL;
-	for (size_t i = first_call(s, w->correlation);
-		i < s->calls.n && s->calls.v[i].correlation == w->correlation; i++) {
-		struct store_call *c = &s->calls.v[i];
-		const uint32_t process = s->threads.v[c->thread].process;
-		if (w->reserved[0] && w->reserved[0] - 1 != process)
-			continue;
-		if (found && c->start_ns > w->start_ns)
+	const size_t at = calls_before(s, w->correlation, w->start_ns);
+	for (size_t i = at; i > 0 && at - i < NEIGHBOURS; i--) {
+		struct store_call *c = &s->calls.v[i - 1];
+		if (c->correlation != w->correlation)
 			break;
-		found = c;
+		if (may_own(s, c, w))
+			return c;
 	}
-	return found;
+	for (size_t i = at; i < s->calls.n && i - at < NEIGHBOURS; i++) {
+		struct store_call *c = &s->calls.v[i];
+		if (c->correlation != w->correlation)
+			break;
+		if (may_own(s, c, w))
+			return c;
+	}
+	return NULL;
 }
 
 static int add_link(struct store *s, struct store_call *c)
@@ -265,7 +277,8 @@ static int pile_up(struct writer *w, const void *data, size_t bytes)
 {
 	if (!array_reserve(&w->pile.bytes, bytes))
 		return -ENOMEM;
-	memcpy(w->pile.bytes.v + w->pile.bytes.n, data, bytes);
+	if (bytes)
+		memcpy(w->pile.bytes.v + w->pile.bytes.n, data, bytes);
 	w->pile.bytes.n += bytes;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -140,6 +141,89 @@ static int call_chrome(struct export *x, const struct export_call *c)
 	return wrong(x);
 }
 
+/* As Kineto has it: a device is a process whose threads are its streams. */
+static const char *chrome_category(uint16_t kind)
+{
+	static const char *const names[] = { "unknown", "kernel", "gpu_memcpy", "gpu_memset",
+		"cuda_sync", "gpu_user_annotation", "graph", "unknown" };
+	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
+}
+
+static void put_triple(struct json *j, const char *key, const uint32_t *v)
+{
+	json_begin_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
+}
+
+static void chrome_work_args(struct json *j, const struct device_work *w)
+{
+	const struct {
+		const char *key;
+		uint32_t bit;
+		uint64_t value;
+	} numbers[] = {
+		{ "External id", WORK_HAS_EXTERNAL, w->external },
+		{ "device", WORK_HAS_DEVICE, w->device },
+		{ "context", WORK_HAS_CONTEXT, w->context },
+		{ "stream", WORK_HAS_STREAM, w->stream },
+		{ "correlation", WORK_HAS_CORRELATION, w->correlation },
+		{ "bytes", WORK_HAS_BYTES, w->bytes },
+		{ "registers per thread", WORK_HAS_REGISTERS, w->registers },
+		{ "shared memory", WORK_HAS_SHARED, w->shared_static + w->shared_dynamic },
+		{ "graph id", WORK_HAS_GRAPH, w->graph },
+		{ "graph node id", WORK_HAS_GRAPH, w->graph_node },
+	};
+	json_begin_object(j, "args");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (w->valid & numbers[i].bit)
+			json_u64(j, numbers[i].key, numbers[i].value);
+	if (w->valid & WORK_HAS_SHAPE) {
+		put_triple(j, "grid", w->grid);
+		put_triple(j, "block", w->block);
+	}
+	json_end_object(j);
+}
+
+static int work_chrome(struct export *x, const struct chunk_ref *c, const struct device_work *w)
+{
+	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
+	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
+		w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		w->valid & WORK_HAS_STREAM ? w->stream : 0);
+	put_us(x->out, "ts", since(x, w->start_ns));
+	put_us(x->out, "dur", w->end_ns - w->start_ns);
+	json_str(&j, "name", export_string(x, w->name));
+	json_str(&j, "cat", chrome_category(w->kind));
+	chrome_work_args(&j, w);
+	fputs("},\n", x->out);
+	return wrong(x);
+}
+
+static int range_chrome(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	static const char *const categories[] = { "unknown", "cpu_op", "user_annotation",
+		"python_function", "nvtx", "nvtx", "overhead", "unknown" };
+	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
+	const uint64_t begin = trace_ns(x->trace, g->ticks), end = trace_ns(x->trace, range_end(g));
+	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->head.pid, g->tid);
+	put_us(x->out, "ts", since(x, begin));
+	put_us(x->out, "dur", end > begin ? end - begin : 0);
+	json_str(&j, "name", export_string(x, g->name));
+	json_str(&j, "cat", categories[g->kind < RANGE_KINDS ? g->kind : 0]);
+	json_begin_object(&j, "args");
+	if (g->valid & RANGE_HAS_EXTERNAL)
+		json_u64(&j, "External id", g->external);
+	if (g->valid & RANGE_HAS_SEQUENCE)
+		json_u64(&j, "Sequence number", g->sequence);
+	if (g->args)
+		json_str(&j, "arguments", export_string(x, g->args));
+	json_end_object(&j);
+	fputs("},\n", x->out);
+	return wrong(x);
+}
+
 /* The last event has no comma behind it, so one more says that the trace ends. */
 static int end_chrome(struct export *x)
 {
@@ -155,6 +239,8 @@ const struct exporter export_chrome = {
 	.begin = begin_chrome,
 	.thread = thread_chrome,
 	.call = call_chrome,
+	.work = work_chrome,
+	.range = range_chrome,
 	.end = end_chrome,
 };
 

@@ -12,6 +12,7 @@
 #define NODE_KERNEL   0u /* CU_GRAPH_NODE_TYPE_KERNEL */
 #define NODE_DISABLED 0x80000000u
 #define NOTES_KEPT    1000u
+#define DEVICES_KEPT  1024u
 
 struct loader {
 	const struct trace *t;
@@ -208,6 +209,8 @@ static int add_device(struct loader *l, const struct record *r)
 		.memory_bytes = arg(r, 1),
 		.multiprocessors = (uint32_t)arg(r, 2),
 		.capability = (uint32_t)arg(r, 3) };
+	if (l->m->devices.n >= DEVICES_KEPT)
+		return 0;
 	const int e = intern_text(l->m, r, 4, &d.name);
 	struct meta_device *to = e ? NULL : array_push(&l->m->devices);
 	if (!to)

@@ -68,6 +68,7 @@ static void read_all(const char *path)
 		read_report(t, &d);
 		export_run(&export_ndjson, t, &d, NULL, nowhere, &err);
 		export_run(&export_csv, t, &d, NULL, nowhere, &err);
+		export_run(&export_chrome, t, &d, NULL, nowhere, &err);
 		export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
 		trace_close(t);
 		if (!trace_pack(path, "/tmp/fuzz_trace.packed", &stats, &err))

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "maker.h"
+#include "report/export.h"
 #include "report/import.h"
 #include "report/import_json.h"
 #include "report/model.h"
@@ -344,6 +345,26 @@ static void the_same_file_gives_the_same_bytes(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+/* By way of chrome's format and back: the operators are found by their numbers. */
+static void what_is_exported_can_be_imported_again(void **state)
+{
+	static const char text[] = "[" OP("o", "1", "10", "50",
+		"31") ",{\"ph\":\"X\",\"cat\":\"kernel\","
+		      "\"name\":\"k<\\\"a\\\">\",\"pid\":0,\"tid\":7,\"ts\":40,\"dur\":2.5,\"args\":"
+		      "{\"External id\":31,\"device\":0,\"stream\":7,\"grid\":[1,2,3],\"block\":"
+		      "[4,5,6]}},{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (Device "
+		      "-> Pinned)\",\"pid\":0,\"tid\":7,\"ts\":50,\"dur\":1,\"args\":{\"bytes\":"
+		      "64}}]";
+	assert_int_equal(import(text), 0);
+	const struct decoder d = { .schema = &trace->schema };
+	assert_int_equal(export_run(exporter_find("chrome"), trace, &d, SOURCE, NULL, &err), 0);
+	assert_int_equal(take_source(), 0);
+	assert_int_equal(work_named("k<\"a\">")->total_ns, 2500);
+	assert_int_equal(work_named("k<\"a\">")->shape.block[2], 6);
+	assert_int_equal(operator_named("o")->device_self_ns, 2500);
+	assert_int_equal(report->copies.v[0].bytes, 64);
+}
+
 /* ---- numbers ---- */
 
 static void numbers_are_taken_digit_by_digit(void **state)
@@ -402,6 +423,7 @@ static void device_work_survives_packing(void **state)
 	maker_chunk(m, 99, 100, 0, work, sizeof(work)); /* a kind of chunk from later */
 	maker_finish(m, 2000000, false);
 	struct pack_stats pack = { 0 };
+	let_go();
 	assert_int_equal(trace_pack(SOURCE, TRACE, &pack, &err), 0);
 	static const char *const forms[] = { SOURCE, TRACE };
 	for (int form = 0; form < 2; form++) {
@@ -590,6 +612,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_trace_is_told_in_a_sentence),
 		cmocka_unit_test(nesting_ends_somewhere),
 		cmocka_unit_test(the_same_file_gives_the_same_bytes),
+		cmocka_unit_test(what_is_exported_can_be_imported_again),
 		cmocka_unit_test(numbers_are_taken_digit_by_digit),
 		cmocka_unit_test(device_work_survives_packing),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
