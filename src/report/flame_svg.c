@@ -102,6 +102,12 @@ static void put_text(FILE *out, const char *text, size_t most)
 		fputs("..", out);
 }
 
+/* A kernel's name without its type, which says nothing and takes the room of what does. */
+static const char *short_name(const char *name)
+{
+	return strncmp(name, "void ", 5) ? name : name + 5;
+}
+
 /* ---- frames ---- */
 
 struct canvas {
@@ -156,7 +162,7 @@ static void put_frame(const struct canvas *c, uint32_t i)
 	const double letters = (width - 6) / LETTER;
 	if (letters >= 3) {
 		fprintf(c->out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + ROW - 5.5);
-		put_text(c->out, c->f->names.v[n->name], (size_t)letters);
+		put_text(c->out, short_name(c->f->names.v[n->name]), (size_t)letters);
 		fputs("</text>", c->out);
 	}
 	fputs("</g>\n", c->out);
@@ -211,7 +217,7 @@ static const char script[] =
 	"var n=Math.floor((w-6)/letter);\n"
 	"if(n>=3&&!f.t){f.t=document.createElementNS(svg.namespaceURI,'text');\n"
 	"f.t.setAttribute('y',+f.r.getAttribute('y')+12.5);f.g.appendChild(f.t)}\n"
-	"if(f.t){f.t.setAttribute('x',x+3);f.t.textContent=n>=3?cut(f.title.split('\\n')[0],n):''}}\n"
+	"if(f.t){f.t.setAttribute('x',x+3);f.t.textContent=n>=3?cut(f.title.split('\\n')[0].replace(/^void /,''),n):''}}\n"
 	"function zoom(z){frames.forEach(function(f){\n"
 	"var above=f.d<z.d&&f.x<=z.x+.01&&f.x+f.w>=z.x+z.w-.01;\n"
 	"var inside=f.d>=z.d&&f.x>=z.x-.01&&f.x+f.w<=z.x+z.w+.01;\n"

@@ -13,6 +13,7 @@ cd "$work"
 make_traces() {
 	"$build/tests/gen-trace" -n 16000 -t 2 -s 7 -p golden.weir 2>/dev/null
 	"$build/tests/gen-trace" -n 0 -t 1 -s 7 empty.weir
+	"$build/tests/gen-trace" -n 12000 -t 2 -s 8 -p other.weir 2>/dev/null
 	"$weir" import -q -o kineto.weir "$here/kineto/eager.json"
 }
 
@@ -31,13 +32,23 @@ say() {
 	empty) "$weir" report empty.weir ;;
 	kineto) "$weir" report -n 0 kineto.weir ;;
 	kineto-json) "$weir" report --json kineto.weir ;;
+	diff)
+		"$weir" diff --fail-on 'p95 > +5%' --fail-on 'launches > 1000000' golden.weir other.weir ||
+			echo "exit status $?"
+		;;
+	diff-json) "$weir" diff --json --fail-on 'errors > 0' golden.weir other.weir kineto.weir -- \
+		other.weir golden.weir kineto.weir || [ $? = 1 ] ;;
+	flame) "$weir" flame golden.weir ;;
+	flame-svg) "$weir" flame -f svg kineto.weir ;;
+	flame-json) "$weir" flame -f speedscope kineto.weir ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
 
 make_traces
 if [ "$case" = --update ]; then
-	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json; do
+	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json flame flame-svg \
+		flame-json; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0

@@ -1,0 +1,312 @@
+/* Comparing recordings: the statistics, the gates, and what two made traces say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/diff.h"
+#include "report/gate.h"
+#include "report/statistic.h"
+#include "maker.h"
+
+#define near(a, b, most) assert_true(fabs((double)(a) - (double)(b)) <= (most))
+
+/* ---- statistics ---- */
+
+/* Quantiles as every table of Student's distribution has them. */
+static void students_distribution_is_that_of_the_tables(void **state)
+{
+	near(stat_student_p(1, 1), 0.5, 1e-9);
+	near(stat_student_p(12.7062, 1), 0.05, 1e-6);
+	near(stat_student_p(2.776445, 4), 0.05, 1e-7);
+	near(stat_student_p(-3.169273, 10), 0.01, 1e-7);
+	near(stat_student_p(1.959964, 1e7), 0.05, 1e-6);
+	near(stat_student_p(0, 7), 1, 1e-12);
+	assert_true(isnan(stat_student_p(NAN, 3)));
+}
+
+static void ranks_are_counted_exactly(void **state)
+{
+	const double low[] = { 1, 2, 3, 4, 5 }, high[] = { 6, 7, 8, 9, 10 };
+	near(stat_ranks_p(low, 5, high, 5), 2.0 / 252, 1e-12);
+	near(stat_ranks_p(high, 5, low, 5), 2.0 / 252, 1e-12);
+	near(stat_ranks_p(low, 3, high, 3), 2.0 / 20, 1e-12);
+	near(stat_ranks_p(low, 5, low, 5), 1, 1e-12);
+	/* Ranks 1, 3, 3, 3, 5: six of the ten pairs sum to 4 or 8, as far from 6 as these. */
+	const double a[] = { 1, 2, 2 }, b[] = { 2, 3 };
+	near(stat_ranks_p(a, 3, b, 2), 0.6, 1e-12);
+	assert_true(isnan(stat_ranks_p(a, 3, b, 0)));
+}
+
+/* The approximation is taken for more than 16 values; here it is close to what is exact. */
+static void many_ranks_are_approximated(void **state)
+{
+	double a[20], b[20];
+	for (int i = 0; i < 20; i++) {
+		a[i] = i;
+		b[i] = i + 0.5;
+	}
+	assert_true(stat_ranks_p(a, 20, b, 20) > 0.7);
+	for (int i = 0; i < 20; i++)
+		b[i] = i + 12;
+	assert_true(stat_ranks_p(a, 20, b, 20) < 1e-4);
+}
+
+static void few_runs_are_compared_by_their_logarithms(void **state)
+{
+	const double a[] = { 100, 101, 99 }, b[] = { 120, 121, 119 }, wide[] = { 80, 160, 125 };
+	assert_true(stat_runs_p(a, 3, b, 3) < 0.001);
+	assert_true(stat_runs_p(a, 3, wide, 3) > 0.3);
+	assert_true(isnan(stat_runs_p(a, 1, b, 3)));
+	const double zero[] = { 0, 0 }, five[] = { 5, 5 };
+	near(stat_runs_p(zero, 2, five, 2), 0, 0);
+	near(stat_runs_p(five, 2, five, 2), 1, 0);
+}
+
+static void durations_are_compared_by_histograms(void **state)
+{
+	struct hist a = { 0 }, b = { 0 };
+	double longer = -1;
+	for (uint64_t i = 0; i < 4; i++)
+		hist_add(&a, i);
+	assert_true(isnan(stat_hist_p(&a, &a, &longer)));
+	near(longer, -1, 0);
+	for (uint64_t i = 0; i < 200; i++) {
+		hist_add(&a, 1000 + i % 50);
+		hist_add(&b, 1100 + i % 50);
+	}
+	assert_true(stat_hist_p(&a, &b, &longer) < 1e-6);
+	near(longer, 1, 1e-9);
+	near(stat_hist_p(&a, &a, &longer), 1, 1e-9);
+	near(longer, 0.5, 1e-9);
+	const struct hist_moments m = stat_moments(&b);
+	near(m.mean, 1124.5, 4);
+	near(m.n, 200, 0);
+	assert_true(stat_totals_p(&a, &b) < 0.001);
+	hist_fini(&a);
+	hist_fini(&b);
+}
+
+static void the_median_of_an_even_number_is_between(void **state)
+{
+	double v[] = { 4, 1, 3, 2 };
+	near(stat_median(v, 4), 2.5, 0);
+	near(stat_median(v, 3), 2, 0);
+	near(stat_median(v, 0), 0, 0);
+}
+
+/* ---- gates ---- */
+
+static struct gate parsed(const char *text)
+{
+	struct gate g;
+	struct error err = { .text = "" };
+	if (gate_parse(text, &g, &err))
+		fail_msg("%s", err.text);
+	return g;
+}
+
+static void gates_are_read(void **state)
+{
+	struct gate g = parsed("p95 > +5%");
+	assert_int_equal(g.metric, METRIC_P95);
+	assert_int_equal(g.table, TABLE_KERNELS);
+	assert_int_equal(g.against, AGAINST_PCT);
+	near(g.value, 5, 0);
+	g = parsed("  call   total of cuda* >=-1.5ms ");
+	assert_int_equal(g.table, TABLE_CALLS);
+	assert_int_equal(g.metric, METRIC_TOTAL);
+	assert_int_equal(g.op, OP_LEAST);
+	assert_int_equal(g.against, AGAINST_CHANGE);
+	near(g.value, -1.5e6, 1e-6);
+	assert_string_equal(g.pattern, "cuda*");
+	g = parsed("peak_bytes>8 GiB");
+	assert_int_equal(g.metric, METRIC_TOTAL_OF_RUN);
+	assert_int_equal(g.total, TOTAL_PEAK);
+	near(g.value, 8.0 * (1 << 30), 0);
+	g = parsed("errors != 0");
+	assert_int_equal(g.op, OP_OTHER);
+	g = parsed("count of void k<int, 3>(float*) > 7");
+	assert_string_equal(g.pattern, "void k<int, 3>(float*)");
+	g = parsed("total of \"a of b\" == +0");
+	assert_string_equal(g.pattern, "a of b");
+	g = parsed("operator slower of aten::* > 0");
+	assert_int_equal(g.metric, METRIC_SLOWER);
+	assert_int_equal(g.table, TABLE_OPERATORS);
+}
+
+static void gates_that_make_no_sense_are_refused_with_a_reason(void **state)
+{
+	static const char *const wrong[][2] = { { "", "compares nothing" },
+		{ "p95", "compares nothing" }, { "p95 = 5ms", "compares nothing" },
+		{ "> 5", "no metric" }, { "p96 > 5ms", "no metric" },
+		{ "kernel wall > 5s", "no metric" }, { "p95 > 5%", "write +5%" },
+		{ "p95 > 5", "compares a time" }, { "wall > 3MiB", "compares a time" },
+		{ "calls > 3ms", "compares a number" }, { "peak_bytes > 3ms", "number of bytes" },
+		{ "p95 >", "no value" }, { "p95 > fast", "no value" }, { "p95 > 0x10", "no value" },
+		{ "p95 > inf", "no value" }, { "p95 > 1e999s", "no value" },
+		{ "p95 > 5 parsecs", "no value" }, { "p95 of > 5ms", "'of' and a name" },
+		{ "p95 on x > 5ms", "'of' and a name" }, { "wall of x > 5s", "whole run" },
+		{ "new > +1", "plain number" } };
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct gate g;
+		struct error err = { .text = "" };
+		assert_int_not_equal(gate_parse(wrong[i][0], &g, &err), 0);
+		if (!strstr(err.text, wrong[i][1]))
+			fail_msg("of '%s' is said: %s", wrong[i][0], err.text);
+	}
+}
+
+static void patterns_match_whole_names(void **state)
+{
+	assert_true(gate_matches("*gemm*", "ampere_sgemm_128"));
+	assert_true(gate_matches("a*b*c", "a--b-b--c"));
+	assert_true(gate_matches("?x", "yx"));
+	assert_true(gate_matches("k(float*)", "k(float*)"));
+	assert_false(gate_matches("gemm", "sgemm"));
+	assert_false(gate_matches("a*b", "a--bc"));
+	assert_true(gate_matches("**", ""));
+	assert_false(gate_matches("?", ""));
+}
+
+/* ---- recordings ---- */
+
+struct kind {
+	const char *name;
+	int count;
+	uint32_t ns;
+};
+
+/* Launches of kernels whose durations scatter by a few percent. */
+static void make(const char *path, const struct kind *kinds, size_t n, unsigned seed)
+{
+	struct maker *m = maker_new(path, maker_schema, 1u << 20);
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const int calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	uint64_t ticks = 2000000;
+	for (size_t k = 0; k < n; k++) {
+		maker_name(m, meta, ticks, 0x1000 + k, kinds[k].name);
+		for (int i = 0; i < kinds[k].count; i++) {
+			const uint64_t args[LAUNCH_WORDS] = { 0x1000 + k, 0, 1ull << 32 | 8,
+				32ull << 32 | 1, 1ull << 32 | 1 };
+			const uint32_t off = (unsigned)(i * 37 + (int)seed * 11) % 21;
+			const struct record r = { .ticks = ticks,
+				.dur = kinds[k].ns + kinds[k].ns * off / 400,
+				.fn = FN_LAUNCH,
+				.words = RECORD_WORDS + LAUNCH_WORDS };
+			maker_put(m, calls, r, args);
+			ticks += r.dur + 1000;
+		}
+	}
+	maker_finish(m, ticks + 5000000, false);
+}
+
+static void add(struct diff *d, enum diff_side_id side, const char *path)
+{
+	struct trace *t;
+	struct report *r;
+	struct error err;
+	assert_int_equal(trace_open(path, &t, &err), 0);
+	const struct decoder decoder = { .schema = &t->schema };
+	assert_int_equal(report_make(t, &decoder, 1, &r, &err), 0);
+	assert_int_equal(diff_add(d, side, path, r), 0);
+	report_free(r);
+	trace_close(t);
+	unlink(path);
+}
+
+static const struct diff_row *row(const struct diff *d, enum diff_table table, const char *name)
+{
+	for (size_t i = 0; i < d->rows[table].n; i++)
+		if (!strcmp(d->rows[table].v[i].name, name))
+			return &d->rows[table].v[i];
+	fail_msg("there is no row %s", name);
+	return NULL;
+}
+
+static const struct kind before[] = { { "steady", 100, 5000 }, { "worse", 100, 5000 },
+	{ "better", 100, 8000 }, { "left", 10, 2000 }, { "rare", 2, 1000 } };
+static const struct kind after[] = { { "steady", 100, 5010 }, { "worse", 100, 6000 },
+	{ "better", 100, 6000 }, { "come", 10, 3000 }, { "rare", 2, 5000 } };
+
+static void one_run_a_side_is_judged_by_its_calls(void **state)
+{
+	struct diff *d;
+	struct judgement j;
+	make("diff_a.weir", before, 5, 1);
+	make("diff_b.weir", after, 5, 2);
+	assert_int_equal(diff_new(&d, 3), 0);
+	add(d, DIFF_A, "diff_a.weir");
+	add(d, DIFF_B, "diff_b.weir");
+	assert_int_equal(diff_finish(d), 0);
+	assert_int_equal(row(d, TABLE_KERNELS, "steady")->verdict, VERDICT_SAME);
+	assert_int_equal(row(d, TABLE_KERNELS, "worse")->verdict, VERDICT_SLOWER);
+	assert_int_equal(row(d, TABLE_KERNELS, "better")->verdict, VERDICT_FASTER);
+	assert_int_equal(row(d, TABLE_KERNELS, "left")->verdict, VERDICT_GONE);
+	assert_int_equal(row(d, TABLE_KERNELS, "come")->verdict, VERDICT_NEW);
+	assert_int_equal(row(d, TABLE_KERNELS, "rare")->verdict, VERDICT_NONE);
+	assert_string_equal(d->rows[TABLE_KERNELS].v[0].name, "better");
+	near(row(d, TABLE_KERNELS, "worse")->change_pct, 20, 1);
+	near(row(d, TABLE_KERNELS, "worse")->longer, 1, 0.01);
+
+	const struct gate gates[] = { parsed("p95 > +5%"), parsed("slower > 0"),
+		parsed("total of steady > +5%"), parsed("p50 of left > 0ns"),
+		parsed("count of come == 10"), parsed("launches > 1000"),
+		parsed("total of come > +1%") };
+	const bool fires[] = { true, true, false, false, true, false, true };
+	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
+		gate_judge(&gates[i], d, &j);
+		if (j.fired != fires[i])
+			fail_msg("%s: %d", gates[i].text, j.fired);
+	}
+	gate_judge(&gates[0], d, &j);
+	assert_string_equal(j.where, "rare");
+	assert_int_equal(j.rows, 2);
+	diff_free(d);
+}
+
+/* The calls of each run agree, but the runs do not: no verdict can be had of that. */
+static void several_runs_are_judged_by_how_runs_differ(void **state)
+{
+	const struct kind slow = { "k", 100, 6000 }, fast = { "k", 100, 5000 },
+			  middle = { "k", 100, 5500 };
+	const struct kind *const noisy[2][3] = { { &slow, &fast, &middle },
+		{ &middle, &slow, &fast } };
+	const struct kind *const clear[2][3] = { { &fast, &fast, &fast }, { &slow, &slow, &slow } };
+	for (int c = 0; c < 2; c++) {
+		struct diff *d;
+		assert_int_equal(diff_new(&d, 3), 0);
+		for (unsigned i = 0; i < 6; i++) {
+			make("diff_run.weir", c ? clear[i / 3][i % 3] : noisy[i / 3][i % 3], 1, i);
+			add(d, i < 3 ? DIFF_A : DIFF_B, "diff_run.weir");
+		}
+		assert_int_equal(diff_finish(d), 0);
+		assert_int_equal(
+			row(d, TABLE_KERNELS, "k")->verdict, c ? VERDICT_SLOWER : VERDICT_SAME);
+		diff_free(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(students_distribution_is_that_of_the_tables),
+		cmocka_unit_test(ranks_are_counted_exactly),
+		cmocka_unit_test(many_ranks_are_approximated),
+		cmocka_unit_test(few_runs_are_compared_by_their_logarithms),
+		cmocka_unit_test(durations_are_compared_by_histograms),
+		cmocka_unit_test(the_median_of_an_even_number_is_between),
+		cmocka_unit_test(gates_are_read),
+		cmocka_unit_test(gates_that_make_no_sense_are_refused_with_a_reason),
+		cmocka_unit_test(patterns_match_whole_names),
+		cmocka_unit_test(one_run_a_side_is_judged_by_its_calls),
+		cmocka_unit_test(several_runs_are_judged_by_how_runs_differ),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
