@@ -588,50 +588,6 @@ static int take_call(struct kineto *k)
 	return 0;
 }
 
-static void place(struct device_work *w, uint8_t *to, const char *text)
-{
-	static const char *const places[] = { "", "pageable", "pinned", "device", "array",
-		"managed", "device static", "managed static" };
-	for (uint8_t i = 1; i < PLACES; i++) {
-		const size_t n = strlen(places[i]);
-		if (same_word(places[i], text, n) && (text[n] == ')' || text[n] == ' ')) {
-			*to = i;
-			w->valid |= WORK_HAS_PLACES;
-		}
-	}
-}
-
-void import_copy_name(struct device_work *w, const char *name)
-{
-	static const char *const directions[] = { "", "htod", "dtoh", "htoa", "atoh", "atoa",
-		"atod", "dtoa", "dtod", "htoh", "ptop" };
-	const char *word = strchr(name, ' ');
-	const char *from = strchr(name, '('), *to = strstr(name, "-> ");
-	for (uint8_t i = 1; word && w->kind == WORK_COPY && i < COPY_DIRECTIONS; i++) {
-		if (strlen(word) >= 5 && same_word(directions[i], word + 1, 4)) {
-			w->what = i;
-			w->valid |= WORK_HAS_WHAT;
-		}
-	}
-	if (from)
-		place(w, &w->from, from + 1);
-	if (to)
-		place(w, &w->to, to + 3);
-}
-
-static void take_wait_name(struct device_work *w, const char *name)
-{
-	static const char *const waits[] = { "", "event sync", "stream wait", "stream sync",
-		"context sync" };
-	for (uint8_t i = 1; i < COUNT(waits); i++) {
-		if (strlen(name) >= strlen(waits[i]) &&
-			same_word(waits[i], name, strlen(waits[i]))) {
-			w->what = i;
-			w->valid |= WORK_HAS_WHAT;
-		}
-	}
-}
-
 static void take_number(
 	struct event *ev, enum known what, struct device_work *w, uint32_t *to, uint32_t bit)
 {
@@ -695,7 +651,7 @@ static int take_work(struct kineto *k, uint16_t kind)
 	if (kind == WORK_COPY || kind == WORK_SET)
 		import_copy_name(&w, name);
 	else if (kind == WORK_WAIT)
-		take_wait_name(&w, name);
+		import_wait_name(&w, name);
 	struct device_work *to = array_push(&k->s->work);
 	if (!to)
 		return -ENOMEM;

@@ -12,8 +12,10 @@
 int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err);
 int import_nsys(const char *path, struct store *s, struct import_stats *st, struct error *err);
 
-/* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)". */
+/* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)",
+ * "Stream Wait Event". */
 void import_copy_name(struct device_work *w, const char *name);
+void import_wait_name(struct device_work *w, const char *name);
 
 /* Times are kept below this, so that sums of two never overflow: 146 years. */
 #define IMPORT_TIME_MOST (1ll << 62)
