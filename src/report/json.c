@@ -2,6 +2,7 @@
  * The report as JSON.  Keys are a promise: they are added to, not renamed.  All times are
  * nanoseconds, all sizes bytes; rows are never left out.
  */
+#include "report/memory.h"
 #include "report/model.h"
 
 #include <string.h>
@@ -165,6 +166,7 @@ static void put_memory(struct json *j, const struct report *r)
 {
 	json_begin_object(j, "memory");
 	put_use(j, &r->gpu_memory);
+	memory_put_keys(j, r);
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		json_begin_object(j, memory_kind_name[k]);
 		put_use(j, &r->memory[k]);

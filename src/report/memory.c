@@ -19,8 +19,10 @@ const char *const memory_kind_name[MEMORY_KINDS] = { "device", "managed", "vmm",
 struct replay {
 	struct report *r;
 	struct map by_pointer;
-	ARRAY(struct live_block) blocks; /* bytes and pointer 0: freed */
+	ARRAY(struct memory_op *) blocks; /* the allocation; NULL: freed */
 	ARRAY(uint32_t) unused;
+	uint32_t seq; /* of the operation at hand */
+	uint64_t ticks;
 };
 
 static bool before(const struct memory_op *a, const struct memory_op *b)
@@ -85,6 +87,15 @@ static struct memory_list *earliest(struct memory_list *lists, unsigned count)
 	return first;
 }
 
+struct memory_op *memory_next(struct memory_list *lists, unsigned count)
+{
+	struct memory_list *list = earliest(lists, count);
+	if (!list)
+		return NULL;
+	list->count--;
+	return list->ops++;
+}
+
 static struct map_key key_of(const struct memory_op *op)
 {
 	const uint64_t space = op->kind == MEMORY_MANAGED ? MEMORY_DEVICE : op->kind;
@@ -107,52 +118,55 @@ static void shrink_use(struct memory_use *u, uint64_t bytes)
 	u->live_bytes -= bytes < u->live_bytes ? bytes : u->live_bytes;
 }
 
-static void forget(struct replay *p, uint32_t index)
+static int forget(struct replay *p, uint32_t index)
 {
-	struct live_block *b = &p->blocks.v[index];
+	struct memory_op *b = p->blocks.v[index];
+	struct memory_detail *d = p->r->memory_detail;
+	uint32_t *u = array_push(&p->unused);
+	if (!u)
+		return -ENOMEM;
+	*u = index;
 	shrink_use(&p->r->memory[b->kind], b->bytes);
 	if (b->kind != MEMORY_HOST)
 		shrink_use(&p->r->gpu_memory, b->bytes);
-	b->pointer = 0;
-	uint32_t *u = array_push(&p->unused);
-	if (u)
-		*u = index;
+	b->end = p->seq;
+	p->blocks.v[index] = NULL;
+	return d ? detail_free(d, b, p->ticks) : 0;
 }
 
-static int do_alloc(struct replay *p, const struct memory_op *op, uint32_t *slot)
+static int do_alloc(struct replay *p, struct memory_op *op, uint32_t *slot)
 {
-	if (*slot != MAP_NONE)
-		forget(p, *slot); /* its free was not seen */
+	struct memory_detail *d = p->r->memory_detail;
+	/* If there is one, its free was not seen. */
+	const int e = *slot != MAP_NONE ? forget(p, *slot) : 0;
+	if (e)
+		return e;
 	if (!p->unused.n) {
-		struct live_block *b = array_push(&p->blocks);
-		if (!b)
+		if (!array_reserve(&p->blocks, 1))
 			return -ENOMEM;
-		*slot = (uint32_t)(p->blocks.n - 1);
+		*slot = (uint32_t)p->blocks.n++;
 	} else {
 		*slot = p->unused.v[--p->unused.n];
 	}
-	p->blocks.v[*slot] = (struct live_block){ .pointer = op->pointer,
-		.bytes = op->bytes,
-		.ticks = op->ticks,
-		.process = op->process,
-		.fn_id = op->fn_id,
-		.kind = op->kind };
+	op->end = MEMORY_NEVER;
+	p->blocks.v[*slot] = op;
 	grow_use(&p->r->memory[op->kind], op->bytes);
 	if (op->kind != MEMORY_HOST)
 		grow_use(&p->r->gpu_memory, op->bytes);
-	return 0;
+	return d ? detail_alloc(d, op) : 0;
 }
 
-static void do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
+static int do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
 {
-	const uint8_t kind = *slot == MAP_NONE ? op->kind : p->blocks.v[*slot].kind;
+	const uint8_t kind = *slot == MAP_NONE ? op->kind : p->blocks.v[*slot]->kind;
 	p->r->memory[kind].frees++;
 	if (kind != MEMORY_HOST)
 		p->r->gpu_memory.frees++;
 	if (*slot == MAP_NONE)
-		return;
-	forget(p, *slot);
+		return 0;
+	const int e = forget(p, *slot);
 	*slot = MAP_NONE;
+	return e;
 }
 
 static int block_order(const void *one, const void *two)
@@ -163,45 +177,63 @@ static int block_order(const void *one, const void *two)
 	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
 }
 
-static int keep_largest(struct replay *p)
+/* The largest stay; when there are twice as many, the smaller half goes. */
+static int keep_one(struct report *r, const struct memory_op *op)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < p->blocks.n; i++)
-		if (p->blocks.v[i].pointer)
-			p->blocks.v[n++] = p->blocks.v[i];
-	if (n)
-		qsort(p->blocks.v, n, sizeof(*p->blocks.v), block_order);
-	n = n < LIVE_KEPT ? n : LIVE_KEPT;
-	if (!array_reserve(&p->r->live, n))
+	if (r->live.n == LIVE_KEPT * 2) {
+		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
+		r->live.n = LIVE_KEPT;
+	}
+	struct live_block *b = array_push(&r->live);
+	if (!b)
 		return -ENOMEM;
-	if (n)
-		memcpy(p->r->live.v, p->blocks.v, n * sizeof(*p->blocks.v));
-	p->r->live.n = n;
+	*b = (struct live_block){ .pointer = op->pointer,
+		.bytes = op->bytes,
+		.ticks = op->ticks,
+		.process = op->process,
+		.fn_id = op->fn_id,
+		.kind = op->kind };
 	return 0;
 }
 
-static int replay_one(struct replay *p, const struct memory_op *op)
+static int keep_largest(struct replay *p)
 {
+	struct report *r = p->r;
+	int e = 0;
+	for (size_t i = 0; i < p->blocks.n && !e; i++)
+		if (p->blocks.v[i])
+			e = keep_one(r, p->blocks.v[i]);
+	if (r->live.n)
+		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
+	r->live.n = r->live.n < LIVE_KEPT ? r->live.n : LIVE_KEPT;
+	return e;
+}
+
+static int replay_one(struct replay *p, struct memory_op *op)
+{
+	struct memory_detail *d = p->r->memory_detail;
 	uint32_t *slot = map_get(&p->by_pointer, key_of(op));
 	if (!slot)
 		return -ENOMEM;
-	if (!op->free)
-		return do_alloc(p, op, slot);
-	do_free(p, op, slot);
-	return 0;
+	p->ticks = op->ticks;
+	if (d)
+		detail_before(d, p->r, op->ticks);
+	const int e = op->free ? do_free(p, op, slot) : do_alloc(p, op, slot);
+	if (d && !e)
+		detail_after(d, p->r, p->seq, op->ticks);
+	p->seq++;
+	return e;
 }
 
 int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 {
 	struct replay p = { .r = r };
-	struct memory_list *list;
+	struct memory_op *op;
 	int e = 0;
 	for (unsigned i = 0; i < count; i++)
 		sort(lists[i].ops, lists[i].count);
-	while (!e && (list = earliest(lists, count))) {
-		e = replay_one(&p, list->ops++);
-		list->count--;
-	}
+	while (!e && (op = memory_next(lists, count)))
+		e = replay_one(&p, op);
 	if (!e)
 		e = keep_largest(&p);
 	map_fini(&p.by_pointer);

@@ -4,6 +4,7 @@
  */
 #include "report/model.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -485,11 +486,18 @@ static uint64_t wall_ns(const struct report *r)
 
 static int replay(struct report *r, struct worker *workers, unsigned count)
 {
-	struct memory_list lists[WORKERS_MOST];
-	for (unsigned i = 0; i < count; i++)
-		lists[i] = (struct memory_list){ workers[i].tally.memory.v,
-			workers[i].tally.memory.n };
-	return memory_replay(r, lists, count);
+	struct memory_list lists[WORKERS_MOST + 1];
+	static_assert(WORKERS_MOST + 1 <= MEMORY_LISTS, "one a worker, and one more");
+	for (unsigned i = 0; i < count; i++) {
+		const struct tally *t = &workers[i].tally;
+		lists[i] = (struct memory_list){ .ops = t->memory.v,
+			.count = t->memory.n,
+			.sources = t->sources.v,
+			.source_count = t->sources.n,
+			.vmm = t->vmm.v,
+			.vmm_count = t->vmm.n };
+	}
+	return memory_fill(r, lists, count, &workers[0].tally);
 }
 
 static int fill(struct report *r, struct tally *t)
@@ -570,6 +578,7 @@ void report_free(struct report *r)
 	array_free(&r->kernel_rows);
 	array_free(&r->copies);
 	array_free(&r->live);
+	memory_free(r->memory_detail);
 	array_free(&r->threads);
 	array_free(&r->warnings);
 	meta_fini(&r->meta);

@@ -30,6 +30,7 @@ struct call_row {
 	uint64_t ok_plain;   /* succeeded and not captured: the work was really asked for */
 	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
 	uint64_t bytes;      /* allocated, copied or set by those */
+	uint8_t vmm;         /* enum vmm_what */
 	struct hist hist;    /* of timed, in ticks */
 };
 
@@ -73,10 +74,13 @@ struct memory_op {
 	uint64_t pointer;
 	uint64_t bytes;
 	uint32_t process;
+	uint32_t source; /* who: memory.h */
+	uint32_t end;    /* of an allocation, once replayed: the operation that freed it */
 	uint16_t fn_id;
 	uint8_t kind;
 	bool free;
 };
+#define MEMORY_NEVER UINT32_MAX
 
 struct memory_use {
 	uint64_t allocs, frees;
@@ -184,8 +188,9 @@ struct report {
 	ARRAY(struct moved_row) copies;         /* by bytes */
 	struct moved_row sets;
 	struct memory_use memory[MEMORY_KINDS];
-	struct memory_use gpu_memory;  /* device, managed and vmm together */
-	ARRAY(struct live_block) live; /* by bytes; the largest LIVE_KEPT */
+	struct memory_use gpu_memory;        /* device, managed and vmm together */
+	ARRAY(struct live_block) live;       /* by bytes; the largest LIVE_KEPT */
+	struct memory_detail *memory_detail; /* memory.h */
 	ARRAY(struct thread_row) threads;
 
 	/* Of traces that say what ran on devices: see docs/trace-format.md. */

@@ -31,6 +31,9 @@ void tally_fini(struct tally *t)
 	array_free(&t->shapes);
 	array_free(&t->times);
 	array_free(&t->memory);
+	array_free(&t->vmm);
+	array_free(&t->sources);
+	map_fini(&t->source_map);
 	map_fini(&t->failure_map);
 	map_fini(&t->shape_map);
 	map_fini(&t->times_map);
@@ -47,6 +50,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	if (!c)
 		return NULL;
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
+	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	t->row_of[id] = (uint32_t)t->calls.n;
 	return c;
 }
@@ -166,19 +170,80 @@ static uint8_t kind_of_memory(const char *name)
 	return MEMORY_DEVICE;
 }
 
+/* The argument of that type, or 0 in *ret_value. */
+static bool argument_of(
+	const struct schema_fn *fn, const struct record *r, const char *type, uint64_t *ret_value)
+{
+	for (unsigned i = 0; i < fn->arg_count; i++) {
+		const struct schema_arg *a = &fn->args[i];
+		if (strcmp(a->type, type) != 0 || a->out || a->first >= r->words - RECORD_WORDS)
+			continue;
+		*ret_value = r->arg[a->first];
+		return true;
+	}
+	return false;
+}
+
+static bool is_source(const struct memory_source *a, const struct memory_source *b)
+{
+	return a->stream == b->stream && a->pool == b->pool && a->process == b->process &&
+	       a->tid == b->tid && a->has_stream == b->has_stream;
+}
+
+static int source_of(
+	struct tally *t, const struct schema_fn *fn, const struct record *r, uint32_t *ret_source)
+{
+	struct memory_source s = { .process = t->process, .tid = t->tid };
+	s.has_stream = argument_of(fn, r, "CUstream", &s.stream);
+	argument_of(fn, r, "CUmemoryPool", &s.pool);
+	*ret_source = t->last_source;
+	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))
+		return 0;
+	uint32_t *index = map_get(&t->source_map,
+		MAP_KEY((uint64_t)s.process << 32 | s.tid, s.stream, s.pool, s.has_stream));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_source *new = array_push(&t->sources);
+		if (!new)
+			return -ENOMEM;
+		*new = s;
+		*index = (uint32_t)(t->sources.n - 1);
+	}
+	*ret_source = t->last_source = *index;
+	return 0;
+}
+
 static int add_memory(struct tally *t, const struct call_row *c, const struct record *r)
 {
 	const bool is_free = c->fn->kind == CALL_FREE;
 	struct memory_op op = { .process = t->process,
 		.fn_id = r->fn,
 		.free = is_free,
+		.end = MEMORY_NEVER,
 		.ticks = is_free ? r->ticks : record_end(r),
 		.kind = kind_of_memory(c->fn->memory) };
 	if (!schema_call_pointer(c->fn, r, &op.pointer) || !op.pointer)
 		return 0;
 	if (!is_free && !schema_call_bytes(c->fn, r, &op.bytes))
 		return 0;
+	if (!is_free && source_of(t, c->fn, r, &op.source))
+		return -ENOMEM;
 	struct memory_op *to = array_push(&t->memory);
+	if (!to)
+		return -ENOMEM;
+	*to = op;
+	return 0;
+}
+
+static int add_vmm(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	struct vmm_op op;
+	if (!memory_vmm_op(c->fn, c->vmm, r, &op))
+		return 0;
+	op.process = t->process;
+	op.tid = t->tid;
+	struct vmm_op *to = array_push(&t->vmm);
 	if (!to)
 		return -ENOMEM;
 	*to = op;
@@ -235,8 +300,8 @@ static int add_work(struct tally *t, struct call_row *c, const struct record *r)
 			       : 0;
 	if (schema_call_bytes(c->fn, r, &bytes))
 		c->bytes = sat_add(c->bytes, bytes);
-	if (c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
-		const int e = add_memory(t, c, r);
+	if (c->vmm || c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
+		const int e = c->vmm ? add_vmm(t, c, r) : add_memory(t, c, r);
 		if (e)
 			return e;
 	}

@@ -6,6 +6,7 @@
 #define WEIR_REPORT_TALLY_H
 
 #include "base/map.h"
+#include "report/memory.h"
 #include "report/model.h"
 
 #define FN_IDS 0x10000u
@@ -33,6 +34,10 @@ struct tally {
 	uint64_t *graph_launches; /* by step */
 	uint64_t unnamed_graphs;
 	ARRAY(struct memory_op) memory;
+	ARRAY(struct vmm_op) vmm;
+	ARRAY(struct memory_source) sources;
+	struct map source_map;
+	uint32_t last_source;
 	struct map streams, contexts;
 	uint64_t last_stream, last_context; /* the one seen last, to skip the map */
 
@@ -54,14 +59,6 @@ int tally_merge(struct tally *t, const struct tally *from);
 /* The count of one shape of one kernel. */
 int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph);
-
-struct memory_list { /* of one worker */
-	struct memory_op *ops;
-	size_t count;
-};
-
-/* Replays the allocations of all lists in time order into r's memory; sorts the lists. */
-int memory_replay(struct report *r, struct memory_list *lists, unsigned count);
 
 /* A name as people write it: free() it.  NULL without memory. */
 char *demangle(const char *mangled);

@@ -2,6 +2,7 @@
  * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
  * first.
  */
+#include "report/memory.h"
 #include "report/model.h"
 
 #include <inttypes.h>
@@ -441,6 +442,7 @@ static void put_memory(const struct page *p)
 				&r->memory[k]);
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
+	memory_put_short(r, p->out);
 	put_live(p);
 }
 

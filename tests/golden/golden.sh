@@ -41,6 +41,9 @@ say() {
 	flame) "$weir" flame golden.weir ;;
 	flame-svg) "$weir" flame -f svg kineto.weir ;;
 	flame-json) "$weir" flame -f speedscope kineto.weir ;;
+	memory) LC_ALL=C "$weir" memory golden.weir ;;
+	memory-blocks) LC_ALL=C.UTF-8 "$weir" memory -n 3 golden.weir ;;
+	memory-json) "$weir" memory --json golden.weir | head -n 60 ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
@@ -48,7 +51,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json flame flame-svg \
-		flame-json; do
+		flame-json memory memory-blocks memory-json; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0

@@ -1,0 +1,301 @@
+/* `weir memory --json`, and the keys that the report's JSON has of it.  Keys are a promise. */
+#include "report/memory.h"
+
+#include "base/json.h"
+
+#include "base/banned.h"
+
+static uint64_t ns_of(const struct report *r, uint64_t ticks)
+{
+	return clock_fit_span_ns(&r->trace->clock, ticks);
+}
+
+static uint64_t at_ns(const struct report *r, uint64_t ticks)
+{
+	return trace_since_ns(r->trace, ticks);
+}
+
+static void put_share(struct json *j, const char *key, const struct holes *h)
+{
+	double share;
+	if (holes_fragmentation(h, &share))
+		json_put_real(j, key, share);
+	else
+		json_put_null(j, key);
+}
+
+static bool grows_known(const struct memory_growth *g)
+{
+	return g->periods >= GROWTH_PERIODS;
+}
+
+void memory_put_keys(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	const struct memory_growth *g = &d->growth;
+	if (d->leaks_known)
+		json_u64(j, "leaked_bytes", r->gpu_memory.live_bytes);
+	else
+		json_put_null(j, "leaked_bytes");
+	put_share(j, "fragmentation", &d->at_peak[MEMORY_DEVICE].pages);
+	if (r->gpu_memory.peak_bytes)
+		json_u64(j, "peak_at_ns", at_ns(r, d->peak_ticks));
+	else
+		json_put_null(j, "peak_at_ns");
+	if (grows_known(g)) {
+		json_put_real(j, "growth_bytes_per_period", g->bytes_a_period);
+		json_put_real(j, "growth_confidence", g->confidence);
+	} else {
+		json_put_null(j, "growth_bytes_per_period");
+		json_put_null(j, "growth_confidence");
+	}
+}
+
+/* ---- over time ---- */
+
+static void put_series(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	const uint64_t span = d->last_ticks - d->first_ticks;
+	json_begin_array(j, "series");
+	for (uint64_t i = 0; i < MEMORY_POINTS && r->calls; i++) {
+		const struct memory_point *p = &d->points[i];
+		const uint64_t end = (uint64_t)((__uint128_t)span * (i + 1) / MEMORY_POINTS);
+		json_begin_object(j, NULL);
+		json_u64(j, "at_ns", at_ns(r, d->first_ticks + end));
+		json_u64(j, "bytes", p->live);
+		json_u64(j, "max_bytes", p->most);
+		json_u64(j, "host_bytes", p->host_live);
+		json_u64(j, "host_max_bytes", p->host_most);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* ---- rows ---- */
+
+static void put_row(struct json *j, const struct report *r, const struct memory_row *row)
+{
+	json_u64(j, "count", row->allocs);
+	json_u64(j, "bytes", row->bytes);
+	json_u64(j, "freed_count", row->freed);
+	if (row->freed)
+		json_u64(j, "mean_lifetime_ns", ns_of(r, row->lifetime_ticks / row->freed));
+	else
+		json_put_null(j, "mean_lifetime_ns");
+	json_u64(j, "at_peak_count", row->at_peak);
+	json_u64(j, "at_peak_bytes", row->at_peak_bytes);
+	json_u64(j, "live_at_exit_count", row->live);
+	json_u64(j, "live_at_exit_bytes", row->live_bytes);
+}
+
+static void put_calls(struct json *j, const struct report *r)
+{
+	const struct memory_rows *rows = &r->memory_detail->calls;
+	struct fn_name room;
+	json_begin_array(j, "by_call");
+	for (size_t i = 0; i < rows->n; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, "name", report_fn_name(r, (uint32_t)rows->v[i].key, &room));
+		put_row(j, r, &rows->v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_classes(struct json *j, const struct report *r)
+{
+	const struct memory_rows *rows = &r->memory_detail->classes;
+	json_begin_array(j, "by_size");
+	for (size_t i = 0; i < rows->n; i++) {
+		json_begin_object(j, NULL);
+		json_u64(j, "from_bytes", rows->v[i].key ? 1ull << rows->v[i].key : 0);
+		put_row(j, r, &rows->v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_origins(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	json_begin_array(j, "by_thread");
+	for (size_t i = 0; i < d->origins.n; i++) {
+		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
+		json_u64(j, "tid", s->tid);
+		if (s->has_stream) {
+			json_u64(j, "stream", s->stream);
+			json_u64(j, "pool", s->pool);
+		} else {
+			json_put_null(j, "stream");
+			json_put_null(j, "pool");
+		}
+		put_row(j, r, &d->origins.v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_operators(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	json_begin_array(j, "by_operator");
+	for (size_t i = 0; i < d->operators.n; i++) {
+		json_begin_object(j, NULL);
+		if (d->operators.v[i].name)
+			json_str(j, "name", d->operators.v[i].name);
+		else
+			json_put_null(j, "name");
+		json_u64(j, "at_peak_count", d->operators.v[i].at_peak);
+		json_u64(j, "at_peak_bytes", d->operators.v[i].at_peak_bytes);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* ---- space ---- */
+
+static void put_holes(struct json *j, const char *key, const struct holes *h)
+{
+	json_begin_object(j, key);
+	json_u64(j, "reach_bytes", h->reach_bytes);
+	json_u64(j, "free_bytes", h->free_bytes);
+	json_u64(j, "largest_hole_bytes", h->largest_bytes);
+	json_u64(j, "holes", h->count);
+	put_share(j, "fragmentation", h);
+	json_end_object(j);
+}
+
+static void put_spaces(struct json *j, const char *key, const struct memory_space *spaces)
+{
+	json_begin_object(j, key);
+	for (int k = 0; k < MEMORY_KINDS; k++) {
+		if (!spaces[k].used)
+			continue;
+		json_begin_object(j, memory_kind_name[k]);
+		json_u64(j, "live_bytes", spaces[k].live_bytes);
+		put_holes(j, "pages", &spaces[k].pages);
+		put_holes(j, "span", &spaces[k].span);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void put_level(struct json *j, const char *key, const struct level *l)
+{
+	json_begin_object(j, key);
+	json_u64(j, "peak_bytes", l->most);
+	json_u64(j, "at_exit_bytes", l->now);
+	json_end_object(j);
+}
+
+static void put_vmm(struct json *j, const struct report *r)
+{
+	const struct memory_vmm *v = &r->memory_detail->vmm;
+	json_begin_object(j, "virtual_memory");
+	json_u64(j, "creates", v->creates);
+	json_u64(j, "maps", v->maps);
+	json_u64(j, "reserves", v->reserves);
+	json_u64(j, "unknown", v->strange);
+	put_level(j, "reserved", &v->reserved);
+	put_level(j, "mapped", &v->mapped);
+	put_level(j, "backed", &v->backed);
+	put_level(j, "segments", &v->segments);
+	json_u64(j, "segments_at_peak_bytes", v->segments_at_peak);
+	json_end_object(j);
+}
+
+/* ---- the rest ---- */
+
+static void put_growth(struct json *j, const struct report *r)
+{
+	const struct memory_growth *g = &r->memory_detail->growth;
+	if (g->mark == MARK_NONE)
+		return json_put_null(j, "growth");
+	json_begin_object(j, "growth");
+	json_str(j, "mark", g->mark == MARK_KERNEL ? "launch" : "allocation");
+	if (g->mark == MARK_KERNEL)
+		json_str(j, "kernel", g->kernel ? g->kernel : "(unknown kernel)");
+	else
+		json_u64(j, "size", g->size);
+	json_u64(j, "marks", g->marks);
+	if (g->period)
+		json_u64(j, "marks_per_period", g->period);
+	else
+		json_put_null(j, "marks_per_period");
+	json_u64(j, "periods", g->periods);
+	if (grows_known(g)) {
+		json_put_real(j, "bytes_per_period", g->bytes_a_period);
+		json_put_real(j, "confidence", g->confidence);
+	} else {
+		json_put_null(j, "bytes_per_period");
+		json_put_null(j, "confidence");
+	}
+	json_end_object(j);
+}
+
+static void put_ratio(struct json *j, const char *key, double a, double b)
+{
+	if (b > 0)
+		json_put_real(j, key, a / b);
+	else
+		json_put_null(j, key);
+}
+
+static void put_churn(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	json_begin_object(j, "churn");
+	put_ratio(j, "bytes_per_second", (double)r->gpu_memory.allocated_bytes * 1e9,
+		(double)r->wall_ns);
+	json_u64(j, "pairs", d->matched);
+	put_ratio(j, "pairs_per_launch", (double)d->matched, (double)r->launches);
+	json_end_object(j);
+}
+
+static void put_live(struct json *j, const struct report *r)
+{
+	struct fn_name room;
+	json_begin_array(j, "live");
+	for (size_t i = 0; i < r->live.n; i++) {
+		const struct live_block *b = &r->live.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "address", b->pointer);
+		json_u64(j, "bytes", b->bytes);
+		json_str(j, "kind", memory_kind_name[b->kind]);
+		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
+		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
+		json_u64(j, "at_ns", at_ns(r, b->ticks));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void memory_print_json(const struct report *r, FILE *out)
+{
+	const struct memory_use *u = &r->gpu_memory;
+	struct json j;
+	json_init(&j, out);
+	json_begin_object(&j, NULL);
+	json_u64(&j, "alloc_count", u->allocs);
+	json_u64(&j, "free_count", u->frees);
+	json_u64(&j, "allocated_bytes", u->allocated_bytes);
+	json_u64(&j, "peak_bytes", u->peak_bytes);
+	json_u64(&j, "live_at_exit_bytes", u->live_bytes);
+	json_u64(&j, "live_at_exit_count", u->live);
+	memory_put_keys(&j, r);
+	put_churn(&j, r);
+	put_growth(&j, r);
+	put_calls(&j, r);
+	put_classes(&j, r);
+	put_origins(&j, r);
+	put_operators(&j, r);
+	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
+	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
+	put_vmm(&j, r);
+	put_live(&j, r);
+	put_series(&j, r);
+	json_end_object(&j);
+}

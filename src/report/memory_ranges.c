@@ -1,0 +1,177 @@
+/* The operators in which blocks were allocated: the innermost range of the thread at that time.
+ * See memory.h. */
+#include "report/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/device.h"
+
+#include "base/banned.h"
+
+struct span {
+	uint64_t ticks, end;
+	uint32_t process, tid;
+	uint32_t name; /* into meta.names */
+	uint32_t parent;
+};
+#define NONE UINT32_MAX
+
+struct spans {
+	ARRAY(struct span) spans;
+	struct chunk_buf buf;
+};
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static int span_order(const void *one, const void *two)
+{
+	const struct span *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	return -ORDER(a->end, b->end);
+}
+
+static int query_order(const void *one, const void *two)
+{
+	const struct range_query *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	return ORDER(a->ticks, b->ticks);
+}
+
+static int take_chunk(const struct report *r, struct spans *s)
+{
+	struct range g;
+	size_t at = 0;
+	while (range_next(&s->buf, &at, &g)) {
+		if (!range_nests(g.kind))
+			continue;
+		struct span *to = array_push(&s->spans);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct span){ .ticks = g.ticks,
+			.end = range_end(&g),
+			.process = s->buf.ref->process,
+			.tid = g.tid,
+			.name = meta_find_string(&r->meta, s->buf.ref->process, g.name),
+			.parent = NONE };
+	}
+	return 0;
+}
+
+static int take_chunks(const struct report *r, struct spans *s)
+{
+	const struct trace *t = r->trace;
+	int e = 0;
+	for (size_t i = 0; i < t->chunk_count && !e; i++) {
+		if (t->chunks[i].head.kind != CHUNK_RANGES)
+			continue;
+		e = trace_load(t, i, &s->buf, NULL);
+		if (e == -EBADMSG || e == -ENODATA)
+			e = 0;
+		else if (!e)
+			e = take_chunk(r, s);
+	}
+	return e;
+}
+
+static bool same_thread(const struct span *s, const struct range_query *q)
+{
+	return s->process == q->process && s->tid == q->tid;
+}
+
+static bool begun(const struct span *s, const struct range_query *q)
+{
+	if (s->process != q->process)
+		return s->process < q->process;
+	if (s->tid != q->tid)
+		return s->tid < q->tid;
+	return s->ticks <= q->ticks;
+}
+
+static uint32_t leave_ended(const struct spans *s, uint32_t top, uint64_t ticks)
+{
+	while (top != NONE && s->spans.v[top].end <= ticks)
+		top = s->spans.v[top].parent;
+	return top;
+}
+
+static uint32_t enter(struct spans *s, uint32_t i, uint32_t top)
+{
+	struct span *new = &s->spans.v[i];
+	const struct span *old = top == NONE ? NULL : &s->spans.v[top];
+	const bool same = old && old->process == new->process && old->tid == new->tid;
+	new->parent = same ? leave_ended(s, top, new->ticks) : NONE;
+	return i;
+}
+
+static int count_one(struct report *r, struct map *rows, uint32_t name, uint64_t bytes)
+{
+	struct memory_detail *d = r->memory_detail;
+	uint32_t *index = map_get(rows, MAP_KEY(name));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_operator *new = array_push(&d->operators);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct memory_operator){
+			.name = name == NONE ? NULL : r->meta.names.v[name].text
+		};
+		*index = (uint32_t)(d->operators.n - 1);
+	}
+	d->operators.v[*index].at_peak++;
+	d->operators.v[*index].at_peak_bytes += bytes;
+	return 0;
+}
+
+static int operator_order(const void *one, const void *two)
+{
+	const struct memory_operator *a = one, *b = two;
+	if (a->at_peak_bytes != b->at_peak_bytes)
+		return -ORDER(a->at_peak_bytes, b->at_peak_bytes);
+	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+static int answer(struct report *r, struct spans *s, const struct range_query *v, size_t n)
+{
+	struct map rows = { 0 };
+	uint32_t top = NONE;
+	size_t next = 0;
+	int e = 0;
+	for (size_t i = 0; i < n && !e; i++) {
+		while (next < s->spans.n && begun(&s->spans.v[next], &v[i]))
+			top = enter(s, (uint32_t)next++, top);
+		if (top != NONE && !same_thread(&s->spans.v[top], &v[i]))
+			top = NONE;
+		top = leave_ended(s, top, v[i].ticks);
+		e = count_one(r, &rows, top == NONE ? NONE : s->spans.v[top].name, v[i].bytes);
+	}
+	map_fini(&rows);
+	return e;
+}
+
+int ranges_find(struct report *r, struct range_query *v, size_t n)
+{
+	struct spans s = { 0 };
+	struct memory_detail *d = r->memory_detail;
+	int e = take_chunks(r, &s);
+	if (!e && s.spans.n && n) {
+		qsort(s.spans.v, s.spans.n, sizeof(*s.spans.v), span_order);
+		qsort(v, n, sizeof(*v), query_order);
+		e = answer(r, &s, v, n);
+	}
+	if (d->operators.n)
+		qsort(d->operators.v, d->operators.n, sizeof(*d->operators.v), operator_order);
+	array_free(&s.spans);
+	chunk_buf_fini(&s.buf);
+	return e;
+}

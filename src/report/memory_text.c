@@ -1,0 +1,469 @@
+/* `weir memory` for people: the live set over time, what made its peak, and where it leaks. */
+#include "report/memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+
+#include "base/banned.h"
+
+#define COLUMNS 60u
+#define LINES   8u
+
+struct page {
+	const struct report *r;
+	const struct memory_detail *d;
+	FILE *out;
+	size_t rows;
+	const char *bold, *dim, *plain;
+	bool utf8;
+};
+
+static void heading(const struct page *p, const char *text)
+{
+	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
+}
+
+static size_t shown(const struct page *p, size_t rows)
+{
+	return p->rows && p->rows < rows ? p->rows : rows;
+}
+
+static void end_table(const struct page *p, struct table *t, size_t rows)
+{
+	struct number n;
+	table_print(t, p->out, p->dim, p->plain);
+	table_fini(t);
+	if (shown(p, rows) < rows)
+		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
+			number_count(&n, rows - shown(p, rows)), p->plain);
+}
+
+static void cell_count(struct table *t, uint64_t value)
+{
+	struct number n;
+	table_cell(t, "%s", number_count(&n, value));
+}
+
+static void cell_bytes(struct table *t, uint64_t bytes)
+{
+	struct number n;
+	table_cell(t, "%s", number_bytes(&n, bytes));
+}
+
+static void cell_some(struct table *t, uint64_t bytes)
+{
+	if (bytes)
+		cell_bytes(t, bytes);
+	else
+		table_cell(t, "-");
+}
+
+static void cell_ns(struct table *t, uint64_t ns)
+{
+	struct number n;
+	table_cell(t, "%s", number_ns(&n, ns));
+}
+
+/* ---- totals ---- */
+
+static void put_use(struct table *t, const char *name, const struct memory_use *u)
+{
+	cell_count(t, u->allocs);
+	cell_count(t, u->frees);
+	cell_bytes(t, u->allocated_bytes);
+	cell_bytes(t, u->peak_bytes);
+	cell_bytes(t, u->live_bytes);
+	cell_count(t, u->live);
+	table_cell(t, "%s", name);
+}
+
+static void put_uses(const struct page *p)
+{
+	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
+		"live at exit", "blocks", "memory" };
+	const struct memory_use *all = p->r->memory;
+	struct table t;
+	int kinds = 0;
+	heading(p, "Memory");
+	table_init(&t, ">>>>>><", headings);
+	for (int k = 0; k < MEMORY_KINDS; k++) {
+		if (!all[k].allocs && !all[k].frees)
+			continue;
+		put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k], &all[k]);
+		kinds += k != MEMORY_HOST;
+	}
+	if (kinds > 1)
+		put_use(&t, "all on the GPU", &p->r->gpu_memory);
+	end_table(p, &t, 0);
+}
+
+/* ---- the chart ---- */
+
+/* The most that was live in each column. */
+static uint64_t find_columns(const struct memory_detail *d, uint64_t column[COLUMNS])
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
+		uint64_t *to = &column[i * COLUMNS / MEMORY_POINTS];
+		*to = d->points[i].most > *to ? d->points[i].most : *to;
+		most = *to > most ? *to : most;
+	}
+	return most;
+}
+
+/* How many eighths of the line `line`, counted from below, are filled. */
+static unsigned fill_of(uint64_t value, uint64_t most, unsigned line)
+{
+	const __uint128_t all = (__uint128_t)value * LINES * 8 + most - 1;
+	const unsigned eighths = (unsigned)(all / most), below = line * 8;
+	return eighths <= below ? 0 : eighths - below < 8 ? eighths - below : 8;
+}
+
+static void put_line(const struct page *p, const uint64_t *column, uint64_t most, unsigned line)
+{
+	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	struct number n;
+	const char *label = line == LINES - 1 ? number_bytes(&n, most) : line ? "" : "0";
+	int last = COLUMNS - 1;
+	fprintf(p->out, "  %10s %s", label, p->utf8 ? "│" : "|");
+	while (last >= 0 && !fill_of(column[last], most, line))
+		last--;
+	for (int i = 0; i <= last; i++) {
+		const unsigned fill = fill_of(column[i], most, line);
+		fputs(p->utf8 ? blocks[fill] : fill > 4 ? "#" : fill ? "." : " ", p->out);
+	}
+	putc('\n', p->out);
+}
+
+static void put_chart(const struct page *p)
+{
+	uint64_t column[COLUMNS] = { 0 };
+	const uint64_t most = find_columns(p->d, column);
+	struct number from, to;
+	char right[40];
+	if (!most)
+		return;
+	heading(p, "Live on the GPU over time");
+	for (unsigned line = LINES; line-- > 0;)
+		put_line(p, column, most, line);
+	number_ns(&from, trace_since_ns(p->r->trace, p->d->first_ticks));
+	number_ns(&to, trace_since_ns(p->r->trace, p->d->last_ticks));
+	snprintf(right, sizeof(right), "%s", to.text);
+	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(right)), from.text, right);
+}
+
+/* ---- the peak, and all allocations ---- */
+
+static void cell_key(struct table *t, uint64_t count)
+{
+	struct number n;
+	table_cell(t, "%s", count ? number_count(&n, count) : "-");
+}
+
+static void put_row(struct table *t, const struct page *p, const struct memory_row *row)
+{
+	cell_count(t, row->allocs);
+	cell_bytes(t, row->bytes);
+	cell_bytes(t, row->allocs ? row->bytes / row->allocs : 0);
+	if (row->freed)
+		cell_ns(t,
+			clock_fit_span_ns(&p->r->trace->clock, row->lifetime_ticks / row->freed));
+	else
+		table_cell(t, "-");
+	cell_some(t, row->at_peak_bytes);
+	cell_key(t, row->at_peak);
+	cell_some(t, row->live_bytes);
+	cell_key(t, row->live);
+}
+
+#define ROW_HEADINGS                                                                               \
+	"allocs", "bytes", "mean", "mean life", "at peak", "blocks", "at exit", "blocks"
+
+static void put_calls(const struct page *p)
+{
+	static const char *const headings[] = { ROW_HEADINGS, "call" };
+	struct table t;
+	struct fn_name room;
+	heading(p, "Allocations by call");
+	table_init(&t, ">>>>>>>><", headings);
+	for (size_t i = 0; i < shown(p, p->d->calls.n); i++) {
+		put_row(&t, p, &p->d->calls.v[i]);
+		table_cell(&t, "%s", report_fn_name(p->r, (uint32_t)p->d->calls.v[i].key, &room));
+	}
+	end_table(p, &t, p->d->calls.n);
+}
+
+static void put_classes(const struct page *p)
+{
+	static const char *const headings[] = { ROW_HEADINGS, "size" };
+	struct table t;
+	struct number n;
+	if (!p->d->classes.n)
+		return;
+	heading(p, "Allocations on the GPU by size");
+	table_init(&t, ">>>>>>>><", headings);
+	for (size_t i = 0; i < p->d->classes.n; i++) {
+		const struct memory_row *row = &p->d->classes.v[i];
+		put_row(&t, p, row);
+		table_cell(&t, "%s and more", number_bytes(&n, row->key ? 1ull << row->key : 0));
+	}
+	end_table(p, &t, 0);
+}
+
+static void put_origins(const struct page *p)
+{
+	static const char *const headings[] = { ROW_HEADINGS, "pid", "thread", "stream and pool" };
+	const struct memory_detail *d = p->d;
+	struct table t;
+	if (!d->origins.n)
+		return;
+	heading(p, "Allocations on the GPU by thread and stream");
+	table_init(&t, ">>>>>>>>>><", headings);
+	for (size_t i = 0; i < shown(p, d->origins.n); i++) {
+		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
+		put_row(&t, p, &d->origins.v[i]);
+		table_cell(&t, "%" PRIu32, p->r->trace->processes.v[s->process].pid);
+		table_cell(&t, "%" PRIu32, s->tid);
+		if (!s->has_stream)
+			table_cell(&t, "-");
+		else if (!s->pool)
+			table_cell(&t, "0x%" PRIx64, s->stream);
+		else
+			table_cell(&t, "0x%" PRIx64 ", pool 0x%" PRIx64, s->stream, s->pool);
+	}
+	end_table(p, &t, d->origins.n);
+}
+
+static void put_operators(const struct page *p)
+{
+	static const char *const headings[] = { "at peak", "blocks", "operator" };
+	const struct memory_detail *d = p->d;
+	struct table t;
+	if (!d->operators.n)
+		return;
+	heading(p, "Live at the peak by operator");
+	table_init(&t, ">><", headings);
+	for (size_t i = 0; i < shown(p, d->operators.n); i++) {
+		const struct memory_operator *o = &d->operators.v[i];
+		cell_bytes(&t, o->at_peak_bytes);
+		cell_count(&t, o->at_peak);
+		table_cell(&t, "%.110s", o->name ? o->name : "(outside of operators)");
+	}
+	end_table(p, &t, d->operators.n);
+}
+
+static void put_peak(const struct page *p)
+{
+	struct number bytes, at, blocks, rate, pairs;
+	const struct memory_detail *d = p->d;
+	const struct report *r = p->r;
+	uint64_t n = 0;
+	if (!d->peak_live)
+		return;
+	for (size_t i = 0; i < d->classes.n; i++)
+		n += d->classes.v[i].at_peak;
+	fprintf(p->out, "\n  peak    %s at %s, in %s blocks\n", number_bytes(&bytes, d->peak_live),
+		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)), number_count(&blocks, n));
+	const double seconds = (double)r->wall_ns / 1e9;
+	if (seconds > 0)
+		number_bytes(&rate, (uint64_t)((double)r->gpu_memory.allocated_bytes / seconds));
+	else
+		snprintf(rate.text, sizeof(rate.text), "-");
+	fprintf(p->out, "  churn   %s/s allocated; %s blocks came and went", rate.text,
+		number_count(&pairs, d->matched));
+	if (r->launches)
+		fprintf(p->out, ", %.3g a launch", (double)d->matched / (double)r->launches);
+	putc('\n', p->out);
+}
+
+/* ---- space ---- */
+
+static void put_space(struct table *t, const struct memory_space *s, const char *when,
+	const char *kind, bool pages)
+{
+	const struct holes *h = pages ? &s->pages : &s->span;
+	double share;
+	if (!s->used)
+		return;
+	cell_bytes(t, s->live_bytes);
+	cell_bytes(t, h->reach_bytes);
+	cell_bytes(t, h->free_bytes);
+	cell_bytes(t, h->largest_bytes);
+	cell_count(t, h->count);
+	if (holes_fragmentation(h, &share))
+		table_cell(t, "%.1f %%", share * 100);
+	else
+		table_cell(t, "-");
+	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "span");
+}
+
+static void put_spaces(const struct page *p)
+{
+	static const char *const headings[] = { "live", "looked at", "free", "largest hole",
+		"holes", "fragmented", "where" };
+	struct table t;
+	bool any = false;
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		any = any || p->d->at_peak[k].used || p->d->at_end[k].used;
+	if (!any)
+		return;
+	heading(p, "Holes between blocks");
+	table_init(&t, ">>>>>><", headings);
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		for (int i = 0; i < 4; i++)
+			put_space(&t, i < 2 ? &p->d->at_peak[k] : &p->d->at_end[k],
+				i < 2 ? "at the peak" : "at exit", memory_kind_name[k], !(i % 2));
+	end_table(p, &t, 0);
+	fprintf(p->out,
+		"  %sFragmented: 1 - largest hole / free.  Addresses are what a program is told: "
+		"whether a hole\n  is still memory, and what the driver adds to a block, is not known."
+		"%s\n",
+		p->dim, p->plain);
+}
+
+static void put_level(struct table *t, const char *name, const struct level *l)
+{
+	if (!l->most)
+		return;
+	cell_bytes(t, l->most);
+	cell_bytes(t, l->now);
+	table_cell(t, "%s", name);
+}
+
+static void put_vmm(const struct page *p)
+{
+	static const char *const headings[] = { "peak", "at exit", "virtual memory" };
+	const struct memory_vmm *v = &p->d->vmm;
+	struct table t;
+	struct number n;
+	if (!v->reserved.most && !v->mapped.most && !v->backed.most && !v->segments.most)
+		return;
+	heading(p, "Virtual memory and segments");
+	table_init(&t, ">><", headings);
+	put_level(&t, "addresses reserved", &v->reserved);
+	put_level(&t, "mapped", &v->mapped);
+	put_level(&t, "memory of handles that are held or mapped", &v->backed);
+	put_level(&t, "segments of another allocator", &v->segments);
+	end_table(p, &t, 0);
+	if (v->segments_at_peak)
+		fprintf(p->out, "  at the peak %.1f %% of %s in segments were live\n",
+			(double)p->d->peak_live * 100 / (double)v->segments_at_peak,
+			number_bytes(&n, v->segments_at_peak));
+	if (v->strange)
+		fprintf(p->out, "  %s calls were about addresses that nobody was seen mapping\n",
+			number_count(&n, v->strange));
+}
+
+/* ---- growth and leaks ---- */
+
+/* "launch of f", "7 launches of f", "2 allocations of 1 KiB". */
+static void put_period(const struct page *p, const struct memory_growth *g)
+{
+	const bool kernel = g->mark == MARK_KERNEL;
+	const uint64_t marks = g->period ? g->period : g->stride;
+	struct number n;
+	if (marks > 1)
+		fprintf(p->out, "%s ", number_count(&n, marks));
+	fputs(kernel ? "launch" : "allocation", p->out);
+	fputs(marks == 1 ? " of " : kernel ? "es of " : "s of ", p->out);
+	if (kernel)
+		table_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
+	else
+		fputs(number_bytes(&n, g->size), p->out);
+}
+
+static void put_growth(const struct page *p)
+{
+	FILE *out = p->out;
+	const struct memory_growth *g = &p->d->growth;
+	struct number n;
+	if (g->periods < GROWTH_PERIODS)
+		return;
+	const double bytes = g->bytes_a_period;
+	if (bytes > -1 && bytes < 1) {
+		fputs("  growth  none: as much is live after each ", out);
+		put_period(p, g);
+		putc('\n', out);
+		return;
+	}
+	fprintf(out, "  growth  %s%s each ", bytes < 0 ? "-" : "",
+		number_bytes(&n, (uint64_t)(bytes < 0 ? -bytes : bytes)));
+	put_period(p, g);
+	fprintf(out, "\n          over %s %s, confidence %.2f\n", number_count(&n, g->periods),
+		g->period ? "repetitions" : "of them, which do not repeat", g->confidence);
+}
+
+void memory_put_short(const struct report *r, FILE *out)
+{
+	const struct page p = { .r = r, .d = r->memory_detail, .out = out };
+	double share;
+	put_peak(&p);
+	if (holes_fragmentation(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
+		fprintf(out,
+			"  holes   %.1f %% of what is free between blocks is not in the largest\n",
+			share * 100);
+	put_growth(&p);
+	if (p.d->peak_live)
+		fputs("  weir memory shows more\n", out);
+}
+
+static void put_leaks(const struct page *p)
+{
+	static const char *const headings[] = { "bytes", "address", "at", "memory",
+		"allocated by" };
+	const struct report *r = p->r;
+	struct table t;
+	struct fn_name room;
+	if (!r->live.n)
+		return;
+	heading(p, p->d->leaks_known ? "Largest blocks never freed"
+				     : "Largest blocks whose free was not seen");
+	table_init(&t, ">>><<", headings);
+	for (size_t i = 0; i < shown(p, r->live.n); i++) {
+		const struct live_block *b = &r->live.v[i];
+		cell_bytes(&t, b->bytes);
+		table_cell(&t, "0x%" PRIx64, b->pointer);
+		cell_ns(&t, trace_since_ns(r->trace, b->ticks));
+		table_cell(&t, "%s", memory_kind_name[b->kind]);
+		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
+	}
+	end_table(p, &t, r->live.n);
+}
+
+void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8)
+{
+	const struct page p = { .r = r,
+		.d = r->memory_detail,
+		.out = out,
+		.rows = rows,
+		.bold = colour ? "\033[1m" : "",
+		.dim = colour ? "\033[2m" : "",
+		.plain = colour ? "\033[0m" : "",
+		.utf8 = utf8 };
+	bool any = p.d->vmm.reserves || p.d->vmm.segments.most;
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		any = any || r->memory[k].allocs || r->memory[k].frees;
+	if (!any) {
+		fputs("No allocations were recorded.\n", out);
+		return;
+	}
+	for (size_t i = 0; i < r->warnings.n; i++) {
+		fputs("warning: ", out);
+		table_put_safe(out, r->warnings.v[i]);
+		putc('\n', out);
+	}
+	put_uses(&p);
+	put_chart(&p);
+	put_peak(&p);
+	put_growth(&p);
+	put_calls(&p);
+	put_classes(&p);
+	put_origins(&p);
+	put_operators(&p);
+	put_spaces(&p);
+	put_vmm(&p);
+	put_leaks(&p);
+}
