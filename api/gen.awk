@@ -8,7 +8,7 @@
 #          wrappers  one wrapper a function                         (hook_wrappers.c)
 #          table     names, classes and wrappers by id              (hook_table.c)
 #          exports   the exported symbols, one a line               (hook_exports.txt)
-#          manual    the calls as a manual page's body              (weir-calls.7)
+#          manual    the calls as a manual page                     (weir-calls.7)
 
 /^#/ || NF == 0 { next }
 FILENAME ~ /types\.tbl$/ { 
@@ -333,11 +333,25 @@ function exports(prefix, suffix,	i) {
 	print prefix "weir_caught" suffix
 }
 
-function manual(	i, last) {
+function manual(	i, j, count, last, line) {
+	print ".\\\" Made by api/gen.awk.\n.Dd November 20, 2026\n.Dt WEIR-CALLS 7\n.Os\n.Sh NAME\n.Nm weir-calls"
+	print ".Nd the CUDA functions that Weir knows\n.Sh DESCRIPTION"
+	print "Each with its class, which is what"
+	print ".Xr weir-trace 1\nselects by, and its arguments."
+	print "Functions of the driver that are not here are passed through and counted by name."
 	for (i = 1; i <= n; i++) {
-		if (class[i] != last) { print ".Ss " api[i] ": " class[i]; last = class[i] }
-		print ".It Fn " name[i] " \"" args[i] "\""
+		if (api[i] " " class[i] != last) {
+			if (last != "") print ".El"
+			last = api[i] " " class[i]
+			print ".Ss " (api[i] == "driver" ? "Driver" : "Runtime") ": " class[i] "\n.Bl -tag -width 4n -compact"
+		}
+		line = ".It Fn " name[i]
+		count = split_args(i)
+		for (j = 1; j <= count; j++)
+			if (from[j] == "") line = line " \"" (out[j] ? "out " : "") type[j] " " arg[j] "\""
+		print line
 	}
+	print ".El\n.Sh SEE ALSO\n.Xr weir-record 1 ,\n.Xr weir-trace 1"
 }
 
 END {
