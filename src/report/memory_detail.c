@@ -263,6 +263,23 @@ static int bytes_order(const void *one, const void *two)
 	return a->key < b->key ? -1 : a->key > b->key;
 }
 
+/* Sources are numbered as the workers met them, so ties go by what they are. */
+static int source_order(const void *one, const void *two, void *sources)
+{
+	const struct memory_row *a = one, *b = two;
+	if (a->bytes != b->bytes || a->allocs != b->allocs)
+		return bytes_order(one, two);
+	const struct memory_source *x = (const struct memory_source *)sources + a->key;
+	const struct memory_source *y = (const struct memory_source *)sources + b->key;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	return x->pool < y->pool ? -1 : x->pool > y->pool;
+}
+
 static int key_order(const void *one, const void *two)
 {
 	const struct memory_row *a = one, *b = two;
@@ -276,7 +293,8 @@ static void sort_rows(struct memory_detail *d)
 	if (d->classes.n)
 		qsort(d->classes.v, d->classes.n, sizeof(*d->classes.v), key_order);
 	if (d->origins.n)
-		qsort(d->origins.v, d->origins.n, sizeof(*d->origins.v), bytes_order);
+		qsort_r(d->origins.v, d->origins.n, sizeof(*d->origins.v), source_order,
+			d->sources.v);
 }
 
 /* What was never freed is known when the recording saw the end and every call.  Other tools' traces
