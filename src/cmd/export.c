@@ -45,8 +45,9 @@ int cmd_export(const struct options *o)
 		return list_formats(format);
 	if (!path && e->wants_path)
 		return complain(EXIT_USAGE, "%s needs a file: -o FILE", e->name);
-	if (!path && e == &export_perfetto && isatty(STDOUT_FILENO) == 1)
-		return complain(EXIT_USAGE, "perfetto is no text for a terminal: -o FILE");
+	if (!path && (e == &export_perfetto || e == &export_memory_viz) &&
+		isatty(STDOUT_FILENO) == 1)
+		return complain(EXIT_USAGE, "%s is no text for a terminal: -o FILE", e->name);
 	if (trace_open(opt_argv(o)[0], &t, &err))
 		return complain(EXIT_USAGE, "%s", err.text);
 	const int code = export_trace(e, t, path);

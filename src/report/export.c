@@ -14,7 +14,7 @@
 #include "base/banned.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
-	&export_ndjson, &export_sqlite, NULL };
+	&export_ndjson, &export_sqlite, &export_memory_viz, &export_rmm, NULL };
 
 const struct exporter *exporter_find(const char *name)
 {

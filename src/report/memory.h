@@ -234,11 +234,17 @@ int growth_find_marks(
 	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t);
 void growth_finish(struct memory_detail *d);
 
-/* memory_ranges.c: the operators in which blocks were allocated. */
+/* memory_ranges.c: in which ranges calls were made. */
 struct range_query {
 	uint64_t ticks, bytes;
 	uint32_t process, tid;
+	uint32_t tag;  /* the caller's */
+	uint32_t name; /* the answer: the innermost range that nests, into meta.names, or META_NONE
+			*/
 };
-int ranges_find(struct report *r, struct range_query *v, size_t n);
+
+/* Sorts the queries; *ret_any is whether the trace has ranges at all. */
+int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
+	bool *ret_any);
 
 #endif

@@ -148,8 +148,10 @@ static int add_peak(struct walk *w, const struct memory_op *op)
 	struct range_query *q = array_push(&w->queries);
 	if (!q || rows_of(d, op, &r))
 		return -ENOMEM;
-	*q = (struct range_query){ op->ticks, op->bytes, op->process,
-		d->sources.v[op->source].tid };
+	*q = (struct range_query){ .ticks = op->ticks,
+		.bytes = op->bytes,
+		.process = op->process,
+		.tid = d->sources.v[op->source].tid };
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->at_peak++;
 		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
@@ -180,6 +182,48 @@ static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 	return 0;
 }
 
+static int operator_order(const void *one, const void *two)
+{
+	const struct memory_operator *a = one, *b = two;
+	if (a->at_peak_bytes != b->at_peak_bytes)
+		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
+	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+static int count_operator(struct report *r, struct map *rows, const struct range_query *q)
+{
+	struct memory_detail *d = r->memory_detail;
+	uint32_t *index = map_get(rows, MAP_KEY(q->name));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_operator *new = array_push(&d->operators);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct memory_operator){
+			.name = q->name == META_NONE ? NULL : r->meta.names.v[q->name].text
+		};
+		*index = (uint32_t)(d->operators.n - 1);
+	}
+	d->operators.v[*index].at_peak++;
+	d->operators.v[*index].at_peak_bytes += q->bytes;
+	return 0;
+}
+
+static int find_operators(struct walk *w)
+{
+	struct memory_detail *d = w->r->memory_detail;
+	struct map rows = { 0 };
+	bool any = false;
+	int e = ranges_name(w->r->trace, &w->r->meta, w->queries.v, w->queries.n, &any);
+	for (size_t i = 0; any && i < w->queries.n && !e; i++)
+		e = count_operator(w->r, &rows, &w->queries.v[i]);
+	if (d->operators.n)
+		qsort(d->operators.v, d->operators.n, sizeof(*d->operators.v), operator_order);
+	map_fini(&rows);
+	return e;
+}
+
 static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 {
 	struct memory_detail *d = w->r->memory_detail;
@@ -193,7 +237,7 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 	}
 	if (!e)
 		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
-	return e ? e : ranges_find(w->r, w->queries.v, w->queries.n);
+	return e ? e : find_operators(w);
 }
 
 static int look_again(struct report *r, struct memory_list *lists, unsigned count)

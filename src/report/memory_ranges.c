@@ -1,5 +1,5 @@
-/* The operators in which blocks were allocated: the innermost range of the thread at that time.
- * See memory.h. */
+/* The operators in which calls were made: the innermost range of the thread at that time.  See
+ * memory.h. */
 #include "report/memory.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static int query_order(const void *one, const void *two)
 	return ORDER(a->ticks, b->ticks);
 }
 
-static int take_chunk(const struct report *r, struct spans *s)
+static int take_chunk(const struct meta *m, struct spans *s)
 {
 	struct range g;
 	size_t at = 0;
@@ -61,15 +61,14 @@ static int take_chunk(const struct report *r, struct spans *s)
 			.end = range_end(&g),
 			.process = s->buf.ref->process,
 			.tid = g.tid,
-			.name = meta_find_string(&r->meta, s->buf.ref->process, g.name),
+			.name = meta_find_string(m, s->buf.ref->process, g.name),
 			.parent = NONE };
 	}
 	return 0;
 }
 
-static int take_chunks(const struct report *r, struct spans *s)
+static int take_chunks(const struct trace *t, const struct meta *m, struct spans *s)
 {
-	const struct trace *t = r->trace;
 	int e = 0;
 	for (size_t i = 0; i < t->chunk_count && !e; i++) {
 		if (t->chunks[i].head.kind != CHUNK_RANGES)
@@ -78,7 +77,7 @@ static int take_chunks(const struct report *r, struct spans *s)
 		if (e == -EBADMSG || e == -ENODATA)
 			e = 0;
 		else if (!e)
-			e = take_chunk(r, s);
+			e = take_chunk(m, s);
 	}
 	return e;
 }
@@ -113,64 +112,31 @@ static uint32_t enter(struct spans *s, uint32_t i, uint32_t top)
 	return i;
 }
 
-static int count_one(struct report *r, struct map *rows, uint32_t name, uint64_t bytes)
+static void answer(struct spans *s, struct range_query *v, size_t n)
 {
-	struct memory_detail *d = r->memory_detail;
-	uint32_t *index = map_get(rows, MAP_KEY(name));
-	if (!index)
-		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct memory_operator *new = array_push(&d->operators);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct memory_operator){
-			.name = name == NONE ? NULL : r->meta.names.v[name].text
-		};
-		*index = (uint32_t)(d->operators.n - 1);
-	}
-	d->operators.v[*index].at_peak++;
-	d->operators.v[*index].at_peak_bytes += bytes;
-	return 0;
-}
-
-static int operator_order(const void *one, const void *two)
-{
-	const struct memory_operator *a = one, *b = two;
-	if (a->at_peak_bytes != b->at_peak_bytes)
-		return -ORDER(a->at_peak_bytes, b->at_peak_bytes);
-	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
-}
-
-static int answer(struct report *r, struct spans *s, const struct range_query *v, size_t n)
-{
-	struct map rows = { 0 };
 	uint32_t top = NONE;
 	size_t next = 0;
-	int e = 0;
-	for (size_t i = 0; i < n && !e; i++) {
+	for (size_t i = 0; i < n; i++) {
 		while (next < s->spans.n && begun(&s->spans.v[next], &v[i]))
 			top = enter(s, (uint32_t)next++, top);
 		if (top != NONE && !same_thread(&s->spans.v[top], &v[i]))
 			top = NONE;
 		top = leave_ended(s, top, v[i].ticks);
-		e = count_one(r, &rows, top == NONE ? NONE : s->spans.v[top].name, v[i].bytes);
+		v[i].name = top == NONE ? META_NONE : s->spans.v[top].name;
 	}
-	map_fini(&rows);
-	return e;
 }
 
-int ranges_find(struct report *r, struct range_query *v, size_t n)
+int ranges_name(
+	const struct trace *t, const struct meta *m, struct range_query *v, size_t n, bool *ret_any)
 {
 	struct spans s = { 0 };
-	struct memory_detail *d = r->memory_detail;
-	int e = take_chunks(r, &s);
-	if (!e && s.spans.n && n) {
+	const int e = take_chunks(t, m, &s);
+	*ret_any = s.spans.n;
+	if (s.spans.n)
 		qsort(s.spans.v, s.spans.n, sizeof(*s.spans.v), span_order);
+	if (n)
 		qsort(v, n, sizeof(*v), query_order);
-		e = answer(r, &s, v, n);
-	}
-	if (d->operators.n)
-		qsort(d->operators.v, d->operators.n, sizeof(*d->operators.v), operator_order);
+	answer(&s, v, n);
 	array_free(&s.spans);
 	chunk_buf_fini(&s.buf);
 	return e;

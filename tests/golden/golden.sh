@@ -44,6 +44,7 @@ say() {
 	memory) LC_ALL=C "$weir" memory golden.weir ;;
 	memory-blocks) LC_ALL=C.UTF-8 "$weir" memory -n 3 golden.weir ;;
 	memory-json) "$weir" memory --json golden.weir | head -n 60 ;;
+	rmm) "$weir" export -f rmm golden.weir ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
 }
@@ -51,7 +52,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json flame flame-svg \
-		flame-json memory memory-blocks memory-json; do
+		flame-json memory memory-blocks memory-json rmm; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0
