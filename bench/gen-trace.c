@@ -3,7 +3,9 @@
  * arguments repeat, times that don't, a few graphs, allocations, failures.  The same seed
  * gives the same bytes.
  *
- *	gen-trace [-n CALLS] [-t THREADS] [-s SEED] [-p] FILE      -p: packed
+ *	gen-trace [-n CALLS] [-t THREADS] [-s SEED] [-a PAIRS] [-p] FILE
+ *
+ * -p: packed; -a: so many allocations with their frees, of many sizes, a step.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@ struct generator {
 	uint64_t random;
 	double spare; /* of the normal deviate's pair */
 	bool has_spare;
+	int pairs; /* of allocations and frees a step */
 };
 
 struct program_thread {
@@ -38,6 +41,7 @@ struct program_thread {
 	uint64_t base; /* its tensors begin here */
 	uint64_t stream;
 	uint64_t blocks;
+	uint64_t churned;
 };
 
 static uint64_t draw(struct generator *g)
@@ -188,6 +192,29 @@ static void alloc(struct generator *g, struct program_thread *t, bool fails)
 					t->base + 0x10000000u + (t->blocks - 16) % 32 * bytes } });
 }
 
+/* Blocks that live for some ten others. */
+static void churn(struct generator *g, struct program_thread *t)
+{
+	for (int i = 0; i < g->pairs; i++) {
+		const uint64_t n = t->churned++, slot = n % 1024;
+		const uint64_t at = t->base + 0x20000000u + slot * (1u << 20);
+		const struct call inner = { .fn = FN_ALLOC,
+			.median_ns = 2000,
+			.arg_count = 2,
+			.args = { at, 512u << (hash_mix(n) % 11) } };
+		struct call outer = inner;
+		outer.fn = FN_RT_MALLOC;
+		do_nested(g, t, outer, inner);
+		if (n >= 10)
+			do_call(g, t,
+				(struct call){ .fn = FN_FREE,
+					.median_ns = 1000,
+					.arg_count = 1,
+					.args = { t->base + 0x20000000u +
+						  (n - 10) % 1024 * (1u << 20) } });
+	}
+}
+
 static void step(struct generator *g, struct program_thread *t)
 {
 	for (int i = 0; i < STEP_LAUNCHES; i++) {
@@ -219,6 +246,7 @@ static void step(struct generator *g, struct program_thread *t)
 			.arg_count = 1,
 			.result = t->step % 3 ? 0 : 600,
 			.args = { 0x66660000u } });
+	churn(g, t);
 	if (t->step % 16 == 0)
 		alloc(g, t, t->step % 64 == 48);
 	synchronize(g, t);
@@ -299,9 +327,9 @@ static void count_queries(struct generator *g, uint64_t calls)
 	maker_chunk(g->m, CHUNK_COUNTERS, PID, PID, counters, sizeof(counters));
 }
 
-static void generate(const char *path, uint64_t calls, int threads, uint64_t seed)
+static void generate(const char *path, uint64_t calls, int threads, uint64_t seed, int pairs)
 {
-	struct generator g = { .left = calls, .random = seed };
+	struct generator g = { .left = calls, .random = seed, .pairs = pairs };
 	g.m = maker_new(path, maker_schema, calls > 100000 ? 1u << 20 : TRACE_GRAIN);
 	g.m->header.clock = CLOCK_IS_TSC;
 	name_all(&g);
@@ -343,22 +371,25 @@ static int pack(const char *path, uint64_t calls)
 int main(int argc, char **argv)
 {
 	uint64_t calls = 10000000, seed = 1;
-	int threads = 2, packed = 0, c;
-	while ((c = getopt(argc, argv, "n:t:s:p")) != -1) {
+	int threads = 2, pairs = 0, packed = 0, c;
+	while ((c = getopt(argc, argv, "n:t:s:a:p")) != -1) {
 		if (c == 'n')
 			calls = strtoull(optarg, NULL, 10);
 		else if (c == 't')
 			threads = (int)strtol(optarg, NULL, 10);
+		else if (c == 'a')
+			pairs = (int)strtol(optarg, NULL, 10);
 		else if (c == 's')
 			seed = strtoull(optarg, NULL, 10);
 		else
 			packed = c == 'p';
 	}
 	if (optind + 1 != argc || threads < 1 || threads >= MAKER_THREADS - 1) {
-		fprintf(stderr, "usage: gen-trace [-n CALLS] [-t THREADS] [-s SEED] [-p] FILE\n");
+		fprintf(stderr,
+			"usage: gen-trace [-n CALLS] [-t THREADS] [-s SEED] [-a PAIRS] [-p] FILE\n");
 		return 2;
 	}
-	generate(argv[optind], calls, threads, seed);
+	generate(argv[optind], calls, threads, seed, pairs);
 	if (set_end(argv[optind]))
 		return 1;
 	return packed ? pack(argv[optind], calls) : 0;

@@ -10,10 +10,11 @@
 
 #include "base/banned.h"
 
+/* Imported logs may have a time of day and no date: then that is their other clock. */
 static uint64_t real_ns(const struct export *x, uint64_t ticks)
 {
 	const struct clock_pair *start = &x->trace->header.start;
-	return start->real_ns + trace_since_ns(x->trace, ticks);
+	return (start->real_ns ? start->real_ns : start->mono_ns) + trace_since_ns(x->trace, ticks);
 }
 
 static int put_event(void *context, const struct block_event *e, struct block_event *alloc)

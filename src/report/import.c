@@ -59,14 +59,17 @@ static int read_source(
 		return import_nsys(path, s, st, err);
 	if (begins_with(head, n, "PK\3\4", 4))
 		return error_set(err, -EINVAL, "%s is a zip file: unpack it first", path);
+	if (import_is_alloc(path))
+		return import_alloc(path, s, st, err);
 	size_t i = begins_with(head, n, "\xef\xbb\xbf", 3) ? 3 : 0;
 	while (i < n && (head[i] == ' ' || (head[i] >= '\t' && head[i] <= '\r')))
 		i++;
 	const bool gzip = begins_with(head, n, "\x1f\x8b", 2);
 	if (!gzip && i < n && head[i] != '{' && head[i] != '[')
 		return error_set(err, -EINVAL,
-			"%s is neither JSON nor an SQLite export of Nsight Systems (nsys export "
-			"--type sqlite makes one of a .nsys-rep)",
+			"%s is neither JSON, nor an SQLite export of Nsight Systems (nsys export "
+			"--type sqlite makes one of a .nsys-rep), nor a table of allocations "
+			"with the columns action, pointer and size",
 			path);
 	return import_kineto(path, s, st, err);
 }

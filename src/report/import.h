@@ -1,7 +1,7 @@
 /*
  * Traces of other tools, turned into a trace of Weir's: Kineto's and Chrome's JSON, plain or
- * gzip, and the SQLite export of Nsight Systems.  Whatever the file holds, the answer is a
- * trace of what could be understood, or a sentence.  One thread.
+ * gzip, the SQLite export of Nsight Systems, and tables of allocations.  Whatever the file holds,
+ * the answer is a trace of what could be understood, or a sentence.  One thread.
  */
 #ifndef WEIR_REPORT_IMPORT_H
 #define WEIR_REPORT_IMPORT_H

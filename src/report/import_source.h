@@ -10,7 +10,11 @@
 #include "report/import_store.h"
 
 int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err);
+int import_alloc(const char *path, struct store *s, struct import_stats *st, struct error *err);
 int import_nsys(const char *path, struct store *s, struct import_stats *st, struct error *err);
+
+/* Whether the file, plain or gzip, begins with the header of a table of allocations. */
+bool import_is_alloc(const char *path);
 
 /* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)",
  * "Stream Wait Event". */

@@ -177,6 +177,14 @@ int store_function(struct store *s, const char *name, size_t bytes, uint16_t *re
 	return 0;
 }
 
+int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
+{
+	char text[256];
+	const int n = snprintf(text, sizeof(text), "%u %s\n", s->next_fn, line);
+	*ret_fn = (uint16_t)s->next_fn++;
+	return add_schema_text(s, text, (size_t)n);
+}
+
 static int index_functions(struct store *s)
 {
 	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
@@ -213,6 +221,7 @@ void store_fini(struct store *s)
 	for (size_t i = 0; i < s->strings.n; i++)
 		free(s->strings.v[i].text);
 	array_free(&s->calls);
+	array_free(&s->args);
 	array_free(&s->ranges);
 	array_free(&s->work);
 	array_free(&s->links);

@@ -28,6 +28,9 @@ struct store_call {
 	uint16_t fn;
 	uint16_t result;
 	bool linked;
+	uint8_t aux;       /* of the record: which outputs have no value */
+	uint8_t arg_count; /* into store.args; most importers know none */
+	uint32_t first_arg;
 };
 
 struct store_thread {
@@ -61,6 +64,7 @@ struct store_device {
 
 struct store {
 	ARRAY(struct store_call) calls;
+	ARRAY(uint64_t) args;
 	ARRAY(struct range) ranges;     /* tid: index of a thread, or STORE_NONE */
 	ARRAY(struct device_work) work; /* reserved[0]: index of a process + 1, or 0 */
 	ARRAY(struct store_link) links;
@@ -99,6 +103,9 @@ bool store_knows_function(const struct store *s, const char *name, size_t bytes)
 
 /* The id of a function by name; one that the tables lack gets a line in the schema. */
 int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
+
+/* A new function, as the schema has it behind the id: "driver memory call f(int x)". */
+int store_declare(struct store *s, const char *line, uint16_t *ret_fn);
 
 /* Writes the trace from where out stands.  0 or -errno. */
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes);

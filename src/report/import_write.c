@@ -417,10 +417,14 @@ static int pile_call(struct writer *w, const struct store_call *c)
 	const struct record r = { .ticks = c->start_ns,
 		.dur = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur,
 		.fn = c->fn,
-		.words = RECORD_WORDS,
+		.words = (uint16_t)(RECORD_WORDS + c->arg_count),
+		.aux = c->aux,
 		.result = c->result,
 		.flags = is_long ? RECORD_LONG : 0 };
-	return pile_up(w, &r, sizeof(r));
+	const int e = pile_up(w, &r, sizeof(r));
+	if (e || !c->arg_count)
+		return e;
+	return pile_up(w, w->s->args.v + c->first_arg, c->arg_count * sizeof(uint64_t));
 }
 
 /* True when record i of `array` begins a chunk: another owner, or the pile is full. */

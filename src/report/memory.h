@@ -216,7 +216,8 @@ struct page_run { /* of pages; hi is not in it */
 struct touched_set {
 	uint32_t process;
 	uint8_t kind;
-	ARRAY(struct page_run) runs; /* sorted, apart */
+	ARRAY(struct page_run) runs;
+	size_t tidy; /* of runs: how many are sorted and apart */
 };
 struct touched { /* pages of 2 MiB of one kind in one process */
 	struct map map;
@@ -225,9 +226,9 @@ struct touched { /* pages of 2 MiB of one kind in one process */
 int touched_add(struct touched *t, const struct extent *e);
 void touched_fini(struct touched *t);
 
-/* Sorts the extents. */
-void space_measure(struct extent *v, size_t n, const struct touched *t,
-	struct memory_space space[MEMORY_KINDS]);
+/* Sorts the extents, and what was touched. */
+void space_measure(
+	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS]);
 
 /* memory_growth.c */
 int growth_find_marks(

@@ -18,38 +18,57 @@
 
 /* ---- pages ---- */
 
-/* The first run that ends at page lo or behind it. */
-static size_t run_find(const struct touched_set *s, uint64_t lo)
+/* Whether one of the tidy runs holds it. */
+static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 {
-	size_t low = 0, high = s->runs.n;
+	size_t low = 0, high = s->tidy;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
-		if (s->runs.v[middle].hi < lo)
+		if (s->runs.v[middle].lo <= r->lo)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low;
+	return low && s->runs.v[low - 1].hi >= r->hi;
 }
 
-static int run_add(struct touched_set *s, struct page_run new)
+static int run_order(const void *one, const void *two)
 {
-	const size_t first = run_find(s, new.lo);
-	size_t end = first;
+	const struct page_run *a = one, *b = two;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return a->hi < b->hi ? -1 : a->hi > b->hi;
+}
+
+static void tidy(struct touched_set *s)
+{
 	struct page_run *v = s->runs.v;
-	if (first < s->runs.n && v[first].lo <= new.lo &&v[first].hi >= new.hi)
-		return 0;
-	for (; end < s->runs.n && v[end].lo <= new.hi; end++) {
-		new.lo = v[end].lo < new.lo ? v[end].lo : new.lo;
-		new.hi = v[end].hi > new.hi ? v[end].hi : new.hi;
+	size_t n = 0;
+	if (s->tidy == s->runs.n)
+		return;
+	qsort(v, s->runs.n, sizeof(*v), run_order);
+	for (size_t i = 0; i < s->runs.n; i++) {
+		if (!n || v[i].lo > v[n - 1].hi)
+			v[n++] = v[i];
+		else if (v[i].hi > v[n - 1].hi)
+			v[n - 1].hi = v[i].hi;
 	}
-	if (end == first && !array_reserve(&s->runs, 1))
+	s->runs.n = s->tidy = n;
+}
+
+#define UNTIDY_MOST 4096u /* runs, or as many as are tidy: so sorting stays cheap */
+
+static int run_add(struct touched_set *s, const struct page_run *new)
+{
+	const size_t untidy = s->runs.n - s->tidy;
+	if (run_is_in(s, new))
+		return 0;
+	if (untidy > UNTIDY_MOST && untidy > s->tidy)
+		tidy(s);
+	struct page_run *to = array_push(&s->runs);
+	if (!to)
 		return -ENOMEM;
-	v = s->runs.v;
-	if (end < s->runs.n)
-		memmove(v + first + 1, v + end, (s->runs.n - end) * sizeof(*v));
-	v[first] = new;
-	s->runs.n += first + 1 - end;
+	*to = *new;
 	return 0;
 }
 
@@ -76,7 +95,7 @@ int touched_add(struct touched *t, const struct extent *e)
 	if (!s)
 		return -ENOMEM;
 	return run_add(
-		s, (struct page_run){ e->start >> PAGE_BITS, ((e->end - 1) >> PAGE_BITS) + 1 });
+		s, &(struct page_run){ e->start >> PAGE_BITS, ((e->end - 1) >> PAGE_BITS) + 1 });
 }
 
 void touched_fini(struct touched *t)
@@ -145,14 +164,17 @@ static void measure_one(
 	s->pages.largest_bytes = sat_add(s->pages.largest_bytes, largest);
 }
 
-static const struct touched_set *touched_find(const struct touched *t, const struct extent *e)
+static struct touched_set *touched_find(struct touched *t, const struct extent *e)
 {
 	const uint32_t index = map_find(&t->map, MAP_KEY(e->process, e->kind));
-	return index == MAP_NONE ? NULL : &t->sets.v[index];
+	if (index == MAP_NONE)
+		return NULL;
+	tidy(&t->sets.v[index]);
+	return &t->sets.v[index];
 }
 
-void space_measure(struct extent *v, size_t n, const struct touched *t,
-	struct memory_space space[MEMORY_KINDS])
+void space_measure(
+	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS])
 {
 	if (n)
 		qsort(v, n, sizeof(*v), extent_order);

@@ -208,7 +208,10 @@ static void put_classes(const struct page *p)
 	for (size_t i = 0; i < p->d->classes.n; i++) {
 		const struct memory_row *row = &p->d->classes.v[i];
 		put_row(&t, p, row);
-		table_cell(&t, "%s and more", number_bytes(&n, row->key ? 1ull << row->key : 0));
+		if (row->key)
+			table_cell(&t, "%s and more", number_bytes(&n, 1ull << row->key));
+		else
+			table_cell(&t, "up to 1 B");
 	}
 	end_table(p, &t, 0);
 }
@@ -348,10 +351,6 @@ static void put_vmm(const struct page *p)
 	put_level(&t, "memory of handles that are held or mapped", &v->backed);
 	put_level(&t, "segments of another allocator", &v->segments);
 	end_table(p, &t, 0);
-	if (v->segments_at_peak)
-		fprintf(p->out, "  at the peak %.1f %% of %s in segments were live\n",
-			(double)p->d->peak_live * 100 / (double)v->segments_at_peak,
-			number_bytes(&n, v->segments_at_peak));
 	if (v->strange)
 		fprintf(p->out, "  %s calls were about addresses that nobody was seen mapping\n",
 			number_count(&n, v->strange));

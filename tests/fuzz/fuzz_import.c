@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/import.h"
+#include "report/memory.h"
 #include "report/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,6 +42,8 @@ static void read_trace(const char *path)
 		abort();
 	report_print_text(r, nowhere, 5, false);
 	report_print_json(r, nowhere);
+	memory_print_text(r, nowhere, 5, false, true);
+	memory_print_json(r, nowhere);
 	report_free(r);
 	trace_close(t);
 }

@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "report/export.h"
+#include "report/memory.h"
 #include "report/model.h"
 #include "trace/device.h"
 #include "trace/pack.h"
@@ -37,6 +38,12 @@ static const char schema[] =
 	"6 runtime launch rtlaunch r(CUfunction f)\n"
 	"7 driver other call s(str a, str b, dim3 d, cudaExtent e, float x, loc w, ipc i, int n)\n"
 	"8 runtime query status q()\n"
+	"9 driver memory alloc:p=0:n=1:m=vmm v(out CUdeviceptr h, size_t b)\n"
+	"10 driver memory free:p=0:m=vmm w(CUdeviceptr h)\n"
+	"11 driver memory call cuMemMap(CUdeviceptr p, size_t b, size_t o, CUdeviceptr h)\n"
+	"12 driver memory call cuMemUnmap(CUdeviceptr p, size_t b)\n"
+	"13 driver memory alloc:p=0:n=1:m=segment x(out CUdeviceptr p, size_t b)\n"
+	"14 driver memory free:p=0:m=segment y(CUdeviceptr p)\n"
 	"type CUstream ptr 8\ntype size_t uint 8\ntype str str 8\ntype dim3 dim3 12\n"
 	"type cudaExtent extent 24\ntype float float 4\ntype loc loc 8\ntype ipc ipc 64\n"
 	"type int int 4\n";
@@ -53,6 +60,8 @@ static void read_report(const struct trace *t, const struct decoder *d)
 		return;
 	report_print_text(r, nowhere, 5, false);
 	report_print_json(r, nowhere);
+	memory_print_text(r, nowhere, 5, false, true);
+	memory_print_json(r, nowhere);
 	report_free(r);
 }
 
@@ -70,6 +79,8 @@ static void read_all(const char *path)
 		export_run(&export_csv, t, &d, NULL, nowhere, &err);
 		export_run(&export_chrome, t, &d, NULL, nowhere, &err);
 		export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
+		export_run(&export_memory_viz, t, &d, NULL, nowhere, &err);
+		export_run(&export_rmm, t, &d, NULL, nowhere, &err);
 		trace_close(t);
 		if (!trace_pack(path, "/tmp/fuzz_trace.packed", &stats, &err))
 			unlink("/tmp/fuzz_trace.packed");

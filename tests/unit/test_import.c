@@ -283,7 +283,7 @@ static void what_is_no_trace_is_told_in_a_sentence(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{ "hello", "is neither JSON nor" },
+		{ "hello", "is neither JSON, nor" },
 		{ "{}", "has no traceEvents" },
 		{ "{\"traceEvents\":5}", "has no traceEvents" },
 		{ "[1,2", "holds no whole event: the file ends in the middle" },

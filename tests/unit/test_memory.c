@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "maker.h"
+#include "report/export.h"
 #include "report/memory.h"
 
 #define FILE_NAME "test_memory.weir"
@@ -317,6 +318,41 @@ static void the_chart_is_plain_where_the_terminal_is(void **state)
 	free(blocks);
 }
 
+/* ---- exports ---- */
+
+static void a_log_has_what_is_freed_and_no_strangers(void **state)
+{
+	const uint64_t mib = 1 << 20;
+	release(0x9000); /* allocated before anybody looked */
+	allocate(0x1000, 10);
+	allocate(0x1000, 20); /* over the first */
+	call(FN_ALLOC_HOST, 3, U(0x7000), U(30), U(0));
+	call(FN_CREATE, 4, U(0x11), 4 * mib, U(0), U(0));
+	call(FN_MAP, 5, U(0x40000000), 2 * mib, U(0), U(0x11), U(0));
+	call(FN_MAP, 5, U(0x40200000), 2 * mib, 2 * mib, U(0x11), U(0));
+	call(FN_UNMAP, 2, U(0x40000000), 4 * mib);
+	call(FN_ASYNC, 3, U(0x2000), U(40), U(7));
+	call(FN_FREE_ASYNC, 2, U(0x2000), U(8));
+	ask();
+	char *text = NULL, *line, *rest;
+	size_t size, n = 0;
+	struct error err = { .text = "" };
+	FILE *out = open_memstream(&text, &size);
+	assert_int_equal(export_run(exporter_find("rmm"), trace, &decoder, NULL, out, &err), 0);
+	fclose(out);
+	static const char *const rows[] = { "Stream", "allocate,0x1000,10,0x0",
+		"free,0x1000,10,0x0", "allocate,0x1000,20,0x0", "allocate,0x40000000,2097152,0x0",
+		"allocate,0x40200000,2097152,0x0", "free,0x40000000,2097152,0x0",
+		"free,0x40200000,2097152,0x0", "allocate,0x2000,40,0x7", "free,0x2000,40,0x8" };
+	for (rest = text; (line = strsep(&rest, "\n")) && *line; n++) {
+		assert_true(n < COUNT_OF(rows));
+		if (!strstr(line, rows[n]))
+			fail_msg("%s is not %s", line, rows[n]);
+	}
+	assert_int_equal(n, COUNT_OF(rows));
+	free(text);
+}
+
 /* ---- growth ---- */
 
 /* Iterations of `launches` launches of one kernel; blocks come and go, and one stays. */
@@ -521,6 +557,32 @@ static void holes_and_peaks_are_those_of_the_slow_model(void **state)
 	}
 }
 
+/* More runs than are kept in order, so that they are sorted while they come. */
+static void many_scattered_pages_are_counted_once(void **state)
+{
+	enum { PAGES = 1 << 17, N = 30000 };
+	static bool touched[PAGES];
+	struct touched t = { 0 };
+	struct memory_space space[MEMORY_KINDS] = { 0 };
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < N; i++) {
+		const uint64_t draw = hash_mix(i), page = draw % (PAGES - 4), n = 1 + draw % 7 / 4;
+		const struct extent e = { (page << 21) + 5, ((page + n) << 21) - 3, 0, 0 };
+		assert_int_equal(touched_add(&t, &e), 0);
+		for (uint64_t k = page; k < page + n; k++)
+			touched[k] = true;
+	}
+	for (uint64_t i = 0; i < PAGES; i++)
+		count += touched[i];
+	struct extent live = { 0x1000000, 0x1000100, 0, 0 };
+	assert_int_equal(touched_add(&t, &live), 0);
+	count += !touched[8];
+	space_measure(&live, 1, &t, space);
+	assert_int_equal(space[0].pages.reach_bytes, count << 21);
+	assert_int_equal(space[0].pages.free_bytes, (count << 21) - 0x100);
+	touched_fini(&t);
+}
+
 #define MEMORY_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -534,10 +596,12 @@ int main(void)
 		MEMORY_TEST(without_allocations_there_is_a_sentence),
 		MEMORY_TEST(operators_at_the_peak_are_the_innermost),
 		MEMORY_TEST(the_chart_is_plain_where_the_terminal_is),
+		MEMORY_TEST(a_log_has_what_is_freed_and_no_strangers),
 		MEMORY_TEST(steady_growth_is_found_with_its_period),
 		MEMORY_TEST(nothing_grows_where_all_is_freed),
 		MEMORY_TEST(growth_is_found_under_noise),
 		MEMORY_TEST(without_launches_a_size_tells_iterations),
+		cmocka_unit_test(many_scattered_pages_are_counted_once),
 		cmocka_unit_test(holes_and_peaks_are_those_of_the_slow_model),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
