@@ -1,0 +1,44 @@
+# Turns gpu.tbl into the array of src/predict/gpu.h: awk -f gpu.awk gpu.tbl
+
+BEGIN {
+	FS = " *[|] *"
+	units = split("FP64 FP32 TF32 FP16 FP8", unit, " ")
+	print "/* Made from api/gpu.tbl. */"
+	print "#include \"predict/gpu.h\"\n"
+	print "const struct gpu gpus[] = {"
+}
+
+function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
+
+function number(i) {
+	if ($i !~ /^[0-9]+(\.[0-9]+)?$/)
+		fail("'" $i "' is not a number")
+	return $i
+}
+
+/^#/ || !NF { next }
+{
+	if (NF != 12)
+		fail("12 fields expected, " NF " found")
+	if (split($2, cc, ".") != 2 || number(2) == "")
+		fail("'" $2 "' is not a compute capability")
+	has = peaks = ""
+	for (i = 1; i <= units; i++) {
+		if ($(6 + i) == "-")
+			continue
+		has = has (has == "" ? "" : " | ") "1u << GPU_" unit[i]
+		peaks = peaks sprintf(" [GPU_%s] = %.9g,", unit[i], number(6 + i))
+	}
+	printf "\t{ .name = \"%s\", .cc = %d, .sms = %d, .boost_mhz = %d,\n", $1, cc[1] * 10 + cc[2],
+		number(3), number(4)
+	printf "\t\t.dram_gb_per_s = %.9g, .l2_bytes = %dull << 20,\n", number(5), number(6)
+	printf "\t\t.has = %s,\n\t\t.tflops = {%s },\n", has, peaks
+	gsub(/["\\]/, "\\\\&", $12)
+	printf "\t\t.source = \"%s\" },\n", $12
+}
+END {
+	if (failed)
+		exit 1
+	print "};"
+	print "const size_t gpu_count = sizeof(gpus) / sizeof(gpus[0]);"
+}

@@ -1,0 +1,56 @@
+/* Which row of api/gpu.tbl a device is: see gpu.h. */
+#include "predict/gpu.h"
+
+#include "base/banned.h"
+
+/* The text as the pattern has it: every * is tried with the shortest text first, and only the
+ * last one is ever taken back, since what an earlier one took does not matter to a later one. */
+static bool fits(const char *pattern, const char *text)
+{
+	const char *star = NULL, *resume = NULL;
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			resume = text;
+		} else if (*pattern == *text) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++resume;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+const struct gpu *gpu_find(const char *name, unsigned cc)
+{
+	for (size_t i = 0; name && i < gpu_count; i++)
+		if ((!cc || gpus[i].cc == cc) && fits(gpus[i].name, name))
+			return &gpus[i];
+	return NULL;
+}
+
+bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s)
+{
+	if (!(g->has >> unit & 1))
+		return false;
+	*ret_flops_per_s = g->tflops[unit] * 1e12;
+	return true;
+}
+
+const char *gpu_unit_word(enum gpu_unit unit)
+{
+	static const char *const words[GPU_UNITS] = {
+		[GPU_FP64] = "fp64",
+		[GPU_FP32] = "fp32",
+		[GPU_TF32] = "tf32",
+		[GPU_FP16] = "fp16",
+		[GPU_FP8] = "fp8",
+	};
+	return words[unit];
+}

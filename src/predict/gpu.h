@@ -1,0 +1,43 @@
+/*
+ * What devices are capable of by their maker's word: clocks, bandwidth, peaks.  The rows come from
+ * api/gpu.tbl, where each says its source.  They are ceilings: what a kernel reaches is below.
+ *
+ * Pure, read-only, from any thread, the guest included.
+ */
+#ifndef WEIR_PREDICT_GPU_H
+#define WEIR_PREDICT_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The units whose peaks are told: the plain ones of FP64 and FP32, tensor cores for the rest.
+ * BF16 is as fast as FP16. */
+enum gpu_unit { GPU_FP64, GPU_FP32, GPU_TF32, GPU_FP16, GPU_FP8, GPU_UNITS };
+
+struct gpu {
+	const char *name; /* a pattern: * stands for any text */
+	unsigned cc;      /* 10 * major + minor: 90, 121 */
+	unsigned sms;
+	unsigned boost_mhz;
+	double dram_gb_per_s; /* 10^9 bytes */
+	uint64_t l2_bytes;
+	unsigned has; /* bit 1 << unit: its peak is known */
+	double tflops[GPU_UNITS];
+	const char *source;
+};
+
+extern const struct gpu gpus[];
+extern const size_t gpu_count;
+
+/* The device by the driver's name for it and its compute capability, 10 * major + minor; cc 0
+ * when that is not known.  NULL when no row fits. */
+const struct gpu *gpu_find(const char *name, unsigned cc);
+
+/* The unit's peak in FLOP/s; false when it is not known, or the device has no such unit. */
+bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
+
+/* "fp64", "fp32", "tf32", "fp16", "fp8" */
+const char *gpu_unit_word(enum gpu_unit unit);
+
+#endif
