@@ -1,0 +1,36 @@
+# Turns family.tbl into the arrays of src/predict/kernel.c: awk -f family.awk family.tbl
+
+BEGIN { FS = " *[|] *" }
+
+function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
+
+/^#/ || !NF { next }
+{
+	if (NF != 2 || $1 !~ /^[a-z]+$/)
+		fail("a family and its words expected")
+	if (!($1 in seen))
+		order[++families] = $1
+	seen[$1] = 1
+	n = split($2, word, " ")
+	for (i = 1; i <= n; i++) {
+		weak = sub(/^[?]/, "", word[i])
+		if (word[i] !~ /^[a-z0-9_]+$/)
+			fail("'" word[i] "' is not a word of lower case letters, digits and _")
+		row[++rows] = sprintf("\t{ FAMILY_%s, %s, \"%s\" },", toupper($1),
+			weak ? "true" : "false", word[i])
+	}
+}
+END {
+	if (failed)
+		exit 1
+	print "/* Made from api/family.tbl. */"
+	print "static const struct {\n\tenum predict_family family;\n\tbool weak;\n\tconst char *word;"
+	print "} family_words[] = {"
+	for (i = 1; i <= rows; i++)
+		print row[i]
+	print "};\n"
+	print "static const char *const family_names[FAMILIES] = {\n\t[FAMILY_UNKNOWN] = \"unknown\","
+	for (i = 1; i <= families; i++)
+		printf "\t[FAMILY_%s] = \"%s\",\n", toupper(order[i]), order[i]
+	print "};"
+}

@@ -1,0 +1,32 @@
+/* The device that predictions are for, put together from its two tables. */
+#include <errno.h>
+
+#include "predict/predict.h"
+
+#include "base/banned.h"
+
+/* An empty kernel runs for about this long on any device since 7.0 (start to end, as CUPTI tells).
+ */
+#define FLOOR_NS 1000
+
+int predict_device_find(
+	const char *name, unsigned cc, uint32_t sms, struct predict_device *ret_device)
+{
+	const struct gpu *g = gpu_find(name, cc);
+	const struct occupancy_device *sm =
+		g ? occupancy_device_find(g->cc / 10, g->cc % 10) : NULL;
+	if (!sm)
+		return -ENODEV;
+	struct predict_device d = {
+		.sm = *sm,
+		.cc = g->cc,
+		.sms = sms ? sms : g->sms,
+		.dram_bytes_ns = g->dram_gb_per_s,
+		.has = g->has,
+		.floor_ns = FLOOR_NS,
+	};
+	for (int unit = 0; unit < GPU_UNITS; unit++)
+		d.flops_ns[unit] = g->tflops[unit] * 1e3;
+	*ret_device = d;
+	return 0;
+}

@@ -1,0 +1,138 @@
+/*
+ * Who a kernel is: identity, siblings and family from its name, and the key of a launch.
+ *
+ * Siblings are instances of one piece of source.  Template arguments and numbers tell them apart
+ * (a tile of 128x64 against one of 64x64, a vector of 4 against one of 2), so both are left out of
+ * the hash that they share.
+ */
+#include "base/hash.h"
+#include "predict/predict.h"
+
+#include <string.h>
+
+#include "predict_family.h"
+
+#include "base/banned.h"
+
+#define NAME_MAX_BYTES 1024 /* longer names are looked at only so far for their family */
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Where the parameter list begins: the last "(" outside template arguments that is not part of
+ * "(anonymous namespace)" or "operator()"; or the end. */
+static const char *parameters_of(const char *name)
+{
+	const char *at = NULL;
+	int depth = 0;
+	for (const char *p = name; *p; p++) {
+		depth += (*p == '<') - (*p == '>' && depth > 0);
+		if (*p == '(' && !depth && strncmp(p, "(anonymous", 10) && strncmp(p, "()", 2))
+			at = p;
+		if (at)
+			break;
+	}
+	return at ? at : name + strlen(name);
+}
+
+/* The name in lower case without return type, parameters and template arguments; every run of
+ * digits is one '#'. */
+static size_t plain_name(const char *name, char text[static NAME_MAX_BYTES])
+{
+	const char *end = parameters_of(name);
+	size_t n = 0;
+	int depth = 0;
+	if (!strncmp(name, "void ", 5))
+		name += 5;
+	for (const char *p = name; p < end && n + 1 < NAME_MAX_BYTES; p++) {
+		const bool closes = *p == '>' && depth > 0;
+		depth += (*p == '<') - closes;
+		if (depth || closes)
+			continue;
+		const bool digit = *p >= '0' && *p <= '9';
+		if (digit && n && text[n - 1] == '#')
+			continue;
+		text[n++] = digit ? '#' : lower(*p);
+	}
+	text[n] = 0;
+	return n;
+}
+
+static enum predict_family family_in(const char *text, bool weak)
+{
+	for (size_t i = 0; i < sizeof(family_words) / sizeof(family_words[0]); i++)
+		if (family_words[i].weak == weak && strstr(text, family_words[i].word))
+			return family_words[i].family;
+	return FAMILY_UNKNOWN;
+}
+
+static enum predict_family family_of(const char *plain, const char *name)
+{
+	char whole[NAME_MAX_BYTES];
+	size_t n = 0;
+	for (; name[n] && n + 1 < sizeof(whole); n++)
+		whole[n] = lower(name[n]);
+	whole[n] = 0;
+	enum predict_family family = family_in(plain, false);
+	if (!family)
+		family = family_in(whole, false);
+	return family ? family : family_in(whole, true);
+}
+
+void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary)
+{
+	char plain[NAME_MAX_BYTES];
+	const size_t bytes = plain_name(name, plain);
+	k->id = hash_mix(hash_bytes(name, strlen(name)) ^ hash_mix(binary));
+	k->id += !k->id;
+	k->group = hash_bytes(plain, bytes);
+	k->family = family_of(plain, name);
+}
+
+const char *predict_family_word(enum predict_family family)
+{
+	return family < FAMILIES ? family_names[family] : family_names[FAMILY_UNKNOWN];
+}
+
+enum predict_family predict_family_find(const char *word)
+{
+	for (int i = 0; i < FAMILIES; i++)
+		if (!strcmp(family_names[i], word))
+			return (enum predict_family)i;
+	return FAMILY_UNKNOWN;
+}
+
+uint64_t predict_size_class(uint64_t bytes)
+{
+	return bytes ? 64u - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+/* Both halves of the product, so that every bit of the inputs reaches every bit of the result. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t pair(uint32_t low, uint32_t high)
+{
+	return low | (uint64_t)high << 32;
+}
+
+uint64_t predict_key(const struct predict_launch *l)
+{
+	/* digits of pi, for want of better noise */
+	static const uint64_t salt[] = { 0x243f6a8885a308d3u, 0x13198a2e03707344u,
+		0xa4093822299f31d0u, 0x082efa98ec4e6c89u };
+	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
+	uint64_t h = fold(l->kernel->id ^ salt[0], pair(l->smem_dynamic_bytes, args) ^ salt[1]);
+	h = fold(h ^ pair(l->grid[0], l->grid[1]), pair(l->grid[2], l->block[0]) ^ salt[2]);
+	h = fold(h ^ pair(l->block[1], l->block[2]), salt[3]);
+	for (uint32_t i = 0; i + 1 < args; i += 2)
+		h = fold(h ^ l->arg[i] ^ salt[1], l->arg[i + 1] ^ salt[2]);
+	if (args % 2)
+		h = fold(h ^ l->arg[args - 1] ^ salt[1], salt[2]);
+	return h + !h;
+}

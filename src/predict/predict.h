@@ -1,0 +1,219 @@
+/*
+ * What a kernel will cost, asked at the moment of its launch: how long it will run, how sure that
+ * is, and how well the launch fits the device.  Fit is arithmetic (occupancy.h); time comes from
+ * the first of several predictors that has an answer, best first:
+ *
+ *	history   this very launch has run before: same kernel, geometry and scalar arguments
+ *	wave      the kernel has run in other shapes: a linear model of waves and arguments
+ *	learned   a forest or a network, trained on recorded launches (docs/model-format.md)
+ *	bound     what bytes, FLOPs and the device's ceilings allow, times what is usually reached
+ *
+ * All of it is pure: no clock, no file, no allocation, no lock.  The tables lie in memory that the
+ * caller gives, hold no addresses and may be mapped by several processes.  One thread, the
+ * collector, learns; any number of others may ask meanwhile.  docs/prediction.md tells why it is
+ * made so.
+ */
+#ifndef WEIR_PREDICT_PREDICT_H
+#define WEIR_PREDICT_PREDICT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "predict/gpu.h"
+#include "predict/occupancy.h"
+
+#define PREDICT_ARGS 8
+
+/* The device, or the part of one that launches may use. */
+struct predict_device {
+	struct occupancy_device sm;
+	unsigned cc;                /* 10 * major + minor */
+	uint32_t sms;               /* of a MIG slice or green context only its own */
+	double dram_bytes_ns;       /* bytes a nanosecond, which is GB/s */
+	double flops_ns[GPU_UNITS]; /* FLOP a nanosecond */
+	unsigned has;               /* bit 1 << unit: flops_ns is known */
+	double floor_ns;            /* no kernel is shorter */
+	uint8_t uuid[16];           /* zeros: not known */
+};
+
+/* From the driver's name and compute capability (10 * major + minor); sms 0: all of the device's.
+ * -ENODEV when api/gpu.tbl or occupancy.c has no such device: nothing is then guessed. */
+int predict_device_find(
+	const char *name, unsigned cc, uint32_t sms, struct predict_device *ret_device);
+
+/* What a kernel is about, by the words in its name: api/family.tbl. */
+enum predict_family {
+	FAMILY_UNKNOWN,
+	FAMILY_GEMM,
+	FAMILY_CONV,
+	FAMILY_ATTENTION,
+	FAMILY_SOFTMAX,
+	FAMILY_NORM,
+	FAMILY_REDUCE,
+	FAMILY_SCAN,
+	FAMILY_SORT,
+	FAMILY_GATHER,
+	FAMILY_STENCIL,
+	FAMILY_POOL,
+	FAMILY_TRANSPOSE,
+	FAMILY_COPY,
+	FAMILY_RANDOM,
+	FAMILY_ELEMENTWISE,
+	FAMILIES
+};
+
+/* A kernel as it was compiled. */
+struct predict_kernel {
+	uint64_t id;    /* hash of name and binary; never 0 */
+	uint64_t group; /* hash of the name without template arguments: what siblings share */
+	enum predict_family family;
+	uint32_t regs; /* a thread */
+	uint32_t smem_static_bytes;
+	uint32_t local_bytes; /* a thread */
+	uint32_t barriers;    /* 0 or 1 when not known */
+	bool has_regs;        /* else occupancy is what all else allows */
+	bool has_local;
+};
+
+/* id, group and family of a name, mangled names taken as they are: give demangled ones.  binary is
+ * any hash of the code, or 0.  Attributes are left as they are. */
+void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary);
+
+/* "gemm", "unknown"; the family of a word, FAMILY_UNKNOWN for any other. */
+const char *predict_family_word(enum predict_family family);
+enum predict_family predict_family_find(const char *word);
+
+/* One launch.  Scalar arguments are in order, zero-extended; a pointer is replaced by the class of
+ * the size that lies behind it (predict_size_class()), or left out. */
+struct predict_launch {
+	const struct predict_kernel *kernel;
+	uint32_t grid[3], block[3];
+	uint32_t smem_dynamic_bytes;
+	uint32_t args; /* how many of: */
+	uint64_t arg[PREDICT_ARGS];
+	double flops, bytes; /* that it does and moves, where known: */
+	bool has_flops, has_bytes;
+	enum gpu_unit unit; /* that does the FLOPs */
+	bool contended;     /* something else is on the device */
+	uint64_t key;       /* predict_key(), or 0: computed when needed */
+};
+
+/* A hash of all that decides a launch's time save the device: never 0. */
+uint64_t predict_key(const struct predict_launch *l);
+
+/* The number of binary digits: 0 for nothing, 21 for 1 MiB and up to 2 MiB - 1. */
+uint64_t predict_size_class(uint64_t bytes);
+
+/* Who answered.  The order is that of trust. */
+enum predict_tier {
+	PREDICT_UNKNOWN, /* no time at all */
+	PREDICT_BOUND,   /* ceilings of the device; the magnitude at best */
+	PREDICT_COLD,    /* the learned model: the kernel is new */
+	PREDICT_NEAR,    /* the nearest of a few shapes of this kernel */
+	PREDICT_SHAPE,   /* the kernel's own model */
+	PREDICT_ONCE,    /* this launch ran once before */
+	PREDICT_EXACT,   /* this launch ran at least twice before */
+	PREDICT_TIERS
+};
+
+const char *predict_tier_word(enum predict_tier tier);
+
+struct predict_answer {
+	enum predict_tier tier; /* PREDICT_UNKNOWN: t50_ns, t90_ns and confidence mean nothing */
+	bool class_only;        /* only the magnitude is worth telling: "10 to 100 us" */
+	bool launches;          /* false: the device refuses it, and nothing below means anything */
+	float t50_ns;           /* half of such launches take no longer */
+	float t90_ns;           /* nine of ten take no longer */
+	float confidence;       /* expected share of such answers within 20 % of the truth */
+	uint32_t blocks_per_sm;
+	float occupancy;       /* resident warps as a share of what the SM holds */
+	float waves;           /* blocks as a multiple of what the device holds at a time */
+	float sm_fill;         /* share of SMs that get a block at all */
+	float wave_efficiency; /* waves / whole waves: 1 when the last one is full */
+	float lane_efficiency; /* threads as a share of the lanes of their warps */
+};
+
+/* A launch that ran. */
+struct predict_sample {
+	struct predict_launch launch;
+	double measured_ns; /* on the device, from start to end */
+	uint64_t order;     /* when: nanoseconds, or any number that ascends */
+	uint32_t app;       /* of which application; any numbers */
+	uint32_t name;      /* of which kernel name; any numbers */
+};
+
+/* Room of the tables, both powers of two. */
+struct predict_sizes {
+	uint32_t launches; /* remembered one by one, 64 bytes each */
+	uint32_t kernels;  /* with a model of their own, 4 KiB each */
+};
+
+struct predict_tables;
+struct predict_model;
+
+/* One view of the tables: process-local, the caller's memory. */
+struct predict {
+	struct predict_tables *tables;
+	_Atomic(const struct predict_model *) model; /* NULL: none */
+};
+
+/* 0 when the sizes are no powers of two or too large. */
+size_t predict_bytes(const struct predict_sizes *sizes);
+
+/* Empty tables in `memory`, aligned to 64 bytes.  -EINVAL when sizes or bytes do not fit. */
+int predict_init(struct predict *p, void *memory, size_t bytes, const struct predict_sizes *sizes,
+	const struct predict_device *device);
+
+/* Another process's tables, or saved ones: -EINVAL when they are none, -EBADMSG when they are
+ * damaged, -ENODEV when they are of another device (NULL: any will do). */
+int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d);
+
+/* Makes the tables fit to be kept: stores a checksum that predict_attach() tests.  Learning
+ * withdraws it. */
+void predict_seal(struct predict *p);
+
+/* At a launch, any thread. */
+void predict_ask(
+	const struct predict *p, const struct predict_launch *l, struct predict_answer *ret_answer);
+
+/* At a completion, the one thread that learns.  Samples that make no sense (no time, not finite,
+ * refused geometry) are counted and otherwise ignored: false. */
+bool predict_learn(struct predict *p, const struct predict_sample *s);
+
+/* How much longer everything runs now than the history says: clocks and, with `contended`,
+ * neighbours. */
+double predict_slowdown(const struct predict *p, bool contended);
+
+/* Puts a model in place of another, which is returned: free it when no thread can still be asking
+ * it.  predict_offer() in predict/model.h does the same after testing it. */
+const struct predict_model *predict_swap(struct predict *p, const struct predict_model *model);
+
+/* What a predictor is asked: the launch and what follows from it by arithmetic. */
+struct predict_question {
+	const struct predict_launch *launch;
+	const struct predict_device *device;
+	uint64_t key;
+	uint64_t blocks;
+	uint32_t threads; /* a block */
+	uint32_t blocks_per_sm;
+	float waves;
+	float bound_ns; /* the least time that what is known allows */
+};
+
+/* One way to tell a time.  ask() fills tier, t50_ns, t90_ns, confidence and class_only, and is
+ * false when it does not know; learn() may be NULL. */
+struct predictor {
+	const char *name;
+	bool (*ask)(const struct predict *p, const struct predict_question *q,
+		struct predict_answer *a);
+	void (*learn)(struct predict *p, const struct predict_question *q,
+		const struct predict_sample *s);
+};
+
+/* In the order in which they are asked. */
+extern const struct predictor *const predictors[];
+extern const size_t predictor_count;
+
+#endif

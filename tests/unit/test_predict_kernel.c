@@ -1,0 +1,153 @@
+/* Who a kernel is, and which launches are the same one. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "predict/predict.h"
+
+static struct predict_kernel named(const char *name)
+{
+	struct predict_kernel k = { 0 };
+	predict_kernel_name(&k, name, 0);
+	return k;
+}
+
+static void siblings_share_a_group_and_not_an_id(void **state)
+{
+	static const char *const siblings[][2] = {
+		{ "void k<float, 128>(float *, int)", "void k<double, 64>(double *, int)" },
+		{ "ampere_sgemm_128x64_nn", "ampere_sgemm_64x64_nn" },
+		{ "void f<(anonymous namespace)::A>(int)", "void f<B<C, D> >(long)" },
+		{ "void (anonymous namespace)::g<1>(int)",
+			"void (anonymous namespace)::g<2>(int)" },
+		{ "void h<&(int)>::operator()(int)", "void h<8>::operator()(long)" },
+	};
+	for (size_t i = 0; i < COUNT_OF(siblings); i++) {
+		const struct predict_kernel a = named(siblings[i][0]), b = named(siblings[i][1]);
+		assert_true(a.group == b.group);
+		assert_true(a.id != b.id);
+	}
+	assert_true(named("copy_a(int)").group != named("copy_b(int)").group);
+	assert_true(named("ampere_sgemm_nn").group != named("ampere_sgemm_nt").group);
+}
+
+static void one_name_in_two_binaries_is_two_kernels(void **state)
+{
+	struct predict_kernel a = { 0 }, b = { 0 };
+	predict_kernel_name(&a, "k", 1);
+	predict_kernel_name(&b, "k", 2);
+	assert_true(a.id != b.id && a.group == b.group);
+}
+
+static void families_are_told_by_words(void **state)
+{
+	static const struct {
+		const char *name, *family;
+	} rows[] = {
+		{ "ampere_sgemm_128x64_nn", "gemm" },
+		{ "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_f16>(P)", "gemm" },
+		{ "fmha_cutlassF_f16_aligned_64x64_rf_sm80(P)", "attention" },
+		{ "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90>>(P)",
+			"attention" },
+		{ "void at::native::vectorized_elementwise_kernel<4, FillFunctor<int>>(int, F)",
+			"elementwise" },
+		{ "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>(int)",
+			"norm" },
+		{ "void at::native::reduce_kernel<512, 1, ReduceOp<float, MeanOps>>(R)", "reduce" },
+		{ "void at::native::(anonymous namespace)::distribution_elementwise_grid<normal>()",
+			"random" },
+		{ "void cudnn::winograd_nonfused::winogradForwardData4x4<float>(P)", "conv" },
+		{ "void softmax_warp_forward<float, float, float, 10, false, false>(float *)",
+			"softmax" },
+		{ "mystery", "unknown" },
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct predict_kernel k = named(rows[i].name);
+		assert_string_equal(predict_family_word(k.family), rows[i].family);
+	}
+	for (int i = 0; i < FAMILIES; i++)
+		assert_int_equal(
+			predict_family_find(predict_family_word((enum predict_family)i)), i);
+	assert_int_equal(predict_family_find("poetry"), FAMILY_UNKNOWN);
+}
+
+static void a_name_of_any_length_and_shape_is_taken(void **state)
+{
+	static const char *const odd[] = { "", "<", ">", "<<<<", "void ", "((((", "a>b<c", "()" };
+	char text[5000];
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = 0;
+	for (size_t i = 0; i < COUNT_OF(odd); i++)
+		assert_true(named(odd[i]).id);
+	assert_int_equal(named(text).family, FAMILY_UNKNOWN);
+}
+
+/* Every field of a launch that decides its time makes another key, the rest does not. */
+static void the_key_tells_launches_apart(void **state)
+{
+	const struct predict_kernel k = named("k"), other = named("other");
+	const struct predict_launch first = { .kernel = &k,
+		.grid = { 1, 2, 3 },
+		.block = { 32, 2, 1 },
+		.args = 3,
+		.arg = { 7, 8, 9 } };
+	struct predict_launch l[12];
+	for (size_t i = 0; i < COUNT_OF(l); i++)
+		l[i] = first;
+	l[1].kernel = &other;
+	l[2].grid[0]++;
+	l[3].grid[1]++;
+	l[4].grid[2]++;
+	l[5].block[0]++;
+	l[6].block[1]++;
+	l[7].block[2]++;
+	l[8].smem_dynamic_bytes = 1;
+	l[9].args = 2;
+	l[10].arg[2] = 10;
+	l[11].arg[0] = 8;
+	l[11].arg[1] = 7;
+	for (size_t i = 0; i < COUNT_OF(l); i++)
+		for (size_t j = 0; j < i; j++)
+			assert_true(predict_key(&l[i]) != predict_key(&l[j]));
+	struct predict_launch same = first;
+	same.arg[3] = 99;
+	same.has_bytes = same.has_flops = same.contended = true;
+	same.bytes = same.flops = 1e9;
+	assert_true(predict_key(&same) == predict_key(&first));
+}
+
+static void pointers_become_classes_of_size(void **state)
+{
+	assert_int_equal(predict_size_class(0), 0);
+	assert_int_equal(predict_size_class(1), 1);
+	assert_int_equal(predict_size_class(1 << 20), 21);
+	assert_int_equal(predict_size_class((2 << 20) - 1), 21);
+	assert_int_equal(predict_size_class(UINT64_MAX), 64);
+}
+
+static void a_device_is_found_or_refused(void **state)
+{
+	struct predict_device d;
+	assert_int_equal(predict_device_find("NVIDIA H200", 90, 0, &d), 0);
+	assert_int_equal(d.sms, 132);
+	assert_int_equal(d.sm.warps_per_sm, 64);
+	assert_true(d.dram_bytes_ns == 4800);
+	assert_int_equal(predict_device_find("NVIDIA H200", 90, 104, &d), 0);
+	assert_int_equal(d.sms, 104);
+	assert_int_equal(predict_device_find("Voodoo 2", 90, 0, &d), -ENODEV);
+	assert_int_equal(predict_device_find("NVIDIA H200", 80, 0, &d), -ENODEV);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(siblings_share_a_group_and_not_an_id),
+		cmocka_unit_test(one_name_in_two_binaries_is_two_kernels),
+		cmocka_unit_test(families_are_told_by_words),
+		cmocka_unit_test(a_name_of_any_length_and_shape_is_taken),
+		cmocka_unit_test(the_key_tells_launches_apart),
+		cmocka_unit_test(pointers_become_classes_of_size),
+		cmocka_unit_test(a_device_is_found_or_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
