@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "report/tally.h"
+#include "report/timeline.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
@@ -34,22 +35,14 @@ struct launch { /* a link, with the span that it led to */
 	uint32_t process;
 	uint32_t thread;
 	uint32_t span;
-	bool kernel; /* a launch of one kernel: its time on the host is that kernel's */
+	bool counted; /* its time is in the sum of a kernel's */
+	bool kernel;  /* a launch of one kernel: its time on the host is that kernel's */
 };
 
 struct external {
 	uint64_t id;
 	uint32_t process;
 	uint32_t span;
-};
-
-struct interval {
-	uint64_t start_ns, end_ns;
-};
-
-struct timeline { /* of one device */
-	ARRAY(struct interval) intervals;
-	bool unsorted;
 };
 
 struct joiner {
@@ -62,8 +55,8 @@ struct joiner {
 	ARRAY(struct launch) launches;
 	ARRAY(struct external) externals; /* made when first needed */
 	bool has_externals;
-	ARRAY(struct timeline) timelines; /* as report.devices */
 	ARRAY(uint64_t) shape_counts;
+	struct timeline timeline;
 	size_t hint; /* into launches: work comes nearly in their order */
 };
 
@@ -371,9 +364,10 @@ static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *re
 		free(text);
 		return -ENOMEM;
 	}
-	*new = (struct work_row){
-		.name = text, .mangled = name == META_NONE ? NULL : text_of(j, name), .kind = kind
-	};
+	*new = (struct work_row){ .name = text,
+		.mangled = name == META_NONE ? NULL : text_of(j, name),
+		.kind = kind,
+		.communicates = !strncmp(text, "nccl", 4) };
 	*ret_row = *index = (uint32_t)(j->r->work.n - 1);
 	return 0;
 }
@@ -441,7 +435,7 @@ static int count_copy(struct joiner *j, const struct device_work *w)
 	return 0;
 }
 
-static int count_stream(struct joiner *j, const struct device_work *w)
+static int count_stream(struct joiner *j, const struct device_work *w, uint32_t *ret_stream)
 {
 	const struct stream_row key = { .process = j->buf.ref->process,
 		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
@@ -462,6 +456,7 @@ static int count_stream(struct joiner *j, const struct device_work *w)
 		*index = (uint32_t)(j->r->stream_rows.n - 1);
 	}
 	struct stream_row *s = &j->r->stream_rows.v[*index];
+	*ret_stream = *index;
 	s->count++;
 	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
 	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
@@ -484,11 +479,9 @@ static int device_of(struct joiner *j, uint32_t device, uint32_t *ret_index)
 	if (!index)
 		return -ENOMEM;
 	if (*index == MAP_NONE) {
-		struct timeline *line = array_push(&j->timelines);
-		struct device_row *new = line ? array_push(&j->r->devices) : NULL;
+		struct device_row *new = array_push(&j->r->devices);
 		if (!new)
 			return -ENOMEM;
-		*line = (struct timeline){ 0 };
 		*new = (struct device_row){ .device = device, .name = device_name(j, device) };
 		*index = (uint32_t)(j->r->devices.n - 1);
 	}
@@ -496,7 +489,7 @@ static int device_of(struct joiner *j, uint32_t device, uint32_t *ret_index)
 	return 0;
 }
 
-static int count_device(struct joiner *j, const struct device_work *w)
+static int count_device(struct joiner *j, const struct device_work *w, uint32_t *ret_device)
 {
 	const uint64_t ns = w->end_ns - w->start_ns;
 	uint32_t index;
@@ -508,32 +501,22 @@ static int count_device(struct joiner *j, const struct device_work *w)
 					      : &d->kernel_ns;
 	d->count++;
 	*sum = sat_add(*sum, ns);
-	struct timeline *line = &j->timelines.v[index];
-	struct interval *last =
-		line->intervals.n ? &line->intervals.v[line->intervals.n - 1] : NULL;
-	if (last && w->start_ns >= last->start_ns && w->start_ns <= last->end_ns) {
-		last->end_ns = w->end_ns > last->end_ns ? w->end_ns : last->end_ns;
-		return 0;
-	}
-	line->unsorted |= last && w->start_ns < last->start_ns;
-	struct interval *new = array_push(&line->intervals);
-	if (!new)
-		return -ENOMEM;
-	*new = (struct interval){ w->start_ns, w->end_ns };
+	*ret_device = index;
 	return 0;
 }
 
-/* The span that asked for the work, or NONE. */
-static int owner_of(
-	struct joiner *j, const struct device_work *w, struct work_row *row, uint32_t *ret_span)
+/* The call and the span that asked for the work, or NONE. */
+static int owner_of(struct joiner *j, const struct device_work *w, struct work_row *row,
+	uint32_t *ret_call, uint32_t *ret_span)
 {
 	struct launch *n = w->valid & WORK_HAS_CORRELATION
 				   ? launch_of(j, j->buf.ref->process, w->correlation)
 				   : NULL;
+	*ret_call = n ? (uint32_t)(n - j->launches.v) : NO_CALL;
 	*ret_span = n ? n->span : NONE;
-	if (n && n->kernel && w->kind == WORK_KERNEL) {
+	if (n && n->kernel && !n->counted && w->kind == WORK_KERNEL) {
 		row->host_ticks = sat_add(row->host_ticks, n->dur);
-		n->dur = 0; /* once */
+		n->counted = true;
 	}
 	if (n)
 		return 0;
@@ -546,10 +529,25 @@ static bool is_busy(uint16_t kind)
 	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
 }
 
-static int take_busy(struct joiner *j, const struct device_work *w, struct work_row *row)
+static int keep_piece(struct joiner *j, const struct device_work *w, struct piece *piece)
 {
+	struct piece *new = array_push(&j->timeline.pieces);
+	if (!new)
+		return -ENOMEM;
+	*new = *piece;
+	new->start_ns = w->start_ns;
+	new->end_ns = w->end_ns;
+	new->kind = w->kind;
+	new->communicates = j->r->work.v[piece->row].communicates;
+	return 0;
+}
+
+static int take_busy(struct joiner *j, const struct device_work *w, uint32_t index)
+{
+	struct work_row *row = &j->r->work.v[index];
+	struct piece piece = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
-	int e = owner_of(j, w, row, &span);
+	int e = owner_of(j, w, row, &piece.call, &span);
 	if (w->kind == WORK_KERNEL) {
 		j->r->device_kernels++;
 		j->r->unowned_kernels += span == NONE && j->spans.n;
@@ -562,8 +560,10 @@ static int take_busy(struct joiner *j, const struct device_work *w, struct work_
 	if (!e && (w->kind == WORK_COPY || w->kind == WORK_SET))
 		e = count_copy(j, w);
 	if (!e)
-		e = count_stream(j, w);
-	return e ? e : count_device(j, w);
+		e = count_stream(j, w, &piece.stream);
+	if (!e)
+		e = count_device(j, w, &piece.device);
+	return e ? e : keep_piece(j, w, &piece);
 }
 
 static int take_work(struct joiner *j)
@@ -584,7 +584,7 @@ static int take_work(struct joiner *j)
 		if (w.valid & WORK_HAS_BYTES)
 			row->bytes = sat_add(row->bytes, w.bytes);
 		if (is_busy(w.kind))
-			e = take_busy(j, &w, row);
+			e = take_busy(j, &w, index);
 		if (!e)
 			e = count_shape(j, index, &w);
 	}
@@ -632,30 +632,6 @@ static void sum_selves(struct joiner *j)
 	for (size_t i = 0; i < j->spans.n; i++) {
 		struct operator_row *o = &j->r->operators.v[j->spans.v[i].row];
 		o->device_self_ns = sat_add(o->device_self_ns, j->spans.v[i].device_ns);
-	}
-}
-
-static int interval_order(const void *one, const void *two)
-{
-	const struct interval *a = one, *b = two;
-	return ORDER(a->start_ns, b->start_ns);
-}
-
-static void sum_busy(struct joiner *j)
-{
-	for (size_t d = 0; d < j->timelines.n; d++) {
-		struct timeline *line = &j->timelines.v[d];
-		uint64_t covered = 0, busy = 0;
-		if (line->unsorted)
-			SORT(line->intervals, interval_order);
-		for (size_t i = 0; i < line->intervals.n; i++) {
-			const struct interval *v = &line->intervals.v[i];
-			const uint64_t from = v->start_ns > covered ? v->start_ns : covered;
-			if (v->end_ns > from)
-				busy += v->end_ns - from;
-			covered = v->end_ns > covered ? v->end_ns : covered;
-		}
-		j->r->devices.v[d].busy_ns = busy;
 	}
 }
 
@@ -847,6 +823,23 @@ static int make_rows(struct report *r)
 
 /* ---- the whole ---- */
 
+/* Calls keep their places: work names them by those. */
+static int account(struct joiner *j)
+{
+	const struct trace *t = j->r->trace;
+	struct timeline *to = &j->timeline;
+	if (!array_reserve(&to->calls, j->launches.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < j->launches.n; i++) {
+		const struct launch *n = &j->launches.v[i];
+		to->calls.v[to->calls.n++] = (struct asker){ .start_ns = trace_ns(t, n->ticks),
+			.end_ns = trace_ns(t, sat_add(n->ticks, n->dur)),
+			.thread = n->thread };
+	}
+	to->stream_count = j->r->stream_rows.n;
+	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
+}
+
 static int join(struct joiner *j)
 {
 	int e = each_chunk(j, CHUNK_RANGES, take_ranges);
@@ -863,8 +856,7 @@ static int join(struct joiner *j)
 	e = each_chunk(j, CHUNK_DEVICE, take_work);
 	sum_selves(j);
 	sum_operators(j);
-	sum_busy(j);
-	return e;
+	return e ? e : account(j);
 }
 
 int device_fill(struct report *r)
@@ -876,14 +868,12 @@ int device_fill(struct report *r)
 		&j.device_map, &j.shape_map, &j.text_map };
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		map_fini(maps[i]);
-	for (size_t i = 0; i < j.timelines.n; i++)
-		array_free(&j.timelines.v[i].intervals);
 	array_free(&j.thread_process);
 	array_free(&j.spans);
 	array_free(&j.launches);
 	array_free(&j.externals);
-	array_free(&j.timelines);
 	array_free(&j.shape_counts);
+	timeline_fini(&j.timeline);
 	return e ? e : make_rows(r);
 }
 
@@ -899,6 +889,8 @@ void device_fini(struct report *r)
 		hist_fini(&r->operators.v[i].host_hist);
 		hist_fini(&r->operators.v[i].device_hist);
 	}
+	hist_fini(&r->analysis.queue.queued);
+	array_free(&r->analysis.pauses);
 	array_free(&r->work);
 	array_free(&r->device_copies);
 	array_free(&r->operators);

@@ -2,6 +2,7 @@
  * The report as JSON.  Keys are a promise: they are added to, not renamed.  All times are
  * nanoseconds, all sizes bytes; rows are never left out.
  */
+#include "report/analysis.h"
 #include "report/memory.h"
 #include "report/model.h"
 
@@ -361,6 +362,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_memory(&j, r);
 	put_moved(&j, r);
 	put_devices(&j, r);
+	analysis_put_json(r, &j);
 	put_work(&j, r);
 	put_device_copies(&j, r);
 	put_operators(&j, r);

@@ -119,6 +119,11 @@ struct work_row {
 	uint32_t shapes;
 	struct launch_shape shape;
 	struct hist hist; /* nanoseconds */
+	/* Of those whose call is known: from its return to their start. */
+	uint64_t queued_ns, queued_count;
+	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
+	uint64_t path_ns;    /* on the critical path */
+	bool communicates;   /* a collective operation */
 };
 
 struct copy_row {
@@ -168,6 +173,66 @@ struct thread_row {
 	char name[16];
 };
 
+/* Wall time, by what was going on; the parts add up to it. */
+enum wall_part {
+	WALL_COMPUTING,
+	WALL_COMMUNICATING, /* and nothing computed */
+	WALL_COPYING,       /* or setting, and nothing else */
+	WALL_LAUNCHING,     /* idle: the host was about to launch */
+	WALL_WAITING,       /* idle: the host was in a call that waits */
+	WALL_DRIVER,        /* idle: the host was long in another call */
+	WALL_HOST,          /* idle: the host was in no call */
+	WALL_QUEUED,        /* idle: work was there and had not begun */
+	WALL_UNKNOWN,       /* idle: the call that ended it is not known */
+	WALL_BEFORE,        /* before the first work */
+	WALL_AFTER,         /* after the last */
+	WALL_PARTS
+};
+
+/* The critical path, by what it consists of; the parts add up to the wall time. */
+enum path_part {
+	PATH_COMPUTING,
+	PATH_COMMUNICATING,
+	PATH_COPYING,
+	PATH_QUEUE,   /* from one piece of work to the next */
+	PATH_LAUNCH,  /* from a call's return to the start of its work */
+	PATH_HOST,    /* the host, on its way to a call */
+	PATH_WAITING, /* from the end of work to the return of the call that waits for it */
+	PATH_PARTS
+};
+
+extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_PARTS];
+
+/* A time in which no device did anything. */
+struct pause {
+	uint64_t start_ns; /* since the wall time began */
+	uint64_t ns;
+	enum wall_part cause;       /* of most of it */
+	const char *before, *after; /* names of the work around it */
+};
+
+struct queue {
+	uint64_t calls; /* that asked for work which was seen to run */
+	uint64_t api_ns, queued_ns;
+	struct hist queued; /* nanoseconds from the return of each call to the start of its work */
+	uint64_t span_ns;   /* from the first of the calls to the start of the last work */
+	uint64_t empty_ns;  /* of span_ns: nothing was asked for and not begun */
+	uint64_t depth_most;
+	double depth_mean;
+};
+
+#define PAUSES_KEPT 20u
+
+struct analysis {
+	bool known; /* something ran on a device; else nothing here means anything */
+	uint64_t wall_ns[WALL_PARTS];
+	uint64_t path_ns[PATH_PARTS];
+	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
+	uint64_t communication_ns, communication_hidden_ns;
+	struct queue queue;
+	ARRAY(struct pause) pauses; /* the longest, by length */
+};
+
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
@@ -199,6 +264,7 @@ struct report {
 	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
 	ARRAY(struct stream_row) stream_rows; /* by total time */
 	ARRAY(struct device_row) devices;
+	struct analysis analysis;
 	uint64_t device_kernels;  /* how many ran */
 	uint64_t unjoined_work;   /* no call is known that asked for it */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */

@@ -2,6 +2,7 @@
  * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
  * first.
  */
+#include "report/analysis.h"
 #include "report/memory.h"
 #include "report/model.h"
 
@@ -539,6 +540,9 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	}
 	put_totals(&p);
 	put_devices(&p);
+	analysis_put_text(r, out,
+		&(struct analysis_style){
+			.bold = p.bold, .dim = p.dim, .plain = p.plain, .rows = rows });
 	put_kernel_times(&p);
 	put_operators(&p);
 	if (r->calls)

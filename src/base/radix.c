@@ -1,0 +1,83 @@
+/* See radix.h. */
+#include "base/radix.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#include "base/banned.h"
+
+#define DIGIT_BITS 11
+#define DIGITS     6 /* of 11 bits: 64 and two to spare */
+#define VALUES     (1u << DIGIT_BITS)
+
+static uint64_t key_at(const char *v, size_t i, size_t each, size_t key)
+{
+	uint64_t k;
+	memcpy(&k, v + i * each + key, sizeof(k));
+	return k;
+}
+
+static unsigned digit_of(uint64_t k, int digit)
+{
+	return (unsigned)(k >> digit * DIGIT_BITS) & (VALUES - 1);
+}
+
+static bool is_sorted(const char *v, size_t n, size_t each, size_t key)
+{
+	for (size_t i = 1; i < n; i++)
+		if (key_at(v, i - 1, each, key) > key_at(v, i, each, key))
+			return false;
+	return true;
+}
+
+/* How many records have each value of the digit; false when all have the same. */
+static bool count_digit(
+	const char *v, size_t n, size_t each, size_t key, int digit, size_t counts[VALUES])
+{
+	memset(counts, 0, VALUES * sizeof(*counts));
+	for (size_t i = 0; i < n; i++)
+		counts[digit_of(key_at(v, i, each, key), digit)]++;
+	return counts[digit_of(key_at(v, 0, each, key), digit)] != n;
+}
+
+static void deal(const char *from, char *to, size_t n, size_t each, size_t key, int digit,
+	size_t counts[VALUES])
+{
+	size_t at = 0;
+	for (unsigned d = 0; d < VALUES; d++) {
+		const size_t here = counts[d];
+		counts[d] = at;
+		at += here;
+	}
+	for (size_t i = 0; i < n; i++)
+		memcpy(to + counts[digit_of(key_at(from, i, each, key), digit)]++ * each,
+			from + i * each, each);
+}
+
+int radix_sort(void *v, size_t n, size_t each, size_t key)
+{
+	size_t counts[VALUES], bytes;
+	char *from = v;
+	if (is_sorted(v, n, each, key))
+		return 0;
+	char *other = check_mul(n, each, &bytes) ? malloc(bytes) : NULL, *to = other;
+	if (!other)
+		return -ENOMEM;
+	for (int digit = 0; digit < DIGITS; digit++) {
+		if (!count_digit(from, n, each, key, digit, counts))
+			continue;
+		deal(from, to, n, each, key, digit, counts);
+		char *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from == other)
+		memcpy(v, other, bytes);
+	free(other);
+	return 0;
+}

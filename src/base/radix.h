@@ -1,0 +1,14 @@
+/*
+ * Sorting records by one 64-bit number in them, in linear time: a least-significant-digit
+ * radix sort that passes over digits in which all numbers agree.  Stable.
+ */
+#ifndef WEIR_BASE_RADIX_H
+#define WEIR_BASE_RADIX_H
+
+#include <stddef.h>
+
+/* n records of `each` bytes at v; the number stands `key` bytes into a record.  0 or -ENOMEM,
+ * then v is as it was. */
+int radix_sort(void *v, size_t n, size_t each, size_t key);
+
+#endif

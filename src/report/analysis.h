@@ -1,0 +1,22 @@
+/*
+ * How the parts of a report that explain wall time are printed: where it went, the queue, the
+ * critical path, the longest pauses.  Internal to src/report; nothing is printed of a trace that
+ * does not say what ran on devices.
+ */
+#ifndef WEIR_REPORT_ANALYSIS_H
+#define WEIR_REPORT_ANALYSIS_H
+
+#include "base/json.h"
+#include "report/model.h"
+
+/* bold, dim, plain: how headings begin and end on this terminal. */
+struct analysis_style {
+	const char *bold, *dim, *plain;
+	size_t rows; /* 0: all of them; else what is long is cut */
+};
+void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style);
+
+/* The keys wall_ns, breakdown, overlap, queue, critical_path and pauses. */
+void analysis_put_json(const struct report *r, struct json *j);
+
+#endif

@@ -1,0 +1,95 @@
+/* See analysis.h. */
+#include "report/analysis.h"
+
+#include "base/banned.h"
+
+const char *const wall_part_name[WALL_PARTS] = {
+	[WALL_COMPUTING] = "computing",
+	[WALL_COMMUNICATING] = "communicating",
+	[WALL_COPYING] = "copying",
+	[WALL_LAUNCHING] = "idle_launching",
+	[WALL_WAITING] = "idle_waiting",
+	[WALL_DRIVER] = "idle_driver",
+	[WALL_HOST] = "idle_host",
+	[WALL_QUEUED] = "idle_queued",
+	[WALL_UNKNOWN] = "idle_unknown",
+	[WALL_BEFORE] = "before",
+	[WALL_AFTER] = "after",
+};
+
+const char *const path_part_name[PATH_PARTS] = {
+	[PATH_COMPUTING] = "computing",
+	[PATH_COMMUNICATING] = "communicating",
+	[PATH_COPYING] = "copying",
+	[PATH_QUEUE] = "queue",
+	[PATH_LAUNCH] = "launch",
+	[PATH_HOST] = "host",
+	[PATH_WAITING] = "waiting",
+};
+
+static void put_parts(struct json *j, const char *key, const uint64_t *ns, const char *const *names,
+	unsigned count)
+{
+	json_begin_array(j, key);
+	for (unsigned i = 0; i < count; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, "name", names[i]);
+		json_u64(j, "ns", ns[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_overlap(struct json *j, const struct analysis *a)
+{
+	json_begin_object(j, "overlap");
+	json_u64(j, "copy_ns", a->copy_ns);
+	json_u64(j, "copy_hidden_ns", a->copy_hidden_ns);
+	json_u64(j, "communication_ns", a->communication_ns);
+	json_u64(j, "communication_hidden_ns", a->communication_hidden_ns);
+	json_end_object(j);
+}
+
+static void put_queue(struct json *j, const struct queue *q)
+{
+	json_begin_object(j, "queue");
+	json_u64(j, "calls", q->calls);
+	json_u64(j, "api_ns", q->api_ns);
+	json_u64(j, "queued_ns", q->queued_ns);
+	json_u64(j, "queued_p50_ns", hist_at(&q->queued, 0.5));
+	json_u64(j, "queued_p99_ns", hist_at(&q->queued, 0.99));
+	json_u64(j, "depth_most", q->depth_most);
+	json_put_real(j, "depth_mean", q->depth_mean);
+	json_u64(j, "span_ns", q->span_ns);
+	json_u64(j, "empty_ns", q->empty_ns);
+	json_end_object(j);
+}
+
+static void put_pauses(struct json *j, const struct analysis *a)
+{
+	json_begin_array(j, "pauses");
+	for (size_t i = 0; i < a->pauses.n; i++) {
+		const struct pause *p = &a->pauses.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "start_ns", p->start_ns);
+		json_u64(j, "ns", p->ns);
+		json_str(j, "cause", wall_part_name[p->cause]);
+		json_str(j, "before", p->before);
+		json_str(j, "after", p->after);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void analysis_put_json(const struct report *r, struct json *j)
+{
+	const struct analysis *a = &r->analysis;
+	json_u64(j, "wall_ns", r->wall_ns);
+	if (!a->known)
+		return;
+	put_parts(j, "breakdown", a->wall_ns, wall_part_name, WALL_PARTS);
+	put_overlap(j, a);
+	put_queue(j, &a->queue);
+	put_parts(j, "critical_path", a->path_ns, path_part_name, PATH_PARTS);
+	put_pauses(j, a);
+}

@@ -1,0 +1,428 @@
+/*
+ * Where the wall time went, against a plain version that looks at each microsecond by itself.
+ * All times here are microseconds from the beginning of the trace until they are written.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/radix.h"
+#include "maker.h"
+#include "report/model.h"
+#include "trace/trace.h"
+
+#define PATH     "analysis.weir"
+#define ORIGIN   1000000ull /* of the maker's clock */
+#define WALL_US  3000u
+#define PAUSE_US 100u /* HOST_PAUSE_NS */
+
+struct made_call {
+	uint32_t start, end;
+	uint16_t fn;
+};
+
+struct made_work {
+	uint32_t start, end, stream, call; /* call: number of the call, from 1; 0 none */
+	uint16_t kind;
+	bool nccl;
+};
+
+static struct maker *m;
+static int thread;
+static uint64_t ns_of(uint32_t us)
+{
+	return ORIGIN + us * 1000ull;
+}
+
+static void begin(void)
+{
+	m = maker_new(PATH, maker_schema, 1 << 20);
+	thread = maker_thread(m, CHUNK_EVENTS, 7, 70, "main");
+	const int names = maker_thread(m, CHUNK_META, 7, 0, "");
+	maker_meta(m, names, META_STRING, ORIGIN, 1, (uint64_t[]){ 1 }, "axpy", 4, 4);
+	maker_meta(m, names, META_STRING, ORIGIN, 1, (uint64_t[]){ 2 }, "ncclDevKernel_AllReduce",
+		23, 23);
+}
+
+static void put_calls(const struct made_call *calls, size_t n)
+{
+	struct link *links = calloc(n + 1, sizeof(*links));
+	for (size_t i = 0; i < n; i++) {
+		const struct made_call *c = &calls[i];
+		const uint64_t dur = (c->end - c->start) * 1000ull;
+		maker_put(m, thread,
+			(struct record){ .ticks = ns_of(c->start),
+				.dur = (uint32_t)dur,
+				.fn = c->fn,
+				.words = RECORD_WORDS + 5 },
+			(uint64_t[5]){ 0 });
+		links[i] = (struct link){ .correlation = i + 1,
+			.ticks = ns_of(c->start),
+			.dur = dur,
+			.tid = 70,
+			.fn = c->fn };
+	}
+	if (n)
+		maker_chunk(m, CHUNK_LINKS, 7, 0, links, (uint32_t)(n * sizeof(*links)));
+	free(links);
+}
+
+static void put_work(const struct made_work *work, size_t n)
+{
+	struct device_work *all = calloc(n, sizeof(*all));
+	for (size_t i = 0; i < n; i++) {
+		const struct made_work *w = &work[i];
+		all[i] = (struct device_work){ .start_ns = ns_of(w->start),
+			.end_ns = ns_of(w->end),
+			.correlation = w->call,
+			.name = w->kind == WORK_KERNEL ? 1 + w->nccl : 0,
+			.stream = w->stream,
+			.kind = w->kind,
+			.valid = WORK_HAS_STREAM | (w->call ? WORK_HAS_CORRELATION : 0) };
+	}
+	maker_chunk(m, CHUNK_DEVICE, 7, 0, all, (uint32_t)(n * sizeof(*all)));
+	free(all);
+}
+
+static struct trace *trace;
+static struct report *report;
+static const struct decoder decoder;
+
+static const struct analysis *look(void)
+{
+	struct error err;
+	maker_finish(m, ns_of(WALL_US), false);
+	assert_int_equal(trace_open(PATH, &trace, &err), 0);
+	assert_int_equal(report_make(trace, &decoder, 1, &report, &err), 0);
+	return &report->analysis;
+}
+
+static void end(void)
+{
+	report_free(report);
+	trace_close(trace);
+	unlink(PATH);
+}
+
+static uint64_t sum(const uint64_t *ns, int n)
+{
+	uint64_t all = 0;
+	for (int i = 0; i < n; i++)
+		all += ns[i];
+	return all;
+}
+
+/* ---- the plain version ---- */
+
+static bool active(const struct made_work *w, uint32_t us)
+{
+	return w->start <= us && us < w->end;
+}
+
+/* The work whose beginning ends the pause at `us`: of several, the first that was made. */
+static const struct made_work *next_work(const struct made_work *work, size_t n, uint32_t us)
+{
+	const struct made_work *next = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (work[i].start > us && (!next || work[i].start < next->start))
+			next = &work[i];
+	return next;
+}
+
+static enum wall_part plain_host(const struct made_call *calls, size_t n, uint32_t us)
+{
+	const struct made_call *before = NULL, *after = NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (calls[i].start <= us && us < calls[i].end)
+			return calls[i].fn == FN_SYNC ? WALL_WAITING
+			       : calls[i].fn == FN_ALLOC &&
+					       calls[i].end - calls[i].start >= PAUSE_US
+				       ? WALL_DRIVER
+				       : WALL_LAUNCHING;
+		if (calls[i].end <= us)
+			before = &calls[i];
+		else if (!after)
+			after = &calls[i];
+	}
+	return before && after && after->start - before->end < PAUSE_US ? WALL_LAUNCHING
+									: WALL_HOST;
+}
+
+static enum wall_part plain_part(const struct made_call *calls, size_t call_count,
+	const struct made_work *work, size_t n, uint32_t us)
+{
+	bool computes = false, communicates = false, copies = false, ran = false;
+	for (size_t i = 0; i < n; i++) {
+		ran |= work[i].start <= us;
+		if (!active(&work[i], us))
+			continue;
+		computes |= work[i].kind == WORK_KERNEL && !work[i].nccl;
+		communicates |= work[i].nccl;
+		copies |= work[i].kind == WORK_COPY;
+	}
+	if (computes || communicates || copies)
+		return computes ? WALL_COMPUTING : communicates ? WALL_COMMUNICATING : WALL_COPYING;
+	const struct made_work *next = next_work(work, n, us);
+	if (!ran || !next)
+		return ran ? WALL_AFTER : WALL_BEFORE;
+	if (!next->call)
+		return WALL_UNKNOWN;
+	return us >= calls[next->call - 1].end ? WALL_QUEUED : plain_host(calls, call_count, us);
+}
+
+/* ---- random traces ---- */
+
+#define CALLS 40
+
+static uint32_t below(uint64_t *seed, uint32_t n)
+{
+	*seed = hash_mix(*seed + 1);
+	return (uint32_t)(*seed % n);
+}
+
+static size_t make_calls(uint64_t *seed, struct made_call *calls)
+{
+	static const uint16_t fns[] = { FN_LAUNCH, FN_LAUNCH, FN_LAUNCH, FN_SYNC, FN_ALLOC };
+	uint32_t at = below(seed, 200);
+	size_t n = 0;
+	while (n < CALLS && at < WALL_US - 400) {
+		struct made_call *c = &calls[n++];
+		*c = (struct made_call){ .start = at, .fn = fns[below(seed, 5)] };
+		c->end = at + 1 + below(seed, c->fn == FN_ALLOC ? 180 : 60);
+		at = c->end + below(seed, below(seed, 4) ? 60 : 250);
+	}
+	return n;
+}
+
+static size_t make_work(
+	uint64_t *seed, const struct made_call *calls, size_t call_count, struct made_work *work)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < call_count; i++) {
+		struct made_work *w = &work[n];
+		if (calls[i].fn != FN_LAUNCH || !below(seed, 8))
+			continue;
+		n++;
+		*w = (struct made_work){ .start = calls[i].start + 1 + below(seed, 120),
+			.stream = below(seed, 3),
+			.call = below(seed, 9) ? i + 1 : 0,
+			.kind = below(seed, 4) ? WORK_KERNEL : WORK_COPY };
+		w->end = w->start + below(seed, 90);
+		w->nccl = w->kind == WORK_KERNEL && !below(seed, 4);
+	}
+	return n;
+}
+
+/* No two at one time: which of them ended the pause would be chance. */
+static void part_starts(struct made_work *work, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (work[k].start == work[i].start) {
+				work[i].start++;
+				work[i].end++;
+				k = (size_t)-1;
+			}
+}
+
+static void every_microsecond_is_counted_where_it_belongs(void **state)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct made_call calls[CALLS];
+		struct made_work work[CALLS];
+		uint64_t s = seed, want[WALL_PARTS] = { 0 };
+		const size_t call_count = make_calls(&s, calls);
+		const size_t n = make_work(&s, calls, call_count, work);
+		if (!n)
+			continue;
+		part_starts(work, n);
+		for (uint32_t us = 0; us < WALL_US; us++)
+			want[plain_part(calls, call_count, work, n, us)] += 1000;
+		begin();
+		put_calls(calls, call_count);
+		put_work(work, n);
+		const struct analysis *a = look();
+		assert_true(a->known);
+		for (int k = 0; k < WALL_PARTS; k++)
+			if (a->wall_ns[k] != want[k])
+				fail_msg("seed %d, %s: %d, not %d", (int)seed, wall_part_name[k],
+					(int)a->wall_ns[k], (int)want[k]);
+		assert_int_equal(sum(a->wall_ns, WALL_PARTS), report->wall_ns);
+		assert_int_equal(sum(a->path_ns, PATH_PARTS), report->wall_ns);
+		end();
+	}
+}
+
+/* ---- single things ---- */
+
+static void a_chain_of_work_in_a_stream_is_the_critical_path(void **state)
+{
+	const struct made_call calls[] = { { 100, 110, FN_LAUNCH }, { 110, 120, FN_LAUNCH },
+		{ 120, 130, FN_LAUNCH }, { 130, 1500, FN_SYNC } };
+	const struct made_work work[] = {
+		{ 115, 600, 1, 1, WORK_KERNEL, false },
+		{ 125, 300, 2, 2, WORK_KERNEL, false }, /* beside it: not on the path */
+		{ 602, 1490, 1, 3, WORK_COPY, false },
+	};
+	begin();
+	put_calls(calls, 4);
+	put_work(work, 3);
+	const struct analysis *a = look();
+	assert_int_equal(a->path_ns[PATH_COMPUTING], 485000);
+	assert_int_equal(a->path_ns[PATH_COPYING], 888000);
+	assert_int_equal(a->path_ns[PATH_QUEUE], 2000);
+	assert_int_equal(a->path_ns[PATH_LAUNCH], 5000);
+	assert_int_equal(a->path_ns[PATH_HOST], (WALL_US - 1490 + 110) * 1000);
+	end();
+}
+
+static void the_path_follows_a_wait_back_to_the_work_that_ended_it(void **state)
+{
+	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 505, FN_SYNC },
+		{ 700, 710, FN_LAUNCH } };
+	const struct made_work work[] = {
+		{ 20, 500, 1, 1, WORK_KERNEL, false },
+		{ 715, WALL_US, 1, 3, WORK_KERNEL, false },
+	};
+	begin();
+	put_calls(calls, 3);
+	put_work(work, 2);
+	const struct analysis *a = look();
+	assert_int_equal(a->path_ns[PATH_COMPUTING], (480 + WALL_US - 715) * 1000);
+	assert_int_equal(a->path_ns[PATH_WAITING], 5000);
+	assert_int_equal(a->path_ns[PATH_HOST], (205 + 10) * 1000);
+	assert_int_equal(a->path_ns[PATH_LAUNCH], (5 + 10) * 1000);
+	end();
+}
+
+static void work_that_waits_for_another_stream_is_on_its_path(void **state)
+{
+	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 20, FN_LAUNCH } };
+	const struct made_work work[] = {
+		{ 20, 1000, 1, 1, WORK_KERNEL, false },
+		{ 1004, 2000, 2, 2, WORK_KERNEL, false },
+	};
+	begin();
+	put_calls(calls, 2);
+	put_work(work, 2);
+	const struct analysis *a = look();
+	assert_int_equal(a->path_ns[PATH_COMPUTING], (980 + 996) * 1000);
+	assert_int_equal(a->path_ns[PATH_QUEUE], 4000);
+	end();
+}
+
+static void the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun(void **state)
+{
+	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 20, FN_LAUNCH },
+		{ 20, 30, FN_LAUNCH } };
+	const struct made_work work[] = {
+		{ 40, 100, 1, 1, WORK_KERNEL, false },
+		{ 100, 200, 1, 2, WORK_KERNEL, false },
+		{ 200, 300, 1, 3, WORK_KERNEL, false },
+	};
+	begin();
+	put_calls(calls, 3);
+	put_work(work, 3);
+	const struct analysis *a = look();
+	assert_int_equal(a->queue.calls, 3);
+	assert_int_equal(a->queue.depth_most, 3);
+	assert_int_equal(a->queue.api_ns, 30000);
+	assert_int_equal(a->queue.queued_ns, (30 + 80 + 170) * 1000);
+	assert_int_equal(a->queue.span_ns, 200000);
+	assert_true(a->queue.depth_mean == (10 + 20 + 60 + 120 + 100) / 200.0);
+	assert_int_equal(a->queue.empty_ns, 0);
+	end();
+}
+
+static void a_copy_beside_a_kernel_is_hidden(void **state)
+{
+	const struct made_work work[] = {
+		{ 100, 300, 1, 0, WORK_KERNEL, false },
+		{ 200, 400, 2, 0, WORK_COPY, false },
+		{ 350, 450, 3, 0, WORK_KERNEL, true },
+	};
+	begin();
+	put_calls(NULL, 0);
+	put_work(work, 3);
+	const struct analysis *a = look();
+	assert_int_equal(a->copy_ns, 200000);
+	assert_int_equal(a->copy_hidden_ns, 100000);
+	assert_int_equal(a->communication_ns, 100000);
+	assert_int_equal(a->communication_hidden_ns, 0);
+	assert_int_equal(a->wall_ns[WALL_COMPUTING], 200000);
+	assert_int_equal(a->wall_ns[WALL_COPYING], 50000);
+	assert_int_equal(a->wall_ns[WALL_COMMUNICATING], 100000);
+	end();
+}
+
+static void the_longest_pauses_come_first(void **state)
+{
+	struct made_work work[64];
+	uint32_t at = 10;
+	for (uint32_t i = 0; i < 64; i++) {
+		work[i] = (struct made_work){ at, at + 1, 1, 0, WORK_KERNEL, false };
+		at += 2 + (i * 7) % 61;
+	}
+	begin();
+	put_calls(NULL, 0);
+	put_work(work, 64);
+	const struct analysis *a = look();
+	assert_int_equal(a->pauses.n, PAUSES_KEPT);
+	assert_int_equal(a->pauses.v[0].ns, 61000);
+	for (size_t i = 1; i < a->pauses.n; i++)
+		assert_true(a->pauses.v[i].ns <= a->pauses.v[i - 1].ns);
+	assert_string_equal(a->pauses.v[0].after, "axpy");
+	end();
+}
+
+static void a_trace_without_device_work_has_no_breakdown(void **state)
+{
+	begin();
+	put_calls((struct made_call[]){ { 0, 10, FN_LAUNCH } }, 1);
+	assert_false(look()->known);
+	end();
+}
+
+/* ---- sorting ---- */
+
+struct item {
+	uint32_t before;
+	uint64_t key;
+	uint32_t order;
+};
+
+static void a_radix_sort_is_stable_and_sorts_by_all_bits(void **state)
+{
+	enum { N = 5000 };
+	static struct item items[N];
+	for (int bits = 1; bits <= 64; bits += 9) {
+		for (uint32_t i = 0; i < N; i++)
+			items[i] = (struct item){ i, hash_mix(i) >> (64 - bits), i };
+		assert_int_equal(
+			radix_sort(items, N, sizeof(*items), offsetof(struct item, key)), 0);
+		for (uint32_t i = 1; i < N; i++)
+			assert_true(items[i - 1].key < items[i].key ||
+				    (items[i - 1].key == items[i].key &&
+					    items[i - 1].order < items[i].order));
+	}
+	assert_int_equal(radix_sort(NULL, 0, 8, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_microsecond_is_counted_where_it_belongs),
+		cmocka_unit_test(a_chain_of_work_in_a_stream_is_the_critical_path),
+		cmocka_unit_test(the_path_follows_a_wait_back_to_the_work_that_ended_it),
+		cmocka_unit_test(work_that_waits_for_another_stream_is_on_its_path),
+		cmocka_unit_test(the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun),
+		cmocka_unit_test(a_copy_beside_a_kernel_is_hidden),
+		cmocka_unit_test(the_longest_pauses_come_first),
+		cmocka_unit_test(a_trace_without_device_work_has_no_breakdown),
+		cmocka_unit_test(a_radix_sort_is_stable_and_sorts_by_all_bits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
