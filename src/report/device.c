@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "report/links.h"
 #include "report/tally.h"
 #include "report/timeline.h"
 #include "trace/device.h"
@@ -94,9 +95,8 @@ static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner 
 	return e;
 }
 
-static int thread_of(struct joiner *j, uint32_t tid, uint32_t *ret_thread)
+static int thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
-	const uint32_t process = j->buf.ref->process;
 	uint32_t *thread = map_get(&j->thread_map, MAP_KEY(process, tid));
 	if (!thread)
 		return -ENOMEM;
@@ -146,7 +146,7 @@ static int take_ranges(struct joiner *j)
 			continue;
 		if (g.valid & RANGE_HAS_EXTERNAL)
 			s.external = g.external;
-		e = thread_of(j, g.tid, &s.thread);
+		e = thread_of(j, j->buf.ref->process, g.tid, &s.thread);
 		if (!e)
 			e = operator_of(j, &g, &s.row);
 		struct span *to = e ? NULL : array_push(&j->spans);
@@ -175,24 +175,35 @@ static bool launches_kernel(const struct trace *t, uint16_t id)
 	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH);
 }
 
+static int take_link(struct joiner *j, const struct call_link *l)
+{
+	struct launch n = { .correlation = l->correlation,
+		.ticks = l->ticks,
+		.dur = l->dur,
+		.process = l->process,
+		.span = NONE,
+		.kernel = launches_kernel(j->r->trace, l->fn) };
+	const int e = thread_of(j, l->process, l->tid, &n.thread);
+	struct launch *to = e ? NULL : array_push(&j->launches);
+	if (!to)
+		return -ENOMEM;
+	*to = n;
+	return 0;
+}
+
 static int take_links(struct joiner *j)
 {
-	struct link l;
-	size_t at = 0;
-	int e = 0;
-	while (!e && link_next(&j->buf, &at, &l)) {
-		struct launch n = { .correlation = l.correlation,
-			.ticks = l.ticks,
-			.dur = l.dur,
-			.process = j->buf.ref->process,
-			.span = NONE,
-			.kernel = launches_kernel(j->r->trace, l.fn) };
-		e = thread_of(j, l.tid, &n.thread);
-		struct launch *to = e ? NULL : array_push(&j->launches);
-		if (!to)
-			return -ENOMEM;
-		*to = n;
-	}
+	struct links l;
+	int e = links_load(j->r->trace, &j->r->meta, &l);
+	if (e)
+		return e;
+	for (size_t i = 0; i < l.v.n && !e; i++)
+		e = take_link(j, &l.v.v[i]);
+	j->r->sought_work = l.work;
+	j->r->joined_work = l.joined;
+	j->r->checked_work = l.checked;
+	j->r->early_work = l.early;
+	links_fini(&l);
 	return e;
 }
 
@@ -844,7 +855,7 @@ static int join(struct joiner *j)
 {
 	int e = each_chunk(j, CHUNK_RANGES, take_ranges);
 	if (!e)
-		e = each_chunk(j, CHUNK_LINKS, take_links);
+		e = take_links(j);
 	if (e)
 		return e;
 	if (j->spans.n >= NONE || j->launches.n >= NONE)

@@ -267,6 +267,8 @@ struct report {
 	struct analysis analysis;
 	uint64_t device_kernels;  /* how many ran */
 	uint64_t unjoined_work;   /* no call is known that asked for it */
+	/* Of work that was joined to calls by what both look like (links.h): */
+	uint64_t sought_work, joined_work, checked_work, early_work;
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 };

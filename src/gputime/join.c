@@ -1,0 +1,533 @@
+/*
+ * See join.h.  One pass over the work, with the calls that may still be somebody's in a list.
+ *
+ * Whenever a number was given out after a call had ended, no later number is that call's: what
+ * is matched closes every call that ended before it began.  So at any time the candidates are
+ * the calls that overlap the last one matched, and those that follow; a match that closes no
+ * candidate ("free") is taken at once, and is all that happens while nothing was lost.  Else
+ * either calls lost their work or work lost its call: each way out is tried on the next
+ * LOOK_AHEAD pieces, and the one on which most of them find free matches is taken.
+ */
+#include "gputime/join.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOCK_ERROR_NS 20000u /* how far off the device's clock may be */
+#define LOOK_AHEAD     24u
+#define SCAN_MOST      512u /* candidates that are looked at for one piece */
+#define NEAR_FRONT     64u
+#define NEAR_GUESS     256u
+#define OPTIONS        8u
+#define OVERTAKEN      64u /* calls that others may overtake on their way to a number */
+#define WAITS_BACK     64u
+#define MARKS          32u
+
+/* ---- order ---- */
+
+static size_t run_end(const struct join_call *v, size_t from, size_t n)
+{
+	size_t i = from + 1;
+	while (i < n && v[i - 1].begin_ns <= v[i].begin_ns)
+		i++;
+	return i < n ? i : n;
+}
+
+static void merge(const struct join_call *a, size_t an, const struct join_call *b, size_t bn,
+	struct join_call *to)
+{
+	while (an && bn) {
+		const bool first = a->begin_ns <= b->begin_ns;
+		*to++ = first ? *a : *b;
+		a += first, an -= first;
+		b += !first, bn -= !first;
+	}
+	memcpy(to, an ? a : b, (an + bn) * sizeof(*to));
+}
+
+/* Merges neighbouring runs, two by two; returns how many are left. */
+static size_t merge_runs(const struct join_call *from, struct join_call *to, size_t n)
+{
+	size_t runs = 0;
+	for (size_t at = 0; at < n; runs++) {
+		const size_t middle = run_end(from, at, n);
+		const size_t end = middle < n ? run_end(from, middle, n) : n;
+		merge(from + at, middle - at, from + middle, end - middle, to + at);
+		at = end;
+	}
+	return runs;
+}
+
+int join_sort(struct join_call *calls, size_t count)
+{
+	if (count < 2 || run_end(calls, 0, count) == count)
+		return 0;
+	struct join_call *other = malloc(count * sizeof(*other));
+	if (!other)
+		return -ENOMEM;
+	struct join_call *from = calls, *to = other;
+	for (size_t runs = 2; runs > 1;) {
+		runs = merge_runs(from, to, count);
+		struct join_call *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != calls)
+		memcpy(calls, from, count * sizeof(*calls));
+	free(other);
+	return 0;
+}
+
+/* ---- state ---- */
+
+struct join {
+	const struct join_call *calls;
+	const struct join_work *work;
+	uint32_t call_count, work_count;
+	uint32_t *next, *prev; /* candidates, by begin; [call_count] is before and behind all */
+	uint64_t *until;       /* the call of work[i] began no later */
+	uint64_t *since;       /* … and ended no earlier; from waits */
+	uint32_t *ret_call;
+	uint64_t passed_ns; /* the call of the work at hand ended no earlier */
+	uint32_t last_call; /* matched last */
+	uint64_t last_number;
+	struct mark {
+		uint64_t number;
+		uint32_t call;
+		uint32_t behind; /* the first call that began after this one had ended */
+	} marks[MARKS];          /* the last matches, in a ring */
+	uint64_t numbers, steps; /* lately: numbers given out while so many calls were made */
+	uint32_t matched;
+};
+
+/* What is believed while a way is tried. */
+struct view {
+	uint64_t passed_ns;
+	uint32_t from; /* candidate to begin with */
+	uint32_t taken_count;
+	uint32_t taken[LOOK_AHEAD + 1];
+	bool loose; /* graphs: whatever they hold */
+};
+
+static void drop(struct join *j, uint32_t call)
+{
+	j->next[j->prev[call]] = j->next[call];
+	j->prev[j->next[call]] = j->prev[call];
+	j->prev[call] = JOIN_NONE;
+}
+
+static bool is_open(const struct join *j, uint32_t call)
+{
+	return j->prev[call] != JOIN_NONE;
+}
+
+static bool same_or_any(uint64_t a, uint64_t b)
+{
+	return a == b || !a || !b;
+}
+
+static bool fits(const struct join_call *c, const struct join_work *w, bool loose)
+{
+	if (c->kind != w->kind || (c->blocks && w->end_ns > c->end_ns + CLOCK_ERROR_NS))
+		return false;
+	return (loose && c->kind == JOIN_GRAPH) ||
+	       (same_or_any(c->shape, w->shape) && same_or_any(c->name, w->name));
+}
+
+static bool is_taken(const struct view *v, uint32_t call)
+{
+	for (uint32_t i = v->taken_count; i-- > 0;)
+		if (v->taken[i] == call)
+			return true;
+	return false;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- matching ---- */
+
+/* The first candidate that fits and closes no other, or JOIN_NONE. */
+static uint32_t free_match(const struct join *j, const struct view *v, uint32_t work)
+{
+	const struct join_work *w = &j->work[work];
+	const uint64_t passed = later(v->passed_ns, j->since[work]);
+	uint64_t until = j->until[work];
+	uint32_t left = SCAN_MOST;
+	for (uint32_t c = v->from; c != j->call_count && left; c = j->next[c], left--) {
+		const struct join_call *call = &j->calls[c];
+		if (call->begin_ns > until)
+			break;
+		if (call->end_ns < passed || is_taken(v, c))
+			continue;
+		if (fits(call, w, v->loose))
+			return c;
+		if (call->end_ns < until)
+			until = call->end_ns;
+	}
+	return JOIN_NONE;
+}
+
+static void forget_passed(struct join *j, uint64_t passed_ns)
+{
+	j->passed_ns = later(j->passed_ns, passed_ns);
+	for (uint32_t c = j->next[j->call_count], next; c != j->call_count; c = next) {
+		next = j->next[c];
+		if (j->calls[c].end_ns >= j->passed_ns)
+			break;
+		drop(j, c);
+	}
+}
+
+static uint32_t first_behind(const struct join *j, uint32_t call)
+{
+	uint32_t i = call + 1;
+	while (i < j->call_count && i - call < OVERTAKEN &&
+		j->calls[i].begin_ns <= j->calls[call].end_ns)
+		i++;
+	return i;
+}
+
+static void take(struct join *j, uint32_t work, uint32_t call)
+{
+	const uint64_t number = j->work[work].correlation;
+	j->marks[j->matched % MARKS] = (struct mark){ number, call, first_behind(j, call) };
+	const uint64_t usual = j->steps ? j->numbers / j->steps : 1;
+	if (j->matched++ && call > j->last_call &&
+		number - j->last_number < (call - j->last_call + 4u) * 16 * (usual + 1)) {
+		j->numbers += number - j->last_number;
+		j->steps += call - j->last_call;
+	}
+	if (j->steps > 4096) {
+		j->numbers /= 2;
+		j->steps /= 2;
+	}
+	j->ret_call[work] = call;
+	j->last_call = call;
+	j->last_number = number;
+	drop(j, call);
+	forget_passed(j, j->calls[call].begin_ns);
+}
+
+/* The index of the first call that began after `ns`. */
+static uint32_t first_after(const struct join *j, uint64_t ns)
+{
+	uint32_t low = 0, high = j->call_count;
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		if (j->calls[middle].begin_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- ways out ---- */
+
+/* How many of the next pieces of work would find free matches. */
+static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t work)
+{
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < LOOK_AHEAD && work < j->work_count; i++, work++) {
+		if (j->work[work].kind == JOIN_WAIT)
+			continue;
+		while (v->from != j->call_count && j->calls[v->from].end_ns < v->passed_ns)
+			v->from = j->next[v->from];
+		const uint32_t c = free_match(j, v, work);
+		if (c == JOIN_NONE)
+			continue;
+		v->taken[v->taken_count++] = c;
+		v->passed_ns = later(v->passed_ns, j->calls[c].begin_ns);
+		found++;
+	}
+	return found;
+}
+
+static uint32_t try_call(const struct join *j, uint32_t work, uint32_t call)
+{
+	struct view v = {
+		.passed_ns = later(j->passed_ns, j->calls[call].begin_ns),
+		.from = call,
+		.taken_count = 1,
+		.taken = { call },
+	};
+	for (uint32_t i = 0; i < OVERTAKEN && j->prev[v.from] != j->call_count; i++)
+		v.from = j->prev[v.from];
+	return 1 + try_ahead(j, &v, work + 1);
+}
+
+struct options {
+	uint32_t v[OPTIONS];
+	uint32_t n;
+};
+
+static const struct mark *oldest_mark(const struct join *j)
+{
+	return &j->marks[j->matched < MARKS ? 0 : j->matched % MARKS];
+}
+
+/* How many of the calls before this one may have been given their number after it. */
+static uint32_t count_overlaps(const struct join *j, uint32_t call)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 1; i <= OVERTAKEN && i <= call; i++)
+		n += j->calls[call - i].end_ns >= j->calls[call].begin_ns;
+	return n;
+}
+
+/*
+ * Between two numbers there are no more calls than numbers.  Counted from some matches ago: of
+ * kernels that look alike the last one may have been taken for its neighbour.
+ */
+static bool has_numbers(const struct join *j, uint32_t work, uint32_t call)
+{
+	const struct mark *m = oldest_mark(j);
+	return !j->matched || call <= m->behind ||
+	       call - m->behind <=
+		       j->work[work].correlation - m->number - 1 + count_overlaps(j, call);
+}
+
+static bool may_be(const struct join *j, uint32_t work, uint64_t call)
+{
+	const struct join_call *c = &j->calls[call];
+	return is_open(j, (uint32_t)call) && c->begin_ns <= j->until[work] &&
+	       c->end_ns >= later(j->passed_ns, j->since[work]) && fits(c, &j->work[work], false) &&
+	       has_numbers(j, work, (uint32_t)call);
+}
+
+static bool add_option(struct options *o, uint32_t call)
+{
+	for (uint32_t i = 0; i < o->n; i++)
+		if (o->v[i] == call)
+			return true;
+	if (o->n < OPTIONS)
+		o->v[o->n++] = call;
+	return o->n < OPTIONS;
+}
+
+static void add_front(const struct join *j, uint32_t work, struct options *o)
+{
+	uint32_t c = j->next[j->call_count];
+	for (uint32_t i = 0; i < NEAR_FRONT && c != j->call_count && o->n < 3; i++, c = j->next[c])
+		if (may_be(j, work, c))
+			add_option(o, c);
+}
+
+/* Those nearest to where the call should be, before and behind. */
+static void add_around(const struct join *j, uint32_t work, uint64_t guess, struct options *o)
+{
+	const uint32_t most = o->n + 2;
+	for (uint32_t i = 0; i < NEAR_GUESS && o->n < most; i++) {
+		if (guess + i < j->call_count && may_be(j, work, guess + i))
+			add_option(o, (uint32_t)(guess + i));
+		if (i && guess >= i && guess - i < j->call_count && may_be(j, work, guess - i))
+			add_option(o, (uint32_t)(guess - i));
+	}
+}
+
+/* Where the call should stand by its number. */
+static uint64_t guess_of(const struct join *j, uint32_t work)
+{
+	const struct mark *m = oldest_mark(j);
+	const uint64_t numbers = j->work[work].correlation - m->number;
+	if (!j->numbers || !j->steps)
+		return m->call;
+	const double steps = (double)numbers * (double)j->steps / (double)j->numbers;
+	return m->call + (uint64_t)(steps < 4e9 ? steps : 4e9);
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The further from where it should be, the more a way has to bring. */
+static int price_of(const struct join *j, uint32_t call, uint64_t guess)
+{
+	return j->matched ? 63 - __builtin_clzll(distance(call, guess) | 1) : 0;
+}
+
+/* The best way out: a call, or JOIN_NONE when this work's call is not among them. */
+static uint32_t decide(const struct join *j, uint32_t work)
+{
+	struct options o = { .n = 0 };
+	const uint64_t guess = guess_of(j, work);
+	const uint32_t front = j->next[j->call_count];
+	if (front == j->call_count || j->calls[front].begin_ns > j->until[work])
+		return JOIN_NONE;
+	add_front(j, work, &o);
+	if (j->matched)
+		add_around(j, work, guess, &o);
+	add_around(j, work, first_after(j, j->until[work]), &o);
+	if (!o.n)
+		return JOIN_NONE;
+	struct view without = { .passed_ns = j->passed_ns, .from = front };
+	const uint32_t left = try_ahead(j, &without, work + 1);
+	uint32_t best = JOIN_NONE;
+	int most = (int)left;
+	for (uint32_t i = 0; i < o.n; i++) {
+		const int worth = (int)try_call(j, work, o.v[i]) - price_of(j, o.v[i], guess);
+		if (worth > most || (worth == most && best != JOIN_NONE &&
+					    distance(o.v[i], guess) < distance(best, guess))) {
+			best = o.v[i];
+			most = worth;
+		}
+	}
+	return best;
+}
+
+static uint32_t match(const struct join *j, uint32_t work)
+{
+	struct view v = { .passed_ns = j->passed_ns, .from = j->next[j->call_count] };
+	uint32_t c = free_match(j, &v, work);
+	if (c == JOIN_NONE)
+		c = decide(j, work);
+	if (c == JOIN_NONE && j->work[work].kind == JOIN_GRAPH) {
+		v.loose = true;
+		c = free_match(j, &v, work);
+	}
+	return c;
+}
+
+/* ---- bounds ---- */
+
+/* A wait is as long as its call, so it is found by time alone. */
+static uint32_t find_wait(const struct join *j, const struct join_work *w)
+{
+	uint32_t best = JOIN_NONE;
+	const uint32_t after = first_after(j, w->start_ns + CLOCK_ERROR_NS);
+	for (uint32_t i = 0; i < WAITS_BACK && i < after; i++) {
+		const struct join_call *c = &j->calls[after - 1 - i];
+		if (c->kind != JOIN_WAIT || is_open(j, after - 1 - i) ||
+			!same_or_any(c->name, w->name) || c->end_ns + CLOCK_ERROR_NS < w->end_ns)
+			continue;
+		if (best != JOIN_NONE && distance(c->begin_ns, w->start_ns) >=
+						 distance(j->calls[best].begin_ns, w->start_ns))
+			continue;
+		best = after - 1 - i;
+	}
+	return best;
+}
+
+/* Before: until holds what the waits say of work with lower numbers.  A start before the first
+ * call may be no date at all, and says nothing about others. */
+static void bound_above(struct join *j)
+{
+	uint64_t until = UINT64_MAX;
+	const uint64_t first = j->call_count ? j->calls[0].begin_ns : 0;
+	for (uint32_t i = j->work_count; i-- > 0;) {
+		const uint64_t start = j->work[i].start_ns;
+		const uint64_t most =
+			start < UINT64_MAX - CLOCK_ERROR_NS ? start + CLOCK_ERROR_NS : UINT64_MAX;
+		until = j->until[i] < until ? j->until[i] : until;
+		j->until[i] = most < until ? most : until;
+		if (most >= first)
+			until = j->until[i];
+	}
+}
+
+static void bound_below(struct join *j)
+{
+	uint64_t since = 0;
+	for (uint32_t i = 0; i < j->work_count; i++)
+		j->since[i] = since = later(since, j->since[i]);
+}
+
+static void bound(struct join *j, bool waits)
+{
+	for (uint32_t i = 0; i < j->work_count; i++) {
+		const struct join_work *w = &j->work[i];
+		j->until[i] = UINT64_MAX;
+		j->since[i] = 0;
+		if (w->kind != JOIN_WAIT)
+			continue;
+		const uint32_t c = waits ? find_wait(j, w) : JOIN_NONE;
+		j->ret_call[i] = c;
+		if (c == JOIN_NONE)
+			continue;
+		j->prev[c] = c; /* given */
+		j->until[i] = j->calls[c].end_ns;
+		j->since[i] = j->calls[c].begin_ns;
+	}
+	bound_above(j);
+	bound_below(j);
+}
+
+/* ---- the whole ---- */
+
+static void open_calls(struct join *j)
+{
+	uint32_t last = j->call_count;
+	for (uint32_t i = 0; i < j->call_count; i++) {
+		j->prev[i] = JOIN_NONE;
+		if (j->calls[i].kind == JOIN_WAIT)
+			continue;
+		j->prev[i] = last;
+		j->next[last] = i;
+		last = i;
+	}
+	j->next[last] = j->call_count;
+	j->prev[j->call_count] = last;
+}
+
+static uint32_t run(struct join *j, bool waits)
+{
+	open_calls(j);
+	bound(j, waits);
+	j->passed_ns = j->numbers = j->steps = j->matched = 0;
+	for (uint32_t i = 0; i < j->work_count; i++) {
+		if (j->work[i].kind == JOIN_WAIT)
+			continue;
+		forget_passed(j, j->since[i]);
+		j->ret_call[i] = JOIN_NONE;
+		const uint32_t c = match(j, i);
+		if (c != JOIN_NONE)
+			take(j, i, c);
+	}
+	return j->matched;
+}
+
+/* Waits that mislead, as they would if their numbers meant something else, are done without. */
+static void run_best(struct join *j)
+{
+	uint32_t work = 0, calls = 0;
+	for (uint32_t i = 0; i < j->work_count; i++)
+		work += j->work[i].kind != JOIN_WAIT;
+	for (uint32_t i = 0; i < j->call_count; i++)
+		calls += j->calls[i].kind != JOIN_WAIT;
+	const uint32_t least = (work < calls ? work : calls) / 2;
+	const uint32_t with = run(j, true);
+	if (with < least && work != j->work_count && run(j, false) <= with + with / 4)
+		run(j, true);
+}
+
+int join_calls(const struct join_call *calls, size_t call_count, const struct join_work *work,
+	size_t work_count, uint32_t *ret_call)
+{
+	if (call_count >= JOIN_NONE || work_count >= JOIN_NONE)
+		return -EOVERFLOW;
+	struct join j = {
+		.calls = calls,
+		.work = work,
+		.call_count = (uint32_t)call_count,
+		.work_count = (uint32_t)work_count,
+		.next = malloc((call_count + 1) * sizeof(*j.next)),
+		.prev = malloc((call_count + 1) * sizeof(*j.prev)),
+		.until = malloc((work_count + 1) * sizeof(*j.until)),
+		.since = malloc((work_count + 1) * sizeof(*j.since)),
+		.ret_call = ret_call,
+	};
+	const bool room = j.next && j.prev && j.until && j.since;
+	if (room)
+		run_best(&j);
+	free(j.next);
+	free(j.prev);
+	free(j.until);
+	free(j.since);
+	return room ? 0 : -ENOMEM;
+}
