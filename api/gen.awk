@@ -24,6 +24,7 @@ FILENAME ~ /enums\.tbl$/ {
 {
 	n++
 	class[n] = $1; name[n] = $2; since[n] = $3; record[n] = $4
+	dies[n] = sub(/^~/, "", record[n])
 	note[n] = sub(/^!/, "", record[n])
 	api[n] = FILENAME ~ /cudart\.tbl$/ ? "runtime" : "driver"
 	$1 = $2 = $3 = $4 = ""
@@ -158,6 +159,14 @@ function captured_expr(i, count,	stream) {
 # Calls of these classes only queue work or ask.
 function may_block(i) { return class[i] !~ /^(launch|set|event|stream|query)$/ }
 
+# Launches whose arguments can be read: they are given to the call itself.
+function has_params(i) { return api[i] == "driver" && record[i] ~ /^(launch|launchex)$/ }
+
+function argument(count, wanted,	j) {
+	for (j = 1; j <= count; j++) if (arg[j] == wanted) return arg[j] "_"
+	return "NULL"
+}
+
 function is_launch(r) { return r ~ /^(launch|launchex|launchold|rtlaunch)$/ }
 
 function fill_launch(i, count) {
@@ -210,6 +219,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	if (class[i] == "query") counted(i, count, w, text, strings)
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
+	if (dies[i]) print "\tparams_renew_all();"
 	print "\tconst uint32_t want = wanted(" bits ");"
 	if (note[i]) { # names and captures are followed whether or not calls are recorded
 		print "\tif (!want) {\n\t\tconst int unseen = real(" passed(count) ");"
@@ -231,7 +241,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	print "\treturn result;\n}\n"
 	# What the program calls makes no frame of its own: it jumps, to the driver or to the above.
 	print "WRAPPER int " name[i] "(" parameters(count) ")\n{"
-	if (!note[i]) {
+	if (!note[i] && !dies[i]) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
 		print "\tconst uint32_t want = wanted(" bits ");"
 		print "\tif (real && !want)\n\t\treturn real(" passed(count) ");"
@@ -257,11 +267,17 @@ function counted(i, count, w, text, strings) {
 
 function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
 
-function emit_record(i, count, w, text, strings,	j, part, m) {
+function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 	m = split(strings, part, " ")
 	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
-	print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text \
-		(record[i] == "launchex" ? " + launch_extra(config_)" : "") ");"
+	extra = record[i] == "launchex" ? " + launch_extra(config_)" : ""
+	if (has_params(i)) {
+		print "\tconst uint64_t took = clock_now() - begun;\n\tstruct launch_args given;"
+		print "\tconst uint32_t more = launch_args_read(result, (uintptr_t)" argument(count, "f") ", " \
+			argument(count, "kernelParams") ", " argument(count, "extra") ", &given);"
+		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w extra " + more);"
+	} else
+		print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text extra ");"
 	print "\tif (r) {"
 	if (is_launch(record[i])) fill_launch(i, count)
 	else {
@@ -270,6 +286,7 @@ function emit_record(i, count, w, text, strings,	j, part, m) {
 			print "\t\t" (j == 1 ? "char *text = " : "text = ") "text_put(r, " (j == 1 ? "(char *)(r->arg + " w ")" : "text") ", " arg[part[j]] "_, " arg[part[j]] "_bytes);"
 		if (m) print "\t\t(void)text;"
 	}
+	if (has_params(i)) print "\t\tlaunch_args_put(r, &given, more, " w extra ");"
 	if (api[i] == "driver" && class[i] ~ /^(launch|copy|set|memory)$/) {
 		if (record[i] == "launchex")
 			print "\t\tmark_captured(r, config_ ? ((struct cu_launch_config *)config_)->stream : NULL, " (name[i] ~ /_ptsz$/) + 0 ");"
@@ -294,6 +311,7 @@ function injected(i,	count, j, w, text, strings) {
 			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
 	}
 	emit_record(i, count, w, text, strings)
+	if (dies[i]) print "\tparams_renew_all();"
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
 	print "}\n"
 }

@@ -13,16 +13,19 @@
  *	        a recorder of starts and ends can cost
  *	off     through Weir, recording switched off
  *	full    through Weir, recording everything
+ *	args    the same, and what kernels are given
  *
  * Without a trace's name: plain and clocks alone, to be run under another tool.
  *
  * Prints the medians of the batches in nanoseconds a call, and the median difference of the
  * batches of one round.  CALL is launch (an empty kernel,
- * <<<1,32>>>), query (cuStreamQuery of an idle stream) or current (cuCtxGetCurrent).
+ * <<<1,32>>>), params (the same with four addresses and four scalars), query (cuStreamQuery of an
+ *idle stream) or current (cuCtxGetCurrent).
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +38,8 @@
 #include "event/level.h"
 #include "hook/elf.h"
 
-enum variant { PLAIN, CLOCKS, OFF, FULL, VARIANTS };
-static const char *const variant_names[] = { "plain", "clocks", "off", "full" };
+enum variant { PLAIN, CLOCKS, OFF, FULL, ARGS, VARIANTS };
+static const char *const variant_names[] = { "plain", "clocks", "off", "full", "args" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -57,7 +60,10 @@ static const char *call = "launch";
 static pthread_barrier_t barrier;
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-			  ".visible .entry nothing()\n{\n\tret;\n}\n";
+			  ".visible .entry nothing()\n{\n\tret;\n}\n"
+			  ".visible .entry params(.param .u64 a, .param .u64 b, .param .u64 c,\n"
+			  "\t.param .u64 d, .param .u32 i, .param .u32 j, .param .u32 k,\n"
+			  "\t.param .f32 f)\n{\n\tret;\n}\n";
 
 static uint64_t now_ns(void)
 {
@@ -89,9 +95,28 @@ static void *lookup(void *driver, const char *name)
 
 struct worker {
 	void *stream, *function;
+	void **params; /* NULL, or what the kernel is given */
 	uint64_t *ns[VARIANTS];
 	pthread_t thread;
 };
+
+static bool launches(void)
+{
+	return *call == 'l' || *call == 'p';
+}
+
+static void **some_params(void)
+{
+	static uint64_t addresses[4] = { 0x7f0000000000, 0x7f0000100000, 0x7f0000200000,
+		0x7f0000300000 };
+	static uint32_t scalars[4] = { 1024, 7, 1, 0x3f800000 };
+	static void *params[8];
+	for (int i = 0; i < 4; i++) {
+		params[i] = &addresses[i];
+		params[4 + i] = &scalars[i];
+	}
+	return params;
+}
 
 static uint64_t ticks_seen; /* so that the readings are used */
 
@@ -101,8 +126,8 @@ static uint64_t run_between_clocks(const struct worker *w)
 	const uint64_t start = now_ns();
 	for (int i = 0; i < batch; i++) {
 		const uint64_t begun = __builtin_ia32_rdtsc();
-		if (*call == 'l')
-			plain.launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, NULL, NULL);
+		if (launches())
+			plain.launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, w->params, NULL);
 		else if (*call == 'q')
 			plain.query(w->stream);
 		else {
@@ -119,9 +144,9 @@ static uint64_t run_between_clocks(const struct worker *w)
 static uint64_t run_batch(const struct api *api, const struct worker *w)
 {
 	const uint64_t start = now_ns();
-	if (*call == 'l')
+	if (launches())
 		for (int i = 0; i < batch; i++)
-			api->launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, NULL, NULL);
+			api->launch(w->function, 1, 1, 1, 32, 1, 1, 0, w->stream, w->params, NULL);
 	else if (*call == 'q')
 		for (int i = 0; i < batch; i++)
 			api->query(w->stream);
@@ -135,6 +160,11 @@ static uint64_t run_batch(const struct api *api, const struct worker *w)
 
 static uint32_t full_control;
 
+static uint32_t control_of(enum variant v)
+{
+	return v == FULL ? full_control : v == ARGS ? full_control | CONTROL_ARGS : 0;
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
@@ -147,8 +177,7 @@ static void *work(void *arg)
 				continue;
 			if (header &&
 				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
-				__atomic_store_n(&header->control, v == FULL ? full_control : 0,
-					__ATOMIC_SEQ_CST);
+				__atomic_store_n(&header->control, control_of(v), __ATOMIC_SEQ_CST);
 			if (header)
 				pthread_barrier_wait(&barrier);
 			w->ns[v][r] = v == CLOCKS ? run_between_clocks(w)
@@ -197,7 +226,7 @@ static void set_up(struct worker *w)
 	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
 	must(set_current(context), "cuCtxSetCurrent");
 	must(load(&module, ptx), "cuModuleLoadData");
-	must(get(&function, module, "nothing"), "cuModuleGetFunction");
+	must(get(&function, module, *call == 'p' ? "params" : "nothing"), "cuModuleGetFunction");
 	plain = (struct api){ (launch_fn *)elf_find(&e, "cuLaunchKernel"),
 		(one_fn *)elf_find(&e, "cuStreamQuery"),
 		(one_fn *)elf_find(&e, "cuCtxGetCurrent") };
@@ -210,6 +239,7 @@ static void set_up(struct worker *w)
 	for (int t = 0; t < threads; t++) {
 		must(create(&w[t].stream, 1), "cuStreamCreate");
 		w[t].function = function;
+		w[t].params = *call == 'p' ? some_params() : NULL;
 		for (int v = 0; v < VARIANTS; v++)
 			w[t].ns[v] = calloc((size_t)rounds, sizeof *w[t].ns[v]);
 	}
@@ -243,7 +273,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		map_trace(argv[optind]);
-	full_control = header ? header->control : 0;
+	full_control = header ? header->control & ~CONTROL_ARGS : 0;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);

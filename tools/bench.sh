@@ -17,7 +17,7 @@ recorded() { # ARGUMENTS…
 
 echo "one call, one thread, three runs (plain, and the median of what is added):"
 for run in 1 2 3; do
-	for call in launch query current; do
+	for call in launch params query current; do
 		recorded -c $call
 	done
 done

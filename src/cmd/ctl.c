@@ -75,16 +75,24 @@ static int map_header(const char *path, struct trace_header **ret_h)
 
 static int apply(struct trace_header *h, const char *command)
 {
+	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
 	uint32_t control;
 	if (!strcmp(command, "status")) {
-		printf("%s\n", level_of_control(__atomic_load_n(&h->control, __ATOMIC_ACQUIRE)));
+		printf("%s%s\n", level_of_control(now), now & CONTROL_ARGS ? " args" : "");
+		return EXIT_YES;
+	}
+	if (!strcmp(command, "args") || !strcmp(command, "no-args")) {
+		if (*command == 'a')
+			__atomic_fetch_or(&h->control, CONTROL_ARGS, __ATOMIC_RELEASE);
+		else
+			__atomic_fetch_and(&h->control, ~CONTROL_ARGS, __ATOMIC_RELEASE);
 		return EXIT_YES;
 	}
 	if (!control_of_level(strcmp(command, "on") ? command : "full", &control))
 		return complain(EXIT_USAGE,
-			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all or status",
+			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
 			command);
-	__atomic_store_n(&h->control, control, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->control, control | (now & CONTROL_ARGS), __ATOMIC_RELEASE);
 	return EXIT_YES;
 }
 

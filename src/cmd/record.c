@@ -216,6 +216,8 @@ static int prepare(struct recording *rec, const struct options *o)
 	if (!control_of_level(level, &control))
 		return complain(EXIT_USAGE,
 			"'%s' is no level; levels are off, stat, work, full and all", level);
+	if (opt_flag(o, "args"))
+		control |= CONTROL_ARGS;
 	if (flight &&
 		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
 		return complain(EXIT_USAGE,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "event/args.h"
+
 #include "base/banned.h"
 
 #define STRING_KEPT 504u /* bytes of a string argument that a record keeps */
@@ -324,6 +326,23 @@ static void put_cluster(struct text *t, const struct record *r)
 	}
 }
 
+static void put_scalars(struct text *t, const struct record *r)
+{
+	struct launch_args a;
+	if (!args_get(r, &a))
+		return;
+	put(t, ", args=(");
+	for (uint32_t i = 0; i < a.kept; i++) {
+		if (i)
+			put_char(t, ',');
+		if (a.value[i] >> 32)
+			put_hex(t, a.value[i]);
+		else
+			put_uint(t, a.value[i]);
+	}
+	put(t, a.scalars > a.kept ? ",...)" : ")");
+}
+
 static void put_launch(struct text *t, const struct decoder *d, const struct record *r)
 {
 	struct launch_shape s;
@@ -341,6 +360,7 @@ static void put_launch(struct text *t, const struct decoder *d, const struct rec
 	put(t, ", stream=");
 	put_hex(t, r->arg[LAUNCH_STREAM]);
 	put_cluster(t, r);
+	put_scalars(t, r);
 }
 
 /* ---- the line ---- */

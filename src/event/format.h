@@ -136,6 +136,7 @@ enum record_flags {
 	RECORD_LONG = 2,     /* dur counts 1024 ticks */
 	RECORD_CUT = 4,      /* a string was longer than what is kept */
 	RECORD_CLUSTER = 8,  /* launch layout: arg[5] present */
+	RECORD_ARGS = 16,    /* launch layout: what the kernel was given stands behind */
 };
 
 /* The launch layout: arg[] of functions whose record column says launch or rtlaunch. */
@@ -150,21 +151,45 @@ enum launch_word {
 	LAUNCH_WORDS = 5,
 };
 
-enum meta_id {
-	META_PROCESS = 0xff01, /* arg[0] parent pid; text: exe NUL arguments, NUL between */
-	META_KERNEL = 0xff02,  /* arg[0] function or kernel handle, arg[1] its module or library;
-				* text: mangled name */
-	META_ALIAS = 0xff03,   /* arg[0] a second handle of arg[1]'s kernel */
-	META_GRAPH = 0xff04,   /* arg[0] executable graph, arg[1] its node count, arg[2] index of
-				* the first node here; then aux × struct graph_node */
-	META_NODE = 0xff05,    /* arg[0] executable graph; then one struct graph_node: replaces
-				* the node of that handle */
-	META_UNKNOWN = 0xff06, /* arg[0] index in the process's CHUNK_UNKNOWN; text: name */
-	META_NOTE = 0xff07,    /* text: something the reader should be told */
-	META_STRING = 0xff08,  /* arg[0] id; text: what it stands for in this process */
-	META_DEVICE = 0xff09,  /* arg[0] device, arg[1] bytes of memory, arg[2] multiprocessors,
-				* arg[3] compute capability, major << 16 | minor; text: name */
+/* With RECORD_ARGS, behind the words of the launch. */
+enum args_word {
+	ARGS_KEY = 0,    /* the same for equal scalars: args.h */
+	ARGS_COUNTS = 1, /* bits 0..7 values kept, 8..31 scalars in all, 32.. bytes read */
+	ARGS_VALUES = 2, /* the values kept */
 };
+#define ARGS_KEPT 8u
+
+enum meta_id {
+	META_PROCESS = 0xff01,    /* arg[0] parent pid; text: exe NUL arguments, NUL between */
+	META_KERNEL = 0xff02,     /* arg[0] function or kernel handle, arg[1] its module or library;
+				   * text: mangled name */
+	META_ALIAS = 0xff03,      /* arg[0] a second handle of arg[1]'s kernel */
+	META_GRAPH = 0xff04,      /* arg[0] executable graph, arg[1] its node count, arg[2] index of
+				   * the first node here; then aux × struct graph_node */
+	META_NODE = 0xff05,       /* arg[0] executable graph; then one struct graph_node: replaces
+				   * the node of that handle */
+	META_UNKNOWN = 0xff06,    /* arg[0] index in the process's CHUNK_UNKNOWN; text: name */
+	META_NOTE = 0xff07,       /* text: something the reader should be told */
+	META_STRING = 0xff08,     /* arg[0] id; text: what it stands for in this process */
+	META_DEVICE = 0xff09,     /* arg[0] device, arg[1] bytes of memory, arg[2] multiprocessors,
+				   * arg[3] compute capability, major << 16 | minor; text: name */
+	META_ATTRIBUTES = 0xff0a, /* arg[0] function or kernel handle, arg[1] which are known
+				   * (bit i: attribute i), then two attributes a word, the first
+				   * in the low half: enum kernel_attribute */
+};
+
+enum kernel_attribute {
+	ATTRIBUTE_REGISTERS, /* a thread */
+	ATTRIBUTE_MAX_THREADS,
+	ATTRIBUTE_STATIC_SHARED, /* bytes a block */
+	ATTRIBUTE_MAX_DYNAMIC_SHARED,
+	ATTRIBUTE_LOCAL, /* bytes a thread */
+	ATTRIBUTE_CONST, /* bytes */
+	ATTRIBUTE_BINARY_VERSION,
+	ATTRIBUTE_PTX_VERSION,
+	ATTRIBUTES,
+};
+
 /* "text" is aux bytes after the args named, padded with NULs to a word. */
 
 struct graph_node {        /* of META_GRAPH and META_NODE */
@@ -308,6 +333,7 @@ static_assert(sizeof(struct link) == 32, "on disk");
 #define CONTROL_RUNTIME     (1u << 16)
 #define CONTROL_COUNT       (1u << 17) /* keep counters of every call */
 #define CONTROL_QUERY_COUNT (1u << 18) /* queries that succeed: counters instead of records */
+#define CONTROL_ARGS        (1u << 19) /* launches that are recorded keep their arguments */
 
 /* A block of a packed trace: one chunk.  The payload follows, padded to 8 bytes. */
 #define BLOCK_MAGIC 0x4b4c4257u /* "WBLK" */

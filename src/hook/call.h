@@ -17,6 +17,7 @@
 #include "event/writer.h"
 #include "fn_ids.h"
 #include "hook/note.h"
+#include "hook/params.h"
 #include "hook/process.h"
 
 #define WRAPPER   __attribute__((visibility("default")))
@@ -85,13 +86,12 @@ struct record *call_leave_slowly(
 	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words);
 
 /*
- * After the real call: a record with its head filled and room for the rest, or NULL when this
- * call leaves none (only counters are wanted, or there is no room).
+ * After the real call, which took `ticks`: a record with its head filled and room for the rest,
+ * or NULL when this call leaves none (only counters are wanted, or there is no room).
  */
-static inline __attribute__((always_inline)) struct record *call_leave(
-	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
+static inline __attribute__((always_inline)) struct record *call_leave_after(
+	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words)
 {
-	const uint64_t ticks = clock_now() - begun;
 	char *const pos = hook_self.pos;
 	char *const end = hook_self.end; /* after pos: see writer_reserve */
 	const bool plain = !result && !(want & CONTROL_COUNT) && process_is_started() &&
@@ -104,6 +104,12 @@ static inline __attribute__((always_inline)) struct record *call_leave(
 	memcpy(&r->dur, &unfinished, sizeof unfinished);
 	memset(&r->aux, 0, 8); /* result and flags as well */
 	return r;
+}
+
+static inline __attribute__((always_inline)) struct record *call_leave(
+	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
+{
+	return call_leave_after(fn, begun, clock_now() - begun, result, want, words);
 }
 
 static inline void call_commit(struct record *r, enum fn fn)
@@ -223,6 +229,26 @@ static inline void launch_fill(struct record *r, uint64_t function, uint64_t str
 static inline uint32_t launch_extra(const struct cu_launch_config *c)
 {
 	return c && c->attr_count && c->attrs ? 1 : 0;
+}
+
+/* Words for what the kernel was given, once the driver has taken it; 0 when nobody asks. */
+static inline uint32_t launch_args_read(
+	int result, uint64_t function, void *params, void *extra, struct launch_args *ret_args)
+{
+	if (__builtin_expect(
+		    !(__atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & CONTROL_ARGS), 1) ||
+		result)
+		return 0;
+	return params_read(function, params, extra, ret_args);
+}
+
+static inline void launch_args_put(
+	struct record *r, const struct launch_args *a, uint32_t more, uint32_t at)
+{
+	if (!more)
+		return;
+	r->flags |= RECORD_ARGS;
+	args_put(a, r->arg + at);
 }
 
 void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);

@@ -9,6 +9,7 @@
 #include "cuda_types.h"
 #include "gputime/cupti.h"
 #include "hook/call.h"
+#include "hook/params.h"
 #include "hook/resolve.h"
 
 /* The real function by its table name, typed by its first use. */
@@ -57,7 +58,7 @@ struct known {
 	uint64_t handle[KNOWN_SIZE];
 	uint64_t hash[KNOWN_SIZE];
 };
-static struct known kernels;
+static struct known kernels, attributes;
 
 static uint64_t hash_bytes(const void *data, size_t bytes)
 {
@@ -102,6 +103,7 @@ bool kernel_is_known(uint64_t handle)
 static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 {
 	const size_t bytes = strnlen(name, 16384);
+	params_renew(handle);
 	if (!hook_recorder.header || !remember(&kernels, handle, hash_bytes(name, bytes)))
 		return;
 	const uint64_t args[] = { handle, module };
@@ -147,6 +149,7 @@ void note_cuKernelGetFunction(int result, void *function, void *kernel)
 		return;
 	const uint64_t args[] = { word_of_u64(function), (uintptr_t)kernel };
 	note_kernel(args[1]);
+	params_renew(args[0]);
 	if (!remember(&kernels, args[0], args[1]))
 		return;
 	note_text(META_ALIAS, args, 2, "", 0);
@@ -161,6 +164,49 @@ void note_cuModuleEnumerateFunctions(int result, void *functions, unsigned count
 void note_cuLibraryEnumerateKernels(int result, void *list, unsigned count, void *library)
 {
 	note_cuModuleEnumerateFunctions(result, list, count, library);
+}
+
+/* Which question of CUfunction_attribute each of ours is. */
+static const int attribute_asked[ATTRIBUTES] = {
+	[ATTRIBUTE_MAX_THREADS] = 0,
+	[ATTRIBUTE_STATIC_SHARED] = 1,
+	[ATTRIBUTE_CONST] = 2,
+	[ATTRIBUTE_LOCAL] = 3,
+	[ATTRIBUTE_REGISTERS] = 4,
+	[ATTRIBUTE_PTX_VERSION] = 5,
+	[ATTRIBUTE_BINARY_VERSION] = 6,
+	[ATTRIBUTE_MAX_DYNAMIC_SHARED] = 8,
+};
+
+/* The attributes of a kernel are those of its function in the context at hand. */
+static bool ask_attribute(uint64_t handle, unsigned i, uint32_t *ret_value)
+{
+	int value = 0;
+	void *function = NULL;
+	if (!hook_real[FN_cuFuncGetAttribute])
+		return false;
+	int (*ask)(int *, int, void *) = hook_real[FN_cuFuncGetAttribute];
+	if (ask(&value, attribute_asked[i], (void *)handle) &&
+		(!hook_real[FN_cuKernelGetFunction] ||
+			REAL(cuKernelGetFunction, void **, void *)(&function, (void *)handle) ||
+			ask(&value, attribute_asked[i], function)))
+		return false;
+	*ret_value = (uint32_t)value;
+	return value >= 0;
+}
+
+void note_attributes(uint64_t handle)
+{
+	uint64_t args[2 + ATTRIBUTES / 2] = { handle };
+	for (unsigned i = 0; i < ATTRIBUTES; i++) {
+		uint32_t value = 0;
+		if (ask_attribute(handle, i, &value))
+			args[1] |= 1ull << i;
+		args[2 + i / 2] |= (uint64_t)value << i % 2 * 32;
+	}
+	const uint64_t hash = hash_bytes(args + 1, sizeof args - 8);
+	if (args[1] && hook_recorder.header && remember(&attributes, handle, hash))
+		note_text(META_ATTRIBUTES, args, sizeof args / 8, "", 0);
 }
 
 /* --- captures ----------------------------------------------------------------------------- */
@@ -459,5 +505,7 @@ void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int ver
 void note_forget(void)
 {
 	memset(&kernels, 0, sizeof kernels);
+	memset(&attributes, 0, sizeof attributes);
+	params_forget();
 	memset(&graphs, 0, sizeof graphs);
 }

@@ -24,6 +24,10 @@ bool kernel_is_known(uint64_t handle);
 /* Asks the driver for the kernel's name and writes it down. */
 void note_kernel(uint64_t handle);
 
+/* Asks the driver for the attributes of a function or kernel that has been launched, and writes
+ * them down. */
+void note_attributes(uint64_t handle);
+
 /* The kernel's name as the driver tells it, or NULL. */
 const char *ask_name(uint64_t handle);
 

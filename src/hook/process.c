@@ -33,6 +33,7 @@ static struct {
 	uint32_t control;
 	uint64_t flight_bytes;
 	bool gpu;                 /* device times as well */
+	bool args;                /* what kernels are given as well */
 	char path[RECORDER_PATH]; /* "" : no orders */
 } orders;
 
@@ -96,6 +97,10 @@ static bool parse_option(const char *text, size_t n)
 		orders.gpu = true;
 		return true;
 	}
+	if (n == 4 && !memcmp(text, "args", 4)) {
+		orders.args = true;
+		return true;
+	}
 	static const char level[] = "level=", flight[] = "flight=";
 	if (n > sizeof level - 1 && !memcmp(text, level, sizeof level - 1)) {
 		text += sizeof level - 1, n -= sizeof level - 1;
@@ -143,7 +148,8 @@ static void read_orders(void)
 		comma = strchr(p, ',');
 		if (!comma || !parse_option(p, (size_t)(comma - p))) {
 			refuse(all,
-				"expected [level=LEVEL,][flight=SIZE,][gpu,]record:FILE or trace:FILE");
+				"expected [level=LEVEL,][flight=SIZE,][gpu,][args,]record:FILE or "
+				"trace:FILE");
 			return;
 		}
 	}
@@ -189,7 +195,7 @@ void process_note(const char *text)
 static void open_trace(void)
 {
 	struct trace_header blank;
-	header_blank(&blank, orders.control);
+	header_blank(&blank, orders.control | (orders.args ? CONTROL_ARGS : 0));
 	if (orders.flight_bytes) {
 		blank.mode = TRACE_FLIGHT;
 		blank.limit = orders.flight_bytes + TRACE_GRAIN;

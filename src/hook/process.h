@@ -4,7 +4,7 @@
  *
  * The orders come in the environment variable WEIR, read once when the library is loaded:
  *
- *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,]record:FILE	keep every call in FILE
+ *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,][args,]record:FILE	keep every call in FILE
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
  * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "event/args.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
@@ -48,6 +49,24 @@ static void json_hex(struct json *j, const char *key, uint64_t value)
 	json_str(j, key, text);
 }
 
+/* Whole numbers of 64 bits don't survive most readers of JSON: large ones are text. */
+static void json_scalars(struct json *j, const struct record *r)
+{
+	struct launch_args a;
+	if (!args_get(r, &a))
+		return;
+	json_hex(j, "key", a.key);
+	json_u64(j, "scalar_count", a.scalars);
+	json_begin_array(j, "scalars");
+	for (uint32_t i = 0; i < a.kept; i++) {
+		if (a.value[i] >> 53)
+			json_hex(j, NULL, a.value[i]);
+		else
+			json_u64(j, NULL, a.value[i]);
+	}
+	json_end_array(j);
+}
+
 static void json_launch(struct export *x, struct json *j, const struct export_call *c)
 {
 	if (c->kernel != META_NONE)
@@ -57,6 +76,7 @@ static void json_launch(struct export *x, struct json *j, const struct export_ca
 	json_triple(j, "block", c->shape.block);
 	json_u64(j, "shared", c->record->aux);
 	json_hex(j, "stream", c->record->arg[LAUNCH_STREAM]);
+	json_scalars(j, c->record);
 }
 
 /* Integers as numbers; the rest as the text that a reader sees. */

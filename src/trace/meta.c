@@ -219,6 +219,20 @@ static int add_device(struct loader *l, const struct record *r)
 	return 0;
 }
 
+static int add_attributes(struct loader *l, const struct record *r)
+{
+	struct meta_attributes *to = array_push(&l->m->attributes);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct meta_attributes){ .process = l->process,
+		.known = (uint32_t)arg(r, 1) & ((1u << ATTRIBUTES) - 1),
+		.handle = arg(r, 0),
+		.ticks = r->ticks };
+	for (unsigned i = 0; i < ATTRIBUTES; i++)
+		to->value[i] = (uint32_t)(arg(r, 2 + i / 2) >> i % 2 * 32);
+	return 0;
+}
+
 static int add_record(struct loader *l, const struct record *r)
 {
 	switch (r->fn) {
@@ -240,6 +254,8 @@ static int add_record(struct loader *l, const struct record *r)
 		return add_string(l, r);
 	case META_DEVICE:
 		return add_device(l, r);
+	case META_ATTRIBUTES:
+		return add_attributes(l, r);
 	default: /* of a later version */
 		return 0;
 	}
@@ -338,6 +354,16 @@ static int kernel_order(const void *one, const void *two)
 	return ORDER(a->ticks, b->ticks);
 }
 
+static int attributes_order(const void *one, const void *two)
+{
+	const struct meta_attributes *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->handle != b->handle)
+		return ORDER(a->handle, b->handle);
+	return ORDER(a->ticks, b->ticks);
+}
+
 static int step_order(const void *one, const void *two)
 {
 	const struct graph_step *a = one, *b = two;
@@ -403,6 +429,8 @@ int meta_load(const struct trace *t, struct meta *m, struct error *err)
 	}
 	resolve_aliases(m);
 	index_graphs(m);
+	if (m->attributes.n)
+		qsort(m->attributes.v, m->attributes.n, sizeof(*m->attributes.v), attributes_order);
 	return 0;
 }
 
@@ -425,6 +453,7 @@ void meta_fini(struct meta *m)
 	array_free(&m->unknown);
 	array_free(&m->notes);
 	array_free(&m->devices);
+	array_free(&m->attributes);
 	map_fini(&m->name_map);
 	map_fini(&m->kernel_map);
 	map_fini(&m->exec_map);
@@ -452,6 +481,26 @@ uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handl
 		if (holds_from(m, i + step, process, handle, ticks))
 			i += step;
 	return m->kernels.v[i].name;
+}
+
+const struct meta_attributes *meta_find_attributes(
+	const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks)
+{
+	const struct meta_attributes key = { .process = process, .handle = handle, .ticks = ticks };
+	size_t low = 0, high = m->attributes.n; /* entries before low are at or before the key */
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (attributes_order(&m->attributes.v[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low ? low - 1 : 0; i <= low && i < m->attributes.n; i++) {
+		const struct meta_attributes *a = &m->attributes.v[i];
+		if (a->process == process && a->handle == handle)
+			return a;
+	}
+	return NULL;
 }
 
 uint32_t meta_find_string(const struct meta *m, uint32_t process, uint32_t id)

@@ -80,6 +80,15 @@ struct meta_device {
 	uint64_t memory_bytes;
 };
 
+/* Attributes of a handle's kernel from `ticks` on. */
+struct meta_attributes {
+	uint32_t process;
+	uint32_t known; /* bit i: value[i] is */
+	uint64_t handle;
+	uint64_t ticks;
+	uint32_t value[ATTRIBUTES]; /* by enum kernel_attribute */
+};
+
 struct meta {
 	ARRAY(struct meta_process) processes; /* same index as trace.processes */
 	ARRAY(struct meta_name) names;
@@ -90,6 +99,7 @@ struct meta {
 	ARRAY(struct meta_unknown) unknown;
 	ARRAY(struct meta_note) notes;
 	ARRAY(struct meta_device) devices;
+	ARRAY(struct meta_attributes) attributes; /* sorted by process, handle, ticks */
 	uint64_t torn;
 	uint64_t damaged; /* meta chunks that could not be read */
 
@@ -105,6 +115,10 @@ void meta_fini(struct meta *m);
 
 /* Index into names, or META_NONE. */
 uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
+
+/* What was known of the handle's kernel then, or first; NULL: nothing. */
+const struct meta_attributes *meta_find_attributes(
+	const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
 
 /* Index into names of a string of device work or a range, or META_NONE. */
 uint32_t meta_find_string(const struct meta *m, uint32_t process, uint32_t id);

@@ -7,10 +7,10 @@ set -u
 name=$2 command=$3
 shift 3
 
-driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes
+driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
@@ -18,6 +18,7 @@ done
 
 case $driver${WEIR_TEST_DRIVER-} in
 mock*) driver_path=$libs/mock ;;
+params*) driver_path=$libs/params ;;
 sim) driver_path=$sim ;;
 simreal)
 	driver=real driver_path=${LD_LIBRARY_PATH-}
@@ -33,7 +34,7 @@ failures=0
 # asked for.
 own='cuFuncGetName|cuKernelGetName|cuKernelGetFunction|cuFuncGetModule|cuKernelGetLibrary'
 own="$own|cuGraph.*Get.*|cuFuncGetAttribute|cuGetProcAddress.*|cuStreamIsCapturing.*"
-own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion"
+own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion|cuFuncGetParamInfo|cuKernelGetParamInfo"
 
 failed() {
 	failures=$((failures + 1))
@@ -123,6 +124,8 @@ wants() {
 	case ,$modes, in *,$1,*) true ;; *) false ;; esac
 }
 
+orders=
+[ "$args" = no ] || orders=args,
 mode=plain
 run ${users:+LD_PRELOAD="$users"}
 status=$(cat "$work/plain.status")
@@ -139,20 +142,21 @@ fi
 
 if wants preload; then
 	mode=preload
-	run LD_PRELOAD="$guest${users:+:$users}" WEIR="record:$work/preload.weir"
+	run LD_PRELOAD="$guest${users:+:$users}" WEIR="${orders}record:$work/preload.weir"
 	same_behaviour
 	good_trace
 fi
 if wants last && [ -n "$users" ]; then
 	mode=last
-	run LD_PRELOAD="$users:$guest" WEIR="record:$work/last.weir"
+	run LD_PRELOAD="$users:$guest" WEIR="${orders}record:$work/last.weir"
 	same_behaviour
 	good_trace
 fi
 if wants record; then
 	mode=record
 	option=
-	[ "$driver" = sim ] && option=--sim
+	[ "$args" = no ] || option=--args
+	[ "$driver" = sim ] && option="$option --sim"
 	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
 	same_behaviour
 	good_trace

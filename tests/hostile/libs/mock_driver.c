@@ -2,6 +2,10 @@
  * A libcuda.so.1 that does nothing and locks nothing, for the programs that call the driver where
  * only Weir's own code may be in the way: in signal handlers, after longjmp(), from malloc().
  *
+ * With KNOWS_PARAMETERS it is a driver that tells how the parameters of its one function lie, and
+ * reads them: an image is then the list of their sizes ("8,8,4"; at most 9),
+ * and a launch that gives less fails.
+ *
  * hostile_hook is called inside cuCtxSynchronize(), which is where a test does its mischief.
  */
 #include <stdint.h>
@@ -70,11 +74,96 @@ CALL(cuCtxSynchronize, void)
 	return 0;
 }
 
+static size_t sizes[9], offsets[9], params;
+
+/* Any other image is one of a function without parameters. */
+static void read_image(const char *image)
+{
+	size_t offset = 0;
+
+	params = 0;
+	while (*image >= '1' && *image <= '9' && params < 9) {
+		char *end;
+		sizes[params] = strtoul(image, &end, 10);
+		offsets[params] = offset;
+		offset += (sizes[params++] + 7) & ~7ul;
+		image = *end == ',' ? end + 1 : end;
+	}
+}
+
 CALL(cuModuleLoadData, void **ret, const void *image)
 {
+	read_image(image);
 	*ret = &module;
 	return 0;
 }
+
+CALL(cuModuleUnload, void *m)
+{
+	params = 0;
+	return m == &module ? 0 : 1;
+}
+
+/* Reads every byte, as a driver does. */
+static unsigned read_bytes(const void *from, size_t bytes)
+{
+	const volatile unsigned char *p = from;
+	unsigned sum = 0;
+
+	while (bytes--)
+		sum += *p++;
+	return sum;
+}
+
+static int take_buffer(void **extra)
+{
+	const char *buffer = NULL;
+	size_t bytes = 0;
+
+	for (; *extra; extra += 2)
+		if (*extra == (void *)1)
+			buffer = extra[1];
+		else
+			bytes = *(size_t *)extra[1];
+	for (size_t i = 0; i < params; i++) {
+		if (!buffer || offsets[i] + sizes[i] > bytes)
+			return 1;
+		read_bytes(buffer + offsets[i], sizes[i]);
+	}
+	return 0;
+}
+
+static int take_params(void **from, void **extra)
+{
+	if (from && extra)
+		return 1;
+	if (!from)
+		return params ? extra ? take_buffer(extra) : 1 : 0;
+	for (size_t i = 0; i < params; i++)
+		read_bytes(from[i], sizes[i]);
+	return 0;
+}
+
+#ifdef KNOWS_PARAMETERS
+CALL(cuFuncGetParamInfo, void *f, size_t i, size_t *offset, size_t *bytes)
+{
+	if (f != &function)
+		return 400;
+	if (i >= params)
+		return 1;
+	*offset = offsets[i];
+	*bytes = sizes[i];
+	return 0;
+}
+
+CALL(cuFuncGetAttribute, int *value, int attribute, void *f)
+{
+	if (f != &function)
+		return 400;
+	*value = attribute;
+	return attribute == 5 ? 1 : 0;
+}
+#endif
 
 CALL(cuModuleGetFunction, void **ret, void *m, const char *name)
 {
@@ -113,7 +202,8 @@ CALL(cuMemGetInfo_v2, size_t *free_bytes, size_t *total)
 CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 	unsigned bz, unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
-	return f == &function && gx && gy && gz && bx && by && bz ? 0 : 1;
+	const int wrong = f != &function || !gx || !gy || !gz || !bx || !by || !bz;
+	return wrong ? 1 : take_params(parameters, extra);
 }
 
 EXPORT int cuGetProcAddress_v2(
@@ -136,6 +226,7 @@ static const struct {
 	ROW(cuCtxGetCurrent),
 	ROW(cuCtxSynchronize),
 	ROW(cuModuleLoadData),
+	ROW(cuModuleUnload),
 	ROW(cuModuleGetFunction),
 	ROW(cuFuncGetName),
 	ROW(cuLaunchKernel),
