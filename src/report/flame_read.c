@@ -13,6 +13,7 @@
 
 #include "base/progress.h"
 #include "report/flame.h"
+#include "report/links.h"
 #include "report/tally.h"
 #include "trace/device.h"
 #include "trace/meta.h"
@@ -234,24 +235,31 @@ static uint32_t node_at(struct reader *r, uint32_t thread, uint64_t ticks)
 
 /* ---- links ---- */
 
+static int take_link(struct reader *r, const struct call_link *l)
+{
+	struct asked k = { .correlation = l->correlation,
+		.ticks = l->ticks,
+		.process = l->process,
+		.node = NONE,
+		.fn = l->fn };
+	const int e = thread_of(r, l->process, l->tid, NULL, &k.thread);
+	struct asked *to = e ? NULL : array_push(&r->links);
+	if (!to)
+		return -ENOMEM;
+	*to = k;
+	return 0;
+}
+
 static int take_links(struct reader *r)
 {
-	struct link l;
-	size_t at = 0;
-	const uint32_t process = r->buf.ref->process;
-	while (link_next(&r->buf, &at, &l)) {
-		struct asked k = { .correlation = l.correlation,
-			.ticks = l.ticks,
-			.process = process,
-			.node = NONE,
-			.fn = l.fn };
-		const int e = thread_of(r, process, l.tid, NULL, &k.thread);
-		struct asked *to = e ? NULL : array_push(&r->links);
-		if (!to)
-			return -ENOMEM;
-		*to = k;
-	}
-	return 0;
+	struct links l;
+	int e = links_load(r->t, &r->meta, &l);
+	if (e)
+		return e;
+	for (size_t i = 0; i < l.v.n && !e; i++)
+		e = take_link(r, &l.v.v[i]);
+	links_fini(&l);
+	return e;
 }
 
 static int link_by_time(const void *one, const void *two)
@@ -571,7 +579,7 @@ static int read_all(struct reader *r)
 {
 	int e = each_chunk(r, CHUNK_RANGES, take_ranges);
 	if (!e && r->f->by_device)
-		e = each_chunk(r, CHUNK_LINKS, take_links);
+		e = take_links(r);
 	if (e)
 		return e;
 	if (r->spans.n >= NONE || r->links.n >= NONE)

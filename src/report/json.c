@@ -51,6 +51,28 @@ static void put_totals(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
+static void put_clock(struct json *j, const struct report *r)
+{
+	json_begin_object(j, "clock");
+	if (r->trace->clock.known)
+		json_u64(j, "residual_ns", r->clock_residual_ns);
+	if (r->joined_work)
+		json_u64(j, "early_work", r->early_work);
+	json_end_object(j);
+}
+
+/* Of traces whose work was joined to calls, not told which they are. */
+static void put_join(struct json *j, const struct report *r)
+{
+	if (!r->sought_work)
+		return;
+	json_begin_object(j, "join");
+	json_u64(j, "work", r->sought_work);
+	json_u64(j, "joined", r->joined_work);
+	json_u64(j, "checked", r->checked_work);
+	json_end_object(j);
+}
+
 static void put_failures(struct json *j, const struct report *r)
 {
 	struct fn_name room;
@@ -351,6 +373,8 @@ void report_print_json(const struct report *r, FILE *out)
 	put_failures(&j, r);
 	put_warnings(&j, r);
 	put_totals(&j, r);
+	put_clock(&j, r);
+	put_join(&j, r);
 	json_begin_array(&j, "calls");
 	for (size_t i = 0; i < r->call_rows.n; i++)
 		put_call(&j, r, &r->call_rows.v[i]);

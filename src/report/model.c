@@ -500,6 +500,19 @@ static int replay(struct report *r, struct worker *workers, unsigned count)
 	return memory_fill(r, lists, count, &workers[0].tally);
 }
 
+static uint64_t clock_residual(const struct trace *t)
+{
+	uint64_t most = 0;
+	const struct clock_pair *ends[] = { &t->header.start, &t->header.end };
+	for (size_t i = 0; i < t->chunk_count * 2 + 2; i++) {
+		const struct chunk_header *c = i < 2 ? NULL : &t->chunks[i / 2 - 1].head;
+		const struct clock_pair *p = i < 2 ? ends[i] : i % 2 ? &c->last : &c->open;
+		const uint64_t off = clock_fit_error_ns(&t->clock, p);
+		most = off > most ? off : most;
+	}
+	return most;
+}
+
 static int fill(struct report *r, struct tally *t)
 {
 	r->torn = t->torn + r->meta.torn;
@@ -511,6 +524,7 @@ static int fill(struct report *r, struct tally *t)
 	r->streams = t->streams.taken;
 	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);
+	r->clock_residual_ns = clock_residual(r->trace);
 	int e = take_calls(r, t);
 	if (!e)
 		e = make_kernels(r, t);

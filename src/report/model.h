@@ -245,6 +245,8 @@ struct report {
 	uint64_t counted_errors;
 	uint64_t first_ticks, last_ticks; /* of any call */
 	uint64_t wall_ns;
+	uint64_t clock_residual_ns; /* how far the line of the clock passes from its pairs, at most
+				     */
 	uint64_t streams, contexts;
 
 	ARRAY(struct call_row) call_rows;       /* by total time */
@@ -265,8 +267,8 @@ struct report {
 	ARRAY(struct stream_row) stream_rows; /* by total time */
 	ARRAY(struct device_row) devices;
 	struct analysis analysis;
-	uint64_t device_kernels;  /* how many ran */
-	uint64_t unjoined_work;   /* no call is known that asked for it */
+	uint64_t device_kernels; /* how many ran */
+	uint64_t unjoined_work;  /* no call is known that asked for it */
 	/* Of work that was joined to calls by what both look like (links.h): */
 	uint64_t sought_work, joined_work, checked_work, early_work;
 	uint64_t unowned_kernels; /* no operator is known that asked for it */

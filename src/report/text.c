@@ -158,6 +158,21 @@ static void put_totals(const struct page *p)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
 
+/* How well device work and calls fit together: only when they had to be joined. */
+static void put_join(const struct page *p)
+{
+	const struct report *r = p->r;
+	struct number work, joined, checked, early, off;
+	if (!r->sought_work)
+		return;
+	fprintf(p->out, "  %s of %s pieces of work joined to their calls",
+		number_count(&joined, r->joined_work), number_count(&work, r->sought_work));
+	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
+		number_count(&checked, r->checked_work));
+	fprintf(p->out, "  clocks agree within %s; %s pieces began before their call\n",
+		number_ns(&off, r->clock_residual_ns), number_count(&early, r->early_work));
+}
+
 /* ---- calls ---- */
 
 static void put_call(const struct page *p, struct table *t, const struct call_row *c)
@@ -268,6 +283,7 @@ static void put_devices(const struct page *p)
 		table_cell(&t, "%s", d->name ? d->name : "");
 	}
 	end_table(p, &t, r->devices.n);
+	put_join(p);
 }
 
 static void put_kernel_times(const struct page *p)

@@ -53,3 +53,11 @@ uint64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks)
 	const uint64_t after = clock_fit_span_ns(fit, ticks - fit->origin.ticks);
 	return after > UINT64_MAX - origin ? UINT64_MAX : origin + after;
 }
+
+uint64_t clock_fit_error_ns(const struct clock_fit *fit, const struct clock_pair *pair)
+{
+	const uint64_t ns = clock_fit_ns(fit, pair->ticks);
+	if (!pair->mono_ns)
+		return 0;
+	return ns > pair->mono_ns ? ns - pair->mono_ns : pair->mono_ns - ns;
+}

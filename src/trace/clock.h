@@ -28,6 +28,9 @@ void clock_fit_finish(
 /* CLOCK_MONOTONIC at `ticks`, 0 at the least. */
 uint64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks);
 
+/* How far the line passes from a pair; 0 for a pair that is not there. */
+uint64_t clock_fit_error_ns(const struct clock_fit *fit, const struct clock_pair *pair);
+
 /* The length of a duration. */
 uint64_t clock_fit_span_ns(const struct clock_fit *fit, uint64_t ticks);
 
