@@ -5,14 +5,17 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "report/cost.h"
 #include "report/links.h"
+#include "report/roofline.h"
 #include "report/tally.h"
 #include "report/timeline.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
 
-#define NONE UINT32_MAX
+#define NONE    UINT32_MAX
+#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
 
 /* A range that nests.  Sorted by thread and start, those around before those inside. */
 struct span {
@@ -26,6 +29,9 @@ struct span {
 	uint32_t parent;
 	uint32_t work_count;
 	uint32_t inner_count; /* ranges directly inside */
+	uint32_t cost;        /* into costs, or NONE */
+	uint32_t main_work;   /* the row of its longest kernel … */
+	uint64_t main_ns;     /* … and how long that was; 0: it has none */
 	bool repeated;        /* a range around has the same name */
 };
 
@@ -53,6 +59,8 @@ struct joiner {
 		text_map;
 	ARRAY(uint32_t) thread_process; /* by thread */
 	ARRAY(struct span) spans;
+	ARRAY(struct cost) costs; /* of operators with certain arguments */
+	struct map cost_map;      /* row and arguments: into costs, or NO_COST */
 	ARRAY(struct launch) launches;
 	ARRAY(struct external) externals; /* made when first needed */
 	bool has_externals;
@@ -135,13 +143,38 @@ static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_ro
 	return 0;
 }
 
+/* Operators come again and again with the same arguments. */
+static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
+{
+	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
+	uint32_t *index = map_get(&j->cost_map, MAP_KEY(row, args));
+	struct cost cost;
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		*index = NO_COST;
+		if (args != META_NONE &&
+			cost_of(j->r->operators.v[row].name, text_of(j, args), &cost)) {
+			struct cost *new = array_push(&j->costs);
+			if (!new)
+				return -ENOMEM;
+			*new = cost;
+			*index = (uint32_t)(j->costs.n - 1);
+		}
+	}
+	*ret_cost = *index == NO_COST ? NONE : *index;
+	return 0;
+}
+
 static int take_ranges(struct joiner *j)
 {
 	struct range g;
 	size_t at = 0;
 	int e = 0;
 	while (!e && range_next(&j->buf, &at, &g)) {
-		struct span s = { .ticks = g.ticks, .end = range_end(&g), .parent = NONE };
+		struct span s = {
+			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .cost = NONE
+		};
 		if (!range_nests(g.kind))
 			continue;
 		if (g.valid & RANGE_HAS_EXTERNAL)
@@ -149,6 +182,8 @@ static int take_ranges(struct joiner *j)
 		e = thread_of(j, j->buf.ref->process, g.tid, &s.thread);
 		if (!e)
 			e = operator_of(j, &g, &s.row);
+		if (!e && g.args && g.kind == RANGE_OPERATOR)
+			e = cost_index(j, &g, s.row, &s.cost);
 		struct span *to = e ? NULL : array_push(&j->spans);
 		if (!to)
 			return -ENOMEM;
@@ -553,6 +588,22 @@ static int keep_piece(struct joiner *j, const struct device_work *w, struct piec
 	return 0;
 }
 
+/* What an operator must do is done by its longest kernel; its others prepare and clean up. */
+static void claim_cost(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns)
+{
+	for (int i = 0; span != NONE && i < LOOK_UP_MOST; i++) {
+		struct span *s = &j->spans.v[span];
+		span = s->parent;
+		if (s->cost == NONE)
+			continue;
+		if (ns > s->main_ns) {
+			s->main_ns = ns;
+			s->main_work = row;
+		}
+		return;
+	}
+}
+
 static int take_busy(struct joiner *j, const struct device_work *w, uint32_t index)
 {
 	struct work_row *row = &j->r->work.v[index];
@@ -562,6 +613,7 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	if (w->kind == WORK_KERNEL) {
 		j->r->device_kernels++;
 		j->r->unowned_kernels += span == NONE && j->spans.n;
+		claim_cost(j, span, index, w->end_ns - w->start_ns);
 	}
 	if (span != NONE) {
 		struct span *s = &j->spans.v[span];
@@ -634,6 +686,36 @@ static void sum_operators(struct joiner *j)
 			struct span *p = &j->spans.v[s->parent];
 			p->device_ns = sat_add(p->device_ns, s->device_ns);
 		}
+	}
+}
+
+static void add_cost(struct roofline *to, const struct cost *c, uint64_t ns)
+{
+	to->count++;
+	to->ns = sat_add(to->ns, ns);
+	to->flops += c->has_flops ? c->flops : 0;
+	to->bytes += c->has_bytes ? c->bytes : 0;
+	to->has_flops |= c->has_flops;
+	to->has_bytes |= c->has_bytes;
+	to->has_unit |= c->has_unit && c->has_flops;
+	to->unit = c->has_unit && c->has_flops ? c->unit : to->unit;
+	to->matrix |= c->matrix;
+}
+
+static void sum_costs(struct joiner *j)
+{
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (s->cost == NONE)
+			continue;
+		const struct cost *c = &j->costs.v[s->cost];
+		struct operator_row *o = &j->r->operators.v[s->row];
+		struct work_row *w = s->main_ns ? &j->r->work.v[s->main_work] : NULL;
+		if (w)
+			add_cost(&w->roofline, c, s->main_ns);
+		/* With the ranges inside: sum_operators() has been here. */
+		if (!is_overload(j, s))
+			add_cost(&o->roofline, c, s->device_ns);
 	}
 }
 
@@ -829,6 +911,7 @@ static int make_rows(struct report *r)
 	if (!e && r->device_kernels)
 		e = join_kernels(r);
 	fill_totals(r);
+	roofline_fill(r);
 	return e;
 }
 
@@ -867,6 +950,7 @@ static int join(struct joiner *j)
 	e = each_chunk(j, CHUNK_DEVICE, take_work);
 	sum_selves(j);
 	sum_operators(j);
+	sum_costs(j);
 	return e ? e : account(j);
 }
 
@@ -876,11 +960,12 @@ int device_fill(struct report *r)
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.work_map, &j.copy_map, &j.stream_map,
-		&j.device_map, &j.shape_map, &j.text_map };
+		&j.device_map, &j.shape_map, &j.text_map, &j.cost_map };
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		map_fini(maps[i]);
 	array_free(&j.thread_process);
 	array_free(&j.spans);
+	array_free(&j.costs);
 	array_free(&j.launches);
 	array_free(&j.externals);
 	array_free(&j.shape_counts);

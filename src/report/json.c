@@ -5,6 +5,7 @@
 #include "report/analysis.h"
 #include "report/memory.h"
 #include "report/model.h"
+#include "report/roofline.h"
 
 #include <string.h>
 
@@ -154,6 +155,10 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
 	put_time(j, "device_total_ns", w, w ? w->total_ns : 0);
 	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	put_time(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
+	put_time(j, "starved_ns", w, w ? w->starved_ns : 0);
+	put_time(j, "path_ns", w, w ? w->path_ns : 0);
+	roofline_put_json(j, w ? &w->roofline : &(struct roofline){ 0 });
 	json_end_object(j);
 }
 
@@ -310,6 +315,7 @@ static void put_operators(struct json *j, const struct report *r)
 		json_u64(j, "device_total_ns", o->device_total_ns);
 		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
 		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
+		roofline_put_json(j, &o->roofline);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -386,6 +392,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_memory(&j, r);
 	put_moved(&j, r);
 	put_devices(&j, r);
+	roofline_put_gpu(&j, r);
 	analysis_put_json(r, &j);
 	put_work(&j, r);
 	put_device_copies(&j, r);

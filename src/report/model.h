@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/hist.h"
 #include "event/decode.h"
+#include "predict/gpu.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
 
@@ -105,6 +106,26 @@ struct moved_row {
 	uint64_t device_ns; /* valid with report.work.n: then all of the row is what devices did */
 };
 
+/* What bounds work. */
+enum bound_class { BOUND_UNKNOWN, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LATENCY, BOUND_LAUNCH };
+
+/* How it is known: from FLOPs and bytes, from times and shapes alone, or from a name. */
+enum bound_basis { BASIS_NONE, BASIS_COST, BASIS_TIME, BASIS_NAME };
+
+extern const char *const bound_class_name[], *const bound_basis_name[];
+
+/* FLOPs and bytes that work had to do at least, and how far that is from what the device can. */
+struct roofline {
+	uint64_t count; /* pieces of work, or operators, whose cost is known */
+	uint64_t ns;    /* that those took on a device */
+	double flops, bytes;
+	bool has_flops, has_bytes, has_unit, matrix;
+	uint8_t unit;         /* enum gpu_unit, valid with has_unit */
+	double flops_share;   /* achieved, of the unit's peak; valid when above 0 */
+	double bytes_share;   /* achieved, of the memory's bandwidth; valid when above 0 */
+	uint8_t class, basis; /* enum bound_class, enum bound_basis */
+};
+
 /* What ran on devices under one name. */
 struct work_row {
 	char *name; /* demangled */
@@ -124,6 +145,7 @@ struct work_row {
 	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
 	uint64_t path_ns;    /* on the critical path */
 	bool communicates;   /* a collective operation */
+	struct roofline roofline;
 };
 
 struct copy_row {
@@ -146,6 +168,7 @@ struct operator_row {
 	uint64_t device_total_ns; /* with the ranges inside */
 	struct hist host_hist;    /* of single ones, in ticks */
 	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
+	struct roofline roofline;
 };
 
 struct stream_row {
@@ -267,6 +290,8 @@ struct report {
 	ARRAY(struct stream_row) stream_rows; /* by total time */
 	ARRAY(struct device_row) devices;
 	struct analysis analysis;
+	const struct gpu *gpu;   /* whose ceilings count: the busiest device's; NULL: not known */
+	uint32_t gpu_sms;        /* of that device, 0 when not known */
 	uint64_t device_kernels; /* how many ran */
 	uint64_t unjoined_work;  /* no call is known that asked for it */
 	/* Of work that was joined to calls by what both look like (links.h): */

@@ -5,6 +5,7 @@
 #include "report/analysis.h"
 #include "report/memory.h"
 #include "report/model.h"
+#include "report/roofline.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -288,15 +289,15 @@ static void put_devices(const struct page *p)
 
 static void put_kernel_times(const struct page *p)
 {
-	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "grid",
-		"block", "kernel" };
+	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "bound by",
+		"grid", "block", "kernel" };
 	const struct report *r = p->r;
 	const uint64_t all = kernel_ns(r);
 	struct table t;
 	if (!r->device_kernels)
 		return;
 	heading(p, "Kernels by time on the device");
-	table_init(&t, ">>>>><<<", headings);
+	table_init(&t, ">>>>><<<<", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
@@ -306,10 +307,12 @@ static void put_kernel_times(const struct page *p)
 			cell_count(&t, w->count);
 			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
 			cell_ns(&t, hist_at(&w->hist, 0.5));
+			roofline_cell(&t, &w->roofline);
 		} else {
 			table_cell(&t, "-");
 			table_cell(&t, "-");
 			cell_count(&t, k->count);
+			table_cell(&t, "-");
 			table_cell(&t, "-");
 			table_cell(&t, "-");
 		}
@@ -323,7 +326,7 @@ static void put_kernel_times(const struct page *p)
 static void put_operators(const struct page *p)
 {
 	static const char *const headings[] = { "self", "share", "total", "count", "work",
-		"host self", "host total", "operator" };
+		"host self", "host total", "bound by", "operator" };
 	const struct report *r = p->r;
 	uint64_t all = 0;
 	struct table t;
@@ -332,7 +335,7 @@ static void put_operators(const struct page *p)
 	for (size_t i = 0; i < r->operators.n; i++)
 		all += r->operators.v[i].device_self_ns;
 	heading(p, "Operators by their own time on the device");
-	table_init(&t, ">>>>>>><", headings);
+	table_init(&t, ">>>>>>><<", headings);
 	for (size_t i = 0; i < shown(p, r->operators.n); i++) {
 		const struct operator_row *o = &r->operators.v[i];
 		cell_ns(&t, o->device_self_ns);
@@ -342,6 +345,7 @@ static void put_operators(const struct page *p)
 		cell_count(&t, o->work_count);
 		cell_ns(&t, ns_of(r, o->host_self_ticks));
 		cell_ns(&t, ns_of(r, o->host_ticks));
+		roofline_cell(&t, &o->roofline);
 		cell_name(&t, o->name);
 	}
 	end_table(p, &t, r->operators.n);

@@ -1,0 +1,30 @@
+# Turns operator.tbl into the array of src/report/cost.c, sorted by name:
+# awk -f operator.awk operator.tbl
+
+BEGIN {
+	n = split("product linear conv attention map reduce rows copy pick lookup join write", words, " ")
+	for (i = 1; i <= n; i++) known[words[i]] = 1
+}
+
+function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
+
+/^#/ || !NF { next }
+{
+	if (NF != 5) fail("5 fields expected, " NF " found")
+	if (!($2 in known)) fail("'" $2 "' is no rule")
+	if ($1 in seen) fail($1 " stands there twice")
+	if ($3 !~ /^[0-9]$/ || $4 !~ /^[0-9]$/ || $5 !~ /^[0-9]+$/) fail("three numbers expected")
+	seen[$1] = 1
+	row[++rows] = $1
+	text[$1] = sprintf("{ \"%s\", RULE_%s, %d, %d, %d },", $1, toupper($2), $3, $4, $5)
+}
+
+END {
+	if (failed) exit 1
+	for (i = 2; i <= rows; i++)
+		for (k = i; k > 1 && row[k - 1] > row[k]; k--) {
+			swap = row[k]; row[k] = row[k - 1]; row[k - 1] = swap
+		}
+	print "/* Made from api/operator.tbl. */"
+	for (i = 1; i <= rows; i++) print text[row[i]]
+}

@@ -1,0 +1,408 @@
+/* See cost.h. */
+#include "report/cost.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define INPUTS 12
+#define DIMS   8
+
+enum rule {
+	RULE_PRODUCT,
+	RULE_LINEAR,
+	RULE_CONV,
+	RULE_ATTENTION,
+	RULE_MAP,
+	RULE_REDUCE,
+	RULE_ROWS,
+	RULE_COPY,
+	RULE_PICK,
+	RULE_LOOKUP,
+	RULE_JOIN,
+	RULE_WRITE,
+};
+
+struct operator_rule {
+	const char *name;
+	enum rule rule;
+	unsigned a, b;
+	unsigned flops;
+};
+
+static const struct operator_rule rules[] = {
+#include "operator_rules.h"
+};
+
+struct shape {
+	unsigned dims;
+	double dim[DIMS];
+	bool list; /* of tensors, joined: dim[0] is the number of all their elements */
+};
+
+struct element {
+	unsigned bytes; /* 0: not known */
+	bool has_unit;
+	enum gpu_unit unit;
+};
+
+struct inputs {
+	unsigned count;
+	struct shape shape[INPUTS];
+	struct element element[INPUTS];
+	struct shape concrete[INPUTS]; /* lists of numbers: strides, paddings */
+};
+
+/* ---- the text ---- */
+
+static const char *skip_blanks(const char *p)
+{
+	while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')
+		p++;
+	return p;
+}
+
+/* Behind `"key":`, or NULL. */
+static const char *find_key(const char *args, const char *key)
+{
+	const size_t n = strlen(key);
+	for (const char *p = args; (p = strchr(p, '"')); p++) {
+		if (strncmp(p + 1, key, n) != 0 || p[n + 1] != '"')
+			continue;
+		p = skip_blanks(p + n + 2);
+		if (*p == ':')
+			return skip_blanks(p + 1);
+	}
+	return NULL;
+}
+
+static double elements(const struct shape *s)
+{
+	double all = 1;
+	for (unsigned i = 0; i < s->dims; i++)
+		all *= s->dim[i];
+	return all;
+}
+
+/* [8, 256] after its bracket; behind the closing one, or NULL. */
+static const char *read_numbers(const char *p, struct shape *to)
+{
+	*to = (struct shape){ 0 };
+	for (p = skip_blanks(p); *p != ']'; p = skip_blanks(p)) {
+		char *end;
+		const double value = strtod(p, &end);
+		if (end == p || !(value >= 0 && value < 1e15) || to->dims == DIMS)
+			return NULL;
+		to->dim[to->dims++] = value;
+		p = skip_blanks(end);
+		if (*p == ',')
+			p++;
+		else if (*p != ']')
+			return NULL;
+	}
+	return p + 1;
+}
+
+/* [[1], [8, 64]] after its first bracket: the elements of all. */
+static const char *read_list(const char *p, struct shape *to)
+{
+	double all = 0;
+	for (p = skip_blanks(p); *p == '['; p = skip_blanks(p)) {
+		p = read_numbers(p + 1, to);
+		if (!p)
+			return NULL;
+		all += elements(to);
+		p = skip_blanks(p);
+		p += *p == ',';
+	}
+	*to = (struct shape){ .dims = 1, .dim = { all }, .list = true };
+	return *p == ']' ? p + 1 : NULL;
+}
+
+static bool read_dims(const char *p, struct inputs *in)
+{
+	if (!p || *p != '[')
+		return false;
+	for (p = skip_blanks(p + 1); *p == '[' && in->count < INPUTS; p = skip_blanks(p)) {
+		const char *inner = skip_blanks(p + 1);
+		struct shape *to = &in->shape[in->count];
+		p = *inner == '[' ? read_list(inner, to) : read_numbers(inner, to);
+		if (!p)
+			return false;
+		in->count++;
+		p = skip_blanks(p);
+		p += *p == ',';
+	}
+	return in->count > 0;
+}
+
+static struct element element_of(const char *word, size_t n)
+{
+	static const struct {
+		const char *word;
+		struct element element;
+	} known[] = {
+		{ "float", { 4, true, GPU_FP32 } },
+		{ "double", { 8, true, GPU_FP64 } },
+		{ "c10::Half", { 2, true, GPU_FP16 } },
+		{ "c10::BFloat16", { 2, true, GPU_FP16 } },
+		{ "c10::Float8_e4m3fn", { 1, true, GPU_FP8 } },
+		{ "c10::Float8_e5m2", { 1, true, GPU_FP8 } },
+		{ "float16", { 2, true, GPU_FP16 } },
+		{ "bfloat16", { 2, true, GPU_FP16 } },
+		{ "float32", { 4, true, GPU_FP32 } },
+		{ "float64", { 8, true, GPU_FP64 } },
+		{ "int", { 4, false, 0 } },
+		{ "long int", { 8, false, 0 } },
+		{ "short int", { 2, false, 0 } },
+		{ "short", { 2, false, 0 } },
+		{ "signed char", { 1, false, 0 } },
+		{ "unsigned char", { 1, false, 0 } },
+		{ "bool", { 1, false, 0 } },
+	};
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strlen(known[i].word) == n && !memcmp(known[i].word, word, n))
+			return known[i].element;
+	return (struct element){ 0 };
+}
+
+/* The strings of an array, one call each; escapes stand as they are. */
+static void each_string(const char *p, struct inputs *in,
+	void (*take)(struct inputs *in, unsigned i, const char *text, size_t n))
+{
+	if (!p || *p != '[')
+		return;
+	p = skip_blanks(p + 1);
+	for (unsigned i = 0; *p == '"' && i < INPUTS; i++) {
+		const char *end = strchr(p + 1, '"');
+		if (!end)
+			return;
+		take(in, i, p + 1, (size_t)(end - p - 1));
+		p = skip_blanks(end + 1);
+		p = skip_blanks(p + (*p == ','));
+	}
+}
+
+static void take_type(struct inputs *in, unsigned i, const char *text, size_t n)
+{
+	in->element[i] = element_of(text, n);
+}
+
+static void take_concrete(struct inputs *in, unsigned i, const char *text, size_t n)
+{
+	if (n && *text == '[' && !read_numbers(text + 1, &in->concrete[i]))
+		in->concrete[i].dims = 0;
+}
+
+static bool read_inputs(const char *args, struct inputs *in)
+{
+	if (!read_dims(find_key(args, "Input Dims"), in))
+		return false;
+	each_string(find_key(args, "Input type"), in, take_type);
+	each_string(find_key(args, "Concrete Inputs"), in, take_concrete);
+	return true;
+}
+
+/* ---- rules ---- */
+
+static bool is_tensor(const struct inputs *in, unsigned i)
+{
+	return i < in->count && in->shape[i].dims;
+}
+
+static double last(const struct shape *s, unsigned from_end)
+{
+	return s->dims >= from_end ? s->dim[s->dims - from_end] : 1;
+}
+
+/* Bytes of this many elements like those of input i; the sum is not known when one is not. */
+static void add_bytes(struct cost *c, const struct inputs *in, unsigned i, double count)
+{
+	c->has_bytes &= in->element[i].bytes != 0;
+	c->bytes += count * in->element[i].bytes;
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static void cost_product(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
+	const double k = last(a, 1), n = b->dims > 1 ? last(b, 1) : 1;
+	const double rows = elements(a) / larger(k, 1);
+	const double batches = b->dims > 2 ? elements(b) / larger(k * n, 1) : 1;
+	const double rows_each = a->dims > 2 && b->dims > 2 ? last(a, 2) : rows;
+	const double all = b->dims > 2 ? larger(rows, rows_each * batches) : rows;
+	c->flops = 2 * all * n * k;
+	add_bytes(c, in, r->a, elements(a) + all * n);
+	add_bytes(c, in, r->b, elements(b));
+	c->matrix = true;
+}
+
+static void cost_linear(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
+	const double k = last(a, 1), n = last(b, 2), rows = elements(a) / larger(k, 1);
+	c->flops = 2 * rows * n * k;
+	add_bytes(c, in, r->a, elements(a) + rows * n);
+	add_bytes(c, in, r->b, elements(b));
+	c->matrix = true;
+}
+
+/* The arguments that are lists of numbers, in order: stride and padding, or cuDNN's padding and
+ * stride. */
+static double out_length(const struct operator_rule *r, const struct inputs *in, unsigned i)
+{
+	const struct shape *lists[2] = { NULL, NULL };
+	const bool padding_first = strstr(r->name, "cudnn") != NULL;
+	unsigned found = 0;
+	for (unsigned k = r->b + 1; k < INPUTS && found < 2; k++)
+		if (in->concrete[k].dims)
+			lists[found++] = &in->concrete[k];
+	const struct shape *stride = lists[padding_first], *padding = lists[!padding_first];
+	const double step = stride ? stride->dim[i < stride->dims ? i : 0] : 1;
+	const double pad = padding ? padding->dim[i < padding->dims ? i : 0] : 0;
+	const double room = in->shape[r->a].dim[i + 2] + 2 * pad - in->shape[r->b].dim[i + 2];
+	return room < 0 ? 0 : (double)(uint64_t)(room / larger(step, 1)) + 1;
+}
+
+static bool cost_conv(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const struct shape *image = &in->shape[r->a], *weight = &in->shape[r->b];
+	if (image->dims < 3 || image->dims != weight->dims)
+		return false;
+	double out = image->dim[0] * weight->dim[0];
+	for (unsigned i = 0; i + 2 < image->dims; i++)
+		out *= out_length(r, in, i);
+	c->flops = 2 * out * elements(weight) / larger(weight->dim[0], 1);
+	add_bytes(c, in, r->a, elements(image) + out);
+	add_bytes(c, in, r->b, elements(weight));
+	c->matrix = true;
+	return true;
+}
+
+static bool cost_attention(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const struct shape *q = &in->shape[r->a], *k = &in->shape[r->b];
+	if (q->dims < 3 || k->dims < 3 || !is_tensor(in, r->b + 1))
+		return false;
+	c->flops = 4 * elements(q) * last(k, 2);
+	add_bytes(c, in, r->a, 2 * elements(q));
+	add_bytes(c, in, r->b, elements(k));
+	add_bytes(c, in, r->b + 1, elements(&in->shape[r->b + 1]));
+	c->matrix = true;
+	return true;
+}
+
+/* Broadcasting aligns the last dimensions; the larger of each counts. */
+static void cost_map(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	struct shape out = { 0 };
+	unsigned like = r->a;
+	for (unsigned i = 0; i <= r->b && i < in->count; i++) {
+		const struct shape *s = &in->shape[i];
+		if (!in->element[i].bytes && !s->dims)
+			continue; /* a number, not a tensor */
+		if (elements(s) > elements(&in->shape[like]))
+			like = i;
+		for (unsigned d = 1; d <= s->dims; d++)
+			out.dim[DIMS - d] = larger(out.dim[DIMS - d], last(s, d));
+		out.dims = s->dims > out.dims ? s->dims : out.dims;
+		add_bytes(c, in, i, elements(s));
+	}
+	double all = 1;
+	for (unsigned d = 1; d <= out.dims; d++)
+		all *= out.dim[DIMS - d];
+	c->flops = all * r->flops;
+	add_bytes(c, in, like, all);
+}
+
+static void cost_pick(
+	const struct operator_rule *r, const struct inputs *in, double each, struct cost *c)
+{
+	const double indices = elements(&in->shape[r->b]);
+	add_bytes(c, in, r->a, 2 * indices * each);
+	add_bytes(c, in, r->b, indices);
+}
+
+static void cost_join(const struct inputs *in, struct cost *c)
+{
+	for (unsigned i = 0; i < in->count; i++)
+		if (in->shape[i].dims)
+			add_bytes(c, in, i, 2 * elements(&in->shape[i]));
+}
+
+static bool apply(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const double count = elements(&in->shape[r->a]);
+	switch (r->rule) {
+	case RULE_PRODUCT:
+		cost_product(r, in, c);
+		return true;
+	case RULE_LINEAR:
+		cost_linear(r, in, c);
+		return true;
+	case RULE_CONV:
+		return cost_conv(r, in, c);
+	case RULE_ATTENTION:
+		return cost_attention(r, in, c);
+	case RULE_MAP:
+		cost_map(r, in, c);
+		return true;
+	case RULE_PICK:
+		cost_pick(r, in, 1, c);
+		return true;
+	case RULE_LOOKUP:
+		cost_pick(r, in, count / larger(in->shape[r->a].dim[0], 1), c);
+		return true;
+	case RULE_JOIN:
+		cost_join(in, c);
+		return true;
+	case RULE_COPY:
+		add_bytes(c, in, r->b, elements(&in->shape[r->b]));
+		add_bytes(c, in, r->a, count);
+		return true;
+	case RULE_REDUCE:
+	case RULE_WRITE:
+		add_bytes(c, in, r->a, count);
+		break;
+	case RULE_ROWS:
+		add_bytes(c, in, r->a, 2 * count);
+		break;
+	}
+	c->flops = count * r->flops;
+	return true;
+}
+
+static int rule_order(const void *name, const void *rule)
+{
+	return strcmp(name, ((const struct operator_rule *)rule)->name);
+}
+
+bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
+{
+	const struct operator_rule *r = bsearch(operator, rules, sizeof(rules) / sizeof(rules[0]),
+		sizeof(rules[0]), rule_order);
+	struct inputs in = { 0 };
+	struct cost c = { .has_bytes = true };
+	if (!r || !read_inputs(args, &in) || r->a >= in.count || r->b >= in.count ||
+		!apply(r, &in, &c))
+		return false;
+	c.has_flops = c.flops > 0;
+	c.has_bytes &= c.bytes > 0;
+	c.has_unit = in.element[r->a].has_unit;
+	c.unit = c.matrix || in.element[r->a].unit == GPU_FP64 ? in.element[r->a].unit : GPU_FP32;
+	*ret_cost = c;
+	return c.has_flops || c.has_bytes;
+}
+
+enum gpu_unit cost_unit_of_kernel(enum gpu_unit unit, const char *kernel)
+{
+	const bool tf32 = strstr(kernel, "tf32") || strstr(kernel, "s1688");
+	return unit == GPU_FP32 && tf32 ? GPU_TF32 : unit;
+}

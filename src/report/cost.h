@@ -1,0 +1,30 @@
+/*
+ * What an operator must do at least, from the shapes of its inputs: FLOPs, and bytes that have to
+ * be read and written once.  The rules are in api/operator.tbl.
+ *
+ * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type" and "Concrete
+ * Inputs" of a JSON object.  Pure; the text may be anything.  Nothing is guessed: what the
+ * shapes or the table do not tell is not known.
+ */
+#ifndef WEIR_REPORT_COST_H
+#define WEIR_REPORT_COST_H
+
+#include <stdbool.h>
+
+#include "predict/gpu.h"
+
+struct cost {
+	double flops, bytes;
+	bool has_flops, has_bytes;
+	bool matrix;        /* a product of matrices: what tensor cores are for */
+	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
+	bool has_unit;
+};
+
+/* args: the JSON object, terminated.  false: nothing is known. */
+bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
+
+/* What compiler and library names say of a kernel's unit: tf32 products of fp32 operators. */
+enum gpu_unit cost_unit_of_kernel(enum gpu_unit unit, const char *kernel);
+
+#endif

@@ -1,0 +1,198 @@
+/* See roofline.h. */
+#include "report/roofline.h"
+
+#include <string.h>
+
+#include "predict/predict.h"
+#include "report/cost.h"
+
+#include "base/banned.h"
+
+/* Below this share of both ceilings neither is what bounds a kernel. */
+#define BOUND_SHARE 0.25
+
+/* A kernel so short is mostly its own start and end. */
+#define SHORT_NS 5000u
+
+const char *const bound_class_name[] = { NULL, "compute", "memory", "latency", "launch" };
+const char *const bound_basis_name[] = { NULL, "cost", "time", "name" };
+
+/* ---- the device ---- */
+
+static void find_gpu(struct report *r)
+{
+	const struct device_row *busiest = NULL;
+	for (size_t i = 0; i < r->devices.n; i++)
+		if (!busiest || r->devices.v[i].busy_ns > busiest->busy_ns)
+			busiest = &r->devices.v[i];
+	for (size_t i = 0; busiest && i < r->meta.devices.n; i++) {
+		const struct meta_device *d = &r->meta.devices.v[i];
+		const unsigned cc = (d->capability >> 16) * 10 + (d->capability & 0xffff);
+		if (d->device != busiest->device)
+			continue;
+		r->gpu = gpu_find(r->meta.names.v[d->name].text, cc);
+		r->gpu_sms = d->multiprocessors;
+		return;
+	}
+}
+
+/* ---- shares ---- */
+
+static void find_shares(const struct gpu *g, struct roofline *l, const char *kernel)
+{
+	double peak;
+	if (l->has_unit && kernel)
+		l->unit = (uint8_t)cost_unit_of_kernel(l->unit, kernel);
+	if (!g || !l->ns)
+		return;
+	if (l->has_flops && l->has_unit && gpu_peak(g, l->unit, &peak))
+		l->flops_share = l->flops * 1e9 / (double)l->ns / peak;
+	if (l->has_bytes)
+		l->bytes_share = l->bytes / (double)l->ns / g->dram_gb_per_s;
+}
+
+/* ---- classes ---- */
+
+static void classify_cost(struct roofline *l)
+{
+	const double most = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+	if (most <= 0)
+		return;
+	l->basis = BASIS_COST;
+	l->class = most < BOUND_SHARE                ? BOUND_LATENCY
+		   : l->flops_share > l->bytes_share ? BOUND_COMPUTE
+						     : BOUND_MEMORY;
+}
+
+static bool is_small(const struct report *r, const struct work_row *w)
+{
+	const struct launch_shape *s = &w->shape;
+	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2];
+	const bool few = w->common && r->gpu_sms && blocks < r->gpu_sms;
+	return few || hist_at(&w->hist, 0.5) < SHORT_NS;
+}
+
+static enum bound_class class_of_family(enum predict_family family)
+{
+	switch (family) {
+	case FAMILY_GEMM:
+	case FAMILY_CONV:
+	case FAMILY_ATTENTION:
+		return BOUND_COMPUTE;
+	case FAMILY_SOFTMAX:
+	case FAMILY_NORM:
+	case FAMILY_REDUCE:
+	case FAMILY_SCAN:
+	case FAMILY_GATHER:
+	case FAMILY_STENCIL:
+	case FAMILY_POOL:
+	case FAMILY_TRANSPOSE:
+	case FAMILY_COPY:
+	case FAMILY_ELEMENTWISE:
+		return BOUND_MEMORY;
+	default:
+		return BOUND_UNKNOWN;
+	}
+}
+
+static void classify_name(struct work_row *w)
+{
+	struct predict_kernel k = { 0 };
+	predict_kernel_name(&k, w->name, 0);
+	w->roofline.class = (uint8_t)class_of_family(k.family);
+	w->roofline.basis = w->roofline.class ? BASIS_NAME : BASIS_NONE;
+}
+
+/* The device stood still before it for longer than it ran, since the host was slow to launch. */
+static void classify_kernel(const struct report *r, struct work_row *w)
+{
+	struct roofline *l = &w->roofline;
+	if (w->starved_ns > w->total_ns) {
+		l->class = BOUND_LAUNCH;
+		l->basis = BASIS_TIME;
+	} else if (l->flops_share > 0 || l->bytes_share > 0) {
+		classify_cost(l);
+	} else if (is_small(r, w)) {
+		l->class = BOUND_LATENCY;
+		l->basis = BASIS_TIME;
+	} else {
+		classify_name(w);
+	}
+}
+
+void roofline_fill(struct report *r)
+{
+	find_gpu(r);
+	for (size_t i = 0; i < r->work.n; i++) {
+		struct work_row *w = &r->work.v[i];
+		find_shares(r->gpu, &w->roofline, w->name);
+		if (w->kind == WORK_KERNEL && !w->communicates)
+			classify_kernel(r, w);
+	}
+	for (size_t i = 0; i < r->operators.n; i++) {
+		find_shares(r->gpu, &r->operators.v[i].roofline, NULL);
+		classify_cost(&r->operators.v[i].roofline);
+	}
+}
+
+/* ---- printing ---- */
+
+void roofline_cell(struct table *t, const struct roofline *l)
+{
+	const double share = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+	if (!l->class)
+		table_cell(t, "-");
+	else if (share > 0)
+		table_cell(t, "%s %.0f %%", bound_class_name[l->class], share * 100);
+	else
+		table_cell(
+			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
+}
+
+static void put_name(struct json *j, const char *key, const char *name)
+{
+	if (name)
+		json_str(j, key, name);
+	else
+		json_put_null(j, key);
+}
+
+static void put_known(struct json *j, const char *key, bool known, double value)
+{
+	if (known)
+		json_put_real(j, key, value);
+	else
+		json_put_null(j, key);
+}
+
+void roofline_put_json(struct json *j, const struct roofline *l)
+{
+	put_name(j, "class", bound_class_name[l->class]);
+	put_name(j, "class_basis", bound_basis_name[l->basis]);
+	put_known(j, "flops", l->has_flops, l->flops);
+	put_known(j, "bytes", l->has_bytes, l->bytes);
+	put_known(j, "costed_ns", l->count, (double)l->ns);
+	put_name(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
+	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
+	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
+}
+
+void roofline_put_gpu(struct json *j, const struct report *r)
+{
+	if (!r->gpu) {
+		json_put_null(j, "gpu");
+		return;
+	}
+	json_begin_object(j, "gpu");
+	json_str(j, "name", r->gpu->name);
+	json_str(j, "source", r->gpu->source);
+	json_put_real(j, "dram_bytes_per_second", r->gpu->dram_gb_per_s * 1e9);
+	json_begin_object(j, "flops_per_second");
+	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
+		double peak;
+		if (gpu_peak(r->gpu, u, &peak))
+			json_put_real(j, gpu_unit_word(u), peak);
+	}
+	json_end_object(j);
+	json_end_object(j);
+}

@@ -1,0 +1,29 @@
+/*
+ * What bounds each kernel and operator, and how near it is to what the device can.  Internal to
+ * src/report.
+ *
+ * With FLOPs and bytes (cost.h) the larger share of the two ceilings tells compute from memory;
+ * when both are small, what is left is latency.  Without them, times and shapes tell launch and
+ * latency, and a name tells what kernels of its family usually are.  Each class says on what
+ * it is based.
+ */
+#ifndef WEIR_REPORT_ROOFLINE_H
+#define WEIR_REPORT_ROOFLINE_H
+
+#include "base/json.h"
+#include "base/table.h"
+#include "report/model.h"
+
+/* After the rows are made. */
+void roofline_fill(struct report *r);
+
+/* "memory 85 %", "launch", "compute?" when only the name says so; "-". */
+void roofline_cell(struct table *t, const struct roofline *l);
+
+/* The keys class, class_basis, flops, bytes and their shares of the ceilings. */
+void roofline_put_json(struct json *j, const struct roofline *l);
+
+/* The key gpu: the ceilings; null when they are not known. */
+void roofline_put_gpu(struct json *j, const struct report *r);
+
+#endif
