@@ -33,7 +33,7 @@ lint: build ## format, layers, symbols, manual: the rules that a tool can check
 	$(CTEST) --test-dir $(BUILD) -L lint
 
 bench: build ## measure what a recorded call costs
-	cmake --build $(BUILD) --target bench-launch
+	cmake --build $(BUILD) --target bench-launch bench-range
 	@sh tools/bench.sh $(BUILD)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)

@@ -30,6 +30,12 @@ for threads in 1 2 4 8 16 32; do
 	recorded -c current -t $threads -n 200
 done
 
+echo
+echo "one NVTX range, push and pop, three runs:"
+for run in 1 2 3; do
+	"$weir" record $sim --quiet -o t.weir -- "$build/bin/bench-range" || exit 1
+done
+
 if [ -z "$sim" ]; then
 	echo
 	echo "a launch under other tools, in turns with none:"

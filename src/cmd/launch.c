@@ -145,6 +145,12 @@ static int prepend_path(const char *name, const char *path)
 	return done;
 }
 
+/* NVTX asks for one library; whoever has named another wants that. */
+static int set_injection(const char *guest)
+{
+	return setenv("NVTX_INJECTION64_PATH", guest, 0);
+}
+
 static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
@@ -168,7 +174,7 @@ static int set_environment(const struct launch *l)
 			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
 			"install Weir elsewhere",
 			guest);
-	if (append_path("LD_PRELOAD", guest, ':') || set_orders(l))
+	if (append_path("LD_PRELOAD", guest, ':') || set_injection(guest) || set_orders(l))
 		return complain(
 			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
 	if (l->audit && !library_path("libweir-audit.so", audit, sizeof audit) &&

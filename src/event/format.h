@@ -62,7 +62,8 @@ struct trace_header {
 	uint32_t closed;       /* chunks closed so far: tells who drains them that there is one */
 	uint32_t unnamed;      /* names, graphs and notes that found no room */
 	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
-	uint64_t reserved[6];
+	uint64_t lost_ranges;  /* ranges that no chunk could keep */
+	uint64_t reserved[5];
 	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };
@@ -103,7 +104,7 @@ struct chunk_header {
 	uint32_t inflight_fn; /* the innermost call that has not returned, or 0 */
 	uint64_t inflight_ticks;
 	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
-	uint64_t lost;          /* calls of this thread lost before this chunk began */
+	uint64_t lost;          /* calls (ranges) of this thread lost before this chunk began */
 	struct clock_pair open; /* when the chunk was begun */
 	struct clock_pair last; /* a later reading, or zeros */
 	char thread[16];        /* the thread's name, NUL-terminated */
@@ -308,13 +309,17 @@ enum range_kind {
 	RANGE_ANNOTATION = 2,
 	RANGE_PYTHON = 3,
 	RANGE_NVTX = 4,      /* push/pop: nests with the first two */
-	RANGE_NVTX_SPAN = 5, /* start/end: may cross others */
+	RANGE_NVTX_SPAN = 5, /* start/end: may cross others; a mark has no length */
 	RANGE_OVERHEAD = 6,
 	RANGE_OTHER = 7,
 	RANGE_KINDS,
 };
 
-enum range_valid { RANGE_HAS_EXTERNAL = 1, RANGE_HAS_SEQUENCE = 2 };
+enum range_valid {
+	RANGE_HAS_EXTERNAL = 1,
+	RANGE_HAS_SEQUENCE = 2,
+	RANGE_OPEN = 4, /* has not ended: dur and reserved are the writer's */
+};
 
 struct link {
 	uint64_t correlation;

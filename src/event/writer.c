@@ -357,7 +357,7 @@ void recorder_forked(struct recorder *r)
 	identify(r);
 	/* The parent's chunks stay mapped here: a record of this very thread may be half done. */
 	memset(registry, 0, sizeof registry);
-	meta_forget();
+	shared_forget();
 	if (r->header)
 		__atomic_fetch_add(&r->header->processes, 1, __ATOMIC_ACQ_REL);
 }
@@ -382,7 +382,13 @@ static void begin_chunk(const struct recorder *r, struct chunk_header *c, enum c
 	__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Flight recorder: takes over the closed event chunk that was begun first. */
+/* Calls and ranges come without end; what else there is has a bound of its own. */
+static bool is_endless(uint16_t kind)
+{
+	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES;
+}
+
+/* Flight recorder: takes over the closed chunk of calls or ranges that was begun first. */
 static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 {
 	uint64_t best = 0, oldest = UINT64_MAX;
@@ -394,7 +400,7 @@ static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 			break;
 		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0;
 		const bool full = c.state == CHUNK_CLOSED || c.state == CHUNK_LEFT;
-		if (sane && full && c.kind == CHUNK_EVENTS && c.bytes == bytes &&
+		if (sane && full && is_endless(c.kind) && c.bytes == bytes &&
 			c.open.ticks < oldest) {
 			oldest = c.open.ticks;
 			state = c.state;
@@ -442,7 +448,7 @@ static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, 
 	if (sys_failed(fd))
 		return NULL;
 	const uint64_t limit = r->header->limit;
-	const bool full = kind == CHUNK_EVENTS && limit &&
+	const bool full = is_endless(kind) && limit &&
 			  __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit;
 	long map = full && r->header->mode == TRACE_FILE ? -ENOSPC : -EAGAIN;
 	for (int tries = 0; full && tries < 4 && map == -EAGAIN; tries++)
@@ -507,6 +513,13 @@ static void forget_chunk(const struct chunk_header *c)
 	}
 }
 
+/* Where the whole ranges of a chunk end: slots that nobody took are zeros. */
+static char *end_of_ranges(struct chunk_header *c)
+{
+	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
+	return (char *)c + CHUNK_PAYLOAD + room / sizeof(struct range) * sizeof(struct range);
+}
+
 /* The open chunk of a thread that is gone: closed where its last record ends. */
 static void close_for_dead(const struct recorder *r, struct chunk_header *c)
 {
@@ -514,6 +527,10 @@ static void close_for_dead(const struct recorder *r, struct chunk_header *c)
 	char *at = (char *)c + CHUNK_PAYLOAD;
 	if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_OPEN)
 		return;
+	if (c->kind == CHUNK_RANGES) {
+		close_chunk(r, c, end_of_ranges(c));
+		return;
+	}
 	while (end - at >= (long)sizeof(struct record)) {
 		const uint32_t bytes = ((const struct record *)at)->words * 8u;
 		if (bytes < sizeof(struct record) || end - at < (long)bytes)
@@ -551,23 +568,65 @@ static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *
 	return w->seq <= WRITER_KEPT ? CHUNK_FIRST : CHUNK_LATER;
 }
 
+/*
+ * Whether a range that has not ended is in the chunk.  A closed chunk may be drained, and what is
+ * written into it later is lost: such a one stays open.  (range.c, finish)
+ */
+static bool holds_open(const struct writer *w, const struct chunk_header *c)
+{
+	const char *at = w->open;
+	while (at && (at < (const char *)c || at >= (const char *)c + c->bytes)) {
+		const struct range *g = (const struct range *)at;
+		at = g->valid & RANGE_OPEN ? (const char *)g->dur : NULL;
+	}
+	return at;
+}
+
+static void close_ended(const struct recorder *r, struct writer *w)
+{
+	for (int i = 0; w->unclosed >> i; i++) {
+		if (!(w->unclosed >> i & 1) || holds_open(w, w->kept[i]))
+			continue;
+		close_chunk(r, w->kept[i], end_of_ranges(w->kept[i]));
+		w->unclosed &= ~(1u << i);
+	}
+}
+
+static void take_out(struct writer *w, int i)
+{
+	const uint32_t below = w->unclosed & ((1u << i) - 1);
+	w->unclosed = below | (w->unclosed >> (i + 1) << i);
+	memmove(w->kept + i, w->kept + i + 1, (size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
+	w->kept[WRITER_KEPT - 1] = NULL;
+}
+
+/* One that holds an open range stays mapped, and open until its thread is gone. */
+static void drop_oldest(struct writer *w)
+{
+	struct chunk_header *c = w->kept[0];
+	if (!(w->unclosed & 1)) {
+		forget_chunk(c);
+		leave_chunk(c);
+	}
+	take_out(w, 0);
+}
+
 /* Puts the open chunk, now full, behind the others; the oldest goes. */
 static void keep_chunk(struct recorder *r, struct writer *w)
 {
 	if (w->chunk == &writer_nowhere)
 		return;
 	w->chunk->last = clock_pair_now(r->header->clock);
-	close_chunk(r, w->chunk, w->pos);
+	if (w->kept[WRITER_KEPT - 1])
+		drop_oldest(w);
 	int last = 0;
-	while (last < WRITER_KEPT && w->kept[last])
+	while (w->kept[last])
 		last++;
-	if (last == WRITER_KEPT) {
-		forget_chunk(w->kept[0]);
-		leave_chunk(w->kept[0]);
-		memmove(w->kept, w->kept + 1, (WRITER_KEPT - 1) * sizeof *w->kept);
-		last--;
-	}
 	w->kept[last] = w->chunk;
+	if (holds_open(w, w->chunk))
+		w->unclosed |= 1u << last;
+	else
+		close_chunk(r, w->chunk, w->pos);
 }
 
 /* A kept chunk that has been drained, wiped as far as it was used; or NULL. */
@@ -577,14 +636,12 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 		struct chunk_header *c = w->kept[i];
 		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
 			continue;
-		memmove(w->kept + i, w->kept + i + 1,
-			(size_t)(WRITER_KEPT - 1 - i) * sizeof *w->kept);
-		w->kept[WRITER_KEPT - 1] = NULL;
+		take_out(w, i);
 		__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
 		memset((char *)c + CHUNK_PAYLOAD, 0, c->used);
 		memset(&c->last, 0, sizeof c->last);
 		c->used = 0;
-		begin_chunk(r, c, CHUNK_EVENTS, c->bytes, w->tid, w);
+		begin_chunk(r, c, w->kind, c->bytes, w->tid, w);
 		return c;
 	}
 	return NULL;
@@ -592,9 +649,10 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 
 static bool open_chunk(struct recorder *r, struct writer *w)
 {
+	close_ended(r, w);
 	struct chunk_header *c = take_drained(r, w);
 	if (!c) {
-		c = new_chunk(r, CHUNK_EVENTS, next_chunk_bytes(r, w), w->tid, w);
+		c = new_chunk(r, w->kind, next_chunk_bytes(r, w), w->tid, w);
 		if (!c)
 			return false;
 		register_chunk(c);
@@ -613,7 +671,9 @@ static bool refused(struct recorder *r, struct writer *w)
 {
 	w->lost++;
 	if (r->header)
-		__atomic_fetch_add(&r->header->lost, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(
+			w->kind == CHUNK_RANGES ? &r->header->lost_ranges : &r->header->lost, 1,
+			__ATOMIC_RELAXED);
 	return false;
 }
 
@@ -657,68 +717,111 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	return ok ? true : refused(r, w);
 }
 
-/* --- meta records -------------------------------------------------------------------- */
+/* --- what the threads of a process share ---------------------------------------------- */
 
-#define META_FIRST (1u * TRACE_GRAIN)
-#define META_NEXT  (4u * TRACE_GRAIN)
+#define SHARED_FIRST (1u * TRACE_GRAIN)
+#define SHARED_NEXT  (4u * TRACE_GRAIN)
+#define SHARED_MOST  64u
 
 /*
- * One meta chunk a process, shared by its threads: room is taken by a locked add on `taken`.
+ * Chunks of a process that all its threads write to: room is taken by a locked add on `taken`.
  * A chunk that is full is left open and mapped (somebody may still be filling his record);
- * its successor replaces it in the pointer.
+ * its successor replaces it in `now`.
  */
-struct meta {
-	struct chunk_header *chunk;
-	_Atomic uint64_t taken;
+struct shared {
+	const enum chunk_kind kind;
+	_Atomic uint32_t now; /* index + 1 of the current one; 0: none yet */
+	struct {
+		struct chunk_header *chunk;
+		_Atomic uint64_t taken;
+	} chunks[SHARED_MOST];
 };
-static struct meta metas[64];
-static _Atomic uint32_t meta_now; /* index + 1 of the current one; 0: none yet */
+static struct shared metas = { .kind = CHUNK_META };
+static struct shared spans = { .kind = CHUNK_RANGES };
 
-void meta_forget(void)
+static void forget(struct shared *s)
 {
-	atomic_store(&meta_now, 0);
-	memset(metas, 0, sizeof metas);
+	atomic_store(&s->now, 0);
+	memset(s->chunks, 0, sizeof s->chunks);
 }
 
-/* Appends a chunk after metas[now - 1].  False: there is no room. */
-static bool grow_meta(struct recorder *r, uint32_t now, uint32_t bytes)
+void shared_forget(void)
 {
-	const uint32_t at = now; /* index of the new one */
-	if (at >= sizeof metas / sizeof *metas)
+	forget(&metas);
+	forget(&spans);
+}
+
+/* Appends a chunk after chunks[now - 1].  False: there is no room. */
+static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t bytes)
+{
+	if (now >= SHARED_MOST)
 		return false;
 	/* Twice as large every eight, so that 64 will do for whoever has a great many names. */
 	const uint32_t doublings = now / 8 < 6 ? now / 8 : 6;
-	uint32_t want = now ? META_NEXT << doublings : META_FIRST;
+	uint32_t want = now ? SHARED_NEXT << doublings : SHARED_FIRST;
 	want = bytes + CHUNK_PAYLOAD > want ? bytes + CHUNK_PAYLOAD : want;
-	struct chunk_header *c = recorder_chunk(r, CHUNK_META, want, 0);
+	struct chunk_header *c = recorder_chunk(r, s->kind, want, 0);
 	if (!c)
 		return false;
 	struct chunk_header *none = NULL;
 	if (!__atomic_compare_exchange_n(
-		    &metas[at].chunk, &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		    &s->chunks[now].chunk, &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		close_chunk(r, c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
 		sys(munmap, c, c->bytes);
 	}
 	uint32_t expected = now;
-	atomic_compare_exchange_strong(&meta_now, &expected, now + 1);
+	atomic_compare_exchange_strong(&s->now, &expected, now + 1);
 	return true;
+}
+
+/* Room in the chunk of index *ret_chunk, at *ret_offset of its payload; or NULL. */
+static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_t *ret_chunk,
+	uint32_t *ret_offset)
+{
+	for (;;) {
+		const uint32_t now = atomic_load(&s->now);
+		if (now) {
+			char *c = (char *)s->chunks[now - 1].chunk;
+			const uint64_t at = atomic_fetch_add(&s->chunks[now - 1].taken, bytes);
+			*ret_chunk = now - 1;
+			*ret_offset = (uint32_t)at;
+			if (at + bytes <= ((struct chunk_header *)c)->bytes - CHUNK_PAYLOAD)
+				return c + CHUNK_PAYLOAD + at;
+		}
+		if (!grow(r, s, now, bytes))
+			return NULL;
+	}
 }
 
 struct record *meta_reserve(struct recorder *r, uint32_t words)
 {
-	if (!r->header)
+	uint32_t chunk, offset;
+	struct record *to = r->header ? share(r, &metas, words * 8, &chunk, &offset) : NULL;
+	if (!to && r->header)
+		__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
+	return to;
+}
+
+struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
+{
+	uint32_t chunk, offset;
+	struct range *to =
+		r->header ? share(r, &spans, sizeof(struct range), &chunk, &offset) : NULL;
+	if (!to && r->header)
+		__atomic_fetch_add(&r->header->lost_ranges, 1, __ATOMIC_RELAXED);
+	if (to)
+		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
+	return to;
+}
+
+struct range *span_find(uint64_t id)
+{
+	const uint64_t chunk = (id - 1) >> 32,
+		       offset = ((id - 1) & UINT32_MAX) * sizeof(struct range);
+	if (!id || chunk >= atomic_load(&spans.now))
 		return NULL;
-	for (;;) {
-		const uint32_t now = atomic_load(&meta_now);
-		struct meta *m = now ? &metas[now - 1] : NULL;
-		if (m) {
-			const uint64_t at = atomic_fetch_add(&m->taken, words * 8);
-			if (at + words * 8 <= m->chunk->bytes - CHUNK_PAYLOAD)
-				return (struct record *)((char *)m->chunk + CHUNK_PAYLOAD + at);
-		}
-		if (!grow_meta(r, now, words * 8)) {
-			__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
-			return NULL;
-		}
-	}
+	char *c = (char *)spans.chunks[chunk].chunk;
+	if (offset + sizeof(struct range) > ((struct chunk_header *)c)->bytes - CHUNK_PAYLOAD)
+		return NULL;
+	return (struct range *)(c + CHUNK_PAYLOAD + offset);
 }

@@ -2,8 +2,8 @@
  * Writing events from inside a recorded program.
  *
  * A struct recorder is one process's hold on a trace file: the mapped header, where the file
- * is, and the threads' chunks.  A struct writer is one thread's open chunk.  Both belong to
- * the guest (src/hook), which has one recorder and one writer a thread.
+ * is, and the threads' chunks.  A struct writer is one thread's open chunk of one kind: calls, or
+ * ranges.  Both belong to the guest (src/hook), which has one recorder and two writers a thread.
  *
  * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it
  * leaves errno alone and speaks to the kernel directly.  A signal handler may interrupt any
@@ -45,9 +45,15 @@ struct writer {
 	 * the page faults of a new one. */
 	struct chunk_header *kept[WRITER_KEPT];
 	struct counter *counters; /* by function id, or NULL */
-	uint64_t lost;            /* since the open chunk began */
+	/* Ranges: the innermost that has not ended.  The one around it is where its dur says, until
+	 * it ends; its reserved says how many were open around it. */
+	char *volatile open;
+	uint64_t lost; /* since the open chunk began */
+	uint32_t kind; /* enum chunk_kind: CHUNK_EVENTS or CHUNK_RANGES */
 	uint32_t tid;
 	uint32_t seq;
+	uint32_t unclosed;      /* of kept: bit i is set where an open range is in */
+	uint32_t depth;         /* ranges: how many are open, those included that were not kept */
 	uint32_t counters_skip; /* the same for counters */
 	uint32_t skip;          /* refusals to sit out before asking for a chunk again */
 };
@@ -80,7 +86,15 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);
 
 /* Appends a meta record of the process: may be called by any thread at any time. */
 struct record *meta_reserve(struct recorder *r, uint32_t words);
-void meta_forget(void); /* after a fork */
+
+/*
+ * Room for a range that any thread may end, and its number from 1; NULL when there is none, which
+ * is counted.  span_find() is the same by its number, NULL when no such was given out here.
+ */
+struct range *span_reserve(struct recorder *r, uint64_t *ret_id);
+struct range *span_find(uint64_t id);
+
+void shared_forget(void); /* after a fork: both begin anew */
 
 /*
  * Swaps *pos from old to new unless a signal handler on this thread moved it: one instruction,
@@ -98,7 +112,7 @@ static inline bool move_pos(char *volatile *pos, char *old, char *new)
  * Takes `words` of the open chunk, or NULL.  pos is read before end: if a handler that runs
  * between the two opens a new chunk, pos is stale and the swap fails.
  */
-static inline struct record *writer_reserve(struct recorder *r, struct writer *w, uint32_t words)
+static inline void *writer_reserve(struct recorder *r, struct writer *w, uint32_t words)
 {
 	for (;;) {
 		char *const pos = w->pos;
@@ -109,7 +123,7 @@ static inline struct record *writer_reserve(struct recorder *r, struct writer *w
 			continue;
 		}
 		if (move_pos(&w->pos, pos, pos + words * 8))
-			return (struct record *)pos;
+			return pos;
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "hook/call.h"
 #include "hook/params.h"
 #include "hook/resolve.h"
+#include "hook/strings.h"
 
 /* The real function by its table name, typed by its first use. */
 #define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
@@ -450,31 +451,6 @@ void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned ena
 
 /* --- device times -------------------------------------------------------------------------- */
 
-/* Texts by their hash; an id is a slot's number plus 1.  Collisions of 64 bits do not happen. */
-#define STRINGS (1u << 14)
-static uint64_t strings[STRINGS];
-
-static uint32_t string_id(const char *text, uint64_t bytes)
-{
-	const uint64_t hash = hash_bytes(text, bytes) | 1;
-	uint32_t at = (uint32_t)(hash >> 32) % STRINGS;
-	for (uint32_t i = 0; i < STRINGS; i++, at = (at + 1) % STRINGS) {
-		uint64_t seen = 0;
-		if (__atomic_load_n(&strings[at], __ATOMIC_RELAXED) == hash)
-			return at + 1;
-		if (!__atomic_compare_exchange_n(
-			    &strings[at], &seen, hash, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			if (seen == hash)
-				return at + 1;
-			continue;
-		}
-		const uint64_t id = at + 1;
-		note_text(META_STRING, &id, 1, text, (uint32_t)(bytes < 16384 ? bytes : 16384));
-		return at + 1;
-	}
-	return 0;
-}
-
 /* Device times begin when the driver is there and before anything can run on it. */
 void note_cuInit(int result, unsigned flags)
 {
@@ -508,4 +484,5 @@ void note_forget(void)
 	memset(&attributes, 0, sizeof attributes);
 	params_forget();
 	memset(&graphs, 0, sizeof graphs);
+	strings_forget();
 }

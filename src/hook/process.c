@@ -21,7 +21,8 @@
 #include "hook/text.h"
 
 struct recorder hook_recorder;
-__thread struct writer hook_self = { .chunk = &writer_nowhere };
+__thread struct writer hook_self = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+__thread struct writer hook_ranges = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
 
 /* The control word until there is a trace: everything is wanted, so that the first call of a
  * process comes to call_leave, which starts it; nothing, once it is known that nobody asks. */
@@ -187,6 +188,11 @@ bool process_wants_gpu(void)
 	return orders.gpu && hook_recorder.header;
 }
 
+bool process_keeps_ranges(void)
+{
+	return orders.path[0] && !hook_hot.text;
+}
+
 void process_note(const char *text)
 {
 	note_text(META_NOTE, NULL, 0, text, (uint32_t)strlen(text));
@@ -249,7 +255,8 @@ static void forked(void)
 {
 	if (hook_hot.state == PROCESS_NEW)
 		return;
-	hook_self = (struct writer){ .chunk = &writer_nowhere };
+	hook_self = (struct writer){ .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	hook_ranges = (struct writer){ .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
 	hook_hot.captures = 0;
 	note_forget();
 	resolve_forked();

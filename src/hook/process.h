@@ -21,6 +21,7 @@
 
 extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
+extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec")));
 
 /*
  * What every wrapper looks at, in one cache line: after the driver has worked for
@@ -52,6 +53,9 @@ void text_print(const struct record *r);
 
 /* Whether device times were asked for, and there is a trace to put them into. */
 bool process_wants_gpu(void);
+
+/* Whether there are orders to keep calls in a file, and so ranges. */
+bool process_keeps_ranges(void);
 
 /* A sentence for whoever reads the trace. */
 void process_note(const char *text);

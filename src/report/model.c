@@ -410,6 +410,9 @@ static void warn_missing(struct report *r)
 {
 	if (r->lost)
 		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
+	if (r->trace->header.lost_ranges)
+		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
+			r->trace->header.lost_ranges);
 	if (r->trace->header.unnamed)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			r->trace->header.unnamed);

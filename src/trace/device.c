@@ -46,9 +46,16 @@ bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_
 
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range)
 {
-	while (next(buf, at, ret_range, sizeof(*ret_range)))
-		if (ret_range->kind)
-			return true;
+	while (next(buf, at, ret_range, sizeof(*ret_range))) {
+		if (!ret_range->kind)
+			continue;
+		if (ret_range->valid & RANGE_OPEN) {
+			const uint64_t last = buf->last_ticks;
+			ret_range->dur = last > ret_range->ticks ? last - ret_range->ticks : 0;
+			ret_range->reserved = 0;
+		}
+		return true;
+	}
 	return false;
 }
 

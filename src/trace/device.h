@@ -18,7 +18,8 @@ size_t array_record_bytes(uint16_t chunk_kind);
 
 /*
  * The records of a loaded chunk, slots that hold nothing left out; false at the end.  Start
- * with at = 0.  A time that runs backwards comes out with end_ns = start_ns.
+ * with at = 0.  A time that runs backwards comes out with end_ns = start_ns, a range that never
+ * ended with the end of the recording.
  */
 bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_work);
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);

@@ -21,7 +21,7 @@
 struct place {
 	uint64_t offset;
 	uint32_t bytes;
-	bool done; /* will never be an events chunk again */
+	bool done; /* will never be one of calls or ranges again */
 };
 
 struct drain {
@@ -113,7 +113,7 @@ static bool look_at(struct drain *d, struct place *p)
 	struct chunk_header c;
 	if (p->done || read_at(d->fd, &c, sizeof(c), p->offset) || c.magic != CHUNK_MAGIC)
 		return false;
-	if (c.kind != CHUNK_EVENTS) {
+	if (c.kind != CHUNK_EVENTS && c.kind != CHUNK_RANGES) {
 		p->done = true;
 		return false;
 	}

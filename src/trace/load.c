@@ -172,6 +172,7 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 {
 	const struct chunk_ref *ref = &t->chunks[i];
 	buf->ref = ref;
+	buf->last_ticks = t->last_ticks;
 	buf->bytes = 0;
 	const int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
 	if (!e)

@@ -147,6 +147,13 @@ struct chunk_list {
 	uint64_t walked; /* every chunk before this offset has been looked at */
 };
 
+static void add_clock(struct trace *t, const struct clock_pair *pair)
+{
+	clock_fit_add(&t->clock, pair);
+	if (pair->ticks > t->last_ticks)
+		t->last_ticks = pair->ticks;
+}
+
 static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
 {
 	ref.head.thread[sizeof(ref.head.thread) - 1] = '\0';
@@ -155,8 +162,8 @@ static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref 
 		if (ref.process == MAP_NONE)
 			return -ENOMEM;
 	}
-	clock_fit_add(&t->clock, &ref.head.open);
-	clock_fit_add(&t->clock, &ref.head.last);
+	add_clock(t, &ref.head.open);
+	add_clock(t, &ref.head.last);
 	struct chunk_ref *r = array_push(&list->refs);
 	if (!r)
 		return -ENOMEM;
@@ -279,6 +286,8 @@ static int by_owner(const void *one, const void *two)
 		return a->pid < b->pid ? -1 : 1;
 	if (a->tid != b->tid)
 		return a->tid < b->tid ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
 	return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
@@ -296,7 +305,9 @@ static int drop_twins(struct chunk_list *list)
 	qsort(sorted, blocks, sizeof(*sorted), by_owner);
 	for (size_t i = 0; i < list->refs.n; i++) {
 		const struct chunk_ref *ref = &list->refs.v[i];
-		if (ref->packed || ref->head.kind != CHUNK_EVENTS ||
+		const bool drained =
+			ref->head.kind == CHUNK_EVENTS || ref->head.kind == CHUNK_RANGES;
+		if (ref->packed || !drained ||
 			!bsearch(ref, sorted, blocks, sizeof(*sorted), by_owner))
 			list->refs.v[kept++] = *ref;
 	}
@@ -381,8 +392,8 @@ static int walk_packed(struct trace *t, struct chunk_list *list)
 static int walk(struct trace *t, const char *path, struct error *err)
 {
 	struct chunk_list list = { 0 };
-	clock_fit_add(&t->clock, &t->header.start);
-	clock_fit_add(&t->clock, &t->header.end);
+	add_clock(t, &t->header.start);
+	add_clock(t, &t->header.end);
 	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
 	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING)
 		e = walk_again(t, &list);

@@ -59,6 +59,7 @@ struct trace {
 	uint64_t size;
 	struct trace_header header;
 	struct clock_fit clock;
+	uint64_t last_ticks; /* the latest reading of the clock: what is still open ends here */
 
 	struct chunk_ref *chunks;
 	size_t chunk_count;
@@ -90,8 +91,9 @@ uint64_t trace_since_ns(const struct trace *t, uint64_t ticks);
 /* One thread's buffers for loading chunks.  Zeroed memory is empty. */
 struct chunk_buf {
 	const struct chunk_ref *ref;
-	uint8_t *payload; /* aligned to 8 */
-	size_t bytes;     /* of payload that may be read */
+	uint64_t last_ticks; /* the trace's */
+	uint8_t *payload;    /* aligned to 8 */
+	size_t bytes;        /* of payload that may be read */
 	size_t payload_room;
 	uint8_t *packed;
 	size_t packed_room;

@@ -142,7 +142,8 @@ fi
 
 if wants preload; then
 	mode=preload
-	run LD_PRELOAD="$guest${users:+:$users}" WEIR="${orders}record:$work/preload.weir"
+	run LD_PRELOAD="$guest${users:+:$users}" NVTX_INJECTION64_PATH="$guest" \
+		WEIR="${orders}record:$work/preload.weir"
 	same_behaviour
 	good_trace
 fi

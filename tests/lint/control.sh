@@ -7,7 +7,8 @@ cd "$tree" || exit 1
 mkdir -p api include src/base src/trace src/report src/hook src/cmd sim tests man tools \
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
-cp "$source/tools/rooms.tbl" "$source/tools/guest-symbols.txt" tools/
+cp "$source/tools/rooms.tbl" "$source/tools/guest-symbols.txt" \
+	"$source/tools/guest-exports.txt" tools/
 
 printf '#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
 printf '#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
@@ -19,7 +20,8 @@ printf 'memory  cuA  2000  call\n' >api/cuda.tbl
 printf 'memory  cudaA  2000  call\n' >api/cudart.tbl
 
 guest() {
-	printf '%s\n' "int cuA, cudaA, dlsym, dlvsym, InitializeInjection, weir_caught;" "$1" |
+	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/guest-exports.txt)
+	printf '%s\n' "int cuA, cudaA$own;" "$1" |
 		cc -w -shared -fPIC -x c - -o build/lib/weir/libweir.so
 }
 guest ''

@@ -1,0 +1,30 @@
+# Ranges in a flight recording stay within its size; those of a long run are drained while it goes on.
+. "$(dirname "$0")/paths.sh"
+need_guest
+make_work ranges
+cd "$work" || exit 1
+bad=0
+export LD_LIBRARY_PATH=$libs/mock
+
+complain() {
+	echo "$*"
+	bad=1
+}
+
+"$weir" record -q --flight=1M -o fly.weir -- "$programs/nvtx" many >out 2>&1 || complain "flight: $(cat out)"
+check_readable fly.weir || bad=1
+have=$(recorded_count fly.weir range:last)
+[ "$have" = 1 ] || complain "flight: the last range is not there"
+have=$(recorded_count fly.weir range:one)
+[ "$have" -gt 0 ] && [ "$have" -lt 30000 ] || complain "flight: $have of 500000 kept in 1 MiB"
+
+# Raw, so that what was drained and what was not are side by side: 56 MB of ranges.
+"$weir" record -q --no-pack -o long.weir -- "$programs/nvtx" many >out 2>&1 || complain "long: $(cat out)"
+have=$(recorded_count long.weir range:one)
+[ "$have" = 500000 ] || complain "long: $have of 500000 recorded"
+have=$(recorded_count long.weir range:outer)
+[ "$have" = 1 ] || complain "long: the range around all is not there"
+bytes=$(stat -c %s long.weir)
+[ "$bytes" -lt 40000000 ] || complain "long: $bytes bytes: nothing was drained"
+[ $bad = 0 ] && rm -rf "$work"
+exit $bad
