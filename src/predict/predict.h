@@ -131,7 +131,6 @@ struct predict_answer {
 	float occupancy;       /* resident warps as a share of what the SM holds */
 	float waves;           /* blocks as a multiple of what the device holds at a time */
 	float sm_fill;         /* share of SMs that get a block at all */
-	float wave_efficiency; /* waves / whole waves: 1 when the last one is full */
 	float lane_efficiency; /* threads as a share of the lanes of their warps */
 };
 
@@ -195,6 +194,7 @@ struct predict_question {
 	const struct predict_launch *launch;
 	const struct predict_device *device;
 	uint64_t key;
+	uint32_t seen; /* learning: how often this launch was seen before */
 	uint64_t blocks;
 	uint32_t threads; /* a block */
 	uint32_t blocks_per_sm;
@@ -203,9 +203,11 @@ struct predict_question {
 };
 
 /* One way to tell a time.  ask() fills tier, t50_ns, t90_ns, confidence and class_only, and is
- * false when it does not know; learn() may be NULL. */
+ * false when it does not know; learn() may be NULL.  Both are in time without slowdown: what the
+ * device took is divided by it before learn() sees it. */
 struct predictor {
 	const char *name;
+	bool shaped; /* the question must have its shape, else launch, device and key are enough */
 	bool (*ask)(const struct predict *p, const struct predict_question *q,
 		struct predict_answer *a);
 	void (*learn)(struct predict *p, const struct predict_question *q,

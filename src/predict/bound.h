@@ -1,0 +1,22 @@
+/* What follows from a launch by arithmetic: its shape, and the time that it cannot beat. */
+#ifndef WEIR_PREDICT_BOUND_H
+#define WEIR_PREDICT_BOUND_H
+
+#include "predict/predict.h"
+
+/* Geometry, occupancy and bound; false when the device refuses the launch. */
+bool question_shape(struct predict_question *q);
+
+/* Into the answer, for a launch that question_shape() took. */
+void question_fit(const struct predict_question *q, struct predict_answer *a);
+
+/* The launch's FLOPs and bytes where they are told and make sense; false where not. */
+bool launch_bytes(const struct predict_launch *l, double *ret_bytes);
+bool launch_flops(const struct predict_launch *l, double *ret_flops);
+
+/* How much is known: 0 neither, 1 one of the two, 2 both. */
+unsigned launch_knowledge(const struct predict_launch *l);
+
+extern const struct predictor predictor_bound;
+
+#endif

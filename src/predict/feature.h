@@ -1,0 +1,53 @@
+/*
+ * What the learned models see of a launch: numbers of about the same size, mostly logarithms.  The
+ * list is the schema of a model file; a model of another list is refused.
+ */
+#ifndef WEIR_PREDICT_FEATURE_H
+#define WEIR_PREDICT_FEATURE_H
+
+#include "predict/predict.h"
+
+/* name, what it is.  The first eight are the inputs of the network. */
+#define FEATURE_LIST(X)                                                                            \
+	X(waves, "log2 of the waves")                                                              \
+	X(tail, "waves / whole waves")                                                             \
+	X(threads, "log2 of the threads of a block")                                               \
+	X(occupancy, "share of the SM's warps")                                                    \
+	X(bound, "log2 of the bound in ns")                                                        \
+	X(known, "0: neither bytes nor FLOPs, 1: bytes, 2: FLOPs, 3: both")                        \
+	X(scalar, "log2 of the largest scalar argument")                                           \
+	X(effect, "log2 of the family's usual time / bound, in training")                          \
+	X(blocks, "log2 of the blocks")                                                            \
+	X(grid_x, "log2")                                                                          \
+	X(grid_y, "log2")                                                                          \
+	X(grid_z, "log2")                                                                          \
+	X(block_x, "log2")                                                                         \
+	X(regs, "registers of a thread / 256, -1: not known")                                      \
+	X(smem, "log2 of the shared memory of a block")                                            \
+	X(local, "log2 of the local memory of a thread: registers that were spilled")              \
+	X(bytes, "log2, 0: not known")                                                             \
+	X(flops, "log2, 0: not known")                                                             \
+	X(scalar2, "log2 of the second largest scalar argument")                                   \
+	X(scalar3, "log2 of the third largest scalar argument")                                    \
+	X(scalars, "log2 of the product of all scalar arguments")                                  \
+	X(family, "number of the family")                                                          \
+	X(per_sm, "blocks of an SM")                                                               \
+	X(grain, "log2 of the bytes of a thread, 0: not known")
+
+#define FEATURE_ENUM(name, what) FEATURE_##name,
+enum feature { FEATURE_LIST(FEATURE_ENUM) FEATURES };
+#undef FEATURE_ENUM
+
+#define NETWORK_INPUTS 8
+
+/* All of them, each finite; effect is the caller's to know. */
+void feature_fill(
+	const struct predict_question *q, float effect, float ret_features[static FEATURES]);
+
+const char *feature_name(enum feature f);
+const char *feature_what(enum feature f);
+
+/* A hash of names and meanings, for model files. */
+uint64_t feature_schema(void);
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * What this very launch took before.
+ *
+ * The median is followed by an average of logarithms, in which an outlier counts as three spreads.
+ * Two launches in a row that are out of all proportion are no outliers but a new regime: the entry
+ * begins anew.  Old knowledge weighs less: after ten seconds of silence the count is halved, so the
+ * next observation moves the estimate further.
+ */
+#include "predict/history.h"
+
+#include "predict/bound.h"
+#include "predict/score.h"
+#include "predict/tables.h"
+
+#include "base/banned.h"
+
+#define SILENCE      (10000000000u >> 20)
+#define OUT_OF_SCALE 1.0f  /* twice or half */
+#define FIRST_SPREAD 0.02f /* before a second observation */
+#define COLD_START   0.15f /* a first run that was slower than this said little */
+
+static bool find(const struct predict_tables *t, uint64_t key, struct entry *ret_e)
+{
+	const struct entry *entries = tables_entries((struct predict_tables *)t);
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		const struct entry *e = &entries[(key + i) & (t->launches - 1)];
+		if (__atomic_load_n(&e->key, __ATOMIC_RELAXED) == key)
+			return copy_stable(ret_e, e, sizeof(*e), &e->sequence) && ret_e->key == key;
+	}
+	return false;
+}
+
+uint32_t history_seen(const struct predict *p, uint64_t key)
+{
+	struct entry e;
+	return find(p->tables, key, &e) ? e.n : 0;
+}
+
+static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+{
+	struct entry e;
+	if (!find(p->tables, q->key, &e))
+		return false;
+	score_answer(p->tables, e.n > 1 ? PREDICT_EXACT : PREDICT_ONCE, e.p50_ns, 0, e.reach, a);
+	a->launches = true;
+	a->blocks_per_sm = e.blocks_per_sm;
+	a->occupancy = e.occupancy;
+	a->waves = e.waves;
+	a->sm_fill = e.sm_fill;
+	a->lane_efficiency = e.lane_efficiency;
+	return true;
+}
+
+/* The key's entry, or the one to give up for it: a free one, else that of the oldest news. */
+static struct entry *place(struct predict_tables *t, uint64_t key)
+{
+	struct entry *entries = tables_entries(t), *oldest = NULL;
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		struct entry *e = &entries[(key + i) & (t->launches - 1)];
+		if (e->key == key)
+			return e;
+		if (!oldest || (oldest->key && (!e->key || e->last < oldest->last)))
+			oldest = e;
+	}
+	return oldest;
+}
+
+static void begin(struct entry *e, float t)
+{
+	e->n = 1;
+	e->p50_ns = e->ewma_ns = t;
+	e->spread = FIRST_SPREAD;
+	e->reach = 1.6f * FIRST_SPREAD;
+	e->odd = 0;
+}
+
+static float clamp(float x, float most)
+{
+	return x > most ? most : x < -most ? -most : x;
+}
+
+static void second(struct entry *e, float t, float off)
+{
+	const bool cold = off < -COLD_START;
+	e->n = 2;
+	e->p50_ns = cold ? t : e->p50_ns * approx_exp2(off / 2);
+	e->ewma_ns = cold ? t : (e->ewma_ns + t) / 2;
+	if (!cold)
+		e->spread = (e->spread + (off < 0 ? -off : off) / 2) / 2;
+	e->reach = 1.6f * e->spread;
+}
+
+static void more(struct entry *e, float t, float off)
+{
+	e->n += e->n < UINT32_MAX;
+	const float weight = e->n < 10 ? 1.0f / (float)e->n : 0.1f;
+	const float most = 3 * (e->spread > 0.005f ? e->spread : 0.005f);
+	const float distance = off < 0 ? -off : off;
+	const float step = weight * (e->spread > UNIT_LEAST ? e->spread : UNIT_LEAST);
+	e->p50_ns *= approx_exp2(weight * clamp(off, e->n > 4 ? most : OUT_OF_SCALE));
+	e->ewma_ns += weight * (t - e->ewma_ns);
+	e->spread += weight / 2 * (distance - e->spread);
+	e->reach += step * (off > e->reach ? 0.9f : -0.1f);
+	if (e->reach < UNIT_LEAST)
+		e->reach = UNIT_LEAST;
+}
+
+static void observe(struct entry *e, float t)
+{
+	const float off = approx_log2(t / e->p50_ns);
+	const bool strange = off > OUT_OF_SCALE || off < -OUT_OF_SCALE;
+	e->min_ns = t < e->min_ns ? t : e->min_ns;
+	if (e->n == 1) {
+		second(e, t, off);
+	} else if (!strange) {
+		e->odd = 0;
+		more(e, t, off);
+	} else if (++e->odd > 1) {
+		e->other_ns = e->p50_ns;
+		begin(e, t);
+	}
+}
+
+static struct entry fresh(const struct predict_question *q, float t)
+{
+	struct predict_answer fit = { 0 };
+	question_fit(q, &fit);
+	struct entry e = {
+		.key = q->key,
+		.min_ns = t,
+		.waves = fit.waves,
+		.occupancy = fit.occupancy,
+		.sm_fill = fit.sm_fill,
+		.lane_efficiency = fit.lane_efficiency,
+		.blocks_per_sm = (uint16_t)fit.blocks_per_sm,
+	};
+	begin(&e, t);
+	return e;
+}
+
+static void learn(
+	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
+{
+	struct entry *at = place(p->tables, q->key);
+	const float t = (float)s->measured_ns;
+	const uint32_t now = (uint32_t)(s->order >> 20);
+	struct entry e = *at;
+	if (e.key != q->key) {
+		e = fresh(q, t);
+	} else {
+		if (now - e.last > SILENCE && now > e.last && e.n > 3)
+			e.n /= 2;
+		observe(&e, t);
+	}
+	e.last = now;
+	store_stable(at, &e, sizeof(e), &at->sequence);
+}
+
+const struct predictor predictor_history = {
+	.name = "history",
+	.ask = ask,
+	.learn = learn,
+};

@@ -1,0 +1,26 @@
+/* What a trained model says about a kernel that never ran here. */
+#include "predict/learned.h"
+
+#include "predict/model.h"
+#include "predict/score.h"
+
+#include "base/banned.h"
+
+static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+{
+	/* Pairs with predict_swap(): who sees the pointer sees the model. */
+	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	struct model_answer answer;
+	if (!m)
+		return false;
+	model_ask(m, q, &answer);
+	score_answer(p->tables, PREDICT_COLD, q->bound_ns, answer.log_ratio, answer.unit, a);
+	a->class_only = answer.strange;
+	return true;
+}
+
+const struct predictor predictor_learned = {
+	.name = "learned",
+	.shaped = true,
+	.ask = ask,
+};

@@ -1,0 +1,92 @@
+/*
+ * A model file: forest, network, or both, and what was seen when they were trained.  The format is
+ * docs/model-format.md; struct model_file is its beginning.  A model is used where it was read:
+ * the bytes belong to the caller, stay as they are, and are aligned to 64.
+ */
+#ifndef WEIR_PREDICT_MODEL_H
+#define WEIR_PREDICT_MODEL_H
+
+#include "base/error.h"
+#include "predict/feature.h"
+#include "predict/forest.h"
+#include "predict/network.h"
+#include "predict/tables.h"
+
+#define MODEL_MAGIC   "WEIRMDL\n"
+#define MODEL_VERSION 1
+#define MODEL_ALIGN   64
+
+enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
+
+/* Of one family, by how much was known of the launches' work. */
+struct model_family {
+	float effect;  /* median log2(time / bound) */
+	float typical; /* median |log2 error| on kernels that were held out */
+	uint32_t launches;
+};
+
+struct model_file {
+	char magic[8];
+	uint32_t version;
+	uint32_t header_bytes;
+	uint64_t file_bytes;
+	uint32_t check;   /* CRC-32C of all behind this field */
+	uint32_t kind;    /* who answers, of those that are in the file */
+	uint64_t schema;  /* feature_schema() */
+	uint64_t created; /* seconds since 1970, 0: not told */
+	uint64_t launches;
+	uint32_t kernels;
+	uint32_t cc, sms;
+	uint32_t reserved;
+	uint8_t uuid[16]; /* zeros: any device of that kind */
+	char device[64];
+	uint64_t forest_offset, forest_bytes; /* 0: none */
+	uint64_t network_offset, network_bytes;
+	float low[FEATURES], high[FEATURES]; /* what was seen in training; beyond is clamped */
+	float answer_low, answer_high;       /* of log2(time / bound) */
+	struct model_family families[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
+};
+static_assert(offsetof(struct model_file, schema) == 32, "as docs/model-format.md says");
+static_assert(offsetof(struct model_file, low) == 184, "as docs/model-format.md says");
+static_assert(sizeof(struct model_file) == 960, "as docs/model-format.md says");
+
+struct predict_model {
+	const struct model_file *file;
+	const struct forest *forest;
+	const struct network *network;
+};
+
+/* What the model says of log2(time / bound), and how far off it may be. */
+struct model_answer {
+	float log_ratio, unit;
+	bool strange; /* no launch of the family was seen in training */
+};
+
+/* A model from the bytes of a file.  -EINVAL with the reason when they are none, are damaged, or
+ * tell nonsense: wrong checksum, unknown features, numbers that are not finite, more blocks in less
+ * time.  Nothing is copied. */
+int model_open(const void *bytes, size_t n, struct predict_model *ret_m, struct error *err);
+
+/* -ENODEV when the model was trained on another device than d. */
+int model_fits_device(
+	const struct predict_model *m, const struct predict_device *d, struct error *err);
+
+void model_ask(const struct predict_model *m, const struct predict_question *q,
+	struct model_answer *ret_a);
+
+/* The median |log2 error| over the samples; false when none of them can be asked. */
+bool model_error(const struct predict_model *m, const struct predict_device *d,
+	const struct predict_sample *samples, size_t n, float *ret_error);
+
+/*
+ * Puts a new model in place of p's, if it is for p's device and, on the recent launches, not worse
+ * than the present one by more than a twentieth.  *ret_old is then the model that was replaced, to
+ * be freed when no thread can still be asking it.  -ENODEV or -ERANGE with the reason otherwise,
+ * and nothing changes.  At most MODEL_SHADOW samples are looked at, the last.
+ */
+#define MODEL_SHADOW 1024
+int predict_offer(struct predict *p, const struct predict_model *m,
+	const struct predict_sample *recent, size_t n, const struct predict_model **ret_old,
+	struct error *err);
+
+#endif

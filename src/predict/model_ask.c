@@ -1,0 +1,41 @@
+/* Asking a model, which is all that a launch does with one: see model.h. */
+#include "predict/bound.h"
+#include "predict/model.h"
+
+#include "base/banned.h"
+
+#define ENOUGH 20   /* launches that make a family's own error worth believing */
+#define WIDER  1.5f /* how much less is known of a family that is strange */
+
+static float clamp(float x, float low, float high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+void model_ask(
+	const struct predict_model *m, const struct predict_question *q, struct model_answer *ret_a)
+{
+	const struct model_file *f = m->file;
+	const enum predict_family family = q->launch->kernel->family;
+	const unsigned knowledge = launch_knowledge(q->launch);
+	const struct model_family *all = &f->families[FAMILY_UNKNOWN][knowledge];
+	const struct model_family *own = &f->families[family < FAMILIES ? family : 0][knowledge];
+	float x[FEATURES], outputs[NETWORK_OUTPUTS];
+	ret_a->strange = !family || !own->launches;
+	feature_fill(q, ret_a->strange ? all->effect : own->effect, x);
+	for (int i = 0; i < FEATURES; i++)
+		x[i] = clamp(x[i], f->low[i], f->high[i]);
+	const struct model_family *known = own->launches >= ENOUGH ? own : all;
+	ret_a->unit = known->typical * (ret_a->strange ? WIDER : 1);
+	if (f->kind == MODEL_FOREST) {
+		ret_a->log_ratio = forest_ask(m->forest, x);
+	} else {
+		network_ask(m->network, x, outputs);
+		ret_a->log_ratio = outputs[NETWORK_P50];
+		/* quantiles of a normal distribution lie so far apart */
+		const float width = (outputs[NETWORK_P90] - outputs[NETWORK_P10]) / 2.56f +
+				    (outputs[NETWORK_P99] - outputs[NETWORK_P50]) / 2.33f;
+		ret_a->unit = (ret_a->unit + (width > 0 ? width / 2 : 0)) / 2;
+	}
+	ret_a->log_ratio = clamp(ret_a->log_ratio, f->answer_low, f->answer_high);
+}

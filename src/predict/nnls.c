@@ -1,0 +1,126 @@
+/* Non-negative least squares for up to five terms: see nnls.h. */
+#include "predict/nnls.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define N     NNLS_TERMS
+#define RIDGE 1e-5
+#define SMALL 1e-9
+
+void normal_add(struct normal *n, const double terms[static N])
+{
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < N; j++)
+			n->a[i][j] += terms[i] * terms[j];
+		n->b[i] += terms[i];
+	}
+}
+
+void normal_subtract(struct normal *n, const struct normal *part)
+{
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < N; j++)
+			n->a[i][j] -= part->a[i][j];
+		n->b[i] -= part->b[i];
+	}
+}
+
+/* Newton's square root: enough for a scale, and no libm in the guest. */
+static double root(double x)
+{
+	double r = x > 1 ? x : 1;
+	for (int i = 0; i < 64 && r * r > x * (1 + 1e-12); i++)
+		r = (r + x / r) / 2;
+	return r;
+}
+
+/* Gauss-Jordan on the rows and columns in `in`; the ridge has made the pivots positive. */
+static void solve_some(const struct normal *n, const bool in[static N], double z[static N])
+{
+	double m[N][N + 1];
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < N; j++)
+			m[i][j] = in[i] && in[j] ? n->a[i][j] : i == j;
+		m[i][N] = in[i] ? n->b[i] : 0;
+	}
+	for (int p = 0; p < N; p++)
+		for (int i = 0; i < N; i++) {
+			const double factor = i == p ? 0 : m[i][p] / m[p][p];
+			for (int j = p; j <= N && factor != 0; j++)
+				m[i][j] -= factor * m[p][j];
+		}
+	for (int i = 0; i < N; i++)
+		z[i] = m[i][N] / m[i][i];
+}
+
+/* The term that would help most; -1 when none would. */
+static int next_term(const struct normal *n, const bool in[static N], const double x[static N])
+{
+	int best = -1;
+	double most = SMALL;
+	for (int i = 0; i < N; i++) {
+		double gain = n->b[i];
+		for (int j = 0; j < N; j++)
+			gain -= n->a[i][j] * x[j];
+		if (!in[i] && gain > most) {
+			most = gain;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* From x towards z as far as all stay positive; terms that reach 0 leave.  False: z was reached. */
+static bool retreat(bool in[static N], double x[static N], const double z[static N])
+{
+	double step = 1;
+	for (int i = 0; i < N; i++)
+		if (in[i] && z[i] <= 0 && x[i] / (x[i] - z[i]) < step)
+			step = x[i] / (x[i] - z[i]);
+	bool left = false;
+	for (int i = 0; i < N; i++) {
+		x[i] += in[i] ? step * (z[i] - x[i]) : 0;
+		if (in[i] && z[i] <= 0 && x[i] <= SMALL * SMALL) {
+			in[i] = false;
+			x[i] = 0;
+			left = true;
+		}
+	}
+	return left;
+}
+
+static void solve_scaled(const struct normal *n, double x[static N])
+{
+	bool in[N] = { false };
+	double z[N];
+	for (int turn = 0; turn < 3 * N; turn++) {
+		const int term = next_term(n, in, x);
+		if (term < 0)
+			return;
+		in[term] = true;
+		do
+			solve_some(n, in, z);
+		while (retreat(in, x, z));
+	}
+}
+
+void normal_solve(const struct normal *n, double ret_x[static N])
+{
+	struct normal scaled = { 0 };
+	double scale[N];
+	for (int i = 0; i < N; i++)
+		scale[i] = n->a[i][i] > 0 ? 1 / root(n->a[i][i]) : 0;
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < N; j++)
+			scaled.a[i][j] = n->a[i][j] * scale[i] * scale[j];
+		scaled.a[i][i] += RIDGE + (scale[i] == 0);
+		scaled.b[i] = n->b[i] * scale[i];
+	}
+	memset(ret_x, 0, N * sizeof(ret_x[0]));
+	solve_scaled(&scaled, ret_x);
+	for (int i = 0; i < N; i++)
+		ret_x[i] *= scale[i];
+}

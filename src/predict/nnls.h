@@ -1,0 +1,25 @@
+/*
+ * Least squares with coefficients that are not negative: times do not shrink with work.  For a few
+ * terms, from the normal equations (Lawson and Hanson, Solving Least Squares Problems, 1974,
+ * chapter 23; on the normal equations: Bro and De Jong 1997).
+ */
+#ifndef WEIR_PREDICT_NNLS_H
+#define WEIR_PREDICT_NNLS_H
+
+#define NNLS_TERMS 5
+
+/* Sums over the observations: of products of terms, and of terms times the target. */
+struct normal {
+	double a[NNLS_TERMS][NNLS_TERMS];
+	double b[NNLS_TERMS];
+};
+
+/* One observation: terms whose weighted sum should be 1. */
+void normal_add(struct normal *n, const double terms[static NNLS_TERMS]);
+void normal_subtract(struct normal *n, const struct normal *part);
+
+/* The weights x >= 0 that bring |A x - b| to its least, with a ridge of 1e-5 of the diagonal
+ * against terms that cannot be told apart.  A term that is always 0 gets the weight 0. */
+void normal_solve(const struct normal *n, double ret_x[static NNLS_TERMS]);
+
+#endif

@@ -1,0 +1,97 @@
+/* Scores, effects and the slowdown: see score.h. */
+#include "predict/score.h"
+
+#include "base/banned.h"
+
+#define ENOUGH       20 /* scores, before which the first guess stands */
+#define EVERY        8
+#define Q90_LEAST    0.05f
+#define DEAD_BAND    0.03f /* a slowdown of 2 % is noise */
+#define SLOWDOWN_LOG 2.0f  /* nothing slows everything fourfold: that is another program */
+
+/* Heapsort: in place, no recursion, no library. */
+static void sift(float *v, size_t at, size_t n)
+{
+	for (size_t child; (child = 2 * at + 1) < n; at = child) {
+		if (child + 1 < n && v[child + 1] > v[child])
+			child++;
+		if (v[at] >= v[child])
+			return;
+		const float t = v[at];
+		v[at] = v[child];
+		v[child] = t;
+	}
+}
+
+static void sort(float *v, size_t n)
+{
+	for (size_t i = n / 2; i-- > 0;)
+		sift(v, i, n);
+	for (size_t end = n; end-- > 1;) {
+		const float t = v[0];
+		v[0] = v[end];
+		v[end] = t;
+		sift(v, 0, end);
+	}
+}
+
+/* Of n + 1 values, of which one is still to come: that is why the last counts as the next. */
+float score_quantile(float *values, size_t n, double q)
+{
+	sort(values, n);
+	const size_t rank = (size_t)((double)(n + 1) * q + 0.999999);
+	return values[rank > n ? n - 1 : rank ? rank - 1 : 0];
+}
+
+static float magnitude(float x)
+{
+	return x < 0 ? -x : x;
+}
+
+void score_push(struct score_ring *ring, const struct predict_answer *a, double measured_ns)
+{
+	float sorted[SCORES];
+	const float width = approx_log2(a->t90_ns / a->t50_ns);
+	const float unit = width > 0 ? width / ring->q90 : UNIT_LEAST;
+	const float off = approx_log2((float)measured_ns / a->t50_ns);
+	ring->score[ring->n++ % SCORES] = off / (unit > UNIT_LEAST ? unit : UNIT_LEAST);
+	if (ring->n < ENOUGH || ring->n % EVERY)
+		return;
+	const size_t n = ring->n < SCORES ? ring->n : SCORES;
+	memcpy(sorted, ring->score, n * sizeof(sorted[0]));
+	const float q90 = score_quantile(sorted, n, 0.9);
+	store_float(&ring->q90, q90 > Q90_LEAST ? q90 : Q90_LEAST);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = magnitude(ring->score[i]);
+	const float typical = score_quantile(sorted, n, 0.5);
+	store_float(&ring->typical, typical > Q90_LEAST ? typical : Q90_LEAST);
+}
+
+void effect_push(struct effect_ring *ring, float value)
+{
+	float sorted[EFFECTS];
+	const uint32_t count = ring->n + 1;
+	const size_t n = count < EFFECTS ? count : EFFECTS;
+	ring->value[(count - 1) % EFFECTS] = value;
+	memcpy(sorted, ring->value, n * sizeof(sorted[0]));
+	const float median = score_quantile(sorted, n, 0.5);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = magnitude(ring->value[i] - median);
+	store_float(&ring->median, median);
+	store_float(&ring->typical, score_quantile(sorted, n, 0.5));
+	/* Release, pairs with effect_count(): who sees the count sees its median. */
+	__atomic_store_n(&ring->n, count, __ATOMIC_RELEASE);
+}
+
+void slowdown_push(struct slowdown *s, float value)
+{
+	float sorted[SLOWDOWN_SPAN];
+	if (magnitude(value) > SLOWDOWN_LOG)
+		return;
+	s->value[s->n++ % SLOWDOWN_SPAN] = value;
+	if (s->n < SLOWDOWN_SPAN || s->n % EVERY)
+		return;
+	memcpy(sorted, s->value, sizeof(sorted));
+	const float median = score_quantile(sorted, SLOWDOWN_SPAN, 0.5);
+	store_float(&s->factor, magnitude(median) > DEAD_BAND ? approx_exp2(median) : 1);
+}

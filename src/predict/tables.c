@@ -1,0 +1,93 @@
+/* The tables' memory: how much, empty, attached, sealed.  See tables.h. */
+#include "predict/tables.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "base/crc.h"
+
+#include "base/banned.h"
+
+#define LAUNCHES_MOST (1u << 20)
+#define KERNELS_MOST  (1u << 16)
+
+static bool power_of_two(uint32_t n, uint32_t most)
+{
+	return n && !(n & (n - 1)) && n <= most;
+}
+
+size_t predict_bytes(const struct predict_sizes *sizes)
+{
+	if (!power_of_two(sizes->launches, LAUNCHES_MOST) || sizes->launches < WINDOW ||
+		!power_of_two(sizes->kernels, KERNELS_MOST) || sizes->kernels < WINDOW)
+		return 0;
+	return sizeof(struct predict_tables) + sizes->launches * sizeof(struct entry) +
+	       sizes->kernels * sizeof(struct kernel_slot);
+}
+
+/* Before there is anything to go by: what each tier is off, in its own unit. */
+static void scores_init(struct predict_tables *t)
+{
+	for (int tier = 0; tier < PREDICT_TIERS; tier++) {
+		t->scores[tier].q90 = 1.5f;
+		t->scores[tier].typical = 0.7f;
+	}
+}
+
+int predict_init(struct predict *p, void *memory, size_t bytes, const struct predict_sizes *sizes,
+	const struct predict_device *device)
+{
+	const size_t want = predict_bytes(sizes);
+	if (!want || bytes < want || (uintptr_t)memory % 64)
+		return -EINVAL;
+	memset(memory, 0, want);
+	struct predict_tables *t = memory;
+	t->magic = TABLES_MAGIC;
+	t->bytes = want;
+	t->launches = sizes->launches;
+	t->kernels = sizes->kernels;
+	t->device = *device;
+	t->slowdown[0].factor = t->slowdown[1].factor = 1;
+	scores_init(t);
+	p->tables = t;
+	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	return 0;
+}
+
+static uint32_t checksum(const struct predict_tables *t)
+{
+	const size_t from = offsetof(struct predict_tables, check) + sizeof(t->check);
+	return crc32c((const char *)t + from, t->bytes - from);
+}
+
+/* The same silicon, and as much of it. */
+static bool same_device(const struct predict_device *a, const struct predict_device *b)
+{
+	static const uint8_t unknown[16];
+	const bool told = memcmp(a->uuid, unknown, 16) && memcmp(b->uuid, unknown, 16);
+	return a->cc == b->cc && a->sms == b->sms && a->dram_bytes_ns == b->dram_bytes_ns &&
+	       (!told || !memcmp(a->uuid, b->uuid, 16));
+}
+
+int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d)
+{
+	struct predict_tables *t = memory;
+	if ((uintptr_t)memory % 64 || bytes < sizeof(*t) || t->magic != TABLES_MAGIC)
+		return -EINVAL;
+	const size_t want = predict_bytes(&(struct predict_sizes){ t->launches, t->kernels });
+	if (!want || t->bytes != want || bytes < want)
+		return -EINVAL;
+	if (t->sealed && t->check != checksum(t))
+		return -EBADMSG;
+	if (d && !same_device(d, &t->device))
+		return -ENODEV;
+	p->tables = t;
+	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	return 0;
+}
+
+void predict_seal(struct predict *p)
+{
+	p->tables->check = checksum(p->tables);
+	p->tables->sealed = 1;
+}

@@ -1,0 +1,184 @@
+/*
+ * The memory behind a struct predict:
+ *
+ *	struct predict_tables | struct entry [launches] | struct kernel_slot [kernels]
+ *
+ * It holds offsets, not addresses, so that it can be mapped anywhere, by several processes, and
+ * kept in a file.  One thread writes.  Entries and slots carry a sequence number that is odd while
+ * they change: a reader copies what it needs and takes the copy when the number was even and is
+ * still the same (copy_stable()); the writer makes its change aside and
+ * stores it whole (store_stable()).
+ */
+#ifndef WEIR_PREDICT_TABLES_H
+#define WEIR_PREDICT_TABLES_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "predict/predict.h"
+
+#define TABLES_MAGIC  0x4c42544449455057ull /* "WPEIDTBL" */
+#define WINDOW        4                     /* entries in which a key may stand */
+#define SHAPES        64                    /* that a kernel slot remembers */
+#define SCORES        256
+#define EFFECTS       32
+#define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
+#define SLOWDOWN_SPAN 32
+#define WAVE_TERMS    5
+
+/* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.
+ * Logarithms are of base 2. */
+struct entry {
+	uint64_t key; /* 0: free */
+	uint32_t sequence;
+	uint32_t n; /* observations, halved when they grow old */
+	float p50_ns;
+	float ewma_ns;
+	float spread; /* mean |log(t / p50)| */
+	float reach;  /* log(p90 / p50) */
+	float min_ns;
+	float other_ns; /* the median of the regime before, 0: there was none */
+	uint32_t last;  /* order >> 20 of the newest: milliseconds when order is nanoseconds */
+	float waves, occupancy, sm_fill, lane_efficiency;
+	uint16_t blocks_per_sm;
+	uint8_t odd; /* observations in a row that are out of all proportion */
+	uint8_t reserved;
+};
+static_assert(sizeof(struct entry) == 64, "an entry is a cache line");
+
+/* One shape in which a kernel ran. */
+struct wave_shape {
+	uint64_t key;
+	float t_ns, waves, bound_ns;
+	float arg[PREDICT_ARGS];
+	uint16_t n, knowledge;
+};
+static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit into 4 KiB");
+
+/* What predicts a kernel's new shapes, chosen by cross-validation. */
+enum wave_kind {
+	WAVE_NONE,
+	WAVE_LINEAR,  /* weight * terms(waves, scalar) */
+	WAVE_BOUND,   /* weight * (1, bound, whole waves, waves) */
+	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
+	WAVE_RATIO,   /* bound * the kernel's median ratio */
+};
+
+#define NO_ARG 0xff
+
+struct wave_fit {
+	uint8_t kind;
+	uint8_t first, second; /* scalar = arg[first] * arg[second]; NO_ARG: 1 */
+	uint8_t corrected;     /* by how far off the nearest shape is */
+	float weight[WAVE_TERMS];
+	float scale; /* median |log error| of held-out shapes */
+	float ratio; /* median t / bound */
+};
+
+struct slot_head {
+	uint64_t kernel; /* 0: free */
+	uint32_t sequence;
+	uint32_t shapes; /* filled, at most SHAPES */
+	uint32_t next;   /* to be replaced: counts on */
+	uint32_t stale;  /* observations since the last fit */
+	uint32_t last;   /* order >> 20 of the newest */
+	struct wave_fit fit;
+	uint32_t reserved;
+};
+
+struct kernel_slot {
+	struct slot_head head;
+	uint64_t reserved[56];
+	struct wave_shape shape[SHAPES];
+};
+static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
+
+/* How far answers of one tier were off: log2(measured / t50) in units of what the tier said its
+ * own error is.  From the newest come the factors that make t90 hold nine times out of ten. */
+struct score_ring {
+	uint32_t n;    /* ever */
+	float q90;     /* 90th percentile of the scores */
+	float typical; /* median of their absolutes */
+	float score[SCORES];
+};
+
+/* Medians of log2(t / bound). */
+struct effect_ring {
+	uint32_t n;
+	float median;
+	float typical; /* median distance from it */
+	float value[EFFECTS];
+};
+
+struct slowdown {
+	uint32_t n;
+	float factor;
+	float value[SLOWDOWN_SPAN]; /* log2(measured / expected) of the newest */
+};
+
+struct predict_tables {
+	uint64_t magic;
+	uint64_t bytes;
+	uint32_t launches, kernels;
+	uint64_t learned, ignored; /* samples */
+	uint32_t sealed;           /* a checksum of all behind it stands in: */
+	uint32_t check;
+	struct predict_device device;
+	struct slowdown slowdown[2]; /* alone, contended */
+	struct score_ring scores[PREDICT_TIERS];
+	struct effect_ring effects[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
+} __attribute__((aligned(64)));
+
+static inline struct entry *tables_entries(struct predict_tables *t)
+{
+	return (struct entry *)(t + 1);
+}
+
+static inline struct kernel_slot *tables_slots(struct predict_tables *t)
+{
+	return (struct kernel_slot *)(tables_entries(t) + t->launches);
+}
+
+/* Any object, looked at word by word. */
+typedef uint32_t __attribute__((may_alias)) any_word;
+
+/* The reader's half: copies `bytes` (a multiple of 4) word by word while the writer may be at
+ * work; false when it was.  Each word is an acquire that pairs with the releases of
+ * store_stable(): who sees a new word sees the odd number, too. */
+static inline bool copy_stable(void *into, const void *from, size_t bytes, const uint32_t *sequence)
+{
+	const uint32_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+	const any_word *words = from;
+	any_word *copy = into;
+	for (size_t i = 0; i < bytes / 4; i++)
+		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+	return !(before & 1) && before == __atomic_load_n(sequence, __ATOMIC_RELAXED);
+}
+
+/* The writer's half: pairs with copy_stable(). */
+static inline void store_stable(void *into, const void *from, size_t bytes, uint32_t *sequence)
+{
+	const uint32_t before = *sequence;
+	any_word *words = into;
+	const any_word *news = from;
+	__atomic_store_n(sequence, before + 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < bytes / 4; i++)
+		if (&words[i] != (any_word *)sequence)
+			__atomic_store_n(&words[i], news[i], __ATOMIC_RELEASE);
+	__atomic_store_n(sequence, before + 2, __ATOMIC_RELEASE);
+}
+
+/* A float that one thread stores and others read. */
+static inline float load_float(const float *at)
+{
+	float value;
+	__atomic_load(at, &value, __ATOMIC_RELAXED);
+	return value;
+}
+
+static inline void store_float(float *at, float value)
+{
+	__atomic_store(at, &value, __ATOMIC_RELAXED);
+}
+
+#endif

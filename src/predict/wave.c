@@ -1,0 +1,149 @@
+/*
+ * What a kernel takes in a shape in which it was not seen yet.
+ *
+ * A kernel of w waves, W = ceil(w) of them begun, does some work a wave, and often a scalar
+ *argument s says how much:
+ *
+ *	t = a + b W + c w + d W s + e w s		a ... e >= 0
+ *
+ * Which argument that is, or which product of two, is found by trying: wave_refit() in wave_fit.c
+ * keeps what predicts held-out shapes best, and among its candidates are also the simple ones (the
+ * nearest shape, the usual ratio to the bound), so it is not worse than they are.  Before there are
+ * four shapes the nearest one is scaled by the bounds.
+ */
+#include "predict/wave.h"
+
+#include "predict/bound.h"
+#include "predict/score.h"
+#include "predict/wave_fit.h"
+
+#include "base/banned.h"
+
+#define NEAR_UNIT 0.4f /* log2: what a shape says about another, as a first guess */
+
+const struct kernel_slot *wave_slot(const struct predict *p, uint64_t kernel)
+{
+	const struct kernel_slot *slots = tables_slots(p->tables);
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		const struct kernel_slot *s = &slots[(kernel + i) & (p->tables->kernels - 1)];
+		if (__atomic_load_n(&s->head.kernel, __ATOMIC_RELAXED) == kernel)
+			return s;
+	}
+	return NULL;
+}
+
+const char *wave_kind_word(enum wave_kind kind)
+{
+	static const char *const words[] = {
+		[WAVE_NONE] = "none",
+		[WAVE_LINEAR] = "linear",
+		[WAVE_BOUND] = "bound",
+		[WAVE_NEAREST] = "nearest",
+		[WAVE_RATIO] = "ratio",
+	};
+	return words[kind <= WAVE_RATIO ? kind : WAVE_NONE];
+}
+
+static struct wave_shape shape_of(const struct predict_question *q)
+{
+	const struct predict_launch *l = q->launch;
+	struct wave_shape s = {
+		.key = q->key,
+		.waves = q->waves,
+		.bound_ns = q->bound_ns,
+		.knowledge = (uint16_t)launch_knowledge(l),
+	};
+	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++)
+		s.arg[i] = wave_scalar(l->arg[i]);
+	return s;
+}
+
+static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+{
+	const struct kernel_slot *slot = wave_slot(p, q->launch->kernel->id);
+	struct slot_head head;
+	if (!slot || !copy_stable(&head, slot, sizeof(head), &slot->head.sequence) ||
+		head.kernel != q->launch->kernel->id || !head.shapes)
+		return false;
+	const struct wave_shape shape = shape_of(q);
+	const struct wave_fit *fit = &head.fit;
+	const bool fitted = fit->kind != WAVE_NONE;
+	float t;
+	if (!fit_predict(fit, slot, head.shapes, &shape, &t) ||
+		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
+		return false;
+	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, 0,
+		fitted ? fit->scale : NEAR_UNIT, a);
+	return true;
+}
+
+static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
+{
+	struct kernel_slot *slots = tables_slots(t), *oldest = NULL;
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		struct kernel_slot *s = &slots[(kernel + i) & (t->kernels - 1)];
+		if (s->head.kernel == kernel)
+			return s;
+		if (!oldest || (oldest->head.kernel &&
+				       (!s->head.kernel || s->head.last < oldest->head.last)))
+			oldest = s;
+	}
+	return oldest;
+}
+
+/* The shape's time is followed as in history.c, more simply: refits smooth the rest. */
+static void revise(struct wave_shape *s, float t)
+{
+	s->n += s->n < 16;
+	const float off = approx_log2(t / s->t_ns);
+	const bool cold = s->n == 2 && off < -0.15f;
+	s->t_ns = cold ? t : s->t_ns * approx_exp2(off / (float)s->n);
+}
+
+/* New shapes are worth a fit while there are few, then each fourth; old ones when much was seen. */
+static bool worth_a_fit(const struct slot_head *h, bool fresh)
+{
+	if (h->shapes < WAVE_FEWEST)
+		return false;
+	return fresh ? h->shapes <= 16 || h->next % 4 == 0 : h->stale >= 64;
+}
+
+/* The shape's place in the slot: where it stands, or that of the one longest there. */
+static struct wave_shape *shape_place(struct kernel_slot *slot, uint64_t key)
+{
+	for (uint32_t i = 0; i < slot->head.shapes; i++)
+		if (slot->shape[i].key == key)
+			return &slot->shape[i];
+	slot->head.shapes += slot->head.shapes < SHAPES;
+	return &slot->shape[slot->head.next++ % SHAPES];
+}
+
+static void learn(
+	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
+{
+	struct kernel_slot *at = place(p->tables, q->launch->kernel->id);
+	struct kernel_slot slot = *at;
+	if (slot.head.kernel != q->launch->kernel->id)
+		slot = (struct kernel_slot){ .head.kernel = q->launch->kernel->id };
+	struct wave_shape *shape = shape_place(&slot, q->key);
+	const bool fresh = shape->key != q->key;
+	if (fresh) {
+		*shape = shape_of(q);
+		shape->t_ns = (float)s->measured_ns;
+		shape->n = 1;
+	} else {
+		revise(shape, (float)s->measured_ns);
+	}
+	slot.head.last = (uint32_t)(s->order >> 20);
+	slot.head.stale++;
+	if (worth_a_fit(&slot.head, fresh))
+		wave_refit(&slot);
+	store_stable(at, &slot, sizeof(slot), &at->head.sequence);
+}
+
+const struct predictor predictor_wave = {
+	.name = "wave",
+	.shaped = true,
+	.ask = ask,
+	.learn = learn,
+};

@@ -1,0 +1,16 @@
+/* The second predictor: what a kernel's other shapes say about a new one. */
+#ifndef WEIR_PREDICT_WAVE_H
+#define WEIR_PREDICT_WAVE_H
+
+#include "predict/predict.h"
+#include "predict/tables.h"
+
+/* The kernel's slot, or NULL. */
+const struct kernel_slot *wave_slot(const struct predict *p, uint64_t kernel);
+
+/* "linear", "bound", "nearest", "ratio"; "none" before there are enough shapes. */
+const char *wave_kind_word(enum wave_kind kind);
+
+extern const struct predictor predictor_wave;
+
+#endif

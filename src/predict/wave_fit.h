@@ -1,0 +1,22 @@
+/* A kernel's own model: fitted to the shapes of its slot, and evaluated.  See wave.c. */
+#ifndef WEIR_PREDICT_WAVE_FIT_H
+#define WEIR_PREDICT_WAVE_FIT_H
+
+#include <stdbool.h>
+
+#include "predict/tables.h"
+
+#define WAVE_FEWEST 4 /* shapes that make a model */
+
+/* Chooses and fits the slot's model anew; there are at least WAVE_FEWEST shapes. */
+void wave_refit(struct kernel_slot *slot);
+
+/* The time of a shape; false when none can be told.  `slot` may change meanwhile: the caller looks
+ * at its sequence afterwards. */
+bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
+	const struct wave_shape *shape, float *ret_ns);
+
+/* An argument as a number of things; 0 for what can hardly be one. */
+float wave_scalar(uint64_t arg);
+
+#endif

@@ -1,0 +1,478 @@
+/*
+ * The chain of predictors against kernels whose law is known (zoo.h), and its parts against slow
+ * and plain versions of themselves.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/crc.h"
+#include "base/hash.h"
+#include "predict/approx.h"
+#include "predict/nnls.h"
+#include "predict/predict.h"
+#include "predict/score.h"
+#include "predict/tables.h"
+#include "predict/wave.h"
+#include "predict/wave_fit.h"
+#include "zoo.h"
+
+static const struct predict_sizes sizes = { .launches = 4096, .kernels = 64 };
+static struct zoo zoo;
+
+static struct predict fresh(double noise)
+{
+	struct predict p;
+	const size_t bytes = predict_bytes(&sizes);
+	zoo_init(&zoo, 7, noise);
+	void *memory = aligned_alloc(64, bytes);
+	assert_non_null(memory);
+	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
+	return p;
+}
+
+static struct predict_sample sample_of(unsigned k, unsigned shape, double factor)
+{
+	static uint64_t order;
+	struct predict_sample s = { .order = ++order };
+	s.measured_ns = factor * zoo_launch(&zoo, k, shape, &s.launch);
+	return s;
+}
+
+static struct predict_answer ask(const struct predict *p, const struct predict_launch *l)
+{
+	struct predict_answer a;
+	memset(&a, 0xff, sizeof(a));
+	predict_ask(p, l, &a);
+	return a;
+}
+
+static double off(float told, double measured)
+{
+	return fabs((double)told / measured - 1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+	assert_true(n > 0);
+	qsort(v, n, sizeof(v[0]), by_size);
+	return v[n / 2];
+}
+
+static void logarithms_are_those_of_libm(void **state)
+{
+	for (double x = 1e-30; x < 1e30; x *= 1.00731)
+		assert_true(fabs((double)approx_log2((float)x) - log2((double)(float)x)) <
+			    1e-6 + 1e-7 * fabs(log2(x)));
+	for (float x = -125; x < 127; x += 0.00917f)
+		assert_true(fabs((double)approx_exp2(x) / exp2((double)x) - 1) < 1e-6);
+	assert_true(approx_exp2(1e30f) > 1e38f && is_finite(approx_exp2(1e30f)));
+	assert_true(approx_exp2(-1e30f) < 1e-37f && approx_exp2(-1e30f) >= 0);
+}
+
+static void the_checksum_is_crc_32c(void **state)
+{
+	assert_int_equal(crc32c("123456789", 9), 0xe3069283);
+	assert_int_equal(crc32c("", 0), 0);
+}
+
+static void quantiles_are_those_of_a_sorted_array(void **state)
+{
+	float v[SCORES];
+	double sorted[SCORES];
+	zoo_init(&zoo, 3, 0);
+	for (size_t n = 1; n <= SCORES; n++)
+		for (double q = 0.1; q < 1; q += 0.2) {
+			for (size_t i = 0; i < n; i++)
+				sorted[i] = v[i] = (float)zoo_normal(&zoo);
+			qsort(sorted, n, sizeof(sorted[0]), by_size);
+			const size_t rank = (size_t)ceil((double)(n + 1) * q - 1e-9);
+			assert_true((double)score_quantile(v, n, q) ==
+				    sorted[rank > n ? n - 1 : rank - 1]);
+		}
+}
+
+static double misfit(const struct normal *n, const double x[NNLS_TERMS])
+{
+	double sum = 0;
+	for (int i = 0; i < NNLS_TERMS; i++) {
+		for (int j = 0; j < NNLS_TERMS; j++)
+			sum += x[i] * n->a[i][j] * x[j];
+		sum -= 2 * n->b[i] * x[i];
+	}
+	return sum;
+}
+
+/* Coordinate descent: slow, and without a decision that could be wrong. */
+static void solve_slowly(const struct normal *n, double x[NNLS_TERMS])
+{
+	memset(x, 0, NNLS_TERMS * sizeof(x[0]));
+	for (int turn = 0; turn < 200000; turn++) {
+		const int i = turn % NNLS_TERMS;
+		double gradient = n->b[i];
+		for (int j = 0; j < NNLS_TERMS; j++)
+			gradient -= n->a[i][j] * x[j];
+		x[i] += n->a[i][i] > 0 ? gradient / n->a[i][i] : 0;
+		x[i] = x[i] < 0 ? 0 : x[i];
+	}
+}
+
+static void least_squares_find_the_least(void **state)
+{
+	zoo_init(&zoo, 5, 0);
+	for (int turn = 0; turn < 60; turn++) {
+		struct normal n = { 0 };
+		double fast[NNLS_TERMS], slow[NNLS_TERMS];
+		for (int i = 0; i < 4 + turn; i++) {
+			double terms[NNLS_TERMS];
+			for (int k = 0; k < NNLS_TERMS; k++)
+				terms[k] = zoo_normal(&zoo) * pow(10, k % 3) *
+					   !(turn % 7 == 1 && k == 2);
+			normal_add(&n, terms);
+		}
+		normal_solve(&n, fast);
+		solve_slowly(&n, slow);
+		for (int k = 0; k < NNLS_TERMS; k++)
+			assert_true(fast[k] >= 0);
+		/* the ridge moves it a little */
+		assert_true(misfit(&n, fast) <= misfit(&n, slow) + 1e-3 * fabs(misfit(&n, slow)));
+	}
+}
+
+static void a_launch_that_ran_twice_is_known(void **state)
+{
+	struct predict p = fresh(0);
+	struct predict_sample s = sample_of(3, 2, 1);
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_BOUND);
+	assert_true(predict_learn(&p, &s));
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_ONCE);
+	assert_true(predict_learn(&p, &s));
+	const struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_EXACT);
+	assert_true(off(a.t50_ns, s.measured_ns) < 1e-5);
+	assert_true(a.t90_ns > a.t50_ns && a.confidence > 0.9f);
+	/* without its key it is the same launch */
+	s.launch.key = 0;
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_EXACT);
+	free(p.tables);
+}
+
+/* History must not tell another fit than arithmetic does. */
+static void the_fit_is_the_same_whoever_answers(void **state)
+{
+	struct predict p = fresh(0);
+	for (unsigned k = 0; k < ZOO_KERNELS; k++) {
+		struct predict_sample s = sample_of(k, k % ZOO_SHAPES, 1);
+		const struct predict_answer before = ask(&p, &s.launch);
+		predict_learn(&p, &s);
+		const struct predict_answer after = ask(&p, &s.launch);
+		assert_int_equal(after.tier, PREDICT_ONCE);
+		assert_true(before.launches && after.launches);
+		assert_int_equal(before.blocks_per_sm, after.blocks_per_sm);
+		assert_true(before.occupancy == after.occupancy && before.waves == after.waves);
+		assert_true(before.sm_fill == after.sm_fill);
+		assert_true(before.lane_efficiency == after.lane_efficiency);
+	}
+	free(p.tables);
+}
+
+static void fit_follows_from_geometry(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 1, .regs = 32, .has_regs = true };
+	const struct predict_launch l = {
+		.kernel = &k, .grid = { 66, 1, 1 }, .block = { 48, 1, 1 }
+	};
+	const struct predict_answer a = ask(&p, &l);
+	assert_int_equal(a.blocks_per_sm, 32);
+	assert_true(a.occupancy == 1 && a.sm_fill == 0.5f && a.lane_efficiency == 0.75f);
+	assert_true(a.waves == 66.0f / (132 * 32));
+	free(p.tables);
+}
+
+static void an_outlier_moves_little_and_a_new_regime_all(void **state)
+{
+	struct predict p = fresh(0);
+	const double usual = sample_of(0, 0, 1).measured_ns;
+	struct predict_sample s;
+	for (int i = 0; i < 20; i++) {
+		s = sample_of(0, 0, 1 + 0.001 * (i % 5));
+		predict_learn(&p, &s);
+	}
+	s = sample_of(0, 0, 1.8);
+	predict_learn(&p, &s);
+	assert_true(off(ask(&p, &s.launch).t50_ns, usual) < 0.01);
+	s = sample_of(0, 0, 3);
+	predict_learn(&p, &s);
+	assert_true(off(ask(&p, &s.launch).t50_ns, usual) < 0.01);
+	predict_learn(&p, &s);
+	assert_true(off(ask(&p, &s.launch).t50_ns, 3 * usual) < 0.01);
+	free(p.tables);
+}
+
+static void a_slow_first_run_is_forgotten(void **state)
+{
+	struct predict p = fresh(0);
+	struct predict_sample s = sample_of(0, 0, 1.6);
+	predict_learn(&p, &s);
+	s = sample_of(0, 0, 1);
+	predict_learn(&p, &s);
+	assert_true(off(ask(&p, &s.launch).t50_ns, s.measured_ns) < 1e-5);
+	free(p.tables);
+}
+
+static void more_launches_than_room_push_out_the_oldest(void **state)
+{
+	struct predict p = fresh(0);
+	struct predict_sample s = sample_of(0, 0, 1);
+	for (uint32_t i = 0; i < 4 * sizes.launches; i++) {
+		s.launch.arg[1] = i;
+		s.launch.key = 0;
+		s.order = (uint64_t)i << 20;
+		assert_true(predict_learn(&p, &s));
+	}
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_ONCE);
+	s.launch.arg[1] = 0;
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_SHAPE);
+	free(p.tables);
+}
+
+/* The law of each kernel of the zoo, found from 16 shapes without knowing its arguments. */
+static void a_kernel_is_known_from_its_shapes(void **state)
+{
+	struct predict p = fresh(0);
+	double errors[ZOO_KERNELS * 8];
+	size_t n = 0;
+	for (unsigned k = 0; k < ZOO_KERNELS; k++)
+		for (unsigned shape = 0; shape < ZOO_SHAPES; shape++) {
+			struct predict_sample s = sample_of(k, shape, 1);
+			s.launch.has_bytes = s.launch.has_flops = false;
+			const struct predict_answer a = ask(&p, &s.launch);
+			/* some shapes of the zoo are the same */
+			if (shape >= 2 * WAVE_FEWEST)
+				assert_true(a.tier >= PREDICT_SHAPE);
+			if (shape >= 16)
+				errors[n++] = off(a.t50_ns, s.measured_ns);
+			predict_learn(&p, &s);
+		}
+	assert_true(median(errors, n) < 0.02);
+	free(p.tables);
+}
+
+/* Twenty times the largest that was seen. */
+static void a_line_goes_on_beyond_what_was_seen(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 77, .regs = 32, .has_regs = true };
+	struct predict_sample s = { .launch = { .kernel = &k, .block = { 256, 1, 1 }, .args = 2 } };
+	for (uint32_t i = 1; i <= 13; i++) {
+		const uint32_t blocks = i <= 12 ? 500 * i * i : 20 * 500 * 144;
+		s.launch.grid[0] = blocks;
+		s.launch.grid[1] = s.launch.grid[2] = 1;
+		s.launch.arg[0] = 256 * blocks;
+		s.launch.arg[1] = 3;
+		s.measured_ns = 2000 + 0.5 * blocks;
+		if (i == 13)
+			assert_true(off(ask(&p, &s.launch).t50_ns, s.measured_ns) < 0.05);
+		predict_learn(&p, &s);
+	}
+	free(p.tables);
+}
+
+struct tally {
+	double off[20000], covered;
+	size_t n;
+};
+
+/* Predict, then learn: what deployment is. */
+static void t90_holds_nine_times_of_ten_in_every_tier(void **state)
+{
+	static struct tally tallies[PREDICT_TIERS];
+	struct predict p = fresh(0.02);
+	for (uint64_t i = 0; i < 20000; i++) {
+		const struct predict_sample s = zoo_next(&zoo, i << 20);
+		const struct predict_answer a = ask(&p, &s.launch);
+		struct tally *t = &tallies[a.tier];
+		t->off[t->n++] = off(a.t50_ns, s.measured_ns);
+		t->covered += s.measured_ns <= (double)a.t90_ns;
+		assert_true(predict_learn(&p, &s));
+	}
+	for (int tier = PREDICT_BOUND; tier < PREDICT_TIERS; tier++) {
+		struct tally *t = &tallies[tier];
+		if (t->n)
+			print_message("  %s: %zu, median %.4f, covered %.3f\n",
+				predict_tier_word((enum predict_tier)tier), t->n,
+				median(t->off, t->n), t->covered / (double)t->n);
+	}
+	struct tally *exact = &tallies[PREDICT_EXACT];
+	assert_true(exact->n > 15000);
+	assert_in_range((int)(1000 * exact->covered / (double)exact->n), 880, 920);
+	assert_true(median(exact->off, exact->n) < 0.02);
+	assert_true(exact->off[exact->n * 9 / 10] < 0.05);
+	assert_true(predict_slowdown(&p, false) == 1);
+	free(p.tables);
+}
+
+static void what_slows_everything_is_not_learned_as_the_kernels(void **state)
+{
+	struct predict p = fresh(0.01);
+	for (uint64_t i = 0; i < 6000; i++) {
+		struct predict_sample s = zoo_next(&zoo, i << 20);
+		s.measured_ns *= i > 4000 ? 1.3 : 1;
+		predict_learn(&p, &s);
+	}
+	assert_true(fabs(predict_slowdown(&p, false) - 1.3) < 0.03);
+	/* a launch that has not run since is told as slow as it will be now */
+	const struct predict_sample s = sample_of(0, 0, 1);
+	struct predict_answer a = ask(&p, &s.launch);
+	if (a.tier == PREDICT_EXACT)
+		assert_true(off(a.t50_ns, 1.3 * s.measured_ns) < 0.03);
+	for (uint64_t i = 6000; i < 9000; i++) {
+		const struct predict_sample again = zoo_next(&zoo, i << 20);
+		predict_learn(&p, &again);
+	}
+	assert_true(fabs(predict_slowdown(&p, false) - 1) < 0.03);
+	free(p.tables);
+}
+
+static void neighbours_do_not_spoil_the_history(void **state)
+{
+	struct predict p = fresh(0);
+	struct predict_sample s = sample_of(0, 0, 1);
+	const double usual = s.measured_ns;
+	for (int i = 0; i < 10; i++)
+		predict_learn(&p, &s);
+	s.launch.contended = true;
+	s.measured_ns = 2 * usual;
+	for (int i = 0; i < 64; i++)
+		predict_learn(&p, &s);
+	assert_true(off(ask(&p, &s.launch).t50_ns, 2 * usual) < 0.01);
+	s.launch.contended = false;
+	assert_true(off(ask(&p, &s.launch).t50_ns, usual) < 0.01);
+	free(p.tables);
+}
+
+static void nonsense_is_neither_learned_nor_told(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_sample good = sample_of(0, 0, 1);
+	static const double times[] = { 0, -1, NAN, INFINITY, -INFINITY, 1e300 };
+	for (size_t i = 0; i < COUNT_OF(times); i++) {
+		struct predict_sample s = good;
+		s.measured_ns = times[i];
+		assert_false(predict_learn(&p, &s));
+	}
+	static const uint32_t absurd[] = { 0, 70000, UINT32_MAX };
+	for (size_t i = 0; i < COUNT_OF(absurd) * 6; i++) {
+		struct predict_sample s = good;
+		uint32_t *dims = i % 6 < 3 ? s.launch.grid : s.launch.block;
+		dims[i % 3] = absurd[i / 6];
+		s.launch.key = 0;
+		if (i % 6 == 0 && absurd[i / 6] == 70000)
+			continue; /* a grid may be that long */
+		assert_false(predict_learn(&p, &s));
+		const struct predict_answer a = ask(&p, &s.launch);
+		assert_int_equal(a.tier, PREDICT_UNKNOWN);
+		assert_false(a.launches);
+	}
+	assert_int_equal(p.tables->learned, 0);
+	free(p.tables);
+}
+
+/* FLOPs and bytes that cannot be are as if they were not told. */
+static void work_that_makes_no_sense_is_not_believed(void **state)
+{
+	struct predict p = fresh(0);
+	static const double work[] = { 0, -5, NAN, INFINITY, 1e300 };
+	struct predict_sample s = sample_of(0, 0, 1);
+	s.launch.has_bytes = s.launch.has_flops = false;
+	const struct predict_answer plain = ask(&p, &s.launch);
+	s.launch.has_bytes = s.launch.has_flops = true;
+	s.launch.unit = GPU_FP32;
+	for (size_t i = 0; i < COUNT_OF(work); i++) {
+		s.launch.bytes = s.launch.flops = work[i];
+		const struct predict_answer a = ask(&p, &s.launch);
+		assert_true(a.t50_ns == plain.t50_ns);
+	}
+	s.launch.bytes = 1e12;
+	assert_true(ask(&p, &s.launch).t50_ns > 1e8f);
+	free(p.tables);
+}
+
+static void kept_tables_go_on_where_they_were(void **state)
+{
+	struct predict p = fresh(0.01), q;
+	const size_t bytes = predict_bytes(&sizes);
+	for (uint64_t i = 0; i < 3000; i++) {
+		const struct predict_sample s = zoo_next(&zoo, i << 20);
+		predict_learn(&p, &s);
+	}
+	predict_seal(&p);
+	char *copy = aligned_alloc(64, bytes);
+	memcpy(copy, p.tables, bytes);
+	assert_int_equal(predict_attach(&q, copy, bytes, &zoo.device), 0);
+	for (uint64_t i = 0; i < 500; i++) {
+		const struct predict_sample s = zoo_next(&zoo, i << 20);
+		const struct predict_answer a = ask(&p, &s.launch), b = ask(&q, &s.launch);
+		assert_true(a.t50_ns == b.t50_ns && a.t90_ns == b.t90_ns && a.tier == b.tier);
+	}
+	struct predict_device other = zoo.device;
+	other.sms = 104;
+	assert_int_equal(predict_attach(&q, copy, bytes, &other), -ENODEV);
+	assert_int_equal(predict_attach(&q, copy, bytes - 1, NULL), -EINVAL);
+	assert_int_equal(predict_attach(&q, copy, 10, NULL), -EINVAL);
+	copy[bytes / 2] ^= 1;
+	assert_int_equal(predict_attach(&q, copy, bytes, NULL), -EBADMSG);
+	copy[0] ^= 1;
+	assert_int_equal(predict_attach(&q, copy, bytes, NULL), -EINVAL);
+	free(copy);
+	free(p.tables);
+}
+
+static void sizes_that_cannot_be_are_refused(void **state)
+{
+	static const struct predict_sizes bad[] = { { 0, 64 }, { 64, 0 }, { 100, 64 }, { 64, 65 },
+		{ 1u << 31, 64 }, { 64, 1u << 31 }, { 1, 1 } };
+	struct predict p;
+	char memory[64];
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		assert_int_equal(predict_bytes(&bad[i]), 0);
+		assert_int_equal(
+			predict_init(&p, memory, sizeof(memory), &bad[i], &zoo.device), -EINVAL);
+	}
+	assert_int_equal(predict_init(&p, memory, sizeof(memory), &sizes, &zoo.device), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(logarithms_are_those_of_libm),
+		cmocka_unit_test(the_checksum_is_crc_32c),
+		cmocka_unit_test(quantiles_are_those_of_a_sorted_array),
+		cmocka_unit_test(least_squares_find_the_least),
+		cmocka_unit_test(a_launch_that_ran_twice_is_known),
+		cmocka_unit_test(the_fit_is_the_same_whoever_answers),
+		cmocka_unit_test(fit_follows_from_geometry),
+		cmocka_unit_test(an_outlier_moves_little_and_a_new_regime_all),
+		cmocka_unit_test(a_slow_first_run_is_forgotten),
+		cmocka_unit_test(more_launches_than_room_push_out_the_oldest),
+		cmocka_unit_test(a_kernel_is_known_from_its_shapes),
+		cmocka_unit_test(a_line_goes_on_beyond_what_was_seen),
+		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),
+		cmocka_unit_test(what_slows_everything_is_not_learned_as_the_kernels),
+		cmocka_unit_test(neighbours_do_not_spoil_the_history),
+		cmocka_unit_test(nonsense_is_neither_learned_nor_told),
+		cmocka_unit_test(work_that_makes_no_sense_is_not_believed),
+		cmocka_unit_test(kept_tables_go_on_where_they_were),
+		cmocka_unit_test(sizes_that_cannot_be_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
