@@ -1,5 +1,6 @@
 # Runs the examples of a manual page, the lines `.Dl $ COMMAND`, on the simulated driver:
-# run-examples.sh BUILD PAGE.  ./app is examples/vecadd, app.weir a recording of it.
+# run-examples.sh BUILD PAGE.  ./app is examples/vecadd, app.weir a recording of it,
+# gpu.weir one with device times.
 build=$(cd "$1" && pwd) page=$2
 [ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
 	echo "the simulated driver is not built"
@@ -11,6 +12,7 @@ cd "$work" || exit 1
 cp "$build/examples/vecadd" app
 export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim"
 weir record --quiet -o app.weir -- ./app >/dev/null || exit 1
+weir import --quiet -o gpu.weir "$3" || exit 1
 
 sed -n 's/^\.Dl \$ //p' "$page" >examples
 bad=0

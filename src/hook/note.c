@@ -451,13 +451,45 @@ void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned ena
 
 /* --- device times -------------------------------------------------------------------------- */
 
+static uint64_t device_attribute(int device, int which)
+{
+	int value = 0;
+	if (REAL(cuDeviceGetAttribute, int *, int, int)(&value, which, device) || value < 0)
+		return 0;
+	return (uint64_t)value;
+}
+
+/* What the devices are, for whoever compares kernels with what these can do.  CUdevice is the
+ * device's number. */
+static void note_devices(void)
+{
+	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
+	int count = 0;
+	if (!hook_real[FN_cuDeviceGetCount] || !hook_real[FN_cuDeviceGetName] ||
+		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
+		REAL(cuDeviceGetCount, int *)(&count))
+		return;
+	for (int i = 0; i < count && i < 64; i++) {
+		char name[256] = "";
+		size_t bytes = 0;
+		if (REAL(cuDeviceGetName, char *, int, int)(name, sizeof name, i) ||
+			REAL(cuDeviceTotalMem_v2, size_t *, int)(&bytes, i))
+			continue;
+		const uint64_t args[] = { (uint64_t)i, bytes, device_attribute(i, MULTIPROCESSORS),
+			device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR) };
+		note_text(META_DEVICE, args, 4, name, (uint32_t)strnlen(name, sizeof name));
+	}
+}
+
 /* Device times begin when the driver is there and before anything can run on it. */
 void note_cuInit(int result, unsigned flags)
 {
 	static uint32_t started;
-	if (result || !process_wants_gpu() || __atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+	if (result || !process_wants_devices() ||
+		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
-	const char *why = cupti_start(&hook_recorder, string_id);
+	note_devices();
+	const char *why = process_wants_gpu() ? cupti_start(&hook_recorder, string_id) : NULL;
 	if (why)
 		process_note(why);
 }

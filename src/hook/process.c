@@ -193,6 +193,12 @@ bool process_keeps_ranges(void)
 	return orders.path[0] && !hook_hot.text;
 }
 
+bool process_wants_devices(void)
+{
+	return process_wants_gpu() ||
+	       (hook_recorder.header && hook_recorder.header->control & CONTROL_ARGS);
+}
+
 void process_note(const char *text)
 {
 	note_text(META_NOTE, NULL, 0, text, (uint32_t)strlen(text));

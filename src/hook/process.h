@@ -57,6 +57,9 @@ bool process_wants_gpu(void);
 /* Whether there are orders to keep calls in a file, and so ranges. */
 bool process_keeps_ranges(void);
 
+/* Whether what the devices are is worth a question: for their times, or for what kernels get. */
+bool process_wants_devices(void);
+
 /* A sentence for whoever reads the trace. */
 void process_note(const char *text);
 

@@ -14,7 +14,8 @@
 #include "base/banned.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
-	&export_ndjson, &export_sqlite, &export_memory_viz, &export_rmm, NULL };
+	&export_ndjson, &export_sqlite, &export_memory_viz, &export_rmm, &export_dataset,
+	&export_dataset_card, NULL };
 
 const struct exporter *exporter_find(const char *name)
 {
@@ -191,7 +192,7 @@ static int run_exporter(struct run *r)
 	if (!e && r->e->begin)
 		e = r->e->begin(&r->x);
 	if (!e)
-		e = export_chunks(r);
+		e = r->e->whole ? r->e->whole(&r->x) : export_chunks(r);
 	if (!e && r->e->end)
 		e = r->e->end(&r->x);
 	if (r->e->cleanup)

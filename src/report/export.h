@@ -49,6 +49,7 @@ struct exporter {
 	const char *name;
 	const char *help;
 	bool wants_path;
+	int (*whole)(struct export *x); /* instead of all below: reads the trace itself */
 	int (*begin)(struct export *x);
 	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
 	int (*call)(struct export *x, const struct export_call *c);
@@ -73,6 +74,6 @@ const char *export_kernel_name(struct export *x, uint32_t kernel);
 const char *export_string(struct export *x, uint32_t id);
 
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
-	export_sqlite, export_memory_viz, export_rmm;
+	export_sqlite, export_memory_viz, export_rmm, export_dataset, export_dataset_card;
 
 #endif

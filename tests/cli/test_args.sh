@@ -35,6 +35,13 @@ launches a.weir | sed 's/"begin_ns.*"function"/"function"/; s/"function":"[^"]*"
 launches raw.weir | sed 's/"begin_ns.*"function"/"function"/; s/"function":"[^"]*"//' >plain
 expect 0 '^$' cmp packed plain
 
+# Kernels with times as a table, from another tool's trace; a recording without times has none.
+expect 0 '15 kernels|' "$weir" import -q -o k.weir "$2/tests/golden/kineto/eager.json"
+expect 0 '^trace,app,order,kernel,.*,args7,flops,bytes,ns,contended$' "$weir" export -f dataset k.weir
+expect 0 '^16$' sh -c "$weir export -f dataset k.weir | wc -l"
+expect 0 '^\| rows \| 15 \|$' "$weir" export -f dataset-card k.weir
+expect 3 'no kernel with a time' "$weir" export -f dataset a.weir
+
 # The bit is switched apart from the level, which keeps it.
 expect 0 '' "$weir" record --sim -q --no-pack --level=off -o live.weir -- sh -c "
 	$weir ctl live.weir args; $weir ctl live.weir status; $weir ctl live.weir work

@@ -81,6 +81,8 @@ static void read_all(const char *path)
 		export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
 		export_run(&export_memory_viz, t, &d, NULL, nowhere, &err);
 		export_run(&export_rmm, t, &d, NULL, nowhere, &err);
+		export_run(&export_dataset, t, &d, NULL, nowhere, &err);
+		export_run(&export_dataset_card, t, &d, NULL, nowhere, &err);
 		trace_close(t);
 		if (!trace_pack(path, "/tmp/fuzz_trace.packed", &stats, &err))
 			unlink("/tmp/fuzz_trace.packed");

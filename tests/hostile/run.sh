@@ -36,6 +36,8 @@ own='cuFuncGetName|cuKernelGetName|cuKernelGetFunction|cuFuncGetModule|cuKernelG
 own="$own|cuGraph.*Get.*|cuFuncGetAttribute|cuGetProcAddress.*|cuStreamIsCapturing.*"
 own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion|cuFuncGetParamInfo|cuKernelGetParamInfo"
 
+[ "$args" = no ] || own="$own|cuDeviceGet(Count|Name|Attribute)|cuDeviceTotalMem.*"
+
 failed() {
 	failures=$((failures + 1))
 	printf '%s: %s: %s\n' "$name" "$mode" "$*"

@@ -1,0 +1,19 @@
+/*
+ * The key of a launch all of whose arguments are known, more than predict_launch has room for: one
+ * definition for who asks at the launch and who learns from a trace.
+ */
+#ifndef WEIR_PREDICT_KEY_H
+#define WEIR_PREDICT_KEY_H
+
+#include <stdint.h>
+
+#include "base/hash.h"
+
+/* key: predict_key(); args_key: of event/args.h.  Never 0. */
+static inline uint64_t predict_key_of_args(uint64_t key, uint64_t args_key)
+{
+	const uint64_t h = hash_mix(key ^ hash_mix(args_key));
+	return h + !h;
+}
+
+#endif
