@@ -1,13 +1,10 @@
 /* weir flame FILE: where the time went, as a flame graph. */
 #include "command.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "output.h"
 #include "report/flame.h"
 
 #include "base/banned.h"
@@ -66,35 +63,16 @@ static int choose_by(const struct options *o, enum flame_by *ret_by)
 
 /* ---- the output ---- */
 
-static int put(const struct format *format, const struct flame *f, FILE *out)
-{
-	if (!out)
-		return errno ? -errno : -EIO;
-	errno = 0;
-	format->put(f, out);
-	const int wrong = fflush(out) || ferror(out) ? (errno ? -errno : -EIO) : 0;
-	if (out == stdout)
-		return wrong;
-	return fclose(out) && !wrong ? -errno : wrong;
-}
+struct picture {
+	const struct format *format;
+	const struct flame *flame;
+};
 
-/* Whole or not at all; mkstemp() makes files of mode 0600. */
-static int put_file(const struct format *format, const struct flame *f, const char *path)
+static int put(void *context, FILE *out)
 {
-	struct stat st;
-	char *temp;
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) /* a pipe, a terminal */
-		return put(format, f, fopen(path, "we"));
-	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	const int fd = mkstemp(temp);
-	int e = fd < 0 ? -errno : put(format, f, fdopen(fd, "w"));
-	if (!e && rename(temp, path))
-		e = -errno;
-	if (e && fd >= 0)
-		unlink(temp);
-	free(temp);
-	return e;
+	const struct picture *p = context;
+	p->format->put(p->flame, out);
+	return 0;
 }
 
 static int draw(const struct options *o, const struct trace *t, const struct format *format,
@@ -105,7 +83,8 @@ static int draw(const struct options *o, const struct trace *t, const struct for
 	struct error err = { .text = "" };
 	if (flame_make(t, by, &f, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	const int e = path ? put_file(format, f, path) : put(format, f, stdout);
+	struct picture picture = { format, f };
+	const int e = output_write(path, put, &picture);
 	const bool nothing = !f->nodes.v[0].total_ns;
 	flame_free(f);
 	if (e)

@@ -1,0 +1,306 @@
+/*
+ * What every part of the page uses: the data, elements, numbers for people, colours, the search.
+ *
+ * Nothing of the trace is ever read as markup: text goes into text nodes, the policy of the page
+ * forbids everything else.
+ */
+"use strict";
+
+/* ---- elements ---- */
+
+/* el("td", { class: "num" }, "12"): an element; a function is a listener, null leaves out. */
+function el(tag, props, ...children) {
+	const e = document.createElement(tag);
+	for (const [key, value] of Object.entries(props || {})) {
+		if (value === null || value === undefined || value === false)
+			continue;
+		if (typeof value === "function")
+			e.addEventListener(key, value);
+		else
+			e.setAttribute(key, value === true ? "" : String(value));
+	}
+	e.append(...children.filter((c) => c !== null && c !== undefined));
+	return e;
+}
+
+/* The same for pictures. */
+function svg(tag, props, ...children) {
+	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	for (const [key, value] of Object.entries(props || {}))
+		if (typeof value === "function")
+			e.addEventListener(key, value);
+		else if (value !== null)
+			e.setAttribute(key, String(value));
+	e.append(...children);
+	return e;
+}
+
+/* ---- numbers for people, as the terminal writes them ---- */
+
+const grouped = new Intl.NumberFormat("en-US");
+
+function count(n) {
+	return n === null || n === undefined ? "" : grouped.format(n);
+}
+
+function three(x) {
+	return x < 10 ? x.toFixed(2) : x < 100 ? x.toFixed(1) : x.toFixed(0);
+}
+
+function scaled(value, step, units) {
+	let i = 0;
+	while (i + 1 < units.length && value >= step * 0.9995) {
+		value /= step;
+		i++;
+	}
+	return (i ? three(value) : String(Math.round(value))) + " " + units[i];
+}
+
+function time(ns) {
+	if (ns === null || ns === undefined)
+		return "";
+	if (ns >= 7200e9)
+		return count(Math.floor(ns / 3600e9)) + " h " + Math.floor(ns % 3600e9 / 60e9) + " min";
+	if (ns >= 120e9)
+		return Math.floor(ns / 60e9) + " min " + Math.floor(ns % 60e9 / 1e9) + " s";
+	return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
+}
+
+function bytes(n) {
+	return n === null || n === undefined ? ""
+		: scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
+}
+
+function percent(part, whole) {
+	if (!whole)
+		return "";
+	const p = 100 * part / whole;
+	return (p >= 99.95 || p === 0 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : "<0.1") + " %";
+}
+
+function triple(v) {
+	return v && v.length === 3 ? "(" + v.join(",") + ")" : "";
+}
+
+/* A time on an axis: so many digits that two marks `step` apart differ. */
+function axisTime(ns, step) {
+	const [unit, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"]
+		: step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+	const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
+	return grouped.format(Number((ns / unit).toFixed(digits))) + " " + name;
+}
+
+/* Steps of 1, 2 or 5 that cut `span` into at most `most` parts. */
+function niceStep(span, most) {
+	const raw = span / Math.max(1, most);
+	const power = Math.pow(10, Math.floor(Math.log10(raw)));
+	return power * [1, 2, 5, 10].find((k) => k * power >= raw * 0.9999);
+}
+
+/* ---- the data ---- */
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const report = data.report;
+const names = data.names;
+
+/* Reads the varints of a base64 text one after the other. */
+class Varints {
+	constructor(text) {
+		this.bytes = atob(text);
+		this.at = 0;
+	}
+
+	get more() {
+		return this.at < this.bytes.length;
+	}
+
+	/* Numbers beyond 2^53 lose their last digits, no more. */
+	next() {
+		let value = 0, scale = 1;
+		for (;;) {
+			const b = this.bytes.charCodeAt(this.at++);
+			if (!(b & 0x80))
+				return value + (b || 0) * scale;
+			value += (b & 0x7f) * scale;
+			scale *= 128;
+		}
+	}
+
+	/* Signed: zigzag. */
+	difference() {
+		const z = this.next();
+		return z % 2 ? -(z + 1) / 2 : z / 2;
+	}
+}
+
+/* ---- names ---- */
+
+/* A kernel's name without result, parameters and template arguments: what a small box can show.
+ * "void at::native::reduce<8, f(int)>(at::T)" is "reduce". */
+function shorten(name) {
+	if (!/[<(]/.test(name))
+		return name;
+	const text = name.replaceAll("(anonymous namespace)::", "").replace(/^void /, "");
+	let depth = 0, out = "";
+	for (const c of text) {
+		if (c === "(" && depth === 0 && out)
+			break;
+		if (c === "<" || c === "(")
+			depth++;
+		else if ((c === ">" || c === ")") && depth > 0)
+			depth--;
+		else if (depth === 0)
+			out += c;
+	}
+	return out.trim().split("::").pop() || name;
+}
+
+/* With its template arguments: what tells two rows of a table apart. */
+function readable(name) {
+	const text = name.replaceAll("(anonymous namespace)::", "").replace(/^void /, "");
+	return text.replace(/\((?!anonymous)[^()<>]*(<.*>)?[^()]*\)$/, "") || name;
+}
+
+const shortened = new Map();
+
+function shortName(index) {
+	if (!shortened.has(index))
+		shortened.set(index, shorten(names[index] || "?"));
+	return shortened.get(index);
+}
+
+/* ---- colours ----
+ *
+ * Hue says the kind, and only that: Okabe and Ito's, which people of all kinds of sight tell apart.
+ * Lightness tells neighbours of different names apart. */
+
+const hues = {
+	kernel: [205, 62], copy: [36, 88], set: [52, 78], call: [322, 24], driver: [222, 9],
+	range: [163, 42], python: [78, 26], span: [190, 30], other: [222, 9], frame: [222, 9],
+	error: [22, 90],
+};
+const hueText = {
+	kernel: "kernel", copy: "copy", set: "set", call: "CUDA call", range: "operator or range",
+	python: "Python", span: "annotation on the device",
+};
+const darkMode = matchMedia("(prefers-color-scheme: dark)");
+
+function hash(text) {
+	let h = 2166136261;
+	for (let i = 0; i < text.length; i++)
+		h = Math.imul(h ^ text.charCodeAt(i), 16777619);
+	return (h ^ h >>> 15) >>> 0;
+}
+
+/* `shade` from 0 to 1. */
+function colourOf(kind, shade) {
+	const [hue, saturation] = hues[kind] || hues.other;
+	const light = darkMode.matches ? 30 + 14 * shade : 66 + 16 * shade;
+	const sat = darkMode.matches ? saturation * 0.82 : saturation;
+	return `hsl(${hue + (shade - 0.5) * 12} ${sat}% ${light}%)`;
+}
+
+let colours = new Map();
+
+function colour(kind, index) {
+	const key = kind + index;
+	if (!colours.has(key))
+		colours.set(key, colourOf(kind, hash(names[index] || "") % 1000 / 1000));
+	return colours.get(key);
+}
+
+/* What a canvas needs of the style sheet. */
+let theme = {};
+
+function readTheme() {
+	const style = getComputedStyle(document.documentElement);
+	for (const key of ["paper", "panel", "sunk", "line", "ink", "soft", "faint", "accent", "mark"])
+		theme[key] = style.getPropertyValue("--" + key).trim();
+	theme.mono = style.getPropertyValue("--mono").trim();
+	theme.sans = style.getPropertyValue("--sans").trim();
+	theme.letter = 0;
+	theme.onFill = darkMode.matches ? "#f2f3f1" : "#14181c";
+	colours = new Map();
+}
+
+/* ---- the search: one box, all views ---- */
+
+const search = { query: "", matches: null, listeners: [] };
+
+function matchesText(text) {
+	return text.toLowerCase().includes(search.query);
+}
+
+/* Every view hears of it; `matches` is 1 for each name that is looked for, or null. */
+function setSearch(query) {
+	search.query = query.trim().toLowerCase();
+	search.matches = search.query ? Uint8Array.from(names, (n) => matchesText(n) ? 1 : 0) : null;
+	for (const listener of search.listeners)
+		listener();
+}
+
+/* ---- what lies under the pointer ---- */
+
+const tip = el("div", { id: "tip", role: "tooltip" });
+
+function facts(rows) {
+	return el("dl", { class: "facts" }, ...rows.filter((r) => r && r[1] !== "" && r[1] !== null &&
+		r[1] !== undefined).map(([key, value]) =>
+		el("div", {}, el("dt", {}, key), el("dd", {}, value))));
+}
+
+function showTip(x, y, name, rows) {
+	tip.replaceChildren(el("div", { class: "name" }, name), facts(rows));
+	const box = tip.getBoundingClientRect();
+	const left = x + 14 + box.width > innerWidth ? x - box.width - 12 : x + 14;
+	const top = y + 16 + box.height > innerHeight ? y - box.height - 12 : y + 16;
+	tip.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
+	tip.style.visibility = "visible";
+}
+
+function hideTip() {
+	tip.style.visibility = "hidden";
+}
+
+/* ---- sections ---- */
+
+const sections = [];
+const shortTitles = { time: "Time", flame: "Flame", operators: "Operators", calls: "Calls", copies: "Copies", failures: "Failures" };
+
+/* A part of the page; `body` is shown, or a sentence why there is nothing to show. */
+function section(id, title, note, ...body) {
+	const short = shortTitles[id] || title;
+	const head = el("div", { class: "top" }, el("h2", {}, title),
+		note ? el("span", { class: "note" }, note) : null);
+	const s = el("section", { id, class: "wide", "aria-label": title }, head, ...body);
+	sections.push({ id, title: short, element: s });
+	return s;
+}
+
+function empty(...text) {
+	return el("div", { class: "panel" }, el("p", { class: "empty" }, ...text));
+}
+
+/* Sets up a canvas for the device's pixels; returns its context and size in CSS pixels. */
+function fitCanvas(canvas, width, height) {
+	const ratio = Math.min(3, devicePixelRatio || 1);
+	const w = Math.round(width * ratio), h = Math.round(height * ratio);
+	if (canvas.width !== w || canvas.height !== h) {
+		canvas.width = w;
+		canvas.height = h;
+		canvas.style.height = height + "px";
+	}
+	const c = canvas.getContext("2d");
+	c.setTransform(ratio, 0, 0, ratio, 0, 0);
+	return c;
+}
+
+/* As much of a text as fits into a box of that width; the font is one of equal letters. */
+function putLabel(c, text, x, y, width) {
+	theme.letter = theme.letter || c.measureText("m").width;
+	const room = Math.floor((width - 7) / theme.letter);
+	if (room < 3)
+		return;
+	c.fillStyle = theme.onFill;
+	c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, x + 4, y);
+}
