@@ -35,6 +35,7 @@ struct run {
 	struct map threads;
 	struct chunk_buf buf;
 	ARRAY(const struct record *) records;
+	size_t link_hint;
 };
 
 const char *export_kernel_name(struct export *x, uint32_t kernel)
@@ -62,6 +63,47 @@ static const char *name_for_decoder(
 	const char *text = export_kernel_name(x, name);
 	*ret_bytes = strlen(text);
 	return text;
+}
+
+/* ---- links ---- */
+
+static int link_order(const void *one, const void *two)
+{
+	const struct call_link *a = *(const struct call_link *const *)one;
+	const struct call_link *b = *(const struct call_link *const *)two;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+static int load_links(struct run *r)
+{
+	struct export *x = &r->x;
+	int e = r->e->work ? links_load(x->trace, x->meta, &x->links) : 0;
+	if (e || !x->links.v.n)
+		return e;
+	x->calls = calloc(x->links.v.n, sizeof(*x->calls));
+	if (!x->calls)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->links.v.n; i++)
+		x->calls[i] = &x->links.v.v[i];
+	qsort(x->calls, x->links.v.n, sizeof(*x->calls), link_order);
+	return 0;
+}
+
+static const struct call_link *link_of_call(
+	const struct run *r, const struct chunk_ref *c, const struct record *record)
+{
+	const struct call_link key = {
+		.process = c->process, .tid = c->head.tid, .ticks = record->ticks
+	};
+	const struct call_link *at = &key;
+	const struct call_link **found =
+		r->x.calls ? bsearch(&at, r->x.calls, r->x.links.v.n, sizeof(at), link_order)
+			   : NULL;
+	return found && (*found)->fn == record->fn ? *found : NULL;
 }
 
 /* ---- calls ---- */
@@ -101,6 +143,7 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 	struct export_call call = { .record = record,
 		.chunk = c,
 		.kernel = META_NONE,
+		.link = link_of_call(r, c, record),
 		.fn = schema_find(&r->x.trace->schema, record->fn),
 		.begin_ns = trace_ns(r->x.trace, record->ticks),
 		.end_ns = trace_ns(r->x.trace, record_end(record)) };
@@ -160,9 +203,14 @@ static int export_array(struct run *r, size_t i)
 		return 0;
 	r->x.process = c->process;
 	while (!e && work && work_next(&r->buf, &at, &w))
-		e = r->e->work(&r->x, c, &w);
+		e = r->e->work(&r->x, c, &w,
+			w.valid & WORK_HAS_CORRELATION
+				? links_find(&r->x.links, c->process, w.correlation, &r->link_hint)
+				: NULL);
 	while (!e && !work && range_next(&r->buf, &at, &g))
 		e = r->e->range(&r->x, c, &g);
+	if (!e && r->e->chunk_end)
+		e = r->e->chunk_end(&r->x, c);
 	return e;
 }
 
@@ -188,7 +236,7 @@ static int export_chunks(struct run *r)
 static int run_exporter(struct run *r)
 {
 	r->x.kernel_name = calloc(r->meta.names.n + 1, sizeof(*r->x.kernel_name));
-	int e = r->x.kernel_name ? 0 : -ENOMEM;
+	int e = r->x.kernel_name ? load_links(r) : -ENOMEM;
 	if (!e && r->e->begin)
 		e = r->e->begin(&r->x);
 	if (!e)
@@ -268,6 +316,8 @@ static void run_fini(struct run *r)
 	for (size_t i = 0; r->x.kernel_name && i < r->meta.names.n; i++)
 		free(r->x.kernel_name[i]);
 	free(r->x.kernel_name);
+	links_fini(&r->x.links);
+	free(r->x.calls);
 	meta_fini(&r->meta);
 	map_fini(&r->threads);
 	chunk_buf_fini(&r->buf);

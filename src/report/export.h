@@ -5,7 +5,8 @@
  * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
  * in the order of their begin, callers before what they call; chunks come in file order, so
  * threads are interleaved and a caller may come a chunk after its last callee.  Device work
- * and ranges go to exporters that take them, as they stand in the file.
+ * and ranges go to exporters that take them, as they stand in the file; those that take work
+ * are told which call asked for it, and which calls asked for work.
  */
 #ifndef WEIR_REPORT_EXPORT_H
 #define WEIR_REPORT_EXPORT_H
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "event/decode.h"
+#include "report/links.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
 
@@ -27,9 +29,11 @@ struct export
 	FILE *out;                     /* NULL for exporters that want a path */
 	const char *path;
 	struct error *err;
-	void *state;        /* the exporter's */
-	char **kernel_name; /* demangled on first use, by index into meta->names */
-	uint32_t process;   /* of the chunk at hand */
+	void *state;                    /* the exporter's */
+	char **kernel_name;             /* demangled on first use, by index into meta->names */
+	uint32_t process;               /* of the chunk at hand */
+	struct links links;             /* for exporters that take work */
+	const struct call_link **calls; /* the links by process, thread and time */
 };
 
 struct export_call {
@@ -42,6 +46,7 @@ struct export_call {
 	bool launch;     /* kernel and shape are there */
 	uint32_t kernel; /* index into meta->names, or META_NONE */
 	struct launch_shape shape;
+	const struct call_link *link; /* of a call that asked for device work, or NULL */
 };
 
 /* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
@@ -53,7 +58,9 @@ struct exporter {
 	int (*begin)(struct export *x);
 	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
 	int (*call)(struct export *x, const struct export_call *c);
-	int (*work)(struct export *x, const struct chunk_ref *c, const struct device_work *w);
+	/* link: of the call that asked for it, or NULL */
+	int (*work)(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+		const struct call_link *link);
 	int (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
 	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
 	int (*end)(struct export *x);

@@ -206,7 +206,25 @@ static void chrome_work_args(struct json *j, const struct device_work *w)
 	json_end_object(j);
 }
 
-static int work_chrome(struct export *x, const struct chunk_ref *c, const struct device_work *w)
+/* An arrow from the call to the work. */
+static void chrome_flow(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	fprintf(x->out, "{\"ph\":\"s\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
+		link->correlation, c->head.pid, link->tid);
+	put_us(x->out, "ts", since(x, trace_ns(x->trace, link->ticks)));
+	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);
+	fprintf(x->out,
+		"{\"ph\":\"f\",\"bp\":\"e\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32
+		",\"tid\":%" PRIu32,
+		link->correlation, w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		w->valid & WORK_HAS_STREAM ? w->stream : 0);
+	put_us(x->out, "ts", since(x, w->start_ns));
+	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);
+}
+
+static int work_chrome(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
 {
 	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
 	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
@@ -218,6 +236,8 @@ static int work_chrome(struct export *x, const struct chunk_ref *c, const struct
 	json_str(&j, "cat", chrome_category(w->kind));
 	chrome_work_args(&j, w);
 	fputs("},\n", x->out);
+	if (link)
+		chrome_flow(x, c, w, link);
 	return wrong(x);
 }
 

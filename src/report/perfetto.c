@@ -1,10 +1,14 @@
 /*
  * Perfetto's trace format (perfetto.dev, protos/perfetto/trace): a Trace of TracePackets.
- * Each process and thread is a track, each call a slice with its arguments as annotations.
- * Names are interned: sent once, then numbered.
+ * Each process and thread is a track, each call a slice with its arguments as annotations; ranges
+ * have a track beside their thread's calls.  What ran on a device is a render stage in the queue
+ * of its stream, with an arrow from its call.  Names are interned: sent once, then numbered.
  *
- * Numbers of names: a function's is its id; an argument's 64 × id + index + 1; a kernel's
+ * Numbers of names: a function's is its id, a name's of the trace its index and NAME_BASE; an
+ * argument's 64 × id + index + 1, and the notes of launches stand below 64; a kernel's as a value
  * its index plus 1.
+ *
+ * Grid and block of a launch stand with the work if that was seen, and with the call if not.
  */
 #include "report/export.h"
 
@@ -12,6 +16,7 @@
 #include <stdlib.h>
 
 #include "report/proto.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -22,7 +27,9 @@ enum {
 	PACKET_EVENT = 11,
 	PACKET_INTERNED = 12,
 	PACKET_FLAGS = 13,
-	PACKET_TRACK = 60
+	PACKET_STAGE = 53,
+	PACKET_TRACK = 60,
+	PACKET_GPUS = 128
 };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
@@ -33,10 +40,36 @@ enum {
 	EVENT_ANNOTATION = 4,
 	EVENT_TYPE = 9,
 	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11
+	EVENT_TRACK = 11,
+	EVENT_GPU_CORRELATION = 3000
 };
+enum { CORRELATION_SUBMITTED = 1 };
+enum {
+	STAGE_EVENT = 1,
+	STAGE_DURATION = 2,
+	STAGE_CONTEXT = 5,
+	STAGE_EXTRA = 6,
+	STAGE_GPU = 11,
+	STAGE_QUEUE_IID = 13,
+	STAGE_IID = 14,
+	STAGE_NAME_IID = 20,
+	STAGE_LAUNCH = 21
+};
+enum { LAUNCH_GRID = 1, LAUNCH_WORKGROUP = 2 };
+enum { EXTRA_NAME = 1, EXTRA_VALUE = 2 };
+enum { GPUS_GPU = 1, GPU_NAME = 1 };
+enum { CONTEXT_IID = 1, CONTEXT_PID = 2, CONTEXT_API = 3, API_CUDA = 4 };
+enum { SPECIFICATION_IID = 1, SPECIFICATION_NAME = 2, SPECIFICATION_CATEGORY = 4 };
+enum { CATEGORY_OTHER = 0, CATEGORY_COMPUTE = 2 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2 };
-enum { INTERNED_CATEGORY = 1, INTERNED_EVENT = 2, INTERNED_ANNOTATION = 3, INTERNED_STRING = 29 };
+enum {
+	INTERNED_CATEGORY = 1,
+	INTERNED_EVENT = 2,
+	INTERNED_ANNOTATION = 3,
+	INTERNED_CONTEXT = 23,
+	INTERNED_SPECIFICATION = 24,
+	INTERNED_STRING = 29
+};
 enum { IID = 1, IID_TEXT = 2 };
 enum {
 	NOTE_NAME_IID = 1,
@@ -47,13 +80,26 @@ enum {
 	NOTE_STRING_IID = 17
 };
 
-#define STACK    64
-#define SEQUENCE 1
+#define STACK      64
+#define SEQUENCE   1
+#define NAME_BASE  0x10001u /* above all function ids */
+#define QUEUE_BASE 64u      /* above all kinds of work */
+
+/* Notes that several functions share. */
+enum note { NOTE_KERNEL = 1, NOTE_GRID, NOTE_BLOCK, NOTE_SHARED, NOTE_STREAM, NOTE_RESULT, NOTES };
+
+enum thread_part { PART_CALLS, PART_RANGES, PART_PYTHON };
 
 struct perfetto {
 	struct proto p;
 	bool *fn_sent;     /* by function id */
-	bool *kernel_sent; /* by index into meta->names */
+	bool *kernel_sent; /* by index into meta->names, as a value */
+	bool *name_sent;   /* by index into meta->names, as the name of an event */
+	bool *link_seen;   /* by index into links: its first work was written */
+	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
+	uint32_t track_count, queue_count;
+	uint64_t more_work;         /* pieces whose call has other work before them, or none */
+	ARRAY(struct range) ranges; /* of the chunk at hand */
 	bool started;
 	int depth;
 	uint64_t ends[STACK]; /* of the calls that contain the next, within the chunk */
@@ -62,12 +108,7 @@ struct perfetto {
 
 static uint64_t process_track(uint32_t process)
 {
-	return ((uint64_t)process + 1) << 32;
-}
-
-static uint64_t thread_track(const struct chunk_ref *c)
-{
-	return process_track(c->process) | (c->head.tid ? c->head.tid : UINT32_MAX);
+	return process + 1u;
 }
 
 static size_t open_packet(struct perfetto *s)
@@ -112,40 +153,6 @@ static void put_process(struct export *x, uint32_t i)
 	proto_close(&s->p, packet);
 }
 
-static int begin(struct export *x)
-{
-	struct perfetto *s = x->state = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->fn_sent = calloc(0x10000, sizeof(bool));
-	s->kernel_sent = calloc(x->meta->names.n + 1, sizeof(bool));
-	if (!s->fn_sent || !s->kernel_sent)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < x->meta->processes.n; i++)
-		put_process(x, i);
-	return write_out(x);
-}
-
-static int thread(struct export *x, const struct chunk_ref *c)
-{
-	struct perfetto *s = x->state;
-	const size_t packet = open_packet(s);
-	const size_t track = proto_open(&s->p, PACKET_TRACK);
-	proto_uint(&s->p, TRACK_UUID, thread_track(c));
-	proto_uint(&s->p, TRACK_PARENT, process_track(c->process));
-	const size_t t = proto_open(&s->p, TRACK_THREAD);
-	proto_uint(&s->p, THREAD_PID, c->head.pid);
-	proto_uint(&s->p, THREAD_TID, c->head.tid);
-	if (*c->head.thread)
-		proto_str(&s->p, THREAD_NAME, c->head.thread);
-	proto_close(&s->p, t);
-	proto_close(&s->p, track);
-	proto_close(&s->p, packet);
-	return write_out(x);
-}
-
-/* ---- names ---- */
-
 static void put_interned(struct perfetto *s, uint32_t field, uint64_t iid, const char *text)
 {
 	const size_t entry = proto_open(&s->p, field);
@@ -153,6 +160,135 @@ static void put_interned(struct perfetto *s, uint32_t field, uint64_t iid, const
 	proto_str(&s->p, IID_TEXT, text);
 	proto_close(&s->p, entry);
 }
+
+static void put_specification(struct perfetto *s, uint64_t iid, const char *name, uint32_t category)
+{
+	const size_t entry = proto_open(&s->p, INTERNED_SPECIFICATION);
+	proto_uint(&s->p, SPECIFICATION_IID, iid);
+	proto_str(&s->p, SPECIFICATION_NAME, name);
+	proto_uint(&s->p, SPECIFICATION_CATEGORY, category);
+	proto_close(&s->p, entry);
+}
+
+/* Names that are known from the beginning. */
+static void put_fixed_names(struct export *x)
+{
+	static const char *const notes[NOTES] = { [NOTE_KERNEL] = "kernel",
+		[NOTE_GRID] = "grid",
+		[NOTE_BLOCK] = "block",
+		[NOTE_SHARED] = "shared",
+		[NOTE_STREAM] = "stream",
+		[NOTE_RESULT] = "result" };
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t data = proto_open(&s->p, PACKET_INTERNED);
+	for (uint32_t i = 1; i < NOTES; i++)
+		put_interned(s, INTERNED_ANNOTATION, i, notes[i]);
+	for (uint32_t kind = WORK_KERNEL; kind <= WORK_OTHER; kind++)
+		put_specification(s, kind, work_kind_name(kind),
+			kind == WORK_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
+	for (uint32_t i = 0; i < x->trace->processes.n; i++) {
+		const size_t context = proto_open(&s->p, INTERNED_CONTEXT);
+		proto_uint(&s->p, CONTEXT_IID, i + 1);
+		proto_uint(&s->p, CONTEXT_PID, x->trace->processes.v[i].pid);
+		proto_uint(&s->p, CONTEXT_API, API_CUDA);
+		proto_close(&s->p, context);
+	}
+	proto_close(&s->p, data);
+	proto_close(&s->p, packet);
+}
+
+/* Devices are numbered by their places, so one that is missing ends the list. */
+static void put_devices(struct export *x)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t gpus = proto_open(&s->p, PACKET_GPUS);
+	for (uint32_t number = 0, i = 0; i < x->meta->devices.n; i++) {
+		const struct meta_device *d = &x->meta->devices.v[i];
+		if (d->device != number)
+			continue;
+		const size_t gpu = proto_open(&s->p, GPUS_GPU);
+		proto_str(&s->p, GPU_NAME, x->meta->names.v[d->name].text);
+		proto_close(&s->p, gpu);
+		number++;
+		i = UINT32_MAX; /* from the first again: they may be in any order */
+	}
+	proto_close(&s->p, gpus);
+	proto_close(&s->p, packet);
+}
+
+static int begin(struct export *x)
+{
+	struct perfetto *s = x->state = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->fn_sent = calloc(0x10000, sizeof(bool));
+	s->kernel_sent = calloc(x->meta->names.n + 1, sizeof(bool));
+	s->name_sent = calloc(x->meta->names.n + 1, sizeof(bool));
+	s->link_seen = calloc(x->links.v.n + 1, sizeof(bool));
+	if (!s->fn_sent || !s->kernel_sent || !s->name_sent || !s->link_seen)
+		return -ENOMEM;
+	s->track_count = (uint32_t)x->trace->processes.n;
+	for (uint32_t i = 0; i < x->meta->processes.n; i++)
+		put_process(x, i);
+	put_fixed_names(x);
+	if (x->meta->devices.n)
+		put_devices(x);
+	return write_out(x);
+}
+
+static void put_thread(struct export *x, const struct chunk_ref *c, uint32_t tid, uint32_t number)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t track = proto_open(&s->p, PACKET_TRACK);
+	proto_uint(&s->p, TRACK_UUID, number);
+	proto_uint(&s->p, TRACK_PARENT, process_track(c->process));
+	const size_t t = proto_open(&s->p, TRACK_THREAD);
+	proto_uint(&s->p, THREAD_PID, c->head.pid);
+	proto_uint(&s->p, THREAD_TID, tid ? tid : UINT32_MAX);
+	if (*c->head.thread && tid == c->head.tid)
+		proto_str(&s->p, THREAD_NAME, c->head.thread);
+	proto_close(&s->p, t);
+	proto_close(&s->p, track);
+	proto_close(&s->p, packet);
+}
+
+static void put_part(struct perfetto *s, uint32_t parent, uint32_t number, const char *name)
+{
+	const size_t packet = open_packet(s);
+	const size_t track = proto_open(&s->p, PACKET_TRACK);
+	proto_uint(&s->p, TRACK_UUID, number);
+	proto_uint(&s->p, TRACK_PARENT, parent);
+	proto_str(&s->p, TRACK_NAME, name);
+	proto_close(&s->p, track);
+	proto_close(&s->p, packet);
+}
+
+/* The number of a thread's track, which is written when it is first asked for. */
+static int track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
+	enum thread_part part, uint64_t *ret_track)
+{
+	struct perfetto *s = x->state;
+	uint64_t parent = 0;
+	const int e = part == PART_CALLS ? 0 : track_of(x, c, tid, PART_CALLS, &parent);
+	uint32_t *track = e ? NULL : map_get(&s->tracks, MAP_KEY(c->process, tid, part));
+	if (!track)
+		return -ENOMEM;
+	if (*track == MAP_NONE) {
+		*track = ++s->track_count;
+		if (part == PART_CALLS)
+			put_thread(x, c, tid, *track);
+		else
+			put_part(s, (uint32_t)parent, *track,
+				part == PART_RANGES ? "ranges" : "Python");
+	}
+	*ret_track = *track;
+	return 0;
+}
+
+/* ---- names ---- */
 
 static uint64_t arg_iid(const struct schema_fn *fn, unsigned i)
 {
@@ -184,23 +320,23 @@ static void intern(struct export *x, const struct export_call *c)
 
 /* ---- slices ---- */
 
-static void put_number(struct perfetto *s, const char *name, uint32_t kind, uint64_t value)
+static void put_number(struct perfetto *s, enum note name, uint32_t kind, uint64_t value)
 {
 	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
-	proto_str(&s->p, NOTE_NAME, name);
+	proto_uint(&s->p, NOTE_NAME_IID, name);
 	proto_uint(&s->p, kind, value);
 	proto_close(&s->p, note);
 }
 
-static void put_text(struct perfetto *s, const char *name, const char *text)
+static void put_text(struct perfetto *s, enum note name, const char *text)
 {
 	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
-	proto_str(&s->p, NOTE_NAME, name);
+	proto_uint(&s->p, NOTE_NAME_IID, name);
 	proto_str(&s->p, NOTE_STRING, text);
 	proto_close(&s->p, note);
 }
 
-static void put_triple(struct perfetto *s, const char *name, const uint32_t *v)
+static void put_triple(struct perfetto *s, enum note name, const uint32_t *v)
 {
 	char text[48];
 	snprintf(text, sizeof(text), "(%u,%u,%u)", v[0], v[1], v[2]);
@@ -210,13 +346,15 @@ static void put_triple(struct perfetto *s, const char *name, const uint32_t *v)
 static void put_launch(struct perfetto *s, const struct export_call *c)
 {
 	if (c->kernel != META_NONE)
-		put_number(s, "kernel", NOTE_STRING_IID, c->kernel + 1u);
+		put_number(s, NOTE_KERNEL, NOTE_STRING_IID, c->kernel + 1u);
 	else
-		put_number(s, "kernel", NOTE_POINTER, c->record->arg[LAUNCH_FUNCTION]);
-	put_triple(s, "grid", c->shape.grid);
-	put_triple(s, "block", c->shape.block);
-	put_number(s, "shared", NOTE_UINT, c->record->aux);
-	put_number(s, "stream", NOTE_POINTER, c->record->arg[LAUNCH_STREAM]);
+		put_number(s, NOTE_KERNEL, NOTE_POINTER, c->record->arg[LAUNCH_FUNCTION]);
+	if (c->link)
+		return;
+	put_triple(s, NOTE_GRID, c->shape.grid);
+	put_triple(s, NOTE_BLOCK, c->shape.block);
+	put_number(s, NOTE_SHARED, NOTE_UINT, c->record->aux);
+	put_number(s, NOTE_STREAM, NOTE_POINTER, c->record->arg[LAUNCH_STREAM]);
 }
 
 static void put_arg(struct export *x, const struct export_call *c, unsigned i)
@@ -240,11 +378,11 @@ static void put_notes(struct export *x, const struct export_call *c)
 		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
 			put_arg(x, c, i);
 	if (c->record->result && error)
-		put_text(s, "result", error);
+		put_text(s, NOTE_RESULT, error);
 	else if (c->record->result)
-		put_number(s, "result", NOTE_UINT, c->record->result);
+		put_number(s, NOTE_RESULT, NOTE_UINT, c->record->result);
 	if (c->record->flags & RECORD_CAPTURED)
-		put_text(s, "captured", "into a graph");
+		put_text(s, NOTE_RESULT, "captured into a graph");
 }
 
 static void put_end(struct perfetto *s, uint64_t ns)
@@ -256,6 +394,12 @@ static void put_end(struct perfetto *s, uint64_t ns)
 	proto_uint(&s->p, EVENT_TRACK, s->track);
 	proto_close(&s->p, event);
 	proto_close(&s->p, packet);
+}
+
+/* Numbers of work: even ones follow from the call, odd ones are counted. */
+static uint64_t first_work(const struct export *x, const struct call_link *link)
+{
+	return ((uint64_t)(link - x->links.v.v) + 1) * 2;
 }
 
 /* Ends what is over before `ns`. */
@@ -277,6 +421,11 @@ static void put_begin(struct export *x, const struct export_call *c)
 	proto_uint(&s->p, EVENT_NAME_IID, c->record->fn);
 	proto_uint(&s->p, EVENT_CATEGORY_IIDS, c->record->fn);
 	put_notes(x, c);
+	if (c->link) {
+		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
+		proto_uint(&s->p, CORRELATION_SUBMITTED, first_work(x, c->link));
+		proto_close(&s->p, correlation);
+	}
 	proto_close(&s->p, event);
 	proto_close(&s->p, packet);
 }
@@ -286,7 +435,8 @@ static int call(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
 	uint64_t end = c->end_ns;
-	s->track = thread_track(c->chunk);
+	if (track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track))
+		return -ENOMEM;
 	pop(s, c->begin_ns);
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
@@ -298,10 +448,197 @@ static int call(struct export *x, const struct export_call *c)
 	return write_out(x);
 }
 
-static int chunk_end(struct export *x, const struct chunk_ref *c)
+/* ---- names of the trace ---- */
+
+static uint32_t name_index(const struct export *x, uint32_t id)
+{
+	const uint32_t found = meta_find_string(x->meta, x->process, id);
+	return found == META_NONE ? (uint32_t)x->meta->names.n : found;
+}
+
+/* Into the interned data that are open. */
+static void put_name(struct export *x, uint32_t id)
 {
 	struct perfetto *s = x->state;
-	pop(s, UINT64_MAX);
+	const uint32_t name = name_index(x, id);
+	if (!s->name_sent[name])
+		put_interned(s, INTERNED_EVENT, NAME_BASE + name, export_string(x, id));
+	s->name_sent[name] = true;
+}
+
+/* ---- ranges ---- */
+
+static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON)
+		return 0; /* may overlap, which slices of a track can't */
+	struct range *to = array_push(&s->ranges);
+	if (!to)
+		return -ENOMEM;
+	*to = *g;
+	return 0;
+}
+
+/* By track, then those around before those inside. */
+static int range_order(const void *one, const void *two)
+{
+	const struct range *a = one, *b = two;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (range_nests(a->kind) != range_nests(b->kind))
+		return range_nests(a->kind) ? -1 : 1;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	return a->dur > b->dur ? -1 : a->dur < b->dur;
+}
+
+static void put_range(struct export *x, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	const uint64_t start = trace_ns(x->trace, g->ticks);
+	uint64_t end = trace_ns(x->trace, range_end(g));
+	pop(s, start);
+	if (s->depth && end > s->ends[s->depth - 1])
+		end = s->ends[s->depth - 1];
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, start);
+	if (!s->name_sent[name_index(x, g->name)]) {
+		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		put_name(x, g->name);
+		proto_close(&s->p, data);
+	}
+	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_uint(&s->p, EVENT_TYPE, TYPE_BEGIN);
+	proto_uint(&s->p, EVENT_TRACK, s->track);
+	proto_uint(&s->p, EVENT_NAME_IID, NAME_BASE + name_index(x, g->name));
+	proto_close(&s->p, event);
+	proto_close(&s->p, packet);
+	if (s->depth < STACK)
+		s->ends[s->depth++] = end;
+	else
+		put_end(s, end);
+}
+
+static int put_ranges(struct export *x, const struct chunk_ref *c)
+{
+	struct perfetto *s = x->state;
+	if (s->ranges.n)
+		qsort(s->ranges.v, s->ranges.n, sizeof(*s->ranges.v), range_order);
+	for (size_t i = 0; i < s->ranges.n; i++) {
+		const struct range *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
+		if (!last || last->tid != g->tid ||
+			range_nests(last->kind) != range_nests(g->kind)) {
+			pop(s, UINT64_MAX);
+			if (track_of(x, c, g->tid, range_nests(g->kind) ? PART_RANGES : PART_PYTHON,
+				    &s->track))
+				return -ENOMEM;
+		}
+		put_range(x, g);
+	}
+	s->ranges.n = 0;
+	return 0;
+}
+
+static int chunk_end(struct export *x, const struct chunk_ref *c)
+{
+	const int e = put_ranges(x, c);
+	pop(x->state, UINT64_MAX);
+	return e ? e : write_out(x);
+}
+
+/* ---- work ---- */
+
+static void put_queue(struct perfetto *s, const struct device_work *w, uint32_t queue)
+{
+	char name[32] = "stream not known";
+	if (w->valid & WORK_HAS_STREAM)
+		snprintf(name, sizeof(name), "stream %u", w->stream);
+	put_specification(s, QUEUE_BASE + queue, name, CATEGORY_OTHER);
+}
+
+/* The queue of the work's stream; what is new of queue and name goes into the packet that is
+ * open: a packet has room for interned data once. */
+static int intern_work(struct export *x, const struct device_work *w, uint64_t *ret_queue)
+{
+	struct perfetto *s = x->state;
+	const uint64_t stream = w->valid & WORK_HAS_STREAM ? w->stream : UINT32_MAX;
+	uint32_t *queue = map_get(
+		&s->tracks, MAP_KEY(x->process, stream << 32 | w->device, w->context, UINT64_MAX));
+	if (!queue)
+		return -ENOMEM;
+	const bool new_queue = *queue == MAP_NONE;
+	if (new_queue)
+		*queue = s->queue_count++;
+	if (new_queue || !s->name_sent[name_index(x, w->name)]) {
+		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		if (new_queue)
+			put_queue(s, w, *queue);
+		put_name(x, w->name);
+		proto_close(&s->p, data);
+	}
+	*ret_queue = QUEUE_BASE + *queue;
+	return 0;
+}
+
+static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
+{
+	const size_t dim = proto_open(&s->p, field);
+	for (uint32_t i = 0; i < 3; i++)
+		proto_uint(&s->p, i + 1, v[i]);
+	proto_close(&s->p, dim);
+}
+
+static void put_work_notes(struct perfetto *s, const struct device_work *w)
+{
+	char text[24];
+	if (w->valid & WORK_HAS_SHAPE) {
+		const size_t launch = proto_open(&s->p, STAGE_LAUNCH);
+		put_dim3(s, LAUNCH_GRID, w->grid);
+		put_dim3(s, LAUNCH_WORKGROUP, w->block);
+		proto_close(&s->p, launch);
+	}
+	if (!(w->valid & WORK_HAS_BYTES))
+		return;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)w->bytes);
+	const size_t extra = proto_open(&s->p, STAGE_EXTRA);
+	proto_str(&s->p, EXTRA_NAME, "bytes");
+	proto_str(&s->p, EXTRA_VALUE, text);
+	proto_close(&s->p, extra);
+}
+
+static uint64_t work_number(struct export *x, const struct call_link *link)
+{
+	struct perfetto *s = x->state;
+	if (!link || s->link_seen[link - x->links.v.v])
+		return s->more_work++ * 2 + 1;
+	s->link_seen[link - x->links.v.v] = true;
+	return first_work(x, link);
+}
+
+static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	struct perfetto *s = x->state;
+	uint64_t queue;
+	if (w->kind == WORK_WAIT || w->kind == WORK_SPAN || w->kind > WORK_OTHER)
+		return 0; /* of the host, and of ranges, which have slices of their own */
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
+	if (intern_work(x, w, &queue))
+		return -ENOMEM;
+	const size_t stage = proto_open(&s->p, PACKET_STAGE);
+	proto_uint(&s->p, STAGE_EVENT, work_number(x, link));
+	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);
+	proto_uint(&s->p, STAGE_CONTEXT, x->process + 1);
+	proto_uint(&s->p, STAGE_GPU, w->valid & WORK_HAS_DEVICE ? w->device : 0);
+	proto_uint(&s->p, STAGE_QUEUE_IID, queue);
+	proto_uint(&s->p, STAGE_IID, w->kind);
+	if (w->name)
+		proto_uint(&s->p, STAGE_NAME_IID, NAME_BASE + name_index(x, w->name));
+	put_work_notes(s, w);
+	proto_close(&s->p, stage);
+	proto_close(&s->p, packet);
 	return write_out(x);
 }
 
@@ -313,15 +650,20 @@ static void cleanup(struct export *x)
 	array_free(&s->p.bytes);
 	free(s->fn_sent);
 	free(s->kernel_sent);
+	free(s->name_sent);
+	free(s->link_seen);
+	map_fini(&s->tracks);
+	array_free(&s->ranges);
 	free(s);
 }
 
 const struct exporter export_perfetto = {
 	.name = "perfetto",
-	.help = "for ui.perfetto.dev: one track a thread, one slice a call",
+	.help = "for ui.perfetto.dev: threads with their calls and ranges, devices with their streams",
 	.begin = begin,
-	.thread = thread,
 	.call = call,
+	.work = work,
+	.range = range,
 	.chunk_end = chunk_end,
 	.cleanup = cleanup,
 };

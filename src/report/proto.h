@@ -1,8 +1,7 @@
 /*
  * Writes messages in the wire format of Protocol Buffers: each field a varint of its number
- * and type, then its value.  A message inside a message has its length in front; it is
- * written as a varint of four bytes that is filled in when the message is closed, so nothing
- * is copied.  One owner thread.
+ * and type, then its value.  A message inside a message has its length in front: four bytes
+ * are left for it, and given back when the message turns out short.  One owner thread.
  */
 #ifndef WEIR_REPORT_PROTO_H
 #define WEIR_REPORT_PROTO_H
@@ -71,8 +70,15 @@ static inline void proto_close(struct proto *p, size_t begin)
 	if (p->failed)
 		return;
 	const size_t n = p->bytes.n - begin;
+	uint8_t *length = p->bytes.v + begin - 4;
+	if (n < 0x80) {
+		*length = (uint8_t)n;
+		memmove(length + 1, length + 4, n);
+		p->bytes.n -= 3;
+		return;
+	}
 	for (int i = 0; i < 4; i++)
-		p->bytes.v[begin - 4 + i] = (uint8_t)((n >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
+		length[i] = (uint8_t)((n >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
 }
 
 #endif
