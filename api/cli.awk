@@ -49,11 +49,12 @@ function c_string(s)
 	return "\"" s "\""
 }
 
-# The name of an option's value without the mark of a repeatable one.
+# The name of an option's value without the marks of a repeatable and of an optional one.
 function argument(i,    a)
 {
 	a = row_argument[i]
 	sub(/\.\.\.$/, "", a)
+	gsub(/[][]/, "", a)
 	return a
 }
 
@@ -159,7 +160,7 @@ function bash(    i, c, words)
 		printf "\t%s) options='--help", commands[c]
 		for (i = 1; i <= nrows; i++)
 			if (row_command[i] == commands[c])
-				printf " --%s%s", row_name[i], row_argument[i] == "-" ? "" : "="
+				printf " --%s%s", row_name[i], row_argument[i] ~ /^[-[]/ ? "" : "="
 		print "' ;;"
 	}
 	print "\tesac"
@@ -187,7 +188,7 @@ function zsh_text(s)
 
 function zsh_option(i,    value, spec)
 {
-	value = row_argument[i] == "-" ? "" : ":" argument(i) ":_files"
+	value = row_argument[i] ~ /^[-[]/ ? "" : ":" argument(i) ":_files"
 	spec = "[" zsh_text(row_help[i]) "]" value "'"
 	if (row_letter[i] != "-")
 		printf " \\\n\t\t\t'-%s%s", row_letter[i], spec
@@ -217,6 +218,8 @@ function zsh(    i, c)
 # mdoc for one way to write option i: its long name with the value.
 function mdoc_long(i)
 {
+	if (row_argument[i] ~ /^\[/)
+		return "Fl -" row_name[i] " Ns Oo = Ns Ar " argument(i) " Oc"
 	return "Fl -" row_name[i] (row_argument[i] == "-" ? "" : "= Ns Ar " argument(i))
 }
 
@@ -251,7 +254,7 @@ function man_options(    i)
 			continue
 		if (row_letter[i] != "-")
 			printf ".It Fl %s%s , %s\n", row_letter[i],
-				row_argument[i] == "-" ? "" : " Ar " argument(i), mdoc_long(i)
+				row_argument[i] ~ /^[-[]/ ? "" : " Ar " argument(i), mdoc_long(i)
 		else
 			print ".It " mdoc_long(i)
 		print sentence(row_help[i])

@@ -42,7 +42,9 @@ static void print_option(const struct option_row *row)
 {
 	char argument[32] = "", letter[4] = "  ", name[64];
 
-	if (row->argument)
+	if (row->argument && row->argument[0] == '[')
+		snprintf(argument, sizeof(argument), "[=%s", row->argument + 1);
+	else if (row->argument)
 		snprintf(argument, sizeof(argument), "=%.*s", (int)strcspn(row->argument, "."),
 			row->argument);
 	if (row->letter)

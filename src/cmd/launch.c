@@ -151,6 +151,20 @@ static int set_injection(const char *guest)
 	return setenv("NVTX_INJECTION64_PATH", guest, 0);
 }
 
+/* python/sitecustomize.py, which every Python of the program imports when it starts. */
+static int set_python(const struct launch *l)
+{
+	char directory[PATH_MAX];
+	if (library_path("python", directory, sizeof directory))
+		return complain(EXIT_ENVIRONMENT,
+			"the Python package is not in ../lib/weir/python; install Weir again");
+	if (prepend_path("PYTHONPATH", directory) ||
+		setenv("WEIR_PYTHON", *l->python ? l->python : "operators", 1))
+		return complain(
+			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	return 0;
+}
+
 static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
@@ -181,6 +195,8 @@ static int set_environment(const struct launch *l)
 		append_path("LD_AUDIT", audit, ':'))
 		return complain(
 			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	if (l->python && set_python(l))
+		return EXIT_ENVIRONMENT;
 	if (!l->sim)
 		return 0;
 	if (library_path("sim", sim, sizeof sim))

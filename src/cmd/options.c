@@ -1,7 +1,8 @@
 /*
  * The parser of every subcommand's options.
  *
- * Options are --name, --name=VALUE, --name VALUE, -n, -n VALUE and -nVALUE; `--` ends them.
+ * Options are --name, --name=VALUE, --name VALUE, -n, -n VALUE and -nVALUE; `--` ends them.  One
+ * whose value may be left out, "[WHAT]" in the table, takes it joined only.
  * They may stand before or after the arguments, except where a command starts a program: there
  * the first argument is the program, and everything after it is the program's own.
  */
@@ -185,6 +186,10 @@ static int take(struct options *o, const struct option_row *row, const char *joi
 	}
 	if (joined) {
 		add(o, row, joined);
+		return 1;
+	}
+	if (row->argument[0] == '[') {
+		add(o, row, "");
 		return 1;
 	}
 	if (!argv[1]) {

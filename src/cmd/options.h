@@ -14,7 +14,8 @@ struct option_row {
 	const char *command;
 	const char *name;     /* as in --name */
 	char letter;          /* as in -n; 0 when it has none */
-	const char *argument; /* what the value is called, NULL for a flag; "X..." may repeat */
+	const char *argument; /* what the value is called, NULL for a flag; "X..." may repeat,
+			       * "[X]" be left out, and is "" then */
 	const char *fallback; /* the value when it is not given, or NULL */
 	const char *help;
 };

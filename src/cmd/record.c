@@ -206,6 +206,17 @@ static int finish(struct recording *rec, const struct options *o, int status)
 	return code;
 }
 
+static bool python_words(const char *words)
+{
+	while (words && *words) {
+		const size_t n = strcspn(words, ",");
+		if (n != 5 || (memcmp(words, "lines", n) != 0 && memcmp(words, "names", n) != 0))
+			return false;
+		words += n + (words[n] == ',');
+	}
+	return true;
+}
+
 static int prepare(struct recording *rec, const struct options *o)
 {
 	const char *level = opt_str(o, "level"), *flight = opt_str(o, "flight");
@@ -222,6 +233,10 @@ static int prepare(struct recording *rec, const struct options *o)
 		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
 		return complain(EXIT_USAGE,
 			"'%s' is no size for a flight recording; give at least 1M", flight);
+	if (!python_words(opt_str(o, "python")))
+		return complain(EXIT_USAGE,
+			"--python=%s: what can be asked for are lines and names, with a comma between",
+			opt_str(o, "python"));
 	rec->output = opt_str(o, "output");
 	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
 		(int)sizeof rec->raw)
@@ -231,6 +246,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sim = opt_flag(o, "sim"),
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
+		.python = opt_str(o, "python"),
 	};
 	const int code = launch_check(&rec->launch);
 	if (code)

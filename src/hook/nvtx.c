@@ -475,11 +475,14 @@ PUBLIC uint32_t weir_range_string(const char *text);
 PUBLIC int weir_range_push(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args);
 PUBLIC int weir_range_pop(uint32_t scope);
 
-/* The number of a text in this process's part of the trace; 0: nothing is being recorded. */
+/*
+ * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
+ * whether anything is, without a sign of it in the trace.
+ */
 uint32_t weir_range_string(const char *text)
 {
 	if (!process_keeps_ranges() || !text)
-		return 0;
+		return process_keeps_ranges();
 	ranges_wanted(); /* opens the trace */
 	return hook_recorder.header ? string_id(text, strnlen(text, STRING_MOST)) : 0;
 }

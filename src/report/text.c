@@ -8,6 +8,7 @@
 #include "report/roofline.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -329,15 +330,21 @@ static void put_operators(const struct page *p)
 		"host self", "host total", "bound by", "operator" };
 	const struct report *r = p->r;
 	uint64_t all = 0;
+	size_t rows = 0, put = 0;
 	struct table t;
-	if (!r->operators.n)
-		return;
-	for (size_t i = 0; i < r->operators.n; i++)
+	for (size_t i = 0; i < r->operators.n; i++) {
 		all += r->operators.v[i].device_self_ns;
+		rows += r->operators.v[i].kind == RANGE_OPERATOR;
+	}
+	if (!rows)
+		return;
 	heading(p, "Operators by their own time on the device");
 	table_init(&t, ">>>>>>><<", headings);
-	for (size_t i = 0; i < shown(p, r->operators.n); i++) {
+	for (size_t i = 0; put < shown(p, rows); i++) {
 		const struct operator_row *o = &r->operators.v[i];
+		if (o->kind != RANGE_OPERATOR)
+			continue;
+		put++;
 		cell_ns(&t, o->device_self_ns);
 		cell_share(&t, o->device_self_ns, all);
 		cell_ns(&t, o->device_total_ns);
@@ -348,7 +355,47 @@ static void put_operators(const struct page *p)
 		roofline_cell(&t, &o->roofline);
 		cell_name(&t, o->name);
 	}
-	end_table(p, &t, r->operators.n);
+	end_table(p, &t, rows);
+}
+
+static int layer_order(const void *one, const void *two)
+{
+	const struct operator_row *a = *(const struct operator_row *const *)one;
+	const struct operator_row *b = *(const struct operator_row *const *)two;
+	if (a->device_total_ns != b->device_total_ns)
+		return a->device_total_ns > b->device_total_ns ? -1 : 1;
+	if (a->host_ticks != b->host_ticks)
+		return a->host_ticks > b->host_ticks ? -1 : 1;
+	const int names = strcmp(a->name, b->name);
+	return names ? names : a->kind - b->kind;
+}
+
+/* What the program, or its framework, has given a name to: with all that runs inside. */
+static void put_layers(const struct page *p)
+{
+	static const char *const headings[] = { "device", "count", "host", "kind", "name" };
+	const struct report *r = p->r;
+	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof(*rows));
+	size_t n = 0;
+	struct table t;
+	for (size_t i = 0; rows && i < r->operators.n; i++)
+		if (r->operators.v[i].kind != RANGE_OPERATOR)
+			rows[n++] = &r->operators.v[i];
+	if (n) {
+		qsort(rows, n, sizeof(*rows), layer_order);
+		heading(p, "Layers and annotations by time on the device, with all inside");
+		table_init(&t, ">>><<", headings);
+	}
+	for (size_t i = 0; i < shown(p, n); i++) {
+		cell_ns(&t, rows[i]->device_total_ns);
+		cell_count(&t, rows[i]->count);
+		cell_ns(&t, ns_of(r, rows[i]->host_ticks));
+		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
+		cell_name(&t, rows[i]->name);
+	}
+	if (n)
+		end_table(p, &t, n);
+	free(rows);
 }
 
 static void put_streams(const struct page *p)
@@ -565,6 +612,7 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 			.bold = p.bold, .dim = p.dim, .plain = p.plain, .rows = rows });
 	put_kernel_times(&p);
 	put_operators(&p);
+	put_layers(&p);
 	if (r->calls)
 		put_calls(&p);
 	put_kernels(&p);

@@ -1,0 +1,51 @@
+"""What a Python program does, said to the recorder that it runs under.
+
+`weir record --python -- python3 script.py` starts this in every Python of the program (through
+sitecustomize.py beside this package); `python3 -m weir script.py` does for one.  Without the
+recorder nothing here does anything.  Needs nothing but the standard library.
+"""
+import os
+import sys
+
+_started = False
+
+
+def wanted():
+    """What was asked for, as words: see weir-record(1)."""
+    return set(os.environ.get("WEIR_PYTHON", "operators").split(","))
+
+
+def recorded():
+    """Whether a recorder is there."""
+    from weir import ranges
+
+    return ranges.open()
+
+
+def start():
+    """Begins, once.  PyTorch is looked at when the program has imported it, never before."""
+    global _started
+    if _started:
+        return
+    _started = True
+    words = wanted()
+    if "lines" in words and recorded():
+        from weir import lines
+
+        lines.start()
+    from weir import imports
+
+    imports.when("torch", lambda torch: _name_torch(torch, "names" not in words))
+
+
+def _name_torch(torch, shapes):
+    if not recorded():
+        return
+    from weir import modules, operators
+
+    operators.start(torch, shapes)
+    modules.start(torch)
+
+
+def warn(text):
+    print("weir: " + text, file=sys.stderr)

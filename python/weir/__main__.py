@@ -1,0 +1,35 @@
+"""python3 -m weir SCRIPT [ARGUMENT...], or -m MODULE [ARGUMENT...]: runs it with its operators named."""
+import os
+import runpy
+import sys
+
+import weir
+
+USAGE = """usage: weir record -- python3 -m weir SCRIPT [ARGUMENT...]
+       weir record -- python3 -m weir -m MODULE [ARGUMENT...]
+"""
+
+
+def main():
+    del sys.argv[0]
+    if not sys.argv or sys.argv[0] in ("-h", "--help") or sys.argv == ["-m"]:
+        sys.stderr.write(USAGE)
+        return 2
+    if not weir.recorded():
+        weir.warn("nobody is recording; run it as\n\n    weir record -- python3 -m weir %s\n\n"
+                  "or leave the command as it is: weir record --python -- python3 %s"
+                  % ((" ".join(sys.argv),) * 2))
+        return 2
+    weir.start()
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

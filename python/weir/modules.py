@@ -1,0 +1,69 @@
+"""Which torch.nn.Module runs: `encoder.layers.0.self_attn (MultiheadAttention)`.
+
+Global hooks see every module, and leave each module's own hooks alone: PyTorch has fast paths that
+look at those.  What torch.compile traces is left as it is.  Names come from the outermost module
+that is called, the first time that a module below it is seen.
+"""
+import os
+import weakref
+
+from weir import ranges
+
+_known = {}  # id of a module: (weak reference, name, args)
+_scope = 0
+
+
+def _reset():
+    global _scope
+    _known.clear()
+    _scope = ranges.string("torch.nn")
+
+
+def _args(module):
+    parameter = next(module.parameters(), None)
+    if parameter is None:
+        return 0
+    return ranges.string('{"dtype":"%s"}' % str(parameter.dtype).replace("torch.", ""))
+
+
+def _remember(module, path):
+    key = id(module)
+    kind = type(module).__name__
+    name = "%s (%s)" % (path, kind) if path else kind
+    entry = (weakref.ref(module, lambda _: _known.pop(key, None)), ranges.string(name), _args(module))
+    _known[key] = entry
+    return entry
+
+
+def _learn(module):
+    """Names a module and everything below it."""
+    if not getattr(module, "_is_replica", False):  # made for one call, by DataParallel
+        for path, inner in module.named_modules():
+            if path:
+                _remember(inner, path)
+    return _remember(module, "")
+
+
+def start(torch):
+    from torch.nn.modules import module as nn
+
+    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    compiling = compiling or (lambda: False)
+
+    def enter(module, args):
+        if compiling():
+            return
+        entry = _known.get(id(module)) or _learn(module)
+        ranges.push(ranges.ANNOTATION, _scope, entry[1], entry[2])
+
+    def leave(module, args, output):
+        if not compiling():
+            ranges.pop(_scope)
+
+    _reset()
+    os.register_at_fork(after_in_child=_reset)
+    nn.register_module_forward_pre_hook(enter)
+    try:
+        nn.register_module_forward_hook(leave, always_call=True)
+    except TypeError:  # before PyTorch 2.0: a call that raises leaves its range open
+        nn.register_module_forward_hook(leave)

@@ -1,0 +1,346 @@
+"""weir's Python package, on a PyTorch that is made for it (fake/) and a recorder that keeps a list.
+
+The environment says where the package is (WEIR_PACKAGE) and, for the tests of the whole, the
+program (WEIR_BIN).
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.environ["WEIR_PACKAGE"]
+FAKE = os.path.join(HERE, "fake", "site-packages")
+sys.path[:0] = [PACKAGE, FAKE]
+
+from weir import imports, lines, modules, operators, ranges  # noqa: E402
+
+
+class Recorder:
+    """Stands in for libweir.so."""
+
+    def __init__(self):
+        self.texts, self.open, self.seen = [None], [], []
+
+    def string(self, text):
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text)
+
+    def push(self, kind, scope, name, args):
+        self.open.append(scope)
+        self.seen.append((kind, self.texts[name], self.texts[args]))
+
+    def pop(self, scope):
+        if scope not in self.open:
+            raise AssertionError("nothing to end in %r" % self.texts[scope])
+        del self.open[len(self.open) - 1 - self.open[::-1].index(scope)]
+
+
+recorder = Recorder()
+ranges.push, ranges.pop, ranges.string = recorder.push, recorder.pop, recorder.string
+
+
+class Imports(unittest.TestCase):
+    def tearDown(self):
+        for name in ("found", "broken"):
+            sys.modules.pop(name, None)
+
+    def write(self, name, text):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        sys.path.insert(0, directory.name)
+        self.addCleanup(sys.path.remove, directory.name)
+        with open(os.path.join(directory.name, name + ".py"), "w") as f:
+            f.write(text)
+
+    def test_what_follows_an_import_comes_once_and_the_loader_stays_itself(self):
+        self.write("found", "value = 1\n")
+        seen = []
+        finders = list(sys.meta_path)
+        imports.when("found", seen.append)
+        import found
+        self.assertEqual(seen, [found])
+        self.assertEqual(sys.meta_path, finders)
+        self.assertNotIn("exec_module", vars(found.__spec__.loader))
+        self.assertIn("value = 1", found.__spec__.loader.get_source("found"))
+
+    def test_a_module_that_is_there_already_is_told_of_at_once(self):
+        seen = []
+        imports.when("json", seen.append)
+        self.assertEqual(seen, [json])
+
+    def test_an_import_that_fails_fails_as_it_would(self):
+        self.write("broken", "raise ValueError('mine')\n")
+        imports.when("broken", self.fail)
+        with self.assertRaisesRegex(ValueError, "mine"):
+            import broken  # noqa: F401
+
+    def test_a_module_that_is_not_there_is_waited_for(self):
+        seen = []
+        imports.when("found", seen.append)
+        with self.assertRaises(ImportError):
+            import found
+        self.write("found", "")
+        import found
+        self.assertEqual(seen, [found])
+
+
+class Operators(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+        from torch.autograd import profiler
+
+        cls.profiler = profiler
+        cls.bootstrap = threading.Thread._bootstrap_inner
+        operators.start(torch)
+
+    def setUp(self):
+        del self.profiler.log[:]
+
+    def test_the_observer_is_on_with_shapes(self):
+        self.assertEqual(self.profiler.active().state, "nvtx")
+        self.assertTrue(self.profiler.active().shapes)
+
+    def test_a_thread_has_its_own_as_long_as_it_lasts(self):
+        states = []
+        thread = threading.Thread(target=lambda: states.append(self.profiler.active().state))
+        thread.start()
+        one = thread.ident
+        thread.join()
+        self.assertEqual(states, ["nvtx"])
+        self.assertEqual(self.profiler.log, [("on", "nvtx", True, one), ("off", "nvtx", True, one)])
+
+    def test_a_profiler_of_the_programs_finds_the_place_free(self):
+        with self.profiler.profile():
+            self.assertEqual(self.profiler.active().state, "kineto")
+        self.assertEqual(self.profiler.active().state, "nvtx")
+        with self.assertRaisesRegex(RuntimeError, "already enabled"):
+            with self.profiler.profile():
+                with self.profiler.profile():
+                    pass
+        self.assertEqual(self.profiler.active().state, "nvtx")
+
+    def test_one_that_can_not_be_switched_on_leaves_ours(self):
+        with self.assertRaisesRegex(ValueError, "broken"):
+            self.profiler.profile("broken").__enter__()
+        self.assertEqual(self.profiler.active().state, "nvtx")
+
+    def test_a_thread_that_dies_of_an_exception_is_left_in_order(self):
+        hook, threading.excepthook = threading.excepthook, lambda _: None
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+        threading.excepthook = hook
+        self.assertEqual(self.profiler.log[-1], ("off", "nvtx", True, thread.ident))
+
+
+class Modules(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+
+        cls.torch = torch
+        modules.start(torch)
+
+    def setUp(self):
+        recorder.seen.clear()
+
+    def names(self):
+        self.assertEqual(recorder.open, [])
+        return [name for _, name, _ in recorder.seen]
+
+    def make(self):
+        class Attention(self.torch.nn.Module):
+            pass
+
+        class Layer(self.torch.nn.Module):
+            pass
+
+        class Model(self.torch.nn.Module):
+            pass
+
+        half = self.torch.float16
+        return Model(encoder=Layer(self.torch.float32, attention=Attention(half)), act=Layer())
+
+    def test_modules_are_named_by_their_path_from_the_outermost(self):
+        model = self.make()
+        self.assertEqual(model(7), 7)
+        want = ["Model", "encoder (Layer)", "encoder.attention (Attention)", "act (Layer)"]
+        self.assertEqual(self.names(), want)
+        model.children["encoder"](7)
+        self.assertEqual(self.names(), want + want[1:3])
+        self.assertEqual({kind for kind, _, _ in recorder.seen}, {ranges.ANNOTATION})
+
+    def test_a_modules_first_parameter_tells_the_type(self):
+        self.make()(7)
+        self.assertEqual([args for _, _, args in recorder.seen],
+                         ['{"dtype":"float32"}', '{"dtype":"float32"}', '{"dtype":"float16"}', None])
+
+    def test_a_call_that_raises_ends_its_ranges(self):
+        model = self.make()
+        model.children["encoder"].children["attention"].forward = lambda x: 1 / 0
+        with self.assertRaises(ZeroDivisionError):
+            model(7)
+        self.assertEqual(len(self.names()), 3)
+
+    def test_what_is_being_compiled_is_left_alone(self):
+        self.torch.compiler.compiling = True
+        self.make()(7)
+        self.torch.compiler.compiling = False
+        self.assertEqual(self.names(), [])
+
+    def test_modules_that_are_gone_are_forgotten(self):
+        self.make()(7)
+        import gc
+
+        gc.collect()
+        before = len(modules._known)
+        for _ in range(100):
+            self.make()(7)
+        gc.collect()
+        self.assertLessEqual(len(modules._known), before)
+
+    def test_a_replica_is_not_looked_into(self):
+        model = self.make()
+        model._is_replica = True
+        model(7)
+        self.assertEqual(self.names()[0], "Model")
+
+    def test_a_forked_child_names_everything_again(self):
+        model = self.make()
+        model(7)
+        modules._reset()
+        recorder.seen.clear()
+        model(7)
+        self.assertEqual(len(self.names()), 4)
+
+
+class Lines(unittest.TestCase):
+    def test_own_files_are_those_outside_the_installation(self):
+        self.assertTrue(lines.is_own(__file__))
+        self.assertFalse(lines.is_own(json.__file__))
+        self.assertFalse(lines.is_own(lines.__file__))
+        self.assertFalse(lines.is_own("<string>"))
+        self.assertFalse(lines.is_own("/venv/lib/python3/site-packages/numpy/core.py"))
+
+
+PROGRAM = """
+import torch
+def step(model, x):
+    y = model(x)
+    return y
+class Net(torch.nn.Module):
+    pass
+net = Net(torch.float16, body=Net())
+for i in range(5):
+    step(net, i)
+try:
+    step(None, 1)
+except TypeError:
+    print("done")
+"""
+
+
+class Whole(unittest.TestCase):
+    """Under the real recorder, which needs no driver for this."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        with open(self.path("program.py"), "w") as f:
+            f.write(PROGRAM)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def run_it(self, *command, paths=()):
+        environment = {k: v for k, v in os.environ.items() if k not in ("WEIR", "WEIR_PYTHON")}
+        environment["PYTHONPATH"] = os.pathsep.join((FAKE,) + tuple(paths))
+        return subprocess.run(command, cwd=self.directory, env=environment, universal_newlines=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def report(self):
+        result = self.run_it(os.environ["WEIR_BIN"], "report", "--json", "--top=0", "t.weir")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {row["name"]: row for row in json.loads(result.stdout)["operators"]}
+
+    def record(self, *options, python=(sys.executable, "program.py"), paths=()):
+        result = self.run_it(os.environ["WEIR_BIN"], "record", "-q", "-o", "t.weir", *options, "--",
+                             *python, paths=paths)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "done\n", ""))
+
+    def check_modules(self):
+        rows = self.report()
+        self.assertEqual(rows["Net"]["count"], 5)
+        self.assertEqual(rows["body (Net)"]["count"], 5)
+        self.assertEqual(rows["Net"]["kind"], "annotation")
+
+    def test_an_unmodified_command_is_recorded(self):
+        self.record("--python")
+        self.check_modules()
+
+    def test_the_package_runs_a_script(self):
+        self.record(python=(sys.executable, "-m", "weir", "program.py"), paths=(PACKAGE,))
+        self.check_modules()
+
+    def test_the_package_runs_a_module(self):
+        self.record(python=(sys.executable, "-m", "weir", "-m", "program"), paths=(PACKAGE,))
+        self.check_modules()
+
+    def test_without_being_asked_nothing_is_recorded(self):
+        self.record()
+        self.assertEqual(self.report(), {})
+
+    def test_lines_are_recorded_where_they_are_asked_for(self):
+        self.record("--python=lines")
+        self.check_modules()
+        result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
+        events = json.loads(result.stdout)["traceEvents"]
+        own = [e["name"].rsplit("/", 1)[-1] for e in events if e.get("cat") == "python_function"]
+        self.assertEqual(own.count("program.py:4"), 6)
+        self.assertEqual(own.count("program.py:5"), 5)
+        self.assertEqual(own.count("program.py:13"), 1)
+        self.assertFalse([n for n in own if not n.startswith("program.py:")])
+
+    def test_a_line_lasts_as_long_as_what_it_calls(self):
+        self.record("--python=lines")
+        result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
+        events = json.loads(result.stdout)["traceEvents"]
+        spans = [(e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e.get("ph") == "X"]
+        calls = [s for s in spans if s[2] == "Net"]
+        sites = [s for s in spans if s[2].endswith("program.py:4")]
+        for begin, end, _ in calls:
+            self.assertTrue([s for s in sites if s[0] <= begin and end <= s[1]])
+
+    def test_another_sitecustomize_is_run_as_well(self):
+        os.mkdir(self.path("mine"))
+        with open(self.path("mine/sitecustomize.py"), "w") as f:
+            f.write("import sys; sys.mine = __file__")
+        with open(self.path("program.py"), "a") as f:
+            f.write("\nimport sys, sitecustomize; assert sys.mine == sitecustomize.__file__\n")
+        self.record("--python", paths=(self.path("mine"),))
+        self.check_modules()
+
+    def test_without_a_recorder_the_package_says_how_to_run_it(self):
+        result = self.run_it(sys.executable, "-m", "weir", "program.py", paths=(PACKAGE,))
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("weir record -- python3 -m weir program.py", result.stderr)
+
+    def test_without_a_recorder_the_start_up_file_does_nothing(self):
+        result = self.run_it(sys.executable, "program.py", paths=(PACKAGE,))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "done\n", ""))
+
+    def test_a_wrong_word_is_told(self):
+        result = self.run_it(os.environ["WEIR_BIN"], "record", "--python=shapes", "--", "true")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("lines and names", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
