@@ -20,7 +20,8 @@ demo: deps ## record an example program and print the report
 	@$(MAKE) --no-print-directory build
 	@sh tools/demo.sh $(BUILD)
 
-check: deps ## every test that needs no GPU, also with the sanitizers
+check: ## every test that needs no GPU, also with the sanitizers
+	@sh tools/deps.sh check
 	@$(MAKE) --no-print-directory build asan tsan
 	$(CTEST) --test-dir $(BUILD) -LE 'gpu|lint'
 

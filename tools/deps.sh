@@ -1,10 +1,11 @@
-# Installs the Debian packages that are missing for `deps.sh build`, `lint` or `fuzz`.  Does nothing
+# Installs the Debian packages that are missing for `deps.sh build`, `check`, `lint` or `fuzz`.  Does nothing
 # when they are there; says what to install by hand where it cannot.
 set -u
 
 packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
 	libjansson-dev libcmocka-dev mandoc'
 case ${1:-build} in
+check) packages="$packages python3 chromium-headless-shell" ;;
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;
 fuzz) packages="$packages clang-14 libclang-rt-14-dev" ;;
 esac

@@ -12,12 +12,9 @@
 function el(tag, props, ...children) {
 	const e = document.createElement(tag);
 	for (const [key, value] of Object.entries(props || {})) {
-		if (value === null || value === undefined || value === false)
-			continue;
-		if (typeof value === "function")
-			e.addEventListener(key, value);
-		else
-			e.setAttribute(key, value === true ? "" : String(value));
+		if (value === null || value === undefined || value === false) continue;
+		if (typeof value === "function") e.addEventListener(key, value);
+		else e.setAttribute(key, value === true ? "" : String(value));
 	}
 	e.append(...children.filter((c) => c !== null && c !== undefined));
 	return e;
@@ -27,10 +24,8 @@ function el(tag, props, ...children) {
 function svg(tag, props, ...children) {
 	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
 	for (const [key, value] of Object.entries(props || {}))
-		if (typeof value === "function")
-			e.addEventListener(key, value);
-		else if (value !== null)
-			e.setAttribute(key, String(value));
+		if (typeof value === "function") e.addEventListener(key, value);
+		else if (value !== null) e.setAttribute(key, String(value));
 	e.append(...children);
 	return e;
 }
@@ -57,24 +52,28 @@ function scaled(value, step, units) {
 }
 
 function time(ns) {
-	if (ns === null || ns === undefined)
-		return "";
+	if (ns === null || ns === undefined) return "";
 	if (ns >= 7200e9)
-		return count(Math.floor(ns / 3600e9)) + " h " + Math.floor(ns % 3600e9 / 60e9) + " min";
+		return (
+			count(Math.floor(ns / 3600e9)) +
+			" h " +
+			Math.floor((ns % 3600e9) / 60e9) +
+			" min"
+		);
 	if (ns >= 120e9)
-		return Math.floor(ns / 60e9) + " min " + Math.floor(ns % 60e9 / 1e9) + " s";
+		return Math.floor(ns / 60e9) + " min " + Math.floor((ns % 60e9) / 1e9) + " s";
 	return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
 }
 
 function bytes(n) {
-	return n === null || n === undefined ? ""
+	return n === null || n === undefined
+		? ""
 		: scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
 }
 
 function percent(part, whole) {
-	if (!whole)
-		return "";
-	const p = 100 * part / whole;
+	if (!whole) return "";
+	const p = (100 * part) / whole;
 	return (p >= 99.95 || p === 0 ? p.toFixed(0) : p >= 0.1 ? p.toFixed(1) : "<0.1") + " %";
 }
 
@@ -84,8 +83,14 @@ function triple(v) {
 
 /* A time on an axis: so many digits that two marks `step` apart differ. */
 function axisTime(ns, step) {
-	const [unit, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"]
-		: step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+	const [unit, name] =
+		step >= 1e9
+			? [1e9, "s"]
+			: step >= 1e6
+				? [1e6, "ms"]
+				: step >= 1e3
+					? [1e3, "µs"]
+					: [1, "ns"];
 	const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
 	return grouped.format(Number((ns / unit).toFixed(digits))) + " " + name;
 }
@@ -116,11 +121,11 @@ class Varints {
 
 	/* Numbers beyond 2^53 lose their last digits, no more. */
 	next() {
-		let value = 0, scale = 1;
+		let value = 0,
+			scale = 1;
 		for (;;) {
 			const b = this.bytes.charCodeAt(this.at++);
-			if (!(b & 0x80))
-				return value + (b || 0) * scale;
+			if (!(b & 0x80)) return value + (b || 0) * scale;
 			value += (b & 0x7f) * scale;
 			scale *= 128;
 		}
@@ -138,19 +143,15 @@ class Varints {
 /* A kernel's name without result, parameters and template arguments: what a small box can show.
  * "void at::native::reduce<8, f(int)>(at::T)" is "reduce". */
 function shorten(name) {
-	if (!/[<(]/.test(name))
-		return name;
+	if (!/[<(]/.test(name)) return name;
 	const text = name.replaceAll("(anonymous namespace)::", "").replace(/^void /, "");
-	let depth = 0, out = "";
+	let depth = 0,
+		out = "";
 	for (const c of text) {
-		if (c === "(" && depth === 0 && out)
-			break;
-		if (c === "<" || c === "(")
-			depth++;
-		else if ((c === ">" || c === ")") && depth > 0)
-			depth--;
-		else if (depth === 0)
-			out += c;
+		if (c === "(" && depth === 0 && out) break;
+		if (c === "<" || c === "(") depth++;
+		else if ((c === ">" || c === ")") && depth > 0) depth--;
+		else if (depth === 0) out += c;
 	}
 	return out.trim().split("::").pop() || name;
 }
@@ -164,8 +165,7 @@ function readable(name) {
 const shortened = new Map();
 
 function shortName(index) {
-	if (!shortened.has(index))
-		shortened.set(index, shorten(names[index] || "?"));
+	if (!shortened.has(index)) shortened.set(index, shorten(names[index] || "?"));
 	return shortened.get(index);
 }
 
@@ -175,21 +175,33 @@ function shortName(index) {
  * Lightness tells neighbours of different names apart. */
 
 const hues = {
-	kernel: [205, 62], copy: [36, 88], set: [52, 78], call: [322, 24], driver: [222, 9],
-	range: [163, 42], python: [78, 26], span: [190, 30], other: [222, 9], frame: [222, 9],
+	kernel: [205, 62],
+	copy: [36, 88],
+	set: [52, 78],
+	call: [322, 24],
+	driver: [222, 9],
+	range: [163, 42],
+	python: [78, 26],
+	span: [190, 30],
+	other: [222, 9],
+	frame: [222, 9],
 	error: [22, 90],
 };
 const hueText = {
-	kernel: "kernel", copy: "copy", set: "set", call: "CUDA call", range: "operator or range",
-	python: "Python", span: "annotation on the device",
+	kernel: "kernel",
+	copy: "copy",
+	set: "set",
+	call: "CUDA call",
+	range: "operator or range",
+	python: "Python",
+	span: "annotation on the device",
 };
 const darkMode = matchMedia("(prefers-color-scheme: dark)");
 
 function hash(text) {
 	let h = 2166136261;
-	for (let i = 0; i < text.length; i++)
-		h = Math.imul(h ^ text.charCodeAt(i), 16777619);
-	return (h ^ h >>> 15) >>> 0;
+	for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
+	return (h ^ (h >>> 15)) >>> 0;
 }
 
 /* `shade` from 0 to 1. */
@@ -205,7 +217,7 @@ let colours = new Map();
 function colour(kind, index) {
 	const key = kind + index;
 	if (!colours.has(key))
-		colours.set(key, colourOf(kind, hash(names[index] || "") % 1000 / 1000));
+		colours.set(key, colourOf(kind, (hash(names[index] || "") % 1000) / 1000));
 	return colours.get(key);
 }
 
@@ -214,7 +226,17 @@ let theme = {};
 
 function readTheme() {
 	const style = getComputedStyle(document.documentElement);
-	for (const key of ["paper", "panel", "sunk", "line", "ink", "soft", "faint", "accent", "mark"])
+	for (const key of [
+		"paper",
+		"panel",
+		"sunk",
+		"line",
+		"ink",
+		"soft",
+		"faint",
+		"accent",
+		"mark",
+	])
 		theme[key] = style.getPropertyValue("--" + key).trim();
 	theme.mono = style.getPropertyValue("--mono").trim();
 	theme.sans = style.getPropertyValue("--sans").trim();
@@ -234,9 +256,10 @@ function matchesText(text) {
 /* Every view hears of it; `matches` is 1 for each name that is looked for, or null. */
 function setSearch(query) {
 	search.query = query.trim().toLowerCase();
-	search.matches = search.query ? Uint8Array.from(names, (n) => matchesText(n) ? 1 : 0) : null;
-	for (const listener of search.listeners)
-		listener();
+	search.matches = search.query
+		? Uint8Array.from(names, (n) => (matchesText(n) ? 1 : 0))
+		: null;
+	for (const listener of search.listeners) listener();
 }
 
 /* ---- what lies under the pointer ---- */
@@ -244,9 +267,15 @@ function setSearch(query) {
 const tip = el("div", { id: "tip", role: "tooltip" });
 
 function facts(rows) {
-	return el("dl", { class: "facts" }, ...rows.filter((r) => r && r[1] !== "" && r[1] !== null &&
-		r[1] !== undefined).map(([key, value]) =>
-		el("div", {}, el("dt", {}, key), el("dd", {}, value))));
+	return el(
+		"dl",
+		{ class: "facts" },
+		...rows
+			.filter((r) => r && r[1] !== "" && r[1] !== null && r[1] !== undefined)
+			.map(([key, value]) =>
+				el("div", {}, el("dt", {}, key), el("dd", {}, value)),
+			),
+	);
 }
 
 function showTip(x, y, name, rows) {
@@ -265,13 +294,24 @@ function hideTip() {
 /* ---- sections ---- */
 
 const sections = [];
-const shortTitles = { time: "Time", flame: "Flame", operators: "Operators", calls: "Calls", copies: "Copies", failures: "Failures" };
+const shortTitles = {
+	time: "Time",
+	flame: "Flame",
+	operators: "Operators",
+	calls: "Calls",
+	copies: "Copies",
+	failures: "Failures",
+};
 
 /* A part of the page; `body` is shown, or a sentence why there is nothing to show. */
 function section(id, title, note, ...body) {
 	const short = shortTitles[id] || title;
-	const head = el("div", { class: "top" }, el("h2", {}, title),
-		note ? el("span", { class: "note" }, note) : null);
+	const head = el(
+		"div",
+		{ class: "top" },
+		el("h2", {}, title),
+		note ? el("span", { class: "note" }, note) : null,
+	);
 	const s = el("section", { id, class: "wide", "aria-label": title }, head, ...body);
 	sections.push({ id, title: short, element: s });
 	return s;
@@ -284,7 +324,8 @@ function empty(...text) {
 /* Sets up a canvas for the device's pixels; returns its context and size in CSS pixels. */
 function fitCanvas(canvas, width, height) {
 	const ratio = Math.min(3, devicePixelRatio || 1);
-	const w = Math.round(width * ratio), h = Math.round(height * ratio);
+	const w = Math.round(width * ratio),
+		h = Math.round(height * ratio);
 	if (canvas.width !== w || canvas.height !== h) {
 		canvas.width = w;
 		canvas.height = h;
@@ -299,8 +340,7 @@ function fitCanvas(canvas, width, height) {
 function putLabel(c, text, x, y, width) {
 	theme.letter = theme.letter || c.measureText("m").width;
 	const room = Math.floor((width - 7) / theme.letter);
-	if (room < 3)
-		return;
+	if (room < 3) return;
 	c.fillStyle = theme.onFill;
 	c.fillText(text.length > room ? text.slice(0, room - 1) + "…" : text, x + 4, y);
 }

@@ -5,14 +5,21 @@
 
 /* hue, saturation, lightness of paper and of dark */
 const partLook = {
-	computing: ["kernels ran", 205, 58], communicating: ["communication between devices", 322, 30],
-	copying: ["copies and sets", 36, 88], queue: ["queued behind other work", 190, 26],
+	computing: ["kernels ran", 205, 58],
+	communicating: ["communication between devices", 322, 30],
+	copying: ["copies and sets", 36, 88],
+	queue: ["queued behind other work", 190, 26],
 	launch: ["on the way from call to device", 262, 22],
-	idle_launching: ["idle: the host was launching", 262, 22], idle_waiting: ["idle: the host waited for the device", 163, 30],
-	idle_driver: ["idle: the host was in a long call", 322, 18], idle_host: ["idle: the host was outside of CUDA", 60, 10],
-	idle_queued: ["idle: work was queued and had not begun", 190, 26], idle_unknown: ["idle: cause not known", 222, 6],
-	before: ["before the first work", 222, 6], after: ["after the last work", 222, 6],
-	host: ["the host was outside of CUDA", 60, 10], waiting: ["the host waited", 163, 30],
+	idle_launching: ["idle: the host was launching", 262, 22],
+	idle_waiting: ["idle: the host waited for the device", 163, 30],
+	idle_driver: ["idle: the host was in a long call", 322, 18],
+	idle_host: ["idle: the host was outside of CUDA", 60, 10],
+	idle_queued: ["idle: work was queued and had not begun", 190, 26],
+	idle_unknown: ["idle: cause not known", 222, 6],
+	before: ["before the first work", 222, 6],
+	after: ["after the last work", 222, 6],
+	host: ["the host was outside of CUDA", 60, 10],
+	waiting: ["the host waited", 163, 30],
 };
 
 function partColour(name) {
@@ -25,19 +32,41 @@ const partText = (name) => (partLook[name] || [name.replaceAll("_", " ")])[0];
 
 /* A bar of parts that together are all of `whole`, and what each is. */
 function stacked(parts, whole, text) {
-	const bar = el("div", { class: "stack", role: "img", "aria-label": `${text}: ` +
-		parts.filter((p) => p.ns).map((p) => `${partText(p.name)} ${percent(p.ns, whole)}`).join(", ") });
+	const bar = el("div", {
+		class: "stack",
+		role: "img",
+		"aria-label":
+			`${text}: ` +
+			parts
+				.filter((p) => p.ns)
+				.map((p) => `${partText(p.name)} ${percent(p.ns, whole)}`)
+				.join(", "),
+	});
 	const keys = el("div", { class: "keys" });
 	for (const p of parts.filter((q) => q.ns > 0)) {
 		const part = el("div", {}, p.ns > whole * 0.09 ? percent(p.ns, whole) : "");
 		part.style.flex = `${p.ns / whole} 1 0`;
 		part.style.background = partColour(p.name);
-		part.addEventListener("pointermove", (e) => showTip(e.clientX, e.clientY, partText(p.name), [["", time(p.ns)], ["", percent(p.ns, whole)]]));
+		part.addEventListener("pointermove", (e) =>
+			showTip(e.clientX, e.clientY, partText(p.name), [
+				["", time(p.ns)],
+				["", percent(p.ns, whole)],
+			]),
+		);
 		part.addEventListener("pointerleave", hideTip);
 		bar.append(part);
 		const swatch = el("i");
 		swatch.style.background = partColour(p.name);
-		keys.append(el("div", { class: "key" }, swatch, el("span", { title: partText(p.name) }, partText(p.name)), el("b", {}, time(p.ns)), el("em", {}, percent(p.ns, whole))));
+		keys.append(
+			el(
+				"div",
+				{ class: "key" },
+				swatch,
+				el("span", { title: partText(p.name) }, partText(p.name)),
+				el("b", {}, time(p.ns)),
+				el("em", {}, percent(p.ns, whole)),
+			),
+		);
 	}
 	return [bar, keys];
 }
@@ -47,14 +76,37 @@ const sumOf = (parts) => parts.reduce((sum, p) => sum + p.ns, 0);
 function breakdownSection() {
 	const parts = report.breakdown;
 	if (!parts)
-		return section("time", "Where the time went", null, empty("What the devices did is not in this trace, so the time can't be told apart. ", el("code", {}, "weir record --gpu"), " records when each kernel, copy and set ran."));
-	const s = section("time", "Where the time went", `${time(sumOf(parts))} of wall time, every nanosecond once`,
-		...stacked(parts, sumOf(parts), "Wall time"));
+		return section(
+			"time",
+			"Where the time went",
+			null,
+			empty(
+				"What the devices did is not in this trace, so the time can't be told apart. ",
+				el("code", {}, "weir record --gpu"),
+				" records when each kernel, copy and set ran.",
+			),
+		);
+	const s = section(
+		"time",
+		"Where the time went",
+		`${time(sumOf(parts))} of wall time, every nanosecond once`,
+		...stacked(parts, sumOf(parts), "Wall time"),
+	);
 	const path = report.critical_path || [];
 	if (sumOf(path) > 0)
-		s.append(el("h3", { class: "gap" }, "The critical path: what would have to be faster for the program to be faster"), ...stacked(path, sumOf(path), "Critical path"));
+		s.append(
+			el(
+				"h3",
+				{ class: "gap" },
+				"The critical path: what would have to be faster for the program to be faster",
+			),
+			...stacked(path, sumOf(path), "Critical path"),
+		);
 	if ((report.pauses || []).length)
-		s.append(el("h3", { class: "gap" }, "The longest pauses of the devices"), el("div", { class: "panel" }, pausesTable()));
+		s.append(
+			el("h3", { class: "gap" }, "The longest pauses of the devices"),
+			el("div", { class: "panel" }, pausesTable()),
+		);
 	return s;
 }
 
@@ -64,10 +116,75 @@ function pausesTable() {
 		document.getElementById("timeline").scrollIntoView();
 	};
 	const most = report.pauses[0].ns;
-	return el("div", { class: "sheet" }, el("table", {}, el("thead", {}, el("tr", {}, ...["pause", "at", "cause", "after", "before"].map((h) => el("th", { scope: "col" }, h)))),
-		el("tbody", {}, ...report.pauses.slice(0, 6).map((p) => el("tr", {}, barCell(time(p.ns), p.ns / most),
-			el("td", {}, el("button", { class: "link", type: "button", click: go(p) }, time(p.start_ns))),
-			el("td", {}, partText(p.cause).replace("idle: ", "")), el("td", { class: "text even", title: p.before }, shorten(p.before)), el("td", { class: "text even", title: p.after }, shorten(p.after)))))));
+	return el(
+		"div",
+		{ class: "sheet" },
+		el(
+			"table",
+			{},
+			el(
+				"thead",
+				{},
+				el(
+					"tr",
+					{},
+					...["pause", "at", "cause", "after", "before"].map((h) =>
+						el("th", { scope: "col" }, h),
+					),
+				),
+			),
+			el(
+				"tbody",
+				{},
+				...report.pauses
+					.slice(0, 6)
+					.map((p) =>
+						el(
+							"tr",
+							{},
+							barCell(time(p.ns), p.ns / most),
+							el(
+								"td",
+								{},
+								el(
+									"button",
+									{
+										class: "link",
+										type: "button",
+										click: go(p),
+									},
+									time(p.start_ns),
+								),
+							),
+							el(
+								"td",
+								{},
+								partText(p.cause).replace(
+									"idle: ",
+									"",
+								),
+							),
+							el(
+								"td",
+								{
+									class: "text even",
+									title: p.before,
+								},
+								shorten(p.before),
+							),
+							el(
+								"td",
+								{
+									class: "text even",
+									title: p.after,
+								},
+								shorten(p.after),
+							),
+						),
+					),
+			),
+		),
+	);
 }
 
 /* ---- memory ---- */
@@ -78,7 +195,9 @@ const CHART = { height: 236, left: 66, right: 14, top: 22, bottom: 26 };
 function steps(points, x, y) {
 	let d = "";
 	points.forEach((p, i) => {
-		d += i ? `H${x(p).toFixed(1)}V${y(p).toFixed(1)}` : `M${x(p).toFixed(1)},${y(p).toFixed(1)}`;
+		d += i
+			? `H${x(p).toFixed(1)}V${y(p).toFixed(1)}`
+			: `M${x(p).toFixed(1)},${y(p).toFixed(1)}`;
 	});
 	return d;
 }
@@ -90,22 +209,57 @@ function byteSteps(most) {
 }
 
 function memoryChart(width) {
-	const m = data.memory, series = m.series, c = CHART;
-	const first = 0, last = series[series.length - 1].at_ns || 1;
+	const m = data.memory,
+		series = m.series,
+		c = CHART;
+	const first = 0,
+		last = series[series.length - 1].at_ns || 1;
 	const most = Math.max(m.peak_bytes, ...series.map((p) => p.host_max_bytes), 1);
-	const x = (p) => c.left + (p.at_ns - first) / (last - first || 1) * (width - c.left - c.right);
-	const y = (v) => c.height - c.bottom - v / most * (c.height - c.top - c.bottom);
-	const picture = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${c.height}`, height: c.height, role: "img", "aria-label": `Live memory over time: at most ${bytes(m.peak_bytes)}, at the end ${bytes(m.live_at_exit_bytes)}.` });
+	const x = (p) =>
+		c.left + ((p.at_ns - first) / (last - first || 1)) * (width - c.left - c.right);
+	const y = (v) => c.height - c.bottom - (v / most) * (c.height - c.top - c.bottom);
+	const picture = svg("svg", {
+		class: "chart",
+		viewBox: `0 0 ${width} ${c.height}`,
+		height: c.height,
+		role: "img",
+		"aria-label": `Live memory over time: at most ${bytes(m.peak_bytes)}, at the end ${bytes(m.live_at_exit_bytes)}.`,
+	});
 	for (const v of byteSteps(most))
-		picture.append(svg("line", { class: "grid", x1: c.left, x2: width - c.right, y1: y(v), y2: y(v) }), svg("text", { x: c.left - 8, y: y(v) + 4, "text-anchor": "end" }, bytes(v)));
+		picture.append(
+			svg("line", {
+				class: "grid",
+				x1: c.left,
+				x2: width - c.right,
+				y1: y(v),
+				y2: y(v),
+			}),
+			svg("text", { x: c.left - 8, y: y(v) + 4, "text-anchor": "end" }, bytes(v)),
+		);
 	const step = niceStep(last - first, width / 130);
 	for (let t = 0; t <= last; t += step)
-		picture.append(svg("text", { x: x({ at_ns: t }), y: c.height - 8, "text-anchor": "middle" }, axisTime(t, step)));
+		picture.append(
+			svg(
+				"text",
+				{ x: x({ at_ns: t }), y: c.height - 8, "text-anchor": "middle" },
+				axisTime(t, step),
+			),
+		);
 	const top = steps(series, x, (p) => y(p.max_bytes));
-	picture.append(svg("path", { class: "area", d: `M${c.left},${y(0)}V${y(series[0].max_bytes)}H${x(series[0])}${top.slice(1).replace(/^[^H]*/, "")}V${y(0)}Z` }),
-		svg("path", { class: "edge", d: top }));
+	picture.append(
+		svg("path", {
+			class: "area",
+			d: `M${c.left},${y(0)}V${y(series[0].max_bytes)}H${x(series[0])}${top.slice(1).replace(/^[^H]*/, "")}V${y(0)}Z`,
+		}),
+		svg("path", { class: "edge", d: top }),
+	);
 	if (series.some((p) => p.host_max_bytes))
-		picture.append(svg("path", { class: "host", d: steps(series, x, (p) => y(p.host_max_bytes)) }));
+		picture.append(
+			svg("path", {
+				class: "host",
+				d: steps(series, x, (p) => y(p.host_max_bytes)),
+			}),
+		);
 	if (m.peak_at_ns !== null)
 		putPeak(picture, x({ at_ns: m.peak_at_ns }), y(m.peak_bytes), width);
 	followChart(picture, series, x, width);
@@ -113,22 +267,51 @@ function memoryChart(width) {
 }
 
 function putPeak(picture, x, y, width) {
-	const m = data.memory, left = x > width * 0.6;
-	picture.append(svg("line", { class: "peak", x1: x, x2: x, y1: y, y2: CHART.height - CHART.bottom }),
+	const m = data.memory,
+		left = x > width * 0.6;
+	picture.append(
+		svg("line", {
+			class: "peak",
+			x1: x,
+			x2: x,
+			y1: y,
+			y2: CHART.height - CHART.bottom,
+		}),
 		svg("circle", { class: "dot", cx: x, cy: y, r: 4 }),
-		svg("text", { class: "strong", x: x + (left ? -9 : 9), y: y - 8, "text-anchor": left ? "end" : "start" }, `peak ${bytes(m.peak_bytes)} at ${time(m.peak_at_ns)}`));
+		svg(
+			"text",
+			{
+				class: "strong",
+				x: x + (left ? -9 : 9),
+				y: y - 8,
+				"text-anchor": left ? "end" : "start",
+			},
+			`peak ${bytes(m.peak_bytes)} at ${time(m.peak_at_ns)}`,
+		),
+	);
 }
 
 function followChart(picture, series, x, width) {
-	const line = svg("line", { class: "peak", y1: CHART.top, y2: CHART.height - CHART.bottom, visibility: "hidden" });
+	const line = svg("line", {
+		class: "peak",
+		y1: CHART.top,
+		y2: CHART.height - CHART.bottom,
+		visibility: "hidden",
+	});
 	picture.append(line);
 	picture.addEventListener("pointermove", (e) => {
-		const at = e.offsetX / picture.clientWidth * width;
-		const p = series.reduce((a, b) => Math.abs(x(b) - at) < Math.abs(x(a) - at) ? b : a);
+		const at = (e.offsetX / picture.clientWidth) * width;
+		const p = series.reduce((a, b) =>
+			Math.abs(x(b) - at) < Math.abs(x(a) - at) ? b : a,
+		);
 		line.setAttribute("x1", x(p));
 		line.setAttribute("x2", x(p));
 		line.setAttribute("visibility", "visible");
-		showTip(e.clientX, e.clientY, time(p.at_ns), [["on the GPU", bytes(p.bytes)], ["at most", p.max_bytes !== p.bytes ? bytes(p.max_bytes) : ""], ["pinned", p.host_bytes ? bytes(p.host_bytes) : ""]]);
+		showTip(e.clientX, e.clientY, time(p.at_ns), [
+			["on the GPU", bytes(p.bytes)],
+			["at most", p.max_bytes !== p.bytes ? bytes(p.max_bytes) : ""],
+			["pinned", p.host_bytes ? bytes(p.host_bytes) : ""],
+		]);
 	});
 	picture.addEventListener("pointerleave", () => {
 		hideTip();
@@ -138,35 +321,106 @@ function followChart(picture, series, x, width) {
 
 /* Rows with a bar each: [label, count, amount, text of amount]. */
 function ranking(title, rows) {
-	if (!rows.length)
-		return null;
+	if (!rows.length) return null;
 	const most = Math.max(...rows.map((r) => r[2]), 1);
-	return el("div", {}, el("h3", {}, title), el("div", { class: "rank" }, ...rows.slice(0, 8).map(([label, number, amount, text]) => {
-		const fill = el("div", { class: "fill" });
-		fill.style.width = 100 * amount / most + "%";
-		return el("div", {}, fill, el("span", { class: "label", title: label }, label), el("span", { class: "count" }, count(number)), el("span", { class: "amount" }, text));
-	})));
+	return el(
+		"div",
+		{},
+		el("h3", {}, title),
+		el(
+			"div",
+			{ class: "rank" },
+			...rows.slice(0, 8).map(([label, number, amount, text]) => {
+				const fill = el("div", { class: "fill" });
+				fill.style.width = (100 * amount) / most + "%";
+				return el(
+					"div",
+					{},
+					fill,
+					el("span", { class: "label", title: label }, label),
+					el("span", { class: "count" }, count(number)),
+					el("span", { class: "amount" }, text),
+				);
+			}),
+		),
+	);
 }
 
 function memoryFacts() {
-	const m = data.memory, g = m.growth;
-	return facts([["allocations", count(m.alloc_count)], ["frees", count(m.free_count)], ["allocated in all", bytes(m.allocated_bytes)],
-		["live at the end", bytes(m.live_at_exit_bytes)], ["leaked", m.leaked_bytes === null ? "" : bytes(m.leaked_bytes)],
-		["fragmentation at the peak", m.fragmentation === null ? "" : percent(m.fragmentation, 1)],
-		["grows", g && g.bytes_per_period !== null ? `${g.bytes_per_period < 0 ? "−" : ""}${bytes(Math.abs(g.bytes_per_period))} an iteration (confidence ${g.confidence.toFixed(2)})` : ""]]);
+	const m = data.memory,
+		g = m.growth;
+	return facts([
+		["allocations", count(m.alloc_count)],
+		["frees", count(m.free_count)],
+		["allocated in all", bytes(m.allocated_bytes)],
+		["live at the end", bytes(m.live_at_exit_bytes)],
+		["leaked", m.leaked_bytes === null ? "" : bytes(m.leaked_bytes)],
+		[
+			"fragmentation at the peak",
+			m.fragmentation === null ? "" : percent(m.fragmentation, 1),
+		],
+		[
+			"grows",
+			g && g.bytes_per_period !== null
+				? `${g.bytes_per_period < 0 ? "−" : ""}${bytes(Math.abs(g.bytes_per_period))} an iteration (confidence ${g.confidence.toFixed(2)})`
+				: "",
+		],
+	]);
 }
 
 function memorySection() {
 	const m = data.memory;
 	if (!m.alloc_count && !m.series.some((p) => p.host_max_bytes))
-		return section("memory", "Memory", null, empty("No allocation is in this trace. If the program made some, it made them before the recording, or the level left them out (", el("code", {}, "weir record --level full"), " keeps them)."));
+		return section(
+			"memory",
+			"Memory",
+			null,
+			empty(
+				"No allocation is in this trace. If the program made some, it made them before the recording, or the level left them out (",
+				el("code", {}, "weir record --level full"),
+				" keeps them).",
+			),
+		);
 	const holder = el("div");
-	const byPeak = (rows, label) => rows.filter((r) => r.at_peak_bytes).sort((a, b) => b.at_peak_bytes - a.at_peak_bytes).map((r) => [label(r), r.at_peak_count, r.at_peak_bytes, bytes(r.at_peak_bytes)]);
-	const s = section("memory", "Memory", "sizes are those that were asked for",
-		el("div", { class: "panel" }, el("div", { class: "chartbox" }, holder, memoryFacts()), el("div", { class: "cols" },
-			ranking("Live at the peak, by operator", byPeak(m.by_operator, (r) => r.name || "(outside of all ranges)")),
-			ranking("Live at the peak, by call", byPeak(m.by_call, (r) => r.name)),
-			ranking("Live at the peak, by size", byPeak(m.by_size, (r) => `${bytes(r.from_bytes)} and more`)))));
+	const byPeak = (rows, label) =>
+		rows
+			.filter((r) => r.at_peak_bytes)
+			.sort((a, b) => b.at_peak_bytes - a.at_peak_bytes)
+			.map((r) => [
+				label(r),
+				r.at_peak_count,
+				r.at_peak_bytes,
+				bytes(r.at_peak_bytes),
+			]);
+	const s = section(
+		"memory",
+		"Memory",
+		"sizes are those that were asked for",
+		el(
+			"div",
+			{ class: "panel" },
+			el("div", { class: "chartbox" }, holder, memoryFacts()),
+			el(
+				"div",
+				{ class: "cols" },
+				ranking(
+					"Live at the peak, by operator",
+					byPeak(
+						m.by_operator,
+						(r) => r.name || "(outside of all ranges)",
+					),
+				),
+				ranking(
+					"Live at the peak, by call",
+					byPeak(m.by_call, (r) => r.name),
+				),
+				ranking(
+					"Live at the peak, by size",
+					byPeak(m.by_size, (r) => `${bytes(r.from_bytes)} and more`),
+				),
+			),
+		),
+	);
 	watchWidth(holder, (width) => holder.replaceChildren(memoryChart(width)));
 	return s;
 }
@@ -176,7 +430,6 @@ function watchWidth(holder, draw) {
 	let last = 0;
 	new ResizeObserver(() => {
 		const width = Math.round(holder.clientWidth);
-		if (width > 50 && width !== last)
-			draw(last = width);
+		if (width > 50 && width !== last) draw((last = width));
 	}).observe(holder);
 }

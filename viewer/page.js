@@ -4,74 +4,173 @@
 /* ---- the head ---- */
 
 function tile(label, value, small, bad) {
-	return value === "" ? null : el("div", { class: bad ? "tile bad" : "tile" }, el("dt", {}, label), el("dd", {}, value, small ? el("small", {}, small) : null));
+	return value === ""
+		? null
+		: el(
+				"div",
+				{ class: bad ? "tile bad" : "tile" },
+				el("dt", {}, label),
+				el("dd", {}, value, small ? el("small", {}, small) : null),
+			);
 }
 
 function deviceTiles() {
-	return report.devices.slice(0, 4).map((d) => tile(`GPU ${d.device} busy`, percent(d.busy_ns, report.totals.wall_ns) || time(d.busy_ns), `${time(d.busy_ns)}${d.name ? " on " + d.name : ""}`));
+	return report.devices
+		.slice(0, 4)
+		.map((d) =>
+			tile(
+				`GPU ${d.device} busy`,
+				percent(d.busy_ns, report.totals.wall_ns) || time(d.busy_ns),
+				`${time(d.busy_ns)}${d.name ? " on " + d.name : ""}`,
+			),
+		);
 }
 
 function tiles() {
-	const t = report.totals, m = report.memory;
+	const t = report.totals,
+		m = report.memory;
 	const kernels = t.device_kernels || t.launches;
-	return el("dl", { class: "tiles" }, tile("wall time", time(t.wall_ns), report.trace.clock_known ? null : "the clock's rate is not known"), ...deviceTiles(),
-		tile("kernels run", count(kernels), report.kernels.length ? `${count(report.kernels.length)} different ones` : null),
-		tile("calls of CUDA", count(t.calls), t.calls ? `${time(report.calls.reduce((s, c) => s + (c.total_ns || 0), 0))} in them` : null),
-		tile("peak memory", m.peak_bytes ? bytes(m.peak_bytes) : "", m.live_at_exit_bytes ? `${bytes(m.live_at_exit_bytes)} at the end` : null),
-		tile("failing calls", t.errors ? count(t.errors) : "", report.failures.length ? report.failures[0].error : null, true),
+	return el(
+		"dl",
+		{ class: "tiles" },
+		tile(
+			"wall time",
+			time(t.wall_ns),
+			report.trace.clock_known ? null : "the clock's rate is not known",
+		),
+		...deviceTiles(),
+		tile(
+			"kernels run",
+			count(kernels),
+			report.kernels.length
+				? `${count(report.kernels.length)} different ones`
+				: null,
+		),
+		tile(
+			"calls of CUDA",
+			count(t.calls),
+			t.calls
+				? `${time(report.calls.reduce((s, c) => s + (c.total_ns || 0), 0))} in them`
+				: null,
+		),
+		tile(
+			"peak memory",
+			m.peak_bytes ? bytes(m.peak_bytes) : "",
+			m.live_at_exit_bytes ? `${bytes(m.live_at_exit_bytes)} at the end` : null,
+		),
+		tile(
+			"failing calls",
+			t.errors ? count(t.errors) : "",
+			report.failures.length ? report.failures[0].error : null,
+			true,
+		),
 		tile("calls lost", t.lost ? count(t.lost) : "", "they found no room", true),
-		tile("threads", t.threads > 1 ? count(t.threads) : "", t.processes > 1 ? `in ${count(t.processes)} processes` : null));
+		tile(
+			"threads",
+			t.threads > 1 ? count(t.threads) : "",
+			t.processes > 1 ? `in ${count(t.processes)} processes` : null,
+		),
+	);
 }
 
 function pageHead() {
-	const t = report.trace, program = t.program || "a trace without the name of a program";
+	const t = report.trace,
+		program = t.program || "a trace without the name of a program";
 	document.title = `${program.slice(0, 80)} · weir`;
-	const when = t.start_realtime_ns > 1e18 ? new Date(t.start_realtime_ns / 1e6).toLocaleString() : "";
-	const bits = [t.host ? `on ${t.host}` : "", when, t.finished ? t.exit_status ? `ended with status ${t.exit_status}` : "" : "the recording was not finished"];
-	return el("header", { class: "wide" }, el("div", { class: "brand" }, "weir"), el("h1", {}, program),
-		el("p", { class: "sub" }, ...bits.filter(Boolean).map((b) => el("span", {}, b))));
+	const when =
+		t.start_realtime_ns > 1e18
+			? new Date(t.start_realtime_ns / 1e6).toLocaleString()
+			: "";
+	const bits = [
+		t.host ? `on ${t.host}` : "",
+		when,
+		t.finished
+			? t.exit_status
+				? `ended with status ${t.exit_status}`
+				: ""
+			: "the recording was not finished",
+	];
+	return el(
+		"header",
+		{ class: "wide" },
+		el("div", { class: "brand" }, "weir"),
+		el("h1", {}, program),
+		el("p", { class: "sub" }, ...bits.filter(Boolean).map((b) => el("span", {}, b))),
+	);
 }
 
 function overviewSection() {
 	const s = section("overview", "Overview", null, tiles());
 	s.classList.add("first");
 	if (report.warnings.length)
-		s.append(el("ul", { class: "warnings" }, ...report.warnings.map((w) => el("li", {}, w))));
+		s.append(
+			el(
+				"ul",
+				{ class: "warnings" },
+				...report.warnings.map((w) => el("li", {}, w)),
+			),
+		);
 	return s;
 }
 
 /* ---- hints ---- */
 
 function hint(h) {
-	const gain = h.gain_pct ? el("span", { class: "gain" }, `up to ${three(h.gain_pct)} %`) : null;
-	const sure = typeof h.confidence === "number" ? `${Math.round(h.confidence * 100)} % sure` : h.confidence || "";
-	return el("li", { class: "hint" }, gain, el("div", {}, h.text), h.where ? el("div", { class: "where" }, h.where) : null, el("div", { class: "id" }, [h.id, sure].filter(Boolean).join(" · ")));
+	const gain = h.gain_pct
+		? el("span", { class: "gain" }, `up to ${three(h.gain_pct)} %`)
+		: null;
+	const sure =
+		typeof h.confidence === "number"
+			? `${Math.round(h.confidence * 100)} % sure`
+			: h.confidence || "";
+	return el(
+		"li",
+		{ class: "hint" },
+		gain,
+		el("div", {}, h.text),
+		h.where ? el("div", { class: "where" }, h.where) : null,
+		el("div", { class: "id" }, [h.id, sure].filter(Boolean).join(" · ")),
+	);
 }
 
 function hintsSection() {
 	const hints = report.hints;
-	if (!hints)
-		return null;
+	if (!hints) return null;
 	if (!hints.length)
-		return section("hints", "Hints", null, empty("No rule found anything to say about this trace."));
-	return section("hints", "Hints", "what to try first, by what it may gain", el("ul", { class: "hints" }, ...hints.map(hint)));
+		return section(
+			"hints",
+			"Hints",
+			null,
+			empty("No rule found anything to say about this trace."),
+		);
+	return section(
+		"hints",
+		"Hints",
+		"what to try first, by what it may gain",
+		el("ul", { class: "hints" }, ...hints.map(hint)),
+	);
 }
 
 /* ---- the bar ---- */
 
 function searchBox() {
 	const found = el("output", { for: "search" });
-	const box = el("input", { id: "search", type: "search", placeholder: "Search kernels, calls, operators", "aria-label": "Search in all views", autocomplete: "off", spellcheck: "false" });
+	const box = el("input", {
+		id: "search",
+		type: "search",
+		placeholder: "Search kernels, calls, operators",
+		"aria-label": "Search in all views",
+		autocomplete: "off",
+		spellcheck: "false",
+	});
 	let timer = 0;
 	box.addEventListener("input", () => {
 		clearTimeout(timer);
 		timer = setTimeout(() => setSearch(box.value), names.length > 5000 ? 150 : 30);
 	});
 	box.addEventListener("keydown", (e) => {
-		if (e.key === "Escape")
-			putSearch(search.query);
-		if (e.key === "Enter" && view.canvas)
-			chooseMatch(e.shiftKey ? -1 : 1);
+		if (e.key === "Escape") putSearch(search.query);
+		if (e.key === "Enter" && view.canvas) chooseMatch(e.shiftKey ? -1 : 1);
 	});
 	search.listeners.push(() => {
 		const n = search.matches ? search.matches.reduce((a, b) => a + b, 0) : 0;
@@ -80,13 +179,46 @@ function searchBox() {
 	return el("div", { class: "find" }, box, found);
 }
 
-const keyHelp = [["/", "search; Enter goes to the next event found"], ["W S", "timeline: zoom in and out, also + and −, and the wheel"], ["A D ← →", "timeline: earlier and later"],
-	[", .", "timeline: the event before, the event after"], ["Enter", "timeline: from a launch to its kernel and back; flame graph: zoom"], ["N n", "timeline: the match before, the next match"], ["F", "timeline: zoom to the chosen event"],
-	["0", "show all of the time"], ["Shift drag", "timeline: measure a length of time"], ["↑ ↓ ← →", "flame graph: from frame to frame"], ["Esc", "leave, unzoom, clear"], ["?", "this list"]];
+const keyHelp = [
+	["/", "search; Enter goes to the next event found"],
+	["W S", "timeline: zoom in and out, also + and −, and the wheel"],
+	["A D ← →", "timeline: earlier and later"],
+	[", .", "timeline: the event before, the event after"],
+	["Enter", "timeline: from a launch to its kernel and back; flame graph: zoom"],
+	["N n", "timeline: the match before, the next match"],
+	["F", "timeline: zoom to the chosen event"],
+	["0", "show all of the time"],
+	["Shift drag", "timeline: measure a length of time"],
+	["↑ ↓ ← →", "flame graph: from frame to frame"],
+	["Esc", "leave, unzoom, clear"],
+	["?", "this list"],
+];
 
 function helpDialog() {
-	return el("dialog", { id: "help", "aria-label": "Keys" }, el("h2", {}, "Keys"), el("dl", {}, ...keyHelp.flatMap(([k, text]) => [el("dt", {}, ...k.split(" ").flatMap((x, i) => i ? [" ", el("kbd", {}, x)] : [el("kbd", {}, x)])), el("dd", {}, text)])),
-		el("form", { method: "dialog" }, el("button", { class: "small" }, "close")));
+	return el(
+		"dialog",
+		{ id: "help", "aria-label": "Keys" },
+		el("h2", {}, "Keys"),
+		el(
+			"dl",
+			{},
+			...keyHelp.flatMap(([k, text]) => [
+				el(
+					"dt",
+					{},
+					...k
+						.split(" ")
+						.flatMap((x, i) =>
+							i
+								? [" ", el("kbd", {}, x)]
+								: [el("kbd", {}, x)],
+						),
+				),
+				el("dd", {}, text),
+			]),
+		),
+		el("form", { method: "dialog" }, el("button", { class: "small" }, "close")),
+	);
 }
 
 function openHelp() {
@@ -94,34 +226,63 @@ function openHelp() {
 }
 
 function navBar() {
-	return el("nav", { "aria-label": "Parts of the page" }, el("div", { class: "wide" }, el("ul", {}, ...sections.map((s) => el("li", {}, el("a", { href: "#" + s.id }, s.title)))), searchBox(),
-		el("button", { class: "round desk", type: "button", title: "keys", "aria-label": "Keys", click: openHelp }, "?")));
+	return el(
+		"nav",
+		{ "aria-label": "Parts of the page" },
+		el(
+			"div",
+			{ class: "wide" },
+			el(
+				"ul",
+				{},
+				...sections.map((s) =>
+					el("li", {}, el("a", { href: "#" + s.id }, s.title)),
+				),
+			),
+			searchBox(),
+			el(
+				"button",
+				{
+					class: "round desk",
+					type: "button",
+					title: "keys",
+					"aria-label": "Keys",
+					click: openHelp,
+				},
+				"?",
+			),
+		),
+	);
 }
 
 /* The link of the part that is being read. */
 function followSections() {
-	const links = new Map([...document.querySelectorAll("nav li a")].map((a) => [a.getAttribute("href").slice(1), a]));
+	const links = new Map(
+		[...document.querySelectorAll("nav li a")].map((a) => [
+			a.getAttribute("href").slice(1),
+			a,
+		]),
+	);
 	const seen = new Set();
-	const watch = new IntersectionObserver((entries) => {
-		for (const e of entries)
-			e.isIntersecting ? seen.add(e.target.id) : seen.delete(e.target.id);
-		const here = sections.find((s) => seen.has(s.id));
-		for (const [id, a] of links)
-			a.classList.toggle("here", Boolean(here) && here.id === id);
-	}, { rootMargin: "-70px 0px -55% 0px" });
-	for (const s of sections)
-		watch.observe(s.element);
+	const watch = new IntersectionObserver(
+		(entries) => {
+			for (const e of entries)
+				e.isIntersecting ? seen.add(e.target.id) : seen.delete(e.target.id);
+			const here = sections.find((s) => seen.has(s.id));
+			for (const [id, a] of links)
+				a.classList.toggle("here", Boolean(here) && here.id === id);
+		},
+		{ rootMargin: "-70px 0px -55% 0px" },
+	);
+	for (const s of sections) watch.observe(s.element);
 }
 
 function onPageKey(e) {
 	const typing = e.target instanceof HTMLInputElement || e.ctrlKey || e.metaKey || e.altKey;
-	if (typing || (e.key !== "/" && e.key !== "?"))
-		return;
+	if (typing || (e.key !== "/" && e.key !== "?")) return;
 	e.preventDefault();
-	if (e.key === "?")
-		openHelp();
-	else
-		document.getElementById("search").focus();
+	if (e.key === "?") openHelp();
+	else document.getElementById("search").focus();
 }
 
 function redraw() {
@@ -131,21 +292,41 @@ function redraw() {
 }
 
 function drawTimelineIfThere() {
-	if (view.canvas)
-		queueDraw();
+	if (view.canvas) queueDraw();
 }
 
 function build() {
 	readTheme();
 	const head = pageHead();
-	const parts = [overviewSection(), hintsSection(), breakdownSection(), timelineSection(), flameSection(), memorySection(), kernelsSection(), operatorsSection(), callsSection(), copiesSection(), failuresSection()].filter(Boolean);
-	const foot = el("footer", { class: "wide" }, "Made by weir html. This page holds all of its data and asks nobody for anything: it works without a network. ", el("span", { class: "desk" }, "Press ", el("kbd", {}, "?"), " for the keys."));
-	document.getElementById("app").replaceChildren(head, navBar(), el("main", {}, ...parts), foot);
+	const parts = [
+		overviewSection(),
+		hintsSection(),
+		breakdownSection(),
+		timelineSection(),
+		flameSection(),
+		memorySection(),
+		rooflineSection(),
+		kernelsSection(),
+		operatorsSection(),
+		callsSection(),
+		copiesSection(),
+		failuresSection(),
+	].filter(Boolean);
+	const foot = el(
+		"footer",
+		{ class: "wide" },
+		"Made by weir html. This page holds all of its data and asks nobody for anything: it works without a network. ",
+		el("span", { class: "desk" }, "Press ", el("kbd", {}, "?"), " for the keys."),
+	);
+	document.getElementById("app").replaceChildren(
+		head,
+		navBar(),
+		el("main", {}, ...parts),
+		foot,
+	);
 	document.body.append(tip, helpDialog());
-	if (view.canvas)
-		layOut();
-	if (flame.by)
-		setFlame(flame.by);
+	if (view.canvas) layOut();
+	if (flame.by) setFlame(flame.by);
 	followSections();
 	document.addEventListener("keydown", onPageKey);
 	darkMode.addEventListener("change", redraw);

@@ -4,7 +4,7 @@ name=$1 source=$(cd "$2" && pwd)
 tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
 cd "$tree" || exit 1
-mkdir -p api include src/base src/trace src/report src/hook src/cmd sim tests man tools \
+mkdir -p viewer api include src/base src/trace src/report src/hook src/cmd sim tests man tools \
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
 cp "$source/tools/rooms.tbl" "$source/tools/guest-symbols.txt" \
@@ -18,6 +18,8 @@ printf '@SYNOPSIS@\n@OPTIONS@\n.Sh EXAMPLES\n' >man/weir-run.1.in
 printf '@COMMANDS@\n' >man/weir.1.in
 printf 'memory  cuA  2000  call\n' >api/cuda.tbl
 printf 'memory  cudaA  2000  call\n' >api/cudart.tbl
+
+printf '"use strict";\n' >viewer/one.js
 
 guest() {
 	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/guest-exports.txt)
@@ -36,6 +38,7 @@ violate() {
 	includes) printf '#include "report/model.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
+	viewer) printf 'document.body.innerHTML = name;\n' >viewer/bad.js ;;
 	words) printf '/* TO%s: later */\n' DO >src/trace/bad.c ;;
 	*) echo "there is no violation for check-$1.sh; write one" && exit 1 ;;
 	esac

@@ -1,0 +1,350 @@
+"""Pages of weir html in a real browser: test_page.py BUILD SOURCE [TEST...].
+
+Each test is a function whose name says what holds; each page has to be silent: no message on the
+console, no exception, no request.  With KEEP=FOLDER pages and pictures of them stay there.
+"""
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import browser
+
+build, source = (os.path.abspath(p) for p in sys.argv[1:3])
+work = os.environ.get("KEEP") or tempfile.mkdtemp(prefix="weir-page-")
+chrome = None
+
+
+def run(*command):
+    return subprocess.run(command, cwd=work, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout
+
+
+def weir(*arguments):
+    return run(build + "/bin/weir", *arguments)
+
+
+def page_of(trace, *options, **how):
+    """Writes the page of a trace and opens it."""
+    path = f"{work}/{trace}.html"
+    weir("html", *options, "-o", path, trace)
+    assert os.stat(path).st_mode & 0o777 == 0o600, "others can read the page"
+    return browser.Page(chrome, path, **how)
+
+
+def silent(page):
+    complaints = page.complaints()
+    assert not complaints, complaints
+
+
+def said(command, trace):
+    return json.loads(weir(command, "--json", trace))
+
+
+def text_of(page, selector):
+    return page.js(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+
+
+def eager():
+    weir("import", "-q", "-o", "eager.weir", source + "/tests/golden/kineto/eager.json")
+    return "eager.weir"
+
+
+def recording():
+    if not os.path.exists(build + "/lib/weir/sim/libcuda.so.1"):
+        return None
+    weir("record", "--sim", "-q", "-o", "vecadd.weir", "--", build + "/examples/vecadd")
+    return "vecadd.weir"
+
+
+def generated(name, calls, threads, *more):
+    run(build + "/tests/gen-trace", "-n", str(calls), "-t", str(threads), "-s", "7", "-p", *more, name)
+    return name
+
+
+def allocations():
+    rows = ["time,address,bytes,action"]
+    live = []
+    for i in range(3000):
+        if live and i % 3 == 2:
+            address, size = live.pop(i % len(live))
+            rows.append(f"{i * 1000},{address},{size},free")
+        else:
+            live.append((0x7F0000000000 + i * 0x200000, 4096 * (1 + i % 50)))
+            rows.append(f"{i * 1000},{live[-1][0]},{live[-1][1]},alloc")
+    with open(work + "/alloc.csv", "w") as out:
+        out.write("\n".join(rows) + "\n")
+    weir("import", "-q", "-o", "alloc.weir", "alloc.csv")
+    return "alloc.weir"
+
+
+def complaints_are_heard():
+    page = page_of(eager())
+    silent(page)
+    page.js("console.error('one'); setTimeout(() => { throw new Error('two'); }); new Promise(f => setTimeout(f, 50))")
+    assert len(page.complaints()) == 2, page.complaints()
+
+
+# ---- what the page says ----
+
+
+def tables_hold_the_numbers_of_the_report():
+    page = page_of(eager())
+    report = said("report", "eager.weir")
+    for key, section in (("kernels", "kernels"), ("operators", "operators"), ("calls", "calls")):
+        page.js("[...document.querySelectorAll('.more button')].forEach(b => b.click())")
+        shown = page.js(f"[...document.querySelectorAll('#{section} tbody tr')].length")
+        assert shown == len(report[key]), f"{section}: {shown} rows, not {len(report[key])}"
+        names = page.js(f"[...document.querySelectorAll('#{section} tbody td.text button')].map(b => b.title)")
+        assert sorted(names) == sorted(r["name"] for r in report[key]), section
+    first = max(report["kernels"], key=lambda k: k["device_total_ns"])
+    row = page.js("[...document.querySelector('#kernels tbody tr').children].map(c => c.innerText)")
+    assert row[0] == page.js(f"time({first['device_total_ns']})"), row
+    assert str(first["count"]) in row, row
+    assert page.js("JSON.stringify(report)") and json.loads(page.js("JSON.stringify(report.totals)")) == report["totals"]
+    silent(page)
+
+
+def parts_of_the_time_add_up_to_the_wall():
+    page = page_of(eager())
+    report = said("report", "eager.weir")
+    parts = sum(p["ns"] for p in report["breakdown"])
+    assert parts == report["wall_ns"]
+    assert page.js(f"time({parts})") in text_of(page, "#time .note")
+    assert page.js("document.querySelectorAll('#time .stack').length") >= 1
+    silent(page)
+
+
+def the_timeline_holds_every_event():
+    page = page_of(eager())
+    report = said("report", "eager.weir")
+    kernels = page.js("""view.lanes.filter(l => l.kind === 'stream').flatMap(l => l.rows).reduce((sum, r) =>
+        sum + [...r.name].filter(n => !/^Mem/.test(names[n])).length, 0)""")
+    assert kernels == report["totals"]["device_kernels"], kernels
+    calls = page.js("view.lanes.filter(l => l.kind === 'calls').flatMap(l => l.rows).reduce((sum, r) => sum + r.n, 0)")
+    assert calls == report["totals"]["calls"], calls
+    busy = page.js("view.lanes.filter(l => l.kind === 'stream').flatMap(l => l.rows).reduce((sum, r) => sum + r.busy.reduce((a, b) => a + b, 0), 0)")
+    assert busy == sum(s["device_total_ns"] for s in report["streams"]), busy
+    silent(page)
+
+
+def the_flame_graph_adds_up_to_the_device_time():
+    page = page_of(eager())
+    folded = weir("flame", "--by", "device", "--format", "folded", "eager.weir").decode().splitlines()
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in folded)
+    assert page.js("flame.graphs.device.total[0]") == total
+    assert page.js("flame.graphs.device.self.reduce((a, b) => a + b, 0)") == total
+    silent(page)
+
+
+def memory_shows_the_peak_of_weir_memory():
+    page = page_of(allocations())
+    memory = said("memory", "alloc.weir")
+    label = page.js("document.querySelector('#memory .strong').textContent")
+    assert label == page.js(f"`peak ${{bytes({memory['peak_bytes']})}} at ${{time({memory['peak_at_ns']})}}`"), label
+    assert str(memory["alloc_count"]) in text_of(page, "#memory").replace(",", "")
+    silent(page)
+
+
+def a_roofline_has_the_ceilings_of_the_device():
+    page = page_of(eager())
+    gpu = said("report", "eager.weir")["gpu"]
+    if gpu and page.js("document.querySelectorAll('#roofline .point').length"):
+        assert page.js(f"rateOfBytes({gpu['dram_bytes_per_second']})") in page.js("document.querySelector('#roofline svg').textContent")
+    else:
+        assert text_of(page, "#roofline .empty")
+    silent(page)
+
+
+def an_empty_trace_says_what_is_missing():
+    page = page_of(generated("empty.weir", 0, 1))
+    for part in ("time", "timeline", "flame", "memory", "kernels", "operators", "calls", "copies"):
+        assert len(text_of(page, f"#{part} .empty") or "") > 20, part
+    assert "weir record --gpu" in text_of(page, "#time .empty")
+    silent(page)
+
+
+def a_recording_without_device_times_says_how_to_get_them():
+    trace = recording()
+    if not trace:
+        return
+    page = page_of(trace)
+    assert "weir record --gpu" in text_of(page, "#kernels")
+    assert page.js("view.lanes.every(l => l.kind === 'calls')")
+    texts = page.js("data.timeline.details.filter(d => d.text !== undefined).map(d => names[d.text]).join()")
+    assert "bytesize" in texts, "calls have no arguments"
+    silent(page)
+
+
+# ---- what a hostile trace can't do ----
+
+EVIL = ["</script><script>document.title='taken'</script>", "<img src=x onerror=\"document.title='taken'\">", "<!--<script>", "a\u2028b\u2029c", "]]>'\"\\`${document.title='taken'}",
+    "\u0001\u0000\u001f\u007f", "\u202eevil", "x" * 5000, "", "__proto__", "constructor"]
+
+
+def hostile():
+    events = []
+    for i, name in enumerate(EVIL):
+        at = 1000 + i * 100
+        events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 7, "tid": 7, "ts": at, "dur": 50, "args": {"External id": i + 1}})
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": at + 10, "dur": 5, "args": {"External id": i + 1, "correlation": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 20, "dur": 30, "args": {"External id": i + 1, "correlation": i + 1, "device": 0, "stream": 7, "grid": [1, 1, 1], "block": [32, 1, 1]}})
+    events.append({"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "args": {"name": EVIL[0]}})
+    text = json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": EVIL[1]}], "traceEvents": events}).encode()
+    with open(work + "/hostile.json", "wb") as out:
+        out.write(text.replace(b"constructor", b"\xff\xfe\xed\xa0\x80 <b>"))
+    weir("import", "-q", "-o", "hostile.weir", "hostile.json")
+    return "hostile.weir"
+
+
+def hostile_names_are_text():
+    page = page_of(hostile())
+    assert page.js("document.title").endswith("· weir")
+    assert page.js("document.querySelectorAll('img, iframe, object').length") == 0
+    assert page.js("document.scripts.length") == 2
+    names = page.js("report.kernels.map(k => k.name)")
+    assert EVIL[0] in names and EVIL[3] in names and "__proto__" in names, names
+    for word in ("script", "proto", "zzz", "x"):
+        page.js(f"setSearch({json.dumps(word)})")
+        page.drawn()
+    page.js("document.querySelector('.timeline .scroll canvas').focus()")
+    for key in ["Enter", ".", "Enter", ",", "n", "f", "Escape"]:
+        page.key(key)
+    assert page.js("document.title").endswith("· weir")
+    silent(page)
+
+
+def a_page_can_reach_nobody():
+    page = page_of(eager())
+    silent(page)
+    refused = page.js("fetch('https://example.invalid/').then(() => 'reached', () => 'refused')")
+    assert refused == "refused"
+    assert page.js("""new Promise(f => { document.addEventListener('securitypolicyviolation', e => f(e.violatedDirective));
+        const i = new Image(); i.src = 'https://example.invalid/x.png'; })""") == "img-src"
+
+
+# ---- what hands can do ----
+
+
+def keys_and_wheel_move_the_timeline():
+    page = page_of(eager())
+    page.js("document.getElementById('timeline').scrollIntoView({ behavior: 'instant' }); document.querySelector('.timeline .scroll canvas').focus()")
+    page.drawn()
+    whole = page.js("view.to - view.from")
+    page.key("w")
+    assert page.js("view.to - view.from") < whole * 0.7
+    before = page.js("view.from")
+    page.key("d")
+    assert page.js("view.from") > before
+    page.key("0")
+    assert abs(page.js("view.to - view.from") - whole) < 1
+    box = page.js("(() => { const b = view.canvas.getBoundingClientRect(); return [b.x + b.width / 2, b.y + 40]; })()")
+    page.mouse("mouseWheel", box[0], box[1], deltaX=0, deltaY=-200)
+    page.wait(f"view.to - view.from < {whole} * 0.8")
+    silent(page)
+
+
+def a_click_on_a_kernel_shows_who_launched_it():
+    page = page_of(eager())
+    page.js("document.getElementById('timeline').scrollIntoView({ behavior: 'instant' })")
+    page.js("""window.kernelPick = (() => { const lane = view.lanes.find(l => l.kind === 'stream'); return { lane, row: 0, i: 3 }; })();
+        bringIntoView(kernelPick)""")
+    page.drawn()
+    at = page.js("(() => { const b = view.canvas.getBoundingClientRect(), k = boxOf(kernelPick); return [b.x + (k.x + k.right) / 2, b.y + k.y + 5]; })()")
+    page.mouse("mouseMoved", *at)
+    page.drawn()
+    assert page.js("tip.style.visibility") == "visible"
+    page.click(*at)
+    name = page.js("nameOf(kernelPick)")
+    assert text_of(page, ".chosen .name") == name
+    assert "asked for by" in text_of(page, ".chosen")
+    page.key("Enter")
+    assert page.js("view.chosen.lane.kind") == "calls"
+    assert page.js("linked(view.chosen).some(p => p.lane === kernelPick.lane && p.i === kernelPick.i)")
+    silent(page)
+
+
+def the_search_works_in_all_views():
+    page = page_of(eager())
+    name = said("report", "eager.weir")["kernels"][0]["name"]
+    page.key("/")
+    assert page.js("document.activeElement.id") == "search"
+    page.js(f"document.getElementById('search').value = ''; putSearch({json.dumps(name)})")
+    page.drawn()
+    assert page.js("[...document.querySelectorAll('#kernels tbody tr')].length") == 1
+    assert page.js("search.matches.reduce((a, b) => a + b, 0)") >= 1
+    page.js("chooseMatch(1)")
+    assert page.js("nameOf(view.chosen)") == name
+    page.js(f"putSearch({json.dumps(name)})")
+    assert page.js("search.matches") is None
+    silent(page)
+
+
+def a_click_zooms_the_flame_graph_and_escape_leaves():
+    page = page_of(eager())
+    page.js("document.getElementById('flame').scrollIntoView({ behavior: 'instant' }); flame.canvas.focus()")
+    page.drawn()
+    for key in ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]:
+        page.key(key)
+    assert page.js("flame.root") == 3
+    page.key("Escape")
+    assert page.js("flame.root") == 0
+    silent(page)
+
+
+def a_heading_sorts_its_table():
+    page = page_of(eager())
+    page.js("[...document.querySelectorAll('#kernels th button')].find(b => b.innerText.startsWith('runs')).click()")
+    runs = page.js("(() => { const at = [...document.querySelectorAll('#kernels th')].findIndex(h => h.getAttribute('aria-sort') === 'descending'); return [...document.querySelectorAll('#kernels tbody tr')].map(r => Number(r.children[at].innerText.replaceAll(',', ''))); })()")
+    assert runs == sorted(runs, reverse=True) and len(runs) > 1, runs
+    silent(page)
+
+
+def the_page_fits_a_phone():
+    page = page_of(eager(), width=390, height=844)
+    assert page.js("document.documentElement.scrollWidth") <= 390
+    silent(page)
+
+
+# ---- large ones ----
+
+
+def a_million_calls_are_a_small_page():
+    page = page_of(generated("million.weir", 1000000, 4))
+    size = os.path.getsize(work + "/million.weir.html")
+    assert size < 8 << 20, size
+    count = page.js("view.lanes.flatMap(l => l.rows).reduce((sum, r) => sum + r.count.reduce((a, b) => a + b, 0), 0)")
+    assert count == page.js("data.timeline.events") and count >= 1000000, count
+    assert page.js("data.timeline.items") <= 300000
+    assert "merged" in text_of(page, "#timeline .note")
+    silent(page)
+
+
+def main():
+    global chrome
+    tests = {n: f for n, f in globals().items() if callable(f) and getattr(f, "__module__", "") == "__main__" and "_" in n and n not in ("page_of", "text_of")}
+    wanted = sys.argv[3:] or list(tests)
+    if not browser.find():
+        print("there is no Chromium: apt-get install chromium-headless-shell")
+        return 77
+    chrome = browser.Browser()
+    bad = 0
+    try:
+        for test in wanted:
+            try:
+                tests[test]()
+                print("ok  ", test)
+            except Exception:
+                bad += 1
+                print("BAD ", test)
+                traceback.print_exc()
+    finally:
+        chrome.close()
+        if not os.environ.get("KEEP"):
+            run("rm", "-rf", work)
+    return 1 if bad else 0
+
+
+sys.exit(main())
