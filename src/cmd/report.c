@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "event/schema_text.h"
-#include "report/model.h"
+#include "report/hint.h"
 
 #include "base/banned.h"
 
@@ -46,6 +46,8 @@ static int report_trace(const struct options *o, const struct trace *t, unsigned
 	struct error err;
 	if (report_make(t, &decoder, 0, &r, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (hints_make(r, &r->hints))
+		complain(EXIT_YES, "there is no memory for hints");
 	print(o, r, rows);
 	report_free(r);
 	return EXIT_YES;

@@ -3,6 +3,7 @@
  * nanoseconds, all sizes bytes; rows are never left out.
  */
 #include "report/analysis.h"
+#include "report/hint.h"
 #include "report/memory.h"
 #include "report/model.h"
 #include "report/roofline.h"
@@ -400,5 +401,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_streams(&j, r);
 	put_processes(&j, r);
 	put_threads(&j, r);
+	if (r->hints)
+		hints_put_json(&j, r->hints);
 	json_end_object(&j);
 }

@@ -16,6 +16,7 @@
 
 #include "base/progress.h"
 #include "report/device.h"
+#include "report/hint.h"
 #include "report/tally.h"
 
 #include "base/banned.h"
@@ -596,6 +597,7 @@ void report_free(struct report *r)
 	array_free(&r->copies);
 	array_free(&r->live);
 	memory_free(r->memory_detail);
+	hints_free(r->hints);
 	array_free(&r->threads);
 	array_free(&r->warnings);
 	meta_fini(&r->meta);

@@ -256,6 +256,7 @@ struct analysis {
 	ARRAY(struct pause) pauses; /* the longest, by length */
 };
 
+struct hints;
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
@@ -298,6 +299,7 @@ struct report {
 	uint64_t sought_work, joined_work, checked_work, early_work;
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
+	struct hints *hints; /* hint.h; NULL unless somebody asked for them */
 };
 #define LIVE_KEPT 100u
 

@@ -3,6 +3,7 @@
  * first.
  */
 #include "report/analysis.h"
+#include "report/hint.h"
 #include "report/memory.h"
 #include "report/model.h"
 #include "report/roofline.h"
@@ -620,4 +621,6 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_copies(&p);
 	put_streams(&p);
 	put_processes(&p);
+	if (r->hints)
+		hints_print_text(r->hints, out, 0, true, colour);
 }

@@ -1,0 +1,176 @@
+/*
+ * What the rules look at: all that ran on devices in the order of time, the calls of the threads
+ * that asked for it, kernels by name and shape, and the causes of the pauses between.  Read-only
+ * once made.  Internal to src/report.
+ */
+#ifndef WEIR_REPORT_HINT_FACTS_H
+#define WEIR_REPORT_HINT_FACTS_H
+
+#include "predict/gpu.h"
+#include "predict/occupancy.h"
+#include "report/hint.h"
+
+#define HINT_NONE UINT32_MAX
+
+/* What a kernel's name says of it. */
+enum hint_name {
+	NAME_LIBRARY = 1 << 0,   /* whoever runs the program can't turn its block size */
+	NAME_MATMUL = 1 << 1,    /* a matrix product or convolution */
+	NAME_FP32 = 1 << 2,      /* … on the FP32 units */
+	NAME_HALF = 1 << 3,      /* … of FP16 or BF16 */
+	NAME_FP8 = 1 << 4,       /* … of eight bits */
+	NAME_POINTWISE = 1 << 5, /* one element in, one out */
+	NAME_SOFTMAX = 1 << 6,
+	NAME_MEAN = 1 << 7,
+	NAME_ROOT = 1 << 8,
+	NAME_ATTENTION = 1 << 9, /* fused */
+	NAME_COMPILED = 1 << 10, /* made by torch.compile */
+	NAME_TORCH = 1 << 11,    /* PyTorch's own, one an operator */
+	NAME_TRAINING = 1 << 12, /* of a backward pass or an optimizer */
+};
+
+struct hint_kernel { /* launches of one name with one shape and the same resources */
+	char *name;
+	uint32_t names; /* bits of enum hint_name */
+	uint32_t name_id;
+	uint32_t device;
+	struct launch_shape shape;
+	uint32_t registers, shared_static, shared_dynamic;
+	bool has_resources;
+	uint64_t count, graph_count;
+	uint64_t total_ns;
+	uint64_t alone_ns; /* while nothing else ran */
+};
+
+struct hint_work { /* by start */
+	uint64_t start_ns, end_ns;
+	uint64_t bytes;
+	uint64_t alone_ns;
+	uint32_t kernel; /* into kernels, or HINT_NONE */
+	uint32_t stream; /* a number of its own for each stream of each process */
+	uint32_t call;   /* into calls, or HINT_NONE */
+	uint32_t device;
+	uint8_t kind; /* enum work_kind */
+	uint8_t what, from, to;
+	bool in_graph;
+};
+
+enum hint_call_kind {
+	HINT_LAUNCH,
+	HINT_SYNC,
+	HINT_COPY,
+	HINT_ALLOC,
+	HINT_FREE,
+	HINT_LOAD, /* modules, libraries, contexts */
+	HINT_CALLS,
+};
+
+struct hint_call { /* by thread and begin; calls inside calls are left out */
+	uint64_t begin_ns, end_ns;
+	uint64_t stream; /* launches: handle */
+	uint64_t from;   /* copies to a device: address on the host; 0 not known */
+	uint32_t thread;
+	uint16_t fn;
+	uint8_t kind;
+	bool legacy; /* launches: on the legacy default stream */
+};
+
+/* Why nothing ran. */
+enum hint_pause {
+	PAUSE_SYNC,   /* the host had waited for the device, and had to begin anew */
+	PAUSE_COPY,   /* it was copying memory that is not pinned to where it can be read */
+	PAUSE_ALLOC,  /* it was allocating or freeing */
+	PAUSE_LOAD,   /* it was loading code */
+	PAUSE_LAUNCH, /* it was launching, and not fast enough */
+	PAUSE_HOST,   /* it was in no call for HINT_ELSEWHERE_NS or longer */
+	PAUSE_DEVICE, /* the next work had been asked for */
+	PAUSE_UNKNOWN,
+	PAUSES
+};
+#define HINT_ELSEWHERE_NS 100000u
+
+struct hint_pauses {
+	uint64_t count;
+	uint64_t ns;
+};
+
+struct hint_device {
+	uint32_t device;
+	const char *name;
+	uint32_t multiprocessors; /* 0: not known */
+	const struct occupancy_device *limits;
+	const struct gpu *gpu; /* or NULL */
+};
+
+struct hint_stream {
+	uint32_t process;
+	uint32_t legacy; /* work that was launched on the legacy default stream */
+	uint32_t other;  /* launched elsewhere, where that is known */
+	bool blocking;   /* was made by a call that says so */
+};
+
+struct hint_facts {
+	const struct report *report;
+	ARRAY(struct hint_work) work;
+	ARRAY(struct hint_call) calls;
+	ARRAY(struct hint_kernel) kernels;
+	ARRAY(struct hint_stream) streams;
+	ARRAY(struct hint_device) devices;
+	struct hint_pauses pauses[PAUSES];
+	uint64_t counted_ns; /* as in struct hints */
+	uint64_t busy_ns;    /* of it: something ran */
+	uint64_t graph_launches;
+	bool cut;
+};
+
+int facts_make(const struct report *r, struct hint_facts *ret_facts);
+void facts_fini(struct hint_facts *f);
+
+/* NULL when it is not known. */
+const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device);
+
+/* hint_pause.c: alone_ns, pauses, counted_ns and busy_ns, from work and calls. */
+void facts_pauses(struct hint_facts *f);
+
+/* hint_names.c */
+uint32_t hint_names_of(const char *kernel);
+
+/* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 1 % of the
+ * time that counts are dropped. */
+int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
+	char *where, char *evidence);
+
+/* Text in memory of its own, or NULL. */
+char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The share of the time that counts. */
+double facts_share(const struct hint_facts *f, double ns);
+
+/* The functions of the rules. */
+#define HINT_RULE(name)                                                                            \
+	int look_##name(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
+
+HINT_RULE(block_size);
+HINT_RULE(small_grid);
+HINT_RULE(tail);
+HINT_RULE(lanes);
+HINT_RULE(registers);
+HINT_RULE(shared);
+HINT_RULE(cliff);
+HINT_RULE(launch_bound);
+HINT_RULE(small_kernels);
+HINT_RULE(sync);
+HINT_RULE(idle_host);
+HINT_RULE(alloc);
+HINT_RULE(default_stream);
+HINT_RULE(pageable);
+HINT_RULE(copies);
+HINT_RULE(leak);
+HINT_RULE(fragmentation);
+HINT_RULE(fp32);
+HINT_RULE(low_precision);
+HINT_RULE(attention);
+HINT_RULE(norm);
+HINT_RULE(compile);
+
+#endif

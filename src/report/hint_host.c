@@ -1,0 +1,181 @@
+/* Rules about the host: what it did while the devices had nothing to do. */
+#include "report/hint_facts.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/number.h"
+
+#include "base/banned.h"
+
+#define GAIN_LEAST 0.1
+/* Between two kernels of one stream there is about that much even when both were asked for long
+ * ago, and in a graph: measured on Hopper. */
+#define BETWEEN_NS 1000.0
+/* What recording device times adds to a launch (docs/overhead.md): no part of the program. */
+#define RECORDER_NS 600.0
+
+struct saving {
+	double gain;
+	uint64_t count;
+	uint64_t ns; /* as recorded */
+};
+
+static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause, double own_ns)
+{
+	const struct hint_pauses *p = &f->pauses[cause];
+	const double n = (double)p->count, all = (double)f->counted_ns - n * own_ns;
+	const double saved = (double)p->ns - n * (BETWEEN_NS + own_ns);
+	return (struct saving){ .count = p->count,
+		.ns = p->ns,
+		.gain = all > 0 && saved > 0 ? fmin(saved / all, 1) : 0 };
+}
+
+static char *pause_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
+{
+	struct number ns, mean;
+	return hint_text("%s %llu times, for %s in all or %.0f %% of the time that counts, %s on "
+			 "average",
+		what, (unsigned long long)s->count, number_ns(&ns, s->ns),
+		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count));
+}
+
+/* Which calls the threads were in most, of one kind: for `where`. */
+static const char *usual_call(const struct hint_facts *f, uint8_t kind)
+{
+	const struct schema *schema = &f->report->trace->schema;
+	const char *best = NULL;
+	uint64_t most = 0;
+	for (size_t i = 0; i < f->report->call_rows.n; i++) {
+		const struct call_row *c = &f->report->call_rows.v[i];
+		uint64_t n = 0;
+		for (size_t k = 0; k < f->calls.n && c->count > most; k++)
+			n += f->calls.v[k].kind == kind && f->calls.v[k].fn == c->id;
+		if (n > most) {
+			most = n;
+			best = schema_find(schema, c->id)->name;
+		}
+	}
+	return best;
+}
+
+static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < f->kernels.n; i++)
+		if (!names || f->kernels.v[i].names & names)
+			n += f->kernels.v[i].count;
+	return n;
+}
+
+/* Programs of PyTorch have torch.compile, which has a rule of its own. */
+static bool is_torch(const struct hint_facts *f)
+{
+	return kernels_of(f, NAME_TORCH) * 10 >= kernels_of(f, 0) * 3;
+}
+
+HINT_RULE(launch_bound)
+{
+	const struct saving s = saving_of(f, PAUSE_LAUNCH, RECORDER_NS);
+	struct number graphs;
+	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f))
+		return 0;
+	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
+	char *where = hint_text("%llu kernels, %s graph launches",
+		(unsigned long long)kernels_of(f, 0), number_count(&graphs, f->graph_launches));
+	return hint_add(to, rule, s.gain, f->graph_launches ? 0.5 : 0.7, where, evidence);
+}
+
+HINT_RULE(sync)
+{
+	const struct saving s = saving_of(f, PAUSE_SYNC, 0);
+	const char *call = usual_call(f, HINT_SYNC);
+	if (s.count < 10 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.6, hint_text("%s", call ? call : "copies that wait"),
+		pause_evidence(f, &s,
+			"the host waited until the device was done, and the device then for it"));
+}
+
+HINT_RULE(idle_host)
+{
+	const struct saving s = saving_of(f, PAUSE_HOST, 0);
+	if (s.count < 3 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
+		pause_evidence(f, &s, "nothing ran because the host was in no CUDA call"));
+}
+
+HINT_RULE(alloc)
+{
+	const struct saving s = saving_of(f, PAUSE_ALLOC, 0);
+	const char *call = usual_call(f, HINT_FREE);
+	call = call ? call : usual_call(f, HINT_ALLOC);
+	if (s.count < 10 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.7, hint_text("%s", call ? call : "allocations"),
+		pause_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
+}
+
+/* ---- the default stream ---- */
+
+struct sides { /* work of one process on the default stream, and on streams that wait for it */
+	uint64_t legacy_ns, blocking_ns;
+	uint64_t turns; /* from one side to the other */
+	double room;    /* of the device that kernels of the second fill, weighted by their time */
+	uint32_t streams;
+	int last;
+};
+
+static double fill_of(const struct hint_facts *f, const struct hint_kernel *k)
+{
+	const struct hint_device *d = facts_device(f, k->device);
+	const struct occupancy_launch l = { .threads = k->shape.block[0] * k->shape.block[1] *
+						       k->shape.block[2],
+		.regs = k->registers,
+		.smem_static_bytes = k->shared_static,
+		.smem_dynamic_bytes = k->shared_dynamic };
+	if (!d || !d->limits || !d->multiprocessors || !k->has_resources)
+		return 1;
+	const struct occupancy o = occupancy_of(d->limits, &l);
+	const double blocks = (double)k->shape.grid[0] * k->shape.grid[1] * k->shape.grid[2];
+	return o.blocks ? fmin(1, blocks / ((double)o.blocks * d->multiprocessors)) : 1;
+}
+
+static void add_side(const struct hint_facts *f, const struct hint_work *w, struct sides *s)
+{
+	const struct hint_stream *stream = &f->streams.v[w->stream];
+	const bool legacy = stream->legacy && !stream->other;
+	if (!legacy && !stream->blocking)
+		return;
+	if (w->kernel != HINT_NONE && !legacy)
+		s->room += fill_of(f, &f->kernels.v[w->kernel]) * (double)w->alone_ns;
+	*(legacy ? &s->legacy_ns : &s->blocking_ns) += w->alone_ns;
+	s->turns += s->last && s->last != 1 + legacy;
+	s->last = 1 + legacy;
+}
+
+HINT_RULE(default_stream)
+{
+	struct sides s = { 0 };
+	struct number ns;
+	for (size_t i = 0; i < f->streams.n; i++)
+		s.streams += f->streams.v[i].blocking;
+	for (size_t i = 0; i < f->work.n && s.streams; i++)
+		add_side(f, &f->work.v[i], &s);
+	if (s.turns < 10 || !s.blocking_ns)
+		return 0;
+	const double room = fmax(s.room / (double)s.blocking_ns, 0.01);
+	const double beside = fmin(s.streams, 1 / room); /* so many could run at a time */
+	const double both = (double)s.legacy_ns + (double)s.blocking_ns;
+	const double gain = facts_share(
+		f, both - fmax((double)s.blocking_ns / fmax(beside, 1), (double)s.legacy_ns));
+	if (gain < GAIN_LEAST || (beside < 2 && room > 0.5))
+		return 0;
+	return hint_add(to, rule, gain, 0.5,
+		hint_text("the default stream, and %u streams that wait for it", s.streams),
+		hint_text(
+			"work went from one to the other %llu times; kernels of these streams fill "
+			"%.0f %% of the device and ran alone for %s",
+			(unsigned long long)s.turns, 100 * room, number_ns(&ns, s.blocking_ns)));
+}

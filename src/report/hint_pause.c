@@ -1,0 +1,165 @@
+/*
+ * When nothing ran, and why; and what ran alone.  See hint_facts.h.
+ *
+ * A pause belongs to the work that ends it, and that to its call.  From the end of the work before
+ * until that call begins, the thread is looked at: what it did when the device ran dry is the
+ * cause, save for what it then spent in no call at all, allocating, or loading code.
+ */
+#include "report/hint_facts.h"
+
+#include "base/banned.h"
+
+#define START_UP_NS  5000000u /* a pause of that length or more is start-up … */
+#define START_UP_FEW 4u       /* … unless there are so many */
+
+struct gap {
+	uint64_t from, to;
+	const struct hint_work *next;
+};
+
+struct split {
+	uint64_t ns[PAUSES];
+};
+
+static uint64_t overlap(uint64_t a, uint64_t b, uint64_t from, uint64_t to)
+{
+	a = a > from ? a : from;
+	b = b < to ? b : to;
+	return b > a ? b - a : 0;
+}
+
+static enum hint_pause cause_of(uint8_t kind)
+{
+	static const uint8_t causes[HINT_CALLS] = { [HINT_LAUNCH] = PAUSE_LAUNCH,
+		[HINT_SYNC] = PAUSE_SYNC,
+		[HINT_COPY] = PAUSE_SYNC,
+		[HINT_ALLOC] = PAUSE_ALLOC,
+		[HINT_FREE] = PAUSE_ALLOC,
+		[HINT_LOAD] = PAUSE_LOAD };
+	return causes[kind];
+}
+
+static void move(struct split *s, enum hint_pause to, uint64_t ns)
+{
+	const uint64_t most = s->ns[PAUSE_UNKNOWN];
+	ns = ns < most ? ns : most;
+	s->ns[PAUSE_UNKNOWN] -= ns;
+	s->ns[to] += ns;
+}
+
+/*
+ * The calls before `asked`, backwards, as far as they reach into the pause.  Returns what the
+ * thread was in when the device ran dry.
+ */
+static enum hint_pause split_host(
+	const struct hint_facts *f, const struct gap *p, uint32_t asked, struct split *s)
+{
+	const struct hint_call *v = f->calls.v;
+	enum hint_pause blocked = PAUSE_LAUNCH;
+	uint64_t until = v[asked].begin_ns < p->to ? v[asked].begin_ns : p->to;
+	for (uint32_t i = asked; until > p->from; i--) {
+		const bool first = !i || v[i - 1].thread != v[asked].thread;
+		const uint64_t end = first ? 0 : v[i - 1].end_ns;
+		const uint64_t outside = overlap(end, until, p->from, p->to);
+		if (outside >= HINT_ELSEWHERE_NS)
+			move(s, PAUSE_HOST, outside);
+		if (first)
+			break;
+		const enum hint_pause cause = cause_of(v[i - 1].kind);
+		if (cause == PAUSE_ALLOC || cause == PAUSE_LOAD)
+			move(s, cause, overlap(v[i - 1].begin_ns, end, p->from, p->to));
+		if (v[i - 1].begin_ns <= p->from && end > p->from)
+			blocked = cause;
+		until = v[i - 1].begin_ns;
+	}
+	return blocked;
+}
+
+static struct split split_pause(const struct hint_facts *f, const struct gap *p)
+{
+	struct split s = { .ns = { [PAUSE_UNKNOWN] = p->to - p->from } };
+	const uint32_t asked = p->next->call;
+	if (p->next->in_graph && asked == HINT_NONE)
+		move(&s, PAUSE_DEVICE, p->to - p->from);
+	if (asked == HINT_NONE)
+		return s;
+	const struct hint_call *c = &f->calls.v[asked];
+	if (c->end_ns <= p->from) {
+		move(&s, PAUSE_DEVICE, p->to - p->from);
+		return s;
+	}
+	const enum hint_pause blocked = split_host(f, p, asked, &s);
+	const bool staged = p->next->from == PLACE_PAGEABLE || p->next->to == PLACE_PAGEABLE;
+	move(&s, c->begin_ns <= p->from && staged ? PAUSE_COPY : blocked, p->to - p->from);
+	return s;
+}
+
+/* A pause that came up once or twice is no part of a loop: reading input, compiling, warming up. */
+static bool is_start_up(uint64_t ns, uint64_t long_ones)
+{
+	return ns >= START_UP_NS && long_ones < START_UP_FEW;
+}
+
+static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
+{
+	for (; *i < f->work.n; (*i)++) {
+		const struct hint_work *w = &f->work.v[*i];
+		const uint64_t from = *covered;
+		*covered = w->end_ns > from ? w->end_ns : from;
+		if (*i && w->start_ns > from) {
+			*ret = (struct gap){ from, w->start_ns, w };
+			(*i)++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_pause(struct hint_facts *f, const struct gap *p, bool start_up)
+{
+	const struct split s = split_pause(f, p);
+	for (int c = 0; c < PAUSES; c++) {
+		if (!s.ns[c] || start_up || c == PAUSE_LOAD)
+			continue;
+		f->pauses[c].count++;
+		f->pauses[c].ns += s.ns[c];
+		f->counted_ns += s.ns[c];
+	}
+}
+
+static void sum_pauses(struct hint_facts *f)
+{
+	struct gap p;
+	uint64_t covered = 0, long_ones = 0, idle = 0;
+	for (size_t i = 0; next_pause(f, &i, &covered, &p);) {
+		long_ones += p.to - p.from >= START_UP_NS;
+		idle += p.to - p.from;
+	}
+	const uint64_t span = f->work.n ? covered - f->work.v[0].start_ns : 0;
+	f->busy_ns = f->counted_ns = span - idle;
+	covered = 0;
+	for (size_t i = 0; next_pause(f, &i, &covered, &p);)
+		add_pause(f, &p, is_start_up(p.to - p.from, long_ones));
+}
+
+/* Work that contains several others is given less than it had: the safe side. */
+static void sum_alone(struct hint_facts *f)
+{
+	uint64_t covered = 0;
+	for (size_t i = 0; i < f->work.n; i++) {
+		struct hint_work *w = &f->work.v[i];
+		const uint64_t next = i + 1 < f->work.n ? f->work.v[i + 1].start_ns : UINT64_MAX;
+		const uint64_t from = w->start_ns > covered ? w->start_ns : covered;
+		const uint64_t to = w->end_ns < next ? w->end_ns : next;
+		w->alone_ns = to > from ? to - from : 0;
+		covered = w->end_ns > covered ? w->end_ns : covered;
+		if (w->kernel != HINT_NONE)
+			f->kernels.v[w->kernel].alone_ns += w->alone_ns;
+	}
+}
+
+void facts_pauses(struct hint_facts *f)
+{
+	sum_alone(f);
+	sum_pauses(f);
+}

@@ -1,0 +1,625 @@
+/* Each rule of weir hints on a trace that has its problem, and on one that has not.  Times are
+ * those of an H200 with 132 multiprocessors. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "maker.h"
+#include "report/hint.h"
+#include "trace/device.h"
+
+#define FILE_NAME "test_hints.weir"
+#define MANY      4000
+
+static struct maker *m;
+static int calls, names;
+static uint64_t host, device; /* the times of both, ns */
+static uint64_t correlation;
+static struct device_work work[MANY];
+static size_t work_count;
+static struct link links[MANY];
+static size_t link_count;
+static uint64_t string_count;
+static struct trace *trace;
+static struct decoder decoder;
+static struct report *report;
+static struct hints *said;
+
+enum { FN_STREAM_CREATE = 200 };
+static const char more[] = "200 driver stream call cuStreamCreate(out CUstream phStream, "
+			   "uint Flags)\n";
+
+static int begin(void **state)
+{
+	char *schema;
+	if (asprintf(&schema, "%s%s", maker_schema, more) < 0)
+		abort();
+	m = maker_new(FILE_NAME, schema, TRACE_GRAIN);
+	free(schema);
+	names = maker_thread(m, CHUNK_META, 100, 100, "main");
+	calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	host = device = 2000000;
+	correlation = work_count = link_count = string_count = 0;
+	const uint64_t h200[] = { 0, 141ull << 30, 132, 9 << 16 };
+	maker_meta(m, names, META_DEVICE, 1000000, 4, h200, "NVIDIA H200", 11, 11);
+	return 0;
+}
+
+/* ---- a program ---- */
+
+static uint32_t text(const char *s)
+{
+	const uint64_t id = ++string_count;
+	maker_meta(m, names, META_STRING, 1000000, 1, &id, s, (uint32_t)strlen(s),
+		(uint32_t)strlen(s));
+	return (uint32_t)id;
+}
+
+static void call(uint16_t fn, uint64_t ns, int count, ...)
+{
+	uint64_t args[8];
+	va_list ap;
+	va_start(ap, count);
+	for (int i = 0; i < count; i++)
+		args[i] = va_arg(ap, uint64_t);
+	va_end(ap);
+	maker_put(m, calls,
+		(struct record){ .ticks = host,
+			.dur = (uint32_t)ns,
+			.fn = fn,
+			.words = (uint16_t)(RECORD_WORDS + count) },
+		args);
+	host += ns;
+}
+
+#define U(x) ((uint64_t)(x))
+
+/* Work that the call which is about to be made asks for: it runs when the device is free. */
+static struct device_work *ask(uint16_t kind, uint64_t ns)
+{
+	struct device_work *w = &work[work_count++];
+	assert_true(work_count < MANY);
+	device = device + 1000 > host + 2000 ? device + 1000 : host + 2000;
+	*w = (struct device_work){ .start_ns = device,
+		.end_ns = device + ns,
+		.correlation = ++correlation,
+		.stream = 7,
+		.kind = kind,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_STREAM };
+	device += ns;
+	links[link_count++] =
+		(struct link){ .correlation = correlation, .ticks = host, .dur = 1, .tid = 100 };
+	return w;
+}
+
+struct shape {
+	uint32_t name, grid, block, registers, shared;
+};
+
+static struct device_work *launch_on(struct shape s, uint64_t ns, uint64_t stream)
+{
+	struct device_work *w = ask(WORK_KERNEL, ns);
+	w->name = s.name;
+	w->grid[0] = s.grid;
+	w->block[0] = s.block;
+	w->grid[1] = w->grid[2] = w->block[1] = w->block[2] = 1;
+	w->registers = (uint16_t)s.registers;
+	w->shared_dynamic = s.shared;
+	w->valid |= WORK_HAS_SHAPE | WORK_HAS_SHARED | WORK_HAS_REGISTERS;
+	call(FN_LAUNCH, 2500, 5, U(1), stream, U(1), U(1), U(1));
+	return w;
+}
+
+static void launch(struct shape s, uint64_t ns)
+{
+	launch_on(s, ns, 0x5000);
+}
+
+static void launches(int count, struct shape s, uint64_t ns)
+{
+	for (int i = 0; i < count; i++)
+		launch(s, ns);
+}
+
+static void copy_in(uint64_t bytes, uint64_t ns, uint8_t from, uint64_t address)
+{
+	struct device_work *w = ask(WORK_COPY, ns);
+	w->bytes = bytes;
+	w->what = COPY_HTOD;
+	w->from = from;
+	w->to = PLACE_DEVICE;
+	w->valid |= WORK_HAS_BYTES | WORK_HAS_WHAT | WORK_HAS_PLACES;
+	call(FN_HTOD, 2500, 3, U(0x7000), address, bytes);
+}
+
+static void wait_for_device(void)
+{
+	const uint64_t ns = device > host ? device - host + 3000 : 1000;
+	call(FN_SYNC, ns, 1, U(0x5000));
+}
+
+/* ---- what is said ---- */
+
+static void look(void)
+{
+	struct error err;
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, work, (uint32_t)(work_count * sizeof(*work)));
+	maker_chunk(m, CHUNK_LINKS, 100, 0, links, (uint32_t)(link_count * sizeof(*links)));
+	maker_finish(m, (device > host ? device : host) + 5000, false);
+	m = NULL;
+	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
+	decoder = (struct decoder){ .schema = &trace->schema };
+	assert_int_equal(report_make(trace, &decoder, 1, &report, &err), 0);
+	assert_int_equal(hints_make(report, &said), 0);
+}
+
+static int end(void **state)
+{
+	if (m)
+		maker_finish(m, host, false);
+	hints_free(said);
+	report_free(report);
+	trace_close(trace);
+	said = NULL;
+	report = NULL;
+	trace = NULL;
+	unlink(FILE_NAME);
+	return 0;
+}
+
+static void expect_first(const char *id, double least_pct, double most_pct)
+{
+	look();
+	assert_true(said->v.n > 0);
+	const struct hint *h = &said->v.v[0];
+	assert_string_equal(h->rule->id, id);
+	if (!(h->gain * 100 >= least_pct && h->gain * 100 <= most_pct))
+		fail_msg("%s: %.1f %%", h->evidence, h->gain * 100);
+}
+
+static void expect_none(void)
+{
+	look();
+	if (said->v.n)
+		fail_msg("%s: %s", said->v.v[0].rule->id, said->v.v[0].evidence);
+}
+
+/* ---- kernels ---- */
+
+static void blocks_of_one_warp_leave_half_of_an_sm_empty(void **state)
+{
+	launches(100, (struct shape){ text("k"), 100000, 32, 16, 0 }, 100000);
+	expect_first("block-size", 49, 51);
+}
+
+static void blocks_that_are_too_large_leave_a_part_empty(void **state)
+{
+	launches(100, (struct shape){ text("k"), 100000, 1024, 38, 0 }, 100000);
+	expect_first("block-size", 32, 35);
+}
+
+static void blocks_of_eight_warps_fill_an_sm(void **state)
+{
+	launches(100, (struct shape){ text("k"), 132 * 800, 256, 16, 0 }, 100000);
+	expect_none();
+}
+
+static void a_grid_smaller_than_the_device_leaves_sms_idle(void **state)
+{
+	launches(100, (struct shape){ text("k"), 33, 256, 16, 0 }, 1000000);
+	expect_first("small-grid", 73, 75);
+}
+
+static void a_block_for_each_sm_is_enough(void **state)
+{
+	launches(100, (struct shape){ text("k"), 132, 256, 16, 0 }, 1000000);
+	expect_none();
+}
+
+static void a_small_grid_of_a_short_kernel_does_not_matter(void **state)
+{
+	for (int i = 0; i < 100; i++) {
+		launch((struct shape){ text("k"), 1, 256, 16, 0 }, 3000);
+		launch((struct shape){ text("j"), 132, 128, 16, 0 }, 300000);
+	}
+	expect_none();
+}
+
+static void one_block_too_many_costs_a_wave(void **state)
+{
+	launches(100, (struct shape){ text("k"), 132 * 8 + 1, 256, 16, 0 }, 100000);
+	expect_first("tail", 48, 51);
+}
+
+static void half_empty_warps_are_told(void **state)
+{
+	launches(100, (struct shape){ text("k"), 132 * 3200, 33, 16, 0 }, 100000);
+	expect_first("lane-efficiency", 47, 50);
+}
+
+static void registers_that_keep_a_block_out_are_told(void **state)
+{
+	launches(100, (struct shape){ text("k"), 13200, 512, 88, 0 }, 100000);
+	expect_first("occupancy-registers", 49, 51);
+}
+
+static void shared_memory_that_keeps_a_block_out_is_told(void **state)
+{
+	launches(100, (struct shape){ text("k"), 13200, 512, 16, 160 << 10 }, 100000);
+	expect_first("occupancy-shared", 49, 51);
+}
+
+static void a_cliff_is_told_as_one(void **state)
+{
+	launches(100, (struct shape){ text("k"), 13200, 512, 16, 114 << 10 }, 100000);
+	expect_first("occupancy-cliff", 49, 51);
+}
+
+static void kernels_of_libraries_are_left_alone(void **state)
+{
+	launches(100, (struct shape){ text("cutlass_kernel"), 13200, 128, 200, 160 << 10 }, 100000);
+	expect_none();
+}
+
+/* ---- the host ---- */
+
+static void short_kernels_wait_for_their_launch(void **state)
+{
+	for (int i = 0; i < 500; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 1500);
+		host += 8000;
+	}
+	expect_first("launch-bound", 70, 90);
+}
+
+static void kernels_in_graphs_do_not_wait(void **state)
+{
+	const struct shape s = { text("k"), 200, 256, 16, 0 };
+	for (int i = 0; i < 500; i++) {
+		launch_on(s, 1500, 0x5000);
+		work[work_count - 1].graph = 1;
+		work[work_count - 1].graph_node = 1;
+		work[work_count - 1].valid |= WORK_HAS_GRAPH;
+		if (i % 100)
+			work[work_count - 1].correlation = work[work_count - 2].correlation;
+		host -= i % 100 ? 2500 : 0;
+	}
+	expect_none();
+}
+
+static void waiting_for_each_kernel_is_told(void **state)
+{
+	for (int i = 0; i < 200; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 10000);
+		wait_for_device();
+		host += 8000;
+	}
+	expect_first("sync-in-loop", 30, 70);
+}
+
+static void waiting_once_is_not(void **state)
+{
+	launches(200, (struct shape){ text("k"), 200, 256, 16, 0 }, 10000);
+	wait_for_device();
+	expect_none();
+}
+
+static void a_host_that_computes_is_told(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
+		wait_for_device();
+		host += 300000;
+	}
+	expect_first("idle-host", 45, 52);
+}
+
+static void a_long_pause_that_came_up_once_is_start_up(void **state)
+{
+	launches(10, (struct shape){ text("k"), 200, 256, 16, 0 }, 100000);
+	wait_for_device();
+	host += 100000000;
+	launches(10, (struct shape){ text("k"), 200, 256, 16, 0 }, 100000);
+	expect_none();
+}
+
+static void allocating_in_the_loop_is_told(void **state)
+{
+	for (int i = 0; i < 100; i++) {
+		call(FN_ALLOC, 30000, 2, U(0x10000), U(1 << 20));
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 100000);
+		call(FN_FREE, device - host + 30000, 1, U(0x10000));
+	}
+	expect_first("alloc-in-loop", 30, 45);
+}
+
+static void use_streams(bool apart)
+{
+	const struct shape wide = { text("wide"), 132, 128, 16, 0 },
+			   narrow = { text("narrow"), 132, 32, 16, 0 };
+	for (uint64_t s = 0; s < 4; s++)
+		call(FN_STREAM_CREATE, 5000, 2, 0x6000 + s, U(apart));
+	for (int i = 0; i < 200; i++) {
+		struct device_work *w = launch_on(wide, 100000, 0x6000 + (uint64_t)i % 4);
+		w->stream = 20 + (uint32_t)i % 4;
+		launch_on(narrow, 6000, 0);
+	}
+}
+
+static void streams_that_wait_for_the_default_stream_are_told(void **state)
+{
+	use_streams(false);
+	expect_first("default-stream", 70, 80);
+}
+
+static void streams_that_do_not_wait_are_not(void **state)
+{
+	use_streams(true);
+	expect_none();
+}
+
+/* ---- copies and memory ---- */
+
+static void copies_of_pageable_memory_are_told(void **state)
+{
+	for (int i = 0; i < 30; i++)
+		copy_in(64 << 20, 6500000, PLACE_PAGEABLE, 0x9000);
+	expect_first("pageable-copies", 75, 85);
+}
+
+static void copies_of_pinned_memory_are_not(void **state)
+{
+	for (int i = 0; i < 30; i++)
+		copy_in(64 << 20, 1250000, PLACE_PINNED, 0x9000);
+	expect_none();
+}
+
+static void copies_between_kernels_are_told(void **state)
+{
+	for (int i = 0; i < 30; i++) {
+		copy_in(16 << 20, 300000, PLACE_PINNED, 0x9000);
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
+	}
+	expect_first("copies-in-loop", 46, 52);
+	assert_non_null(strstr(said->v.v[0].evidence, "again and again"));
+}
+
+static void memory_that_grows_is_told(void **state)
+{
+	for (uint64_t i = 0; i < 100; i++) {
+		call(FN_ALLOC, 1000, 2, (i + 1) << 24, U(1 << 20));
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
+	}
+	look();
+	assert_int_equal(said->v.n, 1);
+	assert_string_equal(said->v.v[0].rule->id, "leak");
+	assert_true(isnan(said->v.v[0].gain));
+}
+
+static void memory_in_pieces_is_told(void **state)
+{
+	const uint64_t base = 1ull << 32, bytes = 64 << 10;
+	for (uint64_t i = 0; i < 2000; i++)
+		call(FN_ALLOC, 1000, 2, base + i * bytes, bytes);
+	for (uint64_t i = 0; i < 2000; i += 2)
+		call(FN_FREE, 1000, 1, base + i * bytes);
+	look();
+	assert_int_equal(said->v.n, 1);
+	assert_string_equal(said->v.v[0].rule->id, "fragmentation");
+}
+
+static void memory_freed_in_one_piece_is_not(void **state)
+{
+	const uint64_t base = 1ull << 32, bytes = 64 << 10;
+	for (uint64_t i = 0; i < 2000; i++)
+		call(FN_ALLOC, 1000, 2, base + i * bytes, bytes);
+	for (uint64_t i = 0; i < 1000; i++)
+		call(FN_FREE, 1000, 1, base + i * bytes);
+	expect_none();
+}
+
+/* ---- what kernels compute ---- */
+
+#define POINTWISE "void at::native::vectorized_elementwise_kernel<4, at::native::"
+
+static void products_in_fp32_are_told(void **state)
+{
+	const struct shape s = { text("cutlass_80_simt_sgemm_256x128_8x4_nn_align1"), 512, 256, 250,
+		0 };
+	launches(20, s, 2600000);
+	expect_first("fp32-matmul", 75, 90);
+}
+
+static void products_in_tf32_are_not(void **state)
+{
+	const struct shape s = { text("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16"),
+		1024, 256, 200, 0 };
+	launches(20, s, 400000);
+	expect_none();
+}
+
+static void large_half_products_may_do_with_eight_bits(void **state)
+{
+	launches(20,
+		(struct shape){
+			text("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNT"), 132, 384, 168, 0 },
+		1500000);
+	expect_first("low-precision", 25, 45);
+}
+
+static void products_in_eight_bits_are_done_already(void **state)
+{
+	launches(20,
+		(struct shape){ text("nvjet_sm90_qqtst_128x256_128x4_2x1_v_bz_coopA_TNT"), 132, 384,
+			168, 0 },
+		800000);
+	expect_none();
+}
+
+static void a_training_is_not_told_to_use_eight_bits(void **state)
+{
+	launches(20,
+		(struct shape){
+			text("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNT"), 132, 384, 168, 0 },
+		1500000);
+	launch((struct shape){ text("void at::native::layer_norm_backward_kernel"), 132, 256, 32,
+		       0 },
+		100000);
+	expect_none();
+}
+
+static void attention_by_hand_is_told(void **state)
+{
+	const struct shape product = { text("nvjet_sm90_hsh_128x128"), 132, 384, 168, 0 },
+			   scale = { text(POINTWISE "mul>"), 9000, 128, 16, 0 },
+			   softmax = { text("void softmax_warp_forward<half>"), 9000, 128, 16, 0 };
+	for (int i = 0; i < 20; i++) {
+		launch(product, 200000);
+		launch(scale, 300000);
+		launch(softmax, 300000);
+		launch(product, 200000);
+	}
+	expect_first("unfused-attention", 65, 80);
+}
+
+static void fused_attention_is_not(void **state)
+{
+	launches(20,
+		(struct shape){ text("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), 132, 384,
+			168, 0 },
+		300000);
+	expect_none();
+}
+
+static void a_norm_by_hand_is_told(void **state)
+{
+	const struct shape
+		mean = { text("void at::native::reduce_kernel<512, 1, at::native::MeanOps>"), 9000,
+			128, 16, 0 },
+		centre = { text(POINTWISE "CUDAFunctor_add>"), 9000, 128, 16, 0 },
+		root = { text(POINTWISE "rsqrt_kernel_cuda>"), 16, 128, 16, 0 },
+		scale = { text(POINTWISE "mul>"), 9000, 128, 16, 0 };
+	for (int i = 0; i < 20; i++) {
+		launch(mean, 90000);
+		launch(centre, 150000);
+		launch(mean, 90000);
+		launch(root, 3000);
+		launch(scale, 150000);
+		launch(scale, 150000);
+	}
+	expect_first("unfused-norm", 65, 80);
+}
+
+static void a_fused_norm_is_not(void **state)
+{
+	launches(20,
+		(struct shape){ text("void at::native::vectorized_layer_norm_kernel<float>"), 16384,
+			128, 32, 0 },
+		150000);
+	expect_none();
+}
+
+static void runs_of_short_kernels_over_the_same_are_told(void **state)
+{
+	const struct shape one = { text("scale"), 9000, 256, 16, 0 },
+			   two = { text("add"), 9000, 256, 16, 0 },
+			   three = { text("clamp"), 9000, 256, 16, 0 };
+	for (int i = 0; i < 100; i++) {
+		launch(one, 15000);
+		launch(two, 15000);
+		launch(three, 15000);
+	}
+	expect_first("small-kernels", 55, 95);
+}
+
+static void the_same_kernel_again_and_again_is_not(void **state)
+{
+	launches(300, (struct shape){ text("all"), 9000, 256, 16, 0 }, 15000);
+	expect_none();
+}
+
+static void operators_one_by_one_are_told(void **state)
+{
+	const struct shape s = { text(POINTWISE "mul>"), 64, 128, 16, 0 },
+			   g = { text("nvjet_sm90_hsh_64x64"), 64, 128, 16, 0 };
+	for (int i = 0; i < 100; i++) {
+		launch(s, 2000);
+		host += 15000;
+		launch(g, 4000);
+		host += 15000;
+	}
+	expect_first("compile-candidate", 40, 75);
+}
+
+static void nothing_is_said_of_a_trace_without_device_times(void **state)
+{
+	for (int i = 0; i < 100; i++)
+		call(FN_LAUNCH, 2500, 5, U(1), U(0), U(1), U(1), U(1));
+	look();
+	assert_int_equal(said->v.n, 0);
+	assert_int_equal(said->counted_ns, 0);
+}
+
+static void hints_stand_by_gain(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		launch((struct shape){ text("k"), 33, 256, 16, 0 }, 300000);
+		launch((struct shape){ text("j"), 1000, 33, 16, 0 }, 300000);
+	}
+	look();
+	assert_true(said->v.n >= 2);
+	for (size_t i = 1; i < said->v.n; i++)
+		assert_true(said->v.v[i - 1].gain >= said->v.v[i].gain);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(blocks_of_one_warp_leave_half_of_an_sm_empty),
+		TEST(blocks_that_are_too_large_leave_a_part_empty),
+		TEST(blocks_of_eight_warps_fill_an_sm),
+		TEST(a_grid_smaller_than_the_device_leaves_sms_idle),
+		TEST(a_block_for_each_sm_is_enough),
+		TEST(a_small_grid_of_a_short_kernel_does_not_matter),
+		TEST(one_block_too_many_costs_a_wave),
+		TEST(half_empty_warps_are_told),
+		TEST(registers_that_keep_a_block_out_are_told),
+		TEST(shared_memory_that_keeps_a_block_out_is_told),
+		TEST(a_cliff_is_told_as_one),
+		TEST(kernels_of_libraries_are_left_alone),
+		TEST(short_kernels_wait_for_their_launch),
+		TEST(kernels_in_graphs_do_not_wait),
+		TEST(waiting_for_each_kernel_is_told),
+		TEST(waiting_once_is_not),
+		TEST(a_host_that_computes_is_told),
+		TEST(a_long_pause_that_came_up_once_is_start_up),
+		TEST(allocating_in_the_loop_is_told),
+		TEST(streams_that_wait_for_the_default_stream_are_told),
+		TEST(streams_that_do_not_wait_are_not),
+		TEST(copies_of_pageable_memory_are_told),
+		TEST(copies_of_pinned_memory_are_not),
+		TEST(copies_between_kernels_are_told),
+		TEST(memory_that_grows_is_told),
+		TEST(memory_in_pieces_is_told),
+		TEST(memory_freed_in_one_piece_is_not),
+		TEST(products_in_fp32_are_told),
+		TEST(products_in_tf32_are_not),
+		TEST(large_half_products_may_do_with_eight_bits),
+		TEST(products_in_eight_bits_are_done_already),
+		TEST(a_training_is_not_told_to_use_eight_bits),
+		TEST(attention_by_hand_is_told),
+		TEST(fused_attention_is_not),
+		TEST(a_norm_by_hand_is_told),
+		TEST(a_fused_norm_is_not),
+		TEST(runs_of_short_kernels_over_the_same_are_told),
+		TEST(the_same_kernel_again_and_again_is_not),
+		TEST(operators_one_by_one_are_told),
+		TEST(nothing_is_said_of_a_trace_without_device_times),
+		TEST(hints_stand_by_gain),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
