@@ -10,6 +10,7 @@
 #include "gputime/cupti.h"
 #include "hook/call.h"
 #include "hook/params.h"
+#include "hook/operator.h"
 #include "hook/resolve.h"
 #include "hook/strings.h"
 
@@ -517,4 +518,5 @@ void note_forget(void)
 	params_forget();
 	memset(&graphs, 0, sizeof graphs);
 	strings_forget();
+	operator_forget();
 }

@@ -161,7 +161,7 @@ enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_DOUBLE, PAYLOAD_U32, PAYLOAD_I32, P
 static void name_ascii(const char *text, struct range_text *r)
 {
 	const size_t bytes = text ? strnlen(text, STRING_MOST) : 0;
-	if (!text || operator_parse(text, bytes, r))
+	if (!text || operator_parse(text, bytes, range_args_around(), r))
 		return;
 	r->name = string_id(text, bytes);
 }
@@ -484,7 +484,12 @@ uint32_t weir_range_string(const char *text)
 	if (!process_keeps_ranges() || !text)
 		return process_keeps_ranges();
 	ranges_wanted(); /* opens the trace */
-	return hook_recorder.header ? string_id(text, strnlen(text, STRING_MOST)) : 0;
+	if (!hook_recorder.header)
+		return 0;
+	const size_t bytes = strnlen(text, STRING_MOST);
+	const uint32_t id = string_id(text, bytes);
+	operator_note_args(id, text, bytes);
+	return id;
 }
 
 int weir_range_push(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args)

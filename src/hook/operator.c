@@ -51,24 +51,94 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 	return true;
 }
 
-static uint32_t args_of(const char *sizes, size_t bytes)
+/* Few programs have modules of more than a few types; what finds no room is not told. */
+#define TYPES     16u
+#define TYPE_MOST 48u
+static struct {
+	uint32_t id; /* 0 free, TAKEN being filled */
+	uint32_t bytes;
+	char text[TYPE_MOST]; /* "dtype":"float16" */
+} types[TYPES];
+#define TAKEN UINT32_MAX
+
+static bool is_type(const char *text, size_t bytes)
 {
-	static const char head[] = "{\"Input Dims\":", tail[] = "}";
-	char text[sizeof head + SIZES_MOST + sizeof tail];
+	static const char form[] = "{\"dtype\":\"";
+	const size_t head = sizeof form - 1;
+	if (bytes < head + 2 || bytes - 2 > TYPE_MOST || memcmp(text, form, head) != 0)
+		return false;
+	for (size_t i = head; i < bytes - 2; i++)
+		if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", text[i], 37))
+			return false;
+	return text[bytes - 2] == '"' && text[bytes - 1] == '}';
+}
+
+void operator_note_args(uint32_t id, const char *text, size_t bytes)
+{
+	if (!is_type(text, bytes))
+		return;
+	for (uint32_t i = 0; i < TYPES; i++) {
+		uint32_t seen = 0;
+		if (__atomic_compare_exchange_n(&types[i].id, &seen, TAKEN, false, __ATOMIC_ACQUIRE,
+			    __ATOMIC_ACQUIRE)) {
+			types[i].bytes = (uint32_t)bytes - 2;
+			memcpy(types[i].text, text + 1, bytes - 2);
+			__atomic_store_n(&types[i].id, id, __ATOMIC_RELEASE);
+			return;
+		}
+		if (seen == id)
+			return;
+	}
+}
+
+void operator_forget(void)
+{
+	memset(types, 0, sizeof types);
+}
+
+static bool find_type(uint32_t module, const char **ret_text, size_t *ret_bytes)
+{
+	for (uint32_t i = 0; module && i < TYPES; i++) {
+		if (__atomic_load_n(&types[i].id, __ATOMIC_ACQUIRE) != module)
+			continue;
+		*ret_text = types[i].text;
+		*ret_bytes = types[i].bytes;
+		return true;
+	}
+	return false;
+}
+
+static char *append(char *to, const char *text, size_t bytes)
+{
+	memcpy(to, text, bytes);
+	return to + bytes;
+}
+
+static uint32_t args_of(const char *sizes, size_t bytes, uint32_t module)
+{
+	static const char head[] = "{\"Input Dims\":", middle[] = ",\"module \"", tail[] = "}";
+	char text[sizeof head + SIZES_MOST + sizeof middle + TYPE_MOST + sizeof tail], *to = text;
+	const char *type = NULL;
+	size_t type_bytes = 0;
 	uint32_t id;
 	if (bytes > SIZES_MOST)
 		return 0;
-	if (!string_claim(string_hash(sizes, bytes, 1), &id))
+	const bool typed = find_type(module, &type, &type_bytes);
+	if (!string_claim(string_hash(sizes, bytes, 1 + ((uint64_t)typed * module << 8)), &id))
 		return id;
-	memcpy(text, head, sizeof head - 1);
-	memcpy(text + sizeof head - 1, sizes, bytes);
-	memcpy(text + sizeof head - 1 + bytes, tail, sizeof tail - 1);
-	string_write(id, text, sizeof head - 1 + bytes + sizeof tail - 1);
+	to = append(to, head, sizeof head - 1);
+	to = append(to, sizes, bytes);
+	if (typed) { /* ,"module dtype":"float16" */
+		to = append(to, middle, sizeof middle - 2);
+		to = append(to, type + 1, type_bytes - 1);
+	}
+	to = append(to, tail, sizeof tail - 1);
+	string_write(id, text, (uint64_t)(to - text));
 	return id;
 }
 
 /* Behind the name.  Everything must be understood, up to the ids of inputs. */
-static bool parse_rest(struct cursor *c, struct range_text *r)
+static bool parse_rest(struct cursor *c, uint32_t module, struct range_text *r)
 {
 	const char *sizes = NULL;
 	size_t bytes = 0;
@@ -84,7 +154,7 @@ static bool parse_rest(struct cursor *c, struct range_text *r)
 		return false;
 	if (c->at < c->end && !SKIP(c, ", input_op_ids = ["))
 		return false;
-	r->args = sizes ? args_of(sizes, bytes) : 0;
+	r->args = sizes ? args_of(sizes, bytes, module) : 0;
 	return true;
 }
 
@@ -98,14 +168,15 @@ static uint16_t kind_of(const char *name, size_t bytes, uint16_t valid)
 	return scoped || comms || valid & RANGE_HAS_SEQUENCE ? RANGE_OPERATOR : RANGE_ANNOTATION;
 }
 
-bool operator_parse(const char *text, size_t bytes, struct range_text *ret_range)
+bool operator_parse(const char *text, size_t bytes, uint32_t module, struct range_text *ret_range)
 {
 	const char *const end = text + bytes;
 	const char *comma = text;
 	while ((comma = memchr(comma, ',', (size_t)(end - comma)))) {
 		struct cursor c = { comma, end };
 		struct range_text r = { 0 };
-		if (end - comma > 8 && (comma[2] == 's' || comma[2] == 'o') && parse_rest(&c, &r)) {
+		if (end - comma > 8 && (comma[2] == 's' || comma[2] == 'o') &&
+			parse_rest(&c, module, &r)) {
 			r.name = string_id(text, (uint64_t)(comma - text));
 			r.kind = kind_of(text, (size_t)(comma - text), r.valid);
 			*ret_range = r;

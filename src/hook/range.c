@@ -125,6 +125,17 @@ int range_pop(uint32_t scope)
 	return (int)level;
 }
 
+#define LOOK_MOST 64 /* ranges around */
+
+uint32_t range_args_around(void)
+{
+	const struct range *g = chained(hook_ranges.open);
+	for (int i = 0; g && i < LOOK_MOST; i++, g = around(g))
+		if (g->kind == RANGE_ANNOTATION && g->args)
+			return g->args;
+	return 0;
+}
+
 void range_mark(const struct range_text *text)
 {
 	struct range *to = writer_reserve(&hook_recorder, &hook_ranges, SLOT_WORDS);

@@ -40,6 +40,9 @@ static inline bool ranges_wanted(void)
 int range_push(const struct range_text *text);
 int range_pop(uint32_t scope);
 
+/* The args of the innermost open annotation that has some, of this thread; or 0. */
+uint32_t range_args_around(void);
+
 /* The rest of them only while ranges are wanted.  A range of no length: */
 void range_mark(const struct range_text *text);
 

@@ -54,6 +54,7 @@ struct inputs {
 	struct shape shape[INPUTS];
 	struct element element[INPUTS];
 	struct shape concrete[INPUTS]; /* lists of numbers: strides, paddings */
+	bool shapes_only;              /* of a recording by NVTX: neither types nor lists */
 };
 
 /* ---- the text ---- */
@@ -197,11 +198,25 @@ static void take_concrete(struct inputs *in, unsigned i, const char *text, size_
 		in->concrete[i].dims = 0;
 }
 
+/* Where types are not told: tensors are of the type of the module that the operator runs in. */
+static void take_module_type(struct inputs *in, const char *p)
+{
+	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
+	for (unsigned i = 0; end && i < in->count; i++)
+		if (in->shape[i].dims)
+			take_type(in, i, p + 1, (size_t)(end - p - 1));
+}
+
 static bool read_inputs(const char *args, struct inputs *in)
 {
 	if (!read_dims(find_key(args, "Input Dims"), in))
 		return false;
-	each_string(find_key(args, "Input type"), in, take_type);
+	const char *types = find_key(args, "Input type");
+	if (types)
+		each_string(types, in, take_type);
+	else
+		take_module_type(in, find_key(args, "module dtype"));
+	in->shapes_only = !types;
 	each_string(find_key(args, "Concrete Inputs"), in, take_concrete);
 	return true;
 }
@@ -274,7 +289,7 @@ static double out_length(const struct operator_rule *r, const struct inputs *in,
 static bool cost_conv(const struct operator_rule *r, const struct inputs *in, struct cost *c)
 {
 	const struct shape *image = &in->shape[r->a], *weight = &in->shape[r->b];
-	if (image->dims < 3 || image->dims != weight->dims)
+	if (image->dims < 3 || image->dims != weight->dims || in->shapes_only)
 		return false;
 	double out = image->dim[0] * weight->dim[0];
 	for (unsigned i = 0; i + 2 < image->dims; i++)
@@ -328,6 +343,7 @@ static void cost_pick(
 	const double indices = elements(&in->shape[r->b]);
 	add_bytes(c, in, r->a, 2 * indices * each);
 	add_bytes(c, in, r->b, indices);
+	c->has_bytes &= !in->shapes_only; /* indices are not of the module's type */
 }
 
 static void cost_join(const struct inputs *in, struct cost *c)

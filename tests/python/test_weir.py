@@ -235,7 +235,9 @@ def step(model, x):
     y = model(x)
     return y
 class Net(torch.nn.Module):
-    pass
+    def forward(self, x):
+        torch.mm((4, 8), (8, 16))
+        return super().forward(x)
 net = Net(torch.float16, body=Net())
 for i in range(5):
     step(net, i)
@@ -243,6 +245,7 @@ try:
     step(None, 1)
 except TypeError:
     print("done")
+torch.mm((4, 8), (8, 16))
 """
 
 
@@ -280,6 +283,13 @@ class Whole(unittest.TestCase):
         self.assertEqual(rows["Net"]["count"], 5)
         self.assertEqual(rows["body (Net)"]["count"], 5)
         self.assertEqual(rows["Net"]["kind"], "annotation")
+        self.assertEqual(rows["aten::mm"]["count"], 11)
+        self.assertEqual(rows["aten::mm"]["kind"], "operator")
+
+    def arguments(self):
+        result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
+        return [json.loads(e["args"]["arguments"]) for e in json.loads(result.stdout)["traceEvents"]
+                if e.get("name") == "aten::mm" and "arguments" in e["args"]]
 
     def test_an_unmodified_command_is_recorded(self):
         self.record("--python")
@@ -293,6 +303,24 @@ class Whole(unittest.TestCase):
         self.record(python=(sys.executable, "-m", "weir", "-m", "program"), paths=(PACKAGE,))
         self.check_modules()
 
+    def test_operators_have_shapes_and_the_type_of_their_module(self):
+        self.record("--python")
+        dims = {"Input Dims": [[4, 8], [8, 16]]}
+        typed = dict(dims, **{"module dtype": "float16"})
+        self.assertEqual(self.arguments(), [typed] * 10 + [dims])
+
+    def test_operators_have_no_shapes_where_names_are_asked_for(self):
+        self.record("--python=names")
+        self.check_modules()
+        self.assertEqual(self.arguments(), [])
+
+    def test_a_forked_child_goes_on(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("import os\nif os.fork():\n    os.wait()\nelse:\n    step(net, 1)\n    os._exit(0)\n")
+        self.record("--python")
+        self.assertEqual(self.report()["body (Net)"]["count"], 6)
+        self.assertEqual(self.report()["aten::mm"]["count"], 13)
+
     def test_without_being_asked_nothing_is_recorded(self):
         self.record()
         self.assertEqual(self.report(), {})
@@ -305,7 +333,7 @@ class Whole(unittest.TestCase):
         own = [e["name"].rsplit("/", 1)[-1] for e in events if e.get("cat") == "python_function"]
         self.assertEqual(own.count("program.py:4"), 6)
         self.assertEqual(own.count("program.py:5"), 5)
-        self.assertEqual(own.count("program.py:13"), 1)
+        self.assertEqual(own.count("program.py:15"), 1)
         self.assertFalse([n for n in own if not n.startswith("program.py:")])
 
     def test_a_line_lasts_as_long_as_what_it_calls(self):

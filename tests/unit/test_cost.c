@@ -110,6 +110,25 @@ static void the_unit_follows_type_and_kernel(void **state)
 	assert_int_equal(cost_unit_of_kernel(GPU_FP16, "tf32"), GPU_FP16);
 }
 
+static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **state)
+{
+	static const char args[] =
+		"{\"Input Dims\":[[4, 8], [8, 16]],\"module dtype\":\"float16\"}";
+	struct cost c;
+	assert_true(cost_of("aten::mm", args, &c));
+	assert_true(c.flops == 2 * 4 * 8 * 16);
+	assert_true(c.has_bytes && c.bytes == 2 * (4 * 8 + 8 * 16 + 4 * 16));
+	assert_int_equal(c.unit, GPU_FP16);
+	assert_true(cost_of("aten::mm", "{\"Input Dims\":[[4, 8], [8, 16]]}", &c));
+	assert_true(c.has_flops);
+	assert_false(c.has_bytes || c.has_unit);
+	/* Indices are of another type, and a convolution has strides that are not told. */
+	assert_false(cost_of("aten::embedding",
+		"{\"Input Dims\":[[9, 8], [3]],\"module dtype\":\"float16\"}", &c));
+	assert_false(cost_of("aten::convolution",
+		"{\"Input Dims\":[[1, 3, 9, 9], [4, 3, 3, 3]],\"module dtype\":\"float16\"}", &c));
+}
+
 static void nonsense_has_no_cost(void **state)
 {
 	static const char *const texts[] = { "", "{", "\"Input Dims\"",
@@ -135,6 +154,7 @@ int main(void)
 		cmocka_unit_test(elements_are_broadcast),
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
+		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
 		cmocka_unit_test(nonsense_has_no_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

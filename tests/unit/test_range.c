@@ -28,7 +28,7 @@ void note_text(
 static bool parse(const char *text, struct range_text *ret_range)
 {
 	*ret_range = (struct range_text){ 0 };
-	return operator_parse(text, strlen(text), ret_range);
+	return operator_parse(text, strlen(text), 0, ret_range);
 }
 
 static void the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields(void **state)
@@ -53,6 +53,45 @@ static void the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields(
 	assert_int_equal(writes, 1);
 	assert_string_equal(written, "{\"Input Dims\":[[], [-1]]}");
 	assert_int_equal(other.valid, RANGE_HAS_EXTERNAL);
+}
+
+static void the_type_of_the_module_around_stands_beside_the_sizes(void **state)
+{
+	static const char message[] = "aten::mm, op_id = 3, sizes = [[8], [8]]";
+	static const char half[] = "{\"dtype\":\"float16\"}", whole[] = "{\"dtype\":\"float32\"}";
+	struct range_text r, other;
+	strings_forget();
+	operator_forget();
+	operator_note_args(7, half, strlen(half));
+	operator_note_args(8, whole, strlen(whole));
+	operator_note_args(8, whole, strlen(whole));
+	operator_note_args(9, "{\"payload\":1}", 13);
+	assert_true(operator_parse(message, strlen(message), 8, &r));
+	assert_true(operator_parse(message, strlen(message), 7, &r));
+	assert_true(operator_parse("aten::mm, op_id = 4", 19, 7, &other));
+	assert_int_equal(other.args, 0);
+	assert_true(operator_parse(message, strlen(message), 9, &other));
+	assert_string_equal(written, "{\"Input Dims\":[[8], [8]]}");
+	assert_int_not_equal(r.args, other.args);
+	strings_forget();
+	assert_true(operator_parse(message, strlen(message), 7, &r));
+	assert_string_equal(written, "aten::mm"); /* the name comes last */
+	strings_forget();
+	string_id("aten::mm", 8);
+	assert_true(operator_parse(message, strlen(message), 7, &r));
+	assert_string_equal(written, "{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\"}");
+}
+
+static void many_types_of_modules_are_not_all_kept(void **state)
+{
+	char text[64];
+	operator_forget();
+	for (uint32_t i = 1; i < 100; i++)
+		operator_note_args(
+			i, text, (size_t)snprintf(text, sizeof(text), "{\"dtype\":\"type%u\"}", i));
+	memset(text, 'x', sizeof(text));
+	operator_note_args(200, text, sizeof(text));
+	operator_forget();
 }
 
 static void what_has_neither_a_sequence_nor_a_namespace_is_an_annotation(void **state)
@@ -151,6 +190,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields),
+		cmocka_unit_test(the_type_of_the_module_around_stands_beside_the_sizes),
+		cmocka_unit_test(many_types_of_modules_are_not_all_kept),
 		cmocka_unit_test(what_has_neither_a_sequence_nor_a_namespace_is_an_annotation),
 		cmocka_unit_test(a_message_of_another_form_is_no_operator),
 		cmocka_unit_test(sizes_that_are_too_long_are_left_out),
