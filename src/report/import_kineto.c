@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "report/import_json.h"
+#include "report/import_memory.h"
 
 #include "base/banned.h"
 
@@ -54,6 +55,10 @@ enum known {
 	A_GRID,
 	A_BLOCK,
 	A_NAME,
+	A_ADDRESS, /* of allocations, and the next three */
+	A_TOTAL,
+	A_DEVICE_TYPE,
+	A_DEVICE_ID,
 	A_DROPPED, /* differs from event to event and says nothing */
 	KNOWN_COUNT,
 };
@@ -111,6 +116,7 @@ struct kineto {
 	ARRAY(uint16_t) fns;  /* by string: function, or 0 */
 	ARRAY(struct named) names;
 	ARRAY(struct open_range) open;
+	struct memory_import memory;
 	struct map top; /* thread: index into open */
 	uint64_t no_time;
 	uint64_t base_ns;
@@ -153,6 +159,10 @@ static const struct word arg_words[] = {
 	{ "grid", A_GRID },
 	{ "block", A_BLOCK },
 	{ "name", A_NAME },
+	{ "addr", A_ADDRESS },
+	{ "total allocated", A_TOTAL },
+	{ "device type", A_DEVICE_TYPE },
+	{ "device id", A_DEVICE_ID },
 	{ "ev idx", A_DROPPED },
 	{ "record function id", A_DROPPED },
 	{ "fwd thread id", A_DROPPED },
@@ -758,14 +768,41 @@ static bool mend_times(struct kineto *k)
 	return true;
 }
 
+#define CUDA       1           /* a device type of PyTorch */
+#define BYTES_MOST (1ll << 56) /* no device has more */
+
+static int take_instant(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
+	struct memory_event m = { .bytes = ev->arg[A_BYTES].value };
+	uint64_t type, device;
+	if (strcmp(name, "[memory]") != 0 || !number_arg(ev, A_DEVICE_TYPE, CUDA, &type) ||
+		type != CUDA || !number_arg(ev, A_DEVICE_ID, UINT16_MAX, &device) ||
+		!number_arg(ev, A_ADDRESS, INT64_MAX, &m.address) || !ev->arg[A_BYTES].there ||
+		ev->arg[A_BYTES].text || m.bytes > BYTES_MOST || m.bytes < -BYTES_MOST ||
+		!mend_times(k))
+		return 0;
+	m.ns = (uint64_t)ev->ts.value;
+	m.device = (uint32_t)device;
+	m.has_total = number_arg(ev, A_TOTAL, BYTES_MOST, &m.total);
+	const int e = thread_of(k, &m.thread);
+	if (e || m.thread == STORE_NONE)
+		return e;
+	k->st->calls++;
+	return import_memory_event(&k->memory, k->s, &m);
+}
+
 static int use_event(struct kineto *k)
 {
 	const struct event *ev = &k->event;
 	uint8_t category;
 	if (ev->phase == 'M')
 		return take_metadata(k);
+	if (ev->phase == 'i')
+		return take_instant(k);
 	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E')
-		return 0; /* instants, flows, counters */
+		return 0; /* flows, counters */
 	int e = category_of(k, ev->category, &category);
 	if (e || category == C_NONE || !mend_times(k))
 		return e;
@@ -907,6 +944,8 @@ static int finish(struct kineto *k, const char *path, int e, struct error *err)
 		return error_set(err, -EINVAL, "%s is JSON, but has no traceEvents", path);
 	if (*k->r.problem && !k->events)
 		return error_set(err, -EINVAL, "%s holds no whole event: %s", path, k->r.problem);
+	if (import_memory_finish(&k->memory, k->s))
+		return error_set(err, -ENOMEM, "no memory for the allocations of %s", path);
 	tell_partial(k);
 	apply_names(k);
 	k->s->real_ns = k->base_ns < IMPORT_TIME_MOST ? k->base_ns : 0;
@@ -921,6 +960,7 @@ static void kineto_fini(struct kineto *k)
 	array_free(&k->fns);
 	array_free(&k->names);
 	array_free(&k->open);
+	import_memory_fini(&k->memory);
 	map_fini(&k->keys);
 	map_fini(&k->top);
 }

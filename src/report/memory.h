@@ -109,6 +109,9 @@ struct memory_growth {
 };
 #define GROWTH_PERIODS 8u
 
+/* A function of imported traces: what a profiler that began in the middle found allocated. */
+#define MEMORY_BEFORE "allocated_before"
+
 struct memory_operator {
 	const char *name; /* NULL: outside of all ranges */
 	uint64_t at_peak, at_peak_bytes;

@@ -351,6 +351,8 @@ static bool knows_leaks(const struct report *r)
 		return false;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
+		if (c->fn && !strcmp(c->fn->name, MEMORY_BEFORE))
+			return false; /* part of a program: its end is not the program's */
 		if (c->fn && c->ok_counted &&
 			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))
 			return false;

@@ -596,6 +596,44 @@ static void a_damaged_database_does_no_harm(void **state)
 	}
 }
 
+/* ---- allocations in Kineto ---- */
+
+#define MEMORY(ts, bytes, address, total, type)                                                    \
+	"{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1," \
+	"\"tid\":2,\"ts\":" ts ",\"args\":{\"Total Allocated\":" total ",\"Bytes\":" bytes         \
+	",\"Device Id\":0,\"Device Type\":" type ",\"Addr\":" address "}}"
+
+/* 1000 bytes are there before; 300 of them are given back, 700 stay. */
+static void the_live_set_is_what_the_allocator_said(void **state)
+{
+	assert_int_equal(
+		import("{\"traceEvents\":[" OP("mm", "1", "10", "50", "1") "," MEMORY(
+			"15", "512", "4096", "1512", "1") "," MEMORY("20", "64", "9", "64",
+			"0") "," MEMORY("25", "-300", "8192", "1212", "1") "," MEMORY("30", "256",
+			"16384", "1468", "1") "," MEMORY("35", "-512", "4096", "956", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 1512);
+	assert_int_equal(report->gpu_memory.live_bytes, 956);
+	assert_int_equal(report->gpu_memory.allocs, 4);
+	assert_int_equal(report->gpu_memory.frees, 2);
+	assert_int_equal(report->live.n, 2);
+	assert_int_equal(report->live.v[0].bytes, 700);
+	assert_int_equal(report->live.v[1].bytes, 256);
+	assert_int_equal(stats.calls, 4);
+}
+
+static void allocations_that_make_no_sense_are_passed_over(void **state)
+{
+	assert_int_equal(import("{\"traceEvents\":[" MEMORY("15", "-9223372036854775808", "1", "1",
+				 "1") "," MEMORY("16", "0", "1", "1", "1") "," MEMORY("17", "5",
+				 "-1", "1", "1") "," MEMORY("18", "\"x\"", "1", "1",
+				 "1") "," MEMORY("19", "7", "4096", "\"x\"", "1") "," MEMORY("-5",
+				 "7", "1", "1", "1") "," OP("mm", "1", "10", "50", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.allocs, 2);
+	assert_int_equal(report->gpu_memory.live_bytes, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -614,6 +652,8 @@ int main(void)
 		cmocka_unit_test(the_same_file_gives_the_same_bytes),
 		cmocka_unit_test(what_is_exported_can_be_imported_again),
 		cmocka_unit_test(numbers_are_taken_digit_by_digit),
+		cmocka_unit_test(the_live_set_is_what_the_allocator_said),
+		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
 		cmocka_unit_test(device_work_survives_packing),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
 		cmocka_unit_test(tables_and_columns_may_be_missing),
