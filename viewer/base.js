@@ -65,6 +65,15 @@ function time(ns) {
 	return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
 }
 
+/* When something happened: exact enough to find it again. */
+function moment(ns) {
+	return ns >= 1e9
+		? (ns / 1e9).toFixed(6) + " s"
+		: ns >= 1e6
+			? (ns / 1e6).toFixed(4) + " ms"
+			: (ns / 1e3).toFixed(3) + " µs";
+}
+
 function bytes(n) {
 	return n === null || n === undefined
 		? ""

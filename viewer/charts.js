@@ -136,52 +136,47 @@ function pausesTable() {
 			el(
 				"tbody",
 				{},
-				...report.pauses
-					.slice(0, 6)
-					.map((p) =>
+				...report.pauses.slice(0, 6).map((p) =>
+					el(
+						"tr",
+						{},
+						barCell(time(p.ns), p.ns / most),
 						el(
-							"tr",
+							"td",
 							{},
-							barCell(time(p.ns), p.ns / most),
 							el(
-								"td",
-								{},
-								el(
-									"button",
-									{
-										class: "link",
-										type: "button",
-										click: go(p),
-									},
-									time(p.start_ns),
-								),
-							),
-							el(
-								"td",
-								{},
-								partText(p.cause).replace(
-									"idle: ",
-									"",
-								),
-							),
-							el(
-								"td",
+								"button",
 								{
-									class: "text even",
-									title: p.before,
+									class: "link",
+									type: "button",
+									click: go(p),
 								},
-								shorten(p.before),
-							),
-							el(
-								"td",
-								{
-									class: "text even",
-									title: p.after,
-								},
-								shorten(p.after),
+								time(p.start_ns),
 							),
 						),
+						el(
+							"td",
+							{},
+							partText(p.cause).replace("idle: ", ""),
+						),
+						el(
+							"td",
+							{
+								class: "text even",
+								title: p.before,
+							},
+							shorten(p.before),
+						),
+						el(
+							"td",
+							{
+								class: "text even",
+								title: p.after,
+							},
+							shorten(p.after),
+						),
 					),
+				),
 			),
 		),
 	);

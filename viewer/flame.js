@@ -131,7 +131,8 @@ function putFlamePath(g) {
 	const at = flame.focus,
 		parts = [];
 	for (let i = at; i >= 0; i = g.parent[i]) parts.unshift(shortName(g.name[i]));
-	flame.path.textContent = `${time(g.total[at])}, ${percent(g.total[at], g.total[0])} of all: ${parts.join(" › ")}`;
+	const less = g.leftOut ? `; ${count(g.leftOut)} smaller frames are left out` : "";
+	flame.path.textContent = `${time(g.total[at])}, ${percent(g.total[at], g.total[0])} of all: ${parts.join(" › ")}${less}`;
 }
 
 function flameAt(x, y) {

@@ -171,8 +171,8 @@ function measure() {
 	view.panel.replaceChildren(
 		el("div", { class: "name" }, time(b - a)),
 		facts([
-			["from", time(a)],
-			["to", time(b)],
+			["from", moment(a)],
+			["to", moment(b)],
 		]),
 		facts(lines),
 	);

@@ -93,6 +93,8 @@ function laneTitle(lane) {
 function laneOrder(a, b) {
 	const device = Number(onDevice(b)) - Number(onDevice(a));
 	if (device) return device;
+	const other = Number(a.kind === "other") - Number(b.kind === "other");
+	if (other) return other;
 	const keys = onDevice(a) ? ["device", "pid", "context", "stream"] : ["pid", "tid"];
 	for (const key of keys) if (a[key] !== b[key]) return a[key] - b[key];
 	return laneRank[a.kind] - laneRank[b.kind];
@@ -114,17 +116,24 @@ function makeLanes() {
 	return lanes;
 }
 
+const workKinds = [];
+
+/* Of what ran on a device, by its name. */
+function workKind(index) {
+	if (!workKinds[index]) {
+		const name = names[index];
+		const copy = /^(memcpy|copy)\b/i.test(name);
+		workKinds[index] = copy ? "copy" : /^(memset|set)\b/i.test(name) ? "set" : "kernel";
+	}
+	return workKinds[index];
+}
+
 /* What kind of thing an item of a lane is: it decides the colour. */
 function kindOf(lane, row, i) {
 	if (lane.kind === "calls") return detailOf(row, i).error !== undefined ? "error" : "call";
 	if (lane.kind !== "stream")
 		return { spans: "span", ranges: "range", python: "python" }[lane.kind] || "other";
-	const name = names[row.name[i]];
-	return /^(memcpy|copy)\b/i.test(name)
-		? "copy"
-		: /^(memset|set)\b/i.test(name)
-			? "set"
-			: "kernel";
+	return workKind(row.name[i]);
 }
 
 const noDetail = {};

@@ -26,6 +26,12 @@ function deviceTiles() {
 		);
 }
 
+/* Of all threads together; calls inside of calls count once. */
+function timeInCalls() {
+	const frames = data.flame.host && decodeFlame(data.flame.host);
+	return frames ? `${time(frames.total[0])} in them` : null;
+}
+
 function tiles() {
 	const t = report.totals,
 		m = report.memory;
@@ -46,13 +52,7 @@ function tiles() {
 				? `${count(report.kernels.length)} different ones`
 				: null,
 		),
-		tile(
-			"calls of CUDA",
-			count(t.calls),
-			t.calls
-				? `${time(report.calls.reduce((s, c) => s + (c.total_ns || 0), 0))} in them`
-				: null,
-		),
+		tile("calls of CUDA", count(t.calls), timeInCalls()),
 		tile(
 			"peak memory",
 			m.peak_bytes ? bytes(m.peak_bytes) : "",

@@ -39,6 +39,9 @@ class Table {
 				);
 			}),
 		);
+		const at = this.columns.findIndex((c) => c.text);
+		if (innerWidth < 640 && at > 1) /* a name that stands last is not seen on a phone */
+			this.columns.splice(1, 0, ...this.columns.splice(at, 1));
 		this.rows = rows;
 		this.shown = ROWS_SHOWN;
 		this.column = this.columns.find((c) => c.key === sortBy) || this.columns[0];

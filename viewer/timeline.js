@@ -66,7 +66,7 @@ const timeAt = (x) => view.from + (x / view.width) * (view.to - view.from);
 function look(from, to) {
 	const whole = view.hi - view.lo,
 		margin = whole * 0.04;
-	const span = Math.min(Math.max(to - from, 20), whole + 2 * margin);
+	const span = Math.min(Math.max(to - from, 20, view.hi * 1e-13), whole + 2 * margin);
 	const middle = (from + to) / 2;
 	view.from = Math.min(
 		Math.max(middle - span / 2, view.lo - margin),
@@ -103,7 +103,10 @@ function drawAxis(c) {
 	c.fillRect(0, 0, view.width, AXIS);
 	c.font = "11px " + theme.sans;
 	c.textBaseline = "middle";
-	for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
+	const first = Math.ceil(view.from / step) * step;
+	/* Counted, since far from zero adding a step may change nothing. */
+	for (let k = 0; k <= (view.to - first) / step && k < 1000; k++) {
+		const t = first + k * step;
 		const x = Math.round(xOf(t)) + 0.5;
 		c.fillStyle = theme.line;
 		c.fillRect(x - 0.5, AXIS - 5, 1, view.height);
@@ -130,7 +133,7 @@ function label(c, lane, row, i, x, y, w) {
 
 /* One row; what is narrower than a pixel is collected in `thin`. */
 function drawRow(c, lane, row, y) {
-	const thin = { x: -1, cover: 0, kind: "", name: 0, lit: false };
+	const thin = { x: -1, cover: 0, first: 0, lit: false };
 	const scale = view.width / (view.to - view.from);
 	const flush = () => {
 		if (thin.x < 0 || !thin.cover) return;
@@ -138,7 +141,9 @@ function drawRow(c, lane, row, y) {
 			(search.matches && !thin.lit ? 0.2 : 1) *
 			Math.min(1, 0.3 + 0.7 * thin.cover);
 		c.fillStyle =
-			search.matches && thin.lit ? theme.mark : colour(thin.kind, thin.name);
+			search.matches && thin.lit
+				? theme.mark
+				: colour(kindOf(lane, row, thin.first), row.name[thin.first]);
 		c.fillRect(thin.x, y, 1, ROW - 2);
 	};
 	for (let i = firstAfter(row, view.from); i < row.n && row.start[i] < view.to; i++) {
@@ -148,13 +153,10 @@ function drawRow(c, lane, row, y) {
 			const at = Math.max(0, Math.floor(x));
 			if (at !== thin.x) {
 				flush();
-				Object.assign(thin, {
-					x: at,
-					cover: 0,
-					name: row.name[i],
-					kind: kindOf(lane, row, i),
-					lit: false,
-				});
+				thin.x = at;
+				thin.cover = 0;
+				thin.first = i;
+				thin.lit = false;
 			}
 			thin.cover += Math.max(row.busy[i] * scale, 0.04);
 			thin.lit = thin.lit || (search.matches !== null && !isDimmed(row, i));
@@ -403,7 +405,7 @@ function itemFacts(pick) {
 	if (row.count[i] > 1)
 		return [
 			["events", count(row.count[i])],
-			["from", time(row.start[i])],
+			["from", moment(row.start[i])],
 			["over", time(row.end[i] - row.start[i])],
 			[
 				"busy",
@@ -413,7 +415,7 @@ function itemFacts(pick) {
 		];
 	return [
 		["took", time(row.end[i] - row.start[i])],
-		["at", time(row.start[i])],
+		["at", moment(row.start[i])],
 		["grid", triple(d.grid)],
 		["block", triple(d.block)],
 		["registers", d.registers],

@@ -142,7 +142,9 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 		memcpy(d->grid, shape.grid, sizeof(d->grid));
 		memcpy(d->block, shape.block, sizeof(d->block));
 		d->shared = c->aux;
-		d->kernel = name_of(r, name, "(unknown kernel)");
+		if (name == META_NONE) /* of a runtime's launch the driver's call below may know it */
+			return 0;
+		d->kernel = name_of(r, name, "");
 		return d->kernel == NONE ? -ENOMEM : 0;
 	}
 	if (fn && schema_call_bytes(fn, c, &d->bytes))

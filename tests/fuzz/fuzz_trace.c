@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "report/export.h"
+#include "report/html.h"
 #include "report/memory.h"
 #include "report/model.h"
 #include "trace/device.h"
@@ -65,6 +66,15 @@ static void read_report(const struct trace *t, const struct decoder *d)
 	report_free(r);
 }
 
+/* So few items that neighbours are merged. */
+static void read_page(const struct trace *t, const struct decoder *d)
+{
+	struct html h;
+	if (!html_make(&h, t, d, 16, NULL))
+		html_put(&h, nowhere);
+	html_fini(&h);
+}
+
 static void read_all(const char *path)
 {
 	struct trace *t;
@@ -75,6 +85,7 @@ static void read_all(const char *path)
 	if (!trace_open(path, &t, &err)) {
 		const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
 		read_report(t, &d);
+		read_page(t, &d);
 		export_run(&export_ndjson, t, &d, NULL, nowhere, &err);
 		export_run(&export_csv, t, &d, NULL, nowhere, &err);
 		export_run(&export_chrome, t, &d, NULL, nowhere, &err);
