@@ -116,18 +116,24 @@ function overviewSection() {
 /* ---- hints ---- */
 
 function hint(h) {
-	const gain = h.gain_pct
-		? el("span", { class: "gain" }, `up to ${three(h.gain_pct)} %`)
-		: null;
+	const gain =
+		h.gain_pct > 0
+			? el("span", { class: "gain" }, `about ${Math.max(1, Math.round(h.gain_pct))} %`)
+			: null;
 	const sure =
-		typeof h.confidence === "number"
-			? `${Math.round(h.confidence * 100)} % sure`
-			: h.confidence || "";
+		typeof h.confidence === "number" ? `${Math.round(h.confidence * 100)} % sure` : "";
+	const rest = h.title
+		? [
+				el("h3", {}, h.title),
+				el("p", {}, h.evidence || ""),
+				h.advice ? el("p", { class: "advice" }, h.advice) : null,
+			]
+		: [el("p", {}, h.text)];
 	return el(
 		"li",
 		{ class: "hint" },
 		gain,
-		el("div", {}, h.text),
+		...rest,
 		h.where ? el("div", { class: "where" }, h.where) : null,
 		el("div", { class: "id" }, [h.id, sure].filter(Boolean).join(" · ")),
 	);
@@ -141,7 +147,7 @@ function hintsSection() {
 			"hints",
 			"Hints",
 			null,
-			empty("No rule found anything to say about this trace."),
+			empty("No rule found anything worth changing in what this trace shows."),
 		);
 	return section(
 		"hints",
@@ -158,7 +164,7 @@ function searchBox() {
 	const box = el("input", {
 		id: "search",
 		type: "search",
-		placeholder: "Search kernels, calls, operators",
+		placeholder: "Search all views",
 		"aria-label": "Search in all views",
 		autocomplete: "off",
 		spellcheck: "false",

@@ -40,7 +40,8 @@ class Table {
 			}),
 		);
 		const at = this.columns.findIndex((c) => c.text);
-		if (innerWidth < 640 && at > 1) /* a name that stands last is not seen on a phone */
+		if (innerWidth < 640 && at > 1)
+			/* a name that stands last is not seen on a phone */
 			this.columns.splice(1, 0, ...this.columns.splice(at, 1));
 		this.rows = rows;
 		this.shown = ROWS_SHOWN;

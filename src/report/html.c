@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "report/hint.h"
 #include "report/memory.h"
 
 #include "base/banned.h"
@@ -358,6 +359,9 @@ int html_make(struct html *h, const struct trace *t, const struct decoder *decod
 	if (e)
 		return e;
 	h->report = report;
+	e = hints_make(report, &report->hints);
+	if (e)
+		return error_set(err, e, "no memory for hints");
 	e = layout_make(report, most, &h->layout, err);
 	if (!e && report->work.n)
 		e = flame_make(t, FLAME_DEVICE, &device, err);

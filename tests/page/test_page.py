@@ -107,6 +107,15 @@ def tables_hold_the_numbers_of_the_report():
     silent(page)
 
 
+def the_page_holds_the_whole_report():
+    page = page_of(eager())
+    for key, command in (("report", "report"), ("memory", "memory")):
+        told = json.loads(weir(command, "--json", "eager.weir"), parse_int=float)
+        held = json.loads(page.js(f"JSON.stringify(data.{key})"), parse_int=float)
+        assert told == held, key
+    silent(page)
+
+
 def parts_of_the_time_add_up_to_the_wall():
     page = page_of(eager())
     report = said("report", "eager.weir")
@@ -175,6 +184,16 @@ def a_recording_without_device_times_says_how_to_get_them():
     assert page.js("view.lanes.every(l => l.kind === 'calls')")
     texts = page.js("data.timeline.details.filter(d => d.text !== undefined).map(d => names[d.text]).join()")
     assert "bytesize" in texts, "calls have no arguments"
+    silent(page)
+
+
+def hints_are_those_of_the_report():
+    page = page_of(eager())
+    hints = said("report", "eager.weir")["hints"]
+    shown = page.js("[...document.querySelectorAll('.hint')].map(h => h.innerText)")
+    assert len(shown) == len(hints), shown
+    for hint, text in zip(hints, shown):
+        assert hint["title"] in text and hint["evidence"] in text and hint["id"] in text, text
     silent(page)
 
 
