@@ -4,6 +4,7 @@
  * Primary contexts are counted and come back to life when they are retained again.
  */
 #include "driver/sim.h"
+#include "driver/observe.h"
 #include "driver/graph.h"
 #include "driver/array.h"
 
@@ -430,6 +431,16 @@ int sim_cuCtxDisablePeerAccess(void *handle)
 	return CUDA_SUCCESS;
 }
 
+static int synchronize(struct context *ctx)
+{
+	const uint64_t since = observe_now();
+	const uint32_t id = (uint32_t)ctx->id;
+
+	context_wait(ctx);
+	observe_wait(OBSERVED_CONTEXT, id, UINT32_MAX, since);
+	return CUDA_SUCCESS;
+}
+
 int sim_cuCtxSynchronize(void)
 {
 	struct context *ctx;
@@ -440,8 +451,7 @@ int sim_cuCtxSynchronize(void)
 	r = capture_forbids_sync(ctx);
 	if (r)
 		return r;
-	context_wait(ctx);
-	return CUDA_SUCCESS;
+	return synchronize(ctx);
 }
 
 int sim_cuCtxSynchronize_v2(void *handle)
@@ -454,8 +464,7 @@ int sim_cuCtxSynchronize_v2(void *handle)
 	r = capture_forbids_sync(ctx);
 	if (r)
 		return r;
-	context_wait(ctx);
-	return CUDA_SUCCESS;
+	return synchronize(ctx);
 }
 
 int sim_cuDevicePrimaryCtxRetain(void **ret_ctx, int device)

@@ -2,6 +2,7 @@
  * Events.  A recorded event holds the last fence of its stream.
  */
 #include "driver/sim.h"
+#include "driver/observe.h"
 #include "driver/graph.h"
 
 #include <stdlib.h>
@@ -126,7 +127,10 @@ int sim_cuEventSynchronize(void *handle)
 
 	if (r)
 		return r;
+	const uint64_t since = observe_now();
+	const uint32_t ctx = e->obj.ctx ? (uint32_t)e->obj.ctx->id : 0;
 	fence_wait(e->fence);
+	observe_wait(OBSERVED_EVENT, ctx, UINT32_MAX, since);
 	return CUDA_SUCCESS;
 }
 

@@ -77,6 +77,8 @@ struct fence *graph_submit(struct graph *graph, struct fence *const *deps, size_
 	return fence;
 }
 
+static uint32_t exec_count;
+
 static int instantiate(void **ret_exec, void *handle, uint64_t flags)
 {
 	struct graph *g = obj_find(handle, OBJ_GRAPH);
@@ -95,6 +97,7 @@ static int instantiate(void **ret_exec, void *handle, uint64_t flags)
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	e->flags = flags;
+	e->id = ++exec_count;
 	e->graph = graph_clone(g);
 	if (e->graph)
 		e->order = graph_order(e->graph);
@@ -201,7 +204,9 @@ int sim_cuGraphLaunch(void *handle, void *stream)
 	size_t count = stream_deps(s, base, MAX_BASE);
 	if (e->last)
 		base[count++] = e->last;
+	observe_scope(s, e->id);
 	struct fence *fence = submit_order(e->order, e->graph->count, base, count);
+	observe_scope(NULL, 0);
 	if (!fence)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	fence_unref(e->last);

@@ -95,6 +95,7 @@ struct exec {
 	struct node **order;
 	uint64_t flags;
 	struct fence *last; /* a graph does not run beside itself */
+	uint32_t id;        /* for observers: counts from 1 */
 };
 
 struct graph *graph_new(void);

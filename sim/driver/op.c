@@ -114,7 +114,7 @@ static void *duplicate(const void *what, size_t size)
 	return copy ? memcpy(copy, what, size) : NULL;
 }
 
-static struct work work_of(const struct op *op)
+static struct work effect_of(const struct op *op)
 {
 	switch (op->kind) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -139,11 +139,27 @@ static struct work work_of(const struct op *op)
 	return (struct work){ 0 };
 }
 
+static struct work work_of(const struct op *op)
+{
+	struct work work = effect_of(op);
+
+	work.seen = observe_op(op);
+	return work;
+}
+
+static bool without_memory(const struct work *work)
+{
+	if (!work->effect || work->arg)
+		return false;
+	free(work->seen);
+	return true;
+}
+
 struct fence *op_submit(const struct op *op, struct fence *const *deps, size_t dep_count)
 {
 	struct work work = work_of(op);
 
-	if (work.effect && !work.arg)
+	if (without_memory(&work))
 		return NULL;
 	return timeline_submit(&work, deps, dep_count);
 }
@@ -156,8 +172,9 @@ int op_perform(struct stream *stream, const struct op *op)
 		return r;
 	if (stream->capture)
 		return capture_add(stream, op);
+	observe_scope(stream, 0);
 	struct work work = work_of(op);
-	if (work.effect && !work.arg)
+	if (without_memory(&work))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!stream_submit(stream, &work, NULL))
 		return CUDA_ERROR_OUT_OF_MEMORY;

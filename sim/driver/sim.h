@@ -75,6 +75,7 @@ struct fence {
 	bool done;
 	bool dated; /* end_ns is known, perhaps ahead of `done` */
 	uint64_t end_ns;
+	uint64_t seen_ns; /* when observers are told that it ended (observe.h) */
 };
 
 struct work {
@@ -86,6 +87,7 @@ struct work {
 	/* Releases arg.  May be NULL. */
 	void (*drop)(void *arg);
 	void *arg;
+	struct observed *seen; /* what to tell observers when it is done, or NULL; owned */
 };
 
 struct fence *fence_ref(struct fence *fence);
@@ -312,6 +314,24 @@ struct fill {
 int fill_check(const struct fill *fill);
 void fill_run(const struct fill *fill);
 uint64_t fill_cost_ns(const struct fill *fill);
+
+/* For observers: see observe.h. */
+struct op;
+
+bool observe_wanted(void);
+/* A call of this thread begins: the next number. */
+void observe_call(void);
+/* CLOCK_MONOTONIC; 0 while nobody observes. */
+uint64_t observe_now(void);
+/* Waits for a date, without the lock. */
+void observe_reach(uint64_t ns);
+/* Work is handed over on behalf of a stream, and of an executable graph or 0. */
+void observe_scope(const struct stream *stream, uint32_t graph);
+/* To be told when the operation is done; NULL when nobody observes. */
+struct observed *observe_op(const struct op *op);
+void observe_done(struct observed *what, uint64_t start_ns, uint64_t end_ns);
+/* The host has waited since then; nothing when since_ns is 0. */
+void observe_wait(uint32_t what, uint32_t context, uint64_t stream, uint64_t since_ns);
 
 /* Launches. */
 

@@ -3,6 +3,7 @@
  * legacy stream and the blocking streams of a context also wait for each other.
  */
 #include "driver/sim.h"
+#include "driver/observe.h"
 #include "driver/graph.h"
 
 #include <stdlib.h>
@@ -193,6 +194,9 @@ int sim_cuStreamSynchronize(void *handle)
 	if (r)
 		return r;
 	struct fence *deps[MAX_DEPS];
+	const uint64_t since = observe_now();
+	const uint32_t ctx = (uint32_t)s->obj.ctx->id;
+	const uint64_t id = s->id;
 	if (s->legacy) {
 		/* Its last fence does not yet cover what blocking streams were given since. */
 		struct work nothing = { 0 };
@@ -200,6 +204,7 @@ int sim_cuStreamSynchronize(void *handle)
 	} else {
 		fence_wait(s->last);
 	}
+	observe_wait(OBSERVED_STREAM, ctx, id, since);
 	return CUDA_SUCCESS;
 }
 

@@ -23,6 +23,7 @@ struct pending {
 	struct work work;
 	struct fence *fence;
 	uint64_t submit_ns;
+	uint64_t seen_submit_ns;
 	size_t dep_count;
 	struct fence *deps[];
 };
@@ -77,6 +78,16 @@ bool timeline_idle(const struct fence *fence)
 	return !script.real_time && fence_done(fence);
 }
 
+static void date_for_observers(struct pending *p)
+{
+	uint64_t start = p->seen_submit_ns;
+
+	for (size_t i = 0; i < p->dep_count; i++)
+		if (p->deps[i]->seen_ns > start)
+			start = p->deps[i]->seen_ns;
+	p->fence->seen_ns = start ? start + p->work.cost_ns : 0;
+}
+
 /* Gives work its dates once everything before it has some. */
 static void date(struct pending *p)
 {
@@ -90,6 +101,7 @@ static void date(struct pending *p)
 	}
 	p->fence->dated = p->work.host == NULL;
 	p->fence->end_ns = start + p->work.cost_ns;
+	date_for_observers(p);
 }
 
 static bool ready(const struct pending *p)
@@ -104,6 +116,7 @@ static void release(struct pending *p)
 {
 	if (p->work.drop)
 		p->work.drop(p->work.arg);
+	free(p->work.seen);
 	for (size_t i = 0; i < p->dep_count; i++)
 		fence_unref(p->deps[i]);
 	fence_unref(p->fence);
@@ -126,6 +139,8 @@ static void run(struct pending *p)
 		p->work.effect(p->work.arg);
 	p->fence->dated = true;
 	p->fence->done = true;
+	if (p->work.seen)
+		observe_done(p->work.seen, p->fence->seen_ns - p->work.cost_ns, p->fence->seen_ns);
 	release(p);
 }
 
@@ -207,6 +222,7 @@ void fence_wait(struct fence *fence)
 	while (!fence->done && thread_started)
 		pthread_cond_wait(&changed, sim_mutex());
 	timeline_reach(fence->end_ns);
+	observe_reach(fence->seen_ns);
 	fence_unref(fence);
 }
 
@@ -225,6 +241,7 @@ static struct pending *pending_new(
 	p->fence = fence;
 	p->work = *work;
 	p->submit_ns = timeline_now_ns();
+	p->seen_submit_ns = observe_now();
 	for (size_t i = 0; i < dep_count; i++)
 		if (deps[i])
 			p->deps[p->dep_count++] = fence_ref(deps[i]);
@@ -253,6 +270,7 @@ struct fence *timeline_submit(const struct work *work, struct fence *const *deps
 	if (!p) {
 		if (work->drop)
 			work->drop(work->arg);
+		free(work->seen);
 		return NULL;
 	}
 	struct fence *fence = p->fence;

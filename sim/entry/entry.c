@@ -38,6 +38,7 @@ int entry_enter(int id, bool per_thread)
 {
 	script_load();
 	log_count(id);
+	observe_call();
 	if (!is_free(id) && atomic_load_explicit(&state, memory_order_acquire) != READY)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!is_free(id) && in_callback)

@@ -104,7 +104,8 @@ struct chunk_header {
 	uint32_t inflight_fn; /* the innermost call that has not returned, or 0 */
 	uint64_t inflight_ticks;
 	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
-	uint64_t lost;          /* calls (ranges) of this thread lost before this chunk began */
+	uint64_t lost; /* calls (ranges) of this thread lost before this chunk began; CHUNK_DEVICE:
+			* pieces of work lost while it was open */
 	struct clock_pair open; /* when the chunk was begun */
 	struct clock_pair last; /* a later reading, or zeros */
 	char thread[16];        /* the thread's name, NUL-terminated */

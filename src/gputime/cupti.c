@@ -99,6 +99,7 @@ static struct {
 	struct chunk_header *chunk;
 	uint32_t used;
 	volatile uint32_t held;
+	uint64_t lost; /* pieces that no chunk says to be lost yet */
 } out;
 
 static void hold(void)
@@ -110,6 +111,14 @@ static void hold(void)
 static void release(void)
 {
 	__atomic_store_n(&out.held, 0, __ATOMIC_RELEASE);
+}
+
+static void tell_lost(void)
+{
+	if (!out.chunk)
+		return;
+	out.chunk->lost += out.lost;
+	out.lost = 0;
 }
 
 static struct device_work *take_slot(void)
@@ -126,9 +135,10 @@ static struct device_work *take_slot(void)
 		out.used = 0;
 	}
 	if (!out.chunk) {
-		__atomic_fetch_add(&trace->header->unnamed, 1, __ATOMIC_RELAXED);
+		out.lost++;
 		return NULL;
 	}
+	tell_lost();
 	struct device_work *w =
 		(struct device_work *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
 	out.used += each;
@@ -272,9 +282,11 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	hold();
 	while (valid && !cupti.next_record(buffer, valid, &record))
 		keep_record(record);
+	if (!cupti.dropped(context, stream, &dropped)) {
+		out.lost += dropped;
+		tell_lost();
+	}
 	release();
-	if (!cupti.dropped(context, stream, &dropped) && dropped)
-		__atomic_fetch_add(&trace->header->unnamed, (uint32_t)dropped, __ATOMIC_RELAXED);
 	sys(munmap, buffer, BUFFER_BYTES);
 }
 

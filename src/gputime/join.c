@@ -24,6 +24,7 @@
 #define OVERTAKEN      64u /* calls that others may overtake on their way to a number */
 #define WAITS_BACK     64u
 #define MARKS          32u
+#define OLD_ENOUGH     512u
 
 /* ---- order ---- */
 
@@ -98,6 +99,7 @@ struct join {
 		uint32_t call;
 		uint32_t behind; /* the first call that began after this one had ended */
 	} marks[MARKS];          /* the last matches, in a ring */
+	struct mark old, new;    /* a match OLD_ENOUGH matches ago at least, and its successor */
 	uint64_t numbers, steps; /* lately: numbers given out while so many calls were made */
 	uint32_t matched;
 };
@@ -195,7 +197,12 @@ static uint32_t first_behind(const struct join *j, uint32_t call)
 static void take(struct join *j, uint32_t work, uint32_t call)
 {
 	const uint64_t number = j->work[work].correlation;
-	j->marks[j->matched % MARKS] = (struct mark){ number, call, first_behind(j, call) };
+	const struct mark mark = { number, call, first_behind(j, call) };
+	if (j->matched % OLD_ENOUGH == 0) {
+		j->old = j->matched ? j->new : mark;
+		j->new = mark;
+	}
+	j->marks[j->matched % MARKS] = mark;
 	const uint64_t usual = j->steps ? j->numbers / j->steps : 1;
 	if (j->matched++ && call > j->last_call &&
 		number - j->last_number < (call - j->last_call + 4u) * 16 * (usual + 1)) {
@@ -281,12 +288,12 @@ static uint32_t count_overlaps(const struct join *j, uint32_t call)
 }
 
 /*
- * Between two numbers there are no more calls than numbers.  Counted from some matches ago: of
- * kernels that look alike the last one may have been taken for its neighbour.
+ * Between two numbers there are no more calls than numbers.  Counted from many matches ago: of
+ * kernels that look alike the last ones may have been taken for their neighbours.
  */
 static bool has_numbers(const struct join *j, uint32_t work, uint32_t call)
 {
-	const struct mark *m = oldest_mark(j);
+	const struct mark *m = &j->old;
 	return !j->matched || call <= m->behind ||
 	       call - m->behind <=
 		       j->work[work].correlation - m->number - 1 + count_overlaps(j, call);
@@ -349,7 +356,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 /* The further from where it should be, the more a way has to bring. */
 static int price_of(const struct join *j, uint32_t call, uint64_t guess)
 {
-	return j->matched ? 63 - __builtin_clzll(distance(call, guess) | 1) : 0;
+	return j->matched ? (63 - __builtin_clzll(distance(call, guess) | 1)) / 2 : 0;
 }
 
 /* The best way out: a call, or JOIN_NONE when this work's call is not among them. */
@@ -372,8 +379,9 @@ static uint32_t decide(const struct join *j, uint32_t work)
 	int most = (int)left;
 	for (uint32_t i = 0; i < o.n; i++) {
 		const int worth = (int)try_call(j, work, o.v[i]) - price_of(j, o.v[i], guess);
-		if (worth > most || (worth == most && best != JOIN_NONE &&
-					    distance(o.v[i], guess) < distance(best, guess))) {
+		if (worth > most ||
+			(worth == most && (best == JOIN_NONE || distance(o.v[i], guess) <
+									distance(best, guess)))) {
 			best = o.v[i];
 			most = worth;
 		}

@@ -238,6 +238,11 @@ static int take_links(struct joiner *j)
 	j->r->joined_work = l.joined;
 	j->r->checked_work = l.checked;
 	j->r->early_work = l.early;
+	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
+		const struct chunk_header *c = &j->r->trace->chunks[i].head;
+		if (c->kind == CHUNK_DEVICE)
+			j->r->lost_work = sat_add(j->r->lost_work, c->lost);
+	}
 	links_fini(&l);
 	return e;
 }

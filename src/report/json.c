@@ -72,6 +72,7 @@ static void put_join(struct json *j, const struct report *r)
 	json_u64(j, "work", r->sought_work);
 	json_u64(j, "joined", r->joined_work);
 	json_u64(j, "checked", r->checked_work);
+	json_u64(j, "lost", r->lost_work);
 	json_end_object(j);
 }
 

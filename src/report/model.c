@@ -414,6 +414,9 @@ static void warn_missing(struct report *r)
 	if (r->trace->header.lost_ranges)
 		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
 			r->trace->header.lost_ranges);
+	if (r->lost_work)
+		warn(r, "%" PRIu64 " pieces of device work were lost: CUPTI had no buffer for them",
+			r->lost_work);
 	if (r->trace->header.unnamed)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			r->trace->header.unnamed);

@@ -297,6 +297,7 @@ struct report {
 	uint64_t unjoined_work;  /* no call is known that asked for it */
 	/* Of work that was joined to calls by what both look like (links.h): */
 	uint64_t sought_work, joined_work, checked_work, early_work;
+	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 	struct hints *hints; /* hint.h; NULL unless somebody asked for them */

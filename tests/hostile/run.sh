@@ -7,10 +7,10 @@ set -u
 name=$2 command=$3
 shift 3
 
-driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no
+driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no times=no
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
@@ -128,6 +128,7 @@ wants() {
 
 orders=
 [ "$args" = no ] || orders=args,
+[ "$times" = no ] || orders=${orders}gpu,
 mode=plain
 run ${users:+LD_PRELOAD="$users"}
 status=$(cat "$work/plain.status")

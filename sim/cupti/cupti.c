@@ -1,0 +1,377 @@
+/*
+ * A test double of CUPTI: the activity API alone, fed by the simulated driver (observe.h).  It
+ * answers what NVIDIA's documentation of CUDA 13.0 says, as far as collectors of device times
+ * go; the layouts are those of the published cupti_activity.h.
+ *
+ *	WEIR_SIM_CUPTI=key,key…
+ *		refuse		callbacks can't be registered: another tool is there
+ *		refuse-kernels	kernels can't be recorded
+ *		lose=N		every Nth record is lost, and counted as dropped
+ *		buffer=N	a buffer is handed back after N records
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cupti/records.h"
+#include "driver/observe.h"
+
+#define API __attribute__((visibility("default")))
+
+enum answer { /* CUptiResult */
+	OK = 0,
+	INVALID_PARAMETER = 1,
+	MAX_LIMIT_REACHED = 12,
+	NOT_INITIALIZED = 15,
+	INVALID_KIND = 21,
+	NOT_SUPPORTED = 27,
+};
+
+typedef void request_fn(uint8_t **buffer, size_t *bytes, size_t *records);
+typedef void complete_fn(
+	void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static request_fn *request;
+static complete_fn *complete;
+static bool enabled[KINDS];
+static int64_t clock_offset; /* from CLOCK_MONOTONIC to the client's clock */
+static uint64_t (*client_clock)(void);
+static size_t dropped;
+static uint64_t seen;
+static struct buffer {
+	uint8_t *data;
+	size_t bytes, used, records;
+} open_buffer;
+
+struct name {
+	struct name *next;
+	char text[];
+};
+static struct name *names; /* shared by all records, for ever */
+
+static uint64_t read_clock(clockid_t which)
+{
+	struct timespec t;
+	clock_gettime(which, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool script_has(const char *key, unsigned *ret_value)
+{
+	const char *script = getenv("WEIR_SIM_CUPTI");
+	const size_t n = strlen(key);
+
+	for (const char *at = script; at && *at; at += *at == ',') {
+		const char end = at[n < strlen(at) ? n : 0];
+		if (!strncmp(at, key, n) && (end == ',' || end == '=' || at[n] == '\0')) {
+			if (ret_value)
+				*ret_value =
+					end == '=' ? (unsigned)strtoul(at + n + 1, NULL, 10) : 0;
+			return true;
+		}
+		at += strcspn(at, ",");
+	}
+	return false;
+}
+
+static const char *keep_name(const char *text)
+{
+	for (struct name *n = names; n; n = n->next)
+		if (!strcmp(n->text, text))
+			return n->text;
+	struct name *n = malloc(sizeof(*n) + strlen(text) + 1);
+	if (!n)
+		return NULL;
+	memcpy(n->text, text, strlen(text) + 1);
+	n->next = names;
+	names = n;
+	return n->text;
+}
+
+/* ---- buffers ---- */
+
+/* Hands a buffer back to whoever is registered now.  Gives the lock away meanwhile. */
+static void hand_back(struct buffer *b)
+{
+	const struct buffer full = *b;
+	complete_fn *to = complete;
+
+	*b = (struct buffer){ 0 };
+	if (!full.data || !to)
+		return;
+	pthread_mutex_unlock(&lock);
+	to(NULL, 0, full.data, full.bytes, full.used);
+	pthread_mutex_lock(&lock);
+}
+
+static bool have_room(size_t bytes)
+{
+	unsigned most = 0;
+
+	script_has("buffer", &most);
+	if (open_buffer.data && (open_buffer.bytes - open_buffer.used < bytes ||
+					(most && open_buffer.records >= most)))
+		hand_back(&open_buffer);
+	if (open_buffer.data || !request)
+		return open_buffer.data != NULL;
+	struct buffer new = { 0 };
+	request_fn *from = request;
+	pthread_mutex_unlock(&lock);
+	from(&new.data, &new.bytes, &new.records);
+	pthread_mutex_lock(&lock);
+	new.records = 0;
+	open_buffer = new;
+	return new.data &&new.bytes >= bytes;
+}
+
+static void append(const void *record, size_t bytes)
+{
+	unsigned every = 0;
+
+	if ((script_has("lose", &every) && every && ++seen % every == 0) || !have_room(bytes)) {
+		dropped++;
+		return;
+	}
+	memcpy(open_buffer.data + open_buffer.used, record, bytes);
+	open_buffer.used += bytes;
+	open_buffer.records++;
+}
+
+/* ---- what the driver tells ---- */
+
+static uint64_t date(uint64_t mono_ns)
+{
+	return mono_ns + (uint64_t)clock_offset;
+}
+
+static void put_kernel(const struct observed *o)
+{
+	struct record_kernel k = { .kind = KIND_KERNEL,
+		.registers = (uint16_t)o->registers,
+		.start = date(o->start_ns),
+		.end = date(o->end_ns),
+		.device = o->device,
+		.context = o->context,
+		.stream = o->stream,
+		.shared_static = o->shared_static,
+		.shared_dynamic = o->shared_dynamic,
+		.correlation = o->number,
+		.name = keep_name(o->name),
+		.graph_node = o->graph_node,
+		.graph = o->graph };
+	memcpy(k.grid, o->grid, sizeof(k.grid));
+	memcpy(k.block, o->block, sizeof(k.block));
+	append(&k, sizeof(k));
+}
+
+static void put_copy(const struct observed *o)
+{
+	append(&(struct record_copy){ .kind = KIND_COPY,
+		       .direction = (uint8_t)o->what,
+		       .from = (uint8_t)o->from,
+		       .to = (uint8_t)o->to,
+		       .bytes = o->bytes,
+		       .start = date(o->start_ns),
+		       .end = date(o->end_ns),
+		       .device = o->device,
+		       .context = o->context,
+		       .stream = o->stream,
+		       .correlation = o->number,
+		       .graph_node = o->graph_node,
+		       .graph = o->graph },
+		sizeof(struct record_copy));
+}
+
+static void put_set(const struct observed *o)
+{
+	append(&(struct record_set){ .kind = KIND_SET,
+		       .bytes = o->bytes,
+		       .start = date(o->start_ns),
+		       .end = date(o->end_ns),
+		       .device = o->device,
+		       .context = o->context,
+		       .stream = o->stream,
+		       .correlation = o->number,
+		       .place = (uint16_t)o->from,
+		       .graph_node = o->graph_node,
+		       .graph = o->graph },
+		sizeof(struct record_set));
+}
+
+static void put_wait(const struct observed *o)
+{
+	append(&(struct record_wait){ .kind = KIND_WAIT,
+		       .type = o->what,
+		       .start = date(o->start_ns),
+		       .end = date(o->end_ns),
+		       .correlation = o->number,
+		       .context = o->context,
+		       .stream = o->stream },
+		sizeof(struct record_wait));
+}
+
+static void observe(const struct observed *o)
+{
+	pthread_mutex_lock(&lock);
+	if (o->kind == OBSERVED_KERNEL && (enabled[KIND_KERNEL] || enabled[KIND_SERIAL_KERNEL]))
+		put_kernel(o);
+	else if (o->kind == OBSERVED_COPY && enabled[KIND_COPY])
+		put_copy(o);
+	else if (o->kind == OBSERVED_SET && enabled[KIND_SET])
+		put_set(o);
+	else if (o->kind == OBSERVED_WAIT && enabled[KIND_WAIT])
+		put_wait(o);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool attach(void)
+{
+	static void (*tell)(void (*observer)(const struct observed *what));
+	void *driver = tell ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (driver)
+		tell = (void (*)(void (*)(const struct observed *)))dlsym(
+			driver, "weir_sim_observe");
+	if (tell)
+		tell(observe);
+	return tell != NULL;
+}
+
+/* ---- the API ---- */
+
+API int cuptiActivityRegisterCallbacks(request_fn *new_request, complete_fn *new_complete)
+{
+	if (!new_request || !new_complete)
+		return INVALID_PARAMETER;
+	if (script_has("refuse", NULL))
+		return NOT_SUPPORTED;
+	pthread_mutex_lock(&lock);
+	request = new_request;
+	complete = new_complete;
+	pthread_mutex_unlock(&lock);
+	return OK;
+}
+
+API int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
+{
+	if (!now)
+		return INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	client_clock = now;
+	clock_offset = (int64_t)(now() - read_clock(CLOCK_MONOTONIC));
+	pthread_mutex_unlock(&lock);
+	return OK;
+}
+
+static int set_enabled(int kind, bool on)
+{
+	if (kind <= 0 || kind >= KINDS)
+		return INVALID_KIND;
+	if (on && kind == KIND_KERNEL && script_has("refuse-kernels", NULL))
+		return NOT_SUPPORTED;
+	if (on && !attach())
+		return NOT_INITIALIZED;
+	pthread_mutex_lock(&lock);
+	enabled[kind] = on;
+	if (!client_clock)
+		clock_offset = (int64_t)(read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC));
+	pthread_mutex_unlock(&lock);
+	return OK;
+}
+
+API int cuptiActivityEnable(int kind)
+{
+	return set_enabled(kind, true);
+}
+
+API int cuptiActivityDisable(int kind)
+{
+	return set_enabled(kind, false);
+}
+
+API int cuptiActivityFlushAll(uint32_t forced)
+{
+	pthread_mutex_lock(&lock);
+	hand_back(&open_buffer);
+	pthread_mutex_unlock(&lock);
+	return OK;
+}
+
+/* There is no thread: buffers come back when they are full or flushed. */
+API int cuptiActivityFlushPeriod(uint32_t ms)
+{
+	return OK;
+}
+
+static size_t record_bytes(uint32_t kind)
+{
+	switch (kind) {
+	case KIND_KERNEL:
+		return sizeof(struct record_kernel);
+	case KIND_COPY:
+		return sizeof(struct record_copy);
+	case KIND_SET:
+		return sizeof(struct record_set);
+	case KIND_WAIT:
+		return sizeof(struct record_wait);
+	default:
+		return 0;
+	}
+}
+
+API int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
+{
+	if (!buffer || !record)
+		return INVALID_PARAMETER;
+	uint8_t *at = *record ? (uint8_t *)*record + record_bytes(*(uint32_t *)*record) : buffer;
+	if (at >= buffer + valid || !record_bytes(*(uint32_t *)at))
+		return MAX_LIMIT_REACHED;
+	*record = at;
+	return OK;
+}
+
+API int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_dropped)
+{
+	if (!ret_dropped)
+		return INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	*ret_dropped = dropped;
+	dropped = 0;
+	pthread_mutex_unlock(&lock);
+	return OK;
+}
+
+API int cuptiGetTimestamp(uint64_t *ret_ns)
+{
+	if (!ret_ns)
+		return INVALID_PARAMETER;
+	*ret_ns = client_clock ? client_clock() : read_clock(CLOCK_REALTIME);
+	return OK;
+}
+
+API int cuptiGetVersion(uint32_t *ret_version)
+{
+	if (!ret_version)
+		return INVALID_PARAMETER;
+	*ret_version = 130000;
+	return OK;
+}
+
+API int cuptiFinalize(void)
+{
+	pthread_mutex_lock(&lock);
+	hand_back(&open_buffer);
+	memset(enabled, 0, sizeof(enabled));
+	request = NULL;
+	complete = NULL;
+	client_clock = NULL;
+	pthread_mutex_unlock(&lock);
+	return OK;
+}

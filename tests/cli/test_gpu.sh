@@ -1,0 +1,45 @@
+# Device times on the simulated driver and its double of CUPTI.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcupti.so.13" ] || exit 0
+app=$build/examples/vecadd
+cd "$scratch" || exit 1
+
+# vecadd: 200 launches, 20 launches of graphs of three nodes, 6 copies.
+expect 0 '266 of 266 pieces of work joined' sh -c "$weir record --sim --gpu -q -o a.weir -- $app >&2 &&
+	$weir report a.weir"
+expect 0 '200 kernels agree in name, grid and block' "$weir" report a.weir
+expect 0 '; 0 pieces began before their call|  0 pieces began' "$weir" report a.weir
+expect 0 '"early_work": 0' "$weir" report --json a.weir
+expect 0 '"joined": 266' "$weir" report --json a.weir
+expect 0 '"checked": 200' "$weir" report --json a.weir
+expect 0 '"device_kernels": 240' "$weir" report --json a.weir
+expect 0 'DtoH, device to pinned' "$weir" report a.weir
+expect 0 '"lost": 0' "$weir" report --json a.weir
+
+# The same file before and after it is packed.
+expect 0 '266 of 266' sh -c "$weir record --sim --gpu --no-pack -q -o raw.weir -- $app >&2 &&
+	$weir report raw.weir"
+
+# A graph of the calls with the device's time in it.
+expect 0 'vecadd' "$weir" flame --by=device a.weir
+
+# Small buffers come back while the program runs.
+expect 0 '266 of 266' sh -c "WEIR_SIM_CUPTI=buffer=7 $weir record --sim --gpu -q -o b.weir -- $app >&2 &&
+	$weir report b.weir"
+
+# Lost records are told, and the others still find their calls.
+expect 0 '240 of 240 pieces' sh -c "WEIR_SIM_CUPTI=lose=10 $weir record --sim --gpu -q -o c.weir -- $app >&2 &&
+	$weir report c.weir"
+expect 0 '27 pieces of device work were lost' "$weir" report c.weir
+
+# Without CUPTI the recording goes on and says why there are no device times.
+mkdir alone
+cp "$build/lib/weir/sim/libcuda.so.1" alone
+expect 0 'no device times: another tool' sh -c "WEIR_SIM_CUPTI=refuse \
+	$weir record --sim --gpu -q -o d.weir -- $app >&2 && $weir report d.weir"
+expect 0 'CUPTI refuses to record kernels' sh -c "WEIR_SIM_CUPTI=refuse-kernels \
+	$weir record --sim --gpu -q -o e.weir -- $app >&2 && $weir report e.weir"
+finish
