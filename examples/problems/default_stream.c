@@ -11,10 +11,11 @@ int main(int argc, char **argv)
 	void *compute = problem_kernel("multiply_add"), *streams[STREAMS];
 	for (int i = 0; i < STREAMS; i++)
 		CHECK(stream_create(&streams[i], fixed ? STREAM_NON_BLOCKING : 0));
-	problem_compute(compute, 8, 256, 10, NULL);
+	const unsigned grid = problem_multiprocessors();
+	problem_compute(compute, grid, 128, 10, NULL);
 	problem_begin();
 	for (int i = 0; i < 400; i++) {
-		problem_compute(compute, 8, 256, 3000, streams[i % STREAMS]);
+		problem_compute(compute, grid, 128, 3000, streams[i % STREAMS]);
 		problem_compute(compute, 1, 32, 10, NULL);
 	}
 	problem_end();

@@ -120,6 +120,7 @@ struct hint_facts {
 	uint64_t counted_ns; /* as in struct hints */
 	uint64_t busy_ns;    /* of it: something ran */
 	uint64_t graph_launches;
+	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 	bool cut;
 };
 
@@ -145,6 +146,12 @@ char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The share of the time that counts. */
 double facts_share(const struct hint_facts *f, double ns);
+
+/* A double that may be anything, for printing. */
+static inline uint64_t hint_u64(double value)
+{
+	return value >= 1e18 ? (uint64_t)1e18 : value > 0 ? (uint64_t)value : 0;
+}
 
 /* The functions of the rules. */
 #define HINT_RULE(name)                                                                            \

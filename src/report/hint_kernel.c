@@ -19,6 +19,7 @@
 #define SHARE_LEAST   0.01
 #define GAIN_LEAST    0.1
 #define OCCUPANCY_LOW 0.5
+#define CEILING_NEAR  0.7 /* of what the device can compute or move */
 #define NAME_CUT      80
 
 struct fit { /* a kernel on its device */
@@ -43,6 +44,24 @@ static double mean_ns(const struct hint_kernel *k)
 	return k->count ? (double)k->total_ns / (double)k->count : 0;
 }
 
+/* What is known of what bounds the kernel, or NULL. */
+static const struct roofline *roofline_of(const struct hint_facts *f, const struct hint_kernel *k)
+{
+	for (size_t i = 0; i < f->report->work.n; i++) {
+		const struct work_row *w = &f->report->work.v[i];
+		if (w->kind == WORK_KERNEL && !strcmp(w->name, k->name))
+			return &w->roofline;
+	}
+	return NULL;
+}
+
+/* A kernel that is near a ceiling has no room, whatever its shape. */
+static bool is_near_ceiling(const struct hint_facts *f, const struct hint_kernel *k)
+{
+	const struct roofline *l = roofline_of(f, k);
+	return l && l->basis == BASIS_COST && fmax(l->flops_share, l->bytes_share) >= CEILING_NEAR;
+}
+
 /* False when the kernel does not matter, or too little is known. */
 static bool fit_of(const struct hint_facts *f, const struct hint_kernel *k, struct fit *ret)
 {
@@ -54,7 +73,7 @@ static bool fit_of(const struct hint_facts *f, const struct hint_kernel *k, stru
 	if (!t.d || !t.d->multiprocessors || !t.d->limits || !k->has_resources || !t.blocks ||
 		threads > OCCUPANCY_THREADS_PER_BLOCK)
 		return false;
-	if (t.share < SHARE_LEAST || mean_ns(k) < SHORT_NS)
+	if (t.share < SHARE_LEAST || mean_ns(k) < SHORT_NS || is_near_ceiling(f, k))
 		return false;
 	t.launch = (struct occupancy_launch){ .threads = (uint32_t)threads,
 		.regs = k->registers,

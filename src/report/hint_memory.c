@@ -80,7 +80,7 @@ static int paged(
 			copy_direction_name(what), number_bytes(&bytes, c.bytes)),
 		hint_text("memory that is not pinned is copied at %s/s; pinned memory would take "
 			  "%.0f %% of that time (%.0f GB/s)",
-			number_bytes(&rate, (uint64_t)now), 100 * ideal / (double)c.total_ns,
+			number_bytes(&rate, hint_u64(now)), 100 * ideal / (double)c.total_ns,
 			pinned));
 }
 
@@ -159,7 +159,7 @@ HINT_RULE(leak)
 	return hint_add(to, rule, NAN, g->confidence, hint_text("memory on the GPU"),
 		hint_text("%s more are live after each iteration (%llu iterations looked at, "
 			  "counted by launches of %.80s); %s were never freed",
-			number_bytes(&a, (uint64_t)g->bytes_a_period),
+			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods, g->kernel ? g->kernel : "a kernel",
 			number_bytes(&b, f->report->gpu_memory.live_bytes)));
 }

@@ -249,7 +249,7 @@ static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct
 		hint_text("%llu %s", (unsigned long long)r.groups, what),
 		hint_text("%llu kernels take %s alone, %.0f %% of the time that counts; one each "
 			  "would take about %.0f %% of that",
-			(unsigned long long)r.kernels, number_ns(&ns, (uint64_t)r.all_ns),
+			(unsigned long long)r.kernels, number_ns(&ns, hint_u64(r.all_ns)),
 			100 * facts_share(f, r.all_ns), 100 * r.fused_ns / r.all_ns));
 }
 
@@ -293,5 +293,5 @@ HINT_RULE(compile)
 		hint_text("the device waited for the next launch for %s (%.0f %% of the time that "
 			  "counts), and operators of one element each took %s (%.0f %%)",
 			number_ns(&ns, p->ns), 100 * facts_share(f, (double)p->ns),
-			number_ns(&pointwise, (uint64_t)single), 100 * facts_share(f, single)));
+			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single)));
 }

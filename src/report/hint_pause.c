@@ -11,6 +11,7 @@
 
 #define START_UP_NS  5000000u /* a pause of that length or more is start-up … */
 #define START_UP_FEW 4u       /* … unless there are so many */
+#define LATENCY_MOST 20000u   /* a launch that takes longer was held up by something else */
 
 struct gap {
 	uint64_t from, to;
@@ -75,8 +76,11 @@ static enum hint_pause split_host(
 	return blocked;
 }
 
-static struct split split_pause(const struct hint_facts *f, const struct gap *p)
+static struct split split_pause(const struct hint_facts *f, const struct gap *when)
 {
+	const uint64_t earlier = when->from < f->latency_ns ? when->from : f->latency_ns;
+	const struct gap moved = { when->from - earlier, when->to - earlier, when->next };
+	const struct gap *p = &moved; /* as the host saw it */
 	struct split s = { .ns = { [PAUSE_UNKNOWN] = p->to - p->from } };
 	const uint32_t asked = p->next->call;
 	if (p->next->in_graph && asked == HINT_NONE)
@@ -84,7 +88,8 @@ static struct split split_pause(const struct hint_facts *f, const struct gap *p)
 	if (asked == HINT_NONE)
 		return s;
 	const struct hint_call *c = &f->calls.v[asked];
-	if (c->end_ns <= p->from) {
+	const bool same = p->next > f->work.v && p->next[-1].call == asked; /* as in a graph */
+	if (same || c->end_ns <= p->from) {
 		move(&s, PAUSE_DEVICE, p->to - p->from);
 		return s;
 	}
@@ -158,8 +163,22 @@ static void sum_alone(struct hint_facts *f)
 	}
 }
 
+static uint64_t find_latency(const struct hint_facts *f)
+{
+	uint64_t least = LATENCY_MOST;
+	for (size_t i = 0; i < f->work.n; i++) {
+		const struct hint_work *w = &f->work.v[i];
+		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
+		if (!c || w->kind != WORK_KERNEL || c->begin_ns >= w->start_ns)
+			continue;
+		least = w->start_ns - c->begin_ns < least ? w->start_ns - c->begin_ns : least;
+	}
+	return least < LATENCY_MOST ? least : 0;
+}
+
 void facts_pauses(struct hint_facts *f)
 {
+	f->latency_ns = find_latency(f);
 	sum_alone(f);
 	sum_pauses(f);
 }

@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "report/export.h"
+#include "report/hint.h"
 #include "report/html.h"
 #include "report/memory.h"
 #include "report/model.h"
@@ -59,6 +60,8 @@ static void read_report(const struct trace *t, const struct decoder *d)
 	struct report *r;
 	if (report_make(t, d, 1, &r, NULL))
 		return;
+	if (!hints_make(r, &r->hints))
+		hints_print_text(r->hints, nowhere, 0, false, true);
 	report_print_text(r, nowhere, 5, false);
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);
