@@ -29,10 +29,10 @@ static inline float approx_log2(float x)
 	return (float)exponent + z * (2.8853901f + zz * (0.96179669f + zz * series));
 }
 
-/* -126 < x < 128; beyond, the nearest that a float can say. */
+/* -126 < x < 128; beyond, the nearest that a float can say; 0 of what is no number. */
 static inline float approx_exp2(float x)
 {
-	x = x < -126 ? -126 : x;
+	x = x > -126 ? x : -126;
 	x = x > 127.9f ? 127.9f : x;
 	const int32_t whole = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
 	const float f = x - (float)whole;

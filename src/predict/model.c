@@ -14,8 +14,8 @@
 #include "base/banned.h"
 
 #define STEPS     10   /* of the test for monotony, each four times the blocks */
-#define SAG       0.8f /* time may fall to so much of the most before it counts */
-#define SAGS_MOST 0.1  /* share of the steps that may */
+#define SAG       0.7f /* time may fall to so much of the most before it counts */
+#define SAGS_MOST 0.2  /* share of the steps that may */
 
 static int refuse(struct error *err, const char *why)
 {
@@ -47,7 +47,7 @@ static int check_start(const struct model_file *f, size_t n, struct error *err)
 
 static bool family_sensible(const struct model_family *f)
 {
-	return is_finite(f->effect) && is_finite(f->typical) && f->typical >= 0;
+	return is_finite(f->effect) && is_finite(f->unit) && f->unit >= 0;
 }
 
 static int check_numbers(const struct model_file *f, struct error *err)
@@ -146,7 +146,12 @@ static int check_monotone(const struct predict_model *m, struct error *err)
 				.block = { threads[i / 4], 1, 1 },
 				.unit = GPU_FP32,
 				.has_bytes = i & 1,
-				.has_flops = i & 2 };
+				.bytes = 1,
+				.has_flops = i & 2,
+				.flops = 1 };
+			/* where nothing was seen, nothing is promised */
+			if (!m->file->families[family][launch_knowledge(&l)].launches)
+				continue;
 			count += sags(m, &l, &d);
 			all += STEPS - 1;
 		}

@@ -20,8 +20,8 @@ enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 
 /* Of one family, by how much was known of the launches' work. */
 struct model_family {
-	float effect;  /* median log2(time / bound) */
-	float typical; /* median |log2 error| on kernels that were held out */
+	float effect; /* median log2(time / bound) */
+	float unit;   /* two thirds of the 90th percentile of the log2 error on held-out kernels */
 	uint32_t launches;
 };
 

@@ -4,12 +4,14 @@
 
 #include "base/banned.h"
 
-#define ENOUGH 20   /* launches that make a family's own error worth believing */
-#define WIDER  1.5f /* how much less is known of a family that is strange */
+#define ENOUGH    20    /* launches that make a family's own error worth believing */
+#define UNIT_MOST 10.0f /* a thousandfold: nothing at all is known */
+#define WIDER     1.5f  /* how much less is known of a family that is strange */
 
+/* What is no number, as the sum of two infinities, is the least. */
 static float clamp(float x, float low, float high)
 {
-	return x < low ? low : x > high ? high : x;
+	return !(x > low) ? low : x > high ? high : x;
 }
 
 void model_ask(
@@ -26,7 +28,7 @@ void model_ask(
 	for (int i = 0; i < FEATURES; i++)
 		x[i] = clamp(x[i], f->low[i], f->high[i]);
 	const struct model_family *known = own->launches >= ENOUGH ? own : all;
-	ret_a->unit = known->typical * (ret_a->strange ? WIDER : 1);
+	ret_a->unit = known->unit * (ret_a->strange ? WIDER : 1);
 	if (f->kind == MODEL_FOREST) {
 		ret_a->log_ratio = forest_ask(m->forest, x);
 	} else {
@@ -37,5 +39,6 @@ void model_ask(
 				    (outputs[NETWORK_P99] - outputs[NETWORK_P50]) / 2.33f;
 		ret_a->unit = (ret_a->unit + (width > 0 ? width / 2 : 0)) / 2;
 	}
+	ret_a->unit = clamp(ret_a->unit, 0, UNIT_MOST);
 	ret_a->log_ratio = clamp(ret_a->log_ratio, f->answer_low, f->answer_high);
 }

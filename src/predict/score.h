@@ -15,7 +15,9 @@
 #include "predict/predict.h"
 #include "predict/tables.h"
 
-#define UNIT_LEAST 0.0015f /* a tenth of a per cent: device timers are no finer */
+/* How many units t90 is above t50 before there are scores. */
+#define SCORE_FIRST_Q90 1.5f
+#define UNIT_LEAST      0.0015f /* a tenth of a per cent: device timers are no finer */
 
 /* An answer of ref_ns * 2^ratio, and its t90 and confidence. */
 static inline void score_answer(const struct predict_tables *t, enum predict_tier tier,

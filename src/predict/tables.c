@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
+#include "predict/score.h"
 
 #include "base/banned.h"
 
@@ -29,7 +30,7 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 static void scores_init(struct predict_tables *t)
 {
 	for (int tier = 0; tier < PREDICT_TIERS; tier++) {
-		t->scores[tier].q90 = 1.5f;
+		t->scores[tier].q90 = SCORE_FIRST_Q90;
 		t->scores[tier].typical = 0.7f;
 	}
 }

@@ -1,0 +1,454 @@
+/* Rows, folds, and the file that comes of them: see train.h. */
+#include "train/train.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc.h"
+#include "base/hash.h"
+#include "predict/approx.h"
+#include "predict/bound.h"
+#include "predict/score.h"
+#include "train/xgboost.h"
+
+#include "base/banned.h"
+
+#define FOLDS 5
+
+/* What is known while training: a family's usual ratio, over some of the rows. */
+struct effects {
+	struct model_family family[FAMILIES][KNOWLEDGE];
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct predict_sample *const *x = a, *const *y = b;
+	if ((*x)->launch.key != (*y)->launch.key)
+		return (*x)->launch.key < (*y)->launch.key ? -1 : 1;
+	return ((*x)->measured_ns > (*y)->measured_ns) - ((*x)->measured_ns < (*y)->measured_ns);
+}
+
+static bool row_of(
+	const struct predict_device *d, const struct predict_sample *median, struct train_row *row)
+{
+	struct predict_question q = { .launch = &median->launch, .device = d };
+	if (!(median->measured_ns > 0 && median->measured_ns < 1e15) || !question_shape(&q))
+		return false;
+	*row = (struct train_row){
+		.sample = median,
+		.measured_ns = (float)median->measured_ns,
+		.bound_ns = q.bound_ns,
+		.y = approx_log2((float)median->measured_ns / q.bound_ns),
+		.family = median->launch.kernel->family,
+		.knowledge = launch_knowledge(&median->launch),
+		.group = median->launch.kernel->group,
+	};
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static size_t count_distinct(uint64_t *v, size_t n)
+{
+	size_t distinct = n > 0;
+	qsort(v, n, sizeof(v[0]), by_number);
+	for (size_t i = 1; i < n; i++)
+		distinct += v[i] != v[i - 1];
+	return distinct;
+}
+
+static int count_rows(struct train_rows *r)
+{
+	uint64_t *ids = calloc(r->n + 1, sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++)
+		ids[i] = r->v[i].sample->launch.kernel->id;
+	r->kernels = count_distinct(ids, r->n);
+	for (size_t i = 0; i < r->n; i++)
+		ids[i] = r->v[i].group;
+	r->groups = count_distinct(ids, r->n);
+	free(ids);
+	return 0;
+}
+
+int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+	struct train_rows *ret_rows)
+{
+	const struct predict_sample **sorted = calloc(n + 1, sizeof(*sorted));
+	struct train_rows r = { .v = calloc(n + 1, sizeof(*r.v)) };
+	size_t kept = 0;
+	if (!sorted || !r.v) {
+		free(sorted);
+		free(r.v);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!samples[i].launch.contended && samples[i].launch.key)
+			sorted[kept++] = &samples[i];
+	qsort(sorted, kept, sizeof(*sorted), by_key);
+	for (size_t from = 0, to; from < kept; from = to) {
+		for (to = from; to < kept && sorted[to]->launch.key == sorted[from]->launch.key;)
+			to++;
+		r.n += row_of(d, sorted[from + (to - from) / 2], &r.v[r.n]);
+	}
+	free(sorted);
+	const int ret = count_rows(&r);
+	if (ret)
+		train_rows_fini(&r);
+	else
+		*ret_rows = r;
+	return ret;
+}
+
+void train_rows_fini(struct train_rows *r)
+{
+	free(r->v);
+	*r = (struct train_rows){ 0 };
+}
+
+/* Siblings are in one fold; where there are too few groups, launches are dealt out one by one. */
+static unsigned fold_of(const struct train_rows *r, const struct train_row *row)
+{
+	const uint64_t by = r->groups >= FOLDS ? row->group : row->sample->launch.key;
+	return (unsigned)(hash_mix(by) % FOLDS);
+}
+
+/* Row by row into v, those of the family (FAMILY_UNKNOWN: all) and knowledge outside the fold. */
+static size_t gather(const struct train_rows *r, enum predict_family family, unsigned knowledge,
+	unsigned without, float *v)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		if ((!family || r->v[i].family == family) && r->v[i].knowledge == knowledge &&
+			fold_of(r, &r->v[i]) != without)
+			v[n++] = r->v[i].y;
+	return n;
+}
+
+/* Where nothing was seen, the ratio is that of other knowledge: better than none. */
+static void effects_of(
+	const struct train_rows *r, unsigned without, float *scratch, struct effects *e)
+{
+	memset(e, 0, sizeof(*e));
+	for (int f = 0; f < FAMILIES; f++)
+		for (unsigned k = 0; k < KNOWLEDGE; k++) {
+			struct model_family *m = &e->family[f][k];
+			const size_t n = gather(r, (enum predict_family)f, k, without, scratch);
+			m->launches = (uint32_t)n;
+			m->effect = n ? score_quantile(scratch, n, 0.5) : e->family[0][k].effect;
+			m->unit = 1;
+		}
+}
+
+static float usual(const struct effects *e, const struct train_row *row)
+{
+	const struct model_family *own = &e->family[row->family][row->knowledge];
+	return own->launches ? own->effect : e->family[FAMILY_UNKNOWN][row->knowledge].effect;
+}
+
+/* A fifth of the rows is shown as if its family were strange, so that the model learns what to do
+ * then. */
+static void fill(const struct predict_device *d, const struct effects *e,
+	const struct train_row *row, bool strange, struct fit_row *ret_row)
+{
+	struct predict_kernel k = *row->sample->launch.kernel;
+	struct predict_launch l = row->sample->launch;
+	k.family = strange ? FAMILY_UNKNOWN : k.family;
+	l.kernel = &k;
+	struct predict_question q = { .launch = &l, .device = d };
+	question_shape(&q);
+	const float all = e->family[FAMILY_UNKNOWN][row->knowledge].effect;
+	feature_fill(&q, strange ? all : usual(e, row), ret_row->x);
+	ret_row->y = row->y;
+}
+
+static size_t fill_all(const struct predict_device *d, const struct train_rows *r,
+	const struct effects *e, unsigned without, struct fit_row *ret_rows)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		if (fold_of(r, &r->v[i]) != without)
+			fill(d, e, &r->v[i], hash_mix(r->v[i].sample->launch.key ^ 1) % 5 == 0,
+				&ret_rows[n++]);
+	return n;
+}
+
+static size_t aligned(size_t n)
+{
+	return (n + MODEL_ALIGN - 1) / MODEL_ALIGN * MODEL_ALIGN;
+}
+
+static void put_ranges(struct model_file *f, const struct fit_row *rows, size_t n)
+{
+	for (int k = 0; k < FEATURES; k++) {
+		f->low[k] = f->high[k] = rows[0].x[k];
+		for (size_t i = 1; i < n; i++) {
+			f->low[k] = rows[i].x[k] < f->low[k] ? rows[i].x[k] : f->low[k];
+			f->high[k] = rows[i].x[k] > f->high[k] ? rows[i].x[k] : f->high[k];
+		}
+	}
+	f->answer_low = f->answer_high = rows[0].y;
+	for (size_t i = 1; i < n; i++) {
+		f->answer_low = rows[i].y < f->answer_low ? rows[i].y : f->answer_low;
+		f->answer_high = rows[i].y > f->answer_high ? rows[i].y : f->answer_high;
+	}
+}
+
+static void seal(struct model_file *f)
+{
+	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
+	f->check = crc32c((const char *)f + from, f->file_bytes - from);
+}
+
+static void put_head(struct model_file *f, const struct predict_device *d,
+	const struct train_rows *r, const struct train_options *o)
+{
+	memcpy(f->magic, MODEL_MAGIC, sizeof(f->magic));
+	f->version = MODEL_VERSION;
+	f->header_bytes = sizeof(*f);
+	f->schema = feature_schema();
+	f->created = o->created;
+	f->launches = r->n;
+	f->kernels = (uint32_t)r->kernels;
+	f->cc = d->cc;
+	f->sms = d->sms;
+	memcpy(f->uuid, d->uuid, sizeof(f->uuid));
+	for (size_t i = 0; o->device && o->device[i] && i + 1 < sizeof(f->device); i++)
+		f->device[i] = o->device[i];
+}
+
+/* The file with room for its blocks; the forest is copied in. */
+static struct model_file *assemble(const struct forest *forest, bool network)
+{
+	const size_t trees = forest ? forest_bytes(forest->trees, forest->depth) : 0;
+	const size_t first = aligned(sizeof(struct model_file)), second = first + aligned(trees);
+	const size_t all = second + (network ? aligned(sizeof(struct network)) : 0);
+	struct model_file *f = aligned_alloc(MODEL_ALIGN, all);
+	if (!f)
+		return NULL;
+	memset(f, 0, all);
+	f->file_bytes = all;
+	f->forest_bytes = trees;
+	f->forest_offset = trees ? first : 0;
+	f->network_bytes = network ? sizeof(struct network) : 0;
+	f->network_offset = network ? second : 0;
+	if (forest)
+		memcpy((char *)f + first, forest, trees);
+	return f;
+}
+
+/* Everything but the folds' errors, from the rows outside the fold. */
+static int fit_file(const struct predict_device *d, const struct train_rows *r, unsigned without,
+	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
+	struct model_file **ret_file, struct error *err)
+{
+	struct fit_row *rows = calloc(r->n + 1, sizeof(*rows));
+	float *scratch = calloc(r->n + 1, sizeof(*scratch));
+	struct model_file *f = NULL;
+	struct forest *forest = NULL;
+	struct effects e;
+	int ret = -ENOMEM;
+	if (!rows || !scratch)
+		goto out;
+	effects_of(r, without, scratch, &e);
+	const size_t n = fill_all(d, r, &e, without, rows);
+	ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
+	if (!ret && (kinds & MODEL_FOREST))
+		ret = fit_forest(rows, n, o->seed, progress, &forest, err);
+	if (ret)
+		goto out;
+	ret = -ENOMEM;
+	f = assemble(forest, kinds & MODEL_NETWORK);
+	if (!f)
+		goto out;
+	put_head(f, d, r, o);
+	put_ranges(f, rows, n);
+	memcpy(f->families, e.family, sizeof(f->families));
+	f->kind = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
+	ret = 0;
+	if (kinds & MODEL_NETWORK)
+		ret = fit_network(rows, n, o->seed, progress,
+			(struct network *)((char *)f + f->network_offset));
+out:
+	free(rows);
+	free(scratch);
+	free(forest);
+	if (ret)
+		free(f);
+	else
+		*ret_file = f;
+	return ret == -ENOMEM ? error_set(err, ret, "there is not enough memory to train") : ret;
+}
+
+int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
+	const struct train_options *o, struct model_file **ret_bytes, struct error *err)
+{
+	struct fit_progress progress = o->progress;
+	const int ret = fit_file(d, rows, FOLDS, kinds, o, &progress, ret_bytes, err);
+	if (!ret)
+		seal(*ret_bytes);
+	return ret;
+}
+
+/* What each kind says of rows that it has not seen. */
+struct held_out {
+	float *forest, *network, *ratio; /* log2 errors by row, measured over told */
+};
+
+static void ask_fold(const struct predict_device *d, const struct train_rows *r, unsigned fold,
+	struct model_file *f, struct held_out *h)
+{
+	const char *bytes = (const char *)f;
+	struct predict_model m = { f, NULL, NULL };
+	m.forest = f->forest_bytes ? (const void *)(bytes + f->forest_offset) : NULL;
+	m.network = f->network_bytes ? (const void *)(bytes + f->network_offset) : NULL;
+	const struct effects *e = (const struct effects *)&f->families;
+	for (size_t i = 0; i < r->n; i++) {
+		const struct train_row *row = &r->v[i];
+		if (fold_of(r, row) != fold)
+			continue;
+		struct predict_question q = { .launch = &row->sample->launch, .device = d };
+		struct model_answer a;
+		question_shape(&q);
+		h->ratio[i] = row->y - usual(e, row);
+		f->kind = MODEL_FOREST;
+		if (m.forest) {
+			model_ask(&m, &q, &a);
+			h->forest[i] = row->y - a.log_ratio;
+		}
+		f->kind = MODEL_NETWORK;
+		if (m.network) {
+			model_ask(&m, &q, &a);
+			h->network[i] = row->y - a.log_ratio;
+		}
+	}
+}
+
+static struct train_score score_of(const float *off, size_t n, float *scratch)
+{
+	for (size_t i = 0; i < n; i++)
+		scratch[i] = fabsf(exp2f(-off[i]) - 1);
+	const float p90 = score_quantile(scratch, n, 0.9);
+	return (struct train_score){ true, score_quantile(scratch, n, 0.5), p90 };
+}
+
+/* Two thirds of the 90th percentile, as model.h says: SCORE_FIRST_Q90 brings it back. */
+static float unit_of(const struct train_rows *r, enum predict_family family, unsigned knowledge,
+	const float *off, float *scratch)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		if ((!family || r->v[i].family == family) && r->v[i].knowledge == knowledge)
+			scratch[n++] = off[i];
+	const float p90 = n ? score_quantile(scratch, n, 0.9) : 1.5f;
+	return p90 > UNIT_LEAST ? p90 / SCORE_FIRST_Q90 : UNIT_LEAST;
+}
+
+static void put_units(
+	struct model_file *f, const struct train_rows *r, const float *off, float *scratch)
+{
+	for (int family = 0; family < FAMILIES; family++)
+		for (unsigned k = 0; k < KNOWLEDGE; k++)
+			f->families[family][k].unit =
+				unit_of(r, (enum predict_family)family, k, off, scratch);
+}
+
+static int cross_validate(const struct predict_device *d, const struct train_rows *r,
+	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
+	struct held_out *h, struct error *err)
+{
+	for (unsigned fold = 0; fold < FOLDS; fold++) {
+		struct model_file *f = NULL;
+		const int ret = fit_file(d, r, fold, kinds, o, progress, &f, err);
+		if (ret)
+			return ret;
+		ask_fold(d, r, fold, f, h);
+		free(f);
+	}
+	return 0;
+}
+
+/* The better of the kinds, if it is better than the plain rule. */
+static int choose(unsigned kinds, struct train_report *report, struct error *err)
+{
+	const struct train_score *best = kinds & MODEL_FOREST ? &report->forest : &report->network;
+	report->chosen = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
+	if (report->network.there && report->network.median < best->median) {
+		best = &report->network;
+		report->chosen = MODEL_NETWORK;
+	}
+	if (best->median < report->ratio.median)
+		return 0;
+	return error_set(err, -EDOM,
+		"no model is made: on kernels that it did not know it was off by %.1f %% in the "
+		"middle, and the family's usual ratio to the bound alone by %.1f %%",
+		100 * (double)best->median, 100 * (double)report->ratio.median);
+}
+
+static int train_rows(const struct predict_device *d, const struct train_rows *r, unsigned kinds,
+	const struct train_options *o, struct model_file **ret_bytes, struct train_report *report,
+	struct error *err)
+{
+	float *numbers = calloc(4 * r->n + 1, sizeof(*numbers));
+	if (!numbers)
+		return error_set(err, -ENOMEM, "there is not enough memory to train");
+	struct held_out h = { numbers, numbers + r->n, numbers + 2 * r->n };
+	float *scratch = numbers + 3 * r->n;
+	struct fit_progress progress = o->progress;
+	progress.all = (FOLDS + 1) * (uint64_t)((kinds & MODEL_FOREST ? FIT_TREES : 0) +
+						(kinds & MODEL_NETWORK ? FIT_NETWORK_STEPS : 0));
+	int ret = cross_validate(d, r, kinds, o, &progress, &h, err);
+	if (ret)
+		goto out;
+	report->ratio = score_of(h.ratio, r->n, scratch);
+	if (kinds & MODEL_FOREST)
+		report->forest = score_of(h.forest, r->n, scratch);
+	if (kinds & MODEL_NETWORK)
+		report->network = score_of(h.network, r->n, scratch);
+	ret = choose(kinds, report, err);
+	if (!ret)
+		ret = fit_file(d, r, FOLDS, kinds, o, &progress, ret_bytes, err);
+	if (ret)
+		goto out;
+	(*ret_bytes)->kind = report->chosen;
+	put_units(*ret_bytes, r, report->chosen == MODEL_FOREST ? h.forest : h.network, scratch);
+	seal(*ret_bytes);
+out:
+	free(numbers);
+	return ret;
+}
+
+int train_model(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+	const struct train_options *o, struct model_file **ret_bytes,
+	struct train_report *ret_report, struct error *err)
+{
+	struct train_rows r;
+	struct train_report report = { 0 };
+	unsigned kinds = (o->forest ? MODEL_FOREST : 0) | (o->network ? MODEL_NETWORK : 0);
+	int ret = train_rows_of(d, samples, n, &r);
+	if (ret)
+		return error_set(err, ret, "there is not enough memory to train");
+	report.launches = r.n;
+	report.kernels = r.kernels;
+	report.groups = r.groups;
+	report.without_xgboost = o->forest && !xgboost_load();
+	if (report.without_xgboost && o->network)
+		kinds = MODEL_NETWORK;
+	if (r.n < TRAIN_FEWEST)
+		ret = error_set(err, -ENODATA,
+			"there are %zu different launches with a device time, and %d are needed: "
+			"record more, with --gpu",
+			r.n, TRAIN_FEWEST);
+	else
+		ret = train_rows(d, &r, kinds, o, ret_bytes, &report, err);
+	train_rows_fini(&r);
+	*ret_report = report;
+	return ret;
+}

@@ -1,0 +1,74 @@
+/*
+ * From recorded launches to a model file.
+ *
+ * Launches that repeat count once, with their median time.  What a model is worth is found out on
+ * kernels that it was not trained on: the rows are dealt into folds, siblings together, and each
+ * fold is asked of a model of the others.  The kind that is off least there is the one that will
+ * answer; when the plain rule, the family's usual ratio, is off less than both, no model is made.
+ */
+#ifndef WEIR_TRAIN_TRAIN_H
+#define WEIR_TRAIN_TRAIN_H
+
+#include "base/error.h"
+#include "predict/model.h"
+#include "train/fit.h"
+
+#define TRAIN_FEWEST 40 /* distinct launches */
+
+/* The launches of a dataset, each once. */
+struct train_rows {
+	struct train_row *v;
+	size_t n;
+	size_t kernels, groups;
+};
+
+struct train_row {
+	const struct predict_sample *sample; /* one of those with the key */
+	float measured_ns;                   /* their median */
+	float bound_ns;
+	float y; /* log2(measured / bound) */
+	enum predict_family family;
+	unsigned knowledge;
+	uint64_t group;
+};
+
+/* Contended launches and those that make no sense are left out.  -ENOMEM. */
+int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+	struct train_rows *ret_rows);
+void train_rows_fini(struct train_rows *r);
+
+struct train_options {
+	bool forest, network; /* what to try */
+	uint64_t seed;
+	uint64_t created;   /* seconds since 1970, for the file; 0: not told */
+	const char *device; /* name, for the file */
+	struct fit_progress progress;
+};
+
+/* How the kinds did on kernels that they did not know: median and 90th percentile of |t/measured -
+ * 1|. */
+struct train_score {
+	bool there;
+	float median, p90;
+};
+
+struct train_report {
+	size_t launches, kernels, groups;
+	enum model_kind chosen;
+	struct train_score forest, network, ratio; /* ratio: the family's usual one */
+	bool without_xgboost;                      /* the forest was asked for and could not be */
+};
+
+/* A model of one kind (MODEL_FOREST or MODEL_NETWORK, or both) fitted to all rows; its errors are
+ * not known and are set to those of `like`, or to a factor of two without it.  *ret_bytes is
+ * aligned to MODEL_ALIGN and the caller's to free. */
+int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
+	const struct train_options *o, struct model_file **ret_bytes, struct error *err);
+
+/* As told above.  -ENODATA when there are too few launches, -EDOM when no kind is better than the
+ * family's usual ratio (the report is filled then, too), -ENOSYS, -EIO, -ENOMEM. */
+int train_model(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+	const struct train_options *o, struct model_file **ret_bytes,
+	struct train_report *ret_report, struct error *err);
+
+#endif

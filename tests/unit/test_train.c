@@ -1,0 +1,484 @@
+/*
+ * Training: rows from CSV, networks and forests from rows, files from both, and what is refused.
+ * XGBoost itself is the oracle of the forest that was grown with it, where it is installed.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/crc.h"
+#include "predict/bound.h"
+#include "predict/model.h"
+#include "train/dataset.h"
+#include "train/train.h"
+#include "train/xgboost.h"
+#include "zoo.h"
+
+static struct zoo zoo;
+
+static struct fit_row *random_rows(size_t n)
+{
+	struct fit_row *rows = calloc(n, sizeof(*rows));
+	zoo_init(&zoo, 11, 0);
+	for (size_t i = 0; i < n; i++) {
+		for (int k = 0; k < FEATURES; k++)
+			rows[i].x[k] = (float)(10 * zoo_uniform(&zoo));
+		rows[i].y = sinf(rows[i].x[0]) + 0.3f * rows[i].x[1] * (rows[i].x[2] > 5) +
+			    0.1f * (float)zoo_normal(&zoo);
+	}
+	return rows;
+}
+
+/* Node by node, by the definition. */
+static float walk_plainly(const struct forest *f, const float *x)
+{
+	float sum = f->bias;
+	for (uint32_t t = 0; t < f->trees; t++) {
+		const size_t first = (size_t)t << f->depth;
+		uint32_t at = 1;
+		while (at < 1u << f->depth) {
+			const struct forest_node *n = &f->nodes[first + at];
+			at = x[n->feature] < n->threshold ? 2 * at : 2 * at + 1;
+		}
+		sum += forest_leaves(f)[first + at - (1u << f->depth)];
+	}
+	return sum;
+}
+
+static struct forest *random_forest(uint32_t trees, uint32_t depth)
+{
+	struct forest *f = calloc(1, forest_bytes(trees, depth));
+	f->trees = trees;
+	f->depth = depth;
+	f->bias = 0.5f;
+	float *leaves = (float *)forest_leaves(f);
+	for (size_t i = 0; i < (size_t)trees << depth; i++) {
+		f->nodes[i].feature = (uint32_t)(zoo_uniform(&zoo) * FEATURES);
+		f->nodes[i].threshold = (float)(10 * zoo_uniform(&zoo));
+		leaves[i] = (float)zoo_normal(&zoo);
+	}
+	return f;
+}
+
+static void the_forest_answers_as_its_trees_do_one_by_one(void **state)
+{
+	struct fit_row *rows = random_rows(200);
+	for (uint32_t depth = 1; depth <= FOREST_MOST_DEPTH; depth++)
+		for (uint32_t trees = 8; trees <= 40; trees += 8) {
+			struct forest *f = random_forest(trees, depth);
+			assert_null(forest_check(f, forest_bytes(trees, depth), FEATURES));
+			for (int i = 0; i < 200; i++)
+				assert_true(fabsf(forest_ask(f, rows[i].x) -
+						    walk_plainly(f, rows[i].x)) < 1e-4f);
+			free(f);
+		}
+	free(rows);
+}
+
+static void a_forest_that_cannot_be_walked_is_refused(void **state)
+{
+	zoo_init(&zoo, 1, 0);
+	struct forest *f = random_forest(8, 4);
+	const size_t bytes = forest_bytes(8, 4);
+	assert_int_equal(forest_bytes(7, 4), 0);
+	assert_int_equal(forest_bytes(8, 9), 0);
+	assert_int_equal(forest_bytes(1u << 30, 4), 0);
+	assert_non_null(forest_check(f, bytes - 1, FEATURES));
+	assert_non_null(forest_check(f, 3, FEATURES));
+	f->nodes[17].feature = FEATURES;
+	assert_non_null(forest_check(f, bytes, FEATURES));
+	f->nodes[17].feature = 0;
+	f->nodes[18].threshold = NAN;
+	assert_non_null(forest_check(f, bytes, FEATURES));
+	f->nodes[18].threshold = 0;
+	assert_null(forest_check(f, bytes, FEATURES));
+	((float *)forest_leaves(f))[3] = INFINITY;
+	assert_non_null(forest_check(f, bytes, FEATURES));
+	free(f);
+}
+
+/* The layers as a matrix would be multiplied on paper, in double. */
+static void ask_on_paper(const struct network *n, const float *x, double out[NETWORK_OUTPUTS])
+{
+	double first[NETWORK_FIRST], second[NETWORK_SECOND];
+	for (int o = 0; o < NETWORK_FIRST; o++) {
+		first[o] = (double)n->bias1[o];
+		for (int i = 0; i < NETWORK_INPUTS; i++)
+			first[o] += ((double)x[i] - (double)n->mean[i]) * (double)n->scale[i] *
+				    (double)n->weight1[i][o];
+		first[o] = fmax(first[o], 0);
+	}
+	for (int o = 0; o < NETWORK_SECOND; o++) {
+		second[o] = (double)n->bias2[o];
+		for (int i = 0; i < NETWORK_FIRST; i++)
+			second[o] += first[i] * (double)n->weight2[i][o];
+		second[o] = fmax(second[o], 0);
+	}
+	for (int o = 0; o < NETWORK_OUTPUTS; o++) {
+		out[o] = (double)n->bias3[o];
+		for (int i = 0; i < NETWORK_SECOND; i++)
+			out[o] += second[i] * (double)n->weight3[i][o];
+	}
+}
+
+static void both_ways_to_ask_the_network_agree_with_paper(void **state)
+{
+	struct fit_row *rows = random_rows(100);
+	struct network n;
+	float *weights = n.mean;
+	for (int turn = 0; turn < 50; turn++) {
+		for (size_t i = 0; i < sizeof(n) / sizeof(float); i++)
+			weights[i] = (float)zoo_normal(&zoo);
+		for (int i = 0; i < 100; i++) {
+			float fast[NETWORK_OUTPUTS], plain[NETWORK_OUTPUTS];
+			double paper[NETWORK_OUTPUTS];
+			network_ask(&n, rows[i].x, fast);
+			network_ask_plain(&n, rows[i].x, plain);
+			ask_on_paper(&n, rows[i].x, paper);
+			for (int o = 0; o < NETWORK_OUTPUTS; o++) {
+				const double scale = 1e-4 * (100 + fabs(paper[o]));
+				assert_true(fabs((double)fast[o] - paper[o]) < scale);
+				assert_true(fabs((double)plain[o] - paper[o]) < scale);
+			}
+		}
+	}
+	weights[20] = NAN;
+	assert_non_null(network_check(&n, sizeof(n)));
+	assert_non_null(network_check(&n, sizeof(n) - 1));
+	free(rows);
+}
+
+static void the_network_learns_a_curve_and_its_width(void **state)
+{
+	const size_t n = 2000;
+	struct fit_row *rows = calloc(n, sizeof(*rows));
+	struct network net;
+	size_t below[NETWORK_OUTPUTS] = { 0 };
+	double off = 0;
+	zoo_init(&zoo, 2, 0);
+	for (size_t i = 0; i < n; i++) {
+		rows[i].x[0] = (float)(6 * zoo_uniform(&zoo));
+		rows[i].x[1] = (float)zoo_uniform(&zoo);
+		rows[i].y = 3 + sinf(rows[i].x[0]) + 0.1f * (float)zoo_normal(&zoo);
+	}
+	assert_int_equal(fit_network(rows, n, 1, NULL, &net), 0);
+	assert_null(network_check(&net, sizeof(net)));
+	for (size_t i = 0; i < n; i++) {
+		float out[NETWORK_OUTPUTS];
+		network_ask(&net, rows[i].x, out);
+		off += fabs((double)out[NETWORK_P50] - 3 - sin((double)rows[i].x[0]));
+		for (int o = 0; o < NETWORK_OUTPUTS; o++)
+			below[o] += rows[i].y <= out[o];
+	}
+	assert_true(off / (double)n < 0.06);
+	assert_in_range(below[NETWORK_P10], n / 20, n / 5);
+	assert_in_range(below[NETWORK_P90], n * 17 / 20, n * 19 / 20);
+	free(rows);
+}
+
+static void one_seed_gives_one_network(void **state)
+{
+	struct fit_row *rows = random_rows(300);
+	struct network a, b;
+	assert_int_equal(fit_network(rows, 300, 5, NULL, &a), 0);
+	assert_int_equal(fit_network(rows, 300, 5, NULL, &b), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	free(rows);
+}
+
+static void the_forest_is_the_one_that_xgboost_grew(void **state)
+{
+	const struct xgboost *x = xgboost_load();
+	if (!x)
+		skip();
+	const size_t n = 1000;
+	struct fit_row *rows = random_rows(n);
+	struct forest *f = NULL;
+	struct error err;
+	assert_int_equal(fit_forest(rows, n, 1, NULL, &f, &err), 0);
+	assert_null(forest_check(f, forest_bytes(f->trees, f->depth), FEATURES));
+	/* grown once more, by the library's own calls, and asked there */
+	float *data = calloc(n * FEATURES, sizeof(float)), *y = calloc(n, sizeof(float));
+	for (size_t i = 0; i < n; i++) {
+		memcpy(data + i * FEATURES, rows[i].x, sizeof(rows[i].x));
+		y[i] = rows[i].y - f->bias;
+	}
+	xgboost_handle matrix, booster;
+	const float *told;
+	uint64_t count;
+	assert_int_equal(x->matrix_create(data, n, FEATURES, NAN, &matrix), 0);
+	assert_int_equal(x->matrix_set(matrix, "label", y, n), 0);
+	assert_int_equal(x->create(&matrix, 1, &booster), 0);
+	static const char *const settings[][2] = { { "verbosity", "0" }, { "base_score", "0" },
+		{ "max_depth", "4" }, { "eta", "0.25" }, { "lambda", "1" },
+		{ "min_child_weight", "2" }, { "tree_method", "exact" }, { "nthread", "1" } };
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
+		assert_int_equal(x->set(booster, settings[i][0], settings[i][1]), 0);
+	for (int round = 0; round < FIT_TREES; round++)
+		assert_int_equal(x->update(booster, round, matrix), 0);
+	assert_int_equal(x->predict(booster, matrix, 0, 0, 0, &count, &told), 0);
+	assert_int_equal(count, n);
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabsf(forest_ask(f, rows[i].x) - f->bias - told[i]) < 1e-4f);
+	x->free(booster);
+	x->matrix_free(matrix);
+	free(data);
+	free(y);
+	free(f);
+	free(rows);
+}
+
+static const char table[] =
+	"kernel,grid_x,block_x,args0,args1,regs,ns,order,app,cc,sms,device,bytes\n"
+	"\"void k<1, \"\"2\"\">(int)\",10,128,7,,32,1500.5,2,a,9.0,132,NVIDIA H200,1e6\r\n"
+	"\n"
+	"gemm_a,10,256,0x10,5,,2500,1,b,9.0,132,NVIDIA H200,\n"
+	"gemm_a,10,256,16,5,40,,3,b,9.0,132,NVIDIA H200,\n";
+
+static void a_table_becomes_launches(void **state)
+{
+	struct dataset d = { 0 };
+	struct error err;
+	assert_int_equal(dataset_csv(&d, table, sizeof(table) - 1, "t.csv", &err), 0);
+	assert_int_equal(d.samples.n, 2);
+	assert_int_equal(d.without_time, 1);
+	assert_int_equal(d.cc, 90);
+	assert_int_equal(d.sms, 132);
+	assert_string_equal(d.device, "NVIDIA H200");
+	assert_string_equal(d.names.v[0], "void k<1, \"2\">(int)");
+	assert_int_equal(d.kernels.n, 3);
+	const struct predict_sample *second = &d.samples.v[0], *first = &d.samples.v[1];
+	assert_int_equal(first->launch.args, 2);
+	assert_int_equal(first->launch.arg[0], 16);
+	assert_false(first->launch.kernel->has_regs);
+	assert_int_equal(first->launch.kernel->family, FAMILY_GEMM);
+	assert_false(first->launch.has_bytes);
+	assert_true(second->measured_ns == 1500.5);
+	assert_true(second->launch.has_bytes && second->launch.bytes == 1e6);
+	assert_int_equal(second->launch.grid[1], 1);
+	assert_string_equal(d.apps.v[second->app], "a");
+	assert_true(first->order == 1 && second->order == 2);
+	dataset_fini(&d);
+}
+
+static void a_table_that_is_none_says_where(void **state)
+{
+	static const struct {
+		const char *text, *words;
+	} rows[] = {
+		{ "", "no line that names the columns" },
+		{ "kernel,grid_x\n", "line 1: there is no column 'block_x'" },
+		{ "kernel,grid_x,block_x,ns\nk,1,1,abc\n", "line 2: ns 'abc'" },
+		{ "kernel,grid_x,block_x,ns\nk,1,1,-4\n", "line 2: ns '-4'" },
+		{ "kernel,grid_x,block_x,ns\nk,1,1,nan\n", "line 2: ns 'nan'" },
+		{ "kernel,grid_x,block_x,ns\n\nk,99999999999,1,4\n", "line 3: grid_x" },
+		{ "kernel,grid_x,block_x,ns\n,1,1,4\n", "line 2: the kernel has no name" },
+		{ "kernel,grid_x,block_x,ns\n\"k\"x,1,1,4\n", "closing quote" },
+		{ "kernel,grid_x,block_x,ns,cc\nk,1,1,4,6.1\n", "compute capability '6.1'" },
+		{ "kernel,grid_x,block_x,ns,cc\nk,1,1,4,9.0\nk,1,1,4,8.0\n", "another device" },
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct dataset d = { 0 };
+		struct error err = { 0 };
+		assert_int_equal(dataset_csv(&d, rows[i].text, strlen(rows[i].text), "t.csv", &err),
+			-EINVAL);
+		if (!strstr(err.text, rows[i].words))
+			fail_msg("'%s' does not say '%s'", err.text, rows[i].words);
+		dataset_fini(&d);
+	}
+}
+
+static struct predict_sample *stream(size_t n)
+{
+	struct predict_sample *v = calloc(n, sizeof(*v));
+	zoo_init(&zoo, 21, 0.01);
+	for (size_t i = 0; i < n; i++)
+		v[i] = zoo_next(&zoo, i << 20);
+	return v;
+}
+
+static int train(struct predict_sample *v, size_t n, bool forest, struct model_file **ret_file,
+	struct train_report *report, struct error *err)
+{
+	const struct train_options o = {
+		.forest = forest, .network = !forest, .seed = 1, .device = "NVIDIA H200"
+	};
+	return train_model(&zoo.device, v, n, &o, ret_file, report, err);
+}
+
+static void trained_models_know_kernels_that_they_never_saw(void **state)
+{
+	const size_t n = 12000;
+	struct predict_sample *v = stream(n);
+	for (int forest = 0; forest < 2; forest++) {
+		struct model_file *f = NULL;
+		struct predict_model m;
+		struct train_report report;
+		struct error err = { 0 };
+		float error;
+		if (forest && !xgboost_load())
+			continue;
+		assert_int_equal(train(v, n, forest, &f, &report, &err), 0);
+		const struct train_score *s = forest ? &report.forest : &report.network;
+		print_message("  %s: held out %.3f / %.3f, ratio %.3f / %.3f\n",
+			forest ? "forest" : "network", (double)s->median, (double)s->p90,
+			(double)report.ratio.median, (double)report.ratio.p90);
+		assert_true(s->median < 0.2f && s->median < report.ratio.median);
+		if (model_open(f, f->file_bytes, &m, &err))
+			fail_msg("%s", err.text);
+		assert_true(model_error(&m, &zoo.device, v, n, &error));
+		assert_true(error < 0.15f);
+		free(f);
+	}
+	free(v);
+}
+
+static void too_few_launches_make_no_model(void **state)
+{
+	struct predict_sample *v = stream(30);
+	struct model_file *f = NULL;
+	struct train_report report;
+	struct error err = { 0 };
+	assert_int_equal(train(v, 30, false, &f, &report, &err), -ENODATA);
+	assert_non_null(strstr(err.text, "are needed"));
+	assert_int_equal(train(v, 0, false, &f, &report, &err), -ENODATA);
+	free(v);
+}
+
+/* A model for tests of what is done with models: quick, and of one seed. */
+static struct model_file *some_model(uint64_t seed, double factor)
+{
+	struct predict_sample *v = stream(3000);
+	struct model_file *f = NULL;
+	struct train_rows rows;
+	struct error err = { 0 };
+	const struct train_options o = { .network = true, .seed = seed, .device = "NVIDIA H200" };
+	for (int i = 0; i < 3000; i++)
+		v[i].measured_ns *= factor;
+	assert_int_equal(train_rows_of(&zoo.device, v, 3000, &rows), 0);
+	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, &o, &f, &err), 0);
+	train_rows_fini(&rows);
+	free(v);
+	return f;
+}
+
+static void reseal(struct model_file *f)
+{
+	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
+	f->check = crc32c((const char *)f + from, f->file_bytes - from);
+}
+
+static void expect_refusal(const struct model_file *f, size_t bytes, const char *words)
+{
+	struct predict_model m;
+	struct error err = { 0 };
+	assert_int_equal(model_open(f, bytes, &m, &err), -EINVAL);
+	if (!strstr(err.text, words))
+		fail_msg("'%s' does not say '%s'", err.text, words);
+}
+
+static void a_bad_model_is_refused_with_the_reason(void **state)
+{
+	struct model_file *f = some_model(1, 1);
+	struct model_file *bad = aligned_alloc(MODEL_ALIGN, f->file_bytes);
+	const size_t n = f->file_bytes;
+	struct predict_model m;
+	assert_int_equal(model_open(f, n, &m, NULL), 0);
+#define BAD(change, words)                                                                         \
+	do {                                                                                       \
+		memcpy(bad, f, n);                                                                 \
+		change;                                                                            \
+		expect_refusal(bad, n, words);                                                     \
+	} while (0)
+	BAD(bad->magic[0] = 'X', "not a model");
+	BAD(bad->version = 2, "version 2");
+	BAD(bad->low[0] += 1, "damaged");
+	BAD(bad->file_bytes++, "cut short");
+	BAD((bad->schema ^= 1, reseal(bad)), "other features");
+	BAD((bad->low[3] = NAN, reseal(bad)), "not finite");
+	BAD((bad->high[3] = bad->low[3] - 1, reseal(bad)), "range is empty");
+	BAD((bad->families[2][1].unit = -1, reseal(bad)), "not finite");
+	BAD((bad->network_offset = 8, reseal(bad)), "not inside");
+	BAD((bad->network_offset = UINT64_MAX - 63, reseal(bad)), "not inside");
+	BAD((bad->network_bytes = UINT64_MAX, reseal(bad)), "not inside");
+	BAD((bad->kind = MODEL_FOREST, reseal(bad)), "does not have");
+	BAD((memset(bad->device, 'x', 64), reseal(bad)), "without end");
+	expect_refusal(f, n - 1, "cut short");
+	expect_refusal(f, 5, "not a model");
+	/* a network that answers the less the more blocks there are */
+	memcpy(bad, f, n);
+	struct network *net = (struct network *)((char *)bad + bad->network_offset);
+	memset(net, 0, sizeof(*net));
+	net->scale[FEATURE_bound] = 1;
+	net->weight1[FEATURE_bound][0] = net->weight2[0][0] = 1;
+	net->weight3[0][NETWORK_P50] = -3;
+	bad->answer_low = -1000;
+	for (int i = 0; i < FEATURES; i++) {
+		bad->low[i] = -1e6f;
+		bad->high[i] = 1e6f;
+	}
+	reseal(bad);
+	expect_refusal(bad, n, "nonsense");
+	free(bad);
+	free(f);
+}
+
+static void a_new_model_replaces_the_old_only_if_it_is_no_worse(void **state)
+{
+	const struct predict_sizes sizes = { .launches = 1024, .kernels = 64 };
+	const size_t bytes = predict_bytes(&sizes);
+	void *memory = aligned_alloc(64, bytes);
+	struct model_file *good = some_model(1, 1), *other = some_model(2, 1),
+			  *bad = some_model(1, 3);
+	struct predict_sample *recent = stream(2000);
+	struct predict_model m[3];
+	const struct predict_model *old = NULL;
+	struct predict p;
+	struct error err = { 0 };
+	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
+	assert_int_equal(model_open(good, good->file_bytes, &m[0], &err), 0);
+	assert_int_equal(model_open(other, other->file_bytes, &m[1], &err), 0);
+	assert_int_equal(model_open(bad, bad->file_bytes, &m[2], &err), 0);
+	assert_int_equal(predict_offer(&p, &m[0], recent, 2000, &old, &err), 0);
+	assert_null(old);
+	assert_int_equal(predict_offer(&p, &m[2], recent, 2000, &old, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "the old one stays"));
+	assert_ptr_equal(atomic_load(&p.model), &m[0]);
+	/* with nothing to compare on, the newer one is taken */
+	assert_int_equal(predict_offer(&p, &m[1], recent, 0, &old, &err), 0);
+	assert_ptr_equal(old, &m[0]);
+	/* a kernel that never ran is the model's to tell */
+	struct predict_answer a;
+	predict_ask(&p, &recent[0].launch, &a);
+	assert_int_equal(a.tier, PREDICT_COLD);
+	assert_false(a.class_only);
+	good->sms = 104;
+	assert_int_equal(predict_offer(&p, &m[0], recent, 0, &old, &err), -ENODEV);
+	assert_non_null(strstr(err.text, "104 SMs"));
+	free(good);
+	free(other);
+	free(bad);
+	free(recent);
+	free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_forest_answers_as_its_trees_do_one_by_one),
+		cmocka_unit_test(a_forest_that_cannot_be_walked_is_refused),
+		cmocka_unit_test(both_ways_to_ask_the_network_agree_with_paper),
+		cmocka_unit_test(the_network_learns_a_curve_and_its_width),
+		cmocka_unit_test(one_seed_gives_one_network),
+		cmocka_unit_test(the_forest_is_the_one_that_xgboost_grew),
+		cmocka_unit_test(a_table_becomes_launches),
+		cmocka_unit_test(a_table_that_is_none_says_where),
+		cmocka_unit_test(trained_models_know_kernels_that_they_never_saw),
+		cmocka_unit_test(too_few_launches_make_no_model),
+		cmocka_unit_test(a_bad_model_is_refused_with_the_reason),
+		cmocka_unit_test(a_new_model_replaces_the_old_only_if_it_is_no_worse),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
