@@ -113,6 +113,12 @@ function niceStep(span, most) {
 
 /* ---- the data ---- */
 
+/* Whatever goes wrong is said where the page would be. */
+addEventListener("error", (e) => {
+	const wait = document.getElementById("wait");
+	if (wait) wait.textContent = `This page can't be shown here: ${e.message}`;
+});
+
 const data = JSON.parse(document.getElementById("data").textContent);
 const report = data.report;
 const names = data.names;
@@ -216,7 +222,8 @@ function hash(text) {
 /* `shade` from 0 to 1. */
 function colourOf(kind, shade) {
 	const [hue, saturation] = hues[kind] || hues.other;
-	const light = darkMode.matches ? 30 + 14 * shade : 66 + 16 * shade;
+	const bright = kind === "set" || kind === "copy" ? 7 : 0; /* yellow under white letters */
+	const light = darkMode.matches ? 30 - bright + 14 * shade : 66 + 16 * shade;
 	const sat = darkMode.matches ? saturation * 0.82 : saturation;
 	return `hsl(${hue + (shade - 0.5) * 12} ${sat}% ${light}%)`;
 }

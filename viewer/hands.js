@@ -58,12 +58,12 @@ function choose(pick, go) {
 	view.chosen = pick;
 	view.panel.hidden = !pick;
 	if (!pick) return queueDraw();
-	const row = pick.lane.rows[pick.row],
-		text = detailOf(row, pick.i).text;
+	const text = detailOf(pick.lane.rows[pick.row], pick.i).text;
+	const isCall = pick.lane.kind === "calls" && text !== undefined;
 	view.panel.replaceChildren(
 		el("div", { class: "name" }, nameOf(pick)),
 		facts(itemFacts(pick)),
-		...(text === undefined ? [] : [el("div", { class: "code" }, names[text])]),
+		isCall ? el("div", { class: "code" }, names[text]) : facts(argumentFacts(pick)),
 		facts(chosenRows(pick)),
 	);
 	if (go) bringIntoView(pick);
@@ -294,7 +294,14 @@ function hover(e) {
 	const call = onDevice(pick.lane) ? linked(pick)[0] : null;
 	const around = call ? rangesAround(call) : [];
 	const rows = itemFacts(pick);
-	if (around.length) rows.push(["operator", nameOf(around[around.length - 1])]);
+	if (around.length) {
+		const innermost = around[around.length - 1];
+		rows.push(
+			["operator", nameOf(innermost)],
+			...argumentFacts(innermost, "Input Dims"),
+		);
+	}
+	rows.push(...argumentFacts(pick, "Input Dims"));
 	showTip(e.clientX, e.clientY, nameOf(pick), rows);
 }
 

@@ -118,7 +118,11 @@ function overviewSection() {
 function hint(h) {
 	const gain =
 		h.gain_pct > 0
-			? el("span", { class: "gain" }, `about ${Math.max(1, Math.round(h.gain_pct))} %`)
+			? el(
+					"span",
+					{ class: "gain" },
+					`about ${Math.max(1, Math.round(h.gain_pct))} %`,
+				)
 			: null;
 	const sure =
 		typeof h.confidence === "number" ? `${Math.round(h.confidence * 100)} % sure` : "";

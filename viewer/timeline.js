@@ -438,4 +438,21 @@ function itemFacts(pick) {
 	];
 }
 
+/* What a range was called with: an object of JSON, as whoever recorded it wrote it. */
+function argumentFacts(pick, wanted) {
+	const row = pick.lane.rows[pick.row],
+		text = names[detailOf(row, pick.i).text];
+	if (pick.lane.kind === "calls" || !text) return [];
+	try {
+		return Object.entries(JSON.parse(text))
+			.filter(([key, value]) => value !== "" && (!wanted || key === wanted))
+			.map(([key, value]) => [
+				key.toLowerCase(),
+				JSON.stringify(value).slice(0, 600),
+			]);
+	} catch {
+		return wanted ? [] : [["arguments", text]];
+	}
+}
+
 const nameOf = (pick) => names[pick.lane.rows[pick.row].name[pick.i]];

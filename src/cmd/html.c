@@ -56,8 +56,6 @@ int cmd_html(const struct options *o)
 	struct trace *t;
 	struct error err;
 	size_t items = 0;
-	if (opt_argc(o) != 1)
-		return complain(EXIT_USAGE, "name one trace: weir html FILE -o page.html");
 	const int wrong = parse_items(opt_str(o, "items"), &items);
 	if (wrong)
 		return wrong;

@@ -17,9 +17,11 @@
 
 #include "base/banned.h"
 
-#define NONE            LAYOUT_NONE
-#define OPEN_MOST       64
-#define TEXT_CALLS_MOST 30000u /* with more calls, their arguments would be most of the page */
+#define NONE      LAYOUT_NONE
+#define OPEN_MOST 64
+#define TEXT_MOST                                                                                  \
+	30000u /* with more calls or ranges, their arguments would be most of the page             \
+		*/
 
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
@@ -27,6 +29,7 @@ struct span { /* a range */
 	uint64_t start_ns, end_ns;
 	uint32_t lane;
 	uint32_t name;
+	uint32_t args; /* into meta.names, or META_NONE */
 };
 
 struct asked { /* a link */
@@ -142,7 +145,7 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 		memcpy(d->grid, shape.grid, sizeof(d->grid));
 		memcpy(d->block, shape.block, sizeof(d->block));
 		d->shared = c->aux;
-		if (name == META_NONE) /* of a runtime's launch the driver's call below may know it */
+		if (name == META_NONE) /* the driver's call below a runtime's may know it */
 			return 0;
 		d->kernel = name_of(r, name, "");
 		return d->kernel == NONE ? -ENOMEM : 0;
@@ -286,7 +289,10 @@ static int take_ranges(struct reader *r)
 		struct span s = { .start_ns = trace_since_ns(r->r->trace, g.ticks),
 			.end_ns = trace_since_ns(r->r->trace, range_end(&g)),
 			.lane = layout_lane(r->t, &lane),
-			.name = string_of(r, g.name) };
+			.name = string_of(r, g.name),
+			.args = META_NONE };
+		if (g.args)
+			s.args = meta_find_string(&r->r->meta, r->buf.ref->process, g.args);
 		struct span *to = s.lane == NONE || s.name == NONE ? NULL : array_push(&r->spans);
 		if (!to)
 			return -ENOMEM;
@@ -306,6 +312,17 @@ static int span_order(const void *one, const void *two)
 					  : -ORDER(a->end_ns, b->end_ns);
 }
 
+/* Arguments are most of a range, so they are kept only of few. */
+static int put_range(struct reader *r, const struct span *s, uint32_t depth)
+{
+	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
+	struct layout_item item = { .start_ns = s->start_ns, .end_ns = s->end_ns, .name = s->name };
+	if (r->spans.n <= TEXT_MOST && s->args != META_NONE)
+		d.text = name_of(r, s->args, "");
+	const int e = put_detail(r, &d, &item.detail);
+	return e ? e : layout_add(r->t, s->lane, depth, &item);
+}
+
 /* Each on the row below the last that has not ended. */
 static int place_ranges(struct reader *r)
 {
@@ -320,11 +337,7 @@ static int place_ranges(struct reader *r)
 			depth = 0;
 		while (depth && ends[depth - 1] <= s->start_ns)
 			depth--;
-		e = layout_add(r->t, s->lane, depth,
-			&(struct layout_item){ .start_ns = s->start_ns,
-				.end_ns = s->end_ns,
-				.name = s->name,
-				.detail = NONE });
+		e = put_range(r, s, depth);
 		if (depth < OPEN_MOST)
 			ends[depth++] = s->end_ns;
 	}
@@ -444,7 +457,7 @@ int layout_read(struct layout *t, const struct report *report)
 		.r = report,
 		.meta_name = nones(report->meta.names.n),
 		.fn_name = nones(FN_IDS),
-		.with_text = report->calls <= TEXT_CALLS_MOST };
+		.with_text = report->calls <= TEXT_MOST };
 	const int e = r.meta_name && r.fn_name ? read_all(&r) : -ENOMEM;
 	chunk_buf_fini(&r.buf);
 	array_free(&r.order);

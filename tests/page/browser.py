@@ -26,7 +26,8 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="weir-page-")
         to_read, self.to = os.pipe()
         self.out, to_write = os.pipe()
-        command = [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu", "--user-data-dir=" + self.profile, "about:blank"]
+        command = [find(), "--headless", "--remote-debugging-pipe", "--disable-gpu"]
+        command += ["--disable-dev-shm-usage", "--user-data-dir=" + self.profile, "about:blank"]
         if os.geteuid() == 0:
             command.insert(1, "--no-sandbox")
 
@@ -36,7 +37,14 @@ class Browser:
             os.dup2(a, 3)
             os.dup2(b, 4)
 
-        self.process = subprocess.Popen(command, preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(
+            command,
+            preexec_fn=pipes,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         os.close(to_read)
         os.close(to_write)
         self.room = b""
@@ -79,10 +87,13 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
 
+READY = "document.documentElement.dataset.ready === 'yes'"
+
+
 class Page:
     """One page of its own, opened from a file."""
 
-    def __init__(self, browser, path, width=1400, height=900, dark=False):
+    def __init__(self, browser, path, width=1400, height=900, dark=False, ready=READY):
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -91,7 +102,7 @@ class Page:
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.ask("Page.navigate", url="file://" + os.path.abspath(path))
-        self.wait("document.documentElement.dataset.ready === 'yes'")
+        self.wait(ready)
 
     def ask(self, method, **params):
         return self.browser.ask(method, self.session, **params)

@@ -285,6 +285,30 @@ def a_click_on_a_kernel_shows_who_launched_it():
     silent(page)
 
 
+def an_operator_tells_its_shapes():
+    page = page_of(eager())
+    page.js(
+        """choose((() => { for (const lane of view.lanes) for (let k = 0; k < lane.rows.length; k++)
+        for (let i = 0; i < lane.rows[k].n; i++) {
+            const pick = { lane, row: k, i };
+            if (argumentFacts(pick, 'Input Dims').length) return pick;
+        } })(), true)"""
+    )
+    assert "input dims" in text_of(page, ".chosen")
+    silent(page)
+
+
+def a_page_that_is_cut_says_so():
+    page_of(eager())
+    with open(work + "/eager.weir.html") as whole:
+        text = whole.read()
+    cut = text.replace('"timeline":', '"timeline', 1)
+    with open(work + "/cut.html", "w") as out:
+        out.write(cut)
+    page = browser.Page(chrome, work + "/cut.html", ready="document.getElementById('wait') !== null")
+    page.wait("document.getElementById('wait').textContent.includes(\"can't be shown\")")
+
+
 def the_search_works_in_all_views():
     page = page_of(eager())
     name = said("report", "eager.weir")["kernels"][0]["name"]
