@@ -183,9 +183,49 @@ static void keep_kernel(const struct activity_kernel *k)
 	keep(&w);
 }
 
+static char *append(char *to, const char *text)
+{
+	const size_t n = strlen(text);
+	memcpy(to, text, n);
+	return to + n;
+}
+
+static const char *place_name(unsigned place)
+{
+	static const char *const names[] = { "Unknown", "Pageable", "Pinned", "Device", "Array",
+		"Managed", "Device Static", "Managed Static" };
+	return names[place < sizeof names / sizeof *names ? place : 0];
+}
+
+/* As torch.profiler writes them: "Memcpy HtoD (Pageable -> Device)". */
+static uint32_t copy_name(const struct activity_copy *c)
+{
+	static const char *const directions[] = { "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+		"AtoD", "DtoA", "DtoD", "HtoH", "PtoP" };
+	const size_t known = sizeof directions / sizeof *directions;
+	char text[64], *to = append(text, "Memcpy ");
+	to = append(to, directions[c->direction < known ? c->direction : 0]);
+	to = append(to, " (");
+	to = append(to, place_name(c->from));
+	to = append(to, " -> ");
+	to = append(to, place_name(c->to));
+	to = append(to, ")");
+	return intern(text, (uint64_t)(to - text));
+}
+
+/* "Memset (Device)" */
+static uint32_t set_name(const struct activity_set *s)
+{
+	char text[32], *to = append(text, "Memset (");
+	to = append(to, place_name(s->place));
+	to = append(to, ")");
+	return intern(text, (uint64_t)(to - text));
+}
+
 static void keep_copy(const struct activity_copy *c)
 {
 	keep(&(struct device_work){
+		.name = copy_name(c),
 		.start_ns = c->start,
 		.end_ns = c->end,
 		.correlation = c->correlation,
@@ -208,6 +248,7 @@ static void keep_copy(const struct activity_copy *c)
 static void keep_set(const struct activity_set *s)
 {
 	keep(&(struct device_work){
+		.name = set_name(s),
 		.start_ns = s->start,
 		.end_ns = s->end,
 		.correlation = s->correlation,

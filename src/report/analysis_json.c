@@ -25,6 +25,8 @@ const char *const path_part_name[PATH_PARTS] = {
 	[PATH_LAUNCH] = "launch",
 	[PATH_HOST] = "host",
 	[PATH_WAITING] = "waiting",
+	[PATH_BEFORE] = "before",
+	[PATH_AFTER] = "after",
 };
 
 static void put_parts(struct json *j, const char *key, const uint64_t *ns, const char *const *names,

@@ -34,6 +34,8 @@ static const char *const path_part_text[PATH_PARTS] = {
 	[PATH_LAUNCH] = "from a call's return to the start of its work",
 	[PATH_HOST] = "the host",
 	[PATH_WAITING] = "from the end of work to the return of the call that waits for it",
+	[PATH_BEFORE] = "before the first work",
+	[PATH_AFTER] = "after the last work",
 };
 
 static void cell_ns(struct table *t, uint64_t ns)
@@ -54,18 +56,26 @@ static void cell_bar(struct table *t, uint64_t part, uint64_t all)
 	table_cell(t, "%.*s", (int)(share * 20 + 0.5), bar);
 }
 
+/* Shares of the wall time, and of it from the first work to the last: a program's start is often
+ * longer than all that it does.  The parts from `inside` on are outside of that. */
 static void put_parts(const struct report *r, FILE *out, const struct analysis_style *style,
-	const uint64_t *ns, const char *const *names, unsigned count)
+	const uint64_t *ns, const char *const *names, unsigned count, unsigned inside)
 {
-	static const char *const headings[] = { "time", "of wall", "", "what" };
+	const uint64_t *wall = r->analysis.wall_ns;
+	const uint64_t work_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
+	static const char *const headings[] = { "time", "of wall", "of work", "", "what" };
 	struct table t;
-	table_init(&t, ">><<", headings);
+	table_init(&t, ">>><<", headings);
 	for (unsigned i = 0; i < count; i++) {
 		if (!ns[i])
 			continue;
 		cell_ns(&t, ns[i]);
 		cell_share(&t, ns[i], r->wall_ns);
-		cell_bar(&t, ns[i], r->wall_ns);
+		if (i >= inside)
+			table_cell(&t, "-");
+		else
+			cell_share(&t, ns[i], work_ns);
+		cell_bar(&t, i >= inside ? 0 : ns[i], work_ns);
 		table_cell(&t, "%s", names[i]);
 	}
 	table_print(&t, out, style->dim, style->plain);
@@ -127,11 +137,11 @@ void analysis_put_text(const struct report *r, FILE *out, const struct analysis_
 	if (!a->known)
 		return;
 	fprintf(out, "\n%sWhere the wall time went%s\n", style->bold, style->plain);
-	put_parts(r, out, style, a->wall_ns, wall_part_text, WALL_PARTS);
+	put_parts(r, out, style, a->wall_ns, wall_part_text, WALL_PARTS, WALL_BEFORE);
 	put_hidden(out, "copies", a->copy_ns, a->copy_hidden_ns);
 	put_hidden(out, "communication", a->communication_ns, a->communication_hidden_ns);
 	put_queue(r, out);
 	fprintf(out, "\n%sThe critical path%s\n", style->bold, style->plain);
-	put_parts(r, out, style, a->path_ns, path_part_text, PATH_PARTS);
+	put_parts(r, out, style, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
 	put_pauses(r, out, style);
 }

@@ -127,7 +127,7 @@ static enum path_part part_of(const struct piece *p)
 static void walk(struct walker *w, uint64_t start_ns)
 {
 	uint32_t piece = w->ended[w->t->pieces.n - 1].piece;
-	spend(w, PATH_HOST, w->t->pieces.v[piece].end_ns);
+	spend(w, PATH_AFTER, w->t->pieces.v[piece].end_ns);
 	/* Equal times could lead round in a circle. */
 	for (size_t steps = 0; piece != NONE && steps < w->t->pieces.n; steps++) {
 		const struct piece *p = &w->t->pieces.v[piece];
@@ -136,7 +136,8 @@ static void walk(struct walker *w, uint64_t start_ns)
 		w->r->work.v[p->row].path_ns += before - w->at;
 		piece = follow(w, piece);
 	}
-	spend(w, PATH_HOST, start_ns);
+	spend(w, PATH_HOST, w->t->pieces.v[0].start_ns);
+	spend(w, PATH_BEFORE, start_ns);
 }
 
 int critical_fill(

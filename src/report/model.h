@@ -221,6 +221,8 @@ enum path_part {
 	PATH_LAUNCH,  /* from a call's return to the start of its work */
 	PATH_HOST,    /* the host, on its way to a call */
 	PATH_WAITING, /* from the end of work to the return of the call that waits for it */
+	PATH_BEFORE,  /* the host, before the first work began */
+	PATH_AFTER,   /* after the last work ended */
 	PATH_PARTS
 };
 
