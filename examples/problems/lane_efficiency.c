@@ -7,11 +7,11 @@ int main(int argc, char **argv)
 	problem_open(argc, argv);
 	void *compute = problem_kernel("multiply_add");
 	const unsigned block = fixed ? 256 : 33,
-		       grid = problem_multiprocessors() * 33 * 256 / block;
+		       grid = problem_multiprocessors() * 8 * 33 * 256 / block;
 	problem_compute(compute, grid, block, 10, stream);
 	problem_begin();
 	for (int i = 0; i < 40; i++)
-		problem_compute(compute, grid, block, 2000, stream);
+		problem_compute(compute, grid, block, 250, stream);
 	problem_end();
 	return 0;
 }

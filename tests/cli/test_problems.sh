@@ -1,0 +1,31 @@
+# Planted problems on the simulated driver, whose law of times is known: those that do not hang on what
+# a real device or the host's own speed does.  tests/gpu/problems.sh runs all.
+weir=$1 root=$2
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcupti.so.13" ] || exit 0
+cd "$scratch" || exit 1
+
+# A wave takes so long that launching it does not matter.
+WEIR_SIM=wave=100us
+export WEIR_SIM
+
+for program in block_small small_grid tail occupancy_shared occupancy_cliff lane_efficiency leak fragmentation; do
+	hint=$(awk -v p="$program" -F ' *[|] *' '$1 == p { print $2 }' "$root/examples/problems/problems.tbl")
+	for fixed in '' --fixed; do
+		"$weir" record --sim --gpu -q -o "$program$fixed.weir" -- \
+			"$build/examples/problems/$program" $fixed >said 2>&1 || cat said
+	done
+	expect 0 "  1[.] $hint: " "$weir" hints "$program.weir"
+	expect 0 'No rule found anything' "$weir" hints "$program--fixed.weir"
+	expect 0 '"hints": \[\]' "$weir" hints --json "$program--fixed.weir"
+	expect 0 "  1[.] $hint: " "$weir" report "$program.weir"
+done
+
+expect 0 'may save about 5[0-9] %|may save about 4[0-9] %' "$weir" hints -n 1 tail.weir
+expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.weir -- \
+	$build/examples/problems/tail >&2 && $weir hints plain.weir"
+expect 2 'name one trace' "$weir" hints
+expect 2 'wants a number' "$weir" hints -n many tail.weir
+finish
