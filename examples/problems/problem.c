@@ -97,6 +97,19 @@ static void write_wide(FILE *out, const char *name, int values)
 		out);
 }
 
+/* chase behind a barrier, whose number is a register's or a constant. */
+static void write_barrier(FILE *out, const char *name, bool constant)
+{
+	fprintf(out, ".visible .entry %s(.param .u64 from, .param .u32 rounds)\n{\n%s", name,
+		CHASE_BEGIN);
+	fprintf(out, "	ld.volatile.global.u32 %%k, [%%o];\n	bar.sync %s;\n",
+		constant ? "0" : "%k");
+	fputs(CHASE, out);
+	fputs("	setp.eq.u32 %p, %w, 1;\n	@!%p bra done;\n	st.global.u32 [%o], %w;\n"
+	      "done:\n	ret;\n}\n",
+		out);
+}
+
 struct pointwise {
 	const char *name, *operation;
 };
@@ -141,6 +154,8 @@ static char *write_module(void)
 	write_wide(out, "chase_24", 24);
 	write_wide(out, "chase_44", 44);
 	write_wide(out, "chase_76", 76);
+	write_barrier(out, "chase_register", false);
+	write_barrier(out, "chase_constant", true);
 	for (int i = 0; i < OPERATIONS; i++)
 		write_pointwise(out, pointwise[i].name, i, 1);
 	write_pointwise(out, "all_eight", 0, OPERATIONS);

@@ -84,6 +84,8 @@ void *problem_kernel(const char *name);
  * chase	`rounds` loads a warp, each from where the one before says: bound by latency
  * chase_24, chase_44, chase_76
  *		the same with so many more registers in use
+ * chase_register, chase_constant
+ *		the same behind a barrier with its number in a register, or a constant
  * scale, add, square, negate, halve, shift, clamp, mix
  *		one operation on each of `count` numbers
  * all_eight	these one after the other on each of `count` numbers

@@ -236,6 +236,30 @@ static int see_stream(struct reader *d, const struct schema_fn *fn, const struct
 	return 0;
 }
 
+/* Queries are in a trace of level all only. */
+static int see_occupancy(struct reader *d, const struct schema_fn *fn, const struct record *r)
+{
+	static const char name[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+	if (strncmp(fn->name, name, sizeof(name) - 1) != 0 || r->words < RECORD_WORDS + 4 ||
+		r->aux & 1 || d->f->answers.n >= 4096)
+		return 0;
+	struct hint_answer *to = array_push(&d->f->answers);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct hint_answer){ .name_id = meta_find_kernel(&d->f->report->meta,
+					    d->buf.ref->process, r->arg[1], record_end(r)),
+		.threads = (uint32_t)r->arg[2],
+		.dynamic_bytes = r->arg[3],
+		.blocks = (uint32_t)r->arg[0] };
+	return 0;
+}
+
+static int see_other(struct reader *d, const struct schema_fn *fn, const struct record *r)
+{
+	const int e = see_stream(d, fn, r);
+	return e ? e : see_occupancy(d, fn, r);
+}
+
 static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&d->t->schema, r->fn);
@@ -244,7 +268,7 @@ static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 		return 0;
 	call.kind = kind_of(fn);
 	if (call.kind == HINT_CALLS)
-		return see_stream(d, fn, r);
+		return see_other(d, fn, r);
 	call.begin_ns = trace_ns(d->t, r->ticks);
 	call.end_ns = trace_ns(d->t, record_end(r));
 	add_arguments(fn, r, &call);
@@ -438,6 +462,7 @@ void facts_fini(struct hint_facts *f)
 	array_free(&f->kernels);
 	array_free(&f->streams);
 	array_free(&f->devices);
+	array_free(&f->answers);
 }
 
 double facts_share(const struct hint_facts *f, double ns)

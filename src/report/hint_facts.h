@@ -102,6 +102,13 @@ struct hint_device {
 	const struct gpu *gpu; /* or NULL */
 };
 
+struct hint_answer { /* what the driver told the program of a kernel's occupancy */
+	uint32_t name_id;
+	uint32_t threads;
+	uint64_t dynamic_bytes;
+	uint32_t blocks;
+};
+
 struct hint_stream {
 	uint32_t process;
 	uint32_t legacy; /* work that was launched on the legacy default stream */
@@ -116,6 +123,7 @@ struct hint_facts {
 	ARRAY(struct hint_kernel) kernels;
 	ARRAY(struct hint_stream) streams;
 	ARRAY(struct hint_device) devices;
+	ARRAY(struct hint_answer) answers;
 	struct hint_pauses pauses[PAUSES];
 	uint64_t counted_ns; /* as in struct hints */
 	uint64_t busy_ns;    /* of it: something ran */
@@ -164,6 +172,7 @@ HINT_RULE(lanes);
 HINT_RULE(registers);
 HINT_RULE(shared);
 HINT_RULE(cliff);
+HINT_RULE(barriers);
 HINT_RULE(launch_bound);
 HINT_RULE(small_kernels);
 HINT_RULE(sync);

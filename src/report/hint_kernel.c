@@ -324,3 +324,48 @@ HINT_RULE(cliff)
 {
 	return each_kernel(f, rule, to, cliff);
 }
+
+/* ---- barriers ---- */
+
+/* What the driver once said of the same kernel with the same block, or NULL. */
+static const struct hint_answer *answer_of(const struct hint_facts *f, const struct fit *t)
+{
+	for (size_t i = 0; i < f->answers.n; i++) {
+		const struct hint_answer *a = &f->answers.v[i];
+		if (a->name_id == t->k->name_id && a->threads == t->launch.threads &&
+			a->dynamic_bytes == t->launch.smem_dynamic_bytes)
+			return a;
+	}
+	return NULL;
+}
+
+/*
+ * Registers, shared memory, warps and blocks would allow more than the driver does.  What is left
+ * are barriers: a kernel that names one by a register is given all sixteen.
+ */
+HINT_RULE(barriers)
+{
+	struct fit t;
+	int e = 0;
+	for (size_t i = 0; i < f->kernels.n && !e; i++) {
+		if (!fit_of(f, &f->kernels.v[i], &t) || !t.d->limits->barriers_per_sm)
+			continue;
+		const struct hint_answer *a = answer_of(f, &t);
+		const uint32_t barriers =
+			a && a->blocks ? t.d->limits->barriers_per_sm / a->blocks : 0;
+		if (barriers < 2 || a->blocks >= t.o.blocks || t.k->names & NAME_LIBRARY ||
+			t.blocks <= (uint64_t)a->blocks * t.d->multiprocessors)
+			continue;
+		const double gain = 1 - (double)a->blocks / t.o.blocks;
+		if (gain < GAIN_LEAST)
+			continue;
+		e = hint_add(to, rule, t.share * gain, 0.5, where(&t),
+			hint_text(
+				"the driver lets %u blocks live on a multiprocessor, where all but "
+				"barriers would allow %u: a block has %u barriers of the "
+				"multiprocessor's %u, in %.0f %% of the time that counts",
+				a->blocks, t.o.blocks, barriers, t.d->limits->barriers_per_sm,
+				100 * t.share));
+	}
+	return e;
+}

@@ -26,6 +26,6 @@ done
 expect 0 'may save about 5[0-9] %|may save about 4[0-9] %' "$weir" hints -n 1 tail.weir
 expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.weir -- \
 	$build/examples/problems/tail >&2 && $weir hints plain.weir"
-expect 2 'name one trace' "$weir" hints
+expect 2 'usage: weir hints' "$weir" hints
 expect 2 'wants a number' "$weir" hints -n many tail.weir
 finish

@@ -35,7 +35,7 @@ hints() { # PROGRAM VARIANT [--fixed]
 	if is_python "$1"; then
 		set -- "$1" "$2" $ranges -- python3 "$here/$1" ${3:-}
 	else
-		set -- "$1" "$2" -- "$build/examples/problems/$1" ${3:-}
+		set -- "$1" "$2" --level all -- "$build/examples/problems/$1" ${3:-}
 	fi
 	name=$1$2
 	shift 2

@@ -27,9 +27,11 @@ static struct decoder decoder;
 static struct report *report;
 static struct hints *said;
 
-enum { FN_STREAM_CREATE = 200 };
-static const char more[] = "200 driver stream call cuStreamCreate(out CUstream phStream, "
-			   "uint Flags)\n";
+enum { FN_STREAM_CREATE = 200, FN_OCCUPANCY };
+static const char more[] =
+	"200 driver stream call cuStreamCreate(out CUstream phStream, uint Flags)\n"
+	"201 driver query call cuOccupancyMaxActiveBlocksPerMultiprocessor(out int numBlocks, "
+	"CUfunction func, int blockSize, size_t dynamicSMemSize)\n";
 
 static int begin(void **state)
 {
@@ -255,6 +257,25 @@ static void a_cliff_is_told_as_one(void **state)
 {
 	launches(100, (struct shape){ text("k"), 13200, 512, 16, 114 << 10 }, 100000);
 	expect_first("occupancy-cliff", 49, 51);
+}
+
+static void ask_occupancy(uint64_t blocks)
+{
+	maker_name(m, names, 1000000, 0x77, "k");
+	call(FN_OCCUPANCY, 500, 4, blocks, U(0x77), U(128), U(0));
+	launches(100, (struct shape){ text("k"), 132 * 16 * 6, 128, 16, 0 }, 100000);
+}
+
+static void barriers_that_keep_blocks_out_are_told(void **state)
+{
+	ask_occupancy(4);
+	expect_first("occupancy-barriers", 74, 76);
+}
+
+static void the_drivers_word_is_compared(void **state)
+{
+	ask_occupancy(16);
+	expect_none();
 }
 
 static void kernels_of_libraries_are_left_alone(void **state)
@@ -590,6 +611,8 @@ int main(void)
 		TEST(registers_that_keep_a_block_out_are_told),
 		TEST(shared_memory_that_keeps_a_block_out_is_told),
 		TEST(a_cliff_is_told_as_one),
+		TEST(barriers_that_keep_blocks_out_are_told),
+		TEST(the_drivers_word_is_compared),
 		TEST(kernels_of_libraries_are_left_alone),
 		TEST(short_kernels_wait_for_their_launch),
 		TEST(kernels_in_graphs_do_not_wait),
