@@ -63,6 +63,24 @@ static uint64_t read_clock(clockid_t which)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* From CLOCK_MONOTONIC to another: of several pairs of readings, the closest together. */
+static int64_t offset_of(uint64_t (*now)(void), clockid_t which)
+{
+	uint64_t best = UINT64_MAX;
+	int64_t offset = 0;
+
+	for (int i = 0; i < 64; i++) {
+		const uint64_t before = read_clock(CLOCK_MONOTONIC);
+		const uint64_t then = now ? now() : read_clock(which);
+		const uint64_t gap = read_clock(CLOCK_MONOTONIC) - before;
+		if (gap >= best)
+			continue;
+		best = gap;
+		offset = (int64_t)(then - before - gap / 2);
+	}
+	return offset;
+}
+
 static bool script_has(const char *key, unsigned *ret_value)
 {
 	const char *script = getenv("WEIR_SIM_CUPTI");
@@ -265,7 +283,7 @@ API int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 		return INVALID_PARAMETER;
 	pthread_mutex_lock(&lock);
 	client_clock = now;
-	clock_offset = (int64_t)(now() - read_clock(CLOCK_MONOTONIC));
+	clock_offset = offset_of(now, 0);
 	pthread_mutex_unlock(&lock);
 	return OK;
 }
@@ -281,7 +299,7 @@ static int set_enabled(int kind, bool on)
 	pthread_mutex_lock(&lock);
 	enabled[kind] = on;
 	if (!client_clock)
-		clock_offset = (int64_t)(read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC));
+		clock_offset = offset_of(NULL, CLOCK_REALTIME);
 	pthread_mutex_unlock(&lock);
 	return OK;
 }

@@ -136,18 +136,22 @@ void stream_wait(struct stream *stream, struct fence *fence)
 void context_wait(struct context *ctx)
 {
 	struct stream *s;
+	uint64_t seen = 0;
 
 	/* Waiting gives the lock away, and the list may change: look again from the start. */
 	do {
 		for (s = ctx->streams; s; s = s->next) {
 			if (fence_done(s->last)) {
 				timeline_reach(fence_end_ns(s->last));
+				if (s->last && s->last->seen_ns > seen)
+					seen = s->last->seen_ns;
 				continue;
 			}
 			fence_wait(s->last);
 			break;
 		}
 	} while (s);
+	observe_reach(seen);
 }
 
 int sim_cuStreamCreateWithPriority(void **ret_stream, unsigned flags, int priority)

@@ -1,4 +1,4 @@
-/* See cupti.h.  Layouts are those of cupti_activity.h as published with CUDA 13.0. */
+/* See cupti.h. */
 #include "gputime/cupti.h"
 
 #include <dlfcn.h>
@@ -11,73 +11,12 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "gputime/activity.h"
+#include "gputime/share.h"
 
 #define BUFFER_BYTES    (4u << 20)
 #define CHUNK_BYTES     (16u * TRACE_GRAIN)
 #define FLUSH_PERIOD_MS 500u
-
-enum activity_kind {
-	ACTIVITY_COPY = 1,
-	ACTIVITY_SET = 2,
-	ACTIVITY_KERNEL = 10, /* CONCURRENT_KERNEL: leaves concurrency as it is */
-	ACTIVITY_PEER_COPY = 22,
-	ACTIVITY_WAIT = 38,
-};
-
-struct activity_kernel {
-	uint32_t kind;
-	uint16_t cache, registers;
-	uint32_t shared_requested;
-	uint32_t padding;
-	uint64_t start, end, completed;
-	uint32_t device, context, stream;
-	uint32_t grid[3], block[3];
-	uint32_t shared_static, shared_dynamic, local, local_total, correlation;
-	int64_t grid_id;
-	const char *name;
-	void *reserved;
-	uint64_t queued, submitted;
-	uint8_t launch_type, carveout_set, carveout, padding2;
-	uint32_t shared_executed;
-	uint64_t graph_node;
-	uint32_t shared_limit, graph;
-};
-static_assert(offsetof(struct activity_kernel, name) == 104, "cupti_activity.h");
-static_assert(offsetof(struct activity_kernel, graph_node) == 144, "cupti_activity.h");
-static_assert(offsetof(struct activity_kernel, graph) == 156, "cupti_activity.h");
-
-struct activity_copy {
-	uint32_t kind;
-	uint8_t direction, from, to, flags;
-	uint64_t bytes, start, end;
-	uint32_t device, context, stream, correlation;
-	uint32_t runtime_correlation, padding;
-	void *reserved;
-	uint64_t graph_node;
-	uint32_t graph;
-};
-static_assert(offsetof(struct activity_copy, correlation) == 44, "cupti_activity.h");
-static_assert(offsetof(struct activity_copy, graph_node) == 64, "cupti_activity.h");
-
-struct activity_set {
-	uint32_t kind;
-	uint32_t value;
-	uint64_t bytes, start, end;
-	uint32_t device, context, stream, correlation;
-	uint16_t flags, place;
-	uint32_t padding;
-	void *reserved;
-	uint64_t graph_node;
-	uint32_t graph;
-};
-static_assert(offsetof(struct activity_set, place) == 50, "cupti_activity.h");
-static_assert(offsetof(struct activity_set, graph) == 72, "cupti_activity.h");
-
-struct activity_wait {
-	uint32_t kind, type;
-	uint64_t start, end;
-	uint32_t correlation, context, stream, event;
-};
 
 static struct {
 	int (*register_callbacks)(void *request, void *complete);
@@ -161,8 +100,8 @@ static void keep(const struct device_work *work)
 static void keep_kernel(const struct activity_kernel *k)
 {
 	struct device_work w = {
-		.start_ns = k->start,
-		.end_ns = k->end,
+		.start_ns = share_to_monotonic(k->start),
+		.end_ns = share_to_monotonic(k->end),
 		.correlation = k->correlation,
 		.name = k->name ? intern(k->name, strlen(k->name)) : 0,
 		.device = k->device,
@@ -226,8 +165,8 @@ static void keep_copy(const struct activity_copy *c)
 {
 	keep(&(struct device_work){
 		.name = copy_name(c),
-		.start_ns = c->start,
-		.end_ns = c->end,
+		.start_ns = share_to_monotonic(c->start),
+		.end_ns = share_to_monotonic(c->end),
 		.correlation = c->correlation,
 		.bytes = c->bytes,
 		.device = c->device,
@@ -249,8 +188,8 @@ static void keep_set(const struct activity_set *s)
 {
 	keep(&(struct device_work){
 		.name = set_name(s),
-		.start_ns = s->start,
-		.end_ns = s->end,
+		.start_ns = share_to_monotonic(s->start),
+		.end_ns = share_to_monotonic(s->end),
 		.correlation = s->correlation,
 		.bytes = s->bytes,
 		.device = s->device,
@@ -269,8 +208,8 @@ static void keep_set(const struct activity_set *s)
 static void keep_wait(const struct activity_wait *s)
 {
 	keep(&(struct device_work){
-		.start_ns = s->start,
-		.end_ns = s->end,
+		.start_ns = share_to_monotonic(s->start),
+		.end_ns = share_to_monotonic(s->end),
 		.correlation = s->correlation,
 		.context = s->context,
 		.stream = s->stream,
@@ -305,29 +244,61 @@ static void keep_record(const void *record)
 
 /* --- CUPTI's side --------------------------------------------------------------------------- */
 
+/* The buffers that are ours: whatever else comes back is another client's. */
+#define BUFFERS 256u
+static uint8_t *buffers[BUFFERS];
+
+static bool swap_buffer(uint8_t *old, uint8_t *new)
+{
+	for (uint32_t i = 0; i < BUFFERS; i++) {
+		uint8_t *seen = old;
+		if (__atomic_compare_exchange_n(
+			    &buffers[i], &seen, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records)
 {
 	const long at = sys(mmap, NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	*ret_buffer = sys_failed(at) ? NULL : (uint8_t *)at;
-	*ret_bytes = sys_failed(at) ? 0 : BUFFER_BYTES;
+	uint8_t *buffer = sys_failed(at) ? NULL : (uint8_t *)at;
+	if (buffer && !swap_buffer(NULL, buffer)) {
+		sys(munmap, buffer, BUFFER_BYTES);
+		buffer = NULL;
+	}
+	*ret_buffer = buffer;
+	*ret_bytes = buffer ? BUFFER_BYTES : 0;
 	*ret_records = 0;
 }
 
-static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	void *record = NULL;
 	size_t dropped = 0;
-	if (!buffer)
-		return;
 	hold();
+	share_sample();
 	while (valid && !cupti.next_record(buffer, valid, &record))
 		keep_record(record);
 	if (!cupti.dropped(context, stream, &dropped)) {
 		out.lost += dropped;
+		share_add_dropped(dropped);
 		tell_lost();
 	}
 	release();
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	if (!buffer)
+		return;
+	keep_buffer(context, stream, buffer, valid);
+	if (!swap_buffer(buffer, NULL)) {
+		share_pass(context, stream, buffer, bytes, valid);
+		return;
+	}
+	share_copy(cupti.next_record, context, stream, buffer, valid);
 	sys(munmap, buffer, BUFFER_BYTES);
 }
 
@@ -343,6 +314,42 @@ static void flush_at_exit(void)
 {
 	cupti.flush_all(0);
 	cupti.flush_all(1);
+}
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A client that names no clock counts on CUPTI's own. */
+static int use_default_clock(void)
+{
+	const int result = cupti.register_timestamp(realtime_ns);
+	if (!result)
+		share_clock(realtime_ns);
+	return result;
+}
+
+/* --- another client ------------------------------------------------------------------------- */
+
+static bool collecting;
+
+bool cupti_is_collecting(void)
+{
+	return __atomic_load_n(&collecting, __ATOMIC_ACQUIRE);
+}
+
+bool cupti_records(int kind)
+{
+	return kind == ACTIVITY_KERNEL || kind == ACTIVITY_COPY || kind == ACTIVITY_SET ||
+	       kind == ACTIVITY_WAIT;
+}
+
+int cupti_share(void)
+{
+	return share_has_clock() ? 0 : use_default_clock();
 }
 
 static void *open_library(void)
@@ -393,7 +400,9 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 		return "no device times: libcupti.so is too old";
 	trace = r;
 	intern = strings;
-	if (cupti.register_timestamp(monotonic_ns) ||
+	share_sample();
+	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
+		(share_has_client() && !share_has_clock() && use_default_clock()) ||
 		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
 		return "no device times: another tool in this program holds CUPTI";
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -402,5 +411,6 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 	cupti.flush_period(FLUSH_PERIOD_MS);
 	atexit(flush_at_exit);
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #ifndef WEIR_GPUTIME_CUPTI_H
 #define WEIR_GPUTIME_CUPTI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "event/writer.h"
@@ -20,5 +21,14 @@
  * why there will be no device times.
  */
 const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes));
+
+/* Whether it was started. */
+bool cupti_is_collecting(void);
+
+/* Whether this kind of activity has to stay enabled for us. */
+bool cupti_records(int kind);
+
+/* Another client has come (share.h): from now on its clock is used.  A CUptiResult. */
+int cupti_share(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "hook/elf.h"
 #include "hook/note.h"
 #include "hook/process.h"
+#include "hook/tee.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define PASS   ((void *)-1)
@@ -339,6 +340,30 @@ static bool found_without_us(const char *name, const void *caller)
 	return !from_program && elf_search(&e, defines, name);
 }
 
+void *resolve_tool(const char *name)
+{
+	struct elf e;
+	return elf_search(&e, has_soname, "libcupti.so") ? elf_find(&e, name) : NULL;
+}
+
+static bool is_tool_name(const char *name)
+{
+	return !strncmp(name, "cupti", 5);
+}
+
+/* Other tools in the program are told of what stands in front of CUPTI; we are not. */
+static void *tool_answer(void *handle, const char *name, const void *caller)
+{
+	void *(*real_lookup)(void *, const char *) = real_dlsym;
+	struct elf e;
+	if (elf_of_address(&e, caller) && (is_this_library(&e) || has_soname(&e, "libcupti.so")))
+		return PASS;
+	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+		return found_without_us(name, caller) ? PASS : real_lookup(RTLD_NEXT, name);
+	void *real = real_lookup(handle, name);
+	return real ? tee_answer(name, real) : NULL;
+}
+
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller);
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 {
@@ -346,6 +371,8 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 		find_dl_functions();
 	if (!may_be_ours(name))
 		return PASS;
+	if (is_tool_name(name))
+		return tool_answer(handle, name, caller);
 	const enum fn fn = fn_of_name(name);
 	if ((!fn && !is_driver_name(name)) || asked_by_tool(caller))
 		return PASS;

@@ -26,6 +26,9 @@ bool resolve_is_first(void);
 /* Finds the driver's functions; false while it is not loaded. */
 bool resolve_driver(void);
 
+/* CUPTI's own function of that name, or NULL. */
+void *resolve_tool(const char *name);
+
 /* The audit library asks: the loader is binding `name` to `real` for somebody. */
 void *weir_caught(const char *name, void *real, const void *link_map);
 

@@ -129,6 +129,7 @@ wants() {
 orders=
 [ "$args" = no ] || orders=args,
 [ "$times" = no ] || orders=${orders}gpu,
+[ "$times" = no ] || own="$own|cuDeviceGetCount|cuDeviceGetName|cuDeviceTotalMem.*|cuDeviceGetAttribute"
 mode=plain
 run ${users:+LD_PRELOAD="$users"}
 status=$(cat "$work/plain.status")

@@ -1,0 +1,155 @@
+/*
+ * What other tools in the program tell CUPTI: PyTorch's profiler, for one.  These functions
+ * stand in front of CUPTI's own.  While no device times are recorded they only remember what
+ * was said; while they are, the other client's callbacks are called by us with what it asked
+ * for (gputime/share.h), and what it ends is not ended for us.
+ *
+ * No call of CUDA is recorded here, and none of these is called often.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "gputime/cupti.h"
+#include "gputime/share.h"
+#include "hook/process.h"
+#include "hook/resolve.h"
+#include "hook/tee.h"
+
+#define EXPORT          __attribute__((visibility("default")))
+#define NOT_INITIALIZED 15 /* CUPTI_ERROR_NOT_INITIALIZED */
+
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))resolve_tool(name))
+
+/* Once a process, into the trace. */
+static void tell(const char *text)
+{
+	static uint32_t told;
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		process_note(text);
+}
+
+EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete *complete)
+{
+	int (*real)(void *, void *) = REAL("cuptiActivityRegisterCallbacks", void *, void *);
+	if (!real)
+		return NOT_INITIALIZED;
+	if (!request || !complete || !cupti_is_collecting()) {
+		const int result = real((void *)request, (void *)complete);
+		if (!result)
+			share_callbacks(request, complete);
+		return result;
+	}
+	const bool clock_kept = cupti_share() == 0;
+	share_callbacks(request, complete);
+	tell(clock_kept ? "another tool in this program uses CUPTI as well: it gets the records "
+			  "that it asks for"
+			: "another tool in this program uses CUPTI as well: it gets the records "
+			  "that it asks for, dated by CLOCK_MONOTONIC, as CUPTI keeps to that clock");
+	return 0;
+}
+
+EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
+{
+	int (*real)(void *) = REAL("cuptiActivityRegisterTimestampCallback", void *);
+	const int result = real ? real((void *)now) : NOT_INITIALIZED;
+	if (!result)
+		share_clock(now);
+	return result;
+}
+
+EXPORT int cuptiActivityEnable(int kind)
+{
+	int (*real)(int) = REAL("cuptiActivityEnable", int);
+	const int result = real ? real(kind) : NOT_INITIALIZED;
+	if (!result)
+		share_enable(kind, true);
+	return result;
+}
+
+EXPORT int cuptiActivityEnableAndDump(int kind)
+{
+	int (*real)(int) = REAL("cuptiActivityEnableAndDump", int);
+	const int result = real ? real(kind) : NOT_INITIALIZED;
+	if (!result)
+		share_enable(kind, true);
+	return result;
+}
+
+EXPORT int cuptiActivityDisable(int kind)
+{
+	int (*real)(int) = REAL("cuptiActivityDisable", int);
+	const bool ours = cupti_is_collecting() && cupti_records(kind);
+	const int result = ours ? 0 : real ? real(kind) : NOT_INITIALIZED;
+	if (!result)
+		share_enable(kind, false);
+	return result;
+}
+
+EXPORT int cuptiActivityEnableContext(void *context, int kind)
+{
+	int (*real)(void *, int) = REAL("cuptiActivityEnableContext", void *, int);
+	const int result = real ? real(context, kind) : NOT_INITIALIZED;
+	if (!result)
+		share_enable(kind, true);
+	return result;
+}
+
+EXPORT int cuptiActivityDisableContext(void *context, int kind)
+{
+	int (*real)(void *, int) = REAL("cuptiActivityDisableContext", void *, int);
+	const bool ours = cupti_is_collecting() && cupti_records(kind);
+	return ours ? 0 : real ? real(context, kind) : NOT_INITIALIZED;
+}
+
+EXPORT int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_dropped)
+{
+	int (*real)(void *, uint32_t, size_t *) =
+		REAL("cuptiActivityGetNumDroppedRecords", void *, uint32_t, size_t *);
+	if (!real)
+		return NOT_INITIALIZED;
+	if (!cupti_is_collecting() || !ret_dropped)
+		return real(context, stream, ret_dropped);
+	*ret_dropped = share_take_dropped();
+	return 0;
+}
+
+/* Ends CUPTI for everybody: then for the other client alone. */
+EXPORT int cuptiFinalize(void)
+{
+	int (*real)(void) = (int (*)(void))resolve_tool("cuptiFinalize");
+	int (*flush)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
+	if (!real)
+		return NOT_INITIALIZED;
+	if (!cupti_is_collecting()) {
+		share_callbacks(NULL, NULL);
+		return real();
+	}
+	const int result = flush ? flush(0) : 0;
+	share_callbacks(NULL, NULL);
+	return result;
+}
+
+static const struct {
+	const char *name;
+	void *ours;
+} functions[] = {
+	{ "cuptiActivityRegisterCallbacks", (void *)cuptiActivityRegisterCallbacks },
+	{ "cuptiActivityRegisterTimestampCallback",
+		(void *)cuptiActivityRegisterTimestampCallback },
+	{ "cuptiActivityEnable", (void *)cuptiActivityEnable },
+	{ "cuptiActivityEnableAndDump", (void *)cuptiActivityEnableAndDump },
+	{ "cuptiActivityDisable", (void *)cuptiActivityDisable },
+	{ "cuptiActivityEnableContext", (void *)cuptiActivityEnableContext },
+	{ "cuptiActivityDisableContext", (void *)cuptiActivityDisableContext },
+	{ "cuptiActivityGetNumDroppedRecords", (void *)cuptiActivityGetNumDroppedRecords },
+	{ "cuptiFinalize", (void *)cuptiFinalize },
+};
+
+void *tee_answer(const char *name, void *real)
+{
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		if (!strcmp(functions[i].name, name))
+			return resolve_tool(name) == real ? functions[i].ours : real;
+	return real;
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# torch.profiler inside `weir record --gpu`: both are told of the same kernels, as many and for
+# as long within 1 %, and nobody complains.
+#
+#	sh tests/gpu/coexist.sh BUILD [WORK]
+#
+# Needs a GPU and PyTorch.  Exits 1 when they disagree, 3 when something is missing.
+set -u
+build=$(cd "$1" && pwd)
+work=${2:-$(mktemp -d)}
+here=$(cd "$(dirname "$0")" && pwd)
+weir=$build/bin/weir
+python=${PYTHON:-python3}
+"$python" -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null || { echo "no PyTorch with a GPU here"; exit 3; }
+failed=0
+
+"$python" "$here/programs/coexist.py" "$work/alone.json" >"$work/alone.out" 2>&1 ||
+	{ cat "$work/alone.out"; exit 3; }
+for when in first late; do
+	"$weir" record -q --gpu -o "$work/$when.weir" -- \
+		"$python" "$here/programs/coexist.py" "$work/$when.json" $when >"$work/$when.out" 2>&1 ||
+		{ echo "$when: the program failed"; cat "$work/$when.out"; failed=1; continue; }
+	if grep -Ei 'cupti|buffer|kineto' "$work/$when.out"; then
+		echo "$when: somebody complains of CUPTI"
+		failed=1
+	fi
+	"$weir" report --json --top=0 "$work/$when.weir" >"$work/$when.report" || failed=1
+	"$python" - "$work/alone.json" "$work/$when.json" "$work/$when.report" $when <<'PY' || failed=1
+import json, sys
+alone, told, report = (json.load(open(f)) for f in sys.argv[1:4])
+names = set(told["kernels"])
+seen = [k for k in report["kernels"] if k["device_total_ns"] is not None and "cauchy" not in k["name"]]
+count, ns = sum(k["count"] for k in seen), sum(k["device_total_ns"] for k in seen)
+join = report.get("join", {})
+print(f"{sys.argv[4]}: profiler alone {alone['count']} kernels; with Weir {told['count']} in {told['ns']} ns; "
+      f"Weir {count} in {ns} ns; joined {join.get('joined')} of {join.get('work')}, "
+      f"{join.get('checked')} checked; clock {report.get('clock')}")
+for w in report["warnings"]:
+    print("  warning:", w)
+bad = alone["count"] != told["count"] or count != told["count"] or abs(ns - told["ns"]) > told["ns"] / 100
+bad |= join.get("joined", 0) < join.get("work", 1)
+bad |= any("cauchy" in n for n in names)
+sys.exit(bad)
+PY
+done
+[ $failed = 0 ] && echo "both are told the same"
+exit $failed
