@@ -356,7 +356,7 @@ function memoryFacts() {
 		],
 		[
 			"grows",
-			g && g.bytes_per_period !== null
+			g && g.bytes_per_period
 				? `${g.bytes_per_period < 0 ? "−" : ""}${bytes(Math.abs(g.bytes_per_period))} an iteration (confidence ${g.confidence.toFixed(2)})`
 				: "",
 		],

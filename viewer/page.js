@@ -48,7 +48,7 @@ function tiles() {
 		tile(
 			"kernels run",
 			count(kernels),
-			report.kernels.length
+			report.kernels.length > 1
 				? `${count(report.kernels.length)} different ones`
 				: null,
 		),
@@ -151,7 +151,15 @@ function hintsSection() {
 			"hints",
 			"Hints",
 			null,
-			empty("No rule found anything worth changing in what this trace shows."),
+			report.hints_of_ns === null
+				? empty(
+						"Most rules look at when devices worked, which this trace does not say: ",
+						el("code", {}, "weir record --gpu"),
+						" records it. The others found nothing.",
+					)
+				: empty(
+						"No rule found anything worth changing in what this trace shows.",
+					),
 		);
 	return section(
 		"hints",

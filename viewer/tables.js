@@ -64,7 +64,12 @@ class Table {
 			el(
 				"div",
 				{ class: "sheet" },
-				el("table", {}, el("thead", {}, this.head), this.body),
+				el(
+					"table",
+					{ class: at < 0 ? "loose" : null },
+					el("thead", {}, this.head),
+					this.body,
+				),
 			),
 			this.more,
 		);
@@ -227,7 +232,7 @@ function kernelsSection() {
 	const s = tableSection(
 		"kernels",
 		"Kernels",
-		`${count(report.kernels.length)} different ones; a click on a name shows it everywhere`,
+		"a click on a name shows it in all views",
 		report.kernels,
 		columns,
 		timed ? "device_total_ns" : "host_total_ns",

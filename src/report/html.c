@@ -272,7 +272,7 @@ static int put_flame(struct writer *w, const struct flame *f)
 		put_varint(&w->bytes, n->self_ns);
 		frames++;
 	}
-	fprintf(w->out, "{\"left_out\":%zu,\"frames\":", f->nodes.n - frames);
+	fprintf(w->out, "{\"left_out\":%zu,\"frames\":", frames_of(f, 1) - frames);
 	const int e = put_base64(&w->bytes, w->out);
 	putc('}', w->out);
 	return e;
