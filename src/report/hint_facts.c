@@ -185,7 +185,15 @@ static int work_order(const void *one, const void *two)
 static int thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
 	bool new;
-	return number_of(&d->threads, MAP_KEY(process, tid), d->threads.taken, ret_thread, &new);
+	const int e =
+		number_of(&d->threads, MAP_KEY(process, tid), d->f->threads.n, ret_thread, &new);
+	if (e || !new)
+		return e;
+	struct hint_thread *t = array_push(&d->f->threads);
+	if (!t)
+		return -ENOMEM;
+	*t = (struct hint_thread){ process, tid };
+	return 0;
 }
 
 /* HINT_CALLS: of no interest. */
@@ -263,7 +271,7 @@ static int see_other(struct reader *d, const struct schema_fn *fn, const struct 
 static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&d->t->schema, r->fn);
-	struct hint_call call = { .thread = thread, .fn = r->fn };
+	struct hint_call call = { .thread = thread, .fn = r->fn, .ticks = r->ticks };
 	if (!fn || r->result)
 		return 0;
 	call.kind = kind_of(fn);
@@ -463,6 +471,7 @@ void facts_fini(struct hint_facts *f)
 	array_free(&f->streams);
 	array_free(&f->devices);
 	array_free(&f->answers);
+	array_free(&f->threads);
 }
 
 double facts_share(const struct hint_facts *f, double ns)

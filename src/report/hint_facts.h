@@ -67,6 +67,7 @@ enum hint_call_kind {
 
 struct hint_call { /* by thread and begin; calls inside calls are left out */
 	uint64_t begin_ns, end_ns;
+	uint64_t ticks;  /* when it began */
 	uint64_t stream; /* launches: handle */
 	uint64_t from;   /* copies to a device: address on the host; 0 not known */
 	uint32_t thread;
@@ -109,6 +110,10 @@ struct hint_answer { /* what the driver told the program of a kernel's occupancy
 	uint32_t blocks;
 };
 
+struct hint_thread {
+	uint32_t process, tid;
+};
+
 struct hint_stream {
 	uint32_t process;
 	uint32_t legacy; /* work that was launched on the legacy default stream */
@@ -124,6 +129,7 @@ struct hint_facts {
 	ARRAY(struct hint_stream) streams;
 	ARRAY(struct hint_device) devices;
 	ARRAY(struct hint_answer) answers;
+	ARRAY(struct hint_thread) threads;
 	struct hint_pauses pauses[PAUSES];
 	uint64_t counted_ns; /* as in struct hints */
 	uint64_t busy_ns;    /* of it: something ran */
@@ -140,6 +146,11 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 
 /* hint_pause.c: alone_ns, pauses, counted_ns and busy_ns, from work and calls. */
 void facts_pauses(struct hint_facts *f);
+
+/* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far
+ * as there are any, in which that is done most.  NULL without memory; `otherwise` when there are
+ * none. */
+char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise);
 
 /* hint_names.c */
 uint32_t hint_names_of(const char *kernel);

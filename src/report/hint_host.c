@@ -40,25 +40,6 @@ static char *pause_evidence(const struct hint_facts *f, const struct saving *s, 
 		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count));
 }
 
-/* Which calls the threads were in most, of one kind: for `where`. */
-static const char *usual_call(const struct hint_facts *f, uint8_t kind)
-{
-	const struct schema *schema = &f->report->trace->schema;
-	const char *best = NULL;
-	uint64_t most = 0;
-	for (size_t i = 0; i < f->report->call_rows.n; i++) {
-		const struct call_row *c = &f->report->call_rows.v[i];
-		uint64_t n = 0;
-		for (size_t k = 0; k < f->calls.n && c->count > most; k++)
-			n += f->calls.v[k].kind == kind && f->calls.v[k].fn == c->id;
-		if (n > most) {
-			most = n;
-			best = schema_find(schema, c->id)->name;
-		}
-	}
-	return best;
-}
-
 static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)
 {
 	uint64_t n = 0;
@@ -89,10 +70,9 @@ HINT_RULE(launch_bound)
 HINT_RULE(sync)
 {
 	const struct saving s = saving_of(f, PAUSE_SYNC, 0);
-	const char *call = usual_call(f, HINT_SYNC);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
-	return hint_add(to, rule, s.gain, 0.6, hint_text("%s", call ? call : "copies that wait"),
+	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
 		pause_evidence(f, &s,
 			"the host waited until the device was done, and the device then for it"));
 }
@@ -109,11 +89,9 @@ HINT_RULE(idle_host)
 HINT_RULE(alloc)
 {
 	const struct saving s = saving_of(f, PAUSE_ALLOC, 0);
-	const char *call = usual_call(f, HINT_FREE);
-	call = call ? call : usual_call(f, HINT_ALLOC);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
-	return hint_add(to, rule, s.gain, 0.7, hint_text("%s", call ? call : "allocations"),
+	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
 		pause_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
 }
 

@@ -318,6 +318,27 @@ static void waiting_for_each_kernel_is_told(void **state)
 		host += 8000;
 	}
 	expect_first("sync-in-loop", 30, 70);
+	assert_string_equal(said->v.v[0].where, "cuStreamSynchronize");
+}
+
+static void the_operator_that_waits_is_named(void **state)
+{
+	struct range ranges[100];
+	const uint32_t name = text("aten::item");
+	for (int i = 0; i < 100; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 10000);
+		ranges[i] = (struct range){ .ticks = host,
+			.dur = 20000,
+			.tid = 100,
+			.kind = RANGE_OPERATOR,
+			.name = name };
+		wait_for_device();
+		host += 20000;
+	}
+	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof(ranges));
+	look();
+	assert_true(said->v.n > 0);
+	assert_string_equal(said->v.v[0].where, "cuStreamSynchronize, mostly in aten::item");
 }
 
 static void waiting_once_is_not(void **state)
@@ -617,6 +638,7 @@ int main(void)
 		TEST(short_kernels_wait_for_their_launch),
 		TEST(kernels_in_graphs_do_not_wait),
 		TEST(waiting_for_each_kernel_is_told),
+		TEST(the_operator_that_waits_is_named),
 		TEST(waiting_once_is_not),
 		TEST(a_host_that_computes_is_told),
 		TEST(a_long_pause_that_came_up_once_is_start_up),
