@@ -87,6 +87,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
 
+DRAWN = "new Promise(f => requestAnimationFrame(() => requestAnimationFrame(() => f(1))))"
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 
@@ -96,11 +97,14 @@ class Page:
     def __init__(self, browser, path, width=1400, height=900, dark=False, ready=READY):
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
-        self.session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        attached = browser.ask("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.ask(domain + ".enable")
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setDeviceMetricsOverride", **size)
+        self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self.ask("Page.navigate", url="file://" + os.path.abspath(path))
         self.wait(ready)
 
@@ -108,7 +112,8 @@ class Page:
         return self.browser.ask(method, self.session, **params)
 
     def js(self, expression):
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        how = {"returnByValue": True, "awaitPromise": True}
+        answer = self.ask("Runtime.evaluate", expression=expression, **how)
         if "exceptionDetails" in answer:
             raise RuntimeError(expression + ": " + json.dumps(answer["exceptionDetails"])[:400])
         return answer["result"].get("value")
@@ -124,10 +129,10 @@ class Page:
             if time.monotonic() > end:
                 raise TimeoutError(f"{expression} did not become true: {self.complaints()}")
             # Two pictures later; a page that is not there yet answers at once.
-            self.ask("Runtime.evaluate", expression="new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))", awaitPromise=True)
+            self.ask("Runtime.evaluate", expression=DRAWN, awaitPromise=True)
 
     def drawn(self):
-        self.js("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(() => f(1))))")
+        self.js(DRAWN)
 
     def key(self, key):
         text = key if len(key) == 1 else "\r" if key == "Enter" else ""
@@ -157,6 +162,7 @@ class Page:
                 found.append("exception: " + json.dumps(params["exceptionDetails"])[:400])
             if method == "Runtime.consoleAPICalled" or method == "Log.entryAdded":
                 found.append("console: " + json.dumps(params)[:400])
-            if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:", "about:")):
-                found.append("request: " + params["request"]["url"][:200])
+            url = params["request"]["url"] if method == "Network.requestWillBeSent" else "data:"
+            if not url.startswith(("file:", "data:", "about:")):
+                found.append("request: " + url[:200])
         return found
