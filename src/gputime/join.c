@@ -25,6 +25,7 @@
 #define WAITS_BACK     64u
 #define MARKS          32u
 #define OLD_ENOUGH     512u
+#define GIVE_UP        64u
 
 /* ---- order ---- */
 
@@ -102,6 +103,7 @@ struct join {
 	struct mark old, new;    /* a match OLD_ENOUGH matches ago at least, and its successor */
 	uint64_t numbers, steps; /* lately: numbers given out while so many calls were made */
 	uint32_t matched;
+	uint32_t given_up; /* pieces in a row for which there was no way out */
 };
 
 /* What is believed while a way is tried. */
@@ -389,11 +391,12 @@ static uint32_t decide(const struct join *j, uint32_t work)
 	return best;
 }
 
+/* Where nothing fits, as when a level left the launches out, ways out are looked for seldom. */
 static uint32_t match(const struct join *j, uint32_t work)
 {
 	struct view v = { .passed_ns = j->passed_ns, .from = j->next[j->call_count] };
 	uint32_t c = free_match(j, &v, work);
-	if (c == JOIN_NONE)
+	if (c == JOIN_NONE && (j->given_up < GIVE_UP || work % GIVE_UP == 0))
 		c = decide(j, work);
 	if (c == JOIN_NONE && j->work[work].kind == JOIN_GRAPH) {
 		v.loose = true;
@@ -487,13 +490,14 @@ static uint32_t run(struct join *j, bool waits)
 {
 	open_calls(j);
 	bound(j, waits);
-	j->passed_ns = j->numbers = j->steps = j->matched = 0;
+	j->passed_ns = j->numbers = j->steps = j->matched = j->given_up = 0;
 	for (uint32_t i = 0; i < j->work_count; i++) {
 		if (j->work[i].kind == JOIN_WAIT)
 			continue;
 		forget_passed(j, j->since[i]);
 		j->ret_call[i] = JOIN_NONE;
 		const uint32_t c = match(j, i);
+		j->given_up = c == JOIN_NONE ? j->given_up + 1 : 0;
 		if (c != JOIN_NONE)
 			take(j, i, c);
 	}

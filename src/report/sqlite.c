@@ -7,12 +7,18 @@
  *	processes  pid, parent, executable, arguments
  *	threads    pid, tid, name
  *	calls      id, start, end, pid, tid, nameId, apiId, classId, returnValue, captured,
- *	           arguments             every call, arguments as text
+ *	           arguments, correlationId
+ *	                                 every call, arguments as text; the number of its
+ *	                                 device work, where it asked for some
  *	kernels    callId, start, end, pid, tid, demangledName, mangledName, gridX … blockZ,
  *	           dynamicSharedMemory, stream, captured
  *	           launches by driver calls that succeeded; start and end are the host's
  *	memory     callId, start, pid, operation ('alloc' or 'free'), kind, address, bytes
  *	copies     callId, start, end, pid, direction (or 'set'), bytes
+ *	work       start, end, pid, correlationId, kind, nameId, deviceId, contextId, streamId,
+ *	           gridX … blockZ, registersPerThread, staticSharedMemory,
+ *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId
+ *	           what ran on devices and when; (pid, correlationId) is the call's
  */
 #include "report/export.h"
 
@@ -23,10 +29,11 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
-enum table { STRINGS, META, PROCESSES, THREADS, CALLS, KERNELS, MEMORY, COPIES, TABLES };
+enum table { STRINGS, META, PROCESSES, THREADS, CALLS, KERNELS, MEMORY, COPIES, WORK, TABLES };
 
 static const struct {
 	const char *create;
@@ -45,8 +52,9 @@ static const struct {
 		    "end INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL, "
 		    "nameId INTEGER NOT NULL REFERENCES StringIds, apiId INTEGER NOT NULL "
 		    "REFERENCES StringIds, classId INTEGER NOT NULL REFERENCES StringIds, "
-		    "returnValue INTEGER NOT NULL, captured INTEGER NOT NULL, arguments TEXT)",
-		"INSERT INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?)" },
+		    "returnValue INTEGER NOT NULL, captured INTEGER NOT NULL, arguments TEXT, "
+		    "correlationId INTEGER)",
+		"INSERT INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)" },
 	[KERNELS] = { "CREATE TABLE kernels (callId INTEGER NOT NULL REFERENCES calls, "
 		      "start INTEGER NOT NULL, end INTEGER NOT NULL, pid INTEGER NOT NULL, "
 		      "tid INTEGER NOT NULL, demangledName INTEGER REFERENCES StringIds, "
@@ -62,6 +70,14 @@ static const struct {
 		     "start INTEGER NOT NULL, end INTEGER NOT NULL, pid INTEGER NOT NULL, "
 		     "direction TEXT NOT NULL, bytes INTEGER)",
 		"INSERT INTO copies VALUES (?,?,?,?,?,?)" },
+	[WORK] = { "CREATE TABLE work (start INTEGER NOT NULL, end INTEGER NOT NULL, "
+		   "pid INTEGER NOT NULL, correlationId INTEGER, kind TEXT, nameId INTEGER "
+		   "REFERENCES StringIds, deviceId INTEGER, contextId INTEGER, streamId INTEGER, "
+		   "gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, "
+		   "blockZ INTEGER, registersPerThread INTEGER, staticSharedMemory INTEGER, "
+		   "dynamicSharedMemory INTEGER, bytes INTEGER, direction TEXT, graphId INTEGER, "
+		   "graphNodeId INTEGER)",
+		"INSERT INTO work VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
 };
 
 struct database {
@@ -109,6 +125,14 @@ static void put_null(struct row *r)
 	sqlite3_bind_null(r->s, ++r->column);
 }
 
+static void put_known(struct row *r, bool known, uint64_t value)
+{
+	if (known)
+		put_int(r, value);
+	else
+		put_null(r);
+}
+
 /* The text must live until put_row(). */
 static void put_text(struct row *r, const char *text)
 {
@@ -124,7 +148,7 @@ static int put_row(struct export *x, struct row *r)
 
 /* ---- strings ---- */
 
-enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED };
+enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_WORK };
 
 static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
 	uint32_t *ret_id)
@@ -256,6 +280,7 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id)
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		put_int(&row, values[i]);
 	put_text(&row, line);
+	put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);
 	return put_row(x, &row);
 }
 
@@ -351,6 +376,43 @@ static int call(struct export *x, const struct export_call *c)
 	}
 }
 
+static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	uint32_t name = 0;
+	const uint32_t *v[] = { &w->grid[0], &w->grid[1], &w->grid[2], &w->block[0], &w->block[1],
+		&w->block[2] };
+	const bool graph = w->valid & WORK_HAS_GRAPH;
+	const char *direction = w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT
+					? copy_direction_name(w->what)
+					: NULL;
+	const int e = w->name ? string_id(x, OF_WORK, (uint64_t)c->process << 32 | w->name,
+					export_string(x, w->name), &name)
+			      : 0;
+	if (e)
+		return e;
+	struct row row = row_of(x, WORK);
+	put_int(&row, since(x, w->start_ns));
+	put_int(&row, since(x, w->end_ns));
+	put_int(&row, c->head.pid);
+	put_known(&row, w->valid & WORK_HAS_CORRELATION, w->correlation);
+	put_text(&row, work_kind_name(w->kind));
+	put_known(&row, name != 0, name);
+	put_known(&row, w->valid & WORK_HAS_DEVICE, w->device);
+	put_known(&row, w->valid & WORK_HAS_CONTEXT, w->context);
+	put_known(&row, w->valid & WORK_HAS_STREAM, w->stream);
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		put_known(&row, w->valid & WORK_HAS_SHAPE, *v[i]);
+	put_known(&row, w->valid & WORK_HAS_REGISTERS, w->registers);
+	put_known(&row, w->valid & WORK_HAS_SHARED, w->shared_static);
+	put_known(&row, w->valid & WORK_HAS_SHARED, w->shared_dynamic);
+	put_known(&row, w->valid & WORK_HAS_BYTES, w->bytes);
+	put_text(&row, direction);
+	put_known(&row, graph, w->graph);
+	put_known(&row, graph, w->graph_node);
+	return put_row(x, &row);
+}
+
 static int end(struct export *x)
 {
 	return run(x, "COMMIT");
@@ -370,11 +432,12 @@ static void cleanup(struct export *x)
 
 const struct exporter export_sqlite = {
 	.name = "sqlite",
-	.help = "a database of calls, kernels, memory and copies",
+	.help = "a database of calls, kernels, memory, copies and device work",
 	.wants_path = true,
 	.begin = begin,
 	.thread = thread,
 	.call = call,
+	.work = work,
 	.end = end,
 	.cleanup = cleanup,
 };

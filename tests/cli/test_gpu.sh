@@ -26,6 +26,21 @@ expect 0 '266 of 266' sh -c "$weir record --sim --gpu --no-pack -q -o raw.weir -
 # A graph of the calls with the device's time in it.
 expect 0 'vecadd' "$weir" flame --by=device a.weir
 
+# In a database each kernel of a stream stands beside its launch.
+if python3 -c 'import sqlite3' 2>/dev/null; then
+	"$weir" export -f sqlite -o a.sqlite a.weir
+	expect 0 '^200 200 26 0$' python3 -c "
+import sqlite3
+db = sqlite3.connect('a.sqlite')
+one = lambda q: db.execute(q).fetchone()[0]
+print(one('SELECT count(*) FROM work JOIN calls c USING (pid, correlationId) JOIN StringIds s ON s.id = c.nameId '
+	  'WHERE kind = \"kernel\" AND value = \"cuLaunchKernel\"'),
+      one('SELECT count(*) FROM work WHERE kind = \"kernel\" AND graphId IS NULL AND gridX = 4096'),
+      one('SELECT count(*) FROM work WHERE kind = \"copy\" AND bytes > 0'),
+      one('SELECT count(*) FROM work WHERE kind IN (\"kernel\", \"copy\") AND NOT EXISTS '
+	  '(SELECT 1 FROM calls c WHERE c.pid = work.pid AND c.correlationId = work.correlationId)'))"
+fi
+
 # Small buffers come back while the program runs.
 expect 0 '266 of 266' sh -c "WEIR_SIM_CUPTI=buffer=7 $weir record --sim --gpu -q -o b.weir -- $app >&2 &&
 	$weir report b.weir"

@@ -500,6 +500,26 @@ static void ten_million_launches(void **unused)
 	scene_fini(&s);
 }
 
+/* A level that leaves out the launches of most kernels: the others are not looked for for ever,
+ * and nothing is joined that does not fit. */
+static void most_work_without_calls(void **unused)
+{
+	struct plan p = { .threads = 1,
+		.calls = 200000,
+		.pattern = 301,
+		.kernels = 60,
+		.kernel_ns = 2000,
+		.step = 2,
+		.wait_every = 1000 };
+	struct scene s = play(&p);
+	for (size_t i = 0; i < s.call_count; i++)
+		if (s.calls[i].kind == JOIN_KERNEL)
+			s.calls[i].name += 1000;
+	assert_int_equal(join_calls(s.calls, s.call_count, s.work, s.work_count, s.found), 0);
+	assert_int_equal(score_of(&s).found, 0);
+	scene_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -519,6 +539,7 @@ int main(void)
 		cmocka_unit_test(graphs_are_told_by_what_they_hold),
 		cmocka_unit_test(finds_nearly_as_many_as_the_plain_way),
 		cmocka_unit_test(sorting_keeps_equal_calls_in_order),
+		cmocka_unit_test(most_work_without_calls),
 		cmocka_unit_test(ten_million_launches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
