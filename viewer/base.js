@@ -219,11 +219,14 @@ function hash(text) {
 	return (h ^ (h >>> 15)) >>> 0;
 }
 
+/* Calls and ranges stand under one another, and for some people both are grey; yellow is bright. */
+const darker = { call: 8, set: 6, copy: 6 };
+
 /* `shade` from 0 to 1. */
 function colourOf(kind, shade) {
 	const [hue, saturation] = hues[kind] || hues.other;
-	const bright = kind === "set" || kind === "copy" ? 7 : 0; /* yellow under white letters */
-	const light = darkMode.matches ? 30 - bright + 14 * shade : 66 + 16 * shade;
+	const down = darker[kind] || 0;
+	const light = darkMode.matches ? 30 - down + 14 * shade : 67 - down + 16 * shade;
 	const sat = darkMode.matches ? saturation * 0.82 : saturation;
 	return `hsl(${hue + (shade - 0.5) * 12} ${sat}% ${light}%)`;
 }
