@@ -15,11 +15,21 @@
 #define DIGITS     6 /* of 11 bits: 64 and two to spare */
 #define VALUES     (1u << DIGIT_BITS)
 
-static uint64_t key_at(const char *v, size_t i, size_t each, size_t key)
+struct layout {
+	size_t n, each, key, width;
+};
+
+static uint64_t key_at(const char *v, size_t i, const struct layout *l)
 {
-	uint64_t k;
-	memcpy(&k, v + i * each + key, sizeof(k));
-	return k;
+	const char *at = v + i * l->each + l->key;
+	uint64_t k = 0;
+	uint32_t half;
+	if (l->width == sizeof(k)) {
+		memcpy(&k, at, sizeof(k));
+		return k;
+	}
+	memcpy(&half, at, sizeof(half));
+	return half;
 }
 
 static unsigned digit_of(uint64_t k, int digit)
@@ -27,26 +37,25 @@ static unsigned digit_of(uint64_t k, int digit)
 	return (unsigned)(k >> digit * DIGIT_BITS) & (VALUES - 1);
 }
 
-static bool is_sorted(const char *v, size_t n, size_t each, size_t key)
+static bool is_sorted(const char *v, const struct layout *l)
 {
-	for (size_t i = 1; i < n; i++)
-		if (key_at(v, i - 1, each, key) > key_at(v, i, each, key))
+	for (size_t i = 1; i < l->n; i++)
+		if (key_at(v, i - 1, l) > key_at(v, i, l))
 			return false;
 	return true;
 }
 
 /* How many records have each value of the digit; false when all have the same. */
-static bool count_digit(
-	const char *v, size_t n, size_t each, size_t key, int digit, size_t counts[VALUES])
+static bool count_digit(const char *v, const struct layout *l, int digit, size_t counts[VALUES])
 {
 	memset(counts, 0, VALUES * sizeof(*counts));
-	for (size_t i = 0; i < n; i++)
-		counts[digit_of(key_at(v, i, each, key), digit)]++;
-	return counts[digit_of(key_at(v, 0, each, key), digit)] != n;
+	for (size_t i = 0; i < l->n; i++)
+		counts[digit_of(key_at(v, i, l), digit)]++;
+	return counts[digit_of(key_at(v, 0, l), digit)] != l->n;
 }
 
-static void deal(const char *from, char *to, size_t n, size_t each, size_t key, int digit,
-	size_t counts[VALUES])
+static void deal(
+	const char *from, char *to, const struct layout *l, int digit, size_t counts[VALUES])
 {
 	size_t at = 0;
 	for (unsigned d = 0; d < VALUES; d++) {
@@ -54,24 +63,25 @@ static void deal(const char *from, char *to, size_t n, size_t each, size_t key, 
 		counts[d] = at;
 		at += here;
 	}
-	for (size_t i = 0; i < n; i++)
-		memcpy(to + counts[digit_of(key_at(from, i, each, key), digit)]++ * each,
-			from + i * each, each);
+	for (size_t i = 0; i < l->n; i++)
+		memcpy(to + counts[digit_of(key_at(from, i, l), digit)]++ * l->each,
+			from + i * l->each, l->each);
 }
 
-int radix_sort(void *v, size_t n, size_t each, size_t key)
+int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width)
 {
+	const struct layout l = { n, each, key, width };
 	size_t counts[VALUES], bytes;
 	char *from = v;
-	if (is_sorted(v, n, each, key))
+	if (is_sorted(v, &l))
 		return 0;
 	char *other = check_mul(n, each, &bytes) ? malloc(bytes) : NULL, *to = other;
 	if (!other)
 		return -ENOMEM;
 	for (int digit = 0; digit < DIGITS; digit++) {
-		if (!count_digit(from, n, each, key, digit, counts))
+		if (!count_digit(from, &l, digit, counts))
 			continue;
-		deal(from, to, n, each, key, digit, counts);
+		deal(from, to, &l, digit, counts);
 		char *swap = from;
 		from = to;
 		to = swap;

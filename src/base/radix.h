@@ -1,5 +1,5 @@
 /*
- * Sorting records by one 64-bit number in them, in linear time: a least-significant-digit
+ * Sorting records by one number in them, in linear time: a least-significant-digit
  * radix sort that passes over digits in which all numbers agree.  Stable.
  */
 #ifndef WEIR_BASE_RADIX_H
@@ -7,8 +7,13 @@
 
 #include <stddef.h>
 
-/* n records of `each` bytes at v; the number stands `key` bytes into a record.  0 or -ENOMEM,
- * then v is as it was. */
-int radix_sort(void *v, size_t n, size_t each, size_t key);
+/* n records of `each` bytes at v; the number stands `key` bytes into a record and has `width`
+ * bytes, 4 or 8.  0 or -ENOMEM, then v is as it was. */
+int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width);
+
+/* By a field of the elements of an ARRAY. */
+#define RADIX_SORT(array, field)                                                                   \
+	radix_sort((array).v, (array).n, sizeof(*(array).v),                                       \
+		(size_t)((char *)&(array).v->field - (char *)(array).v), sizeof((array).v->field))
 
 #endif

@@ -57,7 +57,8 @@ static int index_pieces(struct walker *w)
 		last[known ? p->stream : w->t->stream_count] = i;
 	}
 	free(last);
-	return radix_sort(w->ended, n, sizeof(*w->ended), offsetof(struct ended, end_ns));
+	return radix_sort(w->ended, n, sizeof(*w->ended), offsetof(struct ended, end_ns),
+		sizeof(w->ended->end_ns));
 }
 
 /* The piece that ended last, at `ns` at the latest, and began before; or NONE. */

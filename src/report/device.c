@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/radix.h"
 #include "report/cost.h"
 #include "report/links.h"
 #include "report/roofline.h"
@@ -228,31 +229,16 @@ static int take_link(struct joiner *j, const struct call_link *l)
 
 static int take_links(struct joiner *j)
 {
-	struct links l;
-	int e = links_load(j->r->trace, &j->r->meta, &l);
-	if (e)
-		return e;
-	for (size_t i = 0; i < l.v.n && !e; i++)
-		e = take_link(j, &l.v.v[i]);
-	j->r->sought_work = l.work;
-	j->r->joined_work = l.joined;
-	j->r->checked_work = l.checked;
-	j->r->early_work = l.early;
+	const struct links *l = &j->r->links;
+	int e = links_load(j->r->trace, &j->r->meta, &j->r->links);
+	for (size_t i = 0; i < l->v.n && !e; i++)
+		e = take_link(j, &l->v.v[i]);
 	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
 		const struct chunk_header *c = &j->r->trace->chunks[i].head;
 		if (c->kind == CHUNK_DEVICE)
 			j->r->lost_work = sat_add(j->r->lost_work, c->lost);
 	}
-	links_fini(&l);
 	return e;
-}
-
-static int launch_by_time(const void *one, const void *two)
-{
-	const struct launch *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	return ORDER(a->ticks, b->ticks);
 }
 
 static int launch_by_correlation(const void *one, const void *two)
@@ -299,10 +285,33 @@ static void enter(struct joiner *j, uint32_t i, uint32_t *top)
 	*top = i;
 }
 
-/* One thread's ranges and launches, in the order of time. */
-static void nest(struct joiner *j)
+/* A launch in the order of time: launches themselves stay in that of correlations. */
+struct moment {
+	uint64_t ticks;
+	uint32_t thread, launch;
+};
+
+struct moments {
+	ARRAY(struct moment) all;
+	size_t next;
+};
+
+/* Gives the span that is the innermost to the launches of its thread before `until`. */
+static void claim_launches(
+	struct joiner *j, struct moments *m, uint32_t *top, const struct span *s, uint64_t until)
 {
-	size_t l = 0;
+	for (; m->next < m->all.n && m->all.v[m->next].thread <= s->thread; m->next++) {
+		const struct moment *at = &m->all.v[m->next];
+		if (at->thread == s->thread && at->ticks >= until)
+			break;
+		if (at->thread == s->thread && at->ticks >= s->ticks)
+			j->launches.v[at->launch].span = *top = leave_ended(j, *top, at->ticks);
+	}
+}
+
+/* One thread's ranges and launches, in the order of time. */
+static void nest(struct joiner *j, struct moments *m)
+{
 	uint32_t top = NONE;
 	for (size_t i = 0; i < j->spans.n; i++) {
 		const struct span *s = &j->spans.v[i];
@@ -310,15 +319,27 @@ static void nest(struct joiner *j)
 			top = NONE;
 		enter(j, (uint32_t)i, &top);
 		const bool last = i + 1 == j->spans.n || j->spans.v[i + 1].thread != s->thread;
-		const uint64_t until = last ? UINT64_MAX : j->spans.v[i + 1].ticks;
-		for (; l < j->launches.n && j->launches.v[l].thread <= s->thread; l++) {
-			struct launch *n = &j->launches.v[l];
-			if (n->thread == s->thread && n->ticks >= until)
-				break;
-			if (n->thread == s->thread && n->ticks >= s->ticks)
-				n->span = top = leave_ended(j, top, n->ticks);
-		}
+		claim_launches(j, m, &top, s, last ? UINT64_MAX : j->spans.v[i + 1].ticks);
 	}
+}
+
+static int find_owners(struct joiner *j)
+{
+	struct moments m = { 0 };
+	if (!j->spans.n)
+		return 0;
+	if (!array_reserve(&m.all, j->launches.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < j->launches.n; i++)
+		m.all.v[m.all.n++] = (struct moment){ j->launches.v[i].ticks,
+			j->launches.v[i].thread, (uint32_t)i };
+	int e = RADIX_SORT(m.all, ticks);
+	if (!e)
+		e = RADIX_SORT(m.all, thread);
+	if (!e)
+		nest(j, &m);
+	array_free(&m.all);
+	return e;
 }
 
 static struct launch *launch_of(struct joiner *j, uint32_t process, uint64_t correlation)
@@ -949,10 +970,9 @@ static int join(struct joiner *j)
 	if (j->spans.n >= NONE || j->launches.n >= NONE)
 		return -EOVERFLOW;
 	SORT(j->spans, span_order);
-	SORT(j->launches, launch_by_time);
-	nest(j);
-	SORT(j->launches, launch_by_correlation);
-	e = each_chunk(j, CHUNK_DEVICE, take_work);
+	e = find_owners(j);
+	if (!e)
+		e = each_chunk(j, CHUNK_DEVICE, take_work);
 	sum_selves(j);
 	sum_operators(j);
 	sum_costs(j);
@@ -990,6 +1010,7 @@ void device_fini(struct report *r)
 		hist_fini(&r->operators.v[i].host_hist);
 		hist_fini(&r->operators.v[i].device_hist);
 	}
+	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);
 	array_free(&r->analysis.pauses);
 	array_free(&r->work);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report/links.h"
 #include "report/tally.h"
 #include "trace/device.h"
 
@@ -18,7 +17,6 @@ struct reader {
 	const struct trace *t;
 	struct chunk_buf buf;
 	struct map shapes, kernels, streams, threads, made;
-	struct links links;
 	ARRAY(uint64_t) correlations; /* by work */
 	ARRAY(uint32_t) processes;    /* by work */
 };
@@ -359,9 +357,9 @@ static void join_work(struct reader *d)
 		struct hint_work *w = &f->work.v[i];
 		const uint64_t correlation = d->correlations.v[w->call];
 		const struct call_link *l =
-			correlation
-				? links_find(&d->links, d->processes.v[w->call], correlation, &hint)
-				: NULL;
+			correlation ? links_find(&d->f->report->links, d->processes.v[w->call],
+					      correlation, &hint)
+				    : NULL;
 		const uint32_t thread =
 			l ? map_find(&d->threads, MAP_KEY(l->process, l->tid)) : MAP_NONE;
 		w->call = thread == MAP_NONE ? HINT_NONE
@@ -431,8 +429,6 @@ static int read_all(struct reader *d)
 	if (e || !d->f->work.n)
 		return e; /* without device times no rule asks for calls */
 	e = each_chunk(d, CHUNK_EVENTS, take_calls);
-	if (!e)
-		e = links_load(d->t, &d->f->report->meta, &d->links);
 	SORT(d->f->work, work_order);
 	SORT(d->f->calls, call_order);
 	drop_inner(d->f);
@@ -453,7 +449,6 @@ int facts_make(const struct report *r, struct hint_facts *ret_facts)
 	map_fini(&d.streams);
 	map_fini(&d.threads);
 	map_fini(&d.made);
-	links_fini(&d.links);
 	array_free(&d.correlations);
 	array_free(&d.processes);
 	if (e)

@@ -58,20 +58,20 @@ static void put_clock(struct json *j, const struct report *r)
 	json_begin_object(j, "clock");
 	if (r->trace->clock.known)
 		json_u64(j, "residual_ns", r->clock_residual_ns);
-	if (r->joined_work)
-		json_u64(j, "early_work", r->early_work);
+	if (r->links.joined)
+		json_u64(j, "early_work", r->links.early);
 	json_end_object(j);
 }
 
 /* Of traces whose work was joined to calls, not told which they are. */
 static void put_join(struct json *j, const struct report *r)
 {
-	if (!r->sought_work)
+	if (!r->links.work)
 		return;
 	json_begin_object(j, "join");
-	json_u64(j, "work", r->sought_work);
-	json_u64(j, "joined", r->joined_work);
-	json_u64(j, "checked", r->checked_work);
+	json_u64(j, "work", r->links.work);
+	json_u64(j, "joined", r->links.joined);
+	json_u64(j, "checked", r->links.checked);
 	json_u64(j, "lost", r->lost_work);
 	json_end_object(j);
 }

@@ -130,12 +130,14 @@ int ranges_name(
 	const struct trace *t, const struct meta *m, struct range_query *v, size_t n, bool *ret_any)
 {
 	struct spans s = { 0 };
+	*ret_any = false;
+	if (!n)
+		return 0;
 	const int e = take_chunks(t, m, &s);
 	*ret_any = s.spans.n;
 	if (s.spans.n)
 		qsort(s.spans.v, s.spans.n, sizeof(*s.spans.v), span_order);
-	if (n)
-		qsort(v, n, sizeof(*v), query_order);
+	qsort(v, n, sizeof(*v), query_order);
 	answer(&s, v, n);
 	array_free(&s.spans);
 	chunk_buf_fini(&s.buf);

@@ -18,6 +18,7 @@
 #include "base/hist.h"
 #include "event/decode.h"
 #include "predict/gpu.h"
+#include "report/links.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
 
@@ -292,13 +293,12 @@ struct report {
 	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
 	ARRAY(struct stream_row) stream_rows; /* by total time */
 	ARRAY(struct device_row) devices;
+	struct links links; /* which call asked for which work, and how well that is known */
 	struct analysis analysis;
-	const struct gpu *gpu;   /* whose ceilings count: the busiest device's; NULL: not known */
-	uint32_t gpu_sms;        /* of that device, 0 when not known */
-	uint64_t device_kernels; /* how many ran */
-	uint64_t unjoined_work;  /* no call is known that asked for it */
-	/* Of work that was joined to calls by what both look like (links.h): */
-	uint64_t sought_work, joined_work, checked_work, early_work;
+	const struct gpu *gpu;    /* whose ceilings count: the busiest device's; NULL: not known */
+	uint32_t gpu_sms;         /* of that device, 0 when not known */
+	uint64_t device_kernels;  /* how many ran */
+	uint64_t unjoined_work;   /* no call is known that asked for it */
 	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;

@@ -166,14 +166,14 @@ static void put_join(const struct page *p)
 {
 	const struct report *r = p->r;
 	struct number work, joined, checked, early, off;
-	if (!r->sought_work)
+	if (!r->links.work)
 		return;
 	fprintf(p->out, "  %s of %s pieces of work joined to their calls",
-		number_count(&joined, r->joined_work), number_count(&work, r->sought_work));
+		number_count(&joined, r->links.joined), number_count(&work, r->links.work));
 	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
-		number_count(&checked, r->checked_work));
+		number_count(&checked, r->links.checked));
 	fprintf(p->out, "  clocks agree within %s; %s pieces began before their call\n",
-		number_ns(&off, r->clock_residual_ns), number_count(&early, r->early_work));
+		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
 }
 
 /* ---- calls ---- */

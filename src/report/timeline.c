@@ -2,7 +2,6 @@
 #include "report/timeline.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/radix.h"
@@ -177,9 +176,9 @@ static int measure_queue(struct account *a)
 		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;
 		d.shrunk[d.n++] = c->first_ns;
 	}
-	int e = radix_sort(d.grown, d.n, sizeof(*moments), 0);
+	int e = radix_sort(d.grown, d.n, sizeof(*moments), 0, sizeof(*moments));
 	if (!e)
-		e = radix_sort(d.shrunk, d.n, sizeof(*moments), 0);
+		e = radix_sort(d.shrunk, d.n, sizeof(*moments), 0, sizeof(*moments));
 	if (!e)
 		walk_queue(&d, &a->r->analysis.queue);
 	free(moments);
@@ -257,8 +256,7 @@ int timeline_fill(
 	struct account a = { .r = r, .t = t };
 	if (!t->pieces.n)
 		return 0;
-	int e = radix_sort(
-		t->pieces.v, t->pieces.n, sizeof(*t->pieces.v), offsetof(struct piece, start_ns));
+	int e = RADIX_SORT(t->pieces, start_ns);
 	if (!e)
 		e = host_time_make(r->trace, threads, thread_count, &a.host);
 	if (!e) {
