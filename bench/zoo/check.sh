@@ -34,10 +34,14 @@ make -s -j2 -f "$here/Makefile" HERE="$here" CUDART=shared zoo
 echo "nvcc builds them, and they would run the same shapes"
 
 [ -n "$build" ] || exit 0
-LD_LIBRARY_PATH=$build/lib/weir/sim "$build/bin/weir" record --sim --quiet --level=work -o t.weir -- \
-	./zoo --family sort --shapes 3 --seconds 20 --csv side.csv >/dev/null
-"$build/bin/weir" export -f csv t.weir | awk -F, '$7 ~ /^cuLaunchKernel/ { print $1, $11 }' |
-	sort -n | sed 's/.* //; s/"//g' >recorded.txt
-awk -F, 'NR > 1 { print $4 }' side.csv >listed.txt
-[ -s listed.txt ] && cmp recorded.txt listed.txt
-echo "$(wc -l <listed.txt) launches are recorded as the side table lists them"
+LD_LIBRARY_PATH=$build/lib/weir/sim "$build/bin/weir" record --sim --gpu --quiet --level=work \
+	-o t.weir -- ./zoo --family sort --shapes 3 --seconds 20 --csv side.csv >/dev/null
+"$build/bin/weir" export -f dataset -o samples.csv t.weir
+[ "$(wc -l <samples.csv)" = "$(wc -l <side.csv)" ] || { echo "kernels are missing"; exit 1; }
+python3 "$here/join.py" samples.csv side.csv >joined.csv
+sed 's/radix_count/radix_cost/' side.csv >wrong.csv
+if python3 "$here/join.py" samples.csv wrong.csv >/dev/null 2>&1; then
+	echo "join.py does not see that names differ"
+	exit 1
+fi
+echo "kernels are recorded in the order of the side table"

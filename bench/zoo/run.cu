@@ -387,7 +387,8 @@ int run_contend(const struct options *o)
 		return 1;
 	fill_arena(&z, need);
 	warm_up(&z);
-	for (const double end = now_s() + o->seconds; now_s() < end;) {
+	const double end = now_s() + o->seconds;
+	for (int i = 0; i < 200000 && now_s() < end; i++) {
 		struct item *it = items + rng_below(&order, KERNELS * KEYS);
 		launch(&z, "contend", it);
 		it->repeat++;

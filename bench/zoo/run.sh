@@ -117,7 +117,10 @@ deliver() {
 		say "$said"
 		"$weir" export -f $format -o "$work/$part.samples.csv" "$work/$part.weir" 2>>"$work/export.err" ||
 			say "$part: not exported: $(tail -n 1 "$work/export.err")"
-		for f in "$part.samples.csv" "$part".side*.csv; do
+		case $part in torch | triton | resnet | decoder | opt | train)
+			sh "$here/launches.sh" "$weir" "$part.weir" >"$part.launches.csv" 2>>export.err ;;
+		esac
+		for f in "$part.samples.csv" "$part.launches.csv" "$part".side*.csv; do
 			[ -s "$f" ] && files="$files $f"
 		done
 	done
