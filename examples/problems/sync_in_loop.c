@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 	problem_compute(compute, grid, 256, 10, stream);
 	problem_begin();
 	for (int i = 0; i < 2000; i++) {
-		problem_compute(compute, grid, 256, 300, stream);
+		problem_compute(compute, grid, 256, 1000, stream);
 		if (!fixed)
 			CHECK(stream_wait(stream));
 	}

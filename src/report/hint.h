@@ -22,7 +22,7 @@ struct hint {
 
 struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
-	uint64_t counted_ns;  /* from the first work on a device to the last, without start-up */
+	uint64_t counted_ns;  /* without start-up: hint_window.c, hint_pause.c */
 	bool cut;             /* the trace is so long that only its beginning was looked at */
 };
 

@@ -145,12 +145,6 @@ static int keep_work(struct reader *d, const struct device_work *w)
 	to->call = (uint32_t)(d->f->work.n - 1); /* until it is known: where its correlation is */
 	*correlation = w->valid & WORK_HAS_CORRELATION ? w->correlation : 0;
 	*process = d->buf.ref->process;
-	if (new.kernel != HINT_NONE) {
-		struct hint_kernel *k = &d->f->kernels.v[new.kernel];
-		k->count++;
-		k->graph_count += new.in_graph;
-		k->total_ns = sat_add(k->total_ns, w->end_ns - w->start_ns);
-	}
 	return 0;
 }
 
@@ -434,8 +428,8 @@ static int read_all(struct reader *d)
 	drop_inner(d->f);
 	join_work(d);
 	join_streams(d);
-	facts_pauses(d->f);
-	return e;
+	facts_window(d->f);
+	return e ? e : facts_pauses(d->f);
 }
 
 int facts_make(const struct report *r, struct hint_facts *ret_facts)

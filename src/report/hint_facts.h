@@ -78,13 +78,14 @@ struct hint_call { /* by thread and begin; calls inside calls are left out */
 
 /* Why nothing ran. */
 enum hint_pause {
-	PAUSE_SYNC,   /* the host had waited for the device, and had to begin anew */
-	PAUSE_COPY,   /* it was copying memory that is not pinned to where it can be read */
-	PAUSE_ALLOC,  /* it was allocating or freeing */
-	PAUSE_LOAD,   /* it was loading code */
-	PAUSE_LAUNCH, /* it was launching, and not fast enough */
-	PAUSE_HOST,   /* it was in no call for HINT_ELSEWHERE_NS or longer */
-	PAUSE_DEVICE, /* the next work had been asked for */
+	PAUSE_SYNC,    /* the host had waited for the device, and had to begin anew */
+	PAUSE_COPY,    /* it was copying memory that is not pinned to where it can be read */
+	PAUSE_ALLOC,   /* it was allocating or freeing */
+	PAUSE_LOAD,    /* it was loading code */
+	PAUSE_LAUNCH,  /* it was launching, and not fast enough */
+	PAUSE_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
+	PAUSE_BETWEEN, /* the next kernel had been launched, by a launch of its own */
+	PAUSE_DEVICE,  /* other work had been asked for */
 	PAUSE_UNKNOWN,
 	PAUSES
 };
@@ -144,8 +145,11 @@ void facts_fini(struct hint_facts *f);
 /* NULL when it is not known. */
 const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device);
 
-/* hint_pause.c: alone_ns, pauses, counted_ns and busy_ns, from work and calls. */
-void facts_pauses(struct hint_facts *f);
+/* hint_window.c: keeps the work that counts. */
+void facts_window(struct hint_facts *f);
+
+/* hint_pause.c: alone_ns, pauses, counted_ns and busy_ns, from work and calls.  0 or -ENOMEM. */
+int facts_pauses(struct hint_facts *f);
 
 /* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far
  * as there are any, in which that is done most.  NULL without memory; `otherwise` when there are

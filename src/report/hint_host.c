@@ -9,11 +9,9 @@
 #include "base/banned.h"
 
 #define GAIN_LEAST 0.1
-/* Between two kernels of one stream there is about that much even when both were asked for long
- * ago, and in a graph: measured on Hopper. */
-#define BETWEEN_NS 1000.0
-/* What recording device times adds to a launch (docs/overhead.md): no part of the program. */
-#define RECORDER_NS 600.0
+/* Between two kernels of a graph, or of a stream that is kept full, measured on Hopper. */
+#define GRAPH_NS  300.0
+#define STREAM_NS 1000.0
 
 struct saving {
 	double gain;
@@ -21,14 +19,13 @@ struct saving {
 	uint64_t ns; /* as recorded */
 };
 
-static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause, double own_ns)
+/* least_ns: what stays of each pause. */
+static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause, double least_ns)
 {
 	const struct hint_pauses *p = &f->pauses[cause];
-	const double n = (double)p->count, all = (double)f->counted_ns - n * own_ns;
-	const double saved = (double)p->ns - n * (BETWEEN_NS + own_ns);
 	return (struct saving){ .count = p->count,
 		.ns = p->ns,
-		.gain = all > 0 && saved > 0 ? fmin(saved / all, 1) : 0 };
+		.gain = facts_share(f, (double)p->ns - (double)p->count * least_ns) };
 }
 
 static char *pause_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
@@ -57,8 +54,12 @@ static bool is_torch(const struct hint_facts *f)
 
 HINT_RULE(launch_bound)
 {
-	const struct saving s = saving_of(f, PAUSE_LAUNCH, RECORDER_NS);
+	struct saving s = saving_of(f, PAUSE_LAUNCH, GRAPH_NS);
+	const struct saving between = saving_of(f, PAUSE_BETWEEN, GRAPH_NS);
 	struct number graphs;
+	s.count += between.count;
+	s.ns += between.ns;
+	s.gain = fmin(s.gain + between.gain, 1);
 	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f))
 		return 0;
 	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
@@ -69,7 +70,7 @@ HINT_RULE(launch_bound)
 
 HINT_RULE(sync)
 {
-	const struct saving s = saving_of(f, PAUSE_SYNC, 0);
+	const struct saving s = saving_of(f, PAUSE_SYNC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
@@ -79,7 +80,7 @@ HINT_RULE(sync)
 
 HINT_RULE(idle_host)
 {
-	const struct saving s = saving_of(f, PAUSE_HOST, 0);
+	const struct saving s = saving_of(f, PAUSE_HOST, STREAM_NS);
 	if (s.count < 3 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
@@ -88,7 +89,7 @@ HINT_RULE(idle_host)
 
 HINT_RULE(alloc)
 {
-	const struct saving s = saving_of(f, PAUSE_ALLOC, 0);
+	const struct saving s = saving_of(f, PAUSE_ALLOC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),

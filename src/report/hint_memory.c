@@ -142,7 +142,7 @@ HINT_RULE(copies)
 
 #define GROWTH_SURE  0.9
 #define HOLES_LEAST  0.2 /* free bytes, of those that are live */
-#define PIECES_LEAST 0.5
+#define PIECES_LEAST 0.8
 
 HINT_RULE(leak)
 {

@@ -11,6 +11,7 @@ static const struct {
 	uint32_t names;
 } parts[] = {
 	{ "at::native", NAME_LIBRARY | NAME_TORCH },
+	{ "c10::", NAME_LIBRARY | NAME_TORCH },
 	{ "gemm", NAME_LIBRARY | NAME_MATMUL },
 	{ "nvjet", NAME_LIBRARY | NAME_MATMUL },
 	{ "convolve", NAME_LIBRARY | NAME_MATMUL },

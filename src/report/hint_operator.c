@@ -9,8 +9,8 @@
 
 #include "base/banned.h"
 
-#define GAIN_LEAST    0.1
-#define LAUNCH_OWN_NS 1600.0 /* of a pause before a launch: see hint_host.c */
+#define GAIN_LEAST 0.1
+#define STAYS_NS   300.0 /* between two kernels of a graph: see hint_host.c */
 
 static double alone_of(const struct hint_facts *f, uint32_t names, uint64_t *ret_count)
 {
@@ -59,8 +59,8 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 	const double share = facts_share(f, alone_of(f, names, &count));
 	if (!k)
 		return 0;
-	/* Memory keeps up with part of it. */
-	const double ratio = ratio_of(f, k->device, now, then), reached = fmax(1, 0.75 * ratio);
+	/* Memory does not keep up with all of it. */
+	const double ratio = ratio_of(f, k->device, now, then), reached = fmax(1, 0.9 * ratio);
 	const double gain = share * (1 - 1 / reached);
 	if (gain < GAIN_LEAST)
 		return 0;
@@ -68,7 +68,7 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 		hint_text("%llu matrix products, most time in %.80s", (unsigned long long)count,
 			k->name),
 		hint_text("%.0f %% of the time that counts is in %s products; the peak of this "
-			  "device is %.1f times as high in %s, of which three quarters are assumed",
+			  "device is %.1f times as high in %s, of which nine tenths are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
 }
 
@@ -80,10 +80,10 @@ HINT_RULE(fp32)
 /* Small products are bound by memory, and training in eight bits is another matter. */
 HINT_RULE(low_precision)
 {
-	uint64_t count, training;
+	uint64_t count;
 	const double ns = alone_of(f, NAME_HALF, &count);
-	alone_of(f, NAME_TRAINING, &training);
-	if (training || !count || ns / (double)count < 50000 || facts_share(f, ns) < 0.4)
+	if (largest_of(f, NAME_TRAINING) || !count || ns / (double)count < 50000 ||
+		facts_share(f, ns) < 0.4)
 		return 0;
 	return precision(f, rule, to, NAME_HALF, GPU_FP16, GPU_FP8, 0.3);
 }
@@ -283,8 +283,8 @@ HINT_RULE(compile)
 	if (torch * 10 < all * 3 || compiled * 20 > torch || f->graph_launches * 20 > torch)
 		return 0;
 	const double single = alone_of(f, NAME_POINTWISE, NULL);
-	const double waits = fmax(0, (double)p->ns - (double)p->count * LAUNCH_OWN_NS);
-	const double gain = facts_share(f, 0.7 * waits + 0.5 * single);
+	const double waits = fmax(0, (double)p->ns - (double)p->count * STAYS_NS);
+	const double gain = facts_share(f, 0.8 * waits + 0.5 * single);
 	if (gain < 1.5 * GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, gain, 0.5,

@@ -7,11 +7,16 @@
  */
 #include "report/hint_facts.h"
 
+#include <errno.h>
+
+#include "base/map.h"
+
 #include "base/banned.h"
 
-#define START_UP_NS  5000000u /* a pause of that length or more is start-up … */
-#define START_UP_FEW 4u       /* … unless there are so many */
-#define LATENCY_MOST 20000u   /* a launch that takes longer was held up by something else */
+#define ONCE_NS      500000u /* a pause of that length or more may be one that came up once */
+#define OFTEN        4u
+#define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */
+#define LATENCY_MOST 20000u /* a launch that takes longer was held up by something else */
 
 struct gap {
 	uint64_t from, to;
@@ -76,6 +81,12 @@ static enum hint_pause split_host(
 	return blocked;
 }
 
+static bool between(const struct gap *p, bool same)
+{
+	return !same && !p->next->in_graph && p->next->kind == WORK_KERNEL &&
+	       p->to - p->from < BETWEEN_MOST;
+}
+
 static struct split split_pause(const struct hint_facts *f, const struct gap *when)
 {
 	const uint64_t earlier = when->from < f->latency_ns ? when->from : f->latency_ns;
@@ -90,19 +101,13 @@ static struct split split_pause(const struct hint_facts *f, const struct gap *wh
 	const struct hint_call *c = &f->calls.v[asked];
 	const bool same = p->next > f->work.v && p->next[-1].call == asked; /* as in a graph */
 	if (same || c->end_ns <= p->from) {
-		move(&s, PAUSE_DEVICE, p->to - p->from);
+		move(&s, between(p, same) ? PAUSE_BETWEEN : PAUSE_DEVICE, p->to - p->from);
 		return s;
 	}
 	const enum hint_pause blocked = split_host(f, p, asked, &s);
 	const bool staged = p->next->from == PLACE_PAGEABLE || p->next->to == PLACE_PAGEABLE;
 	move(&s, c->begin_ns <= p->from && staged ? PAUSE_COPY : blocked, p->to - p->from);
 	return s;
-}
-
-/* A pause that came up once or twice is no part of a loop: reading input, compiling, warming up. */
-static bool is_start_up(uint64_t ns, uint64_t long_ones)
-{
-	return ns >= START_UP_NS && long_ones < START_UP_FEW;
 }
 
 static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
@@ -120,11 +125,59 @@ static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered,
 	return false;
 }
 
-static void add_pause(struct hint_facts *f, const struct gap *p, bool start_up)
+/*
+ * A pause that came up once is no part of a loop: compiling, reading input, warming up.  In a loop
+ * the same work follows on the same work, with a pause of about the same length.
+ */
+struct turn {                    /* from one kind of work to another */
+	uint64_t longest[OFTEN]; /* pauses, longest first */
+};
+
+struct turns {
+	struct map map;
+	ARRAY(struct turn) v;
+};
+
+static struct map_key turn_key(const struct gap *p)
+{
+	const struct hint_work *a = p->next - 1, *b = p->next;
+	return MAP_KEY((uint64_t)a->kernel << 32 | b->kernel, (uint64_t)a->kind << 8 | b->kind);
+}
+
+static int note_turn(struct turns *t, const struct gap *p)
+{
+	uint32_t *at = map_get(&t->map, turn_key(p));
+	if (!at)
+		return -ENOMEM;
+	if (*at == MAP_NONE) {
+		struct turn *new = array_push(&t->v);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct turn){ 0 };
+		*at = (uint32_t)(t->v.n - 1);
+	}
+	uint64_t ns = p->to - p->from;
+	for (size_t i = 0; i < OFTEN; i++) {
+		uint64_t *kept = &t->v.v[*at].longest[i];
+		const uint64_t less = ns < *kept ? ns : *kept;
+		*kept = ns > *kept ? ns : *kept;
+		ns = less;
+	}
+	return 0;
+}
+
+static bool came_up_once(const struct turns *t, const struct gap *p)
+{
+	const uint32_t at = map_find(&t->map, turn_key(p));
+	const uint64_t ns = p->to - p->from;
+	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
+}
+
+static void add_pause(struct hint_facts *f, const struct gap *p)
 {
 	const struct split s = split_pause(f, p);
 	for (int c = 0; c < PAUSES; c++) {
-		if (!s.ns[c] || start_up || c == PAUSE_LOAD)
+		if (!s.ns[c] || c == PAUSE_LOAD)
 			continue;
 		f->pauses[c].count++;
 		f->pauses[c].ns += s.ns[c];
@@ -132,19 +185,23 @@ static void add_pause(struct hint_facts *f, const struct gap *p, bool start_up)
 	}
 }
 
-static void sum_pauses(struct hint_facts *f)
+static int sum_pauses(struct hint_facts *f, struct turns *t)
 {
 	struct gap p;
-	uint64_t covered = 0, long_ones = 0, idle = 0;
-	for (size_t i = 0; next_pause(f, &i, &covered, &p);) {
-		long_ones += p.to - p.from >= START_UP_NS;
+	uint64_t covered = 0, idle = 0;
+	int e = 0;
+	for (size_t i = 0; !e && next_pause(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
+		e = note_turn(t, &p);
 	}
-	const uint64_t span = f->work.n ? covered - f->work.v[0].start_ns : 0;
-	f->busy_ns = f->counted_ns = span - idle;
+	if (e)
+		return e;
+	f->busy_ns = f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
 	covered = 0;
 	for (size_t i = 0; next_pause(f, &i, &covered, &p);)
-		add_pause(f, &p, is_start_up(p.to - p.from, long_ones));
+		if (!came_up_once(t, &p))
+			add_pause(f, &p);
+	return 0;
 }
 
 /* Work that contains several others is given less than it had: the safe side. */
@@ -176,9 +233,13 @@ static uint64_t find_latency(const struct hint_facts *f)
 	return least < LATENCY_MOST ? least : 0;
 }
 
-void facts_pauses(struct hint_facts *f)
+int facts_pauses(struct hint_facts *f)
 {
+	struct turns t = { 0 };
 	f->latency_ns = find_latency(f);
 	sum_alone(f);
-	sum_pauses(f);
+	const int e = sum_pauses(f, &t);
+	map_fini(&t.map);
+	array_free(&t.v);
+	return e;
 }

@@ -48,7 +48,7 @@ static void put_counted(const struct hints *h, FILE *out)
 	struct number n;
 	if (h->counted_ns)
 		fprintf(out,
-			"  The time is %s: from the first work on a device to the last, without "
+			"  The time is %s: that in which the kernel runs that takes most, without "
 			"start-up.\n",
 			number_ns(&n, h->counted_ns));
 	if (h->cut)

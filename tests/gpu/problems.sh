@@ -18,8 +18,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/problems"
 python=
 python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null && python=yes
-ranges=
-"$weir" record --help 2>/dev/null | grep -q -- '--python' && ranges=--python
+ranges=${PROBLEMS_RECORD-} # more options of weir record for the PyTorch programs: --python, say
 
 sed -n '/^#/d; /|/p' "$here/problems.tbl" | awk -F ' *[|] *' '{ print $1, $2 }' >"$work/table"
 if [ $# != 0 ]; then

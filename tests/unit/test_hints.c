@@ -367,6 +367,24 @@ static void a_long_pause_that_came_up_once_is_start_up(void **state)
 	expect_none();
 }
 
+static void what_comes_before_the_loop_does_not_count(void **state)
+{
+	for (int i = 0; i < 20; i++)
+		copy_in(64 << 20, 6500000, PLACE_PAGEABLE, 0x9000 + (uint64_t)i);
+	launches(100, (struct shape){ text("k"), 132, 256, 16, 0 }, 100000);
+	expect_none();
+}
+
+static void pauses_that_differ_from_step_to_step_count(void **state)
+{
+	for (int i = 0; i < 50; i++) {
+		launch((struct shape){ text("k"), 132, 256, 16, 0 }, 300000);
+		wait_for_device();
+		host += 200000 + (uint64_t)(i % 5) * 400000;
+	}
+	expect_first("idle-host", 70, 80);
+}
+
 static void allocating_in_the_loop_is_told(void **state)
 {
 	for (int i = 0; i < 100; i++) {
@@ -642,6 +660,8 @@ int main(void)
 		TEST(waiting_once_is_not),
 		TEST(a_host_that_computes_is_told),
 		TEST(a_long_pause_that_came_up_once_is_start_up),
+		TEST(what_comes_before_the_loop_does_not_count),
+		TEST(pauses_that_differ_from_step_to_step_count),
 		TEST(allocating_in_the_loop_is_told),
 		TEST(streams_that_wait_for_the_default_stream_are_told),
 		TEST(streams_that_do_not_wait_are_not),
