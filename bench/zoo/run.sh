@@ -152,7 +152,9 @@ deliver_traces() {
 make_zoo() {
 	(cd "$work" && make -s -j8 -f "$here/Makefile" HERE="$here" all) >"$work/make.out" 2>&1 ||
 		(cd "$work" && make -s -k -f "$here/Makefile" HERE="$here" all) >>"$work/make.out" 2>&1
-	[ -x "$work/zoo" ] || say "zoo: not built: $(grep -m 1 -i error "$work/make.out")"
+	for program in zoo ceiling; do
+		[ -x "$work/$program" ] || say "$program: not built: $(grep -m 1 -i error "$work/make.out")"
+	done
 }
 
 run_check() { # on the GPU: right answers, then memory and races
