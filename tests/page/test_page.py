@@ -223,7 +223,7 @@ def a_recording_without_device_times_says_how_to_get_them():
 def hints_are_those_of_the_report():
     page = page_of(eager())
     hints = said("report", "eager.weir")["hints"]
-    shown = page.js("[...document.querySelectorAll('.hint')].map(h => h.innerText)")
+    shown = page.js("[...document.querySelectorAll('.hint')].map(h => h.textContent)")
     assert len(shown) == len(hints), shown
     for hint, text in zip(hints, shown):
         assert hint["title"] in text and hint["evidence"] in text and hint["id"] in text, text
