@@ -2,9 +2,10 @@
  * See join.h.  One pass over the work, with the calls that may still be somebody's in a list.
  *
  * Whenever a number was given out after a call had ended, no later number is that call's: what
- * is matched closes every call that ended before it began.  So at any time the candidates are
- * the calls that overlap the last one matched, and those that follow; a match that closes no
- * candidate ("free") is taken at once, and is all that happens while nothing was lost.  Else
+ * is matched closes every call of its thread before it, and those of others that ended before
+ * it began.  So at any time the candidates are the calls that overlap the last one matched, and
+ * those that follow; a match that closes no candidate ("free") is taken at once, and is all that
+ * happens while nothing was lost.  Else
  * either calls lost their work or work lost its call: each way out is tried on the next
  * LOOK_AHEAD pieces, and the one on which most of them find free matches is taken.
  */
@@ -15,17 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_ERROR_NS 20000u /* how far off the device's clock may be */
-#define LOOK_AHEAD     24u
-#define SCAN_MOST      512u /* candidates that are looked at for one piece */
-#define NEAR_FRONT     64u
-#define NEAR_GUESS     256u
-#define OPTIONS        8u
-#define OVERTAKEN      64u /* calls that others may overtake on their way to a number */
-#define WAITS_BACK     64u
-#define MARKS          32u
-#define OLD_ENOUGH     512u
-#define GIVE_UP        64u
+#define CLOCK_ERROR_NS  20000u /* how far off the device's clock may be */
+#define NUMBER_EARLY_NS 5000u  /* before its call began, as others see it */
+#define LOOK_AHEAD      24u
+#define SCAN_MOST       512u /* candidates that are looked at for one piece */
+#define NEAR_FRONT      64u
+#define NEAR_GUESS      256u
+#define OPTIONS         8u
+#define OVERTAKEN       64u /* calls that others may overtake on their way to a number */
+#define WAITS_BACK      64u
+#define MARKS           32u
+#define OLD_ENOUGH      512u
+#define GIVE_UP         64u
+#define BLOCKED         64u
 
 /* ---- order ---- */
 
@@ -140,12 +143,32 @@ static bool fits(const struct join_call *c, const struct join_work *w, bool loos
 	       (same_or_any(c->shape, w->shape) && same_or_any(c->name, w->name));
 }
 
-static bool is_taken(const struct view *v, uint32_t call)
+/* Taken, or closed by what its thread did later. */
+static bool is_closed(const struct join *j, const struct view *v, uint32_t call)
 {
 	for (uint32_t i = v->taken_count; i-- > 0;)
-		if (v->taken[i] == call)
+		if (call <= v->taken[i] && j->calls[call].thread == j->calls[v->taken[i]].thread)
 			return true;
 	return false;
+}
+
+/* Threads with a candidate that would be closed by any later call of theirs. */
+struct blocked {
+	uint32_t threads[BLOCKED];
+	uint32_t n;
+};
+
+static bool is_blocked(const struct blocked *b, uint32_t thread)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->threads[i] == thread)
+			return true;
+	return false;
+}
+
+static uint64_t less(uint64_t ns, uint64_t by)
+{
+	return ns > by ? ns - by : 0;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -162,16 +185,20 @@ static uint32_t free_match(const struct join *j, const struct view *v, uint32_t 
 	const uint64_t passed = later(v->passed_ns, j->since[work]);
 	uint64_t until = j->until[work];
 	uint32_t left = SCAN_MOST;
+	struct blocked blocked = { .n = 0 };
 	for (uint32_t c = v->from; c != j->call_count && left; c = j->next[c], left--) {
 		const struct join_call *call = &j->calls[c];
 		if (call->begin_ns > until)
 			break;
-		if (call->end_ns < passed || is_taken(v, c))
+		if (call->end_ns < passed || is_closed(j, v, c) ||
+			is_blocked(&blocked, call->thread))
 			continue;
 		if (fits(call, w, v->loose))
 			return c;
-		if (call->end_ns < until)
-			until = call->end_ns;
+		if (blocked.n < BLOCKED)
+			blocked.threads[blocked.n++] = call->thread;
+		if (call->end_ns + NUMBER_EARLY_NS < until)
+			until = call->end_ns + NUMBER_EARLY_NS;
 	}
 	return JOIN_NONE;
 }
@@ -187,11 +214,21 @@ static void forget_passed(struct join *j, uint64_t passed_ns)
 	}
 }
 
+/* What this thread did before is nobody's any more. */
+static void close_thread(struct join *j, uint32_t call)
+{
+	for (uint32_t c = j->next[j->call_count], next; c < call; c = next) {
+		next = j->next[c];
+		if (j->calls[c].thread == j->calls[call].thread)
+			drop(j, c);
+	}
+}
+
 static uint32_t first_behind(const struct join *j, uint32_t call)
 {
 	uint32_t i = call + 1;
 	while (i < j->call_count && i - call < OVERTAKEN &&
-		j->calls[i].begin_ns <= j->calls[call].end_ns)
+		j->calls[i].begin_ns <= j->calls[call].end_ns + NUMBER_EARLY_NS)
 		i++;
 	return i;
 }
@@ -218,8 +255,9 @@ static void take(struct join *j, uint32_t work, uint32_t call)
 	j->ret_call[work] = call;
 	j->last_call = call;
 	j->last_number = number;
+	close_thread(j, call);
 	drop(j, call);
-	forget_passed(j, j->calls[call].begin_ns);
+	forget_passed(j, less(j->calls[call].begin_ns, NUMBER_EARLY_NS));
 }
 
 /* The index of the first call that began after `ns`. */
@@ -251,7 +289,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t work)
 		if (c == JOIN_NONE)
 			continue;
 		v->taken[v->taken_count++] = c;
-		v->passed_ns = later(v->passed_ns, j->calls[c].begin_ns);
+		v->passed_ns = later(v->passed_ns, less(j->calls[c].begin_ns, NUMBER_EARLY_NS));
 		found++;
 	}
 	return found;
@@ -260,7 +298,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t work)
 static uint32_t try_call(const struct join *j, uint32_t work, uint32_t call)
 {
 	struct view v = {
-		.passed_ns = later(j->passed_ns, j->calls[call].begin_ns),
+		.passed_ns = later(j->passed_ns, less(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
 		.from = call,
 		.taken_count = 1,
 		.taken = { call },
@@ -285,7 +323,8 @@ static uint32_t count_overlaps(const struct join *j, uint32_t call)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 1; i <= OVERTAKEN && i <= call; i++)
-		n += j->calls[call - i].end_ns >= j->calls[call].begin_ns;
+		n += j->calls[call - i].thread != j->calls[call].thread &&
+		     j->calls[call - i].end_ns + NUMBER_EARLY_NS >= j->calls[call].begin_ns;
 	return n;
 }
 
@@ -463,7 +502,7 @@ static void bound(struct join *j, bool waits)
 			continue;
 		j->prev[c] = c; /* given */
 		j->until[i] = j->calls[c].end_ns;
-		j->since[i] = j->calls[c].begin_ns;
+		j->since[i] = less(j->calls[c].begin_ns, NUMBER_EARLY_NS);
 	}
 	bound_above(j);
 	bound_below(j);
@@ -492,8 +531,11 @@ static uint32_t run(struct join *j, bool waits)
 	bound(j, waits);
 	j->passed_ns = j->numbers = j->steps = j->matched = j->given_up = 0;
 	for (uint32_t i = 0; i < j->work_count; i++) {
-		if (j->work[i].kind == JOIN_WAIT)
+		if (j->work[i].kind == JOIN_WAIT) {
+			if (j->ret_call[i] != JOIN_NONE)
+				close_thread(j, j->ret_call[i]);
 			continue;
+		}
 		forget_passed(j, j->since[i]);
 		j->ret_call[i] = JOIN_NONE;
 		const uint32_t c = match(j, i);

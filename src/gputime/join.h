@@ -2,12 +2,13 @@
  * Which call asked for which work: joins what CUPTI saw on a device to the calls that the guest
  * recorded, after the fact and without a word from either about the other.
  *
- * CUPTI numbers the calls of a process one after the other (correlation), somewhere between
- * their begin and their end, and writes the number into the work that they asked for.  So both
- * sides are sequences in the same order, save that calls of several threads overlap; each side
- * may have holes.  A call and its work agree in kind, name and shape, and:
+ * CUPTI numbers the calls of a process one after the other (correlation), between their begin
+ * and their end, or a moment before when it is the runtime's call around that it numbers, and
+ * writes the number into the work that they asked for.  So both sides are sequences in the same
+ * order, save that calls of several threads overlap; each side may have holes.  A call and its
+ * work agree in kind, name and shape, and:
  *
- *	begin of the call  <=  its number is given out  <=  end of the call
+ *	begin of the call  <~  its number is given out  <=  end of the call
  *	its number is given out  <=  start of any work with this or a higher number
  *
  * Pure: no I/O, no clock, memory from malloc alone.  Any thread.
@@ -29,7 +30,8 @@ struct join_call {
 	uint32_t name;  /* kernels: who; copies: direction; graphs: what is in them; 0 fits any */
 	uint8_t kind;   /* enum join_kind */
 	uint8_t blocks; /* the work is done when it returns */
-	uint32_t id;    /* the caller's */
+	uint32_t thread;
+	uint32_t id; /* the caller's */
 };
 
 /* All work of one correlation. */

@@ -343,6 +343,7 @@ static int take_call(struct loader *o, const struct record *r)
 		return 0;
 	struct join_call c = { .begin_ns = trace_ns(o->t, r->ticks),
 		.end_ns = trace_ns(o->t, record_end(r)),
+		.thread = o->buf.ref->head.tid,
 		.id = (uint32_t)o->callers.n };
 	if (!describe(o, fn, r, &c))
 		return 0;
