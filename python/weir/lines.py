@@ -13,7 +13,7 @@ from weir import ranges
 
 _here = threading.local()
 _scope = 0
-_codes = {}  # id of a code object: (it, {line: number of its string}), or None: not the program's
+_codes = {}  # id of a code object: (it, {line: number of its range}), or None: not the program's
 
 
 def _foreign():
@@ -55,14 +55,15 @@ def _line(code, line):
         return
     number = lines.get(line)
     if number is None:
-        number = lines[line] = ranges.string("%s:%d" % (code.co_filename, line))
+        number = lines[line] = ranges.define(
+            ranges.PYTHON, _scope, "%s:%d" % (code.co_filename, line))
     frames = _frames()
     if not frames:
         frames.append(False)  # it ran before we came
     if frames[-1]:
         ranges.pop(_scope)
     frames[-1] = True
-    ranges.push(ranges.PYTHON, _scope, number, 0)
+    ranges.push(number)
 
 
 def _enter():

@@ -9,29 +9,34 @@ import weakref
 
 from weir import ranges
 
-_known = {}  # id of a module: (weak reference, name, args)
+_known = {}  # id of a module: (its range, a weak reference)
+_defined = {}  # name and args: the range
 _scope = 0
 
 
 def _reset():
     global _scope
     _known.clear()
+    _defined.clear()
     _scope = ranges.string("torch.nn")
 
 
 def _args(module):
     parameter = next(module.parameters(), None)
     if parameter is None:
-        return 0
-    return ranges.string('{"dtype":"%s"}' % str(parameter.dtype).replace("torch.", ""))
+        return None
+    return '{"dtype":"%s"}' % str(parameter.dtype).replace("torch.", "")
 
 
 def _remember(module, path):
     key = id(module)
     kind = type(module).__name__
     name = "%s (%s)" % (path, kind) if path else kind
-    entry = (weakref.ref(module, lambda _: _known.pop(key, None)), ranges.string(name), _args(module))
-    _known[key] = entry
+    text = (name, _args(module))
+    number = _defined.get(text)
+    if number is None:
+        number = _defined[text] = ranges.define(ranges.ANNOTATION, _scope, *text)
+    _known[key] = entry = (number, weakref.ref(module, lambda _: _known.pop(key, None)))
     return entry
 
 
@@ -50,15 +55,16 @@ def start(torch):
     compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
     compiling = compiling or (lambda: False)
 
+    push, pop, known = ranges.push, ranges.pop, _known
+
     def enter(module, args):
         if compiling():
             return
-        entry = _known.get(id(module)) or _learn(module)
-        ranges.push(ranges.ANNOTATION, _scope, entry[1], entry[2])
+        push((known.get(id(module)) or _learn(module))[0])
 
     def leave(module, args, output):
         if not compiling():
-            ranges.pop(_scope)
+            pop(_scope)
 
     _reset()
     os.register_at_fork(after_in_child=_reset)

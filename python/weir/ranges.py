@@ -1,22 +1,22 @@
-"""The recorder's side: three functions of libweir.so, which the program has been preloaded with.
+"""The recorder's side: four functions of libweir.so, which the program has been preloaded with.
 
-push() and pop() keep the lock of the interpreter: to give it up and take it again costs more than
-they do.
+push() and pop() keep the lock of the interpreter, to give it up and take it again costs more than
+they do, and have one small number each: arguments are what a call from Python costs.
 """
 import ctypes
 import os
 
 OPERATOR, ANNOTATION, PYTHON = 1, 2, 3
 
-push = None  # (kind, scope, name, args): numbers of string()
-pop = None  # (scope)
-_string = None
+push = None  # (a number of define())
+pop = None  # (scope: a number of string())
+_string = _define = None
 _known = {}
 
 
 def open():
     """False when no recorder is there."""
-    global push, pop, _string
+    global push, pop, _string, _define
     if push:
         return True
     try:
@@ -26,7 +26,9 @@ def open():
         return False
     if not _string(None):
         return False
+    _define = library.weir_range_define
     push, pop = library.weir_range_push, library.weir_range_pop
+    push.restype = pop.restype = None
     os.register_at_fork(after_in_child=_known.clear)
     return True
 
@@ -37,3 +39,8 @@ def string(text):
     if number is None:
         number = _known[text] = _string(text.encode("utf-8", "replace"))
     return number
+
+
+def define(kind, scope, name, args=None):
+    """A range that can be pushed: the number for it."""
+    return _define(kind, scope, string(name), string(args) if args else 0)

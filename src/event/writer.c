@@ -577,7 +577,8 @@ static bool holds_open(const struct writer *w, const struct chunk_header *c)
 	const char *at = w->open;
 	while (at && (at < (const char *)c || at >= (const char *)c + c->bytes)) {
 		const struct range *g = (const struct range *)at;
-		at = g->valid & RANGE_OPEN ? (const char *)g->dur : NULL;
+		const bool later = g->valid & RANGE_OPEN && g->ticks >= c->open.ticks;
+		at = later ? (const char *)g->dur : NULL; /* one around began before */
 	}
 	return at;
 }

@@ -11,6 +11,7 @@
 #include "hook/call.h"
 #include "hook/params.h"
 #include "hook/operator.h"
+#include "hook/python.h"
 #include "hook/resolve.h"
 #include "hook/strings.h"
 
@@ -519,4 +520,5 @@ void note_forget(void)
 	memset(&graphs, 0, sizeof graphs);
 	strings_forget();
 	operator_forget();
+	python_forget();
 }

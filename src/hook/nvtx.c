@@ -8,8 +8,6 @@
  *
  * Domains and registered strings are handles that a program keeps; ours point to a copy of the
  * text, since a forked child has to write it again into its own part of the trace.
- *
- * What comes from weir's Python package, module names and lines, comes through weir_range_…().
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -467,41 +465,4 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id))
 		return 0;
 	const bool attached = attach(nvtx, MODULE_CORE, core, COUNT(core));
 	return attach(nvtx, MODULE_CORE2, core2, COUNT(core2)) || attached;
-}
-
-/* --- from Python --------------------------------------------------------------------------- */
-
-PUBLIC uint32_t weir_range_string(const char *text);
-PUBLIC int weir_range_push(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args);
-PUBLIC int weir_range_pop(uint32_t scope);
-
-/*
- * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
- * whether anything is, without a sign of it in the trace.
- */
-uint32_t weir_range_string(const char *text)
-{
-	if (!process_keeps_ranges() || !text)
-		return process_keeps_ranges();
-	ranges_wanted(); /* opens the trace */
-	if (!hook_recorder.header)
-		return 0;
-	const size_t bytes = strnlen(text, STRING_MOST);
-	const uint32_t id = string_id(text, bytes);
-	operator_note_args(id, text, bytes);
-	return id;
-}
-
-int weir_range_push(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args)
-{
-	const struct range_text r = {
-		.kind = (uint16_t)kind, .scope = scope, .name = name, .args = args
-	};
-	const bool sane = kind && kind < RANGE_KINDS;
-	return range_push(sane && ranges_wanted() ? &r : NULL);
-}
-
-int weir_range_pop(uint32_t scope)
-{
-	return range_pop(scope);
 }

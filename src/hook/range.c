@@ -91,12 +91,15 @@ static void end_innermost(struct writer *w, struct range *g, uint64_t now)
 		end_crossing(w, g, now);
 }
 
+#define LOOK_MOST 256 /* ranges around: a program that never pops must not become slow */
+
 static struct range *innermost_of(const struct writer *w, uint32_t scope)
 {
 	struct range *g = chained(w->open);
-	while (g && g->scope != scope)
+	int i = 0;
+	while (g && g->scope != scope && i++ < LOOK_MOST)
 		g = around(g);
-	return g;
+	return g && g->scope == scope ? g : NULL;
 }
 
 /*
@@ -124,8 +127,6 @@ int range_pop(uint32_t scope)
 	w->depth = level;
 	return (int)level;
 }
-
-#define LOOK_MOST 64 /* ranges around */
 
 uint32_t range_args_around(void)
 {

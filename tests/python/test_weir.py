@@ -23,16 +23,21 @@ class Recorder:
     """Stands in for libweir.so."""
 
     def __init__(self):
-        self.texts, self.open, self.seen = [None], [], []
+        self.texts, self.defined, self.open, self.seen = [None], [None], [], []
 
     def string(self, text):
         if text not in self.texts:
             self.texts.append(text)
         return self.texts.index(text)
 
-    def push(self, kind, scope, name, args):
+    def define(self, kind, scope, name, args=None):
+        self.defined.append((kind, scope, name, args))
+        return len(self.defined) - 1
+
+    def push(self, number):
+        kind, scope, name, args = self.defined[number]
         self.open.append(scope)
-        self.seen.append((kind, self.texts[name], self.texts[args]))
+        self.seen.append((kind, name, args))
 
     def pop(self, scope):
         if scope not in self.open:
@@ -41,7 +46,8 @@ class Recorder:
 
 
 recorder = Recorder()
-ranges.push, ranges.pop, ranges.string = recorder.push, recorder.pop, recorder.string
+ranges.push, ranges.pop = recorder.push, recorder.pop
+ranges.string, ranges.define = recorder.string, recorder.define
 
 
 class Imports(unittest.TestCase):

@@ -67,8 +67,13 @@ static void unbalanced(void)
 	}
 	for (int i = 0; i < 10; i++)
 		NVTX(push, i % 2 ? "left" : "right");
+	for (int i = 0; i < 300000; i++) { /* a program that pops what it did not push */
+		NVTX(push, i % 2 ? "leak" : "leaked");
+		NVTX(domain_pop, domain);
+	}
 	ranges("outer", 1000);
 	ranges("crossing", 1000);
+	ranges("leak", 150000);
 	ranges("left", 5);
 	ranges("right", 5);
 }
