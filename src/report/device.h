@@ -8,10 +8,15 @@
 #ifndef WEIR_REPORT_DEVICE_H
 #define WEIR_REPORT_DEVICE_H
 
+#include "base/map.h"
 #include "report/model.h"
 
 /* After the calls and kernels of r are there.  0 or -ENOMEM. */
 int device_fill(struct report *r);
 void device_fini(struct report *r);
+
+/* Between device.c and device_rows.c.  The slot of a name of one kind of work. */
+uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind);
+int device_make_rows(struct report *r);
 
 #endif

@@ -1,0 +1,238 @@
+/*
+ * The rows of device.c once all is counted: in order, and joined with what calls say of
+ * kernels and copies.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "report/device.h"
+#include "report/roofline.h"
+#include "report/tally.h"
+#include "trace/device.h"
+
+#include "base/banned.h"
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+#define SORT(array, order)                                                                         \
+	do {                                                                                       \
+		if ((array).n)                                                                     \
+			qsort((array).v, (array).n, sizeof(*(array).v), order);                    \
+	} while (0)
+
+uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
+{
+	const size_t n = strlen(text);
+	return map_get(m, MAP_KEY(hash_bytes(text, n), hash_fnv32(text, n), n, kind));
+}
+
+/* ---- rows ---- */
+
+#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
+
+static int work_order(const void *one, const void *two)
+{
+	const struct work_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int copy_order(const void *one, const void *two)
+{
+	const struct copy_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return DOWN(a->bytes, b->bytes);
+}
+
+static int operator_order(const void *one, const void *two)
+{
+	const struct operator_row *a = one, *b = two;
+	if (a->device_self_ns != b->device_self_ns)
+		return DOWN(a->device_self_ns, b->device_self_ns);
+	if (a->device_total_ns != b->device_total_ns)
+		return DOWN(a->device_total_ns, b->device_total_ns);
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	return strcmp(a->name, b->name);
+}
+
+static int stream_order(const void *one, const void *two)
+{
+	const struct stream_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return ORDER(a->stream, b->stream);
+}
+
+static int device_order(const void *one, const void *two)
+{
+	return ORDER(
+		((const struct device_row *)one)->device, ((const struct device_row *)two)->device);
+}
+
+/* ---- what the rest of the report takes from it ---- */
+
+static int moved_order(const void *one, const void *two)
+{
+	const struct moved_row *a = one, *b = two;
+	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
+}
+
+static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
+{
+	const char *direction = copy_direction_name(c->what);
+	if (c->set)
+		return &r->sets;
+	direction = direction ? direction : "unknown";
+	for (size_t i = 0; i < r->copies.n; i++)
+		if (!strcmp(r->copies.v[i].direction, direction))
+			return &r->copies.v[i];
+	struct moved_row *new = array_push(&r->copies);
+	if (new)
+		*new = (struct moved_row){ .direction = direction };
+	return new;
+}
+
+/* What devices moved, instead of what calls asked for. */
+static int replace_moved(struct report *r)
+{
+	bool copies = false, sets = false;
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		*(r->device_copies.v[i].set ? &sets : &copies) = true;
+	if (copies)
+		r->copies.n = 0;
+	if (sets)
+		r->sets = (struct moved_row){ 0 };
+	for (size_t i = 0; i < r->device_copies.n; i++) {
+		const struct copy_row *c = &r->device_copies.v[i];
+		struct moved_row *to = moved_of(r, c);
+		if (!to)
+			return -ENOMEM;
+		to->count = sat_add(to->count, c->count);
+		to->bytes = sat_add(to->bytes, c->bytes);
+		to->device_ns = sat_add(to->device_ns, c->total_ns);
+	}
+	SORT(r->copies, moved_order);
+	return 0;
+}
+
+static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
+{
+	char *name = strdup(w->name);
+	struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
+	if (!k) {
+		free(name);
+		return NULL;
+	}
+	*k = (struct kernel_row){ .name = name,
+		.mangled = w->mangled,
+		.host_ticks = w->host_ticks,
+		.common = w->common,
+		.shapes = w->shapes,
+		.shape = w->shape,
+		.work = WORK_NONE };
+	return k;
+}
+
+static int join_kernel(struct report *r, struct map *names, uint32_t work)
+{
+	const struct work_row *w = &r->work.v[work];
+	uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		if (!new_kernel(r, w))
+			return -ENOMEM;
+		*index = (uint32_t)(r->kernel_rows.n - 1);
+	}
+	struct kernel_row *k = &r->kernel_rows.v[*index];
+	k->count = w->count;
+	k->graph_count = w->graph_count;
+	k->work = work;
+	return 0;
+}
+
+static int kernel_order(const void *one, const void *two)
+{
+	const struct kernel_row *a = one, *b = two;
+	if (a->work != b->work)
+		return ORDER(a->work, b->work); /* by time, and what never ran behind */
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int join_kernels(struct report *r)
+{
+	struct map names = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < r->kernel_rows.n && !e; i++) {
+		uint32_t *index = device_text_slot(&names, r->kernel_rows.v[i].name, WORK_KERNEL);
+		if (!index)
+			e = -ENOMEM;
+		else if (*index == MAP_NONE)
+			*index = (uint32_t)i;
+	}
+	for (uint32_t i = 0; i < r->work.n && !e; i++)
+		if (r->work.v[i].kind == WORK_KERNEL)
+			e = join_kernel(r, &names, i);
+	map_fini(&names);
+	SORT(r->kernel_rows, kernel_order);
+	return e;
+}
+
+static void fill_totals(struct report *r)
+{
+	struct map contexts = { 0 };
+	if (r->launches < r->device_kernels)
+		r->launches = r->device_kernels;
+	if (!r->streams)
+		r->streams = r->stream_rows.n;
+	for (size_t i = 0; i < r->stream_rows.n && !r->contexts; i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		if (s->context)
+			map_get(&contexts, MAP_KEY(s->process, s->device, s->context));
+	}
+	if (!r->contexts)
+		r->contexts = contexts.taken;
+	map_fini(&contexts);
+}
+
+int device_make_rows(struct report *r)
+{
+	SORT(r->work, work_order);
+	SORT(r->device_copies, copy_order);
+	SORT(r->operators, operator_order);
+	SORT(r->stream_rows, stream_order);
+	SORT(r->devices, device_order);
+	int e = r->device_copies.n ? replace_moved(r) : 0;
+	if (!e && r->device_kernels)
+		e = join_kernels(r);
+	fill_totals(r);
+	roofline_fill(r);
+	return e;
+}
+
+void device_fini(struct report *r)
+{
+	for (size_t i = 0; i < r->work.n; i++) {
+		free(r->work.v[i].name);
+		hist_fini(&r->work.v[i].hist);
+	}
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		hist_fini(&r->device_copies.v[i].hist);
+	for (size_t i = 0; i < r->operators.n; i++) {
+		hist_fini(&r->operators.v[i].host_hist);
+		hist_fini(&r->operators.v[i].device_hist);
+	}
+	links_fini(&r->links);
+	hist_fini(&r->analysis.queue.queued);
+	array_free(&r->analysis.pauses);
+	array_free(&r->work);
+	array_free(&r->device_copies);
+	array_free(&r->operators);
+	array_free(&r->stream_rows);
+	array_free(&r->devices);
+}
