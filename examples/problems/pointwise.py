@@ -4,7 +4,7 @@ import torch
 
 import problem
 
-STEPS = 60
+STEPS = 40
 
 
 def operators(x):
@@ -12,7 +12,7 @@ def operators(x):
 
 
 def make(fixed):
-    x = torch.randn(8 << 20, device="cuda")
+    x = torch.randn(32 << 20, device="cuda")
     step = torch.compile(operators) if fixed else operators
     return lambda: step(x)
 

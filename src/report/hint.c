@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-#define GAIN_SHOWN 0.01
+#define GAIN_SHOWN 0.05 /* estimates are not better than that */
 
 char *hint_text(const char *format, ...)
 {

@@ -159,7 +159,7 @@ char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwis
 /* hint_names.c */
 uint32_t hint_names_of(const char *kernel);
 
-/* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 1 % of the
+/* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 5 % of the
  * time that counts are dropped. */
 int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence);

@@ -54,17 +54,23 @@ static bool is_torch(const struct hint_facts *f)
 
 HINT_RULE(launch_bound)
 {
+	uint64_t kernels = 0, in_graphs = 0;
+	for (size_t i = 0; i < f->kernels.n; i++) {
+		kernels += f->kernels.v[i].count;
+		in_graphs += f->kernels.v[i].graph_count;
+	}
 	struct saving s = saving_of(f, PAUSE_LAUNCH, GRAPH_NS);
 	const struct saving between = saving_of(f, PAUSE_BETWEEN, GRAPH_NS);
 	struct number graphs;
 	s.count += between.count;
 	s.ns += between.ns;
 	s.gain = fmin(s.gain + between.gain, 1);
-	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f))
+	/* Who uses graphs already need not be told. */
+	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
 		return 0;
 	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
-	char *where = hint_text("%llu kernels, %s graph launches",
-		(unsigned long long)kernels_of(f, 0), number_count(&graphs, f->graph_launches));
+	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
+		number_count(&graphs, f->graph_launches));
 	return hint_add(to, rule, s.gain, f->graph_launches ? 0.5 : 0.7, where, evidence);
 }
 

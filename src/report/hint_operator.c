@@ -204,7 +204,7 @@ static void find_norm(const struct sequence *s, struct runs *r)
 	}
 }
 
-#define SHORT_NS 50000.0
+#define SHORT_NS 200000.0
 
 /* One operation an element, or a program's own kernels over the same grid. */
 static bool continues(const struct sequence *s, size_t i)

@@ -15,7 +15,9 @@ here=$(cd "$(dirname "$0")/../../examples/problems" && pwd)
 weir=$build/bin/weir
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/problems"
+mkdir "$work/problems" "$work/run"
+cp "$here"/*.py "$work/run" # so that the traces speak of no place but this
+find "$build/examples/problems" -maxdepth 1 -type f -perm -u+x -exec cp {} "$work/run" \;
 python=
 python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null && python=yes
 ranges=${PROBLEMS_RECORD-} # more options of weir record for the PyTorch programs: --python, say
@@ -32,13 +34,13 @@ is_python() { case $1 in *.py) true ;; *) false ;; esac; }
 hints() { # PROGRAM VARIANT [--fixed]
 	trace=$work/problems/${1%.py}$2.weir
 	if is_python "$1"; then
-		set -- "$1" "$2" $ranges -- python3 "$here/$1" ${3:-}
+		set -- "$1" "$2" $ranges -- python3 "$1" ${3:-}
 	else
-		set -- "$1" "$2" --level all -- "$build/examples/problems/$1" ${3:-}
+		set -- "$1" "$2" --level all -- "./$1" ${3:-}
 	fi
 	name=$1$2
 	shift 2
-	timeout 100 "$weir" record -q --gpu -o "$trace" "$@" >"$work/said" 2>&1 ||
+	(cd "$work/run" && timeout 100 "$weir" record -q --gpu -o "$trace" "$@") >"$work/said" 2>&1 ||
 		echo "failed: $(tail -n 1 "$work/said" | cut -c 1-100)"
 	"$weir" hints --json "$trace" >"$work/json"
 	{ echo "== $name $(stat -c %s "$trace") bytes, $(cat "$work/said" | head -n 2 | tr '\n' ' ')"
