@@ -213,7 +213,7 @@ static void killed(void)
 	kill(getpid(), SIGKILL);
 }
 
-static volatile sig_atomic_t handled;
+static atomic_long handled; /* handlers run inside each other */
 
 static void handler(int signal)
 {
