@@ -412,5 +412,6 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 	atexit(flush_at_exit);
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+	share_prepare();
 	return NULL;
 }

@@ -1,9 +1,11 @@
 /* See share.h. */
 #include "gputime/share.h"
 
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/sys.h"
 #include "gputime/activity.h"
 
 #define SECOND_NS 1000000000u
@@ -26,6 +28,21 @@ static struct {
 	size_t dropped;
 } client;
 
+struct copy {
+	uint8_t *to;
+	size_t bytes, used, records, most;
+};
+
+/*
+ * A buffer of the client's that is not full: CUPTI alone would have asked for one by the first
+ * record, and a client may take having none for having missed nothing.
+ */
+static struct {
+	struct copy copy;
+	bool asked;
+	volatile uint32_t held;
+} spare;
+
 static uint64_t monotonic_ns(void)
 {
 	struct timespec t = { 0 };
@@ -37,6 +54,8 @@ static uint64_t monotonic_ns(void)
 
 void share_callbacks(share_request *request, share_complete *complete)
 {
+	if (complete != client.complete)
+		spare.copy = (struct copy){ 0 }; /* of whoever was here before */
 	__atomic_store_n(&client.complete, complete, __ATOMIC_RELEASE);
 	__atomic_store_n(&client.request, request, __ATOMIC_RELEASE);
 }
@@ -147,23 +166,76 @@ static bool is_wanted(const void *record)
 	return from && start >= from && (!until || start <= until);
 }
 
-struct copy {
-	uint8_t *to;
-	size_t bytes, used, records, most;
-};
+static void hold(void)
+{
+	while (__atomic_exchange_n(&spare.held, 1, __ATOMIC_ACQUIRE))
+		sys(sched_yield);
+}
+
+static void release(void)
+{
+	__atomic_store_n(&spare.held, 0, __ATOMIC_RELEASE);
+}
+
+static struct copy take_spare(void)
+{
+	hold();
+	const struct copy c = spare.copy;
+	spare.copy = (struct copy){ 0 };
+	release();
+	return c;
+}
+
+static bool put_spare(const struct copy *c)
+{
+	hold();
+	const bool empty = !spare.copy.to;
+	if (empty)
+		spare.copy = *c;
+	release();
+	return empty;
+}
 
 static bool open_copy(struct copy *c)
 {
+	share_request *request = __atomic_load_n(&client.request, __ATOMIC_ACQUIRE);
 	*c = (struct copy){ 0 };
-	client.request(&c->to, &c->bytes, &c->most);
+	if (request)
+		request(&c->to, &c->bytes, &c->most);
 	return c->to != NULL;
 }
 
 static void close_copy(struct copy *c, void *context, uint32_t stream)
 {
-	if (c->to)
-		client.complete(context, stream, c->to, c->bytes, c->used);
+	if (c->to && (c->used || !put_spare(c)))
+		share_pass(context, stream, c->to, c->bytes, c->used);
 	*c = (struct copy){ 0 };
+}
+
+static bool wants_any(void)
+{
+	for (int i = 0; i < KINDS; i++)
+		if (client.enabled[i].from_ns && !client.enabled[i].until_ns)
+			return share_has_client();
+	return false;
+}
+
+void share_prepare(void)
+{
+	struct copy c;
+	if (!wants_any())
+		return;
+	hold();
+	const bool needed = !spare.copy.to && !spare.asked;
+	spare.asked |= needed;
+	release();
+	if (!needed)
+		return;
+	open_copy(&c);
+	hold();
+	spare.copy = c;
+	spare.asked = false;
+	release();
 }
 
 static void copy_record(
@@ -182,10 +254,10 @@ static void copy_record(
 
 void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
-	struct copy c = { 0 };
 	void *record = NULL;
 	if (!share_has_client() || !valid || next(buffer, valid, &record))
 		return;
+	struct copy c = take_spare();
 	for (bool more = true; more;) {
 		const uint8_t *at = record;
 		more = !next(buffer, valid, &record);
@@ -194,6 +266,7 @@ void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffe
 			copy_record(&c, at, (size_t)(end - at), context, stream);
 	}
 	close_copy(&c, context, stream);
+	share_prepare();
 }
 
 void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)

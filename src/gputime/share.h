@@ -37,6 +37,9 @@ uint64_t share_to_monotonic(uint64_t date);
 /* Gives the client what is its in a buffer of ours. */
 void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffer, size_t valid);
 
+/* Asks the client for a buffer ahead, when it has enabled something. */
+void share_prepare(void);
+
 /* Gives the client a buffer of its own. */
 void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 

@@ -58,12 +58,19 @@ EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 	return result;
 }
 
+static void begin(int kind)
+{
+	share_enable(kind, true);
+	if (cupti_is_collecting())
+		share_prepare();
+}
+
 EXPORT int cuptiActivityEnable(int kind)
 {
 	int (*real)(int) = REAL("cuptiActivityEnable", int);
 	const int result = real ? real(kind) : NOT_INITIALIZED;
 	if (!result)
-		share_enable(kind, true);
+		begin(kind);
 	return result;
 }
 
@@ -72,7 +79,7 @@ EXPORT int cuptiActivityEnableAndDump(int kind)
 	int (*real)(int) = REAL("cuptiActivityEnableAndDump", int);
 	const int result = real ? real(kind) : NOT_INITIALIZED;
 	if (!result)
-		share_enable(kind, true);
+		begin(kind);
 	return result;
 }
 
@@ -91,7 +98,7 @@ EXPORT int cuptiActivityEnableContext(void *context, int kind)
 	int (*real)(void *, int) = REAL("cuptiActivityEnableContext", void *, int);
 	const int result = real ? real(context, kind) : NOT_INITIALIZED;
 	if (!result)
-		share_enable(kind, true);
+		begin(kind);
 	return result;
 }
 
