@@ -159,7 +159,10 @@ enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_DOUBLE, PAYLOAD_U32, PAYLOAD_I32, P
 static void name_ascii(const char *text, struct range_text *r)
 {
 	const size_t bytes = text ? strnlen(text, STRING_MOST) : 0;
-	if (!text || operator_parse(text, bytes, range_args_around(), r))
+	if (!text)
+		return;
+	/* Most messages have no comma, and no operator is without. */
+	if (memchr(text, ',', bytes) && operator_parse(text, bytes, range_args_around(), r))
 		return;
 	r->name = string_id(text, bytes);
 }
