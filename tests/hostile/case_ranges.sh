@@ -1,4 +1,5 @@
-# Ranges in a flight recording stay within its size; those of a long run are drained while it goes on.
+# Ranges in a flight recording stay within its size; those of a long run are drained while it goes on;
+# those that find no room are counted to the last, and pops go on ending what they should.
 . "$(dirname "$0")/paths.sh"
 need_guest
 make_work ranges
@@ -26,5 +27,14 @@ have=$(recorded_count long.weir range:outer)
 [ "$have" = 1 ] || complain "long: the range around all is not there"
 bytes=$(stat -c %s long.weir)
 [ "$bytes" -lt 40000000 ] || complain "long: $bytes bytes: nothing was drained"
+
+prlimit --fsize=1500000 env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" \
+	WEIR="record:$work/short.weir" "$programs/nvtx" many >out 2>&1 || complain "short: $(cat out)"
+lost=$("$weir" report short.weir | sed -n 's/^ *\([0-9]*\) ranges were lost.*/\1/p')
+kept=$(recorded short.weir | awk '/^range:/ { n += $2 } END { print n }')
+[ "${lost:-0}" -gt 0 ] && [ $((lost + kept)) = 1000002 ] || complain "short: $kept kept and $lost lost of 1000002"
+[ "$(recorded_count short.weir range:outer)" = 1 ] || complain "short: the range around all is not there"
+"$weir" record -q --level=stat -o stat.weir -- "$programs/nvtx" many >out 2>&1 || complain "stat: $(cat out)"
+[ -z "$(recorded stat.weir | grep range:)" ] || complain "stat: there are ranges at a level without records"
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad
