@@ -272,8 +272,8 @@ function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
 	extra = record[i] == "launchex" ? " + launch_extra(config_)" : ""
 	if (has_params(i)) {
-		print "\tconst uint64_t took = clock_now() - begun;\n\tstruct launch_args given;"
-		print "\tconst uint32_t more = launch_args_read(result, (uintptr_t)" argument(count, "f") ", " \
+		print "\tconst uint64_t took = clock_now() - begun;\n\tstruct launch_given given;"
+		print "\tconst uint32_t more = launch_more(result, (uintptr_t)" argument(count, "f") ", " \
 			argument(count, "kernelParams") ", " argument(count, "extra") ", &given);"
 		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w extra " + more);"
 	} else
@@ -286,13 +286,13 @@ function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 			print "\t\t" (j == 1 ? "char *text = " : "text = ") "text_put(r, " (j == 1 ? "(char *)(r->arg + " w ")" : "text") ", " arg[part[j]] "_, " arg[part[j]] "_bytes);"
 		if (m) print "\t\t(void)text;"
 	}
-	if (has_params(i)) print "\t\tlaunch_args_put(r, &given, more, " w extra ");"
 	if (api[i] == "driver" && class[i] ~ /^(launch|copy|set|memory)$/) {
 		if (record[i] == "launchex")
 			print "\t\tmark_captured(r, config_ ? ((struct cu_launch_config *)config_)->stream : NULL, " (name[i] ~ /_ptsz$/) + 0 ");"
 		else if (stream_arg(count) != "")
 			print "\t\tmark_captured(r, " stream_arg(count) ", " (name[i] ~ /_ptsz$/) + 0 ");"
 	}
+	if (has_params(i)) print "\t\tif (more)\n\t\t\tlaunch_given_put(r, &given, " w extra ");"
 	print "\t\tcall_commit(r, FN_" name[i] ");\n\t}"
 }
 

@@ -14,6 +14,7 @@
  *	off     through Weir, recording switched off
  *	full    through Weir, recording everything
  *	args    the same, and what kernels are given
+ *	predict the same, and how long they will run; only under weir record --predict
  *
  * Without a trace's name: plain and clocks alone, to be run under another tool.
  *
@@ -38,8 +39,8 @@
 #include "event/level.h"
 #include "hook/elf.h"
 
-enum variant { PLAIN, CLOCKS, OFF, FULL, ARGS, VARIANTS };
-static const char *const variant_names[] = { "plain", "clocks", "off", "full", "args" };
+enum variant { PLAIN, CLOCKS, OFF, FULL, ARGS, PREDICT, VARIANTS };
+static const char *const variant_names[] = { "plain", "clocks", "off", "full", "args", "predict" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -159,9 +160,12 @@ static uint64_t run_batch(const struct api *api, const struct worker *w)
 }
 
 static uint32_t full_control;
+static bool predicts;
 
 static uint32_t control_of(enum variant v)
 {
+	if (v == PREDICT)
+		return full_control | CONTROL_ARGS | CONTROL_PREDICT;
 	return v == FULL ? full_control : v == ARGS ? full_control | CONTROL_ARGS : 0;
 }
 
@@ -173,7 +177,7 @@ static void *work(void *arg)
 		for (int k = 0; k < VARIANTS; k++) {
 			/* the order turns from round to round */
 			const enum variant v = (enum variant)((r + k) % VARIANTS);
-			if (!header && v > CLOCKS)
+			if ((!header && v > CLOCKS) || (v == PREDICT && !predicts))
 				continue;
 			if (header &&
 				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
@@ -273,7 +277,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		map_trace(argv[optind]);
-	full_control = header ? header->control & ~CONTROL_ARGS : 0;
+	full_control = header ? header->control & ~(CONTROL_ARGS | CONTROL_PREDICT) : 0;
+	predicts = header && header->control & CONTROL_PREDICT;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
@@ -283,7 +288,7 @@ int main(int argc, char **argv)
 		pthread_join(w[t].thread, NULL);
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
 	printf("  plain %8.1f ns", median(w, PLAIN, -1));
-	for (int v = CLOCKS; v < (header ? VARIANTS : OFF); v++)
+	for (int v = CLOCKS; v < (header ? predicts ? VARIANTS : PREDICT : OFF); v++)
 		printf("  %s adds %6.1f", variant_names[v], median(w, (enum variant)v, PLAIN));
 	printf("\n");
 	return 0;

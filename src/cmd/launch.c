@@ -168,7 +168,8 @@ static int set_python(const struct launch *l)
 static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
-	if (!full || asprintf(&orders, "join,%srecord:%s", l->gpu ? "gpu," : "", full) < 0)
+	if (!full || asprintf(&orders, "join,%s%srecord:%s", l->gpu ? "gpu," : "",
+			     l->foretell ? l->foretell : "", full) < 0)
 		return -1;
 	const int done = setenv("WEIR", orders, 1);
 	free(orders);

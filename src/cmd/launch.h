@@ -13,12 +13,13 @@
 #include "event/format.h"
 
 struct launch {
-	char **argv;        /* the program and its arguments; argv[0] is looked up in PATH */
-	const char *trace;  /* the raw trace that the guest writes to */
-	bool sim;           /* on the simulated driver */
-	bool audit;         /* load the auditor as well */
-	bool gpu;           /* device times as well */
-	const char *python; /* what python/weir is asked for: words with commas; NULL: nothing */
+	char **argv;          /* the program and its arguments; argv[0] is looked up in PATH */
+	const char *trace;    /* the raw trace that the guest writes to */
+	bool sim;             /* on the simulated driver */
+	bool audit;           /* load the auditor as well */
+	bool gpu;             /* device times as well */
+	const char *foretell; /* orders to foretell times, "" for none; NULL: the same */
+	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
 
 	/* Filled by launch_start(). */
 	pid_t pid;

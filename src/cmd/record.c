@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "command.h"
 #include "event/level.h"
+#include "foretell.h"
 #include "launch.h"
 #include "size.h"
 #include "trace/drain.h"
@@ -28,6 +29,7 @@
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
+	struct foretell foretell;
 	struct launch launch;
 	const char *output;
 	char raw[PATH_MAX]; /* where the guest writes: output, or beside it when it flies */
@@ -246,11 +248,18 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sim = opt_flag(o, "sim"),
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
+		.foretell = rec->foretell.orders,
 		.python = opt_str(o, "python"),
 	};
-	const int code = launch_check(&rec->launch);
+	int code = launch_check(&rec->launch);
+	if (!code)
+		code = foretell_prepare(&rec->foretell, o);
 	if (code)
 		return code;
+	if (rec->foretell.wanted) {
+		rec->launch.gpu = true;                    /* to learn from */
+		control |= CONTROL_PREDICT | CONTROL_ARGS; /* for later runs to learn from */
+	}
 	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	return 0;
@@ -261,15 +270,15 @@ int cmd_record(const struct options *o)
 	struct recording rec = { 0 };
 	int status;
 	int code = prepare(&rec, o);
-	if (code)
-		return code;
-	code = launch_start(&rec.launch);
-	if (code) {
+	if (!code && (code = launch_start(&rec.launch)))
 		unlink(rec.raw);
+	if (code) {
+		foretell_done(&rec.foretell);
 		return code;
 	}
 	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
 	code = finish(&rec, o, status);
 	launch_close(&rec.launch);
+	foretell_done(&rec.foretell);
 	return code ? code : launch_exit(status);
 }

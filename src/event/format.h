@@ -134,11 +134,12 @@ static_assert(sizeof(struct record) == 24, "on disk");
 #define RECORD_WORDS 3u /* words before arg[] */
 
 enum record_flags {
-	RECORD_CAPTURED = 1, /* went into a graph being captured, did not run */
-	RECORD_LONG = 2,     /* dur counts 1024 ticks */
-	RECORD_CUT = 4,      /* a string was longer than what is kept */
-	RECORD_CLUSTER = 8,  /* launch layout: arg[5] present */
-	RECORD_ARGS = 16,    /* launch layout: what the kernel was given stands behind */
+	RECORD_CAPTURED = 1,   /* went into a graph being captured, did not run */
+	RECORD_LONG = 2,       /* dur counts 1024 ticks */
+	RECORD_CUT = 4,        /* a string was longer than what is kept */
+	RECORD_CLUSTER = 8,    /* launch layout: arg[5] present */
+	RECORD_ARGS = 16,      /* launch layout: what the kernel was given stands behind */
+	RECORD_PREDICTED = 32, /* launch layout: the last word is a time that was foretold */
 };
 
 /* The launch layout: arg[] of functions whose record column says launch or rtlaunch. */
@@ -340,6 +341,7 @@ static_assert(sizeof(struct link) == 32, "on disk");
 #define CONTROL_COUNT       (1u << 17) /* keep counters of every call */
 #define CONTROL_QUERY_COUNT (1u << 18) /* queries that succeed: counters instead of records */
 #define CONTROL_ARGS        (1u << 19) /* launches that are recorded keep their arguments */
+#define CONTROL_PREDICT     (1u << 20) /* and the time that was foretold */
 
 /* A block of a packed trace: one chunk.  The payload follows, padded to 8 bytes. */
 #define BLOCK_MAGIC 0x4b4c4257u /* "WBLK" */

@@ -95,6 +95,8 @@ static void keep(const struct device_work *work)
 	__atomic_store_n(&to->kind, work->kind, __ATOMIC_RELEASE);
 }
 
+void (*cupti_learner)(const struct device_work *w, const char *name);
+
 /* --- records ------------------------------------------------------------------------------- */
 
 static void keep_kernel(const struct activity_kernel *k)
@@ -120,6 +122,8 @@ static void keep_kernel(const struct activity_kernel *k)
 	memcpy(w.grid, k->grid, sizeof w.grid);
 	memcpy(w.block, k->block, sizeof w.block);
 	keep(&w);
+	if (cupti_learner)
+		cupti_learner(&w, k->name);
 }
 
 static char *append(char *to, const char *text)
@@ -286,6 +290,8 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		share_add_dropped(dropped);
 		tell_lost();
 	}
+	if (cupti_learner)
+		cupti_learner(NULL, NULL);
 	release();
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
+#include "hook/forecast.h"
 
 /* A call that is neither recorded nor counted is lost, and said to be. */
 static struct counter *uncounted(void)
@@ -122,6 +123,32 @@ char *text_put(struct record *r, char *at, const char *s, uint32_t bytes)
 	memcpy(at, s, bytes);
 	memset(at + bytes, 0, (8 - bytes % 8) % 8);
 	return at + (bytes + 7) / 8 * 8;
+}
+
+uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
+	void *const *extra, struct launch_given *ret_given)
+{
+	struct launch_given *g = ret_given;
+	g->function = params_function(function);
+	if (!g->function)
+		return 0;
+	g->has_args = params_read(g->function, params, extra, &g->args);
+	g->keep = g->has_args && control & CONTROL_ARGS;
+	g->predict = control & CONTROL_PREDICT;
+	return (g->keep ? args_words(&g->args) : 0) + g->predict;
+}
+
+void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at)
+{
+	if (g->keep) {
+		r->flags |= RECORD_ARGS;
+		args_put(&g->args, r->arg + at);
+	}
+	if (!g->predict)
+		return;
+	r->flags |= RECORD_PREDICTED;
+	r->arg[r->words - RECORD_WORDS - 1] =
+		forecast_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 
 /* CUlaunchAttributeID */

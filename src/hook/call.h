@@ -231,25 +231,29 @@ static inline uint32_t launch_extra(const struct cu_launch_config *c)
 	return c && c->attr_count && c->attrs ? 1 : 0;
 }
 
-/* Words for what the kernel was given, once the driver has taken it; 0 when nobody asks. */
-static inline uint32_t launch_args_read(
-	int result, uint64_t function, void *params, void *extra, struct launch_args *ret_args)
+/* What a launch record holds besides its shape. */
+struct launch_given {
+	const struct function *function;
+	struct launch_args args;
+	bool has_args, keep, predict;
+};
+
+/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
+ * asks. */
+uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
+	void *const *extra, struct launch_given *ret_given);
+
+static inline uint32_t launch_more(
+	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
 {
-	if (__builtin_expect(
-		    !(__atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & CONTROL_ARGS), 1) ||
-		result)
+	const uint32_t control = __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) &
+				 (CONTROL_ARGS | CONTROL_PREDICT);
+	if (__builtin_expect(!control, 1) || result)
 		return 0;
-	return params_read(function, params, extra, ret_args);
+	return launch_given_read(control, function, params, extra, ret_given);
 }
 
-static inline void launch_args_put(
-	struct record *r, const struct launch_args *a, uint32_t more, uint32_t at)
-{
-	if (!more)
-		return;
-	r->flags |= RECORD_ARGS;
-	args_put(a, r->arg + at);
-}
+void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
 
 void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);
 

@@ -9,6 +9,7 @@
 #include "cuda_types.h"
 #include "gputime/cupti.h"
 #include "hook/call.h"
+#include "hook/forecast.h"
 #include "hook/params.h"
 #include "hook/operator.h"
 #include "hook/python.h"
@@ -198,18 +199,19 @@ static bool ask_attribute(uint64_t handle, unsigned i, uint32_t *ret_value)
 	return value >= 0;
 }
 
-void note_attributes(uint64_t handle)
+uint32_t note_attributes(uint64_t handle, uint32_t value[ATTRIBUTES])
 {
 	uint64_t args[2 + ATTRIBUTES / 2] = { handle };
 	for (unsigned i = 0; i < ATTRIBUTES; i++) {
-		uint32_t value = 0;
-		if (ask_attribute(handle, i, &value))
+		value[i] = 0;
+		if (ask_attribute(handle, i, &value[i]))
 			args[1] |= 1ull << i;
-		args[2 + i / 2] |= (uint64_t)value << i % 2 * 32;
+		args[2 + i / 2] |= (uint64_t)value[i] << i % 2 * 32;
 	}
 	const uint64_t hash = hash_bytes(args + 1, sizeof args - 8);
 	if (args[1] && hook_recorder.header && remember(&attributes, handle, hash))
 		note_text(META_ATTRIBUTES, args, sizeof args / 8, "", 0);
+	return (uint32_t)args[1];
 }
 
 /* --- captures ----------------------------------------------------------------------------- */
@@ -471,6 +473,7 @@ static void note_devices(void)
 		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
+	struct forecast_orders forecast;
 	for (int i = 0; i < count && i < 64; i++) {
 		char name[256] = "";
 		size_t bytes = 0;
@@ -480,6 +483,10 @@ static void note_devices(void)
 		const uint64_t args[] = { (uint64_t)i, bytes, device_attribute(i, MULTIPROCESSORS),
 			device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR) };
 		note_text(META_DEVICE, args, 4, name, (uint32_t)strnlen(name, sizeof name));
+		if (!i && process_wants_forecast(&forecast))
+			forecast_start(&forecast, name,
+				(unsigned)(args[3] >> 16) * 10 + (args[3] & 0xffff),
+				(uint32_t)args[2]);
 	}
 }
 
@@ -491,6 +498,7 @@ void note_cuInit(int result, unsigned flags)
 		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
 	note_devices();
+	cupti_learner = forecast_learn;
 	const char *why = process_wants_gpu() ? cupti_start(&hook_recorder, string_id) : NULL;
 	if (why)
 		process_note(why);
@@ -517,6 +525,7 @@ void note_forget(void)
 	memset(&kernels, 0, sizeof kernels);
 	memset(&attributes, 0, sizeof attributes);
 	params_forget();
+	forecast_forget();
 	memset(&graphs, 0, sizeof graphs);
 	strings_forget();
 	operator_forget();

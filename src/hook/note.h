@@ -25,8 +25,8 @@ bool kernel_is_known(uint64_t handle);
 void note_kernel(uint64_t handle);
 
 /* Asks the driver for the attributes of a function or kernel that has been launched, and writes
- * them down. */
-void note_attributes(uint64_t handle);
+ * them down.  Fills value[] by enum kernel_attribute; bit i of the result: value[i] is known. */
+uint32_t note_attributes(uint64_t handle, uint32_t value[ATTRIBUTES]);
 
 /* The kernel's name as the driver tells it, or NULL. */
 const char *ask_name(uint64_t handle);

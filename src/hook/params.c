@@ -13,15 +13,6 @@ enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 
 /* --- the room ------------------------------------------------------------------------------ */
 
-/* One function's parameters.  Only `generation` changes once it can be found. */
-struct layout {
-	uint64_t handle;
-	uint32_t generation; /* in which it was learnt; another: to be asked for again */
-	uint16_t count;
-	uint16_t known; /* whether the driver told */
-	struct param_place place[];
-};
-
 #define ROOM_WORDS (1u << 18) /* of 8 bytes: 2 MiB, which cost nothing until they are used */
 #define SLOTS      (1u << 14)
 #define WINDOW     8u
@@ -39,32 +30,32 @@ static uint32_t slot_of(uint64_t handle)
 	return (uint32_t)(handle * 0x9e3779b97f4a7c15u >> 50) & ~(WINDOW - 1);
 }
 
-static struct layout *layout_at(uint32_t slot)
+static struct function *function_at(uint32_t slot)
 {
 	const uint32_t place = __atomic_load_n(&slots[slot], __ATOMIC_ACQUIRE);
-	return place ? (struct layout *)&room[place - 1] : NULL;
+	return place ? (struct function *)&room[place - 1] : NULL;
 }
 
-static struct layout *find(uint64_t handle)
+static struct function *find(uint64_t handle)
 {
 	const uint32_t first = slot_of(handle);
 	for (uint32_t i = 0; i < WINDOW; i++) {
-		struct layout *l = layout_at(first + i);
+		struct function *l = function_at(first + i);
 		if (l && l->handle == handle)
 			return l;
 	}
 	return NULL;
 }
 
-static uint32_t layout_words(uint32_t count)
+static uint32_t words_of(uint32_t count)
 {
-	return (uint32_t)(sizeof(struct layout) + count * sizeof(struct param_place) + 7) / 8;
+	return (uint32_t)(sizeof(struct function) + count * sizeof(struct param_place) + 7) / 8;
 }
 
 /* Room for a layout; a signal handler may take some in the middle of it.  0: there is none. */
 static uint32_t take_room(uint32_t count)
 {
-	const uint32_t words = layout_words(count);
+	const uint32_t words = words_of(count);
 	if (__atomic_load_n(&room_used, __ATOMIC_RELAXED) + words > ROOM_WORDS)
 		return 0;
 	const uint32_t at = __atomic_fetch_add(&room_used, words, __ATOMIC_RELAXED);
@@ -78,7 +69,7 @@ static void publish(uint64_t handle, uint32_t place)
 	const uint32_t first = slot_of(handle);
 	uint32_t to = first;
 	for (uint32_t i = WINDOW; i-- > 0;) {
-		const struct layout *l = layout_at(first + i);
+		const struct function *l = function_at(first + i);
 		if (!l || l->handle == handle)
 			to = first + i;
 		if (l && l->handle == handle)
@@ -121,7 +112,8 @@ static ask_param *who_knows(uint64_t handle)
 }
 
 /* How many parameters there are, and whether they are those of `l`, which may be NULL. */
-static uint32_t count_params(ask_param *with, uint64_t handle, const struct layout *l, bool *ret_as)
+static uint32_t count_params(
+	ask_param *with, uint64_t handle, const struct function *l, bool *ret_as)
 {
 	struct param_place p;
 	uint32_t n = 0;
@@ -133,22 +125,48 @@ static uint32_t count_params(ask_param *with, uint64_t handle, const struct layo
 	return n;
 }
 
-static const struct layout *learn(uint64_t handle, struct layout *before)
+static struct predict_kernel describe(uint64_t handle)
+{
+	uint32_t value[ATTRIBUTES] = { 0 };
+	const uint32_t known = note_attributes(handle, value);
+	const char *name = ask_name(handle);
+	struct predict_kernel k = {
+		.regs = value[ATTRIBUTE_REGISTERS],
+		.smem_static_bytes = value[ATTRIBUTE_STATIC_SHARED],
+		.local_bytes = value[ATTRIBUTE_LOCAL],
+		.has_regs = known >> ATTRIBUTE_REGISTERS & 1,
+		.has_local = known >> ATTRIBUTE_LOCAL & 1,
+	};
+	predict_kernel_name(&k, name ? name : "", 0);
+	return k;
+}
+
+static bool same_kernel(const struct predict_kernel *a, const struct predict_kernel *b)
+{
+	return a->id == b->id && a->regs == b->regs && a->local_bytes == b->local_bytes &&
+	       a->smem_static_bytes == b->smem_static_bytes;
+}
+
+static const struct function *learn(uint64_t handle, struct function *before)
 {
 	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
 	ask_param *with = who_knows(handle);
 	bool as_before;
 	const uint32_t count = count_params(with, handle, before, &as_before);
-	note_attributes(handle);
-	if (as_before) {
+	const struct predict_kernel kernel = describe(handle);
+	if (as_before && same_kernel(&kernel, &before->kernel)) {
 		__atomic_store_n(&before->generation, now, __ATOMIC_RELEASE);
 		return before;
 	}
 	const uint32_t place = take_room(count);
 	if (!place)
 		return NULL;
-	struct layout *l = (struct layout *)&room[place - 1];
-	*l = (struct layout){ handle, now, (uint16_t)count, with != NULL };
+	struct function *l = (struct function *)&room[place - 1];
+	*l = (struct function){ .kernel = kernel,
+		.handle = handle,
+		.generation = now,
+		.count = (uint16_t)count,
+		.known = with != NULL };
 	for (uint32_t i = 0; i < count; i++)
 		ask(with, handle, i, &l->place[i]);
 	publish(handle, place);
@@ -172,32 +190,36 @@ static const void *buffer_of(void *const *extra, size_t *ret_bytes)
 	return buffer;
 }
 
-uint32_t params_read(
-	uint64_t function, void *const *params, void *const *extra, struct launch_args *ret_args)
+const struct function *params_function(uint64_t handle)
 {
 	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-	struct layout *found = find(function);
-	const struct layout *l = found;
-	if (!found || __atomic_load_n(&found->generation, __ATOMIC_ACQUIRE) != now)
-		l = learn(function, found);
-	if (!l || !l->known)
-		return 0;
+	struct function *f = find(handle);
+	if (f && __atomic_load_n(&f->generation, __ATOMIC_ACQUIRE) == now)
+		return f;
+	return learn(handle, f);
+}
+
+bool params_read(const struct function *f, void *const *params, void *const *extra,
+	struct launch_args *ret_args)
+{
 	size_t bytes = 0;
+	if (!f->known)
+		return false;
 	const void *buffer = !params && extra ? buffer_of(extra, &bytes) : NULL;
 	if (params)
-		args_of_pointers(ret_args, l->place, l->count, params);
-	else if (buffer || !l->count)
-		args_of_buffer(ret_args, l->place, buffer ? l->count : 0, buffer, bytes);
+		args_of_pointers(ret_args, f->place, f->count, params);
+	else if (buffer || !f->count)
+		args_of_buffer(ret_args, f->place, buffer ? f->count : 0, buffer, bytes);
 	else
-		return 0;
-	return args_words(ret_args);
+		return false;
+	return true;
 }
 
 void params_renew(uint64_t function)
 {
 	const uint32_t first = slot_of(function);
 	for (uint32_t i = 0; i < WINDOW; i++) {
-		struct layout *l = layout_at(first + i);
+		struct function *l = function_at(first + i);
 		if (l && l->handle == function)
 			__atomic_store_n(&l->generation, 0, __ATOMIC_RELEASE);
 	}

@@ -15,13 +15,25 @@
 #include <stdint.h>
 
 #include "event/args.h"
+#include "predict/predict.h"
 
-/*
- * What a launch of this function that has succeeded was given, by kernelParams or extra.  Words
- * for a record; 0 when nothing is known about it.
- */
-uint32_t params_read(
-	uint64_t function, void *const *params, void *const *extra, struct launch_args *ret_args);
+/* A function, as far as it is known.  Stays where it is, as it is. */
+struct function {
+	struct predict_kernel kernel;
+	uint64_t handle;
+	uint32_t generation; /* in which it was learnt; another: to be asked for again.  Changes. */
+	uint16_t count;
+	uint16_t known; /* whether the driver told how the parameters lie */
+	struct param_place place[];
+};
+
+/* What is known of a function that has been launched; NULL when there is no room for it. */
+const struct function *params_function(uint64_t handle);
+
+/* What a launch of this function that has succeeded was given, by kernelParams or extra; false
+ * when its parameters are not known. */
+bool params_read(const struct function *f, void *const *params, void *const *extra,
+	struct launch_args *ret_args);
 
 /* The handle has been given out: it may be another function's than it was. */
 void params_renew(uint64_t function);

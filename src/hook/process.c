@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
+#include "hook/forecast.h"
 #include "hook/note.h"
 #include "hook/resolve.h"
 #include "hook/text.h"
@@ -33,9 +34,11 @@ static struct {
 	bool read;
 	uint32_t control;
 	uint64_t flight_bytes;
-	bool gpu;                 /* device times as well */
-	bool args;                /* what kernels are given as well */
-	char path[RECORDER_PATH]; /* "" : no orders */
+	bool gpu;     /* device times as well */
+	bool args;    /* what kernels are given as well */
+	bool predict; /* and how long they will run */
+	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
+	char path[RECORDER_PATH];                                               /* "" : no orders */
 } orders;
 
 uint64_t clock_monotonic(void)
@@ -88,6 +91,17 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	return i == n ? value : 0;
 }
 
+/* A file that an option names, as it stands: absolute, or found from where the program is. */
+static bool path_option(const char *text, size_t n, const char *key, char to[RECORDER_PATH])
+{
+	const size_t k = strlen(key);
+	if (n <= k || memcmp(text, key, k) || n - k >= RECORDER_PATH)
+		return false;
+	memcpy(to, text + k, n - k);
+	to[n - k] = 0;
+	return true;
+}
+
 static bool parse_option(const char *text, size_t n)
 {
 	if (n == 4 && !memcmp(text, "join", 4)) {
@@ -102,6 +116,14 @@ static bool parse_option(const char *text, size_t n)
 		orders.args = true;
 		return true;
 	}
+	if (n == 7 && !memcmp(text, "predict", 7)) {
+		orders.predict = true;
+		return true;
+	}
+	if (path_option(text, n, "history=", orders.history) ||
+		path_option(text, n, "warm=", orders.warm) ||
+		path_option(text, n, "model=", orders.model))
+		return true;
 	static const char level[] = "level=", flight[] = "flight=";
 	if (n > sizeof level - 1 && !memcmp(text, level, sizeof level - 1)) {
 		text += sizeof level - 1, n -= sizeof level - 1;
@@ -196,7 +218,14 @@ bool process_keeps_ranges(void)
 bool process_wants_devices(void)
 {
 	return process_wants_gpu() ||
-	       (hook_recorder.header && hook_recorder.header->control & CONTROL_ARGS);
+	       (hook_recorder.header &&
+		       hook_recorder.header->control & (CONTROL_ARGS | CONTROL_PREDICT));
+}
+
+bool process_wants_forecast(struct forecast_orders *ret_orders)
+{
+	*ret_orders = (struct forecast_orders){ orders.history, orders.warm, orders.model };
+	return orders.predict && hook_recorder.header;
 }
 
 void process_note(const char *text)
@@ -207,7 +236,8 @@ void process_note(const char *text)
 static void open_trace(void)
 {
 	struct trace_header blank;
-	header_blank(&blank, orders.control | (orders.args ? CONTROL_ARGS : 0));
+	header_blank(&blank, orders.control | (orders.args ? CONTROL_ARGS : 0) |
+				     (orders.predict ? CONTROL_PREDICT : 0));
 	if (orders.flight_bytes) {
 		blank.mode = TRACE_FLIGHT;
 		blank.limit = orders.flight_bytes + TRACE_GRAIN;

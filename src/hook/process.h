@@ -7,6 +7,9 @@
  *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,][args,]record:FILE	keep every call in FILE
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
+ * `predict,` foretells how long kernels will run; `history=FILE,`, `warm=FILE,` and `model=FILE,`
+ *say what from (forecast.h).
+ *
  * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.
  * Without WEIR the library does nothing but pass calls on.
  */
@@ -59,6 +62,10 @@ bool process_keeps_ranges(void);
 
 /* Whether what the devices are is worth a question: for their times, or for what kernels get. */
 bool process_wants_devices(void);
+
+/* Whether times are to be foretold, and from what. */
+struct forecast_orders;
+bool process_wants_forecast(struct forecast_orders *ret_orders);
 
 /* A sentence for whoever reads the trace. */
 void process_note(const char *text);

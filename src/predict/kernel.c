@@ -6,6 +6,7 @@
  * the hash that they share.
  */
 #include "base/hash.h"
+#include "predict/key.h"
 #include "predict/predict.h"
 
 #include <string.h>
@@ -85,8 +86,7 @@ void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t bi
 {
 	char plain[NAME_MAX_BYTES];
 	const size_t bytes = plain_name(name, plain);
-	k->id = hash_mix(hash_bytes(name, strlen(name)) ^ hash_mix(binary));
-	k->id += !k->id;
+	k->id = predict_kernel_id(name, strlen(name), binary);
 	k->group = hash_bytes(plain, bytes);
 	k->family = family_of(plain, name);
 }

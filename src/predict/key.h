@@ -1,13 +1,22 @@
 /*
- * The key of a launch all of whose arguments are known, more than predict_launch has room for: one
- * definition for who asks at the launch and who learns from a trace.
+ * Who a kernel is, by its name alone, and the key of a launch all of whose arguments are known,
+ * more than predict_launch has room for: one definition for who asks at the launch, who learns from
+ * the device, and who learns from a trace.
  */
 #ifndef WEIR_PREDICT_KEY_H
 #define WEIR_PREDICT_KEY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash.h"
+
+/* predict_kernel.id of a name. */
+static inline uint64_t predict_kernel_id(const char *name, size_t bytes, uint64_t binary)
+{
+	const uint64_t id = hash_mix(hash_bytes(name, bytes) ^ hash_mix(binary));
+	return id + !id;
+}
 
 /* key: predict_key(); args_key: of event/args.h.  Never 0. */
 static inline uint64_t predict_key_of_args(uint64_t key, uint64_t args_key)

@@ -43,6 +43,11 @@ struct predict_device {
 int predict_device_find(
 	const char *name, unsigned cc, uint32_t sms, struct predict_device *ret_device);
 
+/* The same; of a device that is not in api/gpu.tbl only what its compute capability says, without
+ * ceilings: *ret_known is then false, and bounds mean nothing. */
+int predict_device_any(const char *name, unsigned cc, uint32_t sms,
+	struct predict_device *ret_device, bool *ret_known);
+
 /* What a kernel is about, by the words in its name: api/family.tbl. */
 enum predict_family {
 	FAMILY_UNKNOWN,

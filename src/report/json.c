@@ -7,6 +7,7 @@
 #include "report/memory.h"
 #include "report/model.h"
 #include "report/roofline.h"
+#include "report/prediction.h"
 
 #include <string.h>
 
@@ -396,6 +397,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_devices(&j, r);
 	roofline_put_gpu(&j, r);
 	analysis_put_json(r, &j);
+	prediction_put_json(&j, r);
 	put_work(&j, r);
 	put_device_copies(&j, r);
 	put_operators(&j, r);

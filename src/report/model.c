@@ -18,6 +18,7 @@
 #include "report/device.h"
 #include "report/hint.h"
 #include "report/tally.h"
+#include "report/prediction.h"
 
 #include "base/banned.h"
 
@@ -528,6 +529,8 @@ static int fill(struct report *r, struct tally *t)
 	r->first_ticks = t->first_ticks;
 	r->last_ticks = t->last_ticks;
 	r->unnamed_graphs = t->unnamed_graphs;
+	r->foretold = t->foretold;
+	r->untold = t->untold;
 	r->streams = t->streams.taken;
 	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);
@@ -556,6 +559,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 		e = replay(r, workers, count);
 	if (!e)
 		e = device_fill(r);
+	if (!e)
+		e = prediction_fill(r);
 	workers_fini(workers, count);
 	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
 }
@@ -601,6 +606,7 @@ void report_free(struct report *r)
 	array_free(&r->live);
 	memory_free(r->memory_detail);
 	hints_free(r->hints);
+	prediction_free(r->prediction);
 	array_free(&r->threads);
 	array_free(&r->warnings);
 	meta_fini(&r->meta);

@@ -260,6 +260,7 @@ struct analysis {
 };
 
 struct hints;
+struct prediction;
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
@@ -302,7 +303,9 @@ struct report {
 	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
-	struct hints *hints; /* hint.h; NULL unless somebody asked for them */
+	uint64_t foretold, untold;     /* launches that were asked about: with an answer, without */
+	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
+	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
 };
 #define LIVE_KEPT 100u
 

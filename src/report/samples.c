@@ -13,13 +13,15 @@
 
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
-/* A recorded launch whose arguments are known. */
+/* A recorded launch that says more than its shape. */
 struct given {
 	uint64_t ticks;
 	uint64_t function;
 	uint32_t process;
 	uint32_t tid;
+	bool has_args, has_told;
 	struct launch_args args;
+	struct forecast told;
 };
 
 struct loader {
@@ -60,7 +62,11 @@ static int take_launches(struct loader *l)
 		struct given g = { .ticks = r->ticks,
 			.process = l->buf.ref->process,
 			.tid = l->buf.ref->head.tid };
-		if (!fn || !fn->launch_layout || !args_get(r, &g.args))
+		if (!fn || !fn->launch_layout)
+			continue;
+		g.has_args = args_get(r, &g.args);
+		g.has_told = forecast_get(r, &g.told);
+		if (!g.has_args && !g.has_told)
 			continue;
 		g.function = r->arg[LAUNCH_FUNCTION];
 		struct given *to = array_push(&l->given);
@@ -132,10 +138,8 @@ static struct sample_kernel *new_kernel(
 	n->name = name;
 	n->mangled = mangled;
 	n->k = *attributes;
-	predict_kernel_name(&n->k, mangled, 0);
-	const uint64_t id = n->k.id;
 	predict_kernel_name(&n->k, name, 0);
-	n->k.id = id;
+	n->k.id = predict_kernel_id(mangled, strlen(mangled), 0);
 	return n;
 }
 
@@ -211,8 +215,11 @@ static int add_sample(struct loader *l, const struct device_work *w)
 	memcpy(s.p.launch.grid, w->grid, sizeof(w->grid));
 	memcpy(s.p.launch.block, w->block, sizeof(w->block));
 	s.p.launch.smem_dynamic_bytes = s.has_dynamic ? w->shared_dynamic : 0;
-	if (g)
+	if (g && g->has_args)
 		fill_args(&s, &g->args);
+	s.has_told = g && g->has_told;
+	if (s.has_told)
+		s.told = g->told;
 	const int e = kernel_of(l, w, a, &s.p.name);
 	struct sample *to = e ? NULL : array_push(&l->s->v);
 	if (!to)

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "event/args.h"
+#include "event/forecast.h"
 #include "predict/predict.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
@@ -38,7 +39,9 @@ struct sample {
 	uint32_t device;   /* of its process */
 	uint32_t stream;
 	bool has_args, has_device, has_stream, graph;
-	bool has_dynamic;             /* launch.smem_dynamic_bytes is known */
+	bool has_dynamic; /* launch.smem_dynamic_bytes is known */
+	bool has_told;
+	struct forecast told;         /* what was foretold at the launch */
 	const struct meta_device *on; /* NULL: not known */
 };
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "event/forecast.h"
+
 #include "base/banned.h"
 
 #define NOT_READY 600u /* CUDA_ERROR_NOT_READY, cudaErrorNotReady: an answer, no failure */
@@ -314,9 +316,12 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 		return 0;
 	c->ok_plain++;
 	int e = 0;
-	if (c->fn->kind == CALL_LAUNCH)
+	if (c->fn->kind == CALL_LAUNCH) {
+		struct forecast told;
+		t->foretold += forecast_get(r, &told);
+		t->untold += r->flags & RECORD_PREDICTED && !forecast_get(r, &told);
 		e = add_launch(t, r);
-	else if (c->fn->kind == CALL_GRAPHLAUNCH)
+	} else if (c->fn->kind == CALL_GRAPHLAUNCH)
 		add_graph_launch(t, r);
 	return e ? e : add_work(t, c, r);
 }
@@ -464,6 +469,8 @@ int tally_merge(struct tally *t, const struct tally *from)
 		t->graph_launches[i] += from->graph_launches[i];
 	t->unnamed_graphs += from->unnamed_graphs;
 	t->torn += from->torn;
+	t->foretold += from->foretold;
+	t->untold += from->untold;
 	t->damaged_chunks += from->damaged_chunks;
 	if (from->first_ticks < t->first_ticks)
 		t->first_ticks = from->first_ticks;

@@ -7,6 +7,7 @@
 #include "report/memory.h"
 #include "report/model.h"
 #include "report/roofline.h"
+#include "report/prediction.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -564,6 +565,14 @@ static void put_processes(const struct page *p)
 	end_table(p, &t, r->meta.processes.n);
 }
 
+static void put_prediction(const struct page *p)
+{
+	if (!p->r->prediction)
+		return;
+	heading(p, "Foretold times");
+	prediction_put_text(p->r, p->out, p->rows, p->dim, p->plain);
+}
+
 static void put_title(const struct page *p)
 {
 	const struct trace_header *h = &p->r->trace->header;
@@ -611,6 +620,7 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	analysis_put_text(r, out,
 		&(struct analysis_style){
 			.bold = p.bold, .dim = p.dim, .plain = p.plain, .rows = rows });
+	put_prediction(&p);
 	put_kernel_times(&p);
 	put_operators(&p);
 	put_layers(&p);

@@ -36,7 +36,7 @@ own='cuFuncGetName|cuKernelGetName|cuKernelGetFunction|cuFuncGetModule|cuKernelG
 own="$own|cuGraph.*Get.*|cuFuncGetAttribute|cuGetProcAddress.*|cuStreamIsCapturing.*"
 own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion|cuFuncGetParamInfo|cuKernelGetParamInfo"
 
-[ "$args" = no ] || own="$own|cuDeviceGet(Count|Name|Attribute)|cuDeviceTotalMem.*"
+[ "$args$times" = nono ] || own="$own|cuDeviceGet(Count|Name|Attribute)|cuDeviceTotalMem.*"
 
 failed() {
 	failures=$((failures + 1))
@@ -128,6 +128,7 @@ wants() {
 
 orders=
 [ "$args" = no ] || orders=args,
+[ "$args" != predict ] || orders=args,predict,
 [ "$times" = no ] || orders=${orders}gpu,
 [ "$times" = no ] || own="$own|cuDeviceGetCount|cuDeviceGetName|cuDeviceTotalMem.*|cuDeviceGetAttribute"
 mode=plain
@@ -161,6 +162,7 @@ if wants record; then
 	mode=record
 	option=
 	[ "$args" = no ] || option=--args
+	[ "$args" != predict ] || option=--predict
 	[ "$driver" = sim ] && option="$option --sim"
 	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
 	same_behaviour

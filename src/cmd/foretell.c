@@ -1,0 +1,161 @@
+/* See foretell.h. */
+#include "foretell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "event/forecast.h"
+#include "event/format.h"
+#include "report/samples.h"
+
+/* A file as the program finds it, wherever it goes; it need not be there. */
+static int absolute(const char *path, char *ret_full, size_t size)
+{
+	char here[PATH_MAX] = "";
+	if (strchr(path, ','))
+		return complain(
+			EXIT_USAGE, "%s can't be used: its name must not hold a comma", path);
+	if (*path != '/' && !getcwd(here, sizeof here))
+		return complain(
+			EXIT_ENVIRONMENT, "the directory is not known: %s", strerror(errno));
+	if (snprintf(ret_full, size, "%s%s%s", here, *path == '/' ? "" : "/", path) >= (int)size)
+		return complain(EXIT_USAGE, "the name %s is too long", path);
+	return 0;
+}
+
+static bool is_trace(const char *path)
+{
+	char magic[8] = "";
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
+			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* --- tables of a trace -------------------------------------------------------------------- */
+
+static int device_of(const struct meta *m, const char *path, struct predict_device *ret_d)
+{
+	bool known;
+	if (!m->devices.n)
+		return complain(EXIT_ENVIRONMENT,
+			"%s does not say what its devices are; record it again, with --gpu", path);
+	const struct meta_device *d = &m->devices.v[0];
+	const unsigned cc = (d->capability >> 16) * 10 + (d->capability & 0xffff);
+	if (predict_device_any(m->names.v[d->name].text, cc, d->multiprocessors, ret_d, &known))
+		return complain(EXIT_ENVIRONMENT, "the device of %s is not known: %s", path,
+			m->names.v[d->name].text);
+	return 0;
+}
+
+static int write_tables(struct foretell *f, const void *memory, size_t bytes)
+{
+	const char *directory = getenv("TMPDIR");
+	snprintf(f->made, sizeof f->made, "%s/weir-history.XXXXXX",
+		directory && *directory ? directory : "/tmp");
+	const int fd = mkstemp(f->made);
+	const bool whole = fd >= 0 && write(fd, memory, bytes) == (ssize_t)bytes;
+	const int why = errno;
+	if (fd >= 0)
+		close(fd);
+	if (whole)
+		return 0;
+	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", f->made, strerror(why));
+}
+
+static int learn(struct foretell *f, const struct samples *all, const struct predict_device *d)
+{
+	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const size_t bytes = predict_bytes(&sizes);
+	struct predict p;
+	void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	if (!memory || predict_init(&p, memory, bytes, &sizes, d)) {
+		free(memory);
+		return complain(EXIT_ENVIRONMENT, "there is no memory for what was learnt");
+	}
+	for (size_t i = 0; i < all->v.n; i++)
+		predict_learn(&p, &all->v.v[i].p);
+	predict_seal(&p);
+	const int code = write_tables(f, memory, bytes);
+	free(memory);
+	return code;
+}
+
+static int learn_from(struct foretell *f, const struct trace *t, const char *path)
+{
+	struct meta m;
+	struct samples all;
+	struct predict_device d;
+	struct error err;
+	if (meta_load(t, &m, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	int code = device_of(&m, path, &d);
+	if (!code && samples_load(t, &m, &all, &err)) {
+		code = complain(EXIT_ENVIRONMENT, "%s", err.text);
+	} else if (!code) {
+		code = all.v.n ? learn(f, &all, &d)
+			       : complain(EXIT_ENVIRONMENT,
+					 "%s has no kernel with a time on a device; record "
+					 "it again, with --gpu",
+					 path);
+		samples_fini(&all);
+	}
+	meta_fini(&m);
+	return code;
+}
+
+static int from_trace(struct foretell *f, const char *path)
+{
+	struct trace *t;
+	struct error err;
+	if (trace_open(path, &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	const int code = learn_from(f, t, path);
+	trace_close(t);
+	return code;
+}
+
+/* --- the orders --------------------------------------------------------------------------- */
+
+static int add(struct foretell *f, const char *key, const char *path)
+{
+	char full[PATH_MAX];
+	const size_t at = strlen(f->orders);
+	const int code = absolute(path, full, sizeof full);
+	if (!code)
+		snprintf(f->orders + at, sizeof f->orders - at, "%s=%s,", key, full);
+	return code;
+}
+
+int foretell_prepare(struct foretell *f, const struct options *o)
+{
+	const char *model = opt_str(o, "predict"), *history = opt_str(o, "history");
+	int code = 0;
+	*f = (struct foretell){ .wanted = model || history };
+	if (!f->wanted)
+		return 0;
+	memcpy(f->orders, "predict,", sizeof "predict,");
+	if (model && *model && access(model, R_OK))
+		code = complain(
+			EXIT_USAGE, "the model %s can't be read: %s", model, strerror(errno));
+	else if (model && *model)
+		code = add(f, "model", model);
+	if (!code && history && is_trace(history)) {
+		code = from_trace(f, history);
+		return code ? code : add(f, "warm", f->made);
+	}
+	return !code && history ? add(f, "history", history) : code;
+}
+
+void foretell_done(const struct foretell *f)
+{
+	if (*f->made)
+		unlink(f->made);
+}

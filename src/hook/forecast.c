@@ -1,0 +1,245 @@
+/* See forecast.h. */
+#include "hook/forecast.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "event/forecast.h"
+#include "hook/forecast_file.h"
+#include "hook/match.h"
+#include "hook/process.h"
+#include "predict/key.h"
+#include "predict/model.h"
+
+#define BATCH (1u << 15) /* kernels between two looks at the launches */
+
+static const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+
+/* A kernel that ran and waits for its launch. */
+struct ran {
+	uint64_t start_ns, end_ns, correlation, signature;
+	uint32_t device, shared;
+	uint32_t grid[3], block[3];
+	bool matched, contended;
+	struct predict_launch launch;
+};
+
+struct item { /* of an order */
+	uint64_t key;
+	uint32_t index;
+};
+
+static struct {
+	struct predict predict;
+	uint32_t ready; /* last: launches look at nothing else before it is set */
+	bool known;     /* what the device can do */
+	struct ran *batch;
+	struct item *order;
+	uint32_t count;
+	uint64_t last_end_ns; /* of the batches before */
+	struct predict_sample *recent;
+	uint64_t recent_count;
+} f;
+
+/* --- starting ------------------------------------------------------------------------------ */
+
+static void *map(size_t bytes)
+{
+	const long at =
+		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return sys_failed(at) ? NULL : (void *)at;
+}
+
+static bool map_batch(void)
+{
+	f.batch = map(BATCH * sizeof(*f.batch));
+	f.order = map(BATCH * sizeof(*f.order));
+	f.recent = map(MODEL_SHADOW * sizeof(*f.recent));
+	return f.batch && f.order && f.recent && match_start();
+}
+
+void forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+	uint32_t multiprocessors)
+{
+	struct predict_device d;
+	const size_t bytes = predict_bytes(&sizes);
+	void *memory = map(bytes);
+	if (predict_device_any(device, capability, multiprocessors, &d, &f.known)) {
+		process_note("no times are foretold: nothing is known of this device");
+		return;
+	}
+	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
+		process_note("no times are foretold: there is no memory for the tables");
+		return;
+	}
+	if (!f.known)
+		process_note("of this device's peaks nothing is known: times are foretold of "
+			     "kernels that have run before");
+	forecast_file_start(&f.predict, o, &d);
+	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
+}
+
+void forecast_forget(void)
+{
+	f.ready = 0;
+	forecast_file_forget();
+}
+
+/* --- asking -------------------------------------------------------------------------------- */
+
+static void shape_of(const struct record *r, struct predict_launch *l)
+{
+	l->grid[0] = (uint32_t)r->arg[LAUNCH_GRID_XY];
+	l->grid[1] = (uint32_t)(r->arg[LAUNCH_GRID_XY] >> 32);
+	l->grid[2] = (uint32_t)r->arg[LAUNCH_GRID_Z_BLOCK_X];
+	l->block[0] = (uint32_t)(r->arg[LAUNCH_GRID_Z_BLOCK_X] >> 32);
+	l->block[1] = (uint32_t)r->arg[LAUNCH_BLOCK_YZ];
+	l->block[2] = (uint32_t)(r->arg[LAUNCH_BLOCK_YZ] >> 32);
+	l->smem_dynamic_bytes = r->aux;
+}
+
+uint64_t forecast_launch(
+	const struct predict_kernel *kernel, const struct launch_args *args, const struct record *r)
+{
+	struct predict_launch l = { .kernel = kernel };
+	struct predict_answer a;
+	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+		return 0;
+	shape_of(r, &l);
+	if (args) {
+		l.args = args->kept;
+		memcpy(l.arg, args->value, args->kept * sizeof(l.arg[0]));
+	}
+	l.key = predict_key(&l);
+	if (args)
+		l.key = predict_key_of_args(l.key, args->key);
+	predict_ask(&f.predict, &l, &a);
+	if (!(r->flags & RECORD_CAPTURED))
+		match_push(match_signature(kernel->id, l.grid, l.block, l.smem_dynamic_bytes),
+			r->ticks, &l);
+	if (a.tier == PREDICT_BOUND && !f.known)
+		return 0;
+	const struct forecast told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
+	return forecast_word(&told);
+}
+
+/* --- learning ------------------------------------------------------------------------------ */
+
+static void sift(struct item *v, uint32_t root, uint32_t n)
+{
+	for (uint32_t child; (child = 2 * root + 1) < n; root = child) {
+		child += child + 1 < n && v[child].key < v[child + 1].key;
+		if (v[root].key >= v[child].key)
+			return;
+		const struct item swapped = v[root];
+		v[root] = v[child];
+		v[child] = swapped;
+	}
+}
+
+/* By key, in place: qsort may allocate. */
+static void sort(struct item *v, uint32_t n)
+{
+	for (uint32_t i = n / 2; i-- > 0;)
+		sift(v, i, n);
+	for (uint32_t end = n; end-- > 1;) {
+		const struct item largest = v[0];
+		v[0] = v[end];
+		v[end] = largest;
+		sift(v, 0, end);
+	}
+}
+
+static void order_by(uint64_t (*key)(const struct ran *r))
+{
+	for (uint32_t i = 0; i < f.count; i++)
+		f.order[i] = (struct item){ key(&f.batch[i]), i };
+	sort(f.order, f.count);
+}
+
+static uint64_t by_correlation(const struct ran *r)
+{
+	return r->correlation;
+}
+
+static uint64_t by_start(const struct ran *r)
+{
+	return r->start_ns;
+}
+
+static void match_batch(void)
+{
+	match_take();
+	order_by(by_correlation);
+	for (uint32_t i = 0; i < f.count; i++) {
+		struct ran *r = &f.batch[f.order[i].index];
+		r->matched = match_pop(r->signature, r->start_ns, &r->launch);
+	}
+}
+
+/* In the order of start: of those before, only the one that ends last can be alone still. */
+static void mark_contended(void)
+{
+	struct ran *last = NULL;
+	uint64_t end = f.last_end_ns;
+	for (uint32_t i = 0; i < f.count; i++) {
+		struct ran *r = &f.batch[f.order[i].index];
+		if (r->start_ns < end) {
+			r->contended = true;
+			if (last)
+				last->contended = true;
+		}
+		if (r->end_ns > end) {
+			end = r->end_ns;
+			last = r;
+		}
+	}
+	f.last_end_ns = end;
+}
+
+static void learn_from(const struct ran *r)
+{
+	struct predict_sample s = { .launch = r->launch,
+		.measured_ns = (double)(r->end_ns - r->start_ns),
+		.order = r->start_ns };
+	memcpy(s.launch.grid, r->grid, sizeof r->grid);
+	memcpy(s.launch.block, r->block, sizeof r->block);
+	s.launch.smem_dynamic_bytes = r->shared;
+	s.launch.contended = r->contended;
+	if (predict_learn(&f.predict, &s) && !r->contended)
+		f.recent[f.recent_count++ % MODEL_SHADOW] = s;
+}
+
+static void learn_batch(void)
+{
+	match_batch();
+	order_by(by_start);
+	mark_contended();
+	for (uint32_t i = 0; i < f.count; i++)
+		if (f.batch[f.order[i].index].matched)
+			learn_from(&f.batch[f.order[i].index]);
+	f.count = 0;
+	forecast_file_look(&f.predict, f.recent,
+		f.recent_count < MODEL_SHADOW ? f.recent_count : MODEL_SHADOW);
+}
+
+void forecast_learn(const struct device_work *w, const char *name)
+{
+	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+		return;
+	if (!w || f.count == BATCH)
+		learn_batch();
+	if (!w || !name || w->kind != WORK_KERNEL || w->valid & WORK_HAS_GRAPH)
+		return;
+	struct ran *r = &f.batch[f.count++];
+	*r = (struct ran){ .start_ns = w->start_ns,
+		.end_ns = w->end_ns,
+		.correlation = w->correlation,
+		.device = w->device,
+		.shared = w->shared_dynamic };
+	memcpy(r->grid, w->grid, sizeof r->grid);
+	memcpy(r->block, w->block, sizeof r->block);
+	r->signature = match_signature(
+		predict_kernel_id(name, strlen(name), 0), w->grid, w->block, w->shared_dynamic);
+}

@@ -1,0 +1,42 @@
+/*
+ * How long each kernel will run, told at its launch (weir record --predict): predict/predict.h at
+ * work inside a recorded program.
+ *
+ * Any thread asks, in the middle of its launch: no lock, no allocation.  Whoever hands over device
+ * times teaches, one thread at a time (gputime/cupti.h holds a lock meanwhile); there launches are
+ * matched to what ran, a new model is looked for, and nothing is waited for.  The tables are this
+ * process's own; what an earlier run has learnt is copied in at the start, and what this one has
+ * learnt is put into the file at the end.
+ */
+#ifndef WEIR_HOOK_FORECAST_H
+#define WEIR_HOOK_FORECAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/args.h"
+#include "predict/predict.h"
+
+/* Where to begin from, and what to be told by.  Empty: nothing. */
+struct forecast_orders {
+	const char *history; /* tables: read now, written at the end */
+	const char *warm;    /* tables: read now */
+	const char *model;   /* a model: read now and whenever it changes */
+};
+
+/* Once the driver tells what the device is; capability: 10 * major + minor.  What goes wrong is
+ * noted in the trace. */
+void forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+	uint32_t multiprocessors);
+
+/* The answer as it stands in a record (see forecast_word() in event/forecast.h), for a launch in
+ * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
+uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
+	const struct record *r);
+
+/* A kernel that ran, by its name as it was compiled; NULL: that was all for now. */
+void forecast_learn(const struct device_work *w, const char *name);
+
+void forecast_forget(void); /* after a fork: nothing is foretold until it is started again */
+
+#endif

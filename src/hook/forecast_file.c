@@ -1,0 +1,219 @@
+/* See forecast_file.h. */
+#include "hook/forecast_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/sys.h"
+#include "hook/process.h"
+#include "predict/model.h"
+#include "predict/tables.h"
+
+#define FILE_MOST (256u << 20)
+#define MODELS    4u /* the newest, and those that somebody may still be asking */
+
+static struct {
+	struct predict *predict;
+	struct forecast_orders orders;
+	struct stat seen; /* the model's file, as it was when it was last read */
+	struct predict_model models[MODELS];
+	void *memory[MODELS];
+	size_t bytes[MODELS];
+	uint32_t next;
+} files;
+
+static void note(const char *what, const char *path, const char *why)
+{
+	struct error e;
+	error_set(&e, 0, "%s%s: %s", what, path, why);
+	process_note(e.text);
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+static bool fill(long fd, char *to, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		const long got = sys(read, fd, to + at, bytes - at);
+		if (sys_failed(got) || !got)
+			return false;
+		at += (size_t)got;
+	}
+	return true;
+}
+
+/* A whole file in memory of its own, so that nobody who writes to it disturbs us.  NULL with the
+ * reason. */
+static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why)
+{
+	struct stat st;
+	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	void *memory = NULL;
+	*ret_why = "it can't be read";
+	if (sys_failed(fd))
+		return NULL;
+	if (!sys_failed(sys(fstat, fd, &st)) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+		st.st_size <= FILE_MOST) {
+		*ret_bytes = (size_t)st.st_size;
+		const long at = sys(mmap, NULL, *ret_bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory = sys_failed(at) ? NULL : (void *)at;
+	}
+	if (memory && !fill(fd, memory, *ret_bytes)) {
+		sys(munmap, memory, *ret_bytes);
+		memory = NULL;
+	}
+	sys(close, fd);
+	return memory;
+}
+
+/* --- what earlier runs have learnt --------------------------------------------------------- */
+
+static const char *why_not(int e)
+{
+	return e == -ENODEV    ? "it was learnt on another device; this run begins with nothing"
+	       : e == -EBADMSG ? "it is damaged; this run begins with nothing"
+			       : "it holds nothing that was learnt; this run begins with nothing";
+}
+
+/* The tables are taken as they are, when they have the room that ours have. */
+static void begin_with(struct predict *p, const char *path, const struct predict_device *d)
+{
+	struct predict other;
+	const char *why;
+	size_t bytes = 0;
+	void *memory = read_file(path, &bytes, &why);
+	if (!memory) {
+		note("nothing is known of earlier runs, ", path, why);
+		return;
+	}
+	int e = predict_attach(&other, memory, bytes, d);
+	if (!e && other.tables->bytes != p->tables->bytes)
+		e = -EINVAL;
+	if (!e)
+		memcpy(p->tables, memory, p->tables->bytes);
+	else
+		note("nothing is taken from ", path, why_not(e));
+	sys(munmap, memory, bytes);
+}
+
+static bool write_whole(long fd, const char *from, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		const long put = sys(write, fd, from + at, bytes - at);
+		if (sys_failed(put))
+			return false;
+		at += (size_t)put;
+	}
+	return true;
+}
+
+/* Whole or not at all. */
+static void save(void)
+{
+	char path[RECORDER_PATH];
+	const char *to = files.orders.history;
+	if (!files.predict || !to || !*to || strlen(to) + 5 > sizeof path)
+		return;
+	memcpy(path, to, strlen(to));
+	memcpy(path + strlen(to), ".new", 5);
+	const long fd = sys(openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (sys_failed(fd)) {
+		note("what was learnt can't be written to ", to, "the file can't be made");
+		return;
+	}
+	predict_seal(files.predict);
+	const bool whole =
+		write_whole(fd, (const char *)files.predict->tables, files.predict->tables->bytes);
+	sys(close, fd);
+	if (!whole || sys_failed(sys(rename, path, to))) {
+		sys(unlink, path);
+		note("what was learnt can't be written to ", to, "the disk refuses");
+	}
+}
+
+/* --- the model ----------------------------------------------------------------------------- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* In the place of the oldest, which nobody can be asking after so many others. */
+static void keep_model(const struct predict_model *m, void *memory, size_t bytes)
+{
+	const uint32_t at = files.next % MODELS;
+	if (files.memory[at])
+		sys(munmap, files.memory[at], files.bytes[at]);
+	files.models[at] = *m;
+	files.memory[at] = memory;
+	files.bytes[at] = bytes;
+}
+
+static void offer(struct predict *p, const struct predict_sample *recent, size_t n)
+{
+	const char *path = files.orders.model, *why;
+	const struct predict_model *old;
+	struct predict_model m;
+	struct error err = { "" };
+	size_t bytes = 0;
+	void *memory = read_file(path, &bytes, &why);
+	if (!memory) {
+		note("no model is taken from ", path, why);
+		return;
+	}
+	int e = model_open(memory, bytes, &m, &err);
+	if (!e) {
+		keep_model(&m, memory, bytes);
+		e = predict_offer(p, &files.models[files.next % MODELS], recent, n, &old, &err);
+	} else {
+		sys(munmap, memory, bytes);
+	}
+	if (!e)
+		files.next++;
+	note(e ? "the model is refused, " : "the model is in use, ", path,
+		e ? err.text : "it fits");
+}
+
+void forecast_file_look(struct predict *p, const struct predict_sample *recent, size_t n)
+{
+	struct stat now;
+	if (!files.orders.model || !*files.orders.model ||
+		sys_failed(sys(stat, files.orders.model, &now)) || same_file(&now, &files.seen))
+		return;
+	files.seen = now;
+	offer(p, recent, n);
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+void forecast_file_start(
+	struct predict *p, const struct forecast_orders *o, const struct predict_device *d)
+{
+	files.orders = *o;
+	files.predict = p;
+	if (o->warm && *o->warm)
+		begin_with(p, o->warm, d);
+	if (o->history && *o->history) {
+		struct stat st;
+		if (!sys_failed(sys(stat, o->history, &st)) && st.st_size)
+			begin_with(p, o->history, d);
+		atexit(save);
+	}
+	if (o->model && *o->model) {
+		forecast_file_look(p, NULL, 0);
+		if (!files.next && !files.seen.st_ino)
+			note("no model is taken from ", o->model, "there is no such file");
+	}
+}
+
+void forecast_file_forget(void)
+{
+	files.predict = NULL;
+}

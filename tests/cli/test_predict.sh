@@ -1,0 +1,80 @@
+# Times that are foretold at the launch, on the simulated driver and a CUPTI that a test program
+# tells what ran: learnt in the run, from a trace, from what an earlier run has left.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+program=$build/tests/cli/programs/foretold
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcuda.so.1" ] || exit 0
+[ -x "$program" ] || exit 0
+cd "$scratch" || exit 1
+
+# value TRACE PATH: a number of the report's prediction.
+value() {
+	"$weir" report --json "$1" | python3 -c '
+import json, sys
+at = json.load(sys.stdin)["prediction"]
+for key in sys.argv[1].split("."):
+    at = at[int(key) if key.isdigit() else key]
+print(at)' "$2"
+}
+
+same() { # WHAT IS WANTED
+	[ "$2" = "$3" ] && return
+	echo "FAILED: $1 is $2, expected $3"
+	failures=$((failures + 1))
+}
+
+below() { # WHAT IS LIMIT
+	awk -v x="$2" -v most="$3" 'BEGIN { exit !(x != "" && x < most) }' && return
+	echo "FAILED: $1 is $2, expected less than $3"
+	failures=$((failures + 1))
+}
+
+# The first launch of each scalar can't be told; the second was seen once; all others are known, and
+# each scalar has a time of its own.
+expect 0 '^$' "$weir" record --sim -q --predict -o p.weir -- "$program" 20
+same 'launches' "$(value p.weir launches)" 76
+same 'silent launches' "$(value p.weir silent)" 4
+same 'measured' "$(value p.weir measured)" 76
+same 'best tier' "$(value p.weir tiers.0.tier)" exact
+same 'launches of it' "$(value p.weir tiers.0.launches)" 72
+below 'its error' "$(value p.weir tiers.0.error_p90)" 0.01
+same 'once' "$(value p.weir tiers.1.launches)" 4
+same 'kernel' "$(value p.weir kernels.0.kernel)" scale
+expect 0 'Foretold times' "$weir" report p.weir
+expect 0 '72 +0\.[0-9] % .* exact' "$weir" report p.weir
+
+# Times that change are followed.
+expect 0 '^$' "$weir" record --sim -q --predict -o slow.weir -- "$program" 60 130
+expect 0 'exact' "$weir" report slow.weir
+below 'the error when times change' "$(value slow.weir all.error_p90)" 0.05
+
+# A run that begins with a trace, or with what another has left, knows all of it at once.
+expect 0 '^$' "$weir" record --sim -q --predict --history p.weir -o warm.weir -- "$program" 5
+same 'silent launches after a trace' "$(value warm.weir silent)" 0
+same 'tier after a trace' "$(value warm.weir tiers.0.launches)" 20
+[ -z "$(ls "${TMPDIR:-/tmp}"/weir-history.* 2>/dev/null)" ] || same 'what was made of it' there gone
+expect 0 '^$' "$weir" record --sim -q --history left -o first.weir -- "$program" 5
+[ -s left ] || same 'what the run has left' nothing something
+expect 0 '^$' "$weir" record --sim -q --history left -o second.weir -- "$program" 5
+same 'silent launches of the first' "$(value first.weir silent)" 4
+same 'silent launches of the second' "$(value second.weir silent)" 0
+
+# What can't be used is said so, and the program runs.
+cp left bad
+printf 'xxxx' | dd of=bad bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect 0 '^$' "$weir" record --sim -q --history bad -o bad.weir -- "$program" 5
+expect 0 'nothing is taken from .*damaged' "$weir" report bad.weir
+printf 'no model' >model
+expect 0 '^$' "$weir" record --sim -q --predict=model -o model.weir -- "$program" 5
+expect 0 'the model is refused, .*: this is not a model' "$weir" report model.weir
+expect 2 'no-such' "$weir" record --sim -q --predict=no-such -o model.weir -- "$program" 5
+expect 2 'comma' "$weir" record --sim -q --history a,b -o model.weir -- "$program" 5
+expect 0 '^$' "$weir" import -q -o other.weir "$2/tests/golden/kineto/eager.json"
+expect 0 '^$' "$weir" record --sim -q --history other.weir -o other2.weir -- "$program" 5
+expect 0 'learnt on another device' "$weir" report other2.weir
+expect 0 '^$' "$weir" record --sim -q -o plain.weir -- "$program" 5
+expect 3 'does not say what its devices are' "$weir" record --sim -q --history plain.weir \
+	-o x.weir -- "$program" 5
+finish
