@@ -33,8 +33,8 @@ lint: build ## format, layers, symbols, manual: the rules that a tool can check
 	@sh tools/lint.sh $(BUILD)
 	$(CTEST) --test-dir $(BUILD) -L lint
 
-bench: build ## measure what a recorded call costs
-	cmake --build $(BUILD) --target bench-launch bench-range
+bench: build ## measure what a recorded call and a prediction cost
+	cmake --build $(BUILD) --target bench-launch bench-range bench-predict
 	@sh tools/bench.sh $(BUILD)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)

@@ -1,6 +1,6 @@
 # Runs the examples of a manual page, the lines `.Dl $ COMMAND`, on the simulated driver:
 # run-examples.sh BUILD PAGE.  ./app is examples/vecadd, app.weir a recording of it,
-# gpu.weir one with device times; train.py is a script.
+# gpu.weir one with device times; train.py is a script; launches.csv a table of launches.
 build=$(cd "$1" && pwd) page=$2
 [ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
 	echo "the simulated driver is not built"
@@ -11,6 +11,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 cp "$build/examples/vecadd" app
 echo "print(1)" >train.py
+"$build/tests/gen-launches" 3000 >launches.csv || exit 1
 export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim"
 weir record --quiet -o app.weir -- ./app >/dev/null || exit 1
 weir import --quiet -o gpu.weir "$3" || exit 1

@@ -41,6 +41,10 @@ for run in 1 2 3; do
 	"$weir" record $sim --quiet -o t.weir -- "$build/bin/bench-range" || exit 1
 done
 
+echo
+echo "one prediction:"
+"$build/bin/bench-predict" || exit 1
+
 if [ -z "$sim" ]; then
 	echo
 	echo "a launch under other tools, in turns with none:"

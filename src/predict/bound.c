@@ -8,7 +8,7 @@
  */
 #include "predict/bound.h"
 
-#include "base/check.h"
+#include "predict/model.h"
 #include "predict/score.h"
 #include "predict/tables.h"
 
@@ -115,13 +115,32 @@ static const struct effect_ring *effect_of(
 	return effect_count(ring) >= ENOUGH_ALL ? ring : NULL;
 }
 
+/* Before anything has run: what the model's launches needed, else within a factor of some ten. */
+static void first_guess(const struct predict *p, const struct predict_question *q, float *ret_ratio,
+	float *ret_unit)
+{
+	/* Pairs with predict_swap(). */
+	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	const unsigned knowledge = launch_knowledge(q->launch);
+	*ret_ratio = 1.5f;
+	*ret_unit = 2;
+	if (!m || !m->file->families[FAMILY_UNKNOWN][knowledge].launches)
+		return;
+	*ret_ratio = m->file->families[FAMILY_UNKNOWN][knowledge].effect;
+	*ret_unit = 1;
+}
+
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	bool family;
 	const struct effect_ring *ring = effect_of(p->tables, q, &family);
-	/* nothing has run yet: within a factor of some ten of the bound */
-	const float ratio = ring ? load_float(&ring->median) : 1.5f;
-	const float unit = ring ? load_float(&ring->typical) : 2;
+	float ratio, unit;
+	if (ring) {
+		ratio = load_float(&ring->median);
+		unit = load_float(&ring->typical);
+	} else {
+		first_guess(p, q, &ratio, &unit);
+	}
 	score_answer(p->tables, PREDICT_BOUND, q->bound_ns, ratio, unit, a);
 	a->class_only = !family || launch_knowledge(q->launch) == 0;
 	return true;

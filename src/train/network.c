@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-#define STEPS     8000
+#define STEPS     4800
 #define BATCH     64
 #define RATE      4e-3f
 #define SOFT      0.02f /* the corner of the loss is round over so much */

@@ -288,13 +288,18 @@ out:
 }
 
 int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
-	const struct train_options *o, struct model_file **ret_bytes, struct error *err)
+	const struct model_file *like, const struct train_options *o, struct model_file **ret_bytes,
+	struct error *err)
 {
 	struct fit_progress progress = o->progress;
 	const int ret = fit_file(d, rows, FOLDS, kinds, o, &progress, ret_bytes, err);
-	if (!ret)
-		seal(*ret_bytes);
-	return ret;
+	if (ret)
+		return ret;
+	for (int i = 0; like && i < FAMILIES * KNOWLEDGE; i++)
+		(*ret_bytes)->families[i / KNOWLEDGE][i % KNOWLEDGE].unit =
+			like->families[i / KNOWLEDGE][i % KNOWLEDGE].unit;
+	seal(*ret_bytes);
+	return 0;
 }
 
 /* What each kind says of rows that it has not seen. */

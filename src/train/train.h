@@ -63,7 +63,8 @@ struct train_report {
  * not known and are set to those of `like`, or to a factor of two without it.  *ret_bytes is
  * aligned to MODEL_ALIGN and the caller's to free. */
 int train_fit(const struct predict_device *d, const struct train_rows *rows, unsigned kinds,
-	const struct train_options *o, struct model_file **ret_bytes, struct error *err);
+	const struct model_file *like, const struct train_options *o, struct model_file **ret_bytes,
+	struct error *err);
 
 /* As told above.  -ENODATA when there are too few launches, -EDOM when no kind is better than the
  * family's usual ratio (the report is filled then, too), -ENOSYS, -EIO, -ENOMEM. */

@@ -18,6 +18,8 @@ static const struct {
 	{ offsetof(struct xgboost, set), "XGBoosterSetParam" },
 	{ offsetof(struct xgboost, update), "XGBoosterUpdateOneIter" },
 	{ offsetof(struct xgboost, predict), "XGBoosterPredict" },
+	{ offsetof(struct xgboost, proxy_create), "XGProxyDMatrixCreate" },
+	{ offsetof(struct xgboost, predict_dense), "XGBoosterPredictFromDense" },
 	{ offsetof(struct xgboost, dump), "XGBoosterDumpModelEx" },
 	{ offsetof(struct xgboost, free), "XGBoosterFree" },
 	{ offsetof(struct xgboost, error), "XGBGetLastError" },

@@ -21,6 +21,11 @@ struct xgboost {
 	int (*update)(xgboost_handle booster, int round, xgboost_handle matrix);
 	int (*predict)(xgboost_handle booster, xgboost_handle matrix, int options, unsigned trees,
 		int training, uint64_t *ret_n, const float **ret_values);
+	int (*proxy_create)(xgboost_handle *ret_proxy);
+	/* one row or more from memory, by the JSON of numpy's array interface */
+	int (*predict_dense)(xgboost_handle booster, const char *values, const char *config,
+		xgboost_handle matrix, const uint64_t **ret_shape, uint64_t *ret_dims,
+		const float **ret_values);
 	int (*dump)(xgboost_handle booster, const char *features, int statistics,
 		const char *format, uint64_t *ret_n, const char ***ret_trees);
 	int (*free)(xgboost_handle booster);

@@ -1,0 +1,284 @@
+/*
+ * What one prediction costs, in nanoseconds, on this machine:
+ *
+ *	bench-predict
+ *
+ * hot: calls back to back, each about another of 256 launches; the median of 401 batches.  cold:
+ * before each call so many bytes are written over that the caches hold little else, as a program
+ * does between its launches; the median of 801 calls, less what reading the clock takes.  The
+ *kernels are those of tests/unit/zoo.c, the models are trained on them first; XGBoost is asked for
+ *the same row of the same forest where its library is installed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "predict/bound.h"
+#include "predict/model.h"
+#include "train/train.h"
+#include "train/xgboost.h"
+#include "zoo.h"
+
+#define ROWS       256
+#define HOT_CALLS  1024
+#define HOT_TURNS  401
+#define COLD_TURNS 801
+#define LEARNT     6000
+
+struct bench {
+	struct zoo zoo;
+	struct predict p, model_only;
+	struct predict_sample rows[ROWS];  /* seen before */
+	struct predict_launch fresh[ROWS]; /* the same in shapes not seen */
+	float features[ROWS][FEATURES];
+	struct predict_model forest, network;
+	struct predict_kernel strangers[ROWS];
+	struct predict_launch unseen[ROWS]; /* of kernels not seen */
+	struct predict_sample *learnt;
+};
+
+static struct bench b;
+static volatile float sink;
+static char *trash;
+static double ns_per_tick, clock_ticks;
+
+typedef void call_fn(unsigned i);
+
+static void ask_launch(const struct predict *p, const struct predict_launch *l)
+{
+	struct predict_answer a;
+	predict_ask(p, l, &a);
+	sink = a.t50_ns + a.t90_ns + a.waves;
+}
+
+static void ask_history(unsigned i)
+{
+	ask_launch(&b.p, &b.rows[i % ROWS].launch);
+}
+
+static void ask_shape(unsigned i)
+{
+	ask_launch(&b.p, &b.fresh[i % ROWS]);
+}
+
+static void ask_unseen(unsigned i)
+{
+	ask_launch(&b.model_only, &b.unseen[i % ROWS]);
+}
+
+static void ask_fit(unsigned i)
+{
+	struct predict_question q = { .launch = &b.rows[i % ROWS].launch, .device = &b.zoo.device };
+	question_shape(&q);
+	sink = q.waves;
+}
+
+static void ask_forest(unsigned i)
+{
+	sink = forest_ask(b.forest.forest, b.features[i % ROWS]);
+}
+
+static void ask_network(unsigned i)
+{
+	float out[NETWORK_OUTPUTS];
+	network_ask(b.network.network, b.features[i % ROWS], out);
+	sink = out[0] + out[3];
+}
+
+static void ask_network_plain(unsigned i)
+{
+	float out[NETWORK_OUTPUTS];
+	network_ask_plain(b.network.network, b.features[i % ROWS], out);
+	sink = out[0] + out[3];
+}
+
+static int by_size(const void *a, const void *c)
+{
+	const double x = *(const double *)a, y = *(const double *)c;
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(v[0]), by_size);
+	return v[n / 2];
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void calibrate(void)
+{
+	static double v[COLD_TURNS];
+	const uint64_t start = now_ns(), ticks = __rdtsc();
+	while (now_ns() - start < 50000000)
+		;
+	ns_per_tick = (double)(now_ns() - start) / (double)(__rdtsc() - ticks);
+	for (int i = 0; i < COLD_TURNS; i++) {
+		unsigned unused;
+		const uint64_t before = __rdtscp(&unused);
+		v[i] = (double)(__rdtscp(&unused) - before);
+	}
+	clock_ticks = median(v, COLD_TURNS);
+}
+
+static double hot(call_fn *call)
+{
+	static double v[HOT_TURNS];
+	for (int turn = 0; turn < HOT_TURNS; turn++) {
+		const uint64_t start = __rdtsc();
+		for (unsigned i = 0; i < HOT_CALLS; i++)
+			call(i * 61);
+		v[turn] = (double)(__rdtsc() - start) * ns_per_tick / HOT_CALLS;
+	}
+	return median(v, HOT_TURNS);
+}
+
+static double cold(call_fn *call, size_t bytes)
+{
+	static double v[COLD_TURNS];
+	for (unsigned turn = 0; turn < COLD_TURNS; turn++) {
+		unsigned unused;
+		for (size_t i = 0; i < bytes; i += 64)
+			trash[i]++;
+		const uint64_t start = __rdtscp(&unused);
+		call(turn * 61);
+		v[turn] = ((double)(__rdtscp(&unused) - start) - clock_ticks) * ns_per_tick;
+	}
+	return median(v, COLD_TURNS);
+}
+
+static void print_row(const char *name, call_fn *call)
+{
+	printf("%-44s %8.0f %10.0f %10.0f\n", name, hot(call), cold(call, 3 << 20),
+		cold(call, 16 << 20));
+}
+
+static const struct xgboost *xgboost;
+static xgboost_handle booster, proxy;
+
+static void ask_xgboost(unsigned i)
+{
+	char values[160];
+	const uint64_t *shape;
+	uint64_t dims;
+	const float *told;
+	snprintf(values, sizeof(values),
+		"{\"data\":[%llu,true],\"shape\":[1,%d],\"typestr\":\"<f4\",\"version\":3}",
+		(unsigned long long)(uintptr_t)b.features[i % ROWS], FEATURES);
+	if (xgboost->predict_dense(booster, values,
+		    "{\"type\":0,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,"
+		    "\"missing\":NaN,\"strict_shape\":false,\"cache_id\":0}",
+		    proxy, &shape, &dims, &told))
+		exit(3);
+	sink = told[0];
+}
+
+/* The same number of trees of the same depth on the same rows. */
+static bool grow_xgboost(void)
+{
+	static float targets[ROWS];
+	xgboost_handle matrix;
+	static const char *const settings[][2] = { { "verbosity", "0" }, { "max_depth", "4" },
+		{ "nthread", "1" }, { "base_score", "0" }, { "tree_method", "exact" } };
+	xgboost = xgboost_load();
+	if (!xgboost)
+		return false;
+	for (int i = 0; i < ROWS; i++)
+		targets[i] = (float)b.rows[i].measured_ns;
+	int bad = xgboost->matrix_create(b.features[0], ROWS, FEATURES, 0.0f / 0.0f, &matrix) ||
+		  xgboost->matrix_set(matrix, "label", targets, ROWS) ||
+		  xgboost->create(&matrix, 1, &booster);
+	for (size_t i = 0; !bad && i < sizeof(settings) / sizeof(settings[0]); i++)
+		bad = xgboost->set(booster, settings[i][0], settings[i][1]);
+	for (int round = 0; !bad && round < FIT_TREES; round++)
+		bad = xgboost->update(booster, round, matrix);
+	return !bad && !xgboost->proxy_create(&proxy);
+}
+
+static bool train(unsigned kind, struct predict_model *ret_m)
+{
+	const struct train_options o = { .seed = 1 };
+	struct train_rows rows;
+	struct model_file *f;
+	struct error err;
+	if (train_rows_of(&b.zoo.device, b.learnt, LEARNT, &rows))
+		return false;
+	const int ret = train_fit(&b.zoo.device, &rows, kind, NULL, &o, &f, &err);
+	train_rows_fini(&rows);
+	return !ret && !model_open(f, f->file_bytes, ret_m, &err);
+}
+
+static bool init(struct predict *p)
+{
+	const struct predict_sizes sizes = { .launches = 4096, .kernels = 256 };
+	const size_t bytes = predict_bytes(&sizes);
+	void *memory = aligned_alloc(64, bytes);
+	return memory && !predict_init(p, memory, bytes, &sizes, &b.zoo.device);
+}
+
+static void prepare(void)
+{
+	for (uint64_t i = 0; i < LEARNT; i++) {
+		b.learnt[i] = zoo_next(&b.zoo, i << 20);
+		predict_learn(&b.p, &b.learnt[i]);
+	}
+	for (unsigned i = 0; i < ROWS; i++) {
+		/* the newest are surely still in the tables */
+		b.rows[i] = b.learnt[LEARNT - 1 - i];
+		predict_learn(&b.p, &b.rows[i]);
+		b.rows[i].launch.key = 0;
+		b.fresh[i] = b.rows[i].launch;
+		b.fresh[i].grid[0] += 1 + i;
+		b.strangers[i] = *b.rows[i].launch.kernel;
+		b.strangers[i].id ^= 0x5555;
+		b.unseen[i] = b.rows[i].launch;
+		b.unseen[i].kernel = &b.strangers[i];
+		struct predict_question q = { .launch = &b.rows[i].launch,
+			.device = &b.zoo.device };
+		question_shape(&q);
+		feature_fill(&q, 0, b.features[i]);
+	}
+}
+
+int main(void)
+{
+	/* XGBoost would wake threads for its one row */
+	setenv("OMP_NUM_THREADS", "1", 1);
+	zoo_init(&b.zoo, 3, 0.01);
+	trash = calloc(16, 1 << 20);
+	b.learnt = calloc(LEARNT, sizeof(*b.learnt));
+	if (!trash || !b.learnt || !init(&b.p) || !init(&b.model_only))
+		return 3;
+	prepare();
+	calibrate();
+	printf("%-44s %8s %10s %10s\n", "ns a call, medians", "hot", "cold 3 MB", "cold 16 MB");
+	print_row("launch seen before: the whole chain", ask_history);
+	print_row("kernel seen in other shapes: the whole chain", ask_shape);
+	print_row("occupancy, waves and bound alone", ask_fit);
+	if (!train(MODEL_NETWORK, &b.network))
+		return 3;
+	print_row("network 8-16-8-4 alone", ask_network);
+	print_row("network 8-16-8-4 without AVX2", ask_network_plain);
+	predict_swap(&b.model_only, &b.network);
+	print_row("kernel not seen, network: the whole chain", ask_unseen);
+	if (!train(MODEL_FOREST, &b.forest)) {
+		printf("forest: XGBoost's library is not installed\n");
+		return 0;
+	}
+	print_row("forest of 32 trees of depth 4 alone", ask_forest);
+	predict_swap(&b.model_only, &b.forest);
+	print_row("kernel not seen, forest: the whole chain", ask_unseen);
+	if (!grow_xgboost()) {
+		fprintf(stderr, "XGBoost failed: %s\n", xgboost->error());
+		return 3;
+	}
+	print_row("XGBoost, XGBoosterPredictFromDense of one row", ask_xgboost);
+	return 0;
+}

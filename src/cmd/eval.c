@@ -1,0 +1,257 @@
+/*
+ * weir eval: what predictions are worth, in splits that cannot flatter, beside plain baselines. The
+ * arithmetic is in train/evaluate.c and train/measure.c.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/progress.h"
+#include "base/table.h"
+#include "command.h"
+#include "launches.h"
+#include "train/evaluate.h"
+
+#include "base/banned.h"
+
+#define DECADES 7 /* from below 1 us, 1 to 10 us ... to above 1 s */
+
+struct job {
+	const struct options *options;
+	struct predict_device device;
+	struct predict_model model;
+	struct dataset data;
+	struct json json;
+	bool print_json;
+	bool memory; /* there was not enough */
+};
+
+static void show(void *data, uint64_t done, uint64_t all)
+{
+	progress_show(data, done, all);
+}
+
+static const struct eval_filter all_points = { PREDICT_TIERS, 0, INFINITY };
+
+static struct eval_filter of_tier(int tier)
+{
+	return (struct eval_filter){ (enum predict_tier)tier, 0, INFINITY };
+}
+
+static struct eval_filter of_decade(int decade)
+{
+	struct eval_filter f = all_points;
+	f.from_ns = decade ? powf(10, (float)decade + 2) : 0;
+	f.below_ns = decade + 1 < DECADES ? powf(10, (float)decade + 3) : INFINITY;
+	return f;
+}
+
+static const char *decade_word(int decade)
+{
+	static const char *const words[DECADES] = { "below 1 us", "1 to 10 us", "10 to 100 us",
+		"0.1 to 1 ms", "1 to 10 ms", "10 to 100 ms", "above 0.1 s" };
+	return words[decade];
+}
+
+static struct eval_cell cell_of(
+	struct job *job, const eval_points *points, struct eval_filter f, int teller)
+{
+	struct eval_cell c = { 0 };
+	if (eval_measure(points, f, teller, &c))
+		job->memory = true;
+	return c;
+}
+
+static void put_cell(struct table *t, const struct eval_cell *c)
+{
+	if (c->n)
+		table_cell(t, "%.1f/%.0f", 100 * c->median, 100 * c->p90);
+	else
+		table_cell(t, "-");
+}
+
+/* One line: how many, how well, and how well the others. */
+static void print_line(struct job *job, struct table *t, const char *name,
+	const eval_points *points, struct eval_filter f)
+{
+	const struct eval_cell own = cell_of(job, points, f, 0);
+	struct number n;
+	if (!own.n)
+		return;
+	table_cell(t, "%s", name);
+	table_cell(t, "%s", number_count(&n, own.n));
+	put_cell(t, &own);
+	table_cell(t, "%.1f", 100 * own.coverage);
+	table_cell(t, "%.3f", own.tau);
+	for (int teller = 1; teller < EVAL_TELLERS; teller++) {
+		const struct eval_cell c = cell_of(job, points, f, teller);
+		put_cell(t, &c);
+	}
+}
+
+static void print_split(struct job *job, enum eval_split split, const eval_points *points)
+{
+	static const char *const headings[] = { "off by, %: half / 9 of 10", "launches", "weir",
+		"t90 holds", "tau", "last", "median", "ratio", "nearest" };
+	struct table t;
+	table_init(&t, "<>>>>>>>>", headings);
+	print_line(job, &t, "all", points, all_points);
+	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
+		print_line(
+			job, &t, predict_tier_word((enum predict_tier)tier), points, of_tier(tier));
+	for (int decade = 0; decade < DECADES; decade++)
+		print_line(job, &t, decade_word(decade), points, of_decade(decade));
+	printf("%s: %s\n", eval_split_word(split), eval_split_what(split));
+	table_print(&t, stdout, "", "");
+	putchar('\n');
+	table_fini(&t);
+}
+
+static void json_cell(struct json *j, const char *key, const struct eval_cell *c)
+{
+	if (!c->n) {
+		json_put_null(j, key);
+		return;
+	}
+	json_begin_object(j, key);
+	json_u64(j, "launches", c->n);
+	json_put_real(j, "median_ape", c->median);
+	json_put_real(j, "p90_ape", c->p90);
+	json_put_real(j, "median_log_error", c->log_median);
+	json_put_real(j, "time_weighted_ape", c->weighted);
+	json_put_real(j, "kendall_tau", c->tau);
+	if (c->has_t90) {
+		json_put_real(j, "t90_coverage", c->coverage);
+		json_put_real(j, "t90_pinball", c->pinball);
+	}
+	json_end_object(j);
+}
+
+static void json_line(
+	struct job *job, const char *name, const eval_points *points, struct eval_filter f)
+{
+	static const char *const keys[EVAL_TELLERS] = { "weir", "last_value", "kernel_median",
+		"kernel_ratio", "nearest_shape" };
+	struct eval_cell own = cell_of(job, points, f, 0);
+	if (!own.n)
+		return;
+	json_begin_object(&job->json, name);
+	for (int teller = 0; teller < EVAL_TELLERS; teller++) {
+		const struct eval_cell c = cell_of(job, points, f, teller);
+		json_cell(&job->json, keys[teller], &c);
+	}
+	json_end_object(&job->json);
+}
+
+static void json_split(struct job *job, enum eval_split split, const eval_points *points)
+{
+	json_begin_object(&job->json, eval_split_word(split));
+	json_line(job, "all", points, all_points);
+	json_begin_object(&job->json, "tiers");
+	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
+		json_line(job, predict_tier_word((enum predict_tier)tier), points, of_tier(tier));
+	json_end_object(&job->json);
+	json_begin_object(&job->json, "durations");
+	for (int decade = 0; decade < DECADES; decade++)
+		json_line(job, decade_word(decade), points, of_decade(decade));
+	json_end_object(&job->json);
+	json_end_object(&job->json);
+}
+
+/* A split that has nothing to hold out is left out, with the reason. */
+static int run_split(struct job *job, enum eval_split split)
+{
+	eval_points points;
+	struct progress bar;
+	struct fit_progress progress = { .show = show, .data = &bar };
+	struct error err;
+	progress_init(&bar, eval_split_word(split));
+	const int ret = eval_run(split, &job->device, job->data.samples.v, job->data.samples.n,
+		&job->model, &progress, &points, &err);
+	progress_fini(&bar);
+	if (ret == -ENODATA && !job->print_json)
+		printf("%s: left out: %s\n\n", eval_split_word(split), err.text);
+	else if (ret == -ENODATA)
+		json_put_null(&job->json, eval_split_word(split));
+	if (ret)
+		return ret == -ENODATA ? 0 : complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (job->print_json)
+		json_split(job, split, &points);
+	else
+		print_split(job, split, &points);
+	array_free(&points);
+	return job->memory ? complain(EXIT_ENVIRONMENT, "there is not enough memory") : 0;
+}
+
+/* Those asked for, or all. */
+static bool wanted(const struct options *o, enum eval_split split)
+{
+	for (int i = 0; opt_nth(o, "split", i); i++)
+		if (!strcmp(opt_nth(o, "split", i), eval_split_word(split)))
+			return true;
+	return !opt_nth(o, "split", 0);
+}
+
+static int check_splits(const struct options *o)
+{
+	for (int i = 0; opt_nth(o, "split", i); i++) {
+		bool known = false;
+		for (int s = 0; s < EVAL_SPLITS; s++)
+			known = known || !strcmp(opt_nth(o, "split", i),
+						 eval_split_word((enum eval_split)s));
+		if (!known)
+			return complain(EXIT_USAGE,
+				"--split=%s: there are prequential, kernel, family, application, "
+				"extrapolation and random",
+				opt_nth(o, "split", i));
+	}
+	return 0;
+}
+
+static int run_all(struct job *job)
+{
+	int code = 0;
+	if (job->print_json) {
+		json_init(&job->json, stdout);
+		json_begin_object(&job->json, NULL);
+		json_u64(&job->json, "launches", job->data.samples.n);
+		json_begin_object(&job->json, "splits");
+	}
+	for (int s = 0; s < EVAL_SPLITS && !code; s++)
+		if (wanted(job->options, (enum eval_split)s))
+			code = run_split(job, (enum eval_split)s);
+	if (job->print_json) {
+		json_end_object(&job->json);
+		json_end_object(&job->json);
+		putchar('\n');
+	}
+	return code;
+}
+
+int cmd_eval(const struct options *o)
+{
+	struct job job = { .options = o, .print_json = opt_flag(o, "json") };
+	void *bytes = NULL;
+	struct error err;
+	if (opt_argc(o) < 2)
+		return complain(EXIT_USAGE,
+			"name a model and traces or tables of launches: weir eval MODEL FILE...");
+	int code = check_splits(o);
+	if (!code)
+		code = model_load(opt_argv(o)[0], &job.model, &bytes);
+	if (!code)
+		code = launches_load(o, 1, &job.data);
+	if (!code)
+		code = launches_device(o, &job.data, &job.device);
+	if (!code && model_fits_device(&job.model, &job.device, &err))
+		code = complain(EXIT_USAGE, "%s: %s", opt_argv(o)[0], err.text);
+	if (!code)
+		code = run_all(&job);
+	dataset_fini(&job.data);
+	free(bytes);
+	return code;
+}

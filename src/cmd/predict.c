@@ -1,0 +1,474 @@
+/*
+ * weir predict: what a launch will cost, and why that is thought.  The files given are learnt
+ * first, launch by launch; then one launch is asked about, or, without one, all kernels are told
+ * of.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "command.h"
+#include "launches.h"
+#include "predict/bound.h"
+#include "predict/history.h"
+#include "predict/wave.h"
+#include "size.h"
+
+#include "base/banned.h"
+
+static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };
+
+struct job {
+	const struct options *options;
+	struct dataset data;
+	struct predict_device device;
+	struct predict p;
+	void *memory, *model_bytes;
+	struct predict_model model;
+	struct predict_kernel kernel;
+	struct predict_launch launch;
+	bool kernel_known; /* it is in the files */
+};
+
+static int bad_value(const char *name, const char *text, const char *what)
+{
+	return complain(EXIT_USAGE, "--%s=%s: %s", name, text, what);
+}
+
+/* "64", "64,2", "64,2,1"; what is not told is 1. */
+static int take_dims(const struct options *o, const char *name, uint32_t dims[static 3])
+{
+	const char *text = opt_str(o, name);
+	if (!text)
+		return complain(EXIT_USAGE, "--%s is missing: X, X,Y or X,Y,Z", name);
+	char *at = (char *)text;
+	for (int i = 0; i < 3; i++) {
+		dims[i] = 1;
+		if (i && !*at)
+			continue;
+		at += i > 0;
+		const char *start = at;
+		const unsigned long long value = strtoull(at, &at, 10);
+		if (at == start || *start < '0' || *start > '9' || !value || value > UINT32_MAX ||
+			(*at && *at != ','))
+			return bad_value(name, text, "X, X,Y or X,Y,Z with numbers from 1");
+		dims[i] = (uint32_t)value;
+	}
+	return *at ? bad_value(name, text, "there are three dimensions at most") : 0;
+}
+
+static int take_size(const struct options *o, const char *name, uint32_t *io_value, bool *ret_has)
+{
+	const char *text = opt_str(o, name);
+	uint64_t value;
+	if (!text)
+		return 0;
+	if (!size_parse(text, &value) || value > UINT32_MAX)
+		return bad_value(name, text, "not a whole number that can be");
+	*io_value = (uint32_t)value;
+	if (ret_has)
+		*ret_has = true;
+	return 0;
+}
+
+static int take_work(const struct options *o, const char *name, double *ret_value, bool *ret_has)
+{
+	const char *text = opt_str(o, name);
+	char *end;
+	if (!text)
+		return 0;
+	*ret_value = strtod(text, &end);
+	if (*end || end == text || !isfinite(*ret_value) || *ret_value <= 0)
+		return bad_value(name, text, "not a number above 0");
+	*ret_has = true;
+	return 0;
+}
+
+static int take_args(const struct options *o, struct predict_launch *l)
+{
+	for (int i = 0; opt_nth(o, "arg", i); i++) {
+		const char *text = opt_nth(o, "arg", i);
+		char *end;
+		if (i == PREDICT_ARGS)
+			return complain(EXIT_USAGE, "--arg: %d arguments are looked at, no more",
+				PREDICT_ARGS);
+		l->arg[l->args++] = strtoull(text, &end, 0);
+		if (*end || end == text || *text == '-')
+			return bad_value("arg", text, "not a whole number from 0");
+	}
+	return 0;
+}
+
+static int take_unit(const struct options *o, struct predict_launch *l)
+{
+	const char *text = opt_str(o, "unit");
+	for (int unit = 0; unit < GPU_UNITS; unit++)
+		if (!strcmp(text, gpu_unit_word((enum gpu_unit)unit))) {
+			l->unit = (enum gpu_unit)unit;
+			return 0;
+		}
+	return bad_value("unit", text, "there are fp64, fp32, tf32, fp16 and fp8");
+}
+
+/* The kernel of the files that the name means: the same name, else the only one that contains it.
+ */
+static int find_kernel(struct job *job, const char *name)
+{
+	const struct predict_sample *found = NULL;
+	bool exact = false;
+	for (size_t i = 0; i < job->data.samples.n && !exact; i++) {
+		const struct predict_sample *s = &job->data.samples.v[i];
+		const char *own = job->data.names.v[s->name];
+		exact = !strcmp(own, name);
+		if (!exact && !strstr(own, name))
+			continue;
+		if (!exact && found && found->name != s->name)
+			return complain(EXIT_USAGE,
+				"--kernel=%s: several kernels of the files have that in their name: "
+				"'%s' and '%s'",
+				name, job->data.names.v[found->name], own);
+		found = s;
+	}
+	job->kernel_known = found;
+	if (found)
+		job->kernel = *found->launch.kernel;
+	else
+		predict_kernel_name(&job->kernel, name, 0);
+	return 0;
+}
+
+static int take_launch(struct job *job)
+{
+	const struct options *o = job->options;
+	struct predict_launch *l = &job->launch;
+	struct predict_kernel *k = &job->kernel;
+	int code = find_kernel(job, opt_str(o, "kernel"));
+	l->kernel = k;
+	if (!code)
+		code = take_dims(o, "grid", l->grid);
+	if (!code)
+		code = take_dims(o, "block", l->block);
+	if (!code)
+		code = take_size(o, "regs", &k->regs, &k->has_regs);
+	if (!code)
+		code = take_size(o, "smem", &k->smem_static_bytes, NULL);
+	if (!code)
+		code = take_size(o, "dynamic", &l->smem_dynamic_bytes, NULL);
+	if (!code)
+		code = take_work(o, "bytes", &l->bytes, &l->has_bytes);
+	if (!code)
+		code = take_work(o, "flops", &l->flops, &l->has_flops);
+	if (!code)
+		code = take_unit(o, l);
+	return code ? code : take_args(o, l);
+}
+
+static const char *tier_sentence(enum predict_tier tier)
+{
+	static const char *const sentences[PREDICT_TIERS] = {
+		[PREDICT_UNKNOWN] = "nothing is known",
+		[PREDICT_BOUND] =
+			"the device's ceilings, times what such kernels usually need of them",
+		[PREDICT_COLD] = "a model that was trained on other kernels",
+		[PREDICT_NEAR] = "the nearest of the few shapes in which the kernel ran",
+		[PREDICT_SHAPE] = "the kernel's own model, from the shapes in which it ran",
+		[PREDICT_ONCE] = "this very launch, which ran once",
+		[PREDICT_EXACT] = "this very launch, which ran before",
+	};
+	return sentences[tier];
+}
+
+/* "10 to 100 us" */
+static const char *magnitude(struct number *n, float ns)
+{
+	const double low = pow(10, floor(log10((double)ns)));
+	struct number a, b;
+	snprintf(n->text, sizeof(n->text), "%.15s to %.15s", number_ns(&a, (uint64_t)low),
+		number_ns(&b, (uint64_t)(10 * low)));
+	return n->text;
+}
+
+static const char *bound_words(const struct predict_question *q)
+{
+	static const char *const words[] = { "as if each thread moved 8 bytes; bytes and FLOPs are "
+					     "not known",
+		"by what is known of its work", "by bytes and FLOPs" };
+	if ((double)q->bound_ns <= q->device->floor_ns)
+		return "no kernel is shorter";
+	return words[launch_knowledge(q->launch)];
+}
+
+static void print_time(const struct job *job, const struct predict_answer *a)
+{
+	struct number n, m;
+	if (a->class_only)
+		printf("  about %s; only the magnitude is worth telling\n",
+			magnitude(&n, a->t50_ns));
+	else
+		printf("  %s, nine times of ten at most %s; %.0f %% of such answers are within 20 "
+		       "%%\n",
+			number_ns(&n, (uint64_t)a->t50_ns), number_ns(&m, (uint64_t)a->t90_ns),
+			100 * (double)a->confidence);
+	printf("  told by    %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
+	const struct kernel_slot *slot = wave_slot(&job->p, job->kernel.id);
+	if (slot && slot->head.shapes)
+		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
+			slot->head.shapes, wave_kind_word((enum wave_kind)slot->head.fit.kind),
+			history_seen(&job->p, job->launch.key));
+}
+
+static void print_fit(const struct predict_question *q, const struct predict_answer *a)
+{
+	struct number n;
+	printf("  bound      %s, %s\n", number_ns(&n, (uint64_t)q->bound_ns), bound_words(q));
+	printf("  fit        %.4g waves of %u blocks an SM; occupancy %.0f %%, SMs with work %.0f "
+	       "%%, lanes with a thread %.0f %%\n",
+		(double)a->waves, a->blocks_per_sm, 100 * (double)a->occupancy,
+		100 * (double)a->sm_fill, 100 * (double)a->lane_efficiency);
+}
+
+static void print_features(const float features[static FEATURES])
+{
+	static const char *const headings[] = { "feature", "value", "what it is" };
+	struct table t;
+	table_init(&t, "<><", headings);
+	for (int i = 0; i < FEATURES; i++) {
+		table_cell(&t, "%s", feature_name((enum feature)i));
+		table_cell(&t, "%.4g", (double)features[i]);
+		table_cell(&t, "%s", feature_what((enum feature)i));
+	}
+	putchar('\n');
+	table_print(&t, stdout, "  ", "  ");
+	table_fini(&t);
+}
+
+static void json_answer(struct json *j, const struct predict_answer *a)
+{
+	json_bool(j, "launches", a->launches);
+	json_str(j, "tier", predict_tier_word(a->tier));
+	json_bool(j, "class_only", a->class_only);
+	json_put_real(j, "t50_ns", a->tier ? (double)a->t50_ns : NAN);
+	json_put_real(j, "t90_ns", a->tier ? (double)a->t90_ns : NAN);
+	json_put_real(j, "confidence", a->tier ? (double)a->confidence : NAN);
+	json_u64(j, "blocks_per_sm", a->blocks_per_sm);
+	json_put_real(j, "occupancy", (double)a->occupancy);
+	json_put_real(j, "waves", (double)a->waves);
+	json_put_real(j, "sm_fill", (double)a->sm_fill);
+	json_put_real(j, "lane_efficiency", (double)a->lane_efficiency);
+}
+
+static void print_json(const struct job *job, const struct predict_question *q,
+	const struct predict_answer *a, const float features[static FEATURES])
+{
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	json_bool(&j, "kernel_known", job->kernel_known);
+	json_str(&j, "family", predict_family_word(job->kernel.family));
+	json_answer(&j, a);
+	json_u64(&j, "seen", history_seen(&job->p, job->launch.key));
+	if (a->launches) {
+		json_put_real(&j, "bound_ns", (double)q->bound_ns);
+		json_begin_object(&j, "features");
+		for (int i = 0; i < FEATURES; i++)
+			json_put_real(&j, feature_name((enum feature)i), (double)features[i]);
+		json_end_object(&j);
+	}
+	json_end_object(&j);
+	putchar('\n');
+}
+
+static int answer_one(struct job *job)
+{
+	struct predict_question q = { .launch = &job->launch, .device = &job->device };
+	struct predict_answer a;
+	float features[FEATURES];
+	q.key = job->launch.key = predict_key(&job->launch);
+	predict_ask(&job->p, &job->launch, &a);
+	if (question_shape(&q))
+		feature_fill(&q, 0, features);
+	if (opt_flag(job->options, "json")) {
+		print_json(job, &q, &a, features);
+	} else if (a.launches) {
+		print_time(job, &a);
+		print_fit(&q, &a);
+		if (opt_flag(job->options, "features"))
+			print_features(features);
+	} else {
+		printf("  the device refuses the launch; `weir occupancy` says why\n");
+	}
+	return a.launches ? EXIT_YES : EXIT_NO;
+}
+
+/* What is known of one kernel of the files. */
+struct kernel_row {
+	uint32_t name;
+	uint64_t id;
+	size_t launches;
+	double total_ns;
+	double off; /* sum of |log2 error| when predicted before it was learnt */
+	size_t told;
+};
+
+struct kernel_rows {
+	ARRAY(struct kernel_row) v;
+	struct map by_id;
+};
+
+static struct kernel_row *row_of(struct kernel_rows *rows, const struct predict_sample *s)
+{
+	uint32_t *at = map_get(&rows->by_id, MAP_KEY(s->launch.kernel->id));
+	if (!at)
+		return NULL;
+	if (*at != MAP_NONE)
+		return &rows->v.v[*at];
+	struct kernel_row *r = array_push(&rows->v);
+	if (!r)
+		return NULL;
+	*r = (struct kernel_row){ .name = s->name, .id = s->launch.kernel->id };
+	*at = (uint32_t)rows->v.n - 1;
+	return r;
+}
+
+static int learn_all(struct job *job, struct kernel_rows *rows)
+{
+	for (size_t i = 0; i < job->data.samples.n; i++) {
+		const struct predict_sample *s = &job->data.samples.v[i];
+		struct kernel_row *r = row_of(rows, s);
+		struct predict_answer a;
+		if (!r)
+			return complain(EXIT_ENVIRONMENT, "there is not enough memory");
+		predict_ask(&job->p, &s->launch, &a);
+		if (!predict_learn(&job->p, s))
+			continue;
+		r->launches++;
+		r->total_ns += s->measured_ns;
+		if (a.tier && !s->launch.contended) {
+			r->off += fabs(log2((double)a.t50_ns / s->measured_ns));
+			r->told++;
+		}
+	}
+	return 0;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct kernel_row *x = a, *y = b;
+	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+static uint32_t shapes_of(const struct job *job, uint64_t id, const char **ret_model)
+{
+	const struct kernel_slot *slot = wave_slot(&job->p, id);
+	*ret_model = wave_kind_word(slot ? (enum wave_kind)slot->head.fit.kind : WAVE_NONE);
+	return slot ? slot->head.shapes : 0;
+}
+
+static void print_kernels(const struct job *job, const struct kernel_rows *rows)
+{
+	static const char *const headings[] = { "time", "launches", "shapes", "model", "off by",
+		"kernel" };
+	struct table t;
+	struct number n;
+	table_init(&t, ">>><><", headings);
+	for (size_t i = 0; i < rows->v.n; i++) {
+		const struct kernel_row *r = &rows->v.v[i];
+		const char *model;
+		const uint32_t shapes = shapes_of(job, r->id, &model);
+		table_cell(&t, "%s", number_ns(&n, (uint64_t)r->total_ns));
+		table_cell(&t, "%s", number_count(&n, r->launches));
+		table_cell(&t, shapes < SHAPES ? "%u" : "%u+", shapes);
+		table_cell(&t, "%s", model);
+		if (r->told)
+			table_cell(&t, "%.1f %%", 100 * (exp2(r->off / (double)r->told) - 1));
+		else
+			table_cell(&t, "-");
+		table_cell(&t, "%s", job->data.names.v[r->name]);
+	}
+	table_print(&t, stdout, "", "");
+	table_fini(&t);
+}
+
+static void json_kernels(const struct job *job, const struct kernel_rows *rows)
+{
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	json_begin_array(&j, "kernels");
+	for (size_t i = 0; i < rows->v.n; i++) {
+		const struct kernel_row *r = &rows->v.v[i];
+		const char *model;
+		const uint32_t shapes = shapes_of(job, r->id, &model);
+		json_begin_object(&j, NULL);
+		json_str(&j, "kernel", job->data.names.v[r->name]);
+		json_u64(&j, "launches", r->launches);
+		json_put_real(&j, "total_ns", r->total_ns);
+		json_u64(&j, "shapes", shapes);
+		json_str(&j, "model", model);
+		json_put_real(&j, "mean_log2_error", r->told ? r->off / (double)r->told : NAN);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	putchar('\n');
+}
+
+static int answer_all(const struct job *job, struct kernel_rows *rows)
+{
+	if (rows->v.n)
+		qsort(rows->v.v, rows->v.n, sizeof(rows->v.v[0]), by_total);
+	if (opt_flag(job->options, "json"))
+		json_kernels(job, rows);
+	else
+		print_kernels(job, rows);
+	return EXIT_YES;
+}
+
+static int prepare(struct job *job)
+{
+	const char *path = opt_str(job->options, "model");
+	const size_t bytes = predict_bytes(&sizes);
+	struct error err;
+	int code = launches_load(job->options, 0, &job->data);
+	if (!code)
+		code = launches_device(job->options, &job->data, &job->device);
+	if (!code && path)
+		code = model_load(path, &job->model, &job->model_bytes);
+	if (!code && path && model_fits_device(&job->model, &job->device, &err))
+		code = complain(EXIT_USAGE, "%s: %s", path, err.text);
+	if (code)
+		return code;
+	job->memory = aligned_alloc(64, bytes);
+	if (!job->memory || predict_init(&job->p, job->memory, bytes, &sizes, &job->device))
+		return complain(EXIT_ENVIRONMENT, "there is not enough memory");
+	predict_swap(&job->p, path ? &job->model : NULL);
+	return 0;
+}
+
+int cmd_predict(const struct options *o)
+{
+	struct job job = { .options = o };
+	struct kernel_rows rows = { 0 };
+	const bool one = opt_str(o, "kernel");
+	if (!one && !opt_argc(o))
+		return complain(EXIT_USAGE,
+			"name traces or tables of launches, or one launch: --kernel NAME --grid X "
+			"--block X --device NAME");
+	int code = prepare(&job);
+	if (!code && one)
+		code = take_launch(&job);
+	if (!code)
+		code = learn_all(&job, &rows);
+	if (!code)
+		code = one ? answer_one(&job) : answer_all(&job, &rows);
+	array_free(&rows.v);
+	map_fini(&rows.by_id);
+	free(job.memory);
+	free(job.model_bytes);
+	dataset_fini(&job.data);
+	return code;
+}

@@ -1,0 +1,181 @@
+/*
+ * weir train: a model from recorded launches.  The work is in train/train.c; here are files, the
+ * progress bar and what is said about the result.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/progress.h"
+#include "base/table.h"
+#include "command.h"
+#include "launches.h"
+#include "size.h"
+#include "train/train.h"
+
+#include "base/banned.h"
+
+static void show(void *data, uint64_t done, uint64_t all)
+{
+	progress_show(data, done, all);
+}
+
+/* By a name beside it, so that who reads meanwhile finds the old file or the new one. */
+static int write_model(const char *path, const struct model_file *f)
+{
+	char beside[4096];
+	const int n = snprintf(beside, sizeof(beside), "%s.part", path);
+	FILE *out = n > 0 && (size_t)n < sizeof(beside) ? fopen(beside, "wb") : NULL;
+	const bool whole = out && fwrite(f, 1, f->file_bytes, out) == f->file_bytes;
+	const bool closed = out && !fclose(out);
+	if (whole && closed && !rename(beside, path))
+		return 0;
+	const int e = errno;
+	if (out)
+		remove(beside);
+	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(e));
+}
+
+static int take_options(const struct options *o, struct train_options *to)
+{
+	const char *kind = opt_str(o, "kind");
+	uint64_t seed;
+	if (!opt_argc(o))
+		return complain(
+			EXIT_USAGE, "name traces or tables of launches: weir train FILE...");
+	if (!size_parse(opt_str(o, "seed"), &seed))
+		return complain(EXIT_USAGE, "--seed=%s is not a whole number", opt_str(o, "seed"));
+	to->forest = strcmp(kind, "network") != 0;
+	to->network = strcmp(kind, "forest") != 0;
+	if (strcmp(kind, "auto") && to->forest && to->network)
+		return complain(EXIT_USAGE, "--kind=%s: there are auto, forest and network", kind);
+	to->seed = seed;
+	to->created = (uint64_t)time(NULL);
+	return 0;
+}
+
+static const char *chosen_word(enum model_kind kind)
+{
+	return kind == MODEL_FOREST ? "forest" : "network";
+}
+
+struct kind_row {
+	const char *name;
+	const struct train_score *score;
+};
+
+static void print_report(const struct train_report *r, const char *path, bool made)
+{
+	static const char *const headings[] = { "off by, on kernels not seen", "half", "9 of 10" };
+	const struct kind_row rows[] = {
+		{ "forest", &r->forest },
+		{ "network", &r->network },
+		{ "usual ratio to the bound", &r->ratio },
+	};
+	struct number a, b, c;
+	struct table table;
+	printf("%s launches of %s kernels, %s without siblings\n\n", number_count(&a, r->launches),
+		number_count(&b, r->kernels), number_count(&c, r->groups));
+	table_init(&table, "<>>", headings);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!rows[i].score->there)
+			continue;
+		table_cell(&table, "%s", rows[i].name);
+		table_cell(&table, "%.1f %%", 100 * (double)rows[i].score->median);
+		table_cell(&table, "%.1f %%", 100 * (double)rows[i].score->p90);
+	}
+	table_print(&table, stdout, "", "");
+	table_fini(&table);
+	if (r->without_xgboost)
+		printf("\nno forest: XGBoost's library is not installed (Debian: libxgboost0)\n");
+	if (made)
+		printf("\n%s: the %s answers\n", path, chosen_word(r->chosen));
+}
+
+static void json_score(struct json *j, const char *key, const struct train_score *s)
+{
+	if (!s->there) {
+		json_put_null(j, key);
+		return;
+	}
+	json_begin_object(j, key);
+	json_put_real(j, "median_ape", (double)s->median);
+	json_put_real(j, "p90_ape", (double)s->p90);
+	json_end_object(j);
+}
+
+static void print_json(const struct train_report *r, const char *path, bool made)
+{
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	json_u64(&j, "launches", r->launches);
+	json_u64(&j, "kernels", r->kernels);
+	json_u64(&j, "groups", r->groups);
+	json_begin_object(&j, "held_out");
+	json_score(&j, "forest", &r->forest);
+	json_score(&j, "network", &r->network);
+	json_score(&j, "ratio", &r->ratio);
+	json_end_object(&j);
+	json_bool(&j, "xgboost", !r->without_xgboost);
+	if (made) {
+		json_str(&j, "kind", chosen_word(r->chosen));
+		json_str(&j, "file", path);
+	} else {
+		json_put_null(&j, "kind");
+		json_put_null(&j, "file");
+	}
+	json_end_object(&j);
+	putchar('\n');
+}
+
+static int train(const struct options *o, struct train_options *how, const struct dataset *d,
+	const struct predict_device *device)
+{
+	const char *path = opt_str(o, "output");
+	struct train_report report;
+	struct model_file *f = NULL;
+	struct progress bar;
+	struct error err;
+	how->device = opt_str(o, "device") ? opt_str(o, "device") : d->device;
+	how->progress = (struct fit_progress){ .show = show, .data = &bar };
+	progress_init(&bar, "training");
+	const int ret = train_model(device, d->samples.v, d->samples.n, how, &f, &report, &err);
+	progress_fini(&bar);
+	int code = 0;
+	if (ret)
+		code = complain(ret == -EDOM      ? EXIT_NO
+				: ret == -ENODATA ? EXIT_USAGE
+						  : EXIT_ENVIRONMENT,
+			"%s", err.text);
+	else
+		code = write_model(path, f);
+	if (!ret || ret == -EDOM) {
+		if (opt_flag(o, "json"))
+			print_json(&report, path, !code);
+		else
+			print_report(&report, path, !code);
+	}
+	free(f);
+	return code;
+}
+
+int cmd_train(const struct options *o)
+{
+	struct train_options how = { 0 };
+	struct dataset d = { 0 };
+	struct predict_device device;
+	int code = take_options(o, &how);
+	if (!code)
+		code = launches_load(o, 0, &d);
+	if (!code)
+		code = launches_device(o, &d, &device);
+	if (!code)
+		code = train(o, &how, &d, &device);
+	dataset_fini(&d);
+	return code;
+}

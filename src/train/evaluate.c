@@ -1,0 +1,248 @@
+/* Splits, and who is asked what in them: see evaluate.h. */
+#include "train/evaluate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "predict/bound.h"
+#include "predict/score.h"
+#include "train/train.h"
+
+#include "base/banned.h"
+
+#define PARTS_MOST 16
+#define LARGE      0.7
+
+static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };
+
+static const struct {
+	const char *word, *what;
+} splits[EVAL_SPLITS] = {
+	[EVAL_PREQUENTIAL] = { "prequential", "predicted, then learnt, in order" },
+	[EVAL_KERNEL] = { "kernel", "kernels never seen, nor their siblings" },
+	[EVAL_FAMILY] = { "family", "families never seen" },
+	[EVAL_APPLICATION] = { "application", "applications never seen" },
+	[EVAL_EXTRAPOLATION] = { "extrapolation", "the largest from the smaller" },
+	[EVAL_RANDOM] = { "random", "rows at random: flatters" },
+};
+
+const char *eval_split_word(enum eval_split split)
+{
+	return splits[split].word;
+}
+
+const char *eval_split_what(enum eval_split split)
+{
+	return splits[split].what;
+}
+
+/* Everything that is asked and taught. */
+struct evaluation {
+	const struct predict_device *device;
+	struct predict p;
+	void *memory;
+	struct baselines baselines;
+	eval_points *points;
+};
+
+static int begin(struct evaluation *e, const struct predict_device *d, eval_points *points)
+{
+	const size_t bytes = predict_bytes(&sizes);
+	*e = (struct evaluation){ .device = d, .points = points };
+	e->memory = aligned_alloc(64, bytes);
+	return e->memory ? predict_init(&e->p, e->memory, bytes, &sizes, d) : -ENOMEM;
+}
+
+static void end(struct evaluation *e)
+{
+	free(e->memory);
+	baseline_fini(&e->baselines);
+}
+
+static int ask(struct evaluation *e, const struct predict_sample *s)
+{
+	struct predict_question q = { .launch = &s->launch, .device = e->device };
+	struct predict_answer a;
+	if (s->launch.contended || !(s->measured_ns > 0) || !question_shape(&q))
+		return 0;
+	struct eval_point *p = array_push(e->points);
+	if (!p)
+		return -ENOMEM;
+	q.key = s->launch.key;
+	predict_ask(&e->p, &s->launch, &a);
+	*p = (struct eval_point){
+		.measured_ns = (float)s->measured_ns,
+		.t50_ns = a.t50_ns,
+		.t90_ns = a.t90_ns,
+		.confidence = a.confidence,
+		.tier = a.tier,
+		.class_only = a.class_only,
+	};
+	baseline_ask(&e->baselines, &q, p->baseline_ns);
+	return 0;
+}
+
+static int learn(struct evaluation *e, const struct predict_sample *s)
+{
+	struct predict_question q = { .launch = &s->launch, .device = e->device };
+	if (!predict_learn(&e->p, s) || s->launch.contended || !question_shape(&q))
+		return 0;
+	q.key = s->launch.key;
+	return baseline_learn(&e->baselines, &q, s->measured_ns);
+}
+
+static int prequential(const struct predict_device *d, const struct predict_sample *samples,
+	size_t n, const struct predict_model *model, struct fit_progress *progress,
+	eval_points *points)
+{
+	struct evaluation e;
+	int ret = begin(&e, d, points);
+	if (!ret)
+		predict_swap(&e.p, model);
+	for (size_t i = 0; i < n && !ret; i++) {
+		ret = ask(&e, &samples[i]);
+		if (!ret)
+			ret = learn(&e, &samples[i]);
+		if (i % (n / 64 + 1) == 0)
+			fit_step(progress);
+	}
+	end(&e);
+	return ret;
+}
+
+/* The part in which a launch is, fewer than PARTS_MOST; each part is held out once, those of
+ * extrapolation but for the small one. */
+static unsigned part_of(enum eval_split split, const struct predict_sample *s, size_t i,
+	const struct predict_device *d, float large_ns)
+{
+	struct predict_question q = { .launch = &s->launch, .device = d };
+	switch (split) {
+	case EVAL_KERNEL:
+		return (unsigned)(hash_mix(s->launch.kernel->group) % 8);
+	case EVAL_FAMILY:
+		return s->launch.kernel->family % PARTS_MOST;
+	case EVAL_APPLICATION:
+		return s->app % PARTS_MOST;
+	case EVAL_EXTRAPOLATION:
+		return question_shape(&q) && q.bound_ns > large_ns;
+	default:
+		return (unsigned)(hash_mix(i) % 5);
+	}
+}
+
+static float large_bound(
+	const struct predict_device *d, const struct predict_sample *samples, size_t n)
+{
+	float *bounds = calloc(n + 1, sizeof(*bounds)), large = 0;
+	size_t count = 0;
+	for (size_t i = 0; bounds && i < n; i++) {
+		struct predict_question q = { .launch = &samples[i].launch, .device = d };
+		if (question_shape(&q))
+			bounds[count++] = q.bound_ns;
+	}
+	if (count)
+		large = score_quantile(bounds, count, LARGE);
+	free(bounds);
+	return large;
+}
+
+/* A model of the kind of `like`, without what is held out. */
+static int fit_rest(const struct predict_device *d, const struct predict_sample *rest, size_t n,
+	const struct predict_model *like, struct model_file **ret_file, struct error *err)
+{
+	const struct train_options o = { .seed = 1 };
+	struct train_rows rows;
+	int ret = train_rows_of(d, rest, n, &rows);
+	if (ret)
+		return ret;
+	ret = train_fit(d, &rows, like->file->kind, like->file, &o, ret_file, err);
+	train_rows_fini(&rows);
+	return ret;
+}
+
+/* All but one part are learnt, then that one is asked. */
+static int hold_out(const struct predict_device *d, const struct predict_sample *samples, size_t n,
+	const uint8_t *part, unsigned out, const struct predict_model *like, eval_points *points,
+	struct error *err)
+{
+	struct predict_sample *rest = calloc(n + 1, sizeof(*rest));
+	struct evaluation e = { 0 };
+	struct model_file *f = NULL;
+	struct predict_model m;
+	size_t kept = 0;
+	int ret = rest ? begin(&e, d, points) : -ENOMEM;
+	for (size_t i = 0; i < n && !ret; i++)
+		if (part[i] != out)
+			rest[kept++] = samples[i];
+	if (!ret)
+		ret = fit_rest(d, rest, kept, like, &f, err);
+	for (size_t i = 0; i < kept && !ret; i++)
+		ret = learn(&e, &rest[i]);
+	if (!ret) {
+		m = (struct predict_model){ f, NULL, NULL };
+		if (f->forest_bytes)
+			m.forest = (const void *)((const char *)f + f->forest_offset);
+		if (f->network_bytes)
+			m.network = (const void *)((const char *)f + f->network_offset);
+		predict_swap(&e.p, &m);
+	}
+	for (size_t i = 0; i < n && !ret; i++)
+		if (part[i] == out)
+			ret = ask(&e, &samples[i]);
+	end(&e);
+	free(f);
+	free(rest);
+	return ret;
+}
+
+static int held_out(enum eval_split split, const struct predict_device *d,
+	const struct predict_sample *samples, size_t n, const struct predict_model *like,
+	struct fit_progress *progress, eval_points *points, struct error *err)
+{
+	uint8_t *part = calloc(n + 1, 1);
+	size_t count[PARTS_MOST] = { 0 };
+	unsigned parts = 0;
+	if (!part)
+		return -ENOMEM;
+	const float large = split == EVAL_EXTRAPOLATION ? large_bound(d, samples, n) : 0;
+	for (size_t i = 0; i < n; i++) {
+		part[i] = (uint8_t)part_of(split, &samples[i], i, d, large);
+		parts += !count[part[i]]++;
+	}
+	int ret = parts > 1
+			  ? 0
+			  : error_set(err, -ENODATA,
+				    "there is only one part to hold out, so nothing to learn from");
+	for (unsigned out = split == EVAL_EXTRAPOLATION; out < PARTS_MOST && !ret; out++) {
+		if (count[out])
+			ret = hold_out(d, samples, n, part, out, like, points, err);
+		fit_step(progress);
+	}
+	free(part);
+	return ret;
+}
+
+int eval_run(enum eval_split split, const struct predict_device *d,
+	const struct predict_sample *samples, size_t n, const struct predict_model *model,
+	struct fit_progress *progress, eval_points *ret_points, struct error *err)
+{
+	eval_points points = { 0 };
+	int ret;
+	if (progress)
+		progress->all = split == EVAL_PREQUENTIAL ? 64 : PARTS_MOST;
+	if (split == EVAL_PREQUENTIAL)
+		ret = prequential(d, samples, n, model, progress, &points);
+	else
+		ret = held_out(split, d, samples, n, model, progress, &points, err);
+	if (!ret && !points.n)
+		ret = error_set(err, -ENODATA, "there is no launch to ask");
+	if (ret == -ENOMEM)
+		error_set(err, ret, "there is not enough memory");
+	if (ret)
+		array_free(&points);
+	else
+		*ret_points = points;
+	return ret;
+}

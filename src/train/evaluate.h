@@ -1,0 +1,78 @@
+/*
+ * What predictions are worth, asked in ways that cannot flatter:
+ *
+ *	prequential   each launch is predicted, then learnt, in the order in which they ran: what
+ *	              deployment is
+ *	kernel        kernels that were never seen, siblings held out with them
+ *	family        families that were never seen
+ *	application   applications that were never seen; their kernels may be known from others
+ *	extrapolation the larger three tenths from the smaller seven, by the bound
+ *	random        rows at random; flatters, since neighbours of each row are known
+ *
+ * In all but the first, a model of the given one's kind is trained anew on what is not held out.
+ */
+#ifndef WEIR_TRAIN_EVALUATE_H
+#define WEIR_TRAIN_EVALUATE_H
+
+#include "base/array.h"
+#include "base/error.h"
+#include "predict/model.h"
+#include "train/baseline.h"
+#include "train/fit.h"
+
+enum eval_split {
+	EVAL_PREQUENTIAL,
+	EVAL_KERNEL,
+	EVAL_FAMILY,
+	EVAL_APPLICATION,
+	EVAL_EXTRAPOLATION,
+	EVAL_RANDOM,
+	EVAL_SPLITS
+};
+
+const char *eval_split_word(enum eval_split split);
+const char *eval_split_what(enum eval_split split);
+
+/* One launch, as it was told by each and as it was. */
+struct eval_point {
+	float measured_ns, t50_ns, t90_ns, confidence;
+	float baseline_ns[BASELINES]; /* NAN: could not tell */
+	enum predict_tier tier;
+	bool class_only;
+};
+
+typedef ARRAY(struct eval_point) eval_points;
+
+/* Who told, for eval_measure(): 0 is the chain, then the baselines. */
+#define EVAL_TELLERS (1 + BASELINES)
+const char *eval_teller_name(int teller);
+
+/* Over those points that a teller could tell.  Shares are from 0 to 1. */
+struct eval_cell {
+	size_t n;
+	double median, p90; /* of |told / measured - 1| */
+	double log_median;  /* of |ln(told / measured)| */
+	double weighted;    /* sum of |told - measured| over the sum of measured */
+	double tau;         /* Kendall's, of the order */
+	bool has_t90;       /* the chain only: */
+	double coverage;    /* share of measured <= t90 */
+	double pinball;     /* mean loss of t90 as a 0.9 quantile, over the mean of measured */
+};
+
+/* The points of one tier (PREDICT_TIERS: of all) and of times in [from, below). */
+struct eval_filter {
+	enum predict_tier tier;
+	float from_ns, below_ns;
+};
+
+/* -ENOMEM */
+int eval_measure(const eval_points *points, struct eval_filter filter, int teller,
+	struct eval_cell *ret_cell);
+
+/* model may be NULL in the prequential split.  -ENODATA when the split leaves nothing to learn or
+ * to ask, with the reason; -ENOMEM, -EIO. */
+int eval_run(enum eval_split split, const struct predict_device *d,
+	const struct predict_sample *samples, size_t n, const struct predict_model *model,
+	struct fit_progress *progress, eval_points *ret_points, struct error *err);
+
+#endif

@@ -1,0 +1,138 @@
+/* Errors of predictions in numbers: see evaluate.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "train/evaluate.h"
+
+#include "base/banned.h"
+
+struct pair {
+	double told, measured;
+};
+
+const char *eval_teller_name(int teller)
+{
+	return teller ? baseline_name((enum baseline)(teller - 1)) : "weir";
+}
+
+static double told_by(const struct eval_point *p, int teller)
+{
+	return teller ? (double)p->baseline_ns[teller - 1] : (double)p->t50_ns;
+}
+
+static bool counts(const struct eval_point *p, struct eval_filter f, int teller)
+{
+	const double told = told_by(p, teller);
+	return (f.tier == PREDICT_TIERS || p->tier == f.tier) && p->measured_ns >= f.from_ns &&
+	       p->measured_ns < f.below_ns && p->tier != PREDICT_UNKNOWN && isfinite(told) &&
+	       told > 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static int by_told(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	if (x->told != y->told)
+		return x->told < y->told ? -1 : 1;
+	return (x->measured > y->measured) - (x->measured < y->measured);
+}
+
+/* Swaps that a merge sort by the measured makes: pairs in the wrong order. */
+static double inversions(struct pair *v, struct pair *scratch, size_t n)
+{
+	if (n < 2)
+		return 0;
+	const size_t half = n / 2;
+	double count = inversions(v, scratch, half) + inversions(v + half, scratch, n - half);
+	size_t a = 0, b = half, to = 0;
+	while (a < half || b < n) {
+		const bool left = b == n || (a < half && v[a].measured <= v[b].measured);
+		count += left ? 0 : (double)(half - a);
+		scratch[to++] = left ? v[a++] : v[b++];
+	}
+	for (size_t i = 0; i < n; i++)
+		v[i] = scratch[i];
+	return count;
+}
+
+/* Ties in what was told count as told right: of two alike neither is wrong. */
+static double tau_of(struct pair *v, struct pair *scratch, size_t n)
+{
+	const double pairs = (double)n * (double)(n - 1) / 2;
+	qsort(v, n, sizeof(*v), by_told);
+	return pairs > 0 ? 1 - 2 * inversions(v, scratch, n) / pairs : 1;
+}
+
+static double quantile(double *v, size_t n, double q)
+{
+	qsort(v, n, sizeof(v[0]), by_size);
+	const size_t at = (size_t)(q * (double)n);
+	return v[at < n ? at : n - 1];
+}
+
+static void measure_pairs(struct pair *v, double *off, struct pair *scratch, struct eval_cell *c)
+{
+	double sum = 0, all = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		off[i] = fabs(v[i].told / v[i].measured - 1);
+		sum += fabs(v[i].told - v[i].measured);
+		all += v[i].measured;
+	}
+	c->weighted = sum / all;
+	c->median = quantile(off, c->n, 0.5);
+	c->p90 = quantile(off, c->n, 0.9);
+	for (size_t i = 0; i < c->n; i++)
+		off[i] = fabs(log(v[i].told / v[i].measured));
+	c->log_median = quantile(off, c->n, 0.5);
+	c->tau = tau_of(v, scratch, c->n);
+}
+
+static void measure_t90(const eval_points *points, struct eval_filter f, struct eval_cell *c)
+{
+	double covered = 0, loss = 0, all = 0;
+	for (size_t i = 0; i < points->n; i++) {
+		const struct eval_point *p = &points->v[i];
+		if (!counts(p, f, 0))
+			continue;
+		const double over = (double)p->measured_ns - (double)p->t90_ns;
+		covered += over <= 0;
+		loss += over > 0 ? 0.9 * over : -0.1 * over;
+		all += (double)p->measured_ns;
+	}
+	c->has_t90 = true;
+	c->coverage = covered / (double)c->n;
+	c->pinball = loss / all;
+}
+
+int eval_measure(const eval_points *points, struct eval_filter filter, int teller,
+	struct eval_cell *ret_cell)
+{
+	struct pair *v = calloc(points->n + 1, 2 * sizeof(*v));
+	double *off = calloc(points->n + 1, sizeof(*off));
+	struct eval_cell c = { 0 };
+	if (!v || !off) {
+		free(v);
+		free(off);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < points->n; i++) {
+		const struct eval_point *p = &points->v[i];
+		if (counts(p, filter, teller))
+			v[c.n++] = (struct pair){ told_by(p, teller), (double)p->measured_ns };
+	}
+	if (c.n) {
+		measure_pairs(v, off, v + points->n + 1, &c);
+		if (!teller)
+			measure_t90(points, filter, &c);
+	}
+	*ret_cell = c;
+	free(v);
+	free(off);
+	return 0;
+}
