@@ -1,8 +1,8 @@
 # Turns operator.tbl into the array of src/report/cost.c, sorted by name:
-# awk -f operator.awk operator.tbl
+# awk -f operator.awk operator.tbl, and what library.awk has made of library.tbl
 
 BEGIN {
-	n = split("product linear conv attention map reduce rows copy pick lookup join write", words, " ")
+	n = split("product linear conv attention map reduce rows copy pick lookup join write gemm filter", words, " ")
 	for (i = 1; i <= n; i++) known[words[i]] = 1
 }
 

@@ -24,6 +24,8 @@ enum rule {
 	RULE_LOOKUP,
 	RULE_JOIN,
 	RULE_WRITE,
+	RULE_GEMM,
+	RULE_FILTER,
 };
 
 struct operator_rule {
@@ -73,9 +75,10 @@ static const char *find_key(const char *args, const char *key)
 	for (const char *p = args; (p = strchr(p, '"')); p++) {
 		if (strncmp(p + 1, key, n) != 0 || p[n + 1] != '"')
 			continue;
-		p = skip_blanks(p + n + 2);
-		if (*p == ':')
-			return skip_blanks(p + 1);
+		p += n + 1;
+		const char *behind = skip_blanks(p + 1);
+		if (*behind == ':')
+			return skip_blanks(behind + 1);
 	}
 	return NULL;
 }
@@ -156,6 +159,13 @@ static struct element element_of(const char *word, size_t n)
 		{ "bfloat16", { 2, true, GPU_FP16 } },
 		{ "float32", { 4, true, GPU_FP32 } },
 		{ "float64", { 8, true, GPU_FP64 } },
+		{ "complex64", { 8, true, GPU_FP32 } },
+		{ "complex128", { 16, true, GPU_FP64 } },
+		{ "float8_e4m3", { 1, true, GPU_FP8 } },
+		{ "float8_e5m2", { 1, true, GPU_FP8 } },
+		{ "int8", { 1, false, 0 } },
+		{ "uint8", { 1, false, 0 } },
+		{ "int32", { 4, false, 0 } },
 		{ "int", { 4, false, 0 } },
 		{ "long int", { 8, false, 0 } },
 		{ "short int", { 2, false, 0 } },
@@ -383,6 +393,9 @@ static bool apply(const struct operator_rule *r, const struct inputs *in, struct
 		add_bytes(c, in, r->b, elements(&in->shape[r->b]));
 		add_bytes(c, in, r->a, count);
 		return true;
+	case RULE_GEMM:
+	case RULE_FILTER:
+		return false; /* find_cost() */
 	case RULE_REDUCE:
 	case RULE_WRITE:
 		add_bytes(c, in, r->a, count);
@@ -393,6 +406,105 @@ static bool apply(const struct operator_rule *r, const struct inputs *in, struct
 	}
 	c->flops = count * r->flops;
 	return true;
+}
+
+/* ---- calls of libraries ---- */
+
+static bool read_count(const char *args, const char *key, double *ret_value)
+{
+	const char *p = find_key(args, key);
+	char *end;
+	const double value = p ? strtod(p, &end) : -1;
+	if (!p || end == p || !(value >= 0 && value < 1e15))
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+/* The text of a string, and its length; NULL when there is none. */
+static const char *find_word(const char *args, const char *key, size_t *ret_n)
+{
+	const char *p = find_key(args, key);
+	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
+	if (!end)
+		return NULL;
+	*ret_n = (size_t)(end - p - 1);
+	return p + 1;
+}
+
+static struct element find_element(const char *args, const char *key, struct element otherwise)
+{
+	size_t n;
+	const char *word = find_word(args, key, &n);
+	return word ? element_of(word, n) : otherwise;
+}
+
+static bool is_complex(const char *args)
+{
+	size_t n = 0;
+	const char *word = find_word(args, "type", &n);
+	return word && n > 7 && !memcmp(word, "complex", 7);
+}
+
+/* What single precision is multiplied by, where the call says so. */
+static void find_unit(const char *args, struct element *e)
+{
+	static const char by[] = "float32_by_";
+	size_t n = 0;
+	const char *word = find_word(args, "compute", &n);
+	if (!word || !e->has_unit || e->unit != GPU_FP32 || strncmp(word, by, sizeof(by) - 1) != 0)
+		return;
+	e->unit = strncmp(word + sizeof(by) - 1, "tf32", 4) ? GPU_FP16 : GPU_TF32;
+}
+
+static bool cost_gemm(
+	const struct operator_rule *r, const char *args, struct inputs *in, struct cost *c)
+{
+	double m, n, k, batch = 1;
+	if (!read_count(args, "m", &m) || !read_count(args, "n", &n) || !read_count(args, "k", &k))
+		return false;
+	if (find_key(args, "batch") && !read_count(args, "batch", &batch))
+		return false;
+	in->element[0] = find_element(args, "type", (struct element){ 0 });
+	in->element[1] = find_element(args, "type_b", in->element[0]);
+	in->element[2] = find_element(args, "type_c", in->element[0]);
+	c->flops = r->flops * m * n * k * batch * (is_complex(args) ? 4 : 1);
+	add_bytes(c, in, 0, batch * m * k);
+	add_bytes(c, in, 1, batch * k * n);
+	add_bytes(c, in, 2, batch * m * n);
+	find_unit(args, &in->element[0]);
+	c->matrix = true;
+	return true;
+}
+
+static bool find_dims(const char *args, const char *key, struct shape *ret_shape)
+{
+	const char *p = find_key(args, key);
+	return p && *p == '[' && read_numbers(p + 1, ret_shape) && ret_shape->dims;
+}
+
+static bool cost_filter(
+	const struct operator_rule *r, const char *args, struct inputs *in, struct cost *c)
+{
+	struct shape *s = in->shape;
+	if (!find_dims(args, "input", &s[0]) || !find_dims(args, "filter", &s[1]) ||
+		!find_dims(args, "output", &s[2]))
+		return false;
+	in->element[0] = find_element(args, "type", (struct element){ 0 });
+	c->flops = r->flops * elements(&s[2]) * elements(&s[1]) / larger(s[1].dim[0], 1);
+	add_bytes(c, in, 0, elements(&s[0]) + elements(&s[1]) + elements(&s[2]));
+	c->matrix = true;
+	return true;
+}
+
+static bool find_cost(
+	const struct operator_rule *r, const char *args, struct inputs *in, struct cost *c)
+{
+	if (r->rule == RULE_GEMM)
+		return cost_gemm(r, args, in, c);
+	if (r->rule == RULE_FILTER)
+		return cost_filter(r, args, in, c);
+	return read_inputs(args, in) && r->a < in->count && r->b < in->count && apply(r, in, c);
 }
 
 static int rule_order(const void *name, const void *rule)
@@ -406,8 +518,7 @@ bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
 		sizeof(rules[0]), rule_order);
 	struct inputs in = { 0 };
 	struct cost c = { .has_bytes = true };
-	if (!r || !read_inputs(args, &in) || r->a >= in.count || r->b >= in.count ||
-		!apply(r, &in, &c))
+	if (!r || !find_cost(r, args, &in, &c))
 		return false;
 	c.has_flops = c.flops > 0;
 	c.has_bytes &= c.bytes > 0;

@@ -3,9 +3,9 @@
  * be read and written once.  The rules are in api/operator.tbl.
  *
  * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type" and "Concrete
- * Inputs" of a JSON object; or the first alone with "module dtype", as live recordings have them.
- * Pure; the text may be anything.  Nothing is guessed: what the shapes or the table do not tell is
- * not known.
+ * Inputs" of a JSON object; or the first alone with "module dtype", as live recordings have them;
+ * or what calls of libraries say (docs/trace-format.md).  Pure; the text may be anything.  Nothing
+ * is guessed: what the shapes or the table do not tell is not known.
  */
 #ifndef WEIR_REPORT_COST_H
 #define WEIR_REPORT_COST_H

@@ -129,6 +129,104 @@ static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **stat
 		"{\"Input Dims\":[[1, 3, 9, 9], [4, 3, 3, 3]],\"module dtype\":\"float16\"}", &c));
 }
 
+static struct cost call(const char *name, const char *args)
+{
+	struct cost c = { 0 };
+	if (!cost_of(name, args, &c))
+		fail_msg("%s of %s has no cost", name, args);
+	return c;
+}
+
+/* A plain loop over the elements of C: a multiplication and an addition for each step. */
+static double flops_of_loop(unsigned m, unsigned n, unsigned k, unsigned batch)
+{
+	double flops = 0;
+	for (unsigned b = 0; b < batch; b++)
+		for (unsigned i = 0; i < m * n; i++)
+			for (unsigned step = 0; step < k; step++)
+				flops += 2;
+	return flops;
+}
+
+static void a_call_of_a_library_says_its_product(void **state)
+{
+	struct cost c = call("cublasGemmEx", "{\"m\":7,\"n\":5,\"k\":3,\"type\":\"float16\","
+					     "\"compute\":\"float32\"}");
+	assert_true(c.flops == flops_of_loop(7, 5, 3, 1));
+	assert_true(c.bytes == 2 * (7 * 3 + 3 * 5 + 7 * 5));
+	assert_true(c.matrix);
+	assert_int_equal(c.unit, GPU_FP16);
+	c = call("cublasSgemmStridedBatched",
+		"{ \"m\" : 7, \"n\": 5, \"k\": 3, \"batch\": 4, \"type\": \"float32\" }");
+	assert_true(c.flops == flops_of_loop(7, 5, 3, 4));
+	assert_true(c.bytes == 4.0 * 4 * (7 * 3 + 3 * 5 + 7 * 5));
+	assert_int_equal(c.unit, GPU_FP32);
+	c = call("cublasLtMatmul",
+		"{\"m\":64,\"n\":32,\"k\":16,\"type\":\"float8_e4m3\",\"type_b\":\"float8_e5m2\","
+		"\"type_c\":\"bfloat16\",\"compute\":\"float32\",\"epilogue\":\"bias\"}");
+	assert_true(c.flops == 2.0 * 64 * 32 * 16);
+	assert_true(c.bytes == 64 * 16 + 16 * 32 + 2 * 64 * 32);
+	assert_int_equal(c.unit, GPU_FP8);
+	assert_true(
+		call("cublasSgemv_v2_64", "{\"m\":9,\"n\":1,\"k\":4,\"type\":\"float32\"}").flops ==
+		2 * 9 * 4);
+	assert_true(
+		call("cublasZgemm_v2", "{\"m\":7,\"n\":5,\"k\":3,\"type\":\"complex128\"}").flops ==
+		4 * flops_of_loop(7, 5, 3, 1));
+}
+
+static void what_a_product_is_computed_by_is_its_unit(void **state)
+{
+	static const struct {
+		const char *type, *compute;
+		enum gpu_unit unit;
+	} all[] = { { "float32", "float32", GPU_FP32 }, { "float32", "float32_by_tf32", GPU_TF32 },
+		{ "float32", "float32_by_bfloat16", GPU_FP16 },
+		{ "float16", "float32_by_tf32", GPU_FP16 }, { "float64", "float64", GPU_FP64 } };
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		char args[256];
+		snprintf(args, sizeof(args),
+			"{\"m\":1,\"n\":1,\"k\":1,\"type\":\"%s\",\"compute\":\"%s\"}", all[i].type,
+			all[i].compute);
+		assert_int_equal(call("cublasGemmEx", args).unit, all[i].unit);
+	}
+	assert_false(call("cublasGemmEx", "{\"m\":1,\"n\":1,\"k\":1,\"type\":\"int8\"}").has_unit);
+	const struct cost unsaid = call("cublasGemmEx", "{\"m\":1,\"n\":1,\"k\":1}");
+	assert_true(unsaid.has_flops && !unsaid.has_bytes && !unsaid.has_unit);
+}
+
+static void a_convolution_of_a_library_is_that_of_an_operator(void **state)
+{
+	static const char args[] = "{\"input\":[2,3,8,8],\"filter\":[5,3,3,3],"
+				   "\"output\":[2,5,4,4],\"type\":\"float32\"}";
+	const struct cost c = call("cudnnConvolutionForward", args);
+	const struct cost like = cost("aten::convolution", "[[2,3,8,8],[5,3,3,3],[5],[],[],[]]",
+		"[\"float\",\"float\",\"float\",\"\",\"\",\"\"]",
+		",\"Concrete Inputs\":[\"\",\"\",\"\",\"[2, 2]\",\"[1, 1]\",\"[1, 1]\"]");
+	assert_true(c.flops == like.flops);
+	assert_true(c.bytes == like.bytes);
+	assert_true(call("cudnnConvolutionBackwardFilter", args).flops == c.flops);
+}
+
+static void a_call_that_says_too_little_has_no_cost(void **state)
+{
+	static const char *const products[] = { "", "{}", "{\"m\":1,\"n\":1}",
+		"{\"m\":1,\"n\":1,\"k\"", "{\"m\":1,\"n\":1,\"k\":", "{\"m\":1,\"n\":1,\"k\":-1}",
+		"{\"m\":1e300,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1,\"k\":nan}",
+		"{\"m\":1,\"n\":1,\"k\":1,\"batch\":\"many\"}",
+		"{\"m\":1,\"n\":1,\"k\":0,\"batch\":7}" };
+	static const char *const convolutions[] = { "", "{\"input\":[1]}",
+		"{\"input\":[1],\"filter\":[1],\"output\":[",
+		"{\"input\":[1],\"filter\":[1],\"output\":7}",
+		"{\"input\":[1],\"filter\":[],\"output\":[1]}" };
+	struct cost c;
+	for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
+		assert_false(cost_of("cublasGemmEx", products[i], &c));
+	for (size_t i = 0; i < sizeof(convolutions) / sizeof(convolutions[0]); i++)
+		assert_false(cost_of("cudnnConvolutionForward", convolutions[i], &c));
+	assert_false(cost_of("cudnnBackendExecute", "{\"m\":1,\"n\":1,\"k\":1}", &c));
+}
+
 static void nonsense_has_no_cost(void **state)
 {
 	static const char *const texts[] = { "", "{", "\"Input Dims\"",
@@ -155,6 +253,10 @@ int main(void)
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
 		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
+		cmocka_unit_test(a_call_of_a_library_says_its_product),
+		cmocka_unit_test(what_a_product_is_computed_by_is_its_unit),
+		cmocka_unit_test(a_convolution_of_a_library_is_that_of_an_operator),
+		cmocka_unit_test(a_call_that_says_too_little_has_no_cost),
 		cmocka_unit_test(nonsense_has_no_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
