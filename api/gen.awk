@@ -328,8 +328,10 @@ function wrappers(	i) {
 function table(	i, seen, classes, j) {
 	print "/* Made by api/gen.awk. */\n#include \"hook/table.h\"\n"
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
-	print "\nconst struct hooked hooked[FN_COUNT] = {"
+	print "#define DECLARE(name) int name(void);\nLIBRARY_FNS(DECLARE)"
+	print "\nconst struct hooked hooked[HOOK_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = { \"" name[i] "\", (void *)" name[i] " },"
+	print "#define HOOKED(name) [LIBRARY_##name] = { #name, (void *)name },\n\tLIBRARY_FNS(HOOKED)"
 	print "};\n\nconst unsigned char fn_classes[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = CLASS_" class[i] ","
 	print "};\n"

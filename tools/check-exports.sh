@@ -6,6 +6,7 @@ want=$(mktemp) have=$(mktemp)
 trap 'rm -f "$want" "$have"' EXIT
 {
 	awk '!/^#/ && NF { print $2 }' "$1/api/cuda.tbl" "$1/api/cudart.tbl"
+	awk -v want=names -f "$1/api/library.awk" "$1/api/library.tbl"
 	awk '!/^#/ && NF { print $1 }' "$1/tools/guest-exports.txt"
 } | sort -u >"$want"
 nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$have"

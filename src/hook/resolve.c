@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hook/elf.h"
+#include "hook/library.h"
 #include "hook/note.h"
 #include "hook/process.h"
 #include "hook/tee.h"
@@ -14,7 +15,7 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define PASS   ((void *)-1)
 
-void *hook_real[FN_COUNT];
+void *hook_real[HOOK_COUNT];
 HIDDEN void *real_dlsym, *real_dlvsym; /* for entry.S */
 
 /* --- names and addresses ---------------------------------------------------------------- */
@@ -38,7 +39,7 @@ static uint32_t hash_name(const char *s)
 
 static void fill_names(void)
 {
-	for (uint32_t fn = 1; fn < FN_COUNT; fn++) {
+	for (uint32_t fn = 1; fn < HOOK_COUNT; fn++) {
 		uint32_t at = hash_name(hooked[fn].name) % SLOTS;
 		while (by_name[at] && by_name[at] != fn)
 			at = (at + 1) % SLOTS;
@@ -105,14 +106,14 @@ static bool is_runtime(const struct elf *e, const void *unused)
 	return has_soname(e, "libcudart.so.");
 }
 
-static bool is_this_library(const struct elf *e)
+bool resolve_is_us(const struct elf *e)
 {
 	return elf_find(e, "weir_caught") == (void *)weir_caught;
 }
 
 static bool defines(const struct elf *e, const void *name)
 {
-	return elf_find(e, name) && !is_this_library(e);
+	return elf_find(e, name) && !resolve_is_us(e);
 }
 
 static bool defines_anywhere(const struct elf *e, const void *name)
@@ -129,11 +130,11 @@ static bool defines_after(const struct elf *e, const void *arg)
 	} *after = (void *)(uintptr_t)arg;
 	if (after->passed)
 		return elf_find(e, after->name) != NULL;
-	after->passed = is_this_library(e);
+	after->passed = resolve_is_us(e);
 	return false;
 }
 
-static void *next_definition(const char *name)
+void *resolve_next(const char *name)
 {
 	struct {
 		const char *name;
@@ -143,10 +144,21 @@ static void *next_definition(const char *name)
 	return elf_search(&e, defines_after, &after) ? elf_find(&e, name) : NULL;
 }
 
+static bool is_us_or(const struct elf *e, const void *base)
+{
+	return e->base == *(const uintptr_t *)base || resolve_is_us(e);
+}
+
+bool resolve_is_behind(const struct elf *e)
+{
+	struct elf first;
+	return elf_search(&first, is_us_or, &e->base) && first.base != e->base;
+}
+
 static void find_dl_functions(void)
 {
-	real_dlvsym = next_definition("dlvsym");
-	__atomic_store_n(&real_dlsym, next_definition("dlsym"), __ATOMIC_RELEASE);
+	real_dlvsym = resolve_next("dlvsym");
+	__atomic_store_n(&real_dlsym, resolve_next("dlsym"), __ATOMIC_RELEASE);
 }
 
 /* The driver whose functions hook_real holds: where it was mapped, or 0. */
@@ -188,7 +200,7 @@ static void find_runtime(void)
 bool resolve_is_first(void)
 {
 	struct elf e;
-	return elf_search(&e, defines_anywhere, "cuInit") && is_this_library(&e);
+	return elf_search(&e, defines_anywhere, "cuInit") && resolve_is_us(&e);
 }
 
 bool resolve_driver(void)
@@ -209,7 +221,7 @@ void *resolve(enum fn fn, const void *caller)
 	else
 		find_runtime();
 	void *real = hook_real[fn];
-	if (!real && (real = next_definition(hooked[fn].name)))
+	if (!real && (real = resolve_next(hooked[fn].name)))
 		learn(fn, real);
 	return real ? real : (void *)nobody_has_it;
 }
@@ -314,8 +326,10 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 	if (hook_real[fn] != real) {
 		if (fn < FN_DRIVER_END)
 			find_driver();
-		else
+		else if (fn < FN_COUNT)
 			find_runtime();
+		else
+			library_look(fn);
 	}
 	return hook_real[fn] == real ? hooked[fn].wrapper : real;
 }
@@ -356,7 +370,7 @@ static void *tool_answer(void *handle, const char *name, const void *caller)
 {
 	void *(*real_lookup)(void *, const char *) = real_dlsym;
 	struct elf e;
-	if (elf_of_address(&e, caller) && (is_this_library(&e) || has_soname(&e, "libcupti.so")))
+	if (elf_of_address(&e, caller) && (resolve_is_us(&e) || has_soname(&e, "libcupti.so")))
 		return PASS;
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
 		return found_without_us(name, caller) ? PASS : real_lookup(RTLD_NEXT, name);
@@ -424,6 +438,8 @@ __attribute__((visibility("default"))) void *weir_caught(
 	 * holds one driver. */
 	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !hook_real[FN_cuInit])
 		adopt_driver(&e);
+	else if (fn >= FN_COUNT)
+		library_caught(fn, &e);
 	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
 		learn(fn, real);
 	was_caught = hook_real[fn] == real;

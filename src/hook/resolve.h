@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "hook/elf.h"
 #include "hook/table.h"
 
 /* The wrapper for what cuGetProcAddress answered; a counting thunk when it is a function of
@@ -28,6 +29,13 @@ bool resolve_driver(void);
 
 /* CUPTI's own function of that name, or NULL. */
 void *resolve_tool(const char *name);
+
+/* The definition behind this library in the order of loading, or NULL. */
+void *resolve_next(const char *name);
+
+/* Whether an object is this library; whether it was loaded after it. */
+bool resolve_is_us(const struct elf *e);
+bool resolve_is_behind(const struct elf *e);
 
 /* The audit library asks: the loader is binding `name` to `real` for somebody. */
 void *weir_caught(const char *name, void *real, const void *link_map);

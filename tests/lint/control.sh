@@ -18,12 +18,14 @@ printf '@SYNOPSIS@\n@OPTIONS@\n.Sh EXAMPLES\n' >man/weir-run.1.in
 printf '@COMMANDS@\n' >man/weir.1.in
 printf 'memory  cuA  2000  call\n' >api/cuda.tbl
 printf 'memory  cudaA  2000  call\n' >api/cudart.tbl
+printf 'cublas  cublasA  -  1  open\n' >api/library.tbl
+cp "$source/api/library.awk" api/
 
 printf '"use strict";\n' >viewer/one.js
 
 guest() {
 	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/guest-exports.txt)
-	printf '%s\n' "int cuA, cudaA$own;" "$1" |
+	printf '%s\n' "int cuA, cudaA, cublasA$own;" "$1" |
 		cc -w -shared -fPIC -x c - -o build/lib/weir/libweir.so
 }
 guest ''
