@@ -232,8 +232,10 @@ static int take_real(const struct reader *r, enum column c, double *ret_value, b
 		return 0;
 	char *end;
 	const double value = strtod(f->text, &end);
-	if (*end || !isfinite(value) || value <= 0)
+	if (*end || !isfinite(value) || value < 0)
 		return bad_number(r, c);
+	/* a kernel of integers does 0 FLOPs, which bounds nothing; 0 ns is no time */
+	*ret_has = value > 0;
 	*ret_value = value;
 	return 0;
 }

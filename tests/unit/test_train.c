@@ -290,6 +290,18 @@ static void a_table_that_is_none_says_where(void **state)
 	}
 }
 
+static void work_of_zero_is_no_bound(void **state)
+{
+	static const char text[] =
+		"kernel,grid_x,block_x,flops,bytes,ns\nk,1,1,0,0,5\nk,1,1,9,9,0\n";
+	struct dataset d = { 0 };
+	assert_int_equal(dataset_csv(&d, text, sizeof(text) - 1, "t.csv", NULL), 0);
+	assert_int_equal(d.samples.n, 1);
+	assert_int_equal(d.without_time, 1);
+	assert_false(d.samples.v[0].launch.has_flops || d.samples.v[0].launch.has_bytes);
+	dataset_fini(&d);
+}
+
 static struct predict_sample *stream(size_t n)
 {
 	struct predict_sample *v = calloc(n, sizeof(*v));
@@ -475,6 +487,7 @@ int main(void)
 		cmocka_unit_test(the_forest_is_the_one_that_xgboost_grew),
 		cmocka_unit_test(a_table_becomes_launches),
 		cmocka_unit_test(a_table_that_is_none_says_where),
+		cmocka_unit_test(work_of_zero_is_no_bound),
 		cmocka_unit_test(trained_models_know_kernels_that_they_never_saw),
 		cmocka_unit_test(too_few_launches_make_no_model),
 		cmocka_unit_test(a_bad_model_is_refused_with_the_reason),
