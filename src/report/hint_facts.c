@@ -469,3 +469,11 @@ double facts_share(const struct hint_facts *f, double ns)
 		return 0;
 	return ns < (double)f->counted_ns ? ns / (double)f->counted_ns : 1;
 }
+
+const char *facts_slowed(const struct hint_facts *f)
+{
+	for (size_t i = 0; i < f->report->operators.n; i++)
+		if (f->report->operators.v[i].kind == RANGE_OPERATOR)
+			return "; recording operators slowed the host, so it is less without";
+	return "";
+}

@@ -167,6 +167,9 @@ int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double
 /* Text in memory of its own, or NULL. */
 char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What to add to evidence that hangs on the host's speed: "" or a half-sentence. */
+const char *facts_slowed(const struct hint_facts *f);
+
 /* The share of the time that counts. */
 double facts_share(const struct hint_facts *f, double ns);
 

@@ -32,9 +32,10 @@ static char *pause_evidence(const struct hint_facts *f, const struct saving *s, 
 {
 	struct number ns, mean;
 	return hint_text("%s %llu times, for %s in all or %.0f %% of the time that counts, %s on "
-			 "average",
+			 "average%s",
 		what, (unsigned long long)s->count, number_ns(&ns, s->ns),
-		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count));
+		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
+		facts_slowed(f));
 }
 
 static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)

@@ -53,7 +53,7 @@ static double pinned_rate(const struct hint_facts *f, uint8_t what)
 	}
 	const struct hint_device *d = f->devices.n ? &f->devices.v[0] : NULL;
 	const unsigned major = d && d->limits ? d->limits->major : 8;
-	return best > 0 ? best : major >= 9 ? 50 : major == 8 ? 24 : 12;
+	return best > 0 ? best : major >= 9 ? 55 : major == 8 ? 24 : 12;
 }
 
 /* All pauses of that cause, if there are copies in one direction only. */
