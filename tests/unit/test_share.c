@@ -1,0 +1,205 @@
+/* Another client of CUPTI beside us: what it is given of our buffers, and its clock. */
+#include "unit.h"
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "gputime/activity.h"
+#include "gputime/share.h"
+
+#define CLIENT_BYTES (3 * sizeof(struct activity_kernel))
+
+static uint64_t monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- a client ---- */
+
+static int asked, given_back;
+static size_t records;
+static uint32_t last_kind, last_correlation;
+static bool refuse;
+
+static void request(uint8_t **buffer, size_t *bytes, size_t *most)
+{
+	asked++;
+	*buffer = refuse ? NULL : malloc(CLIENT_BYTES);
+	*bytes = refuse ? 0 : CLIENT_BYTES;
+	*most = 0;
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	assert_int_equal(bytes, CLIENT_BYTES);
+	assert_int_equal(valid % sizeof(struct activity_kernel), 0);
+	for (size_t at = 0; at < valid; at += sizeof(struct activity_kernel)) {
+		struct activity_kernel k;
+		memcpy(&k, buffer + at, sizeof(k));
+		last_kind = k.kind;
+		last_correlation = k.correlation;
+		records++;
+	}
+	given_back++;
+	free(buffer);
+}
+
+/* All records of these tests are as long as a kernel's. */
+static int next(uint8_t *buffer, size_t valid, void **record)
+{
+	uint8_t *at = *record ? (uint8_t *)*record + sizeof(struct activity_kernel) : buffer;
+	if (at >= buffer + valid)
+		return 12;
+	*record = at;
+	return 0;
+}
+
+static void fill(struct activity_kernel *v, size_t n, uint32_t kind, uint64_t start)
+{
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct activity_kernel){ .kind = kind,
+			.start = start,
+			.end = start + 5,
+			.correlation = (uint32_t)i + 1 };
+}
+
+static int come(void **unused)
+{
+	asked = given_back = 0;
+	records = 0;
+	refuse = false;
+	share_callbacks(request, complete);
+	share_sample();
+	return 0;
+}
+
+/* Leaves no buffer with us: a full one is given back. */
+static int go(void **unused)
+{
+	struct activity_kernel v[3];
+	share_enable(50, true);
+	share_prepare();
+	share_enable(50, false);
+	fill(v, 3, 50, 0);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_callbacks(NULL, NULL);
+	share_take_dropped();
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void what_it_did_not_enable_is_not_its(void **unused)
+{
+	struct activity_kernel v[4];
+	fill(v, 4, ACTIVITY_KERNEL, monotonic());
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(records, 0);
+}
+
+static void what_it_enabled_is_copied_in_buffers_of_its_own_size(void **unused)
+{
+	struct activity_kernel v[8];
+	share_enable(ACTIVITY_KERNEL, true);
+	fill(v, 8, ACTIVITY_KERNEL, monotonic());
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(records, 8);
+	assert_int_equal(given_back, 3);
+	assert_int_equal(last_correlation, 8);
+	share_enable(ACTIVITY_KERNEL, false);
+}
+
+static void what_ran_outside_of_its_time_is_not_its(void **unused)
+{
+	struct activity_kernel v[2];
+	const uint64_t before = monotonic() - 1000;
+	share_enable(ACTIVITY_KERNEL, true);
+	fill(v, 2, ACTIVITY_KERNEL, before);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_enable(ACTIVITY_KERNEL, false);
+	fill(v, 2, ACTIVITY_KERNEL, monotonic() + 1000);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(records, 0);
+}
+
+static void kinds_that_only_it_can_have_enabled_are_its(void **unused)
+{
+	struct activity_kernel v[3];
+	fill(v, 3, 5, 0);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(records, 3);
+	assert_int_equal(last_kind, 5);
+}
+
+static void it_is_asked_for_a_buffer_before_there_is_a_record(void **unused)
+{
+	share_prepare();
+	assert_int_equal(asked, 0);
+	share_enable(ACTIVITY_COPY, true);
+	share_prepare();
+	share_prepare();
+	assert_int_equal(asked, 1);
+	share_enable(ACTIVITY_COPY, false);
+}
+
+static void records_for_which_it_has_no_buffer_are_counted(void **unused)
+{
+	struct activity_kernel v[5];
+	refuse = true;
+	fill(v, 5, 5, 0);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(share_take_dropped(), 5);
+	assert_int_equal(share_take_dropped(), 0);
+	refuse = false;
+}
+
+static uint64_t ticks(void)
+{
+	return monotonic() / 2 * 5 + 7;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static void dates_of_its_clock_become_ours(void **unused)
+{
+	share_clock(ticks);
+	const uint64_t until = monotonic() + 3000000;
+	while (monotonic() < until)
+		;
+	share_sample();
+	/* The clocks are read one after the other: a busy machine may come between. */
+	uint64_t off = UINT64_MAX;
+	for (int i = 0; i < 1000 && off > 50000; i++) {
+		const uint64_t d = distance(share_to_monotonic(ticks()), monotonic());
+		off = d < off ? d : off;
+	}
+	assert_true(off <= 50000);
+	/* A date from before it came is one of CLOCK_MONOTONIC, and stays. */
+	const uint64_t early = until - 2000000;
+	assert_int_equal(share_to_monotonic(early), early);
+	assert_int_equal(share_to_monotonic(0), 0);
+	share_clock(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_it_did_not_enable_is_not_its, come, go),
+		cmocka_unit_test_setup_teardown(
+			what_it_enabled_is_copied_in_buffers_of_its_own_size, come, go),
+		cmocka_unit_test_setup_teardown(what_ran_outside_of_its_time_is_not_its, come, go),
+		cmocka_unit_test_setup_teardown(
+			kinds_that_only_it_can_have_enabled_are_its, come, go),
+		cmocka_unit_test_setup_teardown(
+			it_is_asked_for_a_buffer_before_there_is_a_record, come, go),
+		cmocka_unit_test_setup_teardown(
+			records_for_which_it_has_no_buffer_are_counted, come, go),
+		cmocka_unit_test_setup_teardown(dates_of_its_clock_become_ours, come, go),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
