@@ -83,12 +83,13 @@ struct slot_head {
 	uint32_t stale;  /* observations since the last fit */
 	uint32_t last;   /* order >> 20 of the newest */
 	struct wave_fit fit;
-	uint32_t reserved;
+	uint32_t model; /* checksum of the model that `cold` is of, 0: none */
 };
 
 struct kernel_slot {
 	struct slot_head head;
-	uint64_t reserved[56];
+	float cold[SHAPES]; /* what the model said of each shape, log2(t / bound); or no number */
+	uint64_t reserved[24];
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");

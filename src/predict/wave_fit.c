@@ -41,7 +41,7 @@ static float rough_log2(float x)
 	return (float)bits * (1.0f / (1 << 23));
 }
 
-static float apart(float a, float b)
+static float gap(float a, float b)
 {
 	const float d = rough_log2(1 + a) - rough_log2(1 + b);
 	return d < 0 ? -d : d;
@@ -49,9 +49,9 @@ static float apart(float a, float b)
 
 static float distance(const struct wave_shape *a, const struct wave_shape *b)
 {
-	float sum = apart(load_float(&a->waves) * 64, b->waves * 64);
+	float sum = gap(load_float(&a->waves) * 64, b->waves * 64);
 	for (int i = 0; i < PREDICT_ARGS; i++)
-		sum += apart(load_float(&a->arg[i]), b->arg[i]);
+		sum += gap(load_float(&a->arg[i]), b->arg[i]);
 	return sum;
 }
 
@@ -111,23 +111,33 @@ static float transfer(
 	return f->corrected ? told * t / evaluate(f, near) : told;
 }
 
-bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
-	const struct wave_shape *shape, float *ret_ns)
+static uint32_t nearest_of(
+	const struct kernel_slot *slot, uint32_t shapes, const struct wave_shape *shape)
 {
-	const struct wave_shape *near = NULL;
-	float least = 0;
-	for (uint32_t i = 0; i < shapes && i < SHAPES; i++) {
+	uint32_t near = 0;
+	float least = distance(&slot->shape[0], shape);
+	for (uint32_t i = 1; i < shapes && i < SHAPES; i++) {
 		const float d = distance(&slot->shape[i], shape);
-		if (!near || d < least) {
-			near = &slot->shape[i];
+		if (d < least) {
+			near = i;
 			least = d;
 		}
 	}
-	if (!near)
+	return near;
+}
+
+bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
+	const struct wave_shape *shape, float cold, float *ret_ns)
+{
+	if (!shapes)
 		return false;
-	const float t = transfer(fit, near, shape);
-	*ret_ns = t;
-	return t > 0 && t < 1e18f;
+	const uint32_t near = nearest_of(slot, shapes, shape);
+	/* how two shapes of one kernel differ is what models of other kernels know best */
+	const float apart = cold - load_float(&slot->cold[near]);
+	const bool carry = fit->kind == WAVE_NONE && is_finite(apart);
+	const float t = transfer(fit, &slot->shape[near], shape);
+	*ret_ns = carry ? t * approx_exp2(apart) : t;
+	return t > 0 && t < 1e18f && *ret_ns > 0;
 }
 
 static void find_nearest(struct fitting *f)

@@ -11,10 +11,11 @@
 /* Chooses and fits the slot's model anew; there are at least WAVE_FEWEST shapes. */
 void wave_refit(struct kernel_slot *slot);
 
-/* The time of a shape; false when none can be told.  `slot` may change meanwhile: the caller looks
+/* The time of a shape; false when none can be told.  `cold` is what the model says of it, where
+ * slot->cold is that model's, too, else no number.  `slot` may change meanwhile: the caller looks
  * at its sequence afterwards. */
 bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
-	const struct wave_shape *shape, float *ret_ns);
+	const struct wave_shape *shape, float cold, float *ret_ns);
 
 /* An argument as a number of things; 0 for what can hardly be one. */
 float wave_scalar(uint64_t arg);

@@ -162,7 +162,22 @@ static int fit_rest(const struct predict_device *d, const struct predict_sample 
 	return ret;
 }
 
-/* All but one part are learnt, then that one is asked. */
+/* All but one part are learnt.  The model has seen those launches, so how far off it and the tier
+ * that leans on it were there is forgotten again: it would flatter. */
+static int learn_rest(struct evaluation *e, const struct predict_model *m,
+	const struct predict_sample *rest, size_t n)
+{
+	struct predict_tables *t = e->p.tables;
+	const struct score_ring first = t->scores[PREDICT_COLD];
+	int ret = 0;
+	predict_swap(&e->p, m);
+	for (size_t i = 0; i < n && !ret; i++)
+		ret = learn(e, &rest[i]);
+	t->scores[PREDICT_COLD] = t->scores[PREDICT_NEAR] = first;
+	return ret;
+}
+
+/* Then the one is asked. */
 static int hold_out(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	const uint8_t *part, unsigned out, const struct predict_model *like, eval_points *points,
 	struct error *err)
@@ -178,15 +193,13 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 			rest[kept++] = samples[i];
 	if (!ret)
 		ret = fit_rest(d, rest, kept, like, &f, err);
-	for (size_t i = 0; i < kept && !ret; i++)
-		ret = learn(&e, &rest[i]);
 	if (!ret) {
 		m = (struct predict_model){ f, NULL, NULL };
 		if (f->forest_bytes)
 			m.forest = (const void *)((const char *)f + f->forest_offset);
 		if (f->network_bytes)
 			m.network = (const void *)((const char *)f + f->network_offset);
-		predict_swap(&e.p, &m);
+		ret = learn_rest(&e, &m, rest, kept);
 	}
 	for (size_t i = 0; i < n && !ret; i++)
 		if (part[i] == out)
