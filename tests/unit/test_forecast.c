@@ -1,0 +1,215 @@
+/* What the guest foretells with, outside a guest: launches matched to kernels, files that come and
+ * change, sentences without stdio. */
+#define error_set guest_error_set
+#include "hook/error.c"
+#undef error_set
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "event/forecast.h"
+#include "event/writer.h"
+#include "hook/forecast_file.h"
+#include "hook/match.h"
+#include "hook/process.h"
+#include "predict/tables.h"
+#include "train/train.h"
+#include "zoo.h"
+
+/* --- what the guest has around them --- */
+
+struct recorder hook_recorder;
+static struct trace_header header;
+static char noted[4096];
+
+void process_note(const char *text)
+{
+	snprintf(noted, sizeof(noted), "%s", text);
+}
+
+static int begin(void **state)
+{
+	header.clock = CLOCK_IS_MONOTONIC;
+	header.start = clock_pair_now(CLOCK_IS_MONOTONIC);
+	hook_recorder.header = &header;
+	assert_true(match_start());
+	return 0;
+}
+
+/* --- matching --- */
+
+static const struct predict_kernel kernel = { .id = 7 };
+
+/* A launch `after` ns after the recording began. */
+static void push(uint64_t signature, uint64_t after, uint64_t key)
+{
+	const struct predict_launch l = {
+		.kernel = &kernel, .key = key, .args = 1, .arg = { key }
+	};
+	match_push(signature, header.start.ticks + after, &l);
+}
+
+static uint64_t pop(uint64_t signature, uint64_t after)
+{
+	struct predict_launch l = { 0 };
+	return match_pop(signature, header.start.mono_ns + after, &l) ? l.key : 0;
+}
+
+static void launches_of_one_signature_run_in_their_order(void **state)
+{
+	push(101, 1000, 1);
+	push(103, 2000, 2);
+	push(101, 3000, 3);
+	match_take();
+	assert_int_equal(pop(103, 100000), 2);
+	assert_int_equal(pop(101, 200000), 1);
+	push(101, 4000, 4);
+	match_take();
+	assert_int_equal(pop(101, 300000), 3);
+	assert_int_equal(pop(101, 400000), 4);
+	assert_int_equal(pop(101, 500000), 0);
+	assert_int_equal(pop(105, 500000), 0);
+}
+
+static void a_kernel_is_not_of_a_launch_that_came_after_it(void **state)
+{
+	push(101, 5000000, 1);
+	match_take();
+	assert_int_equal(pop(101, 1000000), 0);
+	assert_int_equal(pop(101, 6000000), 1);
+}
+
+static void a_ring_that_came_round_is_given_up(void **state)
+{
+	for (uint64_t i = 1; i <= 70000; i++)
+		push(101, 1000, i);
+	match_take();
+	assert_int_equal(pop(101, 100000), 0);
+	push(101, 2000, 99);
+	match_take();
+	assert_int_equal(pop(101, 100000), 99);
+}
+
+static void shapes_and_kernels_tell_signatures_apart(void **state)
+{
+	const uint32_t a[] = { 1, 2, 3 }, b[] = { 3, 2, 1 };
+	const uint64_t s = match_signature(7, a, b, 0);
+	assert_true(s == match_signature(7, a, b, 0) && s);
+	assert_true(s != match_signature(8, a, b, 0));
+	assert_true(s != match_signature(7, b, a, 0));
+	assert_true(s != match_signature(7, a, b, 1));
+}
+
+/* --- models --- */
+
+#define MODEL    "test_forecast.model"
+#define LAUNCHES 2000
+
+static struct zoo zoo;
+static struct predict_sample stream[LAUNCHES];
+
+/* Of launches that take `factor` times what they do. */
+static struct model_file *model(uint64_t seed, double factor)
+{
+	static struct predict_sample changed[LAUNCHES];
+	struct model_file *f = NULL;
+	struct train_rows rows;
+	struct error err = { 0 };
+	const struct train_options o = { .network = true, .seed = seed, .device = "NVIDIA H200" };
+	memcpy(changed, stream, sizeof(changed));
+	for (int i = 0; i < LAUNCHES; i++)
+		changed[i].measured_ns *= factor;
+	assert_int_equal(train_rows_of(&zoo.device, changed, LAUNCHES, &rows), 0);
+	assert_int_equal(train_fit(&zoo.device, &rows, MODEL_NETWORK, NULL, &o, &f, &err), 0);
+	train_rows_fini(&rows);
+	return f;
+}
+
+/* As who publishes one does it. */
+static void publish(const void *bytes, size_t n)
+{
+	FILE *file = fopen(MODEL ".new", "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, n, file), n);
+	fclose(file);
+	assert_int_equal(rename(MODEL ".new", MODEL), 0);
+}
+
+static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **state)
+{
+	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const size_t bytes = predict_bytes(&sizes);
+	const struct forecast_orders orders = { "", "", MODEL };
+	void *memory = aligned_alloc(64, bytes);
+	struct predict p;
+	zoo_init(&zoo, 1, 0.01);
+	for (int i = 0; i < LAUNCHES; i++)
+		stream[i] = zoo_next(&zoo, (uint64_t)i << 20);
+	struct model_file *good = model(1, 1), *bad = model(1, 3), *other = model(2, 1);
+	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
+
+	publish(good, good->file_bytes);
+	forecast_file_start(&p, &orders, &zoo.device);
+	assert_non_null(strstr(noted, "the model is in use, " MODEL));
+	const struct predict_model *first = atomic_load(&p.model);
+	assert_non_null(first);
+
+	*noted = 0; /* nothing has changed */
+	forecast_file_look(&p, stream, LAUNCHES);
+	assert_string_equal(noted, "");
+	publish(bad, bad->file_bytes);
+	forecast_file_look(&p, stream, LAUNCHES);
+	assert_non_null(strstr(noted, "the new model is worse"));
+	publish("garbage", 7);
+	forecast_file_look(&p, stream, LAUNCHES);
+	assert_non_null(strstr(noted, "this is not a model"));
+	assert_ptr_equal(atomic_load(&p.model), first);
+
+	publish(other, other->file_bytes);
+	forecast_file_look(&p, NULL, 0);
+	assert_non_null(strstr(noted, "in use"));
+	assert_true(atomic_load(&p.model) != first);
+	unlink(MODEL);
+	free(good);
+	free(bad);
+	free(other);
+	free(memory);
+}
+
+static void a_sentence_reads_as_stdio_would_write_it(void **state)
+{
+	struct error e;
+	char wanted[600];
+#define SAME(...)                                                                                  \
+	do {                                                                                       \
+		snprintf(wanted, sizeof(e.text), __VA_ARGS__);                                     \
+		assert_int_equal(guest_error_set(&e, -5, __VA_ARGS__), -5);                        \
+		assert_string_equal(e.text, wanted);                                               \
+	} while (0)
+	SAME("plain");
+	SAME("%s is for %u.%u and %zu of %llu", "it", 9u, 0u, (size_t)1 << 40, ~0ull);
+	SAME("%d and %d, off by %.1f %% and %.1f %%", -5, 7, 12.34, 0.04);
+	memset(wanted, 'x', sizeof(wanted));
+	wanted[599] = 0;
+	guest_error_set(&e, 0, "%s", wanted);
+	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+	assert_int_equal(guest_error_set(NULL, -3, "%s", "nobody"), -3);
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(launches_of_one_signature_run_in_their_order),
+		TEST(a_kernel_is_not_of_a_launch_that_came_after_it),
+		TEST(a_ring_that_came_round_is_given_up),
+		TEST(shapes_and_kernels_tell_signatures_apart),
+		TEST(a_model_is_taken_when_its_file_changes_and_it_is_no_worse),
+		TEST(a_sentence_reads_as_stdio_would_write_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
