@@ -93,6 +93,8 @@ HINT_RULE(low_precision)
 struct runs { /* groups of kernels of one stream, one after the other */
 	uint64_t groups, kernels;
 	double all_ns, fused_ns; /* now, and as one kernel each */
+	uint64_t again;          /* groups of the same kernels as the one before */
+	uint32_t first, last;    /* kernels of that one */
 };
 
 /* The kernels of one stream in their order. */
@@ -117,15 +119,28 @@ static double ns_at(const struct sequence *s, size_t i)
 	return (double)s->f->work.v[s->v[i]].alone_ns;
 }
 
-static double sum_ns(const struct sequence *s, size_t from, size_t to, double *ret_largest)
+/* Kernels from..to - 1 belong together, and would take fused_ns as one. */
+static void add_group(
+	const struct sequence *s, size_t from, size_t to, double fused_ns, struct runs *r)
 {
-	double ns = 0, largest = 0;
-	for (size_t i = from; i < to; i++) {
-		ns += ns_at(s, i);
+	const uint32_t first = s->f->work.v[s->v[from]].kernel,
+		       last = s->f->work.v[s->v[to - 1]].kernel;
+	r->again += r->groups && first == r->first && last == r->last;
+	r->groups++;
+	r->kernels += to - from;
+	for (size_t i = from; i < to; i++)
+		r->all_ns += ns_at(s, i);
+	r->fused_ns += fused_ns;
+	r->first = first;
+	r->last = last;
+}
+
+static double largest_ns(const struct sequence *s, size_t from, size_t to)
+{
+	double largest = 0;
+	for (size_t i = from; i < to; i++)
 		largest = fmax(largest, ns_at(s, i));
-	}
-	*ret_largest = largest;
-	return ns;
+	return largest;
 }
 
 /* Calls `look` with each stream's kernels. */
@@ -164,17 +179,13 @@ static size_t find_next(const struct sequence *s, size_t from, uint32_t names, u
 static void find_attention(const struct sequence *s, struct runs *r)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		double largest;
 		if (!is_named(s, i, NAME_MATMUL))
 			continue;
 		const size_t softmax = find_next(s, i + 1, NAME_SOFTMAX, NAME_MATMUL);
 		const size_t last = find_next(s, softmax + 1, NAME_MATMUL, NAME_SOFTMAX);
 		if (softmax >= s->n || last >= s->n)
 			continue;
-		r->groups++;
-		r->kernels += last - i + 1;
-		r->all_ns += sum_ns(s, i, last + 1, &largest);
-		r->fused_ns += 0.5 * (ns_at(s, i) + ns_at(s, last));
+		add_group(s, i, last + 1, 0.5 * (ns_at(s, i) + ns_at(s, last)), r);
 		i = last;
 	}
 }
@@ -186,7 +197,6 @@ static void find_norm(const struct sequence *s, struct runs *r)
 	for (size_t i = 0; i < s->n; i++) {
 		size_t from = i, to = i + 1;
 		bool mean = false;
-		double largest;
 		if (!is_named(s, i, NAME_ROOT) || i < done)
 			continue;
 		while (from > done && i - from < REACH + 2 &&
@@ -197,10 +207,7 @@ static void find_norm(const struct sequence *s, struct runs *r)
 			to++;
 		if (!mean)
 			continue;
-		r->groups++;
-		r->kernels += to - from;
-		r->all_ns += sum_ns(s, from, to, &largest);
-		r->fused_ns += largest;
+		add_group(s, from, to, largest_ns(s, from, to), r);
 		done = to;
 	}
 }
@@ -219,19 +226,21 @@ static bool continues(const struct sequence *s, size_t i)
 	       !memcmp(&k->shape, &before->shape, sizeof(k->shape));
 }
 
+/* A loop over a program's own kernels. */
+static bool begins_anew(const struct sequence *s, size_t from, size_t i)
+{
+	const struct hint_kernel *k = kernel_at(s, i);
+	return !(k->names & NAME_POINTWISE) && k->name_id == kernel_at(s, from)->name_id;
+}
+
 static void find_small(const struct sequence *s, struct runs *r)
 {
 	size_t from = 0;
 	for (size_t i = 1; i <= s->n; i++) {
-		double largest;
-		if (i < s->n && continues(s, i) && i - from < 16)
+		if (i < s->n && continues(s, i) && i - from < 16 && !begins_anew(s, from, i))
 			continue;
-		if (i - from >= 3) {
-			r->groups++;
-			r->kernels += i - from;
-			r->all_ns += sum_ns(s, from, i, &largest);
-			r->fused_ns += largest;
-		}
+		if (i - from >= 3)
+			add_group(s, from, i, largest_ns(s, from, i), r);
 		from = i;
 	}
 }
@@ -244,7 +253,8 @@ static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct
 	struct number ns;
 	const int e = each_sequence(f, &r, look);
 	const double gain = facts_share(f, r.all_ns - r.fused_ns);
-	if (e || r.groups < least || gain < GAIN_LEAST)
+	/* What follows on each other by chance differs from time to time. */
+	if (e || r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
 		return e;
 	return hint_add(to, rule, gain, confidence,
 		hint_text("%llu %s", (unsigned long long)r.groups, what),

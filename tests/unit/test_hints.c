@@ -544,6 +544,17 @@ static void attention_by_hand_is_told(void **state)
 	expect_first("unfused-attention", 65, 80);
 }
 
+static void products_and_softmaxes_by_chance_are_not(void **state)
+{
+	for (uint32_t i = 0; i < 30; i++) {
+		const uint32_t grid = 132 * (i + 1);
+		launch((struct shape){ text("nvjet_sm90_hsh_128x128"), grid, 384, 168, 0 }, 40000);
+		launch((struct shape){ text("void softmax_forward<half>"), grid, 128, 16, 0 },
+			30000);
+	}
+	expect_none();
+}
+
 static void fused_attention_is_not(void **state)
 {
 	launches(20,
@@ -677,6 +688,7 @@ int main(void)
 		TEST(products_in_eight_bits_are_done_already),
 		TEST(a_training_is_not_told_to_use_eight_bits),
 		TEST(attention_by_hand_is_told),
+		TEST(products_and_softmaxes_by_chance_are_not),
 		TEST(fused_attention_is_not),
 		TEST(a_norm_by_hand_is_told),
 		TEST(a_fused_norm_is_not),
