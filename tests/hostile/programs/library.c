@@ -228,6 +228,28 @@ static void nested(void)
 	counts("range:cublasLtMatmul", 1);
 }
 
+static void launch(void)
+{
+	cu_launch_once();
+}
+
+/* Kernels are asked for inside the calls, as the real library does. */
+static void owned(void)
+{
+	cu_start();
+	start();
+	set_inside(launch);
+	for (int i = 0; i < 5; i++)
+		product(64, 32, 16);
+	solve(8, 8);
+	set_inside(NULL);
+	printf("%d failed\n", cu_launch(3));
+	cuCtxSynchronize();
+	counts("range:cublasSgemm_v2", 5);
+	counts("range:cublasStrsm_v2", 1);
+	counts("cuLaunchKernel", 9);
+}
+
 static void forked(void)
 {
 	int status = -1;
@@ -366,7 +388,7 @@ int main(int argc, char **argv)
 	} modes[] = { { "arguments", all_arguments }, { "failures", failures },
 		{ "global", globally }, { "local", locally }, { "deep", deeply },
 		{ "copies", copies }, { "reload", reload }, { "descriptors", descriptors },
-		{ "parts", parts }, { "nested", nested }, { "fork", forked },
+		{ "parts", parts }, { "nested", nested }, { "owned", owned }, { "fork", forked },
 		{ "signals", signals }, { "jump", jump }, { "threads", threads },
 		{ "shapes", shapes } };
 
