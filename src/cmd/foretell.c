@@ -80,8 +80,11 @@ static int learn(struct foretell *f, const struct samples *all, const struct pre
 		free(memory);
 		return complain(EXIT_ENVIRONMENT, "there is no memory for what was learnt");
 	}
-	for (size_t i = 0; i < all->v.n; i++)
-		predict_learn(&p, &all->v.v[i].p);
+	for (size_t i = 0; i < all->v.n; i++) {
+		struct predict_sample s = all->v.v[i].p;
+		s.launch.has_flops = s.launch.has_bytes = false; /* no launch tells them */
+		predict_learn(&p, &s);
+	}
 	predict_seal(&p);
 	const int code = write_tables(f, memory, bytes);
 	free(memory);

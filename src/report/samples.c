@@ -6,6 +6,7 @@
 
 #include "predict/key.h"
 #include "report/links.h"
+#include "report/samples_cost.h"
 #include "report/tally.h"
 #include "trace/device.h"
 
@@ -87,17 +88,22 @@ static int given_order(const void *one, const void *two)
 	return ORDER(a->ticks, b->ticks);
 }
 
-/* What the launch of this work was given, or NULL. */
-static const struct given *given_to(struct loader *l, const struct device_work *w)
+/* The call that asked for this work, or NULL. */
+static const struct call_link *link_of(struct loader *l, const struct device_work *w)
 {
-	const uint32_t process = l->buf.ref->process;
-	const struct call_link *link =
-		w->valid & WORK_HAS_CORRELATION && !(w->valid & WORK_HAS_GRAPH)
-			? links_find(&l->links, process, w->correlation, &l->hint)
-			: NULL;
+	return w->valid & WORK_HAS_CORRELATION
+		       ? links_find(&l->links, l->buf.ref->process, w->correlation, &l->hint)
+		       : NULL;
+}
+
+/* What the launch behind a link was given, or NULL. */
+static const struct given *given_to(const struct loader *l, const struct call_link *link)
+{
 	if (!link || !l->given.n)
 		return NULL;
-	const struct given key = { .process = process, .tid = link->tid, .ticks = link->ticks };
+	const struct given key = {
+		.process = link->process, .tid = link->tid, .ticks = link->ticks
+	};
 	return bsearch(&key, l->given.v, l->given.n, sizeof(key), given_order);
 }
 
@@ -197,7 +203,8 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 
 static int add_sample(struct loader *l, const struct device_work *w)
 {
-	const struct given *g = given_to(l, w);
+	const struct call_link *link = link_of(l, w);
+	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : given_to(l, link);
 	const struct meta_attributes *a =
 		g ? meta_find_attributes(l->m, g->process, g->function, g->ticks) : NULL;
 	struct sample s = { .start_ns = w->start_ns,
@@ -208,6 +215,9 @@ static int add_sample(struct loader *l, const struct device_work *w)
 		.has_stream = w->valid & WORK_HAS_STREAM,
 		.has_dynamic = w->valid & WORK_HAS_SHARED,
 		.graph = w->valid & WORK_HAS_GRAPH,
+		.has_call = link != NULL,
+		.call_ticks = link ? link->ticks : 0,
+		.call_tid = link ? link->tid : 0,
 		.on = device_of(l, w) };
 	s.p = (struct predict_sample){ .measured_ns = (double)(w->end_ns - w->start_ns),
 		.order = w->start_ns,
@@ -314,8 +324,10 @@ int samples_load(
 	chunk_buf_fini(&l.buf);
 	if (!e) {
 		finish(ret_samples);
-		return 0;
+		e = samples_cost(t, m, ret_samples);
 	}
+	if (!e)
+		return 0;
 	samples_fini(ret_samples);
 	return error_set(err, e, "the kernels of the trace can't be gathered: %s", strerror(-e));
 }

@@ -34,11 +34,13 @@ struct sample {
 	struct predict_sample p; /* launch.kernel: of samples.kernels; name: its index; app: the
 				  * process's index in the trace; order: start_ns */
 	uint64_t start_ns, end_ns;
+	uint64_t call_ticks; /* when the call began that asked for it, with has_call */
+	uint32_t call_tid;
 	uint64_t args_key; /* of all arguments, with has_args */
 	uint32_t scalars;  /* of these arguments; launch.args of them are kept */
 	uint32_t device;   /* of its process */
 	uint32_t stream;
-	bool has_args, has_device, has_stream, graph;
+	bool has_call, has_args, has_device, has_stream, graph;
 	bool has_dynamic; /* launch.smem_dynamic_bytes is known */
 	bool has_told;
 	struct forecast told;         /* what was foretold at the launch */

@@ -262,6 +262,38 @@ static void the_device_is_that_of_the_process(void **state)
 	assert_null(samples.v.v[1].on);
 }
 
+/* A product of matrices with a kernel before the one that does it. */
+static void an_operators_work_is_its_longest_kernels(void **state)
+{
+	static const char args[] = "{\"Input Dims\":[[64,32],[32,16]],"
+				   "\"Input type\":[\"float\",\"float\"]}";
+	const uint64_t ids[] = { 3, 4 };
+	const uint32_t scalar = 1;
+	struct range g = { .ticks = 1000050,
+		.dur = 500,
+		.tid = 101,
+		.name = 3,
+		.args = 4,
+		.kind = RANGE_OPERATOR };
+	maker_meta(m, names, META_STRING, 1, 1, &ids[0], "aten::mm", 8, 8);
+	maker_meta(m, names, META_STRING, 1, 1, &ids[1], args, sizeof(args) - 1, sizeof(args) - 1);
+	maker_chunk(m, CHUNK_RANGES, 100, 101, &g, sizeof(g));
+	launched(1000100, 1, &scalar, 1);
+	launched(1000200, 2, &scalar, 1);
+	launched(1000700, 3, &scalar, 1);
+	ran(1, 5000, 5100, 1);
+	ran(2, 6000, 6900, 2);
+	ran(2, 8000, 9900, 3); /* outside */
+	finish();
+	const struct sample *s = samples.v.v;
+	assert_false(s[0].p.launch.has_flops || s[0].p.launch.has_bytes);
+	assert_true(s[1].p.launch.has_flops && s[1].p.launch.flops == 2.0 * 64 * 32 * 16);
+	assert_true(s[1].p.launch.has_bytes);
+	assert_true(s[1].p.launch.bytes == 4.0 * (64 * 32 + 32 * 16 + 64 * 16));
+	assert_false(s[2].p.launch.has_flops || s[2].p.launch.has_bytes);
+	assert_true(s[2].has_call && s[2].call_tid == 101);
+}
+
 static void what_is_no_kernel_or_has_no_shape_is_no_sample(void **state)
 {
 	ran(1, 5000, 5100, 0)->kind = WORK_COPY;
@@ -284,6 +316,7 @@ int main(void)
 		TEST(kernels_that_overlap_are_contended),
 		TEST(the_sweep_finds_what_comparing_all_finds),
 		TEST(the_device_is_that_of_the_process),
+		TEST(an_operators_work_is_its_longest_kernels),
 		TEST(what_is_no_kernel_or_has_no_shape_is_no_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
