@@ -64,6 +64,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 		e = hint_rules[i].look(f, &hint_rules[i], h);
 	if (h->v.n)
 		qsort(h->v.v, h->v.n, sizeof(*h->v.v), hint_order);
+	h->wall_ns = f->report->wall_ns;
 	h->counted_ns = f->counted_ns;
 	h->cut = f->cut;
 	return e;

@@ -22,8 +22,9 @@ struct hint {
 
 struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
-	uint64_t counted_ns;  /* without start-up: hint_window.c, hint_pause.c */
-	bool cut;             /* the trace is so long that only its beginning was looked at */
+	uint64_t wall_ns;
+	uint64_t counted_ns; /* without start-up: hint_window.c, hint_pause.c */
+	bool cut;            /* the trace is so long that only its beginning was looked at */
 };
 
 struct hint_facts;

@@ -156,7 +156,11 @@ HINT_RULE(leak)
 	const double grown = g->bytes_a_period * (double)g->periods;
 	if (grown < 0.01 * (double)f->report->gpu_memory.peak_bytes)
 		return 0;
-	return hint_add(to, rule, NAN, g->confidence, hint_text("memory on the GPU"),
+	struct fn_name room;
+	const struct report *r = f->report;
+	return hint_add(to, rule, NAN, g->confidence,
+		hint_text("memory on the GPU, the largest block of which is from %s",
+			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room) : "nobody"),
 		hint_text("%s more are live after each iteration (%llu iterations looked at, "
 			  "counted by launches of %.80s); %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),

@@ -305,5 +305,5 @@ HINT_RULE(compile)
 			  "counts), and operators of one element each took %s (%.0f %%)%s",
 			number_ns(&ns, p->ns), 100 * facts_share(f, (double)p->ns),
 			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single),
-			facts_slowed(f)));
+			waits > single / 2 ? facts_slowed(f) : ""));
 }

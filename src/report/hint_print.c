@@ -32,25 +32,27 @@ static void put_line(FILE *out, const char *what, const char *text)
 	putc('\n', out);
 }
 
-static void put_hint(
-	const struct hint *h, size_t number, FILE *out, const char *bold, const char *plain)
+static void put_hint(const struct hint *h, size_t number, bool rule, FILE *out, const char *bold,
+	const char *plain)
 {
 	fprintf(out, "  %zu. %s%s%s: %s: ", number, bold, h->rule->id, plain, h->rule->title);
 	put_gain(h, out);
 	putc('\n', out);
 	put_line(out, "where", h->where);
 	put_line(out, "why", h->evidence);
+	if (rule)
+		put_line(out, "rule", h->rule->when);
 	put_line(out, "do", h->rule->advice);
 }
 
 static void put_counted(const struct hints *h, FILE *out)
 {
-	struct number n;
+	struct number n, all;
 	if (h->counted_ns)
 		fprintf(out,
-			"  The time is %s: that in which the kernel runs that takes most, without "
-			"start-up.\n",
-			number_ns(&n, h->counted_ns));
+			"  The time is %s of %s: that in which the kernel runs that takes most, "
+			"without start-up.\n",
+			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns));
 	if (h->cut)
 		fputs("  The trace is long: only its beginning was looked at.\n", out);
 }
@@ -74,7 +76,7 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 		return;
 	fprintf(out, "%s%sHints%s\n", short_ ? "\n" : "", bold, plain);
 	for (size_t i = 0; i < shown; i++)
-		put_hint(&h->v.v[i], i + 1, out, bold, plain);
+		put_hint(&h->v.v[i], i + 1, !short_, out, bold, plain);
 	if (!h->v.n)
 		put_none(h, out);
 	put_counted(h, out);
@@ -104,6 +106,7 @@ static void json_hint(struct json *j, const struct hint *h)
 	json_str(j, "text", text ? text : h->rule->title);
 	free(text);
 	json_str(j, "title", h->rule->title);
+	json_str(j, "rule", h->rule->when);
 	json_str(j, "evidence", h->evidence);
 	json_str(j, "advice", h->rule->advice);
 	json_end_object(j);

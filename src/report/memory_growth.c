@@ -378,9 +378,9 @@ void growth_finish(struct memory_detail *d)
 	struct memory_growth *g = &d->growth;
 	uint64_t least[SLOPES_OF];
 	const size_t first = d->marks.n / 4, n = d->marks.n - first;
-	const uint64_t *v = d->marks.least + first;
 	if (d->marks.n < MARKS_LEAST)
 		return;
+	const uint64_t *v = d->marks.least + first;
 	const size_t period =
 		find_period(v, n - 1); /* what follows the last mark is no iteration */
 	const size_t length = period ? period : 1;
