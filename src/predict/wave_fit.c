@@ -14,6 +14,7 @@
 #define FOLDS      8
 #define WORST      2.0f
 #define PAIRS_FROM 16 /* shapes, before which products of arguments fit anything */
+#define PAIRED     4  /* arguments of which products are tried */
 #define LARGEST    (1ull << 40)
 #define BETTER     0.95f /* what a more complicated candidate must reach of a simpler one */
 
@@ -221,30 +222,34 @@ static void cross_validate(const struct fitting *f, const struct wave_fit *candi
 	}
 }
 
-static void take_if_better(
+static float take_if_better(
 	struct fitting *f, const struct wave_fit *candidate, float off[static SHAPES])
 {
 	float sum = 0;
 	for (uint32_t i = 0; i < f->n; i++)
 		sum += off[i];
 	if (f->fit.kind != WAVE_NONE && sum >= f->best * BETTER)
-		return;
+		return sum;
 	f->best = sum;
 	f->fit = *candidate;
 	f->fit.scale = score_quantile(off, f->n, 0.5);
+	return sum;
 }
 
-static void try_candidate(struct fitting *f, enum wave_kind kind, int first, int second)
+/* The sum of its errors, the better way. */
+static float try_candidate(struct fitting *f, enum wave_kind kind, int first, int second)
 {
 	float straight[SHAPES], corrected[SHAPES];
 	struct wave_fit c = {
 		.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second
 	};
 	cross_validate(f, &c, straight, corrected);
-	take_if_better(f, &c, straight);
+	const float plain = take_if_better(f, &c, straight);
+	if (kind != WAVE_LINEAR && kind != WAVE_BOUND)
+		return plain;
 	c.corrected = 1;
-	if (kind == WAVE_LINEAR || kind == WAVE_BOUND)
-		take_if_better(f, &c, corrected);
+	const float mended = take_if_better(f, &c, corrected);
+	return mended < plain ? mended : plain;
 }
 
 static bool varies(const struct fitting *f, int arg)
@@ -255,16 +260,33 @@ static bool varies(const struct fitting *f, int arg)
 	return false;
 }
 
+struct ranked {
+	int arg;
+	float off;
+};
+
+/* One more among the n best, which are in order; how many they are then. */
+static uint32_t rank(struct ranked best[static PAIRED + 1], uint32_t n, struct ranked one)
+{
+	uint32_t at = n;
+	for (; at > 0 && one.off < best[at - 1].off; at--)
+		best[at] = best[at - 1];
+	best[at] = one;
+	return n < PAIRED ? n + 1 : PAIRED;
+}
+
+/* The arguments, each alone; then, with enough shapes, products of the best few. */
 static void try_scalars(struct fitting *f)
 {
-	for (int i = 0; i < PREDICT_ARGS; i++) {
-		if (!varies(f, i))
-			continue;
-		try_candidate(f, WAVE_LINEAR, i, NO_ARG);
-		for (int j = i; f->n >= PAIRS_FROM && j < PREDICT_ARGS; j++)
-			if (varies(f, j))
-				try_candidate(f, WAVE_LINEAR, i, j);
-	}
+	struct ranked best[PAIRED + 1];
+	uint32_t n = 0;
+	for (int i = 0; i < PREDICT_ARGS; i++)
+		if (varies(f, i))
+			n = rank(best, n,
+				(struct ranked){ i, try_candidate(f, WAVE_LINEAR, i, NO_ARG) });
+	for (uint32_t i = 0; f->n >= PAIRS_FROM && i < n; i++)
+		for (uint32_t j = 0; j <= i; j++)
+			try_candidate(f, WAVE_LINEAR, best[i].arg, best[j].arg);
 }
 
 void wave_refit(struct kernel_slot *slot)

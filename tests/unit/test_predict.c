@@ -287,6 +287,30 @@ static void a_line_goes_on_beyond_what_was_seen(void **state)
 	free(p.tables);
 }
 
+/* Eight arguments, of which two carry the work together. */
+static void a_product_of_two_arguments_is_found_among_eight(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 78, .regs = 32, .has_regs = true };
+	struct predict_sample s = { .launch = { .kernel = &k, .block = { 256, 1, 1 }, .args = 8 } };
+	double errors[20];
+	for (int i = 0; i < 60; i++) {
+		for (int a = 0; a < 8; a++)
+			s.launch.arg[a] = 1 + (uint64_t)(4096 * zoo_uniform(&zoo));
+		s.launch.grid[0] = 264;
+		s.launch.grid[1] = s.launch.grid[2] = 1;
+		s.measured_ns = 2000 + 0.01 * (double)(s.launch.arg[2] * s.launch.arg[5]);
+		if (i >= 40)
+			errors[i - 40] = off(ask(&p, &s.launch).t50_ns, s.measured_ns);
+		predict_learn(&p, &s);
+	}
+	const struct wave_fit *fit = &wave_slot(&p, 78)->head.fit;
+	assert_int_equal(fit->kind, WAVE_LINEAR);
+	assert_int_equal(fit->first + fit->second, 7);
+	assert_true(median(errors, COUNT_OF(errors)) < 0.01);
+	free(p.tables);
+}
+
 struct tally {
 	double off[20000], covered;
 	size_t n;
@@ -466,6 +490,7 @@ int main(void)
 		cmocka_unit_test(more_launches_than_room_push_out_the_oldest),
 		cmocka_unit_test(a_kernel_is_known_from_its_shapes),
 		cmocka_unit_test(a_line_goes_on_beyond_what_was_seen),
+		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
 		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),
 		cmocka_unit_test(what_slows_everything_is_not_learned_as_the_kernels),
 		cmocka_unit_test(neighbours_do_not_spoil_the_history),
