@@ -18,7 +18,7 @@ class Block(torch.nn.Module):
 
 
 def make(fixed):
-    network = torch.nn.Sequential(*(Block(512) for _ in range(32))).cuda().half()
+    network = torch.nn.Sequential(*(Block(512) for _ in range(16))).cuda().half()
     x = torch.randn(64, 512, device="cuda", dtype=torch.float16)
     step = torch.compile(network, mode="reduce-overhead") if fixed else network
     return lambda: step(x)

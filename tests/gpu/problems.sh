@@ -61,7 +61,7 @@ while read -r program hint; do
 done <"$work/table" >"$work/times"
 if [ -n "$python" ]; then
 	scripts=$(awk '$1 ~ /\.py$/ { sub(/\.py$/, "", $1); print $1 }' "$work/table")
-	[ -z "$scripts" ] || (cd "$here" && timeout 150 python3 measure.py $scripts 2>"$work/complaint" |
+	[ -z "$scripts" ] || (cd "$here" && timeout 200 python3 measure.py $scripts 2>"$work/complaint" |
 		sed 's/ /.py /') >>"$work/times"
 	[ ! -s "$work/complaint" ] || tail -n 2 "$work/complaint"
 fi
