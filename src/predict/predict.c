@@ -38,7 +38,7 @@ const char *predict_tier_word(enum predict_tier tier)
 
 double predict_slowdown(const struct predict *p, bool contended)
 {
-	return (double)load_float(&p->tables->slowdown[contended].factor);
+	return (double)load_float(&p->tables->hot.slower[contended]);
 }
 
 static void ask_chain(
@@ -72,7 +72,7 @@ void predict_ask(
 {
 	struct predict_question q = question_of(p, l);
 	ask_chain(p, &q, ret_answer);
-	const float slower = load_float(&p->tables->slowdown[l->contended].factor);
+	const float slower = load_float(&p->tables->hot.slower[l->contended]);
 	ret_answer->t50_ns *= slower;
 	ret_answer->t90_ns *= slower;
 }
@@ -82,20 +82,19 @@ static void learn_contended(struct predict *p, const struct predict_question *q,
 	const struct predict_answer *a, double measured_ns)
 {
 	if (history_seen(p, q->key) >= SETTLED && a->tier == PREDICT_EXACT)
-		slowdown_push(&p->tables->slowdown[1], approx_log2((float)measured_ns / a->t50_ns));
+		slowdown_push(p->tables, true, approx_log2((float)measured_ns / a->t50_ns));
 }
 
 static void learn_alone(struct predict *p, struct predict_question *q,
 	const struct predict_answer *a, const struct predict_sample *s)
 {
-	struct slowdown *slower = &p->tables->slowdown[0];
 	struct predict_sample calm = *s;
-	calm.measured_ns /= (double)slower->factor;
+	calm.measured_ns /= (double)p->tables->hot.slower[0];
 	q->seen = history_seen(p, q->key);
 	if (q->seen >= SETTLED && a->tier == PREDICT_EXACT)
-		slowdown_push(slower, approx_log2((float)s->measured_ns / a->t50_ns));
+		slowdown_push(p->tables, false, approx_log2((float)s->measured_ns / a->t50_ns));
 	if (a->tier)
-		score_push(&p->tables->scores[a->tier], a, calm.measured_ns);
+		score_push(p->tables, a, calm.measured_ns);
 	for (size_t i = 0; i < predictor_count; i++)
 		if (predictors[i]->learn)
 			predictors[i]->learn(p, q, &calm);

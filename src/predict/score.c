@@ -48,11 +48,12 @@ static float magnitude(float x)
 	return x < 0 ? -x : x;
 }
 
-void score_push(struct score_ring *ring, const struct predict_answer *a, double measured_ns)
+void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns)
 {
+	struct score_ring *ring = &t->scores[a->tier];
 	float sorted[SCORES];
 	const float width = approx_log2(a->t90_ns / a->t50_ns);
-	const float unit = width > 0 ? width / ring->q90 : UNIT_LEAST;
+	const float unit = width > 0 ? width / t->hot.tier[a->tier].q90 : UNIT_LEAST;
 	const float off = approx_log2((float)measured_ns / a->t50_ns);
 	ring->score[ring->n++ % SCORES] = off / (unit > UNIT_LEAST ? unit : UNIT_LEAST);
 	if (ring->n < ENOUGH || ring->n % EVERY)
@@ -60,11 +61,11 @@ void score_push(struct score_ring *ring, const struct predict_answer *a, double 
 	const size_t n = ring->n < SCORES ? ring->n : SCORES;
 	memcpy(sorted, ring->score, n * sizeof(sorted[0]));
 	const float q90 = score_quantile(sorted, n, 0.9);
-	store_float(&ring->q90, q90 > Q90_LEAST ? q90 : Q90_LEAST);
+	store_float(&t->hot.tier[a->tier].q90, q90 > Q90_LEAST ? q90 : Q90_LEAST);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->score[i]);
 	const float typical = score_quantile(sorted, n, 0.5);
-	store_float(&ring->typical, typical > Q90_LEAST ? typical : Q90_LEAST);
+	store_float(&t->hot.tier[a->tier].typical, typical > Q90_LEAST ? typical : Q90_LEAST);
 }
 
 void effect_push(struct effect_ring *ring, float value)
@@ -83,8 +84,9 @@ void effect_push(struct effect_ring *ring, float value)
 	__atomic_store_n(&ring->n, count, __ATOMIC_RELEASE);
 }
 
-void slowdown_push(struct slowdown *s, float value)
+void slowdown_push(struct predict_tables *t, bool contended, float value)
 {
+	struct slowdown *s = &t->slowdown[contended];
 	float sorted[SLOWDOWN_SPAN];
 	if (magnitude(value) > SLOWDOWN_LOG)
 		return;
@@ -93,5 +95,6 @@ void slowdown_push(struct slowdown *s, float value)
 		return;
 	memcpy(sorted, s->value, sizeof(sorted));
 	const float median = score_quantile(sorted, SLOWDOWN_SPAN, 0.5);
-	store_float(&s->factor, magnitude(median) > DEAD_BAND ? approx_exp2(median) : 1);
+	store_float(
+		&t->hot.slower[contended], magnitude(median) > DEAD_BAND ? approx_exp2(median) : 1);
 }

@@ -29,13 +29,13 @@ static inline void score_answer(const struct predict_tables *t, enum predict_tie
 	a->tier = tier;
 	a->class_only = false;
 	a->t50_ns = ref_ns * approx_exp2(ratio);
-	a->t90_ns = a->t50_ns * approx_exp2(load_float(&t->scores[tier].q90) * u);
+	a->t90_ns = a->t50_ns * approx_exp2(load_float(&t->hot.tier[tier].q90) * u);
 	a->confidence =
-		1 - approx_exp2(-within_20_pct / (load_float(&t->scores[tier].typical) * u));
+		1 - approx_exp2(-within_20_pct / (load_float(&t->hot.tier[tier].typical) * u));
 }
 
 /* What came of an answer that was given without the slowdown. */
-void score_push(struct score_ring *ring, const struct predict_answer *a, double measured_ns);
+void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns);
 
 void effect_push(struct effect_ring *ring, float value);
 
@@ -45,7 +45,7 @@ static inline uint32_t effect_count(const struct effect_ring *ring)
 }
 
 /* One more log2(measured / expected). */
-void slowdown_push(struct slowdown *s, float value);
+void slowdown_push(struct predict_tables *t, bool contended, float value);
 
 /* The q-quantile (0 to 1) of n values, which are reordered; n > 0. */
 float score_quantile(float *values, size_t n, double q);

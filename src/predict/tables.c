@@ -30,8 +30,8 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 static void scores_init(struct predict_tables *t)
 {
 	for (int tier = 0; tier < PREDICT_TIERS; tier++) {
-		t->scores[tier].q90 = SCORE_FIRST_Q90;
-		t->scores[tier].typical = 0.7f;
+		t->hot.tier[tier].q90 = SCORE_FIRST_Q90;
+		t->hot.tier[tier].typical = 0.7f;
 	}
 }
 
@@ -48,7 +48,7 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	t->launches = sizes->launches;
 	t->kernels = sizes->kernels;
 	t->device = *device;
-	t->slowdown[0].factor = t->slowdown[1].factor = 1;
+	t->hot.slower[0] = t->hot.slower[1] = 1;
 	scores_init(t);
 	p->tables = t;
 	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);

@@ -97,9 +97,7 @@ static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
 /* How far answers of one tier were off: log2(measured / t50) in units of what the tier said its
  * own error is.  From the newest come the factors that make t90 hold nine times out of ten. */
 struct score_ring {
-	uint32_t n;    /* ever */
-	float q90;     /* 90th percentile of the scores */
-	float typical; /* median of their absolutes */
+	uint32_t n; /* ever */
 	float score[SCORES];
 };
 
@@ -113,9 +111,18 @@ struct effect_ring {
 
 struct slowdown {
 	uint32_t n;
-	float factor;
 	float value[SLOWDOWN_SPAN]; /* log2(measured / expected) of the newest */
 };
+
+/* What comes of scores and slowdowns: all that a launch reads of them, in one cache line. */
+struct hot {
+	struct {
+		float q90;     /* 90th percentile of the scores */
+		float typical; /* median of their absolutes */
+	} tier[PREDICT_TIERS];
+	float slower[2]; /* alone, contended */
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct hot) == 64, "a cache line");
 
 struct predict_tables {
 	uint64_t magic;
@@ -124,6 +131,7 @@ struct predict_tables {
 	uint64_t learned, ignored; /* samples */
 	uint32_t sealed;           /* a checksum of all behind it stands in: */
 	uint32_t check;
+	struct hot hot;
 	struct predict_device device;
 	struct slowdown slowdown[2]; /* alone, contended */
 	struct score_ring scores[PREDICT_TIERS];
