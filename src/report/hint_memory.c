@@ -114,28 +114,42 @@ static void add_copy(const struct hint_facts *f, const struct hint_work *w, stru
 	l->last_from = from;
 }
 
-HINT_RULE(copies)
+static struct loop_copies sum_loop(const struct hint_facts *f, uint8_t what)
 {
 	struct loop_copies l = { 0 };
-	struct number bytes, time;
 	for (size_t i = 0; i < f->work.n; i++) {
 		const struct hint_work *w = &f->work.v[i];
 		if (w->kind == WORK_KERNEL)
 			l.after_kernel = true;
-		else if (w->kind == WORK_COPY && w->what == COPY_HTOD && w->from != PLACE_PAGEABLE)
+		else if (w->kind == WORK_COPY && w->what == what && w->from != PLACE_PAGEABLE &&
+			 w->to != PLACE_PAGEABLE)
 			add_copy(f, w, &l);
 	}
+	return l;
+}
+
+static int loop_copies(
+	const struct hint_facts *f, uint8_t what, const struct hint_rule *rule, struct hints *to)
+{
+	const struct loop_copies l = sum_loop(f, what);
 	const double gain = facts_share(f, (double)l.sum.alone_ns);
+	struct number bytes, time;
 	if (l.sum.count < COPIES_LEAST || gain < 0.1)
 		return 0;
 	const bool same = l.same * 10 >= l.sum.count * 8;
 	return hint_add(to, rule, gain, same ? 0.7 : 0.5,
-		hint_text("%llu copies HtoD between kernels, %s", (unsigned long long)l.sum.count,
-			number_bytes(&bytes, l.sum.bytes)),
+		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
+			copy_direction_name(what), number_bytes(&bytes, l.sum.bytes)),
 		hint_text("while they run nothing else does, for %s or %.0f %% of the time that "
 			  "counts%s",
 			number_ns(&time, l.sum.alone_ns), 100 * gain,
 			same ? "; they copy the same host memory again and again" : ""));
+}
+
+HINT_RULE(copies)
+{
+	const int e = loop_copies(f, COPY_HTOD, rule, to);
+	return e ? e : loop_copies(f, COPY_DTOH, rule, to);
 }
 
 /* ---- memory ---- */

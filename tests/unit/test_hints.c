@@ -446,6 +446,19 @@ static void copies_between_kernels_are_told(void **state)
 	assert_non_null(strstr(said->v.v[0].evidence, "again and again"));
 }
 
+static void results_that_are_copied_back_are_told(void **state)
+{
+	for (int i = 0; i < 30; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
+		copy_in(16 << 20, 300000, PLACE_DEVICE, 0);
+		work[work_count - 1].what = COPY_DTOH;
+		work[work_count - 1].to = PLACE_PINNED;
+	}
+	launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
+	expect_first("copies-in-loop", 46, 52);
+	assert_string_equal(said->v.v[0].where, "30 copies DtoH between kernels, 480 MiB");
+}
+
 static void memory_that_grows_is_told(void **state)
 {
 	for (uint64_t i = 0; i < 100; i++) {
@@ -679,6 +692,7 @@ int main(void)
 		TEST(copies_of_pageable_memory_are_told),
 		TEST(copies_of_pinned_memory_are_not),
 		TEST(copies_between_kernels_are_told),
+		TEST(results_that_are_copied_back_are_told),
 		TEST(memory_that_grows_is_told),
 		TEST(memory_in_pieces_is_told),
 		TEST(memory_freed_in_one_piece_is_not),
