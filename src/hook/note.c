@@ -463,31 +463,68 @@ static uint64_t device_attribute(int device, int which)
 	return (uint64_t)value;
 }
 
-/* What the devices are, for whoever compares kernels with what these can do.  CUdevice is the
- * device's number. */
-static void note_devices(void)
+struct device_told {
+	char name[256];
+	uint64_t args[4]; /* as META_DEVICE has them */
+};
+
+/* What a device is.  CUdevice is its number. */
+static bool ask_device(int i, struct device_told *ret_d)
 {
 	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
+	size_t bytes = 0;
+	ret_d->name[0] = 0;
+	if (REAL(cuDeviceGetName, char *, int, int)(ret_d->name, sizeof ret_d->name, i) ||
+		REAL(cuDeviceTotalMem_v2, size_t *, int)(&bytes, i))
+		return false;
+	ret_d->args[0] = (uint64_t)i;
+	ret_d->args[1] = bytes;
+	ret_d->args[2] = device_attribute(i, MULTIPROCESSORS);
+	ret_d->args[3] = device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR);
+	return true;
+}
+
+static bool same_kind(const struct device_told *a, const struct device_told *b)
+{
+	return !strncmp(a->name, b->name, sizeof a->name) && a->args[2] == b->args[2] &&
+	       a->args[3] == b->args[3];
+}
+
+/* One set of tables is of one kind of device: a launch does not say which it is for. */
+static void start_forecast(const struct device_told *d, bool alike)
+{
+	struct forecast_orders orders;
+	if (!process_wants_forecast(&orders))
+		return;
+	if (alike)
+		forecast_start(&orders, d->name,
+			(unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
+			(uint32_t)d->args[2]);
+	else
+		process_note("no times are foretold: the devices are of several kinds; choose one "
+			     "with CUDA_VISIBLE_DEVICES");
+}
+
+/* What the devices are, for whoever compares kernels with what these can do. */
+static void note_devices(void)
+{
 	int count = 0;
 	if (!hook_real[FN_cuDeviceGetCount] || !hook_real[FN_cuDeviceGetName] ||
 		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
-	struct forecast_orders forecast;
+	struct device_told first = { "", { 0 } }, d;
+	bool alike = true;
 	for (int i = 0; i < count && i < 64; i++) {
-		char name[256] = "";
-		size_t bytes = 0;
-		if (REAL(cuDeviceGetName, char *, int, int)(name, sizeof name, i) ||
-			REAL(cuDeviceTotalMem_v2, size_t *, int)(&bytes, i))
+		if (!ask_device(i, &d))
 			continue;
-		const uint64_t args[] = { (uint64_t)i, bytes, device_attribute(i, MULTIPROCESSORS),
-			device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR) };
-		note_text(META_DEVICE, args, 4, name, (uint32_t)strnlen(name, sizeof name));
-		if (!i && process_wants_forecast(&forecast))
-			forecast_start(&forecast, name,
-				(unsigned)(args[3] >> 16) * 10 + (args[3] & 0xffff),
-				(uint32_t)args[2]);
+		note_text(META_DEVICE, d.args, 4, d.name, (uint32_t)strnlen(d.name, sizeof d.name));
+		if (!*first.name)
+			first = d;
+		alike = alike && same_kind(&first, &d);
 	}
+	if (*first.name)
+		start_forecast(&first, alike);
 }
 
 /* Device times begin when the driver is there and before anything can run on it. */
