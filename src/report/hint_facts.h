@@ -133,7 +133,6 @@ struct hint_facts {
 	ARRAY(struct hint_thread) threads;
 	struct hint_pauses pauses[PAUSES];
 	uint64_t counted_ns; /* as in struct hints */
-	uint64_t busy_ns;    /* of it: something ran */
 	uint64_t graph_launches;
 	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 	bool cut;
@@ -148,7 +147,7 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 /* hint_window.c: keeps the work that counts. */
 void facts_window(struct hint_facts *f);
 
-/* hint_pause.c: alone_ns, pauses, counted_ns and busy_ns, from work and calls.  0 or -ENOMEM. */
+/* hint_pause.c: alone_ns, pauses and counted_ns, from work and calls.  0 or -ENOMEM. */
 int facts_pauses(struct hint_facts *f);
 
 /* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far

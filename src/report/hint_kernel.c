@@ -332,7 +332,8 @@ static const struct hint_answer *answer_of(const struct hint_facts *f, const str
 {
 	for (size_t i = 0; i < f->answers.n; i++) {
 		const struct hint_answer *a = &f->answers.v[i];
-		if (a->name_id == t->k->name_id && a->threads == t->launch.threads &&
+		if (a->name_id != META_NONE && a->name_id == t->k->name_id &&
+			a->threads == t->launch.threads &&
 			a->dynamic_bytes == t->launch.smem_dynamic_bytes)
 			return a;
 	}

@@ -196,7 +196,7 @@ static int sum_pauses(struct hint_facts *f, struct turns *t)
 	}
 	if (e)
 		return e;
-	f->busy_ns = f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
+	f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
 	covered = 0;
 	for (size_t i = 0; next_pause(f, &i, &covered, &p);)
 		if (!came_up_once(t, &p))
