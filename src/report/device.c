@@ -722,8 +722,26 @@ static void add_cost(struct roofline *to, const struct cost *c, uint64_t ns)
 	to->matrix |= c->matrix;
 }
 
+/*
+ * An operator that has one inside for its product, as aten::addmm has cublasGemmEx, has no kernel
+ * of its own that would do it: what it launches besides is a copy or the like.
+ */
+static void leave_to_inner(struct joiner *j, const struct span *s)
+{
+	const struct cost *c = s->cost == NONE || !s->main_ns ? NULL : &j->costs.v[s->cost];
+	uint32_t up = s->parent;
+	for (int i = 0; c && c->matrix && up != NONE && i < LOOK_UP_MOST; i++) {
+		struct span *p = &j->spans.v[up];
+		up = p->parent;
+		if (p->cost != NONE && j->costs.v[p->cost].flops <= 2 * c->flops)
+			p->main_ns = 0;
+	}
+}
+
 static void sum_costs(struct joiner *j)
 {
+	for (size_t i = j->spans.n; i-- > 0;)
+		leave_to_inner(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->spans.n; i++) {
 		const struct span *s = &j->spans.v[i];
 		if (s->cost == NONE)

@@ -1,6 +1,7 @@
 /*
  * FLOPs and bytes of samples: those of the innermost operator around the call whose cost is known
- * (cost.h).  They are its longest kernel's; its others prepare and clean up, and get none.
+ * (cost.h).  They are its longest kernel's; its others prepare and clean up, and get none, as do
+ * those of an operator whose product is made by one inside.
  */
 #include "report/samples_cost.h"
 
@@ -162,6 +163,18 @@ static void claim(struct coster *c, struct sample *s)
 		span->longest = s;
 }
 
+/* An operator that has one inside for its product has no kernel of its own that would do it. */
+static void leave_to_inner(struct coster *c, const struct span *s)
+{
+	const struct cost *cost = &c->costs.v[s->cost];
+	for (uint32_t up = s->parent; s->longest && cost->matrix && up != NONE;) {
+		struct span *p = &c->spans.v[up];
+		up = p->parent;
+		if (c->costs.v[p->cost].flops <= 2 * cost->flops)
+			p->longest = NULL;
+	}
+}
+
 /* FLOPs count only where it is known what would do them. */
 static void fill(const struct coster *c, const struct span *span, const struct samples *all)
 {
@@ -184,6 +197,8 @@ int samples_cost(const struct trace *t, const struct meta *m, struct samples *al
 		nest(&c);
 		for (size_t i = 0; i < all->v.n; i++)
 			claim(&c, &all->v.v[i]);
+		for (size_t i = c.spans.n; i-- > 0;)
+			leave_to_inner(&c, &c.spans.v[i]);
 		for (size_t i = 0; i < c.spans.n; i++)
 			if (c.spans.v[i].longest)
 				fill(&c, &c.spans.v[i], all);

@@ -135,6 +135,29 @@ static void a_kernel_belongs_to_the_innermost_operator_of_its_call(void **state)
 	assert_int_equal(report->stream_rows.v[0].stream, 7);
 }
 
+#define PRODUCT(name, ts, dur, dims)                                                               \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" ts    \
+	",\"dur\":" dur ",\"args\":{\"Input Dims\":" dims                                          \
+	",\"Input type\":[\"float\",\"float\",\"float\"]}}"
+
+/* What adds the bias runs longer than the product, which is made by the operator inside. */
+static void a_product_left_to_an_operator_inside_is_not_the_copys(void **state)
+{
+	assert_int_equal(
+		import("{\"traceEvents\":[" PRODUCT("aten::addmm", "10", "50",
+			"[[16],[64,32],[32,16]]") "," PRODUCT("aten::mm", "30", "20",
+			"[[64,32],[32,16]]") "," CALL("cudaLaunchKernel", "1", "12", "3",
+			"9") "," CALL("cudaLaunchKernel", "1", "35", "3", "10") "," KERNEL("add",
+			"40", "9", "9") "," KERNEL("product", "50", "4", "10") "]}"),
+		0);
+	const double flops = 2.0 * 64 * 32 * 16;
+	assert_false(work_named("add")->roofline.has_flops);
+	assert_true(work_named("product")->roofline.flops == flops);
+	assert_true(operator_named("aten::mm")->roofline.flops == flops);
+	assert_true(operator_named("aten::addmm")->roofline.flops == flops);
+	assert_int_equal(operator_named("aten::addmm")->roofline.ns, 13000);
+}
+
 /* Each beginning of the file gives what is whole in it, never less than a shorter one. */
 static void a_file_cut_anywhere_gives_what_is_whole(void **state)
 {
@@ -638,6 +661,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_kernel_belongs_to_the_innermost_operator_of_its_call),
+		cmocka_unit_test(a_product_left_to_an_operator_inside_is_not_the_copys),
 		cmocka_unit_test(a_file_cut_anywhere_gives_what_is_whole),
 		cmocka_unit_test(a_compressed_file_is_read_and_may_be_cut_too),
 		cmocka_unit_test(older_names_and_numbers_as_strings_are_known),

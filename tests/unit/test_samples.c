@@ -294,6 +294,41 @@ static void an_operators_work_is_its_longest_kernels(void **state)
 	assert_true(s[2].has_call && s[2].call_tid == 101);
 }
 
+/* PyTorch copies the bias by itself and leaves the product to cuBLAS. */
+static void a_product_left_to_a_library_is_not_the_copys(void **state)
+{
+	static const char dims[] = "{\"Input Dims\":[[16],[64,32],[32,16]],"
+				   "\"Input type\":[\"float\",\"float\",\"float\"]}";
+	static const char call[] = "{\"m\":16,\"n\":64,\"k\":32,\"type\":\"float32\"}";
+	static const char *const texts[] = { "aten::addmm", dims, "cublasSgemm_v2", call };
+	const uint32_t scalar = 1;
+	const struct range g[] = { { .ticks = 1000050,
+					   .dur = 900,
+					   .tid = 101,
+					   .name = 3,
+					   .args = 4,
+					   .kind = RANGE_OPERATOR },
+		{ .ticks = 1000300,
+			.dur = 500,
+			.tid = 101,
+			.name = 5,
+			.args = 6,
+			.kind = RANGE_OPERATOR } };
+	for (uint64_t id = 3; id < 7; id++) {
+		const uint32_t n = (uint32_t)strlen(texts[id - 3]);
+		maker_meta(m, names, META_STRING, 1, 1, &id, texts[id - 3], n, n);
+	}
+	maker_chunk(m, CHUNK_RANGES, 100, 101, g, sizeof(g));
+	launched(1000100, 1, &scalar, 1);
+	launched(1000400, 2, &scalar, 1);
+	ran(1, 5000, 5900, 1);
+	ran(2, 6000, 6100, 2);
+	finish();
+	const struct sample *s = samples.v.v;
+	assert_false(s[0].p.launch.has_flops || s[0].p.launch.has_bytes);
+	assert_true(s[1].p.launch.has_flops && s[1].p.launch.flops == 2.0 * 64 * 32 * 16);
+}
+
 static void what_is_no_kernel_or_has_no_shape_is_no_sample(void **state)
 {
 	ran(1, 5000, 5100, 0)->kind = WORK_COPY;
@@ -317,6 +352,7 @@ int main(void)
 		TEST(the_sweep_finds_what_comparing_all_finds),
 		TEST(the_device_is_that_of_the_process),
 		TEST(an_operators_work_is_its_longest_kernels),
+		TEST(a_product_left_to_a_library_is_not_the_copys),
 		TEST(what_is_no_kernel_or_has_no_shape_is_no_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
