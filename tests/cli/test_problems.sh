@@ -28,4 +28,14 @@ expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.w
 	$build/examples/problems/tail >&2 && $weir hints plain.weir"
 expect 2 'usage: weir hints' "$weir" hints
 expect 2 'wants a number' "$weir" hints -n many tail.weir
+
+# Each rule has a problem, and the README has them all.
+problems=$root/examples/problems
+rows() { sed '/^#/d; /|/!d' "$1" | awk -F ' *[|] *' -v c="$2" '{ print $c }' | sort -u; }
+rows "$root/api/hint.tbl" 1 >rules
+rows "$problems/problems.tbl" 2 >planted
+expect 0 '^$' diff rules planted
+sed '/^#/d; /|/!d' "$problems/problems.tbl" | awk -F ' *[|] *' '{ print "| `" $1 "` | `" $2 "` | " $3 " | " $4 " |" }' >want
+grep '^| `' "$problems/README.md" >have
+expect 0 '^$' diff want have
 finish
