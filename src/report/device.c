@@ -138,6 +138,9 @@ static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_ro
 		if (!new)
 			return -ENOMEM;
 		*new = (struct operator_row){ .name = text_of(j, name), .kind = g->kind };
+		new->library =
+			g->kind == RANGE_OPERATOR &&
+			(!strncmp(new->name, "cublas", 6) || !strncmp(new->name, "cudnn", 5));
 		*index = (uint32_t)(j->r->operators.n - 1);
 	}
 	*ret_row = *index;
@@ -692,7 +695,6 @@ static void sum_operators(struct joiner *j)
 		struct operator_row *o = &j->r->operators.v[s->row];
 		const uint64_t ticks = s->end - s->ticks;
 		o->count += !is_overload(j, s);
-		o->work_count += s->work_count;
 		if (ticks > s->inner_ticks)
 			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
 		if (!s->repeated) {
@@ -707,6 +709,20 @@ static void sum_operators(struct joiner *j)
 			p->device_ns = sat_add(p->device_ns, s->device_ns);
 		}
 	}
+}
+
+/* An operator that has a library do its work is the one whose work that is: whether there is a
+ * library below is nothing that its user asked for. */
+static const struct span *owner_span(const struct joiner *j, const struct span *s)
+{
+	const struct operator_row *rows = j->r->operators.v;
+	const struct span *up = s;
+	for (; rows[up->row].library; up = &j->spans.v[up->parent]) {
+		s = up;
+		if (up->parent == NONE)
+			return s;
+	}
+	return rows[up->row].kind == RANGE_OPERATOR ? up : s;
 }
 
 static void add_cost(struct roofline *to, const struct cost *c, uint64_t ns)
@@ -754,6 +770,9 @@ static void sum_costs(struct joiner *j)
 		/* With the ranges inside: sum_operators() has been here. */
 		if (!is_overload(j, s))
 			add_cost(&o->roofline, c, s->device_ns);
+		const struct span *owner = owner_span(j, s);
+		if (owner != s && owner->cost == NONE)
+			add_cost(&j->r->operators.v[owner->row].roofline, c, owner->device_ns);
 	}
 }
 
@@ -761,8 +780,10 @@ static void sum_costs(struct joiner *j)
 static void sum_selves(struct joiner *j)
 {
 	for (size_t i = 0; i < j->spans.n; i++) {
-		struct operator_row *o = &j->r->operators.v[j->spans.v[i].row];
-		o->device_self_ns = sat_add(o->device_self_ns, j->spans.v[i].device_ns);
+		const struct span *s = &j->spans.v[i];
+		struct operator_row *o = &j->r->operators.v[owner_span(j, s)->row];
+		o->device_self_ns = sat_add(o->device_self_ns, s->device_ns);
+		o->work_count += s->work_count;
 	}
 }
 

@@ -161,6 +161,7 @@ struct copy_row {
 struct operator_row {
 	const char *name;
 	uint16_t kind; /* enum range_kind: those that nest */
+	bool library;  /* a call of cuBLAS or cuDNN: inside an operator, its work is that one's */
 	uint64_t count;
 	uint64_t host_ticks;
 	uint64_t host_self_ticks; /* without the ranges inside */

@@ -619,6 +619,26 @@ static void a_damaged_database_does_no_harm(void **state)
 	}
 }
 
+/* What an operator has a library do is its own, and the library's call knows what it costs. */
+static void the_work_of_a_library_is_that_of_its_operator(void **state)
+{
+	static const char gemm[] =
+		"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"cublasGemmEx\",\"pid\":1,"
+		"\"tid\":2,\"ts\":20,\"dur\":10,\"args\":{\"m\":8,\"n\":4,\"k\":2,"
+		"\"batch\":1,\"type\":\"float16\"}}";
+	char text[2048];
+	snprintf(text, sizeof(text), "{\"traceEvents\":[%s,%s,%s,%s]}",
+		OP("my_mm", "1", "10", "50", "1"), gemm,
+		CALL("cudaLaunchKernel", "1", "25", "3", "9"), KERNEL("k", "40", "2", "9"));
+	assert_int_equal(import(text), 0);
+	assert_int_equal(operator_named("my_mm")->device_self_ns, 2000);
+	assert_int_equal(operator_named("my_mm")->work_count, 1);
+	assert_true(operator_named("my_mm")->roofline.flops == 2 * 8 * 4 * 2);
+	assert_int_equal(operator_named("cublasGemmEx")->device_self_ns, 0);
+	assert_int_equal(operator_named("cublasGemmEx")->device_total_ns, 2000);
+	assert_true(work_named("k")->roofline.flops == 2 * 8 * 4 * 2);
+}
+
 /* ---- allocations in Kineto ---- */
 
 #define MEMORY(ts, bytes, address, total, type)                                                    \
@@ -676,6 +696,7 @@ int main(void)
 		cmocka_unit_test(the_same_file_gives_the_same_bytes),
 		cmocka_unit_test(what_is_exported_can_be_imported_again),
 		cmocka_unit_test(numbers_are_taken_digit_by_digit),
+		cmocka_unit_test(the_work_of_a_library_is_that_of_its_operator),
 		cmocka_unit_test(the_live_set_is_what_the_allocator_said),
 		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
 		cmocka_unit_test(device_work_survives_packing),
