@@ -19,7 +19,7 @@ function add(library, name, letter, count, rule, reads) {
 {
 	if (NF < 5) fail("'" $2 "': 5 fields expected")
 	if (!($1 in seen)) { seen[$1] = 1; library[++libraries] = $1 }
-	if ($5 !~ /^(open|gemm|matmul|conv|range)$/) fail("'" $5 "' is no rule")
+	if ($5 !~ /^(open|gemm|symmetric|triangle|matmul|conv|range)$/) fail("'" $5 "' is no rule")
 	reads = ""
 	for (f = 6; f <= NF; f++) {
 		if ($f !~ /^[a-z]+=[0-9]+$/ || substr($f, index($f, "=") + 1) + 0 >= $4)
@@ -64,6 +64,8 @@ function value(i, word, cast,	part, m, k) {
 }
 
 function number(i, word,	v) {
+	if (word == "k" && (v = value(i, "side", "(int32_t)")) != "") # CUBLAS_SIDE_LEFT is 0
+		return "(" v " ? " number(i, "n") " : " number(i, "m") ")"
 	v = value(i, word, fn[i] ~ /_64$/ ? "(int64_t)" : "(int32_t)")
 	return v == "" ? 1 : v
 }
@@ -74,8 +76,10 @@ function data_type(i, word,	v) {
 	return type[i] == "-" || word == "compute" ? "UNSAID" : "TYPE_" type[i]
 }
 
+function is_product(i) { return rule_of[i] ~ /^(gemm|symmetric|triangle)$/ }
+
 function describe(i) {
-	if (rule_of[i] == "gemm") {
+	if (is_product(i)) {
 		print "\tconst struct product p = { .m = " number(i, "m") ", .n = " number(i, "n") ", .k = " number(i, "k") ", .batch = " number(i, "batch") ","
 		print "\t\t.type = " data_type(i, "a") ", .type_b = " data_type(i, "b") ", .type_c = " data_type(i, "c") ", .compute = " data_type(i, "compute") " };"
 		return "product_args(&p)"
@@ -121,6 +125,7 @@ function wrappers(	i) {
 function rules(	i) {
 	for (i = 1; i <= n; i++)
 		if (rule_of[i] ~ /^(gemm|matmul)$/) print fn[i] " gemm 0 0 2"
+		else if (is_product(i)) print fn[i] " packed 0 0 " (rule_of[i] == "triangle" ? 1 : 2)
 		else if (rule_of[i] == "conv") print fn[i] " filter 0 0 2"
 }
 

@@ -2,7 +2,7 @@
 # awk -f operator.awk operator.tbl, and what library.awk has made of library.tbl
 
 BEGIN {
-	n = split("product linear conv attention map reduce rows copy pick lookup join write gemm filter", words, " ")
+	n = split("product linear conv attention map reduce rows copy pick lookup join write gemm packed filter", words, " ")
 	for (i = 1; i <= n; i++) known[words[i]] = 1
 }
 

@@ -25,6 +25,7 @@ enum rule {
 	RULE_JOIN,
 	RULE_WRITE,
 	RULE_GEMM,
+	RULE_PACKED,
 	RULE_FILTER,
 };
 
@@ -394,6 +395,7 @@ static bool apply(const struct operator_rule *r, const struct inputs *in, struct
 		add_bytes(c, in, r->a, count);
 		return true;
 	case RULE_GEMM:
+	case RULE_PACKED:
 	case RULE_FILTER:
 		return false; /* find_cost() */
 	case RULE_REDUCE:
@@ -472,6 +474,7 @@ static bool cost_gemm(
 	add_bytes(c, in, 0, batch * m * k);
 	add_bytes(c, in, 1, batch * k * n);
 	add_bytes(c, in, 2, batch * m * n);
+	c->has_bytes &= r->rule == RULE_GEMM;
 	find_unit(args, &in->element[0]);
 	c->matrix = true;
 	return true;
@@ -500,7 +503,7 @@ static bool cost_filter(
 static bool find_cost(
 	const struct operator_rule *r, const char *args, struct inputs *in, struct cost *c)
 {
-	if (r->rule == RULE_GEMM)
+	if (r->rule == RULE_GEMM || r->rule == RULE_PACKED)
 		return cost_gemm(r, args, in, c);
 	if (r->rule == RULE_FILTER)
 		return cost_filter(r, args, in, c);

@@ -175,6 +175,20 @@ static void a_call_of_a_library_says_its_product(void **state)
 		4 * flops_of_loop(7, 5, 3, 1));
 }
 
+static void triangles_are_half_the_work_and_their_bytes_are_not_told(void **state)
+{
+	static const char args[] = "{\"m\":8,\"n\":4,\"k\":8,\"type\":\"float32\"}";
+	struct cost c = call("cublasStrsm_v2", args);
+	assert_true(c.flops == 8 * 4 * 8);
+	assert_false(c.has_bytes);
+	c = call("cublasSsymm_v2_64", args);
+	assert_true(c.flops == 2 * 8 * 4 * 8);
+	assert_false(c.has_bytes);
+	assert_true(
+		call("cublasZherk_v2", "{\"m\":8,\"n\":8,\"k\":4,\"type\":\"complex128\"}").flops ==
+		4 * 8 * 8 * 4);
+}
+
 static void what_a_product_is_computed_by_is_its_unit(void **state)
 {
 	static const struct {
@@ -254,6 +268,7 @@ int main(void)
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
 		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
 		cmocka_unit_test(a_call_of_a_library_says_its_product),
+		cmocka_unit_test(triangles_are_half_the_work_and_their_bytes_are_not_told),
 		cmocka_unit_test(what_a_product_is_computed_by_is_its_unit),
 		cmocka_unit_test(a_convolution_of_a_library_is_that_of_an_operator),
 		cmocka_unit_test(a_call_that_says_too_little_has_no_cost),

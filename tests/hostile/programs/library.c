@@ -241,7 +241,7 @@ static void owned(void)
 	set_inside(launch);
 	for (int i = 0; i < 5; i++)
 		product(64, 32, 16);
-	solve(8, 8);
+	solve(8, 9);
 	set_inside(NULL);
 	printf("%d failed\n", cu_launch(3));
 	cuCtxSynchronize();
