@@ -29,7 +29,13 @@ static struct {
 } cupti;
 
 static struct recorder *trace;
+static uint32_t started_by; /* the process that this is about: no child of it */
 static uint32_t (*intern)(const char *text, uint64_t bytes);
+
+static bool is_here(void)
+{
+	return (uint32_t)sys(getpid) == started_by;
+}
 
 /* --- where the records go ------------------------------------------------------------------ */
 
@@ -299,7 +305,8 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 {
 	if (!buffer)
 		return;
-	keep_buffer(context, stream, buffer, valid);
+	if (is_here())
+		keep_buffer(context, stream, buffer, valid);
 	if (!swap_buffer(buffer, NULL)) {
 		share_pass(context, stream, buffer, bytes, valid);
 		return;
@@ -315,9 +322,12 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What is left in the buffers when the program ends in order; else half a second is missing. */
+/* What is left in the buffers when the program ends in order; else half a second is missing.  A
+ * forked child has its parent's buffers, and CUPTI's locks as they happened to be. */
 static void flush_at_exit(void)
 {
+	if (!is_here())
+		return;
 	cupti.flush_all(0);
 	cupti.flush_all(1);
 }
@@ -405,6 +415,7 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 	if (!find_functions(library))
 		return "no device times: libcupti.so is too old";
 	trace = r;
+	started_by = (uint32_t)sys(getpid);
 	intern = strings;
 	share_sample();
 	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
