@@ -125,7 +125,7 @@ static uint64_t start_of_process(uint32_t pid)
 
 /* --- the file ------------------------------------------------------------------------ */
 
-static bool beyond_limit(uint64_t end)
+bool writer_beyond_limit(uint64_t end)
 {
 	struct rlimit limit;
 	if (sys_failed(sys(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)))
@@ -141,7 +141,7 @@ static const char zeros[4096];
  */
 static long allocate(long fd, uint64_t offset, uint64_t bytes)
 {
-	if (beyond_limit(offset + bytes))
+	if (writer_beyond_limit(offset + bytes))
 		return -EFBIG;
 	const long done = sys(fallocate, fd, 0, offset, bytes);
 	if (done != -EOPNOTSUPP && done != -ENOSYS)

@@ -71,6 +71,9 @@ int recorder_open(struct recorder *r, const struct trace_header *blank);
 /* Fills in what a new raw trace's header says, clocks and host included. */
 void header_blank(struct trace_header *h, uint32_t control);
 
+/* Whether a file that grows to `end` bytes would be SIGXFSZ. */
+bool writer_beyond_limit(uint64_t end);
+
 /* For a forked child: the same file, another process. */
 void recorder_forked(struct recorder *r);
 

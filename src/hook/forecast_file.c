@@ -52,7 +52,7 @@ static bool fill(long fd, char *to, size_t bytes)
 static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why)
 {
 	struct stat st;
-	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	void *memory = NULL;
 	*ret_why = "it can't be read";
 	if (sys_failed(fd))
@@ -113,28 +113,70 @@ static bool write_whole(long fd, const char *from, size_t bytes)
 	return true;
 }
 
-/* Whole or not at all. */
-static void save(void)
+/* What an earlier run has left, or nothing: all else is somebody's. */
+static bool is_replaceable(const char *path)
+{
+	struct stat st;
+	uint64_t magic = 0;
+	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (sys_failed(fd))
+		return fd == -ENOENT;
+	const bool regular = !sys_failed(sys(fstat, fd, &st)) && S_ISREG(st.st_mode);
+	const bool ours =
+		regular && (!st.st_size || (sys(read, fd, &magic, sizeof magic) == sizeof magic &&
+						   magic == TABLES_MAGIC));
+	sys(close, fd);
+	return ours;
+}
+
+/* PATH.PID.new: two processes of a run may end at once.  False: it is too long. */
+static bool name_new(const char *path, char to[RECORDER_PATH])
+{
+	static const char tail[] = ".new";
+	const size_t n = strlen(path);
+	if (n + 1 + 10 + sizeof tail > RECORDER_PATH)
+		return false;
+	memcpy(to, path, n);
+	to += n;
+	*to++ = '.';
+	for (uint32_t pid = (uint32_t)sys(getpid); pid; pid /= 10)
+		*to++ = (char)('0' + pid % 10);
+	memcpy(to, tail, sizeof tail);
+	return true;
+}
+
+/* NULL, or why not.  Whole or not at all. */
+static const char *write_tables(const struct predict_tables *t, const char *to)
 {
 	char path[RECORDER_PATH];
-	const char *to = files.orders.history;
-	if (!files.predict || !to || !*to || strlen(to) + 5 > sizeof path)
-		return;
-	memcpy(path, to, strlen(to));
-	memcpy(path + strlen(to), ".new", 5);
-	const long fd = sys(openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (sys_failed(fd)) {
-		note("what was learnt can't be written to ", to, "the file can't be made");
-		return;
-	}
-	predict_seal(files.predict);
-	const bool whole =
-		write_whole(fd, (const char *)files.predict->tables, files.predict->tables->bytes);
+	if (!is_replaceable(to))
+		return "it is no file that an earlier run has left";
+	if (writer_beyond_limit(t->bytes))
+		return "the program may write no file of that size";
+	if (!name_new(to, path))
+		return "its name is too long";
+	sys(unlink, path);
+	const long fd = sys(
+		openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (sys_failed(fd))
+		return "the file can't be made";
+	const bool whole = write_whole(fd, (const char *)t, t->bytes);
 	sys(close, fd);
-	if (!whole || sys_failed(sys(rename, path, to))) {
-		sys(unlink, path);
-		note("what was learnt can't be written to ", to, "the disk refuses");
-	}
+	if (whole && !sys_failed(sys(rename, path, to)))
+		return NULL;
+	sys(unlink, path);
+	return "the disk refuses";
+}
+
+static void save(void)
+{
+	const char *to = files.orders.history;
+	if (!files.predict || !to || !*to)
+		return;
+	predict_seal(files.predict);
+	const char *why = write_tables(files.predict->tables, to);
+	if (why)
+		note("what was learnt can't be written to ", to, why);
 }
 
 /* --- the model ----------------------------------------------------------------------------- */

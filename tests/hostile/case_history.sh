@@ -1,0 +1,57 @@
+# The files of foretelling: what no earlier run has left is not replaced, what may not be written ends
+# nobody, and what can't be read at once is not waited for.
+. "$(dirname "$0")/paths.sh"
+need_guest
+make_work history
+cd "$work" || exit 1
+bad=0
+export LD_LIBRARY_PATH=$sim
+
+complain() {
+	echo "$*"
+	bad=1
+}
+
+# silent WHAT ORDERS PREFIX...: the program with these orders says and does what it does alone.
+silent() {
+	what=$1 orders=$2
+	shift 2
+	rm -f t.weir
+	timeout 60 "$@" env LD_PRELOAD="$guest" WEIR="predict,${orders},record:$work/t.weir" \
+		"$programs/many_launches" 200 >out 2>err
+	code=$?
+	[ $code = 0 ] && [ ! -s err ] && [ "$(cat out)" = "0 failed" ] ||
+		complain "$what: status $code, $(cat out err | cut -c 1-200)"
+	ls | grep -q '\.new$' && complain "$what: left $(ls | grep '\.new$')"
+}
+
+says() {
+	"$weir" report t.weir | grep -q "$1" || complain "$what: the trace does not say: $1"
+}
+
+silent "first run" "history=$work/h"
+silent "second run" "history=$work/h"
+"$weir" report t.weir | grep -q "nothing is taken" && complain "what the first run left is not taken"
+[ -s h ] || complain "nothing was written"
+
+cp h before
+silent "a limit of size" "history=$work/h" prlimit --fsize=3000000
+says "may write no file of that size"
+cmp -s h before || complain "a limit of size: the history is another"
+
+echo "my notes, which I have nowhere else" >notes
+cp notes before
+silent "somebody's file" "history=$work/notes"
+says "no file that an earlier run has left"
+cmp -s notes before || complain "somebody's file was replaced"
+
+mkfifo fifo
+silent "a fifo" "history=$work/fifo,model=$work/fifo,warm=$work/fifo"
+[ -p fifo ] || complain "the fifo was replaced"
+mkdir folder
+silent "a directory" "history=$work/folder,model=$work/folder,warm=$work/folder"
+: >empty
+silent "an empty file" "history=$work/empty"
+[ -s empty ] || complain "an empty file is not filled"
+[ $bad = 0 ] && rm -rf "$work"
+exit $bad
