@@ -33,6 +33,7 @@ guest ''
 violate() {
 	case $1 in
 	bans) printf 'int f(char *to) { return sprintf(to, "x"); }\n' >src/trace/bad.c ;;
+	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
 	exports) guest 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
 	guest-symbols) guest 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;

@@ -1,0 +1,36 @@
+# What the documentation names is there: files and directories of this tree, the targets of links, and
+# the cases that guard a rule of the guest: check-docs.sh ROOT.
+cd "$1" || exit 1
+pages=$(ls ./*.md docs/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
+bad=0
+
+# `tests/gpu/blas.sh BUILD` names tests/gpu/blas.sh.  NAME stands for any name, libraries are built.
+named() {
+	grep -oE '`(api|bench|docs|examples|include|man|python|sim|src|tests|tools|viewer)/[^` ]*' "$1" |
+		sed 's/^`//; s/[.,;:]*$//' | grep -vE 'NAME|\.so(\.|$)'
+	grep -oE '\]\([^)#:]+' "$1" | sed "s|^](|$(dirname "$1")/|"
+}
+for page in $pages; do
+	for path in $(named "$page" | tr '*' '?' | sort -u); do
+		set -- $(printf '%s' "$path" | tr '?' '*')
+		[ -e "$1" ] && continue
+		echo "  $page: there is no $path"
+		bad=1
+	done
+done
+
+# The last column of the table of rules: NAME, or NAME* for several.
+[ ! -f docs/hook-rules.md ] || for rule in $(awk -F'|' '/^\| \*\*/ { print $(NF - 1) }' docs/hook-rules.md |
+	grep -oE '`[a-z_0-9]+(\.sh|\*)?`' | tr -d '`' | tr '*' '%' | sort -u); do
+	case $rule in
+	lint) continue ;;
+	*.sh) [ -f "tests/hostile/$rule" ] && continue ;;
+	*) awk -v whole="$rule" '
+		BEGIN { many = sub(/%$/, "", whole) }
+		!/^#/ && NF && (many ? index($1, whole) == 1 : $1 == whole) { found = 1 }
+		END { exit !found }' tests/hostile/cases.tbl && continue ;;
+	esac
+	echo "  docs/hook-rules.md: there is no case $rule in tests/hostile"
+	bad=1
+done
+exit $bad
