@@ -90,6 +90,11 @@ static void check_own_libraries(struct examination *x)
 			"the simulated driver is not in ../lib/weir/sim: --sim does not work");
 	else
 		note(x, OK, "simulator", NULL, "%s", path);
+	if (library_path("python/sitecustomize.py", path, sizeof(path)))
+		note(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
+			"the Python package is not in ../lib/weir/python: --python does not work");
+	else
+		note(x, OK, "python", NULL, "%s, for weir record --python", path);
 }
 
 /* --- the driver ------------------------------------------------------------------------- */
@@ -196,12 +201,30 @@ static bool loadable(const char *const *names, char *ret_name, size_t size)
 	return false;
 }
 
+/* Where the guest looks for it too; a program that has loaded its own is asked first. */
+static void check_cupti(struct examination *x)
+{
+	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
+		"/usr/local/cuda/lib64/libcupti.so",
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so", NULL };
+	char name[PATH_MAX];
+
+	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof(name)))
+		note(x, OK, "cupti", NULL, "%s, for weir record --sim --gpu", name);
+	else if (loadable(names, name, sizeof(name)))
+		note(x, OK, "cupti", NULL, "%s, for weir record --gpu", name);
+	else
+		note(x, OK, "cupti", NULL,
+			"none: weir record --gpu has times only of programs that bring it, as "
+			"PyTorch does");
+}
+
 static void check_optional(struct examination *x)
 {
-	static const char *const cupti[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
-		"/usr/local/cuda/lib64/libcupti.so",
-		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", NULL };
 	static const char *const nvml[] = { "libnvidia-ml.so.1", NULL };
+	static const char *const xgboost[] = { "libxgboost.so.0", "libxgboost.so", NULL };
+	const char *nvtx = getenv("NVTX_INJECTION64_PATH");
 	struct binary nvcc;
 	char name[128], home[PATH_MAX];
 	const char *root = getenv("CUDA_HOME");
@@ -211,10 +234,14 @@ static void check_optional(struct examination *x)
 		note(x, OK, "toolkit", NULL, "%s", nvcc.path);
 	else
 		note(x, OK, "toolkit", NULL, "none; recording needs none");
-	if (loadable(cupti, name, sizeof(name)))
-		note(x, OK, "cupti", NULL, "%s", name);
+	check_cupti(x);
+	if (nvtx && *nvtx)
+		note(x, WARN, "nvtx", "unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",
+			"ranges go to %s", nvtx);
+	if (loadable(xgboost, name, sizeof(name)))
+		note(x, OK, "xgboost", NULL, "%s, for weir train", name);
 	else
-		note(x, OK, "cupti", NULL, "none; recording needs none");
+		note(x, OK, "xgboost", NULL, "none: weir train makes networks only");
 	if (loadable(nvml, name, sizeof(name)))
 		note(x, OK, "nvml", NULL, "%s", name);
 	else

@@ -8,6 +8,9 @@ lib=$(dirname "$weir")/../lib/weir
 
 expect 0 'ok +devices +1: Weir simulated GPU' "$weir" doctor --sim
 expect 0 '"can_record": true' "$weir" doctor --sim --json
+expect 0 'ok +cupti +.*sim/libcupti' "$weir" doctor --sim
+expect 0 'ok +python +.*/python/sitecustomize.py' "$weir" doctor --sim
+expect 0 'warn +nvtx +ranges go to other.so' env NVTX_INJECTION64_PATH=other.so "$weir" doctor --sim
 expect 3 'no +recorded +no CUDA call was seen' "$weir" doctor --sim -- true
 expect 3 'no +file +no-such-program: No such file' "$weir" doctor --sim -- no-such-program
 expect 3 'is it spelled right' "$weir" doctor --sim -- ./no-such-program
