@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 enum exit_code {
-	EXIT_YES = 0,         /* done, or the answer is yes */
-	EXIT_NO = 1,          /* the answer is no: a difference, a failed check */
-	EXIT_USAGE = 2,       /* the command line is wrong, or an input can't be read */
+	EXIT_YES = 0, /* done, or the answer is yes */
+	EXIT_NO = 1,  /* the answer is no: a difference, a failed check */
+	EXIT_USAGE =
+		2, /* the command line is wrong, an input unreadable or without what is asked */
 	EXIT_ENVIRONMENT = 3, /* no GPU, no permission, no room */
 };
 

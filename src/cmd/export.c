@@ -28,8 +28,9 @@ static int export_trace(const struct exporter *e, const struct trace *t, const c
 		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
 	};
 	struct error err = { .text = "" };
-	if (export_run(e, t, &decoder, path, stdout, &err))
-		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	const int failed = export_run(e, t, &decoder, path, stdout, &err);
+	if (failed) /* the trace does not have it, or it can't be written */
+		return complain(failed == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text);
 	return EXIT_YES;
 }
 

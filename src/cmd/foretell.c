@@ -45,12 +45,12 @@ static int device_of(const struct meta *m, const char *path, struct predict_devi
 {
 	bool known;
 	if (!m->devices.n)
-		return complain(EXIT_ENVIRONMENT,
+		return complain(EXIT_USAGE,
 			"%s does not say what its devices are; record it again, with --gpu", path);
 	const struct meta_device *d = &m->devices.v[0];
 	const unsigned cc = (d->capability >> 16) * 10 + (d->capability & 0xffff);
 	if (predict_device_any(m->names.v[d->name].text, cc, d->multiprocessors, ret_d, &known))
-		return complain(EXIT_ENVIRONMENT, "the device of %s is not known: %s", path,
+		return complain(EXIT_USAGE, "the device of %s is not known: %s", path,
 			m->names.v[d->name].text);
 	return 0;
 }
@@ -104,9 +104,9 @@ static int learn_from(struct foretell *f, const struct trace *t, const char *pat
 		code = complain(EXIT_ENVIRONMENT, "%s", err.text);
 	} else if (!code) {
 		code = all.v.n ? learn(f, &all, &d)
-			       : complain(EXIT_ENVIRONMENT,
-					 "%s has no kernel with a time on a device; record "
-					 "it again, with --gpu",
+			       : complain(EXIT_USAGE,
+					 "%s says of no kernel how long it ran: record it "
+					 "again, with --gpu",
 					 path);
 		samples_fini(&all);
 	}

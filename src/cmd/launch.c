@@ -48,12 +48,27 @@ static void join_words(char *to, size_t size, char **words)
 		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
 }
 
+/* Whether a file holds something else than a trace, so that losing it would hurt. */
+static bool is_somebody_elses(const char *path)
+{
+	char magic[sizeof TRACE_MAGIC - 1];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT;
+	const ssize_t n = read(fd, magic, sizeof magic);
+	close(fd);
+	return n && (n < (ssize_t)sizeof magic || memcmp(magic, TRACE_MAGIC, sizeof magic));
+}
+
 static int write_header(const char *path, const struct trace_header *h, struct error *err)
 {
 	struct stat st;
 	if (!lstat(path, &st) && !S_ISREG(st.st_mode))
 		return error_set(
 			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
+	if (is_somebody_elses(path))
+		return error_set(err, -EEXIST,
+			"%s is there and is no trace; remove it, or name another file", path);
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -21,11 +21,18 @@ int file_load(const char *path, void **ret_bytes, size_t *ret_n)
 {
 	FILE *in = fopen(path, "rb");
 	struct stat st;
-	if (!in || fstat(fileno(in), &st) || !S_ISREG(st.st_mode)) {
+	if (!in || fstat(fileno(in), &st)) {
+		const int code = unreadable(path);
 		if (in)
 			fclose(in);
-		errno = in ? EINVAL : errno;
-		return unreadable(path);
+		return code;
+	}
+	if (!S_ISREG(st.st_mode) || !st.st_size) {
+		fclose(in);
+		return complain(EXIT_USAGE, "%s is %s", path,
+			S_ISDIR(st.st_mode)   ? "a directory, not a file"
+			: S_ISREG(st.st_mode) ? "empty"
+					      : "not a regular file");
 	}
 	const size_t n = (size_t)st.st_size, room = (n / MODEL_ALIGN + 1) * MODEL_ALIGN;
 	char *bytes = aligned_alloc(MODEL_ALIGN, room);

@@ -261,15 +261,32 @@ static void arity(const char *synopsis, int *ret_least, int *ret_most)
 	*ret_most = most;
 }
 
+/* The argument of that number, as the synopsis calls it, without "...". */
+static int argument_name(const char *synopsis, int number, const char **ret_name)
+{
+	const char *p = synopsis;
+
+	for (;; p += strcspn(p, " "), p += *p == ' ') {
+		if (strncmp(p, "--", 2) && number-- == 0)
+			break;
+	}
+	*ret_name = p;
+	return (int)strcspn(p, " .");
+}
+
 static int check_arguments(const struct options *o)
 {
 	const struct command *c = o->command;
+	const char *missing;
 	int least, most;
 
 	arity(c->arguments, &least, &most);
-	if (o->argc < least)
-		return complain(EXIT_USAGE, "something is missing; usage: weir %s [OPTION...] %s",
-			c->name, c->arguments);
+	if (o->argc < least) {
+		const int length = argument_name(c->arguments, o->argc, &missing);
+
+		return complain(EXIT_USAGE, "%.*s is missing; usage: weir %s [OPTION...] %s",
+			length, missing, c->name, c->arguments);
+	}
 	if (o->argc > most)
 		return complain(EXIT_USAGE, "'%s' is one argument too many; usage: weir %s %s%s",
 			o->argv[most], c->name, "[OPTION...] ", c->arguments);

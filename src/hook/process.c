@@ -171,8 +171,8 @@ static void read_orders(void)
 		comma = strchr(p, ',');
 		if (!comma || !parse_option(p, (size_t)(comma - p))) {
 			refuse(all,
-				"expected [level=LEVEL,][flight=SIZE,][gpu,][args,]record:FILE or "
-				"trace:FILE");
+				"expected [level=LEVEL,][flight=SIZE,][gpu,][args,][predict,]record:FILE "
+				"or trace:FILE");
 			return;
 		}
 	}

@@ -328,7 +328,7 @@ static int with_samples(struct export *x, int (*write)(struct export *x, const s
 	if (!all.v.n) {
 		samples_fini(&all);
 		return error_set(x->err, -ENODATA,
-			"the trace has no kernel with a time on a device; record with --gpu");
+			"the trace says of no kernel how long it ran: record with --gpu --args");
 	}
 	const int done = write(x, &all);
 	samples_fini(&all);

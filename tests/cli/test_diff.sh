@@ -20,7 +20,7 @@ expect 0 'nothing to compare' "$weir" diff -f 'p95 of nobody > 1ns' a.weir b.wei
 expect 2 'name two recordings' "$weir" diff a.weir
 expect 2 'name two recordings' "$weir" diff a.weir b.weir a.weir
 expect 2 'name two recordings' "$weir" diff -- a.weir b.weir
-expect 2 'something is missing' "$weir" diff
+expect 2 'A is missing' "$weir" diff
 expect 2 "'slowness' is no metric" "$weir" diff -f 'slowness > 3' a.weir b.weir
 expect 2 'write \+5%' "$weir" diff -f 'wall > 5%' a.weir b.weir
 expect 2 '--threshold wants a percentage' "$weir" diff -t x a.weir b.weir

@@ -28,13 +28,13 @@ has() {
 	"$weir" help "$1" >/dev/null 2>&1
 }
 if has record; then
-	expect 2 'something is missing; usage: weir record .* -- PROGRAM' "$weir" record
+	expect 2 'PROGRAM is missing; usage: weir record .* -- PROGRAM' "$weir" record
 	expect 2 '--output needs a value: --output=FILE' "$weir" record -o
 	expect 2 '--quiet takes no value' "$weir" record --quiet=yes true
 	expect 2 "there is no option --outptu; did you mean --output" "$weir" record --outptu x
 fi
 if has report; then
-	expect 2 'something is missing; usage: weir report .* FILE' "$weir" report --json
+	expect 2 'FILE is missing; usage: weir report .* FILE' "$weir" report --json
 	expect 2 'absent\.weir' "$weir" report "$scratch/absent.weir"
 	expect 2 "absent\.weir" "$weir" report "$scratch/absent.weir" --json
 fi

@@ -24,7 +24,7 @@ expect 2 'nothing is known of a device .Voodoo.' "$weir" train -d Voodoo nameles
 expect 2 '--kind=oracle: there are auto, forest and network' "$weir" train -k oracle l.csv
 expect 2 "no/such.csv can't be read: No such file" "$weir" train no/such.csv
 expect 2 "column 'kernel'" "$weir" train "$0"
-expect 2 'something is missing' "$weir" train
+expect 2 'FILE is missing' "$weir" train
 expect 3 "can't be written: No such file" "$weir" train -k network l.csv -o no/such.weir-model
 
 # what they are worth

@@ -1,0 +1,39 @@
+# What is said of files that are not what they should be, and that nothing is lost by it.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+cd "$scratch" || exit 1
+mkdir directory && : >empty && echo hello >text
+"$weir" import -q -o gpu.weir "$2/tests/golden/kineto/eager.json" || exit 1
+printf 'action,addr,size\nalloc,1,2\n' >table.csv
+"$weir" import -q -o plain.weir table.csv || exit 1
+head -c 300 gpu.weir >cut.weir
+
+for command in report hints memory html flame; do
+	expect 2 'absent can.t be read: No such file' "$weir" "$command" absent
+	expect 2 'directory is a directory, not a trace' "$weir" "$command" directory
+	expect 2 'empty is empty' "$weir" "$command" empty
+	expect 2 'text is not a trace' "$weir" "$command" text
+	expect 2 'cut.weir is truncated' "$weir" "$command" cut.weir
+done
+for command in train predict; do
+	expect 2 'absent can.t be read: No such file' "$weir" "$command" absent
+	expect 2 'directory is a directory' "$weir" "$command" directory
+	expect 2 'empty is empty' "$weir" "$command" empty
+	expect 2 "there is no column 'kernel'" "$weir" "$command" text
+	expect 2 'says of no kernel how long it ran' "$weir" "$command" plain.weir
+done
+expect 2 'text: this is not a model' "$weir" eval text gpu.weir
+
+# Without device times
+expect 2 'says of no kernel how long it ran' "$weir" export -f dataset plain.weir
+expect 0 'says nothing about device times' "$weir" hints plain.weir
+expect 0 '^$' "$weir" html plain.weir -o page.html
+
+# A file of somebody else's is not taken for an old trace.
+if "$weir" help record >/dev/null 2>&1 && [ -e "$(dirname "$weir")/../lib/weir/libweir.so" ]; then
+	expect 3 'text is there and is no trace; remove it' "$weir" record -q -o text -- true
+	expect 0 '^hello$' cat text
+	expect 0 '^$' "$weir" record -q -o empty -- true
+	expect 0 '^$' "$weir" record -q -o empty -- true
+fi
+finish
