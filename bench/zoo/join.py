@@ -2,13 +2,15 @@
 
     python3 join.py NAME.samples.csv [--launches NAME.launches.csv] SIDE.csv... >joined.csv
 
-The n-th kernel of an application is the n-th row of its side table, for tables of launches; for
-tables of calls (Python) it is the n-th launch of the recording, and belongs to the call in whose time
-it was launched.  Columns `op`, `shape` and `repeat` are added; `flops` and `bytes` are a launch's, or
-a call's.  Exits 1 when a name differs: then nothing is to be believed.
+The n-th kernel of an application is the n-th row of its side table, for tables of launches; there a
+name that differs ends the program with 1, since then nothing is to be believed.  For tables of calls
+(Python) the n-th kernel of a name is the n-th launch of that name, since libraries try algorithms on
+several streams; it belongs to the call in whose time it was launched.  Columns `op`, `shape` and
+`repeat` are added; `flops` and `bytes` are a launch's, or a call's: those its longest kernel has.
 """
 import argparse
 import bisect
+import collections
 import csv
 import sys
 
@@ -18,7 +20,7 @@ def read(path):
         return list(csv.DictReader(f))
 
 
-def by_order(row, rank, side, launches):
+def by_order(row, rank, side):
     rows = side.get(row["app"]) or (next(iter(side.values())) if len(side) == 1 else [])
     if rank >= len(rows):
         return None
@@ -27,15 +29,26 @@ def by_order(row, rank, side, launches):
     return rows[rank]
 
 
-def by_time(row, rank, calls, launches):
-    if rank >= len(launches):
-        return None
-    launch = launches[rank]
-    if launch["kernel"] != row["kernel"]:
-        sys.exit(f"{rank}: {row['kernel']} was launched as {launch['kernel']}")
-    at = int(launch["host_ns"])
-    i = bisect.bisect_right(calls[1], at) - 1
-    return calls[0][i] if i >= 0 and at <= int(calls[0][i]["end_ns"]) else None
+def by_name(samples, calls, launches):
+    """The call of each sample, or None."""
+    begins, queues, found = [int(c["start_ns"]) for c in calls], {}, []
+    for launch in launches:
+        queues.setdefault(launch["kernel"], collections.deque()).append(int(launch["host_ns"]))
+    for row in samples:
+        queue = queues.get(row["kernel"])
+        at = queue.popleft() if queue else -1
+        i = bisect.bisect_right(begins, at) - 1
+        found.append(calls[i] if i >= 0 and at <= int(calls[i]["end_ns"]) else None)
+    return found
+
+
+def longest(samples, found):
+    """Which samples are the longest of their calls."""
+    best = {}
+    for i, call in enumerate(found):
+        if call and float(samples[i]["ns"]) > float(samples[best.get(id(call), i)]["ns"]) or id(call) not in best:
+            best[id(call)] = i
+    return set(best.values())
 
 
 def main():
@@ -47,24 +60,26 @@ def main():
     samples = read(o.samples)
     rows = [r for path in o.sides for r in read(path)]
     launches = read(o.launches) if o.launches else []
-    side, find = {}, by_order
     if rows and "start_ns" in rows[0]:
-        side, find = (rows, [int(r["start_ns"]) for r in rows]), by_time
+        known = by_name(samples, rows, launches)
+        whole = longest(samples, known)
     else:
+        side, rank, known, whole = {}, collections.Counter(), [], range(len(samples))
         for r in rows:
             side.setdefault(r["app"], []).append(r)
+        for row in samples:
+            known.append(by_order(row, rank[row["app"]], side))
+            rank[row["app"]] += 1
     out = csv.DictWriter(sys.stdout, list(samples[0]) + ["op", "shape", "repeat"], lineterminator="\n")
     out.writeheader()
-    rank, found = {}, 0
-    for row in samples:
-        n = rank[row["app"]] = rank.get(row["app"], -1) + 1
-        known = find(row, n, side, launches)
-        if known:
-            found += 1
-            row.update(flops=known["flops"], bytes=known["bytes"], repeat=known["repeat"],
-                       op=known.get("op") or known["family"],
-                       shape=f"{known.get('dtype', '')} {known['key']}".strip())
+    for i, (row, call) in enumerate(zip(samples, known)):
+        if call:
+            row.update(repeat=call["repeat"], op=call.get("op") or call["family"],
+                       shape=f"{call.get('dtype', '')} {call['key']}".strip())
+        if call and i in whole:
+            row.update(flops=call["flops"], bytes=call["bytes"])
         out.writerow(row)
+    found = sum(call is not None for call in known)
     print(f"{found} of {len(samples)} kernels are in the side tables", file=sys.stderr)
 
 
