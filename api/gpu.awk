@@ -18,8 +18,8 @@ function number(i) {
 
 /^#/ || !NF { next }
 {
-	if (NF != 12)
-		fail("12 fields expected, " NF " found")
+	if (NF != 13)
+		fail("13 fields expected, " NF " found")
 	if (split($2, cc, ".") != 2 || number(2) == "")
 		fail("'" $2 "' is not a compute capability")
 	has = peaks = ""
@@ -34,7 +34,16 @@ function number(i) {
 	printf "\t\t.dram_gb_per_s = %.9g, .l2_bytes = %dull << 20,\n", number(5), number(6)
 	printf "\t\t.has = %s,\n\t\t.tflops = {%s },\n", has, peaks
 	gsub(/["\\]/, "\\\\&", $12)
-	printf "\t\t.source = \"%s\" },\n", $12
+	printf "\t\t.source = \"%s\"", $12
+	if ($13 != "-") {
+		if (split($13, reached, " ") != units + 1)
+			fail("six figures expected of what was reached")
+		printf ",\n\t\t.reached_gb_per_s = %.9g, .reached_tflops = {", reached[1]
+		for (i = 1; i <= units; i++)
+			printf " [GPU_%s] = %.9g,", unit[i], reached[i + 1]
+		printf " }"
+	}
+	print " },"
 }
 END {
 	if (failed)

@@ -3,7 +3,8 @@
  *
  *	ceiling [SECONDS]	time for each figure, 0.3 when absent
  *
- * Each figure is the median over the runs of one kernel, by events around it.  Data are random: a
+ * Each figure is the fastest of many runs of one kernel, by events around it: long products are soon
+ * slowed down by the power that they draw, and a program's are often short.  Data are random: a
  * tensor core that multiplies zeros runs faster than any program does. */
 #include <cublasLt.h>
 #include <cuda_bf16.h>
@@ -13,9 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <functional>
-#include <vector>
 
 static double seconds = 0.3;
 static bool first = true;
@@ -28,12 +27,11 @@ static void must(cudaError_t e, const char *what)
 	exit(1);
 }
 
-/* The median run of `work`, in seconds; negative after an error. */
-static double median_s(const std::function<bool()> &work)
+/* The fastest run of `work`, in seconds; negative after an error. */
+static double best_s(const std::function<bool()> &work)
 {
 	cudaEvent_t begin, end;
-	std::vector<float> ms;
-	float total = 0;
+	float best = 0, total = 0;
 	must(cudaEventCreate(&begin), "an event");
 	must(cudaEventCreate(&end), "an event");
 	for (int i = 0; i < 3 || (total < seconds * 1e3 && i < 1000); i++) {
@@ -44,13 +42,14 @@ static double median_s(const std::function<bool()> &work)
 		cudaEventRecord(end);
 		must(cudaEventSynchronize(end), "a measured kernel");
 		cudaEventElapsedTime(&t, begin, end);
-		if (i > 0) /* the first loads code and raises clocks */
-			ms.push_back(t), total += t;
+		if (i == 0) /* it loads code and raises clocks */
+			continue;
+		best = i == 1 || t < best ? t : best;
+		total += t;
 	}
-	std::nth_element(ms.begin(), ms.begin() + (long)ms.size() / 2, ms.end());
 	cudaEventDestroy(begin);
 	cudaEventDestroy(end);
-	return ms[ms.size() / 2] * 1e-3;
+	return best * 1e-3;
 }
 
 static void put(const char *name, double amount, double time)
@@ -149,19 +148,19 @@ static void memory(int sms)
 	fill_words<<<sms * 8, 256>>>((unsigned *)a, bytes / 4);
 	const size_t n = bytes / 16;
 	const int blocks = sms * 8;
-	put("dram_read_gbs", (double)bytes, median_s([&] {
+	put("dram_read_gbs", (double)bytes, best_s([&] {
 		read_words<<<blocks, 256>>>(a, (unsigned *)b, n);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("dram_write_gbs", (double)bytes, median_s([&] {
+	put("dram_write_gbs", (double)bytes, best_s([&] {
 		write_words<<<blocks, 256>>>(b, n, 7);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("dram_copy_gbs", 2.0 * (double)bytes, median_s([&] {
+	put("dram_copy_gbs", 2.0 * (double)bytes, best_s([&] {
 		copy_words<<<blocks, 256>>>(a, b, n);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("memcpy_gbs", 2.0 * (double)bytes, median_s([&] {
+	put("memcpy_gbs", 2.0 * (double)bytes, best_s([&] {
 		return cudaMemcpyAsync(b, a, bytes, cudaMemcpyDeviceToDevice) == cudaSuccess;
 	}));
 	for (int mib = 8; mib <= 32; mib *= 2) {
@@ -169,7 +168,7 @@ static void memory(int sms)
 		const int passes = 32768 / mib;             /* 32 GiB in all */
 		char name[32];
 		snprintf(name, sizeof(name), "l2_read_%d_mib_gbs", mib);
-		put(name, (double)words * 16 * passes, median_s([&] {
+		put(name, (double)words * 16 * passes, best_s([&] {
 			read_l2<<<512, 512>>>(a, (unsigned *)b, words, passes);
 			return cudaGetLastError() == cudaSuccess;
 		}));
@@ -239,24 +238,24 @@ static void arithmetic(int sms)
 	const double ops = 2.0 * blocks * 256.0 * CHAINS * STEPS;
 	void *out;
 	must(cudaMalloc(&out, (size_t)blocks * 256 * 8), "memory for results");
-	put("fp32_fma_gflops", ops, median_s([&] {
+	put("fp32_fma_gflops", ops, best_s([&] {
 		multiply_add<float><<<blocks, 256>>>((float *)out, 0.999f, 0.001f);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("fp64_fma_gflops", ops, median_s([&] {
+	put("fp64_fma_gflops", ops, best_s([&] {
 		multiply_add<double><<<blocks, 256>>>((double *)out, 0.999, 0.001);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("int32_mad_gops", ops, median_s([&] {
+	put("int32_mad_gops", ops, best_s([&] {
 		multiply_add<int><<<blocks, 256>>>((int *)out, 3, 1);
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("fp16x2_fma_gflops", 2 * ops, median_s([&] {
+	put("fp16x2_fma_gflops", 2 * ops, best_s([&] {
 		multiply_add_half2<<<blocks, 256>>>(
 			(__half2 *)out, __float2half2_rn(0.999f), __float2half2_rn(0.001f));
 		return cudaGetLastError() == cudaSuccess;
 	}));
-	put("exp2_gops", ops / 16, median_s([&] {
+	put("exp2_gops", ops / 16, best_s([&] {
 		exponentials<<<blocks, 256>>>((float *)out);
 		return cudaGetLastError() == cudaSuccess;
 	}));
@@ -375,7 +374,7 @@ static void measure_product(const struct product *p)
 		fprintf(stderr, "ceiling: %s: cuBLASLt offers no such product\n", p->name);
 		return; /* what was half made goes with the process */
 	}
-	put(p->name, 2.0 * SIDE * (double)SIDE * SIDE, median_s([&] {
+	put(p->name, 2.0 * SIDE * (double)SIDE * SIDE, best_s([&] {
 		return cublasLtMatmul(m.handle, m.desc, &m.one, m.pa, m.a, m.pb, m.b, &m.zero, m.pc,
 			       m.c, m.pc, m.c, &m.best.algo, m.work, WORK,
 			       0) == CUBLAS_STATUS_SUCCESS;

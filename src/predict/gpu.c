@@ -43,6 +43,19 @@ bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s)
 	return true;
 }
 
+double gpu_bandwidth_ceiling(const struct gpu *g)
+{
+	return g->reached_gb_per_s > 0 ? g->reached_gb_per_s : g->dram_gb_per_s;
+}
+
+bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s)
+{
+	if (g->reached_tflops[unit] <= 0)
+		return gpu_peak(g, unit, ret_flops_per_s);
+	*ret_flops_per_s = g->reached_tflops[unit] * 1e12;
+	return true;
+}
+
 const char *gpu_unit_word(enum gpu_unit unit)
 {
 	static const char *const words[GPU_UNITS] = {

@@ -25,6 +25,9 @@ struct gpu {
 	unsigned has; /* bit 1 << unit: its peak is known */
 	double tflops[GPU_UNITS];
 	const char *source;
+	/* What programs were seen to reach on one; 0: nobody has measured it. */
+	double reached_gb_per_s;
+	double reached_tflops[GPU_UNITS];
 };
 
 extern const struct gpu gpus[];
@@ -36,6 +39,10 @@ const struct gpu *gpu_find(const char *name, unsigned cc);
 
 /* The unit's peak in FLOP/s; false when it is not known, or the device has no such unit. */
 bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
+
+/* What a roofline ends at: what was reached where that is known, else the peak. */
+double gpu_bandwidth_ceiling(const struct gpu *g); /* GB/s */
+bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
 
 /* "fp64", "fp32", "tf32", "fp16", "fp8" */
 const char *gpu_unit_word(enum gpu_unit unit);

@@ -45,10 +45,10 @@ static void find_shares(const struct gpu *g, struct roofline *l, const char *ker
 		l->unit = (uint8_t)cost_unit_of_kernel(l->unit, kernel);
 	if (!g || !l->ns)
 		return;
-	if (l->has_flops && l->has_unit && gpu_peak(g, l->unit, &peak))
+	if (l->has_flops && l->has_unit && gpu_ceiling(g, l->unit, &peak))
 		l->flops_share = l->flops * 1e9 / (double)l->ns / peak;
 	if (l->has_bytes)
-		l->bytes_share = l->bytes / (double)l->ns / g->dram_gb_per_s;
+		l->bytes_share = l->bytes / (double)l->ns / gpu_bandwidth_ceiling(g);
 }
 
 /* ---- classes ---- */
@@ -186,11 +186,12 @@ void roofline_put_gpu(struct json *j, const struct report *r)
 	json_begin_object(j, "gpu");
 	json_str(j, "name", r->gpu->name);
 	json_str(j, "source", r->gpu->source);
-	json_put_real(j, "dram_bytes_per_second", r->gpu->dram_gb_per_s * 1e9);
+	json_bool(j, "measured", r->gpu->reached_gb_per_s > 0);
+	json_put_real(j, "dram_bytes_per_second", gpu_bandwidth_ceiling(r->gpu) * 1e9);
 	json_begin_object(j, "flops_per_second");
 	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
 		double peak;
-		if (gpu_peak(r->gpu, u, &peak))
+		if (gpu_ceiling(r->gpu, u, &peak))
 			json_put_real(j, gpu_unit_word(u), peak);
 	}
 	json_end_object(j);
