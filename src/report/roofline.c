@@ -165,13 +165,22 @@ static void put_known(struct json *j, const char *key, bool known, double value)
 		json_put_null(j, key);
 }
 
+/* FLOPs and bytes are whole numbers, and all digits are wanted. */
+static void put_whole(struct json *j, const char *key, bool known, double value)
+{
+	if (known && value < 1e18)
+		json_u64(j, key, (uint64_t)value);
+	else
+		put_known(j, key, known, value);
+}
+
 void roofline_put_json(struct json *j, const struct roofline *l)
 {
 	put_name(j, "class", bound_class_name[l->class]);
 	put_name(j, "class_basis", bound_basis_name[l->basis]);
-	put_known(j, "flops", l->has_flops, l->flops);
-	put_known(j, "bytes", l->has_bytes, l->bytes);
-	put_known(j, "costed_ns", l->count, (double)l->ns);
+	put_whole(j, "flops", l->has_flops, l->flops);
+	put_whole(j, "bytes", l->has_bytes, l->bytes);
+	put_whole(j, "costed_ns", l->count, (double)l->ns);
 	put_name(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
