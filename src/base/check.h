@@ -40,4 +40,10 @@ static inline uint64_t sat_mul(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* A number that is not below 0, as far as it fits. */
+static inline uint64_t sat_from(double value)
+{
+	return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
+}
+
 #endif

@@ -14,6 +14,6 @@ int radix_sort(void *v, size_t n, size_t each, size_t key, size_t width);
 /* By a field of the elements of an ARRAY. */
 #define RADIX_SORT(array, field)                                                                   \
 	radix_sort((array).v, (array).n, sizeof(*(array).v),                                       \
-		(size_t)((char *)&(array).v->field - (char *)(array).v), sizeof((array).v->field))
+		offsetof(__typeof__(*(array).v), field), sizeof((array).v->field))
 
 #endif

@@ -209,7 +209,7 @@ static void put_memory(struct json *j, const struct report *r)
 
 static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
 {
-	put_time(j, "bytes_per_second", ns, ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0);
+	put_time(j, "bytes_per_second", ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
 }
 
 static void put_amounts(struct json *j, const struct report *r, const struct moved_row *m)

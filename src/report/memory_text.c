@@ -272,7 +272,7 @@ static void put_peak(const struct page *p)
 		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)), number_count(&blocks, n));
 	const double seconds = (double)r->wall_ns / 1e9;
 	if (seconds > 0)
-		number_bytes(&rate, (uint64_t)((double)r->gpu_memory.allocated_bytes / seconds));
+		number_bytes(&rate, sat_from((double)r->gpu_memory.allocated_bytes / seconds));
 	else
 		snprintf(rate.text, sizeof(rate.text), "-");
 	fprintf(p->out, "  churn   %s/s allocated; %s blocks came and went", rate.text,

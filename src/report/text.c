@@ -426,8 +426,7 @@ static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
 {
 	struct number n;
 	if (ns)
-		table_cell(
-			t, "%s/s", number_bytes(&n, (uint64_t)((double)bytes * 1e9 / (double)ns)));
+		table_cell(t, "%s/s", number_bytes(&n, sat_from((double)bytes * 1e9 / (double)ns)));
 	else
 		table_cell(t, "-");
 }
