@@ -12,6 +12,7 @@
 #include "base/banned.h"
 
 #define GAIN_SHOWN 0.05 /* estimates are not better than that */
+#define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
 
 char *hint_text(const char *format, ...)
 {
@@ -27,7 +28,7 @@ int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double
 	char *where, char *evidence)
 {
 	struct hint *new = NULL;
-	const bool little = gain < GAIN_SHOWN; /* not of NAN */
+	const bool little = gain < GAIN_SHOWN || gain * confidence < HOPE_SHOWN; /* not of NAN */
 	if (where && evidence && !little)
 		new = array_push(&to->v);
 	if (new) {
