@@ -48,27 +48,36 @@ static void join_words(char *to, size_t size, char **words)
 		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
 }
 
-/* Whether a file holds something else than a trace, so that losing it would hurt. */
-static bool is_somebody_elses(const char *path)
+/* What is no trace stays what it is: losing it would hurt. */
+static int check_replaceable(const char *path, struct error *err)
 {
+	struct stat st;
 	char magic[sizeof TRACE_MAGIC - 1];
+	if (lstat(path, &st))
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return error_set(
+			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno != ENOENT;
-	const ssize_t n = read(fd, magic, sizeof magic);
-	close(fd);
-	return n && (n < (ssize_t)sizeof magic || memcmp(magic, TRACE_MAGIC, sizeof magic));
+	const ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof magic);
+	const int failed = errno;
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return error_set(err, -failed,
+			"%s is there and can't be read: %s; name another file", path,
+			strerror(failed));
+	if (!n || (n == (ssize_t)sizeof magic && !memcmp(magic, TRACE_MAGIC, sizeof magic)))
+		return 0;
+	return error_set(
+		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
 }
 
 static int write_header(const char *path, const struct trace_header *h, struct error *err)
 {
-	struct stat st;
-	if (!lstat(path, &st) && !S_ISREG(st.st_mode))
-		return error_set(
-			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
-	if (is_somebody_elses(path))
-		return error_set(err, -EEXIST,
-			"%s is there and is no trace; remove it, or name another file", path);
+	const int kept = check_replaceable(path, err);
+	if (kept)
+		return kept;
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

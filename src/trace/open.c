@@ -107,7 +107,8 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 		return error_set(err, e, "%s can't be read: %s", path, strerror(-e));
 	const size_t magic = there < 8 ? there : 8;
 	if (memcmp(h->magic, TRACE_MAGIC, magic) != 0)
-		return error_set(err, -EINVAL, "%s is not a trace", path);
+		return error_set(err, -EINVAL,
+			"%s is not a trace; weir import makes one of another tool's file", path);
 	if (there < sizeof(*h))
 		return error_set(err, -EINVAL,
 			"%s is truncated: it ends after %" PRIu64 " bytes, inside its header", path,
