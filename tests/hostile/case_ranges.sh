@@ -19,8 +19,9 @@ have=$(recorded_count fly.weir range:last)
 have=$(recorded_count fly.weir range:one)
 [ "$have" -gt 0 ] && [ "$have" -lt 30000 ] || complain "flight: $have of 500000 kept in 1 MiB"
 
-# Raw, so that what was drained and what was not are side by side: 56 MB of ranges.
-"$weir" record -q --no-pack -o long.weir -- "$programs/nvtx" many >out 2>&1 || complain "long: $(cat out)"
+# Raw, so that what was drained and what was not are side by side: 56 MB of ranges, at a pace that lets
+# a busy machine drain.
+"$weir" record -q --no-pack -o long.weir -- "$programs/nvtx" paced >out 2>&1 || complain "long: $(cat out)"
 have=$(recorded_count long.weir range:one)
 [ "$have" = 500000 ] || complain "long: $have of 500000 recorded"
 have=$(recorded_count long.weir range:outer)

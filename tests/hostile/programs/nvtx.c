@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -142,6 +143,35 @@ static void many(void)
 	NVTX(pop);
 }
 
+static off_t trace_bytes(void)
+{
+	const char *orders = getenv("WEIR"), *path = orders ? strstr(orders, "record:") : NULL;
+	struct stat st;
+
+	return path && !stat(path + strlen("record:"), &st) ? st.st_size : 0;
+}
+
+/* The same, waiting for whoever drains the trace as often as it has grown. */
+static void paced(void)
+{
+	off_t before = trace_bytes();
+
+	NVTX(push, "outer");
+	for (int i = 0; i < 500000; i++) {
+		NVTX(push, "one");
+		NVTX(push, "two");
+		NVTX(pop);
+		NVTX(pop);
+		if (i % 500)
+			continue;
+		const off_t now = trace_bytes();
+		if (now > before)
+			usleep(20000);
+		before = now;
+	}
+	NVTX(pop);
+}
+
 static uint64_t started[200];
 
 static void *end_them(void *unused)
@@ -271,7 +301,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} ways[] = { { "balanced", balanced }, { "unbalanced", unbalanced },
-		{ "messages", messages }, { "names", names }, { "many", many },
+		{ "messages", messages }, { "names", names }, { "many", many }, { "paced", paced },
 		{ "threads", threads }, { "fork", fork_inside }, { "killed", killed },
 		{ "signals", signals }, { "jump", jump }, { "deep", deep } };
 	const char *how = argc > 1 ? argv[1] : "balanced";
