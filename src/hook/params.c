@@ -52,14 +52,31 @@ static uint32_t words_of(uint32_t count)
 	return (uint32_t)(sizeof(struct function) + count * sizeof(struct param_place) + 7) / 8;
 }
 
+/* Once a layout has found no room the driver is asked for no other: the answers could not be kept,
+ * and each launch would ask again. */
+static bool is_full(void)
+{
+	return __atomic_load_n(&room_used, __ATOMIC_RELAXED) >= ROOM_WORDS;
+}
+
+static void close_room(void)
+{
+	if (__atomic_exchange_n(&room_used, ROOM_WORDS, __ATOMIC_RELAXED) < ROOM_WORDS)
+		process_note("there is no room for more functions: what those that come now are "
+			     "given is not kept, and their times are not foretold");
+}
+
 /* Room for a layout; a signal handler may take some in the middle of it.  0: there is none. */
 static uint32_t take_room(uint32_t count)
 {
 	const uint32_t words = words_of(count);
-	if (__atomic_load_n(&room_used, __ATOMIC_RELAXED) + words > ROOM_WORDS)
-		return 0;
-	const uint32_t at = __atomic_fetch_add(&room_used, words, __ATOMIC_RELAXED);
-	return at + words <= ROOM_WORDS ? at + 1 : 0;
+	uint32_t at = __atomic_load_n(&room_used, __ATOMIC_RELAXED);
+	while (at + words <= ROOM_WORDS)
+		if (__atomic_compare_exchange_n(
+			    &room_used, &at, at + words, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return at + 1;
+	close_room();
+	return 0;
 }
 
 /* In the slot of the same handle, else a free one, else the first: that function is asked about
@@ -150,6 +167,8 @@ static bool same_kernel(const struct predict_kernel *a, const struct predict_ker
 static const struct function *learn(uint64_t handle, struct function *before)
 {
 	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	if (!before && is_full())
+		return NULL;
 	ask_param *with = who_knows(handle);
 	bool as_before;
 	const uint32_t count = count_params(with, handle, before, &as_before);
@@ -159,8 +178,11 @@ static const struct function *learn(uint64_t handle, struct function *before)
 		return before;
 	}
 	const uint32_t place = take_room(count);
-	if (!place)
+	if (!place) {
+		if (before) /* another function now: not to be asked about again */
+			__atomic_store_n(&before->handle, 0, __ATOMIC_RELAXED);
 		return NULL;
+	}
 	struct function *l = (struct function *)&room[place - 1];
 	*l = (struct function){ .kernel = kernel,
 		.handle = handle,
