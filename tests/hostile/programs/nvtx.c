@@ -3,6 +3,7 @@
 #include "nvtx.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -244,6 +245,7 @@ static void killed(void)
 }
 
 static atomic_long handled; /* handlers run inside each other */
+static atomic_int done;
 
 static void handler(int signal)
 {
@@ -269,6 +271,48 @@ static void signals(void)
 	setitimer(ITIMER_REAL, &off, NULL);
 	ranges("storm", pushed);
 	ranges("inside", handled); /* `handler` may be alone in one that it interrupted */
+}
+
+static void fill_chunks(int signal)
+{
+	for (int i = 0; i < 1500; i++) {
+		NVTX(push, "handler");
+		NVTX(pop);
+	}
+	handled++;
+}
+
+static void *interrupt(void *main_thread)
+{
+	for (long n = 0; n < 300; n++) {
+		const long before = handled;
+		pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
+		while (handled == before)
+			sched_yield();
+	}
+	done = 1;
+	return NULL;
+}
+
+/* Handlers that go through whole chunks, between any two lines of a push that stays open. */
+static void turnover(void)
+{
+	struct sigaction action = { .sa_handler = fill_chunks };
+	pthread_t self = pthread_self(), other;
+	long pushed = 0;
+
+	sigaction(SIGUSR1, &action, NULL);
+	NVTX(push, "outermost");
+	pthread_create(&other, NULL, interrupt, &self);
+	for (; !done; pushed++) {
+		for (int i = 0; i < 40; i++)
+			NVTX(push, "held");
+		for (int i = 0; i < 40; i++)
+			NVTX(pop);
+	}
+	pthread_join(other, NULL);
+	NVTX(pop);
+	ranges("outermost", 1);
 }
 
 static void jump(void)
@@ -303,7 +347,8 @@ int main(int argc, char **argv)
 	} ways[] = { { "balanced", balanced }, { "unbalanced", unbalanced },
 		{ "messages", messages }, { "names", names }, { "many", many }, { "paced", paced },
 		{ "threads", threads }, { "fork", fork_inside }, { "killed", killed },
-		{ "signals", signals }, { "jump", jump }, { "deep", deep } };
+		{ "signals", signals }, { "turnover", turnover }, { "jump", jump },
+		{ "deep", deep } };
 	const char *how = argc > 1 ? argv[1] : "balanced";
 
 	setvbuf(stdout, NULL, _IONBF, 0);
