@@ -284,7 +284,7 @@ static void fill_chunks(int signal)
 
 static void *interrupt(void *main_thread)
 {
-	for (long n = 0; n < 300; n++) {
+	for (long n = 0; n < 40; n++) {
 		const long before = handled;
 		pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
 		while (handled == before)
