@@ -6,8 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-cp "$here/problems/attention.weir" slow.weir
-cp "$here/problems/attention.fixed.weir" fixed.weir
+cp "$here"/readme/*.weir .
 export PATH="$build/bin:$PATH"
 
 sed 's/^    //; t; s/.*./#/' "$readme" >shown
