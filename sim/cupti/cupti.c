@@ -8,6 +8,9 @@
  *		refuse-kernels	kernels can't be recorded
  *		lose=N		every Nth record is lost, and counted as dropped
  *		buffer=N	a buffer is handed back after N records
+ *
+ * Where the documentation leaves it open, what is worst for the client happens: with a flush
+ * period, buffers come back just before a kind is disabled.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -24,9 +27,12 @@
 
 #define API __attribute__((visibility("default")))
 
+#define ATTRIBUTE_PER_THREAD 9
+
 enum answer { /* CUptiResult */
 	OK = 0,
 	INVALID_PARAMETER = 1,
+	INVALID_OPERATION = 7,
 	MAX_LIMIT_REACHED = 12,
 	NOT_INITIALIZED = 15,
 	INVALID_KIND = 21,
@@ -41,6 +47,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows 
 static request_fn *request;
 static complete_fn *complete;
 static bool enabled[KINDS];
+static uint32_t flush_period_ms;
 static int64_t clock_offset; /* from CLOCK_MONOTONIC to the client's clock */
 static uint64_t (*client_clock)(void);
 static size_t dropped;
@@ -297,6 +304,8 @@ static int set_enabled(int kind, bool on)
 	if (on && !attach())
 		return NOT_INITIALIZED;
 	pthread_mutex_lock(&lock);
+	if (!on && flush_period_ms)
+		hand_back(&open_buffer);
 	enabled[kind] = on;
 	if (!client_clock)
 		clock_offset = offset_of(NULL, CLOCK_REALTIME);
@@ -322,10 +331,25 @@ API int cuptiActivityFlushAll(uint32_t forced)
 	return OK;
 }
 
-/* There is no thread: buffers come back when they are full or flushed. */
+/* There is no thread: see above. */
 API int cuptiActivityFlushPeriod(uint32_t ms)
 {
+	flush_period_ms = ms;
 	return OK;
+}
+
+/* None has an effect; one that is too late for it is refused. */
+API int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+{
+	bool any = false;
+
+	if (!bytes || !value)
+		return INVALID_PARAMETER;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < KINDS; i++)
+		any |= enabled[i];
+	pthread_mutex_unlock(&lock);
+	return any && attribute == ATTRIBUTE_PER_THREAD ? INVALID_OPERATION : OK;
 }
 
 static size_t record_bytes(uint32_t kind)

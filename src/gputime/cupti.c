@@ -233,6 +233,11 @@ static void keep_wait(const struct activity_wait *s)
 /* A forced flush hands out work that has not ended, with no end: that is no time. */
 static void keep_record(const void *record)
 {
+	uint64_t start = 0;
+	if (activity_start(record, &start) && !share_is_date(share_to_monotonic(start))) {
+		out.lost++;
+		return;
+	}
 	switch (*(const uint32_t *)record) {
 	case ACTIVITY_KERNEL:
 		if (((const struct activity_kernel *)record)->end)
@@ -301,18 +306,46 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	release();
 }
 
+struct returned {
+	void *context;
+	uint32_t stream;
+	uint8_t *buffer;
+	size_t bytes, valid;
+};
+
+static void hand_on(const struct returned *b)
+{
+	if (!swap_buffer(b->buffer, NULL)) {
+		share_pass(b->context, b->stream, b->buffer, b->bytes, b->valid);
+		return;
+	}
+	share_copy(cupti.next_record, b->context, b->stream, b->buffer, b->valid);
+	sys(munmap, b->buffer, BUFFER_BYTES);
+}
+
+/* What came back at exit, until the other client flushes or the process is gone. */
+static struct returned waiting[BUFFERS];
+static uint32_t waiting_count;
+
+static void wait_for_flush(const struct returned *b)
+{
+	hold();
+	if (waiting_count < BUFFERS)
+		waiting[waiting_count++] = *b;
+	release();
+}
+
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
+	const struct returned b = { context, stream, buffer, bytes, valid };
 	if (!buffer)
 		return;
 	if (is_here())
 		keep_buffer(context, stream, buffer, valid);
-	if (!swap_buffer(buffer, NULL)) {
-		share_pass(context, stream, buffer, bytes, valid);
-		return;
-	}
-	share_copy(cupti.next_record, context, stream, buffer, valid);
-	sys(munmap, buffer, BUFFER_BYTES);
+	if (share_has_client() && share_is_shut())
+		wait_for_flush(&b);
+	else
+		hand_on(&b);
 }
 
 static uint64_t monotonic_ns(void)
@@ -328,6 +361,7 @@ static void flush_at_exit(void)
 {
 	if (!is_here())
 		return;
+	share_leave();
 	cupti.flush_all(0);
 	cupti.flush_all(1);
 }
@@ -344,7 +378,7 @@ static int use_default_clock(void)
 {
 	const int result = cupti.register_timestamp(realtime_ns);
 	if (!result)
-		share_clock(realtime_ns);
+		share_clock(realtime_ns, true);
 	return result;
 }
 
@@ -363,9 +397,36 @@ bool cupti_records(int kind)
 	       kind == ACTIVITY_WAIT;
 }
 
+void cupti_flush(void)
+{
+	cupti.flush_all(0);
+}
+
 int cupti_share(void)
 {
-	return share_has_clock() ? 0 : use_default_clock();
+	if (share_has_clock())
+		return 0;
+	cupti_flush();
+	return use_default_clock();
+}
+
+static bool take_waiting(struct returned *ret_b)
+{
+	hold();
+	const bool any = waiting_count > 0;
+	if (any) {
+		*ret_b = waiting[0];
+		memmove(waiting, waiting + 1, --waiting_count * sizeof *waiting);
+	}
+	release();
+	return any;
+}
+
+void cupti_hand_on_waiting(void)
+{
+	struct returned b;
+	while (take_waiting(&b))
+		hand_on(&b);
 }
 
 static void *open_library(void)

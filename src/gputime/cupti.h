@@ -35,4 +35,10 @@ bool cupti_records(int kind);
 /* Another client has come (share.h): from now on its clock is used.  A CUptiResult. */
 int cupti_share(void);
 
+/* Before the clock changes: what has ended is dated by the old one. */
+void cupti_flush(void);
+
+/* The other client flushes: it gets what came back at exit. */
+void cupti_hand_on_waiting(void);
+
 #endif

@@ -9,7 +9,7 @@
 #include "gputime/activity.h"
 
 #define SECOND_NS 1000000000u
-#define KINDS     64
+#define KINDS     SHARE_KINDS
 
 struct pair {
 	uint64_t client, mono;
@@ -22,10 +22,14 @@ static struct {
 	uint64_t (*now)(void);
 	uint64_t since_ns; /* we began to look: no date is older */
 	struct pair first, last;
+	bool switched; /* its clock came while we collected: work in flight has no date */
 	struct {
 		uint64_t from_ns, until_ns; /* 0: never, not yet */
 	} enabled[KINDS];
 	size_t dropped;
+	uint32_t listening; /* it has enabled something and not flushed since it ended that */
+	uint32_t flushing;  /* calls of its cuptiActivityFlushAll that have not returned */
+	uint32_t left;      /* exit has come: what it was may be gone */
 } client;
 
 struct copy {
@@ -35,7 +39,8 @@ struct copy {
 
 /*
  * A buffer of the client's that is not full: CUPTI alone would have asked for one by the first
- * record, and a client may take having none for having missed nothing.
+ * record, and kept it until the client flushes.  PyTorch's profiler takes having none with CUPTI
+ * for having missed nothing.
  */
 static struct {
 	struct copy copy;
@@ -60,11 +65,28 @@ void share_callbacks(share_request *request, share_complete *complete)
 	__atomic_store_n(&client.request, request, __ATOMIC_RELEASE);
 }
 
-void share_clock(uint64_t (*now)(void))
+void share_forget(void)
 {
-	__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
-	client.first = client.last = (struct pair){ 0 };
+	share_callbacks(NULL, NULL);
+	__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+	for (int i = 0; i < KINDS; i++)
+		if (share_is_enabled(i))
+			share_enable(i, false);
+}
+
+void share_clock(uint64_t (*now)(void), bool collecting)
+{
+	if (now != client.now) {
+		__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
+		client.first = client.last = (struct pair){ 0 };
+		client.switched |= collecting;
+	}
 	share_sample();
+}
+
+bool share_is_clock(uint64_t (*now)(void))
+{
+	return __atomic_load_n(&client.now, __ATOMIC_ACQUIRE) == now;
 }
 
 void share_enable(int kind, bool on)
@@ -75,9 +97,17 @@ void share_enable(int kind, bool on)
 	if (on) {
 		__atomic_store_n(&client.enabled[kind].until_ns, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&client.enabled[kind].from_ns, now, __ATOMIC_RELEASE);
+		__atomic_store_n(&client.listening, 1, __ATOMIC_RELEASE);
 	} else {
 		__atomic_store_n(&client.enabled[kind].until_ns, now, __ATOMIC_RELEASE);
 	}
+}
+
+bool share_is_enabled(int kind)
+{
+	return kind >= 0 && kind < KINDS &&
+	       __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
 }
 
 bool share_has_client(void)
@@ -131,11 +161,10 @@ void share_sample(void)
 	client.last = p;
 }
 
-/* Dates from before the client came count from CLOCK_MONOTONIC, as do those of a clock that
- * is the same. */
+/* Dates from before the client's clock came count from CLOCK_MONOTONIC. */
 static bool is_monotonic(uint64_t date)
 {
-	return date + SECOND_NS >= client.since_ns && date <= client.last.mono + SECOND_NS;
+	return date + SECOND_NS >= client.since_ns && date <= client.first.mono;
 }
 
 uint64_t share_to_monotonic(uint64_t date)
@@ -147,6 +176,12 @@ uint64_t share_to_monotonic(uint64_t date)
 				     ? (double)(b.mono - a.mono) / (double)(b.client - a.client)
 				     : 1;
 	return b.mono + (uint64_t)(int64_t)((double)(int64_t)(date - b.client) * slope);
+}
+
+bool share_is_date(uint64_t ns)
+{
+	return !client.switched || !ns ||
+	       (ns + SECOND_NS >= client.since_ns && ns <= client.last.mono + SECOND_NS);
 }
 
 /* ---- copies ---- */
@@ -196,13 +231,14 @@ static bool put_spare(const struct copy *c)
 	return empty;
 }
 
-static bool open_copy(struct copy *c)
+static void open_copy(struct copy *c)
 {
 	share_request *request = __atomic_load_n(&client.request, __ATOMIC_ACQUIRE);
 	*c = (struct copy){ 0 };
 	if (request)
 		request(&c->to, &c->bytes, &c->most);
-	return c->to != NULL;
+	if (!c->to)
+		c->bytes = 0;
 }
 
 static void close_copy(struct copy *c, void *context, uint32_t stream)
@@ -212,18 +248,16 @@ static void close_copy(struct copy *c, void *context, uint32_t stream)
 	*c = (struct copy){ 0 };
 }
 
-static bool wants_any(void)
+static bool is_listening(void)
 {
-	for (int i = 0; i < KINDS; i++)
-		if (client.enabled[i].from_ns && !client.enabled[i].until_ns)
-			return share_has_client();
-	return false;
+	return share_has_client() && __atomic_load_n(&client.listening, __ATOMIC_ACQUIRE) &&
+	       !share_is_shut();
 }
 
 void share_prepare(void)
 {
 	struct copy c;
-	if (!wants_any())
+	if (!is_listening())
 		return;
 	hold();
 	const bool needed = !spare.copy.to && !spare.asked;
@@ -233,17 +267,59 @@ void share_prepare(void)
 		return;
 	open_copy(&c);
 	hold();
-	spare.copy = c;
 	spare.asked = false;
 	release();
+	close_copy(&c, NULL, 0);
 }
+
+/* ---- flushes ---- */
+
+void share_begin_flush(void)
+{
+	__atomic_fetch_add(&client.flushing, 1, __ATOMIC_ACQ_REL);
+}
+
+static bool wants_any(void)
+{
+	for (int i = 0; i < KINDS; i++)
+		if (share_is_enabled(i))
+			return true;
+	return false;
+}
+
+void share_end_flush(void)
+{
+	if (!wants_any()) {
+		__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+		const struct copy c = take_spare();
+		if (c.to)
+			share_pass(NULL, 0, c.to, c.bytes, 0);
+	}
+	__atomic_fetch_sub(&client.flushing, 1, __ATOMIC_ACQ_REL);
+}
+
+void share_leave(void)
+{
+	__atomic_store_n(&client.left, 1, __ATOMIC_RELEASE);
+}
+
+bool share_is_shut(void)
+{
+	return __atomic_load_n(&client.left, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&client.flushing, __ATOMIC_ACQUIRE);
+}
+
+/* ---- records ---- */
 
 static void copy_record(
 	struct copy *c, const void *record, size_t bytes, void *context, uint32_t stream)
 {
-	if (c->to && (c->bytes - c->used < bytes || (c->most && c->records >= c->most)))
-		close_copy(c, context, stream);
-	if ((!c->to && !open_copy(c)) || c->bytes - c->used < bytes) {
+	if (!c->to || c->bytes - c->used < bytes || (c->most && c->records >= c->most)) {
+		struct copy full = *c;
+		open_copy(c);
+		close_copy(&full, context, stream);
+	}
+	if (c->bytes - c->used < bytes) {
 		share_add_dropped(1);
 		return;
 	}
@@ -255,7 +331,7 @@ static void copy_record(
 void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	void *record = NULL;
-	if (!share_has_client() || !valid || next(buffer, valid, &record))
+	if (!is_listening() || !valid || next(buffer, valid, &record))
 		return;
 	struct copy c = take_spare();
 	for (bool more = true; more;) {
@@ -265,8 +341,9 @@ void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffe
 		if (is_wanted(at))
 			copy_record(&c, at, (size_t)(end - at), context, stream);
 	}
+	if (c.used)
+		share_prepare(); /* first: it shall never have none */
 	close_copy(&c, context, stream);
-	share_prepare();
 }
 
 void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)

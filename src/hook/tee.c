@@ -19,6 +19,8 @@
 #define EXPORT          __attribute__((visibility("default")))
 #define NOT_INITIALIZED 15 /* CUPTI_ERROR_NOT_INITIALIZED */
 
+#define BUFFER_PER_THREAD 9 /* CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER */
+
 #define REAL(name, ...) ((int (*)(__VA_ARGS__))resolve_tool(name))
 
 /* Once a process, into the trace. */
@@ -52,10 +54,23 @@ EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 {
 	int (*real)(void *) = REAL("cuptiActivityRegisterTimestampCallback", void *);
+	const bool collecting = cupti_is_collecting();
+	if (collecting && !share_is_clock(now))
+		cupti_flush();
 	const int result = real ? real((void *)now) : NOT_INITIALIZED;
 	if (!result)
-		share_clock(now);
+		share_clock(now, collecting);
 	return result;
+}
+
+/* CUPTI has to be told before anything is enabled, and can't be any more. */
+EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
+{
+	int (*real)(int, size_t *, void *) =
+		REAL("cuptiActivitySetAttribute", int, size_t *, void *);
+	if (attribute == BUFFER_PER_THREAD && bytes && value && cupti_is_collecting())
+		return 0;
+	return real ? real(attribute, bytes, value) : NOT_INITIALIZED;
 }
 
 static void begin(int kind)
@@ -121,19 +136,42 @@ EXPORT int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, siz
 	return 0;
 }
 
+static int flush(int (*real)(uint32_t), uint32_t forced)
+{
+	share_begin_flush();
+	cupti_hand_on_waiting();
+	const int result = real(forced);
+	share_end_flush();
+	return result;
+}
+
+EXPORT int cuptiActivityFlushAll(uint32_t forced)
+{
+	int (*real)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
+	return real ? flush(real, forced) : NOT_INITIALIZED;
+}
+
+static void disable_all(void)
+{
+	for (int kind = 0; kind < SHARE_KINDS; kind++)
+		if (share_is_enabled(kind))
+			cuptiActivityDisable(kind);
+}
+
 /* Ends CUPTI for everybody: then for the other client alone. */
 EXPORT int cuptiFinalize(void)
 {
 	int (*real)(void) = (int (*)(void))resolve_tool("cuptiFinalize");
-	int (*flush)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
+	int (*real_flush)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
 	if (!real)
 		return NOT_INITIALIZED;
 	if (!cupti_is_collecting()) {
-		share_callbacks(NULL, NULL);
+		share_forget();
 		return real();
 	}
-	const int result = flush ? flush(0) : 0;
-	share_callbacks(NULL, NULL);
+	disable_all();
+	const int result = real_flush ? flush(real_flush, 0) : 0;
+	share_forget();
 	return result;
 }
 
@@ -150,6 +188,8 @@ static const struct {
 	{ "cuptiActivityEnableContext", (void *)cuptiActivityEnableContext },
 	{ "cuptiActivityDisableContext", (void *)cuptiActivityDisableContext },
 	{ "cuptiActivityGetNumDroppedRecords", (void *)cuptiActivityGetNumDroppedRecords },
+	{ "cuptiActivitySetAttribute", (void *)cuptiActivitySetAttribute },
+	{ "cuptiActivityFlushAll", (void *)cuptiActivityFlushAll },
 	{ "cuptiFinalize", (void *)cuptiFinalize },
 };
 

@@ -19,6 +19,8 @@ int cuptiActivityDisable(int kind);
 int cuptiActivityEnableContext(void *context, int kind);
 int cuptiActivityDisableContext(void *context, int kind);
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_dropped);
+int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value);
+int cuptiActivityFlushAll(uint32_t forced);
 int cuptiFinalize(void);
 
 #endif

@@ -4,7 +4,8 @@
 make_work profiler
 failures=0
 for how in 'late linked default disable' 'late linked own disable' 'late dlsym own finalize' \
-	'early linked default disable' 'early dlsym own disable'; do
+	'early linked default disable' 'early dlsym own disable' 'late linked own forget' \
+	'late linked default atexit' 'early dlsym own atexit'; do
 	LD_LIBRARY_PATH=$sim "$programs/profiler" $how >"$work/alone" || exit 77
 	(cd "$work" && "$weir" record --sim --gpu -q -o a.weir -- "$programs/profiler" $how >with)
 	cmp -s "$work/alone" "$work/with" || {

@@ -75,16 +75,12 @@ static int come(void **unused)
 	return 0;
 }
 
-/* Leaves no buffer with us: a full one is given back. */
+/* Leaves no buffer with us. */
 static int go(void **unused)
 {
-	struct activity_kernel v[3];
-	share_enable(50, true);
-	share_prepare();
-	share_enable(50, false);
-	fill(v, 3, 50, 0);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
-	share_callbacks(NULL, NULL);
+	share_begin_flush();
+	share_end_flush();
+	share_forget();
 	share_take_dropped();
 	return 0;
 }
@@ -127,10 +123,65 @@ static void what_ran_outside_of_its_time_is_not_its(void **unused)
 static void kinds_that_only_it_can_have_enabled_are_its(void **unused)
 {
 	struct activity_kernel v[3];
+	share_enable(5, true);
 	fill(v, 3, 5, 0);
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
 	assert_int_equal(records, 3);
 	assert_int_equal(last_kind, 5);
+	share_enable(5, false);
+}
+
+static void until_it_flushes_it_has_a_buffer_with_us(void **unused)
+{
+	struct activity_kernel v[3];
+	share_enable(5, true);
+	share_prepare();
+	fill(v, 3, 5, 0);
+	for (int i = 0; i < 4; i++) {
+		share_copy(next, NULL, 0, (uint8_t *)v, (size_t)i * sizeof(v[0]));
+		assert_int_equal(asked, given_back + 1);
+	}
+	share_enable(5, false);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(asked, given_back + 1);
+	assert_int_equal(records, 9);
+	share_begin_flush();
+	share_end_flush();
+	assert_int_equal(asked, given_back);
+}
+
+static void after_its_last_flush_it_hears_of_us_no_more(void **unused)
+{
+	struct activity_kernel v[3];
+	share_enable(5, true);
+	share_enable(5, false);
+	share_begin_flush();
+	share_end_flush();
+	fill(v, 3, 5, 0);
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_prepare();
+	assert_int_equal(asked, 0);
+	assert_int_equal(records, 0);
+}
+
+/* Cannot be undone, and so comes last. */
+static void after_exit_it_is_called_within_its_own_flush_alone(void **unused)
+{
+	struct activity_kernel v[3];
+	share_enable(5, true);
+	fill(v, 3, 5, 0);
+	share_leave();
+	assert_true(share_is_shut());
+	share_prepare();
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	assert_int_equal(asked, 0);
+	share_begin_flush();
+	assert_false(share_is_shut());
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_end_flush();
+	assert_int_equal(records, 3);
+	assert_true(share_is_shut());
+	share_enable(5, false);
 }
 
 static void it_is_asked_for_a_buffer_before_there_is_a_record(void **unused)
@@ -147,11 +198,13 @@ static void it_is_asked_for_a_buffer_before_there_is_a_record(void **unused)
 static void records_for_which_it_has_no_buffer_are_counted(void **unused)
 {
 	struct activity_kernel v[5];
+	share_enable(5, true);
 	refuse = true;
 	fill(v, 5, 5, 0);
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
 	assert_int_equal(share_take_dropped(), 5);
 	assert_int_equal(share_take_dropped(), 0);
+	share_enable(5, false);
 	refuse = false;
 }
 
@@ -167,7 +220,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 static void dates_of_its_clock_become_ours(void **unused)
 {
-	share_clock(ticks);
+	const uint64_t early = monotonic();
+	share_clock(ticks, true);
 	const uint64_t until = monotonic() + 3000000;
 	while (monotonic() < until)
 		;
@@ -180,10 +234,12 @@ static void dates_of_its_clock_become_ours(void **unused)
 	}
 	assert_true(off <= 50000);
 	/* A date from before it came is one of CLOCK_MONOTONIC, and stays. */
-	const uint64_t early = until - 2000000;
 	assert_int_equal(share_to_monotonic(early), early);
 	assert_int_equal(share_to_monotonic(0), 0);
-	share_clock(NULL);
+	/* What was in flight then has a date of neither. */
+	assert_true(share_is_date(share_to_monotonic(ticks())));
+	assert_false(share_is_date(share_to_monotonic(ticks() * 3)));
+	share_clock(NULL, false);
 }
 
 int main(void)
@@ -199,7 +255,12 @@ int main(void)
 			it_is_asked_for_a_buffer_before_there_is_a_record, come, go),
 		cmocka_unit_test_setup_teardown(
 			records_for_which_it_has_no_buffer_are_counted, come, go),
+		cmocka_unit_test_setup_teardown(until_it_flushes_it_has_a_buffer_with_us, come, go),
+		cmocka_unit_test_setup_teardown(
+			after_its_last_flush_it_hears_of_us_no_more, come, go),
 		cmocka_unit_test_setup_teardown(dates_of_its_clock_become_ours, come, go),
+		cmocka_unit_test_setup_teardown(
+			after_exit_it_is_called_within_its_own_flush_alone, come, go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
