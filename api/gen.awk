@@ -162,6 +162,26 @@ function may_block(i) { return class[i] !~ /^(launch|set|event|stream|query)$/ }
 # Launches whose arguments can be read: they are given to the call itself.
 function has_params(i) { return api[i] == "driver" && record[i] ~ /^(launch|launchex)$/ }
 
+# Launches that may be timed: of kernels and of graphs, on a stream that they name.
+function is_sampled(i) { return has_params(i) || record[i] ~ /^graphlaunch/ }
+
+function sample_begin(i, count,	ptsz) {
+	ptsz = (name[i] ~ /_ptsz$/) + 0
+	return record[i] == "launchex" ? "sample_begin_config(config_, " ptsz ")" : "sample_begin(" stream_arg(count) ", " ptsz ")"
+}
+
+function sample_end(i,	shape) {
+	if (record[i] == "launch")
+		shape = sprintf(", (uintptr_t)f_, FN_%s, { %s_, %s_, %s_ }, { %s_, %s_, %s_ }, %s_", name[i], \
+			arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8])
+	else
+		shape = sprintf(", %s, FN_%s, { 0 }, { 0 }, 0", record[i] == "launchex" ? "(uintptr_t)f_" : 0, name[i])
+	print "\tif (__builtin_expect(sample != NULL, 0))"
+	print "\t\tsample_end" (record[i] == "launchex" ? "_config" : "") \
+		"(sample, result, &(struct sample_call){ begun, took" shape " }" \
+		(record[i] == "launchex" ? ", config_" : "") ");"
+}
+
 function argument(count, wanted,	j) {
 	for (j = 1; j <= count; j++) if (arg[j] == wanted) return arg[j] "_"
 	return "NULL"
@@ -220,6 +240,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
 	if (dies[i]) print "\tparams_renew_all();"
+	if (dies[i] && class[i] == "context") print "\tsample_collect();"
 	print "\tconst uint32_t want = wanted(" bits ");"
 	if (note[i]) { # names and captures are followed whether or not calls are recorded
 		print "\tif (!want) {\n\t\tconst int unseen = real(" passed(count) ");"
@@ -231,10 +252,12 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 		print "\t\tconst int answer = real(" passed(count) ");"
 		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
 	}
+	if (is_sampled(i)) print "\tstruct sample *const sample = " sample_begin(i, count) ";"
 	print "\tconst uint64_t begun = " (may_block(i) ? "call_enter_long(FN_" name[i] ")" : "call_enter()") ";"
 	print "\tconst int result = real(" passed(count) ");"
 	if (may_block(i)) print "\tcall_returned();"
 	emit_record(i, count, w, text, strings)
+	if (is_sampled(i)) sample_end(i)
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
@@ -276,6 +299,9 @@ function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 		print "\tconst uint32_t more = launch_more(result, (uintptr_t)" argument(count, "f") ", " \
 			argument(count, "kernelParams") ", " argument(count, "extra") ", &given);"
 		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w extra " + more);"
+	} else if (is_sampled(i)) {
+		print "\tconst uint64_t took = clock_now() - begun;"
+		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w ");"
 	} else
 		print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text extra ");"
 	print "\tif (r) {"

@@ -13,7 +13,8 @@
  *	        a recorder of starts and ends can cost
  *	off     through Weir, recording switched off
  *	full    through Weir, recording everything
- *	args    the same, and what kernels are given
+ *	sample  the same, and one launch in N between two events; only under --gpu=sample:N
+ *	args    as full, and what kernels are given
  *	predict the same, and how long they will run; only under weir record --predict
  *
  * Without a trace's name: plain and clocks alone, to be run under another tool.
@@ -39,8 +40,11 @@
 #include "event/level.h"
 #include "hook/elf.h"
 
-enum variant { PLAIN, CLOCKS, OFF, FULL, ARGS, PREDICT, VARIANTS };
-static const char *const variant_names[] = { "plain", "clocks", "off", "full", "args", "predict" };
+#define EXTRAS (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)
+
+enum variant { PLAIN, CLOCKS, OFF, FULL, SAMPLE, ARGS, PREDICT, VARIANTS };
+static const char *const variant_names[] = { "plain", "clocks", "off", "full", "sample", "args",
+	"predict" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -160,13 +164,22 @@ static uint64_t run_batch(const struct api *api, const struct worker *w)
 }
 
 static uint32_t full_control;
-static bool predicts;
+static bool predicts, samples;
 
 static uint32_t control_of(enum variant v)
 {
 	if (v == PREDICT)
 		return full_control | CONTROL_ARGS | CONTROL_PREDICT;
-	return v == FULL ? full_control : v == ARGS ? full_control | CONTROL_ARGS : 0;
+	return v == FULL     ? full_control
+	       : v == SAMPLE ? full_control | CONTROL_SAMPLE
+	       : v == ARGS   ? full_control | CONTROL_ARGS
+			     : 0;
+}
+
+/* Whether this recording has it. */
+static bool has_variant(enum variant v)
+{
+	return header ? (v != PREDICT || predicts) && (v != SAMPLE || samples) : v <= CLOCKS;
 }
 
 static void *work(void *arg)
@@ -177,7 +190,7 @@ static void *work(void *arg)
 		for (int k = 0; k < VARIANTS; k++) {
 			/* the order turns from round to round */
 			const enum variant v = (enum variant)((r + k) % VARIANTS);
-			if ((!header && v > CLOCKS) || (v == PREDICT && !predicts))
+			if (!has_variant(v))
 				continue;
 			if (header &&
 				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
@@ -277,10 +290,11 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		map_trace(argv[optind]);
-	full_control = header ? header->control & ~(CONTROL_ARGS | CONTROL_PREDICT) : 0;
+	full_control = header ? header->control & ~EXTRAS : 0;
 	predicts = header && header->control & CONTROL_PREDICT;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
+	samples = header && header->sampled; /* known once the driver is there */
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
 	for (int t = 0; t < threads; t++)
 		pthread_create(&w[t].thread, NULL, work, &w[t]);
@@ -288,8 +302,10 @@ int main(int argc, char **argv)
 		pthread_join(w[t].thread, NULL);
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
 	printf("  plain %8.1f ns", median(w, PLAIN, -1));
-	for (int v = CLOCKS; v < (header ? predicts ? VARIANTS : PREDICT : OFF); v++)
-		printf("  %s adds %6.1f", variant_names[v], median(w, (enum variant)v, PLAIN));
+	for (int v = CLOCKS; v < VARIANTS; v++)
+		if (has_variant((enum variant)v))
+			printf("  %s adds %6.1f", variant_names[v],
+				median(w, (enum variant)v, PLAIN));
 	printf("\n");
 	return 0;
 }

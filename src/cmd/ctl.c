@@ -92,8 +92,9 @@ static int apply(struct trace_header *h, const char *command)
 		return complain(EXIT_USAGE,
 			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
 			command);
-	__atomic_store_n(
-		&h->control, control | (now & (CONTROL_ARGS | CONTROL_PREDICT)), __ATOMIC_RELEASE);
+	__atomic_store_n(&h->control,
+		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
+		__ATOMIC_RELEASE);
 	return EXIT_YES;
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,8 +193,13 @@ static int set_python(const struct launch *l)
 static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
-	if (!full || asprintf(&orders, "join,%s%srecord:%s", l->gpu ? "gpu," : "",
-			     l->foretell ? l->foretell : "", full) < 0)
+	char gpu[32] = "";
+	if (l->sample_rate)
+		snprintf(gpu, sizeof gpu, "gpu=sample:%" PRIu32 ",", l->sample_rate);
+	else if (l->gpu)
+		memcpy(gpu, "gpu,", sizeof "gpu,");
+	if (!full || asprintf(&orders, "join,%s%srecord:%s", gpu, l->foretell ? l->foretell : "",
+			     full) < 0)
 		return -1;
 	const int done = setenv("WEIR", orders, 1);
 	free(orders);

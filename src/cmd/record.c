@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "command.h"
+#include "event/format.h"
 #include "event/level.h"
 #include "foretell.h"
 #include "launch.h"
@@ -208,6 +209,23 @@ static int finish(struct recording *rec, const struct options *o, int status)
 	return code;
 }
 
+/* Whether these are ways of timing devices; *ret_rate: of one launch in so many, 0 for all. */
+static bool gpu_words(const char *how, uint32_t *ret_rate)
+{
+	static const char sample[] = "sample";
+	uint64_t rate = SAMPLE_DEFAULT;
+	*ret_rate = 0;
+	if (!how || !*how)
+		return true;
+	if (strncmp(how, sample, sizeof sample - 1))
+		return false;
+	how += sizeof sample - 1;
+	if (*how && (*how != ':' || !size_parse(how + 1, &rate) || !rate || rate > SAMPLE_MOST))
+		return false;
+	*ret_rate = (uint32_t)rate;
+	return true;
+}
+
 static bool python_words(const char *words)
 {
 	while (words && *words) {
@@ -239,6 +257,11 @@ static int prepare(struct recording *rec, const struct options *o)
 		return complain(EXIT_USAGE,
 			"--python=%s: what can be asked for are lines and names, with a comma between",
 			opt_str(o, "python"));
+	if (!gpu_words(opt_str(o, "gpu"), &rec->launch.sample_rate))
+		return complain(EXIT_USAGE,
+			"--gpu=%s: device times are of all work, --gpu, or of one launch in N, "
+			"--gpu=sample:N with N from 1 to %u",
+			opt_str(o, "gpu"), SAMPLE_MOST);
 	rec->output = opt_str(o, "output");
 	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
 		(int)sizeof rec->raw)
@@ -248,6 +271,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sim = opt_flag(o, "sim"),
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
+		.sample_rate = rec->launch.sample_rate,
 		.foretell = rec->foretell.orders,
 		.python = opt_str(o, "python"),
 	};

@@ -63,7 +63,9 @@ struct trace_header {
 	uint32_t unnamed;      /* names, graphs and notes that found no room */
 	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
 	uint64_t lost_ranges;  /* ranges that no chunk could keep */
-	uint64_t reserved[5];
+	uint32_t sampled; /* one launch in so many was timed; 0: device times are of all work */
+	uint32_t reserved_word;
+	uint64_t reserved[4];
 	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };
@@ -342,6 +344,10 @@ static_assert(sizeof(struct link) == 32, "on disk");
 #define CONTROL_QUERY_COUNT (1u << 18) /* queries that succeed: counters instead of records */
 #define CONTROL_ARGS        (1u << 19) /* launches that are recorded keep their arguments */
 #define CONTROL_PREDICT     (1u << 20) /* and the time that was foretold */
+#define CONTROL_SAMPLE      (1u << 21) /* one launch in header.sampled is timed by events */
+
+#define SAMPLE_DEFAULT 64u /* header.sampled when nobody says how many */
+#define SAMPLE_MOST    (1u << 24)
 
 /* A block of a packed trace: one chunk.  The payload follows, padded to 8 bytes. */
 #define BLOCK_MAGIC 0x4b4c4257u /* "WBLK" */

@@ -739,6 +739,8 @@ struct shared {
 };
 static struct shared metas = { .kind = CHUNK_META };
 static struct shared spans = { .kind = CHUNK_RANGES };
+static struct shared works = { .kind = CHUNK_DEVICE };
+static struct shared links = { .kind = CHUNK_LINKS };
 
 static void forget(struct shared *s)
 {
@@ -750,6 +752,8 @@ void shared_forget(void)
 {
 	forget(&metas);
 	forget(&spans);
+	forget(&works);
+	forget(&links);
 }
 
 /* Appends a chunk after chunks[now - 1].  False: there is no room. */
@@ -813,6 +817,26 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
 	if (to)
 		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
 	return to;
+}
+
+struct device_work *work_reserve(struct recorder *r)
+{
+	uint32_t chunk, offset;
+	return r->header ? share(r, &works, sizeof(struct device_work), &chunk, &offset) : NULL;
+}
+
+struct link *link_reserve(struct recorder *r)
+{
+	uint32_t chunk, offset;
+	return r->header ? share(r, &links, sizeof(struct link), &chunk, &offset) : NULL;
+}
+
+void work_lose(struct recorder *r, uint64_t count)
+{
+	if (!r->header || !count || (!atomic_load(&works.now) && !grow(r, &works, 0, 0)))
+		return;
+	struct chunk_header *c = works.chunks[atomic_load(&works.now) - 1].chunk;
+	__atomic_fetch_add(&c->lost, count, __ATOMIC_RELAXED);
 }
 
 struct range *span_find(uint64_t id)

@@ -97,7 +97,17 @@ struct record *meta_reserve(struct recorder *r, uint32_t words);
 struct range *span_reserve(struct recorder *r, uint64_t *ret_id);
 struct range *span_find(uint64_t id);
 
-void shared_forget(void); /* after a fork: both begin anew */
+/*
+ * Room for a piece of device work, and for a link of one; NULL when there is none.  Any thread.
+ * The caller stores kind, or correlation, last.
+ */
+struct device_work *work_reserve(struct recorder *r);
+struct link *link_reserve(struct recorder *r);
+
+/* Counts pieces of work that nobody will hear of. */
+void work_lose(struct recorder *r, uint64_t count);
+
+void shared_forget(void); /* after a fork: all begin anew */
 
 /*
  * Swaps *pos from old to new unless a signal handler on this thread moved it: one instruction,

@@ -19,6 +19,7 @@
 #include "hook/note.h"
 #include "hook/params.h"
 #include "hook/process.h"
+#include "hook/sample.h"
 
 #define WRAPPER   __attribute__((visibility("default")))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */

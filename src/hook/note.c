@@ -14,6 +14,7 @@
 #include "hook/operator.h"
 #include "hook/python.h"
 #include "hook/resolve.h"
+#include "hook/sample.h"
 #include "hook/strings.h"
 
 /* The real function by its table name, typed by its first use. */
@@ -453,7 +454,7 @@ void note_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned ena
 	note_node(exec, &to);
 }
 
-/* --- device times -------------------------------------------------------------------------- */
+/* --- devices ------------------------------------------------------------------------------- */
 
 static uint64_t device_attribute(int device, int which)
 {
@@ -527,6 +528,59 @@ static void note_devices(void)
 		start_forecast(&first, alike);
 }
 
+/* --- contexts ------------------------------------------------------------------------------ */
+
+void note_cuCtxDestroy(int result, void *context)
+{
+	if (!result)
+		sample_context_gone((uintptr_t)context);
+}
+
+void note_cuDevicePrimaryCtxReset(int result, int device)
+{
+	if (!result)
+		sample_device_gone(device);
+}
+
+/* The last to release it ends the context. */
+void note_cuDevicePrimaryCtxRelease(int result, int device)
+{
+	unsigned flags;
+	int active = 0;
+	if (result || !hook_real[FN_cuDevicePrimaryCtxGetState] ||
+		REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active))
+		return;
+	if (!active)
+		sample_device_gone(device);
+}
+
+/* --- device times -------------------------------------------------------------------------- */
+
+/* That and why times are sampled, since CUPTI gives none. */
+static void note_instead(const char *why)
+{
+	static const char no_times[] = "no device times: ";
+	static_assert(SAMPLE_DEFAULT == 64, "as the sentence says");
+	char text[512] = "one launch in 64 is timed with events, as without CUPTI: ";
+	const size_t at = strlen(text), no = sizeof no_times - 1;
+	why += strncmp(why, no_times, no) ? 0 : no;
+	strncpy(text + at, why, sizeof text - at - 1);
+	process_note(text);
+}
+
+static void start_times(void)
+{
+	const uint32_t rate = process_sample_rate();
+	const char *why = rate ? NULL : cupti_start(&hook_recorder, string_id);
+	const bool can = (rate || why) && sample_start(rate ? rate : SAMPLE_DEFAULT);
+	if (rate && !can)
+		process_note("no device times: the driver lacks what sampling needs");
+	else if (why && can)
+		note_instead(why);
+	else if (why)
+		process_note(why);
+}
+
 /* Device times begin when the driver is there and before anything can run on it. */
 void note_cuInit(int result, unsigned flags)
 {
@@ -536,9 +590,8 @@ void note_cuInit(int result, unsigned flags)
 		return;
 	note_devices();
 	cupti_learner = forecast_learn;
-	const char *why = process_wants_gpu() ? cupti_start(&hook_recorder, string_id) : NULL;
-	if (why)
-		process_note(why);
+	if (process_wants_gpu())
+		start_times();
 }
 
 /* --- looking functions up ------------------------------------------------------------------ */
@@ -563,6 +616,7 @@ void note_forget(void)
 	memset(&attributes, 0, sizeof attributes);
 	params_forget();
 	forecast_forget();
+	sample_forget();
 	memset(&graphs, 0, sizeof graphs);
 	strings_forget();
 	operator_forget();

@@ -62,7 +62,15 @@ void note_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, voi
 	void *data, size_t count, int mode);
 void note_cuStreamEndCapture(int result, void *stream, void *graph);
 
+void note_cuCtxDestroy(int result, void *context);
+void note_cuDevicePrimaryCtxReset(int result, int device);
+void note_cuDevicePrimaryCtxRelease(int result, int device);
+
 /* Versions that differ only in what is passed to the driver. */
-#define note_cuGraphInstantiate_v2 note_cuGraphInstantiate
+#define note_cuCtxDestroy_v2              note_cuCtxDestroy
+#define note_cuCtxDetach                  note_cuCtxDestroy
+#define note_cuDevicePrimaryCtxReset_v2   note_cuDevicePrimaryCtxReset
+#define note_cuDevicePrimaryCtxRelease_v2 note_cuDevicePrimaryCtxRelease
+#define note_cuGraphInstantiate_v2        note_cuGraphInstantiate
 
 #endif

@@ -19,6 +19,7 @@
 #include "hook/forecast.h"
 #include "hook/note.h"
 #include "hook/resolve.h"
+#include "hook/sample.h"
 #include "hook/text.h"
 
 struct recorder hook_recorder;
@@ -34,9 +35,10 @@ static struct {
 	bool read;
 	uint32_t control;
 	uint64_t flight_bytes;
-	bool gpu;     /* device times as well */
-	bool args;    /* what kernels are given as well */
-	bool predict; /* and how long they will run */
+	bool gpu;             /* device times as well */
+	uint32_t sample_rate; /* of one launch in so many; 0: of all work */
+	bool args;            /* what kernels are given as well */
+	bool predict;         /* and how long they will run */
 	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
 	char path[RECORDER_PATH];                                               /* "" : no orders */
 } orders;
@@ -102,6 +104,20 @@ static bool path_option(const char *text, size_t n, const char *key, char to[REC
 	return true;
 }
 
+static bool sample_option(const char *text, size_t n)
+{
+	static const char key[] = "gpu=sample:";
+	const size_t k = sizeof key - 1;
+	if (n <= k || memcmp(text, key, k))
+		return false;
+	const uint64_t each = parse_bytes(text + k, n - k);
+	if (!each || each > SAMPLE_MOST)
+		return false;
+	orders.gpu = true;
+	orders.sample_rate = (uint32_t)each;
+	return true;
+}
+
 static bool parse_option(const char *text, size_t n)
 {
 	if (n == 4 && !memcmp(text, "join", 4)) {
@@ -112,6 +128,8 @@ static bool parse_option(const char *text, size_t n)
 		orders.gpu = true;
 		return true;
 	}
+	if (sample_option(text, n))
+		return true;
 	if (n == 4 && !memcmp(text, "args", 4)) {
 		orders.args = true;
 		return true;
@@ -170,9 +188,8 @@ static void read_orders(void)
 		p = comma + 1) {
 		comma = strchr(p, ',');
 		if (!comma || !parse_option(p, (size_t)(comma - p))) {
-			refuse(all,
-				"expected [level=LEVEL,][flight=SIZE,][gpu,][args,][predict,]record:FILE "
-				"or trace:FILE");
+			refuse(all, "expected [level=LEVEL,][flight=SIZE,][gpu[=sample:N],][args,]"
+				    "[predict,]record:FILE or trace:FILE");
 			return;
 		}
 	}
@@ -208,6 +225,11 @@ static void describe_process(void)
 bool process_wants_gpu(void)
 {
 	return orders.gpu && hook_recorder.header;
+}
+
+uint32_t process_sample_rate(void)
+{
+	return orders.sample_rate;
 }
 
 bool process_keeps_ranges(void)

@@ -5,6 +5,7 @@
  * The orders come in the environment variable WEIR, read once when the library is loaded:
  *
  *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,][args,]record:FILE	keep every call in FILE
+ *	     `gpu=sample:N,` in place of `gpu,` times one launch in N with events (sample.h)
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
  * `predict,` foretells how long kernels will run; `history=FILE,`, `warm=FILE,` and `model=FILE,`
@@ -56,6 +57,9 @@ void text_print(const struct record *r);
 
 /* Whether device times were asked for, and there is a trace to put them into. */
 bool process_wants_gpu(void);
+
+/* One launch in how many is to be timed with events; 0: all work, by CUPTI. */
+uint32_t process_sample_rate(void);
 
 /* Whether there are orders to keep calls in a file, and so ranges. */
 bool process_keeps_ranges(void);

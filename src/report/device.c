@@ -632,9 +632,11 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	struct work_row *row = &j->r->work.v[index];
 	struct piece piece = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
+	j->r->device_kernels += w->kind == WORK_KERNEL;
+	if (j->r->sampled)
+		return 0; /* sums of samples are no times of operators, streams and devices */
 	int e = owner_of(j, w, row, &piece.call, &span);
 	if (w->kind == WORK_KERNEL) {
-		j->r->device_kernels++;
 		j->r->unowned_kernels += span == NONE && j->spans.n;
 		claim_cost(j, span, index, w->end_ns - w->start_ns);
 	}
@@ -822,12 +824,13 @@ static int join(struct joiner *j)
 	sum_selves(j);
 	sum_operators(j);
 	sum_costs(j);
-	return e ? e : account(j);
+	return e || j->r->sampled ? e : account(j);
 }
 
 int device_fill(struct report *r)
 {
 	struct joiner j = { .r = r };
+	r->sampled = r->trace->header.sampled;
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.work_map, &j.copy_map, &j.stream_map,

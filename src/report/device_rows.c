@@ -120,6 +120,49 @@ static int replace_moved(struct report *r)
 	return 0;
 }
 
+/* Names of kernels that calls asked for: which row each is. */
+static int name_kernels(const struct report *r, struct map *names)
+{
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
+		uint32_t *index = device_text_slot(names, r->kernel_rows.v[i].name, WORK_KERNEL);
+		if (!index)
+			return -ENOMEM;
+		if (*index == MAP_NONE)
+			*index = (uint32_t)i;
+	}
+	return 0;
+}
+
+/* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
+static int estimate(const struct report *r, struct map *names, struct work_row *w)
+{
+	const uint64_t timed = w->count;
+	uint64_t runs = sat_mul(timed, r->sampled);
+	if (w->kind == WORK_GRAPH && r->graph_launches >= timed)
+		runs = r->graph_launches;
+	if (w->kind == WORK_KERNEL) {
+		const uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+		if (!index)
+			return -ENOMEM;
+		if (*index != MAP_NONE && r->kernel_rows.v[*index].count >= timed)
+			runs = r->kernel_rows.v[*index].count;
+	}
+	const double total = timed ? (double)w->total_ns / (double)timed * (double)runs : 0;
+	w->total_ns = total < (double)(UINT64_MAX / 2) ? (uint64_t)total : UINT64_MAX / 2;
+	w->count = runs;
+	return 0;
+}
+
+static int estimate_all(struct report *r)
+{
+	struct map names = { 0 };
+	int e = name_kernels(r, &names);
+	for (size_t i = 0; i < r->work.n && !e; i++)
+		e = estimate(r, &names, &r->work.v[i]);
+	map_fini(&names);
+	return e;
+}
+
 static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
 {
 	char *name = strdup(w->name);
@@ -151,7 +194,8 @@ static int join_kernel(struct report *r, struct map *names, uint32_t work)
 	}
 	struct kernel_row *k = &r->kernel_rows.v[*index];
 	k->count = w->count;
-	k->graph_count = w->graph_count;
+	if (!r->sampled)
+		k->graph_count = w->graph_count;
 	k->work = work;
 	return 0;
 }
@@ -167,14 +211,7 @@ static int kernel_order(const void *one, const void *two)
 static int join_kernels(struct report *r)
 {
 	struct map names = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < r->kernel_rows.n && !e; i++) {
-		uint32_t *index = device_text_slot(&names, r->kernel_rows.v[i].name, WORK_KERNEL);
-		if (!index)
-			e = -ENOMEM;
-		else if (*index == MAP_NONE)
-			*index = (uint32_t)i;
-	}
+	int e = name_kernels(r, &names);
 	for (uint32_t i = 0; i < r->work.n && !e; i++)
 		if (r->work.v[i].kind == WORK_KERNEL)
 			e = join_kernel(r, &names, i);
@@ -202,6 +239,9 @@ static void fill_totals(struct report *r)
 
 int device_make_rows(struct report *r)
 {
+	const int estimated = r->sampled ? estimate_all(r) : 0;
+	if (estimated)
+		return estimated;
 	SORT(r->work, work_order);
 	SORT(r->device_copies, copy_order);
 	SORT(r->operators, operator_order);

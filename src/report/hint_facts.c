@@ -418,7 +418,7 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 static int read_all(struct reader *d)
 {
 	int e = add_devices(d->f);
-	if (!e)
+	if (!e && !d->f->report->sampled)
 		e = each_chunk(d, CHUNK_DEVICE, take_work);
 	if (e || !d->f->work.n)
 		return e; /* without device times no rule asks for calls */

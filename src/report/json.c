@@ -37,6 +37,14 @@ static void put_trace(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
+static void put_time(struct json *j, const char *key, bool there, uint64_t ns)
+{
+	if (there)
+		json_u64(j, key, ns);
+	else
+		json_put_null(j, key);
+}
+
 static void put_totals(struct json *j, const struct report *r)
 {
 	json_begin_object(j, "totals");
@@ -50,6 +58,7 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "errors", r->errors);
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);
+	put_time(j, "sampled", r->sampled, r->sampled);
 	json_u64(j, "device_kernels", r->device_kernels);
 	json_end_object(j);
 }
@@ -109,14 +118,6 @@ static void put_warnings(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-static void put_time(struct json *j, const char *key, bool there, uint64_t ns)
-{
-	if (there)
-		json_u64(j, key, ns);
-	else
-		json_put_null(j, key);
-}
-
 static void put_call(struct json *j, const struct report *r, const struct call_row *c)
 {
 	struct fn_name room;
@@ -141,6 +142,15 @@ static void put_triple(struct json *j, const char *key, const uint32_t *v)
 	json_end_array(j);
 }
 
+/* Measured, or estimated from samples. */
+static void put_device_total(struct json *j, const struct report *r, const struct work_row *w)
+{
+	const uint64_t ns = w ? w->total_ns : 0;
+	put_time(j, "device_total_ns", w && !r->sampled, ns);
+	put_time(j, "device_total_estimate_ns", w && r->sampled, ns);
+	put_time(j, "device_timed", w, w ? w->hist.count : 0);
+}
+
 static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
 {
 	json_begin_object(j, NULL);
@@ -156,11 +166,11 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	put_triple(j, "block", k->shape.block);
 	json_u64(j, "shapes", k->shapes);
 	const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
-	put_time(j, "device_total_ns", w, w ? w->total_ns : 0);
+	put_device_total(j, r, w);
 	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
 	put_time(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
-	put_time(j, "starved_ns", w, w ? w->starved_ns : 0);
-	put_time(j, "path_ns", w, w ? w->path_ns : 0);
+	put_time(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
+	put_time(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
 	roofline_put_json(j, w ? &w->roofline : &(struct roofline){ 0 });
 	json_end_object(j);
 }
@@ -274,7 +284,7 @@ static void put_work(struct json *j, const struct report *r)
 		put_name(j, "kind", work_kind_name(w->kind));
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
-		json_u64(j, "device_total_ns", w->total_ns);
+		put_device_total(j, r, w);
 		json_u64(j, "device_min_ns", w->hist.count ? w->hist.min : 0);
 		json_u64(j, "device_p50_ns", hist_at(&w->hist, 0.5));
 		json_u64(j, "device_max_ns", w->hist.count ? w->hist.max : 0);
@@ -313,9 +323,9 @@ static void put_operators(struct json *j, const struct report *r)
 		json_str(j, "name", o->name);
 		put_name(j, "kind", range_kind_name(o->kind));
 		json_u64(j, "count", o->count);
-		json_u64(j, "device_count", o->work_count);
-		json_u64(j, "device_self_ns", o->device_self_ns);
-		json_u64(j, "device_total_ns", o->device_total_ns);
+		put_time(j, "device_count", !r->sampled, o->work_count);
+		put_time(j, "device_self_ns", !r->sampled, o->device_self_ns);
+		put_time(j, "device_total_ns", !r->sampled, o->device_total_ns);
 		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
 		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
 		roofline_put_json(j, &o->roofline);

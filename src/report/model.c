@@ -415,7 +415,12 @@ static void warn_missing(struct report *r)
 	if (r->trace->header.lost_ranges)
 		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
 			r->trace->header.lost_ranges);
-	if (r->lost_work)
+	if (r->lost_work && r->sampled)
+		warn(r,
+			"%" PRIu64 " samples were lost: work had not ended when its context or the "
+			"program did, or there was no room for them in the trace",
+			r->lost_work);
+	else if (r->lost_work)
 		warn(r, "%" PRIu64 " pieces of device work were lost: CUPTI had no buffer for them",
 			r->lost_work);
 	if (r->trace->header.unnamed)

@@ -134,7 +134,7 @@ struct work_row {
 	uint16_t kind; /* enum work_kind */
 	uint64_t count;
 	uint64_t graph_count; /* of count: as nodes of graphs */
-	uint64_t total_ns;
+	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
 	uint64_t bytes;
 	uint64_t host_ticks; /* of the launches, as far as they are known */
 	uint64_t common;     /* count of the most common shape */
@@ -297,9 +297,13 @@ struct report {
 	ARRAY(struct device_row) devices;
 	struct links links; /* which call asked for which work, and how well that is known */
 	struct analysis analysis;
-	const struct gpu *gpu;    /* whose ceilings count: the busiest device's; NULL: not known */
-	uint32_t gpu_sms;         /* of that device, 0 when not known */
-	uint64_t device_kernels;  /* how many ran */
+	const struct gpu *gpu; /* whose ceilings count: the busiest device's; NULL: not known */
+	uint32_t gpu_sms;      /* of that device, 0 when not known */
+	/* One launch in so many was timed; 0: all work was.  Then rows of work have estimates,
+	 * count and total_ns, and in hist what was timed; nothing else here says what devices did.
+	 */
+	uint32_t sampled;
+	uint64_t device_kernels;  /* how many ran; sampled: how many were timed */
 	uint64_t unjoined_work;   /* no call is known that asked for it */
 	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */

@@ -266,12 +266,30 @@ static uint64_t kernel_ns(const struct report *r)
 	return sum;
 }
 
+/* What a trace of samples can say of devices as a whole. */
+static void put_sampling(const struct page *p)
+{
+	struct number each, timed;
+	heading(p, "Devices");
+	if (p->r->sampled == 1)
+		fprintf(p->out, "  each launch was timed, with events around it");
+	else
+		fprintf(p->out, "  one launch in %s was timed, with events around it",
+			number_count(&each, p->r->sampled));
+	fprintf(p->out,
+		": %s kernels\n  times hold what the device waited for the launch; totals "
+		"are estimated\n",
+		number_count(&timed, p->r->device_kernels));
+}
+
 static void put_devices(const struct page *p)
 {
 	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "copies",
 		"sets", "name" };
 	const struct report *r = p->r;
 	struct table t;
+	if (r->sampled)
+		return put_sampling(p);
 	if (!r->devices.n)
 		return;
 	heading(p, "Devices");
@@ -290,6 +308,41 @@ static void put_devices(const struct page *p)
 	put_join(p);
 }
 
+static void put_sampled_kernels(const struct page *p)
+{
+	static const char *const headings[] = { "estimate", "share", "runs", "timed", "mean", "p50",
+		"grid", "block", "kernel" };
+	const struct report *r = p->r;
+	uint64_t all = 0;
+	struct table t;
+	for (size_t i = 0; i < r->work.n; i++)
+		all += r->work.v[i].kind == WORK_KERNEL ? r->work.v[i].total_ns : 0;
+	heading(p, "Kernels by estimated time on the device");
+	table_init(&t, ">>>>>><<<", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		if (w) {
+			cell_ns(&t, w->total_ns);
+			cell_share(&t, w->total_ns, all);
+		}
+		for (int none = w ? 2 : 0; none < 2; none++)
+			table_cell(&t, "-");
+		cell_count(&t, k->count);
+		cell_count(&t, w ? w->hist.count : 0);
+		if (w) {
+			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
+			cell_ns(&t, hist_at(&w->hist, 0.5));
+		}
+		for (int none = w ? 2 : 0; none < 2; none++)
+			table_cell(&t, "-");
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_name(&t, k->name);
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
 static void put_kernel_times(const struct page *p)
 {
 	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "bound by",
@@ -299,6 +352,8 @@ static void put_kernel_times(const struct page *p)
 	struct table t;
 	if (!r->device_kernels)
 		return;
+	if (r->sampled)
+		return put_sampled_kernels(p);
 	heading(p, "Kernels by time on the device");
 	table_init(&t, ">>>>><<<<", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
@@ -326,6 +381,15 @@ static void put_kernel_times(const struct page *p)
 	end_table(p, &t, r->kernel_rows.n);
 }
 
+/* A time that samples don't tell. */
+static void cell_device(struct table *t, const struct report *r, uint64_t ns)
+{
+	if (r->sampled)
+		table_cell(t, "-");
+	else
+		cell_ns(t, ns);
+}
+
 static void put_operators(const struct page *p)
 {
 	static const char *const headings[] = { "self", "share", "total", "count", "work",
@@ -347,9 +411,9 @@ static void put_operators(const struct page *p)
 		if (o->kind != RANGE_OPERATOR)
 			continue;
 		put++;
-		cell_ns(&t, o->device_self_ns);
+		cell_device(&t, r, o->device_self_ns);
 		cell_share(&t, o->device_self_ns, all);
-		cell_ns(&t, o->device_total_ns);
+		cell_device(&t, r, o->device_total_ns);
 		cell_count(&t, o->count);
 		cell_count(&t, o->work_count);
 		cell_ns(&t, ns_of(r, o->host_self_ticks));
@@ -389,7 +453,7 @@ static void put_layers(const struct page *p)
 		table_init(&t, ">>><<", headings);
 	}
 	for (size_t i = 0; i < shown(p, n); i++) {
-		cell_ns(&t, rows[i]->device_total_ns);
+		cell_device(&t, r, rows[i]->device_total_ns);
 		cell_count(&t, rows[i]->count);
 		cell_ns(&t, ns_of(r, rows[i]->host_ticks));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));

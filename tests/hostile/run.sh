@@ -97,6 +97,7 @@ good_trace() {
 	check_readable "$file" || failed "weir report does not read the trace"
 	recorded "$file" >"$work/recorded"
 	[ "$counts" = yes ] || return
+	[ -e "$work/$mode/samples" ] && [ "$times" = sample ] && sampled
 	[ -e "$work/$mode/counts" ] && expected
 	[ "$log$driver" = yessim ] && complete
 }
@@ -109,6 +110,16 @@ expected() {
 	}' "$work/recorded" "$work/$mode/counts" >"$work/complaint"
 	[ ! -s "$work/complaint" ] || failed "counts:
 $(cat "$work/complaint")"
+}
+
+# As many launches were timed as can be, and nothing was lost.
+sampled() {
+	"$weir" report --json --top=0 "$file" >"$work/report"
+	timed=$(sed -n '/"device_work"/,/^ *\]/s/.*"device_timed": *\([0-9]*\).*/\1/p' "$work/report" |
+		awk '{ n += $1 } END { print n + 0 }')
+	[ "$timed" = "$(cat "$work/$mode/samples")" ] ||
+		failed "$timed launches were timed, not $(cat "$work/$mode/samples")"
+	! grep -q 'samples were lost' "$work/report" || failed "samples were lost"
 }
 
 # The simulated driver's account: every call that came through the program is in the trace.
@@ -129,7 +140,15 @@ wants() {
 orders=
 [ "$args" = no ] || orders=args,
 [ "$args" != predict ] || orders=args,predict,
-[ "$times" = no ] || orders=${orders}gpu,
+case $times in
+no) ;;
+yes) orders=${orders}gpu, ;;
+sample) # every launch between two events
+	orders=${orders}gpu=sample:1,
+	own="$own|cuEvent(Create|Record|Record_ptsz|Query|ElapsedTime)|cuCtxGet(Current|Device|Id)"
+	own="$own|cuCtx(Push|Pop)Current_v2|cuStreamGet(Id|Ctx).*|cuThreadExchangeStreamCaptureMode"
+	own="$own|cuDevicePrimaryCtxGetState" ;;
+esac
 [ "$times" = no ] || own="$own|cuDeviceGetCount|cuDeviceGetName|cuDeviceTotalMem.*|cuDeviceGetAttribute"
 mode=plain
 run ${users:+LD_PRELOAD="$users"}
@@ -163,6 +182,7 @@ if wants record; then
 	option=
 	[ "$args" = no ] || option=--args
 	[ "$args" != predict ] || option=--predict
+	[ "$times" != sample ] || option="$option --gpu=sample:1"
 	[ "$driver" = sim ] && option="$option --sim"
 	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
 	same_behaviour

@@ -1,0 +1,70 @@
+# Device times from events around one launch in N, on the simulated driver.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcupti.so.13" ] || exit 0
+cd "$scratch" || exit 1
+cp "$build/examples/vecadd" . || exit 1
+app=./vecadd
+
+# What a report says of its one kernel, and how many launches of it and of graphs were timed.
+kernel() { # KEY TRACE
+	"$weir" report --json "$2" | sed -n '/"kernels": /,/]/p' |
+		sed -n "s/.*\"$1\": \([0-9a-z]*\).*/\1/p" | head -n 1
+}
+timed() { # TRACE
+	"$weir" report --json "$1" | sed -n '/"device_work": /,/^\t]/p' |
+		sed -n 's/.*"device_timed": \([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n + 0 }'
+}
+record() { # TRACE OPTION...
+	trace=$1
+	shift
+	"$weir" record --sim -q -o "$trace" "$@" -- "$app" >out 2>&1 || echo "weir record $* failed"
+}
+record all.weir --gpu
+record one.weir --gpu=sample:1
+record eight.weir --gpu=sample:8
+record raw.weir --gpu=sample:8 --no-pack
+record default.weir --gpu=sample
+
+# The times of the simulated driver follow a law, so that a sample says what all say.
+expect 0 "^$(kernel device_p50_ns all.weir)$" kernel device_p50_ns eight.weir
+expect 0 "^$(kernel device_total_ns all.weir)$" kernel device_total_estimate_ns eight.weir
+expect 0 "^$(kernel count all.weir)$" kernel count eight.weir
+expect 0 '^50000$' kernel device_p50_ns eight.weir
+
+# 200 kernels and 20 graphs; those that go into a graph are not timed.
+expect 0 '^220$' timed one.weir
+expect 0 '^2[678]$' timed eight.weir
+expect 0 "^$(timed eight.weir)$" timed raw.weir
+expect 0 '^[234]$' timed default.weir
+
+# A report of samples says so, and nothing that they can't tell.
+expect 0 'one launch in 8 was timed, with events around it' "$weir" report eight.weir
+expect 0 'one launch in 64 was timed' "$weir" report default.weir
+expect 0 'each launch was timed' "$weir" report one.weir
+expect 0 'Kernels by estimated time on the device' "$weir" report eight.weir
+expect 0 '"sampled": 8' "$weir" report --json eight.weir
+expect 0 '"sampled": null' "$weir" report --json all.weir
+expect 0 '^null$' kernel device_total_ns eight.weir
+expect 0 '^null$' kernel device_total_estimate_ns all.weir
+expect 0 'Where the wall time went' "$weir" report all.weir
+expect 1 '^$' sh -c "'$weir' report eight.weir | grep -E 'Where the wall time|critical path|Streams by'"
+
+# Each sample names its call, which other tools are told.
+if python3 -c 'import sqlite3' 2>/dev/null; then
+	"$weir" export -f sqlite -o one.sqlite one.weir
+	expect 0 '^200 20$' python3 -c "
+import sqlite3
+db = sqlite3.connect('one.sqlite')
+one = lambda name: db.execute('SELECT count(DISTINCT c.start) FROM work JOIN calls c USING (pid, correlationId) '
+	'JOIN StringIds s ON s.id = c.nameId WHERE value = ? AND work.start >= c.start', (name,)).fetchone()[0]
+print(one('cuLaunchKernel'), one('cuGraphLaunch'))"
+fi
+
+expect 2 'sample:N with N from 1' "$weir" record --gpu=sample:0 -- "$app"
+expect 2 'sample:N with N from 1' "$weir" record --gpu=sample:x -- "$app"
+expect 2 'sample:N with N from 1' "$weir" record --gpu=some -- "$app"
+expect 0 'WEIR=gpu=sample:0,record' env LD_PRELOAD="$build/lib/weir/libweir.so" WEIR=gpu=sample:0,record:x.weir true
+finish
