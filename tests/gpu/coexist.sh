@@ -9,15 +9,16 @@
 set -u
 build=$(cd "$1" && pwd)
 work=${2:-$(mktemp -d)}
+mkdir -p "$work" || exit 3
 here=$(cd "$(dirname "$0")" && pwd)
 weir=$build/bin/weir
 python=${PYTHON:-python3}
 "$python" -c 'import torch; torch.zeros(1).cuda()' 2>/dev/null || { echo "no PyTorch with a GPU here"; exit 3; }
 failed=0
 
-"$python" "$here/programs/coexist.py" "$work/alone.json" >"$work/alone.out" 2>&1 ||
-	{ cat "$work/alone.out"; exit 3; }
-for when in first late threads; do
+for when in first late threads again onwards; do
+	"$python" "$here/programs/coexist.py" "$work/alone.json" $when >"$work/alone.out" 2>&1 ||
+		{ cat "$work/alone.out"; exit 3; }
 	"$weir" record -q --gpu -o "$work/$when.weir" -- \
 		"$python" "$here/programs/coexist.py" "$work/$when.json" $when >"$work/$when.out" 2>&1 ||
 		{ echo "$when: the program failed"; cat "$work/$when.out"; failed=1; continue; }
@@ -38,22 +39,31 @@ print(f"{sys.argv[4]}: profiler alone {alone['count']} kernels; with Weir {told[
       f"{join.get('checked')} checked; clock {report.get('clock')}")
 for w in report["warnings"]:
     print("  warning:", w)
-bad = sys.argv[4] != "threads" and alone["count"] != told["count"]
-bad |= count != told["count"] or abs(ns - told["ns"]) > told["ns"] / 100
+bad = alone["count"] != told["count"]
+if sys.argv[4] == "onwards":
+    bad |= count != 2 * told["count"]
+else:
+    bad |= count != told["count"] or abs(ns - told["ns"]) > told["ns"] / 100
 bad |= join.get("joined", 0) < .99 * join.get("work", 1)
 bad |= any("cauchy" in n for n in names)
 sys.exit(bad)
 PY
 	"$weir" export -f sqlite -o "$work/$when.sqlite" "$work/$when.weir" || failed=1
 	"$python" - "$work/$when.json" "$work/$when.sqlite" $when <<'PY' || failed=1
-import json, sqlite3, statistics, sys
+import collections, json, sqlite3, statistics, sys
 launches = {int(k): v for k, v in json.load(open(sys.argv[1]))["launches"].items()}
 rows = sqlite3.connect(sys.argv[2]).execute(
     "SELECT correlationId, c.tid, c.start, c.end FROM work JOIN calls c USING (pid, correlationId) "
     "WHERE kind = 'kernel' AND graphId IS NULL").fetchall()
 rows = [(launches[n], tid, start / 1e3, end / 1e3) for n, tid, start, end in rows if n in launches]
 shift = statistics.median(start - l[1] for l, _, start, _ in rows) if rows else 0
-thread = sum(l[0] == tid for l, tid, _, _ in rows)
+# Of threads of which it knows no operators, the profiler tells another number: one of theirs is one of ours.
+pairs = collections.Counter((l[0], tid) for l, tid, _, _ in rows)
+ours, theirs = {}, {}
+for (their, our), _ in pairs.most_common():
+    if their not in ours and our not in theirs:
+        ours[their], theirs[our] = our, their
+thread = sum(n for (their, our), n in pairs.items() if ours.get(their) == our)
 inside = sum(l[1] - 20 <= start - shift and end - shift <= l[1] + l[2] + 20 for l, _, start, end in rows)
 print(f"{sys.argv[3]}: of {len(rows)} kernels {thread} joined to a call of the right thread, "
       f"{inside} to the call at the right time")

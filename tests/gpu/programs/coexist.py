@@ -1,13 +1,16 @@
-"""torch.profiler over all that runs on the GPU: coexist.py OUT.json [late | threads].
+"""torch.profiler over all that runs on the GPU: coexist.py OUT.json [late | threads | again | onwards].
 
 Writes the kernels that it was told of, count and nanoseconds, in all and by name, and of each
 kernel's launch the thread and the time.  With `late` the driver is at work before the profiler
 comes, with kernels that do not run again.  With `threads` four threads work on streams of their own.
+With `again` the profiler comes twice, with pauses while and between, and with those kernels between.
+With `onwards` the same work is done once more when it has gone, until the program ends.
 """
 import json
 import sys
 import tempfile
 import threading
+import time
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -30,14 +33,28 @@ def work_together():
         t.join()
 
 
-if "late" in sys.argv:
+def unprofiled():
     torch.empty(1 << 20, device="cuda").cauchy_()
     torch.cuda.synchronize()
-with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
-    work_together() if "threads" in sys.argv else work()
-with tempfile.NamedTemporaryFile(suffix=".json") as trace:
-    p.export_chrome_trace(trace.name)
-    events = json.load(open(trace.name))["traceEvents"]
+    time.sleep(.7)
+
+
+def profiled():
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+        work_together() if "threads" in sys.argv else work()
+        if "again" in sys.argv:
+            time.sleep(.7)
+    with tempfile.NamedTemporaryFile(suffix=".json") as trace:
+        p.export_chrome_trace(trace.name)
+        return json.load(open(trace.name))["traceEvents"]
+
+
+if "late" in sys.argv:
+    unprofiled()
+events = profiled()
+if "again" in sys.argv:
+    unprofiled()
+    events += profiled()
 kernels, launches = {}, {}
 for e in events:
     if e.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in e.get("args", {}):
@@ -50,3 +67,5 @@ for e in events:
 json.dump({"count": sum(k[0] for k in kernels.values()),
            "ns": sum(k[1] for k in kernels.values()), "kernels": kernels,
            "launches": launches}, open(sys.argv[1], "w"))
+if "onwards" in sys.argv:
+    work()
