@@ -33,18 +33,20 @@ def start():
         from weir import lines
 
         lines.start()
-    from weir import imports
+    from weir import imports, itt
 
-    imports.when("torch", lambda torch: _name_torch(torch, "names" not in words))
+    imports.when("torch", lambda torch: _name_torch(torch, words),
+                 before=(lambda: None) if "shapes" in words else itt.offer)
 
 
-def _name_torch(torch, shapes):
+def _name_torch(torch, words):
     if not recorded():
         return
-    from weir import modules, operators
+    from weir import modules, operators, sampling
 
-    operators.start(torch, shapes)
-    modules.start(torch)
+    observer = operators.start(torch, "shapes" in words)
+    sampled = observer and not words & {"names", "shapes"}
+    modules.start(torch, sampling.Sampler(torch, observer) if sampled else None)
 
 
 def warn(text):

@@ -6,8 +6,8 @@ import sys
 class _Finder:
     """Stands in front of the others, finds the module as they do, and goes away."""
 
-    def __init__(self, name, then):
-        self.name, self.then = name, then
+    def __init__(self, name, then, before):
+        self.name, self.then, self.before = name, then, before
 
     def find_spec(self, name, path=None, target=None):
         if name != self.name or self not in sys.meta_path:
@@ -26,6 +26,7 @@ class _Finder:
 
         def exec_module(module):
             del loader.exec_module
+            self.before()
             execute(module)
             self.then(module)
 
@@ -35,9 +36,12 @@ class _Finder:
             pass
 
 
-def when(name, then):
-    """Calls then(module) once it has been imported, at once if it is there already."""
+def when(name, then, before=lambda: None):
+    """Calls then(module) once it has been imported, at once if it is there already.
+
+    before() is called when the import begins.
+    """
     if name in sys.modules:
         then(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Finder(name, then))
+        sys.meta_path.insert(0, _Finder(name, then, before))

@@ -9,15 +9,18 @@ import weakref
 
 from weir import ranges
 
-_known = {}  # id of a module: (its range, a weak reference)
+_known = {}  # id of a module: (its range, a weak reference, its count when it is an outermost one)
 _defined = {}  # name and args: the range
 _scope = 0
+_sampler = None
 
 
 def _reset():
     global _scope
     _known.clear()
     _defined.clear()
+    if _sampler:
+        _sampler.reset()
     _scope = ranges.string("torch.nn")
 
 
@@ -36,35 +39,52 @@ def _remember(module, path):
     number = _defined.get(text)
     if number is None:
         number = _defined[text] = ranges.define(ranges.ANNOTATION, _scope, *text)
-    _known[key] = entry = (number, weakref.ref(module, lambda _: _known.pop(key, None)))
+    before = _known.get(key)
+    count = before[2] if before else None
+    if count is None and _sampler and not path and not _is_replica(module):
+        count = _sampler.count(number)
+    _known[key] = entry = (number, weakref.ref(module, lambda _: _known.pop(key, None)), count)
     return entry
+
+
+def _is_replica(module):
+    """Made for one call, by DataParallel."""
+    return getattr(module, "_is_replica", False)
 
 
 def _learn(module):
     """Names a module and everything below it."""
-    if not getattr(module, "_is_replica", False):  # made for one call, by DataParallel
+    if not _is_replica(module):
         for path, inner in module.named_modules():
             if path:
                 _remember(inner, path)
     return _remember(module, "")
 
 
-def start(torch):
+def start(torch, sampler=None):
+    global _sampler
     from torch.nn.modules import module as nn
 
     compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
     compiling = compiling or (lambda: False)
 
     push, pop, known = ranges.push, ranges.pop, _known
+    _sampler = sampler
 
     def enter(module, args):
         if compiling():
             return
-        push((known.get(id(module)) or _learn(module))[0])
+        entry = known.get(id(module)) or _learn(module)
+        if entry[2]:
+            sampler.begin(id(module), _scope, entry[2])
+        push(entry[0])
 
     def leave(module, args, output):
-        if not compiling():
-            pop(_scope)
+        if compiling():
+            return
+        pop(_scope)
+        if sampler and sampler.ending:
+            sampler.end(id(module), _scope)
 
     _reset()
     os.register_at_fork(after_in_child=_reset)

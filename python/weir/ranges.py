@@ -1,4 +1,4 @@
-"""The recorder's side: four functions of libweir.so, which the program has been preloaded with.
+"""The recorder's side: functions of libweir.so, which the program has been preloaded with.
 
 push() and pop() keep the lock of the interpreter, to give it up and take it again costs more than
 they do, and have one small number each: arguments are what a call from Python costs.
@@ -10,13 +10,15 @@ OPERATOR, ANNOTATION, PYTHON = 1, 2, 3
 
 push = None  # (a number of define())
 pop = None  # (scope: a number of string())
+inside = None  # (scope): whether an operator or a range of this scope is open in this thread
+itt = None  # (): whether what this process says to ITT comes to the recorder
 _string = _define = None
 _known = {}
 
 
 def open():
     """False when no recorder is there."""
-    global push, pop, _string, _define
+    global push, pop, inside, itt, _string, _define
     if push:
         return True
     try:
@@ -29,6 +31,7 @@ def open():
     _define = library.weir_range_define
     push, pop = library.weir_range_push, library.weir_range_pop
     push.restype = pop.restype = None
+    inside, itt = library.weir_range_inside, library.weir_range_itt
     os.register_at_fork(after_in_child=_known.clear)
     return True
 

@@ -230,7 +230,9 @@ static bool python_words(const char *words)
 {
 	while (words && *words) {
 		const size_t n = strcspn(words, ",");
-		if (n != 5 || (memcmp(words, "lines", n) != 0 && memcmp(words, "names", n) != 0))
+		const bool five =
+			n == 5 && (!memcmp(words, "lines", n) || !memcmp(words, "names", n));
+		if (!five && (n != 6 || memcmp(words, "shapes", n) != 0))
 			return false;
 		words += n + (words[n] == ',');
 	}
@@ -255,7 +257,7 @@ static int prepare(struct recording *rec, const struct options *o)
 			"'%s' is no size for a flight recording; give at least 1M", flight);
 	if (!python_words(opt_str(o, "python")))
 		return complain(EXIT_USAGE,
-			"--python=%s: what can be asked for are lines and names, with a comma between",
+			"--python=%s: what can be asked for are lines, names and shapes, with commas between",
 			opt_str(o, "python"));
 	if (!gpu_words(opt_str(o, "gpu"), &rec->launch.sample_rate))
 		return complain(EXIT_USAGE,

@@ -91,9 +91,14 @@ void operator_note_args(uint32_t id, const char *text, size_t bytes)
 	}
 }
 
+/* Names that came with a sequence: operators, though a name alone does not say it. */
+#define SEQUENCED 1024u
+static uint32_t sequenced[SEQUENCED]; /* by number; the last one of those that share a place */
+
 void operator_forget(void)
 {
 	memset(types, 0, sizeof types);
+	memset(sequenced, 0, sizeof sequenced);
 }
 
 static bool find_type(uint32_t module, const char **ret_text, size_t *ret_bytes)
@@ -159,13 +164,38 @@ static bool parse_rest(struct cursor *c, uint32_t module, struct range_text *r)
 }
 
 /* Ranges of the program's own are RecordFunctions too, without a sequence or a namespace. */
-static uint16_t kind_of(const char *name, size_t bytes, uint16_t valid)
+static bool is_scoped(const char *name, size_t bytes)
 {
 	const char *colon = memchr(name, ':', bytes);
-	const bool scoped = colon && colon + 1 < name + bytes && colon[1] == ':';
 	static const char params[] = "record_param_comms";
-	const bool comms = bytes == sizeof params - 1 && !memcmp(name, params, bytes);
-	return scoped || comms || valid & RANGE_HAS_SEQUENCE ? RANGE_OPERATOR : RANGE_ANNOTATION;
+	return (colon && colon + 1 < name + bytes && colon[1] == ':') ||
+	       (bytes == sizeof params - 1 && !memcmp(name, params, bytes));
+}
+
+/* AddmmBackward0: a step of a backward pass. */
+static bool is_backward(const char *name, size_t bytes)
+{
+	static const char word[] = "Backward";
+	const size_t n = sizeof word - 1;
+	while (bytes && name[bytes - 1] >= '0' && name[bytes - 1] <= '9')
+		bytes--;
+	return bytes > n && !memcmp(name + bytes - n, word, n);
+}
+
+bool operator_is(const char *name, size_t bytes, uint32_t id)
+{
+	return is_scoped(name, bytes) || is_backward(name, bytes) ||
+	       (id && __atomic_load_n(&sequenced[id % SEQUENCED], __ATOMIC_RELAXED) == id);
+}
+
+static uint16_t kind_of(const char *name, size_t bytes, const struct range_text *r)
+{
+	if (is_scoped(name, bytes))
+		return RANGE_OPERATOR;
+	if (!(r->valid & RANGE_HAS_SEQUENCE))
+		return RANGE_ANNOTATION;
+	__atomic_store_n(&sequenced[r->name % SEQUENCED], r->name, __ATOMIC_RELAXED);
+	return RANGE_OPERATOR;
 }
 
 bool operator_parse(const char *text, size_t bytes, uint32_t module, struct range_text *ret_range)
@@ -178,7 +208,7 @@ bool operator_parse(const char *text, size_t bytes, uint32_t module, struct rang
 		if (end - comma > 8 && (comma[2] == 's' || comma[2] == 'o') &&
 			parse_rest(&c, module, &r)) {
 			r.name = string_id(text, (uint64_t)(comma - text));
-			r.kind = kind_of(text, (size_t)(comma - text), r.valid);
+			r.kind = kind_of(text, (size_t)(comma - text), &r);
 			*ret_range = r;
 			return true;
 		}

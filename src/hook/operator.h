@@ -19,6 +19,10 @@
  * of the module around, 0 when there is none. */
 bool operator_parse(const char *text, size_t bytes, uint32_t module, struct range_text *ret_range);
 
+/* Whether a range of this name, of which no more is known, is an operator.  id: the name's number.
+ */
+bool operator_is(const char *name, size_t bytes, uint32_t id);
+
 /* Told of each text that Python asks a number for: those of the form {"dtype":"float16"} are kept.
  */
 void operator_note_args(uint32_t id, const char *text, size_t bytes);

@@ -20,6 +20,7 @@ PUBLIC uint32_t weir_range_string(const char *text);
 PUBLIC uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args);
 PUBLIC void weir_range_push(uint32_t number);
 PUBLIC void weir_range_pop(uint32_t scope);
+PUBLIC int weir_range_inside(uint32_t scope);
 
 /*
  * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
@@ -84,4 +85,9 @@ void weir_range_push(uint32_t number)
 void weir_range_pop(uint32_t scope)
 {
 	range_pop(scope);
+}
+
+int weir_range_inside(uint32_t scope)
+{
+	return range_is_inside(scope);
 }

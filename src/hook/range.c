@@ -137,6 +137,15 @@ uint32_t range_args_around(void)
 	return 0;
 }
 
+bool range_is_inside(uint32_t scope)
+{
+	const struct range *g = chained(hook_ranges.open);
+	int i = 0;
+	while (g && g->kind != RANGE_OPERATOR && g->scope != scope && i++ < LOOK_MOST)
+		g = around(g);
+	return g; /* so deep that nobody knows: inside */
+}
+
 void range_mark(const struct range_text *text)
 {
 	struct range *to = writer_reserve(&hook_recorder, &hook_ranges, SLOT_WORDS);

@@ -9,6 +9,7 @@
 #ifndef WEIR_HOOK_RANGE_H
 #define WEIR_HOOK_RANGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "event/level.h"
@@ -42,6 +43,9 @@ int range_pop(uint32_t scope);
 
 /* The args of the innermost open annotation that has some, of this thread; or 0. */
 uint32_t range_args_around(void);
+
+/* Whether an operator, or a range of this scope, is open in this thread. */
+bool range_is_inside(uint32_t scope);
 
 /* The rest of them only while ranges are wanted.  A range of no length: */
 void range_mark(const struct range_text *text);

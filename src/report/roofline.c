@@ -180,6 +180,7 @@ void roofline_put_json(struct json *j, const struct roofline *l)
 	put_name(j, "class_basis", bound_basis_name[l->basis]);
 	put_whole(j, "flops", l->has_flops, l->flops);
 	put_whole(j, "bytes", l->has_bytes, l->bytes);
+	put_whole(j, "costed_count", l->count, (double)l->count);
 	put_whole(j, "costed_ns", l->count, (double)l->ns);
 	put_name(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);

@@ -20,7 +20,8 @@ void roofline_fill(struct report *r);
 /* "memory 85 %", "launch", "compute?" when only the name says so; "-". */
 void roofline_cell(struct table *t, const struct roofline *l);
 
-/* The keys class, class_basis, flops, bytes and their shares of the ceilings. */
+/* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
+ * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */
 void roofline_put_json(struct json *j, const struct roofline *l);
 
 /* The key gpu: the ceilings; null when they are not known. */

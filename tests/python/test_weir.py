@@ -16,7 +16,7 @@ PACKAGE = os.environ["WEIR_PACKAGE"]
 FAKE = os.path.join(HERE, "fake", "site-packages")
 sys.path[:0] = [PACKAGE, FAKE]
 
-from weir import imports, lines, modules, operators, ranges  # noqa: E402
+from weir import imports, lines, modules, operators, ranges, sampling  # noqa: E402
 
 
 class Recorder:
@@ -45,9 +45,14 @@ class Recorder:
         del self.open[len(self.open) - 1 - self.open[::-1].index(scope)]
 
 
+    def inside(self, scope):
+        return scope in self.open
+
+
 recorder = Recorder()
 ranges.push, ranges.pop = recorder.push, recorder.pop
 ranges.string, ranges.define = recorder.string, recorder.define
+ranges.inside, ranges.itt = recorder.inside, lambda: False
 
 
 class Imports(unittest.TestCase):
@@ -103,14 +108,28 @@ class Operators(unittest.TestCase):
 
         cls.profiler = profiler
         cls.bootstrap = threading.Thread._bootstrap_inner
-        operators.start(torch)
+        cls.observer = operators.start(torch)
 
     def setUp(self):
         del self.profiler.log[:]
 
-    def test_the_observer_is_on_with_shapes(self):
+    def test_the_observer_is_on_and_says_names(self):
         self.assertEqual(self.profiler.active().state, "nvtx")
-        self.assertTrue(self.profiler.active().shapes)
+        self.assertFalse(self.profiler.active().shapes)
+
+    def test_it_is_changed_for_the_one_with_shapes_and_back(self):
+        one = threading.get_ident()
+        for shapes in (True, True, False, False):
+            self.observer.switch(shapes)
+        self.assertEqual(self.profiler.log, [
+            ("off", "nvtx", False, one), ("on", "nvtx", True, one),
+            ("off", "nvtx", True, one), ("on", "nvtx", False, one)])
+
+    def test_it_is_not_changed_while_the_program_has_its_own(self):
+        with self.profiler.profile():
+            self.observer.switch(True)
+            self.assertEqual(self.profiler.active().state, "kineto")
+        self.assertFalse(self.profiler.active().shapes)
 
     def test_a_thread_has_its_own_as_long_as_it_lasts(self):
         states = []
@@ -119,7 +138,7 @@ class Operators(unittest.TestCase):
         one = thread.ident
         thread.join()
         self.assertEqual(states, ["nvtx"])
-        self.assertEqual(self.profiler.log, [("on", "nvtx", True, one), ("off", "nvtx", True, one)])
+        self.assertEqual(self.profiler.log, [("on", "nvtx", False, one), ("off", "nvtx", False, one)])
 
     def test_a_profiler_of_the_programs_finds_the_place_free(self):
         with self.profiler.profile():
@@ -142,7 +161,69 @@ class Operators(unittest.TestCase):
         thread.start()
         thread.join()
         threading.excepthook = hook
-        self.assertEqual(self.profiler.log[-1], ("off", "nvtx", True, thread.ident))
+        self.assertEqual(self.profiler.log[-1], ("off", "nvtx", False, thread.ident))
+
+
+class Sampling(unittest.TestCase):
+    """When the observer is to tell of shapes."""
+
+    def setUp(self):
+        import torch
+
+        class Observer:
+            shapes = False
+
+            def switch(self, shapes):
+                self.shapes = shapes
+
+        self.torch = torch
+        self.observer = Observer()
+        self.sampler = sampling.Sampler(torch, self.observer)
+        self.addCleanup(torch.set_grad_enabled, True)
+
+    def call(self, key, count):
+        """Whether shapes are told in a call, and behind it."""
+        self.sampler.begin(key, 0, count)
+        inside = self.observer.shapes
+        if self.sampler.ending:
+            self.sampler.end(key, 0)
+        return inside, self.observer.shapes
+
+    def test_calls_are_told_less_and_less_often(self):
+        count = [0]
+        told = [n for n in range(1, 300) if self.call(1, count)[0]]
+        self.assertEqual(told, [1, 2, 4, 8, 16, 32, 64, 128, 192, 256])
+
+    def test_with_gradients_what_follows_the_call_is_told_of(self):
+        count = [0]
+        self.assertEqual([self.call(1, count) for _ in range(3)],
+                         [(True, True), (True, True), (False, False)])
+
+    def test_without_gradients_it_is_not(self):
+        self.torch.set_grad_enabled(False)
+        self.assertEqual(self.call(1, [0]), (True, False))
+
+    def test_nor_with_several_gpus_in_use(self):
+        self.addCleanup(self.torch.cuda.reserved.clear)
+        self.torch.cuda.reserved[:] = [1, 0]
+        self.assertEqual(self.call(1, [0]), (True, True))
+        self.torch.cuda.reserved[:] = [1, 1]
+        self.assertEqual(self.call(1, [0]), (True, False))
+
+    def test_inside_an_operator_nothing_changes(self):
+        count = [0]
+        recorder.open.append(0)
+        self.assertEqual(self.call(1, count), (False, False))
+        recorder.open.clear()
+        self.assertEqual(self.call(1, count), (True, True))
+        recorder.open.append(0)
+        self.assertEqual(self.call(1, count), (True, True))
+        recorder.open.clear()
+        self.assertEqual(self.call(2, [4]), (False, False))
+
+    def test_modules_made_for_one_call_share_a_count(self):
+        counts = [self.sampler.count(5) for _ in range(100)]
+        self.assertEqual(sum(self.call(1, count)[0] for count in counts), 64 + 5)
 
 
 class Modules(unittest.TestCase):
@@ -310,10 +391,50 @@ class Whole(unittest.TestCase):
         self.check_modules()
 
     def test_operators_have_shapes_and_the_type_of_their_module(self):
-        self.record("--python")
+        self.record("--python=shapes")
+        self.check_modules()
         dims = {"Input Dims": [[4, 8], [8, 16]]}
         typed = dict(dims, **{"module dtype": "float16"})
         self.assertEqual(self.arguments(), [typed] * 10 + [dims])
+
+    def test_operators_have_shapes_in_some_calls(self):
+        self.record("--python")
+        self.check_modules()
+        self.assertEqual(len(self.arguments()), 2 * 3)  # the calls 1, 2 and 4, each a module in another
+
+    def test_shapes_are_told_until_the_next_call_with_gradients(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("step(net, 6)\nstep(net, 7)\nstep(net, 8)\ntorch.mm((3, 3), (3, 3))\n")
+        self.record("--python")
+        self.assertEqual(self.arguments()[-1], {"Input Dims": [[3, 3], [3, 3]]})
+        self.assertEqual(len(self.arguments()), 2 * 4 + 1)
+
+    def test_a_module_that_an_operator_calls_changes_nothing(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("for i in range(9):\n    torch.operator('my::op', (2, 2), inside=lambda: net(i))\n"
+                    "net(9)\n")
+        self.record("--python")
+        self.assertEqual(self.report()["my::op"]["count"], 9)
+        self.assertEqual(self.report()["Net"]["count"], 5 + 9 + 1)
+        self.assertEqual(len(self.arguments()), 2 * 3)
+
+    def test_names_come_through_itt(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("import os\nassert 'INTEL_LIBITTNOTIFY64' not in os.environ\ntorch._itt.early()\n")
+        self.record("--python=names")
+        self.assertEqual(self.report()["early"]["kind"], "annotation")
+        self.assertEqual(self.report()["early"]["count"], 1)  # and none of another domain
+        self.assertNotIn("weir", self.report())
+        result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
+        self.assertNotIn('"External id"', result.stdout)  # what NVTX gets has them
+
+    def test_names_come_through_nvtx_where_itt_is_somebody_elses(self):
+        os.environ["INTEL_LIBITTNOTIFY64"] = "/there/is/none.so"
+        self.addCleanup(os.environ.pop, "INTEL_LIBITTNOTIFY64")
+        self.record("--python=names")
+        self.check_modules()
+        result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
+        self.assertIn('"External id"', result.stdout)
 
     def test_operators_have_no_shapes_where_names_are_asked_for(self):
         self.record("--python=names")
@@ -371,9 +492,9 @@ class Whole(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "done\n", ""))
 
     def test_a_wrong_word_is_told(self):
-        result = self.run_it(os.environ["WEIR_BIN"], "record", "--python=shapes", "--", "true")
+        result = self.run_it(os.environ["WEIR_BIN"], "record", "--python=shape", "--", "true")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("lines and names", result.stderr)
+        self.assertIn("lines, names and shapes", result.stderr)
 
 
 if __name__ == "__main__":

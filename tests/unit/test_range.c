@@ -55,6 +55,30 @@ static void the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields(
 	assert_int_equal(other.valid, RANGE_HAS_EXTERNAL);
 }
 
+static bool is_operator(const char *name)
+{
+	return operator_is(name, strlen(name), string_id(name, strlen(name)));
+}
+
+static void a_name_alone_says_what_is_an_operator(void **state)
+{
+	struct range_text r;
+	strings_forget();
+	operator_forget();
+	assert_true(is_operator("aten::mm"));
+	assert_true(is_operator("record_param_comms"));
+	assert_true(is_operator("AddmmBackward0"));
+	assert_true(is_operator("MyNormBackward"));
+	assert_false(is_operator("Backward0"));
+	assert_false(is_operator("Optimizer.step#SGD.step"));
+	assert_false(is_operator(""));
+	assert_false(is_operator("MyNorm"));
+	assert_true(parse("MyNorm, seq = 7, op_id = 3", &r));
+	assert_true(is_operator("MyNorm"));
+	operator_forget();
+	assert_false(is_operator("MyNorm"));
+}
+
 static void the_type_of_the_module_around_stands_beside_the_sizes(void **state)
 {
 	static const char message[] = "aten::mm, op_id = 3, sizes = [[8], [8]]";
@@ -190,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields),
+		cmocka_unit_test(a_name_alone_says_what_is_an_operator),
 		cmocka_unit_test(the_type_of_the_module_around_stands_beside_the_sizes),
 		cmocka_unit_test(many_types_of_modules_are_not_all_kept),
 		cmocka_unit_test(what_has_neither_a_sequence_nor_a_namespace_is_an_annotation),

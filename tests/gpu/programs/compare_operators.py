@@ -8,6 +8,29 @@ import json
 import sys
 
 
+def is_library(event):
+    """A call of a library, which torch.profiler does not list."""
+    return event["name"].startswith(("cublas", "cudnn"))
+
+
+def merged(spans):
+    """Without the overloads: what is the only one inside another of its name is a part of it.
+
+    torch.profiler does the same before it shows what it saw.
+    """
+    around, inside = [], [0] * len(spans)
+    parents = []
+    for i, e in enumerate(spans):
+        while around and spans[around[-1]]["ts"] + spans[around[-1]]["dur"] <= e["ts"]:
+            around.pop()
+        parents.append(around[-1] if around else None)
+        if around:
+            inside[around[-1]] += 1
+        around.append(i)
+    return [e for e, p in zip(spans, parents)
+            if p is None or inside[p] > 1 or spans[p]["name"] != e["name"]]
+
+
 def recorded(path):
     with open(path) as f:
         events = json.load(f)["traceEvents"]
@@ -16,12 +39,10 @@ def recorded(path):
     if len(inside) != 1:
         sys.exit("the range 'measured' is there %d times" % len(inside))
     begin, end, tid = inside[0]["ts"], inside[0]["ts"] + inside[0]["dur"], inside[0]["tid"]
+    mine = [e for e in spans if e.get("cat") == "cpu_op" and e["tid"] == tid
+            and begin <= e["ts"] < end and not is_library(e)]
     names, shapes = collections.Counter(), collections.Counter()
-    for e in spans:
-        if e.get("cat") != "cpu_op" or e["tid"] != tid or not begin <= e["ts"] < end:
-            continue
-        if e["name"].startswith(("cublas", "cudnn")):  # calls of libraries, which it does not list
-            continue
+    for e in merged(sorted(mine, key=lambda e: (e["ts"], -e["dur"]))):
         names[e["name"]] += 1
         dims = json.loads(e["args"].get("arguments", "{}")).get("Input Dims")
         if e["name"] in ("aten::addmm", "aten::mm", "aten::bmm", "aten::linear"):

@@ -2,12 +2,14 @@
 
 layer     median host time of a forward of a TransformerEncoderLayer, in microseconds
 profiler  the same under torch.profiler, with shapes
+observers the same without and with each of PyTorch's observers, in turns
 opt       OPT-125m, random weights, ROUNDS forwards inside the NVTX range "measured"
 opt-profiler OUT   the same under torch.profiler; its operators and shapes into OUT, as JSON
 train     three steps of a small network, with torch.profiler around the second
 compile   a compiled layer; prints its graph breaks
 """
 import collections
+import contextlib
 import json
 import statistics
 import sys
@@ -37,6 +39,27 @@ def time_layer(rounds=60, forwards=50):
                 times.append((time.perf_counter_ns() - start) / forwards / 1000)
     torch.cuda.synchronize()
     print("%.2f %.6f" % (statistics.median(times), y.float().abs().sum().item()))
+
+
+def time_observers(rounds=40, forwards=50):
+    from torch.autograd.profiler import emit_itt, emit_nvtx
+
+    module, x = layer()
+    ways = {"none": contextlib.nullcontext, "emit_itt": emit_itt, "emit_nvtx": emit_nvtx,
+            "emit_nvtx, shapes": lambda: emit_nvtx(record_shapes=True)}
+    times = {way: [] for way in ways}
+    for i in range(rounds + 5):
+        for way, observer in ways.items():
+            torch.cuda.synchronize()
+            with torch.inference_mode(), observer():
+                start = time.perf_counter_ns()
+                for _ in range(forwards):
+                    module(x)
+                end = time.perf_counter_ns()
+            if i >= 5:
+                times[way].append((end - start) / forwards / 1000)
+    for way, us in times.items():
+        print("| %s | %.1f | %.1f |" % (way, statistics.median(us), min(us)))
 
 
 def shapes_profiler():
@@ -124,6 +147,8 @@ def main():
             time_layer(rounds=10)
     elif mode == "opt":
         opt_measured()
+    elif mode == "observers":
+        time_observers()
     elif mode == "opt-profiler":
         opt_profiler(sys.argv[2])
     elif mode == "train":
