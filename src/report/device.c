@@ -87,20 +87,11 @@ static void sort(void *v, size_t n, size_t each, int (*order)(const void *, cons
 /* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
 static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))
 {
-	const struct trace *t = j->r->trace;
-	int e = 0;
-	for (size_t i = 0; i < t->chunk_count && !e; i++) {
-		if (t->chunks[i].head.kind != kind)
-			continue;
-		e = trace_load(t, i, &j->buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA) {
-			j->r->damaged_chunks++;
-			e = 0;
-			continue;
-		}
-		if (!e)
-			e = use(j);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(j->r->trace, kind, &at, &j->buf, &j->r->damaged_chunks)) > 0 &&
+		!(e = use(j)))
+		;
 	return e;
 }
 

@@ -559,13 +559,10 @@ static int take_work(struct reader *r)
 
 static int each_chunk(struct reader *r, uint16_t kind, int (*use)(struct reader *r))
 {
-	int e = 0;
-	for (size_t i = 0; i < r->t->chunk_count && !e; i++) {
-		if (r->t->chunks[i].head.kind != kind)
-			continue;
-		e = trace_load(r->t, i, &r->buf, NULL);
-		e = is_lost(e) ? 0 : e ? e : use(r);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(r->t, kind, &at, &r->buf, NULL)) > 0 && !(e = use(r)))
+		;
 	return e;
 }
 

@@ -30,16 +30,10 @@ struct reader {
 
 static int each_chunk(struct reader *d, uint16_t kind, int (*use)(struct reader *d))
 {
-	int e = 0;
-	for (size_t i = 0; i < d->t->chunk_count && !e; i++) {
-		if (d->t->chunks[i].head.kind != kind)
-			continue;
-		e = trace_load(d->t, i, &d->buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA)
-			e = 0; /* the report has counted it */
-		else if (!e)
-			e = use(d);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(d->t, kind, &at, &d->buf, NULL)) > 0 && !(e = use(d)))
+		;
 	return e;
 }
 

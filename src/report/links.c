@@ -105,13 +105,10 @@ static int load(struct loader *o, size_t chunk)
 /* Calls `use` with each loaded chunk of a kind; damaged ones are passed over. */
 static int each_chunk(struct loader *o, uint16_t kind, int (*use)(struct loader *o))
 {
-	int e = 0;
-	for (size_t i = 0; i < o->t->chunk_count && !e; i++) {
-		if (o->t->chunks[i].head.kind != kind)
-			continue;
-		e = load(o, i);
-		e = e == -EAGAIN ? 0 : e ? e : use(o);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(o->t, kind, &at, &o->buf, NULL)) > 0 && !(e = use(o)))
+		;
 	return e;
 }
 

@@ -69,16 +69,10 @@ static int take_chunk(const struct meta *m, struct spans *s)
 
 static int take_chunks(const struct trace *t, const struct meta *m, struct spans *s)
 {
-	int e = 0;
-	for (size_t i = 0; i < t->chunk_count && !e; i++) {
-		if (t->chunks[i].head.kind != CHUNK_RANGES)
-			continue;
-		e = trace_load(t, i, &s->buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA)
-			e = 0;
-		else if (!e)
-			e = take_chunk(m, s);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(t, CHUNK_RANGES, &at, &s->buf, NULL)) > 0 && !(e = take_chunk(m, s)))
+		;
 	return e;
 }
 

@@ -39,16 +39,10 @@ struct loader {
 /* Calls `use` with each loaded chunk of a kind. */
 static int each_chunk(struct loader *l, uint16_t kind, int (*use)(struct loader *l))
 {
-	int e = 0;
-	for (size_t i = 0; i < l->t->chunk_count && !e; i++) {
-		if (l->t->chunks[i].head.kind != kind)
-			continue;
-		e = trace_load(l->t, i, &l->buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA)
-			e = 0;
-		else if (!e)
-			e = use(l);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(l->t, kind, &at, &l->buf, NULL)) > 0 && !(e = use(l)))
+		;
 	return e;
 }
 

@@ -92,16 +92,11 @@ static int take_ranges(struct coster *c)
 
 static int load(struct coster *c)
 {
-	int e = 0;
-	for (size_t i = 0; i < c->t->chunk_count && !e; i++) {
-		if (c->t->chunks[i].head.kind != CHUNK_RANGES)
-			continue;
-		e = trace_load(c->t, i, &c->buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA)
-			e = 0;
-		else if (!e)
-			e = take_ranges(c);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(c->t, CHUNK_RANGES, &at, &c->buf, NULL)) > 0 &&
+		!(e = take_ranges(c)))
+		;
 	return e;
 }
 

@@ -182,6 +182,22 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 		e == -EBADMSG ? "its content is damaged" : strerror(-e));
 }
 
+int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
+	uint64_t *damaged)
+{
+	while (*at < t->chunk_count) {
+		const size_t i = (*at)++;
+		if (t->chunks[i].head.kind != kind)
+			continue;
+		const int e = trace_load(t, i, buf, NULL);
+		if (e != -EBADMSG && e != -ENODATA)
+			return e ? e : 1;
+		if (damaged)
+			(*damaged)++;
+	}
+	return 0;
+}
+
 void chunk_buf_fini(struct chunk_buf *buf)
 {
 	if (!buf)

@@ -109,6 +109,13 @@ struct chunk_buf {
  * is damaged and lost; other errors concern the machine.  buf stays usable either way.
  */
 int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err);
+
+/*
+ * Loads the next chunk of a kind, from chunk *at on: 1, 0 when there is none, or -errno of the
+ * machine.  Damaged ones are passed over, and counted in *damaged if that is not NULL.
+ */
+int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
+	uint64_t *damaged);
 void chunk_buf_fini(struct chunk_buf *buf);
 
 /* The committed records of a loaded chunk, in file order. */
