@@ -1,5 +1,6 @@
 /* weir diff A B, or A... -- B...: compares recordings and judges gates. */
 #include "command.h"
+#include "look.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,23 +23,6 @@ struct gates {
 	struct judgement judged[GATES_MOST];
 	size_t n;
 };
-
-static bool wants_colour(void)
-{
-	const char *no = getenv("NO_COLOR");
-	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
-}
-
-static int parse_rows(const char *text, unsigned *ret_rows)
-{
-	char *end;
-	errno = 0;
-	const unsigned long n = strtoul(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || n > 1000000)
-		return complain(EXIT_USAGE, "--top wants a number, not %s", text);
-	*ret_rows = (unsigned)n;
-	return 0;
-}
 
 static int parse_threshold(const char *text, double *ret_pct)
 {
@@ -124,7 +108,7 @@ static int compare(const struct options *o, struct diff *d, struct gates *g, uns
 	if (opt_flag(o, "json"))
 		diff_print_json(d, g->v, g->judged, g->n, stdout);
 	else
-		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, wants_colour());
+		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, look_colour());
 	return answer;
 }
 
@@ -136,7 +120,7 @@ int cmd_diff(const struct options *o)
 	double threshold = 0;
 	if (!g)
 		return complain(EXIT_ENVIRONMENT, "no memory for gates");
-	int code = parse_rows(opt_str(o, "top"), &rows);
+	int code = look_rows(o, &rows);
 	if (!code)
 		code = parse_threshold(opt_str(o, "threshold"), &threshold);
 	if (!code)
