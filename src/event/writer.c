@@ -723,6 +723,7 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 #define SHARED_FIRST (1u * TRACE_GRAIN)
 #define SHARED_NEXT  (4u * TRACE_GRAIN)
 #define SHARED_MOST  64u
+#define SCARCE_BYTES (256u << 20) /* of what 64 chunks hold: the rest is for names of kernels */
 
 /*
  * Chunks of a process that all its threads write to: room is taken by a locked add on `taken`.
@@ -731,7 +732,8 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
  */
 struct shared {
 	const enum chunk_kind kind;
-	_Atomic uint32_t now; /* index + 1 of the current one; 0: none yet */
+	_Atomic uint32_t now;   /* index + 1 of the current one; 0: none yet */
+	_Atomic uint64_t bytes; /* of all of them */
 	struct {
 		struct chunk_header *chunk;
 		_Atomic uint64_t taken;
@@ -745,6 +747,7 @@ static struct shared links = { .kind = CHUNK_LINKS };
 static void forget(struct shared *s)
 {
 	atomic_store(&s->now, 0);
+	atomic_store(&s->bytes, 0);
 	memset(s->chunks, 0, sizeof s->chunks);
 }
 
@@ -769,6 +772,8 @@ static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t by
 	if (!c)
 		return false;
 	struct chunk_header *none = NULL;
+	atomic_fetch_add(
+		&s->bytes, c->bytes); /* one that another was faster with is in the file, too */
 	if (!__atomic_compare_exchange_n(
 		    &s->chunks[now].chunk, &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		close_chunk(r, c, (char *)c + CHUNK_PAYLOAD); /* another thread was first */
@@ -805,6 +810,13 @@ struct record *meta_reserve(struct recorder *r, uint32_t words)
 	if (!to && r->header)
 		__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
 	return to;
+}
+
+bool meta_is_scarce(const struct recorder *r)
+{
+	const uint64_t limit = r->header ? r->header->limit / 4 : 0;
+	const uint64_t most = !limit ? SCARCE_BYTES : limit > SHARED_NEXT ? limit : SHARED_NEXT;
+	return atomic_load_explicit(&metas.bytes, memory_order_relaxed) > most;
 }
 
 struct range *span_reserve(struct recorder *r, uint64_t *ret_id)

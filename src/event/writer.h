@@ -90,6 +90,10 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);
 /* Appends a meta record of the process: may be called by any thread at any time. */
 struct record *meta_reserve(struct recorder *r, uint32_t words);
 
+/* Whether the room that is left is for what comes once: a quarter of a limited trace is taken, or
+ * most of what there is. */
+bool meta_is_scarce(const struct recorder *r);
+
 /*
  * Room for a range that any thread may end, and its number from 1; NULL when there is none, which
  * is counted.  span_find() is the same by its number, NULL when no such was given out here.

@@ -47,6 +47,14 @@ void note_text(
 	record_commit(r, (uint16_t)id);
 }
 
+bool note_has_room(void)
+{
+	if (!hook_recorder.header || !meta_is_scarce(&hook_recorder))
+		return true;
+	__atomic_fetch_add(&hook_recorder.header->unnamed, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* --- kernels ------------------------------------------------------------------------------ */
 
 /*

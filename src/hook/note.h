@@ -37,6 +37,9 @@ void note_forget(void); /* after a fork: the child's trace starts empty */
 void note_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes);
 
+/* Whether a text may be written that will not be asked for again; false is counted. */
+bool note_has_room(void);
+
 void note_cuInit(int result, unsigned flags);
 void note_cuGetProcAddress(
 	int result, const char *symbol, void *pfn, int version, unsigned long long flags);

@@ -6,8 +6,9 @@
 #include "hook/note.h"
 
 /* Numbers up to STRINGS are slots of the table; those above are given out one by one. */
-#define STRINGS (1u << 16)
-#define WINDOW  64u
+#define STRINGS     (1u << 16)
+#define BEYOND_MOST (1u << 31) /* threads may be at it together, and none may come round to 0 */
+#define WINDOW      64u
 
 static uint64_t table[STRINGS]; /* hashes; 0 free.  Collisions of 64 bits do not happen. */
 static uint32_t beyond = STRINGS;
@@ -41,8 +42,11 @@ void string_write(uint32_t id, const char *text, uint64_t bytes)
 		META_STRING, &arg, 1, text, (uint32_t)(bytes < STRING_MOST ? bytes : STRING_MOST));
 }
 
+/* 0: such texts have had their share of the trace, or there are no more numbers. */
 static uint32_t next_beyond(void)
 {
+	if (__atomic_load_n(&beyond, __ATOMIC_RELAXED) >= BEYOND_MOST || !note_has_room())
+		return 0;
 	return __atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
 }
 
@@ -62,7 +66,7 @@ bool string_claim(uint64_t key, uint32_t *ret_id)
 			return false;
 	}
 	*ret_id = next_beyond();
-	return true;
+	return *ret_id;
 }
 
 uint32_t string_id(const char *text, uint64_t bytes)
@@ -76,7 +80,8 @@ uint32_t string_id(const char *text, uint64_t bytes)
 uint32_t string_once(const char *text, uint64_t bytes)
 {
 	const uint32_t id = next_beyond();
-	string_write(id, text, bytes);
+	if (id)
+		string_write(id, text, bytes);
 	return id;
 }
 

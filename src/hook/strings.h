@@ -3,7 +3,9 @@
  * into the trace once (META_STRING).  Any thread may ask at any time, signal handlers too.
  *
  * What has been written is remembered by its hash, in a table of fixed size.  Once that is full, a
- * text is written again, under a new number, each time that somebody asks: nothing is lost.
+ * text is written again, under a new number, each time that somebody asks.  Such texts, and those
+ * that are not remembered, have a share of the trace; what comes after that has no text, and is
+ * counted.
  */
 #ifndef WEIR_HOOK_STRINGS_H
 #define WEIR_HOOK_STRINGS_H
@@ -15,7 +17,7 @@
 /* No text is longer in a trace. */
 #define STRING_MOST 16384u
 
-/* The number of a text, never 0; longer ones are cut. */
+/* The number of a text, 0 when there is no room for more; longer ones are cut. */
 uint32_t string_id(const char *text, uint64_t bytes);
 
 /* The same for a text that is made only when it is new: a key of whatever it is made of.  True:

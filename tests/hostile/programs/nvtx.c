@@ -144,6 +144,21 @@ static void many(void)
 	NVTX(pop);
 }
 
+/* Every range has a number of its own, and the last kernel comes after all of them. */
+static void payloads(void)
+{
+	void *module;
+
+	for (int i = 0; i < 200000; i++) {
+		NVTX(push_event, NVTX_EVENT(.message_type = 1, .message = "step", .payload_type = 1,
+					 .payload.u64 = (uint64_t)i));
+		NVTX(pop);
+	}
+	cu_need(cuModuleLoadData(&module, cu_image), "cuModuleLoadData");
+	cu_need(cuModuleGetFunction(&cu_kernel, module, "nothing"), "cuModuleGetFunction");
+	cu_launch_once();
+}
+
 static off_t trace_bytes(void)
 {
 	const char *orders = getenv("WEIR"), *path = orders ? strstr(orders, "record:") : NULL;
@@ -345,10 +360,10 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} ways[] = { { "balanced", balanced }, { "unbalanced", unbalanced },
-		{ "messages", messages }, { "names", names }, { "many", many }, { "paced", paced },
-		{ "threads", threads }, { "fork", fork_inside }, { "killed", killed },
-		{ "signals", signals }, { "turnover", turnover }, { "jump", jump },
-		{ "deep", deep } };
+		{ "messages", messages }, { "names", names }, { "many", many },
+		{ "payloads", payloads }, { "paced", paced }, { "threads", threads },
+		{ "fork", fork_inside }, { "killed", killed }, { "signals", signals },
+		{ "turnover", turnover }, { "jump", jump }, { "deep", deep } };
 	const char *how = argc > 1 ? argv[1] : "balanced";
 
 	setvbuf(stdout, NULL, _IONBF, 0);
