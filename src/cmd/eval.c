@@ -14,6 +14,7 @@
 #include "base/table.h"
 #include "command.h"
 #include "launches.h"
+#include "size.h"
 #include "train/evaluate.h"
 
 #include "base/banned.h"
@@ -25,6 +26,7 @@ struct job {
 	struct predict_device device;
 	struct predict_model model;
 	struct dataset data;
+	struct eval_filter filter; /* what the options leave */
 	struct json json;
 	bool print_json;
 	bool memory; /* there was not enough */
@@ -35,18 +37,20 @@ static void show(void *data, uint64_t done, uint64_t all)
 	progress_show(data, done, all);
 }
 
-static const struct eval_filter all_points = { PREDICT_TIERS, 0, INFINITY };
-
-static struct eval_filter of_tier(int tier)
+static struct eval_filter of_tier(const struct job *job, int tier)
 {
-	return (struct eval_filter){ (enum predict_tier)tier, 0, INFINITY };
+	struct eval_filter f = job->filter;
+	f.tier = (enum predict_tier)tier;
+	return f;
 }
 
-static struct eval_filter of_decade(int decade)
+static struct eval_filter of_decade(const struct job *job, int decade)
 {
-	struct eval_filter f = all_points;
-	f.from_ns = decade ? powf(10, (float)decade + 2) : 0;
-	f.below_ns = decade + 1 < DECADES ? powf(10, (float)decade + 3) : INFINITY;
+	struct eval_filter f = job->filter;
+	const float from = decade ? powf(10, (float)decade + 2) : 0;
+	const float below = decade + 1 < DECADES ? powf(10, (float)decade + 3) : INFINITY;
+	f.from_ns = from > f.from_ns ? from : f.from_ns;
+	f.below_ns = below < f.below_ns ? below : f.below_ns;
 	return f;
 }
 
@@ -99,12 +103,12 @@ static void print_split(struct job *job, enum eval_split split, const eval_point
 		"t90 holds", "tau", "last", "median", "ratio", "nearest" };
 	struct table t;
 	table_init(&t, "<>>>>>>>>", headings);
-	print_line(job, &t, "all", points, all_points);
+	print_line(job, &t, "all", points, job->filter);
 	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
-		print_line(
-			job, &t, predict_tier_word((enum predict_tier)tier), points, of_tier(tier));
+		print_line(job, &t, predict_tier_word((enum predict_tier)tier), points,
+			of_tier(job, tier));
 	for (int decade = 0; decade < DECADES; decade++)
-		print_line(job, &t, decade_word(decade), points, of_decade(decade));
+		print_line(job, &t, decade_word(decade), points, of_decade(job, decade));
 	printf("%s: %s\n", eval_split_word(split), eval_split_what(split));
 	table_print(&t, stdout, "", "");
 	putchar('\n');
@@ -150,14 +154,15 @@ static void json_line(
 static void json_split(struct job *job, enum eval_split split, const eval_points *points)
 {
 	json_begin_object(&job->json, eval_split_word(split));
-	json_line(job, "all", points, all_points);
+	json_line(job, "all", points, job->filter);
 	json_begin_object(&job->json, "tiers");
 	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
-		json_line(job, predict_tier_word((enum predict_tier)tier), points, of_tier(tier));
+		json_line(job, predict_tier_word((enum predict_tier)tier), points,
+			of_tier(job, tier));
 	json_end_object(&job->json);
 	json_begin_object(&job->json, "durations");
 	for (int decade = 0; decade < DECADES; decade++)
-		json_line(job, decade_word(decade), points, of_decade(decade));
+		json_line(job, decade_word(decade), points, of_decade(job, decade));
 	json_end_object(&job->json);
 	json_end_object(&job->json);
 }
@@ -205,11 +210,50 @@ static int check_splits(const struct options *o)
 						 eval_split_word((enum eval_split)s));
 		if (!known)
 			return complain(EXIT_USAGE,
-				"--split=%s: there are prequential, kernel, family, application, "
-				"extrapolation and random",
+				"--split=%s: there are prequential, kernel, sibling, family, "
+				"application, extrapolation and random",
 				opt_nth(o, "split", i));
 	}
 	return 0;
+}
+
+static int take_ns(const struct options *o, const char *name, float *to)
+{
+	const char *text = opt_str(o, name);
+	uint64_t ns;
+	if (!text)
+		return 0;
+	if (!size_parse(text, &ns))
+		return complain(
+			EXIT_USAGE, "--%s=%s is not a whole number of nanoseconds", name, text);
+	*to = (float)ns;
+	return 0;
+}
+
+/* The family's word, or "no-" and the word: all but that one. */
+static int take_family(const struct options *o, struct eval_filter *f)
+{
+	const char *text = opt_str(o, "family");
+	if (!text)
+		return 0;
+	f->but_family = !strncmp(text, "no-", 3);
+	f->family = predict_family_find(text + (f->but_family ? 3 : 0));
+	if (f->family)
+		return 0;
+	return complain(EXIT_USAGE,
+		"--family=%s: there is no such family; api/family.tbl and the column `family` of "
+		"weir export -f dataset have them",
+		text);
+}
+
+static int take_filter(const struct options *o, struct eval_filter *f)
+{
+	*f = (struct eval_filter){ .tier = PREDICT_TIERS, .below_ns = INFINITY };
+	f->knowledge = opt_flag(o, "known") ? 2 : 0;
+	int code = take_ns(o, "from", &f->from_ns);
+	if (!code)
+		code = take_ns(o, "below", &f->below_ns);
+	return code ? code : take_family(o, f);
 }
 
 static int run_all(struct job *job)
@@ -241,6 +285,8 @@ int cmd_eval(const struct options *o)
 		return complain(EXIT_USAGE,
 			"name a model and traces or tables of launches: weir eval MODEL FILE...");
 	int code = check_splits(o);
+	if (!code)
+		code = take_filter(o, &job.filter);
 	if (!code)
 		code = model_load(opt_argv(o)[0], &job.model, &bytes);
 	if (!code)

@@ -214,7 +214,7 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 			number_ns(&n, (uint64_t)a->t50_ns), number_ns(&m, (uint64_t)a->t90_ns),
 			100 * (double)a->confidence);
 	printf("  told by    %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
-	const struct kernel_slot *slot = wave_slot(&job->p, job->kernel.id);
+	const struct kernel_slot *slot = wave_slot(&job->p, &job->kernel);
 	if (slot && slot->head.shapes)
 		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
 			slot->head.shapes, wave_kind_word((enum wave_kind)slot->head.fit.kind),
@@ -307,7 +307,7 @@ static int answer_one(struct job *job)
 /* What is known of one kernel of the files. */
 struct kernel_row {
 	uint32_t name;
-	uint64_t id;
+	const struct predict_kernel *kernel; /* as it was compiled when first seen */
 	size_t launches;
 	double total_ns;
 	double off; /* sum of |log2 error| when predicted before it was learnt */
@@ -329,7 +329,7 @@ static struct kernel_row *row_of(struct kernel_rows *rows, const struct predict_
 	struct kernel_row *r = array_push(&rows->v);
 	if (!r)
 		return NULL;
-	*r = (struct kernel_row){ .name = s->name, .id = s->launch.kernel->id };
+	*r = (struct kernel_row){ .name = s->name, .kernel = s->launch.kernel };
 	*at = (uint32_t)rows->v.n - 1;
 	return r;
 }
@@ -361,9 +361,10 @@ static int by_total(const void *a, const void *b)
 	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
 }
 
-static uint32_t shapes_of(const struct job *job, uint64_t id, const char **ret_model)
+static uint32_t shapes_of(
+	const struct job *job, const struct predict_kernel *k, const char **ret_model)
 {
-	const struct kernel_slot *slot = wave_slot(&job->p, id);
+	const struct kernel_slot *slot = wave_slot(&job->p, k);
 	*ret_model = wave_kind_word(slot ? (enum wave_kind)slot->head.fit.kind : WAVE_NONE);
 	return slot ? slot->head.shapes : 0;
 }
@@ -378,7 +379,7 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 	for (size_t i = 0; i < rows->v.n; i++) {
 		const struct kernel_row *r = &rows->v.v[i];
 		const char *model;
-		const uint32_t shapes = shapes_of(job, r->id, &model);
+		const uint32_t shapes = shapes_of(job, r->kernel, &model);
 		table_cell(&t, "%s", number_ns(&n, (uint64_t)r->total_ns));
 		table_cell(&t, "%s", number_count(&n, r->launches));
 		table_cell(&t, shapes < SHAPES ? "%u" : "%u+", shapes);
@@ -402,7 +403,7 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 	for (size_t i = 0; i < rows->v.n; i++) {
 		const struct kernel_row *r = &rows->v.v[i];
 		const char *model;
-		const uint32_t shapes = shapes_of(job, r->id, &model);
+		const uint32_t shapes = shapes_of(job, r->kernel, &model);
 		json_begin_object(&j, NULL);
 		json_str(&j, "kernel", job->data.names.v[r->name]);
 		json_u64(&j, "launches", r->launches);

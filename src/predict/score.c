@@ -94,7 +94,10 @@ void slowdown_push(struct predict_tables *t, bool contended, float value)
 	if (s->n < SLOWDOWN_SPAN || s->n % EVERY)
 		return;
 	memcpy(sorted, s->value, sizeof(sorted));
+	/* what moves everything moves nearly all of them, and the same way */
+	const float low = score_quantile(sorted, SLOWDOWN_SPAN, 0.1);
+	const float high = score_quantile(sorted, SLOWDOWN_SPAN, 0.9);
 	const float median = score_quantile(sorted, SLOWDOWN_SPAN, 0.5);
-	store_float(
-		&t->hot.slower[contended], magnitude(median) > DEAD_BAND ? approx_exp2(median) : 1);
+	const bool common = low > DEAD_BAND || high < -DEAD_BAND;
+	store_float(&t->hot.slower[contended], common ? approx_exp2(median) : 1);
 }

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "predict/power.h"
 #include "predict/predict.h"
 
 #define TABLES_MAGIC  0x4c42544449455057ull /* "WPEIDTBL" */
@@ -51,7 +52,8 @@ struct wave_shape {
 	uint64_t key;
 	float t_ns, waves, bound_ns;
 	float arg[PREDICT_ARGS];
-	uint16_t n, knowledge;
+	uint8_t n, knowledge;
+	uint16_t width; /* log2 of the threads of a block, in 1/WIDTH_ONE */
 };
 static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit into 4 KiB");
 
@@ -62,17 +64,28 @@ enum wave_kind {
 	WAVE_BOUND,   /* weight * (1, bound, whole waves, waves) */
 	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
 	WAVE_RATIO,   /* bound * the kernel's median ratio */
+	WAVE_POWER,   /* a power law of waves, width, bound and arguments */
 };
 
-#define NO_ARG 0xff
+#define NO_ARG       0xff
+#define RESIDUAL_ONE 2048
+#define WIDTH_ONE    256
+
+/* What is made of the shapes around. */
+enum wave_mend {
+	MEND_NONE,
+	MEND_NEAREST, /* as far off as the nearest is */
+	MEND_AROUND,  /* as far off as all are, the near ones most */
+	MENDS
+};
 
 struct wave_fit {
 	uint8_t kind;
-	uint8_t first, second; /* scalar = arg[first] * arg[second]; NO_ARG: 1 */
-	uint8_t corrected;     /* by how far off the nearest shape is */
-	float weight[WAVE_TERMS];
-	float scale; /* median |log error| of held-out shapes */
-	float ratio; /* median t / bound */
+	uint8_t first, second;     /* scalar = arg[first] * arg[second]; NO_ARG: 1 */
+	uint8_t corrected;         /* by how far off the shapes around are: enum wave_mend */
+	float weight[POWER_TERMS]; /* of those of the kind */
+	float scale;               /* median |log error| of held-out shapes */
+	float ratio;               /* median t / bound */
 };
 
 struct slot_head {
@@ -89,7 +102,8 @@ struct slot_head {
 struct kernel_slot {
 	struct slot_head head;
 	float cold[SHAPES]; /* what the model said of each shape, log2(t / bound); or no number */
-	uint64_t reserved[24];
+	int16_t residual[SHAPES]; /* log2(t / what the fit alone says), in 1/RESIDUAL_ONE */
+	uint64_t reserved[4];
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");

@@ -16,6 +16,7 @@
 
 #include <math.h>
 
+#include "base/hash.h"
 #include "predict/bound.h"
 #include "predict/model.h"
 #include "predict/score.h"
@@ -23,10 +24,26 @@
 
 #include "base/banned.h"
 
-#define SETTLED   16
-#define NEAR_UNIT 0.4f /* log2: what a shape says about another, as a first guess */
+#define SETTLED      16
+#define SIBLING_UNIT 0.8f /* log2: what siblings say */
+#define NEAR_UNIT    0.4f /* log2: what a shape says about another, as a first guess */
 
-const struct kernel_slot *wave_slot(const struct predict *p, uint64_t kernel)
+/* What was compiled anew under the same name, as tuners do, is another kernel. */
+static uint64_t compiled_id(const struct predict_kernel *k)
+{
+	const uint64_t regs = k->has_regs ? k->regs : 0;
+	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes));
+	return id + !id;
+}
+
+/* The slot that a kernel shares with those that differ in template arguments and numbers only. */
+static uint64_t siblings_id(const struct predict_kernel *k)
+{
+	const uint64_t id = hash_mix(~k->group);
+	return id + !id;
+}
+
+static const struct kernel_slot *slot_find(const struct predict *p, uint64_t kernel)
 {
 	const struct kernel_slot *slots = tables_slots(p->tables);
 	for (uint32_t i = 0; i < WINDOW; i++) {
@@ -37,6 +54,11 @@ const struct kernel_slot *wave_slot(const struct predict *p, uint64_t kernel)
 	return NULL;
 }
 
+const struct kernel_slot *wave_slot(const struct predict *p, const struct predict_kernel *k)
+{
+	return slot_find(p, compiled_id(k));
+}
+
 const char *wave_kind_word(enum wave_kind kind)
 {
 	static const char *const words[] = {
@@ -45,8 +67,9 @@ const char *wave_kind_word(enum wave_kind kind)
 		[WAVE_BOUND] = "bound",
 		[WAVE_NEAREST] = "nearest",
 		[WAVE_RATIO] = "ratio",
+		[WAVE_POWER] = "power",
 	};
-	return words[kind <= WAVE_RATIO ? kind : WAVE_NONE];
+	return words[kind <= WAVE_POWER ? kind : WAVE_NONE];
 }
 
 static struct wave_shape shape_of(const struct predict_question *q)
@@ -56,7 +79,8 @@ static struct wave_shape shape_of(const struct predict_question *q)
 		.key = q->key,
 		.waves = q->waves,
 		.bound_ns = q->bound_ns,
-		.knowledge = (uint16_t)launch_knowledge(l),
+		.knowledge = (uint8_t)launch_knowledge(l),
+		.width = (uint16_t)(WIDTH_ONE * approx_log2((float)q->threads)),
 	};
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++)
 		s.arg[i] = wave_scalar(l->arg[i]);
@@ -81,25 +105,38 @@ static float cold_of(const struct predict *p, const struct predict_question *q)
 	return a.strange ? NAN : a.log_ratio;
 }
 
-static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
+	bool own, struct predict_answer *a)
 {
-	const struct kernel_slot *slot = wave_slot(p, q->launch->kernel->id);
+	const struct kernel_slot *slot = slot_find(p, kernel);
 	struct slot_head head;
 	if (!slot || !copy_stable(&head, slot, sizeof(head), &slot->head.sequence) ||
-		head.kernel != q->launch->kernel->id || !head.shapes)
+		head.kernel != kernel || !head.shapes)
 		return false;
 	const struct wave_shape shape = shape_of(q);
 	const struct wave_fit *fit = &head.fit;
 	const bool fitted = fit->kind != WAVE_NONE;
 	float t, cold = NAN;
+	if (!own && !fitted)
+		return false;
 	if (!fitted && model_tag(p) && model_tag(p) == head.model)
 		cold = cold_of(p, q);
 	if (!fit_predict(fit, slot, head.shapes, &shape, cold, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
-	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, 0,
-		fitted ? fit->scale : NEAR_UNIT, a);
+	score_answer(p->tables,
+		!own     ? PREDICT_COLD
+		: fitted ? PREDICT_SHAPE
+			 : PREDICT_NEAR,
+		t, 0, fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
+}
+
+static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+{
+	const struct predict_kernel *k = q->launch->kernel;
+	return ask_slot(p, q, compiled_id(k), true, a) ||
+	       (k->group && ask_slot(p, q, siblings_id(k), false, a));
 }
 
 static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
@@ -162,17 +199,16 @@ static struct wave_shape *shape_place(struct kernel_slot *slot, uint64_t key)
 	return &slot->shape[slot->head.next++ % SHAPES];
 }
 
-static void learn(
-	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
+static void learn_slot(struct predict *p, const struct predict_question *q,
+	const struct predict_sample *s, uint64_t kernel)
 {
-	struct kernel_slot *at = place(p->tables, q->launch->kernel->id);
+	struct kernel_slot *at = place(p->tables, kernel);
 	/* of what is known well each eighth observation is enough: history has them all */
-	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == q->launch->kernel->id &&
-		shape_find(at, q->key))
+	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel && shape_find(at, q->key))
 		return;
 	struct kernel_slot slot = *at;
-	if (slot.head.kernel != q->launch->kernel->id)
-		slot = (struct kernel_slot){ .head.kernel = q->launch->kernel->id };
+	if (slot.head.kernel != kernel)
+		slot = (struct kernel_slot){ .head.kernel = kernel };
 	struct wave_shape *shape = shape_place(&slot, q->key);
 	const bool fresh = shape->key != q->key;
 	if (fresh) {
@@ -183,11 +219,21 @@ static void learn(
 	} else {
 		revise(shape, (float)s->measured_ns);
 	}
+	wave_note(&slot, (size_t)(shape - slot.shape));
 	slot.head.last = (uint32_t)(s->order >> 20);
 	slot.head.stale++;
 	if (worth_a_fit(&slot.head, fresh))
 		wave_refit(&slot);
 	store_stable(at, &slot, sizeof(slot), &at->head.sequence);
+}
+
+static void learn(
+	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
+{
+	const struct predict_kernel *k = q->launch->kernel;
+	learn_slot(p, q, s, compiled_id(k));
+	if (k->group && !q->seen)
+		learn_slot(p, q, s, siblings_id(k));
 }
 
 const struct predictor predictor_wave = {

@@ -6,9 +6,9 @@
 #include "predict/tables.h"
 
 /* The kernel's slot, or NULL. */
-const struct kernel_slot *wave_slot(const struct predict *p, uint64_t kernel);
+const struct kernel_slot *wave_slot(const struct predict *p, const struct predict_kernel *k);
 
-/* "linear", "bound", "nearest", "ratio"; "none" before there are enough shapes. */
+/* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
 const char *wave_kind_word(enum wave_kind kind);
 
 extern const struct predictor predictor_wave;

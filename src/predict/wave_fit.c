@@ -11,12 +11,14 @@
 
 #include "base/banned.h"
 
-#define FOLDS      8
-#define WORST      2.0f
-#define PAIRS_FROM 16 /* shapes, before which products of arguments fit anything */
-#define PAIRED     4  /* arguments of which products are tried */
-#define LARGEST    (1ull << 40)
-#define BETTER     0.95f /* what a more complicated candidate must reach of a simpler one */
+#define FOLDS       8
+#define WORST       2.0f
+#define PAIRS_FROM  16 /* shapes, before which products of arguments fit anything */
+#define POWERS_FROM 8
+#define PAIRED      4 /* arguments of which products are tried */
+#define LARGEST     (1ull << 40)
+#define APART       0.05f /* what is nearer than this is the same */
+#define BETTER      0.95f /* what a more complicated candidate must reach of a simpler one */
 
 static_assert(WAVE_TERMS == NNLS_TERMS, "terms of a fit");
 
@@ -25,6 +27,7 @@ struct fitting {
 	uint32_t n, folds;
 	/* the nearest shape of another fold, by shape; n: none */
 	uint32_t nearest[SHAPES];
+	float weight[SHAPES][SHAPES]; /* how much one says about another */
 	float best;
 	struct wave_fit fit;
 };
@@ -32,6 +35,11 @@ struct fitting {
 float wave_scalar(uint64_t arg)
 {
 	return arg < LARGEST ? (float)arg : 0;
+}
+
+static float log2_of(float x)
+{
+	return approx_log2(1 + x);
 }
 
 /* A logarithm, roughly: exponent and mantissa read as one number. */
@@ -50,7 +58,9 @@ static float gap(float a, float b)
 
 static float distance(const struct wave_shape *a, const struct wave_shape *b)
 {
+	const float wider = ((float)a->width - (float)b->width) * (1.0f / WIDTH_ONE);
 	float sum = gap(load_float(&a->waves) * 64, b->waves * 64);
+	sum += wider < 0 ? -wider : wider;
 	for (int i = 0; i < PREDICT_ARGS; i++)
 		sum += gap(load_float(&a->arg[i]), b->arg[i]);
 	return sum;
@@ -98,18 +108,65 @@ static float evaluate(const struct wave_fit *f, const struct wave_shape *s)
 	return t;
 }
 
-/* What the near shape says about another: its time, scaled by the bounds or by how far the model
- * is off there. */
-static float transfer(
-	const struct wave_fit *f, const struct wave_shape *near, const struct wave_shape *s)
+static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS])
 {
-	const float t = load_float(&near->t_ns);
+	terms[0] = 1;
+	terms[1] = log2_of(load_float(&s->waves) * 64);
+	terms[2] = (float)s->width * (1.0f / WIDTH_ONE);
+	terms[3] = log2_of(load_float(&s->bound_ns));
+	for (int i = 0; i < PREDICT_ARGS; i++)
+		terms[4 + i] = log2_of(load_float(&s->arg[i]));
+}
+
+static float power_told(const struct wave_fit *f, const struct wave_shape *s)
+{
+	float terms[POWER_TERMS], sum = 0;
+	powers_of(s, terms);
+	for (int i = 0; i < POWER_TERMS; i++)
+		sum += f->weight[i] * terms[i];
+	return approx_exp2(sum);
+}
+
+/* What the fit says of a shape, without a look at those around. */
+static float told(const struct wave_fit *f, const struct wave_shape *s)
+{
 	if (f->kind == WAVE_NONE || f->kind == WAVE_NEAREST)
-		return t * s->bound_ns / load_float(&near->bound_ns);
+		return load_float(&s->bound_ns);
 	if (f->kind == WAVE_RATIO)
-		return s->bound_ns * f->ratio;
-	const float told = evaluate(f, s);
-	return f->corrected ? told * t / evaluate(f, near) : told;
+		return load_float(&s->bound_ns) * f->ratio;
+	if (f->kind == WAVE_POWER)
+		return power_told(f, s);
+	return evaluate(f, s);
+}
+
+/* How much a shape says about another that is so far away. */
+static float nearness(float distance)
+{
+	const float d = distance + APART;
+	return 1 / (d * d * d);
+}
+
+static float residual(const struct wave_fit *f, const struct wave_shape *s)
+{
+	const float t = load_float(&s->t_ns) / told(f, s);
+	return t > 1e-18f && t < 1e18f ? approx_log2(t) : 0;
+}
+
+void wave_note(struct kernel_slot *slot, size_t at)
+{
+	const float r = residual(&slot->head.fit, &slot->shape[at]) * RESIDUAL_ONE;
+	slot->residual[at] = (int16_t)(r > INT16_MAX ? INT16_MAX : r < INT16_MIN ? INT16_MIN : r);
+}
+
+static float around(const struct kernel_slot *slot, uint32_t shapes, const struct wave_shape *s)
+{
+	float sum = 0, weights = 0;
+	for (uint32_t i = 0; i < shapes && i < SHAPES; i++) {
+		const float w = nearness(distance(&slot->shape[i], s));
+		sum += w * (float)__atomic_load_n(&slot->residual[i], __ATOMIC_RELAXED);
+		weights += w;
+	}
+	return sum / (weights * RESIDUAL_ONE);
 }
 
 static uint32_t nearest_of(
@@ -132,13 +189,20 @@ bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uin
 {
 	if (!shapes)
 		return false;
-	const uint32_t near = nearest_of(slot, shapes, shape);
-	/* how two shapes of one kernel differ is what models of other kernels know best */
-	const float apart = cold - load_float(&slot->cold[near]);
-	const bool carry = fit->kind == WAVE_NONE && is_finite(apart);
-	const float t = transfer(fit, &slot->shape[near], shape);
-	*ret_ns = carry ? t * approx_exp2(apart) : t;
-	return t > 0 && t < 1e18f && *ret_ns > 0;
+	float t = told(fit, shape);
+	if (fit->corrected == MEND_AROUND) {
+		t *= approx_exp2(around(slot, shapes, shape));
+	} else if (fit->corrected == MEND_NEAREST || fit->kind == WAVE_NONE) {
+		const uint32_t near = nearest_of(slot, shapes, shape);
+		const struct wave_shape *other = &slot->shape[near];
+		t *= load_float(&other->t_ns) / told(fit, other);
+		/* how two shapes of one kernel differ is what models of other kernels know best */
+		const float apart = cold - load_float(&slot->cold[near]);
+		if (fit->kind == WAVE_NONE && is_finite(apart))
+			t *= approx_exp2(apart);
+	}
+	*ret_ns = t;
+	return t > 0 && t < 1e18f;
 }
 
 static void find_nearest(struct fitting *f)
@@ -150,6 +214,7 @@ static void find_nearest(struct fitting *f)
 			if (i % f->folds == j % f->folds)
 				continue;
 			const float d = distance(&f->shape[j], &f->shape[i]);
+			f->weight[i][j] = nearness(d);
 			if (f->nearest[i] == f->n || d < least) {
 				f->nearest[i] = j;
 				least = d;
@@ -158,33 +223,39 @@ static void find_nearest(struct fitting *f)
 	}
 }
 
-/* The sums over the shapes of a fold; over all folds for fold == folds. */
-static void accumulate(
-	const struct fitting *f, const struct wave_fit *c, uint32_t fold, struct normal *n)
+static void fit_linear(const struct fitting *f, uint32_t without, struct wave_fit *c)
 {
 	float terms[WAVE_TERMS];
 	double scaled[WAVE_TERMS];
+	struct normal n = { 0 };
 	for (uint32_t i = 0; i < f->n; i++) {
-		if (fold < f->folds && i % f->folds != fold)
+		if (i % f->folds == without)
 			continue;
 		terms_of(c, &f->shape[i], terms);
 		for (int k = 0; k < WAVE_TERMS; k++)
 			scaled[k] = (double)terms[k] / (double)f->shape[i].t_ns;
-		normal_add(n, scaled);
+		normal_add(&n, scaled);
 	}
-}
-
-static void solve(const struct normal *n, struct wave_fit *c)
-{
-	double x[WAVE_TERMS];
-	normal_solve(n, x);
+	normal_solve(&n, scaled);
 	for (int k = 0; k < WAVE_TERMS; k++)
-		c->weight[k] = (float)x[k];
+		c->weight[k] = (float)scaled[k];
 }
 
-static float off_by(float t, float measured)
+static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit *c)
 {
-	const float off = t > 0 && t < 1e18f ? approx_log2(t / measured) : WORST;
+	float terms[POWER_TERMS];
+	struct power_sums sums = { 0 };
+	for (uint32_t i = 0; i < f->n; i++) {
+		if (i % f->folds == without)
+			continue;
+		powers_of(&f->shape[i], terms);
+		power_add(&sums, terms, approx_log2(f->shape[i].t_ns));
+	}
+	power_solve(&sums, c->weight);
+}
+
+static float magnitude(float off)
+{
 	const float size = off < 0 ? -off : off;
 	return size < WORST ? size : WORST;
 }
@@ -199,25 +270,43 @@ static float ratio_median(const struct fitting *f, uint32_t without)
 	return score_quantile(ratios, n, 0.5);
 }
 
-/* Errors of the held-out shapes, straight and corrected by the nearest. */
-static void cross_validate(const struct fitting *f, const struct wave_fit *candidate,
-	float straight[static SHAPES], float corrected[static SHAPES])
+/* To all shapes but those of the fold; to all for fold == folds. */
+static void fit_without(const struct fitting *f, uint32_t fold, struct wave_fit *c)
 {
-	struct normal all = { 0 };
-	accumulate(f, candidate, f->folds, &all);
+	c->ratio = c->kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
+	if (c->kind == WAVE_POWER)
+		fit_power(f, fold, c);
+	else if (c->kind == WAVE_LINEAR || c->kind == WAVE_BOUND)
+		fit_linear(f, fold, c);
+}
+
+/* As around(), from the shapes of the other folds. */
+static float around_held_out(const struct fitting *f, const float *residuals, uint32_t i)
+{
+	float sum = 0, weights = 0;
+	for (uint32_t j = 0; j < f->n; j++) {
+		const float w = i % f->folds == j % f->folds ? 0 : f->weight[i][j];
+		sum += w * residuals[j];
+		weights += w;
+	}
+	return sum / weights;
+}
+
+/* Errors of the held-out shapes, with each way to mend. */
+static void cross_validate(
+	const struct fitting *f, const struct wave_fit *candidate, float off[static MENDS][SHAPES])
+{
 	for (uint32_t fold = 0; fold < f->folds; fold++) {
-		struct normal part = { 0 }, rest = all;
 		struct wave_fit c = *candidate;
-		accumulate(f, &c, fold, &part);
-		normal_subtract(&rest, &part);
-		solve(&rest, &c);
-		c.ratio = c.kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
+		float residuals[SHAPES];
+		fit_without(f, fold, &c);
+		for (uint32_t i = 0; i < f->n; i++)
+			residuals[i] = residual(&c, &f->shape[i]);
 		for (uint32_t i = fold; i < f->n; i += f->folds) {
-			const struct wave_shape *s = &f->shape[i], *near = &f->shape[f->nearest[i]];
-			c.corrected = 0;
-			straight[i] = off_by(transfer(&c, near, s), s->t_ns);
-			c.corrected = 1;
-			corrected[i] = off_by(transfer(&c, near, s), s->t_ns);
+			const float r = residuals[i];
+			off[MEND_NONE][i] = magnitude(r);
+			off[MEND_NEAREST][i] = magnitude(r - residuals[f->nearest[i]]);
+			off[MEND_AROUND][i] = magnitude(r - around_held_out(f, residuals, i));
 		}
 	}
 }
@@ -236,20 +325,23 @@ static float take_if_better(
 	return sum;
 }
 
-/* The sum of its errors, the better way. */
+/* The sum of its errors, the best way. */
 static float try_candidate(struct fitting *f, enum wave_kind kind, int first, int second)
 {
-	float straight[SHAPES], corrected[SHAPES];
+	float off[MENDS][SHAPES], least = 0;
 	struct wave_fit c = {
 		.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second
 	};
-	cross_validate(f, &c, straight, corrected);
-	const float plain = take_if_better(f, &c, straight);
-	if (kind != WAVE_LINEAR && kind != WAVE_BOUND)
-		return plain;
-	c.corrected = 1;
-	const float mended = take_if_better(f, &c, corrected);
-	return mended < plain ? mended : plain;
+	cross_validate(f, &c, off);
+	for (int mend = kind == WAVE_NEAREST; mend < MENDS; mend++) {
+		if (kind == WAVE_RATIO && mend)
+			break;
+		c.corrected = (uint8_t)mend;
+		const float sum = take_if_better(f, &c, off[mend]);
+		if (mend == (kind == WAVE_NEAREST) || sum < least)
+			least = sum;
+	}
+	return least;
 }
 
 static bool varies(const struct fitting *f, int arg)
@@ -300,10 +392,11 @@ void wave_refit(struct kernel_slot *slot)
 	if (slot->shape[0].knowledge)
 		try_candidate(&f, WAVE_BOUND, NO_ARG, NO_ARG);
 	try_scalars(&f);
-	struct normal all = { 0 };
-	accumulate(&f, &f.fit, f.folds, &all);
-	solve(&all, &f.fit);
-	f.fit.ratio = ratio_median(&f, f.folds);
+	if (f.n >= POWERS_FROM)
+		try_candidate(&f, WAVE_POWER, NO_ARG, NO_ARG);
+	fit_without(&f, f.folds, &f.fit);
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;
+	for (uint32_t i = 0; i < f.n; i++)
+		wave_note(slot, i);
 }

@@ -11,6 +11,9 @@
 /* Chooses and fits the slot's model anew; there are at least WAVE_FEWEST shapes. */
 void wave_refit(struct kernel_slot *slot);
 
+/* Notes how far off the fit is at a shape whose time is new. */
+void wave_note(struct kernel_slot *slot, size_t at);
+
 /* The time of a shape; false when none can be told.  `cold` is what the model says of it, where
  * slot->cold is that model's, too, else no number.  `slot` may change meanwhile: the caller looks
  * at its sequence afterwards. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/map.h"
 #include "predict/bound.h"
 #include "predict/score.h"
 #include "train/train.h"
@@ -22,6 +23,7 @@ static const struct {
 } splits[EVAL_SPLITS] = {
 	[EVAL_PREQUENTIAL] = { "prequential", "predicted, then learnt, in order" },
 	[EVAL_KERNEL] = { "kernel", "kernels never seen, nor their siblings" },
+	[EVAL_SIBLING] = { "sibling", "kernels never seen, but siblings of theirs" },
 	[EVAL_FAMILY] = { "family", "families never seen" },
 	[EVAL_APPLICATION] = { "application", "applications never seen" },
 	[EVAL_EXTRAPOLATION] = { "extrapolation", "the largest from the smaller" },
@@ -79,6 +81,8 @@ static int ask(struct evaluation *e, const struct predict_sample *s)
 		.confidence = a.confidence,
 		.tier = a.tier,
 		.class_only = a.class_only,
+		.family = s->launch.kernel->family,
+		.knowledge = launch_knowledge(&s->launch),
 	};
 	baseline_ask(&e->baselines, &q, p->baseline_ns);
 	return 0;
@@ -121,6 +125,8 @@ static unsigned part_of(enum eval_split split, const struct predict_sample *s, s
 	switch (split) {
 	case EVAL_KERNEL:
 		return (unsigned)(hash_mix(s->launch.kernel->group) % 8);
+	case EVAL_SIBLING:
+		return (unsigned)(hash_mix(s->launch.kernel->id) % 8);
 	case EVAL_FAMILY:
 		return s->launch.kernel->family % PARTS_MOST;
 	case EVAL_APPLICATION:
@@ -162,8 +168,50 @@ static int fit_rest(const struct predict_device *d, const struct predict_sample 
 	return ret;
 }
 
+struct relative {
+	uint64_t group, id;
+};
+
+static int by_group(const void *a, const void *b)
+{
+	const struct relative *x = a, *y = b;
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Kernels without siblings are in a part that is never held out. */
+static int keep_lonely(const struct predict_sample *samples, size_t n, uint8_t *part)
+{
+	struct relative *v = calloc(n + 1, sizeof(*v));
+	struct map lonely = { 0 };
+	int ret = v ? 0 : -ENOMEM;
+	for (size_t i = 0; i < n && v; i++)
+		v[i] = (struct relative){ samples[i].launch.kernel->group,
+			samples[i].launch.kernel->id };
+	if (v)
+		qsort(v, n, sizeof(*v), by_group);
+	for (size_t from = 0, to; from < n && !ret; from = to) {
+		for (to = from; to < n && v[to].group == v[from].group;)
+			to++;
+		uint32_t *at =
+			v[from].id == v[to - 1].id ? map_get(&lonely, MAP_KEY(v[from].id)) : NULL;
+		if (at)
+			*at = 1;
+		else if (v[from].id == v[to - 1].id)
+			ret = -ENOMEM;
+	}
+	for (size_t i = 0; i < n && !ret; i++)
+		if (map_find(&lonely, MAP_KEY(samples[i].launch.kernel->id)) != MAP_NONE)
+			part[i] = PARTS_MOST;
+	map_fini(&lonely);
+	free(v);
+	return ret;
+}
+
 /* All but one part are learnt.  The model has seen those launches, so how far off it and the tier
- * that leans on it were there is forgotten again: it would flatter. */
+ * that leans on it were there is forgotten again: it would flatter.  So is what slowed the last of
+ * them: what is asked did not run then. */
 static int learn_rest(struct evaluation *e, const struct predict_model *m,
 	const struct predict_sample *rest, size_t n)
 {
@@ -177,6 +225,7 @@ static int learn_rest(struct evaluation *e, const struct predict_model *m,
 	t->scores[PREDICT_COLD] = t->scores[PREDICT_NEAR] = none;
 	t->hot.tier[PREDICT_COLD] = first.tier[PREDICT_COLD];
 	t->hot.tier[PREDICT_NEAR] = first.tier[PREDICT_NEAR];
+	t->hot.slower[0] = first.slower[0];
 	return ret;
 }
 
@@ -218,19 +267,19 @@ static int held_out(enum eval_split split, const struct predict_device *d,
 	struct fit_progress *progress, eval_points *points, struct error *err)
 {
 	uint8_t *part = calloc(n + 1, 1);
-	size_t count[PARTS_MOST] = { 0 };
+	size_t count[PARTS_MOST + 1] = { 0 };
 	unsigned parts = 0;
 	if (!part)
 		return -ENOMEM;
 	const float large = split == EVAL_EXTRAPOLATION ? large_bound(d, samples, n) : 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		part[i] = (uint8_t)part_of(split, &samples[i], i, d, large);
+	int ret = split == EVAL_SIBLING ? keep_lonely(samples, n, part) : 0;
+	for (size_t i = 0; i < n; i++)
 		parts += !count[part[i]]++;
-	}
-	int ret = parts > 1
-			  ? 0
-			  : error_set(err, -ENODATA,
-				    "there is only one part to hold out, so nothing to learn from");
+	if (!ret && parts < 2)
+		ret = error_set(err, -ENODATA,
+			"there is only one part to hold out, so nothing to learn from");
 	for (unsigned out = split == EVAL_EXTRAPOLATION; out < PARTS_MOST && !ret; out++) {
 		if (count[out])
 			ret = hold_out(d, samples, n, part, out, like, points, err);

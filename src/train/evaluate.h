@@ -4,6 +4,7 @@
  *	prequential   each launch is predicted, then learnt, in the order in which they ran: what
  *	              deployment is
  *	kernel        kernels that were never seen, siblings held out with them
+ *	sibling       kernels that were never seen, of which siblings were; others are not asked
  *	family        families that were never seen
  *	application   applications that were never seen; their kernels may be known from others
  *	extrapolation the larger three tenths from the smaller seven, by the bound
@@ -23,6 +24,7 @@
 enum eval_split {
 	EVAL_PREQUENTIAL,
 	EVAL_KERNEL,
+	EVAL_SIBLING,
 	EVAL_FAMILY,
 	EVAL_APPLICATION,
 	EVAL_EXTRAPOLATION,
@@ -39,6 +41,8 @@ struct eval_point {
 	float baseline_ns[BASELINES]; /* NAN: could not tell */
 	enum predict_tier tier;
 	bool class_only;
+	enum predict_family family;
+	unsigned knowledge;
 };
 
 typedef ARRAY(struct eval_point) eval_points;
@@ -59,10 +63,14 @@ struct eval_cell {
 	double pinball;     /* mean loss of t90 as a 0.9 quantile, over the mean of measured */
 };
 
-/* The points of one tier (PREDICT_TIERS: of all) and of times in [from, below). */
+/* The points of one tier (PREDICT_TIERS: of all), of times in [from, below), and of which at least
+ * as much was known; of one family, or of all but one. */
 struct eval_filter {
 	enum predict_tier tier;
 	float from_ns, below_ns;
+	unsigned knowledge;
+	enum predict_family family; /* FAMILY_UNKNOWN: all */
+	bool but_family;
 };
 
 /* -ENOMEM */

@@ -24,9 +24,10 @@ static double told_by(const struct eval_point *p, int teller)
 static bool counts(const struct eval_point *p, struct eval_filter f, int teller)
 {
 	const double told = told_by(p, teller);
+	const bool family = !f.family || (p->family == f.family) != f.but_family;
 	return (f.tier == PREDICT_TIERS || p->tier == f.tier) && p->measured_ns >= f.from_ns &&
-	       p->measured_ns < f.below_ns && p->tier != PREDICT_UNKNOWN && isfinite(told) &&
-	       told > 0;
+	       p->measured_ns < f.below_ns && family && p->knowledge >= f.knowledge &&
+	       p->tier != PREDICT_UNKNOWN && isfinite(told) && told > 0;
 }
 
 static int by_size(const void *a, const void *b)

@@ -304,7 +304,7 @@ static void a_product_of_two_arguments_is_found_among_eight(void **state)
 			errors[i - 40] = off(ask(&p, &s.launch).t50_ns, s.measured_ns);
 		predict_learn(&p, &s);
 	}
-	const struct wave_fit *fit = &wave_slot(&p, 78)->head.fit;
+	const struct wave_fit *fit = &wave_slot(&p, &k)->head.fit;
 	assert_int_equal(fit->kind, WAVE_LINEAR);
 	assert_int_equal(fit->first + fit->second, 7);
 	assert_true(median(errors, COUNT_OF(errors)) < 0.01);

@@ -1,0 +1,24 @@
+/*
+ * A power law: log2(t) as a sum of the logarithms of what a launch is made of, by least squares.
+ * Products and roots of sizes, which is what times often are, are sums there.  A little is added
+ * to the diagonal, so that what did not vary gets no weight.  Pure.
+ */
+#ifndef WEIR_PREDICT_POWER_H
+#define WEIR_PREDICT_POWER_H
+
+#include <stdint.h>
+
+#define POWER_TERMS 12 /* one, waves, width, bound, eight arguments */
+
+/* Sums over observations: the terms' products with each other and with what is to be told. */
+struct power_sums {
+	double product[POWER_TERMS][POWER_TERMS + 1];
+};
+
+void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], float log_ns);
+void power_subtract(struct power_sums *sums, const struct power_sums *part);
+
+/* All zero when there is nothing to go by. */
+void power_solve(const struct power_sums *sums, float ret_weights[static POWER_TERMS]);
+
+#endif
