@@ -6,7 +6,8 @@ The n-th kernel of an application is the n-th row of its side table, for tables 
 name that differs ends the program with 1, since then nothing is to be believed.  For tables of calls
 (Python) the n-th kernel of a name is the n-th launch of that name, since libraries try algorithms on
 several streams; it belongs to the call in whose time it was launched.  Columns `op`, `shape` and
-`repeat` are added; `flops` and `bytes` are a launch's, or a call's: those its longest kernel has.
+`repeat` are added; `flops` and `bytes` are a launch's, or a call's: those its longest kernel has;
+`unit` says which units do the FLOPs: tensor cores for products of their types, plain ones for all else.
 """
 import argparse
 import bisect
@@ -51,6 +52,17 @@ def longest(samples, found):
     return set(best.values())
 
 
+PRODUCTS = ("mm", "bmm", "addmm", "linear", "conv2d", "attention")
+TENSOR = {"bf16": "fp16", "fp16": "fp16", "tf32": "tf32"}
+
+
+def unit_of(row, call):
+    if "wmma" in row["kernel"]:
+        return "fp16"
+    product = row["op"] in PRODUCTS or row["op"].startswith(("matmul", "attention"))
+    return TENSOR.get(call.get("dtype"), "fp32") if product else "fp32"
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("samples")
@@ -70,14 +82,14 @@ def main():
         for row in samples:
             known.append(by_order(row, rank[row["app"]], side))
             rank[row["app"]] += 1
-    out = csv.DictWriter(sys.stdout, list(samples[0]) + ["op", "shape", "repeat"], lineterminator="\n")
+    out = csv.DictWriter(sys.stdout, list(samples[0]) + ["unit", "op", "shape", "repeat"], lineterminator="\n")
     out.writeheader()
     for i, (row, call) in enumerate(zip(samples, known)):
         if call:
             row.update(repeat=call["repeat"], op=call.get("op") or call["family"],
                        shape=f"{call.get('dtype', '')} {call['key']}".strip())
         if call and i in whole:
-            row.update(flops=call["flops"], bytes=call["bytes"])
+            row.update(flops=call["flops"], bytes=call["bytes"], unit=unit_of(row, call))
         out.writerow(row)
     found = sum(call is not None for call in known)
     print(f"{found} of {len(samples)} kernels are in the side tables", file=sys.stderr)

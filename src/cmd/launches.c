@@ -2,11 +2,13 @@
 #include "launches.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "launch.h"
 #include "report/samples.h"
 #include "trace/trace.h"
 
@@ -60,6 +62,23 @@ int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes)
 	free(*ret_bytes);
 	*ret_bytes = NULL;
 	return complain(EXIT_USAGE, "%s: %s", path, err.text);
+}
+
+bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes)
+{
+	static const char *const names[] = { "models/h200.weir-model" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[PATH_MAX];
+		struct error err;
+		if (library_path(names[i], path, sizeof(path)) ||
+			model_load(path, ret_m, ret_bytes))
+			continue;
+		if (!model_fits_device(ret_m, d, &err))
+			return true;
+		free(*ret_bytes);
+		*ret_bytes = NULL;
+	}
+	return false;
 }
 
 static int other_device(const char *path)

@@ -437,16 +437,21 @@ static int prepare(struct job *job)
 	int code = launches_load(job->options, 0, &job->data);
 	if (!code)
 		code = launches_device(job->options, &job->data, &job->device);
-	if (!code && path)
+	const bool none = path && !strcmp(path, "none");
+	const bool given = path && !none;
+	bool model = given;
+	if (!code && !path)
+		model = model_default(&job->device, &job->model, &job->model_bytes);
+	if (!code && given)
 		code = model_load(path, &job->model, &job->model_bytes);
-	if (!code && path && model_fits_device(&job->model, &job->device, &err))
+	if (!code && given && model_fits_device(&job->model, &job->device, &err))
 		code = complain(EXIT_USAGE, "%s: %s", path, err.text);
 	if (code)
 		return code;
 	job->memory = aligned_alloc(64, bytes);
 	if (!job->memory || predict_init(&job->p, job->memory, bytes, &sizes, &job->device))
 		return complain(EXIT_ENVIRONMENT, "there is not enough memory");
-	predict_swap(&job->p, path ? &job->model : NULL);
+	predict_swap(&job->p, model ? &job->model : NULL);
 	return 0;
 }
 

@@ -181,6 +181,13 @@ int model_open(const void *bytes, size_t n, struct predict_model *ret_m, struct 
 	return ret;
 }
 
+/* Devices of one capability and size may still differ in memory, as H100 and H200 do. */
+static bool same_memory(const struct model_file *f, const struct predict_device *d)
+{
+	const struct gpu *g = gpu_find(f->device, f->cc);
+	return !g || g->dram_gb_per_s == d->dram_bytes_ns;
+}
+
 int model_fits_device(
 	const struct predict_model *m, const struct predict_device *d, struct error *err)
 {
@@ -192,6 +199,11 @@ int model_fits_device(
 			"%u.%u and %u SMs: train one for it",
 			f->device[0] ? f->device : "another device", f->cc / 10, f->cc % 10, f->sms,
 			d->cc / 10, d->cc % 10, d->sms);
+	if (!same_memory(f, d))
+		return error_set(err, -ENODEV,
+			"the model is for %s, whose memory is of another speed: train one for this "
+			"device",
+			f->device);
 	if (memcmp(f->uuid, any, sizeof(any)) && memcmp(d->uuid, any, sizeof(any)) &&
 		memcmp(f->uuid, d->uuid, sizeof(any)))
 		return error_set(err, -ENODEV,

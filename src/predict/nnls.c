@@ -19,15 +19,6 @@ void normal_add(struct normal *n, const double terms[static N])
 	}
 }
 
-void normal_subtract(struct normal *n, const struct normal *part)
-{
-	for (int i = 0; i < N; i++) {
-		for (int j = 0; j < N; j++)
-			n->a[i][j] -= part->a[i][j];
-		n->b[i] -= part->b[i];
-	}
-}
-
 /* Newton's square root: enough for a scale, and no libm in the guest. */
 static double root(double x)
 {

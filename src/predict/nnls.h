@@ -16,7 +16,6 @@ struct normal {
 
 /* One observation: terms whose weighted sum should be 1. */
 void normal_add(struct normal *n, const double terms[static NNLS_TERMS]);
-void normal_subtract(struct normal *n, const struct normal *part);
 
 /* The weights x >= 0 that bring |A x - b| to its least, with a ridge of 1e-5 of the diagonal
  * against terms that cannot be told apart.  A term that is always 0 gets the weight 0. */

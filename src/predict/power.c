@@ -14,13 +14,6 @@ void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], f
 	}
 }
 
-void power_subtract(struct power_sums *sums, const struct power_sums *part)
-{
-	for (int i = 0; i < POWER_TERMS; i++)
-		for (int j = 0; j <= POWER_TERMS; j++)
-			sums->product[i][j] -= part->product[i][j];
-}
-
 /* L D L', in place, so that no root is taken; D stands in the diagonal. */
 static void factor(double m[POWER_TERMS][POWER_TERMS + 1])
 {

@@ -10,13 +10,13 @@
 
 #define POWER_TERMS 12 /* one, waves, width, bound, eight arguments */
 
-/* Sums over observations: the terms' products with each other and with what is to be told. */
+/* Sums over observations: the terms' products with each other and with what is to be told. The
+ * first term is always 1. */
 struct power_sums {
 	double product[POWER_TERMS][POWER_TERMS + 1];
 };
 
 void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], float log_ns);
-void power_subtract(struct power_sums *sums, const struct power_sums *part);
 
 /* All zero when there is nothing to go by. */
 void power_solve(const struct power_sums *sums, float ret_weights[static POWER_TERMS]);

@@ -24,7 +24,7 @@
 #define SCORES        256
 #define EFFECTS       32
 #define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
-#define SLOWDOWN_SPAN 32
+#define SLOWDOWN_SPAN 16
 #define WAVE_TERMS    5
 
 /* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.

@@ -31,6 +31,10 @@ expect 3 "can't be written: No such file" "$weir" train -k network l.csv -o no/s
 expect 0 'exact +[0-9,]+ +[0-2]\.[0-9]/[0-9]+ ' "$weir" eval m.weir-model l.csv -s prequential
 expect 0 '"t90_coverage": 0\.' "$weir" eval m.weir-model l.csv -s prequential --json
 expect 0 'kernel: kernels never seen' "$weir" eval m.weir-model l.csv -s kernel
+expect 0 'sibling: kernels never seen, but siblings' "$weir" eval m.weir-model l.csv -s sibling --known
+expect 0 '10 to 100 us' "$weir" eval m.weir-model l.csv -s prequential --from 10000 -f gemm
+expect 2 '--family=no-tea: there is no such family' "$weir" eval m.weir-model l.csv -f no-tea
+expect 2 '--from=soon is not a whole number' "$weir" eval m.weir-model l.csv --from soon
 expect 2 '--split=half: there are' "$weir" eval m.weir-model l.csv -s half
 expect 2 'not a model' "$weir" eval l.csv l.csv
 expect 2 'model is for NVIDIA H200 .*8\.0 and 108 SMs' "$weir" eval m.weir-model a100.csv
@@ -40,9 +44,10 @@ tr '\000' '\001' <m.weir-model >bad.weir-model
 expect 2 'bad.weir-model: ' "$weir" predict -m bad.weir-model -d H200 -k x -g 1 -b 32
 
 # one launch
-expect 0 'told by +bound: ' $one --flops 2e9 --bytes 1e7
+expect 0 'told by +bound: ' $one -m none --flops 2e9 --bytes 1e7
 expect 0 'bound +[0-9.]+ us, by bytes and FLOPs' $one --flops 2e9 --bytes 1e7
-expect 0 'only the magnitude is worth telling' $one
+expect 0 'only the magnitude is worth telling' $one -m none
+expect 0 'told by +cold: ' $one --flops 2e9 --bytes 1e7
 expect 0 'told by +cold: ' $one -m m.weir-model --flops 2e9 --bytes 1e7
 expect 0 '"tier": "cold"' $one -m m.weir-model --flops 2e9 --bytes 1e7 --json
 expect 0 'occupancy +1 +share of the SM' $one --features

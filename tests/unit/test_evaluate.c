@@ -13,7 +13,7 @@
 
 static struct zoo zoo;
 
-static const struct eval_filter all = { PREDICT_TIERS, 0, INFINITY };
+static const struct eval_filter all = { .tier = PREDICT_TIERS, .from_ns = 0, .below_ns = INFINITY };
 
 static eval_points random_points(size_t n)
 {
@@ -77,10 +77,16 @@ static void filters_part_the_points(void **state)
 {
 	eval_points points = random_points(500);
 	struct eval_cell exact, shape, early, late;
-	const struct eval_filter of_exact = { PREDICT_EXACT, 0, INFINITY };
-	const struct eval_filter of_shape = { PREDICT_SHAPE, 0, INFINITY };
-	const struct eval_filter below = { PREDICT_TIERS, 0, 5e5f };
-	const struct eval_filter above = { PREDICT_TIERS, 5e5f, INFINITY };
+	const struct eval_filter of_exact = {
+		.tier = PREDICT_EXACT, .from_ns = 0, .below_ns = INFINITY
+	};
+	const struct eval_filter of_shape = {
+		.tier = PREDICT_SHAPE, .from_ns = 0, .below_ns = INFINITY
+	};
+	const struct eval_filter below = { .tier = PREDICT_TIERS, .from_ns = 0, .below_ns = 5e5f };
+	const struct eval_filter above = {
+		.tier = PREDICT_TIERS, .from_ns = 5e5f, .below_ns = INFINITY
+	};
 	assert_int_equal(eval_measure(&points, of_exact, 0, &exact), 0);
 	assert_int_equal(eval_measure(&points, of_shape, 0, &shape), 0);
 	assert_int_equal(eval_measure(&points, below, 0, &early), 0);
@@ -155,8 +161,12 @@ static void the_chain_beats_the_plain_rules_when_used(void **state)
 {
 	const size_t n = 8000;
 	struct predict_sample *v = stream(n);
-	const struct eval_filter shape = { PREDICT_SHAPE, 0, INFINITY };
-	const struct eval_filter exact = { PREDICT_EXACT, 0, INFINITY };
+	const struct eval_filter shape = {
+		.tier = PREDICT_SHAPE, .from_ns = 0, .below_ns = INFINITY
+	};
+	const struct eval_filter exact = {
+		.tier = PREDICT_EXACT, .from_ns = 0, .below_ns = INFINITY
+	};
 	eval_points points;
 	struct error err;
 	assert_int_equal(

@@ -287,6 +287,46 @@ static void a_line_goes_on_beyond_what_was_seen(void **state)
 	free(p.tables);
 }
 
+/* Half a logarithm is a root. */
+static void a_power_law_is_found(void **state)
+{
+	struct power_sums sums = { 0 };
+	float weights[POWER_TERMS];
+	for (int i = 0; i < 200; i++) {
+		float terms[POWER_TERMS] = { 1 };
+		for (int k = 1; k < 5; k++)
+			terms[k] = 10 * (float)zoo_uniform(&zoo);
+		power_add(&sums, terms, 3 + terms[1] - 0.5f * terms[2]);
+	}
+	power_solve(&sums, weights);
+	assert_float_equal(weights[0], 3, 0.05);
+	assert_float_equal(weights[1], 1, 0.01);
+	assert_float_equal(weights[2], -0.5f, 0.01);
+	for (int k = 3; k < POWER_TERMS; k++)
+		assert_float_equal(weights[k], 0, 0.01);
+}
+
+/* A kernel whose siblings ran in many shapes is told by them, and as new. */
+static void siblings_tell_of_a_kernel_that_did_not_run(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel known = { .id = 79, .group = 5, .regs = 32, .has_regs = true };
+	const struct predict_kernel unseen = { .id = 80, .group = 5, .regs = 32, .has_regs = true };
+	struct predict_sample s = { .launch = { .kernel = &known, .block = { 256, 1, 1 } } };
+	s.launch.grid[1] = s.launch.grid[2] = 1;
+	for (uint32_t i = 1; i <= 20; i++) {
+		s.launch.grid[0] = 2000 * i;
+		s.measured_ns = 3000 + 10.0 * s.launch.grid[0];
+		predict_learn(&p, &s);
+	}
+	s.launch.kernel = &unseen;
+	s.launch.grid[0] = 21000;
+	const struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_COLD);
+	assert_true(off(a.t50_ns, 213000) < 0.03);
+	free(p.tables);
+}
+
 /* Eight arguments, of which two carry the work together. */
 static void a_product_of_two_arguments_is_found_among_eight(void **state)
 {
@@ -490,6 +530,8 @@ int main(void)
 		cmocka_unit_test(more_launches_than_room_push_out_the_oldest),
 		cmocka_unit_test(a_kernel_is_known_from_its_shapes),
 		cmocka_unit_test(a_line_goes_on_beyond_what_was_seen),
+		cmocka_unit_test(a_power_law_is_found),
+		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
 		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),
 		cmocka_unit_test(what_slows_everything_is_not_learned_as_the_kernels),
