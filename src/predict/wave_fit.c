@@ -58,7 +58,8 @@ static float gap(float a, float b)
 
 static float distance(const struct wave_shape *a, const struct wave_shape *b)
 {
-	const float wider = ((float)a->width - (float)b->width) * (1.0f / WIDTH_ONE);
+	const float width = (float)__atomic_load_n(&a->width, __ATOMIC_RELAXED);
+	const float wider = (width - (float)b->width) * (1.0f / WIDTH_ONE);
 	float sum = gap(load_float(&a->waves) * 64, b->waves * 64);
 	sum += wider < 0 ? -wider : wider;
 	for (int i = 0; i < PREDICT_ARGS; i++)
@@ -112,7 +113,7 @@ static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS
 {
 	terms[0] = 1;
 	terms[1] = log2_of(load_float(&s->waves) * 64);
-	terms[2] = (float)s->width * (1.0f / WIDTH_ONE);
+	terms[2] = (float)__atomic_load_n(&s->width, __ATOMIC_RELAXED) * (1.0f / WIDTH_ONE);
 	terms[3] = log2_of(load_float(&s->bound_ns));
 	for (int i = 0; i < PREDICT_ARGS; i++)
 		terms[4 + i] = log2_of(load_float(&s->arg[i]));
