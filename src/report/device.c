@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/radix.h"
+#include "base/sort.h"
 #include "report/cost.h"
 #include "report/links.h"
 #include "report/roofline.h"
@@ -69,20 +70,6 @@ struct joiner {
 	struct timeline timeline;
 	size_t hint; /* into launches: work comes nearly in their order */
 };
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
-static void sort(void *v, size_t n, size_t each, int (*order)(const void *, const void *))
-{
-	const char *p = v;
-	size_t i = 1;
-	while (i < n && order(p + (i - 1) * each, p + i * each) <= 0)
-		i++;
-	if (i < n)
-		qsort(v, n, each, order);
-}
-
-#define SORT(array, order) sort((array).v, (array).n, sizeof(*(array).v), order)
 
 /* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
 static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))

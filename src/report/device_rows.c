@@ -7,20 +7,13 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sort.h"
 #include "report/device.h"
 #include "report/roofline.h"
 #include "report/tally.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
-#define SORT(array, order)                                                                         \
-	do {                                                                                       \
-		if ((array).n)                                                                     \
-			qsort((array).v, (array).n, sizeof(*(array).v), order);                    \
-	} while (0)
 
 uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 {

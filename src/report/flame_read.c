@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/sort.h"
 #include "report/flame.h"
 #include "report/links.h"
 #include "report/tally.h"
@@ -78,8 +79,6 @@ struct reader {
 	char **kernel_name; /* demangled on first use, by name */
 	size_t hint;
 };
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 /* ---- names ---- */
 
@@ -565,12 +564,6 @@ static int each_chunk(struct reader *r, uint16_t kind, int (*use)(struct reader 
 		;
 	return e;
 }
-
-#define SORT(array, order)                                                                         \
-	do {                                                                                       \
-		if ((array).n)                                                                     \
-			qsort((array).v, (array).n, sizeof(*(array).v), order);                    \
-	} while (0)
 
 static int read_all(struct reader *r)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "report/tally.h"
 #include "trace/device.h"
 
@@ -20,13 +21,6 @@ struct reader {
 	ARRAY(uint64_t) correlations; /* by work */
 	ARRAY(uint32_t) processes;    /* by work */
 };
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-#define SORT(array, order)                                                                         \
-	do {                                                                                       \
-		if ((array).n)                                                                     \
-			qsort((array).v, (array).n, sizeof(*(array).v), order);                    \
-	} while (0)
 
 static int each_chunk(struct reader *d, uint16_t kind, int (*use)(struct reader *d))
 {

@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "trace/block.h"
 
 #include "base/banned.h"
 
 #define LEVEL       6          /* zstd's */
 #define CHUNK_BYTES (1u << 20) /* of a chunk's payload, about */
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 /* A chunk's payload while it grows. */
 struct pile {
@@ -188,19 +187,6 @@ static int link_by_process(const void *one, const void *two)
 	return ORDER(a->link.ticks, b->link.ticks);
 }
 
-/* Most of what comes is in order already. */
-static void sort(void *v, size_t n, size_t each, int (*order)(const void *, const void *))
-{
-	const char *p = v;
-	size_t i = 1;
-	while (i < n && order(p + (i - 1) * each, p + i * each) <= 0)
-		i++;
-	if (i < n)
-		qsort(v, n, each, order);
-}
-
-#define SORT(array, order) sort((array).v, (array).n, sizeof(*(array).v), order)
-
 static int arrange(struct store *s)
 {
 	SORT(s->calls, call_by_correlation);
@@ -357,7 +343,7 @@ static int find_uses(const struct store *s, struct uses *u)
 		if (!e)
 			e = use(u, process, r->scope);
 	}
-	sort(u->pairs.v, u->pairs.n, sizeof(*u->pairs.v), pair_order);
+	SORT(u->pairs, pair_order);
 	return e;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/sort.h"
 #include "report/tally.h"
 #include "report/layout.h"
 #include "trace/device.h"
@@ -22,8 +23,6 @@
 #define TEXT_MOST                                                                                  \
 	30000u /* with more calls or ranges, their arguments would be most of the page             \
 		*/
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 struct span { /* a range */
 	uint64_t start_ns, end_ns;

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sort.h"
 #include "event/decode.h"
 #include "gputime/join.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 /* A piece of device work. */
 struct piece {
@@ -81,18 +80,6 @@ static int chunk_order(const void *one, const void *two)
 		return ORDER(a->process, b->process);
 	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->seq, b->seq);
 }
-
-static void sort(void *v, size_t n, size_t each, int (*order)(const void *, const void *))
-{
-	const char *p = v;
-	size_t i = 1;
-	while (i < n && order(p + (i - 1) * each, p + i * each) <= 0)
-		i++;
-	if (i < n)
-		qsort(v, n, each, order);
-}
-
-#define SORT(array, order) sort((array).v, (array).n, sizeof(*(array).v), order)
 
 /* ---- reading ---- */
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
@@ -22,8 +23,6 @@ struct spans {
 	ARRAY(struct span) spans;
 	struct chunk_buf buf;
 };
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 static int span_order(const void *one, const void *two)
 {

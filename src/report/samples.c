@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "predict/key.h"
 #include "report/links.h"
 #include "report/samples_cost.h"
@@ -11,8 +12,6 @@
 #include "trace/device.h"
 
 #include "base/banned.h"
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 /* A recorded launch that says more than its shape. */
 struct given {

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "report/cost.h"
 #include "trace/device.h"
 
@@ -15,8 +16,6 @@
 
 #define NONE    UINT32_MAX
 #define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 /* An operator of known cost.  Sorted by thread and start, those around before those inside. */
 struct span {

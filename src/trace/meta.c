@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/sort.h"
 
 #include "base/banned.h"
 
@@ -341,8 +342,6 @@ static int prepare_processes(struct loader *l)
 }
 
 /* ---- sorting ---- */
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 static int kernel_order(const void *one, const void *two)
 {
