@@ -9,8 +9,9 @@
  *		lose=N		every Nth record is lost, and counted as dropped
  *		buffer=N	a buffer is handed back after N records
  *
- * Where the documentation leaves it open, what is worst for the client happens: with a flush
- * period, buffers come back just before a kind is disabled.
+ * Where the documentation leaves it open, what is worst for the client happens.  Without a flush
+ * period full buffers wait for a flush, or until there are too many of them; with one they come
+ *back as soon as they are full, and the one that is not, just before a kind is disabled.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -56,6 +57,10 @@ static struct buffer {
 	uint8_t *data;
 	size_t bytes, used, records;
 } open_buffer;
+
+#define FULL_MOST 8
+static struct buffer full_buffers[FULL_MOST]; /* that wait */
+static size_t full_count;
 
 struct name {
 	struct name *next;
@@ -123,17 +128,40 @@ static const char *keep_name(const char *text)
 /* ---- buffers ---- */
 
 /* Hands a buffer back to whoever is registered now.  Gives the lock away meanwhile. */
-static void hand_back(struct buffer *b)
+static void hand_back(struct buffer full)
 {
-	const struct buffer full = *b;
 	complete_fn *to = complete;
 
-	*b = (struct buffer){ 0 };
 	if (!full.data || !to)
 		return;
 	pthread_mutex_unlock(&lock);
 	to(NULL, 0, full.data, full.bytes, full.used);
 	pthread_mutex_lock(&lock);
+}
+
+static void hand_back_full(void)
+{
+	while (full_count) {
+		const struct buffer first = full_buffers[0];
+		memmove(full_buffers, full_buffers + 1, --full_count * sizeof(first));
+		hand_back(first);
+	}
+}
+
+static void hand_back_all(void)
+{
+	hand_back_full();
+	const struct buffer last = open_buffer;
+	open_buffer = (struct buffer){ 0 };
+	hand_back(last);
+}
+
+static void put_aside(void)
+{
+	full_buffers[full_count++] = open_buffer;
+	open_buffer = (struct buffer){ 0 };
+	if (flush_period_ms || full_count == FULL_MOST)
+		hand_back_full();
 }
 
 static bool have_room(size_t bytes)
@@ -143,7 +171,7 @@ static bool have_room(size_t bytes)
 	script_has("buffer", &most);
 	if (open_buffer.data && (open_buffer.bytes - open_buffer.used < bytes ||
 					(most && open_buffer.records >= most)))
-		hand_back(&open_buffer);
+		put_aside();
 	if (open_buffer.data || !request)
 		return open_buffer.data != NULL;
 	struct buffer new = { 0 };
@@ -305,7 +333,7 @@ static int set_enabled(int kind, bool on)
 		return NOT_INITIALIZED;
 	pthread_mutex_lock(&lock);
 	if (!on && flush_period_ms)
-		hand_back(&open_buffer);
+		hand_back_all();
 	enabled[kind] = on;
 	if (!client_clock)
 		clock_offset = offset_of(NULL, CLOCK_REALTIME);
@@ -326,12 +354,12 @@ API int cuptiActivityDisable(int kind)
 API int cuptiActivityFlushAll(uint32_t forced)
 {
 	pthread_mutex_lock(&lock);
-	hand_back(&open_buffer);
+	hand_back_all();
 	pthread_mutex_unlock(&lock);
 	return OK;
 }
 
-/* There is no thread: see above. */
+/* There is no thread: see the beginning. */
 API int cuptiActivityFlushPeriod(uint32_t ms)
 {
 	flush_period_ms = ms;
@@ -409,7 +437,7 @@ API int cuptiGetVersion(uint32_t *ret_version)
 API int cuptiFinalize(void)
 {
 	pthread_mutex_lock(&lock);
-	hand_back(&open_buffer);
+	hand_back_all();
 	memset(enabled, 0, sizeof(enabled));
 	request = NULL;
 	complete = NULL;

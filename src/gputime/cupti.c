@@ -18,6 +18,12 @@
 #define CHUNK_BYTES     (16u * TRACE_GRAIN)
 #define FLUSH_PERIOD_MS 500u
 
+/* CUPTI hands a buffer back when it is full and its period is over, not before: who learns while
+ * the program runs needs small ones.  These hold 75 kernels, and 1200. */
+#define QUICK_BYTES     (16u << 10)
+#define SLOW_BYTES      (256u << 10)
+#define QUICK_PERIOD_MS 10u
+
 static struct {
 	int (*register_callbacks)(void *request, void *complete);
 	int (*register_timestamp)(uint64_t (*now)(void));
@@ -101,7 +107,7 @@ static void keep(const struct device_work *work)
 	__atomic_store_n(&to->kind, work->kind, __ATOMIC_RELEASE);
 }
 
-void (*cupti_learner)(const struct device_work *w, const char *name);
+bool (*cupti_learner)(const struct device_work *w, const char *name);
 
 /* --- records ------------------------------------------------------------------------------- */
 
@@ -274,6 +280,28 @@ static bool swap_buffer(uint8_t *old, uint8_t *new)
 	return false;
 }
 
+static uint32_t quick_bytes = QUICK_BYTES; /* of the next one, where somebody learns */
+static uint32_t given;                     /* that are with CUPTI */
+
+/* As long as there is news the next is to come soon, then ever later. */
+static void set_pace(bool news)
+{
+	const uint32_t now = __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED);
+	const uint32_t next = news ? QUICK_BYTES : now < SLOW_BYTES ? 2 * now : SLOW_BYTES;
+	__atomic_store_n(&quick_bytes, next, __ATOMIC_RELAXED);
+}
+
+/* Of the BUFFER_BYTES that are there, what CUPTI is told of.  Behind a kernel that runs for long
+ * many small ones would wait, and there are only so many. */
+static size_t next_bytes(void)
+{
+	if (!cupti_learner)
+		return BUFFER_BYTES;
+	return __atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4
+		       ? __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED)
+		       : SLOW_BYTES;
+}
+
 static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records)
 {
 	const long at = sys(mmap, NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
@@ -283,8 +311,10 @@ static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_rec
 		sys(munmap, buffer, BUFFER_BYTES);
 		buffer = NULL;
 	}
+	if (buffer)
+		__atomic_fetch_add(&given, 1, __ATOMIC_RELAXED);
 	*ret_buffer = buffer;
-	*ret_bytes = buffer ? BUFFER_BYTES : 0;
+	*ret_bytes = buffer ? next_bytes() : 0;
 	*ret_records = 0;
 }
 
@@ -302,7 +332,7 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		tell_lost();
 	}
 	if (cupti_learner)
-		cupti_learner(NULL, NULL);
+		set_pace(cupti_learner(NULL, NULL));
 	release();
 }
 
@@ -319,6 +349,7 @@ static void hand_on(const struct returned *b)
 		share_pass(b->context, b->stream, b->buffer, b->bytes, b->valid);
 		return;
 	}
+	__atomic_fetch_sub(&given, 1, __ATOMIC_RELAXED);
 	share_copy(cupti.next_record, b->context, b->stream, b->buffer, b->valid);
 	sys(munmap, b->buffer, BUFFER_BYTES);
 }
@@ -486,7 +517,7 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
 			return "no device times: CUPTI refuses to record kernels here";
-	cupti.flush_period(FLUSH_PERIOD_MS);
+	cupti.flush_period(cupti_learner ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
 	atexit(flush_at_exit);
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);

@@ -16,8 +16,9 @@
 #include "event/writer.h"
 
 /* Who learns from what ran: each kernel with its name as CUPTI tells it, and NULL at the end of a
- * buffer.  Called by one thread at a time; allocates nothing.  Set before cupti_start(). */
-extern void (*cupti_learner)(const struct device_work *w, const char *name);
+ * buffer, when the answer is whether something in it was new: the next one is then to come soon.
+ * Called by one thread at a time; allocates nothing.  Set before cupti_start(). */
+extern bool (*cupti_learner)(const struct device_work *w, const char *name);
 
 /*
  * Starts collecting into r's trace.  Once a process, after cuInit has succeeded.  `strings`

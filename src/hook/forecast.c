@@ -8,11 +8,14 @@
 #include "event/forecast.h"
 #include "hook/forecast_file.h"
 #include "hook/match.h"
+#include "hook/overlap.h"
 #include "hook/process.h"
+#include "predict/history.h"
 #include "predict/key.h"
 #include "predict/model.h"
 
 #define BATCH (1u << 15) /* kernels between two looks at the launches */
+#define KNOWN 2          /* times that a launch ran before it is no news */
 
 static const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
 
@@ -36,8 +39,9 @@ static struct {
 	bool known;     /* what the device can do */
 	struct ran *batch;
 	struct item *order;
+	struct span *spans;
 	uint32_t count;
-	uint64_t last_end_ns; /* of the batches before */
+	bool news; /* since somebody was told */
 	struct predict_sample *recent;
 	uint64_t recent_count;
 } f;
@@ -55,11 +59,12 @@ static bool map_batch(void)
 {
 	f.batch = map(BATCH * sizeof(*f.batch));
 	f.order = map(BATCH * sizeof(*f.order));
+	f.spans = map(BATCH * sizeof(*f.spans));
 	f.recent = map(MODEL_SHADOW * sizeof(*f.recent));
-	return f.batch && f.order && f.recent && match_start();
+	return f.batch && f.order && f.spans && f.recent && match_start();
 }
 
-void forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
 	uint32_t multiprocessors)
 {
 	struct predict_device d;
@@ -67,22 +72,24 @@ void forecast_start(const struct forecast_orders *o, const char *device, unsigne
 	void *memory = map(bytes);
 	if (predict_device_any(device, capability, multiprocessors, &d, &f.known)) {
 		process_note("no times are foretold: nothing is known of this device");
-		return;
+		return false;
 	}
 	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
 		process_note("no times are foretold: there is no memory for the tables");
-		return;
+		return false;
 	}
 	if (!f.known)
 		process_note("of this device's peaks nothing is known: times are foretold of "
 			     "kernels that have run before");
 	forecast_file_start(&f.predict, o, &d);
 	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
+	return true;
 }
 
 void forecast_forget(void)
 {
 	f.ready = 0;
+	overlap_forget();
 	forecast_file_forget();
 }
 
@@ -163,9 +170,15 @@ static uint64_t by_correlation(const struct ran *r)
 	return r->correlation;
 }
 
+/* Device by device, each in the order of start. */
 static uint64_t by_start(const struct ran *r)
 {
-	return r->start_ns;
+	return (uint64_t)r->device << 58 ^ r->start_ns;
+}
+
+static struct ran *in_order(uint32_t i)
+{
+	return &f.batch[f.order[i].index];
 }
 
 static void match_batch(void)
@@ -173,29 +186,28 @@ static void match_batch(void)
 	match_take();
 	order_by(by_correlation);
 	for (uint32_t i = 0; i < f.count; i++) {
-		struct ran *r = &f.batch[f.order[i].index];
+		struct ran *r = in_order(i);
 		r->matched = match_pop(r->signature, r->start_ns, &r->launch);
 	}
 }
 
-/* In the order of start: of those before, only the one that ends last can be alone still. */
+static void mark_device(uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++)
+		f.spans[i] = (struct span){ in_order(i)->start_ns, in_order(i)->end_ns, false };
+	overlap_mark(in_order(first)->device, f.spans + first, end - first);
+	for (uint32_t i = first; i < end; i++)
+		in_order(i)->contended = f.spans[i].shared;
+}
+
 static void mark_contended(void)
 {
-	struct ran *last = NULL;
-	uint64_t end = f.last_end_ns;
-	for (uint32_t i = 0; i < f.count; i++) {
-		struct ran *r = &f.batch[f.order[i].index];
-		if (r->start_ns < end) {
-			r->contended = true;
-			if (last)
-				last->contended = true;
+	uint32_t first = 0;
+	for (uint32_t i = 1; i <= f.count; i++)
+		if (i == f.count || in_order(i)->device != in_order(first)->device) {
+			mark_device(first, i);
+			first = i;
 		}
-		if (r->end_ns > end) {
-			end = r->end_ns;
-			last = r;
-		}
-	}
-	f.last_end_ns = end;
 }
 
 static void learn_from(const struct ran *r)
@@ -207,6 +219,8 @@ static void learn_from(const struct ran *r)
 	memcpy(s.launch.block, r->block, sizeof r->block);
 	s.launch.smem_dynamic_bytes = r->shared;
 	s.launch.contended = r->contended;
+	/* what shares the device is not remembered: it would be news for ever */
+	f.news |= !r->contended && history_seen(&f.predict, s.launch.key) < KNOWN;
 	if (predict_learn(&f.predict, &s) && !r->contended)
 		f.recent[f.recent_count++ % MODEL_SHADOW] = s;
 }
@@ -217,21 +231,31 @@ static void learn_batch(void)
 	order_by(by_start);
 	mark_contended();
 	for (uint32_t i = 0; i < f.count; i++)
-		if (f.batch[f.order[i].index].matched)
-			learn_from(&f.batch[f.order[i].index]);
+		if (in_order(i)->matched)
+			learn_from(in_order(i));
 	f.count = 0;
 	forecast_file_look(&f.predict, f.recent,
 		f.recent_count < MODEL_SHADOW ? f.recent_count : MODEL_SHADOW);
 }
 
-void forecast_learn(const struct device_work *w, const char *name)
+static bool end_batch(void)
+{
+	learn_batch();
+	const bool news = f.news;
+	f.news = false;
+	return news;
+}
+
+bool forecast_learn(const struct device_work *w, const char *name)
 {
 	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
-		return;
-	if (!w || f.count == BATCH)
+		return false;
+	if (!w)
+		return end_batch();
+	if (!name || w->kind != WORK_KERNEL || w->valid & WORK_HAS_GRAPH)
+		return false;
+	if (f.count == BATCH)
 		learn_batch();
-	if (!w || !name || w->kind != WORK_KERNEL || w->valid & WORK_HAS_GRAPH)
-		return;
 	struct ran *r = &f.batch[f.count++];
 	*r = (struct ran){ .start_ns = w->start_ns,
 		.end_ns = w->end_ns,
@@ -242,4 +266,5 @@ void forecast_learn(const struct device_work *w, const char *name)
 	memcpy(r->block, w->block, sizeof r->block);
 	r->signature = match_signature(
 		predict_kernel_id(name, strlen(name), 0), w->grid, w->block, w->shared_dynamic);
+	return false;
 }

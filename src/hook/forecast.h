@@ -25,8 +25,8 @@ struct forecast_orders {
 };
 
 /* Once the driver tells what the device is; capability: 10 * major + minor.  What goes wrong is
- * noted in the trace. */
-void forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+ * noted in the trace; false: no times are foretold. */
+bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
 	uint32_t multiprocessors);
 
 /* The answer as it stands in a record (see forecast_word() in event/forecast.h), for a launch in
@@ -34,8 +34,9 @@ void forecast_start(const struct forecast_orders *o, const char *device, unsigne
 uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
 	const struct record *r);
 
-/* A kernel that ran, by its name as it was compiled; NULL: that was all for now. */
-void forecast_learn(const struct device_work *w, const char *name);
+/* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
+ * whether there was a launch among them that is not known yet (cupti_learner). */
+bool forecast_learn(const struct device_work *w, const char *name);
 
 void forecast_forget(void); /* after a fork: nothing is foretold until it is started again */
 

@@ -505,13 +505,13 @@ static void start_forecast(const struct device_told *d, bool alike)
 	struct forecast_orders orders;
 	if (!process_wants_forecast(&orders))
 		return;
-	if (alike)
-		forecast_start(&orders, d->name,
-			(unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
-			(uint32_t)d->args[2]);
-	else
+	if (!alike)
 		process_note("no times are foretold: the devices are of several kinds; choose one "
 			     "with CUDA_VISIBLE_DEVICES");
+	else if (forecast_start(&orders, d->name,
+			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
+			 (uint32_t)d->args[2]))
+		cupti_learner = forecast_learn;
 }
 
 /* What the devices are, for whoever compares kernels with what these can do. */
@@ -597,7 +597,6 @@ void note_cuInit(int result, unsigned flags)
 		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
 	note_devices();
-	cupti_learner = forecast_learn;
 	if (process_wants_gpu())
 		start_times();
 }

@@ -50,6 +50,13 @@ expect 0 '^$' "$weir" record --sim -q --predict -o slow.weir -- "$program" 60 13
 expect 0 'exact' "$weir" report slow.weir
 below 'the error when times change' "$(value slow.weir all.error_p90)" 0.05
 
+# Nobody asks CUPTI for what ran: it hands over full buffers, and they are small enough for that.
+again=$build/examples/problems/sync_in_loop
+expect 0 '^$' sh -c "$weir record --sim -q --predict -o loop.weir -- $again >/dev/null"
+below 'what could not be told in a loop' "$(value loop.weir silent)" 100
+same 'tier in a loop' "$(value loop.weir tiers.0.tier)" exact
+below 'its launches' 1800 "$(value loop.weir tiers.0.launches)"
+
 # A run that begins with a trace, or with what another has left, knows all of it at once.
 expect 0 '^$' "$weir" record --sim -q --predict --history p.weir -o warm.weir -- "$program" 5
 same 'silent launches after a trace' "$(value warm.weir silent)" 0

@@ -1,7 +1,12 @@
 #!/bin/sh
-# Times that are foretold at the launch, on a real GPU: OPT-125m with prompts of several lengths, first
-# with nothing known, then with the trace of that run, then with what a run has left.  Prints what
-# weir report says; exits 1 when known launches are far off.
+# Times that are foretold at the launch, on a real GPU: OPT-125m with prompts of five lengths in turns,
+# first with nothing known, then with the trace of that run, then with what a run has left.  Prints
+# what weir report says.
+#
+# With nothing known the first ten of the sixty forwards have launches that did not run twice yet, so
+# 83 % could be exact; three in five must be, which leaves time to hear of what ran.  Later runs know
+# all but what differs from run to run: nineteen in twenty must be exact.  Exact answers must be off by
+# less than 5 % in the middle, and within t90 four times in five.  Exits 1 when something is not so.
 #
 #	sh tests/gpu/predict.sh BUILD [WORK]
 #
@@ -29,17 +34,26 @@ run "the trace of that run" warm --predict --history "$work/first.weir"
 run "a run that leaves what it learns" left --history "$work/history"
 run "what it has left" again --history "$work/history"
 
-for name in first warm again; do
-	"$weir" report --json "$work/$name.weir" | python3 -c '
+judge() { # NAME SHARE
+	"$weir" report --json "$work/$1.weir" | python3 -c '
 import json, sys
+name, wanted = sys.argv[1], float(sys.argv[2])
 p = json.load(sys.stdin)["prediction"]
 exact = [t for t in p["tiers"] if t["tier"] == "exact"]
-good = bool(exact) and exact[0]["error_median"] < 0.05 and 0.8 < exact[0]["covered"] <= 1
-print("%-4s %s: %d of %d launches exact, off by %.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
-    ("ok" if good else "BAD", sys.argv[1], exact[0]["launches"] if exact else 0, p["measured"]) + tuple(
-    100 * exact[0][k] if exact else 0 for k in ("error_median", "error_p90", "covered"))))
-sys.exit(not good)' $name || failed=1
-done
+exact = exact[0] if exact else {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
+asked = p["launches"] + p["silent"]
+share = exact["launches"] / (p["measured"] + p["silent"] or 1)
+good = share >= wanted and exact["error_median"] < 0.05 and 0.8 < exact["covered"] <= 1
+print("%-4s %s: of %d launches %d had no answer and %d shared the device; of the others %.0f %% exact, off by "
+      "%.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
+    ("ok" if good else "BAD", name, asked, p["silent"], p["contended"], 100 * share) + tuple(
+    100 * exact[k] for k in ("error_median", "error_p90", "covered"))))
+sys.exit(not good)' "$1" "$2" || failed=1
+}
+
+judge first 0.6
+judge warm 0.95
+judge again 0.95
 
 if [ -x "$build/bin/bench-launch" ]; then
 	echo "what it costs (nanoseconds a launch; CUPTI is in all of them):"

@@ -14,6 +14,7 @@
 #include "event/writer.h"
 #include "hook/forecast_file.h"
 #include "hook/match.h"
+#include "hook/overlap.h"
 #include "hook/process.h"
 #include "predict/tables.h"
 #include "train/train.h"
@@ -101,6 +102,72 @@ static void shapes_and_kernels_tell_signatures_apart(void **state)
 	assert_true(s != match_signature(8, a, b, 0));
 	assert_true(s != match_signature(7, b, a, 0));
 	assert_true(s != match_signature(7, a, b, 1));
+}
+
+/* --- who had company --- */
+
+#define SPANS 4000
+static struct span spans[SPANS];
+
+static uint32_t random_below(uint32_t n)
+{
+	static uint64_t x = 88172645463325252u;
+	x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+	return (uint32_t)(x >> 33) % n;
+}
+
+static bool meets(const struct span *a, const struct span *b)
+{
+	return a->from < b->to && b->from < a->to;
+}
+
+static void kernels_have_company_when_another_ran_meanwhile(void **state)
+{
+	uint64_t from = 0;
+	overlap_forget();
+	for (int i = 0; i < SPANS; i++) {
+		from += 1 + random_below(100);
+		spans[i] = (struct span){ from, from + 1 + random_below(80), false };
+	}
+	for (uint32_t at = 0, n; at < SPANS; at += n) {
+		n = 1 + random_below(50);
+		n = n < SPANS - at ? n : SPANS - at;
+		overlap_mark(3, spans + at, n);
+		for (uint32_t i = at; i < at + n; i++) {
+			bool shared = false;
+			for (uint32_t k = i > 300 ? i - 300 : 0; k < at + n; k++)
+				shared |= k != i && meets(&spans[i], &spans[k]);
+			assert_int_equal(spans[i].shared, shared);
+		}
+	}
+}
+
+/* Two threads take turns on one stream, and each has buffers of its own. */
+static void kernels_of_a_buffer_that_comes_late_are_alone_where_they_were(void **state)
+{
+	struct span first[] = { { 100, 200, false }, { 500, 600, false } };
+	struct span late[] = { { 200, 300, false }, { 310, 510, false }, { 600, 700, false } };
+	struct span elsewhere[] = { { 100, 700, false } };
+	overlap_forget();
+	overlap_mark(0, first, 2);
+	overlap_mark(0, late, 3);
+	overlap_mark(1, elsewhere, 1);
+	assert_false(first[0].shared || first[1].shared || elsewhere[0].shared);
+	assert_false(late[0].shared || late[2].shared);
+	assert_true(late[1].shared);
+}
+
+static void of_many_kernels_the_newest_are_remembered(void **state)
+{
+	overlap_forget();
+	for (uint32_t i = 0; i < SPANS; i++)
+		spans[i] = (struct span){ 10 * i, 10 * i + 9, false };
+	overlap_mark(0, spans, SPANS);
+	struct span new = { 10 * (SPANS - OVERLAP_KEPT) + 5, 10 * (SPANS - OVERLAP_KEPT) + 6,
+		false };
+	overlap_mark(0, &new, 1);
+	assert_true(new.shared);
+	overlap_mark(99, &(struct span){ 1, 2, false }, 1); /* of a device too many */
 }
 
 /* --- models --- */
@@ -208,6 +275,9 @@ int main(void)
 		TEST(a_kernel_is_not_of_a_launch_that_came_after_it),
 		TEST(a_ring_that_came_round_is_given_up),
 		TEST(shapes_and_kernels_tell_signatures_apart),
+		TEST(kernels_have_company_when_another_ran_meanwhile),
+		TEST(kernels_of_a_buffer_that_comes_late_are_alone_where_they_were),
+		TEST(of_many_kernels_the_newest_are_remembered),
 		TEST(a_model_is_taken_when_its_file_changes_and_it_is_no_worse),
 		TEST(a_sentence_reads_as_stdio_would_write_it),
 	};
