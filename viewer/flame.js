@@ -264,7 +264,10 @@ function flameSection() {
 		el(
 			"div",
 			{ class: "push" },
-			flameChoice("device", "time on devices"),
+			flameChoice(
+				"device",
+				report.totals.sampled ? "time on devices, estimated" : "time on devices",
+			),
 			flameChoice("host", "time in calls"),
 		),
 	);

@@ -76,7 +76,7 @@ function laneTitle(lane) {
 	const process = report.processes.length > 1 ? ` of process ${lane.pid}` : "";
 	switch (lane.kind) {
 		case "stream":
-			return `GPU ${lane.device}, stream ${lane.stream}${process}`;
+			return `GPU ${lane.device}, stream ${lane.stream}${process}${report.totals.sampled ? ", samples" : ""}`;
 		case "spans":
 			return `GPU ${lane.device}, annotations${process}`;
 		case "ranges":

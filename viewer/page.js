@@ -35,7 +35,7 @@ function timeInCalls() {
 function tiles() {
 	const t = report.totals,
 		m = report.memory;
-	const kernels = t.device_kernels || t.launches;
+	const kernels = t.sampled ? t.launches : t.device_kernels || t.launches;
 	return el(
 		"dl",
 		{ class: "tiles" },
@@ -44,6 +44,13 @@ function tiles() {
 			time(t.wall_ns),
 			report.trace.clock_known ? null : "the clock's rate is not known",
 		),
+		t.sampled
+			? tile(
+					"GPU, estimated",
+					time(t.device_total_estimate_ns),
+					`± ${time(t.device_total_estimate_error_ns)}; one launch in ${count(t.sampled)} was timed`,
+				)
+			: null,
 		...deviceTiles(),
 		tile(
 			"kernels run",
@@ -102,6 +109,14 @@ function pageHead() {
 function overviewSection() {
 	const s = section("overview", "Overview", null, tiles());
 	s.classList.add("first");
+	if (report.totals.sampled)
+		s.append(
+			el(
+				"p",
+				{ class: "note" },
+				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU hold what it waited for the launch, totals are estimates without copies and sets, and the timeline has those launches alone, each about when it was made.`,
+			),
+		);
 	if (report.warnings.length)
 		s.append(
 			el(
@@ -151,7 +166,13 @@ function hintsSection() {
 			"hints",
 			"Hints",
 			null,
-			report.hints_of_ns === null
+			report.totals.sampled
+				? empty(
+						`One launch in ${count(report.totals.sampled)} was timed, and most rules need to know what ran when: `,
+						el("code", {}, "weir record --gpu"),
+						" records it.",
+					)
+				: report.hints_of_ns === null
 				? empty(
 						"Most rules look at when devices worked, which this trace does not say: ",
 						el("code", {}, "weir record --gpu"),

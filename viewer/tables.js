@@ -197,24 +197,33 @@ const withoutGpu = [
 ];
 
 function kernelsSection() {
-	const timed = report.kernels.some((k) => k.device_total_ns);
-	const all = report.kernels.reduce((sum, k) => sum + (k.device_total_ns || 0), 0);
+	const sampled = report.totals.sampled;
+	const key = sampled ? "device_total_estimate_ns" : "device_total_ns";
+	const timed = report.kernels.some((k) => k[key]);
+	const all = report.kernels.reduce((sum, k) => sum + (k[key] || 0), 0);
 	const columns = [
 		barColumn(
-			timed ? "device_total_ns" : "host_total_ns",
-			timed ? "time on the GPU" : "time in launches",
+			timed ? key : "host_total_ns",
+			!timed
+				? "time in launches"
+				: sampled
+					? "time on the GPU, estimated"
+					: "time on the GPU",
 		),
+		...(sampled
+			? [
+					numberColumn("device_total_estimate_error_ns", "±", time),
+					numberColumn("device_timed", "timed"),
+				]
+			: []),
 		numberColumn(
-			(k) => (timed && k.device_total_ns ? k.device_total_ns / all : null),
+			(k) => (timed && k[key] ? k[key] / all : null),
 			"share",
 			(v) => percent(v, 1),
 		),
 		numberColumn("count", "runs"),
 		numberColumn(
-			(k) =>
-				timed && k.count && k.device_total_ns
-					? k.device_total_ns / k.count
-					: null,
+			(k) => (timed && k.count && k[key] ? k[key] / k.count : null),
 			"mean",
 			time,
 		),
@@ -235,7 +244,7 @@ function kernelsSection() {
 		"a click on a name shows it in all views",
 		report.kernels,
 		columns,
-		timed ? "device_total_ns" : "host_total_ns",
+		timed ? key : "host_total_ns",
 		["No kernel was launched while this was recorded."],
 	);
 	if (report.kernels.length && !timed)

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "event/schema_text.h"
 #include "output.h"
 #include "report/flame.h"
+#include "report/model.h"
 
 #include "base/banned.h"
 
@@ -75,6 +77,25 @@ static int put(void *context, FILE *out)
 	return 0;
 }
 
+/* What a trace of samples says of the launches that were not timed is in its report. */
+static int estimate(struct flame *f, const struct trace *t, struct error *err)
+{
+	const struct decoder decoder = {
+		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
+	};
+	struct report *r;
+	if (!t->header.sampled || !f->by_device)
+		return 0;
+	const int e = report_make(t, &decoder, 0, &r, err);
+	if (e)
+		return e;
+	flame_estimate(f, r);
+	complain(0, "one launch in %u was timed: times are estimates, without copies and sets",
+		r->sampled);
+	report_free(r);
+	return 0;
+}
+
 static int draw(const struct options *o, const struct trace *t, const struct format *format,
 	enum flame_by by)
 {
@@ -83,6 +104,10 @@ static int draw(const struct options *o, const struct trace *t, const struct for
 	struct error err = { .text = "" };
 	if (flame_make(t, by, &f, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (estimate(f, t, &err)) {
+		flame_free(f);
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	}
 	struct picture picture = { format, f };
 	const int e = output_write(path, put, &picture);
 	const bool nothing = !f->nodes.v[0].total_ns;

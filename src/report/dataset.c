@@ -141,9 +141,17 @@ static void put_ns(struct export *x, const struct samples *all, const struct sam
 	fprintf(x->out, "%" PRIu64, s->end_ns - s->start_ns);
 }
 
+/* Between launches that were timed there may have been others. */
 static void put_contended(struct export *x, const struct samples *all, const struct sample *s)
 {
-	putc(s->p.launch.contended ? '1' : '0', x->out);
+	if (!x->trace->header.sampled)
+		putc(s->p.launch.contended ? '1' : '0', x->out);
+}
+
+static void put_sampled(struct export *x, const struct samples *all, const struct sample *s)
+{
+	if (x->trace->header.sampled)
+		fprintf(x->out, "%" PRIu32, x->trace->header.sampled);
 }
 
 static const struct column columns[] = {
@@ -169,6 +177,10 @@ static const struct column columns[] = {
 	{ "ns", "nanoseconds on the device, from start to end: what is to be foretold", put_ns },
 	{ "contended", "1 when another kernel was on the device at the same moment",
 		put_contended },
+	{ "sampled",
+		"one launch in so many was timed, with events: ns holds what the device waited for "
+		"the launch; empty: all that ran is here, as the device says it",
+		put_sampled },
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -258,9 +270,13 @@ static void put_counts(struct export *x, const struct samples *all)
 	}
 	fprintf(x->out, "| | |\n|---|---|\n| rows | %zu |\n| kernels | %zu |\n", all->v.n,
 		all->kernels.n);
-	fprintf(x->out, "| contended rows | %zu |\n| rows with arguments | %zu |\n", contended,
-		args);
+	if (!x->trace->header.sampled)
+		fprintf(x->out, "| contended rows | %zu |\n", contended);
+	fprintf(x->out, "| rows with arguments | %zu |\n", args);
 	fprintf(x->out, "| rows with FLOPs | %zu |\n", flops);
+	if (x->trace->header.sampled)
+		fprintf(x->out, "| launches timed, with events | one in %" PRIu32 " |\n",
+			x->trace->header.sampled);
 	if (all->shapeless)
 		fprintf(x->out, "| kernels left out, their shape is not known | %" PRIu64 " |\n",
 			all->shapeless);

@@ -26,6 +26,7 @@ struct span {
 	uint64_t inner_ticks; /* of the ranges directly inside */
 	uint64_t external;    /* 0: none */
 	uint64_t device_ns;
+	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
 	uint32_t thread;
 	uint32_t row;
 	uint32_t parent;
@@ -605,6 +606,15 @@ static void claim_cost(struct joiner *j, uint32_t span, uint32_t row, uint64_t n
 	}
 }
 
+/* Widens what the work of a span covers. */
+static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
+{
+	if (!last_ns)
+		return;
+	s->first_ns = s->last_ns && s->first_ns < first_ns ? s->first_ns : first_ns;
+	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
+}
+
 static int take_busy(struct joiner *j, const struct device_work *w, uint32_t index)
 {
 	struct work_row *row = &j->r->work.v[index];
@@ -621,6 +631,7 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	if (span != NONE) {
 		struct span *s = &j->spans.v[span];
 		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
+		cover(s, w->start_ns, w->end_ns);
 		s->work_count++;
 	}
 	if (!e && (w->kind == WORK_COPY || w->kind == WORK_SET))
@@ -683,10 +694,15 @@ static void sum_operators(struct joiner *j)
 			hist_add(&o->host_hist, ticks);
 			if (s->device_ns)
 				hist_add(&o->device_hist, s->device_ns);
+			if (s->last_ns && o->kind != RANGE_OPERATOR) {
+				hist_add(&o->span_hist, s->last_ns - s->first_ns);
+				o->span_ns = sat_add(o->span_ns, s->last_ns - s->first_ns);
+			}
 		}
 		if (s->parent != NONE) {
 			struct span *p = &j->spans.v[s->parent];
 			p->device_ns = sat_add(p->device_ns, s->device_ns);
+			cover(p, s->first_ns, s->last_ns);
 		}
 	}
 }

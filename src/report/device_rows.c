@@ -3,6 +3,7 @@
  * kernels and copies.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/sort.h"
 #include "report/device.h"
 #include "report/roofline.h"
+#include "report/statistic.h"
 #include "report/tally.h"
 #include "trace/device.h"
 
@@ -126,10 +128,18 @@ static int name_kernels(const struct report *r, struct map *names)
 	return 0;
 }
 
+/* Copies and sets are not: of those a file has all, or none. */
+static bool is_sampled(const struct work_row *w)
+{
+	return w->kind == WORK_KERNEL || w->kind == WORK_GRAPH;
+}
+
 /* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
 static int estimate(const struct report *r, struct map *names, struct work_row *w)
 {
 	const uint64_t timed = w->count;
+	if (!is_sampled(w))
+		return 0;
 	uint64_t runs = sat_mul(timed, r->sampled);
 	if (w->kind == WORK_GRAPH && r->graph_launches >= timed)
 		runs = r->graph_launches;
@@ -140,10 +150,38 @@ static int estimate(const struct report *r, struct map *names, struct work_row *
 		if (*index != MAP_NONE && r->kernel_rows.v[*index].count >= timed)
 			runs = r->kernel_rows.v[*index].count;
 	}
-	const double total = timed ? (double)w->total_ns / (double)timed * (double)runs : 0;
+	const double mean = timed ? (double)w->total_ns / (double)timed : 0;
+	const double total = mean * (double)runs;
 	w->total_ns = total < (double)(UINT64_MAX / 2) ? (uint64_t)total : UINT64_MAX / 2;
+	w->error_ns = stat_estimate_error(&w->hist, (double)runs);
 	w->count = runs;
 	return 0;
+}
+
+/* Nodes of graphs are in what graphs take. */
+static uint64_t launched(const struct report *r, struct map *names, const struct work_row *w)
+{
+	const uint32_t *index =
+		w->kind == WORK_KERNEL ? device_text_slot(names, w->name, WORK_KERNEL) : NULL;
+	const struct kernel_row *k = index && *index != MAP_NONE ? &r->kernel_rows.v[*index] : NULL;
+	return k && k->graph_count < w->count ? w->count - k->graph_count : w->count;
+}
+
+static void sum_estimates(struct report *r, struct map *names)
+{
+	double squares = 0;
+	for (size_t i = 0; i < r->work.n; i++) {
+		struct work_row *w = &r->work.v[i];
+		if (!is_sampled(w))
+			continue;
+		w->launched = launched(r, names, w);
+		const double share = w->count ? (double)w->launched / (double)w->count : 0;
+		const double total = (double)w->total_ns * share;
+		const double error = isnan(w->error_ns) ? total : w->error_ns * share;
+		r->sampled_ns += total;
+		squares += error * error;
+	}
+	r->sampled_error_ns = sqrt(squares);
 }
 
 static int estimate_all(struct report *r)
@@ -152,6 +190,7 @@ static int estimate_all(struct report *r)
 	int e = name_kernels(r, &names);
 	for (size_t i = 0; i < r->work.n && !e; i++)
 		e = estimate(r, &names, &r->work.v[i]);
+	sum_estimates(r, &names);
 	map_fini(&names);
 	return e;
 }
@@ -259,6 +298,7 @@ void device_fini(struct report *r)
 	for (size_t i = 0; i < r->operators.n; i++) {
 		hist_fini(&r->operators.v[i].host_hist);
 		hist_fini(&r->operators.v[i].device_hist);
+		hist_fini(&r->operators.v[i].span_hist);
 	}
 	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);

@@ -76,6 +76,9 @@ void diff_free(struct diff *d)
 		array_free(&d->inputs[s]);
 		array_free(&d->totals[s]);
 	}
+	for (size_t i = 0; i < d->notes.n; i++)
+		free(d->notes.v[i]);
+	array_free(&d->notes);
 	free(d);
 }
 
@@ -205,6 +208,28 @@ static int add_operators(struct adder *a)
 	return 0;
 }
 
+static int add_phases(struct adder *a)
+{
+	for (size_t i = 0; i < a->r->operators.n; i++) {
+		const struct operator_row *o = &a->r->operators.v[i];
+		if (o->kind == RANGE_OPERATOR)
+			continue;
+		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
+		if (!row)
+			return -ENOMEM;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, o->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		run->device_ns = sat_add(run->device_ns, o->span_ns);
+		run->host_p50_ns = ns_of(a, hist_at(&o->host_hist, 0.5));
+		run->device_p50_ns = hist_at(&o->span_hist, 0.5);
+		run->busy_p50_ns = hist_at(&o->device_hist, 0.5);
+		add_ticks(a, &row->host[a->side], &o->host_hist);
+		hist_merge(&row->device[a->side], &o->span_hist);
+	}
+	return 0;
+}
+
 static int add_moved(struct adder *a, const struct moved_row *m, const char *name)
 {
 	struct diff_row *row = m->count ? enter(a, TABLE_COPIES, name, NULL) : NULL;
@@ -223,6 +248,19 @@ static int add_copies(struct adder *a)
 	for (size_t i = 0; i < a->r->copies.n && !e; i++)
 		e = add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
 	return e;
+}
+
+static void add_device(const struct report *r, double *v)
+{
+	if (r->sampled) {
+		v[TOTAL_DEVICE] = r->sampled_ns;
+		return;
+	}
+	for (size_t i = 0; i < r->devices.n; i++) {
+		const struct device_row *w = &r->devices.v[i];
+		v[TOTAL_DEVICE] += (double)(w->kernel_ns + w->copy_ns + w->set_ns);
+		v[TOTAL_BUSY] += (double)w->busy_ns;
+	}
 }
 
 static int add_totals(struct adder *a)
@@ -244,11 +282,7 @@ static int add_totals(struct adder *a)
 	v[TOTAL_PEAK] = (double)r->gpu_memory.peak_bytes;
 	v[TOTAL_ALLOCATED] = (double)r->gpu_memory.allocated_bytes;
 	v[TOTAL_ALLOCS] = (double)r->gpu_memory.allocs;
-	for (size_t i = 0; i < r->devices.n; i++) {
-		const struct device_row *w = &r->devices.v[i];
-		v[TOTAL_DEVICE] += (double)(w->kernel_ns + w->copy_ns + w->set_ns);
-		v[TOTAL_BUSY] += (double)w->busy_ns;
-	}
+	add_device(r, v);
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
 		if (!c->fn || c->fn->api == API_DRIVER)
@@ -265,8 +299,10 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 	struct diff_input *in = array_push(&d->inputs[side]);
 	if (!in)
 		return -ENOMEM;
-	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0 };
+	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0,
+		r->sampled };
 	d->has_device[side] &= r->device_kernels != 0;
+	d->sampled[side] |= r->sampled != 0;
 	int e = in->file && in->program ? add_totals(&a) : -ENOMEM;
 	if (!e)
 		e = add_kernels(&a);
@@ -274,6 +310,8 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 		e = add_calls(&a);
 	if (!e)
 		e = add_operators(&a);
+	if (!e)
+		e = add_phases(&a);
 	return e ? e : add_copies(&a);
 }
 
@@ -296,7 +334,7 @@ double diff_mean(const struct diff_row *row, enum diff_side_id side)
 	return v->there && v->count > 0 ? v->total_ns / v->count : NAN;
 }
 
-enum field { FIELD_COUNT, FIELD_BYTES, FIELD_TOTAL, FIELD_P50 };
+enum field { FIELD_COUNT, FIELD_BYTES, FIELD_TOTAL, FIELD_P50, FIELD_BUSY };
 
 static double field_of(const struct diff_run *run, enum field field, bool device)
 {
@@ -307,6 +345,8 @@ static double field_of(const struct diff_run *run, enum field field, bool device
 		return (double)run->bytes;
 	case FIELD_P50:
 		return (double)(device ? run->device_p50_ns : run->host_p50_ns);
+	case FIELD_BUSY:
+		return (double)run->busy_p50_ns;
 	default:
 		return (double)(device ? run->device_ns : run->host_ns);
 	}
@@ -381,9 +421,59 @@ static void judge_times(struct judge *j, struct diff_row *row, bool device)
 	row->p = p;
 }
 
+/* Estimates of totals: from the few that were timed, and how often all ran. */
+static void judge_estimates(struct judge *j, struct diff_row *row)
+{
+	const struct hist *h = row->device;
+	row->p = stat_estimates_p(
+		&h[DIFF_A], row->value[DIFF_A].count, &h[DIFF_B], row->value[DIFF_B].count);
+	if (j->several)
+		row->p = runs_p(j, row, FIELD_TOTAL, true);
+	row->verdict = verdict_of(j->d, row->change_pct, row->p);
+}
+
+static double known(double ns)
+{
+	return ns > 0 ? ns : NAN;
+}
+
+/* How often something happens is nobody's merit: a typical one is compared, not the total. */
+static void judge_phase(struct judge *j, struct diff_row *row)
+{
+	const struct hist *h = row->by_device ? row->device : row->host;
+	double typical[DIFF_SIDES];
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		struct diff_value *v = &row->value[s];
+		v->span_ns = known(middle(j, row, s, FIELD_P50, true));
+		v->busy_ns = known(middle(j, row, s, FIELD_BUSY, true));
+		v->host_ns = known(middle(j, row, s, FIELD_P50, false));
+		typical[s] = row->by_device ? v->span_ns : v->host_ns;
+	}
+	row->factor = typical[DIFF_A] / typical[DIFF_B];
+	row->change_pct = 100 / row->factor - 100;
+	if (!row->value[DIFF_A].there || !row->value[DIFF_B].there)
+		return;
+	row->p = stat_hist_p(&h[DIFF_A], &h[DIFF_B], &row->longer);
+	if (j->several)
+		row->p = runs_p(j, row, FIELD_P50, row->by_device);
+	row->verdict = verdict_of(j->d, row->change_pct, row->p);
+}
+
+/* Whether the times of a row are the device's: a phase may have asked for no work. */
+static bool is_by_device(const struct judge *j, const struct diff_row *row, enum diff_table table)
+{
+	const bool sampled = j->d->sampled[DIFF_A] || j->d->sampled[DIFF_B];
+	if (table == TABLE_CALLS || !j->d->by_device || (sampled && table != TABLE_KERNELS))
+		return false;
+	for (int s = 0; s < DIFF_SIDES && table == TABLE_PHASES; s++)
+		if (row->runs[s].n && !row->device[s].count)
+			return false;
+	return true;
+}
+
 static void judge_row(struct judge *j, struct diff_row *row, enum diff_table table)
 {
-	const bool device = table != TABLE_CALLS && j->d->by_device;
+	const bool device = is_by_device(j, row, table);
 	for (int s = 0; s < DIFF_SIDES; s++)
 		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
 			.count = middle(j, row, s, FIELD_COUNT, device),
@@ -393,13 +483,27 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	row->change_ns = b->total_ns - a->total_ns;
 	row->change_pct = change(a->total_ns, b->total_ns);
-	row->p = row->longer = NAN;
+	row->p = row->longer = row->factor = NAN;
 	if (!a->there || !b->there)
 		row->verdict = a->there ? VERDICT_GONE : VERDICT_NEW;
+	if (table == TABLE_PHASES)
+		judge_phase(j, row);
+	else if (!a->there || !b->there || (table == TABLE_KERNELS && j->d->apart))
+		return;
+	else if (table == TABLE_KERNELS && device && j->d->sampled[DIFF_A])
+		judge_estimates(j, row);
 	else if (a->total_ns > 0 || b->total_ns > 0)
 		judge_times(j, row, device);
 	else if (a->count == b->count && a->bytes == b->bytes)
 		row->verdict = VERDICT_SAME;
+}
+
+/* What no run, or not every run, of a side says is not known there. */
+static bool is_known(const struct diff *d, enum diff_total t, int side)
+{
+	if (t == TOTAL_DEVICE)
+		return d->has_device[side];
+	return t != TOTAL_BUSY || (d->has_device[side] && !d->sampled[side]);
 }
 
 static void judge_total(struct judge *j, enum diff_total t)
@@ -413,12 +517,15 @@ static void judge_total(struct judge *j, enum diff_total t)
 			most = v[i] > most ? v[i] : most;
 		}
 		const double median = stat_median(v, n);
-		sum->side[s] = diff_total_names[t].worst ? most : median;
+		sum->side[s] = !is_known(j->d, t, s)       ? NAN
+			       : diff_total_names[t].worst ? most
+							   : median;
 	}
 	sum->change_pct = change(sum->side[DIFF_A], sum->side[DIFF_B]);
 	sum->p = NAN;
 	sum->verdict = VERDICT_NONE;
-	if (diff_total_names[t].unit != UNIT_NS)
+	if (diff_total_names[t].unit != UNIT_NS || isnan(sum->change_pct) ||
+		(t == TOTAL_DEVICE && j->d->apart))
 		return;
 	sum->p = stat_runs_p(j->a, j->na, j->b, j->nb);
 	sum->verdict = verdict_of(j->d, sum->change_pct, sum->p);
@@ -438,14 +545,27 @@ static int row_order(const void *one, const void *two)
 	return names ? names : strcmp(a->kind ? a->kind : "", b->kind ? b->kind : "");
 }
 
+/* Whether some runs were sampled and others not. */
+static bool is_apart(const struct diff *d)
+{
+	bool some = false, all = true;
+	for (int s = 0; s < DIFF_SIDES; s++)
+		for (size_t i = 0; i < d->inputs[s].n; i++) {
+			some |= d->inputs[s].v[i].sampled != 0;
+			all &= d->inputs[s].v[i].sampled != 0;
+		}
+	return some && !all;
+}
+
 int diff_finish(struct diff *d)
 {
 	struct judge j = { .d = d, .na = d->inputs[DIFF_A].n, .nb = d->inputs[DIFF_B].n };
 	j.several = j.na > 1 && j.nb > 1;
 	d->by_device = d->has_device[DIFF_A] && d->has_device[DIFF_B];
+	d->apart = d->by_device && is_apart(d);
 	j.a = calloc(j.na + 1, sizeof(*j.a));
 	j.b = calloc(j.nb + 1, sizeof(*j.b));
-	const int e = j.a && j.b ? 0 : -ENOMEM;
+	const int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
 	for (int t = 0; t < DIFF_TOTALS && !e; t++)
 		judge_total(&j, (enum diff_total)t);
 	for (int t = 0; t < DIFF_TABLES && !e; t++) {

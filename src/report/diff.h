@@ -3,6 +3,10 @@
  * each only sums and histograms stay, so memory is bounded by the number of different things,
  * not by that of runs or calls.  Rows are matched by name.  One thread.
  *
+ * A phase is a range that the program or its framework has named, and is compared one by one: how
+ * long a typical one takes on the device, from the start of the first work that was asked for
+ * inside to the end of the last.  The host may be through with it long before.
+ *
  *	diff_new(&d, 3.0);
  *	diff_add(d, DIFF_A, "old.weir", report, &err); … diff_add(d, DIFF_B, …);
  *	diff_finish(d);
@@ -50,7 +54,14 @@ struct diff_total_name {
 };
 extern const struct diff_total_name diff_total_names[DIFF_TOTALS];
 
-enum diff_table { TABLE_KERNELS, TABLE_CALLS, TABLE_OPERATORS, TABLE_COPIES, DIFF_TABLES };
+enum diff_table {
+	TABLE_KERNELS,
+	TABLE_CALLS,
+	TABLE_OPERATORS,
+	TABLE_COPIES,
+	TABLE_PHASES,
+	DIFF_TABLES
+};
 
 enum diff_verdict {
 	VERDICT_NONE, /* the numbers cannot tell */
@@ -66,13 +77,16 @@ const char *diff_verdict_word(enum diff_verdict v); /* NULL for VERDICT_NONE */
 struct diff_run {
 	uint64_t count;
 	uint64_t bytes;
-	uint64_t host_ns, device_ns;
+	uint64_t host_ns, device_ns; /* phases: device is their spans */
 	uint64_t host_p50_ns, device_p50_ns;
+	uint64_t busy_p50_ns; /* phases: what the devices did inside */
 };
 
 struct diff_value { /* one row on one side: of several runs the middle ones */
 	bool there;
 	double count, bytes, total_ns;
+	/* Phases: what a typical one takes; NAN: not known. */
+	double span_ns, busy_ns, host_ns;
 };
 
 struct diff_row {
@@ -89,6 +103,7 @@ struct diff_row {
 	enum diff_verdict verdict;
 	double p;      /* see statistic.h; NAN: not known */
 	double longer; /* share of pairs in which B's is longer; NAN: not known */
+	double factor; /* phases: a typical one of A by one of B; NAN: not known */
 };
 
 struct diff_sum { /* a total */
@@ -102,6 +117,7 @@ struct diff_input {
 	char *file;
 	char *program;
 	bool lost;
+	uint32_t sampled; /* one launch in so many was timed; 0: all */
 };
 
 struct diff {
@@ -111,7 +127,10 @@ struct diff {
 	ARRAY(struct diff_row) rows[DIFF_TABLES];
 	struct map names[DIFF_TABLES];
 	bool has_device[DIFF_SIDES]; /* each run of the side says what ran on devices */
-	bool by_device;              /* kernels, operators: times are the device's */
+	bool sampled[DIFF_SIDES];    /* of a run of the side only samples were timed */
+	bool by_device; /* kernels: times are the device's; operators: unless sampled */
+	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
+	ARRAY(char *) notes; /* sentences that the reader needs before any number */
 	struct diff_sum sums[DIFF_TOTALS];
 };
 
@@ -128,6 +147,9 @@ int diff_finish(struct diff *d);
 /* Percentile of a row on one side; NAN when no single durations are known. */
 double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p);
 double diff_mean(const struct diff_row *row, enum diff_side_id side);
+
+/* For diff_finish(): what the runs lack and what that means.  0 or -ENOMEM. */
+int diff_make_notes(struct diff *d);
 
 struct gate;
 struct judgement;

@@ -39,6 +39,10 @@ static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id s
 		json_begin_object(j, NULL);
 		json_str(j, "file", d->inputs[side].v[i].file);
 		json_str(j, "program", d->inputs[side].v[i].program);
+		if (d->inputs[side].v[i].sampled)
+			json_u64(j, "sampled", d->inputs[side].v[i].sampled);
+		else
+			json_put_null(j, "sampled");
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -100,6 +104,47 @@ static void put_table(struct json *j, const struct diff *d, enum diff_table tabl
 	json_end_array(j);
 }
 
+static void put_phase(struct json *j, const char *key, const struct diff_value *v)
+{
+	if (!v->there) {
+		json_put_null(j, key);
+		return;
+	}
+	json_begin_object(j, key);
+	put_number(j, "count", v->count);
+	put_number(j, "span_p50_ns", v->span_ns);
+	put_number(j, "device_p50_ns", v->busy_ns);
+	put_number(j, "host_p50_ns", v->host_ns);
+	json_end_object(j);
+}
+
+static void put_phases(struct json *j, const struct diff *d)
+{
+	json_begin_array(j, "phases");
+	for (size_t i = 0; i < d->rows[TABLE_PHASES].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", row->name);
+		json_str(j, "kind", row->kind);
+		json_str(j, "compared", row->by_device ? "span" : "host");
+		put_phase(j, "a", &row->value[DIFF_A]);
+		put_phase(j, "b", &row->value[DIFF_B]);
+		json_put_real(j, "factor", row->factor);
+		put_judgement(j, row->change_pct, row->verdict, row->p);
+		json_put_real(j, "b_longer", row->longer);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_notes(struct json *j, const struct diff *d)
+{
+	json_begin_array(j, "notes");
+	for (size_t i = 0; i < d->notes.n; i++)
+		json_str(j, NULL, d->notes.v[i]);
+	json_end_array(j);
+}
+
 static void put_gates(
 	struct json *j, const struct gate *gates, const struct judgement *judged, size_t count)
 {
@@ -128,8 +173,10 @@ void diff_print_json(const struct diff *d, const struct gate *gates, const struc
 	json_end_object(&j);
 	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
 	json_put_real(&j, "threshold_pct", d->threshold_pct);
+	put_notes(&j, d);
 	put_gates(&j, gates, judged, gate_count);
 	put_totals(&j, d);
+	put_phases(&j, d);
 	put_table(&j, d, TABLE_KERNELS, "kernels");
 	put_table(&j, d, TABLE_CALLS, "calls");
 	put_table(&j, d, TABLE_OPERATORS, "operators");

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "report/gate.h"
+#include "trace/device.h"
 
 #include "base/banned.h"
 
@@ -92,18 +93,8 @@ static void put_side(const struct page *p, enum diff_side_id side)
 
 static void put_notes(const struct page *p)
 {
-	const struct diff *d = p->d;
-	if (d->has_device[DIFF_A] != d->has_device[DIFF_B])
-		fprintf(p->out,
-			"\nOnly %s says what ran on devices, so kernels are compared by the time "
-			"that their launches took on the host.\n",
-			d->has_device[DIFF_A] ? "A" : "B");
-	for (int s = 0; s < DIFF_SIDES; s++)
-		for (size_t i = 0; i < d->inputs[s].n; i++)
-			if (d->inputs[s].v[i].lost)
-				fprintf(p->out,
-					"\nRun %zu of %s lost calls: its numbers are too small.\n",
-					i + 1, s == DIFF_A ? "A" : "B");
+	for (size_t i = 0; i < p->d->notes.n; i++)
+		fprintf(p->out, "\n%s\n", p->d->notes.v[i]);
 }
 
 /* ---- gates ---- */
@@ -145,6 +136,11 @@ static void put_gates(const struct page *p, const struct gate *gates,
 
 /* ---- tables ---- */
 
+static bool is_nothing(double value)
+{
+	return isnan(value) || value == 0;
+}
+
 static void put_totals(const struct page *p)
 {
 	static const char *const headings[] = { "A", "B", "change", "verdict", "by chance",
@@ -154,7 +150,7 @@ static void put_totals(const struct page *p)
 	table_init(&t, ">>><><", headings);
 	for (int i = 0; i < DIFF_TOTALS; i++) {
 		const struct diff_sum *s = &p->d->sums[i];
-		if (!s->side[DIFF_A] && !s->side[DIFF_B])
+		if (is_nothing(s->side[DIFF_A]) && is_nothing(s->side[DIFF_B]))
 			continue;
 		cell(&t, diff_total_names[i].unit, s->side[DIFF_A]);
 		cell(&t, diff_total_names[i].unit, s->side[DIFF_B]);
@@ -205,29 +201,80 @@ static void end_table(const struct page *p, struct table *t, size_t rows)
 			number_count(&n, rows - shown(p, rows)), p->plain);
 }
 
+/* Ranges that are no operators have a table of their own. */
+static bool belongs(const struct diff_row *row, enum diff_table table)
+{
+	return table != TABLE_OPERATORS || !strcmp(row->kind, range_kind_name(RANGE_OPERATOR));
+}
+
+static void put_row(struct table *t, const struct diff_row *row)
+{
+	cell_verdict(t, row->verdict);
+	cell_chance(t, row->p);
+	cell_change(t, row->change_pct);
+	cell(t, UNIT_NS, row->value[DIFF_A].there ? row->value[DIFF_A].total_ns : NAN);
+	cell(t, UNIT_NS, row->value[DIFF_B].there ? row->value[DIFF_B].total_ns : NAN);
+	cell_counts(t, row);
+	cell_both(t, row, 0.50);
+	cell_both(t, row, 0.95);
+	cell_name(t, row->name);
+}
+
 static void put_rows(const struct page *p, enum diff_table table, const char *title)
 {
 	static const char *const headings[] = { "verdict", "by chance", "change", "total A",
 		"total B", "count", "p50", "p95", "name" };
 	const struct diff *d = p->d;
 	struct table t;
-	if (!d->rows[table].n)
+	size_t rows = 0, put = 0;
+	for (size_t i = 0; i < d->rows[table].n; i++)
+		rows += belongs(&d->rows[table].v[i], table);
+	if (!rows)
 		return;
 	heading(p, title);
 	table_init(&t, "<>>>>>>><", headings);
-	for (size_t i = 0; i < shown(p, d->rows[table].n); i++) {
-		const struct diff_row *row = &d->rows[table].v[i];
+	for (size_t i = 0; put < shown(p, rows); i++) {
+		if (!belongs(&d->rows[table].v[i], table))
+			continue;
+		put_row(&t, &d->rows[table].v[i]);
+		put++;
+	}
+	end_table(p, &t, rows);
+}
+
+static void cell_change_of(struct table *t, double a, double b)
+{
+	struct number from, to;
+	table_cell(t, "%s → %s", text_of(&from, UNIT_NS, a), text_of(&to, UNIT_NS, b));
+}
+
+/* One of each, not all together: see diff.h. */
+static void put_phases(const struct page *p)
+{
+	static const char *const headings[] = { "verdict", "by chance", "span on device", "factor",
+		"busy inside", "on the host", "count", "name" };
+	const struct diff *d = p->d;
+	struct table t;
+	if (!d->rows[TABLE_PHASES].n)
+		return;
+	heading(p, "Phases, the ranges that the program names: what a typical one takes");
+	table_init(&t, "<>>>>>><", headings);
+	for (size_t i = 0; i < shown(p, d->rows[TABLE_PHASES].n); i++) {
+		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+		const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 		cell_verdict(&t, row->verdict);
 		cell_chance(&t, row->p);
-		cell_change(&t, row->change_pct);
-		cell(&t, UNIT_NS, row->value[DIFF_A].there ? row->value[DIFF_A].total_ns : NAN);
-		cell(&t, UNIT_NS, row->value[DIFF_B].there ? row->value[DIFF_B].total_ns : NAN);
+		cell_change_of(&t, a->span_ns, b->span_ns);
+		if (isnan(row->factor))
+			table_cell(&t, "-");
+		else
+			table_cell(&t, "%.2f×%s", row->factor, row->by_device ? "" : " host");
+		cell_change_of(&t, a->busy_ns, b->busy_ns);
+		cell_change_of(&t, a->host_ns, b->host_ns);
 		cell_counts(&t, row);
-		cell_both(&t, row, 0.50);
-		cell_both(&t, row, 0.95);
 		cell_name(&t, row->name);
 	}
-	end_table(p, &t, d->rows[table].n);
+	end_table(p, &t, d->rows[TABLE_PHASES].n);
 }
 
 static void put_copies(const struct page *p)
@@ -311,6 +358,7 @@ void diff_print_text(const struct diff *d, const struct gate *gates, const struc
 	put_notes(&p);
 	put_gates(&p, gates, judged, gate_count);
 	put_totals(&p);
+	put_phases(&p);
 	put_rows(&p, TABLE_KERNELS,
 		d->by_device ? "Kernels by change of their time on the device"
 			     : "Kernels by change of their launches' time on the host");

@@ -199,7 +199,10 @@ void flame_put_speedscope(const struct flame *f, FILE *out)
 	json_begin_array(&j, "profiles");
 	json_begin_object(&j, NULL);
 	json_str(&j, "type", "sampled");
-	json_str(&j, "name", f->by_device ? "time on devices" : "time in calls on the host");
+	json_str(&j, "name",
+		f->sampled     ? "time on devices, estimated from samples"
+		: f->by_device ? "time on devices"
+			       : "time in calls on the host");
 	json_str(&j, "unit", "nanoseconds");
 	json_u64(&j, "startValue", 0);
 	json_u64(&j, "endValue", f->nodes.v[0].total_ns);

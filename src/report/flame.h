@@ -49,6 +49,8 @@ struct flame {
 	ARRAY(char *) names;
 	struct map name_map, node_map;
 	bool by_device;
+	uint32_t
+		sampled; /* by device: one launch in so many was timed, and weights are estimates */
 	char program[256];
 };
 
@@ -64,6 +66,11 @@ void flame_add(struct flame *f, uint32_t node, uint64_t ns);
 
 /* Sums totals and sorts children: before anything is written. */
 void flame_finish(struct flame *f);
+
+/* Of a trace of samples, by device: makes what was timed the estimate of what ran, kernel by kernel
+ * as the report has it.  Nothing otherwise. */
+struct report;
+void flame_estimate(struct flame *f, const struct report *r);
 
 /* One writer a format; errors show in ferror(out). */
 void flame_put_folded(const struct flame *f, FILE *out);

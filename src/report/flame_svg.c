@@ -257,13 +257,17 @@ static void put_head(const struct canvas *c)
 {
 	const struct flame *f = c->f;
 	struct number n;
+	char about[80] = "";
+	if (f->sampled)
+		snprintf(about, sizeof(about), ", estimated: one launch in %u was timed",
+			f->sampled);
 	fprintf(c->out, "<text class=\"head\" x=\"%.0f\" y=\"24\">", EDGE);
 	put_text(c->out, *f->program ? f->program : "(program unknown)", 120);
 	fprintf(c->out,
-		"</text>\n<text class=\"note\" x=\"%.0f\" y=\"44\">%s %s; click a frame to "
+		"</text>\n<text class=\"note\" x=\"%.0f\" y=\"44\">%s %s%s; click a frame to "
 		"widen it, Escape for all</text>\n",
 		EDGE, number_ns(&n, c->all_ns),
-		f->by_device ? "on devices" : "in CUDA calls on the host");
+		f->by_device ? "on devices" : "in CUDA calls on the host", about);
 }
 
 void flame_put_svg(const struct flame *f, FILE *out)

@@ -134,7 +134,7 @@ static int wrong_metric(const struct gate *g, struct words w, struct error *err)
 {
 	return error_set(err, -EINVAL,
 		"'%.200s': '%.*s' is no metric; there are count, total, mean, p50, p95, p99, slower, "
-		"faster, new and gone of kernels, calls and operators, and wall, calls, launches, "
+		"faster, new and gone of kernels, calls, operators and phases, and wall, calls, launches, "
 		"errors, lost, peak_bytes and others in weir-diff(1)",
 		g->text, (int)(w.n < 40 ? w.n : 40), w.at);
 }
@@ -196,12 +196,15 @@ static int parse_pattern(struct gate *g, struct words rest, struct error *err)
 
 static int parse_metric(struct gate *g, struct words left, struct error *err)
 {
-	static const char *const tables[] = { "kernel", "call", "operator" };
+	static const char *const tables[DIFF_TABLES] = { [TABLE_KERNELS] = "kernel",
+		[TABLE_CALLS] = "call",
+		[TABLE_OPERATORS] = "operator",
+		[TABLE_PHASES] = "phase" };
 	struct words rest = left, w = first_word(&rest);
 	bool of_rows = false;
 	g->table = TABLE_KERNELS;
-	for (int t = 0; t < 3 && !of_rows; t++) {
-		of_rows = is_word(w, tables[t]);
+	for (int t = 0; t < DIFF_TABLES && !of_rows; t++) {
+		of_rows = tables[t] && is_word(w, tables[t]);
 		g->table = of_rows ? (enum diff_table)t : TABLE_KERNELS;
 	}
 	if (of_rows)
@@ -307,8 +310,8 @@ static void judge_total(const struct gate *g, const struct diff *d, struct judge
 {
 	const struct diff_sum *s = &d->sums[g->total];
 	j->value = measure(g, s->side[DIFF_A], s->side[DIFF_B]);
-	j->known = true;
-	j->fired = compare(g->op, j->value, g->value);
+	j->known = !isnan(j->value);
+	j->fired = j->known && compare(g->op, j->value, g->value);
 }
 
 /* The row that is named is the one farthest in the gate's direction. */
@@ -347,6 +350,8 @@ static void count_rows(const struct gate *g, const struct diff *d, struct judgem
 	static const enum diff_verdict verdicts[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
 		VERDICT_GONE };
 	uint64_t n = 0;
+	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
+		return; /* nobody judged */
 	for (size_t i = 0; i < d->rows[g->table].n; i++) {
 		const struct diff_row *row = &d->rows[g->table].v[i];
 		if (row->verdict != verdicts[g->metric - METRIC_SLOWER])

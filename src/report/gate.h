@@ -1,7 +1,7 @@
 /*
  * Gates of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
  *
- *	[kernel|call|operator] METRIC [of PATTERN] OP VALUE
+ *	[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE
  *
  * Pure; any thread.
  */

@@ -24,6 +24,7 @@ struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
 	uint64_t counted_ns; /* without start-up: hint_window.c, hint_pause.c */
+	uint32_t sampled;    /* one launch in so many was timed, which tells most rules nothing */
 	bool cut;            /* the trace is so long that only its beginning was looked at */
 };
 

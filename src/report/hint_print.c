@@ -59,8 +59,14 @@ static void put_counted(const struct hints *h, FILE *out)
 
 static void put_none(const struct hints *h, FILE *out)
 {
+	struct number n;
 	if (h->counted_ns)
 		fputs("  No rule found anything that matters.\n", out);
+	else if (h->sampled)
+		fprintf(out,
+			"  One launch in %s was timed, and most rules need to know what ran when: "
+			"record with weir record --gpu.\n",
+			number_count(&n, h->sampled));
 	else
 		fputs("  The trace says nothing about device times, which most rules need: record with "
 		      "weir record --gpu.\n",

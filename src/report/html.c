@@ -366,6 +366,8 @@ int html_make(struct html *h, const struct trace *t, const struct decoder *decod
 	if (!e && report->work.n)
 		e = flame_make(t, FLAME_DEVICE, &device, err);
 	h->device = device;
+	if (!e && device)
+		flame_estimate(device, report);
 	if (!e)
 		e = flame_make(t, FLAME_HOST, &host, err);
 	h->host = host;

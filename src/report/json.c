@@ -9,6 +9,7 @@
 #include "report/roofline.h"
 #include "report/prediction.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -60,6 +61,10 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "contexts", r->contexts);
 	put_time(j, "sampled", r->sampled, r->sampled);
 	json_u64(j, "device_kernels", r->device_kernels);
+	if (r->sampled) {
+		json_u64(j, "device_total_estimate_ns", sat_from(r->sampled_ns + 0.5));
+		json_u64(j, "device_total_estimate_error_ns", sat_from(r->sampled_error_ns + 0.5));
+	}
 	json_end_object(j);
 }
 
@@ -148,6 +153,9 @@ static void put_device_total(struct json *j, const struct report *r, const struc
 	const uint64_t ns = w ? w->total_ns : 0;
 	put_time(j, "device_total_ns", w && !r->sampled, ns);
 	put_time(j, "device_total_estimate_ns", w && r->sampled, ns);
+	if (w && r->sampled)
+		put_time(j, "device_total_estimate_error_ns", !isnan(w->error_ns),
+			sat_from(w->error_ns + 0.5));
 	put_time(j, "device_timed", w, w ? w->hist.count : 0);
 }
 
@@ -328,6 +336,11 @@ static void put_operators(struct json *j, const struct report *r)
 		put_time(j, "device_total_ns", !r->sampled, o->device_total_ns);
 		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
 		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
+		put_time(j, "host_p50_ns", o->host_hist.count,
+			ns_of(r, hist_at(&o->host_hist, 0.5)));
+		put_time(j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
+		if (o->kind != RANGE_OPERATOR)
+			put_time(j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
 		roofline_put_json(j, &o->roofline);
 		json_end_object(j);
 	}

@@ -177,7 +177,7 @@ static void put_triple(struct json *j, const char *key, const uint32_t *v)
 	json_end_array(j);
 }
 
-static void chrome_work_args(struct json *j, const struct device_work *w)
+static void chrome_work_args(const struct export *x, struct json *j, const struct device_work *w)
 {
 	const struct {
 		const char *key;
@@ -199,6 +199,8 @@ static void chrome_work_args(struct json *j, const struct device_work *w)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (w->valid & numbers[i].bit)
 			json_u64(j, numbers[i].key, numbers[i].value);
+	if (x->trace->header.sampled)
+		json_u64(j, "sampled", x->trace->header.sampled);
 	if (w->valid & WORK_HAS_SHAPE) {
 		put_triple(j, "grid", w->grid);
 		put_triple(j, "block", w->block);
@@ -234,7 +236,7 @@ static int work_chrome(struct export *x, const struct chunk_ref *c, const struct
 	put_us(x->out, "dur", w->end_ns - w->start_ns);
 	json_str(&j, "name", export_string(x, w->name));
 	json_str(&j, "cat", chrome_category(w->kind));
-	chrome_work_args(&j, w);
+	chrome_work_args(x, &j, w);
 	fputs("},\n", x->out);
 	if (link)
 		chrome_flow(x, c, w, link);
@@ -269,6 +271,8 @@ static int end_chrome(struct export *x)
 {
 	fputs("{\"ph\":\"M\",\"name\":\"weir\",\"pid\":0,\"tid\":0,\"args\":{\"program\":", x->out);
 	json_quote(x->out, x->trace->header.program, strlen(x->trace->header.program));
+	if (x->trace->header.sampled)
+		fprintf(x->out, ",\"sampled\":%" PRIu32, x->trace->header.sampled);
 	fputs("}}\n]}\n", x->out);
 	return wrong(x);
 }

@@ -135,6 +135,8 @@ struct work_row {
 	uint64_t count;
 	uint64_t graph_count; /* of count: as nodes of graphs */
 	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
+	uint64_t launched;    /* then of count: not as nodes of graphs */
+	double error_ns;      /* then half the 95 % interval of it; NAN: timed once, not known */
 	uint64_t bytes;
 	uint64_t host_ticks; /* of the launches, as far as they are known */
 	uint64_t common;     /* count of the most common shape */
@@ -170,6 +172,10 @@ struct operator_row {
 	uint64_t device_total_ns; /* with the ranges inside */
 	struct hist host_hist;    /* of single ones, in ticks */
 	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
+	/* Of single ones that a program names, in nanoseconds: from the start of the first work
+	 * that was asked for inside to the end of the last. */
+	struct hist span_hist;
+	uint64_t span_ns; /* of all those together */
 	struct roofline roofline;
 };
 
@@ -303,8 +309,10 @@ struct report {
 	 * count and total_ns, and in hist what was timed; nothing else here says what devices did.
 	 */
 	uint32_t sampled;
-	uint64_t device_kernels;  /* how many ran; sampled: how many were timed */
-	uint64_t unjoined_work;   /* no call is known that asked for it */
+	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
+					      * of kernels that were timed once the error is all */
+	uint64_t device_kernels;             /* how many ran; sampled: how many were timed */
+	uint64_t unjoined_work;              /* no call is known that asked for it */
 	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/proto.h"
 #include "trace/device.h"
@@ -549,11 +550,15 @@ static int chunk_end(struct export *x, const struct chunk_ref *c)
 
 /* ---- work ---- */
 
-static void put_queue(struct perfetto *s, const struct device_work *w, uint32_t queue)
+static void put_queue(struct export *x, const struct device_work *w, uint32_t queue)
 {
-	char name[32] = "stream not known";
+	struct perfetto *s = x->state;
+	char name[80] = "stream not known";
 	if (w->valid & WORK_HAS_STREAM)
 		snprintf(name, sizeof(name), "stream %u", w->stream);
+	if (x->trace->header.sampled)
+		snprintf(name + strlen(name), sizeof(name) - strlen(name),
+			", one launch in %u, about when it was made", x->trace->header.sampled);
 	put_specification(s, QUEUE_BASE + queue, name, CATEGORY_OTHER);
 }
 
@@ -573,7 +578,7 @@ static int intern_work(struct export *x, const struct device_work *w, uint64_t *
 	if (new_queue || !s->name_sent[name_index(x, w->name)]) {
 		const size_t data = proto_open(&s->p, PACKET_INTERNED);
 		if (new_queue)
-			put_queue(s, w, *queue);
+			put_queue(x, w, *queue);
 		put_name(x, w->name);
 		proto_close(&s->p, data);
 	}

@@ -75,6 +75,16 @@ double stat_student_p(double t, double df)
 	return incomplete_beta(df / 2, 0.5, df / (df + t * t));
 }
 
+double stat_student_limit(double p, double df)
+{
+	double low = 0, high = 1e6;
+	for (int i = 0; i < 80; i++) {
+		const double middle = (low + high) / 2;
+		*(stat_student_p(middle, df) > p ? &low : &high) = middle;
+	}
+	return high;
+}
+
 double stat_welch_p(double mean_a, double var_a, double na, double mean_b, double var_b, double nb)
 {
 	if (na < 2 || nb < 2)
@@ -261,4 +271,23 @@ double stat_totals_p(const struct hist *a, const struct hist *b)
 		return ma.sum == mb.sum ? 1 : 0;
 	const double df = both * both / (ea * ea / (ma.n - 1) + eb * eb / (mb.n - 1));
 	return stat_student_p((mb.sum - ma.sum) / sqrt(both), df);
+}
+
+double stat_estimates_p(const struct hist *a, double runs_a, const struct hist *b, double runs_b)
+{
+	const struct hist_moments ma = stat_moments(a), mb = stat_moments(b);
+	if (a->count < STAT_ENOUGH || b->count < STAT_ENOUGH)
+		return NAN;
+	return stat_welch_p(ma.mean * runs_a, ma.var * runs_a * runs_a, ma.n, mb.mean * runs_b,
+		mb.var * runs_b * runs_b, mb.n);
+}
+
+/* The usual error of a mean, times runs; less by what was drawn, since that is known. */
+double stat_estimate_error(const struct hist *h, double runs)
+{
+	const struct hist_moments m = stat_moments(h);
+	if (m.n < 2)
+		return m.n >= runs ? 0 : NAN;
+	const double left = runs > m.n ? 1 - m.n / runs : 0;
+	return stat_student_limit(0.05, m.n - 1) * runs * sqrt(m.var / m.n * left);
 }

@@ -33,6 +33,9 @@ double stat_welch_p(double mean_a, double var_a, double na, double mean_b, doubl
 /* P(|T| > t) of Student's distribution. */
 double stat_student_p(double t, double df);
 
+/* The t that |T| exceeds with probability p: the half width of an interval, in standard errors. */
+double stat_student_limit(double p, double df);
+
 struct hist_moments {
 	double n, sum, mean, var; /* var: of a sample; 0 below two values */
 };
@@ -49,5 +52,12 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 /* P(the total of nb values of b differs from that of a's by chance): the totals' errors are those
  * of independent draws. */
 double stat_totals_p(const struct hist *a, const struct hist *b);
+
+/* The same of totals that are estimated: `runs` of which h has some, drawn by chance. */
+double stat_estimates_p(const struct hist *a, double runs_a, const struct hist *b, double runs_b);
+
+/* Half the width of the 95 % interval of the total of so many runs, of which h has some, drawn by
+ * chance; NAN when there are fewer than two. */
+double stat_estimate_error(const struct hist *h, double runs);
 
 #endif

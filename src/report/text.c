@@ -10,6 +10,7 @@
 #include "report/prediction.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,7 +270,8 @@ static uint64_t kernel_ns(const struct report *r)
 /* What a trace of samples can say of devices as a whole. */
 static void put_sampling(const struct page *p)
 {
-	struct number each, timed;
+	struct number each, timed, total, error, never;
+	uint64_t untimed = 0;
 	heading(p, "Devices");
 	if (p->r->sampled == 1)
 		fprintf(p->out, "  each launch was timed, with events around it");
@@ -280,6 +282,18 @@ static void put_sampling(const struct page *p)
 		": %s kernels\n  times hold what the device waited for the launch; totals "
 		"are estimated\n",
 		number_count(&timed, p->r->device_kernels));
+	if (p->r->sampled_ns > 0)
+		fprintf(p->out,
+			"  launches and graphs took about %s in all, ± %s by chance (95 %%); copies "
+			"and sets are not in it\n",
+			number_ns(&total, sat_from(p->r->sampled_ns)),
+			number_ns(&error, sat_from(p->r->sampled_error_ns)));
+	for (size_t i = 0; i < p->r->kernel_rows.n; i++)
+		if (p->r->kernel_rows.v[i].work == WORK_NONE)
+			untimed = sat_add(untimed, p->r->kernel_rows.v[i].count);
+	if (untimed)
+		fprintf(p->out, "  nor are %s launches of kernels that were never timed\n",
+			number_count(&never, untimed));
 }
 
 static void put_devices(const struct page *p)
@@ -308,25 +322,35 @@ static void put_devices(const struct page *p)
 	put_join(p);
 }
 
+/* In percent: what is estimated is beside it. */
+static void cell_error(struct table *t, const struct work_row *w)
+{
+	if (isnan(w->error_ns) || !w->total_ns)
+		table_cell(t, "?");
+	else
+		table_cell(t, "%.2g %%", 100 * w->error_ns / (double)w->total_ns);
+}
+
 static void put_sampled_kernels(const struct page *p)
 {
-	static const char *const headings[] = { "estimate", "share", "runs", "timed", "mean", "p50",
-		"grid", "block", "kernel" };
+	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
+		"p50", "grid", "block", "kernel" };
 	const struct report *r = p->r;
 	uint64_t all = 0;
 	struct table t;
 	for (size_t i = 0; i < r->work.n; i++)
 		all += r->work.v[i].kind == WORK_KERNEL ? r->work.v[i].total_ns : 0;
 	heading(p, "Kernels by estimated time on the device");
-	table_init(&t, ">>>>>><<<", headings);
+	table_init(&t, ">>>>>>><<<", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
 		if (w) {
 			cell_ns(&t, w->total_ns);
+			cell_error(&t, w);
 			cell_share(&t, w->total_ns, all);
 		}
-		for (int none = w ? 2 : 0; none < 2; none++)
+		for (int none = w ? 3 : 0; none < 3; none++)
 			table_cell(&t, "-");
 		cell_count(&t, k->count);
 		cell_count(&t, w ? w->hist.count : 0);
@@ -424,6 +448,14 @@ static void put_operators(const struct page *p)
 	end_table(p, &t, rows);
 }
 
+static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
+{
+	if (count)
+		cell_ns(t, ns);
+	else
+		table_cell(t, "-");
+}
+
 static int layer_order(const void *one, const void *two)
 {
 	const struct operator_row *a = *(const struct operator_row *const *)one;
@@ -439,7 +471,8 @@ static int layer_order(const void *one, const void *two)
 /* What the program, or its framework, has given a name to: with all that runs inside. */
 static void put_layers(const struct page *p)
 {
-	static const char *const headings[] = { "device", "count", "host", "kind", "name" };
+	static const char *const headings[] = { "device", "count", "host", "span p50", "host p50",
+		"kind", "name" };
 	const struct report *r = p->r;
 	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof(*rows));
 	size_t n = 0;
@@ -450,12 +483,14 @@ static void put_layers(const struct page *p)
 	if (n) {
 		qsort(rows, n, sizeof(*rows), layer_order);
 		heading(p, "Layers and annotations by time on the device, with all inside");
-		table_init(&t, ">>><<", headings);
+		table_init(&t, ">>>>><<", headings);
 	}
 	for (size_t i = 0; i < shown(p, n); i++) {
 		cell_device(&t, r, rows[i]->device_total_ns);
 		cell_count(&t, rows[i]->count);
 		cell_ns(&t, ns_of(r, rows[i]->host_ticks));
+		cell_p50(&t, rows[i]->span_hist.count, hist_at(&rows[i]->span_hist, 0.5));
+		cell_p50(&t, rows[i]->host_hist.count, ns_of(r, hist_at(&rows[i]->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
 		cell_name(&t, rows[i]->name);
 	}

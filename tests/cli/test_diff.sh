@@ -17,6 +17,28 @@ expect 1 'FIRED +count of \*gemm\* > 3: [0-9]+ of ' "$weir" diff -f 'count of *g
 expect 1 '"fired": true' "$weir" diff --json -f 'wall > 1ns' -f 'wall > 1000s' a.weir b.weir
 expect 0 'nothing to compare' "$weir" diff -f 'p95 of nobody > 1ns' a.weir b.weir
 
+# A loop whose host is far ahead of the device: what a step takes is told by the device.
+build=$(cd "$(dirname "$weir")/.." && pwd)
+loop() { # TRACE WAVE
+	WEIR_SIM=launch=500ns,wave=$2 "$weir" record --sim --gpu -q -o "$1" -- \
+		"$build/tests/cli/programs/phases" 4 || echo "phases: failed"
+}
+if [ -e "$build/lib/weir/sim/libcupti.so.13" ] && [ -e "$build/tests/cli/programs/phases" ]; then
+	loop eager.weir 1142us
+	loop compiled.weir 624500ns
+	expect 0 'faster +<0.1 % +4.57 ms → 2.50 ms +1.83× +4.57 ms → 2.50 ms .* 20 +forward$' \
+		"$weir" diff eager.weir compiled.weir
+	expect 0 'slower +<0.1 % +2.50 ms → 4.57 ms +0.55× ' "$weir" diff compiled.weir eager.weir
+	expect 0 '45.7 ms → 25.0 ms +1.83× .* 2 +warming up$' "$weir" diff eager.weir compiled.weir
+	expect 0 '"name": "forward", .*"span_p50_ns": 4570000, .*"span_p50_ns": 2500000, .*"factor": 1.828,' \
+		"$weir" diff --json eager.weir compiled.weir
+	expect 0 '2.50 ms +[0-9.]+ [nu]s +nvtx +forward$' "$weir" report compiled.weir
+	expect 1 'FIRED +phase p50 of forward > \+5%: \+82.8 % of forward$' \
+		"$weir" diff -f 'phase p50 of forward > +5%' compiled.weir eager.weir
+	expect 0 'quiet +phase p50 of forward > \+5%' "$weir" diff -f 'phase p50 of forward > +5%' \
+		eager.weir compiled.weir
+fi
+
 expect 2 'name two recordings' "$weir" diff a.weir
 expect 2 'name two recordings' "$weir" diff a.weir b.weir a.weir
 expect 2 'name two recordings' "$weir" diff -- a.weir b.weir

@@ -52,6 +52,25 @@ expect 0 '^null$' kernel device_total_estimate_ns all.weir
 expect 0 'Where the wall time went' "$weir" report all.weir
 expect 1 '^$' sh -c "'$weir' report eight.weir | grep -E 'Where the wall time|critical path|Streams by'"
 
+# So do the others.  A flame graph of samples adds up to what the report estimates: 200 kernels and 20
+# graphs, whose nodes are in what a graph takes.
+estimate() { "$weir" report --json "$1" | sed -n 's/.*"device_total_estimate_ns": \([0-9]*\),$/\1/p' | head -n 1; }
+flame() { "$weir" flame "$1" 2>/dev/null | awk '{ n += $NF } END { printf "%d", n }'; }
+expect 0 "^$(estimate one.weir)$" flame one.weir
+expect 0 "^$(estimate eight.weir)$" flame eight.weir
+expect 0 'one launch in 8 was timed: times are estimates' "$weir" flame eight.weir
+expect 0 'estimated: one launch in 8 was timed' "$weir" flame -f svg eight.weir
+expect 0 'One launch in 8 was timed, and most rules need' "$weir" hints eight.weir
+expect 0 '"sampled": ?8' "$weir" export -f chrome eight.weir
+expect 0 'one launch in 8, about when it was made' "$weir" export -f perfetto -o /dev/stdout eight.weir
+expect 0 ',,8$' "$weir" export -f dataset eight.weir
+expect 0 'Run 1 of B timed one launch in 8' "$weir" diff all.weir eight.weir
+expect 0 'no kernel is judged' "$weir" diff all.weir eight.weir
+expect 0 'kernel slower > 0: nothing to compare' "$weir" diff -f 'kernel slower > 0' all.weir eight.weir
+expect 0 '"sampled": 8' "$weir" diff --json all.weir eight.weir
+expect 0 'Run 1 of A timed one launch in 1\.' "$weir" diff one.weir eight.weir
+expect 1 '^$' sh -c "'$weir' diff one.weir eight.weir | grep -E 'no kernel is judged|devices busy'"
+
 # Each sample names its call, which other tools are told.
 if python3 -c 'import sqlite3' 2>/dev/null; then
 	"$weir" export -f sqlite -o one.sqlite one.weir

@@ -15,6 +15,38 @@ make_traces() {
 	"$build/tests/gen-trace" -n 0 -t 1 -s 7 empty.weir
 	"$build/tests/gen-trace" -n 12000 -t 2 -s 8 -p other.weir 2>/dev/null
 	"$weir" import -q -o kineto.weir "$here/kineto/eager.json"
+	# Bytes 176 to 179 say that only one launch in so many was timed.
+	cp kineto.weir sampled.weir
+	printf '\010' | dd of=sampled.weir bs=1 seek=176 conv=notrunc 2>/dev/null
+	forwards 457 1 >eager.json
+	forwards 250 2 >compiled.json
+	"$weir" import -q -o eager.weir eager.json
+	"$weir" import -q -o compiled.weir compiled.json
+}
+
+# A loop of torch.profiler: ten kernels a forward, of so many microseconds, and the host far ahead.
+forwards() { # MICROSECONDS SEED
+	awk -v us="$1" -v seed="$2" 'BEGIN {
+		print "{\"traceEvents\": ["
+		for (i = 0; i < 12; i++) {
+			name = i < 2 ? "warming up" : "forward"
+			event("user_annotation", name, 7, 1000 + i * 100, 90, "\"External id\": " i + 1)
+			for (k = 0; k < 10; k++) {
+				id = ++correlation
+				event("cuda_runtime", "cudaLaunchKernel", 7, 1001 + i * 100 + k * 8, 5, "\"correlation\": " id)
+				dur = us * (i < 2 ? 4 : 1) * (1 + (id * 7 + seed) % 11 / 1000)
+				at = at < 1010 ? 1010 : at
+				event("kernel", k % 2 ? "gemm" : "softmax", 13, at, dur,
+					"\"correlation\": " id ", \"device\": 0, \"stream\": 13, \"context\": 1")
+				at += dur
+			}
+		}
+		print "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 7, \"args\": {\"name\": \"python\"}}]}"
+	}
+	function event(cat, name, tid, ts, dur, args) {
+		printf "{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}},\n",
+			cat, name, cat == "kernel" ? 0 : 7, tid, ts, dur, args
+	}'
 }
 
 # What a case prints; binary formats as hexadecimal of their beginning and a checksum.
@@ -38,6 +70,17 @@ say() {
 		;;
 	diff-json) "$weir" diff --json --fail-on 'errors > 0' golden.weir other.weir kineto.weir -- \
 		other.weir golden.weir kineto.weir || [ $? = 1 ] ;;
+	phases) "$weir" diff --fail-on 'phase p50 of forward > +1%' eager.weir compiled.weir ;;
+	phases-json) "$weir" diff --json eager.weir compiled.weir | sed -n '/"phases"/,/^\t]/p' ;;
+	sampled)
+		for command in report hints memory 'diff kineto.weir' 'diff sampled.weir' 'flame' \
+			'flame -f svg' 'export -f chrome' 'export -f ndjson' 'export -f dataset' \
+			'export -f dataset-card'; do
+			echo "---- weir $command"
+			LC_ALL=C "$weir" $command sampled.weir 2>&1 | grep -v "^<g class\|recorded:" |
+				cut -c 1-160 | head -n 28
+		done
+		;;
 	flame) "$weir" flame golden.weir ;;
 	flame-svg) "$weir" flame -f svg kineto.weir ;;
 	flame-json) "$weir" flame -f speedscope kineto.weir ;;
@@ -51,8 +94,8 @@ say() {
 
 make_traces
 if [ "$case" = --update ]; then
-	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json flame flame-svg \
-		flame-json memory memory-blocks memory-json rmm; do
+	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json phases phases-json \
+		sampled flame flame-svg flame-json memory memory-blocks memory-json rmm; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0

@@ -111,6 +111,25 @@ def complaints_are_heard():
 
 
 @test
+def samples_are_told_as_samples():
+    """Bytes 176 to 179 of a trace say that one launch in so many was timed."""
+    eager()
+    with open(work + "/eager.weir", "rb") as whole, open(work + "/sampled.weir", "wb") as out:
+        data = bytearray(whole.read())
+        data[176] = 8
+        out.write(data)
+    page = page_of("sampled.weir")
+    report = said("report", "sampled.weir")
+    assert "One launch in 8 was timed" in text_of(page, "#overview .note")
+    assert "One launch in 8 was timed" in text_of(page, "#hints")
+    assert "estimated" in text_of(page, "#kernels thead")
+    assert page.js("view.lanes.some((l) => l.title.endsWith(', samples'))")
+    kernels = page.js("report.kernels.map((k) => k.device_total_estimate_ns)")
+    assert kernels == [k["device_total_estimate_ns"] for k in report["kernels"]]
+    silent(page)
+
+
+@test
 def tables_hold_the_numbers_of_the_report():
     page = page_of(eager())
     report = said("report", "eager.weir")

@@ -29,6 +29,8 @@ static void students_distribution_is_that_of_the_tables(void **state)
 	near(stat_student_p(1.959964, 1e7), 0.05, 1e-6);
 	near(stat_student_p(0, 7), 1, 1e-12);
 	assert_true(isnan(stat_student_p(NAN, 3)));
+	near(stat_student_limit(0.05, 4), 2.776445, 1e-5);
+	near(stat_student_limit(0.05, 1e7), 1.959964, 1e-5);
 }
 
 static void ranks_are_counted_exactly(void **state)
@@ -93,6 +95,27 @@ static void durations_are_compared_by_histograms(void **state)
 	hist_fini(&b);
 }
 
+/* Ten of a thousand, 100 to 109 us: a mean of 104.5, 9.17 as their variance. */
+static void totals_are_estimated_from_a_few(void **state)
+{
+	struct hist few = { 0 }, more = { 0 };
+	assert_true(isnan(stat_estimate_error(&few, 100)));
+	hist_add(&few, 100000);
+	assert_true(isnan(stat_estimate_error(&few, 100)));
+	near(stat_estimate_error(&few, 1), 0, 0);
+	for (uint64_t i = 1; i < 10; i++)
+		hist_add(&few, 100000 + i * 1000);
+	const double error = 2.262157 * 1000 * sqrt(9.1667e6 / 10 * (1 - 10.0 / 1000));
+	near(stat_estimate_error(&few, 1000) / error, 1, 0.06); /* of buckets, not of values */
+	near(stat_estimate_error(&few, 10), 0, 0);
+	for (uint64_t i = 0; i < 100; i++)
+		hist_add(&more, 100000 + i % 10 * 1000);
+	assert_true(stat_estimates_p(&few, 1000, &more, 1000) > 0.9);
+	assert_true(stat_estimates_p(&few, 1000, &more, 1200) < 0.001);
+	hist_fini(&few);
+	hist_fini(&more);
+}
+
 static void the_median_of_an_even_number_is_between(void **state)
 {
 	double v[] = { 4, 1, 3, 2 };
@@ -139,6 +162,9 @@ static void gates_are_read(void **state)
 	g = parsed("operator slower of aten::* > 0");
 	assert_int_equal(g.metric, METRIC_SLOWER);
 	assert_int_equal(g.table, TABLE_OPERATORS);
+	g = parsed("phase p50 of forward > +5%");
+	assert_int_equal(g.metric, METRIC_P50);
+	assert_int_equal(g.table, TABLE_PHASES);
 }
 
 static void gates_that_make_no_sense_are_refused_with_a_reason(void **state)
@@ -301,6 +327,7 @@ int main(void)
 		cmocka_unit_test(many_ranks_are_approximated),
 		cmocka_unit_test(few_runs_are_compared_by_their_logarithms),
 		cmocka_unit_test(durations_are_compared_by_histograms),
+		cmocka_unit_test(totals_are_estimated_from_a_few),
 		cmocka_unit_test(the_median_of_an_even_number_is_between),
 		cmocka_unit_test(gates_are_read),
 		cmocka_unit_test(gates_that_make_no_sense_are_refused_with_a_reason),
