@@ -24,11 +24,33 @@ def _reset():
     _scope = ranges.string("torch.nn")
 
 
+def _list(numbers):
+    return "[%s]" % ",".join("%d" % n for n in numbers)
+
+
+def _convolution(module):
+    """How torch's own convolution goes, which the shapes of its inputs do not tell; or nothing."""
+    if getattr(type(module).forward, "__module__", None) != "torch.nn.modules.conv":
+        return ""
+    padding = module.padding
+    if padding == "valid" or module.padding_mode != "zeros":  # padded before, by an operator
+        padding = [0]
+    return ',"conv":{"stride":%s,"padding":%s,"dilation":%s,"output_padding":%s,"groups":%d,' \
+        '"transposed":%s}' % (_list(module.stride),
+                              '"same"' if padding == "same" else _list(padding),
+                              _list(module.dilation), _list(module.output_padding),
+                              module.groups, "true" if module.transposed else "false")
+
+
 def _args(module):
     parameter = next(module.parameters(), None)
     if parameter is None:
         return None
-    return '{"dtype":"%s"}' % str(parameter.dtype).replace("torch.", "")
+    try:
+        convolution = _convolution(module)
+    except (AttributeError, TypeError):  # one that has changed what it is made of
+        convolution = ""
+    return '{"dtype":"%s"%s}' % (str(parameter.dtype).replace("torch.", ""), convolution)
 
 
 def _remember(module, path):

@@ -51,38 +51,72 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 	return true;
 }
 
-/* Few programs have modules of more than a few types; what finds no room is not told. */
-#define TYPES     16u
-#define TYPE_MOST 48u
+/*
+ * What a module says of the operators inside: {"dtype":"float16"} and, one for convolutions,
+ * {"dtype":"float16","conv":{"stride":[2, 2],…}}.  Few programs have modules of more than a few
+ * kinds; what finds no room is not told.
+ */
+#define TYPES     64u
+#define TYPE_MOST 192u
 static struct {
 	uint32_t id; /* 0 free, TAKEN being filled */
-	uint32_t bytes;
-	char text[TYPE_MOST]; /* "dtype":"float16" */
+	uint32_t type_bytes, conv_bytes;
+	char text[TYPE_MOST]; /* "float16", and behind it the object of conv */
 } types[TYPES];
 #define TAKEN UINT32_MAX
 
-static bool is_type(const char *text, size_t bytes)
+static bool all_of(const char *text, size_t bytes, const char *letters, size_t count)
 {
-	static const char form[] = "{\"dtype\":\"";
-	const size_t head = sizeof form - 1;
-	if (bytes < head + 2 || bytes - 2 > TYPE_MOST || memcmp(text, form, head) != 0)
-		return false;
-	for (size_t i = head; i < bytes - 2; i++)
-		if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", text[i], 37))
+	for (size_t i = 0; i < bytes; i++)
+		if (!memchr(letters, text[i], count))
 			return false;
-	return text[bytes - 2] == '"' && text[bytes - 1] == '}';
+	return true;
+}
+
+#define ALL_OF(text, bytes, letters) all_of(text, bytes, letters, sizeof(letters) - 1)
+
+/* Behind {"dtype": the word with its quotes; behind ,"conv": the object, if it is there. */
+static bool split_type(const char *text, size_t bytes, const char **ret_type,
+	size_t *ret_type_bytes, size_t *ret_conv)
+{
+	struct cursor c = { text, text + bytes };
+	if (bytes > TYPE_MOST || !SKIP(&c, "{\"dtype\":\""))
+		return false;
+	const char *const quote = memchr(c.at, '"', (size_t)(c.end - c.at));
+	if (!quote || quote == c.at ||
+		!ALL_OF(c.at, (size_t)(quote - c.at), "abcdefghijklmnopqrstuvwxyz0123456789_"))
+		return false;
+	*ret_type = c.at - 1;
+	*ret_type_bytes = (size_t)(quote + 1 - *ret_type);
+	c.at = quote + 1;
+	*ret_conv = 0;
+	if (SKIP(&c, ",\"conv\":{")) {
+		const char *const conv = c.at - 1;
+		const char *const close = memchr(conv, '}', (size_t)(c.end - conv));
+		if (!close || !ALL_OF(conv + 1, (size_t)(close - conv - 1),
+				      "abcdefghijklmnopqrstuvwxyz0123456789_\":,[] "))
+			return false;
+		*ret_conv = (size_t)(close + 1 - conv);
+		c.at = close + 1;
+	}
+	return c.end - c.at == 1 && *c.at == '}';
 }
 
 void operator_note_args(uint32_t id, const char *text, size_t bytes)
 {
-	if (!is_type(text, bytes))
+	const char *type;
+	size_t type_bytes, conv_bytes;
+	if (!split_type(text, bytes, &type, &type_bytes, &conv_bytes))
 		return;
 	for (uint32_t i = 0; i < TYPES; i++) {
 		uint32_t seen = 0;
 		if (__atomic_compare_exchange_n(&types[i].id, &seen, TAKEN, false, __ATOMIC_ACQUIRE,
 			    __ATOMIC_ACQUIRE)) {
-			types[i].bytes = (uint32_t)bytes - 2;
-			memcpy(types[i].text, text + 1, bytes - 2);
+			types[i].type_bytes = (uint32_t)type_bytes;
+			types[i].conv_bytes = (uint32_t)conv_bytes;
+			memcpy(types[i].text, type, type_bytes);
+			memcpy(types[i].text + type_bytes, text + bytes - 1 - conv_bytes,
+				conv_bytes);
 			__atomic_store_n(&types[i].id, id, __ATOMIC_RELEASE);
 			return;
 		}
@@ -101,16 +135,13 @@ void operator_forget(void)
 	memset(sequenced, 0, sizeof sequenced);
 }
 
-static bool find_type(uint32_t module, const char **ret_text, size_t *ret_bytes)
+/* Where it stands, or TYPES. */
+static uint32_t find_type(uint32_t module)
 {
-	for (uint32_t i = 0; module && i < TYPES; i++) {
-		if (__atomic_load_n(&types[i].id, __ATOMIC_ACQUIRE) != module)
-			continue;
-		*ret_text = types[i].text;
-		*ret_bytes = types[i].bytes;
-		return true;
-	}
-	return false;
+	uint32_t i = module ? 0 : TYPES;
+	while (i < TYPES && __atomic_load_n(&types[i].id, __ATOMIC_ACQUIRE) != module)
+		i++;
+	return i;
 }
 
 static char *append(char *to, const char *text, size_t bytes)
@@ -119,25 +150,32 @@ static char *append(char *to, const char *text, size_t bytes)
 	return to + bytes;
 }
 
+#define APPEND(to, word) append(to, word, sizeof(word) - 1)
+
 static uint32_t args_of(const char *sizes, size_t bytes, uint32_t module)
 {
-	static const char head[] = "{\"Input Dims\":", middle[] = ",\"module \"", tail[] = "}";
-	char text[sizeof head + SIZES_MOST + sizeof middle + TYPE_MOST + sizeof tail], *to = text;
-	const char *type = NULL;
-	size_t type_bytes = 0;
+	static const char head[] = "{\"Input Dims\":", dtype[] = ",\"module dtype\":",
+			  conv[] = ",\"module conv\":", tail[] = "}";
+	char text[sizeof head + SIZES_MOST + sizeof dtype + sizeof conv + TYPE_MOST + sizeof tail];
+	char *to = text;
 	uint32_t id;
 	if (bytes > SIZES_MOST)
 		return 0;
-	const bool typed = find_type(module, &type, &type_bytes);
+	const uint32_t type = find_type(module);
+	const bool typed = type < TYPES;
 	if (!string_claim(string_hash(sizes, bytes, 1 + ((uint64_t)typed * module << 8)), &id))
 		return id;
-	to = append(to, head, sizeof head - 1);
+	to = APPEND(to, head);
 	to = append(to, sizes, bytes);
-	if (typed) { /* ,"module dtype":"float16" */
-		to = append(to, middle, sizeof middle - 2);
-		to = append(to, type + 1, type_bytes - 1);
+	if (typed) {
+		to = APPEND(to, dtype);
+		to = append(to, types[type].text, types[type].type_bytes);
 	}
-	to = append(to, tail, sizeof tail - 1);
+	if (typed && types[type].conv_bytes) {
+		to = APPEND(to, conv);
+		to = append(to, types[type].text + types[type].type_bytes, types[type].conv_bytes);
+	}
+	to = APPEND(to, tail);
 	string_write(id, text, (uint64_t)(to - text));
 	return id;
 }

@@ -27,6 +27,14 @@ enum rule {
 	RULE_GEMM,
 	RULE_PACKED,
 	RULE_FILTER,
+	RULE_BACKWARD,
+};
+
+#define ALWAYS 255
+
+/* Which of a convolution's arguments is what; 0: none is. */
+struct places {
+	uint8_t stride, padding, dilation, output_padding, groups, transposed, mask;
 };
 
 struct operator_rule {
@@ -34,6 +42,7 @@ struct operator_rule {
 	enum rule rule;
 	unsigned a, b;
 	unsigned flops;
+	struct places at;
 };
 
 static const struct operator_rule rules[] = {
@@ -56,7 +65,7 @@ struct inputs {
 	unsigned count;
 	struct shape shape[INPUTS];
 	struct element element[INPUTS];
-	struct shape concrete[INPUTS]; /* lists of numbers: strides, paddings */
+	struct shape concrete[INPUTS]; /* numbers, and lists of them: strides, paddings */
 	bool shapes_only;              /* of a recording by NVTX: neither types nor lists */
 };
 
@@ -92,14 +101,33 @@ static double elements(const struct shape *s)
 	return all;
 }
 
+/* A number, or a truth: 1 or 0.  Behind it, or NULL. */
+static const char *read_value(const char *p, double *ret_value)
+{
+	static const struct {
+		const char *word;
+		double value;
+	} truths[] = { { "True", 1 }, { "true", 1 }, { "False", 0 }, { "false", 0 } };
+	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++) {
+		const size_t n = strlen(truths[i].word);
+		if (strncmp(p, truths[i].word, n) != 0)
+			continue;
+		*ret_value = truths[i].value;
+		return p + n;
+	}
+	char *end;
+	*ret_value = strtod(p, &end);
+	return end > p && *ret_value >= 0 && *ret_value < 1e15 ? end : NULL;
+}
+
 /* [8, 256] after its bracket; behind the closing one, or NULL. */
 static const char *read_numbers(const char *p, struct shape *to)
 {
 	*to = (struct shape){ 0 };
 	for (p = skip_blanks(p); *p != ']'; p = skip_blanks(p)) {
-		char *end;
-		const double value = strtod(p, &end);
-		if (end == p || !(value >= 0 && value < 1e15) || to->dims == DIMS)
+		double value;
+		const char *end = read_value(p, &value);
+		if (!end || to->dims == DIMS)
 			return NULL;
 		to->dim[to->dims++] = value;
 		p = skip_blanks(end);
@@ -189,8 +217,10 @@ static void each_string(const char *p, struct inputs *in,
 		return;
 	p = skip_blanks(p + 1);
 	for (unsigned i = 0; *p == '"' && i < INPUTS; i++) {
-		const char *end = strchr(p + 1, '"');
-		if (!end)
+		const char *end = p + 1;
+		while (*end && *end != '"')
+			end += *end == '\\' && end[1] ? 2 : 1;
+		if (!*end)
 			return;
 		take(in, i, p + 1, (size_t)(end - p - 1));
 		p = skip_blanks(end + 1);
@@ -205,8 +235,11 @@ static void take_type(struct inputs *in, unsigned i, const char *text, size_t n)
 
 static void take_concrete(struct inputs *in, unsigned i, const char *text, size_t n)
 {
-	if (n && *text == '[' && !read_numbers(text + 1, &in->concrete[i]))
-		in->concrete[i].dims = 0;
+	struct shape *to = &in->concrete[i];
+	if (n && *text == '[' && !read_numbers(text + 1, to))
+		to->dims = 0;
+	if (n && *text != '[' && read_value(text, &to->dim[0]) == text + n)
+		to->dims = 1;
 }
 
 /* Where types are not told: tensors are of the type of the module that the operator runs in. */
@@ -280,35 +313,146 @@ static void cost_linear(const struct operator_rule *r, const struct inputs *in, 
 	c->matrix = true;
 }
 
-/* The arguments that are lists of numbers, in order: stride and padding, or cuDNN's padding and
- * stride. */
-static double out_length(const struct operator_rule *r, const struct inputs *in, unsigned i)
+/* How a convolution goes, one number a dimension or one for all; without dims: not known. */
+struct conv {
+	struct shape stride, padding, dilation, output_padding;
+	double groups; /* 0: not known */
+	bool same;     /* as much padding as keeps the size */
+	bool transposed;
+};
+
+static struct shape argument(const struct inputs *in, uint8_t place)
 {
-	const struct shape *lists[2] = { NULL, NULL };
-	const bool padding_first = strstr(r->name, "cudnn") != NULL;
-	unsigned found = 0;
-	for (unsigned k = r->b + 1; k < INPUTS && found < 2; k++)
-		if (in->concrete[k].dims)
-			lists[found++] = &in->concrete[k];
-	const struct shape *stride = lists[padding_first], *padding = lists[!padding_first];
-	const double step = stride ? stride->dim[i < stride->dims ? i : 0] : 1;
-	const double pad = padding ? padding->dim[i < padding->dims ? i : 0] : 0;
-	const double room = in->shape[r->a].dim[i + 2] + 2 * pad - in->shape[r->b].dim[i + 2];
-	return room < 0 ? 0 : (double)(uint64_t)(room / larger(step, 1)) + 1;
+	return place && place < INPUTS ? in->concrete[place] : (struct shape){ 0 };
 }
 
-static bool cost_conv(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+static void conv_of_arguments(
+	const struct operator_rule *r, const struct inputs *in, struct conv *to)
+{
+	const struct shape groups = argument(in, r->at.groups);
+	const struct shape transposed = argument(in, r->at.transposed);
+	*to = (struct conv){ .stride = argument(in, r->at.stride),
+		.padding = argument(in, r->at.padding),
+		.dilation = argument(in, r->at.dilation),
+		.output_padding = argument(in, r->at.output_padding),
+		.groups = groups.dims ? groups.dim[0] : 0,
+		.transposed =
+			r->at.transposed == ALWAYS || (transposed.dims && transposed.dim[0] > 0) };
+}
+
+static struct shape module_list(const char *module, const char *key)
+{
+	struct shape s;
+	const char *p = find_key(module, key);
+	return p && *p == '[' && read_numbers(p + 1, &s) ? s : (struct shape){ 0 };
+}
+
+/* Live recordings tell shapes; the rest is the module's, if it is one for convolutions. */
+static bool conv_of_module(const struct operator_rule *r, const char *args, struct conv *to)
+{
+	const char *module = find_key(args, "module conv");
+	const char *same = module ? find_key(module, "padding") : NULL;
+	const char *transposed = module ? find_key(module, "transposed") : NULL;
+	const char *groups = module ? find_key(module, "groups") : NULL;
+	double value;
+	if (!module || *module != '{')
+		return false;
+	*to = (struct conv){ .stride = module_list(module, "stride"),
+		.padding = module_list(module, "padding"),
+		.dilation = module_list(module, "dilation"),
+		.output_padding = module_list(module, "output_padding"),
+		.same = same && !strncmp(same, "\"same\"", 6),
+		.transposed = transposed && read_value(transposed, &value) && value > 0 };
+	if (groups && read_value(groups, &value))
+		to->groups = value;
+	return r->at.transposed != ALWAYS || to->transposed;
+}
+
+static double along(const struct shape *list, unsigned i)
+{
+	return list->dim[i < list->dims ? i : 0];
+}
+
+/* Of the output in one dimension; 0 for none. */
+static double out_length(const struct conv *v, double in, double kernel, unsigned i)
+{
+	const double reach = along(&v->dilation, i) * (kernel - 1) + 1;
+	const double step = larger(along(&v->stride, i), 1), pad = along(&v->padding, i);
+	if (v->transposed)
+		return larger((in - 1) * step - 2 * pad + reach + along(&v->output_padding, i), 0);
+	if (v->same)
+		return in;
+	const double room = in + 2 * pad - reach;
+	return room < 0 ? 0 : (double)(uint64_t)(room / step) + 1;
+}
+
+static double places_of(const struct shape *s)
+{
+	double all = s->dims ? s->dim[0] : 0;
+	for (unsigned i = 2; i < s->dims; i++)
+		all *= s->dim[i];
+	return all;
+}
+
+static bool cost_conv(
+	const struct operator_rule *r, const char *args, const struct inputs *in, struct cost *c)
 {
 	const struct shape *image = &in->shape[r->a], *weight = &in->shape[r->b];
-	if (image->dims < 3 || image->dims != weight->dims || in->shapes_only)
+	struct conv v;
+	if (image->dims < 3 || image->dims != weight->dims)
 		return false;
-	double out = image->dim[0] * weight->dim[0];
+	if (!in->shapes_only)
+		conv_of_arguments(r, in, &v);
+	else if (!conv_of_module(r, args, &v))
+		return false;
+	if (!v.stride.dims || !v.dilation.dims || (!v.padding.dims && !v.same))
+		return false;
+	double out = image->dim[0];
 	for (unsigned i = 0; i + 2 < image->dims; i++)
-		out *= out_length(r, in, i);
-	c->flops = 2 * out * elements(weight) / larger(weight->dim[0], 1);
-	add_bytes(c, in, r->a, elements(image) + out);
+		out *= out_length(&v, image->dim[i + 2], weight->dim[i + 2], i);
+	c->flops = 2 * (v.transposed ? places_of(image) : out) * elements(weight);
+	const double channels = v.transposed ? weight->dim[1] * v.groups : weight->dim[0];
+	c->has_bytes &= channels > 0;
+	add_bytes(c, in, r->a, elements(image) + out * channels);
 	add_bytes(c, in, r->b, elements(weight));
 	c->matrix = true;
+	return true;
+}
+
+/*
+ * Whether the weight's first dimension is the image's channels, not the output's.  Where both are
+ * as many, the larger of image and output tells: a convolution does not grow it but for its
+ * padding.
+ */
+static bool looks_transposed(
+	const struct shape *gradient, const struct shape *image, const struct shape *weight)
+{
+	const bool as_image = image->dim[1] == weight->dim[0];
+	const bool as_output = gradient->dim[1] == weight->dim[0];
+	return as_image && as_output ? places_of(gradient) > places_of(image) : as_image;
+}
+
+/* A product for each gradient that is asked for. */
+static bool cost_backward(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+{
+	const struct shape *gradient = &in->shape[0], *image = &in->shape[r->a];
+	const struct shape *weight = &in->shape[r->b], mask = argument(in, r->at.mask);
+	const struct shape told = argument(in, r->at.transposed);
+	if (image->dims < 3 || image->dims != weight->dims || gradient->dims != image->dims)
+		return false;
+	if (!in->shapes_only && (mask.dims != 3 || !told.dims))
+		return false;
+	const bool transposed =
+		in->shapes_only ? looks_transposed(gradient, image, weight) : told.dim[0] > 0;
+	const bool of_image = in->shapes_only || mask.dim[0] > 0;
+	const bool of_weight = in->shapes_only || mask.dim[1] > 0;
+	c->flops = 2 * places_of(transposed ? image : gradient) * elements(weight) *
+		   (of_image + of_weight);
+	add_bytes(c, in, 0, elements(gradient));
+	add_bytes(c, in, r->a, elements(image) * (of_image + of_weight));
+	add_bytes(c, in, r->b, elements(weight) * (of_image + of_weight));
+	c->matrix = true;
+	c->several = of_image && of_weight;
 	return true;
 }
 
@@ -364,7 +508,8 @@ static void cost_join(const struct inputs *in, struct cost *c)
 			add_bytes(c, in, i, 2 * elements(&in->shape[i]));
 }
 
-static bool apply(const struct operator_rule *r, const struct inputs *in, struct cost *c)
+static bool apply(
+	const struct operator_rule *r, const char *args, const struct inputs *in, struct cost *c)
 {
 	const double count = elements(&in->shape[r->a]);
 	switch (r->rule) {
@@ -375,7 +520,9 @@ static bool apply(const struct operator_rule *r, const struct inputs *in, struct
 		cost_linear(r, in, c);
 		return true;
 	case RULE_CONV:
-		return cost_conv(r, in, c);
+		return cost_conv(r, args, in, c);
+	case RULE_BACKWARD:
+		return cost_backward(r, in, c);
 	case RULE_ATTENTION:
 		return cost_attention(r, in, c);
 	case RULE_MAP:
@@ -507,7 +654,8 @@ static bool find_cost(
 		return cost_gemm(r, args, in, c);
 	if (r->rule == RULE_FILTER)
 		return cost_filter(r, args, in, c);
-	return read_inputs(args, in) && r->a < in->count && r->b < in->count && apply(r, in, c);
+	return read_inputs(args, in) && r->a < in->count && r->b < in->count &&
+	       apply(r, args, in, c);
 }
 
 static int rule_order(const void *name, const void *rule)

@@ -3,7 +3,8 @@
  * be read and written once.  The rules are in api/operator.tbl.
  *
  * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type" and "Concrete
- * Inputs" of a JSON object; or the first alone with "module dtype", as live recordings have them;
+ * Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as live
+ * recordings have them;
  * or what calls of libraries say (docs/trace-format.md).  Pure; the text may be anything.  Nothing
  * is guessed: what the shapes or the table do not tell is not known.
  */
@@ -17,6 +18,7 @@
 struct cost {
 	double flops, bytes;
 	bool has_flops, has_bytes;
+	bool several;       /* products, of which a kernel does one: it is the operator's cost alone */
 	bool matrix;        /* a product of matrices: what tensor cores are for */
 	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
 	bool has_unit;

@@ -761,7 +761,7 @@ static void sum_costs(struct joiner *j)
 		const struct cost *c = &j->costs.v[s->cost];
 		struct operator_row *o = &j->r->operators.v[s->row];
 		struct work_row *w = s->main_ns ? &j->r->work.v[s->main_work] : NULL;
-		if (w)
+		if (w && !c->several)
 			add_cost(&w->roofline, c, s->main_ns);
 		/* With the ranges inside: sum_operators() has been here. */
 		if (!is_overload(j, s))

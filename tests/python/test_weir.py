@@ -373,10 +373,10 @@ class Whole(unittest.TestCase):
         self.assertEqual(rows["aten::mm"]["count"], 11)
         self.assertEqual(rows["aten::mm"]["kind"], "operator")
 
-    def arguments(self):
+    def arguments(self, name="aten::mm"):
         result = self.run_it(os.environ["WEIR_BIN"], "export", "-f", "chrome", "t.weir")
         return [json.loads(e["args"]["arguments"]) for e in json.loads(result.stdout)["traceEvents"]
-                if e.get("name") == "aten::mm" and "arguments" in e["args"]]
+                if e.get("name") == name and "arguments" in e["args"]]
 
     def test_an_unmodified_command_is_recorded(self):
         self.record("--python")
@@ -396,6 +396,28 @@ class Whole(unittest.TestCase):
         dims = {"Input Dims": [[4, 8], [8, 16]]}
         typed = dict(dims, **{"module dtype": "float16"})
         self.assertEqual(self.arguments(), [typed] * 10 + [dims])
+
+    def test_a_convolution_says_how_it_goes(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("class Own(torch.nn.Conv2d):\n    def forward(self, x):\n"
+                    "        return super().forward(x)\n"
+                    "for made in (torch.nn.Conv2d, Own):\n"
+                    "    for stride, padding in ((2, (1, 1)), (1, 'same'), (1, 'valid')):\n"
+                    "        made(torch.float16, stride, padding)(0)\n")
+        self.record("--python=shapes")
+        told = self.arguments("aten::conv2d")
+        self.assertEqual(len(told), 6)
+        conv = {"stride": [2, 2], "padding": [1, 1], "dilation": [1, 1], "output_padding": [0, 0],
+                "groups": 1, "transposed": False}
+        self.assertEqual(told[0], {"Input Dims": [[2, 3, 8, 8], [5, 3, 3, 3]],
+                                   "module dtype": "float16", "module conv": conv})
+        self.assertEqual(told[1]["module conv"]["padding"], "same")
+        self.assertEqual(told[2]["module conv"]["padding"], [0])
+        # A forward of its own may do anything.
+        self.assertEqual([t.get("module conv") for t in told[3:]], [None] * 3)
+        report = json.loads(self.run_it(os.environ["WEIR_BIN"], "report", "--json", "t.weir").stdout)
+        row = next(o for o in report["operators"] if o["name"] == "aten::conv2d")
+        self.assertEqual(row["flops"], 2 * 2 * 135 * (16 + 64 + 36))
 
     def test_operators_have_shapes_in_some_calls(self):
         self.record("--python")

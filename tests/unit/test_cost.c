@@ -46,23 +46,171 @@ static void a_product_is_two_flops_for_each_row_column_and_step(void **state)
 		2 * (3 * 4 * 8 + 8 * 16 + 3 * 4 * 16));
 }
 
+#define FLOAT     "[\"float\",\"float\",\"float\",\"\",\"\",\"\"]"
+#define SAYS(...) ",\"Concrete Inputs\":[" __VA_ARGS__ "]"
+
 static void a_convolution_counts_its_outputs(void **state)
 {
 	static const char dims[] = "[[2,3,8,8],[5,3,3,3],[5],[],[],[]]";
-	static const char types[] = "[\"float\",\"float\",\"float\",\"\",\"\",\"\"]";
-	const struct cost plain = cost("aten::conv2d", dims, types, "");
+	const struct cost plain = cost("aten::conv2d", dims, FLOAT,
+		SAYS("\"\",\"\",\"\",\"[1, 1]\",\"[0, 0]\",\"[1, 1]\",\"1\""));
 	assert_true(plain.flops == 2.0 * 2 * 5 * 6 * 6 * 3 * 3 * 3);
-	const struct cost same = cost("aten::conv2d", dims, types,
-		",\"Concrete Inputs\":[\"\",\"\",\"\",\"[1, 1]\",\"[1, 1]\",\"[1, 1]\"]");
+	const struct cost same = cost("aten::conv2d", dims, FLOAT,
+		SAYS("\"\",\"\",\"\",\"[1, 1]\",\"[1, 1]\",\"[1, 1]\",\"1\""));
 	assert_true(same.flops == 2.0 * 2 * 5 * 8 * 8 * 3 * 3 * 3);
-	const struct cost half = cost("aten::convolution", dims, types,
-		",\"Concrete Inputs\":[\"\",\"\",\"\",\"[2, 2]\",\"[1, 1]\",\"[1, 1]\"]");
+	const struct cost half = cost("aten::convolution", dims, FLOAT,
+		SAYS("\"\",\"\",\"\",\"[2, 2]\",\"[1, 1]\",\"[1, 1]\",\"False\",\"[0, 0]\",\"1\""));
 	assert_true(half.flops == 2.0 * 2 * 5 * 4 * 4 * 3 * 3 * 3);
 	const struct cost cudnn = cost("aten::cudnn_convolution", "[[2,3,8,8],[5,3,3,3],[],[]]",
-		"[\"float\",\"float\",\"\",\"\"]",
-		",\"Concrete Inputs\":[\"\",\"\",\"[1, 1]\",\"[2, 2]\"]");
+		FLOAT, SAYS("\"\",\"\",\"[1, 1]\",\"[2, 2]\",\"[1, 1]\",\"1\""));
 	assert_true(cudnn.flops == half.flops);
 	assert_true(half.unit == GPU_FP32 && half.matrix);
+}
+
+/* Counted by hand: places, times weights of all filters, times 2. */
+static void convolutions_of_all_kinds_have_the_flops_that_a_hand_counts(void **state)
+{
+	static const struct {
+		const char *operator, * dims, *says;
+		double flops, bytes;
+	} table[] = {
+		/* every second pixel of a filter of three: it reaches over five, so 4 x 4 places */
+		{ "aten::conv2d", "[[2,3,8,8],[5,3,3,3],[]]",
+			SAYS("\"\",\"\",\"\",\"[1, 1]\",\"[0, 0]\",\"[2, 2]\",\"1\""),
+			2.0 * 2 * 16 * 135, 4 * (384 + 160 + 135) },
+		/* two groups: a filter sees half the channels */
+		{ "aten::_convolution", "[[1,4,6,6],[8,2,3,3],[8]]",
+			SAYS("\"\",\"\",\"\",\"[1]\",\"[0]\",\"[1]\",\"False\",\"[0, 0]\",\"2\",\"False\""),
+			2.0 * 16 * 144, 4 * (144 + 128 + 144) },
+		/* each channel alone */
+		{ "aten::_conv_depthwise2d", "[[1,4,6,6],[4,1,3,3],[],[]]",
+			SAYS("\"\",\"\",\"[3, 3]\",\"\",\"[1, 1]\",\"[0, 0]\",\"[1, 1]\""),
+			2.0 * 16 * 36, 4 * (144 + 64 + 36) },
+		/* transposed: each pixel of the image meets each weight, 5 x 5 become 10 x 10 */
+		{ "aten::conv_transpose2d", "[[1,4,5,5],[4,3,2,2],[]]",
+			SAYS("\"\",\"\",\"\",\"[2, 2]\",\"[0, 0]\",\"[0, 0]\",\"1\",\"[1, 1]\""),
+			2.0 * 25 * 48, 4 * (100 + 300 + 48) },
+		{ "aten::convolution", "[[1,4,5,5],[4,3,2,2],[]]",
+			SAYS("\"\",\"\",\"\",\"[2, 2]\",\"[0, 0]\",\"[1, 1]\",\"True\",\"[1, 1]\",\"1\""),
+			2.0 * 25 * 48, 4 * (100 + 363 + 48) },
+		{ "aten::cudnn_convolution_transpose", "[[1,4,5,5],[4,3,2,2],[]]",
+			SAYS("\"\",\"\",\"[0, 0]\",\"[0, 0]\",\"[2, 2]\",\"[1, 1]\",\"1\",\"False\""),
+			2.0 * 25 * 48, 4 * (100 + 300 + 48) },
+		/* (20 + 2 2 - 13) / 2 + 1 = 6 places */
+		{ "aten::conv1d", "[[2,3,20],[4,3,5],[]]",
+			SAYS("\"\",\"\",\"\",\"[2]\",\"[2]\",\"[3]\",\"1\""), 2.0 * 2 * 6 * 60,
+			4 * (120 + 48 + 60) },
+		{ "aten::conv3d", "[[1,1,4,4,4],[2,1,3,3,3],[]]",
+			SAYS("\"\",\"\",\"\",\"[1,1,1]\",\"[0,0,0]\",\"[1,1,1]\",\"1\""),
+			2.0 * 8 * 54, 4 * (64 + 16 + 54) },
+		{ "aten::cudnn_convolution_add_relu", "[[2,3,8,8],[5,3,3,3],[2,5,6,6]]",
+			SAYS("\"\",\"\",\"\",\"1\",\"\",\"[1, 1]\",\"[0, 0]\",\"[1, 1]\",\"1\""),
+			2.0 * 2 * 36 * 135, 4 * (384 + 360 + 135) },
+		/* backward: a product for the image's gradient, one for the weight's */
+		{ "aten::convolution_backward", "[[2,5,4,4],[2,3,8,8],[5,3,3,3]]",
+			SAYS("\"\",\"\",\"\",\"[5]\",\"[1, 1]\",\"[0, 0]\",\"[2, 2]\",\"False\","
+			     "\"[0, 0]\",\"1\",\"[True, True, True]\""),
+			2 * 2.0 * 2 * 16 * 135, 4 * (160 + 2 * 384 + 2 * 135) },
+		{ "aten::convolution_backward", "[[2,5,4,4],[2,3,8,8],[5,3,3,3]]",
+			SAYS("\"\",\"\",\"\",\"[5]\",\"[1, 1]\",\"[0, 0]\",\"[2, 2]\",\"False\","
+			     "\"[0, 0]\",\"1\",\"[False, True, True]\""),
+			2.0 * 2 * 16 * 135, 4 * (160 + 384 + 135) },
+		{ "aten::convolution_backward", "[[1,3,10,10],[1,4,5,5],[4,3,2,2]]",
+			SAYS("\"\",\"\",\"\",\"[0]\",\"[2, 2]\",\"[0, 0]\",\"[1, 1]\",\"True\","
+			     "\"[0, 0]\",\"1\",\"[True, True, False]\""),
+			2 * 2.0 * 25 * 48, 4 * (300 + 2 * 100 + 2 * 48) },
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const struct cost c = cost(table[i].operator, table[i].dims, FLOAT, table[i].says);
+		if (c.flops != table[i].flops || c.bytes != table[i].bytes)
+			fail_msg("%s of %s: %.0f FLOPs and %.0f bytes, not %.0f and %.0f",
+				table[i].operator, table[i].dims, c.flops, c.bytes, table[i].flops,
+				table[i].bytes);
+	}
+}
+
+/* Places at which a filter fits, one after the other. */
+static unsigned places(
+	unsigned in, unsigned kernel, unsigned stride, unsigned pad, unsigned dilation)
+{
+	unsigned n = 0;
+	for (unsigned at = 0; at + dilation * (kernel - 1) < in + 2 * pad; at += stride)
+		n++;
+	return n;
+}
+
+static void a_convolution_has_the_flops_of_a_plain_loop(void **state)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		const unsigned kernel = 1 + i % 4, stride = 1 + i % 3, pad = i % 5,
+			       dilation = 1 + i % 2;
+		const unsigned groups = 1 + i % 2, in = 9 + i % 7, channels = 2 * groups, out = 4;
+		const unsigned n = places(in, kernel, stride, pad, dilation);
+		double flops = 0;
+		char dims[96], says[160];
+		for (unsigned y = 0; y < n; y++)
+			for (unsigned x = 0; x < n; x++)
+				for (unsigned f = 0; f < out; f++)
+					flops += 2.0 * (channels / groups) * kernel * kernel;
+		snprintf(dims, sizeof(dims), "[[1,%u,%u,%u],[%u,%u,%u,%u],[]]", channels, in, in,
+			out, channels / groups, kernel, kernel);
+		snprintf(says, sizeof(says),
+			SAYS("\"\",\"\",\"\",\"[%u, %u]\",\"[%u, %u]\",\"[%u, %u]\",\"%u\""),
+			stride, stride, pad, pad, dilation, dilation, groups);
+		const struct cost c = cost("aten::conv2d", dims, FLOAT, says);
+		if (c.flops != flops)
+			fail_msg("%s%s: %.0f FLOPs, not %.0f", dims, says, c.flops, flops);
+	}
+}
+
+/* Of old traces, and of paddings by name: the operators inside say the numbers. */
+static void a_convolution_that_does_not_say_how_has_no_cost(void **state)
+{
+	static const char *const says[] = { "", ",\"Concrete Inputs\":[]",
+		SAYS("\"\",\"\",\"\",\"[1, 1]\",\"\\\"same\\\"\",\"[1, 1]\",\"1\""),
+		SAYS("\"\",\"\",\"\",\"[1, 1]\"") };
+	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+		char args[400];
+		struct cost c;
+		snprintf(args, sizeof(args),
+			"{\"Input Dims\":[[2,3,8,8],[5,3,3,3]],\"Input type\":%s%s}", FLOAT,
+			says[i]);
+		assert_false(cost_of("aten::conv2d", args, &c));
+	}
+}
+
+static void a_live_recording_tells_of_the_convolution_around(void **state)
+{
+	static const char args[] =
+		"{\"Input Dims\":[[2, 3, 8, 8], [5, 3, 3, 3]],\"module dtype\":\"float16\","
+		"\"module conv\":{\"stride\":[2,2],\"padding\":[1,1],\"dilation\":[1,1],"
+		"\"output_padding\":[0,0],\"groups\":1,\"transposed\":false}}";
+	static const char grown[] =
+		"{\"Input Dims\":[[1, 4, 5, 5], [4, 3, 2, 2]],\"module dtype\":\"float16\","
+		"\"module conv\":{\"stride\":[2,2],\"padding\":[0,0],\"dilation\":[1,1],"
+		"\"output_padding\":[0,0],\"groups\":1,\"transposed\":true}}";
+	static const char kept[] =
+		"{\"Input Dims\":[[2, 3, 8, 8], [5, 3, 3, 3]],\"module dtype\":\"float16\","
+		"\"module conv\":{\"stride\":[1,1],\"padding\":\"same\",\"dilation\":[1,1],"
+		"\"output_padding\":[0,0],\"groups\":1,\"transposed\":false}}";
+	struct cost c;
+	assert_true(cost_of("aten::conv2d", args, &c));
+	assert_true(c.flops == 2.0 * 2 * 16 * 135);
+	assert_true(c.bytes == 2 * (384 + 160 + 135));
+	assert_true(cost_of("aten::cudnn_convolution", args, &c));
+	assert_true(c.flops == 2.0 * 2 * 16 * 135);
+	assert_true(cost_of("aten::cudnn_convolution", kept, &c));
+	assert_true(c.flops == 2.0 * 2 * 64 * 135);
+	assert_true(cost_of("aten::cudnn_convolution_transpose", grown, &c));
+	assert_true(c.flops == 2.0 * 25 * 48);
+	assert_false(cost_of("aten::cudnn_convolution_transpose", args, &c));
+	/* Steps back are in no module, and tell of no mask: both gradients. */
+	assert_true(cost_of("aten::convolution_backward",
+		"{\"Input Dims\":[[2, 5, 4, 4], [2, 3, 8, 8], [5, 3, 3, 3], []]}", &c));
+	assert_true(c.flops == 2 * 2.0 * 2 * 16 * 135 && c.several && !c.has_bytes);
+	assert_true(cost_of("aten::convolution_backward",
+		"{\"Input Dims\":[[1, 4, 10, 10], [1, 4, 5, 5], [4, 4, 2, 2], []]}", &c));
+	assert_true(c.flops == 2 * 2.0 * 25 * 64);
 }
 
 static void attention_is_two_products(void **state)
@@ -215,8 +363,7 @@ static void a_convolution_of_a_library_is_that_of_an_operator(void **state)
 				   "\"output\":[2,5,4,4],\"type\":\"float32\"}";
 	const struct cost c = call("cudnnConvolutionForward", args);
 	const struct cost like = cost("aten::convolution", "[[2,3,8,8],[5,3,3,3],[5],[],[],[]]",
-		"[\"float\",\"float\",\"float\",\"\",\"\",\"\"]",
-		",\"Concrete Inputs\":[\"\",\"\",\"\",\"[2, 2]\",\"[1, 1]\",\"[1, 1]\"]");
+		FLOAT, SAYS("\"\",\"\",\"\",\"[2, 2]\",\"[1, 1]\",\"[1, 1]\",\"False\""));
 	assert_true(c.flops == like.flops);
 	assert_true(c.bytes == like.bytes);
 	assert_true(call("cudnnConvolutionBackwardFilter", args).flops == c.flops);
@@ -262,6 +409,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_product_is_two_flops_for_each_row_column_and_step),
 		cmocka_unit_test(a_convolution_counts_its_outputs),
+		cmocka_unit_test(convolutions_of_all_kinds_have_the_flops_that_a_hand_counts),
+		cmocka_unit_test(a_convolution_has_the_flops_of_a_plain_loop),
+		cmocka_unit_test(a_convolution_that_does_not_say_how_has_no_cost),
+		cmocka_unit_test(a_live_recording_tells_of_the_convolution_around),
 		cmocka_unit_test(attention_is_two_products),
 		cmocka_unit_test(elements_are_broadcast),
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),

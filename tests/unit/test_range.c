@@ -111,6 +111,34 @@ static void the_type_of_the_module_around_stands_beside_the_sizes(void **state)
 	assert_string_equal(written, "{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\"}");
 }
 
+static void a_convolution_says_how_it_goes(void **state)
+{
+	static const char message[] = "aten::conv2d, op_id = 3, sizes = [[8], [8]]";
+	static const char conv[] = "{\"dtype\":\"float16\",\"conv\":{\"stride\":[2,2],\"groups\":1,"
+				   "\"transposed\":false}}";
+	static const char *const wrong[] = { "{\"dtype\":\"float16\",\"conv\":{\"stride\":{}}}",
+		"{\"dtype\":\"float16\",\"conv\":{\"stride\":[2,2]}",
+		"{\"dtype\":\"\",\"conv\":{}}", "{\"dtype\":\"float16\",\"conv\":{\"A\":1}}",
+		"{\"dtype\":\"float16\",\"conv\":{" };
+	struct range_text r;
+	strings_forget();
+	operator_forget();
+	string_id("aten::conv2d", 12);
+	operator_note_args(7, conv, strlen(conv));
+	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		operator_note_args(8 + i, wrong[i], strlen(wrong[i]));
+	assert_true(operator_parse(message, strlen(message), 7, &r));
+	assert_string_equal(written,
+		"{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\",\"module conv\":"
+		"{\"stride\":[2,2],\"groups\":1,\"transposed\":false}}");
+	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		strings_forget();
+		string_id("aten::conv2d", 12);
+		assert_true(operator_parse(message, strlen(message), 8 + i, &r));
+		assert_string_equal(written, "{\"Input Dims\":[[8], [8]]}");
+	}
+}
+
 static void many_types_of_modules_are_not_all_kept(void **state)
 {
 	char text[64];
@@ -221,6 +249,7 @@ int main(void)
 			the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields),
 		cmocka_unit_test(a_name_alone_says_what_is_an_operator),
 		cmocka_unit_test(the_type_of_the_module_around_stands_beside_the_sizes),
+		cmocka_unit_test(a_convolution_says_how_it_goes),
 		cmocka_unit_test(many_types_of_modules_are_not_all_kept),
 		cmocka_unit_test(what_has_neither_a_sequence_nor_a_namespace_is_an_annotation),
 		cmocka_unit_test(a_message_of_another_form_is_no_operator),
