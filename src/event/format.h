@@ -65,7 +65,8 @@ struct trace_header {
 	uint64_t lost_ranges;  /* ranges that no chunk could keep */
 	uint32_t sampled; /* one launch in so many was timed; 0: device times are of all work */
 	uint32_t reserved_word;
-	uint64_t reserved[4];
+	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes */
+	uint64_t reserved[3];
 	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };
@@ -102,10 +103,10 @@ struct chunk_header {
 	uint32_t used;  /* payload bytes; valid when closed */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t seq;         /* counts the chunks of this thread from 0 */
-	uint32_t inflight_fn; /* the innermost call that has not returned, or 0 */
-	uint64_t inflight_ticks;
-	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
+	uint32_t seq;            /* counts the chunks of this thread from 0 */
+	uint32_t inflight_fn;    /* the innermost call that has not returned, or 0 */
+	uint64_t inflight_ticks; /* in the list of free chunks: granule of the next, 0 none */
+	uint64_t process_start;  /* field 22 of /proc/pid/stat: tells a reused pid */
 	uint64_t lost; /* calls (ranges) of this thread lost before this chunk began; CHUNK_DEVICE:
 			* pieces of work lost while it was open */
 	struct clock_pair open; /* when the chunk was begun */

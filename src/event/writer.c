@@ -438,6 +438,79 @@ static long extend(const struct recorder *r, long fd, uint32_t bytes)
 	return done;
 }
 
+/* Takes the first chunk of the list: its offset, or 0.  The upper half of the word that it begins
+ * with is another after each change, so what was read of a chunk that went meanwhile is not
+ * believed. */
+static uint64_t pop_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
+{
+	uint64_t head = __atomic_load_n(&r->header->free, __ATOMIC_ACQUIRE);
+	for (int tries = 0; (uint32_t)head && tries < 16; tries++) {
+		const uint64_t at = (head & UINT32_MAX) * TRACE_GRAIN;
+		struct chunk_header c;
+		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
+			return 0;
+		const uint64_t rest = ((head >> 32) + 1) << 32 | (uint32_t)c.inflight_ticks;
+		if (!__atomic_compare_exchange_n(&r->header->free, &head, rest, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		*ret_bytes = c.bytes;
+		return c.magic == CHUNK_MAGIC && c.state == CHUNK_FREE && c.bytes ? at : 0;
+	}
+	return 0;
+}
+
+/* The payload of a drained chunk as it was when it was new, but for its header. */
+static void wipe_chunk(struct chunk_header *c)
+{
+	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
+	__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
+	memset((char *)c + CHUNK_PAYLOAD, 0, c->used < room ? c->used : room);
+	memset(&c->last, 0, sizeof c->last);
+	c->used = 0;
+}
+
+/* A chunk that was drained and that nobody has; or -EAGAIN. */
+static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
+{
+	uint32_t bytes;
+	const uint64_t at = pop_free(r, fd, &bytes);
+	const long map = at ? map_shared(fd, at, bytes) : -EAGAIN;
+	if (sys_failed(map))
+		return -EAGAIN;
+	wipe_chunk((struct chunk_header *)map);
+	*ret_bytes = bytes;
+	return map;
+}
+
+void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset)
+{
+	/* Only now may its thread write over it.  (take_drained, leave_chunk) */
+	const uint16_t was = __atomic_exchange_n(&c->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
+	const uint64_t granule = offset / TRACE_GRAIN;
+	if (was != CHUNK_LEFT || granule > UINT32_MAX)
+		return;
+	uint64_t head = __atomic_load_n(&h->free, __ATOMIC_RELAXED), with;
+	do {
+		c->inflight_ticks = (uint32_t)head;
+		with = ((head >> 32) + 1) << 32 | granule;
+	} while (!__atomic_compare_exchange_n(
+		&h->free, &head, with, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* New room, as the header's limit has it. */
+static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, uint32_t bytes)
+{
+	const uint64_t limit = r->header->limit;
+	const bool full = is_endless(kind) && limit &&
+			  __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit;
+	long map = full && r->header->mode == TRACE_FILE ? -ENOSPC : -EAGAIN;
+	for (int tries = 0; full && tries < 4 && map == -EAGAIN; tries++)
+		map = reuse_oldest(r, fd, bytes);
+	if (map == -EAGAIN || (full && r->header->mode == TRACE_FLIGHT && sys_failed(map)))
+		map = extend(r, fd, bytes); /* flight: nothing to reuse yet, all are in use */
+	return map;
+}
+
 static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, uint32_t bytes,
 	uint32_t tid, const struct writer *w)
 {
@@ -447,14 +520,9 @@ static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, 
 	const long fd = open_same(r);
 	if (sys_failed(fd))
 		return NULL;
-	const uint64_t limit = r->header->limit;
-	const bool full = is_endless(kind) && limit &&
-			  __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE) + bytes > limit;
-	long map = full && r->header->mode == TRACE_FILE ? -ENOSPC : -EAGAIN;
-	for (int tries = 0; full && tries < 4 && map == -EAGAIN; tries++)
-		map = reuse_oldest(r, fd, bytes);
-	if (map == -EAGAIN || (full && r->header->mode == TRACE_FLIGHT && sys_failed(map)))
-		map = extend(r, fd, bytes); /* flight: nothing to reuse yet, all are in use */
+	long map = is_endless(kind) && w ? take_free(r, fd, &bytes) : -EAGAIN;
+	if (sys_failed(map))
+		map = more_room(r, fd, kind, bytes);
 	sys(close, fd);
 	if (sys_failed(map))
 		return NULL;
@@ -475,12 +543,21 @@ static void close_chunk(const struct recorder *r, struct chunk_header *c, char *
 	__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
 }
 
-/* Unmaps a full chunk for good.  Whoever drains the file need not keep it for us. */
-static void leave_chunk(struct chunk_header *c)
+/* Unmaps a full chunk for good.  Whoever drains the file need not keep it for us; one that was
+ * drained a moment ago is handed back with nothing in it. */
+static void leave_chunk(const struct recorder *r, struct chunk_header *c)
 {
-	uint16_t closed = CHUNK_CLOSED;
-	__atomic_compare_exchange_n(
-		&c->state, &closed, CHUNK_LEFT, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	uint16_t was = CHUNK_CLOSED;
+	if (!__atomic_compare_exchange_n(
+		    &c->state, &was, CHUNK_LEFT, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE) &&
+		was == CHUNK_FREE) {
+		wipe_chunk(c);
+		c->lost = 0;                                /* the block says it */
+		c->open = clock_pair_now(r->header->clock); /* not what readers knew */
+		c->state = CHUNK_LEFT;
+		__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+	}
 	sys(munmap, c, c->bytes);
 }
 
@@ -552,7 +629,7 @@ static void sweep_dead_threads(const struct recorder *r)
 		struct chunk_header *c = registry[at].chunk;
 		atomic_store_explicit(&registry[at].tid, 0, memory_order_release);
 		close_for_dead(r, c);
-		leave_chunk(c);
+		leave_chunk(r, c);
 	}
 }
 
@@ -602,12 +679,12 @@ static void take_out(struct writer *w, int i)
 }
 
 /* One that holds an open range stays mapped, and open until its thread is gone. */
-static void drop_oldest(struct writer *w)
+static void drop_oldest(const struct recorder *r, struct writer *w)
 {
 	struct chunk_header *c = w->kept[0];
 	if (!(w->unclosed & 1)) {
 		forget_chunk(c);
-		leave_chunk(c);
+		leave_chunk(r, c);
 	}
 	take_out(w, 0);
 }
@@ -619,7 +696,7 @@ static void keep_chunk(struct recorder *r, struct writer *w)
 		return;
 	w->chunk->last = clock_pair_now(r->header->clock);
 	if (w->kept[WRITER_KEPT - 1])
-		drop_oldest(w);
+		drop_oldest(r, w);
 	int last = 0;
 	while (w->kept[last])
 		last++;
@@ -638,10 +715,7 @@ static struct chunk_header *take_drained(const struct recorder *r, struct writer
 		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
 			continue;
 		take_out(w, i);
-		__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
-		memset((char *)c + CHUNK_PAYLOAD, 0, c->used);
-		memset(&c->last, 0, sizeof c->last);
-		c->used = 0;
+		wipe_chunk(c);
 		begin_chunk(r, c, w->kind, c->bytes, w->tid, w);
 		return c;
 	}

@@ -81,6 +81,14 @@ void recorder_forked(struct recorder *r);
 struct chunk_header *recorder_chunk(
 	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid);
 
+/*
+ * For whoever drains: the chunk of calls or ranges at `offset`, mapped at c, may be written over.
+ * One that its thread has left behind goes into the list of the file, where any thread finds it;
+ * the other its thread still has, and leaves (CHUNK_LEFT, used 0) when it does not take it up
+ * again.  One thread.
+ */
+void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset);
+
 /* Reads the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME as close together as it can. */
 struct clock_pair clock_pair_now(enum trace_clock clock);
 

@@ -21,7 +21,7 @@
 struct place {
 	uint64_t offset;
 	uint32_t bytes;
-	bool done; /* will never be one of calls or ranges again */
+	bool done; /* will never be one of calls or ranges */
 };
 
 struct drain {
@@ -100,10 +100,10 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 		mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, (off_t)p->offset);
 	if (c == MAP_FAILED)
 		return false;
-	const bool done = pack_mapped(d, c);
-	/* Only now may its thread write over it.  (writer.c, take_drained) */
+	/* One without anything was drained before, and then left.  (writer.c, leave_chunk) */
+	const bool done = (!c->used && !c->lost) || pack_mapped(d, c);
 	if (done)
-		__atomic_store_n(&c->state, CHUNK_FREE, __ATOMIC_RELEASE);
+		recorder_free(d->file.header, c, p->offset);
 	munmap(c, p->bytes);
 	return done;
 }
@@ -119,7 +119,6 @@ static bool look_at(struct drain *d, struct place *p)
 	}
 	if (c.state != CHUNK_CLOSED && c.state != CHUNK_LEFT)
 		return false;
-	p->done = c.state == CHUNK_LEFT;
 	return drain_chunk(d, p);
 }
 

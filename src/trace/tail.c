@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "event/writer.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"
@@ -40,8 +41,9 @@ struct found {
 
 struct tail {
 	int fd;
-	int consuming; /* the same file, to be written; or -1 */
-	uint64_t at;   /* first byte whose chunk is not known */
+	int consuming;               /* the same file, to be written; or -1 */
+	struct trace_header *shared; /* its header, mapped */
+	uint64_t at;                 /* first byte whose chunk is not known */
 	struct trace_header header;
 	ARRAY(struct tailed) chunks;
 	ARRAY(struct found) found;
@@ -81,6 +83,8 @@ void tail_close(struct tail *tail)
 		return;
 	if (tail->fd >= 0)
 		close(tail->fd);
+	if (tail->shared)
+		munmap(tail->shared, TRACE_GRAIN);
 	if (tail->consuming >= 0)
 		close(tail->consuming);
 	array_free(&tail->chunks);
@@ -93,7 +97,11 @@ void tail_close(struct tail *tail)
 int tail_consume(struct tail *tail, const char *path)
 {
 	tail->consuming = open(path, O_RDWR | O_CLOEXEC);
-	return tail->consuming < 0 ? -errno : 0;
+	if (tail->consuming < 0)
+		return -errno;
+	void *map = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, tail->consuming, 0);
+	tail->shared = map == MAP_FAILED ? NULL : map;
+	return tail->shared ? 0 : -errno;
 }
 
 const struct trace_header *tail_header(const struct tail *tail)
@@ -251,27 +259,18 @@ static void forget_inside(struct tail *tail, uint32_t chunk)
 		tail->at = end;
 }
 
-/*
- * Frees a chunk that has been handed over.  One that its thread has left behind will not be
- * written again: only its header is kept.  A failure costs room and nothing else.
- */
+/* Frees a chunk that has been handed over.  A failure costs room and nothing else. */
 static void give_back(struct tail *tail, struct tailed *c)
 {
-	const uint32_t page = 4096;
-	if (tail->consuming < 0 || c->head.kind != CHUNK_EVENTS || c->head.state == CHUNK_OPEN)
+	if (!tail->shared || c->head.kind != CHUNK_EVENTS || c->head.state == CHUNK_OPEN)
 		return;
-	void *map = mmap(
-		NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, tail->consuming, (off_t)c->offset);
+	void *map = mmap(NULL, CHUNK_PAYLOAD, PROT_READ | PROT_WRITE, MAP_SHARED, tail->consuming,
+		(off_t)c->offset);
 	if (map == MAP_FAILED)
 		return;
-	struct chunk_header *h = map;
-	/* Only now may its thread write over it.  (writer.c, take_drained) */
-	const uint16_t was = __atomic_exchange_n(&h->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
-	munmap(map, page);
-	c->freed = was != CHUNK_LEFT;
-	if (!c->freed)
-		fallocate(tail->consuming, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			(off_t)c->offset + page, c->head.bytes - page);
+	recorder_free(tail->shared, map, c->offset);
+	munmap(map, CHUNK_PAYLOAD);
+	c->freed = true;
 }
 
 static int poll_records(struct tail *tail, uint32_t chunk)

@@ -1,0 +1,155 @@
+/* Writing while somebody drains: room that was drained is used again, by whoever needs some. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "event/writer.h"
+#include "trace/drain.h"
+#include "trace/trace.h"
+
+#define FILE_NAME "drain.weir"
+#define WORDS     512u
+#define MIB       (1u << 20)
+
+static struct recorder file;
+static struct drain *drain;
+
+static int begin(void **state)
+{
+	struct trace_header blank;
+	unlink(FILE_NAME);
+	file = (struct recorder){ .path = FILE_NAME };
+	header_blank(&blank, 0);
+	assert_int_equal(recorder_open(&file, &blank), 0);
+	assert_int_equal(drain_open(FILE_NAME, &drain, NULL), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	drain_close(drain);
+	return unlink(FILE_NAME);
+}
+
+static void put(struct writer *w, uint64_t value)
+{
+	struct record *r = writer_reserve(&file, w, WORDS);
+	assert_non_null(r);
+	r->ticks = value;
+	for (uint32_t i = 0; i < WORDS - RECORD_WORDS; i++)
+		r->arg[i] = value;
+	r->words = WORDS;
+	record_commit(r, 1);
+}
+
+static void put_many(struct writer *w, uint64_t *next, size_t bytes)
+{
+	for (size_t n = 0; n < bytes; n += WORDS * 8)
+		put(w, ++*next);
+}
+
+/* Each of the values once, and whole. */
+static void check_values(uint64_t values)
+{
+	struct trace *t;
+	struct chunk_buf buf = { 0 };
+	const struct record *r;
+	uint8_t *seen = calloc(values + 1, 1);
+	uint64_t found = 0, damaged = 0;
+	assert_non_null(seen);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_int_equal(t->damage_count, 0);
+	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, &damaged) == 1;) {
+		for (struct records it = records_of(&buf); (r = records_next(&it)); found++) {
+			assert_int_equal(r->words, WORDS);
+			assert_true(r->ticks <= values && !seen[r->ticks]++);
+			assert_int_equal(r->arg[WORDS - RECORD_WORDS - 1], r->ticks);
+		}
+	}
+	assert_int_equal(damaged, 0);
+	assert_int_equal(found, values);
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	free(seen);
+}
+
+/* Bursts of more than a thread keeps, which nobody drains before they are over. */
+static void a_file_does_not_grow_beyond_the_largest_burst(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0, after_two = 0;
+	for (int burst = 0; burst < 20; burst++) {
+		put_many(&w, &next, 8 * MIB);
+		assert_true(drain_step(drain));
+		if (burst == 1)
+			after_two = file.header->next;
+	}
+	/* What is packed takes room as well, but these records are all alike. */
+	assert_in_range(file.header->next, after_two, after_two + 2 * MIB);
+	assert_in_range(after_two, 8 * MIB, 18 * MIB);
+	check_values(next);
+}
+
+/* A thread takes what others of another kind have left. */
+static void drained_chunks_are_anybody_s(void **state)
+{
+	struct writer calls = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer ranges = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+	uint64_t next = 0;
+	put_many(&calls, &next, 8 * MIB);
+	assert_true(drain_step(drain));
+	const uint64_t before = file.header->next;
+	for (uint32_t i = 0; i < 4 * MIB / sizeof(struct range); i++) {
+		struct range *g = writer_reserve(&file, &ranges, sizeof(*g) / 8);
+		assert_non_null(g);
+		assert_int_equal(g->kind, 0); /* wiped */
+		assert_int_equal(g->ticks, 0);
+		*g = (struct range){ .ticks = i, .kind = RANGE_NVTX };
+	}
+	assert_int_equal(file.header->next, before);
+	check_values(next);
+}
+
+static void *write_and_end(void *data)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	put_many(&w, data, 3 * TRACE_GRAIN);
+	return NULL;
+}
+
+/*
+ * What a thread had when it ended was drained before anybody saw that it had.  The living look at a
+ * few places each time they need room, so that it takes them a while to come round.
+ */
+static void chunks_of_dead_threads_come_back(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0, most = 0;
+	for (int round = 0; round < 1500; round++) {
+		pthread_t thread;
+		assert_int_equal(pthread_create(&thread, NULL, write_and_end, &next), 0);
+		pthread_join(thread, NULL);
+		drain_step(drain);
+		if (round == 749)
+			most = file.header->next;
+	}
+	put(&w, ++next);
+	/* They have written 295 MB. */
+	assert_in_range(file.header->next, most, most + 20 * MIB);
+	check_values(next);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_file_does_not_grow_beyond_the_largest_burst, begin, end),
+		cmocka_unit_test_setup_teardown(drained_chunks_are_anybody_s, begin, end),
+		cmocka_unit_test_setup_teardown(chunks_of_dead_threads_come_back, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
