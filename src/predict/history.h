@@ -3,9 +3,19 @@
 #define WEIR_PREDICT_HISTORY_H
 
 #include "predict/predict.h"
+#include "predict/tables.h"
 
 /* How often the key was seen; 0 when it is not there. */
 uint32_t history_seen(const struct predict *p, uint64_t key);
+
+/* Where the key's entries begin. */
+static inline const struct entry *history_home(const struct predict *p, uint64_t key)
+{
+	return &tables_entries(p->tables)[key & p->mask];
+}
+
+bool history_ask(
+	const struct predict *p, const struct predict_question *q, struct predict_answer *a);
 
 extern const struct predictor predictor_history;
 

@@ -121,7 +121,7 @@ static uint64_t pair(uint32_t low, uint32_t high)
 	return low | (uint64_t)high << 32;
 }
 
-uint64_t predict_key(const struct predict_launch *l)
+__attribute__((hot)) uint64_t predict_key(const struct predict_launch *l)
 {
 	/* digits of pi, for want of better noise */
 	static const uint64_t salt[] = { 0x243f6a8885a308d3u, 0x13198a2e03707344u,

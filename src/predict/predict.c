@@ -41,12 +41,13 @@ double predict_slowdown(const struct predict *p, bool contended)
 	return (double)load_float(&p->tables->hot.slower[contended]);
 }
 
-static void ask_chain(
+/* Those behind history, which is the first. */
+static __attribute__((noinline, cold)) void ask_others(
 	const struct predict *p, struct predict_question *q, struct predict_answer *ret_a)
 {
 	bool shaped = false;
 	*ret_a = (struct predict_answer){ 0 };
-	for (size_t i = 0; i < predictor_count; i++) {
+	for (size_t i = 1; i < predictor_count; i++) {
 		if (predictors[i]->shaped && !shaped) {
 			if (!question_shape(q))
 				return;
@@ -58,6 +59,13 @@ static void ask_chain(
 	}
 }
 
+static inline void ask_chain(
+	const struct predict *p, struct predict_question *q, struct predict_answer *ret_a)
+{
+	if (!history_ask(p, q, ret_a))
+		ask_others(p, q, ret_a);
+}
+
 static struct predict_question question_of(const struct predict *p, const struct predict_launch *l)
 {
 	return (struct predict_question){
@@ -67,10 +75,13 @@ static struct predict_question question_of(const struct predict *p, const struct
 	};
 }
 
-void predict_ask(
+/* A launch finds cold caches: lines are asked for as soon as it is known which. */
+__attribute__((hot)) void predict_ask(
 	const struct predict *p, const struct predict_launch *l, struct predict_answer *ret_answer)
 {
+	__builtin_prefetch(&p->tables->hot);
 	struct predict_question q = question_of(p, l);
+	__builtin_prefetch(history_home(p, q.key));
 	ask_chain(p, &q, ret_answer);
 	const float slower = load_float(&p->tables->hot.slower[l->contended]);
 	ret_answer->t50_ns *= slower;

@@ -160,6 +160,7 @@ struct predict_model;
 /* One view of the tables: process-local, the caller's memory. */
 struct predict {
 	struct predict_tables *tables;
+	uint32_t mask; /* launches - 1: here, so that an entry's place needs no look at the tables */
 	_Atomic(const struct predict_model *) model; /* NULL: none */
 };
 

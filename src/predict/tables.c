@@ -35,6 +35,13 @@ static void scores_init(struct predict_tables *t)
 	}
 }
 
+static void view(struct predict *p, struct predict_tables *t)
+{
+	p->tables = t;
+	p->mask = t->launches - 1;
+	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+}
+
 int predict_init(struct predict *p, void *memory, size_t bytes, const struct predict_sizes *sizes,
 	const struct predict_device *device)
 {
@@ -50,8 +57,7 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	t->device = *device;
 	t->hot.slower[0] = t->hot.slower[1] = 1;
 	scores_init(t);
-	p->tables = t;
-	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	view(p, t);
 	return 0;
 }
 
@@ -82,8 +88,7 @@ int predict_attach(struct predict *p, void *memory, size_t bytes, const struct p
 		return -EBADMSG;
 	if (d && !same_device(d, &t->device))
 		return -ENODEV;
-	p->tables = t;
-	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	view(p, t);
 	return 0;
 }
 
