@@ -25,18 +25,34 @@ static uint8_t place_of(const char *text)
 	return found;
 }
 
-void import_copy_name(struct device_work *w, const char *name)
+/* "Memcpy DtoH (…", or as others write it: "MemcpyD2H", "CopyHostToDevice". */
+static uint8_t direction_of(const char *name)
 {
 	static const char *const directions[] = { "", "htod", "dtoh", "htoa", "atoh", "atoa",
 		"atod", "dtoa", "dtod", "htoh", "ptop" };
+	static const struct {
+		const char *word;
+		uint8_t what;
+	} others[] = { { "H2D", COPY_HTOD }, { "HostToDevice", COPY_HTOD }, { "D2H", COPY_DTOH },
+		{ "DeviceToHost", COPY_DTOH }, { "D2D", COPY_DTOD },
+		{ "DeviceToDevice", COPY_DTOD }, { "H2H", COPY_HTOH }, { "HostToHost", COPY_HTOH },
+		{ "P2P", COPY_PTOP } };
 	const char *word = strchr(name, ' ');
+	for (uint8_t i = 1; word && i < COPY_DIRECTIONS; i++)
+		if (begins(word + 1, directions[i]))
+			return i;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(name, others[i].word))
+			return others[i].what;
+	return 0;
+}
+
+void import_copy_name(struct device_work *w, const char *name)
+{
 	const char *from = strchr(name, '('), *to = strstr(name, "-> ");
-	for (uint8_t i = 1; word && w->kind == WORK_COPY && i < COPY_DIRECTIONS; i++) {
-		if (begins(word + 1, directions[i])) {
-			w->what = i;
-			w->valid |= WORK_HAS_WHAT;
-		}
-	}
+	w->what = w->kind == WORK_COPY ? direction_of(name) : 0;
+	if (w->what)
+		w->valid |= WORK_HAS_WHAT;
 	w->from = from ? place_of(from + 1) : 0;
 	w->to = to ? place_of(to + 3) : 0;
 	if (w->from || w->to)
