@@ -6,7 +6,8 @@ The n-th kernel of an application is the n-th row of its side table, for tables 
 name that differs ends the program with 1, since then nothing is to be believed.  For tables of calls
 (Python) the n-th kernel of a name is the n-th launch of that name, since libraries try algorithms on
 several streams; it belongs to the call in whose time it was launched.  Columns `op`, `shape` and
-`repeat` are added; `flops` and `bytes` are a launch's, or a call's: those its longest kernel has;
+`repeat` are added; `flops` and `bytes` are a launch's, or a call's where one kernel took nine tenths of
+it: of a call that several kernels share nobody knows which did how much, so neither is told.
 `unit` says which units do the FLOPs: tensor cores for products of their types, plain ones for all else.
 """
 import argparse
@@ -43,13 +44,29 @@ def by_name(samples, calls, launches):
     return found
 
 
-def longest(samples, found):
-    """Which samples are the longest of their calls."""
-    best = {}
-    for i, call in enumerate(found):
-        if call and float(samples[i]["ns"]) > float(samples[best.get(id(call), i)]["ns"]) or id(call) not in best:
-            best[id(call)] = i
-    return set(best.values())
+def whole_calls(samples, found):
+    """Which samples are nearly all of their calls."""
+    all_ns = collections.Counter()
+    for row, call in zip(samples, found):
+        if call:
+            all_ns[id(call)] += float(row["ns"])
+    return {i for i, (row, call) in enumerate(zip(samples, found))
+            if call and float(row["ns"]) >= WHOLE * all_ns[id(call)]}
+
+
+WHOLE = 0.9
+ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+
+
+def work_of(call):
+    """FLOPs and bytes, as its row says them; of a sum and of an attention by their sizes, since tables
+    of before counted the sum's input as written, too, and what a causal attention leaves out."""
+    size = {k: int(v) for k, v in (pair.split("=") for pair in call["sizes"].split())} if "op" in call else {}
+    if call.get("op") == "sum":
+        return call["flops"], (size["columns"] + 1) * size["rows"] * ELEMENT_BYTES[call["dtype"]]
+    if call.get("op") == "attention" and size.get("q", 0) == size.get("kv", -1):
+        return 2 * size["b"] * size["h"] * size["q"] * (size["q"] + 1) * size["d"], call["bytes"]
+    return call["flops"], call["bytes"]
 
 
 PRODUCTS = ("mm", "bmm", "addmm", "linear", "conv2d", "attention")
@@ -74,7 +91,7 @@ def main():
     launches = read(o.launches) if o.launches else []
     if rows and "start_ns" in rows[0]:
         known = by_name(samples, rows, launches)
-        whole = longest(samples, known)
+        whole = whole_calls(samples, known)
     else:
         side, rank, known, whole = {}, collections.Counter(), [], range(len(samples))
         for r in rows:
@@ -89,7 +106,8 @@ def main():
             row.update(repeat=call["repeat"], op=call.get("op") or call["family"],
                        shape=f"{call.get('dtype', '')} {call['key']}".strip())
         if call and i in whole:
-            row.update(flops=call["flops"], bytes=call["bytes"], unit=unit_of(row, call))
+            flops, moved = work_of(call)
+            row.update(flops=flops, bytes=moved, unit=unit_of(row, call))
         out.writerow(row)
     found = sum(call is not None for call in known)
     print(f"{found} of {len(samples)} kernels are in the side tables", file=sys.stderr)

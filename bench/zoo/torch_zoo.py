@@ -63,11 +63,13 @@ def draw_conv(r):
     return sizes, 2.0 * n * o * out * out * c * k * k, elements
 
 
-def draw_rows(flops):
+def draw_rows(flops, written=True):
+    """Rows that are read and, unless only a number is left of each, written."""
     def draw(r):
         columns = zoo_ops.size(r, 16, 1 << 16)
         rows = zoo_ops.size(r, 1, max(1, min(1 << 20, MOST // columns)))
-        return dict(rows=rows, columns=columns), flops * rows * columns, 2 * rows * columns
+        out = rows * columns if written else rows
+        return dict(rows=rows, columns=columns), flops * rows * columns, rows * columns + out
     return draw
 
 
@@ -105,7 +107,8 @@ def draw_attention(r):
     if b * h * d * kv > MOST or b * h * q * kv > MOST:
         return None
     sizes = dict(b=b, h=h, d=d, q=q, kv=kv)
-    return sizes, 4.0 * b * h * q * kv * d, b * h * d * (2 * q + 2 * kv)
+    pairs = q * (q + 1) / 2 if q == kv else q * kv  # causal: no query sees what comes after it
+    return sizes, 4.0 * b * h * pairs * d, b * h * d * (2 * q + 2 * kv)
 
 
 def make_mm(p, t, m, n, k):
@@ -202,7 +205,7 @@ OPS = {
     "conv2d": (PRODUCT, draw_conv, make_conv),
     "layer_norm": (FLOAT, draw_rows(7), make_layer_norm),
     "softmax": (FLOAT, draw_rows(5), make_softmax),
-    "sum": (FLOAT, draw_rows(1), make_sum),
+    "sum": (FLOAT, draw_rows(1, written=False), make_sum),
     "transpose": (FLOAT, draw_rows(0), make_transpose),
     "gelu": (FLOAT, draw_vector(9, 2), unary(F.gelu)),
     "exp": (FLOAT, draw_vector(1, 2), unary(torch.exp)),
