@@ -1,9 +1,11 @@
 /*
- * See sample.h.  Pairs of events lie in rings, one a context.  Launches take the next pair of the
- * ring, so the oldest that waits to be asked is always at the ring's tail.
+ * See sample.h.  Launches are timed in runs of some in a row, which share their events and most of
+ * the questions to the driver.  Runs lie in rings, one a context: the next to be taken is the one
+ * that was taken longest ago.
  *
- * A pair is owned by whoever has moved its state to TAKEN.  What becomes of a thread that never
- * comes back from the driver costs its pair.
+ * A run is owned by whoever has moved its state to TAKEN, under a number of its own.  Between two
+ * of its launches it is OPEN: its thread goes on with it, unless another has need of it.  What
+ * becomes of a thread that never comes back from the driver costs its run.
  */
 #include "hook/sample.h"
 
@@ -17,25 +19,41 @@
 #include "hook/note.h"
 #include "hook/strings.h"
 
-#define CONTEXTS 16u
-#define PAIRS    32u
-#define STREAMS  64u /* whose last end is remembered, by hash */
-#define RELAXED  2   /* CUstreamCaptureMode */
+#define CONTEXTS   16u
+#define RUNS       32u
+#define RUN        8u    /* launches of one run, at most */
+#define STREAMS    64u   /* whose last end is remembered, by hash */
+#define RELAXED    2     /* CUstreamCaptureMode */
+#define SHARED_NS  2000u /* that may pass between launches which share an event */
+#define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
 
 /* The real function by its table name, typed by its first use. */
 #define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
-enum pair_state { NONE, FREE, TAKEN, PENDING };
+enum run_state { NONE, FREE, TAKEN, OPEN, PENDING };
+#define STATES 8u /* a state is one of these, plus whose it is: a multiple */
 
 struct sample {
-	uint32_t state; /* enum pair_state */
-	struct pool *pool;
-	void *start, *stop; /* CUevent */
-	void *stream;
+	struct run *run;
+	uint32_t from, to;    /* of the run's events */
 	uint64_t returned_ns; /* when the launch had: CLOCK_MONOTONIC */
-	bool per_thread;
 	struct device_work work;
 	struct link link;
+};
+
+struct run {
+	uint64_t state;
+	struct pool *pool;
+	void *stream;
+	bool per_thread;
+	uint32_t stream_id, stream_valid; /* WORK_HAS_STREAM or 0 */
+	uint32_t count;                   /* launches that were timed */
+	uint32_t events;                  /* that they have used */
+	uint64_t begun;                   /* when the last launch was: ticks */
+	uint64_t recorded_ns;             /* when its second event had been */
+	const char *pos;                  /* where this thread's records ended then */
+	void *event[2 * RUN];
+	struct sample launch[RUN];
 };
 
 enum pool_state { EMPTY, MAKING, READY };
@@ -46,57 +64,66 @@ struct pool {
 	uint64_t context; /* handle */
 	int32_t device;
 	bool has_id;
-	uint32_t next, tail; /* of pairs, both grow; modulo PAIRS */
+	uint32_t next, tail; /* of runs, both grow; modulo RUNS */
 	uint64_t last_end[STREAMS];
-	struct sample pairs[PAIRS];
+	struct run runs[RUNS];
 };
 
 static struct pool pools[CONTEXTS];
 static uint32_t rate; /* 0: nobody wants times */
 static uint64_t correlations;
+static uint64_t owners;
 static uint32_t threads_seen;
 
 __thread uint32_t hook_sample_left = 1;
 
-/* Where this thread is in its current N launches. */
+/* Where this thread is in its runs. */
 static __thread struct {
-	uint32_t offset; /* of the launch that was sampled last */
+	struct run *run; /* the open one, or NULL */
+	uint64_t owner;  /* as which it was taken */
+	uint32_t length; /* launches of this run of the thread's */
+	uint32_t left;   /* of them */
 	uint32_t random; /* state of the generator; 0: not begun */
 } turn __attribute__((tls_model("initial-exec")));
 
 /* --- which launches ----------------------------------------------------------------------- */
 
-static uint32_t random_below(uint32_t n)
+static uint32_t random_below(uint64_t n)
 {
 	uint32_t x = turn.random; /* xorshift */
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
 	turn.random = x;
-	return (uint32_t)((uint64_t)x * n >> 32);
+	return (uint32_t)(x * n >> 32);
 }
 
-/* Sets the counter to the next launch to be sampled.  False: this one, the first, is not. */
-static bool next_turn(void)
+/*
+ * Sets the counter to the next launch to be timed.  False: this one is not.  Between two runs lie
+ * as many launches as one in n asks for, on average and by lot, so that no period of the program's
+ * is met.  The first runs of a thread are short: it may not launch much.
+ */
+static bool is_next(void)
 {
-	const uint32_t n = __atomic_load_n(&rate, __ATOMIC_RELAXED);
+	const uint64_t n = __atomic_load_n(&rate, __ATOMIC_RELAXED);
 	if (!n) {
-		hook_sample_left = 1024; /* asked again now and then: cuInit() may come yet */
+		hook_sample_left = LOST_SIGHT; /* cuInit() may come yet */
 		return false;
 	}
-	if (turn.random) {
-		const uint32_t rest = n - turn.offset;
-		turn.offset = random_below(n);
-		hook_sample_left = rest + turn.offset;
-		return true;
+	if (!turn.random) {
+		turn.random =
+			(__atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED) * 0x9e3779b9u) | 1;
+		hook_sample_left = random_below(n);
+		if (hook_sample_left)
+			return false;
 	}
-	turn.random = (__atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED) * 0x9e3779b9u) | 1;
-	turn.offset = random_below(n);
-	if (turn.offset) {
-		hook_sample_left = turn.offset;
-		return false;
+	if (!turn.left) {
+		turn.length = !turn.length ? 1 : turn.length < RUN ? 2 * turn.length : RUN;
+		turn.left = turn.length;
 	}
-	return next_turn();
+	turn.left--;
+	hook_sample_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
+	return true;
 }
 
 static bool is_wanted(void)
@@ -119,10 +146,10 @@ static int exchange_mode(int mode)
 	return mode;
 }
 
-static int record_event(void *event, const struct sample *s)
+static bool record_event(const struct run *r, uint32_t i)
 {
-	const enum fn fn = s->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
-	return ((int (*)(void *, void *))hook_real[fn])(event, s->stream);
+	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
+	return !((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream);
 }
 
 static uint64_t current_context(void)
@@ -144,7 +171,7 @@ static bool is_of(void *stream, uint64_t context)
 static bool driver_can(void)
 {
 	static const enum fn needed[] = { FN_cuEventCreate, FN_cuEventRecord, FN_cuEventRecord_ptsz,
-		FN_cuEventQuery, FN_cuEventElapsedTime, FN_cuCtxGetCurrent, FN_cuCtxGetDevice,
+		FN_cuEventElapsedTime, FN_cuCtxGetCurrent, FN_cuCtxGetDevice,
 		FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2 };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
 		if (!hook_real[needed[i]])
@@ -153,22 +180,6 @@ static bool driver_can(void)
 }
 
 /* --- pools -------------------------------------------------------------------------------- */
-
-static void make_pair(struct pool *p, struct sample *s)
-{
-	void *start = NULL, *stop = NULL;
-	s->pool = p;
-	if (REAL(cuEventCreate, void **, unsigned)(&start, 0))
-		return;
-	if (REAL(cuEventCreate, void **, unsigned)(&stop, 0)) {
-		if (hook_real[FN_cuEventDestroy_v2])
-			REAL(cuEventDestroy_v2, void *)(start);
-		return;
-	}
-	s->start = start;
-	s->stop = stop;
-	__atomic_store_n(&s->state, FREE, __ATOMIC_RELEASE);
-}
 
 static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 {
@@ -185,8 +196,6 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 		memset(p->last_end, 0, sizeof p->last_end);
 		if (REAL(cuCtxGetDevice, int *)(&p->device))
 			p->device = -1;
-		for (uint32_t k = 0; k < PAIRS; k++)
-			make_pair(p, &p->pairs[k]);
 		__atomic_store_n(&p->state, READY, __ATOMIC_RELEASE);
 		return p;
 	}
@@ -219,8 +228,11 @@ static void drop(struct pool *p)
 		    &p->state, &seen, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	uint64_t lost = 0;
-	for (uint32_t i = 0; i < PAIRS; i++)
-		lost += __atomic_exchange_n(&p->pairs[i].state, NONE, __ATOMIC_ACQ_REL) == PENDING;
+	for (uint32_t i = 0; i < RUNS; i++) {
+		const uint64_t was = __atomic_exchange_n(&p->runs[i].state, NONE, __ATOMIC_ACQ_REL);
+		if (was % STATES == OPEN || was % STATES == PENDING)
+			lost += p->runs[i].count;
+	}
 	work_lose(&hook_recorder, lost);
 	__atomic_store_n(&p->state, EMPTY, __ATOMIC_RELEASE);
 }
@@ -241,9 +253,15 @@ void sample_device_gone(int device)
 
 /* --- what they say ------------------------------------------------------------------------ */
 
-static void keep(struct sample *s, uint64_t ns)
+static bool move(struct run *r, uint64_t from, uint64_t to)
 {
-	uint64_t *last = &s->pool->last_end[(uintptr_t)s->stream * 0x9e3779b97f4a7c15u >> 58];
+	return __atomic_compare_exchange_n(
+		&r->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void keep(const struct run *r, struct sample *s, uint64_t ns)
+{
+	uint64_t *last = &r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
 	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
 	s->work.start_ns = before > s->returned_ns ? before : s->returned_ns;
 	s->work.end_ns = s->work.start_ns + ns;
@@ -265,108 +283,216 @@ static void keep(struct sample *s, uint64_t ns)
 	__atomic_store_n(&work->kind, kind, __ATOMIC_RELEASE);
 }
 
-/* Of a pair that is the caller's.  False: the device is not through. */
-static bool collect(struct sample *s)
+static int elapsed(const struct run *r, const struct sample *s, float *ret_ms)
+{
+	return REAL(cuEventElapsedTime, float *, void *, void *)(
+		ret_ms, r->event[s->from], r->event[s->to]);
+}
+
+/* Of a run that is the caller's.  False: the device is not through.  The last launch of it tells: a
+ * stream is in order. */
+static bool collect(struct run *r)
 {
 	float ms = -1;
-	const int done = REAL(cuEventQuery, void *)(s->stop);
-	if (done == NOT_READY)
+	if (r->count && elapsed(r, &r->launch[r->count - 1], &ms) == NOT_READY)
 		return false;
-	if (!done && !REAL(cuEventElapsedTime, float *, void *, void *)(&ms, s->start, s->stop) &&
-		ms >= 0 && ms < 1e12f)
-		keep(s, (uint64_t)((double)ms * 1e6 + 0.5));
-	else
-		work_lose(&hook_recorder, 1);
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct sample *s = &r->launch[i];
+		if (!elapsed(r, s, &ms) && ms >= 0 && ms < 1e12f)
+			keep(r, s, (uint64_t)((double)ms * 1e6 + 0.5));
+		else
+			work_lose(&hook_recorder, 1);
+	}
 	return true;
 }
 
-static bool move(struct sample *s, uint32_t from, uint32_t to)
-{
-	return __atomic_compare_exchange_n(
-		&s->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* False: it waits for the device, or is not the caller's to ask. */
-static bool collect_pair(struct sample *s)
+static bool collect_run(struct run *r, enum run_state which)
 {
-	if (!move(s, PENDING, TAKEN))
+	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	const uint64_t taken = seen - seen % STATES + TAKEN;
+	if (seen % STATES != which || !move(r, seen, taken))
 		return false;
-	const bool through = collect(s);
-	move(s, TAKEN, through ? FREE : PENDING);
+	const bool through = collect(r);
+	move(r, taken, taken - TAKEN + (through ? FREE : PENDING));
 	return through;
 }
 
-/* Asks the oldest, `most` of them at most.  Ends at one that is not through. */
-static void collect_oldest(struct pool *p, uint32_t most)
+static bool is(const struct run *r, enum run_state which)
 {
-	const uint32_t tail = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) % STATES == which;
+}
+
+/* From the oldest on, until one that is not through.  Those that others have just now are left to
+ * when the ring comes round. */
+static void collect_oldest(struct pool *p)
+{
+	uint32_t at = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
 	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
-	for (uint32_t at = tail; at != next && most; at++) {
-		struct sample *s = &p->pairs[at % PAIRS];
-		most -= collect_pair(s);
-		const uint32_t state = __atomic_load_n(&s->state, __ATOMIC_RELAXED);
-		if (state == PENDING)
-			return;
-		/* One that another thread has stays the oldest, unless it never comes back. */
-		uint32_t seen = at;
-		if (state != TAKEN || next - at >= PAIRS)
-			__atomic_compare_exchange_n(
-				&p->tail, &seen, at + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	at = next - at > RUNS ? next - RUNS : at;
+	while (at != next) {
+		struct run *r = &p->runs[at % RUNS];
+		if (!collect_run(r, PENDING) && is(r, PENDING))
+			break;
+		at++;
 	}
+	__atomic_store_n(&p->tail, at, __ATOMIC_RELAXED);
 }
 
 /* --- around a launch ---------------------------------------------------------------------- */
 
-/*
- * The next pair of the ring that nobody has.  NULL: all wait for the device.  Who has a pair and
- * does not find the ring where it was may have come a round late: that pair is not the next.
- */
-static struct sample *next_pair(struct pool *p)
+static bool make_events(struct run *r)
 {
-	for (uint32_t tries = 0; tries < PAIRS; tries++) {
-		uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
-		struct sample *s = &p->pairs[next % PAIRS];
-		collect_pair(s);
-		if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) == PENDING)
+	for (uint32_t i = 0; i < 2 * RUN; i++)
+		if (REAL(cuEventCreate, void **, unsigned)(&r->event[i], 0)) {
+			while (i-- && hook_real[FN_cuEventDestroy_v2])
+				REAL(cuEventDestroy_v2, void *)(r->event[i]);
+			return false;
+		}
+	return true;
+}
+
+/* For this thread, unless another was quicker. */
+static bool take(struct run *r)
+{
+	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	const uint64_t owner = __atomic_add_fetch(&owners, STATES, __ATOMIC_RELAXED);
+	if ((seen % STATES != NONE && seen % STATES != FREE) || !move(r, seen, owner + TAKEN))
+		return false;
+	if (seen % STATES == NONE && !make_events(r)) {
+		move(r, owner + TAKEN, NONE);
+		return false;
+	}
+	turn.owner = owner;
+	return true;
+}
+
+/* The next run of the ring that nobody has, else one that its thread has left open.  NULL: they
+ * wait for the device. */
+static struct run *take_run(struct pool *p)
+{
+	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < 2 * RUNS; i++) {
+		struct run *r = &p->runs[(next + i) % RUNS];
+		collect_run(r, i < RUNS ? PENDING : OPEN);
+		if (is(r, PENDING))
 			return NULL;
-		const bool got = move(s, FREE, TAKEN);
-		const bool was_next = __atomic_compare_exchange_n(
-			&p->next, &next, next + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		if (got && was_next)
-			return s;
-		if (got)
-			move(s, TAKEN, FREE);
+		if (!take(r))
+			continue;
+		__atomic_store_n(&p->next, next + i % RUNS + 1, __ATOMIC_RELAXED);
+		return r;
 	}
 	return NULL;
 }
 
-/* A pair with its first event recorded, or NULL. */
-static struct sample *begin(void *stream, bool per_thread)
+static void ask_stream(struct run *r)
+{
+	unsigned long long id = 0;
+	const enum fn fn = r->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
+	int (*ask)(void *, unsigned long long *) = hook_real[fn];
+	r->stream_valid = ask && !ask(r->stream, &id) ? WORK_HAS_STREAM : 0;
+	r->stream_id = (uint32_t)id;
+}
+
+static struct run *begin(void *stream, bool per_thread)
 {
 	const uint64_t context = current_context();
-	struct pool *p = context && is_of(stream, context) ? pool_of(context) : NULL;
-	if (!p)
+	if (!context || stream_is_capturing(stream, per_thread) || !is_of(stream, context))
 		return NULL;
-	collect_oldest(p, 2);
-	struct sample *s = next_pair(p);
-	if (!s)
+	const int mode = exchange_mode(RELAXED);
+	struct pool *p = pool_of(context);
+	if (p)
+		collect_oldest(p);
+	struct run *r = p ? take_run(p) : NULL;
+	exchange_mode(mode);
+	if (!r)
 		return NULL;
-	s->stream = stream;
-	s->per_thread = per_thread;
-	if (!record_event(s->start, s))
+	r->pool = p;
+	r->stream = stream;
+	r->per_thread = per_thread;
+	r->count = r->events = 0;
+	ask_stream(r);
+	return r;
+}
+
+/* This thread's open run, when the launch can be of it.  When not, the run is over. */
+static struct run *resume(void *stream, bool per_thread)
+{
+	struct run *r = turn.run;
+	const uint64_t owner = turn.owner;
+	turn.run = NULL;
+	if (!r || !move(r, owner + OPEN, owner + TAKEN))
+		return NULL;
+	if (r->stream == stream && r->per_thread == per_thread &&
+		current_context() == r->pool->context)
+		return r;
+	move(r, owner + TAKEN, owner + PENDING);
+	return NULL;
+}
+
+/* Whether this thread has made no call since, but those that are around the launch itself.  Only
+ * when all calls are recorded can that be seen. */
+static bool nothing_since(const struct run *r)
+{
+	const uint32_t all = (1u << CLASS_COUNT) - 1;
+	const char *at = r->pos, *const pos = hook_self.pos;
+	if ((__atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & all) != all ||
+		at < (const char *)hook_self.chunk || at > pos)
+		return false;
+	while (at < pos) {
+		const struct record *record = (const struct record *)at;
+		if (record->ticks > r->begun || record->words < RECORD_WORDS)
+			return false;
+		at += record->words * 8u;
+	}
+	return true;
+}
+
+/* Whether the event behind the last launch is in front of this one as well: the host has not let
+ * the stream run dry. */
+static bool follows(const struct run *r)
+{
+	return r->count && clock_monotonic() - r->recorded_ns < SHARED_NS && nothing_since(r);
+}
+
+/* The run is over, goes on with the next launch, or has come to nothing. */
+static void leave(struct run *r)
+{
+	const uint64_t taken = __atomic_load_n(&r->state, __ATOMIC_RELAXED);
+	const uint64_t owner = taken - taken % STATES;
+	if (taken % STATES != TAKEN) /* its context has gone */
+		return;
+	const bool over = r->count == RUN || !turn.left;
+	if (!over) {
+		turn.run = r;
+		turn.owner = owner;
+	}
+	move(r, taken, owner + (!over ? OPEN : r->count ? PENDING : FREE));
+}
+
+/* The place of the next launch, behind an event. */
+static struct sample *start(struct run *r)
+{
+	struct sample *s = &r->launch[r->count % RUN];
+	const bool shares = follows(r);
+	s->run = r;
+	s->from = shares ? r->events - 1 : r->events;
+	s->to = s->from + 1;
+	if (shares || record_event(r, s->from))
 		return s;
-	move(s, TAKEN, FREE);
+	leave(r);
 	return NULL;
 }
 
 struct sample *sample_take(void *stream, bool per_thread)
 {
-	if (!next_turn() || !is_wanted() || stream_is_capturing(stream, per_thread))
+	if (!is_next() || !is_wanted())
 		return NULL;
 	const int kept = errno;
-	const int mode = exchange_mode(RELAXED);
-	struct sample *s = begin(stream, per_thread);
-	exchange_mode(mode);
+	struct run *r = resume(stream, per_thread);
+	if (!r)
+		r = begin(stream, per_thread);
+	struct sample *s = r ? start(r) : NULL;
 	errno = kept;
 	return s;
 }
@@ -384,28 +510,19 @@ struct sample *sample_take_config(const struct cu_launch_config *c, bool per_thr
 	return sample_take(c->stream, per_thread);
 }
 
-static uint32_t stream_number(const struct sample *s, uint32_t *valid)
-{
-	unsigned long long id = 0;
-	const enum fn fn = s->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
-	int (*ask)(void *, unsigned long long *) = hook_real[fn];
-	if (ask && !ask(s->stream, &id))
-		*valid |= WORK_HAS_STREAM;
-	return (uint32_t)id;
-}
-
 static void describe(struct sample *s, const struct sample_call *call)
 {
-	const struct pool *p = s->pool;
+	const struct run *r = s->run;
+	const struct pool *p = r->pool;
 	const char *name = call->function ? ask_name(call->function) : "graph";
-	uint32_t valid = WORK_HAS_CORRELATION | (p->device >= 0 ? WORK_HAS_DEVICE : 0) |
-			 (p->has_id ? WORK_HAS_CONTEXT : 0) | (call->function ? WORK_HAS_SHAPE : 0);
-	const uint32_t stream = stream_number(s, &valid);
+	const uint32_t valid =
+		WORK_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? WORK_HAS_DEVICE : 0) |
+		(p->has_id ? WORK_HAS_CONTEXT : 0) | (call->function ? WORK_HAS_SHAPE : 0);
 	s->work = (struct device_work){
 		.name = name ? string_id(name, strlen(name)) : 0,
 		.device = (uint32_t)p->device,
 		.context = (uint32_t)p->id,
-		.stream = stream,
+		.stream = r->stream_id,
 		.shared_dynamic = call->shared,
 		.kind = call->function ? WORK_KERNEL : WORK_GRAPH,
 		.valid = valid,
@@ -422,16 +539,19 @@ static void describe(struct sample *s, const struct sample_call *call)
 
 void sample_end(struct sample *s, int result, const struct sample_call *call)
 {
+	struct run *r = s->run;
 	const int kept = errno;
-	const int mode = exchange_mode(RELAXED);
 	s->returned_ns = clock_monotonic();
-	if (!result && !record_event(s->stop, s)) {
+	r->pos = NULL;
+	if (!result && r->count < RUN && record_event(r, s->to)) {
 		describe(s, call);
-		move(s, TAKEN, PENDING);
-	} else {
-		move(s, TAKEN, FREE);
+		r->count++;
+		r->events = s->to + 1;
+		r->begun = call->begun;
+		r->pos = hook_self.pos;
+		r->recorded_ns = clock_monotonic();
 	}
-	exchange_mode(mode);
+	leave(r);
 	errno = kept;
 }
 
@@ -457,8 +577,10 @@ void sample_collect(void)
 			REAL(cuCtxPushCurrent_v2, void *)((void *)p->context))
 			continue;
 		const int mode = exchange_mode(RELAXED);
-		for (uint32_t k = 0; k < PAIRS; k++)
-			collect_pair(&p->pairs[k]);
+		for (uint32_t k = 0; k < RUNS; k++) {
+			collect_run(&p->runs[k], OPEN);
+			collect_run(&p->runs[k], PENDING);
+		}
 		exchange_mode(mode);
 		REAL(cuCtxPopCurrent_v2, void **)(&popped);
 	}
@@ -491,5 +613,5 @@ void sample_forget(void)
 	memset(pools, 0, sizeof pools);
 	rate = 0;
 	hook_sample_left = 1;
-	turn.random = 0;
+	memset(&turn, 0, sizeof turn);
 }

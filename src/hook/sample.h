@@ -1,19 +1,21 @@
 /*
- * Device times without CUPTI: of one launch in N, by a pair of events around it.
+ * Device times without CUPTI: of one launch in N, between two events.
  *
  * A wrapper of a launch asks sample_begin() before the driver; mostly the answer is NULL and has
- * cost a counter.  Otherwise an event was recorded on the launch's own stream, and sample_end()
- * records the other.  What they say is collected at later launches that are sampled, and at the
+ * cost a counter.  Otherwise there is an event on the launch's own stream, and sample_end()
+ * records the one behind it.  What they say is collected when later launches are timed, and at the
  * end of the program; nothing ever waits for a device.
  *
- * Which launches: one at random in each N of a thread, so that a program that repeats itself every
- * N launches does not show the same kernel always.  Not while anybody captures, and not those that
- * may begin before the kernel in front of them has ended, which an event would keep them from.
+ * Which launches: some in a row, then as many times N that are not timed, by lot, so that a program
+ * that repeats itself does not show the same kernels always.  In a row, since an event that ends
+ * one launch can begin the next, when nothing came between, and the driver has to be asked less.
+ * Not while anybody captures, and not those that may begin before the kernel in front of them has
+ * ended, which an event would keep them from.
  *
  * A duration is from the one event to the other: of the kernel and of what the device waited for
  * it, which on an idle stream is about the time that launching took.  When it began is estimated.
  *
- * Events are of a context and made when its first launch is sampled, some dozens; any thread takes
+ * Events are of a context and made as they are needed, some hundreds at most; any thread takes
  * the next.  No locks, no memory of the heap; signal handlers may come between any two lines.
  */
 #ifndef WEIR_HOOK_SAMPLE_H
@@ -25,7 +27,7 @@
 #include "cuda_types.h"
 #include "fn_ids.h"
 
-struct sample; /* a pair of events that is in use */
+struct sample; /* a launch that is being timed */
 
 /* What was launched, once the driver has answered. */
 struct sample_call {

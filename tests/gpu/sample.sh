@@ -1,6 +1,5 @@
 #!/bin/sh
-# Device times of one launch in N, by events, against those of all launches, by CUPTI; and what each
-# costs.  Prints, kernel by kernel, the medians and how far they are apart, which is what the device
+# Device times of one launch in N, by events, against those of all launches, by CUPTI.  Prints, kernel by kernel, the medians and how far they are apart, which is what the device
 # waited for the launch; exits 1 when kernels are missing, when a sampled median is below CUPTI's by
 # more than a microsecond and 5 %, or when there are not about as many samples as there should be.
 #
@@ -84,16 +83,4 @@ else
 	echo "no PyTorch with a GPU here: the layer is left out"
 fi
 
-if [ -x "$build/bin/bench-launch" ]; then
-	echo "== nanoseconds that a launch takes longer, medians of alternating batches; under --gpu CUPTI is in plain too"
-	for run in 1 2 3; do
-		for how in =sample:64 =sample:8 ""; do
-			printf '%-10s ' "--gpu$how"
-			"$weir" record -q --level=all --gpu$how -o "$work/b.weir" -- \
-				"$build/bin/bench-launch" "$work/b.weir" || failed=1
-		done
-		printf '%-10s ' "none"
-		"$weir" record -q --level=all -o "$work/b.weir" -- "$build/bin/bench-launch" "$work/b.weir" || failed=1
-	done
-fi
 exit $failed

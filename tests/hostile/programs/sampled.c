@@ -2,7 +2,7 @@
  * What a guest that records events of its own must not disturb: captures, streams of several
  * threads, contexts that come and go, launches that fail.  Run with every launch timed.
  *
- *	sampled streams | threads | capture | contexts | release | failing
+ *	sampled streams | threads | capture | contexts | release | failing | between
  *
  * In the file `samples`: how many launches can be timed, which a runner compares with how many
  *were.
@@ -21,7 +21,11 @@
 	X(cuGraphLaunch, (void *, void *))                                                         \
 	X(cuCtxCreate_v2, (void **, unsigned, int))                                                \
 	X(cuCtxDestroy_v2, (void *))                                                               \
-	X(cuDevicePrimaryCtxRelease_v2, (int))
+	X(cuDevicePrimaryCtxRelease_v2, (int))                                                     \
+	X(cuMemsetD8Async, (uint64_t, unsigned char, size_t, void *))                              \
+	X(cuStreamWaitEvent, (void *, void *, unsigned))                                           \
+	X(cuEventCreate, (void **, unsigned))                                                      \
+	X(cuEventRecord, (void *, void *))
 MORE_FUNCTIONS(CU_DECLARE)
 
 enum { LAUNCHES = 1000, GLOBAL = 0 };
@@ -142,13 +146,35 @@ static void failing(void)
 	}
 }
 
+/* Other work of the stream between two launches, and work of another stream that it waits for: no
+ * kernel's time. */
+static void between(void)
+{
+	enum { BYTES = 16 << 20 };
+	void *stream = new_stream(), *other = new_stream(), *event;
+	uint64_t memory;
+	int failed = 0;
+	cu_need(cuMemAlloc_v2(&memory, BYTES), "cuMemAlloc_v2");
+	cu_need(cuEventCreate(&event, 0), "cuEventCreate");
+	for (int i = 0; i < LAUNCHES; i++) {
+		void *const busy = i % 3 == 1 ? other : stream;
+		if (i % 3)
+			failed += cuMemsetD8Async(memory, 1, BYTES, busy) != 0;
+		if (busy == other)
+			failed += cuEventRecord(event, other) + cuStreamWaitEvent(stream, event, 0);
+		failed += launch_on(stream);
+	}
+	printf("%d failed, %d\n", failed, cuStreamSynchronize(stream));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} ways[] = { { "streams", streams }, { "threads", threads }, { "capture", capture },
-		{ "contexts", contexts }, { "release", release }, { "failing", failing } };
+		{ "contexts", contexts }, { "release", release }, { "failing", failing },
+		{ "between", between } };
 	cu_start();
 	resolve_more();
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
