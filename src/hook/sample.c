@@ -21,10 +21,10 @@
 
 #define CONTEXTS   16u
 #define RUNS       32u
-#define RUN        8u    /* launches of one run, at most */
+#define RUN        16u   /* launches of one run, at most */
 #define STREAMS    64u   /* whose last end is remembered, by hash */
 #define RELAXED    2     /* CUstreamCaptureMode */
-#define SHARED_NS  2000u /* that may pass between launches which share an event */
+#define SHARED_NS  4000u /* that may pass between launches which share an event */
 #define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
 
 /* The real function by its table name, typed by its first use. */
@@ -49,8 +49,8 @@ struct run {
 	uint32_t stream_id, stream_valid; /* WORK_HAS_STREAM or 0 */
 	uint32_t count;                   /* launches that were timed */
 	uint32_t events;                  /* that they have used */
-	uint64_t begun;                   /* when the last launch was: ticks */
-	uint64_t recorded_ns;             /* when its second event had been */
+	uint64_t begun;                   /* when the last launch had: ticks */
+	uint64_t returned_ns;             /* when it had */
 	const char *pos;                  /* where this thread's records ended then */
 	void *event[2 * RUN];
 	struct sample launch[RUN];
@@ -452,7 +452,7 @@ static bool nothing_since(const struct run *r)
  * the stream run dry. */
 static bool follows(const struct run *r)
 {
-	return r->count && clock_monotonic() - r->recorded_ns < SHARED_NS && nothing_since(r);
+	return r->count && clock_monotonic() - r->returned_ns < SHARED_NS && nothing_since(r);
 }
 
 /* The run is over, goes on with the next launch, or has come to nothing. */
@@ -549,7 +549,7 @@ void sample_end(struct sample *s, int result, const struct sample_call *call)
 		r->events = s->to + 1;
 		r->begun = call->begun;
 		r->pos = hook_self.pos;
-		r->recorded_ns = clock_monotonic();
+		r->returned_ns = s->returned_ns;
 	}
 	leave(r);
 	errno = kept;
