@@ -52,8 +52,8 @@ sys.exit(not good)' "$1" "$2" || failed=1
 }
 
 judge first 0.6
-judge warm 0.95
-judge again 0.95
+judge warm 0.85
+judge again 0.85
 
 if [ -x "$build/bin/bench-launch" ]; then
 	echo "what it costs (nanoseconds a launch; CUPTI is in all of them):"
