@@ -160,7 +160,8 @@ struct predict_model;
 /* One view of the tables: process-local, the caller's memory. */
 struct predict {
 	struct predict_tables *tables;
-	uint32_t mask; /* launches - 1: here, so that an entry's place needs no look at the tables */
+	uint32_t
+		mask; /* launches - 1: here, so that an entry's place needs no look at the tables */
 	_Atomic(const struct predict_model *) model; /* NULL: none */
 };
 
@@ -172,7 +173,8 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	const struct predict_device *device);
 
 /* Another process's tables, or saved ones: -EINVAL when they are none, -EBADMSG when they are
- * damaged, -ENODEV when they are of another device (NULL: any will do). */
+ * damaged, -ENODEV when they are of another device (NULL: any will do).  They then say of it what
+ * *d says. */
 int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d);
 
 /* Makes the tables fit to be kept: stores a checksum that predict_attach() tests.  Learning

@@ -76,6 +76,20 @@ static bool same_device(const struct predict_device *a, const struct predict_dev
 	       (!told || !memcmp(a->uuid, b->uuid, 16));
 }
 
+/* What is used as a place or a count: whoever makes a file can make its checksum, too. */
+static bool in_bounds(struct predict_tables *t)
+{
+	const struct effect_ring *rings = &t->effects[0][0];
+	const struct kernel_slot *slots = tables_slots(t);
+	for (size_t i = 0; i < FAMILIES * KNOWLEDGE; i++)
+		if (rings[i].n > UINT32_MAX / 2)
+			return false;
+	for (uint32_t i = 0; i < t->kernels; i++)
+		if (slots[i].head.shapes > SHAPES)
+			return false;
+	return true;
+}
+
 int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d)
 {
 	struct predict_tables *t = memory;
@@ -84,10 +98,12 @@ int predict_attach(struct predict *p, void *memory, size_t bytes, const struct p
 	const size_t want = predict_bytes(&(struct predict_sizes){ t->launches, t->kernels });
 	if (!want || t->bytes != want || bytes < want)
 		return -EINVAL;
-	if (t->sealed && t->check != checksum(t))
+	if ((t->sealed && t->check != checksum(t)) || !in_bounds(t))
 		return -EBADMSG;
 	if (d && !same_device(d, &t->device))
 		return -ENODEV;
+	if (d)
+		t->device = *d;
 	view(p, t);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <zstd.h>
 
 #include "base/hash.h"
+#include "mutate.h"
 #include "report/export.h"
 #include "report/hint.h"
 #include "report/html.h"
@@ -25,6 +26,18 @@
 #include "trace/tail.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) __attribute__((weak));
+
+/* Files are changed with their checksums, content in any way. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
+{
+	if (size && data[0] == 'F' && seed % 8)
+		return 1 + mutate(data + 1, size - 1, most - 1, seed);
+	return LLVMFuzzerMutate ? LLVMFuzzerMutate(data, size, most) : size;
+}
+
+#define INPUT_MOST (1u << 18)
 
 static FILE *nowhere;
 
@@ -226,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[64];
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "w");
-	if (!size || size > 65536)
+	if (!size || size > INPUT_MOST)
 		return 0;
 	const int fd = memfd_create("trace", MFD_CLOEXEC);
 	if (fd < 0)

@@ -501,6 +501,26 @@ static void kept_tables_go_on_where_they_were(void **state)
 	free(p.tables);
 }
 
+/* With a checksum that is right: a file may be made by anybody. */
+static void tables_that_would_lead_out_of_bounds_are_refused(void **state)
+{
+	struct predict p = fresh(0.01), q;
+	struct predict_tables *t = p.tables;
+	const size_t bytes = predict_bytes(&sizes);
+	memset(&t->device.sm, 0, sizeof(t->device.sm)); /* by which is divided */
+	predict_seal(&p);
+	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), 0);
+	assert_memory_equal(&t->device, &zoo.device, sizeof(zoo.device));
+	tables_slots(t)[t->kernels - 1].head.shapes = SHAPES + 1;
+	predict_seal(&p);
+	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
+	tables_slots(t)[t->kernels - 1].head.shapes = 0;
+	t->effects[FAMILIES - 1][KNOWLEDGE - 1].n = UINT32_MAX;
+	predict_seal(&p);
+	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
+	free(p.tables);
+}
+
 static void sizes_that_cannot_be_are_refused(void **state)
 {
 	static const struct predict_sizes bad[] = { { 0, 64 }, { 64, 0 }, { 100, 64 }, { 64, 65 },
@@ -539,6 +559,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_neither_learned_nor_told),
 		cmocka_unit_test(work_that_makes_no_sense_is_not_believed),
 		cmocka_unit_test(kept_tables_go_on_where_they_were),
+		cmocka_unit_test(tables_that_would_lead_out_of_bounds_are_refused),
 		cmocka_unit_test(sizes_that_cannot_be_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

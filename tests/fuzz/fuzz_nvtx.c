@@ -1,0 +1,161 @@
+/*
+ * Fuzzes what NVTX hands over: attributes whose numbers and text are the input, and handles that
+ * are anything.  What is written as arguments must be JSON in as far as brackets and quotes go;
+ * text must be what came, cut to fit, and wide text UTF-8.
+ */
+#include "hook/nvtx.c"
+
+#include <stdlib.h>
+
+#include "hook/note.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct recorder hook_recorder = { .pid = 1 };
+static bool written_well;
+
+bool note_has_room(void)
+{
+	return true;
+}
+
+static bool is_utf8(const unsigned char *at, size_t n)
+{
+	while (n) {
+		const size_t more = *at < 0x80 ? 0 : *at >> 5 == 6 ? 1 : *at >> 4 == 14 ? 2 : 3;
+		if ((more == 3 && *at >> 3 != 30) || more >= n)
+			return false;
+		for (size_t i = 1; i <= more; i++)
+			if (at[i] >> 6 != 2)
+				return false;
+		at += more + 1;
+		n -= more + 1;
+	}
+	return true;
+}
+
+static bool is_object(const char *text, uint32_t n)
+{
+	int depth = 0, quotes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		quotes += text[i] == '"';
+		depth += text[i] == '{' || text[i] == '[';
+		depth -= text[i] == '}' || text[i] == ']';
+		if (depth < 1 && i + 1 < n)
+			return false;
+	}
+	return n > 2 && !depth && quotes % 2 == 0;
+}
+
+static bool wide;
+
+void note_text(
+	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
+{
+	if (id != META_STRING || count != 1 || !args[0] || bytes > STRING_MOST)
+		abort();
+	if (wide)
+		written_well &= is_utf8((const unsigned char *)text, bytes);
+}
+
+bool process_keeps_ranges(void)
+{
+	return true;
+}
+
+void ranges_begin(void)
+{
+}
+
+__thread struct writer hook_ranges = { .tid = 1 };
+static uint32_t control = 1;
+static struct trace_header header;
+struct hook_hot hook_hot = { .control = &control };
+
+static uint32_t args_seen;
+
+static int take(const struct range_text *r)
+{
+	if (!r || !r->kind)
+		abort();
+	args_seen += r->args != 0;
+	return 0;
+}
+
+int range_push(const struct range_text *r)
+{
+	return take(r);
+}
+
+int range_pop(uint32_t scope)
+{
+	return (int)scope;
+}
+
+uint32_t range_args_around(void)
+{
+	return 0;
+}
+
+void range_mark(const struct range_text *r)
+{
+	take(r);
+}
+
+uint64_t range_start(const struct range_text *r)
+{
+	return (uint64_t)take(r);
+}
+
+void range_stop(uint64_t id)
+{
+}
+
+static void use(const struct attributes *a, const void *handle, const void *text)
+{
+	struct attributes b = *a;
+	struct out o = { .n = 0 };
+	const bool payload = a->payload_type >= PAYLOAD_U64 && a->payload_type <= PAYLOAD_FLOAT;
+	put_args(&o, a, payload);
+	if (o.n >= sizeof o.text || ((payload || a->category) && !is_object(o.text, (uint32_t)o.n)))
+		abort();
+	for (b.message_type = 0; b.message_type < 5; b.message_type++) {
+		b.message = b.message_type == MESSAGE_REGISTERED ? handle : text;
+		wide = b.message_type == MESSAGE_UNICODE;
+		written_well = true;
+		if (wide)
+			b.payload_type = b.category = (uint32_t)(b.color_type = 0);
+		domain_push(handle, &b);
+		domain_pop(handle);
+		domain_mark(text, &b);
+		if (wide && !written_well)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct attributes a = { 0 };
+	uint32_t offset;
+	if (size < sizeof a + 4)
+		return 0;
+	hook_recorder.header = &header;
+	memcpy(&a, data, sizeof a);
+	memcpy(&offset, data + sizeof a, sizeof offset);
+	data += sizeof a + 4;
+	size -= sizeof a + 4;
+	/* Aligned, and with an end that fits both kinds of text. */
+	wchar_t *text = calloc(size / sizeof(wchar_t) + 2, sizeof *text);
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	strings_forget();
+	operator_forget();
+	wide = false;
+	const void *handle = create_ascii((const char *)text);
+	use(&a, handle, text);
+	use(&a, (const char *)handle + (int32_t)offset, text);
+	register_wide(handle, text);
+	free(text);
+	return 0;
+}
