@@ -163,7 +163,7 @@ int sim_cuDeviceGetName(char *name, int size, int device)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_exists(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	snprintf(name, (size_t)size, "Weir simulated GPU");
+	snprintf(name, (size_t)size, "%s", script.name);
 	return CUDA_SUCCESS;
 }
 
@@ -200,7 +200,7 @@ int sim_cuDeviceTotalMem_v2(size_t *ret_bytes, int device)
 	return CUDA_SUCCESS;
 }
 
-/* One byte after another of a fixed pattern; the last is the ordinal. */
+/* One byte after another of a fixed pattern; the last is a number. */
 int sim_cuDeviceGetUuid_v2(void *uuid, int device)
 {
 	if (!uuid)
@@ -208,7 +208,7 @@ int sim_cuDeviceGetUuid_v2(void *uuid, int device)
 	if (!device_exists(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	memcpy(uuid, "weir simulated", 15);
-	((char *)uuid)[15] = (char)device;
+	((char *)uuid)[15] = (char)(script.uuid + device);
 	return CUDA_SUCCESS;
 }
 

@@ -29,6 +29,7 @@ struct script script = {
 	.devices = 1,
 	.version = 13000,
 	.capability = 90,
+	.name = "Weir simulated GPU",
 	.memory_bytes = (size_t)141 << 30,
 	.launch_ns = 2000,
 	.wave_ns = 3000,
@@ -181,6 +182,14 @@ static bool read_queue(const char *value)
 	return true;
 }
 
+static bool read_name(const char *value)
+{
+	if (!*value || strlen(value) >= sizeof(script.name))
+		return bad("a name has 1 to 63 bytes, unlike", value);
+	memcpy(script.name, value, strlen(value) + 1);
+	return true;
+}
+
 static bool set_value(const char *key, char *value)
 {
 	if (!strcmp(key, "time"))
@@ -191,6 +200,10 @@ static bool set_value(const char *key, char *value)
 		return read_int(value, 2000, 99990, &script.version);
 	if (!strcmp(key, "cc"))
 		return read_int(value, 50, 129, &script.capability);
+	if (!strcmp(key, "name"))
+		return read_name(value);
+	if (!strcmp(key, "uuid"))
+		return read_int(value, 0, 200, &script.uuid);
 	if (!strcmp(key, "memory"))
 		return read_bytes(value, &script.memory_bytes);
 	if (!strcmp(key, "launch"))

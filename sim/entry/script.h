@@ -16,6 +16,8 @@ struct script {
 	int devices;
 	int version;
 	int capability; /* 90 is compute capability 9.0 */
+	char name[64];  /* of each device */
+	int uuid;       /* the last byte of the first device's */
 	size_t memory_bytes;
 	uint64_t launch_ns, wave_ns, copy_ns;
 	double pcie_gbps, hbm_gbps;

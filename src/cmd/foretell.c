@@ -41,6 +41,16 @@ static bool is_trace(const char *path)
 
 /* --- tables of a trace -------------------------------------------------------------------- */
 
+/* Of all devices that the process saw, as the guest has it. */
+static void uuid_of(const struct meta *m, uint32_t process, uint8_t ret_uuid[16])
+{
+	struct predict_uuids all = { 0 };
+	for (size_t i = 0; i < m->devices.n; i++)
+		if (m->devices.v[i].process == process)
+			predict_uuid_add(&all, m->devices.v[i].uuid);
+	memcpy(ret_uuid, all.all, sizeof(all.all));
+}
+
 static int device_of(const struct meta *m, const char *path, struct predict_device *ret_d)
 {
 	bool known;
@@ -52,6 +62,7 @@ static int device_of(const struct meta *m, const char *path, struct predict_devi
 	if (predict_device_any(m->names.v[d->name].text, cc, d->multiprocessors, ret_d, &known))
 		return complain(EXIT_USAGE, "the device of %s is not known: %s", path,
 			m->names.v[d->name].text);
+	uuid_of(m, d->process, ret_d->uuid);
 	return 0;
 }
 

@@ -182,6 +182,7 @@ enum meta_id {
 	META_ATTRIBUTES = 0xff0a, /* arg[0] function or kernel handle, arg[1] which are known
 				   * (bit i: attribute i), then two attributes a word, the first
 				   * in the low half: enum kernel_attribute */
+	META_UUID = 0xff0b,       /* arg[0] device, arg[1] and arg[2] its UUID, bytes as they are */
 };
 
 enum kernel_attribute {

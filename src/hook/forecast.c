@@ -78,7 +78,7 @@ static bool map_batch(void)
 }
 
 bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
-	uint32_t multiprocessors)
+	uint32_t multiprocessors, const uint8_t uuid[16])
 {
 	struct predict_device d;
 	const size_t bytes = predict_bytes(&sizes);
@@ -87,6 +87,7 @@ bool forecast_start(const struct forecast_orders *o, const char *device, unsigne
 		process_note("no times are foretold: nothing is known of this device");
 		return false;
 	}
+	memcpy(d.uuid, uuid, sizeof d.uuid);
 	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
 		process_note("no times are foretold: there is no memory for the tables");
 		return false;

@@ -24,10 +24,11 @@ struct forecast_orders {
 	const char *model;   /* a model: read now and whenever it changes */
 };
 
-/* Once the driver tells what the device is; capability: 10 * major + minor.  What goes wrong is
+/* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct
+ * predict_device.  What goes wrong is
  * noted in the trace; false: no times are foretold. */
 bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
-	uint32_t multiprocessors);
+	uint32_t multiprocessors, const uint8_t uuid[16]);
 
 /* The answer as it stands in a record (see forecast_word() in event/forecast.h), for a launch in
  * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */

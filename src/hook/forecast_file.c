@@ -76,7 +76,8 @@ static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why
 
 static const char *why_not(int e)
 {
-	return e == -ENODEV    ? "it was learnt on another device; this run begins with nothing"
+	return e == -ENODEV
+		       ? "it was learnt on another kind of device; this run begins with nothing"
 	       : e == -EBADMSG ? "it is damaged; this run begins with nothing"
 			       : "it holds nothing that was learnt; this run begins with nothing";
 }
@@ -93,12 +94,20 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 		return;
 	}
 	int e = predict_attach(&other, memory, bytes, d);
+	const bool lent = e == -EXDEV;
+	if (lent)
+		e = predict_attach(&other, memory, bytes, NULL);
 	if (!e && other.tables->bytes != p->tables->bytes)
 		e = -EINVAL;
 	if (!e)
 		memcpy(p->tables, memory, p->tables->bytes);
 	else
 		note("nothing is taken from ", path, why_not(e));
+	if (!e && lent) {
+		predict_lend(p, d);
+		note("what is taken are first guesses, ", path,
+			"it was learnt on another device of this kind");
+	}
 	sys(munmap, memory, bytes);
 }
 

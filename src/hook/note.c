@@ -475,7 +475,18 @@ static uint64_t device_attribute(int device, int which)
 struct device_told {
 	char name[256];
 	uint64_t args[4]; /* as META_DEVICE has them */
+	uint8_t uuid[16]; /* zeros: not told */
 };
+
+/* Of a part of a device (MIG) its own, where the driver knows that question. */
+static void ask_uuid(int i, uint8_t ret_uuid[16])
+{
+	int (*ask)(void *, int) = hook_real[FN_cuDeviceGetUuid_v2];
+	if (!ask)
+		ask = hook_real[FN_cuDeviceGetUuid];
+	if (!ask || ask(ret_uuid, i))
+		memset(ret_uuid, 0, 16);
+}
 
 /* What a device is.  CUdevice is its number. */
 static bool ask_device(int i, struct device_told *ret_d)
@@ -490,7 +501,17 @@ static bool ask_device(int i, struct device_told *ret_d)
 	ret_d->args[1] = bytes;
 	ret_d->args[2] = device_attribute(i, MULTIPROCESSORS);
 	ret_d->args[3] = device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR);
+	ask_uuid(i, ret_d->uuid);
 	return true;
+}
+
+static void note_uuid(const struct device_told *d)
+{
+	static const uint8_t none[16];
+	uint64_t args[3] = { d->args[0] };
+	memcpy(args + 1, d->uuid, sizeof d->uuid);
+	if (memcmp(d->uuid, none, sizeof none))
+		note_text(META_UUID, args, 3, "", 0);
 }
 
 static bool same_kind(const struct device_told *a, const struct device_told *b)
@@ -500,7 +521,7 @@ static bool same_kind(const struct device_told *a, const struct device_told *b)
 }
 
 /* One set of tables is of one kind of device: a launch does not say which it is for. */
-static void start_forecast(const struct device_told *d, bool alike)
+static void start_forecast(const struct device_told *d, bool alike, const uint8_t uuid[16])
 {
 	struct forecast_orders orders;
 	if (!process_wants_forecast(&orders))
@@ -510,7 +531,7 @@ static void start_forecast(const struct device_told *d, bool alike)
 			     "with CUDA_VISIBLE_DEVICES");
 	else if (forecast_start(&orders, d->name,
 			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
-			 (uint32_t)d->args[2]))
+			 (uint32_t)d->args[2], uuid))
 		cupti_learner = forecast_learn;
 }
 
@@ -522,18 +543,21 @@ static void note_devices(void)
 		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
-	struct device_told first = { "", { 0 } }, d;
+	struct device_told first = { "", { 0 }, { 0 } }, d;
+	struct predict_uuids all = { 0 };
 	bool alike = true;
 	for (int i = 0; i < count && i < 64; i++) {
 		if (!ask_device(i, &d))
 			continue;
 		note_text(META_DEVICE, d.args, 4, d.name, (uint32_t)strnlen(d.name, sizeof d.name));
+		note_uuid(&d);
+		predict_uuid_add(&all, d.uuid);
 		if (!*first.name)
 			first = d;
 		alike = alike && same_kind(&first, &d);
 	}
 	if (*first.name)
-		start_forecast(&first, alike);
+		start_forecast(&first, alike, all.all);
 }
 
 /* --- contexts ------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /* The device that predictions are for, put together from its two tables. */
 #include <errno.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "predict/predict.h"
 
 #include "base/banned.h"
@@ -44,4 +46,17 @@ int predict_device_any(const char *name, unsigned cc, uint32_t sms,
 		.sm = *sm, .cc = cc, .sms = sms, .dram_bytes_ns = 1e30, .floor_ns = FLOOR_NS
 	};
 	return 0;
+}
+
+void predict_uuid_add(struct predict_uuids *u, const uint8_t uuid[16])
+{
+	static const uint8_t none[16];
+	uint64_t all[2], next[2];
+	memcpy(all, u->all, sizeof(all));
+	memcpy(next, uuid, sizeof(next));
+	u->unknown |= !memcmp(uuid, none, sizeof(none));
+	for (int i = 0; i < 2; i++)
+		all[i] = u->count ? hash_mix(all[i] ^ hash_mix(next[i])) : next[i];
+	u->count++;
+	memcpy(u->all, u->unknown ? none : (const void *)all, sizeof(u->all));
 }

@@ -17,6 +17,7 @@
 #define SILENCE      (10000000000u >> 20)
 #define OUT_OF_SCALE 1.0f  /* twice or half */
 #define FIRST_SPREAD 0.02f /* before a second observation */
+#define LENT_SPREAD  0.11f /* devices of a kind differ by 8 %: Sinha et al., SC 2022 */
 #define COLD_START   0.15f /* a first run that was slower than this said little */
 
 static bool find(const struct predict *p, uint64_t key, struct entry *ret_e)
@@ -75,6 +76,17 @@ static void begin(struct entry *e, float t)
 	e->odd = 0;
 }
 
+void history_lend(struct entry *e)
+{
+	if (!e->key)
+		return;
+	e->n = 0;
+	e->odd = 0;
+	e->other_ns = 0;
+	e->spread = e->spread > LENT_SPREAD ? e->spread : LENT_SPREAD;
+	e->reach = e->reach > 1.6f * LENT_SPREAD ? e->reach : 1.6f * LENT_SPREAD;
+}
+
 static float clamp(float x, float most)
 {
 	return x > most ? most : x < -most ? -most : x;
@@ -110,8 +122,10 @@ static void observe(struct entry *e, float t)
 {
 	const float off = approx_log2(t / e->p50_ns);
 	const bool strange = off > OUT_OF_SCALE || off < -OUT_OF_SCALE;
-	e->min_ns = t < e->min_ns ? t : e->min_ns;
-	if (e->n == 1) {
+	e->min_ns = !e->n || t < e->min_ns ? t : e->min_ns;
+	if (!e->n) {
+		begin(e, t);
+	} else if (e->n == 1) {
 		second(e, t, off);
 	} else if (!strange) {
 		e->odd = 0;

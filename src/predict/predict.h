@@ -35,7 +35,7 @@ struct predict_device {
 	double flops_ns[GPU_UNITS]; /* FLOP a nanosecond */
 	unsigned has;               /* bit 1 << unit: flops_ns is known */
 	double floor_ns;            /* no kernel is shorter */
-	uint8_t uuid[16];           /* zeros: not known */
+	uint8_t uuid[16];           /* zeros: not known.  Of several: predict_uuid_add() */
 };
 
 /* From the driver's name and compute capability (10 * major + minor); sms 0: all of the device's.
@@ -47,6 +47,15 @@ int predict_device_find(
  * ceilings: *ret_known is then false, and bounds mean nothing. */
 int predict_device_any(const char *name, unsigned cc, uint32_t sms,
 	struct predict_device *ret_device, bool *ret_known);
+
+/* A program with several devices of a kind learns from all of them: what stands for them together.
+ * Zeros as long as none was added, and when one of them was zeros. */
+struct predict_uuids {
+	uint8_t all[16];
+	unsigned count;
+	bool unknown;
+};
+void predict_uuid_add(struct predict_uuids *u, const uint8_t uuid[16]);
 
 /* What a kernel is about, by the words in its name: api/family.tbl. */
 enum predict_family {
@@ -173,9 +182,14 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	const struct predict_device *device);
 
 /* Another process's tables, or saved ones: -EINVAL when they are none, -EBADMSG when they are
- * damaged, -ENODEV when they are of another device (NULL: any will do).  They then say of it what
- * *d says. */
+ * damaged, -ENODEV when they are of another kind of device, -EXDEV when they are of another device
+ * of this kind: predict_lend() (d NULL: any will do).  They then say of it what *d says. */
 int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d);
+
+/* Tables of another device of the same kind become d's: what it has learnt stays as first guesses,
+ * which the first launch of each here replaces.  Two such devices differ by some per cent, and
+ * nothing says which is faster. */
+void predict_lend(struct predict *p, const struct predict_device *d);
 
 /* Makes the tables fit to be kept: stores a checksum that predict_attach() tests.  Learning
  * withdraws it. */

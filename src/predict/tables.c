@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/crc.h"
+#include "predict/history.h"
 #include "predict/score.h"
 
 #include "base/banned.h"
@@ -68,12 +69,16 @@ static uint32_t checksum(const struct predict_tables *t)
 }
 
 /* The same silicon, and as much of it. */
-static bool same_device(const struct predict_device *a, const struct predict_device *b)
+static bool same_kind(const struct predict_device *a, const struct predict_device *b)
+{
+	return a->cc == b->cc && a->sms == b->sms && a->dram_bytes_ns == b->dram_bytes_ns;
+}
+
+static bool same_uuid(const struct predict_device *a, const struct predict_device *b)
 {
 	static const uint8_t unknown[16];
 	const bool told = memcmp(a->uuid, unknown, 16) && memcmp(b->uuid, unknown, 16);
-	return a->cc == b->cc && a->sms == b->sms && a->dram_bytes_ns == b->dram_bytes_ns &&
-	       (!told || !memcmp(a->uuid, b->uuid, 16));
+	return !told || !memcmp(a->uuid, b->uuid, 16);
 }
 
 /* What is used as a place or a count: whoever makes a file can make its checksum, too. */
@@ -100,12 +105,42 @@ int predict_attach(struct predict *p, void *memory, size_t bytes, const struct p
 		return -EINVAL;
 	if ((t->sealed && t->check != checksum(t)) || !in_bounds(t))
 		return -EBADMSG;
-	if (d && !same_device(d, &t->device))
+	if (d && !same_kind(d, &t->device))
 		return -ENODEV;
+	if (d && !same_uuid(d, &t->device))
+		return -EXDEV;
 	if (d)
 		t->device = *d;
 	view(p, t);
 	return 0;
+}
+
+/* Scores say how this device repeats itself, and slowdowns what it did last. */
+static void forget_scores(struct predict_tables *t)
+{
+	memset(&t->hot, 0, sizeof(t->hot));
+	memset(t->scores, 0, sizeof(t->scores));
+	memset(t->slowdown, 0, sizeof(t->slowdown));
+	t->hot.slower[0] = t->hot.slower[1] = 1;
+	scores_init(t);
+}
+
+static void lend_slot(struct kernel_slot *s)
+{
+	for (uint32_t i = 0; i < s->head.shapes && i < SHAPES; i++)
+		s->shape[i].n = 1;
+}
+
+void predict_lend(struct predict *p, const struct predict_device *d)
+{
+	struct predict_tables *t = p->tables;
+	t->sealed = 0;
+	t->device = *d;
+	forget_scores(t);
+	for (uint32_t i = 0; i < t->launches; i++)
+		history_lend(&tables_entries(t)[i]);
+	for (uint32_t i = 0; i < t->kernels; i++)
+		lend_slot(&tables_slots(t)[i]);
 }
 
 void predict_seal(struct predict *p)

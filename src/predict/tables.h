@@ -32,7 +32,7 @@
 struct entry {
 	uint64_t key; /* 0: free */
 	uint32_t sequence;
-	uint32_t n; /* observations, halved when they grow old */
+	uint32_t n; /* observations, halved when they grow old; 0: it ran on another device */
 	float p50_ns;
 	float ewma_ns;
 	float spread; /* mean |log(t / p50)| */

@@ -220,6 +220,20 @@ static int add_device(struct loader *l, const struct record *r)
 	return 0;
 }
 
+/* Of a device that was told of before. */
+static int add_uuid(struct loader *l, const struct record *r)
+{
+	for (size_t i = l->m->devices.n; i-- > 0;) {
+		struct meta_device *d = &l->m->devices.v[i];
+		if (d->process != l->process || d->device != arg(r, 0))
+			continue;
+		const uint64_t uuid[2] = { arg(r, 1), arg(r, 2) };
+		memcpy(d->uuid, uuid, sizeof(d->uuid));
+		break;
+	}
+	return 0;
+}
+
 static int add_attributes(struct loader *l, const struct record *r)
 {
 	struct meta_attributes *to = array_push(&l->m->attributes);
@@ -255,6 +269,8 @@ static int add_record(struct loader *l, const struct record *r)
 		return add_string(l, r);
 	case META_DEVICE:
 		return add_device(l, r);
+	case META_UUID:
+		return add_uuid(l, r);
 	case META_ATTRIBUTES:
 		return add_attributes(l, r);
 	default: /* of a later version */

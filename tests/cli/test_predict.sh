@@ -68,6 +68,29 @@ expect 0 '^$' "$weir" record --sim -q --history left -o second.weir -- "$program
 same 'silent launches of the first' "$(value first.weir silent)" 4
 same 'silent launches of the second' "$(value second.weir silent)" 0
 
+# Another GPU of the same kind takes it for first guesses, until each launch has run there.
+on() { # NUMBER OF UUID, HISTORY, TRACE
+	expect 0 '^$' env WEIR_SIM=$1 "$weir" record --sim -q --history $2 -o $3 -- "$program" 5
+}
+guesses='what is taken are first guesses, .*another device of this kind'
+expect 1 '^$' sh -c "$weir report second.weir | grep 'first guesses'"
+cp left kin
+on uuid=7 kin kin.weir
+expect 0 "$guesses" "$weir" report kin.weir
+same 'silent launches on another device' "$(value kin.weir silent)" 0
+same 'guesses' "$(value kin.weir tiers.1.tier) $(value kin.weir tiers.1.launches)" 'once 8'
+same 'its own' "$(value kin.weir tiers.0.tier) $(value kin.weir tiers.0.launches)" 'exact 12'
+on uuid=7 kin kin2.weir
+same 'known on the second run' "$(value kin2.weir tiers.0.launches)" 20
+on devices=2 kin both.weir
+expect 0 "$guesses" "$weir" report both.weir
+on devices=2 kin both2.weir
+same 'known to both' "$(value both2.weir tiers.0.launches)" 20
+on uuid=0 p.weir same.weir
+same 'known from a trace of the same' "$(value same.weir tiers.0.launches)" 20
+on uuid=1 p.weir other1.weir
+expect 0 "$guesses" "$weir" report other1.weir
+
 # What can't be used is said so, and the program runs.
 cp left bad
 printf 'xxxx' | dd of=bad bs=1 seek=5000 conv=notrunc 2>/dev/null
@@ -80,7 +103,7 @@ expect 2 'no-such' "$weir" record --sim -q --predict=no-such -o model.weir -- "$
 expect 2 'comma' "$weir" record --sim -q --history a,b -o model.weir -- "$program" 5
 expect 0 '^$' "$weir" import -q -o other.weir "$2/tests/golden/kineto/eager.json"
 expect 0 '^$' "$weir" record --sim -q --history other.weir -o other2.weir -- "$program" 5
-expect 0 'learnt on another device' "$weir" report other2.weir
+expect 0 'learnt on another kind of device' "$weir" report other2.weir
 expect 0 '^$' "$weir" record --sim -q -o plain.weir -- "$program" 5
 expect 2 'does not say what its devices are' "$weir" record --sim -q --history plain.weir \
 	-o x.weir -- "$program" 5

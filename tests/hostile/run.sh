@@ -36,7 +36,7 @@ own='cuFuncGetName|cuKernelGetName|cuKernelGetFunction|cuFuncGetModule|cuKernelG
 own="$own|cuGraph.*Get.*|cuFuncGetAttribute|cuGetProcAddress.*|cuStreamIsCapturing.*"
 own="$own|cuStreamGetCaptureInfo.*|cuDriverGetVersion|cuFuncGetParamInfo|cuKernelGetParamInfo"
 
-[ "$args$times" = nono ] || own="$own|cuDeviceGet(Count|Name|Attribute)|cuDeviceTotalMem.*"
+[ "$args$times" = nono ] || own="$own|cuDeviceGet(Count|Name|Attribute|Uuid.*)|cuDeviceTotalMem.*"
 
 failed() {
 	failures=$((failures + 1))

@@ -491,6 +491,9 @@ static void kept_tables_go_on_where_they_were(void **state)
 	struct predict_device other = zoo.device;
 	other.sms = 104;
 	assert_int_equal(predict_attach(&q, copy, bytes, &other), -ENODEV);
+	other = zoo.device;
+	other.uuid[3] = 1; /* told by one side alone */
+	assert_int_equal(predict_attach(&q, copy, bytes, &other), 0);
 	assert_int_equal(predict_attach(&q, copy, bytes - 1, NULL), -EINVAL);
 	assert_int_equal(predict_attach(&q, copy, 10, NULL), -EINVAL);
 	copy[bytes / 2] ^= 1;
@@ -519,6 +522,49 @@ static void tables_that_would_lead_out_of_bounds_are_refused(void **state)
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
 	free(p.tables);
+}
+
+static void of_another_device_of_the_kind_times_are_first_guesses(void **state)
+{
+	struct predict p = fresh(0), q;
+	const size_t bytes = predict_bytes(&sizes);
+	struct predict_device here = zoo.device;
+	struct predict_sample s = zoo_next(&zoo, 0);
+	p.tables->device.uuid[0] = 1;
+	here.uuid[0] = 2;
+	for (uint64_t i = 0; i < 100; i++) {
+		s.order = i << 20;
+		predict_learn(&p, &s);
+	}
+	const struct predict_answer there = ask(&p, &s.launch);
+	assert_int_equal(predict_attach(&q, p.tables, bytes, &here), -EXDEV);
+	assert_int_equal(predict_attach(&q, p.tables, bytes, NULL), 0);
+	predict_lend(&q, &here);
+	const struct predict_answer guess = ask(&q, &s.launch);
+	assert_int_equal(guess.tier, PREDICT_ONCE);
+	assert_float_equal(guess.t50_ns, there.t50_ns, 0.001 * there.t50_ns);
+	assert_true(guess.t90_ns > 1.1f * guess.t50_ns && guess.confidence < there.confidence);
+	assert_int_equal(predict_attach(&p, q.tables, bytes, &here), 0);
+	s.measured_ns *= 1.3; /* slower, and no slow first run */
+	predict_learn(&q, &s);
+	assert_float_equal(ask(&q, &s.launch).t50_ns, s.measured_ns, 0.001 * s.measured_ns);
+	free(p.tables);
+}
+
+static void several_devices_have_one_name_together(void **state)
+{
+	const uint8_t a[16] = { 1 }, b[16] = { 2 }, none[16] = { 0 };
+	struct predict_uuids one = { 0 }, two = { 0 }, other = { 0 };
+	predict_uuid_add(&one, a);
+	assert_memory_equal(one.all, a, 16);
+	predict_uuid_add(&two, a);
+	predict_uuid_add(&two, b);
+	assert_memory_not_equal(two.all, a, 16);
+	assert_memory_not_equal(two.all, none, 16);
+	predict_uuid_add(&other, a);
+	predict_uuid_add(&other, none);
+	predict_uuid_add(&other, b);
+	assert_memory_equal(other.all, none, 16);
 }
 
 static void sizes_that_cannot_be_are_refused(void **state)
@@ -560,6 +606,8 @@ int main(void)
 		cmocka_unit_test(work_that_makes_no_sense_is_not_believed),
 		cmocka_unit_test(kept_tables_go_on_where_they_were),
 		cmocka_unit_test(tables_that_would_lead_out_of_bounds_are_refused),
+		cmocka_unit_test(of_another_device_of_the_kind_times_are_first_guesses),
+		cmocka_unit_test(several_devices_have_one_name_together),
 		cmocka_unit_test(sizes_that_cannot_be_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
