@@ -14,11 +14,11 @@ const partLook = {
 	idle_waiting: ["idle: the host waited for the device", 163, 30],
 	idle_driver: ["idle: the host was in a long call", 322, 18],
 	idle_host: ["idle: the host was outside of CUDA", 60, 10],
-	idle_queued: ["idle: work was queued and had not begun", 190, 26],
+	idle_queued: ["idle: queued work had not begun", 190, 26],
 	idle_unknown: ["idle: cause not known", 222, 6],
 	before: ["before the first work", 222, 6],
 	after: ["after the last work", 222, 6],
-	host: ["the host was outside of CUDA", 60, 10],
+	host: ["the host, in calls or outside", 60, 10],
 	waiting: ["the host waited", 163, 30],
 };
 
@@ -81,7 +81,9 @@ function breakdownSection() {
 			"Where the time went",
 			null,
 			empty(
-				"What the devices did is not in this trace, so the time can't be told apart. ",
+				report.totals.sampled
+					? "One launch in some was timed, so what the devices did at each moment is not known. "
+					: "What the devices did is not in this trace, so the time can't be told apart. ",
 				el("code", {}, "weir record --gpu"),
 				" records when each kernel, copy and set ran.",
 			),

@@ -260,7 +260,9 @@ function rooflineSection() {
 			"Roofline",
 			null,
 			empty(
-				"Which device the kernels ran on is not in this trace, or its peaks are not known, so there is no ceiling to measure against.",
+				report.totals.sampled
+					? "Times of samples hold what the device waited for the launch, so they say little of how fast it was."
+					: "Which device the kernels ran on is not in this trace, or its peaks are not known, so there is no ceiling to measure against.",
 			),
 		);
 	if (!peaks.length)

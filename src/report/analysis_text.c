@@ -110,6 +110,14 @@ static void cell_name(struct table *t, const char *name)
 	table_cell(t, "%.*s%s", NAME_CUT, name, strlen(name) > NAME_CUT ? "…" : "");
 }
 
+/* That the devices were idle need not be said of a pause. */
+static const char *cause_of(const struct pause *p)
+{
+	static const char idle[] = "idle: ";
+	const char *text = wall_part_text[p->cause];
+	return strncmp(text, idle, sizeof(idle) - 1) ? text : text + sizeof(idle) - 1;
+}
+
 static void put_pauses(const struct report *r, FILE *out, const struct analysis_style *style)
 {
 	static const char *const headings[] = { "time", "at", "mostly", "before it", "behind it" };
@@ -123,7 +131,7 @@ static void put_pauses(const struct report *r, FILE *out, const struct analysis_
 		const struct pause *p = &a->pauses.v[i];
 		cell_ns(&t, p->ns);
 		cell_ns(&t, p->start_ns);
-		table_cell(&t, "%s", wall_part_name[p->cause]);
+		table_cell(&t, "%s", cause_of(p));
 		cell_name(&t, p->before);
 		cell_name(&t, p->after);
 	}

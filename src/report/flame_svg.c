@@ -102,10 +102,47 @@ static void put_text(FILE *out, const char *text, size_t most)
 		fputs("..", out);
 }
 
-/* A kernel's name without its type, which says nothing and takes the room of what does. */
-static const char *short_name(const char *name)
+#define SHORT_MOST 160
+
+/*
+ * A kernel's name without its type, namespaces, template and parameters, which take the room of
+ * what tells it from others: "void at::native::copy_kernel<4, (anonymous namespace)::F<int>>(int)"
+ * is "copy_kernel".  The script does the same.
+ */
+static const char *short_name(const char *name, char to[SHORT_MOST])
 {
-	return strncmp(name, "void ", 5) ? name : name + 5;
+	static const char unnamed[] = "(anonymous namespace)::";
+	size_t n = 0;
+	int depth = 0;
+	if (!strpbrk(name, "<("))
+		return name;
+	for (const char *p = strncmp(name, "void ", 5) ? name : name + 5; *p; p++) {
+		if (!strncmp(p, unnamed, sizeof(unnamed) - 1)) {
+			p += sizeof(unnamed) - 2;
+			continue;
+		}
+		if (*p == '(' && !depth && n)
+			break;
+		if (!depth && p[0] == ':' && p[1] == ':') {
+			n = 0;
+			p++;
+		} else if (*p == '<' || *p == '(') {
+			depth++;
+		} else if ((*p == '>' || *p == ')') && depth) {
+			depth--;
+		} else if (!depth && n + 1 < SHORT_MOST) {
+			to[n++] = *p;
+		}
+	}
+	to[n] = '\0';
+	return n ? to : name;
+}
+
+/* Of kernels alone: a range may have any name. */
+static const char *label_of(const struct flame *f, const struct flame_node *n, char to[SHORT_MOST])
+{
+	const char *name = f->names.v[n->name];
+	return n->kind == FRAME_KERNEL ? short_name(name, to) : name;
 }
 
 /* ---- frames ---- */
@@ -143,7 +180,9 @@ static void put_title(const struct canvas *c, const struct flame_node *n)
 		(double)n->total_ns * 100 / (double)c->all_ns);
 	if (n->count && n->self_ns != n->total_ns)
 		fprintf(c->out, "; itself %s", number_ns(&own, n->self_ns));
-	if (n->count)
+	if (n->count == 1)
+		fputs(", once", c->out);
+	else if (n->count)
 		fprintf(c->out, ", %s times", number_count(&count, n->count));
 	fputs("</title>", c->out);
 }
@@ -152,17 +191,18 @@ static void put_frame(const struct canvas *c, uint32_t i)
 {
 	const struct flame_node *n = &c->f->nodes.v[i];
 	const double x = c->x[i] + EDGE, y = HEAD + n->depth * ROW, width = width_of(c, i);
-	fprintf(c->out, "<g class=\"f\" data-d=\"%u\" data-x=\"%.3f\" data-w=\"%.3f\">", n->depth,
-		x, width);
+	fprintf(c->out, "<g class=\"f\" data-d=\"%u\" data-x=\"%.3f\" data-w=\"%.3f\"%s>", n->depth,
+		x, width, n->kind == FRAME_KERNEL ? " data-k=\"\"" : "");
 	put_title(c, n);
 	fprintf(c->out, "<rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%.0f\" fill=\"", x, y,
 		width > 0.6 ? width - 0.4 : width, ROW - 1);
 	put_colour(c, n);
 	fputs("\"/>", c->out);
 	const double letters = (width - 6) / LETTER;
+	char room[SHORT_MOST];
 	if (letters >= 3) {
 		fprintf(c->out, "<text x=\"%.2f\" y=\"%.1f\">", x + 3, y + ROW - 5.5);
-		put_text(c->out, short_name(c->f->names.v[n->name]), (size_t)letters);
+		put_text(c->out, label_of(c->f, n, room), (size_t)letters);
 		fputs("</text>", c->out);
 	}
 	fputs("</g>\n", c->out);
@@ -210,14 +250,19 @@ static const char script[] =
 	"var svg=document.getElementById('weir'),left=10,all=1180,letter=6.62,told=svg.querySelector('#told');\n"
 	"var frames=[].slice.call(svg.querySelectorAll('.f')).map(function(g){return{g:g,\n"
 	"r:g.querySelector('rect'),t:g.querySelector('text'),d:+g.dataset.d,x:+g.dataset.x,\n"
-	"w:+g.dataset.w,title:g.querySelector('title').textContent}});\n"
+	"w:+g.dataset.w,k:'k' in g.dataset,title:g.querySelector('title').textContent}});\n"
 	"function cut(s,n){s=Array.from(s);return s.length<=n?s.join(''):s.slice(0,n-2).join('')+'..'}\n"
+	"function kernel(s){if(!/[<(]/.test(s))return s;var d=0,o='';\n"
+	"s=s.replace(/\\(anonymous namespace\\)::/g,'').replace(/^void /,'');\n"
+	"for(var i=0;i<s.length;i++){var c=s[i];if(c=='('&&!d&&o)break;\n"
+	"if(c=='<'||c=='(')d++;else if((c=='>'||c==')')&&d)d--;else if(!d)o+=c}\n"
+	"return o.split('::').pop()||s}\n"
 	"function draw(f,x,w){\n"
 	"f.r.setAttribute('x',x);f.r.setAttribute('width',w>.6?w-.4:w);\n"
 	"var n=Math.floor((w-6)/letter);\n"
 	"if(n>=3&&!f.t){f.t=document.createElementNS(svg.namespaceURI,'text');\n"
 	"f.t.setAttribute('y',+f.r.getAttribute('y')+12.5);f.g.appendChild(f.t)}\n"
-	"if(f.t){f.t.setAttribute('x',x+3);f.t.textContent=n>=3?cut(f.title.split('\\n')[0].replace(/^void /,''),n):''}}\n"
+	"if(f.t){f.t.setAttribute('x',x+3);f.t.textContent=n>=3?cut(f.k?kernel(f.title.split('\\n')[0]):f.title.split('\\n')[0],n):''}}\n"
 	"function zoom(z){frames.forEach(function(f){\n"
 	"var above=f.d<z.d&&f.x<=z.x+.01&&f.x+f.w>=z.x+z.w-.01;\n"
 	"var inside=f.d>=z.d&&f.x>=z.x-.01&&f.x+f.w<=z.x+z.w+.01;\n"

@@ -302,7 +302,7 @@ HINT_RULE(compile)
 		hint_text("%llu kernels of PyTorch operators, none compiled",
 			(unsigned long long)torch),
 		hint_text("the device waited for the next launch for %s (%.0f %% of the time that "
-			  "counts), and operators of one element each took %s (%.0f %%)%s",
+			  "counts), and element-wise operators took %s (%.0f %%)%s",
 			number_ns(&ns, p->ns), 100 * facts_share(f, (double)p->ns),
 			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single),
 			waits > single / 2 ? facts_slowed(f) : ""));

@@ -93,9 +93,9 @@ static void json_arg(struct export *x, struct json *j, const struct export_call 
 		json_strn(j, a->name, text, n);
 }
 
+/* Into the object of arguments that is open. */
 static void json_args(struct export *x, struct json *j, const struct export_call *c)
 {
-	json_begin_object(j, "args");
 	if (c->launch)
 		json_launch(x, j, c);
 	else
@@ -109,7 +109,6 @@ static void json_args(struct export *x, struct json *j, const struct export_call
 	}
 	if (c->record->flags & RECORD_CAPTURED)
 		json_bool(j, "captured", true);
-	json_end_object(j);
 }
 
 /* ---- chrome ---- */
@@ -155,8 +154,17 @@ static int call_chrome(struct export *x, const struct export_call *c)
 	put_us(x->out, "ts", since(x, c->begin_ns));
 	put_us(x->out, "dur", c->end_ns - c->begin_ns);
 	json_str(&j, "name", c->name);
-	json_str(&j, "cat", c->fn ? c->fn->class : "unknown");
+	json_str(&j, "cat",
+		!c->fn                      ? "unknown"
+		: c->fn->api == API_RUNTIME ? "cuda_runtime"
+					    : "cuda_driver");
+	json_begin_object(&j, "args");
+	if (c->fn)
+		json_str(&j, "class", c->fn->class);
+	if (c->link)
+		json_u64(&j, "correlation", c->link->correlation);
 	json_args(x, &j, c);
+	json_end_object(&j);
 	fputs("},\n", x->out);
 	return wrong(x);
 }
@@ -304,7 +312,9 @@ static int call_ndjson(struct export *x, const struct export_call *c)
 	json_str(&j, "api", api_name(c));
 	json_str(&j, "class", c->fn ? c->fn->class : "");
 	json_str(&j, "name", c->name);
+	json_begin_object(&j, "args");
 	json_args(x, &j, c);
+	json_end_object(&j);
 	json_end_object(&j);
 	putc('\n', x->out);
 	return wrong(x);

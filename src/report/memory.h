@@ -109,7 +109,8 @@ struct memory_growth {
 };
 #define GROWTH_PERIODS 8u
 
-/* A function of imported traces: what a profiler that began in the middle found allocated. */
+/* A function of imported traces: what a profiler that began in the middle found allocated.  What
+ * it knows no address of has a small number instead, from 1. */
 #define MEMORY_BEFORE "allocated_before"
 
 struct memory_operator {
@@ -136,6 +137,7 @@ struct memory_detail {
 	struct memory_rows origins; /* of sources; by bytes */
 	ARRAY(struct memory_operator) operators;
 	struct memory_space at_peak[MEMORY_KINDS], at_end[MEMORY_KINDS];
+	uint64_t nowhere_bytes; /* at the peak, of blocks whose address an importer made up */
 	struct memory_vmm vmm;
 	struct memory_growth growth;
 	struct marks marks;

@@ -159,6 +159,15 @@ static int add_peak(struct walk *w, const struct memory_op *op)
 	return 0;
 }
 
+#define MADE_UP_MOST 0x10000u /* one for each device; no device has memory there */
+
+static bool is_made_up(const struct report *r, const struct memory_op *op)
+{
+	const struct schema_fn *fn =
+		op->pointer <= MADE_UP_MOST ? schema_find(&r->trace->schema, op->fn_id) : NULL;
+	return fn && !strcmp(fn->name, MEMORY_BEFORE);
+}
+
 static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 {
 	const struct memory_detail *d = w->r->memory_detail;
@@ -166,6 +175,11 @@ static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 	const struct extent e = { op->pointer, op->pointer + op->bytes, op->process, op->kind };
 	if (in_peak && op->kind != MEMORY_HOST && add_peak(w, op))
 		return -ENOMEM;
+	if (is_made_up(w->r, op)) {
+		struct memory_detail *to = w->r->memory_detail;
+		to->nowhere_bytes = sat_add(to->nowhere_bytes, in_peak ? op->bytes : 0);
+		return 0;
+	}
 	/* A handle is no address. */
 	if (op->kind == MEMORY_VMM || op->pointer > ADDRESS_MOST || op->bytes > ADDRESS_MOST)
 		return 0;

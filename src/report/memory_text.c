@@ -308,6 +308,7 @@ static void put_spaces(const struct page *p)
 	static const char *const headings[] = { "live", "looked at", "free", "largest hole",
 		"holes", "fragmented", "where" };
 	struct table t;
+	struct number n;
 	bool any = false;
 	for (int k = 0; k < MEMORY_KINDS; k++)
 		any = any || p->d->at_peak[k].used || p->d->at_end[k].used;
@@ -325,6 +326,11 @@ static void put_spaces(const struct page *p)
 		"whether a hole\n  is still memory, and what the driver adds to a block, is not known."
 		"%s\n",
 		p->dim, p->plain);
+	if (p->d->nowhere_bytes)
+		fprintf(p->out,
+			"  %sWhat was allocated before the trace began, %s, has no address and is left "
+			"out.%s\n",
+			p->dim, number_bytes(&n, p->d->nowhere_bytes), p->plain);
 }
 
 static void put_level(struct table *t, const char *name, const struct level *l)
@@ -374,6 +380,8 @@ static void put_period(const struct page *p, const struct memory_growth *g)
 		fputs(number_bytes(&n, g->size), p->out);
 }
 
+#define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
+
 static void put_growth(const struct page *p)
 {
 	FILE *out = p->out;
@@ -382,17 +390,19 @@ static void put_growth(const struct page *p)
 	if (g->periods < GROWTH_PERIODS)
 		return;
 	const double bytes = g->bytes_a_period;
+	const bool unclear = g->confidence < GROWTH_UNCLEAR;
 	if (bytes > -1 && bytes < 1) {
 		fputs("  growth  none: as much is live after each ", out);
 		put_period(p, g);
 		putc('\n', out);
 		return;
 	}
-	fprintf(out, "  growth  %s%s each ", bytes < 0 ? "-" : "",
+	fprintf(out, "  growth  %s%s%s each ", unclear ? "unclear: " : "", bytes < 0 ? "-" : "",
 		number_bytes(&n, (uint64_t)(bytes < 0 ? -bytes : bytes)));
 	put_period(p, g);
-	fprintf(out, "\n          over %s %s, confidence %.2f\n", number_count(&n, g->periods),
-		g->period ? "repetitions" : "of them, which do not repeat", g->confidence);
+	fprintf(out, "\n          over %s %s%s, confidence %.2f\n", number_count(&n, g->periods),
+		g->period ? "repetitions" : "of them, which do not repeat",
+		unclear ? ", up and down" : "", g->confidence);
 }
 
 void memory_put_short(const struct report *r, FILE *out)

@@ -37,7 +37,7 @@ expect 0 '^$' cmp packed plain
 
 # Kernels with times as a table, from another tool's trace; a recording without times has none.
 expect 0 '15 kernels|' "$weir" import -q -o k.weir "$2/tests/golden/kineto/eager.json"
-expect 0 '^trace,app,order,kernel,.*,args7,flops,bytes,ns,contended$' "$weir" export -f dataset k.weir
+expect 0 '^trace,app,order,kernel,.*,args7,flops,bytes,ns,contended,sampled$' "$weir" export -f dataset k.weir
 expect 0 '^16$' sh -c "$weir export -f dataset k.weir | wc -l"
 expect 0 '^\| rows \| 15 \|$' "$weir" export -f dataset-card k.weir
 expect 2 'says of no kernel how long it ran' "$weir" export -f dataset a.weir

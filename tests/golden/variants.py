@@ -63,4 +63,19 @@ for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
     bad |= bool(lines)
     for line in lines:
         print(line)
+# What weir itself has written is read back with the same sums, and all work joined to its calls.
+with tempfile.TemporaryDirectory() as work:
+    def weir_of(*command):
+        return subprocess.run([weir, *command], check=True, cwd=work, stdout=subprocess.PIPE).stdout
+
+    first = os.path.join(folder, "..", "kineto", "eager.json")
+    weir_of("import", "-q", "-o", "one.weir", os.path.abspath(first))
+    weir_of("export", "-f", "chrome", "-o", "one.json", "one.weir")
+    weir_of("import", "-q", "-o", "two.weir", "one.json")
+    one, two = (json.loads(weir_of("report", "--json", t)) for t in ("one.weir", "two.weir"))
+    own = [sorted(line for line in table(r) if not line.startswith(("device ", "call ")))
+           for r in (one, two)]
+    for line in difflib.unified_diff(*own, "one.weir", "read back", lineterm="", n=0):
+        print(line)
+        bad = 1
 sys.exit(bad)
