@@ -24,6 +24,7 @@
 #include "base/json.h"
 #include "binary.h"
 #include "launch.h"
+#include "launches.h"
 #include "trace/trace.h"
 
 enum verdict { OK, WARN, NO };
@@ -104,14 +105,28 @@ struct driver {
 	int init; /* what cuInit answered */
 	int version;
 	int devices;
-	char name[100];  /* of device 0 */
+	char name[100]; /* of device 0 */
+	int capability; /* 10 * major + minor */
+	int multiprocessors;
 	char error[300]; /* why it could not be opened */
 };
+
+static void ask_size(int (*attribute)(int *, int, int), struct driver *d)
+{
+	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
+	int major = 0, minor = 0;
+
+	attribute(&d->multiprocessors, MULTIPROCESSORS, 0);
+	attribute(&major, MAJOR, 0);
+	attribute(&minor, MINOR, 0);
+	d->capability = 10 * major + minor;
+}
 
 static void ask_driver(const char *library, struct driver *d)
 {
 	void *handle = dlopen(library, RTLD_NOW);
 	int (*version)(int *), (*init)(unsigned), (*count)(int *), (*name)(char *, int, int);
+	int (*attribute)(int *, int, int);
 
 	if (!handle) {
 		snprintf(d->error, sizeof(d->error), "%s", dlerror());
@@ -121,15 +136,18 @@ static void ask_driver(const char *library, struct driver *d)
 	*(void **)&init = dlsym(handle, "cuInit");
 	*(void **)&count = dlsym(handle, "cuDeviceGetCount");
 	*(void **)&name = dlsym(handle, "cuDeviceGetName");
-	if (!version || !init || !count || !name) {
+	*(void **)&attribute = dlsym(handle, "cuDeviceGetAttribute");
+	if (!version || !init || !count || !name || !attribute) {
 		snprintf(d->error, sizeof(d->error), "%.200s is not a CUDA driver", library);
 		return;
 	}
 	d->opened = true;
 	version(&d->version);
 	d->init = init(0);
-	if (d->init == 0 && count(&d->devices) == 0 && d->devices > 0)
-		name(d->name, sizeof(d->name), 0);
+	if (d->init || count(&d->devices) || d->devices < 1)
+		return;
+	name(d->name, sizeof(d->name), 0);
+	ask_size(attribute, d);
 }
 
 /* In a child, which a broken driver may crash. */
@@ -154,6 +172,25 @@ static int driver_in_child(const char *library, struct driver *d)
 	close(ends[0]);
 	waitpid(pid, &status, 0);
 	return n == sizeof(*d) ? 0 : -EIO;
+}
+
+/* What weir record --predict tells the times of new kernels by. */
+static void check_model(struct examination *x, const struct driver *d)
+{
+	struct predict_device device;
+	struct predict_model m;
+	char path[PATH_MAX];
+	void *bytes = NULL;
+
+	if (!predict_device_find(
+		    d->name, (unsigned)d->capability, (uint32_t)d->multiprocessors, &device) &&
+		model_default(&device, &m, &bytes, path))
+		note(x, OK, "model", NULL, "%s, for weir record --predict", path);
+	else
+		note(x, OK, "model", NULL,
+			"none for this device: weir record --predict tells kernels that are new by "
+			"their like alone");
+	free(bytes);
 }
 
 static void check_driver(struct examination *x)
@@ -183,6 +220,8 @@ static void check_driver(struct examination *x)
 	else
 		note(x, OK, "devices", NULL, "%d: %s%s", d.devices, d.name,
 			d.devices > 1 ? " …" : "");
+	if (!d.init && d.devices > 0)
+		check_model(x, &d);
 }
 
 /* --- what else there may be ------------------------------------------------------------- */

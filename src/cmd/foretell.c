@@ -11,6 +11,7 @@
 #include "command.h"
 #include "event/forecast.h"
 #include "event/format.h"
+#include "launch.h"
 #include "report/samples.h"
 
 /* A file as the program finds it, wherever it goes; it need not be there. */
@@ -148,19 +149,37 @@ static int add(struct foretell *f, const char *key, const char *path)
 	return code;
 }
 
+/* Which of the installed ones it is, only the program will see. */
+static void add_models(struct foretell *f)
+{
+	char path[PATH_MAX];
+	const size_t at = strlen(f->orders);
+	if (!library_path("models", path, sizeof path) && !strchr(path, ','))
+		snprintf(f->orders + at, sizeof f->orders - at, "models=%s,", path);
+}
+
+/* NULL: an installed one. */
+static int add_model(struct foretell *f, const char *model)
+{
+	if (!model)
+		add_models(f);
+	if (!model || !strcmp(model, "none"))
+		return 0;
+	if (access(model, R_OK))
+		return complain(
+			EXIT_USAGE, "the model %s can't be read: %s", model, strerror(errno));
+	return add(f, "model", model);
+}
+
 int foretell_prepare(struct foretell *f, const struct options *o)
 {
 	const char *model = opt_str(o, "predict"), *history = opt_str(o, "history");
-	int code = 0;
+	int code;
 	*f = (struct foretell){ .wanted = model || history };
 	if (!f->wanted)
 		return 0;
 	memcpy(f->orders, "predict,", sizeof "predict,");
-	if (model && *model && access(model, R_OK))
-		code = complain(
-			EXIT_USAGE, "the model %s can't be read: %s", model, strerror(errno));
-	else if (model && *model)
-		code = add(f, "model", model);
+	code = add_model(f, model && *model ? model : NULL);
 	if (!code && history && is_trace(history)) {
 		code = from_trace(f, history);
 		return code ? code : add(f, "warm", f->made);

@@ -1,6 +1,7 @@
 /* Reading launches and models: see launches.h. */
 #include "launches.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -64,21 +65,50 @@ int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes)
 	return complain(EXIT_USAGE, "%s: %s", path, err.text);
 }
 
-bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes)
+static int is_model(const struct dirent *e)
 {
-	static const char *const names[] = { "models/h200.weir-model" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char path[PATH_MAX];
-		struct error err;
-		if (library_path(names[i], path, sizeof(path)) ||
-			model_load(path, ret_m, ret_bytes))
-			continue;
-		if (!model_fits_device(ret_m, d, &err))
-			return true;
-		free(*ret_bytes);
-		*ret_bytes = NULL;
-	}
+	static const char suffix[] = ".weir-model";
+	const size_t n = strlen(e->d_name), s = sizeof(suffix) - 1;
+	return n > s && !strcmp(e->d_name + n - s, suffix);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool load_if_it_fits(const char *path, const struct predict_device *d,
+	struct predict_model *ret_m, void **ret_bytes)
+{
+	struct error err;
+	if (model_load(path, ret_m, ret_bytes))
+		return false;
+	if (!model_fits_device(ret_m, d, &err))
+		return true;
+	free(*ret_bytes);
+	*ret_bytes = NULL;
 	return false;
+}
+
+/* As the guest chooses (hook/forecast_file.c): the first by name. */
+bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
+	char ret_path[static PATH_MAX])
+{
+	char directory[PATH_MAX];
+	struct dirent **entries;
+	bool found = false;
+	const int n = library_path("models", directory, sizeof(directory))
+			      ? -1
+			      : scandir(directory, &entries, is_model, by_bytes);
+	for (int i = 0; i < n; i++) {
+		if (!found && snprintf(ret_path, PATH_MAX, "%s/%s", directory, entries[i]->d_name) <
+				      PATH_MAX)
+			found = load_if_it_fits(ret_path, d, ret_m, ret_bytes);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return found;
 }
 
 static int other_device(const char *path)

@@ -5,6 +5,8 @@
 #ifndef WEIR_CMD_LAUNCHES_H
 #define WEIR_CMD_LAUNCHES_H
 
+#include <limits.h>
+
 #include "command.h"
 #include "predict/model.h"
 #include "train/dataset.h"
@@ -24,7 +26,9 @@ int file_load(const char *path, void **ret_bytes, size_t *ret_n);
 /* A model file; *ret_bytes is to be freed after the model. */
 int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes);
 
-/* The model that was installed for the device, if there is one that fits it: false otherwise. */
-bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes);
+/* The model that was installed for the device, and its file, if there is one that fits it: false
+ * otherwise. */
+bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
+	char ret_path[static PATH_MAX]);
 
 #endif

@@ -439,9 +439,10 @@ static int prepare(struct job *job)
 		code = launches_device(job->options, &job->data, &job->device);
 	const bool none = path && !strcmp(path, "none");
 	const bool given = path && !none;
+	char installed[PATH_MAX];
 	bool model = given;
 	if (!code && !path)
-		model = model_default(&job->device, &job->model, &job->model_bytes);
+		model = model_default(&job->device, &job->model, &job->model_bytes, installed);
 	if (!code && given)
 		code = model_load(path, &job->model, &job->model_bytes);
 	if (!code && given && model_fits_device(&job->model, &job->device, &err))

@@ -22,6 +22,7 @@ struct forecast_orders {
 	const char *history; /* tables: read now, written at the end */
 	const char *warm;    /* tables: read now */
 	const char *model;   /* a model: read now and whenever it changes */
+	const char *models;  /* a directory of models, of which one may fit the device */
 };
 
 /* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct

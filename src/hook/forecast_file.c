@@ -25,6 +25,7 @@ static struct {
 	void *memory[MODELS];
 	size_t bytes[MODELS];
 	uint32_t next;
+	char found[RECORDER_PATH]; /* among those that came with Weir */
 } files;
 
 static void note(const char *what, const char *path, const char *why)
@@ -242,6 +243,76 @@ void forecast_file_look(struct predict *p, const struct predict_sample *recent, 
 	offer(p, recent, n);
 }
 
+/* --- a model that came with Weir ------------------------------------------------------------ */
+
+#define SUFFIX ".weir-model"
+
+/* As the system call has it. */
+struct directory_entry {
+	uint64_t inode, next;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+static bool is_model_for(const char *path, const struct predict_device *d)
+{
+	struct predict_model m;
+	struct error err;
+	const char *why;
+	size_t bytes;
+	void *memory = read_file(path, &bytes, &why);
+	if (!memory)
+		return false;
+	const bool fits = !model_open(memory, bytes, &m, &err) && !model_fits_device(&m, d, &err);
+	sys(munmap, memory, bytes);
+	return fits;
+}
+
+/* DIRECTORY/NAME; false: it is too long, or no model's. */
+static bool join(const char *directory, const char *name, char to[RECORDER_PATH])
+{
+	const size_t d = strlen(directory), n = strlen(name), s = sizeof SUFFIX - 1;
+	if (n <= s || strcmp(name + n - s, SUFFIX) != 0 || d + 1 + n >= RECORDER_PATH)
+		return false;
+	memcpy(to, directory, d);
+	to[d] = '/';
+	memcpy(to + d + 1, name, n + 1);
+	return true;
+}
+
+/* Of those that fit the one whose name is first, whatever order the directory has. */
+static void look_at(const char *from, long bytes, const struct predict_device *d)
+{
+	static char path[RECORDER_PATH];
+	const char *directory = files.orders.models;
+	for (long at = 0; at < bytes;) {
+		const struct directory_entry *e = (const void *)(from + at);
+		at += e->bytes;
+		if (join(directory, e->name, path) &&
+			(!*files.found || strcmp(path, files.found) < 0) && is_model_for(path, d))
+			memcpy(files.found, path, strlen(path) + 1);
+	}
+}
+
+static void find_model(const struct predict_device *d)
+{
+	static char entries[4096] __attribute__((aligned(8)));
+	const char *directory = files.orders.models;
+	const long fd = sys(openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long got = 0;
+	*files.found = 0;
+	while (!sys_failed(fd) && (got = sys(getdents64, fd, entries, sizeof entries)) > 0)
+		look_at(entries, got, d);
+	if (!sys_failed(fd))
+		sys(close, fd);
+	if (*files.found)
+		files.orders.model = files.found;
+	else
+		note("no model is in use: none is for this device in ", directory,
+			"what has not run yet is told from its like alone");
+}
+
 /* --- life ---------------------------------------------------------------------------------- */
 
 void forecast_file_start(
@@ -257,10 +328,13 @@ void forecast_file_start(
 			begin_with(p, o->history, d);
 		atexit(save);
 	}
-	if (o->model && *o->model) {
+	if (o->models && *o->models && !(o->model && *o->model))
+		find_model(d);
+	if (files.orders.model && *files.orders.model) {
 		forecast_file_look(p, NULL, 0);
 		if (!files.next && !files.seen.st_ino)
-			note("no model is taken from ", o->model, "there is no such file");
+			note("no model is taken from ", files.orders.model,
+				"there is no such file");
 	}
 }
 

@@ -40,7 +40,8 @@ static struct {
 	bool args;            /* what kernels are given as well */
 	bool predict;         /* and how long they will run */
 	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
-	char path[RECORDER_PATH];                                               /* "" : no orders */
+	char models[RECORDER_PATH];
+	char path[RECORDER_PATH]; /* "" : no orders */
 } orders;
 
 uint64_t clock_monotonic(void)
@@ -140,7 +141,8 @@ static bool parse_option(const char *text, size_t n)
 	}
 	if (path_option(text, n, "history=", orders.history) ||
 		path_option(text, n, "warm=", orders.warm) ||
-		path_option(text, n, "model=", orders.model))
+		path_option(text, n, "model=", orders.model) ||
+		path_option(text, n, "models=", orders.models))
 		return true;
 	static const char level[] = "level=", flight[] = "flight=";
 	if (n > sizeof level - 1 && !memcmp(text, level, sizeof level - 1)) {
@@ -246,7 +248,8 @@ bool process_wants_devices(void)
 
 bool process_wants_forecast(struct forecast_orders *ret_orders)
 {
-	*ret_orders = (struct forecast_orders){ orders.history, orders.warm, orders.model };
+	*ret_orders = (struct forecast_orders){ orders.history, orders.warm, orders.model,
+		orders.models };
 	return orders.predict && hook_recorder.header;
 }
 

@@ -8,8 +8,8 @@
  *	     `gpu=sample:N,` in place of `gpu,` times one launch in N with events (sample.h)
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
- * `predict,` foretells how long kernels will run; `history=FILE,`, `warm=FILE,` and `model=FILE,`
- *say what from (forecast.h).
+ * `predict,` foretells how long kernels will run; `history=FILE,`, `warm=FILE,`, `model=FILE,`
+ * and `models=DIRECTORY,` say what from (forecast.h).
  *
  * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.
  * Without WEIR the library does nothing but pass calls on.

@@ -7,6 +7,8 @@ lib=$(dirname "$weir")/../lib/weir
 [ -e "$lib/libweir.so" ] && [ -e "$lib/sim/libcuda.so.1" ] || exit 0
 
 expect 0 'ok +devices +1: Weir simulated GPU' "$weir" doctor --sim
+expect 0 'ok +model +none for this device' "$weir" doctor --sim
+expect 0 'ok +model +.*/models/h200.weir-model' env "WEIR_SIM=name=NVIDIA H200" "$weir" doctor --sim
 expect 0 '"can_record": true' "$weir" doctor --sim --json
 expect 0 'ok +cupti +.*sim/libcupti' "$weir" doctor --sim
 expect 0 'ok +python +.*/python/sitecustomize.py' "$weir" doctor --sim

@@ -96,6 +96,13 @@ cp left bad
 printf 'xxxx' | dd of=bad bs=1 seek=5000 conv=notrunc 2>/dev/null
 expect 0 '^$' "$weir" record --sim -q --history bad -o bad.weir -- "$program" 5
 expect 0 'nothing is taken from .*damaged' "$weir" report bad.weir
+
+# Of the models that come with Weir the one for the device is taken; kernels that are new are then told.
+expect 0 'no model is in use: none is for this device in .*/models' "$weir" report p.weir
+expect 0 '^$' env "WEIR_SIM=name=NVIDIA H200" "$weir" record --sim -q --predict -o h200.weir -- \
+	"$program" 5
+expect 0 'the model is in use, .*/models/h200.weir-model: it fits' "$weir" report h200.weir
+same 'silent launches with a model' "$(value h200.weir silent)" 0
 printf 'no model' >model
 expect 0 '^$' "$weir" record --sim -q --predict=model -o model.weir -- "$program" 5
 expect 0 'the model is refused, .*: this is not a model' "$weir" report model.weir

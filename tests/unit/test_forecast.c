@@ -209,7 +209,7 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 {
 	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
-	const struct forecast_orders orders = { "", "", MODEL };
+	const struct forecast_orders orders = { "", "", MODEL, "" };
 	void *memory = aligned_alloc(64, bytes);
 	struct predict p;
 	zoo_init(&zoo, 1, 0.01);
