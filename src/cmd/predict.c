@@ -214,7 +214,8 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 			number_ns(&n, (uint64_t)a->t50_ns), number_ns(&m, (uint64_t)a->t90_ns),
 			100 * (double)a->confidence);
 	printf("  told by    %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
-	const struct kernel_slot *slot = wave_slot(&job->p, &job->kernel);
+	const struct kernel_slot *slot =
+		wave_slot(&job->p, &job->kernel, launch_knowledge(&job->launch));
 	if (slot && slot->head.shapes)
 		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
 			slot->head.shapes, wave_kind_word((enum wave_kind)slot->head.fit.kind),
@@ -364,9 +365,14 @@ static int by_total(const void *a, const void *b)
 static uint32_t shapes_of(
 	const struct job *job, const struct predict_kernel *k, const char **ret_model)
 {
-	const struct kernel_slot *slot = wave_slot(&job->p, k);
-	*ret_model = wave_kind_word(slot ? (enum wave_kind)slot->head.fit.kind : WAVE_NONE);
-	return slot ? slot->head.shapes : 0;
+	const struct kernel_slot *most = NULL;
+	for (unsigned knowledge = 0; knowledge < KNOWLEDGE; knowledge++) {
+		const struct kernel_slot *slot = wave_slot(&job->p, k, knowledge);
+		if (slot && (!most || slot->head.shapes > most->head.shapes))
+			most = slot;
+	}
+	*ret_model = wave_kind_word(most ? (enum wave_kind)most->head.fit.kind : WAVE_NONE);
+	return most ? most->head.shapes : 0;
 }
 
 static void print_kernels(const struct job *job, const struct kernel_rows *rows)

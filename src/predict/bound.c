@@ -49,21 +49,21 @@ static bool geometry_fits(const struct predict_launch *l)
 	       l->block[2] && l->block[0] <= 1024 && l->block[1] <= 1024 && l->block[2] <= 64;
 }
 
-static float bound_of(const struct predict_question *q)
+static void bounds_of(struct predict_question *q)
 {
 	const struct predict_device *d = q->device;
 	const struct predict_launch *l = q->launch;
-	double bytes, flops, bound = d->floor_ns;
+	double bytes, flops, least = d->floor_ns;
 	const bool has_bytes = launch_bytes(l, &bytes);
 	const bool has_flops =
 		launch_flops(l, &flops) && l->unit < GPU_UNITS && (d->has >> l->unit & 1);
-	if (has_flops && flops / d->flops_ns[l->unit] > bound)
-		bound = flops / d->flops_ns[l->unit];
 	if (!has_bytes && !has_flops)
 		bytes = (double)q->blocks * q->threads * YARDSTICK_BYTES;
-	if ((has_bytes || !has_flops) && bytes / d->dram_bytes_ns > bound)
-		bound = bytes / d->dram_bytes_ns;
-	return (float)bound;
+	if ((has_bytes || !has_flops) && bytes / d->dram_bytes_ns > least)
+		least = bytes / d->dram_bytes_ns;
+	q->bytes_ns = (float)least;
+	q->flops_ns = has_flops ? (float)(flops / d->flops_ns[l->unit]) : 0;
+	q->bound_ns = q->flops_ns > q->bytes_ns ? q->flops_ns : q->bytes_ns;
 }
 
 bool question_shape(struct predict_question *q)
@@ -85,7 +85,7 @@ bool question_shape(struct predict_question *q)
 		return false;
 	q->blocks_per_sm = o.blocks;
 	q->waves = (float)q->blocks / (float)(o.blocks * q->device->sms);
-	q->bound_ns = bound_of(q);
+	bounds_of(q);
 	return true;
 }
 

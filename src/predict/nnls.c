@@ -1,4 +1,4 @@
-/* Non-negative least squares for up to five terms: see nnls.h. */
+/* Non-negative least squares for a few terms: see nnls.h. */
 #include "predict/nnls.h"
 
 #include <stdbool.h>
@@ -6,16 +6,31 @@
 
 #include "base/banned.h"
 
-#define N     NNLS_TERMS
-#define RIDGE 1e-5
-#define SMALL 1e-9
+#define N        NNLS_TERMS
+#define RIDGE    1e-5
+#define SMALL    1e-9
+#define ROUNDING 1e-12
 
-void normal_add(struct normal *n, const double terms[static N])
+void normal_add(struct normal *n, const double terms[static N], double weight)
 {
 	for (int i = 0; i < N; i++) {
+		const double term = weight * terms[i];
 		for (int j = 0; j < N; j++)
-			n->a[i][j] += terms[i] * terms[j];
-		n->b[i] += terms[i];
+			n->a[i][j] += term * terms[j];
+		n->b[i] += term;
+	}
+}
+
+void normal_less(struct normal *n, const struct normal *part)
+{
+	for (int i = 0; i < N; i++) {
+		const double before = n->a[i][i];
+		for (int j = 0; j < N; j++)
+			n->a[i][j] -= part->a[i][j];
+		n->b[i] -= part->b[i];
+		/* a term that is only in the part leaves no more than rounding */
+		if (n->a[i][i] < before * ROUNDING)
+			n->a[i][i] = 0;
 	}
 }
 
@@ -32,19 +47,25 @@ static double root(double x)
 static void solve_some(const struct normal *n, const bool in[static N], double z[static N])
 {
 	double m[N][N + 1];
+	int at[N], k = 0;
 	for (int i = 0; i < N; i++) {
-		for (int j = 0; j < N; j++)
-			m[i][j] = in[i] && in[j] ? n->a[i][j] : i == j;
-		m[i][N] = in[i] ? n->b[i] : 0;
+		z[i] = 0;
+		if (in[i])
+			at[k++] = i;
 	}
-	for (int p = 0; p < N; p++)
-		for (int i = 0; i < N; i++) {
+	for (int i = 0; i < k; i++) {
+		for (int j = 0; j < k; j++)
+			m[i][j] = n->a[at[i]][at[j]];
+		m[i][k] = n->b[at[i]];
+	}
+	for (int p = 0; p < k; p++)
+		for (int i = 0; i < k; i++) {
 			const double factor = i == p ? 0 : m[i][p] / m[p][p];
-			for (int j = p; j <= N && factor != 0; j++)
+			for (int j = p; j <= k && factor != 0; j++)
 				m[i][j] -= factor * m[p][j];
 		}
-	for (int i = 0; i < N; i++)
-		z[i] = m[i][N] / m[i][i];
+	for (int i = 0; i < k; i++)
+		z[at[i]] = m[i][k] / m[i][i];
 }
 
 /* The term that would help most; -1 when none would. */

@@ -6,7 +6,7 @@
 #ifndef WEIR_PREDICT_NNLS_H
 #define WEIR_PREDICT_NNLS_H
 
-#define NNLS_TERMS 5
+#define NNLS_TERMS 10
 
 /* Sums over the observations: of products of terms, and of terms times the target. */
 struct normal {
@@ -14,8 +14,11 @@ struct normal {
 	double b[NNLS_TERMS];
 };
 
-/* One observation: terms whose weighted sum should be 1. */
-void normal_add(struct normal *n, const double terms[static NNLS_TERMS]);
+/* One observation: terms whose weighted sum should be 1, and how much it counts. */
+void normal_add(struct normal *n, const double terms[static NNLS_TERMS], double weight);
+
+/* Takes observations out again that were added before. */
+void normal_less(struct normal *n, const struct normal *part);
 
 /* The weights x >= 0 that bring |A x - b| to its least, with a ridge of 1e-5 of the diagonal
  * against terms that cannot be told apart.  A term that is always 0 gets the weight 0. */

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define POWER_TERMS 12 /* one, waves, width, bound, eight arguments */
+#define POWER_TERMS 14 /* one, waves, rounds, width, bytes, FLOPs, eight arguments */
 
 /* Sums over observations: the terms' products with each other and with what is to be told. The
  * first term is always 1. */

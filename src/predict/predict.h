@@ -221,7 +221,10 @@ struct predict_question {
 	uint32_t threads; /* a block */
 	uint32_t blocks_per_sm;
 	float waves;
-	float bound_ns; /* the least time that what is known allows */
+	float bytes_ns; /* the least time for the bytes, or the yardstick's; no less than any kernel
+			 */
+	float flops_ns; /* the least time for the FLOPs, 0 when they are not known */
+	float bound_ns; /* the larger of the two: the least time that what is known allows */
 };
 
 /* One way to tell a time.  ask() fills tier, t50_ns, t90_ns, confidence and class_only, and is

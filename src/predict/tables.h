@@ -18,14 +18,14 @@
 #include "predict/power.h"
 #include "predict/predict.h"
 
-#define TABLES_MAGIC  0x4c42544449455057ull /* "WPEIDTBL" */
+#define TABLES_MAGIC  0x324c425444495057ull /* "WPIDTBL2" */
 #define WINDOW        4                     /* entries in which a key may stand */
 #define SHAPES        64                    /* that a kernel slot remembers */
 #define SCORES        256
 #define EFFECTS       32
 #define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
 #define SLOWDOWN_SPAN 16
-#define WAVE_TERMS    5
+#define WAVE_TERMS    10
 
 /* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.
  * Logarithms are of base 2. */
@@ -49,11 +49,13 @@ static_assert(sizeof(struct entry) == 64, "an entry is a cache line");
 
 /* One shape in which a kernel ran. */
 struct wave_shape {
-	uint64_t key;
-	float t_ns, waves, bound_ns;
+	uint32_t key; /* the upper half */
+	float t_ns, waves;
+	float bytes_ns, flops_ns; /* as in struct predict_question */
 	float arg[PREDICT_ARGS];
-	uint8_t n, knowledge;
-	uint16_t width; /* log2 of the threads of a block, in 1/WIDTH_ONE */
+	uint8_t n;
+	uint8_t resident; /* blocks that an SM holds */
+	uint16_t width;   /* log2 of the threads of a block, in 1/WIDTH_ONE */
 };
 static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit into 4 KiB");
 
@@ -61,10 +63,10 @@ static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit int
 enum wave_kind {
 	WAVE_NONE,
 	WAVE_LINEAR,  /* weight * terms(waves, scalar) */
-	WAVE_BOUND,   /* weight * (1, bound, whole waves, waves) */
+	WAVE_BOUND,   /* weight * terms(waves, bytes, FLOPs) */
 	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
 	WAVE_RATIO,   /* bound * the kernel's median ratio */
-	WAVE_POWER,   /* a power law of waves, width, bound and arguments */
+	WAVE_POWER,   /* a power law of waves, width, bytes, FLOPs and arguments */
 };
 
 #define NO_ARG       0xff
@@ -76,6 +78,7 @@ enum wave_mend {
 	MEND_NONE,
 	MEND_NEAREST, /* as far off as the nearest is */
 	MEND_AROUND,  /* as far off as all are, the near ones most */
+	MEND_HALF,    /* half as far as that */
 	MENDS
 };
 
@@ -96,14 +99,15 @@ struct slot_head {
 	uint32_t stale;  /* observations since the last fit */
 	uint32_t last;   /* order >> 20 of the newest */
 	struct wave_fit fit;
-	uint32_t model; /* checksum of the model that `cold` is of, 0: none */
+	uint32_t model;     /* checksum of the model that `cold` is of, 0: none */
+	uint32_t knowledge; /* of its launches: launch_knowledge() */
 };
 
 struct kernel_slot {
 	struct slot_head head;
 	float cold[SHAPES]; /* what the model said of each shape, log2(t / bound); or no number */
 	int16_t residual[SHAPES]; /* log2(t / what the fit alone says), in 1/RESIDUAL_ONE */
-	uint64_t reserved[4];
+	uint64_t reserved[3];
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");

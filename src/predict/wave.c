@@ -1,16 +1,16 @@
 /*
  * What a kernel takes in a shape in which it was not seen yet.
  *
- * A kernel of w waves, W = ceil(w) of them begun, does some work a wave, and often a scalar
- *argument s says how much:
+ * A kernel of w waves, W = ceil(w) of them begun, in which the SM with most blocks goes through r
+ * rounds, counted in waves, does some work a wave, and often a scalar argument s says how much:
  *
- *	t = a + b W + c w + d W s + e w s		a ... e >= 0
+ *	t = a + b W + c w + d r + e max(r, 1/2) + s (f + g W + h w + i r + j max(r, 1/2))
  *
- * Which argument that is, or which product of two, is found by trying: wave_refit() in wave_fit.c
- * keeps what predicts held-out shapes best, and among its candidates are also the simple ones (the
- * nearest shape, the usual ratio to the bound), so it is not worse than they are.  Before there are
- * four shapes the nearest one is scaled by the bounds, and by what the learned model, if there is
- *one, says of the two.
+ * with no negative coefficient.  Which argument that is, or which product of two, is found by
+ * trying: wave_refit() in wave_fit.c keeps what predicts held-out shapes best, and among its
+ * candidates are also the simple ones (the nearest shape, the usual ratio to the bound), so it is
+ * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds,
+ * and by what the learned model, if there is one, says of the two.
  */
 #include "predict/wave.h"
 
@@ -28,18 +28,19 @@
 #define SIBLING_UNIT 0.8f /* log2: what siblings say */
 #define NEAR_UNIT    0.4f /* log2: what a shape says about another, as a first guess */
 
-/* What was compiled anew under the same name, as tuners do, is another kernel. */
-static uint64_t compiled_id(const struct predict_kernel *k)
+/* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
+ * bytes or FLOPs says nothing about launches for which it is a yardstick. */
+static uint64_t compiled_id(const struct predict_kernel *k, unsigned knowledge)
 {
 	const uint64_t regs = k->has_regs ? k->regs : 0;
-	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes));
+	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes)) + knowledge;
 	return id + !id;
 }
 
 /* The slot that a kernel shares with those that differ in template arguments and numbers only. */
-static uint64_t siblings_id(const struct predict_kernel *k)
+static uint64_t siblings_id(const struct predict_kernel *k, unsigned knowledge)
 {
-	const uint64_t id = hash_mix(~k->group);
+	const uint64_t id = hash_mix(~k->group) + knowledge;
 	return id + !id;
 }
 
@@ -54,9 +55,10 @@ static const struct kernel_slot *slot_find(const struct predict *p, uint64_t ker
 	return NULL;
 }
 
-const struct kernel_slot *wave_slot(const struct predict *p, const struct predict_kernel *k)
+const struct kernel_slot *wave_slot(
+	const struct predict *p, const struct predict_kernel *k, unsigned knowledge)
 {
-	return slot_find(p, compiled_id(k));
+	return slot_find(p, compiled_id(k, knowledge));
 }
 
 const char *wave_kind_word(enum wave_kind kind)
@@ -72,14 +74,21 @@ const char *wave_kind_word(enum wave_kind kind)
 	return words[kind <= WAVE_POWER ? kind : WAVE_NONE];
 }
 
+/* Among a kernel's shapes half a key is enough. */
+static uint32_t short_key(const struct predict_question *q)
+{
+	return (uint32_t)(q->key >> 32);
+}
+
 static struct wave_shape shape_of(const struct predict_question *q)
 {
 	const struct predict_launch *l = q->launch;
 	struct wave_shape s = {
-		.key = q->key,
+		.key = short_key(q),
 		.waves = q->waves,
-		.bound_ns = q->bound_ns,
-		.knowledge = (uint8_t)launch_knowledge(l),
+		.bytes_ns = q->bytes_ns,
+		.flops_ns = q->flops_ns,
+		.resident = (uint8_t)q->blocks_per_sm,
 		.width = (uint16_t)(WIDTH_ONE * approx_log2((float)q->threads)),
 	};
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++)
@@ -105,8 +114,18 @@ static float cold_of(const struct predict *p, const struct predict_question *q)
 	return a.strange ? NAN : a.log_ratio;
 }
 
+/* Whose shapes those of a slot are. */
+enum kin { OWN, OWN_OTHERWISE_KNOWN, SIBLINGS };
+
+/* Siblings tell by their model only, and the kernel by shapes of which more or less is known only
+ * where bounds have no part in it. */
+static bool may_tell(enum kin kin, enum wave_kind kind)
+{
+	return kin == OWN || (kin == SIBLINGS ? kind != WAVE_NONE : kind == WAVE_LINEAR);
+}
+
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
-	bool own, struct predict_answer *a)
+	enum kin kin, struct predict_answer *a)
 {
 	const struct kernel_slot *slot = slot_find(p, kernel);
 	struct slot_head head;
@@ -117,7 +136,7 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	const struct wave_fit *fit = &head.fit;
 	const bool fitted = fit->kind != WAVE_NONE;
 	float t, cold = NAN;
-	if (!own && !fitted)
+	if (!may_tell(kin, (enum wave_kind)fit->kind))
 		return false;
 	if (!fitted && model_tag(p) && model_tag(p) == head.model)
 		cold = cold_of(p, q);
@@ -125,9 +144,9 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
 	score_answer(p->tables,
-		!own     ? PREDICT_COLD
-		: fitted ? PREDICT_SHAPE
-			 : PREDICT_NEAR,
+		kin == SIBLINGS ? PREDICT_COLD
+		: fitted        ? PREDICT_SHAPE
+				: PREDICT_NEAR,
 		t, 0, fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
 }
@@ -135,8 +154,14 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	const struct predict_kernel *k = q->launch->kernel;
-	return ask_slot(p, q, compiled_id(k), true, a) ||
-	       (k->group && ask_slot(p, q, siblings_id(k), false, a));
+	const unsigned knowledge = launch_knowledge(q->launch);
+	if (ask_slot(p, q, compiled_id(k, knowledge), OWN, a))
+		return true;
+	for (unsigned other = 0; other < KNOWLEDGE; other++)
+		if (other != knowledge &&
+			ask_slot(p, q, compiled_id(k, other), OWN_OTHERWISE_KNOWN, a))
+			return true;
+	return k->group && ask_slot(p, q, siblings_id(k, knowledge), SIBLINGS, a);
 }
 
 static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
@@ -178,10 +203,10 @@ static bool worth_a_fit(const struct slot_head *h, bool fresh)
 {
 	if (h->shapes < WAVE_FEWEST)
 		return false;
-	return fresh ? h->shapes <= 16 || h->next % 4 == 0 : h->stale >= 64;
+	return fresh ? h->shapes <= 32 || h->next % 4 == 0 : h->stale >= 64;
 }
 
-static struct wave_shape *shape_find(struct kernel_slot *slot, uint64_t key)
+static struct wave_shape *shape_find(struct kernel_slot *slot, uint32_t key)
 {
 	for (uint32_t i = 0; i < slot->head.shapes && i < SHAPES; i++)
 		if (slot->shape[i].key == key)
@@ -190,7 +215,7 @@ static struct wave_shape *shape_find(struct kernel_slot *slot, uint64_t key)
 }
 
 /* The shape's place in the slot: where it stands, or that of the one longest there. */
-static struct wave_shape *shape_place(struct kernel_slot *slot, uint64_t key)
+static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 {
 	struct wave_shape *found = shape_find(slot, key);
 	if (found)
@@ -204,13 +229,15 @@ static void learn_slot(struct predict *p, const struct predict_question *q,
 {
 	struct kernel_slot *at = place(p->tables, kernel);
 	/* of what is known well each eighth observation is enough: history has them all */
-	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel && shape_find(at, q->key))
+	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel &&
+		shape_find(at, short_key(q)))
 		return;
 	struct kernel_slot slot = *at;
 	if (slot.head.kernel != kernel)
-		slot = (struct kernel_slot){ .head.kernel = kernel };
-	struct wave_shape *shape = shape_place(&slot, q->key);
-	const bool fresh = shape->key != q->key;
+		slot = (struct kernel_slot){ .head = { .kernel = kernel,
+						     .knowledge = launch_knowledge(q->launch) } };
+	struct wave_shape *shape = shape_place(&slot, short_key(q));
+	const bool fresh = shape->key != short_key(q) || !shape->n;
 	if (fresh) {
 		*shape = shape_of(q);
 		shape->t_ns = (float)s->measured_ns;
@@ -231,9 +258,10 @@ static void learn(
 	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
 {
 	const struct predict_kernel *k = q->launch->kernel;
-	learn_slot(p, q, s, compiled_id(k));
+	const unsigned knowledge = launch_knowledge(q->launch);
+	learn_slot(p, q, s, compiled_id(k, knowledge));
 	if (k->group && !q->seen)
-		learn_slot(p, q, s, siblings_id(k));
+		learn_slot(p, q, s, siblings_id(k, knowledge));
 }
 
 const struct predictor predictor_wave = {

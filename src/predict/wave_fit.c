@@ -2,7 +2,13 @@
  * Fitting the model of wave.c.  Each candidate is fitted without an eighth of the shapes and asked
  * for them, eight times over (with fewer than nine shapes: without one at a time); the one that is
  * off least on average wins, errors of more than a factor of four counting as four.  Relative
- * errors are what counts, so observations are weighted by 1/t^2.
+ * errors are what counts, so observations are weighted by 1/t^2, outliers less.
+ *
+ * What a time is a sum of: the waves that are begun, and the rounds that the SM with most blocks
+ * goes through, of which the first half wave costs no less when it is not full, since it waits for
+ * memory and not for lanes.  Each of them alone, and times the work of a block: that is a scalar
+ * argument or a product of two, or bytes and FLOPs divided by the blocks, each with a ceiling of
+ * its own.
  */
 #include "predict/wave_fit.h"
 
@@ -12,13 +18,16 @@
 #include "base/banned.h"
 
 #define FOLDS       8
+#define TURNS       3 /* of a fit, in which outliers lose weight */
+#define OUTLIER     0.1f
 #define WORST       2.0f
-#define PAIRS_FROM  16 /* shapes, before which products of arguments fit anything */
+#define PAIRS_FROM  16
 #define POWERS_FROM 8
 #define PAIRED      4 /* arguments of which products are tried */
 #define LARGEST     (1ull << 40)
+#define ROUNDING    1e-6f /* of a number of waves */
+#define HALF_FULL   0.5f
 #define APART       0.05f /* what is nearer than this is the same */
-#define BETTER      0.95f /* what a more complicated candidate must reach of a simpler one */
 
 static_assert(WAVE_TERMS == NNLS_TERMS, "terms of a fit");
 
@@ -27,7 +36,8 @@ struct fitting {
 	uint32_t n, folds;
 	/* the nearest shape of another fold, by shape; n: none */
 	uint32_t nearest[SHAPES];
-	float weight[SHAPES][SHAPES]; /* how much one says about another */
+	float weight[SHAPES][SHAPES];   /* how much one says about another */
+	struct normal all, fold[FOLDS]; /* sums for the linear candidate that is tried */
 	float best;
 	struct wave_fit fit;
 };
@@ -83,21 +93,46 @@ static float whole(float waves)
 	return down < waves ? down + 1 : down;
 }
 
+static float bound_of(const struct wave_shape *s)
+{
+	const float bytes = load_float(&s->bytes_ns), flops = load_float(&s->flops_ns);
+	return flops > bytes ? flops : bytes;
+}
+
+/* Blocks of the SM that has most of them, as a multiple of what it holds at a time. */
+static float rounds_of(const struct wave_shape *s, float waves)
+{
+	const float resident = (float)__atomic_load_n(&s->resident, __ATOMIC_RELAXED);
+	return resident > 0 ? whole(waves * resident * (1 - ROUNDING)) / resident : waves;
+}
+
 static void terms_of(
 	const struct wave_fit *f, const struct wave_shape *s, float terms[static WAVE_TERMS])
 {
 	const float w = load_float(&s->waves), begun = whole(w);
-	const bool scaled = f->first < PREDICT_ARGS;
-	const float scalar = scaled ? scalar_of(f, s) : 0;
+	const float rounds = rounds_of(s, w);
+	const float held = rounds > HALF_FULL ? rounds : HALF_FULL;
 	terms[0] = 1;
 	terms[1] = begun;
-	terms[2] = w;
-	terms[3] = begun * scalar;
-	terms[4] = w * scalar;
+	terms[2] = rounds;
+	terms[3] = held;
 	if (f->kind == WAVE_BOUND) {
-		terms[3] = load_float(&s->bound_ns);
-		terms[4] = 0;
+		const float bytes = load_float(&s->bytes_ns), flops = load_float(&s->flops_ns);
+		terms[4] = bytes;
+		terms[5] = bytes * held / w;
+		terms[6] = flops;
+		terms[7] = flops * begun / w;
+		terms[8] = flops * rounds / w;
+		terms[9] = flops * held / w;
+		return;
 	}
+	const float scalar = f->first < PREDICT_ARGS ? scalar_of(f, s) : 0;
+	terms[4] = w;
+	terms[5] = scalar;
+	terms[6] = begun * scalar;
+	terms[7] = w * scalar;
+	terms[8] = rounds * scalar;
+	terms[9] = held * scalar;
 }
 
 static float evaluate(const struct wave_fit *f, const struct wave_shape *s)
@@ -111,12 +146,15 @@ static float evaluate(const struct wave_fit *f, const struct wave_shape *s)
 
 static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS])
 {
+	const float w = load_float(&s->waves);
 	terms[0] = 1;
-	terms[1] = log2_of(load_float(&s->waves) * 64);
-	terms[2] = (float)__atomic_load_n(&s->width, __ATOMIC_RELAXED) * (1.0f / WIDTH_ONE);
-	terms[3] = log2_of(load_float(&s->bound_ns));
+	terms[1] = log2_of(w * 64);
+	terms[2] = log2_of(rounds_of(s, w) * 64);
+	terms[3] = (float)__atomic_load_n(&s->width, __ATOMIC_RELAXED) * (1.0f / WIDTH_ONE);
+	terms[4] = log2_of(load_float(&s->bytes_ns));
+	terms[5] = log2_of(load_float(&s->flops_ns));
 	for (int i = 0; i < PREDICT_ARGS; i++)
-		terms[4 + i] = log2_of(load_float(&s->arg[i]));
+		terms[6 + i] = log2_of(load_float(&s->arg[i]));
 }
 
 static float power_told(const struct wave_fit *f, const struct wave_shape *s)
@@ -132,9 +170,9 @@ static float power_told(const struct wave_fit *f, const struct wave_shape *s)
 static float told(const struct wave_fit *f, const struct wave_shape *s)
 {
 	if (f->kind == WAVE_NONE || f->kind == WAVE_NEAREST)
-		return load_float(&s->bound_ns);
+		return bound_of(s);
 	if (f->kind == WAVE_RATIO)
-		return load_float(&s->bound_ns) * f->ratio;
+		return bound_of(s) * f->ratio;
 	if (f->kind == WAVE_POWER)
 		return power_told(f, s);
 	return evaluate(f, s);
@@ -191,8 +229,9 @@ bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uin
 	if (!shapes)
 		return false;
 	float t = told(fit, shape);
-	if (fit->corrected == MEND_AROUND) {
-		t *= approx_exp2(around(slot, shapes, shape));
+	if (fit->corrected == MEND_AROUND || fit->corrected == MEND_HALF) {
+		const float about = around(slot, shapes, shape);
+		t *= approx_exp2(fit->corrected == MEND_HALF ? about / 2 : about);
 	} else if (fit->corrected == MEND_NEAREST || fit->kind == WAVE_NONE) {
 		const uint32_t near = nearest_of(slot, shapes, shape);
 		const struct wave_shape *other = &slot->shape[near];
@@ -224,22 +263,49 @@ static void find_nearest(struct fitting *f)
 	}
 }
 
-static void fit_linear(const struct fitting *f, uint32_t without, struct wave_fit *c)
+static float magnitude(float off)
 {
+	const float size = off < 0 ? -off : off;
+	return size < WORST ? size : WORST;
+}
+
+static void linear_solve(const struct normal *n, struct wave_fit *c)
+{
+	double weights[WAVE_TERMS];
+	normal_solve(n, weights);
+	for (int k = 0; k < WAVE_TERMS; k++)
+		c->weight[k] = (float)weights[k];
+}
+
+/* The sums of all shapes and of each fold.  One launch in some is slower than it ever is again:
+ * what the fit to all is off by most counts least. */
+static void linear_sum(struct fitting *f, const struct wave_fit *candidate)
+{
+	struct wave_fit c = *candidate;
 	float terms[WAVE_TERMS];
 	double scaled[WAVE_TERMS];
-	struct normal n = { 0 };
-	for (uint32_t i = 0; i < f->n; i++) {
-		if (i % f->folds == without)
-			continue;
-		terms_of(c, &f->shape[i], terms);
-		for (int k = 0; k < WAVE_TERMS; k++)
-			scaled[k] = (double)terms[k] / (double)f->shape[i].t_ns;
-		normal_add(&n, scaled);
+	for (int turn = 0; turn < TURNS; turn++) {
+		memset(&f->all, 0, sizeof(f->all));
+		memset(f->fold, 0, sizeof(f->fold));
+		for (uint32_t i = 0; i < f->n; i++) {
+			const float off = turn ? magnitude(residual(&c, &f->shape[i])) : 0;
+			const float weight = off > OUTLIER ? OUTLIER / off : 1;
+			terms_of(&c, &f->shape[i], terms);
+			for (int k = 0; k < WAVE_TERMS; k++)
+				scaled[k] = (double)terms[k] / (double)f->shape[i].t_ns;
+			normal_add(&f->all, scaled, (double)weight);
+			normal_add(&f->fold[i % f->folds], scaled, (double)weight);
+		}
+		linear_solve(&f->all, &c);
 	}
-	normal_solve(&n, scaled);
-	for (int k = 0; k < WAVE_TERMS; k++)
-		c->weight[k] = (float)scaled[k];
+}
+
+static void fit_linear(const struct fitting *f, uint32_t without, struct wave_fit *c)
+{
+	struct normal n = f->all;
+	if (without < f->folds)
+		normal_less(&n, &f->fold[without]);
+	linear_solve(&n, c);
 }
 
 static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit *c)
@@ -255,20 +321,19 @@ static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit
 	power_solve(&sums, c->weight);
 }
 
-static float magnitude(float off)
-{
-	const float size = off < 0 ? -off : off;
-	return size < WORST ? size : WORST;
-}
-
 static float ratio_median(const struct fitting *f, uint32_t without)
 {
 	float ratios[SHAPES];
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < f->n; i++)
 		if (i % f->folds != without)
-			ratios[n++] = f->shape[i].t_ns / f->shape[i].bound_ns;
+			ratios[n++] = f->shape[i].t_ns / bound_of(&f->shape[i]);
 	return score_quantile(ratios, n, 0.5);
+}
+
+static bool is_linear(const struct wave_fit *c)
+{
+	return c->kind == WAVE_LINEAR || c->kind == WAVE_BOUND;
 }
 
 /* To all shapes but those of the fold; to all for fold == folds. */
@@ -277,7 +342,7 @@ static void fit_without(const struct fitting *f, uint32_t fold, struct wave_fit 
 	c->ratio = c->kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
 	if (c->kind == WAVE_POWER)
 		fit_power(f, fold, c);
-	else if (c->kind == WAVE_LINEAR || c->kind == WAVE_BOUND)
+	else if (is_linear(c))
 		fit_linear(f, fold, c);
 }
 
@@ -295,8 +360,10 @@ static float around_held_out(const struct fitting *f, const float *residuals, ui
 
 /* Errors of the held-out shapes, with each way to mend. */
 static void cross_validate(
-	const struct fitting *f, const struct wave_fit *candidate, float off[static MENDS][SHAPES])
+	struct fitting *f, const struct wave_fit *candidate, float off[static MENDS][SHAPES])
 {
+	if (is_linear(candidate))
+		linear_sum(f, candidate);
 	for (uint32_t fold = 0; fold < f->folds; fold++) {
 		struct wave_fit c = *candidate;
 		float residuals[SHAPES];
@@ -307,7 +374,9 @@ static void cross_validate(
 			const float r = residuals[i];
 			off[MEND_NONE][i] = magnitude(r);
 			off[MEND_NEAREST][i] = magnitude(r - residuals[f->nearest[i]]);
-			off[MEND_AROUND][i] = magnitude(r - around_held_out(f, residuals, i));
+			const float about = around_held_out(f, residuals, i);
+			off[MEND_AROUND][i] = magnitude(r - about);
+			off[MEND_HALF][i] = magnitude(r - about / 2);
 		}
 	}
 }
@@ -318,7 +387,7 @@ static float take_if_better(
 	float sum = 0;
 	for (uint32_t i = 0; i < f->n; i++)
 		sum += off[i];
-	if (f->fit.kind != WAVE_NONE && sum >= f->best * BETTER)
+	if (f->fit.kind != WAVE_NONE && sum >= f->best)
 		return sum;
 	f->best = sum;
 	f->fit = *candidate;
@@ -390,11 +459,13 @@ void wave_refit(struct kernel_slot *slot)
 	try_candidate(&f, WAVE_NEAREST, NO_ARG, NO_ARG);
 	try_candidate(&f, WAVE_RATIO, NO_ARG, NO_ARG);
 	try_candidate(&f, WAVE_LINEAR, NO_ARG, NO_ARG);
-	if (slot->shape[0].knowledge)
+	if (slot->head.knowledge)
 		try_candidate(&f, WAVE_BOUND, NO_ARG, NO_ARG);
 	try_scalars(&f);
 	if (f.n >= POWERS_FROM)
 		try_candidate(&f, WAVE_POWER, NO_ARG, NO_ARG);
+	if (is_linear(&f.fit))
+		linear_sum(&f, &f.fit);
 	fit_without(&f, f.folds, &f.fit);
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;

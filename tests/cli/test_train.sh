@@ -51,8 +51,12 @@ expect 0 'told by +cold: ' $one --flops 2e9 --bytes 1e7
 expect 0 'told by +cold: ' $one -m m.weir-model --flops 2e9 --bytes 1e7
 expect 0 '"tier": "cold"' $one -m m.weir-model --flops 2e9 --bytes 1e7 --json
 expect 0 'occupancy +1 +share of the SM' $one --features
-expect 0 'told by +shape: ' "$weir" predict l.csv -k sgemm_a_tile32 -g 9,16 -b 256 -a 1 -a 2 -a 3
-expect 0 '"tier": "shape"' "$weir" predict l.csv -k sgemm_a_tile32 -g 9,16 -b 256 --json
+gemm="$weir predict l.csv -k sgemm_a_tile32 -g 9,16 -b 256 -a 1152 -a 1024 -a 3"
+expect 0 'told by +shape: ' $gemm --flops 2e9 --bytes 1e7
+expect 0 '"tier": "shape"' $gemm --flops 2e9 --bytes 1e7 --json
+# its model says what FLOPs and bytes take, another's what elements do
+expect 0 'told by +(cold|bound): ' $gemm
+expect 0 'told by +shape: ' "$weir" predict l.csv -k 'vectorized_elementwise_opa<32>' -g 900 -b 128 -a 460000
 expect 0 'linear|bound|nearest|ratio' "$weir" predict l.csv
 expect 0 '"mean_log2_error": ' "$weir" predict l.csv --json
 expect 1 'the device refuses the launch' "$weir" predict -d H200 -k x -g 1 -b 1025

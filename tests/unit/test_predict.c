@@ -131,12 +131,12 @@ static void least_squares_find_the_least(void **state)
 	for (int turn = 0; turn < 60; turn++) {
 		struct normal n = { 0 };
 		double fast[NNLS_TERMS], slow[NNLS_TERMS];
-		for (int i = 0; i < 4 + turn; i++) {
+		for (int i = 0; i < NNLS_TERMS - 1 + turn; i++) {
 			double terms[NNLS_TERMS];
 			for (int k = 0; k < NNLS_TERMS; k++)
 				terms[k] = zoo_normal(&zoo) * pow(10, k % 3) *
 					   !(turn % 7 == 1 && k == 2);
-			normal_add(&n, terms);
+			normal_add(&n, terms, 1 + turn % 3);
 		}
 		normal_solve(&n, fast);
 		solve_slowly(&n, slow);
@@ -145,6 +145,27 @@ static void least_squares_find_the_least(void **state)
 		/* the ridge moves it a little */
 		assert_true(misfit(&n, fast) <= misfit(&n, slow) + 1e-3 * fabs(misfit(&n, slow)));
 	}
+}
+
+/* What is added and taken out again leaves what was there, also of a term that is then always 0. */
+static void observations_can_be_taken_out_again(void **state)
+{
+	struct normal all = { 0 }, rest = { 0 }, part = { 0 };
+	double without[NNLS_TERMS], solved[NNLS_TERMS];
+	zoo_init(&zoo, 6, 0);
+	for (int i = 0; i < 40; i++) {
+		double terms[NNLS_TERMS];
+		for (int k = 0; k < NNLS_TERMS; k++)
+			terms[k] = zoo_uniform(&zoo) * pow(10, k % 4) * (k != 3 || i % 8 == 0);
+		normal_add(&all, terms, 1);
+		normal_add(i % 8 ? &rest : &part, terms, 1);
+	}
+	normal_less(&all, &part);
+	normal_solve(&all, without);
+	normal_solve(&rest, solved);
+	for (int k = 0; k < NNLS_TERMS; k++)
+		assert_float_equal(without[k], solved[k], 1e-6);
+	assert_true(without[3] == 0);
 }
 
 static void a_launch_that_ran_twice_is_known(void **state)
@@ -287,6 +308,101 @@ static void a_line_goes_on_beyond_what_was_seen(void **state)
 	free(p.tables);
 }
 
+/* A law fills in a launch and says its time.  How far off the second half of sixty launches is. */
+static double off_by_law(double (*law)(struct predict_launch *l))
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 81, .regs = 64, .has_regs = true };
+	double errors[30];
+	for (int i = 0; i < 60; i++) {
+		struct predict_sample s = { .launch = { .kernel = &k, .block = { 256, 1, 1 } } };
+		s.launch.grid[1] = s.launch.grid[2] = 1;
+		s.measured_ns = law(&s.launch);
+		if (i >= 30)
+			errors[i - 30] = off(ask(&p, &s.launch).t50_ns, s.measured_ns);
+		predict_learn(&p, &s);
+	}
+	free(p.tables);
+	return median(errors, COUNT_OF(errors));
+}
+
+/* Four blocks fit on an SM.  Up to two of them take as long as one. */
+static double latency(struct predict_launch *l)
+{
+	l->grid[0] = (uint32_t)(132 * exp2(5 * zoo_uniform(&zoo) - 1));
+	l->args = 1;
+	l->arg[0] = (uint64_t)(100 + 9000 * zoo_uniform(&zoo));
+	const double rounds = ceil(l->grid[0] / 132.0);
+	return 2000 + 100.0 * (double)l->arg[0] * (rounds > 2 ? rounds : 2);
+}
+
+static void blocks_that_wait_for_memory_take_as_long_as_one(void **state)
+{
+	assert_true(off_by_law(latency) < 0.02);
+}
+
+/* Half of the shapes are bound by bytes, half by FLOPs, each with an efficiency of its own. */
+static double two_ceilings(struct predict_launch *l)
+{
+	l->grid[0] = 132 * 40;
+	l->args = 1;
+	l->arg[0] = zoo.random; /* another launch */
+	l->flops = exp2(30 + 8 * zoo_uniform(&zoo));
+	l->bytes = exp2(26 + 6 * zoo_uniform(&zoo));
+	l->has_flops = l->has_bytes = true;
+	l->unit = GPU_FP32;
+	return 3000 + l->bytes / zoo.device.dram_bytes_ns / 0.9 +
+	       l->flops / zoo.device.flops_ns[GPU_FP32] / 0.4;
+}
+
+static void bytes_and_flops_have_a_ceiling_each(void **state)
+{
+	assert_true(off_by_law(two_ceilings) < 0.02);
+}
+
+/* Every eighth launch is half as long again. */
+static double now_and_then_slow(struct predict_launch *l)
+{
+	static unsigned count;
+	l->grid[0] = 132 * (uint32_t)(1 + 100 * zoo_uniform(&zoo));
+	l->args = 1;
+	l->arg[0] = (uint64_t)(100 + 9000 * zoo_uniform(&zoo));
+	return (1000 + (double)(l->grid[0] * l->arg[0]) / 100) * (count++ % 8 == 3 ? 1.5 : 1);
+}
+
+static void outliers_do_not_bend_the_law(void **state)
+{
+	assert_true(off_by_law(now_and_then_slow) < 0.01);
+}
+
+/* Without bytes the bound is a yardstick, and says nothing about launches with. */
+static void what_is_known_of_a_launch_keeps_shapes_apart(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 82, .regs = 32, .has_regs = true };
+	struct predict_sample s = { .launch = { .kernel = &k, .block = { 256, 1, 1 } } };
+	s.launch.grid[1] = s.launch.grid[2] = 1;
+	for (uint32_t i = 1; i <= 12; i++) {
+		s.launch.grid[0] = 1000 * i;
+		s.launch.has_bytes = i % 2;
+		s.launch.bytes = 1e6 * i;
+		s.measured_ns = 20000 + 5000.0 * i;
+		predict_learn(&p, &s);
+	}
+	assert_int_equal(wave_slot(&p, &k, 0)->head.shapes, 6);
+	assert_int_equal(wave_slot(&p, &k, 1)->head.shapes, 6);
+	assert_null(wave_slot(&p, &k, 2));
+	/* but blocks are blocks */
+	s.launch.has_bytes = s.launch.has_flops = true;
+	s.launch.flops = 1e6;
+	s.launch.unit = GPU_FP32;
+	s.launch.grid[0] = 3500;
+	struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_SHAPE);
+	assert_true(off(a.t50_ns, 37500) < 0.02);
+	free(p.tables);
+}
+
 /* Half a logarithm is a root. */
 static void a_power_law_is_found(void **state)
 {
@@ -344,7 +460,7 @@ static void a_product_of_two_arguments_is_found_among_eight(void **state)
 			errors[i - 40] = off(ask(&p, &s.launch).t50_ns, s.measured_ns);
 		predict_learn(&p, &s);
 	}
-	const struct wave_fit *fit = &wave_slot(&p, &k)->head.fit;
+	const struct wave_fit *fit = &wave_slot(&p, &k, 0)->head.fit;
 	assert_int_equal(fit->kind, WAVE_LINEAR);
 	assert_int_equal(fit->first + fit->second, 7);
 	assert_true(median(errors, COUNT_OF(errors)) < 0.01);
@@ -588,6 +704,7 @@ int main(void)
 		cmocka_unit_test(the_checksum_is_crc_32c),
 		cmocka_unit_test(quantiles_are_those_of_a_sorted_array),
 		cmocka_unit_test(least_squares_find_the_least),
+		cmocka_unit_test(observations_can_be_taken_out_again),
 		cmocka_unit_test(a_launch_that_ran_twice_is_known),
 		cmocka_unit_test(the_fit_is_the_same_whoever_answers),
 		cmocka_unit_test(fit_follows_from_geometry),
@@ -596,6 +713,10 @@ int main(void)
 		cmocka_unit_test(more_launches_than_room_push_out_the_oldest),
 		cmocka_unit_test(a_kernel_is_known_from_its_shapes),
 		cmocka_unit_test(a_line_goes_on_beyond_what_was_seen),
+		cmocka_unit_test(blocks_that_wait_for_memory_take_as_long_as_one),
+		cmocka_unit_test(bytes_and_flops_have_a_ceiling_each),
+		cmocka_unit_test(outliers_do_not_bend_the_law),
+		cmocka_unit_test(what_is_known_of_a_launch_keeps_shapes_apart),
 		cmocka_unit_test(a_power_law_is_found),
 		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
