@@ -96,6 +96,7 @@ struct perfetto {
 	bool *fn_sent;     /* by function id */
 	bool *kernel_sent; /* by index into meta->names, as a value */
 	bool *name_sent;   /* by index into meta->names, as the name of an event */
+	bool *link_drawn;  /* by index into links: some work of it will be written */
 	bool *link_seen;   /* by index into links: its first work was written */
 	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
 	uint32_t track_count, queue_count;
@@ -219,6 +220,35 @@ static void put_devices(struct export *x)
 	proto_close(&s->p, packet);
 }
 
+/* Waits are of the host, spans of ranges, which have slices of their own. */
+static bool is_drawn(const struct device_work *w)
+{
+	return w->kind != WORK_WAIT && w->kind != WORK_SPAN && w->kind <= WORK_OTHER;
+}
+
+/* An arrow needs an end, and calls come before the work that they asked for. */
+static int find_drawn(struct export *x)
+{
+	struct perfetto *s = x->state;
+	struct chunk_buf buf = { 0 };
+	struct device_work w;
+	size_t chunk = 0, hint = 0;
+	int e = 0;
+	while (x->links.v.n && (e = trace_next(x->trace, CHUNK_DEVICE, &chunk, &buf, NULL)) > 0) {
+		for (size_t at = 0; work_next(&buf, &at, &w);) {
+			const struct call_link *l =
+				is_drawn(&w) && w.valid & WORK_HAS_CORRELATION
+					? links_find(
+						  &x->links, buf.ref->process, w.correlation, &hint)
+					: NULL;
+			if (l)
+				s->link_drawn[l - x->links.v.v] = true;
+		}
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
 static int begin(struct export *x)
 {
 	struct perfetto *s = x->state = calloc(1, sizeof(*s));
@@ -227,9 +257,13 @@ static int begin(struct export *x)
 	s->fn_sent = calloc(0x10000, sizeof(bool));
 	s->kernel_sent = calloc(x->meta->names.n + 1, sizeof(bool));
 	s->name_sent = calloc(x->meta->names.n + 1, sizeof(bool));
+	s->link_drawn = calloc(x->links.v.n + 1, sizeof(bool));
 	s->link_seen = calloc(x->links.v.n + 1, sizeof(bool));
-	if (!s->fn_sent || !s->kernel_sent || !s->name_sent || !s->link_seen)
+	if (!s->fn_sent || !s->kernel_sent || !s->name_sent || !s->link_drawn || !s->link_seen)
 		return -ENOMEM;
+	const int e = find_drawn(x);
+	if (e)
+		return e;
 	s->track_count = (uint32_t)x->trace->processes.n;
 	for (uint32_t i = 0; i < x->meta->processes.n; i++)
 		put_process(x, i);
@@ -422,7 +456,7 @@ static void put_begin(struct export *x, const struct export_call *c)
 	proto_uint(&s->p, EVENT_NAME_IID, c->record->fn);
 	proto_uint(&s->p, EVENT_CATEGORY_IIDS, c->record->fn);
 	put_notes(x, c);
-	if (c->link) {
+	if (c->link && s->link_drawn[c->link - x->links.v.v]) {
 		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
 		proto_uint(&s->p, CORRELATION_SUBMITTED, first_work(x, c->link));
 		proto_close(&s->p, correlation);
@@ -626,8 +660,8 @@ static int work(struct export *x, const struct chunk_ref *c, const struct device
 {
 	struct perfetto *s = x->state;
 	uint64_t queue;
-	if (w->kind == WORK_WAIT || w->kind == WORK_SPAN || w->kind > WORK_OTHER)
-		return 0; /* of the host, and of ranges, which have slices of their own */
+	if (!is_drawn(w))
+		return 0;
 	const size_t packet = open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
 	if (intern_work(x, w, &queue))
@@ -656,6 +690,7 @@ static void cleanup(struct export *x)
 	free(s->fn_sent);
 	free(s->kernel_sent);
 	free(s->name_sent);
+	free(s->link_drawn);
 	free(s->link_seen);
 	map_fini(&s->tracks);
 	array_free(&s->ranges);

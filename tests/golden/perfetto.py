@@ -1,0 +1,145 @@
+"""What weir export -f perfetto writes, read by protoc: perfetto.py BUILD PROTOC [wrong].
+
+Nothing may be unknown to perfetto.proto; every name that is referred to was sent before; slices of a track nest
+and end; arrows end at work; and the sums are those of weir report.  With `wrong` one byte is changed.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+build, protoc = sys.argv[1:3]
+here = os.path.dirname(os.path.abspath(__file__))
+weir = os.path.join(build, "bin", "weir")
+
+
+def run(*command, data=None):
+    return subprocess.run(command, check=True, input=data, stdout=subprocess.PIPE).stdout
+
+
+def value(text):
+    if text[0] == '"':
+        return text[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def parse(lines):
+    """protoc's text as dictionaries of lists; one line is a field, or opens or closes a message."""
+    top = {}
+    stack = [top]
+    for line in lines:
+        line = line.strip()
+        if line == "}":
+            stack.pop()
+        elif line.endswith(" {") and '"' not in line:
+            stack[-1].setdefault(line[:-2], []).append({})
+            stack.append(stack[-1][line[:-2]][-1])
+        else:
+            key, _, rest = line.partition(": ")
+            assert not key.isdigit(), "protoc does not know field %s: %s" % (key, rest)
+            stack[-1].setdefault(key, []).append(value(rest))
+        assert not line[:1].isdigit(), "protoc does not know %s" % line
+    return top
+
+
+def one(message, key, otherwise=None):
+    return message.get(key, [otherwise])[0]
+
+
+class Reader:
+    def __init__(self):
+        self.names = {key: {} for key in ("category", "event", "annotation", "string", "context",
+                                          "specification")}
+        self.tracks, self.open = {}, {}
+        self.slices = self.arrows = 0
+        self.work, self.events, self.submitted, self.gpus = {}, set(), set(), []
+
+    def intern(self, data):
+        for kind, entries in data.items():
+            for entry in entries:
+                iid = one(entry, "iid")
+                assert iid not in self.names[kind], "%s %d is sent twice" % (kind, iid)
+                self.names[kind][iid] = one(entry, "text") or one(entry, "name") or one(entry, "pid")
+
+    def slice(self, event, now):
+        track = one(event, "track")
+        assert track in self.tracks, "a slice of track %s, which has no description" % track
+        stack = self.open.setdefault(track, [])
+        if one(event, "type") == "END":
+            assert stack and stack[-1] <= now, "a slice ends that has not begun"
+            stack.pop()
+            return
+        self.slices += 1
+        assert not stack or stack[-1] <= now, "a slice begins before the one around it"
+        stack.append(now)
+        assert one(event, "name_iid") in self.names["event"]
+        for iid in event.get("category_iids", []):
+            assert iid in self.names["category"]
+        for note in event.get("annotation", []):
+            assert one(note, "name_iid") in self.names["annotation"]
+            assert one(note, "string_iid", 0) in {0} | set(self.names["string"])
+        for correlation in event.get("correlation", []):
+            self.submitted.update(correlation["submitted"])
+
+    def stage(self, stage):
+        event, kind = one(stage, "event"), self.names["specification"][one(stage, "stage_iid")]
+        assert event not in self.events, "two pieces of work are number %d" % event
+        assert one(stage, "queue_iid") in self.names["specification"]
+        assert one(stage, "context") in self.names["context"]
+        self.events.add(event)
+        name = self.names["event"][one(stage, "name_iid")]
+        row = self.work.setdefault((kind, name), [0, 0])
+        row[0] += 1
+        row[1] += one(stage, "duration")
+
+    def packet(self, packet):
+        assert one(packet, "sequence") == 1
+        for data in packet.get("interned", []):
+            self.intern(data)
+        for track in packet.get("track", []):
+            parent = one(track, "parent")
+            assert parent is None or parent in self.tracks
+            self.tracks[one(track, "uuid")] = track
+        for event in packet.get("event", []):
+            self.slice(event, one(packet, "timestamp"))
+        for stage in packet.get("stage", []):
+            self.stage(stage)
+        for gpus in packet.get("gpus", []):
+            self.gpus += [one(g, "name") for g in gpus.get("gpu", [])]
+
+
+def check(name, trace):
+    path = name + ".perfetto"
+    run(weir, "export", "-f", "perfetto", "-o", path, trace)
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    if sys.argv[3:]:
+        data[len(data) // 2] ^= 0x40
+    text = run(protoc, "--decode=Trace", "-I", here, os.path.join(here, "perfetto.proto"), data=bytes(data))
+    reader = Reader()
+    packets = parse(text.decode().splitlines())["packet"]
+    for packet in packets:
+        reader.packet(packet)
+    report = json.loads(run(weir, "report", "--json", trace))
+    assert not any(reader.open.values()), "slices that never end"
+    work = sorted((w["kind"], w["name"], w["count"], w["device_total_ns"]) for w in report["device_work"]
+                  if w["kind"] not in ("wait", "span"))
+    assert work == sorted((kind, name, *row) for (kind, name), row in reader.work.items()), reader.work
+    assert reader.submitted <= reader.events, "arrows that end nowhere"
+    calls = run(weir, "export", "-f", "ndjson", trace).count(b"\n")
+    ranges = sum(o["count"] for o in report["operators"])
+    assert reader.slices >= calls + ranges, (reader.slices, calls, ranges)
+    assert reader.gpus == [d["name"] for d in report["devices"] if d["name"]], reader.gpus
+    print("%s: %d packets, %d slices, %d pieces of work, %d arrows" %
+          (name, len(packets), reader.slices, len(reader.events), len(reader.submitted)))
+
+
+with tempfile.TemporaryDirectory() as work:
+    os.chdir(work)
+    run(weir, "import", "-q", "-o", "eager.weir", os.path.join(here, "kineto", "eager.json"))
+    run(weir, "import", "-q", "-o", "kinds.weir", os.path.join(here, "variants", "torch-2.json"))
+    run(os.path.join(build, "tests", "gen-trace"), "-n", "3000", "-t", "2", "-s", "7", "-p", "calls.weir")
+    for kind in ("eager", "kinds", "calls"):
+        check(kind, kind + ".weir")
