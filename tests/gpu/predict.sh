@@ -42,7 +42,7 @@ p = json.load(sys.stdin)["prediction"]
 exact = [t for t in p["tiers"] if t["tier"] == "exact"]
 exact = exact[0] if exact else {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
 asked = p["launches"] + p["silent"]
-share = exact["launches"] / (p["measured"] + p["silent"] or 1)
+share = exact["launches"] / (p["measured"] - p["contended"] + p["silent"] or 1)
 good = share >= wanted and exact["error_median"] < 0.05 and 0.8 < exact["covered"] <= 1
 print("%-4s %s: of %d launches %d had no answer and %d shared the device; of the others %.0f %% exact, off by "
       "%.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (

@@ -50,6 +50,12 @@ silent "a fifo" "history=$work/fifo,model=$work/fifo,warm=$work/fifo"
 [ -p fifo ] || complain "the fifo was replaced"
 mkdir folder
 silent "a directory" "history=$work/folder,model=$work/folder,warm=$work/folder"
+silent "no directory" "models=$work/fifo"
+mkfifo a.weir-model
+echo rubbish >b.weir-model
+mkdir c.weir-model
+silent "a directory of rubbish" "models=$work"
+says "none is for this device in $work"
 : >empty
 silent "an empty file" "history=$work/empty"
 [ -s empty ] || complain "an empty file is not filled"
