@@ -19,7 +19,8 @@
 
 #include "base/banned.h"
 
-#define DECADES 7 /* from below 1 us, 1 to 10 us ... to above 1 s */
+#define DECADES    7 /* from below 1 us, 1 to 10 us ... to above 1 s */
+#define WELL_KNOWN 8 /* shapes, from which on a kernel's own model is told of apart */
 
 struct job {
 	const struct options *options;
@@ -37,10 +38,27 @@ static void show(void *data, uint64_t done, uint64_t all)
 	progress_show(data, done, all);
 }
 
-static struct eval_filter of_tier(const struct job *job, int tier)
+/* The rows of tiers, best first, and below that of shapes the part of it that is well known. */
+static const struct {
+	const char *word, *key;
+	enum predict_tier tier;
+	uint32_t shapes;
+} tier_rows[] = {
+	{ "exact", "exact", PREDICT_EXACT, 0 },
+	{ "once", "once", PREDICT_ONCE, 0 },
+	{ "shape", "shape", PREDICT_SHAPE, 0 },
+	{ "shape, of 8 or more", "shape_of_8", PREDICT_SHAPE, WELL_KNOWN },
+	{ "near", "near", PREDICT_NEAR, 0 },
+	{ "cold", "cold", PREDICT_COLD, 0 },
+	{ "bound", "bound", PREDICT_BOUND, 0 },
+};
+#define TIER_ROWS (sizeof(tier_rows) / sizeof(tier_rows[0]))
+
+static struct eval_filter of_tier(const struct job *job, size_t row)
 {
 	struct eval_filter f = job->filter;
-	f.tier = (enum predict_tier)tier;
+	f.tier = tier_rows[row].tier;
+	f.shapes = tier_rows[row].shapes;
 	return f;
 }
 
@@ -97,6 +115,36 @@ static void print_line(struct job *job, struct table *t, const char *name,
 	}
 }
 
+static void print_regret(struct job *job, struct table *t, const char *name,
+	const eval_points *points, struct eval_filter f)
+{
+	if (!cell_of(job, points, f, 0).n)
+		return;
+	table_cell(t, "%s", name);
+	for (int teller = 0; teller < EVAL_TELLERS; teller++) {
+		const struct eval_cell c = cell_of(job, points, f, teller);
+		if (c.n)
+			table_cell(t, "%.2f", 100 * c.regret);
+		else
+			table_cell(t, "-");
+	}
+}
+
+/* What running the shortest first costs, when these tell which that is. */
+static void print_regrets(struct job *job, const eval_points *points)
+{
+	static const char *const headings[] = { "regret of shortest first, %", "weir", "last",
+		"median", "ratio", "nearest" };
+	struct table t;
+	table_init(&t, "<>>>>>", headings);
+	print_regret(job, &t, "all", points, job->filter);
+	for (size_t row = 0; row < TIER_ROWS; row++)
+		print_regret(job, &t, tier_rows[row].word, points, of_tier(job, row));
+	table_print(&t, stdout, "", "");
+	putchar('\n');
+	table_fini(&t);
+}
+
 static void print_split(struct job *job, enum eval_split split, const eval_points *points)
 {
 	static const char *const headings[] = { "off by, %: half / 9 of 10", "launches", "weir",
@@ -104,15 +152,15 @@ static void print_split(struct job *job, enum eval_split split, const eval_point
 	struct table t;
 	table_init(&t, "<>>>>>>>>", headings);
 	print_line(job, &t, "all", points, job->filter);
-	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
-		print_line(job, &t, predict_tier_word((enum predict_tier)tier), points,
-			of_tier(job, tier));
+	for (size_t row = 0; row < TIER_ROWS; row++)
+		print_line(job, &t, tier_rows[row].word, points, of_tier(job, row));
 	for (int decade = 0; decade < DECADES; decade++)
 		print_line(job, &t, decade_word(decade), points, of_decade(job, decade));
 	printf("%s: %s\n", eval_split_word(split), eval_split_what(split));
 	table_print(&t, stdout, "", "");
 	putchar('\n');
 	table_fini(&t);
+	print_regrets(job, points);
 }
 
 static void json_cell(struct json *j, const char *key, const struct eval_cell *c)
@@ -128,6 +176,7 @@ static void json_cell(struct json *j, const char *key, const struct eval_cell *c
 	json_put_real(j, "median_log_error", c->log_median);
 	json_put_real(j, "time_weighted_ape", c->weighted);
 	json_put_real(j, "kendall_tau", c->tau);
+	json_put_real(j, "shortest_first_regret", c->regret);
 	if (c->has_t90) {
 		json_put_real(j, "t90_coverage", c->coverage);
 		json_put_real(j, "t90_pinball", c->pinball);
@@ -156,9 +205,8 @@ static void json_split(struct job *job, enum eval_split split, const eval_points
 	json_begin_object(&job->json, eval_split_word(split));
 	json_line(job, "all", points, job->filter);
 	json_begin_object(&job->json, "tiers");
-	for (int tier = PREDICT_TIERS; tier-- > PREDICT_BOUND;)
-		json_line(job, predict_tier_word((enum predict_tier)tier), points,
-			of_tier(job, tier));
+	for (size_t row = 0; row < TIER_ROWS; row++)
+		json_line(job, tier_rows[row].key, points, of_tier(job, row));
 	json_end_object(&job->json);
 	json_begin_object(&job->json, "durations");
 	for (int decade = 0; decade < DECADES; decade++)

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "predict/bound.h"
 #include "predict/score.h"
+#include "predict/wave.h"
 #include "train/train.h"
 
 #include "base/banned.h"
@@ -63,6 +64,19 @@ static void end(struct evaluation *e)
 	baseline_fini(&e->baselines);
 }
 
+/* Of those of which as much is known, or where there are none, of the others. */
+static uint32_t shapes_known(const struct predict *p, const struct predict_launch *l)
+{
+	const struct kernel_slot *own = wave_slot(p, l->kernel, launch_knowledge(l));
+	uint32_t most = own ? own->head.shapes : 0;
+	for (unsigned other = 0; other < KNOWLEDGE && !own; other++) {
+		const struct kernel_slot *slot = wave_slot(p, l->kernel, other);
+		if (slot && slot->head.shapes > most)
+			most = slot->head.shapes;
+	}
+	return most;
+}
+
 static int ask(struct evaluation *e, const struct predict_sample *s)
 {
 	struct predict_question q = { .launch = &s->launch, .device = e->device };
@@ -83,6 +97,7 @@ static int ask(struct evaluation *e, const struct predict_sample *s)
 		.class_only = a.class_only,
 		.family = s->launch.kernel->family,
 		.knowledge = launch_knowledge(&s->launch),
+		.shapes = shapes_known(&e->p, &s->launch),
 	};
 	baseline_ask(&e->baselines, &q, p->baseline_ns);
 	return 0;

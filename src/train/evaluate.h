@@ -43,6 +43,7 @@ struct eval_point {
 	bool class_only;
 	enum predict_family family;
 	unsigned knowledge;
+	uint32_t shapes; /* of the kernel that were known, at most SHAPES */
 };
 
 typedef ARRAY(struct eval_point) eval_points;
@@ -51,6 +52,13 @@ typedef ARRAY(struct eval_point) eval_points;
 #define EVAL_TELLERS (1 + BASELINES)
 const char *eval_teller_name(int teller);
 
+/* Launches that wait together, all at once, for a device that runs one after the other: shortest
+ * first has the least mean time from there to the end of each.  What the mean is by told times,
+ * over what it is by true ones, less 1, is the regret; of several such windows, the mean.  Launches
+ * that fill no window are left out, unless there is no other; of told times that are alike, the
+ * launch that was there first runs first. */
+#define EVAL_WINDOW 64
+
 /* Over those points that a teller could tell.  Shares are from 0 to 1. */
 struct eval_cell {
 	size_t n;
@@ -58,6 +66,7 @@ struct eval_cell {
 	double log_median;  /* of |ln(told / measured)| */
 	double weighted;    /* sum of |told - measured| over the sum of measured */
 	double tau;         /* Kendall's, of the order */
+	double regret;      /* of shortest-first by these times: see EVAL_WINDOW */
 	bool has_t90;       /* the chain only: */
 	double coverage;    /* share of measured <= t90 */
 	double pinball;     /* mean loss of t90 as a 0.9 quantile, over the mean of measured */
@@ -71,6 +80,7 @@ struct eval_filter {
 	unsigned knowledge;
 	enum predict_family family; /* FAMILY_UNKNOWN: all */
 	bool but_family;
+	uint32_t shapes; /* at least so many of the kernel's were known */
 };
 
 /* -ENOMEM */

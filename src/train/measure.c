@@ -9,6 +9,7 @@
 
 struct pair {
 	double told, measured;
+	size_t at; /* in a window */
 };
 
 const char *eval_teller_name(int teller)
@@ -27,7 +28,7 @@ static bool counts(const struct eval_point *p, struct eval_filter f, int teller)
 	const bool family = !f.family || (p->family == f.family) != f.but_family;
 	return (f.tier == PREDICT_TIERS || p->tier == f.tier) && p->measured_ns >= f.from_ns &&
 	       p->measured_ns < f.below_ns && family && p->knowledge >= f.knowledge &&
-	       p->tier != PREDICT_UNKNOWN && isfinite(told) && told > 0;
+	       p->shapes >= f.shapes && p->tier != PREDICT_UNKNOWN && isfinite(told) && told > 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -70,6 +71,47 @@ static double tau_of(struct pair *v, struct pair *scratch, size_t n)
 	return pairs > 0 ? 1 - 2 * inversions(v, scratch, n) / pairs : 1;
 }
 
+static int by_told_then_at(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	if (x->told != y->told)
+		return x->told < y->told ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The sum of the times at which each has ended. */
+static double turnaround(const struct pair *v, size_t n)
+{
+	double sum = 0, now = 0;
+	for (size_t i = 0; i < n; i++) {
+		now += v[i].measured;
+		sum += now;
+	}
+	return sum;
+}
+
+static double window_regret(const struct pair *v, size_t n)
+{
+	struct pair queue[EVAL_WINDOW];
+	for (size_t i = 0; i < n; i++)
+		queue[i] = (struct pair){ v[i].told, v[i].measured, i };
+	qsort(queue, n, sizeof(queue[0]), by_told_then_at);
+	const double told = turnaround(queue, n);
+	for (size_t i = 0; i < n; i++)
+		queue[i].told = queue[i].measured;
+	qsort(queue, n, sizeof(queue[0]), by_told_then_at);
+	return told / turnaround(queue, n) - 1;
+}
+
+static double regret_of(const struct pair *v, size_t n)
+{
+	const size_t window = n < EVAL_WINDOW ? n : EVAL_WINDOW;
+	double sum = 0;
+	for (size_t i = 0; i + window <= n; i += window)
+		sum += window_regret(v + i, window);
+	return sum / (double)(n / window);
+}
+
 static double quantile(double *v, size_t n, double q)
 {
 	qsort(v, n, sizeof(v[0]), by_size);
@@ -86,6 +128,7 @@ static void measure_pairs(struct pair *v, double *off, struct pair *scratch, str
 		all += v[i].measured;
 	}
 	c->weighted = sum / all;
+	c->regret = regret_of(v, c->n);
 	c->median = quantile(off, c->n, 0.5);
 	c->p90 = quantile(off, c->n, 0.9);
 	for (size_t i = 0; i < c->n; i++)
@@ -125,7 +168,8 @@ int eval_measure(const eval_points *points, struct eval_filter filter, int telle
 	for (size_t i = 0; i < points->n; i++) {
 		const struct eval_point *p = &points->v[i];
 		if (counts(p, filter, teller))
-			v[c.n++] = (struct pair){ told_by(p, teller), (double)p->measured_ns };
+			v[c.n++] = (struct pair){ .told = told_by(p, teller),
+				.measured = (double)p->measured_ns };
 	}
 	if (c.n) {
 		measure_pairs(v, off, v + points->n + 1, &c);

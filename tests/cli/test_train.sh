@@ -29,6 +29,10 @@ expect 3 "can't be written: No such file" "$weir" train -k network l.csv -o no/s
 
 # what they are worth
 expect 0 'exact +[0-9,]+ +[0-2]\.[0-9]/[0-9]+ ' "$weir" eval m.weir-model l.csv -s prequential
+expect 0 'shape, of 8 or more +[0-9,]+ +[0-9.]+/' "$weir" eval m.weir-model l.csv -s prequential
+expect 0 'regret of shortest first, % +weir +last' "$weir" eval m.weir-model l.csv -s prequential
+expect 0 '"shape_of_8": \{' "$weir" eval m.weir-model l.csv -s prequential --json
+expect 0 '"shortest_first_regret": 0\.' "$weir" eval m.weir-model l.csv -s prequential --json
 expect 0 '"t90_coverage": 0\.' "$weir" eval m.weir-model l.csv -s prequential --json
 expect 0 'kernel: kernels never seen' "$weir" eval m.weir-model l.csv -s kernel
 expect 0 'sibling: kernels never seen, but siblings' "$weir" eval m.weir-model l.csv -s sibling --known

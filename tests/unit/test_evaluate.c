@@ -24,6 +24,7 @@ static eval_points random_points(size_t n)
 		*p = (struct eval_point){
 			.measured_ns = (float)(1000 + 1e6 * zoo_uniform(&zoo)),
 			.tier = zoo_uniform(&zoo) < 0.5 ? PREDICT_EXACT : PREDICT_SHAPE,
+			.shapes = (uint32_t)i % 10,
 		};
 		p->t50_ns = p->measured_ns * (float)exp(0.2 * zoo_normal(&zoo));
 		p->t90_ns = 1.3f * p->t50_ns;
@@ -73,10 +74,56 @@ static void measures_are_what_they_are_called(void **state)
 	array_free(&points);
 }
 
+/* Three launches of 1, 2 and 4 us, told as 3, 2 and 1: they end after 4, 6 and 7 us, and by their
+ * true times after 1, 3 and 7.  Told as 1, 1, 1 they run as they came. */
+static void regret_is_what_a_wrong_order_costs(void **state)
+{
+	static const float measured[] = { 2000, 1000, 4000 };
+	static const float told[] = { 2, 3, 1 };
+	eval_points points = { 0 };
+	struct eval_cell c;
+	for (int i = 0; i < 3; i++) {
+		struct eval_point *p = array_push(&points);
+		*p = (struct eval_point){
+			.measured_ns = measured[i], .t50_ns = told[i], .tier = PREDICT_EXACT
+		};
+		for (int b = 0; b < BASELINES; b++)
+			p->baseline_ns[b] = b == BASELINE_RATIO ? measured[i] : 1;
+	}
+	assert_int_equal(eval_measure(&points, all, 0, &c), 0);
+	assert_true(fabs(c.regret - (17.0 / 11 - 1)) < 1e-9);
+	assert_int_equal(eval_measure(&points, all, 1 + BASELINE_RATIO, &c), 0);
+	assert_true(fabs(c.regret - (0)) < 1e-9);
+	assert_int_equal(eval_measure(&points, all, 1 + BASELINE_LAST, &c), 0);
+	assert_true(fabs(c.regret - (12.0 / 11 - 1)) < 1e-9);
+	array_free(&points);
+}
+
+/* Two windows of 64, in one of which two of 1 and 2 us are told in the wrong order; what is left
+ * over is in no window. */
+static void regret_is_the_mean_of_full_windows(void **state)
+{
+	eval_points points = { 0 };
+	struct eval_cell c;
+	for (int i = 0; i < 2 * EVAL_WINDOW + 5; i++) {
+		struct eval_point *p = array_push(&points);
+		const float t = i % EVAL_WINDOW == 1 ? 2 : i % EVAL_WINDOW == 0 ? 1 : 10;
+		const bool wrong = i < 2 || i > 2 * EVAL_WINDOW;
+		*p = (struct eval_point){ .measured_ns = t, .tier = PREDICT_EXACT };
+		p->t50_ns = wrong ? 3 - t + 5 * (t > 2) : t;
+	}
+	double right = 1 + 3;
+	for (int i = 2; i < EVAL_WINDOW; i++)
+		right += 3 + 10 * (i - 1);
+	assert_int_equal(eval_measure(&points, all, 0, &c), 0);
+	assert_true(fabs(c.regret - (1 / right / 2)) < 1e-9);
+	array_free(&points);
+}
+
 static void filters_part_the_points(void **state)
 {
 	eval_points points = random_points(500);
-	struct eval_cell exact, shape, early, late;
+	struct eval_cell exact, shape, eight, early, late;
 	const struct eval_filter of_exact = {
 		.tier = PREDICT_EXACT, .from_ns = 0, .below_ns = INFINITY
 	};
@@ -87,11 +134,16 @@ static void filters_part_the_points(void **state)
 	const struct eval_filter above = {
 		.tier = PREDICT_TIERS, .from_ns = 5e5f, .below_ns = INFINITY
 	};
+	const struct eval_filter of_eight = {
+		.tier = PREDICT_TIERS, .below_ns = INFINITY, .shapes = 8
+	};
 	assert_int_equal(eval_measure(&points, of_exact, 0, &exact), 0);
 	assert_int_equal(eval_measure(&points, of_shape, 0, &shape), 0);
+	assert_int_equal(eval_measure(&points, of_eight, 0, &eight), 0);
 	assert_int_equal(eval_measure(&points, below, 0, &early), 0);
 	assert_int_equal(eval_measure(&points, above, 0, &late), 0);
 	assert_int_equal(exact.n + shape.n, 500);
+	assert_int_equal(eight.n, 100);
 	assert_int_equal(early.n + late.n, 500);
 	assert_true(exact.n && shape.n && early.n && late.n);
 	array_free(&points);
@@ -188,6 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(measures_are_what_they_are_called),
+		cmocka_unit_test(regret_is_what_a_wrong_order_costs),
+		cmocka_unit_test(regret_is_the_mean_of_full_windows),
 		cmocka_unit_test(filters_part_the_points),
 		cmocka_unit_test(nothing_is_measured_of_nothing),
 		cmocka_unit_test(what_is_held_out_was_not_learnt),
