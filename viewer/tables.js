@@ -264,6 +264,7 @@ function operatorsSection() {
 	const columns = [
 		barColumn("device_total_ns", "on the GPU, with what is inside"),
 		numberColumn("device_self_ns", "on the GPU, itself", time),
+		numberColumn("span_p50_ns", "one's span, median", time, { hideZero: true }),
 		barColumn("host_total_ns", "on the host"),
 		numberColumn("host_self_ns", "on the host, itself", time),
 		numberColumn("count", "times"),

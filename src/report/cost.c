@@ -64,6 +64,7 @@ struct element {
 struct inputs {
 	unsigned count;
 	struct shape shape[INPUTS];
+	struct shape stride[INPUTS]; /* of the same dimensions where it is known */
 	struct element element[INPUTS];
 	struct shape concrete[INPUTS]; /* numbers, and lists of them: strides, paddings */
 	bool shapes_only;              /* of a recording by NVTX: neither types nor lists */
@@ -155,21 +156,34 @@ static const char *read_list(const char *p, struct shape *to)
 	return *p == ']' ? p + 1 : NULL;
 }
 
-static bool read_dims(const char *p, struct inputs *in)
+/* [[8, 256], [], [[1], [8, 64]]], at most INPUTS: how many; 0 when it is something else. */
+static unsigned read_shapes(const char *p, struct shape *shapes)
 {
+	unsigned count = 0;
 	if (!p || *p != '[')
-		return false;
-	for (p = skip_blanks(p + 1); *p == '[' && in->count < INPUTS; p = skip_blanks(p)) {
+		return 0;
+	for (p = skip_blanks(p + 1); *p == '[' && count < INPUTS; p = skip_blanks(p)) {
 		const char *inner = skip_blanks(p + 1);
-		struct shape *to = &in->shape[in->count];
+		struct shape *to = &shapes[count];
 		p = *inner == '[' ? read_list(inner, to) : read_numbers(inner, to);
 		if (!p)
-			return false;
-		in->count++;
+			return 0;
+		count++;
 		p = skip_blanks(p);
 		p += *p == ',';
 	}
-	return in->count > 0;
+	return count;
+}
+
+/* Elements that are in memory: those of a dimension without a stride are one. */
+static double stored(const struct inputs *in, unsigned i)
+{
+	const struct shape *s = &in->shape[i], *stride = &in->stride[i];
+	double all = elements(s);
+	for (unsigned d = 0; stride->dims == s->dims && d < s->dims; d++)
+		if (!(stride->dim[d] > 0) && s->dim[d] > 0)
+			all /= s->dim[d];
+	return all;
 }
 
 static struct element element_of(const char *word, size_t n)
@@ -253,8 +267,11 @@ static void take_module_type(struct inputs *in, const char *p)
 
 static bool read_inputs(const char *args, struct inputs *in)
 {
-	if (!read_dims(find_key(args, "Input Dims"), in))
+	in->count = read_shapes(find_key(args, "Input Dims"), in->shape);
+	if (!in->count)
 		return false;
+	if (read_shapes(find_key(args, "Input Strides"), in->stride) != in->count)
+		memset(in->stride, 0, sizeof(in->stride));
 	const char *types = find_key(args, "Input type");
 	if (types)
 		each_string(types, in, take_type);
@@ -298,8 +315,8 @@ static void cost_product(const struct operator_rule *r, const struct inputs *in,
 	const double rows_each = a->dims > 2 && b->dims > 2 ? last(a, 2) : rows;
 	const double all = b->dims > 2 ? larger(rows, rows_each * batches) : rows;
 	c->flops = 2 * all * n * k;
-	add_bytes(c, in, r->a, elements(a) + all * n);
-	add_bytes(c, in, r->b, elements(b));
+	add_bytes(c, in, r->a, stored(in, r->a) + all * n);
+	add_bytes(c, in, r->b, stored(in, r->b));
 	c->matrix = true;
 }
 
@@ -308,8 +325,8 @@ static void cost_linear(const struct operator_rule *r, const struct inputs *in, 
 	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
 	const double k = last(a, 1), n = last(b, 2), rows = elements(a) / larger(k, 1);
 	c->flops = 2 * rows * n * k;
-	add_bytes(c, in, r->a, elements(a) + rows * n);
-	add_bytes(c, in, r->b, elements(b));
+	add_bytes(c, in, r->a, stored(in, r->a) + rows * n);
+	add_bytes(c, in, r->b, stored(in, r->b));
 	c->matrix = true;
 }
 
@@ -462,9 +479,9 @@ static bool cost_attention(const struct operator_rule *r, const struct inputs *i
 	if (q->dims < 3 || k->dims < 3 || !is_tensor(in, r->b + 1))
 		return false;
 	c->flops = 4 * elements(q) * last(k, 2);
-	add_bytes(c, in, r->a, 2 * elements(q));
-	add_bytes(c, in, r->b, elements(k));
-	add_bytes(c, in, r->b + 1, elements(&in->shape[r->b + 1]));
+	add_bytes(c, in, r->a, stored(in, r->a) + elements(q));
+	add_bytes(c, in, r->b, stored(in, r->b));
+	add_bytes(c, in, r->b + 1, stored(in, r->b + 1));
 	c->matrix = true;
 	return true;
 }
@@ -483,7 +500,7 @@ static void cost_map(const struct operator_rule *r, const struct inputs *in, str
 		for (unsigned d = 1; d <= s->dims; d++)
 			out.dim[DIMS - d] = larger(out.dim[DIMS - d], last(s, d));
 		out.dims = s->dims > out.dims ? s->dims : out.dims;
-		add_bytes(c, in, i, elements(s));
+		add_bytes(c, in, i, stored(in, i));
 	}
 	double all = 1;
 	for (unsigned d = 1; d <= out.dims; d++)
@@ -497,7 +514,7 @@ static void cost_pick(
 {
 	const double indices = elements(&in->shape[r->b]);
 	add_bytes(c, in, r->a, 2 * indices * each);
-	add_bytes(c, in, r->b, indices);
+	add_bytes(c, in, r->b, stored(in, r->b));
 	c->has_bytes &= !in->shapes_only; /* indices are not of the module's type */
 }
 
@@ -538,7 +555,7 @@ static bool apply(
 		cost_join(in, c);
 		return true;
 	case RULE_COPY:
-		add_bytes(c, in, r->b, elements(&in->shape[r->b]));
+		add_bytes(c, in, r->b, stored(in, r->b));
 		add_bytes(c, in, r->a, count);
 		return true;
 	case RULE_GEMM:

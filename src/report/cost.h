@@ -2,8 +2,8 @@
  * What an operator must do at least, from the shapes of its inputs: FLOPs, and bytes that have to
  * be read and written once.  The rules are in api/operator.tbl.
  *
- * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type" and "Concrete
- * Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as live
+ * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
+ * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as live
  * recordings have them;
  * or what calls of libraries say (docs/trace-format.md).  Pure; the text may be anything.  Nothing
  * is guessed: what the shapes or the table do not tell is not known.

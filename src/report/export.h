@@ -30,6 +30,7 @@ struct export
 	const char *path;
 	struct error *err;
 	void *state;                    /* the exporter's */
+	uint64_t arrows;                /* the exporter's */
 	char **kernel_name;             /* demangled on first use, by index into meta->names */
 	uint32_t process;               /* of the chunk at hand */
 	struct links links;             /* for exporters that take work */

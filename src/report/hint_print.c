@@ -50,8 +50,8 @@ static void put_counted(const struct hints *h, FILE *out)
 	struct number n, all;
 	if (h->counted_ns)
 		fprintf(out,
-			"  The time is %s of %s: that in which the kernel runs that takes most, "
-			"without start-up.\n",
+			"  Shares are of %s, of %s in all: from the first launch of the kernel that "
+			"takes most to its last, without pauses that came once.\n",
 			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns));
 	if (h->cut)
 		fputs("  The trace is long: only its beginning was looked at.\n", out);

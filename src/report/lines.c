@@ -216,18 +216,19 @@ static void chrome_work_args(const struct export *x, struct json *j, const struc
 	json_end_object(j);
 }
 
-/* An arrow from the call to the work. */
+/* An arrow from the call to the work, of a number of its own: correlations are of one process. */
 static void chrome_flow(struct export *x, const struct chunk_ref *c, const struct device_work *w,
 	const struct call_link *link)
 {
-	fprintf(x->out, "{\"ph\":\"s\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
-		link->correlation, c->head.pid, link->tid);
+	const uint64_t id = ++x->arrows;
+	fprintf(x->out, "{\"ph\":\"s\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, id,
+		c->head.pid, link->tid);
 	put_us(x->out, "ts", since(x, trace_ns(x->trace, link->ticks)));
 	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);
 	fprintf(x->out,
 		"{\"ph\":\"f\",\"bp\":\"e\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32
 		",\"tid\":%" PRIu32,
-		link->correlation, w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		id, w->valid & WORK_HAS_DEVICE ? w->device : 0,
 		w->valid & WORK_HAS_STREAM ? w->stream : 0);
 	put_us(x->out, "ts", since(x, w->start_ns));
 	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);

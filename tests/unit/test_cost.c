@@ -236,6 +236,26 @@ static void elements_are_broadcast(void **state)
 	check("aten::fill_", "[[3,3],[]]", "[\"bool\",\"Scalar\"]", 0, 9);
 }
 
+/* Of a tensor that was expanded, what is in memory is read: dimensions without a stride are one. */
+static void expanded_tensors_are_read_once(void **state)
+{
+	const char *types = "[\"c10::Half\",\"Scalar\",\"long int\"]";
+	assert_true(cost("aten::gather", "[[100,8],[],[3,8]]", types,
+			    ",\"Input Strides\":[[8, 1], [], [1, 0]]")
+			    .bytes == 2 * 24 * 2 + 3 * 8);
+	assert_true(cost("aten::add", "[[4,8],[4,8],[]]", HALF3,
+			    ",\"Input Strides\":[[8, 1], [0, 0], []]")
+			    .bytes == 2 * (32 + 1 + 32));
+	assert_true(cost("aten::bmm", "[[3,4,8],[3,8,16]]", HALF2,
+			    ",\"Input Strides\":[[32, 8, 1], [0, 16, 1]]")
+			    .bytes == 2 * (3 * 4 * 8 + 8 * 16 + 3 * 4 * 16));
+	/* Of other dimensions, or not all of them: as if nothing were said. */
+	assert_true(cost("aten::add", "[[4,8],[4,8],[]]", HALF3, ",\"Input Strides\":[[8, 1], [0]]")
+			    .bytes == 2 * (32 + 32 + 32));
+	assert_true(cost("aten::add", "[[4,8],[4,8],[]]", HALF3, ",\"Input Strides\":[[0],[0],[]]")
+			    .bytes == 2 * (32 + 32 + 32));
+}
+
 static void a_type_that_is_not_known_leaves_the_bytes_out(void **state)
 {
 	const struct cost c =
@@ -415,6 +435,7 @@ int main(void)
 		cmocka_unit_test(a_live_recording_tells_of_the_convolution_around),
 		cmocka_unit_test(attention_is_two_products),
 		cmocka_unit_test(elements_are_broadcast),
+		cmocka_unit_test(expanded_tensors_are_read_once),
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
 		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
