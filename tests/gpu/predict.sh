@@ -3,10 +3,11 @@
 # first with nothing known, then with the trace of that run, then with what a run has left.  Prints
 # what weir report says.
 #
-# With nothing known the first ten of the sixty forwards have launches that did not run twice yet, so
-# 83 % could be exact; three in five must be, which leaves time to hear of what ran.  Later runs know
-# all but what differs from run to run: nineteen in twenty must be exact.  Exact answers must be off by
-# less than 5 % in the middle, and within t90 four times in five.  Exits 1 when something is not so.
+# A length comes in twelve of the sixty forwards, a layer twelve times in each; so with nothing known
+# three launches in five must be exact, which leaves time to hear of what ran.  Later runs know all but what
+# differs from launch to launch: padding in the parameters of one kernel in twelve is whatever was there.
+# Seventeen in twenty must be exact.  Exact answers must be off by less than 5 % in the middle, and within
+# t90 four times in five.  Exits 1 when something is not so.
 #
 #	sh tests/gpu/predict.sh BUILD [WORK]
 #
