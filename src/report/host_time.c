@@ -36,7 +36,7 @@ static uint8_t traits_of(const struct schema_fn *fn)
 	const bool copies = fn->kind == CALL_COPY;
 	const bool sync = !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
 	const bool launches = fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
-			      fn->kind == CALL_GRAPHLAUNCH;
+			      fn->kind == CALL_GRAPHLAUNCH || !strcmp(fn->class, "launch");
 	return (sync || (copies && !strstr(fn->name, "Async")) ? WAITS : 0) |
 	       (launches ? LAUNCHES : 0) | (copies || !strcmp(fn->class, "copy") ? COPIES : 0);
 }

@@ -148,6 +148,20 @@ static size_t clean_name(char *clean, const char *name, size_t bytes)
 	return n;
 }
 
+/* Functions of other makers' runtimes are named like CUDA's: hipMemcpyAsync,
+ * zeEventHostSynchronize. */
+static const char *class_of(const char *name)
+{
+	static const char *const words[][2] = { { "Launch", "launch" }, { "Memcpy", "copy" },
+		{ "MemoryCopy", "copy" }, { "Memset", "set" }, { "MemoryFill", "set" },
+		{ "Malloc", "memory" }, { "Free", "memory" }, { "Synchronize", "sync" },
+		{ "Event", "event" }, { "Stream", "stream" } };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(name, words[i][0]))
+			return words[i][1];
+	return "other";
+}
+
 static int new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
 {
 	char clean[NAME_MOST + 1], line[NAME_MOST + 64];
@@ -155,10 +169,11 @@ static int new_function(struct store *s, const char *name, size_t bytes, uint32_
 		*ret_fn = ID_MOST;
 		return 0;
 	}
-	const int length = (int)clean_name(clean, name, bytes);
+	const size_t length = clean_name(clean, name, bytes);
+	clean[length] = '\0';
 	const bool runtime = bytes < 3 || memcmp(name, "cu", 2) != 0 || !memcmp(name, "cuda", 4);
-	const int n = snprintf(line, sizeof(line), "%u %s other call %.*s()\n", s->next_fn,
-		runtime ? "runtime" : "driver", length, clean);
+	const int n = snprintf(line, sizeof(line), "%u %s %s call %s()\n", s->next_fn,
+		runtime ? "runtime" : "driver", class_of(clean), clean);
 	*ret_fn = s->next_fn++;
 	return add_schema_text(s, line, (size_t)n);
 }
