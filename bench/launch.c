@@ -14,7 +14,6 @@
  *	off     through Weir, recording switched off
  *	full    through Weir, recording everything
  *	sample  the same, and one launch in N between two events; only under --gpu=sample:N
- *	cupti   as full, and CUPTI tells when kernels ran; only under --gpu, and only there
  *	args    as full, and what kernels are given
  *	predict the same, and how long they will run; only under weir record --predict
  *
@@ -43,9 +42,9 @@
 
 #define EXTRAS (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)
 
-enum variant { PLAIN, CLOCKS, OFF, FULL, SAMPLE, CUPTI, ARGS, PREDICT, VARIANTS };
-static const char *const variant_names[] = { "plain", "clocks", "off", "full", "sample", "cupti",
-	"args", "predict" };
+enum variant { PLAIN, CLOCKS, OFF, FULL, SAMPLE, ARGS, PREDICT, VARIANTS };
+static const char *const variant_names[] = { "plain", "clocks", "off", "full", "sample", "args",
+	"predict" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -171,45 +170,15 @@ static uint32_t control_of(enum variant v)
 {
 	if (v == PREDICT)
 		return full_control | CONTROL_ARGS | CONTROL_PREDICT;
-	return v == FULL || v == CUPTI ? full_control
-	       : v == SAMPLE           ? full_control | CONTROL_SAMPLE
-	       : v == ARGS             ? full_control | CONTROL_ARGS
-				       : 0;
-}
-
-/* CUPTI's own switches, past Weir, when it is there. */
-static int (*switch_on)(int kind), (*switch_off)(int kind);
-
-static bool is_cupti(const struct elf *e, const void *arg)
-{
-	return e->soname && !strncmp(e->soname, "libcupti.so", 11);
-}
-
-static void find_cupti(void)
-{
-	struct elf e;
-	if (!elf_search(&e, is_cupti, NULL))
-		return;
-	switch_on = (int (*)(int))elf_find(&e, "cuptiActivityEnable");
-	switch_off = (int (*)(int))elf_find(&e, "cuptiActivityDisable");
-}
-
-static void switch_cupti(bool on)
-{
-	static const int kinds[] = { 1, 2, 10, 38 }; /* what Weir asks for: see activity.h */
-	static bool is_on = true;
-	if (!switch_on || !switch_off || on == is_on)
-		return;
-	is_on = on;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		must((on ? switch_on : switch_off)(kinds[i]), "switching CUPTI");
+	return v == FULL     ? full_control
+	       : v == SAMPLE ? full_control | CONTROL_SAMPLE
+	       : v == ARGS   ? full_control | CONTROL_ARGS
+			     : 0;
 }
 
 /* Whether this recording has it. */
 static bool has_variant(enum variant v)
 {
-	if (v == CUPTI)
-		return header && switch_on;
 	return header ? (v != PREDICT || predicts) && (v != SAMPLE || samples) : v <= CLOCKS;
 }
 
@@ -224,10 +193,8 @@ static void *work(void *arg)
 			if (!has_variant(v))
 				continue;
 			if (header &&
-				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-				switch_cupti(v == CUPTI || v == PREDICT);
+				pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
 				__atomic_store_n(&header->control, control_of(v), __ATOMIC_SEQ_CST);
-			}
 			if (header)
 				pthread_barrier_wait(&barrier);
 			w->ns[v][r] = v == CLOCKS ? run_between_clocks(w)
@@ -328,7 +295,6 @@ int main(int argc, char **argv)
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	samples = header && header->sampled; /* known once the driver is there */
-	find_cupti();
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
 	for (int t = 0; t < threads; t++)
 		pthread_create(&w[t].thread, NULL, work, &w[t]);

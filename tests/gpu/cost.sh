@@ -1,7 +1,7 @@
 #!/bin/sh
 # What device times cost a launch of an empty kernel: CUPTI's of all launches, and events around one
-# in 64 or 8.  Processes take turns, since one may run slower than the next from its start to its end;
-# within each, batches do.  Prints the medians over all processes and their quartiles.
+# in 64 or 8.  CUPTI is on or off for a whole process, "plain" launches included, so processes take
+# turns; with and without samples, batches of one process do.
 #
 #	sh tests/gpu/cost.sh BUILD [WORK] [PROCESSES]
 #
@@ -13,7 +13,7 @@ runs=${3:-15}
 weir=$build/bin/weir
 mkdir -p "$work"
 : >"$work/cost"
-for run in $(seq "$runs"); do
+for _ in $(seq "$runs"); do
 	for how in none gpu gpu=sample:64 gpu=sample:8; do
 		option=
 		[ $how = none ] || option=--$how
@@ -27,21 +27,20 @@ import re, statistics, sys
 seen = {}
 for line in open(sys.argv[1]):
     how = line.split()[0]
-    values = dict((k, float(v)) for k, v in re.findall(r"(\w+) adds +(-?[\d.]+)", line))
-    plain = float(re.search(r"plain +([\d.]+)", line)[1])
-    seen.setdefault((how, "plain"), []).append(plain)
-    for k, v in values.items():
-        seen.setdefault((how, k), []).append(v)
-    above = {"gpu": "cupti"}.get(how, "sample" if how != "none" else None)
-    if above:
-        seen.setdefault((how, above + " - full"), []).append(values[above] - values["full"])
-    seen.setdefault((how, "whole"), []).append(plain + values.get(above, values["full"]))
-print("%-14s %-14s %28s" % ("recorded", "ns a launch", "median (quartiles)"))
-for (how, what), v in seen.items():
-    q = statistics.quantiles(v, n=4)
-    print("%-14s %-14s %10.1f (%.1f - %.1f)" % (how, what, statistics.median(v), q[0], q[2]))
-whole = {how: statistics.median(v) for (how, what), v in seen.items() if what == "whole"}
-for how in whole:
-    if how != "none":
-        print("%s against none, from process to process: %+.1f" % (how, whole[how] - whole["none"]))
+    value = dict((k, float(v)) for k, v in re.findall(r"(\w+) adds +(-?[\d.]+)", line))
+    value["plain"] = float(re.search(r"plain +([\d.]+)", line)[1])
+    if "sample" in value:
+        value["sample - full"] = value["sample"] - value["full"]
+    value["recorded"] = value["plain"] + value.get("sample", value["full"])
+    for what in ("plain", "full", "sample - full", "recorded"):
+        if what in value:
+            seen.setdefault((how, what), []).append(value[what])
+print("%-14s %-14s %s" % ("", "ns a launch", "median (quartiles) of %d processes" % len(seen["none", "plain"])))
+middle = {}
+for key, values in seen.items():
+    low, middle[key], high = statistics.quantiles(values, n=4)
+    print("%-14s %-14s %7.0f (%.0f - %.0f)" % (*key, middle[key], low, high))
+for how, what in list(middle):
+    if what == "recorded" and how != "none":
+        print("%s adds %.0f to full recording, from process to process" % (how, middle[how, what] - middle["none", what]))
 END

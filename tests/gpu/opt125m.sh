@@ -58,5 +58,6 @@ python3 - "$out" <<-'END' || failed=1
 END
 echo
 "$weir" diff "$out"/eager-*.weir -- "$out"/compiled-*.weir | sed -n '/^Phases/,/^$/p'
+echo "under weir record --gpu:"
 "$weir" diff "$out/eager.weir" "$out/compiled.weir"
 exit $failed
