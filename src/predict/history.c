@@ -14,11 +14,12 @@
 
 #include "base/banned.h"
 
-#define SILENCE      (10000000000u >> 20)
-#define OUT_OF_SCALE 1.0f  /* twice or half */
-#define FIRST_SPREAD 0.02f /* before a second observation */
-#define LENT_SPREAD  0.11f /* devices of a kind differ by 8 %: Sinha et al., SC 2022 */
-#define COLD_START   0.15f /* a first run that was slower than this said little */
+#define SILENCE        (10000000000u >> 20)
+#define OUT_OF_SCALE   1.0f   /* twice or half */
+#define FIRST_SPREAD   0.02f  /* before a second observation */
+#define FIRST_NOISE_NS 150.0f /* of a launch that is repeated, however short */
+#define LENT_SPREAD    0.11f  /* devices of a kind differ by 8 %: Sinha et al., SC 2022 */
+#define COLD_START     0.15f  /* a first run that was slower than this said little */
 
 static bool find(const struct predict *p, uint64_t key, struct entry *ret_e)
 {
@@ -72,7 +73,7 @@ static void begin(struct entry *e, float t)
 	e->n = 1;
 	e->p50_ns = e->ewma_ns = t;
 	e->spread = FIRST_SPREAD;
-	e->reach = 1.6f * FIRST_SPREAD;
+	e->reach = 1.6f * FIRST_SPREAD + FIRST_NOISE_NS / t;
 	e->odd = 0;
 }
 

@@ -3,9 +3,11 @@
 
 #include "base/banned.h"
 
-#define ENOUGH       20 /* scores, before which the first guess stands */
+#define ENOUGH       10 /* scores, before which the first guess stands */
 #define EVERY        8
-#define Q90_LEAST    0.05f
+#define LEAST_ODDS   52 /* a twentieth */
+#define LEAN_STEP    0.01f
+#define LEAN_MOST    0.0999f
 #define DEAD_BAND    0.03f /* a slowdown of 2 % is noise */
 #define SLOWDOWN_LOG 2.0f  /* nothing slows everything fourfold: that is another program */
 
@@ -48,24 +50,75 @@ static float magnitude(float x)
 	return x < 0 ? -x : x;
 }
 
-void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns)
+static uint16_t odd_of(float x)
 {
-	struct score_ring *ring = &t->scores[a->tier];
+	const float scaled = x * ODDS_ONE;
+	return scaled < LEAST_ODDS   ? (uint16_t)LEAST_ODDS
+	       : scaled > UINT16_MAX ? UINT16_MAX
+				     : (uint16_t)scaled;
+}
+
+static void first_odds(struct predict_tables *t, enum predict_tier tier)
+{
+	const struct odds first = { odd_of(SCORE_FIRST_Q90), odd_of(SCORE_FIRST_TYPICAL) };
+	for (int duration = 0; duration < DURATIONS; duration++)
+		score_odds_store(t, tier, duration, first);
+}
+
+void score_init(struct predict_tables *t)
+{
+	for (int tier = 0; tier < PREDICT_TIERS; tier++)
+		first_odds(t, (enum predict_tier)tier);
+}
+
+void score_forget(struct predict_tables *t, enum predict_tier tier)
+{
+	memset(t->scores[tier], 0, sizeof(t->scores[tier]));
+	first_odds(t, tier);
+}
+
+static struct odds odds_of(const struct score_ring *ring)
+{
 	float sorted[SCORES];
-	const float width = approx_log2(a->t90_ns / a->t50_ns);
-	const float unit = width > 0 ? width / t->hot.tier[a->tier].q90 : UNIT_LEAST;
-	const float off = approx_log2((float)measured_ns / a->t50_ns);
-	ring->score[ring->n++ % SCORES] = off / (unit > UNIT_LEAST ? unit : UNIT_LEAST);
-	if (ring->n < ENOUGH || ring->n % EVERY)
-		return;
 	const size_t n = ring->n < SCORES ? ring->n : SCORES;
+	struct odds odds;
 	memcpy(sorted, ring->score, n * sizeof(sorted[0]));
-	const float q90 = score_quantile(sorted, n, 0.9);
-	store_float(&t->hot.tier[a->tier].q90, q90 > Q90_LEAST ? q90 : Q90_LEAST);
+	odds.q90 = odd_of(score_quantile(sorted, n, 0.9 + (double)ring->lean));
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->score[i]);
-	const float typical = score_quantile(sorted, n, 0.5);
-	store_float(&t->hot.tier[a->tier].typical, typical > Q90_LEAST ? typical : Q90_LEAST);
+	odds.typical = odd_of(score_quantile(sorted, n, 0.5));
+	return odds;
+}
+
+/* Moved so that what is told holds nine times out of ten in the long run, whatever comes. */
+static float lean_after(float lean, bool held)
+{
+	lean += LEAN_STEP * (held ? -0.1f : 0.9f);
+	return lean > LEAN_MOST ? LEAN_MOST : lean < -LEAN_MOST ? -LEAN_MOST : lean;
+}
+
+/* Durations of which too little has come true go by their neighbour. */
+static void tell_odds(struct predict_tables *t, enum predict_tier tier, int duration)
+{
+	const struct odds odds = odds_of(&t->scores[tier][duration]);
+	score_odds_store(t, tier, duration, odds);
+	for (int other = 0; other < DURATIONS; other++)
+		if (t->scores[tier][other].n < ENOUGH)
+			score_odds_store(t, tier, other, odds);
+}
+
+void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns)
+{
+	const int duration = score_duration(a->t50_ns);
+	struct score_ring *ring = &t->scores[a->tier][duration];
+	const struct odds odds = score_odds_read(t, a->tier, a->t50_ns);
+	const float width = approx_log2(a->t90_ns / a->t50_ns);
+	const float unit = width * ODDS_ONE / (float)odds.q90;
+	const float off = approx_log2((float)measured_ns / a->t50_ns);
+	ring->score[ring->n++ % SCORES] = off / (unit > UNIT_LEAST ? unit : UNIT_LEAST);
+	ring->lean = lean_after(ring->lean, measured_ns <= (double)a->t90_ns);
+	if (ring->n >= ENOUGH && ring->n % EVERY == 0)
+		tell_odds(t, a->tier, duration);
 }
 
 void effect_push(struct effect_ring *ring, float value)

@@ -6,7 +6,10 @@
  * is kept as scores, log2(measured / t50) / unit, and t90 is t50 * 2^(unit * the scores' 90th
  * percentile).  So it holds nine times out of ten even where the tiers' own units are wrong, as
  * long as the near future is like the near past (split conformal prediction: Vovk, Gammerman and
- * Shafer 2005, over a sliding window).
+ * Shafer 2005, over a sliding window).  Where it is not, another quantile is taken: a little higher
+ * after each time that was longer than its t90, less a ninth as much after each other (adaptive
+ * conformal inference: Gibbs and Candes 2021).  Short kernels repeat themselves worse than long
+ * ones, so durations are kept apart, too (Mondrian, in Vovk's words).
  */
 #ifndef WEIR_PREDICT_SCORE_H
 #define WEIR_PREDICT_SCORE_H
@@ -15,9 +18,42 @@
 #include "predict/predict.h"
 #include "predict/tables.h"
 
-/* How many units t90 is above t50 before there are scores. */
-#define SCORE_FIRST_Q90 1.5f
-#define UNIT_LEAST      0.0015f /* a tenth of a per cent: device timers are no finer */
+/* Before there are scores: errors taken for Laplacian, and units for the median of their
+ * absolutes, nine in ten are below 2.3 units. */
+#define SCORE_FIRST_Q90     2.3f
+#define SCORE_FIRST_TYPICAL 1.0f
+#define UNIT_LEAST          0.0015f /* a tenth of a per cent: device timers are no finer */
+
+/* Of which duration a time is: fewer than DURATIONS. */
+static inline int score_duration(float ns)
+{
+	return (ns >= 2e3f) + (ns >= 1e4f) + (ns >= 1e5f) + (ns >= 1e6f);
+}
+
+/* Where the odds of a tier and duration stand.  Both are read as one word. */
+static inline any_word *score_odds(struct predict_tables *t, enum predict_tier tier, int duration)
+{
+	return (any_word *)&t->hot.odds[PREDICT_TIERS - 1 - tier][duration];
+}
+
+static inline struct odds score_odds_read(
+	const struct predict_tables *t, enum predict_tier tier, float t50_ns)
+{
+	const uint32_t word = __atomic_load_n(
+		score_odds((struct predict_tables *)t, tier, score_duration(t50_ns)),
+		__ATOMIC_RELAXED);
+	struct odds odds;
+	memcpy(&odds, &word, sizeof(odds));
+	return odds;
+}
+
+static inline void score_odds_store(
+	struct predict_tables *t, enum predict_tier tier, int duration, struct odds odds)
+{
+	uint32_t word;
+	memcpy(&word, &odds, sizeof(word));
+	__atomic_store_n(score_odds(t, tier, duration), word, __ATOMIC_RELAXED);
+}
 
 /* An answer of ref_ns * 2^ratio, and its t90 and confidence. */
 static inline void score_answer(const struct predict_tables *t, enum predict_tier tier,
@@ -29,10 +65,16 @@ static inline void score_answer(const struct predict_tables *t, enum predict_tie
 	a->tier = tier;
 	a->class_only = false;
 	a->t50_ns = ref_ns * approx_exp2(ratio);
-	a->t90_ns = a->t50_ns * approx_exp2(load_float(&t->hot.tier[tier].q90) * u);
-	a->confidence =
-		1 - approx_exp2(-within_20_pct / (load_float(&t->hot.tier[tier].typical) * u));
+	const struct odds odds = score_odds_read(t, tier, a->t50_ns);
+	a->t90_ns = a->t50_ns * approx_exp2((float)odds.q90 / ODDS_ONE * u);
+	a->confidence = 1 - approx_exp2(-within_20_pct * ODDS_ONE / ((float)odds.typical * u));
 }
+
+/* The odds before anything has come true. */
+void score_init(struct predict_tables *t);
+
+/* Forgets what came of a tier's answers. */
+void score_forget(struct predict_tables *t, enum predict_tier tier);
 
 /* What came of an answer that was given without the slowdown. */
 void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns);

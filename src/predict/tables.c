@@ -27,15 +27,6 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 	       sizes->kernels * sizeof(struct kernel_slot);
 }
 
-/* Before there is anything to go by: what each tier is off, in its own unit. */
-static void scores_init(struct predict_tables *t)
-{
-	for (int tier = 0; tier < PREDICT_TIERS; tier++) {
-		t->hot.tier[tier].q90 = SCORE_FIRST_Q90;
-		t->hot.tier[tier].typical = 0.7f;
-	}
-}
-
 static void view(struct predict *p, struct predict_tables *t)
 {
 	p->tables = t;
@@ -57,7 +48,7 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	t->kernels = sizes->kernels;
 	t->device = *device;
 	t->hot.slower[0] = t->hot.slower[1] = 1;
-	scores_init(t);
+	score_init(t);
 	view(p, t);
 	return 0;
 }
@@ -122,7 +113,7 @@ static void forget_scores(struct predict_tables *t)
 	memset(t->scores, 0, sizeof(t->scores));
 	memset(t->slowdown, 0, sizeof(t->slowdown));
 	t->hot.slower[0] = t->hot.slower[1] = 1;
-	scores_init(t);
+	score_init(t);
 }
 
 static void lend_slot(struct kernel_slot *s)

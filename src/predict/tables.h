@@ -22,6 +22,8 @@
 #define WINDOW        4                     /* entries in which a key may stand */
 #define SHAPES        64                    /* that a kernel slot remembers */
 #define SCORES        256
+#define DURATIONS     5 /* below 2, 10, 100, 1000 us, and longer: score_duration() */
+#define ODDS_ONE      1024
 #define EFFECTS       32
 #define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
 #define SLOWDOWN_SPAN 16
@@ -112,10 +114,12 @@ struct kernel_slot {
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
 
-/* How far answers of one tier were off: log2(measured / t50) in units of what the tier said its
- * own error is.  From the newest come the factors that make t90 hold nine times out of ten. */
+/* How far answers of one tier and duration were off: log2(measured / t50) in units of what the tier
+ * said its own error is.  From the newest come the factors that make t90 hold nine times out of
+ * ten. */
 struct score_ring {
 	uint32_t n; /* ever */
+	float lean; /* which quantile of the scores it takes to hold so often, less 0.9 */
 	float score[SCORES];
 };
 
@@ -132,15 +136,19 @@ struct slowdown {
 	float value[SLOWDOWN_SPAN]; /* log2(measured / expected) of the newest */
 };
 
-/* What comes of scores and slowdowns: all that a launch reads of them, in one cache line. */
+/* What comes of scores, in 1/ODDS_ONE. */
+struct odds {
+	uint16_t q90;     /* 90th percentile of the scores */
+	uint16_t typical; /* median of their absolutes */
+};
+
+/* What comes of scores and slowdowns: all that a launch reads of them.  Odds are by tier, the most
+ * trusted first, so that those of launches that ran before are in the first cache line. */
 struct hot {
-	struct {
-		float q90;     /* 90th percentile of the scores */
-		float typical; /* median of their absolutes */
-	} tier[PREDICT_TIERS];
 	float slower[2]; /* alone, contended */
+	struct odds odds[PREDICT_TIERS][DURATIONS];
 } __attribute__((aligned(64)));
-static_assert(sizeof(struct hot) == 64, "a cache line");
+static_assert(offsetof(struct hot, odds[2]) <= 64, "history finds its odds in the first line");
 
 struct predict_tables {
 	uint64_t magic;
@@ -152,7 +160,7 @@ struct predict_tables {
 	struct hot hot;
 	struct predict_device device;
 	struct slowdown slowdown[2]; /* alone, contended */
-	struct score_ring scores[PREDICT_TIERS];
+	struct score_ring scores[PREDICT_TIERS][DURATIONS];
 	struct effect_ring effects[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
 } __attribute__((aligned(64)));
 

@@ -231,16 +231,13 @@ static int learn_rest(struct evaluation *e, const struct predict_model *m,
 	const struct predict_sample *rest, size_t n)
 {
 	struct predict_tables *t = e->p.tables;
-	const struct score_ring none = t->scores[PREDICT_COLD];
-	const struct hot first = t->hot;
 	int ret = 0;
 	predict_swap(&e->p, m);
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = learn(e, &rest[i]);
-	t->scores[PREDICT_COLD] = t->scores[PREDICT_NEAR] = none;
-	t->hot.tier[PREDICT_COLD] = first.tier[PREDICT_COLD];
-	t->hot.tier[PREDICT_NEAR] = first.tier[PREDICT_NEAR];
-	t->hot.slower[0] = first.slower[0];
+	score_forget(t, PREDICT_COLD);
+	score_forget(t, PREDICT_NEAR);
+	t->hot.slower[0] = 1;
 	return ret;
 }
 
