@@ -37,7 +37,7 @@ static int note_devices(struct diff *d)
 		return 0;
 	return note(d,
 		"Only %s says what ran on devices, so kernels are compared by the time that their "
-		"launches took on the host.",
+		"launches took on the host, and operators and phases by theirs.",
 		name_of(d->has_device[DIFF_A] ? DIFF_A : DIFF_B));
 }
 

@@ -33,6 +33,13 @@ if [ -e "$build/lib/weir/sim/libcupti.so.13" ] && [ -e "$build/tests/cli/program
 	expect 0 '"name": "forward", .*"span_p50_ns": 4570000, .*"span_p50_ns": 2500000, .*"factor": 1.828,' \
 		"$weir" diff --json eager.weir compiled.weir
 	expect 0 '2.50 ms +[0-9.]+ [nu]s +nvtx +forward$' "$weir" report compiled.weir
+	loop eager2.weir 1142us
+	loop compiled2.weir 624500ns
+	expect 0 'faster +<0.1 % +45.7 ms → 25.0 ms +1.83× .* 2 +warming up$' \
+		"$weir" diff eager.weir eager2.weir -- compiled.weir compiled2.weir
+	"$weir" record --sim -q -o host.weir -- "$build/tests/cli/programs/phases" 4
+	expect 0 'operators and phases by theirs' "$weir" diff eager.weir host.weir
+	expect 0 '4.57 ms → - +[0-9.]+× host .* 20 +forward$' "$weir" diff eager.weir host.weir
 	expect 1 'FIRED +phase p50 of forward > \+5%: \+82.8 % of forward$' \
 		"$weir" diff -f 'phase p50 of forward > +5%' compiled.weir eager.weir
 	expect 0 'quiet +phase p50 of forward > \+5%' "$weir" diff -f 'phase p50 of forward > +5%' \
