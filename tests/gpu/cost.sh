@@ -1,6 +1,6 @@
 #!/bin/sh
-# What device times cost a launch of an empty kernel: CUPTI's of all launches, and events around one
-# in 64 or 8.  CUPTI is on or off for a whole process, "plain" launches included, so processes take
+# What device times cost a launch of an empty kernel: CUPTI's of all launches, beside CUPTI alone whose
+# records nobody reads, and events around one in 64 or 8.  CUPTI is on or off for a whole process, "plain" launches included, so processes take
 # turns; with and without samples, batches of one process do.
 #
 #	sh tests/gpu/cost.sh BUILD [WORK] [PROCESSES]
@@ -12,14 +12,20 @@ work=${2:-$(mktemp -d)}
 runs=${3:-15}
 weir=$build/bin/weir
 mkdir -p "$work"
+"${CC:-cc}" -shared -fPIC -o "$work/bare_cupti.so" "$(dirname "$0")/programs/bare_cupti.c" || exit 1
 : >"$work/cost"
 for _ in $(seq "$runs"); do
-	for how in none gpu gpu=sample:64 gpu=sample:8; do
+	for how in none bare-CUPTI gpu gpu=sample:64 gpu=sample:8; do
 		option=
-		[ $how = none ] || option=--$how
+		preload=
+		case $how in
+		gpu*) option=--$how ;;
+		bare*) preload=$work/bare_cupti.so ;;
+		esac
 		# shellcheck disable=SC2086 # none is no argument
-		printf '%s %s\n' $how "$("$weir" record -q --level=all $option -o "$work/c.weir" -- \
-			"$build/bin/bench-launch" -n 200 "$work/c.weir")" >>"$work/cost"
+		printf '%s %s\n' $how "$(BARE_CUPTI=bench-launch LD_PRELOAD=$preload "$weir" record -q \
+			--level=all $option -o "$work/c.weir" -- "$build/bin/bench-launch" -n 200 \
+			"$work/c.weir")" >>"$work/cost"
 	done
 done
 exec "${PYTHON:-python3}" - "$work/cost" <<'END'
