@@ -352,10 +352,26 @@ int recorder_open(struct recorder *r, const struct trace_header *blank)
 	return 0;
 }
 
+/* Puts private memory in the place of a chunk. */
+static void part_from(struct chunk_header *c)
+{
+	const uint32_t bytes = c->bytes;
+	sys(mmap, c, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	c->bytes = bytes;
+}
+
+void writer_forked(const struct recorder *r, struct writer *w)
+{
+	if (w->chunk != &writer_nowhere && !r->scratch)
+		part_from(w->chunk);
+	for (int i = 0; i < WRITER_KEPT && w->kept[i]; i++)
+		part_from(w->kept[i]);
+	*w = (struct writer){ .chunk = &writer_nowhere, .kind = w->kind };
+}
+
 void recorder_forked(struct recorder *r)
 {
 	identify(r);
-	/* The parent's chunks stay mapped here: a record of this very thread may be half done. */
 	memset(registry, 0, sizeof registry);
 	shared_forget();
 	if (r->header)
@@ -388,11 +404,39 @@ static bool is_endless(uint16_t kind)
 	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES;
 }
 
-/* Flight recorder: takes over the closed chunk of calls or ranges that was begun first. */
-static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
+static bool has_unfinished_range(const char *at, const char *end)
+{
+	for (; end - at >= (long)sizeof(struct range); at += sizeof(struct range)) {
+		const struct range *g = (const struct range *)at;
+		const uint32_t word = __atomic_load_n((const uint32_t *)&g->kind, __ATOMIC_ACQUIRE);
+		if (!(word & UINT16_MAX) || word >> 16 & RANGE_OPEN)
+			return true;
+	}
+	return false;
+}
+
+bool chunk_is_unfinished(const struct chunk_header *c)
+{
+	const uint32_t room = c->bytes - CHUNK_PAYLOAD;
+	const char *at = (const char *)c + CHUNK_PAYLOAD, *const end =
+								  at +
+								  (c->used < room ? c->used : room);
+	if (c->kind == CHUNK_RANGES)
+		return has_unfinished_range(at, end);
+	while (end - at >= (long)sizeof(struct record)) {
+		const struct record *r = (const struct record *)at;
+		if (!__atomic_load_n(&r->fn, __ATOMIC_ACQUIRE) || r->words < RECORD_WORDS)
+			return true;
+		at += r->words * 8u;
+	}
+	return false;
+}
+
+/* The closed chunk of calls or ranges that was begun first after `after`: its offset, or 0. */
+static uint64_t find_oldest(const struct recorder *r, long fd, uint32_t bytes, uint64_t after,
+	struct chunk_header *ret_chunk)
 {
 	uint64_t best = 0, oldest = UINT64_MAX;
-	uint16_t state = 0;
 	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
 	for (uint64_t at = TRACE_GRAIN; at < end;) {
 		struct chunk_header c;
@@ -401,28 +445,42 @@ static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0;
 		const bool full = c.state == CHUNK_CLOSED || c.state == CHUNK_LEFT;
 		if (sane && full && is_endless(c.kind) && c.bytes == bytes &&
-			c.open.ticks < oldest) {
+			c.open.ticks < oldest && c.open.ticks > after) {
 			oldest = c.open.ticks;
-			state = c.state;
+			*ret_chunk = c;
 			best = at;
 		}
 		at += sane ? c.bytes : TRACE_GRAIN;
 	}
-	if (!best)
-		return -ENOSPC;
-	const long map = map_shared(fd, best, bytes);
-	if (sys_failed(map))
-		return map;
-	struct chunk_header *c = (struct chunk_header *)map;
-	if (!__atomic_compare_exchange_n(
-		    &c->state, &state, CHUNK_OPEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+	return best;
+}
+
+#define UNFINISHED_MOST                                                                            \
+	4 /* chunks that are passed over because somebody is in the middle of them */
+
+/* Flight recorder: takes over the oldest chunk of calls or ranges. */
+static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
+{
+	struct chunk_header was = { 0 };
+	for (int i = 0; i < UNFINISHED_MOST; i++) {
+		const uint64_t at = find_oldest(r, fd, bytes, was.open.ticks, &was);
+		const long map = at ? map_shared(fd, at, bytes) : -ENOSPC;
+		if (sys_failed(map))
+			return map;
+		struct chunk_header *c = (struct chunk_header *)map;
+		const bool busy = was.state == CHUNK_CLOSED && chunk_is_unfinished(c);
+		if (!busy && __atomic_compare_exchange_n(&c->state, &was.state, CHUNK_OPEN, false,
+				     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			c->magic = 0;
+			memset(c, 0, bytes);
+			__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
+			return map;
+		}
 		sys(munmap, map, bytes);
-		return -EAGAIN;
+		if (!busy)
+			return -EAGAIN;
 	}
-	c->magic = 0;
-	memset(c, 0, bytes);
-	__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
-	return map;
+	return -ENOSPC;
 }
 
 static long extend(const struct recorder *r, long fd, uint32_t bytes)
@@ -678,11 +736,12 @@ static void take_out(struct writer *w, int i)
 	w->kept[WRITER_KEPT - 1] = NULL;
 }
 
-/* One that holds an open range stays mapped, and open until its thread is gone. */
+/* One that holds an open range stays mapped, and open until its thread is gone; so does one with a
+ * record that a signal handler interrupted, though it is closed. */
 static void drop_oldest(const struct recorder *r, struct writer *w)
 {
 	struct chunk_header *c = w->kept[0];
-	if (!(w->unclosed & 1)) {
+	if (!(w->unclosed & 1) && !chunk_is_unfinished(c)) {
 		forget_chunk(c);
 		leave_chunk(r, c);
 	}

@@ -74,8 +74,17 @@ void header_blank(struct trace_header *h, uint32_t control);
 /* Whether a file that grows to `end` bytes would be SIGXFSZ. */
 bool writer_beyond_limit(uint64_t end);
 
-/* For a forked child: the same file, another process. */
+/*
+ * For a forked child: the same file, another process.  Before, each writer of the thread that
+ * forked begins anew: a signal handler may have forked in the middle of a record, which child and
+ * parent both finish, the child where nobody sees it.
+ */
+void writer_forked(const struct recorder *r, struct writer *w);
 void recorder_forked(struct recorder *r);
+
+/* Whether a closed chunk of calls or ranges, mapped, holds one that is being written or is open:
+ * then a signal handler has filled the chunk, and whoever it interrupted will come back. */
+bool chunk_is_unfinished(const struct chunk_header *c);
 
 /* A chunk of `bytes` (rounded up to TRACE_GRAIN), or NULL when the file has no room for it. */
 struct chunk_header *recorder_chunk(

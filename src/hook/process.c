@@ -316,8 +316,8 @@ static void forked(void)
 {
 	if (hook_hot.state == PROCESS_NEW)
 		return;
-	hook_self = (struct writer){ .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
-	hook_ranges = (struct writer){ .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+	writer_forked(&hook_recorder, &hook_self);
+	writer_forked(&hook_recorder, &hook_ranges);
 	hook_hot.captures = 0;
 	note_forget();
 	resolve_forked();

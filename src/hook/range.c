@@ -63,9 +63,10 @@ int range_push(const struct range_text *text)
 	}
 }
 
+/* One that a handler pushed after the clock was read took no time. */
 static void finish(struct range *g, uint64_t now)
 {
-	g->dur = now - g->ticks;
+	g->dur = now > g->ticks ? now - g->ticks : 0;
 	g->reserved = 0;
 	__atomic_store_n(&g->valid, (uint16_t)(g->valid & ~RANGE_OPEN), __ATOMIC_RELEASE);
 }

@@ -100,8 +100,11 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 		mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, (off_t)p->offset);
 	if (c == MAP_FAILED)
 		return false;
-	/* One without anything was drained before, and then left.  (writer.c, leave_chunk) */
-	const bool done = (!c->used && !c->lost) || pack_mapped(d, c);
+	/* One without anything was drained before, and then left.  (writer.c, leave_chunk)  One
+	 * that somebody is in the middle of waits. */
+	const bool empty = !c->used && !c->lost,
+		   waits = c->state == CHUNK_CLOSED && chunk_is_unfinished(c);
+	const bool done = empty || (!waits && pack_mapped(d, c));
 	if (done)
 		recorder_free(d->file.header, c, p->offset);
 	munmap(c, p->bytes);

@@ -283,7 +283,8 @@ static int poll_records(struct tail *tail, uint32_t chunk)
 	if (e || !(closed || tail->header.state == TRACE_FINISHED))
 		return e;
 	struct tailed *c = &tail->chunks.v[chunk];
-	if (c->at < limit && tail->bytes.n < POLL_BYTES) {
+	const bool left = c->head.state == CHUNK_LEFT || tail->header.state == TRACE_FINISHED;
+	if (c->at < limit && tail->bytes.n < POLL_BYTES && left) {
 		pass_torn(tail, c, limit);
 		e = read_records(tail, chunk);
 	}

@@ -35,15 +35,20 @@ static int end(void **state)
 	return unlink(FILE_NAME);
 }
 
-static void put(struct writer *w, uint64_t value)
+static void finish(struct record *r, uint64_t value)
 {
-	struct record *r = writer_reserve(&file, w, WORDS);
-	assert_non_null(r);
 	r->ticks = value;
 	for (uint32_t i = 0; i < WORDS - RECORD_WORDS; i++)
 		r->arg[i] = value;
 	r->words = WORDS;
 	record_commit(r, 1);
+}
+
+static void put(struct writer *w, uint64_t value)
+{
+	struct record *r = writer_reserve(&file, w, WORDS);
+	assert_non_null(r);
+	finish(r, value);
 }
 
 static void put_many(struct writer *w, uint64_t *next, size_t bytes)
@@ -143,6 +148,59 @@ static void chunks_of_dead_threads_come_back(void **state)
 	check_values(next);
 }
 
+/* As a handler would that interrupts a record and goes through a chunk. */
+static void a_chunk_waits_for_the_record_that_was_interrupted(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 1;
+	struct record *r = writer_reserve(&file, &w, WORDS);
+	put_many(&w, &next, 2 * TRACE_GRAIN);
+	const struct chunk_header *c = w.kept[0], *later = w.kept[1];
+	drain_step(drain);
+	assert_int_equal(c->state, CHUNK_CLOSED);
+	assert_int_equal(later->state, CHUNK_FREE);
+	finish(r, 1);
+	put_many(&w, &next, TRACE_GRAIN);
+	drain_step(drain);
+	assert_int_equal(c->state, CHUNK_FREE);
+	check_values(next);
+}
+
+/* … and through more than a thread keeps: it comes back to memory that is there. */
+static void a_chunk_stays_mapped_for_the_record_that_was_interrupted(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 1;
+	struct record *r = writer_reserve(&file, &w, WORDS);
+	for (int i = 0; i < 3; i++) {
+		put_many(&w, &next, 4 * MIB);
+		drain_step(drain);
+	}
+	finish(r, 1);
+	check_values(next);
+}
+
+/* A range that was pushed after its chunk was closed: it may be popped at any time. */
+static void a_chunk_waits_for_the_range_that_is_open(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+	struct range *slots[3];
+	for (int i = 0; i < 3; i++)
+		slots[i] = writer_reserve(&file, &w, sizeof(struct range) / 8);
+	const struct chunk_header *c = w.chunk;
+	for (uint32_t i = 0; i < 3 * TRACE_GRAIN / sizeof(struct range); i++) {
+		struct range *g = writer_reserve(&file, &w, sizeof(*g) / 8);
+		*g = (struct range){ .ticks = i, .kind = RANGE_NVTX };
+		drain_step(drain);
+	}
+	assert_int_equal(c->state, CHUNK_CLOSED);
+	for (int i = 0; i < 3; i++)
+		*slots[i] = (struct range){ .kind = RANGE_NVTX, .valid = i == 1 ? RANGE_OPEN : 0 };
+	assert_true(chunk_is_unfinished(c));
+	slots[1]->valid = 0;
+	assert_false(chunk_is_unfinished(c));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +208,12 @@ int main(void)
 			a_file_does_not_grow_beyond_the_largest_burst, begin, end),
 		cmocka_unit_test_setup_teardown(drained_chunks_are_anybody_s, begin, end),
 		cmocka_unit_test_setup_teardown(chunks_of_dead_threads_come_back, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_waits_for_the_record_that_was_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_stays_mapped_for_the_record_that_was_interrupted, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_chunk_waits_for_the_range_that_is_open, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+# A signal at every instruction of what writes ranges and calls: handlers that go through more chunks than
+# a thread keeps, that push and do not pop, that fork.  See programs/stepped.c.
+. "$(dirname "$0")/paths.sh"
+need_guest
+make_work stepped
+cd "$work" || exit 1
+bad=0
+export LD_LIBRARY_PATH=$libs/mock
+
+# Ranges of one name follow each other: one that was not ended when it should have been, or lasts longer
+# than the recording, lies over the next.
+ended='
+/"name":"(outer|left)"/ {
+	name = /"outer"/
+	ts = $0
+	sub(/.*"ts":/, "", ts)
+	dur = $0
+	sub(/.*"dur":/, "", dur)
+	bad += ts + 0 < end[name]
+	end[name] = ts + dur
+}
+END {
+	print bad + 0 " ranges did not end in time"
+	exit bad > 0
+}'
+
+complain() {
+	echo "$*"
+	bad=1
+}
+
+for how in pairs pushes fork; do
+	timeout 100 "$programs/stepped" $how >plain.out 2>&1
+	status=$?
+	[ $status != 77 ] || exit 77
+	[ $status = 0 ] || complain "$how: alone, it leaves with status $status: $(cat plain.out)"
+	orders=record:$work/$how.weir
+	[ $how != pairs ] || orders=flight=1M,$orders
+	rm -f counts
+	timeout 200 env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" WEIR="$orders" \
+		"$programs/stepped" $how >with.out 2>&1
+	status=$?
+	[ $status = 0 ] || complain "$how: leaves with status $status"
+	cmp -s plain.out with.out || complain "$how: the output differs: $(cat with.out)"
+	check_readable $how.weir || bad=1
+	[ $how = pairs ] && continue
+	want=$(sed -n 's/^range:outer \([0-9]*\) .*/\1/p' counts)
+	have=$(recorded_count $how.weir range:outer)
+	[ "$have" = "$want" ] || complain "$how: $have ranges of $want are there"
+	"$weir" export -f chrome -o $how.json $how.weir
+	awk "$ended" $how.json >ends || complain "$how: $(cat ends)"
+done
+[ $bad = 0 ] && rm -rf "$work"
+exit $bad

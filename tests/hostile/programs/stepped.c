@@ -1,0 +1,207 @@
+/*
+ * Signals at every instruction: `stepped HOW`.
+ *
+ * A parent, which has nothing to do with CUDA, lets its child go n instructions into what it does
+ * and then sends it a signal; n is each number until it is through.  What the child's handler does
+ * there is HOW: `pairs` of ranges and calls through more chunks than a thread keeps, `pushes` that
+ * nobody pops, or a `fork` that comes back from the handler.
+ */
+#include "cu.h"
+#include "nvtx.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#define STEPS_MOST 4000
+
+static struct shared {
+	atomic_int inside; /* the child is at it */
+	atomic_int left;   /* … and was through before n instructions */
+	atomic_long rounds;
+} * shared;
+
+static const char *how;
+static long wrong;
+static pid_t self;
+
+/* What push and pop say of the depth must be right: nothing else shows it to the program. */
+static void expect(int said, int depth)
+{
+	if (nvtx_push && said != depth)
+		wrong++;
+}
+
+static void pairs(void)
+{
+	for (int i = 0; i < 12000; i++) {
+		NVTX(push, "handler");
+		NVTX(pop);
+	}
+	for (int i = 0; i < 100; i++)
+		cu_launch_once();
+}
+
+/* The child of a fork finishes what the handler interrupted, its parent after it. */
+static void fork_here(void)
+{
+	const pid_t child = fork();
+	if (child > 0)
+		waitpid(child, NULL, 0);
+}
+
+static void handler(int signal)
+{
+	if (!strcmp(how, "pairs"))
+		pairs();
+	else if (!strcmp(how, "pushes"))
+		NVTX(push, "left");
+	else
+		fork_here();
+}
+
+static void leave_if_forked(void)
+{
+	if (getpid() == self)
+		return;
+	NVTX(push, "child");
+	NVTX(pop);
+	_exit(0);
+}
+
+static uint64_t span;
+
+static void push(void)
+{
+	NVTX(push_event, NVTX_EVENT(.message_type = 1, .message = "held", .category = 3));
+}
+
+static void pop(void)
+{
+	NVTX(pop);
+}
+
+static void start(void)
+{
+	span = NVTX(start, "span");
+}
+
+static void stop(void)
+{
+	NVTX_VOID(end, span);
+}
+
+static void call(void)
+{
+	cu_launch_once();
+}
+
+static void (*const all[])(void) = { push, pop, start, stop, call };
+static int at;
+
+/* Only what lies between the two traps is stepped through; a fork's child must not meet the second.
+ */
+static void do_it(void)
+{
+	shared->inside = 1;
+	__asm__ volatile("int3" ::: "memory");
+	all[at]();
+	leave_if_forked();
+	shared->inside = 0;
+	__asm__ volatile("int3" ::: "memory");
+}
+
+static void child(void)
+{
+	const struct sigaction action = { .sa_handler = handler };
+	const bool pushes = !strcmp(how, "pushes");
+
+	self = getpid();
+	nvtx_load();
+	cu_start();
+	cu_launch_once();
+	sigaction(SIGUSR1, &action, NULL);
+	span = NVTX(start, "span");
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	raise(SIGSTOP);
+	for (at = 0; at < (int)(sizeof all / sizeof *all); at++) {
+		for (shared->left = 0; !shared->left; shared->rounds++) {
+			NVTX(push, "outer");
+			if (all[at] == pop)
+				push();
+			do_it();
+			if (!pushes) /* `held` or `outer` is the innermost */
+				expect(NVTX(pop), all[at] == push);
+			while (nvtx_pop && nvtx_pop() >= 0)
+				;
+		}
+	}
+	printf("%ld wrong\n", wrong);
+	counts("range:outer", shared->rounds);
+	_exit(wrong != 0);
+}
+
+static int wait_for(pid_t pid)
+{
+	int status = 0;
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* Up to the next trap; other signals are the child's. */
+static int go_on(pid_t pid, int signal)
+{
+	int status;
+	do {
+		ptrace(PTRACE_CONT, pid, 0, signal);
+		status = wait_for(pid);
+		signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+	} while (WIFSTOPPED(status) && signal != SIGTRAP);
+	return status;
+}
+
+/* From the first trap n instructions on, then the signal, up to the second trap.  What waitpid()
+ * said. */
+static int drive(pid_t pid, long n)
+{
+	for (long i = 0; i < n && shared->inside; i++) {
+		ptrace(PTRACE_SINGLESTEP, pid, 0, 0);
+		const int status = wait_for(pid);
+		if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGTRAP)
+			return status;
+	}
+	shared->left = !shared->inside || n >= STEPS_MOST;
+	return go_on(pid, shared->inside ? SIGUSR1 : 0);
+}
+
+static bool trapped(int status)
+{
+	return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+}
+
+int main(int argc, char **argv)
+{
+	how = argc > 1 ? argv[1] : "pairs";
+	setvbuf(stdout, NULL, _IONBF, 0);
+	shared = mmap(
+		NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const pid_t pid = fork();
+	if (!pid)
+		child();
+	int status = wait_for(pid);
+	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
+		return 77; /* nobody may be traced here */
+	status = go_on(pid, 0);
+	for (long n = 0; trapped(status);) {
+		status = drive(pid, n);
+		n = shared->left ? 0 : n + 1;
+		if (trapped(status))
+			status = go_on(pid, 0);
+	}
+	if (WIFSTOPPED(status))
+		kill(pid, SIGKILL);
+	printf("%s: status %x\n", how, (unsigned)status);
+	return status != 0;
+}
