@@ -44,6 +44,12 @@ prepare() {
 	"$build/tests/gen-trace" -n 3000 -t 2 -s 8 in/raw.weir
 	"$weir" import -q -o in/kineto.weir "$here/../golden/kineto/eager.json"
 	cp "$here/../golden/kineto/eager.json" in/eager.json
+	cp in/kineto.weir in/sampled.weir # bytes 176 to 179: one launch in so many was timed
+	printf '\010' | dd of=in/sampled.weir bs=1 seek=176 conv=notrunc 2>/dev/null
+	for variant in "$here"/../golden/variants/*.json; do
+		"$weir" import -q -o "in/$(basename "$variant" .json).weir" "$variant" 2>/dev/null
+		cp "$variant" in/
+	done
 	cp "$here"/corpus/import/alloc-* in/
 	cp "$here/../../models/h200.weir-model" in/
 	cp in/kineto.weir sound.weir
