@@ -300,8 +300,8 @@ function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 			argument(count, "kernelParams") ", " argument(count, "extra") ", &given);"
 		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w extra " + more);"
 	} else if (is_sampled(i)) {
-		print "\tconst uint64_t took = clock_now() - begun;"
-		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w ");"
+		print "\tconst uint64_t took = clock_now() - begun;\n\tconst uint32_t more = graph_more(result);"
+		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w " + more);"
 	} else
 		print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text extra ");"
 	print "\tif (r) {"
@@ -318,6 +318,7 @@ function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 		else if (stream_arg(count) != "")
 			print "\t\tmark_captured(r, " stream_arg(count) ", " (name[i] ~ /_ptsz$/) + 0 ");"
 	}
+	if (!has_params(i) && is_sampled(i)) print "\t\tif (more)\n\t\t\tgraph_told_put(r);"
 	if (has_params(i)) print "\t\tif (more)\n\t\t\tlaunch_given_put(r, &given, " w extra ");"
 	print "\t\tcall_commit(r, FN_" name[i] ");\n\t}"
 }

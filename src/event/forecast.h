@@ -39,13 +39,20 @@ static inline struct forecast forecast_of_word(uint64_t word)
 	return f;
 }
 
-/* The last word of a record that has it; false when it has none, or no answer. */
-static inline bool forecast_get(const struct record *r, struct forecast *ret_f)
+/* The last word of a record that has it behind `words` others; false when it has none, or no
+ * answer. */
+static inline bool forecast_get_behind(
+	const struct record *r, uint32_t words, struct forecast *ret_f)
 {
-	if (!(r->flags & RECORD_PREDICTED) || r->words <= RECORD_WORDS + LAUNCH_WORDS)
+	if (!(r->flags & RECORD_PREDICTED) || r->words <= RECORD_WORDS + words)
 		return false;
 	*ret_f = forecast_of_word(r->arg[r->words - RECORD_WORDS - 1]);
 	return ret_f->tier != 0;
+}
+
+static inline bool forecast_get(const struct record *r, struct forecast *ret_f)
+{
+	return forecast_get_behind(r, LAUNCH_WORDS, ret_f);
 }
 
 #endif

@@ -142,7 +142,8 @@ enum record_flags {
 	RECORD_CUT = 4,        /* a string was longer than what is kept */
 	RECORD_CLUSTER = 8,    /* launch layout: arg[5] present */
 	RECORD_ARGS = 16,      /* launch layout: what the kernel was given stands behind */
-	RECORD_PREDICTED = 32, /* launch layout: the last word is a time that was foretold */
+	RECORD_PREDICTED = 32, /* launch layout, or the launch of a graph: the last word is a time
+				* that was foretold */
 };
 
 /* The launch layout: arg[] of functions whose record column says launch or rtlaunch. */
@@ -155,6 +156,7 @@ enum launch_word {
 	LAUNCH_CLUSTER = 5,        /* x, y, z of 16 bits; bit 48 cooperative; bit 49 programmatic
 				    * stream serialization; bits 56.. number of attributes */
 	LAUNCH_WORDS = 5,
+	GRAPH_LAUNCH_WORDS = 2, /* executable graph, stream */
 };
 
 /* With RECORD_ARGS, behind the words of the launch. */

@@ -151,6 +151,12 @@ void launch_given_put(struct record *r, const struct launch_given *g, uint32_t a
 		forecast_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 
+void graph_told_put(struct record *r)
+{
+	r->flags |= RECORD_PREDICTED;
+	r->arg[GRAPH_LAUNCH_WORDS] = forecast_graph(r);
+}
+
 /* CUlaunchAttributeID */
 enum { COOPERATIVE = 2, CLUSTER = 4, PROGRAMMATIC = 6 };
 

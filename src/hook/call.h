@@ -256,6 +256,15 @@ static inline uint32_t launch_more(
 
 void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
 
+/* The launch of a graph: a word more when its time is to be foretold. */
+static inline uint32_t graph_more(int result)
+{
+	const uint32_t control = __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED);
+	return !result && control & CONTROL_PREDICT;
+}
+
+void graph_told_put(struct record *r);
+
 void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);
 
 /* While any stream of the process is capturing, work may go into a graph instead. */

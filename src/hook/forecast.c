@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "event/forecast.h"
 #include "hook/forecast_file.h"
+#include "hook/graphs.h"
 #include "hook/match.h"
 #include "hook/overlap.h"
 #include "hook/process.h"
@@ -24,7 +25,7 @@ struct ran {
 	uint64_t start_ns, end_ns, correlation, signature;
 	uint32_t device, shared;
 	uint32_t grid[3], block[3];
-	bool matched, contended;
+	bool matched, contended, graph;
 	struct predict_launch launch;
 };
 
@@ -104,6 +105,7 @@ void forecast_forget(void)
 {
 	f.ready = 0;
 	overlap_forget();
+	graphs_forget();
 	forecast_file_forget();
 }
 
@@ -143,6 +145,33 @@ uint64_t forecast_launch(
 		return 0;
 	const struct forecast told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
 	return forecast_word(&told);
+}
+
+/* A graph is told by what it took before, whole, and not by what its kernels are like. */
+static struct predict_launch launch_of_graph(uint64_t signature)
+{
+	static const struct predict_kernel graph = { .id = 1 };
+	return (struct predict_launch){ .kernel = &graph,
+		.grid = { 1, 1, 1 },
+		.block = { 1, 1, 1 },
+		.key = signature,
+		.whole = true };
+}
+
+uint64_t forecast_graph(const struct record *r)
+{
+	struct predict_answer a;
+	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+		return 0;
+	const uint64_t signature = graphs_find(r->arg[0]);
+	if (!signature)
+		return 0;
+	const struct predict_launch l = launch_of_graph(signature);
+	predict_ask(&f.predict, &l, &a);
+	if (!(r->flags & RECORD_CAPTURED))
+		match_push(signature, r->ticks, &l);
+	const struct forecast told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
+	return a.tier ? forecast_word(&told) : 0;
 }
 
 /* --- learning ------------------------------------------------------------------------------ */
@@ -195,9 +224,29 @@ static struct ran *in_order(uint32_t i)
 	return &f.batch[f.order[i].index];
 }
 
+/* Runs of graphs that are whole, by there being a launch of just that.  One whose kernels are the
+ * first of another's may be taken for it where a buffer ends between them. */
+static void collect_graphs(void)
+{
+	uint32_t at = 0;
+	for (struct graph_run *g; (g = graphs_next(&at)) && f.count < BATCH;) {
+		const uint64_t signature = graphs_signature(g->sum);
+		if (!match_waits(signature))
+			continue;
+		f.batch[f.count++] = (struct ran){ .start_ns = g->from_ns,
+			.end_ns = g->to_ns,
+			.correlation = g->correlation,
+			.signature = signature,
+			.device = g->device,
+			.graph = true };
+		g->correlation = 0;
+	}
+}
+
 static void match_batch(void)
 {
 	match_take();
+	collect_graphs();
 	order_by(by_correlation);
 	for (uint32_t i = 0; i < f.count; i++) {
 		struct ran *r = in_order(i);
@@ -224,18 +273,26 @@ static void mark_contended(void)
 		}
 }
 
+static void fill_shape(struct predict_launch *l, const struct ran *r)
+{
+	memcpy(l->grid, r->grid, sizeof r->grid);
+	memcpy(l->block, r->block, sizeof r->block);
+	l->smem_dynamic_bytes = r->shared;
+}
+
 static void learn_from(const struct ran *r)
 {
 	struct predict_sample s = { .launch = r->launch,
 		.measured_ns = (double)(r->end_ns - r->start_ns),
 		.order = r->start_ns };
-	memcpy(s.launch.grid, r->grid, sizeof r->grid);
-	memcpy(s.launch.block, r->block, sizeof r->block);
-	s.launch.smem_dynamic_bytes = r->shared;
+	if (r->graph)
+		s.launch = launch_of_graph(r->signature);
+	else
+		fill_shape(&s.launch, r);
 	s.launch.contended = r->contended;
 	/* what shares the device is not remembered: it would be news for ever */
 	f.news |= !r->contended && history_seen(&f.predict, s.launch.key) < KNOWN;
-	if (predict_learn(&f.predict, &s) && !r->contended)
+	if (predict_learn(&f.predict, &s) && !r->contended && !r->graph)
 		f.recent[f.recent_count++ % MODEL_SHADOW] = s;
 }
 
@@ -266,19 +323,23 @@ bool forecast_learn(const struct device_work *w, const char *name)
 		return false;
 	if (!w)
 		return end_batch();
-	if (!name || w->kind != WORK_KERNEL || w->valid & WORK_HAS_GRAPH)
+	if (!name || w->kind != WORK_KERNEL)
 		return false;
+	const uint64_t signature = match_name(name, w->grid, w->block, w->shared_dynamic);
+	if (w->valid & WORK_HAS_GRAPH) {
+		graphs_add(w, signature);
+		return false;
+	}
 	if (f.count == BATCH)
 		learn_batch();
 	struct ran *r = &f.batch[f.count++];
 	*r = (struct ran){ .start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.correlation = w->correlation,
+		.signature = signature,
 		.device = w->device,
 		.shared = w->shared_dynamic };
 	memcpy(r->grid, w->grid, sizeof r->grid);
 	memcpy(r->block, w->block, sizeof r->block);
-	r->signature = match_signature(
-		predict_kernel_id(name, strlen(name), 0), w->grid, w->block, w->shared_dynamic);
 	return false;
 }

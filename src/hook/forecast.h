@@ -36,6 +36,9 @@ bool forecast_start(const struct forecast_orders *o, const char *device, unsigne
 uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
 	const struct record *r);
 
+/* The same for the launch of a graph: 0 when it did not run before as it is now. */
+uint64_t forecast_graph(const struct record *r);
+
 /* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
  * whether there was a launch among them that is not known yet (cupti_learner). */
 bool forecast_learn(const struct device_work *w, const char *name);

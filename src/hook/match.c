@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/sys.h"
 #include "hook/process.h"
+#include "predict/key.h"
 
 #define RING       (1u << 16)
 #define SIGNATURES (1u << 13)
@@ -62,6 +63,12 @@ uint64_t match_signature(
 	for (int i = 0; i < 3; i++)
 		h = hash_mix(h ^ (grid[i] | (uint64_t)block[i] << 32));
 	return h | 1;
+}
+
+uint64_t match_name(
+	const char *name, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+	return match_signature(predict_kernel_id(name, strlen(name), 0), grid, block, shared);
 }
 
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
@@ -145,6 +152,12 @@ static uint64_t ns_of(uint64_t ticks)
 	const double span = (double)(m.now.ticks - from->ticks);
 	const double slope = span > 0 ? (double)(m.now.mono_ns - from->mono_ns) / span : 1;
 	return from->mono_ns + (uint64_t)((double)(ticks - from->ticks) * slope);
+}
+
+bool match_waits(uint64_t signature)
+{
+	const struct queue *q = queue_of(signature, false);
+	return q && q->first;
 }
 
 bool match_pop(uint64_t signature, uint64_t start_ns, struct predict_launch *ret_l)

@@ -10,6 +10,8 @@
 #include "gputime/cupti.h"
 #include "hook/call.h"
 #include "hook/forecast.h"
+#include "hook/graphs.h"
+#include "hook/match.h"
 #include "hook/params.h"
 #include "hook/operator.h"
 #include "hook/python.h"
@@ -271,7 +273,7 @@ void note_cuStreamEndCapture(int result, void *stream, void *graph)
 
 /* --- graphs ------------------------------------------------------------------------------- */
 
-enum { NODE_KERNEL = 0, NODE_CHILD = 4 }; /* CUgraphNodeType */
+enum { NODE_KERNEL = 0, NODE_CHILD = 4, NODE_CONDITIONAL = 13 }; /* CUgraphNodeType */
 #define NODES_A_RECORD 1024u
 
 struct expansion {
@@ -368,6 +370,21 @@ static void write_graph(uint64_t exec, const struct expansion *x)
 	}
 }
 
+/* 0 of one that has a node whose work nobody knows beforehand, or no kernel. */
+static uint64_t signature_of(const struct expansion *x)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < x->count; i++) {
+		const struct graph_node *n = &x->nodes[i];
+		const char *name = n->type == NODE_KERNEL ? ask_name(n->function) : "";
+		if (n->type == NODE_CONDITIONAL || !name)
+			return 0;
+		if (n->type == NODE_KERNEL)
+			sum += match_name(name, n->grid, n->block, n->shared);
+	}
+	return graphs_signature(sum);
+}
+
 /* Most updates change parameters alone, and are nothing new. */
 static void note_graph(uint64_t exec, void *graph)
 {
@@ -375,6 +392,8 @@ static void note_graph(uint64_t exec, void *graph)
 		return;
 	struct expansion x = { 0 };
 	expand(&x, graph, 0);
+	if (hook_recorder.header->control & CONTROL_PREDICT)
+		graphs_set(exec, signature_of(&x));
 	if (remember(&graphs, exec, hash_bytes(x.nodes, x.count * sizeof *x.nodes)))
 		write_graph(exec, &x);
 	if (x.nodes)
@@ -411,6 +430,7 @@ void note_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
 static void note_node(void *exec, const struct graph_node *node)
 {
 	remember(&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
+	graphs_set((uintptr_t)exec, 0);
 	struct record *r = meta_begin(META_NODE, 1, sizeof *node);
 	if (!r)
 		return;

@@ -62,7 +62,11 @@ static __attribute__((noinline, cold)) void ask_others(
 static inline void ask_chain(
 	const struct predict *p, struct predict_question *q, struct predict_answer *ret_a)
 {
-	if (!history_ask(p, q, ret_a))
+	if (history_ask(p, q, ret_a))
+		return;
+	if (q->launch->whole)
+		*ret_a = (struct predict_answer){ 0 };
+	else
 		ask_others(p, q, ret_a);
 }
 
@@ -106,7 +110,7 @@ static void learn_alone(struct predict *p, struct predict_question *q,
 		slowdown_push(p->tables, false, approx_log2((float)s->measured_ns / a->t50_ns));
 	if (a->tier)
 		score_push(p->tables, a, calm.measured_ns);
-	for (size_t i = 0; i < predictor_count; i++)
+	for (size_t i = 0; i < (s->launch.whole ? 1 : predictor_count); i++)
 		if (predictors[i]->learn)
 			predictors[i]->learn(p, q, &calm);
 }

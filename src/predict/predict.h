@@ -111,7 +111,8 @@ struct predict_launch {
 	bool has_flops, has_bytes;
 	enum gpu_unit unit; /* that does the FLOPs */
 	bool contended;     /* something else is on the device */
-	uint64_t key;       /* predict_key(), or 0: computed when needed */
+	bool whole;   /* several kernels: only what this very launch took before says anything */
+	uint64_t key; /* predict_key(), or 0: computed when needed */
 };
 
 /* A hash of all that decides a launch's time save the device: never 0. */

@@ -163,6 +163,64 @@ static int compare(struct prediction *p, const struct samples *all)
 	return e;
 }
 
+static int call_order(const void *one, const void *two)
+{
+	const struct sample *a = *(const struct sample *const *)one,
+			    *b = *(const struct sample *const *)two;
+	if (a->p.app != b->p.app)
+		return a->p.app < b->p.app ? -1 : 1;
+	if (a->call_tid != b->call_tid)
+		return a->call_tid < b->call_tid ? -1 : 1;
+	return a->call_ticks < b->call_ticks ? -1 : a->call_ticks > b->call_ticks;
+}
+
+/* From the first kernel's start to the last one's end. */
+static struct pair pair_of_graph(const struct sample *const *v, size_t n)
+{
+	uint64_t from = UINT64_MAX, to = 0;
+	for (size_t i = 0; i < n; i++) {
+		from = v[i]->start_ns < from ? v[i]->start_ns : from;
+		to = v[i]->end_ns > to ? v[i]->end_ns : to;
+	}
+	const double took = to > from ? (double)(to - from) : 1;
+	const double told = (double)v[0]->told.t50_ns;
+	return (struct pair){ .error = fabs(told / took - 1),
+		.measured_ns = took,
+		.foretold_ns = told,
+		.covered = took <= (double)v[0]->told.t90_ns };
+}
+
+static int sum_graphs(struct prediction *p, const struct samples *all)
+{
+	ARRAY(const struct sample *) of = { 0 };
+	struct pairs pairs = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < all->v.n && !e; i++) {
+		const struct sample **to = all->v.v[i].graph_told ? array_push(&of) : NULL;
+		if (to)
+			*to = &all->v.v[i];
+		else
+			e = all->v.v[i].graph_told ? -ENOMEM : 0;
+	}
+	if (of.n)
+		qsort(of.v, of.n, sizeof(*of.v), call_order);
+	for (size_t from = 0, end; from < of.n && !e; from = end) {
+		for (end = from + 1; end < of.n && !call_order(&of.v[from], &of.v[end]);)
+			end++;
+		struct pair *to = array_push(&pairs.v);
+		if (to)
+			*to = pair_of_graph(of.v + from, end - from);
+		else
+			e = -ENOMEM;
+	}
+	if (!e && pairs.v.n)
+		p->graphs = sum(pairs.v.v, pairs.v.n);
+	p->graphs.name = "from the first kernel to the last";
+	array_free(&pairs.v);
+	array_free(&of);
+	return e;
+}
+
 int prediction_fill(struct report *r)
 {
 	struct error err;
@@ -179,12 +237,17 @@ int prediction_fill(struct report *r)
 	p->memory = all;
 	p->launches = r->foretold;
 	p->silent = r->untold;
-	const int e = samples_load(r->trace, &r->meta, all, &err);
+	int e = samples_load(r->trace, &r->meta, all, &err);
 	for (size_t i = 0; i < all->v.n; i++) {
 		p->measured += all->v.v[i].has_told;
 		p->contended += all->v.v[i].has_told && all->v.v[i].p.launch.contended;
 	}
-	return e ? e : compare(p, all);
+	if (!e)
+		e = compare(p, all);
+	if (!e)
+		e = sum_graphs(p, all);
+	p->measured += p->graphs.count;
+	return e;
 }
 
 void prediction_free(struct prediction *p)
@@ -218,6 +281,8 @@ static void put_table(FILE *out, const struct prediction_row *v, size_t count, s
 	const char *const headings[] = { "launches", "off, median", "off, 90 %", "within t90",
 		"took", "foretold", what };
 	struct table t;
+	if (!count)
+		return;
 	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < count && (!rows || i < rows); i++)
 		put_row(&t, &v[i], v[i].name);
@@ -245,6 +310,7 @@ void prediction_put_text(
 			number_count(&b, p->contended));
 	fputs("\n\n", out);
 	put_table(out, p->tiers.rows.v, p->tiers.rows.n, 0, "by", dim, plain);
+	put_table(out, &p->graphs, p->graphs.count > 0, 0, "whole graphs", dim, plain);
 	fputs("\n", out);
 	put_table(out, p->kernels.rows.v, p->kernels.rows.n, rows, "kernel", dim, plain);
 }
@@ -290,6 +356,11 @@ void prediction_put_json(struct json *j, const struct report *r)
 		json_end_object(j);
 	}
 	json_rows(j, "tiers", "tier", p->tiers.rows.v, p->tiers.rows.n);
+	if (p->graphs.count) {
+		json_begin_object(j, "graphs");
+		json_row(j, &p->graphs);
+		json_end_object(j);
+	}
 	json_rows(j, "kernels", "kernel", p->kernels.rows.v, p->kernels.rows.n);
 	json_end_object(j);
 }

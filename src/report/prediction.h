@@ -30,6 +30,7 @@ struct prediction {
 	struct prediction_row all;      /* without a name; valid with measured */
 	struct prediction_rows tiers;   /* best first */
 	struct prediction_rows kernels; /* most time first */
+	struct prediction_row graphs;   /* whole launches of them; a count of 0: none */
 	void *memory;                   /* of the names */
 };
 

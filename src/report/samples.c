@@ -56,10 +56,12 @@ static int take_launches(struct loader *l)
 		struct given g = { .ticks = r->ticks,
 			.process = l->buf.ref->process,
 			.tid = l->buf.ref->head.tid };
-		if (!fn || !fn->launch_layout)
-			continue;
-		g.has_args = args_get(r, &g.args);
-		g.has_told = forecast_get(r, &g.told);
+		if (fn && fn->launch_layout) {
+			g.has_args = args_get(r, &g.args);
+			g.has_told = forecast_get(r, &g.told);
+		} else if (fn && fn->kind == CALL_GRAPHLAUNCH) {
+			g.has_told = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &g.told);
+		}
 		if (!g.has_args && !g.has_told)
 			continue;
 		g.function = r->arg[LAUNCH_FUNCTION];
@@ -197,7 +199,8 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 static int add_sample(struct loader *l, const struct device_work *w)
 {
 	const struct call_link *link = link_of(l, w);
-	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : given_to(l, link);
+	const struct given *whole = given_to(l, link);
+	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : whole;
 	const struct meta_attributes *a =
 		g ? meta_find_attributes(l->m, g->process, g->function, g->ticks) : NULL;
 	struct sample s = { .start_ns = w->start_ns,
@@ -221,8 +224,9 @@ static int add_sample(struct loader *l, const struct device_work *w)
 	if (g && g->has_args)
 		fill_args(&s, &g->args);
 	s.has_told = g && g->has_told;
-	if (s.has_told)
-		s.told = g->told;
+	s.graph_told = !g && whole && whole->has_told;
+	if (s.has_told || s.graph_told)
+		s.told = whole->told;
 	const int e = kernel_of(l, w, a, &s.p.name);
 	struct sample *to = e ? NULL : array_push(&l->s->v);
 	if (!to)

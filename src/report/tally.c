@@ -316,13 +316,17 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 		return 0;
 	c->ok_plain++;
 	int e = 0;
+	struct forecast told;
 	if (c->fn->kind == CALL_LAUNCH) {
-		struct forecast told;
 		t->foretold += forecast_get(r, &told);
 		t->untold += r->flags & RECORD_PREDICTED && !forecast_get(r, &told);
 		e = add_launch(t, r);
-	} else if (c->fn->kind == CALL_GRAPHLAUNCH)
+	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
+		const bool told_of = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &told);
+		t->foretold += told_of;
+		t->untold += r->flags & RECORD_PREDICTED && !told_of;
 		add_graph_launch(t, r);
+	}
 	return e ? e : add_work(t, c, r);
 }
 

@@ -57,6 +57,15 @@ below 'what could not be told in a loop' "$(value loop.weir silent)" 100
 same 'tier in a loop' "$(value loop.weir tiers.0.tier)" exact
 below 'its launches' 1800 "$(value loop.weir tiers.0.launches)"
 
+# A graph is told as a whole, when it ran before as it is.
+for name in graph1 graph2; do
+	expect 0 '^$' sh -c "$weir record --sim -q --history graphs -o $name.weir -- $build/examples/vecadd >/dev/null"
+done
+same 'whole graphs' "$(value graph2.weir graphs.launches)" 20
+below 'their error' "$(value graph2.weir graphs.error_p90)" 0.01
+below 'graphs that could not be told' "$(value graph2.weir silent)" "$(value graph1.weir silent)"
+expect 0 'from the first kernel to the last' "$weir" report graph2.weir
+
 # A run that begins with a trace, or with what another has left, knows all of it at once.
 expect 0 '^$' "$weir" record --sim -q --predict --history p.weir -o warm.weir -- "$program" 5
 same 'silent launches after a trace' "$(value warm.weir silent)" 0

@@ -13,6 +13,7 @@
 #include "event/forecast.h"
 #include "event/writer.h"
 #include "hook/forecast_file.h"
+#include "hook/graphs.h"
 #include "hook/match.h"
 #include "hook/overlap.h"
 #include "hook/process.h"
@@ -102,6 +103,50 @@ static void shapes_and_kernels_tell_signatures_apart(void **state)
 	assert_true(s != match_signature(8, a, b, 0));
 	assert_true(s != match_signature(7, b, a, 0));
 	assert_true(s != match_signature(7, a, b, 1));
+}
+
+/* --- graphs --- */
+
+static void a_graph_is_what_it_was_last_said_to_be(void **state)
+{
+	graphs_forget();
+	assert_int_equal(graphs_find(77), 0);
+	graphs_set(77, 5);
+	graphs_set(78, 6);
+	assert_int_equal(graphs_find(77), 5);
+	graphs_set(77, 0);
+	assert_int_equal(graphs_find(77), 0);
+	assert_int_equal(graphs_find(78), 6);
+	for (uint64_t exec = 1000; exec < 9000; exec++) { /* more than there is room for */
+		graphs_set(exec, exec + 1);
+		assert_int_equal(graphs_find(exec), exec + 1);
+	}
+}
+
+/* Two launches of which kernels come mixed, and in two parts. */
+static void a_run_of_a_graph_is_put_together_by_its_call(void **state)
+{
+	static const uint64_t ran[][4] = { /* call, signature, start, end */
+		{ 1, 10, 100, 200 }, { 2, 20, 150, 160 }, { 1, 11, 50, 60 }, { 1, 12, 300, 400 } };
+	struct graph_run *first, *second;
+	uint32_t at = 0;
+	graphs_forget();
+	for (int i = 0; i < 4; i++)
+		graphs_add(&(struct device_work){ .correlation = ran[i][0],
+				   .start_ns = ran[i][2],
+				   .end_ns = ran[i][3],
+				   .valid = WORK_HAS_CORRELATION },
+			ran[i][1]);
+	first = graphs_next(&at);
+	second = graphs_next(&at);
+	assert_non_null(second);
+	assert_null(graphs_next(&at));
+	assert_int_equal(first->sum, 33);
+	assert_int_equal(first->from_ns, 50);
+	assert_int_equal(first->to_ns, 400);
+	assert_int_equal(second->sum, 20);
+	assert_true(graphs_signature(33) && graphs_signature(33) != graphs_signature(20));
+	assert_int_equal(graphs_signature(0), 0);
 }
 
 /* --- who had company --- */
@@ -275,6 +320,8 @@ int main(void)
 		TEST(a_kernel_is_not_of_a_launch_that_came_after_it),
 		TEST(a_ring_that_came_round_is_given_up),
 		TEST(shapes_and_kernels_tell_signatures_apart),
+		TEST(a_graph_is_what_it_was_last_said_to_be),
+		TEST(a_run_of_a_graph_is_put_together_by_its_call),
 		TEST(kernels_have_company_when_another_ran_meanwhile),
 		TEST(kernels_of_a_buffer_that_comes_late_are_alone_where_they_were),
 		TEST(of_many_kernels_the_newest_are_remembered),
