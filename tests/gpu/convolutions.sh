@@ -20,17 +20,17 @@ forward=$("$python" "$program" --count 2>/dev/null) || { echo "PyTorch does not 
 failed=0
 for trace in live profiled; do
 	"$weir" report --json --top=0 "$work/$trace.weir" >"$work/$trace.json"
-	"$python" - "$forward" "$trace" "$work/$trace.json" <<-'END' || failed=1
-		import json, sys
-		forward, trace = int(sys.argv[1]), sys.argv[2]
-		rows = {o["name"]: o for o in json.load(open(sys.argv[3]))["operators"]}
-		wanted = {"aten::convolution": forward, "aten::_convolution": forward, "aten::convolution_backward": 2 * forward}
-		bad = False
-		for name, flops in wanted.items():
-			told = rows.get(name, {}).get("flops")
-			bad |= told != flops
-			print("%-9s %-28s %12s FLOPs, PyTorch: %12d%s" % (trace, name, told, flops, "" if told == flops else ": BAD"))
-		sys.exit(bad)
-	END
+	"$python" - "$forward" "$trace" "$work/$trace.json" <<'END' || failed=1
+import json, sys
+forward, trace = int(sys.argv[1]), sys.argv[2]
+rows = {o["name"]: o for o in json.load(open(sys.argv[3]))["operators"]}
+wanted = {"aten::convolution": forward, "aten::_convolution": forward, "aten::convolution_backward": 2 * forward}
+bad = False
+for name, flops in wanted.items():
+    told = rows.get(name, {}).get("flops")
+    bad |= told != flops
+    print("%-9s %-28s %12s FLOPs, PyTorch: %12d%s" % (trace, name, told, flops, "" if told == flops else ": BAD"))
+sys.exit(bad)
+END
 done
 exit $failed
