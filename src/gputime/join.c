@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define CLOCK_ERROR_NS  20000u /* how far off the device's clock may be */
 #define NUMBER_EARLY_NS 5000u  /* before its call began, as others see it */
 #define LOOK_AHEAD      24u
@@ -29,6 +31,9 @@
 #define OLD_ENOUGH      512u
 #define GIVE_UP         64u
 #define BLOCKED         64u
+#define HANDLES         4096u /* of streams, a thread's each; a power of two */
+#define STREAMS         8u
+#define VOTES_LEAST     16u
 
 /* ---- order ---- */
 
@@ -95,6 +100,7 @@ struct join {
 	uint64_t *until;       /* the call of work[i] began no later */
 	uint64_t *since;       /* … and ended no earlier; from waits */
 	uint32_t *ret_call;
+	uint32_t *stream;   /* by call: where its work runs, 0 anywhere */
 	uint64_t passed_ns; /* the call of the work at hand ended no earlier */
 	uint32_t last_call; /* matched last */
 	uint64_t last_number;
@@ -135,9 +141,11 @@ static bool same_or_any(uint64_t a, uint64_t b)
 	return a == b || !a || !b;
 }
 
-static bool fits(const struct join_call *c, const struct join_work *w, bool loose)
+static bool fits(const struct join *j, uint32_t call, const struct join_work *w, bool loose)
 {
-	if (c->kind != w->kind || (c->blocks && w->end_ns > c->end_ns + CLOCK_ERROR_NS))
+	const struct join_call *c = &j->calls[call];
+	if (c->kind != w->kind || (c->blocks && w->end_ns > c->end_ns + CLOCK_ERROR_NS) ||
+		!same_or_any(j->stream[call], w->stream))
 		return false;
 	return (loose && c->kind == JOIN_GRAPH) ||
 	       (same_or_any(c->shape, w->shape) && same_or_any(c->name, w->name));
@@ -193,7 +201,7 @@ static uint32_t free_match(const struct join *j, const struct view *v, uint32_t 
 		if (call->end_ns < passed || is_closed(j, v, c) ||
 			is_blocked(&blocked, call->thread))
 			continue;
-		if (fits(call, w, v->loose))
+		if (fits(j, c, w, v->loose))
 			return c;
 		if (blocked.n < BLOCKED)
 			blocked.threads[blocked.n++] = call->thread;
@@ -344,7 +352,8 @@ static bool may_be(const struct join *j, uint32_t work, uint64_t call)
 {
 	const struct join_call *c = &j->calls[call];
 	return is_open(j, (uint32_t)call) && c->begin_ns <= j->until[work] &&
-	       c->end_ns >= later(j->passed_ns, j->since[work]) && fits(c, &j->work[work], false) &&
+	       c->end_ns >= later(j->passed_ns, j->since[work]) &&
+	       fits(j, (uint32_t)call, &j->work[work], false) &&
 	       has_numbers(j, work, (uint32_t)call);
 }
 
@@ -560,6 +569,129 @@ static void run_best(struct join *j)
 		run(j, true);
 }
 
+/* ---- streams ---- */
+
+/* A thread's use of a handle: the streams that most of its calls were given. */
+struct handle {
+	uint64_t key; /* 0: free */
+	uint32_t all;
+	struct {
+		uint32_t stream, votes;
+	} seen[STREAMS];
+};
+
+static struct handle *handle_of(struct handle *handles, const struct join_call *c)
+{
+	const uint64_t key = hash_mix(hash_mix(c->stream) + c->thread) | 1;
+	for (uint32_t i = 0; c->stream && i < 16; i++) {
+		struct handle *h = &handles[(key + i) % HANDLES];
+		if (!h->key)
+			h->key = key;
+		if (h->key == key)
+			return h;
+	}
+	return NULL;
+}
+
+/* Of more streams than there are places those stay that are given most (Misra and Gries). */
+static void note_stream(struct handle *h, uint32_t stream)
+{
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		if (h->seen[i].votes && h->seen[i].stream != stream)
+			continue;
+		h->seen[i].stream = stream;
+		h->seen[i].votes++;
+		return;
+	}
+	for (uint32_t i = 0; i < STREAMS; i++)
+		h->seen[i].votes--;
+}
+
+static void count_stream(struct handle *h, uint32_t stream)
+{
+	h->all++;
+	for (uint32_t i = 0; i < STREAMS; i++)
+		h->seen[i].votes += h->seen[i].stream == stream;
+}
+
+static void vote(
+	const struct join *j, struct handle *handles, void (*cast)(struct handle *, uint32_t))
+{
+	for (uint32_t i = 0; i < j->work_count; i++) {
+		const uint32_t stream = j->work[i].stream, call = j->ret_call[i];
+		struct handle *h =
+			call != JOIN_NONE && stream ? handle_of(handles, &j->calls[call]) : NULL;
+		if (h)
+			cast(h, stream);
+	}
+}
+
+/* The one that has twice the votes of any other; 0: there is none. */
+static uint32_t winner_of(const struct handle *h, uint32_t *ret_votes)
+{
+	uint32_t stream = 0, most = 0, second = 0;
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		const uint32_t votes = h->seen[i].votes;
+		if (votes > most) {
+			second = most;
+			most = votes;
+			stream = h->seen[i].stream;
+		} else if (votes > second) {
+			second = votes;
+		}
+	}
+	*ret_votes = most;
+	return h->all >= VOTES_LEAST && most / 2 >= second ? stream : 0;
+}
+
+/* False when every call was given what it should have been. */
+static bool learn_streams(struct join *j, struct handle *handles)
+{
+	bool against = false;
+	memset(handles, 0, HANDLES * sizeof(*handles));
+	vote(j, handles, note_stream);
+	for (uint32_t i = 0; i < HANDLES; i++)
+		for (uint32_t k = 0; k < STREAMS; k++)
+			handles[i].seen[k].votes = 0;
+	vote(j, handles, count_stream);
+	for (uint32_t i = 0; i < j->call_count; i++) {
+		uint32_t votes = 0;
+		const struct handle *h = handle_of(handles, &j->calls[i]);
+		j->stream[i] = h ? winner_of(h, &votes) : 0;
+		against |= j->stream[i] && votes < h->all;
+	}
+	return against;
+}
+
+static uint32_t count_found(const struct join *j)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < j->work_count; i++)
+		n += j->ret_call[i] != JOIN_NONE;
+	return n;
+}
+
+/* A handle that stands for several streams costs matches: then it is as it was. */
+static int run_by_streams(struct join *j)
+{
+	const size_t bytes = (j->work_count + 1) * sizeof(*j->ret_call);
+	struct handle *handles = calloc(HANDLES, sizeof(*handles));
+	uint32_t *before = malloc(bytes);
+	for (int i = 0; handles && before && i < 2 && learn_streams(j, handles); i++) {
+		memcpy(before, j->ret_call, j->work_count * sizeof(*before));
+		const uint32_t found = count_found(j);
+		run_best(j);
+		if (count_found(j) >= found)
+			continue;
+		memcpy(j->ret_call, before, j->work_count * sizeof(*before));
+		break;
+	}
+	const bool room = handles && before;
+	free(handles);
+	free(before);
+	return room ? 0 : -ENOMEM;
+}
+
 int join_calls(const struct join_call *calls, size_t call_count, const struct join_work *work,
 	size_t work_count, uint32_t *ret_call)
 {
@@ -574,14 +706,18 @@ int join_calls(const struct join_call *calls, size_t call_count, const struct jo
 		.prev = malloc((call_count + 1) * sizeof(*j.prev)),
 		.until = malloc((work_count + 1) * sizeof(*j.until)),
 		.since = malloc((work_count + 1) * sizeof(*j.since)),
+		.stream = calloc(call_count + 1, sizeof(*j.stream)),
 		.ret_call = ret_call,
 	};
-	const bool room = j.next && j.prev && j.until && j.since;
-	if (room)
+	int e = j.next && j.prev && j.until && j.since && j.stream ? 0 : -ENOMEM;
+	if (!e) {
 		run_best(&j);
+		e = run_by_streams(&j);
+	}
 	free(j.next);
 	free(j.prev);
 	free(j.until);
 	free(j.since);
-	return room ? 0 : -ENOMEM;
+	free(j.stream);
+	return e;
 }

@@ -11,6 +11,12 @@
  *	begin of the call  <~  its number is given out  <=  end of the call
  *	its number is given out  <=  start of any work with this or a higher number
  *
+ * Where the numbers leave it open, as with calls alike that several threads make at one time, the
+ *first to begin is taken; then what most of a thread's calls on one stream's handle were given says
+ *which stream that is, and the rest is tried again by it.  Threads with streams of their own are so
+ *told apart.  Of those that share a stream the calls that overlap and are alike may be taken one
+ *for the other: nothing that is recorded tells them apart.
+ *
  * Pure: no I/O, no clock, memory from malloc alone.  Any thread.
  */
 #ifndef WEIR_GPUTIME_JOIN_H
@@ -31,7 +37,8 @@ struct join_call {
 	uint8_t kind;   /* enum join_kind */
 	uint8_t blocks; /* the work is done when it returns */
 	uint32_t thread;
-	uint32_t id; /* the caller's */
+	uint32_t id;     /* the caller's */
+	uint64_t stream; /* the handle that it was given, and 1 more; 0 not known */
 };
 
 /* All work of one correlation. */
@@ -41,6 +48,7 @@ struct join_work {
 	uint64_t shape;
 	uint32_t name;
 	uint8_t kind;
+	uint32_t stream; /* what tells the streams that work ran on; 0 not known */
 };
 
 /* Puts calls into the order of begin.  0 or -ENOMEM. */

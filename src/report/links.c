@@ -20,9 +20,10 @@ struct piece {
 	uint64_t shape;
 	uint32_t name;
 	uint32_t process;
-	uint8_t kind; /* enum join_kind; JOIN_GRAPH for all that ran as nodes */
-	bool kernel;  /* of a graph's node too */
-	bool counts;  /* not a wait: a call is wanted for it */
+	uint32_t stream; /* of its context, as one number; 0 not known */
+	uint8_t kind;    /* enum join_kind; JOIN_GRAPH for all that ran as nodes */
+	bool kernel;     /* of a graph's node too */
+	bool counts;     /* not a wait: a call is wanted for it */
 };
 
 /* What a link says of a call. */
@@ -151,12 +152,24 @@ static uint8_t join_kind_of(const struct device_work *w)
 				      : 0;
 }
 
+static uint32_t fold(uint64_t h)
+{
+	return (uint32_t)(h >> 32) | 1;
+}
+
+static uint32_t stream_of(const struct device_work *w)
+{
+	const uint32_t context = w->valid & WORK_HAS_CONTEXT ? w->context : 0;
+	return w->valid & WORK_HAS_STREAM ? fold(hash_mix((uint64_t)context << 32 | w->stream)) : 0;
+}
+
 static struct piece piece_of(struct loader *o, const struct device_work *w)
 {
 	struct piece p = { .correlation = w->correlation,
 		.start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.process = o->buf.ref->process,
+		.stream = stream_of(w),
 		.kind = join_kind_of(w),
 		.kernel = w->kind == WORK_KERNEL,
 		.counts = w->kind != WORK_WAIT };
@@ -190,11 +203,6 @@ static int take_pieces(struct loader *o)
 	return 0;
 }
 
-static uint32_t fold(uint64_t h)
-{
-	return (uint32_t)(h >> 32) | 1;
-}
-
 static uint64_t node_hash(uint32_t name, uint64_t shape)
 {
 	return hash_mix(shape ^ name);
@@ -213,7 +221,7 @@ static int group(struct loader *o, size_t from, size_t to)
 			if (!w)
 				return -ENOMEM;
 			*w = (struct join_work){ p->correlation, p->start_ns, p->end_ns, p->shape,
-				p->name, p->kind };
+				p->name, p->kind, p->stream };
 			nodes = 0;
 		}
 		w->start_ns = p->start_ns < w->start_ns ? p->start_ns : w->start_ns;
@@ -222,6 +230,7 @@ static int group(struct loader *o, size_t from, size_t to)
 			continue;
 		nodes += p->kernel ? node_hash(p->name, p->shape) : 0;
 		w->kind = JOIN_GRAPH;
+		w->stream = 0;
 		w->shape = 0;
 		w->name = nodes ? fold(nodes) : 0;
 	}
@@ -298,6 +307,7 @@ static bool describe(
 		c->kind = JOIN_KERNEL;
 		if (!decode_shape(r, &s))
 			return false;
+		c->stream = r->arg[LAUNCH_STREAM] + 1;
 		c->shape = s.block[0] ? shape_hash(s.grid, s.block) : 0;
 		c->name = meta_find_kernel(o->m, o->buf.ref->process, r->arg[LAUNCH_FUNCTION],
 				  record_end(r)) +

@@ -27,6 +27,7 @@ struct plan {
 	uint32_t gap_work_at; /* a run of calls whose work is lost */
 	uint32_t gap_calls_at;
 	uint32_t gap_work, gap_calls; /* how long */
+	uint32_t streams;             /* in all, of each thread its own; 0: not known */
 	uint64_t seed;
 };
 
@@ -78,6 +79,10 @@ static struct event make_event(
 	e.call.name = e.work.name = wait ? 3 : kernel;
 	e.call.shape = e.work.shape = wait ? 0 : kernel * 7919;
 	e.work.correlation = number;
+	if (p->streams) {
+		e.call.stream = 0x100; /* as with a default stream of each thread's */
+		e.work.stream = 100 + thread % p->streams;
+	}
 	if (wait) {
 		if (e.call.end_ns < t->device_free)
 			e.call.end_ns = t->device_free + 900;
@@ -276,6 +281,28 @@ static void identical_kernels_of_threads_all_find_a_call(void **unused)
 		1, .25);
 }
 
+static void identical_kernels_are_told_by_their_streams(void **unused)
+{
+	for (uint32_t threads = 2; threads <= 32; threads *= 2)
+		expect(&(struct plan){ .threads = threads,
+			       .calls = 4000,
+			       .kernels = 1,
+			       .kernel_ns = 4000,
+			       .step = 2,
+			       .streams = threads,
+			       .seed = threads },
+			1, 1);
+	expect(&(struct plan){ .threads = 8,
+		       .calls = 4000,
+		       .kernels = 3,
+		       .kernel_ns = 4000,
+		       .step = 2,
+		       .wait_every = 100,
+		       .streams = 8,
+		       .lost_work = 20 },
+		.99, .99);
+}
+
 static void lost_work_costs_only_itself(void **unused)
 {
 	for (uint64_t seed = 0; seed < 8; seed++)
@@ -411,7 +438,7 @@ static void a_copy_that_blocks_ends_after_its_work(void **unused)
 			.kind = JOIN_COPY,
 			.blocks = 1 },
 	};
-	const struct join_work work = { 9, 510000, 550000, 64, 2, JOIN_COPY };
+	const struct join_work work = { 9, 510000, 550000, 64, 2, JOIN_COPY, 0 };
 	uint32_t found;
 	assert_int_equal(join_calls(calls, 2, &work, 1, &found), 0);
 	assert_int_equal(found, 1);
@@ -424,8 +451,8 @@ static void graphs_are_told_by_what_they_hold(void **unused)
 		{ .begin_ns = 3000, .end_ns = 4000, .name = 6, .kind = JOIN_GRAPH },
 		{ .begin_ns = 5000, .end_ns = 6000, .name = 5, .kind = JOIN_GRAPH },
 	};
-	const struct join_work work[] = { { 1, 3500, 3600, 0, 6, JOIN_GRAPH },
-		{ 2, 9000, 9900, 0, 5, JOIN_GRAPH }, { 3, 9950, 9990, 0, 77, JOIN_GRAPH } };
+	const struct join_work work[] = { { 1, 3500, 3600, 0, 6, JOIN_GRAPH, 0 },
+		{ 2, 9000, 9900, 0, 5, JOIN_GRAPH, 0 }, { 3, 9950, 9990, 0, 77, JOIN_GRAPH, 0 } };
 	uint32_t found[3];
 	assert_int_equal(join_calls(calls, 3, work, 2, found), 0);
 	assert_int_equal(found[0], 1);
@@ -543,6 +570,7 @@ int main(void)
 		cmocka_unit_test(threads_overlap),
 		cmocka_unit_test(numbers_are_given_out_by_the_call_around),
 		cmocka_unit_test(identical_kernels_of_threads_all_find_a_call),
+		cmocka_unit_test(identical_kernels_are_told_by_their_streams),
 		cmocka_unit_test(lost_work_costs_only_itself),
 		cmocka_unit_test(lost_calls_cost_only_themselves),
 		cmocka_unit_test(threads_that_lose_both),
