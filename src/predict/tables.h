@@ -101,15 +101,13 @@ struct slot_head {
 	uint32_t stale;  /* observations since the last fit */
 	uint32_t last;   /* order >> 20 of the newest */
 	struct wave_fit fit;
-	uint32_t model;     /* checksum of the model that `cold` is of, 0: none */
 	uint32_t knowledge; /* of its launches: launch_knowledge() */
 };
 
 struct kernel_slot {
 	struct slot_head head;
-	float cold[SHAPES]; /* what the model said of each shape, log2(t / bound); or no number */
 	int16_t residual[SHAPES]; /* log2(t / what the fit alone says), in 1/RESIDUAL_ONE */
-	uint64_t reserved[3];
+	uint64_t reserved[35];
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");

@@ -9,16 +9,12 @@
  * with no negative coefficient.  Which argument that is, or which product of two, is found by
  * trying: wave_refit() in wave_fit.c keeps what predicts held-out shapes best, and among its
  * candidates are also the simple ones (the nearest shape, the usual ratio to the bound), so it is
- * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds,
- * and by what the learned model, if there is one, says of the two.
+ * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds.
  */
 #include "predict/wave.h"
 
-#include <math.h>
-
 #include "base/hash.h"
 #include "predict/bound.h"
-#include "predict/model.h"
 #include "predict/score.h"
 #include "predict/wave_fit.h"
 
@@ -96,24 +92,6 @@ static struct wave_shape shape_of(const struct predict_question *q)
 	return s;
 }
 
-/* Which model there is; 0: none.  Pairs with predict_swap(). */
-static uint32_t model_tag(const struct predict *p)
-{
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
-	return m ? m->file->check : 0;
-}
-
-/* What it says of log2(t / bound); no number when there is none, or the family is strange to it. */
-static float cold_of(const struct predict *p, const struct predict_question *q)
-{
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
-	struct model_answer a;
-	if (!m)
-		return NAN;
-	model_ask(m, q, &a);
-	return a.strange ? NAN : a.log_ratio;
-}
-
 /* Whose shapes those of a slot are. */
 enum kin { OWN, OWN_OTHERWISE_KNOWN, SIBLINGS };
 
@@ -135,12 +113,10 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	const struct wave_shape shape = shape_of(q);
 	const struct wave_fit *fit = &head.fit;
 	const bool fitted = fit->kind != WAVE_NONE;
-	float t, cold = NAN;
+	float t;
 	if (!may_tell(kin, (enum wave_kind)fit->kind))
 		return false;
-	if (!fitted && model_tag(p) && model_tag(p) == head.model)
-		cold = cold_of(p, q);
-	if (!fit_predict(fit, slot, head.shapes, &shape, cold, &t) ||
+	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
 	score_answer(p->tables,
@@ -176,17 +152,6 @@ static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
 			oldest = s;
 	}
 	return oldest;
-}
-
-/* Beside each shape stands what one and the same model says of it. */
-static void note_cold(const struct predict *p, const struct predict_question *q,
-	struct kernel_slot *slot, size_t at)
-{
-	const uint32_t tag = model_tag(p);
-	for (int i = 0; i < SHAPES && slot->head.model != tag; i++)
-		slot->cold[i] = NAN;
-	slot->head.model = tag;
-	slot->cold[at] = cold_of(p, q);
 }
 
 /* The shape's time is followed as in history.c, more simply: refits smooth the rest. */
@@ -242,7 +207,6 @@ static void learn_slot(struct predict *p, const struct predict_question *q,
 		*shape = shape_of(q);
 		shape->t_ns = (float)s->measured_ns;
 		shape->n = 1;
-		note_cold(p, q, &slot, (size_t)(shape - slot.shape));
 	} else {
 		revise(shape, (float)s->measured_ns);
 	}

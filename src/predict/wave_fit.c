@@ -223,8 +223,19 @@ static uint32_t nearest_of(
 	return near;
 }
 
+/* As the nearest shape, scaled by what the fit says of both; what no kernel is shorter than is not
+ * scaled, where there is no fit yet. */
+static float by_nearest(
+	const struct wave_fit *fit, const struct wave_shape *near, float t, float least_ns)
+{
+	const float known = load_float(&near->t_ns), ratio = t / told(fit, near);
+	if (fit->kind != WAVE_NONE || known < least_ns)
+		return known * ratio;
+	return least_ns + (known - least_ns) * ratio;
+}
+
 bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
-	const struct wave_shape *shape, float cold, float *ret_ns)
+	const struct wave_shape *shape, float least_ns, float *ret_ns)
 {
 	if (!shapes)
 		return false;
@@ -233,13 +244,7 @@ bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uin
 		const float about = around(slot, shapes, shape);
 		t *= approx_exp2(fit->corrected == MEND_HALF ? about / 2 : about);
 	} else if (fit->corrected == MEND_NEAREST || fit->kind == WAVE_NONE) {
-		const uint32_t near = nearest_of(slot, shapes, shape);
-		const struct wave_shape *other = &slot->shape[near];
-		t *= load_float(&other->t_ns) / told(fit, other);
-		/* how two shapes of one kernel differ is what models of other kernels know best */
-		const float apart = cold - load_float(&slot->cold[near]);
-		if (fit->kind == WAVE_NONE && is_finite(apart))
-			t *= approx_exp2(apart);
+		t = by_nearest(fit, &slot->shape[nearest_of(slot, shapes, shape)], t, least_ns);
 	}
 	*ret_ns = t;
 	return t > 0 && t < 1e18f;

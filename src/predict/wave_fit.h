@@ -14,11 +14,10 @@ void wave_refit(struct kernel_slot *slot);
 /* Notes how far off the fit is at a shape whose time is new. */
 void wave_note(struct kernel_slot *slot, size_t at);
 
-/* The time of a shape; false when none can be told.  `cold` is what the model says of it, where
- * slot->cold is that model's, too, else no number.  `slot` may change meanwhile: the caller looks
- * at its sequence afterwards. */
+/* The time of a shape; false when none can be told.  No kernel is shorter than least_ns.  `slot`
+ * may change meanwhile: the caller looks at its sequence afterwards. */
 bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
-	const struct wave_shape *shape, float cold, float *ret_ns);
+	const struct wave_shape *shape, float least_ns, float *ret_ns);
 
 /* An argument as a number of things; 0 for what can hardly be one. */
 float wave_scalar(uint64_t arg);

@@ -224,9 +224,9 @@ static int keep_lonely(const struct predict_sample *samples, size_t n, uint8_t *
 	return ret;
 }
 
-/* All but one part are learnt.  The model has seen those launches, so how far off it and the tier
- * that leans on it were there is forgotten again: it would flatter.  So is what slowed the last of
- * them: what is asked did not run then. */
+/* All but one part are learnt.  The model has seen those launches, so how far off it was there is
+ * forgotten again: it would flatter.  So is what slowed the last of them: what is asked did not run
+ * then. */
 static int learn_rest(struct evaluation *e, const struct predict_model *m,
 	const struct predict_sample *rest, size_t n)
 {
@@ -236,7 +236,6 @@ static int learn_rest(struct evaluation *e, const struct predict_model *m,
 	for (size_t i = 0; i < n && !ret; i++)
 		ret = learn(e, &rest[i]);
 	score_forget(t, PREDICT_COLD);
-	score_forget(t, PREDICT_NEAR);
 	t->hot.slower[0] = 1;
 	return ret;
 }

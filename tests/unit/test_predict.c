@@ -403,6 +403,24 @@ static void what_is_known_of_a_launch_keeps_shapes_apart(void **state)
 	free(p.tables);
 }
 
+/* From one shape: four times the blocks take four times as long, but for the microsecond that every
+ * kernel takes. */
+static void what_no_kernel_is_shorter_than_is_not_scaled(void **state)
+{
+	struct predict p = fresh(0);
+	const struct predict_kernel k = { .id = 84, .regs = 32, .has_regs = true };
+	struct predict_sample s = { .launch = { .kernel = &k, .block = { 1024, 1, 1 } } };
+	s.launch.grid[1] = s.launch.grid[2] = 1;
+	s.launch.grid[0] = 10000;
+	s.measured_ns = zoo.device.floor_ns + 60000;
+	predict_learn(&p, &s);
+	s.launch.grid[0] = 40000;
+	const struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_NEAR);
+	assert_true(off(a.t50_ns, zoo.device.floor_ns + 240000) < 1e-4);
+	free(p.tables);
+}
+
 /* Half a logarithm is a root. */
 static void a_power_law_is_found(void **state)
 {
@@ -761,6 +779,7 @@ int main(void)
 		cmocka_unit_test(bytes_and_flops_have_a_ceiling_each),
 		cmocka_unit_test(outliers_do_not_bend_the_law),
 		cmocka_unit_test(what_is_known_of_a_launch_keeps_shapes_apart),
+		cmocka_unit_test(what_no_kernel_is_shorter_than_is_not_scaled),
 		cmocka_unit_test(a_power_law_is_found),
 		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
