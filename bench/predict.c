@@ -199,8 +199,8 @@ static bool grow_xgboost(void)
 {
 	static float targets[ROWS];
 	xgboost_handle matrix;
-	static const char *const settings[][2] = { { "verbosity", "0" }, { "max_depth", "4" },
-		{ "nthread", "1" }, { "base_score", "0" }, { "tree_method", "exact" } };
+	static const char *const settings[][2] = { { "verbosity", "0" }, { "max_depth", "6" },
+		{ "nthread", "1" }, { "base_score", "0" }, { "tree_method", "hist" } };
 	xgboost = xgboost_load();
 	if (!xgboost)
 		return false;
@@ -289,7 +289,7 @@ int main(void)
 		printf("forest: XGBoost's library is not installed\n");
 		return 0;
 	}
-	print_row("forest of 32 trees of depth 4 alone", ask_forest);
+	print_row("forest of 32 trees of depth 6 alone", ask_forest);
 	predict_swap(&b.model_only, &b.forest);
 	print_row("kernel not seen, forest: the whole chain", ask_unseen);
 	if (!grow_xgboost()) {

@@ -20,9 +20,13 @@ static float log2_of(float x)
 static void put_scalars(const struct predict_launch *l, float f[static FEATURES])
 {
 	float top[3] = { 0 }, product = 0;
+	for (int i = 0; i < 4; i++)
+		f[FEATURE_arg0 + i] = 0;
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++) {
-		float value = wave_scalar(l->arg[i]);
-		product += log2_of(value);
+		float value = log2_of(wave_scalar(l->arg[i]));
+		product += value;
+		if (i < 4)
+			f[FEATURE_arg0 + i] = value;
 		for (int k = 0; k < 3; k++)
 			if (value > top[k]) {
 				const float smaller = top[k];
@@ -30,14 +34,26 @@ static void put_scalars(const struct predict_launch *l, float f[static FEATURES]
 				value = smaller;
 			}
 	}
-	f[FEATURE_scalar] = log2_of(top[0]);
-	f[FEATURE_scalar2] = log2_of(top[1]);
-	f[FEATURE_scalar3] = log2_of(top[2]);
+	f[FEATURE_scalar] = top[0];
+	f[FEATURE_scalar2] = top[1];
+	f[FEATURE_scalar3] = top[2];
 	f[FEATURE_scalars] = product;
+}
+
+/* Both sides of the roofline, the one of FLOPs as bound.c has it. */
+static float intensity(const struct predict_question *q, double flops_a_byte)
+{
+	const struct predict_device *d = q->device;
+	const enum gpu_unit unit = q->launch->unit;
+	if (unit >= GPU_UNITS || !(d->has >> unit & 1))
+		return 0;
+	return approx_log2(
+		(float)(flops_a_byte * (double)q->crowd * d->dram_bytes_ns / d->flops_ns[unit]));
 }
 
 static void put_work(const struct predict_question *q, float f[static FEATURES])
 {
+	static const enum feature scalars[] = { FEATURE_scalar, FEATURE_scalar2, FEATURE_scalar3 };
 	double bytes = 0, flops = 0;
 	const bool has_bytes = launch_bytes(q->launch, &bytes);
 	const bool has_flops = launch_flops(q->launch, &flops);
@@ -46,6 +62,13 @@ static void put_work(const struct predict_question *q, float f[static FEATURES])
 	f[FEATURE_bytes] = has_bytes ? log2_of((float)bytes) : 0;
 	f[FEATURE_flops] = has_flops ? log2_of((float)flops) : 0;
 	f[FEATURE_grain] = has_bytes ? log2_of((float)bytes / all) : 0;
+	f[FEATURE_portion] = has_bytes ? log2_of((float)bytes / (float)q->blocks) : 0;
+	f[FEATURE_piece] = has_flops ? log2_of((float)flops / (float)q->blocks) : 0;
+	f[FEATURE_effort] = has_flops ? log2_of((float)flops / all) : 0;
+	for (int i = 0; i < 3; i++)
+		f[FEATURE_step + i] = has_flops ? f[FEATURE_effort] - f[scalars[i]] : 0;
+	f[FEATURE_unit] = (float)q->launch->unit;
+	f[FEATURE_intensity] = has_bytes && has_flops ? intensity(q, flops / bytes) : 0;
 }
 
 static void put_kernel(const struct predict_question *q, float f[static FEATURES])
@@ -56,6 +79,12 @@ static void put_kernel(const struct predict_question *q, float f[static FEATURES
 		log2_of((float)k->smem_static_bytes + (float)q->launch->smem_dynamic_bytes);
 	f[FEATURE_local] = k->has_local ? log2_of((float)k->local_bytes) : 0;
 	f[FEATURE_family] = (float)k->family;
+	f[FEATURE_stage] = f[FEATURE_smem] - f[FEATURE_threads];
+	f[FEATURE_tile_m] = k->tile[0] ? approx_log2((float)k->tile[0]) : 0;
+	f[FEATURE_tile_n] = k->tile[1] ? approx_log2((float)k->tile[1]) : 0;
+	f[FEATURE_tile] =
+		k->tile[0] ? f[FEATURE_tile_m] + f[FEATURE_tile_n] - f[FEATURE_threads] : 0;
+	f[FEATURE_element] = (float)k->element_bytes;
 }
 
 void feature_fill(
@@ -78,6 +107,9 @@ void feature_fill(
 	f[FEATURE_grid_z] = log2_of((float)l->grid[2]);
 	f[FEATURE_block_x] = log2_of((float)l->block[0]);
 	f[FEATURE_per_sm] = (float)q->blocks_per_sm;
+	f[FEATURE_crowd] = approx_log2(q->crowd);
+	f[FEATURE_warps] = log2_of(
+		fit.occupancy * (float)q->device->sm.warps_per_sm * (q->waves < 1 ? q->waves : 1));
 	put_scalars(l, f);
 	put_work(q, f);
 	put_kernel(q, f);

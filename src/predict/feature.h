@@ -32,7 +32,26 @@
 	X(scalars, "log2 of the product of all scalar arguments")                                  \
 	X(family, "number of the family")                                                          \
 	X(per_sm, "blocks of an SM")                                                               \
-	X(grain, "log2 of the bytes of a thread, 0: not known")
+	X(grain, "log2 of the bytes of a thread, 0: not known")                                    \
+	X(effort, "log2 of the FLOPs of a thread, 0: not known")                                   \
+	X(piece, "log2 of the FLOPs of a block, 0: not known")                                     \
+	X(portion, "log2 of the bytes of a block, 0: not known")                                   \
+	X(intensity, "log2 of the FLOPs' bound / that of the bytes, 0: not known")                 \
+	X(unit, "number of the unit that does the FLOPs")                                          \
+	X(crowd, "log2 of the blocks of the fullest SM / the mean")                                \
+	X(warps, "log2 of the warps that an SM has at a time")                                     \
+	X(stage, "log2 of the shared memory of a thread")                                          \
+	X(step, "effort - scalar: FLOPs of a thread for each of what it goes over")                \
+	X(step2, "effort - scalar2")                                                               \
+	X(step3, "effort - scalar3")                                                               \
+	X(arg0, "log2 of the first scalar argument")                                               \
+	X(arg1, "log2 of the second")                                                              \
+	X(arg2, "log2 of the third")                                                               \
+	X(arg3, "log2 of the fourth")                                                              \
+	X(tile_m, "log2 of the first side of the tile in the name, 0: none")                       \
+	X(tile_n, "log2 of the second")                                                            \
+	X(tile, "log2 of its elements for a thread, 0: none")                                      \
+	X(element, "bytes of an element by the words in the name, 0: they say nothing")
 
 #define FEATURE_ENUM(name, what) FEATURE_##name,
 enum feature { FEATURE_LIST(FEATURE_ENUM) FEATURES };

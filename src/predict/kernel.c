@@ -15,6 +15,8 @@
 
 #include "base/banned.h"
 
+#define TILE_LEAST     8 /* shorter sides are those of warps, clusters and instructions */
+#define SIDE_MOST      10000
 #define NAME_MAX_BYTES 1024 /* longer names are looked at only so far for their family */
 
 static char lower(char c)
@@ -69,26 +71,81 @@ static enum predict_family family_in(const char *text, bool weak)
 	return FAMILY_UNKNOWN;
 }
 
-static enum predict_family family_of(const char *plain, const char *name)
+static void lower_name(const char *name, char text[static NAME_MAX_BYTES])
 {
-	char whole[NAME_MAX_BYTES];
 	size_t n = 0;
-	for (; name[n] && n + 1 < sizeof(whole); n++)
-		whole[n] = lower(name[n]);
-	whole[n] = 0;
+	for (; name[n] && n + 1 < NAME_MAX_BYTES; n++)
+		text[n] = lower(name[n]);
+	text[n] = 0;
+}
+
+static enum predict_family family_of(const char *plain, const char *whole)
+{
 	enum predict_family family = family_in(plain, false);
 	if (!family)
 		family = family_in(whole, false);
 	return family ? family : family_in(whole, true);
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *take_side(const char *p, uint16_t *ret_side)
+{
+	unsigned side = 0;
+	for (; is_digit(*p); p++)
+		side = side < SIDE_MOST ? 10 * side + (unsigned)(*p - '0') : side;
+	*ret_side = (uint16_t)(side < SIDE_MOST ? side : SIDE_MOST);
+	return p;
+}
+
+/* The first "128x64" behind the word "tile", else the first of all that can be one. */
+static void take_tile(const char *name, uint16_t ret_tile[static 2])
+{
+	const char *word = strstr(name, "tile");
+	ret_tile[0] = ret_tile[1] = 0;
+	for (const char *p = word ? word : name; *p;) {
+		uint16_t tile[2] = { 0, 0 };
+		if (!is_digit(*p)) {
+			p++;
+			continue;
+		}
+		p = take_side(p, &tile[0]);
+		if (*p == 'x' && is_digit(p[1]))
+			p = take_side(p + 1, &tile[1]);
+		if (tile[0] >= TILE_LEAST && tile[1] >= TILE_LEAST) {
+			memcpy(ret_tile, tile, sizeof(tile));
+			return;
+		}
+	}
+}
+
+static uint8_t element_of(const char *name)
+{
+	static const struct {
+		const char *word;
+		uint8_t bytes;
+	} words[] = { { "e4m3", 1 }, { "e5m2", 1 }, { "int8", 1 }, { "half", 2 }, { "bf16", 2 },
+		{ "bfloat16", 2 }, { "fp16", 2 }, { "f16", 2 }, { "double", 8 }, { "f64", 8 },
+		{ "dgemm", 8 }, { "float", 4 }, { "f32", 4 }, { "sgemm", 4 } };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(name, words[i].word))
+			return words[i].bytes;
+	return 0;
+}
+
 void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary)
 {
-	char plain[NAME_MAX_BYTES];
+	char plain[NAME_MAX_BYTES], whole[NAME_MAX_BYTES];
 	const size_t bytes = plain_name(name, plain);
+	lower_name(name, whole);
 	k->id = predict_kernel_id(name, strlen(name), binary);
 	k->group = hash_bytes(plain, bytes);
-	k->family = family_of(plain, name);
+	k->family = family_of(plain, whole);
+	k->element_bytes = element_of(whole);
+	take_tile(whole, k->tile);
 }
 
 const char *predict_family_word(enum predict_family family)

@@ -13,7 +13,7 @@
 #include "predict/tables.h"
 
 #define MODEL_MAGIC   "WEIRMDL\n"
-#define MODEL_VERSION 1
+#define MODEL_VERSION 2
 #define MODEL_ALIGN   64
 
 enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
@@ -21,7 +21,7 @@ enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 /* Of one family, by how much was known of the launches' work. */
 struct model_family {
 	float effect; /* median log2(time / bound) */
-	float unit;   /* two thirds of the 90th percentile of the log2 error on held-out kernels */
+	float unit;   /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
 	uint32_t launches;
 };
 
@@ -48,7 +48,7 @@ struct model_file {
 };
 static_assert(offsetof(struct model_file, schema) == 32, "as docs/model-format.md says");
 static_assert(offsetof(struct model_file, low) == 184, "as docs/model-format.md says");
-static_assert(sizeof(struct model_file) == 960, "as docs/model-format.md says");
+static_assert(sizeof(struct model_file) == 1112, "as docs/model-format.md says");
 
 struct predict_model {
 	const struct model_file *file;

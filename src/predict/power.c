@@ -3,8 +3,6 @@
 
 #include "base/banned.h"
 
-#define RIDGE 0.03 /* of one observation's worth, for each term but the first */
-
 void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], float log_ns)
 {
 	for (int i = 0; i < POWER_TERMS; i++) {
@@ -15,10 +13,10 @@ void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], f
 }
 
 /* L D L', in place, so that no root is taken; D stands in the diagonal. */
-static void factor(double m[POWER_TERMS][POWER_TERMS + 1])
+static void factor(double m[POWER_TERMS][POWER_TERMS + 1], double ridge)
 {
 	for (int i = 0; i < POWER_TERMS; i++) {
-		m[i][i] += i ? RIDGE : 1e-6;
+		m[i][i] += i ? ridge : 1e-6;
 		for (int j = 0; j < i; j++) {
 			for (int k = 0; k < j; k++)
 				m[i][j] -= m[i][k] * m[j][k] * m[k][k];
@@ -30,11 +28,11 @@ static void factor(double m[POWER_TERMS][POWER_TERMS + 1])
 	}
 }
 
-void power_solve(const struct power_sums *sums, float ret_weights[static POWER_TERMS])
+void power_solve(const struct power_sums *sums, double ridge, float ret_weights[static POWER_TERMS])
 {
 	struct power_sums s = *sums;
 	double x[POWER_TERMS];
-	factor(s.product);
+	factor(s.product, ridge);
 	for (int i = 0; i < POWER_TERMS; i++) {
 		x[i] = s.product[i][POWER_TERMS];
 		for (int k = 0; k < i; k++)

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-#define POWER_TERMS 14 /* one, waves, rounds, width, bytes, FLOPs, eight arguments */
+/* one, waves, rounds, width, bytes, FLOPs, eight arguments, waves begun, two sides of a tile */
+#define POWER_TERMS 17
 
 /* Sums over observations: the terms' products with each other and with what is to be told. The
  * first term is always 1. */
@@ -18,7 +19,9 @@ struct power_sums {
 
 void power_add(struct power_sums *sums, const float terms[static POWER_TERMS], float log_ns);
 
-/* All zero when there is nothing to go by. */
-void power_solve(const struct power_sums *sums, float ret_weights[static POWER_TERMS]);
+/* All zero when there is nothing to go by.  `ridge` is how many observations, one unit away from
+ * the others, it takes to move a weight half of the way: what is added to the diagonal. */
+void power_solve(
+	const struct power_sums *sums, double ridge, float ret_weights[static POWER_TERMS]);
 
 #endif

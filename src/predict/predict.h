@@ -85,14 +85,16 @@ struct predict_kernel {
 	enum predict_family family;
 	uint32_t regs; /* a thread */
 	uint32_t smem_static_bytes;
-	uint32_t local_bytes; /* a thread */
-	uint32_t barriers;    /* 0 or 1 when not known */
-	bool has_regs;        /* else occupancy is what all else allows */
+	uint32_t local_bytes;  /* a thread */
+	uint32_t barriers;     /* 0 or 1 when not known */
+	uint16_t tile[2];      /* its sides as the name has them: 128x64; 0 where it has none */
+	uint8_t element_bytes; /* of what it works on by the words in the name; 0: not told */
+	bool has_regs;         /* else occupancy is what all else allows */
 	bool has_local;
 };
 
-/* id, group and family of a name, mangled names taken as they are: give demangled ones.  binary is
- * any hash of the code, or 0.  Attributes are left as they are. */
+/* id, group, family, tile and element of a name, mangled names taken as they are: give demangled
+ * ones.  binary is any hash of the code, or 0.  Attributes are left as they are. */
 void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary);
 
 /* "gemm", "unknown"; the family of a word, FAMILY_UNKNOWN for any other. */
@@ -222,10 +224,12 @@ struct predict_question {
 	uint32_t threads; /* a block */
 	uint32_t blocks_per_sm;
 	float waves;
+	float crowd;    /* blocks of the SM that has most, as a multiple of the mean */
 	float bytes_ns; /* the least time for the bytes, or the yardstick's; no less than any kernel
 			 */
 	float flops_ns; /* the least time for the FLOPs, 0 when they are not known */
-	float bound_ns; /* the larger of the two: the least time that what is known allows */
+	float bound_ns; /* the least time that what is known allows: that of the bytes, or that of
+			   the FLOPs on the SM that has most blocks */
 };
 
 /* One way to tell a time.  ask() fills tier, t50_ns, t90_ns, confidence and class_only, and is

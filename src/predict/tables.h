@@ -57,7 +57,8 @@ struct wave_shape {
 	float arg[PREDICT_ARGS];
 	uint8_t n;
 	uint8_t resident; /* blocks that an SM holds */
-	uint16_t width;   /* log2 of the threads of a block, in 1/WIDTH_ONE */
+	uint8_t width;    /* log2 of the threads of a block, in 1/WIDTH_ONE */
+	uint8_t tile;     /* its sides, four bits each: 2 log2 - 5, 0: none */
 };
 static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit into 4 KiB");
 
@@ -69,11 +70,12 @@ enum wave_kind {
 	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
 	WAVE_RATIO,   /* bound * the kernel's median ratio */
 	WAVE_POWER,   /* a power law of waves, width, bytes, FLOPs and arguments */
+	WAVE_KIN,     /* bound * such a law, of siblings */
 };
 
 #define NO_ARG       0xff
 #define RESIDUAL_ONE 2048
-#define WIDTH_ONE    256
+#define WIDTH_ONE    16
 
 /* What is made of the shapes around. */
 enum wave_mend {
@@ -107,7 +109,7 @@ struct slot_head {
 struct kernel_slot {
 	struct slot_head head;
 	int16_t residual[SHAPES]; /* log2(t / what the fit alone says), in 1/RESIDUAL_ONE */
-	uint64_t reserved[35];
+	uint64_t reserved[34];
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");

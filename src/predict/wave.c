@@ -15,14 +15,15 @@
 
 #include "base/hash.h"
 #include "predict/bound.h"
+#include "predict/model.h"
 #include "predict/score.h"
 #include "predict/wave_fit.h"
 
 #include "base/banned.h"
 
-#define SETTLED      16
-#define SIBLING_UNIT 0.8f /* log2: what siblings say */
-#define NEAR_UNIT    0.4f /* log2: what a shape says about another, as a first guess */
+#define SETTLED   16
+#define KIN_UNIT  0.65f /* of how far off siblings are, and apart from the model */
+#define NEAR_UNIT 0.4f  /* log2: what a shape says about another, as a first guess */
 
 /* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
  * bytes or FLOPs says nothing about launches for which it is a yardstick. */
@@ -66,14 +67,23 @@ const char *wave_kind_word(enum wave_kind kind)
 		[WAVE_NEAREST] = "nearest",
 		[WAVE_RATIO] = "ratio",
 		[WAVE_POWER] = "power",
+		[WAVE_KIN] = "kin",
 	};
-	return words[kind <= WAVE_POWER ? kind : WAVE_NONE];
+	return words[kind <= WAVE_KIN ? kind : WAVE_NONE];
 }
 
 /* Among a kernel's shapes half a key is enough. */
 static uint32_t short_key(const struct predict_question *q)
 {
 	return (uint32_t)(q->key >> 32);
+}
+
+static unsigned side_code(uint16_t side)
+{
+	if (side < 8)
+		return 0;
+	const int code = (int)(2 * approx_log2((float)side) - 4.5f);
+	return code < 15 ? (unsigned)code : 15;
 }
 
 static struct wave_shape shape_of(const struct predict_question *q)
@@ -85,7 +95,9 @@ static struct wave_shape shape_of(const struct predict_question *q)
 		.bytes_ns = q->bytes_ns,
 		.flops_ns = q->flops_ns,
 		.resident = (uint8_t)q->blocks_per_sm,
-		.width = (uint16_t)(WIDTH_ONE * approx_log2((float)q->threads)),
+		.width = (uint8_t)(WIDTH_ONE * approx_log2((float)q->threads) + 0.5f),
+		.tile = (uint8_t)(side_code(l->kernel->tile[0]) << 4 |
+				  side_code(l->kernel->tile[1])),
 	};
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++)
 		s.arg[i] = wave_scalar(l->arg[i]);
@@ -100,6 +112,33 @@ enum kin { OWN, OWN_OTHERWISE_KNOWN, SIBLINGS };
 static bool may_tell(enum kin kin, enum wave_kind kind)
 {
 	return kin == OWN || (kin == SIBLINGS ? kind != WAVE_NONE : kind == WAVE_LINEAR);
+}
+
+/* How many powers of two the model's time is from this one; false when there is no model, or the
+ * family is strange to it. */
+static bool model_apart(
+	const struct predict *p, const struct predict_question *q, float t, float *ret_apart)
+{
+	/* Pairs with predict_swap(): who sees the pointer sees the model. */
+	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	struct model_answer answer;
+	if (!m)
+		return false;
+	model_ask(m, q, &answer);
+	*ret_apart = answer.log_ratio - approx_log2(t / q->bound_ns);
+	return !answer.strange;
+}
+
+/* What siblings say and what the model says go wrong in different ways: the mean of both is better
+ * than either, and the further they are apart the less is known. */
+static void answer_kin(const struct predict *p, const struct predict_question *q,
+	const struct wave_fit *fit, float t, struct predict_answer *a)
+{
+	float apart;
+	if (!model_apart(p, q, t, &apart))
+		apart = 0;
+	const float unit = KIN_UNIT * (fit->scale + (apart < 0 ? -apart : apart) / 2);
+	score_answer(p->tables, PREDICT_COLD, t, apart / 2, unit, a);
 }
 
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
@@ -119,11 +158,11 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
-	score_answer(p->tables,
-		kin == SIBLINGS ? PREDICT_COLD
-		: fitted        ? PREDICT_SHAPE
-				: PREDICT_NEAR,
-		t, 0, fitted ? fit->scale : NEAR_UNIT, a);
+	if (kin == SIBLINGS)
+		answer_kin(p, q, fit, t, a);
+	else
+		score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, 0,
+			fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
 }
 
@@ -190,7 +229,7 @@ static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 }
 
 static void learn_slot(struct predict *p, const struct predict_question *q,
-	const struct predict_sample *s, uint64_t kernel)
+	const struct predict_sample *s, uint64_t kernel, bool own)
 {
 	struct kernel_slot *at = place(p->tables, kernel);
 	/* of what is known well each eighth observation is enough: history has them all */
@@ -214,7 +253,7 @@ static void learn_slot(struct predict *p, const struct predict_question *q,
 	slot.head.last = (uint32_t)(s->order >> 20);
 	slot.head.stale++;
 	if (worth_a_fit(&slot.head, fresh))
-		wave_refit(&slot);
+		wave_refit(&slot, own);
 	store_stable(at, &slot, sizeof(slot), &at->head.sequence);
 }
 
@@ -223,9 +262,9 @@ static void learn(
 {
 	const struct predict_kernel *k = q->launch->kernel;
 	const unsigned knowledge = launch_knowledge(q->launch);
-	learn_slot(p, q, s, compiled_id(k, knowledge));
+	learn_slot(p, q, s, compiled_id(k, knowledge), true);
 	if (k->group && !q->seen)
-		learn_slot(p, q, s, siblings_id(k, knowledge));
+		learn_slot(p, q, s, siblings_id(k, knowledge), false);
 }
 
 const struct predictor predictor_wave = {

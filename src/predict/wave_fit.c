@@ -23,7 +23,9 @@
 #define WORST       2.0f
 #define PAIRS_FROM  16
 #define POWERS_FROM 8
-#define PAIRED      4 /* arguments of which products are tried */
+#define RIDGE       0.03 /* of one shape's worth: a kernel's own law is told by its shapes */
+#define RIDGE_KIN   3.0  /* that of its siblings keeps to the bound until several say otherwise */
+#define PAIRED      4    /* arguments of which products are tried */
 #define LARGEST     (1ull << 40)
 #define ROUNDING    1e-6f /* of a number of waves */
 #define HALF_FULL   0.5f
@@ -93,17 +95,19 @@ static float whole(float waves)
 	return down < waves ? down + 1 : down;
 }
 
-static float bound_of(const struct wave_shape *s)
-{
-	const float bytes = load_float(&s->bytes_ns), flops = load_float(&s->flops_ns);
-	return flops > bytes ? flops : bytes;
-}
-
 /* Blocks of the SM that has most of them, as a multiple of what it holds at a time. */
 static float rounds_of(const struct wave_shape *s, float waves)
 {
 	const float resident = (float)__atomic_load_n(&s->resident, __ATOMIC_RELAXED);
 	return resident > 0 ? whole(waves * resident * (1 - ROUNDING)) / resident : waves;
+}
+
+/* As in bound.c: the SM that has most blocks is ready last. */
+static float bound_of(const struct wave_shape *s)
+{
+	const float bytes = load_float(&s->bytes_ns), waves = load_float(&s->waves);
+	const float flops = load_float(&s->flops_ns) * rounds_of(s, waves) / waves;
+	return flops > bytes ? flops : bytes;
 }
 
 static void terms_of(
@@ -155,6 +159,10 @@ static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS
 	terms[5] = log2_of(load_float(&s->flops_ns));
 	for (int i = 0; i < PREDICT_ARGS; i++)
 		terms[6 + i] = log2_of(load_float(&s->arg[i]));
+	const uint8_t tile = __atomic_load_n(&s->tile, __ATOMIC_RELAXED);
+	terms[6 + PREDICT_ARGS] = log2_of(whole(w));
+	terms[7 + PREDICT_ARGS] = (float)(tile >> 4) / 2;
+	terms[8 + PREDICT_ARGS] = (float)(tile & 15) / 2;
 }
 
 static float power_told(const struct wave_fit *f, const struct wave_shape *s)
@@ -163,7 +171,7 @@ static float power_told(const struct wave_fit *f, const struct wave_shape *s)
 	powers_of(s, terms);
 	for (int i = 0; i < POWER_TERMS; i++)
 		sum += f->weight[i] * terms[i];
-	return approx_exp2(sum);
+	return approx_exp2(sum) * (f->kind == WAVE_KIN ? bound_of(s) : 1);
 }
 
 /* What the fit says of a shape, without a look at those around. */
@@ -173,7 +181,7 @@ static float told(const struct wave_fit *f, const struct wave_shape *s)
 		return bound_of(s);
 	if (f->kind == WAVE_RATIO)
 		return bound_of(s) * f->ratio;
-	if (f->kind == WAVE_POWER)
+	if (f->kind == WAVE_POWER || f->kind == WAVE_KIN)
 		return power_told(f, s);
 	return evaluate(f, s);
 }
@@ -317,13 +325,15 @@ static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit
 {
 	float terms[POWER_TERMS];
 	struct power_sums sums = { 0 };
+	const bool kin = c->kind == WAVE_KIN;
 	for (uint32_t i = 0; i < f->n; i++) {
 		if (i % f->folds == without)
 			continue;
 		powers_of(&f->shape[i], terms);
-		power_add(&sums, terms, approx_log2(f->shape[i].t_ns));
+		power_add(&sums, terms,
+			approx_log2(f->shape[i].t_ns / (kin ? bound_of(&f->shape[i]) : 1)));
 	}
-	power_solve(&sums, c->weight);
+	power_solve(&sums, kin ? RIDGE_KIN : RIDGE, c->weight);
 }
 
 static float ratio_median(const struct fitting *f, uint32_t without)
@@ -345,7 +355,7 @@ static bool is_linear(const struct wave_fit *c)
 static void fit_without(const struct fitting *f, uint32_t fold, struct wave_fit *c)
 {
 	c->ratio = c->kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
-	if (c->kind == WAVE_POWER)
+	if (c->kind == WAVE_POWER || c->kind == WAVE_KIN)
 		fit_power(f, fold, c);
 	else if (is_linear(c))
 		fit_linear(f, fold, c);
@@ -456,21 +466,41 @@ static void try_scalars(struct fitting *f)
 			try_candidate(f, WAVE_LINEAR, best[i].arg, best[j].arg);
 }
 
-void wave_refit(struct kernel_slot *slot)
+static void try_own(struct fitting *f, unsigned knowledge)
+{
+	try_candidate(f, WAVE_NEAREST, NO_ARG, NO_ARG);
+	try_candidate(f, WAVE_RATIO, NO_ARG, NO_ARG);
+	try_candidate(f, WAVE_LINEAR, NO_ARG, NO_ARG);
+	if (knowledge)
+		try_candidate(f, WAVE_BOUND, NO_ARG, NO_ARG);
+	try_scalars(f);
+	if (f->n >= POWERS_FROM)
+		try_candidate(f, WAVE_POWER, NO_ARG, NO_ARG);
+	if (is_linear(&f->fit))
+		linear_sum(f, &f->fit);
+}
+
+/* Not chosen among: what was best for shapes of the siblings need not be for a kernel that is none
+ * of them, and a law that leans on the bound and on all of them has the least to lose. */
+static void try_kin(struct fitting *f)
+{
+	float off[MENDS][SHAPES];
+	f->fit = (struct wave_fit){
+		.kind = WAVE_KIN, .first = NO_ARG, .second = NO_ARG, .corrected = MEND_AROUND
+	};
+	cross_validate(f, &f->fit, off);
+	f->fit.scale = score_quantile(off[MEND_AROUND], f->n, 0.5);
+}
+
+void wave_refit(struct kernel_slot *slot, bool own)
 {
 	struct fitting f = { .shape = slot->shape, .n = slot->head.shapes };
 	f.folds = f.n < FOLDS ? f.n : FOLDS;
 	find_nearest(&f);
-	try_candidate(&f, WAVE_NEAREST, NO_ARG, NO_ARG);
-	try_candidate(&f, WAVE_RATIO, NO_ARG, NO_ARG);
-	try_candidate(&f, WAVE_LINEAR, NO_ARG, NO_ARG);
-	if (slot->head.knowledge)
-		try_candidate(&f, WAVE_BOUND, NO_ARG, NO_ARG);
-	try_scalars(&f);
-	if (f.n >= POWERS_FROM)
-		try_candidate(&f, WAVE_POWER, NO_ARG, NO_ARG);
-	if (is_linear(&f.fit))
-		linear_sum(&f, &f.fit);
+	if (own)
+		try_own(&f, slot->head.knowledge);
+	else
+		try_kin(&f);
 	fit_without(&f, f.folds, &f.fit);
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;

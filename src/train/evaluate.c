@@ -14,8 +14,9 @@
 
 #include "base/banned.h"
 
-#define PARTS_MOST 16
-#define LARGE      0.7
+#define PARTS_MOST    16
+#define SIBLING_PARTS 8
+#define LARGE         0.7
 
 static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };
 
@@ -140,8 +141,6 @@ static unsigned part_of(enum eval_split split, const struct predict_sample *s, s
 	switch (split) {
 	case EVAL_KERNEL:
 		return (unsigned)(hash_mix(s->launch.kernel->group) % 8);
-	case EVAL_SIBLING:
-		return (unsigned)(hash_mix(s->launch.kernel->id) % 8);
 	case EVAL_FAMILY:
 		return s->launch.kernel->family % PARTS_MOST;
 	case EVAL_APPLICATION:
@@ -195,11 +194,27 @@ static int by_group(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Kernels without siblings are in a part that is never held out. */
-static int keep_lonely(const struct predict_sample *samples, size_t n, uint8_t *part)
+/* The parts of one group, whose kernels stand together. */
+static int deal(struct map *turns, const struct relative *v, size_t n, bool lonely)
+{
+	uint32_t turn = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i && v[i].id == v[i - 1].id)
+			continue;
+		uint32_t *at = map_get(turns, MAP_KEY(v[i].id));
+		if (!at)
+			return -ENOMEM;
+		*at = lonely ? PARTS_MOST : turn++ % SIBLING_PARTS;
+	}
+	return 0;
+}
+
+/* Siblings are dealt out in turn, so that each part leaves some of them behind; kernels without are
+ * in a part that is never held out. */
+static int deal_siblings(const struct predict_sample *samples, size_t n, uint8_t *part)
 {
 	struct relative *v = calloc(n + 1, sizeof(*v));
-	struct map lonely = { 0 };
+	struct map turns = { 0 };
 	int ret = v ? 0 : -ENOMEM;
 	for (size_t i = 0; i < n && v; i++)
 		v[i] = (struct relative){ samples[i].launch.kernel->group,
@@ -209,17 +224,12 @@ static int keep_lonely(const struct predict_sample *samples, size_t n, uint8_t *
 	for (size_t from = 0, to; from < n && !ret; from = to) {
 		for (to = from; to < n && v[to].group == v[from].group;)
 			to++;
-		uint32_t *at =
-			v[from].id == v[to - 1].id ? map_get(&lonely, MAP_KEY(v[from].id)) : NULL;
-		if (at)
-			*at = 1;
-		else if (v[from].id == v[to - 1].id)
-			ret = -ENOMEM;
+		const bool lonely = v[from].id == v[to - 1].id;
+		ret = deal(&turns, v + from, to - from, lonely);
 	}
 	for (size_t i = 0; i < n && !ret; i++)
-		if (map_find(&lonely, MAP_KEY(samples[i].launch.kernel->id)) != MAP_NONE)
-			part[i] = PARTS_MOST;
-	map_fini(&lonely);
+		part[i] = (uint8_t)map_find(&turns, MAP_KEY(samples[i].launch.kernel->id));
+	map_fini(&turns);
 	free(v);
 	return ret;
 }
@@ -285,7 +295,7 @@ static int held_out(enum eval_split split, const struct predict_device *d,
 	const float large = split == EVAL_EXTRAPOLATION ? large_bound(d, samples, n) : 0;
 	for (size_t i = 0; i < n; i++)
 		part[i] = (uint8_t)part_of(split, &samples[i], i, d, large);
-	int ret = split == EVAL_SIBLING ? keep_lonely(samples, n, part) : 0;
+	int ret = split == EVAL_SIBLING ? deal_siblings(samples, n, part) : 0;
 	for (size_t i = 0; i < n; i++)
 		parts += !count[part[i]]++;
 	if (!ret && parts < 2)

@@ -13,6 +13,7 @@
 struct fit_row {
 	float x[FEATURES];
 	float y; /* log2(time / bound) */
+	float weight;
 };
 
 /* Told how far it is; may be NULL. */
@@ -31,7 +32,7 @@ int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_
 #define FIT_NETWORK_STEPS 40 /* calls of fit_step() */
 
 #define FIT_TREES 32
-#define FIT_DEPTH 4
+#define FIT_DEPTH 6
 
 /* With XGBoost's library, which is loaded when first asked for.  The block is the caller's to free.
  * -ENOSYS when the library is not there, -EIO with its own words when it fails, -ENOMEM. */

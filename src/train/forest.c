@@ -99,22 +99,22 @@ static int convert(
 static int grow(const struct xgboost *x, xgboost_handle booster, xgboost_handle matrix,
 	uint64_t seed, struct fit_progress *progress)
 {
-	char text[24];
+	char text[24], depth[12];
 	const struct {
 		const char *name, *value;
 	} settings[] = {
 		{ "verbosity", "0" },
 		{ "objective", "reg:squarederror" },
 		{ "base_score", "0" },
-		{ "max_depth", "4" },
+		{ "max_depth", depth },
 		{ "eta", "0.25" },
 		{ "lambda", "1" },
 		{ "min_child_weight", "2" },
-		{ "tree_method", "exact" },
+		{ "tree_method", "hist" },
 		{ "nthread", "1" },
 		{ "seed", text },
 	};
-	static_assert(FIT_DEPTH == 4, "max_depth");
+	snprintf(depth, sizeof(depth), "%d", FIT_DEPTH);
 	snprintf(text, sizeof(text), "%u", (unsigned)(seed & 0x7fffffff));
 	int bad = 0;
 	for (size_t i = 0; !bad && i < sizeof(settings) / sizeof(settings[0]); i++)
@@ -126,25 +126,24 @@ static int grow(const struct xgboost *x, xgboost_handle booster, xgboost_handle 
 	return bad;
 }
 
-/* Features row by row, and targets as far from the median as they are. */
-static float *table_of(const struct fit_row *rows, size_t n, float **ret_targets, float *ret_bias)
+/* Features row by row, then targets as far from the mean as they are, then weights. */
+static float *table_of(const struct fit_row *rows, size_t n, float *ret_bias)
 {
-	float *data = malloc(n * FEATURES * sizeof(float));
-	float *targets = malloc(n * sizeof(float));
-	if (!data || !targets) {
-		free(data);
-		free(targets);
+	float *data = malloc(n * (FEATURES + 2) * sizeof(float));
+	float *targets = data + n * FEATURES, *weights = targets + n;
+	double sum = 0, all = 0;
+	if (!data)
 		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)(rows[i].weight * rows[i].y);
+		all += (double)rows[i].weight;
 	}
-	double sum = 0;
-	for (size_t i = 0; i < n; i++)
-		sum += (double)rows[i].y;
-	*ret_bias = (float)(sum / (double)n);
+	*ret_bias = (float)(sum / all);
 	for (size_t i = 0; i < n; i++) {
 		memcpy(data + i * FEATURES, rows[i].x, FEATURES * sizeof(float));
 		targets[i] = rows[i].y - *ret_bias;
+		weights[i] = rows[i].weight;
 	}
-	*ret_targets = targets;
 	return data;
 }
 
@@ -153,13 +152,12 @@ int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_p
 {
 	const struct xgboost *x = xgboost_load();
 	xgboost_handle matrix = NULL, booster = NULL;
-	float *targets = NULL;
 	if (!x)
 		return error_set(err, -ENOSYS,
 			"trees are grown with XGBoost's library, which is not installed (Debian: "
 			"libxgboost0)");
 	struct forest *f = calloc(1, forest_bytes(FIT_TREES, FIT_DEPTH));
-	float *data = f ? table_of(rows, n, &targets, &f->bias) : NULL;
+	float *data = f ? table_of(rows, n, &f->bias) : NULL;
 	int ret = -ENOMEM;
 	if (!data)
 		goto out;
@@ -167,8 +165,9 @@ int fit_forest(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_p
 	f->depth = FIT_DEPTH;
 	ret = -EIO;
 	if (x->matrix_create(data, n, FEATURES, NAN, &matrix) ||
-		x->matrix_set(matrix, "label", targets, n) || x->create(&matrix, 1, &booster) ||
-		grow(x, booster, matrix, seed, progress)) {
+		x->matrix_set(matrix, "label", data + n * FEATURES, n) ||
+		x->matrix_set(matrix, "weight", data + n * (FEATURES + 1), n) ||
+		x->create(&matrix, 1, &booster) || grow(x, booster, matrix, seed, progress)) {
 		failed(x, err);
 		goto out;
 	}
@@ -179,7 +178,6 @@ out:
 	if (matrix)
 		x->matrix_free(matrix);
 	free(data);
-	free(targets);
 	if (ret)
 		free(f);
 	else

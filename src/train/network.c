@@ -31,6 +31,7 @@ static const float levels[NETWORK_OUTPUTS] = {
 struct training {
 	struct network net, gradient, moment, square;
 	float mean, scale; /* of the target */
+	float heaviest;    /* weight of a row */
 	uint64_t random;
 };
 
@@ -163,6 +164,16 @@ static void unscale(struct training *t)
 	}
 }
 
+/* A row by chance, as often as it weighs. */
+static size_t draw(struct training *t, const struct fit_row *rows, size_t n)
+{
+	for (;;) {
+		const size_t at = (size_t)(uniform(t) * (float)n) % n;
+		if (uniform(t) * t->heaviest < rows[at].weight)
+			return at;
+	}
+}
+
 int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct network *ret_network)
 {
@@ -173,10 +184,12 @@ int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_
 	scale_inputs(&t->net, rows, n);
 	scale_target(t, rows, n);
 	begin(t);
+	for (size_t i = 0; i < n; i++)
+		t->heaviest = rows[i].weight > t->heaviest ? rows[i].weight : t->heaviest;
 	for (int step = 1; step <= STEPS; step++) {
 		memset(&t->gradient, 0, sizeof(t->gradient));
 		for (int i = 0; i < BATCH; i++)
-			one_row(t, &rows[(size_t)(uniform(t) * (float)n) % n]);
+			one_row(t, &rows[draw(t, rows, n)]);
 		adam(t, step);
 		if (step % (STEPS / FIT_NETWORK_STEPS) == 0)
 			fit_step(progress);

@@ -180,6 +180,18 @@ static size_t fill_all(const struct predict_device *d, const struct train_rows *
 	return n;
 }
 
+/* Launches of which more is known are fewer, and must not drown among the others: each grade of
+ * knowledge weighs as much as any other. */
+static void weigh(struct fit_row *rows, size_t n)
+{
+	size_t count[KNOWLEDGE + 1] = { 0 };
+	for (size_t i = 0; i < n; i++)
+		count[(size_t)rows[i].x[FEATURE_known]]++;
+	for (size_t i = 0; i < n; i++)
+		rows[i].weight =
+			(float)n / (float)(count[(size_t)rows[i].x[FEATURE_known]] * KNOWLEDGE);
+}
+
 static size_t aligned(size_t n)
 {
 	return (n + MODEL_ALIGN - 1) / MODEL_ALIGN * MODEL_ALIGN;
@@ -259,6 +271,7 @@ static int fit_file(const struct predict_device *d, const struct train_rows *r, 
 		goto out;
 	effects_of(r, without, scratch, &e);
 	const size_t n = fill_all(d, r, &e, without, rows);
+	weigh(rows, n);
 	ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
 	if (!ret && (kinds & MODEL_FOREST))
 		ret = fit_forest(rows, n, o->seed, progress, &forest, err);
@@ -344,7 +357,7 @@ static struct train_score score_of(const float *off, size_t n, float *scratch)
 	return (struct train_score){ true, score_quantile(scratch, n, 0.5), p90 };
 }
 
-/* Two thirds of the 90th percentile, as model.h says: SCORE_FIRST_Q90 brings it back. */
+/* As model.h says: SCORE_FIRST_Q90 brings the 90th percentile back. */
 static float unit_of(const struct train_rows *r, enum predict_family family, unsigned knowledge,
 	const float *off, float *scratch)
 {

@@ -10,6 +10,7 @@
 
 #include "base/crc.h"
 #include "base/hash.h"
+#include "predict/bound.h"
 #include "predict/approx.h"
 #include "predict/nnls.h"
 #include "predict/predict.h"
@@ -432,12 +433,38 @@ static void a_power_law_is_found(void **state)
 			terms[k] = 10 * (float)zoo_uniform(&zoo);
 		power_add(&sums, terms, 3 + terms[1] - 0.5f * terms[2]);
 	}
-	power_solve(&sums, weights);
+	power_solve(&sums, 0.03, weights);
 	assert_float_equal(weights[0], 3, 0.05);
 	assert_float_equal(weights[1], 1, 0.01);
 	assert_float_equal(weights[2], -0.5f, 0.01);
 	for (int k = 3; k < POWER_TERMS; k++)
 		assert_float_equal(weights[k], 0, 0.01);
+}
+
+/* One block more than there are SMs, and one SM works twice as long as the others. */
+static void the_bound_is_that_of_the_SM_with_most_blocks(void **state)
+{
+	struct predict_device d;
+	assert_int_equal(predict_device_find("NVIDIA H200", 90, 0, &d), 0);
+	const struct predict_kernel k = { .id = 1, .regs = 32, .has_regs = true };
+	struct predict_launch l = { .kernel = &k,
+		.grid = { d.sms, 1, 1 },
+		.block = { 256, 1, 1 },
+		.has_flops = true,
+		.unit = GPU_FP32,
+		.flops = d.flops_ns[GPU_FP32] * 50e3 };
+	struct predict_question q = { .launch = &l, .device = &d };
+	assert_true(question_shape(&q));
+	assert_float_equal(q.bound_ns, 50e3, 1);
+	l.grid[0] = d.sms + 1;
+	l.flops = l.flops / d.sms * l.grid[0];
+	assert_true(question_shape(&q));
+	assert_float_equal(q.bound_ns, 100e3, 1);
+	/* what one block does is done by one SM, however many there are */
+	l.grid[0] = 1;
+	l.flops = d.flops_ns[GPU_FP32] * 50e3 / d.sms;
+	assert_true(question_shape(&q));
+	assert_float_equal(q.bound_ns, 50e3, 1);
 }
 
 /* A kernel whose siblings ran in many shapes is told by them, and as new. */
@@ -781,6 +808,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_of_a_launch_keeps_shapes_apart),
 		cmocka_unit_test(what_no_kernel_is_shorter_than_is_not_scaled),
 		cmocka_unit_test(a_power_law_is_found),
+		cmocka_unit_test(the_bound_is_that_of_the_SM_with_most_blocks),
 		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
 		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),

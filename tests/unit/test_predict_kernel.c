@@ -72,6 +72,30 @@ static void families_are_told_by_words(void **state)
 	assert_int_equal(predict_family_find("poetry"), FAMILY_UNKNOWN);
 }
 
+static void a_tile_and_an_element_are_read_from_a_name(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned m, n, bytes;
+	} rows[] = {
+		{ "ampere_sgemm_128x64_nn", 128, 64, 4 },
+		{ "sm80_xmma_gemm_f16f16_nn_n_tilesize64x256x32_warpsize2x2x1", 64, 256, 2 },
+		{ "sm90_xmma_fprop_1x1x1_f32f32_tilesize128x32x8_stage3", 128, 32, 4 },
+		{ "nvjet_sm90_tst_64x24_64x16_1x4_h_bz_NNT", 64, 24, 0 },
+		{ "void k<c10::BFloat16, 4>(int)", 0, 0, 2 },
+		{ "gemm_99999x8", 10000, 8, 0 },
+		{ "warps_4x2x1", 0, 0, 0 },
+		{ "x128x", 0, 0, 0 },
+		{ "", 0, 0, 0 },
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct predict_kernel k = named(rows[i].name);
+		assert_int_equal(k.element_bytes, rows[i].bytes);
+		assert_int_equal(k.tile[1], rows[i].n);
+		assert_int_equal(k.tile[0], rows[i].m);
+	}
+}
+
 static void a_name_of_any_length_and_shape_is_taken(void **state)
 {
 	static const char *const odd[] = { "", "<", ">", "<<<<", "void ", "((((", "a>b<c", "()" };
@@ -145,6 +169,7 @@ int main(void)
 		cmocka_unit_test(siblings_share_a_group_and_not_an_id),
 		cmocka_unit_test(one_name_in_two_binaries_is_two_kernels),
 		cmocka_unit_test(families_are_told_by_words),
+		cmocka_unit_test(a_tile_and_an_element_are_read_from_a_name),
 		cmocka_unit_test(a_name_of_any_length_and_shape_is_taken),
 		cmocka_unit_test(the_key_tells_launches_apart),
 		cmocka_unit_test(pointers_become_classes_of_size),
