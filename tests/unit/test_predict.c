@@ -612,6 +612,30 @@ static void what_slows_everything_is_not_learned_as_the_kernels(void **state)
 	free(p.tables);
 }
 
+/* The SMs' clock falls, and memory's does not: what is bound by memory takes as long as before, and
+ * nothing that is told of it may change; the others' own history follows in twenty runs. */
+static void a_clock_that_slows_some_is_learnt_by_those(void **state)
+{
+	struct predict p = fresh(0);
+	int late = 0;
+	for (int round = 0; round < 60; round++)
+		for (unsigned k = 0; k < 24; k++) {
+			const bool arithmetic = k % 2;
+			struct predict_sample s =
+				sample_of(k, 0, round >= 30 && arithmetic ? 1.25 : 1);
+			const struct predict_answer a = ask(&p, &s.launch);
+			const bool wrong = off(a.t50_ns, s.measured_ns) > 0.05;
+			if (round >= 30 && !arithmetic)
+				assert_false(wrong);
+			if (round >= 30 && wrong)
+				late = round - 30;
+			predict_learn(&p, &s);
+		}
+	assert_in_range(late, 1, 20);
+	assert_true(predict_slowdown(&p, false) == 1);
+	free(p.tables);
+}
+
 static void neighbours_do_not_spoil_the_history(void **state)
 {
 	struct predict p = fresh(0);
@@ -815,6 +839,7 @@ int main(void)
 		cmocka_unit_test(t90_holds_for_short_launches_and_for_long_ones),
 		cmocka_unit_test(t90_holds_while_everything_becomes_less_sure),
 		cmocka_unit_test(what_slows_everything_is_not_learned_as_the_kernels),
+		cmocka_unit_test(a_clock_that_slows_some_is_learnt_by_those),
 		cmocka_unit_test(neighbours_do_not_spoil_the_history),
 		cmocka_unit_test(nonsense_is_neither_learned_nor_told),
 		cmocka_unit_test(work_that_makes_no_sense_is_not_believed),
