@@ -470,6 +470,16 @@ static void a_new_model_replaces_the_old_only_if_it_is_no_worse(void **state)
 	predict_ask(&p, &recent[0].launch, &a);
 	assert_int_equal(a.tier, PREDICT_COLD);
 	assert_false(a.class_only);
+	/* of a family that was not in training only the magnitude is told */
+	struct predict_kernel stranger = *recent[0].launch.kernel;
+	struct predict_launch l = recent[0].launch;
+	stranger.id = stranger.group = 77;
+	stranger.family = FAMILY_SORT;
+	l.kernel = &stranger;
+	l.key = 0;
+	predict_ask(&p, &l, &a);
+	assert_int_equal(a.tier, PREDICT_BOUND);
+	assert_true(a.class_only);
 	good->sms = 104;
 	assert_int_equal(predict_offer(&p, &m[0], recent, 0, &old, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "104 SMs"));
