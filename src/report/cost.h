@@ -3,10 +3,9 @@
  * be read and written once.  The rules are in api/operator.tbl.
  *
  * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
- * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as live
- * recordings have them;
- * or what calls of libraries say (docs/trace-format.md).  Pure; the text may be anything.  Nothing
- * is guessed: what the shapes or the table do not tell is not known.
+ * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as
+ * live recordings have them; or what calls of libraries say (docs/trace-format.md).  Pure; the text
+ * may be anything.  Nothing is guessed: what the shapes or the table do not tell is not known.
  */
 #ifndef WEIR_REPORT_COST_H
 #define WEIR_REPORT_COST_H
@@ -18,8 +17,8 @@
 struct cost {
 	double flops, bytes;
 	bool has_flops, has_bytes;
-	bool several;       /* products, of which a kernel does one: it is the operator's cost alone */
-	bool matrix;        /* a product of matrices: what tensor cores are for */
+	bool several; /* products, of which a kernel does one: it is the operator's cost alone */
+	bool matrix;  /* a product of matrices: what tensor cores are for */
 	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
 	bool has_unit;
 };

@@ -127,7 +127,8 @@ static void a_graph_is_what_it_was_last_said_to_be(void **state)
 static void a_run_of_a_graph_is_put_together_by_its_call(void **state)
 {
 	static const uint64_t ran[][4] = { /* call, signature, start, end */
-		{ 1, 10, 100, 200 }, { 2, 20, 150, 160 }, { 1, 11, 50, 60 }, { 1, 12, 300, 400 } };
+		{ 1, 10, 100, 200 }, { 2, 20, 150, 160 }, { 1, 11, 50, 60 }, { 1, 12, 300, 400 }
+	};
 	struct graph_run *first, *second;
 	uint32_t at = 0;
 	graphs_forget();
