@@ -363,7 +363,6 @@ static bool take(struct run *r)
 		move(r, owner + TAKEN, NONE);
 		return false;
 	}
-	turn.owner = owner;
 	return true;
 }
 
@@ -441,7 +440,8 @@ static bool nothing_since(const struct run *r)
 		return false;
 	while (at < pos) {
 		const struct record *record = (const struct record *)at;
-		if (record->ticks > r->begun || record->words < RECORD_WORDS)
+		if (pos - at < (long)sizeof *record || record->ticks > r->begun ||
+			record->words < RECORD_WORDS)
 			return false;
 		at += record->words * 8u;
 	}
@@ -610,7 +610,9 @@ bool sample_start(uint32_t n)
 
 void sample_forget(void)
 {
-	memset(pools, 0, sizeof pools);
+	for (uint32_t i = 0; i < CONTEXTS; i++)
+		if (pools[i].state != EMPTY) /* untouched pages stay so in each child */
+			memset(&pools[i], 0, sizeof pools[i]);
 	rate = 0;
 	hook_sample_left = 1;
 	memset(&turn, 0, sizeof turn);
