@@ -7,7 +7,8 @@
 # three launches in five must be exact, which leaves time to hear of what ran.  Later runs know all but what
 # differs from launch to launch: padding in the parameters of one kernel in twelve is whatever was there.
 # Seventeen in twenty must be exact.  Exact answers must be off by less than 5 % in the middle, and within
-# t90 four times in five.  Exits 1 when something is not so.
+# t90 four times in five.  And two CUDA graphs, replayed in turns, of which nine launches in ten must be
+# told as a whole, as well as that.  Exits 1 when something is not so.
 #
 #	sh tests/gpu/predict.sh BUILD [WORK]
 #
@@ -20,10 +21,11 @@ weir=$build/bin/weir
 failed=0
 python3 -c 'import torch' 2>/dev/null || { echo "PyTorch is not installed here"; exit 3; }
 
+program=opt_loop.py
 run() { # TITLE NAME OPTIONS…
 	title=$1 name=$2
 	shift 2
-	"$weir" record -q "$@" -o "$work/$name.weir" -- python3 "$here/programs/opt_loop.py" 60 \
+	"$weir" record -q "$@" -o "$work/$name.weir" -- python3 "$here/programs/$program" 60 \
 		>"$work/$name.out" 2>&1 || { echo "$title failed:"; tail -n 3 "$work/$name.out"; failed=1; return; }
 	echo "== $title"
 	"$weir" report -n 12 "$work/$name.weir" | sed -n '/^Warnings/,/^$/p; /^Foretold times/,/^Kernels by time/p' |
@@ -55,6 +57,16 @@ sys.exit(not good)' "$1" "$2" || failed=1
 judge first 0.6
 judge warm 0.85
 judge again 0.85
+
+program=graph_loop.py
+run "graphs, replayed" graphs --predict
+"$weir" report --json "$work/graphs.weir" | python3 -c '
+import json, sys
+g = json.load(sys.stdin)["prediction"].get("graphs") or {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
+good = g["launches"] >= 0.9 * 600 and g["error_median"] < 0.05 and 0.8 < g["covered"] <= 1
+print("%-4s graphs: of 600 launches %d were told, off by %.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
+    ("ok" if good else "BAD", g["launches"]) + tuple(100 * g[k] for k in ("error_median", "error_p90", "covered"))))
+sys.exit(not good)' || failed=1
 
 if [ -x "$build/bin/bench-launch" ]; then
 	echo "what it costs (nanoseconds a launch; CUPTI is in all of them):"
