@@ -16,6 +16,8 @@ import collections
 import csv
 import sys
 
+from zoo_ops import ELEMENT_BYTES
+
 
 def read(path):
     with open(path, newline="") as f:
@@ -55,29 +57,33 @@ def whole_calls(samples, found):
 
 
 WHOLE = 0.9
-ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 
 
 def work_of(call):
     """FLOPs and bytes, as its row says them; of a sum and of an attention by their sizes, since tables
-    of before counted the sum's input as written, too, and what a causal attention leaves out."""
+    of before counted the sum's input as written, too, and what a causal attention leaves out.  Tables
+    of today say whether it was causal."""
     size = {k: int(v) for k, v in (pair.split("=") for pair in call["sizes"].split())} if "op" in call else {}
     if call.get("op") == "sum":
         return call["flops"], (size["columns"] + 1) * size["rows"] * ELEMENT_BYTES[call["dtype"]]
-    if call.get("op") == "attention" and size.get("q", 0) == size.get("kv", -1):
+    if call.get("op") == "attention" and "causal" not in size and size.get("q", 0) == size.get("kv", -1):
         return 2 * size["b"] * size["h"] * size["q"] * (size["q"] + 1) * size["d"], call["bytes"]
     return call["flops"], call["bytes"]
 
 
-PRODUCTS = ("mm", "bmm", "addmm", "linear", "conv2d", "attention")
-TENSOR = {"bf16": "fp16", "fp16": "fp16", "tf32": "tf32"}
+# Operators whose names begin so are products: tensor cores do them where there are some for the type.
+PRODUCTS = ("mm", "bmm", "baddbmm", "addmm", "linear", "conv", "scaled_mm", "int_mm", "matmul", "attention")
+# 8-bit integers are multiplied as fast as fp8, and have no unit of their own.
+TENSOR = {"bf16": "fp16", "fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "int8": "fp8", "fp64": "fp64"}
 
 
 def unit_of(row, call):
     if "wmma" in row["kernel"]:
         return "fp16"
-    product = row["op"] in PRODUCTS or row["op"].startswith(("matmul", "attention"))
-    return TENSOR.get(call.get("dtype"), "fp32") if product else "fp32"
+    # a depthwise convolution has no sum over channels, hence no matrices
+    if row["op"].startswith(PRODUCTS) and "depthwise" not in row["op"]:
+        return TENSOR.get(call.get("dtype"), "fp32")
+    return "fp64" if call.get("dtype") == "fp64" else "fp32"
 
 
 def main():

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The kernels that one thread of a recording launched, in order: launches.sh WEIR TRACE.  CSV of
-# order, kernel and host_ns, which is CLOCK_MONOTONIC, the clock of the side tables.
+# kernel and host_ns, which is CLOCK_MONOTONIC, the clock of the side tables.
 set -eu
 # The clock's value at the beginning: bytes 104 to 111 of the header (docs/trace-format.md).
 start=$(od -An -t u8 -j 104 -N 8 "$2" | tr -d ' ')
-echo order,kernel,host_ns
+echo kernel,host_ns
 "$1" export -f ndjson "$2" | python3 -c '
 import json, sys
 found = []
@@ -13,6 +13,6 @@ for line in sys.stdin:
     kernel = (c.get("args") or {}).get("kernel")
     if c.get("api") == "driver" and c.get("class") == "launch" and kernel and not c.get("captured"):
         found.append((c["begin_ns"] + int(sys.argv[1]), kernel))
-for order, (at, kernel) in enumerate(sorted(found)):
+for at, kernel in sorted(found):
     quoted = kernel.replace("\"", "\"\"")
-    print(f"{order},\"{quoted}\",{at}")' "$start"
+    print(f"\"{quoted}\",{at}")' "$start"

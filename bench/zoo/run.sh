@@ -4,7 +4,7 @@
 #	sh bench/zoo/run.sh BUILD OUT [SECONDS] [PART...]
 #
 # Parts: check ceiling zoo torch triton models repeat contend; all but check when none is named.
-# SECONDS (420) is for everything together: parts get shares of it, and one whose turn comes too
+# SECONDS (520) is for everything together: parts get shares of it, and one whose turn comes too
 # late is left out, which the summary says.  OUT gets at most 8 files, each of at most 12 MB:
 # README.md says what they hold.  Needs nvcc; torch and triton parts need PyTorch.  Nothing is set
 # on the GPU; its clocks are only read.
@@ -13,7 +13,7 @@ set -u
 build=$(cd "$1" && pwd) || exit 2
 mkdir -p "$2" && out=$(cd "$2" && pwd) || exit 2
 shift 2
-total=420
+total=520
 case ${1:-} in [0-9]*) total=$1; shift ;; esac
 parts=${*:-ceiling zoo torch triton models repeat contend}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,8 +32,8 @@ begin=$(cut -d. -f1 /proc/uptime)
 elapsed() { echo $(($(cut -d. -f1 /proc/uptime) - begin)); }
 say() { echo "$*" | tee -a "$out/summary.txt"; }
 wanted() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
-# Seconds of a part that has so many of 420.
-share() { echo $((total * $1 / 420 > 0 ? total * $1 / 420 : 1)); }
+# Seconds of a part that has so many of 520.
+share() { echo $((total * $1 / 520 > 0 ? total * $1 / 520 : 1)); }
 device() { nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,utilization.gpu,clocks_event_reasons.active --format=csv,noheader "$@" 2>/dev/null; }
 
 # Is there time for one more part of so many seconds?
@@ -79,9 +79,9 @@ for w in r.get("warnings", [])[:3]:
 
 # ---- files that come back ----
 
-squeeze() {
+squeeze() { # LEVEL
 	if command -v xz >/dev/null; then
-		xz -T0 -6
+		xz -T0 "-$1"
 	else
 		python3 -c 'import lzma, shutil, sys
 with lzma.open(sys.stdout.buffer, "wb", preset=2) as f:
@@ -89,19 +89,23 @@ with lzma.open(sys.stdout.buffer, "wb", preset=2) as f:
 	fi
 }
 
-# NAME FILE...: an archive; while it is too large, without its largest file.
+too_large() { [ "$(stat -c %s "$1")" -gt $largest ]; }
+
+# NAME FILE...: an archive; if it is too large packed more tightly, which takes one core and long, and
+# then without its largest file.
 pack() {
 	archive=$1
 	shift
-	tar -cf - "$@" | squeeze >"$archive.tar.xz"
-	while [ "$(stat -c %s "$archive.tar.xz")" -gt $largest ] && [ $# -gt 1 ]; do
+	tar -cf - "$@" | squeeze 6 >"$archive.tar.xz"
+	too_large "$archive.tar.xz" && tar -cf - "$@" | squeeze 9 >"$archive.tar.xz"
+	while too_large "$archive.tar.xz" && [ $# -gt 1 ]; do
 		big=$(ls -S "$@" | head -n 1)
 		say "$archive: $big is left out, the archive would have more than $largest bytes"
 		keep=''
 		for f; do [ "$f" = "$big" ] || keep="$keep $f"; done
 		# shellcheck disable=SC2086 # names without spaces, made above
 		set -- $keep
-		tar -cf - "$@" | squeeze >"$archive.tar.xz"
+		tar -cf - "$@" | squeeze 9 >"$archive.tar.xz"
 	done
 	mv "$archive.tar.xz" "$out/"
 }
@@ -117,7 +121,7 @@ deliver() {
 		say "$said"
 		"$weir" export -f $format -o "$work/$part.samples.csv" "$work/$part.weir" 2>>"$work/export.err" ||
 			say "$part: not exported: $(tail -n 1 "$work/export.err")"
-		case $part in torch | triton | resnet | decoder | opt | train)
+		case $part in torch | triton | resnet | decoder | opt)
 			sh "$here/launches.sh" "$weir" "$part.weir" >"$part.launches.csv" 2>>export.err ;;
 		esac
 		for f in "$part.samples.csv" "$part.launches.csv" "$part".side*.csv; do
@@ -166,7 +170,10 @@ run_check() { # on the GPU: right answers, then memory and races
 		say "$tool: $(echo "$found" | tail -n 1)"
 		echo "$found" | grep -E '^=+ +(Error|Invalid|Race|Uninit|Warning)' | head -n 5 | tee -a "$out/summary.txt"
 	done
-	timeout 120 python3 "$here/triton_zoo.py" --check 2>&1 | tail -n 25 | tee -a "$out/summary.txt"
+	timeout 180 python3 "$here/triton_zoo.py" --check >"$work/triton-check.out" 2>&1
+	say "triton: $(grep -c '^ok' "$work/triton-check.out") right," \
+		"$(grep -c '^BAD' "$work/triton-check.out") wrong"
+	grep -v '^ok' "$work/triton-check.out" | head -n 10 | tee -a "$out/summary.txt"
 }
 
 run_contend() {
@@ -190,7 +197,7 @@ python_part() { # NAME LIMIT FILE ARGUMENT...
 run_models() {
 	for model in resnet decoder opt train; do
 		room "$model" 10 || continue
-		python_part $model 60 models.py $model --seconds "$(share 12)" --calls 150
+		python_part $model 90 models.py $model --seconds "$(share 12)" --calls 150
 	done
 }
 
@@ -211,16 +218,16 @@ if [ -x "$work/zoo" ]; then
 	wanted ceiling && [ -x "$work/ceiling" ] && room ceiling 15 &&
 		timeout 60 "$work/ceiling" >"$out/ceiling.json" 2>>"$out/summary.txt" && cat "$out/ceiling.json"
 	wanted zoo && room zoo 75 &&
-		record zoo "$(share 120)" "$work/zoo" --seconds "$(share 60)" --csv "$work/zoo.side.csv"
+		record zoo "$(share 150)" "$work/zoo" --seconds "$(share 90)" --csv "$work/zoo.side.csv"
 fi
 wanted torch && room torch 60 &&
-	python_part torch "$(share 120)" torch_zoo.py --seconds "$(share 45)" --shapes 100
+	python_part torch "$(share 210)" torch_zoo.py --seconds "$(share 150)"
 wanted triton && room triton 60 &&
-	python_part triton "$(share 120)" triton_zoo.py --seconds "$(share 60)" --shapes 60
+	python_part triton "$(share 180)" triton_zoo.py --seconds "$(share 60)"
 wanted models && run_models
 if [ -x "$work/zoo" ]; then
 	wanted repeat && room repeat 40 &&
-		record repeat "$(share 90)" "$work/zoo" --part repeat --app repeat --seconds "$(share 45)" \
+		record repeat "$(share 60)" "$work/zoo" --part repeat --app repeat --seconds "$(share 20)" \
 			--csv "$work/repeat.side.csv"
 	wanted contend && room contend 20 && run_contend
 fi
@@ -230,7 +237,7 @@ poll=
 say "recorded in $(elapsed) s"
 deliver zoo zoo
 deliver python torch triton
-deliver models resnet decoder opt train
+deliver models resnet decoder opt
 deliver repeat repeat alone contend
 deliver_traces
 sed -n '/Compiling entry/s/.*function .\([^'\'' ]*\).*/\1/p; /spill\|Used/s/^ptxas info *: *//p' ./*.log \

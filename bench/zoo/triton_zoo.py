@@ -1,212 +1,280 @@
-"""Triton kernels with fixed block sizes over many shapes, to be recorded.
+"""Triton kernels with fixed constants over many shapes, to be recorded.
 
     python3 triton_zoo.py --csv calls.csv --seconds 40
     python3 triton_zoo.py --check
 
-Autotuning is off: each block size is a kernel of its own.  Sizes are mostly multiples of 16, since
-Triton compiles a kernel again for integers that are not.
+Autotuning is off: each tile, number of warps and of stages is a kernel of its own, with a name of its
+own, made from the sources in triton_kernels.py.  Sizes are mostly multiples of 16, since Triton
+compiles a kernel again for integers that are not.  All are compiled before the first row.
 """
+import collections
+import importlib.util
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
 import torch
 import triton
-import triton.language as tl
 
+import triton_kernels
 import zoo_ops
+from zoo_ops import ELEMENT_BYTES, Op
 
 MOST = 1 << 29
-
-
-@triton.jit
-def add_kernel(x, y, z, n, B: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
-    mask = i < n
-    tl.store(z + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
-
-
-@triton.jit
-def silu_mul_kernel(x, y, z, n, B: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
-    mask = i < n
-    v = tl.load(x + i, mask=mask).to(tl.float32)
-    w = tl.load(y + i, mask=mask).to(tl.float32)
-    tl.store(z + i, (v * tl.sigmoid(v) * w).to(z.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def softmax_kernel(x, z, columns, B: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * columns
-    c = tl.arange(0, B)
-    mask = c < columns
-    v = tl.load(x + row + c, mask=mask, other=-float("inf")).to(tl.float32)
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(z + row + c, (e / tl.sum(e, 0)).to(z.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def layernorm_kernel(x, w, z, columns, eps, B: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * columns
-    c = tl.arange(0, B)
-    mask = c < columns
-    v = tl.load(x + row + c, mask=mask, other=0.0).to(tl.float32)
-    mean = tl.sum(v, 0) / columns
-    d = tl.where(mask, v - mean, 0.0)
-    by = 1.0 / tl.sqrt(tl.sum(d * d, 0) / columns + eps)
-    scale = tl.load(w + c, mask=mask, other=0.0).to(tl.float32)
-    tl.store(z + row + c, (d * by * scale).to(z.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def matmul_kernel(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    columns = tl.program_id(1) * BN + tl.arange(0, BN)
-    inner = tl.arange(0, BK)
-    row_at = rows.to(tl.int64)
-    column_at = columns.to(tl.int64)
-    sums = tl.zeros((BM, BN), dtype=tl.float32)
-    for first in range(0, k, BK):
-        i = first + inner
-        left = tl.load(a + row_at[:, None] * k + i[None, :],
-                       mask=(rows[:, None] < m) & (i[None, :] < k), other=0.0)
-        right = tl.load(b + i.to(tl.int64)[:, None] * n + column_at[None, :],
-                        mask=(i[:, None] < k) & (columns[None, :] < n), other=0.0)
-        sums = tl.dot(left, right, sums)
-    tl.store(c + row_at[:, None] * n + column_at[None, :], sums.to(c.dtype.element_ty),
-             mask=(rows[:, None] < m) & (columns[None, :] < n))
-
-
-@triton.jit
-def attention_kernel(q, k, v, z, n, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    base = tl.program_id(1).to(tl.int64) * n * D
-    d = tl.arange(0, D)
-    query = tl.load(q + base + rows[:, None] * D + d[None, :], mask=rows[:, None] < n, other=0.0)
-    most = tl.full((BM,), -float("inf"), dtype=tl.float32)
-    total = tl.zeros((BM,), dtype=tl.float32)
-    out = tl.zeros((BM, D), dtype=tl.float32)
-    for first in range(0, n, BN):
-        columns = first + tl.arange(0, BN)
-        key = tl.load(k + base + columns[None, :] * D + d[:, None], mask=columns[None, :] < n,
-                      other=0.0)
-        score = tl.dot(query, key) * scale
-        score = tl.where(columns[None, :] < n, score, -float("inf"))
-        now = tl.maximum(most, tl.max(score, 1))
-        weight = tl.exp(score - now[:, None])
-        fade = tl.exp(most - now)
-        total = total * fade + tl.sum(weight, 1)
-        value = tl.load(v + base + columns[:, None] * D + d[None, :], mask=columns[:, None] < n,
-                        other=0.0)
-        out = out * fade[:, None] + tl.dot(weight.to(value.dtype), value)
-        most = now
-    tl.store(z + base + rows[:, None] * D + d[None, :], (out / total[:, None]).to(z.dtype.element_ty),
-             mask=rows[:, None] < n)
-
-
+SHAPES, FEW = 60, 30
+PROCESSES = 8  # that compile
+WARM_SECONDS = 90
 TORCH = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-TILES = {  # block of m, n, k; warps; stages
-    "32x32": (32, 32, 32, 4, 2),
-    "64x64": (64, 64, 32, 4, 3),
-    "128x64": (128, 64, 32, 4, 3),
-    "128x128": (128, 128, 32, 8, 3),
-    "128x256": (128, 256, 64, 8, 3),
-}
+HALF = ["fp16", "bf16"]
+
+# A launch: name of the kernel, function in triton_kernels.py, and what the launch is given.
+Launch = collections.namedtuple("Launch", "name source grid args options")
 
 
 class Pool:
-    def __init__(self):
-        numbers = torch.rand(MOST * 2, device="cuda").mul_(2).sub_(1)
-        self.numbers = {t: numbers.to(t) for t in (torch.float32, torch.float16, torch.bfloat16)}
-        self.out = {t: torch.empty(MOST, device="cuda", dtype=t) for t in self.numbers}
+    """Inputs and outputs in two buffers a type; of few elements where kernels are only compiled."""
+
+    def __init__(self, elements=2 * MOST):
+        numbers = torch.rand(elements, device="cuda").mul_(2).sub_(1)
+        self.numbers = {t: numbers.to(t) for t in set(TORCH.values())}
+        self.out = {t: torch.empty_like(numbers, dtype=t) for t in self.numbers}
 
     def get(self, dtype, n, end=False):
         buffer = self.numbers[TORCH[dtype]]
-        start = (buffer.numel() - n) // 64 * 64 if end else 0  # aligned, as allocations are
+        start = max(0, buffer.numel() - n) // 64 * 64 if end else 0  # aligned, as allocations are
         return buffer[start:start + n]
 
     def z(self, dtype):
         return self.out[TORCH[dtype]]
 
 
+class Nothing:
+    """A pool of which only the names of launches are asked."""
+
+    def get(self, dtype, n, end=False):
+        return None
+
+    def z(self, dtype):
+        return None
+
+
+# ---- what is launched ----
+
+
 def mostly_round(r, low, high):
     return zoo_ops.size(r, low, high, 1 if r.random() < 0.1 else 16)
 
 
-def draw_vector(flops):
-    def draw(r):
+def draw_vector(flops, moved):
+    def draw(r, t):
         n = mostly_round(r, 256, MOST)
-        return dict(n=n), flops * n, 3 * n
+        return dict(n=n), flops * n, moved * n * ELEMENT_BYTES[t]
     return draw
 
 
-def draw_rows(flops):
-    def draw(r):
-        columns = zoo_ops.size(r, 128, 1 << 14, 16)  # a kernel for each power of two
+def draw_rows(flops, low, high, written=True):
+    def draw(r, t):
+        columns = zoo_ops.size(r, low, high, 16)  # a kernel for each power of two
         rows = zoo_ops.size(r, 2, min(1 << 20, MOST // columns))
-        return dict(rows=rows, columns=columns), flops * rows * columns, 2 * rows * columns
+        out = rows * columns if written else rows
+        moved = (rows * columns + out) * ELEMENT_BYTES[t]
+        return dict(rows=rows, columns=columns), flops * rows * columns, moved
     return draw
 
 
-def draw_matmul(r):
-    m, n, k = (zoo_ops.size(r, 16, 16384, 16) for _ in range(3))
-    if max(m * n, m * k, n * k) > MOST:
-        return None
-    return dict(m=m, n=n, k=k), 2.0 * m * n * k, m * n + m * k + n * k
+def draw_matmul(split=0):
+    """split: how many matrices of 32-bit sums are written instead of one of the type."""
+    def draw(r, t):
+        m, n, k = (zoo_ops.size(r, 16, 16384, 16) for _ in range(3))
+        if max(m * n * (split or 1), m * k, n * k) > MOST:
+            return None
+        w = ELEMENT_BYTES[t]
+        return dict(m=m, n=n, k=k), 2.0 * m * n * k, w * (m * k + n * k) + (4 * split or w) * m * n
+    return draw
 
 
-def draw_attention(r):
-    heads, n, d = zoo_ops.size(r, 2, 1024), zoo_ops.size(r, 32, 8192, 16), r.choice([64, 128])
-    if heads * n * d > MOST:
-        return None
-    return dict(heads=heads, n=n, d=d), 4.0 * heads * n * n * d, 4 * heads * n * d
+def draw_attention(d, causal):
+    def draw(r, t):
+        heads, n = zoo_ops.size(r, 2, 1024), zoo_ops.size(r, 32, 8192, 16)
+        if heads * n * d > MOST:
+            return None
+        pairs = n * (n + 1) / 2 if causal else n * n
+        return dict(heads=heads, n=n), 4.0 * heads * pairs * d, 4 * heads * n * d * ELEMENT_BYTES[t]
+    return draw
 
 
-def make_vector(kernel, block):
+def make_vector(source, block):
     def make(p, t, n):
-        x, y, z = p.get(t, n), p.get(t, n, True), p.z(t)
-        return lambda: kernel[(triton.cdiv(n, block),)](x, y, z, n, B=block)
+        args = p.get(t, n), p.get(t, n, True), p.z(t), n
+        return Launch(f"{source}_{block}_e{ELEMENT_BYTES[t]}", source, (triton.cdiv(n, block),), args,
+                      dict(B=block))
     return make
 
 
-def make_softmax(p, t, rows, columns):
-    x, z, block = p.get(t, rows * columns), p.z(t), triton.next_power_of_2(columns)
-    warps = 4 if block < 4096 else 8
-    return lambda: softmax_kernel[(rows,)](x, z, columns, B=block, num_warps=warps)
+def make_rows(source, warps):
+    def make(p, t, rows, columns):
+        block = triton.next_power_of_2(columns)
+        args = p.get(t, rows * columns), p.get(t, columns, True), p.z(t), columns
+        return Launch(f"{source}_{block}_w{warps}_e{ELEMENT_BYTES[t]}", source, (rows,), args,
+                      dict(B=block, num_warps=warps))
+    return make
 
 
-def make_layernorm(p, t, rows, columns):
-    x, w, z = p.get(t, rows * columns), p.get(t, columns, True), p.z(t)
-    block = triton.next_power_of_2(columns)
-    warps = 4 if block < 4096 else 8
-    return lambda: layernorm_kernel[(rows,)](x, w, z, columns, 1e-5, B=block, num_warps=warps)
+def make_reduce(block, warps):
+    def make(p, t, rows, columns):
+        args = p.get(t, rows * columns), p.z(t), columns
+        return Launch(f"reduce_rows_{block}_w{warps}_e{ELEMENT_BYTES[t]}", "reduce_rows", (rows,), args,
+                      dict(B=block, num_warps=warps))
+    return make
 
 
-def make_matmul(tile):
-    bm, bn, bk, warps, stages = TILES[tile]
+def tile_word(tile):
+    bm, bn, bk, warps, stages = tile
+    return f"{bm}x{bn}x{bk}_w{warps}_s{stages}"
+
+
+def make_matmul(source, tile, more=0):
+    """more: tiles of a group, or parts of the inner side."""
+    bm, bn, bk, warps, stages = tile
+    options = dict(BM=bm, BN=bn, BK=bk, num_warps=warps, num_stages=stages)
+    word = tile_word(tile) + (f"_x{more}" if more else "")
+    if source == "matmul_grouped":
+        options["GROUP"] = more
 
     def make(p, t, m, n, k):
         a, b, c = p.get(t, m * k), p.get(t, k * n, True), p.z(t)
-        grid = (triton.cdiv(m, bm), triton.cdiv(n, bn))
-        return lambda: matmul_kernel[grid](a, b, c, m, n, k, BM=bm, BN=bn, BK=bk, num_warps=warps,
-                                           num_stages=stages)
+        grid, args = (triton.cdiv(m, bm), triton.cdiv(n, bn)), (a, b, c, m, n, k)
+        if source == "matmul_grouped":
+            grid = (grid[0] * grid[1],)
+        elif source == "matmul_split":
+            part = triton.cdiv(triton.cdiv(k, more), bk) * bk
+            grid, args = (*grid, more), (a, b, p.z("fp32"), m, n, k, part)
+        elif source == "matmul_bias_relu":
+            args = a, b, c, p.get(t, n), m, n, k
+        return Launch(f"{source}_{word}_e{ELEMENT_BYTES[t]}", source, grid, args, options)
     return make
 
 
-def make_attention(p, t, heads, n, d):
-    size = heads * n * d
-    q, k, v, z = p.get(t, size), p.get(t, size), p.get(t, size, True), p.z(t)
-    grid = (triton.cdiv(n, 64), heads)
-    return lambda: attention_kernel[grid](q, k, v, z, n, d ** -0.5, BM=64, BN=64, D=d, num_warps=4)
+def make_attention(bm, bn, d, causal, warps):
+    kind = "attention_causal" if causal else "attention"
+
+    def make(p, t, heads, n):
+        size = heads * n * d
+        args = p.get(t, size), p.get(t, size), p.get(t, size, True), p.z(t), n, d ** -0.5
+        options = dict(BM=bm, BN=bn, D=d, CAUSAL=causal, num_warps=warps, num_stages=2)
+        return Launch(f"{kind}_{bm}x{bn}_d{d}_w{warps}_e{ELEMENT_BYTES[t]}", "attention",
+                      (triton.cdiv(n, bm), heads), args, options)
+    return make
 
 
-OPS = {
-    "add_1024": (["fp32", "fp16"], draw_vector(1), make_vector(add_kernel, 1024)),
-    "add_256": (["fp32"], draw_vector(1), make_vector(add_kernel, 256)),
-    "silu_mul_1024": (["fp32", "bf16"], draw_vector(5), make_vector(silu_mul_kernel, 1024)),
-    "softmax": (["fp32", "fp16"], draw_rows(5), make_softmax),
-    "layernorm": (["fp32", "bf16"], draw_rows(7), make_layernorm),
-    "attention": (["fp16", "bf16"], draw_attention, make_attention),
-}
-for name in TILES:
-    OPS[f"matmul_{name}"] = (["fp16", "bf16"], draw_matmul, make_matmul(name))
-OPS["matmul_64x64"] = (["tf32", "fp16", "bf16"], draw_matmul, make_matmul("64x64"))
+TILES = [  # block of m, n, k; warps; stages
+    (16, 64, 64, 4, 3), (32, 32, 32, 4, 2), (32, 128, 64, 4, 3),
+    (64, 32, 32, 4, 3), (64, 64, 32, 4, 3), (64, 64, 64, 4, 4), (64, 128, 32, 4, 4), (64, 128, 64, 4, 3),
+    (64, 256, 32, 8, 3), (128, 32, 64, 4, 3), (128, 64, 32, 4, 3), (128, 64, 64, 8, 3),
+    (128, 128, 32, 4, 3), (128, 128, 32, 8, 3), (128, 128, 64, 4, 4), (128, 128, 128, 8, 2),
+    (128, 256, 64, 8, 3), (256, 64, 32, 4, 4), (256, 64, 64, 8, 3), (256, 128, 64, 8, 3),
+]
+WITH_TF32 = [(32, 32, 32, 4, 2), (64, 64, 32, 4, 3), (128, 64, 32, 4, 3), (128, 128, 32, 8, 3)]
+SOME_TILES = [(32, 64, 64, 4, 3), (64, 64, 64, 4, 3), (64, 128, 32, 4, 3), (128, 128, 64, 8, 3),
+              (128, 256, 64, 8, 3)]
+ATTENTION = [  # block of queries, of keys; warps
+    (32, 32, 4), (32, 64, 4), (64, 32, 4), (64, 64, 4), (64, 128, 4), (128, 32, 4), (128, 64, 4),
+    (128, 64, 8), (128, 128, 8),
+]
+OPS = {}
+for source, (flops, moved, types) in {"add": (1, 3, ["fp32", "fp16"]), "scale": (2, 2, ["fp32", "fp16"]),
+                                      "silu_mul": (5, 3, ["fp32", "bf16"])}.items():
+    for block in (128, 256, 512, 1024, 2048, 4096):
+        OPS[f"{source}_{block}"] = Op(FEW, types, draw_vector(flops, moved), make_vector(source, block))
+for warps in (1, 2, 4, 8):
+    low, high = 64 * warps, 2048 * warps
+    for source, flops in (("softmax", 5), ("layernorm", 7), ("rmsnorm", 4)):
+        OPS[f"{source}_w{warps}"] = Op(SHAPES, ["fp32", "bf16"], draw_rows(flops, low, high),
+                                       make_rows(source, warps))
+    for block in (64 * warps, 256 * warps):
+        OPS[f"reduce_rows_{block}_w{warps}"] = Op(FEW, ["fp32", "fp16"], draw_rows(1, 64, 1 << 16, False),
+                                                  make_reduce(block, warps))
+for tile in TILES:
+    types = HALF + (["tf32"] if tile in WITH_TF32 else [])
+    OPS[f"matmul_{tile_word(tile)}"] = Op(SHAPES, types, draw_matmul(), make_matmul("matmul", tile))
+for tile in SOME_TILES:
+    word = tile_word(tile)
+    OPS[f"matmul_grouped_{word}"] = Op(SHAPES, HALF, draw_matmul(), make_matmul("matmul_grouped", tile, 8))
+    OPS[f"matmul_bias_relu_{word}"] = Op(SHAPES, HALF, draw_matmul(), make_matmul("matmul_bias_relu", tile))
+    for parts in (2, 8):
+        OPS[f"matmul_split_{word}_x{parts}"] = Op(FEW, HALF, draw_matmul(parts),
+                                                  make_matmul("matmul_split", tile, parts))
+for bm, bn, warps in ATTENTION:
+    for d in (64, 128):
+        for causal in (0, 1):
+            OPS[f"attention{'_causal' * causal}_{bm}x{bn}_d{d}_w{warps}"] = Op(
+                FEW, HALF, draw_attention(d, causal), make_attention(bm, bn, d, causal, warps))
+
+
+# ---- kernels ----
+
+
+def text_of(source, name):
+    function = getattr(triton_kernels, source)
+    return "\n\n@triton.jit\n" + inspect.getsource(function).replace(f"def {source}(", f"def {name}(", 1)
+
+
+def kernels_of(launches, folder):
+    """Kernels by name, in a module that is written: Triton reads a kernel's text from its file."""
+    names = {launch.name: launch.source for launch in launches}
+    path = os.path.join(folder, "zoo_variants.py")
+    with open(path, "w") as f:
+        f.write("import triton\nimport triton.language as tl\n")
+        f.write(text_of("tile_sums", "tile_sums"))
+        f.writelines(text_of(names[name], name) for name in sorted(names))
+    spec = importlib.util.spec_from_file_location("zoo_variants", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return {name: getattr(module, name) for name in names}
+
+
+def distinct(calls):
+    """One call of all that need the same compilation."""
+    found = {}
+    for op, dtype, _, sizes, _, _ in calls:
+        launch = OPS[op].make(Nothing(), dtype, **sizes)
+        integers = tuple((a % 16 == 0, a == 1) for a in launch.args if isinstance(a, int))
+        found.setdefault((launch.name, dtype, integers), (op, dtype, sizes))
+    return list(found.values())
+
+
+def compile_some(kernels, jobs, pool, seconds):
+    """Into Triton's cache, and launches nothing; what fails here will fail again and be told then."""
+    end = time.monotonic() + seconds
+    for op, dtype, sizes in jobs:
+        if time.monotonic() > end:
+            break
+        launch = OPS[op].make(pool, dtype, **sizes)
+        try:
+            kernels[launch.name].warmup(*launch.args, grid=launch.grid, **launch.options)
+        except Exception:
+            pass
+
+
+def compile_in_parallel(o):
+    """This program some times, each with a share of the kernels."""
+    command = [sys.executable, os.path.abspath(__file__), "--seed", str(o.seed), "--shapes", str(o.shapes)]
+    end = time.monotonic() + WARM_SECONDS
+    children = [subprocess.Popen(command + ["--warm", str(i)] + ["--check"] * o.check)
+                for i in range(PROCESSES)]
+    for child in children:
+        try:
+            child.wait(max(1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+# ---- right answers ----
 
 
 def references(p, op, t, s):
@@ -214,64 +282,93 @@ def references(p, op, t, s):
     f = lambda n, end=False: p.get(t, n, end).float()  # noqa: E731
     if op.startswith("add"):
         return f(s["n"]) + f(s["n"], True)
+    if op.startswith("scale"):
+        return f(s["n"]) * f(s["n"], True)[0] + 1
     if op.startswith("silu"):
         return torch.nn.functional.silu(f(s["n"])) * f(s["n"], True)
-    if op == "softmax":
-        return torch.softmax(f(s["rows"] * s["columns"]).view(s["rows"], -1), 1)
-    if op == "layernorm":
+    if "rows" in s:
         x = f(s["rows"] * s["columns"]).view(s["rows"], -1)
-        return torch.nn.functional.layer_norm(x, (s["columns"],), f(s["columns"], True))
+        if op.startswith("softmax"):
+            return torch.softmax(x, 1)
+        if op.startswith("reduce"):
+            return x.sum(1)
+        norm = torch.nn.functional.layer_norm if op.startswith("layer") else torch.nn.functional.rms_norm
+        return norm(x, (s["columns"],), f(s["columns"], True), eps=1e-5)
     if op.startswith("matmul"):
-        return f(s["m"] * s["k"]).view(s["m"], -1) @ f(s["k"] * s["n"], True).view(s["k"], -1)
-    shape = (s["heads"], s["n"], s["d"])
-    size = s["heads"] * s["n"] * s["d"]
+        out = f(s["m"] * s["k"]).view(s["m"], -1) @ f(s["k"] * s["n"], True).view(s["k"], -1)
+        return (out + f(s["n"])).relu() if "bias" in op else out
+    d = 128 if "_d128_" in op else 64
+    shape, size = (s["heads"], s["n"], d), s["heads"] * s["n"] * d
     q, k, v = f(size).view(shape), f(size).view(shape), f(size, True).view(shape)
-    return torch.softmax(q @ k.transpose(1, 2) * s["d"] ** -0.5, 2) @ v
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="causal" in op)
 
 
-CHECKED = {"n": 1000, "rows": 37, "columns": 144, "m": 160, "k": 96, "heads": 3, "d": 64}
+def answer(pool, op, dtype, want, launch):
+    if launch.source == "matmul_split":
+        return pool.z("fp32")[:want.numel() * launch.grid[2]].view(launch.grid[2], -1).sum(0)
+    return pool.z(dtype)[:want.numel()].float()
 
 
-def check(pool):
+CHECKED = {"n": 1000, "rows": 37, "columns": 144, "m": 160, "k": 96, "heads": 3}
+
+
+def checks():
+    """The calls that are checked, one of each operator and type."""
+    for op, (_, dtypes, draw, _) in OPS.items():
+        for dtype in dtypes:
+            rng, drawn = zoo_ops.rng_for(0, op), None
+            while drawn is None:
+                drawn = draw(rng, dtype)
+            yield op, dtype, 0, {k: CHECKED[k] for k in drawn[0]}, 0, 0
+
+
+def check(kernels, pool):
     bad = 0
-    for op, (dtypes, draw, make) in OPS.items():
-        for dtype in dtypes:
-            rng, names = zoo_ops.rng_for(0, op), None
-            while names is None:
-                names = draw(rng)
-            s = {k: CHECKED[k] for k in names[0]}
-            make(pool, dtype, **s)()
-            want = references(pool, op, dtype, s).flatten()
-            got = pool.z(dtype)[:want.numel()].float()
-            error = ((got - want).norm() / want.norm()).item()
-            good = error < (1e-2 if dtype != "fp32" else 1e-4)
-            bad += not good
-            print(f"{'ok' if good else 'BAD':4} {op} {dtype} {error:.1e}")
+    for op, dtype, _, sizes, _, _ in checks():
+        launch = OPS[op].make(pool, dtype, **sizes)
+        want = references(pool, op, dtype, sizes).flatten()
+        try:
+            kernels[launch.name][launch.grid](*launch.args, **launch.options)
+            error = ((answer(pool, op, dtype, want, launch) - want).norm() / want.norm()).item()
+        except Exception as e:  # too much shared memory, say: the others are checked
+            error = float("inf")
+            print((str(e).strip() or "?").splitlines()[0])
+        good = error < (1e-2 if dtype != "fp32" else 1e-4)
+        bad += not good
+        print(f"{'ok' if good else 'BAD':4} {op} {dtype} {error:.1e}")
     return bad
-
-
-def calls(seed, shapes):
-    out = []
-    for op, (dtypes, draw, _) in OPS.items():
-        for dtype in dtypes:
-            rng = zoo_ops.rng_for(seed, op, dtype)
-            for key in range(shapes):
-                chosen = zoo_ops.choose(rng, draw, dtype)
-                if chosen:
-                    out.append((op, dtype, key, *chosen))
-    return out
 
 
 def main():
     o = zoo_ops.options("triton_zoo")
     torch.backends.cuda.matmul.allow_tf32 = False
-    pool = Pool()
-    if o.check:
-        raise SystemExit(check(pool) != 0)
+    calls = list(checks()) if o.check else zoo_ops.calls(OPS, o.seed, o.shapes)
+    launches = [OPS[op].make(Nothing(), dtype, **sizes) for op, dtype, _, sizes, _, _ in calls]
+    jobs = distinct(calls)
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = kernels_of(launches, folder)
+        if o.warm is not None:
+            compile_some(kernels, jobs[o.warm::PROCESSES], Pool(1 << 10), WARM_SECONDS)
+            return
+        began = time.monotonic()
+        compile_in_parallel(o)
+        pool = Pool()
+        compile_some(kernels, jobs, pool, WARM_SECONDS)
+        print(f"{len(jobs)} kernels compiled in {time.monotonic() - began:.0f} s")
+        if o.check:
+            raise SystemExit(check(kernels, pool) != 0)
+        run(o, calls, kernels, pool)
+
+
+def run(o, calls, kernels, pool):
     table = zoo_ops.Table(o.csv, o.app)
-    todo = zoo_ops.shuffled(calls(o.seed, o.shapes), zoo_ops.rng_for(o.seed, "order"))
-    done = zoo_ops.run(table, todo, o.seconds, lambda op, t, s: OPS[op][2](pool, t, **s),
-                       torch.cuda.synchronize)
+    todo = zoo_ops.shuffled(calls, zoo_ops.rng_for(o.seed, "order"))
+
+    def prepare(op, dtype, sizes):
+        launch = OPS[op].make(pool, dtype, **sizes)
+        return lambda: kernels[launch.name][launch.grid](*launch.args, **launch.options)
+
+    done = zoo_ops.run(table, todo, o.seconds, prepare, torch.cuda.synchronize)
     table.close()
     print(f"triton {triton.__version__}: {done} of {len(todo)} calls in the time given")
 

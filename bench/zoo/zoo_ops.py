@@ -5,6 +5,7 @@ CLOCK_MONOTONIC, which is the clock of a trace: the launches that began in betwe
 since one thread makes them all.
 """
 import argparse
+import collections
 import csv
 import math
 import random
@@ -13,8 +14,14 @@ import time
 
 # What an H200 reaches, roughly: for choosing shapes that take from 2 us to 10 ms.
 GBS = 3000.0
-GFLOPS = {"fp32": 35e3, "tf32": 250e3, "fp16": 450e3, "bf16": 450e3}
-ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+GFLOPS = {"fp64": 40e3, "fp32": 35e3, "tf32": 250e3, "fp16": 450e3, "bf16": 450e3, "fp8": 900e3,
+          "int8": 900e3, "int32": 35e3, "uint8": 35e3}
+ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1,
+                 "int32": 4, "uint8": 1}
+
+# An operator: how many shapes, which types, what to draw, how to make the call.  draw(rng, dtype)
+# gives sizes, FLOPs and bytes, or None for what cannot be; make(pool, dtype, **sizes) the call.
+Op = collections.namedtuple("Op", "shapes dtypes draw make")
 
 
 def options(app):
@@ -22,11 +29,12 @@ def options(app):
     p = argparse.ArgumentParser()
     p.add_argument("--csv", default="/dev/null")
     p.add_argument("--seconds", type=float, default=30)
-    p.add_argument("--shapes", type=int, default=40)
+    p.add_argument("--shapes", type=int, default=1 << 30, help="at most so many of an operator")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--app", default=app)
     p.add_argument("--calls", type=int, default=1 << 30, help="at most so many calls of a model")
     p.add_argument("--check", action="store_true", help="compare with a reference, and time nothing")
+    p.add_argument("--warm", type=int, help="compile this share of the kernels, and run nothing")
     return p.parse_args()
 
 
@@ -75,23 +83,33 @@ def estimate_us(dtype, flops, bytes_):
 
 
 def choose(rng, draw, dtype, low_us=2, high_us=10000):
-    """Sizes of an operator that takes a time spread evenly over the logarithm of the range.
-
-    draw(rng) gives sizes, FLOPs and elements moved, or None for what cannot be."""
+    """Sizes of an operator that takes a time spread evenly over the logarithm of the range."""
     us = low_us * (high_us / low_us) ** rng.random()
     best, best_off = None, math.inf
-    for _ in range(200):
-        drawn = draw(rng)
+    for _ in range(100):
+        drawn = draw(rng, dtype)
         if drawn is None:
             continue
-        sizes, flops, elements = drawn
-        bytes_ = elements * ELEMENT_BYTES[dtype]
+        _, flops, bytes_ = drawn
         off = abs(math.log(estimate_us(dtype, flops, bytes_) / us))
         if off < best_off:
-            best, best_off = (sizes, flops, bytes_), off
+            best, best_off = drawn, off
         if off < 0.25:
             break
     return best
+
+
+def calls(ops, seed, most):
+    """All calls that are to be made: (op, dtype, key, sizes, FLOPs, bytes)."""
+    out = []
+    for name, op in ops.items():
+        for dtype in op.dtypes:
+            rng = rng_for(seed, name, dtype)
+            for key in range(min(op.shapes, most)):
+                chosen = choose(rng, op.draw, dtype)
+                if chosen:
+                    out.append((name, dtype, key, *chosen))
+    return out
 
 
 def shuffled(items, rng):
@@ -102,19 +120,24 @@ def shuffled(items, rng):
 
 
 class Failures:
-    """An operator that fails is named once and left out when it has failed three times."""
+    """What fails is named once, and left out when it has failed three times in a row."""
 
     def __init__(self):
         self.count = {}
 
-    def out(self, op):
-        return self.count.get(op, 0) >= 3
+    def out(self, what):
+        return self.count.get(what, 0) >= 3
 
-    def add(self, op, error):
-        self.count[op] = self.count.get(op, 0) + 1
-        if self.count[op] == 1:
+    def add(self, what, error):
+        if what not in self.count:
             first = (str(error).strip() or "?").splitlines()[0]
-            print(f"{op} failed: {type(error).__name__}: {first}", file=sys.stderr)
+            name = " ".join(str(w) for w in what if w)
+            print(f"{name} failed: {type(error).__name__}: {first}", file=sys.stderr)
+        self.count[what] = self.count.get(what, 0) + 1
+
+    def well(self, what):
+        if what in self.count:
+            self.count[what] = 0
 
 
 def run(table, calls, seconds, prepare, synchronize):
@@ -127,16 +150,19 @@ def run(table, calls, seconds, prepare, synchronize):
     for (op, dtype, key, sizes, flops, bytes_), repeat in calls:
         if time.monotonic() > end:
             break
-        if failures.out(op):
+        # a library may know an operator for some types only, or for some widths of a head
+        what = op, dtype, sizes.get("d")
+        if failures.out(what):
             continue
         try:
             function = prepare(op, dtype, sizes)
             table.call(function, op, dtype, key, repeat, flops, bytes_, sizes)
             done += 1
+            failures.well(what)
             if done % 16 == 0:
                 synchronize()
         except Exception as error:  # whatever a library throws: the others go on
-            failures.add(op, error)
+            failures.add(what, error)
     synchronize()
     return done
 
