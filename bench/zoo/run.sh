@@ -59,7 +59,7 @@ record() { # NAME LIMIT PROGRAM...: NAME.weir, and a line of the summary
 		timeout "$limit" "$@" >"$work/$name.out" 2>"$work/$name.err"
 	status=$?
 	tail -n 3 "$work/$name.out" | sed 's/^/	/' | tee -a "$out/summary.txt"
-	[ ! -s "$work/$name.err" ] || head -n 12 "$work/$name.err" | cut -c1-200 | sed 's/^/	! /' |
+	[ ! -s "$work/$name.err" ] || head -n 30 "$work/$name.err" | cut -c1-200 | sed 's/^/	! /' |
 		tee -a "$out/summary.txt"
 	say "$name: status $status, uptime $started to $(cut -d' ' -f1 /proc/uptime), GPU $(device | head -n 1)"
 }

@@ -5,6 +5,8 @@
 Operators are in torch_products.py and torch_ops.py.  Inputs are views of random numbers that were
 drawn before, so that almost every launch of the process belongs to an operator under test.
 """
+import warnings
+
 import torch
 
 import torch_ops
@@ -55,6 +57,7 @@ def set_precision(dtype):
 
 def main():
     o = zoo_ops.options("torch_zoo")
+    warnings.simplefilter("ignore")  # of each library that attention does not go through
     torch.set_grad_enabled(False)
     calls = zoo_ops.calls(OPS, o.seed, o.shapes)
     pool = Pool()
