@@ -96,21 +96,29 @@ static struct arena arena_of(void *const buffers[BUFFERS])
 	return m;
 }
 
+static int answer_bytes(enum answer answer)
+{
+	return answer == HALVES ? 2 : answer == DOUBLES ? 8 : 4;
+}
+
+static double answer_at(enum answer answer, const void *from, long i)
+{
+	if (answer == HALVES)
+		return __half2float(((const __half *)from)[i]);
+	return answer == DOUBLES ? ((const double *)from)[i] : ((const float *)from)[i];
+}
+
 /* Elements that differ. */
 static long differences(const struct kernel *k, const void *got, const void *want, long bytes)
 {
-	const long n = k->answer == CURSORS ? 256 : bytes / (k->answer == HALVES ? 2 : 4);
+	const long n = k->answer == CURSORS ? 256 : bytes / answer_bytes(k->answer);
 	long wrong = 0;
 	for (long i = 0; i < n; i++) {
-		double a, b;
 		if (k->answer == WORDS || k->answer == CURSORS) {
 			wrong += ((const uint32_t *)got)[i] != ((const uint32_t *)want)[i];
 			continue;
 		}
-		a = k->answer == HALVES ? __half2float(((const __half *)got)[i])
-					: ((const float *)got)[i];
-		b = k->answer == HALVES ? __half2float(((const __half *)want)[i])
-					: ((const float *)want)[i];
+		const double a = answer_at(k->answer, got, i), b = answer_at(k->answer, want, i);
 		wrong += !(fabs(a - b) <= k->tolerance * (1 + fabs(b)));
 	}
 	return wrong;
@@ -162,7 +170,7 @@ static void choose_small(
 	const struct kernel *k, struct rng *r, struct shape *ret_shape, struct plan *ret_plan)
 {
 	double best = INFINITY;
-	for (int tries = 0; tries < 300 && best > 3e6; tries++) {
+	for (int tries = 0; tries < 300 && best > 1.5e5; tries++) {
 		struct shape s = {};
 		struct plan p = {};
 		k->draw(r, &s);

@@ -8,7 +8,7 @@
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 int emulate_order;
 
-enum { THREADS = 1024, STACK = 1 << 17 };
+enum { THREADS = 1024, STACK = 1 << 16 };
 enum state { READY, IN_WARP, IN_BLOCK, DONE };
 
 struct coroutine {

@@ -28,6 +28,7 @@ typedef _Float16 __half;
 
 #define __global__
 #define __device__
+#define __host__
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __forceinline__ inline

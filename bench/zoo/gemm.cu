@@ -8,7 +8,9 @@
 
 using namespace nvcuda;
 
-extern "C" __global__ void gemm_naive(const float *a, const float *b, float *c, int m, int n, int k)
+/* One output a thread, from memory; the block may have any sides. */
+static __device__ __forceinline__ void naive(
+	const float *a, const float *b, float *c, int m, int n, int k)
 {
 	const int column = (int)zoo_thread(), row = blockIdx.y * blockDim.y + threadIdx.y;
 	if (row >= m || column >= n)
@@ -17,6 +19,11 @@ extern "C" __global__ void gemm_naive(const float *a, const float *b, float *c, 
 	for (int i = 0; i < k; i++)
 		sum += a[(long)row * k + i] * b[(long)i * n + column];
 	c[(long)row * n + column] = sum;
+}
+
+extern "C" __global__ void gemm_naive(const float *a, const float *b, float *c, int m, int n, int k)
+{
+	naive(a, b, c, m, n, k);
 }
 
 /* One output a thread, tiles of T x T in shared memory. */
@@ -175,6 +182,37 @@ extern "C" __global__ void gemv_warp(
 		out[row] = sum;
 }
 
+/* LANES neighbours of a warp a row. */
+template <int LANES>
+static __device__ __forceinline__ void gemv_by_lanes(
+	const float *a, const float *x, float *out, int rows, int columns)
+{
+	const long row = zoo_thread() / LANES;
+	const int lane = threadIdx.x % LANES;
+	float sum = 0;
+	if (row < rows)
+		for (int c = lane; c < columns; c += LANES)
+			sum += a[row * columns + c] * x[c];
+	sum = lanes_sum<LANES>(sum);
+	if (row < rows && lane == 0)
+		out[row] = sum;
+}
+
+/* A block of THREADS a row. */
+template <int THREADS>
+static __device__ __forceinline__ void gemv_by_block(
+	const float *a, const float *x, float *out, int rows, int columns)
+{
+	__shared__ float shared[32];
+	const long row = blockIdx.x;
+	float sum = 0;
+	for (int c = threadIdx.x; c < columns; c += THREADS)
+		sum += a[row * columns + c] * x[c];
+	sum = block_sum(sum, shared);
+	if (threadIdx.x == 0)
+		out[row] = sum;
+}
+
 /* ---- shapes ---- */
 
 static void draw_gemm(struct rng *r, struct shape *s)
@@ -219,6 +257,14 @@ static void plan_gemv(const struct shape *s, struct plan *p)
 	p->need[X] = 4 * s->s[0] * s->s[1];
 	p->need[Y] = 4 * s->s[1];
 	p->need[Z] = 4 * s->s[0];
+}
+
+/* LANES threads a row, by blocks of any size, or of THREADS. */
+template <int LANES, int THREADS> static void plan_gemv_rows(const struct shape *s, struct plan *p)
+{
+	plan_gemv(s, p);
+	p->block = dim3((unsigned)(THREADS ? THREADS : s->threads));
+	p->grid = dim3((unsigned)up(s->s[0] * LANES, p->block.x));
 }
 
 static void launch_gemv(const struct plan *p, const struct shape *s, const struct arena *m)
@@ -272,6 +318,14 @@ static void oracle_gemv(const struct plan *p, const struct shape *s, const struc
 		LAUNCH(name, p, m->x, m->y, z_f32(m), (int)s->s[0], (int)s->s[1], (int)s->s[2]);   \
 	}
 
+#define NAIVE(name, x, y)                                                                          \
+	extern "C" __global__ void __launch_bounds__((x) * (y))                                    \
+		name(const float *a, const float *b, float *c, int m, int n, int k)                \
+	{                                                                                          \
+		naive(a, b, c, m, n, k);                                                           \
+	}                                                                                          \
+	SINGLE_LAUNCH(name, y, x, dim3(x, y))
+
 #define SHARED(name, t)                                                                            \
 	extern "C" __global__ void __launch_bounds__((t) * (t))                                    \
 		name(const float *a, const float *b, float *c, int m, int n, int k)                \
@@ -307,15 +361,64 @@ static void oracle_gemv(const struct plan *p, const struct shape *s, const struc
 	}
 
 SINGLE_LAUNCH(gemm_naive, 8, 32, dim3(32, 8))
+NAIVE(gemm_naive_16x16, 16, 16)
+NAIVE(gemm_naive_32x4, 32, 4)
+NAIVE(gemm_naive_32x32, 32, 32)
+NAIVE(gemm_naive_64x2, 64, 2)
+NAIVE(gemm_naive_128x1, 128, 1)
+SHARED(gemm_shared_8, 8)
 SHARED(gemm_shared_16, 16)
+SHARED(gemm_shared_24, 24)
 SHARED(gemm_shared_32, 32)
 REGISTERS(gemm_tile_32x32, 32, 32, 16, 4, 4)
+REGISTERS(gemm_tile_32x64, 32, 64, 16, 4, 4)
+REGISTERS(gemm_tile_64x32, 64, 32, 16, 4, 4)
 REGISTERS(gemm_tile_64x64, 64, 64, 16, 4, 4)
+REGISTERS(gemm_tile_64x128, 64, 128, 16, 4, 8)
+REGISTERS(gemm_tile_128x32, 128, 32, 16, 8, 4)
 REGISTERS(gemm_tile_128x64, 128, 64, 16, 8, 4)
 REGISTERS(gemm_tile_128x128, 128, 128, 8, 8, 8)
+REGISTERS(gemm_tile_256x64, 256, 64, 8, 8, 8)
+REGISTERS(gemm_deep_64x64x8, 64, 64, 8, 4, 4)
+REGISTERS(gemm_deep_64x64x32, 64, 64, 32, 4, 4)
+REGISTERS(gemm_deep_32x32x8, 32, 32, 8, 4, 4)
+REGISTERS(gemm_deep_32x32x32, 32, 32, 32, 4, 4)
+REGISTERS(gemm_deep_128x128x16, 128, 128, 16, 8, 8)
+REGISTERS(gemm_thread_2x2, 64, 64, 16, 2, 2)
+REGISTERS(gemm_thread_2x4, 64, 64, 16, 2, 4)
+REGISTERS(gemm_thread_4x2, 64, 64, 16, 4, 2)
+REGISTERS(gemm_thread_8x4, 64, 64, 16, 8, 4)
+REGISTERS(gemm_thread_8x8, 64, 64, 16, 8, 8)
 TENSOR(gemm_wmma_32x32, 2, 2, 1, 1)
+TENSOR(gemm_wmma_32x64, 2, 2, 1, 2)
+TENSOR(gemm_wmma_64x32, 2, 2, 2, 1)
 TENSOR(gemm_wmma_64x64, 2, 2, 2, 2)
+TENSOR(gemm_wmma_64x128, 2, 4, 2, 2)
+TENSOR(gemm_wmma_128x64, 4, 2, 2, 2)
 TENSOR(gemm_wmma_128x128, 4, 2, 2, 4)
+TENSOR(gemm_wmma_256x64, 4, 2, 4, 2)
+
+#define GEMVS(ROW)                                                                                 \
+	ROW(gemv_lanes_4, by_lanes, 4, 0, 800)                                                     \
+	ROW(gemv_lanes_8, by_lanes, 8, 0, 1500)                                                    \
+	ROW(gemv_lanes_16, by_lanes, 16, 0, 2000)                                                  \
+	ROW(gemv_lanes_32, by_lanes, 32, 0, 2500)                                                  \
+	ROW(gemv_block_64, by_block, 64, 64, 2500)                                                 \
+	ROW(gemv_block_128, by_block, 128, 128, 2500)                                              \
+	ROW(gemv_block_256, by_block, 256, 256, 2500)                                              \
+	ROW(gemv_block_512, by_block, 512, 512, 2500)
+
+#define GEMV(name, how, lanes, threads, gbs)                                                       \
+	extern "C" __global__ void __launch_bounds__((threads) ? (threads) : 1024)                 \
+		name(const float *a, const float *x, float *out, int rows, int columns)            \
+	{                                                                                          \
+		gemv_##how<lanes>(a, x, out, rows, columns);                                       \
+	}
+#define GEMV_ROW(name, how, lanes, threads, gbs)                                                   \
+	{ "gemm", #name, "rows,columns", gbs, 0, FLOATS, 1e-3, draw_gemv,                          \
+		plan_gemv_rows<lanes, threads>, call_xyz<name, 2>, oracle_gemv },
+
+GEMVS(GEMV)
 
 #define PRODUCT(name, gflops)                                                                      \
 	{                                                                                          \
@@ -330,16 +433,44 @@ TENSOR(gemm_wmma_128x128, 4, 2, 2, 4)
 
 static const struct kernel products[] = {
 	PRODUCT(gemm_naive, 3000),
+	PRODUCT(gemm_naive_16x16, 2500),
+	PRODUCT(gemm_naive_32x4, 3000),
+	PRODUCT(gemm_naive_32x32, 3000),
+	PRODUCT(gemm_naive_64x2, 2800),
+	PRODUCT(gemm_naive_128x1, 2500),
+	PRODUCT(gemm_shared_8, 1800),
 	PRODUCT(gemm_shared_16, 4500),
+	PRODUCT(gemm_shared_24, 5000),
 	PRODUCT(gemm_shared_32, 6000),
 	PRODUCT(gemm_tile_32x32, 9000),
+	PRODUCT(gemm_tile_32x64, 12000),
+	PRODUCT(gemm_tile_64x32, 12000),
 	PRODUCT(gemm_tile_64x64, 18000),
+	PRODUCT(gemm_tile_64x128, 20000),
+	PRODUCT(gemm_tile_128x32, 16000),
 	PRODUCT(gemm_tile_128x64, 20000),
 	PRODUCT(gemm_tile_128x128, 20000),
+	PRODUCT(gemm_tile_256x64, 20000),
+	PRODUCT(gemm_deep_64x64x8, 16000),
+	PRODUCT(gemm_deep_64x64x32, 18000),
+	PRODUCT(gemm_deep_32x32x8, 8000),
+	PRODUCT(gemm_deep_32x32x32, 9000),
+	PRODUCT(gemm_deep_128x128x16, 20000),
+	PRODUCT(gemm_thread_2x2, 9000),
+	PRODUCT(gemm_thread_2x4, 13000),
+	PRODUCT(gemm_thread_4x2, 13000),
+	PRODUCT(gemm_thread_8x4, 18000),
+	PRODUCT(gemm_thread_8x8, 16000),
 	TENSOR_PRODUCT(gemm_wmma_32x32, 20000),
+	TENSOR_PRODUCT(gemm_wmma_32x64, 30000),
+	TENSOR_PRODUCT(gemm_wmma_64x32, 30000),
 	TENSOR_PRODUCT(gemm_wmma_64x64, 50000),
+	TENSOR_PRODUCT(gemm_wmma_64x128, 70000),
+	TENSOR_PRODUCT(gemm_wmma_128x64, 70000),
 	TENSOR_PRODUCT(gemm_wmma_128x128, 90000),
+	TENSOR_PRODUCT(gemm_wmma_256x64, 80000),
 	{ "gemm", "gemv_warp", "rows,columns", 2500, 0, FLOATS, 1e-3, draw_gemv, plan_gemv,
 		launch_gemv, oracle_gemv },
+	GEMVS(GEMV_ROW)
 };
 FAMILY(gemm, products);

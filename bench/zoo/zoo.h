@@ -47,6 +47,28 @@ static inline uint32_t *z_u32(const struct arena *m)
 	return (uint32_t *)m->z;
 }
 
+/* V elements that a thread moves at once. */
+template <typename T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) vec {
+	T v[V];
+};
+
+/* Two floats of X or Y are a double in (-2, 2), mostly a small one. */
+template <typename T> static inline const T *x_of(const struct arena *m)
+{
+	return (const T *)m->x;
+}
+
+template <> inline const __half *x_of<__half>(const struct arena *m)
+{
+	return m->h;
+}
+
+/* The second operand, behind the first's n elements where both are halves. */
+template <typename T> static inline const T *y_of(const struct arena *m, long n)
+{
+	return sizeof(T) == 2 ? (const T *)m->h + n : (const T *)m->y;
+}
+
 /* Chance with a seed of its own, the same on every machine (SplitMix64). */
 struct rng {
 	uint64_t state;
@@ -96,7 +118,7 @@ struct plan {
 };
 
 /* How Z is compared with the oracle's; CURSORS: only its first 256 words. */
-enum answer { FLOATS, HALVES, WORDS, CURSORS };
+enum answer { FLOATS, HALVES, DOUBLES, WORDS, CURSORS };
 
 struct kernel {
 	const char *family, *name;
@@ -169,6 +191,47 @@ int run_zoo(const struct options *o);
 int run_repeat(const struct options *o);
 int run_contend(const struct options *o);
 
+/* Siblings: kernels of one template, whose names differ in numbers only.  A family's lists name
+ * each once with its parameters, from which come the kernel and its row in the table.  Pointers and
+ * then the first N sizes are its arguments. */
+template <auto KERNEL, int N, typename... P>
+static void call(const struct plan *p, const struct shape *s, P... pointers)
+{
+	static_assert(N >= 1 && N <= 5);
+	const long *a = s->s;
+	if constexpr (N == 1)
+		LAUNCH(KERNEL, p, pointers..., a[0]);
+	else if constexpr (N == 2)
+		LAUNCH(KERNEL, p, pointers..., a[0], a[1]);
+	else if constexpr (N == 3)
+		LAUNCH(KERNEL, p, pointers..., a[0], a[1], a[2]);
+	else if constexpr (N == 4)
+		LAUNCH(KERNEL, p, pointers..., a[0], a[1], a[2], a[3]);
+	else
+		LAUNCH(KERNEL, p, pointers..., a[0], a[1], a[2], a[3], a[4]);
+}
+
+/* From X to Z. */
+template <auto KERNEL, int N, typename T = float>
+static void call_xz(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	call<KERNEL, N>(p, s, x_of<T>(m), (T *)m->z);
+}
+
+/* From X and Y to Z. */
+template <auto KERNEL, int N>
+static void call_xyz(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	call<KERNEL, N>(p, s, m->x, m->y, z_f32(m));
+}
+
+/* From I to Z. */
+template <auto KERNEL, int N>
+static void call_iz(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	call<KERNEL, N>(p, s, m->i, z_u32(m));
+}
+
 #define FAMILY(id, table)                                                                          \
 	const struct family id##_family = { #id, table, sizeof(table) / sizeof(*table) }
 
@@ -200,19 +263,29 @@ static __device__ inline long zoo_threads(void)
 	return (long)gridDim.x * blockDim.x;
 }
 
-/* Sums v over a warp; every lane gets the sum. */
-static __device__ inline float warp_sum(float v)
+/* Over LANES neighbours of a whole warp; each gets the result. */
+template <int LANES> static __device__ inline float lanes_sum(float v)
 {
-	for (int lane = 16; lane; lane >>= 1)
+	for (int lane = LANES / 2; lane; lane >>= 1)
 		v += __shfl_xor_sync(0xffffffffu, v, lane);
 	return v;
 }
 
-static __device__ inline float warp_max(float v)
+template <int LANES> static __device__ inline float lanes_max(float v)
 {
-	for (int lane = 16; lane; lane >>= 1)
+	for (int lane = LANES / 2; lane; lane >>= 1)
 		v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lane));
 	return v;
+}
+
+static __device__ inline float warp_sum(float v)
+{
+	return lanes_sum<32>(v);
+}
+
+static __device__ inline float warp_max(float v)
+{
+	return lanes_max<32>(v);
 }
 
 /* Over a block of whole warps; `shared` has 32 floats and may be used again at once. */
