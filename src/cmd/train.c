@@ -65,16 +65,25 @@ static const char *chosen_word(enum model_kind kind)
 
 struct kind_row {
 	const char *name;
-	const struct train_score *score;
+	const struct train_score *siblings, *alone;
 };
+
+static void cell_score(struct table *t, const struct train_score *s)
+{
+	if (s->there)
+		table_cell(t, "%.1f/%.1f", 100 * (double)s->median, 100 * (double)s->p90);
+	else
+		table_cell(t, "-");
+}
 
 static void print_report(const struct train_report *r, const char *path, bool made)
 {
-	static const char *const headings[] = { "off by, on kernels not seen", "half", "9 of 10" };
+	static const char *const headings[] = { "off by, on kernels not seen, %: half / 9 of 10",
+		"siblings seen", "nor siblings" };
 	const struct kind_row rows[] = {
-		{ "forest", &r->forest },
-		{ "network", &r->network },
-		{ "usual ratio to the bound", &r->ratio },
+		{ "forest", &r->siblings.forest, &r->alone.forest },
+		{ "network", &r->siblings.network, &r->alone.network },
+		{ "usual ratio to the bound", &r->siblings.ratio, &r->alone.ratio },
 	};
 	struct number a, b, c;
 	struct table table;
@@ -82,11 +91,11 @@ static void print_report(const struct train_report *r, const char *path, bool ma
 		number_count(&b, r->kernels), number_count(&c, r->groups));
 	table_init(&table, "<>>", headings);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (!rows[i].score->there)
+		if (!rows[i].siblings->there)
 			continue;
 		table_cell(&table, "%s", rows[i].name);
-		table_cell(&table, "%.1f %%", 100 * (double)rows[i].score->median);
-		table_cell(&table, "%.1f %%", 100 * (double)rows[i].score->p90);
+		cell_score(&table, rows[i].siblings);
+		cell_score(&table, rows[i].alone);
 	}
 	table_print(&table, stdout, "", "");
 	table_fini(&table);
@@ -108,6 +117,15 @@ static void json_score(struct json *j, const char *key, const struct train_score
 	json_end_object(j);
 }
 
+static void json_scores(struct json *j, const char *key, const struct train_scores *s)
+{
+	json_begin_object(j, key);
+	json_score(j, "forest", &s->forest);
+	json_score(j, "network", &s->network);
+	json_score(j, "ratio", &s->ratio);
+	json_end_object(j);
+}
+
 static void print_json(const struct train_report *r, const char *path, bool made)
 {
 	struct json j;
@@ -116,11 +134,8 @@ static void print_json(const struct train_report *r, const char *path, bool made
 	json_u64(&j, "launches", r->launches);
 	json_u64(&j, "kernels", r->kernels);
 	json_u64(&j, "groups", r->groups);
-	json_begin_object(&j, "held_out");
-	json_score(&j, "forest", &r->forest);
-	json_score(&j, "network", &r->network);
-	json_score(&j, "ratio", &r->ratio);
-	json_end_object(&j);
+	json_scores(&j, "siblings_seen", &r->siblings);
+	json_scores(&j, "held_out", &r->alone);
 	json_bool(&j, "xgboost", !r->without_xgboost);
 	if (made) {
 		json_str(&j, "kind", chosen_word(r->chosen));

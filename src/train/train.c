@@ -113,11 +113,12 @@ void train_rows_fini(struct train_rows *r)
 	*r = (struct train_rows){ 0 };
 }
 
-/* Siblings are in one fold; where there are too few groups, launches are dealt out one by one. */
+/* Where there are too few groups or kernels, launches are dealt out one by one. */
 static unsigned fold_of(const struct train_rows *r, const struct train_row *row)
 {
-	const uint64_t by = r->groups >= FOLDS ? row->group : row->sample->launch.key;
-	return (unsigned)(hash_mix(by) % FOLDS);
+	const bool whole = r->together ? r->groups >= FOLDS : r->kernels >= FOLDS;
+	const uint64_t unit = r->together ? row->group : row->sample->launch.kernel->id;
+	return (unsigned)(hash_mix(whole ? unit : row->sample->launch.key) % FOLDS);
 }
 
 /* Row by row into v, those of the family (FAMILY_UNKNOWN: all) and knowledge outside the fold. */
@@ -396,21 +397,38 @@ static int cross_validate(const struct predict_device *d, const struct train_row
 /* The better of the kinds, if it is better than the plain rule. */
 static int choose(unsigned kinds, struct train_report *report, struct error *err)
 {
-	const struct train_score *best = kinds & MODEL_FOREST ? &report->forest : &report->network;
+	const struct train_scores *s = &report->siblings;
+	const struct train_score *best = kinds & MODEL_FOREST ? &s->forest : &s->network;
 	report->chosen = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
-	if (report->network.there && report->network.median < best->median) {
-		best = &report->network;
+	if (s->network.there && s->network.median < best->median) {
+		best = &s->network;
 		report->chosen = MODEL_NETWORK;
 	}
-	if (best->median < report->ratio.median)
+	if (best->median < s->ratio.median)
 		return 0;
 	return error_set(err, -EDOM,
 		"no model is made: on kernels that it did not know it was off by %.1f %% in the "
 		"middle, and the family's usual ratio to the bound alone by %.1f %%",
-		100 * (double)best->median, 100 * (double)report->ratio.median);
+		100 * (double)best->median, 100 * (double)s->ratio.median);
 }
 
-static int train_rows(const struct predict_device *d, const struct train_rows *r, unsigned kinds,
+/* Errors by row, and what they come to. */
+static int judge(const struct predict_device *d, const struct train_rows *r, unsigned kinds,
+	const struct train_options *o, struct fit_progress *progress, struct held_out *h,
+	float *scratch, struct train_scores *ret_scores, struct error *err)
+{
+	const int ret = cross_validate(d, r, kinds, o, progress, h, err);
+	if (ret)
+		return ret;
+	ret_scores->ratio = score_of(h->ratio, r->n, scratch);
+	if (kinds & MODEL_FOREST)
+		ret_scores->forest = score_of(h->forest, r->n, scratch);
+	if (kinds & MODEL_NETWORK)
+		ret_scores->network = score_of(h->network, r->n, scratch);
+	return 0;
+}
+
+static int train_rows(const struct predict_device *d, struct train_rows *r, unsigned kinds,
 	const struct train_options *o, struct model_file **ret_bytes, struct train_report *report,
 	struct error *err)
 {
@@ -420,17 +438,15 @@ static int train_rows(const struct predict_device *d, const struct train_rows *r
 	struct held_out h = { numbers, numbers + r->n, numbers + 2 * r->n };
 	float *scratch = numbers + 3 * r->n;
 	struct fit_progress progress = o->progress;
-	progress.all = (FOLDS + 1) * (uint64_t)((kinds & MODEL_FOREST ? FIT_TREES : 0) +
-						(kinds & MODEL_NETWORK ? FIT_NETWORK_STEPS : 0));
-	int ret = cross_validate(d, r, kinds, o, &progress, &h, err);
-	if (ret)
-		goto out;
-	report->ratio = score_of(h.ratio, r->n, scratch);
-	if (kinds & MODEL_FOREST)
-		report->forest = score_of(h.forest, r->n, scratch);
-	if (kinds & MODEL_NETWORK)
-		report->network = score_of(h.network, r->n, scratch);
-	ret = choose(kinds, report, err);
+	progress.all =
+		(2 * FOLDS + 1) * (uint64_t)((kinds & MODEL_FOREST ? FIT_TREES : 0) +
+					     (kinds & MODEL_NETWORK ? FIT_NETWORK_STEPS : 0));
+	int ret = judge(d, r, kinds, o, &progress, &h, scratch, &report->siblings, err);
+	if (!ret)
+		ret = choose(kinds, report, err);
+	r->together = true;
+	if (!ret)
+		ret = judge(d, r, kinds, o, &progress, &h, scratch, &report->alone, err);
 	if (!ret)
 		ret = fit_file(d, r, FOLDS, kinds, o, &progress, ret_bytes, err);
 	if (ret)

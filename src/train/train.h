@@ -2,9 +2,12 @@
  * From recorded launches to a model file.
  *
  * Launches that repeat count once, with their median time.  What a model is worth is found out on
- * kernels that it was not trained on: the rows are dealt into folds, siblings together, and each
- * fold is asked of a model of the others.  The kind that is off least there is the one that will
- * answer; when the plain rule, the family's usual ratio, is off less than both, no model is made.
+ * kernels that it was not trained on: the rows are dealt into folds, and each fold is asked of a
+ * model of the others.  That is done twice: with each kernel in a fold of its own, where the model
+ * knows siblings, and with siblings together.  The kind that is off least where it knows siblings is
+ * the one that will answer, since only there is it asked for more than the magnitude; when the plain
+ * rule, the family's usual ratio, is off less than both, no model is made.  How far off it is
+ * without siblings is kept in the file.
  */
 #ifndef WEIR_TRAIN_TRAIN_H
 #define WEIR_TRAIN_TRAIN_H
@@ -20,6 +23,7 @@ struct train_rows {
 	struct train_row *v;
 	size_t n;
 	size_t kernels, groups;
+	bool together; /* siblings are in one fold */
 };
 
 struct train_row {
@@ -45,17 +49,21 @@ struct train_options {
 	struct fit_progress progress;
 };
 
-/* How the kinds did on kernels that they did not know: median and 90th percentile of |t/measured -
- * 1|. */
+/* How a kind did on kernels that it did not know: median and 90th percentile of |t/measured - 1|. */
 struct train_score {
 	bool there;
 	float median, p90;
 };
 
+struct train_scores {
+	struct train_score forest, network, ratio; /* ratio: the family's usual one */
+};
+
 struct train_report {
 	size_t launches, kernels, groups;
 	enum model_kind chosen;
-	struct train_score forest, network, ratio; /* ratio: the family's usual one */
+	struct train_scores siblings; /* where siblings of the kernel were known */
+	struct train_scores alone;    /* where none were */
 	bool without_xgboost;                      /* the forest was asked for and could not be */
 };
 

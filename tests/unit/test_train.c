@@ -335,11 +335,11 @@ static void trained_models_know_kernels_that_they_never_saw(void **state)
 		if (forest && !xgboost_load())
 			continue;
 		assert_int_equal(train(v, n, forest, &f, &report, &err), 0);
-		const struct train_score *s = forest ? &report.forest : &report.network;
+		const struct train_score *s = forest ? &report.alone.forest : &report.alone.network;
 		print_message("  %s: held out %.3f / %.3f, ratio %.3f / %.3f\n",
 			forest ? "forest" : "network", (double)s->median, (double)s->p90,
-			(double)report.ratio.median, (double)report.ratio.p90);
-		assert_true(s->median < 0.2f && s->median < report.ratio.median);
+			(double)report.alone.ratio.median, (double)report.alone.ratio.p90);
+		assert_true(s->median < 0.2f && s->median < report.alone.ratio.median);
 		if (model_open(f, f->file_bytes, &m, &err))
 			fail_msg("%s", err.text);
 		assert_true(model_error(&m, &zoo.device, v, n, &error));
