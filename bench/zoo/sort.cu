@@ -16,68 +16,129 @@ extern "C" __global__ void bitonic_step(uint32_t *keys, long n, long j, long k)
 	}
 }
 
-/* Sorts each run of 1024 keys in shared memory; 512 threads a block. */
-extern "C" __global__ void __launch_bounds__(512) bitonic_shared(const uint32_t *in, uint32_t *out)
+/* Sorts each run of N keys in shared memory; T threads a block. */
+template <int N, int T>
+static __device__ __forceinline__ void bitonic_runs(const uint32_t *in, uint32_t *out)
 {
-	__shared__ uint32_t keys[1024];
-	const long first = (long)blockIdx.x * 1024;
-	const int t = threadIdx.x;
-	keys[t] = in[first + t];
-	keys[t + 512] = in[first + t + 512];
-	for (int k = 2; k <= 1024; k *= 2)
+	__shared__ uint32_t keys[N];
+	const long first = (long)blockIdx.x * N;
+	for (int i = threadIdx.x; i < N; i += T)
+		keys[i] = in[first + i];
+	for (int k = 2; k <= N; k *= 2)
 		for (int j = k / 2; j; j /= 2) {
 			__syncthreads();
-			const int i = 2 * t - (t & (j - 1)); /* the t-th whose bit j is 0 */
-			const uint32_t a = keys[i], b = keys[i + j];
-			if ((a > b) == ((i & k) == 0)) {
-				keys[i] = b;
-				keys[i + j] = a;
+			for (int t = threadIdx.x; t < N / 2; t += T) {
+				const int i = 2 * t - (t & (j - 1)); /* the t-th whose bit j is 0 */
+				const uint32_t a = keys[i], b = keys[i + j];
+				if ((a > b) == ((i & k) == 0)) {
+					keys[i] = b;
+					keys[i + j] = a;
+				}
 			}
 		}
 	__syncthreads();
-	out[first + t] = keys[t];
-	out[first + t + 512] = keys[t + 512];
+	for (int i = threadIdx.x; i < N; i += T)
+		out[first + i] = keys[i];
 }
 
-/* First half of a radix pass: each block counts the digits of its `per_block` keys. */
-extern "C" __global__ void radix_count(
-	const uint32_t *keys, uint32_t *counts, long n, int shift, int per_block)
+/* How often each digit of BITS is in a block's `per_block` keys. */
+template <int BITS>
+static __device__ __forceinline__ void count_digits(
+	uint32_t *bins, const uint32_t *keys, long n, int shift, int per_block)
 {
-	__shared__ uint32_t bins[256];
-	for (int b = threadIdx.x; b < 256; b += blockDim.x)
+	constexpr int DIGITS = 1 << BITS;
+	for (int b = threadIdx.x; b < DIGITS; b += blockDim.x)
 		bins[b] = 0;
 	__syncthreads();
 	const long first = (long)blockIdx.x * per_block;
 	for (long i = first + threadIdx.x; i < first + per_block && i < n; i += blockDim.x)
-		atomicAdd(&bins[keys[i] >> shift & 255], 1u);
+		atomicAdd(&bins[keys[i] >> shift & (DIGITS - 1)], 1u);
 	__syncthreads();
-	for (int b = threadIdx.x; b < 256; b += blockDim.x)
+}
+
+/* First half of a radix pass: what each block counts. */
+template <int BITS>
+static __device__ __forceinline__ void radix_counts(
+	const uint32_t *keys, uint32_t *counts, long n, int shift, int per_block)
+{
+	__shared__ uint32_t bins[1 << BITS];
+	count_digits<BITS>(bins, keys, n, shift, per_block);
+	for (int b = threadIdx.x; b < 1 << BITS; b += blockDim.x)
 		counts[(long)b * gridDim.x + blockIdx.x] = bins[b];
 }
 
-/* Second half, for random keys: 256 regions of `region` keys.  A block takes room for each digit by
- * one atomic on the cursors, which stand before the regions, and then stores its keys there; a
- * region that is full begins anew. */
-extern "C" __global__ void radix_spread(
+/* Second half, for random keys: a region of `region` keys for each digit.  A block takes room for
+ * each digit by one atomic on the cursors, which stand before the regions (256 of them, used or
+ * not), and then stores its keys there; a region that is full begins anew. */
+template <int BITS>
+static __device__ __forceinline__ void radix_spreads(
 	const uint32_t *keys, uint32_t *out, long n, int shift, int per_block, unsigned region)
 {
-	__shared__ uint32_t bins[256];
-	for (int b = threadIdx.x; b < 256; b += blockDim.x)
-		bins[b] = 0;
-	__syncthreads();
-	const long first = (long)blockIdx.x * per_block;
-	for (long i = first + threadIdx.x; i < first + per_block && i < n; i += blockDim.x)
-		atomicAdd(&bins[keys[i] >> shift & 255], 1u);
-	__syncthreads();
-	for (int b = threadIdx.x; b < 256; b += blockDim.x)
+	__shared__ uint32_t bins[1 << BITS];
+	count_digits<BITS>(bins, keys, n, shift, per_block);
+	for (int b = threadIdx.x; b < 1 << BITS; b += blockDim.x)
 		bins[b] = atomicAdd(&out[b], bins[b]);
 	__syncthreads();
+	const long first = (long)blockIdx.x * per_block;
 	for (long i = first + threadIdx.x; i < first + per_block && i < n; i += blockDim.x) {
-		const uint32_t key = keys[i], digit = key >> shift & 255;
+		const uint32_t key = keys[i], digit = key >> shift & ((1 << BITS) - 1);
 		const uint32_t at = atomicAdd(&bins[digit], 1u) % region;
 		out[256 + (long)digit * region + at] = key;
 	}
 }
+
+/* The names without a number are those of 1024 keys and 8 bits. */
+#define RUNS(ROW)                                                                                  \
+	ROW(bitonic_shared, 1024, 512, 500)                                                        \
+	ROW(bitonic_shared_256x128, 256, 128, 700)                                                 \
+	ROW(bitonic_shared_512x256, 512, 256, 600)                                                 \
+	ROW(bitonic_shared_1024x256, 1024, 256, 500)                                               \
+	ROW(bitonic_shared_2048x512, 2048, 512, 450)                                               \
+	ROW(bitonic_shared_2048x1024, 2048, 1024, 450)
+#define COUNTS(ROW)                                                                                \
+	ROW(radix_count, 8, 1500)                                                                  \
+	ROW(radix_count_4, 4, 1000)                                                                \
+	ROW(radix_count_5, 5, 1200)                                                                \
+	ROW(radix_count_6, 6, 1400)                                                                \
+	ROW(radix_count_7, 7, 1500)
+/* Only the cursors have one right answer. */
+#define SPREADS(ROW)                                                                               \
+	ROW(radix_spread, 8, 600)                                                                  \
+	ROW(radix_spread_4, 4, 500)                                                                \
+	ROW(radix_spread_5, 5, 600)                                                                \
+	ROW(radix_spread_6, 6, 600)                                                                \
+	ROW(radix_spread_7, 7, 600)
+
+#define RUN(name, n, t, gbs)                                                                       \
+	extern "C" __global__ void __launch_bounds__(t) name(const uint32_t *in, uint32_t *out)    \
+	{                                                                                          \
+		bitonic_runs<n, t>(in, out);                                                       \
+	}
+#define RUN_ROW(name, n, t, gbs)                                                                   \
+	{ "sort", #name, "runs", gbs, 0, WORDS, 0, draw_runs, plan_runs<n, t>, launch_runs<name>,  \
+		oracle_runs<n> },
+#define COUNT(name, bits, gbs)                                                                     \
+	extern "C" __global__ void name(                                                           \
+		const uint32_t *keys, uint32_t *counts, long n, int shift, int per_block)          \
+	{                                                                                          \
+		radix_counts<bits>(keys, counts, n, shift, per_block);                             \
+	}
+#define COUNT_ROW(name, bits, gbs)                                                                 \
+	{ "sort", #name, "n,shift,per_block", gbs, 0, WORDS, 0, draw_radix<bits>,                  \
+		plan_count<bits>, call_iz<name, 3>, oracle_count<bits> },
+#define SPREAD(name, bits, gbs)                                                                    \
+	extern "C" __global__ void name(const uint32_t *keys, uint32_t *out, long n, int shift,    \
+		int per_block, unsigned region)                                                    \
+	{                                                                                          \
+		radix_spreads<bits>(keys, out, n, shift, per_block, region);                       \
+	}
+#define SPREAD_ROW(name, bits, gbs)                                                                \
+	{ "sort", #name, "n,shift,per_block,region", gbs, 0, CURSORS, 0, draw_radix<bits>,         \
+		plan_spread<bits>, call_iz<name, 4>, oracle_spread<bits> },
+
+RUNS(RUN)
+COUNTS(COUNT)
+SPREADS(SPREAD)
 
 static void draw_step(struct rng *r, struct shape *s)
 {
@@ -91,15 +152,14 @@ static void draw_step(struct rng *r, struct shape *s)
 static void draw_runs(struct rng *r, struct shape *s)
 {
 	s->s[0] = draw_size(r, 1, 1L << 20);
-	s->threads = 512;
 }
 
-static void draw_radix(struct rng *r, struct shape *s)
+template <int BITS> static void draw_radix(struct rng *r, struct shape *s)
 {
 	s->s[0] = draw_size(r, 1000, 1L << 30);
-	s->s[1] = 8 * rng_below(r, 4);
+	s->s[1] = BITS * rng_below(r, 32 / BITS);
 	s->s[2] = 1024 << rng_below(r, 5);
-	s->s[3] = up(s->s[0], 256) + 1024;
+	s->s[3] = up(s->s[0], 1 << BITS) + 1024;
 	s->threads = draw_warps(r);
 }
 
@@ -111,29 +171,29 @@ static void plan_step(const struct shape *s, struct plan *p)
 	p->need[Z] = 4 * s->s[0];
 }
 
-static void plan_runs(const struct shape *s, struct plan *p)
+template <int N, int T> static void plan_runs(const struct shape *s, struct plan *p)
 {
-	p->bytes = 8192.0 * (double)s->s[0];
-	p->block = dim3(512);
+	p->bytes = 8.0 * N * (double)s->s[0];
+	p->block = dim3(T);
 	p->grid = dim3((unsigned)s->s[0]);
-	p->need[I] = p->need[Z] = 4096 * s->s[0];
+	p->need[I] = p->need[Z] = 4 * N * s->s[0];
 }
 
-static void plan_count(const struct shape *s, struct plan *p)
+template <int BITS> static void plan_count(const struct shape *s, struct plan *p)
 {
 	const long blocks = up(s->s[0], s->s[2]);
-	p->bytes = 4.0 * (double)(s->s[0] + 256 * blocks);
+	p->bytes = 4.0 * (double)(s->s[0] + (1 << BITS) * blocks);
 	p->block = dim3((unsigned)s->threads);
 	p->grid = dim3((unsigned)blocks);
 	p->need[I] = 4 * s->s[0];
-	p->need[Z] = 4 * 256 * blocks;
+	p->need[Z] = (4 << BITS) * blocks;
 }
 
-static void plan_spread(const struct shape *s, struct plan *p)
+template <int BITS> static void plan_spread(const struct shape *s, struct plan *p)
 {
-	plan_count(s, p);
+	plan_count<BITS>(s, p);
 	p->bytes = 12.0 * (double)s->s[0]; /* the keys are read twice */
-	p->need[Z] = 4 * 256 * (1 + s->s[3]);
+	p->need[Z] = 4 * (256 + (s->s[3] << BITS));
 }
 
 static void launch_step(const struct plan *p, const struct shape *s, const struct arena *m)
@@ -141,20 +201,10 @@ static void launch_step(const struct plan *p, const struct shape *s, const struc
 	LAUNCH(bitonic_step, p, z_u32(m), s->s[0], s->s[1], s->s[2]);
 }
 
+template <auto KERNEL>
 static void launch_runs(const struct plan *p, const struct shape *s, const struct arena *m)
 {
-	LAUNCH(bitonic_shared, p, m->i, z_u32(m));
-}
-
-static void launch_count(const struct plan *p, const struct shape *s, const struct arena *m)
-{
-	LAUNCH(radix_count, p, m->i, z_u32(m), s->s[0], (int)s->s[1], (int)s->s[2]);
-}
-
-static void launch_spread(const struct plan *p, const struct shape *s, const struct arena *m)
-{
-	LAUNCH(radix_spread, p, m->i, z_u32(m), s->s[0], (int)s->s[1], (int)s->s[2],
-		(unsigned)s->s[3]);
+	LAUNCH(KERNEL, p, m->i, z_u32(m));
 }
 
 static void oracle_step(const struct plan *p, const struct shape *s, const struct arena *m)
@@ -171,12 +221,13 @@ static void oracle_step(const struct plan *p, const struct shape *s, const struc
 	}
 }
 
+template <int N>
 static void oracle_runs(const struct plan *p, const struct shape *s, const struct arena *m)
 {
 	for (long run = 0; run < s->s[0]; run++) {
-		uint32_t *out = z_u32(m) + run * 1024;
-		for (int i = 0; i < 1024; i++) { /* insertion */
-			const uint32_t key = m->i[run * 1024 + i];
+		uint32_t *out = z_u32(m) + run * N;
+		for (int i = 0; i < N; i++) { /* insertion */
+			const uint32_t key = m->i[run * N + i];
 			int at = i;
 			for (; at && out[at - 1] > key; at--)
 				out[at] = out[at - 1];
@@ -185,33 +236,31 @@ static void oracle_runs(const struct plan *p, const struct shape *s, const struc
 	}
 }
 
+template <int BITS>
 static void oracle_count(const struct plan *p, const struct shape *s, const struct arena *m)
 {
 	const long blocks = p->grid.x;
-	for (long i = 0; i < 256 * blocks; i++)
+	for (long i = 0; i < blocks << BITS; i++)
 		z_u32(m)[i] = 0;
 	for (long i = 0; i < s->s[0]; i++)
-		z_u32(m)[(m->i[i] >> s->s[1] & 255) * blocks + i / s->s[2]]++;
+		z_u32(m)[(m->i[i] >> s->s[1] & ((1 << BITS) - 1)) * blocks + i / s->s[2]]++;
 }
 
 /* Blocks take their room in any order: what is the same in all of them is how far the cursors come.
  */
+template <int BITS>
 static void oracle_spread(const struct plan *p, const struct shape *s, const struct arena *m)
 {
 	for (long i = 0; i < s->s[0]; i++)
-		z_u32(m)[m->i[i] >> s->s[1] & 255]++;
+		z_u32(m)[m->i[i] >> s->s[1] & ((1 << BITS) - 1)]++;
 }
 
 static const struct kernel sorts[] = {
 	{ "sort", "bitonic_step", "n_pow2,j,k", 1500, 0, WORDS, 0, draw_step, plan_step,
 		launch_step, oracle_step },
-	{ "sort", "bitonic_shared", "runs", 500, 0, WORDS, 0, draw_runs, plan_runs, launch_runs,
-		oracle_runs },
-	{ "sort", "radix_count", "n,shift,per_block", 1500, 0, WORDS, 0, draw_radix, plan_count,
-		launch_count, oracle_count },
-	/* Only the 256 cursors have one right answer. */
-	{ "sort", "radix_spread", "n,shift,per_block,region", 600, 0, CURSORS, 0, draw_radix,
-		plan_spread, launch_spread, oracle_spread },
+	RUNS(RUN_ROW)
+	COUNTS(COUNT_ROW)
+	SPREADS(SPREAD_ROW)
 };
 FAMILY(sort, sorts);
 
@@ -245,6 +294,74 @@ extern "C" __global__ void spmv_vector(const uint32_t *begin, const uint32_t *in
 	if (lane == 0)
 		out[row] = sum;
 }
+
+/* LANES neighbours of a warp a row. */
+template <int LANES>
+static __device__ __forceinline__ void spmv_by_lanes(const uint32_t *begin, const uint32_t *index,
+	const float *values, const float *x, float *out, int rows, int columns)
+{
+	const long row = zoo_thread() / LANES;
+	const int lane = threadIdx.x % LANES;
+	float sum = 0;
+	if (row < rows)
+		for (long e = (long)begin[row] + lane; e < begin[row + 1]; e += LANES)
+			sum += values[e] * x[__umulhi(index[e], (unsigned)columns)];
+	sum = lanes_sum<LANES>(sum);
+	if (row < rows && lane == 0)
+		out[row] = sum;
+}
+
+/* As spmv_ell, with WIDTH entries. */
+template <int WIDTH>
+static __device__ __forceinline__ void spmv_of_width(const uint32_t *index, const float *values,
+	const float *x, float *out, int rows, int columns)
+{
+	const long row = zoo_thread();
+	if (row >= rows)
+		return;
+	float sum = 0;
+#pragma unroll
+	for (int e = 0; e < WIDTH; e++) {
+		const long at = (long)e * rows + row;
+		sum += values[at] * x[__umulhi(index[at], (unsigned)columns)];
+	}
+	out[row] = sum;
+}
+
+#define SPARSE_LANES(ROW)                                                                          \
+	ROW(spmv_lanes_2, 2, 500)                                                                  \
+	ROW(spmv_lanes_4, 4, 700)                                                                  \
+	ROW(spmv_lanes_8, 8, 900)                                                                  \
+	ROW(spmv_lanes_16, 16, 1000)                                                               \
+	ROW(spmv_lanes_32, 32, 1000)
+#define ELLS(ROW)                                                                                  \
+	ROW(spmv_ell_4, 4, 1000)                                                                   \
+	ROW(spmv_ell_8, 8, 1000)                                                                   \
+	ROW(spmv_ell_16, 16, 1000)                                                                 \
+	ROW(spmv_ell_32, 32, 1000)                                                                 \
+	ROW(spmv_ell_64, 64, 1000)
+
+#define SPARSE_LANE(name, lanes, gbs)                                                              \
+	extern "C" __global__ void name(const uint32_t *begin, const uint32_t *index,              \
+		const float *values, const float *x, float *out, int rows, int columns)            \
+	{                                                                                          \
+		spmv_by_lanes<lanes>(begin, index, values, x, out, rows, columns);                 \
+	}
+#define SPARSE_LANE_ROW(name, lanes, gbs)                                                          \
+	{ "sparse", #name, "rows,columns", gbs, 0, FLOATS, 1e-3, draw_sparse,                      \
+		plan_sparse_lanes<lanes>, launch_csr<name>, oracle_csr },
+#define ELL(name, width, gbs)                                                                      \
+	extern "C" __global__ void name(const uint32_t *index, const float *values,                \
+		const float *x, float *out, int rows, int columns)                                 \
+	{                                                                                          \
+		spmv_of_width<width>(index, values, x, out, rows, columns);                        \
+	}
+#define ELL_ROW(name, width, gbs)                                                                  \
+	{ "sparse", #name, "rows,columns", gbs, 0, FLOATS, 1e-3, draw_width<width>,                \
+		plan_width<width>, launch_width<name>, oracle_width<width> },
+
+SPARSE_LANES(SPARSE_LANE)
+ELLS(ELL)
 
 /* Every row has `width` entries, stored by columns of entries: coalesced. */
 extern "C" __global__ void spmv_ell(const uint32_t *index, const float *values, const float *x,
@@ -306,6 +423,36 @@ static void plan_ell(const struct shape *s, struct plan *p)
 	plan_sparse(s, p, s->s[0] * s->s[1], s->s[2]);
 }
 
+template <int LANES> static void plan_sparse_lanes(const struct shape *s, struct plan *p)
+{
+	plan_scalar(s, p);
+	p->grid = dim3((unsigned)up(s->s[0] * LANES, s->threads));
+}
+
+template <int WIDTH> static void draw_width(struct rng *r, struct shape *s)
+{
+	s->s[0] = draw_size(r, 256, at_most(1L << 24, (1L << 30) / WIDTH));
+	s->s[1] = draw_size(r, 256, 1L << 28);
+	s->threads = draw_warps(r);
+}
+
+template <int WIDTH> static void plan_width(const struct shape *s, struct plan *p)
+{
+	plan_sparse(s, p, s->s[0] * WIDTH, s->s[1]);
+}
+
+template <auto KERNEL>
+static void launch_csr(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	call<KERNEL, 2>(p, s, m->r, m->i, m->x, m->y, z_f32(m));
+}
+
+template <auto KERNEL>
+static void launch_width(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	call<KERNEL, 2>(p, s, m->i, m->x, m->y, z_f32(m));
+}
+
 static void launch_scalar(const struct plan *p, const struct shape *s, const struct arena *m)
 {
 	LAUNCH(spmv_scalar, p, m->r, m->i, m->x, m->y, z_f32(m), (int)s->s[0], (int)s->s[1]);
@@ -346,6 +493,13 @@ static void oracle_ell(const struct plan *p, const struct shape *s, const struct
 	}
 }
 
+template <int WIDTH>
+static void oracle_width(const struct plan *p, const struct shape *s, const struct arena *m)
+{
+	const struct shape ell = { { s->s[0], WIDTH, s->s[1] } };
+	oracle_ell(p, &ell, m);
+}
+
 static const struct kernel sparse[] = {
 	{ "sparse", "spmv_scalar", "rows,columns", 400, 0, FLOATS, 1e-3, draw_sparse, plan_scalar,
 		launch_scalar, oracle_csr },
@@ -353,5 +507,7 @@ static const struct kernel sparse[] = {
 		launch_vector, oracle_csr },
 	{ "sparse", "spmv_ell", "rows,width,columns", 1000, 0, FLOATS, 1e-3, draw_ell, plan_ell,
 		launch_ell, oracle_ell },
+	SPARSE_LANES(SPARSE_LANE_ROW)
+	ELLS(ELL_ROW)
 };
 FAMILY(sparse, sparse);

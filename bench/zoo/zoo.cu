@@ -102,7 +102,7 @@ static int run_part(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { "zoo", NULL, "zoo", NULL, 60, 70, 1 };
+	struct options o = { "zoo", NULL, "zoo", NULL, 60, 60, 1 };
 	bool dry = false, check = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--dry-run"))
