@@ -70,6 +70,11 @@ static void ask_unseen(unsigned i)
 	ask_launch(&b.model_only, &b.unseen[i % ROWS]);
 }
 
+static void ask_kin(unsigned i)
+{
+	ask_launch(&b.p, &b.unseen[i % ROWS]);
+}
+
 static void ask_fit(unsigned i)
 {
 	struct predict_question q = { .launch = &b.rows[i % ROWS].launch, .device = &b.zoo.device };
@@ -278,6 +283,7 @@ int main(void)
 	printf("%-44s %8s %10s %10s\n", "ns a call, medians", "hot", "cold 3 MB", "cold 16 MB");
 	print_row("launch seen before: the whole chain", ask_history);
 	print_row("kernel seen in other shapes: the whole chain", ask_shape);
+	print_row("kernel not seen, siblings: the whole chain", ask_kin);
 	print_row("occupancy, waves and bound alone", ask_fit);
 	if (!train(MODEL_NETWORK, &b.network))
 		return 3;

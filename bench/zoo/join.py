@@ -83,7 +83,7 @@ def unit_of(row, call):
     # a depthwise convolution has no sum over channels, hence no matrices
     if row["op"].startswith(PRODUCTS) and "depthwise" not in row["op"]:
         return TENSOR.get(call.get("dtype"), "fp32")
-    return "fp64" if call.get("dtype") == "fp64" else "fp32"
+    return "fp64" if call.get("dtype") == "fp64" or "_f64" in row["kernel"] else "fp32"
 
 
 def main():

@@ -5,6 +5,7 @@
 
 #include "predict/bound.h"
 #include "predict/history.h"
+#include "predict/kin.h"
 #include "predict/learned.h"
 #include "predict/score.h"
 #include "predict/tables.h"
@@ -17,6 +18,7 @@
 const struct predictor *const predictors[] = {
 	&predictor_history,
 	&predictor_wave,
+	&predictor_kin,
 	&predictor_learned,
 	&predictor_bound,
 };

@@ -163,7 +163,7 @@ struct predict_sample {
 /* Room of the tables, both powers of two. */
 struct predict_sizes {
 	uint32_t launches; /* remembered one by one, 64 bytes each */
-	uint32_t kernels;  /* with a model of their own, 4 KiB each */
+	uint32_t kernels;  /* with a model of their own, 9 KiB each, that of siblings counted in */
 };
 
 struct predict_tables;

@@ -24,7 +24,8 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 		!power_of_two(sizes->kernels, KERNELS_MOST) || sizes->kernels < WINDOW)
 		return 0;
 	return sizeof(struct predict_tables) + sizes->launches * sizeof(struct entry) +
-	       sizes->kernels * sizeof(struct kernel_slot);
+	       sizes->kernels * sizeof(struct kernel_slot) +
+	       kin_slots(sizes->kernels) * sizeof(struct kin_slot) + sizeof(struct kin_scratch);
 }
 
 static void view(struct predict *p, struct predict_tables *t)
@@ -83,6 +84,12 @@ static bool in_bounds(struct predict_tables *t)
 	for (uint32_t i = 0; i < t->kernels; i++)
 		if (slots[i].head.shapes > SHAPES)
 			return false;
+	for (uint32_t i = 0; i < tables_kin_slots(t); i++) {
+		const struct kin_head *h = &tables_kin(t)[i].head;
+		if (h->shapes >= KIN_SHAPES + KIN_WAITING || h->fitted > KIN_SHAPES ||
+			h->fitted > h->shapes)
+			return false;
+	}
 	return true;
 }
 
@@ -132,6 +139,9 @@ void predict_lend(struct predict *p, const struct predict_device *d)
 		history_lend(&tables_entries(t)[i]);
 	for (uint32_t i = 0; i < t->kernels; i++)
 		lend_slot(&tables_slots(t)[i]);
+	for (uint32_t i = 0; i < tables_kin_slots(t); i++)
+		for (uint32_t j = 0; j < tables_kin(t)[i].head.shapes; j++)
+			tables_kin(t)[i].shape[j].n = 1;
 }
 
 void predict_seal(struct predict *p)

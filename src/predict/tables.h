@@ -2,6 +2,7 @@
  * The memory behind a struct predict:
  *
  *	struct predict_tables | struct entry [launches] | struct kernel_slot [kernels]
+ *	| struct kin_slot [kernels / 4] | struct kin_scratch
  *
  * It holds offsets, not addresses, so that it can be mapped anywhere, by several processes, and
  * kept in a file.  One thread writes.  Entries and slots carry a sequence number that is odd while
@@ -18,7 +19,7 @@
 #include "predict/power.h"
 #include "predict/predict.h"
 
-#define TABLES_MAGIC  0x324c425444495057ull /* "WPIDTBL2" */
+#define TABLES_MAGIC  0x334c425444495057ull /* "WPIDTBL3" */
 #define WINDOW        4                     /* entries in which a key may stand */
 #define SHAPES        64                    /* that a kernel slot remembers */
 #define SCORES        256
@@ -28,6 +29,9 @@
 #define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
 #define SLOWDOWN_SPAN 16
 #define WAVE_TERMS    10
+#define KIN_SHAPES    320 /* that a group of siblings remembers */
+#define KIN_WAITING   64  /* more that wait for the next fit */
+#define KIN_TERMS     24
 
 /* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.
  * Logarithms are of base 2. */
@@ -70,7 +74,6 @@ enum wave_kind {
 	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
 	WAVE_RATIO,   /* bound * the kernel's median ratio */
 	WAVE_POWER,   /* a power law of waves, width, bytes, FLOPs and arguments */
-	WAVE_KIN,     /* bound * such a law, of siblings */
 };
 
 #define NO_ARG       0xff
@@ -113,6 +116,45 @@ struct kernel_slot {
 	struct wave_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
+
+/* A shape in which one of several siblings ran: kin.c. */
+struct kin_shape {
+	int16_t x[KIN_TERMS]; /* where it is */
+	uint32_t key;         /* the upper half */
+	float ratio;          /* log2(time / bound) */
+	float pull;           /* on what is near, 0: it waits for the next fit */
+	uint16_t kernel;      /* whose it is, part of the id */
+	uint8_t n;            /* times that it ran */
+	uint8_t reserved;
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct kin_shape) == 64, "a shape is a cache line");
+
+struct kin_plane {
+	float level, slope[KIN_TERMS], mean[KIN_TERMS];
+};
+
+struct kin_head {
+	uint64_t id; /* of the group and of how much is known, 0: free */
+	uint32_t sequence;
+	uint32_t shapes; /* filled, oldest first */
+	uint32_t fitted; /* so many of them, when plane and pulls were made */
+	uint32_t stale;  /* samples since then */
+	uint32_t last;   /* order >> 20 of the newest */
+	uint32_t reserved[8];
+	struct kin_plane plane;
+};
+
+struct kin_slot {
+	struct kin_head head;
+	struct kin_shape shape[KIN_SHAPES + KIN_WAITING];
+};
+static_assert(sizeof(struct kin_head) % 64 == 0, "shapes are cache lines");
+
+/* What the learner needs for a fit: the guest neither allocates nor has stack for it. */
+struct kin_scratch {
+	struct kin_slot slot;
+	float m[KIN_SHAPES][KIN_SHAPES];
+};
 
 /* How far answers of one tier and duration were off: log2(measured / t50) in units of what the tier
  * said its own error is.  From the newest come the factors that make t90 hold nine times out of
@@ -174,33 +216,76 @@ static inline struct kernel_slot *tables_slots(struct predict_tables *t)
 	return (struct kernel_slot *)(tables_entries(t) + t->launches);
 }
 
+static inline uint32_t kin_slots(uint32_t kernels)
+{
+	return kernels / 4 > WINDOW ? kernels / 4 : WINDOW;
+}
+
+static inline uint32_t tables_kin_slots(const struct predict_tables *t)
+{
+	return kin_slots(t->kernels);
+}
+
+static inline struct kin_slot *tables_kin(struct predict_tables *t)
+{
+	return (struct kin_slot *)(tables_slots(t) + t->kernels);
+}
+
+static inline struct kin_scratch *tables_scratch(struct predict_tables *t)
+{
+	return (struct kin_scratch *)(tables_kin(t) + tables_kin_slots(t));
+}
+
 /* Any object, looked at word by word. */
 typedef uint32_t __attribute__((may_alias)) any_word;
 
-/* The reader's half: copies `bytes` (a multiple of 4) word by word while the writer may be at
- * work; false when it was.  Each word is an acquire that pairs with the releases of
- * store_stable(): who sees a new word sees the odd number, too. */
-static inline bool copy_stable(void *into, const void *from, size_t bytes, const uint32_t *sequence)
+/* Copies `bytes` (a multiple of 4) word by word while the writer may be at work.  Each word is an
+ * acquire that pairs with the releases of store_words(): who sees a new word sees the odd number,
+ * too. */
+static inline void copy_words(void *into, const void *from, size_t bytes)
 {
-	const uint32_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
 	const any_word *words = from;
 	any_word *copy = into;
 	for (size_t i = 0; i < bytes / 4; i++)
 		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+}
+
+/* The reader's half; false when the writer was at work. */
+static inline bool copy_stable(void *into, const void *from, size_t bytes, const uint32_t *sequence)
+{
+	const uint32_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+	copy_words(into, from, bytes);
 	return !(before & 1) && before == __atomic_load_n(sequence, __ATOMIC_RELAXED);
 }
 
-/* The writer's half: pairs with copy_stable(). */
-static inline void store_stable(void *into, const void *from, size_t bytes, uint32_t *sequence)
+/* The writer's half, in three steps; `from` has the sequence number as it is in between, where it
+ * is part of the object. */
+static inline void change_begin(uint32_t *sequence)
 {
-	const uint32_t before = *sequence;
+	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELAXED);
+}
+
+static inline void store_words(void *into, const void *from, size_t bytes)
+{
 	any_word *words = into;
 	const any_word *news = from;
-	__atomic_store_n(sequence, before + 1, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < bytes / 4; i++)
-		if (&words[i] != (any_word *)sequence)
-			__atomic_store_n(&words[i], news[i], __ATOMIC_RELEASE);
-	__atomic_store_n(sequence, before + 2, __ATOMIC_RELEASE);
+		__atomic_store_n(&words[i], news[i], __ATOMIC_RELEASE);
+}
+
+static inline void change_end(uint32_t *sequence)
+{
+	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
+}
+
+/* All three for a whole object, but for its sequence number. */
+static inline void store_stable(void *into, const void *from, size_t bytes, uint32_t *sequence)
+{
+	const size_t before = (size_t)((char *)sequence - (char *)into), after = before + 4;
+	change_begin(sequence);
+	store_words(into, from, before);
+	store_words((char *)into + after, (const char *)from + after, bytes - after);
+	change_end(sequence);
 }
 
 /* A float that one thread stores and others read. */

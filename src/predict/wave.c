@@ -15,15 +15,15 @@
 
 #include "base/hash.h"
 #include "predict/bound.h"
-#include "predict/model.h"
+#include "predict/kin.h"
 #include "predict/score.h"
 #include "predict/wave_fit.h"
 
 #include "base/banned.h"
 
 #define SETTLED   16
-#define KIN_UNIT  0.65f /* of how far off siblings are, and apart from the model */
 #define NEAR_UNIT 0.4f  /* log2: what a shape says about another, as a first guess */
+#define KIN_SHARE 0.75f /* of siblings in what is told from one to three shapes */
 
 /* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
  * bytes or FLOPs says nothing about launches for which it is a yardstick. */
@@ -31,13 +31,6 @@ static uint64_t compiled_id(const struct predict_kernel *k, unsigned knowledge)
 {
 	const uint64_t regs = k->has_regs ? k->regs : 0;
 	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes)) + knowledge;
-	return id + !id;
-}
-
-/* The slot that a kernel shares with those that differ in template arguments and numbers only. */
-static uint64_t siblings_id(const struct predict_kernel *k, unsigned knowledge)
-{
-	const uint64_t id = hash_mix(~k->group) + knowledge;
 	return id + !id;
 }
 
@@ -67,9 +60,8 @@ const char *wave_kind_word(enum wave_kind kind)
 		[WAVE_NEAREST] = "nearest",
 		[WAVE_RATIO] = "ratio",
 		[WAVE_POWER] = "power",
-		[WAVE_KIN] = "kin",
 	};
-	return words[kind <= WAVE_KIN ? kind : WAVE_NONE];
+	return words[kind <= WAVE_POWER ? kind : WAVE_NONE];
 }
 
 /* Among a kernel's shapes half a key is enough. */
@@ -104,45 +96,24 @@ static struct wave_shape shape_of(const struct predict_question *q)
 	return s;
 }
 
-/* Whose shapes those of a slot are. */
-enum kin { OWN, OWN_OTHERWISE_KNOWN, SIBLINGS };
-
-/* Siblings tell by their model only, and the kernel by shapes of which more or less is known only
- * where bounds have no part in it. */
-static bool may_tell(enum kin kin, enum wave_kind kind)
+/* Shapes of which more or less is known tell only where bounds have no part in it. */
+static bool may_tell(bool otherwise_known, enum wave_kind kind)
 {
-	return kin == OWN || (kin == SIBLINGS ? kind != WAVE_NONE : kind == WAVE_LINEAR);
+	return !otherwise_known || kind == WAVE_LINEAR;
 }
 
-/* How many powers of two the model's time is from this one; false when there is no model, or the
- * family is strange to it. */
-static bool model_apart(
-	const struct predict *p, const struct predict_question *q, float t, float *ret_apart)
+/* How far the time of the nearest shape is moved, as a log2: among the siblings' shapes are this
+ * kernel's own, and how they lie tells more about it than the bounds do. */
+static float towards_kin(const struct predict *p, const struct predict_question *q, float t)
 {
-	/* Pairs with predict_swap(): who sees the pointer sees the model. */
-	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
-	struct model_answer answer;
-	if (!m)
-		return false;
-	model_ask(m, q, &answer);
-	*ret_apart = answer.log_ratio - approx_log2(t / q->bound_ns);
-	return !answer.strange;
-}
-
-/* What siblings say and what the model says go wrong in different ways: the mean of both is better
- * than either, and the further they are apart the less is known. */
-static void answer_kin(const struct predict *p, const struct predict_question *q,
-	const struct wave_fit *fit, float t, struct predict_answer *a)
-{
-	float apart;
-	if (!model_apart(p, q, t, &apart))
-		apart = 0;
-	const float unit = KIN_UNIT * (fit->scale + (apart < 0 ? -apart : apart) / 2);
-	score_answer(p->tables, PREDICT_COLD, t, apart / 2, unit, a);
+	float ratio, nearest;
+	if (!kin_told(p, q, &ratio, &nearest))
+		return 0;
+	return KIN_SHARE * (ratio - approx_log2(t / q->bound_ns));
 }
 
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
-	enum kin kin, struct predict_answer *a)
+	bool otherwise_known, struct predict_answer *a)
 {
 	const struct kernel_slot *slot = slot_find(p, kernel);
 	struct slot_head head;
@@ -153,16 +124,13 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	const struct wave_fit *fit = &head.fit;
 	const bool fitted = fit->kind != WAVE_NONE;
 	float t;
-	if (!may_tell(kin, (enum wave_kind)fit->kind))
+	if (!may_tell(otherwise_known, (enum wave_kind)fit->kind))
 		return false;
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
-	if (kin == SIBLINGS)
-		answer_kin(p, q, fit, t, a);
-	else
-		score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, 0,
-			fitted ? fit->scale : NEAR_UNIT, a);
+	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t,
+		fitted ? 0 : towards_kin(p, q, t), fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
 }
 
@@ -170,13 +138,12 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 {
 	const struct predict_kernel *k = q->launch->kernel;
 	const unsigned knowledge = launch_knowledge(q->launch);
-	if (ask_slot(p, q, compiled_id(k, knowledge), OWN, a))
+	if (ask_slot(p, q, compiled_id(k, knowledge), false, a))
 		return true;
 	for (unsigned other = 0; other < KNOWLEDGE; other++)
-		if (other != knowledge &&
-			ask_slot(p, q, compiled_id(k, other), OWN_OTHERWISE_KNOWN, a))
+		if (other != knowledge && ask_slot(p, q, compiled_id(k, other), true, a))
 			return true;
-	return k->group && ask_slot(p, q, siblings_id(k, knowledge), SIBLINGS, a);
+	return false;
 }
 
 static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
@@ -228,9 +195,10 @@ static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 	return &slot->shape[slot->head.next++ % SHAPES];
 }
 
-static void learn_slot(struct predict *p, const struct predict_question *q,
-	const struct predict_sample *s, uint64_t kernel, bool own)
+static void learn(
+	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
 {
+	const uint64_t kernel = compiled_id(q->launch->kernel, launch_knowledge(q->launch));
 	struct kernel_slot *at = place(p->tables, kernel);
 	/* of what is known well each eighth observation is enough: history has them all */
 	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel &&
@@ -253,18 +221,8 @@ static void learn_slot(struct predict *p, const struct predict_question *q,
 	slot.head.last = (uint32_t)(s->order >> 20);
 	slot.head.stale++;
 	if (worth_a_fit(&slot.head, fresh))
-		wave_refit(&slot, own);
+		wave_refit(&slot);
 	store_stable(at, &slot, sizeof(slot), &at->head.sequence);
-}
-
-static void learn(
-	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
-{
-	const struct predict_kernel *k = q->launch->kernel;
-	const unsigned knowledge = launch_knowledge(q->launch);
-	learn_slot(p, q, s, compiled_id(k, knowledge), true);
-	if (k->group && !q->seen)
-		learn_slot(p, q, s, siblings_id(k, knowledge), false);
 }
 
 const struct predictor predictor_wave = {

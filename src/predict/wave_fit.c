@@ -24,7 +24,6 @@
 #define PAIRS_FROM  16
 #define POWERS_FROM 8
 #define RIDGE       0.03 /* of one shape's worth: a kernel's own law is told by its shapes */
-#define RIDGE_KIN   3.0  /* that of its siblings keeps to the bound until several say otherwise */
 #define PAIRED      4    /* arguments of which products are tried */
 #define LARGEST     (1ull << 40)
 #define ROUNDING    1e-6f /* of a number of waves */
@@ -171,7 +170,7 @@ static float power_told(const struct wave_fit *f, const struct wave_shape *s)
 	powers_of(s, terms);
 	for (int i = 0; i < POWER_TERMS; i++)
 		sum += f->weight[i] * terms[i];
-	return approx_exp2(sum) * (f->kind == WAVE_KIN ? bound_of(s) : 1);
+	return approx_exp2(sum);
 }
 
 /* What the fit says of a shape, without a look at those around. */
@@ -181,7 +180,7 @@ static float told(const struct wave_fit *f, const struct wave_shape *s)
 		return bound_of(s);
 	if (f->kind == WAVE_RATIO)
 		return bound_of(s) * f->ratio;
-	if (f->kind == WAVE_POWER || f->kind == WAVE_KIN)
+	if (f->kind == WAVE_POWER)
 		return power_told(f, s);
 	return evaluate(f, s);
 }
@@ -325,15 +324,13 @@ static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit
 {
 	float terms[POWER_TERMS];
 	struct power_sums sums = { 0 };
-	const bool kin = c->kind == WAVE_KIN;
 	for (uint32_t i = 0; i < f->n; i++) {
 		if (i % f->folds == without)
 			continue;
 		powers_of(&f->shape[i], terms);
-		power_add(&sums, terms,
-			approx_log2(f->shape[i].t_ns / (kin ? bound_of(&f->shape[i]) : 1)));
+		power_add(&sums, terms, approx_log2(f->shape[i].t_ns));
 	}
-	power_solve(&sums, kin ? RIDGE_KIN : RIDGE, c->weight);
+	power_solve(&sums, RIDGE, c->weight);
 }
 
 static float ratio_median(const struct fitting *f, uint32_t without)
@@ -355,7 +352,7 @@ static bool is_linear(const struct wave_fit *c)
 static void fit_without(const struct fitting *f, uint32_t fold, struct wave_fit *c)
 {
 	c->ratio = c->kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
-	if (c->kind == WAVE_POWER || c->kind == WAVE_KIN)
+	if (c->kind == WAVE_POWER)
 		fit_power(f, fold, c);
 	else if (is_linear(c))
 		fit_linear(f, fold, c);
@@ -466,7 +463,7 @@ static void try_scalars(struct fitting *f)
 			try_candidate(f, WAVE_LINEAR, best[i].arg, best[j].arg);
 }
 
-static void try_own(struct fitting *f, unsigned knowledge)
+static void try_all(struct fitting *f, unsigned knowledge)
 {
 	try_candidate(f, WAVE_NEAREST, NO_ARG, NO_ARG);
 	try_candidate(f, WAVE_RATIO, NO_ARG, NO_ARG);
@@ -480,27 +477,12 @@ static void try_own(struct fitting *f, unsigned knowledge)
 		linear_sum(f, &f->fit);
 }
 
-/* Not chosen among: what was best for shapes of the siblings need not be for a kernel that is none
- * of them, and a law that leans on the bound and on all of them has the least to lose. */
-static void try_kin(struct fitting *f)
-{
-	float off[MENDS][SHAPES];
-	f->fit = (struct wave_fit){
-		.kind = WAVE_KIN, .first = NO_ARG, .second = NO_ARG, .corrected = MEND_AROUND
-	};
-	cross_validate(f, &f->fit, off);
-	f->fit.scale = score_quantile(off[MEND_AROUND], f->n, 0.5);
-}
-
-void wave_refit(struct kernel_slot *slot, bool own)
+void wave_refit(struct kernel_slot *slot)
 {
 	struct fitting f = { .shape = slot->shape, .n = slot->head.shapes };
 	f.folds = f.n < FOLDS ? f.n : FOLDS;
 	find_nearest(&f);
-	if (own)
-		try_own(&f, slot->head.knowledge);
-	else
-		try_kin(&f);
+	try_all(&f, slot->head.knowledge);
 	fit_without(&f, f.folds, &f.fit);
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;

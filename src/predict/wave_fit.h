@@ -8,9 +8,8 @@
 
 #define WAVE_FEWEST 4 /* shapes that make a model */
 
-/* Chooses and fits the slot's model anew; there are at least WAVE_FEWEST shapes.  They are the
- * kernel's own, or those of several that are siblings. */
-void wave_refit(struct kernel_slot *slot, bool own);
+/* Chooses and fits the slot's model anew; there are at least WAVE_FEWEST shapes. */
+void wave_refit(struct kernel_slot *slot);
 
 /* Notes how far off the fit is at a shape whose time is new. */
 void wave_note(struct kernel_slot *slot, size_t at);

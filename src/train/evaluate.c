@@ -18,7 +18,7 @@
 #define SIBLING_PARTS 8
 #define LARGE         0.7
 
-static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };
+static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 14 };
 
 static const struct {
 	const char *word, *what;

@@ -4,9 +4,9 @@
  * Launches that repeat count once, with their median time.  What a model is worth is found out on
  * kernels that it was not trained on: the rows are dealt into folds, and each fold is asked of a
  * model of the others.  That is done twice: with each kernel in a fold of its own, where the model
- * knows siblings, and with siblings together.  The kind that is off least where it knows siblings is
- * the one that will answer, since only there is it asked for more than the magnitude; when the plain
- * rule, the family's usual ratio, is off less than both, no model is made.  How far off it is
+ * knows siblings, and with siblings together.  The kind that is off least where it knows siblings
+ * is the one that will answer, since only there is it asked for more than the magnitude; when the
+ * plain rule, the family's usual ratio, is off less than both, no model is made.  How far off it is
  * without siblings is kept in the file.
  */
 #ifndef WEIR_TRAIN_TRAIN_H
@@ -49,7 +49,8 @@ struct train_options {
 	struct fit_progress progress;
 };
 
-/* How a kind did on kernels that it did not know: median and 90th percentile of |t/measured - 1|. */
+/* How a kind did on kernels that it did not know: median and 90th percentile of |t/measured - 1|.
+ */
 struct train_score {
 	bool there;
 	float median, p90;
@@ -64,7 +65,7 @@ struct train_report {
 	enum model_kind chosen;
 	struct train_scores siblings; /* where siblings of the kernel were known */
 	struct train_scores alone;    /* where none were */
-	bool without_xgboost;                      /* the forest was asked for and could not be */
+	bool without_xgboost;         /* the forest was asked for and could not be */
 };
 
 /* A model of one kind (MODEL_FOREST or MODEL_NETWORK, or both) fitted to all rows; its errors are

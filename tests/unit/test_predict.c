@@ -488,6 +488,51 @@ static void siblings_tell_of_a_kernel_that_did_not_run(void **state)
 	free(p.tables);
 }
 
+static struct predict_sample some_blocks(const struct predict_kernel *k, uint32_t blocks, double ns)
+{
+	struct predict_sample s = { .launch = { .kernel = k, .block = { 256, 1, 1 } } };
+	s.launch.grid[0] = blocks;
+	s.launch.grid[1] = s.launch.grid[2] = 1;
+	s.measured_ns = ns;
+	return s;
+}
+
+/* One sibling that runs in thousands of shapes does not crowd out another, and what is told is
+ * sensible after each of them, whichever shapes have just been replaced. */
+static void a_busy_sibling_leaves_room_for_the_others(void **state)
+{
+	double errors[2000];
+	struct predict p = fresh(0);
+	const struct predict_kernel rare = { .id = 1, .group = 5, .regs = 200, .has_regs = true };
+	const struct predict_kernel busy = { .id = 2, .group = 5, .regs = 32, .has_regs = true };
+	const struct predict_kernel like_rare = {
+		.id = 3, .group = 5, .regs = 200, .has_regs = true
+	};
+	const struct predict_kernel like_busy = {
+		.id = 4, .group = 5, .regs = 32, .has_regs = true
+	};
+	for (uint32_t i = 1; i <= 12; i++) {
+		const struct predict_sample s = some_blocks(&rare, 3000 * i, 400.0 * 3000 * i);
+		predict_learn(&p, &s);
+	}
+	for (uint32_t i = 1; i <= 2000; i++) {
+		const uint32_t blocks = 1000 + 17 * (i * 769 % 2000);
+		const struct predict_sample s = some_blocks(&busy, blocks, 40.0 * blocks);
+		predict_learn(&p, &s);
+		const struct predict_sample other = some_blocks(&like_busy, blocks + 9, 0);
+		const struct predict_answer a = ask(&p, &other.launch);
+		assert_int_equal(a.tier, PREDICT_COLD);
+		errors[i - 1] = off(a.t50_ns, 40.0 * (blocks + 9));
+		assert_true(i < 60 || errors[i - 1] < 1);
+	}
+	assert_true(median(errors, COUNT_OF(errors)) < 0.05);
+	const struct predict_sample s = some_blocks(&like_rare, 17000, 0);
+	const struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_COLD);
+	assert_true(off(a.t50_ns, 400.0 * 17000) < 0.3);
+	free(p.tables);
+}
+
 /* Eight arguments, of which two carry the work together. */
 static void a_product_of_two_arguments_is_found_among_eight(void **state)
 {
@@ -747,6 +792,10 @@ static void tables_that_would_lead_out_of_bounds_are_refused(void **state)
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
 	tables_slots(t)[t->kernels - 1].head.shapes = 0;
+	tables_kin(t)[tables_kin_slots(t) - 1].head.shapes = KIN_SHAPES + KIN_WAITING;
+	predict_seal(&p);
+	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
+	tables_kin(t)[tables_kin_slots(t) - 1].head.shapes = 0;
 	t->effects[FAMILIES - 1][KNOWLEDGE - 1].n = UINT32_MAX;
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
@@ -834,6 +883,7 @@ int main(void)
 		cmocka_unit_test(a_power_law_is_found),
 		cmocka_unit_test(the_bound_is_that_of_the_SM_with_most_blocks),
 		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
+		cmocka_unit_test(a_busy_sibling_leaves_room_for_the_others),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
 		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),
 		cmocka_unit_test(t90_holds_for_short_launches_and_for_long_ones),
