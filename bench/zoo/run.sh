@@ -7,7 +7,7 @@
 # SECONDS (520) is for everything together: parts get shares of it, and one whose turn comes too
 # late is left out, which the summary says.  OUT gets at most 8 files, each of at most 12 MB:
 # README.md says what they hold.  Needs nvcc; torch and triton parts need PyTorch.  Nothing is set
-# on the GPU; its clocks are only read.
+# on the GPU; its clocks are only read.  ZOO_SEED (1) draws other shapes.
 set -u
 [ $# -ge 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
 build=$(cd "$1" && pwd) || exit 2
@@ -15,6 +15,7 @@ mkdir -p "$2" && out=$(cd "$2" && pwd) || exit 2
 shift 2
 total=520
 case ${1:-} in [0-9]*) total=$1; shift ;; esac
+seed=${ZOO_SEED:-1}
 parts=${*:-ceiling zoo torch triton models repeat contend}
 here=$(cd "$(dirname "$0")" && pwd)
 weir=$build/bin/weir
@@ -191,7 +192,7 @@ run_contend() {
 python_part() { # NAME LIMIT FILE ARGUMENT...
 	name=$1 limit=$2 file=$3
 	shift 3
-	record "$name" "$limit" python3 "$here/$file" "$@" --app "$name" --csv "$work/$name.side.csv"
+	record "$name" "$limit" python3 "$here/$file" "$@" --seed "$seed" --app "$name" --csv "$work/$name.side.csv"
 }
 
 run_models() {
@@ -218,7 +219,7 @@ if [ -x "$work/zoo" ]; then
 	wanted ceiling && [ -x "$work/ceiling" ] && room ceiling 15 &&
 		timeout 60 "$work/ceiling" >"$out/ceiling.json" 2>>"$out/summary.txt" && cat "$out/ceiling.json"
 	wanted zoo && room zoo 75 &&
-		record zoo "$(share 150)" "$work/zoo" --seconds "$(share 90)" --csv "$work/zoo.side.csv"
+		record zoo "$(share 150)" "$work/zoo" --seconds "$(share 90)" --seed "$seed" --csv "$work/zoo.side.csv"
 fi
 wanted torch && room torch 60 &&
 	python_part torch "$(share 210)" torch_zoo.py --seconds "$(share 150)"

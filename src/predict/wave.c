@@ -23,7 +23,10 @@
 
 #define SETTLED   16
 #define NEAR_UNIT 0.4f  /* log2: what a shape says about another, as a first guess */
-#define KIN_SHARE 0.75f /* of siblings in what is told from one to three shapes */
+#define KIN_NEAR  0.75f /* of siblings in what is told from one to three shapes */
+#define KIN_RISE  3.0f  /* of their share, with how far off the kernel's own fit is */
+#define KIN_LEAST 0.1f
+#define KIN_MOST  0.5f
 
 /* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
  * bytes or FLOPs says nothing about launches for which it is a yardstick. */
@@ -102,14 +105,25 @@ static bool may_tell(bool otherwise_known, enum wave_kind kind)
 	return !otherwise_known || kind == WAVE_LINEAR;
 }
 
-/* How far the time of the nearest shape is moved, as a log2: among the siblings' shapes are this
- * kernel's own, and how they lie tells more about it than the bounds do. */
-static float towards_kin(const struct predict *p, const struct predict_question *q, float t)
+/* How much siblings count beside the kernel's own shapes: the more, the less those agree.  Where
+ * they agree well, siblings are not worth the time to ask them. */
+static float share_of_kin(const struct wave_fit *fit)
+{
+	const float share = KIN_RISE * fit->scale;
+	if (fit->kind == WAVE_NONE)
+		return KIN_NEAR;
+	return share < KIN_LEAST ? 0 : share < KIN_MOST ? share : KIN_MOST;
+}
+
+/* How far a time that the kernel's own shapes tell is moved, as a log2.  Among the siblings' shapes
+ * are this kernel's own, and how they lie tells more about it than bounds do. */
+static float towards_kin(
+	const struct predict *p, const struct predict_question *q, float t, float share)
 {
 	float ratio, nearest;
-	if (!kin_told(p, q, &ratio, &nearest))
+	if (!(share > 0) || !kin_told(p, q, &ratio, &nearest))
 		return 0;
-	return KIN_SHARE * (ratio - approx_log2(t / q->bound_ns));
+	return share * (ratio - approx_log2(t / q->bound_ns));
 }
 
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
@@ -130,7 +144,7 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
 	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t,
-		fitted ? 0 : towards_kin(p, q, t), fitted ? fit->scale : NEAR_UNIT, a);
+		towards_kin(p, q, t, share_of_kin(fit)), fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
 }
 

@@ -21,11 +21,11 @@ weir=$build/bin/weir
 failed=0
 python3 -c 'import torch' 2>/dev/null || { echo "PyTorch is not installed here"; exit 3; }
 
-program=opt_loop.py
+program=opt_loop.py rounds=60
 run() { # TITLE NAME OPTIONS…
 	title=$1 name=$2
 	shift 2
-	"$weir" record -q "$@" -o "$work/$name.weir" -- python3 "$here/programs/$program" 60 \
+	"$weir" record -q "$@" -o "$work/$name.weir" -- python3 "$here/programs/$program" $rounds \
 		>"$work/$name.out" 2>&1 || { echo "$title failed:"; tail -n 3 "$work/$name.out"; failed=1; return; }
 	echo "== $title"
 	"$weir" report -n 12 "$work/$name.weir" | sed -n '/^Warnings/,/^$/p; /^Foretold times/,/^Kernels by time/p' |
@@ -58,13 +58,13 @@ judge first 0.6
 judge warm 0.85
 judge again 0.85
 
-program=graph_loop.py
+program=graph_loop.py rounds=300
 run "graphs, replayed" graphs --predict
 "$weir" report --json "$work/graphs.weir" | python3 -c '
 import json, sys
 g = json.load(sys.stdin)["prediction"].get("graphs") or {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
-good = g["launches"] >= 0.9 * 600 and g["error_median"] < 0.05 and 0.8 < g["covered"] <= 1
-print("%-4s graphs: of 600 launches %d were told, off by %.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
+good = g["launches"] >= 0.9 * 3000 and g["error_median"] < 0.05 and 0.8 < g["covered"] <= 1
+print("%-4s graphs: of 3000 launches %d were told, off by %.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
     ("ok" if good else "BAD", g["launches"]) + tuple(100 * g[k] for k in ("error_median", "error_p90", "covered"))))
 sys.exit(not good)' || failed=1
 
