@@ -25,8 +25,9 @@
 #define NEAR_UNIT 0.4f  /* log2: what a shape says about another, as a first guess */
 #define KIN_NEAR  0.75f /* of siblings in what is told from one to three shapes */
 #define KIN_RISE  3.0f  /* of their share, with how far off the kernel's own fit is */
-#define KIN_LEAST 0.1f
 #define KIN_MOST  0.5f
+#define KIN_WORTH 0.03f /* log2: a fit that is off by more */
+#define KIN_AWAY  0.2f  /* so unlike all shapes that siblings know nothing of it */
 
 /* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
  * bytes or FLOPs says nothing about launches for which it is a yardstick. */
@@ -105,25 +106,28 @@ static bool may_tell(bool otherwise_known, enum wave_kind kind)
 	return !otherwise_known || kind == WAVE_LINEAR;
 }
 
-/* How much siblings count beside the kernel's own shapes: the more, the less those agree.  Where
- * they agree well, siblings are not worth the time to ask them. */
-static float share_of_kin(const struct wave_fit *fit)
+/* How much siblings count beside the kernel's own fit: the more, the worse it is, and not beyond
+ * the shapes that are known. */
+static float share_of_kin(const struct wave_fit *fit, float nearest)
 {
-	const float share = KIN_RISE * fit->scale;
+	const float share = KIN_RISE * fit->scale, inside = 1 - (1 - nearest) / KIN_AWAY;
 	if (fit->kind == WAVE_NONE)
 		return KIN_NEAR;
-	return share < KIN_LEAST ? 0 : share < KIN_MOST ? share : KIN_MOST;
+	return inside > 0 ? inside * (share < KIN_MOST ? share : KIN_MOST) : 0;
 }
 
 /* How far a time that the kernel's own shapes tell is moved, as a log2.  Among the siblings' shapes
- * are this kernel's own, and how they lie tells more about it than bounds do. */
-static float towards_kin(
-	const struct predict *p, const struct predict_question *q, float t, float share)
+ * are this kernel's own, and how they lie tells more about it than bounds do.  Where the kernel's
+ * own fit is good, siblings are not worth the time to ask them. */
+static float towards_kin(const struct predict *p, const struct predict_question *q,
+	const struct wave_fit *fit, float t)
 {
 	float ratio, nearest;
-	if (!(share > 0) || !kin_told(p, q, &ratio, &nearest))
+	if (fit->kind != WAVE_NONE && fit->scale < KIN_WORTH)
 		return 0;
-	return share * (ratio - approx_log2(t / q->bound_ns));
+	if (!kin_told(p, q, &ratio, &nearest))
+		return 0;
+	return share_of_kin(fit, nearest) * (ratio - approx_log2(t / q->bound_ns));
 }
 
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
@@ -143,8 +147,8 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
-	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t,
-		towards_kin(p, q, t, share_of_kin(fit)), fitted ? fit->scale : NEAR_UNIT, a);
+	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, towards_kin(p, q, fit, t),
+		fitted ? fit->scale : NEAR_UNIT, a);
 	return true;
 }
 
