@@ -18,8 +18,6 @@
 #define SIBLING_PARTS 8
 #define LARGE         0.7
 
-static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 14 };
-
 static const struct {
 	const char *word, *what;
 } splits[EVAL_SPLITS] = {
@@ -51,8 +49,13 @@ struct evaluation {
 	eval_points *points;
 };
 
-static int begin(struct evaluation *e, const struct predict_device *d, eval_points *points)
+/* Tables in which nothing need be given up for want of room, as far as that is sensible. */
+static int begin(
+	struct evaluation *e, const struct predict_device *d, size_t launches, eval_points *points)
 {
+	struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 8 };
+	while (sizes.kernels < launches / 4 && sizes.kernels < 1 << 14)
+		sizes.kernels *= 2;
 	const size_t bytes = predict_bytes(&sizes);
 	*e = (struct evaluation){ .device = d, .points = points };
 	e->memory = aligned_alloc(64, bytes);
@@ -118,7 +121,7 @@ static int prequential(const struct predict_device *d, const struct predict_samp
 	eval_points *points)
 {
 	struct evaluation e;
-	int ret = begin(&e, d, points);
+	int ret = begin(&e, d, n, points);
 	if (!ret)
 		predict_swap(&e.p, model);
 	for (size_t i = 0; i < n && !ret; i++) {
@@ -260,7 +263,7 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 	struct model_file *f = NULL;
 	struct predict_model m;
 	size_t kept = 0;
-	int ret = rest ? begin(&e, d, points) : -ENOMEM;
+	int ret = rest ? begin(&e, d, n, points) : -ENOMEM;
 	for (size_t i = 0; i < n && !ret; i++)
 		if (part[i] != out)
 			rest[kept++] = samples[i];
