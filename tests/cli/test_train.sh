@@ -12,7 +12,7 @@ cut -d, -f1-28 l.csv >timeless.csv
 one="$weir predict -d H200 -k my_gemm -g 128 -b 256"
 
 # models
-expect 0 'network +[0-9.]+ % +[0-9.]+ %' "$weir" train --kind network l.csv -o m.weir-model
+expect 0 'network +[0-9.]+/[0-9.]+ +[0-9.]+/[0-9.]+' "$weir" train --kind network l.csv -o m.weir-model
 expect 0 '"kind": "network"' "$weir" train --kind network --json l.csv -o m.weir-model
 [ -e m.weir-model.part ] && { echo "FAILED: something is left beside the model"; failures=1; }
 expect 2 '[0-9]+ different launches with a device time, and 40 are needed' "$weir" train few.csv
