@@ -257,7 +257,7 @@ static uint32_t find(const struct kin_slot *s, uint32_t key)
 static void revise(struct kin_shape *shape, float ratio)
 {
 	const float off = ratio - shape->ratio;
-	shape->n++;
+	shape->n += shape->n < SETTLED; /* more, where history forgets that it ran */
 	shape->ratio += shape->n == 2 && off < -0.15f ? off : off / (float)shape->n;
 }
 

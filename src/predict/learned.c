@@ -18,8 +18,8 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 	if (answer.strange)
 		return false;
 	score_answer(p->tables, PREDICT_COLD, q->bound_ns, answer.log_ratio, answer.unit, a);
-	/* Without siblings that ran here it is nearer than the usual ratio in the middle and in
-	 * order, but not for nine of ten. */
+	/* Without siblings that ran here it is nearer than the usual ratio among programs like
+	 * those of its training; among others not for nine of ten. */
 	a->class_only = true;
 	return true;
 }

@@ -1,4 +1,4 @@
-/* The third predictor: a model that was trained on other kernels. */
+/* The fourth predictor: a model that was trained on other kernels. */
 #ifndef WEIR_PREDICT_LEARNED_H
 #define WEIR_PREDICT_LEARNED_H
 

@@ -127,7 +127,7 @@ uint64_t predict_size_class(uint64_t bytes);
 enum predict_tier {
 	PREDICT_UNKNOWN, /* no time at all */
 	PREDICT_BOUND,   /* ceilings of the device; the magnitude at best */
-	PREDICT_COLD,    /* the learned model: the kernel is new */
+	PREDICT_COLD,    /* siblings, or the learned model: the kernel is new */
 	PREDICT_NEAR,    /* the nearest of a few shapes of this kernel */
 	PREDICT_SHAPE,   /* the kernel's own model */
 	PREDICT_ONCE,    /* this launch ran once before */

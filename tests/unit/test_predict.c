@@ -533,6 +533,29 @@ static void a_busy_sibling_leaves_room_for_the_others(void **state)
 	free(p.tables);
 }
 
+/* Where history has no room, a launch is new each time, to its siblings too. */
+static void a_shape_that_history_forgets_again_and_again_stays_sensible(void **state)
+{
+	const struct predict_sizes few = { .launches = 4, .kernels = 64 };
+	const struct predict_kernel known = { .id = 1, .group = 5, .regs = 32, .has_regs = true };
+	const struct predict_kernel unseen = { .id = 2, .group = 5, .regs = 32, .has_regs = true };
+	const size_t bytes = predict_bytes(&few);
+	void *memory = aligned_alloc(64, bytes);
+	struct predict p;
+	zoo_init(&zoo, 7, 0);
+	assert_int_equal(predict_init(&p, memory, bytes, &few, &zoo.device), 0);
+	for (uint32_t i = 0; i < 20 * 600; i++) {
+		const uint32_t blocks = 3000 * (1 + i % 20);
+		const struct predict_sample s = some_blocks(&known, blocks, 40.0 * blocks);
+		predict_learn(&p, &s);
+	}
+	const struct predict_sample s = some_blocks(&unseen, 31000, 0);
+	const struct predict_answer a = ask(&p, &s.launch);
+	assert_int_equal(a.tier, PREDICT_COLD);
+	assert_true(off(a.t50_ns, 40.0 * 31000) < 0.05);
+	free(memory);
+}
+
 /* Eight arguments, of which two carry the work together. */
 static void a_product_of_two_arguments_is_found_among_eight(void **state)
 {
@@ -884,6 +907,7 @@ int main(void)
 		cmocka_unit_test(the_bound_is_that_of_the_SM_with_most_blocks),
 		cmocka_unit_test(siblings_tell_of_a_kernel_that_did_not_run),
 		cmocka_unit_test(a_busy_sibling_leaves_room_for_the_others),
+		cmocka_unit_test(a_shape_that_history_forgets_again_and_again_stays_sensible),
 		cmocka_unit_test(a_product_of_two_arguments_is_found_among_eight),
 		cmocka_unit_test(t90_holds_nine_times_of_ten_in_every_tier),
 		cmocka_unit_test(t90_holds_for_short_launches_and_for_long_ones),

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "predict/tables.h"
 #include "zoo.h"
 
 #define ASKERS 3
 #define LEARNT 20000
+#define WHOLE  2000 /* answers that are looked at */
 
 static struct zoo zoo;
 static struct predict predict;
@@ -20,8 +22,7 @@ static bool sensible(const struct predict_answer *a)
 	return a->launches && a->tier != PREDICT_UNKNOWN && a->t50_ns > 0 && a->t90_ns >= a->t50_ns;
 }
 
-/* Siblings tell of a kernel that did not run: half of one sum and half of another would be far off,
- * since what they sum up is large and cancels out. */
+/* Of a kernel that did not run siblings tell. */
 static bool sensible_stranger(const struct predict_sample *s)
 {
 	struct predict_kernel stranger = *s->launch.kernel;
@@ -56,6 +57,91 @@ static void *ask_on(void *seed)
 	return NULL;
 }
 
+/* Two states of the slot of some siblings, of which one is sixteen times slower. */
+static struct predict_kernel sibling = { .id = 1, .group = 5, .regs = 32, .has_regs = true };
+static struct kin_slot states[2];
+static struct kin_slot *slot;
+static float told[2];
+
+static struct predict_launch some_blocks(uint32_t i)
+{
+	return (struct predict_launch){
+		.kernel = &sibling,
+		.grid = { 2000 * i, 1, 1 },
+		.block = { 256, 1, 1 },
+	};
+}
+
+static struct predict_launch of_a_stranger(void)
+{
+	static const struct predict_kernel stranger = {
+		.id = 2, .group = 5, .regs = 32, .has_regs = true
+	};
+	struct predict_launch l = some_blocks(7);
+	l.kernel = &stranger;
+	return l;
+}
+
+static void learn_state(int which, void *memory, const struct predict_sizes *sizes, size_t bytes)
+{
+	const struct predict_launch stranger = of_a_stranger();
+	struct predict_answer a;
+	assert_int_equal(predict_init(&predict, memory, bytes, sizes, &zoo.device), 0);
+	for (uint32_t i = 1; i <= 64; i++) {
+		const double ns = 3000 + (which ? 160.0 : 10.0) * 2000 * i;
+		const struct predict_sample s = { .launch = some_blocks(i), .measured_ns = ns };
+		predict_learn(&predict, &s);
+	}
+	slot = tables_kin(predict.tables);
+	while (!slot->head.id)
+		slot++;
+	states[which] = *slot;
+	predict_ask(&predict, &stranger, &a);
+	assert_int_equal(a.tier, PREDICT_COLD);
+	told[which] = a.t50_ns;
+}
+
+static void *ask_of_states(void *unused)
+{
+	const struct predict_launch stranger = of_a_stranger();
+	while (!atomic_load(&done)) {
+		struct predict_answer a;
+		predict_ask(&predict, &stranger, &a);
+		if (a.tier != PREDICT_COLD)
+			continue; /* the slot was changing */
+		atomic_fetch_add(&exact, 1);
+		if (a.t50_ns != told[0] && a.t50_ns != told[1])
+			atomic_fetch_add(&wrong, 1);
+	}
+	return unused;
+}
+
+/* What siblings say is of one state of their slot, however often that changes. */
+static void siblings_are_never_half_of_two_states(void **state)
+{
+	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };
+	const size_t bytes = predict_bytes(&sizes);
+	void *memory = aligned_alloc(64, bytes);
+	pthread_t askers[ASKERS];
+	zoo_init(&zoo, 9, 0.001);
+	learn_state(0, memory, &sizes, bytes);
+	learn_state(1, memory, &sizes, bytes);
+	assert_true(told[1] > 4 * told[0]);
+	atomic_store(&done, false);
+	atomic_store(&exact, 0);
+	for (uintptr_t i = 0; i < ASKERS; i++)
+		assert_int_equal(pthread_create(&askers[i], NULL, ask_of_states, NULL), 0);
+	for (uint32_t i = 0; atomic_load(&exact) < WHOLE; i++) {
+		struct kin_slot *next = &states[i % 2];
+		store_stable(slot, next, sizeof(*next), &slot->head.sequence);
+	}
+	atomic_store(&done, true);
+	for (int i = 0; i < ASKERS; i++)
+		pthread_join(askers[i], NULL);
+	assert_int_equal(atomic_load(&wrong), 0);
+	free(memory);
+}
+
 static void answers_are_whole_while_another_thread_learns(void **state)
 {
 	/* few entries, so that they are given up and taken again all the time */
@@ -83,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_are_whole_while_another_thread_learns),
+		cmocka_unit_test(siblings_are_never_half_of_two_states),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
