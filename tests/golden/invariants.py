@@ -1,0 +1,318 @@
+"""What must be true of every trace: invariants.py BUILD [--spoil] [NAME ...]
+
+Each trace that is kept here (tests/golden/kineto, variants, problems, readme, and ../shared/data/kineto where it is), and each
+in the folders that WEIR_TRACES names (colons between), is imported if another profiler wrote it, reported, exported as
+Chrome's JSON and imported again; then each invariant below looks at what came out.  With names, only those invariants.
+
+An invariant is a function that takes a Trace and yields a sentence for each thing that is wrong.  To add one, write
+
+    @invariant(spoil=how)
+    def what_is_true(t):
+        ...
+
+where how(t) damages what the commands said, so that the invariant must speak; how returns False where it finds nothing to
+damage.  With --spoil each invariant gets damaged traces, and one that stays silent about all of them, or finds none that it
+could be tried on, fails: a check that cannot fail is none.
+
+t.source is the JSON of a trace of torch.profiler (None: a recording of Weir's own), t.expected what PyTorch knew besides
+(NAME.expected.json, or None), t.report, t.memory and t.chrome what weir report, memory and export -f chrome say, and t.again
+the trace that became of the export.
+"""
+import argparse
+import copy
+import glob
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from functools import cached_property
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INVARIANTS = []
+
+
+def invariant(spoil):
+    def register(check):
+        INVARIANTS.append((check.__name__, check, spoil))
+        return check
+    return register
+
+
+# Traces.
+
+
+def load(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+        return json.load(file)
+
+
+class Trace:
+    def __init__(self, weir, path, work):
+        self.command, self.path, self.work = weir, path, work
+        self.name = os.path.basename(path)
+
+    def run(self, *command):
+        done = subprocess.run([self.command, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise RuntimeError("weir %s: exit %d: %s" % (" ".join(command), done.returncode, done.stderr.decode()[-300:]))
+        self.said = done.stderr.decode()
+        return done.stdout
+
+    def file(self, suffix):
+        return os.path.join(self.work, self.name + suffix)
+
+    @cached_property
+    def source(self):
+        if self.path.endswith(".weir"):
+            return None
+        source = load(self.path)
+        return source if isinstance(source, dict) else {"traceEvents": source}
+
+    @cached_property
+    def expected(self):
+        path = self.path.removesuffix(".gz").removesuffix(".json") + ".expected.json"
+        return load(path) if os.path.exists(path) else None
+
+    @cached_property
+    def weir(self):
+        if self.path.endswith(".weir"):
+            return self.path
+        self.run("import", "-o", self.file(".weir"), self.path)
+        self.import_said = self.said
+        return self.file(".weir")
+
+    @cached_property
+    def report(self):
+        return json.loads(self.run("report", "--json", "-n", "0", self.weir))
+
+    @cached_property
+    def memory(self):
+        return json.loads(self.run("memory", "--json", self.weir))
+
+    @cached_property
+    def chrome(self):
+        self.run("export", "-f", "chrome", "-o", self.file(".again.json"), self.weir)
+        return load(self.file(".again.json"))
+
+    @cached_property
+    def again(self):
+        self.chrome
+        return Trace(self.command, self.file(".again.json"), self.work)
+
+    def events(self, *categories):
+        """Those with a length, of the source."""
+        return [e for e in self.source["traceEvents"] if e.get("ph") == "X" and e.get("cat") in categories]
+
+
+def kept():
+    """The variants of other makers are of kinds that Kineto's categories do not say, so not here."""
+    patterns = [os.path.join(HERE, "kineto", "*.json"), os.path.join(HERE, "kineto", "*.json.gz"),
+                os.path.join(HERE, "problems", "*.weir"), os.path.join(HERE, "readme", "*.weir"),
+                os.path.join(HERE, "..", "..", "..", "shared", "data", "kineto", "*.json.gz")]
+    for folder in filter(None, os.environ.get("WEIR_TRACES", "").split(":")):
+        patterns += [os.path.join(folder, "*" + ending) for ending in (".json", ".json.gz", ".weir")]
+    found = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+    return [path for path in found if not path.endswith(".expected.json")]
+
+
+def differences(what, one, two, most=3):
+    """How two dictionaries differ, in sentences."""
+    keys = [key for key in sorted(one.keys() | two.keys(), key=str) if one.get(key) != two.get(key)]
+    for key in keys[:most]:
+        yield "%s: %s is %s, and should be %s" % (what, str(key)[:160], two.get(key), one.get(key))
+    if len(keys) > most:
+        yield "%s: %d more differ" % (what, len(keys) - most)
+
+
+# The trace's own counts and times.
+
+
+def more_kernels(t):
+    for row in t.report["device_work"]:
+        if row["kind"] == "kernel":
+            row["count"] += 1
+            return True
+    return False
+
+
+@invariant(spoil=more_kernels)
+def device_work_is_the_traces(t):
+    """Kernels, copies and sets: how many of each name, and how long together."""
+    if not t.source:
+        return
+    kinds = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set"}
+    theirs, ours = Counter(), Counter()
+    for e in t.events(*kinds):
+        theirs[kinds[e["cat"]], e["name"]] += 1
+        theirs[kinds[e["cat"]], e["name"], "ns"] += round(e.get("dur", 0) * 1000)
+    for row in t.report["device_work"]:
+        if row["kind"] in kinds.values():
+            ours[row["kind"], row["name"]] += row["count"]
+            ours[row["kind"], row["name"], "ns"] += row["device_total_ns"]
+    yield from differences("device work", theirs, ours)
+
+
+# Parts and their whole.
+
+
+def longer_stream(t):
+    if not t.report["streams"]:
+        return False
+    t.report["streams"][0]["device_total_ns"] += 1
+    return True
+
+
+@invariant(spoil=longer_stream)
+def streams_add_up_to_the_device_work(t):
+    spans = ("kernel", "copy", "set")
+    work = [row for row in t.report["device_work"] if row["kind"] in spans]
+    for key in ("count", "device_total_ns"):
+        parts, whole = sum(row[key] for row in t.report["streams"]), sum(row[key] for row in work)
+        if parts != whole:
+            yield "%s: streams %d, device work %d" % (key, parts, whole)
+
+
+def busier_device(t):
+    if not t.report["devices"]:
+        return False
+    t.report["devices"][0]["busy_ns"] = 1 + sum(
+        t.report["devices"][0][key] for key in ("kernel_ns", "copy_ns", "set_ns"))
+    return True
+
+
+@invariant(spoil=busier_device)
+def a_device_is_no_busier_than_its_parts_together(t):
+    for row in t.report["devices"]:
+        parts = [row[key] for key in ("kernel_ns", "copy_ns", "set_ns")]
+        if row["busy_ns"] > sum(parts):
+            yield "device %s: busy %d ns, its parts %s" % (row["device"], row["busy_ns"], parts)
+
+
+def longer_breakdown(t):
+    if not t.report.get("breakdown"):
+        return False
+    t.report["breakdown"][0]["ns"] += 1
+    return True
+
+
+@invariant(spoil=longer_breakdown)
+def the_breakdown_adds_up_to_the_wall_time(t):
+    rows = t.report.get("breakdown")
+    if rows and sum(row["ns"] for row in rows) != t.report["wall_ns"]:
+        yield "%d ns in parts of %d ns" % (sum(row["ns"] for row in rows), t.report["wall_ns"])
+
+
+def more_calls(t):
+    t.report["totals"]["calls"] += 1
+
+
+@invariant(spoil=more_calls)
+def calls_add_up_to_the_total(t):
+    parts = sum(row["count"] for row in t.report["calls"])
+    if parts != t.report["totals"]["calls"]:
+        yield "functions have %d calls together, the total is %d" % (parts, t.report["totals"]["calls"])
+
+
+def selfish_operator(t):
+    for row in t.report["operators"]:
+        row["device_self_ns"] = row["device_total_ns"] + 1
+        return True
+    return False
+
+
+@invariant(spoil=selfish_operator)
+def an_operator_itself_takes_no_longer_than_with_its_children(t):
+    for row in t.report["operators"]:
+        for side in ("device", "host"):
+            if row[side + "_self_ns"] > row[side + "_total_ns"]:
+                yield "%s: %s %d ns by itself, %d in all" % (row["name"], side, row[side + "_self_ns"], row[side + "_total_ns"])
+    device = sum(row["device_total_ns"] for row in t.report["device_work"] if row["kind"] in ("kernel", "copy", "set"))
+    operators = sum(row["device_self_ns"] for row in t.report["operators"])
+    if operators > device:
+        yield "operators by themselves take %d ns on the device, which worked %d" % (operators, device)
+
+
+# There and back: what an export says, imported again, is what the trace said.
+
+
+def kernels_of(report):
+    return Counter({(row["name"], tuple(row["grid"] or ()), tuple(row["block"] or ()), "count"): row["count"]
+                    for row in report["kernels"] if row["device_timed"]})
+
+
+def other_kernel_again(t):
+    for row in t.again.report["kernels"]:
+        row["count"] += 1
+        return True
+    return False
+
+
+@invariant(spoil=other_kernel_again)
+def there_and_back_keeps_kernels(t):
+    yield from differences("kernels", kernels_of(t.report), kernels_of(t.again.report))
+
+
+# All of them.
+
+
+def check_all(traces, chosen):
+    bad = 0
+    for t in traces:
+        for name, check, _ in chosen:
+            try:
+                complaints = list(check(t))
+            except RuntimeError as error:
+                complaints = [str(error)]
+            for complaint in complaints:
+                print("%s: %s: %s" % (t.name, name, complaint))
+            bad += bool(complaints)
+    print("%d traces, %d invariants, %d broken" % (len(traces), len(chosen), bad))
+    return bad
+
+
+def spoiled(t, check, spoil):
+    """None: cannot be spoilt or looked at; else whether the invariant noticed."""
+    t.report, t.chrome, t.again.report
+    damaged = copy.deepcopy(t)
+    if list(check(damaged)) or spoil(damaged) is False:
+        return None
+    return bool(list(check(damaged)))
+
+
+def spoil_all(traces, chosen):
+    bad = 0
+    for name, check, spoil in chosen:
+        verdicts = (spoiled(t, check, spoil) for t in traces)
+        noticed = next((verdict for verdict in verdicts if verdict), False)
+        if not noticed:
+            print("%s: says nothing of a trace that breaks it" % name)
+            bad += 1
+    print("%d invariants, %d that cannot fail" % (len(chosen), bad))
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--spoil", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    chosen = [row for row in INVARIANTS if not options.names or row[0] in options.names]
+    weir = os.path.join(os.path.abspath(options.build), "bin", "weir")
+    with tempfile.TemporaryDirectory() as work:
+        traces = []
+        for at, path in enumerate(kept()):
+            folder = os.path.join(work, str(at))
+            os.mkdir(folder)
+            traces.append(Trace(weir, path, folder))
+        if not traces or not chosen:
+            print("no traces, or no such invariant")
+            return 1
+        return bool((spoil_all if options.spoil else check_all)(traces, chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
