@@ -1,6 +1,9 @@
 /*
  * weir stat: runs a program and counts its CUDA calls.  No record is kept: each thread adds to
  * counters of its own, which this process sums up at the end.
+ *
+ * The program has standard output for itself.  The counts go to a file, or to standard error
+ * when it has ended.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 #include "command.h"
 #include "event/level.h"
 #include "launch.h"
+#include "output.h"
 #include "scratch.h"
 #include "trace/trace.h"
 
@@ -24,6 +28,13 @@ struct row {
 
 struct totals {
 	uint64_t calls, errors, launches, allocated, copied, lost;
+};
+
+struct counts {
+	const struct trace *trace;
+	const struct row *rows; /* by time; the first without calls ends them */
+	size_t n;
+	struct totals sum;
 };
 
 static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct row *rows)
@@ -50,6 +61,11 @@ static int by_ticks(const void *a, const void *b)
 	return x->sum.count > y->sum.count ? -1 : x->sum.count < y->sum.count;
 }
 
+static bool launches(const struct schema_fn *fn)
+{
+	return fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
+}
+
 static struct totals add_up(const struct row *rows, size_t n)
 {
 	struct totals sum = { 0 };
@@ -59,10 +75,9 @@ static struct totals add_up(const struct row *rows, size_t n)
 		sum.errors += fn->kind == CALL_STATUS ? 0 : rows[i].sum.errors;
 		if (fn->api != API_DRIVER)
 			continue;
-		const bool launch = fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
 		const uint64_t not_run =
 			rows[i].sum.errors + rows[i].sum.bytes; /* failed, captured */
-		sum.launches += launch ? rows[i].sum.count - not_run : 0;
+		sum.launches += launches(fn) ? rows[i].sum.count - not_run : 0;
 		sum.allocated += fn->kind == CALL_ALLOC ? rows[i].sum.bytes : 0;
 		sum.copied += fn->kind == CALL_COPY ? rows[i].sum.bytes : 0;
 	}
@@ -74,11 +89,12 @@ static uint64_t time_ns(const struct trace *t, uint64_t ticks)
 	return trace_ns(t, t->header.start.ticks + ticks) - trace_ns(t, t->header.start.ticks);
 }
 
-static void print_json(
-	const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+static int print_json(void *context, FILE *out)
 {
+	const struct counts *c = context;
+	const struct totals *sum = &c->sum;
 	struct json j;
-	json_init(&j, stdout);
+	json_init(&j, out);
 	json_begin_object(&j, NULL);
 	json_begin_object(&j, "totals");
 	json_u64(&j, "calls", sum->calls);
@@ -89,75 +105,92 @@ static void print_json(
 	json_u64(&j, "copy_bytes", sum->copied);
 	json_end_object(&j);
 	json_begin_array(&j, "calls");
-	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
-		const bool launch =
-			rows[i].fn->kind == CALL_LAUNCH || rows[i].fn->kind == CALL_GRAPHLAUNCH;
+	for (size_t i = 0; i < c->n && c->rows[i].sum.count; i++) {
+		const struct row *row = &c->rows[i];
 		json_begin_object(&j, NULL);
-		json_str(&j, "name", rows[i].fn->name);
-		json_u64(&j, "count", rows[i].sum.count);
-		json_u64(&j, "errors", rows[i].sum.errors);
-		json_u64(&j, "total_ns", time_ns(t, rows[i].sum.ticks));
-		json_u64(&j, "bytes", launch ? 0 : rows[i].sum.bytes);
+		json_str(&j, "name", row->fn->name);
+		json_u64(&j, "count", row->sum.count);
+		json_u64(&j, "errors", row->sum.errors);
+		json_u64(&j, "total_ns", time_ns(c->trace, row->sum.ticks));
+		json_u64(&j, "bytes", launches(row->fn) ? 0 : row->sum.bytes);
 		json_end_object(&j);
 	}
 	json_end_array(&j);
 	json_end_object(&j);
-	putchar('\n');
+	putc('\n', out);
+	return 0;
 }
 
-static void print_text(
-	const struct trace *t, const struct row *rows, size_t n, const struct totals *sum)
+static int print_text(void *context, FILE *out)
 {
 	static const char *const headings[] = { "calls", "errors", "total", "bytes", "function" };
+	const struct counts *counts = context;
+	const struct totals *sum = &counts->sum;
 	struct number a, b, c, d;
 	struct table table;
 	table_init(&table, ">>>><", headings);
-	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
-		const struct counter *s = &rows[i].sum;
+	for (size_t i = 0; i < counts->n && counts->rows[i].sum.count; i++) {
+		const struct row *row = &counts->rows[i];
+		const struct counter *s = &row->sum;
 		table_cell(&table, "%s", number_count(&a, s->count));
 		table_cell(&table, "%s", s->errors ? number_count(&b, s->errors) : "-");
-		table_cell(&table, "%s", number_ns(&c, time_ns(t, s->ticks)));
-		const bool sized = s->bytes && rows[i].fn->kind != CALL_LAUNCH &&
-				   rows[i].fn->kind != CALL_GRAPHLAUNCH;
+		table_cell(&table, "%s", number_ns(&c, time_ns(counts->trace, s->ticks)));
+		const bool sized = s->bytes && !launches(row->fn);
 		table_cell(&table, "%s", sized ? number_bytes(&d, s->bytes) : "-");
-		table_cell(&table, "%s", rows[i].fn->name);
+		table_cell(&table, "%s", row->fn->name);
 	}
-	fprintf(stderr, "\n");
+	fprintf(out, "\n");
 	if (sum->calls)
-		table_print(&table, stderr, "", "");
-	fprintf(stderr, "\n  %s calls, %s launches, %s failing; %s allocated, ",
+		table_print(&table, out, "", "");
+	fprintf(out, "\n  %s calls, %s launches, %s failing; %s allocated, ",
 		number_count(&a, sum->calls), number_count(&b, sum->launches),
 		number_count(&c, sum->errors), number_bytes(&d, sum->allocated));
-	fprintf(stderr, "%s copied\n", number_bytes(&d, sum->copied));
+	fprintf(out, "%s copied\n", number_bytes(&d, sum->copied));
 	table_fini(&table);
+	return 0;
 }
 
-static int sum_up(const struct trace *t, bool as_json)
+/* What the program did can't be counted again: where the file can't be written, standard error
+ * has it. */
+static int put_counts(struct counts *c, const struct options *o)
+{
+	int (*const put)(void *, FILE *) = opt_flag(o, "json") ? print_json : print_text;
+	const char *path = opt_str(o, "output");
+	const int e = path ? output_write(path, put, c) : put(c, stderr);
+	if (!e || !path)
+		return 0;
+	put(c, stderr);
+	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s; so the counts are above", path,
+		strerror(-e));
+}
+
+static int sum_up(const struct trace *t, const struct options *o)
 {
 	struct chunk_buf buf = { 0 };
-	const size_t n = t->schema.fn_count;
-	struct row *rows = calloc(n + 1, sizeof *rows);
+	struct counts counts = { .trace = t, .n = t->schema.fn_count };
+	struct row *rows = calloc(counts.n + 1, sizeof *rows);
 	if (!rows)
 		return complain(EXIT_ENVIRONMENT, "no memory");
 	for (size_t i = 0; i < t->chunk_count; i++)
 		if (t->chunks[i].head.kind == CHUNK_COUNTERS && !trace_load(t, i, &buf, NULL))
 			add_chunk(t, &buf, rows);
-	qsort(rows, n, sizeof *rows, by_ticks);
-	struct totals sum = add_up(rows, n);
-	sum.lost = t->header.lost;
-	(as_json ? print_json : print_text)(t, rows, n, &sum);
+	qsort(rows, counts.n, sizeof *rows, by_ticks);
+	counts.rows = rows;
+	counts.sum = add_up(rows, counts.n);
+	counts.sum.lost = t->header.lost;
+	const int code = put_counts(&counts, o);
 	chunk_buf_fini(&buf);
 	free(rows);
-	return 0;
+	return code;
 }
 
-static int read_counters(const char *path, bool as_json)
+static int read_counters(const char *path, const struct options *o)
 {
 	struct trace *t;
 	struct error err;
 	if (trace_open(path, &t, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	const int code = sum_up(t, as_json);
+	const int code = sum_up(t, o);
 	trace_close(t);
 	return code;
 }
@@ -178,7 +211,7 @@ int cmd_stat(const struct options *o)
 	if (!code) {
 		launch_wait(&l, -1, NULL, &status);
 		launch_finish(&l, status);
-		code = read_counters(scratch.path, opt_flag(o, "json"));
+		code = read_counters(scratch.path, o);
 	}
 	scratch_remove(&scratch);
 	launch_close(&l);

@@ -28,6 +28,29 @@ expect 0 ' 204 .*cuLaunchKernel' "$weir" stat --sim -- "$app"
 expect 0 '"name": "cuLaunchKernel".*"count": 204' "$weir" stat --sim --json -- "$app"
 expect 37 '' "$weir" stat -- sh -c 'exit 37'
 
+# The program's standard output is its own, and the counts can have a file of their own.
+"$app" >alone.txt 2>/dev/null || env LD_LIBRARY_PATH="$build/lib/weir/sim" "$app" >alone.txt
+out_of() {
+	"$weir" stat --sim "$@" -- "$app" 2>/dev/null
+}
+apart() {
+	out_of "$@" >beside.txt && cmp alone.txt beside.txt && echo same
+}
+counts_in() {
+	"$weir" stat --sim "$@" -o counts -- "$app" 2>stderr.txt >/dev/null || return
+	grep -c cuLaunchKernel stderr.txt
+	cat counts
+}
+expect 0 '^same$' apart
+expect 0 '^same$' apart --json
+expect 0 '"name": "cuLaunchKernel".*"count": 204' counts_in --json
+expect 0 '^0$' counts_in --json
+expect 0 ' 204 .*cuLaunchKernel' counts_in
+expect 0 '^600$' stat -c %a counts
+expect 3 'no-such-dir/x can.t be written: No such file' "$weir" stat --sim -o no-such-dir/x -- "$app"
+expect 3 ' 204 .*cuLaunchKernel' "$weir" stat --sim -o no-such-dir/x -- "$app"
+rm -f alone.txt beside.txt counts stderr.txt
+
 # Nothing is left behind.
 [ "$(ls)" = lines.txt ] || expect 0 'only lines.txt' ls
 finish
