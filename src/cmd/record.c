@@ -169,6 +169,15 @@ static void say(const struct recording *rec, const struct totals *sum)
 		number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
 }
 
+/* Whoever sees no call where some were expected learns where to ask. */
+static void say_where_to_ask(const struct recording *rec)
+{
+	const bool sim = rec->launch.sim;
+	fprintf(stderr, "weir: no CUDA call was seen; `weir doctor %s-- %s` says why%s\n",
+		sim ? "--sim " : "", rec->launch.argv[0],
+		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
+}
+
 /* How many processes still write here.  One that comes while they are counted is counted too. */
 static int count_others(const struct recording *rec)
 {
@@ -204,8 +213,11 @@ static int finish(struct recording *rec, const struct options *o, int status)
 			       : 0;
 	if (!code && !others && strcmp(rec->raw, rec->output) != 0)
 		unlink(rec->raw);
-	if (!code && !opt_flag(o, "quiet") && !sum_up(rec->output, &sum))
+	if (!code && !opt_flag(o, "quiet") && !sum_up(rec->output, &sum)) {
 		say(rec, &sum);
+		if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
+			say_where_to_ask(rec);
+	}
 	return code;
 }
 

@@ -22,6 +22,12 @@ expect 127 'no-such' "$weir" record -o a.weir -- ./no-such # and the trace of be
 expect 0 'cuLaunchKernel' "$weir" report a.weir
 expect 37 '^$' "$weir" record -q -- sh -c 'exit 37'
 
+# Where there was nothing to record, somebody says where to look.
+expect 0 'weir doctor -- true. says why; without a GPU, .weir record --sim. simulates' \
+	"$weir" record -o none.weir -- true
+expect 0 'weir doctor --sim -- true. says why$' "$weir" record --sim -o none.weir -- true
+expect 1 '^0$' sh -c "$weir record --sim --level=off -o none.weir -- $app 2>&1 | grep -c doctor"
+
 # Ways of being started that a launcher must not mind: SIGCHLD ignored, standard streams closed.
 expect 37 '^$' timeout -s KILL 20 env --ignore-signal=CHLD "$weir" record -q -- sh -c 'exit 37'
 expect 37 '' timeout -s KILL 20 env --ignore-signal=CHLD "$weir" stat -- sh -c 'exit 37'
