@@ -4,7 +4,7 @@
 BEGIN {
 	n = split("product linear conv attention map reduce rows copy pick lookup join write gemm packed filter backward", words, " ")
 	for (i = 1; i <= n; i++) known[words[i]] = 1
-	n = split("stride padding dilation output_padding groups transposed mask", words, " ")
+	n = split("stride padding dilation output_padding groups transposed mask length causal causal_end window offsets longest", words, " ")
 	for (i = 1; i <= n; i++) places[words[i]] = 1
 }
 
@@ -13,7 +13,7 @@ function place(text,    part) {
 	split(text, part, "=")
 	if (!(part[1] in places)) fail("'" part[1] "' is no argument")
 	if (text == "transposed") return ".transposed = ALWAYS"
-	if (part[2] !~ /^[0-9]+$/ || part[2] < 1 || part[2] > 11) fail("'" text "': a place from 1 to 11 expected")
+	if (part[2] !~ /^[0-9]+$/ || part[2] < 1 || part[2] > 15) fail("'" text "': a place from 1 to 15 expected")
 	return "." part[1] " = " part[2]
 }
 
@@ -22,7 +22,7 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 /^#/ || !NF { next }
 {
 	if (NF < 5) fail("5 fields expected, " NF " found")
-	if (NF > 5 && $2 != "conv" && $2 != "backward") fail("arguments are for convolutions")
+	if (NF > 5 && $2 != "conv" && $2 != "backward" && $2 != "attention") fail("arguments are for convolutions and attention")
 	if (!($2 in known)) fail("'" $2 "' is no rule")
 	if ($1 in seen) fail($1 " stands there twice")
 	if ($3 !~ /^[0-9]$/ || $4 !~ /^[0-9]$/ || $5 !~ /^[0-9]+$/) fail("three numbers expected")

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-#define INPUTS 12
+#define INPUTS 16
 #define DIMS   8
 
 enum rule {
@@ -32,9 +32,11 @@ enum rule {
 
 #define ALWAYS 255
 
-/* Which of a convolution's arguments is what; 0: none is. */
+/* Which of an operator's arguments is what; 0: none is. */
 struct places {
 	uint8_t stride, padding, dilation, output_padding, groups, transposed, mask;
+	uint8_t length; /* the dimension of queries and keys that is one */
+	uint8_t causal, causal_end, window, offsets, longest;
 };
 
 struct operator_rule {
@@ -473,15 +475,99 @@ static bool cost_backward(const struct operator_rule *r, const struct inputs *in
 	return true;
 }
 
+/* How many keys a query looks at: all, or those up to its own place from the first or from the
+ * last. */
+enum causal { CAUSAL_NO, CAUSAL_FIRST, CAUSAL_LAST, CAUSAL_UNTOLD };
+
+static enum causal causal_of(const struct operator_rule *r, const struct inputs *in)
+{
+	const bool last = r->at.causal_end != 0;
+	const struct shape told = argument(in, last ? r->at.causal_end : r->at.causal);
+	if (!told.dims)
+		return CAUSAL_UNTOLD;
+	if (told.dim[0] <= 0)
+		return CAUSAL_NO;
+	return last || told.dim[0] > 1 ? CAUSAL_LAST : CAUSAL_FIRST;
+}
+
+/* Of `queries` queries and as many places in keys, those that may see each other. */
+static double pairs_of(enum causal causal, double queries, double keys)
+{
+	const double both = queries < keys ? queries : keys, triangle = both * (both + 1) / 2;
+	if (causal == CAUSAL_FIRST)
+		return triangle + (queries - both) * keys;
+	if (causal == CAUSAL_LAST)
+		return triangle + both * (keys - both);
+	return queries * keys;
+}
+
+/* Sequences of several lengths, one behind the other. */
+struct ragged {
+	double count, longest_query, longest_key;
+};
+
+static bool is_ragged(const struct operator_rule *r, const struct inputs *in)
+{
+	const uint8_t at = r->at.offsets;
+	return at && is_tensor(in, at) && in->shape[at].dim[0] >= 2;
+}
+
+static struct ragged ragged_of(const struct operator_rule *r, const struct inputs *in)
+{
+	const struct shape queries = argument(in, r->at.longest);
+	const struct shape keys = argument(in, (uint8_t)(r->at.longest + 1));
+	return (struct ragged){ .count = in->shape[r->at.offsets].dim[0] - 1,
+		.longest_query = queries.dims ? queries.dim[0] : 0,
+		.longest_key = keys.dims ? keys.dim[0] : 0 };
+}
+
+/*
+ * Pairs of all sequences together.  The lengths of each are in the memory of the device, and only
+ * their sum and the longest are told: enough when the queries of all, or the keys of all, are as
+ * many.  0: not known.
+ */
+static double ragged_pairs(const struct ragged *g, enum causal causal, double queries, double keys)
+{
+	const bool same_queries = g->count * g->longest_query == queries;
+	const bool same_keys = g->count * g->longest_key == keys;
+	if (same_queries && same_keys)
+		return g->count * pairs_of(causal, g->longest_query, g->longest_key);
+	if (causal == CAUSAL_FIRST || (causal == CAUSAL_LAST && g->longest_query != 1))
+		return 0;
+	return same_queries ? g->longest_query * keys : same_keys ? g->longest_key * queries : 0;
+}
+
+/* `at`: the dimension of lengths. */
+static double pairs_in(
+	const struct operator_rule *r, const struct inputs *in, enum causal causal, unsigned at)
+{
+	const double queries = in->shape[r->a].dim[at], keys = in->shape[r->b].dim[at];
+	if (argument(in, r->at.window).dims)
+		return 0;
+	if (!is_ragged(r, in))
+		return pairs_of(causal, queries, keys);
+	const struct ragged g = ragged_of(r, in);
+	return ragged_pairs(&g, causal, queries, keys);
+}
+
 static bool cost_attention(const struct operator_rule *r, const struct inputs *in, struct cost *c)
 {
 	const struct shape *q = &in->shape[r->a], *k = &in->shape[r->b];
-	if (q->dims < 3 || k->dims < 3 || !is_tensor(in, r->b + 1))
+	const bool ragged = is_ragged(r, in);
+	const enum causal causal = causal_of(r, in);
+	const double times = r->flops > 2 ? 2 : 1; /* backward: each has a gradient, as large */
+	if (q->dims < 3 || k->dims != q->dims || !is_tensor(in, r->b + 1))
 		return false;
-	c->flops = 4 * elements(q) * last(k, 2);
-	add_bytes(c, in, r->a, stored(in, r->a) + elements(q));
-	add_bytes(c, in, r->b, stored(in, r->b));
-	add_bytes(c, in, r->b + 1, stored(in, r->b + 1));
+	if (!ragged && q->dims != 4)
+		return false;
+	const unsigned at = ragged ? q->dims - 3 : r->at.length;
+	const double depth = larger(last(q, 1), 1), value = last(&in->shape[r->b + 1], 1);
+	const double pairs = pairs_in(r, in, causal, at);
+	c->flops = r->flops * pairs * elements(q) / larger(q->dim[at] * depth, 1) * (depth + value);
+	c->at_most = causal == CAUSAL_UNTOLD;
+	add_bytes(c, in, r->a, times * (stored(in, r->a) + elements(q) / depth * value));
+	add_bytes(c, in, r->b, times * stored(in, r->b));
+	add_bytes(c, in, r->b + 1, times * stored(in, r->b + 1));
 	c->matrix = true;
 	return true;
 }

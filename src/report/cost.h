@@ -19,6 +19,7 @@ struct cost {
 	bool has_flops, has_bytes;
 	bool several; /* products, of which a kernel does one: it is the operator's cost alone */
 	bool matrix;  /* a product of matrices: what tensor cores are for */
+	bool at_most; /* FLOPs without a mask, and whether there was one is not told */
 	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
 	bool has_unit;
 };

@@ -235,6 +235,82 @@ def an_operator_itself_takes_no_longer_than_with_its_children(t):
         yield "operators by themselves take %d ns on the device, which worked %d" % (operators, device)
 
 
+# FLOPs.
+
+
+class Operator:
+    """One that PyTorch ran: where it is, the products right inside it, and what it must do."""
+
+    def __init__(self, event):
+        self.name, self.args = event["name"], event.get("args", {})
+        self.begin, self.end = event["ts"], event["ts"] + event.get("dur", 0)
+        self.inner, self.flops, self.product = [], None, False
+
+
+def costs(t, operators):
+    lines = "".join("%s\t%s\n" % (o.name, json.dumps(o.args).replace("\n", " ")) for o in operators)
+    told = subprocess.run([os.path.join(os.path.dirname(t.command), "..", "tests", "cost-of")], input=lines, text=True,
+                          check=True, stdout=subprocess.PIPE).stdout.split("\n")
+    for operator, line in zip(operators, told):
+        flops, product = line.split()
+        operator.flops = None if flops == "-" else float(flops)
+        operator.product = product == "1" and operator.flops is not None
+
+
+def products(t):
+    """Operators that are products of matrices, by thread; t.factor damages those that contain none."""
+    threads = {}
+    for e in t.events("cpu_op"):
+        threads.setdefault((e.get("pid"), e.get("tid")), []).append(Operator(e))
+    costs(t, [o for operators in threads.values() for o in operators])
+    for operators in threads.values():
+        around = []
+        for o in sorted((o for o in operators if o.product), key=lambda o: (o.begin, -o.end)):
+            while around and around[-1].end <= o.begin:
+                around.pop()
+            if around:
+                around[-1].inner.append(o)
+            around.append(o)
+    found = [o for operators in threads.values() for o in operators if o.product]
+    for o in found:
+        o.flops *= 1 if o.inner else getattr(t, "factor", 1)
+    return found
+
+
+def other_flops(t):
+    t.factor = 1.5
+
+
+@invariant(spoil=other_flops)
+def an_operator_has_the_flops_of_the_one_inside_that_does_its_work(t):
+    """aten::conv2d those of its aten::cudnn_convolution, aten::linear of its aten::addmm, attention in any layout."""
+    for o in products(t) if t.source else ():
+        inner = sum(i.flops for i in o.inner)
+        if o.inner and inner != o.flops:
+            yield "%s: %.0f FLOPs, %s inside %.0f" % (o.name, o.flops, "/".join(i.name for i in o.inner[:3]), inner)
+
+
+def wanted_gradients(o):
+    """Of a convolution's input and weight, as its mask says."""
+    mask = (o.args.get("Concrete Inputs") or [""] * 11)[10]
+    return mask.count("True", 0, mask.rfind(","))
+
+
+@invariant(spoil=other_flops)
+def a_step_back_has_as_many_flops_for_each_gradient_as_the_step_forward(t):
+    forward = {}
+    found = products(t) if t.source else []
+    for o in found:
+        if "conv" in o.name and not o.name.endswith("backward") and "Sequence number" in o.args:
+            forward.setdefault(o.args["Sequence number"], []).append(o.flops)
+    for o in found:
+        # Numbers come again in other threads of the program: one of those forward must fit.
+        twins = forward.get(o.args.get("Sequence number"), ())
+        if o.name == "aten::convolution_backward" and twins and not any(
+                o.flops == flops * wanted_gradients(o) for flops in twins):
+            yield "%s: %.0f FLOPs for %d gradients, forward %s" % (o.name, o.flops, wanted_gradients(o), twins)
+
+
 # There and back: what an export says, imported again, is what the trace said.
 
 

@@ -220,6 +220,134 @@ static void attention_is_two_products(void **state)
 		2 * 2 * 4 * 8 * (2.0 * 16 + 32 + 32));
 }
 
+/* 2 sequences, 4 heads, 16 queries, 32 keys, 8 deep; values 8 deep. */
+#define BHSD   "[[2,4,16,8],[2,4,32,8],[2,4,32,8]"
+#define BSHD   "[[2,16,4,8],[2,32,4,8],[2,32,4,8]"
+#define NONE_5 ",[],[],[],[],[]"
+#define GRAD   "[[2,4,16,8],[2,4,16,8],[2,4,32,8],[2,4,32,8]"
+#define GRAD_S "[[2,16,4,8],[2,16,4,8],[2,32,4,8],[2,32,4,8]"
+#define HALF4  "[\"c10::Half\",\"c10::Half\",\"c10::Half\",\"c10::Half\"]"
+
+/* Queries, heads and depth of both, and two products forward. */
+#define WHOLE (2 * 2.0 * 2 * 4 * 16 * 32 * 8)
+
+static void attention_has_the_layout_of_its_operator(void **state)
+{
+	static const struct {
+		const char *operator, * dims, *says;
+		double flops;
+	} table[] = {
+		{ "scaled_dot_product_attention", BHSD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"0.\",\"False\"", WHOLE },
+		{ "_scaled_dot_product_flash_attention", BHSD NONE_5 "]",
+			"\"\",\"\",\"\",\"0.\",\"False\",\"False\"", WHOLE },
+		{ "_flash_attention_forward", BSHD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\",\"False\",\"False\"",
+			WHOLE },
+		{ "_scaled_dot_product_efficient_attention", BHSD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"True\",\"0.\",\"False\"", WHOLE },
+		{ "_efficient_attention_forward", BSHD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"0.\",\"0\",\"True\"", WHOLE },
+		{ "_scaled_dot_product_cudnn_attention", BHSD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"True\",\"0.\",\"False\",\"False\"", WHOLE },
+		{ "_cudnn_attention_forward", BHSD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"True\",\"0.\",\"False\"",
+			WHOLE },
+		{ "_scaled_dot_product_flash_attention_backward", GRAD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\",\"False\"",
+			2.5 * WHOLE },
+		{ "_flash_attention_backward", GRAD_S NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\",\"False\"",
+			2.5 * WHOLE },
+		{ "_efficient_attention_backward", GRAD_S NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"\",\"0.\",\"\",\"\","
+			"\"0\"",
+			2.5 * WHOLE },
+		{ "_cudnn_attention_backward", GRAD NONE_5 "]",
+			"\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\","
+			"\"False\"",
+			2.5 * WHOLE },
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char name[80], says[256];
+		snprintf(name, sizeof(name), "aten::%s", table[i].operator);
+		snprintf(says, sizeof(says), ",\"Concrete Inputs\":[%s]", table[i].says);
+		const struct cost c = cost(name, table[i].dims, HALF4, says);
+		if (c.flops != table[i].flops || c.at_most)
+			fail_msg("%s: %.0f FLOPs%s, not %.0f", name, c.flops,
+				c.at_most ? " at most" : "", table[i].flops);
+	}
+}
+
+/* Pairs by a plain loop: queries see keys up to their own place, from the first or from the last.
+ */
+static double seen(int queries, int keys, bool from_last)
+{
+	double pairs = 0;
+	for (int q = 0; q < queries; q++)
+		for (int k = 0; k < keys; k++)
+			pairs += k <= q + (from_last ? keys - queries : 0);
+	return pairs;
+}
+
+static void a_causal_mask_counts_what_it_lets_through(void **state)
+{
+	static const int lengths[][2] = { { 16, 16 }, { 16, 32 }, { 32, 16 }, { 1, 16 } };
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const int q = lengths[i][0], k = lengths[i][1];
+		char dims[128];
+		snprintf(
+			dims, sizeof(dims), "[[1,1,%d,8],[1,1,%d,8],[1,1,%d,8],[],[],[]]", q, k, k);
+		assert_true(cost("aten::scaled_dot_product_attention", dims, HALF3,
+				    SAYS("\"\",\"\",\"\",\"\",\"0.\",\"True\""))
+				    .flops == 4 * 8 * seen(q, k, false));
+		snprintf(
+			dims, sizeof(dims), "[[1,%d,1,8],[1,%d,1,8],[1,%d,1,8],[],[],[]]", q, k, k);
+		assert_true(cost("aten::_flash_attention_forward", dims, HALF3,
+				    SAYS("\"\",\"\",\"\",\"\",\"\",\"16\",\"16\",\"0.\",\"True\""))
+				    .flops == 4 * 8 * seen(q, k, true));
+		assert_true(cost("aten::_efficient_attention_forward", dims, HALF3,
+				    SAYS("\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"0.\",\"2\""))
+				    .flops == 4 * 8 * seen(q, k, true));
+	}
+	/* Live recordings say no mask. */
+	struct cost c;
+	assert_true(cost_of("aten::scaled_dot_product_attention",
+		"{\"Input Dims\":" BHSD "],\"module dtype\":\"float16\"}", &c));
+	assert_true(c.at_most && c.flops == WHOLE);
+	/* A window lets less through than the shapes tell. */
+	assert_false(cost("aten::_flash_attention_forward", BSHD NONE_5 "]", HALF3,
+		SAYS("\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\",\"False\",\"False\",\"\",\"4\""))
+			     .has_flops);
+	assert_true(cost("aten::_flash_attention_forward", BSHD NONE_5 "]", HALF3,
+		SAYS("\"\",\"\",\"\",\"\",\"\",\"16\",\"32\",\"0.\",\"False\",\"False\",\"\",\"-1\""))
+			    .has_flops);
+}
+
+/* Three sequences, one behind the other; how long each is, only the device knows. */
+static void sequences_of_several_lengths_count_when_their_sum_tells_all(void **state)
+{
+#define PACKED(q, k) "[[" #q ",4,8],[" #k ",4,8],[" #k ",4,8],[4],[4]]"
+#define LONGEST(q, k, causal)                                                                      \
+	SAYS("\"\",\"\",\"\",\"\",\"\",\"" #q "\",\"" #k "\",\"0.\",\"" #causal "\"")
+	const char *name = "aten::_flash_attention_forward";
+	const double each = 4.0 * 4 * 8;
+	assert_true(cost(name, PACKED(30, 60), HALF3, LONGEST(10, 20, False)).flops ==
+		    each * 3 * 10 * 20);
+	assert_true(cost(name, PACKED(3, 60), HALF3, LONGEST(1, 40, False)).flops == each * 60);
+	assert_true(cost(name, PACKED(3, 60), HALF3, LONGEST(1, 40, True)).flops == each * 60);
+	assert_true(cost(name, PACKED(30, 60), HALF3, LONGEST(10, 20, True)).flops ==
+		    each * 3 * seen(10, 20, true));
+	const struct cost c = cost(name, PACKED(30, 60), HALF3, LONGEST(20, 40, False));
+	assert_false(c.has_flops);
+	assert_true(c.has_bytes && c.bytes == 2 * 4 * 8 * (30.0 + 30 + 60 + 60));
+	/* Nested tensors come with a dimension in front, of one. */
+	assert_true(cost("aten::_efficient_attention_forward",
+			    "[[1,30,4,8],[1,60,4,8],[1,60,4,8],[],[4],[4]]", HALF3,
+			    SAYS("\"\",\"\",\"\",\"\",\"\",\"\",\"10\",\"20\",\"0.\",\"0\""))
+			    .flops == each * 3 * 10 * 20);
+}
+
 static void elements_are_broadcast(void **state)
 {
 	check("aten::add", "[[4,1,3],[2,1],[]]", "[\"float\",\"float\",\"Scalar\"]", 4 * 2 * 3,
@@ -434,6 +562,9 @@ int main(void)
 		cmocka_unit_test(a_convolution_that_does_not_say_how_has_no_cost),
 		cmocka_unit_test(a_live_recording_tells_of_the_convolution_around),
 		cmocka_unit_test(attention_is_two_products),
+		cmocka_unit_test(attention_has_the_layout_of_its_operator),
+		cmocka_unit_test(a_causal_mask_counts_what_it_lets_through),
+		cmocka_unit_test(sequences_of_several_lengths_count_when_their_sum_tells_all),
 		cmocka_unit_test(elements_are_broadcast),
 		cmocka_unit_test(expanded_tensors_are_read_once),
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
