@@ -447,6 +447,7 @@ static int take_instant(struct kineto *k)
 	m.ns = (uint64_t)ev->ts.value;
 	m.device = (uint32_t)device;
 	m.has_total = number_arg(ev, A_TOTAL, BYTES_MOST, &m.total);
+	m.has_reserved = number_arg(ev, A_RESERVED, BYTES_MOST, &m.reserved);
 	const int e = thread_of(k, &m.thread);
 	if (e || m.thread == STORE_NONE)
 		return e;

@@ -55,6 +55,7 @@ static const struct word arg_words[] = {
 	{ "name", A_NAME },
 	{ "addr", A_ADDRESS },
 	{ "total allocated", A_TOTAL },
+	{ "total reserved", A_RESERVED },
 	{ "device type", A_DEVICE_TYPE },
 	{ "device id", A_DEVICE_ID },
 	{ "ev idx", A_DROPPED },

@@ -45,8 +45,9 @@ enum known {
 	A_BLOCK,
 	A_NAME,
 	A_DETAILS,
-	A_ADDRESS, /* of allocations, and the next three */
+	A_ADDRESS, /* of allocations, and the next four */
 	A_TOTAL,
+	A_RESERVED,
 	A_DEVICE_TYPE,
 	A_DEVICE_ID,
 	A_DROPPED, /* differs from event to event and says nothing */

@@ -1,11 +1,14 @@
 /*
  * Allocations as torch.profiler notes them: an instant each, with an address, a size that is
- * negative when it is given back, and how much was allocated then.  They become calls of
- * functions that the trace's schema declares.
+ * negative when it is given back, and how much was allocated then.  They become events of
+ * functions that the trace's schema declares, when all have been read: each thread's stand
+ * together in the file, and what was live when is known only in the order of time.
  *
- * What was allocated before the profile began is not told one by one, but its sum is: blocks of
- * it that are given back later become allocations at the beginning, the rest one block per
- * device whose address is its number + 1, so that the live set is what the allocator said.
+ * Not all that an allocator does is there: the profile begins in the middle, and threads that it
+ * does not look at allocate too.  But each event says how much was allocated, so what is missing
+ * is known by its size, and what nobody was seen doing is put in: blocks of the time before, of
+ * the address at which they are given back later, or one made up; blocks of made-up addresses in
+ * the middle; and frees.  So the live set is at every event what the allocator said.
  *
  * Internal to src/report.  Zeroed memory is empty.
  */
@@ -19,28 +22,44 @@ struct memory_event {
 	uint32_t thread; /* of the store */
 	uint32_t device;
 	uint64_t address;
-	int64_t bytes;  /* of no more than 63 bits */
-	uint64_t total; /* allocated on the device after it; valid with has_total */
-	bool has_total;
+	int64_t bytes;     /* of no more than 63 bits */
+	uint64_t total;    /* allocated on the device after it; valid with has_total */
+	uint64_t reserved; /* valid with has_reserved */
+	bool has_total, has_reserved;
+
+	bool freed;     /* of an allocation: its free comes */
+	uint32_t place; /* the device's index */
+	uint32_t order; /* in the file */
 };
 
-struct memory_device {
+/* A block that no event is going to free. */
+struct memory_loose {
+	uint64_t address, bytes;
+};
+
+struct memory_device { /* of one process */
 	uint32_t number, thread;
-	uint64_t before; /* allocated before the first event, and not yet told one by one */
+	bool begun;
+	uint64_t now;    /* live, as the new trace has it */
+	uint64_t before; /* of it: live before the first event, and of no block yet */
+	ARRAY(struct memory_loose) loose;
 };
 
 struct memory_import {
-	uint16_t before, alloc, free; /* functions, once declared */
-	ARRAY(size_t) early;          /* calls of the store that belong to the beginning */
-	struct map live;              /* address, device: 1 allocated, 0 given back */
-	struct map device_map;
+	ARRAY(struct memory_event) events;
 	ARRAY(struct memory_device) devices;
+	uint16_t alloc, free, before, unseen, gone; /* functions, once declared */
+	ARRAY(size_t) early;                        /* calls that belong to the beginning */
+	struct map live;                            /* device, address: 1 when it is */
+	struct map device_map;
+	uint64_t made_up; /* addresses so far */
+	uint64_t last_ns;
 };
 
-/* Puts the event into the store.  0 or -ENOMEM. */
+/* Keeps the event.  0 or -ENOMEM. */
 int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e);
 
-/* Puts what was allocated before and never given back.  0 or -ENOMEM. */
+/* Puts all events, and what they tell of others, into the store.  0 or -ENOMEM. */
 int import_memory_finish(struct memory_import *m, struct store *s);
 void import_memory_fini(struct memory_import *m);
 

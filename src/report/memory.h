@@ -109,9 +109,10 @@ struct memory_growth {
 };
 #define GROWTH_PERIODS 8u
 
-/* A function of imported traces: what a profiler that began in the middle found allocated.  What
- * it knows no address of has a small number instead, from 1. */
+/* Functions of imported traces: what a profiler that began in the middle found allocated, and what
+ * it did not see being allocated.  What has no known address has a small number instead, from 1. */
 #define MEMORY_BEFORE "allocated_before"
+#define MEMORY_UNSEEN "allocated_unseen"
 
 struct memory_operator {
 	const char *name; /* NULL: outside of all ranges */

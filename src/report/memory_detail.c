@@ -159,13 +159,17 @@ static int add_peak(struct walk *w, const struct memory_op *op)
 	return 0;
 }
 
-#define MADE_UP_MOST 0x10000u /* one for each device; no device has memory there */
+#define MADE_UP_MOST 0x10000u /* no device has memory there */
+
+/* Of what a profiler did not see. */
+static bool is_unseen(const struct schema_fn *fn)
+{
+	return fn && (!strcmp(fn->name, MEMORY_BEFORE) || !strcmp(fn->name, MEMORY_UNSEEN));
+}
 
 static bool is_made_up(const struct report *r, const struct memory_op *op)
 {
-	const struct schema_fn *fn =
-		op->pointer <= MADE_UP_MOST ? schema_find(&r->trace->schema, op->fn_id) : NULL;
-	return fn && !strcmp(fn->name, MEMORY_BEFORE);
+	return op->pointer <= MADE_UP_MOST && is_unseen(schema_find(&r->trace->schema, op->fn_id));
 }
 
 static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
@@ -365,7 +369,7 @@ static bool knows_leaks(const struct report *r)
 		return false;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		if (c->fn && !strcmp(c->fn->name, MEMORY_BEFORE))
+		if (is_unseen(c->fn))
 			return false; /* part of a program: its end is not the program's */
 		if (c->fn && c->ok_counted &&
 			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))

@@ -3,7 +3,7 @@
 #	golden.sh BUILD CASE        one case; exit status 1 and a diff when it differs
 #	golden.sh BUILD --update    writes all expected files
 set -eu
-build=$1 case=$2
+build=$(cd "$1" && pwd) case=$2
 here=$(cd "$(dirname "$0")" && pwd)
 weir=$build/bin/weir
 work=$(mktemp -d)

@@ -155,6 +155,39 @@ def device_work_is_the_traces(t):
     yield from differences("device work", theirs, ours)
 
 
+def allocator_events(events):
+    """Of GPUs, in the order of time."""
+    memory = [e for e in events if e.get("name") == "[memory]" and e["args"].get("Device Type") == 1]
+    return sorted(memory, key=lambda e: e["ts"])
+
+
+def live_sets(events):
+    """What is allocated on all devices of all processes before the first event, and after each."""
+    live = {}
+    for e in reversed(events):
+        live[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Allocated"] - e["args"]["Bytes"]
+    yield sum(live.values())
+    for e in events:
+        live[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Allocated"]
+        yield sum(live.values())
+
+
+def higher_peak(t):
+    t.report["memory"]["peak_bytes"] += 1
+
+
+@invariant(spoil=higher_peak)
+def the_live_set_is_the_allocators(t):
+    """At most, and at the end."""
+    events = allocator_events(t.source["traceEvents"]) if t.source else []
+    if not events:
+        return
+    live = list(live_sets(events))
+    for key, should in (("peak_bytes", max(live)), ("live_at_exit_bytes", live[-1])):
+        if t.report["memory"][key] != should:
+            yield "%s: %d, and should be %d" % (key, t.report["memory"][key], should)
+
+
 # Parts and their whole.
 
 

@@ -641,10 +641,11 @@ static void the_work_of_a_library_is_that_of_its_operator(void **state)
 
 /* ---- allocations in Kineto ---- */
 
-#define MEMORY(ts, bytes, address, total, type)                                                    \
+#define MEMORY_OF(tid, ts, bytes, address, total, type)                                            \
 	"{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1," \
-	"\"tid\":2,\"ts\":" ts ",\"args\":{\"Total Allocated\":" total ",\"Bytes\":" bytes         \
+	"\"tid\":" tid ",\"ts\":" ts ",\"args\":{\"Total Allocated\":" total ",\"Bytes\":" bytes   \
 	",\"Device Id\":0,\"Device Type\":" type ",\"Addr\":" address "}}"
+#define MEMORY(ts, bytes, address, total, type) MEMORY_OF("2", ts, bytes, address, total, type)
 
 /* 1000 bytes are there before; 300 of them are given back, 700 stay. */
 static void the_live_set_is_what_the_allocator_said(void **state)
@@ -663,6 +664,57 @@ static void the_live_set_is_what_the_allocator_said(void **state)
 	assert_int_equal(report->live.v[0].bytes, 700);
 	assert_int_equal(report->live.v[1].bytes, 256);
 	assert_int_equal(stats.calls, 4);
+}
+
+/* A thread gives back what another one, which comes later in the file, has allocated. */
+static void allocations_of_several_threads_are_taken_in_the_order_of_time(void **state)
+{
+	assert_int_equal(import("{\"traceEvents\":[" MEMORY_OF("3", "30", "-512", "4096", "1000",
+				 "1") "," MEMORY_OF("2", "20", "512", "4096", "1512", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 1512);
+	assert_int_equal(report->gpu_memory.live_bytes, 1000);
+	assert_int_equal(report->gpu_memory.allocs, 2);
+	assert_int_equal(report->gpu_memory.frees, 1);
+}
+
+/* Both at 20: the one that ends at 712 came first, since the other begins there. */
+static void allocations_of_one_time_go_on_where_the_last_one_ended(void **state)
+{
+	assert_int_equal(import("{\"traceEvents\":[" MEMORY_OF("2", "10", "512", "4096", "512",
+				 "1") "," MEMORY_OF("2", "20", "-512", "4096", "200",
+				 "1") "," MEMORY_OF("3", "20", "200", "8192", "712", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 712);
+	assert_int_equal(report->gpu_memory.live_bytes, 200);
+	assert_int_equal(report->gpu_memory.allocs, 2);
+	assert_int_equal(report->gpu_memory.frees, 1);
+}
+
+/* 1000 bytes come and go where nobody looks, and 300 of the time before. */
+static void what_threads_do_that_nobody_looks_at_is_known_by_its_size(void **state)
+{
+	assert_int_equal(
+		import("{\"traceEvents\":[" MEMORY("10", "512", "4096", "912", "1") "," MEMORY(
+			"20", "256", "8192", "2168", "1") "," MEMORY("30", "-512", "4096", "656",
+			"1") "," MEMORY("40", "64", "4096", "420", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 2168);
+	assert_int_equal(report->gpu_memory.live_bytes, 420);
+	assert_int_equal(report->gpu_memory.live, 3);
+}
+
+/* 8192 was freed by who knows whom, and then is part of what somebody else has; so is 4096. */
+static void a_block_that_nobody_was_seen_freeing_makes_room(void **state)
+{
+	assert_int_equal(
+		import("{\"traceEvents\":[" MEMORY("10", "512", "4096", "512", "1") "," MEMORY(
+			"20", "256", "8192", "768", "1") "," MEMORY("30", "64", "16384", "576",
+			"1") "," MEMORY("40", "32", "4096", "96", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 768);
+	assert_int_equal(report->gpu_memory.live_bytes, 96);
+	assert_int_equal(report->gpu_memory.live, 2);
 }
 
 static void allocations_that_make_no_sense_are_passed_over(void **state)
@@ -698,6 +750,10 @@ int main(void)
 		cmocka_unit_test(numbers_are_taken_digit_by_digit),
 		cmocka_unit_test(the_work_of_a_library_is_that_of_its_operator),
 		cmocka_unit_test(the_live_set_is_what_the_allocator_said),
+		cmocka_unit_test(allocations_of_several_threads_are_taken_in_the_order_of_time),
+		cmocka_unit_test(allocations_of_one_time_go_on_where_the_last_one_ended),
+		cmocka_unit_test(what_threads_do_that_nobody_looks_at_is_known_by_its_size),
+		cmocka_unit_test(a_block_that_nobody_was_seen_freeing_makes_room),
 		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
 		cmocka_unit_test(device_work_survives_packing),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
