@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "event/writer.h"
 #include "hook/call.h"
+#include "hook/elf.h"
 #include "hook/note.h"
 #include "hook/strings.h"
 
@@ -59,9 +60,10 @@ struct run {
 enum pool_state { EMPTY, MAKING, READY };
 
 struct pool {
-	uint32_t state;   /* enum pool_state */
-	uint64_t id;      /* that the driver gives each context once; without: its handle */
-	uint64_t context; /* handle */
+	uint32_t state;     /* enum pool_state */
+	uint64_t id;        /* that the driver gives each context once; without: its handle */
+	uint64_t context;   /* handle */
+	const void *driver; /* one function of the driver that its events are of */
 	int32_t device;
 	bool has_id;
 	uint32_t next, tail; /* of runs, both grow; modulo RUNS */
@@ -181,6 +183,11 @@ static bool driver_can(void)
 
 /* --- pools -------------------------------------------------------------------------------- */
 
+static const void *driver(void)
+{
+	return hook_real[FN_cuCtxPushCurrent_v2];
+}
+
 static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 {
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
@@ -192,6 +199,7 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 		p->id = id;
 		p->context = context;
 		p->has_id = has_id;
+		p->driver = driver();
 		p->next = p->tail = 0;
 		memset(p->last_end, 0, sizeof p->last_end);
 		if (REAL(cuCtxGetDevice, int *)(&p->device))
@@ -200,24 +208,6 @@ static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
 		return p;
 	}
 	return NULL;
-}
-
-/* The current context's.  NULL: there are none left, or another thread is making it. */
-static struct pool *pool_of(uint64_t context)
-{
-	unsigned long long id = 0;
-	const bool has_id = hook_real[FN_cuCtxGetId] &&
-			    !REAL(cuCtxGetId, void *, unsigned long long *)((void *)context, &id);
-	id = has_id ? id : context;
-	for (uint32_t i = 0; i < CONTEXTS; i++) {
-		struct pool *p = &pools[i];
-		const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
-		if (state == MAKING)
-			return NULL;
-		if (state == READY && p->id == id && p->context == context)
-			return p;
-	}
-	return make_pool(context, id, has_id);
 }
 
 /* The events have gone with their context, or are left to it. */
@@ -235,6 +225,26 @@ static void drop(struct pool *p)
 	}
 	work_lose(&hook_recorder, lost);
 	__atomic_store_n(&p->state, EMPTY, __ATOMIC_RELEASE);
+}
+
+/* The current context's.  NULL: there are none left, or another thread is making it. */
+static struct pool *pool_of(uint64_t context)
+{
+	unsigned long long id = 0;
+	const bool has_id = hook_real[FN_cuCtxGetId] &&
+			    !REAL(cuCtxGetId, void *, unsigned long long *)((void *)context, &id);
+	id = has_id ? id : context;
+	for (uint32_t i = 0; i < CONTEXTS; i++) {
+		struct pool *p = &pools[i];
+		const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+		if (state == MAKING)
+			return NULL;
+		if (state == READY && p->driver != driver()) /* loaded anew: events of none */
+			drop(p);
+		else if (state == READY && p->id == id && p->context == context)
+			return p;
+	}
+	return make_pool(context, id, has_id);
 }
 
 void sample_context_gone(uint64_t context)
@@ -567,14 +577,22 @@ void sample_end_config(struct sample *s, int result, const struct sample_call *c
 
 /* --- life --------------------------------------------------------------------------------- */
 
+/* Whether what is made of the pool's context can be asked: the program may have unloaded the
+ * driver, and its events with it. */
+static bool is_there(const struct pool *p)
+{
+	struct elf e;
+	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == READY && p->driver == driver() &&
+	       elf_of_address(&e, p->driver);
+}
+
 void sample_collect(void)
 {
 	const int kept = errno;
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
 		struct pool *p = &pools[i];
 		void *popped;
-		if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != READY ||
-			REAL(cuCtxPushCurrent_v2, void *)((void *)p->context))
+		if (!is_there(p) || REAL(cuCtxPushCurrent_v2, void *)((void *)p->context))
 			continue;
 		const int mode = exchange_mode(RELAXED);
 		for (uint32_t k = 0; k < RUNS; k++) {
