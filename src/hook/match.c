@@ -8,11 +8,12 @@
 #include "base/sys.h"
 #include "hook/process.h"
 #include "predict/key.h"
+#include "predict/tables.h"
 
-#define RING       (1u << 16)
-#define SIGNATURES (1u << 13)
-#define WINDOW     16u
-#define SLACK_NS   20000 /* clocks of host and device agree no better */
+#define RING         (1u << 16)
+#define SIGNATURES   (1u << 13)
+#define QUEUE_WINDOW 16u
+#define SLACK_NS     20000 /* clocks of host and device agree no better */
 
 struct asked {
 	uint64_t turn; /* of the ring, from 1; stored last */
@@ -71,18 +72,23 @@ uint64_t match_name(
 	return match_signature(predict_kernel_id(name, strlen(name), 0), grid, block, shared);
 }
 
+/* Who sees a word of what is stored here sees turn 0 as well, or a later one: copy_turn(). */
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
 {
 	const uint64_t turn = __atomic_add_fetch(&m.given, 1, __ATOMIC_RELAXED);
-	struct asked *a = &m.ring[turn % RING];
-	__atomic_store_n(&a->turn, 0, __ATOMIC_RELEASE);
-	a->signature = signature;
-	a->ticks = ticks;
-	a->key = l->key;
-	a->kernel = l->kernel;
-	a->args = l->args;
-	memcpy(a->arg, l->arg, l->args * sizeof(a->arg[0]));
-	__atomic_store_n(&a->turn, turn, __ATOMIC_RELEASE); /* pairs with copy_turn() */
+	const size_t behind = offsetof(struct asked, signature);
+	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
+	struct asked *to = &m.ring[turn % RING], a;
+	a.signature = signature;
+	a.ticks = ticks;
+	a.key = l->key;
+	a.kernel = l->kernel;
+	a.args = args;
+	a.reserved = 0;
+	memcpy(a.arg, l->arg, args * sizeof(a.arg[0]));
+	__atomic_store_n(&to->turn, 0, __ATOMIC_RELAXED);
+	store_words(&to->signature, &a.signature, offsetof(struct asked, arg[args]) - behind);
+	__atomic_store_n(&to->turn, turn, __ATOMIC_RELEASE); /* pairs with copy_turn() */
 }
 
 static bool copy_turn(uint64_t turn, struct asked *ret_a)
@@ -90,8 +96,7 @@ static bool copy_turn(uint64_t turn, struct asked *ret_a)
 	const struct asked *a = &m.ring[turn % RING];
 	if (__atomic_load_n(&a->turn, __ATOMIC_ACQUIRE) != turn)
 		return false;
-	*ret_a = *a;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	copy_words(ret_a, a, offsetof(struct asked, padding));
 	return __atomic_load_n(&a->turn, __ATOMIC_RELAXED) == turn;
 }
 
@@ -104,7 +109,7 @@ static void give_up(void)
 /* The signature's queue, a free one made its own, or NULL in a full window. */
 static struct queue *queue_of(uint64_t signature, bool make)
 {
-	for (uint32_t i = 0; i < WINDOW; i++) {
+	for (uint32_t i = 0; i < QUEUE_WINDOW; i++) {
 		struct queue *q = &m.queues[((signature >> 20) + i) & (SIGNATURES - 1)];
 		if (q->signature == signature)
 			return q;
@@ -175,7 +180,7 @@ bool match_pop(uint64_t signature, uint64_t start_ns, struct predict_launch *ret
 	q->first = q->first == q->last ? 0 : m.behind[q->first % RING];
 	ret_l->kernel = a.kernel;
 	ret_l->key = a.key;
-	ret_l->args = a.args < PREDICT_ARGS ? a.args : PREDICT_ARGS;
-	memcpy(ret_l->arg, a.arg, sizeof(a.arg));
+	ret_l->args = a.args;
+	memcpy(ret_l->arg, a.arg, a.args * sizeof(a.arg[0]));
 	return true;
 }
