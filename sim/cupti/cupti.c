@@ -8,6 +8,7 @@
  *		refuse-kernels	kernels can't be recorded
  *		lose=N		every Nth record is lost, and counted as dropped
  *		buffer=N	a buffer is handed back after N records
+ *		unfinished	a forced flush hands out one record of each kind without an end
  *
  * Where the documentation leaves it open, what is worst for the client happens.  Without a flush
  * period full buffers wait for a flush, or until there are too many of them; with one they come
@@ -351,9 +352,27 @@ API int cuptiActivityDisable(int kind)
 	return set_enabled(kind, false);
 }
 
+/* Of work that is still running. */
+static void put_unfinished(void)
+{
+	const uint64_t now = date(read_clock(CLOCK_MONOTONIC));
+
+	append(
+		&(struct record_kernel){
+			.kind = KIND_KERNEL, .start = now, .name = keep_name("unfinished") },
+		sizeof(struct record_kernel));
+	append(&(struct record_copy){ .kind = KIND_COPY, .start = now },
+		sizeof(struct record_copy));
+	append(&(struct record_set){ .kind = KIND_SET, .start = now }, sizeof(struct record_set));
+	append(&(struct record_wait){ .kind = KIND_WAIT, .start = now },
+		sizeof(struct record_wait));
+}
+
 API int cuptiActivityFlushAll(uint32_t forced)
 {
 	pthread_mutex_lock(&lock);
+	if (forced && script_has("unfinished", NULL))
+		put_unfinished();
 	hand_back_all();
 	pthread_mutex_unlock(&lock);
 	return OK;

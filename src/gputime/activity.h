@@ -72,25 +72,26 @@ struct activity_wait {
 	uint32_t correlation, context, stream, event;
 };
 
-/* When it started, of kinds that we record ourselves; false for others. */
-static inline bool activity_start(const void *record, uint64_t *ret_start)
+/* When it started and ended, of kinds that we record ourselves; false for others. */
+static inline bool activity_span(const void *record, uint64_t *ret_start, uint64_t *ret_end)
 {
+#define SPAN_OF(type)                                                                              \
+	*ret_start = ((const struct type *)record)->start;                                         \
+	*ret_end = ((const struct type *)record)->end;                                             \
+	return true
 	switch (*(const uint32_t *)record) {
 	case ACTIVITY_KERNEL:
-		*ret_start = ((const struct activity_kernel *)record)->start;
-		return true;
+		SPAN_OF(activity_kernel);
 	case ACTIVITY_COPY:
-		*ret_start = ((const struct activity_copy *)record)->start;
-		return true;
+		SPAN_OF(activity_copy);
 	case ACTIVITY_SET:
-		*ret_start = ((const struct activity_set *)record)->start;
-		return true;
+		SPAN_OF(activity_set);
 	case ACTIVITY_WAIT:
-		*ret_start = ((const struct activity_wait *)record)->start;
-		return true;
+		SPAN_OF(activity_wait);
 	default:
 		return false;
 	}
+#undef SPAN_OF
 }
 
 #endif

@@ -24,6 +24,9 @@
 #define SLOW_BYTES      (256u << 10)
 #define QUICK_PERIOD_MS 10u
 
+/* That an exit waits for who learns: a batch takes some milliseconds. */
+#define LEARNER_WAIT_NS 2000000000u
+
 static struct {
 	int (*register_callbacks)(void *request, void *complete);
 	int (*register_timestamp)(uint64_t (*now)(void));
@@ -49,13 +52,21 @@ static bool is_here(void)
 static struct {
 	struct chunk_header *chunk;
 	uint32_t used;
-	volatile uint32_t held;
+	uint32_t held; /* by this thread; 0: by none */
 	uint64_t lost; /* pieces that no chunk says to be lost yet */
 } out;
 
+static bool try_hold(uint32_t tid)
+{
+	uint32_t none = 0;
+	return __atomic_compare_exchange_n(
+		&out.held, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 static void hold(void)
 {
-	while (__atomic_exchange_n(&out.held, 1, __ATOMIC_ACQUIRE))
+	const uint32_t tid = (uint32_t)sys(gettid);
+	while (!try_hold(tid))
 		sys(sched_yield);
 }
 
@@ -237,17 +248,23 @@ static void keep_wait(const struct activity_wait *s)
 }
 
 /* A forced flush hands out work that has not ended, with no end: that is no time. */
+static bool has_time(const void *record)
+{
+	uint64_t start, end;
+	if (!activity_span(record, &start, &end))
+		return true;
+	return start && end >= start && share_is_date(share_to_monotonic(start));
+}
+
 static void keep_record(const void *record)
 {
-	uint64_t start = 0;
-	if (activity_start(record, &start) && !share_is_date(share_to_monotonic(start))) {
+	if (!has_time(record)) {
 		out.lost++;
 		return;
 	}
 	switch (*(const uint32_t *)record) {
 	case ACTIVITY_KERNEL:
-		if (((const struct activity_kernel *)record)->end)
-			keep_kernel(record);
+		keep_kernel(record);
 		break;
 	case ACTIVITY_COPY:
 		keep_copy(record);
@@ -295,7 +312,7 @@ static void set_pace(bool news)
  * many small ones would wait, and there are only so many. */
 static size_t next_bytes(void)
 {
-	if (!cupti_learner)
+	if (!__atomic_load_n(&cupti_learner, __ATOMIC_RELAXED))
 		return BUFFER_BYTES;
 	return __atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4
 		       ? __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED)
@@ -395,6 +412,22 @@ static void flush_at_exit(void)
 	share_leave();
 	cupti.flush_all(0);
 	cupti.flush_all(1);
+}
+
+/* The last word of who learns is the first thing that may be written down.  An exit() from a
+ * handler that has interrupted this very thread at it would wait for itself. */
+bool cupti_end_learning(void)
+{
+	const uint32_t tid = (uint32_t)sys(gettid);
+	const uint64_t until = monotonic_ns() + LEARNER_WAIT_NS;
+	while (!try_hold(tid)) {
+		if (__atomic_load_n(&out.held, __ATOMIC_RELAXED) == tid || monotonic_ns() > until)
+			return false;
+		sys(sched_yield);
+	}
+	__atomic_store_n(&cupti_learner, NULL, __ATOMIC_RELAXED);
+	release();
+	return true;
 }
 
 static uint64_t realtime_ns(void)

@@ -20,6 +20,10 @@
  * Called by one thread at a time; allocates nothing.  Set before cupti_start(). */
 extern bool (*cupti_learner)(const struct device_work *w, const char *name);
 
+/* Waits for who learns just now; nobody does from then on.  False: it takes too long, or this
+ * thread was interrupted at it. */
+bool cupti_end_learning(void);
+
 /*
  * Starts collecting into r's trace.  Once a process, after cuInit has succeeded.  `strings`
  * writes a text as a string record and returns its id.  Returns NULL, or a sentence that says

@@ -190,12 +190,12 @@ bool share_is_date(uint64_t ns)
 static bool is_wanted(const void *record)
 {
 	const uint32_t kind = *(const uint32_t *)record;
-	uint64_t start = 0;
+	uint64_t start, end;
 	if (kind >= KINDS)
 		return true;
 	const uint64_t from = __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE);
 	const uint64_t until = __atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
-	if (!activity_start(record, &start))
+	if (!activity_span(record, &start, &end))
 		return true; /* a kind that only the client can have enabled */
 	start = share_to_monotonic(start);
 	return from && start >= from && (!until || start <= until);

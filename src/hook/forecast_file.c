@@ -10,21 +10,21 @@
 
 #include "base/error.h"
 #include "base/sys.h"
+#include "gputime/cupti.h"
 #include "hook/process.h"
 #include "predict/model.h"
 #include "predict/tables.h"
 
 #define FILE_MOST (256u << 20)
-#define MODELS    4u /* the newest, and those that somebody may still be asking */
+#define MODELS    64u /* that a process takes: none is ever unmapped, somebody may be asking it */
 
 static struct {
 	struct predict *predict;
 	struct forecast_orders orders;
 	struct stat seen; /* the model's file, as it was when it was last read */
 	struct predict_model models[MODELS];
-	void *memory[MODELS];
-	size_t bytes[MODELS];
-	uint32_t next;
+	uint32_t taken;
+	size_t bytes;              /* of those, FILE_MOST at most */
 	char found[RECORDER_PATH]; /* among those that came with Weir */
 } files;
 
@@ -178,13 +178,19 @@ static const char *write_tables(const struct predict_tables *t, const char *to)
 	return "the disk refuses";
 }
 
+/* Other threads go on, and so would the learning: a table that changes while its checksum is taken,
+ * or while it is written, is damaged. */
 static void save(void)
 {
-	const char *to = files.orders.history;
+	const char *to = files.orders.history, *why;
 	if (!files.predict || !to || !*to)
 		return;
-	predict_seal(files.predict);
-	const char *why = write_tables(files.predict->tables, to);
+	if (cupti_end_learning()) {
+		predict_seal(files.predict);
+		why = write_tables(files.predict->tables, to);
+	} else {
+		why = "the program ended in the middle of learning";
+	}
 	if (why)
 		note("what was learnt can't be written to ", to, why);
 }
@@ -197,22 +203,24 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* In the place of the oldest, which nobody can be asking after so many others. */
-static void keep_model(const struct predict_model *m, void *memory, size_t bytes)
+static int take_model(struct predict *p, const void *memory, size_t bytes,
+	const struct predict_sample *recent, size_t n, struct error *err)
 {
-	const uint32_t at = files.next % MODELS;
-	if (files.memory[at])
-		sys(munmap, files.memory[at], files.bytes[at]);
-	files.models[at] = *m;
-	files.memory[at] = memory;
-	files.bytes[at] = bytes;
+	const struct predict_model *old;
+	struct predict_model *m = &files.models[files.taken];
+	int e = model_open(memory, bytes, m, err);
+	if (!e)
+		e = predict_offer(p, m, recent, n, &old, err);
+	if (e)
+		return e;
+	files.taken++;
+	files.bytes += bytes;
+	return 0;
 }
 
 static void offer(struct predict *p, const struct predict_sample *recent, size_t n)
 {
 	const char *path = files.orders.model, *why;
-	const struct predict_model *old;
-	struct predict_model m;
 	struct error err = { "" };
 	size_t bytes = 0;
 	void *memory = read_file(path, &bytes, &why);
@@ -220,15 +228,13 @@ static void offer(struct predict *p, const struct predict_sample *recent, size_t
 		note("no model is taken from ", path, why);
 		return;
 	}
-	int e = model_open(memory, bytes, &m, &err);
-	if (!e) {
-		keep_model(&m, memory, bytes);
-		e = predict_offer(p, &files.models[files.next % MODELS], recent, n, &old, &err);
-	} else {
+	int e = -ENOSPC;
+	if (files.taken == MODELS || bytes > FILE_MOST - files.bytes)
+		error_set(&err, e, "this process has taken as many as it has room for");
+	else
+		e = take_model(p, memory, bytes, recent, n, &err);
+	if (e)
 		sys(munmap, memory, bytes);
-	}
-	if (!e)
-		files.next++;
 	note(e ? "the model is refused, " : "the model is in use, ", path,
 		e ? err.text : "it fits");
 }
@@ -332,7 +338,7 @@ void forecast_file_start(
 		find_model(d);
 	if (files.orders.model && *files.orders.model) {
 		forecast_file_look(p, NULL, 0);
-		if (!files.next && !files.seen.st_ino)
+		if (!files.taken && !files.seen.st_ino)
 			note("no model is taken from ", files.orders.model,
 				"there is no such file");
 	}

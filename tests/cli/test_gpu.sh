@@ -50,6 +50,11 @@ expect 0 '240 of 240 pieces' sh -c "WEIR_SIM_CUPTI=lose=10 $weir record --sim --
 	$weir report c.weir"
 expect 0 '27 pieces of device work were lost' "$weir" report c.weir
 
+# What has not ended when the program does is lost, of whatever kind it is, and has no time.
+expect 0 '266 of 266 pieces' sh -c "WEIR_SIM_CUPTI=unfinished $weir record --sim --gpu -q -o u.weir -- $app >&2 &&
+	$weir report u.weir"
+expect 0 '4 pieces of device work were lost' "$weir" report u.weir
+
 # Without CUPTI some launches are timed with events, and the report says why.
 mkdir alone
 cp "$build/lib/weir/sim/libcuda.so.1" alone

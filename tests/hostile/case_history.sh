@@ -25,14 +25,30 @@ silent() {
 	ls | grep -q '\.new$' && complain "$what: left $(ls | grep '\.new$')"
 }
 
+is_said() {
+	"$weir" report t.weir | grep -q "$1"
+}
+
 says() {
-	"$weir" report t.weir | grep -q "$1" || complain "$what: the trace does not say: $1"
+	is_said "$1" || complain "$what: the trace does not say: $1"
 }
 
 silent "first run" "history=$work/h"
 silent "second run" "history=$work/h"
 "$weir" report t.weir | grep -q "nothing is taken" && complain "what the first run left is not taken"
 [ -s h ] || complain "nothing was written"
+
+# Threads that go on launching while what was learnt is written do not damage it.
+for round in 1 2 3 4; do
+	what="busy threads, run $round"
+	rm -f t.weir
+	WEIR_SIM_CUPTI=buffer=64 timeout 60 env LD_PRELOAD="$guest" \
+		WEIR="gpu,predict,history=$work/busy,record:$work/t.weir" \
+		"$programs/leave" anew >out 2>err
+	[ $? = 6 ] || complain "$what: $(cat out err | cut -c 1-200)"
+	[ -s busy ] || complain "$what: nothing was written"
+	! is_said "nothing is taken" || complain "$what: what the run before has left is not taken"
+done
 
 cp h before
 silent "a limit of size" "history=$work/h" prlimit --fsize=3000000

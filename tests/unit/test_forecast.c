@@ -6,12 +6,14 @@
 
 #include "unit.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "event/forecast.h"
 #include "event/writer.h"
+#include "gputime/cupti.h"
 #include "hook/forecast_file.h"
 #include "hook/graphs.h"
 #include "hook/match.h"
@@ -30,6 +32,11 @@ static char noted[4096];
 void process_note(const char *text)
 {
 	snprintf(noted, sizeof(noted), "%s", text);
+}
+
+bool cupti_end_learning(void)
+{
+	return true;
 }
 
 static int begin(void **state)
@@ -93,6 +100,54 @@ static void a_ring_that_came_round_is_given_up(void **state)
 	push(101, 2000, 99);
 	match_take();
 	assert_int_equal(pop(101, 100000), 99);
+}
+
+#define PUSHERS 4
+#define PUSHES  200000u
+static _Atomic uint32_t pushing;
+
+/* Of each launch all words say the same. */
+static void *push_many(void *signature)
+{
+	struct predict_launch l = { .kernel = &kernel, .args = PREDICT_ARGS };
+	for (uint64_t key = 1; key <= PUSHES; key++) {
+		for (int i = 0; i < PREDICT_ARGS; i++)
+			l.arg[i] = key;
+		l.key = key;
+		match_push((uintptr_t)signature, header.start.ticks, &l);
+	}
+	pushing--;
+	return NULL;
+}
+
+static uint32_t pop_all(uint64_t signature)
+{
+	struct predict_launch l = { 0 };
+	uint32_t n = 0;
+	for (; match_pop(signature, UINT64_MAX / 2, &l); n++)
+		for (uint32_t i = 0; i < l.args; i++)
+			assert_int_equal(l.arg[i], l.key);
+	return n;
+}
+
+static void a_launch_is_taken_whole_or_not_at_all_while_others_are_made(void **state)
+{
+	pthread_t threads[PUSHERS];
+	pushing = PUSHERS;
+	for (uintptr_t i = 0; i < PUSHERS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, push_many, (void *)(101 + i)), 0);
+	for (bool more = true; more;) {
+		more = pushing;
+		match_take();
+		for (uint64_t i = 0; i < PUSHERS; i++)
+			pop_all(101 + i);
+	}
+	for (int i = 0; i < PUSHERS; i++)
+		pthread_join(threads[i], NULL);
+	push(101, 0, 1); /* it goes on */
+	match_take();
+	assert_int_equal(pop_all(101), 1);
 }
 
 static void shapes_and_kernels_tell_signatures_apart(void **state)
@@ -292,6 +347,41 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 	free(memory);
 }
 
+/* A thread may have taken a model's address and be stopped before it reads: the model stays. */
+static void a_model_stays_readable_however_many_come_after_it(void **state)
+{
+	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const size_t bytes = predict_bytes(&sizes);
+	const struct forecast_orders orders = { "", "", MODEL, "" };
+	void *memory = aligned_alloc(64, bytes);
+	struct predict p;
+	struct predict_answer before, after;
+	zoo_init(&zoo, 1, 0.01);
+	for (int i = 0; i < LAUNCHES; i++)
+		stream[i] = zoo_next(&zoo, (uint64_t)i << 20);
+	struct model_file *file = model(1, 1);
+	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
+	publish(file, file->file_bytes);
+	forecast_file_start(&p, &orders, &zoo.device);
+	const struct predict_model *const first = atomic_load(&p.model), *last = first;
+	assert_non_null(first);
+	predict_ask(&p, &stream[0].launch, &before);
+
+	for (int i = 0; i < 100 && !strstr(noted, "as many as it has room for"); i++) {
+		last = atomic_load(&p.model);
+		publish(file, file->file_bytes);
+		forecast_file_look(&p, NULL, 0);
+	}
+	assert_non_null(strstr(noted, "the model is refused, " MODEL ": this process has taken"));
+	assert_ptr_equal(atomic_load(&p.model), last);
+	predict_swap(&p, first);
+	predict_ask(&p, &stream[0].launch, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+	unlink(MODEL);
+	free(file);
+	free(memory);
+}
+
 static void a_sentence_reads_as_stdio_would_write_it(void **state)
 {
 	struct error e;
@@ -320,6 +410,7 @@ int main(void)
 		TEST(launches_of_one_signature_run_in_their_order),
 		TEST(a_kernel_is_not_of_a_launch_that_came_after_it),
 		TEST(a_ring_that_came_round_is_given_up),
+		TEST(a_launch_is_taken_whole_or_not_at_all_while_others_are_made),
 		TEST(shapes_and_kernels_tell_signatures_apart),
 		TEST(a_graph_is_what_it_was_last_said_to_be),
 		TEST(a_run_of_a_graph_is_put_together_by_its_call),
@@ -327,6 +418,7 @@ int main(void)
 		TEST(kernels_of_a_buffer_that_comes_late_are_alone_where_they_were),
 		TEST(of_many_kernels_the_newest_are_remembered),
 		TEST(a_model_is_taken_when_its_file_changes_and_it_is_no_worse),
+		TEST(a_model_stays_readable_however_many_come_after_it),
 		TEST(a_sentence_reads_as_stdio_would_write_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

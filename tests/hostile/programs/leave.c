@@ -19,6 +19,18 @@ static void *launches(void *unused)
 	return NULL;
 }
 
+/* Never the same for long, so that there is always something to be learnt. */
+static void *launches_anew(void *seed)
+{
+	cuCtxSetCurrent(cu_context);
+	for (unsigned g = (unsigned)(uintptr_t)seed;;) {
+		g = g * 1664525u + 1013904223u;
+		cuLaunchKernel(
+			cu_kernel, 1 + (g >> 20) % 4000, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+	}
+	return NULL;
+}
+
 static void at_exit(void)
 {
 	cu_launch(10);
@@ -49,6 +61,12 @@ int main(int argc, char **argv)
 			pthread_create(&thread, NULL, launches, NULL);
 		usleep(20000);
 		counts_between("cuLaunchKernel", 10, 1l << 40);
+		exit(6);
+	}
+	if (!strcmp(how, "anew")) { /* the same with launches of ever other shapes */
+		for (uintptr_t i = 0; i < 4; i++)
+			pthread_create(&thread, NULL, launches_anew, (void *)i);
+		usleep(200000);
 		exit(6);
 	}
 	if (!strcmp(how, "last")) { /* main ends first, the process with the last thread */
