@@ -21,6 +21,8 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/unpack.h"
+
 #include "base/banned.h"
 
 #define LINE_MOST   4096
@@ -83,6 +85,7 @@ struct alloc_reader {
 	struct import_stats *st;
 	struct error *err;
 	uint64_t line;
+	uint64_t most; /* that the file may unpack to */
 	char text[LINE_MOST];
 	bool whole;         /* the line ends with a newline */
 	int place[COLUMNS]; /* of the column in a row, or -1 */
@@ -104,6 +107,13 @@ struct alloc_reader {
 static int next_line(struct alloc_reader *a)
 {
 	const z_off_t from = gztell(a->file);
+	if ((uint64_t)from > a->most && !gzdirect(a->file)) {
+		snprintf(a->st->partial, sizeof(a->st->partial),
+			"it unpacks to more than a file of its size may hold, from line %" PRIu64
+			" on",
+			a->line + 1);
+		return 0;
+	}
 	if (!gzgets(a->file, a->text, sizeof(a->text))) {
 		int code;
 		const char *why = gzerror(a->file, &code);
@@ -431,7 +441,9 @@ int import_alloc(const char *path, struct store *s, struct import_stats *st, str
 	struct alloc_reader *a = calloc(1, sizeof(*a));
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory to import %s", path);
-	*a = (struct alloc_reader){ .path = path, .s = s, .st = st, .err = err };
+	*a = (struct alloc_reader){
+		.path = path, .s = s, .st = st, .err = err, .most = unpack_most(st->bytes)
+	};
 	st->format = "table of allocations";
 	err->text[0] = '\0';
 	a->file = gzopen(path, "rbe");

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "base/unpack.h"
+
 #include "base/banned.h"
 
 #define WINDOW    (256u << 10)
@@ -34,6 +36,10 @@ static bool fill(struct json_reader *r)
 		return false;
 	r->before += r->end;
 	r->at = r->end = 0;
+	if (r->compressed && r->before > r->most) {
+		problem(r, "it unpacks to more than a file of its size may hold,");
+		return false;
+	}
 	const int n = gzread(r->file, r->window, WINDOW);
 	if (n > 0) {
 		r->end = (size_t)n;
@@ -502,7 +508,9 @@ bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value)
 
 int json_reader_open(struct json_reader *r, const char *path, struct error *err)
 {
+	struct stat st;
 	*r = (struct json_reader){ .state = WANT_VALUE };
+	r->most = unpack_most(stat(path, &st) ? 0 : (uint64_t)st.st_size);
 	r->window = malloc(WINDOW);
 	if (!r->window)
 		return error_set(err, -ENOMEM, "no memory to read %s", path);

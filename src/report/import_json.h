@@ -37,6 +37,7 @@ struct json_reader {
 	uint8_t *window;
 	size_t at, end;
 	uint64_t before;  /* bytes of the file that were in windows before this one */
+	uint64_t most;    /* that it may unpack to */
 	ARRAY(char) text; /* of the last key, string or number; terminated */
 	uint8_t state;
 	uint32_t depth;

@@ -122,6 +122,8 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 	const int64_t bytes = columns_joined_bytes(buf->columns, ref->raw_bytes, ref->records);
 	if (bytes < 0)
 		return (int)bytes;
+	if (bytes > ref->head.used) /* what trace_open() counted */
+		return -EBADMSG;
 	int e = want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
 	if (!e)
 		e = last_table_init(&last, &buf->last, &buf->last_room);

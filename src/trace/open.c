@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/unpack.h"
 
 #include "base/banned.h"
 
@@ -186,6 +187,17 @@ static bool block_sane(const struct block_header *b)
 	       b->check == hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
 }
 
+/* Columns are joined after they are decompressed, to what the chunk had in use. */
+static bool block_fits(struct trace *t, const struct block_header *b)
+{
+	const uint64_t used = b->encoding == ENCODING_COLUMNS ? b->chunk.used : 0;
+	const uint64_t bytes = used > b->raw_bytes ? used : b->raw_bytes;
+	if (bytes > unpack_most(t->size) - t->unpacked)
+		return false;
+	t->unpacked += bytes;
+	return true;
+}
+
 /*
  * The block at *at, which ends before `end`; moves *at behind it.  1: no block fits there,
  * or its header is damaged, which is noted.
@@ -206,6 +218,11 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 		return 1;
 	const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
 	*at = padded > end - payload ? end : payload + padded;
+	if (!block_fits(t, &b)) {
+		trace_damage(t, payload - sizeof(b), *at - (payload - sizeof(b)),
+			"blocks unpack to more than a file of this size may hold");
+		return 0;
+	}
 	return add_chunk(t, list,
 		(struct chunk_ref){ .offset = payload,
 			.room = b.bytes,
@@ -243,6 +260,20 @@ static int walk_container(
 	return open && !e && !keep ? -ENOMEM : e;
 }
 
+/* Moves *at, behind a granule that is not used, behind all that the file has no blocks for. */
+static void pass_hole(struct trace *t, uint64_t end, uint64_t *at)
+{
+	const off_t data = lseek(t->fd, (off_t)*at, SEEK_DATA);
+	uint64_t next = data < 0 ? (errno == ENXIO ? end : *at) : (uint64_t)data;
+	next = next / TRACE_GRAIN * TRACE_GRAIN;
+	t->unused_granules++;
+	if (next <= *at)
+		return;
+	next = next > end ? end / TRACE_GRAIN * TRACE_GRAIN : next;
+	t->unused_granules += (next - *at) / TRACE_GRAIN;
+	*at = next;
+}
+
 /* One chunk of a raw file, or one granule that holds none; moves *at behind it. */
 static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, uint64_t *at)
 {
@@ -254,7 +285,7 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 	*at += TRACE_GRAIN;
 	if (c.magic != CHUNK_MAGIC) {
 		if (c.magic == 0)
-			t->unused_granules++;
+			pass_hole(t, end, at);
 		else
 			trace_damage(t, offset, TRACE_GRAIN, "no chunk begins here");
 		return 0;

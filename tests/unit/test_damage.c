@@ -1,13 +1,17 @@
 /* Bad input: whatever is done to a trace, reading it ends, within its buffers. */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/unpack.h"
 #include "maker.h"
 #include "report/export.h"
 #include "report/model.h"
+#include "trace/block.h"
 #include "trace/pack.h"
 #include "trace/tail.h"
 
@@ -195,6 +199,107 @@ static void damage_is_said(void **state)
 	trace_close(t);
 }
 
+/* A block of nothing but one range, over and over; it unpacks to `bytes`. */
+static void append_block(FILE *f, struct block_maker *maker, uint32_t tid, size_t bytes)
+{
+	const struct chunk_ref ref = { .head = { .magic = CHUNK_MAGIC,
+					       .kind = CHUNK_RANGES,
+					       .state = CHUNK_CLOSED,
+					       .bytes = (uint32_t)bytes + CHUNK_PAYLOAD,
+					       .pid = 100,
+					       .tid = tid } };
+	struct range *ranges = calloc(bytes / sizeof(*ranges), sizeof(*ranges));
+	for (size_t i = 0; i < bytes / sizeof(*ranges); i++)
+		ranges[i] = (struct range){
+			.ticks = 2000000, .dur = 5, .tid = tid, .kind = RANGE_OTHER
+		};
+	const struct chunk_buf buf = { .ref = &ref, .payload = (uint8_t *)ranges, .bytes = bytes };
+	static const uint8_t zeros[8];
+	assert_int_equal(block_make(maker, &ref.head, &buf), 0);
+	fwrite(&maker->header, sizeof(maker->header), 1, f);
+	fwrite(maker->packed, 1, maker->header.bytes, f);
+	fwrite(zeros, 1, -(size_t)maker->header.bytes & 7, f);
+	free(ranges);
+}
+
+/* A few kilobytes may not fill the memory: blocks count as what they unpack to. */
+static void blocks_that_unpack_to_too_much_are_left_out(void **state)
+{
+	const size_t third = UNPACK_LEAST / 3 / sizeof(struct range) * sizeof(struct range);
+	struct block_maker maker;
+	struct chunk_buf chunk = { 0 };
+	struct trace *t;
+	make_packed();
+	assert_int_equal(block_maker_init(&maker, 3), 0);
+	FILE *f = fopen(FILE_NAME, "a");
+	for (uint32_t tid = 1; tid <= 100; tid++)
+		append_block(f, &maker, tid, tid % 10 ? third : 64 * sizeof(struct range));
+	fclose(f);
+	block_maker_fini(&maker);
+	assert_true(size_of(FILE_NAME) < UNPACK_LEAST / UNPACK_RATIO);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_non_null(strstr(t->damage.v[0].what, "more than a file of this size may hold"));
+	uint64_t bytes = 0, threads = 0;
+	for (size_t i = 0; i < t->chunk_count; i++) {
+		assert_int_equal(trace_load(t, i, &chunk, NULL), 0);
+		bytes += chunk.bytes;
+		threads += t->chunks[i].head.kind == CHUNK_RANGES;
+	}
+	assert_in_range(bytes, 2 * third, UNPACK_LEAST);
+	assert_int_equal(threads, 2 + 10); /* the small ones have room beside two large ones */
+	chunk_buf_fini(&chunk);
+	trace_close(t);
+}
+
+/* Columns that join to more than the chunk had in use were not made by packing it. */
+static void columns_that_join_to_more_than_they_say_are_damaged(void **state)
+{
+	struct block_header b;
+	struct chunk_buf chunk = { 0 };
+	struct trace *t;
+	int refused = 0;
+	make_packed();
+	const int fd = open(FILE_NAME, O_RDWR);
+	uint64_t at = sizeof(struct trace_header);
+	while (pread(fd, &b, sizeof(b), (off_t)at) == sizeof(b)) {
+		if (b.encoding == ENCODING_COLUMNS) {
+			const size_t skip = offsetof(struct block_header, bytes);
+			b.chunk.used = 24;
+			b.check = hash_fnv32((const char *)&b + skip, sizeof(b) - skip);
+			assert_int_equal(pwrite(fd, &b, sizeof(b), (off_t)at), sizeof(b));
+		}
+		at += sizeof(b) + ((b.bytes + 7) & ~7u);
+	}
+	close(fd);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	for (size_t i = 0; i < t->chunk_count; i++)
+		refused += trace_load(t, i, &chunk, NULL) == -EBADMSG;
+	assert_int_equal(refused, 1);
+	chunk_buf_fini(&chunk);
+	trace_close(t);
+}
+
+/* A file that has a length and nothing in it: four terabytes of it is passed over at once. */
+static void holes_are_not_walked(void **state)
+{
+	struct trace *t;
+	make_small();
+	const uint64_t size = size_of(FILE_NAME), hole = 1ull << 42;
+	const int fd = open(FILE_NAME, O_RDWR);
+	const uint64_t next = size + hole;
+	if (ftruncate(fd, (off_t)next)) {
+		close(fd);
+		skip();
+	}
+	assert_int_equal(
+		pwrite(fd, &next, sizeof(next), offsetof(struct trace_header, next)), sizeof(next));
+	close(fd);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_int_equal(t->damage_count, 0);
+	assert_int_equal(t->unused_granules, hole / TRACE_GRAIN);
+	trace_close(t);
+}
+
 int main(void)
 {
 	nowhere = fopen("/dev/null", "w");
@@ -204,6 +309,9 @@ int main(void)
 		cmocka_unit_test(raw_traces_may_be_cut_anywhere),
 		cmocka_unit_test(each_byte_of_a_raw_trace_may_flip),
 		cmocka_unit_test(damage_is_said),
+		cmocka_unit_test(blocks_that_unpack_to_too_much_are_left_out),
+		cmocka_unit_test(columns_that_join_to_more_than_they_say_are_damaged),
+		cmocka_unit_test(holes_are_not_walked),
 	};
 	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	fclose(nowhere);

@@ -200,6 +200,23 @@ static void a_compressed_file_is_read_and_may_be_cut_too(void **state)
 		assert_true(*err.text);
 }
 
+/* Compressed blanks: what stands in front of them is kept, what is behind is not waited for. */
+static void a_small_file_that_unpacks_to_a_large_one_is_left(void **state)
+{
+	static const char event[] = "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1}";
+	char blanks[65536];
+	memset(blanks, ' ', sizeof(blanks));
+	gzFile file = gzopen(SOURCE, "wb");
+	gzprintf(file, "{\"traceEvents\":[%s,", event);
+	for (int i = 0; i < 65 << 4; i++)
+		gzwrite(file, blanks, sizeof(blanks));
+	gzprintf(file, "%s]}", event);
+	gzclose(file);
+	assert_int_equal(take_source(), 0);
+	assert_int_equal(stats.ranges, 1);
+	assert_non_null(strstr(stats.partial, "more than a file of its size may hold"));
+}
+
 static void older_names_and_numbers_as_strings_are_known(void **state)
 {
 	assert_int_equal(
@@ -736,6 +753,7 @@ int main(void)
 		cmocka_unit_test(a_product_left_to_an_operator_inside_is_not_the_copys),
 		cmocka_unit_test(a_file_cut_anywhere_gives_what_is_whole),
 		cmocka_unit_test(a_compressed_file_is_read_and_may_be_cut_too),
+		cmocka_unit_test(a_small_file_that_unpacks_to_a_large_one_is_left),
 		cmocka_unit_test(older_names_and_numbers_as_strings_are_known),
 		cmocka_unit_test(processes_may_use_the_same_correlations),
 		cmocka_unit_test(work_without_a_call_finds_its_operator_by_number),

@@ -160,6 +160,19 @@ static void a_gzip_file_is_read_as_well(void **state)
 	assert_string_equal(stats.format, "table of allocations");
 }
 
+/* Compressed blanks; the rows before the limit are kept. */
+static void a_small_file_that_unpacks_to_a_large_one_is_left(void **state)
+{
+	gzFile f = gzopen(SOURCE, "wb");
+	gzputs(f, "action,addr,size\n");
+	for (int i = 0; i < 65 << 9; i++)
+		gzprintf(f, "alloc,4096,%2040d\n", 1);
+	gzclose(f);
+	assert_int_equal(import_file(SOURCE, TRACE, &stats, &err), 0);
+	assert_in_range(stats.calls, 63 << 9, 65 << 9);
+	assert_non_null(strstr(stats.partial, "more than a file of its size may hold"));
+}
+
 static void what_is_wrong_is_said_with_its_line(void **state)
 {
 	static const struct {
@@ -263,6 +276,7 @@ int main(void)
 		ALLOC_TEST(events_of_pytorch_have_segments),
 		ALLOC_TEST(columns_may_stand_in_any_order),
 		ALLOC_TEST(a_gzip_file_is_read_as_well),
+		ALLOC_TEST(a_small_file_that_unpacks_to_a_large_one_is_left),
 		ALLOC_TEST(what_is_wrong_is_said_with_its_line),
 		ALLOC_TEST(times_that_are_none_are_refused),
 		ALLOC_TEST(a_last_line_cut_off_is_left_out),

@@ -1,0 +1,22 @@
+/*
+ * How much a compressed file may come to once it is unpacked.  What is compressed can be made
+ * to fill any memory from a few bytes; recordings and profiles shrink to a twentieth, those of
+ * a program that does one thing over and over to a hundredth.  Readers keep what fits, and say
+ * that there was more.
+ */
+#ifndef WEIR_BASE_UNPACK_H
+#define WEIR_BASE_UNPACK_H
+
+#include <stdint.h>
+
+#define UNPACK_LEAST (64ull << 20) /* of any file, however small */
+#define UNPACK_RATIO 200u
+
+static inline uint64_t unpack_most(uint64_t file_bytes)
+{
+	const uint64_t scaled =
+		file_bytes > UINT64_MAX / UNPACK_RATIO ? UINT64_MAX : file_bytes * UNPACK_RATIO;
+	return scaled > UNPACK_LEAST ? scaled : UNPACK_LEAST;
+}
+
+#endif
