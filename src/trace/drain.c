@@ -20,17 +20,21 @@
 
 struct place {
 	uint64_t offset;
-	uint32_t bytes;
-	bool done; /* will never be one of calls or ranges */
+	uint32_t bytes; /* 0: taken by somebody, but no chunk has been begun here yet */
+	bool done;      /* will never be one of calls or ranges */
 };
 
 struct drain {
 	struct recorder file;
 	int fd;
 	uint32_t closed_seen;
+	bool behind;     /* something could not be drained: for want of room */
 	uint64_t walked; /* every chunk before this offset is in places */
 	ARRAY(struct place) places;
 	struct chunk_header *container; /* where blocks go; mapped */
+	/* The next one, taken while there is room.  What is drained makes room for what comes:
+	 * on a full disk the program's threads would otherwise find none, ever again. */
+	struct chunk_header *reserve;
 	uint32_t container_used;
 	struct block_maker maker;
 };
@@ -40,28 +44,37 @@ static uint32_t padded(uint32_t bytes)
 	return (bytes + 7) & ~7u;
 }
 
-static void close_container(struct drain *d)
+static void close_container(struct chunk_header *c, uint32_t used)
 {
-	if (!d->container)
+	if (!c)
 		return;
-	d->container->used = d->container_used;
-	__atomic_store_n(&d->container->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
-	munmap(d->container, d->container->bytes);
-	d->container = NULL;
+	c->used = used;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	munmap(c, c->bytes);
+}
+
+static struct chunk_header *new_container(struct drain *d, uint32_t least)
+{
+	return recorder_chunk(
+		&d->file, CHUNK_PACKED, least > CONTAINER_BYTES ? least : CONTAINER_BYTES, 0);
 }
 
 /* Room for a block of `bytes`, header included; NULL when the file can't grow. */
 static char *container_room(struct drain *d, uint32_t bytes)
 {
-	if (d->container && d->container->bytes - CHUNK_PAYLOAD - d->container_used < bytes)
-		close_container(d);
-	if (!d->container) {
-		const uint32_t least = bytes + CHUNK_PAYLOAD;
-		d->container = recorder_chunk(&d->file, CHUNK_PACKED,
-			least > CONTAINER_BYTES ? least : CONTAINER_BYTES, 0);
+	const uint32_t least = bytes + CHUNK_PAYLOAD;
+	const bool fits = d->container && d->container->bytes - d->container_used >= least;
+	if (!fits) {
+		struct chunk_header *next = least <= CONTAINER_BYTES ? d->reserve : NULL;
+		d->reserve = next ? NULL : d->reserve;
+		next = next ? next : new_container(d, least);
+		if (!next)
+			return NULL;
+		close_container(d->container, d->container_used);
+		d->container = next;
 		d->container_used = 0;
 	}
-	return d->container ? (char *)d->container + CHUNK_PAYLOAD + d->container_used : NULL;
+	return (char *)d->container + CHUNK_PAYLOAD + d->container_used;
 }
 
 /* Commits the block that the maker has made: its magic goes last. */
@@ -70,6 +83,7 @@ static bool put_block(struct drain *d)
 	const struct block_header *b = &d->maker.header;
 	const uint32_t bytes = (uint32_t)sizeof(*b) + padded(b->bytes);
 	char *to = container_room(d, bytes);
+	d->behind |= !to;
 	if (!to)
 		return false;
 	struct block_header head = *b;
@@ -111,10 +125,27 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 	return done;
 }
 
-static bool look_at(struct drain *d, struct place *p)
+/* Whoever took the room has begun his chunk; the granules behind were his as well. */
+static bool learn_place(struct drain *d, size_t i, uint32_t bytes)
 {
+	struct place *p = &d->places.v[i];
+	if (bytes < TRACE_GRAIN || bytes % TRACE_GRAIN)
+		return false;
+	p->bytes = bytes;
+	const uint64_t end = p->offset + bytes;
+	for (size_t j = i + 1; j < d->places.n && d->places.v[j].offset < end; j++)
+		d->places.v[j].done = true;
+	d->walked = d->walked < end ? end : d->walked;
+	return true;
+}
+
+static bool look_at(struct drain *d, size_t i)
+{
+	struct place *p = &d->places.v[i];
 	struct chunk_header c;
 	if (p->done || read_at(d->fd, &c, sizeof(c), p->offset) || c.magic != CHUNK_MAGIC)
+		return false;
+	if (!p->bytes && !learn_place(d, i, c.bytes))
 		return false;
 	if (c.kind != CHUNK_EVENTS && c.kind != CHUNK_RANGES) {
 		p->done = true;
@@ -125,21 +156,22 @@ static bool look_at(struct drain *d, struct place *p)
 	return drain_chunk(d, p);
 }
 
-/* Adds the chunks that were begun since the last time. */
+/* Adds what was taken since the last time.  Who takes room and finds the disk full, or dies, leaves
+ * a place that no chunk is ever begun at; behind the end of the file there are only such. */
 static void walk(struct drain *d)
 {
-	const uint64_t end = __atomic_load_n(&d->file.header->next, __ATOMIC_ACQUIRE);
-	while (d->walked < end) {
-		struct chunk_header c;
-		if (read_at(d->fd, &c, sizeof(c), d->walked) || c.magic != CHUNK_MAGIC)
-			return; /* reserved, not begun: next time */
-		if (c.bytes < TRACE_GRAIN || c.bytes % TRACE_GRAIN)
-			return;
+	struct stat st;
+	const uint64_t next = __atomic_load_n(&d->file.header->next, __ATOMIC_ACQUIRE);
+	const uint64_t size = fstat(d->fd, &st) ? 0 : (uint64_t)st.st_size;
+	for (const uint64_t end = next < size ? next : size; d->walked < end;) {
 		struct place *p = array_push(&d->places);
 		if (!p)
 			return;
-		*p = (struct place){ .offset = d->walked, .bytes = c.bytes };
-		d->walked += c.bytes;
+		*p = (struct place){ .offset = d->walked };
+		d->walked += TRACE_GRAIN;
+		struct chunk_header c;
+		if (!read_at(d->fd, &c, sizeof(c), p->offset) && c.magic == CHUNK_MAGIC)
+			learn_place(d, d->places.n - 1, c.bytes);
 	}
 }
 
@@ -147,12 +179,15 @@ bool drain_step(struct drain *d)
 {
 	const uint32_t closed = __atomic_load_n(&d->file.header->closed, __ATOMIC_ACQUIRE);
 	bool any = false;
-	if (closed == d->closed_seen)
+	if (!d->reserve)
+		d->reserve = new_container(d, 0);
+	if (closed == d->closed_seen && !d->behind)
 		return false;
 	d->closed_seen = closed;
+	d->behind = false;
 	walk(d);
 	for (size_t i = 0; i < d->places.n; i++)
-		any |= look_at(d, &d->places.v[i]);
+		any |= look_at(d, i);
 	return any;
 }
 
@@ -194,7 +229,8 @@ void drain_close(struct drain *d)
 {
 	if (!d)
 		return;
-	close_container(d);
+	close_container(d->container, d->container_used);
+	close_container(d->reserve, 0);
 	if (d->file.header && d->maker.torn) /* records that were begun and are now left out */
 		__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
 	if (d->maker.zstd)

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "event/writer.h"
 #include "trace/drain.h"
 #include "trace/trace.h"
@@ -201,6 +203,81 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 	assert_false(chunk_is_unfinished(c));
 }
 
+static void let_grow_to(uint64_t bytes)
+{
+	struct rlimit limit;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* As a thread does that finds none: it asks again after a while. */
+static bool finds_room(struct writer *w, uint64_t *next)
+{
+	w->skip = 0;
+	struct record *r = writer_reserve(&file, w, WORDS);
+	if (r)
+		finish(r, ++*next);
+	return r;
+}
+
+static void fill(struct writer *w, uint64_t *next)
+{
+	while (finds_room(w, next))
+		;
+}
+
+/* Draining makes room for what comes, so the room that it needs itself is there. */
+static void a_full_disk_is_drained(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0;
+	drain_step(drain);
+	let_grow_to(file.header->next + MIB);
+	fill(&w, &next);
+	assert_true(drain_step(drain));
+	assert_true(finds_room(&w, &next));
+	let_grow_to(RLIM_INFINITY);
+	check_values(next);
+}
+
+/* Records that can't be packed tighter use the reserve up; nobody closes a chunk when there is
+ * room again, and yet it goes on. */
+static void draining_goes_on_when_there_is_room_again(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0, rounds = 0;
+	drain_step(drain);
+	let_grow_to(file.header->next + MIB);
+	do {
+		while (finds_room(&w, &next)) {
+			struct record *r = (struct record *)(w.pos - WORDS * 8);
+			for (uint32_t i = 0; i < WORDS - RECORD_WORDS - 1; i++)
+				r->arg[i] = hash_mix(next * WORDS + i);
+		}
+	} while (drain_step(drain) && ++rounds < 100);
+	assert_in_range(rounds, 1, 99);
+	let_grow_to(RLIM_INFINITY);
+	assert_true(drain_step(drain));
+	check_values(next);
+}
+
+/* Room that was taken and never got, or by a process that died at that moment. */
+static void a_hole_does_not_end_the_draining(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0;
+	put_many(&w, &next, MIB);
+	assert_true(drain_step(drain));
+	file.header->next += 3 * TRACE_GRAIN;
+	put_many(&w, &next, 8 * MIB);
+	assert_true(drain_step(drain));
+	const uint64_t before = file.header->next;
+	put_many(&w, &next, 6 * MIB);
+	assert_int_equal(file.header->next, before);
+	check_values(next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +291,10 @@ int main(void)
 			a_chunk_stays_mapped_for_the_record_that_was_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_chunk_waits_for_the_range_that_is_open, begin, end),
+		cmocka_unit_test_setup_teardown(a_full_disk_is_drained, begin, end),
+		cmocka_unit_test_setup_teardown(
+			draining_goes_on_when_there_is_room_again, begin, end),
+		cmocka_unit_test_setup_teardown(a_hole_does_not_end_the_draining, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
