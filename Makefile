@@ -4,13 +4,14 @@ BUILD := build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-CTEST := ctest --output-on-failure --no-tests=error -j $(JOBS)
+CTEST := ctest --output-on-failure --output-junit tests.xml -j $(JOBS)
+RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 
 # Where the build files are made anew, what is built is the affair of ninja.
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo check check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo check suite fresh check-gpu lint bench fuzz asan tsan install clean deps
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -22,16 +23,23 @@ demo: deps ## record an example program and print the report
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check
-	@$(MAKE) --no-print-directory build asan tsan
-	$(CTEST) --test-dir $(BUILD) -LE 'gpu|lint'
+	@rm -f $(RESULTS)
+	@$(MAKE) --no-print-directory -k asan tsan suite; status=$$?; sh tools/summary.sh $(RESULTS) && exit $$status
+
+suite: build
+	$(CTEST) --no-tests=error --test-dir $(BUILD) -LE 'gpu|lint'
+
+fresh: ## what a new user does, in a minimal Debian made for it (root)
+	@sh tools/fresh.sh build-fresh
 
 check-gpu: build ## the tests that need a GPU
-	$(CTEST) --test-dir $(BUILD) -L gpu -j 1
+	$(CTEST) --no-tests=error --test-dir $(BUILD) -L gpu -j 1
+	@sh tools/summary.sh $(BUILD)/tests.xml
 
 lint: build ## format, layers, symbols, manual: the rules that a tool can check
 	@sh tools/deps.sh lint
 	@sh tools/lint.sh $(BUILD)
-	$(CTEST) --test-dir $(BUILD) -L lint
+	$(CTEST) --no-tests=error --test-dir $(BUILD) -L lint
 
 bench: build ## measure what a recorded call and a prediction cost
 	cmake --build $(BUILD) --target bench-launch bench-range bench-predict
@@ -45,11 +53,11 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 
 asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan and UBSan
 	cmake --build build-asan -j $(JOBS)
-	$(CTEST) --test-dir build-asan -L 'unit|golden|fuzz'
+	$(CTEST) --no-tests=error --test-dir build-asan -L 'unit|golden|fuzz'
 
 tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
 	cmake --build build-tsan -j $(JOBS)
-	ctest --output-on-failure --no-tests=ignore --test-dir build-tsan -L threads
+	$(CTEST) --no-tests=ignore --test-dir build-tsan -L threads
 
 install: build ## install into PREFIX (/usr/local)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
@@ -58,7 +66,7 @@ deps:
 	@sh tools/deps.sh build
 
 clean: ## remove what was built
-	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz
+	cmake -E rm -rf build build-debug build-asan build-tsan build-fuzz build-fresh
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile

@@ -13,7 +13,7 @@ mkdir -p "$1"
 cd "$1"
 cxx=${CXX:-c++}
 kernels="memory reduce gemm grid sort"
-command -v "$cxx" >/dev/null || exit 77
+command -v "$cxx" >/dev/null || { echo "there is no C++ compiler, $cxx"; exit 77; }
 
 # Two at a time: compilers, then families.
 for f in $kernels shapes check zoo; do echo "$f"; done | xargs -P2 -I% "$cxx" -std=c++17 -O1 -g -w \

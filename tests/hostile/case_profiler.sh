@@ -1,12 +1,15 @@
 # A profiler inside the program and device times for Weir: both are told of every kernel.
 . "$(dirname "$0")/paths.sh"
-[ -x "$weir" ] && [ -e "$sim/libcupti.so.13" ] || exit 77
+need_guest
 make_work profiler
 failures=0
 for how in 'late linked default disable' 'late linked own disable' 'late dlsym own finalize' \
 	'early linked default disable' 'early dlsym own disable' 'late linked own forget' \
 	'late linked default atexit' 'early dlsym own atexit'; do
-	LD_LIBRARY_PATH=$sim "$programs/profiler" $how >"$work/alone" || exit 77
+	LD_LIBRARY_PATH=$sim "$programs/profiler" $how >"$work/alone" || {
+		echo "$how: alone, it leaves with status $?"
+		exit 1
+	}
 	(cd "$work" && "$weir" record --sim --gpu -q -o a.weir -- "$programs/profiler" $how >with)
 	cmp -s "$work/alone" "$work/with" || {
 		echo "$how: the profiler is not told what it is told alone"

@@ -32,7 +32,7 @@ complain() {
 for how in pairs pushes fork; do
 	timeout 100 "$programs/stepped" $how >plain.out 2>&1
 	status=$?
-	[ $status != 77 ] || exit 77
+	[ $status != 77 ] || { cat plain.out; rm -rf "$work"; exit 77; }
 	[ $status = 0 ] || complain "$how: alone, it leaves with status $status: $(cat plain.out)"
 	orders=record:$work/$how.weir
 	[ $how != pairs ] || orders=flight=1M,$orders

@@ -22,7 +22,10 @@ params*) driver_path=$libs/params ;;
 sim) driver_path=$sim ;;
 simreal)
 	driver=real driver_path=${LD_LIBRARY_PATH-}
-	ls /dev/nvidia[0-9]* >/dev/null 2>&1 || exit 77
+	ls /dev/nvidia[0-9]* >/dev/null 2>&1 || {
+		echo "there is no GPU"
+		exit 77
+	}
 	;;
 esac
 command=$programs/$(printf '%s' "$command" | sed "s|@LIBS@|$libs|; s|@PROGRAMS@|$programs|")
@@ -154,7 +157,7 @@ mode=plain
 run ${users:+LD_PRELOAD="$users"}
 status=$(cat "$work/plain.status")
 case $status in
-77) rm -rf "$work"; exit 77 ;;
+77) cat "$work/plain.err" "$work/plain.out"; rm -rf "$work"; exit 77 ;;
 98 | 99 | 124 | 126 | 127 | 13[1269])
 	case $name in leave_*) ;; *) failed "alone, it leaves with status $status" ;; esac ;;
 esac

@@ -6,8 +6,10 @@
 
 int main(void)
 {
-	if (getuid() != 0)
+	if (getuid() != 0) {
+		puts("only root has rights to give up");
 		return 77;
+	}
 	counts_between("cuLaunchKernel", 10, 20010);
 	cu_start();
 	cu_launch(10);

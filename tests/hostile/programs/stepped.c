@@ -191,8 +191,10 @@ int main(int argc, char **argv)
 	if (!pid)
 		child();
 	int status = wait_for(pid);
-	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
-		return 77; /* nobody may be traced here */
+	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP) {
+		puts("no process may be traced here");
+		return 77;
+	}
 	status = go_on(pid, 0);
 	for (long n = 0; trapped(status);) {
 		status = drive(pid, n);

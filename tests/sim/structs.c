@@ -1,6 +1,6 @@
 /*
- * The structures that the simulated driver reads and fills, compared with cuda.h.  Built
- * only where cuda.h is; everything is checked by the compiler.
+ * The structures that the simulated driver reads and fills, compared with cuda.h.  The
+ * compiler checks all of it: see structs.sh.
  */
 #include <cuda.h>
 #include "cuda_types.h"
@@ -49,8 +49,3 @@ SAME_SIZE(cu_array_desc, CUDA_ARRAY_DESCRIPTOR);
 SAME_PLACE(cu_array_desc, format, CUDA_ARRAY_DESCRIPTOR, Format);
 SAME_SIZE(cu_array3d_desc, CUDA_ARRAY3D_DESCRIPTOR);
 SAME_PLACE(cu_array3d_desc, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
-
-int main(void)
-{
-	return 0;
-}

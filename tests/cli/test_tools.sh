@@ -1,0 +1,39 @@
+# What people see of the tools around the tests: a test whose tool is missing is skipped by name, and the summary
+# says why; a fresh machine that can't be made says why.
+. "$(dirname "$0")/expect.sh"
+source=$2
+
+expect 77 '^no-such-tool is not installed$' sh "$source/tests/need.sh" 'sh no-such-tool' echo ran
+expect 0 '^ran$' sh "$source/tests/need.sh" 'sh cat' echo ran
+
+mkdir "$scratch/build" "$scratch/build-asan"
+cat >"$scratch/build/CTestTestfile.cmake" <<END
+add_test(good true)
+add_test(silent sh -c "exit 77")
+add_test(lacking sh "$source/tests/need.sh" no-such-tool true)
+add_test(strange sh -c "echo first; echo 'no <a> & \"b\"'; echo; exit 77")
+set_tests_properties(silent lacking strange PROPERTIES SKIP_RETURN_CODE 77)
+END
+results=$scratch/build/tests.xml
+ctest --test-dir "$scratch/build" --output-junit tests.xml >/dev/null
+expect 0 '^1 passed, 0 failed, 3 skipped$' sh "$source/tools/summary.sh" "$results"
+expect 0 '^skipped: silent \(it does not say why\), lacking \(no-such-tool is not installed\), strange \(no <a> & "b"\)$' \
+	sh "$source/tools/summary.sh" "$results"
+
+cat >"$scratch/build-asan/CTestTestfile.cmake" <<END
+add_test(good true)
+add_test(bad false)
+add_test(gone no-such-program)
+END
+ctest --test-dir "$scratch/build-asan" --output-junit tests.xml >/dev/null 2>&1
+asan=$scratch/build-asan/tests.xml
+expect 1 '^failed: build-asan/bad, build-asan/gone$' sh "$source/tools/summary.sh" "$asan" "$results"
+expect 1 '^2 passed, 2 failed, 3 skipped$' sh "$source/tools/summary.sh" "$asan" "$results"
+expect 1 'no results in .*build-tsan/tests.xml' sh "$source/tools/summary.sh" "$scratch/build-tsan/tests.xml" "$results"
+
+someone=
+[ "$(id -u)" != 0 ] || someone='setpriv --reuid 65534 --regid 65534 --clear-groups'
+chmod 755 "$scratch"
+cp "$source/tools/fresh.sh" "$scratch"
+expect 3 "can't be made here: only root" $someone sh "$scratch/fresh.sh" "$scratch/fresh"
+finish
