@@ -299,39 +299,103 @@ const struct exporter export_chrome = {
 
 /* ---- ndjson ---- */
 
+static void begin_line(struct export *x, struct json *j, uint64_t begin_ns, uint64_t end_ns)
+{
+	json_init(j, x->out);
+	j->pretty = false;
+	j->pretty_depth = -1;
+	json_begin_object(j, NULL);
+	json_u64(j, "begin_ns", since(x, begin_ns));
+	json_u64(j, "duration_ns", end_ns - begin_ns);
+}
+
+static int end_line(struct export *x, struct json *j)
+{
+	json_end_object(j);
+	putc('\n', x->out);
+	return wrong(x);
+}
+
 static int call_ndjson(struct export *x, const struct export_call *c)
 {
 	struct json j;
-	json_init(&j, x->out);
-	j.pretty = false;
-	j.pretty_depth = -1;
-	json_begin_object(&j, NULL);
-	json_u64(&j, "begin_ns", since(x, c->begin_ns));
-	json_u64(&j, "duration_ns", c->end_ns - c->begin_ns);
+	begin_line(x, &j, c->begin_ns, c->end_ns);
 	json_u64(&j, "pid", c->chunk->head.pid);
 	json_u64(&j, "tid", c->chunk->head.tid);
 	json_str(&j, "api", api_name(c));
 	json_str(&j, "class", c->fn ? c->fn->class : "");
 	json_str(&j, "name", c->name);
+	if (c->link)
+		json_u64(&j, "correlation", c->link->correlation);
 	json_begin_object(&j, "args");
 	json_args(x, &j, c);
 	json_end_object(&j);
+	return end_line(x, &j);
+}
+
+static void json_work(const struct export *x, struct json *j, const struct device_work *w)
+{
+	const char *direction = work_direction(w);
+	if (w->valid & WORK_HAS_DEVICE)
+		json_u64(j, "device", w->device);
+	if (w->valid & WORK_HAS_CONTEXT)
+		json_u64(j, "context", w->context);
+	if (w->valid & WORK_HAS_STREAM)
+		json_u64(j, "stream", w->stream);
+	if (w->valid & WORK_HAS_SHAPE) {
+		json_triple(j, "grid", w->grid);
+		json_triple(j, "block", w->block);
+	}
+	if (w->valid & WORK_HAS_REGISTERS)
+		json_u64(j, "registers", w->registers);
+	if (w->valid & WORK_HAS_SHARED)
+		json_u64(j, "shared", (uint64_t)w->shared_static + w->shared_dynamic);
+	if (w->valid & WORK_HAS_BYTES)
+		json_u64(j, "bytes", w->bytes);
+	if (direction)
+		json_str(j, "direction", direction);
+	if (w->valid & WORK_HAS_GRAPH)
+		json_u64(j, "graph", w->graph);
+	if (x->trace->header.sampled)
+		json_u64(j, "sampled", x->trace->header.sampled);
+}
+
+/* What ran on a device, as a call of the api "device"; the thread is that of who asked for it. */
+static int work_ndjson(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	const char *kind = work_kind_name(w->kind);
+	struct json j;
+	begin_line(x, &j, w->start_ns, w->end_ns);
+	json_u64(&j, "pid", c->head.pid);
+	if (link)
+		json_u64(&j, "tid", link->tid);
+	json_str(&j, "api", "device");
+	json_str(&j, "class", kind ? kind : "");
+	json_str(&j, "name", w->name ? export_string(x, w->name) : "");
+	if (w->valid & WORK_HAS_CORRELATION)
+		json_u64(&j, "correlation", w->correlation);
+	json_begin_object(&j, "args");
+	json_work(x, &j, w);
 	json_end_object(&j);
-	putc('\n', x->out);
-	return wrong(x);
+	return end_line(x, &j);
 }
 
 const struct exporter export_ndjson = {
 	.name = "ndjson",
 	.help = "one JSON object a line, for jq and scripts",
 	.call = call_ndjson,
+	.work = work_ndjson,
 };
 
 /* ---- csv ---- */
 
+/* An apostrophe keeps spreadsheets from running a name as a formula. */
 static void put_quoted(FILE *out, const char *s)
 {
 	putc('"', out);
+	if (*s && strchr("=+-@\t\r", *s))
+		putc('\'', out);
 	for (; *s; s++) {
 		if (*s == '"')
 			putc('"', out);
@@ -343,17 +407,26 @@ static void put_quoted(FILE *out, const char *s)
 /* A name as it is, unless the format needs it quoted. */
 static void put_field(FILE *out, const char *s)
 {
-	if (s[strcspn(s, "\",\r\n")])
+	if (s[strcspn(s, "\",\r\n")] || (*s && strchr("=+-@\t", *s)))
 		put_quoted(out, s);
 	else
 		fputs(s, out);
 	putc(',', out);
 }
 
+/* A comma, and the number where there is one. */
+static void put_if(FILE *out, bool known, uint64_t value)
+{
+	putc(',', out);
+	if (known)
+		fprintf(out, "%" PRIu64, value);
+}
+
 static int begin_csv(struct export *x)
 {
 	fputs("begin_ns,duration_ns,pid,tid,api,class,function,result,error,captured,kernel,"
-	      "grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,stream,call\r\n",
+	      "grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,stream,call,"
+	      "correlation,device,context,device_stream,registers,bytes,direction\r\n",
 		x->out);
 	return wrong(x);
 }
@@ -386,13 +459,44 @@ static int call_csv(struct export *x, const struct export_call *c)
 	put_csv_launch(x, c);
 	decode_record(x->decoder, r, line, sizeof(line));
 	put_quoted(x->out, line);
-	fputs("\r\n", x->out);
+	put_if(x->out, c->link != NULL, c->link ? c->link->correlation : 0);
+	fputs(",,,,,,\r\n", x->out);
+	return wrong(x);
+}
+
+/* What ran on a device, as a call of the api "device" that did not fail. */
+static int work_csv(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	const char *kind = work_kind_name(w->kind), *direction = work_direction(w);
+	const char *name = w->name ? export_string(x, w->name) : "";
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32, since(x, w->start_ns),
+		w->end_ns - w->start_ns, c->head.pid);
+	put_if(x->out, link != NULL, link ? link->tid : 0);
+	fputs(",device,", x->out);
+	put_field(x->out, kind ? kind : "");
+	put_field(x->out, name);
+	fputs("0,,0,", x->out);
+	if (w->kind == WORK_KERNEL)
+		put_quoted(x->out, name);
+	for (int i = 0; i < 6; i++)
+		put_if(x->out, w->valid & WORK_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
+	put_if(x->out, w->valid & WORK_HAS_SHARED, (uint64_t)w->shared_static + w->shared_dynamic);
+	fputs(",,", x->out); /* a stream's handle, a call */
+	put_if(x->out, w->valid & WORK_HAS_CORRELATION, w->correlation);
+	put_if(x->out, w->valid & WORK_HAS_DEVICE, w->device);
+	put_if(x->out, w->valid & WORK_HAS_CONTEXT, w->context);
+	put_if(x->out, w->valid & WORK_HAS_STREAM, w->stream);
+	put_if(x->out, w->valid & WORK_HAS_REGISTERS, w->registers);
+	put_if(x->out, w->valid & WORK_HAS_BYTES, w->bytes);
+	fprintf(x->out, ",%s\r\n", direction ? direction : "");
 	return wrong(x);
 }
 
 const struct exporter export_csv = {
 	.name = "csv",
-	.help = "one line a call, for spreadsheets and data frames",
+	.help = "one line a call or an activity of a device, for spreadsheets and data frames",
 	.begin = begin_csv,
 	.call = call_csv,
+	.work = work_csv,
 };

@@ -17,8 +17,22 @@
  *	copies     callId, start, end, pid, direction (or 'set'), bytes
  *	work       start, end, pid, correlationId, kind, nameId, deviceId, contextId, streamId,
  *	           gridX … blockZ, registersPerThread, staticSharedMemory,
- *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId
+ *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId, externalId
  *	           what ran on devices and when; (pid, correlationId) is the call's
+ *	ranges     id, parentId, start, end, pid, tid, kind, nameId, arguments, externalId,
+ *	           sequenceNumber, repeated
+ *	           operators, annotations, NVTX and the rest that lies around calls; parentId
+ *	           is the innermost range around, of those kinds that nest; repeated where one
+ *	           around has the same name and kind, so that sums count its time once
+ *	call_ranges callId, rangeId
+ *	           the innermost range around each call that asked for device work
+ *
+ * and, joined for those who ask:
+ *
+ *	activities     work with its name, its call and its range
+ *	kernel_times   a row a kernel that ran: when on the device, which call launched it and
+ *	               when, for which operator
+ *	operators      a row a name of ranges: how many, the host's time, the device's
  */
 #include "report/export.h"
 
@@ -28,12 +42,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/map.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
 
-enum table { STRINGS, META, PROCESSES, THREADS, CALLS, KERNELS, MEMORY, COPIES, WORK, TABLES };
+enum table {
+	STRINGS,
+	META,
+	PROCESSES,
+	THREADS,
+	CALLS,
+	KERNELS,
+	MEMORY,
+	COPIES,
+	WORK,
+	RANGES,
+	CALL_RANGES,
+	TABLES
+};
 
 static const struct {
 	const char *create;
@@ -76,16 +104,65 @@ static const struct {
 		   "gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, "
 		   "blockZ INTEGER, registersPerThread INTEGER, staticSharedMemory INTEGER, "
 		   "dynamicSharedMemory INTEGER, bytes INTEGER, direction TEXT, graphId INTEGER, "
-		   "graphNodeId INTEGER)",
-		"INSERT INTO work VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+		   "graphNodeId INTEGER, externalId INTEGER)",
+		"INSERT INTO work VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+	[RANGES] = { "CREATE TABLE ranges (id INTEGER PRIMARY KEY, parentId INTEGER "
+		     "REFERENCES ranges, start INTEGER NOT NULL, end INTEGER NOT NULL, "
+		     "pid INTEGER NOT NULL, tid INTEGER NOT NULL, kind TEXT, "
+		     "nameId INTEGER REFERENCES StringIds, arguments TEXT, externalId INTEGER, "
+		     "sequenceNumber INTEGER, repeated INTEGER NOT NULL)",
+		"INSERT INTO ranges VALUES (?,NULL,?,?,?,?,?,?,?,?,?,0)" },
+	[CALL_RANGES] = { "CREATE TABLE call_ranges (callId INTEGER PRIMARY KEY REFERENCES calls, "
+			  "rangeId INTEGER NOT NULL REFERENCES ranges)",
+		"INSERT INTO call_ranges VALUES (?,?)" },
 };
+
+#define NESTING "('operator','annotation','nvtx')" /* range_nests() */
+
+/* Once all rows are there.  Work whose call is not known may name its range itself. */
+static const char views[] =
+	"CREATE INDEX calls_by_correlation ON calls (pid, correlationId) "
+	"WHERE correlationId IS NOT NULL;"
+	"CREATE INDEX work_by_correlation ON work (pid, correlationId);"
+	"CREATE INDEX ranges_by_external ON ranges (pid, externalId) "
+	"WHERE externalId IS NOT NULL;"
+	"CREATE VIEW activities AS "
+	"SELECT w.rowid AS workId, w.start, w.end, w.end - w.start AS duration, w.kind, "
+	"s.value AS name, w.pid, w.deviceId, w.contextId, w.streamId, w.bytes, w.direction, "
+	"c.id AS callId, "
+	"CASE WHEN c.id IS NOT NULL THEN (SELECT rangeId FROM call_ranges WHERE callId = c.id) "
+	"ELSE (SELECT MIN(r.id) FROM ranges r WHERE r.pid = w.pid AND "
+	"r.externalId = w.externalId AND r.externalId != 0 AND r.kind IN " NESTING ") "
+	"END AS rangeId "
+	"FROM work w LEFT JOIN StringIds s ON s.id = w.nameId LEFT JOIN calls c ON c.id = "
+	"(SELECT MIN(id) FROM calls WHERE pid = w.pid AND correlationId = w.correlationId);"
+	"CREATE VIEW kernel_times AS "
+	"SELECT a.name, a.start, a.end, a.duration, a.pid, a.deviceId, a.streamId, "
+	"w.gridX, w.gridY, w.gridZ, w.blockX, w.blockY, w.blockZ, w.registersPerThread, "
+	"a.callId, c.start AS callStart, c.end AS callEnd, c.tid AS callTid, "
+	"MAX(a.start - c.end, 0) AS queued, a.rangeId, s.value AS operator, a.workId "
+	"FROM activities a JOIN work w ON w.rowid = a.workId LEFT JOIN calls c ON c.id = a.callId "
+	"LEFT JOIN ranges r ON r.id = a.rangeId LEFT JOIN StringIds s ON s.id = r.nameId "
+	"WHERE a.kind = 'kernel';"
+	"CREATE VIEW operators AS "
+	"WITH host AS (SELECT s.value AS name, r.kind AS kind, COUNT(*) AS count, "
+	"SUM((r.end - r.start) * NOT r.repeated) AS total FROM ranges r "
+	"JOIN StringIds s ON s.id = r.nameId WHERE r.kind IN " NESTING " GROUP BY 1, 2), "
+	"device AS (SELECT s.value AS name, r.kind AS kind, COUNT(*) AS count, "
+	"SUM(a.duration) AS total FROM activities a JOIN ranges r ON r.id = a.rangeId "
+	"JOIN StringIds s ON s.id = r.nameId "
+	"WHERE a.kind IN ('kernel','copy','set','graph') GROUP BY 1, 2) "
+	"SELECT h.name, h.kind, h.count, h.total AS hostTotal, "
+	"COALESCE(d.count, 0) AS activities, COALESCE(d.total, 0) AS deviceSelf "
+	"FROM host h LEFT JOIN device d ON d.name = h.name AND d.kind = h.kind "
+	"ORDER BY deviceSelf DESC;";
 
 struct database {
 	sqlite3 *db;
 	sqlite3_stmt *insert[TABLES];
 	struct map strings; /* by kind and number: StringIds.id */
 	uint32_t string_count;
-	uint64_t calls;
+	uint64_t calls, ranges;
 };
 
 static int complain(struct export *x, int rc)
@@ -148,7 +225,7 @@ static int put_row(struct export *x, struct row *r)
 
 /* ---- strings ---- */
 
-enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_WORK };
+enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_WORK, OF_RANGE };
 
 static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
 	uint32_t *ret_id)
@@ -378,19 +455,32 @@ static int call(struct export *x, const struct export_call *c)
 	}
 }
 
+/* ---- device work and ranges ---- */
+
+/* 0 for no name. */
+static int name_id(struct export *x, enum string_kind kind, uint32_t name, uint32_t *ret_id)
+{
+	*ret_id = 0;
+	return name ? string_id(x, kind, (uint64_t)x->process << 32 | name, export_string(x, name),
+			      ret_id)
+		    : 0;
+}
+
+static void put_shape(struct row *r, const struct device_work *w)
+{
+	for (int i = 0; i < 6; i++)
+		put_known(r, w->valid & WORK_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
+	put_known(r, w->valid & WORK_HAS_REGISTERS, w->registers);
+	put_known(r, w->valid & WORK_HAS_SHARED, w->shared_static);
+	put_known(r, w->valid & WORK_HAS_SHARED, w->shared_dynamic);
+}
+
 static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
 	const struct call_link *link)
 {
-	uint32_t name = 0;
-	const uint32_t *v[] = { &w->grid[0], &w->grid[1], &w->grid[2], &w->block[0], &w->block[1],
-		&w->block[2] };
+	uint32_t name;
 	const bool graph = w->valid & WORK_HAS_GRAPH;
-	const char *direction = w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT
-					? copy_direction_name(w->what)
-					: NULL;
-	const int e = w->name ? string_id(x, OF_WORK, (uint64_t)c->process << 32 | w->name,
-					export_string(x, w->name), &name)
-			      : 0;
+	const int e = name_id(x, OF_WORK, w->name, &name);
 	if (e)
 		return e;
 	struct row row = row_of(x, WORK);
@@ -403,21 +493,145 @@ static int work(struct export *x, const struct chunk_ref *c, const struct device
 	put_known(&row, w->valid & WORK_HAS_DEVICE, w->device);
 	put_known(&row, w->valid & WORK_HAS_CONTEXT, w->context);
 	put_known(&row, w->valid & WORK_HAS_STREAM, w->stream);
-	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
-		put_known(&row, w->valid & WORK_HAS_SHAPE, *v[i]);
-	put_known(&row, w->valid & WORK_HAS_REGISTERS, w->registers);
-	put_known(&row, w->valid & WORK_HAS_SHARED, w->shared_static);
-	put_known(&row, w->valid & WORK_HAS_SHARED, w->shared_dynamic);
+	put_shape(&row, w);
 	put_known(&row, w->valid & WORK_HAS_BYTES, w->bytes);
-	put_text(&row, direction);
+	put_text(&row, work_direction(w));
 	put_known(&row, graph, w->graph);
 	put_known(&row, graph, w->graph_node);
+	put_known(&row, w->valid & WORK_HAS_EXTERNAL, w->external);
 	return put_row(x, &row);
+}
+
+static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	struct database *d = x->state;
+	uint32_t name;
+	const int e = name_id(x, OF_RANGE, g->name, &name);
+	if (e)
+		return e;
+	struct row row = row_of(x, RANGES);
+	put_int(&row, ++d->ranges);
+	put_int(&row, since(x, trace_ns(x->trace, g->ticks)));
+	put_int(&row, since(x, trace_ns(x->trace, range_end(g))));
+	put_int(&row, c->head.pid);
+	put_int(&row, g->tid);
+	put_text(&row, range_kind_name(g->kind));
+	put_known(&row, name != 0, name);
+	put_text(&row, g->args ? export_string(x, g->args) : NULL);
+	put_known(&row, g->valid & RANGE_HAS_EXTERNAL, g->external);
+	put_known(&row, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
+	return put_row(x, &row);
+}
+
+/* ---- who is inside of whom ---- */
+
+/* Ranges that nest and calls that asked for work, each thread's in the order of time, callers
+ * first. */
+static const char in_order[] =
+	"SELECT 0 AS what, id, pid, tid, start, end, nameId, unicode(kind) FROM ranges "
+	"WHERE kind IN " NESTING " UNION ALL "
+	"SELECT 1, id, pid, tid, start, end, NULL, NULL FROM calls WHERE correlationId IS NOT NULL "
+	"ORDER BY pid, tid, start, what, end DESC, id";
+
+struct open_range {
+	sqlite3_int64 id, pid, tid, end;
+	sqlite3_int64 name;
+	int kind; /* its first letter */
+};
+
+struct nesting {
+	ARRAY(struct open_range) open; /* the innermost is the last */
+	sqlite3_stmt *parent;          /* sets the parent of a range */
+};
+
+/* Leaves the ranges that have ended by then; the innermost that is left, or NULL. */
+static const struct open_range *innermost(
+	struct nesting *n, const struct open_range *at, sqlite3_int64 start)
+{
+	for (; n->open.n; n->open.n--) {
+		const struct open_range *top = &n->open.v[n->open.n - 1];
+		if (top->pid == at->pid && top->tid == at->tid && top->end > start)
+			return top;
+	}
+	return NULL;
+}
+
+#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
+
+static bool is_repeated(const struct nesting *n, const struct open_range *at)
+{
+	for (size_t i = 0; i < n->open.n && i < LOOK_UP_MOST; i++) {
+		const struct open_range *up = &n->open.v[n->open.n - 1 - i];
+		if (up->name == at->name && up->kind == at->kind)
+			return true;
+	}
+	return false;
+}
+
+static int set_parent(
+	struct export *x, struct nesting *n, const struct open_range *at, sqlite3_int64 parent)
+{
+	struct row row = { .s = n->parent };
+	put_int(&row, (uint64_t)parent);
+	put_int(&row, is_repeated(n, at));
+	put_int(&row, (uint64_t)at->id);
+	return put_row(x, &row);
+}
+
+static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
+{
+	const bool is_call = sqlite3_column_int(s, 0);
+	const struct open_range at = { .id = sqlite3_column_int64(s, 1),
+		.pid = sqlite3_column_int64(s, 2),
+		.tid = sqlite3_column_int64(s, 3),
+		.end = sqlite3_column_int64(s, 5),
+		.name = sqlite3_column_int64(s, 6),
+		.kind = sqlite3_column_int(s, 7) };
+	const struct open_range *around = innermost(n, &at, sqlite3_column_int64(s, 4));
+	int e = 0;
+	if (around && is_call) {
+		struct row row = row_of(x, CALL_RANGES);
+		put_int(&row, (uint64_t)at.id);
+		put_int(&row, (uint64_t)around->id);
+		return put_row(x, &row);
+	}
+	if (is_call)
+		return 0;
+	if (around)
+		e = set_parent(x, n, &at, around->id);
+	struct open_range *to = array_push(&n->open);
+	if (!to)
+		return -ENOMEM;
+	*to = at;
+	return e;
+}
+
+static int nest(struct export *x)
+{
+	static const char set[] = "UPDATE ranges SET parentId = ?, repeated = ? WHERE id = ?";
+	struct database *d = x->state;
+	struct nesting n = { 0 };
+	sqlite3_stmt *s = NULL;
+	int e = 0, rc;
+	if (!d->ranges)
+		return 0;
+	if (sqlite3_prepare_v2(d->db, in_order, -1, &s, NULL) ||
+		sqlite3_prepare_v2(d->db, set, -1, &n.parent, NULL))
+		e = complain(x, SQLITE_ERROR);
+	while (!e && (rc = sqlite3_step(s)) != SQLITE_DONE)
+		e = rc == SQLITE_ROW ? place(x, &n, s) : complain(x, rc);
+	sqlite3_finalize(s);
+	sqlite3_finalize(n.parent);
+	array_free(&n.open);
+	return e;
 }
 
 static int end(struct export *x)
 {
-	return run(x, "COMMIT");
+	int e = nest(x);
+	if (!e)
+		e = run(x, views);
+	return e ? e : run(x, "COMMIT");
 }
 
 static void cleanup(struct export *x)
@@ -434,12 +648,13 @@ static void cleanup(struct export *x)
 
 const struct exporter export_sqlite = {
 	.name = "sqlite",
-	.help = "a database of calls, kernels, memory, copies and device work",
+	.help = "a database of calls, kernels, memory, copies, device work and ranges",
 	.wants_path = true,
 	.begin = begin,
 	.thread = thread,
 	.call = call,
 	.work = work,
+	.range = range,
 	.end = end,
 	.cleanup = cleanup,
 };

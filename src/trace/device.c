@@ -83,6 +83,12 @@ const char *copy_direction_name(unsigned direction)
 	return NAME_OF(names, direction);
 }
 
+const char *work_direction(const struct device_work *w)
+{
+	return w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT ? copy_direction_name(w->what)
+								: NULL;
+}
+
 const char *memory_place_name(unsigned place)
 {
 	static const char *const names[] = { NULL, "pageable", "pinned", "device", "array",

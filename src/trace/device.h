@@ -39,6 +39,7 @@ static inline bool range_nests(uint16_t kind)
 
 /* "HtoD", "pinned", "kernel", "operator"; NULL for numbers that have no name. */
 const char *copy_direction_name(unsigned direction);
+const char *work_direction(const struct device_work *w); /* NULL also for what is no copy */
 const char *memory_place_name(unsigned place);
 const char *work_kind_name(unsigned kind);
 const char *wait_kind_name(unsigned kind);

@@ -1,0 +1,121 @@
+"""The tables of weir export, CSV, NDJSON and SQLite, against weir report: tables.py BUILD TRACE... [wrong].
+
+What ran on devices stands in each of them, beside the call and the operator that asked for it; sums
+by kernel and by operator are those of the report, which joins by ways of its own.
+"""
+import collections
+import csv
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+build, traces = os.path.abspath(sys.argv[1]), sys.argv[2:]
+wrong = traces[-1] == "wrong" and traces.pop()
+weir = build + "/bin/weir"
+work = tempfile.TemporaryDirectory(prefix="weir-tables-")
+problems = []
+
+
+def run(*arguments):
+    return subprocess.run([weir, *arguments], check=True, stdout=subprocess.PIPE).stdout.decode()
+
+
+def opened(path):
+    """A trace of Weir as it is, another tool's as Weir imports it."""
+    if path.endswith(".weir"):
+        return path
+    trace = work.name + "/imported.weir"
+    run("import", "-q", "-o", trace, path)
+    return trace
+
+
+def same(what, got, want):
+    if got != want or wrong:
+        if isinstance(got, dict) and isinstance(want, dict):
+            got, want = [{k: v for k, v in a.items() if b.get(k) != v} for a, b in ((got, want), (want, got))]
+        problems.append(f"{what}: {str(got)[:300]}, not {str(want)[:300]}")
+
+
+def by(rows, key, value):
+    sums = collections.Counter()
+    for row in rows:
+        sums[key(row)] += value(row)
+    return sums
+
+
+def database(trace, report):
+    path = work.name + "/out.sqlite"
+    run("export", "-f", "sqlite", "-o", path, trace)
+    db = sqlite3.connect(path)
+    rows = lambda q: db.execute(q).fetchall()
+    kernels = {w["name"]: (w["count"], w["device_total_ns"]) for w in report["device_work"] if w["kind"] == "kernel"}
+    same("kernel_times", {n: (k, ns) for n, k, ns in rows(
+        "SELECT name, COUNT(*), SUM(duration) FROM kernel_times GROUP BY name")}, kernels)
+    operators = {(n, k): (a, d) for n, k, a, d in rows("SELECT name, kind, activities, deviceSelf FROM operators")}
+    same("operators", operators, {(o["name"], o["kind"]): (o["device_count"], o["device_self_ns"])
+                                  for o in report["operators"]})
+    host = {(n, k): (c, t) for n, k, c, t in rows("SELECT name, kind, count, hostTotal FROM operators")}
+    same("time of operators on the host, of which the report counts overloads as one", [
+        o["name"] for o in report["operators"] for c, t in [host[o["name"], o["kind"]]]
+        if c < o["count"] or abs(t - o["host_total_ns"]) > c], [])
+    same("an activity twice", rows("SELECT COUNT(*) FROM activities"), rows("SELECT COUNT(*) FROM work"))
+    same("calls of kernels are launches", rows(
+        "SELECT COUNT(*) FROM kernel_times t JOIN calls c ON c.id = t.callId "
+        "JOIN StringIds s ON s.id = c.classId WHERE s.value != 'launch'"), [(0,)])
+    same("parents lie around", rows(
+        "SELECT COUNT(*) FROM ranges r JOIN ranges p ON p.id = r.parentId "
+        "WHERE p.start > r.start OR p.end <= r.start OR p.tid != r.tid OR p.pid != r.pid"), [(0,)])
+    same("no nearer parent", rows(
+        "SELECT COUNT(*) FROM call_ranges x JOIN calls c ON c.id = x.callId JOIN ranges r ON r.id = x.rangeId "
+        "JOIN ranges n ON n.parentId = r.id WHERE n.start <= c.start AND n.end > c.start"), [(0,)])
+    work_rows = rows("SELECT w.start, w.end - w.start, w.kind, COALESCE(s.value, ''), w.pid, w.correlationId "
+                     "FROM work w LEFT JOIN StringIds s ON s.id = w.nameId ORDER BY w.rowid")
+    calls = rows("SELECT COUNT(*) FROM calls")[0][0]
+    db.close()
+    return work_rows, calls
+
+
+def lines(trace, work_rows, calls):
+    number = lambda text: None if text == "" else int(text)
+    rows = list(csv.DictReader(run("export", "-f", "csv", trace).splitlines()))
+    device = [r for r in rows if r["api"] == "device"]
+    same("rows of CSV", [(int(r["begin_ns"]), int(r["duration_ns"]), r["class"], r["function"], int(r["pid"]),
+                          number(r["correlation"])) for r in device], work_rows)
+    same("calls of CSV", len(rows) - len(device), calls)
+    same("fields of CSV", {len(r) for r in rows} | {None in r for r in rows}, {len(rows[0]), False})
+    launches = {(r["pid"], r["correlation"]) for r in rows if r["api"] != "device" and r["correlation"]}
+    rows = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
+    device = [r for r in rows if r["api"] == "device"]
+    same("rows of NDJSON", [(r["begin_ns"], r["duration_ns"], r["class"], r["name"], r["pid"],
+                             r.get("correlation")) for r in device], work_rows)
+    same("calls of NDJSON", len(rows) - len(device), calls)
+    same("correlations of NDJSON", {(str(r["pid"]), str(r["correlation"])) for r in rows
+                                    if r["api"] != "device" and "correlation" in r}, launches)
+    same("whose call is there has a thread", [r for r in device if "tid" not in r and
+         (str(r["pid"]), str(r.get("correlation"))) in launches], [])
+
+
+def formulas():
+    """No cell that a spreadsheet would run; the name is there, behind an apostrophe."""
+    names = ["=HYPERLINK(\"http://x\",\"y\")", "@SUM(1)", "+1+1", "-2+3", "\ttab", "plain, \"quoted\""]
+    events = [{"ph": "X", "cat": "kernel", "name": n, "pid": 0, "tid": 7, "ts": 10 * i, "dur": 5, "args": {
+        "device": 0, "stream": 7}} for i, n in enumerate(names)]
+    with open(work.name + "/formulas.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    rows = list(csv.DictReader(run("export", "-f", "csv", opened(work.name + "/formulas.json")).splitlines()))
+    for key in "function", "kernel":
+        same("cells of " + key, sorted(r[key] for r in rows),
+             sorted(("'" if n[0] in "=@+-\t" else "") + n for n in names))
+
+
+formulas()
+for path in traces:
+    trace = opened(path)
+    report = json.loads(run("report", "--json", trace))
+    lines(trace, *database(trace, report))
+    if problems:
+        print(path, *problems, sep="\n  ")
+        sys.exit(1)
