@@ -194,7 +194,7 @@ function fill_launch(i, count) {
 		printf "\t\tlaunch_fill(r, (uintptr_t)%s_, (uintptr_t)%s, %s_, %s_, %s_, %s_, %s_, %s_, %s_);\n", \
 			arg[1], stream_arg(count), arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8]
 	else if (record[i] == "launchex")
-		printf "\t\tlaunch_fill_config(r, (uintptr_t)%s_, %s_);\n", arg[2], arg[1]
+		printf "\t\tlaunch_fill_config(r, (uintptr_t)%s_, %s_, extended);\n", arg[2], arg[1]
 	else if (record[i] == "launchold")
 		printf("\t\tlaunch_fill(r, (uintptr_t)%s_, %s, %s, %s, 1, 0, 0, 0, 0);\n", arg[1], \
 			(stream_arg(count) == "" ? "0" : "(uintptr_t)" stream_arg(count)), \
@@ -293,7 +293,10 @@ function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
 function emit_record(i, count, w, text, strings,	j, part, m, extra) {
 	m = split(strings, part, " ")
 	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
-	extra = record[i] == "launchex" ? " + launch_extra(config_)" : ""
+	if (record[i] == "launchex") {
+		print "\tconst uint32_t extended = launch_extra(config_); /* once: another thread may change it */"
+		extra = " + extended"
+	}
 	if (has_params(i)) {
 		print "\tconst uint64_t took = clock_now() - begun;\n\tstruct launch_given given;"
 		print "\tconst uint32_t more = launch_more(result, (uintptr_t)" argument(count, "f") ", " \

@@ -20,9 +20,6 @@ static struct {
 	share_request *request;
 	share_complete *complete;
 	uint64_t (*now)(void);
-	uint64_t since_ns; /* we began to look: no date is older */
-	struct pair first, last;
-	bool switched; /* its clock came while we collected: work in flight has no date */
 	struct {
 		uint64_t from_ns, until_ns; /* 0: never, not yet */
 	} enabled[KINDS];
@@ -31,6 +28,18 @@ static struct {
 	uint32_t flushing;  /* calls of its cuptiActivityFlushAll that have not returned */
 	uint32_t left;      /* exit has come: what it was may be gone */
 } client;
+
+/* Readings of its clock: they belong together, and are changed and read under a lock. */
+struct readings {
+	uint64_t since_ns; /* we began to look: no date is older */
+	struct pair first, last;
+	bool switched; /* its clock came while we collected: work in flight has no date */
+};
+
+static struct {
+	struct readings of;
+	uint32_t held;
+} clocks;
 
 struct copy {
 	uint8_t *to;
@@ -45,8 +54,29 @@ struct copy {
 static struct {
 	struct copy copy;
 	bool asked;
-	volatile uint32_t held;
+	uint32_t held;
 } spare;
+
+/* Nobody waits or calls anybody while he has one. */
+static void hold(uint32_t *lock)
+{
+	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+		sys(sched_yield);
+}
+
+static void release(uint32_t *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+static struct copy take_spare(void)
+{
+	hold(&spare.held);
+	const struct copy c = spare.copy;
+	spare.copy = (struct copy){ 0 };
+	release(&spare.held);
+	return c;
+}
 
 static uint64_t monotonic_ns(void)
 {
@@ -59,8 +89,8 @@ static uint64_t monotonic_ns(void)
 
 void share_callbacks(share_request *request, share_complete *complete)
 {
-	if (complete != client.complete)
-		spare.copy = (struct copy){ 0 }; /* of whoever was here before */
+	if (complete != __atomic_load_n(&client.complete, __ATOMIC_RELAXED))
+		take_spare(); /* of whoever was here before */
 	__atomic_store_n(&client.complete, complete, __ATOMIC_RELEASE);
 	__atomic_store_n(&client.request, request, __ATOMIC_RELEASE);
 }
@@ -76,10 +106,12 @@ void share_forget(void)
 
 void share_clock(uint64_t (*now)(void), bool collecting)
 {
-	if (now != client.now) {
+	if (!share_is_clock(now)) {
+		hold(&clocks.held);
 		__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
-		client.first = client.last = (struct pair){ 0 };
-		client.switched |= collecting;
+		clocks.of.first = clocks.of.last = (struct pair){ 0 };
+		clocks.of.switched |= collecting;
+		release(&clocks.held);
 	}
 	share_sample();
 }
@@ -151,26 +183,39 @@ static struct pair read_pair(uint64_t (*now)(void))
 void share_sample(void)
 {
 	uint64_t (*now)(void) = __atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
-	if (!client.since_ns)
-		client.since_ns = monotonic_ns();
-	if (!now)
-		return;
-	const struct pair p = read_pair(now);
-	if (!client.first.mono)
-		client.first = p;
-	client.last = p;
+	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };
+	hold(&clocks.held);
+	if (!clocks.of.since_ns)
+		clocks.of.since_ns = monotonic_ns();
+	if (now && share_is_clock(now)) {
+		if (!clocks.of.first.mono)
+			clocks.of.first = p;
+		clocks.of.last = p;
+	}
+	release(&clocks.held);
+}
+
+static struct readings readings(void)
+{
+	hold(&clocks.held);
+	const struct readings r = clocks.of;
+	release(&clocks.held);
+	return r;
 }
 
 /* Dates from before the client's clock came count from CLOCK_MONOTONIC. */
-static bool is_monotonic(uint64_t date)
+static bool is_monotonic(const struct readings *r, uint64_t date)
 {
-	return date + SECOND_NS >= client.since_ns && date <= client.first.mono;
+	return date + SECOND_NS >= r->since_ns && date <= r->first.mono;
 }
 
 uint64_t share_to_monotonic(uint64_t date)
 {
-	const struct pair a = client.first, b = client.last;
-	if (!share_has_clock() || !date || is_monotonic(date))
+	if (!share_has_clock() || !date)
+		return date;
+	const struct readings r = readings();
+	const struct pair a = r.first, b = r.last;
+	if (is_monotonic(&r, date))
 		return date;
 	const double slope = b.client > a.client && b.mono > a.mono + 100000
 				     ? (double)(b.mono - a.mono) / (double)(b.client - a.client)
@@ -180,8 +225,9 @@ uint64_t share_to_monotonic(uint64_t date)
 
 bool share_is_date(uint64_t ns)
 {
-	return !client.switched || !ns ||
-	       (ns + SECOND_NS >= client.since_ns && ns <= client.last.mono + SECOND_NS);
+	const struct readings r = readings();
+	return !r.switched || !ns ||
+	       (ns + SECOND_NS >= r.since_ns && ns <= r.last.mono + SECOND_NS);
 }
 
 /* ---- copies ---- */
@@ -201,33 +247,13 @@ static bool is_wanted(const void *record)
 	return from && start >= from && (!until || start <= until);
 }
 
-static void hold(void)
-{
-	while (__atomic_exchange_n(&spare.held, 1, __ATOMIC_ACQUIRE))
-		sys(sched_yield);
-}
-
-static void release(void)
-{
-	__atomic_store_n(&spare.held, 0, __ATOMIC_RELEASE);
-}
-
-static struct copy take_spare(void)
-{
-	hold();
-	const struct copy c = spare.copy;
-	spare.copy = (struct copy){ 0 };
-	release();
-	return c;
-}
-
 static bool put_spare(const struct copy *c)
 {
-	hold();
+	hold(&spare.held);
 	const bool empty = !spare.copy.to;
 	if (empty)
 		spare.copy = *c;
-	release();
+	release(&spare.held);
 	return empty;
 }
 
@@ -259,16 +285,16 @@ void share_prepare(void)
 	struct copy c;
 	if (!is_listening())
 		return;
-	hold();
+	hold(&spare.held);
 	const bool needed = !spare.copy.to && !spare.asked;
 	spare.asked |= needed;
-	release();
+	release(&spare.held);
 	if (!needed)
 		return;
 	open_copy(&c);
-	hold();
+	hold(&spare.held);
 	spare.asked = false;
-	release();
+	release(&spare.held);
 	close_copy(&c, NULL, 0);
 }
 

@@ -162,9 +162,11 @@ enum { COOPERATIVE = 2, CLUSTER = 4, PROGRAMMATIC = 6 };
 
 static uint64_t pack_attributes(const struct cu_launch_config *c)
 {
-	uint64_t word = (uint64_t)(c->attr_count > 255 ? 255 : c->attr_count) << 56;
-	for (uint32_t i = 0; i < c->attr_count; i++) {
-		const struct cu_launch_attribute *a = &c->attrs[i];
+	const struct cu_launch_attribute *const attrs = c->attrs;
+	const uint32_t count = attrs ? c->attr_count : 0;
+	uint64_t word = (uint64_t)(count > 255 ? 255 : count) << 56;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct cu_launch_attribute *a = &attrs[i];
 		if (a->id == CLUSTER)
 			word |= (a->u.cluster.x & 0xffffull) | (a->u.cluster.y & 0xffffull) << 16 |
 				(a->u.cluster.z & 0xffffull) << 32;
@@ -176,13 +178,14 @@ static uint64_t pack_attributes(const struct cu_launch_config *c)
 	return word;
 }
 
-void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c)
+void launch_fill_config(
+	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended)
 {
 	static const struct cu_launch_config none;
 	c = c ? c : &none;
 	launch_fill(r, function, (uintptr_t)c->stream, c->grid_x, c->grid_y, c->grid_z, c->block_x,
 		c->block_y, c->block_z, c->shared_bytes);
-	if (!launch_extra(c))
+	if (!extended)
 		return;
 	r->flags |= RECORD_CLUSTER;
 	r->arg[LAUNCH_CLUSTER] = pack_attributes(c);

@@ -265,7 +265,9 @@ static inline uint32_t graph_more(int result)
 
 void graph_told_put(struct record *r);
 
-void launch_fill_config(struct record *r, uint64_t function, const struct cu_launch_config *c);
+/* extended: launch_extra(), for which the record has room. */
+void launch_fill_config(
+	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended);
 
 /* While any stream of the process is capturing, work may go into a graph instead. */
 static inline bool is_captured(void *stream, int per_thread)

@@ -63,13 +63,23 @@ static uint32_t hash_address(const void *p)
 	return (uint32_t)((uintptr_t)p >> 4) * 2654435761u % SLOTS;
 }
 
+/* What stood there was of a driver that has been loaded elsewhere since: the slot is given to
+ * another, else the table would fill up. */
+static bool is_gone(uint32_t slot, const void *real)
+{
+	const enum fn fn = atomic_load(&by_address[slot].fn);
+	return fn && __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED) != real;
+}
+
 static void learn(enum fn fn, void *real)
 {
 	__atomic_store_n(&hook_real[fn], real, __ATOMIC_RELAXED);
 	for (uint32_t i = 0, at = hash_address(real); i < SLOTS; i++, at = (at + 1) % SLOTS) {
-		void *none = NULL;
-		if (atomic_compare_exchange_strong(&by_address[at].real, &none, real) ||
-			none == real) {
+		void *seen = NULL;
+		if (atomic_compare_exchange_strong(&by_address[at].real, &seen, real) ||
+			seen == real ||
+			(is_gone(at, seen) && atomic_compare_exchange_strong(
+						      &by_address[at].real, &seen, real))) {
 			atomic_store(&by_address[at].fn, fn);
 			return;
 		}

@@ -510,9 +510,10 @@ struct sample *sample_take(void *stream, bool per_thread)
 struct sample *sample_take_config(const struct cu_launch_config *c, bool per_thread)
 {
 	enum { PROGRAMMATIC = 6 }; /* CUlaunchAttributeID: may begin before its predecessor ends */
+	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
 	bool alone = c != NULL;
-	for (uint32_t i = 0; alone && c->attrs && i < c->attr_count; i++)
-		alone = c->attrs[i].id != PROGRAMMATIC;
+	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
+		alone = attrs[i].id != PROGRAMMATIC;
 	if (!alone) {
 		hook_sample_left = 1; /* the next one, then */
 		return NULL;

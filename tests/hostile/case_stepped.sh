@@ -1,5 +1,6 @@
 # A signal at every instruction of what writes ranges and calls: handlers that go through more chunks than
-# a thread keeps, that push and do not pop, that fork.  See programs/stepped.c.
+# a thread keeps, that push and do not pop, that fork, that change what is being launched.  See
+# programs/stepped.c.
 . "$(dirname "$0")/paths.sh"
 need_guest
 make_work stepped
@@ -24,12 +25,25 @@ END {
 	exit bad > 0
 }'
 
+# A call that lies outside of the recording was written over by another.
+astray='
+/"name":"cuLaunchKernel"/ {
+	n++
+	ts = $0
+	sub(/.*"ts":/, "", ts)
+	bad += ts + 0 < 0 || ts + 0 > 1e9
+}
+END {
+	print bad + 0 " of " n + 0 " calls lie outside of the recording"
+	exit bad > 0 || !n
+}'
+
 complain() {
 	echo "$*"
 	bad=1
 }
 
-for how in pairs pushes fork; do
+for how in pairs pushes fork config; do
 	timeout 100 "$programs/stepped" $how >plain.out 2>&1
 	status=$?
 	[ $status != 77 ] || { cat plain.out; rm -rf "$work"; exit 77; }
@@ -49,6 +63,7 @@ for how in pairs pushes fork; do
 	[ "$have" = "$want" ] || complain "$how: $have ranges of $want are there"
 	"$weir" export -f chrome -o $how.json $how.weir
 	awk "$ended" $how.json >ends || complain "$how: $(cat ends)"
+	[ $how != config ] || awk "$astray" $how.json >ends || complain "$how: $(cat ends)"
 done
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad

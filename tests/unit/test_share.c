@@ -1,6 +1,7 @@
 /* Another client of CUPTI beside us: what it is given of our buffers, and its clock. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -242,6 +243,33 @@ static void dates_of_its_clock_become_ours(void **unused)
 	share_clock(NULL, false);
 }
 
+static _Atomic bool sampling;
+
+static void *sample_on(void *unused)
+{
+	while (sampling)
+		share_sample();
+	return NULL;
+}
+
+/* Buffers come back on several threads, and the client changes its mind on another. */
+static void readings_are_used_whole_while_others_take_them(void **unused)
+{
+	pthread_t thread;
+	share_clock(ticks, true);
+	sampling = true;
+	assert_int_equal(pthread_create(&thread, NULL, sample_on, NULL), 0);
+	for (int i = 0; i < 3000; i++) {
+		const uint64_t before = monotonic();
+		const uint64_t at = share_to_monotonic(ticks());
+		assert_in_range(at, before - 1000000000u, monotonic() + 1000000000u);
+		share_is_date(at);
+	}
+	sampling = false;
+	pthread_join(thread, NULL);
+	share_clock(NULL, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +287,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			after_its_last_flush_it_hears_of_us_no_more, come, go),
 		cmocka_unit_test_setup_teardown(dates_of_its_clock_become_ours, come, go),
+		cmocka_unit_test_setup_teardown(
+			readings_are_used_whole_while_others_take_them, come, go),
 		cmocka_unit_test_setup_teardown(
 			after_exit_it_is_called_within_its_own_flush_alone, come, go),
 	};

@@ -207,6 +207,15 @@ CALL(cuLaunchKernel, void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx
 	return wrong ? 1 : take_params(parameters, extra);
 }
 
+/* The shape stands in words: x, y, z of the grid, then of the block. */
+CALL(cuLaunchKernelEx, const unsigned *config, void *f, void **parameters, void **extra)
+{
+	for (int i = 0; config && i < 6; i++)
+		if (!config[i])
+			return 1;
+	return !config || f != &function ? 1 : take_params(parameters, extra);
+}
+
 /* Events, for a guest that records its own: they are through at once. */
 
 CALL(cuEventCreate, void **ret, unsigned flags)

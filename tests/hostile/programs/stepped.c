@@ -4,7 +4,8 @@
  * A parent, which has nothing to do with CUDA, lets its child go n instructions into what it does
  * and then sends it a signal; n is each number until it is through.  What the child's handler does
  * there is HOW: `pairs` of ranges and calls through more chunks than a thread keeps, `pushes` that
- * nobody pops, or a `fork` that comes back from the handler.
+ * nobody pops, a `fork` that comes back from the handler, or a launch after it has changed the
+ * `config` of the one that it interrupts.
  */
 #include "cu.h"
 #include "nvtx.h"
@@ -52,9 +53,31 @@ static void fork_here(void)
 		waitpid(child, NULL, 0);
 }
 
+static struct { /* CUlaunchAttribute: a cluster of two blocks */
+	int id, unused;
+	unsigned x, y, z, rest[13];
+} attribute = { 4, 0, 2, 1, 1, { 0 } };
+
+static struct { /* CUlaunchConfig */
+	unsigned grid[3], block[3], shared;
+	void *stream, *attributes;
+	unsigned count;
+} config = { { 2, 1, 1 }, { 32, 1, 1 }, 0, NULL, &attribute, 0 };
+
+static int (*launch_ex)(const void *config, void *f, void **parameters, void **extra);
+
+/* As if another thread did it.  The record of this launch lies behind that of the other. */
+static void change_config(void)
+{
+	config.count = !config.count;
+	cu_launch_once();
+}
+
 static void handler(int signal)
 {
-	if (!strcmp(how, "pairs"))
+	if (!strcmp(how, "config"))
+		change_config();
+	else if (!strcmp(how, "pairs"))
 		pairs();
 	else if (!strcmp(how, "pushes"))
 		NVTX(push, "left");
@@ -95,7 +118,10 @@ static void stop(void)
 
 static void call(void)
 {
-	cu_launch_once();
+	if (!strcmp(how, "config"))
+		launch_ex(&config, cu_kernel, NULL, NULL);
+	else
+		cu_launch_once();
 }
 
 static void (*const all[])(void) = { push, pop, start, stop, call };
@@ -123,10 +149,14 @@ static void child(void)
 	cu_start();
 	cu_launch_once();
 	sigaction(SIGUSR1, &action, NULL);
+	launch_ex = (int (*)(const void *, void *, void **, void **))dlsym(
+		cu_library, "cuLaunchKernelEx");
 	span = NVTX(start, "span");
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
 	for (at = 0; at < (int)(sizeof all / sizeof *all); at++) {
+		if (!strcmp(how, "config") && all[at] != call)
+			continue;
 		for (shared->left = 0; !shared->left; shared->rounds++) {
 			NVTX(push, "outer");
 			if (all[at] == pop)
