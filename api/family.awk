@@ -5,6 +5,21 @@ BEGIN { FS = " *[|] *" }
 function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
 
 /^#/ || !NF { next }
+
+# Helpers are looked for in plain names, where a run of digits is one #.
+/^=helper/ { n = split($2, word, " "); for (i = 1; i <= n; i++) { gsub(/[0-9]+/, "#", word[i]); helper[++helpers] = word[i] }; next }
+/^=fewer/ { n = split($2, word, " "); for (i = 1; i <= n; i++) fewer[++fewers] = word[i]; next }
+/^=product/ { n = split($2, word, " "); for (i = 1; i <= n; i++) product = product "\n\t[FAMILY_" toupper(word[i]) "] = true,"; next }
+/^=/ {
+	unit = substr($1, 2)
+	if (unit !~ /^(fp64|fp32|tf32|fp16|fp8|other)$/)
+		fail("'" unit "' is no unit")
+	n = split($2, word, " ")
+	for (i = 1; i <= n; i++)
+		arithmetic[++arithmetics] = sprintf("\t{ %s, \"%s\" },", unit == "other" ? "GPU_UNITS" : "GPU_" toupper(unit), word[i])
+	next
+}
+
 {
 	if (NF != 2 || $1 !~ /^[a-z]+$/)
 		fail("a family and its words expected")
@@ -32,5 +47,17 @@ END {
 	print "static const char *const family_names[FAMILIES] = {\n\t[FAMILY_UNKNOWN] = \"unknown\","
 	for (i = 1; i <= families; i++)
 		printf "\t[FAMILY_%s] = \"%s\",\n", toupper(order[i]), order[i]
+	print "};\n"
+	print "static const bool family_multiplies[FAMILIES] = {" product "\n};\n"
+	print "static const char *const helper_words[] = {"
+	for (i = 1; i <= helpers; i++)
+		printf "\t\"%s\",\n", helper[i]
+	print "};\n\nstatic const char *const fewer_words[] = {"
+	for (i = 1; i <= fewers; i++)
+		printf "\t\"%s\",\n", fewer[i]
+	print "};\n\nstatic const struct {\n\tenum gpu_unit unit; /* GPU_UNITS: another */\n\tconst char *word;"
+	print "} unit_words[] = {"
+	for (i = 1; i <= arithmetics; i++)
+		print arithmetic[i]
 	print "};"
 }

@@ -26,7 +26,8 @@ const rateOfBytes = (v) => scaled(v, 1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s
 
 /* "memory 85 %"; with a question mark when only the name says so. */
 function boundText(cls, row) {
-	const share = Math.max(row.flops_share || 0, row.bytes_share || 0);
+	const memory = row.bytes_share || 0;
+	const share = cls === "memory" ? memory : Math.max(row.flops_share || 0, memory);
 	return share > 0
 		? `${cls} ${(share * 100).toFixed(0)} %`
 		: row.class_basis === "name"

@@ -22,12 +22,15 @@ struct gpu {
 	unsigned boost_mhz;
 	double dram_gb_per_s; /* 10^9 bytes */
 	uint64_t l2_bytes;
-	unsigned has; /* bit 1 << unit: its peak is known */
+	double l2_gb_per_s; /* 0: its maker does not say */
+	unsigned has;       /* bit 1 << unit: its peak is known */
 	double tflops[GPU_UNITS];
+	double fp64_products_tflops; /* of matrices; 0: as everything else of FP64 */
 	const char *source;
 	/* What programs were seen to reach on one; 0: nobody has measured it. */
 	double reached_gb_per_s;
 	double reached_tflops[GPU_UNITS];
+	double reached_l2_gb_per_s;
 };
 
 extern const struct gpu gpus[];
@@ -43,6 +46,15 @@ bool gpu_peak(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
 /* What a roofline ends at: what was reached where that is known, else the peak. */
 double gpu_bandwidth_ceiling(const struct gpu *g); /* GB/s */
 bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
+
+/*
+ * Shares of these: what was reached counts as all, and what was not reached before as no more, as
+ * long as it is below its maker's peak.  Above 1 is what the device cannot do.  0: not known.
+ *
+ * Bytes that come faster than the memory gives them came from the L2, as far as they fit into it.
+ */
+double gpu_flops_share(const struct gpu *g, enum gpu_unit unit, bool product, double flops_per_s);
+double gpu_bytes_share(const struct gpu *g, double bytes, double ns);
 
 /* "fp64", "fp32", "tf32", "fp16", "fp8" */
 const char *gpu_unit_word(enum gpu_unit unit);

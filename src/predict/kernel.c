@@ -148,6 +148,30 @@ void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t bi
 	take_tile(whole, k->tile);
 }
 
+static bool has_word(const char *text, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+#define HAS_WORD(text, words) has_word(text, words, sizeof(words) / sizeof((words)[0]))
+
+struct predict_product predict_product_of(const char *name)
+{
+	char plain[NAME_MAX_BYTES], whole[NAME_MAX_BYTES];
+	plain_name(name, plain);
+	lower_name(name, whole);
+	struct predict_product p = { .helps = HAS_WORD(plain, helper_words) ||
+					      !family_multiplies[family_of(plain, whole)],
+		.fewer = HAS_WORD(whole, fewer_words) };
+	for (size_t i = 0; i < sizeof(unit_words) / sizeof(unit_words[0]) && !p.has_unit; i++) {
+		p.has_unit = strstr(whole, unit_words[i].word);
+		p.unit = unit_words[i].unit;
+	}
+	return p;
+}
+
 const char *predict_family_word(enum predict_family family)
 {
 	return family < FAMILIES ? family_names[family] : family_names[FAMILY_UNKNOWN];

@@ -97,6 +97,15 @@ struct predict_kernel {
  * ones.  binary is any hash of the code, or 0.  Attributes are left as they are. */
 void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary);
 
+/* What a name says of a kernel that a product of matrices launched: api/family.tbl. */
+struct predict_product {
+	bool helps;         /* it does not multiply: layouts, sums of parts */
+	bool fewer;         /* by a rule that multiplies less often than the definition does */
+	bool has_unit;      /* the name says what it multiplies by: */
+	enum gpu_unit unit; /* GPU_UNITS: by another than these */
+};
+struct predict_product predict_product_of(const char *name);
+
 /* "gemm", "unknown"; the family of a word, FAMILY_UNKNOWN for any other. */
 const char *predict_family_word(enum predict_family family);
 enum predict_family predict_family_find(const char *word);

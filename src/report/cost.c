@@ -782,8 +782,11 @@ bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
 	return c.has_flops || c.has_bytes;
 }
 
-enum gpu_unit cost_unit_of_kernel(enum gpu_unit unit, const char *kernel)
+void cost_set_unit(struct cost *c, const struct predict_product *by)
 {
-	const bool tf32 = strstr(kernel, "tf32") || strstr(kernel, "s1688");
-	return unit == GPU_FP32 && tf32 ? GPU_TF32 : unit;
+	if (!by->has_unit || (by->unit == GPU_TF32 && c->has_unit && c->unit != GPU_FP32))
+		return;
+	c->has_unit = by->unit < GPU_UNITS;
+	c->unit = c->has_unit ? by->unit : GPU_FP32;
+	c->unit_told = true;
 }

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "predict/gpu.h"
+#include "predict/predict.h"
 
 struct cost {
 	double flops, bytes;
@@ -22,12 +22,14 @@ struct cost {
 	bool at_most; /* FLOPs without a mask, and whether there was one is not told */
 	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
 	bool has_unit;
+	bool unit_told; /* by the name of the kernel */
 };
 
 /* args: the JSON object, terminated.  false: nothing is known. */
 bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
 
-/* What compiler and library names say of a kernel's unit: tf32 products of fp32 operators. */
-enum gpu_unit cost_unit_of_kernel(enum gpu_unit unit, const char *kernel);
+/* By the kernel that multiplies: its own word, where its name has one, goes before the type.  FP32
+ * is multiplied in TF32 then. */
+void cost_set_unit(struct cost *c, const struct predict_product *by);
 
 #endif

@@ -1,5 +1,5 @@
 /* See device.h. */
-#include "report/device.h"
+#include "report/device_join.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,70 +7,11 @@
 #include "base/hash.h"
 #include "base/radix.h"
 #include "base/sort.h"
-#include "report/cost.h"
-#include "report/links.h"
 #include "report/roofline.h"
 #include "report/tally.h"
-#include "report/timeline.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
-
-#define NONE    UINT32_MAX
-#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
-
-/* A range that nests.  Sorted by thread and start, those around before those inside. */
-struct span {
-	uint64_t ticks;
-	uint64_t end;
-	uint64_t inner_ticks; /* of the ranges directly inside */
-	uint64_t external;    /* 0: none */
-	uint64_t device_ns;
-	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
-	uint32_t thread;
-	uint32_t row;
-	uint32_t parent;
-	uint32_t work_count;
-	uint32_t inner_count; /* ranges directly inside */
-	uint32_t cost;        /* into costs, or NONE */
-	uint32_t main_work;   /* the row of its longest kernel … */
-	uint64_t main_ns;     /* … and how long that was; 0: it has none */
-	bool repeated;        /* a range around has the same name */
-};
-
-struct launch { /* a link, with the span that it led to */
-	uint64_t correlation;
-	uint64_t ticks;
-	uint64_t dur;
-	uint32_t process;
-	uint32_t thread;
-	uint32_t span;
-	bool counted; /* its time is in the sum of a kernel's */
-	bool kernel;  /* a launch of one kernel: its time on the host is that kernel's */
-};
-
-struct external {
-	uint64_t id;
-	uint32_t process;
-	uint32_t span;
-};
-
-struct joiner {
-	struct report *r;
-	struct chunk_buf buf;
-	struct map thread_map, row_map, work_map, copy_map, stream_map, device_map, shape_map,
-		text_map;
-	ARRAY(uint32_t) thread_process; /* by thread */
-	ARRAY(struct span) spans;
-	ARRAY(struct cost) costs; /* of operators with certain arguments */
-	struct map cost_map;      /* row and arguments: into costs, or NO_COST */
-	ARRAY(struct launch) launches;
-	ARRAY(struct external) externals; /* made when first needed */
-	bool has_externals;
-	ARRAY(uint64_t) shape_counts;
-	struct timeline timeline;
-	size_t hint; /* into launches: work comes nearly in their order */
-};
 
 /* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
 static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))
@@ -241,8 +182,6 @@ static uint32_t leave_ended(const struct joiner *j, uint32_t top, uint64_t ticks
 	return top;
 }
 
-#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
-
 static bool is_repeated(const struct joiner *j, const struct span *s)
 {
 	uint32_t up = s->parent;
@@ -408,7 +347,9 @@ static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *re
 		return 0;
 	}
 	struct work_row *new = index ? array_push(&j->r->work) : NULL;
-	if (!new) {
+	struct predict_product *product = new ? array_push(&j->products) : NULL;
+	if (!product) {
+		j->r->work.n -= new != NULL;
 		free(text);
 		return -ENOMEM;
 	}
@@ -416,6 +357,7 @@ static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *re
 		.mangled = name == META_NONE ? NULL : text_of(j, name),
 		.kind = kind,
 		.communicates = !strncmp(text, "nccl", 4) };
+	*product = predict_product_of(text);
 	*ret_row = *index = (uint32_t)(j->r->work.n - 1);
 	return 0;
 }
@@ -590,22 +532,6 @@ static int keep_piece(struct joiner *j, const struct device_work *w, struct piec
 	return 0;
 }
 
-/* What an operator must do is done by its longest kernel; its others prepare and clean up. */
-static void claim_cost(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns)
-{
-	for (int i = 0; span != NONE && i < LOOK_UP_MOST; i++) {
-		struct span *s = &j->spans.v[span];
-		span = s->parent;
-		if (s->cost == NONE)
-			continue;
-		if (ns > s->main_ns) {
-			s->main_ns = ns;
-			s->main_work = row;
-		}
-		return;
-	}
-}
-
 /* Widens what the work of a span covers. */
 static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 {
@@ -626,7 +552,8 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	int e = owner_of(j, w, row, &piece.call, &span);
 	if (w->kind == WORK_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
-		claim_cost(j, span, index, w->end_ns - w->start_ns);
+		if (!e)
+			e = cost_claim(j, span, index, w->end_ns - w->start_ns);
 	}
 	if (span != NONE) {
 		struct span *s = &j->spans.v[span];
@@ -721,57 +648,6 @@ static const struct span *owner_span(const struct joiner *j, const struct span *
 	return rows[up->row].kind == RANGE_OPERATOR ? up : s;
 }
 
-static void add_cost(struct roofline *to, const struct cost *c, uint64_t ns)
-{
-	to->count++;
-	to->ns = sat_add(to->ns, ns);
-	to->flops += c->has_flops ? c->flops : 0;
-	to->bytes += c->has_bytes ? c->bytes : 0;
-	to->has_flops |= c->has_flops;
-	to->has_bytes |= c->has_bytes;
-	to->has_unit |= c->has_unit && c->has_flops;
-	to->unit = c->has_unit && c->has_flops ? c->unit : to->unit;
-	to->matrix |= c->matrix;
-}
-
-/*
- * An operator that has one inside for its product, as aten::addmm has cublasGemmEx, has no kernel
- * of its own that would do it: what it launches besides is a copy or the like.
- */
-static void leave_to_inner(struct joiner *j, const struct span *s)
-{
-	const struct cost *c = s->cost == NONE || !s->main_ns ? NULL : &j->costs.v[s->cost];
-	uint32_t up = s->parent;
-	for (int i = 0; c && c->matrix && up != NONE && i < LOOK_UP_MOST; i++) {
-		struct span *p = &j->spans.v[up];
-		up = p->parent;
-		if (p->cost != NONE && j->costs.v[p->cost].flops <= 2 * c->flops)
-			p->main_ns = 0;
-	}
-}
-
-static void sum_costs(struct joiner *j)
-{
-	for (size_t i = j->spans.n; i-- > 0;)
-		leave_to_inner(j, &j->spans.v[i]);
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
-		if (s->cost == NONE)
-			continue;
-		const struct cost *c = &j->costs.v[s->cost];
-		struct operator_row *o = &j->r->operators.v[s->row];
-		struct work_row *w = s->main_ns ? &j->r->work.v[s->main_work] : NULL;
-		if (w && !c->several)
-			add_cost(&w->roofline, c, s->main_ns);
-		/* With the ranges inside: sum_operators() has been here. */
-		if (!is_overload(j, s))
-			add_cost(&o->roofline, c, s->device_ns);
-		const struct span *owner = owner_span(j, s);
-		if (owner != s && owner->cost == NONE)
-			add_cost(&j->r->operators.v[owner->row].roofline, c, owner->device_ns);
-	}
-}
-
 /* Before the times of ranges inside are added. */
 static void sum_selves(struct joiner *j)
 {
@@ -815,10 +691,13 @@ static int join(struct joiner *j)
 	e = find_owners(j);
 	if (!e)
 		e = each_chunk(j, CHUNK_DEVICE, take_work);
+	if (!e && !j->r->sampled)
+		e = account(j);
+	roofline_gpu(j->r);
 	sum_selves(j);
 	sum_operators(j);
-	sum_costs(j);
-	return e || j->r->sampled ? e : account(j);
+	cost_sum(j, owner_span, is_overload);
+	return e;
 }
 
 int device_fill(struct report *r)
@@ -834,6 +713,8 @@ int device_fill(struct report *r)
 	array_free(&j.thread_process);
 	array_free(&j.spans);
 	array_free(&j.costs);
+	array_free(&j.claims);
+	array_free(&j.products);
 	array_free(&j.launches);
 	array_free(&j.externals);
 	array_free(&j.shape_counts);

@@ -115,14 +115,22 @@ enum bound_basis { BASIS_NONE, BASIS_COST, BASIS_TIME, BASIS_NAME };
 
 extern const char *const bound_class_name[], *const bound_basis_name[];
 
+/* What work took whose ceiling is known, and what it would have taken there. */
+struct roofline_share {
+	double ns, ideal_ns;
+};
+
 /* FLOPs and bytes that work had to do at least, and how far that is from what the device can. */
 struct roofline {
 	uint64_t count; /* pieces of work, or operators, whose cost is known */
 	uint64_t ns;    /* that those took on a device */
 	double flops, bytes;
-	bool has_flops, has_bytes, has_unit, matrix;
-	uint8_t unit;         /* enum gpu_unit, valid with has_unit */
-	double flops_share;   /* achieved, of the unit's peak; valid when above 0 */
+	bool has_flops, has_bytes, has_unit;
+	uint8_t unit; /* enum gpu_unit that did most of them, valid with has_unit */
+	double unit_flops[GPU_UNITS];
+	struct roofline_share compute, memory;
+	double cached_ns;     /* faster than the memory is, and nobody says what the L2 gives */
+	double flops_share;   /* achieved, of the units' peaks; valid when above 0 */
 	double bytes_share;   /* achieved, of the memory's bandwidth; valid when above 0 */
 	uint8_t class, basis; /* enum bound_class, enum bound_basis */
 };

@@ -5,6 +5,7 @@
 
 #include "predict/predict.h"
 #include "report/cost.h"
+#include "report/tally.h"
 
 #include "base/banned.h"
 
@@ -19,7 +20,7 @@ const char *const bound_basis_name[] = { NULL, "cost", "time", "name" };
 
 /* ---- the device ---- */
 
-static void find_gpu(struct report *r)
+void roofline_gpu(struct report *r)
 {
 	const struct device_row *busiest = NULL;
 	for (size_t i = 0; i < r->devices.n; i++)
@@ -38,17 +39,54 @@ static void find_gpu(struct report *r)
 
 /* ---- shares ---- */
 
-static void find_shares(const struct gpu *g, struct roofline *l, const char *kernel)
+/* Of the unit's peak; 0: not known. */
+static double flops_share(const struct gpu *g, const struct cost *c, double ns)
 {
-	double peak;
-	if (l->has_unit && kernel)
-		l->unit = (uint8_t)cost_unit_of_kernel(l->unit, kernel);
-	if (!g || !l->ns)
+	const double rate = c->flops * 1e9 / ns;
+	if (!c->has_flops || !c->has_unit)
+		return 0;
+	const double share = gpu_flops_share(g, c->unit, c->matrix, rate);
+	/* What FP32 units cannot do, tensor cores have done, though no name says so. */
+	if (share > 1 && c->matrix && c->unit == GPU_FP32 && !c->unit_told)
+		return gpu_flops_share(g, GPU_TF32, true, rate);
+	return share > 1 && c->at_most ? 0 : share;
+}
+
+static void add_share(struct roofline_share *to, double share, double ns)
+{
+	if (share <= 0)
 		return;
-	if (l->has_flops && l->has_unit && gpu_ceiling(g, l->unit, &peak))
-		l->flops_share = l->flops * 1e9 / (double)l->ns / peak;
-	if (l->has_bytes)
-		l->bytes_share = l->bytes / (double)l->ns / gpu_bandwidth_ceiling(g);
+	to->ns += ns;
+	to->ideal_ns += share * ns;
+}
+
+void roofline_add(const struct gpu *g, struct roofline *to, const struct cost *c, uint64_t ns)
+{
+	to->count++;
+	to->ns = sat_add(to->ns, ns);
+	to->flops += c->has_flops ? c->flops : 0;
+	to->bytes += c->has_bytes ? c->bytes : 0;
+	to->has_flops |= c->has_flops;
+	to->has_bytes |= c->has_bytes;
+	if (c->has_flops && c->has_unit) {
+		to->unit_flops[c->unit] += c->flops;
+		if (!to->has_unit || to->unit_flops[c->unit] > to->unit_flops[to->unit])
+			to->unit = (uint8_t)c->unit;
+		to->has_unit = true;
+	}
+	if (!g || !ns)
+		return;
+	add_share(&to->compute, flops_share(g, c, (double)ns), (double)ns);
+	const double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns) : 0;
+	add_share(&to->memory, memory, (double)ns);
+	if (c->has_bytes && memory <= 0)
+		to->cached_ns += (double)ns;
+}
+
+static void find_shares(struct roofline *l)
+{
+	l->flops_share = l->compute.ns > 0 ? l->compute.ideal_ns / l->compute.ns : 0;
+	l->bytes_share = l->memory.ns > 0 ? l->memory.ideal_ns / l->memory.ns : 0;
 }
 
 /* ---- classes ---- */
@@ -56,12 +94,14 @@ static void find_shares(const struct gpu *g, struct roofline *l, const char *ker
 static void classify_cost(struct roofline *l)
 {
 	const double most = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
-	if (most <= 0)
+	const bool cached = 2 * l->cached_ns > (double)l->ns;
+	if (most <= 0 && !cached)
 		return;
 	l->basis = BASIS_COST;
-	l->class = most < BOUND_SHARE                ? BOUND_LATENCY
-		   : l->flops_share > l->bytes_share ? BOUND_COMPUTE
-						     : BOUND_MEMORY;
+	l->class = cached && l->flops_share < BOUND_SHARE ? BOUND_MEMORY
+		   : most < BOUND_SHARE                   ? BOUND_LATENCY
+		   : l->flops_share > l->bytes_share      ? BOUND_COMPUTE
+							  : BOUND_MEMORY;
 }
 
 static bool is_small(const struct report *r, const struct work_row *w)
@@ -110,7 +150,7 @@ static void classify_kernel(const struct report *r, struct work_row *w)
 	if (w->starved_ns > w->total_ns) {
 		l->class = BOUND_LAUNCH;
 		l->basis = BASIS_TIME;
-	} else if (l->flops_share > 0 || l->bytes_share > 0) {
+	} else if (l->flops_share > 0 || l->bytes_share > 0 || l->cached_ns > 0) {
 		classify_cost(l);
 	} else if (is_small(r, w)) {
 		l->class = BOUND_LATENCY;
@@ -122,24 +162,31 @@ static void classify_kernel(const struct report *r, struct work_row *w)
 
 void roofline_fill(struct report *r)
 {
-	find_gpu(r);
 	for (size_t i = 0; i < r->work.n; i++) {
 		struct work_row *w = &r->work.v[i];
-		find_shares(r->gpu, &w->roofline, w->name);
+		find_shares(&w->roofline);
 		if (w->kind == WORK_KERNEL && !w->communicates)
 			classify_kernel(r, w);
 	}
 	for (size_t i = 0; i < r->operators.n; i++) {
-		find_shares(r->gpu, &r->operators.v[i].roofline, NULL);
+		find_shares(&r->operators.v[i].roofline);
 		classify_cost(&r->operators.v[i].roofline);
 	}
 }
 
 /* ---- printing ---- */
 
+/* The share that the class is about; 0: not known. */
+static double class_share(const struct roofline *l)
+{
+	if (l->class == BOUND_MEMORY)
+		return l->bytes_share;
+	return l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+}
+
 void roofline_cell(struct table *t, const struct roofline *l)
 {
-	const double share = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+	const double share = class_share(l);
 	if (!l->class)
 		table_cell(t, "-");
 	else if (share > 0)

@@ -14,6 +14,13 @@
 #include "base/table.h"
 #include "report/model.h"
 
+/* Finds the device whose ceilings count, r->gpu, once devices are known and how busy they were. */
+void roofline_gpu(struct report *r);
+
+/* Adds what took ns on a device.  gpu NULL: without shares of its ceilings. */
+struct cost;
+void roofline_add(const struct gpu *gpu, struct roofline *to, const struct cost *c, uint64_t ns);
+
 /* After the rows are made. */
 void roofline_fill(struct report *r);
 

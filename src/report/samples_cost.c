@@ -1,7 +1,7 @@
 /*
  * FLOPs and bytes of samples: those of the innermost operator around the call whose cost is known
- * (cost.h).  They are its longest kernel's; its others prepare and clean up, and get none, as do
- * those of an operator whose product is made by one inside.
+ * (cost.h).  They are its longest kernel's that does not only help (predict_product_of()); its
+ * others get none, as do those of an operator whose product is made by one inside.
  */
 #include "report/samples_cost.h"
 
@@ -150,9 +150,11 @@ static struct span *span_around(struct coster *c, const struct sample *s)
 	return at == NONE ? NULL : &c->spans.v[at];
 }
 
-static void claim(struct coster *c, struct sample *s)
+static void claim(struct coster *c, struct sample *s, const char *kernel)
 {
 	struct span *span = s->has_call ? span_around(c, s) : NULL;
+	if (span && c->costs.v[span->cost].matrix && predict_product_of(kernel).helps)
+		return;
 	if (span && (!span->longest || s->p.measured_ns > span->longest->p.measured_ns))
 		span->longest = s;
 }
@@ -172,15 +174,19 @@ static void leave_to_inner(struct coster *c, const struct span *s)
 /* FLOPs count only where it is known what would do them. */
 static void fill(const struct coster *c, const struct span *span, const struct samples *all)
 {
-	const struct cost *cost = &c->costs.v[span->cost];
+	struct cost cost = c->costs.v[span->cost];
 	struct predict_launch *l = &span->longest->p.launch;
-	l->has_bytes = cost->has_bytes;
-	l->bytes = cost->bytes;
-	l->has_flops = cost->has_flops && cost->has_unit;
+	const struct predict_product by =
+		predict_product_of(all->kernels.v[span->longest->p.name]->name);
+	if (cost.matrix)
+		cost_set_unit(&cost, &by);
+	l->has_bytes = cost.has_bytes;
+	l->bytes = cost.bytes;
+	l->has_flops = cost.has_flops && cost.has_unit;
 	if (!l->has_flops)
 		return;
-	l->flops = cost->flops;
-	l->unit = cost_unit_of_kernel(cost->unit, all->kernels.v[span->longest->p.name]->name);
+	l->flops = cost.flops;
+	l->unit = cost.unit;
 }
 
 int samples_cost(const struct trace *t, const struct meta *m, struct samples *all)
@@ -190,7 +196,7 @@ int samples_cost(const struct trace *t, const struct meta *m, struct samples *al
 	if (!e) {
 		nest(&c);
 		for (size_t i = 0; i < all->v.n; i++)
-			claim(&c, &all->v.v[i]);
+			claim(&c, &all->v.v[i], all->kernels.v[all->v.v[i].p.name]->name);
 		for (size_t i = c.spans.n; i-- > 0;)
 			leave_to_inner(&c, &c.spans.v[i]);
 		for (size_t i = 0; i < c.spans.n; i++)

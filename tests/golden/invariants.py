@@ -271,6 +271,55 @@ def an_operator_itself_takes_no_longer_than_with_its_children(t):
 # FLOPs.
 
 
+def twice_the_peak(t):
+    for row in t.report["kernels"]:
+        if row["flops_share"] or row["bytes_share"]:
+            row["flops_share"] = 2
+            return True
+    return False
+
+
+@invariant(spoil=twice_the_peak)
+def no_share_is_beyond_what_the_device_can_do(t):
+    for row in t.report["kernels"] + t.report["operators"]:
+        for key in ("flops_share", "bytes_share"):
+            if (row[key] or 0) > 1.05:
+                yield "%s: %s is %.2f, by %s" % (row["name"][:120], key, row[key], row["unit"])
+
+
+def helper_that_computes(t):
+    for row in t.report["kernels"]:
+        if "split" in row["name"] or "ToN" in row["name"]:
+            row["flops"] = 1
+            return True
+    return False
+
+
+@invariant(spoil=helper_that_computes)
+def kernels_that_change_layouts_or_add_up_parts_have_no_flops(t):
+    for row in t.report["kernels"]:
+        if row["flops"] and any(word in row["name"] for word in (
+                "nchwToNhwc", "nhwcToNchw", "splitKreduce", "im2col", "col2im", "convertTensor", "computeOffsets")):
+            yield "%s: %d FLOPs" % (row["name"][:120], row["flops"])
+
+
+def kernel_with_flops_of_nobody(t):
+    for row in t.report["kernels"]:
+        if row["flops"]:
+            row["flops"] *= 100
+            return True
+    return False
+
+
+@invariant(spoil=kernel_with_flops_of_nobody)
+def kernels_have_no_more_flops_than_operators(t):
+    """Of an operator inside another both count, so the sum of all is no less than that of kernels."""
+    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
+    operators = sum(row["flops"] or 0 for row in t.report["operators"])
+    if kernels > operators * 1.000001:
+        yield "kernels have %d FLOPs together, operators %d" % (kernels, operators)
+
+
 class Operator:
     """One that PyTorch ran: where it is, the products right inside it, and what it must do."""
 

@@ -397,13 +397,29 @@ static void a_type_that_is_not_known_leaves_the_bytes_out(void **state)
 		&list));
 }
 
+/* GPU_UNITS: by none whose peak is known. */
+static enum gpu_unit unit_by(enum gpu_unit type, const char *kernel)
+{
+	struct cost c = { .unit = type, .has_unit = true, .matrix = true };
+	const struct predict_product by = predict_product_of(kernel);
+	cost_set_unit(&c, &by);
+	return c.has_unit ? c.unit : GPU_UNITS;
+}
+
 static void the_unit_follows_type_and_kernel(void **state)
 {
 	assert_int_equal(cost("aten::mm", "[[4,8],[8,16]]", HALF2, "").unit, GPU_FP16);
 	assert_int_equal(cost("aten::relu", "[[4,8]]", "[\"c10::Half\"]", "").unit, GPU_FP32);
-	assert_int_equal(cost_unit_of_kernel(GPU_FP32, "ampere_tf32_s1688gemm"), GPU_TF32);
-	assert_int_equal(cost_unit_of_kernel(GPU_FP32, "ampere_sgemm_128x64_tn"), GPU_FP32);
-	assert_int_equal(cost_unit_of_kernel(GPU_FP16, "tf32"), GPU_FP16);
+	assert_int_equal(unit_by(GPU_FP32, "ampere_tf32_s1688gemm"), GPU_TF32);
+	assert_int_equal(unit_by(GPU_FP32, "ampere_sgemm_128x64_tn"), GPU_FP32);
+	assert_int_equal(unit_by(GPU_FP16, "tf32"), GPU_FP16);
+	/* What autocast multiplies, below an operator that was asked for in FP32. */
+	assert_int_equal(
+		unit_by(GPU_FP32, "nvjet_sm90_hsh_96x128_64x7_2x1_v_bz_bias_TNN"), GPU_FP16);
+	assert_int_equal(unit_by(GPU_FP32, "cutlass__5x_cudnn::Kernel<cutlass_tensorop_s1688"
+					   "dgrad_optimized_tf32_128x64_32x3_nhwc>(int)"),
+		GPU_TF32);
+	assert_int_equal(unit_by(GPU_FP32, "cutlass_80_tensorop_i16832gemm_s8_imma"), GPU_UNITS);
 }
 
 static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **state)

@@ -60,6 +60,29 @@ static void a_peak_that_is_not_there_is_not_zero(void **state)
 	assert_string_equal(gpu_unit_word(GPU_FP16), "fp16");
 }
 
+static void a_share_is_of_the_ceiling_that_applies(void **state)
+{
+	const struct gpu *h200 = gpu_find("NVIDIA H200", 90);
+	const struct gpu *a100 = gpu_find("NVIDIA A100-SXM4-80GB", 80);
+	/* What was measured is all; more than that, and still below the maker's peak, is no more.
+	 */
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 405e12 / 2) == 0.5);
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 450e12) == 1);
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 2 * 494.7e12) == 2);
+	assert_true(gpu_flops_share(a100, GPU_FP8, true, 1e12) == 0);
+	/* Products of FP64 have tensor cores of their own. */
+	assert_true(gpu_flops_share(h200, GPU_FP64, true, 67e12) == 1);
+	assert_true(gpu_flops_share(h200, GPU_FP64, false, 67e12) > 1.9);
+	/* Bytes: from the memory; faster than that, from the L2, if they fit. */
+	assert_true(gpu_bytes_share(a100, 2039e3, 2000) == 0.5);
+	const double l2 = gpu_bytes_share(a100, 10e6, 10e6 / (5.12 * 1410 / 2));
+	assert_true(l2 > 0.49 && l2 < 0.51);
+	assert_true(gpu_bytes_share(h200, 8e6, 8e6 / 6000) == 0);
+	/* Much more than the L2 holds cannot have come from there. */
+	assert_true(gpu_bytes_share(h200, 10e9, 10e9 / 9600) > 1.9);
+	assert_true(gpu_bytes_share(a100, 10e9, 10e9 / 9600) > 1.9);
+}
+
 /* A mistyped digit shows as a peak that clock and multiprocessors cannot give. */
 static void plain_peaks_follow_from_clock_and_multiprocessors(void **state)
 {
@@ -84,6 +107,7 @@ int main(void)
 		cmocka_unit_test(devices_are_found_by_the_drivers_names),
 		cmocka_unit_test(a_device_of_no_row_is_not_guessed),
 		cmocka_unit_test(a_peak_that_is_not_there_is_not_zero),
+		cmocka_unit_test(a_share_is_of_the_ceiling_that_applies),
 		cmocka_unit_test(plain_peaks_follow_from_clock_and_multiprocessors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

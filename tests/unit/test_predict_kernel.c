@@ -163,6 +163,39 @@ static void a_device_is_found_or_refused(void **state)
 	assert_int_equal(predict_device_find("NVIDIA H200", 80, 0, &d), -ENODEV);
 }
 
+static void a_product_is_done_by_the_kernels_that_multiply(void **state)
+{
+	static const struct {
+		const char *name;
+		bool helps, fewer;
+	} rows[] = {
+		{ "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_kernel_cudnn",
+			false, false },
+		{ "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float>(int)", true,
+			false },
+		{ "void cudnn::ops::convertTensor_kernel<float, float, float>(int)", true, false },
+		{ "void cublasLt::splitKreduce_kernel<32, 16, int, float>(int)", true, false },
+		{ "void at::native::im2col_kernel<float>(long)", true, false },
+		{ "void cask__5x_cudnn::computeOffsetsKernel<false, false>(int)", true, false },
+		{ "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
+			true, false },
+		/* The epilogue's words are in a computing kernel's template arguments. */
+		{ "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16>(cutlass::epilogue::Params)",
+			false, false },
+		{ "ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", false, true },
+		{ "void cudnn::winograd_nonfused::winogradForwardData4x4<float>(int)", true, true },
+		{ "void fft2d_r2c_32x32<float, false>(float2*)", true, true },
+		{ "void pytorch_flash::flash_fwd_splitkv_combine_kernel<int>(int)", true, false },
+		{ "void pytorch_flash::flash_fwd_kernel<cutlass::half_t>(int)", false, false },
+		{ "my_product", false, false },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct predict_product p = predict_product_of(rows[i].name);
+		if (p.helps != rows[i].helps || p.fewer != rows[i].fewer)
+			fail_msg("%s: helps %d, fewer %d", rows[i].name, p.helps, p.fewer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +207,7 @@ int main(void)
 		cmocka_unit_test(the_key_tells_launches_apart),
 		cmocka_unit_test(pointers_become_classes_of_size),
 		cmocka_unit_test(a_device_is_found_or_refused),
+		cmocka_unit_test(a_product_is_done_by_the_kernels_that_multiply),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
