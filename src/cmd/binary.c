@@ -57,6 +57,8 @@ static void note_library(struct binary *b, const char *name)
 		snprintf(b->runtime, sizeof(b->runtime), "%s", name);
 	if (!strncmp(name, "libcuda.so", 10))
 		b->needs_driver = true;
+	if (!strncmp(name, "libtsan.so", 10))
+		b->needs_tsan = true;
 }
 
 static void read_dynamic(

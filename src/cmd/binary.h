@@ -23,6 +23,7 @@ struct binary {
 	bool privileged;            /* setuid, setgid or with file capabilities */
 	char runtime[64];           /* the libcudart that it needs, "" when none */
 	bool needs_driver;          /* is linked to libcuda.so.1 */
+	bool needs_tsan;            /* is linked to ThreadSanitizer's runtime, as gcc does it */
 	bool has_kernels;           /* carries device code */
 };
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "binary.h"
 #include "command.h"
 #include "event/writer.h"
 
@@ -170,6 +171,26 @@ static int prepend_path(const char *name, const char *path)
 	return done;
 }
 
+/*
+ * AddressSanitizer, where it is a library, ends a program in which another comes first.  Ours has
+ * none of the functions that it stands in for.  What else the person preloads it still looks at.
+ */
+static int allow_sanitizer(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+	if (preload && *preload)
+		return 0;
+	return prepend_path("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
+/* With an auditor the loader finds no room for the thread-local variables of gcc's
+ * ThreadSanitizer; a program into which clang has put it, the auditor sees itself. */
+static bool bears_auditor(const struct launch *l)
+{
+	struct binary program;
+	return binary_look(l->argv[0], &program) || !program.needs_tsan;
+}
+
 /* NVTX asks for one library; whoever has named another wants that. */
 static int set_injection(const char *guest)
 {
@@ -219,10 +240,12 @@ static int set_environment(const struct launch *l)
 			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
 			"install Weir elsewhere",
 			guest);
-	if (append_path("LD_PRELOAD", guest, ':') || set_injection(guest) || set_orders(l))
+	if (allow_sanitizer() || append_path("LD_PRELOAD", guest, ':') || set_injection(guest) ||
+		set_orders(l))
 		return complain(
 			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
-	if (l->audit && !library_path("libweir-audit.so", audit, sizeof audit) &&
+	if (l->audit && bears_auditor(l) &&
+		!library_path("libweir-audit.so", audit, sizeof audit) &&
 		append_path("LD_AUDIT", audit, ':'))
 		return complain(
 			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));

@@ -2,24 +2,78 @@
  * libweir-audit.so: for LD_AUDIT.  Programs that load CUDA with RTLD_DEEPBIND or dlmopen look
  * symbols up past every preloaded library; the loader still tells an auditor.  This one keeps
  * nothing but the address of weir_caught() in libweir.so, and asks it.
+ *
+ * A program with ThreadSanitizer does not survive any auditor that is told of symbols: for those
+ * the loader allocates memory with the program's calloc() before the sanitizer has begun, and it
+ * lays out thread-local variables before it knows of the sanitizer's.  There it declines.
  */
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "hook/elf.h"
 
 typedef void *caught_fn(const char *name, void *real, const void *map);
 static caught_fn *caught;
 static const struct link_map *guest;
 
-unsigned la_version(unsigned version);
-unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie);
-void la_preinit(uintptr_t *cookie);
-uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
+#define PUBLIC __attribute__((visibility("default")))
+PUBLIC unsigned la_version(unsigned version);
+PUBLIC unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie);
+PUBLIC void la_preinit(uintptr_t *cookie);
+PUBLIC uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
 	uintptr_t *definition, unsigned *flags, const char *name);
+
+/* The program's headers: the loader has mapped it, and tells nobody yet. */
+static uint32_t read_headers(const Elf64_Phdr **ret_headers)
+{
+	Elf64_auxv_t aux[64] = { 0 };
+	uint32_t count = 0;
+	const long fd = sys(openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return 0;
+	sys(read, fd, aux, sizeof aux);
+	sys(close, fd);
+	for (size_t i = 0; i < sizeof aux / sizeof *aux; i++) {
+		if (aux[i].a_type == AT_PHDR)
+			*ret_headers = (const Elf64_Phdr *)aux[i].a_un.a_val;
+		if (aux[i].a_type == AT_PHNUM)
+			count = (uint32_t)aux[i].a_un.a_val;
+	}
+	return *ret_headers ? count : 0;
+}
+
+static bool read_program(struct elf *ret_e)
+{
+	const Elf64_Phdr *headers = NULL, *dynamic = NULL;
+	const uint32_t count = read_headers(&headers);
+	uintptr_t base = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_PHDR)
+			base = (uintptr_t)headers - headers[i].p_vaddr;
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = &headers[i];
+	}
+	return dynamic && elf_read(ret_e, base, (const Elf64_Dyn *)(base + dynamic->p_vaddr));
+}
+
+/* gcc links ThreadSanitizer as a library, clang puts it into the program. */
+static bool has_thread_sanitizer(void)
+{
+	struct elf e;
+	if (!read_program(&e))
+		return false;
+	for (const Elf64_Dyn *d = e.dynamic; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_NEEDED && !strncmp(e.strings + d->d_un.d_val, "libtsan.so", 10))
+			return true;
+	return elf_find(&e, "__tsan_init") != NULL;
+}
 
 unsigned la_version(unsigned version)
 {
+	if (has_thread_sanitizer())
+		return 0;
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 

@@ -39,7 +39,8 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 	for (; c->at < c->end; c->at++) {
 		const char ch = *c->at;
 		depth += ch == '[' ? 1 : ch == ']' ? -1 : 0;
-		if (depth < 0 || depth > 2 || !memchr("[]0123456789, -", ch, 15))
+		const bool digit = ch >= '0' && ch <= '9';
+		if (depth < 0 || depth > 2 || (!digit && !memchr("[], -", ch, 5)))
 			return false;
 		if (!depth)
 			break;

@@ -3,14 +3,16 @@
 # With WEIR_TEST_DRIVER=real in the environment it is the driver of this machine instead of the
 # simulated one.  Exit status: 0 as expected, 1 not, 77 skipped.
 set -u
-. "$(dirname "$0")/paths.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/paths.sh"
 name=$2 command=$3
 shift 3
 
 driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no times=no
+build_with= env=
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=* | build_with=* | env=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
@@ -29,9 +31,24 @@ simreal)
 	;;
 esac
 command=$programs/$(printf '%s' "$command" | sed "s|@LIBS@|$libs|; s|@PROGRAMS@|$programs|")
-users=$(printf '%s' "$preload" | sed "s|[^:][^:]*|$libs/&|g")
 make_work "$name"
 failures=0
+
+# The case's program, by a compiler of its own and with a sanitizer: COMPILER:SANITIZER.
+build_program() {
+	set -- "${command%% *}" "${build_with%:*}" "-fsanitize=${build_with#*:}"
+	"$2" "$3" -fno-sanitize-recover=all -g -O1 -w -D_GNU_SOURCE -o "$work/program" \
+		"$here/programs/${1##*/}.c" -lpthread -ldl >"$work/build" 2>&1 && {
+		command=$work/program${command#"$1"}
+		return
+	}
+	echo "$2 $3 does not work here: $(head -n 1 "$work/build")"
+	rm -rf "$work"
+	exit 77
+}
+[ -z "$build_with" ] || build_program
+users=$(printf '%s' "$preload" | sed "s|[^:][^:]*|$libs/&|g")
+[ "$preload" != @RUNTIME@ ] || users=$(ldd "$work/program" | awk '/lib[a-z]*san\.so/ { print $3; exit }')
 
 # Calls that Weir makes itself, to learn names: they reach the driver once more than the program
 # asked for.
@@ -169,7 +186,7 @@ fi
 
 if wants preload; then
 	mode=preload
-	run LD_PRELOAD="$guest${users:+:$users}" NVTX_INJECTION64_PATH="$guest" \
+	run LD_PRELOAD="$guest${users:+:$users}" ${env:+"$env"} NVTX_INJECTION64_PATH="$guest" \
 		WEIR="${orders}record:$work/preload.weir"
 	same_behaviour
 	good_trace
@@ -180,16 +197,29 @@ if wants last && [ -n "$users" ]; then
 	same_behaviour
 	good_trace
 fi
+option=
+[ "$args" = no ] || option=--args
+[ "$args" != predict ] || option=--predict
+[ "$times" != sample ] || option="$option --gpu=sample:1"
+[ "$driver" = sim ] && option="$option --sim"
 if wants record; then
 	mode=record
-	option=
-	[ "$args" = no ] || option=--args
-	[ "$args" != predict ] || option=--predict
-	[ "$times" != sample ] || option="$option --gpu=sample:1"
-	[ "$driver" = sim ] && option="$option --sim"
 	run ${users:+LD_PRELOAD="$users"} "$weir" record --quiet $option -o "$work/record.weir" --
 	same_behaviour
 	good_trace
+fi
+if wants flight; then
+	mode=flight
+	run "$weir" record --quiet --flight=16M $option -o "$work/flight.weir" --
+	sed -i '/^weir: a call failed: saved /d' "$work/flight.err"
+	same_behaviour
+	good_trace
+fi
+if wants stat; then
+	mode=stat
+	run "$weir" stat $option -o "$work/counted" --
+	same_behaviour
+	[ -s "$work/counted" ] || failed "weir stat counted nothing"
 fi
 
 if [ $failures = 0 ]; then

@@ -36,6 +36,7 @@ violate() {
 	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
 	exports) guest 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
+	guest-calls) guest 'int getpid(void); int f(void) { return getpid(); }' ;;
 	guest-symbols) guest 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
 	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
 	includes) printf '#include "report/model.h"\n' >src/trace/bad.c ;;
@@ -50,6 +51,7 @@ violate() {
 named() {
 	case $1 in
 	exports) grep -q cuStranger ;;
+	guest-calls) grep -q 'f uses getpid' ;;
 	guest-symbols) grep -q malloc ;;
 	manual) grep -q weir-fly ;;
 	*) grep -q bad ;;
