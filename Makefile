@@ -56,7 +56,7 @@ asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan a
 	$(CTEST) --no-tests=error --test-dir build-asan -L 'unit|golden|fuzz'
 
 tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
-	cmake --build build-tsan -j $(JOBS)
+	cmake --build build-tsan -j $(JOBS) --target threads
 	$(CTEST) --no-tests=ignore --test-dir build-tsan -L threads
 
 install: build ## install into PREFIX (/usr/local)

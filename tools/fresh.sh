@@ -23,13 +23,15 @@ if [ "${2-}" != inside ]; then
 	done
 	unshare --mount --pid --fork --mount-proc true || cannot "this machine allows root no namespaces (in a container: it needs CAP_SYS_ADMIN)"
 	mkdir -p "$1"
-	exec unshare --mount --pid --fork --kill-child --mount-proc sh "$0" "$(realpath "$1")" inside
+	# Whatever ends this shell ends all that runs in the namespaces.
+	setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc sh "$0" "$(realpath "$1")" inside
+	exit
 fi
 
 folder=$1
 root=$folder/root
 source=$(realpath "$(dirname "$0")/..")
-clone=$root/home/newcomer/weir
+home=/srv/newcomer # of a user like any other
 trap 'exit 130' INT TERM
 
 # The mirror of the release that this machine runs, for the release that is tried: site [-security].
@@ -51,7 +53,7 @@ make_debian() {
 	[ -z "$security" ] || echo "deb $security $suite-security main" >>"$root/etc/apt/sources.list"
 	apt-config dump | grep -i '^Acquire::.*proxy' >"$root/etc/apt/apt.conf.d/proxy" || true
 	cp /etc/resolv.conf /etc/hosts "$root/etc"
-	chroot "$root" useradd -m -s /bin/bash newcomer
+	chroot "$root" useradd -m -d $home -s /bin/bash newcomer
 	echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
 }
 
@@ -62,12 +64,12 @@ tests_of() {
 
 clone_source() {
 	[ -z "$(git -C "$source" status --porcelain)" ] || echo "fresh.sh: what is not committed is not tried"
-	git clone -q --no-hardlinks "$source" "$clone"
+	git clone -q --no-hardlinks "$source" "$root$home/weir"
 	for preset in $presets; do
-		(cd "$clone" && cmake --preset $preset -B "$folder/$preset" >/dev/null)
-		tests_of "$folder/$preset" >"$root/home/newcomer/$preset"
+		(cd "$root$home/weir" && cmake --preset $preset -B "$folder/$preset" >/dev/null)
+		tests_of "$folder/$preset" >"$root$home/$preset"
 	done
-	chroot "$root" chown -R newcomer: /home/newcomer
+	chroot "$root" chown -R newcomer: $home
 }
 
 mount_devices() {
@@ -108,7 +110,7 @@ as_newcomer() {
 make_debian
 clone_source
 enter
-commands=$(awk '/^    / { sub(/ *#.*/, ""); sub(/^ */, ""); print; seen = 1; next } seen { exit }' /home/newcomer/weir/README.md)
+commands=$(awk '/^    / { sub(/ *#.*/, ""); sub(/^ */, ""); print; seen = 1; next } seen { exit }' $home/weir/README.md)
 [ -n "$commands" ] || cannot "README.md shows no commands"
 status=0
 while read -r command; do
@@ -118,8 +120,8 @@ done <<END
 $commands
 END
 for preset in $presets; do
-	build=/home/newcomer/weir/build-$preset
-	tests_of "${build%-release}" | diff "/home/newcomer/$preset" - || {
+	build=$home/weir/build-$preset
+	tests_of "${build%-release}" | diff "$home/$preset" - || {
 		echo "fresh.sh: $preset: the fresh machine (>) has other tests than this one (<)" >&2
 		status=1
 	}
