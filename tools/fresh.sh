@@ -31,7 +31,6 @@ fi
 folder=$1
 root=$folder/root
 source=$(realpath "$(dirname "$0")/..")
-home=/srv/newcomer # of a user like any other
 trap 'exit 130' INT TERM
 
 # The mirror of the release that this machine runs, for the release that is tried: site [-security].
@@ -53,7 +52,8 @@ make_debian() {
 	[ -z "$security" ] || echo "deb $security $suite-security main" >>"$root/etc/apt/sources.list"
 	apt-config dump | grep -i '^Acquire::.*proxy' >"$root/etc/apt/apt.conf.d/proxy" || true
 	cp /etc/resolv.conf /etc/hosts "$root/etc"
-	chroot "$root" useradd -m -d $home -s /bin/bash newcomer
+	chroot "$root" useradd -m -s /bin/bash newcomer
+	home=$(chroot "$root" sh -c 'echo ~newcomer')
 	echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
 }
 
