@@ -11,9 +11,8 @@
 
 static void launch_by_address(void)
 {
-	int (*find)(const char *, void **, int, uint64_t, int *) =
-		(int (*)(const char *, void **, int, uint64_t, int *))dlsym(
-			cu_library, "cuGetProcAddress_v2");
+	int (*find)(const char *, void **, int, uint64_t, int *) = (int (*)(const char *, void **,
+		int, uint64_t, int *))dlsym(cu_library, "cuGetProcAddress_v2");
 	void *found = NULL;
 
 	cu_need(!find || find("cuLaunchKernel", &found, 12000, 0, NULL), "cuGetProcAddress_v2");
