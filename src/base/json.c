@@ -5,40 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #include "base/banned.h"
 
 void json_init(struct json *j, FILE *out)
 {
 	*j = (struct json){ .out = out, .pretty = true, .pretty_depth = 2 };
-}
-
-/* Length of the UTF-8 sequence at s, 0 when it is none (RFC 3629, table of section 4). */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-	static const struct {
-		unsigned char first, last, low, high;
-		size_t bytes;
-	} rows[] = {
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-		if (s[0] < rows[r].first || s[0] > rows[r].last)
-			continue;
-		if (left < rows[r].bytes || s[1] < rows[r].low || s[1] > rows[r].high)
-			return 0;
-		for (size_t i = 2; i < rows[r].bytes; i++)
-			if ((s[i] & 0xc0) != 0x80)
-				return 0;
-		return rows[r].bytes;
-	}
-	return 0;
 }
 
 static size_t plain_run(const unsigned char *s, size_t bytes)

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #include "base/banned.h"
 
 void table_init(struct table *t, const char *align, const char *const *headings)
@@ -20,6 +22,8 @@ void table_cell(struct table *t, const char *format, ...)
 	va_start(ap, format);
 	const int n = vasprintf(&text, format, ap);
 	va_end(ap);
+	if (n >= 0)
+		text_make_safe(text);
 	char **cell = array_push(&t->cells);
 	if (cell)
 		*cell = n < 0 ? NULL : text;
@@ -27,10 +31,10 @@ void table_cell(struct table *t, const char *format, ...)
 		free(n < 0 ? NULL : text);
 }
 
-void table_put_safe(FILE *out, const char *s)
+void table_cell_name(struct table *t, const char *name, size_t most)
 {
-	for (; *s; s++)
-		putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, out);
+	struct text_short n;
+	table_cell(t, "%s", text_short(&n, name, most));
 }
 
 static const char *cell(const struct table *t, size_t i)
@@ -62,7 +66,7 @@ static void put_cell(const char *s, char align, size_t width, bool last, FILE *o
 	const size_t pad = width > n ? width - n : 0;
 	if (align == '>')
 		fprintf(out, "%*s", (int)pad, "");
-	table_put_safe(out, s);
+	fputs(s, out);
 	if (last)
 		putc('\n', out);
 	else

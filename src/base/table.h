@@ -1,8 +1,8 @@
 /*
  * A table of text, as wide as its content: cells are added row by row, then printed with
  * two blanks between columns.  The last column is never padded, so put there what may be
- * long.  Bytes below 32 are printed as '?', so that a traced program's strings cannot
- * drive the terminal.  One owner thread; without memory rows are missing.
+ * long.  What a terminal would obey is a '?' (text.h), so that a traced program's strings
+ * cannot drive it.  One owner thread; without memory rows are missing.
  */
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H
@@ -22,11 +22,11 @@ struct table {
 void table_init(struct table *t, const char *align, const char *const *headings);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Of a longer name the first characters, and '…': a name may have many KB. */
+void table_cell_name(struct table *t, const char *name, size_t most);
+
 /* Prints heading and rows, indented; `dim` and `plain` surround the heading. */
 void table_print(const struct table *t, FILE *out, const char *dim, const char *plain);
 void table_fini(struct table *t);
-
-/* s as a terminal may have it: control bytes replaced. */
-void table_put_safe(FILE *out, const char *s);
 
 #endif

@@ -247,6 +247,32 @@ static const char *only_name(unsigned cc, uint32_t sms)
 	return found ? found->name : NULL;
 }
 
+/* "V100-SXM, A100 40GB, …": each names its row. */
+static const char *known_devices(char *to, size_t size)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < gpu_count; i++) {
+		const char *p = gpus[i].name;
+		if (i)
+			n += (size_t)snprintf(to + n, size - n, ", ");
+		for (; *p && n + 4 < size; p++)
+			if (*p != '*')
+				to[n++] = *p;
+			else if (p != gpus[i].name && p[1] && p[1] != '-')
+				to[n++] = ' ';
+		to[n] = '\0';
+	}
+	return to;
+}
+
+static int unknown_device(const char *name, unsigned cc)
+{
+	char known[1024];
+	return complain(EXIT_USAGE,
+		"nothing is known of a device '%s'%s, so nothing can be predicted for it; known are: %s",
+		name, cc ? " of that compute capability" : "", known_devices(known, sizeof(known)));
+}
+
 int launches_device(
 	const struct options *o, const struct dataset *d, struct predict_device *ret_device)
 {
@@ -258,10 +284,8 @@ int launches_device(
 	if (!name)
 		return complain(EXIT_USAGE,
 			"the files don't say which device it was: --device NAME, as the driver tells "
-			"it (H200, say)");
-	if (predict_device_find(name, d->cc, d->sms, ret_device))
-		return complain(EXIT_USAGE,
-			"nothing is known of a device '%s'%s, so nothing can be foretold for it",
-			name, d->cc ? " of that compute capability" : "");
-	return 0;
+			"it, or one of: %s",
+			known_devices((char[1024]){ "" }, 1024));
+	return predict_device_find(name, d->cc, d->sms, ret_device) ? unknown_device(name, d->cc)
+								    : 0;
 }

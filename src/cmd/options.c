@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const struct command *speaker;
 
 const struct command *command_find(const char *name)
@@ -30,14 +32,17 @@ void command_enter(const struct command *c)
 
 int complain(int code, const char *format, ...)
 {
+	char *text = NULL;
 	va_list ap;
 
+	va_start(ap, format);
+	const int n = vasprintf(&text, format, ap);
+	va_end(ap);
 	fflush(stdout);
 	fprintf(stderr, "weir%s%s: ", speaker ? " " : "", speaker ? speaker->name : "");
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
+	text_put_safe(stderr, n < 0 ? format : text); /* names of files and kernels are in it */
 	fputc('\n', stderr);
+	free(n < 0 ? NULL : text);
 	return code;
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "command.h"
 #include "launches.h"
 #include "predict/bound.h"
@@ -19,6 +20,8 @@
 #include "size.h"
 
 #include "base/banned.h"
+
+#define NAME_CUT 110 /* characters of a kernel's name */
 
 static const struct predict_sizes sizes = { .launches = 1 << 16, .kernels = 1 << 12 };
 
@@ -114,11 +117,29 @@ static int take_unit(const struct options *o, struct predict_launch *l)
 	return bad_value("unit", text, "there are fp64, fp32, tf32, fp16 and fp8");
 }
 
+/* One that the files do not have is answered for from what they know of its siblings; another is
+ * a slip, to which the answer would be a time all the same.  Without files any kernel is new. */
+static int take_new_kernel(struct job *job, const char *name)
+{
+	struct text_short n;
+	predict_kernel_name(&job->kernel, name, 0);
+	for (size_t i = 0; i < job->data.samples.n; i++)
+		if (job->data.samples.v[i].launch.kernel->group == job->kernel.group)
+			return 0;
+	if (!job->data.samples.n)
+		return 0;
+	return complain(EXIT_USAGE,
+		"--kernel=%s: no kernel of the files has that in its name, and none differs from it "
+		"in template arguments alone; without --kernel they are listed",
+		text_short(&n, name, NAME_CUT));
+}
+
 /* The kernel of the files that the name means: the same name, else the only one that contains it.
  */
 static int find_kernel(struct job *job, const char *name)
 {
 	const struct predict_sample *found = NULL;
+	struct text_short n[3];
 	bool exact = false;
 	for (size_t i = 0; i < job->data.samples.n && !exact; i++) {
 		const struct predict_sample *s = &job->data.samples.v[i];
@@ -130,14 +151,15 @@ static int find_kernel(struct job *job, const char *name)
 			return complain(EXIT_USAGE,
 				"--kernel=%s: several kernels of the files have that in their name: "
 				"'%s' and '%s'",
-				name, job->data.names.v[found->name], own);
+				text_short(&n[0], name, NAME_CUT),
+				text_short(&n[1], job->data.names.v[found->name], NAME_CUT),
+				text_short(&n[2], own, NAME_CUT));
 		found = s;
 	}
 	job->kernel_known = found;
-	if (found)
-		job->kernel = *found->launch.kernel;
-	else
-		predict_kernel_name(&job->kernel, name, 0);
+	if (!found)
+		return take_new_kernel(job, name);
+	job->kernel = *found->launch.kernel;
 	return 0;
 }
 
@@ -213,6 +235,8 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 		       "%%\n",
 			number_ns(&n, (uint64_t)a->t50_ns), number_ns(&m, (uint64_t)a->t90_ns),
 			100 * (double)a->confidence);
+	if (!job->kernel_known && job->data.samples.n)
+		printf("  kernel     not in the files, which have siblings of it\n");
 	printf("  told by    %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
 	const struct kernel_slot *slot =
 		wave_slot(&job->p, &job->kernel, launch_knowledge(&job->launch));
@@ -394,7 +418,7 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 			table_cell(&t, "%.1f %%", 100 * (exp2(r->off / (double)r->told) - 1));
 		else
 			table_cell(&t, "-");
-		table_cell(&t, "%s", job->data.names.v[r->name]);
+		table_cell_name(&t, job->data.names.v[r->name], NAME_CUT);
 	}
 	table_print(&t, stdout, "", "");
 	table_fini(&t);

@@ -3,6 +3,11 @@
 
 #include "base/banned.h"
 
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 /* The text as the pattern has it: every * is tried with the shortest text first, and only the
  * last one is ever taken back, since what an earlier one took does not matter to a later one. */
 static bool fits(const char *pattern, const char *text)
@@ -12,7 +17,7 @@ static bool fits(const char *pattern, const char *text)
 		if (*pattern == '*') {
 			star = ++pattern;
 			resume = text;
-		} else if (*pattern == *text) {
+		} else if (lower(*pattern) == lower(*text)) {
 			pattern++;
 			text++;
 		} else if (star) {

@@ -16,7 +16,7 @@
 enum gpu_unit { GPU_FP64, GPU_FP32, GPU_TF32, GPU_FP16, GPU_FP8, GPU_UNITS };
 
 struct gpu {
-	const char *name; /* a pattern: * stands for any text */
+	const char *name; /* a pattern: * stands for any text; upper and lower case are one */
 	unsigned cc;      /* 10 * major + minor: 90, 121 */
 	unsigned sms;
 	unsigned boost_mhz;

@@ -107,7 +107,7 @@ static void put_queue(const struct report *r, FILE *out)
 
 static void cell_name(struct table *t, const char *name)
 {
-	table_cell(t, "%.*s%s", NAME_CUT, name, strlen(name) > NAME_CUT ? "…" : "");
+	table_cell_name(t, name, NAME_CUT);
 }
 
 /* That the devices were idle need not be said of a pause. */

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "report/gate.h"
 #include "trace/device.h"
 
@@ -83,11 +84,11 @@ static void put_side(const struct page *p, enum diff_side_id side)
 	const size_t n = d->inputs[side].n;
 	const struct diff_input *first = &d->inputs[side].v[0];
 	fprintf(p->out, "%s%s%s  ", p->bold, side == DIFF_A ? "A" : "B", p->plain);
-	table_put_safe(p->out, first->file);
+	text_put_safe(p->out, first->file);
 	if (n > 1)
 		fprintf(p->out, " and %zu more runs", n - 1);
 	fputs(": ", p->out);
-	table_put_safe(p->out, *first->program ? first->program : "(program unknown)");
+	text_put_safe(p->out, *first->program ? first->program : "(program unknown)");
 	putc('\n', p->out);
 }
 
@@ -104,7 +105,7 @@ static void put_gate(const struct page *p, const struct gate *g, const struct ju
 	struct number n;
 	fprintf(p->out, "  %s%s%s  ", j->fired ? p->red : "", j->fired ? "FIRED" : "quiet",
 		p->plain);
-	table_put_safe(p->out, g->text);
+	text_put_safe(p->out, g->text);
 	if (!j->known) {
 		fputs(": nothing to compare\n", p->out);
 		return;
@@ -117,7 +118,7 @@ static void put_gate(const struct page *p, const struct gate *g, const struct ju
 			text_of(&n, g->unit, fabs(j->value)));
 	if (j->where) {
 		fputs(" of ", p->out);
-		table_put_safe(p->out, j->where);
+		text_put_safe(p->out, j->where);
 	}
 	if (j->rows > 1)
 		fprintf(p->out, ", and %" PRIu64 " more", j->rows - 1);
@@ -183,7 +184,7 @@ static void cell_both(struct table *t, const struct diff_row *row, double at)
 
 static void cell_name(struct table *t, const char *name)
 {
-	table_cell(t, "%.*s%s", NAME_CUT, name, strlen(name) > NAME_CUT ? "…" : "");
+	table_cell_name(t, name, NAME_CUT);
 }
 
 static size_t shown(const struct page *p, size_t rows)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -88,9 +89,10 @@ static bool fit_of(const struct hint_facts *f, const struct hint_kernel *k, stru
 static char *where(const struct fit *t)
 {
 	const uint32_t *g = t->k->shape.grid, *b = t->k->shape.block;
+	struct text_short name;
 	struct number n;
-	return hint_text("%.*s%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs", NAME_CUT, t->k->name,
-		strlen(t->k->name) > NAME_CUT ? "…" : "", g[0], g[1], g[2], b[0], b[1], b[2],
+	return hint_text("%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs",
+		text_short(&name, t->k->name, NAME_CUT), g[0], g[1], g[2], b[0], b[1], b[2],
 		number_count(&n, t->k->count));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "report/hint.h"
 
 #include "base/banned.h"
@@ -28,7 +29,7 @@ static void put_gain(const struct hint *h, FILE *out)
 static void put_line(FILE *out, const char *what, const char *text)
 {
 	fprintf(out, "     %-6s ", what);
-	table_put_safe(out, text);
+	text_put_safe(out, text);
 	putc('\n', out);
 }
 

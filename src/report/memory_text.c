@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -375,7 +376,7 @@ static void put_period(const struct page *p, const struct memory_growth *g)
 	fputs(kernel ? "launch" : "allocation", p->out);
 	fputs(marks == 1 ? " of " : kernel ? "es of " : "s of ", p->out);
 	if (kernel)
-		table_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
+		text_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
 	else
 		fputs(number_bytes(&n, g->size), p->out);
 }
@@ -461,7 +462,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	}
 	for (size_t i = 0; i < r->warnings.n; i++) {
 		fputs("warning: ", out);
-		table_put_safe(out, r->warnings.v[i]);
+		text_put_safe(out, r->warnings.v[i]);
 		putc('\n', out);
 	}
 	put_uses(&p);

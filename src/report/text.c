@@ -16,6 +16,7 @@
 
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
@@ -106,7 +107,7 @@ static void put_warnings(const struct page *p)
 	heading(p, "Warnings");
 	for (size_t i = 0; i < shown(p, p->r->warnings.n); i++) {
 		fputs("  ", p->out);
-		table_put_safe(p->out, p->r->warnings.v[i]);
+		text_put_safe(p->out, p->r->warnings.v[i]);
 		putc('\n', p->out);
 	}
 	if (shown(p, p->r->warnings.n) < p->r->warnings.n)
@@ -223,7 +224,7 @@ static void cell_triple(struct table *t, const uint32_t *v)
 
 static void cell_name(struct table *t, const char *name)
 {
-	table_cell(t, "%.*s%s", NAME_CUT, name, strlen(name) > NAME_CUT ? "…" : "");
+	table_cell_name(t, name, NAME_CUT);
 }
 
 static void cell_share(struct table *t, uint64_t part, uint64_t all)
@@ -675,11 +676,11 @@ static void put_title(const struct page *p)
 {
 	const struct trace_header *h = &p->r->trace->header;
 	fputs(p->bold, p->out);
-	table_put_safe(p->out, *h->program ? h->program : "(program unknown)");
+	text_put_safe(p->out, *h->program ? h->program : "(program unknown)");
 	fputs(p->plain, p->out);
 	if (*h->host) {
 		fputs(" on ", p->out);
-		table_put_safe(p->out, h->host);
+		text_put_safe(p->out, h->host);
 	}
 	putc('\n', p->out);
 }

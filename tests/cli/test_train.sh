@@ -66,6 +66,23 @@ expect 0 '"mean_log2_error": ' "$weir" predict l.csv --json
 expect 1 'the device refuses the launch' "$weir" predict -d H200 -k x -g 1 -b 1025
 expect 1 '"t50_ns": null' "$weir" predict -d H200 -k x -g 1 -b 1025 --json
 expect 2 'several kernels of the files' "$weir" predict l.csv -k sgemm -g 1 -b 32
+# A kernel that the files do not have is a slip, unless they have siblings of it.
+expect 2 'no kernel of the files has that in its name' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32
+expect 2 'without --kernel they are listed' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32 --json
+new='vectorized_elementwise_opa<33>'
+expect 0 'kernel +not in the files, which have siblings of it' "$weir" predict l.csv -k "$new" -g 900 -b 128
+expect 0 '"kernel_known": false' "$weir" predict l.csv -k "$new" -g 900 -b 128 --json
+# Devices are found as people write them; who names another is told which there are, and each of those
+# is one.
+expect 0 'told by' "$weir" predict -d h200 -k my_gemm -g 128 -b 256
+expect 2 "of a device 'Voodoo'.* known are: .*, T4, .*, H200, " "$weir" predict -d Voodoo -k x -g 1 -b 32
+expect 2 'or one of: .*, T4, ' "$weir" predict -k x -g 1 -b 32
+"$weir" predict -d Voodoo -k x -g 1 -b 32 2>&1 | sed 's/.*known are: //; s/, /\n/g' >devices
+while read -r device; do
+	expect 0 'told by' "$weir" predict -d "$device" -k x -g 1 -b 32
+done <devices
+same=$(wc -l <devices)
+[ "$same" -ge 10 ] || { echo "FAILED: $same devices are known"; failures=1; }
 expect 2 '--grid is missing' "$weir" predict -d H200 -k x -b 32
 expect 2 '--grid=0: ' "$weir" predict -d H200 -k x -g 0 -b 32
 expect 2 '--grid=1,2,3,4: ' "$weir" predict -d H200 -k x -g 1,2,3,4 -b 32

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 
 static int order(const void *a, const void *b)
 {
@@ -183,6 +184,47 @@ static void numbers_read_well(void **state)
 	assert_string_equal(number_ns(&n, 3600000000000), "3600 s");
 }
 
+static void text_for_a_terminal_holds_nothing_that_it_obeys(void **state)
+{
+	static const struct {
+		const char *is, *becomes;
+	} rows[] = {
+		{ "", "" },
+		{ "plain, \xc3\xa4\xe2\x86\x92\xf0\x9f\x98\x80",
+			"plain, \xc3\xa4\xe2\x86\x92\xf0\x9f\x98\x80" },
+		{ "\x1b[31m\r\n\t\x7f", "?[31m????" },
+		{ "\xc2\x9b"
+		  "2J\xc2\xa0",
+			"?2J\xc2\xa0" }, /* C1, and what is none */
+		{ "\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa6", "??\xe2\x80\xa6" },
+		{ "\x9b\xff\xc3", "???" }, /* no UTF-8, and a character without its end */
+		{ "\xed\xa0\x80", "???" }, /* half of a pair */
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char text[64], printed[64] = "";
+		FILE *out = fmemopen(printed, sizeof(printed), "w");
+		snprintf(text, sizeof(text), "%s", rows[i].is);
+		text_make_safe(text);
+		assert_string_equal(text, rows[i].becomes);
+		text_put_safe(out, rows[i].is);
+		fclose(out);
+		assert_string_equal(printed, rows[i].becomes);
+	}
+}
+
+static void a_long_name_ends_behind_a_whole_character(void **state)
+{
+	struct text_short t;
+	assert_string_equal(text_short(&t, "name", 4), "name");
+	assert_string_equal(text_short(&t, "names", 4), "name…");
+	assert_string_equal(text_short(&t, "\xc3\xa4\xc3\xa4\xc3\xa4", 2), "\xc3\xa4\xc3\xa4…");
+	assert_string_equal(text_short(&t, "", 4), "");
+	char many[4 * TEXT_MOST + 8];
+	for (size_t i = 0; i + 4 < sizeof(many); i += 4)
+		memcpy(many + i, "\xf0\x9f\x98\x80", 5);
+	assert_int_equal(strlen(text_short(&t, many, TEXT_MOST)), 4 * TEXT_MOST + 3);
+}
+
 static void a_table_is_as_wide_as_its_cells(void **state)
 {
 	static const char *const headings[] = { "n", "name" };
@@ -247,6 +289,8 @@ int main(void)
 		cmocka_unit_test(json_is_json_whatever_the_bytes),
 		cmocka_unit_test(json_keeps_what_is_utf8),
 		cmocka_unit_test(numbers_read_well),
+		cmocka_unit_test(text_for_a_terminal_holds_nothing_that_it_obeys),
+		cmocka_unit_test(a_long_name_ends_behind_a_whole_character),
 		cmocka_unit_test(a_table_is_as_wide_as_its_cells),
 		cmocka_unit_test(an_error_is_a_sentence),
 	};

@@ -1,0 +1,30 @@
+/*
+ * Text of strangers: names of kernels, ranges, files and programs, which may hold any bytes.
+ *
+ * What a terminal would obey must not reach one: control characters of ASCII and of C1 (an ESC and
+ * what stands for one), marks that turn the direction of writing, and bytes that are no UTF-8.  A
+ * '?' stands for each.  Nothing here allocates; any thread.
+ */
+#ifndef WEIR_BASE_TEXT_H
+#define WEIR_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Bytes of the character at s, of which there are `left`; 0: it is no UTF-8. */
+size_t utf8_length(const unsigned char *s, size_t left);
+
+/* s as a terminal may have it: printed, or changed where it stands. */
+void text_put_safe(FILE *out, const char *s);
+void text_make_safe(char *s);
+
+#define TEXT_MOST 120
+
+struct text_short {
+	char text[4 * TEXT_MOST + 4];
+};
+
+/* The first `most` characters of a name, which may have many KB, and '…' for those behind. */
+const char *text_short(struct text_short *t, const char *name, size_t most);
+
+#endif
