@@ -77,6 +77,8 @@ static int apply(struct trace_header *h, const char *command)
 {
 	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
 	uint32_t control;
+	if (h->stopped != STOP_NOT)
+		return complain(EXIT_NO, "the recording has ended: there was no room for more");
 	if (!strcmp(command, "status")) {
 		printf("%s%s\n", level_of_control(now), now & CONTROL_ARGS ? " args" : "");
 		return EXIT_YES;
@@ -110,7 +112,7 @@ int cmd_ctl(const struct options *o)
 	int code = is_pid ? trace_of_process(target, path, sizeof path) : 0;
 	if (!code)
 		code = map_header(is_pid ? path : target, &h);
-	if (code)
+	if (code || !h)
 		return code;
 	const int done = apply(h, opt_argv(o)[1]);
 	munmap(h, TRACE_GRAIN);

@@ -50,6 +50,18 @@ static void join_words(char *to, size_t size, char **words)
 		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
 }
 
+/* The first bytes of a file: how many there are, or -1 with errno. */
+static ssize_t read_start(const char *path, char *to, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const ssize_t n = fd < 0 ? -1 : read(fd, to, size);
+	const int failed = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = failed;
+	return n;
+}
+
 /* What is no trace stays what it is: losing it would hurt. */
 static int check_replaceable(const char *path, struct error *err)
 {
@@ -60,15 +72,11 @@ static int check_replaceable(const char *path, struct error *err)
 	if (!S_ISREG(st.st_mode))
 		return error_set(
 			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof magic);
-	const int failed = errno;
-	if (fd >= 0)
-		close(fd);
+	const ssize_t n = read_start(path, magic, sizeof magic);
 	if (n < 0)
-		return error_set(err, -failed,
+		return error_set(err, -errno,
 			"%s is there and can't be read: %s; name another file", path,
-			strerror(failed));
+			strerror(errno));
 	if (!n || (n == (ssize_t)sizeof magic && !memcmp(magic, TRACE_MAGIC, sizeof magic)))
 		return 0;
 	return error_set(
@@ -95,6 +103,17 @@ static int write_header(const char *path, const struct trace_header *h, struct e
 	return error_set(err, -done, "%s can't be written: %s", path, strerror(done));
 }
 
+/* A page of the trace that has no file behind it: somebody has cut the file off.  With zeros there
+ * this process lives to say so. */
+static void put_memory(int number, siginfo_t *info, void *context)
+{
+	char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
+	if (info->si_code != BUS_ADRERR ||
+		mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			-1, 0) == MAP_FAILED)
+		signal(number, SIG_DFL);
+}
+
 static int map_header(struct launch *l, const char *path, struct error *err)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -102,6 +121,8 @@ static int map_header(struct launch *l, const char *path, struct error *err)
 		return error_set(err, -errno, "%s can't be opened: %s", path, strerror(errno));
 	void *map = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	const int failed = errno;
+	struct stat st = { 0 };
+	fstat(fd, &st);
 	close(fd);
 	if (map == MAP_FAILED) {
 		unlink(path);
@@ -109,6 +130,10 @@ static int map_header(struct launch *l, const char *path, struct error *err)
 			err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
 	}
 	l->header = map;
+	l->device = st.st_dev;
+	l->inode = st.st_ino;
+	const struct sigaction cut = { .sa_sigaction = put_memory, .sa_flags = SA_SIGINFO };
+	sigaction(SIGBUS, &cut, NULL);
 	return 0;
 }
 
@@ -128,6 +153,13 @@ int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t 
 	return done ? done : map_header(l, path, err);
 }
 
+void launch_stop(struct launch *l, enum trace_stop why)
+{
+	l->header->stopped_ticks = clock_pair_now(l->header->clock).ticks;
+	__atomic_store_n(&l->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->header->control, 0, __ATOMIC_RELEASE);
+}
+
 void launch_finish(struct launch *l, int status)
 {
 	l->header->end = clock_pair_now(l->header->clock);
@@ -140,6 +172,22 @@ void launch_close(struct launch *l)
 	if (l->header)
 		munmap(l->header, TRACE_GRAIN);
 	l->header = NULL;
+}
+
+bool launch_trace_is_there(const struct launch *l)
+{
+	struct stat st;
+	char magic[sizeof TRACE_MAGIC - 1] = { 0 };
+	const char *what = lstat(l->trace, &st) ? "removed" : NULL;
+	if (!what && (st.st_dev != l->device || st.st_ino != l->inode))
+		what = "replaced";
+	if (!what && (read_start(l->trace, magic, sizeof magic) != sizeof magic ||
+			     memcmp(magic, TRACE_MAGIC, sizeof magic) != 0))
+		what = "cut off";
+	if (what)
+		complain(0, "%s was %s while the program ran; what it recorded is lost", l->trace,
+			what);
+	return !what;
 }
 
 /* --- the environment ------------------------------------------------------------------ */

@@ -22,9 +22,11 @@ struct launch {
 	const char *foretell; /* orders to foretell times, "" for none; NULL: the same */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
 
-	/* Filled by launch_start(). */
+	/* Filled by launch_trace() and launch_start(). */
 	pid_t pid;
 	struct trace_header *header; /* of the trace, mapped */
+	dev_t device;                /* and its file */
+	ino_t inode;
 };
 
 /* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
@@ -45,6 +47,12 @@ int launch_start(struct launch *l);
  * True when it has ended, with its status as wait() gives it.
  */
 bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status);
+
+/* Ends the recording while the program goes on: no call is recorded and no chunk begun any more. */
+void launch_stop(struct launch *l, enum trace_stop why);
+
+/* Whether its name still leads to the trace; complains when it does not. */
+bool launch_trace_is_there(const struct launch *l);
 
 /* How many processes besides this one still have the trace open for writing. */
 int launch_others(const struct launch *l);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -27,6 +29,9 @@
 #define FLIGHT_POLL_MS  20
 #define DRAIN_BUSY_MS   2
 #define DRAIN_IDLE_MS   20
+#define SIZE_SMALLEST   (8u << 20)
+#define SIZE_AHEAD      (2u << 20) /* stops so far below its size: what threads have taken is filled */
+#define FREE_LEAST      (64u << 20)
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
@@ -35,6 +40,8 @@ struct recording {
 	const char *output;
 	char raw[PATH_MAX]; /* where the guest writes: output, or beside it when it flies */
 	uint64_t flight_bytes;
+	uint64_t most_bytes; /* of the raw trace; 0: no limit */
+	uint64_t least_free; /* on its disk */
 	uint32_t failures_seen;
 	int dumps;
 };
@@ -91,14 +98,76 @@ static void show(void *context, uint64_t done, uint64_t all)
 	progress_show(context, done, all);
 }
 
+/* --- room ------------------------------------------------------------------------------- */
+
+static uint64_t free_bytes(const char *path)
+{
+	struct statvfs disk;
+	return statvfs(path, &disk) ? UINT64_MAX : (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+static uint64_t free_by_default(const char *path)
+{
+	struct statvfs disk;
+	const uint64_t all = statvfs(path, &disk) ? 0 : (uint64_t)disk.f_blocks * disk.f_frsize;
+	return all / 100 < FREE_LEAST ? all / 100 : FREE_LEAST;
+}
+
+/* Stops recording when there is no more room for it.  True when it goes on. */
+static bool has_room(struct recording *rec)
+{
+	struct trace_header *h = rec->launch.header;
+	const uint64_t taken = __atomic_load_n(&h->next, __ATOMIC_ACQUIRE);
+	if (h->stopped)
+		return false;
+	if (rec->most_bytes && taken + SIZE_AHEAD > rec->most_bytes)
+		launch_stop(&rec->launch, STOP_SIZE);
+	else if (rec->least_free && free_bytes(rec->raw) < rec->least_free)
+		launch_stop(&rec->launch, STOP_DISK);
+	return !h->stopped;
+}
+
+static void say_stopped(const struct recording *rec)
+{
+	const struct trace_header *h = rec->launch.header;
+	struct number n;
+	if (h->stopped == STOP_SIZE)
+		fprintf(stderr,
+			"weir: recording stopped before the program ended: the trace had reached %s (--max-size)\n",
+			number_bytes(&n, rec->most_bytes));
+	else if (h->stopped)
+		fprintf(stderr,
+			"weir: recording stopped before the program ended: less than %s were free on the disk of %s (--min-free)\n",
+			number_bytes(&n, rec->least_free), rec->raw);
+}
+
+/* What was drained is packed already: the packed trace may take as much as the raw one. */
+static bool may_pack(const struct recording *rec, const char *from)
+{
+	struct stat st;
+	struct number n;
+	const uint64_t needs = stat(from, &st) ? 0 : (uint64_t)st.st_size;
+	const uint64_t is_free = rec->least_free ? free_bytes(from) : UINT64_MAX;
+	if (is_free > needs && is_free - needs >= rec->least_free)
+		return true;
+	fprintf(stderr,
+		"weir: %s stays uncompressed: packing it could leave less than %s free on its disk (--min-free)\n",
+		from, number_bytes(&n, rec->least_free));
+	return false;
+}
+
 static int pack(const char *from, const char *to)
 {
 	struct progress bar;
 	struct error err;
+	struct number missing;
 	struct pack_stats stats = { .progress = show, .context = &bar };
 	progress_init(&bar, "packing");
 	const int done = trace_pack(from, to, &stats, &err);
 	progress_fini(&bar);
+	if (!done && stats.damage.what)
+		fprintf(stderr, "weir: %s: %s; %s of what was recorded could not be read\n", from,
+			stats.damage.what, number_bytes(&missing, stats.damage.bytes));
 	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s",
 			      err.text, from)
 		    : 0;
@@ -110,7 +179,7 @@ static int pack(const char *from, const char *to)
 static void dump(struct recording *rec, const char *why)
 {
 	char name[PATH_MAX + 12];
-	if (rec->dumps >= FLIGHT_DUMPS)
+	if (rec->dumps >= FLIGHT_DUMPS || !may_pack(rec, rec->raw))
 		return;
 	snprintf(name, sizeof name, "%s.%d", rec->output, ++rec->dumps);
 	if (pack(rec->raw, name) == 0)
@@ -134,6 +203,7 @@ static int fly(struct recording *rec)
 		else if (failed_since(rec))
 			dump(rec, "a call failed");
 		asked = 0;
+		has_room(rec);
 	}
 	if (failed_since(rec))
 		dump(rec, "a call failed");
@@ -145,10 +215,11 @@ static int watch(struct recording *rec)
 {
 	struct drain *d = NULL;
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
-	if (drain_open(rec->raw, &d, NULL))
-		wait_ms = -1; /* it is drained at the end */
-	while (!launch_wait(&rec->launch, wait_ms, NULL, &status))
-		wait_ms = d && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
+	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
+	while (!launch_wait(&rec->launch, wait_ms, NULL, &status)) {
+		const bool drains = has_room(rec) && !without;
+		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
+	}
 	drain_close(d);
 	return status;
 }
@@ -191,12 +262,27 @@ static int count_others(const struct recording *rec)
 	return others;
 }
 
-/* Finishes the file and says what is in it. */
-static int finish(struct recording *rec, const struct options *o, int status)
+/* The trace under its name, packed or as it was recorded.  False when it stays elsewhere. */
+static bool put_in_place(const struct recording *rec, bool packed)
+{
+	const bool there = !strcmp(rec->raw, rec->output);
+	if (packed && may_pack(rec, rec->raw)) {
+		const bool done = !pack(rec->raw, rec->output);
+		if (done && !there)
+			unlink(rec->raw);
+		return done;
+	}
+	if (there || !rename(rec->raw, rec->output))
+		return true;
+	complain(0, "%s can't be renamed: %s", rec->raw, strerror(errno));
+	return false;
+}
+
+/* Finishes the file and says what is in it.  Whatever fails here, the program's end is its own. */
+static void finish(struct recording *rec, const struct options *o, int status)
 {
 	struct totals sum = { 0 };
 	const int others = count_others(rec);
-	int code = 0;
 	if (others)
 		fprintf(stderr,
 			"weir: %d process%s of the program still run%s and record%s on; %s stays uncompressed\n",
@@ -204,21 +290,15 @@ static int finish(struct recording *rec, const struct options *o, int status)
 			others == 1 ? "s" : "", rec->raw);
 	else
 		launch_finish(&rec->launch, status);
-	if (!others && !opt_flag(o, "no-pack"))
-		code = pack(rec->raw, rec->output);
-	else if (strcmp(rec->raw, rec->output) != 0)
-		code = rename(rec->raw, rec->output)
-			       ? complain(EXIT_ENVIRONMENT, "%s can't be renamed: %s", rec->raw,
-					 strerror(errno))
-			       : 0;
-	if (!code && !others && strcmp(rec->raw, rec->output) != 0)
-		unlink(rec->raw);
-	if (!code && !opt_flag(o, "quiet") && !sum_up(rec->output, &sum)) {
-		say(rec, &sum);
-		if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
-			say_where_to_ask(rec);
-	}
-	return code;
+	say_stopped(rec);
+	if (!launch_trace_is_there(&rec->launch))
+		return;
+	if (!put_in_place(rec, !others && !opt_flag(o, "no-pack")) || opt_flag(o, "quiet") ||
+		sum_up(rec->output, &sum))
+		return;
+	say(rec, &sum);
+	if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
+		say_where_to_ask(rec);
 }
 
 /* Whether these are ways of timing devices; *ret_rate: of one launch in so many, 0 for all. */
@@ -251,6 +331,25 @@ static bool python_words(const char *words)
 	return true;
 }
 
+/* --flight, --max-size and --min-free: 0, or an exit code. */
+static int take_sizes(struct recording *rec, const struct options *o)
+{
+	const char *flight = opt_str(o, "flight"), *most = opt_str(o, "max-size"),
+		   *least = opt_str(o, "min-free");
+	if (flight &&
+		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
+		return complain(EXIT_USAGE,
+			"'%s' is no size for a flight recording; give at least 1M", flight);
+	if (most && flight)
+		return complain(EXIT_USAGE,
+			"--flight keeps the newest calls and --max-size the oldest; give one of them");
+	if (most && (!size_parse(most, &rec->most_bytes) || rec->most_bytes < SIZE_SMALLEST))
+		return complain(EXIT_USAGE, "--max-size=%s: give a size of at least 8M", most);
+	if (least && !size_parse(least, &rec->least_free))
+		return complain(EXIT_USAGE, "--min-free=%s is no size; 1G, say", least);
+	return 0;
+}
+
 static int prepare(struct recording *rec, const struct options *o)
 {
 	const char *level = opt_str(o, "level"), *flight = opt_str(o, "flight");
@@ -263,10 +362,9 @@ static int prepare(struct recording *rec, const struct options *o)
 			"'%s' is no level; levels are off, stat, work, full and all", level);
 	if (opt_flag(o, "args"))
 		control |= CONTROL_ARGS;
-	if (flight &&
-		(!size_parse(flight, &rec->flight_bytes) || rec->flight_bytes < FLIGHT_SMALLEST))
-		return complain(EXIT_USAGE,
-			"'%s' is no size for a flight recording; give at least 1M", flight);
+	int code = take_sizes(rec, o);
+	if (code)
+		return code;
 	if (!python_words(opt_str(o, "python")))
 		return complain(EXIT_USAGE,
 			"--python=%s: what can be asked for are lines, names and shapes, with commas between",
@@ -289,7 +387,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.foretell = rec->foretell.orders,
 		.python = opt_str(o, "python"),
 	};
-	int code = launch_check(&rec->launch);
+	code = launch_check(&rec->launch);
 	if (!code)
 		code = foretell_prepare(&rec->foretell, o);
 	if (code)
@@ -300,6 +398,10 @@ static int prepare(struct recording *rec, const struct options *o)
 	}
 	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (rec->most_bytes)
+		rec->launch.header->limit = rec->most_bytes;
+	if (!opt_str(o, "min-free"))
+		rec->least_free = free_by_default(rec->raw);
 	return 0;
 }
 
@@ -315,8 +417,8 @@ int cmd_record(const struct options *o)
 		return code;
 	}
 	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
-	code = finish(&rec, o, status);
+	finish(&rec, o, status);
 	launch_close(&rec.launch);
 	foretell_done(&rec.foretell);
-	return code ? code : launch_exit(status);
+	return launch_exit(status);
 }

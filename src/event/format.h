@@ -22,6 +22,7 @@
 enum trace_form { TRACE_RAW = 0, TRACE_PACKED = 1 };
 enum trace_clock { CLOCK_IS_TSC = 0, CLOCK_IS_MONOTONIC = 1 };
 enum trace_mode { TRACE_FILE = 0, TRACE_FLIGHT = 1 };
+enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
 /* Bits of trace_header.optional. */
@@ -64,9 +65,10 @@ struct trace_header {
 	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
 	uint64_t lost_ranges;  /* ranges that no chunk could keep */
 	uint32_t sampled; /* one launch in so many was timed; 0: device times are of all work */
-	uint32_t reserved_word;
+	uint32_t stopped; /* enum trace_stop: nothing is begun any more */
 	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes */
-	uint64_t reserved[3];
+	uint64_t stopped_ticks; /* when it was */
+	uint64_t reserved[2];
 	char host[64];     /* NUL-terminated */
 	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
 };

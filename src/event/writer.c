@@ -572,7 +572,7 @@ static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, u
 static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, uint32_t bytes,
 	uint32_t tid, const struct writer *w)
 {
-	if (!r->header)
+	if (!r->header || __atomic_load_n(&r->header->stopped, __ATOMIC_RELAXED))
 		return NULL;
 	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
 	const long fd = open_same(r);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/progress.h"
 #include "report/device.h"
 #include "report/hint.h"
@@ -467,6 +468,19 @@ static void warn_names(struct report *r)
 				m->names.v[m->unknown.v[i].name].text, m->unknown.v[i].count);
 }
 
+static void warn_stopped(struct report *r)
+{
+	const struct trace *t = r->trace;
+	const struct trace_header *h = &t->header;
+	struct number after;
+	if (h->stopped)
+		warn(r, "recording stopped after %s, before the program ended: %s",
+			number_ns(&after, trace_since_ns(t, h->stopped_ticks)),
+			h->stopped == STOP_SIZE
+				? "the trace had reached the size that was asked for"
+				: "its disk was nearly full");
+}
+
 static void warn_damage(struct report *r)
 {
 	const struct trace *t = r->trace;
@@ -586,6 +600,7 @@ int report_make(const struct trace *trace, const struct decoder *decoder, unsign
 	warn_missing(r);
 	warn_inflight(r);
 	warn_names(r);
+	warn_stopped(r);
 	warn_damage(r);
 	*ret_report = r;
 	return 0;

@@ -24,6 +24,12 @@ struct place {
 	bool done;      /* will never be one of calls or ranges */
 };
 
+/* What the file says of itself is not believed: it may be cut off while it is mapped. */
+struct container {
+	struct chunk_header *c; /* mapped; or NULL */
+	uint32_t bytes, used;
+};
+
 struct drain {
 	struct recorder file;
 	int fd;
@@ -31,11 +37,10 @@ struct drain {
 	bool behind;     /* something could not be drained: for want of room */
 	uint64_t walked; /* every chunk before this offset is in places */
 	ARRAY(struct place) places;
-	struct chunk_header *container; /* where blocks go; mapped */
+	struct container now; /* where blocks go */
 	/* The next one, taken while there is room.  What is drained makes room for what comes:
 	 * on a full disk the program's threads would otherwise find none, ever again. */
-	struct chunk_header *reserve;
-	uint32_t container_used;
+	struct container reserve;
 	struct block_maker maker;
 };
 
@@ -44,37 +49,38 @@ static uint32_t padded(uint32_t bytes)
 	return (bytes + 7) & ~7u;
 }
 
-static void close_container(struct chunk_header *c, uint32_t used)
+static void close_container(struct container *to)
 {
-	if (!c)
+	if (!to->c)
 		return;
-	c->used = used;
-	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
-	munmap(c, c->bytes);
+	to->c->used = to->used;
+	__atomic_store_n(&to->c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	munmap(to->c, to->bytes);
+	to->c = NULL;
 }
 
-static struct chunk_header *new_container(struct drain *d, uint32_t least)
+static struct container new_container(struct drain *d, uint32_t least)
 {
-	return recorder_chunk(
-		&d->file, CHUNK_PACKED, least > CONTAINER_BYTES ? least : CONTAINER_BYTES, 0);
+	const uint32_t bytes = least > CONTAINER_BYTES ? least : CONTAINER_BYTES;
+	struct chunk_header *c = recorder_chunk(&d->file, CHUNK_PACKED, bytes, 0);
+	return (struct container){ .c = c, .bytes = c ? c->bytes : 0 };
 }
 
 /* Room for a block of `bytes`, header included; NULL when the file can't grow. */
 static char *container_room(struct drain *d, uint32_t bytes)
 {
 	const uint32_t least = bytes + CHUNK_PAYLOAD;
-	const bool fits = d->container && d->container->bytes - d->container_used >= least;
-	if (!fits) {
-		struct chunk_header *next = least <= CONTAINER_BYTES ? d->reserve : NULL;
-		d->reserve = next ? NULL : d->reserve;
-		next = next ? next : new_container(d, least);
-		if (!next)
+	if (!d->now.c || d->now.bytes - d->now.used < least) {
+		const bool reserved = d->reserve.c && d->reserve.bytes >= least;
+		const struct container next = reserved ? d->reserve : new_container(d, least);
+		if (!next.c)
 			return NULL;
-		close_container(d->container, d->container_used);
-		d->container = next;
-		d->container_used = 0;
+		if (reserved)
+			d->reserve.c = NULL;
+		close_container(&d->now);
+		d->now = next;
 	}
-	return (char *)d->container + CHUNK_PAYLOAD + d->container_used;
+	return (char *)d->now.c + CHUNK_PAYLOAD + d->now.used;
 }
 
 /* Commits the block that the maker has made: its magic goes last. */
@@ -91,19 +97,19 @@ static bool put_block(struct drain *d)
 	memcpy(to + sizeof(head), d->maker.packed, b->bytes);
 	memcpy(to, &head, sizeof(head));
 	__atomic_store_n((uint32_t *)(void *)to, BLOCK_MAGIC, __ATOMIC_RELEASE);
-	d->container_used += bytes;
+	d->now.used += bytes;
 	return true;
 }
 
-static bool pack_mapped(struct drain *d, const struct chunk_header *c)
+static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
 {
-	const struct chunk_ref ref = { .head = *c, .room = c->bytes - CHUNK_PAYLOAD };
-	if (c->used > ref.room)
+	const struct chunk_ref ref = { .head = *c, .room = bytes - CHUNK_PAYLOAD };
+	if (ref.head.used > ref.room)
 		return false;
 	struct chunk_buf buf = {
 		.ref = &ref,
 		.payload = (uint8_t *)(uintptr_t)c + CHUNK_PAYLOAD,
-		.bytes = c->used,
+		.bytes = ref.head.used,
 	};
 	return block_make(&d->maker, &ref.head, &buf) == 0 && put_block(d);
 }
@@ -118,7 +124,7 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 	 * that somebody is in the middle of waits. */
 	const bool empty = !c->used && !c->lost,
 		   waits = c->state == CHUNK_CLOSED && chunk_is_unfinished(c);
-	const bool done = empty || (!waits && pack_mapped(d, c));
+	const bool done = empty || (!waits && pack_mapped(d, c, p->bytes));
 	if (done)
 		recorder_free(d->file.header, c, p->offset);
 	munmap(c, p->bytes);
@@ -179,7 +185,7 @@ bool drain_step(struct drain *d)
 {
 	const uint32_t closed = __atomic_load_n(&d->file.header->closed, __ATOMIC_ACQUIRE);
 	bool any = false;
-	if (!d->reserve)
+	if (!d->reserve.c)
 		d->reserve = new_container(d, 0);
 	if (closed == d->closed_seen && !d->behind)
 		return false;
@@ -229,8 +235,8 @@ void drain_close(struct drain *d)
 {
 	if (!d)
 		return;
-	close_container(d->container, d->container_used);
-	close_container(d->reserve, 0);
+	close_container(&d->now);
+	close_container(&d->reserve);
 	if (d->file.header && d->maker.torn) /* records that were begun and are now left out */
 		__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
 	if (d->maker.zstd)

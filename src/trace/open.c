@@ -352,7 +352,13 @@ static int walk_raw(struct trace *t, struct chunk_list *list)
 {
 	uint64_t end = t->header.next;
 	if (end > t->size) {
-		trace_damage(t, t->size, end - t->size, "the file was cut off");
+		/* Room that was taken when the disk was full: what did not fit is counted. */
+		const bool refused =
+			(t->header.lost || t->header.lost_ranges) && t->size % TRACE_GRAIN == 0;
+		if (refused)
+			t->unused_granules += (end - t->size) / TRACE_GRAIN;
+		else
+			trace_damage(t, t->size, end - t->size, "the file was cut off");
 		end = t->size;
 	}
 	if (end < t->header.header_bytes) {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "trace/block.h"
-#include "trace/trace.h"
 
 #include "base/banned.h"
 
@@ -187,6 +186,9 @@ int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struc
 	int e = trace_open(src, &t, err);
 	if (e)
 		return e;
+	if (t->damage_count)
+		stats->damage = t->damage.v[0];
+	stats->damage.bytes = t->damage_bytes;
 	e = make_beside(t, dst, stats);
 	trace_close(t);
 	return e ? error_set(err, e, "%s can't be written: %s", dst, strerror(-e)) : 0;

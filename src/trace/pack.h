@@ -10,14 +10,16 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "trace/trace.h"
 
 struct pack_stats {
 	uint64_t raw_bytes;
 	uint64_t packed_bytes;
 	uint64_t chunks;
-	uint64_t records; /* of calls */
-	uint64_t torn;    /* unfinished records left out, counted as lost */
-	uint64_t damaged; /* chunks that could not be read, in part or at all */
+	uint64_t records;     /* of calls */
+	uint64_t torn;        /* unfinished records left out, counted as lost */
+	uint64_t damaged;     /* chunks that could not be read, in part or at all */
+	struct damage damage; /* the first place where none could be found, and all such bytes */
 
 	/* Called now and then when not NULL; set before trace_pack(). */
 	void (*progress)(void *context, uint64_t done, uint64_t all);
