@@ -25,7 +25,12 @@ static size_t plain_run(const unsigned char *s, size_t bytes)
 static size_t quote_one(FILE *out, const unsigned char *s, size_t left)
 {
 	const size_t n = s[0] >= 0x80 ? utf8_length(s, left) : 0;
-	if (n)
+	bool safe;
+	if (n && text_next((const char *)s, left, &safe) && !safe) /* of two bytes, or three */
+		fprintf(out, "\\u%04x",
+			n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
+			       : (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu));
+	else if (n)
 		fwrite(s, 1, n, out);
 	else if (s[0] >= 0x80)
 		fputs("\\ufffd", out);

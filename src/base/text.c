@@ -2,7 +2,6 @@
 #include "base/text.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -46,8 +45,7 @@ static bool is_mark(const unsigned char *s)
 				       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
 }
 
-/* Bytes of the next character, and whether a terminal may have it. */
-static size_t next(const char *text, size_t left, bool *ret_safe)
+size_t text_next(const char *text, size_t left, bool *ret_safe)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	const size_t n = utf8_length(s, left);
@@ -60,9 +58,14 @@ static size_t next(const char *text, size_t left, bool *ret_safe)
 
 void text_put_safe(FILE *out, const char *s)
 {
+	text_put_safe_bytes(out, s, strlen(s));
+}
+
+void text_put_safe_bytes(FILE *out, const char *s, size_t bytes)
+{
 	bool safe;
-	for (size_t left = strlen(s), n; left; s += n, left -= n) {
-		n = next(s, left, &safe);
+	for (size_t left = bytes, n; left; s += n, left -= n) {
+		n = text_next(s, left, &safe);
 		if (safe)
 			fwrite(s, 1, n, out);
 		else
@@ -75,7 +78,7 @@ void text_make_safe(char *s)
 	char *to = s;
 	bool safe;
 	for (size_t left = strlen(s), n; left; s += n, left -= n) {
-		n = next(s, left, &safe);
+		n = text_next(s, left, &safe);
 		if (safe)
 			memmove(to, s, n);
 		else
@@ -92,7 +95,7 @@ const char *text_short(struct text_short *t, const char *name, size_t most)
 	bool safe;
 	assert(most <= TEXT_MOST);
 	for (; at < bytes && most; most--)
-		at += next(name + at, bytes - at, &safe);
+		at += text_next(name + at, bytes - at, &safe);
 	memcpy(t->text, name, at);
 	t->text[at] = '\0';
 	if (at < bytes)

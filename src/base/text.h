@@ -8,14 +8,20 @@
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 /* Bytes of the character at s, of which there are `left`; 0: it is no UTF-8. */
 size_t utf8_length(const unsigned char *s, size_t left);
 
+/* Bytes of the next of `left`, of which there is one at least, and whether a terminal may have it.
+ */
+size_t text_next(const char *s, size_t left, bool *ret_safe);
+
 /* s as a terminal may have it: printed, or changed where it stands. */
 void text_put_safe(FILE *out, const char *s);
+void text_put_safe_bytes(FILE *out, const char *s, size_t bytes);
 void text_make_safe(char *s);
 
 #define TEXT_MOST 120

@@ -24,7 +24,7 @@ static bool wants_utf8(void)
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
 	if (opt_flag(o, "json"))
-		memory_print_json(r, stdout);
+		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
 	else
 		memory_print_text(r, stdout, rows, look_colour(), wants_utf8());
 	return EXIT_YES;

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "command.h"
 #include "event/decode.h"
 #include "event/level.h"
@@ -164,8 +165,9 @@ static void print_call(void *context, const struct chunk_header *chunk, const st
 		.context = t,
 	};
 	decode_record(&d, r, line, sizeof line);
-	fprintf(t->out, "[%u.%u] %s <%s>\n", chunk->pid, chunk->tid, line,
-		number_ns(&took, duration_ns(t, r)));
+	fprintf(t->out, "[%u.%u] ", chunk->pid, chunk->tid);
+	text_put_safe(t->out, line);
+	fprintf(t->out, " <%s>\n", number_ns(&took, duration_ns(t, r)));
 }
 
 static void fit_clock(struct tracing *t)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "report/samples.h"
 
 #include "base/banned.h"
@@ -26,22 +27,11 @@ static void put_trace(struct export *x, const struct samples *all, const struct 
 	fprintf(x->out, "%" PRIu64, x->trace->header.start.real_ns);
 }
 
-static void put_quoted(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-	putc('"', out);
-}
-
 static void put_app(struct export *x, const struct samples *all, const struct sample *s)
 {
 	const char *path = x->meta->processes.v[s->p.app].executable;
 	const char *slash = strrchr(path, '/');
-	put_quoted(x->out, slash ? slash + 1 : path);
+	export_put_quoted(x->out, slash ? slash + 1 : path);
 }
 
 static void put_order(struct export *x, const struct samples *all, const struct sample *s)
@@ -56,7 +46,7 @@ static const struct sample_kernel *kernel(const struct samples *all, const struc
 
 static void put_kernel(struct export *x, const struct samples *all, const struct sample *s)
 {
-	put_quoted(x->out, kernel(all, s)->name);
+	export_put_quoted(x->out, kernel(all, s)->name);
 }
 
 static void put_family(struct export *x, const struct samples *all, const struct sample *s)
@@ -249,14 +239,16 @@ static void put_source(struct export *x)
 	char day[32] = "";
 	if (h->start.real_ns && gmtime_r(&when, &parts))
 		strftime(day, sizeof(day), "%Y-%m-%d", &parts);
-	fprintf(x->out, "* program: `%.*s`\n", (int)strnlen(h->program, sizeof(h->program)),
-		h->program);
+	fputs("* program: `", x->out);
+	text_put_safe(x->out, h->program);
+	fputs("`\n", x->out);
 	if (*day)
 		fprintf(x->out, "* recorded: %s\n", day);
 	for (size_t i = 0; i < x->meta->devices.n; i++) {
 		const struct meta_device *d = &x->meta->devices.v[i];
-		fprintf(x->out, "* device %" PRIu32 ": %s\n", d->device,
-			x->meta->names.v[d->name].text);
+		fprintf(x->out, "* device %" PRIu32 ": ", d->device);
+		text_put_safe(x->out, x->meta->names.v[d->name].text);
+		putc('\n', x->out);
 	}
 }
 

@@ -75,6 +75,10 @@ const struct exporter *exporter_find(const char *name);
 int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
 	const char *path, FILE *out, struct error *err);
 
+/* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
+ * are question marks, and an apostrophe keeps what looks like a formula from being run. */
+void export_put_quoted(FILE *out, const char *s);
+
 /* The kernel's name as people write it; never NULL. */
 const char *export_kernel_name(struct export *x, uint32_t kernel);
 

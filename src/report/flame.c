@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -117,8 +118,11 @@ void flame_finish(struct flame *f)
 /* A frame ends at a semicolon and a line at its end, so neither may stand in a name. */
 static void put_frame(const char *s, FILE *out)
 {
-	for (; *s; s++)
-		putc(*s == ';' ? ':' : (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, out);
+	for (const char *end; (end = strchr(s, ';')); s = end + 1) {
+		text_put_safe_bytes(out, s, (size_t)(end - s));
+		putc(':', out);
+	}
+	text_put_safe(out, s);
 }
 
 #define DEPTH_MOST 1024

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "report/flame.h"
 
 #include "base/banned.h"
@@ -41,23 +42,13 @@ static const struct colour colours[] = {
 
 /* ---- text ---- */
 
-/* Bytes of the UTF-8 character at s, 0 when it is none. */
+/* Bytes of the character at s, 0 when it is none that XML may have and a reader can trust. */
 static size_t letter_bytes(const unsigned char *s)
 {
-	const size_t n = s[0] < 0x80                   ? 1
-			 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-			 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-			 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-						       : 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Too long a form, half a surrogate pair, beyond the last character, U+FFFE and U+FFFF. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f) ||
-		(s[0] == 0xef && s[1] == 0xbf && s[2] > 0xbd))
-		return 0;
-	return n;
+	bool safe;
+	const size_t n = text_next((const char *)s, strnlen((const char *)s, 4), &safe);
+	const bool never = s[0] == 0xef && s[1] == 0xbf && s[2] > 0xbd; /* U+FFFE, U+FFFF */
+	return s[0] < 0x80 ? 1 : never || !safe ? 0 : n;
 }
 
 static void put_letter(FILE *out, const unsigned char *s, size_t n)

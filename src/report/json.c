@@ -197,7 +197,7 @@ static void put_live(struct json *j, const struct report *r)
 {
 	struct fn_name room;
 	json_begin_array(j, "live");
-	for (size_t i = 0; i < r->live.n; i++) {
+	for (size_t i = 0; i < r->live.n && i < LIVE_SHOWN; i++) {
 		const struct live_block *b = &r->live.v[i];
 		json_begin_object(j, NULL);
 		json_u64(j, "address", b->pointer);

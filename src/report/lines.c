@@ -390,25 +390,13 @@ const struct exporter export_ndjson = {
 
 /* ---- csv ---- */
 
-/* An apostrophe keeps spreadsheets from running a name as a formula. */
-static void put_quoted(FILE *out, const char *s)
-{
-	putc('"', out);
-	if (*s && strchr("=+-@\t\r", *s))
-		putc('\'', out);
-	for (; *s; s++) {
-		if (*s == '"')
-			putc('"', out);
-		putc(*s, out);
-	}
-	putc('"', out);
-}
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:<>()*& "
 
 /* A name as it is, unless the format needs it quoted. */
 static void put_field(FILE *out, const char *s)
 {
-	if (s[strcspn(s, "\",\r\n")] || (*s && strchr("=+-@\t", *s)))
-		put_quoted(out, s);
+	if (s[strspn(s, PLAIN)] || *s == '-')
+		export_put_quoted(out, s);
 	else
 		fputs(s, out);
 	putc(',', out);
@@ -439,7 +427,7 @@ static void put_csv_launch(struct export *x, const struct export_call *c)
 		return;
 	}
 	if (c->kernel != META_NONE)
-		put_quoted(x->out, export_kernel_name(x, c->kernel));
+		export_put_quoted(x->out, export_kernel_name(x, c->kernel));
 	fprintf(x->out, ",%u,%u,%u,%u,%u,%u,%u,0x%" PRIx64 ",", g[0], g[1], g[2], b[0], b[1], b[2],
 		c->record->aux, c->record->arg[LAUNCH_STREAM]);
 }
@@ -458,7 +446,7 @@ static int call_csv(struct export *x, const struct export_call *c)
 		(r->flags & RECORD_CAPTURED) != 0);
 	put_csv_launch(x, c);
 	decode_record(x->decoder, r, line, sizeof(line));
-	put_quoted(x->out, line);
+	export_put_quoted(x->out, line);
 	put_if(x->out, c->link != NULL, c->link ? c->link->correlation : 0);
 	fputs(",,,,,,\r\n", x->out);
 	return wrong(x);
@@ -478,7 +466,7 @@ static int work_csv(struct export *x, const struct chunk_ref *c, const struct de
 	put_field(x->out, name);
 	fputs("0,,0,", x->out);
 	if (w->kind == WORK_KERNEL)
-		put_quoted(x->out, name);
+		export_put_quoted(x->out, name);
 	for (int i = 0; i < 6; i++)
 		put_if(x->out, w->valid & WORK_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
 	put_if(x->out, w->valid & WORK_HAS_SHARED, (uint64_t)w->shared_static + w->shared_dynamic);

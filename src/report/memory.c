@@ -177,13 +177,8 @@ static int block_order(const void *one, const void *two)
 	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
 }
 
-/* The largest stay; when there are twice as many, the smaller half goes. */
 static int keep_one(struct report *r, const struct memory_op *op)
 {
-	if (r->live.n == LIVE_KEPT * 2) {
-		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
-		r->live.n = LIVE_KEPT;
-	}
 	struct live_block *b = array_push(&r->live);
 	if (!b)
 		return -ENOMEM;
@@ -196,7 +191,7 @@ static int keep_one(struct report *r, const struct memory_op *op)
 	return 0;
 }
 
-static int keep_largest(struct replay *p)
+static int keep_live(struct replay *p)
 {
 	struct report *r = p->r;
 	int e = 0;
@@ -205,7 +200,6 @@ static int keep_largest(struct replay *p)
 			e = keep_one(r, p->blocks.v[i]);
 	if (r->live.n)
 		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
-	r->live.n = r->live.n < LIVE_KEPT ? r->live.n : LIVE_KEPT;
 	return e;
 }
 
@@ -235,7 +229,7 @@ int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 	while (!e && (op = memory_next(lists, count)))
 		e = replay_one(&p, op);
 	if (!e)
-		e = keep_largest(&p);
+		e = keep_live(&p);
 	map_fini(&p.by_pointer);
 	array_free(&p.blocks);
 	array_free(&p.unused);

@@ -183,7 +183,8 @@ bool holes_fragmentation(const struct holes *h, double *ret_share);
 
 /* `weir memory`; utf8: the terminal knows block characters. */
 void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8);
-void memory_print_json(const struct report *r, FILE *out);
+void memory_print_json(const struct report *r, FILE *out);     /* LIVE_SHOWN blocks */
+void memory_print_json_all(const struct report *r, FILE *out); /* all that are live */
 
 /* What the report says of it: lines under its table, keys of its JSON. */
 struct json;

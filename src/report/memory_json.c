@@ -255,11 +255,11 @@ static void put_churn(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
-static void put_live(struct json *j, const struct report *r)
+static void put_live(struct json *j, const struct report *r, size_t most)
 {
 	struct fn_name room;
 	json_begin_array(j, "live");
-	for (size_t i = 0; i < r->live.n; i++) {
+	for (size_t i = 0; i < r->live.n && i < most; i++) {
 		const struct live_block *b = &r->live.v[i];
 		json_begin_object(j, NULL);
 		json_u64(j, "address", b->pointer);
@@ -273,7 +273,7 @@ static void put_live(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-void memory_print_json(const struct report *r, FILE *out)
+static void put_all(const struct report *r, FILE *out, size_t blocks)
 {
 	const struct memory_use *u = &r->gpu_memory;
 	struct json j;
@@ -295,7 +295,17 @@ void memory_print_json(const struct report *r, FILE *out)
 	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
 	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
 	put_vmm(&j, r);
-	put_live(&j, r);
+	put_live(&j, r, blocks);
 	put_series(&j, r);
 	json_end_object(&j);
+}
+
+void memory_print_json(const struct report *r, FILE *out)
+{
+	put_all(r, out, LIVE_SHOWN);
+}
+
+void memory_print_json_all(const struct report *r, FILE *out)
+{
+	put_all(r, out, SIZE_MAX);
 }

@@ -206,7 +206,7 @@ static void put_classes(const struct page *p)
 		return;
 	heading(p, "Allocations on the GPU by size");
 	table_init(&t, ">>>>>>>><", headings);
-	for (size_t i = 0; i < p->d->classes.n; i++) {
+	for (size_t i = 0; i < shown(p, p->d->classes.n); i++) {
 		const struct memory_row *row = &p->d->classes.v[i];
 		put_row(&t, p, row);
 		if (row->key)
@@ -214,7 +214,7 @@ static void put_classes(const struct page *p)
 		else
 			table_cell(&t, "up to 1 B");
 	}
-	end_table(p, &t, 0);
+	end_table(p, &t, p->d->classes.n);
 }
 
 static void put_origins(const struct page *p)
@@ -417,7 +417,7 @@ void memory_put_short(const struct report *r, FILE *out)
 			share * 100);
 	put_growth(&p);
 	if (p.d->peak_live)
-		fputs("  weir memory shows more\n", out);
+		fputs("  weir memory FILE shows more\n", out);
 }
 
 static void put_leaks(const struct page *p)

@@ -299,7 +299,7 @@ struct report {
 	struct moved_row sets;
 	struct memory_use memory[MEMORY_KINDS];
 	struct memory_use gpu_memory;        /* device, managed and vmm together */
-	ARRAY(struct live_block) live;       /* by bytes; the largest LIVE_KEPT */
+	ARRAY(struct live_block) live;       /* at the end, by bytes */
 	struct memory_detail *memory_detail; /* memory.h */
 	ARRAY(struct thread_row) threads;
 
@@ -328,7 +328,7 @@ struct report {
 	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
 	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
 };
-#define LIVE_KEPT 100u
+#define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 
 /* 0 or -errno.  threads: how many to use, 0 for as many as there are processors.  trace and
  * decoder must outlive the report; decoder's schema is the trace's. */

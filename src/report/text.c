@@ -570,19 +570,25 @@ static void put_use(struct table *t, const char *name, const struct memory_use *
 	table_cell(t, "%s", name);
 }
 
+#define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
+
 static void put_live(const struct page *p)
 {
 	static const char *const headings[] = { "bytes", "address", "at", "memory",
 		"allocated by" };
 	const struct report *r = p->r;
-	const size_t most = r->live.n < 5 ? r->live.n : 5;
+	const struct page few = { .out = p->out,
+		.dim = p->dim,
+		.plain = p->plain,
+		.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW };
 	struct table t;
 	struct fn_name room;
-	if (!most)
+	if (!r->live.n)
 		return;
-	heading(p, "Largest blocks never freed");
+	heading(p, r->memory_detail->leaks_known ? "Largest blocks never freed"
+						 : "Largest blocks whose free was not seen");
 	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < most; i++) {
+	for (size_t i = 0; i < shown(&few, r->live.n); i++) {
 		const struct live_block *b = &r->live.v[i];
 		cell_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
@@ -590,8 +596,7 @@ static void put_live(const struct page *p)
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
 		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
 	}
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
+	end_table(&few, &t, r->live.n);
 }
 
 static void put_memory(const struct page *p)

@@ -108,7 +108,7 @@ def formulas():
     rows = list(csv.DictReader(run("export", "-f", "csv", opened(work.name + "/formulas.json")).splitlines()))
     for key in "function", "kernel":
         same("cells of " + key, sorted(r[key] for r in rows),
-             sorted(("'" if n[0] in "=@+-\t" else "") + n for n in names))
+             sorted(("'" if n[0] in "=@+-\t" else "") + n.replace("\t", "?") for n in names))
 
 
 formulas()

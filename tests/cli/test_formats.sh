@@ -1,0 +1,42 @@
+# Names of a recording in every format: none drives a terminal, turns a line around, or runs in a spreadsheet.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+"$weir" help import >/dev/null 2>&1 || exit 0
+cd "$scratch" || exit 1
+
+number=0 events=
+for name in '\u001b[31mred\u001b]0;title\u0007\u001b[2J' '\u009b31mC1' 'a\nb' 'c\rd' 'e\u007ff' '\u202egnp.exe' \
+	'\u2028line' '\u2066isolate' '\u0000nul' '<script>alert(1)</script>' '=1+1'; do
+	number=$((number + 1))
+	events="$events
+{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"$name\",\"pid\":9,\"tid\":9,\"ts\":${number}00,\"dur\":50,\"args\":{\"External id\":$number}},
+{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":9,\"tid\":9,\"ts\":${number}05,\"dur\":5,\"args\":{\"correlation\":$number}},
+{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$name\",\"pid\":0,\"tid\":7,\"ts\":${number}20,\"dur\":20,\"args\":{\"correlation\":$number,\"device\":0,\"stream\":7,\"grid\":[1,1,1],\"block\":[32,1,1]}},
+{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":9,\"tid\":9,\"ts\":${number}30,\"args\":{\"Total Allocated\":${number}000,\"Bytes\":1000,\"Addr\":$((number * 4096)),\"Device Id\":0,\"Device Type\":1}},"
+done
+printf '%s\n' "{\"traceEvents\":[$events
+{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":9,\"tid\":0,\"args\":{\"name\":\"</script>\\u001b[31m\"}},
+{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":9,\"tid\":9,\"args\":{\"name\":\"\\u001b[5m\"}}],
+\"deviceProperties\":[{\"id\":0,\"name\":\"\\u001b[1mdevice\\u009b\",\"totalGlobalMem\":8589934592,\"computeMajor\":9,\"computeMinor\":0,\"numSms\":132}]}" >names.json
+"$weir" import -q -o names.weir names.json || exit 1
+
+# C0 but the line feed (a tab indents JSON), DEL, C1, U+2028 and U+2029, U+202A to 202E, U+2066 to 2069.
+unsafe() {
+	"$weir" "$@" 2>&1 | LC_ALL=C grep -a -c -P '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]'
+}
+for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory -n 0' 'memory --json' \
+	'diff names.weir' 'diff --json names.weir' 'flame -f folded' 'flame -f svg' 'flame -f speedscope' html \
+	'export -f chrome' 'export -f ndjson' 'export -f dataset' 'export -f dataset-card' 'export -f rmm'; do
+	# shellcheck disable=SC2086 # words of a command
+	expect 1 '^0$' unsafe $command names.weir
+done
+"$weir" export -f csv names.weir | tr -d '\r' >names.csv
+expect 1 '^0$' sh -c "LC_ALL=C grep -a -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' names.csv"
+expect 0 "\"'=1\+1\"" cat names.csv
+
+# What is not the recording's stays: a letter beyond ASCII is not touched.
+sed 's/=1+1/größe/' names.json >letters.json
+"$weir" import -q -o letters.weir letters.json
+expect 0 'größe' "$weir" report -n 0 letters.weir
+expect 0 'größe' "$weir" flame -f folded letters.weir
+finish
