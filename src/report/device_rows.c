@@ -303,6 +303,7 @@ void device_fini(struct report *r)
 	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);
 	array_free(&r->analysis.pauses);
+	array_free(&r->analysis.idle);
 	array_free(&r->work);
 	array_free(&r->device_copies);
 	array_free(&r->operators);

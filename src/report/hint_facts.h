@@ -76,25 +76,7 @@ struct hint_call { /* by thread and begin; calls inside calls are left out */
 	bool legacy; /* launches: on the legacy default stream */
 };
 
-/* Why nothing ran. */
-enum hint_pause {
-	PAUSE_SYNC,    /* the host had waited for the device, and had to begin anew */
-	PAUSE_COPY,    /* it was copying memory that is not pinned to where it can be read */
-	PAUSE_ALLOC,   /* it was allocating or freeing */
-	PAUSE_LOAD,    /* it was loading code */
-	PAUSE_LAUNCH,  /* it was launching, and not fast enough */
-	PAUSE_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
-	PAUSE_BETWEEN, /* the next kernel had been launched, by a launch of its own */
-	PAUSE_DEVICE,  /* other work had been asked for */
-	PAUSE_UNKNOWN,
-	PAUSES
-};
 #define HINT_ELSEWHERE_NS 100000u
-
-struct hint_pauses {
-	uint64_t count;
-	uint64_t ns;
-};
 
 struct hint_device {
 	uint32_t device;
@@ -134,7 +116,6 @@ struct hint_facts {
 	struct hint_pauses pauses[PAUSES];
 	uint64_t counted_ns; /* as in struct hints */
 	uint64_t graph_launches;
-	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 	bool cut;
 };
 

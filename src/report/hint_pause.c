@@ -1,22 +1,35 @@
 /*
- * When nothing ran, and why; and what ran alone.  See hint_facts.h.
+ * When nothing ran, and what would have to change; and what ran alone.  See hint_facts.h.
  *
- * A pause belongs to the work that ends it, and that to its call.  From the end of the work before
- * until that call begins, the thread is looked at: what it did when the device ran dry is the
- * cause, save for what it then spent in no call at all, allocating, or loading code.
+ * Why nothing ran is the report's answer (timeline.h), in parts: what the host did, or that work
+ * was queued.  A rule wants the cause: what the host was in when the device ran dry, save for what
+ * it then spent in no call at all, allocating, or loading code.
  */
 #include "report/hint_facts.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/map.h"
+#include "report/host_time.h"
 
 #include "base/banned.h"
 
 #define ONCE_NS      500000u /* a pause of that length or more may be one that came up once */
 #define OFTEN        4u
 #define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */
-#define LATENCY_MOST 20000u /* a launch that takes longer was held up by something else */
+
+const char *const hint_pause_name[PAUSES] = {
+	[PAUSE_SYNC] = "sync",
+	[PAUSE_COPY] = "copy",
+	[PAUSE_ALLOC] = "alloc",
+	[PAUSE_LOAD] = "load",
+	[PAUSE_LAUNCH] = "launch",
+	[PAUSE_HOST] = "host",
+	[PAUSE_BETWEEN] = "between",
+	[PAUSE_DEVICE] = "queued",
+	[PAUSE_UNKNOWN] = "unknown",
+};
 
 struct gap {
 	uint64_t from, to;
@@ -27,86 +40,62 @@ struct split {
 	uint64_t ns[PAUSES];
 };
 
-static uint64_t overlap(uint64_t a, uint64_t b, uint64_t from, uint64_t to)
+static enum hint_pause cause_of_state(uint8_t state)
 {
-	a = a > from ? a : from;
-	b = b < to ? b : to;
-	return b > a ? b - a : 0;
-}
-
-static enum hint_pause cause_of(uint8_t kind)
-{
-	static const uint8_t causes[HINT_CALLS] = { [HINT_LAUNCH] = PAUSE_LAUNCH,
-		[HINT_SYNC] = PAUSE_SYNC,
-		[HINT_COPY] = PAUSE_SYNC,
-		[HINT_ALLOC] = PAUSE_ALLOC,
-		[HINT_FREE] = PAUSE_ALLOC,
-		[HINT_LOAD] = PAUSE_LOAD };
-	return causes[kind];
-}
-
-static void move(struct split *s, enum hint_pause to, uint64_t ns)
-{
-	const uint64_t most = s->ns[PAUSE_UNKNOWN];
-	ns = ns < most ? ns : most;
-	s->ns[PAUSE_UNKNOWN] -= ns;
-	s->ns[to] += ns;
-}
-
-/*
- * The calls before `asked`, backwards, as far as they reach into the pause.  Returns what the
- * thread was in when the device ran dry.
- */
-static enum hint_pause split_host(
-	const struct hint_facts *f, const struct gap *p, uint32_t asked, struct split *s)
-{
-	const struct hint_call *v = f->calls.v;
-	enum hint_pause blocked = PAUSE_LAUNCH;
-	uint64_t until = v[asked].begin_ns < p->to ? v[asked].begin_ns : p->to;
-	for (uint32_t i = asked; until > p->from; i--) {
-		const bool first = !i || v[i - 1].thread != v[asked].thread;
-		const uint64_t end = first ? 0 : v[i - 1].end_ns;
-		const uint64_t outside = overlap(end, until, p->from, p->to);
-		if (outside >= HINT_ELSEWHERE_NS)
-			move(s, PAUSE_HOST, outside);
-		if (first)
-			break;
-		const enum hint_pause cause = cause_of(v[i - 1].kind);
-		if (cause == PAUSE_ALLOC || cause == PAUSE_LOAD)
-			move(s, cause, overlap(v[i - 1].begin_ns, end, p->from, p->to));
-		if (v[i - 1].begin_ns <= p->from && end > p->from)
-			blocked = cause;
-		until = v[i - 1].begin_ns;
+	switch (state) {
+	case HOST_COPYING:
+	case HOST_WAITING:
+		return PAUSE_SYNC;
+	case HOST_ALLOCATING:
+	case HOST_LONG_ALLOC:
+		return PAUSE_ALLOC;
+	case HOST_LOADING:
+	case HOST_LONG_LOAD:
+		return PAUSE_LOAD;
+	default:
+		return PAUSE_LAUNCH;
 	}
-	return blocked;
 }
 
-static bool between(const struct gap *p, bool same)
+/* Copies that the host itself brings to where they can be read, or back. */
+static bool is_staged(const struct hint_work *w)
 {
-	return !same && !p->next->in_graph && p->next->kind == WORK_KERNEL &&
-	       p->to - p->from < BETWEEN_MOST;
+	return w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE;
 }
 
-static struct split split_pause(const struct hint_facts *f, const struct gap *when)
+static enum hint_pause queued(const struct gap *p, const struct idle *i)
 {
-	const uint64_t earlier = when->from < f->latency_ns ? when->from : f->latency_ns;
-	const struct gap moved = { when->from - earlier, when->to - earlier, when->next };
-	const struct gap *p = &moved; /* as the host saw it */
-	struct split s = { .ns = { [PAUSE_UNKNOWN] = p->to - p->from } };
-	const uint32_t asked = p->next->call;
-	if (p->next->in_graph && asked == HINT_NONE)
-		move(&s, PAUSE_DEVICE, p->to - p->from);
-	if (asked == HINT_NONE)
-		return s;
-	const struct hint_call *c = &f->calls.v[asked];
-	const bool same = p->next > f->work.v && p->next[-1].call == asked; /* as in a graph */
-	if (same || c->end_ns <= p->from) {
-		move(&s, between(p, same) ? PAUSE_BETWEEN : PAUSE_DEVICE, p->to - p->from);
-		return s;
-	}
-	const enum hint_pause blocked = split_host(f, p, asked, &s);
-	const bool staged = p->next->from == PLACE_PAGEABLE || p->next->to == PLACE_PAGEABLE;
-	move(&s, c->begin_ns <= p->from && staged ? PAUSE_COPY : blocked, p->to - p->from);
+	const bool launched = i->asked != ASKED_AGAIN && !p->next->in_graph;
+	return launched && p->next->kind == WORK_KERNEL && p->to - p->from < BETWEEN_MOST
+		       ? PAUSE_BETWEEN
+		       : PAUSE_DEVICE;
+}
+
+static enum hint_pause cause_of(const struct gap *p, const struct idle *i)
+{
+	if (i->what == IDLE_UNKNOWN)
+		return p->next->in_graph ? PAUSE_DEVICE : PAUSE_UNKNOWN;
+	if (i->asked == ASKED_BEFORE || i->asked == ASKED_AGAIN)
+		return queued(p, i);
+	if (i->what == HOST_ELSEWHERE && i->ns >= HINT_ELSEWHERE_NS)
+		return PAUSE_HOST;
+	const enum hint_pause own = i->what == IDLE_QUEUED ? PAUSE_LAUNCH : cause_of_state(i->what);
+	if (own == PAUSE_ALLOC || own == PAUSE_LOAD)
+		return own;
+	if (i->asked == ASKED_DURING && is_staged(p->next))
+		return PAUSE_COPY;
+	return cause_of_state(i->blocked);
+}
+
+/* The report's parts of the pause; *at goes on to the first of the next. */
+static struct split split_pause(const struct hint_facts *f, const struct gap *p, size_t *at)
+{
+	const struct analysis *a = &f->report->analysis;
+	struct split s = { 0 };
+	while (*at < a->idle.n && a->idle.v[*at].until_ns < p->to)
+		(*at)++;
+	for (; *at < a->idle.n && a->idle.v[*at].until_ns == p->to; (*at)++)
+		s.ns[cause_of(p, &a->idle.v[*at])] += a->idle.v[*at].ns;
 	return s;
 }
 
@@ -173,9 +162,9 @@ static bool came_up_once(const struct turns *t, const struct gap *p)
 	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
 }
 
-static void add_pause(struct hint_facts *f, const struct gap *p)
+static void add_pause(struct hint_facts *f, const struct gap *p, size_t *at)
 {
-	const struct split s = split_pause(f, p);
+	const struct split s = split_pause(f, p, at);
 	for (int c = 0; c < PAUSES; c++) {
 		if (!s.ns[c] || c == PAUSE_LOAD)
 			continue;
@@ -198,9 +187,9 @@ static int sum_pauses(struct hint_facts *f, struct turns *t)
 		return e;
 	f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
 	covered = 0;
-	for (size_t i = 0; next_pause(f, &i, &covered, &p);)
+	for (size_t i = 0, at = 0; next_pause(f, &i, &covered, &p);)
 		if (!came_up_once(t, &p))
-			add_pause(f, &p);
+			add_pause(f, &p, &at);
 	return 0;
 }
 
@@ -220,23 +209,9 @@ static void sum_alone(struct hint_facts *f)
 	}
 }
 
-static uint64_t find_latency(const struct hint_facts *f)
-{
-	uint64_t least = LATENCY_MOST;
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
-		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
-		if (!c || w->kind != WORK_KERNEL || c->begin_ns >= w->start_ns)
-			continue;
-		least = w->start_ns - c->begin_ns < least ? w->start_ns - c->begin_ns : least;
-	}
-	return least < LATENCY_MOST ? least : 0;
-}
-
 int facts_pauses(struct hint_facts *f)
 {
 	struct turns t = { 0 };
-	f->latency_ns = find_latency(f);
 	sum_alone(f);
 	const int e = sum_pauses(f, &t);
 	map_fini(&t.map);

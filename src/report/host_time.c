@@ -29,7 +29,7 @@ struct maker {
 
 /* ---- which call is what ---- */
 
-enum trait { WAITS = 1, LAUNCHES = 2, COPIES = 4 };
+enum trait { WAITS = 1, LAUNCHES = 2, COPIES = 4, ALLOCATES = 8, LOADS = 16 };
 
 static uint8_t traits_of(const struct schema_fn *fn)
 {
@@ -37,8 +37,10 @@ static uint8_t traits_of(const struct schema_fn *fn)
 	const bool sync = !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
 	const bool launches = fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
 			      fn->kind == CALL_GRAPHLAUNCH || !strcmp(fn->class, "launch");
+	const bool loads = !strcmp(fn->class, "module") || !strcmp(fn->class, "context");
 	return (sync || (copies && !strstr(fn->name, "Async")) ? WAITS : 0) |
-	       (launches ? LAUNCHES : 0) | (copies || !strcmp(fn->class, "copy") ? COPIES : 0);
+	       (launches ? LAUNCHES : 0) | (copies || !strcmp(fn->class, "copy") ? COPIES : 0) |
+	       (strcmp(fn->class, "memory") ? 0 : ALLOCATES) | (loads ? LOADS : 0);
 }
 
 static int find_traits(struct maker *m)
@@ -59,7 +61,14 @@ static enum host_state state_of(const struct maker *m, const struct call *c, uin
 	const uint8_t traits = c->fn < m->trace->schema.id_count ? m->traits[c->fn] : 0;
 	if (traits & WAITS)
 		return HOST_WAITING;
-	if (ns < HOST_PAUSE_NS || traits & LAUNCHES)
+	const bool brief = ns < HOST_PAUSE_NS;
+	if (traits & ALLOCATES)
+		return brief ? HOST_ALLOCATING : HOST_LONG_ALLOC;
+	if (traits & LOADS)
+		return brief ? HOST_LOADING : HOST_LONG_LOAD;
+	if (brief && traits & COPIES)
+		return HOST_COPYING;
+	if (brief || traits & LAUNCHES)
 		return HOST_LAUNCHING;
 	/* A copy that takes long has waited: for memory that is not pinned, or for room. */
 	return traits & COPIES ? HOST_WAITING : HOST_DRIVER;
@@ -228,10 +237,10 @@ void host_time_split(
 		ns[HOST_ELSEWHERE] += to - from;
 }
 
-const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns)
+/* The first span that ends later. */
+static size_t span_after(const struct host_thread *t, uint64_t ns)
 {
-	const struct host_thread *t = &h->threads.v[thread];
-	size_t low = 0, high = t->spans.n; /* the first span that ends later */
+	size_t low = 0, high = t->spans.n;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 		if (t->spans.v[middle].end_ns <= ns)
@@ -239,6 +248,21 @@ const struct host_span *host_time_wait(const struct host_time *h, uint32_t threa
 		else
 			high = middle;
 	}
+	return low;
+}
+
+enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns)
+{
+	const struct host_thread *t = &h->threads.v[thread];
+	const size_t at = span_after(t, ns);
+	const bool inside = at < t->spans.n && t->spans.v[at].start_ns <= ns;
+	return inside ? (enum host_state)t->spans.v[at].state : HOST_ELSEWHERE;
+}
+
+const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns)
+{
+	const struct host_thread *t = &h->threads.v[thread];
+	const size_t low = span_after(t, ns);
 	const uint32_t wait = low ? t->spans.v[low - 1].last_wait : MAP_NONE;
 	return wait == MAP_NONE ? NULL : &t->spans.v[wait];
 }

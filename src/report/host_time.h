@@ -15,10 +15,15 @@
 #define HOST_PAUSE_NS 100000u
 
 enum host_state {
-	HOST_LAUNCHING, /* asking for work, and what is needed for that */
-	HOST_WAITING,   /* synchronizing, or in a copy that waits for its end */
-	HOST_DRIVER,    /* long in a call of another kind: allocating, loading code */
-	HOST_ELSEWHERE, /* in no call */
+	HOST_LAUNCHING,  /* asking for work, and what is needed for that */
+	HOST_ALLOCATING, /* shortly allocating or freeing, on the way to that */
+	HOST_LOADING,    /* shortly in a call about code or contexts */
+	HOST_COPYING,    /* shortly in a call that copies: it may have waited */
+	HOST_WAITING,    /* synchronizing, or in a copy that waits for its end */
+	HOST_DRIVER,     /* long in a call of another kind … */
+	HOST_LONG_ALLOC, /* … that allocates or frees */
+	HOST_LONG_LOAD,  /* … that loads code, or makes contexts */
+	HOST_ELSEWHERE,  /* in no call */
 	HOST_STATES
 };
 
@@ -47,6 +52,9 @@ void host_time_fini(struct host_time *h);
  * not go back. */
 void host_time_split(
 	struct host_time *h, uint32_t thread, uint64_t from, uint64_t to, uint64_t ns[HOST_STATES]);
+
+/* What the thread was doing at that time. */
+enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns);
 
 /* The last wait of the thread that had ended at that time, or NULL. */
 const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns);

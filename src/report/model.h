@@ -244,6 +244,29 @@ enum path_part {
 
 extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_PARTS];
 
+/*
+ * A part of a time in which no device did anything: what the host was doing, enum host_state of
+ * host_time.h, until the call for the work that ended it had returned; then the work was queued.
+ */
+struct idle {
+	uint64_t until_ns; /* when that work began; all parts of one pause have the same */
+	uint64_t ns;
+	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
+	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
+	uint8_t asked;   /* enum idle_asked */
+};
+#define IDLE_QUEUED  0xfe
+#define IDLE_UNKNOWN 0xff
+
+/* When the work that ended a pause was asked for, seen from the moment in which the device ran dry.
+ */
+enum idle_asked {
+	ASKED_AFTER,  /* the call had not begun */
+	ASKED_DURING, /* it had begun, and not returned */
+	ASKED_BEFORE, /* it had returned */
+	ASKED_AGAIN,  /* by the same call as the work before */
+};
+
 /* A time in which no device did anything. */
 struct pause {
 	uint64_t start_ns; /* since the wall time began */
@@ -272,6 +295,7 @@ struct analysis {
 	uint64_t communication_ns, communication_hidden_ns;
 	struct queue queue;
 	ARRAY(struct pause) pauses; /* the longest, by length */
+	ARRAY(struct idle) idle;    /* all, by time */
 };
 
 struct hints;

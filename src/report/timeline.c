@@ -21,7 +21,8 @@ struct account {
 	uint64_t start_ns, end_ns; /* of the wall time */
 	/* Covers of all pieces and of sets of kinds: differences are what is exposed. */
 	struct cover all, compute, communication, copy, compute_communication, compute_copy;
-	uint32_t last_row; /* of the piece that ended last */
+	uint32_t last_row;   /* of the piece that ended last */
+	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 };
 
 static void cover_add(struct cover *c, const struct piece *p)
@@ -53,10 +54,30 @@ static void count_piece(struct account *a, const struct piece *p)
 
 static const enum wall_part part_of_state[HOST_STATES] = {
 	[HOST_LAUNCHING] = WALL_LAUNCHING,
+	[HOST_ALLOCATING] = WALL_LAUNCHING,
+	[HOST_LOADING] = WALL_LAUNCHING,
+	[HOST_COPYING] = WALL_LAUNCHING,
 	[HOST_WAITING] = WALL_WAITING,
 	[HOST_DRIVER] = WALL_DRIVER,
+	[HOST_LONG_ALLOC] = WALL_DRIVER,
+	[HOST_LONG_LOAD] = WALL_DRIVER,
 	[HOST_ELSEWHERE] = WALL_HOST,
 };
+
+#define LATENCY_MOST 20000u /* a launch that takes longer was held up by something else */
+
+static uint64_t find_latency(const struct timeline *t)
+{
+	uint64_t least = LATENCY_MOST;
+	for (size_t i = 0; i < t->pieces.n; i++) {
+		const struct piece *p = &t->pieces.v[i];
+		const struct asker *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
+		if (c && p->kind == WORK_KERNEL && c->start_ns < p->start_ns &&
+			p->start_ns - c->start_ns < least)
+			least = p->start_ns - c->start_ns;
+	}
+	return least < LATENCY_MOST ? least : 0;
+}
 
 /* Keeps the longest, longest first. */
 static int keep_pause(struct analysis *to, const struct pause *p)
@@ -82,21 +103,58 @@ static enum wall_part largest_part(const uint64_t ns[WALL_PARTS])
 	return largest;
 }
 
+static enum wall_part part_of(const struct idle *i)
+{
+	return i->what == IDLE_QUEUED    ? WALL_QUEUED
+	       : i->what == IDLE_UNKNOWN ? WALL_UNKNOWN
+					 : part_of_state[i->what];
+}
+
+static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
+{
+	struct idle *new = i.ns ? array_push(&a->r->analysis.idle) : NULL;
+	if (!new)
+		return i.ns ? -ENOMEM : 0;
+	*new = i;
+	ns[part_of(&i)] += i.ns;
+	return 0;
+}
+
+/* What the host was in when the device ran dry: a launch takes its time to reach it. */
+static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
+{
+	const struct asker *c = &a->t->calls.v[p->call];
+	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
+	const bool again = p > a->t->pieces.v && p[-1].call == p->call;
+	return (struct idle){ .until_ns = p->start_ns,
+		.blocked = (uint8_t)host_time_state(&a->host, c->thread, dry),
+		.asked = again                ? ASKED_AGAIN
+			 : c->end_ns <= dry   ? ASKED_BEFORE
+			 : c->start_ns <= dry ? ASKED_DURING
+					      : ASKED_AFTER };
+}
+
 /* Why nothing ran from `from` until p began. */
-static void explain(struct account *a, const struct piece *p, uint64_t from, uint64_t ns[])
+static int explain(struct account *a, const struct piece *p, uint64_t from, uint64_t ns[])
 {
 	const uint64_t to = p->start_ns;
-	if (p->call == NO_CALL) {
-		ns[WALL_UNKNOWN] += to - from;
-		return;
-	}
+	if (p->call == NO_CALL)
+		return put_idle(a,
+			(struct idle){ .until_ns = to, .ns = to - from, .what = IDLE_UNKNOWN }, ns);
 	const struct asker *c = &a->t->calls.v[p->call];
 	const uint64_t asked = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
 	uint64_t host[HOST_STATES] = { 0 };
+	struct idle i = begin_of(a, p, from);
+	int e = 0;
 	host_time_split(&a->host, c->thread, from, asked, host);
-	for (int s = 0; s < HOST_STATES; s++)
-		ns[part_of_state[s]] += host[s];
-	ns[WALL_QUEUED] += to - asked;
+	for (int s = 0; s < HOST_STATES && !e; s++) {
+		i.what = (uint8_t)s;
+		i.ns = host[s];
+		e = put_idle(a, i, ns);
+	}
+	i.what = IDLE_QUEUED;
+	i.ns = to - asked;
+	return e ? e : put_idle(a, i, ns);
 }
 
 static int count_pause(struct account *a, const struct piece *p)
@@ -104,7 +162,7 @@ static int count_pause(struct account *a, const struct piece *p)
 	struct analysis *to = &a->r->analysis;
 	struct work_row *row = &a->r->work.v[p->row];
 	uint64_t ns[WALL_PARTS] = { 0 };
-	explain(a, p, a->all.until, ns);
+	const int e = explain(a, p, a->all.until, ns);
 	for (int k = 0; k < WALL_PARTS; k++)
 		to->wall_ns[k] += ns[k];
 	row->starved_ns += ns[WALL_LAUNCHING];
@@ -113,7 +171,7 @@ static int count_pause(struct account *a, const struct piece *p)
 		.cause = largest_part(ns),
 		.before = a->r->work.v[a->last_row].name,
 		.after = row->name };
-	return keep_pause(to, &kept);
+	return e ? e : keep_pause(to, &kept);
 }
 
 /* ---- the queue ---- */
@@ -261,6 +319,7 @@ int timeline_fill(
 		e = host_time_make(r->trace, threads, thread_count, &a.host);
 	if (!e) {
 		find_wall(&a);
+		a.latency_ns = find_latency(t);
 		e = walk(&a);
 		sum_covers(&a);
 	}

@@ -5,7 +5,8 @@
  * The devices of a trace are taken together: a moment in which any of them computes is one of
  * computing.  Where nothing runs, the work that ends the pause tells the cause: until its call
  * had returned, the host is asked what it was doing (host_time.h); after that, the work was
- * queued and waited.
+ * queued and waited.  This is the one answer to why nothing ran: the report sums it up, and rules
+ * of hints read it (hint_pause.c).
  */
 #ifndef WEIR_REPORT_TIMELINE_H
 #define WEIR_REPORT_TIMELINE_H

@@ -89,6 +89,10 @@ class Trace:
         return json.loads(self.run("report", "--json", "-n", "0", self.weir))
 
     @cached_property
+    def hints(self):
+        return json.loads(self.run("hints", "--json", self.weir))
+
+    @cached_property
     def memory(self):
         return json.loads(self.run("memory", "--json", self.weir))
 
@@ -268,6 +272,38 @@ def an_operator_itself_takes_no_longer_than_with_its_children(t):
         yield "operators by themselves take %d ns on the device, which worked %d" % (operators, device)
 
 
+# Why nothing ran: the report and the rules of hints.
+
+
+def idle_host(t):
+    t.hints["hints_pauses"].append({"cause": "host", "count": 1, "ns": 10 ** 12})
+
+
+@invariant(spoil=idle_host)
+def hints_and_report_say_the_same_of_pauses(t):
+    """The rules look at a part of the time, or at all of it; what was in it is what the report says."""
+    told = {row["name"]: row["ns"] for row in t.report.get("breakdown", ())}
+    causes = Counter()
+    for row in t.hints["hints_pauses"]:
+        causes[row["cause"]] += row["ns"]
+    if not told:
+        if causes:
+            yield "hints know pauses, and the report none: %s" % dict(causes)
+        return
+    idle = sum(ns for name, ns in told.items() if name.startswith("idle_"))
+    queued = causes["between"] + causes["queued"] + causes["unknown"]
+    for cause, part, whole in (
+            ("host", causes["host"], told["idle_host"]), ("all", sum(causes.values()), idle),
+            ("queued", queued, told["idle_queued"] + told["idle_unknown"])):
+        if part > whole:
+            yield "%s: hints %d ns, the report %d" % (cause, part, whole)
+    counted, whole = t.hints["hints_of_ns"], t.report["wall_ns"] - told["before"] - told["after"]
+    if counted and counted > whole:
+        yield "hints count %d ns of %d" % (counted, whole)
+    if counted == whole and sum(causes.values()) != idle:
+        yield "all time counts, pauses are %d ns, and the report's %d" % (sum(causes.values()), idle)
+
+
 # FLOPs.
 
 
@@ -433,7 +469,7 @@ def check_all(traces, chosen):
 
 def spoiled(t, check, spoil):
     """None: cannot be spoilt or looked at; else whether the invariant noticed."""
-    t.report, t.chrome, t.again.report
+    t.report, t.hints, t.chrome, t.again.report
     damaged = copy.deepcopy(t)
     if list(check(damaged)) or spoil(damaged) is False:
         return None
