@@ -12,10 +12,13 @@
 
 static void tell(const struct import_stats *st, const char *to)
 {
-	struct number calls, ranges, work, bytes;
-	fprintf(stderr, "weir import: %s calls, %s ranges, %s pieces of device work in %s (%s)\n",
-		number_count(&calls, st->calls), number_count(&ranges, st->ranges),
-		number_count(&work, st->work), to, number_bytes(&bytes, st->bytes));
+	struct number calls, events, ranges, work, bytes;
+	fprintf(stderr,
+		"weir import: %s calls, %s events of allocators, %s ranges, %s pieces of device "
+		"work in %s (%s)\n",
+		number_count(&calls, st->calls), number_count(&events, st->allocator_events),
+		number_count(&ranges, st->ranges), number_count(&work, st->work), to,
+		number_bytes(&bytes, st->bytes));
 }
 
 static void warn(const struct import_stats *st, const char *from)

@@ -325,6 +325,21 @@ static bool factors_exist(const struct schema_fn *fn)
 	return fn->pointer < 0 || (fn->pointer < fn->arg_count && fn->args[fn->pointer].words == 1);
 }
 
+static const char *const api_names[] = { "driver", "runtime", "allocator" };
+
+static uint8_t api_of(struct span word)
+{
+	for (uint8_t i = API_RUNTIME; i <= API_ALLOCATOR; i++)
+		if (span_is(word, api_names[i]))
+			return i;
+	return API_DRIVER;
+}
+
+const char *schema_api_name(const struct schema_fn *fn)
+{
+	return api_names[fn ? fn->api : API_DRIVER];
+}
+
 /* ID API CLASS RECORD NAME(ARGUMENTS) */
 static bool parse_fn(struct parser *p, struct schema_fn *fn, struct span line)
 {
@@ -334,7 +349,7 @@ static bool parse_fn(struct parser *p, struct schema_fn *fn, struct span line)
 	if (!cut_number(&line, &id) || id == 0 || id >= ID_COUNT || p->by_id[id])
 		return false;
 	fn->id = (uint16_t)id;
-	fn->api = span_is(next_word(&line), "runtime") ? API_RUNTIME : API_DRIVER;
+	fn->api = api_of(next_word(&line));
 	fn->class = keep(p, next_word(&line));
 	if (!fn->class || !parse_call(p, fn, next_word(&line)))
 		return false;

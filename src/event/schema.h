@@ -42,7 +42,9 @@ enum call_kind {
 	CALL_SET,
 };
 
-enum call_api { API_DRIVER, API_RUNTIME };
+/* An allocator's events are no calls to CUDA: what a program's own allocator, PyTorch's say, gave
+ * out and took back. */
+enum call_api { API_DRIVER, API_RUNTIME, API_ALLOCATOR };
 
 struct schema_arg {
 	const char *type;
@@ -93,6 +95,16 @@ static inline const struct schema_fn *schema_find(const struct schema *s, uint32
 	if (id >= s->id_count || !s->by_id[id])
 		return NULL;
 	return &s->fns[s->by_id[id] - 1];
+}
+
+/* As the schema has it; of a function that is not in it, the driver's. */
+const char *schema_api_name(const struct schema_fn *fn);
+
+/* Whether it is a call to CUDA. */
+static inline bool schema_is_call(const struct schema *s, uint32_t id)
+{
+	const struct schema_fn *fn = schema_find(s, id);
+	return !fn || fn->api != API_ALLOCATOR;
 }
 
 /* The function of that name, or NULL.  Linear. */

@@ -172,7 +172,7 @@ static int add_calls(struct adder *a)
 	const struct report *r = a->r;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		const char *api = c->fn && c->fn->api == API_RUNTIME ? "runtime" : "driver";
+		const char *api = schema_api_name(c->fn);
 		struct fn_name room;
 		const char *name = report_fn_name(r, c->id, &room);
 		struct diff_row *row = enter(a, TABLE_CALLS, name, api);

@@ -107,17 +107,14 @@ static int load_links(struct run *r)
 	return 0;
 }
 
-static const struct call_link *link_of_call(
-	const struct run *r, const struct chunk_ref *c, const struct record *record)
+const struct call_link *export_link_of(
+	const struct export *x, uint32_t process, uint32_t tid, const struct record *r)
 {
-	const struct call_link key = {
-		.process = c->process, .tid = c->head.tid, .ticks = record->ticks
-	};
+	const struct call_link key = { .process = process, .tid = tid, .ticks = r->ticks };
 	const struct call_link *at = &key;
 	const struct call_link **found =
-		r->x.calls ? bsearch(&at, r->x.calls, r->x.links.v.n, sizeof(at), link_order)
-			   : NULL;
-	return found && (*found)->fn == record->fn ? *found : NULL;
+		x->calls ? bsearch(&at, x->calls, x->links.v.n, sizeof(at), link_order) : NULL;
+	return found && (*found)->fn == r->fn ? *found : NULL;
 }
 
 /* ---- calls ---- */
@@ -157,7 +154,7 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 	struct export_call call = { .record = record,
 		.chunk = c,
 		.kernel = META_NONE,
-		.link = link_of_call(r, c, record),
+		.link = export_link_of(&r->x, c->process, c->head.tid, record),
 		.fn = schema_find(&r->x.trace->schema, record->fn),
 		.begin_ns = trace_ns(r->x.trace, record->ticks),
 		.end_ns = trace_ns(r->x.trace, record_end(record)) };

@@ -30,7 +30,6 @@ struct export
 	const char *path;
 	struct error *err;
 	void *state;                    /* the exporter's */
-	uint64_t arrows;                /* the exporter's */
 	char **kernel_name;             /* demangled on first use, by index into meta->names */
 	uint32_t process;               /* of the chunk at hand */
 	struct links links;             /* for exporters that take work */
@@ -78,6 +77,14 @@ int export_run(const struct exporter *e, const struct trace *t, const struct dec
 /* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
  * are question marks, and an apostrophe keeps what looks like a formula from being run. */
 void export_put_quoted(FILE *out, const char *s);
+
+/* The link of a call that asked for device work, or NULL. */
+const struct call_link *export_link_of(
+	const struct export *x, uint32_t process, uint32_t tid, const struct record *r);
+
+/* What the call was given, so far as it was recorded, into the object of JSON that is open. */
+struct json;
+void export_put_args(struct export *x, struct json *j, const struct export_call *c);
 
 /* The kernel's name as people write it; never NULL. */
 const char *export_kernel_name(struct export *x, uint32_t kernel);

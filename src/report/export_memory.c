@@ -53,7 +53,7 @@ int block_log_add(struct block_log *log, const struct export_call *c)
 {
 	const struct record *r = c->record;
 	const struct schema_fn *fn = c->fn;
-	if (!fn || fn->api != API_DRIVER || r->flags & RECORD_CAPTURED)
+	if (!fn || fn->api == API_RUNTIME || r->flags & RECORD_CAPTURED)
 		return 0;
 	struct block_event e = { .process = c->chunk->process,
 		.tid = c->chunk->head.tid,

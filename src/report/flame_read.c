@@ -358,6 +358,8 @@ static int read_calls(struct reader *r, uint32_t thread)
 	int e = 0;
 	r->records.n = 0;
 	while ((c = records_next(&it))) {
+		if (!schema_is_call(&r->t->schema, c->fn))
+			continue;
 		const struct record **to = array_push(&r->records);
 		if (!to)
 			return -ENOMEM;

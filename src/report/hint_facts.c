@@ -252,7 +252,7 @@ static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&d->t->schema, r->fn);
 	struct hint_call call = { .thread = thread, .fn = r->fn, .ticks = r->ticks };
-	if (!fn || r->result)
+	if (!fn || r->result || fn->api == API_ALLOCATOR)
 		return 0;
 	call.kind = kind_of(fn);
 	if (call.kind == HINT_CALLS)

@@ -130,6 +130,8 @@ static int read_calls(struct maker *m)
 	struct records it = records_of(&m->buf);
 	m->calls.n = 0;
 	for (const struct record *r; (r = records_next(&it));) {
+		if (!schema_is_call(&m->trace->schema, r->fn))
+			continue;
 		struct call *c = array_push(&m->calls);
 		if (!c)
 			return -ENOMEM;

@@ -358,7 +358,7 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 	if (!is_free)
 		s->args.v[s->args.n++] = bytes;
 	s->args.v[s->args.n++] = stream;
-	a->st->calls++;
+	a->st->allocator_events++;
 	return 0;
 }
 
@@ -404,13 +404,13 @@ static int declare(struct alloc_reader *a)
 {
 	static const char *const lines[ACTIONS] = {
 		[ACT_ALLOC] =
-			"driver memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
+			"allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
 			"size_t bytes, CUstream stream)",
-		[ACT_FREE] = "driver memory free:p=0:m=device free(CUdeviceptr pointer, "
+		[ACT_FREE] = "allocator memory free:p=0:m=device free(CUdeviceptr pointer, "
 			     "CUstream stream)",
-		[ACT_SEGMENT] = "driver memory alloc:p=0:n=1:m=segment segment_alloc("
+		[ACT_SEGMENT] = "allocator memory alloc:p=0:n=1:m=segment segment_alloc("
 				"out CUdeviceptr pointer, size_t bytes, CUstream stream)",
-		[ACT_SEGMENT_FREE] = "driver memory free:p=0:m=segment segment_free("
+		[ACT_SEGMENT_FREE] = "allocator memory free:p=0:m=segment segment_free("
 				     "CUdeviceptr pointer, CUstream stream)",
 	};
 	int e = 0;

@@ -34,6 +34,10 @@ static const struct word categories[] = {
 	{ "memset", C_SET },
 	{ "cuda_sync", C_WAIT },
 	{ "gpu_user_annotation", C_SPAN },
+	{ "nvtx", C_NVTX },
+	{ "nvtx_span", C_NVTX_SPAN },
+	{ "graph", C_GRAPH },
+	{ "gpu_other", C_WORK },
 	{ "trace", C_NONE },
 	{ "cpu_instant_event", C_NONE },
 	{ "cuda_profiler_range", C_NONE },
@@ -167,6 +171,10 @@ static uint16_t range_kind(uint8_t category)
 		return RANGE_PYTHON;
 	case C_OVERHEAD:
 		return RANGE_OVERHEAD;
+	case C_NVTX:
+		return RANGE_NVTX;
+	case C_NVTX_SPAN:
+		return RANGE_NVTX_SPAN;
 	default:
 		return RANGE_OTHER;
 	}
@@ -360,6 +368,10 @@ static int take_complete(struct kineto *k, uint8_t category)
 		return take_work(k, WORK_WAIT);
 	case C_SPAN:
 		return take_work(k, WORK_SPAN);
+	case C_GRAPH:
+		return take_work(k, WORK_GRAPH);
+	case C_WORK:
+		return take_work(k, WORK_OTHER);
 	case C_UNKNOWN:
 		return kineto_is_call(k) ? take_call(k) : take_range(k, RANGE_OTHER);
 	default:
@@ -451,7 +463,7 @@ static int take_instant(struct kineto *k)
 	const int e = thread_of(k, &m.thread);
 	if (e || m.thread == STORE_NONE)
 		return e;
-	k->st->calls++;
+	k->st->allocator_events++;
 	return import_memory_event(&k->memory, k->s, &m);
 }
 

@@ -60,7 +60,7 @@ static const struct word arg_words[] = {
 	{ "device id", A_DEVICE_ID },
 	{ "ev idx", A_DROPPED },
 	{ "record function id", A_DROPPED },
-	{ "fwd thread id", A_DROPPED },
+	{ "fwd thread id", A_FORWARD },
 	{ "python id", A_DROPPED },
 	{ "python parent id", A_DROPPED },
 	{ "python module id", A_DROPPED },
@@ -179,6 +179,11 @@ static int take_arg(struct kineto *k)
 		return take_string_value(k, t, &ev->details);
 	case A_DROPPED:
 		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	case A_FORWARD:
+		/* 0 says nothing, and would make texts of what has none. */
+		if (k->r.text.n == 1 && *k->r.text.v == '0')
+			return json_skip(&k->r, t) ? 0 : -EBADMSG;
+		break;
 	case NOTHING:
 		break;
 	default:

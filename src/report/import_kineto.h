@@ -50,6 +50,7 @@ enum known {
 	A_RESERVED,
 	A_DEVICE_TYPE,
 	A_DEVICE_ID,
+	A_FORWARD, /* of a backward pass: the thread of the forward one */
 	A_DROPPED, /* differs from event to event and says nothing */
 	KNOWN_COUNT,
 };
@@ -68,6 +69,10 @@ enum category {
 	C_SET,
 	C_WAIT,
 	C_SPAN,
+	C_NVTX, /* what Weir exports, and the next three */
+	C_NVTX_SPAN,
+	C_GRAPH,
+	C_WORK,
 };
 
 struct event {

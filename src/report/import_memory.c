@@ -11,16 +11,16 @@
 static int declare(struct memory_import *m, struct store *s)
 {
 	static const char *const lines[] = {
-		"driver memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
+		"allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
 		"size_t bytes, CUdevice device, out size_t reserved)",
-		"driver memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
+		"allocator memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
 		"CUdevice device, out size_t reserved)",
-		"driver memory alloc:p=0:n=1:m=device " MEMORY_BEFORE
-		"(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
-		"driver memory alloc:p=0:n=1:m=device " MEMORY_UNSEEN
-		"(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
-		"driver memory free:p=0:m=device freed_unseen(CUdeviceptr pointer, size_t bytes, "
-		"CUdevice device)",
+		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
+		"allocated_before(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
+		"allocated_unseen(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocator " MEMORY_UNSEEN " free:p=0:m=device "
+		"freed_unseen(CUdeviceptr pointer, size_t bytes, CUdevice device)",
 	};
 	uint16_t *const to[] = { &m->alloc, &m->free, &m->before, &m->unseen, &m->gone };
 	int e = 0;

@@ -53,6 +53,7 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "processes", r->trace->processes.n);
 	json_u64(j, "threads", r->threads.n);
 	json_u64(j, "calls", r->calls);
+	json_u64(j, "allocator_events", r->allocator_events);
 	json_u64(j, "launches", r->launches);
 	json_u64(j, "graph_launches", r->graph_launches);
 	json_u64(j, "lost", r->lost);
@@ -128,7 +129,7 @@ static void put_call(struct json *j, const struct report *r, const struct call_r
 	struct fn_name room;
 	json_begin_object(j, NULL);
 	json_str(j, "name", report_fn_name(r, c->id, &room));
-	json_str(j, "api", c->fn && c->fn->api == API_RUNTIME ? "runtime" : "driver");
+	json_str(j, "api", schema_api_name(c->fn));
 	json_str(j, "class", c->fn ? c->fn->class : "");
 	json_u64(j, "count", c->count);
 	put_time(j, "total_ns", c->timed || c->total_ticks, ns_of(r, c->total_ticks));

@@ -205,6 +205,8 @@ static int read_calls(struct reader *r)
 	int e = lane == NONE ? -ENOMEM : 0;
 	r->records.n = 0;
 	while ((record = records_next(&it))) {
+		if (!schema_is_call(&r->r->trace->schema, record->fn))
+			continue;
 		const struct record **to = array_push(&r->records);
 		if (!to)
 			return -ENOMEM;

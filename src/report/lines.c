@@ -1,7 +1,6 @@
 /*
- * The formats of text: chrome (Trace Event Format, for chrome://tracing and others), csv
- * (RFC 4180) and ndjson (one JSON object a line).  Times are nanoseconds since the trace
- * began, but in chrome, whose unit is the microsecond.
+ * The formats of lines: csv (RFC 4180) and ndjson (one JSON object a line).  Times are nanoseconds
+ * since the trace began.
  */
 #include "report/export.h"
 
@@ -27,12 +26,7 @@ static int wrong(const struct export *x)
 	return ferror(x->out) ? errno ? -errno : -EIO : 0;
 }
 
-static const char *api_name(const struct export_call *c)
-{
-	return c->fn && c->fn->api == API_RUNTIME ? "runtime" : "driver";
-}
-
-/* ---- JSON of one call's arguments, shared by chrome and ndjson ---- */
+/* ---- JSON of one call's arguments ---- */
 
 static void json_triple(struct json *j, const char *key, const uint32_t *v)
 {
@@ -93,14 +87,19 @@ static void json_arg(struct export *x, struct json *j, const struct export_call 
 		json_strn(j, a->name, text, n);
 }
 
-/* Into the object of arguments that is open. */
-static void json_args(struct export *x, struct json *j, const struct export_call *c)
+static bool is_recorded(const struct schema_arg *a, const struct record *r)
+{
+	return a->kind == ARG_STR || a->first + a->words <= r->words - RECORD_WORDS;
+}
+
+void export_put_args(struct export *x, struct json *j, const struct export_call *c)
 {
 	if (c->launch)
 		json_launch(x, j, c);
 	else
 		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
-			json_arg(x, j, c, i);
+			if (is_recorded(&c->fn->args[i], c->record))
+				json_arg(x, j, c, i);
 	if (c->record->result) {
 		const char *error = decode_result(x->decoder, c->fn, c->record->result);
 		json_u64(j, "result", c->record->result);
@@ -110,192 +109,6 @@ static void json_args(struct export *x, struct json *j, const struct export_call
 	if (c->record->flags & RECORD_CAPTURED)
 		json_bool(j, "captured", true);
 }
-
-/* ---- chrome ---- */
-
-static void put_us(FILE *out, const char *key, uint64_t ns)
-{
-	fprintf(out, ",\"%s\":%" PRIu64 ".%03" PRIu64, key, ns / 1000, ns % 1000);
-}
-
-static void name_chrome(
-	struct export *x, const char *what, uint32_t pid, uint32_t tid, const char *name)
-{
-	fprintf(x->out,
-		"{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
-		",\"args\":{\"name\":",
-		what, pid, tid);
-	json_quote(x->out, name, strlen(name));
-	fputs("}},\n", x->out);
-}
-
-static int begin_chrome(struct export *x)
-{
-	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", x->out);
-	for (size_t i = 0; i < x->meta->processes.n; i++) {
-		const struct meta_process *m = &x->meta->processes.v[i];
-		name_chrome(x, "process_name", x->trace->processes.v[i].pid, 0,
-			*m->arguments ? m->arguments : m->executable);
-	}
-	return wrong(x);
-}
-
-static int thread_chrome(struct export *x, const struct chunk_ref *c)
-{
-	name_chrome(x, "thread_name", c->head.pid, c->head.tid, c->head.thread);
-	return wrong(x);
-}
-
-static int call_chrome(struct export *x, const struct export_call *c)
-{
-	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
-	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->chunk->head.pid,
-		c->chunk->head.tid);
-	put_us(x->out, "ts", since(x, c->begin_ns));
-	put_us(x->out, "dur", c->end_ns - c->begin_ns);
-	json_str(&j, "name", c->name);
-	json_str(&j, "cat",
-		!c->fn                      ? "unknown"
-		: c->fn->api == API_RUNTIME ? "cuda_runtime"
-					    : "cuda_driver");
-	json_begin_object(&j, "args");
-	if (c->fn)
-		json_str(&j, "class", c->fn->class);
-	if (c->link)
-		json_u64(&j, "correlation", c->link->correlation);
-	json_args(x, &j, c);
-	json_end_object(&j);
-	fputs("},\n", x->out);
-	return wrong(x);
-}
-
-/* As Kineto has it: a device is a process whose threads are its streams. */
-static const char *chrome_category(uint16_t kind)
-{
-	static const char *const names[] = { "unknown", "kernel", "gpu_memcpy", "gpu_memset",
-		"cuda_sync", "gpu_user_annotation", "graph", "unknown" };
-	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
-}
-
-static void put_triple(struct json *j, const char *key, const uint32_t *v)
-{
-	json_begin_array(j, key);
-	for (int i = 0; i < 3; i++)
-		json_u64(j, NULL, v[i]);
-	json_end_array(j);
-}
-
-static void chrome_work_args(const struct export *x, struct json *j, const struct device_work *w)
-{
-	const struct {
-		const char *key;
-		uint32_t bit;
-		uint64_t value;
-	} numbers[] = {
-		{ "External id", WORK_HAS_EXTERNAL, w->external },
-		{ "device", WORK_HAS_DEVICE, w->device },
-		{ "context", WORK_HAS_CONTEXT, w->context },
-		{ "stream", WORK_HAS_STREAM, w->stream },
-		{ "correlation", WORK_HAS_CORRELATION, w->correlation },
-		{ "bytes", WORK_HAS_BYTES, w->bytes },
-		{ "registers per thread", WORK_HAS_REGISTERS, w->registers },
-		{ "shared memory", WORK_HAS_SHARED, w->shared_static + w->shared_dynamic },
-		{ "graph id", WORK_HAS_GRAPH, w->graph },
-		{ "graph node id", WORK_HAS_GRAPH, w->graph_node },
-	};
-	json_begin_object(j, "args");
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (w->valid & numbers[i].bit)
-			json_u64(j, numbers[i].key, numbers[i].value);
-	if (x->trace->header.sampled)
-		json_u64(j, "sampled", x->trace->header.sampled);
-	if (w->valid & WORK_HAS_SHAPE) {
-		put_triple(j, "grid", w->grid);
-		put_triple(j, "block", w->block);
-	}
-	json_end_object(j);
-}
-
-/* An arrow from the call to the work, of a number of its own: correlations are of one process. */
-static void chrome_flow(struct export *x, const struct chunk_ref *c, const struct device_work *w,
-	const struct call_link *link)
-{
-	const uint64_t id = ++x->arrows;
-	fprintf(x->out, "{\"ph\":\"s\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, id,
-		c->head.pid, link->tid);
-	put_us(x->out, "ts", since(x, trace_ns(x->trace, link->ticks)));
-	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);
-	fprintf(x->out,
-		"{\"ph\":\"f\",\"bp\":\"e\",\"id\":%" PRIu64 ",\"pid\":%" PRIu32
-		",\"tid\":%" PRIu32,
-		id, w->valid & WORK_HAS_DEVICE ? w->device : 0,
-		w->valid & WORK_HAS_STREAM ? w->stream : 0);
-	put_us(x->out, "ts", since(x, w->start_ns));
-	fputs(",\"name\":\"ac2g\",\"cat\":\"ac2g\"},\n", x->out);
-}
-
-static int work_chrome(struct export *x, const struct chunk_ref *c, const struct device_work *w,
-	const struct call_link *link)
-{
-	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
-	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
-		w->valid & WORK_HAS_DEVICE ? w->device : 0,
-		w->valid & WORK_HAS_STREAM ? w->stream : 0);
-	put_us(x->out, "ts", since(x, w->start_ns));
-	put_us(x->out, "dur", w->end_ns - w->start_ns);
-	json_str(&j, "name", export_string(x, w->name));
-	json_str(&j, "cat", chrome_category(w->kind));
-	chrome_work_args(x, &j, w);
-	fputs("},\n", x->out);
-	if (link)
-		chrome_flow(x, c, w, link);
-	return wrong(x);
-}
-
-static int range_chrome(struct export *x, const struct chunk_ref *c, const struct range *g)
-{
-	static const char *const categories[] = { "unknown", "cpu_op", "user_annotation",
-		"python_function", "nvtx", "nvtx", "overhead", "unknown" };
-	struct json j = { .out = x->out, .depth = 1, .filled = { [1] = true } };
-	const uint64_t begin = trace_ns(x->trace, g->ticks), end = trace_ns(x->trace, range_end(g));
-	fprintf(x->out, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, c->head.pid, g->tid);
-	put_us(x->out, "ts", since(x, begin));
-	put_us(x->out, "dur", end > begin ? end - begin : 0);
-	json_str(&j, "name", export_string(x, g->name));
-	json_str(&j, "cat", categories[g->kind < RANGE_KINDS ? g->kind : 0]);
-	json_begin_object(&j, "args");
-	if (g->valid & RANGE_HAS_EXTERNAL)
-		json_u64(&j, "External id", g->external);
-	if (g->valid & RANGE_HAS_SEQUENCE)
-		json_u64(&j, "Sequence number", g->sequence);
-	if (g->args)
-		json_str(&j, "arguments", export_string(x, g->args));
-	json_end_object(&j);
-	fputs("},\n", x->out);
-	return wrong(x);
-}
-
-/* The last event has no comma behind it, so one more says that the trace ends. */
-static int end_chrome(struct export *x)
-{
-	fputs("{\"ph\":\"M\",\"name\":\"weir\",\"pid\":0,\"tid\":0,\"args\":{\"program\":", x->out);
-	json_quote(x->out, x->trace->header.program, strlen(x->trace->header.program));
-	if (x->trace->header.sampled)
-		fprintf(x->out, ",\"sampled\":%" PRIu32, x->trace->header.sampled);
-	fputs("}}\n]}\n", x->out);
-	return wrong(x);
-}
-
-const struct exporter export_chrome = {
-	.name = "chrome",
-	.help = "Trace Event Format, for chrome://tracing and speedscope",
-	.begin = begin_chrome,
-	.thread = thread_chrome,
-	.call = call_chrome,
-	.work = work_chrome,
-	.range = range_chrome,
-	.end = end_chrome,
-};
 
 /* ---- ndjson ---- */
 
@@ -322,13 +135,13 @@ static int call_ndjson(struct export *x, const struct export_call *c)
 	begin_line(x, &j, c->begin_ns, c->end_ns);
 	json_u64(&j, "pid", c->chunk->head.pid);
 	json_u64(&j, "tid", c->chunk->head.tid);
-	json_str(&j, "api", api_name(c));
+	json_str(&j, "api", schema_api_name(c->fn));
 	json_str(&j, "class", c->fn ? c->fn->class : "");
 	json_str(&j, "name", c->name);
 	if (c->link)
 		json_u64(&j, "correlation", c->link->correlation);
 	json_begin_object(&j, "args");
-	json_args(x, &j, c);
+	export_put_args(x, &j, c);
 	json_end_object(&j);
 	return end_line(x, &j);
 }
@@ -439,7 +252,7 @@ static int call_csv(struct export *x, const struct export_call *c)
 	const char *error = r->result ? decode_result(x->decoder, c->fn, r->result) : NULL;
 	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", since(x, c->begin_ns),
 		c->end_ns - c->begin_ns, c->chunk->head.pid, c->chunk->head.tid);
-	put_field(x->out, api_name(c));
+	put_field(x->out, schema_api_name(c->fn));
 	put_field(x->out, c->fn ? c->fn->class : "");
 	put_field(x->out, c->name);
 	fprintf(x->out, "%u,%s,%d,", r->result, error ? error : "",

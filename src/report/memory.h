@@ -109,10 +109,9 @@ struct memory_growth {
 };
 #define GROWTH_PERIODS 8u
 
-/* Functions of imported traces: what a profiler that began in the middle found allocated, and what
- * it did not see being allocated.  What has no known address has a small number instead, from 1. */
-#define MEMORY_BEFORE "allocated_before"
-#define MEMORY_UNSEEN "allocated_unseen"
+/* A class of functions of imported traces: what an allocator had done when its profiler began, and
+ * what the profiler did not see.  What has no known address has a small number instead, from 1. */
+#define MEMORY_UNSEEN "unseen"
 
 struct memory_operator {
 	const char *name; /* NULL: outside of all ranges */

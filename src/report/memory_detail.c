@@ -164,7 +164,7 @@ static int add_peak(struct walk *w, const struct memory_op *op)
 /* Of what a profiler did not see. */
 static bool is_unseen(const struct schema_fn *fn)
 {
-	return fn && (!strcmp(fn->name, MEMORY_BEFORE) || !strcmp(fn->name, MEMORY_UNSEEN));
+	return fn && !strcmp(fn->class, MEMORY_UNSEEN);
 }
 
 static bool is_made_up(const struct report *r, const struct memory_op *op)
@@ -367,10 +367,12 @@ static bool knows_leaks(const struct report *r)
 		return false;
 	if (r->trace->header.state != TRACE_FINISHED || r->lost || r->damaged_chunks)
 		return false;
+	const struct memory_rows *calls = &r->memory_detail->calls;
+	for (size_t i = 0; i < calls->n; i++)
+		if (is_unseen(schema_find(&r->trace->schema, (uint32_t)calls->v[i].key)))
+			return false; /* part of a program: its end is not the program's */
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		if (is_unseen(c->fn))
-			return false; /* part of a program: its end is not the program's */
 		if (c->fn && c->ok_counted &&
 			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))
 			return false;

@@ -58,7 +58,7 @@ static void put_series(struct json *j, const struct report *r)
 	const struct memory_detail *d = r->memory_detail;
 	const uint64_t span = d->last_ticks - d->first_ticks;
 	json_begin_array(j, "series");
-	for (uint64_t i = 0; i < MEMORY_POINTS && r->calls; i++) {
+	for (uint64_t i = 0; i < MEMORY_POINTS && (r->calls || r->allocator_events); i++) {
 		const struct memory_point *p = &d->points[i];
 		const uint64_t end = (uint64_t)((__uint128_t)span * (i + 1) / MEMORY_POINTS);
 		json_begin_object(j, NULL);

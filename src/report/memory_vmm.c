@@ -27,7 +27,7 @@ static const struct {
 
 uint8_t memory_vmm_role(const struct schema_fn *fn)
 {
-	if (fn->api != API_DRIVER)
+	if (fn->api == API_RUNTIME)
 		return VMM_NOTHING;
 	if (fn->kind == CALL_ALLOC || fn->kind == CALL_FREE) {
 		const bool is_free = fn->kind == CALL_FREE;

@@ -174,8 +174,13 @@ static int moved_order(const void *one, const void *two)
 
 static void total_call(struct report *r, const struct call_row *c)
 {
-	r->calls = sat_add(r->calls, c->count);
 	r->errors = sat_add(r->errors, c->errors);
+	if (c->fn && c->fn->api == API_ALLOCATOR) {
+		if (strcmp(c->fn->class, MEMORY_UNSEEN) != 0)
+			r->allocator_events = sat_add(r->allocator_events, c->count);
+		return;
+	}
+	r->calls = sat_add(r->calls, c->count);
 	if (!c->fn || c->fn->api != API_DRIVER)
 		return;
 	if (c->fn->kind == CALL_LAUNCH) {
@@ -226,6 +231,20 @@ static int total_moved(struct report *r, const struct call_row *c)
 	return 0;
 }
 
+/* What is no call has no row among the calls. */
+static void drop_allocators(struct report *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		struct call_row *c = &r->call_rows.v[i];
+		if (c->fn && c->fn->api == API_ALLOCATOR)
+			hist_fini(&c->hist);
+		else
+			r->call_rows.v[n++] = *c;
+	}
+	r->call_rows.n = n;
+}
+
 /* The rows move from the tally to the report, histograms with them. */
 static int take_calls(struct report *r, struct tally *t)
 {
@@ -239,6 +258,7 @@ static int take_calls(struct report *r, struct tally *t)
 		e = total_moved(r, c);
 		r->counted_errors += c->errors;
 	}
+	drop_allocators(r);
 	for (size_t i = 0; i < t->failures.n; i++)
 		r->counted_errors -= t->failures.v[i].count;
 	if (r->call_rows.n)
@@ -497,7 +517,7 @@ static void warn_damage(struct report *r)
 		warn(r, "the trace says nothing about its functions: they are shown as numbers");
 	if (t->schema.bad_lines)
 		warn(r, "%u lines of the trace's schema make no sense", t->schema.bad_lines);
-	if (!t->clock.known && r->calls)
+	if (!t->clock.known && (r->calls || r->allocator_events))
 		warn(r, "the clock's speed is not known: times are ticks, taken as nanoseconds");
 }
 

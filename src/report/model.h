@@ -306,6 +306,7 @@ struct report {
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;
+	uint64_t allocator_events; /* of a program's own allocator: no calls */
 	uint64_t torn, damaged_chunks;
 	uint64_t unnamed_graphs;   /* graph launches whose kernels are not known */
 	uint64_t counted_launches; /* launches known only by number */

@@ -470,6 +470,8 @@ static int call(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
 	uint64_t end = c->end_ns;
+	if (c->fn && c->fn->api == API_ALLOCATOR)
+		return 0;
 	if (track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track))
 		return -ENOMEM;
 	pop(s, c->begin_ns);

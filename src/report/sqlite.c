@@ -342,11 +342,11 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id)
 {
 	char line[8192];
 	uint32_t name, api, class;
-	const bool runtime = c->fn && c->fn->api == API_RUNTIME;
 	const struct record *r = c->record;
 	int e = string_id(x, OF_FUNCTION, r->fn, c->name, &name);
 	if (!e)
-		e = string_id(x, OF_API, runtime, runtime ? "runtime" : "driver", &api);
+		e = string_id(
+			x, OF_API, c->fn ? c->fn->api : API_DRIVER, schema_api_name(c->fn), &api);
 	if (!e)
 		e = string_id(x, OF_CLASS, r->fn, c->fn ? c->fn->class : "", &class);
 	if (e)
@@ -439,7 +439,7 @@ static int call(struct export *x, const struct export_call *c)
 	struct database *d = x->state;
 	const uint64_t id = ++d->calls;
 	const int e = put_call(x, c, id);
-	if (e || c->record->result || !c->fn || c->fn->api != API_DRIVER)
+	if (e || c->record->result || !c->fn || c->fn->api == API_RUNTIME)
 		return e;
 	switch (c->fn->kind) {
 	case CALL_LAUNCH:

@@ -312,7 +312,7 @@ static int add_work(struct tally *t, struct call_row *c, const struct record *r)
 
 static int add_success(struct tally *t, struct call_row *c, const struct record *r)
 {
-	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api != API_DRIVER)
+	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
 		return 0;
 	c->ok_plain++;
 	int e = 0;

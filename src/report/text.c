@@ -150,6 +150,7 @@ static void put_totals(const struct page *p)
 		{ "calls", r->calls, true },
 		{ "failing calls", r->errors, false },
 		{ "calls lost", r->lost, false },
+		{ "allocator events", r->allocator_events, false },
 		{ "kernels run", r->launches, true },
 		{ "graph launches", r->graph_launches, false },
 		{ "streams used", r->streams, false },
@@ -715,7 +716,7 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_title(&p);
 	put_failures(&p);
 	put_warnings(&p);
-	if (!r->calls && !r->work.n && !r->operators.n) {
+	if (!r->calls && !r->allocator_events && !r->work.n && !r->operators.n) {
 		put_nothing(&p);
 		return put_processes(&p);
 	}

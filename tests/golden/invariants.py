@@ -24,6 +24,7 @@ import glob
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -157,6 +158,42 @@ def device_work_is_the_traces(t):
             ours[row["kind"], row["name"]] += row["count"]
             ours[row["kind"], row["name"], "ns"] += row["device_total_ns"]
     yield from differences("device work", theirs, ours)
+
+
+def one_more_call(t):
+    t.report["totals"]["calls"] += 1
+
+
+@invariant(spoil=one_more_call)
+def calls_are_the_traces(t):
+    """Of the runtime and the driver, by name; what PyTorch's allocator does is no call to CUDA."""
+    if not t.source:
+        return
+    events = t.events("cuda_runtime", "cuda_driver")
+    memory = allocator_events(t.source["traceEvents"])
+    theirs, ours = Counter(bare_name(e["name"]) for e in events), Counter()
+    for row in t.report["calls"]:
+        ours[bare_name(row["name"])] += row["count"]
+    yield from differences("calls of", theirs, ours)
+    said = re.search(r"([\d,]+) calls, ([\d,]+) events of allocators", t.import_said)
+    numbers = said and [int(number.replace(",", "")) for number in said.groups()]
+    for what, should, is_ in (
+            ("calls", len(events), t.report["totals"]["calls"]),
+            ("import said: calls", len(events), numbers and numbers[0]),
+            ("import said: events of allocators", len(memory), numbers and numbers[1]),
+            ("allocator events", len(memory), t.report["totals"]["allocator_events"]),
+            ("exported calls", len(events), count(t.chrome, "X", "cuda_runtime", "cuda_driver"))):
+        if should != is_:
+            yield "%s: %s, and should be %d" % (what, is_, should)
+
+
+def bare_name(name):
+    """CUPTI has a version at the end of some: cudaLaunchKernel_v7000."""
+    return re.sub(r"_v\d{4,}$", "", name)
+
+
+def count(source, phase, *categories):
+    return sum(e.get("ph") == phase and e.get("cat") in categories for e in source["traceEvents"])
 
 
 def allocator_events(events):

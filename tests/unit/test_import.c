@@ -680,7 +680,7 @@ static void the_live_set_is_what_the_allocator_said(void **state)
 	assert_int_equal(report->live.n, 2);
 	assert_int_equal(report->live.v[0].bytes, 700);
 	assert_int_equal(report->live.v[1].bytes, 256);
-	assert_int_equal(stats.calls, 4);
+	assert_int_equal(stats.allocator_events, 4);
 }
 
 /* A thread gives back what another one, which comes later in the file, has allocated. */

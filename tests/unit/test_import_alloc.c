@@ -78,7 +78,7 @@ static void a_log_of_rmm_comes_back_as_it_was(void **state)
 				      "8,15:47:02.841999,allocate failure,0x0,99999999999,0x2\n"
 				      "7,15:47:03.000001,free,0x10012400000,1048576,0x0\n";
 	assert_int_equal(import(log), 0);
-	assert_int_equal(stats.calls, 4);
+	assert_int_equal(stats.allocator_events, 4);
 	assert_int_equal(report->gpu_memory.peak_bytes, 1052672);
 	assert_int_equal(report->gpu_memory.live_bytes, 4096);
 	assert_int_equal(report->errors, 1);
@@ -156,7 +156,7 @@ static void a_gzip_file_is_read_as_well(void **state)
 	assert_true(gzputs(f, "action,addr,size\nalloc,4096,77\n") > 0);
 	gzclose(f);
 	assert_int_equal(import_file(SOURCE, TRACE, &stats, &err), 0);
-	assert_int_equal(stats.calls, 1);
+	assert_int_equal(stats.allocator_events, 1);
 	assert_string_equal(stats.format, "table of allocations");
 }
 
@@ -169,7 +169,7 @@ static void a_small_file_that_unpacks_to_a_large_one_is_left(void **state)
 		gzprintf(f, "alloc,4096,%2040d\n", 1);
 	gzclose(f);
 	assert_int_equal(import_file(SOURCE, TRACE, &stats, &err), 0);
-	assert_in_range(stats.calls, 63 << 9, 65 << 9);
+	assert_in_range(stats.allocator_events, 63 << 9, 65 << 9);
 	assert_non_null(strstr(stats.partial, "more than a file of its size may hold"));
 }
 
