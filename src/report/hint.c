@@ -11,7 +11,6 @@
 
 #include "base/banned.h"
 
-#define GAIN_SHOWN 0.05 /* estimates are not better than that */
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
 
 char *hint_text(const char *format, ...)

@@ -27,6 +27,9 @@ enum hint_name {
 	NAME_COMPILED = 1 << 10, /* made by torch.compile */
 	NAME_TORCH = 1 << 11,    /* PyTorch's own, one an operator */
 	NAME_TRAINING = 1 << 12, /* of a backward pass or an optimizer */
+	NAME_TF32 = 1 << 13,     /* a product of FP32 on tensor cores */
+	NAME_CONV = 1 << 15,     /* a convolution */
+	NAME_LAYOUT = 1 << 14,   /* between channels first and channels last */
 };
 
 struct hint_kernel { /* launches of one name with one shape and the same resources */
@@ -139,6 +142,8 @@ char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwis
 /* hint_names.c */
 uint32_t hint_names_of(const char *kernel);
 
+#define GAIN_SHOWN 0.05 /* estimates are not better than that */
+
 /* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 5 % of the
  * time that counts are dropped. */
 int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
@@ -183,6 +188,8 @@ HINT_RULE(leak);
 HINT_RULE(fragmentation);
 HINT_RULE(fp32);
 HINT_RULE(low_precision);
+HINT_RULE(mixed_precision);
+HINT_RULE(layout);
 HINT_RULE(attention);
 HINT_RULE(norm);
 HINT_RULE(compile);

@@ -182,39 +182,23 @@ HINT_RULE(leak)
 			number_bytes(&b, f->report->gpu_memory.live_bytes)));
 }
 
-/* The worse of the peak and the end. */
-static const struct memory_space *worst_space(const struct memory_detail *d, double *ret_share)
-{
-	const struct memory_space *both[] = { &d->at_peak[MEMORY_DEVICE],
-		&d->at_end[MEMORY_DEVICE] };
-	const struct memory_space *worst = NULL;
-	for (int i = 0; i < 2; i++) {
-		double share;
-		if (!both[i]->used || !holes_fragmentation(&both[i]->pages, &share) ||
-			share < PIECES_LEAST)
-			continue;
-		if (!worst || both[i]->pages.free_bytes > worst->pages.free_bytes) {
-			worst = both[i];
-			*ret_share = share;
-		}
-	}
-	return worst;
-}
-
 HINT_RULE(fragmentation)
 {
 	const struct memory_detail *d = f->report->memory_detail;
+	/* At the peak: what has pieces afterwards, when there is room, keeps nobody out. */
+	const struct memory_space *s = d ? &d->at_peak[MEMORY_DEVICE] : NULL;
 	double share = 0;
-	const struct memory_space *s = d ? worst_space(d, &share) : NULL;
 	struct number a, b, c;
-	if (!s || (double)s->pages.free_bytes < HOLES_LEAST * (double)s->live_bytes ||
+	if (!s || !s->used || !holes_fragmentation(&s->pages, &share) || share < PIECES_LEAST)
+		return 0;
+	if ((double)s->pages.free_bytes < HOLES_LEAST * (double)s->live_bytes ||
 		s->pages.free_bytes < 16u << 20)
 		return 0;
 	/* Holes that nobody made by freeing are the rest of the driver's pages. */
 	const struct memory_use *u = &f->report->memory[MEMORY_DEVICE];
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
 		return 0;
-	return hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU"),
+	return hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),
 		hint_text("%s are free between %s that are live, in %llu holes of which the "
 			  "largest has %s (fragmentation %.2f)",
 			number_bytes(&a, s->pages.free_bytes), number_bytes(&b, s->live_bytes),

@@ -1,6 +1,8 @@
-/* What kernels' names say: a table of parts of names.  See hint_facts.h. */
+/* What kernels' names say: a table of parts of names, and by what they multiply from
+ * api/family.tbl. See hint_facts.h. */
 #include <string.h>
 
+#include "predict/predict.h"
 #include "report/hint_facts.h"
 
 #include "base/banned.h"
@@ -14,8 +16,13 @@ static const struct {
 	{ "c10::", NAME_LIBRARY | NAME_TORCH },
 	{ "gemm", NAME_LIBRARY | NAME_MATMUL },
 	{ "nvjet", NAME_LIBRARY | NAME_MATMUL },
-	{ "convolve", NAME_LIBRARY | NAME_MATMUL },
-	{ "scudnn", NAME_LIBRARY | NAME_MATMUL | NAME_FP32 },
+	{ "convolve", NAME_LIBRARY | NAME_MATMUL | NAME_CONV },
+	{ "scudnn", NAME_LIBRARY | NAME_MATMUL | NAME_CONV },
+	{ "fprop", NAME_LIBRARY | NAME_MATMUL | NAME_CONV },
+	{ "dgrad", NAME_LIBRARY | NAME_MATMUL | NAME_CONV | NAME_TRAINING },
+	{ "wgrad", NAME_LIBRARY | NAME_MATMUL | NAME_CONV | NAME_TRAINING },
+	{ "nchwToNhwc", NAME_LIBRARY | NAME_LAYOUT },
+	{ "nhwcToNchw", NAME_LIBRARY | NAME_LAYOUT },
 	{ "xmma", NAME_LIBRARY },
 	{ "cutlass", NAME_LIBRARY },
 	{ "cublas", NAME_LIBRARY },
@@ -23,26 +30,6 @@ static const struct {
 	{ "nccl", NAME_LIBRARY },
 	{ "cub::", NAME_LIBRARY },
 	{ "thrust::", NAME_LIBRARY },
-	{ "sgemm", NAME_FP32 },
-	{ "f32f32_f32f32", NAME_FP32 },
-	{ "gemmSN", NAME_FP32 },
-	{ "gemmk1", NAME_FP32 },
-	{ "s16816", NAME_HALF },
-	{ "h1688", NAME_HALF },
-	{ "h16816", NAME_HALF },
-	{ "f16f16", NAME_HALF },
-	{ "bf16bf16", NAME_HALF },
-	{ "_hsh_", NAME_HALF },
-	{ "_tst_", NAME_HALF },
-	{ "_hss_", NAME_HALF },
-	{ "_tss_", NAME_HALF },
-	{ "hgemm", NAME_HALF },
-	{ "e4m3", NAME_FP8 },
-	{ "e5m2", NAME_FP8 },
-	{ "_qq", NAME_FP8 },
-	{ "i8i8", NAME_FP8 },
-	{ "imma", NAME_FP8 },
-	{ "igemm", NAME_FP8 },
 	{ "elementwise_kernel", NAME_POINTWISE },
 	{ "softmax", NAME_SOFTMAX },
 	{ "SoftMax", NAME_SOFTMAX },
@@ -60,20 +47,34 @@ static const struct {
 	{ "optimizer", NAME_TRAINING },
 };
 
+static uint32_t multiplied_by(const char *kernel)
+{
+	const struct predict_product p = predict_product_of(kernel);
+	if (!p.has_unit || p.helps)
+		return 0;
+	switch (p.unit) {
+	case GPU_FP32:
+		return NAME_FP32;
+	case GPU_TF32:
+		return NAME_TF32;
+	case GPU_FP16:
+		return NAME_HALF;
+	case GPU_FP64:
+		return 0;
+	default:
+		return NAME_FP8;
+	}
+}
+
 uint32_t hint_names_of(const char *kernel)
 {
 	uint32_t names = 0;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strstr(kernel, parts[i].part))
 			names |= parts[i].names;
-	/* s1688gemm and sm80_…_tf32f32 multiply on tensor cores, in TF32 too. */
-	if (strstr(kernel, "tf32") || strstr(kernel, "tensorop") || names & (NAME_HALF | NAME_FP8))
-		names &= ~(uint32_t)NAME_FP32;
-	if (strstr(kernel, "tf32"))
-		names &= ~(uint32_t)NAME_HALF;
-	if (names & NAME_FP8)
-		names &= ~(uint32_t)NAME_HALF;
-	if (names & (NAME_FP32 | NAME_HALF | NAME_FP8) && !(names & NAME_MATMUL))
-		names &= ~(uint32_t)(NAME_FP32 | NAME_HALF | NAME_FP8);
+	if (names & NAME_ATTENTION)
+		names &= ~(uint32_t)NAME_MATMUL; /* two of them, and a softmax between */
+	if (names & NAME_MATMUL)
+		names |= multiplied_by(kernel);
 	return names;
 }

@@ -77,15 +77,42 @@ HINT_RULE(fp32)
 	return precision(f, rule, to, NAME_FP32, GPU_FP32, GPU_TF32, 0.6);
 }
 
-/* Small products are bound by memory, and training in eight bits is another matter. */
+/* Small products are bound by memory, training in eight bits is another matter, and convolutions
+ * have no such kernels. */
 HINT_RULE(low_precision)
 {
 	uint64_t count;
 	const double ns = alone_of(f, NAME_HALF, &count);
-	if (largest_of(f, NAME_TRAINING) || !count || ns / (double)count < 50000 ||
-		facts_share(f, ns) < 0.4)
+	const struct hint_kernel *k = largest_of(f, NAME_HALF);
+	if (largest_of(f, NAME_TRAINING) || !k || k->names & NAME_CONV ||
+		ns / (double)count < 50000 || facts_share(f, ns) < 0.4)
 		return 0;
 	return precision(f, rule, to, NAME_HALF, GPU_FP16, GPU_FP8, 0.3);
+}
+
+/* Steps of training; what inference may round to is its user's to know. */
+HINT_RULE(mixed_precision)
+{
+	if (!largest_of(f, NAME_TRAINING))
+		return 0;
+	return precision(f, rule, to, NAME_TF32, GPU_TF32, GPU_FP16, 0.5);
+}
+
+/* ---- layouts ---- */
+
+HINT_RULE(layout)
+{
+	uint64_t count;
+	const double ns = alone_of(f, NAME_LAYOUT, &count), gain = facts_share(f, ns);
+	struct number all;
+	if (count < 10 || gain < GAIN_SHOWN)
+		return 0;
+	return hint_add(to, rule, gain, 0.7,
+		hint_text("%llu kernels, most time in %.80s", (unsigned long long)count,
+			largest_of(f, NAME_LAYOUT)->name),
+		hint_text("they take %s, %.0f %% of the time that counts, to bring images from one "
+			  "layout to the other before and after convolutions",
+			number_ns(&all, hint_u64(ns)), 100 * gain));
 }
 
 /* ---- what could be one kernel ---- */

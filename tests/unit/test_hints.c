@@ -478,9 +478,21 @@ static void memory_in_pieces_is_told(void **state)
 		call(FN_ALLOC, 1000, 2, base + i * bytes, bytes);
 	for (uint64_t i = 0; i < 2000; i += 2)
 		call(FN_FREE, 1000, 1, base + i * bytes);
+	call(FN_ALLOC, 1000, 2, base << 1, 2000 * bytes); /* fits into none of the holes */
 	look();
 	assert_int_equal(said->v.n, 1);
 	assert_string_equal(said->v.v[0].rule->id, "fragmentation");
+}
+
+/* As after a step of training: the peak had no holes, and there is room for all that comes. */
+static void memory_in_pieces_after_the_peak_is_not(void **state)
+{
+	const uint64_t base = 1ull << 32, bytes = 64 << 10;
+	for (uint64_t i = 0; i < 2000; i++)
+		call(FN_ALLOC, 1000, 2, base + i * bytes, bytes);
+	for (uint64_t i = 0; i < 2000; i += 2)
+		call(FN_FREE, 1000, 1, base + i * bytes);
+	expect_none();
 }
 
 static void memory_freed_in_one_piece_is_not(void **state)
@@ -510,6 +522,69 @@ static void products_in_tf32_are_not(void **state)
 	const struct shape s = { text("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16"),
 		1024, 256, 200, 0 };
 	launches(20, s, 400000);
+	expect_none();
+}
+
+#define FPROP "sm80_xmma_fprop_implicit_gemm_indexed_"
+#define WGRAD "sm80_xmma_wgrad_implicit_gemm_indexed_"
+#define TO_LAST                                                                                    \
+	"void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(int)"
+
+static void convolutions_in_fp32_are_told(void **state)
+{
+	launches(20,
+		(struct shape){ text(FPROP "f32f32_f32f32_f32_nhwckrsc_nhwc_kernel_cudnn"), 1024,
+			256, 200, 0 },
+		2600000);
+	expect_first("fp32-matmul", 75, 90);
+}
+
+static void train(const char *product, const char *gradient)
+{
+	for (int i = 0; i < 20; i++) {
+		launch((struct shape){ text(product), 1024, 256, 200, 0 }, 400000);
+		launch((struct shape){ text(gradient), 1024, 256, 200, 0 }, 400000);
+	}
+}
+
+static void a_training_in_tf32_is_told_of_mixed_precision(void **state)
+{
+	train(FPROP "tf32f32_tf32f32_f32_kernel_cudnn", WGRAD "tf32f32_tf32f32_f32_kernel_cudnn");
+	expect_first("mixed-precision", 40, 50);
+}
+
+static void a_training_in_bf16_is_not(void **state)
+{
+	train(FPROP "bf16bf16_bf16f32_f32_kernel_cudnn", WGRAD "bf16bf16_bf16f32_f32_kernel_cudnn");
+	expect_none();
+}
+
+static void convolve(uint64_t layout_ns)
+{
+	for (int i = 0; i < 20; i++) {
+		if (layout_ns)
+			launch((struct shape){ text(TO_LAST), 1024, 256, 32, 0 }, layout_ns);
+		launch((struct shape){ text(FPROP "tf32f32_tf32f32_f32_kernel_cudnn"), 1024, 256,
+			       200, 0 },
+			400000);
+	}
+}
+
+static void layouts_that_change_for_each_convolution_are_told(void **state)
+{
+	convolve(100000);
+	expect_first("layout-transposes", 18, 22);
+}
+
+static void layouts_that_hardly_take_time_are_not(void **state)
+{
+	convolve(10000);
+	expect_none();
+}
+
+static void convolutions_of_images_that_are_channels_last_are_not(void **state)
+{
+	convolve(0);
 	expect_none();
 }
 
@@ -695,9 +770,16 @@ int main(void)
 		TEST(results_that_are_copied_back_are_told),
 		TEST(memory_that_grows_is_told),
 		TEST(memory_in_pieces_is_told),
+		TEST(memory_in_pieces_after_the_peak_is_not),
 		TEST(memory_freed_in_one_piece_is_not),
 		TEST(products_in_fp32_are_told),
 		TEST(products_in_tf32_are_not),
+		TEST(convolutions_in_fp32_are_told),
+		TEST(a_training_in_tf32_is_told_of_mixed_precision),
+		TEST(a_training_in_bf16_is_not),
+		TEST(layouts_that_change_for_each_convolution_are_told),
+		TEST(layouts_that_hardly_take_time_are_not),
+		TEST(convolutions_of_images_that_are_channels_last_are_not),
 		TEST(large_half_products_may_do_with_eight_bits),
 		TEST(products_in_eight_bits_are_done_already),
 		TEST(a_training_is_not_told_to_use_eight_bits),
