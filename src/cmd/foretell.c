@@ -70,16 +70,19 @@ static int device_of(const struct meta *m, const char *path, struct predict_devi
 static int write_tables(struct foretell *f, const void *memory, size_t bytes)
 {
 	const char *directory = getenv("TMPDIR");
-	snprintf(f->made, sizeof f->made, "%s/weir-history.XXXXXX",
-		directory && *directory ? directory : "/tmp");
-	const int fd = mkstemp(f->made);
+	const char *const place = directory && *directory ? directory : "/tmp";
+	const int e = scratch_begin(&f->made, &place, 1, "history");
+	if (e)
+		return complain(
+			EXIT_ENVIRONMENT, "nothing can be written in %s: %s", place, strerror(-e));
+	const int fd = open(f->made.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	const bool whole = fd >= 0 && write(fd, memory, bytes) == (ssize_t)bytes;
 	const int why = errno;
 	if (fd >= 0)
 		close(fd);
 	if (whole)
 		return 0;
-	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", f->made, strerror(why));
+	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", f->made.path, strerror(why));
 }
 
 static int learn(struct foretell *f, const struct samples *all, const struct predict_device *d)
@@ -182,13 +185,12 @@ int foretell_prepare(struct foretell *f, const struct options *o)
 	code = add_model(f, model && *model ? model : NULL);
 	if (!code && history && is_trace(history)) {
 		code = from_trace(f, history);
-		return code ? code : add(f, "warm", f->made);
+		return code ? code : add(f, "warm", f->made.path);
 	}
 	return !code && history ? add(f, "history", history) : code;
 }
 
-void foretell_done(const struct foretell *f)
+void foretell_done(struct foretell *f)
 {
-	if (*f->made)
-		unlink(f->made);
+	scratch_remove(&f->made);
 }

@@ -8,15 +8,16 @@
 #include <limits.h>
 
 #include "options.h"
+#include "scratch.h"
 
 struct foretell {
 	bool wanted;
 	char orders[3 * PATH_MAX]; /* as in WEIR: "predict,history=FILE," */
-	char made[PATH_MAX];       /* tables made of a trace, or "" */
+	struct scratch made;       /* tables made of a trace */
 };
 
 /* From --predict and --history.  0, or an exit code after complaining. */
 int foretell_prepare(struct foretell *f, const struct options *o);
-void foretell_done(const struct foretell *f);
+void foretell_done(struct foretell *f);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/table.h"
 #include "command.h"
 #include "launches.h"
+#include "output.h"
 #include "size.h"
 #include "train/train.h"
 
@@ -24,20 +25,16 @@ static void show(void *data, uint64_t done, uint64_t all)
 	progress_show(data, done, all);
 }
 
-/* By a name beside it, so that who reads meanwhile finds the old file or the new one. */
-static int write_model(const char *path, const struct model_file *f)
+static int put_model(void *context, FILE *out)
 {
-	char beside[4096];
-	const int n = snprintf(beside, sizeof(beside), "%s.part", path);
-	FILE *out = n > 0 && (size_t)n < sizeof(beside) ? fopen(beside, "wb") : NULL;
-	const bool whole = out && fwrite(f, 1, f->file_bytes, out) == f->file_bytes;
-	const bool closed = out && !fclose(out);
-	if (whole && closed && !rename(beside, path))
-		return 0;
-	const int e = errno;
-	if (out)
-		remove(beside);
-	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(e));
+	const struct model_file *f = context;
+	return fwrite(f, 1, f->file_bytes, out) == f->file_bytes ? 0 : -errno;
+}
+
+static int write_model(const char *path, struct model_file *f)
+{
+	const int e = output_write(path, put_model, f);
+	return e ? complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(-e)) : 0;
 }
 
 static int take_options(const struct options *o, struct train_options *to)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/newfile.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "trace/device.h"
@@ -285,41 +286,19 @@ static int run_to_special(struct run *r, const char *path)
 	return e;
 }
 
-static int run_to_file(struct run *r, char *temp)
-{
-	const int fd = mkstemp(temp);
-	if (fd < 0)
-		return -errno;
-	r->x.path = temp;
-	r->x.out = r->e->wants_path ? NULL : fdopen(fd, "w");
-	if (r->x.out)
-		setvbuf(r->x.out, NULL, _IOFBF, BUFFER_BYTES);
-	if (!r->e->wants_path && !r->x.out) {
-		close(fd);
-		return -errno;
-	}
-	int e = run_exporter(r);
-	if (r->x.out ? fclose(r->x.out) : close(fd))
-		e = e ? e : -errno;
-	return e;
-}
-
 static int run_to_path(struct run *r, const char *path)
 {
-	char *temp;
-	if (is_special(path) && !r->e->wants_path)
-		return run_to_special(r, path);
+	struct newfile f;
+	const bool by_name = r->e->wants_path;
 	if (is_special(path))
-		return -EINVAL;
-	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	int e = run_to_file(r, temp);
-	if (!e && rename(temp, path))
-		e = -errno;
-	if (e)
-		unlink(temp);
-	free(temp);
-	return e;
+		return by_name ? -EINVAL : run_to_special(r, path);
+	int e = by_name ? newfile_open_named(&f, path) : newfile_open(&f, path);
+	r->x.path = f.temp;
+	if (!e && !by_name)
+		setvbuf(f.out, NULL, _IOFBF, BUFFER_BYTES);
+	if (!e)
+		e = run_to_stream(r, by_name ? NULL : f.out);
+	return newfile_close(&f, e);
 }
 
 static void run_fini(struct run *r)

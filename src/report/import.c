@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/newfile.h"
 #include "report/import_source.h"
 
 #include "base/banned.h"
@@ -105,29 +106,13 @@ int import_stream(const char *path, FILE *out, struct import_stats *ret_stats, s
 	return e;
 }
 
-/* mkstemp() makes files of mode 0600, which is what a trace has. */
 int import_file(const char *path, const char *to, struct import_stats *ret_stats, struct error *err)
 {
-	char *temp;
-	if (asprintf(&temp, "%s.XXXXXX", to) < 0)
-		return error_set(err, -ENOMEM, "no memory to import %s", path);
-	const int fd = mkstemp(temp);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-	int e = 0;
-	if (!out) {
-		e = error_set(err, -errno, "%s can't be written: %s", to, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		goto done;
-	}
-	e = import_stream(path, out, ret_stats, err);
-	if (fclose(out) && !e)
-		e = error_set(err, -errno, "%s can't be written: %s", to, strerror(errno));
-	if (!e && rename(temp, to))
-		e = error_set(err, -errno, "%s can't be written: %s", to, strerror(errno));
-done:
-	if (e && fd >= 0)
-		unlink(temp);
-	free(temp);
-	return e;
+	struct newfile f;
+	const int cant = newfile_open(&f, to);
+	const int e = cant ? cant : import_stream(path, f.out, ret_stats, err);
+	const int done = newfile_close(&f, e);
+	return done && (cant || !e)
+		       ? error_set(err, done, "%s can't be written: %s", to, strerror(-done))
+		       : done;
 }

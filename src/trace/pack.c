@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/newfile.h"
 #include "trace/block.h"
 
 #include "base/banned.h"
@@ -153,33 +154,6 @@ static int make(const struct trace *t, FILE *out, struct pack_stats *stats)
 	return e;
 }
 
-/* mkstemp() makes files of mode 0600, which is what a trace has. */
-static int make_beside(const struct trace *t, const char *dst, struct pack_stats *stats)
-{
-	char *temp;
-	if (asprintf(&temp, "%s.XXXXXX", dst) < 0)
-		return -ENOMEM;
-	int e = 0;
-	const int fd = mkstemp(temp);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out) {
-		e = -errno;
-		if (fd >= 0)
-			close(fd);
-		goto done;
-	}
-	e = make(t, out, stats);
-	if (fclose(out) && !e)
-		e = -errno;
-	if (!e && rename(temp, dst))
-		e = -errno;
-done:
-	if (e && fd >= 0)
-		unlink(temp);
-	free(temp);
-	return e;
-}
-
 int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struct error *err)
 {
 	struct trace *t;
@@ -189,7 +163,9 @@ int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struc
 	if (t->damage_count)
 		stats->damage = t->damage.v[0];
 	stats->damage.bytes = t->damage_bytes;
-	e = make_beside(t, dst, stats);
+	struct newfile f;
+	e = newfile_open(&f, dst);
+	e = newfile_close(&f, e ? e : make(t, f.out, stats));
 	trace_close(t);
 	return e ? error_set(err, e, "%s can't be written: %s", dst, strerror(-e)) : 0;
 }

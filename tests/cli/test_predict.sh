@@ -70,7 +70,7 @@ expect 0 'from the first kernel to the last' "$weir" report graph2.weir
 expect 0 '^$' "$weir" record --sim -q --predict --history p.weir -o warm.weir -- "$program" 5
 same 'silent launches after a trace' "$(value warm.weir silent)" 0
 same 'tier after a trace' "$(value warm.weir tiers.0.launches)" 20
-[ -z "$(ls "${TMPDIR:-/tmp}"/weir-history.* 2>/dev/null)" ] || same 'what was made of it' there gone
+[ -z "$(ls "${TMPDIR:-/tmp}"/weir-scratch-* 2>/dev/null)" ] || same 'what was made of it' there gone
 expect 0 '^$' "$weir" record --sim -q --history left -o first.weir -- "$program" 5
 [ -s left ] || same 'what the run has left' nothing something
 expect 0 '^$' "$weir" record --sim -q --history left -o second.weir -- "$program" 5
