@@ -66,7 +66,7 @@ clone_source() {
 	[ -z "$(git -C "$source" status --porcelain)" ] || echo "fresh.sh: what is not committed is not tried"
 	git clone -q --no-hardlinks "$source" "$root$home/weir"
 	for preset in $presets; do
-		(cd "$root$home/weir" && cmake --preset $preset -B "$folder/$preset" >/dev/null)
+		(cd "$root$home/weir" && cmake --fresh --preset $preset -B "$folder/$preset" >/dev/null)
 		tests_of "$folder/$preset" >"$root$home/$preset"
 	done
 	chroot "$root" chown -R newcomer: $home
