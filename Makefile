@@ -52,7 +52,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@sh tools/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
 asan: build-asan/build.ninja ## unit, golden and replayed fuzz tests with ASan and UBSan
-	cmake --build build-asan -j $(JOBS)
+	cmake --build build-asan -j $(JOBS) --target weir tests/unit/all tests/golden/all tests/fuzz/all
 	$(CTEST) --no-tests=error --test-dir build-asan -L 'unit|golden|fuzz'
 
 tsan: build-tsan/build.ninja ## the tests that use threads with ThreadSanitizer
