@@ -92,9 +92,11 @@ function pageHead() {
 		t.host ? `on ${t.host}` : "",
 		when,
 		t.finished
-			? t.exit_status
-				? `ended with status ${t.exit_status}`
-				: ""
+			? t.exit_signal
+				? `killed by signal ${t.exit_signal}`
+				: t.exit_status
+					? `ended with status ${t.exit_status}`
+					: ""
 			: "the recording was not finished",
 	];
 	return el(

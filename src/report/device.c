@@ -131,7 +131,8 @@ static int span_order(const void *one, const void *two)
 static bool launches_kernel(const struct trace *t, uint16_t id)
 {
 	const struct schema_fn *fn = schema_find(&t->schema, id);
-	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH);
+	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
+			     !strncmp(fn->name, "cudaLaunchKernelEx", 18));
 }
 
 static int take_link(struct joiner *j, const struct call_link *l)

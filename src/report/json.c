@@ -33,7 +33,8 @@ static void put_trace(struct json *j, const struct report *r)
 	json_str(j, "host", h->host);
 	json_u64(j, "start_realtime_ns", h->start.real_ns);
 	json_bool(j, "finished", h->state == TRACE_FINISHED);
-	json_u64(j, "exit_status", h->exit_status);
+	json_u64(j, "exit_status", trace_exit_status(h));
+	json_u64(j, "exit_signal", trace_exit_signal(h));
 	json_bool(j, "clock_known", r->trace->clock.known);
 	json_end_object(j);
 }

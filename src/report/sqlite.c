@@ -286,7 +286,7 @@ static int put_meta(struct export *x)
 	if (!e)
 		e = put_meta_int(x, "start_realtime_ns", h->start.real_ns);
 	if (!e)
-		e = put_meta_int(x, "exit_status", h->exit_status);
+		e = put_meta_int(x, "exit_status", trace_exit_status(h));
 	if (!e && h->sampled)
 		e = put_meta_int(x, "sampled", h->sampled);
 	return e ? e : put_meta_int(x, "lost", h->lost);

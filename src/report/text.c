@@ -130,10 +130,10 @@ static void put_exit(const struct page *p)
 		snprintf(text, sizeof(text), "not finished, or not ended in order");
 	else if (!h->launched)
 		return;
-	else if (h->exit_status & 0x7f)
-		snprintf(text, sizeof(text), "killed by signal %u", h->exit_status & 0x7f);
+	else if (trace_exit_signal(h))
+		snprintf(text, sizeof(text), "killed by signal %u", trace_exit_signal(h));
 	else
-		snprintf(text, sizeof(text), "exit status %u", h->exit_status >> 8 & 0xff);
+		snprintf(text, sizeof(text), "exit status %u", trace_exit_status(h));
 	put_total(p, "ended", text);
 }
 

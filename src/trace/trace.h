@@ -151,4 +151,16 @@ void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *
 /* Reads exactly `bytes`; -ENODATA when the file ends before. */
 int read_at(int fd, void *to, size_t bytes, uint64_t offset);
 
+/* How the root process ended, of a recording that is finished: its exit status, and the signal that
+ * killed it, 0 for none.  The header has what wait() gave. */
+static inline unsigned trace_exit_status(const struct trace_header *h)
+{
+	return h->exit_status & 0x7f ? 0 : h->exit_status >> 8 & 0xff;
+}
+
+static inline unsigned trace_exit_signal(const struct trace_header *h)
+{
+	return h->exit_status & 0x7f;
+}
+
 #endif

@@ -2,6 +2,7 @@
 weir=$1
 . "$(dirname "$0")/expect.sh"
 "$weir" help import >/dev/null 2>&1 || exit 0
+slow=$(cd "$(dirname "$0")/../golden/readme" && pwd)/slow.weir
 cd "$scratch" || exit 1
 
 number=0 events=
@@ -40,3 +41,17 @@ sed 's/=1+1/größe/' names.json >letters.json
 expect 0 'größe' "$weir" report -n 0 letters.weir
 expect 0 'größe' "$weir" flame -f folded letters.weir
 finish
+
+# How the program ended is told decoded: the header has what wait() gave (bytes 148 to 151).
+cp "$slow" ended.weir && chmod 600 ended.weir
+ended() { # BYTES
+	printf "$1" | dd of=ended.weir bs=1 seek=148 conv=notrunc 2>/dev/null
+	"$weir" report --json ended.weir | grep exit_
+	"$weir" report ended.weir | grep '^  ended'
+}
+expect 0 '"exit_status": 3,' ended '\000\003\000\000'
+expect 0 '"exit_signal": 0,' ended '\000\003\000\000'
+expect 0 'exit status 3' ended '\000\003\000\000'
+expect 0 '"exit_status": 0,' ended '\211\000\000\000'
+expect 0 '"exit_signal": 9,' ended '\211\000\000\000'
+expect 0 'killed by signal 9' ended '\211\000\000\000'

@@ -229,6 +229,31 @@ def the_live_set_is_the_allocators(t):
             yield "%s: %d, and should be %d" % (key, t.report["memory"][key], should)
 
 
+def no_time_in_launches(t):
+    for row in t.report["kernels"]:
+        if row["device_timed"] and row["host_total_ns"]:
+            row["host_total_ns"] = 0
+            return True
+    return False
+
+
+@invariant(spoil=no_time_in_launches)
+def kernels_have_the_time_of_their_launches(t):
+    """By whatever function of the runtime or the driver: of each launch of one kernel once."""
+    if not t.source:
+        return
+    launches = {e["args"].get("correlation"): e for e in t.events("cuda_runtime", "cuda_driver")
+                if e["name"].startswith(("cudaLaunchKernel", "cudaLaunchCooperative", "cuLaunchKernel", "cuLaunchCooperative"))}
+    theirs, ours = Counter(), Counter()
+    for e in t.events("kernel"):
+        launch = launches.pop(e["args"].get("correlation"), None)
+        theirs[e["name"]] += round(launch["dur"] * 1000) if launch else 0
+    for row in t.report["kernels"]:
+        if row["device_timed"]:
+            ours[row["mangled"] or row["name"]] += row["host_total_ns"]
+    yield from differences("time in launches", +theirs, +ours)
+
+
 # Parts and their whole.
 
 
