@@ -54,6 +54,8 @@ static int trace_of_process(const char *pid, char *ret_path, size_t size)
 static int map_header(const char *path, struct trace_header **ret_h)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 && !access(path, R_OK) && !is_trace(path)) /* a program that runs, say */
+		return complain(EXIT_USAGE, "%s is no trace", path);
 	if (fd < 0)
 		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(errno));
 	struct trace_header *h = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -83,14 +85,80 @@ static int check_replaceable(const char *path, struct error *err)
 		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
 }
 
-static int write_header(const char *path, const struct trace_header *h, struct error *err)
+static bool is_empty_recording(const char *path)
 {
+	struct trace_header h;
+	return read_start(path, (char *)&h, sizeof h) == sizeof h && !h.processes;
+}
+
+/* What an earlier weir record set aside and was killed before it could decide on. */
+static void settle_kept(const struct launch *l)
+{
+	const int fd = open(l->kept, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
+		if (access(l->trace, F_OK) || is_empty_recording(l->trace))
+			rename(l->kept, l->trace);
+		else
+			unlink(l->kept);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A trace of before stays until the program has come to CUDA: until then there is nothing to take
+ * its place. */
+static void set_aside(struct launch *l)
+{
+	struct stat st;
+	if (asprintf(&l->kept, "%s.kept-by-weir", l->trace) < 0) {
+		l->kept = NULL;
+		return;
+	}
+	settle_kept(l);
+	const int fd = open(l->trace, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	l->keeps = fd >= 0 && !fstat(fd, &st) && st.st_size && !flock(fd, LOCK_EX | LOCK_NB) &&
+		   access(l->kept, F_OK) && !rename(l->trace, l->kept);
+	l->kept_fd = fd;
+	if (fd >= 0 && !l->keeps)
+		close(fd);
+}
+
+static void forget_kept(struct launch *l)
+{
+	if (l->keeps)
+		close(l->kept_fd);
+	l->keeps = false;
+	free(l->kept);
+	l->kept = NULL;
+}
+
+void launch_replace(struct launch *l)
+{
+	if (!l->keeps || !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+		return;
+	unlink(l->kept);
+	forget_kept(l);
+}
+
+bool launch_keep(struct launch *l)
+{
+	const bool keeps = l->keeps && !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE) &&
+			   !rename(l->kept, l->trace);
+	if (keeps)
+		forget_kept(l);
+	return keeps;
+}
+
+static int write_header(struct launch *l, const struct trace_header *h, struct error *err)
+{
+	const char *path = l->trace;
 	const int kept = check_replaceable(path, err);
 	if (kept)
 		return kept;
+	set_aside(l);
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
-	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_set(err, -errno, "%s can't be made: %s", path, strerror(errno));
 	int done = posix_fallocate(fd, 0, TRACE_GRAIN);
@@ -148,8 +216,8 @@ int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t 
 		h.limit = flight_bytes + TRACE_GRAIN;
 	}
 	join_words(h.program, sizeof h.program, l->argv);
-	const int done = write_header(path, &h, err);
 	l->trace = path;
+	const int done = write_header(l, &h, err);
 	return done ? done : map_header(l, path, err);
 }
 
@@ -172,6 +240,7 @@ void launch_close(struct launch *l)
 	if (l->header)
 		munmap(l->header, TRACE_GRAIN);
 	l->header = NULL;
+	forget_kept(l);
 }
 
 bool launch_trace_is_there(const struct launch *l)
@@ -371,25 +440,64 @@ static int why_not(const char *path)
 	return S_ISREG(st.st_mode) && !access(path, X_OK) ? 0 : EACCES;
 }
 
-int launch_check(const struct launch *l)
+/* Where execvp() finds a program: 0, or why it does not, as errno has it. */
+static int find_program(const char *name, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
-	const char *name = l->argv[0], *dirs = getenv("PATH");
-	int why = strchr(name, '/') ? why_not(name) : ENOENT;
-	if (strchr(name, '/'))
-		return why ? refuse(l, why) : 0;
-	if (!dirs)
-		return 0; /* execvp has a path of its own then */
+	const char *dirs = getenv("PATH");
+	int why = ENOENT;
+	if (strchr(name, '/')) {
+		if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+			return ENAMETOOLONG;
+		return why_not(path);
+	}
+	dirs = dirs ? dirs : "/bin:/usr/bin";
 	for (const char *end; why; dirs = end + 1) {
 		end = strchrnul(dirs, ':');
-		if (snprintf(path, sizeof path, "%.*s/%s", (int)(end - dirs),
-			    end > dirs ? dirs : ".", name) < (int)sizeof path &&
+		if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(end - dirs), end > dirs ? dirs : ".",
+			    name) < PATH_MAX &&
 			why_not(path) != ENOENT)
 			why = why_not(path);
 		if (!*end)
 			break;
 	}
+	return why;
+}
+
+int launch_check(const struct launch *l)
+{
+	char path[PATH_MAX];
+	const int why = find_program(l->argv[0], path);
 	return why ? refuse(l, why) : 0;
+}
+
+static bool is_static(const struct launch *l)
+{
+	char path[PATH_MAX];
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+	if (find_program(l->argv[0], path))
+		return false;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool is = fd >= 0 && pread(fd, &head, sizeof head, 0) == sizeof head &&
+		  !memcmp(head.e_ident, ELFMAG, SELFMAG) && head.e_ident[EI_CLASS] == ELFCLASS64 &&
+		  head.e_phentsize == sizeof part;
+	for (unsigned i = 0; is && i < head.e_phnum; i++) {
+		const off_t at = (off_t)(head.e_phoff + i * sizeof part);
+		is = pread(fd, &part, sizeof part, at) == sizeof part && part.p_type != PT_INTERP;
+	}
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+bool launch_say_static(const struct launch *l)
+{
+	if (!is_static(l))
+		return false;
+	fprintf(stderr,
+		"weir: %s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen\n",
+		l->argv[0]);
+	return true;
 }
 
 static int explain(const struct launch *l, int why)
@@ -473,33 +581,52 @@ int launch_exit(int status)
 
 /* --- other writers -------------------------------------------------------------------- */
 
-static bool maps_file(const char *pid, const struct stat *file)
+/* A mapping as /proc tells it.  Which device that is differs from what stat() says on file systems
+ * that have several, so this process's own mapping of the file is what others' are held against. */
+struct mapping {
+	unsigned major, minor;
+	unsigned long inode;
+};
+
+static bool find_mapping(const char *pid,
+	bool (*wanted)(const void *data, const char *line, const struct mapping *m),
+	const void *data, struct mapping *ret_m)
 {
 	char path[64], line[PATH_MAX + 128];
 	snprintf(path, sizeof path, "/proc/%s/maps", pid);
 	FILE *maps = fopen(path, "re");
 	bool found = false;
-	while (maps && !found && fgets(line, sizeof line, maps)) {
-		unsigned major, minor;
-		unsigned long inode;
-		found = sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu", &major, &minor, &inode) == 3 &&
-			inode == file->st_ino && strstr(line, " rw-s");
-	}
+	while (maps && !found && fgets(line, sizeof line, maps))
+		found = sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu", &ret_m->major, &ret_m->minor,
+				&ret_m->inode) == 3 &&
+			wanted(data, line, ret_m);
 	if (maps)
 		fclose(maps);
 	return found;
 }
 
+static bool begins_at(const void *data, const char *line, const struct mapping *m)
+{
+	return strtoull(line, NULL, 16) == (uintptr_t)data;
+}
+
+static bool is_same_file(const void *data, const char *line, const struct mapping *m)
+{
+	const struct mapping *want = data;
+	return m->inode == want->inode && m->major == want->major && m->minor == want->minor &&
+	       strstr(line, " rw-s");
+}
+
 int launch_others(const struct launch *l)
 {
-	struct stat file;
+	struct mapping file, other;
 	DIR *proc = opendir("/proc");
 	int count = 0;
-	if (proc && !stat(l->trace, &file))
+	if (proc && find_mapping("self", begins_at, l->header, &file))
 		for (struct dirent *d; (d = readdir(proc));)
 			if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
 				strtoul(d->d_name, NULL, 10) != (unsigned long)getpid())
-				count += maps_file(d->d_name, &file);
+				count += find_mapping(d->d_name, is_same_file, &file, &other);
 	if (proc)
 		closedir(proc);
 	return count;

@@ -27,6 +27,9 @@ struct launch {
 	struct trace_header *header; /* of the trace, mapped */
 	dev_t device;                /* and its file */
 	ino_t inode;
+	char *kept; /* where a trace of before is while there is nothing to take its place */
+	bool keeps;
+	int kept_fd; /* locked */
 };
 
 /* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
@@ -53,6 +56,15 @@ void launch_stop(struct launch *l, enum trace_stop why);
 
 /* Whether its name still leads to the trace; complains when it does not. */
 bool launch_trace_is_there(const struct launch *l);
+
+/* A trace that was there before goes when a process has come to CUDA; asked now and then. */
+void launch_replace(struct launch *l);
+
+/* True when none has, and that trace is back in its place. */
+bool launch_keep(struct launch *l);
+
+/* Whether the program is linked statically, so that nothing can be preloaded into it; says so. */
+bool launch_say_static(const struct launch *l);
 
 /* How many processes besides this one still have the trace open for writing. */
 int launch_others(const struct launch *l);

@@ -203,6 +203,7 @@ static int fly(struct recording *rec)
 		else if (failed_since(rec))
 			dump(rec, "a call failed");
 		asked = 0;
+		launch_replace(&rec->launch);
 		has_room(rec);
 	}
 	if (failed_since(rec))
@@ -217,6 +218,7 @@ static int watch(struct recording *rec)
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
 	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
 	while (!launch_wait(&rec->launch, wait_ms, NULL, &status)) {
+		launch_replace(&rec->launch);
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
 	}
@@ -244,6 +246,8 @@ static void say(const struct recording *rec, const struct totals *sum)
 static void say_where_to_ask(const struct recording *rec)
 {
 	const bool sim = rec->launch.sim;
+	if (launch_say_static(&rec->launch))
+		return;
 	fprintf(stderr, "weir: no CUDA call was seen; `weir doctor %s-- %s` says why%s\n",
 		sim ? "--sim " : "", rec->launch.argv[0],
 		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
@@ -278,10 +282,30 @@ static bool put_in_place(const struct recording *rec, bool packed)
 	return false;
 }
 
+/* Where nothing came to CUDA, there is nothing to put in the place of an older recording. */
+static bool keeps_old(struct recording *rec)
+{
+	if (launch_keep(&rec->launch))
+		return true;
+	const bool flies = strcmp(rec->raw, rec->output) != 0;
+	if (!flies || rec->launch.header->processes || access(rec->output, F_OK))
+		return false;
+	unlink(rec->raw);
+	return true;
+}
+
 /* Finishes the file and says what is in it.  Whatever fails here, the program's end is its own. */
 static void finish(struct recording *rec, const struct options *o, int status)
 {
 	struct totals sum = { 0 };
+	if (keeps_old(rec)) {
+		if (opt_flag(o, "quiet"))
+			return;
+		fprintf(stderr, "weir: %s is still the recording of before\n", rec->output);
+		say_where_to_ask(rec);
+		return;
+	}
+	launch_replace(&rec->launch);
 	const int others = count_others(rec);
 	if (others)
 		fprintf(stderr,
@@ -410,7 +434,7 @@ int cmd_record(const struct options *o)
 	struct recording rec = { 0 };
 	int status;
 	int code = prepare(&rec, o);
-	if (!code && (code = launch_start(&rec.launch)))
+	if (!code && (code = launch_start(&rec.launch)) && !launch_keep(&rec.launch))
 		unlink(rec.raw);
 	if (code) {
 		foretell_done(&rec.foretell);

@@ -212,6 +212,8 @@ int cmd_stat(const struct options *o)
 		launch_wait(&l, -1, NULL, &status);
 		launch_finish(&l, status);
 		code = read_counters(scratch.path, o);
+		if (!l.header->processes)
+			launch_say_static(&l);
 	}
 	scratch_remove(&scratch);
 	launch_close(&l);

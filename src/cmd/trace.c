@@ -3,10 +3,12 @@
  * The guest records as ever; this process follows the file.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/map.h"
@@ -202,6 +204,8 @@ static int follow(struct tracing *t, int *ret_status)
 		drain_lines(t, tail);
 	launch_finish(&t->launch, *ret_status);
 	drain_lines(t, tail);
+	if (!t->launch.header->processes)
+		launch_say_static(&t->launch);
 	const uint64_t lost = t->launch.header->lost;
 	if (lost)
 		fprintf(t->out, "weir: %llu calls are missing: there was no room for them\n",
@@ -222,6 +226,16 @@ static int read_schema(struct tracing *t)
 	return 0;
 }
 
+/* For its owner alone, and no link to a file of somebody else's; a pipe or a device may be one. */
+static FILE *open_output(const char *path)
+{
+	struct stat st;
+	const bool special = !stat(path, &st) && !S_ISREG(st.st_mode);
+	const int fd = open(
+		path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (special ? 0 : O_NOFOLLOW), 0600);
+	return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 static int prepare(struct tracing *t, const struct options *o)
 {
 	const char *output = opt_str(o, "output");
@@ -233,7 +247,7 @@ static int prepare(struct tracing *t, const struct options *o)
 		code = add_filters(t, o);
 	if (code)
 		return code;
-	t->out = output ? fopen(output, "we") : stderr;
+	t->out = output ? open_output(output) : stderr;
 	if (!t->out)
 		return complain(
 			EXIT_ENVIRONMENT, "%s can't be written: %s", output, strerror(errno));

@@ -41,4 +41,38 @@ rm -f t.weir
 expect 0 't.weir: the file was cut off; .* could not be read' \
 	"$weir" record -o t.weir -- sh -c "$launches 100000; truncate -s 180000 t.weir"
 expect 0 'was removed' "$weir" record -o gone/t.weir -- sh -c 'rm -r gone'
+
+# A recording of before stays until there is another to take its place.
+rm -f old.weir*
+expect 0 '1,000 launches' "$weir" record -o old.weir -- "$launches" 1000
+expect 0 'old.weir is still the recording of before' "$weir" record -o old.weir -- true
+expect 0 'still the recording' "$weir" record --flight=64M -o old.weir -- true
+expect 0 '"launches": 1000' "$weir" report --json old.weir
+expect 0 ' 10 launches' "$weir" record -o old.weir -- "$launches" 10
+expect 0 '"launches": 10,' "$weir" report --json old.weir
+[ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
+
+# Killed before the program came to CUDA: the next one decides.
+"$weir" record -q -o old.weir -- sh -c ': >started; while [ ! -e go ]; do sleep 0.02; done' &
+while [ ! -e started ]; do sleep 0.02; done
+kill -KILL $!
+wait $! 2>/dev/null
+: >go
+expect 0 'still the recording' "$weir" record -o old.weir -- true
+expect 0 '"launches": 10,' "$weir" report --json old.weir
+[ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
+
+# Why nothing can be seen of a program.
+if printf 'int main(void) { return 0; }' | cc -static -x c -o static - 2>/dev/null; then
+	expect 0 'static is linked statically: nothing can be loaded' "$weir" record -o s.weir -- ./static
+	expect 0 'static is linked statically' "$weir" stat -- ./static
+	expect 0 'static is linked statically' "$weir" trace -- ./static
+fi
+
+# Lines of calls are their owner's alone, and not written through a link.
+(umask 0 && "$weir" trace -o lines -- "$launches" 1 >/dev/null 2>&1)
+[ "$(stat -c %a lines)" = 600 ] || expect 0 "lines of mode 600: $(stat -c %a lines)" false
+ln -s elsewhere link
+expect 3 'link can.t be written' "$weir" trace -o link -- true
+expect 0 'cuInit' "$weir" trace -o /dev/stderr -- "$launches" 1
 finish
