@@ -186,24 +186,27 @@ function shortName(index) {
 
 /* ---- colours ----
  *
- * Hue says the kind, and only that: Okabe and Ito's, which people of all kinds of sight tell apart.
- * Lightness tells neighbours of different names apart. */
+ * One palette for all of the page.  Hue says the kind; of kernels, which are what most pictures are
+ * about, it also says which: they have blue, purple and rose to themselves, and each the same
+ * colour in all views.  Lightness tells neighbours of different names apart. */
 
 const hues = {
 	kernel: [205, 62],
 	copy: [36, 88],
 	set: [52, 78],
-	call: [322, 24],
-	driver: [222, 9],
+	communication: [300, 40],
+	call: [322, 34],
 	range: [163, 42],
-	python: [78, 26],
-	span: [190, 30],
+	python: [78, 30],
+	span: [178, 34],
+	queue: [186, 20],
+	wait: [140, 22],
 	other: [222, 9],
 	frame: [222, 9],
 	error: [22, 90],
 };
 const hueText = {
-	kernel: "kernel",
+	kernel: "kernels, each in a colour of its own",
 	copy: "copy",
 	set: "set",
 	call: "CUDA call",
@@ -219,25 +222,98 @@ function hash(text) {
 	return (h ^ (h >>> 15)) >>> 0;
 }
 
-/* Calls and ranges stand under one another, and for some people both are grey; yellow is bright. */
-const darker = { call: 8, set: 6, copy: 6 };
+/* Calls and ranges stand under one another, and for some people both are grey; yellow is bright, or it
+ * is olive. */
+const lighter = { call: -8, set: 14 };
+
+/* What WCAG calls relative luminance. */
+function luminance(hue, saturation, light) {
+	const a = saturation * Math.min(light, 1 - light);
+	const linear = (n) => {
+		const k = (n + hue / 30) % 12;
+		const v = light - a * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+		return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+	};
+	return 0.2126 * linear(0) + 0.7152 * linear(8) + 0.0722 * linear(4);
+}
+
+/* A fill as light as a grey of `light` percent, whatever its hue: a purple of the same lightness in HSL
+ * is much darker than a yellow.  Text on it is dark, so on a dark paper fills are bright too. */
+function fillOf(hue, saturation, light) {
+	const part = (darkMode.matches ? 0.82 : 1) * (saturation / 100),
+		want = (light / 100) ** 2.2 * (darkMode.matches ? 0.66 : 1);
+	let low = 0,
+		high = 1;
+	for (let i = 0; i < 12; i++) {
+		const middle = (low + high) / 2;
+		if (luminance(hue, part, middle) < want) low = middle;
+		else high = middle;
+	}
+	return `hsl(${hue.toFixed(1)} ${(part * 100).toFixed(1)}% ${(high * 100).toFixed(1)}%)`;
+}
 
 /* `shade` from 0 to 1. */
 function colourOf(kind, shade) {
 	const [hue, saturation] = hues[kind] || hues.other;
-	const down = darker[kind] || 0;
-	const light = darkMode.matches ? 30 - down + 14 * shade : 67 - down + 16 * shade;
-	const sat = darkMode.matches ? saturation * 0.82 : saturation;
-	return `hsl(${hue + (shade - 0.5) * 12} ${sat}% ${light}%)`;
+	const more = lighter[kind] || 0;
+	return fillOf(
+		hue + (shade - 0.5) * 12,
+		saturation,
+		67 + (darkMode.matches ? Math.max(more, 0) : more) + 16 * shade,
+	);
+}
+
+/* Four hues at three levels: as far from one another as twelve can be for the kernels that take most
+ * time, and whatever the golden ratio finds between them for the others. */
+const kernelHues = [199, 265, 222, 352];
+const kernelLevels = [
+	[88, 67],
+	[88, 78],
+	[50, 61],
+];
+const kernelRank = new Map(
+	[...report.kernels]
+		.sort((a, b) => (b.device_total_ns || 0) - (a.device_total_ns || 0))
+		.map((k, i) => [k.name, i]),
+);
+
+function kernelColour(name) {
+	const rank = kernelRank.has(name) ? kernelRank.get(name) : 100 + (hash(name) % 900);
+	const level = kernelLevels[Math.floor(rank / kernelHues.length)];
+	if (level) return fillOf(kernelHues[rank % kernelHues.length], ...level);
+	return fillOf(186 + ((rank * 0.618034) % 1) * 120, 65, 62 + ((rank * 7) % 20));
+}
+
+/* For a legend: of a kind whose members have several colours, some of them. */
+function sampleOf(kind) {
+	if (kind !== "kernel") return colourOf(kind, 0.4);
+	const three = [0, 1, 3].map((i) => fillOf(kernelHues[i], ...kernelLevels[0]));
+	return `linear-gradient(90deg, ${three[0]} 33%, ${three[1]} 33% 67%, ${three[2]} 67%)`;
 }
 
 let colours = new Map();
 
 function colour(kind, index) {
 	const key = kind + index;
-	if (!colours.has(key))
-		colours.set(key, colourOf(kind, (hash(names[index] || "") % 1000) / 1000));
+	if (!colours.has(key)) {
+		const name = names[index] || "";
+		colours.set(
+			key,
+			kind === "kernel"
+				? kernelColour(name)
+				: colourOf(kind, (hash(name) % 1000) / 1000),
+		);
+	}
 	return colours.get(key);
+}
+
+/* Elements that are painted anew when the paper turns dark or light. */
+const painted = [];
+
+function paint(element, of) {
+	element.style.background = of();
+	painted.push(() => (element.style.background = of()));
+	return element;
 }
 
 /* What a canvas needs of the style sheet. */
@@ -260,7 +336,8 @@ function readTheme() {
 	theme.mono = style.getPropertyValue("--mono").trim();
 	theme.sans = style.getPropertyValue("--sans").trim();
 	theme.letter = 0;
-	theme.onFill = darkMode.matches ? "#f2f3f1" : "#14181c";
+	theme.onFill = "#14181c";
+	theme.faintest = darkMode.matches ? 0.75 : 0.4; /* of what was busy for a part of a pixel */
 	colours = new Map();
 }
 

@@ -3,30 +3,26 @@
 
 /* ---- bars that add up ---- */
 
-/* hue, saturation, lightness of paper and of dark */
+/* What it is called, and what of the palette it has. */
 const partLook = {
-	computing: ["kernels ran", 205, 58],
-	communicating: ["communication between devices", 322, 30],
-	copying: ["copies and sets", 36, 88],
-	queue: ["queued behind other work", 190, 26],
-	launch: ["on the way from call to device", 262, 22],
-	idle_launching: ["idle: the host was launching", 262, 22],
-	idle_waiting: ["idle: the host waited for the device", 163, 30],
-	idle_driver: ["idle: the host was in a long call", 322, 18],
-	idle_host: ["idle: the host was outside of CUDA", 60, 10],
-	idle_queued: ["idle: queued work had not begun", 190, 26],
-	idle_unknown: ["idle: cause not known", 222, 6],
-	before: ["before the first work", 222, 6],
-	after: ["after the last work", 222, 6],
-	host: ["the host, in calls or outside", 60, 10],
-	waiting: ["the host waited", 163, 30],
+	computing: ["kernels ran", "kernel"],
+	communicating: ["communication between devices", "communication"],
+	copying: ["copies and sets", "copy"],
+	queue: ["queued behind other work", "queue"],
+	launch: ["on the way from call to device", "call"],
+	idle_launching: ["idle: the host was launching", "call"],
+	idle_waiting: ["idle: the host waited for the device", "wait"],
+	idle_driver: ["idle: the host was in a long call", "error"],
+	idle_host: ["idle: the host was outside of CUDA", "python"],
+	idle_queued: ["idle: queued work had not begun", "queue"],
+	idle_unknown: ["idle: cause not known", "other"],
+	before: ["before the first work", "other"],
+	after: ["after the last work", "other"],
+	host: ["the host, in calls or outside", "python"],
+	waiting: ["the host waited", "wait"],
 };
 
-function partColour(name) {
-	const [, hue, saturation] = partLook[name] || ["", 222, 8];
-	const pale = name.startsWith("idle") || name === "before" || name === "after" ? 6 : 0;
-	return `hsl(${hue} ${saturation}% ${darkMode.matches ? 62 - pale : 70 + pale}%)`;
-}
+const partColour = (name) => colourOf((partLook[name] || ["", "other"])[1], 0.4);
 
 const partText = (name) => (partLook[name] || [name.replaceAll("_", " ")])[0];
 
@@ -46,7 +42,7 @@ function stacked(parts, whole, text) {
 	for (const p of parts.filter((q) => q.ns > 0)) {
 		const part = el("div", {}, p.ns > whole * 0.09 ? percent(p.ns, whole) : "");
 		part.style.flex = `${p.ns / whole} 1 0`;
-		part.style.background = partColour(p.name);
+		paint(part, () => partColour(p.name));
 		part.addEventListener("pointermove", (e) =>
 			showTip(e.clientX, e.clientY, partText(p.name), [
 				["", time(p.ns)],
@@ -55,8 +51,7 @@ function stacked(parts, whole, text) {
 		);
 		part.addEventListener("pointerleave", hideTip);
 		bar.append(part);
-		const swatch = el("i");
-		swatch.style.background = partColour(p.name);
+		const swatch = paint(el("i"), () => partColour(p.name));
 		keys.append(
 			el(
 				"div",
@@ -106,7 +101,7 @@ function breakdownSection() {
 		);
 	if ((report.pauses || []).length)
 		s.append(
-			el("h3", { class: "gap" }, "The longest pauses of the devices"),
+			el("h3", { class: "gap" }, "The longest times in which no device worked"),
 			el("div", { class: "panel" }, pausesTable()),
 		);
 	return s;
@@ -130,8 +125,14 @@ function pausesTable() {
 				el(
 					"tr",
 					{},
-					...["pause", "at", "cause", "after", "before"].map((h) =>
-						el("th", { scope: "col" }, h),
+					...[
+						["idle", "How long no device did anything."],
+						["at", "When that began; a click shows it in the timeline."],
+						["cause", "What the host did for most of it."],
+						["after", "What ended before."],
+						["before", "What ran next."],
+					].map(([head, help]) =>
+						el("th", { scope: "col", title: help }, head),
 					),
 				),
 			),

@@ -337,8 +337,7 @@ function timelineLegend() {
 		{ class: "legend" },
 		...[...kinds].map((k) => {
 			const swatch = el("i");
-			swatch.style.background = colourOf(k, 0.4);
-			return el("span", {}, swatch, hueText[k]);
+			return el("span", {}, paint(swatch, () => sampleOf(k)), hueText[k]);
 		}),
 		el("span", { id: "where", class: "push" }),
 	);

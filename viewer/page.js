@@ -328,6 +328,7 @@ function onPageKey(e) {
 
 function redraw() {
 	readTheme();
+	for (const again of painted) again();
 	drawTimelineIfThere();
 	drawFlame();
 }

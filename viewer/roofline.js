@@ -5,12 +5,6 @@
 "use strict";
 
 const ROOF = { height: 420, left: 92, right: 20, top: 16, bottom: 42 };
-const boundLook = {
-	compute: ["kernel", "compute"],
-	memory: ["copy", "memory"],
-	launch: ["call", "launches: the device waited for the host"],
-	latency: ["range", "latency: too little to do at a time"],
-};
 const unitText = {
 	fp64: "FP64",
 	fp32: "FP32",
@@ -52,26 +46,48 @@ function roofPoints() {
 		.slice(0, 200);
 }
 
+const FAR = 10; /* times beyond the others, a point is put on the edge */
+
+/* The range that an axis has to show: of all points, but those that are far beyond the middle 90 % of
+ * the time.  One odd kernel would squeeze all others into a corner. */
+function roofRange(points, of) {
+	const sorted = [...points].sort((a, b) => of(a) - of(b));
+	const all = points.reduce((sum, p) => sum + p.time, 0);
+	let sum = 0,
+		low = null,
+		high = null;
+	for (const p of sorted) {
+		sum += p.time;
+		if (low === null && sum >= all * 0.05) low = of(p);
+		if (high === null && sum >= all * 0.95) high = of(p);
+	}
+	const near = sorted.map(of).filter((v) => v >= low / FAR && v <= high * FAR);
+	return [near[0], near[near.length - 1]];
+}
+
 /* Where things are: powers of ten around the points and the ceilings. */
 function roofAxes(points, peaks, memory, width) {
 	const c = ROOF,
 		log = Math.log10;
-	const xs = points.map((p) => p.x),
+	const [left, right] = roofRange(points, (p) => p.x),
+		[lowest] = roofRange(points, (p) => p.y),
 		ridge = Math.max(...peaks.map(([, v]) => v)) / memory;
-	const x0 = Math.floor(log(Math.min(...xs)) - 0.3),
-		x1 = Math.ceil(log(Math.max(ridge, ...xs)) + 0.3);
-	const y0 = Math.floor(log(Math.min(...points.map((p) => p.y)))),
+	const x0 = Math.floor(log(left) - 0.3),
+		x1 = Math.ceil(log(Math.max(ridge, right)) + 0.3);
+	const y0 = Math.floor(log(lowest)),
 		y1 = log(Math.max(...peaks.map(([, v]) => v))) + 0.25;
+	const within = (v, from, to) => Math.min(Math.max(log(v), from), to);
 	return {
 		x0,
 		x1,
 		y0,
 		y1,
-		x: (v) => c.left + ((log(v) - x0) / (x1 - x0)) * (width - c.left - c.right),
+		beyond: (p) => log(p.x) < x0 || log(p.x) > x1 || log(p.y) < y0 || log(p.y) > y1,
+		x: (v) => c.left + ((within(v, x0, x1) - x0) / (x1 - x0)) * (width - c.left - c.right),
 		y: (v) =>
 			c.height -
 			c.bottom -
-			((log(v) - y0) / (y1 - y0)) * (c.height - c.top - c.bottom),
+			((within(v, y0, y1) - y0) / (y1 - y0)) * (c.height - c.top - c.bottom),
 	};
 }
 
@@ -183,11 +199,11 @@ function roofFacts(p) {
 }
 
 function roofPoint(p, a, all) {
-	const kind = (boundLook[p.kernel.class] || ["other"])[0],
-		radius = 4 + 26 * Math.sqrt(p.time / all);
+	const radius = 4 + 26 * Math.sqrt(p.time / all),
+		beyond = a.beyond(p);
 	const at = (e) => showTip(e.clientX, e.clientY, p.kernel.name, roofFacts(p));
 	const point = svg("circle", {
-		class: "point",
+		class: beyond ? "point beyond" : "point",
 		cx: a.x(p.x),
 		cy: a.y(p.y),
 		r: radius,
@@ -206,7 +222,7 @@ function roofPoint(p, a, all) {
 			showTip(b.right, b.bottom, p.kernel.name, roofFacts(p));
 		},
 	});
-	point.style.fill = point.style.stroke = colourOf(kind, darkMode.matches ? 1 : 0);
+	point.style.fill = kernelColour(p.kernel.name);
 	p.element = point;
 	return point;
 }
@@ -234,20 +250,25 @@ function roofPeaks(points) {
 	return Object.entries(report.gpu.flops_per_second).filter(([unit]) => used.has(unit));
 }
 
+/* Of the kernels that take most time, in their colours; and where the lines come from. */
 function roofLegend(points) {
-	const kinds = [...new Set(points.map((p) => p.kernel.class))].filter((k) => boundLook[k]);
+	const source = report.gpu.measured
+		? `ceilings: what benchmarks reached on a GPU of this kind (${report.gpu.name.replaceAll("*", " ").trim()})`
+		: `ceilings: ${report.gpu.source}`;
 	return el(
 		"div",
 		{ class: "legend" },
-		...kinds.map((k) => {
-			const swatch = el("i");
-			swatch.style.background = colourOf(
-				boundLook[k][0],
-				darkMode.matches ? 1 : 0,
-			);
-			return el("span", {}, swatch, "bound by " + boundLook[k][1]);
-		}),
-		el("span", { class: "push" }, `ceilings: ${report.gpu.source}`),
+		...points
+			.slice(0, 6)
+			.map((p) =>
+				el(
+					"span",
+					{ title: p.kernel.name },
+					paint(el("i"), () => kernelColour(p.kernel.name)),
+					shorten(p.kernel.name),
+				),
+			),
+		el("span", { class: "push" }, source),
 	);
 }
 
@@ -293,6 +314,16 @@ function rooflineSection() {
 		),
 	);
 	const draw = (width) => holder.replaceChildren(drawRoof(points, peaks, width));
+	const { beyond } = roofAxes(points, peaks, report.gpu.dram_bytes_per_second, 1000),
+		far = points.filter(beyond).length;
+	if (far)
+		s.append(
+			el(
+				"p",
+				{ class: "note" },
+				`${count(far)} of them ${far === 1 ? "lies" : "lie"} far outside, on the edge with a dashed outline: the numbers under the pointer are true.`,
+			),
+		);
 	watchWidth(holder, draw);
 	darkMode.addEventListener("change", () => draw(holder.clientWidth));
 	search.listeners.push(() =>

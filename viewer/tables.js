@@ -1,6 +1,7 @@
 /*
  * Tables: sorted by a click on a heading, filtered by the search.  A column is
- * { key, head, show, number, bar, text }: `key` may be a function of the row.
+ * { key, head, help, show, number, bar, text, swatch }: `key` may be a function of the row, `help` says
+ * in a sentence what stands there.
  */
 "use strict";
 
@@ -72,8 +73,10 @@ class Table {
 				),
 			),
 			this.more,
+			columnsHelp(this.columns),
 		);
 		search.listeners.push(() => this.draw());
+		painted.push(() => this.draw());
 		this.draw();
 	}
 
@@ -85,7 +88,7 @@ class Table {
 		};
 		return el(
 			"th",
-			{ scope: "col", class: c.number || c.bar ? "num" : null, title: c.title },
+			{ scope: "col", class: c.number || c.bar ? "num" : null, title: c.help },
 			el("button", { type: "button", click: act }, c.head),
 		);
 	}
@@ -110,6 +113,7 @@ class Table {
 						title: value,
 						click: () => putSearch(value),
 					},
+					c.swatch ? swatchOf(c.swatch(row)) : null,
 					shown,
 				),
 			);
@@ -161,6 +165,26 @@ class Table {
 	}
 }
 
+/* For those who have no pointer to hold over a heading. */
+function columnsHelp(columns) {
+	return el(
+		"details",
+		{ class: "more" },
+		el("summary", {}, "What the columns mean"),
+		el(
+			"dl",
+			{ class: "columns" },
+			...columns.flatMap((c) => [el("dt", {}, c.head), el("dd", {}, c.help)]),
+		),
+	);
+}
+
+function swatchOf(colour) {
+	const swatch = el("i", { class: "swatch" });
+	swatch.style.background = colour;
+	return swatch;
+}
+
 /* A click on a name searches for it everywhere; another one forgets it. */
 function putSearch(text) {
 	const box = document.getElementById("search");
@@ -168,15 +192,30 @@ function putSearch(text) {
 	setSearch(box.value);
 }
 
-const nameColumn = { key: "name", head: "name", text: true, show: readable };
-const numberColumn = (key, head, show = count, more = {}) => ({
+const nameColumn = (help, more = {}) => ({
+	key: "name",
+	head: "name",
+	help: help + " A click searches for it in all views.",
+	text: true,
+	show: readable,
+	...more,
+});
+const column = (key, head, help, show) => ({ key, head, help, show });
+const numberColumn = (key, head, help, show = count, more = {}) => ({
 	key,
 	head,
+	help,
 	show,
 	number: true,
 	...more,
 });
-const barColumn = (key, head, show = time) => ({ key, head, show, bar: true });
+const barColumn = (key, head, help, show = time) => ({ key, head, help, show, bar: true });
+const boundColumn = column(
+	"class",
+	"bound by",
+	"What limits it: compute or memory, with how much of the device's ceiling it reaches; launch, the GPU waited for the host; latency, too little to do at a time. A question mark: told by the name alone.",
+	boundText,
+);
 
 function tableSection(id, title, note, rows, columns, sortBy, why) {
 	if (!rows.length) return section(id, title, null, empty(...why));
@@ -204,39 +243,62 @@ function kernelsSection() {
 	const columns = [
 		barColumn(
 			timed ? key : "host_total_ns",
-			!timed
-				? "time in launches"
-				: sampled
-					? "time on the GPU, estimated"
-					: "time on the GPU",
+			!timed ? "time in launches" : sampled ? "time on the GPU, estimated" : "time on the GPU",
+			timed
+				? "All runs of the kernel added up, as the GPU timed them."
+				: "How long the host was in the calls that launch the kernel.",
 		),
 		...(sampled
 			? [
-					numberColumn("device_total_estimate_error_ns", "±", time),
-					numberColumn("device_timed", "timed"),
+					numberColumn(
+						"device_total_estimate_error_ns",
+						"±",
+						"Half of the interval that has the true time with 95 % certainty.",
+						time,
+					),
+					numberColumn("device_timed", "timed", "How many of the runs were timed."),
 				]
 			: []),
 		numberColumn(
 			(k) => (timed && k[key] ? k[key] / all : null),
 			"share",
+			"Its part of the time of all kernels.",
 			(v) => percent(v, 1),
 		),
-		numberColumn("count", "runs"),
+		numberColumn("count", "runs", "How often the kernel ran."),
 		numberColumn(
 			(k) => (timed && k.count && k[key] ? k[key] / k.count : null),
 			"mean",
+			"Time of one run on the GPU, on average.",
 			time,
 		),
-		numberColumn("device_p50_ns", "median", time),
-		numberColumn("graph_count", "in graphs", count, { hideZero: true }),
+		numberColumn(
+			"device_p50_ns",
+			"median",
+			"Half of the runs took less on the GPU, half more.",
+			time,
+		),
+		numberColumn("graph_count", "in graphs", "Runs as part of a CUDA graph.", count, {
+			hideZero: true,
+		}),
 		...(timed
-			? [numberColumn("host_total_ns", "in launches", time, { hideZero: true })]
+			? [
+					numberColumn(
+						"host_total_ns",
+						"in launches",
+						"How long the host was in the calls that launch the kernel.",
+						time,
+						{ hideZero: true },
+					),
+				]
 			: []),
-		{ key: (k) => triple(k.grid), head: "grid" },
-		{ key: (k) => triple(k.block), head: "block" },
-		numberColumn("shapes", "shapes"),
-		{ key: "class", head: "bound by", show: boundText },
-		nameColumn,
+		column((k) => triple(k.grid), "grid", "Blocks of a launch (x, y, z), the most common."),
+		column((k) => triple(k.block), "block", "Threads of a block (x, y, z), the most common."),
+		numberColumn("shapes", "shapes", "How many different pairs of grid and block."),
+		boundColumn,
+		nameColumn("The kernel, without the types of its parameters; its colour is the same in all views.", {
+			swatch: (k) => kernelColour(k.name),
+		}),
 	];
 	const s = tableSection(
 		"kernels",
@@ -262,16 +324,40 @@ function kernelsSection() {
 
 function operatorsSection() {
 	const columns = [
-		barColumn("device_total_ns", "on the GPU, with what is inside"),
-		numberColumn("device_self_ns", "on the GPU, itself", time),
-		numberColumn("span_p50_ns", "one's span, median", time, { hideZero: true }),
-		barColumn("host_total_ns", "on the host"),
-		numberColumn("host_self_ns", "on the host, itself", time),
-		numberColumn("count", "times"),
-		numberColumn("device_count", "pieces of work"),
-		{ key: "class", head: "bound by", show: boundText },
-		{ key: "kind", head: "kind" },
-		nameColumn,
+		barColumn(
+			"device_total_ns",
+			"GPU total",
+			"Time of the GPU activities that were asked for inside, also in operators inside of it.",
+		),
+		numberColumn(
+			"device_self_ns",
+			"GPU self",
+			"The same without the operators inside: what it asked for itself.",
+			time,
+		),
+		numberColumn(
+			"span_p50_ns",
+			"span",
+			"Median, from the start of the first GPU activity of one to the end of the last.",
+			time,
+			{ hideZero: true },
+		),
+		barColumn("host_total_ns", "host total", "Time between its begin and its end on the host."),
+		numberColumn(
+			"host_self_ns",
+			"host self",
+			"The same without the operators inside.",
+			time,
+		),
+		numberColumn("count", "times", "How often it was called, or entered."),
+		numberColumn(
+			"device_count",
+			"activities",
+			"Kernels, copies and sets that it asked for itself.",
+		),
+		boundColumn,
+		column("kind", "kind", "An operator of a library, an annotation of the program, or an NVTX range."),
+		nameColumn("The operator, annotation or range."),
 	];
 	const sortBy = report.operators.some((o) => o.device_total_ns)
 		? "device_total_ns"
@@ -293,15 +379,17 @@ function operatorsSection() {
 
 function callsSection() {
 	const columns = [
-		barColumn("total_ns", "time"),
-		numberColumn("count", "calls"),
-		numberColumn("p50_ns", "median", time),
-		numberColumn("p99_ns", "99th percentile", time),
-		numberColumn("max_ns", "longest", time),
-		numberColumn("errors", "failing", count, { hideZero: true }),
-		{ key: "api", head: "API" },
-		{ key: "class", head: "class" },
-		nameColumn,
+		barColumn("total_ns", "time", "All calls of the function added up, on the host."),
+		numberColumn("count", "calls", "How often it was called."),
+		numberColumn("p50_ns", "median", "Half of the calls took less, half more.", time),
+		numberColumn("p99_ns", "p99", "99 of 100 calls took less.", time),
+		numberColumn("max_ns", "longest", "The longest call.", time),
+		numberColumn("errors", "failing", "Calls that returned an error.", count, {
+			hideZero: true,
+		}),
+		column("api", "API", "The CUDA runtime, or the driver below it: its calls are inside of the runtime's."),
+		column("class", "class", "What sort of call it is: launch, copy, memory, sync and so on."),
+		nameColumn("The function."),
 	];
 	return tableSection(
 		"calls",
@@ -323,14 +411,14 @@ function copiesSection() {
 			"on the device",
 			report.device_copies,
 			[
-				barColumn("device_total_ns", "time on the GPU"),
-				numberColumn("count", "times"),
-				numberColumn("bytes", "bytes", bytes),
-				numberColumn("bytes_per_second", "rate", rate),
-				numberColumn("device_p50_ns", "median", time),
-				{ key: "from", head: "from" },
-				{ key: "to", head: "to" },
-				{ key: way, head: "direction" },
+				barColumn("device_total_ns", "time on the GPU", "All of them added up."),
+				numberColumn("count", "times", "How many there were."),
+				numberColumn("bytes", "bytes", "All that was copied or set.", bytes),
+				numberColumn("bytes_per_second", "rate", "Bytes in each second of that time.", rate),
+				numberColumn("device_p50_ns", "median", "Half took less, half more.", time),
+				column("from", "from", "Memory that was read: of the device, pinned or pageable of the host."),
+				column("to", "to", "Memory that was written."),
+				column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 			],
 			"device_total_ns",
 			[],
@@ -345,10 +433,15 @@ function copiesSection() {
 		"as they were asked for",
 		rows,
 		[
-			barColumn("bytes", "bytes", bytes),
-			numberColumn("count", "calls"),
-			numberColumn((c) => (c.count ? c.bytes / c.count : null), "mean", bytes),
-			{ key: way, head: "direction" },
+			barColumn("bytes", "bytes", "All that was asked to be copied or set.", bytes),
+			numberColumn("count", "calls", "How often that was asked for."),
+			numberColumn(
+				(c) => (c.count ? c.bytes / c.count : null),
+				"mean",
+				"Bytes of one call on average.",
+				bytes,
+			),
+			column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 		],
 		"bytes",
 		["Nothing was copied or set while this was recorded."],
@@ -365,11 +458,11 @@ function failuresSection() {
 		null,
 		report.failures,
 		[
-			numberColumn("count", "times"),
-			{ key: "name", head: "call", text: true },
-			{ key: (f) => f.error || `error ${f.code}`, head: "error" },
-			numberColumn("first_ns", "first at", time),
-			numberColumn("tid", "thread", String),
+			numberColumn("count", "times", "How often the call failed so."),
+			{ key: "name", head: "call", help: "The function.", text: true },
+			column((f) => f.error || `error ${f.code}`, "error", "What it returned."),
+			numberColumn("first_ns", "first at", "When it first did, since the recording began.", time),
+			numberColumn("tid", "thread", "The thread that called.", String),
 		],
 		"count",
 		[],

@@ -139,7 +139,7 @@ function drawRow(c, lane, row, y) {
 		if (thin.x < 0 || !thin.cover) return;
 		c.globalAlpha =
 			(search.matches && !thin.lit ? 0.2 : 1) *
-			Math.min(1, 0.3 + 0.7 * thin.cover);
+			Math.min(1, theme.faintest + (1 - theme.faintest) * thin.cover);
 		c.fillStyle =
 			search.matches && thin.lit
 				? theme.mark
@@ -175,9 +175,9 @@ function drawItem(c, lane, row, i, x, y, right) {
 		dim = isDimmed(row, i);
 	const several = row.count[i] > 1;
 	const density = several
-		? 0.35 + 0.65 * Math.min(1, row.busy[i] / (row.end[i] - row.start[i]))
+		? Math.min(1, row.busy[i] / (row.end[i] - row.start[i]))
 		: 1;
-	c.globalAlpha = (dim ? 0.22 : 1) * density;
+	c.globalAlpha = (dim ? 0.22 : 1) * (theme.faintest + (1 - theme.faintest) * density);
 	c.fillStyle = colour(kindOf(lane, row, i), row.name[i]);
 	c.fillRect(x, y, w, ROW - 2);
 	c.globalAlpha = dim ? 0.35 : 1;

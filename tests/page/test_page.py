@@ -441,6 +441,169 @@ def the_page_fits_a_phone():
     silent(page)
 
 
+# ---- how it looks ----
+
+# The contrast of WCAG between two colours of the page, as a canvas paints them.
+CONTRAST = """
+    var rgb = (colour) => {
+        const c = new OffscreenCanvas(1, 1).getContext("2d");
+        c.fillStyle = colour;
+        c.fillRect(0, 0, 1, 1);
+        return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    var light = (v) => v.map((x) => x / 255).map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+    var contrast = (a, b) => {
+        const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+        return (x + 0.05) / (y + 0.05);
+    };
+"""
+
+
+def long_names():
+    """A trace whose tables have every column, and long names in them."""
+    who = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::add_functor, "
+    events = []
+    for i in range(40):
+        name = f"{who}std::array<char*, {i}> >(int, float)"
+        for cat, called, pid, at, dur, args in (
+            ("user_annotation", "training step " + "of a long name " * 9, 7, 0, 900, {"External id": 2 * i + 1}),
+            ("cpu_op", "aten::" + "scaled_dot_product_attention_" * 5, 7, 1, 800, {"External id": 2 * i + 2}),
+            ("cuda_runtime", "cudaLaunchKernel", 7, 10, 5, {"correlation": i + 1}),
+            ("kernel", name, 0, 20, 100 + i, {"correlation": i + 1, "device": 0, "stream": 7,
+                                             "grid": [65535, 1024, 64], "block": [1024, 1, 1]}),
+        ):
+            event = {"ph": "X", "cat": cat, "name": called, "pid": pid, "tid": 7}
+            events.append(event | {"ts": 1000 + i * 1000 + at, "dur": dur, "args": args})
+    with open(work + "/long.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    weir("import", "-q", "-o", "long.weir", "long.json")
+    return "long.weir"
+
+
+@test
+def nothing_is_wider_than_the_window():
+    for trace in (long_names(), eager()):
+        for width in (1024, 1440, 1920):
+            page = page_of(trace, width=width)
+            assert page.js("document.documentElement.scrollWidth") <= width, (trace, width)
+            wide = page.js("""all('.sheet, .panel, .legend, .tiles').filter(e => e.scrollWidth > e.clientWidth + 1)
+                .map(e => [e.closest('section').id, e.className, e.scrollWidth, e.clientWidth])""")
+            assert not wide, (trace, width, wide)
+            silent(page)
+
+
+@test
+def kernels_of_different_names_have_different_colours():
+    for dark in (False, True):
+        page = page_of(long_names(), dark=dark)
+        page.js(CONTRAST)
+        fills = page.js("report.kernels.slice(0, 12).map(k => rgb(colour('kernel', names.indexOf(k.name))))")
+        assert len(fills) == 12
+        for i, a in enumerate(fills):
+            for b in fills[:i]:
+                assert sum((x - y) ** 2 for x, y in zip(a, b)) ** 0.5 > 18, (dark, a, b)
+        # The same in the table.
+        shown = page.js("rgb(getComputedStyle(document.querySelector('#kernels .swatch')).backgroundColor)")
+        assert shown in fills, (shown, fills)
+        silent(page)
+
+
+@test
+def what_is_filled_stands_out_from_dark_paper_and_its_text_can_be_read():
+    page = page_of(eager(), dark=True)
+    page.js(CONTRAST)
+    lowest = page.js("""Math.min(...Object.keys(hues).flatMap(kind => names.map((_, i) =>
+        contrast(rgb(colour(kind, i)), rgb(theme.panel)))))""")
+    assert lowest >= 3, lowest
+    for dark in (False, True):
+        page = page_of(eager(), dark=dark)
+        page.js(CONTRAST)
+        lowest = page.js("""Math.min(...Object.keys(hues).flatMap(kind => names.map((_, i) =>
+            contrast(rgb(colour(kind, i)), rgb(theme.onFill)))))""")
+        assert lowest >= 4.5, (dark, lowest)
+        silent(page)
+
+
+@test
+def calls_that_are_narrow_are_seen_in_the_dark():
+    """Each pixel of the lane that is no paper, of calls too short for one."""
+    page = page_of(generated("many.weir", 4000, 1), dark=True)
+    page.js(CONTRAST)
+    page.js("show('timeline')")
+    page.drawn()
+    pixels = page.js("""(() => {
+        const lane = view.lanes.find(l => l.kind === 'calls'), ratio = view.canvas.width / view.width;
+        const y = Math.round((AXIS + lane.y - view.scroller.scrollTop + HEAD + 5) * ratio);
+        const row = view.canvas.getContext('2d').getImageData(0, y, view.canvas.width, 1).data;
+        const paper = rgb(theme.panel), seen = [];
+        for (let x = 0; x < row.length; x += 4)
+            if (row[x + 3] > 200 && contrast([row[x], row[x + 1], row[x + 2]], paper) > 1.35)
+                seen.push(contrast([row[x], row[x + 1], row[x + 2]], paper));
+        return seen.sort((a, b) => a - b);
+    })()""")
+    assert len(pixels) > 100 and pixels[len(pixels) // 20] >= 3, (len(pixels), pixels[:5])
+    silent(page)
+
+
+@test
+def one_odd_kernel_does_not_squeeze_the_roofline():
+    page = page_of(eager())
+    axes = page.js("""(() => {
+        const point = (x, y, time) => ({ x, y, time });
+        const crowd = [...Array(20).keys()].map(i => point(10 + i, 1e13 + i * 1e11, 100));
+        const peaks = [['fp32', 6e13]], width = 1000;
+        const plain = roofAxes(crowd, peaks, 4e12, width);
+        const odd = roofAxes([...crowd, point(1e-6, 1e3, 3)], peaks, 4e12, width);
+        return { plain: [plain.x0, plain.y0], odd: [odd.x0, odd.y0], beyond: odd.beyond(point(1e-6, 1e3, 3)),
+            inside: crowd.some(odd.beyond), x: odd.x(1e-6), left: ROOF.left, y: odd.y(1e3),
+            low: ROOF.height - ROOF.bottom };
+    })()""")
+    assert axes["odd"] == axes["plain"], axes
+    assert axes["beyond"] and not axes["inside"], axes
+    assert axes["x"] == axes["left"] and axes["y"] == axes["low"], axes
+    # One that has a good part of the time is no odd one out.
+    wide = page.js("""(() => { const p = { x: 1e-3, y: 1e9, time: 50 };
+        return roofAxes([p, { x: 10, y: 1e13, time: 50 }], [['fp32', 6e13]], 4e12, 1000).beyond(p); })()""")
+    assert not wide
+    silent(page)
+
+
+@test
+def every_column_says_what_it_means():
+    for trace in (long_names(), eager(), allocations()):
+        page = page_of(trace)
+        bare = page.js("all('th').filter(h => (h.title || '').length < 10).map(h => h.innerText)")
+        assert not bare, bare
+        for table in page.js("all('section:has(details.more)').map(s => s.id)"):
+            page.js(f"document.querySelector('#{table} summary').click()")
+            listed = page.js(f"all('#{table} .columns dt').map(e => e.innerText)")
+            heads = page.js(f"all('#{table} th button').map(e => e.innerText)")
+            assert [h.strip() for h in heads] == listed, (table, heads, listed)
+        silent(page)
+
+
+@test
+def one_palette_for_kinds_and_for_parts_of_the_time():
+    page = page_of(eager())
+    strange = page.js("Object.entries(partLook).filter(([, [, kind]]) => !hues[kind]).map(([name]) => name)")
+    assert not strange, strange
+    assert page.js("partColour('computing') === colourOf('kernel', 0.4)")
+    assert page.js("partColour('copying') === colourOf('copy', 0.4)")
+    silent(page)
+
+
+@test
+def ceilings_that_were_measured_are_not_called_a_data_sheet():
+    page = page_of(eager())
+    made = page.js("""[true, false].map(measured => {
+        report.gpu = { name: '*H200*', source: 'H200 datasheet 2024', measured };
+        return roofLegend([]).innerText || roofLegend([]).textContent; })""")
+    assert "benchmarks reached" in made[0] and "datasheet" not in made[0], made
+    assert "datasheet" in made[1], made
+    silent(page)
+
+
 # ---- large ones ----
 
 
