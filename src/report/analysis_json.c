@@ -93,5 +93,6 @@ void analysis_put_json(const struct report *r, struct json *j)
 	put_overlap(j, a);
 	put_queue(j, &a->queue);
 	put_parts(j, "critical_path", a->path_ns, path_part_name, PATH_PARTS);
+	json_u64(j, "critical_path_host_most_ns", a->path_host_most_ns);
 	put_pauses(j, a);
 }

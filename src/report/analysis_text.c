@@ -139,6 +139,21 @@ static void put_pauses(const struct report *r, FILE *out, const struct analysis_
 	table_fini(&t);
 }
 
+/* The path through the host is often one of several that are nearly as long. */
+static void put_host_most(const struct report *r, FILE *out)
+{
+	const struct analysis *a = &r->analysis;
+	const uint64_t *ns = a->path_ns;
+	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
+	struct number all, most;
+	if (host > a->path_host_most_ns)
+		fprintf(out,
+			"  slack         of the host's %s a faster host saves %s at most (%.1f %% of "
+			"wall): the busiest stream's work stays\n",
+			number_ns(&all, host), number_ns(&most, a->path_host_most_ns),
+			r->wall_ns ? (double)a->path_host_most_ns * 100 / (double)r->wall_ns : 0);
+}
+
 void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style)
 {
 	const struct analysis *a = &r->analysis;
@@ -151,5 +166,6 @@ void analysis_put_text(const struct report *r, FILE *out, const struct analysis_
 	put_queue(r, out);
 	fprintf(out, "\n%sThe critical path%s\n", style->bold, style->plain);
 	put_parts(r, out, style, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
+	put_host_most(r, out);
 	put_pauses(r, out, style);
 }

@@ -141,6 +141,43 @@ static void walk(struct walker *w, uint64_t start_ns)
 	spend(w, PATH_BEFORE, start_ns);
 }
 
+/* How long the stream that worked longest did so; kernels of a graph may overlap in one. */
+static int busiest_stream(const struct timeline *t, uint64_t *ret_ns)
+{
+	struct {
+		uint64_t until, ns;
+	} *streams = calloc(t->stream_count + 1, sizeof(*streams));
+	if (!streams)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->pieces.n; i++) {
+		const struct piece *p = &t->pieces.v[i];
+		const uint32_t s = p->stream;
+		if (s == NO_STREAM || p->end_ns <= streams[s].until)
+			continue;
+		const uint64_t from =
+			p->start_ns > streams[s].until ? p->start_ns : streams[s].until;
+		streams[s].ns += p->end_ns - from;
+		streams[s].until = p->end_ns;
+		*ret_ns = streams[s].ns > *ret_ns ? streams[s].ns : *ret_ns;
+	}
+	free(streams);
+	return 0;
+}
+
+/* A path through the host may be hardly longer than one through a stream that was busy too. */
+static int find_host_most(struct report *r, const struct timeline *t)
+{
+	struct analysis *a = &r->analysis;
+	const uint64_t *ns = a->path_ns;
+	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
+	const uint64_t all = r->wall_ns - ns[PATH_BEFORE] - ns[PATH_AFTER];
+	uint64_t busiest = 0;
+	const int e = busiest_stream(t, &busiest);
+	const uint64_t rest = all > busiest ? all - busiest : 0;
+	a->path_host_most_ns = host < rest ? host : rest;
+	return e;
+}
+
 int critical_fill(
 	struct report *r, const struct timeline *t, const struct host_time *h, uint64_t start_ns)
 {
@@ -149,9 +186,11 @@ int critical_fill(
 		.host = h,
 		.path_ns = r->analysis.path_ns,
 		.at = start_ns + r->wall_ns };
-	const int e = index_pieces(&w);
-	if (!e)
+	int e = index_pieces(&w);
+	if (!e) {
 		walk(&w, start_ns);
+		e = find_host_most(r, t);
+	}
 	free(w.ended);
 	free(w.previous);
 	return e;

@@ -291,6 +291,9 @@ struct analysis {
 	bool known; /* something ran on a device; else nothing here means anything */
 	uint64_t wall_ns[WALL_PARTS];
 	uint64_t path_ns[PATH_PARTS];
+	/* That a host without any delay would save of it at most: the work of the busiest stream
+	 * stays. */
+	uint64_t path_host_most_ns;
 	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
 	uint64_t communication_ns, communication_hidden_ns;
 	struct queue queue;

@@ -2,11 +2,15 @@
 weir=$1
 . "$(dirname "$0")/expect.sh"
 gen=$(dirname "$weir")/../tests/gen-trace
+kept=$(cd "$(dirname "$0")/../golden/readme" && pwd)
 cd "$scratch" || exit 1
 "$gen" -n 4000 -t 2 -s 1 -p a.weir 2>/dev/null || exit 1
 "$gen" -n 3000 -t 2 -s 2 -p b.weir 2>/dev/null || exit 1
 
 expect 0 'B took .* where A took' "$weir" diff a.weir b.weir
+expect 0 'On devices B took .*, 7\.5 times as fast\), from beginning to end .* where A took' \
+	"$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
+expect 0 'On devices B took .*, 7\.5 times as long\)' "$weir" diff "$kept/fixed.weir" "$kept/slow.weir"
 expect 0 'kernels: [0-9]+ same\.' "$weir" diff a.weir a.weir
 expect 0 'and 1 more runs' "$weir" diff a.weir a.weir -- b.weir
 expect 0 'several: weir diff A' "$weir" diff a.weir -- b.weir

@@ -304,6 +304,25 @@ def the_breakdown_adds_up_to_the_wall_time(t):
         yield "%d ns in parts of %d ns" % (sum(row["ns"] for row in rows), t.report["wall_ns"])
 
 
+def longer_path(t):
+    if not t.report.get("critical_path"):
+        return False
+    t.report["critical_path"][0]["ns"] += 1
+    return True
+
+
+@invariant(spoil=longer_path)
+def the_critical_path_adds_up_to_the_wall_time(t):
+    rows = {row["name"]: row["ns"] for row in t.report.get("critical_path", ())}
+    if not rows:
+        return
+    if sum(rows.values()) != t.report["wall_ns"]:
+        yield "%d ns in parts of %d ns" % (sum(rows.values()), t.report["wall_ns"])
+    host = rows["host"] + rows["launch"] + rows["waiting"]
+    if t.report["critical_path_host_most_ns"] > host:
+        yield "a faster host saves %d ns of %d" % (t.report["critical_path_host_most_ns"], host)
+
+
 def more_calls(t):
     t.report["totals"]["calls"] += 1
 

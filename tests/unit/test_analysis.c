@@ -280,6 +280,28 @@ static void a_chain_of_work_in_a_stream_is_the_critical_path(void **state)
 	end();
 }
 
+/* The host launches without a wait, and the last kernel just misses its turn: the path is the
+ * host's, and yet a faster host would save little. */
+static void a_path_through_the_host_has_slack_where_the_device_was_busy(void **state)
+{
+	struct made_call calls[10];
+	struct made_work work[10];
+	for (uint32_t i = 0; i < 10; i++) {
+		calls[i] = (struct made_call){ 10 + i * 200, 200 + i * 200, FN_LAUNCH };
+		work[i] = (struct made_work){ 210 + i * 200, 370 + i * 200, 1, i + 1, WORK_KERNEL,
+			false };
+	}
+	begin();
+	put_calls(calls, 10);
+	put_work(work, 10);
+	const struct analysis *a = look();
+	const uint64_t host = a->path_ns[PATH_HOST] + a->path_ns[PATH_LAUNCH];
+	assert_int_equal(a->path_ns[PATH_COMPUTING], 160000);
+	assert_int_equal(host, 1800000);
+	assert_int_equal(a->path_host_most_ns, (9 * 200 + 160 - 10 * 160) * 1000);
+	end();
+}
+
 static void the_path_follows_a_wait_back_to_the_work_that_ended_it(void **state)
 {
 	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 505, FN_SYNC },
@@ -423,6 +445,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_microsecond_is_counted_where_it_belongs),
 		cmocka_unit_test(a_chain_of_work_in_a_stream_is_the_critical_path),
+		cmocka_unit_test(a_path_through_the_host_has_slack_where_the_device_was_busy),
 		cmocka_unit_test(the_path_follows_a_wait_back_to_the_work_that_ended_it),
 		cmocka_unit_test(work_that_waits_for_another_stream_is_on_its_path),
 		cmocka_unit_test(the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun),
