@@ -342,7 +342,7 @@ static void put_shape(const struct export *x, struct json *j, const struct devic
 static void put_work_args(struct export *x, struct json *j, const struct device_work *w,
 	const struct chrome_range *asked)
 {
-	const bool has_external = w->valid & WORK_HAS_EXTERNAL;
+	const bool has_external = w->valid & WORK_HAS_EXTERNAL, placed = w->kind != WORK_SPAN;
 	const struct {
 		const char *key;
 		bool there;
@@ -351,9 +351,9 @@ static void put_work_args(struct export *x, struct json *j, const struct device_
 		{ "External id", has_external || asked,
 			has_external || !asked ? w->external : asked->r.external },
 		{ "queued", w->kind == WORK_KERNEL, 0 },
-		{ "device", w->valid & WORK_HAS_DEVICE, w->device },
-		{ "context", w->valid & WORK_HAS_CONTEXT, w->context },
-		{ "stream", w->valid & WORK_HAS_STREAM, w->stream },
+		{ "device", placed && w->valid & WORK_HAS_DEVICE, w->device },
+		{ "context", placed && w->valid & WORK_HAS_CONTEXT, w->context },
+		{ "stream", placed && w->valid & WORK_HAS_STREAM, w->stream },
 		{ "correlation", w->valid & WORK_HAS_CORRELATION, w->correlation },
 		{ "bytes", w->valid & WORK_HAS_BYTES, w->bytes },
 		{ "registers per thread", w->valid & WORK_HAS_REGISTERS, w->registers },
@@ -374,6 +374,29 @@ static void put_work_args(struct export *x, struct json *j, const struct device_
 		put_shape(x, j, w);
 }
 
+/* As Kineto calls what has no name of its own: "Memcpy HtoD (Pageable -> Device)". */
+static const char *name_of_work(
+	struct export *x, const struct device_work *w, char *room, size_t bytes)
+{
+	static const char *const places[PLACES] = { "Unknown", "Pageable", "Pinned", "Device",
+		"Array", "Managed", "Device Static", "Managed Static" };
+	static const char *const waits[] = { "Sync", "Event Sync", "Stream Wait Event",
+		"Stream Sync", "Context Sync" };
+	const char *direction = copy_direction_name(w->what);
+	const char *from = places[w->from < PLACES ? w->from : 0];
+	const char *to = places[w->to < PLACES ? w->to : 0];
+	if (w->name || (w->kind != WORK_COPY && w->kind != WORK_SET && w->kind != WORK_WAIT))
+		return export_string(x, w->name);
+	if (w->kind == WORK_WAIT)
+		return waits[w->what < sizeof(waits) / sizeof(waits[0]) ? w->what : 0];
+	if (w->kind == WORK_SET)
+		snprintf(room, bytes, "Memset (%s)", from);
+	else
+		snprintf(room, bytes, "Memcpy %s (%s -> %s)", direction ? direction : "Unknown",
+			from, to);
+	return room;
+}
+
 static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
 	const struct call_link *link)
 {
@@ -384,8 +407,9 @@ static int work(struct export *x, const struct chunk_ref *c, const struct device
 	const int e = name_stream(x, c->process, device, stream);
 	if (e)
 		return e;
-	struct json j = begin_event(
-		x, "X", category_of_work(w->kind), export_string(x, w->name), device, stream);
+	char name[64];
+	struct json j = begin_event(x, "X", category_of_work(w->kind),
+		name_of_work(x, w, name, sizeof(name)), device, stream);
 	put_span(x, w->start_ns, w->end_ns);
 	put_work_args(
 		x, &j, w, link ? chrome_range_at(n, c->process, link->tid, link->ticks) : NULL);
@@ -556,6 +580,7 @@ static void put_memory(struct export *x, const struct chrome_memory *m)
 	json_u64(&j, "Device Id", m->device);
 	json_u64(&j, "Device Type", TORCH_CUDA);
 	json_u64(&j, "Addr", m->pointer);
+	json_bool(&j, "finished", false);
 	json_u64(&j, "Ev Idx", c->event++);
 	end_event(&j);
 }

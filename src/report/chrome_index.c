@@ -160,50 +160,118 @@ static struct map_key call_key(const struct chunk_ref *c, uint64_t ticks, uint16
 	return MAP_KEY(c->process, c->head.tid, ticks, fn);
 }
 
-/* Of the calls of a chunk, in the order of their ends, from behind: outer ones come first. */
-static int find_outer(struct chrome_index *n, struct export *x, const struct chunk_buf *buf,
-	const struct record *const *v, size_t count)
+/* The outermost call that is being looked at, of a thread. */
+struct outer_call {
+	uint64_t ticks;
+	uint16_t fn;
+	bool there;
+};
+
+struct outer_calls {
+	struct map map; /* process, tid */
+	ARRAY(struct outer_call) v;
+	ARRAY(const struct record *) records;
+	struct chunk_buf buf;
+};
+
+static int add_outer(struct chrome_index *n, const struct chunk_ref *c,
+	const struct outer_call *outer, uint32_t link)
 {
-	const struct record *outer = NULL;
-	for (size_t i = count; i-- > 0;) {
-		const struct record *r = v[i];
-		const struct schema_fn *fn = schema_find(&x->trace->schema, r->fn);
-		if (!fn || fn->api == API_ALLOCATOR)
-			continue;
-		if (!outer || r->ticks < outer->ticks)
-			outer = fn->api == API_RUNTIME ? r : NULL;
-		const struct call_link *link =
-			export_link_of(x, buf->ref->process, buf->ref->head.tid, r);
-		if (!outer || outer == r || !link)
-			continue;
-		const uint32_t index = (uint32_t)(link - x->links.v.v);
-		uint32_t *to = map_get(&n->outer, call_key(buf->ref, outer->ticks, outer->fn));
-		uint32_t *back = map_get(&n->asked, MAP_KEY(index));
-		uint64_t *ticks = array_push(&n->calls);
-		if (!to || !back || !ticks)
-			return -ENOMEM;
-		*to = index;
-		*back = (uint32_t)(n->calls.n - 1);
-		*ticks = outer->ticks;
-	}
+	uint32_t *to = map_get(&n->outer, call_key(c, outer->ticks, outer->fn));
+	uint32_t *back = map_get(&n->asked, MAP_KEY(link));
+	uint64_t *ticks = array_push(&n->calls);
+	if (!to || !back || !ticks)
+		return -ENOMEM;
+	*to = link;
+	*back = (uint32_t)(n->calls.n - 1);
+	*ticks = outer->ticks;
 	return 0;
 }
 
-static int take_calls(struct chrome_index *n, struct export *x, const struct chunk_buf *buf)
+static int look_at_call(struct chrome_index *n, struct export *x, const struct chunk_ref *c,
+	const struct record *r, struct outer_call *outer)
 {
-	ARRAY(const struct record *) all = { 0 };
-	struct records it = records_of(buf);
-	const struct record *r;
-	while ((r = records_next(&it))) {
-		const struct record **to = array_push(&all);
-		if (!to) {
-			array_free(&all);
-			return -ENOMEM;
-		}
-		*to = r;
+	const struct schema_fn *fn = schema_find(&x->trace->schema, r->fn);
+	if (!fn || fn->api == API_ALLOCATOR)
+		return 0;
+	if (!outer->there || r->ticks < outer->ticks)
+		*outer = (struct outer_call){ r->ticks, r->fn, fn->api == API_RUNTIME };
+	if (!outer->there || (outer->ticks == r->ticks && outer->fn == r->fn))
+		return 0;
+	const struct call_link *link = export_link_of(x, c->process, c->head.tid, r);
+	return link ? add_outer(n, c, outer, (uint32_t)(link - x->links.v.v)) : 0;
+}
+
+static struct outer_call *outer_of(struct outer_calls *o, const struct chunk_ref *c)
+{
+	uint32_t *i = map_get(&o->map, MAP_KEY(c->process, c->head.tid));
+	if (i && *i == MAP_NONE) {
+		struct outer_call *new = array_push(&o->v);
+		if (!new)
+			return NULL;
+		*new = (struct outer_call){ 0 };
+		*i = (uint32_t)(o->v.n - 1);
 	}
-	const int e = find_outer(n, x, buf, all.v, all.n);
-	array_free(&all);
+	return i ? &o->v.v[*i] : NULL;
+}
+
+/* Calls stand in the order of their ends: from behind, outer ones come first. */
+static int take_calls(struct chrome_index *n, struct export *x, struct outer_calls *o)
+{
+	struct records it = records_of(&o->buf);
+	struct outer_call *outer = outer_of(o, o->buf.ref);
+	const struct record *r;
+	int e = outer ? 0 : -ENOMEM;
+	o->records.n = 0;
+	while (!e && (r = records_next(&it))) {
+		const struct record **to = array_push(&o->records);
+		if (to)
+			*to = r;
+		else
+			e = -ENOMEM;
+	}
+	for (size_t i = o->records.n; i-- > 0 && !e;)
+		e = look_at_call(n, x, o->buf.ref, o->records.v[i], outer);
+	return e;
+}
+
+static int newest_first(const void *one, const void *two, void *trace)
+{
+	const struct trace *t = trace;
+	const struct chunk_ref *a = &t->chunks[*(const uint32_t *)one];
+	const struct chunk_ref *b = &t->chunks[*(const uint32_t *)two];
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->head.tid != b->head.tid)
+		return ORDER(a->head.tid, b->head.tid);
+	if (a->head.open.ticks != b->head.open.ticks)
+		return -ORDER(a->head.open.ticks, b->head.open.ticks);
+	return -ORDER(a->head.seq, b->head.seq);
+}
+
+static int find_outer(struct chrome_index *n, struct export *x)
+{
+	const struct trace *t = x->trace;
+	struct outer_calls o = { 0 };
+	ARRAY(uint32_t) order = { 0 };
+	int e = array_reserve(&order, t->chunk_count) ? 0 : -ENOMEM;
+	for (size_t i = 0; i < t->chunk_count && !e; i++)
+		if (t->chunks[i].head.kind == CHUNK_EVENTS)
+			order.v[order.n++] = (uint32_t)i;
+	if (order.n)
+		qsort_r(order.v, order.n, sizeof(*order.v), newest_first, (void *)t);
+	for (size_t i = 0; i < order.n && !e; i++) {
+		e = trace_load(t, order.v[i], &o.buf, NULL);
+		if (!e)
+			e = take_calls(n, x, &o);
+		else if (e != -ENOMEM)
+			e = 0;
+	}
+	map_fini(&o.map);
+	array_free(&o.v);
+	array_free(&o.records);
+	array_free(&order);
+	chunk_buf_fini(&o.buf);
 	return e;
 }
 
@@ -363,10 +431,8 @@ int chrome_index_make(struct chrome_index *n, struct export *x)
 	while ((e = trace_next(x->trace, CHUNK_RANGES, &at, &buf, NULL)) > 0 &&
 		!(e = take_ranges(n, &buf)))
 		;
-	at = 0;
-	while (!e && x->links.v.n && has_runtime(x) &&
-		(e = trace_next(x->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
-		e = take_calls(n, x, &buf);
+	if (!e && x->links.v.n && has_runtime(x))
+		e = find_outer(n, x);
 	chunk_buf_fini(&buf);
 	if (e)
 		return e;

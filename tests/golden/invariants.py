@@ -28,7 +28,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -229,6 +229,29 @@ def the_live_set_is_the_allocators(t):
             yield "%s: %d, and should be %d" % (key, t.report["memory"][key], should)
 
 
+def other_total(t):
+    events = allocator_events(t.chrome["traceEvents"])
+    if not events:
+        return False
+    events[len(events) // 2]["args"]["Total Allocated"] += 512
+    return True
+
+
+@invariant(spoil=other_total)
+def the_live_set_is_the_allocators_at_every_event(t):
+    """What an export says was allocated comes of blocks that were replayed, not of the trace's totals."""
+    if not t.source:
+        return
+    theirs, ours = (allocator_events(s["traceEvents"]) for s in (t.source, t.chrome))
+    theirs = [e for e in theirs if e["args"]["Bytes"]]
+    rows = [[(e["args"]["Addr"], e["args"]["Bytes"], e["args"]["Total Allocated"]) for e in events]
+            for events in (theirs, ours)]
+    if len(theirs) != len(ours):
+        yield "%d events, and should be %d" % (len(ours), len(theirs))
+    elif Counter(rows[0]) != Counter(rows[1]):
+        yield "%d of %d events differ" % (sum((Counter(rows[0]) - Counter(rows[1])).values()), len(theirs))
+
+
 def no_time_in_launches(t):
     for row in t.report["kernels"]:
         if row["device_timed"] and row["host_total_ns"]:
@@ -252,6 +275,130 @@ def kernels_have_the_time_of_their_launches(t):
         if row["device_timed"]:
             ours[row["mangled"] or row["name"]] += row["host_total_ns"]
     yield from differences("time in launches", +theirs, +ours)
+
+
+# What an export says of each event, against what the trace says.
+
+
+# Of the source and not of the recording: the number of a function with CUPTI, correlations of calls that asked for nothing, the
+# stream that a kernel's operator names, in which order the profiler had its events; and a calculation of its own that is 0 where
+# a kernel has more shared memory than it believes possible.
+NOT_KEPT = {"cbid", "correlation", "stream", "Ev Idx", "est. achieved occupancy %"}
+# Of the recording.
+ADDED = {"class", "Fwd thread id", "Record function id", "scope", "External id", "Ev Idx", "finished",
+         "est. achieved occupancy %", "blocks per SM", "warps per SM", "memory bandwidth (GB/s)", "queued"}
+CATEGORIES = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset",
+              "gpu_user_annotation", "python_function", "cpu_instant_event")
+
+
+def told_events(source):
+    """Those of Kineto's that a recording knows, each with a key that time gives it."""
+    events = [e for e in source["traceEvents"] if e.get("cat") in CATEGORIES and e["ph"] in "Xi"
+              and (e["ph"] == "X" or e in allocator_events([e]) and e["args"]["Bytes"])]
+    first = min((float(e["ts"]) for e in events if e["ph"] == "X"), default=0)
+    told = defaultdict(list)
+    for e in events:
+        told[e["cat"], bare_name(e["name"]), str(e["pid"]), str(e["tid"]), round((float(e["ts"]) - first) * 1000) // 4].append(e)
+    return told
+
+
+def same_value(one, two):
+    if isinstance(one, (int, float)) and isinstance(two, (int, float)) and float in (type(one), type(two)):
+        return abs(one - two) <= 1e-3 * max(abs(one), abs(two))
+    return one == two
+
+
+def compare_events(theirs, ours):
+    """Both as told_events() has them.  A time that was given away differs by a nanosecond or two."""
+    found = Counter()
+    for key, events in theirs.items():
+        mates = ours.get(key, []) + ours.get(key[:-1] + (key[-1] + 1,), []) + ours.get(key[:-1] + (key[-1] - 1,), [])
+        for e in events:
+            mate = next((m for m in mates if same_event(e, m)), None)
+            if mate is None:
+                found["%s: %s has no event of its name, time and length" % (key[0], key[1][:80])] += 1
+                continue
+            mates.remove(mate)
+            one, two = e.get("args", {}), mate.get("args", {})
+            for name in one.keys() | two.keys():
+                if name in one and name not in two:
+                    wrong = name not in NOT_KEPT
+                elif name in two and name not in one:
+                    wrong = name not in ADDED
+                else:
+                    wrong = name not in NOT_KEPT - {"stream"} and not same_value(one[name], two[name])
+                if wrong:
+                    found["%s: %s is %s and should be %s" % (key[0], name, str(two.get(name))[:60], str(one.get(name))[:60])] += 1
+    for what, times in found.most_common(4):
+        yield "%s (%d times)" % (what, times)
+    count = [Counter(key[0] for key, events in told.items() for _ in events) for told in (theirs, ours)]
+    yield from differences("events of", *count)
+
+
+def same_event(one, two):
+    if abs(float(one.get("dur", 0)) - float(two.get("dur", 0))) > 0.0015:
+        return False
+    args, others = one.get("args", {}), two.get("args", {})
+    return args.get("External id") == others.get("External id") or "External id" not in args or "External id" not in others
+
+
+def no_shapes(t):
+    for e in t.chrome["traceEvents"]:
+        if e.get("args", {}).pop("Input Dims", None):
+            return True
+    return False
+
+
+@invariant(spoil=no_shapes)
+def an_export_says_what_the_trace_says(t):
+    """Each operator, call, kernel, copy, set and allocation, with all its arguments."""
+    if t.source:
+        yield from compare_events(told_events(t.source), told_events(t.chrome))
+
+
+def one_arrow_less(t):
+    for e in t.chrome["traceEvents"]:
+        if e.get("cat") == "ac2g" and e["ph"] == "f":
+            t.chrome["traceEvents"].remove(e)
+            return True
+    return False
+
+
+@invariant(spoil=one_arrow_less)
+def arrows_have_two_ends_that_are_there(t):
+    """From a call to each piece of work that it asked for, and from operators to their backward passes."""
+    events = t.chrome["traceEvents"]
+    begins = {(str(e["pid"]), str(e["tid"]), e["ts"]) for e in events if e["ph"] == "X"}
+    for category in ("ac2g", "fwdbwd"):
+        ends = {phase: {e["id"]: e for e in events if e.get("cat") == category and e["ph"] == phase} for phase in "sf"}
+        if ends["s"].keys() != ends["f"].keys():
+            yield "%s: %d begin and %d end" % (category, len(ends["s"]), len(ends["f"]))
+        lost = sum((str(e["pid"]), str(e["tid"]), e["ts"]) not in begins for side in ends.values() for e in side.values())
+        if lost:
+            yield "%s: %d ends at which nothing begins" % (category, lost)
+    correlations = Counter(e["args"].get("correlation") for e in events
+                           if e.get("cat") in ("cuda_runtime", "cuda_driver") and e["ph"] == "X")
+    joined = sum(e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and e["args"].get("correlation") in correlations
+                 for e in events)
+    arrows = count(t.chrome, "s", "ac2g")
+    if joined > arrows:
+        yield "%d pieces of work name a call, %d arrows" % (joined, arrows)
+    pairs = count(t.source, "s", "fwdbwd") if t.source else 0
+    if pairs and pairs != count(t.chrome, "s", "fwdbwd"):
+        yield "fwdbwd: %d, and should be %d" % (count(t.chrome, "s", "fwdbwd"), pairs)
+
+
+def no_head(t):
+    del t.chrome["schemaVersion"]
+
+
+@invariant(spoil=no_head)
+def the_head_is_kinetos(t):
+    for key in ("schemaVersion", "deviceProperties", "displayTimeUnit", "traceName"):
+        if key not in t.chrome:
+            yield "no %s" % key
+    for one, two in zip((t.source or {}).get("deviceProperties", []), t.chrome["deviceProperties"]):
+        yield from differences("deviceProperties", one, two)
 
 
 # Parts and their whole.
@@ -528,6 +675,66 @@ def other_kernel_again(t):
 @invariant(spoil=other_kernel_again)
 def there_and_back_keeps_kernels(t):
     yield from differences("kernels", kernels_of(t.report), kernels_of(t.again.report))
+
+
+def other_event_again(t):
+    for e in t.again.chrome["traceEvents"]:
+        if e.get("cat") in CATEGORIES and e["ph"] == "X":
+            e["dur"] += 1
+            return True
+    return False
+
+
+@invariant(spoil=other_event_again)
+def there_and_back_keeps_events(t):
+    """Also of Weir's own recordings: calls lose what only Weir knows of them."""
+    yield from compare_events(without_own(told_events(t.chrome)), without_own(told_events(t.again.chrome)))
+
+
+KINETOS = {"External id", "correlation", "class"}
+
+
+def without_own(told):
+    for key, events in told.items():
+        for e in events:
+            if key[0] in ("cuda_runtime", "cuda_driver"):
+                e["args"] = {name: value for name, value in e["args"].items() if name in KINETOS}
+    return told
+
+
+def sums_of(report):
+    """What two reports of one program must have in common."""
+    sums = {}
+    for row in report["device_work"]:
+        if row["kind"] == "kernel":
+            key = row["kind"], row["name"]
+            sums[key] = row["count"], row["device_total_ns"], row["bytes"]
+    for row in report["device_copies"]:
+        sums["moved", row["kind"], row["direction"], row["from"], row["to"]] = row["count"], row["bytes"]
+    for row in report["operators"]:
+        sums["operator", row["kind"], row["name"]] = row["count"], row["device_total_ns"], row["device_self_ns"], row["flops"]
+    for row in report["devices"]:
+        sums["device", row["device"]] = row["busy_ns"], row["name"]
+    for key in ("peak_bytes", "live_at_exit_bytes"):
+        sums["memory", key] = sum(report["memory"][kind][key] for kind in ("device", "managed"))
+    return sums
+
+
+def other_operator_again(t):
+    for row in t.again.report["operators"]:
+        row["device_self_ns"] += 1
+        return True
+    return False
+
+
+@invariant(spoil=other_operator_again)
+def there_and_back_keeps_sums(t):
+    """Calls, device work, operators with their FLOPs, devices, memory.  Calls that were only counted are in no export."""
+    yield from differences("there and back", sums_of(t.report), sums_of(t.again.report))
+    exported = Counter(bare_name(e["name"]) for e in t.chrome["traceEvents"]
+                       if e["ph"] == "X" and e["cat"] in ("cuda_runtime", "cuda_driver"))
+    yield from differences("calls there and back", exported,
+                           Counter({bare_name(row["name"]): row["count"] for row in t.again.report["calls"]}))
 
 
 # All of them.
