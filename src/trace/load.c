@@ -15,6 +15,7 @@
 
 #include "trace/columns.h"
 #include "trace/device.h"
+#include "trace/moved.h"
 
 #include "base/banned.h"
 
@@ -176,7 +177,10 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	buf->ref = ref;
 	buf->last_ticks = t->last_ticks;
 	buf->bytes = 0;
-	const int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
+	struct chunk_ref block;
+	int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
+	if (e == -ENODATA && !ref->packed && moved_find(t, ref, &block))
+		e = load_packed(t, &block, buf);
 	if (!e)
 		return 0;
 	buf->bytes = 0;

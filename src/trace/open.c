@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "base/unpack.h"
+#include "trace/moved.h"
 
 #include "base/banned.h"
 
@@ -173,14 +174,14 @@ static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref 
 	return 0;
 }
 
-static bool chunk_sane(const struct chunk_header *c, uint64_t left)
+bool chunk_sane(const struct chunk_header *c, uint64_t left)
 {
 	return c->bytes >= TRACE_GRAIN && c->bytes % TRACE_GRAIN == 0 && c->bytes <= left &&
 	       c->bytes <= CHUNK_LIMIT && c->kind >= CHUNK_EVENTS && c->state >= CHUNK_OPEN &&
 	       c->state <= CHUNK_FREE;
 }
 
-static bool block_sane(const struct block_header *b)
+bool block_sane(const struct block_header *b)
 {
 	const size_t skip = offsetof(struct block_header, bytes);
 	return b->magic == BLOCK_MAGIC &&
@@ -433,8 +434,10 @@ static int walk(struct trace *t, const char *path, struct error *err)
 	add_clock(t, &t->header.start);
 	add_clock(t, &t->header.end);
 	int e = t->header.form == TRACE_RAW ? walk_raw(t, &list) : walk_packed(t, &list);
-	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING)
-		e = walk_again(t, &list);
+	if (!e && t->header.form == TRACE_RAW && t->header.state == TRACE_RECORDING) {
+		t->moved = moved_new();
+		e = t->moved ? walk_again(t, &list) : -ENOMEM;
+	}
 	if (!e && t->header.form == TRACE_RAW)
 		e = drop_twins(&list);
 	array_free(&list.open);
@@ -522,6 +525,7 @@ void trace_close(struct trace *t)
 		return;
 	if (t->fd >= 0)
 		close(t->fd);
+	moved_free(t->moved);
 	free(t->chunks);
 	free(t->schema_memory);
 	array_free(&t->processes);

@@ -64,6 +64,8 @@ struct trace {
 	struct chunk_ref *chunks;
 	size_t chunk_count;
 
+	struct moved *moved; /* of a live file: where chunks have gone since; or NULL */
+
 	ARRAY(struct trace_process) processes;
 	struct map process_map;
 
@@ -147,6 +149,10 @@ const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes
 
 /* Internal to src/trace: where in the file something was left out.  Literal `what`. */
 void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);
+
+/* Whether this can be the header of a chunk of a file that goes on for `left` bytes, or of a block. */
+bool chunk_sane(const struct chunk_header *c, uint64_t left);
+bool block_sane(const struct block_header *b);
 
 /* Reads exactly `bytes`; -ENODATA when the file ends before. */
 int read_at(int fd, void *to, size_t bytes, uint64_t offset);

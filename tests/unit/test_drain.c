@@ -203,6 +203,45 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 	assert_false(chunk_is_unfinished(c));
 }
 
+/* What was there when the file was opened is found, wherever it has gone since. */
+static void chunks_that_are_drained_after_the_file_was_opened_are_found(void **state)
+{
+	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	uint64_t next = 0, damaged = 0, found = 0, most = 0;
+	struct chunk_buf buf = { 0 };
+	const struct record *r;
+	struct trace *t;
+	for (int i = 0; i < 3; i++) {
+		put_many(&w, &next, 4 * MIB);
+		drain_step(drain);
+	}
+	put_many(&w, &next, MIB);
+	const uint64_t known = next;
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	size_t at = 0;
+	for (int i = 0; i < 40; i++) { /* more than a container, too */
+		put_many(&w, &next, 2 * MIB);
+		drain_step(drain);
+		if (i == 20)
+			assert_int_equal(trace_next(t, CHUNK_EVENTS, &at, &buf, &damaged), 1);
+	}
+	uint8_t *seen = calloc(next + 1, 1);
+	assert_non_null(seen);
+	for (at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, &damaged) == 1;) {
+		for (struct records it = records_of(&buf); (r = records_next(&it));) {
+			assert_true(r->ticks <= next && !seen[r->ticks]++);
+			found += r->ticks <= known;
+			most = r->ticks > most ? r->ticks : most;
+		}
+	}
+	assert_int_equal(damaged, 0);
+	assert_int_equal(found, known);
+	assert_in_range(most, known, known + 4 * TRACE_GRAIN / (WORDS * 8));
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	free(seen);
+}
+
 static void let_grow_to(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -291,6 +330,8 @@ int main(void)
 			a_chunk_stays_mapped_for_the_record_that_was_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_chunk_waits_for_the_range_that_is_open, begin, end),
+		cmocka_unit_test_setup_teardown(
+			chunks_that_are_drained_after_the_file_was_opened_are_found, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_disk_is_drained, begin, end),
 		cmocka_unit_test_setup_teardown(
 			draining_goes_on_when_there_is_room_again, begin, end),
