@@ -26,7 +26,8 @@ enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
 /* Bits of trace_header.optional. */
-#define FEATURE_DEVICE 1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
+#define FEATURE_DEVICE    1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
+#define FEATURE_SANDBOXED 2u /* a process got a system-call filter while it was recorded */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {

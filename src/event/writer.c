@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "event/sandbox.h"
 #include "event/schema_text.h"
 
 #define CHUNK_FIRST        (1u * TRACE_GRAIN)
@@ -572,7 +573,8 @@ static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, u
 static struct chunk_header *new_chunk(struct recorder *r, enum chunk_kind kind, uint32_t bytes,
 	uint32_t tid, const struct writer *w)
 {
-	if (!r->header || __atomic_load_n(&r->header->stopped, __ATOMIC_RELAXED))
+	if (!r->header || __atomic_load_n(&r->header->stopped, __ATOMIC_RELAXED) ||
+		sandbox_is_closed(r->header))
 		return NULL;
 	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
 	const long fd = open_same(r);
@@ -829,16 +831,16 @@ static bool rewind_scratch(struct writer *w)
 
 bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 {
+	if (w->skip || sandbox_is_closed(r->header)) {
+		w->skip -= w->skip > 0;
+		return refused(r, w);
+	}
 	if (!w->tid)
 		w->tid = (uint32_t)sys(gettid);
 	if (r->scratch)
 		return rewind_scratch(w);
 	if (!r->header || bytes > CHUNK_FIRST - CHUNK_PAYLOAD)
 		return refused(r, w);
-	if (w->skip) {
-		w->skip--;
-		return refused(r, w);
-	}
 	/* With signals blocked nothing on this thread can come between. */
 	uint64_t all = ~0ull, mask = 0;
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);

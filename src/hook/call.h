@@ -42,7 +42,7 @@ static inline uint32_t wanted(uint32_t bits)
 static inline uint64_t clock_now(void)
 {
 	return __builtin_expect(hook_hot.clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
-								   : clock_monotonic();
+								   : clock_slowly();
 }
 
 /*

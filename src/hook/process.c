@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
+#include "event/sandbox.h"
 #include "hook/forecast.h"
 #include "hook/note.h"
 #include "hook/resolve.h"
@@ -29,7 +30,7 @@ __thread struct writer hook_ranges = { .chunk = &writer_nowhere, .kind = CHUNK_R
 /* The control word until there is a trace: everything is wanted, so that the first call of a
  * process comes to call_leave, which starts it; nothing, once it is known that nobody asks. */
 static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
-struct hook_hot hook_hot = { .control = &idle_control, .clock = CLOCK_IS_TSC };
+struct hook_hot hook_hot = { .control = &idle_control, .clock = CLOCK_IS_MONOTONIC };
 
 static struct {
 	bool read;
@@ -288,14 +289,24 @@ static void start(void)
 	}
 	hook_recorder.scratch = true;
 	hook_recorder.pid = (uint32_t)sys(getpid);
+	hook_hot.clock = CLOCK_IS_TSC;
 	if (text_start(orders.path))
 		idle_control = orders.control & ~CONTROL_QUERY_COUNT;
+}
+
+/* A process that has shut itself in since the library was loaded is left alone. */
+static bool stands_aside(void)
+{
+	if (!orders.path[0] || (!sandbox_is_closed(NULL) && !sandbox_hides_clock()))
+		return false;
+	idle_control = 0;
+	return true;
 }
 
 void process_start(void)
 {
 	uint32_t seen = PROCESS_NEW;
-	if (process_is_started())
+	if (process_is_started() || stands_aside())
 		return;
 	/* With signals blocked no handler can come here while this thread is at it. */
 	uint64_t all = ~0ull, mask = 0;
@@ -311,14 +322,30 @@ void process_start(void)
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
+uint64_t clock_slowly(void)
+{
+	const bool started = process_is_started();
+	if (!started && stands_aside())
+		return 0;
+	const struct trace_header *h = hook_recorder.header; /* a parent's, after a fork */
+	return started || (h && h->clock != CLOCK_IS_TSC) ? clock_monotonic()
+							  : __builtin_ia32_rdtsc();
+}
+
 /* In the child of a fork: same orders, same file, a new process with nothing open. */
 static void forked(void)
 {
 	if (hook_hot.state == PROCESS_NEW)
 		return;
+	if (stands_aside()) {
+		hook_hot.control = &idle_control;
+		hook_recorder.header = NULL;
+		return;
+	}
 	writer_forked(&hook_recorder, &hook_self);
 	writer_forked(&hook_recorder, &hook_ranges);
 	hook_hot.captures = 0;
+	hook_hot.clock = CLOCK_IS_MONOTONIC; /* the child may hide the counter from itself */
 	note_forget();
 	resolve_forked();
 	recorder_forked(&hook_recorder);
@@ -330,6 +357,10 @@ static void forked(void)
 __attribute__((constructor)) static void loaded(void)
 {
 	read_orders();
-	if (orders.path[0])
-		pthread_atfork(NULL, NULL, forked);
+	if (!orders.path[0]) {
+		idle_control = 0;
+		return;
+	}
+	sandbox_is_closed(NULL); /* as it is now */
+	pthread_atfork(NULL, NULL, forked);
 }

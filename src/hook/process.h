@@ -49,6 +49,10 @@ static inline bool process_is_started(void)
 
 uint64_t clock_monotonic(void); /* nanoseconds */
 
+/* Ticks of the trace's clock, where that is not the processor's counter or nobody knows yet whether
+ * that may be read.  0: it may not, and nothing is recorded. */
+uint64_t clock_slowly(void);
+
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
 

@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "event/decode.h"
+#include "event/sandbox.h"
 #include "hook/call.h"
 
 #define LINE_BYTES 4096u
@@ -68,6 +69,8 @@ static size_t put_ids(char *to)
 void text_print(const struct record *r)
 {
 	char line[LINE_BYTES];
+	if (sandbox_is_closed(NULL))
+		return;
 	const struct decoder decoder = {
 		.schema = &schema,
 		.enums = enum_names,

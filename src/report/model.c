@@ -447,6 +447,9 @@ static void warn_missing(struct report *r)
 	if (r->trace->header.unnamed)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			r->trace->header.unnamed);
+	if (r->trace->header.optional & FEATURE_SANDBOXED)
+		warn(r, "a process put itself behind a system-call filter (seccomp): from then on "
+			"its calls were kept only where room was mapped already");
 	if (r->torn)
 		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
 	if (r->trace->header.reused)
