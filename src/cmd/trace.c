@@ -143,6 +143,14 @@ static const char *find_name(void *context, uint64_t handle, uint64_t ticks, siz
 
 /* --- lines -------------------------------------------------------------------------------- */
 
+/* Since the recording began. */
+static double begin_s(const struct tracing *t, const struct record *r)
+{
+	const uint64_t begin = clock_fit_ns(&t->clock, r->ticks),
+		       start = clock_fit_ns(&t->clock, t->launch.header->start.ticks);
+	return begin > start ? (double)(begin - start) / 1e9 : 0;
+}
+
 static uint64_t duration_ns(const struct tracing *t, const struct record *r)
 {
 	return clock_fit_ns(&t->clock, record_end(r)) - clock_fit_ns(&t->clock, r->ticks);
@@ -167,7 +175,7 @@ static void print_call(void *context, const struct chunk_header *chunk, const st
 		.context = t,
 	};
 	decode_record(&d, r, line, sizeof line);
-	fprintf(t->out, "[%u.%u] ", chunk->pid, chunk->tid);
+	fprintf(t->out, "%10.6f [%u.%u] ", begin_s(t, r), chunk->pid, chunk->tid);
 	text_put_safe(t->out, line);
 	fprintf(t->out, " <%s>\n", number_ns(&took, duration_ns(t, r)));
 }

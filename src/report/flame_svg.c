@@ -28,15 +28,16 @@ struct colour {
 	int hue, saturation, light;
 };
 
+/* The hues of the page (viewer/base.js). */
 static const struct colour colours[] = {
 	[FRAME_ALL] = { NULL, 0, 0, 88 },
-	[FRAME_PROCESS] = { "process", 215, 25, 82 },
-	[FRAME_THREAD] = { "thread", 215, 18, 88 },
-	[FRAME_RANGE] = { "operator, range", 48, 85, 70 },
-	[FRAME_RUNTIME] = { "runtime call", 140, 42, 72 },
-	[FRAME_DRIVER] = { "driver call", 175, 40, 68 },
-	[FRAME_KERNEL] = { "kernel", 16, 88, 70 },
-	[FRAME_MOVE] = { "copy, set", 275, 48, 80 },
+	[FRAME_PROCESS] = { "process", 222, 9, 80 },
+	[FRAME_THREAD] = { "thread", 222, 9, 86 },
+	[FRAME_RANGE] = { "operator, range", 163, 42, 74 },
+	[FRAME_RUNTIME] = { "runtime call", 322, 34, 82 },
+	[FRAME_DRIVER] = { "driver call", 322, 34, 72 },
+	[FRAME_KERNEL] = { "kernel", 205, 62, 72 },
+	[FRAME_MOVE] = { "copy, set", 36, 88, 70 },
 	[FRAME_OTHER] = { NULL, 0, 0, 80 },
 };
 
@@ -156,8 +157,14 @@ static double width_of(const struct canvas *c, uint32_t i)
 static void put_colour(const struct canvas *c, const struct flame_node *n)
 {
 	const struct colour *k = &colours[n->kind <= FRAME_OTHER ? n->kind : FRAME_OTHER];
+	static const int kernel_hues[] = { 199, 222, 265, 352 };
 	const char *name = c->f->names.v[n->name];
-	const int shade = (int)(hash_bytes(name, strlen(name)) % 13) - 6;
+	const uint64_t h = hash_bytes(name, strlen(name));
+	const int shade = (int)(h % 13) - 6;
+	if (n->kind == FRAME_KERNEL) { /* which it is, not only that it is one */
+		fprintf(c->out, "hsl(%d,80%%,%d%%)", kernel_hues[h % 4], 70 + (int)(h / 4 % 3) * 5);
+		return;
+	}
 	fprintf(c->out, "hsl(%d,%d%%,%d%%)", k->hue + (k->saturation > 30 ? shade : 0),
 		k->saturation, k->light + shade / 2);
 }

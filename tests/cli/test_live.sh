@@ -13,6 +13,8 @@ lines() {
 }
 
 expect 0 'cuInit\(Flags=0\) = 0 <' "$weir" trace --sim -- "$app"
+# When it began, process and thread, how long it took.
+expect 0 '^ +[0-9]+\.[0-9]{6} \[[0-9]+\.[0-9]+\] cuInit\(Flags=0\) = 0 <[0-9].*s>$' "$weir" trace --sim -- "$app"
 expect 0 '^204$' lines -e cuLaunchKernel
 expect 0 '^12$' lines -e 'cuMemAlloc*'
 expect 0 '^6$' lines -e 'cuMemAlloc*' -e '!*Host*'

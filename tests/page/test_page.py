@@ -5,6 +5,7 @@ console, no exception, no request.  With KEEP=FOLDER pages and pictures of them 
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -590,6 +591,10 @@ def one_palette_for_kinds_and_for_parts_of_the_time():
     assert not strange, strange
     assert page.js("partColour('computing') === colourOf('kernel', 0.4)")
     assert page.js("partColour('copying') === colourOf('copy', 0.4)")
+    picture = weir("flame", "-f", "svg", "eager.weir").decode()
+    for word, kind in (("kernel", "kernel"), ("operator, range", "range"), ("runtime call", "call")):
+        hue = re.search(r"hsl\((\d+),[^<]*<[^<]*" + word + "<", picture)
+        assert hue and int(hue[1]) == page.js(f"hues.{kind}[0]"), (word, hue and hue[0])
     silent(page)
 
 
