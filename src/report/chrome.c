@@ -541,11 +541,18 @@ static void put_range(struct export *x, const struct chrome_range *g)
 		if (!r->args || !strstr(export_string(x, r->args), "\"Fwd thread id\""))
 			json_u64(&j, "Fwd thread id", chrome_is_backward(x, g));
 	}
+	if (r->kind == RANGE_PYTHON) {
+		json_u64(&j, "Python id", (uint64_t)(g - c->index.ranges.v) + 1);
+		if (g->caller == UINT32_MAX)
+			json_put_null(&j, "Python parent id");
+		else
+			json_u64(&j, "Python parent id", (uint64_t)g->caller + 1);
+	}
 	if (r->kind == RANGE_ANNOTATION && !r->args)
 		json_str(&j, "scope", "user_scope");
 	if (r->args)
 		put_members(x, &j, export_string(x, r->args));
-	if (numbered)
+	if (numbered || r->kind == RANGE_PYTHON)
 		json_u64(&j, "Ev Idx", c->event++);
 	end_event(&j);
 }

@@ -15,6 +15,7 @@ struct chrome_range {
 	struct range r; /* external is always there: made up where the trace has none */
 	uint32_t process;
 	uint32_t parent; /* the operator or annotation around it; UINT32_MAX: none */
+	uint32_t caller; /* of a function of Python's: the one around it; or UINT32_MAX */
 };
 
 /* An allocation or a free, with what was allocated on its device after it. */

@@ -41,16 +41,24 @@ static bool same_thread(const struct chrome_range *a, const struct chrome_range 
 
 static void find_parents(struct chrome_index *n)
 {
-	uint32_t top = NONE;
+	uint32_t top = NONE, python = NONE;
 	for (size_t i = 0; i < n->ranges.n; i++) {
 		struct chrome_range *g = &n->ranges.v[i];
+		const bool is_python = g->r.kind == RANGE_PYTHON;
 		if (top != NONE && !same_thread(&n->ranges.v[top], g))
 			top = NONE;
+		if (python != NONE && !same_thread(&n->ranges.v[python], g))
+			python = NONE;
 		while (top != NONE && range_end(&n->ranges.v[top].r) <= g->r.ticks)
 			top = n->ranges.v[top].parent;
+		while (python != NONE && range_end(&n->ranges.v[python].r) <= g->r.ticks)
+			python = n->ranges.v[python].caller;
 		g->parent = top;
+		g->caller = is_python ? python : NONE;
 		if (is_numbered(g))
 			top = (uint32_t)i;
+		else if (is_python)
+			python = (uint32_t)i;
 	}
 }
 

@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-#define ARGS_MOST 4096u /* bytes of what is kept of an operator's arguments */
+#define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
 #define KEYS_MOST 4096u /* spellings of keys that are remembered */
 
 /* ---- words ---- */

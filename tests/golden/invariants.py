@@ -281,9 +281,13 @@ def kernels_have_the_time_of_their_launches(t):
 
 
 # Of the source and not of the recording: the number of a function with CUPTI, correlations of calls that asked for nothing, the
-# stream that a kernel's operator names, in which order the profiler had its events; and a calculation of its own that is 0 where
-# a kernel has more shared memory than it believes possible.
-NOT_KEPT = {"cbid", "correlation", "stream", "Ev Idx", "est. achieved occupancy %"}
+# stream that a kernel's operator names, in which order the profiler had its events, Python's modules; and a calculation of its
+# own that is 0 where a kernel has more shared memory than it believes possible.
+NOT_KEPT = {"cbid", "correlation", "stream", "Ev Idx", "est. achieved occupancy %", "Python id", "Python parent id",
+            "Python module id"}
+# Of device work there are others, of collectives say, that no recording keeps.
+WORK = {"External id", "queued", "device", "context", "stream", "correlation", "bytes", "registers per thread", "shared memory",
+        "blocks per SM", "warps per SM", "grid", "block", "graph id", "graph node id", "memory bandwidth (GB/s)"}
 # Of the recording.
 ADDED = {"class", "Fwd thread id", "Record function id", "scope", "External id", "Ev Idx", "finished",
          "est. achieved occupancy %", "blocks per SM", "warps per SM", "memory bandwidth (GB/s)", "queued"}
@@ -322,7 +326,7 @@ def compare_events(theirs, ours):
             one, two = e.get("args", {}), mate.get("args", {})
             for name in one.keys() | two.keys():
                 if name in one and name not in two:
-                    wrong = name not in NOT_KEPT
+                    wrong = name in WORK if "kernel" in key[0] or "gpu_" in key[0] else name not in NOT_KEPT
                 elif name in two and name not in one:
                     wrong = name not in ADDED
                 else:
@@ -386,6 +390,27 @@ def arrows_have_two_ends_that_are_there(t):
     pairs = count(t.source, "s", "fwdbwd") if t.source else 0
     if pairs and pairs != count(t.chrome, "s", "fwdbwd"):
         yield "fwdbwd: %d, and should be %d" % (count(t.chrome, "s", "fwdbwd"), pairs)
+
+
+def other_name(t):
+    for e in t.chrome["traceEvents"]:
+        if e["ph"] == "M" and e["name"] == "process_labels":
+            e["args"]["labels"] = "nobody"
+    return bool(t.source)
+
+
+@invariant(spoil=other_name)
+def processes_and_threads_have_their_names(t):
+    def names(source):
+        used = {(str(e["pid"]), str(e["tid"])) for e in source["traceEvents"] if e["ph"] == "X" and e.get("cat") in CATEGORIES}
+        pids = {pid for pid, _ in used}
+        return {(e["name"], str(e["pid"]), str(e["tid"])): e["args"] for e in source["traceEvents"] if e["ph"] == "M"
+                and ((str(e["pid"]), str(e["tid"])) in used if e["name"].startswith("thread") else str(e["pid"]) in pids)}
+    theirs, ours = names(t.source) if t.source else {}, names(t.chrome)
+    for key in theirs.keys() - {key for key in theirs if key[0] not in (
+            "process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")}:
+        if theirs[key] != ours.get(key):
+            yield "%s of %s: %s, and should be %s" % (key[0], key[1:], ours.get(key), theirs[key])
 
 
 def no_head(t):
