@@ -233,13 +233,19 @@ static void say(const struct recording *rec, const struct totals *sum)
 	struct number calls, launches, lost, size;
 	struct trace *t;
 	uint64_t bytes = 0;
+	bool shut_in = false;
 	if (!trace_open(rec->output, &t, NULL)) {
 		bytes = t->size;
+		shut_in = t->header.optional & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
 	fprintf(stderr, "weir: %s calls, %s launches, %s lost; %s in %s\n",
 		number_count(&calls, sum->calls), number_count(&launches, sum->launches),
 		number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
+	if (shut_in)
+		fprintf(stderr,
+			"weir: a process put itself behind a system-call filter (seccomp) and was "
+			"left alone from then on\n");
 }
 
 /* Whoever sees no call where some were expected learns where to ask. */
