@@ -14,6 +14,7 @@
 #include "command.h"
 #include "event/format.h"
 #include "event/level.h"
+#include "event/writer.h"
 
 static bool is_trace(const char *path)
 {
@@ -75,6 +76,21 @@ static int map_header(const char *path, struct trace_header **ret_h)
 	return 0;
 }
 
+/* Reports take the time in which nothing was recorded out of rates. */
+static void note_off(struct trace_header *h, bool off)
+{
+	const uint64_t now = clock_pair_now(h->clock).mono_ns;
+	uint64_t none = 0;
+	if (off) {
+		__atomic_compare_exchange_n(
+			&h->off_since_ns, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		return;
+	}
+	const uint64_t since = __atomic_exchange_n(&h->off_since_ns, 0, __ATOMIC_RELAXED);
+	if (since && since < now)
+		__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
+}
+
 static int apply(struct trace_header *h, const char *command)
 {
 	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
@@ -96,6 +112,7 @@ static int apply(struct trace_header *h, const char *command)
 		return complain(EXIT_USAGE,
 			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
 			command);
+	note_off(h, control_is_off(control));
 	__atomic_store_n(&h->control,
 		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
 		__ATOMIC_RELEASE);

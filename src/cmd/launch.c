@@ -223,7 +223,10 @@ int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t 
 
 void launch_stop(struct launch *l, enum trace_stop why)
 {
-	l->header->stopped_ticks = clock_pair_now(l->header->clock).ticks;
+	const struct clock_pair now = clock_pair_now(l->header->clock);
+	l->header->stopped_ticks = now.ticks;
+	if (!l->header->off_since_ns)
+		l->header->off_since_ns = now.mono_ns;
 	__atomic_store_n(&l->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
 	__atomic_store_n(&l->header->control, 0, __ATOMIC_RELEASE);
 }

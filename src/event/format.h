@@ -69,9 +69,10 @@ struct trace_header {
 	uint32_t stopped; /* enum trace_stop: nothing is begun any more */
 	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes */
 	uint64_t stopped_ticks; /* when it was */
-	uint64_t reserved[2];
-	char host[64];     /* NUL-terminated */
-	char program[256]; /* the command line, spaces between, cut to fit, NUL-terminated */
+	uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
+	uint64_t off_since_ns;  /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
+	char host[64];          /* NUL-terminated */
+	char program[256];      /* the command line, spaces between, cut to fit, NUL-terminated */
 };
 static_assert(sizeof(struct trace_header) == 536, "on disk");
 static_assert(offsetof(struct trace_header, control) == 48, "on disk");

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "event/level.h"
 #include "event/sandbox.h"
 #include "event/schema_text.h"
 
@@ -240,6 +241,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 	};
 	memcpy(h->magic, TRACE_MAGIC, 8);
 	h->start = clock_pair_now(h->clock);
+	h->off_since_ns = control_is_off(control) ? h->start.mono_ns : 0;
 	const long fd = sys(openat, AT_FDCWD, "/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
 		return;

@@ -51,6 +51,7 @@ static void put_totals(struct json *j, const struct report *r)
 {
 	json_begin_object(j, "totals");
 	json_u64(j, "wall_ns", r->wall_ns);
+	json_u64(j, "off_ns", r->off_ns);
 	json_u64(j, "processes", r->trace->processes.n);
 	json_u64(j, "threads", r->threads.n);
 	json_u64(j, "calls", r->calls);

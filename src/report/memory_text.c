@@ -271,7 +271,7 @@ static void put_peak(const struct page *p)
 		n += d->classes.v[i].at_peak;
 	fprintf(p->out, "\n  peak    %s at %s, in %s blocks\n", number_bytes(&bytes, d->peak_live),
 		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)), number_count(&blocks, n));
-	const double seconds = (double)r->wall_ns / 1e9;
+	const double seconds = (double)(r->wall_ns - r->off_ns) / 1e9;
 	if (seconds > 0)
 		number_bytes(&rate, sat_from((double)r->gpu_memory.allocated_bytes / seconds));
 	else

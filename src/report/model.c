@@ -534,6 +534,15 @@ static uint64_t wall_ns(const struct report *r)
 	return r->last_ticks ? trace_since_ns(r->trace, r->last_ticks) : 0;
 }
 
+static uint64_t off_ns(const struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	const uint64_t end = h->start.mono_ns + r->wall_ns;
+	const uint64_t last = h->off_since_ns && h->off_since_ns < end ? end - h->off_since_ns : 0;
+	const uint64_t ns = sat_add(h->off_ns, last);
+	return ns < r->wall_ns ? ns : r->wall_ns;
+}
+
 static int replay(struct report *r, struct worker *workers, unsigned count)
 {
 	struct memory_list lists[WORKERS_MOST + 1];
@@ -576,6 +585,7 @@ static int fill(struct report *r, struct tally *t)
 	r->streams = t->streams.taken;
 	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);
+	r->off_ns = off_ns(r);
 	r->clock_residual_ns = clock_residual(r->trace);
 	int e = take_calls(r, t);
 	if (!e)

@@ -316,6 +316,7 @@ struct report {
 	uint64_t counted_errors;
 	uint64_t first_ticks, last_ticks; /* of any call */
 	uint64_t wall_ns;
+	uint64_t off_ns; /* of that: recording was switched off, which is no time of a rate */
 	uint64_t clock_residual_ns; /* how far the line of the clock passes from its pairs, at most
 				     */
 	uint64_t streams, contexts;

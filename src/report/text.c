@@ -159,6 +159,8 @@ static void put_totals(const struct page *p)
 	struct number n;
 	heading(p, "Totals");
 	put_total(p, "wall time", number_ns(&n, r->wall_ns));
+	if (r->off_ns)
+		put_total(p, "switched off", number_ns(&n, r->off_ns));
 	put_exit(p);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (counts[i].count || counts[i].always)

@@ -40,7 +40,6 @@ sed 's/=1+1/größe/' names.json >letters.json
 "$weir" import -q -o letters.weir letters.json
 expect 0 'größe' "$weir" report -n 0 letters.weir
 expect 0 'größe' "$weir" flame -f folded letters.weir
-finish
 
 # How the program ended is told decoded: the header has what wait() gave (bytes 148 to 151).
 cp "$slow" ended.weir && chmod 600 ended.weir
@@ -55,3 +54,12 @@ expect 0 'exit status 3' ended '\000\003\000\000'
 expect 0 '"exit_status": 0,' ended '\211\000\000\000'
 expect 0 '"exit_signal": 9,' ended '\211\000\000\000'
 expect 0 'killed by signal 9' ended '\211\000\000\000'
+
+# Time in which recording was switched off (3 s of 3.7, bytes 200 to 207) is in no rate.
+cp "$slow" off.weir && chmod 600 off.weir
+expect 0 'churn +315 MiB/s' "$weir" memory off.weir
+printf '\000\136\320\262\000\000\000\000' | dd of=off.weir bs=1 seek=200 conv=notrunc 2>/dev/null
+expect 0 'switched off +3.00 s' "$weir" report off.weir
+expect 0 '"off_ns": 3000000000,' "$weir" report --json off.weir
+expect 0 'churn +1.6[0-9] GiB/s' "$weir" memory off.weir
+finish

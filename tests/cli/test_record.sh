@@ -76,4 +76,5 @@ expect 0 '^work$' "$weir" ctl live.weir status
 : >on
 wait
 expect 0 '"launches": [1-9]' "$weir" report --json live.weir
+expect 0 '"off_ns": [1-9]' "$weir" report --json live.weir
 finish
