@@ -369,6 +369,127 @@ static void chrome_is_json(void **state)
 	free(out);
 }
 
+#define RANGES_NAME "test_export.ranges.weir"
+
+static void add_string(struct maker *m, int meta, uint64_t id, const char *text)
+{
+	const uint32_t n = (uint32_t)strlen(text);
+	maker_meta(m, meta, META_STRING, 0, 1, &id, text, n, n);
+}
+
+/* An operator for each text of arguments, the first around a call of the runtime that launches. */
+static json_t *chrome_of_ranges(const char *const *args, uint32_t count)
+{
+	const uint64_t launch[] = { 0x55, 7, 8 | 1ull << 32, 1 | 256ull << 32, 1 | 1ull << 32 };
+	struct maker *m = maker_new(RANGES_NAME, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const int calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	struct range ranges[16] = { 0 };
+	for (uint32_t i = 0; i < count; i++) {
+		add_string(m, meta, i + 1, args[i]);
+		ranges[i] = (struct range){ .ticks = 2000000 + i * 1000,
+			.dur = 900,
+			.tid = 100,
+			.name = 1,
+			.args = i + 1,
+			.kind = RANGE_OPERATOR };
+	}
+	put(m, calls, (struct record){ .ticks = 2000300, .dur = 200, .fn = FN_LAUNCH }, 5, launch);
+	put(m, calls, (struct record){ .ticks = 2000200, .dur = 500, .fn = FN_RT_LAUNCH }, 5,
+		launch);
+	const struct link link = {
+		.correlation = 7, .ticks = 2000300, .dur = 200, .tid = 100, .fn = FN_LAUNCH
+	};
+	const struct device_work work = { .start_ns = 2005000,
+		.end_ns = 2006000,
+		.correlation = 7,
+		.name = 1,
+		.stream = 3,
+		.kind = WORK_KERNEL,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_STREAM };
+	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, count * (uint32_t)sizeof(*ranges));
+	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof(link));
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &work, sizeof(work));
+	maker_finish(m, 3000000, false);
+
+	struct trace *kept = trace;
+	struct error err;
+	json_error_t e;
+	size_t bytes;
+	assert_int_equal(trace_open(RANGES_NAME, &trace, &err), 0);
+	char *out = exported("chrome", &bytes);
+	json_t *root = json_loads(out, 0, &e);
+	if (!root)
+		fail_msg("%s: %.200s", e.text, out + (e.position < 100 ? 0 : e.position - 100));
+	free(out);
+	trace_close(trace);
+	trace = kept;
+	unlink(RANGES_NAME);
+	return root;
+}
+
+static json_t *find_event(json_t *root, const char *category, size_t nth)
+{
+	size_t i;
+	json_t *event;
+	json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+	{
+		const char *cat = json_string_value(json_object_get(event, "cat"));
+		if (cat && !strcmp(cat, category) && !nth--)
+			return event;
+	}
+	return NULL;
+}
+
+/* What is an object in JSON goes in as it is; a recording may hold any other text. */
+static void arguments_of_operators_are_json_whatever_was_recorded(void **state)
+{
+	static const char *const good[] = { "{\"Input Dims\":[[2,3],[]]}", "{}",
+		"{\"Input Dims\": [ ] , \"b\":{\"c\":[-1.5e-3,true,null,\"\\u00e9\\n\"]}}" };
+	static const char *const bad[] = { "{", "{\"a\":1", "{\"a\":01}", "{\"a\":1.}",
+		"{\"a\":\"\x01\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12g4\"}", "{\"a\":\"\xff\"}",
+		"{\"a\":1}}", "{a:1}", "{\"a\":1,}", "[1]", "{\"a\":nan}", "{\"a\"}" };
+	json_t *root = chrome_of_ranges(good, 3);
+	for (size_t i = 0; i < 3; i++) {
+		json_t *args = json_object_get(find_event(root, "cpu_op", i), "args");
+		assert_null(json_object_get(args, "arguments"));
+		assert_int_equal(json_is_array(json_object_get(args, "Input Dims")), i != 1);
+		assert_true(json_is_integer(json_object_get(args, "External id")));
+	}
+	json_decref(root);
+	root = chrome_of_ranges(bad, 14);
+	for (size_t i = 0; i < 14; i++)
+		assert_true(json_is_string(json_object_get(
+			json_object_get(find_event(root, "cpu_op", i), "args"), "arguments")));
+	json_decref(root);
+}
+
+static json_int_t arg_of(json_t *event, const char *key)
+{
+	json_t *value = json_object_get(json_object_get(event, "args"), key);
+	return value ? json_integer_value(value) : -1;
+}
+
+/* Of two calls inside each other the outer one asked, as for torch.profiler; and all three name
+ * the operator around it. */
+static void a_launch_is_named_by_the_call_that_the_program_made(void **state)
+{
+	static const char *const args[] = { "{}" };
+	json_t *root = chrome_of_ranges(args, 1);
+	json_t *outer = find_event(root, "cuda_runtime", 0),
+	       *inner = find_event(root, "cuda_driver", 0);
+	json_t *kernel = find_event(root, "kernel", 0), *arrow = find_event(root, "ac2g", 0);
+	assert_int_equal(arg_of(outer, "correlation"), 7);
+	assert_int_equal(arg_of(inner, "correlation"), -1);
+	assert_int_equal(arg_of(kernel, "correlation"), 7);
+	assert_true(json_equal(json_object_get(arrow, "ts"), json_object_get(outer, "ts")));
+	const json_int_t id = arg_of(find_event(root, "cpu_op", 0), "External id");
+	assert_true(id > 0);
+	assert_int_equal(arg_of(outer, "External id"), id);
+	assert_int_equal(arg_of(kernel, "External id"), id);
+	json_decref(root);
+}
+
 static void each_line_of_ndjson_is_json(void **state)
 {
 	size_t bytes;
@@ -515,6 +636,8 @@ int main(void)
 		cmocka_unit_test(perfetto_has_devices_and_arrows),
 		cmocka_unit_test(messages_know_their_length),
 		cmocka_unit_test(chrome_is_json),
+		cmocka_unit_test(arguments_of_operators_are_json_whatever_was_recorded),
+		cmocka_unit_test(a_launch_is_named_by_the_call_that_the_program_made),
 		cmocka_unit_test(each_line_of_ndjson_is_json),
 		cmocka_unit_test(csv_has_as_many_fields_in_each_line),
 		cmocka_unit_test(sqlite_answers_queries),
