@@ -30,7 +30,7 @@ struct parser {
 	struct type *types; /* open addressing */
 	size_t type_slots;  /* a power of two */
 	struct schema_fn *fns;
-	uint32_t *by_id;
+	uint32_t *by_id, ids;
 };
 
 #define ID_COUNT 0xff00u /* ids from here on are meta records */
@@ -346,7 +346,7 @@ static bool parse_fn(struct parser *p, struct schema_fn *fn, struct span line)
 	uint32_t id;
 	struct span name, list;
 	*fn = (struct schema_fn){ .pointer = -1, .scale = 1, .memory = "" };
-	if (!cut_number(&line, &id) || id == 0 || id >= ID_COUNT || p->by_id[id])
+	if (!cut_number(&line, &id) || id == 0 || id >= p->ids || p->by_id[id])
 		return false;
 	fn->id = (uint16_t)id;
 	fn->api = api_of(next_word(&line));
@@ -370,7 +370,16 @@ static bool parse_fn(struct parser *p, struct schema_fn *fn, struct span line)
 
 struct counts {
 	size_t lines, type_lines, commas, slots;
+	uint32_t ids; /* the highest and one */
 };
+
+static void count_id(struct counts *c, struct span line)
+{
+	uint32_t id;
+	drop_blanks(&line);
+	if (cut_number(&line, &id) && id < ID_COUNT && id >= c->ids)
+		c->ids = id + 1;
+}
 
 static struct counts count(const char *text, size_t bytes)
 {
@@ -379,6 +388,7 @@ static struct counts count(const char *text, size_t bytes)
 	while (next_line(&all, &line)) {
 		c.lines++;
 		c.type_lines += is_type_line(line);
+		count_id(&c, line);
 		for (const char *s = line.s; s < line.end; s++)
 			c.commas += *s == ',';
 	}
@@ -392,7 +402,7 @@ static struct counts count(const char *text, size_t bytes)
 size_t schema_need(const char *text, size_t bytes)
 {
 	const struct counts c = count(text, bytes);
-	return 64 + bytes + ID_COUNT * sizeof(uint32_t) + c.slots * sizeof(struct type) +
+	return 64 + bytes + c.ids * sizeof(uint32_t) + c.slots * sizeof(struct type) +
 	       c.lines * (sizeof(struct schema_fn) + sizeof(struct schema_arg) + 8 * 16) +
 	       c.commas * (sizeof(struct schema_arg) + 2 * 16) + bytes * 4;
 }
@@ -401,13 +411,14 @@ static int prepare(struct parser *p, const char *text, size_t bytes)
 {
 	const struct counts c = count(text, bytes);
 	p->type_slots = c.slots;
+	p->ids = c.ids;
 	p->types = arena_take(p->arena, c.slots * sizeof(*p->types));
-	p->by_id = arena_take(p->arena, ID_COUNT * sizeof(*p->by_id));
+	p->by_id = arena_take(p->arena, c.ids * sizeof(*p->by_id));
 	p->fns = arena_take(p->arena, c.lines * sizeof(*p->fns));
 	if (!p->types || !p->by_id || !p->fns)
 		return -ENOMEM;
 	memset(p->types, 0, c.slots * sizeof(*p->types));
-	memset(p->by_id, 0, ID_COUNT * sizeof(*p->by_id));
+	memset(p->by_id, 0, c.ids * sizeof(*p->by_id));
 	return 0;
 }
 
@@ -445,7 +456,7 @@ int schema_parse(struct schema *s, struct arena *arena, const char *text, size_t
 	parse_fns(&p, (struct span){ text, text + bytes });
 	s->fns = p.fns;
 	s->by_id = p.by_id;
-	s->id_count = ID_COUNT;
+	s->id_count = p.ids;
 	return 0;
 }
 

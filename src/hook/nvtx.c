@@ -212,10 +212,11 @@ static void put_real(struct out *o, double value, uint64_t bits)
 		put(o, "\"");
 		return;
 	}
-	const uint64_t millionths = (uint64_t)(size * 1e6 + 0.5);
+	const uint64_t whole = (uint64_t)size; /* apart: as one number they need 70 bits */
+	const uint64_t millionths = (uint64_t)((size - (double)whole) * 1e6 + 0.5);
 	if (value < 0)
 		put(o, "-");
-	put_number(o, millionths / 1000000, 10, 1);
+	put_number(o, whole + millionths / 1000000, 10, 1);
 	put(o, ".");
 	put_number(o, millionths % 1000000, 10, 6);
 }

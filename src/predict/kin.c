@@ -84,7 +84,7 @@ static void point_of(const struct predict_question *q, int16_t ret_x[static KIN_
 	feature_fill(q, 0, f);
 	for (int i = 0; i < KIN_TERMS; i++) {
 		const float x = f[terms[i].feature] * terms[i].scale * POINT;
-		ret_x[i] = (int16_t)(x > FARTHEST ? FARTHEST : x < -FARTHEST ? -FARTHEST : x);
+		ret_x[i] = (int16_t)(x > FARTHEST ? FARTHEST : x > -FARTHEST ? x : -FARTHEST);
 	}
 }
 

@@ -90,7 +90,8 @@ static float scalar_of(const struct wave_fit *f, const struct wave_shape *s)
 
 static float whole(float waves)
 {
-	const float down = waves < 1e9f ? (float)(int64_t)waves : waves;
+	const bool fits = waves > -1e9f && waves < 1e9f; /* a file may say anything, NaN too */
+	const float down = fits ? (float)(int64_t)waves : waves;
 	return down < waves ? down + 1 : down;
 }
 
@@ -201,7 +202,7 @@ static float residual(const struct wave_fit *f, const struct wave_shape *s)
 void wave_note(struct kernel_slot *slot, size_t at)
 {
 	const float r = residual(&slot->head.fit, &slot->shape[at]) * RESIDUAL_ONE;
-	slot->residual[at] = (int16_t)(r > INT16_MAX ? INT16_MAX : r < INT16_MIN ? INT16_MIN : r);
+	slot->residual[at] = (int16_t)(r > INT16_MAX ? INT16_MAX : r > INT16_MIN ? r : INT16_MIN);
 }
 
 static float around(const struct kernel_slot *slot, uint32_t shapes, const struct wave_shape *s)

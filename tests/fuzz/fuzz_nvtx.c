@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	wide = false;
 	const void *handle = create_ascii((const char *)text);
 	use(&a, handle, text);
-	use(&a, (const char *)handle + (int32_t)offset, text);
+	use(&a, (const void *)((uintptr_t)handle + offset), text);
 	register_wide(handle, text);
 	free(text);
 	return 0;

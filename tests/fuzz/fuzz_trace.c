@@ -1,5 +1,7 @@
 /*
- * Reads whatever comes as a trace, all the way: open, names, report, exporters, tail, pack.
+ * Reads whatever comes as a trace, all the way: open, names, report, exporters, tail, pack.  So
+ * that there are a thousand inputs a second, each is read by one of these, chosen by what it holds;
+ * a replay has them all.
  *
  * The first byte says what the rest is.  'F': a file as it is.  'B': the content of a packed
  * file: pieces, each `kind encoding records(2) length(2)` and payload, which are compressed
@@ -40,6 +42,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 #define INPUT_MOST (1u << 18)
 
 static FILE *nowhere;
+static char packed_path[] = "/dev/shm/fuzz_trace.packed.XXXXXX"; /* in memory, of its own */
 
 static const struct enum_name names[] = { { "CUresult", 2, "CUDA_ERROR_OUT_OF_MEMORY" } };
 
@@ -91,34 +94,60 @@ static void read_page(const struct trace *t, const struct decoder *d)
 	html_fini(&h);
 }
 
-static void read_all(const char *path)
+static void read_export(const struct trace *t, const struct decoder *d, unsigned which)
 {
-	struct trace *t;
+	static const struct exporter *const all[] = { &export_ndjson, &export_csv, &export_chrome,
+		&export_perfetto, &export_memory_viz, &export_rmm, &export_dataset,
+		&export_dataset_card };
+	struct error err;
+	export_run(all[which], t, d, NULL, nowhere, &err);
+}
+#define EXPORTS 8u
+
+static void read_packed(const char *path)
+{
+	struct pack_stats stats = { 0 };
+	struct error err;
+	if (!trace_pack(path, packed_path, &stats, &err))
+		unlink(packed_path);
+}
+
+static void read_tail(const char *path)
+{
 	struct tail *tail;
 	struct error err;
-	struct pack_stats stats = { 0 };
 	uint64_t sum = 0;
-	if (!trace_open(path, &t, &err)) {
-		const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
+	if (tail_open(path, &tail, &err))
+		return;
+	tail_poll(tail, call, &sum);
+	tail_poll(tail, call, &sum);
+	tail_close(tail);
+}
+
+#define READERS (EXPORTS + 4u)
+
+static void read_by(const char *path, unsigned reader)
+{
+	struct trace *t;
+	struct error err;
+	if (reader == EXPORTS) {
+		read_tail(path);
+		return;
+	}
+	if (reader == EXPORTS + 1) {
+		read_packed(path);
+		return;
+	}
+	if (trace_open(path, &t, &err))
+		return;
+	const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
+	if (reader < EXPORTS)
+		read_export(t, &d, reader);
+	else if (reader == EXPORTS + 2)
 		read_report(t, &d);
+	else
 		read_page(t, &d);
-		export_run(&export_ndjson, t, &d, NULL, nowhere, &err);
-		export_run(&export_csv, t, &d, NULL, nowhere, &err);
-		export_run(&export_chrome, t, &d, NULL, nowhere, &err);
-		export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
-		export_run(&export_memory_viz, t, &d, NULL, nowhere, &err);
-		export_run(&export_rmm, t, &d, NULL, nowhere, &err);
-		export_run(&export_dataset, t, &d, NULL, nowhere, &err);
-		export_run(&export_dataset_card, t, &d, NULL, nowhere, &err);
-		trace_close(t);
-		if (!trace_pack(path, "/tmp/fuzz_trace.packed", &stats, &err))
-			unlink("/tmp/fuzz_trace.packed");
-	}
-	if (!tail_open(path, &tail, &err)) {
-		tail_poll(tail, call, &sum);
-		tail_poll(tail, call, &sum);
-		tail_close(tail);
-	}
+	trace_close(t);
 }
 
 /* ---- making files ---- */
@@ -237,8 +266,10 @@ static void put_schema(int fd, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char path[64];
-	if (!nowhere)
+	if (!nowhere) {
 		nowhere = fopen("/dev/null", "w");
+		close(mkstemp(packed_path)), unlink(packed_path);
+	}
 	if (!size || size > INPUT_MOST)
 		return 0;
 	const int fd = memfd_create("trace", MFD_CLOEXEC);
@@ -253,7 +284,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		put(fd, data + 1, size - 1);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	read_all(path);
+#ifdef FUZZ_REPLAY
+	for (unsigned reader = 0; reader < READERS; reader++)
+		read_by(path, reader);
+#else
+	read_by(path, hash_fnv32(data, size) % READERS);
+#endif
 	close(fd);
 	return 0;
 }
