@@ -207,8 +207,8 @@ const hues = {
 };
 const hueText = {
 	kernel: "kernels, each in a colour of its own",
-	copy: "copy",
-	set: "set",
+	copy: "memcpy",
+	set: "memset",
 	call: "CUDA call",
 	range: "operator or range",
 	python: "Python",

@@ -5,21 +5,21 @@
 
 /* What it is called, and what of the palette it has. */
 const partLook = {
-	computing: ["kernels ran", "kernel"],
+	computing: ["kernels running", "kernel"],
 	communicating: ["communication between devices", "communication"],
-	copying: ["copies and sets", "copy"],
-	queue: ["queued behind other work", "queue"],
-	launch: ["on the way from call to device", "call"],
-	idle_launching: ["idle: the host was launching", "call"],
-	idle_waiting: ["idle: the host waited for the device", "wait"],
-	idle_driver: ["idle: the host was in a long call", "error"],
-	idle_host: ["idle: the host was outside of CUDA", "python"],
-	idle_queued: ["idle: queued work had not begun", "queue"],
+	copying: ["memcpy and memset", "copy"],
+	queue: ["queued behind other GPU activities", "queue"],
+	launch: ["launch latency: from the call to the GPU", "call"],
+	idle_launching: ["idle, launch-bound: host still launching", "call"],
+	idle_waiting: ["idle: host in a synchronizing call", "wait"],
+	idle_driver: ["idle: host in another long CUDA call", "error"],
+	idle_host: ["idle: host busy outside CUDA", "python"],
+	idle_queued: ["idle: queued activities had not begun", "queue"],
 	idle_unknown: ["idle: cause not known", "other"],
-	before: ["before the first work", "other"],
-	after: ["after the last work", "other"],
-	host: ["the host, in calls or outside", "python"],
-	waiting: ["the host waited", "wait"],
+	before: ["before the first GPU activity", "other"],
+	after: ["after the last GPU activity", "other"],
+	host: ["host, in CUDA calls or outside", "python"],
+	waiting: ["host synchronizing", "wait"],
 };
 
 const partColour = (name) => colourOf((partLook[name] || ["", "other"])[1], 0.4);
@@ -78,9 +78,9 @@ function breakdownSection() {
 			empty(
 				report.totals.sampled
 					? "One launch in some was timed, so what the devices did at each moment is not known. "
-					: "What the devices did is not in this trace, so the time can't be told apart. ",
+					: "This trace has no GPU activities, so the time can't be divided. ",
 				el("code", {}, "weir record --gpu"),
-				" records when each kernel, copy and set ran.",
+				" records when each kernel, memcpy and memset ran.",
 			),
 		);
 	const s = section(
@@ -101,7 +101,7 @@ function breakdownSection() {
 		);
 	if ((report.pauses || []).length)
 		s.append(
-			el("h3", { class: "gap" }, "The longest times in which no device worked"),
+			el("h3", { class: "gap" }, "Longest idle gaps: no GPU ran anything"),
 			el("div", { class: "panel" }, pausesTable()),
 		);
 	return s;
@@ -126,7 +126,7 @@ function pausesTable() {
 					"tr",
 					{},
 					...[
-						["idle", "How long no device did anything."],
+						["idle", "How long no GPU ran anything."],
 						["at", "When that began; a click shows it in the timeline."],
 						["cause", "What the host did for most of it."],
 						["after", "What ended before."],
@@ -160,7 +160,7 @@ function pausesTable() {
 						el(
 							"td",
 							{},
-							partText(p.cause).replace("idle: ", ""),
+							partText(p.cause).replace(/^idle[:,] /, ""),
 						),
 						el(
 							"td",
@@ -393,7 +393,7 @@ function memorySection() {
 	const s = section(
 		"memory",
 		"Memory",
-		"sizes are those that were asked for",
+		"sizes as requested",
 		el(
 			"div",
 			{ class: "panel" },

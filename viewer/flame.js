@@ -14,7 +14,7 @@ const frameKindText = [
 	"runtime call",
 	"driver call",
 	"kernel",
-	"copy or set",
+	"memcpy or memset",
 	"other",
 ];
 
@@ -237,7 +237,7 @@ function flameSection() {
 			"Flame graph",
 			null,
 			empty(
-				"No time is known to add up: the trace has neither timed calls nor work of a device.",
+				"There is no time to add up: the trace has neither timed calls nor GPU activities.",
 			),
 		);
 	flame.canvas = el("canvas", {
@@ -276,9 +276,9 @@ function flameSection() {
 			el(
 				"p",
 				{ class: "note" },
-				"Times are those of calls on the host: the trace says nothing of devices. ",
+				"Times are those of calls on the host: the trace has no GPU activities. ",
 				el("code", {}, "weir record --gpu"),
-				" records when work ran.",
+				" records when they ran.",
 			),
 		);
 	flame.canvas.addEventListener("click", (e) => {

@@ -23,14 +23,14 @@ function chosenRows(pick) {
 	const call = onDevice(pick.lane) ? others[0] : pick;
 	if (onDevice(pick.lane) && call)
 		rows.push(
-			["asked for by", jump(call)],
+			["launched by", jump(call)],
 			["began after the call by", waited(pick, call)],
 		);
 	if (!onDevice(pick.lane) && others.length)
 		rows.push([
 			others.length > 1
-				? `asked for ${count(others.length)} pieces of work`
-				: "asked for",
+				? `launched ${count(others.length)} GPU activities`
+				: "launched",
 			el(
 				"span",
 				{},
@@ -163,7 +163,7 @@ function measure() {
 			return events
 				? [
 						lane.title,
-						`${count(events)} ${lane.kind === "calls" ? "calls" : "pieces of work"}, ${percent(busy, b - a)} busy`,
+						`${count(events)} ${lane.kind === "calls" ? "calls" : "GPU activities"}, ${percent(busy, b - a)} busy`,
 					]
 				: null;
 		});
@@ -346,7 +346,7 @@ function timelineLegend() {
 function timelineNote() {
 	const t = data.timeline;
 	if (!t.bin_ns) return `every one of ${count(t.events)} events`;
-	return `${count(t.events)} events in ${count(t.items)} pieces; neighbours shorter than ${time(t.bin_ns)} are merged`;
+	return `${count(t.events)} events drawn as ${count(t.items)} items; neighbours shorter than ${time(t.bin_ns)} are merged`;
 }
 
 function listenTimeline() {
@@ -382,7 +382,7 @@ function timelineSection() {
 			"Timeline",
 			null,
 			empty(
-				"The trace holds no call, no range and no work of a device: nothing happened while it was recorded, or the level kept it out (see ",
+				"The trace holds no call, no range and no GPU activity: nothing happened while it was recorded, or the level kept it out (see ",
 				el("code", {}, "weir record --level"),
 				").",
 			),

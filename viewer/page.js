@@ -59,7 +59,7 @@ function tiles() {
 				? `${count(report.kernels.length)} different ones`
 				: null,
 		),
-		tile("calls of CUDA", count(t.calls), timeInCalls()),
+		tile("CUDA calls", count(t.calls), timeInCalls()),
 		tile(
 			"peak memory",
 			m.peak_bytes ? bytes(m.peak_bytes) : "",
@@ -176,7 +176,7 @@ function hintsSection() {
 					)
 				: report.hints_of_ns === null
 				? empty(
-						"Most rules look at when devices worked, which this trace does not say: ",
+						"Most rules need the times of GPU activities, which this trace does not have: ",
 						el("code", {}, "weir record --gpu"),
 						" records it. The others found nothing.",
 					)

@@ -228,7 +228,7 @@ function tableSection(id, title, note, rows, columns, sortBy, why) {
 }
 
 const withoutGpu = [
-	"It says so only of traces with work of devices: ",
+	"This needs a trace with GPU activities: ",
 	el("code", {}, "weir record --gpu"),
 	", or ",
 	el("code", {}, "weir import"),
@@ -327,12 +327,12 @@ function operatorsSection() {
 		barColumn(
 			"device_total_ns",
 			"GPU total",
-			"Time of the GPU activities that were asked for inside, also in operators inside of it.",
+			"Time of the GPU activities that were launched inside, also in operators inside of it.",
 		),
 		numberColumn(
 			"device_self_ns",
 			"GPU self",
-			"The same without the operators inside: what it asked for itself.",
+			"The same without the operators inside: what it launched itself.",
 			time,
 		),
 		numberColumn(
@@ -353,7 +353,7 @@ function operatorsSection() {
 		numberColumn(
 			"device_count",
 			"activities",
-			"Kernels, copies and sets that it asked for itself.",
+			"Kernels, memcpys and memsets that it launched itself.",
 		),
 		boundColumn,
 		column("kind", "kind", "An operator of a library, an annotation of the program, or an NVTX range."),
@@ -393,7 +393,7 @@ function callsSection() {
 	];
 	return tableSection(
 		"calls",
-		"Calls of CUDA",
+		"CUDA calls",
 		"time in the call, on the host",
 		report.calls,
 		columns,
@@ -403,11 +403,11 @@ function callsSection() {
 }
 
 function copiesSection() {
-	const way = (c) => c.direction || (c.kind === "set" ? "set" : "");
+	const way = (c) => c.direction || (c.kind === "set" ? "memset" : "");
 	if (report.device_copies.length)
 		return tableSection(
 			"copies",
-			"Copies and sets",
+			"Copies and memsets",
 			"on the device",
 			report.device_copies,
 			[
@@ -425,16 +425,16 @@ function copiesSection() {
 		);
 	const rows = [
 		...report.copies,
-		...(report.sets.count ? [{ ...report.sets, direction: "set" }] : []),
+		...(report.sets.count ? [{ ...report.sets, direction: "memset" }] : []),
 	];
 	return tableSection(
 		"copies",
-		"Copies and sets",
-		"as they were asked for",
+		"Copies and memsets",
+		"as requested by calls",
 		rows,
 		[
-			barColumn("bytes", "bytes", "All that was asked to be copied or set.", bytes),
-			numberColumn("count", "calls", "How often that was asked for."),
+			barColumn("bytes", "bytes", "All that calls copied or set.", bytes),
+			numberColumn("count", "calls", "How many calls did that."),
 			numberColumn(
 				(c) => (c.count ? c.bytes / c.count : null),
 				"mean",
@@ -444,7 +444,7 @@ function copiesSection() {
 			column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 		],
 		"bytes",
-		["Nothing was copied or set while this was recorded."],
+		["There was no memcpy and no memset while this was recorded."],
 	);
 }
 
