@@ -1,9 +1,12 @@
-/* weir import TRACE: makes a trace of Weir's from another tool's. */
+/* weir import FILE...: makes a trace of Weir's from each of another tool's. */
 #include "command.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/number.h"
 #include "report/import.h"
@@ -35,14 +38,10 @@ static void warn(const struct import_stats *st, const char *from)
 			number_count(&n, st->unjoined));
 }
 
-int cmd_import(const struct options *o)
+static int import_one(const struct options *o, const char *from, const char *to)
 {
-	const char *to = opt_str(o, "output");
 	struct import_stats st;
 	struct error err;
-	if (opt_argc(o) != 1)
-		return complain(EXIT_USAGE, "name one file: weir import FILE");
-	const char *from = opt_argv(o)[0];
 	const int e = import_file(from, to, &st, &err);
 	if (e)
 		return complain(
@@ -52,4 +51,85 @@ int cmd_import(const struct options *o)
 	if (!opt_flag(o, "quiet"))
 		tell(&st, to);
 	return EXIT_YES;
+}
+
+/* ---- several files ---- */
+
+/* runs/a.pt.trace.json.gz becomes a.pt.trace.weir. */
+static char *target_of(const char *folder, const char *from)
+{
+	static const char *const endings[] = { ".gz", ".json", ".csv", ".sqlite" };
+	const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
+	size_t n = strlen(name);
+	char *to;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		const size_t end = strlen(endings[i]);
+		if (n > end && !memcmp(name + n - end, endings[i], end))
+			n -= end;
+	}
+	return asprintf(&to, "%s/%.*s.weir", folder, (int)n, name) < 0 ? NULL : to;
+}
+
+/* The earlier file that has the same target; NULL: none. */
+static const char *taken_by(const struct options *o, char *const *targets, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (targets[k] && !strcmp(targets[k], targets[i]))
+			return opt_argv(o)[k];
+	return NULL;
+}
+
+static int import_each(const struct options *o, char **targets)
+{
+	int code = EXIT_YES, done = 0;
+	for (int i = 0; i < opt_argc(o); i++) {
+		const char *from = opt_argv(o)[i];
+		const char *other = targets[i] ? taken_by(o, targets, i) : NULL;
+		int one = EXIT_ENVIRONMENT;
+		if (!targets[i])
+			one = complain(EXIT_ENVIRONMENT, "no memory to import %s", from);
+		else if (other)
+			one = complain(EXIT_USAGE,
+				"%s and %s would both become %s: import one of them by itself, "
+				"with -o",
+				other, from, targets[i]);
+		else
+			one = import_one(o, from, targets[i]);
+		done += one == EXIT_YES;
+		code = one > code ? one : code;
+	}
+	if (code != EXIT_YES)
+		fprintf(stderr, "weir import: %d of %d files were imported\n", done, opt_argc(o));
+	return code;
+}
+
+#define UNSAID "weir.weir" /* where one trace goes when nobody says */
+
+static int import_many(const struct options *o)
+{
+	const char *given = opt_str(o, "output"),
+		   *folder = strcmp(given, UNSAID) != 0 ? given : ".";
+	struct stat st;
+	if (stat(folder, &st) || !S_ISDIR(st.st_mode))
+		return complain(EXIT_USAGE,
+			"%s is no directory: several files become a trace each, so -o names a directory "
+			"that is there",
+			folder);
+	char **targets = calloc((size_t)opt_argc(o), sizeof(*targets));
+	if (!targets)
+		return complain(EXIT_ENVIRONMENT, "no memory for %d names", opt_argc(o));
+	for (int i = 0; i < opt_argc(o); i++)
+		targets[i] = target_of(folder, opt_argv(o)[i]);
+	const int code = import_each(o, targets);
+	for (int i = 0; i < opt_argc(o); i++)
+		free(targets[i]);
+	free(targets);
+	return code;
+}
+
+int cmd_import(const struct options *o)
+{
+	if (opt_argc(o) > 1)
+		return import_many(o);
+	return import_one(o, opt_argv(o)[0], opt_str(o, "output"));
 }

@@ -27,11 +27,13 @@ static int check_input(
 	if (fstat(fd, &st))
 		e = error_set(err, -errno, "%s: %s", path, strerror(errno));
 	else if (S_ISDIR(st.st_mode))
-		e = error_set(err, -EISDIR, "%s is a directory, not a trace", path);
+		e = error_set(
+			err, -EISDIR, "%s is a directory, not a trace: name the file in it", path);
 	else if (!S_ISREG(st.st_mode))
-		e = error_set(err, -EINVAL, "%s is not a regular file, so not a trace", path);
+		e = error_set(err, -EINVAL,
+			"%s is not a regular file, so not a trace: save it as a file first", path);
 	else if (!st.st_size)
-		e = error_set(err, -EINVAL, "%s is empty", path);
+		e = error_set(err, -EINVAL, "%s is empty: did the profiler run to its end?", path);
 	const ssize_t n = e ? 0 : pread(fd, head, *ret_head, 0);
 	if (n < 0)
 		e = error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
@@ -55,7 +57,8 @@ static int read_source(
 	if (e)
 		return e;
 	if (begins_with(head, n, "WEIRTRC\n", 8))
-		return error_set(err, -EINVAL, "%s is a trace of Weir's already", path);
+		return error_set(err, -EINVAL,
+			"%s is a trace of Weir's already: weir report reads it as it is", path);
 	if (begins_with(head, n, "SQLite format 3", 15))
 		return import_nsys(path, s, st, err);
 	if (begins_with(head, n, "PK\3\4", 4))

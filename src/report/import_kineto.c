@@ -18,7 +18,7 @@
 #include "base/banned.h"
 
 #define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
-#define KEYS_MOST 4096u /* spellings of keys that are remembered */
+#define KEYS_MOST 4096u  /* spellings of keys that are remembered */
 
 /* ---- words ---- */
 
@@ -383,11 +383,17 @@ static int finish(struct kineto *k, const char *path, int e, struct error *err)
 		return error_set(
 			err, e, "no memory for the %" PRIu64 " events of %s", k->events, path);
 	if (!k->saw_events && *k->r.problem)
-		return error_set(err, -EINVAL, "%s is no trace in JSON: %s", path, k->r.problem);
+		return error_set(err, -EINVAL,
+			"%s is no trace in JSON: %s; have the profiler write it again", path,
+			k->r.problem);
 	if (!k->saw_events)
-		return error_set(err, -EINVAL, "%s is JSON, but has no traceEvents", path);
+		return error_set(err, -EINVAL,
+			"%s is JSON, but has no traceEvents: torch.profiler writes such a trace with export_chrome_trace()",
+			path);
 	if (*k->r.problem && !k->events)
-		return error_set(err, -EINVAL, "%s holds no whole event: %s", path, k->r.problem);
+		return error_set(err, -EINVAL,
+			"%s holds no whole event: %s; have the profiler write it again", path,
+			k->r.problem);
 	if (import_memory_finish(&k->memory, k->s))
 		return error_set(err, -ENOMEM, "no memory for the allocations of %s", path);
 	tell_partial(k);

@@ -24,6 +24,21 @@ for command in train predict; do
 done
 expect 2 'text: this is not a model' "$weir" eval text gpu.weir
 
+# Several files: each becomes a trace, and a bad one does not stop the rest.
+mkdir ranks && cp "$2/tests/golden/kineto/eager.json" rank0.json && gzip -c rank0.json >rank1.json.gz
+cp rank0.json ranks/rank0.json
+expect 0 'rank1.weir' "$weir" import rank0.json rank1.json.gz
+expect 0 'calls' "$weir" report rank1.weir
+expect 2 'text is neither JSON' "$weir" import -o ranks rank0.json text rank1.json.gz
+expect 2 '2 of 3 files were imported' "$weir" import -o ranks rank0.json text rank1.json.gz
+expect 0 'calls' "$weir" report ranks/rank1.weir
+expect 2 'empty is empty: did the profiler' "$weir" import empty rank0.json
+expect 2 'directory is a directory, not a trace: name' "$weir" import directory rank0.json
+expect 2 'gpu.weir is a trace of Weir.s already: weir report' "$weir" import gpu.weir rank0.json
+expect 2 'would both become ./rank0.weir: import one' "$weir" import rank0.json ranks/rank0.json
+expect 2 'absent is no directory: several files' "$weir" import -o absent rank0.json rank1.json.gz
+expect 2 'FILE is missing' "$weir" import
+
 # Without device times
 expect 2 'says of no kernel how long it ran' "$weir" export -f dataset plain.weir
 expect 0 'says nothing about device times' "$weir" hints plain.weir
