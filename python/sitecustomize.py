@@ -30,6 +30,8 @@ def start():
         print("weir: Python is not recorded: %s: %s" % (type(e).__name__, e), file=sys.stderr)
 
 
-if "WEIR_PYTHON" in os.environ:
-    start()
-chain()
+try:
+    chain()  # first: its lines, as Debian's Python has some, are not the program's
+finally:
+    if "WEIR_PYTHON" in os.environ:
+        start()
