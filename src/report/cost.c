@@ -602,6 +602,7 @@ static void cost_pick(
 	add_bytes(c, in, r->a, 2 * indices * each);
 	add_bytes(c, in, r->b, stored(in, r->b));
 	c->has_bytes &= !in->shapes_only; /* indices are not of the module's type */
+	c->at_most = true;
 }
 
 static void cost_join(const struct inputs *in, struct cost *c)

@@ -77,7 +77,8 @@ void roofline_add(const struct gpu *g, struct roofline *to, const struct cost *c
 	if (!g || !ns)
 		return;
 	add_share(&to->compute, flops_share(g, c, (double)ns), (double)ns);
-	const double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns) : 0;
+	double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns) : 0;
+	memory = memory > 1 && c->at_most ? 0 : memory;
 	add_share(&to->memory, memory, (double)ns);
 	if (c->has_bytes && memory <= 0)
 		to->cached_ns += (double)ns;

@@ -384,6 +384,14 @@ static void expanded_tensors_are_read_once(void **state)
 			    .bytes == 2 * (32 + 32 + 32));
 }
 
+/* Rows that are looked up again and again come from a cache. */
+static void what_is_looked_up_may_be_the_same(void **state)
+{
+	assert_true(
+		cost("aten::embedding", "[[100,8],[3,4]]", "[\"float\",\"long int\"]", "").at_most);
+	assert_false(cost("aten::mm", "[[4,8],[8,16]]", HALF2, "").at_most);
+}
+
 static void a_type_that_is_not_known_leaves_the_bytes_out(void **state)
 {
 	const struct cost c =
@@ -583,6 +591,7 @@ int main(void)
 		cmocka_unit_test(sequences_of_several_lengths_count_when_their_sum_tells_all),
 		cmocka_unit_test(elements_are_broadcast),
 		cmocka_unit_test(expanded_tensors_are_read_once),
+		cmocka_unit_test(what_is_looked_up_may_be_the_same),
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
 		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
