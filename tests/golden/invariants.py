@@ -277,6 +277,31 @@ def kernels_have_the_time_of_their_launches(t):
     yield from differences("time in launches", +theirs, +ours)
 
 
+def one_kernel_more(t):
+    for row in (t.expected or {}).get("rows", []):
+        if row["device"].endswith("CUDA") and not row["key"].endswith("*"):
+            row["count"] += 1
+            return True
+    return False
+
+
+@invariant(spoil=one_kernel_more)
+def device_work_is_what_torch_says_itself(t):
+    """Its own sums by name, and the most that its allocator gave out, of which the trace may not have seen all."""
+    if not t.expected:
+        return
+    theirs, ours = Counter(), Counter()
+    for row in t.expected.get("rows", []):
+        if row["device"].endswith("CUDA") and not row["key"].endswith("*"):  # ProfilerStep*: all numbers in one
+            theirs[row["key"]] += row["count"]
+    for row in t.report["device_work"]:
+        ours[row["mangled"] if row.get("mangled") else row["name"]] += row["count"]
+    yield from differences("torch's kernels", theirs, Counter({key: ours[key] for key in theirs}))
+    peak = t.expected.get("memory", {}).get("peak_allocated")
+    if peak and t.report["memory"]["peak_bytes"] > peak:
+        yield "peak of memory: %d, and torch knew of no more than %d" % (t.report["memory"]["peak_bytes"], peak)
+
+
 # What an export says of each event, against what the trace says.
 
 
