@@ -130,10 +130,48 @@ bool chrome_is_backward(struct export *x, const struct chrome_range *g)
 	return !strncmp(export_string(x, g->r.name), engine, sizeof(engine) - 1);
 }
 
-/* The last operator of a number before the first of the backward pass that has it. */
+struct pairing {
+	struct map forward; /* process, sequence number: into ranges */
+	struct map pairs;   /* the same: into pairs */
+};
+
+/* Of operators with one number the last is the one that makes a step back necessary. */
+static int take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
+{
+	const struct chrome_range *g = &n->ranges.v[i];
+	uint32_t *last = map_get(&p->forward, MAP_KEY(g->process, g->r.sequence));
+	if (!last)
+		return -ENOMEM;
+	if (*last == MAP_NONE || n->ranges.v[*last].r.ticks <= g->r.ticks)
+		*last = i;
+	return 0;
+}
+
+/* Of the backward pass the first, which is the outermost. */
+static int take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
+{
+	const struct chrome_range *g = &n->ranges.v[i];
+	const struct map_key key = MAP_KEY(g->process, g->r.sequence);
+	const uint32_t forward = map_find(&p->forward, key);
+	uint32_t *pair = forward == MAP_NONE ? NULL : map_get(&p->pairs, key);
+	if (forward == MAP_NONE)
+		return 0;
+	if (pair && *pair != MAP_NONE) {
+		uint32_t *first = &n->pairs.v[*pair].backward;
+		*first = g->r.ticks < n->ranges.v[*first].r.ticks ? i : *first;
+		return 0;
+	}
+	struct chrome_pair *new = pair ? array_push(&n->pairs) : NULL;
+	if (!new)
+		return -ENOMEM;
+	*new = (struct chrome_pair){ forward, i };
+	*pair = (uint32_t)(n->pairs.n - 1);
+	return 0;
+}
+
 static int pair_up(struct chrome_index *n, struct export *x)
 {
-	struct map forward = { 0 }, done = { 0 };
+	struct pairing p = { 0 };
 	int e = 0;
 	for (int backward = 0; backward < 2; backward++) {
 		for (size_t i = 0; i < n->ranges.n && !e; i++) {
@@ -141,23 +179,12 @@ static int pair_up(struct chrome_index *n, struct export *x)
 			if (g->r.kind != RANGE_OPERATOR || !(g->r.valid & RANGE_HAS_SEQUENCE) ||
 				chrome_is_backward(x, g) != backward)
 				continue;
-			const struct map_key key = MAP_KEY(g->process, g->r.sequence);
-			uint32_t *to = map_get(backward ? &done : &forward, key);
-			const uint32_t from = backward ? map_find(&forward, key) : NONE;
-			struct chrome_pair *pair = NULL;
-			if (to && backward && *to == MAP_NONE && from != MAP_NONE)
-				pair = array_push(&n->pairs);
-			else if (to && backward)
-				continue;
-			e = to && (pair || !backward) ? 0 : -ENOMEM;
-			if (pair)
-				*pair = (struct chrome_pair){ from, (uint32_t)i };
-			if (!e)
-				*to = (uint32_t)i;
+			e = backward ? take_backward(n, &p, (uint32_t)i)
+				     : take_forward(n, &p, (uint32_t)i);
 		}
 	}
-	map_fini(&forward);
-	map_fini(&done);
+	map_fini(&p.forward);
+	map_fini(&p.pairs);
 	return e;
 }
 
