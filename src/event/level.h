@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "event/format.h"
-
 struct level {
 	const char *name;
 	uint32_t control; /* as in struct trace_header */
@@ -19,15 +17,6 @@ extern const struct level levels[]; /* ends with a NULL name */
 
 /* The control word of a level; false when there is none of that name. */
 bool control_of_level(const char *name, uint32_t *ret_control);
-
-/* Bits that say how, of what is recorded. */
-#define CONTROL_HOW (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)
-
-/* Whether nothing is recorded with that control word. */
-static inline bool control_is_off(uint32_t control)
-{
-	return !(control & ~CONTROL_HOW);
-}
 
 /* The level of a control word, whether or not arguments are kept and times foretold, or "custom".
  */

@@ -21,7 +21,6 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "event/level.h"
 #include "event/sandbox.h"
 #include "event/schema_text.h"
 

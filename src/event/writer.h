@@ -68,6 +68,12 @@ extern struct chunk_header writer_nowhere;
  */
 int recorder_open(struct recorder *r, const struct trace_header *blank);
 
+/* Whether nothing is recorded with that control word; its other bits say how. */
+static inline bool control_is_off(uint32_t control)
+{
+	return !(control & ~(CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE));
+}
+
 /* Fills in what a new raw trace's header says, clocks and host included. */
 void header_blank(struct trace_header *h, uint32_t control);
 

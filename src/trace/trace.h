@@ -150,7 +150,8 @@ const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes
 /* Internal to src/trace: where in the file something was left out.  Literal `what`. */
 void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);
 
-/* Whether this can be the header of a chunk of a file that goes on for `left` bytes, or of a block. */
+/* Whether this can be the header of a chunk of a file that goes on for `left` bytes, or of a block.
+ */
 bool chunk_sane(const struct chunk_header *c, uint64_t left);
 bool block_sane(const struct block_header *b);
 
