@@ -306,8 +306,8 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 
 static void put_spaces(const struct page *p)
 {
-	static const char *const headings[] = { "live", "looked at", "free", "largest hole",
-		"holes", "fragmented", "where" };
+	static const char *const headings[] = { "live", "looked at", "free", "largest extent",
+		"extents", "fragmented", "where" };
 	struct table t;
 	struct number n;
 	bool any = false;
@@ -315,7 +315,7 @@ static void put_spaces(const struct page *p)
 		any = any || p->d->at_peak[k].used || p->d->at_end[k].used;
 	if (!any)
 		return;
-	heading(p, "Holes between blocks");
+	heading(p, "Free extents between blocks");
 	table_init(&t, ">>>>>><", headings);
 	for (int k = 0; k < MEMORY_KINDS; k++)
 		for (int i = 0; i < 4; i++)
@@ -323,8 +323,9 @@ static void put_spaces(const struct page *p)
 				i < 2 ? "at the peak" : "at exit", memory_kind_name[k], !(i % 2));
 	end_table(p, &t, 0);
 	fprintf(p->out,
-		"  %sFragmented: 1 - largest hole / free.  Addresses are what a program is told: "
-		"whether a hole\n  is still memory, and what the driver adds to a block, is not known."
+		"  %sFragmented: 1 - largest extent / free.  Addresses are those that the program got: "
+		"whether a free\n  extent is still memory, and what the driver adds to a block, is not "
+		"known."
 		"%s\n",
 		p->dim, p->plain);
 	if (p->d->nowhere_bytes)
@@ -413,7 +414,7 @@ void memory_put_short(const struct report *r, FILE *out)
 	put_peak(&p);
 	if (holes_fragmentation(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
 		fprintf(out,
-			"  holes   %.1f %% of what is free between blocks is not in the largest\n",
+			"  free    %.1f %% of what is free between blocks is outside of the largest extent\n",
 			share * 100);
 	put_growth(&p);
 	if (p.d->peak_live)
