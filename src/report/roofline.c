@@ -141,6 +141,9 @@ static void classify_name(struct work_row *w)
 	struct predict_kernel k = { 0 };
 	predict_kernel_name(&k, w->name, 0);
 	w->roofline.class = (uint8_t)class_of_family(k.family);
+	/* What only helps a product, by adding up parts of it, moves data. */
+	if (w->roofline.class == BOUND_COMPUTE && predict_product_of(w->name).helps)
+		w->roofline.class = BOUND_MEMORY;
 	w->roofline.basis = w->roofline.class ? BASIS_NAME : BASIS_NONE;
 }
 

@@ -64,6 +64,12 @@ say() {
 	empty) "$weir" report empty.weir ;;
 	kineto) "$weir" report -n 0 kineto.weir ;;
 	kineto-json) "$weir" report --json kineto.weir ;;
+	training)
+		"$weir" import -q -o training.weir "$here/kineto/training.json"
+		"$weir" report -n 0 training.weir | sed -n '/^Kernels/,/^Layers/p' | cut -c 1-120
+		"$weir" report --json training.weir |
+			sed -n 's/.*"name": "\([^"]\{1,60\}\).*"flops": \([0-9]*\),.*"unit": "\(.*\)", "flops_share": \([^,]*\),.*/\2 \3 \4 \1/p'
+		;;
 	diff)
 		"$weir" diff --fail-on 'p95 > +5%' --fail-on 'launches > 1000000' golden.weir other.weir ||
 			echo "exit status $?"
@@ -94,7 +100,7 @@ say() {
 
 make_traces
 if [ "$case" = --update ]; then
-	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json diff diff-json phases phases-json \
+	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
 		sampled flame flame-svg flame-json memory memory-blocks memory-json rmm; do
 		say "$name" >"$here/expected/$name"
 	done
