@@ -188,8 +188,8 @@ static void check_model(struct examination *x, const struct driver *d)
 		note(x, OK, "model", NULL, "%s, for weir record --predict", path);
 	else
 		note(x, OK, "model", NULL,
-			"none for this device: weir record --predict tells kernels that are new by "
-			"their like alone");
+			"none for this device: weir record --predict predicts new kernels from "
+			"their siblings alone");
 	free(bytes);
 }
 
