@@ -90,15 +90,52 @@ static int put_early(struct memory_import *m, struct store *s, const struct memo
 	return put(s, &(struct store_call){ .thread = d->thread, .fn = m->before }, args, 3);
 }
 
-/* ---- blocks that nobody frees ---- */
+/* ---- blocks ---- */
 
-static int add_loose(struct memory_device *d, uint64_t address, uint64_t bytes)
+#define NONE      MAP_NONE
+#define LOOKED_AT 4096u /* blocks, of those that came last */
+
+static uint32_t live_at(const struct memory_import *m, const struct memory_event *e)
 {
-	struct memory_loose *to = array_push(&d->loose);
-	if (!to)
+	return map_find(&m->live, MAP_KEY(e->place, e->address));
+}
+
+static int set_live(struct memory_import *m, uint32_t place, uint64_t address, uint32_t block)
+{
+	uint32_t *value = map_get(&m->live, MAP_KEY(place, address));
+	if (!value)
 		return -ENOMEM;
-	*to = (struct memory_loose){ address, bytes };
+	*value = block;
 	return 0;
+}
+
+static bool is_live(const struct memory_import *m, uint32_t i)
+{
+	const struct memory_block *b = &m->blocks.v[i];
+	return map_find(&m->live, MAP_KEY(b->place, b->address)) == i;
+}
+
+static int add_block(struct memory_import *m, struct memory_blocks *list, uint32_t place,
+	uint64_t address, uint64_t bytes)
+{
+	struct memory_block *block = array_push(&m->blocks);
+	uint32_t *new = block ? array_push(list) : NULL;
+	if (!new)
+		return -ENOMEM;
+	*block = (struct memory_block){ address, bytes, place };
+	*new = (uint32_t)(m->blocks.n - 1);
+	return set_live(m, place, address, *new);
+}
+
+/* Of those that are live one of that size, or else the last; NONE. */
+static uint32_t choose(const struct memory_import *m, struct memory_blocks *list, uint64_t bytes)
+{
+	while (list->n && !is_live(m, list->v[list->n - 1]))
+		list->n--;
+	for (size_t i = list->n; i > 0 && list->n - i < LOOKED_AT; i--)
+		if (m->blocks.v[list->v[i - 1]].bytes == bytes && is_live(m, list->v[i - 1]))
+			return list->v[i - 1];
+	return list->n ? list->v[list->n - 1] : NONE;
 }
 
 static int allocate_unseen(struct memory_import *m, struct store *s, struct memory_device *d,
@@ -107,42 +144,16 @@ static int allocate_unseen(struct memory_import *m, struct store *s, struct memo
 	const uint64_t address = ++m->made_up;
 	const int failed = put_unseen(m, s, e, m->unseen, address, bytes);
 	d->now += bytes;
-	return failed ? failed : add_loose(d, address, bytes);
+	return failed ? failed : add_block(m, &d->loose, e->place, address, bytes);
 }
 
-#define LOOKED_AT 4096u /* blocks, of those that came last */
-
-/* Of that size, or else the last one. */
-static size_t choose_loose(const struct memory_device *d, uint64_t bytes)
+static int free_block(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint32_t i)
 {
-	for (size_t i = d->loose.n; i > 0 && d->loose.n - i < LOOKED_AT; i--)
-		if (d->loose.v[i - 1].bytes == bytes)
-			return i - 1;
-	return d->loose.n - 1;
-}
-
-static int set_live(struct memory_import *m, uint32_t place, uint64_t address, bool live)
-{
-	uint32_t *value = map_get(&m->live, MAP_KEY(place, address));
-	if (!value)
-		return -ENOMEM;
-	*value = live ? 1 : MAP_NONE;
-	return 0;
-}
-
-static bool is_live(const struct memory_import *m, const struct memory_event *e)
-{
-	return map_find(&m->live, MAP_KEY(e->place, e->address)) != MAP_NONE;
-}
-
-static int free_loose(struct memory_import *m, struct store *s, struct memory_device *d,
-	const struct memory_event *e, size_t i)
-{
-	const struct memory_loose block = d->loose.v[i];
-	const int failed = set_live(m, e->place, block.address, false);
-	d->loose.v[i] = d->loose.v[--d->loose.n];
-	d->now -= block.bytes < d->now ? block.bytes : d->now;
-	return failed ? failed : put_unseen(m, s, e, m->gone, block.address, block.bytes);
+	const struct memory_block b = m->blocks.v[i];
+	const int failed = set_live(m, e->place, b.address, NONE);
+	d->now -= b.bytes;
+	return failed ? failed : put_unseen(m, s, e, m->gone, b.address, b.bytes);
 }
 
 /* Part of what was there before becomes a block of a made-up address, which goes. */
@@ -156,26 +167,32 @@ static int free_before(struct memory_import *m, struct store *s, struct memory_d
 	return failed ? failed : put_unseen(m, s, e, m->gone, address, bytes);
 }
 
-static int free_unseen(struct memory_import *m, struct store *s, struct memory_device *d,
-	const struct memory_event *e, uint64_t bytes)
+/* So many bytes at most; of a larger block the rest stays, as another one.  *bytes is what is
+ * left to be freed. */
+static int free_some(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t *bytes)
 {
-	int failed = 0;
-	while (bytes && !failed) {
-		const size_t i = choose_loose(d, bytes);
-		if (d->before && (!d->loose.n || d->loose.v[i].bytes != bytes)) {
-			const uint64_t part = bytes < d->before ? bytes : d->before;
-			bytes -= part;
-			failed = free_before(m, s, d, e, part);
-			continue;
-		}
-		if (!d->loose.n)
-			break;
-		const uint64_t block = d->loose.v[i].bytes;
-		failed = free_loose(m, s, d, e, i);
-		if (!failed && block > bytes)
-			failed = allocate_unseen(m, s, d, e, block - bytes);
-		bytes -= block < bytes ? block : bytes;
+	uint32_t i = choose(m, &d->loose, *bytes);
+	if (d->before && (i == NONE || m->blocks.v[i].bytes != *bytes)) {
+		const uint64_t part = *bytes < d->before ? *bytes : d->before;
+		*bytes -= part;
+		return free_before(m, s, d, e, part);
 	}
+	if (i == NONE)
+		i = choose(m, &d->firm, *bytes);
+	const uint64_t block = i == NONE ? 0 : m->blocks.v[i].bytes, most = *bytes;
+	*bytes -= i == NONE || block > most ? most : block;
+	const int failed = i == NONE ? 0 : free_block(m, s, d, e, i);
+	return failed || block <= most ? failed : allocate_unseen(m, s, d, e, block - most);
+}
+
+static int balance(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t should)
+{
+	uint64_t bytes = d->now > should ? d->now - should : 0;
+	int failed = d->now < should ? allocate_unseen(m, s, d, e, should - d->now) : 0;
+	while (bytes && !failed)
+		failed = free_some(m, s, d, e, &bytes);
 	return failed;
 }
 
@@ -236,10 +253,10 @@ static int put_earlier(struct memory_import *m, struct store *s, const struct me
 {
 	struct memory_device *d = &m->devices.v[e->place];
 	const uint64_t bytes = (uint64_t)-e->bytes;
-	if (bytes > d->before || is_live(m, e))
+	if (bytes > d->before || live_at(m, e) != NONE)
 		return 0;
 	d->before -= bytes;
-	const int failed = set_live(m, e->place, e->address, true);
+	const int failed = add_block(m, &d->firm, e->place, e->address, bytes);
 	return failed ? failed : put_early(m, s, d, e->address, bytes);
 }
 
@@ -251,16 +268,16 @@ static int look_ahead(struct memory_import *m, struct store *s)
 	for (size_t i = 0; i < m->events.n && !failed; i++) {
 		const struct memory_event *e = &m->events.v[i];
 		uint32_t *index = map_get(&allocated, MAP_KEY(e->place, e->address));
+		struct memory_event *old =
+			index && *index != MAP_NONE ? &m->events.v[*index] : NULL;
 		if (!index) {
 			failed = -ENOMEM;
-		} else if (!e->bytes) {
-			continue;
 		} else if (e->bytes > 0) {
 			*index = (uint32_t)i;
-		} else if (*index != MAP_NONE) {
-			m->events.v[*index].freed = true;
+		} else if (e->bytes < 0 && old) {
+			old->freed = old->bytes == -e->bytes;
 			*index = MAP_NONE;
-		} else {
+		} else if (e->bytes < 0) {
 			failed = put_earlier(m, s, e);
 		}
 	}
@@ -279,54 +296,39 @@ static void find_before(struct memory_import *m)
 	}
 }
 
-/* Until the live set is what it was just before the event. */
-static int balance(struct memory_import *m, struct store *s, struct memory_device *d,
-	const struct memory_event *e)
-{
-	uint64_t was;
-	if (!live_before(e, &was) || was == d->now)
-		return 0;
-	return was > d->now ? allocate_unseen(m, s, d, e, was - d->now)
-			    : free_unseen(m, s, d, e, d->now - was);
-}
-
 /* A block over which another one comes was freed where nobody saw it. */
-static int free_old(struct memory_import *m, struct store *s, struct memory_device *d,
-	const struct memory_event *e)
-{
-	for (size_t i = 0; i < d->loose.n; i++)
-		if (d->loose.v[i].address == e->address)
-			return free_loose(m, s, d, e, i);
-	return 0;
-}
-
 static int replay_alloc(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e)
 {
-	int failed = is_live(m, e) ? free_old(m, s, d, e) : 0;
+	const uint32_t old = live_at(m, e);
+	uint64_t was;
+	int failed = old == NONE ? 0 : free_block(m, s, d, e, old);
+	if (!failed && live_before(e, &was))
+		failed = balance(m, s, d, e, was);
 	if (!failed)
-		failed = balance(m, s, d, e);
-	if (!failed)
-		failed = set_live(m, e->place, e->address, true);
-	if (!failed && !e->freed)
-		failed = add_loose(d, e->address, (uint64_t)e->bytes);
+		failed = add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address,
+			(uint64_t)e->bytes);
 	d->now += (uint64_t)e->bytes;
 	return failed ? failed : put_event(m, s, e);
 }
 
+/* One that nobody was seen allocating, or of another size, is allocated just before. */
 static int replay_free(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e)
 {
 	const uint64_t bytes = (uint64_t)-e->bytes;
-	int failed = balance(m, s, d, e);
-	if (failed)
-		return failed;
-	if (is_live(m, e))
-		d->now -= bytes < d->now ? bytes : d->now;
-	else if (e->has_total)
-		failed = free_unseen(m, s, d, e, bytes); /* of what nobody allocated */
-	if (!failed)
-		failed = set_live(m, e->place, e->address, false);
+	const uint32_t block = live_at(m, e);
+	const bool known = block != NONE && m->blocks.v[block].bytes == bytes;
+	uint64_t was;
+	int failed = block != NONE && !known ? free_block(m, s, d, e, block) : 0;
+	if (known && !failed)
+		failed = set_live(m, e->place, e->address, NONE);
+	d->now -= known ? bytes : 0;
+	if (!failed && live_before(e, &was)) {
+		failed = balance(m, s, d, e, was - bytes);
+		if (!known && !failed)
+			failed = put_unseen(m, s, e, m->unseen, e->address, bytes);
+	}
 	return failed ? failed : put_event(m, s, e);
 }
 
@@ -338,7 +340,7 @@ static int replay(struct memory_import *m, struct store *s)
 		const struct memory_event *e = &m->events.v[i];
 		struct memory_device *d = &m->devices.v[e->place];
 		if (!e->bytes)
-			failed = balance(m, s, d, e);
+			failed = e->has_total ? balance(m, s, d, e, e->total) : 0;
 		else
 			failed = e->bytes < 0 ? replay_free(m, s, d, e) : replay_alloc(m, s, d, e);
 	}
@@ -389,8 +391,11 @@ int import_memory_finish(struct memory_import *m, struct store *s)
 
 void import_memory_fini(struct memory_import *m)
 {
-	for (size_t i = 0; i < m->devices.n; i++)
+	for (size_t i = 0; i < m->devices.n; i++) {
 		array_free(&m->devices.v[i].loose);
+		array_free(&m->devices.v[i].firm);
+	}
+	array_free(&m->blocks);
 	array_free(&m->events);
 	array_free(&m->devices);
 	array_free(&m->early);

@@ -32,17 +32,24 @@ struct memory_event {
 	uint32_t order; /* in the file */
 };
 
-/* A block that no event is going to free. */
-struct memory_loose {
+struct memory_block {
 	uint64_t address, bytes;
+	uint32_t place;
+};
+
+/* Into blocks; those that are not live any more may stay. */
+struct memory_blocks {
+	uint32_t *v;
+	size_t n, room;
 };
 
 struct memory_device { /* of one process */
 	uint32_t number, thread;
 	bool begun;
-	uint64_t now;    /* live, as the new trace has it */
-	uint64_t before; /* of it: live before the first event, and of no block yet */
-	ARRAY(struct memory_loose) loose;
+	uint64_t now;               /* live, as the new trace has it */
+	uint64_t before;            /* of it: live before the first event, and of no block yet */
+	struct memory_blocks loose; /* that no event frees: to be freed where nobody looks */
+	struct memory_blocks firm;  /* that an event seems to free later: only if need be */
 };
 
 struct memory_import {
@@ -50,7 +57,8 @@ struct memory_import {
 	ARRAY(struct memory_device) devices;
 	uint16_t alloc, free, before, unseen, gone; /* functions, once declared */
 	ARRAY(size_t) early;                        /* calls that belong to the beginning */
-	struct map live;                            /* device, address: 1 when it is */
+	ARRAY(struct memory_block) blocks;
+	struct map live; /* device, address: the block, or MAP_NONE */
 	struct map device_map;
 	uint64_t made_up; /* addresses so far */
 	uint64_t last_ns;

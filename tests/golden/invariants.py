@@ -203,14 +203,14 @@ def allocator_events(events):
 
 
 def live_sets(events):
-    """What is allocated on all devices of all processes before the first event, and after each."""
+    """What is allocated on all devices of all processes before each event and after it."""
     live = {}
     for e in reversed(events):
         live[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Allocated"] - e["args"]["Bytes"]
-    yield sum(live.values())
     for e in events:
-        live[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Allocated"]
-        yield sum(live.values())
+        for total in (e["args"]["Total Allocated"] - e["args"]["Bytes"], e["args"]["Total Allocated"]):
+            live[e["pid"], e["args"]["Device Id"]] = total
+            yield sum(live.values())
 
 
 def higher_peak(t):

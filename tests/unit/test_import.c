@@ -734,6 +734,31 @@ static void a_block_that_nobody_was_seen_freeing_makes_room(void **state)
 	assert_int_equal(report->gpu_memory.live, 2);
 }
 
+/* 512 bytes at 16384 cannot be those that were there before: all is gone at 20. */
+static void a_block_of_somebody_else_is_not_taken_for_one_of_before(void **state)
+{
+	assert_int_equal(import("{\"traceEvents\":[" MEMORY(
+				 "10", "512", "4096", "1024", "1") "," MEMORY("20", "1024", "8192",
+				 "1024", "1") "," MEMORY("30", "-512", "16384", "1024", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 1536);
+	assert_int_equal(report->gpu_memory.live_bytes, 1024);
+	assert_int_equal(report->gpu_memory.live, 1);
+}
+
+/* What is given back is larger than what was seen being allocated there: other hands were between.
+ */
+static void a_free_of_another_size_is_of_another_block(void **state)
+{
+	assert_int_equal(import("{\"traceEvents\":[" MEMORY(
+				 "10", "512", "4096", "512", "1") "," MEMORY("20", "256", "8192",
+				 "2304", "1") "," MEMORY("30", "-2048", "4096", "256", "1") "]}"),
+		0);
+	assert_int_equal(report->gpu_memory.peak_bytes, 2304);
+	assert_int_equal(report->gpu_memory.live_bytes, 256);
+	assert_int_equal(report->gpu_memory.live, 1);
+}
+
 static void allocations_that_make_no_sense_are_passed_over(void **state)
 {
 	assert_int_equal(import("{\"traceEvents\":[" MEMORY("15", "-9223372036854775808", "1", "1",
@@ -772,6 +797,8 @@ int main(void)
 		cmocka_unit_test(allocations_of_one_time_go_on_where_the_last_one_ended),
 		cmocka_unit_test(what_threads_do_that_nobody_looks_at_is_known_by_its_size),
 		cmocka_unit_test(a_block_that_nobody_was_seen_freeing_makes_room),
+		cmocka_unit_test(a_block_of_somebody_else_is_not_taken_for_one_of_before),
+		cmocka_unit_test(a_free_of_another_size_is_of_another_block),
 		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
 		cmocka_unit_test(device_work_survives_packing),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
