@@ -7,7 +7,6 @@
  */
 #include "event/writer.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -18,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/sys.h"
 #include "event/sandbox.h"
@@ -42,57 +40,6 @@ static struct {
 } registry[REGISTRY];
 #define TAKEN UINT32_MAX
 static _Atomic uint32_t registry_hand;
-
-/* --- clocks -------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t = { 0 };
-	clock_gettime(id, &t); /* the vDSO: no system call, no errno */
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t ticks_now(enum trace_clock clock)
-{
-	return clock == CLOCK_IS_TSC ? __builtin_ia32_rdtsc() : clock_ns(CLOCK_MONOTONIC);
-}
-
-struct clock_pair clock_pair_now(enum trace_clock clock)
-{
-	struct clock_pair best = { 0 };
-	uint64_t narrowest = UINT64_MAX;
-	for (int i = 0; i < 5; i++) {
-		const uint64_t before = ticks_now(clock);
-		const uint64_t mono = clock_ns(CLOCK_MONOTONIC);
-		const uint64_t after = ticks_now(clock);
-		if (after - before >= narrowest)
-			continue;
-		narrowest = after - before;
-		best.ticks = before + (after - before) / 2;
-		best.mono_ns = mono;
-	}
-	best.real_ns = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - best.mono_ns);
-	return best;
-}
-
-/* The TSC counts time only where it is invariant and the kernel trusts it itself. */
-static enum trace_clock best_clock(void)
-{
-	unsigned a, b, c, d = 0;
-	if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8))
-		return CLOCK_IS_MONOTONIC;
-	char source[8] = { 0 };
-	const long fd = sys(openat, AT_FDCWD,
-		"/sys/devices/system/clocksource/clocksource0/current_clocksource",
-		O_RDONLY | O_CLOEXEC);
-	if (sys_failed(fd))
-		return CLOCK_IS_TSC;
-	const long got = sys(read, fd, source, sizeof source - 1);
-	sys(close, fd);
-	/* A paravirtual clock stands on an invariant TSC; acpi_pm and hpet mean distrust. */
-	const bool trusted = got >= 3 && (!memcmp(source, "tsc", 3) || !memcmp(source, "kvm", 3));
-	return trusted ? CLOCK_IS_TSC : CLOCK_IS_MONOTONIC;
-}
 
 /* --- processes ----------------------------------------------------------------------- */
 
@@ -232,7 +179,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 		.version = TRACE_VERSION,
 		.header_bytes = TRACE_GRAIN,
 		.form = TRACE_RAW,
-		.clock = best_clock(),
+		.clock = clock_best(),
 		.control = control,
 		.next = TRACE_GRAIN,
 		.root_pid = (uint32_t)sys(getpid),
@@ -473,8 +420,11 @@ static long reuse_oldest(const struct recorder *r, long fd, uint32_t bytes)
 		const bool busy = was.state == CHUNK_CLOSED && chunk_is_unfinished(c);
 		if (!busy && __atomic_compare_exchange_n(&c->state, &was.state, CHUNK_OPEN, false,
 				     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			c->magic = 0;
-			memset(c, 0, bytes);
+			__atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
+			memset((char *)c + CHUNK_PAYLOAD, 0, bytes - CHUNK_PAYLOAD);
+			atomic_signal_fence(
+				memory_order_seq_cst); /* killed here: its size is known */
+			memset(c, 0, CHUNK_PAYLOAD);
 			__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
 			return map;
 		}
@@ -887,8 +837,11 @@ static void forget(struct shared *s)
 	memset(s->chunks, 0, sizeof s->chunks);
 }
 
+static atomic_bool clock_is_read; /* by one thread at a time */
+
 void shared_forget(void)
 {
+	atomic_store(&clock_is_read, false);
 	forget(&metas);
 	forget(&spans);
 	forget(&works);
@@ -939,12 +892,22 @@ static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_
 	}
 }
 
+void recorder_read_clock(struct recorder *r)
+{
+	const uint32_t now = atomic_load(&metas.now);
+	if (!r->header || !now || atomic_exchange(&clock_is_read, true))
+		return;
+	metas.chunks[now - 1].chunk->last = clock_pair_now(r->header->clock);
+	atomic_store(&clock_is_read, false);
+}
+
 struct record *meta_reserve(struct recorder *r, uint32_t words)
 {
 	uint32_t chunk, offset;
 	struct record *to = r->header ? share(r, &metas, words * 8, &chunk, &offset) : NULL;
 	if (!to && r->header)
 		__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
+	recorder_read_clock(r);
 	return to;
 }
 

@@ -104,13 +104,23 @@ struct chunk_header *recorder_chunk(
  */
 void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset);
 
+/* The best that this machine has. */
+enum trace_clock clock_best(void);
+
 /* Reads the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME as close together as it can. */
 struct clock_pair clock_pair_now(enum trace_clock clock);
 
 /* Gives w room for a record of `bytes`.  False: there is none, and the loss is counted. */
 bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);
 
-/* Appends a meta record of the process: may be called by any thread at any time. */
+/*
+ * Reads the clock into the chunk of the process's names: how fast ticks pass is told by readings
+ * that lie apart, and a short program has no other.  Any thread, at any time.
+ */
+void recorder_read_clock(struct recorder *r);
+
+/* Appends a meta record of the process, and reads the clock: may be called by any thread at any
+ * time. */
 struct record *meta_reserve(struct recorder *r, uint32_t words);
 
 /* Whether the room that is left is for what comes once: a quarter of a limited trace is taken, or

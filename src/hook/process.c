@@ -354,6 +354,13 @@ static void forked(void)
 	hook_hot.state = PROCESS_NEW;
 }
 
+/* Who is killed leaves what was read when names were noted. */
+__attribute__((destructor)) static void unloaded(void)
+{
+	if (process_is_started())
+		recorder_read_clock(&hook_recorder);
+}
+
 __attribute__((constructor)) static void loaded(void)
 {
 	read_orders();

@@ -3,11 +3,21 @@
 
 #include "base/banned.h"
 
-#define LEAST_SPAN_NS 1000000u /* pairs closer than this say nothing about the slope */
+/* A pair is read within some tens of nanoseconds: closer ones say nothing about the slope. */
+#define LEAST_SPAN_NS 20000u
+#define SAME_CLOCK_NS 10000000
+
+/* CLOCK_MONOTONIC is another in each time namespace; CLOCK_REALTIME and the ticks are not. */
+static bool is_of_another(const struct clock_pair *a, const struct clock_pair *b)
+{
+	const int64_t apart =
+		(int64_t)(a->real_ns - a->mono_ns) - (int64_t)(b->real_ns - b->mono_ns);
+	return a->real_ns && b->real_ns && (apart > SAME_CLOCK_NS || apart < -SAME_CLOCK_NS);
+}
 
 void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair)
 {
-	if (!pair->mono_ns)
+	if (!pair->mono_ns || (fit->any && is_of_another(&fit->first, pair)))
 		return;
 	if (!fit->any || pair->mono_ns < fit->first.mono_ns)
 		fit->first = *pair;

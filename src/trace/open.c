@@ -285,7 +285,10 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 		return e;
 	*at += TRACE_GRAIN;
 	if (c.magic != CHUNK_MAGIC) {
-		if (c.magic == 0)
+		if (c.magic == 0 && chunk_sane(&c, end - offset)) { /* one that is being wiped */
+			*at = offset + c.bytes;
+			t->unused_granules += c.bytes / TRACE_GRAIN;
+		} else if (c.magic == 0)
 			pass_hole(t, end, at);
 		else
 			trace_damage(t, offset, TRACE_GRAIN, "no chunk begins here");

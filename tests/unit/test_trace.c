@@ -236,6 +236,82 @@ static void a_single_pair_says_nothing_about_speed(void **state)
 	assert_int_equal(clock_fit_span_ns(&fit, 77), 77);
 }
 
+/* A short program: its readings are some tens of microseconds apart. */
+static void pairs_that_are_close_still_say_how_fast_ticks_pass(void **state)
+{
+	struct clock_fit fit = { 0 };
+	const struct clock_pair start = { 5000, 1000000, 0 };
+	clock_fit_add(&fit, &start);
+	clock_fit_add(&fit, &(struct clock_pair){ 5000 + 75000, 1030000, 0 });
+	clock_fit_finish(&fit, CLOCK_IS_TSC, &start);
+	assert_true(fit.known);
+	assert_int_equal(clock_fit_span_ns(&fit, 2500000), 1000000);
+}
+
+/* Ticks and CLOCK_REALTIME pass alike in all of them, CLOCK_MONOTONIC has another origin. */
+static void time_namespaces_do_not_break_the_clock(void **state)
+{
+	const uint64_t real = 1700000000000000000, offset = 86400000000000;
+	const struct clock_pair start = { 5000, 1000000, real };
+	const struct clock_pair inside = { 5000 + 25000000, 11000000 + offset, real + 10000000 };
+	const struct clock_pair end = { 5000 + 50000000, 21000000, real + 20000100 };
+	struct clock_fit fit = { 0 };
+	clock_fit_add(&fit, &start);
+	clock_fit_add(&fit, &inside);
+	clock_fit_add(&fit, &end);
+	clock_fit_finish(&fit, CLOCK_IS_TSC, &start);
+	assert_true(fit.known);
+	assert_int_equal(clock_fit_ns(&fit, inside.ticks), 11000000);
+}
+
+/* Killed while it was made ready to be used again: its payload still holds what it held. */
+static void a_chunk_that_was_being_wiped_is_no_damage(void **state)
+{
+	struct maker *m = maker_new(FILE_NAME, maker_schema, 4 * TRACE_GRAIN);
+	const int t1 = maker_thread(m, CHUNK_EVENTS, 100, 101, "main");
+	const uint64_t args[60] = { 0x0101010101010101 };
+	struct trace *t;
+	for (uint64_t i = 0; i < 5000; i++)
+		maker_put(m, t1,
+			(struct record){
+				.ticks = 2000000 + i, .dur = 9, .fn = FN_SYNC, .words = 63 },
+			args);
+	maker_finish(m, 3000000, false);
+	const int fd = open(FILE_NAME, O_RDWR);
+	struct chunk_header c = { 0 };
+	off_t at = 0;
+	while (c.kind != CHUNK_EVENTS) {
+		at += TRACE_GRAIN;
+		assert_int_equal(pread(fd, &c, sizeof(c), at), sizeof(c));
+	}
+	c.magic = 0;
+	c.state = CHUNK_FREE;
+	assert_int_equal(pwrite(fd, &c, sizeof(c), at), sizeof(c));
+	close(fd);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_int_equal(t->damage_count, 0);
+	trace_close(t);
+}
+
+/* Threads that find the disk full at one moment leave `next` behind the end of the file. */
+static void room_that_was_never_got_is_no_damage(void **state)
+{
+	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+	struct trace_header h;
+	struct trace *t;
+	maker_finish(m, 3000000, true);
+	const int fd = open(FILE_NAME, O_RDWR);
+	assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+	for (h.lost = 0; h.lost < 2; h.lost++) {
+		h.next += 100 * TRACE_GRAIN;
+		assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+		assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+		assert_int_equal(t->damage_count, h.lost ? 0 : 1); /* calls were lost, or chunks */
+		trace_close(t);
+	}
+	close(fd);
+}
+
 /* ---- packing ---- */
 
 static void compare(const struct trace *a, const struct trace *b)
@@ -676,6 +752,10 @@ int main(void)
 		cmocka_unit_test(garbage_between_chunks_is_passed_over),
 		cmocka_unit_test(ticks_become_nanoseconds),
 		cmocka_unit_test(a_single_pair_says_nothing_about_speed),
+		cmocka_unit_test(pairs_that_are_close_still_say_how_fast_ticks_pass),
+		cmocka_unit_test(time_namespaces_do_not_break_the_clock),
+		cmocka_unit_test(a_chunk_that_was_being_wiped_is_no_damage),
+		cmocka_unit_test(room_that_was_never_got_is_no_damage),
 		cmocka_unit_test(packing_changes_no_record),
 		cmocka_unit_test(packing_twice_is_packing_once),
 		cmocka_unit_test(a_failed_packing_leaves_nothing),
