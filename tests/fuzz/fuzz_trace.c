@@ -126,6 +126,15 @@ static void read_tail(const char *path)
 
 #define READERS (EXPORTS + 4u)
 
+#ifndef FUZZ_REPLAY
+/* Reports and pages take as long as all others together, and have an input in twelve. */
+static unsigned reader_of(const uint8_t *data, size_t size)
+{
+	const uint32_t h = hash_fnv32(data, size);
+	return h % 24 < READERS ? h % 24 : h / 24 % (EXPORTS + 2);
+}
+#endif
+
 static void read_by(const char *path, unsigned reader)
 {
 	struct trace *t;
@@ -288,7 +297,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned reader = 0; reader < READERS; reader++)
 		read_by(path, reader);
 #else
-	read_by(path, hash_fnv32(data, size) % READERS);
+	read_by(path, reader_of(data, size));
 #endif
 	close(fd);
 	return 0;
