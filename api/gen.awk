@@ -249,7 +249,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 		print "\tif (!want)\n\t\treturn real(" passed(count) ");"
 	if (class[i] == "query") {
 		print "\tif (want & CONTROL_QUERY_COUNT) {"
-		print "\t\tconst int answer = real(" passed(count) ");"
+		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
 		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
 	}
 	if (is_sampled(i)) print "\tstruct sample *const sample = " sample_begin(i, count) ";"
@@ -260,6 +260,7 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	if (is_sampled(i)) sample_end(i)
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
+	print "\tcall_left();"
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
 	print "\treturn result;\n}\n"
 	# What the program calls makes no frame of its own: it jumps, to the driver or to the above.
@@ -271,8 +272,9 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 	}
 	if (!note[i] && class[i] == "query") {
 		print "\tif (__builtin_expect(real && counts_only(want), 1)) {"
-		print "\t\tconst int answer = real(" passed(count) ");"
-		print "\t\tif (__builtin_expect(!answer && count_quickly(FN_" name[i] "), 1))\n\t\t\treturn answer;"
+		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
+		print "\t\tif (__builtin_expect(!answer && count_quickly(FN_" name[i] "), 1)) {"
+		print "\t\t\tcall_left();\n\t\t\treturn answer;\n\t\t}"
 		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
 	}
 	print "\treturn recorded_" name[i] "(" passed(count) ");\n}\n"
@@ -282,10 +284,10 @@ function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
 function counted(i, count, w, text, strings) {
 	print "static __attribute__((noinline)) int counted_" name[i] "(int result" (count ? ", " parameters(count) : "") ")\n{"
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
-	print "\tif (!result || result == NOT_READY) {\n\t\tcount_query(FN_" name[i] ");\n\t\treturn result;\n\t}"
+	print "\tif (!result || result == NOT_READY) {\n\t\tcount_query(FN_" name[i] ");\n\t\tcall_left();\n\t\treturn result;\n\t}"
 	print "\tconst uint32_t want = CONTROL_QUERY_COUNT;\n\tconst uint64_t begun = clock_now();"
 	emit_record(i, count, w, text, strings)
-	print "\treturn result;\n}\n"
+	print "\tcall_left();\n\treturn result;\n}\n"
 }
 
 function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
@@ -340,7 +342,9 @@ function injected(i,	count, j, w, text, strings) {
 		for (j = 1; j <= count; j++)
 			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
 	}
+	print "\tcall_entered();"
 	emit_record(i, count, w, text, strings)
+	print "\tcall_left();"
 	if (dies[i]) print "\tparams_renew_all();"
 	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
 	print "}\n"

@@ -149,7 +149,7 @@ bool launch_keep(struct launch *l)
 	return keeps;
 }
 
-static int write_header(struct launch *l, const struct trace_header *h, struct error *err)
+static int write_header(struct launch *l, struct trace_header *h, struct error *err)
 {
 	const char *path = l->trace;
 	const int kept = check_replaceable(path, err);
@@ -161,9 +161,7 @@ static int write_header(struct launch *l, const struct trace_header *h, struct e
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_set(err, -errno, "%s can't be made: %s", path, strerror(errno));
-	int done = posix_fallocate(fd, 0, TRACE_GRAIN);
-	if (!done && pwrite(fd, h, sizeof *h, 0) != sizeof *h)
-		done = errno;
+	const int done = -trace_file_begin(fd, h);
 	close(fd);
 	if (!done)
 		return 0;

@@ -28,6 +28,7 @@ enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 /* Bits of trace_header.optional. */
 #define FEATURE_DEVICE    1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
 #define FEATURE_SANDBOXED 2u /* a process got a system-call filter while it was recorded */
+#define FEATURE_ACCOUNTS  4u /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {
@@ -67,27 +68,32 @@ struct trace_header {
 	uint64_t lost_ranges;  /* ranges that no chunk could keep */
 	uint32_t sampled; /* one launch in so many was timed; 0: device times are of all work */
 	uint32_t stopped; /* enum trace_stop: nothing is begun any more */
-	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes */
+	uint64_t free;    /* list of free chunks: granule of the first, 0 none; upper half: changes.
+			   * Flight: granule where the next chunk to overwrite is looked for */
 	uint64_t stopped_ticks; /* when it was */
 	uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
 	uint64_t off_since_ns;  /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
 	char host[64];          /* NUL-terminated */
-	char program[256];      /* the command line, spaces between, cut to fit, NUL-terminated */
+	char program[240];      /* the command line, spaces between, cut to fit, NUL-terminated */
+	/* With FEATURE_ACCOUNTS; before, more of the command line. */
+	uint64_t overwritten; /* flight: calls that stood in chunks that were overwritten */
+	uint64_t unaccounted; /* calls entered by threads that had no struct thread_account */
 };
 static_assert(sizeof(struct trace_header) == 536, "on disk");
 static_assert(offsetof(struct trace_header, control) == 48, "on disk");
 static_assert(offsetof(struct trace_header, start) == 96, "on disk");
 
 enum chunk_kind {
-	CHUNK_EVENTS = 1,   /* records of one thread, in the order they ended */
-	CHUNK_META = 2,     /* records of a process: names, graphs, notes */
-	CHUNK_COUNTERS = 3, /* struct counter per function id, of one thread */
-	CHUNK_UNKNOWN = 4,  /* uint64_t per function that the tables do not know */
-	CHUNK_SCHEMA = 5,   /* text: the functions that the ids stand for */
-	CHUNK_PACKED = 6,   /* blocks, as in a packed trace: chunks that were drained */
-	CHUNK_DEVICE = 7,   /* struct device_work: what ran on the GPUs of a process */
-	CHUNK_RANGES = 8,   /* struct range: operators, annotations, NVTX */
-	CHUNK_LINKS = 9,    /* struct link: which call asked for which work */
+	CHUNK_EVENTS = 1,    /* records of one thread, in the order they ended */
+	CHUNK_META = 2,      /* records of a process: names, graphs, notes */
+	CHUNK_COUNTERS = 3,  /* struct counter per function id, of one thread */
+	CHUNK_UNKNOWN = 4,   /* uint64_t per function that the tables do not know */
+	CHUNK_SCHEMA = 5,    /* text: the functions that the ids stand for */
+	CHUNK_PACKED = 6,    /* blocks, as in a packed trace: chunks that were drained */
+	CHUNK_DEVICE = 7,    /* struct device_work: what ran on the GPUs of a process */
+	CHUNK_RANGES = 8,    /* struct range: operators, annotations, NVTX */
+	CHUNK_LINKS = 9,     /* struct link: which call asked for which work */
+	CHUNK_ACCOUNTS = 10, /* struct thread_account: what the threads of a process entered */
 };
 
 enum chunk_state {
@@ -107,10 +113,12 @@ struct chunk_header {
 	uint32_t used;  /* payload bytes; valid when closed */
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t seq;            /* counts the chunks of this thread from 0 */
-	uint32_t inflight_fn;    /* the innermost call that has not returned, or 0 */
-	uint64_t inflight_ticks; /* in the list of free chunks: granule of the next, 0 none */
-	uint64_t process_start;  /* field 22 of /proc/pid/stat: tells a reused pid */
+	uint32_t seq;       /* counts the chunks of this thread from 0 */
+	uint32_t next_free; /* CHUNK_FREE: granule of the next in the list, 0 none.  Without
+			     * FEATURE_ACCOUNTS: the call that had not returned, or 0 */
+	uint64_t identity;  /* of the process, drawn by lot.  Without FEATURE_ACCOUNTS: when that
+			     * call began */
+	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
 	uint64_t lost; /* calls (ranges) of this thread lost before this chunk began; CHUNK_DEVICE:
 			* pieces of work lost while it was open */
 	struct clock_pair open; /* when the chunk was begun */
@@ -220,6 +228,20 @@ struct counter { /* of CHUNK_COUNTERS, indexed by function id */
 	uint64_t ticks; /* 0 for calls that were counted, not timed */
 	uint64_t bytes; /* allocated, copied or set; of launches: how many were captured */
 };
+
+/*
+ * Of CHUNK_ACCOUNTS: what the wrappers count of a thread, apart from everything that records.  A
+ * thread goes on where one that has ended stopped, so only the sums say something.
+ */
+struct thread_account {
+	uint64_t entered;  /* calls that began while they were to be recorded or counted */
+	uint64_t returned; /* … and came back */
+	uint64_t inflight_ticks;
+	uint32_t inflight_fn; /* the innermost long call that has not returned, or 0 */
+	uint32_t tid;         /* of the thread that counts here now, or did last */
+	uint64_t reserved[4]; /* a cache line each */
+};
+static_assert(sizeof(struct thread_account) == 64, "on disk");
 
 /*
  * Work on a device, ranges of a program and the links between calls and work: arrays of

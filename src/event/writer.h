@@ -4,13 +4,14 @@
  * A struct recorder is one process's hold on a trace file: the mapped header, where the file
  * is, and the threads' chunks.  A struct writer is one thread's open chunk of one kind: calls, or
  * ranges.  Both belong to the guest (src/hook), which has one recorder and two writers a thread.
+ * What must outlive a thread is in its lane (lane.h).
  *
  * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it
  * leaves errno alone and speaks to the kernel directly.  A signal handler may interrupt any
  * line and record calls of its own on the same thread.  writer_reserve() is the fast path;
  * the rest is slow and rare.  Nothing waits for another thread.
  *
- * What can't be kept is counted: in the chunk that follows, and in the header.
+ * What can't be kept is counted, in the header.
  */
 #ifndef WEIR_EVENT_WRITER_H
 #define WEIR_EVENT_WRITER_H
@@ -23,28 +24,34 @@
 
 #define RECORDER_PATH 4096
 
-/* Chunks that a thread keeps mapped behind the open one. */
-#define WRITER_KEPT 7
-
 struct recorder {
 	struct trace_header *header; /* mapped, or NULL: nothing is kept */
 	uint32_t pid;
 	uint64_t process_start;
-	uint64_t device, inode; /* of the file: another may come to have its name */
-	bool join;              /* only a recording that weir record has begun and not finished */
+	uint64_t identity; /* drawn by lot: of this process and of no other in the file */
+	uint64_t early_lost, early_unaccounted; /* before there was a header that could say it */
+	uint64_t device, inode;                 /* of the file: another may come to have its name */
+	bool join;    /* only a recording that weir record has begun and not finished */
 	bool scratch; /* no file: records live until the thread's buffer comes round again */
 	char path[RECORDER_PATH];
 };
 
+/* A chunk as this process has it mapped. */
+struct mapped {
+	struct chunk_header *chunk;
+	uint32_t bytes;
+	uint32_t seq;
+};
+
 struct writer {
-	char *volatile pos;         /* where the next record goes */
-	char *volatile end;         /* of the open chunk */
-	struct chunk_header *chunk; /* the open chunk; never NULL: see writer_nowhere */
-	/* Full chunks that are still mapped, oldest first: a record of this thread that a signal
-	 * handler interrupted may be in one; and one that was drained is used again, which saves
-	 * the page faults of a new one. */
-	struct chunk_header *kept[WRITER_KEPT];
-	struct counter *counters; /* by function id, or NULL */
+	char *volatile pos;             /* where the next record goes */
+	char *volatile end;             /* of the open chunk */
+	struct chunk_header *chunk;     /* the open chunk, or NULL; its thread alone unmaps it */
+	struct thread_account *account; /* of the thread; NULL until its first call was kept */
+	struct counter *counters;       /* of the thread, by function id, or NULL */
+	uint64_t early;                 /* calls entered while there was no account */
+	uint64_t before_fork;           /* calls that had not returned when this thread forked */
+	struct lane *lane;              /* of the thread, or NULL */
 	/* Ranges: the innermost that has not ended.  The one around it is where its dur says, until
 	 * it ends; its reserved says how many were open around it. */
 	char *volatile open;
@@ -52,14 +59,10 @@ struct writer {
 	uint32_t kind; /* enum chunk_kind: CHUNK_EVENTS or CHUNK_RANGES */
 	uint32_t tid;
 	uint32_t seq;
-	uint32_t unclosed;      /* of kept: bit i is set where an open range is in */
 	uint32_t depth;         /* ranges: how many are open, those included that were not kept */
-	uint32_t counters_skip; /* the same for counters */
 	uint32_t skip;          /* refusals to sit out before asking for a chunk again */
+	uint32_t counters_skip; /* the same for counters */
 };
-
-/* What a writer's chunk points to before there is one: somewhere to write, never read. */
-extern struct chunk_header writer_nowhere;
 
 /*
  * Opens (or makes, mode 0600) the raw trace file at r->path and maps its header.  A file left
@@ -77,6 +80,12 @@ static inline bool control_is_off(uint32_t control)
 /* Fills in what a new raw trace's header says, clocks and host included. */
 void header_blank(struct trace_header *h, uint32_t control);
 
+/* Field 22 of /proc/PID/stat: when the process started.  0 when there is no such process. */
+uint64_t process_start_of(uint32_t pid);
+
+/* Makes the empty file fd a raw trace: its header, and the schema behind it.  0 or -errno. */
+int trace_file_begin(int fd, struct trace_header *h);
+
 /* Whether a file that grows to `end` bytes would be SIGXFSZ. */
 bool writer_beyond_limit(uint64_t end);
 
@@ -85,12 +94,23 @@ bool writer_beyond_limit(uint64_t end);
  * forked begins anew: a signal handler may have forked in the middle of a record, which child and
  * parent both finish, the child where nobody sees it.
  */
-void writer_forked(const struct recorder *r, struct writer *w);
+void writer_forked(struct recorder *r, struct writer *w);
 void recorder_forked(struct recorder *r);
 
-/* Whether a closed chunk of calls or ranges, mapped, holds one that is being written or is open:
- * then a signal handler has filled the chunk, and whoever it interrupted will come back. */
-bool chunk_is_unfinished(const struct chunk_header *c);
+/* How many records of a closed chunk of calls, mapped and of `bytes`, are being written, and
+ * whether a range of one of ranges is open: then a signal handler has filled the chunk, and whoever
+ * it interrupted will come back. */
+uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes);
+
+/* A place in the file that is said to be a range of this thread: NULL when it is in none of its
+ * chunks. */
+struct range *writer_range(const struct writer *w, const char *at);
+
+/* This thread's counters, by function id; NULL: there is no room for them.  Slow. */
+struct counter *writer_counters(struct recorder *r, struct writer *w);
+
+/* Declares a call of this thread that is neither recorded nor counted. */
+void writer_lose(struct recorder *r, struct writer *w);
 
 /* A chunk of `bytes` (rounded up to TRACE_GRAIN), or NULL when the file has no room for it. */
 struct chunk_header *recorder_chunk(

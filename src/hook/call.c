@@ -8,33 +8,16 @@
 #include "event/level.h"
 #include "hook/forecast.h"
 
-/* A call that is neither recorded nor counted is lost, and said to be. */
-static struct counter *uncounted(void)
+/* This thread's counters; made at the first call that is counted.  A call that is neither recorded
+ * nor counted is lost, and said to be. */
+static struct counter *counters_make(void)
 {
-	__atomic_fetch_add(&hook_recorder.header->lost, 1, __ATOMIC_RELAXED);
-	return NULL;
-}
-
-struct counter *counters_make(void)
-{
-	struct writer *w = &hook_self;
 	if (!process_is_started() || !hook_recorder.header)
 		return NULL;
-	if (w->counters_skip) {
-		w->counters_skip--;
-		return uncounted();
-	}
-	if (!w->tid)
-		w->tid = (uint32_t)sys(gettid);
-	const uint32_t bytes = CHUNK_PAYLOAD + FN_COUNT * sizeof(struct counter);
-	struct chunk_header *c = recorder_chunk(&hook_recorder, CHUNK_COUNTERS, bytes, w->tid);
-	if (!c) {
-		w->counters_skip = 1024;
-		return uncounted();
-	}
-	c->used = FN_COUNT * sizeof(struct counter);
-	w->counters = (struct counter *)((char *)c + CHUNK_PAYLOAD);
-	return w->counters;
+	struct counter *c = writer_counters(&hook_recorder, &hook_self);
+	if (!c)
+		writer_lose(&hook_recorder, &hook_self);
+	return c;
 }
 
 static struct counter *counters_of_thread(void)
@@ -47,6 +30,13 @@ void count_bytes(enum fn fn, uint64_t bytes)
 	struct counter *c = counters_of_thread();
 	if (c)
 		bump(&c[fn].bytes, bytes);
+}
+
+void count_query(enum fn fn)
+{
+	struct counter *c = counters_of_thread();
+	if (c)
+		bump(&c[fn].count, 1);
 }
 
 static void count_call(enum fn fn, uint64_t ticks, bool failed)
@@ -74,13 +64,22 @@ static void report_failure(void)
 static uint32_t wanted_after_start(uint32_t want)
 {
 	process_start();
-	return (want | CONTROL_COUNT) & __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED);
+	return (want | CONTROL_COUNT) & process_control();
+}
+
+/* A call that was entered before anybody knew that it is not wanted. */
+static void call_unwanted(void)
+{
+	struct thread_account *a = hook_self.account;
+	bump(a ? &a->entered : &hook_self.early, (uint64_t)-1);
+	if (a)
+		bump(&a->returned, (uint64_t)-1); /* call_left() follows */
 }
 
 /* Calls that take milliseconds pay for a reading of the clocks, which dates the trace. */
 static void calibrate(struct chunk_header *c)
 {
-	if (c != &writer_nowhere && hook_recorder.header)
+	if (c && hook_recorder.header)
 		c->last = clock_pair_now(hook_recorder.header->clock);
 }
 
@@ -88,8 +87,11 @@ struct record *call_leave_slowly(
 	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words)
 {
 	struct writer *w = &hook_self;
-	if (__builtin_expect(!process_is_started(), 0))
+	if (__builtin_expect(!process_is_started(), 0)) {
 		want = wanted_after_start(want);
+		if (!want)
+			call_unwanted();
+	}
 	const bool failed = result && result != NOT_READY;
 	if (__builtin_expect(failed, 0))
 		report_failure();

@@ -36,13 +36,12 @@ static inline void *real_of(enum fn fn)
 
 static inline uint32_t wanted(uint32_t bits)
 {
-	return __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & (bits | CONTROL_COUNT);
+	return process_control() & (bits | CONTROL_COUNT);
 }
 
 static inline uint64_t clock_now(void)
 {
-	return __builtin_expect(hook_hot.clock == CLOCK_IS_TSC, 1) ? __builtin_ia32_rdtsc()
-								   : clock_slowly();
+	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
 }
 
 /*
@@ -55,29 +54,61 @@ static inline void prepare_record(void)
 	__asm__ volatile("prefetchw (%0)\n\tprefetchw 64(%0)" : : "r"(pos));
 }
 
+/*
+ * Adds to a counter of this thread as one instruction, so that a signal handler can't come
+ * between reading and writing it.
+ */
+static inline void bump(uint64_t *counter, uint64_t by)
+{
+	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
+}
+
+/*
+ * Every call that is to be recorded or counted is counted here as well, when it is entered and when
+ * it is left, apart from all that records: what is recorded, counted and declared lost must add up
+ * to it.  A call that is left by longjmp() is entered and never left.
+ */
+static inline void call_entered(void)
+{
+	struct thread_account *a = hook_self.account;
+	bump(a ? &a->entered : &hook_self.early, 1);
+}
+
+/* A thread that still has no account has lost the call, and said so. */
+static inline void call_left(void)
+{
+	struct thread_account *a = hook_self.account;
+	if (__builtin_expect(a != NULL, 1))
+		bump(&a->returned, 1);
+}
+
 static inline uint64_t call_enter(void)
 {
+	call_entered();
 	prepare_record();
 	return clock_now();
 }
 
 /*
  * The same for calls that may take long or never return: leaves word in the trace of what
- * the thread is in.
+ * the thread is in.  The account is mapped for good; a chunk may go while a handler runs.
  */
 static inline uint64_t call_enter_long(enum fn fn)
 {
-	prepare_record();
-	struct chunk_header *c = hook_self.chunk;
-	const uint64_t now = clock_now();
-	c->inflight_ticks = now;
-	__atomic_store_n(&c->inflight_fn, (uint32_t)fn, __ATOMIC_RELAXED);
+	const uint64_t now = call_enter();
+	struct thread_account *a = hook_self.account;
+	if (__builtin_expect(a != NULL, 1)) {
+		a->inflight_ticks = now;
+		__atomic_store_n(&a->inflight_fn, (uint32_t)fn, __ATOMIC_RELAXED);
+	}
 	return now;
 }
 
 static inline void call_returned(void)
 {
-	__atomic_store_n(&hook_self.chunk->inflight_fn, 0, __ATOMIC_RELAXED);
+	struct thread_account *a = hook_self.account;
+	if (__builtin_expect(a != NULL, 1))
+		__atomic_store_n(&a->inflight_fn, 0, __ATOMIC_RELAXED);
 }
 
 #define LONG_TICKS (1u << 23) /* a few milliseconds */
@@ -120,25 +151,8 @@ static inline void call_commit(struct record *r, enum fn fn)
 		text_print(r);
 }
 
-/*
- * Adds to a counter of this thread as one instruction, so that a signal handler can't come
- * between reading and writing it.
- */
-static inline void bump(uint64_t *counter, uint64_t by)
-{
-	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
-}
-
-/* This thread's counters; made at the first call.  NULL: there is no room for them. */
-struct counter *counters_make(void);
-
-static inline void count_query(enum fn fn)
-{
-	struct counter *c = hook_self.counters;
-	if (!c && !(c = counters_make()))
-		return;
-	bump(&c[fn].count, 1);
-}
+/* Counts a query that has succeeded; made at the first one, the counters may find no room. */
+void count_query(enum fn fn);
 
 static inline bool counts_only(uint32_t want)
 {
@@ -247,8 +261,7 @@ uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *par
 static inline uint32_t launch_more(
 	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
 {
-	const uint32_t control = __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) &
-				 (CONTROL_ARGS | CONTROL_PREDICT);
+	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
 	if (__builtin_expect(!control, 1) || result)
 		return 0;
 	return launch_given_read(control, function, params, extra, ret_given);
@@ -259,8 +272,7 @@ void launch_given_put(struct record *r, const struct launch_given *g, uint32_t a
 /* The launch of a graph: a word more when its time is to be foretold. */
 static inline uint32_t graph_more(int result)
 {
-	const uint32_t control = __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED);
-	return !result && control & CONTROL_PREDICT;
+	return !result && process_control() & CONTROL_PREDICT;
 }
 
 void graph_told_put(struct record *r);

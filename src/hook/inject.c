@@ -65,9 +65,11 @@ static void told(void *user, int domain, uint32_t id, const struct cupti_call *c
 		return;
 	inside = true;
 	const bool query = fn_classes[fn] == CLASS_query;
-	if (query && want & CONTROL_QUERY_COUNT && (!result || result == NOT_READY))
+	if (query && want & CONTROL_QUERY_COUNT && (!result || result == NOT_READY)) {
+		call_entered();
 		count_query(fn);
-	else if (want & (1u << fn_classes[fn] | CONTROL_COUNT))
+		call_left();
+	} else if (want & (1u << fn_classes[fn] | CONTROL_COUNT))
 		injected_calls[fn](call->params, *call->kept, result, want & ~CONTROL_QUERY_COUNT);
 	inside = false;
 }

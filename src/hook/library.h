@@ -48,16 +48,17 @@ void library_caught(unsigned fn, const struct elf *e);
 	{                                                                                          \
 		__asm__("endbr64\n\t"                                                              \
 			"mov hook_real + %c0(%%rip), %%r11\n\t"                                    \
-			"mov hook_hot(%%rip), %%rax\n\t"                                           \
+			"mov hook_hot_page(%%rip), %%rax\n\t"                                      \
+			"lea hook_idle(%%rip), %%r10\n\t"                                          \
 			"test %%r11, %%r11\n\t"                                                    \
 			"je recorded_" #name "\n\t"                                                \
-			"testl %1, (%%rax)\n\t"                                                    \
+			"testl %1, (%%rax, %%r10)\n\t"                                             \
 			"jne recorded_" #name "\n\t"                                               \
 			"jmp *%%r11"                                                               \
 			:                                                                          \
 			: "i"(LIBRARY_##name * sizeof(void *)), "i"((1u << CLASS_COUNT) - 1));     \
 	}
-_Static_assert(offsetof(struct hook_hot, control) == 0, "LIBRARY_ENTRY");
+_Static_assert(offsetof(struct hot_line, control) == 0, "LIBRARY_ENTRY");
 
 /* Begins the range of a call; args as of shape.h.  Returns what range_pop() ends it by. */
 uint32_t library_enter(unsigned fn, uint32_t args);

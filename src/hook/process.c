@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,16 +25,24 @@
 #include "hook/text.h"
 
 struct recorder hook_recorder;
-__thread struct writer hook_self = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
-__thread struct writer hook_ranges = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+__thread struct writer hook_self = { .kind = CHUNK_EVENTS };
+__thread struct writer hook_ranges = { .kind = CHUNK_RANGES };
 
-/* The control word until there is a trace: everything is wanted, so that the first call of a
- * process comes to call_leave, which starts it; nothing, once it is known that nobody asks. */
-static uint32_t idle_control = (1u << CLASS_COUNT) - 1;
-struct hook_hot hook_hot = { .control = &idle_control, .clock = CLOCK_IS_MONOTONIC };
+union hook_hot_page hook_hot_page;
+
+/* Everything is wanted, so that the first call of a process comes to call_leave, which starts it;
+ * and all calls that other threads make meanwhile, which wait there. */
+uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
+
+/* The control word once it is known that nobody asks, or that calls become lines. */
+static uint32_t lone_control;
+
+/* Whether a process with this memory has begun to start: this one, or whom it was forked from. */
+static bool was_started;
 
 static struct {
 	bool read;
+	bool text; /* lines, in place of a recording */
 	uint32_t control;
 	uint64_t flight_bytes;
 	bool gpu;             /* device times as well */
@@ -74,7 +83,7 @@ static void refuse(const char *orders_text, const char *why)
 	sys(write, 2, why, strlen(why));
 	sys(write, 2, tail, sizeof tail - 1);
 	orders.path[0] = 0;
-	hook_hot.text = false;
+	orders.text = false;
 }
 
 /* "64M" and the like; 0 when it is no number. */
@@ -196,7 +205,7 @@ static void read_orders(void)
 			return;
 		}
 	}
-	hook_hot.text = *p == 't';
+	orders.text = *p == 't';
 	p = strchr(p, ':') + 1;
 	if (!*p || !set_path(p))
 		refuse(all, "the file name is missing or too long");
@@ -237,7 +246,7 @@ uint32_t process_sample_rate(void)
 
 bool process_keeps_ranges(void)
 {
-	return orders.path[0] && !hook_hot.text;
+	return orders.path[0] && !orders.text;
 }
 
 bool process_wants_devices(void)
@@ -259,6 +268,13 @@ void process_note(const char *text)
 	note_text(META_NOTE, NULL, 0, text, (uint32_t)strlen(text));
 }
 
+/* From now on calls are recorded, or left alone, as this word says. */
+static void control_by(const uint32_t *word)
+{
+	__atomic_store_n(
+		&hook_hot.control, (const char *)word - (const char *)&hook_idle, __ATOMIC_RELEASE);
+}
+
 static void open_trace(void)
 {
 	struct trace_header blank;
@@ -271,27 +287,32 @@ static void open_trace(void)
 	memcpy(hook_recorder.path, orders.path, sizeof orders.path);
 	if (!hook_recorder.header && recorder_open(&hook_recorder, &blank))
 		return;
-	hook_hot.clock = hook_recorder.header->clock;
-	hook_hot.control = &hook_recorder.header->control;
+	hook_hot.tsc = hook_recorder.header->clock == CLOCK_IS_TSC;
 	describe_process();
 	resolve_declare();
+	control_by(&hook_recorder.header->control);
 }
 
 static void start(void)
 {
+	was_started = true;
 	read_orders();
-	idle_control = 0;
-	if (!orders.path[0])
-		return;
-	if (!hook_hot.text) {
+	/* A page of the program file can't be wiped; this one is none.  Kernels before 4.14 can't.
+	 */
+	sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
+	hook_hot.text = orders.text;
+	if (orders.path[0] && !orders.text)
 		open_trace();
-		return;
+	if (orders.path[0] && orders.text) {
+		hook_recorder.scratch = true;
+		hook_recorder.pid = (uint32_t)sys(getpid);
+		hook_hot.tsc = true;
+		if (text_start(orders.path))
+			lone_control = orders.control & ~CONTROL_QUERY_COUNT;
 	}
-	hook_recorder.scratch = true;
-	hook_recorder.pid = (uint32_t)sys(getpid);
-	hook_hot.clock = CLOCK_IS_TSC;
-	if (text_start(orders.path))
-		idle_control = orders.control & ~CONTROL_QUERY_COUNT;
+	/* Last: until here every call of any thread has come to wait. */
+	if (!hook_hot.control)
+		control_by(&lone_control);
 }
 
 /* A process that has shut itself in since the library was loaded is left alone. */
@@ -299,27 +320,8 @@ static bool stands_aside(void)
 {
 	if (!orders.path[0] || (!sandbox_is_closed(NULL) && !sandbox_hides_clock()))
 		return false;
-	idle_control = 0;
+	control_by(&lone_control);
 	return true;
-}
-
-void process_start(void)
-{
-	uint32_t seen = PROCESS_NEW;
-	if (process_is_started() || stands_aside())
-		return;
-	/* With signals blocked no handler can come here while this thread is at it. */
-	uint64_t all = ~0ull, mask = 0;
-	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
-	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		start();
-		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
-	} else {
-		for (int i = 0; i < 100000 && !process_is_started(); i++)
-			sys(sched_yield);
-	}
-	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
 uint64_t clock_slowly(void)
@@ -332,26 +334,55 @@ uint64_t clock_slowly(void)
 							  : __builtin_ia32_rdtsc();
 }
 
-/* In the child of a fork: same orders, same file, a new process with nothing open. */
+/*
+ * In the child of a fork: same orders, same file, a new process with nothing open.  A child of a
+ * bare clone(), or of _Fork(), comes here with its first call, since its page of hook_hot is wiped.
+ */
 static void forked(void)
 {
-	if (hook_hot.state == PROCESS_NEW)
+	if (!was_started)
 		return;
-	if (stands_aside()) {
-		hook_hot.control = &idle_control;
-		hook_recorder.header = NULL;
-		return;
-	}
+	was_started = false;
 	writer_forked(&hook_recorder, &hook_self);
 	writer_forked(&hook_recorder, &hook_ranges);
-	hook_hot.captures = 0;
-	hook_hot.clock = CLOCK_IS_MONOTONIC; /* the child may hide the counter from itself */
 	note_forget();
 	resolve_forked();
 	recorder_forked(&hook_recorder);
-	idle_control = (1u << CLASS_COUNT) - 1;
-	hook_hot.control = &idle_control;
-	hook_hot.state = PROCESS_NEW;
+}
+
+static void in_child(void)
+{
+	hook_hot = (struct hot_line){ 0 }; /* on kernels that do not wipe */
+	if (!stands_aside())
+		forked();
+}
+
+/* A signal handler may fork in the middle of a call: child and parent both return from it. */
+static void before_fork(void)
+{
+	const struct thread_account *a = hook_self.account;
+	hook_self.before_fork = a ? a->entered - a->returned : hook_self.early;
+}
+
+void process_start(void)
+{
+	uint32_t seen = PROCESS_NEW;
+	if (process_is_started() || stands_aside())
+		return;
+	/* With signals blocked no handler can come here while this thread is at it. */
+	uint64_t all = ~0ull, mask = 0;
+	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
+	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (was_started)
+			forked();
+		start();
+		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
+	} else {
+		for (int i = 0; i < 100000 && !process_is_started(); i++)
+			sys(sched_yield);
+	}
+	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
 /* Who is killed leaves what was read when names were noted. */
@@ -365,9 +396,9 @@ __attribute__((constructor)) static void loaded(void)
 {
 	read_orders();
 	if (!orders.path[0]) {
-		idle_control = 0;
+		control_by(&lone_control);
 		return;
 	}
 	sandbox_is_closed(NULL); /* as it is now */
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(before_fork, NULL, in_child);
 }

@@ -18,6 +18,7 @@
 #define WEIR_HOOK_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "event/writer.h"
@@ -30,15 +31,35 @@ extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec
 /*
  * What every wrapper looks at, in one cache line: after the driver has worked for
  * microseconds, each line of ours may have to be fetched again.
+ *
+ * Zeros are a process that has not started.  The line lies in a page that a forked child finds full
+ * of zeros, however it was forked: a bare clone() runs no handlers.  So it begins anew by itself.
  */
-struct hook_hot {
-	uint32_t *control; /* what to record: a word of the mapped trace, or of this library */
-	uint32_t clock;    /* enum trace_clock */
+struct hot_line {
+	ptrdiff_t control; /* from hook_idle to the word that says what to record: of the mapped
+			    * trace, or of this library */
+	uint32_t tsc;      /* whether the clock is the processor's counter, which may be read */
 	uint32_t state;    /* enum process_state */
 	int32_t captures;  /* how many streams of this process are capturing */
 	uint32_t text;     /* WEIR=trace: each call becomes a line */
 } __attribute__((aligned(64)));
-extern struct hook_hot hook_hot __attribute__((visibility("hidden")));
+#define HOOK_PAGE 4096
+union hook_hot_page {
+	struct hot_line hot;
+	char page[HOOK_PAGE];
+} __attribute__((aligned(HOOK_PAGE)));
+extern union hook_hot_page hook_hot_page __attribute__((visibility("hidden")));
+#define hook_hot hook_hot_page.hot
+
+/* The control word of a process that has not started. */
+extern uint32_t hook_idle __attribute__((visibility("hidden")));
+
+/* The control word now. */
+static inline uint32_t process_control(void)
+{
+	const char *at = (const char *)&hook_idle + hook_hot.control;
+	return __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED);
+}
 
 enum process_state { PROCESS_NEW, PROCESS_STARTING, PROCESS_READY };
 

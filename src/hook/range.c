@@ -6,15 +6,17 @@
 
 #define SLOT_WORDS (sizeof(struct range) / 8)
 
-static struct range *chained(const char *at)
+static struct range *innermost(void)
 {
-	return (struct range *)(uintptr_t)at;
+	return (struct range *)(uintptr_t)hook_ranges.open;
 }
 
-/* The one around an open range. */
+/* The one around an open range.  What the file says of it is believed where it is a place in this
+ * thread's own chunks. */
 static struct range *around(const struct range *g)
 {
-	return g->valid & RANGE_OPEN ? chained((const char *)g->dur) : NULL;
+	const char *at = (const char *)__atomic_load_n(&g->dur, __ATOMIC_RELAXED);
+	return g->valid & RANGE_OPEN ? writer_range(&hook_ranges, at) : NULL;
 }
 
 void ranges_begin(void)
@@ -71,10 +73,13 @@ static void finish(struct range *g, uint64_t now)
 	__atomic_store_n(&g->valid, (uint16_t)(g->valid & ~RANGE_OPEN), __ATOMIC_RELEASE);
 }
 
+#define CROSSED_MOST (1 << 20) /* a file that others write to may hold a circle */
+
 /* Ends a range that others are open in: they are one less deep from now on. */
-static void end_crossing(struct writer *w, struct range *g, uint64_t now)
+static void end_crossing(struct range *g, uint64_t now)
 {
-	for (struct range *in = chained(w->open); in && in != g; in = around(in)) {
+	struct range *in = innermost();
+	for (int i = 0; in && in != g && i < CROSSED_MOST; i++, in = around(in)) {
 		in->reserved--;
 		if (around(in) != g)
 			continue;
@@ -86,17 +91,17 @@ static void end_crossing(struct writer *w, struct range *g, uint64_t now)
 
 static void end_innermost(struct writer *w, struct range *g, uint64_t now)
 {
-	if (move_pos(&w->open, (char *)g, (char *)(uintptr_t)g->dur))
+	if (move_pos(&w->open, (char *)g, (char *)writer_range(w, (const char *)g->dur)))
 		finish(g, now);
 	else /* a handler pushed and did not pop */
-		end_crossing(w, g, now);
+		end_crossing(g, now);
 }
 
 #define LOOK_MOST 256 /* ranges around: a program that never pops must not become slow */
 
 static struct range *innermost_of(const struct writer *w, uint32_t scope)
 {
-	struct range *g = chained(w->open);
+	struct range *g = innermost();
 	int i = 0;
 	while (g && g->scope != scope && i++ < LOOK_MOST)
 		g = around(g);
@@ -111,17 +116,19 @@ int range_pop(uint32_t scope)
 {
 	struct writer *w = &hook_ranges;
 	const uint64_t now = clock_now();
+	if (w->depth && !process_is_started())
+		ranges_begin(); /* a child of a bare clone(): its parent's ranges are not its own */
 	if (!w->depth)
 		return -1;
 	const uint32_t level = w->depth - 1;
-	struct range *top = chained(w->open);
-	for (; top && top->reserved > level; top = chained(w->open))
+	struct range *top = innermost();
+	for (; top && top->reserved > level; top = innermost())
 		end_innermost(w, top, now);
 	if (top && top->reserved == level && top->scope != scope) {
 		struct range *g = innermost_of(w, scope);
 		if (!g)
 			return -1;
-		end_crossing(w, g, now);
+		end_crossing(g, now);
 	} else if (top && top->reserved == level) {
 		end_innermost(w, top, now);
 	}
@@ -131,7 +138,7 @@ int range_pop(uint32_t scope)
 
 uint32_t range_args_around(void)
 {
-	const struct range *g = chained(hook_ranges.open);
+	const struct range *g = innermost();
 	for (int i = 0; g && i < LOOK_MOST; i++, g = around(g))
 		if (g->kind == RANGE_ANNOTATION && g->args)
 			return g->args;
@@ -140,7 +147,7 @@ uint32_t range_args_around(void)
 
 bool range_is_inside(uint32_t scope)
 {
-	const struct range *g = chained(hook_ranges.open);
+	const struct range *g = innermost();
 	int i = 0;
 	while (g && g->kind != RANGE_OPERATOR && g->scope != scope && i++ < LOOK_MOST)
 		g = around(g);

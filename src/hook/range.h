@@ -32,9 +32,9 @@ void ranges_begin(void);
 static inline bool ranges_wanted(void)
 {
 	const uint32_t any = (1u << CLASS_COUNT) - 1;
-	if (__builtin_expect(!hook_ranges.tid, 0))
+	if (__builtin_expect(!hook_ranges.tid || !process_is_started(), 0))
 		ranges_begin();
-	return (__atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & any) && hook_recorder.header;
+	return (process_control() & any) && hook_recorder.header;
 }
 
 /* How many were open around it; a pop's -1: none was open.  NULL: a push that is not wanted. */

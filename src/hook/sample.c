@@ -130,8 +130,7 @@ static bool is_next(void)
 
 static bool is_wanted(void)
 {
-	return process_is_started() && hook_recorder.header &&
-	       __atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & CONTROL_SAMPLE &&
+	return process_is_started() && hook_recorder.header && process_control() & CONTROL_SAMPLE &&
 	       __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0;
 }
 
@@ -445,8 +444,8 @@ static bool nothing_since(const struct run *r)
 {
 	const uint32_t all = (1u << CLASS_COUNT) - 1;
 	const char *at = r->pos, *const pos = hook_self.pos;
-	if ((__atomic_load_n(hook_hot.control, __ATOMIC_RELAXED) & all) != all ||
-		at < (const char *)hook_self.chunk || at > pos)
+	if ((process_control() & all) != all || !at || at < (const char *)hook_self.chunk ||
+		at > pos)
 		return false;
 	while (at < pos) {
 		const struct record *record = (const struct record *)at;
@@ -609,6 +608,8 @@ void sample_collect(void)
 /* When the program ends in order; what is not through is counted as lost. */
 static void collect_last(void)
 {
+	if (!process_is_started())
+		return; /* a forked child's: what is here is its parent's */
 	sample_collect();
 	for (uint32_t i = 0; i < CONTEXTS; i++)
 		drop(&pools[i]);

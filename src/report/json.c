@@ -59,6 +59,13 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "launches", r->launches);
 	json_u64(j, "graph_launches", r->graph_launches);
 	json_u64(j, "lost", r->lost);
+	if (r->accounts.known) {
+		json_u64(j, "entered", r->accounts.entered);
+		json_u64(j, "returned", r->accounts.returned);
+		json_u64(j, "overwritten", r->trace->header.overwritten);
+		json_u64(j, "missing", r->accounts.missing);
+		json_u64(j, "surplus", r->accounts.surplus);
+	}
 	json_u64(j, "errors", r->errors);
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);

@@ -387,6 +387,28 @@ static struct thread_row *thread_of(struct report *r, struct map *index, const s
 	return t;
 }
 
+/* What each thread was in, as its account says. */
+static int find_inflight(struct report *r, const struct map *index)
+{
+	struct chunk_buf buf = { 0 };
+	size_t at = 0;
+	int found;
+	while ((found = trace_next(r->trace, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
+		const struct thread_account *a = (const struct thread_account *)buf.payload;
+		for (size_t n = buf.bytes / sizeof(*a); n; n--, a++) {
+			if (!a->inflight_fn)
+				continue;
+			const uint32_t i = map_find(index, MAP_KEY(buf.ref->process, a->tid));
+			if (i == MAP_NONE)
+				continue;
+			r->threads.v[i].inflight_fn = a->inflight_fn;
+			r->threads.v[i].inflight_ticks = a->inflight_ticks;
+		}
+	}
+	chunk_buf_fini(&buf);
+	return found;
+}
+
 static int find_threads(struct report *r)
 {
 	struct map index = { 0 };
@@ -400,13 +422,17 @@ static int find_threads(struct report *r)
 			e = -ENOMEM;
 		else if (c->head.kind == CHUNK_EVENTS && c->head.seq >= t->last_seq) {
 			t->last_seq = c->head.seq;
-			t->inflight_fn = c->head.inflight_fn;
-			t->inflight_ticks = c->head.inflight_ticks;
+			if (!(r->trace->header.optional & FEATURE_ACCOUNTS)) {
+				t->inflight_fn = c->head.next_free;
+				t->inflight_ticks = c->head.identity;
+			}
 			memcpy(t->name, c->head.thread, sizeof(t->name));
 		} else if (!*t->name) {
 			memcpy(t->name, c->head.thread, sizeof(t->name));
 		}
 	}
+	if (!e)
+		e = find_inflight(r, &index);
 	map_fini(&index);
 	return e;
 }
@@ -429,8 +455,25 @@ static void warn(struct report *r, const char *format, ...)
 		free(text);
 }
 
+/* What was entered must be here, counted, or said to be lost. */
+static void warn_unbalanced(struct report *r)
+{
+	const struct accounts *a = &r->accounts;
+	if (a->missing)
+		warn(r,
+			"%" PRIu64 " calls are missing: %" PRIu64 " were entered and %" PRIu64
+			" returned, but only %" PRIu64 " are here or said to be lost",
+			a->missing, a->entered, a->returned, a->kept);
+	if (a->surplus)
+		warn(r,
+			"%" PRIu64 " calls are here twice: %" PRIu64 " were entered, and %" PRIu64
+			" are here or said to be lost",
+			a->surplus, a->entered, a->kept);
+}
+
 static void warn_missing(struct report *r)
 {
+	warn_unbalanced(r);
 	if (r->lost)
 		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
 	if (r->trace->header.lost_ranges)
@@ -592,6 +635,8 @@ static int fill(struct report *r, struct tally *t)
 		e = make_kernels(r, t);
 	if (!e)
 		e = find_threads(r);
+	if (!e)
+		e = accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
 	return e;
 }
 

@@ -20,6 +20,7 @@
 #include "predict/gpu.h"
 #include "report/links.h"
 #include "trace/meta.h"
+#include "trace/accounts.h"
 #include "trace/trace.h"
 
 struct call_row {
@@ -311,6 +312,7 @@ struct report {
 	uint64_t calls, errors, launches, graph_launches, lost;
 	uint64_t allocator_events; /* of a program's own allocator: no calls */
 	uint64_t torn, damaged_chunks;
+	struct accounts accounts;  /* what the processes entered, and whether it is here */
 	uint64_t unnamed_graphs;   /* graph launches whose kernels are not known */
 	uint64_t counted_launches; /* launches known only by number */
 	uint64_t counted_errors;

@@ -80,7 +80,8 @@ static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t
 	return deflate_from(m, m->columns, whole);
 }
 
-/* Arrays and text without the zeros behind them; whole counters.  Records end by themselves. */
+/* Arrays and text without the zeros behind them; whole counters and accounts.  Records end by
+ * themselves. */
 static size_t used_bytes(const struct chunk_buf *buf)
 {
 	size_t n = buf->bytes;
@@ -88,7 +89,8 @@ static size_t used_bytes(const struct chunk_buf *buf)
 		return n;
 	while (n && !buf->payload[n - 1])
 		n--;
-	n = (n + sizeof(struct counter) - 1) & ~(sizeof(struct counter) - 1);
+	static_assert(sizeof(struct thread_account) % sizeof(struct counter) == 0, "whole both");
+	n = (n + sizeof(struct thread_account) - 1) & ~(sizeof(struct thread_account) - 1);
 	return n < buf->bytes ? n : buf->bytes;
 }
 

@@ -111,7 +111,12 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 		.payload = (uint8_t *)(uintptr_t)c + CHUNK_PAYLOAD,
 		.bytes = ref.head.used,
 	};
-	return block_make(&d->maker, &ref.head, &buf) == 0 && put_block(d);
+	if (block_make(&d->maker, &ref.head, &buf) || !put_block(d))
+		return false;
+	/* Records that were begun and are now left out. */
+	__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
+	d->maker.torn = 0;
+	return true;
 }
 
 static bool drain_chunk(struct drain *d, const struct place *p)
@@ -123,7 +128,7 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 	/* One without anything was drained before, and then left.  (writer.c, leave_chunk)  One
 	 * that somebody is in the middle of waits. */
 	const bool empty = !c->used && !c->lost,
-		   waits = c->state == CHUNK_CLOSED && chunk_is_unfinished(c);
+		   waits = c->state == CHUNK_CLOSED && chunk_unfinished(c, p->bytes);
 	const bool done = empty || (!waits && pack_mapped(d, c, p->bytes));
 	if (done)
 		recorder_free(d->file.header, c, p->offset);
@@ -237,8 +242,6 @@ void drain_close(struct drain *d)
 		return;
 	close_container(&d->now);
 	close_container(&d->reserve);
-	if (d->file.header && d->maker.torn) /* records that were begun and are now left out */
-		__atomic_fetch_add(&d->file.header->lost, d->maker.torn, __ATOMIC_RELAXED);
 	if (d->maker.zstd)
 		block_maker_fini(&d->maker);
 	if (d->file.header)

@@ -117,22 +117,26 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 			t->size);
 	h->host[sizeof(h->host) - 1] = '\0';
 	h->program[sizeof(h->program) - 1] = '\0';
+	if (!(h->optional & FEATURE_ACCOUNTS))
+		h->overwritten = h->unaccounted = 0;
 	const int v = check_version(h, path, err);
 	return v ? v : check_header(t, path, err);
 }
 
 /* ---- chunks ---- */
 
-static uint32_t process_of(struct trace *t, uint32_t pid, uint64_t start)
+static uint32_t process_of(struct trace *t, const struct chunk_header *c)
 {
-	uint32_t *index = map_get(&t->process_map, MAP_KEY(pid, start));
+	const bool named = t->header.optional & FEATURE_ACCOUNTS && c->identity;
+	uint32_t *index =
+		map_get(&t->process_map, MAP_KEY(c->pid, named ? c->identity : c->process_start));
 	if (!index)
 		return MAP_NONE;
 	if (*index == MAP_NONE) {
 		struct trace_process *p = array_push(&t->processes);
 		if (!p)
 			return MAP_NONE;
-		*p = (struct trace_process){ .pid = pid, .start = start };
+		*p = (struct trace_process){ .pid = c->pid, .start = c->process_start };
 		*index = (uint32_t)(t->processes.n - 1);
 	}
 	return *index;
@@ -161,7 +165,7 @@ static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref 
 {
 	ref.head.thread[sizeof(ref.head.thread) - 1] = '\0';
 	if (ref.head.kind != CHUNK_SCHEMA) { /* the schema belongs to no process */
-		ref.process = process_of(t, ref.head.pid, ref.head.process_start);
+		ref.process = process_of(t, &ref.head);
 		if (ref.process == MAP_NONE)
 			return -ENOMEM;
 	}
@@ -312,10 +316,16 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 		(struct chunk_ref){ .offset = offset + CHUNK_PAYLOAD, .room = room, .head = c });
 }
 
+/* A thread id may come again in a process, and then counts its chunks from 0 once more: what tells
+ * two chunks apart for certain is when they were begun. */
 static int by_owner(const void *one, const void *two)
 {
 	const struct chunk_header *a = &((const struct chunk_ref *)one)->head;
 	const struct chunk_header *b = &((const struct chunk_ref *)two)->head;
+	if (a->identity != b->identity)
+		return a->identity < b->identity ? -1 : 1;
+	if (a->open.ticks != b->open.ticks)
+		return a->open.ticks < b->open.ticks ? -1 : 1;
 	if (a->process_start != b->process_start)
 		return a->process_start < b->process_start ? -1 : 1;
 	if (a->pid != b->pid)

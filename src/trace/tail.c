@@ -299,7 +299,8 @@ static bool is_awaited(struct tailed *c, const struct chunk_header *now)
 {
 	if (!c->done)
 		return true;
-	if (now->magic != CHUNK_MAGIC || now->open.ticks == c->head.open.ticks)
+	if (now->magic != CHUNK_MAGIC || now->state == CHUNK_FREE ||
+		now->open.ticks == c->head.open.ticks)
 		return false;
 	c->done = c->freed = false;
 	c->at = 0;

@@ -68,9 +68,9 @@ void ranges_begin(void)
 }
 
 __thread struct writer hook_ranges = { .tid = 1 };
-static uint32_t control = 1;
+uint32_t hook_idle = 1;
 static struct trace_header header;
-struct hook_hot hook_hot = { .control = &control };
+union hook_hot_page hook_hot_page = { .hot = { .state = PROCESS_READY } };
 
 static uint32_t args_seen;
 

@@ -29,8 +29,11 @@ recorded_count() {
 	recorded "$1" | awk -v name="$2" '$1 == name { n = $2 } END { print n + 0 }'
 }
 
+# It can be read, and what was entered is here, counted, or said to be lost.
 check_readable() {
-	"$weir" report --json "$1" >"$work/report.json" 2>"$work/report.err" && return
-	echo "weir report $1: $(cat "$work/report.err")"
-	return 1
+	"$weir" report --json "$1" >"$work/report.json" 2>"$work/report.err" || {
+		echo "weir report $1: $(cat "$work/report.err")"
+		return 1
+	}
+	! grep -E '"(missing|surplus)": [1-9]' "$work/report.json"
 }

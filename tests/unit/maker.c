@@ -215,7 +215,7 @@ void maker_name(struct maker *m, int thread, uint64_t ticks, uint64_t handle, co
 void maker_finish(struct maker *m, uint64_t end_ticks, bool open)
 {
 	for (int i = 0; i < m->thread_count; i++) {
-		if (m->threads[i].head.used || m->threads[i].head.inflight_fn)
+		if (m->threads[i].head.used || m->threads[i].head.next_free)
 			flush(m, &m->threads[i], open);
 		free(m->threads[i].payload);
 	}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "event/lane.h"
 #include "event/writer.h"
 #include "trace/drain.h"
 #include "trace/trace.h"
@@ -24,6 +25,8 @@ static int begin(void **state)
 {
 	struct trace_header blank;
 	unlink(FILE_NAME);
+	lanes_forget();
+	shared_forget(); /* each test is a process with a file of its own */
 	file = (struct recorder){ .path = FILE_NAME };
 	header_blank(&blank, 0);
 	assert_int_equal(recorder_open(&file, &blank), 0);
@@ -87,7 +90,7 @@ static void check_values(uint64_t values)
 /* Bursts of more than a thread keeps, which nobody drains before they are over. */
 static void a_file_does_not_grow_beyond_the_largest_burst(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0, after_two = 0;
 	for (int burst = 0; burst < 20; burst++) {
 		put_many(&w, &next, 8 * MIB);
@@ -104,8 +107,8 @@ static void a_file_does_not_grow_beyond_the_largest_burst(void **state)
 /* A thread takes what others of another kind have left. */
 static void drained_chunks_are_anybody_s(void **state)
 {
-	struct writer calls = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
-	struct writer ranges = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+	struct writer calls = { .kind = CHUNK_EVENTS };
+	struct writer ranges = { .kind = CHUNK_RANGES };
 	uint64_t next = 0;
 	put_many(&calls, &next, 8 * MIB);
 	assert_true(drain_step(drain));
@@ -123,7 +126,7 @@ static void drained_chunks_are_anybody_s(void **state)
 
 static void *write_and_end(void *data)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	put_many(&w, data, 3 * TRACE_GRAIN);
 	return NULL;
 }
@@ -134,7 +137,7 @@ static void *write_and_end(void *data)
  */
 static void chunks_of_dead_threads_come_back(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0, most = 0;
 	for (int round = 0; round < 1500; round++) {
 		pthread_t thread;
@@ -153,11 +156,12 @@ static void chunks_of_dead_threads_come_back(void **state)
 /* As a handler would that interrupts a record and goes through a chunk. */
 static void a_chunk_waits_for_the_record_that_was_interrupted(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 1;
 	struct record *r = writer_reserve(&file, &w, WORDS);
 	put_many(&w, &next, 2 * TRACE_GRAIN);
-	const struct chunk_header *c = w.kept[0], *later = w.kept[1];
+	const struct chunk_header *c = w.lane->calls.kept[0].chunk,
+				  *later = w.lane->calls.kept[1].chunk;
 	drain_step(drain);
 	assert_int_equal(c->state, CHUNK_CLOSED);
 	assert_int_equal(later->state, CHUNK_FREE);
@@ -171,7 +175,7 @@ static void a_chunk_waits_for_the_record_that_was_interrupted(void **state)
 /* … and through more than a thread keeps: it comes back to memory that is there. */
 static void a_chunk_stays_mapped_for_the_record_that_was_interrupted(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 1;
 	struct record *r = writer_reserve(&file, &w, WORDS);
 	for (int i = 0; i < 3; i++) {
@@ -185,7 +189,7 @@ static void a_chunk_stays_mapped_for_the_record_that_was_interrupted(void **stat
 /* A range that was pushed after its chunk was closed: it may be popped at any time. */
 static void a_chunk_waits_for_the_range_that_is_open(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_RANGES };
+	struct writer w = { .kind = CHUNK_RANGES };
 	struct range *slots[3];
 	for (int i = 0; i < 3; i++)
 		slots[i] = writer_reserve(&file, &w, sizeof(struct range) / 8);
@@ -198,9 +202,9 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 	assert_int_equal(c->state, CHUNK_CLOSED);
 	for (int i = 0; i < 3; i++)
 		*slots[i] = (struct range){ .kind = RANGE_NVTX, .valid = i == 1 ? RANGE_OPEN : 0 };
-	assert_true(chunk_is_unfinished(c));
+	assert_true(chunk_unfinished(c, c->bytes));
 	slots[1]->valid = 0;
-	assert_false(chunk_is_unfinished(c));
+	assert_false(chunk_unfinished(c, c->bytes));
 }
 
 /* What was there when the file was opened is found, wherever it has gone since. */
@@ -269,7 +273,7 @@ static void fill(struct writer *w, uint64_t *next)
 /* Draining makes room for what comes, so the room that it needs itself is there. */
 static void a_full_disk_is_drained(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0;
 	drain_step(drain);
 	let_grow_to(file.header->next + MIB);
@@ -284,7 +288,7 @@ static void a_full_disk_is_drained(void **state)
  * room again, and yet it goes on. */
 static void draining_goes_on_when_there_is_room_again(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0, rounds = 0;
 	drain_step(drain);
 	let_grow_to(file.header->next + MIB);
@@ -304,7 +308,7 @@ static void draining_goes_on_when_there_is_room_again(void **state)
 /* Room that was taken and never got, or by a process that died at that moment. */
 static void a_hole_does_not_end_the_draining(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0;
 	put_many(&w, &next, MIB);
 	assert_true(drain_step(drain));

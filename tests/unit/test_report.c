@@ -429,7 +429,7 @@ static void what_is_missing_is_said(void **state)
 	maker_chunk(m, CHUNK_UNKNOWN, 100, 100, counts, sizeof(counts));
 	call(FN_SYNC, 0, 1, U(7));
 	call(FN_SYNC, 0, 1, U(7))->fn = 0;
-	m->threads[thread].head.inflight_fn = FN_SYNC;
+	m->threads[thread].head.next_free = FN_SYNC;
 	json_t *j = ask();
 	assert_int_equal(number(j, "totals.lost"), 13);
 	assert_true(warned(j, "13 calls were lost"));

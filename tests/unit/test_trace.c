@@ -696,7 +696,7 @@ static void make_live(uint32_t bytes)
 {
 	struct maker *m = maker_new(FILE_NAME, maker_schema, bytes);
 	const int t = maker_thread(m, CHUNK_EVENTS, 100, 101, "a");
-	m->threads[t].head.inflight_fn = FN_SYNC; /* so that the empty chunk is written */
+	m->threads[t].head.next_free = FN_SYNC; /* so that the empty chunk is written */
 	maker_finish(m, 9000000, true);
 }
 
