@@ -210,7 +210,7 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 /* What was there when the file was opened is found, wherever it has gone since. */
 static void chunks_that_are_drained_after_the_file_was_opened_are_found(void **state)
 {
-	struct writer w = { .chunk = &writer_nowhere, .kind = CHUNK_EVENTS };
+	struct writer w = { .kind = CHUNK_EVENTS };
 	uint64_t next = 0, damaged = 0, found = 0, most = 0;
 	struct chunk_buf buf = { 0 };
 	const struct record *r;
