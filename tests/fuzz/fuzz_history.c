@@ -108,6 +108,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(a.tier < PREDICT_TIERS);
 	}
 	if (how & TAUGHT)
-		teach(&p, 20 + how % 16, how >> 4 ? 1 : 12);
+		teach(&p, 20 + how % 16, how == TAUGHT ? 12 : 1);
 	return 0;
 }
