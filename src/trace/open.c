@@ -196,7 +196,11 @@ bool block_sane(const struct block_header *b)
 static bool block_fits(struct trace *t, const struct block_header *b)
 {
 	const uint64_t used = b->encoding == ENCODING_COLUMNS ? b->chunk.used : 0;
-	const uint64_t bytes = used > b->raw_bytes ? used : b->raw_bytes;
+	uint64_t bytes = used > b->raw_bytes ? used : b->raw_bytes;
+	/* Counters are zeros but for a few, one chunk a thread, and summed up without being kept.
+	 */
+	if (b->chunk.kind == CHUNK_COUNTERS && bytes <= TRACE_GRAIN)
+		bytes /= 16;
 	if (bytes > unpack_most(t->size) - t->unpacked)
 		return false;
 	t->unpacked += bytes;

@@ -251,6 +251,39 @@ static void blocks_that_unpack_to_too_much_are_left_out(void **state)
 	trace_close(t);
 }
 
+/* A recording of some thousand threads at the level stat, which are mostly zeros. */
+static void counters_of_many_threads_are_all_read(void **state)
+{
+	const struct chunk_ref ref = { .head = { .magic = CHUNK_MAGIC,
+					       .kind = CHUNK_COUNTERS,
+					       .state = CHUNK_CLOSED,
+					       .bytes = TRACE_GRAIN,
+					       .pid = 100 } };
+	static struct counter counters[2000];
+	counters[1999].count = 1;
+	const struct chunk_buf buf = {
+		.ref = &ref, .payload = (uint8_t *)counters, .bytes = sizeof(counters)
+	};
+	struct block_maker maker;
+	struct trace *t;
+	make_packed();
+	assert_int_equal(block_maker_init(&maker, 3), 0);
+	FILE *f = fopen(FILE_NAME, "a");
+	assert_int_equal(block_make(&maker, &ref.head, &buf), 0);
+	for (int i = 0; i < 5000; i++) {
+		static const uint8_t zeros[8];
+		fwrite(&maker.header, sizeof(maker.header), 1, f);
+		fwrite(maker.packed, 1, maker.header.bytes, f);
+		fwrite(zeros, 1, -(size_t)maker.header.bytes & 7, f);
+	}
+	fclose(f);
+	block_maker_fini(&maker);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_true(size_of(FILE_NAME) * UNPACK_RATIO < 5000 * sizeof(counters));
+	assert_int_equal(t->damage_count, 0);
+	trace_close(t);
+}
+
 /* Columns that join to more than the chunk had in use were not made by packing it. */
 static void columns_that_join_to_more_than_they_say_are_damaged(void **state)
 {
@@ -310,6 +343,7 @@ int main(void)
 		cmocka_unit_test(each_byte_of_a_raw_trace_may_flip),
 		cmocka_unit_test(damage_is_said),
 		cmocka_unit_test(blocks_that_unpack_to_too_much_are_left_out),
+		cmocka_unit_test(counters_of_many_threads_are_all_read),
 		cmocka_unit_test(columns_that_join_to_more_than_they_say_are_damaged),
 		cmocka_unit_test(holes_are_not_walked),
 	};
