@@ -4,6 +4,7 @@ BUILD := build
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+KILLS ?= 1000
 CTEST := ctest --output-on-failure --output-junit tests.xml -j $(JOBS)
 RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 
@@ -11,7 +12,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo check suite fresh check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo check suite storm fresh check-gpu lint bench fuzz asan tsan install clean deps
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -28,6 +29,9 @@ check: ## every test that needs no GPU, also with the sanitizers
 
 suite: build
 	$(CTEST) --no-tests=error --test-dir $(BUILD) -LE 'gpu|lint'
+
+storm: build ## kill programs and weir record at random moments, KILLS times (1000)
+	sh tests/need.sh python3 python3 tests/storm/storm.py $(BUILD) $(KILLS)
 
 fresh: ## what a new user does, in a minimal Debian made for it (root)
 	@sh tools/fresh.sh build-fresh

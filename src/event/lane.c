@@ -106,14 +106,27 @@ static void clear_track(const struct recorder *r, struct track *t, bool calls)
 	*t = (struct track){ 0 };
 }
 
+static uint64_t next_owner(uint64_t was, uint32_t tid)
+{
+	return ((was >> 32) + 1) << 32 | tid;
+}
+
+/* Gives a lane that was taken to a thread, or to nobody. */
+static void release(struct lane *lane, uint32_t tid)
+{
+	const uint64_t was = atomic_load(&lane->owner);
+	atomic_store_explicit(&lane->owner, next_owner(was, tid), memory_order_release);
+}
+
 /* Takes a lane whose thread is no more, cleared; tid: of who asks, which may have a dead one's. */
 static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 {
-	uint32_t was = atomic_load(&lane->tid);
-	if (was == LANE_TAKEN || (was && was != tid && sys(tgkill, r->pid, was, 0) != -ESRCH) ||
-		!atomic_compare_exchange_strong(&lane->tid, &was, LANE_TAKEN))
+	uint64_t was = atomic_load(&lane->owner);
+	const uint32_t of = (uint32_t)was;
+	if (of == LANE_TAKEN || (of && of != tid && sys(tgkill, r->pid, of, 0) != -ESRCH) ||
+		!atomic_compare_exchange_strong(&lane->owner, &was, next_owner(was, LANE_TAKEN)))
 		return false;
-	if (was) {
+	if (of) {
 		clear_track(r, &lane->calls, true);
 		clear_track(r, &lane->ranges, false);
 	}
@@ -125,8 +138,8 @@ void lanes_sweep(struct recorder *r)
 	const uint32_t count = atomic_load(&table.count);
 	for (int i = 0; count && i < LOOK; i++) {
 		struct lane *lane = lane_at(atomic_fetch_add(&table.hand, 1) % count);
-		if (lane && atomic_load(&lane->tid) && claim(r, lane, 0))
-			atomic_store_explicit(&lane->tid, 0, memory_order_release);
+		if (lane && (uint32_t)atomic_load(&lane->owner) && claim(r, lane, 0))
+			release(lane, 0);
 	}
 }
 
@@ -181,7 +194,7 @@ static struct lane *make_lane(struct recorder *r)
 	struct lane *lane = lane_at(number);
 	if (!lane)
 		return NULL;
-	atomic_store(&lane->tid, LANE_TAKEN);
+	atomic_store(&lane->owner, LANE_TAKEN);
 	__atomic_store_n(&lane->account, account, __ATOMIC_RELEASE);
 	return lane;
 }
@@ -197,7 +210,7 @@ struct lane *lane_take(struct recorder *r, uint32_t tid)
 		return NULL;
 	lane->account->tid = tid;
 	lane->account->inflight_fn = 0;
-	atomic_store_explicit(&lane->tid, tid, memory_order_release);
+	release(lane, tid);
 	own = lane;
 	return lane;
 }

@@ -8,8 +8,9 @@
  * sums and go on.  There are as many lanes as threads have recorded at one time, a few more, and no
  * more however many threads come and go.
  *
- * A lane is its thread's alone while `tid` is its own; whoever clears it swaps `tid` for
- * LANE_TAKEN.
+ * A lane is its thread's alone while `owner` names it; whoever clears it swaps that for LANE_TAKEN.
+ * Each owner counts one more in the upper half: who has seen that a thread is gone, and then swaps,
+ * must not take the lane from a later thread of the same id.
  */
 #ifndef WEIR_EVENT_LANE_H
 #define WEIR_EVENT_LANE_H
@@ -43,7 +44,7 @@ struct track {
 };
 
 struct lane {
-	_Atomic uint32_t tid;           /* 0: free */
+	_Atomic uint64_t owner;         /* turn << 32 | thread id; id 0: free */
 	struct thread_account *account; /* in the file */
 	struct counter *counters;       /* in the file, or NULL */
 	struct track calls, ranges;

@@ -31,6 +31,10 @@ uint64_t process_start_of(uint32_t pid)
 		digits[n++] = (char)('0' + p % 10);
 	while (n)
 		path[at++] = digits[--n];
+	if (!pid) { /* in a PID namespace with its parent's /proc, the number is another's there */
+		memcpy(path + 6, "self", 4);
+		at = 10;
+	}
 	memcpy(path + at, "/stat", 6);
 	const long fd = sys(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (sys_failed(fd))
@@ -172,7 +176,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 		.control = control,
 		.next = TRACE_GRAIN,
 		.root_pid = (uint32_t)sys(getpid),
-		.root_start = process_start_of((uint32_t)sys(getpid)),
+		.root_start = process_start_of(0),
 	};
 	memcpy(h->magic, TRACE_MAGIC, 8);
 	h->start = clock_pair_now(h->clock);
@@ -292,7 +296,7 @@ static uint64_t draw_identity(uint32_t pid)
 void recorder_identify(struct recorder *r)
 {
 	r->pid = (uint32_t)sys(getpid);
-	r->process_start = process_start_of(r->pid);
+	r->process_start = process_start_of(0);
 	r->identity = draw_identity(r->pid);
 }
 

@@ -355,7 +355,7 @@ static uint32_t unfinished(const struct writer *w, const struct track *t)
 /* A call that the fork was in the middle of is the child's as well as the parent's. */
 void writer_forked(struct recorder *r, struct writer *w)
 {
-	const uint64_t inside = w->before_fork;
+	const uint64_t inside = w->before_fork, early = w->account ? 0 : w->early;
 	if (w->lane && !r->scratch) {
 		struct track *t = lane_track(w->lane, w->kind);
 		if (inside)
@@ -364,7 +364,7 @@ void writer_forked(struct recorder *r, struct writer *w)
 		for (int i = 0; i < LANE_MOST; i++)
 			part_from(&t->kept[i]);
 	}
-	*w = (struct writer){ .kind = w->kind, .early = inside };
+	*w = (struct writer){ .kind = w->kind, .early = inside + early };
 }
 
 void recorder_forked(struct recorder *r)

@@ -80,7 +80,8 @@ static inline bool control_is_off(uint32_t control)
 /* Fills in what a new raw trace's header says, clocks and host included. */
 void header_blank(struct trace_header *h, uint32_t control);
 
-/* Field 22 of /proc/PID/stat: when the process started.  0 when there is no such process. */
+/* Field 22 of /proc/PID/stat: when the process started; of this one for 0.  0 when there is no such
+ * process. */
 uint64_t process_start_of(uint32_t pid);
 
 /* Makes the empty file fd a raw trace: its header, and the schema behind it.  0 or -errno. */

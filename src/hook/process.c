@@ -37,9 +37,6 @@ uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
 /* The control word once it is known that nobody asks, or that calls become lines. */
 static uint32_t lone_control;
 
-/* Whether a process with this memory has begun to start: this one, or whom it was forked from. */
-static bool was_started;
-
 static struct {
 	bool read;
 	bool text; /* lines, in place of a recording */
@@ -295,7 +292,6 @@ static void open_trace(void)
 
 static void start(void)
 {
-	was_started = true;
 	read_orders();
 	/* A page of the program file can't be wiped; this one is none.  Kernels before 4.14 can't.
 	 */
@@ -335,14 +331,14 @@ uint64_t clock_slowly(void)
 }
 
 /*
- * In the child of a fork: same orders, same file, a new process with nothing open.  A child of a
- * bare clone(), or of _Fork(), comes here with its first call, since its page of hook_hot is wiped.
+ * In the child of a fork, and of that one's: same orders, same file, a new process with nothing
+ * open. A child of a bare clone(), or of _Fork(), comes here with its first call, since its page of
+ * hook_hot is wiped.  Whose memory knows no recorder was forked from nobody who had started.
  */
 static void forked(void)
 {
-	if (!was_started)
+	if (!hook_recorder.pid)
 		return;
-	was_started = false;
 	writer_forked(&hook_recorder, &hook_self);
 	writer_forked(&hook_recorder, &hook_ranges);
 	note_forget();
@@ -361,7 +357,7 @@ static void in_child(void)
 static void before_fork(void)
 {
 	const struct thread_account *a = hook_self.account;
-	hook_self.before_fork = a ? a->entered - a->returned : hook_self.early;
+	hook_self.before_fork = a ? a->entered - a->returned : 0;
 }
 
 void process_start(void)
@@ -374,8 +370,7 @@ void process_start(void)
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
 	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
 		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		if (was_started)
-			forked();
+		forked();
 		start();
 		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
 	} else {

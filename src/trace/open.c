@@ -370,10 +370,12 @@ static int walk_raw(struct trace *t, struct chunk_list *list)
 {
 	uint64_t end = t->header.next;
 	if (end > t->size) {
-		/* Room that was taken when the disk was full: what did not fit is counted. */
-		const bool refused =
-			(t->header.lost || t->header.lost_ranges) && t->size % TRACE_GRAIN == 0;
-		if (refused)
+		/* Room that was taken when the disk was full, or by who was killed before it was
+		 * there: what did not fit is counted, and what is missing shows (accounts.h). */
+		const bool counted =
+			t->header.optional & FEATURE_ACCOUNTS && t->header.state == TRACE_RECORDING;
+		const bool refused = counted || t->header.lost || t->header.lost_ranges;
+		if (refused && t->size % TRACE_GRAIN == 0)
 			t->unused_granules += (end - t->size) / TRACE_GRAIN;
 		else
 			trace_damage(t, t->size, end - t->size, "the file was cut off");
