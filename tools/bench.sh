@@ -42,6 +42,19 @@ for run in 1 2 3; do
 done
 
 echo
+echo "one fork of a program that has launched, until its child is gone; memory of the child's own (five rounds):"
+forked() { # HOW COMMAND...
+	printf '  %-10s' "$1"
+	shift
+	LD_LIBRARY_PATH="${sim:+$build/lib/weir/sim:}${LD_LIBRARY_PATH-}" "$@" "$build/bin/bench-fork" || exit 1
+}
+for round in 1 2 3 4 5; do
+	forked plain env
+	forked preloaded env LD_PRELOAD="$build/lib/weir/libweir.so"
+	forked recorded "$weir" record $sim --quiet -o t.weir --
+done
+
+echo
 echo "one prediction:"
 "$build/bin/bench-predict" || exit 1
 

@@ -183,7 +183,8 @@ static const char *write_tables(const struct predict_tables *t, const char *to)
 static void save(void)
 {
 	const char *to = files.orders.history, *why;
-	if (!files.predict || !to || !*to)
+	if (!files.predict || !to || !*to ||
+		!process_is_started()) /* a child's: it has learnt nothing */
 		return;
 	if (cupti_end_learning()) {
 		predict_seal(files.predict);

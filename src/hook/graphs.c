@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "hook/pages.h"
 
 #define SLOTS  1024u
 #define WINDOW 8u
@@ -12,7 +13,7 @@
 
 static struct slot {
 	uint64_t exec, signature;
-} slots[SLOTS];
+} slots[SLOTS] OWN_PAGES;
 
 static struct graph_run runs[RUNS];
 static uint32_t next_run;
@@ -89,6 +90,6 @@ struct graph_run *graphs_next(uint32_t *at)
 
 void graphs_forget(void)
 {
-	memset(slots, 0, sizeof slots);
+	DROP(slots);
 	memset(runs, 0, sizeof runs);
 }

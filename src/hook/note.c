@@ -12,8 +12,9 @@
 #include "hook/forecast.h"
 #include "hook/graphs.h"
 #include "hook/match.h"
-#include "hook/params.h"
 #include "hook/operator.h"
+#include "hook/pages.h"
+#include "hook/params.h"
 #include "hook/python.h"
 #include "hook/resolve.h"
 #include "hook/sample.h"
@@ -73,7 +74,7 @@ struct known {
 	uint64_t handle[KNOWN_SIZE];
 	uint64_t hash[KNOWN_SIZE];
 };
-static struct known kernels, attributes;
+static struct known kernels OWN_PAGES, attributes OWN_PAGES;
 
 static uint64_t hash_bytes(const void *data, size_t bytes)
 {
@@ -352,7 +353,7 @@ static void expand(struct expansion *x, void *graph, int depth)
 	sys(munmap, at, bytes);
 }
 
-static struct known graphs;
+static struct known graphs OWN_PAGES;
 
 static void write_graph(uint64_t exec, const struct expansion *x)
 {
@@ -663,12 +664,12 @@ void note_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int ver
 
 void note_forget(void)
 {
-	memset(&kernels, 0, sizeof kernels);
-	memset(&attributes, 0, sizeof attributes);
+	DROP(kernels);
+	DROP(attributes);
+	DROP(graphs);
 	params_forget();
 	forecast_forget();
 	sample_forget();
-	memset(&graphs, 0, sizeof graphs);
 	strings_forget();
 	operator_forget();
 	python_forget();

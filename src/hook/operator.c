@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "hook/pages.h"
 #include "hook/strings.h"
 
 #define SIZES_MOST 2048u
@@ -58,12 +59,13 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
  * kinds; what finds no room is not told.
  */
 #define TYPES     64u
-#define TYPE_MOST 192u
-static struct {
+#define TYPE_MOST 244u /* with the rest of it 256 bytes: all are whole pages */
+struct type {
 	uint32_t id; /* 0 free, TAKEN being filled */
 	uint32_t type_bytes, conv_bytes;
 	char text[TYPE_MOST]; /* "float16", and behind it the object of conv */
-} types[TYPES];
+};
+static struct type types[TYPES] OWN_PAGES;
 #define TAKEN UINT32_MAX
 
 static bool all_of(const char *text, size_t bytes, const char *letters, size_t count)
@@ -126,14 +128,15 @@ void operator_note_args(uint32_t id, const char *text, size_t bytes)
 	}
 }
 
-/* Names that came with a sequence: operators, though a name alone does not say it. */
+/* Names that came with a sequence: operators, though a name alone does not say it.  By number; the
+ * last one of those that share a place. */
 #define SEQUENCED 1024u
-static uint32_t sequenced[SEQUENCED]; /* by number; the last one of those that share a place */
+static uint32_t sequenced[SEQUENCED] OWN_PAGES;
 
 void operator_forget(void)
 {
-	memset(types, 0, sizeof types);
-	memset(sequenced, 0, sizeof sequenced);
+	DROP(types);
+	DROP(sequenced);
 }
 
 /* Where it stands, or TYPES. */

@@ -4,11 +4,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "hook/pages.h"
+
 /* The newest of a device, in the order of `from`. */
 static struct past {
 	uint32_t count;
 	struct span kept[OVERLAP_KEPT];
-} pasts[OVERLAP_DEVICES];
+} OWN_PAGES pasts[OVERLAP_DEVICES];
 
 /* Who begins before another's end shares with it.  Of those before, only the one that ends last can
  * be alone still. */
@@ -58,6 +60,5 @@ void overlap_mark(uint32_t device, struct span *v, uint32_t n)
 
 void overlap_forget(void)
 {
-	for (uint32_t i = 0; i < OVERLAP_DEVICES; i++)
-		pasts[i].count = 0;
+	DROP(pasts);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hook/note.h"
+#include "hook/pages.h"
 #include "hook/process.h"
 
 /* The real function by its table name, typed by its first use. */
@@ -20,7 +21,7 @@ enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 
 static uint64_t room[ROOM_WORDS];
 static uint32_t room_used;
-static uint32_t slots[SLOTS]; /* where in the room, counted from 1 */
+static uint32_t slots[SLOTS] OWN_PAGES; /* where in the room, counted from 1 */
 
 /* Goes up whenever handles may have died.  Never 0, which no layout is of. */
 static uint32_t generation = 1;
@@ -255,6 +256,6 @@ void params_renew_all(void)
 
 void params_forget(void)
 {
-	memset(slots, 0, sizeof slots);
+	DROP(slots);
 	room_used = 0;
 }

@@ -37,6 +37,10 @@ uint32_t hook_idle = (1u << CLASS_COUNT) - 1;
 /* The control word once it is known that nobody asks, or that calls become lines. */
 static uint32_t lone_control;
 
+/* What this memory is of: of no process that began to start; of this one, or of whom it was forked
+ * from; of a child whose threads no longer write where their parent does. */
+static enum { MEMORY_NEW, MEMORY_USED, MEMORY_PARTED } memory;
+
 static struct {
 	bool read;
 	bool text; /* lines, in place of a recording */
@@ -292,10 +296,12 @@ static void open_trace(void)
 
 static void start(void)
 {
+	memory = MEMORY_USED;
 	read_orders();
 	/* A page of the program file can't be wiped; this one is none.  Kernels before 4.14 can't.
 	 */
-	sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
+	if (orders.path[0])
+		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
 	hook_hot.text = orders.text;
 	if (orders.path[0] && !orders.text)
 		open_trace();
@@ -330,27 +336,39 @@ uint64_t clock_slowly(void)
 							  : __builtin_ia32_rdtsc();
 }
 
-/*
- * In the child of a fork, and of that one's: same orders, same file, a new process with nothing
- * open. A child of a bare clone(), or of _Fork(), comes here with its first call, since its page of
- * hook_hot is wiped.  Whose memory knows no recorder was forked from nobody who had started.
- */
-static void forked(void)
+/* In the child of a fork: what it is in the middle of is finished in memory of its own. */
+static void part(void)
 {
-	if (!hook_recorder.pid)
+	if (memory != MEMORY_USED)
 		return;
+	memory = MEMORY_PARTED;
 	writer_forked(&hook_recorder, &hook_self);
 	writer_forked(&hook_recorder, &hook_ranges);
-	note_forget();
 	resolve_forked();
+}
+
+/*
+ * Same orders, same file, a new process with nothing open: when a child comes to CUDA, since most
+ * never do.  One of a bare clone(), or of _Fork(), comes here as well, its page of hook_hot wiped.
+ * Until it has started, a child of its own is in the same state.
+ */
+static void begin_anew(void)
+{
+	part();
+	if (memory != MEMORY_PARTED)
+		return;
+	note_forget();
 	recorder_forked(&hook_recorder);
 }
 
 static void in_child(void)
 {
 	hook_hot = (struct hot_line){ 0 }; /* on kernels that do not wipe */
-	if (!stands_aside())
-		forked();
+	if (memory != MEMORY_USED || stands_aside())
+		return;
+	part();
+	if (hook_self.early) /* in the middle of a call, which may be its last */
+		begin_anew();
 }
 
 /* A signal handler may fork in the middle of a call: child and parent both return from it. */
@@ -370,7 +388,7 @@ void process_start(void)
 	sys(rt_sigprocmask, SIG_BLOCK, &all, &mask, 8);
 	if (__atomic_compare_exchange_n(&hook_hot.state, &seen, PROCESS_STARTING, false,
 		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		forked();
+		begin_anew();
 		start();
 		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
 	} else {

@@ -11,6 +11,7 @@
 
 #include "hook/call.h"
 #include "hook/operator.h"
+#include "hook/pages.h"
 #include "hook/range.h"
 #include "hook/strings.h"
 
@@ -42,18 +43,22 @@ uint32_t weir_range_string(const char *text)
 #define DEFINED (1u << 16)
 static struct {
 	uint32_t kind, scope, name, args;
-} defined[DEFINED];
+} defined[DEFINED] OWN_PAGES;
 static _Atomic uint32_t used;
 
 void python_forget(void)
 {
 	atomic_store(&used, 0);
+	DROP(defined);
 }
 
 /* 0: there is no room for more, and such ranges are lost. */
 uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args)
 {
-	if (!kind || kind >= RANGE_KINDS || atomic_load(&used) >= DEFINED)
+	if (!kind || kind >= RANGE_KINDS)
+		return 0;
+	ranges_wanted(); /* a forked child forgets its parent's numbers */
+	if (atomic_load(&used) >= DEFINED)
 		return 0;
 	const uint32_t at = atomic_fetch_add(&used, 1);
 	if (at >= DEFINED)

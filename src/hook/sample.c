@@ -18,6 +18,7 @@
 #include "hook/call.h"
 #include "hook/elf.h"
 #include "hook/note.h"
+#include "hook/pages.h"
 #include "hook/strings.h"
 
 #define CONTEXTS   16u
@@ -69,7 +70,7 @@ struct pool {
 	uint32_t next, tail; /* of runs, both grow; modulo RUNS */
 	uint64_t last_end[STREAMS];
 	struct run runs[RUNS];
-};
+} OWN_PAGES;
 
 static struct pool pools[CONTEXTS];
 static uint32_t rate; /* 0: nobody wants times */
@@ -630,9 +631,7 @@ bool sample_start(uint32_t n)
 
 void sample_forget(void)
 {
-	for (uint32_t i = 0; i < CONTEXTS; i++)
-		if (pools[i].state != EMPTY) /* untouched pages stay so in each child */
-			memset(&pools[i], 0, sizeof pools[i]);
+	DROP(pools);
 	rate = 0;
 	hook_sample_left = 1;
 	memset(&turn, 0, sizeof turn);

@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "hook/note.h"
+#include "hook/pages.h"
 
 /* Numbers up to STRINGS are slots of the table; those above are given out one by one. */
 #define STRINGS     (1u << 16)
 #define BEYOND_MOST (1u << 31) /* threads may be at it together, and none may come round to 0 */
 #define WINDOW      64u
 
-static uint64_t table[STRINGS]; /* hashes; 0 free.  Collisions of 64 bits do not happen. */
+/* Hashes; 0 free.  Collisions of 64 bits do not happen. */
+static uint64_t table[STRINGS] OWN_PAGES;
 static uint32_t beyond = STRINGS;
 
 static uint64_t fold(uint64_t a, uint64_t b)
@@ -87,6 +89,6 @@ uint32_t string_once(const char *text, uint64_t bytes)
 
 void strings_forget(void)
 {
-	memset(table, 0, sizeof table);
+	DROP(table);
 	beyond = STRINGS;
 }

@@ -26,6 +26,7 @@
 /* --- what the guest has around them --- */
 
 struct recorder hook_recorder;
+union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
 static struct trace_header header;
 static char noted[4096];
 
