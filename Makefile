@@ -12,7 +12,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo check suite storm fresh check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -32,6 +32,9 @@ suite: build
 
 storm: build ## kill programs and weir record at random moments, KILLS times (1000)
 	sh tests/need.sh python3 python3 tests/storm/storm.py $(BUILD) $(KILLS)
+
+faults: build ## each system call of guest and recorder failing in turn, and a kill at each
+	@for where in guest record kill; do sh tests/faults/sweep.sh $(BUILD) $$where || exit 1; done
 
 fresh: ## what a new user does, in a minimal Debian made for it (root)
 	@sh tools/fresh.sh build-fresh

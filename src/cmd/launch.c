@@ -85,10 +85,12 @@ static int check_replaceable(const char *path, struct error *err)
 		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
 }
 
+/* Whoever made it may have been killed before it had a header. */
 static bool is_empty_recording(const char *path)
 {
 	struct trace_header h;
-	return read_start(path, (char *)&h, sizeof h) == sizeof h && !h.processes;
+	const ssize_t n = read_start(path, (char *)&h, sizeof h);
+	return n >= 0 && (n < (ssize_t)sizeof h || !h.processes);
 }
 
 /* What an earlier weir record set aside and was killed before it could decide on. */
@@ -215,8 +217,12 @@ int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t 
 	}
 	join_words(h.program, sizeof h.program, l->argv);
 	l->trace = path;
-	const int done = write_header(l, &h, err);
-	return done ? done : map_header(l, path, err);
+	int done = write_header(l, &h, err);
+	if (!done)
+		done = map_header(l, path, err);
+	if (done && l->keeps && !rename(l->kept, path))
+		forget_kept(l);
+	return done;
 }
 
 void launch_stop(struct launch *l, enum trace_stop why)

@@ -73,7 +73,10 @@ long file_allocate(long fd, uint64_t offset, uint64_t bytes)
 {
 	if (writer_beyond_limit(offset + bytes))
 		return -EFBIG;
-	const long done = sys(fallocate, fd, 0, offset, bytes);
+	long done;
+	do
+		done = sys(fallocate, fd, 0, offset, bytes);
+	while (done == -EINTR);
 	if (done != -EOPNOTSUPP && done != -ENOSYS)
 		return done;
 	for (uint64_t at = 0; at < bytes;) {
@@ -215,6 +218,18 @@ static long write_whole(long fd, const void *from, size_t bytes, uint64_t at)
 	return 0;
 }
 
+/* From its first bytes on the file is one that a later trace may take the place of, however its
+ * maker ends; the version, which says that more is there, comes with the header. */
+static long begin_file(long fd, uint64_t bytes)
+{
+	static const char magic[] = TRACE_MAGIC;
+	const size_t n = sizeof magic - 1;
+	long done = writer_beyond_limit(bytes) ? -EFBIG : write_whole(fd, magic, n, 0);
+	if (!done)
+		done = write_whole(fd, zeros, sizeof zeros - n, n);
+	return done ? done : file_allocate(fd, sizeof zeros, bytes - sizeof zeros);
+}
+
 int trace_file_begin(int fd, struct trace_header *h)
 {
 	const uint32_t used = schema_text_bytes;
@@ -227,7 +242,7 @@ int trace_file_begin(int fd, struct trace_header *h)
 		.open = h->start,
 	};
 	h->next = TRACE_GRAIN + c.bytes;
-	long done = file_allocate(fd, 0, h->next);
+	long done = begin_file(fd, h->next);
 	if (!done)
 		done = write_whole(fd, schema_text, used, TRACE_GRAIN + CHUNK_PAYLOAD);
 	if (!done)
@@ -307,10 +322,10 @@ int recorder_open(struct recorder *r, const struct trace_header *blank)
 	if (sys_failed(fd))
 		return (int)fd;
 	struct stat now = { 0 };
-	sys(fstat, fd, &now);
+	const long unknown = sys(fstat, fd, &now);
 	r->device = now.st_dev;
 	r->inode = now.st_ino;
-	const long at = file_map(fd, 0, TRACE_GRAIN);
+	const long at = unknown ? unknown : file_map(fd, 0, TRACE_GRAIN);
 	sys(close, fd);
 	if (sys_failed(at))
 		return (int)at;

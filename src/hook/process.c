@@ -276,7 +276,7 @@ static void control_by(const uint32_t *word)
 		&hook_hot.control, (const char *)word - (const char *)&hook_idle, __ATOMIC_RELEASE);
 }
 
-static void open_trace(void)
+static bool reach_trace(void)
 {
 	struct trace_header blank;
 	header_blank(&blank, orders.control | (orders.args ? CONTROL_ARGS : 0) |
@@ -286,7 +286,14 @@ static void open_trace(void)
 		blank.limit = orders.flight_bytes + TRACE_GRAIN;
 	}
 	memcpy(hook_recorder.path, orders.path, sizeof orders.path);
-	if (!hook_recorder.header && recorder_open(&hook_recorder, &blank))
+	return hook_recorder.header || !recorder_open(&hook_recorder, &blank);
+}
+
+/* Without the trace there is nowhere to say what is lost, so what failed for a moment only, for
+ * want of a descriptor, say, is tried again. */
+static void open_trace(void)
+{
+	if (!reach_trace() && !reach_trace())
 		return;
 	hook_hot.tsc = hook_recorder.header->clock == CLOCK_IS_TSC;
 	describe_process();

@@ -1,0 +1,165 @@
+# Runs a program with each of its system calls going wrong in turn:
+#
+#     sweep.sh BUILD WHERE [STRIDE]
+#
+# WHERE is a column of faults.tbl: guest, record or kill.  A STRIDE above 1 takes one call in so many.
+# In every run the program's output and end are what they are without Weir; the trace can be read, and
+# what it holds and what it says is lost are together what the program did; no other file is left.
+# A recorder that was killed leaves what the next one to the same file can do with, and neither loses
+# the recording of before until the program has come to CUDA.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd) || exit 1
+where=$2 stride=${3:-1}
+inject=$build/tests/faults/inject program=$build/tests/faults/program
+weir=$build/bin/weir guest=$build/lib/weir/libweir.so sim=$build/lib/weir/sim
+[ -e "$guest" ] && [ -x "$weir" ] || {
+	echo "libweir.so is not built"
+	exit 77
+}
+work=$(mktemp -d "${TMPDIR:-/tmp}/faults.$where.XXXXXX") || exit 1
+mkdir "$work/run"
+cd "$work/run" || exit 1
+bad=0 runs=0 hit=0
+
+complain() {
+	bad=$((bad + 1))
+	echo "$what: $*"
+}
+
+# Calls and ranges of a trace, kept or said to be lost; nothing when it can't be read.
+account() {
+	"$weir" report --json --top=0 t.weir 2>../report.err >../report.json || return 1
+	"$weir" export -f chrome t.weir 2>>../report.err | grep -o '"name":"span-apart"' >>../report.json
+	awk '/"(calls|lost)": / && !/"name"/ { split($0, part, /[:,]/); calls += part[2] }
+		/"(missing|surplus)": [1-9]/ { wrong = 1 }
+		/"kind": "[a-z]*", "count": / && /"name"/ { sub(/.*"kind": "[a-z]*", "count": /, ""); ranges += $0 }
+		/^"name":"span-apart"/ { ranges++ }
+		/ranges were lost/ { sub(/^[^0-9]*/, ""); ranges += $0 }
+		END { print calls + 0, ranges + 0 (wrong ? " unbalanced" : "") }' ../report.json
+}
+
+# The program with one fault: go CALL N FAULT.  What it said is in ../out, its end in $status.
+go() {
+	case $where in
+	guest)
+		set -- "$1" "$2" "$3" env LD_LIBRARY_PATH="$sim" LD_PRELOAD="$guest" \
+			NVTX_INJECTION64_PATH="$guest" WEIR="record:$work/run/t.weir" "$program"
+		;;
+	*) set -- "$1" "$2" "$3" "$weir" record --sim --quiet -o t.weir -- "$program" 30000 ;;
+	esac
+	side=first
+	[ "$where" != guest ] || side=guest
+	timeout 60 "$inject" ../log "$side" "$@" >../out 2>../err
+	status=$?
+}
+
+unharmed() {
+	cmp -s ../out ../expected.out || complain "the program said: $(diff ../expected.out ../out | head -n 4 | tr '\n' ' ')"
+	[ "$where" = kill ] || [ $status = 5 ] || complain "the program ended with $status; $(head -c 300 ../err)"
+	[ "$where" = guest ] || grep -q '^ended 5$' ../log || complain "the program did not end by itself"
+	[ "$where" != guest ] || [ ! -s ../err ] || complain "something was printed: $(head -c 300 ../err)"
+}
+
+only_the_trace() {
+	for file in * .[!.]*; do
+		[ "$file" = t.weir ] || [ ! -e "$file" ] || complain "$file is left"
+	done
+}
+
+# What goes wrong for good before the trace is mapped leaves the guest nowhere to say anything.
+is_never_reached() {
+	case $where.$what in *EOPNOTSUPP+) return 1 ;; guest.*+) ;; *) return 1 ;; esac
+	awk '/^fault/ { exit } { maps += last == "call mmap"; last = $0 } END { exit maps > 0 }' ../log
+}
+
+complete() {
+	if is_never_reached; then
+		[ ! -e t.weir ] || [ "$(account)" = "0 0" ] || complain "a part is here: $(account)"
+		return
+	fi
+	now=$(account) || {
+		complain "weir report: $(head -c 300 ../report.err)"
+		return
+	}
+	[ "$now" != "$expected" ] || return
+	complain "calls and ranges here and lost are $now, not $expected"
+}
+
+check() {
+	if [ "$where" != guest ] && [ ! -s ../out ] && ! grep -q '^ended' ../log; then
+		[ $status != 0 ] || complain "nothing was run, and nobody said so"
+		return 1
+	fi
+	unharmed
+	complete
+	return 0
+}
+
+one() {
+	what="$*"
+	rm -f t.weir* .[!.]*
+	[ "$where" = guest ] || cp ../before.weir t.weir
+	go "$@"
+	runs=$((runs + 1))
+	grep -q '^fault$' ../log || return
+	hit=$((hit + 1))
+	check
+	ran=$?
+	[ "$where" != kill ] || after_kill
+	only_the_trace
+}
+
+# The next recorder of the same file: one of a program without CUDA keeps what is there, if that is a
+# recording of anything, and one with CUDA replaces it.
+after_kill() {
+	"$weir" record --sim --quiet -o t.weir -- true 2>../err || complain "then weir record: $(cat ../err)"
+	[ $ran = 0 ] || [ "$(account)" = "$expected" ] || complain "the recording of before is gone: $(account)"
+	"$weir" record --sim --quiet -o t.weir -- "$program" >../out 2>../err
+	[ "$(account)" = "$expected" ] || complain "then weir record: $(account) $(cat ../err)"
+}
+
+# Without a fault: what is expected of all, and which calls there are.
+what="no fault"
+go none 0 none
+[ $status != 77 ] || {
+	tail -n 1 ../out
+	rm -rf "$work"
+	exit 77
+}
+LD_LIBRARY_PATH=$sim "$program" >../expected.out
+expected=$(account)
+mv t.weir ../before.weir
+[ "$where" = guest ] || cp ../before.weir t.weir
+go none 0 none
+check
+only_the_trace
+cp ../log ../calls
+
+# A fault that harms is noticed: an expectation that is wrong by one call.
+control() {
+	saved=$expected expected="$((${expected%% *} + 1)) ${expected#* }" what=control
+	complete >../control
+	[ -s ../control ] || {
+		echo "a call too few is not noticed"
+		exit 1
+	}
+	bad=0 expected=$saved
+}
+[ $bad = 0 ] && control
+
+grep "^$where " "$here/faults.tbl" | tr -d '|' >../table
+while read -r _ call faults; do
+	count=$(grep -c "^call $call\$" ../calls)
+	for fault in $faults; do
+		n=1
+		while [ $n -le "$count" ]; do
+			one "$call" $n "$fault"
+			n=$((n + stride))
+		done
+	done
+done <../table
+echo "$where: $runs runs, $hit with a fault, $bad complaints"
+[ $hit -gt 0 ] || bad=1
+[ $bad = 0 ] && rm -rf "$work"
+[ $bad = 0 ]
