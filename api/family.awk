@@ -9,6 +9,8 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 # Helpers are looked for in plain names, where a run of digits is one #.
 /^=helper/ { n = split($2, word, " "); for (i = 1; i <= n; i++) { gsub(/[0-9]+/, "#", word[i]); helper[++helpers] = word[i] }; next }
 /^=fewer/ { n = split($2, word, " "); for (i = 1; i <= n; i++) fewer[++fewers] = word[i]; next }
+/^=sum/ { n = split($2, word, " "); for (i = 1; i <= n; i++) sum[++sums] = word[i]; next }
+/^=weight/ { n = split($2, word, " "); for (i = 1; i <= n; i++) weight[++weights] = word[i]; next }
 /^=product/ { n = split($2, word, " "); for (i = 1; i <= n; i++) product = product "\n\t[FAMILY_" toupper(word[i]) "] = true,"; next }
 /^=/ {
 	unit = substr($1, 2)
@@ -55,6 +57,12 @@ END {
 	print "};\n\nstatic const char *const fewer_words[] = {"
 	for (i = 1; i <= fewers; i++)
 		printf "\t\"%s\",\n", fewer[i]
+	print "};\n\nstatic const char *const sum_words[] = {"
+	for (i = 1; i <= sums; i++)
+		printf "\t\"%s\",\n", sum[i]
+	print "};\n\nstatic const char *const weight_words[] = {"
+	for (i = 1; i <= weights; i++)
+		printf "\t\"%s\",\n", weight[i]
 	print "};\n\nstatic const struct {\n\tenum gpu_unit unit; /* GPU_UNITS: another */\n\tconst char *word;"
 	print "} unit_words[] = {"
 	for (i = 1; i <= arithmetics; i++)

@@ -31,6 +31,7 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns)
 		return -ENOMEM;
 	*new = (struct claim){ .ns = ns, .span = at, .row = row };
 	d->ns = sat_add(d->ns, ns);
+	d->weight_ns = sat_add(d->weight_ns, p->weight ? ns : 0);
 	d->count++;
 	return 0;
 }
@@ -95,16 +96,30 @@ static void tell_outer(struct joiner *j)
 	}
 }
 
-/* Two products are a kernel's each; of other numbers it is not known whose is how much. */
+/*
+ * Its part of the operator's FLOPs; 0: not known.  Of two products, which are as large, the names
+ * of some kernels say that they do the one; else two kernels do one each.
+ */
+static double part_of(const struct cost *c, const struct doing *d, bool weight, uint64_t ns)
+{
+	const uint64_t side = weight ? d->weight_ns : d->ns - d->weight_ns;
+	if (!c->several)
+		return (double)ns / (double)d->ns;
+	if (d->weight_ns && d->weight_ns < d->ns)
+		return 0.5 * (double)ns / (double)side;
+	return d->count == 2 ? 0.5 : 0;
+}
+
 static void give_kernel(struct joiner *j, const struct claim *k)
 {
 	const struct span *s = &j->spans.v[k->span];
 	const struct doing *d = &s->doing;
 	const struct cost *whole = &j->costs.v[s->cost];
-	if (!d->ns || (whole->several && d->count != 2))
+	const struct predict_product *by = &j->products.v[k->row];
+	const double part = d->ns ? part_of(whole, d, by->weight, k->ns) : 0;
+	if (part <= 0)
 		return;
-	struct cost c = cost_by(whole, &j->products.v[k->row], d->by.fewer);
-	const double part = whole->several ? 0.5 : (double)k->ns / (double)d->ns;
+	struct cost c = cost_by(whole, by, d->by.fewer);
 	c.flops *= part;
 	c.bytes *= part;
 	roofline_add(j->r->gpu, &j->r->work.v[k->row].roofline, &c, k->ns);

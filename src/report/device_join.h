@@ -17,6 +17,7 @@
 struct doing {
 	uint64_t ns; /* of the kernels that did it; 0: no such was seen, or one inside did it */
 	uint32_t count;
+	uint64_t weight_ns;        /* of these, those of the gradient of weights */
 	uint64_t longest_ns;       /* of products: the longest kernel, here or inside … */
 	struct predict_product by; /* … and what its name says */
 	enum gpu_unit unit;        /* … or the operator's type; valid with has_unit */

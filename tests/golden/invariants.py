@@ -332,8 +332,9 @@ def told_events(source):
 
 
 def same_value(one, two):
+    """PyTorch writes six places behind the point: 0.000237 warps per SM are 0.000236742."""
     if isinstance(one, (int, float)) and isinstance(two, (int, float)) and float in (type(one), type(two)):
-        return abs(one - two) <= 1e-3 * max(abs(one), abs(two))
+        return abs(one - two) <= max(1e-3 * max(abs(one), abs(two)), 0.5e-6)
     return one == two
 
 
@@ -613,7 +614,8 @@ def helper_that_computes(t):
 def kernels_that_change_layouts_or_add_up_parts_have_no_flops(t):
     for row in t.report["kernels"]:
         if row["flops"] and any(word in row["name"] for word in (
-                "nchwToNhwc", "nhwcToNchw", "splitKreduce", "im2col", "col2im", "convertTensor", "computeOffsets")):
+                "nchwToNhwc", "nhwcToNchw", "splitKreduce", "ReduceSplitK", "split_k_kernel", "reduce_wgrad", "reduce_head",
+                "im2col", "col2im", "convertTensor", "computeOffsets", "init_device_workspace")):
             yield "%s: %d FLOPs" % (row["name"][:120], row["flops"])
 
 
@@ -632,6 +634,66 @@ def kernels_have_no_more_flops_than_operators(t):
     operators = sum(row["flops"] or 0 for row in t.report["operators"])
     if kernels > operators * 1.000001:
         yield "kernels have %d FLOPs together, operators %d" % (kernels, operators)
+
+
+def product_without_flops(t):
+    rows = [row for row in t.report["kernels"] if row["flops"]]
+    if rows:
+        max(rows, key=lambda row: row["flops"])["flops"] = 0
+    return bool(rows)
+
+
+@invariant(spoil=product_without_flops)
+def the_flops_of_products_are_those_of_kernels(t):
+    """None is lost between the two, whatever helps beside.  By FFT or Winograd it is not known whose kernels which part is."""
+    if not t.source or any(word in row["name"] for row in t.report["kernels"] for word in ("fft", "inograd")):
+        return
+    asked = sum(o.flops for o in products(t) if not o.inner)
+    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
+    if kernels < 0.999 * asked:
+        yield "products of %d FLOPs, in kernels %d" % (asked, kernels)
+
+
+def other_count_of_torch(t):
+    counted = (t.expected or {}).get("flops_a_step") or {}
+    for name in counted:
+        counted[name] += 1000
+    return bool(counted)
+
+
+@invariant(spoil=other_count_of_torch)
+def operators_have_the_flops_that_torch_counts(t):
+    """Of one call of each kind.  torch's counter knows no masks, and takes weights of groups for those of all channels."""
+    counted = (t.expected or {}).get("flops_a_step") or {}
+    told = {row["name"]: row["flops"] for row in t.report["operators"] if row["kind"] == "operator"}
+    calls = [Operator(e) for e in t.events("cpu_op") if e.get("args", {}).get("Input Dims")] if counted else ()
+    costs(t, calls)
+    plain = [Operator(unmasked(o)) for o in calls]
+    costs(t, plain)
+    for name, flops in counted.items():
+        name = name.replace(".", "::", 1)
+        ours = [o for o in calls if o.name == name]
+        without = sum((o.flops or 0) + of_all_channels(o) for o in plain if o.name == name)
+        if ours and sum(o.flops or 0 for o in ours) != told.get(name):
+            yield "%s: %s FLOPs, its calls together %d" % (name, told.get(name), sum(o.flops or 0 for o in ours))
+        if ours and without != flops * t.expected["steps"]:
+            yield "%s: %d FLOPs, and torch counts %d" % (name, without, flops * t.expected["steps"])
+
+
+def unmasked(o):
+    """The event of the same attention that is not causal."""
+    args = dict(o.args)
+    if "attention" in o.name:
+        args["Concrete Inputs"] = [value.replace("True", "False") for value in args.get("Concrete Inputs", ())]
+    return {"name": o.name, "ts": o.begin, "dur": o.end - o.begin, "args": args}
+
+
+def of_all_channels(o):
+    """What torch counts besides for the gradient of weights: every channel with those of all groups."""
+    values = o.args.get("Concrete Inputs") or []
+    if o.name != "aten::convolution_backward" or len(values) < 11 or "True" not in values[10].split(",")[1]:
+        return 0
+    return o.flops / wanted_gradients(o) * (int(values[9]) - 1)
 
 
 class Operator:

@@ -474,7 +474,7 @@ def streams():
     return step
 
 
-@case("threads", flops=False)
+@case("host-threads", flops=False)
 def threads():
     """Four threads, each with a stream of its own, that allocate and free between each other."""
     import torch

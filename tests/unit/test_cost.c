@@ -428,6 +428,12 @@ static void the_unit_follows_type_and_kernel(void **state)
 					   "dgrad_optimized_tf32_128x64_32x3_nhwc>(int)"),
 		GPU_TF32);
 	assert_int_equal(unit_by(GPU_FP32, "cutlass_80_tensorop_i16832gemm_s8_imma"), GPU_UNITS);
+	assert_int_equal(unit_by(GPU_FP32, "_ZN17cutlass__5x_cudnn23ImplicitGemmConvolutionI"
+					   "NS_10tfloat32_tENS_9transform29PitchLinear"),
+		GPU_TF32);
+	assert_int_equal(unit_by(GPU_FP32, "_ZN17cutlass__5x_cudnn23ImplicitGemmConvolutionI"
+					   "NS_10bfloat16_tENS_9transform29PitchLinear"),
+		GPU_FP16);
 }
 
 static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **state)

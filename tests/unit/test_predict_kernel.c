@@ -187,6 +187,16 @@ static void a_product_is_done_by_the_kernels_that_multiply(void **state)
 		{ "void fft2d_r2c_32x32<float, false>(float2*)", true, true },
 		{ "void pytorch_flash::flash_fwd_splitkv_combine_kernel<int>(int)", true, false },
 		{ "void pytorch_flash::flash_fwd_kernel<cutlass::half_t>(int)", false, false },
+		{ "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_ffma_execute_split_k_kernel__5x_cublas",
+			true, false },
+		{ "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_execute_segment_k_off_kernel__5x_cublas",
+			false, false },
+		{ "void cutlass__5x_cudnn::Kernel<cutlass__5x_cudnn::reduction::kernel::ReduceSplitK<int> >(int)",
+			true, false },
+		{ "void cudnn::cnn::reduce_wgrad_nchw_helper<float, float>(void*)", true, false },
+		{ "void cask_plugin__5x_cudnn::xmma__5x_cudnn::init_device_workspace_kernel<int>(int)",
+			true, false },
+		{ "void cudnn::fusion::fmha_reduce_head<true>(int)", true, false },
 		{ "my_product", false, false },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -194,6 +204,17 @@ static void a_product_is_done_by_the_kernels_that_multiply(void **state)
 		if (p.helps != rows[i].helps || p.fewer != rows[i].fewer)
 			fail_msg("%s: helps %d, fewer %d", rows[i].name, p.helps, p.fewer);
 	}
+}
+
+static void gradients_of_weights_are_told_by_words(void **state)
+{
+	assert_true(predict_product_of("void wgrad_alg0_engine<float, 128>(int)").weight);
+	assert_true(predict_product_of("conv_depthwise2d_grad_weight_kernel<float>(int)").weight);
+	assert_true(predict_product_of("_ZN17cutlass__5x_cudnn23ImplicitGemmConvolutionINS4_52"
+				       "Conv2dWgradOutputGradientTileAccessIterator")
+			    .weight);
+	assert_false(predict_product_of("sm80_xmma_dgrad_implicit_gemm_f32f32_f32").weight);
+	assert_false(predict_product_of("sm80_xmma_fprop_implicit_gemm_f32f32_f32").weight);
 }
 
 int main(void)
@@ -208,6 +229,7 @@ int main(void)
 		cmocka_unit_test(pointers_become_classes_of_size),
 		cmocka_unit_test(a_device_is_found_or_refused),
 		cmocka_unit_test(a_product_is_done_by_the_kernels_that_multiply),
+		cmocka_unit_test(gradients_of_weights_are_told_by_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
