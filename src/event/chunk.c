@@ -40,13 +40,20 @@ static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_k
 	__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
+/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
+static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
+{
+	const uint32_t room = bytes - CHUNK_PAYLOAD;
+	const uint32_t used = __atomic_load_n(&c->used, __ATOMIC_RELAXED);
+	return used < room ? used : room;
+}
+
 /* The payload of a chunk of `bytes` as it was when it was new.  Readers that knew it see by its
  * date that it is no more what it was.  (trace/load.c) */
 static void wipe(struct chunk_header *c, uint32_t bytes)
 {
-	const uint32_t room = bytes - CHUNK_PAYLOAD;
 	__atomic_store_n(&c->open.ticks, 0, __ATOMIC_RELEASE);
-	memset((char *)c + CHUNK_PAYLOAD, 0, c->used < room ? c->used : room);
+	memset((char *)c + CHUNK_PAYLOAD, 0, used_of(c, bytes));
 }
 
 static bool has_unfinished_range(const char *at, const char *end)
@@ -62,15 +69,14 @@ static bool has_unfinished_range(const char *at, const char *end)
 
 uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 {
-	const uint32_t room = bytes - CHUNK_PAYLOAD, used = c->used;
 	const char *at = (const char *)c + CHUNK_PAYLOAD;
-	const char *const end = at + (used < room ? used : room);
+	const char *const end = at + used_of(c, bytes);
 	uint32_t unfinished = 0;
 	if (c->kind == CHUNK_RANGES)
 		return has_unfinished_range(at, end);
 	while (end - at >= (long)sizeof(struct record)) {
 		const struct record *r = (const struct record *)at;
-		const uint16_t words = r->words;
+		const uint16_t words = __atomic_load_n(&r->words, __ATOMIC_RELAXED);
 		unfinished += !__atomic_load_n(&r->fn, __ATOMIC_ACQUIRE);
 		if (words < RECORD_WORDS)
 			return unfinished + 1;
@@ -83,12 +89,12 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 
 static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 {
-	const uint32_t room = bytes - CHUNK_PAYLOAD, used = c->used;
 	const char *at = (const char *)c + CHUNK_PAYLOAD;
-	const char *const end = at + (used < room ? used : room);
+	const char *const end = at + used_of(c, bytes);
 	uint64_t count = 0;
 	while (c->kind == CHUNK_EVENTS && end - at >= (long)sizeof(struct record)) {
-		const uint16_t words = ((const struct record *)at)->words;
+		const uint16_t words =
+			__atomic_load_n(&((const struct record *)at)->words, __ATOMIC_RELAXED);
 		if (words < RECORD_WORDS)
 			break;
 		count++;
@@ -167,10 +173,19 @@ static uint64_t file_bytes(long fd)
 	return sys(fstat, fd, &st) ? 0 : (uint64_t)st.st_size;
 }
 
+/* Where the header says that the file goes on.  Room that was refused lies between, but not that
+ * much: readers would walk through it all. */
+#define GAP_MOST (1ull << 38)
+
+static bool is_plausible(uint64_t at, long fd)
+{
+	return at % TRACE_GRAIN == 0 && at >= TRACE_GRAIN && at < file_bytes(fd) + GAP_MOST;
+}
+
 static long extend(const struct recorder *r, long fd, uint32_t bytes)
 {
 	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
-	long done = at % TRACE_GRAIN || at < TRACE_GRAIN ? -EINVAL : file_allocate(fd, at, bytes);
+	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
 	if (!done)
 		done = file_map(fd, at, bytes);
 	if (!sys_failed(done))

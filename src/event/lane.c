@@ -50,7 +50,8 @@ static uint32_t end_of_records(const struct mapped *m)
 	const char *const from = (const char *)m->chunk + CHUNK_PAYLOAD;
 	uint32_t at = 0;
 	while (room - at >= sizeof(struct record)) {
-		const uint32_t bytes = ((const struct record *)(from + at))->words * 8u;
+		const struct record *rec = (const struct record *)(from + at);
+		const uint32_t bytes = __atomic_load_n(&rec->words, __ATOMIC_RELAXED) * 8u;
 		if (bytes < sizeof(struct record) || room - at < bytes)
 			break;
 		at += bytes;

@@ -120,7 +120,8 @@ struct counter *writer_counters(struct recorder *r, struct writer *w)
 static bool is_inside(const struct mapped *m, const char *at)
 {
 	const char *const from = (const char *)m->chunk + CHUNK_PAYLOAD;
-	return m->chunk && at >= from && at < from + ranges_room(m->bytes);
+	return m->chunk && at >= from && at < from + ranges_room(m->bytes) &&
+	       (at - from) % (long)sizeof(struct range) == 0;
 }
 
 struct range *writer_range(const struct writer *w, const char *at)
@@ -180,7 +181,7 @@ static bool is_needed(
 	const struct recorder *r, const struct writer *w, const struct track *t, int i)
 {
 	const struct mapped *m = &t->kept[i];
-	return t->unclosed >> i & 1 ||
+	return t->unclosed >> i & 1 || is_inside(m, w->open) ||
 	       (chunk_is_own(r, m, w->tid) && chunk_unfinished(m->chunk, m->bytes));
 }
 

@@ -86,10 +86,10 @@ static void tell_lost(void)
 static struct device_work *take_slot(void)
 {
 	const uint32_t each = sizeof(struct device_work);
-	if (out.chunk && out.chunk->bytes - CHUNK_PAYLOAD - out.used < each) {
+	if (out.chunk && CHUNK_BYTES - CHUNK_PAYLOAD - out.used < each) {
 		out.chunk->used = out.used;
 		__atomic_store_n(&out.chunk->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
-		sys(munmap, out.chunk, out.chunk->bytes);
+		sys(munmap, out.chunk, CHUNK_BYTES);
 		out.chunk = NULL;
 	}
 	if (!out.chunk) {

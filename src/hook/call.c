@@ -149,7 +149,7 @@ void launch_given_put(struct record *r, const struct launch_given *g, uint32_t a
 	if (!g->predict)
 		return;
 	r->flags |= RECORD_PREDICTED;
-	r->arg[r->words - RECORD_WORDS - 1] =
+	r->arg[at + (g->keep ? args_words(&g->args) : 0)] =
 		forecast_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 

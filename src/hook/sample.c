@@ -450,10 +450,12 @@ static bool nothing_since(const struct run *r)
 		return false;
 	while (at < pos) {
 		const struct record *record = (const struct record *)at;
-		if (pos - at < (long)sizeof *record || record->ticks > r->begun ||
-			record->words < RECORD_WORDS)
+		if (pos - at < (long)sizeof *record || record->ticks > r->begun)
 			return false;
-		at += record->words * 8u;
+		const uint16_t words = __atomic_load_n(&record->words, __ATOMIC_RELAXED);
+		if (words < RECORD_WORDS)
+			return false;
+		at += words * 8u;
 	}
 	return true;
 }

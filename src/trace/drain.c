@@ -42,6 +42,8 @@ struct drain {
 	 * on a full disk the program's threads would otherwise find none, ever again. */
 	struct container reserve;
 	struct block_maker maker;
+	uint8_t *copy; /* of a chunk's payload: what is looked at stays as it is */
+	uint32_t copy_room;
 };
 
 static uint32_t padded(uint32_t bytes)
@@ -61,9 +63,10 @@ static void close_container(struct container *to)
 
 static struct container new_container(struct drain *d, uint32_t least)
 {
-	const uint32_t bytes = least > CONTAINER_BYTES ? least : CONTAINER_BYTES;
+	const uint32_t most = least > CONTAINER_BYTES ? least : CONTAINER_BYTES;
+	const uint32_t bytes = (most + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
 	struct chunk_header *c = recorder_chunk(&d->file, CHUNK_PACKED, bytes, 0);
-	return (struct container){ .c = c, .bytes = c ? c->bytes : 0 };
+	return (struct container){ .c = c, .bytes = bytes };
 }
 
 /* Room for a block of `bytes`, header included; NULL when the file can't grow. */
@@ -101,16 +104,26 @@ static bool put_block(struct drain *d)
 	return true;
 }
 
+static bool make_room(struct drain *d, uint32_t bytes)
+{
+	if (bytes <= d->copy_room)
+		return true;
+	free(d->copy);
+	d->copy = malloc(bytes);
+	d->copy_room = d->copy ? bytes : 0;
+	return d->copy;
+}
+
 static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
 {
-	const struct chunk_ref ref = { .head = *c, .room = bytes - CHUNK_PAYLOAD };
-	if (ref.head.used > ref.room)
+	struct chunk_ref ref = { .room = bytes - CHUNK_PAYLOAD };
+	memcpy(&ref.head, c, sizeof(ref.head));
+	if (ref.head.used > ref.room || !make_room(d, ref.room))
 		return false;
-	struct chunk_buf buf = {
-		.ref = &ref,
-		.payload = (uint8_t *)(uintptr_t)c + CHUNK_PAYLOAD,
-		.bytes = ref.head.used,
-	};
+	if (ref.head.kind != CHUNK_EVENTS && ref.head.kind != CHUNK_RANGES)
+		return false;
+	memcpy(d->copy, (const char *)c + CHUNK_PAYLOAD, ref.head.used);
+	struct chunk_buf buf = { .ref = &ref, .payload = d->copy, .bytes = ref.head.used };
 	if (block_make(&d->maker, &ref.head, &buf) || !put_block(d))
 		return false;
 	/* Records that were begun and are now left out. */
@@ -140,7 +153,9 @@ static bool drain_chunk(struct drain *d, const struct place *p)
 static bool learn_place(struct drain *d, size_t i, uint32_t bytes)
 {
 	struct place *p = &d->places.v[i];
-	if (bytes < TRACE_GRAIN || bytes % TRACE_GRAIN)
+	struct stat st;
+	if (bytes < TRACE_GRAIN || bytes % TRACE_GRAIN || fstat(d->fd, &st) ||
+		p->offset + bytes > (uint64_t)st.st_size)
 		return false;
 	p->bytes = bytes;
 	const uint64_t end = p->offset + bytes;
@@ -249,5 +264,6 @@ void drain_close(struct drain *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	array_free(&d->places);
+	free(d->copy);
 	free(d);
 }
