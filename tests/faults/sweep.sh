@@ -2,7 +2,8 @@
 #
 #     sweep.sh BUILD WHERE [STRIDE]
 #
-# WHERE is a column of faults.tbl: guest, record or kill.  A STRIDE above 1 takes one call in so many.
+# WHERE is guest, record or kill, as faults.tbl has it, or joined: guest, under `weir record`, which drains
+# what the guest writes.  A STRIDE above 1 takes one call in so many.
 # In every run the program's output and end are what they are without Weir; the trace can be read, and
 # what it holds and what it says is lost are together what the program did; no other file is left.
 # A recorder that was killed leaves what the next one to the same file can do with, and neither loses
@@ -49,7 +50,7 @@ go() {
 	*) set -- "$1" "$2" "$3" "$weir" record --sim --quiet -o t.weir -- "$program" 30000 ;;
 	esac
 	side=first
-	[ "$where" != guest ] || side=guest
+	case $where in guest | joined) side=guest ;; esac
 	timeout 60 "$inject" ../log "$side" "$@" >../out 2>../err
 	status=$?
 }
@@ -69,7 +70,7 @@ only_the_trace() {
 
 # What goes wrong for good before the trace is mapped leaves the guest nowhere to say anything.
 is_never_reached() {
-	case $where.$what in *EOPNOTSUPP+) return 1 ;; guest.*+) ;; *) return 1 ;; esac
+	case $where.$what in *EOPNOTSUPP+) return 1 ;; guest.*+ | joined.*+) ;; *) return 1 ;; esac
 	awk '/^fault/ { exit } { maps += last == "call mmap"; last = $0 } END { exit maps > 0 }' ../log
 }
 
@@ -96,10 +97,15 @@ check() {
 	return 0
 }
 
+# An older recording, which a recorder has to do something with.
+before() {
+	case $where in record | kill) cp ../before.weir t.weir ;; esac
+}
+
 one() {
 	what="$*"
 	rm -f t.weir* .[!.]*
-	[ "$where" = guest ] || cp ../before.weir t.weir
+	before
 	go "$@"
 	runs=$((runs + 1))
 	grep -q '^fault$' ../log || return
@@ -130,7 +136,7 @@ go none 0 none
 LD_LIBRARY_PATH=$sim "$program" >../expected.out
 expected=$(account)
 mv t.weir ../before.weir
-[ "$where" = guest ] || cp ../before.weir t.weir
+before
 go none 0 none
 check
 only_the_trace
@@ -145,10 +151,22 @@ control() {
 		exit 1
 	}
 	bad=0 expected=$saved
+	"$inject" ../log first write 1 EIO env LD_LIBRARY_PATH="$sim" "$program" >../out 2>../err
+	status=$?
+	touch left
+	unharmed >../control
+	only_the_trace >>../control
+	rm left
+	grep -q "the program said" ../control && grep -q "left is left" ../control || {
+		echo "a program that is harmed is not noticed: $(cat ../control)"
+		exit 1
+	}
+	bad=0
 }
 [ $bad = 0 ] && control
 
-grep "^$where " "$here/faults.tbl" | tr -d '|' >../table
+case $where in joined) rows=guest ;; *) rows=$where ;; esac
+grep "^$rows " "$here/faults.tbl" | tr -d '|' >../table
 while read -r _ call faults; do
 	count=$(grep -c "^call $call\$" ../calls)
 	for fault in $faults; do
