@@ -257,6 +257,8 @@ static void fill_totals(struct report *r)
 	struct map contexts = { 0 };
 	if (r->launches < r->device_kernels)
 		r->launches = r->device_kernels;
+	if (!r->graph_launches)
+		r->graph_launches = r->runtime_graph_launches;
 	if (!r->streams)
 		r->streams = r->stream_rows.n;
 	for (size_t i = 0; i < r->stream_rows.n && !r->contexts; i++) {

@@ -260,8 +260,6 @@ static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 	call.begin_ns = trace_ns(d->t, r->ticks);
 	call.end_ns = trace_ns(d->t, record_end(r));
 	add_arguments(fn, r, &call);
-	if (fn->kind == CALL_GRAPHLAUNCH && !(r->flags & RECORD_CAPTURED))
-		d->f->graph_launches++;
 	struct hint_call *to = array_push(&d->f->calls);
 	if (!to)
 		return -ENOMEM;

@@ -118,7 +118,6 @@ struct hint_facts {
 	ARRAY(struct hint_thread) threads;
 	struct hint_pauses pauses[PAUSES];
 	uint64_t counted_ns; /* as in struct hints */
-	uint64_t graph_launches;
 	bool cut;
 };
 

@@ -71,8 +71,8 @@ HINT_RULE(launch_bound)
 		return 0;
 	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
 	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
-		number_count(&graphs, f->graph_launches));
-	return hint_add(to, rule, s.gain, f->graph_launches ? 0.5 : 0.7, where, evidence);
+		number_count(&graphs, f->report->graph_launches));
+	return hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
 }
 
 HINT_RULE(sync)

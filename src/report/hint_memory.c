@@ -194,6 +194,9 @@ HINT_RULE(fragmentation)
 	if ((double)s->pages.free_bytes < HOLES_LEAST * (double)s->live_bytes ||
 		s->pages.free_bytes < 16u << 20)
 		return 0;
+	/* Blocks whose place no trace says may lie in what seems free. */
+	if (2 * d->nowhere_bytes > s->pages.free_bytes)
+		return 0;
 	/* Holes that nobody made by freeing are the rest of the driver's pages. */
 	const struct memory_use *u = &f->report->memory[MEMORY_DEVICE];
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)

@@ -318,7 +318,7 @@ HINT_RULE(compile)
 	alone_of(f, NAME_COMPILED, &compiled);
 	for (size_t i = 0; i < f->kernels.n; i++)
 		all += f->kernels.v[i].count;
-	if (torch * 10 < all * 3 || compiled * 20 > torch || f->graph_launches * 20 > torch)
+	if (torch * 10 < all * 3 || compiled * 20 > torch || f->report->graph_launches * 20 > torch)
 		return 0;
 	const double single = alone_of(f, NAME_POINTWISE, NULL);
 	const double waits = fmax(0, (double)p->ns - (double)p->count * STAYS_NS);

@@ -181,6 +181,9 @@ static void total_call(struct report *r, const struct call_row *c)
 		return;
 	}
 	r->calls = sat_add(r->calls, c->count);
+	if (c->fn && c->fn->api == API_RUNTIME && strstr(c->fn->name, "GraphLaunch"))
+		r->runtime_graph_launches =
+			sat_add(r->runtime_graph_launches, c->count - c->errors);
 	if (!c->fn || c->fn->api != API_DRIVER)
 		return;
 	if (c->fn->kind == CALL_LAUNCH) {

@@ -310,7 +310,8 @@ struct report {
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;
-	uint64_t allocator_events; /* of a program's own allocator: no calls */
+	uint64_t runtime_graph_launches; /* of these, where no driver was seen below */
+	uint64_t allocator_events;       /* of a program's own allocator: no calls */
 	uint64_t torn, damaged_chunks;
 	struct accounts accounts;  /* what the processes entered, and whether it is here */
 	uint64_t unnamed_graphs;   /* graph launches whose kernels are not known */

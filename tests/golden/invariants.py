@@ -171,6 +171,7 @@ def calls_are_the_traces(t):
         return
     events = t.events("cuda_runtime", "cuda_driver")
     memory = allocator_events(t.source["traceEvents"])
+    graphs = {api: sum(e["name"].startswith(api + "GraphLaunch") for e in events) for api in ("cu", "cuda")}
     theirs, ours = Counter(bare_name(e["name"]) for e in events), Counter()
     for row in t.report["calls"]:
         ours[bare_name(row["name"])] += row["count"]
@@ -179,6 +180,7 @@ def calls_are_the_traces(t):
     numbers = said and [int(number.replace(",", "")) for number in said.groups()]
     for what, should, is_ in (
             ("calls", len(events), t.report["totals"]["calls"]),
+            ("graph launches", graphs["cu"] or graphs["cuda"], t.report["totals"]["graph_launches"]),
             ("import said: calls", len(events), numbers and numbers[0]),
             ("import said: events of allocators", len(memory), numbers and numbers[1]),
             ("allocator events", len(memory), t.report["totals"]["allocator_events"]),
@@ -581,6 +583,18 @@ def hints_and_report_say_the_same_of_pauses(t):
         yield "hints count %d ns of %d" % (counted, whole)
     if counted == whole and sum(causes.values()) != idle:
         yield "all time counts, pauses are %d ns, and the report's %d" % (sum(causes.values()), idle)
+
+
+def holes_among_blocks_of_no_place(t):
+    t.hints["hints"].append({"id": "fragmentation"})
+
+
+@invariant(spoil=holes_among_blocks_of_no_place)
+def nothing_is_said_of_holes_where_most_blocks_have_no_place(t):
+    """Half of the peak or more was allocated before the trace began: who knows where."""
+    before = sum(row["at_peak_bytes"] for row in t.memory["by_call"] if row["name"] == "allocated_before")
+    if 2 * before > t.memory["peak_bytes"] and any(row["id"] == "fragmentation" for row in t.hints["hints"]):
+        yield "holes, and %d of %d bytes have no place" % (before, t.memory["peak_bytes"])
 
 
 # FLOPs.
