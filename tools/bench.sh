@@ -42,6 +42,28 @@ for run in 1 2 3; do
 done
 
 echo
+echo "single launches, each between two readings of the clock; flight recordings when they go round (two rounds):"
+launches() { # NAME ORDERS
+	printf '  %-14s' "$1"
+	rm -f w.weir
+	LD_LIBRARY_PATH="${sim:+$build/lib/weir/sim:}${LD_LIBRARY_PATH-}" \
+		LD_PRELOAD="$build/lib/weir/libweir.so" WEIR="$2" "$build/bin/bench-worst" ${2:+w.weir} || exit 1
+}
+for round in 1 2; do
+	launches none ''
+	launches recorded record:w.weir
+	for size in 64 1024 3072; do
+		room=$(df -Pm . | awk 'NR == 2 { print $4 }')
+		[ "$room" -gt $((size + 1024)) ] || {
+			echo "  flight=${size}M: skipped, the disk has room for $room MiB"
+			continue
+		}
+		launches flight=${size}M flight=${size}M,record:w.weir
+	done
+	rm -f w.weir
+done
+
+echo
 echo "one fork of a program that has launched, until its child is gone; memory of the child's own (five rounds):"
 forked() { # HOW COMMAND...
 	printf '  %-10s' "$1"
