@@ -10,9 +10,10 @@
 /* CLOCK_MONOTONIC is another in each time namespace; CLOCK_REALTIME and the ticks are not. */
 static bool is_of_another(const struct clock_pair *a, const struct clock_pair *b)
 {
-	const int64_t apart =
-		(int64_t)(a->real_ns - a->mono_ns) - (int64_t)(b->real_ns - b->mono_ns);
-	return a->real_ns && b->real_ns && (apart > SAME_CLOCK_NS || apart < -SAME_CLOCK_NS);
+	/* What the bytes of a damaged file make of it wraps, and is far apart. */
+	const uint64_t apart = (a->real_ns - a->mono_ns) - (b->real_ns - b->mono_ns);
+	const uint64_t most = SAME_CLOCK_NS;
+	return a->real_ns && b->real_ns && apart > most && apart < -most;
 }
 
 void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair)
