@@ -222,9 +222,10 @@ static long write_whole(long fd, const void *from, size_t bytes, uint64_t at)
  * maker ends; the version, which says that more is there, comes with the header. */
 static long begin_file(long fd, uint64_t bytes)
 {
-	static const char magic[] = TRACE_MAGIC;
-	const size_t n = sizeof magic - 1;
-	long done = writer_beyond_limit(bytes) ? -EFBIG : write_whole(fd, magic, n, 0);
+	static const struct trace_header begun = { .magic = { 'W', 'E', 'I', 'R', 'T', 'R', 'C',
+							   '\n' } };
+	const size_t n = sizeof begun;
+	long done = writer_beyond_limit(bytes) ? -EFBIG : write_whole(fd, &begun, n, 0);
 	if (!done)
 		done = write_whole(fd, zeros, sizeof zeros - n, n);
 	return done ? done : file_allocate(fd, sizeof zeros, bytes - sizeof zeros);

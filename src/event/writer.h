@@ -135,7 +135,7 @@ struct clock_pair clock_pair_now(enum trace_clock clock);
 bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes);
 
 /*
- * Reads the clock into the chunk of the process's names: how fast ticks pass is told by readings
+ * Reads the clock into the chunk of the process's names: how fast ticks pass is known from readings
  * that lie apart, and a short program has no other.  Any thread, at any time.
  */
 void recorder_read_clock(struct recorder *r);

@@ -66,7 +66,7 @@ static int load_committed(const struct trace *t, const struct chunk_ref *ref, st
 }
 
 /*
- * A chunk of a live file may be drained, and begun anew, after the file was opened.  Its magic
+ * A chunk of a live file may be drained, and begun anew, after the file was opened.  Its date
  * goes before its content does, and no two of a thread's are begun at one time; one that is
  * free is still what it was.
  */
@@ -79,7 +79,7 @@ static int check_same(const struct trace *t, const struct chunk_ref *ref)
 		return e;
 	const bool same = now.magic == CHUNK_MAGIC && now.pid == was->pid && now.tid == was->tid &&
 			  now.process_start == was->process_start &&
-			  now.open.ticks == was->open.ticks;
+			  now.identity == was->identity && now.open.ticks == was->open.ticks;
 	return same ? 0 : -ENODATA;
 }
 

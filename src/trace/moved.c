@@ -45,7 +45,8 @@ void moved_free(struct moved *m)
 /* No two chunks of a thread are begun at one time. */
 static struct map_key identity(const struct chunk_header *c)
 {
-	return MAP_KEY(c->process_start, (uint64_t)c->pid << 32 | c->tid, c->kind, c->open.ticks);
+	return MAP_KEY(c->identity ^ c->process_start, (uint64_t)c->pid << 32 | c->tid, c->kind,
+		c->open.ticks);
 }
 
 static bool note_block(struct moved *m, const struct block_header *b, uint64_t payload)

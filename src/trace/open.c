@@ -88,6 +88,10 @@ static int check_version(const struct trace_header *h, const char *path, struct 
 static int check_header(const struct trace *t, const char *path, struct error *err)
 {
 	const struct trace_header *h = &t->header;
+	if (h->version == 0 && h->header_bytes == 0) /* recorder.c, begin_file */
+		return error_set(err, -EINVAL,
+			"%s was begun and not written: whoever made it was killed, and nothing was recorded",
+			path);
 	if (h->version == 0 || h->form > TRACE_PACKED || h->header_bytes < sizeof(*h) ||
 		h->header_bytes % 8)
 		return error_set(err, -EINVAL, "%s is damaged: its header makes no sense", path);
