@@ -392,11 +392,10 @@ static int count_shape(struct joiner *j, uint32_t index, const struct device_wor
 		*at = (uint32_t)(j->shape_counts.n - 1);
 		row->shapes++;
 	}
-	if (++j->shape_counts.v[*at] > row->common) {
-		row->common = j->shape_counts.v[*at];
-		memcpy(row->shape.grid, w->grid, sizeof(w->grid));
-		memcpy(row->shape.block, w->block, sizeof(w->block));
-	}
+	struct launch_shape shape;
+	memcpy(shape.grid, w->grid, sizeof(w->grid));
+	memcpy(shape.block, w->block, sizeof(w->block));
+	tally_common(&row->shape, &row->common, &shape, ++j->shape_counts.v[*at]);
 	return 0;
 }
 

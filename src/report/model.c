@@ -330,21 +330,13 @@ static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, ui
 	return 0;
 }
 
-static bool shape_before(const struct launch_shape *a, const struct launch_shape *b)
-{
-	return memcmp(a, b, sizeof(*a)) < 0;
-}
-
 static void add_shape(struct kernel_row *k, const struct shape_row *s)
 {
 	k->count = sat_add(k->count, s->count);
 	k->graph_count = sat_add(k->graph_count, s->graph_count);
 	k->host_ticks = sat_add(k->host_ticks, s->host_ticks);
 	k->shapes++;
-	if (s->count > k->common || (s->count == k->common && shape_before(&s->shape, &k->shape))) {
-		k->common = s->count;
-		k->shape = s->shape;
-	}
+	tally_common(&k->shape, &k->common, &s->shape, s->count);
 }
 
 static int make_kernels(struct report *r, struct tally *t)

@@ -121,6 +121,15 @@ int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *sha
 				      .shape = *shape });
 }
 
+void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
+	uint64_t count)
+{
+	if (count < *most || (count == *most && memcmp(shape, common, sizeof(*shape)) >= 0))
+		return;
+	*most = count;
+	*common = *shape;
+}
+
 static struct hist *times_of(struct tally *t, uint64_t kernel)
 {
 	uint32_t *index = map_get(&t->times_map, MAP_KEY(kernel));

@@ -61,6 +61,11 @@ int tally_merge(struct tally *t, const struct tally *from);
 int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
 	uint64_t ticks, bool graph);
 
+/* Keeps in common the shape of most launches; of several such the same one in whatever order they
+ * come, so that what calls say and what the device says agree. */
+void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
+	uint64_t count);
+
 /* A name as people write it: free() it.  NULL without memory. */
 char *demangle(const char *mangled);
 
