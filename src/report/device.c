@@ -90,6 +90,27 @@ static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uin
 	return 0;
 }
 
+static int count_span(struct joiner *j, const struct range *g)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
+	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct span_row *new = array_push(&j->r->span_rows);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct span_row){ .name = text_of(j, name), .kind = g->kind };
+		*index = (uint32_t)(j->r->span_rows.n - 1);
+	}
+	struct span_row *s = &j->r->span_rows.v[*index];
+	s->count++;
+	s->host_ticks = sat_add(s->host_ticks, g->dur);
+	if (g->dur)
+		hist_add(&s->host_hist, g->dur);
+	return 0;
+}
+
 static int take_ranges(struct joiner *j)
 {
 	struct range g;
@@ -99,8 +120,10 @@ static int take_ranges(struct joiner *j)
 		struct span s = {
 			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .cost = NONE
 		};
-		if (!range_nests(g.kind))
+		if (!range_nests(g.kind)) {
+			e = g.kind == RANGE_PYTHON ? 0 : count_span(j, &g);
 			continue;
+		}
 		if (g.valid & RANGE_HAS_EXTERNAL)
 			s.external = g.external;
 		e = thread_of(j, j->buf.ref->process, g.tid, &s.thread);

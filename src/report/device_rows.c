@@ -55,6 +55,17 @@ static int operator_order(const void *one, const void *two)
 	return strcmp(a->name, b->name);
 }
 
+static int span_order(const void *one, const void *two)
+{
+	const struct span_row *a = one, *b = two;
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	if (a->count != b->count)
+		return DOWN(a->count, b->count);
+	const int names = strcmp(a->name, b->name);
+	return names ? names : ORDER(a->kind, b->kind);
+}
+
 static int stream_order(const void *one, const void *two)
 {
 	const struct stream_row *a = one, *b = two;
@@ -279,6 +290,7 @@ int device_make_rows(struct report *r)
 	SORT(r->work, work_order);
 	SORT(r->device_copies, copy_order);
 	SORT(r->operators, operator_order);
+	SORT(r->span_rows, span_order);
 	SORT(r->stream_rows, stream_order);
 	SORT(r->devices, device_order);
 	int e = r->device_copies.n ? replace_moved(r) : 0;
@@ -302,6 +314,8 @@ void device_fini(struct report *r)
 		hist_fini(&r->operators.v[i].device_hist);
 		hist_fini(&r->operators.v[i].span_hist);
 	}
+	for (size_t i = 0; i < r->span_rows.n; i++)
+		hist_fini(&r->span_rows.v[i].host_hist);
 	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);
 	array_free(&r->analysis.pauses);
@@ -309,6 +323,7 @@ void device_fini(struct report *r)
 	array_free(&r->work);
 	array_free(&r->device_copies);
 	array_free(&r->operators);
+	array_free(&r->span_rows);
 	array_free(&r->stream_rows);
 	array_free(&r->devices);
 }

@@ -357,6 +357,23 @@ static void put_operators(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
+static void put_spans(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "spans");
+	for (size_t i = 0; i < r->span_rows.n; i++) {
+		const struct span_row *s = &r->span_rows.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", s->name);
+		put_name(j, "kind", range_kind_name(s->kind));
+		json_u64(j, "count", s->count);
+		json_u64(j, "host_total_ns", ns_of(r, s->host_ticks));
+		put_time(j, "host_p50_ns", s->host_hist.count,
+			ns_of(r, hist_at(&s->host_hist, 0.5)));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void put_streams(struct json *j, const struct report *r)
 {
 	const uint64_t start = r->trace->header.start.mono_ns;
@@ -434,6 +451,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_work(&j, r);
 	put_device_copies(&j, r);
 	put_operators(&j, r);
+	put_spans(&j, r);
 	put_streams(&j, r);
 	put_processes(&j, r);
 	put_threads(&j, r);

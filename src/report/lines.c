@@ -194,11 +194,55 @@ static int work_ndjson(struct export *x, const struct chunk_ref *c, const struct
 	return end_line(x, &j);
 }
 
+/* A damaged clock may run backwards. */
+static uint64_t range_end_ns(const struct export *x, const struct range *g)
+{
+	const uint64_t begin = trace_ns(x->trace, g->ticks);
+	const uint64_t end = trace_ns(x->trace, range_end(g));
+	return end > begin ? end : begin;
+}
+
+/* A domain of NVTX, or the category that another profiler had for it. */
+static const char *scope_key(const struct range *g)
+{
+	return g->kind == RANGE_NVTX || g->kind == RANGE_NVTX_SPAN ? "domain" : "category";
+}
+
+static void json_range(struct export *x, struct json *j, const struct range *g)
+{
+	if (g->scope)
+		json_str(j, scope_key(g), export_string(x, g->scope));
+	if (g->valid & RANGE_HAS_EXTERNAL)
+		json_u64(j, "external_id", g->external);
+	if (g->valid & RANGE_HAS_SEQUENCE)
+		json_u64(j, "sequence", g->sequence);
+	if (g->args)
+		json_str(j, "arguments", export_string(x, g->args));
+}
+
+/* A range of any kind, as a call of the api "range"; a mark has no length. */
+static int range_ndjson(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	const char *kind = range_kind_name(g->kind);
+	struct json j;
+	begin_line(x, &j, trace_ns(x->trace, g->ticks), range_end_ns(x, g));
+	json_u64(&j, "pid", c->head.pid);
+	json_u64(&j, "tid", g->tid);
+	json_str(&j, "api", "range");
+	json_str(&j, "class", kind ? kind : "");
+	json_str(&j, "name", g->name ? export_string(x, g->name) : "");
+	json_begin_object(&j, "args");
+	json_range(x, &j, g);
+	json_end_object(&j);
+	return end_line(x, &j);
+}
+
 const struct exporter export_ndjson = {
 	.name = "ndjson",
 	.help = "one JSON object a line, for jq and scripts",
 	.call = call_ndjson,
 	.work = work_ndjson,
+	.range = range_ndjson,
 };
 
 /* ---- csv ---- */
@@ -294,10 +338,24 @@ static int work_csv(struct export *x, const struct chunk_ref *c, const struct de
 	return wrong(x);
 }
 
+/* A range, as a call of the api "range" that did not fail. */
+static int range_csv(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	const char *kind = range_kind_name(g->kind);
+	const uint64_t begin = trace_ns(x->trace, g->ticks);
+	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",range,", since(x, begin),
+		range_end_ns(x, g) - begin, c->head.pid, g->tid);
+	put_field(x->out, kind ? kind : "");
+	put_field(x->out, g->name ? export_string(x, g->name) : "");
+	fputs("0,,0,,,,,,,,,,,,,,,,,\r\n", x->out);
+	return wrong(x);
+}
+
 const struct exporter export_csv = {
 	.name = "csv",
-	.help = "one line a call or an activity of a device, for spreadsheets and data frames",
+	.help = "one line a call, an activity of a device or a range, for spreadsheets and data frames",
 	.begin = begin_csv,
 	.call = call_csv,
 	.work = work_csv,
+	.range = range_csv,
 };

@@ -188,6 +188,16 @@ struct operator_row {
 	struct roofline roofline;
 };
 
+/* Ranges that may cross others: NVTX from start to end with its marks, what profilers say of
+ * themselves.  Work belongs to none of them. */
+struct span_row {
+	const char *name;
+	uint16_t kind; /* enum range_kind */
+	uint64_t count;
+	uint64_t host_ticks;
+	struct hist host_hist; /* in ticks; marks, which have no length, are not in it */
+};
+
 struct stream_row {
 	uint32_t process;
 	uint32_t device, context, stream;
@@ -339,6 +349,7 @@ struct report {
 	ARRAY(struct work_row) work;          /* by total time */
 	ARRAY(struct copy_row) device_copies; /* copies and sets, by total time */
 	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
+	ARRAY(struct span_row) span_rows;     /* by total time, then count */
 	ARRAY(struct stream_row) stream_rows; /* by total time */
 	ARRAY(struct device_row) devices;
 	struct links links; /* which call asked for which work, and how well that is known */

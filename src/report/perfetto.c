@@ -1,8 +1,9 @@
 /*
  * Perfetto's trace format (perfetto.dev, protos/perfetto/trace): a Trace of TracePackets.
  * Each process and thread is a track, each call a slice with its arguments as annotations; ranges
- * have a track beside their thread's calls.  What ran on a device is a render stage in the queue
- * of its stream, with an arrow from its call.  Names are interned: sent once, then numbered.
+ * have a track beside their thread's calls, and those that may cross others share tracks of their
+ * process.  What ran on a device is a render stage in the queue of its stream, with an arrow from
+ * its call.  Names are interned: sent once, then numbered.
  *
  * Numbers of names: a function's is its id, a name's of the trace its index and NAME_BASE; an
  * argument's 64 × id + index + 1, and the notes of launches stand below 64; a kernel's as a value
@@ -16,70 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+#include "report/perfetto.h"
 #include "report/proto.h"
 #include "trace/device.h"
 
 #include "base/banned.h"
-
-enum { TRACE_PACKET = 1 };
-enum {
-	PACKET_TIMESTAMP = 8,
-	PACKET_SEQUENCE = 10,
-	PACKET_EVENT = 11,
-	PACKET_INTERNED = 12,
-	PACKET_FLAGS = 13,
-	PACKET_STAGE = 53,
-	PACKET_TRACK = 60,
-	PACKET_GPUS = 128
-};
-enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
-enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
-enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
-enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum {
-	EVENT_CATEGORY_IIDS = 3,
-	EVENT_ANNOTATION = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11,
-	EVENT_GPU_CORRELATION = 3000
-};
-enum { CORRELATION_SUBMITTED = 1 };
-enum {
-	STAGE_EVENT = 1,
-	STAGE_DURATION = 2,
-	STAGE_CONTEXT = 5,
-	STAGE_EXTRA = 6,
-	STAGE_GPU = 11,
-	STAGE_QUEUE_IID = 13,
-	STAGE_IID = 14,
-	STAGE_NAME_IID = 20,
-	STAGE_LAUNCH = 21
-};
-enum { LAUNCH_GRID = 1, LAUNCH_WORKGROUP = 2 };
-enum { EXTRA_NAME = 1, EXTRA_VALUE = 2 };
-enum { GPUS_GPU = 1, GPU_NAME = 1 };
-enum { CONTEXT_IID = 1, CONTEXT_PID = 2, CONTEXT_API = 3, API_CUDA = 4 };
-enum { SPECIFICATION_IID = 1, SPECIFICATION_NAME = 2, SPECIFICATION_CATEGORY = 4 };
-enum { CATEGORY_OTHER = 0, CATEGORY_COMPUTE = 2 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2 };
-enum {
-	INTERNED_CATEGORY = 1,
-	INTERNED_EVENT = 2,
-	INTERNED_ANNOTATION = 3,
-	INTERNED_CONTEXT = 23,
-	INTERNED_SPECIFICATION = 24,
-	INTERNED_STRING = 29
-};
-enum { IID = 1, IID_TEXT = 2 };
-enum {
-	NOTE_NAME_IID = 1,
-	NOTE_UINT = 3,
-	NOTE_STRING = 6,
-	NOTE_POINTER = 7,
-	NOTE_NAME = 10,
-	NOTE_STRING_IID = 17
-};
 
 #define STACK      64
 #define SEQUENCE   1
@@ -90,6 +33,15 @@ enum {
 enum note { NOTE_KERNEL = 1, NOTE_GRID, NOTE_BLOCK, NOTE_SHARED, NOTE_STREAM, NOTE_RESULT, NOTES };
 
 enum thread_part { PART_CALLS, PART_RANGES, PART_PYTHON };
+
+/* Where a range that may cross others begins or ends; one without a length is one instant. */
+struct edge {
+	uint64_t ticks;
+	uint32_t process, name;
+	uint32_t span; /* which one, to find its track at its end */
+	uint16_t kind;
+	uint8_t type; /* enum event_type */
+};
 
 struct perfetto {
 	struct proto p;
@@ -102,6 +54,9 @@ struct perfetto {
 	uint32_t track_count, queue_count;
 	uint64_t more_work;         /* pieces whose call has other work before them, or none */
 	ARRAY(struct range) ranges; /* of the chunk at hand */
+	ARRAY(struct edge) edges;
+	ARRAY(uint64_t) span_tracks; /* by span */
+	ARRAY(uint64_t) free_tracks; /* on which no span is open now */
 	bool started;
 	int depth;
 	uint64_t ends[STACK]; /* of the calls that contain the next, within the chunk */
@@ -290,7 +245,7 @@ static void put_thread(struct export *x, const struct chunk_ref *c, uint32_t tid
 	proto_close(&s->p, packet);
 }
 
-static void put_part(struct perfetto *s, uint32_t parent, uint32_t number, const char *name)
+static void put_part(struct perfetto *s, uint64_t parent, uint32_t number, const char *name)
 {
 	const size_t packet = open_packet(s);
 	const size_t track = proto_open(&s->p, PACKET_TRACK);
@@ -316,8 +271,7 @@ static int track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
 		if (part == PART_CALLS)
 			put_thread(x, c, tid, *track);
 		else
-			put_part(s, (uint32_t)parent, *track,
-				part == PART_RANGES ? "ranges" : "Python");
+			put_part(s, parent, *track, part == PART_RANGES ? "ranges" : "Python");
 	}
 	*ret_track = *track;
 	return 0;
@@ -505,11 +459,36 @@ static void put_name(struct export *x, uint32_t id)
 
 /* ---- ranges ---- */
 
+static int add_edge(struct export *x, const struct range *g, uint64_t ticks, enum event_type type)
+{
+	struct perfetto *s = x->state;
+	struct edge *to = array_push(&s->edges);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct edge){ .ticks = ticks,
+		.process = x->process,
+		.name = g->name,
+		.span = (uint32_t)s->span_tracks.n,
+		.kind = g->kind,
+		.type = (uint8_t)type };
+	return 0;
+}
+
+/* Slices of a track can't cross: these wait until all are there, and then share tracks. */
+static int add_span(struct export *x, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	int e = add_edge(x, g, g->ticks, g->dur ? TYPE_BEGIN : TYPE_INSTANT);
+	if (!e && g->dur)
+		e = add_edge(x, g, range_end(g), TYPE_END);
+	return e || !array_push(&s->span_tracks) ? -ENOMEM : 0;
+}
+
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct perfetto *s = x->state;
 	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON)
-		return 0; /* may overlap, which slices of a track can't */
+		return add_span(x, g);
 	struct range *to = array_push(&s->ranges);
 	if (!to)
 		return -ENOMEM;
@@ -522,12 +501,29 @@ static int range_order(const void *one, const void *two)
 {
 	const struct range *a = one, *b = two;
 	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
+		return ORDER(a->tid, b->tid);
 	if (range_nests(a->kind) != range_nests(b->kind))
 		return range_nests(a->kind) ? -1 : 1;
-	if (a->ticks != b->ticks)
-		return a->ticks < b->ticks ? -1 : 1;
-	return a->dur > b->dur ? -1 : a->dur < b->dur;
+	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(b->dur, a->dur);
+}
+
+/* The beginning of a slice, or an instant, on the track at hand. */
+static void put_named(struct export *x, uint64_t ns, uint32_t name, enum event_type type)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, ns);
+	if (!s->name_sent[name_index(x, name)]) {
+		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		put_name(x, name);
+		proto_close(&s->p, data);
+	}
+	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_uint(&s->p, EVENT_TYPE, type);
+	proto_uint(&s->p, EVENT_TRACK, s->track);
+	proto_uint(&s->p, EVENT_NAME_IID, NAME_BASE + name_index(x, name));
+	proto_close(&s->p, event);
+	proto_close(&s->p, packet);
 }
 
 static void put_range(struct export *x, const struct range *g)
@@ -538,19 +534,7 @@ static void put_range(struct export *x, const struct range *g)
 	pop(s, start);
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
-	const size_t packet = open_packet(s);
-	proto_uint(&s->p, PACKET_TIMESTAMP, start);
-	if (!s->name_sent[name_index(x, g->name)]) {
-		const size_t data = proto_open(&s->p, PACKET_INTERNED);
-		put_name(x, g->name);
-		proto_close(&s->p, data);
-	}
-	const size_t event = proto_open(&s->p, PACKET_EVENT);
-	proto_uint(&s->p, EVENT_TYPE, TYPE_BEGIN);
-	proto_uint(&s->p, EVENT_TRACK, s->track);
-	proto_uint(&s->p, EVENT_NAME_IID, NAME_BASE + name_index(x, g->name));
-	proto_close(&s->p, event);
-	proto_close(&s->p, packet);
+	put_named(x, start, g->name, TYPE_BEGIN);
 	if (s->depth < STACK)
 		s->ends[s->depth++] = end;
 	else
@@ -560,8 +544,7 @@ static void put_range(struct export *x, const struct range *g)
 static int put_ranges(struct export *x, const struct chunk_ref *c)
 {
 	struct perfetto *s = x->state;
-	if (s->ranges.n)
-		qsort(s->ranges.v, s->ranges.n, sizeof(*s->ranges.v), range_order);
+	SORT(s->ranges, range_order);
 	for (size_t i = 0; i < s->ranges.n; i++) {
 		const struct range *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
 		if (!last || last->tid != g->tid ||
@@ -582,6 +565,65 @@ static int chunk_end(struct export *x, const struct chunk_ref *c)
 	const int e = put_ranges(x, c);
 	pop(x->state, UINT64_MAX);
 	return e ? e : write_out(x);
+}
+
+/* ---- ranges that may cross others ---- */
+
+/* By process and kind, which have tracks of their own, then by time: a track is free again where
+ * the next begins. */
+static int edge_order(const void *one, const void *two)
+{
+	const struct edge *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->kind != b->kind)
+		return ORDER(a->kind, b->kind);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	const bool ends = a->type == TYPE_END;
+	return ends != (b->type == TYPE_END) ? (ends ? -1 : 1) : ORDER(a->span, b->span);
+}
+
+/* Tracks of one process that have the same name are shown as one. */
+static uint64_t free_track(struct perfetto *s, const struct edge *at)
+{
+	const char *kind = range_kind_name(at->kind);
+	if (s->free_tracks.n)
+		return s->free_tracks.v[--s->free_tracks.n];
+	put_part(s, process_track(at->process), ++s->track_count, kind ? kind : "other");
+	return s->track_count;
+}
+
+static int put_edge(struct export *x, const struct edge *at)
+{
+	struct perfetto *s = x->state;
+	const uint64_t ns = trace_ns(x->trace, at->ticks);
+	x->process = at->process;
+	s->track = at->type == TYPE_END ? s->span_tracks.v[at->span] : free_track(s, at);
+	s->span_tracks.v[at->span] = s->track;
+	if (at->type == TYPE_END)
+		put_end(s, ns);
+	else
+		put_named(x, ns, at->name, at->type);
+	uint64_t *to = at->type == TYPE_BEGIN ? &s->track : array_push(&s->free_tracks);
+	if (!to)
+		return -ENOMEM;
+	*to = s->track;
+	return write_out(x);
+}
+
+static int end(struct export *x)
+{
+	struct perfetto *s = x->state;
+	int e = 0;
+	SORT(s->edges, edge_order);
+	for (size_t i = 0; i < s->edges.n && !e; i++) {
+		const struct edge *at = &s->edges.v[i];
+		if (i && (at[-1].process != at->process || at[-1].kind != at->kind))
+			s->free_tracks.n = 0;
+		e = put_edge(x, at);
+	}
+	return e;
 }
 
 /* ---- work ---- */
@@ -696,6 +738,9 @@ static void cleanup(struct export *x)
 	free(s->link_seen);
 	map_fini(&s->tracks);
 	array_free(&s->ranges);
+	array_free(&s->edges);
+	array_free(&s->span_tracks);
+	array_free(&s->free_tracks);
 	free(s);
 }
 
@@ -707,5 +752,6 @@ const struct exporter export_perfetto = {
 	.work = work,
 	.range = range,
 	.chunk_end = chunk_end,
+	.end = end,
 	.cleanup = cleanup,
 };

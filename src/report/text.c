@@ -503,6 +503,26 @@ static void put_layers(const struct page *p)
 	free(rows);
 }
 
+static void put_spans(const struct page *p)
+{
+	static const char *const headings[] = { "host", "count", "host p50", "kind", "name" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->span_rows.n)
+		return;
+	heading(p, "Ranges that may cross others, and marks");
+	table_init(&t, ">>><<", headings);
+	for (size_t i = 0; i < shown(p, r->span_rows.n); i++) {
+		const struct span_row *s = &r->span_rows.v[i];
+		cell_ns(&t, ns_of(r, s->host_ticks));
+		cell_count(&t, s->count);
+		cell_p50(&t, s->host_hist.count, ns_of(r, hist_at(&s->host_hist, 0.5)));
+		table_cell(&t, "%s", range_kind_name(s->kind));
+		cell_name(&t, s->name);
+	}
+	end_table(p, &t, r->span_rows.n);
+}
+
 static void put_streams(const struct page *p)
 {
 	static const char *const headings[] = { "time", "work", "device", "context", "stream",
@@ -731,6 +751,7 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_kernel_times(&p);
 	put_operators(&p);
 	put_layers(&p);
+	put_spans(&p);
 	if (r->calls)
 		put_calls(&p);
 	put_kernels(&p);

@@ -1,11 +1,13 @@
 """What weir export -f perfetto writes, read by protoc: perfetto.py BUILD PROTOC [wrong].
 
 Nothing may be unknown to perfetto.proto; every name that is referred to was sent before; slices of a track nest
-and end; arrows end at work; and the sums are those of weir report.  With `wrong` one byte is changed.
+and end; arrows end at work; ranges that may cross others have tracks of their process, on which they don't; and the sums
+are those of weir report.  With `wrong` one byte is changed.
 """
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -54,6 +56,7 @@ class Reader:
                                           "specification")}
         self.tracks, self.open = {}, {}
         self.slices = self.arrows = 0
+        self.spans = []
         self.work, self.events, self.submitted, self.gpus = {}, set(), set(), []
 
     def intern(self, data):
@@ -68,13 +71,16 @@ class Reader:
         assert track in self.tracks, "a slice of track %s, which has no description" % track
         stack = self.open.setdefault(track, [])
         if one(event, "type") == "END":
-            assert stack and stack[-1] <= now, "a slice ends that has not begun"
-            stack.pop()
+            assert stack and stack[-1][0] <= now, "a slice ends that has not begun"
+            self.span(track, *stack.pop(), now)
             return
         self.slices += 1
-        assert not stack or stack[-1] <= now, "a slice begins before the one around it"
-        stack.append(now)
-        assert one(event, "name_iid") in self.names["event"]
+        assert not stack or stack[-1][0] <= now, "a slice begins before the one around it"
+        name = self.names["event"][one(event, "name_iid")]
+        if one(event, "type") == "INSTANT":
+            self.span(track, now, name, now)
+        else:
+            stack.append((now, name))
         for iid in event.get("category_iids", []):
             assert iid in self.names["category"]
         for note in event.get("annotation", []):
@@ -82,6 +88,14 @@ class Reader:
             assert one(note, "string_iid", 0) in {0} | set(self.names["string"])
         for correlation in event.get("correlation", []):
             self.submitted.update(correlation["submitted"])
+
+    def span(self, track, begin, name, end):
+        """Of a track of a process that is no thread's: one at a time."""
+        track = self.tracks[track]
+        parent = self.tracks.get(one(track, "parent"), {})
+        if "name" in track and "process" in parent:
+            assert not self.open[one(track, "uuid")], "slices of %s lie in each other" % one(track, "name")
+            self.spans.append((one(parent["process"][0], "pid"), one(track, "name"), name, end - begin))
 
     def stage(self, stage):
         event, kind = one(stage, "event"), self.names["specification"][one(stage, "stage_iid")]
@@ -110,6 +124,23 @@ class Reader:
             self.gpus += [one(g, "name") for g in gpus.get("gpu", [])]
 
 
+def crossing(name, trace):
+    """Ranges that don't nest, as the database has them."""
+    path = name + ".sqlite"
+    run(weir, "export", "-f", "sqlite", "-o", path, trace)
+    db = sqlite3.connect(path)
+    return sorted(db.execute("SELECT pid, kind, COALESCE(value, '(no name)'), end - start FROM ranges LEFT JOIN StringIds "
+                             "ON StringIds.id = nameId WHERE kind NOT IN ('operator', 'annotation', 'nvtx', 'python')"))
+
+
+def spans():
+    """Some that cross, in two threads and two processes, one begins where another ends, and marks."""
+    rows = [(1, 1, "one", 0, 10), (1, 1, "two", 5, 10), (1, 2, "three", 7, 1), (1, 2, "four", 10, 5), (1, 1, "mark", 6, 0),
+            (1, 2, "mark", 10, 0), (2, 1, "one", 3, 10), (2, 1, "two", 4, 20)]
+    return {"traceEvents": [{"ph": "X", "cat": "nvtx_span", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+                             "args": {}} for pid, tid, name, ts, dur in rows]}
+
+
 def check(name, trace):
     path = name + ".perfetto"
     run(weir, "export", "-f", "perfetto", "-o", path, trace)
@@ -128,6 +159,7 @@ def check(name, trace):
                   if w["kind"] not in ("wait", "span"))
     assert work == sorted((kind, name, *row) for (kind, name), row in reader.work.items()), reader.work
     assert reader.submitted <= reader.events, "arrows that end nowhere"
+    assert sorted(reader.spans) == crossing(name, trace), (reader.spans, crossing(name, trace))
     rows = run(weir, "export", "-f", "ndjson", trace).decode().splitlines()
     calls = sum(json.loads(row).get("api") in ("driver", "runtime") for row in rows)
     ranges = sum(o["count"] for o in report["operators"])
@@ -142,5 +174,8 @@ with tempfile.TemporaryDirectory() as work:
     run(weir, "import", "-q", "-o", "eager.weir", os.path.join(here, "kineto", "eager.json"))
     run(weir, "import", "-q", "-o", "kinds.weir", os.path.join(here, "variants", "torch-2.json"))
     run(os.path.join(build, "tests", "gen-trace"), "-n", "3000", "-t", "2", "-s", "7", "-p", "calls.weir")
-    for kind in ("eager", "kinds", "calls"):
+    with open("spans.json", "w") as f:
+        json.dump(spans(), f)
+    run(weir, "import", "-q", "-o", "spans.weir", "spans.json")
+    for kind in ("eager", "kinds", "spans", "calls"):
         check(kind, kind + ".weir")

@@ -73,29 +73,56 @@ def database(trace, report):
         "JOIN ranges n ON n.parentId = r.id WHERE n.start <= c.start AND n.end > c.start"), [(0,)])
     work_rows = rows("SELECT w.start, w.end - w.start, w.kind, COALESCE(s.value, ''), w.pid, w.correlationId "
                      "FROM work w LEFT JOIN StringIds s ON s.id = w.nameId ORDER BY w.rowid")
+    ranges = rows("SELECT r.start, r.end - r.start, r.kind, COALESCE(s.value, ''), r.pid, r.tid FROM ranges r "
+                  "LEFT JOIN StringIds s ON s.id = r.nameId ORDER BY r.id")
     calls = rows("SELECT COUNT(*) FROM calls")[0][0]
     db.close()
-    return work_rows, calls
+    same("ranges of the report that don't nest", [(s["kind"], s["name"], s["count"], s["host_total_ns"])
+                                                  for s in report["spans"]], spans_of(ranges))
+    return work_rows, ranges, calls
 
 
-def lines(trace, work_rows, calls):
+def spans_of(ranges):
+    """Of the kinds that may cross others: how many, and how long together, the longest first."""
+    crossing = [r for r in ranges if r[2] not in ("operator", "annotation", "nvtx", "python")]
+    counts, sums = (by(crossing, lambda r: (r[2], r[3]), value) for value in (lambda r: 1, lambda r: r[1]))
+    return [(kind, name, counts[kind, name], ns) for (kind, name), ns in
+            sorted(sums.items(), key=lambda row: (-row[1], -counts[row[0]], *row[0][::-1]))]
+
+
+def lines(trace, work_rows, ranges, calls):
     number = lambda text: None if text == "" else int(text)
     rows = list(csv.DictReader(run("export", "-f", "csv", trace).splitlines()))
     device = [r for r in rows if r["api"] == "device"]
     same("rows of CSV", [(int(r["begin_ns"]), int(r["duration_ns"]), r["class"], r["function"], int(r["pid"]),
                           number(r["correlation"])) for r in device], work_rows)
-    same("calls of CSV", len(rows) - len(device), calls)
+    ranged = [r for r in rows if r["api"] == "range"]
+    same("ranges of CSV", [(int(r["begin_ns"]), int(r["duration_ns"]), r["class"], r["function"], int(r["pid"]),
+                            int(r["tid"])) for r in ranged], ranges)
+    same("calls of CSV", len(rows) - len(device) - len(ranged), calls)
     same("fields of CSV", {len(r) for r in rows} | {None in r for r in rows}, {len(rows[0]), False})
     launches = {(r["pid"], r["correlation"]) for r in rows if r["api"] != "device" and r["correlation"]}
     rows = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
     device = [r for r in rows if r["api"] == "device"]
     same("rows of NDJSON", [(r["begin_ns"], r["duration_ns"], r["class"], r["name"], r["pid"],
                              r.get("correlation")) for r in device], work_rows)
-    same("calls of NDJSON", len(rows) - len(device), calls)
+    ranged = [r for r in rows if r["api"] == "range"]
+    same("ranges of NDJSON", [(r["begin_ns"], r["duration_ns"], r["class"], r["name"], r["pid"], r["tid"])
+                              for r in ranged], ranges)
+    same("calls of NDJSON", len(rows) - len(device) - len(ranged), calls)
     same("correlations of NDJSON", {(str(r["pid"]), str(r["correlation"])) for r in rows
                                     if r["api"] != "device" and "correlation" in r}, launches)
     same("whose call is there has a thread", [r for r in device if "tid" not in r and
          (str(r["pid"]), str(r.get("correlation"))) in launches], [])
+
+
+def crossing():
+    """A trace with ranges that cross in two threads, and marks."""
+    rows = [("one", 1, 0, 10), ("two", 1, 5, 10), ("three", 2, 7, 1), ("one", 2, 10, 5), ("mark", 1, 6, 0), ("mark", 2, 9, 0)]
+    events = [{"ph": "X", "cat": "nvtx_span", "name": n, "pid": 1, "tid": tid, "ts": ts, "dur": dur} for n, tid, ts, dur in rows]
+    with open(work.name + "/crossing.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    return work.name + "/crossing.json"
 
 
 def formulas():
@@ -112,7 +139,7 @@ def formulas():
 
 
 formulas()
-for path in traces:
+for path in [crossing(), *traces]:
     trace = opened(path)
     report = json.loads(run("report", "--json", trace))
     lines(trace, *database(trace, report))
