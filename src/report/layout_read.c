@@ -6,6 +6,7 @@
  * sorted by thread and time for the same.  What ran on a device is one row a stream; whoever
  * draws it puts what overlaps on rows of its own.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -428,10 +429,9 @@ static int each_chunk(struct reader *r, uint16_t kind, int (*use)(struct reader 
 
 static uint32_t *nones(size_t n)
 {
-	uint32_t *v = calloc(n + 1, sizeof(*v));
-	for (size_t i = 0; v && i < n; i++)
-		v[i] = NONE;
-	return v;
+	static_assert(NONE == UINT32_MAX, "in all its bytes");
+	uint32_t *v = malloc((n + 1) * sizeof(*v));
+	return v ? memset(v, 0xff, (n + 1) * sizeof(*v)) : NULL;
 }
 
 static int read_all(struct reader *r)

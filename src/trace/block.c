@@ -61,12 +61,23 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 	return deflate_from(m, m->columns, bytes);
 }
 
+/* How much of a payload there is before the zeros at its end: mostly it is short, in a long chunk. */
+static size_t without_zeros(const uint8_t *v, size_t n)
+{
+	for (uint64_t word = 0; n >= sizeof(word); n -= sizeof(word)) {
+		memcpy(&word, v + n - sizeof(word), sizeof(word));
+		if (word)
+			break;
+	}
+	while (n && !v[n - 1])
+		n--;
+	return n;
+}
+
 /* Arrays of records of one size, without the slots behind the last. */
 static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t each)
 {
-	size_t used = buf->bytes;
-	while (used && !buf->payload[used - 1])
-		used--;
+	const size_t used = without_zeros(buf->payload, buf->bytes);
 	const size_t count = (used + each - 1) / each, whole = count * each;
 	int e = want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
 	if (e)
@@ -87,8 +98,7 @@ static size_t used_bytes(const struct chunk_buf *buf)
 	size_t n = buf->bytes;
 	if (buf->ref->head.kind == CHUNK_META)
 		return n;
-	while (n && !buf->payload[n - 1])
-		n--;
+	n = without_zeros(buf->payload, n);
 	static_assert(sizeof(struct thread_account) % sizeof(struct counter) == 0, "whole both");
 	n = (n + sizeof(struct thread_account) - 1) & ~(sizeof(struct thread_account) - 1);
 	return n < buf->bytes ? n : buf->bytes;

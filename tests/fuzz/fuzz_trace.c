@@ -220,26 +220,33 @@ static void put_block(int fd, const struct piece *p)
 	put(fd, zeros, -n & 7);
 }
 
+/* A hole behind what is there, as large as the rest of a chunk: pages that nobody writes. */
+static void put_zeros(int fd, size_t bytes)
+{
+	const off_t end = lseek(fd, (off_t)bytes, SEEK_CUR);
+	if (end < 0 || ftruncate(fd, end))
+		abort();
+}
+
 static void put_chunk(int fd, const struct piece *p)
 {
-	static uint8_t chunk[2 * TRACE_GRAIN];
+	const size_t bytes = 2 * TRACE_GRAIN, gap = CHUNK_PAYLOAD - sizeof(struct chunk_header);
 	const struct chunk_header h = { .magic = CHUNK_MAGIC,
 		.kind = p->kind,
 		.state = p->encoding ? CHUNK_OPEN : CHUNK_CLOSED,
-		.bytes = sizeof(chunk),
+		.bytes = bytes,
 		.used = p->length,
 		.pid = 1,
 		.tid = p->records & 3,
 		.seq = p->records };
-	memset(chunk, 0, sizeof(chunk));
-	memcpy(chunk, &h, sizeof(h));
-	memcpy(chunk + CHUNK_PAYLOAD, p->payload, p->length);
-	put(fd, chunk, sizeof(chunk));
+	put(fd, &h, sizeof(h));
+	put_zeros(fd, gap);
+	put(fd, p->payload, p->length);
+	put_zeros(fd, bytes - CHUNK_PAYLOAD - p->length);
 }
 
 static void put_header(int fd, enum trace_form form, uint64_t next)
 {
-	static uint8_t head[TRACE_GRAIN];
 	const size_t bytes = form == TRACE_RAW ? TRACE_GRAIN : sizeof(struct trace_header);
 	const struct trace_header h = { .magic = TRACE_MAGIC,
 		.version = TRACE_VERSION,
@@ -247,9 +254,8 @@ static void put_header(int fd, enum trace_form form, uint64_t next)
 		.form = form,
 		.clock = CLOCK_IS_MONOTONIC,
 		.next = next };
-	memset(head, 0, sizeof(head));
-	memcpy(head, &h, sizeof(h));
-	put(fd, head, bytes);
+	put(fd, &h, sizeof(h));
+	put_zeros(fd, bytes - sizeof(h));
 }
 
 static void put_pieces(int fd, const uint8_t *data, size_t size, enum trace_form form)
