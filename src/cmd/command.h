@@ -45,4 +45,8 @@ struct command {
 /* Prints "weir COMMAND: message" on stderr, returns code: `return complain(EXIT_USAGE, …);` */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "weir: message" on stderr: what beside the recorded program's own output is known to be Weir's.
+ */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

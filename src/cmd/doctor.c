@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "binary.h"
 #include "launch.h"
 #include "launches.h"
@@ -576,7 +577,9 @@ static void print_text(const struct examination *x)
 	for (size_t i = 0; i < x->count; i++) {
 		const struct finding *f = &x->found[i];
 
-		printf("%-4s  %-11s %s\n", verdicts[f->verdict], f->subject, f->text);
+		printf("%-4s  %-11s ", verdicts[f->verdict], f->subject);
+		text_put_safe(stdout, f->text);
+		putchar('\n');
 		if (f->advice)
 			printf("%-4s  %-11s %s\n", "", "", f->advice);
 	}

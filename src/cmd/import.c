@@ -16,9 +16,9 @@
 static void tell(const struct import_stats *st, const char *to)
 {
 	struct number calls, events, ranges, work, bytes;
-	fprintf(stderr,
-		"weir import: %s calls, %s events of allocators, %s ranges, %s pieces of device "
-		"work in %s (%s)\n",
+	complain(0,
+		"%s calls, %s events of allocators, %s ranges, %s pieces of device "
+		"work in %s (%s)",
 		number_count(&calls, st->calls), number_count(&events, st->allocator_events),
 		number_count(&ranges, st->ranges), number_count(&work, st->work), to,
 		number_bytes(&bytes, st->bytes));
@@ -28,13 +28,12 @@ static void warn(const struct import_stats *st, const char *from)
 {
 	struct number n;
 	if (*st->partial)
-		fprintf(stderr, "weir import: %s was not read whole: %s\n", from, st->partial);
+		complain(0, "%s was not read whole: %s", from, st->partial);
 	if (st->left_out)
-		fprintf(stderr, "weir import: %s events make no sense and were left out\n",
+		complain(0, "%s events make no sense and were left out",
 			number_count(&n, st->left_out));
 	if (st->unjoined)
-		fprintf(stderr,
-			"weir import: of %s pieces of device work the file does not have the call\n",
+		complain(0, "of %s pieces of device work the file does not have the call",
 			number_count(&n, st->unjoined));
 }
 
@@ -99,7 +98,7 @@ static int import_each(const struct options *o, char **targets)
 		code = one > code ? one : code;
 	}
 	if (code != EXIT_YES)
-		fprintf(stderr, "weir import: %d of %d files were imported\n", done, opt_argc(o));
+		complain(0, "%d of %d files were imported", done, opt_argc(o));
 	return code;
 }
 

@@ -501,8 +501,7 @@ bool launch_say_static(const struct launch *l)
 {
 	if (!is_static(l))
 		return false;
-	fprintf(stderr,
-		"weir: %s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen\n",
+	remark("%s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen",
 		l->argv[0]);
 	return true;
 }

@@ -30,20 +30,40 @@ void command_enter(const struct command *c)
 	speaker = c;
 }
 
+/* Names of files and kernels may be in it.  NULL without memory. */
+static char *safe_text(const char *format, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, format, ap) < 0)
+		return NULL;
+	text_make_safe(text);
+	return text;
+}
+
 int complain(int code, const char *format, ...)
 {
-	char *text = NULL;
 	va_list ap;
 
 	va_start(ap, format);
-	const int n = vasprintf(&text, format, ap);
+	char *text = safe_text(format, ap);
 	va_end(ap);
 	fflush(stdout);
-	fprintf(stderr, "weir%s%s: ", speaker ? " " : "", speaker ? speaker->name : "");
-	text_put_safe(stderr, n < 0 ? format : text); /* names of files and kernels are in it */
-	fputc('\n', stderr);
-	free(n < 0 ? NULL : text);
+	fprintf(stderr, "weir%s%s: %s\n", speaker ? " " : "", speaker ? speaker->name : "",
+		text ? text : format);
+	free(text);
 	return code;
+}
+
+void remark(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	char *text = safe_text(format, ap);
+	va_end(ap);
+	fprintf(stderr, "weir: %s\n", text ? text : format);
+	free(text);
 }
 
 /* Options of the command being parsed; the rest of the table belongs to others. */

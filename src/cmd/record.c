@@ -132,12 +132,10 @@ static void say_stopped(const struct recording *rec)
 	const struct trace_header *h = rec->launch.header;
 	struct number n;
 	if (h->stopped == STOP_SIZE)
-		fprintf(stderr,
-			"weir: recording stopped before the program ended: the trace had reached %s (--max-size)\n",
+		remark("recording stopped before the program ended: the trace had reached %s (--max-size)",
 			number_bytes(&n, rec->most_bytes));
 	else if (h->stopped)
-		fprintf(stderr,
-			"weir: recording stopped before the program ended: less than %s were free on the disk of %s (--min-free)\n",
+		remark("recording stopped before the program ended: less than %s were free on the disk of %s (--min-free)",
 			number_bytes(&n, rec->least_free), rec->raw);
 }
 
@@ -150,8 +148,7 @@ static bool may_pack(const struct recording *rec, const char *from)
 	const uint64_t is_free = rec->least_free ? free_bytes(from) : UINT64_MAX;
 	if (is_free > needs && is_free - needs >= rec->least_free)
 		return true;
-	fprintf(stderr,
-		"weir: %s stays uncompressed: packing it could leave less than %s free on its disk (--min-free)\n",
+	remark("%s stays uncompressed: packing it could leave less than %s free on its disk (--min-free)",
 		from, number_bytes(&n, rec->least_free));
 	return false;
 }
@@ -166,8 +163,8 @@ static int pack(const char *from, const char *to)
 	const int done = trace_pack(from, to, &stats, &err);
 	progress_fini(&bar);
 	if (!done && stats.damage.what)
-		fprintf(stderr, "weir: %s: %s; %s of what was recorded could not be read\n", from,
-			stats.damage.what, number_bytes(&missing, stats.damage.bytes));
+		remark("%s: %s; %s of what was recorded could not be read", from, stats.damage.what,
+			number_bytes(&missing, stats.damage.bytes));
 	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s",
 			      err.text, from)
 		    : 0;
@@ -183,7 +180,7 @@ static void dump(struct recording *rec, const char *why)
 		return;
 	snprintf(name, sizeof name, "%s.%d", rec->output, ++rec->dumps);
 	if (pack(rec->raw, name) == 0)
-		fprintf(stderr, "weir: %s: saved %s\n", why, name);
+		remark("%s: saved %s", why, name);
 }
 
 static bool failed_since(struct recording *rec)
@@ -239,13 +236,12 @@ static void say(const struct recording *rec, const struct totals *sum)
 		shut_in = t->header.optional & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
-	fprintf(stderr, "weir: %s calls, %s launches, %s lost; %s in %s\n",
-		number_count(&calls, sum->calls), number_count(&launches, sum->launches),
-		number_count(&lost, sum->lost), number_bytes(&size, bytes), rec->output);
+	remark("%s calls, %s launches, %s lost; %s in %s", number_count(&calls, sum->calls),
+		number_count(&launches, sum->launches), number_count(&lost, sum->lost),
+		number_bytes(&size, bytes), rec->output);
 	if (shut_in)
-		fprintf(stderr,
-			"weir: a process put itself behind a system-call filter (seccomp) and was "
-			"left alone from then on\n");
+		remark("a process put itself behind a system-call filter (seccomp) and was "
+		       "left alone from then on");
 }
 
 /* Whoever sees no call where some were expected learns where to ask. */
@@ -254,8 +250,8 @@ static void say_where_to_ask(const struct recording *rec)
 	const bool sim = rec->launch.sim;
 	if (launch_say_static(&rec->launch))
 		return;
-	fprintf(stderr, "weir: no CUDA call was seen; `weir doctor %s-- %s` says why%s\n",
-		sim ? "--sim " : "", rec->launch.argv[0],
+	remark("no CUDA call was seen; `weir doctor %s-- %s` says why%s", sim ? "--sim " : "",
+		rec->launch.argv[0],
 		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
 }
 
@@ -307,15 +303,14 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	if (keeps_old(rec)) {
 		if (opt_flag(o, "quiet"))
 			return;
-		fprintf(stderr, "weir: %s is still the recording of before\n", rec->output);
+		remark("%s is still the recording of before", rec->output);
 		say_where_to_ask(rec);
 		return;
 	}
 	launch_replace(&rec->launch);
 	const int others = count_others(rec);
 	if (others)
-		fprintf(stderr,
-			"weir: %d process%s of the program still run%s and record%s on; %s stays uncompressed\n",
+		remark("%d process%s of the program still run%s and record%s on; %s stays uncompressed",
 			others, others == 1 ? "" : "es", others == 1 ? "s" : "",
 			others == 1 ? "s" : "", rec->raw);
 	else

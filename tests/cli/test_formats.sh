@@ -35,6 +35,20 @@ done
 expect 1 '^0$' sh -c "LC_ALL=C grep -a -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' names.csv"
 expect 0 "\"'=1\+1\"" cat names.csv
 
+# Names of files are not the terminal's either: of what is read, written, recorded and looked at.
+red=$(printf 'red\033[31m\302\233')
+cp names.json "$red.json" && echo '{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1},' >"$red.cut.json"
+printf '#!/bin/sh\n' >"$red.true" && chmod +x "$red.true"
+expect 0 'red\?\[31m\?\.weir' "$weir" import -o "$red.weir" "$red.json"
+expect 1 '^0$' unsafe import -o "$red.weir" "$red.json"
+expect 0 'red\?\[31m\?\.cut\.json was not read whole' "$weir" import -o "$red.weir" "$red.cut.json"
+expect 1 '^0$' unsafe import -o "$red.weir" "$red.cut.json"
+if "$weir" help record >/dev/null 2>&1; then
+	expect 0 'red\?\[31m\?\.true` says why' "$weir" record -o "$red.new.weir" -- "./$red.true"
+	expect 1 '^0$' unsafe record -o "$red.new.weir" -- "./$red.true"
+	expect 1 '^0$' unsafe doctor -- "./$red.true"
+fi
+
 # What is not the recording's stays: a letter beyond ASCII is not touched.
 sed 's/=1+1/größe/' names.json >letters.json
 "$weir" import -q -o letters.weir letters.json
