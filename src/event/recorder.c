@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -251,51 +252,130 @@ int trace_file_begin(int fd, struct trace_header *h)
 	return (int)(done ? done : write_whole(fd, h, sizeof *h, 0));
 }
 
-/*
- * Writes a fresh file under a temporary name and links it to its own, so that nobody ever
- * sees half a header.  -EEXIST: another process of the run was first.
- */
-static long make_file(struct recorder *r, const struct trace_header *blank, bool replace)
+/* --- making it ------------------------------------------------------------------------ */
+
+/* Makers of the same file, who each see an old one, may try in turn. */
+#define TRIES 16
+
+static void append_number(char *text, uint64_t number)
+{
+	char digits[20];
+	size_t n = 0, at = strlen(text);
+	for (uint64_t rest = number; rest || !n; rest /= 10)
+		digits[n++] = (char)('0' + rest % 10);
+	while (n)
+		text[at++] = digits[--n];
+	text[at] = 0;
+}
+
+/* Whether an old file is still the one to be replaced, and nobody else is at it: as long as `old`
+ * is open, for whoever asks.  Where there are no locks the last one wins. */
+static bool lock_place(const struct recorder *r, long old)
+{
+	struct stat was, now;
+	return sys(flock, old, LOCK_EX | LOCK_NB) != -EWOULDBLOCK && !sys(fstat, old, &was) &&
+	       !sys(lstat, r->path, &now) && was.st_dev == now.st_dev && was.st_ino == now.st_ino;
+}
+
+/* What a process that was killed between two system calls has left. */
+static void remove_left(const char *name)
+{
+	const long fd = sys(openat, AT_FDCWD, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && replaceable(fd))
+		sys(unlink, name);
+	if (fd >= 0)
+		sys(close, fd);
+}
+
+/* No system call puts a file without a name in the place of another: it gets one beside it, which
+ * whoever has the lock may use.  `name` is room for that. */
+static long replace_by(const struct recorder *r, const char *self, char *name, size_t size)
+{
+	static const char suffix[] = ".new-by-weir";
+	copy_text(name, size - sizeof suffix, r->path);
+	memcpy(name + strlen(name), suffix, sizeof suffix);
+	remove_left(name);
+	long done = sys(linkat, AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+	if (done)
+		return done == -EEXIST ? -EPERM : done;
+	done = sys(rename, name, r->path);
+	if (done)
+		sys(unlink, name);
+	return done;
+}
+
+/* The file has no name before all of it is there, so that nobody sees half a header, and nothing is
+ * left of whoever is killed.  -EEXIST: another process of the run was first. */
+static long make_unnamed(const struct recorder *r, struct trace_header *h, long old)
+{
+	char name[RECORDER_PATH + 24], self[48] = "/proc/thread-self/fd/";
+	copy_text(name, sizeof name, r->path);
+	char *slash = strrchr(name, '/');
+	if (!slash)
+		memcpy(name, ".", 2);
+	else
+		slash[slash == name] = 0;
+	const long fd = sys(openat, AT_FDCWD, name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (sys_failed(fd))
+		return fd;
+	append_number(self, (uint64_t)fd);
+	long done = trace_file_begin((int)fd, h);
+	if (!done && old < 0)
+		done = sys(linkat, AT_FDCWD, self, AT_FDCWD, r->path, AT_SYMLINK_FOLLOW);
+	else if (!done)
+		done = lock_place(r, old) ? replace_by(r, self, name, sizeof name) : -EEXIST;
+	sys(close, fd);
+	return done;
+}
+
+/* The same with a name of its own, where files without one, or /proc, are not to be had. */
+static long make_named(const struct recorder *r, struct trace_header *h, long old)
 {
 	char temp[RECORDER_PATH + 24];
-	copy_text(temp, sizeof temp, r->path);
-	size_t n = strlen(temp);
-	temp[n++] = '.';
-	for (uint32_t p = r->pid; p; p /= 10)
-		temp[n++] = (char)('0' + p % 10);
-	temp[n] = 0;
+	copy_text(temp, RECORDER_PATH, r->path);
+	memcpy(temp + strlen(temp), ".", 2);
+	append_number(temp, r->pid);
 	const long fd = sys(
 		openat, AT_FDCWD, temp, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (sys_failed(fd))
 		return fd;
-	struct trace_header h = *blank;
-	if (!h.program[0])
-		read_command_line(h.program, sizeof h.program);
-	long done = trace_file_begin((int)fd, &h);
+	long done = trace_file_begin((int)fd, h);
 	sys(close, fd);
-	if (!done)
-		done = replace ? sys(rename, temp, r->path) : sys(link, temp, r->path);
-	if (done || !replace)
+	if (!done && old < 0)
+		done = sys(link, temp, r->path);
+	else if (!done)
+		done = lock_place(r, old) ? sys(rename, temp, r->path) : -EEXIST;
+	if (done || old < 0)
 		sys(unlink, temp);
 	return done;
 }
 
+/* In the place of `old`, an open trace, or of none (-1). */
+static long make_file(const struct recorder *r, const struct trace_header *blank, long old)
+{
+	struct trace_header h = *blank;
+	if (!h.program[0])
+		read_command_line(h.program, sizeof h.program);
+	const long done = make_unnamed(r, &h, old);
+	return !done || done == -EEXIST ? done : make_named(r, &h, old);
+}
+
 static long open_or_make(struct recorder *r, const struct trace_header *blank)
 {
-	for (int tries = 0; tries < 4; tries++) {
+	for (int tries = 0; tries < TRIES; tries++) {
 		const long fd = open_trace(r, 0);
 		if (fd >= 0 && joinable(fd))
 			return fd;
 		if (fd < 0 && fd != -ENOENT)
 			return fd;
 		const bool refused = r->join || (fd >= 0 && !replaceable(fd));
+		const long made = refused ? -EEXIST : make_file(r, blank, fd);
 		if (fd >= 0)
 			sys(close, fd);
-		if (refused)
-			return -EEXIST;
-		const long made = make_file(r, blank, fd >= 0);
-		if (made && made != -EEXIST)
+		if (refused || (made && made != -EEXIST))
 			return made;
+		if (made)
+			sys(sched_yield);
 	}
 	return -EAGAIN;
 }

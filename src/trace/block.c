@@ -61,7 +61,8 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 	return deflate_from(m, m->columns, bytes);
 }
 
-/* How much of a payload there is before the zeros at its end: mostly it is short, in a long chunk. */
+/* How much of a payload there is before the zeros at its end: mostly it is short, in a long chunk.
+ */
 static size_t without_zeros(const uint8_t *v, size_t n)
 {
 	for (uint64_t word = 0; n >= sizeof(word); n -= sizeof(word)) {

@@ -4,7 +4,7 @@
 #
 # WHERE is guest, record or kill, as faults.tbl has it, or joined: guest, under `weir record`, which drains
 # what the guest writes; or killed: the process whose guest is at it is killed, and the trace holds what had
-# returned.  A STRIDE above 1 takes one call in so many.
+# returned; or replaced: the same where it finds an older recording, which is there until the new one is.  A STRIDE above 1 takes one call in so many.
 # In every run the program's output and end are what they are without Weir; the trace can be read, and
 # what it holds and what it says is lost are together what the program did; no other file is left.
 # A recorder that was killed leaves what the next one to the same file can do with, and neither loses
@@ -44,14 +44,14 @@ account() {
 # The program with one fault: go CALL N FAULT.  What it said is in ../out, its end in $status.
 go() {
 	case $where in
-	guest | killed)
+	guest | killed | replaced)
 		set -- "$1" "$2" "$3" env LD_LIBRARY_PATH="$sim" LD_PRELOAD="$guest" \
 			NVTX_INJECTION64_PATH="$guest" WEIR="record:$work/run/t.weir" "$program"
 		;;
 	*) set -- "$1" "$2" "$3" "$weir" record --sim --quiet -o t.weir -- "$program" 30000 ;;
 	esac
 	side=first
-	case $where in guest | joined | killed) side=guest ;; esac
+	case $where in guest | joined | killed | replaced) side=guest ;; esac
 	timeout 60 "$inject" ../log "$side" "$@" >../out 2>../err
 	status=$?
 }
@@ -88,9 +88,7 @@ complete() {
 	complain "calls and ranges here and lost are $now, not $expected"
 }
 
-# Who is killed while he makes the file may leave it under its first name, which has his number.
 check_killed() {
-	rm -f t.weir.[0-9]*
 	[ -e t.weir ] || return
 	now=$(account) || complain "weir report: $(head -c 300 ../report.err)"
 	case $now in *unbalanced) complain "calls that returned are missing: $now" ;; esac
@@ -108,7 +106,7 @@ check() {
 
 # An older recording, which a recorder has to do something with.
 before() {
-	case $where in record | kill) cp ../before.weir t.weir ;; esac
+	case $where in record | kill | replaced) cp ../before.weir t.weir ;; esac
 }
 
 one() {
@@ -119,13 +117,9 @@ one() {
 	runs=$((runs + 1))
 	grep -q '^fault$' ../log || return
 	hit=$((hit + 1))
-	if [ "$where" = killed ]; then
-		check_killed
-	else
-		check
-	fi
+	case $where in killed | replaced) check_killed ;; *) check ;; esac
 	ran=$?
-	[ "$where" != kill ] || after_kill
+	case $where in kill) after_kill ;; replaced) after_replaced ;; esac
 	only_the_trace
 }
 
@@ -138,9 +132,16 @@ after_kill() {
 	[ "$(account)" = "$expected" ] || complain "then weir record: $(account) $(cat ../err)"
 }
 
+# Whatever was left beside it is gone with the next.
+after_replaced() {
+	[ -e t.weir ] || complain "the recording of before is gone"
+	go none 0 none
+	complete
+}
+
 # Without a fault: what is expected of all, and which calls there are.
 what="no fault" all=$where
-[ "$where" != killed ] || where=guest # until somebody is
+case $where in killed | replaced) where=guest ;; esac # until somebody is
 go none 0 none
 [ $status != 77 ] || {
 	tail -n 1 ../out
@@ -180,7 +181,7 @@ control() {
 [ $bad = 0 ] && control
 
 where=$all
-case $where in joined) rows=guest ;; killed) rows=kill ;; *) rows=$where ;; esac
+case $where in joined) rows=guest ;; killed | replaced) rows=kill ;; *) rows=$where ;; esac
 grep "^$rows " "$here/faults.tbl" | tr -d '|' >../table
 while read -r _ call faults; do
 	count=$(grep -c "^call $call\$" ../calls)
