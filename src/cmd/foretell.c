@@ -22,8 +22,9 @@ static int absolute(const char *path, char *ret_full, size_t size)
 		return complain(
 			EXIT_USAGE, "%s can't be used: its name must not hold a comma", path);
 	if (*path != '/' && !getcwd(here, sizeof here))
-		return complain(
-			EXIT_ENVIRONMENT, "the directory is not known: %s", strerror(errno));
+		return complain(EXIT_ENVIRONMENT,
+			"the whole path of %s is not known: %s; give one that begins with a slash",
+			path, strerror(errno));
 	if (snprintf(ret_full, size, "%s%s%s", here, *path == '/' ? "" : "/", path) >= (int)size)
 		return complain(EXIT_USAGE, "the name %s is too long", path);
 	return 0;

@@ -269,6 +269,11 @@ bool launch_trace_is_there(const struct launch *l)
 /* --- the environment ------------------------------------------------------------------ */
 
 /* What the person has there already stays in front. */
+static int cannot_set(void)
+{
+	return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+}
+
 static int append_path(const char *name, const char *path, char separator)
 {
 	const char *old = getenv(name);
@@ -330,8 +335,7 @@ static int set_python(const struct launch *l)
 			"the Python package is not in ../lib/weir/python; install Weir again");
 	if (prepend_path("PYTHONPATH", directory) ||
 		setenv("WEIR_PYTHON", *l->python ? l->python : "operators", 1))
-		return complain(
-			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return cannot_set();
 	return 0;
 }
 
@@ -339,15 +343,19 @@ static int set_orders(const struct launch *l)
 {
 	char *orders = NULL, *full = realpath(l->trace, NULL);
 	char gpu[32] = "";
+	if (!full)
+		return complain(EXIT_ENVIRONMENT,
+			"the whole path of %s is not known: %s; give one that begins with a slash",
+			l->trace, strerror(errno));
 	if (l->sample_rate)
 		snprintf(gpu, sizeof gpu, "gpu=sample:%" PRIu32 ",", l->sample_rate);
 	else if (l->gpu)
 		memcpy(gpu, "gpu,", sizeof "gpu,");
-	if (!full || asprintf(&orders, "join,%s%srecord:%s", gpu, l->foretell ? l->foretell : "",
-			     full) < 0)
-		return -1;
-	const int done = setenv("WEIR", orders, 1);
-	free(orders);
+	const int n =
+		asprintf(&orders, "join,%s%srecord:%s", gpu, l->foretell ? l->foretell : "", full);
+	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
+	if (n >= 0)
+		free(orders);
 	free(full);
 	return done;
 }
@@ -364,15 +372,15 @@ static int set_environment(const struct launch *l)
 			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
 			"install Weir elsewhere",
 			guest);
-	if (allow_sanitizer() || append_path("LD_PRELOAD", guest, ':') || set_injection(guest) ||
-		set_orders(l))
-		return complain(
-			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+	if (allow_sanitizer() || append_path("LD_PRELOAD", guest, ':') || set_injection(guest))
+		return cannot_set();
+	const int unset = set_orders(l);
+	if (unset)
+		return unset;
 	if (l->audit && bears_auditor(l) &&
 		!library_path("libweir-audit.so", audit, sizeof audit) &&
 		append_path("LD_AUDIT", audit, ':'))
-		return complain(
-			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return cannot_set();
 	if (l->python && set_python(l))
 		return EXIT_ENVIRONMENT;
 	if (!l->sim)
@@ -381,8 +389,7 @@ static int set_environment(const struct launch *l)
 		return complain(EXIT_ENVIRONMENT,
 			"the simulated driver is not in ../lib/weir/sim; install Weir again");
 	if (prepend_path("LD_LIBRARY_PATH", sim))
-		return complain(
-			EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+		return cannot_set();
 	return 0;
 }
 
@@ -623,16 +630,26 @@ static bool is_same_file(const void *data, const char *line, const struct mappin
 	       strstr(line, " rw-s");
 }
 
+/* A process that is older than this one is none of the program's, and most are; to see that takes
+ * a line, where its mappings are hundreds. */
+static bool is_later(const char *name, uint64_t since)
+{
+	const unsigned long pid = strtoul(name, NULL, 10);
+	return pid && pid != (unsigned long)getpid() && process_start_of((uint32_t)pid) >= since;
+}
+
 int launch_others(const struct launch *l)
 {
 	struct mapping file, other;
-	DIR *proc = opendir("/proc");
 	int count = 0;
+	if (!__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+		return 0; /* nobody has come to CUDA */
+	const uint64_t since = process_start_of(0);
+	DIR *proc = opendir("/proc");
 	if (proc && find_mapping("self", begins_at, l->header, &file))
 		for (struct dirent *d; (d = readdir(proc));)
-			if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
-				strtoul(d->d_name, NULL, 10) != (unsigned long)getpid())
-				count += find_mapping(d->d_name, is_same_file, &file, &other);
+			count += is_later(d->d_name, since) &&
+				 find_mapping(d->d_name, is_same_file, &file, &other);
 	if (proc)
 		closedir(proc);
 	return count;

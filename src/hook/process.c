@@ -6,6 +6,7 @@
  */
 #include "hook/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -169,22 +170,25 @@ static bool parse_option(const char *text, size_t n)
 	return false;
 }
 
-/* The path is made absolute: the program may change its directory. */
-static bool set_path(const char *path)
+/* The path is made absolute: the program may change its directory.  NULL, or why it can't be. */
+static const char *set_path(const char *path)
 {
 	size_t at = 0;
+	if (!*path)
+		return "the file name is missing";
 	if (path[0] != '/') {
 		const long got = sys(getcwd, orders.path, sizeof orders.path);
-		if (got <= 1)
-			return false;
-		at = (size_t)got; /* counts the NUL, which becomes the slash */
-		orders.path[at - 1] = '/';
+		/* one that was unmounted begins with "(unreachable)" */
+		if (got != -ERANGE && (got <= 1 || orders.path[0] != '/'))
+			return "the working directory has no name any more; give the file's whole path";
+		at = got > 1 ? (size_t)got : sizeof orders.path;
+		orders.path[at - 1] = '/'; /* in place of the NUL, which is counted */
 	}
 	const size_t n = strlen(path);
 	if (at + n + 1 > sizeof orders.path)
-		return false;
+		return "the file name is too long";
 	memcpy(orders.path + at, path, n + 1);
-	return true;
+	return NULL;
 }
 
 static void read_orders(void)
@@ -208,8 +212,9 @@ static void read_orders(void)
 	}
 	orders.text = *p == 't';
 	p = strchr(p, ':') + 1;
-	if (!*p || !set_path(p))
-		refuse(all, "the file name is missing or too long");
+	const char *why = set_path(p);
+	if (why)
+		refuse(all, why);
 }
 
 /* --- life ----------------------------------------------------------------------------- */

@@ -35,5 +35,29 @@ grep -q no-such-program out || expect "its name is said" "$(cat out)" no-such-pr
 : >not-executable
 "$weir" record -q -o t.weir -- ./not-executable >out 2>&1
 expect "a file that is not executable" "$?" 126
+
+# A directory that has no name any more: that is said, and not something else.
+long=$(printf '%05000d' 0)
+nameless() { # WEIR'S FILE, WHY
+	said=$(mkdir "$work/gone" && cd "$work/gone" && rmdir "$work/gone" &&
+		LD_PRELOAD=$guest WEIR=record:$1 "$programs/no_cuda" 2>&1 >/dev/null)
+	case $said in *"$2"*) ;; *) expect "WEIR=record:$(printf %.9s "$1") says why" "$said" "$2" ;; esac
+}
+nameless t.weir "the working directory has no name any more"
+nameless "" "the file name is missing;"
+nameless "/$long" "the file name is too long;"
+said=$(mkdir "$work/gone" && cd "$work/gone" && rmdir "$work/gone" &&
+	"$weir" record -q --predict --history=h -o "$work/t.weir" -- true 2>&1)
+case $said in *"whole path of h is not known"*) ;; *) expect --history "$said" "the path is not known" ;; esac
+# One that is not mounted any more has files, but no path.
+if unshare -m true 2>/dev/null; then
+	mkdir mount
+	said=$(unshare -m sh -c 'mount -t tmpfs none mount && cd mount && umount -l ../mount &&
+		"$1" record -q -o t.weir -- true' sh "$weir" 2>&1)
+	case $said in *"whole path of t.weir is not known"*) ;; *) expect unmounted "$said" "the path is not known" ;; esac
+	said=$(unshare -m sh -c 'mount -t tmpfs none mount && cd mount && umount -l ../mount &&
+		LD_PRELOAD=$1 WEIR=record:t.weir "$2"' sh "$guest" "$programs/no_cuda" 2>&1 >/dev/null)
+	case $said in *"has no name any more"*) ;; *) expect "unmounted, preloaded" "$said" "no name" ;; esac
+fi
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad
