@@ -11,6 +11,7 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 /^=fewer/ { n = split($2, word, " "); for (i = 1; i <= n; i++) fewer[++fewers] = word[i]; next }
 /^=sum/ { n = split($2, word, " "); for (i = 1; i <= n; i++) sum[++sums] = word[i]; next }
 /^=weight/ { n = split($2, word, " "); for (i = 1; i <= n; i++) weight[++weights] = word[i]; next }
+/^=input/ { n = split($2, word, " "); for (i = 1; i <= n; i++) input[++inputs] = word[i]; next }
 /^=product/ { n = split($2, word, " "); for (i = 1; i <= n; i++) product = product "\n\t[FAMILY_" toupper(word[i]) "] = true,"; next }
 /^=/ {
 	unit = substr($1, 2)
@@ -63,6 +64,9 @@ END {
 	print "};\n\nstatic const char *const weight_words[] = {"
 	for (i = 1; i <= weights; i++)
 		printf "\t\"%s\",\n", weight[i]
+	print "};\n\nstatic const char *const input_words[] = {"
+	for (i = 1; i <= inputs; i++)
+		printf "\t\"%s\",\n", input[i]
 	print "};\n\nstatic const struct {\n\tenum gpu_unit unit; /* GPU_UNITS: another */\n\tconst char *word;"
 	print "} unit_words[] = {"
 	for (i = 1; i <= arithmetics; i++)

@@ -166,6 +166,7 @@ struct predict_product predict_product_of(const char *name)
 					      HAS_WORD(whole, sum_words) ||
 					      !family_multiplies[family_of(plain, whole)],
 		.weight = HAS_WORD(whole, weight_words),
+		.input = HAS_WORD(whole, input_words),
 		.fewer = HAS_WORD(whole, fewer_words) };
 	for (size_t i = 0; i < sizeof(unit_words) / sizeof(unit_words[0]) && !p.has_unit; i++) {
 		p.has_unit = strstr(whole, unit_words[i].word);

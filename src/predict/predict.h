@@ -101,6 +101,7 @@ void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t bi
 struct predict_product {
 	bool helps;         /* it does not multiply: layouts, sums of parts */
 	bool weight;        /* of a step back, it is the gradient of the weights */
+	bool input;         /* that of the input */
 	bool fewer;         /* by a rule that multiplies less often than the definition does */
 	bool has_unit;      /* the name says what it multiplies by: */
 	enum gpu_unit unit; /* GPU_UNITS: by another than these */

@@ -576,7 +576,7 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	if (w->kind == WORK_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
 		if (!e)
-			e = cost_claim(j, span, index, w->end_ns - w->start_ns);
+			e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
 	}
 	if (span != NONE) {
 		struct span *s = &j->spans.v[span];

@@ -14,8 +14,19 @@
 
 #include "base/banned.h"
 
-int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns)
+/* Where in the order of launches the two products of a step back are, as names say. */
+static void note_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
 {
+	d->unordered |= !ticks;
+	if (p->weight && (!d->weight_from || ticks < d->weight_from))
+		d->weight_from = ticks;
+	if (p->input && ticks > d->input_to)
+		d->input_to = ticks;
+}
+
+int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns)
+{
+	const uint64_t ticks = call == NO_CALL ? 0 : sat_add(j->launches.v[call].ticks, 1);
 	uint32_t at = span;
 	for (int i = 0; at != NONE && j->spans.v[at].cost == NONE && i < LOOK_UP_MOST; i++)
 		at = j->spans.v[at].parent;
@@ -24,12 +35,15 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns)
 	struct doing *d = &j->spans.v[at].doing;
 	const struct predict_product *p = &j->products.v[row];
 	d->by.fewer |= p->fewer;
+	note_order(d, p, ticks);
 	if (j->costs.v[j->spans.v[at].cost].matrix && p->helps)
 		return 0;
 	struct claim *new = array_push(&j->claims);
 	if (!new)
 		return -ENOMEM;
-	*new = (struct claim){ .ns = ns, .span = at, .row = row };
+	*new = (struct claim){
+		.ns = ns, .ticks = ticks, .span = at, .row = row, .weight = p->weight
+	};
 	d->ns = sat_add(d->ns, ns);
 	d->weight_ns = sat_add(d->weight_ns, p->weight ? ns : 0);
 	d->count++;
@@ -97,16 +111,33 @@ static void tell_outer(struct joiner *j)
 }
 
 /*
- * Its part of the operator's FLOPs; 0: not known.  Of two products, which are as large, the names
- * of some kernels say that they do the one; else two kernels do one each.
+ * PyTorch makes the gradient of the input first.  Where no kernel that multiplies has a name that
+ * says whose it is, as by FFT or Winograd, those launched after the last of the input's, or from
+ * the first of the weights' on, which may only help, are the weights'.
  */
-static double part_of(const struct cost *c, const struct doing *d, bool weight, uint64_t ns)
+static void order_claim(struct joiner *j, struct claim *k)
 {
-	const uint64_t side = weight ? d->weight_ns : d->ns - d->weight_ns;
+	struct doing *d = &j->spans.v[k->span].doing;
+	const uint64_t from = d->weight_from ? d->weight_from : d->input_to + 1;
+	if (!j->costs.v[j->spans.v[k->span].cost].several || d->weight_ns || d->unordered ||
+		from == 1 || k->ticks < from)
+		return;
+	k->weight = true;
+	d->ordered_ns += k->ns;
+}
+
+/*
+ * Its part of the operator's FLOPs; 0: not known.  Of two products, which are as large, it is known
+ * of some kernels that they do the one; else two kernels do one each.
+ */
+static double part_of(const struct cost *c, const struct doing *d, const struct claim *k)
+{
+	const uint64_t weight_ns = d->weight_ns + d->ordered_ns;
+	const uint64_t side = k->weight ? weight_ns : d->ns - weight_ns;
 	if (!c->several)
-		return (double)ns / (double)d->ns;
-	if (d->weight_ns && d->weight_ns < d->ns)
-		return 0.5 * (double)ns / (double)side;
+		return (double)k->ns / (double)d->ns;
+	if (weight_ns && weight_ns < d->ns)
+		return 0.5 * (double)k->ns / (double)side;
 	return d->count == 2 ? 0.5 : 0;
 }
 
@@ -116,13 +147,15 @@ static void give_kernel(struct joiner *j, const struct claim *k)
 	const struct doing *d = &s->doing;
 	const struct cost *whole = &j->costs.v[s->cost];
 	const struct predict_product *by = &j->products.v[k->row];
-	const double part = d->ns ? part_of(whole, d, by->weight, k->ns) : 0;
+	const double part = d->ns ? part_of(whole, d, k) : 0;
 	if (part <= 0)
 		return;
-	struct cost c = cost_by(whole, by, d->by.fewer);
+	/* By FFT or Winograd it neither multiplies nor moves what the definition says. */
+	const bool fewer = whole->matrix && d->by.fewer;
+	struct cost c = cost_by(whole, by, fewer);
 	c.flops *= part;
 	c.bytes *= part;
-	roofline_add(j->r->gpu, &j->r->work.v[k->row].roofline, &c, k->ns);
+	roofline_add(fewer ? NULL : j->r->gpu, &j->r->work.v[k->row].roofline, &c, k->ns);
 }
 
 /* An operator's product counts against a peak when the kernel that did it was seen. */
@@ -148,6 +181,8 @@ void cost_sum(struct joiner *j,
 	for (size_t i = 0; i < j->claims.n; i++)
 		note_longest(j, &j->claims.v[i]);
 	tell_outer(j);
+	for (size_t i = 0; i < j->claims.n; i++)
+		order_claim(j, &j->claims.v[i]);
 	for (size_t i = 0; i < j->claims.n; i++)
 		give_kernel(j, &j->claims.v[i]);
 	for (size_t i = 0; i < j->spans.n; i++) {

@@ -17,18 +17,24 @@
 struct doing {
 	uint64_t ns; /* of the kernels that did it; 0: no such was seen, or one inside did it */
 	uint32_t count;
-	uint64_t weight_ns;        /* of these, those of the gradient of weights */
-	uint64_t longest_ns;       /* of products: the longest kernel, here or inside … */
+	uint64_t weight_ns;   /* of these, those of the gradient of weights, by name … */
+	uint64_t ordered_ns;  /* … or, where no name says so, by when they were launched */
+	uint64_t weight_from; /* the first launch that a name gives to that gradient, 0: none */
+	uint64_t input_to;    /* the last of the input's, 0: none */
+	uint64_t longest_ns;  /* of products: the longest kernel, here or inside … */
 	struct predict_product by; /* … and what its name says */
 	enum gpu_unit unit;        /* … or the operator's type; valid with has_unit */
 	bool has_unit;
-	bool left; /* to an operator inside */
+	bool left;      /* to an operator inside */
+	bool unordered; /* a kernel's launch is not known */
 };
 
 /* A kernel's part in what the operator around it asked for. */
 struct claim {
 	uint64_t ns;
+	uint64_t ticks; /* its launch, + 1 */
 	uint32_t span, row;
+	bool weight; /* of two products it did the gradient of weights */
 };
 
 /* A range that nests.  Sorted by thread and start, those around before those inside. */
@@ -88,8 +94,8 @@ struct joiner {
 #define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
 
 /* A kernel of this row ran for the span: what the innermost operator of known cost around asked for
- * is its, unless it only helps.  0 or -ENOMEM. */
-int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint64_t ns);
+ * is its, unless it only helps.  call: its launch, or NO_CALL.  0 or -ENOMEM. */
+int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
 
 /* Gives rows of kernels and operators their FLOPs and bytes, once all work is claimed and times of
  * ranges inside are added.  owner_span: the range whose the work of a library's call is. */

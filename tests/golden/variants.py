@@ -45,6 +45,11 @@ def shapes(report):
                                   ",".join(map(str, row["block"])))
 
 
+def flops(report):
+    for row in report["kernels"]:
+        yield "flops %s %s" % (row["name"], row["flops"])
+
+
 bad = 0
 for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
     name = path[:-len(".json")]
@@ -59,6 +64,8 @@ for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
     known = list(table(report))
     if any(line.startswith("shape ") for line in want):
         known += shapes(report)
+    if any(line.startswith("flops ") for line in want):
+        known += flops(report)
     lines = list(difflib.unified_diff(want, sorted(known), "expected", os.path.basename(name), lineterm="", n=0))
     bad |= bool(lines)
     for line in lines:
