@@ -522,15 +522,33 @@ static const char *category_of_range(struct export *x, const struct range *r)
 	return categories[r->kind < RANGE_KINDS ? r->kind : 0];
 }
 
+/* The end of an event that may cross others: two events, as those of one thread may not cross. */
+static void put_crossing_end(struct export *x, const struct chrome_range *g, uint64_t id)
+{
+	const struct range *r = &g->r;
+	struct json j = begin_event(x, "e", category_of_range(x, r), export_string(x, r->name),
+		x->trace->processes.v[g->process].pid, r->tid);
+	json_u64(&j, "id", id);
+	put_us(x->out, "ts", since(x, trace_ns(x->trace, range_end(r))));
+	fputs("},\n", x->out);
+}
+
 static void put_range(struct export *x, const struct chrome_range *g)
 {
 	const struct range *r = &g->r;
 	struct chrome *c = x->state;
 	const bool numbered = r->kind == RANGE_OPERATOR || r->kind == RANGE_ANNOTATION;
+	const bool crosses = r->kind == RANGE_NVTX_SPAN && r->dur;
+	const uint64_t number = (uint64_t)(g - c->index.ranges.v) + 1;
 	x->process = g->process;
-	struct json j = begin_event(x, "X", category_of_range(x, r), export_string(x, r->name),
-		x->trace->processes.v[g->process].pid, r->tid);
-	put_span(x, trace_ns(x->trace, r->ticks), trace_ns(x->trace, range_end(r)));
+	struct json j = begin_event(x, crosses ? "b" : "X", category_of_range(x, r),
+		export_string(x, r->name), x->trace->processes.v[g->process].pid, r->tid);
+	if (crosses) {
+		json_u64(&j, "id", number);
+		put_us(x->out, "ts", since(x, trace_ns(x->trace, r->ticks)));
+	} else {
+		put_span(x, trace_ns(x->trace, r->ticks), trace_ns(x->trace, range_end(r)));
+	}
 	json_begin_object(&j, "args");
 	if (numbered || r->valid & RANGE_HAS_EXTERNAL)
 		json_u64(&j, "External id", r->external);
@@ -542,7 +560,7 @@ static void put_range(struct export *x, const struct chrome_range *g)
 			json_u64(&j, "Fwd thread id", chrome_is_backward(x, g));
 	}
 	if (r->kind == RANGE_PYTHON) {
-		json_u64(&j, "Python id", (uint64_t)(g - c->index.ranges.v) + 1);
+		json_u64(&j, "Python id", number);
 		if (g->caller == UINT32_MAX)
 			json_put_null(&j, "Python parent id");
 		else
@@ -555,6 +573,8 @@ static void put_range(struct export *x, const struct chrome_range *g)
 	if (numbered || r->kind == RANGE_PYTHON)
 		json_u64(&j, "Ev Idx", c->event++);
 	end_event(&j);
+	if (crosses)
+		put_crossing_end(x, g, number);
 }
 
 static void put_pair(struct export *x, const struct chrome_pair *p)

@@ -220,6 +220,28 @@ static int end_range(struct kineto *k)
 	return add_range(k, &r);
 }
 
+/* Those that Weir exports as two events with one number, since they may cross others. */
+static int take_crossing(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	const struct map_key key = MAP_KEY(kineto_key(&ev->pid), (uint64_t)ev->id.value);
+	uint32_t *index = map_get(&k->crossing, key);
+	if (!index)
+		return -ENOMEM;
+	if (ev->phase == 'b') {
+		*index = (uint32_t)k->s->ranges.n;
+		return take_range(k, RANGE_NVTX_SPAN);
+	}
+	if (*index == MAP_NONE) {
+		k->st->left_out++;
+		return 0;
+	}
+	struct range *r = &k->s->ranges.v[*index];
+	r->dur = (uint64_t)ev->ts.value > r->ticks ? (uint64_t)ev->ts.value - r->ticks : 0;
+	*index = MAP_NONE;
+	return 0;
+}
+
 /* ---- calls and work ---- */
 
 static int function_of(struct kineto *k, uint16_t *ret_fn)
@@ -475,13 +497,16 @@ int kineto_event(struct kineto *k)
 		return take_metadata(k);
 	if (ev->phase == 'i')
 		return take_instant(k);
-	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E')
+	const bool crosses = (ev->phase == 'b' || ev->phase == 'e') && ev->id.there;
+	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E' && !crosses)
 		return 0; /* flows, counters */
 	int e = category_of(k, ev->category, &category);
 	if (!ev->category)
 		category = xla_category(k);
-	if (e || category == C_NONE || !mend_times(k))
+	if (e || category == C_NONE || (crosses && category != C_NVTX_SPAN) || !mend_times(k))
 		return e;
+	if (crosses)
+		return take_crossing(k);
 	if (ev->phase == 'B')
 		return begin_range(k, category);
 	return ev->phase == 'E' ? end_range(k) : take_complete(k, category);

@@ -31,6 +31,7 @@ static const struct word event_words[] = {
 	{ "ts", K_TS },
 	{ "dur", K_DUR },
 	{ "args", K_ARGS },
+	{ "id", K_ID },
 };
 
 /* Lower case; the file may have capitals. */
@@ -228,6 +229,10 @@ static int take_member(struct kineto *k, uint8_t what, enum json_token t)
 		return take_field(k, t, 3, &ev->dur);
 	case K_ARGS:
 		return take_args(k, t);
+	case K_ID:
+		ev->id.there =
+			t == JSON_NUMBER && json_number(k->r.text.v, k->r.text.n, 0, &ev->id.value);
+		break;
 	default:
 		break;
 	}
@@ -413,6 +418,7 @@ static void kineto_fini(struct kineto *k)
 	import_memory_fini(&k->memory);
 	map_fini(&k->keys);
 	map_fini(&k->top);
+	map_fini(&k->crossing);
 	map_fini(&k->xla_processes);
 	map_fini(&k->xla_streams);
 }

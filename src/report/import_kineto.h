@@ -30,6 +30,7 @@ enum known {
 	K_TS,
 	K_DUR,
 	K_ARGS,
+	K_ID,
 	A_EXTERNAL,
 	A_CORRELATION,
 	A_DEVICE,
@@ -79,6 +80,7 @@ struct event {
 	char phase;
 	uint32_t category, name; /* strings, 0 when missing */
 	struct field pid, tid;
+	struct field id;      /* numbers only */
 	struct field ts, dur; /* nanoseconds */
 	struct field arg[KNOWN_COUNT];
 	uint32_t grid[3], block[3];
@@ -115,6 +117,7 @@ struct kineto {
 	ARRAY(struct open_range) open;
 	struct memory_import memory;
 	struct map top;                        /* thread: index into open */
+	struct map crossing;                   /* process and id: into the store's ranges */
 	struct map xla_processes, xla_streams; /* see import_xla.c */
 	uint64_t no_time;
 	uint64_t base_ns;

@@ -125,6 +125,20 @@ def crossing():
     return work.name + "/crossing.json"
 
 
+def back(trace, ranges):
+    """In Chrome's JSON what crosses is no slice of a thread; imported again it is there with its length."""
+    path = work.name + "/crossing.chrome.json"
+    run("export", "-f", "chrome", "-o", path, trace)
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    spans = sorted(r[1:] for r in ranges if r[2] == "nvtx span")
+    same("ranges that begin and end alone", by((e for e in events if e["ph"] in "be"), lambda e: e["ph"], lambda e: 1),
+         collections.Counter({phase: sum(r[0] > 0 for r in spans) for phase in "be"}))
+    again = json.loads(run("report", "--json", opened(path)))
+    same("ranges that cross, read back", [(s["name"], s["count"], s["host_total_ns"]) for s in again["spans"]],
+         [(name, count, ns) for _, name, count, ns in spans_of(ranges)])
+
+
 def formulas():
     """No cell that a spreadsheet would run; the name is there, behind an apostrophe."""
     names = ["=HYPERLINK(\"http://x\",\"y\")", "@SUM(1)", "+1+1", "-2+3", "\ttab", "plain, \"quoted\""]
@@ -142,7 +156,10 @@ formulas()
 for path in [crossing(), *traces]:
     trace = opened(path)
     report = json.loads(run("report", "--json", trace))
-    lines(trace, *database(trace, report))
+    work_rows, ranges, calls = database(trace, report)
+    lines(trace, work_rows, ranges, calls)
+    if path.endswith("crossing.json"):
+        back(trace, ranges)
     if problems:
         print(path, *problems, sep="\n  ")
         sys.exit(1)
