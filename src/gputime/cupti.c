@@ -493,6 +493,17 @@ void cupti_hand_on_waiting(void)
 		hand_on(&b);
 }
 
+/* What a thread was in the middle of may be half done.  Nothing else is written: a page that a
+ * child writes to is copied. */
+void cupti_forked(void)
+{
+	if (__atomic_load_n(&out.held, __ATOMIC_RELAXED)) {
+		waiting_count = 0;
+		release();
+	}
+	share_forked();
+}
+
 static void *open_library(void)
 {
 	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",

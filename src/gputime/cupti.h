@@ -46,4 +46,7 @@ void cupti_flush(void);
 /* The other client flushes: it gets what came back at exit. */
 void cupti_hand_on_waiting(void);
 
+/* In the child of a fork: threads that held a lock are not there to release it. */
+void cupti_forked(void);
+
 #endif

@@ -78,6 +78,20 @@ static struct copy take_spare(void)
 	return c;
 }
 
+void share_forked(void)
+{
+	if (spare.asked)
+		spare.asked = false; /* whoever asked is not here */
+	if (__atomic_load_n(&spare.held, __ATOMIC_RELAXED)) {
+		spare.copy = (struct copy){ 0 };
+		release(&spare.held);
+	}
+	if (__atomic_load_n(&clocks.held, __ATOMIC_RELAXED)) {
+		clocks.of = (struct readings){ 0 };
+		release(&clocks.held);
+	}
+}
+
 static uint64_t monotonic_ns(void)
 {
 	struct timespec t = { 0 };

@@ -71,4 +71,7 @@ void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, s
 void share_add_dropped(size_t count);
 size_t share_take_dropped(void);
 
+/* In the child of a fork: threads that held a lock are not there to release it. */
+void share_forked(void);
+
 #endif

@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "event/level.h"
 #include "event/sandbox.h"
+#include "gputime/cupti.h"
 #include "hook/forecast.h"
 #include "hook/note.h"
 #include "hook/resolve.h"
@@ -366,6 +367,8 @@ static void part(void)
  */
 static void begin_anew(void)
 {
+	if (memory == MEMORY_USED)
+		cupti_forked(); /* in_child() has not run */
 	part();
 	if (memory != MEMORY_PARTED)
 		return;
@@ -376,6 +379,7 @@ static void begin_anew(void)
 static void in_child(void)
 {
 	hook_hot = (struct hot_line){ 0 }; /* on kernels that do not wipe */
+	cupti_forked();
 	if (memory != MEMORY_USED || stands_aside())
 		return;
 	part();
