@@ -126,7 +126,7 @@ FILENAME ~ /option\.tbl$/ {
 function tables(    i, c)
 {
 	print "/* Made by api/cli.awk from command.tbl and option.tbl. */"
-	print "#include \"options.h\"\n\n#include <stddef.h>\n"
+	print "#include \"cmd/cli/options.h\"\n\n#include <stddef.h>\n"
 	for (i = 1; i <= ncommands; i++)
 		print "int cmd_" commands[i] "(const struct options *o);"
 	print "\nconst struct command commands[] = {"

@@ -360,7 +360,7 @@ function wrappers(	i) {
 }
 
 function table(	i, seen, classes, j) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/table.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/hook_table.h\"\n"
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
 	print "#define DECLARE(name) int name(void);\nLIBRARY_FNS(DECLARE)"
 	print "\nconst struct hooked hooked[HOOK_COUNT] = {"

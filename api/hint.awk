@@ -1,4 +1,4 @@
-# Turns hint.tbl into the array of src/report/hint.h, or into the list of weir-hints(1):
+# Turns hint.tbl into the array of src/hint/hint.h, or into the list of weir-hints(1):
 #
 #	awk -v out=c -f hint.awk hint.tbl
 #	awk -v out=man -f hint.awk hint.tbl PAGE	fills in the line @RULES@
@@ -63,7 +63,7 @@ END {
 	if (out != "c")
 		exit 0
 	print "/* Made from api/hint.tbl. */"
-	print "#include \"report/hint_facts.h\"\n"
+	print "#include \"hint/hint_facts.h\"\n"
 	print "const struct hint_rule hint_rules[] = {"
 	for (i = 1; i <= n; i++)
 		printf "\t{ %s, %s,\n\t\t%s,\n\t\t%s,\n\t\tlook_%s },\n", quoted(id[i]),

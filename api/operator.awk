@@ -1,4 +1,4 @@
-# Turns operator.tbl into the array of src/report/cost.c, sorted by name:
+# Turns operator.tbl into the array of src/model/cost.c, sorted by name:
 # awk -f operator.awk operator.tbl, and what library.awk has made of library.tbl
 
 BEGIN {

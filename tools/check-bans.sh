@@ -14,7 +14,7 @@ banned() {
 
 found=$(
 	banned "$all" "banned" $(find src sim -name '*.[ch]')
-	banned "$guest" "banned in the guest" $(find src/hook -name '*.c') src/event/writer.c src/event/clocks.c
+	banned "$guest" "banned in the guest" $(find src/hook -name '*.c') src/record/writer.c src/record/clock_readings.c
 )
 [ -z "$found" ] || printf '%s\n' "$found"
 [ -z "$found" ]

@@ -1,31 +1,40 @@
-# Rooms include only the rooms below them, as tools/rooms.tbl says: check-includes.sh ROOT.
+# Rooms include only those that src/rooms.tbl lets them, which are below them: check-includes.sh ROOT.
 cd "$1" || exit 1
-table=$(cd "$(dirname "$0")" && pwd)/rooms.tbl
-[ -f tools/rooms.tbl ] && table=tools/rooms.tbl
 find src -mindepth 2 -name '*.[chS]' | xargs awk '
-	FILENAME ~ /rooms\.tbl$/ {
-		if (!/^#/ && NF) {
-			known[$1] = 1
-			for (i = 1; i <= NF; i++)
-				may[$1, $i] = 1
+	FILENAME == "src/rooms.tbl" {
+		if (/^#/ || !NF)
+			next
+		for (i = 2; i <= NF; i++) {
+			may[$1, $i] = 1
+			# Only the parts of one room may include each other.
+			if (!($i in known) && !(split($1, a, "/") && split($i, b, "/") && a[1] == b[1])) {
+				print "  src/rooms.tbl: " $1 " stands below " $i
+				bad = 1
+			}
 		}
+		may[$1, $1] = known[$1] = 1
 		next
 	}
-	FNR == 1 { split(FILENAME, part, "/"); room = part[2] }
-	FNR == 1 && !(room in known) {
-		print "  " FILENAME ": room " room " is not in tools/rooms.tbl"
-		bad = 1
+	FNR == 1 {
+		room = FILENAME
+		sub(/^src\//, "", room)
+		sub(/\/[^\/]*$/, "", room)
+		if (!(room in known)) {
+			print "  " FILENAME ": room " room " is not in src/rooms.tbl"
+			bad = 1
+		}
 	}
 	/^#[ \t]*include "[^"]*\// {
 		split($0, quoted, "\"")
-		split(quoted[2], part, "/")
-		if ((part[1] in known) && !((room, part[1]) in may)) {
+		other = quoted[2]
+		sub(/\/[^\/]*$/, "", other)
+		if ((other in known) && !((room, other) in may)) {
 			print "  " FILENAME ":" FNR ": " room " may not include " quoted[2]
 			bad = 1
 		}
-		if (part[1] == "..") {
+		if (other ~ /^\.\./) {
 			print "  " FILENAME ":" FNR ": name the room, not a way to it"
 			bad = 1
 		}
 	}
-	END { exit bad }' "$table"
+	END { exit bad }' src/rooms.tbl

@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "command.h"
+#include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
-#include "event/writer.h"
+#include "record/writer.h"
 
 static bool is_trace(const char *path)
 {

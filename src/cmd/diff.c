@@ -1,6 +1,6 @@
 /* weir diff A B, or A... -- B...: compares recordings and judges gates. */
-#include "command.h"
-#include "look.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/report_input.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "event/schema_text.h"
-#include "report/diff.h"
-#include "report/gate.h"
-#include "report/model.h"
+#include "diff/diff.h"
+#include "diff/fail_condition.h"
+#include "report/report_make.h"
 
 #include "base/banned.h"
 

@@ -5,7 +5,7 @@
  * and JSON say the same.  The driver is asked in a child: a broken one must not take the
  * doctor with it.
  */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,9 +23,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "binary.h"
-#include "launch.h"
-#include "launches.h"
+#include "cmd/cli/binary.h"
+#include "cmd/cli/child.h"
+#include "cmd/cli/launches.h"
 #include "trace/trace.h"
 
 enum verdict { OK, WARN, NO };

@@ -12,9 +12,9 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/table.h"
-#include "command.h"
-#include "launches.h"
-#include "size.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/launches.h"
+#include "cmd/cli/size.h"
 #include "train/evaluate.h"
 
 #include "base/banned.h"

@@ -1,12 +1,12 @@
 /* weir export FILE -f FORMAT: writes a trace in another tool's format. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "event/schema_text.h"
-#include "report/export.h"
+#include "export/export.h"
 
 #include "base/banned.h"
 

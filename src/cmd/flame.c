@@ -1,13 +1,13 @@
 /* weir flame FILE: where the time went, as a flame graph. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "event/schema_text.h"
-#include "output.h"
-#include "report/flame.h"
-#include "report/model.h"
+#include "cmd/cli/output.h"
+#include "flame/flame.h"
+#include "report/report_make.h"
 
 #include "base/banned.h"
 

@@ -2,7 +2,7 @@
  * `weir help`: what there is, and how each command is called, read from the same tables as
  * the parser.
  */
-#include "options.h"
+#include "cmd/cli/options.h"
 
 #include <stdio.h>
 #include <string.h>

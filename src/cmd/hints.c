@@ -1,10 +1,10 @@
 /* weir hints FILE: what the recorded program could gain, and how. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <string.h>
 
-#include "look.h"
-#include "report/hint.h"
+#include "cmd/cli/report_input.h"
+#include "hint/hint.h"
 
 #include "base/banned.h"
 

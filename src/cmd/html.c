@@ -1,5 +1,5 @@
 /* weir html FILE: a trace as one page for a browser. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "event/schema_text.h"
-#include "output.h"
-#include "report/html.h"
+#include "cmd/cli/output.h"
+#include "page/html.h"
 
 #include "base/banned.h"
 

@@ -1,5 +1,5 @@
 /* weir import FILE...: makes a trace of Weir's from each of another tool's. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/number.h"
-#include "report/import.h"
+#include "import/import.h"
 
 #include "base/banned.h"
 

@@ -1,7 +1,7 @@
 /*
  * The program `weir`: finds the subcommand, parses its options, runs it.
  */
-#include "options.h"
+#include "cmd/cli/options.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* weir memory FILE: says what was live in memory when, what made the peak, and what leaks. */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "look.h"
-#include "report/memory.h"
+#include "cmd/cli/report_input.h"
+#include "report/memory_print.h"
 
 #include "base/banned.h"
 

@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
-#include "command.h"
-#include "occupancy_csv.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/occupancy_csv.h"
 #include "predict/occupancy.h"
-#include "size.h"
+#include "cmd/cli/size.h"
 
 #include "base/banned.h"
 

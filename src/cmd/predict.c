@@ -12,12 +12,12 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "command.h"
-#include "launches.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/launches.h"
 #include "predict/bound.h"
 #include "predict/history.h"
 #include "predict/wave.h"
-#include "size.h"
+#include "cmd/cli/size.h"
 
 #include "base/banned.h"
 

@@ -1,7 +1,8 @@
 /* weir report FILE: says what a recorded program asked of the GPU. */
-#include "command.h"
-#include "look.h"
-#include "report/hint.h"
+#include "report/report_make.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/report_input.h"
+#include "hint/hint.h"
 
 #include "base/banned.h"
 

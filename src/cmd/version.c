@@ -1,7 +1,7 @@
 /*
  * `weir version`.
  */
-#include "command.h"
+#include "cmd/cli/command.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * the recorded processes map and fill while they run.  A packed trace is the same header
  * followed by compressed blocks, one a chunk.  Everything is little-endian and aligned to 8.
  *
- * Writers: src/event/writer.c (events, from inside the recorded program) and src/trace.
+ * Writers: src/record/writer.c (events, from inside the recorded program) and src/trace.
  * Who may write what while a program runs is said beside each field.
  */
 #ifndef WEIR_EVENT_FORMAT_H

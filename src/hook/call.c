@@ -6,7 +6,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
-#include "hook/forecast.h"
+#include "hook/online/online.h"
 
 /* This thread's counters; made at the first call that is counted.  A call that is neither recorded
  * nor counted is lost, and said to be. */

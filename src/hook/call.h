@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "event/writer.h"
+#include "record/writer.h"
 #include "fn_ids.h"
-#include "hook/note.h"
-#include "hook/params.h"
+#include "hook/meta/metadata.h"
+#include "hook/meta/params.h"
 #include "hook/process.h"
-#include "hook/sample.h"
+#include "hook/time/event_timer.h"
 
 #define WRAPPER   __attribute__((visibility("default")))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */

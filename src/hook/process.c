@@ -18,13 +18,13 @@
 
 #include "base/sys.h"
 #include "event/level.h"
-#include "event/sandbox.h"
-#include "gputime/cupti.h"
-#include "hook/forecast.h"
-#include "hook/note.h"
+#include "record/sandbox.h"
+#include "hook/online/online.h"
+#include "hook/meta/metadata.h"
+#include "hook/time/cupti.h"
 #include "hook/resolve.h"
-#include "hook/sample.h"
-#include "hook/text.h"
+#include "hook/time/event_timer.h"
+#include "hook/trace_text.h"
 
 struct recorder hook_recorder;
 __thread struct writer hook_self = { .kind = CHUNK_EVENTS };

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "event/writer.h"
-#include "hook/table.h"
+#include "record/writer.h"
+#include "hook/hook_table.h"
 
 extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "hook/elf.h"
-#include "hook/library.h"
-#include "hook/note.h"
+#include "hook/range/library.h"
+#include "hook/meta/metadata.h"
 #include "hook/process.h"
-#include "hook/tee.h"
+#include "hook/time/cupti_proxy.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define PASS   ((void *)-1)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "hook/elf.h"
-#include "hook/table.h"
+#include "hook/hook_table.h"
 
 /* The wrapper for what cuGetProcAddress answered; a counting thunk when it is a function of
  * the driver that the tables do not know; else the address itself. */

@@ -5,7 +5,7 @@
 
 #include "predict/bound.h"
 #include "predict/history.h"
-#include "predict/kin.h"
+#include "predict/sibling.h"
 #include "predict/learned.h"
 #include "predict/score.h"
 #include "predict/tables.h"

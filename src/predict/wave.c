@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "predict/bound.h"
-#include "predict/kin.h"
+#include "predict/sibling.h"
 #include "predict/score.h"
 #include "predict/wave_fit.h"
 

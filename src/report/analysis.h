@@ -7,7 +7,7 @@
 #define WEIR_REPORT_ANALYSIS_H
 
 #include "base/json.h"
-#include "report/model.h"
+#include "model/report.h"
 
 /* bold, dim, plain: how headings begin and end on this terminal. */
 struct analysis_style {

@@ -1,5 +1,5 @@
 /* `weir memory --json`, and the keys that the report's JSON has of it.  Keys are a promise. */
-#include "report/memory.h"
+#include "report/memory_print.h"
 
 #include "base/json.h"
 

@@ -1,5 +1,5 @@
 /* `weir memory` for people: the live set over time, what made its peak, and where it leaks. */
-#include "report/memory.h"
+#include "report/memory_print.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* See accounts.h. */
 #include "trace/accounts.h"
 
-#include "event/writer.h"
+#include "record/writer.h"
 
 #include "base/banned.h"
 

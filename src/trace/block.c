@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 #include "base/hash.h"
-#include "trace/device.h"
+#include "trace/activity.h"
 
 #include "base/banned.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "event/writer.h"
+#include "record/writer.h"
 #include "trace/block.h"
 
 #include "base/banned.h"

@@ -14,7 +14,7 @@
 #include <zstd.h>
 
 #include "trace/columns.h"
-#include "trace/device.h"
+#include "trace/activity.h"
 #include "trace/moved.h"
 
 #include "base/banned.h"

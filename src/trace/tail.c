@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "event/writer.h"
+#include "record/writer.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"

@@ -1,6 +1,6 @@
 /*
  * Recorded launches as rows: what models are trained and judged on.  From CSV files here; those
- * from traces come through report/samples.h.
+ * from traces come through model/samples.h.
  *
  * The kernels that samples point to belong to the dataset and stay where they are.  One thread.
  */

@@ -2,7 +2,7 @@
  * Fuzzes what operators and calls of libraries must do: the input is a name and, behind the first
  * newline, the arguments of a range.
  */
-#include "report/cost.h"
+#include "model/cost.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * Fuzzes the gates of weir diff: the input is an expression, and then, behind a zero byte, a name
  * for its pattern.
  */
-#include "report/gate.h"
+#include "diff/fail_condition.h"
 
 #include <math.h>
 #include <stdlib.h>

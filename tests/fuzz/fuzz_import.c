@@ -15,9 +15,9 @@
 
 #include "base/hash.h"
 #include "event/schema_text.h"
-#include "report/import.h"
-#include "report/memory.h"
-#include "report/model.h"
+#include "import/import.h"
+#include "report/memory_print.h"
+#include "report/report_make.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

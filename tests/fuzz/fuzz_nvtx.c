@@ -3,11 +3,11 @@
  * are anything.  What is written as arguments must be JSON in as far as brackets and quotes go;
  * text must be what came, cut to fit, and wide text UTF-8.
  */
-#include "hook/nvtx.c"
+#include "hook/range/nvtx.c"
 
 #include <stdlib.h>
 
-#include "hook/note.h"
+#include "hook/meta/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

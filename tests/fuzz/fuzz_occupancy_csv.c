@@ -2,8 +2,8 @@
  * Fuzzes the rows of weir occupancy.  Whatever comes in, what goes out has as many lines, each with
  * the line that came as its beginning.
  */
-#include "cmd/command.h"
-#include "cmd/occupancy_csv.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/occupancy_csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

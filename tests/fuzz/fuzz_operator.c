@@ -2,13 +2,13 @@
  * Fuzzes what the guest reads out of an NVTX message: its first byte says whether a module is
  * around it.  What it writes as arguments must be JSON in as far as brackets and quotes go.
  */
-#include "hook/operator.h"
+#include "hook/range/operator.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hook/note.h"
-#include "hook/strings.h"
+#include "hook/meta/metadata.h"
+#include "hook/meta/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  * Fuzzes the parser of command lines.  The input is a command line whose arguments are separated
  * by zero bytes; the first names the command.
  */
-#include "cmd/options.h"
+#include "cmd/cli/options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,12 +18,12 @@
 
 #include "base/hash.h"
 #include "mutate.h"
-#include "report/export.h"
-#include "report/hint.h"
-#include "report/html.h"
-#include "report/memory.h"
-#include "report/model.h"
-#include "trace/device.h"
+#include "export/export.h"
+#include "hint/hint.h"
+#include "page/html.h"
+#include "report/memory_print.h"
+#include "report/report_make.h"
+#include "trace/activity.h"
 #include "trace/pack.h"
 #include "trace/tail.h"
 

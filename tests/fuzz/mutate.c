@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "trace/block.h"
 #include "trace/columns.h"
-#include "trace/device.h"
+#include "trace/activity.h"
 
 /* ---- chance ---- */
 

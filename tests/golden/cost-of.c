@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/cost.h"
+#include "model/cost.h"
 
 int main(void)
 {

@@ -4,10 +4,11 @@ name=$1 source=$(cd "$2" && pwd)
 tree=$(mktemp -d) || exit 1
 trap 'rm -rf "$tree"' EXIT
 cd "$tree" || exit 1
-mkdir -p viewer api include src/base src/trace src/report src/hook src/cmd sim tests man tools \
+mkdir -p viewer api include src/base src/trace src/model src/hook src/cmd sim tests man tools \
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
-cp "$source/tools/rooms.tbl" "$source/tools/guest-symbols.txt" \
+cp "$source/src/rooms.tbl" src/
+cp "$source/tools/guest-symbols.txt" \
 	"$source/tools/guest-exports.txt" tools/
 
 printf '#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
@@ -39,7 +40,7 @@ violate() {
 	guest-calls) guest 'int getpid(void); int f(void) { return getpid(); }' ;;
 	guest-symbols) guest 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
 	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
-	includes) printf '#include "report/model.h"\n' >src/trace/bad.c ;;
+	includes) printf '#include "model/report.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
 	viewer) printf 'document.body.innerHTML = name;\n' >viewer/bad.js ;;

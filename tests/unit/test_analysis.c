@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/radix.h"
 #include "maker.h"
-#include "report/model.h"
+#include "report/report_make.h"
 #include "trace/trace.h"
 
 #define PATH     "analysis.weir"

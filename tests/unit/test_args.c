@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "event/args.h"
-#include "event/forecast.h"
+#include "event/predicted.h"
 
 #define PLACES(...)                                                                                \
 	(const struct param_place[])                                                               \

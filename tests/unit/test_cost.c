@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/cost.h"
+#include "model/cost.h"
 
 static struct cost cost(
 	const char *operator, const char * dims, const char *types, const char *more)

@@ -10,9 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/diff.h"
-#include "report/gate.h"
-#include "report/statistic.h"
+#include "report/report_make.h"
+#include "diff/diff.h"
+#include "diff/fail_condition.h"
+#include "model/statistic.h"
 #include "maker.h"
 
 #define near(a, b, most) assert_true(fabs((double)(a) - (double)(b)) <= (most))

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "event/lane.h"
-#include "event/writer.h"
+#include "record/lane.h"
+#include "record/writer.h"
 #include "trace/drain.h"
 #include "trace/trace.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "maker.h"
-#include "report/export.h"
-#include "report/proto.h"
+#include "export/export.h"
+#include "export/protobuf.h"
 
 #define FILE_NAME "test_export.weir"
 #define OUT       "test_export.out"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/flame.h"
+#include "flame/flame.h"
 #include "maker.h"
 
 #define PATH "flame_test.weir"

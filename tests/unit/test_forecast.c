@@ -1,7 +1,7 @@
 /* What the guest foretells with, outside a guest: launches matched to kernels, files that come and
  * change, sentences without stdio. */
 #define error_set guest_error_set
-#include "hook/error.c"
+#include "hook/error_text.c"
 #undef error_set
 
 #include "unit.h"
@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "event/forecast.h"
-#include "event/writer.h"
-#include "gputime/cupti.h"
-#include "hook/forecast_file.h"
-#include "hook/graphs.h"
-#include "hook/match.h"
-#include "hook/overlap.h"
+#include "event/predicted.h"
+#include "record/writer.h"
+#include "hook/time/cupti.h"
+#include "hook/online/history_file.h"
+#include "hook/online/graphs.h"
+#include "hook/online/match.h"
+#include "hook/online/overlap.h"
 #include "hook/process.h"
 #include "predict/tables.h"
 #include "train/train.h"

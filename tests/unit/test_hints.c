@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "maker.h"
-#include "report/hint.h"
-#include "trace/device.h"
+#include "report/report_make.h"
+#include "hint/hint.h"
+#include "trace/activity.h"
 
 #define FILE_NAME "test_hints.weir"
 #define MANY      4000

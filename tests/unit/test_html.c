@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/report_make.h"
 #include "base/hash.h"
 #include "event/schema_text.h"
 #include "maker.h"
-#include "report/html.h"
-#include "report/layout.h"
-#include "report/memory.h"
+#include "page/html.h"
+#include "page/layout.h"
+#include "report/memory_print.h"
 
 #define T0 1000000u
 

@@ -9,11 +9,11 @@
 #include <zlib.h>
 
 #include "maker.h"
-#include "report/export.h"
-#include "report/import.h"
-#include "report/import_json.h"
-#include "report/model.h"
-#include "trace/device.h"
+#include "export/export.h"
+#include "import/import.h"
+#include "import/json_reader.h"
+#include "report/report_make.h"
+#include "trace/activity.h"
 #include "trace/pack.h"
 
 #define SOURCE "test_import.source"

@@ -6,10 +6,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "report/report_make.h"
 #include "base/hash.h"
-#include "report/export.h"
-#include "report/import.h"
-#include "report/memory.h"
+#include "export/export.h"
+#include "import/import.h"
+#include "memory/memory.h"
 
 #define SOURCE "test_import_alloc.csv"
 #define TRACE  "test_import_alloc.weir"

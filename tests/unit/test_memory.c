@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "report/report_make.h"
 #include "base/hash.h"
 #include "maker.h"
-#include "report/export.h"
-#include "report/memory.h"
+#include "export/export.h"
+#include "report/memory_print.h"
 
 #define FILE_NAME "test_memory.weir"
 

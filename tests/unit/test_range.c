@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "hook/note.h"
-#include "hook/operator.h"
-#include "hook/strings.h"
-#include "trace/device.h"
+#include "hook/meta/metadata.h"
+#include "hook/range/operator.h"
+#include "hook/meta/strings.h"
+#include "trace/activity.h"
 
 /* The guest's trace: what was written last, and how often. */
 static char written[STRING_MOST + 1];

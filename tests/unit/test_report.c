@@ -7,8 +7,9 @@
 
 #include "base/hash.h"
 #include "maker.h"
-#include "report/model.h"
-#include "report/tally.h"
+#include "report/report_make.h"
+#include "memory/memory.h"
+#include "model/tally.h"
 #include "trace/pack.h"
 
 #define FILE_NAME "test_report.weir"

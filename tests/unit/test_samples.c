@@ -8,7 +8,7 @@
 #include "event/args.h"
 #include "maker.h"
 #include "predict/key.h"
-#include "report/samples.h"
+#include "model/samples.h"
 #include "trace/pack.h"
 
 #define FILE_NAME "test_samples.weir"

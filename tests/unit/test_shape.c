@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "hook/library.h"
-#include "hook/note.h"
-#include "hook/shape.h"
-#include "hook/strings.h"
-#include "report/cost.h"
+#include "hook/range/library.h"
+#include "hook/meta/metadata.h"
+#include "hook/range/shape.h"
+#include "hook/meta/strings.h"
+#include "model/cost.h"
 
 void *library_ask[LIBRARY_QUESTIONS];
 

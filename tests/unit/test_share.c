@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "gputime/activity.h"
-#include "gputime/share.h"
+#include "hook/time/cupti_activity.h"
+#include "hook/time/cupti_shared.h"
 
 #define CLIENT_BYTES (3 * sizeof(struct activity_kernel))
 

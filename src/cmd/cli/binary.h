@@ -1,0 +1,33 @@
+/*
+ * What kind of program a file is, as far as it matters for preloading a library into it: read
+ * from its ELF headers, without running it.  The caller owns everything; any thread may call.
+ */
+#ifndef WEIR_CMD_CLI_BINARY_H
+#define WEIR_CMD_CLI_BINARY_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum binary_kind {
+	BINARY_DYNAMIC, /* 64-bit x86-64, started by a dynamic linker */
+	BINARY_STATIC,  /* the same without one: nothing can be preloaded */
+	BINARY_SCRIPT,  /* begins with #! */
+	BINARY_FOREIGN, /* ELF of another machine or of 32 bits */
+	BINARY_UNKNOWN, /* no ELF file at all */
+};
+
+struct binary {
+	char path[PATH_MAX];
+	enum binary_kind kind;
+	char interpreter[PATH_MAX]; /* the dynamic linker, or what a script names */
+	bool privileged;            /* setuid, setgid or with file capabilities */
+	char runtime[64];           /* the libcudart that it needs, "" when none */
+	bool needs_driver;          /* is linked to libcuda.so.1 */
+	bool needs_tsan;            /* is linked to ThreadSanitizer's runtime, as gcc does it */
+	bool has_kernels;           /* carries device code */
+};
+
+/* Finds the program as execvp() does and looks at it.  0 or -errno. */
+int binary_look(const char *program, struct binary *ret_b);
+
+#endif

@@ -1,0 +1,656 @@
+/* See launch.h. */
+#include "cmd/cli/child.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/cli/binary.h"
+#include "cmd/cli/command.h"
+#include "record/writer.h"
+
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND      127
+
+int library_path(const char *name, char *ret_path, size_t size)
+{
+	char self[PATH_MAX];
+	const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n < 0)
+		return -errno;
+	self[n] = 0;
+	for (int up = 0; up < 2; up++) { /* …/bin/weir: drop the last two names */
+		char *slash = strrchr(self, '/');
+		if (!slash)
+			return -ENOENT;
+		*slash = 0;
+	}
+	if (snprintf(ret_path, size, "%s/lib/weir/%s", self, name) >= (int)size)
+		return -ENAMETOOLONG;
+	return access(ret_path, R_OK) ? -errno : 0;
+}
+
+/* --- the trace ------------------------------------------------------------------------ */
+
+static void join_words(char *to, size_t size, char **words)
+{
+	size_t at = 0;
+	for (; *words && at + 1 < size; words++)
+		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
+}
+
+/* The first bytes of a file: how many there are, or -1 with errno. */
+static ssize_t read_start(const char *path, char *to, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const ssize_t n = fd < 0 ? -1 : read(fd, to, size);
+	const int failed = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = failed;
+	return n;
+}
+
+/* What is no trace stays what it is: losing it would hurt. */
+static int check_replaceable(const char *path, struct error *err)
+{
+	struct stat st;
+	char magic[sizeof TRACE_MAGIC - 1];
+	if (lstat(path, &st))
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return error_set(
+			err, -EEXIST, "%s is not a regular file; a trace can't be put there", path);
+	const ssize_t n = read_start(path, magic, sizeof magic);
+	if (n < 0)
+		return error_set(err, -errno,
+			"%s is there and can't be read: %s; name another file", path,
+			strerror(errno));
+	if (!n || (n == (ssize_t)sizeof magic && !memcmp(magic, TRACE_MAGIC, sizeof magic)))
+		return 0;
+	return error_set(
+		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
+}
+
+/* Whoever made it may have been killed before it had a header. */
+static bool is_empty_recording(const char *path)
+{
+	struct trace_header h;
+	const ssize_t n = read_start(path, (char *)&h, sizeof h);
+	return n >= 0 && (n < (ssize_t)sizeof h || !h.processes);
+}
+
+/* What an earlier weir record set aside and was killed before it could decide on. */
+static void settle_kept(const struct launch *l)
+{
+	const int fd = open(l->kept, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
+		if (access(l->trace, F_OK) || is_empty_recording(l->trace))
+			rename(l->kept, l->trace);
+		else
+			unlink(l->kept);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A trace of before stays until the program has come to CUDA: until then there is nothing to take
+ * its place. */
+static void set_aside(struct launch *l)
+{
+	struct stat st;
+	if (asprintf(&l->kept, "%s.kept-by-weir", l->trace) < 0) {
+		l->kept = NULL;
+		return;
+	}
+	settle_kept(l);
+	const int fd = open(l->trace, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	l->keeps = fd >= 0 && !fstat(fd, &st) && st.st_size && !flock(fd, LOCK_EX | LOCK_NB) &&
+		   access(l->kept, F_OK) && !rename(l->trace, l->kept);
+	l->kept_fd = fd;
+	if (fd >= 0 && !l->keeps)
+		close(fd);
+}
+
+static void forget_kept(struct launch *l)
+{
+	if (l->keeps)
+		close(l->kept_fd);
+	l->keeps = false;
+	free(l->kept);
+	l->kept = NULL;
+}
+
+void launch_replace(struct launch *l)
+{
+	if (!l->keeps || !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+		return;
+	unlink(l->kept);
+	forget_kept(l);
+}
+
+bool launch_keep(struct launch *l)
+{
+	const bool keeps = l->keeps && !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE) &&
+			   !rename(l->kept, l->trace);
+	if (keeps)
+		forget_kept(l);
+	return keeps;
+}
+
+static int write_header(struct launch *l, struct trace_header *h, struct error *err)
+{
+	const char *path = l->trace;
+	const int kept = check_replaceable(path, err);
+	if (kept)
+		return kept;
+	set_aside(l);
+	if (unlink(path) && errno != ENOENT)
+		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
+	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return error_set(err, -errno, "%s can't be made: %s", path, strerror(errno));
+	const int done = -trace_file_begin(fd, h);
+	close(fd);
+	if (!done)
+		return 0;
+	unlink(path);
+	return error_set(err, -done, "%s can't be written: %s", path, strerror(done));
+}
+
+/* A page of the trace that has no file behind it: somebody has cut the file off.  With zeros there
+ * this process lives to say so. */
+static void put_memory(int number, siginfo_t *info, void *context)
+{
+	char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
+	if (info->si_code != BUS_ADRERR ||
+		mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			-1, 0) == MAP_FAILED)
+		signal(number, SIG_DFL);
+}
+
+static int map_header(struct launch *l, const char *path, struct error *err)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return error_set(err, -errno, "%s can't be opened: %s", path, strerror(errno));
+	void *map = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const int failed = errno;
+	struct stat st = { 0 };
+	fstat(fd, &st);
+	close(fd);
+	if (map == MAP_FAILED) {
+		unlink(path);
+		return error_set(
+			err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
+	}
+	l->header = map;
+	l->device = st.st_dev;
+	l->inode = st.st_ino;
+	const struct sigaction cut = { .sa_sigaction = put_memory, .sa_flags = SA_SIGINFO };
+	sigaction(SIGBUS, &cut, NULL);
+	return 0;
+}
+
+int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+	struct error *err)
+{
+	struct trace_header h;
+	header_blank(&h, control);
+	h.launched = 1;
+	if (flight_bytes) {
+		h.mode = TRACE_FLIGHT;
+		h.limit = flight_bytes + TRACE_GRAIN;
+	}
+	join_words(h.program, sizeof h.program, l->argv);
+	l->trace = path;
+	int done = write_header(l, &h, err);
+	if (!done)
+		done = map_header(l, path, err);
+	if (done && l->keeps && !rename(l->kept, path))
+		forget_kept(l);
+	return done;
+}
+
+void launch_stop(struct launch *l, enum trace_stop why)
+{
+	const struct clock_pair now = clock_pair_now(l->header->clock);
+	l->header->stopped_ticks = now.ticks;
+	if (!l->header->off_since_ns)
+		l->header->off_since_ns = now.mono_ns;
+	__atomic_store_n(&l->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->header->control, 0, __ATOMIC_RELEASE);
+}
+
+void launch_finish(struct launch *l, int status)
+{
+	l->header->end = clock_pair_now(l->header->clock);
+	l->header->exit_status = (uint32_t)status;
+	__atomic_store_n(&l->header->state, TRACE_FINISHED, __ATOMIC_RELEASE);
+}
+
+void launch_close(struct launch *l)
+{
+	if (l->header)
+		munmap(l->header, TRACE_GRAIN);
+	l->header = NULL;
+	forget_kept(l);
+}
+
+bool launch_trace_is_there(const struct launch *l)
+{
+	struct stat st;
+	char magic[sizeof TRACE_MAGIC - 1] = { 0 };
+	const char *what = lstat(l->trace, &st) ? "removed" : NULL;
+	if (!what && (st.st_dev != l->device || st.st_ino != l->inode))
+		what = "replaced";
+	if (!what && (read_start(l->trace, magic, sizeof magic) != sizeof magic ||
+			     memcmp(magic, TRACE_MAGIC, sizeof magic) != 0))
+		what = "cut off";
+	if (what)
+		complain(0, "%s was %s while the program ran; what it recorded is lost", l->trace,
+			what);
+	return !what;
+}
+
+/* --- the environment ------------------------------------------------------------------ */
+
+/* What the person has there already stays in front. */
+static int cannot_set(void)
+{
+	return complain(EXIT_ENVIRONMENT, "the environment can't be set: %s", strerror(errno));
+}
+
+static int append_path(const char *name, const char *path, char separator)
+{
+	const char *old = getenv(name);
+	char *value = NULL;
+	if (!old || !*old)
+		return setenv(name, path, 1);
+	if (asprintf(&value, "%s%c%s", old, separator, path) < 0)
+		return -1;
+	const int done = setenv(name, value, 1);
+	free(value);
+	return done;
+}
+
+static int prepend_path(const char *name, const char *path)
+{
+	const char *old = getenv(name);
+	char *value = NULL;
+	if (!old || !*old)
+		return setenv(name, path, 1);
+	if (asprintf(&value, "%s:%s", path, old) < 0)
+		return -1;
+	const int done = setenv(name, value, 1);
+	free(value);
+	return done;
+}
+
+/*
+ * AddressSanitizer, where it is a library, ends a program in which another comes first.  Ours has
+ * none of the functions that it stands in for.  What else the person preloads it still looks at.
+ */
+static int allow_sanitizer(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+	if (preload && *preload)
+		return 0;
+	return prepend_path("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
+/* With an auditor the loader finds no room for the thread-local variables of gcc's
+ * ThreadSanitizer; a program into which clang has put it, the auditor sees itself. */
+static bool bears_auditor(const struct launch *l)
+{
+	struct binary program;
+	return binary_look(l->argv[0], &program) || !program.needs_tsan;
+}
+
+/* NVTX asks for one library; whoever has named another wants that. */
+static int set_injection(const char *guest)
+{
+	return setenv("NVTX_INJECTION64_PATH", guest, 0);
+}
+
+/* python/sitecustomize.py, which every Python of the program imports when it starts. */
+static int set_python(const struct launch *l)
+{
+	char directory[PATH_MAX];
+	if (library_path("python", directory, sizeof directory))
+		return complain(EXIT_ENVIRONMENT,
+			"the Python package is not in ../lib/weir/python; install Weir again");
+	if (prepend_path("PYTHONPATH", directory) ||
+		setenv("WEIR_PYTHON", *l->python ? l->python : "operators", 1))
+		return cannot_set();
+	return 0;
+}
+
+static int set_orders(const struct launch *l)
+{
+	char *orders = NULL, *full = realpath(l->trace, NULL);
+	char gpu[32] = "";
+	if (!full)
+		return complain(EXIT_ENVIRONMENT,
+			"the whole path of %s is not known: %s; give one that begins with a slash",
+			l->trace, strerror(errno));
+	if (l->sample_rate)
+		snprintf(gpu, sizeof gpu, "gpu=sample:%" PRIu32 ",", l->sample_rate);
+	else if (l->gpu)
+		memcpy(gpu, "gpu,", sizeof "gpu,");
+	const int n =
+		asprintf(&orders, "join,%s%srecord:%s", gpu, l->foretell ? l->foretell : "", full);
+	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
+	if (n >= 0)
+		free(orders);
+	free(full);
+	return done;
+}
+
+/* 0, or an exit code. */
+static int set_environment(const struct launch *l)
+{
+	char guest[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
+	if (library_path("libweir.so", guest, sizeof guest))
+		return complain(EXIT_ENVIRONMENT,
+			"libweir.so is not in ../lib/weir beside this program; install Weir again");
+	if (strpbrk(guest, " :"))
+		return complain(EXIT_ENVIRONMENT,
+			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
+			"install Weir elsewhere",
+			guest);
+	if (allow_sanitizer() || append_path("LD_PRELOAD", guest, ':') || set_injection(guest))
+		return cannot_set();
+	const int unset = set_orders(l);
+	if (unset)
+		return unset;
+	if (l->audit && bears_auditor(l) &&
+		!library_path("libweir-audit.so", audit, sizeof audit) &&
+		append_path("LD_AUDIT", audit, ':'))
+		return cannot_set();
+	if (l->python && set_python(l))
+		return EXIT_ENVIRONMENT;
+	if (!l->sim)
+		return 0;
+	if (library_path("sim", sim, sizeof sim))
+		return complain(EXIT_ENVIRONMENT,
+			"the simulated driver is not in ../lib/weir/sim; install Weir again");
+	if (prepend_path("LD_LIBRARY_PATH", sim))
+		return cannot_set();
+	return 0;
+}
+
+/* --- signals -------------------------------------------------------------------------- */
+
+static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+static sigset_t before;
+static struct sigaction int_before, quit_before, child_before;
+
+/* SIGINT and SIGQUIT come from the terminal to the program as well: it decides.  Where SIGCHLD
+ * is ignored, the kernel throws away how a child ended. */
+static void take_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+		sigaddset(&set, passed_on[i]);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	const struct sigaction ignore = { .sa_handler = SIG_IGN },
+			       normal = { .sa_handler = SIG_DFL };
+	sigaction(SIGCHLD, &normal, &child_before);
+	sigaction(SIGINT, &ignore, &int_before);
+	sigaction(SIGQUIT, &ignore, &quit_before);
+}
+
+static void give_signals_back(void)
+{
+	sigaction(SIGCHLD, &child_before, NULL);
+	sigaction(SIGINT, &int_before, NULL);
+	sigaction(SIGQUIT, &quit_before, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* In the child: becomes the program, or writes why not. */
+static void become(const struct launch *l, int report)
+{
+	int why = 0;
+	give_signals_back();
+	if (set_environment(l) == 0) {
+		execvp(l->argv[0], l->argv);
+		why = errno;
+	}
+	if (write(report, &why, sizeof why) != sizeof why)
+		_exit(EXIT_ENVIRONMENT);
+	_exit(EXIT_ENVIRONMENT);
+}
+
+static int refuse(const struct launch *l, int why)
+{
+	const bool missing = why == ENOENT || why == ENOTDIR;
+	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
+		l->argv[0], strerror(why),
+		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
+}
+
+static int why_not(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st))
+		return errno;
+	return S_ISREG(st.st_mode) && !access(path, X_OK) ? 0 : EACCES;
+}
+
+/* Where execvp() finds a program: 0, or why it does not, as errno has it. */
+static int find_program(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH");
+	int why = ENOENT;
+	if (strchr(name, '/')) {
+		if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+			return ENAMETOOLONG;
+		return why_not(path);
+	}
+	dirs = dirs ? dirs : "/bin:/usr/bin";
+	for (const char *end; why; dirs = end + 1) {
+		end = strchrnul(dirs, ':');
+		if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(end - dirs), end > dirs ? dirs : ".",
+			    name) < PATH_MAX &&
+			why_not(path) != ENOENT)
+			why = why_not(path);
+		if (!*end)
+			break;
+	}
+	return why;
+}
+
+int launch_check(const struct launch *l)
+{
+	char path[PATH_MAX];
+	const int why = find_program(l->argv[0], path);
+	return why ? refuse(l, why) : 0;
+}
+
+static bool is_static(const struct launch *l)
+{
+	char path[PATH_MAX];
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+	if (find_program(l->argv[0], path))
+		return false;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool is = fd >= 0 && pread(fd, &head, sizeof head, 0) == sizeof head &&
+		  !memcmp(head.e_ident, ELFMAG, SELFMAG) && head.e_ident[EI_CLASS] == ELFCLASS64 &&
+		  head.e_phentsize == sizeof part;
+	for (unsigned i = 0; is && i < head.e_phnum; i++) {
+		const off_t at = (off_t)(head.e_phoff + i * sizeof part);
+		is = pread(fd, &part, sizeof part, at) == sizeof part && part.p_type != PT_INTERP;
+	}
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+bool launch_say_static(const struct launch *l)
+{
+	if (!is_static(l))
+		return false;
+	remark("%s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen",
+		l->argv[0]);
+	return true;
+}
+
+static int explain(const struct launch *l, int why)
+{
+	waitpid(l->pid, NULL, 0);
+	give_signals_back();
+	if (!why)
+		return EXIT_ENVIRONMENT; /* the child has complained */
+	return refuse(l, why);
+}
+
+int launch_start(struct launch *l)
+{
+	int report[2], why;
+	if (pipe2(report, O_CLOEXEC))
+		return complain(EXIT_ENVIRONMENT, "no pipe can be made: %s", strerror(errno));
+	take_signals();
+	l->pid = fork();
+	if (l->pid < 0) {
+		give_signals_back();
+		return complain(EXIT_ENVIRONMENT, "no process can be made: %s", strerror(errno));
+	}
+	if (l->pid == 0)
+		become(l, report[1]);
+	l->header->root_pid = (uint32_t)l->pid;
+	close(report[1]);
+	const ssize_t got = read(report[0], &why, sizeof why);
+	close(report[0]);
+	return got == sizeof why ? explain(l, why) : 0;
+}
+
+static void handle(const struct launch *l, int signal, int *keep_usr1)
+{
+	if (signal == SIGUSR1 && keep_usr1)
+		++*keep_usr1;
+	else if (signal != SIGCHLD)
+		kill(l->pid, signal);
+}
+
+bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+		sigaddset(&set, passed_on[i]);
+	for (;;) {
+		if (waitpid(l->pid, ret_status, WNOHANG) == l->pid) {
+			give_signals_back();
+			return true;
+		}
+		const struct timespec limit = { wait_ms / 1000, wait_ms % 1000 * 1000000L };
+		const int signal =
+			wait_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &limit);
+		if (signal < 0 && errno == EAGAIN)
+			return waitpid(l->pid, ret_status, WNOHANG) == l->pid
+				       ? (give_signals_back(), true)
+				       : false;
+		handle(l, signal, keep_usr1);
+		if (keep_usr1 && *keep_usr1)
+			return false;
+	}
+}
+
+int launch_exit(int status)
+{
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	const struct rlimit no_core = { 0, 0 };
+	const int number = WTERMSIG(status);
+	setrlimit(RLIMIT_CORE, &no_core);
+	fflush(stdout);
+	signal(number, SIG_DFL);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(number);
+	return 128 + number;
+}
+
+/* --- other writers -------------------------------------------------------------------- */
+
+/* A mapping as /proc tells it.  Which device that is differs from what stat() says on file systems
+ * that have several, so this process's own mapping of the file is what others' are held against. */
+struct mapping {
+	unsigned major, minor;
+	unsigned long inode;
+};
+
+static bool find_mapping(const char *pid,
+	bool (*wanted)(const void *data, const char *line, const struct mapping *m),
+	const void *data, struct mapping *ret_m)
+{
+	char path[64], line[PATH_MAX + 128];
+	snprintf(path, sizeof path, "/proc/%s/maps", pid);
+	FILE *maps = fopen(path, "re");
+	bool found = false;
+	while (maps && !found && fgets(line, sizeof line, maps))
+		found = sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu", &ret_m->major, &ret_m->minor,
+				&ret_m->inode) == 3 &&
+			wanted(data, line, ret_m);
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+static bool begins_at(const void *data, const char *line, const struct mapping *m)
+{
+	return strtoull(line, NULL, 16) == (uintptr_t)data;
+}
+
+static bool is_same_file(const void *data, const char *line, const struct mapping *m)
+{
+	const struct mapping *want = data;
+	return m->inode == want->inode && m->major == want->major && m->minor == want->minor &&
+	       strstr(line, " rw-s");
+}
+
+/* A process that is older than this one is none of the program's, and most are; to see that takes
+ * a line, where its mappings are hundreds. */
+static bool is_later(const char *name, uint64_t since)
+{
+	const unsigned long pid = strtoul(name, NULL, 10);
+	return pid && pid != (unsigned long)getpid() && process_start_of((uint32_t)pid) >= since;
+}
+
+int launch_others(const struct launch *l)
+{
+	struct mapping file, other;
+	int count = 0;
+	if (!__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+		return 0; /* nobody has come to CUDA */
+	const uint64_t since = process_start_of(0);
+	DIR *proc = opendir("/proc");
+	if (proc && find_mapping("self", begins_at, l->header, &file))
+		for (struct dirent *d; (d = readdir(proc));)
+			count += is_later(d->d_name, since) &&
+				 find_mapping(d->d_name, is_same_file, &file, &other);
+	if (proc)
+		closedir(proc);
+	return count;
+}

@@ -1,0 +1,82 @@
+/*
+ * Starting a program under the guest, for the commands that do: the environment that it
+ * needs, its signals and its exit code.
+ */
+#ifndef WEIR_CMD_CLI_CHILD_H
+#define WEIR_CMD_CLI_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "event/format.h"
+
+struct launch {
+	char **argv;          /* the program and its arguments; argv[0] is looked up in PATH */
+	const char *trace;    /* the raw trace that the guest writes to */
+	bool sim;             /* on the simulated driver */
+	bool audit;           /* load the auditor as well */
+	bool gpu;             /* device times as well */
+	uint32_t sample_rate; /* of one launch in so many, with events; 0: of all work, by CUPTI */
+	const char *foretell; /* orders to foretell times, "" for none; NULL: the same */
+	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
+
+	/* Filled by launch_trace() and launch_start(). */
+	pid_t pid;
+	struct trace_header *header; /* of the trace, mapped */
+	dev_t device;                /* and its file */
+	ino_t inode;
+	char *kept; /* where a trace of before is while there is nothing to take its place */
+	bool keeps;
+	int kept_fd; /* locked */
+};
+
+/* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
+ * a trace of an earlier run is replaced. */
+int launch_check(const struct launch *l);
+
+/* What a new raw trace of this program says in its header; `control` as in format.h. */
+int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+	struct error *err);
+
+/* Starts the program.  0, or an exit code after complaining (126 not executable, 127 not
+ * found, as a shell has it). */
+int launch_start(struct launch *l);
+
+/*
+ * Waits up to wait_ms (-1: without end) for the program to end; signals that this process gets
+ * meanwhile are passed on to it, except SIGUSR1 when *keep_usr1 is not NULL: that counts there.
+ * True when it has ended, with its status as wait() gives it.
+ */
+bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status);
+
+/* Ends the recording while the program goes on: no call is recorded and no chunk begun any more. */
+void launch_stop(struct launch *l, enum trace_stop why);
+
+/* Whether its name still leads to the trace; complains when it does not. */
+bool launch_trace_is_there(const struct launch *l);
+
+/* A trace that was there before goes when a process has come to CUDA; asked now and then. */
+void launch_replace(struct launch *l);
+
+/* True when none has, and that trace is back in its place. */
+bool launch_keep(struct launch *l);
+
+/* Whether the program is linked statically, so that nothing can be preloaded into it; says so. */
+bool launch_say_static(const struct launch *l);
+
+/* How many processes besides this one still have the trace open for writing. */
+int launch_others(const struct launch *l);
+
+/* Dies as the program died: returns its exit code, or kills this process with its signal. */
+int launch_exit(int status);
+
+/* Where the libraries are: beside the program that runs (../lib/weir), NUL-terminated. */
+int library_path(const char *name, char *ret_path, size_t size);
+
+/* Reads the clocks once more and marks the trace finished. */
+void launch_finish(struct launch *l, int status);
+void launch_close(struct launch *l);
+
+#endif

@@ -1,0 +1,291 @@
+/* Reading launches and models: see launches.h. */
+#include "cmd/cli/launches.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd/cli/child.h"
+#include "model/samples.h"
+#include "trace/trace.h"
+
+#include "base/banned.h"
+
+static int unreadable(const char *path)
+{
+	return complain(EXIT_USAGE, "%s can't be read: %s", path, strerror(errno));
+}
+
+int file_load(const char *path, void **ret_bytes, size_t *ret_n)
+{
+	FILE *in = fopen(path, "rb");
+	struct stat st;
+	if (!in || fstat(fileno(in), &st)) {
+		const int code = unreadable(path);
+		if (in)
+			fclose(in);
+		return code;
+	}
+	if (!S_ISREG(st.st_mode) || !st.st_size) {
+		fclose(in);
+		return complain(EXIT_USAGE, "%s is %s", path,
+			S_ISDIR(st.st_mode)   ? "a directory, not a file"
+			: S_ISREG(st.st_mode) ? "empty"
+					      : "not a regular file");
+	}
+	const size_t n = (size_t)st.st_size, room = (n / MODEL_ALIGN + 1) * MODEL_ALIGN;
+	char *bytes = aligned_alloc(MODEL_ALIGN, room);
+	const size_t got = bytes ? fread(bytes, 1, n, in) : 0;
+	fclose(in);
+	if (!bytes || got != n) {
+		free(bytes);
+		return complain(EXIT_ENVIRONMENT, "%s can't be read whole", path);
+	}
+	bytes[n] = 0;
+	*ret_bytes = bytes;
+	*ret_n = n;
+	return 0;
+}
+
+int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes)
+{
+	size_t n;
+	struct error err;
+	const int code = file_load(path, ret_bytes, &n);
+	if (code)
+		return code;
+	if (!model_open(*ret_bytes, n, ret_m, &err))
+		return 0;
+	free(*ret_bytes);
+	*ret_bytes = NULL;
+	return complain(EXIT_USAGE, "%s: %s", path, err.text);
+}
+
+static int is_model(const struct dirent *e)
+{
+	static const char suffix[] = ".weir-model";
+	const size_t n = strlen(e->d_name), s = sizeof(suffix) - 1;
+	return n > s && !strcmp(e->d_name + n - s, suffix);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool load_if_it_fits(const char *path, const struct predict_device *d,
+	struct predict_model *ret_m, void **ret_bytes)
+{
+	struct error err;
+	if (model_load(path, ret_m, ret_bytes))
+		return false;
+	if (!model_fits_device(ret_m, d, &err))
+		return true;
+	free(*ret_bytes);
+	*ret_bytes = NULL;
+	return false;
+}
+
+/* As the guest chooses (hook/online/history_file.c): the first by name. */
+bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
+	char ret_path[static PATH_MAX])
+{
+	char directory[PATH_MAX];
+	struct dirent **entries;
+	bool found = false;
+	const int n = library_path("models", directory, sizeof(directory))
+			      ? -1
+			      : scandir(directory, &entries, is_model, by_bytes);
+	for (int i = 0; i < n; i++) {
+		if (!found && snprintf(ret_path, PATH_MAX, "%s/%s", directory, entries[i]->d_name) <
+				      PATH_MAX)
+			found = load_if_it_fits(ret_path, d, ret_m, ret_bytes);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return found;
+}
+
+static int other_device(const char *path)
+{
+	return complain(EXIT_USAGE,
+		"%s ran on another device than the launches before: give files of one kind of "
+		"device",
+		path);
+}
+
+/* What the trace says of the device, where it says it. */
+static int take_device(
+	struct dataset *d, const struct meta *m, const struct meta_device *on, const char *path)
+{
+	const unsigned cc = (on->capability >> 16) * 10 + (on->capability & 0xffff);
+	const char *name = on->name == META_NONE ? "" : m->names.v[on->name].text;
+	if ((d->cc && cc && cc != d->cc) ||
+		(d->sms && on->multiprocessors && on->multiprocessors != d->sms) ||
+		(d->device[0] && name[0] && strcmp(d->device, name)))
+		return other_device(path);
+	d->cc = cc ? cc : d->cc;
+	d->sms = on->multiprocessors ? on->multiprocessors : d->sms;
+	if (name[0] && strlen(name) < sizeof(d->device))
+		memcpy(d->device, name, strlen(name) + 1);
+	return 0;
+}
+
+static int take_sample(struct dataset *d, const struct samples *all, const struct sample *s,
+	uint32_t app, const struct meta *m, const char *path)
+{
+	const struct sample_kernel *k = all->kernels.v[s->p.name];
+	const int code = s->on ? take_device(d, m, s->on, path) : 0;
+	if (code)
+		return code;
+	const struct predict_kernel *own = dataset_kernel(d, &k->k);
+	const uint32_t name = dataset_name(d, k->name, strlen(k->name));
+	struct predict_sample *to = array_push(&d->samples);
+	if (!own || name == UINT32_MAX || !to)
+		return complain(EXIT_ENVIRONMENT, "there is not enough memory for %s", path);
+	*to = s->p;
+	to->launch.kernel = own;
+	to->name = name;
+	to->app = app;
+	return 0;
+}
+
+static int take_samples(
+	struct dataset *d, const struct trace *t, const struct meta *m, const char *path)
+{
+	struct samples samples;
+	struct error err;
+	int code = 0;
+	if (samples_load(t, m, &samples, &err))
+		return complain(EXIT_USAGE, "%s: %s", path, err.text);
+	for (size_t i = 0; i < samples.v.n && !code; i++) {
+		const struct sample *s = &samples.v.v[i];
+		const char *program = m->processes.v[s->p.app].executable;
+		const uint32_t app = dataset_app(d, program, strlen(program));
+		code = take_sample(d, &samples, s, app, m, path);
+	}
+	samples_fini(&samples);
+	return code;
+}
+
+static int take_trace(struct dataset *d, const char *path)
+{
+	struct trace *t;
+	struct meta m = { 0 };
+	struct error err;
+	if (trace_open(path, &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	const size_t before = d->samples.n;
+	int code = meta_load(t, &m, &err) ? complain(EXIT_USAGE, "%s: %s", path, err.text) : 0;
+	if (!code)
+		code = take_samples(d, t, &m, path);
+	if (!code && d->samples.n == before)
+		code = complain(EXIT_USAGE,
+			"%s says of no kernel how long it ran: record with --gpu --args", path);
+	meta_fini(&m);
+	trace_close(t);
+	return code;
+}
+
+static int take_table(struct dataset *d, const char *path)
+{
+	void *text;
+	size_t n;
+	struct error err;
+	int code = file_load(path, &text, &n);
+	if (code)
+		return code;
+	const size_t before = d->samples.n;
+	if (dataset_csv(d, text, n, path, &err))
+		code = complain(EXIT_USAGE, "%s", err.text);
+	else if (d->samples.n == before)
+		code = complain(EXIT_USAGE,
+			"%s says of no launch how long it ran: its column 'ns' is empty or not there",
+			path);
+	free(text);
+	return code;
+}
+
+/* A trace by its first bytes; anything else is read as a table, which says what is wrong with it.
+ */
+static bool is_trace(const char *path)
+{
+	char magic[8] = "";
+	FILE *in = fopen(path, "rb");
+	const bool is = in && fread(magic, 1, sizeof(magic), in) == sizeof(magic) &&
+			!memcmp(magic, TRACE_MAGIC, sizeof(magic));
+	if (in)
+		fclose(in);
+	return is;
+}
+
+int launches_load(const struct options *o, int first, struct dataset *d)
+{
+	int code = 0;
+	for (int i = first; i < opt_argc(o) && !code; i++) {
+		const char *path = opt_argv(o)[i];
+		code = is_trace(path) ? take_trace(d, path) : take_table(d, path);
+	}
+	return code;
+}
+
+/* The only row of the table that has so many multiprocessors of that kind, or NULL. */
+static const char *only_name(unsigned cc, uint32_t sms)
+{
+	const struct gpu *found = NULL;
+	for (size_t i = 0; i < gpu_count; i++)
+		if (gpus[i].cc == cc && gpus[i].sms == sms) {
+			if (found)
+				return NULL;
+			found = &gpus[i];
+		}
+	return found ? found->name : NULL;
+}
+
+/* "V100-SXM, A100 40GB, …": each names its row. */
+static const char *known_devices(char *to, size_t size)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < gpu_count; i++) {
+		const char *p = gpus[i].name;
+		if (i)
+			n += (size_t)snprintf(to + n, size - n, ", ");
+		for (; *p && n + 4 < size; p++)
+			if (*p != '*')
+				to[n++] = *p;
+			else if (p != gpus[i].name && p[1] && p[1] != '-')
+				to[n++] = ' ';
+		to[n] = '\0';
+	}
+	return to;
+}
+
+static int unknown_device(const char *name, unsigned cc)
+{
+	char known[1024];
+	return complain(EXIT_USAGE,
+		"nothing is known of a device '%s'%s, so nothing can be predicted for it; known are: %s",
+		name, cc ? " of that compute capability" : "", known_devices(known, sizeof(known)));
+}
+
+int launches_device(
+	const struct options *o, const struct dataset *d, struct predict_device *ret_device)
+{
+	const char *name = opt_str(o, "device");
+	if (!name && d->device[0])
+		name = d->device;
+	if (!name && d->cc && d->sms)
+		name = only_name(d->cc, d->sms);
+	if (!name)
+		return complain(EXIT_USAGE,
+			"the files don't say which device it was: --device NAME, as the driver tells "
+			"it, or one of: %s",
+			known_devices((char[1024]){ "" }, 1024));
+	return predict_device_find(name, d->cc, d->sms, ret_device) ? unknown_device(name, d->cc)
+								    : 0;
+}

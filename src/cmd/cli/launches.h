@@ -1,0 +1,34 @@
+/*
+ * Launches that ran, from the files that a command is given: traces, and tables of launches (CSV).
+ * What goes wrong is told by complain().
+ */
+#ifndef WEIR_CMD_CLI_LAUNCHES_H
+#define WEIR_CMD_CLI_LAUNCHES_H
+
+#include <limits.h>
+
+#include "cmd/cli/command.h"
+#include "predict/model.h"
+#include "train/dataset.h"
+
+/* The launches of all files from the first-th on, in their order; 0 or an exit code.  The dataset
+ * is the caller's to give back in either case. */
+int launches_load(const struct options *o, int first, struct dataset *d);
+
+/* Which device they ran on: by --device, else by what the files say.  0 or an exit code. */
+int launches_device(
+	const struct options *o, const struct dataset *d, struct predict_device *ret_device);
+
+/* A file's bytes, aligned as a model must be, and terminated by a zero that is not counted; the
+ * caller frees them. */
+int file_load(const char *path, void **ret_bytes, size_t *ret_n);
+
+/* A model file; *ret_bytes is to be freed after the model. */
+int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes);
+
+/* The model that was installed for the device, and its file, if there is one that fits it: false
+ * otherwise. */
+bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
+	char ret_path[static PATH_MAX]);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Occupancy of many launches: a CSV file in, the same rows with three columns more out.
+ *
+ * The first line that is not blank names the columns; cc, threads_per_block, regs_per_thread,
+ * smem_static_bytes and smem_dynamic_bytes are needed, in any order, others are carried along.
+ * A row is one line: fields may be quoted, but a quoted field holds no line break.  Blank lines,
+ * CRLF and a byte order mark are kept as they come.
+ */
+#ifndef WEIR_CMD_CLI_OCCUPANCY_CSV_H
+#define WEIR_CMD_CLI_OCCUPANCY_CSV_H
+
+#include <stdio.h>
+
+/* Returns an exit code: EXIT_USAGE when the columns are not there, or a row is bad; such a row is
+ * written back with the three columns empty.  What is wrong is told by complain(). */
+int occupancy_csv(FILE *in, FILE *out);
+
+/* 0.5, 1, 0.6666666666666666: the shortest text that reads back as active / most.  The text lives
+ * until the program ends; most is at most 64, and active at most that. */
+const char *occupancy_fraction(unsigned active, unsigned most);
+
+/* "7.0, 7.2, ...": the compute capabilities that are known. */
+const char *occupancy_device_list(void);
+
+#endif

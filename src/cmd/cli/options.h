@@ -1,0 +1,61 @@
+/*
+ * One command line, parsed after the tables that api/cli.awk makes.  A struct options points
+ * into argv, which it reorders; it lives until options_free().  One thread uses it.
+ *
+ * Commands read it through opt_str() and its like (command.h); only main.c and help.c need
+ * what is here.
+ */
+#ifndef WEIR_CMD_CLI_OPTIONS_H
+#define WEIR_CMD_CLI_OPTIONS_H
+
+#include "cmd/cli/command.h"
+
+struct option_row {
+	const char *command;
+	const char *name;     /* as in --name */
+	char letter;          /* as in -n; 0 when it has none */
+	const char *argument; /* what the value is called, NULL for a flag; "X..." may repeat,
+			       * "[X]" be left out, and is "" then */
+	const char *fallback; /* the value when it is not given, or NULL */
+	const char *help;
+};
+
+extern const struct command commands[];       /* in the order of the help; ends with a NULL name */
+extern const struct option_row option_rows[]; /* grouped by command; ends with a NULL command */
+
+struct given {
+	const struct option_row *row;
+	const char *value; /* NULL for a flag */
+};
+
+struct options {
+	const struct command *command;
+	bool help; /* --help was among the options: the rest was not checked */
+	int argc;
+	char **argv;
+	int count;
+	int split; /* how many arguments stand before a --; -1: there is none */
+	struct given given[];
+};
+
+/* NULL when there is no such command. */
+const struct command *command_find(const char *name);
+
+/* What `complain` names as the speaker; main() sets it. */
+void command_enter(const struct command *c);
+
+/*
+ * Parses what follows the command's name: argv[0 .. argc-1], with argv[argc] NULL.  Returns 0,
+ * or EXIT_USAGE after saying on stderr what is wrong, or EXIT_ENVIRONMENT without memory.
+ */
+int options_parse(const struct command *c, int argc, char **argv, struct options **ret_o);
+void options_free(struct options *o);
+
+/* Says that there is no command `word`, and which name is near; returns EXIT_USAGE. */
+int unknown_command(const char *word);
+
+/* `weir help` and `weir help COMMAND`. */
+void help_overview(void);
+void help_command(const struct command *c);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * Where a command writes what it makes: a file, whole or not at all and readable by its owner
+ * only; a pipe or a terminal as it is; standard output.
+ */
+#ifndef WEIR_CMD_CLI_OUTPUT_H
+#define WEIR_CMD_CLI_OUTPUT_H
+
+#include <stdio.h>
+
+/* Calls put() with the stream; path NULL is standard output.  0 or -errno, of put() first. */
+int output_write(const char *path, int (*put)(void *context, FILE *out), void *context);
+
+#endif

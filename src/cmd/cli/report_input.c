@@ -1,0 +1,63 @@
+/* See look.h. */
+#include "report/report_make.h"
+#include "cmd/cli/report_input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmd/cli/command.h"
+#include "event/schema_text.h"
+
+#include "base/banned.h"
+
+bool look_colour(void)
+{
+	const char *no = getenv("NO_COLOR");
+	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
+}
+
+int look_rows(const struct options *o, unsigned *ret_rows)
+{
+	const char *text = opt_str(o, "top");
+	char *end;
+	errno = 0;
+	const unsigned long n = strtoul(text, &end, 10);
+	if (errno || *end || end == text || *text == '-' || n > 1000000)
+		return complain(EXIT_USAGE, "--top wants a number, not %s", text);
+	*ret_rows = (unsigned)n;
+	return 0;
+}
+
+static int report_of(const struct options *o, const struct trace *t, unsigned rows,
+	int (*show)(const struct options *o, struct report *r, unsigned rows))
+{
+	const struct decoder decoder = {
+		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
+	};
+	struct report *r;
+	struct error err;
+	if (report_make(t, &decoder, 0, &r, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	const int code = show(o, r, rows);
+	report_free(r);
+	return code;
+}
+
+int look_report(const struct options *o,
+	int (*show)(const struct options *o, struct report *r, unsigned rows))
+{
+	struct trace *t;
+	struct error err;
+	unsigned rows = 0;
+	int code = look_rows(o, &rows);
+	if (code)
+		return code;
+	if (opt_argc(o) != 1)
+		return complain(EXIT_USAGE, "name one trace");
+	if (trace_open(opt_argv(o)[0], &t, &err))
+		return complain(EXIT_USAGE, "%s", err.text);
+	code = report_of(o, t, rows, show);
+	trace_close(t);
+	return code;
+}

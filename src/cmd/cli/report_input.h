@@ -1,0 +1,21 @@
+/* What the commands share that look at a trace and print: its report, the option --top, colour. */
+#ifndef WEIR_CMD_CLI_REPORT_INPUT_H
+#define WEIR_CMD_CLI_REPORT_INPUT_H
+
+#include <stdbool.h>
+
+#include "cmd/cli/options.h"
+#include "model/report.h"
+
+/* Whether standard output is a terminal that may be coloured. */
+bool look_colour(void);
+
+/* --top, 0 for all; an exit code when it is no number, which has been said. */
+int look_rows(const struct options *o, unsigned *ret_rows);
+
+/* Makes the report of the one trace that the arguments name, and gives it and --top to show(),
+ * whose exit code it returns.  What is wrong has been said. */
+int look_report(const struct options *o,
+	int (*show)(const struct options *o, struct report *r, unsigned rows));
+
+#endif

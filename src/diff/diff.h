@@ -1,0 +1,163 @@
+/*
+ * Two sets of recordings, compared.  Reports are added to side A or B one after the other; of
+ * each only sums and histograms stay, so memory is bounded by the number of different things,
+ * not by that of runs or calls.  Rows are matched by name.  One thread.
+ *
+ * A phase is a range that the program or its framework has named, and is compared one by one: how
+ * long a typical one takes on the device, from the start of the first work that was asked for
+ * inside to the end of the last.  The host may be through with it long before.
+ *
+ *	diff_new(&d, 3.0);
+ *	diff_add(d, DIFF_A, "old.weir", report, &err); … diff_add(d, DIFF_B, …);
+ *	diff_finish(d);
+ *	gate_judge(&gate, d, &judgement);
+ *	diff_print_text(d, …);
+ */
+#ifndef WEIR_DIFF_DIFF_H
+#define WEIR_DIFF_DIFF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/hist.h"
+#include "base/map.h"
+#include "model/report.h"
+
+enum diff_side_id { DIFF_A, DIFF_B, DIFF_SIDES };
+
+enum diff_total {
+	TOTAL_WALL,
+	TOTAL_DEVICE,
+	TOTAL_BUSY,
+	TOTAL_HOST,
+	TOTAL_CALLS,
+	TOTAL_LAUNCHES,
+	TOTAL_GRAPH_LAUNCHES,
+	TOTAL_ERRORS,
+	TOTAL_LOST,
+	TOTAL_PEAK,
+	TOTAL_ALLOCATED,
+	TOTAL_ALLOCS,
+	TOTAL_COPIED,
+	DIFF_TOTALS,
+};
+enum diff_unit { UNIT_NS, UNIT_COUNT, UNIT_BYTES };
+
+/* What the totals are called: in gates, JSON (with the unit) and text. */
+struct diff_total_name {
+	const char *gate, *json, *text;
+	enum diff_unit unit;
+	bool worst; /* of several runs the largest counts, not the middle one */
+};
+extern const struct diff_total_name diff_total_names[DIFF_TOTALS];
+
+enum diff_table {
+	TABLE_KERNELS,
+	TABLE_CALLS,
+	TABLE_OPERATORS,
+	TABLE_COPIES,
+	TABLE_PHASES,
+	DIFF_TABLES
+};
+
+enum diff_verdict {
+	VERDICT_NONE, /* the numbers cannot tell */
+	VERDICT_SAME, /* no difference that is more than chance and the threshold */
+	VERDICT_FASTER,
+	VERDICT_SLOWER,
+	VERDICT_NEW,
+	VERDICT_GONE,
+};
+const char *diff_verdict_word(enum diff_verdict v); /* NULL for VERDICT_NONE */
+
+/* One row in one run. */
+struct diff_run {
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t host_ns, device_ns; /* phases: device is their spans */
+	uint64_t host_p50_ns, device_p50_ns;
+	uint64_t busy_p50_ns; /* phases: what the devices did inside */
+};
+
+struct diff_value { /* one row on one side: of several runs the middle ones */
+	bool there;
+	double count, bytes, total_ns;
+	/* Phases: what a typical one takes; NAN: not known. */
+	double span_ns, busy_ns, host_ns;
+};
+
+struct diff_row {
+	char *name;
+	const char *kind; /* calls: api; operators: kind of range; else NULL */
+	ARRAY(struct diff_run) runs[DIFF_SIDES];
+	struct hist host[DIFF_SIDES], device[DIFF_SIDES];
+
+	/* After diff_finish(). */
+	bool by_device; /* times are the device's */
+	struct diff_value value[DIFF_SIDES];
+	double change_ns;
+	double change_pct; /* of the total; NAN when A has none */
+	enum diff_verdict verdict;
+	double p;      /* see statistic.h; NAN: not known */
+	double longer; /* share of pairs in which B's is longer; NAN: not known */
+	double factor; /* phases: a typical one of A by one of B; NAN: not known */
+};
+
+struct diff_sum { /* a total */
+	double side[DIFF_SIDES];
+	double change_pct; /* NAN when A has none and B does */
+	enum diff_verdict verdict;
+	double p;
+};
+
+struct diff_input {
+	char *file;
+	char *program;
+	bool lost;
+	uint32_t sampled; /* one launch in so many was timed; 0: all */
+};
+
+struct diff {
+	double threshold_pct;
+	ARRAY(struct diff_input) inputs[DIFF_SIDES];
+	ARRAY(double) totals[DIFF_SIDES]; /* DIFF_TOTALS a run */
+	ARRAY(struct diff_row) rows[DIFF_TABLES];
+	struct map names[DIFF_TABLES];
+	bool has_device[DIFF_SIDES]; /* each run of the side says what ran on devices */
+	bool sampled[DIFF_SIDES];    /* of a run of the side only samples were timed */
+	bool by_device; /* kernels: times are the device's; operators: unless sampled */
+	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
+	ARRAY(char *) notes; /* sentences that the reader needs before any number */
+	struct diff_sum sums[DIFF_TOTALS];
+};
+
+/* threshold_pct: changes that are smaller are none.  0 or -ENOMEM. */
+int diff_new(struct diff **ret_d, double threshold_pct);
+void diff_free(struct diff *d);
+
+/* 0 or -ENOMEM. */
+int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r);
+
+/* Makes verdicts and sorts rows by how much their total changed.  0 or -ENOMEM. */
+int diff_finish(struct diff *d);
+
+/* Percentile of a row on one side; NAN when no single durations are known. */
+double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p);
+double diff_mean(const struct diff_row *row, enum diff_side_id side);
+
+/* For diff_finish(): what the runs lack and what that means.  0 or -ENOMEM. */
+int diff_make_notes(struct diff *d);
+
+struct gate;
+struct judgement;
+
+/* rows: at most so many a table, 0 for all. */
+void diff_print_text(const struct diff *d, const struct gate *gates, const struct judgement *judged,
+	size_t gate_count, FILE *out, unsigned rows, bool colour);
+void diff_print_json(const struct diff *d, const struct gate *gates, const struct judgement *judged,
+	size_t gate_count, FILE *out);
+
+#endif

@@ -1,0 +1,185 @@
+/* The comparison as JSON.  Keys are a promise: they are added to, not renamed. */
+#include "diff/diff.h"
+
+#include <math.h>
+
+#include "base/json.h"
+#include "diff/fail_condition.h"
+
+#include "base/banned.h"
+
+static void put_word(struct json *j, const char *key, const char *word)
+{
+	if (word)
+		json_str(j, key, word);
+	else
+		json_put_null(j, key);
+}
+
+/* Sums are whole numbers, unless they are the middle of two. */
+static void put_number(struct json *j, const char *key, double value)
+{
+	if (value >= 0 && value < 9e15)
+		json_u64(j, key, (uint64_t)(value + 0.5));
+	else
+		json_put_real(j, key, value);
+}
+
+static void put_judgement(struct json *j, double change_pct, enum diff_verdict verdict, double p)
+{
+	json_put_real(j, "change_pct", change_pct);
+	put_word(j, "verdict", diff_verdict_word(verdict));
+	json_put_real(j, "p", p);
+}
+
+static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id side)
+{
+	json_begin_array(j, side == DIFF_A ? "a" : "b");
+	for (size_t i = 0; i < d->inputs[side].n; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, "file", d->inputs[side].v[i].file);
+		json_str(j, "program", d->inputs[side].v[i].program);
+		if (d->inputs[side].v[i].sampled)
+			json_u64(j, "sampled", d->inputs[side].v[i].sampled);
+		else
+			json_put_null(j, "sampled");
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_totals(struct json *j, const struct diff *d)
+{
+	json_begin_object(j, "totals");
+	for (int t = 0; t < DIFF_TOTALS; t++) {
+		const struct diff_sum *s = &d->sums[t];
+		json_begin_object(j, diff_total_names[t].json);
+		put_number(j, "a", s->side[DIFF_A]);
+		put_number(j, "b", s->side[DIFF_B]);
+		put_judgement(j, s->change_pct, s->verdict, s->p);
+		json_end_object(j);
+	}
+	json_end_object(j);
+}
+
+static void put_side(
+	struct json *j, const struct diff_row *row, enum diff_side_id side, enum diff_table table)
+{
+	const struct diff_value *v = &row->value[side];
+	const char *key = side == DIFF_A ? "a" : "b";
+	if (!v->there) {
+		json_put_null(j, key);
+		return;
+	}
+	json_begin_object(j, key);
+	put_number(j, "count", v->count);
+	put_number(j, "total_ns", v->total_ns);
+	if (table == TABLE_COPIES) {
+		put_number(j, "bytes", v->bytes);
+	} else {
+		put_number(j, "mean_ns", diff_mean(row, side));
+		put_number(j, "p50_ns", diff_percentile(row, side, 0.50));
+		put_number(j, "p95_ns", diff_percentile(row, side, 0.95));
+		put_number(j, "p99_ns", diff_percentile(row, side, 0.99));
+	}
+	json_end_object(j);
+}
+
+static void put_table(struct json *j, const struct diff *d, enum diff_table table, const char *key)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < d->rows[table].n; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", row->name);
+		if (row->kind)
+			json_str(j, table == TABLE_CALLS ? "api" : "kind", row->kind);
+		put_side(j, row, DIFF_A, table);
+		put_side(j, row, DIFF_B, table);
+		json_put_real(j, "change_ns", row->change_ns);
+		put_judgement(j, row->change_pct, row->verdict, row->p);
+		json_put_real(j, "b_longer", row->longer);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_phase(struct json *j, const char *key, const struct diff_value *v)
+{
+	if (!v->there) {
+		json_put_null(j, key);
+		return;
+	}
+	json_begin_object(j, key);
+	put_number(j, "count", v->count);
+	put_number(j, "span_p50_ns", v->span_ns);
+	put_number(j, "device_p50_ns", v->busy_ns);
+	put_number(j, "host_p50_ns", v->host_ns);
+	json_end_object(j);
+}
+
+static void put_phases(struct json *j, const struct diff *d)
+{
+	json_begin_array(j, "phases");
+	for (size_t i = 0; i < d->rows[TABLE_PHASES].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", row->name);
+		json_str(j, "kind", row->kind);
+		json_str(j, "compared", row->by_device ? "span" : "host");
+		put_phase(j, "a", &row->value[DIFF_A]);
+		put_phase(j, "b", &row->value[DIFF_B]);
+		json_put_real(j, "factor", row->factor);
+		put_judgement(j, row->change_pct, row->verdict, row->p);
+		json_put_real(j, "b_longer", row->longer);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_notes(struct json *j, const struct diff *d)
+{
+	json_begin_array(j, "notes");
+	for (size_t i = 0; i < d->notes.n; i++)
+		json_str(j, NULL, d->notes.v[i]);
+	json_end_array(j);
+}
+
+static void put_gates(
+	struct json *j, const struct gate *gates, const struct judgement *judged, size_t count)
+{
+	json_begin_array(j, "gates");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, "expression", gates[i].text);
+		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
+		json_bool(j, "fired", judged[i].fired);
+		put_word(j, "name", judged[i].where);
+		json_u64(j, "rows", judged[i].rows);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void diff_print_json(const struct diff *d, const struct gate *gates, const struct judgement *judged,
+	size_t gate_count, FILE *out)
+{
+	struct json j;
+	json_init(&j, out);
+	json_begin_object(&j, NULL);
+	json_begin_object(&j, "runs");
+	put_inputs(&j, d, DIFF_A);
+	put_inputs(&j, d, DIFF_B);
+	json_end_object(&j);
+	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
+	json_put_real(&j, "threshold_pct", d->threshold_pct);
+	put_notes(&j, d);
+	put_gates(&j, gates, judged, gate_count);
+	put_totals(&j, d);
+	put_phases(&j, d);
+	put_table(&j, d, TABLE_KERNELS, "kernels");
+	put_table(&j, d, TABLE_CALLS, "calls");
+	put_table(&j, d, TABLE_OPERATORS, "operators");
+	put_table(&j, d, TABLE_COPIES, "copies");
+	json_end_object(&j);
+}

@@ -1,0 +1,91 @@
+/* What a reader of a comparison must know before its numbers: sentences on what runs lack, and on
+ * what their times are. */
+#include "diff/diff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+static int note(struct diff *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int note(struct diff *d, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vasprintf(&text, format, ap);
+	va_end(ap);
+	char **to = n < 0 ? NULL : array_push(&d->notes);
+	if (to)
+		*to = text;
+	else if (n >= 0)
+		free(text);
+	return to ? 0 : -ENOMEM;
+}
+
+static const char *name_of(int side)
+{
+	return side == DIFF_A ? "A" : "B";
+}
+
+static int note_devices(struct diff *d)
+{
+	if (d->has_device[DIFF_A] == d->has_device[DIFF_B])
+		return 0;
+	return note(d,
+		"Only %s says what ran on devices, so kernels are compared by the time that their "
+		"launches took on the host, and operators and phases by theirs.",
+		name_of(d->has_device[DIFF_A] ? DIFF_A : DIFF_B));
+}
+
+static int note_samples(struct diff *d, int side)
+{
+	int e = 0;
+	for (size_t i = 0; i < d->inputs[side].n && !e; i++) {
+		const uint32_t each = d->inputs[side].v[i].sampled;
+		if (each)
+			e = note(d, "Run %zu of %s timed one launch in %" PRIu32 ".", i + 1,
+				name_of(side), each);
+	}
+	return e;
+}
+
+static int note_sampling(struct diff *d)
+{
+	int e = 0;
+	for (int s = 0; s < DIFF_SIDES && !e; s++)
+		e = note_samples(d, s);
+	if (e || (!d->sampled[DIFF_A] && !d->sampled[DIFF_B]))
+		return e;
+	e = note(d, "Of samples, times of kernels hold what the device waited for the launch, and "
+		    "totals are estimates\nwithout copies and sets; operators and phases are "
+		    "compared by their time on the host.");
+	if (!e && d->apart)
+		e = note(d,
+			"Times of the other runs hold no such waiting, so no kernel is judged to "
+			"be faster or slower.");
+	return e;
+}
+
+static int note_losses(struct diff *d, int side)
+{
+	int e = 0;
+	for (size_t i = 0; i < d->inputs[side].n && !e; i++)
+		if (d->inputs[side].v[i].lost)
+			e = note(d, "Run %zu of %s lost calls: its numbers are too small.", i + 1,
+				name_of(side));
+	return e;
+}
+
+int diff_make_notes(struct diff *d)
+{
+	int e = note_devices(d);
+	if (!e)
+		e = note_sampling(d);
+	for (int s = 0; s < DIFF_SIDES && !e; s++)
+		e = note_losses(d, s);
+	return e;
+}

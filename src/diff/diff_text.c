@@ -1,0 +1,393 @@
+/* The comparison as text: gates first, then totals and tables, what changed most on top, and a
+ * sentence. */
+#include "diff/diff.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "diff/fail_condition.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT 90 /* bytes of a name */
+
+struct page {
+	const struct diff *d;
+	FILE *out;
+	size_t rows;
+	const char *bold, *dim, *red, *plain;
+};
+
+static const char *text_of(struct number *n, enum diff_unit unit, double value)
+{
+	const uint64_t v = value > 0 ? (uint64_t)value : 0;
+	if (isnan(value))
+		return "-";
+	return unit == UNIT_NS      ? number_ns(n, v)
+	       : unit == UNIT_BYTES ? number_bytes(n, v)
+				    : number_count(n, v);
+}
+
+static void cell(struct table *t, enum diff_unit unit, double value)
+{
+	struct number n;
+	table_cell(t, "%s", text_of(&n, unit, value));
+}
+
+static const char *percent(struct number *n, double pct)
+{
+	if (isnan(pct))
+		snprintf(n->text, sizeof(n->text), "-");
+	else if (pct > 999.95)
+		snprintf(n->text, sizeof(n->text), "x %.3g", 1 + pct / 100);
+	else
+		snprintf(n->text, sizeof(n->text), "%+.1f %%", pct == 0 ? 0 : pct);
+	return n->text;
+}
+
+static void cell_change(struct table *t, double pct)
+{
+	struct number n;
+	table_cell(t, "%s", percent(&n, pct));
+}
+
+/* How often chance alone makes such a difference. */
+static void cell_chance(struct table *t, double p)
+{
+	if (isnan(p))
+		table_cell(t, "-");
+	else if (p < 0.001)
+		table_cell(t, "<0.1 %%");
+	else
+		table_cell(t, "%.1f %%", p * 100);
+}
+
+static void cell_verdict(struct table *t, enum diff_verdict v)
+{
+	const char *word = diff_verdict_word(v);
+	table_cell(t, "%s", word ? word : "-");
+}
+
+static void heading(const struct page *p, const char *text)
+{
+	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
+}
+
+static void put_side(const struct page *p, enum diff_side_id side)
+{
+	const struct diff *d = p->d;
+	const size_t n = d->inputs[side].n;
+	const struct diff_input *first = &d->inputs[side].v[0];
+	fprintf(p->out, "%s%s%s  ", p->bold, side == DIFF_A ? "A" : "B", p->plain);
+	text_put_safe(p->out, first->file);
+	if (n > 1)
+		fprintf(p->out, " and %zu more runs", n - 1);
+	fputs(": ", p->out);
+	text_put_safe(p->out, *first->program ? first->program : "(program unknown)");
+	putc('\n', p->out);
+}
+
+static void put_notes(const struct page *p)
+{
+	for (size_t i = 0; i < p->d->notes.n; i++)
+		fprintf(p->out, "\n%s\n", p->d->notes.v[i]);
+}
+
+/* ---- gates ---- */
+
+static void put_gate(const struct page *p, const struct gate *g, const struct judgement *j)
+{
+	struct number n;
+	fprintf(p->out, "  %s%s%s  ", j->fired ? p->red : "", j->fired ? "FIRED" : "quiet",
+		p->plain);
+	text_put_safe(p->out, g->text);
+	if (!j->known) {
+		fputs(": nothing to compare\n", p->out);
+		return;
+	}
+	if (g->against == AGAINST_PCT)
+		fprintf(p->out, ": %s", isinf(j->value) ? "A has none" : percent(&n, j->value));
+	else
+		fprintf(p->out, ": %s%s",
+			g->against == AGAINST_CHANGE ? (j->value < 0 ? "-" : "+") : "",
+			text_of(&n, g->unit, fabs(j->value)));
+	if (j->where) {
+		fputs(" of ", p->out);
+		text_put_safe(p->out, j->where);
+	}
+	if (j->rows > 1)
+		fprintf(p->out, ", and %" PRIu64 " more", j->rows - 1);
+	putc('\n', p->out);
+}
+
+static void put_gates(const struct page *p, const struct gate *gates,
+	const struct judgement *judged, size_t count)
+{
+	if (!count)
+		return;
+	heading(p, "Gates");
+	for (size_t i = 0; i < count; i++)
+		put_gate(p, &gates[i], &judged[i]);
+}
+
+/* ---- tables ---- */
+
+static bool is_nothing(double value)
+{
+	return isnan(value) || value == 0;
+}
+
+static void put_totals(const struct page *p)
+{
+	static const char *const headings[] = { "A", "B", "change", "verdict", "by chance",
+		"total" };
+	struct table t;
+	heading(p, "Totals");
+	table_init(&t, ">>><><", headings);
+	for (int i = 0; i < DIFF_TOTALS; i++) {
+		const struct diff_sum *s = &p->d->sums[i];
+		if (is_nothing(s->side[DIFF_A]) && is_nothing(s->side[DIFF_B]))
+			continue;
+		cell(&t, diff_total_names[i].unit, s->side[DIFF_A]);
+		cell(&t, diff_total_names[i].unit, s->side[DIFF_B]);
+		cell_change(&t, s->change_pct);
+		cell_verdict(&t, s->verdict);
+		cell_chance(&t, s->p);
+		table_cell(&t, "%s", diff_total_names[i].text);
+	}
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+}
+
+static void cell_counts(struct table *t, const struct diff_row *row)
+{
+	struct number a, b;
+	const double from = row->value[DIFF_A].count, to = row->value[DIFF_B].count;
+	if (from == to)
+		cell(t, UNIT_COUNT, to);
+	else
+		table_cell(
+			t, "%s → %s", text_of(&a, UNIT_COUNT, from), text_of(&b, UNIT_COUNT, to));
+}
+
+static void cell_both(struct table *t, const struct diff_row *row, double at)
+{
+	struct number a, b;
+	table_cell(t, "%s → %s", text_of(&a, UNIT_NS, diff_percentile(row, DIFF_A, at)),
+		text_of(&b, UNIT_NS, diff_percentile(row, DIFF_B, at)));
+}
+
+static void cell_name(struct table *t, const char *name)
+{
+	table_cell_name(t, name, NAME_CUT);
+}
+
+static size_t shown(const struct page *p, size_t rows)
+{
+	return p->rows && p->rows < rows ? p->rows : rows;
+}
+
+static void end_table(const struct page *p, struct table *t, size_t rows)
+{
+	struct number n;
+	table_print(t, p->out, p->dim, p->plain);
+	table_fini(t);
+	if (shown(p, rows) < rows)
+		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
+			number_count(&n, rows - shown(p, rows)), p->plain);
+}
+
+/* Ranges that are no operators have a table of their own. */
+static bool belongs(const struct diff_row *row, enum diff_table table)
+{
+	return table != TABLE_OPERATORS || !strcmp(row->kind, range_kind_name(RANGE_OPERATOR));
+}
+
+static void put_row(struct table *t, const struct diff_row *row)
+{
+	cell_verdict(t, row->verdict);
+	cell_chance(t, row->p);
+	cell_change(t, row->change_pct);
+	cell(t, UNIT_NS, row->value[DIFF_A].there ? row->value[DIFF_A].total_ns : NAN);
+	cell(t, UNIT_NS, row->value[DIFF_B].there ? row->value[DIFF_B].total_ns : NAN);
+	cell_counts(t, row);
+	cell_both(t, row, 0.50);
+	cell_both(t, row, 0.95);
+	cell_name(t, row->name);
+}
+
+static void put_rows(const struct page *p, enum diff_table table, const char *title)
+{
+	static const char *const headings[] = { "verdict", "by chance", "change", "total A",
+		"total B", "count", "p50", "p95", "name" };
+	const struct diff *d = p->d;
+	struct table t;
+	size_t rows = 0, put = 0;
+	for (size_t i = 0; i < d->rows[table].n; i++)
+		rows += belongs(&d->rows[table].v[i], table);
+	if (!rows)
+		return;
+	heading(p, title);
+	table_init(&t, "<>>>>>>><", headings);
+	for (size_t i = 0; put < shown(p, rows); i++) {
+		if (!belongs(&d->rows[table].v[i], table))
+			continue;
+		put_row(&t, &d->rows[table].v[i]);
+		put++;
+	}
+	end_table(p, &t, rows);
+}
+
+static void cell_change_of(struct table *t, double a, double b)
+{
+	struct number from, to;
+	table_cell(t, "%s → %s", text_of(&from, UNIT_NS, a), text_of(&to, UNIT_NS, b));
+}
+
+/* One of each, not all together: see diff.h. */
+static void put_phases(const struct page *p)
+{
+	static const char *const headings[] = { "verdict", "by chance", "span on device", "factor",
+		"busy inside", "on the host", "count", "name" };
+	const struct diff *d = p->d;
+	struct table t;
+	if (!d->rows[TABLE_PHASES].n)
+		return;
+	heading(p, "Phases, the ranges that the program names: what a typical one takes");
+	table_init(&t, "<>>>>>><", headings);
+	for (size_t i = 0; i < shown(p, d->rows[TABLE_PHASES].n); i++) {
+		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+		const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
+		cell_verdict(&t, row->verdict);
+		cell_chance(&t, row->p);
+		cell_change_of(&t, a->span_ns, b->span_ns);
+		if (isnan(row->factor))
+			table_cell(&t, "-");
+		else
+			table_cell(&t, "%.2f×%s", row->factor, row->by_device ? "" : " host");
+		cell_change_of(&t, a->busy_ns, b->busy_ns);
+		cell_change_of(&t, a->host_ns, b->host_ns);
+		cell_counts(&t, row);
+		cell_name(&t, row->name);
+	}
+	end_table(p, &t, d->rows[TABLE_PHASES].n);
+}
+
+static void put_copies(const struct page *p)
+{
+	static const char *const headings[] = { "bytes A", "bytes B", "change", "count", "time A",
+		"time B", "direction" };
+	const struct diff *d = p->d;
+	struct table t;
+	if (!d->rows[TABLE_COPIES].n)
+		return;
+	heading(p, "Copies and sets");
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < d->rows[TABLE_COPIES].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_COPIES].v[i];
+		const double a = row->value[DIFF_A].bytes, b = row->value[DIFF_B].bytes;
+		cell(&t, UNIT_BYTES, a);
+		cell(&t, UNIT_BYTES, b);
+		cell_change(&t, a > 0 ? (b - a) / a * 100 : b > 0 ? NAN : 0);
+		cell_counts(&t, row);
+		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_A].total_ns : NAN);
+		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_B].total_ns : NAN);
+		cell_name(&t, row->name);
+	}
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+}
+
+/* ---- the sentence ---- */
+
+static void put_counted(const struct page *p, const size_t *by)
+{
+	static const enum diff_verdict order[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
+		VERDICT_GONE, VERDICT_SAME };
+	bool any = false;
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (!by[order[i]])
+			continue;
+		fprintf(p->out, "%s%zu %s", any ? ", " : "", by[order[i]],
+			diff_verdict_word(order[i]));
+		any = true;
+	}
+	if (by[VERDICT_NONE])
+		fprintf(p->out, "%s%zu cannot be told", any ? ", " : "", by[VERDICT_NONE]);
+}
+
+/* ", 7.5 times as fast": what a percentage of nearly all hides. */
+static void put_factor(FILE *out, double a, double b)
+{
+	if (a > 0 && b > 0 && a >= 2 * b)
+		fprintf(out, ", %.3g times as fast", a / b);
+	else if (a > 0 && b >= 2 * a)
+		fprintf(out, ", %.3g times as long", b / a);
+}
+
+/* A program is often mostly its own start: what the devices took comes first. */
+static void put_times(const struct page *p)
+{
+	const struct diff_sum *wall = &p->d->sums[TOTAL_WALL], *busy = &p->d->sums[TOTAL_BUSY];
+	const struct diff_sum *first =
+		busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0 ? busy : wall;
+	struct number a, b, n;
+	fprintf(p->out, "\n%s took %s where A took %s (%s", first == busy ? "On devices B" : "B",
+		text_of(&b, UNIT_NS, first->side[DIFF_B]),
+		text_of(&a, UNIT_NS, first->side[DIFF_A]), percent(&n, first->change_pct));
+	put_factor(p->out, first->side[DIFF_A], first->side[DIFF_B]);
+	fputs(")", p->out);
+	if (first == busy)
+		fprintf(p->out, ", from beginning to end %s where A took %s (%s)",
+			text_of(&b, UNIT_NS, wall->side[DIFF_B]),
+			text_of(&a, UNIT_NS, wall->side[DIFF_A]), percent(&n, wall->change_pct));
+}
+
+static void put_sentence(const struct page *p)
+{
+	const struct diff *d = p->d;
+	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
+	size_t by[VERDICT_GONE + 1] = { 0 };
+	for (size_t i = 0; i < d->rows[table].n; i++)
+		by[d->rows[table].v[i].verdict]++;
+	put_times(p);
+	if (d->rows[table].n) {
+		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
+		put_counted(p, by);
+	}
+	fputs(".\n", p->out);
+	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
+		fputs("With one run on a side, verdicts rest on the single calls of that run; how "
+		      "much runs\ndiffer from each other takes several: weir diff A... -- B...\n",
+			p->out);
+}
+
+void diff_print_text(const struct diff *d, const struct gate *gates, const struct judgement *judged,
+	size_t gate_count, FILE *out, unsigned rows, bool colour)
+{
+	const struct page p = { .d = d,
+		.out = out,
+		.rows = rows,
+		.bold = colour ? "\033[1m" : "",
+		.dim = colour ? "\033[2m" : "",
+		.red = colour ? "\033[31m" : "",
+		.plain = colour ? "\033[0m" : "" };
+	put_side(&p, DIFF_A);
+	put_side(&p, DIFF_B);
+	put_notes(&p);
+	put_gates(&p, gates, judged, gate_count);
+	put_totals(&p);
+	put_phases(&p);
+	put_rows(&p, TABLE_KERNELS,
+		d->by_device ? "Kernels by change of their time on the device"
+			     : "Kernels by change of their launches' time on the host");
+	put_rows(&p, TABLE_OPERATORS, "Operators by change of their time");
+	put_rows(&p, TABLE_CALLS, "Calls by change of their time on the host");
+	put_copies(&p);
+	put_sentence(&p);
+}

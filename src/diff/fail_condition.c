@@ -1,0 +1,376 @@
+/* See gate.h.  An expression is read from its end: names of kernels may hold anything, <, > and
+ * blanks included, but the value holds no operator. */
+#include "diff/fail_condition.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+struct words { /* a part of the expression */
+	const char *at;
+	size_t n;
+};
+
+static struct words trim(struct words w)
+{
+	while (w.n && isspace((unsigned char)w.at[0]))
+		w.at++, w.n--;
+	while (w.n && isspace((unsigned char)w.at[w.n - 1]))
+		w.n--;
+	return w;
+}
+
+static bool is_word(struct words w, const char *word)
+{
+	return w.n == strlen(word) && !memcmp(w.at, word, w.n);
+}
+
+/* ---- the value ---- */
+
+struct unit_name {
+	const char *name;
+	enum diff_unit unit;
+	double factor;
+};
+
+static const struct unit_name units[] = { { "", UNIT_COUNT, 1 }, { "ns", UNIT_NS, 1 },
+	{ "us", UNIT_NS, 1e3 }, { "ms", UNIT_NS, 1e6 }, { "s", UNIT_NS, 1e9 },
+	{ "B", UNIT_BYTES, 1 }, { "KB", UNIT_BYTES, 1e3 }, { "MB", UNIT_BYTES, 1e6 },
+	{ "GB", UNIT_BYTES, 1e9 }, { "KiB", UNIT_BYTES, 1024 }, { "MiB", UNIT_BYTES, 1048576 },
+	{ "GiB", UNIT_BYTES, 1073741824 } };
+
+static int wrong_value(const struct gate *g, struct words v, struct error *err)
+{
+	return error_set(err, -EINVAL,
+		"'%.200s': '%.*s' is no value; write +5%% (a change against A), 10ms, 4GiB or 3",
+		g->text, (int)(v.n < 60 ? v.n : 60), v.at);
+}
+
+static int take_unit(struct gate *g, struct words v, struct words unit, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (!is_word(unit, units[i].name))
+			continue;
+		if (units[i].unit != g->unit && (unit.n || g->unit == UNIT_NS) && g->value != 0)
+			return error_set(err, -EINVAL, "'%.200s' compares a %s with %.*s", g->text,
+				g->unit == UNIT_NS      ? "time (write ns, us, ms or s)"
+				: g->unit == UNIT_BYTES ? "number of bytes"
+							: "number",
+				(int)(v.n < 60 ? v.n : 60), v.at);
+		g->value *= units[i].factor;
+		return 0;
+	}
+	return wrong_value(g, v, err);
+}
+
+static int parse_value(struct gate *g, struct words v, struct error *err)
+{
+	char text[64], *end;
+	v = trim(v);
+	if (!v.n || v.n >= sizeof(text) || memchr(v.at, 'x', v.n) || memchr(v.at, 'X', v.n))
+		return wrong_value(g, v, err);
+	memcpy(text, v.at, v.n);
+	text[v.n] = '\0';
+	const bool is_signed = text[0] == '+' || text[0] == '-';
+	if (!isdigit((unsigned char)text[is_signed]))
+		return wrong_value(g, v, err);
+	g->value = strtod(text, &end);
+	if (!isfinite(g->value))
+		return wrong_value(g, v, err);
+	g->against = is_signed ? AGAINST_CHANGE : AGAINST_NUMBER;
+	const struct words unit = trim((struct words){ end, strlen(end) });
+	if (!is_word(unit, "%"))
+		return take_unit(g, v, unit, err);
+	if (!is_signed)
+		return error_set(err, -EINVAL,
+			"'%.200s': a percentage is a change against A: write +%s or -%s", g->text,
+			text, text);
+	g->against = AGAINST_PCT;
+	return 0;
+}
+
+/* ---- operator ---- */
+
+/* Splits at the last operator; false when there is none. */
+static bool split(
+	const char *text, struct words *ret_left, enum gate_op *ret_op, struct words *ret_value)
+{
+	static const struct {
+		const char *text;
+		enum gate_op op;
+	} ops[] = { { ">=", OP_LEAST }, { "<=", OP_MOST }, { "==", OP_EQUAL }, { "!=", OP_OTHER },
+		{ ">", OP_MORE }, { "<", OP_LESS } };
+	size_t end = strlen(text);
+	while (end && !strchr("<>=", text[end - 1]))
+		end--;
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		const size_t n = strlen(ops[i].text);
+		if (end < n || memcmp(text + end - n, ops[i].text, n) != 0)
+			continue;
+		*ret_op = ops[i].op;
+		*ret_left = trim((struct words){ text, end - n });
+		*ret_value = (struct words){ text + end, strlen(text + end) };
+		return true;
+	}
+	return false;
+}
+
+/* ---- metric ---- */
+
+static struct words first_word(struct words *rest)
+{
+	struct words w = *rest = trim(*rest);
+	for (w.n = 0; w.n < rest->n && !isspace((unsigned char)rest->at[w.n]);)
+		w.n++;
+	*rest = trim((struct words){ rest->at + w.n, rest->n - w.n });
+	return w;
+}
+
+static int wrong_metric(const struct gate *g, struct words w, struct error *err)
+{
+	return error_set(err, -EINVAL,
+		"'%.200s': '%.*s' is no metric; there are count, total, mean, p50, p95, p99, slower, "
+		"faster, new and gone of kernels, calls, operators and phases, and wall, calls, launches, "
+		"errors, lost, peak_bytes and others in weir-diff(1)",
+		g->text, (int)(w.n < 40 ? w.n : 40), w.at);
+}
+
+static bool find_row_metric(struct gate *g, struct words w)
+{
+	static const struct {
+		const char *name;
+		enum gate_metric metric;
+		enum diff_unit unit;
+	} names[] = { { "count", METRIC_COUNT, UNIT_COUNT }, { "total", METRIC_TOTAL, UNIT_NS },
+		{ "mean", METRIC_MEAN, UNIT_NS }, { "p50", METRIC_P50, UNIT_NS },
+		{ "p95", METRIC_P95, UNIT_NS }, { "p99", METRIC_P99, UNIT_NS },
+		{ "slower", METRIC_SLOWER, UNIT_COUNT }, { "faster", METRIC_FASTER, UNIT_COUNT },
+		{ "new", METRIC_NEW, UNIT_COUNT }, { "gone", METRIC_GONE, UNIT_COUNT } };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!is_word(w, names[i].name))
+			continue;
+		g->metric = names[i].metric;
+		g->unit = names[i].unit;
+		return true;
+	}
+	return false;
+}
+
+static bool find_total(struct gate *g, struct words w)
+{
+	for (int t = 0; t < DIFF_TOTALS; t++) {
+		if (!is_word(w, diff_total_names[t].gate))
+			continue;
+		g->metric = METRIC_TOTAL_OF_RUN;
+		g->total = (enum diff_total)t;
+		g->unit = diff_total_names[t].unit;
+		return true;
+	}
+	return false;
+}
+
+static int parse_pattern(struct gate *g, struct words rest, struct error *err)
+{
+	if (!rest.n)
+		return 0;
+	if (!is_word(first_word(&rest), "of") || !rest.n)
+		return error_set(err, -EINVAL,
+			"'%.200s': after the metric comes an operator, or 'of' and a name",
+			g->text);
+	if (g->metric == METRIC_TOTAL_OF_RUN)
+		return error_set(err, -EINVAL, "'%.200s': %s is of the whole run, not of a name",
+			g->text, diff_total_names[g->total].gate);
+	if (rest.n > 1 && rest.at[0] == '"' && rest.at[rest.n - 1] == '"')
+		rest = (struct words){ rest.at + 1, rest.n - 2 };
+	if (rest.n >= sizeof(g->pattern))
+		return error_set(
+			err, -EINVAL, "the name in '%.60s…' is too long; use a *", g->text);
+	memcpy(g->pattern, rest.at, rest.n);
+	g->pattern[rest.n] = '\0';
+	return 0;
+}
+
+static int parse_metric(struct gate *g, struct words left, struct error *err)
+{
+	static const char *const tables[DIFF_TABLES] = { [TABLE_KERNELS] = "kernel",
+		[TABLE_CALLS] = "call",
+		[TABLE_OPERATORS] = "operator",
+		[TABLE_PHASES] = "phase" };
+	struct words rest = left, w = first_word(&rest);
+	bool of_rows = false;
+	g->table = TABLE_KERNELS;
+	for (int t = 0; t < DIFF_TABLES && !of_rows; t++) {
+		of_rows = tables[t] && is_word(w, tables[t]);
+		g->table = of_rows ? (enum diff_table)t : TABLE_KERNELS;
+	}
+	if (of_rows)
+		w = first_word(&rest);
+	if (!find_row_metric(g, w) && (of_rows || !find_total(g, w)))
+		return wrong_metric(g, w, err);
+	return parse_pattern(g, rest, err);
+}
+
+int gate_parse(const char *text, struct gate *ret_gate, struct error *err)
+{
+	struct gate g = { .text = text };
+	struct words left, value;
+	if (!split(text, &left, &g.op, &value))
+		return error_set(err, -EINVAL,
+			"'%.200s' compares nothing: write METRIC OP VALUE, 'p95 > +5%%' say", text);
+	int e = parse_metric(&g, left, err);
+	if (!e)
+		e = parse_value(&g, value, err);
+	if (!e && g.metric >= METRIC_SLOWER && g.against != AGAINST_NUMBER)
+		e = error_set(err, -EINVAL,
+			"'%.200s': a number of rows has nothing to be compared with in A; write a "
+			"plain number",
+			text);
+	if (!e)
+		*ret_gate = g;
+	return e;
+}
+
+/* ---- matching ---- */
+
+bool gate_matches(const char *pattern, const char *text)
+{
+	const char *star = NULL, *again = NULL;
+	while (*text) {
+		if (*pattern == '*') {
+			star = pattern++;
+			again = text;
+		} else if (*pattern == *text || *pattern == '?') {
+			pattern++, text++;
+		} else if (star) {
+			pattern = star + 1;
+			text = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+/* ---- judging ---- */
+
+static bool compare(enum gate_op op, double a, double b)
+{
+	switch (op) {
+	case OP_MORE:
+		return a > b;
+	case OP_LEAST:
+		return a >= b;
+	case OP_LESS:
+		return a < b;
+	case OP_MOST:
+		return a <= b;
+	case OP_EQUAL:
+		return a == b;
+	case OP_OTHER:
+		return a != b;
+	}
+	return false;
+}
+
+/* What the gate compares, from the values of both sides; NAN when there is no such thing. */
+static double measure(const struct gate *g, double a, double b)
+{
+	if (g->against == AGAINST_NUMBER)
+		return b;
+	if (g->against == AGAINST_CHANGE || a == b)
+		return b - a;
+	return a == 0 ? (b > 0 ? INFINITY : -INFINITY) : (b - a) / fabs(a) * 100;
+}
+
+static double row_value(const struct gate *g, const struct diff_row *row, enum diff_side_id side)
+{
+	switch (g->metric) {
+	case METRIC_COUNT:
+		return row->value[side].count;
+	case METRIC_TOTAL:
+		return row->value[side].total_ns;
+	case METRIC_MEAN:
+		return diff_mean(row, side);
+	case METRIC_P50:
+		return diff_percentile(row, side, 0.50);
+	case METRIC_P95:
+		return diff_percentile(row, side, 0.95);
+	default:
+		return diff_percentile(row, side, 0.99);
+	}
+}
+
+static void judge_total(const struct gate *g, const struct diff *d, struct judgement *j)
+{
+	const struct diff_sum *s = &d->sums[g->total];
+	j->value = measure(g, s->side[DIFF_A], s->side[DIFF_B]);
+	j->known = !isnan(j->value);
+	j->fired = j->known && compare(g->op, j->value, g->value);
+}
+
+/* The row that is named is the one farthest in the gate's direction. */
+static bool farther(const struct gate *g, const struct judgement *j, double value, bool fired)
+{
+	if (!j->known || fired != j->fired)
+		return !j->known || fired;
+	if (g->op == OP_LESS || g->op == OP_MOST)
+		return value < j->value;
+	return value > j->value;
+}
+
+static void judge_rows(const struct gate *g, const struct diff *d, struct judgement *j)
+{
+	for (size_t i = 0; i < d->rows[g->table].n; i++) {
+		const struct diff_row *row = &d->rows[g->table].v[i];
+		if (*g->pattern && !gate_matches(g->pattern, row->name))
+			continue;
+		const double value =
+			measure(g, row_value(g, row, DIFF_A), row_value(g, row, DIFF_B));
+		if (isnan(value))
+			continue;
+		const bool fired = compare(g->op, value, g->value);
+		j->rows += fired;
+		if (!farther(g, j, value, fired))
+			continue;
+		j->known = true;
+		j->fired = fired;
+		j->value = value;
+		j->where = row->name;
+	}
+}
+
+static void count_rows(const struct gate *g, const struct diff *d, struct judgement *j)
+{
+	static const enum diff_verdict verdicts[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
+		VERDICT_GONE };
+	uint64_t n = 0;
+	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
+		return; /* nobody judged */
+	for (size_t i = 0; i < d->rows[g->table].n; i++) {
+		const struct diff_row *row = &d->rows[g->table].v[i];
+		if (row->verdict != verdicts[g->metric - METRIC_SLOWER])
+			continue;
+		n += !*g->pattern || gate_matches(g->pattern, row->name);
+	}
+	j->known = true;
+	j->value = (double)n;
+	j->fired = compare(g->op, j->value, g->value);
+}
+
+void gate_judge(const struct gate *g, const struct diff *d, struct judgement *ret_judgement)
+{
+	struct judgement j = { 0 };
+	if (g->metric == METRIC_TOTAL_OF_RUN)
+		judge_total(g, d, &j);
+	else if (g->metric >= METRIC_SLOWER)
+		count_rows(g, d, &j);
+	else
+		judge_rows(g, d, &j);
+	*ret_judgement = j;
+}

@@ -1,0 +1,66 @@
+/*
+ * Gates of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
+ *
+ *	[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE
+ *
+ * Pure; any thread.
+ */
+#ifndef WEIR_DIFF_FAIL_CONDITION_H
+#define WEIR_DIFF_FAIL_CONDITION_H
+
+#include "base/error.h"
+#include "diff/diff.h"
+
+enum gate_metric {
+	METRIC_TOTAL_OF_RUN, /* `total` says which */
+	METRIC_COUNT,
+	METRIC_TOTAL,
+	METRIC_MEAN,
+	METRIC_P50,
+	METRIC_P95,
+	METRIC_P99,
+	METRIC_SLOWER, /* number of rows with that verdict */
+	METRIC_FASTER,
+	METRIC_NEW,
+	METRIC_GONE,
+};
+
+enum gate_op { OP_MORE, OP_LEAST, OP_LESS, OP_MOST, OP_EQUAL, OP_OTHER };
+enum gate_against {
+	AGAINST_NUMBER, /* B's value is compared with `value` */
+	AGAINST_CHANGE, /* B's less A's */
+	AGAINST_PCT,    /* the same in percent of A's */
+};
+
+#define GATE_PATTERN 512
+
+struct gate {
+	const char *text; /* the caller's */
+	enum gate_metric metric;
+	enum diff_total total;
+	enum diff_table table;
+	enum gate_op op;
+	enum gate_against against;
+	double value; /* nanoseconds, bytes, a count, percent */
+	enum diff_unit unit;
+	char pattern[GATE_PATTERN]; /* "" for all; * any text, ? any character */
+};
+
+struct judgement {
+	bool fired;
+	bool known;        /* value is there */
+	double value;      /* what was compared: of the row that is farthest on the wrong side */
+	const char *where; /* that row's name, the diff's; NULL for totals and numbers of rows */
+	uint64_t rows;     /* for how many rows it is true */
+};
+
+/* 0 or -EINVAL with a sentence.  text must outlive the gate. */
+int gate_parse(const char *text, struct gate *ret_gate, struct error *err);
+
+/* After diff_finish(). */
+void gate_judge(const struct gate *g, const struct diff *d, struct judgement *ret_judgement);
+
+/* The whole of text; * stands for any text, ? for one character. */
+bool gate_matches(const char *pattern, const char *text);
+
+#endif

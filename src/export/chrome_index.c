@@ -1,0 +1,488 @@
+/* See chrome.h. */
+#include "export/export_chrome.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "memory/memory.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define NONE UINT32_MAX
+
+/* ---- ranges ---- */
+
+static int range_order(const void *one, const void *two)
+{
+	const struct chrome_range *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->r.tid != b->r.tid)
+		return ORDER(a->r.tid, b->r.tid);
+	if (a->r.ticks != b->r.ticks)
+		return ORDER(a->r.ticks, b->r.ticks);
+	if (a->r.dur != b->r.dur)
+		return -ORDER(a->r.dur, b->r.dur);
+	return ORDER(a->r.external, b->r.external);
+}
+
+static bool is_numbered(const struct chrome_range *g)
+{
+	return g->r.kind == RANGE_OPERATOR || g->r.kind == RANGE_ANNOTATION;
+}
+
+static bool same_thread(const struct chrome_range *a, const struct chrome_range *b)
+{
+	return a->process == b->process && a->r.tid == b->r.tid;
+}
+
+static void find_parents(struct chrome_index *n)
+{
+	uint32_t top = NONE, python = NONE;
+	for (size_t i = 0; i < n->ranges.n; i++) {
+		struct chrome_range *g = &n->ranges.v[i];
+		const bool is_python = g->r.kind == RANGE_PYTHON;
+		if (top != NONE && !same_thread(&n->ranges.v[top], g))
+			top = NONE;
+		if (python != NONE && !same_thread(&n->ranges.v[python], g))
+			python = NONE;
+		while (top != NONE && range_end(&n->ranges.v[top].r) <= g->r.ticks)
+			top = n->ranges.v[top].parent;
+		while (python != NONE && range_end(&n->ranges.v[python].r) <= g->r.ticks)
+			python = n->ranges.v[python].caller;
+		g->parent = top;
+		g->caller = is_python ? python : NONE;
+		if (is_numbered(g))
+			top = (uint32_t)i;
+		else if (is_python)
+			python = (uint32_t)i;
+	}
+}
+
+/* Readers find the operator of a kernel by its number, so each has one. */
+static void number_ranges(struct chrome_index *n)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < n->ranges.n; i++)
+		if (n->ranges.v[i].r.valid & RANGE_HAS_EXTERNAL && n->ranges.v[i].r.external > most)
+			most = n->ranges.v[i].r.external;
+	for (size_t i = 0; i < n->ranges.n; i++)
+		if (!(n->ranges.v[i].r.valid & RANGE_HAS_EXTERNAL))
+			n->ranges.v[i].r.external = ++most;
+}
+
+static int take_ranges(struct chrome_index *n, const struct chunk_buf *buf)
+{
+	struct range r;
+	size_t at = 0;
+	while (range_next(buf, &at, &r)) {
+		struct chrome_range *to = array_push(&n->ranges);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct chrome_range){ .r = r, .process = buf->ref->process, .parent = NONE };
+	}
+	return 0;
+}
+
+/* The last range that began by then, of the thread or of those before it; NONE. */
+static uint32_t last_begun(
+	const struct chrome_index *n, uint32_t process, uint32_t tid, uint64_t ticks)
+{
+	const struct chrome_range key = { .process = process,
+		.r = { .tid = tid, .ticks = ticks, .external = UINT64_MAX } };
+	size_t low = 0, high = n->ranges.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (range_order(&n->ranges.v[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? (uint32_t)(low - 1) : NONE;
+}
+
+const struct chrome_range *chrome_range_at(
+	const struct chrome_index *n, uint32_t process, uint32_t tid, uint64_t ticks)
+{
+	uint32_t i = last_begun(n, process, tid, ticks);
+	const struct chrome_range *g = i == NONE ? NULL : &n->ranges.v[i];
+	if (!g || g->process != process || g->r.tid != tid)
+		return NULL;
+	while (i != NONE &&
+		(!is_numbered(&n->ranges.v[i]) || range_end(&n->ranges.v[i].r) <= ticks))
+		i = n->ranges.v[i].parent;
+	return i == NONE ? NULL : &n->ranges.v[i];
+}
+
+/* ---- backward passes ---- */
+
+bool chrome_is_backward(struct export *x, const struct chrome_range *g)
+{
+	static const char engine[] = "autograd::engine::evaluate_function";
+	x->process = g->process;
+	const char *args =
+		g->r.args ? strstr(export_string(x, g->r.args), "\"Fwd thread id\":") : NULL;
+	if (args)
+		return args[16] != '0';
+	return !strncmp(export_string(x, g->r.name), engine, sizeof(engine) - 1);
+}
+
+struct pairing {
+	struct map forward; /* process, sequence number: into ranges */
+	struct map pairs;   /* the same: into pairs */
+};
+
+/* Of operators with one number the last is the one that makes a step back necessary. */
+static int take_forward(struct chrome_index *n, struct pairing *p, uint32_t i)
+{
+	const struct chrome_range *g = &n->ranges.v[i];
+	uint32_t *last = map_get(&p->forward, MAP_KEY(g->process, g->r.sequence));
+	if (!last)
+		return -ENOMEM;
+	if (*last == MAP_NONE || n->ranges.v[*last].r.ticks <= g->r.ticks)
+		*last = i;
+	return 0;
+}
+
+/* Of the backward pass the first, which is the outermost. */
+static int take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
+{
+	const struct chrome_range *g = &n->ranges.v[i];
+	const struct map_key key = MAP_KEY(g->process, g->r.sequence);
+	const uint32_t forward = map_find(&p->forward, key);
+	uint32_t *pair = forward == MAP_NONE ? NULL : map_get(&p->pairs, key);
+	if (forward == MAP_NONE)
+		return 0;
+	if (pair && *pair != MAP_NONE) {
+		uint32_t *first = &n->pairs.v[*pair].backward;
+		*first = g->r.ticks < n->ranges.v[*first].r.ticks ? i : *first;
+		return 0;
+	}
+	struct chrome_pair *new = pair ? array_push(&n->pairs) : NULL;
+	if (!new)
+		return -ENOMEM;
+	*new = (struct chrome_pair){ forward, i };
+	*pair = (uint32_t)(n->pairs.n - 1);
+	return 0;
+}
+
+static int pair_up(struct chrome_index *n, struct export *x)
+{
+	struct pairing p = { 0 };
+	int e = 0;
+	for (int backward = 0; backward < 2; backward++) {
+		for (size_t i = 0; i < n->ranges.n && !e; i++) {
+			const struct chrome_range *g = &n->ranges.v[i];
+			if (g->r.kind != RANGE_OPERATOR || !(g->r.valid & RANGE_HAS_SEQUENCE) ||
+				chrome_is_backward(x, g) != backward)
+				continue;
+			e = backward ? take_backward(n, &p, (uint32_t)i)
+				     : take_forward(n, &p, (uint32_t)i);
+		}
+	}
+	map_fini(&p.forward);
+	map_fini(&p.pairs);
+	return e;
+}
+
+/* ---- calls ---- */
+
+static struct map_key call_key(const struct chunk_ref *c, uint64_t ticks, uint16_t fn)
+{
+	return MAP_KEY(c->process, c->head.tid, ticks, fn);
+}
+
+/* The outermost call that is being looked at, of a thread. */
+struct outer_call {
+	uint64_t ticks;
+	uint16_t fn;
+	bool there;
+};
+
+struct outer_calls {
+	struct map map; /* process, tid */
+	ARRAY(struct outer_call) v;
+	ARRAY(const struct record *) records;
+	struct chunk_buf buf;
+};
+
+static int add_outer(struct chrome_index *n, const struct chunk_ref *c,
+	const struct outer_call *outer, uint32_t link)
+{
+	uint32_t *to = map_get(&n->outer, call_key(c, outer->ticks, outer->fn));
+	uint32_t *back = map_get(&n->asked, MAP_KEY(link));
+	uint64_t *ticks = array_push(&n->calls);
+	if (!to || !back || !ticks)
+		return -ENOMEM;
+	*to = link;
+	*back = (uint32_t)(n->calls.n - 1);
+	*ticks = outer->ticks;
+	return 0;
+}
+
+static int look_at_call(struct chrome_index *n, struct export *x, const struct chunk_ref *c,
+	const struct record *r, struct outer_call *outer)
+{
+	const struct schema_fn *fn = schema_find(&x->trace->schema, r->fn);
+	if (!fn || fn->api == API_ALLOCATOR)
+		return 0;
+	if (!outer->there || r->ticks < outer->ticks)
+		*outer = (struct outer_call){ r->ticks, r->fn, fn->api == API_RUNTIME };
+	if (!outer->there || (outer->ticks == r->ticks && outer->fn == r->fn))
+		return 0;
+	const struct call_link *link = export_link_of(x, c->process, c->head.tid, r);
+	return link ? add_outer(n, c, outer, (uint32_t)(link - x->links.v.v)) : 0;
+}
+
+static struct outer_call *outer_of(struct outer_calls *o, const struct chunk_ref *c)
+{
+	uint32_t *i = map_get(&o->map, MAP_KEY(c->process, c->head.tid));
+	if (i && *i == MAP_NONE) {
+		struct outer_call *new = array_push(&o->v);
+		if (!new)
+			return NULL;
+		*new = (struct outer_call){ 0 };
+		*i = (uint32_t)(o->v.n - 1);
+	}
+	return i ? &o->v.v[*i] : NULL;
+}
+
+/* Calls stand in the order of their ends: from behind, outer ones come first. */
+static int take_calls(struct chrome_index *n, struct export *x, struct outer_calls *o)
+{
+	struct records it = records_of(&o->buf);
+	struct outer_call *outer = outer_of(o, o->buf.ref);
+	const struct record *r;
+	int e = outer ? 0 : -ENOMEM;
+	o->records.n = 0;
+	while (!e && (r = records_next(&it))) {
+		const struct record **to = array_push(&o->records);
+		if (to)
+			*to = r;
+		else
+			e = -ENOMEM;
+	}
+	for (size_t i = o->records.n; i-- > 0 && !e;)
+		e = look_at_call(n, x, o->buf.ref, o->records.v[i], outer);
+	return e;
+}
+
+static int newest_first(const void *one, const void *two, void *trace)
+{
+	const struct trace *t = trace;
+	const struct chunk_ref *a = &t->chunks[*(const uint32_t *)one];
+	const struct chunk_ref *b = &t->chunks[*(const uint32_t *)two];
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->head.tid != b->head.tid)
+		return ORDER(a->head.tid, b->head.tid);
+	if (a->head.open.ticks != b->head.open.ticks)
+		return -ORDER(a->head.open.ticks, b->head.open.ticks);
+	return -ORDER(a->head.seq, b->head.seq);
+}
+
+static int find_outer(struct chrome_index *n, struct export *x)
+{
+	const struct trace *t = x->trace;
+	struct outer_calls o = { 0 };
+	ARRAY(uint32_t) order = { 0 };
+	int e = array_reserve(&order, t->chunk_count) ? 0 : -ENOMEM;
+	for (size_t i = 0; i < t->chunk_count && !e; i++)
+		if (t->chunks[i].head.kind == CHUNK_EVENTS)
+			order.v[order.n++] = (uint32_t)i;
+	if (order.n)
+		qsort_r(order.v, order.n, sizeof(*order.v), newest_first, (void *)t);
+	for (size_t i = 0; i < order.n && !e; i++) {
+		e = trace_load(t, order.v[i], &o.buf, NULL);
+		if (!e)
+			e = take_calls(n, x, &o);
+		else if (e != -ENOMEM)
+			e = 0;
+	}
+	map_fini(&o.map);
+	array_free(&o.v);
+	array_free(&o.records);
+	array_free(&order);
+	chunk_buf_fini(&o.buf);
+	return e;
+}
+
+const struct call_link *chrome_link_of(
+	const struct chrome_index *n, const struct export *x, const struct export_call *c)
+{
+	const uint32_t i = map_find(&n->outer, call_key(c->chunk, c->record->ticks, c->record->fn));
+	if (i != MAP_NONE)
+		return &x->links.v.v[i];
+	if (!c->link ||
+		map_find(&n->asked, MAP_KEY((uint64_t)(c->link - x->links.v.v))) != MAP_NONE)
+		return NULL;
+	return c->link;
+}
+
+uint64_t chrome_asked_at(
+	const struct chrome_index *n, const struct export *x, const struct call_link *link)
+{
+	const uint32_t i = map_find(&n->asked, MAP_KEY((uint64_t)(link - x->links.v.v)));
+	return i == MAP_NONE ? link->ticks : n->calls.v[i];
+}
+
+/* ---- memory ---- */
+
+static bool number_of(const struct export_call *c, const char *name, uint64_t *ret_value)
+{
+	for (unsigned i = 0; i < c->fn->arg_count; i++) {
+		const struct schema_arg *a = &c->fn->args[i];
+		if (strcmp(a->name, name) != 0 || a->first >= c->record->words - RECORD_WORDS)
+			continue;
+		*ret_value = c->record->arg[a->first];
+		return !(a->out && c->record->aux >> i & 1);
+	}
+	return false;
+}
+
+int chrome_memory_add(struct chrome_index *n, const struct export *x, const struct export_call *c)
+{
+	const struct schema_fn *fn = c->fn;
+	const struct record *r = c->record;
+	uint64_t device = 0;
+	if (!fn || fn->api == API_RUNTIME || r->result || r->flags & RECORD_CAPTURED ||
+		(fn->kind != CALL_ALLOC && fn->kind != CALL_FREE) ||
+		(strcmp(fn->memory, "device") != 0 && strcmp(fn->memory, "managed") != 0))
+		return 0;
+	struct chrome_memory m = { .process = c->chunk->process,
+		.pid = c->chunk->head.pid,
+		.tid = c->chunk->head.tid,
+		.is_free = fn->kind == CALL_FREE,
+		.allocator = fn->api == API_ALLOCATOR,
+		.seen = strcmp(fn->class, MEMORY_UNSEEN) != 0 };
+	m.ticks = m.is_free ? r->ticks : record_end(r);
+	if (!schema_call_pointer(fn, r, &m.pointer) || !m.pointer)
+		return 0;
+	if (m.allocator && number_of(c, "device", &device))
+		m.device = (uint32_t)device;
+	else if (x->meta->devices.n)
+		m.device = x->meta->devices.v[0].device;
+	if (m.allocator)
+		m.has_reserved = number_of(c, "reserved", &m.reserved);
+	if (m.is_free ? m.allocator && !number_of(c, "bytes", &m.bytes)
+		      : !schema_call_bytes(fn, r, &m.bytes))
+		return 0;
+	struct chrome_memory *to = array_push(&n->memory);
+	if (!to)
+		return -ENOMEM;
+	*to = m;
+	return 0;
+}
+
+static int memory_order(const void *one, const void *two)
+{
+	const struct chrome_memory *a = one, *b = two;
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	if (a->is_free != b->is_free)
+		return a->is_free ? -1 : 1;
+	return ORDER(a->pointer, b->pointer);
+}
+
+struct totals {
+	struct map live;    /* process, address: index of the allocation */
+	struct map devices; /* process, device: into total */
+	ARRAY(uint64_t) total;
+};
+
+static uint64_t *total_of(struct totals *t, const struct chrome_memory *m)
+{
+	uint32_t *i = map_get(&t->devices, MAP_KEY(m->process, m->device));
+	if (i && *i == MAP_NONE) {
+		uint64_t *new = array_push(&t->total);
+		if (!new)
+			return NULL;
+		*new = 0;
+		*i = (uint32_t)(t->total.n - 1);
+	}
+	return i ? &t->total.v[*i] : NULL;
+}
+
+static int replay(struct chrome_index *n, struct totals *t, size_t i)
+{
+	struct chrome_memory *m = &n->memory.v[i];
+	uint32_t *live = map_get(&t->live, MAP_KEY(m->process, m->pointer));
+	const struct chrome_memory *old = live && *live != MAP_NONE ? &n->memory.v[*live] : NULL;
+	if (m->is_free && old && !m->allocator)
+		m->device = old->device;
+	uint64_t *total = live ? total_of(t, m) : NULL;
+	if (!total)
+		return -ENOMEM;
+	if (old)
+		*total -= old->bytes < *total ? old->bytes : *total;
+	if (old && m->is_free)
+		m->bytes = old->bytes;
+	if (!m->is_free)
+		*total += m->bytes;
+	*live = m->is_free ? MAP_NONE : (uint32_t)i;
+	m->total = *total;
+	return 0;
+}
+
+int chrome_memory_finish(struct chrome_index *n)
+{
+	struct totals t = { 0 };
+	bool allocator = false;
+	size_t kept = 0;
+	int e = 0;
+	for (size_t i = 0; i < n->memory.n; i++)
+		allocator |= n->memory.v[i].allocator;
+	for (size_t i = 0; i < n->memory.n; i++)
+		if (n->memory.v[i].allocator == allocator)
+			n->memory.v[kept++] = n->memory.v[i];
+	n->memory.n = kept;
+	SORT(n->memory, memory_order);
+	for (size_t i = 0; i < n->memory.n && !e; i++)
+		e = replay(n, &t, i);
+	map_fini(&t.live);
+	map_fini(&t.devices);
+	array_free(&t.total);
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static bool has_runtime(const struct export *x)
+{
+	for (uint32_t i = 0; i < x->trace->schema.fn_count; i++)
+		if (x->trace->schema.fns[i].api == API_RUNTIME)
+			return true;
+	return false;
+}
+
+int chrome_index_make(struct chrome_index *n, struct export *x)
+{
+	struct chunk_buf buf = { 0 };
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(x->trace, CHUNK_RANGES, &at, &buf, NULL)) > 0 &&
+		!(e = take_ranges(n, &buf)))
+		;
+	if (!e && x->links.v.n && has_runtime(x))
+		e = find_outer(n, x);
+	chunk_buf_fini(&buf);
+	if (e)
+		return e;
+	SORT(n->ranges, range_order);
+	find_parents(n);
+	number_ranges(n);
+	return pair_up(n, x);
+}
+
+void chrome_index_fini(struct chrome_index *n)
+{
+	array_free(&n->ranges);
+	array_free(&n->memory);
+	array_free(&n->pairs);
+	array_free(&n->calls);
+	map_fini(&n->outer);
+	map_fini(&n->asked);
+}

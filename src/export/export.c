@@ -1,0 +1,334 @@
+/* The frame of all exporters: see export.h. */
+#include "export/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/newfile.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "trace/activity.h"
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
+	&export_ndjson, &export_sqlite, &export_memory_viz, &export_rmm, &export_dataset,
+	&export_dataset_card, NULL };
+
+const struct exporter *exporter_find(const char *name)
+{
+	for (int i = 0; exporters[i]; i++)
+		if (!strcmp(exporters[i]->name, name))
+			return exporters[i];
+	return NULL;
+}
+
+#define BUFFER_BYTES (1u << 20) /* a trace's text may be gigabytes */
+
+struct run {
+	const struct exporter *e;
+	struct export x;
+	struct decoder decoder;
+	struct meta meta;
+	struct map threads;
+	struct chunk_buf buf;
+	ARRAY(const struct record *) records;
+	size_t link_hint;
+};
+
+void export_put_quoted(FILE *out, const char *s)
+{
+	putc('"', out);
+	if (*s && strchr("=+-@\t\r", *s))
+		putc('\'', out);
+	for (const char *quote; (quote = strchr(s, '"')); s = quote + 1) {
+		text_put_safe_bytes(out, s, (size_t)(quote - s));
+		fputs("\"\"", out);
+	}
+	text_put_safe(out, s);
+	putc('"', out);
+}
+
+const char *export_kernel_name(struct export *x, uint32_t kernel)
+{
+	if (kernel == META_NONE || !x->kernel_name)
+		return "(unknown kernel)";
+	if (!x->kernel_name[kernel])
+		x->kernel_name[kernel] = demangle(x->meta->names.v[kernel].text);
+	return x->kernel_name[kernel] ? x->kernel_name[kernel] : x->meta->names.v[kernel].text;
+}
+
+const char *export_string(struct export *x, uint32_t id)
+{
+	const uint32_t name = meta_find_string(x->meta, x->process, id);
+	return name == META_NONE ? "(no name)" : export_kernel_name(x, name);
+}
+
+static const char *name_for_decoder(
+	void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
+{
+	struct export *x = context;
+	const uint32_t name = meta_find_kernel(x->meta, x->process, handle, ticks);
+	if (name == META_NONE)
+		return NULL;
+	const char *text = export_kernel_name(x, name);
+	*ret_bytes = strlen(text);
+	return text;
+}
+
+/* ---- links ---- */
+
+static int link_order(const void *one, const void *two)
+{
+	const struct call_link *a = *(const struct call_link *const *)one;
+	const struct call_link *b = *(const struct call_link *const *)two;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+static int load_links(struct run *r)
+{
+	struct export *x = &r->x;
+	int e = r->e->work ? links_load(x->trace, x->meta, &x->links) : 0;
+	if (e || !x->links.v.n)
+		return e;
+	x->calls = calloc(x->links.v.n, sizeof(*x->calls));
+	if (!x->calls)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->links.v.n; i++)
+		x->calls[i] = &x->links.v.v[i];
+	qsort(x->calls, x->links.v.n, sizeof(*x->calls), link_order);
+	return 0;
+}
+
+const struct call_link *export_link_of(
+	const struct export *x, uint32_t process, uint32_t tid, const struct record *r)
+{
+	const struct call_link key = { .process = process, .tid = tid, .ticks = r->ticks };
+	const struct call_link *at = &key;
+	const struct call_link **found =
+		x->calls ? bsearch(&at, x->calls, x->links.v.n, sizeof(at), link_order) : NULL;
+	return found && (*found)->fn == r->fn ? *found : NULL;
+}
+
+/* ---- calls ---- */
+
+/* Begin first, then the longer first: callers before callees.  Equal ones: the later in the
+ * file is the caller. */
+static int call_order(const void *one, const void *two)
+{
+	const struct record *a = *(const struct record *const *)one;
+	const struct record *b = *(const struct record *const *)two;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	if (record_dur(a) != record_dur(b))
+		return record_dur(a) > record_dur(b) ? -1 : 1;
+	return a > b ? -1 : a < b;
+}
+
+static int gather(struct run *r)
+{
+	struct records it = records_of(&r->buf);
+	const struct record *record;
+	r->records.n = 0;
+	while ((record = records_next(&it))) {
+		const struct record **to = array_push(&r->records);
+		if (!to)
+			return -ENOMEM;
+		*to = record;
+	}
+	if (r->records.n)
+		qsort(r->records.v, r->records.n, sizeof(*r->records.v), call_order);
+	return 0;
+}
+
+static int hand_over(struct run *r, const struct chunk_ref *c, const struct record *record)
+{
+	char name[32];
+	struct export_call call = { .record = record,
+		.chunk = c,
+		.kernel = META_NONE,
+		.link = export_link_of(&r->x, c->process, c->head.tid, record),
+		.fn = schema_find(&r->x.trace->schema, record->fn),
+		.begin_ns = trace_ns(r->x.trace, record->ticks),
+		.end_ns = trace_ns(r->x.trace, record_end(record)) };
+	call.name = call.fn ? call.fn->name : name;
+	if (!call.fn)
+		snprintf(name, sizeof(name), "function %u", record->fn);
+	if (call.end_ns < call.begin_ns)
+		call.end_ns = call.begin_ns;
+	call.launch = call.fn && call.fn->launch_layout && decode_shape(record, &call.shape);
+	if (call.launch)
+		call.kernel = meta_find_kernel(
+			r->x.meta, c->process, record->arg[LAUNCH_FUNCTION], record_end(record));
+	return r->e->call(&r->x, &call);
+}
+
+static int announce(struct run *r, const struct chunk_ref *c)
+{
+	uint32_t *seen = map_get(&r->threads, MAP_KEY(c->process, c->head.tid));
+	if (!seen)
+		return -ENOMEM;
+	if (*seen != MAP_NONE)
+		return 0;
+	*seen = 1;
+	return r->e->thread ? r->e->thread(&r->x, c) : 0;
+}
+
+static int export_chunk(struct run *r, size_t i)
+{
+	const struct chunk_ref *c = &r->x.trace->chunks[i];
+	int e = trace_load(r->x.trace, i, &r->buf, NULL);
+	if (e == -EBADMSG || e == -ENODATA)
+		return 0;
+	r->x.process = c->process;
+	if (!e)
+		e = gather(r);
+	if (!e)
+		e = announce(r, c);
+	for (size_t k = 0; k < r->records.n && !e; k++)
+		e = hand_over(r, c, r->records.v[k]);
+	if (!e && r->e->chunk_end)
+		e = r->e->chunk_end(&r->x, c);
+	return e;
+}
+
+/* Device work or ranges. */
+static int export_array(struct run *r, size_t i)
+{
+	const struct chunk_ref *c = &r->x.trace->chunks[i];
+	struct device_work w;
+	struct range g;
+	size_t at = 0;
+	const bool work = c->head.kind == CHUNK_DEVICE;
+	if (c->head.kind == CHUNK_LINKS || (work ? !r->e->work : !r->e->range))
+		return 0;
+	int e = trace_load(r->x.trace, i, &r->buf, NULL);
+	if (e == -EBADMSG || e == -ENODATA)
+		return 0;
+	r->x.process = c->process;
+	while (!e && work && work_next(&r->buf, &at, &w))
+		e = r->e->work(&r->x, c, &w,
+			w.valid & WORK_HAS_CORRELATION
+				? links_find(&r->x.links, c->process, w.correlation, &r->link_hint)
+				: NULL);
+	while (!e && !work && range_next(&r->buf, &at, &g))
+		e = r->e->range(&r->x, c, &g);
+	if (!e && r->e->chunk_end)
+		e = r->e->chunk_end(&r->x, c);
+	return e;
+}
+
+static int export_chunks(struct run *r)
+{
+	const struct trace *t = r->x.trace;
+	struct progress progress;
+	int e = 0;
+	progress_init(&progress, "exporting");
+	for (size_t i = 0; i < t->chunk_count && !e; i++) {
+		if (t->chunks[i].head.kind == CHUNK_EVENTS)
+			e = export_chunk(r, i);
+		else if (array_record_bytes(t->chunks[i].head.kind))
+			e = export_array(r, i);
+		progress_show(&progress, i, t->chunk_count);
+	}
+	progress_fini(&progress);
+	return e;
+}
+
+/* ---- the output ---- */
+
+static int run_exporter(struct run *r)
+{
+	r->x.kernel_name = calloc(r->meta.names.n + 1, sizeof(*r->x.kernel_name));
+	int e = r->x.kernel_name ? load_links(r) : -ENOMEM;
+	if (!e && r->e->begin)
+		e = r->e->begin(&r->x);
+	if (!e)
+		e = r->e->whole ? r->e->whole(&r->x) : export_chunks(r);
+	if (!e && r->e->end)
+		e = r->e->end(&r->x);
+	if (r->e->cleanup)
+		r->e->cleanup(&r->x);
+	if (!e && r->x.out && (fflush(r->x.out) || ferror(r->x.out)))
+		e = errno ? -errno : -EIO;
+	return e;
+}
+
+/* Pipes and devices are written to as they are; a file is replaced when the new one is whole. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+	return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
+
+static int run_to_stream(struct run *r, FILE *out)
+{
+	r->x.out = out;
+	return run_exporter(r);
+}
+
+static int run_to_special(struct run *r, const char *path)
+{
+	FILE *out = fopen(path, "we");
+	if (!out)
+		return -errno;
+	int e = run_to_stream(r, out);
+	if (fclose(out) && !e)
+		e = -errno;
+	return e;
+}
+
+static int run_to_path(struct run *r, const char *path)
+{
+	struct newfile f;
+	const bool by_name = r->e->wants_path;
+	if (is_special(path))
+		return by_name ? -EINVAL : run_to_special(r, path);
+	int e = by_name ? newfile_open_named(&f, path) : newfile_open(&f, path);
+	r->x.path = f.temp;
+	if (!e && !by_name)
+		setvbuf(f.out, NULL, _IOFBF, BUFFER_BYTES);
+	if (!e)
+		e = run_to_stream(r, by_name ? NULL : f.out);
+	return newfile_close(&f, e);
+}
+
+static void run_fini(struct run *r)
+{
+	for (size_t i = 0; r->x.kernel_name && i < r->meta.names.n; i++)
+		free(r->x.kernel_name[i]);
+	free(r->x.kernel_name);
+	links_fini(&r->x.links);
+	free(r->x.calls);
+	meta_fini(&r->meta);
+	map_fini(&r->threads);
+	chunk_buf_fini(&r->buf);
+	array_free(&r->records);
+}
+
+int export_run(const struct exporter *exporter, const struct trace *t,
+	const struct decoder *decoder, const char *path, FILE *out, struct error *err)
+{
+	struct run r = { .e = exporter, .decoder = *decoder };
+	r.x = (struct export){ .trace = t, .meta = &r.meta, .decoder = &r.decoder, .err = err };
+	r.decoder.kernel_name = name_for_decoder;
+	r.decoder.context = &r.x;
+	int e = meta_load(t, &r.meta, err);
+	if (e)
+		return e;
+	err->text[0] = '\0';
+	e = path ? run_to_path(&r, path) : run_to_stream(&r, out);
+	run_fini(&r);
+	if (e && !err->text[0])
+		error_set(err, e, "%s can't be written: %s", path ? path : "standard output",
+			strerror(-e));
+	return e;
+}

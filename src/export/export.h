@@ -1,0 +1,98 @@
+/*
+ * Writing a trace in another tool's format.
+ *
+ * export_run() reads the trace once, one chunk in memory at a time, and hands each call to
+ * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
+ * in the order of their begin, callers before what they call; chunks come in file order, so
+ * threads are interleaved and a caller may come a chunk after its last callee.  Device work
+ * and ranges go to exporters that take them, as they stand in the file; those that take work
+ * are told which call asked for it, and which calls asked for work.
+ */
+#ifndef WEIR_EXPORT_EXPORT_H
+#define WEIR_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "event/decode.h"
+#include "model/links.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+struct export
+{
+	const struct trace *trace;
+	const struct meta *meta;
+	const struct decoder *decoder; /* knows kernels of the chunk at hand */
+	FILE *out;                     /* NULL for exporters that want a path */
+	const char *path;
+	struct error *err;
+	void *state;                    /* the exporter's */
+	char **kernel_name;             /* demangled on first use, by index into meta->names */
+	uint32_t process;               /* of the chunk at hand */
+	struct links links;             /* for exporters that take work */
+	const struct call_link **calls; /* the links by process, thread and time */
+};
+
+struct export_call {
+	const struct record *record;
+	const struct schema_fn *fn; /* NULL: not in the schema */
+	const char *name;
+	const struct chunk_ref *chunk;
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;
+	bool launch;     /* kernel and shape are there */
+	uint32_t kernel; /* index into meta->names, or META_NONE */
+	struct launch_shape shape;
+	const struct call_link *link; /* of a call that asked for device work, or NULL */
+};
+
+/* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
+struct exporter {
+	const char *name;
+	const char *help;
+	bool wants_path;
+	int (*whole)(struct export *x); /* instead of all below: reads the trace itself */
+	int (*begin)(struct export *x);
+	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
+	int (*call)(struct export *x, const struct export_call *c);
+	/* link: of the call that asked for it, or NULL */
+	int (*work)(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+		const struct call_link *link);
+	int (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
+	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
+	int (*end)(struct export *x);
+	void (*cleanup)(struct export *x); /* also after a failure */
+};
+
+extern const struct exporter *const exporters[]; /* NULL-terminated */
+const struct exporter *exporter_find(const char *name);
+
+/* path: where to write, mode 0600, whole or not at all; NULL: to out.  0 or -errno. */
+int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
+	const char *path, FILE *out, struct error *err);
+
+/* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
+ * are question marks, and an apostrophe keeps what looks like a formula from being run. */
+void export_put_quoted(FILE *out, const char *s);
+
+/* The link of a call that asked for device work, or NULL. */
+const struct call_link *export_link_of(
+	const struct export *x, uint32_t process, uint32_t tid, const struct record *r);
+
+/* What the call was given, so far as it was recorded, into the object of JSON that is open. */
+struct json;
+void export_put_args(struct export *x, struct json *j, const struct export_call *c);
+
+/* The kernel's name as people write it; never NULL. */
+const char *export_kernel_name(struct export *x, uint32_t kernel);
+
+/* A string of device work or a range of the chunk at hand, demangled; never NULL. */
+const char *export_string(struct export *x, uint32_t id);
+
+extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
+	export_sqlite, export_memory_viz, export_rmm, export_dataset, export_dataset_card;
+
+#endif

@@ -1,0 +1,234 @@
+/* Allocations in the order of time, for exporters: see export_memory.h. */
+#include "export/export_memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/memory.h"
+
+#include "base/banned.h"
+
+/* ---- collecting ---- */
+
+static int push(struct block_log *log, const struct block_event *e)
+{
+	struct block_event *to = array_push(&log->events);
+	if (!to)
+		return -ENOMEM;
+	*to = *e;
+	return 0;
+}
+
+static uint64_t stream_of(const struct schema_fn *fn, const struct record *r)
+{
+	for (unsigned i = 0; i < fn->arg_count; i++)
+		if (!strcmp(fn->args[i].type, "CUstream") && !fn->args[i].out &&
+			fn->args[i].first < r->words - RECORD_WORDS)
+			return r->arg[fn->args[i].first];
+	return 0;
+}
+
+static int add_vmm(struct block_log *log, const struct export_call *c, struct block_event *e)
+{
+	const uint8_t role = memory_vmm_role(c->fn);
+	struct vmm_op op;
+	if (role == VMM_CREATE || role == VMM_RELEASE ||
+		!memory_vmm_op(c->fn, role, c->record, &op))
+		return 0;
+	e->ticks = op.ticks;
+	e->pointer = op.pointer;
+	e->bytes = op.bytes;
+	e->what = role == VMM_MAP       ? BLOCK_ALLOC
+		  : role == VMM_UNMAP   ? BLOCK_UNMAP
+		  : role == VMM_RESERVE ? SEGMENT_ALLOC
+					: SEGMENT_FREE;
+	/* Addresses that are only reserved are no memory. */
+	if (!op.segment && (role == VMM_RESERVE || role == VMM_GIVE_BACK))
+		return 0;
+	return push(log, e);
+}
+
+int block_log_add(struct block_log *log, const struct export_call *c)
+{
+	const struct record *r = c->record;
+	const struct schema_fn *fn = c->fn;
+	if (!fn || fn->api == API_RUNTIME || r->flags & RECORD_CAPTURED)
+		return 0;
+	struct block_event e = { .process = c->chunk->process,
+		.tid = c->chunk->head.tid,
+		.range = META_NONE,
+		.fn_id = r->fn,
+		.stream = stream_of(fn, r) };
+	if (!r->result && memory_vmm_role(fn))
+		return add_vmm(log, c, &e);
+	if ((fn->kind != CALL_ALLOC && fn->kind != CALL_FREE) || !strcmp(fn->memory, "host"))
+		return 0;
+	const bool is_free = fn->kind == CALL_FREE;
+	if (r->result && is_free)
+		return 0;
+	e.ticks = is_free ? r->ticks : record_end(r);
+	e.what = is_free ? BLOCK_FREE : r->result ? BLOCK_FAILED : BLOCK_ALLOC;
+	if (!r->result && (!schema_call_pointer(fn, r, &e.pointer) || !e.pointer))
+		return 0;
+	if (!is_free && !schema_call_bytes(fn, r, &e.bytes))
+		return 0;
+	return push(log, &e);
+}
+
+/* ---- playing ---- */
+
+static int event_order(const void *one, const void *two)
+{
+	const struct block_event *a = one, *b = two;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	if (a->what != b->what)
+		return a->what < b->what ? -1 : 1;
+	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+}
+
+static int live_order(const void *one, const void *two)
+{
+	const struct block_event *a = *(const struct block_event *const *)one;
+	const struct block_event *b = *(const struct block_event *const *)two;
+	const bool as = a->what == SEGMENT_ALLOC, bs = b->what == SEGMENT_ALLOC;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->pointer != b->pointer)
+		return a->pointer < b->pointer ? -1 : 1;
+	return as != bs ? (as ? -1 : 1) : 0;
+}
+
+struct player {
+	struct block_log *log;
+	const struct block_sink *sink;
+	struct map live; /* process, address, whether it is a segment: index of its event */
+};
+
+static bool is_segment(const struct block_event *e)
+{
+	return e->what == SEGMENT_ALLOC || e->what == SEGMENT_FREE;
+}
+
+static int end_block(struct player *p, const struct block_event *e, uint64_t pointer, uint64_t *ret)
+{
+	const struct map_key key = MAP_KEY(e->process, pointer, is_segment(e));
+	const uint32_t index = map_find(&p->live, key);
+	if (index == MAP_NONE)
+		return 0;
+	struct block_event *alloc = &p->log->events.v[index];
+	struct block_event end = *e;
+	end.pointer = pointer;
+	end.bytes = alloc->bytes;
+	end.what = is_segment(e) ? SEGMENT_FREE : BLOCK_FREE;
+	*map_get(&p->live, key) = MAP_NONE;
+	*ret = alloc->bytes;
+	return p->sink->event(p->sink->context, &end, alloc);
+}
+
+static int begin_block(struct player *p, uint32_t index)
+{
+	struct block_event *e = &p->log->events.v[index];
+	uint64_t bytes;
+	const int error = end_block(p, e, e->pointer, &bytes);
+	if (error)
+		return error;
+	uint32_t *slot = map_get(&p->live, MAP_KEY(e->process, e->pointer, is_segment(e)));
+	if (!slot)
+		return -ENOMEM;
+	*slot = index;
+	return p->sink->event(p->sink->context, e, e);
+}
+
+static int unmap(struct player *p, const struct block_event *e)
+{
+	uint64_t done = 0, bytes;
+	int error = 0;
+	for (; done < e->bytes && !error; done = sat_add(done, bytes)) {
+		bytes = 0;
+		error = end_block(p, e, e->pointer + done, &bytes);
+		if (!bytes)
+			break;
+	}
+	return error;
+}
+
+static int play_one(struct player *p, uint32_t index)
+{
+	struct block_event *e = &p->log->events.v[index];
+	uint64_t bytes;
+	switch (e->what) {
+	case BLOCK_FREE:
+	case SEGMENT_FREE:
+		return end_block(p, e, e->pointer, &bytes);
+	case BLOCK_UNMAP:
+		return unmap(p, e);
+	case BLOCK_FAILED:
+		return p->sink->event(p->sink->context, e, e);
+	default:
+		return begin_block(p, index);
+	}
+}
+
+static int play_live(struct player *p)
+{
+	ARRAY(const struct block_event *) live = { 0 };
+	int error = 0;
+	for (size_t i = 0; i < p->live.size && !error; i++) {
+		const struct map_slot *s = &p->live.slots[i];
+		if (!s->taken || s->value == MAP_NONE)
+			continue;
+		const struct block_event **to = array_push(&live);
+		if (to)
+			*to = &p->log->events.v[s->value];
+		else
+			error = -ENOMEM;
+	}
+	if (live.n)
+		qsort(live.v, live.n, sizeof(*live.v), live_order);
+	for (size_t i = 0; i < live.n && !error; i++)
+		error = p->sink->live(p->sink->context, live.v[i]);
+	array_free(&live);
+	return error;
+}
+
+static int find_operators(struct block_log *log, const struct export *x)
+{
+	ARRAY(struct range_query) queries = { 0 };
+	bool any = false;
+	for (size_t i = 0; i < x->trace->chunk_count; i++)
+		any = any || x->trace->chunks[i].head.kind == CHUNK_RANGES;
+	for (size_t i = 0; any && i < log->events.n; i++) {
+		const struct block_event *e = &log->events.v[i];
+		if (e->what != BLOCK_ALLOC)
+			continue;
+		struct range_query *q = array_push(&queries);
+		if (!q) {
+			array_free(&queries);
+			return -ENOMEM;
+		}
+		*q = (struct range_query){
+			.ticks = e->ticks, .process = e->process, .tid = e->tid, .tag = (uint32_t)i
+		};
+	}
+	const int e = any ? ranges_name(x->trace, x->meta, queries.v, queries.n, &any) : 0;
+	for (size_t i = 0; i < queries.n; i++)
+		log->events.v[queries.v[i].tag].range = queries.v[i].name;
+	array_free(&queries);
+	return e;
+}
+
+int block_log_play(struct block_log *log, struct export *x, const struct block_sink *sink)
+{
+	struct player p = { .log = log, .sink = sink };
+	if (log->events.n)
+		qsort(log->events.v, log->events.n, sizeof(*log->events.v), event_order);
+	int e = find_operators(log, x);
+	for (size_t i = 0; i < log->events.n && !e; i++)
+		e = play_one(&p, (uint32_t)i);
+	if (!e && sink->live)
+		e = play_live(&p);
+	map_fini(&p.live);
+	return e;
+}

@@ -1,0 +1,757 @@
+/*
+ * Perfetto's trace format (perfetto.dev, protos/perfetto/trace): a Trace of TracePackets.
+ * Each process and thread is a track, each call a slice with its arguments as annotations; ranges
+ * have a track beside their thread's calls, and those that may cross others share tracks of their
+ * process.  What ran on a device is a render stage in the queue of its stream, with an arrow from
+ * its call.  Names are interned: sent once, then numbered.
+ *
+ * Numbers of names: a function's is its id, a name's of the trace its index and NAME_BASE; an
+ * argument's 64 × id + index + 1, and the notes of launches stand below 64; a kernel's as a value
+ * its index plus 1.
+ *
+ * Grid and block of a launch stand with the work if that was seen, and with the call if not.
+ */
+#include "export/export.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "export/export_perfetto.h"
+#include "export/protobuf.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define STACK      64
+#define SEQUENCE   1
+#define NAME_BASE  0x10001u /* above all function ids */
+#define QUEUE_BASE 64u      /* above all kinds of work */
+
+/* Notes that several functions share. */
+enum note { NOTE_KERNEL = 1, NOTE_GRID, NOTE_BLOCK, NOTE_SHARED, NOTE_STREAM, NOTE_RESULT, NOTES };
+
+enum thread_part { PART_CALLS, PART_RANGES, PART_PYTHON };
+
+/* Where a range that may cross others begins or ends; one without a length is one instant. */
+struct edge {
+	uint64_t ticks;
+	uint32_t process, name;
+	uint32_t span; /* which one, to find its track at its end */
+	uint16_t kind;
+	uint8_t type; /* enum event_type */
+};
+
+struct perfetto {
+	struct proto p;
+	bool *fn_sent;     /* by function id */
+	bool *kernel_sent; /* by index into meta->names, as a value */
+	bool *name_sent;   /* by index into meta->names, as the name of an event */
+	bool *link_drawn;  /* by index into links: some work of it will be written */
+	bool *link_seen;   /* by index into links: its first work was written */
+	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
+	uint32_t track_count, queue_count;
+	uint64_t more_work;         /* pieces whose call has other work before them, or none */
+	ARRAY(struct range) ranges; /* of the chunk at hand */
+	ARRAY(struct edge) edges;
+	ARRAY(uint64_t) span_tracks; /* by span */
+	ARRAY(uint64_t) free_tracks; /* on which no span is open now */
+	bool started;
+	int depth;
+	uint64_t ends[STACK]; /* of the calls that contain the next, within the chunk */
+	uint64_t track;
+};
+
+static uint64_t process_track(uint32_t process)
+{
+	return process + 1u;
+}
+
+static size_t open_packet(struct perfetto *s)
+{
+	const size_t packet = proto_open(&s->p, TRACE_PACKET);
+	proto_uint(&s->p, PACKET_SEQUENCE, SEQUENCE);
+	if (!s->started)
+		proto_uint(&s->p, PACKET_FLAGS, FLAG_CLEARED);
+	else
+		proto_uint(&s->p, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	s->started = true;
+	return packet;
+}
+
+static int write_out(struct export *x)
+{
+	struct perfetto *s = x->state;
+	if (s->p.failed)
+		return -ENOMEM;
+	if (s->p.bytes.n && fwrite(s->p.bytes.v, 1, s->p.bytes.n, x->out) != s->p.bytes.n)
+		return errno ? -errno : -EIO;
+	s->p.bytes.n = 0;
+	return 0;
+}
+
+/* ---- tracks ---- */
+
+static void put_process(struct export *x, uint32_t i)
+{
+	struct perfetto *s = x->state;
+	const struct meta_process *m = &x->meta->processes.v[i];
+	const size_t packet = open_packet(s);
+	const size_t track = proto_open(&s->p, PACKET_TRACK);
+	proto_uint(&s->p, TRACK_UUID, process_track(i));
+	const size_t process = proto_open(&s->p, TRACK_PROCESS);
+	proto_uint(&s->p, PROCESS_PID, x->trace->processes.v[i].pid);
+	if (*m->arguments)
+		proto_str(&s->p, PROCESS_CMDLINE, m->arguments);
+	proto_str(&s->p, PROCESS_NAME, *m->executable ? m->executable : "process");
+	proto_close(&s->p, process);
+	proto_close(&s->p, track);
+	proto_close(&s->p, packet);
+}
+
+static void put_interned(struct perfetto *s, uint32_t field, uint64_t iid, const char *text)
+{
+	const size_t entry = proto_open(&s->p, field);
+	proto_uint(&s->p, IID, iid);
+	proto_str(&s->p, IID_TEXT, text);
+	proto_close(&s->p, entry);
+}
+
+static void put_specification(struct perfetto *s, uint64_t iid, const char *name, uint32_t category)
+{
+	const size_t entry = proto_open(&s->p, INTERNED_SPECIFICATION);
+	proto_uint(&s->p, SPECIFICATION_IID, iid);
+	proto_str(&s->p, SPECIFICATION_NAME, name);
+	proto_uint(&s->p, SPECIFICATION_CATEGORY, category);
+	proto_close(&s->p, entry);
+}
+
+/* Names that are known from the beginning. */
+static void put_fixed_names(struct export *x)
+{
+	static const char *const notes[NOTES] = { [NOTE_KERNEL] = "kernel",
+		[NOTE_GRID] = "grid",
+		[NOTE_BLOCK] = "block",
+		[NOTE_SHARED] = "shared",
+		[NOTE_STREAM] = "stream",
+		[NOTE_RESULT] = "result" };
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t data = proto_open(&s->p, PACKET_INTERNED);
+	for (uint32_t i = 1; i < NOTES; i++)
+		put_interned(s, INTERNED_ANNOTATION, i, notes[i]);
+	for (uint32_t kind = WORK_KERNEL; kind <= WORK_OTHER; kind++)
+		put_specification(s, kind, work_kind_name(kind),
+			kind == WORK_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
+	for (uint32_t i = 0; i < x->trace->processes.n; i++) {
+		const size_t context = proto_open(&s->p, INTERNED_CONTEXT);
+		proto_uint(&s->p, CONTEXT_IID, i + 1);
+		proto_uint(&s->p, CONTEXT_PID, x->trace->processes.v[i].pid);
+		proto_uint(&s->p, CONTEXT_API, API_CUDA);
+		proto_close(&s->p, context);
+	}
+	proto_close(&s->p, data);
+	proto_close(&s->p, packet);
+}
+
+/* Devices are numbered by their places, so one that is missing ends the list. */
+static void put_devices(struct export *x)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t gpus = proto_open(&s->p, PACKET_GPUS);
+	for (uint32_t number = 0, i = 0; i < x->meta->devices.n; i++) {
+		const struct meta_device *d = &x->meta->devices.v[i];
+		if (d->device != number)
+			continue;
+		const size_t gpu = proto_open(&s->p, GPUS_GPU);
+		proto_str(&s->p, GPU_NAME, x->meta->names.v[d->name].text);
+		proto_close(&s->p, gpu);
+		number++;
+		i = UINT32_MAX; /* from the first again: they may be in any order */
+	}
+	proto_close(&s->p, gpus);
+	proto_close(&s->p, packet);
+}
+
+/* Waits are of the host, spans of ranges, which have slices of their own. */
+static bool is_drawn(const struct device_work *w)
+{
+	return w->kind != WORK_WAIT && w->kind != WORK_SPAN && w->kind <= WORK_OTHER;
+}
+
+/* An arrow needs an end, and calls come before the work that they asked for. */
+static int find_drawn(struct export *x)
+{
+	struct perfetto *s = x->state;
+	struct chunk_buf buf = { 0 };
+	struct device_work w;
+	size_t chunk = 0, hint = 0;
+	int e = 0;
+	while (x->links.v.n && (e = trace_next(x->trace, CHUNK_DEVICE, &chunk, &buf, NULL)) > 0) {
+		for (size_t at = 0; work_next(&buf, &at, &w);) {
+			const struct call_link *l =
+				is_drawn(&w) && w.valid & WORK_HAS_CORRELATION
+					? links_find(
+						  &x->links, buf.ref->process, w.correlation, &hint)
+					: NULL;
+			if (l)
+				s->link_drawn[l - x->links.v.v] = true;
+		}
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static int begin(struct export *x)
+{
+	struct perfetto *s = x->state = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->fn_sent = calloc(0x10000, sizeof(bool));
+	s->kernel_sent = calloc(x->meta->names.n + 1, sizeof(bool));
+	s->name_sent = calloc(x->meta->names.n + 1, sizeof(bool));
+	s->link_drawn = calloc(x->links.v.n + 1, sizeof(bool));
+	s->link_seen = calloc(x->links.v.n + 1, sizeof(bool));
+	if (!s->fn_sent || !s->kernel_sent || !s->name_sent || !s->link_drawn || !s->link_seen)
+		return -ENOMEM;
+	const int e = find_drawn(x);
+	if (e)
+		return e;
+	s->track_count = (uint32_t)x->trace->processes.n;
+	for (uint32_t i = 0; i < x->meta->processes.n; i++)
+		put_process(x, i);
+	put_fixed_names(x);
+	if (x->meta->devices.n)
+		put_devices(x);
+	return write_out(x);
+}
+
+static void put_thread(struct export *x, const struct chunk_ref *c, uint32_t tid, uint32_t number)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	const size_t track = proto_open(&s->p, PACKET_TRACK);
+	proto_uint(&s->p, TRACK_UUID, number);
+	proto_uint(&s->p, TRACK_PARENT, process_track(c->process));
+	const size_t t = proto_open(&s->p, TRACK_THREAD);
+	proto_uint(&s->p, THREAD_PID, c->head.pid);
+	proto_uint(&s->p, THREAD_TID, tid ? tid : UINT32_MAX);
+	if (*c->head.thread && tid == c->head.tid)
+		proto_str(&s->p, THREAD_NAME, c->head.thread);
+	proto_close(&s->p, t);
+	proto_close(&s->p, track);
+	proto_close(&s->p, packet);
+}
+
+static void put_part(struct perfetto *s, uint64_t parent, uint32_t number, const char *name)
+{
+	const size_t packet = open_packet(s);
+	const size_t track = proto_open(&s->p, PACKET_TRACK);
+	proto_uint(&s->p, TRACK_UUID, number);
+	proto_uint(&s->p, TRACK_PARENT, parent);
+	proto_str(&s->p, TRACK_NAME, name);
+	proto_close(&s->p, track);
+	proto_close(&s->p, packet);
+}
+
+/* The number of a thread's track, which is written when it is first asked for. */
+static int track_of(struct export *x, const struct chunk_ref *c, uint32_t tid,
+	enum thread_part part, uint64_t *ret_track)
+{
+	struct perfetto *s = x->state;
+	uint64_t parent = 0;
+	const int e = part == PART_CALLS ? 0 : track_of(x, c, tid, PART_CALLS, &parent);
+	uint32_t *track = e ? NULL : map_get(&s->tracks, MAP_KEY(c->process, tid, part));
+	if (!track)
+		return -ENOMEM;
+	if (*track == MAP_NONE) {
+		*track = ++s->track_count;
+		if (part == PART_CALLS)
+			put_thread(x, c, tid, *track);
+		else
+			put_part(s, parent, *track, part == PART_RANGES ? "ranges" : "Python");
+	}
+	*ret_track = *track;
+	return 0;
+}
+
+/* ---- names ---- */
+
+static uint64_t arg_iid(const struct schema_fn *fn, unsigned i)
+{
+	return (uint64_t)fn->id * 64 + i + 1;
+}
+
+static void intern(struct export *x, const struct export_call *c)
+{
+	struct perfetto *s = x->state;
+	const uint16_t id = c->record->fn;
+	const bool new_kernel = c->kernel != META_NONE && !s->kernel_sent[c->kernel];
+	if (s->fn_sent[id] && !new_kernel)
+		return;
+	const size_t data = proto_open(&s->p, PACKET_INTERNED);
+	if (!s->fn_sent[id]) {
+		put_interned(s, INTERNED_EVENT, id, c->name);
+		put_interned(s, INTERNED_CATEGORY, id, c->fn ? c->fn->class : "unknown");
+		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
+			put_interned(
+				s, INTERNED_ANNOTATION, arg_iid(c->fn, i), c->fn->args[i].name);
+	}
+	if (new_kernel) {
+		put_interned(s, INTERNED_STRING, c->kernel + 1u, export_kernel_name(x, c->kernel));
+		s->kernel_sent[c->kernel] = true;
+	}
+	s->fn_sent[id] = true;
+	proto_close(&s->p, data);
+}
+
+/* ---- slices ---- */
+
+static void put_number(struct perfetto *s, enum note name, uint32_t kind, uint64_t value)
+{
+	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, NOTE_NAME_IID, name);
+	proto_uint(&s->p, kind, value);
+	proto_close(&s->p, note);
+}
+
+static void put_text(struct perfetto *s, enum note name, const char *text)
+{
+	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, NOTE_NAME_IID, name);
+	proto_str(&s->p, NOTE_STRING, text);
+	proto_close(&s->p, note);
+}
+
+static void put_triple(struct perfetto *s, enum note name, const uint32_t *v)
+{
+	char text[48];
+	snprintf(text, sizeof(text), "(%u,%u,%u)", v[0], v[1], v[2]);
+	put_text(s, name, text);
+}
+
+static void put_launch(struct perfetto *s, const struct export_call *c)
+{
+	if (c->kernel != META_NONE)
+		put_number(s, NOTE_KERNEL, NOTE_STRING_IID, c->kernel + 1u);
+	else
+		put_number(s, NOTE_KERNEL, NOTE_POINTER, c->record->arg[LAUNCH_FUNCTION]);
+	if (c->link)
+		return;
+	put_triple(s, NOTE_GRID, c->shape.grid);
+	put_triple(s, NOTE_BLOCK, c->shape.block);
+	put_number(s, NOTE_SHARED, NOTE_UINT, c->record->aux);
+	put_number(s, NOTE_STREAM, NOTE_POINTER, c->record->arg[LAUNCH_STREAM]);
+}
+
+static void put_arg(struct export *x, const struct export_call *c, unsigned i)
+{
+	struct perfetto *s = x->state;
+	char text[600];
+	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof(text));
+	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, NOTE_NAME_IID, arg_iid(c->fn, i));
+	proto_bytes(&s->p, NOTE_STRING, text, n);
+	proto_close(&s->p, note);
+}
+
+static void put_notes(struct export *x, const struct export_call *c)
+{
+	struct perfetto *s = x->state;
+	const char *error = decode_result(x->decoder, c->fn, c->record->result);
+	if (c->launch)
+		put_launch(s, c);
+	else
+		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
+			put_arg(x, c, i);
+	if (c->record->result && error)
+		put_text(s, NOTE_RESULT, error);
+	else if (c->record->result)
+		put_number(s, NOTE_RESULT, NOTE_UINT, c->record->result);
+	if (c->record->flags & RECORD_CAPTURED)
+		put_text(s, NOTE_RESULT, "captured into a graph");
+}
+
+static void put_end(struct perfetto *s, uint64_t ns)
+{
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, ns);
+	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_uint(&s->p, EVENT_TYPE, TYPE_END);
+	proto_uint(&s->p, EVENT_TRACK, s->track);
+	proto_close(&s->p, event);
+	proto_close(&s->p, packet);
+}
+
+/* Numbers of work: even ones follow from the call, odd ones are counted. */
+static uint64_t first_work(const struct export *x, const struct call_link *link)
+{
+	return ((uint64_t)(link - x->links.v.v) + 1) * 2;
+}
+
+/* Ends what is over before `ns`. */
+static void pop(struct perfetto *s, uint64_t ns)
+{
+	while (s->depth && s->ends[s->depth - 1] <= ns)
+		put_end(s, s->ends[--s->depth]);
+}
+
+static void put_begin(struct export *x, const struct export_call *c)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, c->begin_ns);
+	intern(x, c);
+	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_uint(&s->p, EVENT_TYPE, TYPE_BEGIN);
+	proto_uint(&s->p, EVENT_TRACK, s->track);
+	proto_uint(&s->p, EVENT_NAME_IID, c->record->fn);
+	proto_uint(&s->p, EVENT_CATEGORY_IIDS, c->record->fn);
+	put_notes(x, c);
+	if (c->link && s->link_drawn[c->link - x->links.v.v]) {
+		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
+		proto_uint(&s->p, CORRELATION_SUBMITTED, first_work(x, c->link));
+		proto_close(&s->p, correlation);
+	}
+	proto_close(&s->p, event);
+	proto_close(&s->p, packet);
+}
+
+/* A callee ends no later than its caller, whatever a rounded clock says. */
+static int call(struct export *x, const struct export_call *c)
+{
+	struct perfetto *s = x->state;
+	uint64_t end = c->end_ns;
+	if (c->fn && c->fn->api == API_ALLOCATOR)
+		return 0;
+	if (track_of(x, c->chunk, c->chunk->head.tid, PART_CALLS, &s->track))
+		return -ENOMEM;
+	pop(s, c->begin_ns);
+	if (s->depth && end > s->ends[s->depth - 1])
+		end = s->ends[s->depth - 1];
+	put_begin(x, c);
+	if (s->depth < STACK)
+		s->ends[s->depth++] = end;
+	else
+		put_end(s, end);
+	return write_out(x);
+}
+
+/* ---- names of the trace ---- */
+
+static uint32_t name_index(const struct export *x, uint32_t id)
+{
+	const uint32_t found = meta_find_string(x->meta, x->process, id);
+	return found == META_NONE ? (uint32_t)x->meta->names.n : found;
+}
+
+/* Into the interned data that are open. */
+static void put_name(struct export *x, uint32_t id)
+{
+	struct perfetto *s = x->state;
+	const uint32_t name = name_index(x, id);
+	if (!s->name_sent[name])
+		put_interned(s, INTERNED_EVENT, NAME_BASE + name, export_string(x, id));
+	s->name_sent[name] = true;
+}
+
+/* ---- ranges ---- */
+
+static int add_edge(struct export *x, const struct range *g, uint64_t ticks, enum event_type type)
+{
+	struct perfetto *s = x->state;
+	struct edge *to = array_push(&s->edges);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct edge){ .ticks = ticks,
+		.process = x->process,
+		.name = g->name,
+		.span = (uint32_t)s->span_tracks.n,
+		.kind = g->kind,
+		.type = (uint8_t)type };
+	return 0;
+}
+
+/* Slices of a track can't cross: these wait until all are there, and then share tracks. */
+static int add_span(struct export *x, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	int e = add_edge(x, g, g->ticks, g->dur ? TYPE_BEGIN : TYPE_INSTANT);
+	if (!e && g->dur)
+		e = add_edge(x, g, range_end(g), TYPE_END);
+	return e || !array_push(&s->span_tracks) ? -ENOMEM : 0;
+}
+
+static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	if (!range_nests(g->kind) && g->kind != RANGE_PYTHON)
+		return add_span(x, g);
+	struct range *to = array_push(&s->ranges);
+	if (!to)
+		return -ENOMEM;
+	*to = *g;
+	return 0;
+}
+
+/* By track, then those around before those inside. */
+static int range_order(const void *one, const void *two)
+{
+	const struct range *a = one, *b = two;
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	if (range_nests(a->kind) != range_nests(b->kind))
+		return range_nests(a->kind) ? -1 : 1;
+	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(b->dur, a->dur);
+}
+
+/* The beginning of a slice, or an instant, on the track at hand. */
+static void put_named(struct export *x, uint64_t ns, uint32_t name, enum event_type type)
+{
+	struct perfetto *s = x->state;
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, ns);
+	if (!s->name_sent[name_index(x, name)]) {
+		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		put_name(x, name);
+		proto_close(&s->p, data);
+	}
+	const size_t event = proto_open(&s->p, PACKET_EVENT);
+	proto_uint(&s->p, EVENT_TYPE, type);
+	proto_uint(&s->p, EVENT_TRACK, s->track);
+	proto_uint(&s->p, EVENT_NAME_IID, NAME_BASE + name_index(x, name));
+	proto_close(&s->p, event);
+	proto_close(&s->p, packet);
+}
+
+static void put_range(struct export *x, const struct range *g)
+{
+	struct perfetto *s = x->state;
+	const uint64_t start = trace_ns(x->trace, g->ticks);
+	uint64_t end = trace_ns(x->trace, range_end(g));
+	pop(s, start);
+	if (s->depth && end > s->ends[s->depth - 1])
+		end = s->ends[s->depth - 1];
+	put_named(x, start, g->name, TYPE_BEGIN);
+	if (s->depth < STACK)
+		s->ends[s->depth++] = end;
+	else
+		put_end(s, end);
+}
+
+static int put_ranges(struct export *x, const struct chunk_ref *c)
+{
+	struct perfetto *s = x->state;
+	SORT(s->ranges, range_order);
+	for (size_t i = 0; i < s->ranges.n; i++) {
+		const struct range *g = &s->ranges.v[i], *last = i ? g - 1 : NULL;
+		if (!last || last->tid != g->tid ||
+			range_nests(last->kind) != range_nests(g->kind)) {
+			pop(s, UINT64_MAX);
+			if (track_of(x, c, g->tid, range_nests(g->kind) ? PART_RANGES : PART_PYTHON,
+				    &s->track))
+				return -ENOMEM;
+		}
+		put_range(x, g);
+	}
+	s->ranges.n = 0;
+	return 0;
+}
+
+static int chunk_end(struct export *x, const struct chunk_ref *c)
+{
+	const int e = put_ranges(x, c);
+	pop(x->state, UINT64_MAX);
+	return e ? e : write_out(x);
+}
+
+/* ---- ranges that may cross others ---- */
+
+/* By process and kind, which have tracks of their own, then by time: a track is free again where
+ * the next begins. */
+static int edge_order(const void *one, const void *two)
+{
+	const struct edge *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->kind != b->kind)
+		return ORDER(a->kind, b->kind);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	const bool ends = a->type == TYPE_END;
+	return ends != (b->type == TYPE_END) ? (ends ? -1 : 1) : ORDER(a->span, b->span);
+}
+
+/* Tracks of one process that have the same name are shown as one. */
+static uint64_t free_track(struct perfetto *s, const struct edge *at)
+{
+	const char *kind = range_kind_name(at->kind);
+	if (s->free_tracks.n)
+		return s->free_tracks.v[--s->free_tracks.n];
+	put_part(s, process_track(at->process), ++s->track_count, kind ? kind : "other");
+	return s->track_count;
+}
+
+static int put_edge(struct export *x, const struct edge *at)
+{
+	struct perfetto *s = x->state;
+	const uint64_t ns = trace_ns(x->trace, at->ticks);
+	x->process = at->process;
+	s->track = at->type == TYPE_END ? s->span_tracks.v[at->span] : free_track(s, at);
+	s->span_tracks.v[at->span] = s->track;
+	if (at->type == TYPE_END)
+		put_end(s, ns);
+	else
+		put_named(x, ns, at->name, at->type);
+	uint64_t *to = at->type == TYPE_BEGIN ? &s->track : array_push(&s->free_tracks);
+	if (!to)
+		return -ENOMEM;
+	*to = s->track;
+	return write_out(x);
+}
+
+static int end(struct export *x)
+{
+	struct perfetto *s = x->state;
+	int e = 0;
+	SORT(s->edges, edge_order);
+	for (size_t i = 0; i < s->edges.n && !e; i++) {
+		const struct edge *at = &s->edges.v[i];
+		if (i && (at[-1].process != at->process || at[-1].kind != at->kind))
+			s->free_tracks.n = 0;
+		e = put_edge(x, at);
+	}
+	return e;
+}
+
+/* ---- work ---- */
+
+static void put_queue(struct export *x, const struct device_work *w, uint32_t queue)
+{
+	struct perfetto *s = x->state;
+	char name[80] = "stream not known";
+	if (w->valid & WORK_HAS_STREAM)
+		snprintf(name, sizeof(name), "stream %u", w->stream);
+	if (x->trace->header.sampled)
+		snprintf(name + strlen(name), sizeof(name) - strlen(name),
+			", one launch in %u, about when it was made", x->trace->header.sampled);
+	put_specification(s, QUEUE_BASE + queue, name, CATEGORY_OTHER);
+}
+
+/* The queue of the work's stream; what is new of queue and name goes into the packet that is
+ * open: a packet has room for interned data once. */
+static int intern_work(struct export *x, const struct device_work *w, uint64_t *ret_queue)
+{
+	struct perfetto *s = x->state;
+	const uint64_t stream = w->valid & WORK_HAS_STREAM ? w->stream : UINT32_MAX;
+	uint32_t *queue = map_get(
+		&s->tracks, MAP_KEY(x->process, stream << 32 | w->device, w->context, UINT64_MAX));
+	if (!queue)
+		return -ENOMEM;
+	const bool new_queue = *queue == MAP_NONE;
+	if (new_queue)
+		*queue = s->queue_count++;
+	if (new_queue || !s->name_sent[name_index(x, w->name)]) {
+		const size_t data = proto_open(&s->p, PACKET_INTERNED);
+		if (new_queue)
+			put_queue(x, w, *queue);
+		put_name(x, w->name);
+		proto_close(&s->p, data);
+	}
+	*ret_queue = QUEUE_BASE + *queue;
+	return 0;
+}
+
+static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
+{
+	const size_t dim = proto_open(&s->p, field);
+	for (uint32_t i = 0; i < 3; i++)
+		proto_uint(&s->p, i + 1, v[i]);
+	proto_close(&s->p, dim);
+}
+
+static void put_work_notes(struct perfetto *s, const struct device_work *w)
+{
+	char text[24];
+	if (w->valid & WORK_HAS_SHAPE) {
+		const size_t launch = proto_open(&s->p, STAGE_LAUNCH);
+		put_dim3(s, LAUNCH_GRID, w->grid);
+		put_dim3(s, LAUNCH_WORKGROUP, w->block);
+		proto_close(&s->p, launch);
+	}
+	if (!(w->valid & WORK_HAS_BYTES))
+		return;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)w->bytes);
+	const size_t extra = proto_open(&s->p, STAGE_EXTRA);
+	proto_str(&s->p, EXTRA_NAME, "bytes");
+	proto_str(&s->p, EXTRA_VALUE, text);
+	proto_close(&s->p, extra);
+}
+
+static uint64_t work_number(struct export *x, const struct call_link *link)
+{
+	struct perfetto *s = x->state;
+	if (!link || s->link_seen[link - x->links.v.v])
+		return s->more_work++ * 2 + 1;
+	s->link_seen[link - x->links.v.v] = true;
+	return first_work(x, link);
+}
+
+static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	const struct call_link *link)
+{
+	struct perfetto *s = x->state;
+	uint64_t queue;
+	if (!is_drawn(w))
+		return 0;
+	const size_t packet = open_packet(s);
+	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
+	if (intern_work(x, w, &queue))
+		return -ENOMEM;
+	const size_t stage = proto_open(&s->p, PACKET_STAGE);
+	proto_uint(&s->p, STAGE_EVENT, work_number(x, link));
+	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);
+	proto_uint(&s->p, STAGE_CONTEXT, x->process + 1);
+	proto_uint(&s->p, STAGE_GPU, w->valid & WORK_HAS_DEVICE ? w->device : 0);
+	proto_uint(&s->p, STAGE_QUEUE_IID, queue);
+	proto_uint(&s->p, STAGE_IID, w->kind);
+	if (w->name)
+		proto_uint(&s->p, STAGE_NAME_IID, NAME_BASE + name_index(x, w->name));
+	put_work_notes(s, w);
+	proto_close(&s->p, stage);
+	proto_close(&s->p, packet);
+	return write_out(x);
+}
+
+static void cleanup(struct export *x)
+{
+	struct perfetto *s = x->state;
+	if (!s)
+		return;
+	array_free(&s->p.bytes);
+	free(s->fn_sent);
+	free(s->kernel_sent);
+	free(s->name_sent);
+	free(s->link_drawn);
+	free(s->link_seen);
+	map_fini(&s->tracks);
+	array_free(&s->ranges);
+	array_free(&s->edges);
+	array_free(&s->span_tracks);
+	array_free(&s->free_tracks);
+	free(s);
+}
+
+const struct exporter export_perfetto = {
+	.name = "perfetto",
+	.help = "for ui.perfetto.dev: threads with their calls and ranges, devices with their streams",
+	.begin = begin,
+	.call = call,
+	.work = work,
+	.range = range,
+	.chunk_end = chunk_end,
+	.end = end,
+	.cleanup = cleanup,
+};

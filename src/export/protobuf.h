@@ -1,0 +1,84 @@
+/*
+ * Writes messages in the wire format of Protocol Buffers: each field a varint of its number
+ * and type, then its value.  A message inside a message has its length in front: four bytes
+ * are left for it, and given back when the message turns out short.  One owner thread.
+ */
+#ifndef WEIR_EXPORT_PROTOBUF_H
+#define WEIR_EXPORT_PROTOBUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/array.h"
+
+struct proto {
+	ARRAY(uint8_t) bytes;
+	bool failed; /* without memory: what follows is dropped */
+};
+
+static inline void proto_raw(struct proto *p, const void *data, size_t n)
+{
+	if (p->failed || !array_reserve(&p->bytes, n)) {
+		p->failed = true;
+		return;
+	}
+	if (n)
+		memcpy(p->bytes.v + p->bytes.n, data, n);
+	p->bytes.n += n;
+}
+
+static inline void proto_varint(struct proto *p, uint64_t value)
+{
+	uint8_t b[10];
+	size_t n = 0;
+	for (; value >= 0x80; value >>= 7)
+		b[n++] = (uint8_t)(value | 0x80);
+	b[n++] = (uint8_t)value;
+	proto_raw(p, b, n);
+}
+
+/* A field of type uint32, uint64, int64, bool or enum. */
+static inline void proto_uint(struct proto *p, uint32_t field, uint64_t value)
+{
+	proto_varint(p, (uint64_t)field << 3);
+	proto_varint(p, value);
+}
+
+static inline void proto_bytes(struct proto *p, uint32_t field, const char *s, size_t n)
+{
+	proto_varint(p, (uint64_t)field << 3 | 2);
+	proto_varint(p, n);
+	proto_raw(p, s, n);
+}
+
+static inline void proto_str(struct proto *p, uint32_t field, const char *s)
+{
+	proto_bytes(p, field, s, strlen(s));
+}
+
+/* Returns what proto_close() wants. */
+static inline size_t proto_open(struct proto *p, uint32_t field)
+{
+	proto_varint(p, (uint64_t)field << 3 | 2);
+	proto_raw(p, "\x80\x80\x80\x00", 4);
+	return p->bytes.n;
+}
+
+static inline void proto_close(struct proto *p, size_t begin)
+{
+	if (p->failed)
+		return;
+	const size_t n = p->bytes.n - begin;
+	uint8_t *length = p->bytes.v + begin - 4;
+	if (n < 0x80) {
+		*length = (uint8_t)n;
+		memmove(length + 1, length + 4, n);
+		p->bytes.n -= 3;
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+		length[i] = (uint8_t)((n >> (7 * i) & 0x7f) | (i < 3 ? 0x80 : 0));
+}
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Where the time went, as a tree: process, thread, ranges, calls, kernels.  Made in one pass over
+ * a trace and written as a picture or for other tools.
+ *
+ * By device: each piece of work that ran on a device weighs what it took, under the call and the
+ * ranges that asked for it.  By host: each call weighs what it took without the calls inside;
+ * a launch's time is its kernel's.  Memory is bounded by the number of different stacks, and
+ * of ranges and links, not by that of calls.  One thread.
+ */
+#ifndef WEIR_FLAME_FLAME_H
+#define WEIR_FLAME_FLAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "trace/trace.h"
+
+enum frame_kind {
+	FRAME_ALL,
+	FRAME_PROCESS,
+	FRAME_THREAD,
+	FRAME_RANGE,
+	FRAME_RUNTIME,
+	FRAME_DRIVER,
+	FRAME_KERNEL,
+	FRAME_MOVE, /* a copy or a set */
+	FRAME_OTHER,
+};
+
+#define FLAME_NONE UINT32_MAX
+
+struct flame_node {
+	uint32_t name; /* index into names */
+	uint32_t parent;
+	uint32_t first_child, next; /* by total, largest first; FLAME_NONE ends */
+	uint16_t kind;              /* enum frame_kind */
+	uint16_t depth;             /* of the root: 0 */
+	uint64_t self_ns;
+	uint64_t total_ns; /* with all below */
+	uint64_t count;    /* calls or pieces of work that ended here */
+};
+
+struct flame {
+	ARRAY(struct flame_node) nodes; /* parents before children; 0 is the root */
+	ARRAY(char *) names;
+	struct map name_map, node_map;
+	bool by_device;
+	uint32_t
+		sampled; /* by device: one launch in so many was timed, and weights are estimates */
+	char program[256];
+};
+
+enum flame_by { FLAME_AUTO, FLAME_DEVICE, FLAME_HOST };
+
+/* 0 or -errno.  FLAME_AUTO: by device where the trace has device work. */
+int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, struct error *err);
+void flame_free(struct flame *f);
+
+/* The node of a name below parent; makes it when there is none.  FLAME_NONE without memory. */
+uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, const char *name);
+void flame_add(struct flame *f, uint32_t node, uint64_t ns);
+
+/* Sums totals and sorts children: before anything is written. */
+void flame_finish(struct flame *f);
+
+/* Of a trace of samples, by device: makes what was timed the estimate of what ran, kernel by kernel
+ * as the report has it.  Nothing otherwise. */
+struct report;
+void flame_estimate(struct flame *f, const struct report *r);
+
+/* One writer a format; errors show in ferror(out). */
+void flame_put_folded(const struct flame *f, FILE *out);
+void flame_put_speedscope(const struct flame *f, FILE *out);
+void flame_put_svg(const struct flame *f, FILE *out);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Weights of a flame graph that was drawn from samples.  A kernel's share of each stack is known
+ * from those that were timed, how often it was launched from its calls, so each stack weighs what
+ * it had times launches by samples.  See flame.h.
+ */
+#include "flame/flame.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "model/report.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* How many launches one that was timed stands for. */
+static double factor_of(const struct report *r, const char *name)
+{
+	for (size_t i = 0; i < r->work.n; i++) {
+		const struct work_row *w = &r->work.v[i];
+		const bool launched = w->kind == WORK_KERNEL || w->kind == WORK_GRAPH;
+		if (launched && w->hist.count && !strcmp(w->name, name))
+			return (double)w->launched / (double)w->hist.count;
+	}
+	return (double)r->sampled;
+}
+
+void flame_estimate(struct flame *f, const struct report *r)
+{
+	if (!f->by_device || !r->sampled)
+		return;
+	f->sampled = r->sampled;
+	double *factor = calloc(f->names.n + 1, sizeof(*factor)); /* 0: not asked for yet */
+	for (size_t i = 0; i < f->nodes.n; i++) {
+		struct flame_node *n = &f->nodes.v[i];
+		n->total_ns = 0;
+		if (n->kind != FRAME_KERNEL)
+			continue;
+		double once = factor ? factor[n->name] : 0;
+		if (once <= 0)
+			once = factor_of(r, f->names.v[n->name]);
+		if (factor)
+			factor[n->name] = once;
+		n->self_ns = sat_from((double)n->self_ns * once + 0.5);
+		n->count = sat_from((double)n->count * once + 0.5);
+	}
+	free(factor);
+	flame_finish(f);
+}

@@ -1,0 +1,103 @@
+/* Asking all rules: see hint.h. */
+#include "hint/hint.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hint/hint_facts.h"
+
+#include "base/banned.h"
+
+#define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
+
+char *hint_text(const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vasprintf(&text, format, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
+int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
+	char *where, char *evidence)
+{
+	struct hint *new = NULL;
+	const bool little = gain < GAIN_SHOWN || gain * confidence < HOPE_SHOWN; /* not of NAN */
+	if (where && evidence && !little)
+		new = array_push(&to->v);
+	if (new) {
+		*new = (struct hint){ .rule = rule,
+			.where = where,
+			.evidence = evidence,
+			.gain = fmin(gain, 1), /* fmin() gives 1 for NAN */
+			.confidence = confidence };
+		if (isnan(gain))
+			new->gain = NAN;
+		return 0;
+	}
+	const bool failed = !where || !evidence || !little;
+	free(where);
+	free(evidence);
+	return failed ? -ENOMEM : 0;
+}
+
+static int hint_order(const void *one, const void *two)
+{
+	const struct hint *a = one, *b = two;
+	const double x = isnan(a->gain) ? -1 : a->gain, y = isnan(b->gain) ? -1 : b->gain;
+	if (x != y)
+		return x > y ? -1 : 1;
+	if (a->rule != b->rule)
+		return a->rule < b->rule ? -1 : 1;
+	return strcmp(a->where, b->where);
+}
+
+static int ask_rules(const struct hint_facts *f, struct hints *h)
+{
+	int e = 0;
+	for (size_t i = 0; i < hint_rule_count && !e; i++)
+		e = hint_rules[i].look(f, &hint_rules[i], h);
+	if (h->v.n)
+		qsort(h->v.v, h->v.n, sizeof(*h->v.v), hint_order);
+	h->wall_ns = f->report->wall_ns;
+	h->counted_ns = f->counted_ns;
+	h->cut = f->cut;
+	memcpy(h->pauses, f->pauses, sizeof(h->pauses));
+	h->sampled = f->report->sampled;
+	return e;
+}
+
+int hints_make(const struct report *r, struct hints **ret_hints)
+{
+	struct hint_facts f;
+	struct hints *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	int e = facts_make(r, &f);
+	if (!e) {
+		e = ask_rules(&f, h);
+		facts_fini(&f);
+	}
+	if (e)
+		hints_free(h);
+	else
+		*ret_hints = h;
+	return e;
+}
+
+void hints_free(struct hints *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->v.n; i++) {
+		free(h->v.v[i].where);
+		free(h->v.v[i].evidence);
+	}
+	array_free(&h->v);
+	free(h);
+}

@@ -1,0 +1,73 @@
+/*
+ * What a recorded program could gain, and how: rules that look at a report and say where time is
+ * lost, on what evidence, by how much, how sure that is and what to do.
+ *
+ * Each rule is a row of api/hint.tbl and a function in one of the hint_*.c.  A gain is an estimate:
+ * the share of the time that counts (struct hints) that would be saved.  Rules look for evidence
+ * against themselves first, and are silent when what they would need to know is not in the trace.
+ */
+#ifndef WEIR_HINT_HINT_H
+#define WEIR_HINT_HINT_H
+
+#include "base/json.h"
+#include "model/report.h"
+
+struct hint {
+	const struct hint_rule *rule;
+	char *where;       /* what it is about: a kernel, copies, a thread */
+	char *evidence;    /* the numbers */
+	double gain;       /* 0 to 1 of the time that counts; NAN: memory, not time */
+	double confidence; /* 0 to 1 */
+};
+
+/* Why nothing ran. */
+enum hint_pause {
+	PAUSE_SYNC,    /* the host had waited for the device, and had to begin anew */
+	PAUSE_COPY,    /* it was copying memory that is not pinned to where it can be read */
+	PAUSE_ALLOC,   /* it was allocating or freeing */
+	PAUSE_LOAD,    /* it was loading code */
+	PAUSE_LAUNCH,  /* it was launching, and not fast enough */
+	PAUSE_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
+	PAUSE_BETWEEN, /* the next kernel had been launched, by a launch of its own */
+	PAUSE_DEVICE,  /* other work had been asked for */
+	PAUSE_UNKNOWN,
+	PAUSES
+};
+extern const char *const hint_pause_name[PAUSES];
+
+struct hint_pauses {
+	uint64_t count;
+	uint64_t ns;
+};
+
+struct hints {
+	ARRAY(struct hint) v; /* by gain, those without one last */
+	uint64_t wall_ns;
+	uint64_t counted_ns; /* without start-up: hint_window.c, hint_pause.c */
+	uint32_t sampled;    /* one launch in so many was timed, which tells most rules nothing */
+	struct hint_pauses pauses[PAUSES]; /* of those that count */
+	bool cut; /* the trace is so long that only its beginning was looked at */
+};
+
+struct hint_facts;
+struct hint_rule {
+	const char *id;
+	const char *title;
+	const char *when; /* the rule, in words */
+	const char *advice;
+	int (*look)(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
+};
+extern const struct hint_rule hint_rules[];
+extern const size_t hint_rule_count;
+
+/* 0 or -errno.  Reads the trace's device work and calls once more. */
+int hints_make(const struct report *r, struct hints **ret_hints);
+void hints_free(struct hints *h);
+
+/* rows: at most so many, 0 for all.  short_: as the end of a report, with a pointer to the rest. */
+void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool short_, bool colour);
+
+/* The key hints, and the time that its gains are shares of. */
+void hints_put_json(struct json *j, const struct hints *h);
+
+#endif

@@ -1,0 +1,468 @@
+/* What the rules look at, read from the trace: see hint_facts.h. */
+#include "hint/hint_facts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "model/tally.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* Of each, so that a trace of any length can be looked at. */
+#define MOST (8u << 20)
+
+struct reader {
+	struct hint_facts *f;
+	const struct trace *t;
+	struct chunk_buf buf;
+	struct map shapes, kernels, streams, threads, made;
+	ARRAY(uint64_t) correlations; /* by work */
+	ARRAY(uint32_t) processes;    /* by work */
+};
+
+static int each_chunk(struct reader *d, uint16_t kind, int (*use)(struct reader *d))
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(d->t, kind, &at, &d->buf, NULL)) > 0 && !(e = use(d)))
+		;
+	return e;
+}
+
+/* The number behind a key, given out from 0; *ret_new says that it is the first time. */
+static int number_of(struct map *m, struct map_key key, size_t next, uint32_t *ret, bool *ret_new)
+{
+	uint32_t *at = map_get(m, key);
+	if (!at)
+		return -ENOMEM;
+	*ret_new = *at == MAP_NONE;
+	if (*ret_new)
+		*at = (uint32_t)next;
+	*ret = *at;
+	return 0;
+}
+
+/* ---- work ---- */
+
+static int stream_of(struct reader *d, const struct device_work *w, uint32_t *ret_stream)
+{
+	const uint32_t process = d->buf.ref->process;
+	bool new;
+	const int e = number_of(&d->streams, MAP_KEY(process, w->device, w->context, w->stream),
+		d->f->streams.n, ret_stream, &new);
+	if (e || !new)
+		return e;
+	struct hint_stream *s = array_push(&d->f->streams);
+	if (!s)
+		return -ENOMEM;
+	*s = (struct hint_stream){ .process = process };
+	return 0;
+}
+
+static int new_kernel(struct reader *d, const struct device_work *w, uint32_t name)
+{
+	struct hint_kernel k = { .name_id = name,
+		.device = w->device,
+		.registers = w->registers,
+		.shared_static = w->shared_static,
+		.shared_dynamic = w->shared_dynamic,
+		.has_resources = w->valid & WORK_HAS_REGISTERS && w->valid & WORK_HAS_SHARED };
+	k.name = demangle(name == META_NONE ? "(no name)" : d->f->report->meta.names.v[name].text);
+	struct hint_kernel *to = k.name ? array_push(&d->f->kernels) : NULL;
+	if (!to) {
+		free(k.name);
+		return -ENOMEM;
+	}
+	memcpy(k.shape.grid, w->grid, sizeof(w->grid));
+	memcpy(k.shape.block, w->block, sizeof(w->block));
+	k.names = hint_names_of(k.name);
+	*to = k;
+	return 0;
+}
+
+static int kernel_of(struct reader *d, const struct device_work *w, uint32_t *ret_kernel)
+{
+	const uint32_t name = meta_find_string(&d->f->report->meta, d->buf.ref->process, w->name);
+	const uint64_t shared = (uint64_t)w->shared_static << 32 | w->shared_dynamic;
+	uint32_t shape;
+	bool new;
+	if (!(w->valid & WORK_HAS_SHAPE))
+		return 0;
+	int e = number_of(&d->shapes,
+		MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
+			(uint64_t)w->grid[2] << 32 | w->block[0],
+			(uint64_t)w->block[1] << 32 | w->block[2], w->device),
+		d->shapes.taken, &shape, &new);
+	if (!e)
+		e = number_of(&d->kernels, MAP_KEY(name, shape, w->registers, shared),
+			d->f->kernels.n, ret_kernel, &new);
+	return e || !new ? e : new_kernel(d, w, name);
+}
+
+static bool is_busy(uint16_t kind)
+{
+	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
+}
+
+static int keep_work(struct reader *d, const struct device_work *w)
+{
+	struct hint_work new = { .start_ns = w->start_ns,
+		.end_ns = w->end_ns,
+		.bytes = w->valid & WORK_HAS_BYTES ? w->bytes : 0,
+		.kernel = HINT_NONE,
+		.call = HINT_NONE,
+		.device = w->device,
+		.kind = (uint8_t)w->kind,
+		.what = w->valid & WORK_HAS_WHAT ? w->what : 0,
+		.from = w->valid & WORK_HAS_PLACES ? w->from : 0,
+		.to = w->valid & WORK_HAS_PLACES ? w->to : 0,
+		.in_graph = w->valid & WORK_HAS_GRAPH };
+	int e = stream_of(d, w, &new.stream);
+	if (!e && w->kind == WORK_KERNEL)
+		e = kernel_of(d, w, &new.kernel);
+	if (e)
+		return e;
+	struct hint_work *to = array_push(&d->f->work);
+	uint64_t *correlation = array_push(&d->correlations);
+	uint32_t *process = array_push(&d->processes);
+	if (!to || !correlation || !process)
+		return -ENOMEM;
+	*to = new;
+	to->call = (uint32_t)(d->f->work.n - 1); /* until it is known: where its correlation is */
+	*correlation = w->valid & WORK_HAS_CORRELATION ? w->correlation : 0;
+	*process = d->buf.ref->process;
+	return 0;
+}
+
+static int take_work(struct reader *d)
+{
+	struct device_work w;
+	size_t at = 0;
+	int e = 0;
+	while (!e && work_next(&d->buf, &at, &w)) {
+		if (!(w.valid & WORK_HAS_DEVICE))
+			w.device = 0;
+		if (d->f->work.n >= MOST)
+			d->f->cut = true;
+		else if (is_busy(w.kind))
+			e = keep_work(d, &w);
+	}
+	return e;
+}
+
+static int work_order(const void *one, const void *two)
+{
+	const struct hint_work *a = one, *b = two;
+	if (a->start_ns != b->start_ns)
+		return ORDER(a->start_ns, b->start_ns);
+	return ORDER(a->end_ns, b->end_ns);
+}
+
+/* ---- calls ---- */
+
+static int thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+{
+	bool new;
+	const int e =
+		number_of(&d->threads, MAP_KEY(process, tid), d->f->threads.n, ret_thread, &new);
+	if (e || !new)
+		return e;
+	struct hint_thread *t = array_push(&d->f->threads);
+	if (!t)
+		return -ENOMEM;
+	*t = (struct hint_thread){ process, tid };
+	return 0;
+}
+
+/* HINT_CALLS: of no interest. */
+static uint8_t kind_of(const struct schema_fn *fn)
+{
+	static const struct {
+		const char *class;
+		uint8_t kind;
+	} classes[] = { { "launch", HINT_LAUNCH }, { "sync", HINT_SYNC }, { "copy", HINT_COPY },
+		{ "set", HINT_COPY }, { "module", HINT_LOAD }, { "context", HINT_LOAD } };
+	if (fn->kind == CALL_GRAPHLAUNCH || !strncmp(fn->name, "cudaGraphLaunch", 15))
+		return HINT_LAUNCH;
+	if (!strcmp(fn->class, "memory"))
+		return strstr(fn->name, "Free") ? HINT_FREE : HINT_ALLOC;
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (!strcmp(fn->class, classes[i].class))
+			return classes[i].kind;
+	return HINT_CALLS;
+}
+
+/* On the stream that waits for all others, unless they were made not to care. */
+static bool is_legacy(const struct schema_fn *fn, uint64_t stream)
+{
+	return stream <= 1 && !strstr(fn->name, "_ptsz") && !strstr(fn->name, "_ptds");
+}
+
+static void add_arguments(
+	const struct schema_fn *fn, const struct record *r, struct hint_call *call)
+{
+	if (fn->launch_layout && r->words > RECORD_WORDS + LAUNCH_STREAM) {
+		call->stream = r->arg[LAUNCH_STREAM];
+		call->legacy = is_legacy(fn, call->stream);
+	}
+	if (call->kind == HINT_COPY && !strcmp(fn->memory, "HtoD") && r->words > RECORD_WORDS + 1)
+		call->from = r->arg[1];
+}
+
+/* Which streams wait for the default stream: those that were made without the flag. */
+static int see_stream(struct reader *d, const struct schema_fn *fn, const struct record *r)
+{
+	if (strncmp(fn->name, "cuStreamCreate", 14) != 0 || r->result ||
+		r->words < RECORD_WORDS + 2 || r->aux & 1)
+		return 0;
+	uint32_t *flags = map_get(&d->made, MAP_KEY(d->buf.ref->process, r->arg[0]));
+	if (!flags)
+		return -ENOMEM;
+	*flags = (uint32_t)r->arg[1] & 1;
+	return 0;
+}
+
+/* Queries are in a trace of level all only. */
+static int see_occupancy(struct reader *d, const struct schema_fn *fn, const struct record *r)
+{
+	static const char name[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+	if (strncmp(fn->name, name, sizeof(name) - 1) != 0 || r->words < RECORD_WORDS + 4 ||
+		r->aux & 1 || d->f->answers.n >= 4096)
+		return 0;
+	struct hint_answer *to = array_push(&d->f->answers);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct hint_answer){ .name_id = meta_find_kernel(&d->f->report->meta,
+					    d->buf.ref->process, r->arg[1], record_end(r)),
+		.threads = (uint32_t)r->arg[2],
+		.dynamic_bytes = r->arg[3],
+		.blocks = (uint32_t)r->arg[0] };
+	return 0;
+}
+
+static int see_other(struct reader *d, const struct schema_fn *fn, const struct record *r)
+{
+	const int e = see_stream(d, fn, r);
+	return e ? e : see_occupancy(d, fn, r);
+}
+
+static int take_call(struct reader *d, uint32_t thread, const struct record *r)
+{
+	const struct schema_fn *fn = schema_find(&d->t->schema, r->fn);
+	struct hint_call call = { .thread = thread, .fn = r->fn, .ticks = r->ticks };
+	if (!fn || r->result || fn->api == API_ALLOCATOR)
+		return 0;
+	call.kind = kind_of(fn);
+	if (call.kind == HINT_CALLS)
+		return see_other(d, fn, r);
+	call.begin_ns = trace_ns(d->t, r->ticks);
+	call.end_ns = trace_ns(d->t, record_end(r));
+	add_arguments(fn, r, &call);
+	struct hint_call *to = array_push(&d->f->calls);
+	if (!to)
+		return -ENOMEM;
+	*to = call;
+	return 0;
+}
+
+static int take_calls(struct reader *d)
+{
+	struct records it = records_of(&d->buf);
+	const struct record *r;
+	uint32_t thread;
+	int e = thread_of(d, d->buf.ref->process, d->buf.ref->head.tid, &thread);
+	while (!e && (r = records_next(&it))) {
+		if (d->f->calls.n < MOST)
+			e = take_call(d, thread, r);
+		else
+			d->f->cut = true;
+	}
+	return e;
+}
+
+static int call_order(const void *one, const void *two)
+{
+	const struct hint_call *a = one, *b = two;
+	if (a->thread != b->thread)
+		return ORDER(a->thread, b->thread);
+	if (a->begin_ns != b->begin_ns)
+		return ORDER(a->begin_ns, b->begin_ns);
+	return -ORDER(a->end_ns, b->end_ns);
+}
+
+/* Of calls inside calls only the outermost stays, with what the inner one knows better. */
+static void drop_inner(struct hint_facts *f)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->calls.n; i++) {
+		const struct hint_call *c = &f->calls.v[i];
+		struct hint_call *last = n ? &f->calls.v[n - 1] : NULL;
+		if (last && last->thread == c->thread && c->begin_ns < last->end_ns) {
+			last->from = c->from ? c->from : last->from;
+			last->legacy &= !(c->kind == HINT_LAUNCH && !c->legacy);
+			continue;
+		}
+		f->calls.v[n++] = *c;
+	}
+	f->calls.n = n;
+}
+
+/* ---- which call asked ---- */
+
+/* The call of the thread that was running at that time. */
+static uint32_t call_at(const struct hint_facts *f, uint32_t thread, uint64_t ns)
+{
+	size_t low = 0, high = f->calls.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		const struct hint_call *c = &f->calls.v[middle];
+		if (c->thread < thread || (c->thread == thread && c->begin_ns <= ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return HINT_NONE;
+	const struct hint_call *c = &f->calls.v[low - 1];
+	return c->thread == thread && ns <= c->end_ns ? (uint32_t)(low - 1) : HINT_NONE;
+}
+
+static void join_work(struct reader *d)
+{
+	struct hint_facts *f = d->f;
+	size_t hint = 0;
+	for (size_t i = 0; i < f->work.n; i++) {
+		struct hint_work *w = &f->work.v[i];
+		const uint64_t correlation = d->correlations.v[w->call];
+		const struct call_link *l =
+			correlation ? links_find(&d->f->report->links, d->processes.v[w->call],
+					      correlation, &hint)
+				    : NULL;
+		const uint32_t thread =
+			l ? map_find(&d->threads, MAP_KEY(l->process, l->tid)) : MAP_NONE;
+		w->call = thread == MAP_NONE ? HINT_NONE
+					     : call_at(f, thread, trace_ns(d->t, l->ticks));
+	}
+}
+
+static void join_streams(struct reader *d)
+{
+	struct hint_facts *f = d->f;
+	for (size_t i = 0; i < f->work.n; i++) {
+		const struct hint_work *w = &f->work.v[i];
+		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
+		struct hint_stream *s = &f->streams.v[w->stream];
+		if (!c || w->kind != WORK_KERNEL)
+			continue;
+		s->legacy += c->legacy;
+		s->other += !c->legacy;
+		if (!c->legacy && map_find(&d->made, MAP_KEY(s->process, c->stream)) == 0)
+			s->blocking = true;
+	}
+}
+
+/* ---- devices ---- */
+
+static int add_device(struct hint_facts *f, const struct meta_device *m)
+{
+	for (size_t i = 0; i < f->devices.n; i++)
+		if (f->devices.v[i].device == m->device)
+			return 0;
+	struct hint_device *new = array_push(&f->devices);
+	if (!new)
+		return -ENOMEM;
+	const unsigned major = m->capability >> 16, minor = m->capability & 0xffff;
+	*new = (struct hint_device){ .device = m->device,
+		.name = f->report->meta.names.v[m->name].text,
+		.multiprocessors = m->multiprocessors,
+		.limits = occupancy_device_find(major, minor) };
+	new->gpu = gpu_find(new->name, major < 100 && minor < 10 ? major * 10 + minor : 0);
+	return 0;
+}
+
+static int add_devices(struct hint_facts *f)
+{
+	const struct meta *m = &f->report->meta;
+	int e = 0;
+	for (size_t i = 0; i < m->devices.n && !e; i++)
+		e = add_device(f, &m->devices.v[i]);
+	return e;
+}
+
+const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device)
+{
+	for (size_t i = 0; i < f->devices.n; i++)
+		if (f->devices.v[i].device == device)
+			return &f->devices.v[i];
+	return NULL;
+}
+
+/* ---- the whole ---- */
+
+static int read_all(struct reader *d)
+{
+	int e = add_devices(d->f);
+	if (!e && !d->f->report->sampled)
+		e = each_chunk(d, CHUNK_DEVICE, take_work);
+	if (e || !d->f->work.n)
+		return e; /* without device times no rule asks for calls */
+	e = each_chunk(d, CHUNK_EVENTS, take_calls);
+	SORT(d->f->work, work_order);
+	SORT(d->f->calls, call_order);
+	drop_inner(d->f);
+	join_work(d);
+	join_streams(d);
+	facts_window(d->f);
+	return e ? e : facts_pauses(d->f);
+}
+
+int facts_make(const struct report *r, struct hint_facts *ret_facts)
+{
+	*ret_facts = (struct hint_facts){ .report = r };
+	struct reader d = { .f = ret_facts, .t = r->trace };
+	const int e = read_all(&d);
+	chunk_buf_fini(&d.buf);
+	map_fini(&d.shapes);
+	map_fini(&d.kernels);
+	map_fini(&d.streams);
+	map_fini(&d.threads);
+	map_fini(&d.made);
+	array_free(&d.correlations);
+	array_free(&d.processes);
+	if (e)
+		facts_fini(ret_facts);
+	return e;
+}
+
+void facts_fini(struct hint_facts *f)
+{
+	for (size_t i = 0; i < f->kernels.n; i++)
+		free(f->kernels.v[i].name);
+	array_free(&f->work);
+	array_free(&f->calls);
+	array_free(&f->kernels);
+	array_free(&f->streams);
+	array_free(&f->devices);
+	array_free(&f->answers);
+	array_free(&f->threads);
+}
+
+double facts_share(const struct hint_facts *f, double ns)
+{
+	if (!f->counted_ns || ns <= 0)
+		return 0;
+	return ns < (double)f->counted_ns ? ns / (double)f->counted_ns : 1;
+}
+
+/* Those of PyTorch, "aten::mm"; a call of a library is an operator as well, and a cheap one. */
+const char *facts_slowed(const struct hint_facts *f)
+{
+	for (size_t i = 0; i < f->report->operators.n; i++) {
+		const struct operator_row *o = &f->report->operators.v[i];
+		if (o->kind == RANGE_OPERATOR && strstr(o->name, "::"))
+			return "; recording operators slowed the host, so it is less without";
+	}
+	return "";
+}

@@ -1,0 +1,196 @@
+/*
+ * What the rules look at: all that ran on devices in the order of time, the calls of the threads
+ * that asked for it, kernels by name and shape, and the causes of the pauses between.  Read-only
+ * once made.  Internal to src/report.
+ */
+#ifndef WEIR_HINT_HINT_FACTS_H
+#define WEIR_HINT_HINT_FACTS_H
+
+#include "predict/gpu.h"
+#include "predict/occupancy.h"
+#include "hint/hint.h"
+
+#define HINT_NONE UINT32_MAX
+
+/* What a kernel's name says of it. */
+enum hint_name {
+	NAME_LIBRARY = 1 << 0,   /* whoever runs the program can't turn its block size */
+	NAME_MATMUL = 1 << 1,    /* a matrix product or convolution */
+	NAME_FP32 = 1 << 2,      /* … on the FP32 units */
+	NAME_HALF = 1 << 3,      /* … of FP16 or BF16 */
+	NAME_FP8 = 1 << 4,       /* … of eight bits */
+	NAME_POINTWISE = 1 << 5, /* one element in, one out */
+	NAME_SOFTMAX = 1 << 6,
+	NAME_MEAN = 1 << 7,
+	NAME_ROOT = 1 << 8,
+	NAME_ATTENTION = 1 << 9, /* fused */
+	NAME_COMPILED = 1 << 10, /* made by torch.compile */
+	NAME_TORCH = 1 << 11,    /* PyTorch's own, one an operator */
+	NAME_TRAINING = 1 << 12, /* of a backward pass or an optimizer */
+	NAME_TF32 = 1 << 13,     /* a product of FP32 on tensor cores */
+	NAME_CONV = 1 << 15,     /* a convolution */
+	NAME_LAYOUT = 1 << 14,   /* between channels first and channels last */
+};
+
+struct hint_kernel { /* launches of one name with one shape and the same resources */
+	char *name;
+	uint32_t names; /* bits of enum hint_name */
+	uint32_t name_id;
+	uint32_t device;
+	struct launch_shape shape;
+	uint32_t registers, shared_static, shared_dynamic;
+	bool has_resources;
+	uint64_t count, graph_count;
+	uint64_t total_ns;
+	uint64_t alone_ns; /* while nothing else ran */
+};
+
+struct hint_work { /* by start */
+	uint64_t start_ns, end_ns;
+	uint64_t bytes;
+	uint64_t alone_ns;
+	uint32_t kernel; /* into kernels, or HINT_NONE */
+	uint32_t stream; /* a number of its own for each stream of each process */
+	uint32_t call;   /* into calls, or HINT_NONE */
+	uint32_t device;
+	uint8_t kind; /* enum work_kind */
+	uint8_t what, from, to;
+	bool in_graph;
+};
+
+enum hint_call_kind {
+	HINT_LAUNCH,
+	HINT_SYNC,
+	HINT_COPY,
+	HINT_ALLOC,
+	HINT_FREE,
+	HINT_LOAD, /* modules, libraries, contexts */
+	HINT_CALLS,
+};
+
+struct hint_call { /* by thread and begin; calls inside calls are left out */
+	uint64_t begin_ns, end_ns;
+	uint64_t ticks;  /* when it began */
+	uint64_t stream; /* launches: handle */
+	uint64_t from;   /* copies to a device: address on the host; 0 not known */
+	uint32_t thread;
+	uint16_t fn;
+	uint8_t kind;
+	bool legacy; /* launches: on the legacy default stream */
+};
+
+#define HINT_ELSEWHERE_NS 100000u
+
+struct hint_device {
+	uint32_t device;
+	const char *name;
+	uint32_t multiprocessors; /* 0: not known */
+	const struct occupancy_device *limits;
+	const struct gpu *gpu; /* or NULL */
+};
+
+struct hint_answer { /* what the driver told the program of a kernel's occupancy */
+	uint32_t name_id;
+	uint32_t threads;
+	uint64_t dynamic_bytes;
+	uint32_t blocks;
+};
+
+struct hint_thread {
+	uint32_t process, tid;
+};
+
+struct hint_stream {
+	uint32_t process;
+	uint32_t legacy; /* work that was launched on the legacy default stream */
+	uint32_t other;  /* launched elsewhere, where that is known */
+	bool blocking;   /* was made by a call that says so */
+};
+
+struct hint_facts {
+	const struct report *report;
+	ARRAY(struct hint_work) work;
+	ARRAY(struct hint_call) calls;
+	ARRAY(struct hint_kernel) kernels;
+	ARRAY(struct hint_stream) streams;
+	ARRAY(struct hint_device) devices;
+	ARRAY(struct hint_answer) answers;
+	ARRAY(struct hint_thread) threads;
+	struct hint_pauses pauses[PAUSES];
+	uint64_t counted_ns; /* as in struct hints */
+	bool cut;
+};
+
+int facts_make(const struct report *r, struct hint_facts *ret_facts);
+void facts_fini(struct hint_facts *f);
+
+/* NULL when it is not known. */
+const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device);
+
+/* hint_window.c: keeps the work that counts. */
+void facts_window(struct hint_facts *f);
+
+/* hint_pause.c: alone_ns, pauses and counted_ns, from work and calls.  0 or -ENOMEM. */
+int facts_pauses(struct hint_facts *f);
+
+/* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far
+ * as there are any, in which that is done most.  NULL without memory; `otherwise` when there are
+ * none. */
+char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise);
+
+/* hint_names.c */
+uint32_t hint_names_of(const char *kernel);
+
+#define GAIN_SHOWN 0.05 /* estimates are not better than that */
+
+/* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 5 % of the
+ * time that counts are dropped. */
+int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
+	char *where, char *evidence);
+
+/* Text in memory of its own, or NULL. */
+char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What to add to evidence that hangs on the host's speed: "" or a half-sentence. */
+const char *facts_slowed(const struct hint_facts *f);
+
+/* The share of the time that counts. */
+double facts_share(const struct hint_facts *f, double ns);
+
+/* A double that may be anything, for printing. */
+static inline uint64_t hint_u64(double value)
+{
+	return value >= 1e18 ? (uint64_t)1e18 : value > 0 ? (uint64_t)value : 0;
+}
+
+/* The functions of the rules. */
+#define HINT_RULE(name)                                                                            \
+	int look_##name(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
+
+HINT_RULE(block_size);
+HINT_RULE(small_grid);
+HINT_RULE(tail);
+HINT_RULE(lanes);
+HINT_RULE(registers);
+HINT_RULE(shared);
+HINT_RULE(cliff);
+HINT_RULE(barriers);
+HINT_RULE(launch_bound);
+HINT_RULE(small_kernels);
+HINT_RULE(sync);
+HINT_RULE(idle_host);
+HINT_RULE(alloc);
+HINT_RULE(default_stream);
+HINT_RULE(pageable);
+HINT_RULE(copies);
+HINT_RULE(leak);
+HINT_RULE(fragmentation);
+HINT_RULE(fp32);
+HINT_RULE(low_precision);
+HINT_RULE(mixed_precision);
+HINT_RULE(layout);
+HINT_RULE(attention);
+HINT_RULE(norm);
+HINT_RULE(compile);
+
+#endif

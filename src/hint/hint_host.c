@@ -1,0 +1,167 @@
+/* Rules about the host: what it did while the devices had nothing to do. */
+#include "hint/hint_facts.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/number.h"
+
+#include "base/banned.h"
+
+#define GAIN_LEAST 0.1
+/* Between two kernels of a graph, or of a stream that is kept full, measured on Hopper. */
+#define GRAPH_NS  300.0
+#define STREAM_NS 1000.0
+
+struct saving {
+	double gain;
+	uint64_t count;
+	uint64_t ns; /* as recorded */
+};
+
+/* least_ns: what stays of each pause. */
+static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause, double least_ns)
+{
+	const struct hint_pauses *p = &f->pauses[cause];
+	return (struct saving){ .count = p->count,
+		.ns = p->ns,
+		.gain = facts_share(f, (double)p->ns - (double)p->count * least_ns) };
+}
+
+static char *pause_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
+{
+	struct number ns, mean;
+	return hint_text("%s %llu times, for %s in all or %.0f %% of the time that counts, %s on "
+			 "average%s",
+		what, (unsigned long long)s->count, number_ns(&ns, s->ns),
+		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
+		facts_slowed(f));
+}
+
+static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < f->kernels.n; i++)
+		if (!names || f->kernels.v[i].names & names)
+			n += f->kernels.v[i].count;
+	return n;
+}
+
+/* Programs of PyTorch have torch.compile, which has a rule of its own. */
+static bool is_torch(const struct hint_facts *f)
+{
+	return kernels_of(f, NAME_TORCH) * 10 >= kernels_of(f, 0) * 3;
+}
+
+HINT_RULE(launch_bound)
+{
+	uint64_t kernels = 0, in_graphs = 0;
+	for (size_t i = 0; i < f->kernels.n; i++) {
+		kernels += f->kernels.v[i].count;
+		in_graphs += f->kernels.v[i].graph_count;
+	}
+	struct saving s = saving_of(f, PAUSE_LAUNCH, GRAPH_NS);
+	const struct saving between = saving_of(f, PAUSE_BETWEEN, GRAPH_NS);
+	struct number graphs;
+	s.count += between.count;
+	s.ns += between.ns;
+	s.gain = fmin(s.gain + between.gain, 1);
+	/* Who uses graphs already need not be told. */
+	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
+		return 0;
+	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
+	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
+		number_count(&graphs, f->report->graph_launches));
+	return hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
+}
+
+HINT_RULE(sync)
+{
+	const struct saving s = saving_of(f, PAUSE_SYNC, STREAM_NS);
+	if (s.count < 10 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
+		pause_evidence(f, &s,
+			"the host waited until the device was done, and the device then for it"));
+}
+
+HINT_RULE(idle_host)
+{
+	const struct saving s = saving_of(f, PAUSE_HOST, STREAM_NS);
+	if (s.count < 3 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
+		pause_evidence(f, &s, "nothing ran because the host was in no CUDA call"));
+}
+
+HINT_RULE(alloc)
+{
+	const struct saving s = saving_of(f, PAUSE_ALLOC, STREAM_NS);
+	if (s.count < 10 || s.gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
+		pause_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
+}
+
+/* ---- the default stream ---- */
+
+struct sides { /* work of one process on the default stream, and on streams that wait for it */
+	uint64_t legacy_ns, blocking_ns;
+	uint64_t turns; /* from one side to the other */
+	double room;    /* of the device that kernels of the second fill, weighted by their time */
+	uint32_t streams;
+	int last;
+};
+
+static double fill_of(const struct hint_facts *f, const struct hint_kernel *k)
+{
+	const struct hint_device *d = facts_device(f, k->device);
+	const struct occupancy_launch l = { .threads = k->shape.block[0] * k->shape.block[1] *
+						       k->shape.block[2],
+		.regs = k->registers,
+		.smem_static_bytes = k->shared_static,
+		.smem_dynamic_bytes = k->shared_dynamic };
+	if (!d || !d->limits || !d->multiprocessors || !k->has_resources)
+		return 1;
+	const struct occupancy o = occupancy_of(d->limits, &l);
+	const double blocks = (double)k->shape.grid[0] * k->shape.grid[1] * k->shape.grid[2];
+	return o.blocks ? fmin(1, blocks / ((double)o.blocks * d->multiprocessors)) : 1;
+}
+
+static void add_side(const struct hint_facts *f, const struct hint_work *w, struct sides *s)
+{
+	const struct hint_stream *stream = &f->streams.v[w->stream];
+	const bool legacy = stream->legacy && !stream->other;
+	if (!legacy && !stream->blocking)
+		return;
+	if (w->kernel != HINT_NONE && !legacy)
+		s->room += fill_of(f, &f->kernels.v[w->kernel]) * (double)w->alone_ns;
+	*(legacy ? &s->legacy_ns : &s->blocking_ns) += w->alone_ns;
+	s->turns += s->last && s->last != 1 + legacy;
+	s->last = 1 + legacy;
+}
+
+HINT_RULE(default_stream)
+{
+	struct sides s = { 0 };
+	struct number ns;
+	for (size_t i = 0; i < f->streams.n; i++)
+		s.streams += f->streams.v[i].blocking;
+	for (size_t i = 0; i < f->work.n && s.streams; i++)
+		add_side(f, &f->work.v[i], &s);
+	if (s.turns < 10 || !s.blocking_ns)
+		return 0;
+	const double room = fmax(s.room / (double)s.blocking_ns, 0.01);
+	const double beside = fmin(s.streams, 1 / room); /* so many could run at a time */
+	const double both = (double)s.legacy_ns + (double)s.blocking_ns;
+	const double gain = facts_share(
+		f, both - fmax((double)s.blocking_ns / fmax(beside, 1), (double)s.legacy_ns));
+	if (gain < GAIN_LEAST || (beside < 2 && room > 0.5))
+		return 0;
+	return hint_add(to, rule, gain, 0.5,
+		hint_text("the default stream, and %u streams that wait for it", s.streams),
+		hint_text(
+			"work went from one to the other %llu times; kernels of these streams fill "
+			"%.0f %% of the device and ran alone for %s",
+			(unsigned long long)s.turns, 100 * room, number_ns(&ns, s.blocking_ns)));
+}

@@ -1,0 +1,220 @@
+/*
+ * When nothing ran, and what would have to change; and what ran alone.  See hint_facts.h.
+ *
+ * Why nothing ran is the report's answer (timeline.h), in parts: what the host did, or that work
+ * was queued.  A rule wants the cause: what the host was in when the device ran dry, save for what
+ * it then spent in no call at all, allocating, or loading code.
+ */
+#include "hint/hint_facts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "model/host_time.h"
+
+#include "base/banned.h"
+
+#define ONCE_NS      500000u /* a pause of that length or more may be one that came up once */
+#define OFTEN        4u
+#define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */
+
+const char *const hint_pause_name[PAUSES] = {
+	[PAUSE_SYNC] = "sync",
+	[PAUSE_COPY] = "copy",
+	[PAUSE_ALLOC] = "alloc",
+	[PAUSE_LOAD] = "load",
+	[PAUSE_LAUNCH] = "launch",
+	[PAUSE_HOST] = "host",
+	[PAUSE_BETWEEN] = "between",
+	[PAUSE_DEVICE] = "queued",
+	[PAUSE_UNKNOWN] = "unknown",
+};
+
+struct gap {
+	uint64_t from, to;
+	const struct hint_work *next;
+};
+
+struct split {
+	uint64_t ns[PAUSES];
+};
+
+static enum hint_pause cause_of_state(uint8_t state)
+{
+	switch (state) {
+	case HOST_COPYING:
+	case HOST_WAITING:
+		return PAUSE_SYNC;
+	case HOST_ALLOCATING:
+	case HOST_LONG_ALLOC:
+		return PAUSE_ALLOC;
+	case HOST_LOADING:
+	case HOST_LONG_LOAD:
+		return PAUSE_LOAD;
+	default:
+		return PAUSE_LAUNCH;
+	}
+}
+
+/* Copies that the host itself brings to where they can be read, or back. */
+static bool is_staged(const struct hint_work *w)
+{
+	return w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE;
+}
+
+static enum hint_pause queued(const struct gap *p, const struct idle *i)
+{
+	const bool launched = i->asked != ASKED_AGAIN && !p->next->in_graph;
+	return launched && p->next->kind == WORK_KERNEL && p->to - p->from < BETWEEN_MOST
+		       ? PAUSE_BETWEEN
+		       : PAUSE_DEVICE;
+}
+
+static enum hint_pause cause_of(const struct gap *p, const struct idle *i)
+{
+	if (i->what == IDLE_UNKNOWN)
+		return p->next->in_graph ? PAUSE_DEVICE : PAUSE_UNKNOWN;
+	if (i->asked == ASKED_BEFORE || i->asked == ASKED_AGAIN)
+		return queued(p, i);
+	if (i->what == HOST_ELSEWHERE && i->ns >= HINT_ELSEWHERE_NS)
+		return PAUSE_HOST;
+	const enum hint_pause own = i->what == IDLE_QUEUED ? PAUSE_LAUNCH : cause_of_state(i->what);
+	if (own == PAUSE_ALLOC || own == PAUSE_LOAD)
+		return own;
+	if (i->asked == ASKED_DURING && is_staged(p->next))
+		return PAUSE_COPY;
+	return cause_of_state(i->blocked);
+}
+
+/* The report's parts of the pause; *at goes on to the first of the next. */
+static struct split split_pause(const struct hint_facts *f, const struct gap *p, size_t *at)
+{
+	const struct analysis *a = &f->report->analysis;
+	struct split s = { 0 };
+	while (*at < a->idle.n && a->idle.v[*at].until_ns < p->to)
+		(*at)++;
+	for (; *at < a->idle.n && a->idle.v[*at].until_ns == p->to; (*at)++)
+		s.ns[cause_of(p, &a->idle.v[*at])] += a->idle.v[*at].ns;
+	return s;
+}
+
+static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
+{
+	for (; *i < f->work.n; (*i)++) {
+		const struct hint_work *w = &f->work.v[*i];
+		const uint64_t from = *covered;
+		*covered = w->end_ns > from ? w->end_ns : from;
+		if (*i && w->start_ns > from) {
+			*ret = (struct gap){ from, w->start_ns, w };
+			(*i)++;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * A pause that came up once is no part of a loop: compiling, reading input, warming up.  In a loop
+ * the same work follows on the same work, with a pause of about the same length.
+ */
+struct turn {                    /* from one kind of work to another */
+	uint64_t longest[OFTEN]; /* pauses, longest first */
+};
+
+struct turns {
+	struct map map;
+	ARRAY(struct turn) v;
+};
+
+static struct map_key turn_key(const struct gap *p)
+{
+	const struct hint_work *a = p->next - 1, *b = p->next;
+	return MAP_KEY((uint64_t)a->kernel << 32 | b->kernel, (uint64_t)a->kind << 8 | b->kind);
+}
+
+static int note_turn(struct turns *t, const struct gap *p)
+{
+	uint32_t *at = map_get(&t->map, turn_key(p));
+	if (!at)
+		return -ENOMEM;
+	if (*at == MAP_NONE) {
+		struct turn *new = array_push(&t->v);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct turn){ 0 };
+		*at = (uint32_t)(t->v.n - 1);
+	}
+	uint64_t ns = p->to - p->from;
+	for (size_t i = 0; i < OFTEN; i++) {
+		uint64_t *kept = &t->v.v[*at].longest[i];
+		const uint64_t less = ns < *kept ? ns : *kept;
+		*kept = ns > *kept ? ns : *kept;
+		ns = less;
+	}
+	return 0;
+}
+
+static bool came_up_once(const struct turns *t, const struct gap *p)
+{
+	const uint32_t at = map_find(&t->map, turn_key(p));
+	const uint64_t ns = p->to - p->from;
+	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
+}
+
+static void add_pause(struct hint_facts *f, const struct gap *p, size_t *at)
+{
+	const struct split s = split_pause(f, p, at);
+	for (int c = 0; c < PAUSES; c++) {
+		if (!s.ns[c] || c == PAUSE_LOAD)
+			continue;
+		f->pauses[c].count++;
+		f->pauses[c].ns += s.ns[c];
+		f->counted_ns += s.ns[c];
+	}
+}
+
+static int sum_pauses(struct hint_facts *f, struct turns *t)
+{
+	struct gap p;
+	uint64_t covered = 0, idle = 0;
+	int e = 0;
+	for (size_t i = 0; !e && next_pause(f, &i, &covered, &p);) {
+		idle += p.to - p.from;
+		e = note_turn(t, &p);
+	}
+	if (e)
+		return e;
+	f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
+	covered = 0;
+	for (size_t i = 0, at = 0; next_pause(f, &i, &covered, &p);)
+		if (!came_up_once(t, &p))
+			add_pause(f, &p, &at);
+	return 0;
+}
+
+/* Work that contains several others is given less than it had: the safe side. */
+static void sum_alone(struct hint_facts *f)
+{
+	uint64_t covered = 0;
+	for (size_t i = 0; i < f->work.n; i++) {
+		struct hint_work *w = &f->work.v[i];
+		const uint64_t next = i + 1 < f->work.n ? f->work.v[i + 1].start_ns : UINT64_MAX;
+		const uint64_t from = w->start_ns > covered ? w->start_ns : covered;
+		const uint64_t to = w->end_ns < next ? w->end_ns : next;
+		w->alone_ns = to > from ? to - from : 0;
+		covered = w->end_ns > covered ? w->end_ns : covered;
+		if (w->kernel != HINT_NONE)
+			f->kernels.v[w->kernel].alone_ns += w->alone_ns;
+	}
+}
+
+int facts_pauses(struct hint_facts *f)
+{
+	struct turns t = { 0 };
+	sum_alone(f);
+	const int e = sum_pauses(f, &t);
+	map_fini(&t.map);
+	array_free(&t.v);
+	return e;
+}

@@ -1,0 +1,336 @@
+/* Rules about what kernels compute, as far as their names and their order tell. */
+#include "hint/hint_facts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+
+#include "base/banned.h"
+
+#define GAIN_LEAST 0.1
+#define STAYS_NS   300.0 /* between two kernels of a graph: see hint_host.c */
+
+static double alone_of(const struct hint_facts *f, uint32_t names, uint64_t *ret_count)
+{
+	double ns = 0;
+	uint64_t count = 0;
+	for (size_t i = 0; i < f->kernels.n; i++) {
+		if (!(f->kernels.v[i].names & names))
+			continue;
+		ns += (double)f->kernels.v[i].alone_ns;
+		count += f->kernels.v[i].count;
+	}
+	if (ret_count)
+		*ret_count = count;
+	return ns;
+}
+
+static const struct hint_kernel *largest_of(const struct hint_facts *f, uint32_t names)
+{
+	const struct hint_kernel *best = NULL;
+	for (size_t i = 0; i < f->kernels.n; i++) {
+		const struct hint_kernel *k = &f->kernels.v[i];
+		if (k->names & names && (!best || k->alone_ns > best->alone_ns))
+			best = k;
+	}
+	return best;
+}
+
+/* ---- precision ---- */
+
+/* How much faster the second unit is on this device by its maker's word; 1 when not known. */
+static double ratio_of(
+	const struct hint_facts *f, uint32_t device, enum gpu_unit now, enum gpu_unit then)
+{
+	const struct hint_device *d = facts_device(f, device);
+	double a, b;
+	if (!d || !d->gpu || !gpu_peak(d->gpu, now, &a) || !gpu_peak(d->gpu, then, &b) || a <= 0)
+		return 1;
+	return b / a;
+}
+
+static int precision(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+	uint32_t names, enum gpu_unit now, enum gpu_unit then, double confidence)
+{
+	const struct hint_kernel *k = largest_of(f, names);
+	uint64_t count;
+	const double share = facts_share(f, alone_of(f, names, &count));
+	if (!k)
+		return 0;
+	/* Memory does not keep up with all of it. */
+	const double ratio = ratio_of(f, k->device, now, then), reached = fmax(1, 0.9 * ratio);
+	const double gain = share * (1 - 1 / reached);
+	if (gain < GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, gain, confidence,
+		hint_text("%llu matrix products, most time in %.80s", (unsigned long long)count,
+			k->name),
+		hint_text("%.0f %% of the time that counts is in %s products; the peak of this "
+			  "device is %.1f times as high in %s, of which nine tenths are assumed",
+			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
+}
+
+HINT_RULE(fp32)
+{
+	return precision(f, rule, to, NAME_FP32, GPU_FP32, GPU_TF32, 0.6);
+}
+
+/* Small products are bound by memory, training in eight bits is another matter, and convolutions
+ * have no such kernels. */
+HINT_RULE(low_precision)
+{
+	uint64_t count;
+	const double ns = alone_of(f, NAME_HALF, &count);
+	const struct hint_kernel *k = largest_of(f, NAME_HALF);
+	if (largest_of(f, NAME_TRAINING) || !k || k->names & NAME_CONV ||
+		ns / (double)count < 50000 || facts_share(f, ns) < 0.4)
+		return 0;
+	return precision(f, rule, to, NAME_HALF, GPU_FP16, GPU_FP8, 0.3);
+}
+
+/* Steps of training; what inference may round to is its user's to know. */
+HINT_RULE(mixed_precision)
+{
+	if (!largest_of(f, NAME_TRAINING))
+		return 0;
+	return precision(f, rule, to, NAME_TF32, GPU_TF32, GPU_FP16, 0.5);
+}
+
+/* ---- layouts ---- */
+
+HINT_RULE(layout)
+{
+	uint64_t count;
+	const double ns = alone_of(f, NAME_LAYOUT, &count), gain = facts_share(f, ns);
+	struct number all;
+	if (count < 10 || gain < GAIN_SHOWN)
+		return 0;
+	return hint_add(to, rule, gain, 0.7,
+		hint_text("%llu kernels, most time in %.80s", (unsigned long long)count,
+			largest_of(f, NAME_LAYOUT)->name),
+		hint_text("they take %s, %.0f %% of the time that counts, to bring images from one "
+			  "layout to the other before and after convolutions",
+			number_ns(&all, hint_u64(ns)), 100 * gain));
+}
+
+/* ---- what could be one kernel ---- */
+
+struct runs { /* groups of kernels of one stream, one after the other */
+	uint64_t groups, kernels;
+	double all_ns, fused_ns; /* now, and as one kernel each */
+	uint64_t again;          /* groups of the same kernels as the one before */
+	uint32_t first, last;    /* kernels of that one */
+};
+
+/* The kernels of one stream in their order. */
+struct sequence {
+	const struct hint_facts *f;
+	uint32_t *v; /* into work */
+	size_t n;
+};
+
+static const struct hint_kernel *kernel_at(const struct sequence *s, size_t i)
+{
+	return &s->f->kernels.v[s->f->work.v[s->v[i]].kernel];
+}
+
+static bool is_named(const struct sequence *s, size_t i, uint32_t names)
+{
+	return i < s->n && kernel_at(s, i)->names & names;
+}
+
+static double ns_at(const struct sequence *s, size_t i)
+{
+	return (double)s->f->work.v[s->v[i]].alone_ns;
+}
+
+/* Kernels from..to - 1 belong together, and would take fused_ns as one. */
+static void add_group(
+	const struct sequence *s, size_t from, size_t to, double fused_ns, struct runs *r)
+{
+	const uint32_t first = s->f->work.v[s->v[from]].kernel,
+		       last = s->f->work.v[s->v[to - 1]].kernel;
+	r->again += r->groups && first == r->first && last == r->last;
+	r->groups++;
+	r->kernels += to - from;
+	for (size_t i = from; i < to; i++)
+		r->all_ns += ns_at(s, i);
+	r->fused_ns += fused_ns;
+	r->first = first;
+	r->last = last;
+}
+
+static double largest_ns(const struct sequence *s, size_t from, size_t to)
+{
+	double largest = 0;
+	for (size_t i = from; i < to; i++)
+		largest = fmax(largest, ns_at(s, i));
+	return largest;
+}
+
+/* Calls `look` with each stream's kernels. */
+static int each_sequence(const struct hint_facts *f, struct runs *r,
+	void (*look)(const struct sequence *s, struct runs *r))
+{
+	struct sequence s = { .f = f, .v = calloc(f->work.n + 1, sizeof(*s.v)) };
+	if (!s.v)
+		return -ENOMEM;
+	for (uint32_t stream = 0; stream < f->streams.n && stream < 64; stream++) {
+		s.n = 0;
+		for (size_t i = 0; i < f->work.n; i++)
+			if (f->work.v[i].stream == stream && f->work.v[i].kernel != HINT_NONE)
+				s.v[s.n++] = (uint32_t)i;
+		look(&s, r);
+	}
+	free(s.v);
+	return 0;
+}
+
+/* A product, a softmax a few kernels later, and a product a few later again.  What the products
+ * write and read between is saved too, about half of their time. */
+#define REACH 6u
+
+static size_t find_next(const struct sequence *s, size_t from, uint32_t names, uint32_t not )
+{
+	for (size_t i = from; i < s->n && i < from + REACH; i++) {
+		if (is_named(s, i, names))
+			return i;
+		if (is_named(s, i, not ))
+			break;
+	}
+	return s->n;
+}
+
+static void find_attention(const struct sequence *s, struct runs *r)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (!is_named(s, i, NAME_MATMUL))
+			continue;
+		const size_t softmax = find_next(s, i + 1, NAME_SOFTMAX, NAME_MATMUL);
+		const size_t last = find_next(s, softmax + 1, NAME_MATMUL, NAME_SOFTMAX);
+		if (softmax >= s->n || last >= s->n)
+			continue;
+		add_group(s, i, last + 1, 0.5 * (ns_at(s, i) + ns_at(s, last)), r);
+		i = last;
+	}
+}
+
+/* A mean and a root close to each other, with what is computed for one element around them. */
+static void find_norm(const struct sequence *s, struct runs *r)
+{
+	size_t done = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		size_t from = i, to = i + 1;
+		bool mean = false;
+		if (!is_named(s, i, NAME_ROOT) || i < done)
+			continue;
+		while (from > done && i - from < REACH + 2 &&
+			is_named(s, from - 1, NAME_POINTWISE | NAME_MEAN))
+			mean |= is_named(s, --from, NAME_MEAN);
+		while (to < s->n && to - i < 4 && is_named(s, to, NAME_POINTWISE) &&
+			!is_named(s, to, NAME_ROOT))
+			to++;
+		if (!mean)
+			continue;
+		add_group(s, from, to, largest_ns(s, from, to), r);
+		done = to;
+	}
+}
+
+#define SHORT_NS 200000.0
+
+/* One operation an element, or a program's own kernels over the same grid. */
+static bool continues(const struct sequence *s, size_t i)
+{
+	const struct hint_kernel *k = kernel_at(s, i), *before = kernel_at(s, i - 1);
+	if (ns_at(s, i) > SHORT_NS || k->names & NAME_COMPILED)
+		return false;
+	if (k->names & NAME_POINTWISE && before->names & NAME_POINTWISE)
+		return true;
+	return !((k->names | before->names) & NAME_LIBRARY) && k->name_id != before->name_id &&
+	       !memcmp(&k->shape, &before->shape, sizeof(k->shape));
+}
+
+/* A loop over a program's own kernels. */
+static bool begins_anew(const struct sequence *s, size_t from, size_t i)
+{
+	const struct hint_kernel *k = kernel_at(s, i);
+	return !(k->names & NAME_POINTWISE) && k->name_id == kernel_at(s, from)->name_id;
+}
+
+static void find_small(const struct sequence *s, struct runs *r)
+{
+	size_t from = 0;
+	for (size_t i = 1; i <= s->n; i++) {
+		if (i < s->n && continues(s, i) && i - from < 16 && !begins_anew(s, from, i))
+			continue;
+		if (i - from >= 3)
+			add_group(s, from, i, largest_ns(s, from, i), r);
+		from = i;
+	}
+}
+
+static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to,
+	void (*look)(const struct sequence *s, struct runs *r), uint64_t least, double confidence,
+	const char *what)
+{
+	struct runs r = { 0 };
+	struct number ns;
+	const int e = each_sequence(f, &r, look);
+	const double gain = facts_share(f, r.all_ns - r.fused_ns);
+	/* What follows on each other by chance differs from time to time. */
+	if (e || r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
+		return e;
+	return hint_add(to, rule, gain, confidence,
+		hint_text("%llu %s", (unsigned long long)r.groups, what),
+		hint_text("%llu kernels take %s alone, %.0f %% of the time that counts; one each "
+			  "would take about %.0f %% of that",
+			(unsigned long long)r.kernels, number_ns(&ns, hint_u64(r.all_ns)),
+			100 * facts_share(f, r.all_ns), 100 * r.fused_ns / r.all_ns));
+}
+
+HINT_RULE(attention)
+{
+	return fuse(f, rule, to, find_attention, 3, 0.7, "times product, softmax, product");
+}
+
+HINT_RULE(norm)
+{
+	return fuse(f, rule, to, find_norm, 3, 0.7, "normalisations in several kernels");
+}
+
+HINT_RULE(small_kernels)
+{
+	return fuse(
+		f, rule, to, find_small, 10, 0.5, "runs of short kernels over the same elements");
+}
+
+/* ---- torch.compile ---- */
+
+HINT_RULE(compile)
+{
+	const struct hint_pauses *p = &f->pauses[PAUSE_LAUNCH];
+	uint64_t torch, compiled, all = 0;
+	struct number ns, pointwise;
+	alone_of(f, NAME_TORCH, &torch);
+	alone_of(f, NAME_COMPILED, &compiled);
+	for (size_t i = 0; i < f->kernels.n; i++)
+		all += f->kernels.v[i].count;
+	if (torch * 10 < all * 3 || compiled * 20 > torch || f->report->graph_launches * 20 > torch)
+		return 0;
+	const double single = alone_of(f, NAME_POINTWISE, NULL);
+	const double waits = fmax(0, (double)p->ns - (double)p->count * STAYS_NS);
+	const double gain = facts_share(f, 0.8 * waits + 0.5 * single);
+	if (gain < 1.5 * GAIN_LEAST)
+		return 0;
+	return hint_add(to, rule, gain, 0.5,
+		hint_text("%llu kernels of PyTorch operators, none compiled",
+			(unsigned long long)torch),
+		hint_text("the device waited for the next launch for %s (%.0f %% of the time that "
+			  "counts), and element-wise operators took %s (%.0f %%)%s",
+			number_ns(&ns, p->ns), 100 * facts_share(f, (double)p->ns),
+			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single),
+			waits > single / 2 ? facts_slowed(f) : ""));
+}

@@ -1,0 +1,88 @@
+/* Where calls were made: see hint_facts.h. */
+#include "hint/hint_facts.h"
+
+#include <string.h>
+
+#include "memory/memory.h"
+
+#include "base/banned.h"
+
+#define ASKED_MOST 100000u /* calls whose range is looked for */
+
+/* The function that most calls of the kind are to, or NULL. */
+static const struct schema_fn *usual_function(const struct hint_facts *f, uint8_t kind)
+{
+	const struct schema_fn *best = NULL;
+	uint64_t most = 0;
+	for (size_t i = 0; i < f->report->call_rows.n; i++) {
+		const struct call_row *c = &f->report->call_rows.v[i];
+		uint64_t n = 0;
+		for (size_t k = 0; k < f->calls.n && c->count > most; k++)
+			n += f->calls.v[k].kind == kind && f->calls.v[k].fn == c->id;
+		if (n > most) {
+			most = n;
+			best = c->fn;
+		}
+	}
+	return best;
+}
+
+static size_t make_queries(const struct hint_facts *f, uint8_t kind, struct range_query *v)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->calls.n && n < ASKED_MOST; i++) {
+		const struct hint_call *c = &f->calls.v[i];
+		const struct hint_thread *t = &f->threads.v[c->thread];
+		if (c->kind == kind)
+			v[n++] = (struct range_query){
+				.ticks = c->ticks, .process = t->process, .tid = t->tid
+			};
+	}
+	return n;
+}
+
+static int name_order(const void *one, const void *two)
+{
+	const uint32_t a = ((const struct range_query *)one)->name,
+		       b = ((const struct range_query *)two)->name;
+	return a < b ? -1 : a > b;
+}
+
+/* The name that most queries have, when it is more than half of them. */
+static uint32_t usual_name(struct range_query *v, size_t n)
+{
+	size_t from = 0;
+	qsort(v, n, sizeof(*v), name_order);
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && v[i].name == v[from].name)
+			continue;
+		if (2 * (i - from) > n)
+			return v[from].name;
+		from = i;
+	}
+	return META_NONE;
+}
+
+static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
+{
+	const struct report *r = f->report;
+	struct range_query *v = calloc(ASKED_MOST, sizeof(*v));
+	uint32_t name = META_NONE;
+	bool any = false;
+	const size_t n = v ? make_queries(f, kind, v) : 0;
+	if (n && !ranges_name(r->trace, &r->meta, v, n, &any) && any)
+		name = usual_name(v, n);
+	free(v);
+	return name;
+}
+
+char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise)
+{
+	const struct schema_fn *fn = usual_function(f, kind);
+	if (!fn)
+		return hint_text("%s", otherwise);
+	const uint32_t range = usual_range(f, kind);
+	if (range == META_NONE)
+		return hint_text("%s", fn->name);
+	return hint_text("%s, mostly in %s", fn->name, f->report->meta.names.v[range].text);
+}

@@ -1,0 +1,69 @@
+/*
+ * The time that counts: see hint_facts.h.  Programs begin with what they do once: weights are
+ * copied, code is compiled, memory is filled.  The kernel that takes most time marks where the rest
+ * is: from its first launch to its last.  When less than half of all that kernels do is there, all
+ * counts.
+ */
+#include "hint/hint_facts.h"
+
+#include <string.h>
+
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+#define LAUNCHES_LEAST 4u
+
+static void count_kernels(struct hint_facts *f)
+{
+	for (size_t i = 0; i < f->kernels.n; i++)
+		f->kernels.v[i].count = f->kernels.v[i].graph_count = f->kernels.v[i].total_ns = 0;
+	for (size_t i = 0; i < f->work.n; i++) {
+		const struct hint_work *w = &f->work.v[i];
+		if (w->kernel == HINT_NONE)
+			continue;
+		struct hint_kernel *k = &f->kernels.v[w->kernel];
+		k->count++;
+		k->graph_count += w->in_graph;
+		k->total_ns = sat_add(k->total_ns, w->end_ns - w->start_ns);
+	}
+}
+
+static uint32_t main_kernel(const struct hint_facts *f)
+{
+	uint32_t best = HINT_NONE;
+	for (uint32_t i = 0; i < f->kernels.n; i++) {
+		const struct hint_kernel *k = &f->kernels.v[i];
+		if (k->count >= LAUNCHES_LEAST &&
+			(best == HINT_NONE || k->total_ns > f->kernels.v[best].total_ns))
+			best = i;
+	}
+	return best;
+}
+
+static uint64_t kernels_ns(const struct hint_facts *f, size_t from, size_t to)
+{
+	uint64_t ns = 0;
+	for (size_t i = from; i < to; i++)
+		if (f->work.v[i].kernel != HINT_NONE)
+			ns = sat_add(ns, f->work.v[i].end_ns - f->work.v[i].start_ns);
+	return ns;
+}
+
+void facts_window(struct hint_facts *f)
+{
+	count_kernels(f);
+	const uint32_t kernel = main_kernel(f);
+	size_t from = 0, to = f->work.n;
+	if (kernel == HINT_NONE)
+		return;
+	while (f->work.v[from].kernel != kernel)
+		from++;
+	while (f->work.v[to - 1].kernel != kernel)
+		to--;
+	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->work.n) / 2)
+		return;
+	memmove(f->work.v, f->work.v + from, (to - from) * sizeof(*f->work.v));
+	f->work.n = to - from;
+	count_kernels(f);
+}

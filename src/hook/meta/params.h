@@ -1,0 +1,46 @@
+/*
+ * The arguments of kernel launches (weir record --args): where the parameters of each function
+ * lie, asked of the driver after its first launch and remembered by handle, and reading them
+ * after the driver has.
+ *
+ * Nothing allocates: layouts stand in a fixed room and are never moved or freed, so a launch on
+ * one thread may read one while another thread learns.  When the room is used up, functions
+ * that come later keep no arguments.  Arguments are read after the driver has answered with
+ * success, in the call of the program that owns them: what is read, the driver has read.
+ */
+#ifndef WEIR_HOOK_META_PARAMS_H
+#define WEIR_HOOK_META_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/args.h"
+#include "predict/predict.h"
+
+/* A function, as far as it is known.  Stays where it is, as it is. */
+struct function {
+	struct predict_kernel kernel;
+	uint64_t handle;
+	uint32_t generation; /* in which it was learnt; another: to be asked for again.  Changes. */
+	uint16_t count;
+	uint16_t known; /* whether the driver told how the parameters lie */
+	struct param_place place[];
+};
+
+/* What is known of a function that has been launched; NULL when there is no room for it. */
+const struct function *params_function(uint64_t handle);
+
+/* What a launch of this function that has succeeded was given, by kernelParams or extra; false
+ * when its parameters are not known. */
+bool params_read(const struct function *f, void *const *params, void *const *extra,
+	struct launch_args *ret_args);
+
+/* The handle has been given out: it may be another function's than it was. */
+void params_renew(uint64_t function);
+
+/* Functions are about to go: none of the handles can be relied on. */
+void params_renew_all(void);
+
+void params_forget(void); /* after a fork */
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * How long each kernel will run, told at its launch (weir record --predict): predict/predict.h at
+ * work inside a recorded program.
+ *
+ * Any thread asks, in the middle of its launch: no lock, no allocation.  Whoever hands over device
+ * times teaches, one thread at a time (hook/time/cupti.h holds a lock meanwhile); there launches
+ * are matched to what ran, a new model is looked for, and nothing is waited for.  The tables are
+ * this process's own; what an earlier run has learnt is copied in at the start, and what this one
+ * has learnt is put into the file at the end.
+ */
+#ifndef WEIR_HOOK_ONLINE_ONLINE_H
+#define WEIR_HOOK_ONLINE_ONLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/args.h"
+#include "predict/predict.h"
+
+/* Where to begin from, and what to be told by.  Empty: nothing. */
+struct forecast_orders {
+	const char *history; /* tables: read now, written at the end */
+	const char *warm;    /* tables: read now */
+	const char *model;   /* a model: read now and whenever it changes */
+	const char *models;  /* a directory of models, of which one may fit the device */
+};
+
+/* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct
+ * predict_device.  What goes wrong is
+ * noted in the trace; false: no times are foretold. */
+bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+	uint32_t multiprocessors, const uint8_t uuid[16]);
+
+/* The answer as it stands in a record (see forecast_word() in event/predicted.h), for a launch in
+ * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
+uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
+	const struct record *r);
+
+/* The same for the launch of a graph: 0 when it did not run before as it is now. */
+uint64_t forecast_graph(const struct record *r);
+
+/* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
+ * whether there was a launch among them that is not known yet (cupti_learner). */
+bool forecast_learn(const struct device_work *w, const char *name);
+
+void forecast_forget(void); /* after a fork: nothing is foretold until it is started again */
+
+#endif

@@ -1,0 +1,208 @@
+/* See library.h. */
+#include "hook/range/library.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "hook/range/range.h"
+#include "hook/resolve.h"
+#include "hook/meta/strings.h"
+
+void *library_ask[LIBRARY_QUESTIONS];
+
+static const struct {
+	enum library_id of;
+	const char *name;
+} questions[LIBRARY_QUESTIONS] = {
+	[ASK_LAYOUT] = { LIBRARY_OF_cublasLt, "cublasLtMatrixLayoutGetAttribute" },
+	[ASK_MATMUL] = { LIBRARY_OF_cublasLt, "cublasLtMatmulDescGetAttribute" },
+	[ASK_TENSOR] = { LIBRARY_OF_cudnn, "cudnnGetTensorNdDescriptor" },
+	[ASK_FILTER] = { LIBRARY_OF_cudnn, "cudnnGetFilterNdDescriptor" },
+};
+
+/* --- copies -------------------------------------------------------------------------------- */
+
+#define SEVERAL 1u /* no address that anything is loaded at */
+
+/* Where the copy is mapped whose functions hook_real has; 0, or SEVERAL. */
+static _Atomic uintptr_t bases[LIBRARIES];
+
+/* Goes up with each change of bases, so that what was found before is not found again. */
+static _Atomic uint64_t generation;
+
+struct census {
+	const struct library *library;
+	bool passed; /* us: what was loaded before does not come to us */
+	uint32_t count;
+	struct elf first;
+};
+
+static bool count_copy(const struct elf *e, const void *arg)
+{
+	struct census *c = (void *)(uintptr_t)arg;
+	if (!c->passed) {
+		c->passed = resolve_is_us(e);
+		return false;
+	}
+	const char *parts = c->library->parts;
+	if (e->soname && !strncmp(e->soname, parts, strlen(parts)))
+		return false;
+	if (elf_find(e, c->library->opener) && !c->count++)
+		c->first = *e;
+	return false;
+}
+
+/* e NULL: none of them. */
+static void adopt(enum library_id which, const struct elf *e, uintptr_t base)
+{
+	if (atomic_exchange(&bases[which], base) == base)
+		return;
+	atomic_fetch_add(&generation, 1);
+	for (unsigned fn = FN_COUNT; fn < HOOK_COUNT; fn++)
+		if (library_of[fn - FN_COUNT] == which)
+			__atomic_store_n(&hook_real[fn], e ? elf_find(e, hooked[fn].name) : NULL,
+				__ATOMIC_RELAXED);
+	for (unsigned i = 0; i < LIBRARY_QUESTIONS; i++)
+		if (questions[i].of == which)
+			__atomic_store_n(&library_ask[i], e ? elf_find(e, questions[i].name) : NULL,
+				__ATOMIC_RELAXED);
+}
+
+void library_look(unsigned fn)
+{
+	const enum library_id which = library_of[fn - FN_COUNT];
+	struct census c = { .library = &libraries[which] };
+	struct elf none;
+	elf_search(&none, count_copy, &c);
+	if (c.count == 1)
+		adopt(which, &c.first, c.first.base);
+	else if (c.count)
+		adopt(which, NULL, SEVERAL);
+}
+
+void library_caught(unsigned fn, const struct elf *e)
+{
+	const enum library_id which = library_of[fn - FN_COUNT];
+	if (!atomic_load(&bases[which]))
+		adopt(which, e, e->base);
+}
+
+/* --- the copy of a caller -------------------------------------------------------------------- */
+
+#define QUEUE 512u
+
+/* Names of objects that an object needs, directly or not, nearest first. */
+struct queue {
+	const char *names[QUEUE];
+	uint32_t count;
+};
+
+static void queue_needed(struct queue *q, const struct elf *e)
+{
+	for (const Elf64_Dyn *d = e->dynamic; d->d_tag != DT_NULL && q->count < QUEUE; d++) {
+		const char *name = e->strings + d->d_un.d_val;
+		uint32_t i = 0;
+		if (d->d_tag != DT_NEEDED)
+			continue;
+		while (i < q->count && strcmp(q->names[i], name) != 0)
+			i++;
+		if (i == q->count)
+			q->names[q->count++] = name;
+	}
+}
+
+static bool is_called(const struct elf *e, const void *soname)
+{
+	return e->soname && !strcmp(e->soname, soname);
+}
+
+/* In the object at hand, or in what it needs, as the loader would search without us. */
+static void *reach(struct elf *e, const char *name)
+{
+	struct queue q = { .count = 0 };
+	for (uint32_t next = 0;; next++) {
+		void *found = elf_find(e, name);
+		if (found && resolve_is_behind(e))
+			return found;
+		queue_needed(&q, e);
+		while (next < q.count && !elf_search(e, is_called, q.names[next]))
+			next++;
+		if (next == q.count)
+			return NULL;
+	}
+}
+
+/*
+ * What callers have reached.  Filled once: a key is the function, the caller and the generation, so
+ * that nothing is ever taken out.  When it is full, each call searches.
+ */
+#define REACHED 1024u
+#define WINDOW  8u
+static struct {
+	_Atomic uint64_t key;
+	_Atomic(void *) real;
+} reached[REACHED];
+
+static void *real_of_caller(unsigned fn, const void *caller)
+{
+	const uint64_t words[] = { fn, (uintptr_t)caller, atomic_load(&generation) };
+	const uint64_t key = string_hash(words, sizeof words, 6) | 1;
+	struct elf e;
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		const uint32_t at = ((uint32_t)(key >> 32) + i) % REACHED;
+		void *real = atomic_load(&reached[at].key) == key ? atomic_load(&reached[at].real)
+								  : NULL;
+		if (real)
+			return real;
+	}
+	void *real = elf_of_address(&e, caller) ? reach(&e, hooked[fn].name) : NULL;
+	for (uint32_t i = 0; real && i < WINDOW; i++) {
+		const uint32_t at = ((uint32_t)(key >> 32) + i) % REACHED;
+		uint64_t none = 0;
+		if (!atomic_compare_exchange_strong(&reached[at].key, &none, key) && none != key)
+			continue;
+		atomic_store(&reached[at].real, real);
+		break;
+	}
+	return real;
+}
+
+/* CUBLAS_STATUS_NOT_INITIALIZED, and for cuDNN a failure as well. */
+static int nobody_has_it(void)
+{
+	return 1;
+}
+
+void *library_real(unsigned fn, const void *caller)
+{
+	const enum library_id which = library_of[fn - FN_COUNT];
+	const bool opens = !strcmp(hooked[fn].name, libraries[which].opener);
+	void *real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
+	if (__builtin_expect(real && !opens, 1))
+		return real;
+	process_start();
+	if (opens || atomic_load(&bases[which]) != SEVERAL)
+		library_look(fn);
+	real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
+	if (!real && atomic_load(&bases[which]) == SEVERAL)
+		real = real_of_caller(fn, caller);
+	if (!real)
+		real = resolve_next(hooked[fn].name);
+	return real ? real : (void *)nobody_has_it;
+}
+
+/* --- ranges --------------------------------------------------------------------------------- */
+
+uint32_t library_enter(unsigned fn, uint32_t args)
+{
+	const char *library = libraries[library_of[fn - FN_COUNT]].name;
+	const char *name = hooked[fn].name;
+	const struct range_text r = {
+		.name = string_id(name, strlen(name)),
+		.args = args,
+		.scope = string_id(library, strlen(library)),
+		.kind = RANGE_OPERATOR,
+	};
+	range_push(&r);
+	return r.scope;
+}

@@ -1,0 +1,66 @@
+/*
+ * Calls of cuBLAS, cuBLASLt and cuDNN (api/library.tbl): finding the real functions, and the range
+ * around each call.
+ *
+ * A process may have several copies of such a library, and a handle is worth something only to the
+ * copy that made it.  While there is one, its functions stand in hook_real.  Once there are more,
+ * hook_real is empty and every call looks for the copy that its caller would have reached
+ * without us.  A call that makes a handle (rule "open") is when we look how many there are: nothing
+ * can be asked of a copy before it has made one.
+ */
+#ifndef WEIR_HOOK_RANGE_LIBRARY_H
+#define WEIR_HOOK_RANGE_LIBRARY_H
+
+#include "event/level.h"
+#include "hook/elf.h"
+#include "hook/process.h"
+#include "hook/hook_table.h"
+
+struct library {
+	const char *name;   /* "cublas" */
+	const char *opener; /* the function that makes a handle: who has it is a copy … */
+	const char *parts; /* … unless its name begins so: libcudnn hands calls on to its parts */
+};
+extern const struct library libraries[LIBRARIES];
+extern const unsigned char library_of[HOOK_COUNT - FN_COUNT]; /* enum library_id */
+
+/* What a library is asked about the descriptors of a call; NULL when it can't be. */
+enum library_question { ASK_LAYOUT, ASK_MATMUL, ASK_TENSOR, ASK_FILTER, LIBRARY_QUESTIONS };
+extern void *library_ask[LIBRARY_QUESTIONS];
+
+/* The real function for this caller.  Never NULL: one that nobody has answers that the library is
+ * not initialised. */
+void *library_real(unsigned fn, const void *caller);
+
+/* Looks for the library of a function in what is loaded. */
+void library_look(unsigned fn);
+
+/* The auditor has seen the function in an object that we may not see. */
+void library_caught(unsigned fn, const struct elf *e);
+
+/*
+ * What the program calls.  It needs no argument, so it touches none: with nothing wanted and the
+ * real function known it jumps there, else to recorded_NAME().  In C each argument on the stack
+ * would be copied onto itself.
+ */
+#define LIBRARY_ENTRY(name)                                                                        \
+	WRAPPER __attribute__((naked)) int name(void)                                              \
+	{                                                                                          \
+		__asm__("endbr64\n\t"                                                              \
+			"mov hook_real + %c0(%%rip), %%r11\n\t"                                    \
+			"mov hook_hot_page(%%rip), %%rax\n\t"                                      \
+			"lea hook_idle(%%rip), %%r10\n\t"                                          \
+			"test %%r11, %%r11\n\t"                                                    \
+			"je recorded_" #name "\n\t"                                                \
+			"testl %1, (%%rax, %%r10)\n\t"                                             \
+			"jne recorded_" #name "\n\t"                                               \
+			"jmp *%%r11"                                                               \
+			:                                                                          \
+			: "i"(LIBRARY_##name * sizeof(void *)), "i"((1u << CLASS_COUNT) - 1));     \
+	}
+_Static_assert(offsetof(struct hot_line, control) == 0, "LIBRARY_ENTRY");
+
+/* Begins the range of a call; args as of shape.h.  Returns what range_pop() ends it by. */
+uint32_t library_enter(unsigned fn, uint32_t args);
+
+#endif

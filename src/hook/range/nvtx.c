@@ -1,0 +1,472 @@
+/*
+ * NVTX: what a program says about itself.
+ *
+ * NVTX is a header.  Its first call loads the library that NVTX_INJECTION64_PATH names, and calls
+ * InitializeInjectionNvtx2() there with a way to its table of functions, which we fill in.  Each
+ * shared object with the header in it does that for itself.  Layouts and numbers are those of
+ * nvtx3/nvtxDetail/nvtxTypes.h and nvToolsExt.h as published with CUDA 13.0 (version 3 of NVTX).
+ *
+ * Domains and registered strings are handles that a program keeps; ours point to a copy of the
+ * text, since a forked child has to write it again into its own part of the trace.
+ */
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <wchar.h>
+
+#include "base/sys.h"
+#include "hook/call.h"
+#include "hook/range/operator.h"
+#include "hook/range/range.h"
+#include "hook/meta/strings.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* --- texts that are kept ------------------------------------------------------------------- */
+
+#define KEPT_BYTES (16u << 20) /* of address space; only what is used becomes memory */
+#define KEPT_MARK  0x52544557u
+#define WIDE_MOST  1024u
+
+struct kept {
+	uint32_t mark;
+	uint32_t bytes;
+	uint32_t pid; /* of the process in whose part of the trace it has `id` */
+	uint32_t id;
+	char text[];
+};
+
+static char *kept_base;
+static _Atomic uint64_t kept_used;
+
+/* Texts that are registered again and again get one place; a full table costs only room. */
+#define AGAIN 4096u
+static _Atomic uint32_t again[AGAIN]; /* offset + 1; 0 free */
+
+static char *keep_map(void)
+{
+	char *base = __atomic_load_n(&kept_base, __ATOMIC_ACQUIRE);
+	if (base)
+		return base;
+	const long at = sys(mmap, NULL, KEPT_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed(at))
+		return NULL;
+	if (__atomic_compare_exchange_n(
+		    &kept_base, &base, (char *)at, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (char *)at;
+	sys(munmap, at, KEPT_BYTES);
+	return base;
+}
+
+static struct kept *keep_new(char *base, const char *text, size_t bytes)
+{
+	const uint64_t need = (sizeof(struct kept) + bytes + 7) & ~7ull;
+	if (atomic_load(&kept_used) + need > KEPT_BYTES)
+		return NULL;
+	const uint64_t at = atomic_fetch_add(&kept_used, need);
+	if (at + need > KEPT_BYTES)
+		return NULL;
+	struct kept *k = (struct kept *)(base + at);
+	k->bytes = (uint32_t)bytes;
+	memcpy(k->text, text, bytes);
+	__atomic_store_n(&k->mark, KEPT_MARK, __ATOMIC_RELEASE);
+	return k;
+}
+
+static struct kept *keep(const char *text, size_t bytes)
+{
+	char *const base = keep_map();
+	uint32_t at = (uint32_t)string_hash(text, bytes, 2);
+	for (int i = 0; base && i < 16; i++, at++) {
+		uint32_t offset = atomic_load(&again[at % AGAIN]);
+		if (!offset) {
+			struct kept *new = keep_new(base, text, bytes);
+			if (new)
+				atomic_compare_exchange_strong(&again[at % AGAIN], &offset,
+					(uint32_t)((char *)new - base) + 1);
+			return new;
+		}
+		struct kept *k = (struct kept *)(base + offset - 1);
+		if (k->bytes == bytes && !memcmp(k->text, text, bytes))
+			return k;
+	}
+	return base ? keep_new(base, text, bytes) : NULL;
+}
+
+/* A handle may be anything: 0 for one that we did not give out. */
+static uint32_t id_of_handle(const void *handle)
+{
+	const uintptr_t base = (uintptr_t)__atomic_load_n(&kept_base, __ATOMIC_ACQUIRE);
+	const uintptr_t offset = (uintptr_t)handle - base, used = atomic_load(&kept_used);
+	struct kept *k = (struct kept *)(base + offset);
+	if (!base || !handle || offset % 8 || used < sizeof *k || offset > used - sizeof *k ||
+		k->mark != KEPT_MARK)
+		return 0;
+	if (__atomic_load_n(&k->pid, __ATOMIC_ACQUIRE) != hook_recorder.pid) {
+		k->id = string_id(k->text, k->bytes);
+		__atomic_store_n(&k->pid, hook_recorder.pid, __ATOMIC_RELEASE);
+	}
+	return k->id;
+}
+
+/* wchar_t is a code point here.  Cut at WIDE_MOST bytes; what is no code point becomes '?'. */
+static size_t narrow(const wchar_t *wide, char text[WIDE_MOST])
+{
+	size_t n = 0;
+	for (; *wide && n + 4 <= WIDE_MOST; wide++) {
+		const uint32_t c = (uint32_t)*wide;
+		const bool wrong = c > 0x10ffff || (c >= 0xd800 && c < 0xe000);
+		if (c < 0x80 || wrong) {
+			text[n++] = wrong ? '?' : (char)c;
+		} else if (c < 0x800) {
+			text[n++] = (char)(0xc0 | c >> 6);
+			text[n++] = (char)(0x80 | (c & 0x3f));
+		} else {
+			if (c < 0x10000) {
+				text[n++] = (char)(0xe0 | c >> 12);
+			} else {
+				text[n++] = (char)(0xf0 | c >> 18);
+				text[n++] = (char)(0x80 | (c >> 12 & 0x3f));
+			}
+			text[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+			text[n++] = (char)(0x80 | (c & 0x3f));
+		}
+	}
+	return n;
+}
+
+/* --- messages ------------------------------------------------------------------------------ */
+
+/* nvtxEventAttributes_t; version 1 lacks nothing that is read here. */
+struct attributes {
+	uint16_t version, size;
+	uint32_t category;
+	int32_t color_type;
+	uint32_t color;
+	int32_t payload_type;
+	int32_t reserved;
+	uint64_t payload; /* a union of the types */
+	int32_t message_type;
+	const void *message;
+};
+_Static_assert(offsetof(struct attributes, payload) == 24, "nvToolsExt.h");
+_Static_assert(offsetof(struct attributes, message) == 40, "nvToolsExt.h");
+
+enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3, COLOR_ARGB = 1 };
+enum { PAYLOAD_U64 = 1, PAYLOAD_I64, PAYLOAD_DOUBLE, PAYLOAD_U32, PAYLOAD_I32, PAYLOAD_FLOAT };
+
+static void name_ascii(const char *text, struct range_text *r)
+{
+	const size_t bytes = text ? strnlen(text, STRING_MOST) : 0;
+	if (!text)
+		return;
+	/* Most messages have no comma, and no operator is without. */
+	if (memchr(text, ',', bytes) && operator_parse(text, bytes, range_args_around(), r))
+		return;
+	r->name = string_id(text, bytes);
+}
+
+static void name_wide(const wchar_t *wide, struct range_text *r)
+{
+	char text[WIDE_MOST];
+	if (wide)
+		r->name = string_id(text, narrow(wide, text));
+}
+
+struct out {
+	char text[160];
+	size_t n;
+};
+
+static void put(struct out *o, const char *s)
+{
+	while (*s && o->n < sizeof o->text)
+		o->text[o->n++] = *s++;
+}
+
+static void put_number(struct out *o, uint64_t value, unsigned base, int least)
+{
+	char digits[20];
+	int n = 0;
+	for (; value || n < least; value /= base)
+		digits[n++] = "0123456789abcdef"[value % base];
+	while (n && o->n < sizeof o->text)
+		o->text[o->n++] = digits[--n];
+}
+
+static void put_signed(struct out *o, int64_t value)
+{
+	if (value < 0)
+		put(o, "-");
+	put_number(o, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10, 1);
+}
+
+/* Six digits behind the point; what can't be told that way stands as its bits. */
+static void put_real(struct out *o, double value, uint64_t bits)
+{
+	const double size = value < 0 ? -value : value;
+	if (!(size < 1e15)) {
+		put(o, "\"0x");
+		put_number(o, bits, 16, 16);
+		put(o, "\"");
+		return;
+	}
+	const uint64_t whole = (uint64_t)size; /* apart: as one number they need 70 bits */
+	const uint64_t millionths = (uint64_t)((size - (double)whole) * 1e6 + 0.5);
+	if (value < 0)
+		put(o, "-");
+	put_number(o, whole + millionths / 1000000, 10, 1);
+	put(o, ".");
+	put_number(o, millionths % 1000000, 10, 6);
+}
+
+static void put_payload(struct out *o, const struct attributes *a)
+{
+	double real;
+	float small;
+	switch (a->payload_type) {
+	case PAYLOAD_I64:
+		put_signed(o, (int64_t)a->payload);
+		break;
+	case PAYLOAD_I32:
+		put_signed(o, (int32_t)a->payload);
+		break;
+	case PAYLOAD_DOUBLE:
+		memcpy(&real, &a->payload, sizeof real);
+		put_real(o, real, a->payload);
+		break;
+	case PAYLOAD_FLOAT:
+		memcpy(&small, &a->payload, sizeof small);
+		put_real(o, (double)small, (uint32_t)a->payload);
+		break;
+	default:
+		put_number(o, a->payload_type == PAYLOAD_U32 ? (uint32_t)a->payload : a->payload,
+			10, 1);
+	}
+}
+
+static void put_args(struct out *o, const struct attributes *a, bool payload)
+{
+	put(o, "{");
+	if (a->category) {
+		put(o, "\"category\":");
+		put_number(o, a->category, 10, 1);
+	}
+	if (a->color_type == COLOR_ARGB) {
+		put(o, o->n > 1 ? ",\"color\":\"#" : "\"color\":\"#");
+		put_number(o, a->color, 16, 8);
+		put(o, "\"");
+	}
+	if (payload) {
+		put(o, o->n > 1 ? ",\"payload\":" : "\"payload\":");
+		put_payload(o, a);
+	}
+	put(o, "}");
+}
+
+/* Category and colour repeat themselves; payloads do not, and would fill the table. */
+static uint32_t args_of(const struct attributes *a)
+{
+	const bool payload = a->payload_type >= PAYLOAD_U64 && a->payload_type <= PAYLOAD_FLOAT;
+	const uint32_t key[] = { a->category, a->color_type == COLOR_ARGB ? a->color : 0,
+		a->color_type == COLOR_ARGB };
+	struct out o = { .n = 0 };
+	uint32_t id;
+	if (!payload && !a->category && a->color_type != COLOR_ARGB)
+		return 0;
+	if (!payload && !string_claim(string_hash(key, sizeof key, 3), &id))
+		return id;
+	put_args(&o, a, payload);
+	if (payload)
+		return string_once(o.text, o.n);
+	string_write(id, o.text, o.n);
+	return id;
+}
+
+static void describe(const struct attributes *a, const void *domain, struct range_text *r)
+{
+	r->scope = id_of_handle(domain);
+	if (!a)
+		return;
+	r->args = args_of(a);
+	if (a->message_type == MESSAGE_ASCII)
+		name_ascii(a->message, r);
+	else if (a->message_type == MESSAGE_UNICODE)
+		name_wide(a->message, r);
+	else if (a->message_type == MESSAGE_REGISTERED)
+		r->name = id_of_handle(a->message);
+}
+
+/* --- the functions of NVTX ----------------------------------------------------------------- */
+
+static int push_ascii(const char *text)
+{
+	struct range_text r = { .kind = RANGE_NVTX };
+	if (!ranges_wanted())
+		return range_push(NULL);
+	name_ascii(text, &r);
+	return range_push(&r);
+}
+
+static int push_wide(const wchar_t *text)
+{
+	struct range_text r = { .kind = RANGE_NVTX };
+	if (!ranges_wanted())
+		return range_push(NULL);
+	name_wide(text, &r);
+	return range_push(&r);
+}
+
+static int domain_push(const void *domain, const struct attributes *a)
+{
+	struct range_text r = { .kind = RANGE_NVTX };
+	if (!ranges_wanted())
+		return range_push(NULL);
+	describe(a, domain, &r);
+	return range_push(&r);
+}
+
+static int push(const struct attributes *a)
+{
+	return domain_push(NULL, a);
+}
+
+static int domain_pop(const void *domain)
+{
+	return range_pop(id_of_handle(domain));
+}
+
+static int pop(void)
+{
+	return range_pop(0);
+}
+
+static uint64_t domain_start(const void *domain, const struct attributes *a)
+{
+	struct range_text r = { .kind = RANGE_NVTX_SPAN };
+	if (!ranges_wanted())
+		return 0;
+	describe(a, domain, &r);
+	return range_start(&r);
+}
+
+static uint64_t start(const struct attributes *a)
+{
+	return domain_start(NULL, a);
+}
+
+static uint64_t start_ascii(const char *text)
+{
+	return start(&(struct attributes){ .message_type = MESSAGE_ASCII, .message = text });
+}
+
+static uint64_t start_wide(const wchar_t *text)
+{
+	return start(&(struct attributes){ .message_type = MESSAGE_UNICODE, .message = text });
+}
+
+static void end(uint64_t id)
+{
+	range_stop(id);
+}
+
+static void domain_end(const void *domain, uint64_t id)
+{
+	range_stop(id);
+}
+
+static void domain_mark(const void *domain, const struct attributes *a)
+{
+	struct range_text r = { .kind = RANGE_NVTX_SPAN };
+	if (!ranges_wanted())
+		return;
+	describe(a, domain, &r);
+	range_mark(&r);
+}
+
+static void mark(const struct attributes *a)
+{
+	domain_mark(NULL, a);
+}
+
+static void mark_ascii(const char *text)
+{
+	mark(&(struct attributes){ .message_type = MESSAGE_ASCII, .message = text });
+}
+
+static void mark_wide(const wchar_t *text)
+{
+	mark(&(struct attributes){ .message_type = MESSAGE_UNICODE, .message = text });
+}
+
+static void *create_ascii(const char *text)
+{
+	return text ? keep(text, strnlen(text, STRING_MOST)) : NULL;
+}
+
+static void *create_wide(const wchar_t *wide)
+{
+	char text[WIDE_MOST];
+	return wide ? keep(text, narrow(wide, text)) : NULL;
+}
+
+static void *register_ascii(const void *domain, const char *text)
+{
+	return create_ascii(text);
+}
+
+static void *register_wide(const void *domain, const wchar_t *text)
+{
+	return create_wide(text);
+}
+
+/* --- being injected ------------------------------------------------------------------------ */
+
+enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
+
+typedef void any_fn(void);
+
+struct callbacks { /* NvtxExportTableCallbacks */
+	size_t size;
+	int (*get_table)(int module, any_fn ***ret_table, unsigned *ret_size);
+};
+
+struct slot {
+	unsigned id; /* NvtxCallbackIdCore, NvtxCallbackIdCore2 */
+	void *function;
+};
+
+static const struct slot core[] = { { 1, mark }, { 2, mark_ascii }, { 3, mark_wide }, { 4, start },
+	{ 5, start_ascii }, { 6, start_wide }, { 7, end }, { 8, push }, { 9, push_ascii },
+	{ 10, push_wide }, { 11, pop } };
+static const struct slot core2[] = { { 1, domain_mark }, { 2, domain_start }, { 3, domain_end },
+	{ 4, domain_push }, { 5, domain_pop }, { 10, register_ascii }, { 11, register_wide },
+	{ 12, create_ascii }, { 13, create_wide } };
+
+static bool attach(const struct callbacks *nvtx, int module, const struct slot *slots, size_t count)
+{
+	any_fn **table = NULL;
+	unsigned size = 0;
+	if (!nvtx->get_table(module, &table, &size) || !table)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (slots[i].id < size && table[slots[i].id])
+			memcpy(table[slots[i].id], &slots[i].function, sizeof(void *));
+	return true;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+PUBLIC int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
+
+/* 0: we are not interested, and NVTX costs the program nothing from here on. */
+int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id))
+{
+	const struct callbacks *nvtx =
+		process_keeps_ranges() && export_table ? export_table(TABLE_CALLBACKS) : NULL;
+	if (!nvtx || nvtx->size < sizeof *nvtx || !nvtx->get_table)
+		return 0;
+	const bool attached = attach(nvtx, MODULE_CORE, core, COUNT(core));
+	return attach(nvtx, MODULE_CORE2, core2, COUNT(core2)) || attached;
+}

@@ -1,0 +1,98 @@
+/*
+ * What python/weir calls: ranges of modules and of lines.
+ *
+ * A call from Python costs by its arguments, so what a range says is defined once, and pushed by
+ * its number.  Numbers are those of this process: after a fork they begin anew.
+ */
+#include "hook/range/python.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "hook/call.h"
+#include "hook/range/operator.h"
+#include "hook/pages.h"
+#include "hook/range/range.h"
+#include "hook/meta/strings.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+PUBLIC uint32_t weir_range_string(const char *text);
+PUBLIC uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args);
+PUBLIC void weir_range_push(uint32_t number);
+PUBLIC void weir_range_pop(uint32_t scope);
+PUBLIC int weir_range_inside(uint32_t scope);
+
+/*
+ * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
+ * whether anything is, without a sign of it in the trace.
+ */
+uint32_t weir_range_string(const char *text)
+{
+	if (!process_keeps_ranges() || !text)
+		return process_keeps_ranges();
+	ranges_wanted(); /* opens the trace */
+	if (!hook_recorder.header)
+		return 0;
+	const size_t bytes = strnlen(text, STRING_MOST);
+	const uint32_t id = string_id(text, bytes);
+	operator_note_args(id, text, bytes);
+	return id;
+}
+
+#define DEFINED (1u << 16)
+static struct {
+	uint32_t kind, scope, name, args;
+} defined[DEFINED] OWN_PAGES;
+static _Atomic uint32_t used;
+
+void python_forget(void)
+{
+	atomic_store(&used, 0);
+	DROP(defined);
+}
+
+/* 0: there is no room for more, and such ranges are lost. */
+uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args)
+{
+	if (!kind || kind >= RANGE_KINDS)
+		return 0;
+	ranges_wanted(); /* a forked child forgets its parent's numbers */
+	if (atomic_load(&used) >= DEFINED)
+		return 0;
+	const uint32_t at = atomic_fetch_add(&used, 1);
+	if (at >= DEFINED)
+		return 0;
+	defined[at].scope = scope;
+	defined[at].name = name;
+	defined[at].args = args;
+	__atomic_store_n(&defined[at].kind, kind, __ATOMIC_RELEASE);
+	return at + 1;
+}
+
+void weir_range_push(uint32_t number)
+{
+	if (!ranges_wanted()) {
+		range_push(NULL);
+		return;
+	}
+	if (!number || number > DEFINED || number > atomic_load(&used)) {
+		__atomic_fetch_add(&hook_recorder.header->lost_ranges, 1, __ATOMIC_RELAXED);
+		range_push(NULL);
+		return;
+	}
+	range_push(&(struct range_text){ .kind = (uint16_t)defined[number - 1].kind,
+		.scope = defined[number - 1].scope,
+		.name = defined[number - 1].name,
+		.args = defined[number - 1].args });
+}
+
+void weir_range_pop(uint32_t scope)
+{
+	range_pop(scope);
+}
+
+int weir_range_inside(uint32_t scope)
+{
+	return range_is_inside(scope);
+}

@@ -1,0 +1,184 @@
+/* See range.h.  The chain and its levels are explained at struct writer. */
+#include "hook/range/range.h"
+
+#include "base/sys.h"
+#include "hook/call.h"
+
+#define SLOT_WORDS (sizeof(struct range) / 8)
+
+static struct range *innermost(void)
+{
+	return (struct range *)(uintptr_t)hook_ranges.open;
+}
+
+/* The one around an open range.  What the file says of it is believed where it is a place in this
+ * thread's own chunks. */
+static struct range *around(const struct range *g)
+{
+	const char *at = (const char *)__atomic_load_n(&g->dur, __ATOMIC_RELAXED);
+	return g->valid & RANGE_OPEN ? writer_range(&hook_ranges, at) : NULL;
+}
+
+void ranges_begin(void)
+{
+	process_start();
+	hook_ranges.tid = (uint32_t)sys(gettid);
+	if (hook_recorder.header)
+		__atomic_fetch_or(
+			&hook_recorder.header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+}
+
+/* All but the word of kind and valid, which is stored last and says that the rest is there. */
+static void fill(struct range *to, const struct range_text *text, uint32_t level)
+{
+	to->external = text->external;
+	to->sequence = text->sequence;
+	to->tid = hook_ranges.tid;
+	to->name = text->name;
+	to->args = text->args;
+	to->scope = text->scope;
+	to->reserved = level;
+	to->ticks = clock_now();
+}
+
+static void commit(struct range *to, uint16_t kind, uint16_t valid)
+{
+	_Static_assert(offsetof(struct range, valid) == offsetof(struct range, kind) + 2, "a word");
+	uint32_t *const word = (uint32_t *)(void *)&to->kind;
+	__atomic_store_n(word, kind | (uint32_t)valid << 16, __ATOMIC_RELEASE);
+}
+
+int range_push(const struct range_text *text)
+{
+	struct writer *w = &hook_ranges;
+	const uint32_t level = w->depth++;
+	struct range *to = text ? writer_reserve(&hook_recorder, w, SLOT_WORDS) : NULL;
+	if (!to)
+		return (int)level;
+	fill(to, text, level);
+	for (;;) { /* again when a handler pushed and did not pop */
+		char *const old = w->open;
+		to->dur = (uintptr_t)old;
+		commit(to, text->kind, text->valid | RANGE_OPEN);
+		if (move_pos(&w->open, old, (char *)to))
+			return (int)level;
+	}
+}
+
+/* One that a handler pushed after the clock was read took no time. */
+static void finish(struct range *g, uint64_t now)
+{
+	g->dur = now > g->ticks ? now - g->ticks : 0;
+	g->reserved = 0;
+	__atomic_store_n(&g->valid, (uint16_t)(g->valid & ~RANGE_OPEN), __ATOMIC_RELEASE);
+}
+
+#define CROSSED_MOST (1 << 20) /* a file that others write to may hold a circle */
+
+/* Ends a range that others are open in: they are one less deep from now on. */
+static void end_crossing(struct range *g, uint64_t now)
+{
+	struct range *in = innermost();
+	for (int i = 0; in && in != g && i < CROSSED_MOST; i++, in = around(in)) {
+		in->reserved--;
+		if (around(in) != g)
+			continue;
+		in->dur = g->dur;
+		finish(g, now);
+		return;
+	}
+}
+
+static void end_innermost(struct writer *w, struct range *g, uint64_t now)
+{
+	if (move_pos(&w->open, (char *)g, (char *)writer_range(w, (const char *)g->dur)))
+		finish(g, now);
+	else /* a handler pushed and did not pop */
+		end_crossing(g, now);
+}
+
+#define LOOK_MOST 256 /* ranges around: a program that never pops must not become slow */
+
+static struct range *innermost_of(const struct writer *w, uint32_t scope)
+{
+	struct range *g = innermost();
+	int i = 0;
+	while (g && g->scope != scope && i++ < LOOK_MOST)
+		g = around(g);
+	return g && g->scope == scope ? g : NULL;
+}
+
+/*
+ * The level says whether the range to be ended was kept.  One that lies deeper than what is open
+ * now was left without a pop, by longjmp() say: it has ended by now.
+ */
+int range_pop(uint32_t scope)
+{
+	struct writer *w = &hook_ranges;
+	const uint64_t now = clock_now();
+	if (w->depth && !process_is_started())
+		ranges_begin(); /* a child of a bare clone(): its parent's ranges are not its own */
+	if (!w->depth)
+		return -1;
+	const uint32_t level = w->depth - 1;
+	struct range *top = innermost();
+	for (; top && top->reserved > level; top = innermost())
+		end_innermost(w, top, now);
+	if (top && top->reserved == level && top->scope != scope) {
+		struct range *g = innermost_of(w, scope);
+		if (!g)
+			return -1;
+		end_crossing(g, now);
+	} else if (top && top->reserved == level) {
+		end_innermost(w, top, now);
+	}
+	w->depth = level;
+	return (int)level;
+}
+
+uint32_t range_args_around(void)
+{
+	const struct range *g = innermost();
+	for (int i = 0; g && i < LOOK_MOST; i++, g = around(g))
+		if (g->kind == RANGE_ANNOTATION && g->args)
+			return g->args;
+	return 0;
+}
+
+bool range_is_inside(uint32_t scope)
+{
+	const struct range *g = innermost();
+	int i = 0;
+	while (g && g->kind != RANGE_OPERATOR && g->scope != scope && i++ < LOOK_MOST)
+		g = around(g);
+	return g; /* so deep that nobody knows: inside */
+}
+
+void range_mark(const struct range_text *text)
+{
+	struct range *to = writer_reserve(&hook_recorder, &hook_ranges, SLOT_WORDS);
+	if (!to)
+		return;
+	fill(to, text, 0);
+	commit(to, text->kind, text->valid);
+}
+
+uint64_t range_start(const struct range_text *text)
+{
+	uint64_t id = 0;
+	struct range *to = span_reserve(&hook_recorder, &id);
+	if (!to)
+		return 0;
+	fill(to, text, 0);
+	commit(to, text->kind, text->valid | RANGE_OPEN);
+	return id;
+}
+
+/* Two threads may end one range: either's time will do. */
+void range_stop(uint64_t id)
+{
+	const uint64_t now = clock_now();
+	struct range *g = process_is_started() ? span_find(id) : NULL; /* no parent's */
+	if (g && g->kind && g->valid & RANGE_OPEN)
+		finish(g, now);
+}

@@ -1,0 +1,57 @@
+/*
+ * The ranges of a thread: pushed and popped, each written into the trace when it begins and
+ * completed when it ends, so that what was open when a program was killed is there.
+ *
+ * A thread's open ranges form a chain through the trace itself (struct writer, `open`).  Every
+ * push counts, also one that finds no room or comes while recording is off: what pops end stays
+ * right.  No allocation, no lock; a signal handler may push and pop between any two lines.
+ */
+#ifndef WEIR_HOOK_RANGE_RANGE_H
+#define WEIR_HOOK_RANGE_RANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/level.h"
+#include "hook/process.h"
+
+struct range_text { /* what a range is called; numbers of strings */
+	uint32_t name;
+	uint32_t args;
+	uint32_t scope; /* a pop ends the innermost range of its scope */
+	uint16_t kind;  /* enum range_kind */
+	uint16_t valid; /* enum range_valid */
+	uint64_t external;
+	uint64_t sequence;
+};
+
+/* Sets the process up: the first range of a thread, or of a forked child. */
+void ranges_begin(void);
+
+/* Whether ranges are to be written now.  Only then may their strings be asked for. */
+static inline bool ranges_wanted(void)
+{
+	const uint32_t any = (1u << CLASS_COUNT) - 1;
+	if (__builtin_expect(!hook_ranges.tid || !process_is_started(), 0))
+		ranges_begin();
+	return (process_control() & any) && hook_recorder.header;
+}
+
+/* How many were open around it; a pop's -1: none was open.  NULL: a push that is not wanted. */
+int range_push(const struct range_text *text);
+int range_pop(uint32_t scope);
+
+/* The args of the innermost open annotation that has some, of this thread; or 0. */
+uint32_t range_args_around(void);
+
+/* Whether an operator, or a range of this scope, is open in this thread. */
+bool range_is_inside(uint32_t scope);
+
+/* The rest of them only while ranges are wanted.  A range of no length: */
+void range_mark(const struct range_text *text);
+
+/* A range that any thread may end, by its number; 0 when it is not kept. */
+uint64_t range_start(const struct range_text *text);
+void range_stop(uint64_t id);
+
+#endif

@@ -1,0 +1,570 @@
+/* See cupti.h. */
+#include "hook/time/cupti.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "hook/time/cupti_activity.h"
+#include "hook/time/cupti_shared.h"
+
+#define BUFFER_BYTES    (4u << 20)
+#define CHUNK_BYTES     (16u * TRACE_GRAIN)
+#define FLUSH_PERIOD_MS 500u
+
+/* CUPTI hands a buffer back when it is full and its period is over, not before: who learns while
+ * the program runs needs small ones.  These hold 75 kernels, and 1200. */
+#define QUICK_BYTES     (16u << 10)
+#define SLOW_BYTES      (256u << 10)
+#define QUICK_PERIOD_MS 10u
+
+/* That an exit waits for who learns: a batch takes some milliseconds. */
+#define LEARNER_WAIT_NS 2000000000u
+
+static struct {
+	int (*register_callbacks)(void *request, void *complete);
+	int (*register_timestamp)(uint64_t (*now)(void));
+	int (*enable)(int kind);
+	int (*flush_all)(uint32_t forced);
+	int (*flush_period)(uint32_t ms);
+	int (*next_record)(uint8_t *buffer, size_t valid, void **record);
+	int (*dropped)(void *context, uint32_t stream, size_t *ret_dropped);
+} cupti;
+
+static struct recorder *trace;
+static uint32_t started_by; /* the process that this is about: no child of it */
+static uint32_t (*intern)(const char *text, uint64_t bytes);
+
+static bool is_here(void)
+{
+	return (uint32_t)sys(getpid) == started_by;
+}
+
+/* --- where the records go ------------------------------------------------------------------ */
+
+/* One open chunk, filled by whichever of CUPTI's threads hands a buffer back. */
+static struct {
+	struct chunk_header *chunk;
+	uint32_t used;
+	uint32_t held; /* by this thread; 0: by none */
+	uint64_t lost; /* pieces that no chunk says to be lost yet */
+} out;
+
+static bool try_hold(uint32_t tid)
+{
+	uint32_t none = 0;
+	return __atomic_compare_exchange_n(
+		&out.held, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static void hold(void)
+{
+	const uint32_t tid = (uint32_t)sys(gettid);
+	while (!try_hold(tid))
+		sys(sched_yield);
+}
+
+static void release(void)
+{
+	__atomic_store_n(&out.held, 0, __ATOMIC_RELEASE);
+}
+
+static void tell_lost(void)
+{
+	if (!out.chunk)
+		return;
+	out.chunk->lost += out.lost;
+	out.lost = 0;
+}
+
+static struct device_work *take_slot(void)
+{
+	const uint32_t each = sizeof(struct device_work);
+	if (out.chunk && CHUNK_BYTES - CHUNK_PAYLOAD - out.used < each) {
+		out.chunk->used = out.used;
+		__atomic_store_n(&out.chunk->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		sys(munmap, out.chunk, CHUNK_BYTES);
+		out.chunk = NULL;
+	}
+	if (!out.chunk) {
+		out.chunk = recorder_chunk(trace, CHUNK_DEVICE, CHUNK_BYTES, 0);
+		out.used = 0;
+	}
+	if (!out.chunk) {
+		out.lost++;
+		return NULL;
+	}
+	tell_lost();
+	struct device_work *w =
+		(struct device_work *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
+	out.used += each;
+	return w;
+}
+
+static void keep(const struct device_work *work)
+{
+	struct device_work *to = take_slot();
+	if (!to)
+		return;
+	struct device_work unfinished = *work;
+	unfinished.kind = 0;
+	*to = unfinished;
+	__atomic_store_n(&to->kind, work->kind, __ATOMIC_RELEASE);
+}
+
+bool (*cupti_learner)(const struct device_work *w, const char *name);
+
+/* --- records ------------------------------------------------------------------------------- */
+
+static void keep_kernel(const struct activity_kernel *k)
+{
+	struct device_work w = {
+		.start_ns = share_to_monotonic(k->start),
+		.end_ns = share_to_monotonic(k->end),
+		.correlation = k->correlation,
+		.name = k->name ? intern(k->name, strlen(k->name)) : 0,
+		.device = k->device,
+		.context = k->context,
+		.stream = k->stream,
+		.shared_static = k->shared_static,
+		.shared_dynamic = k->shared_dynamic,
+		.registers = k->registers,
+		.graph = k->graph,
+		.graph_node = k->graph_node,
+		.kind = WORK_KERNEL,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_CONTEXT |
+			 WORK_HAS_STREAM | WORK_HAS_SHAPE | WORK_HAS_SHARED | WORK_HAS_REGISTERS |
+			 (k->graph_node ? WORK_HAS_GRAPH : 0),
+	};
+	memcpy(w.grid, k->grid, sizeof w.grid);
+	memcpy(w.block, k->block, sizeof w.block);
+	keep(&w);
+	if (cupti_learner)
+		cupti_learner(&w, k->name);
+}
+
+static char *append(char *to, const char *text)
+{
+	const size_t n = strlen(text);
+	memcpy(to, text, n);
+	return to + n;
+}
+
+static const char *place_name(unsigned place)
+{
+	static const char *const names[] = { "Unknown", "Pageable", "Pinned", "Device", "Array",
+		"Managed", "Device Static", "Managed Static" };
+	return names[place < sizeof names / sizeof *names ? place : 0];
+}
+
+/* As torch.profiler writes them: "Memcpy HtoD (Pageable -> Device)". */
+static uint32_t copy_name(const struct activity_copy *c)
+{
+	static const char *const directions[] = { "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+		"AtoD", "DtoA", "DtoD", "HtoH", "PtoP" };
+	const size_t known = sizeof directions / sizeof *directions;
+	char text[64], *to = append(text, "Memcpy ");
+	to = append(to, directions[c->direction < known ? c->direction : 0]);
+	to = append(to, " (");
+	to = append(to, place_name(c->from));
+	to = append(to, " -> ");
+	to = append(to, place_name(c->to));
+	to = append(to, ")");
+	return intern(text, (uint64_t)(to - text));
+}
+
+/* "Memset (Device)" */
+static uint32_t set_name(const struct activity_set *s)
+{
+	char text[32], *to = append(text, "Memset (");
+	to = append(to, place_name(s->place));
+	to = append(to, ")");
+	return intern(text, (uint64_t)(to - text));
+}
+
+static void keep_copy(const struct activity_copy *c)
+{
+	keep(&(struct device_work){
+		.name = copy_name(c),
+		.start_ns = share_to_monotonic(c->start),
+		.end_ns = share_to_monotonic(c->end),
+		.correlation = c->correlation,
+		.bytes = c->bytes,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.what = c->direction,
+		.from = c->from,
+		.to = c->to,
+		.graph = c->graph,
+		.graph_node = c->graph_node,
+		.kind = WORK_COPY,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
+			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_WHAT | WORK_HAS_PLACES |
+			 (c->graph_node ? WORK_HAS_GRAPH : 0),
+	});
+}
+
+static void keep_set(const struct activity_set *s)
+{
+	keep(&(struct device_work){
+		.name = set_name(s),
+		.start_ns = share_to_monotonic(s->start),
+		.end_ns = share_to_monotonic(s->end),
+		.correlation = s->correlation,
+		.bytes = s->bytes,
+		.device = s->device,
+		.context = s->context,
+		.stream = s->stream,
+		.from = (uint8_t)s->place,
+		.graph = s->graph,
+		.graph_node = s->graph_node,
+		.kind = WORK_SET,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
+			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_PLACES |
+			 (s->graph_node ? WORK_HAS_GRAPH : 0),
+	});
+}
+
+static void keep_wait(const struct activity_wait *s)
+{
+	keep(&(struct device_work){
+		.start_ns = share_to_monotonic(s->start),
+		.end_ns = share_to_monotonic(s->end),
+		.correlation = s->correlation,
+		.context = s->context,
+		.stream = s->stream,
+		.what = (uint8_t)s->type,
+		.kind = WORK_WAIT,
+		.valid = WORK_HAS_CORRELATION | WORK_HAS_CONTEXT | WORK_HAS_WHAT |
+			 (s->stream != UINT32_MAX ? WORK_HAS_STREAM : 0),
+	});
+}
+
+/* A forced flush hands out work that has not ended, with no end: that is no time. */
+static bool has_time(const void *record)
+{
+	uint64_t start, end;
+	if (!activity_span(record, &start, &end))
+		return true;
+	return start && end >= start && share_is_date(share_to_monotonic(start));
+}
+
+static void keep_record(const void *record)
+{
+	if (!has_time(record)) {
+		out.lost++;
+		return;
+	}
+	switch (*(const uint32_t *)record) {
+	case ACTIVITY_KERNEL:
+		keep_kernel(record);
+		break;
+	case ACTIVITY_COPY:
+		keep_copy(record);
+		break;
+	case ACTIVITY_SET:
+		keep_set(record);
+		break;
+	case ACTIVITY_WAIT:
+		keep_wait(record);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- CUPTI's side --------------------------------------------------------------------------- */
+
+/* The buffers that are ours: whatever else comes back is another client's. */
+#define BUFFERS 256u
+static uint8_t *buffers[BUFFERS];
+
+static bool swap_buffer(uint8_t *old, uint8_t *new)
+{
+	for (uint32_t i = 0; i < BUFFERS; i++) {
+		uint8_t *seen = old;
+		if (__atomic_compare_exchange_n(
+			    &buffers[i], &seen, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t quick_bytes = QUICK_BYTES; /* of the next one, where somebody learns */
+static uint32_t given;                     /* that are with CUPTI */
+
+/* As long as there is news the next is to come soon, then ever later. */
+static void set_pace(bool news)
+{
+	const uint32_t now = __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED);
+	const uint32_t next = news ? QUICK_BYTES : now < SLOW_BYTES ? 2 * now : SLOW_BYTES;
+	__atomic_store_n(&quick_bytes, next, __ATOMIC_RELAXED);
+}
+
+/* Of the BUFFER_BYTES that are there, what CUPTI is told of.  Behind a kernel that runs for long
+ * many small ones would wait, and there are only so many. */
+static size_t next_bytes(void)
+{
+	if (!__atomic_load_n(&cupti_learner, __ATOMIC_RELAXED))
+		return BUFFER_BYTES;
+	return __atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4
+		       ? __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED)
+		       : SLOW_BYTES;
+}
+
+static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records)
+{
+	const long at = sys(mmap, NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *buffer = sys_failed(at) ? NULL : (uint8_t *)at;
+	if (buffer && !swap_buffer(NULL, buffer)) {
+		sys(munmap, buffer, BUFFER_BYTES);
+		buffer = NULL;
+	}
+	if (buffer)
+		__atomic_fetch_add(&given, 1, __ATOMIC_RELAXED);
+	*ret_buffer = buffer;
+	*ret_bytes = buffer ? next_bytes() : 0;
+	*ret_records = 0;
+}
+
+static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
+{
+	void *record = NULL;
+	size_t dropped = 0;
+	hold();
+	share_sample();
+	while (valid && !cupti.next_record(buffer, valid, &record))
+		keep_record(record);
+	if (!cupti.dropped(context, stream, &dropped)) {
+		out.lost += dropped;
+		share_add_dropped(dropped);
+		tell_lost();
+	}
+	if (cupti_learner)
+		set_pace(cupti_learner(NULL, NULL));
+	release();
+}
+
+struct returned {
+	void *context;
+	uint32_t stream;
+	uint8_t *buffer;
+	size_t bytes, valid;
+};
+
+static void hand_on(const struct returned *b)
+{
+	if (!swap_buffer(b->buffer, NULL)) {
+		share_pass(b->context, b->stream, b->buffer, b->bytes, b->valid);
+		return;
+	}
+	__atomic_fetch_sub(&given, 1, __ATOMIC_RELAXED);
+	share_copy(cupti.next_record, b->context, b->stream, b->buffer, b->valid);
+	sys(munmap, b->buffer, BUFFER_BYTES);
+}
+
+/* What came back at exit, until the other client flushes or the process is gone. */
+static struct returned waiting[BUFFERS];
+static uint32_t waiting_count;
+
+static void wait_for_flush(const struct returned *b)
+{
+	hold();
+	if (waiting_count < BUFFERS)
+		waiting[waiting_count++] = *b;
+	release();
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	const struct returned b = { context, stream, buffer, bytes, valid };
+	if (!buffer)
+		return;
+	if (is_here())
+		keep_buffer(context, stream, buffer, valid);
+	if (share_has_client() && share_is_shut())
+		wait_for_flush(&b);
+	else
+		hand_on(&b);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What is left in the buffers when the program ends in order; else half a second is missing.  A
+ * forked child has its parent's buffers, and CUPTI's locks as they happened to be. */
+static void flush_at_exit(void)
+{
+	if (!is_here())
+		return;
+	share_leave();
+	cupti.flush_all(0);
+	cupti.flush_all(1);
+}
+
+/* The last word of who learns is the first thing that may be written down.  An exit() from a
+ * handler that has interrupted this very thread at it would wait for itself. */
+bool cupti_end_learning(void)
+{
+	const uint32_t tid = (uint32_t)sys(gettid);
+	const uint64_t until = monotonic_ns() + LEARNER_WAIT_NS;
+	while (!try_hold(tid)) {
+		if (__atomic_load_n(&out.held, __ATOMIC_RELAXED) == tid || monotonic_ns() > until)
+			return false;
+		sys(sched_yield);
+	}
+	__atomic_store_n(&cupti_learner, NULL, __ATOMIC_RELAXED);
+	release();
+	return true;
+}
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A client that names no clock counts on CUPTI's own. */
+static int use_default_clock(void)
+{
+	const int result = cupti.register_timestamp(realtime_ns);
+	if (!result)
+		share_clock(realtime_ns, true);
+	return result;
+}
+
+/* --- another client ------------------------------------------------------------------------- */
+
+static bool collecting;
+
+bool cupti_is_collecting(void)
+{
+	return __atomic_load_n(&collecting, __ATOMIC_ACQUIRE);
+}
+
+bool cupti_records(int kind)
+{
+	return kind == ACTIVITY_KERNEL || kind == ACTIVITY_COPY || kind == ACTIVITY_SET ||
+	       kind == ACTIVITY_WAIT;
+}
+
+void cupti_flush(void)
+{
+	cupti.flush_all(0);
+}
+
+int cupti_share(void)
+{
+	if (share_has_clock())
+		return 0;
+	cupti_flush();
+	return use_default_clock();
+}
+
+static bool take_waiting(struct returned *ret_b)
+{
+	hold();
+	const bool any = waiting_count > 0;
+	if (any) {
+		*ret_b = waiting[0];
+		memmove(waiting, waiting + 1, --waiting_count * sizeof *waiting);
+	}
+	release();
+	return any;
+}
+
+void cupti_hand_on_waiting(void)
+{
+	struct returned b;
+	while (take_waiting(&b))
+		hand_on(&b);
+}
+
+/* What a thread was in the middle of may be half done.  Nothing else is written: a page that a
+ * child writes to is copied. */
+void cupti_forked(void)
+{
+	if (__atomic_load_n(&out.held, __ATOMIC_RELAXED)) {
+		waiting_count = 0;
+		release();
+	}
+	share_forked();
+}
+
+static void *open_library(void)
+{
+	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
+		"/usr/local/cuda/lib64/libcupti.so",
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+	void *library = NULL;
+	/* One that the program has already, else the first to be found. */
+	for (int flag = RTLD_NOLOAD; !library && flag >= 0; flag = flag ? 0 : -1)
+		for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
+			library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | flag);
+	return library;
+}
+
+static bool find_functions(void *library)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} all[] = {
+		{ "cuptiActivityRegisterCallbacks", &cupti.register_callbacks },
+		{ "cuptiActivityRegisterTimestampCallback", &cupti.register_timestamp },
+		{ "cuptiActivityEnable", &cupti.enable },
+		{ "cuptiActivityFlushAll", &cupti.flush_all },
+		{ "cuptiActivityFlushPeriod", &cupti.flush_period },
+		{ "cuptiActivityGetNextRecord", &cupti.next_record },
+		{ "cuptiActivityGetNumDroppedRecords", &cupti.dropped },
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		void *f = dlsym(library, all[i].name);
+		if (!f)
+			return false;
+		memcpy(all[i].to, &f, sizeof f);
+	}
+	return true;
+}
+
+const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes))
+{
+	static const int kinds[] = { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_WAIT };
+	void *library = open_library();
+	if (!library)
+		return "no device times: libcupti.so can't be found; put its directory into "
+		       "LD_LIBRARY_PATH";
+	if (!find_functions(library))
+		return "no device times: libcupti.so is too old";
+	trace = r;
+	started_by = (uint32_t)sys(getpid);
+	intern = strings;
+	share_sample();
+	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
+		(share_has_client() && !share_has_clock() && use_default_clock()) ||
+		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
+		return "no device times: another tool in this program holds CUPTI";
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
+			return "no device times: CUPTI refuses to record kernels here";
+	cupti.flush_period(cupti_learner ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
+	atexit(flush_at_exit);
+	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+	share_prepare();
+	return NULL;
+}

@@ -1,0 +1,394 @@
+/* See share.h. */
+#include "hook/time/cupti_shared.h"
+
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "hook/time/cupti_activity.h"
+
+#define SECOND_NS 1000000000u
+#define KINDS     SHARE_KINDS
+
+struct pair {
+	uint64_t client, mono;
+};
+
+/* Written by the client's calls, read when a buffer comes back: single words, atomically. */
+static struct {
+	share_request *request;
+	share_complete *complete;
+	uint64_t (*now)(void);
+	struct {
+		uint64_t from_ns, until_ns; /* 0: never, not yet */
+	} enabled[KINDS];
+	size_t dropped;
+	uint32_t listening; /* it has enabled something and not flushed since it ended that */
+	uint32_t flushing;  /* calls of its cuptiActivityFlushAll that have not returned */
+	uint32_t left;      /* exit has come: what it was may be gone */
+} client;
+
+/* Readings of its clock: they belong together, and are changed and read under a lock. */
+struct readings {
+	uint64_t since_ns; /* we began to look: no date is older */
+	struct pair first, last;
+	bool switched; /* its clock came while we collected: work in flight has no date */
+};
+
+static struct {
+	struct readings of;
+	uint32_t held;
+} clocks;
+
+struct copy {
+	uint8_t *to;
+	size_t bytes, used, records, most;
+};
+
+/*
+ * A buffer of the client's that is not full: CUPTI alone would have asked for one by the first
+ * record, and kept it until the client flushes.  PyTorch's profiler takes having none with CUPTI
+ * for having missed nothing.
+ */
+static struct {
+	struct copy copy;
+	bool asked;
+	uint32_t held;
+} spare;
+
+/* Nobody waits or calls anybody while he has one. */
+static void hold(uint32_t *lock)
+{
+	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+		sys(sched_yield);
+}
+
+static void release(uint32_t *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+static struct copy take_spare(void)
+{
+	hold(&spare.held);
+	const struct copy c = spare.copy;
+	spare.copy = (struct copy){ 0 };
+	release(&spare.held);
+	return c;
+}
+
+void share_forked(void)
+{
+	if (spare.asked)
+		spare.asked = false; /* whoever asked is not here */
+	if (__atomic_load_n(&spare.held, __ATOMIC_RELAXED)) {
+		spare.copy = (struct copy){ 0 };
+		release(&spare.held);
+	}
+	if (__atomic_load_n(&clocks.held, __ATOMIC_RELAXED)) {
+		clocks.of = (struct readings){ 0 };
+		release(&clocks.held);
+	}
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+/* ---- the client's calls ---- */
+
+void share_callbacks(share_request *request, share_complete *complete)
+{
+	if (complete != __atomic_load_n(&client.complete, __ATOMIC_RELAXED))
+		take_spare(); /* of whoever was here before */
+	__atomic_store_n(&client.complete, complete, __ATOMIC_RELEASE);
+	__atomic_store_n(&client.request, request, __ATOMIC_RELEASE);
+}
+
+void share_forget(void)
+{
+	share_callbacks(NULL, NULL);
+	__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+	for (int i = 0; i < KINDS; i++)
+		if (share_is_enabled(i))
+			share_enable(i, false);
+}
+
+void share_clock(uint64_t (*now)(void), bool collecting)
+{
+	if (!share_is_clock(now)) {
+		hold(&clocks.held);
+		__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
+		clocks.of.first = clocks.of.last = (struct pair){ 0 };
+		clocks.of.switched |= collecting;
+		release(&clocks.held);
+	}
+	share_sample();
+}
+
+bool share_is_clock(uint64_t (*now)(void))
+{
+	return __atomic_load_n(&client.now, __ATOMIC_ACQUIRE) == now;
+}
+
+void share_enable(int kind, bool on)
+{
+	if (kind < 0 || kind >= KINDS)
+		return;
+	const uint64_t now = monotonic_ns();
+	if (on) {
+		__atomic_store_n(&client.enabled[kind].until_ns, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&client.enabled[kind].from_ns, now, __ATOMIC_RELEASE);
+		__atomic_store_n(&client.listening, 1, __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n(&client.enabled[kind].until_ns, now, __ATOMIC_RELEASE);
+	}
+}
+
+bool share_is_enabled(int kind)
+{
+	return kind >= 0 && kind < KINDS &&
+	       __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
+}
+
+bool share_has_client(void)
+{
+	return __atomic_load_n(&client.request, __ATOMIC_ACQUIRE) != NULL;
+}
+
+bool share_has_clock(void)
+{
+	return __atomic_load_n(&client.now, __ATOMIC_ACQUIRE) != NULL;
+}
+
+void share_add_dropped(size_t count)
+{
+	__atomic_fetch_add(&client.dropped, count, __ATOMIC_RELAXED);
+}
+
+size_t share_take_dropped(void)
+{
+	return __atomic_exchange_n(&client.dropped, 0, __ATOMIC_RELAXED);
+}
+
+/* ---- the clock ---- */
+
+/* Of several pairs of readings, the closest together. */
+static struct pair read_pair(uint64_t (*now)(void))
+{
+	struct pair best = { 0 };
+	uint64_t least = UINT64_MAX;
+	for (int i = 0; i < 16; i++) {
+		const uint64_t before = monotonic_ns();
+		const uint64_t then = now();
+		const uint64_t gap = monotonic_ns() - before;
+		if (gap < least)
+			best = (struct pair){ then, before + gap / 2 };
+		least = gap < least ? gap : least;
+	}
+	return best;
+}
+
+void share_sample(void)
+{
+	uint64_t (*now)(void) = __atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
+	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };
+	hold(&clocks.held);
+	if (!clocks.of.since_ns)
+		clocks.of.since_ns = monotonic_ns();
+	if (now && share_is_clock(now)) {
+		if (!clocks.of.first.mono)
+			clocks.of.first = p;
+		clocks.of.last = p;
+	}
+	release(&clocks.held);
+}
+
+static struct readings readings(void)
+{
+	hold(&clocks.held);
+	const struct readings r = clocks.of;
+	release(&clocks.held);
+	return r;
+}
+
+/* Dates from before the client's clock came count from CLOCK_MONOTONIC. */
+static bool is_monotonic(const struct readings *r, uint64_t date)
+{
+	return date + SECOND_NS >= r->since_ns && date <= r->first.mono;
+}
+
+uint64_t share_to_monotonic(uint64_t date)
+{
+	if (!share_has_clock() || !date)
+		return date;
+	const struct readings r = readings();
+	const struct pair a = r.first, b = r.last;
+	if (is_monotonic(&r, date))
+		return date;
+	const double slope = b.client > a.client && b.mono > a.mono + 100000
+				     ? (double)(b.mono - a.mono) / (double)(b.client - a.client)
+				     : 1;
+	return b.mono + (uint64_t)(int64_t)((double)(int64_t)(date - b.client) * slope);
+}
+
+bool share_is_date(uint64_t ns)
+{
+	const struct readings r = readings();
+	return !r.switched || !ns ||
+	       (ns + SECOND_NS >= r.since_ns && ns <= r.last.mono + SECOND_NS);
+}
+
+/* ---- copies ---- */
+
+/* Of kinds that we enabled as well there is more than the client wants. */
+static bool is_wanted(const void *record)
+{
+	const uint32_t kind = *(const uint32_t *)record;
+	uint64_t start, end;
+	if (kind >= KINDS)
+		return true;
+	const uint64_t from = __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE);
+	const uint64_t until = __atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
+	if (!activity_span(record, &start, &end))
+		return true; /* a kind that only the client can have enabled */
+	start = share_to_monotonic(start);
+	return from && start >= from && (!until || start <= until);
+}
+
+static bool put_spare(const struct copy *c)
+{
+	hold(&spare.held);
+	const bool empty = !spare.copy.to;
+	if (empty)
+		spare.copy = *c;
+	release(&spare.held);
+	return empty;
+}
+
+static void open_copy(struct copy *c)
+{
+	share_request *request = __atomic_load_n(&client.request, __ATOMIC_ACQUIRE);
+	*c = (struct copy){ 0 };
+	if (request)
+		request(&c->to, &c->bytes, &c->most);
+	if (!c->to)
+		c->bytes = 0;
+}
+
+static void close_copy(struct copy *c, void *context, uint32_t stream)
+{
+	if (c->to && (c->used || !put_spare(c)))
+		share_pass(context, stream, c->to, c->bytes, c->used);
+	*c = (struct copy){ 0 };
+}
+
+static bool is_listening(void)
+{
+	return share_has_client() && __atomic_load_n(&client.listening, __ATOMIC_ACQUIRE) &&
+	       !share_is_shut();
+}
+
+void share_prepare(void)
+{
+	struct copy c;
+	if (!is_listening())
+		return;
+	hold(&spare.held);
+	const bool needed = !spare.copy.to && !spare.asked;
+	spare.asked |= needed;
+	release(&spare.held);
+	if (!needed)
+		return;
+	open_copy(&c);
+	hold(&spare.held);
+	spare.asked = false;
+	release(&spare.held);
+	close_copy(&c, NULL, 0);
+}
+
+/* ---- flushes ---- */
+
+void share_begin_flush(void)
+{
+	__atomic_fetch_add(&client.flushing, 1, __ATOMIC_ACQ_REL);
+}
+
+static bool wants_any(void)
+{
+	for (int i = 0; i < KINDS; i++)
+		if (share_is_enabled(i))
+			return true;
+	return false;
+}
+
+void share_end_flush(void)
+{
+	if (!wants_any()) {
+		__atomic_store_n(&client.listening, 0, __ATOMIC_RELEASE);
+		const struct copy c = take_spare();
+		if (c.to)
+			share_pass(NULL, 0, c.to, c.bytes, 0);
+	}
+	__atomic_fetch_sub(&client.flushing, 1, __ATOMIC_ACQ_REL);
+}
+
+void share_leave(void)
+{
+	__atomic_store_n(&client.left, 1, __ATOMIC_RELEASE);
+}
+
+bool share_is_shut(void)
+{
+	return __atomic_load_n(&client.left, __ATOMIC_ACQUIRE) &&
+	       !__atomic_load_n(&client.flushing, __ATOMIC_ACQUIRE);
+}
+
+/* ---- records ---- */
+
+static void copy_record(
+	struct copy *c, const void *record, size_t bytes, void *context, uint32_t stream)
+{
+	if (!c->to || c->bytes - c->used < bytes || (c->most && c->records >= c->most)) {
+		struct copy full = *c;
+		open_copy(c);
+		close_copy(&full, context, stream);
+	}
+	if (c->bytes - c->used < bytes) {
+		share_add_dropped(1);
+		return;
+	}
+	memcpy(c->to + c->used, record, bytes);
+	c->used += bytes;
+	c->records++;
+}
+
+void share_copy(share_next *next, void *context, uint32_t stream, uint8_t *buffer, size_t valid)
+{
+	void *record = NULL;
+	if (!is_listening() || !valid || next(buffer, valid, &record))
+		return;
+	struct copy c = take_spare();
+	for (bool more = true; more;) {
+		const uint8_t *at = record;
+		more = !next(buffer, valid, &record);
+		const uint8_t *end = more ? record : buffer + valid;
+		if (is_wanted(at))
+			copy_record(&c, at, (size_t)(end - at), context, stream);
+	}
+	if (c.used)
+		share_prepare(); /* first: it shall never have none */
+	close_copy(&c, context, stream);
+}
+
+void share_pass(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	share_complete *complete = __atomic_load_n(&client.complete, __ATOMIC_ACQUIRE);
+	if (complete)
+		complete(context, stream, buffer, bytes, valid);
+}

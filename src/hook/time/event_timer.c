@@ -1,0 +1,640 @@
+/*
+ * See sample.h.  Launches are timed in runs of some in a row, which share their events and most of
+ * the questions to the driver.  Runs lie in rings, one a context: the next to be taken is the one
+ * that was taken longest ago.
+ *
+ * A run is owned by whoever has moved its state to TAKEN, under a number of its own.  Between two
+ * of its launches it is OPEN: its thread goes on with it, unless another has need of it.  What
+ * becomes of a thread that never comes back from the driver costs its run.
+ */
+#include "hook/time/event_timer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "record/writer.h"
+#include "hook/call.h"
+#include "hook/elf.h"
+#include "hook/meta/metadata.h"
+#include "hook/pages.h"
+#include "hook/meta/strings.h"
+
+#define CONTEXTS   16u
+#define RUNS       32u
+#define RUN        16u   /* launches of one run, at most */
+#define STREAMS    64u   /* whose last end is remembered, by hash */
+#define RELAXED    2     /* CUstreamCaptureMode */
+#define SHARED_NS  4000u /* that may pass between launches which share an event */
+#define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
+
+/* The real function by its table name, typed by its first use. */
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
+
+enum run_state { NONE, FREE, TAKEN, OPEN, PENDING };
+#define STATES 8u /* a state is one of these, plus whose it is: a multiple */
+
+struct sample {
+	struct run *run;
+	uint32_t from, to;    /* of the run's events */
+	uint64_t returned_ns; /* when the launch had: CLOCK_MONOTONIC */
+	struct device_work work;
+	struct link link;
+};
+
+struct run {
+	uint64_t state;
+	struct pool *pool;
+	void *stream;
+	bool per_thread;
+	uint32_t stream_id, stream_valid; /* WORK_HAS_STREAM or 0 */
+	uint32_t count;                   /* launches that were timed */
+	uint32_t events;                  /* that they have used */
+	uint64_t begun;                   /* when the last launch had: ticks */
+	uint64_t returned_ns;             /* when it had */
+	const char *pos;                  /* where this thread's records ended then */
+	void *event[2 * RUN];
+	struct sample launch[RUN];
+};
+
+enum pool_state { EMPTY, MAKING, READY };
+
+struct pool {
+	uint32_t state;     /* enum pool_state */
+	uint64_t id;        /* that the driver gives each context once; without: its handle */
+	uint64_t context;   /* handle */
+	const void *driver; /* one function of the driver that its events are of */
+	int32_t device;
+	bool has_id;
+	uint32_t next, tail; /* of runs, both grow; modulo RUNS */
+	uint64_t last_end[STREAMS];
+	struct run runs[RUNS];
+} OWN_PAGES;
+
+static struct pool pools[CONTEXTS];
+static uint32_t rate; /* 0: nobody wants times */
+static uint64_t correlations;
+static uint64_t owners;
+static uint32_t threads_seen;
+
+__thread uint32_t hook_sample_left = 1;
+
+/* Where this thread is in its runs. */
+static __thread struct {
+	struct run *run; /* the open one, or NULL */
+	uint64_t owner;  /* as which it was taken */
+	uint32_t length; /* launches of this run of the thread's */
+	uint32_t left;   /* of them */
+	uint32_t random; /* state of the generator; 0: not begun */
+} turn __attribute__((tls_model("initial-exec")));
+
+/* --- which launches ----------------------------------------------------------------------- */
+
+static uint32_t random_below(uint64_t n)
+{
+	uint32_t x = turn.random; /* xorshift */
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	turn.random = x;
+	return (uint32_t)(x * n >> 32);
+}
+
+/*
+ * Sets the counter to the next launch to be timed.  False: this one is not.  Between two runs lie
+ * as many launches as one in n asks for, on average and by lot, so that no period of the program's
+ * is met.  The first runs of a thread are short: it may not launch much.
+ */
+static bool is_next(void)
+{
+	const uint64_t n = __atomic_load_n(&rate, __ATOMIC_RELAXED);
+	if (!n) {
+		hook_sample_left = LOST_SIGHT; /* cuInit() may come yet */
+		return false;
+	}
+	if (!turn.random) {
+		turn.random =
+			(__atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED) * 0x9e3779b9u) | 1;
+		hook_sample_left = random_below(n);
+		if (hook_sample_left)
+			return false;
+	}
+	if (!turn.left) {
+		turn.length = !turn.length ? 1 : turn.length < RUN ? 2 * turn.length : RUN;
+		turn.left = turn.length;
+	}
+	turn.left--;
+	hook_sample_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
+	return true;
+}
+
+static bool is_wanted(void)
+{
+	return process_is_started() && hook_recorder.header && process_control() & CONTROL_SAMPLE &&
+	       __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0;
+}
+
+/* --- the driver --------------------------------------------------------------------------- */
+
+/*
+ * Another thread may begin a capture at any time that forbids everybody what is no work of a
+ * stream.  Not to a thread that says it means it.
+ */
+static int exchange_mode(int mode)
+{
+	if (hook_real[FN_cuThreadExchangeStreamCaptureMode])
+		REAL(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+	return mode;
+}
+
+static bool record_event(const struct run *r, uint32_t i)
+{
+	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
+	return !((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream);
+}
+
+static uint64_t current_context(void)
+{
+	void *context = NULL;
+	return REAL(cuCtxGetCurrent, void **)(&context) ? 0 : (uintptr_t)context;
+}
+
+/* Events have to be of the stream's context, and are of the current one. */
+static bool is_of(void *stream, uint64_t context)
+{
+	void *its = NULL;
+	if ((uintptr_t)stream <= 2) /* the legacy stream and the thread's: of any context */
+		return true;
+	return !hook_real[FN_cuStreamGetCtx] ||
+	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &its) && (uintptr_t)its == context);
+}
+
+static bool driver_can(void)
+{
+	static const enum fn needed[] = { FN_cuEventCreate, FN_cuEventRecord, FN_cuEventRecord_ptsz,
+		FN_cuEventElapsedTime, FN_cuCtxGetCurrent, FN_cuCtxGetDevice,
+		FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2 };
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!hook_real[needed[i]])
+			return false;
+	return true;
+}
+
+/* --- pools -------------------------------------------------------------------------------- */
+
+static const void *driver(void)
+{
+	return hook_real[FN_cuCtxPushCurrent_v2];
+}
+
+static struct pool *make_pool(uint64_t context, uint64_t id, bool has_id)
+{
+	for (uint32_t i = 0; i < CONTEXTS; i++) {
+		struct pool *p = &pools[i];
+		uint32_t seen = EMPTY;
+		if (!__atomic_compare_exchange_n(
+			    &p->state, &seen, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		p->id = id;
+		p->context = context;
+		p->has_id = has_id;
+		p->driver = driver();
+		p->next = p->tail = 0;
+		memset(p->last_end, 0, sizeof p->last_end);
+		if (REAL(cuCtxGetDevice, int *)(&p->device))
+			p->device = -1;
+		__atomic_store_n(&p->state, READY, __ATOMIC_RELEASE);
+		return p;
+	}
+	return NULL;
+}
+
+/* The events have gone with their context, or are left to it. */
+static void drop(struct pool *p)
+{
+	uint32_t seen = READY;
+	if (!__atomic_compare_exchange_n(
+		    &p->state, &seen, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	uint64_t lost = 0;
+	for (uint32_t i = 0; i < RUNS; i++) {
+		const uint64_t was = __atomic_exchange_n(&p->runs[i].state, NONE, __ATOMIC_ACQ_REL);
+		if (was % STATES == OPEN || was % STATES == PENDING)
+			lost += p->runs[i].count;
+	}
+	work_lose(&hook_recorder, lost);
+	__atomic_store_n(&p->state, EMPTY, __ATOMIC_RELEASE);
+}
+
+/* The current context's.  NULL: there are none left, or another thread is making it. */
+static struct pool *pool_of(uint64_t context)
+{
+	unsigned long long id = 0;
+	const bool has_id = hook_real[FN_cuCtxGetId] &&
+			    !REAL(cuCtxGetId, void *, unsigned long long *)((void *)context, &id);
+	id = has_id ? id : context;
+	for (uint32_t i = 0; i < CONTEXTS; i++) {
+		struct pool *p = &pools[i];
+		const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+		if (state == MAKING)
+			return NULL;
+		if (state == READY && p->driver != driver()) /* loaded anew: events of none */
+			drop(p);
+		else if (state == READY && p->id == id && p->context == context)
+			return p;
+	}
+	return make_pool(context, id, has_id);
+}
+
+void sample_context_gone(uint64_t context)
+{
+	for (uint32_t i = 0; i < CONTEXTS; i++)
+		if (pools[i].context == context)
+			drop(&pools[i]);
+}
+
+void sample_device_gone(int device)
+{
+	for (uint32_t i = 0; i < CONTEXTS; i++)
+		if (pools[i].device == device)
+			drop(&pools[i]);
+}
+
+/* --- what they say ------------------------------------------------------------------------ */
+
+static bool move(struct run *r, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(
+		&r->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void keep(const struct run *r, struct sample *s, uint64_t ns)
+{
+	uint64_t *last = &r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
+	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
+	s->work.start_ns = before > s->returned_ns ? before : s->returned_ns;
+	s->work.end_ns = s->work.start_ns + ns;
+	__atomic_store_n(last, s->work.end_ns, __ATOMIC_RELAXED);
+	struct link *link = link_reserve(&hook_recorder);
+	struct device_work *work = link ? work_reserve(&hook_recorder) : NULL;
+	if (!work) {
+		work_lose(&hook_recorder, 1);
+		return;
+	}
+	const uint64_t correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+	const uint16_t kind = s->work.kind;
+	s->link.correlation = 0;
+	*link = s->link;
+	__atomic_store_n(&link->correlation, correlation, __ATOMIC_RELEASE);
+	s->work.correlation = correlation;
+	s->work.kind = 0;
+	*work = s->work;
+	__atomic_store_n(&work->kind, kind, __ATOMIC_RELEASE);
+}
+
+static int elapsed(const struct run *r, const struct sample *s, float *ret_ms)
+{
+	return REAL(cuEventElapsedTime, float *, void *, void *)(
+		ret_ms, r->event[s->from], r->event[s->to]);
+}
+
+/* Of a run that is the caller's.  False: the device is not through.  The last launch of it tells: a
+ * stream is in order. */
+static bool collect(struct run *r)
+{
+	float ms = -1;
+	if (r->count && elapsed(r, &r->launch[r->count - 1], &ms) == NOT_READY)
+		return false;
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct sample *s = &r->launch[i];
+		if (!elapsed(r, s, &ms) && ms >= 0 && ms < 1e12f)
+			keep(r, s, (uint64_t)((double)ms * 1e6 + 0.5));
+		else
+			work_lose(&hook_recorder, 1);
+	}
+	return true;
+}
+
+/* False: it waits for the device, or is not the caller's to ask. */
+static bool collect_run(struct run *r, enum run_state which)
+{
+	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	const uint64_t taken = seen - seen % STATES + TAKEN;
+	if (seen % STATES != which || !move(r, seen, taken))
+		return false;
+	const bool through = collect(r);
+	move(r, taken, taken - TAKEN + (through ? FREE : PENDING));
+	return through;
+}
+
+static bool is(const struct run *r, enum run_state which)
+{
+	return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) % STATES == which;
+}
+
+/* From the oldest on, until one that is not through.  Those that others have just now are left to
+ * when the ring comes round. */
+static void collect_oldest(struct pool *p)
+{
+	uint32_t at = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
+	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+	at = next - at > RUNS ? next - RUNS : at;
+	while (at != next) {
+		struct run *r = &p->runs[at % RUNS];
+		if (!collect_run(r, PENDING) && is(r, PENDING))
+			break;
+		at++;
+	}
+	__atomic_store_n(&p->tail, at, __ATOMIC_RELAXED);
+}
+
+/* --- around a launch ---------------------------------------------------------------------- */
+
+static bool make_events(struct run *r)
+{
+	for (uint32_t i = 0; i < 2 * RUN; i++)
+		if (REAL(cuEventCreate, void **, unsigned)(&r->event[i], 0)) {
+			while (i-- && hook_real[FN_cuEventDestroy_v2])
+				REAL(cuEventDestroy_v2, void *)(r->event[i]);
+			return false;
+		}
+	return true;
+}
+
+/* For this thread, unless another was quicker. */
+static bool take(struct run *r)
+{
+	const uint64_t seen = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	const uint64_t owner = __atomic_add_fetch(&owners, STATES, __ATOMIC_RELAXED);
+	if ((seen % STATES != NONE && seen % STATES != FREE) || !move(r, seen, owner + TAKEN))
+		return false;
+	if (seen % STATES == NONE && !make_events(r)) {
+		move(r, owner + TAKEN, NONE);
+		return false;
+	}
+	return true;
+}
+
+/* The next run of the ring that nobody has, else one that its thread has left open.  NULL: they
+ * wait for the device. */
+static struct run *take_run(struct pool *p)
+{
+	const uint32_t next = __atomic_load_n(&p->next, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < 2 * RUNS; i++) {
+		struct run *r = &p->runs[(next + i) % RUNS];
+		collect_run(r, i < RUNS ? PENDING : OPEN);
+		if (is(r, PENDING))
+			return NULL;
+		if (!take(r))
+			continue;
+		__atomic_store_n(&p->next, next + i % RUNS + 1, __ATOMIC_RELAXED);
+		return r;
+	}
+	return NULL;
+}
+
+static void ask_stream(struct run *r)
+{
+	unsigned long long id = 0;
+	const enum fn fn = r->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
+	int (*ask)(void *, unsigned long long *) = hook_real[fn];
+	r->stream_valid = ask && !ask(r->stream, &id) ? WORK_HAS_STREAM : 0;
+	r->stream_id = (uint32_t)id;
+}
+
+static struct run *begin(void *stream, bool per_thread)
+{
+	const uint64_t context = current_context();
+	if (!context || stream_is_capturing(stream, per_thread) || !is_of(stream, context))
+		return NULL;
+	const int mode = exchange_mode(RELAXED);
+	struct pool *p = pool_of(context);
+	if (p)
+		collect_oldest(p);
+	struct run *r = p ? take_run(p) : NULL;
+	exchange_mode(mode);
+	if (!r)
+		return NULL;
+	r->pool = p;
+	r->stream = stream;
+	r->per_thread = per_thread;
+	r->count = r->events = 0;
+	ask_stream(r);
+	return r;
+}
+
+/* This thread's open run, when the launch can be of it.  When not, the run is over. */
+static struct run *resume(void *stream, bool per_thread)
+{
+	struct run *r = turn.run;
+	const uint64_t owner = turn.owner;
+	turn.run = NULL;
+	if (!r || !move(r, owner + OPEN, owner + TAKEN))
+		return NULL;
+	if (r->stream == stream && r->per_thread == per_thread &&
+		current_context() == r->pool->context)
+		return r;
+	move(r, owner + TAKEN, owner + PENDING);
+	return NULL;
+}
+
+/* Whether this thread has made no call since, but those that are around the launch itself.  Only
+ * when all calls are recorded can that be seen. */
+static bool nothing_since(const struct run *r)
+{
+	const uint32_t all = (1u << CLASS_COUNT) - 1;
+	const char *at = r->pos, *const pos = hook_self.pos;
+	if ((process_control() & all) != all || !at || at < (const char *)hook_self.chunk ||
+		at > pos)
+		return false;
+	while (at < pos) {
+		const struct record *record = (const struct record *)at;
+		if (pos - at < (long)sizeof *record || record->ticks > r->begun)
+			return false;
+		const uint16_t words = __atomic_load_n(&record->words, __ATOMIC_RELAXED);
+		if (words < RECORD_WORDS)
+			return false;
+		at += words * 8u;
+	}
+	return true;
+}
+
+/* Whether the event behind the last launch is in front of this one as well: the host has not let
+ * the stream run dry. */
+static bool follows(const struct run *r)
+{
+	return r->count && clock_monotonic() - r->returned_ns < SHARED_NS && nothing_since(r);
+}
+
+/* The run is over, goes on with the next launch, or has come to nothing. */
+static void leave(struct run *r)
+{
+	const uint64_t taken = __atomic_load_n(&r->state, __ATOMIC_RELAXED);
+	const uint64_t owner = taken - taken % STATES;
+	if (taken % STATES != TAKEN) /* its context has gone */
+		return;
+	const bool over = r->count == RUN || !turn.left;
+	if (!over) {
+		turn.run = r;
+		turn.owner = owner;
+	}
+	move(r, taken, owner + (!over ? OPEN : r->count ? PENDING : FREE));
+}
+
+/* The place of the next launch, behind an event. */
+static struct sample *start(struct run *r)
+{
+	struct sample *s = &r->launch[r->count % RUN];
+	const bool shares = follows(r);
+	s->run = r;
+	s->from = shares ? r->events - 1 : r->events;
+	s->to = s->from + 1;
+	if (shares || record_event(r, s->from))
+		return s;
+	leave(r);
+	return NULL;
+}
+
+struct sample *sample_take(void *stream, bool per_thread)
+{
+	if (!is_next() || !is_wanted())
+		return NULL;
+	const int kept = errno;
+	struct run *r = resume(stream, per_thread);
+	if (!r)
+		r = begin(stream, per_thread);
+	struct sample *s = r ? start(r) : NULL;
+	errno = kept;
+	return s;
+}
+
+struct sample *sample_take_config(const struct cu_launch_config *c, bool per_thread)
+{
+	enum { PROGRAMMATIC = 6 }; /* CUlaunchAttributeID: may begin before its predecessor ends */
+	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
+	bool alone = c != NULL;
+	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
+		alone = attrs[i].id != PROGRAMMATIC;
+	if (!alone) {
+		hook_sample_left = 1; /* the next one, then */
+		return NULL;
+	}
+	return sample_take(c->stream, per_thread);
+}
+
+static void describe(struct sample *s, const struct sample_call *call)
+{
+	const struct run *r = s->run;
+	const struct pool *p = r->pool;
+	const char *name = call->function ? ask_name(call->function) : "graph";
+	const uint32_t valid =
+		WORK_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? WORK_HAS_DEVICE : 0) |
+		(p->has_id ? WORK_HAS_CONTEXT : 0) | (call->function ? WORK_HAS_SHAPE : 0);
+	s->work = (struct device_work){
+		.name = name ? string_id(name, strlen(name)) : 0,
+		.device = (uint32_t)p->device,
+		.context = (uint32_t)p->id,
+		.stream = r->stream_id,
+		.shared_dynamic = call->shared,
+		.kind = call->function ? WORK_KERNEL : WORK_GRAPH,
+		.valid = valid,
+	};
+	memcpy(s->work.grid, call->grid, sizeof s->work.grid);
+	memcpy(s->work.block, call->block, sizeof s->work.block);
+	s->link = (struct link){
+		.ticks = call->begun,
+		.dur = call->took,
+		.tid = hook_self.tid ? hook_self.tid : (uint32_t)sys(gettid),
+		.fn = (uint16_t)call->fn,
+	};
+}
+
+void sample_end(struct sample *s, int result, const struct sample_call *call)
+{
+	struct run *r = s->run;
+	const int kept = errno;
+	s->returned_ns = clock_monotonic();
+	r->pos = NULL;
+	if (!result && r->count < RUN && record_event(r, s->to)) {
+		describe(s, call);
+		r->count++;
+		r->events = s->to + 1;
+		r->begun = call->begun;
+		r->pos = hook_self.pos;
+		r->returned_ns = s->returned_ns;
+	}
+	leave(r);
+	errno = kept;
+}
+
+void sample_end_config(struct sample *s, int result, const struct sample_call *call,
+	const struct cu_launch_config *c)
+{
+	struct sample_call whole = *call;
+	memcpy(whole.grid, &c->grid_x, sizeof whole.grid);
+	memcpy(whole.block, &c->block_x, sizeof whole.block);
+	whole.shared = c->shared_bytes;
+	sample_end(s, result, &whole);
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+/* Whether what is made of the pool's context can be asked: the program may have unloaded the
+ * driver, and its events with it. */
+static bool is_there(const struct pool *p)
+{
+	struct elf e;
+	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == READY && p->driver == driver() &&
+	       elf_of_address(&e, p->driver);
+}
+
+void sample_collect(void)
+{
+	const int kept = errno;
+	for (uint32_t i = 0; i < CONTEXTS; i++) {
+		struct pool *p = &pools[i];
+		void *popped;
+		if (!is_there(p) || REAL(cuCtxPushCurrent_v2, void *)((void *)p->context))
+			continue;
+		const int mode = exchange_mode(RELAXED);
+		for (uint32_t k = 0; k < RUNS; k++) {
+			collect_run(&p->runs[k], OPEN);
+			collect_run(&p->runs[k], PENDING);
+		}
+		exchange_mode(mode);
+		REAL(cuCtxPopCurrent_v2, void **)(&popped);
+	}
+	errno = kept;
+}
+
+/* When the program ends in order; what is not through is counted as lost. */
+static void collect_last(void)
+{
+	if (!process_is_started())
+		return; /* a forked child's: what is here is its parent's */
+	sample_collect();
+	for (uint32_t i = 0; i < CONTEXTS; i++)
+		drop(&pools[i]);
+}
+
+bool sample_start(uint32_t n)
+{
+	struct trace_header *h = hook_recorder.header;
+	if (!driver_can())
+		return false;
+	h->sampled = n;
+	__atomic_fetch_or(&h->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&h->control, CONTROL_SAMPLE, __ATOMIC_RELAXED);
+	atexit(collect_last);
+	__atomic_store_n(&rate, n, __ATOMIC_RELEASE);
+	return true;
+}
+
+void sample_forget(void)
+{
+	DROP(pools);
+	rate = 0;
+	hook_sample_left = 1;
+	memset(&turn, 0, sizeof turn);
+}

@@ -1,0 +1,81 @@
+/*
+ * Device times without CUPTI: of one launch in N, between two events.
+ *
+ * A wrapper of a launch asks sample_begin() before the driver; mostly the answer is NULL and has
+ * cost a counter.  Otherwise there is an event on the launch's own stream, and sample_end()
+ * records the one behind it.  What they say is collected when later launches are timed, and at the
+ * end of the program; nothing ever waits for a device.
+ *
+ * Which launches: some in a row, then as many times N that are not timed, by lot, so that a program
+ * that repeats itself does not show the same kernels always.  In a row, since an event that ends
+ * one launch can begin the next, when nothing came between, and the driver has to be asked less.
+ * Not while anybody captures, and not those that may begin before the kernel in front of them has
+ * ended, which an event would keep them from.
+ *
+ * A duration is from the one event to the other: of the kernel and of what the device waited for
+ * it, which on an idle stream is about the time that launching took.  When it began is estimated.
+ *
+ * Events are of a context and made as they are needed, some hundreds at most; any thread takes
+ * the next.  No locks, no memory of the heap; signal handlers may come between any two lines.
+ */
+#ifndef WEIR_HOOK_TIME_EVENT_TIMER_H
+#define WEIR_HOOK_TIME_EVENT_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_types.h"
+#include "fn_ids.h"
+
+struct sample; /* a launch that is being timed */
+
+/* What was launched, once the driver has answered. */
+struct sample_call {
+	uint64_t begun, took; /* ticks */
+	uint64_t function;    /* 0: a graph */
+	uint32_t fn;          /* enum fn */
+	uint32_t grid[3], block[3], shared;
+};
+
+/* From now on one launch in `rate` is timed.  Once a process, after cuInit.  False: this driver
+ * lacks a function that it takes. */
+bool sample_start(uint32_t rate);
+
+/* How many launches of this thread until the next that is sampled. */
+extern __thread uint32_t hook_sample_left __attribute__((tls_model("initial-exec")));
+
+struct sample *sample_take(void *stream, bool per_thread);
+struct sample *sample_take_config(const struct cu_launch_config *config, bool per_thread);
+
+/* Before a launch.  NULL: this one is not timed. */
+static inline struct sample *sample_begin(void *stream, int per_thread)
+{
+	if (__builtin_expect(--hook_sample_left != 0, 1))
+		return NULL;
+	return sample_take(stream, per_thread);
+}
+
+static inline struct sample *sample_begin_config(const struct cu_launch_config *c, int per_thread)
+{
+	if (__builtin_expect(--hook_sample_left != 0, 1))
+		return NULL;
+	return sample_take_config(c, per_thread);
+}
+
+/* After it, with its result. */
+void sample_end(struct sample *s, int result, const struct sample_call *call);
+
+/* The shape is the configuration's. */
+void sample_end_config(struct sample *s, int result, const struct sample_call *call,
+	const struct cu_launch_config *config);
+
+/* Asks for what is through, in every context: one may be about to end. */
+void sample_collect(void);
+
+/* A context is no more, or all of a device: what was recorded there goes with its events. */
+void sample_context_gone(uint64_t context);
+void sample_device_gone(int device);
+
+void sample_forget(void); /* after a fork */
+
+#endif

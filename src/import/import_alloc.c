@@ -1,0 +1,457 @@
+/*
+ * Tables of allocations, plain or gzip: a line of column names, then a row an event.  Read are
+ *
+ *	Thread,Time,Action,Pointer,Size,Stream     the log of RAPIDS Memory Manager
+ *	action,addr,size,stream                    the events of PyTorch's allocator, as a table
+ *
+ * and other orders of such columns; columns of other names are passed over.  Events become calls
+ * of functions that the trace's schema declares: allocate, free, and for what an allocator has from
+ * the driver, segment_alloc and segment_free.
+ *
+ * The order of rows is what counts: of equal or earlier times each is a nanosecond after the one
+ * before.  Without times a row is a microsecond.
+ */
+#include "import/import_source.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <zlib.h>
+
+#include "base/unpack.h"
+
+#include "base/banned.h"
+
+#define LINE_MOST   4096
+#define FIELDS_MOST 32
+#define DAY_NS      86400000000000ull
+#define NO_MEMORY   2 /* CUDA_ERROR_OUT_OF_MEMORY */
+
+enum column { COL_ACTION, COL_POINTER, COL_SIZE, COL_STREAM, COL_THREAD, COL_TIME, COLUMNS };
+
+static const struct column_name {
+	const char *name;
+	uint8_t column;
+	bool hex; /* digits are hexadecimal also without 0x, as %p of some libraries has it */
+	uint64_t unit_ns;
+} column_names[] = {
+	{ "action", COL_ACTION, false, 0 },
+	{ "event", COL_ACTION, false, 0 },
+	{ "pointer", COL_POINTER, true, 0 },
+	{ "addr", COL_POINTER, false, 0 },
+	{ "address", COL_POINTER, false, 0 },
+	{ "ptr", COL_POINTER, false, 0 },
+	{ "size", COL_SIZE, false, 0 },
+	{ "bytes", COL_SIZE, false, 0 },
+	{ "stream", COL_STREAM, false, 0 },
+	{ "thread", COL_THREAD, false, 0 },
+	{ "tid", COL_THREAD, false, 0 },
+	{ "time", COL_TIME, false, 1000000000 },
+	{ "time_s", COL_TIME, false, 1000000000 },
+	{ "time_ms", COL_TIME, false, 1000000 },
+	{ "time_us", COL_TIME, false, 1000 },
+	{ "time_ns", COL_TIME, false, 1 },
+};
+
+enum action { ACT_ALLOC, ACT_FREE, ACT_SEGMENT, ACT_SEGMENT_FREE, ACT_FAIL, ACT_NOTHING, ACTIONS };
+
+static const struct {
+	const char *name;
+	enum action action;
+} action_names[] = {
+	{ "alloc", ACT_ALLOC },
+	{ "allocate", ACT_ALLOC },
+	{ "malloc", ACT_ALLOC },
+	{ "free", ACT_FREE },
+	{ "free_completed", ACT_FREE },
+	{ "deallocate", ACT_FREE },
+	{ "segment_alloc", ACT_SEGMENT },
+	{ "segment_map", ACT_SEGMENT },
+	{ "segment_free", ACT_SEGMENT_FREE },
+	{ "segment_unmap", ACT_SEGMENT_FREE },
+	{ "allocate failure", ACT_FAIL },
+	{ "oom", ACT_FAIL },
+	{ "free_requested", ACT_NOTHING }, /* free_completed follows */
+	{ "snapshot", ACT_NOTHING },
+};
+
+struct alloc_reader {
+	gzFile file;
+	const char *path;
+	struct store *s;
+	struct import_stats *st;
+	struct error *err;
+	uint64_t line;
+	uint64_t most; /* that the file may unpack to */
+	char text[LINE_MOST];
+	bool whole;         /* the line ends with a newline */
+	int place[COLUMNS]; /* of the column in a row, or -1 */
+	bool hex;
+	uint64_t unit_ns;
+	int field_count;
+	char *fields[FIELDS_MOST];
+	int found; /* of this row */
+	uint16_t fn[ACTIONS];
+	uint32_t process;
+	uint64_t last_ns;  /* of the event before */
+	uint64_t clock_ns; /* as the row before had it */
+	uint64_t days_ns;  /* added since the clock passed midnight */
+};
+
+/* ---- lines and fields ---- */
+
+/* 1, 0 at the end, or -errno. */
+static int next_line(struct alloc_reader *a)
+{
+	const z_off_t from = gztell(a->file);
+	if ((uint64_t)from > a->most && !gzdirect(a->file)) {
+		snprintf(a->st->partial, sizeof(a->st->partial),
+			"it unpacks to more than a file of its size may hold, from line %" PRIu64
+			" on",
+			a->line + 1);
+		return 0;
+	}
+	if (!gzgets(a->file, a->text, sizeof(a->text))) {
+		int code;
+		const char *why = gzerror(a->file, &code);
+		if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR)
+			return 0;
+		return error_set(
+			a->err, -EINVAL, "%s: after line %" PRIu64 ": %s", a->path, a->line, why);
+	}
+	a->line++;
+	size_t n = strlen(a->text);
+	if ((z_off_t)n != gztell(a->file) - from)
+		return error_set(a->err, -EINVAL, "%s: line %" PRIu64 " has a byte that is zero",
+			a->path, a->line);
+	a->whole = n && a->text[n - 1] == '\n';
+	if (n == sizeof(a->text) - 1 && !a->whole)
+		return error_set(a->err, -EINVAL, "%s: line %" PRIu64 " is longer than %d bytes",
+			a->path, a->line, LINE_MOST - 2);
+	while (n && (a->text[n - 1] == '\n' || a->text[n - 1] == '\r'))
+		a->text[--n] = '\0';
+	return 1;
+}
+
+/* Without blanks and quotes around it. */
+static char *trim(char *s)
+{
+	size_t n;
+	while (*s == ' ' || *s == '\t' || *s == '"')
+		s++;
+	n = strlen(s);
+	while (n && (s[n - 1] == ' ' || s[n - 1] == '\t' || s[n - 1] == '"'))
+		s[--n] = '\0';
+	return s;
+}
+
+static void split(struct alloc_reader *a)
+{
+	char *next = a->text;
+	a->found = 0;
+	while (next && a->found < FIELDS_MOST) {
+		char *field = next, *comma = strchr(next, ',');
+		next = comma ? comma + 1 : NULL;
+		if (comma)
+			*comma = '\0';
+		a->fields[a->found++] = trim(field);
+	}
+}
+
+static int wrong(struct alloc_reader *a, const char *what, const char *text)
+{
+	char safe[48];
+	size_t n = 0;
+	for (; text[n] && n < sizeof(safe) - 1; n++)
+		safe[n] = text[n];
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)safe[i] < ' ' || safe[i] == 127)
+			safe[i] = '?';
+	safe[n] = '\0';
+	return error_set(a->err, -EINVAL, "%s: line %" PRIu64 ": \"%s\" is no %s", a->path, a->line,
+		safe, what);
+}
+
+/* ---- the header ---- */
+
+static void take_column(struct alloc_reader *a, int place)
+{
+	for (size_t i = 0; i < sizeof(column_names) / sizeof(column_names[0]); i++) {
+		const struct column_name *c = &column_names[i];
+		if (strcasecmp(a->fields[place], c->name) != 0 || a->place[c->column] >= 0)
+			continue;
+		a->place[c->column] = place;
+		if (c->column == COL_POINTER)
+			a->hex = c->hex;
+		if (c->column == COL_TIME)
+			a->unit_ns = c->unit_ns;
+	}
+}
+
+/* 0, or -EINVAL without a sentence: this is no such table. */
+static int read_header(struct alloc_reader *a)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	for (int i = 0; i < COLUMNS; i++)
+		a->place[i] = -1;
+	if (next_line(a) != 1)
+		return -EINVAL;
+	if (!strncmp(a->text, mark, 3))
+		memmove(a->text, a->text + 3, strlen(a->text + 3) + 1);
+	split(a);
+	a->field_count = a->found;
+	for (int i = 0; i < a->found; i++)
+		take_column(a, i);
+	return a->place[COL_ACTION] < 0 || a->place[COL_POINTER] < 0 || a->place[COL_SIZE] < 0
+		       ? -EINVAL
+		       : 0;
+}
+
+bool import_is_alloc(const char *path)
+{
+	struct error err;
+	struct alloc_reader *a = calloc(1, sizeof(*a));
+	if (!a)
+		return false;
+	*a = (struct alloc_reader){ .path = path, .err = &err, .file = gzopen(path, "rbe") };
+	const bool is = a->file && !read_header(a);
+	if (a->file)
+		gzclose(a->file);
+	free(a);
+	return is;
+}
+
+/* ---- values ---- */
+
+static bool has(const struct alloc_reader *a, enum column c)
+{
+	return a->place[c] >= 0 && *a->fields[a->place[c]];
+}
+
+/* 0x1f, 31, and what %p makes of NULL. */
+static int number(struct alloc_reader *a, enum column c, bool hex, const char *what, uint64_t *ret)
+{
+	const char *text = a->fields[a->place[c]];
+	char *end;
+	if (!strcmp(text, "(nil)")) {
+		*ret = 0;
+		return 0;
+	}
+	const bool prefix = text[0] == '0' && (text[1] | 32) == 'x';
+	errno = 0;
+	const unsigned long long v = strtoull(text, &end, hex || prefix ? 16 : 10);
+	if (errno || end == text || *end || !isxdigit((unsigned char)*text))
+		return wrong(a, what, text);
+	*ret = v;
+	return 0;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *digits(const char *p, uint64_t *ret_value)
+{
+	*ret_value = 0;
+	for (; is_digit(*p); p++)
+		*ret_value = *ret_value < UINT64_MAX / 16 ? *ret_value * 10 + (uint64_t)(*p - '0')
+							  : UINT64_MAX / 16;
+	return p;
+}
+
+/* Behind a point, or the last colon of older logs: parts of a second. */
+static const char *fraction(const char *p, uint64_t unit_ns, uint64_t *ret_ns)
+{
+	*ret_ns = 0;
+	for (; is_digit(*p); p++) {
+		unit_ns /= 10;
+		*ret_ns += unit_ns * (uint64_t)(*p - '0');
+	}
+	return p;
+}
+
+/* HH:MM:SS.us, HH:MM:SS:us, or a number with a point. */
+static int read_time(struct alloc_reader *a, uint64_t *ret_ns)
+{
+	const char *text = a->fields[a->place[COL_TIME]], *p;
+	uint64_t part[3] = { 0 }, parts = 0, ns = 0;
+	p = digits(text, &part[parts++]);
+	while (*p == ':' && parts < 3 && is_digit(p[1]))
+		p = digits(p + 1, &part[parts++]);
+	if ((*p == '.' || (*p == ':' && parts == 3)) && is_digit(p[1]))
+		p = fraction(p + 1, parts == 3 ? 1000000000 : a->unit_ns, &ns);
+	if (*p || !is_digit(*text) || parts == 2 || part[1] > 59 || part[2] > 60)
+		return wrong(a, "time", text);
+	const uint64_t most =
+		(uint64_t)IMPORT_TIME_MOST / (parts == 3 ? 3600000000000 : a->unit_ns);
+	if (part[0] >= most)
+		return wrong(a, "time", text);
+	*ret_ns = ns + (parts == 3 ? part[0] * 3600000000000 + part[1] * 60000000000 +
+					       part[2] * 1000000000
+				   : part[0] * a->unit_ns);
+	return 0;
+}
+
+/* Strictly after the event before; a time of day that falls far passed midnight. */
+static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
+{
+	uint64_t ns = (a->line - 2) * 1000;
+	if (has(a, COL_TIME)) {
+		const int e = read_time(a, &ns);
+		if (e)
+			return e;
+		const bool of_day = strchr(a->fields[a->place[COL_TIME]], ':') != NULL;
+		if (of_day && ns + DAY_NS / 2 < a->clock_ns)
+			a->days_ns += DAY_NS;
+		a->clock_ns = ns;
+		ns += a->days_ns;
+	}
+	a->last_ns = ns > a->last_ns ? ns : a->last_ns + 1;
+	*ret_ns = a->last_ns;
+	return a->last_ns < (uint64_t)IMPORT_TIME_MOST ? 0 : wrong(a, "time", "that");
+}
+
+/* ---- rows ---- */
+
+static int read_action(struct alloc_reader *a, enum action *ret_action)
+{
+	const char *text = a->fields[a->place[COL_ACTION]];
+	for (size_t i = 0; i < sizeof(action_names) / sizeof(action_names[0]); i++)
+		if (!strcasecmp(text, action_names[i].name)) {
+			*ret_action = action_names[i].action;
+			return 0;
+		}
+	return wrong(a, "action", text);
+}
+
+static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, uint64_t bytes)
+{
+	struct store *s = a->s;
+	uint64_t stream = 0, tid = 0, ns;
+	uint32_t thread;
+	int e = event_time(a, &ns);
+	if (!e && has(a, COL_STREAM))
+		e = number(a, COL_STREAM, false, "stream", &stream);
+	if (!e && has(a, COL_THREAD))
+		e = number(a, COL_THREAD, false, "thread", &tid);
+	if (e)
+		return e;
+	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE;
+	if (store_thread(s, a->process, tid, (uint32_t)tid, &thread) ||
+		!array_reserve(&s->args, 3) || s->args.n > UINT32_MAX - 3)
+		return -ENOMEM;
+	struct store_call *c = array_push(&s->calls);
+	if (!c)
+		return -ENOMEM;
+	*c = (struct store_call){ .start_ns = ns,
+		.thread = thread,
+		.fn = a->fn[act == ACT_FAIL ? ACT_ALLOC : act],
+		.result = act == ACT_FAIL ? NO_MEMORY : 0,
+		.aux = act == ACT_FAIL,
+		.arg_count = is_free ? 2 : 3,
+		.first_arg = (uint32_t)s->args.n };
+	s->args.v[s->args.n++] = act == ACT_FAIL ? 0 : pointer;
+	if (!is_free)
+		s->args.v[s->args.n++] = bytes;
+	s->args.v[s->args.n++] = stream;
+	a->st->allocator_events++;
+	return 0;
+}
+
+static int read_row(struct alloc_reader *a)
+{
+	uint64_t pointer = 0, bytes = 0;
+	enum action act = ACT_NOTHING;
+	split(a);
+	if (a->found == 1 && !*a->fields[0])
+		return 0;
+	if (a->found != a->field_count)
+		return error_set(a->err, -EINVAL,
+			"%s: line %" PRIu64 " has %d fields, and the first line %d", a->path,
+			a->line, a->found, a->field_count);
+	int e = read_action(a, &act);
+	if (e || act == ACT_NOTHING)
+		return e;
+	if (act != ACT_FAIL)
+		e = number(a, COL_POINTER, a->hex, "address", &pointer);
+	if (!e && (act != ACT_FREE || has(a, COL_SIZE)))
+		e = number(a, COL_SIZE, false, "size", &bytes);
+	return e ? e : put_call(a, act, pointer, bytes);
+}
+
+static int read_rows(struct alloc_reader *a)
+{
+	int e;
+	while ((e = next_line(a)) == 1) {
+		e = read_row(a);
+		if (e == -EINVAL && !a->whole) {
+			/* The writer was ended in the middle of it. */
+			snprintf(a->st->partial, sizeof(a->st->partial), "%.300s", a->err->text);
+			a->err->text[0] = '\0';
+			return 0;
+		}
+		if (e)
+			return e;
+	}
+	return e;
+}
+
+static int declare(struct alloc_reader *a)
+{
+	static const char *const lines[ACTIONS] = {
+		[ACT_ALLOC] =
+			"allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
+			"size_t bytes, CUstream stream)",
+		[ACT_FREE] = "allocator memory free:p=0:m=device free(CUdeviceptr pointer, "
+			     "CUstream stream)",
+		[ACT_SEGMENT] = "allocator memory alloc:p=0:n=1:m=segment segment_alloc("
+				"out CUdeviceptr pointer, size_t bytes, CUstream stream)",
+		[ACT_SEGMENT_FREE] = "allocator memory free:p=0:m=segment segment_free("
+				     "CUdeviceptr pointer, CUstream stream)",
+	};
+	int e = 0;
+	for (int i = 0; i < ACTIONS && !e; i++)
+		if (lines[i])
+			e = store_declare(a->s, lines[i], &a->fn[i]);
+	return e;
+}
+
+static int read_all(struct alloc_reader *a)
+{
+	int e = read_header(a);
+	if (e)
+		return error_set(a->err, e, "%s is no table of allocations", a->path);
+	e = store_process(a->s, 0, 1, &a->process);
+	if (!e)
+		e = declare(a);
+	if (!e)
+		e = read_rows(a);
+	if (!e && a->place[COL_TIME] < 0)
+		snprintf(a->s->note, sizeof(a->s->note),
+			"the imported table has no times: a row counts as a microsecond");
+	return e;
+}
+
+int import_alloc(const char *path, struct store *s, struct import_stats *st, struct error *err)
+{
+	struct alloc_reader *a = calloc(1, sizeof(*a));
+	if (!a)
+		return error_set(err, -ENOMEM, "no memory to import %s", path);
+	*a = (struct alloc_reader){
+		.path = path, .s = s, .st = st, .err = err, .most = unpack_most(st->bytes)
+	};
+	st->format = "table of allocations";
+	err->text[0] = '\0';
+	a->file = gzopen(path, "rbe");
+	int e = a->file ? read_all(a) : -EIO;
+	if (a->file)
+		gzclose(a->file);
+	free(a);
+	if (e && !err->text[0])
+		error_set(err, e, "%s can't be read: %s", path, strerror(-e));
+	return e;
+}

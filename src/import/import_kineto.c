@@ -1,0 +1,445 @@
+/*
+ * Kineto's traces (torch.profiler) and others in Chrome's JSON: an object with traceEvents, or
+ * the bare array.  One event is in memory at a time.  Times are microseconds with a decimal
+ * fraction, taken digit by digit: a double would lose nanoseconds.  What becomes of an event is in
+ * import_event.c.
+ */
+#include "import/import_kineto.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "import/import_source.h"
+
+#include "base/banned.h"
+
+#define ARGS_MOST 16384u /* bytes of what is kept of an operator's arguments */
+#define KEYS_MOST 4096u  /* spellings of keys that are remembered */
+
+/* ---- words ---- */
+
+static const struct word event_words[] = {
+	{ "ph", K_PH },
+	{ "cat", K_CAT },
+	{ "name", K_NAME },
+	{ "pid", K_PID },
+	{ "tid", K_TID },
+	{ "ts", K_TS },
+	{ "dur", K_DUR },
+	{ "args", K_ARGS },
+	{ "id", K_ID },
+};
+
+/* Lower case; the file may have capitals. */
+static const struct word arg_words[] = {
+	{ "external id", A_EXTERNAL },
+	{ "correlation", A_CORRELATION },
+	{ "correlation_id", A_CORRELATION },
+	{ "kernel_details", A_DETAILS },
+	{ "memcpy_details", A_DETAILS },
+	{ "memset_details", A_DETAILS },
+	{ "device", A_DEVICE },
+	{ "context", A_CONTEXT },
+	{ "stream", A_STREAM },
+	{ "bytes", A_BYTES },
+	{ "registers per thread", A_REGISTERS },
+	{ "shared memory", A_SHARED },
+	{ "graph id", A_GRAPH },
+	{ "graph node id", A_GRAPH_NODE },
+	{ "sequence number", A_SEQUENCE },
+	{ "grid", A_GRID },
+	{ "block", A_BLOCK },
+	{ "name", A_NAME },
+	{ "addr", A_ADDRESS },
+	{ "total allocated", A_TOTAL },
+	{ "total reserved", A_RESERVED },
+	{ "device type", A_DEVICE_TYPE },
+	{ "device id", A_DEVICE_ID },
+	{ "ev idx", A_DROPPED },
+	{ "record function id", A_DROPPED },
+	{ "fwd thread id", A_FORWARD },
+	{ "python id", A_DROPPED },
+	{ "python parent id", A_DROPPED },
+	{ "python module id", A_DROPPED },
+	{ "cbid", A_DROPPED },
+	{ "queued", A_DROPPED },
+};
+
+/* ---- fields ---- */
+
+static int take_text(struct kineto *k, uint32_t *ret_id)
+{
+	return store_string(k->s, k->r.text.v, k->r.text.n, ret_id);
+}
+
+/* A value where a number belongs: `5`, `"5"`, or a text that stands for itself. */
+static int take_field(struct kineto *k, enum json_token t, int power, struct field *f)
+{
+	uint32_t id;
+	*f = (struct field){ 0 };
+	if (t != JSON_NUMBER && t != JSON_STRING)
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	f->there = json_number(k->r.text.v, k->r.text.n, power, &f->value);
+	f->bad = !f->there;
+	if (f->there || t == JSON_NUMBER || power)
+		return 0;
+	const int e = take_text(k, &id);
+	*f = (struct field){ .there = !e, .text = true, .value = id };
+	return e;
+}
+
+static int take_string_value(struct kineto *k, enum json_token t, uint32_t *ret_id)
+{
+	if (t == JSON_STRING || t == JSON_NUMBER)
+		return take_text(k, ret_id);
+	return json_skip(&k->r, t) ? 0 : -EBADMSG;
+}
+
+/* [x, y, z] */
+static int take_triple(struct kineto *k, enum json_token t, uint32_t *v, bool *ret_there)
+{
+	int n = 0;
+	int64_t value;
+	if (t != JSON_ARRAY)
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	while ((t = json_next(&k->r)) != JSON_ARRAY_END) {
+		if (t == JSON_ERROR || !json_skip(&k->r, t))
+			return -EBADMSG;
+		if (t == JSON_NUMBER && n < 3 && json_number(k->r.text.v, k->r.text.n, 0, &value) &&
+			value >= 0 && value <= UINT32_MAX)
+			v[n++] = (uint32_t)value;
+	}
+	*ret_there = n == 3;
+	return 0;
+}
+
+/* An argument that nothing else takes is kept as text: `"key":value`, commas between. */
+static int keep_arg(struct kineto *k, const char *key, size_t key_bytes, enum json_token t)
+{
+	struct event *ev = &k->event;
+	const size_t before = ev->args.bytes.n;
+	bool cut = before + key_bytes + 4 > ARGS_MOST || !array_reserve(&ev->args.bytes, 4);
+	if (!cut)
+		ev->args.bytes.v[ev->args.bytes.n++] = before ? ',' : '{';
+	/* Keys come from the profiler and are plain words; others are left out. */
+	for (size_t i = 0; i < key_bytes; i++)
+		cut |= key[i] == '"' || key[i] == '\\' || (uint8_t)key[i] < ' ';
+	if (!cut && array_reserve(&ev->args.bytes, key_bytes + 3)) {
+		char *to = ev->args.bytes.v + ev->args.bytes.n;
+		*to++ = '"';
+		memcpy(to, key, key_bytes);
+		to[key_bytes] = '"';
+		to[key_bytes + 1] = ':';
+		ev->args.bytes.n += key_bytes + 3;
+	} else {
+		cut = true;
+	}
+	if (!(cut ? json_skip(&k->r, t) : json_copy(&k->r, t, &ev->args, ARGS_MOST, &cut)))
+		return -EBADMSG;
+	if (cut)
+		ev->args.bytes.n = before;
+	return 0;
+}
+
+/* Spellings of keys that were met are looked up by their hash. */
+static uint8_t key_meaning(struct kineto *k)
+{
+	const struct map_key key = MAP_KEY(hash_bytes(k->r.text.v, k->r.text.n), k->r.text.n);
+	const uint32_t known = map_find(&k->keys, key);
+	if (known != MAP_NONE)
+		return (uint8_t)known;
+	const uint8_t what = kineto_meaning(arg_words, COUNT(arg_words), k->r.text.v, k->r.text.n);
+	uint32_t *slot = k->keys.taken < KEYS_MOST ? map_get(&k->keys, key) : NULL;
+	if (slot)
+		*slot = what;
+	return what;
+}
+
+static int take_arg(struct kineto *k)
+{
+	char key[64];
+	struct event *ev = &k->event;
+	const size_t bytes = k->r.text.n, kept = bytes < sizeof(key) ? bytes : 0;
+	const uint8_t what = key_meaning(k);
+	memcpy(key, k->r.text.v, kept);
+	const enum json_token t = json_next(&k->r);
+	if (t == JSON_ERROR)
+		return -EBADMSG;
+	switch (what) {
+	case A_GRID:
+		return take_triple(k, t, ev->grid, &ev->has_grid);
+	case A_BLOCK:
+		return take_triple(k, t, ev->block, &ev->has_block);
+	case A_NAME:
+		return take_string_value(k, t, &ev->label);
+	case A_DETAILS:
+		return take_string_value(k, t, &ev->details);
+	case A_DROPPED:
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	case A_FORWARD:
+		/* 0 says nothing, and would make texts of what has none. */
+		if (k->r.text.n == 1 && *k->r.text.v == '0')
+			return json_skip(&k->r, t) ? 0 : -EBADMSG;
+		break;
+	case NOTHING:
+		break;
+	default:
+		return take_field(k, t, 0, &ev->arg[what]);
+	}
+	if (!kept || ev->phase == 'M')
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	return keep_arg(k, key, kept, t);
+}
+
+static int take_args(struct kineto *k, enum json_token t)
+{
+	int e = 0;
+	if (t != JSON_OBJECT)
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	while (!e && (t = json_next(&k->r)) != JSON_OBJECT_END) {
+		if (t != JSON_KEY)
+			return -EBADMSG;
+		e = take_arg(k);
+	}
+	return e;
+}
+
+static int take_member(struct kineto *k, uint8_t what, enum json_token t)
+{
+	struct event *ev = &k->event;
+	switch (what) {
+	case K_PH:
+		ev->phase = t == JSON_STRING && k->r.text.n == 1 ? *k->r.text.v : 0;
+		break;
+	case K_CAT:
+		return take_string_value(k, t, &ev->category);
+	case K_NAME:
+		return take_string_value(k, t, &ev->name);
+	case K_PID:
+		return take_field(k, t, 0, &ev->pid);
+	case K_TID:
+		return take_field(k, t, 0, &ev->tid);
+	case K_TS:
+		return take_field(k, t, 3, &ev->ts);
+	case K_DUR:
+		return take_field(k, t, 3, &ev->dur);
+	case K_ARGS:
+		return take_args(k, t);
+	case K_ID:
+		ev->id.there =
+			t == JSON_NUMBER && json_number(k->r.text.v, k->r.text.n, 0, &ev->id.value);
+		break;
+	default:
+		break;
+	}
+	return json_skip(&k->r, t) ? 0 : -EBADMSG;
+}
+
+static int take_event(struct kineto *k)
+{
+	struct event *ev = &k->event;
+	struct json_text args = ev->args;
+	args.bytes.n = 0;
+	*ev = (struct event){ .args = args };
+	for (;;) {
+		enum json_token t = json_next(&k->r);
+		if (t == JSON_OBJECT_END)
+			return 0;
+		if (t != JSON_KEY)
+			return -EBADMSG;
+		const uint8_t what =
+			kineto_meaning(event_words, COUNT(event_words), k->r.text.v, k->r.text.n);
+		t = json_next(&k->r);
+		const int e = t == JSON_ERROR ? -EBADMSG : take_member(k, what, t);
+		if (e)
+			return e;
+	}
+}
+
+static int take_events(struct kineto *k)
+{
+	enum json_token t;
+	int e = 0;
+	k->saw_events = true;
+	while (!e && (t = json_next(&k->r)) != JSON_ARRAY_END) {
+		if (t == JSON_ERROR)
+			return -EBADMSG;
+		if (t != JSON_OBJECT) {
+			k->st->left_out++;
+			e = json_skip(&k->r, t) ? 0 : -EBADMSG;
+			continue;
+		}
+		e = take_event(k);
+		if (!e)
+			e = kineto_event(k);
+		if (!e && ++k->events % 16384 == 0)
+			progress_show(&k->progress, json_file_offset(&k->r), k->file_bytes);
+	}
+	return e;
+}
+
+/* ---- the object around them ---- */
+
+static int take_device_member(struct kineto *k, struct store_device *d)
+{
+	static const struct word words[] = { { "id", 1 }, { "totalglobalmem", 2 }, { "numsms", 3 },
+		{ "computemajor", 4 }, { "computeminor", 5 }, { "name", 6 } };
+	const uint8_t what = kineto_meaning(words, COUNT(words), k->r.text.v, k->r.text.n);
+	const enum json_token t = json_next(&k->r);
+	struct field f;
+	if (t == JSON_ERROR)
+		return -EBADMSG;
+	if (what == 6)
+		return take_string_value(k, t, &d->name);
+	const int e = take_field(k, t, 0, &f);
+	if (e || !f.there || f.text || f.value < 0)
+		return e;
+	if (what >= 1 && what <= 3)
+		d->args[what - 1] = (uint64_t)f.value;
+	else if (what == 4 || what == 5)
+		d->args[3] |= (uint64_t)(f.value & 0xffff) << (what == 4 ? 16 : 0);
+	return 0;
+}
+
+static int take_device(struct kineto *k)
+{
+	struct store_device d = { 0 };
+	enum json_token t;
+	int e = 0;
+	while (!e && (t = json_next(&k->r)) != JSON_OBJECT_END)
+		e = t == JSON_KEY ? take_device_member(k, &d) : -EBADMSG;
+	if (e || !d.name)
+		return e;
+	struct store_device *to = array_push(&k->s->devices);
+	if (!to)
+		return -ENOMEM;
+	*to = d;
+	return 0;
+}
+
+static int take_devices(struct kineto *k, enum json_token t)
+{
+	int e = 0;
+	if (t != JSON_ARRAY)
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	while (!e && (t = json_next(&k->r)) != JSON_ARRAY_END) {
+		if (t == JSON_OBJECT)
+			e = take_device(k);
+		else if (!json_skip(&k->r, t))
+			e = -EBADMSG;
+	}
+	return e;
+}
+
+static int take_top_member(struct kineto *k)
+{
+	static const struct word words[] = { { "traceevents", 1 }, { "basetimenanoseconds", 2 },
+		{ "deviceproperties", 3 } };
+	const uint8_t what = kineto_meaning(words, COUNT(words), k->r.text.v, k->r.text.n);
+	const enum json_token t = json_next(&k->r);
+	struct field f;
+	if (t == JSON_ERROR)
+		return -EBADMSG;
+	if (what == 1 && t == JSON_ARRAY)
+		return take_events(k);
+	if (what == 3)
+		return take_devices(k, t);
+	if (what != 2)
+		return json_skip(&k->r, t) ? 0 : -EBADMSG;
+	const int e = take_field(k, t, 0, &f);
+	if (!e && f.there && !f.text && f.value > 0)
+		k->base_ns = (uint64_t)f.value;
+	return e;
+}
+
+static int take_top(struct kineto *k)
+{
+	enum json_token t = json_next(&k->r);
+	int e = 0;
+	if (t == JSON_ARRAY)
+		return take_events(k);
+	if (t != JSON_OBJECT)
+		return -EBADMSG;
+	while (!e && (t = json_next(&k->r)) != JSON_OBJECT_END)
+		e = t == JSON_KEY ? take_top_member(k) : -EBADMSG;
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static void tell_partial(struct kineto *k)
+{
+	struct import_stats *st = k->st;
+	if (*k->r.problem)
+		snprintf(st->partial, sizeof(st->partial),
+			"%s; the %" PRIu64 " events before it are here", k->r.problem, k->events);
+	st->left_out += k->no_time;
+	for (size_t i = 0; i < k->open.n; i++)
+		st->left_out += k->open.v[i].thread != STORE_NONE;
+}
+
+static int finish(struct kineto *k, const char *path, int e, struct error *err)
+{
+	if (e == -ENOMEM)
+		return error_set(
+			err, e, "no memory for the %" PRIu64 " events of %s", k->events, path);
+	if (!k->saw_events && *k->r.problem)
+		return error_set(err, -EINVAL,
+			"%s is no trace in JSON: %s; have the profiler write it again", path,
+			k->r.problem);
+	if (!k->saw_events)
+		return error_set(err, -EINVAL,
+			"%s is JSON, but has no traceEvents: torch.profiler writes such a trace with export_chrome_trace()",
+			path);
+	if (*k->r.problem && !k->events)
+		return error_set(err, -EINVAL,
+			"%s holds no whole event: %s; have the profiler write it again", path,
+			k->r.problem);
+	if (import_memory_finish(&k->memory, k->s))
+		return error_set(err, -ENOMEM, "no memory for the allocations of %s", path);
+	tell_partial(k);
+	kineto_names(k);
+	k->s->real_ns = k->base_ns < IMPORT_TIME_MOST ? k->base_ns : 0;
+	return 0;
+}
+
+static void kineto_fini(struct kineto *k)
+{
+	json_reader_close(&k->r);
+	array_free(&k->event.args.bytes);
+	array_free(&k->kinds);
+	array_free(&k->fns);
+	array_free(&k->names);
+	array_free(&k->open);
+	import_memory_fini(&k->memory);
+	map_fini(&k->keys);
+	map_fini(&k->top);
+	map_fini(&k->crossing);
+	map_fini(&k->xla_processes);
+	map_fini(&k->xla_streams);
+}
+
+int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err)
+{
+	struct kineto *k = calloc(1, sizeof(*k));
+	if (!k)
+		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	k->s = s;
+	k->st = st;
+	k->file_bytes = st->bytes;
+	int e = json_reader_open(&k->r, path, err);
+	if (!e) {
+		st->format = k->r.compressed ? "JSON, gzip" : "JSON";
+		progress_init(&k->progress, "reading");
+		e = take_top(k);
+		progress_fini(&k->progress);
+		e = finish(k, path, e, err);
+	}
+	kineto_fini(k);
+	free(k);
+	return e;
+}

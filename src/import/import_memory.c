@@ -1,0 +1,404 @@
+/* See import_memory.h. */
+#include "import/import_memory.h"
+
+#include <errno.h>
+
+#include "base/sort.h"
+#include "model/memory_op.h"
+
+#include "base/banned.h"
+
+static int declare(struct memory_import *m, struct store *s)
+{
+	static const char *const lines[] = {
+		"allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
+		"size_t bytes, CUdevice device, out size_t reserved)",
+		"allocator memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
+		"CUdevice device, out size_t reserved)",
+		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
+		"allocated_before(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocator " MEMORY_UNSEEN " alloc:p=0:n=1:m=device "
+		"allocated_unseen(out CUdeviceptr pointer, size_t bytes, CUdevice device)",
+		"allocator " MEMORY_UNSEEN " free:p=0:m=device "
+		"freed_unseen(CUdeviceptr pointer, size_t bytes, CUdevice device)",
+	};
+	uint16_t *const to[] = { &m->alloc, &m->free, &m->before, &m->unseen, &m->gone };
+	int e = 0;
+	for (int i = 0; i < 5 && !e; i++)
+		e = store_declare(s, lines[i], to[i]);
+	return e;
+}
+
+#define RESERVED_IS_UNKNOWN (1u << 3) /* of a record's aux: no value in that argument */
+
+/* ---- calls ---- */
+
+static int put(struct store *s, const struct store_call *call, const uint64_t *args, uint8_t count)
+{
+	if (!array_reserve(&s->args, count) || s->args.n > UINT32_MAX - count)
+		return -ENOMEM;
+	struct store_call *c = array_push(&s->calls);
+	if (!c)
+		return -ENOMEM;
+	*c = *call;
+	c->arg_count = count;
+	c->first_arg = (uint32_t)s->args.n;
+	for (uint8_t i = 0; i < count; i++)
+		s->args.v[s->args.n++] = args[i];
+	return 0;
+}
+
+/* No two events have one time: which of them came first must not be lost. */
+static uint64_t next_ns(struct memory_import *m, uint64_t ns)
+{
+	m->last_ns = ns > m->last_ns ? ns : m->last_ns + 1;
+	return m->last_ns;
+}
+
+static int put_event(struct memory_import *m, struct store *s, const struct memory_event *e)
+{
+	const uint64_t bytes = (uint64_t)(e->bytes < 0 ? -e->bytes : e->bytes);
+	const uint64_t args[] = { e->address, bytes, e->device, e->reserved };
+	return put(s,
+		&(struct store_call){ .start_ns = next_ns(m, e->ns),
+			.thread = e->thread,
+			.fn = e->bytes < 0 ? m->free : m->alloc,
+			.aux = e->has_reserved ? 0 : RESERVED_IS_UNKNOWN },
+		args, 4);
+}
+
+/* What nobody was seen doing, just before the event. */
+static int put_unseen(struct memory_import *m, struct store *s, const struct memory_event *e,
+	uint16_t fn, uint64_t address, uint64_t bytes)
+{
+	const uint64_t args[] = { address, bytes, e->device };
+	return put(s,
+		&(struct store_call){
+			.start_ns = next_ns(m, e->ns), .thread = e->thread, .fn = fn },
+		args, 3);
+}
+
+/* At the beginning of the trace, wherever that will be. */
+static int put_early(struct memory_import *m, struct store *s, const struct memory_device *d,
+	uint64_t address, uint64_t bytes)
+{
+	const uint64_t args[] = { address, bytes, d->number };
+	size_t *new = array_push(&m->early);
+	if (!new)
+		return -ENOMEM;
+	*new = s->calls.n;
+	return put(s, &(struct store_call){ .thread = d->thread, .fn = m->before }, args, 3);
+}
+
+/* ---- blocks ---- */
+
+#define NONE      MAP_NONE
+#define LOOKED_AT 4096u /* blocks, of those that came last */
+
+static uint32_t live_at(const struct memory_import *m, const struct memory_event *e)
+{
+	return map_find(&m->live, MAP_KEY(e->place, e->address));
+}
+
+static int set_live(struct memory_import *m, uint32_t place, uint64_t address, uint32_t block)
+{
+	uint32_t *value = map_get(&m->live, MAP_KEY(place, address));
+	if (!value)
+		return -ENOMEM;
+	*value = block;
+	return 0;
+}
+
+static bool is_live(const struct memory_import *m, uint32_t i)
+{
+	const struct memory_block *b = &m->blocks.v[i];
+	return map_find(&m->live, MAP_KEY(b->place, b->address)) == i;
+}
+
+static int add_block(struct memory_import *m, struct memory_blocks *list, uint32_t place,
+	uint64_t address, uint64_t bytes)
+{
+	struct memory_block *block = array_push(&m->blocks);
+	uint32_t *new = block ? array_push(list) : NULL;
+	if (!new)
+		return -ENOMEM;
+	*block = (struct memory_block){ address, bytes, place };
+	*new = (uint32_t)(m->blocks.n - 1);
+	return set_live(m, place, address, *new);
+}
+
+/* Of those that are live one of that size, or else the last; NONE. */
+static uint32_t choose(const struct memory_import *m, struct memory_blocks *list, uint64_t bytes)
+{
+	while (list->n && !is_live(m, list->v[list->n - 1]))
+		list->n--;
+	for (size_t i = list->n; i > 0 && list->n - i < LOOKED_AT; i--)
+		if (m->blocks.v[list->v[i - 1]].bytes == bytes && is_live(m, list->v[i - 1]))
+			return list->v[i - 1];
+	return list->n ? list->v[list->n - 1] : NONE;
+}
+
+static int allocate_unseen(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t bytes)
+{
+	const uint64_t address = ++m->made_up;
+	const int failed = put_unseen(m, s, e, m->unseen, address, bytes);
+	d->now += bytes;
+	return failed ? failed : add_block(m, &d->loose, e->place, address, bytes);
+}
+
+static int free_block(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint32_t i)
+{
+	const struct memory_block b = m->blocks.v[i];
+	const int failed = set_live(m, e->place, b.address, NONE);
+	d->now -= b.bytes;
+	return failed ? failed : put_unseen(m, s, e, m->gone, b.address, b.bytes);
+}
+
+/* Part of what was there before becomes a block of a made-up address, which goes. */
+static int free_before(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t bytes)
+{
+	const uint64_t address = ++m->made_up;
+	const int failed = put_early(m, s, d, address, bytes);
+	d->before -= bytes;
+	d->now -= bytes;
+	return failed ? failed : put_unseen(m, s, e, m->gone, address, bytes);
+}
+
+/* So many bytes at most; of a larger block the rest stays, as another one.  *bytes is what is
+ * left to be freed. */
+static int free_some(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t *bytes)
+{
+	uint32_t i = choose(m, &d->loose, *bytes);
+	if (d->before && (i == NONE || m->blocks.v[i].bytes != *bytes)) {
+		const uint64_t part = *bytes < d->before ? *bytes : d->before;
+		*bytes -= part;
+		return free_before(m, s, d, e, part);
+	}
+	if (i == NONE)
+		i = choose(m, &d->firm, *bytes);
+	const uint64_t block = i == NONE ? 0 : m->blocks.v[i].bytes, most = *bytes;
+	*bytes -= i == NONE || block > most ? most : block;
+	const int failed = i == NONE ? 0 : free_block(m, s, d, e, i);
+	return failed || block <= most ? failed : allocate_unseen(m, s, d, e, block - most);
+}
+
+static int balance(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e, uint64_t should)
+{
+	uint64_t bytes = d->now > should ? d->now - should : 0;
+	int failed = d->now < should ? allocate_unseen(m, s, d, e, should - d->now) : 0;
+	while (bytes && !failed)
+		failed = free_some(m, s, d, e, &bytes);
+	return failed;
+}
+
+/* ---- events ---- */
+
+int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
+{
+	const uint32_t process = s->threads.v[e->thread].process;
+	uint32_t *index = map_get(&m->device_map, MAP_KEY(process, e->device));
+	if (index && *index == MAP_NONE) {
+		struct memory_device *d = array_push(&m->devices);
+		if (!d)
+			return -ENOMEM;
+		*d = (struct memory_device){ .number = e->device, .thread = e->thread };
+		*index = (uint32_t)(m->devices.n - 1);
+	}
+	struct memory_event *to = index ? array_push(&m->events) : NULL;
+	if (!to)
+		return -ENOMEM;
+	*to = *e;
+	to->place = *index;
+	to->order = (uint32_t)(m->events.n - 1);
+	return 0;
+}
+
+static int event_by_time(const void *one, const void *two)
+{
+	const struct memory_event *a = one, *b = two;
+	return a->ns != b->ns ? ORDER(a->ns, b->ns) : ORDER(a->order, b->order);
+}
+
+static bool live_before(const struct memory_event *e, uint64_t *ret_bytes)
+{
+	if (!e->has_total || (e->bytes > 0 && (uint64_t)e->bytes > e->total))
+		return false;
+	*ret_bytes = e->total - (uint64_t)e->bytes;
+	return true;
+}
+
+/* Threads' events of one time: the one that goes on where the last one ended comes first. */
+static void put_next_first(struct memory_import *m, size_t i)
+{
+	struct memory_event *v = m->events.v;
+	const struct memory_device *d = &m->devices.v[v[i].place];
+	uint64_t was;
+	for (size_t k = i; k < m->events.n && v[k].ns == v[i].ns; k++) {
+		if (v[k].place != v[i].place || !live_before(&v[k], &was) || was != d->now)
+			continue;
+		const struct memory_event e = v[k];
+		v[k] = v[i];
+		v[i] = e;
+		return;
+	}
+}
+
+/* A free of what was there before: which block of that time it is. */
+static int put_earlier(struct memory_import *m, struct store *s, const struct memory_event *e)
+{
+	struct memory_device *d = &m->devices.v[e->place];
+	const uint64_t bytes = (uint64_t)-e->bytes;
+	if (bytes > d->before || live_at(m, e) != NONE)
+		return 0;
+	d->before -= bytes;
+	const int failed = add_block(m, &d->firm, e->place, e->address, bytes);
+	return failed ? failed : put_early(m, s, d, e->address, bytes);
+}
+
+/* Which allocations are freed later, and which frees are of blocks that were there before. */
+static int look_ahead(struct memory_import *m, struct store *s)
+{
+	struct map allocated = { 0 };
+	int failed = 0;
+	for (size_t i = 0; i < m->events.n && !failed; i++) {
+		const struct memory_event *e = &m->events.v[i];
+		uint32_t *index = map_get(&allocated, MAP_KEY(e->place, e->address));
+		struct memory_event *old =
+			index && *index != MAP_NONE ? &m->events.v[*index] : NULL;
+		if (!index) {
+			failed = -ENOMEM;
+		} else if (e->bytes > 0) {
+			*index = (uint32_t)i;
+		} else if (e->bytes < 0 && old) {
+			old->freed = old->bytes == -e->bytes;
+			*index = MAP_NONE;
+		} else if (e->bytes < 0) {
+			failed = put_earlier(m, s, e);
+		}
+	}
+	map_fini(&allocated);
+	return failed;
+}
+
+/* How much each device had allocated at the beginning. */
+static void find_before(struct memory_import *m)
+{
+	for (size_t i = 0; i < m->events.n; i++) {
+		struct memory_device *d = &m->devices.v[m->events.v[i].place];
+		if (!d->begun && live_before(&m->events.v[i], &d->before))
+			d->now = d->before;
+		d->begun = true;
+	}
+}
+
+/* A block over which another one comes was freed where nobody saw it. */
+static int replay_alloc(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e)
+{
+	const uint32_t old = live_at(m, e);
+	uint64_t was;
+	int failed = old == NONE ? 0 : free_block(m, s, d, e, old);
+	if (!failed && live_before(e, &was))
+		failed = balance(m, s, d, e, was);
+	if (!failed)
+		failed = add_block(m, e->freed ? &d->firm : &d->loose, e->place, e->address,
+			(uint64_t)e->bytes);
+	d->now += (uint64_t)e->bytes;
+	return failed ? failed : put_event(m, s, e);
+}
+
+/* One that nobody was seen allocating, or of another size, is allocated just before. */
+static int replay_free(struct memory_import *m, struct store *s, struct memory_device *d,
+	const struct memory_event *e)
+{
+	const uint64_t bytes = (uint64_t)-e->bytes;
+	const uint32_t block = live_at(m, e);
+	const bool known = block != NONE && m->blocks.v[block].bytes == bytes;
+	uint64_t was;
+	int failed = block != NONE && !known ? free_block(m, s, d, e, block) : 0;
+	if (known && !failed)
+		failed = set_live(m, e->place, e->address, NONE);
+	d->now -= known ? bytes : 0;
+	if (!failed && live_before(e, &was)) {
+		failed = balance(m, s, d, e, was - bytes);
+		if (!known && !failed)
+			failed = put_unseen(m, s, e, m->unseen, e->address, bytes);
+	}
+	return failed ? failed : put_event(m, s, e);
+}
+
+static int replay(struct memory_import *m, struct store *s)
+{
+	int failed = 0;
+	for (size_t i = 0; i < m->events.n && !failed; i++) {
+		put_next_first(m, i);
+		const struct memory_event *e = &m->events.v[i];
+		struct memory_device *d = &m->devices.v[e->place];
+		if (!e->bytes)
+			failed = e->has_total ? balance(m, s, d, e, e->total) : 0;
+		else
+			failed = e->bytes < 0 ? replay_free(m, s, d, e) : replay_alloc(m, s, d, e);
+	}
+	return failed;
+}
+
+/* ---- the whole ---- */
+
+static uint64_t beginning(const struct memory_import *m, const struct store *s)
+{
+	uint64_t first = UINT64_MAX;
+	size_t early = 0;
+	for (size_t i = 0; i < s->calls.n; i++) {
+		if (early < m->early.n && m->early.v[early] == i)
+			early++;
+		else if (s->calls.v[i].start_ns < first)
+			first = s->calls.v[i].start_ns;
+	}
+	for (size_t i = 0; i < s->ranges.n; i++)
+		if (s->ranges.v[i].ticks < first)
+			first = s->ranges.v[i].ticks;
+	for (size_t i = 0; i < s->work.n; i++)
+		if (s->work.v[i].start_ns < first)
+			first = s->work.v[i].start_ns;
+	return first;
+}
+
+int import_memory_finish(struct memory_import *m, struct store *s)
+{
+	int failed = m->events.n ? declare(m, s) : 0;
+	SORT(m->events, event_by_time);
+	find_before(m);
+	if (!failed)
+		failed = look_ahead(m, s);
+	if (!failed)
+		failed = replay(m, s);
+	for (size_t i = 0; i < m->devices.n && !failed; i++) {
+		const struct memory_device *d = &m->devices.v[i];
+		failed = d->before ? put_early(m, s, d, ++m->made_up, d->before) : 0;
+	}
+	if (failed)
+		return failed;
+	const uint64_t first = m->early.n ? beginning(m, s) : 0;
+	for (size_t i = 0; i < m->early.n; i++)
+		s->calls.v[m->early.v[i]].start_ns = first ? first - 1 : 0;
+	return 0;
+}
+
+void import_memory_fini(struct memory_import *m)
+{
+	for (size_t i = 0; i < m->devices.n; i++) {
+		array_free(&m->devices.v[i].loose);
+		array_free(&m->devices.v[i].firm);
+	}
+	array_free(&m->blocks);
+	array_free(&m->events);
+	array_free(&m->devices);
+	array_free(&m->early);
+	map_fini(&m->live);
+	map_fini(&m->device_map);
+}

@@ -1,0 +1,563 @@
+/*
+ * The SQLite database that Nsight Systems exports.  Its tables and columns come and go with
+ * the version and with what was recorded, so each table is read by the columns that it has;
+ * what is missing is not known.  Times are nanoseconds since the session began.
+ *
+ * A globalTid is machine << 48 | pid << 24 | tid, a globalPid the same with tid 0.
+ */
+#include "import/import_source.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+struct nsys {
+	sqlite3 *db;
+	struct store *s;
+	struct import_stats *st;
+	struct map texts;   /* id in StringIds: id of the store */
+	uint8_t places[16]; /* the export's kinds of memory as enum memory_place */
+	unsigned tables;    /* that were read */
+};
+
+/* One row, while it is read. */
+struct row {
+	sqlite3_stmt *st;
+};
+
+/* ---- SQL ---- */
+
+static int fail(struct nsys *n, const char *table)
+{
+	const int code = sqlite3_errcode(n->db);
+	if (code == SQLITE_NOMEM)
+		return -ENOMEM;
+	if (!*n->st->partial)
+		snprintf(n->st->partial, sizeof(n->st->partial), "table %s: %s", table,
+			sqlite3_errmsg(n->db));
+	return 0;
+}
+
+/* Only real tables: a view could be anything. */
+static bool has_table(struct nsys *n, const char *table)
+{
+	sqlite3_stmt *st = NULL;
+	bool found = false;
+	if (sqlite3_prepare_v2(n->db,
+		    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", -1, &st,
+		    NULL) == SQLITE_OK) {
+		sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC);
+		found = sqlite3_step(st) == SQLITE_ROW;
+	}
+	sqlite3_finalize(st);
+	return found;
+}
+
+static bool has_column(struct nsys *n, const char *table, const char *column)
+{
+	return sqlite3_table_column_metadata(
+		       n->db, NULL, table, column, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* SELECT of the columns, NULL for those that are not there. */
+static int prepare(struct nsys *n, const char *table, const char *const *columns, sqlite3_stmt **st)
+{
+	char sql[1024];
+	size_t used = (size_t)snprintf(sql, sizeof(sql), "SELECT ");
+	for (size_t i = 0; columns[i] && used < sizeof(sql); i++) {
+		const bool there = has_column(n, table, columns[i]);
+		used += (size_t)snprintf(sql + used, sizeof(sql) - used, "%s%s%s%s", i ? ", " : "",
+			there ? "\"" : "", there ? columns[i] : "NULL", there ? "\"" : "");
+	}
+	if (used < sizeof(sql))
+		used += (size_t)snprintf(sql + used, sizeof(sql) - used, " FROM \"%s\"", table);
+	if (used >= sizeof(sql))
+		return -EINVAL;
+	return sqlite3_prepare_v2(n->db, sql, -1, st, NULL) == SQLITE_OK ? 0 : -EBADMSG;
+}
+
+/* Calls `take` with each row of a table, if there is one. */
+static int each_row(struct nsys *n, const char *table, const char *const *columns,
+	int (*take)(struct nsys *n, struct row *r))
+{
+	struct row r = { 0 };
+	int e = 0, step = SQLITE_DONE;
+	if (!has_table(n, table))
+		return 0;
+	if (prepare(n, table, columns, &r.st)) {
+		e = fail(n, table);
+	} else {
+		n->tables++;
+		while (!e && (step = sqlite3_step(r.st)) == SQLITE_ROW)
+			e = take(n, &r);
+		if (!e && step != SQLITE_DONE)
+			e = fail(n, table);
+	}
+	sqlite3_finalize(r.st);
+	return e;
+}
+
+/* ---- cells ---- */
+
+static bool cell(const struct row *r, int i, uint64_t most, uint64_t *ret)
+{
+	if (sqlite3_column_type(r->st, i) != SQLITE_INTEGER)
+		return false;
+	const sqlite3_int64 value = sqlite3_column_int64(r->st, i);
+	if (value < 0 || (uint64_t)value > most)
+		return false;
+	*ret = (uint64_t)value;
+	return true;
+}
+
+static uint32_t cell32(const struct row *r, int i)
+{
+	uint64_t value = 0;
+	cell(r, i, UINT32_MAX, &value);
+	return (uint32_t)value;
+}
+
+/* Columns 0 and 1 are start and end everywhere. */
+static bool take_times(struct nsys *n, const struct row *r, uint64_t *ret_start, uint64_t *ret_end)
+{
+	if (cell(r, 0, IMPORT_TIME_MOST, ret_start) && cell(r, 1, IMPORT_TIME_MOST, ret_end) &&
+		*ret_end >= *ret_start)
+		return true;
+	n->st->left_out++;
+	return false;
+}
+
+/* A text of the store for an id of StringIds; 0 when there is none. */
+static uint32_t text_of(const struct nsys *n, const struct row *r, int i)
+{
+	uint64_t id;
+	const uint32_t text =
+		cell(r, i, INT64_MAX, &id) ? map_find(&n->texts, MAP_KEY(id)) : MAP_NONE;
+	return text == MAP_NONE ? 0 : text;
+}
+
+static int process_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_process)
+{
+	uint64_t global = 0;
+	cell(r, i, INT64_MAX, &global);
+	return store_process(n->s, global >> 24, global >> 24 & 0xffffff, ret_process);
+}
+
+static int thread_of(struct nsys *n, const struct row *r, int i, uint32_t *ret_thread)
+{
+	uint64_t global = 0;
+	uint32_t process;
+	cell(r, i, INT64_MAX, &global);
+	const int e = process_of(n, r, i, &process);
+	return e ? e
+		 : store_thread(n->s, process, global & 0xffffff, global & 0xffffff, ret_thread);
+}
+
+/* ---- texts and enumerations ---- */
+
+static int take_text(struct nsys *n, struct row *r)
+{
+	uint64_t id;
+	uint32_t text;
+	const char *s = (const char *)sqlite3_column_text(r->st, 1);
+	if (!s || !cell(r, 0, INT64_MAX, &id))
+		return 0;
+	const int e = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &text);
+	uint32_t *slot = e ? NULL : map_get(&n->texts, MAP_KEY(id));
+	if (!slot)
+		return -ENOMEM;
+	*slot = text;
+	return 0;
+}
+
+static int take_place(struct nsys *n, struct row *r)
+{
+	static const char *const labels[] = { "", "Pageable", "Pinned", "Device", "Array",
+		"Managed", "Device Static", "Managed Static" };
+	uint64_t id;
+	const char *s = (const char *)sqlite3_column_text(r->st, 1);
+	if (!s || !cell(r, 0, sizeof(n->places) - 1, &id))
+		return 0;
+	n->places[id] = 0;
+	for (uint8_t i = 1; i < PLACES; i++)
+		if (!strcmp(labels[i], s))
+			n->places[id] = i;
+	return 0;
+}
+
+static uint8_t place_of(const struct nsys *n, const struct row *r, int i)
+{
+	uint64_t id;
+	return cell(r, i, sizeof(n->places) - 1, &id) ? n->places[id] : 0;
+}
+
+/* ---- work ---- */
+
+/* Columns that all tables of work begin with. */
+#define WORK_COLUMNS                                                                               \
+	"start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId",         \
+		"graphId", "graphNodeId"
+enum {
+	COL_PID = 2,
+	COL_DEVICE,
+	COL_CONTEXT,
+	COL_STREAM,
+	COL_CORRELATION,
+	COL_GRAPH,
+	COL_NODE,
+	COL_OWN
+};
+
+static void take_number(
+	const struct row *r, int i, struct device_work *w, uint32_t *to, uint32_t bit)
+{
+	uint64_t value;
+	if (!cell(r, i, UINT32_MAX, &value))
+		return;
+	*to = (uint32_t)value;
+	w->valid |= bit;
+}
+
+/* 1: not to be had. */
+static int begin_work(struct nsys *n, struct row *r, uint16_t kind, struct device_work *w)
+{
+	uint32_t process;
+	*w = (struct device_work){ .kind = kind };
+	if (!take_times(n, r, &w->start_ns, &w->end_ns))
+		return 1;
+	take_number(r, COL_DEVICE, w, &w->device, WORK_HAS_DEVICE);
+	take_number(r, COL_CONTEXT, w, &w->context, WORK_HAS_CONTEXT);
+	take_number(r, COL_STREAM, w, &w->stream, WORK_HAS_STREAM);
+	if (cell(r, COL_CORRELATION, INT64_MAX, &w->correlation) && w->correlation)
+		w->valid |= WORK_HAS_CORRELATION;
+	if (cell(r, COL_NODE, INT64_MAX, &w->graph_node) && w->graph_node) {
+		w->graph = cell32(r, COL_GRAPH);
+		w->valid |= WORK_HAS_GRAPH;
+	}
+	if (sqlite3_column_type(r->st, COL_PID) != SQLITE_INTEGER)
+		return 0; /* whose it is, its call will tell */
+	const int e = process_of(n, r, COL_PID, &process);
+	w->reserved[0] = process + 1ull;
+	return e;
+}
+
+static int end_work(struct nsys *n, const struct device_work *w)
+{
+	struct device_work *to = array_push(&n->s->work);
+	if (!to)
+		return -ENOMEM;
+	*to = *w;
+	n->st->work++;
+	return 0;
+}
+
+static const char *const kernel_columns[] = { WORK_COLUMNS, "demangledName", "shortName", "gridX",
+	"gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory",
+	"registersPerThread", NULL };
+
+static int take_kernel(struct nsys *n, struct row *r)
+{
+	struct device_work w;
+	uint64_t value;
+	int e = begin_work(n, r, WORK_KERNEL, &w);
+	if (e)
+		return e < 0 ? e : 0;
+	w.name = text_of(n, r, COL_OWN);
+	if (!w.name)
+		w.name = text_of(n, r, COL_OWN + 1);
+	if (cell(r, COL_OWN + 2, UINT32_MAX, &value))
+		w.valid |= WORK_HAS_SHAPE;
+	for (int i = 0; i < 3; i++) {
+		w.grid[i] = cell32(r, COL_OWN + 2 + i);
+		w.block[i] = cell32(r, COL_OWN + 5 + i);
+	}
+	take_number(r, COL_OWN + 8, &w, &w.shared_static, WORK_HAS_SHARED);
+	take_number(r, COL_OWN + 9, &w, &w.shared_dynamic, WORK_HAS_SHARED);
+	if (cell(r, COL_OWN + 10, UINT16_MAX, &value)) {
+		w.registers = (uint16_t)value;
+		w.valid |= WORK_HAS_REGISTERS;
+	}
+	return end_work(n, &w);
+}
+
+/* A name as Kineto would give it, so that reports of both look alike. */
+static int name_work(struct nsys *n, struct device_work *w, const char *what)
+{
+	const char *direction = copy_direction_name(w->what);
+	const char *from = memory_place_name(w->from), *to = memory_place_name(w->to);
+	char name[96];
+	int bytes = snprintf(name, sizeof(name), "%s", what);
+	if (w->kind == WORK_COPY && direction)
+		bytes = snprintf(name, sizeof(name), "%s %s", what, direction);
+	if (w->kind == WORK_COPY && from && to)
+		bytes += snprintf(
+			name + bytes, sizeof(name) - (size_t)bytes, " (%s to %s)", from, to);
+	else if (w->kind == WORK_SET && from)
+		bytes += snprintf(name + bytes, sizeof(name) - (size_t)bytes, " (%s)", from);
+	return store_string(n->s, name, (size_t)bytes, &w->name);
+}
+
+static const char *const copy_columns[] = { WORK_COLUMNS, "bytes", "copyKind", "srcKind", "dstKind",
+	NULL };
+
+static int take_copy(struct nsys *n, struct row *r)
+{
+	struct device_work w;
+	uint64_t kind;
+	int e = begin_work(n, r, WORK_COPY, &w);
+	if (e)
+		return e < 0 ? e : 0;
+	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
+		w.valid |= WORK_HAS_BYTES;
+	if (cell(r, COL_OWN + 1, COPY_DIRECTIONS - 1, &kind)) {
+		w.what = (uint8_t)kind;
+		w.valid |= WORK_HAS_WHAT;
+	}
+	w.from = place_of(n, r, COL_OWN + 2);
+	w.to = place_of(n, r, COL_OWN + 3);
+	w.valid |= w.from || w.to ? WORK_HAS_PLACES : 0;
+	e = name_work(n, &w, "Memcpy");
+	return e ? e : end_work(n, &w);
+}
+
+static const char *const set_columns[] = { WORK_COLUMNS, "bytes", "memKind", NULL };
+
+static int take_set(struct nsys *n, struct row *r)
+{
+	struct device_work w;
+	int e = begin_work(n, r, WORK_SET, &w);
+	if (e)
+		return e < 0 ? e : 0;
+	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
+		w.valid |= WORK_HAS_BYTES;
+	w.from = place_of(n, r, COL_OWN + 1);
+	w.valid |= w.from ? WORK_HAS_PLACES : 0;
+	e = name_work(n, &w, "Memset");
+	return e ? e : end_work(n, &w);
+}
+
+static const char *const wait_columns[] = { WORK_COLUMNS, "syncType", NULL };
+
+static int take_wait(struct nsys *n, struct row *r)
+{
+	struct device_work w;
+	uint64_t kind;
+	int e = begin_work(n, r, WORK_WAIT, &w);
+	if (e)
+		return e < 0 ? e : 0;
+	if (cell(r, COL_OWN, 4, &kind) && kind) {
+		w.what = (uint8_t)kind;
+		w.valid |= WORK_HAS_WHAT;
+	}
+	e = name_work(n, &w, "Synchronize");
+	return e ? e : end_work(n, &w);
+}
+
+static const char *const graph_columns[] = { WORK_COLUMNS, NULL };
+
+static int take_graph(struct nsys *n, struct row *r)
+{
+	struct device_work w;
+	int e = begin_work(n, r, WORK_GRAPH, &w);
+	if (e)
+		return e < 0 ? e : 0;
+	take_number(r, COL_GRAPH, &w, &w.graph, WORK_HAS_GRAPH);
+	e = name_work(n, &w, "Graph");
+	return e ? e : end_work(n, &w);
+}
+
+/* ---- calls ---- */
+
+static const char *const call_columns[] = { "start", "end", "globalTid", "correlationId", "nameId",
+	"returnValue", NULL };
+
+static int take_call(struct nsys *n, struct row *r)
+{
+	struct store_call c = { 0 };
+	uint64_t end, result;
+	if (!take_times(n, r, &c.start_ns, &end))
+		return 0;
+	c.dur_ns = end - c.start_ns;
+	cell(r, 3, INT64_MAX, &c.correlation);
+	if (cell(r, 5, UINT16_MAX, &result))
+		c.result = (uint16_t)result;
+	const uint32_t name = text_of(n, r, 4);
+	const struct store_string *text = name ? &n->s->strings.v[name - 1] : NULL;
+	int e = thread_of(n, r, 2, &c.thread);
+	if (!e)
+		e = store_function(n->s, text ? text->text : "?", text ? text->bytes : 1, &c.fn);
+	struct store_call *to = e ? NULL : array_push(&n->s->calls);
+	if (!to)
+		return -ENOMEM;
+	*to = c;
+	n->st->calls++;
+	return 0;
+}
+
+/* ---- NVTX ---- */
+
+static const char *const nvtx_columns[] = { "start", "end", "globalTid", "eventType", "textId",
+	"text", "domainId", NULL };
+
+enum { NVTX_PUSH_POP = 59, NVTX_START_END = 60 };
+
+static int nvtx_name(struct nsys *n, const struct row *r, uint32_t *ret_name)
+{
+	const char *s = (const char *)sqlite3_column_text(r->st, 5);
+	*ret_name = text_of(n, r, 4);
+	if (*ret_name || !s)
+		return 0;
+	return store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 5), ret_name);
+}
+
+static int take_nvtx(struct nsys *n, struct row *r)
+{
+	struct range g = { .kind = RANGE_NVTX };
+	uint64_t end, type = NVTX_PUSH_POP;
+	cell(r, 3, UINT32_MAX, &type);
+	if (type != NVTX_PUSH_POP && type != NVTX_START_END)
+		return 0; /* marks, names of threads and domains */
+	if (!take_times(n, r, &g.ticks, &end))
+		return 0;
+	g.dur = end - g.ticks;
+	if (type == NVTX_START_END)
+		g.kind = RANGE_NVTX_SPAN;
+	int e = nvtx_name(n, r, &g.name);
+	if (!e)
+		e = thread_of(n, r, 2, &g.tid);
+	struct range *to = e ? NULL : array_push(&n->s->ranges);
+	if (!to)
+		return -ENOMEM;
+	*to = g;
+	n->st->ranges++;
+	return 0;
+}
+
+/* ---- names and devices ---- */
+
+static int take_thread_name(struct nsys *n, struct row *r)
+{
+	uint64_t global;
+	const uint32_t name = text_of(n, r, 1);
+	if (!name || !cell(r, 0, INT64_MAX, &global))
+		return 0;
+	const uint32_t process = map_find(&n->s->process_map, MAP_KEY(global >> 24));
+	const uint32_t thread = process == MAP_NONE ? MAP_NONE
+						    : map_find(&n->s->thread_map,
+							      MAP_KEY(process, global & 0xffffff));
+	if (thread != MAP_NONE)
+		snprintf(n->s->threads.v[thread].name, sizeof(n->s->threads.v[thread].name),
+			"%.15s", n->s->strings.v[name - 1].text);
+	return 0;
+}
+
+static int take_process_name(struct nsys *n, struct row *r)
+{
+	uint64_t global;
+	const char *s = (const char *)sqlite3_column_text(r->st, 1);
+	if (!s || !cell(r, 0, INT64_MAX, &global))
+		return 0;
+	const uint32_t process = map_find(&n->s->process_map, MAP_KEY(global >> 24));
+	if (process == MAP_NONE)
+		return 0;
+	return store_string(
+		n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &n->s->processes.v[process].name);
+}
+
+static int take_device(struct nsys *n, struct row *r)
+{
+	struct store_device d = { 0 };
+	const char *s = (const char *)sqlite3_column_text(r->st, 1);
+	if (!s)
+		return 0;
+	for (int i = 0; i < 3; i++)
+		cell(r, i ? i + 1 : 0, INT64_MAX, &d.args[i]);
+	d.args[3] = (uint64_t)(cell32(r, 4) & 0xffff) << 16 | (cell32(r, 5) & 0xffff);
+	const int e = store_string(n->s, s, (size_t)sqlite3_column_bytes(r->st, 1), &d.name);
+	struct store_device *to = e ? NULL : array_push(&n->s->devices);
+	if (!to)
+		return -ENOMEM;
+	*to = d;
+	return 0;
+}
+
+static int take_start(struct nsys *n, struct row *r)
+{
+	cell(r, 0, IMPORT_TIME_MOST, &n->s->real_ns);
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static const struct {
+	const char *table;
+	const char *const *columns;
+	int (*take)(struct nsys *n, struct row *r);
+	bool needed; /* one of these at least */
+} tables[] = {
+	{ "StringIds", (const char *const[]){ "id", "value", NULL }, take_text, false },
+	{ "ENUM_CUDA_MEM_KIND", (const char *const[]){ "id", "label", NULL }, take_place, false },
+	{ "TARGET_INFO_SESSION_START_TIME", (const char *const[]){ "utcEpochNs", NULL }, take_start,
+		false },
+	{ "CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, take_kernel, true },
+	{ "CUPTI_ACTIVITY_KIND_MEMCPY", copy_columns, take_copy, true },
+	{ "CUPTI_ACTIVITY_KIND_MEMSET", set_columns, take_set, true },
+	{ "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", wait_columns, take_wait, true },
+	{ "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, take_graph, true },
+	{ "CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, take_call, true },
+	{ "NVTX_EVENTS", nvtx_columns, take_nvtx, true },
+	{ "ThreadNames", (const char *const[]){ "globalTid", "nameId", NULL }, take_thread_name,
+		false },
+	{ "PROCESSES", (const char *const[]){ "globalPid", "name", NULL }, take_process_name,
+		false },
+	{ "TARGET_INFO_GPU",
+		(const char *const[]){ "id", "name", "totalMemory", "smCount", "computeMajor",
+			"computeMinor", NULL },
+		take_device, false },
+};
+
+static int read_tables(struct nsys *n, const char *path, struct error *err)
+{
+	unsigned needed = 0;
+	int e = 0;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !e; i++) {
+		const unsigned before = n->tables;
+		e = each_row(n, tables[i].table, tables[i].columns, tables[i].take);
+		needed += tables[i].needed && n->tables > before;
+	}
+	if (e)
+		return error_set(err, e, "no memory for what %s holds", path);
+	if (!needed && *n->st->partial)
+		return error_set(err, -EINVAL, "%s can't be read: %s", path, n->st->partial);
+	if (!needed)
+		return error_set(err, -EINVAL,
+			"%s is an SQLite file without the tables of Nsight Systems that tell of "
+			"CUDA or NVTX",
+			path);
+	return 0;
+}
+
+int import_nsys(const char *path, struct store *s, struct import_stats *st, struct error *err)
+{
+	struct nsys n = { .s = s, .st = st };
+	int e;
+	st->format = "SQLite of Nsight Systems";
+	for (uint8_t i = 0; i + 1 < PLACES; i++)
+		n.places[i] = i + 1; /* unless the file has a table that says so */
+	if (sqlite3_open_v2(path, &n.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+		e = error_set(err, -EINVAL, "%s can't be read: %s", path,
+			n.db ? sqlite3_errmsg(n.db) : "no memory");
+	} else {
+		sqlite3_db_config(n.db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		sqlite3_db_config(n.db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		e = read_tables(&n, path, err);
+	}
+	sqlite3_close(n.db);
+	map_fini(&n.texts);
+	return e;
+}

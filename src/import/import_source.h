@@ -1,0 +1,27 @@
+/*
+ * The importers, one a format, as import.c calls them.  Each reads the file into the store and
+ * says in st what it left out; an error is for what is not of its format at all, or for the
+ * machine.  Internal to src/report.
+ */
+#ifndef WEIR_IMPORT_IMPORT_SOURCE_H
+#define WEIR_IMPORT_IMPORT_SOURCE_H
+
+#include "import/import.h"
+#include "import/import_store.h"
+
+int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err);
+int import_alloc(const char *path, struct store *s, struct import_stats *st, struct error *err);
+int import_nsys(const char *path, struct store *s, struct import_stats *st, struct error *err);
+
+/* Whether the file, plain or gzip, begins with the header of a table of allocations. */
+bool import_is_alloc(const char *path);
+
+/* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)",
+ * "Stream Wait Event". */
+void import_copy_name(struct device_work *w, const char *name);
+void import_wait_name(struct device_work *w, const char *name);
+
+/* Times are kept below this, so that sums of two never overflow: 146 years. */
+#define IMPORT_TIME_MOST (1ll << 62)
+
+#endif

@@ -1,0 +1,254 @@
+/* What has been imported: texts, processes, threads, functions.  See import_store.h. */
+#include "import/import_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "event/schema_text.h"
+
+#include "base/banned.h"
+
+#define TEXT_MOST  (64u << 10)  /* of one text; a record holds eight times that */
+#define TEXTS_MOST (1ull << 30) /* of all: behind that, texts are "(too many texts)" */
+#define ID_MOST    0xfeffu      /* ids behind it are meta records */
+#define NAME_MOST  120u         /* of a function */
+
+/* ---- texts ---- */
+
+static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
+{
+	return map_get(m, MAP_KEY(hash_bytes(text, bytes), hash_fnv32(text, bytes), bytes));
+}
+
+int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id)
+{
+	static const char many[] = "(too many texts)";
+	if (s->string_bytes > TEXTS_MOST) {
+		text = many;
+		bytes = sizeof(many) - 1;
+	}
+	bytes = bytes < TEXT_MOST ? bytes : TEXT_MOST;
+	uint32_t *id = text_slot(&s->string_map, text, bytes);
+	if (!id)
+		return -ENOMEM;
+	if (*id == MAP_NONE) {
+		char *copy = malloc(bytes + 1);
+		struct store_string *new = copy ? array_push(&s->strings) : NULL;
+		if (!new) {
+			free(copy);
+			return -ENOMEM;
+		}
+		memcpy(copy, text, bytes);
+		copy[bytes] = '\0';
+		*new = (struct store_string){ copy, (uint32_t)bytes };
+		s->string_bytes += bytes + sizeof(*new) + sizeof(struct map_slot);
+		*id = (uint32_t)s->strings.n;
+	}
+	*ret_id = *id;
+	return 0;
+}
+
+/* ---- processes and threads ---- */
+
+int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
+{
+	uint32_t *index = map_get(&s->process_map, MAP_KEY(key));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct store_process *p = array_push(&s->processes);
+		if (!p)
+			return -ENOMEM;
+		*p = (struct store_process){ .pid = pid };
+		*index = (uint32_t)(s->processes.n - 1);
+	}
+	*ret_process = *index;
+	return 0;
+}
+
+int store_thread(
+	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread)
+{
+	uint32_t *index = map_get(&s->thread_map, MAP_KEY(process, key));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct store_thread *t = array_push(&s->threads);
+		if (!t)
+			return -ENOMEM;
+		*t = (struct store_thread){ .process = process, .tid = tid };
+		*index = (uint32_t)(s->threads.n - 1);
+	}
+	*ret_thread = *index;
+	return 0;
+}
+
+/* ---- functions ---- */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* CUPTI names the version in a runtime function's name: cudaLaunchKernel_v7000. */
+static size_t without_version(const char *name, size_t bytes)
+{
+	size_t n = bytes;
+	while (n && is_digit(name[n - 1]))
+		n--;
+	return bytes - n >= 4 && n > 2 && name[n - 1] == 'v' && name[n - 2] == '_' ? n - 2 : bytes;
+}
+
+/* ..., and the flavour of its default stream: cudaMemcpyAsync_ptsz. */
+static size_t without_flavour(const char *name, size_t bytes)
+{
+	const bool has = bytes > 5 && (!memcmp(name + bytes - 5, "_ptsz", 5) ||
+					      !memcmp(name + bytes - 5, "_ptds", 5));
+	return has ? bytes - 5 : bytes;
+}
+
+static uint32_t known_function(const struct store *s, const char *name, size_t bytes)
+{
+	const size_t bare = without_version(name, bytes);
+	const size_t lengths[] = { bytes, bare, without_flavour(name, bare) };
+	for (int i = 0; i < 3; i++) {
+		const uint32_t fn = map_find(
+			&s->function_map, MAP_KEY(hash_bytes(name, lengths[i]),
+						  hash_fnv32(name, lengths[i]), lengths[i]));
+		if (fn != MAP_NONE)
+			return fn;
+	}
+	return MAP_NONE;
+}
+
+bool store_knows_function(const struct store *s, const char *name, size_t bytes)
+{
+	return known_function(s, name, bytes) != MAP_NONE;
+}
+
+static int add_schema_text(struct store *s, const char *text, size_t bytes)
+{
+	if (!array_reserve(&s->schema_text, bytes))
+		return -ENOMEM;
+	memcpy(s->schema_text.v + s->schema_text.n, text, bytes);
+	s->schema_text.n += bytes;
+	return 0;
+}
+
+/* A name as a line of the schema may have it. */
+static size_t clean_name(char *clean, const char *name, size_t bytes)
+{
+	size_t n = bytes < NAME_MOST ? bytes : NAME_MOST;
+	for (size_t i = 0; i < n; i++)
+		clean[i] = name[i] > ' ' && name[i] != '(' && name[i] < 127 ? name[i] : '_';
+	if (!n)
+		clean[n++] = '?';
+	return n;
+}
+
+/* Functions of other makers' runtimes are named like CUDA's: hipMemcpyAsync,
+ * zeEventHostSynchronize. */
+static const char *class_of(const char *name)
+{
+	static const char *const words[][2] = { { "Launch", "launch" }, { "Memcpy", "copy" },
+		{ "MemoryCopy", "copy" }, { "Memset", "set" }, { "MemoryFill", "set" },
+		{ "Malloc", "memory" }, { "Free", "memory" }, { "Synchronize", "sync" },
+		{ "Event", "event" }, { "Stream", "stream" } };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(name, words[i][0]))
+			return words[i][1];
+	return "other";
+}
+
+static int new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
+{
+	char clean[NAME_MOST + 1], line[NAME_MOST + 64];
+	if (s->next_fn > ID_MOST) {
+		*ret_fn = ID_MOST;
+		return 0;
+	}
+	const size_t length = clean_name(clean, name, bytes);
+	clean[length] = '\0';
+	const bool runtime = bytes < 3 || memcmp(name, "cu", 2) != 0 || !memcmp(name, "cuda", 4);
+	const int n = snprintf(line, sizeof(line), "%u %s %s call %s()\n", s->next_fn,
+		runtime ? "runtime" : "driver", class_of(clean), clean);
+	*ret_fn = s->next_fn++;
+	return add_schema_text(s, line, (size_t)n);
+}
+
+int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn)
+{
+	uint32_t fn = known_function(s, name, bytes);
+	if (fn == MAP_NONE) {
+		const int e = new_function(s, name, bytes, &fn);
+		uint32_t *slot = e ? NULL : text_slot(&s->function_map, name, bytes);
+		if (!slot)
+			return -ENOMEM;
+		*slot = fn;
+	}
+	*ret_fn = (uint16_t)fn;
+	return 0;
+}
+
+int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
+{
+	char text[256];
+	const int n = snprintf(text, sizeof(text), "%u %s\n", s->next_fn, line);
+	*ret_fn = (uint16_t)s->next_fn++;
+	return add_schema_text(s, text, (size_t)n);
+}
+
+static int index_functions(struct store *s)
+{
+	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
+		const struct schema_fn *fn = &s->schema.fns[i];
+		uint32_t *slot = text_slot(&s->function_map, fn->name, strlen(fn->name));
+		if (!slot)
+			return -ENOMEM;
+		if (*slot == MAP_NONE)
+			*slot = fn->id;
+		if (fn->id >= s->next_fn)
+			s->next_fn = fn->id + 1u;
+	}
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+int store_init(struct store *s)
+{
+	*s = (struct store){ .next_fn = 1 };
+	const size_t need = schema_need(schema_text, schema_text_bytes);
+	s->schema_memory = malloc(need);
+	if (!s->schema_memory)
+		return -ENOMEM;
+	struct arena arena = { .base = s->schema_memory, .size = need };
+	int e = schema_parse(&s->schema, &arena, schema_text, schema_text_bytes);
+	if (!e)
+		e = add_schema_text(s, schema_text, schema_text_bytes);
+	return e ? e : index_functions(s);
+}
+
+void store_fini(struct store *s)
+{
+	for (size_t i = 0; i < s->strings.n; i++)
+		free(s->strings.v[i].text);
+	array_free(&s->calls);
+	array_free(&s->args);
+	array_free(&s->ranges);
+	array_free(&s->work);
+	array_free(&s->links);
+	array_free(&s->threads);
+	array_free(&s->processes);
+	array_free(&s->strings);
+	array_free(&s->devices);
+	array_free(&s->schema_text);
+	map_fini(&s->process_map);
+	map_fini(&s->thread_map);
+	map_fini(&s->string_map);
+	map_fini(&s->function_map);
+	free(s->schema_memory);
+	s->schema_memory = NULL;
+}

@@ -1,0 +1,113 @@
+/*
+ * What an importer has read so far, and the trace that comes of it.  Importers put calls,
+ * ranges and device work here in any order; store_write() joins work to the calls that asked
+ * for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
+ * 130 a piece of work, and each text once.  Internal to src/report.  Zeroed memory is no
+ * store: store_init() first; store_fini() takes it after any failure.
+ */
+#ifndef WEIR_IMPORT_IMPORT_STORE_H
+#define WEIR_IMPORT_IMPORT_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "event/format.h"
+#include "event/schema.h"
+
+#define STORE_NONE UINT32_MAX
+
+/* Times are nanoseconds since whatever the source counts from. */
+struct store_call {
+	uint64_t start_ns;
+	uint64_t dur_ns;
+	uint64_t correlation; /* 0: none */
+	uint32_t thread;
+	uint16_t fn;
+	uint16_t result;
+	bool linked;
+	uint8_t aux;       /* of the record: which outputs have no value */
+	uint8_t arg_count; /* into store.args; most importers know none */
+	uint32_t first_arg;
+};
+
+struct store_thread {
+	uint32_t process;
+	uint32_t tid;
+	char name[16];
+};
+
+struct store_process {
+	uint32_t pid;
+	uint32_t name;      /* a string */
+	uint32_t arguments; /* a string */
+	bool named;
+};
+
+struct store_string {
+	char *text;
+	uint32_t bytes;
+};
+
+/* A call that work was joined to, as it will be written. */
+struct store_link {
+	struct link link;
+	uint32_t process;
+};
+
+struct store_device {
+	uint32_t name;    /* a string */
+	uint64_t args[4]; /* as META_DEVICE has them */
+};
+
+struct store {
+	ARRAY(struct store_call) calls;
+	ARRAY(uint64_t) args;
+	ARRAY(struct range) ranges;     /* tid: index of a thread, or STORE_NONE */
+	ARRAY(struct device_work) work; /* reserved[0]: index of a process + 1, or 0 */
+	ARRAY(struct store_link) links;
+	ARRAY(struct store_thread) threads;
+	ARRAY(struct store_process) processes;
+	ARRAY(struct store_string) strings; /* id - 1 */
+	ARRAY(struct store_device) devices;
+	ARRAY(char) schema_text;
+	struct map process_map, thread_map, string_map, function_map;
+
+	struct schema schema;
+	void *schema_memory;
+	uint32_t next_fn; /* for functions that the tables lack */
+	uint64_t string_bytes;
+	uint64_t unjoined;
+
+	uint64_t real_ns; /* CLOCK_REALTIME at time 0 of the source; 0: not known */
+	char program[256];
+	char host[64];
+	char note[400]; /* what a reader of the trace should be told, or "" */
+};
+
+int store_init(struct store *s);
+void store_fini(struct store *s);
+
+/* The process or thread of a key that is the source's own; made when new.  -ENOMEM. */
+int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process);
+int store_thread(
+	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread);
+
+/* The id of a text, from 1; long ones are cut.  -ENOMEM. */
+int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id);
+
+/* Whether the tables have a function of that name. */
+bool store_knows_function(const struct store *s, const char *name, size_t bytes);
+
+/* The id of a function by name; one that the tables lack gets a line in the schema. */
+int store_function(struct store *s, const char *name, size_t bytes, uint16_t *ret_fn);
+
+/* A new function, as the schema has it behind the id: "driver memory call f(int x)". */
+int store_declare(struct store *s, const char *line, uint16_t *ret_fn);
+
+/* Writes the trace from where out stands.  0 or -errno. */
+int store_write(struct store *s, FILE *out, uint64_t *ret_bytes);
+
+#endif

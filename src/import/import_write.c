@@ -1,0 +1,574 @@
+/*
+ * From what was imported to a packed trace: work is joined to the calls that asked for it,
+ * everything is sorted, and each run of records becomes a block.  See import_store.h.
+ */
+#include "import/import_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "trace/block.h"
+
+#include "base/banned.h"
+
+#define LEVEL       6          /* zstd's */
+#define CHUNK_BYTES (1u << 20) /* of a chunk's payload, about */
+
+/* A chunk's payload while it grows. */
+struct pile {
+	ARRAY(uint8_t) bytes;
+	uint32_t seq;
+};
+
+struct writer {
+	struct store *s;
+	FILE *out;
+	uint64_t bytes;
+	struct block_maker maker;
+	struct pile pile;
+	uint64_t start_ns, end_ns; /* of everything */
+};
+
+/* ---- joining ---- */
+
+static int call_by_correlation(const void *one, const void *two)
+{
+	const struct store_call *a = one, *b = two;
+	if (a->correlation != b->correlation)
+		return ORDER(a->correlation, b->correlation);
+	return ORDER(a->start_ns, b->start_ns);
+}
+
+static int work_by_start(const void *one, const void *two)
+{
+	const struct device_work *a = one, *b = two;
+	if (a->start_ns != b->start_ns)
+		return ORDER(a->start_ns, b->start_ns);
+	if (a->end_ns != b->end_ns)
+		return ORDER(a->end_ns, b->end_ns);
+	return ORDER(a->correlation, b->correlation);
+}
+
+/* The first call behind those of the correlation that began before the time. */
+static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t start_ns)
+{
+	const struct store_call key = { .correlation = correlation, .start_ns = start_ns };
+	size_t low = 0, high = s->calls.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (call_by_correlation(&s->calls.v[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool may_own(const struct store *s, const struct store_call *c, const struct device_work *w)
+{
+	return !w->reserved[0] || w->reserved[0] - 1 == s->threads.v[c->thread].process;
+}
+
+#define NEIGHBOURS 64 /* calls of one correlation that are looked at, on either side */
+
+/* Of several calls with one correlation, in several processes say, the last that began before
+ * the work did, or else the first that began after. */
+static struct store_call *call_of(struct store *s, const struct device_work *w)
+{
+	if (!(w->valid & WORK_HAS_CORRELATION))
+		return NULL;
+	const size_t at = calls_before(s, w->correlation, w->start_ns);
+	for (size_t i = at; i > 0 && at - i < NEIGHBOURS; i--) {
+		struct store_call *c = &s->calls.v[i - 1];
+		if (c->correlation != w->correlation)
+			break;
+		if (may_own(s, c, w))
+			return c;
+	}
+	for (size_t i = at; i < s->calls.n && i - at < NEIGHBOURS; i++) {
+		struct store_call *c = &s->calls.v[i];
+		if (c->correlation != w->correlation)
+			break;
+		if (may_own(s, c, w))
+			return c;
+	}
+	return NULL;
+}
+
+static int add_link(struct store *s, struct store_call *c)
+{
+	const struct store_thread *t = &s->threads.v[c->thread];
+	struct store_link *l = array_push(&s->links);
+	if (!l)
+		return -ENOMEM;
+	c->linked = true;
+	*l = (struct store_link){ .process = t->process,
+		.link = { .correlation = c->correlation,
+			.ticks = c->start_ns,
+			.dur = c->dur_ns,
+			.tid = t->tid,
+			.fn = c->fn } };
+	return 0;
+}
+
+static int join_work(struct store *s)
+{
+	int e = 0;
+	for (size_t i = 0; i < s->work.n && !e; i++) {
+		struct device_work *w = &s->work.v[i];
+		struct store_call *c = call_of(s, w);
+		if (c)
+			w->reserved[0] = s->threads.v[c->thread].process + 1ull;
+		else if (w->kind != WORK_SPAN)
+			s->unjoined++;
+		if (c && !c->linked)
+			e = add_link(s, c);
+	}
+	return e;
+}
+
+/* What belongs to no process belongs to the first: there is one, nearly always. */
+static int adopt_orphans(struct store *s)
+{
+	uint32_t process = 0, thread;
+	int e = s->processes.n ? 0 : store_process(s, 0, 0, &process);
+	for (size_t i = 0; i < s->work.n; i++)
+		if (!s->work.v[i].reserved[0])
+			s->work.v[i].reserved[0] = 1;
+	for (size_t i = 0; i < s->ranges.n && !e; i++) {
+		if (s->ranges.v[i].tid != STORE_NONE)
+			continue;
+		e = store_thread(s, 0, 0, 0, &thread);
+		s->ranges.v[i].tid = thread;
+	}
+	return e;
+}
+
+/* ---- sorting ---- */
+
+static int call_by_end(const void *one, const void *two)
+{
+	const struct store_call *a = one, *b = two;
+	if (a->thread != b->thread)
+		return ORDER(a->thread, b->thread);
+	const uint64_t a_end = a->start_ns + a->dur_ns, b_end = b->start_ns + b->dur_ns;
+	return a_end != b_end ? ORDER(a_end, b_end) : -ORDER(a->start_ns, b->start_ns);
+}
+
+static int range_by_start(const void *one, const void *two)
+{
+	const struct range *a = one, *b = two;
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	if (a->dur != b->dur)
+		return -ORDER(a->dur, b->dur);
+	return ORDER(a->external, b->external);
+}
+
+static int work_by_process(const void *one, const void *two)
+{
+	const struct device_work *a = one, *b = two;
+	if (a->reserved[0] != b->reserved[0])
+		return ORDER(a->reserved[0], b->reserved[0]);
+	return work_by_start(a, b);
+}
+
+static int link_by_process(const void *one, const void *two)
+{
+	const struct store_link *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->link.correlation != b->link.correlation)
+		return ORDER(a->link.correlation, b->link.correlation);
+	return ORDER(a->link.ticks, b->link.ticks);
+}
+
+static int arrange(struct store *s)
+{
+	SORT(s->calls, call_by_correlation);
+	SORT(s->work, work_by_start);
+	int e = join_work(s);
+	if (!e)
+		e = adopt_orphans(s);
+	SORT(s->calls, call_by_end);
+	SORT(s->ranges, range_by_start);
+	SORT(s->work, work_by_process);
+	SORT(s->links, link_by_process);
+	return e;
+}
+
+/* ---- blocks ---- */
+
+static int put(struct writer *w, const void *data, size_t bytes)
+{
+	if (fwrite(data, 1, bytes, w->out) != bytes)
+		return errno ? -errno : -EIO;
+	w->bytes += bytes;
+	return 0;
+}
+
+static int put_block(struct writer *w, const struct chunk_header *head)
+{
+	static const uint8_t zeros[8];
+	const struct chunk_ref ref = { .head = *head };
+	const struct chunk_buf buf = {
+		.ref = &ref, .payload = w->pile.bytes.v, .bytes = w->pile.bytes.n
+	};
+	int e = block_make(&w->maker, head, &buf);
+	const struct block_header *b = &w->maker.header;
+	if (!e)
+		e = put(w, b, sizeof(*b));
+	if (!e)
+		e = put(w, w->maker.packed, b->bytes);
+	if (!e)
+		e = put(w, zeros, -(size_t)b->bytes & 7);
+	w->pile.bytes.n = 0;
+	return e;
+}
+
+static struct chunk_header head_of(
+	struct writer *w, enum chunk_kind kind, uint32_t process, const struct store_thread *t)
+{
+	struct chunk_header h = { .magic = CHUNK_MAGIC,
+		.kind = (uint16_t)kind,
+		.state = CHUNK_LEFT,
+		.bytes = (uint32_t)((w->pile.bytes.n + CHUNK_PAYLOAD + TRACE_GRAIN - 1) /
+				    TRACE_GRAIN * TRACE_GRAIN),
+		.used = (uint32_t)w->pile.bytes.n,
+		.pid = process < w->s->processes.n ? w->s->processes.v[process].pid : 0,
+		.tid = t ? t->tid : 0,
+		.seq = w->pile.seq++,
+		.process_start = process, /* nothing else tells two processes of one pid apart */
+		.open = { w->start_ns, w->start_ns, 0 } };
+	if (t)
+		memcpy(h.thread, t->name, sizeof(h.thread));
+	return h;
+}
+
+/* Writes the pile, if there is any, as a chunk. */
+static int put_pile(
+	struct writer *w, enum chunk_kind kind, uint32_t process, const struct store_thread *t)
+{
+	if (!w->pile.bytes.n)
+		return 0;
+	const struct chunk_header h = head_of(w, kind, process, t);
+	return put_block(w, &h);
+}
+
+static int pile_up(struct writer *w, const void *data, size_t bytes)
+{
+	if (!array_reserve(&w->pile.bytes, bytes))
+		return -ENOMEM;
+	if (bytes)
+		memcpy(w->pile.bytes.v + w->pile.bytes.n, data, bytes);
+	w->pile.bytes.n += bytes;
+	return 0;
+}
+
+/* ---- names ---- */
+
+static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t arg_count,
+	const char *text, size_t bytes)
+{
+	static const uint8_t zeros[8];
+	const size_t words = RECORD_WORDS + arg_count + (bytes + 7) / 8;
+	const struct record r = {
+		.ticks = w->start_ns, .fn = id, .words = (uint16_t)words, .aux = (uint32_t)bytes
+	};
+	int e = pile_up(w, &r, sizeof(r));
+	if (!e)
+		e = pile_up(w, args, arg_count * sizeof(*args));
+	if (!e)
+		e = pile_up(w, text, bytes);
+	return e ? e : pile_up(w, zeros, -bytes & 7);
+}
+
+static int put_process(struct writer *w, const struct store_process *p)
+{
+	const struct store *s = w->s;
+	char text[2048];
+	const uint64_t parent = 0;
+	if (!p->name)
+		return 0;
+	const struct store_string *name = &s->strings.v[p->name - 1];
+	const struct store_string *all = &s->strings.v[(p->arguments ? p->arguments : p->name) - 1];
+	const int n =
+		snprintf(text, sizeof(text), "%.*s%c%.*s", 1000, name->text, 0, 1000, all->text);
+	return pile_meta(w, META_PROCESS, &parent, 1, text, (size_t)n + 1);
+}
+
+/* Which process names which text: process << 32 | id, each pair once, sorted. */
+struct uses {
+	ARRAY(uint64_t) pairs;
+	struct map seen;
+};
+
+static int use(struct uses *u, uint64_t process, uint32_t id)
+{
+	if (!id)
+		return 0;
+	uint32_t *seen = map_get(&u->seen, MAP_KEY(process, id));
+	if (!seen)
+		return -ENOMEM;
+	if (*seen != MAP_NONE)
+		return 0;
+	*seen = 1;
+	uint64_t *pair = array_push(&u->pairs);
+	if (!pair)
+		return -ENOMEM;
+	*pair = process << 32 | id;
+	return 0;
+}
+
+static int pair_order(const void *one, const void *two)
+{
+	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
+}
+
+static int find_uses(const struct store *s, struct uses *u)
+{
+	int e = 0;
+	for (size_t i = 0; i < s->work.n && !e; i++)
+		e = use(u, s->work.v[i].reserved[0] - 1, s->work.v[i].name);
+	for (size_t i = 0; i < s->ranges.n && !e; i++) {
+		const struct range *r = &s->ranges.v[i];
+		const uint32_t process = s->threads.v[r->tid].process;
+		e = use(u, process, r->name);
+		if (!e)
+			e = use(u, process, r->args);
+		if (!e)
+			e = use(u, process, r->scope);
+	}
+	SORT(u->pairs, pair_order);
+	return e;
+}
+
+static int put_strings(struct writer *w, uint32_t process, const struct uses *u, size_t *at)
+{
+	const struct store *s = w->s;
+	int e = 0;
+	for (; *at < u->pairs.n && u->pairs.v[*at] >> 32 == process && !e; ++*at) {
+		const uint64_t id = (uint32_t)u->pairs.v[*at];
+		const struct store_string *text = &s->strings.v[id - 1];
+		e = pile_meta(w, META_STRING, &id, 1, text->text, text->bytes);
+		if (!e && w->pile.bytes.n > CHUNK_BYTES)
+			e = put_pile(w, CHUNK_META, process, NULL);
+	}
+	return e;
+}
+
+static int put_devices(struct writer *w)
+{
+	int e = 0;
+	for (size_t i = 0; i < w->s->devices.n && !e; i++) {
+		const struct store_device *d = &w->s->devices.v[i];
+		const struct store_string *name = &w->s->strings.v[d->name - 1];
+		e = pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
+	}
+	if (!e && *w->s->note)
+		e = pile_meta(w, META_NOTE, NULL, 0, w->s->note, strlen(w->s->note));
+	return e;
+}
+
+static int put_names(struct writer *w)
+{
+	struct uses uses = { 0 };
+	size_t at = 0;
+	int e = find_uses(w->s, &uses);
+	for (uint32_t i = 0; i < w->s->processes.n && !e; i++) {
+		w->pile.seq = 0;
+		e = put_process(w, &w->s->processes.v[i]);
+		if (!e && !i)
+			e = put_devices(w);
+		if (!e)
+			e = put_strings(w, i, &uses, &at);
+		if (!e)
+			e = put_pile(w, CHUNK_META, i, NULL);
+	}
+	array_free(&uses.pairs);
+	map_fini(&uses.seen);
+	return e;
+}
+
+/* ---- records ---- */
+
+static int pile_call(struct writer *w, const struct store_call *c)
+{
+	const bool is_long = c->dur_ns > UINT32_MAX;
+	const uint64_t dur = is_long ? c->dur_ns >> 10 : c->dur_ns;
+	const struct record r = { .ticks = c->start_ns,
+		.dur = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur,
+		.fn = c->fn,
+		.words = (uint16_t)(RECORD_WORDS + c->arg_count),
+		.aux = c->aux,
+		.result = c->result,
+		.flags = is_long ? RECORD_LONG : 0 };
+	const int e = pile_up(w, &r, sizeof(r));
+	if (e || !c->arg_count)
+		return e;
+	return pile_up(w, w->s->args.v + c->first_arg, c->arg_count * sizeof(uint64_t));
+}
+
+/* True when record i of `array` begins a chunk: another owner, or the pile is full. */
+#define NEW_CHUNK(w, array, i, owner)                                                              \
+	((i) == (array).n || (array).v[i].owner != (array).v[(i)-1].owner ||                       \
+		(w)->pile.bytes.n > CHUNK_BYTES)
+
+static int put_calls(struct writer *w)
+{
+	const struct store *s = w->s;
+	int e = 0;
+	for (size_t i = 0; i <= s->calls.n && !e; i++) {
+		if (i && NEW_CHUNK(w, s->calls, i, thread)) {
+			const struct store_thread *t = &s->threads.v[s->calls.v[i - 1].thread];
+			e = put_pile(w, CHUNK_EVENTS, t->process, t);
+		}
+		if (!e && i < s->calls.n)
+			e = pile_call(w, &s->calls.v[i]);
+	}
+	return e;
+}
+
+static int put_ranges(struct writer *w)
+{
+	const struct store *s = w->s;
+	int e = 0;
+	for (size_t i = 0; i <= s->ranges.n && !e; i++) {
+		if (i && NEW_CHUNK(w, s->ranges, i, tid)) {
+			const struct store_thread *t = &s->threads.v[s->ranges.v[i - 1].tid];
+			e = put_pile(w, CHUNK_RANGES, t->process, t);
+		}
+		if (e || i == s->ranges.n)
+			break;
+		struct range r = s->ranges.v[i];
+		r.tid = s->threads.v[r.tid].tid;
+		e = pile_up(w, &r, sizeof(r));
+	}
+	return e;
+}
+
+static int put_work(struct writer *w)
+{
+	const struct store *s = w->s;
+	int e = 0;
+	for (size_t i = 0; i <= s->work.n && !e; i++) {
+		if (i && NEW_CHUNK(w, s->work, i, reserved[0]))
+			e = put_pile(
+				w, CHUNK_DEVICE, (uint32_t)s->work.v[i - 1].reserved[0] - 1, NULL);
+		if (e || i == s->work.n)
+			break;
+		struct device_work r = s->work.v[i];
+		r.reserved[0] = 0;
+		e = pile_up(w, &r, sizeof(r));
+	}
+	return e;
+}
+
+static int put_links(struct writer *w)
+{
+	const struct store *s = w->s;
+	int e = 0;
+	for (size_t i = 0; i <= s->links.n && !e; i++) {
+		if (i && NEW_CHUNK(w, s->links, i, process))
+			e = put_pile(w, CHUNK_LINKS, s->links.v[i - 1].process, NULL);
+		if (!e && i < s->links.n)
+			e = pile_up(w, &s->links.v[i].link, sizeof(struct link));
+	}
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static void see(struct writer *w, uint64_t start_ns, uint64_t end_ns)
+{
+	if (start_ns < w->start_ns)
+		w->start_ns = start_ns;
+	if (end_ns > w->end_ns)
+		w->end_ns = end_ns;
+}
+
+static void find_span(struct writer *w)
+{
+	const struct store *s = w->s;
+	w->start_ns = UINT64_MAX;
+	for (size_t i = 0; i < s->calls.n; i++)
+		see(w, s->calls.v[i].start_ns, s->calls.v[i].start_ns + s->calls.v[i].dur_ns);
+	for (size_t i = 0; i < s->ranges.n; i++)
+		see(w, s->ranges.v[i].ticks, s->ranges.v[i].ticks + s->ranges.v[i].dur);
+	for (size_t i = 0; i < s->work.n; i++)
+		see(w, s->work.v[i].start_ns, s->work.v[i].end_ns);
+	if (w->start_ns > w->end_ns)
+		w->start_ns = w->end_ns = 0;
+}
+
+#define SINCE_1970_NS 1000000000000000000ull /* in 2001: who counts so far counts from 1970 */
+
+static struct clock_pair clocks_at(const struct store *s, uint64_t ns)
+{
+	const bool known = s->real_ns || ns > SINCE_1970_NS;
+	return (struct clock_pair){ ns, ns, known ? s->real_ns + ns : 0 };
+}
+
+static int put_header(struct writer *w)
+{
+	const struct store *s = w->s;
+	struct trace_header h = { .magic = TRACE_MAGIC,
+		.version = TRACE_VERSION,
+		.header_bytes = sizeof(h),
+		.optional = FEATURE_DEVICE,
+		.form = TRACE_PACKED,
+		.clock = CLOCK_IS_MONOTONIC,
+		.state = TRACE_FINISHED,
+		.next = w->bytes,
+		.processes = (uint32_t)s->processes.n,
+		.start = clocks_at(s, w->start_ns),
+		.end = clocks_at(s, w->end_ns),
+		.root_pid = s->processes.n ? s->processes.v[0].pid : 0 };
+	memcpy(h.program, s->program, sizeof(h.program));
+	memcpy(h.host, s->host, sizeof(h.host));
+	return fwrite(&h, sizeof(h), 1, w->out) == 1 ? 0 : errno ? -errno : -EIO;
+}
+
+static int put_all(struct writer *w)
+{
+	struct store *s = w->s;
+	int e = pile_up(w, s->schema_text.v, s->schema_text.n);
+	if (!e)
+		e = put_pile(w, CHUNK_SCHEMA, STORE_NONE, NULL);
+	if (!e)
+		e = put_names(w);
+	if (!e)
+		e = put_calls(w);
+	if (!e)
+		e = put_ranges(w);
+	if (!e)
+		e = put_links(w);
+	return e ? e : put_work(w);
+}
+
+int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)
+{
+	struct writer w = { .s = s, .out = out, .bytes = sizeof(struct trace_header) };
+	int e = arrange(s);
+	find_span(&w);
+	if (!e)
+		e = block_maker_init(&w.maker, LEVEL);
+	if (!e)
+		e = put_header(&w); /* to be written again when the length is known */
+	if (!e)
+		e = put_all(&w);
+	if (!e && fseek(out, 0, SEEK_SET))
+		e = -errno;
+	if (!e)
+		e = put_header(&w);
+	if (!e && fflush(out))
+		e = -errno;
+	block_maker_fini(&w.maker);
+	array_free(&w.pile.bytes);
+	*ret_bytes = w.bytes;
+	return e;
+}

@@ -1,0 +1,546 @@
+/* A pull parser for JSON: see import_json.h. */
+#include "import/json_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/unpack.h"
+
+#include "base/banned.h"
+
+#define WINDOW    (256u << 10)
+#define TEXT_MOST (256u << 10) /* of one string; what is beyond is read and dropped */
+
+/* What may come next. */
+enum state { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY_OR_END, WANT_COMMA_OR_END, WANT_NOTHING };
+
+/* ---- bytes ---- */
+
+static enum json_token problem(struct json_reader *r, const char *what)
+{
+	if (!*r->problem)
+		snprintf(r->problem, sizeof(r->problem), "%s at byte %" PRIu64, what,
+			json_text_offset(r));
+	r->state = WANT_NOTHING;
+	return JSON_ERROR;
+}
+
+static bool fill(struct json_reader *r)
+{
+	if (*r->problem)
+		return false;
+	r->before += r->end;
+	r->at = r->end = 0;
+	if (r->compressed && r->before > r->most) {
+		problem(r, "it unpacks to more than a file of its size may hold,");
+		return false;
+	}
+	const int n = gzread(r->file, r->window, WINDOW);
+	if (n > 0) {
+		r->end = (size_t)n;
+		return true;
+	}
+	int code = Z_OK;
+	gzerror(r->file, &code);
+	r->truncated = n == 0 || code == Z_BUF_ERROR;
+	if (!r->truncated)
+		problem(r, "the compressed data is damaged");
+	return false;
+}
+
+/* The next byte that is no blank, not taken; -1 at the end. */
+static int peek(struct json_reader *r)
+{
+	for (;;) {
+		while (r->at < r->end) {
+			const uint8_t c = r->window[r->at];
+			if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
+				return c;
+			r->at++;
+		}
+		if (!fill(r))
+			return -1;
+	}
+}
+
+static int take(struct json_reader *r)
+{
+	if (r->at == r->end && !fill(r))
+		return -1;
+	return r->window[r->at++];
+}
+
+static enum json_token ended(struct json_reader *r)
+{
+	return problem(r, "the file ends in the middle");
+}
+
+static bool keep(struct json_reader *r, const void *bytes, size_t n)
+{
+	if (r->text.n + n > TEXT_MOST)
+		n = r->text.n < TEXT_MOST ? TEXT_MOST - r->text.n : 0;
+	if (!array_reserve(&r->text, n + 1)) {
+		problem(r, "there is no memory for a string");
+		return false;
+	}
+	memcpy(r->text.v + r->text.n, bytes, n);
+	r->text.n += n;
+	r->text.v[r->text.n] = '\0';
+	return true;
+}
+
+/* ---- strings ---- */
+
+static int hex_of(int c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool keep_character(struct json_reader *r, uint32_t c)
+{
+	uint8_t b[4];
+	size_t n = 0;
+	if (c < 0x80) {
+		b[n++] = (uint8_t)c;
+	} else if (c < 0x800) {
+		b[n++] = (uint8_t)(0xc0 | c >> 6);
+		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
+	} else if (c < 0x10000) {
+		b[n++] = (uint8_t)(0xe0 | c >> 12);
+		b[n++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
+	} else {
+		b[n++] = (uint8_t)(0xf0 | c >> 18);
+		b[n++] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+		b[n++] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+		b[n++] = (uint8_t)(0x80 | (c & 0x3f));
+	}
+	return keep(r, b, n);
+}
+
+/* Four digits; fewer are kept as what they are worth. */
+static uint32_t take_hex(struct json_reader *r)
+{
+	uint32_t value = 0;
+	for (int i = 0; i < 4; i++) {
+		if (r->at == r->end && !fill(r))
+			break;
+		const int digit = hex_of(r->window[r->at]);
+		if (digit < 0)
+			break;
+		value = value << 4 | (uint32_t)digit;
+		r->at++;
+	}
+	return value;
+}
+
+#define HIGH_SURROGATE(c) ((c) >= 0xd800 && (c) < 0xdc00)
+#define LOW_SURROGATE(c)  ((c) >= 0xdc00 && (c) < 0xe000)
+#define REPLACEMENT       0xfffdu
+
+static bool take_unicode(struct json_reader *r)
+{
+	uint32_t c = take_hex(r);
+	while (HIGH_SURROGATE(c)) {
+		if (r->at + 1 >= r->end || r->window[r->at] != '\\' || r->window[r->at + 1] != 'u')
+			break; /* a pair that the window cuts is lost, one in 256 Ki */
+		r->at += 2;
+		const uint32_t low = take_hex(r);
+		if (LOW_SURROGATE(low))
+			return keep_character(r, 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff)));
+		if (!keep_character(r, REPLACEMENT))
+			return false;
+		c = low;
+	}
+	const bool alone = HIGH_SURROGATE(c) || LOW_SURROGATE(c) || !c;
+	return keep_character(r, alone ? REPLACEMENT : c);
+}
+
+static bool take_escape(struct json_reader *r)
+{
+	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+	const int c = take(r);
+	if (c < 0)
+		return false;
+	if (c == 'u')
+		return take_unicode(r);
+	const char *at = memchr(from, c, sizeof(from) - 1);
+	const char byte = at ? to[at - from] : (char)c;
+	return keep(r, &byte, 1);
+}
+
+/* Behind the opening quote.  False when the file ends or memory does. */
+static bool take_string(struct json_reader *r)
+{
+	r->text.n = 0;
+	if (!keep(r, "", 0))
+		return false;
+	for (;;) {
+		if (r->at == r->end && !fill(r))
+			return false;
+		const uint8_t *begin = r->window + r->at;
+		const size_t left = r->end - r->at;
+		const uint8_t *quote = memchr(begin, '"', left);
+		const size_t span = quote ? (size_t)(quote - begin) : left;
+		const uint8_t *escape = memchr(begin, '\\', span);
+		const size_t plain = escape ? (size_t)(escape - begin) : span;
+		r->at += plain;
+		if (plain && !keep(r, begin, plain))
+			return false;
+		if (escape) {
+			r->at++;
+			if (!take_escape(r))
+				return false;
+		} else if (quote) {
+			r->at++;
+			return true;
+		}
+	}
+}
+
+/* ---- values ---- */
+
+static bool in_word(uint8_t c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '-' ||
+	       c == '+' || c == '.';
+}
+
+/* A number, true, false, null, NaN, Infinity: a run of letters, digits and signs. */
+static enum json_token take_word(struct json_reader *r)
+{
+	r->text.n = 0;
+	if (!keep(r, "", 0))
+		return JSON_ERROR;
+	while (r->at < r->end || fill(r)) {
+		const size_t begin = r->at;
+		while (r->at < r->end && in_word(r->window[r->at]))
+			r->at++;
+		if (!keep(r, r->window + begin, r->at - begin))
+			return JSON_ERROR;
+		if (r->at < r->end)
+			break;
+	}
+	if (r->truncated && r->depth)
+		return ended(r); /* who knows how many digits are missing */
+	const char *w = r->text.v;
+	if (!strcmp(w, "true"))
+		return JSON_TRUE;
+	if (!strcmp(w, "false"))
+		return JSON_FALSE;
+	if (!strcmp(w, "null") || strstr(w, "NaN") || strstr(w, "nan") || strstr(w, "Inf") ||
+		strstr(w, "inf"))
+		return JSON_NULL;
+	if ((*w >= '0' && *w <= '9') || *w == '-' || *w == '+' || *w == '.')
+		return JSON_NUMBER;
+	return problem(r, *w ? "there is a word that is no value" : "there is no value");
+}
+
+static enum json_token begin_container(struct json_reader *r, bool object)
+{
+	if (r->depth == JSON_DEPTH)
+		return problem(r, "values are nested too deep");
+	r->at++;
+	r->in_object[r->depth++] = object;
+	r->state = object ? WANT_KEY_OR_END : WANT_VALUE_OR_END;
+	return object ? JSON_OBJECT : JSON_ARRAY;
+}
+
+static void value_ended(struct json_reader *r)
+{
+	r->state = r->depth ? WANT_COMMA_OR_END : WANT_NOTHING;
+}
+
+static enum json_token end_container(struct json_reader *r, bool object)
+{
+	if (!r->depth || r->in_object[r->depth - 1] != object)
+		return problem(r, "brackets do not match");
+	r->at++;
+	r->depth--;
+	value_ended(r);
+	return object ? JSON_OBJECT_END : JSON_ARRAY_END;
+}
+
+static enum json_token take_value(struct json_reader *r, int c)
+{
+	if (c == '{' || c == '[')
+		return begin_container(r, c == '{');
+	enum json_token t = JSON_STRING;
+	if (c == '"') {
+		r->at++;
+		if (!take_string(r))
+			return ended(r);
+	} else {
+		t = take_word(r);
+	}
+	if (t != JSON_ERROR)
+		value_ended(r);
+	return t;
+}
+
+static enum json_token take_key(struct json_reader *r, int c)
+{
+	if (c != '"')
+		return problem(r, "a key is missing");
+	r->at++;
+	if (!take_string(r))
+		return ended(r);
+	c = peek(r);
+	if (c < 0)
+		return ended(r);
+	if (c != ':')
+		return problem(r, "a colon is missing");
+	r->at++;
+	r->state = WANT_VALUE;
+	return JSON_KEY;
+}
+
+enum json_token json_next(struct json_reader *r)
+{
+	if (r->state == WANT_NOTHING)
+		return *r->problem ? JSON_ERROR : JSON_END;
+	int c = peek(r);
+	if (c == ',' && r->state == WANT_COMMA_OR_END) {
+		r->at++;
+		r->state = r->in_object[r->depth - 1] ? WANT_KEY_OR_END : WANT_VALUE_OR_END;
+		c = peek(r);
+	} else if (c >= 0 && r->state == WANT_COMMA_OR_END && c != '}' && c != ']') {
+		return problem(r, "a comma is missing");
+	}
+	if (c < 0)
+		return ended(r);
+	if ((c == '}' || c == ']') && r->state != WANT_VALUE)
+		return end_container(r, c == '}');
+	return r->state == WANT_KEY_OR_END ? take_key(r, c) : take_value(r, c);
+}
+
+/* ---- whole values ---- */
+
+bool json_skip(struct json_reader *r, enum json_token first)
+{
+	if (first == JSON_ERROR)
+		return false;
+	if (first != JSON_OBJECT && first != JSON_ARRAY)
+		return true;
+	const uint32_t outside = r->depth - 1;
+	while (r->depth > outside) {
+		if (json_next(r) == JSON_ERROR)
+			return false;
+	}
+	return true;
+}
+
+struct copier {
+	struct json_text *to;
+	size_t most;
+	bool cut;
+};
+
+static void copy_bytes(struct copier *c, const char *bytes, size_t n)
+{
+	if (c->to->bytes.n + n > c->most || !array_reserve(&c->to->bytes, n + 1)) {
+		c->cut = true;
+		return;
+	}
+	memcpy(c->to->bytes.v + c->to->bytes.n, bytes, n);
+	c->to->bytes.n += n;
+}
+
+static void copy_string(struct copier *c, const struct json_reader *r)
+{
+	static const char hex[] = "0123456789abcdef";
+	copy_bytes(c, "\"", 1);
+	for (size_t i = 0; i < r->text.n && !c->cut; i++) {
+		const uint8_t byte = (uint8_t)r->text.v[i];
+		const char escaped[] = { '\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15] };
+		if (byte == '"' || byte == '\\')
+			copy_bytes(c, "\\", 1);
+		if (byte < ' ')
+			copy_bytes(c, escaped, sizeof(escaped));
+		else
+			copy_bytes(c, &r->text.v[i], 1);
+	}
+	copy_bytes(c, "\"", 1);
+}
+
+static void copy_token(struct copier *c, const struct json_reader *r, enum json_token t)
+{
+	switch (t) {
+	case JSON_OBJECT:
+		return copy_bytes(c, "{", 1);
+	case JSON_OBJECT_END:
+		return copy_bytes(c, "}", 1);
+	case JSON_ARRAY:
+		return copy_bytes(c, "[", 1);
+	case JSON_ARRAY_END:
+		return copy_bytes(c, "]", 1);
+	case JSON_KEY:
+		copy_string(c, r);
+		return copy_bytes(c, ":", 1);
+	case JSON_STRING:
+		return copy_string(c, r);
+	case JSON_NUMBER:
+		return copy_bytes(c, r->text.v, r->text.n);
+	case JSON_TRUE:
+		return copy_bytes(c, "true", 4);
+	case JSON_FALSE:
+		return copy_bytes(c, "false", 5);
+	default:
+		return copy_bytes(c, "null", 4);
+	}
+}
+
+static bool begins(enum json_token t)
+{
+	return t != JSON_OBJECT_END && t != JSON_ARRAY_END;
+}
+
+bool json_copy(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+	bool *ret_cut)
+{
+	struct copier c = { .to = to, .most = most };
+	const bool container = first == JSON_OBJECT || first == JSON_ARRAY;
+	const uint32_t outside = container ? r->depth - 1 : r->depth;
+	enum json_token t = first, last = JSON_OBJECT;
+	for (;;) {
+		if (t == JSON_ERROR)
+			return false;
+		if (begins(t) && last != JSON_OBJECT && last != JSON_ARRAY && last != JSON_KEY)
+			copy_bytes(&c, ",", 1);
+		if (!c.cut)
+			copy_token(&c, r, t);
+		if (r->depth == outside && t != JSON_KEY)
+			break;
+		last = t;
+		t = json_next(r);
+	}
+	*ret_cut |= c.cut;
+	return true;
+}
+
+/* ---- numbers ---- */
+
+struct decimal {
+	uint64_t digits; /* at most nineteen */
+	int scale;       /* times ten to this */
+	bool any;
+};
+
+static const char *take_digits(struct decimal *d, const char *s, const char *end, bool fraction)
+{
+	for (; s < end && *s >= '0' && *s <= '9'; s++) {
+		const bool room = d->digits <= 999999999999999999ull;
+		d->any = true;
+		if (room)
+			d->digits = d->digits * 10 + (uint64_t)(*s - '0');
+		d->scale += room ? -(int)fraction : (int)!fraction;
+	}
+	return s;
+}
+
+/* False when there is no number. */
+static bool take_exponent(struct decimal *d, const char *s, const char *end)
+{
+	if (s == end)
+		return true;
+	if (*s != 'e' && *s != 'E')
+		return false;
+	s++;
+	const bool minus = s < end && *s == '-';
+	if (s < end && (*s == '-' || *s == '+'))
+		s++;
+	if (s == end)
+		return false;
+	int value = 0;
+	for (; s < end && *s >= '0' && *s <= '9'; s++)
+		value = value < 10000 ? value * 10 + (*s - '0') : value;
+	d->scale += minus ? -value : value;
+	return s == end;
+}
+
+static bool scale_up(uint64_t *value, int by)
+{
+	for (; by > 0 && *value; by--) {
+		if (*value > (uint64_t)INT64_MAX / 10)
+			return false;
+		*value *= 10;
+	}
+	return *value <= (uint64_t)INT64_MAX;
+}
+
+static uint64_t scale_down(uint64_t value, int by)
+{
+	for (; by > 1 && value; by--)
+		value /= 10;
+	return by ? (value + 5) / 10 : value;
+}
+
+bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value)
+{
+	const char *s = text, *end = text + bytes;
+	struct decimal d = { .scale = power };
+	const bool minus = s < end && *s == '-';
+	if (s < end && (*s == '-' || *s == '+'))
+		s++;
+	s = take_digits(&d, s, end, false);
+	if (s < end && *s == '.')
+		s = take_digits(&d, s + 1, end, true);
+	if (!d.any || !take_exponent(&d, s, end))
+		return false;
+	uint64_t value = d.digits;
+	if (d.scale < 0)
+		value = scale_down(value, -d.scale);
+	if (!scale_up(&value, d.scale > 0 ? d.scale : 0))
+		return false;
+	*ret_value = minus ? -(int64_t)value : (int64_t)value;
+	return true;
+}
+
+/* ---- the file ---- */
+
+int json_reader_open(struct json_reader *r, const char *path, struct error *err)
+{
+	struct stat st;
+	*r = (struct json_reader){ .state = WANT_VALUE };
+	r->most = unpack_most(stat(path, &st) ? 0 : (uint64_t)st.st_size);
+	r->window = malloc(WINDOW);
+	if (!r->window)
+		return error_set(err, -ENOMEM, "no memory to read %s", path);
+	errno = 0;
+	r->file = gzopen(path, "rbe");
+	if (!r->file)
+		return error_set(err, errno ? -errno : -ENOMEM, "%s can't be read: %s", path,
+			strerror(errno ? errno : ENOMEM));
+	gzbuffer(r->file, WINDOW);
+	r->compressed = !gzdirect(r->file);
+	return 0;
+}
+
+void json_reader_close(struct json_reader *r)
+{
+	if (r->file)
+		gzclose_r(r->file);
+	free(r->window);
+	array_free(&r->text);
+	r->file = NULL;
+	r->window = NULL;
+}
+
+uint64_t json_file_offset(const struct json_reader *r)
+{
+	const z_off_t at = gzoffset(r->file);
+	return at > 0 ? (uint64_t)at : 0;
+}
+
+uint64_t json_text_offset(const struct json_reader *r)
+{
+	return r->before + r->at;
+}

@@ -1,0 +1,75 @@
+/*
+ * Reads JSON piece by piece, plain or gzip, in memory that does not grow with the file: one
+ * token at a time, and one string of it.  Forgiving where writers of traces are careless (a
+ * comma too many, control characters in strings, escapes that there are not, NaN), strict in
+ * what it keeps: an error ends the reading, and everything before it stands.  Internal to
+ * src/report.  One thread.
+ */
+#ifndef WEIR_IMPORT_JSON_READER_H
+#define WEIR_IMPORT_JSON_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+
+#define JSON_DEPTH 512u /* containers in containers; deeper is an error */
+
+enum json_token {
+	JSON_END,   /* the value is complete */
+	JSON_ERROR, /* `problem` says what; `truncated`: the file ended before its value did */
+	JSON_OBJECT,
+	JSON_OBJECT_END,
+	JSON_ARRAY,
+	JSON_ARRAY_END,
+	JSON_KEY,    /* text */
+	JSON_STRING, /* text */
+	JSON_NUMBER, /* text, as it stands there; it may still be none */
+	JSON_TRUE,
+	JSON_FALSE,
+	JSON_NULL, /* NaN and Infinity too */
+};
+
+struct json_reader {
+	void *file; /* of zlib */
+	uint8_t *window;
+	size_t at, end;
+	uint64_t before;  /* bytes of the file that were in windows before this one */
+	uint64_t most;    /* that it may unpack to */
+	ARRAY(char) text; /* of the last key, string or number; terminated */
+	uint8_t state;
+	uint32_t depth;
+	uint8_t in_object[JSON_DEPTH]; /* by depth */
+	bool compressed;
+	bool truncated;
+	char problem[160];
+};
+
+/* -errno with a sentence that names the file.  json_reader_close() takes it either way. */
+int json_reader_open(struct json_reader *r, const char *path, struct error *err);
+void json_reader_close(struct json_reader *r);
+
+enum json_token json_next(struct json_reader *r);
+
+/* What has been read of the file, before decompression, and how far the text is. */
+uint64_t json_file_offset(const struct json_reader *r);
+uint64_t json_text_offset(const struct json_reader *r);
+
+/* Passes over the rest of the value that `first` begins.  False after an error. */
+bool json_skip(struct json_reader *r, enum json_token first);
+
+struct json_text {
+	ARRAY(char) bytes;
+};
+
+/* Appends the value that `first` begins to `to`, without blanks; leaves what is beyond `most`
+ * bytes out and then sets *ret_cut.  False after an error. */
+bool json_copy(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+	bool *ret_cut);
+
+/* The number times 10^power, rounded; false when it is none or too large for the result. */
+bool json_number(const char *text, size_t bytes, int power, int64_t *ret_value);
+
+#endif

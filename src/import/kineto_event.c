@@ -1,0 +1,513 @@
+/*
+ * What becomes of an event of Kineto's: see import_kineto.h.  Events are told by their category;
+ * the names that older versions of PyTorch used are known too.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/import_kineto.h"
+
+#include "base/banned.h"
+
+/* ---- words ---- */
+
+static const struct word categories[] = {
+	{ "cpu_op", C_OPERATOR },
+	{ "operator", C_OPERATOR },
+	{ "user_annotation", C_ANNOTATION },
+	{ "python_function", C_PYTHON },
+	{ "overhead", C_OVERHEAD },
+	{ "cuda_runtime", C_RUNTIME },
+	{ "runtime", C_RUNTIME },
+	{ "cuda_driver", C_DRIVER },
+	{ "xpu_runtime", C_RUNTIME },
+	{ "xpu_driver", C_DRIVER },
+	{ "mtia_runtime", C_RUNTIME },
+	{ "privateuse1_runtime", C_RUNTIME },
+	{ "privateuse1_driver", C_DRIVER },
+	{ "kernel", C_KERNEL },
+	{ "gpu_memcpy", C_COPY },
+	{ "memcpy", C_COPY },
+	{ "gpu_memset", C_SET },
+	{ "memset", C_SET },
+	{ "cuda_sync", C_WAIT },
+	{ "gpu_user_annotation", C_SPAN },
+	{ "nvtx", C_NVTX },
+	{ "nvtx_span", C_NVTX_SPAN },
+	{ "graph", C_GRAPH },
+	{ "gpu_other", C_WORK },
+	{ "trace", C_NONE },
+	{ "cpu_instant_event", C_NONE },
+	{ "cuda_profiler_range", C_NONE },
+};
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+static bool same_word(const char *word, const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (!word[i] || word[i] != lower(text[i]))
+			return false;
+	return !word[bytes];
+}
+
+uint8_t kineto_meaning(const struct word *words, size_t count, const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < count; i++)
+		if (same_word(words[i].word, text, bytes))
+			return words[i].meaning;
+	return NOTHING;
+}
+
+/* ---- what an event is ---- */
+
+static int category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
+{
+	while (k->kinds.n <= string) {
+		uint8_t *new = array_push(&k->kinds);
+		if (!new)
+			return -ENOMEM;
+		*new = 0;
+	}
+	uint8_t *kind = &k->kinds.v[string];
+	if (!*kind && string) {
+		const struct store_string *text = &k->s->strings.v[string - 1];
+		*kind = kineto_meaning(categories, COUNT(categories), text->text, text->bytes);
+	}
+	*ret_kind = *kind ? *kind : C_UNKNOWN;
+	return 0;
+}
+
+/* Numbers that are no pid or tid of Linux get one that cannot be. */
+static uint32_t number_of(const struct field *f)
+{
+	if (f->there && !f->text && f->value >= 0 && f->value < 0x80000000)
+		return (uint32_t)f->value;
+	return f->there ? 0x80000000u | (uint32_t)(f->value & 0x7fffffff) : 0;
+}
+
+static int thread_of(struct kineto *k, uint32_t *ret_thread)
+{
+	const struct event *ev = &k->event;
+	uint32_t process;
+	*ret_thread = STORE_NONE;
+	if (ev->pid.there && !ev->pid.text && ev->pid.value < 0)
+		return 0;
+	const int e = store_process(k->s, kineto_key(&ev->pid), number_of(&ev->pid), &process);
+	return e ? e
+		 : store_thread(
+			   k->s, process, kineto_key(&ev->tid), number_of(&ev->tid), ret_thread);
+}
+
+static bool number_arg(const struct event *ev, enum known what, int64_t most, uint64_t *ret)
+{
+	const struct field *f = &ev->arg[what];
+	if (!f->there || f->text || f->value < 0 || f->value > most)
+		return false;
+	*ret = (uint64_t)f->value;
+	return true;
+}
+
+/* ---- ranges ---- */
+
+static int args_string(struct kineto *k, uint32_t *ret_id)
+{
+	struct event *ev = &k->event;
+	if (!ev->args.bytes.n)
+		return 0;
+	if (!array_reserve(&ev->args.bytes, 1))
+		return -ENOMEM;
+	ev->args.bytes.v[ev->args.bytes.n++] = '}';
+	return store_string(k->s, ev->args.bytes.v, ev->args.bytes.n, ret_id);
+}
+
+static int make_range(struct kineto *k, uint16_t kind, struct range *r)
+{
+	const struct event *ev = &k->event;
+	*r = (struct range){ .ticks = (uint64_t)ev->ts.value,
+		.dur = ev->dur.there ? (uint64_t)ev->dur.value : 0,
+		.name = ev->name,
+		.kind = kind };
+	if (kind == RANGE_OTHER)
+		r->scope = ev->category;
+	if (number_arg(ev, A_EXTERNAL, INT64_MAX, &r->external))
+		r->valid |= RANGE_HAS_EXTERNAL;
+	if (number_arg(ev, A_SEQUENCE, INT64_MAX, &r->sequence))
+		r->valid |= RANGE_HAS_SEQUENCE;
+	int e = thread_of(k, &r->tid);
+	return e ? e : args_string(k, &r->args);
+}
+
+static int add_range(struct kineto *k, const struct range *r)
+{
+	struct range *to = array_push(&k->s->ranges);
+	if (!to)
+		return -ENOMEM;
+	*to = *r;
+	k->st->ranges++;
+	return 0;
+}
+
+static int take_range(struct kineto *k, uint16_t kind)
+{
+	struct range r;
+	const int e = make_range(k, kind, &r);
+	return e ? e : add_range(k, &r);
+}
+
+static uint16_t range_kind(uint8_t category)
+{
+	switch (category) {
+	case C_OPERATOR:
+		return RANGE_OPERATOR;
+	case C_ANNOTATION:
+		return RANGE_ANNOTATION;
+	case C_PYTHON:
+		return RANGE_PYTHON;
+	case C_OVERHEAD:
+		return RANGE_OVERHEAD;
+	case C_NVTX:
+		return RANGE_NVTX;
+	case C_NVTX_SPAN:
+		return RANGE_NVTX_SPAN;
+	default:
+		return RANGE_OTHER;
+	}
+}
+
+/* A begin event: kept until its thread ends it. */
+static int begin_range(struct kineto *k, uint8_t category)
+{
+	struct open_range o = { 0 };
+	const int e = make_range(k, range_kind(category), &o.range);
+	if (e || o.range.tid == STORE_NONE)
+		return e;
+	o.thread = o.range.tid;
+	uint32_t *top = map_get(&k->top, MAP_KEY(o.thread));
+	struct open_range *to = top ? array_push(&k->open) : NULL;
+	if (!to)
+		return -ENOMEM;
+	o.below = *top;
+	*to = o;
+	*top = (uint32_t)(k->open.n - 1);
+	return 0;
+}
+
+static int end_range(struct kineto *k)
+{
+	uint32_t thread;
+	const int e = thread_of(k, &thread);
+	uint32_t *top = e ? NULL : map_get(&k->top, MAP_KEY(thread));
+	if (!top)
+		return e ? e : -ENOMEM;
+	if (*top == MAP_NONE) {
+		k->st->left_out++;
+		return 0;
+	}
+	const struct open_range *o = &k->open.v[*top];
+	struct range r = o->range;
+	const uint64_t end = (uint64_t)k->event.ts.value;
+	k->open.v[*top].thread = STORE_NONE;
+	*top = o->below;
+	while (k->open.n && k->open.v[k->open.n - 1].thread == STORE_NONE)
+		k->open.n--;
+	r.dur = end > r.ticks ? end - r.ticks : 0;
+	return add_range(k, &r);
+}
+
+/* Those that Weir exports as two events with one number, since they may cross others. */
+static int take_crossing(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	const struct map_key key = MAP_KEY(kineto_key(&ev->pid), (uint64_t)ev->id.value);
+	uint32_t *index = map_get(&k->crossing, key);
+	if (!index)
+		return -ENOMEM;
+	if (ev->phase == 'b') {
+		*index = (uint32_t)k->s->ranges.n;
+		return take_range(k, RANGE_NVTX_SPAN);
+	}
+	if (*index == MAP_NONE) {
+		k->st->left_out++;
+		return 0;
+	}
+	struct range *r = &k->s->ranges.v[*index];
+	r->dur = (uint64_t)ev->ts.value > r->ticks ? (uint64_t)ev->ts.value - r->ticks : 0;
+	*index = MAP_NONE;
+	return 0;
+}
+
+/* ---- calls and work ---- */
+
+static int function_of(struct kineto *k, uint16_t *ret_fn)
+{
+	const uint32_t name = k->event.name;
+	while (k->fns.n <= name) {
+		uint16_t *new = array_push(&k->fns);
+		if (!new)
+			return -ENOMEM;
+		*new = 0;
+	}
+	if (!k->fns.v[name]) {
+		const struct store_string *text = name ? &k->s->strings.v[name - 1] : NULL;
+		const int e = store_function(
+			k->s, text ? text->text : "?", text ? text->bytes : 1, &k->fns.v[name]);
+		if (e)
+			return e;
+	}
+	*ret_fn = k->fns.v[name];
+	return 0;
+}
+
+static int take_call(struct kineto *k)
+{
+	struct event *ev = &k->event;
+	struct store_call c = { .start_ns = (uint64_t)ev->ts.value,
+		.dur_ns = ev->dur.there ? (uint64_t)ev->dur.value : 0 };
+	int e = thread_of(k, &c.thread);
+	if (!e && c.thread == STORE_NONE) {
+		k->st->left_out++;
+		return 0;
+	}
+	if (!e)
+		e = function_of(k, &c.fn);
+	if (e)
+		return e;
+	number_arg(ev, A_CORRELATION, INT64_MAX, &c.correlation);
+	struct store_call *to = array_push(&k->s->calls);
+	if (!to)
+		return -ENOMEM;
+	*to = c;
+	k->st->calls++;
+	return 0;
+}
+
+static void take_number(
+	struct event *ev, enum known what, struct device_work *w, uint32_t *to, uint32_t bit)
+{
+	uint64_t value;
+	if (number_arg(ev, what, UINT32_MAX, &value)) {
+		*to = (uint32_t)value;
+		w->valid |= bit;
+	}
+}
+
+/* Where the arguments do not say it, a device's process is the device, its thread the stream. */
+static void take_place(struct event *ev, struct device_work *w)
+{
+	take_number(ev, A_DEVICE, w, &w->device, WORK_HAS_DEVICE);
+	take_number(ev, A_CONTEXT, w, &w->context, WORK_HAS_CONTEXT);
+	take_number(ev, A_STREAM, w, &w->stream, WORK_HAS_STREAM);
+	if (!(w->valid & WORK_HAS_DEVICE)) {
+		ev->arg[A_DEVICE] = ev->pid;
+		take_number(ev, A_DEVICE, w, &w->device, WORK_HAS_DEVICE);
+	}
+	if (!(w->valid & WORK_HAS_STREAM)) {
+		ev->arg[A_STREAM] = ev->tid;
+		take_number(ev, A_STREAM, w, &w->stream, WORK_HAS_STREAM);
+	}
+}
+
+static void take_work_args(const struct kineto *k, struct event *ev, struct device_work *w)
+{
+	uint64_t registers;
+	if (number_arg(ev, A_CORRELATION, INT64_MAX, &w->correlation) && w->correlation)
+		w->valid |= WORK_HAS_CORRELATION;
+	if (number_arg(ev, A_EXTERNAL, INT64_MAX, &w->external) && w->external)
+		w->valid |= WORK_HAS_EXTERNAL;
+	if (number_arg(ev, A_BYTES, INT64_MAX, &w->bytes))
+		w->valid |= WORK_HAS_BYTES;
+	if (number_arg(ev, A_GRAPH_NODE, INT64_MAX, &w->graph_node) && w->graph_node)
+		take_number(ev, A_GRAPH, w, &w->graph, WORK_HAS_GRAPH);
+	take_number(ev, A_SHARED, w, &w->shared_dynamic, WORK_HAS_SHARED);
+	if (number_arg(ev, A_REGISTERS, UINT16_MAX, &registers)) {
+		w->registers = (uint16_t)registers;
+		w->valid |= WORK_HAS_REGISTERS;
+	}
+	if (ev->has_grid && ev->has_block) {
+		memcpy(w->grid, ev->grid, sizeof(w->grid));
+		memcpy(w->block, ev->block, sizeof(w->block));
+		w->valid |= WORK_HAS_SHAPE;
+	}
+	if (ev->details)
+		xla_details(k->s->strings.v[ev->details - 1].text, w);
+}
+
+static int take_work(struct kineto *k, uint16_t kind)
+{
+	struct event *ev = &k->event;
+	const uint64_t start = (uint64_t)ev->ts.value;
+	struct device_work w = { .start_ns = start,
+		.end_ns = start + (ev->dur.there ? (uint64_t)ev->dur.value : 0),
+		.name = ev->name,
+		.kind = kind };
+	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
+	take_place(ev, &w);
+	take_work_args(k, ev, &w);
+	if (kind == WORK_COPY || kind == WORK_SET)
+		import_copy_name(&w, name);
+	else if (kind == WORK_WAIT)
+		import_wait_name(&w, name);
+	struct device_work *to = array_push(&k->s->work);
+	if (!to)
+		return -ENOMEM;
+	*to = w;
+	k->st->work++;
+	return 0;
+}
+
+/* Of categories that are not known, what has the name of a function is a call. */
+bool kineto_is_call(const struct kineto *k)
+{
+	const uint32_t name = k->event.name;
+	if (!name || k->s->strings.v[name - 1].bytes < 3 ||
+		memcmp(k->s->strings.v[name - 1].text, "cu", 2) != 0)
+		return false;
+	const struct store_string *text = &k->s->strings.v[name - 1];
+	return store_knows_function(k->s, text->text, text->bytes);
+}
+
+static int take_complete(struct kineto *k, uint8_t category)
+{
+	switch (category) {
+	case C_NONE:
+		return 0;
+	case C_RUNTIME:
+	case C_DRIVER:
+		return take_call(k);
+	case C_KERNEL:
+		return take_work(k, WORK_KERNEL);
+	case C_COPY:
+		return take_work(k, WORK_COPY);
+	case C_SET:
+		return take_work(k, WORK_SET);
+	case C_WAIT:
+		return take_work(k, WORK_WAIT);
+	case C_SPAN:
+		return take_work(k, WORK_SPAN);
+	case C_GRAPH:
+		return take_work(k, WORK_GRAPH);
+	case C_WORK:
+		return take_work(k, WORK_OTHER);
+	case C_UNKNOWN:
+		return kineto_is_call(k) ? take_call(k) : take_range(k, RANGE_OTHER);
+	default:
+		return take_range(k, range_kind(category));
+	}
+}
+
+/* ---- names of processes and threads ---- */
+
+static int take_metadata(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	const char *what = ev->name ? k->s->strings.v[ev->name - 1].text : "";
+	const bool thread = !strcmp(what, "thread_name");
+	if (!ev->label || (!thread && strcmp(what, "process_name") != 0))
+		return 0;
+	struct named *n = array_push(&k->names);
+	if (!n)
+		return -ENOMEM;
+	*n = (struct named){ kineto_key(&ev->pid), kineto_key(&ev->tid), ev->label, thread };
+	return xla_name(k, n);
+}
+
+/* "thread 1072 (python3)" is python3. */
+static void name_thread(struct store_thread *t, const struct store_string *text)
+{
+	const char *name = text->text, *open = strchr(name, '(');
+	if (!strncmp(name, "thread ", 7) && open && open[1])
+		name = open + 1;
+	size_t n = strlen(name);
+	if (name != text->text && n && name[n - 1] == ')')
+		n--;
+	snprintf(t->name, sizeof(t->name), "%.*s", (int)(n < 64 ? n : 64), name);
+}
+
+void kineto_names(struct kineto *k)
+{
+	struct store *s = k->s;
+	for (size_t i = 0; i < k->names.n; i++) {
+		const struct named *n = &k->names.v[i];
+		const uint32_t process = map_find(&s->process_map, MAP_KEY(n->pid));
+		if (process == MAP_NONE)
+			continue;
+		if (!n->thread) {
+			s->processes.v[process].name = n->name;
+			continue;
+		}
+		const uint32_t thread = map_find(&s->thread_map, MAP_KEY(process, n->tid));
+		if (thread != MAP_NONE)
+			name_thread(&s->threads.v[thread], &s->strings.v[n->name - 1]);
+	}
+}
+
+/* ---- events ---- */
+
+/* False: the event has no time that can be. */
+static bool mend_times(struct kineto *k)
+{
+	struct event *ev = &k->event;
+	if (!ev->ts.there || ev->dur.bad || ev->ts.value < 0 || ev->ts.value >= IMPORT_TIME_MOST ||
+		(ev->dur.there && ev->dur.value >= IMPORT_TIME_MOST)) {
+		k->no_time++;
+		return false;
+	}
+	if (ev->dur.there && ev->dur.value < 0)
+		ev->dur.value = 0;
+	return true;
+}
+
+#define CUDA       1           /* a device type of PyTorch */
+#define BYTES_MOST (1ll << 56) /* no device has more */
+
+static int take_instant(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
+	struct memory_event m = { .bytes = ev->arg[A_BYTES].value };
+	uint64_t type, device;
+	if (strcmp(name, "[memory]") != 0 || !number_arg(ev, A_DEVICE_TYPE, CUDA, &type) ||
+		type != CUDA || !number_arg(ev, A_DEVICE_ID, UINT16_MAX, &device) ||
+		!number_arg(ev, A_ADDRESS, INT64_MAX, &m.address) || !ev->arg[A_BYTES].there ||
+		ev->arg[A_BYTES].text || m.bytes > BYTES_MOST || m.bytes < -BYTES_MOST ||
+		!mend_times(k))
+		return 0;
+	m.ns = (uint64_t)ev->ts.value;
+	m.device = (uint32_t)device;
+	m.has_total = number_arg(ev, A_TOTAL, BYTES_MOST, &m.total);
+	m.has_reserved = number_arg(ev, A_RESERVED, BYTES_MOST, &m.reserved);
+	const int e = thread_of(k, &m.thread);
+	if (e || m.thread == STORE_NONE)
+		return e;
+	k->st->allocator_events++;
+	return import_memory_event(&k->memory, k->s, &m);
+}
+
+int kineto_event(struct kineto *k)
+{
+	const struct event *ev = &k->event;
+	uint8_t category;
+	if (ev->phase == 'M')
+		return take_metadata(k);
+	if (ev->phase == 'i')
+		return take_instant(k);
+	const bool crosses = (ev->phase == 'b' || ev->phase == 'e') && ev->id.there;
+	if (ev->phase != 'X' && ev->phase != 'B' && ev->phase != 'E' && !crosses)
+		return 0; /* flows, counters */
+	int e = category_of(k, ev->category, &category);
+	if (!ev->category)
+		category = xla_category(k);
+	if (e || category == C_NONE || (crosses && category != C_NVTX_SPAN) || !mend_times(k))
+		return e;
+	if (crosses)
+		return take_crossing(k);
+	if (ev->phase == 'B')
+		return begin_range(k, category);
+	return ev->phase == 'E' ? end_range(k) : take_complete(k, category);
+}

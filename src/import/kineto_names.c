@@ -1,0 +1,72 @@
+/* What Kineto's names of copies, sets and waits say.  See import_source.h. */
+#include <string.h>
+#include <strings.h>
+
+#include "import/import_source.h"
+
+#include "base/banned.h"
+
+static bool begins(const char *text, const char *word)
+{
+	return !strncasecmp(text, word, strlen(word));
+}
+
+/* Behind "Device" may stand "Static", which is tried later and wins. */
+static uint8_t place_of(const char *text)
+{
+	static const char *const places[] = { "", "pageable", "pinned", "device", "array",
+		"managed", "device static", "managed static" };
+	uint8_t found = 0;
+	for (uint8_t i = 1; i < PLACES; i++) {
+		const char end = begins(text, places[i]) ? text[strlen(places[i])] : '\0';
+		if (end == ')' || end == ' ')
+			found = i;
+	}
+	return found;
+}
+
+/* "Memcpy DtoH (…", or as others write it: "MemcpyD2H", "CopyHostToDevice". */
+static uint8_t direction_of(const char *name)
+{
+	static const char *const directions[] = { "", "htod", "dtoh", "htoa", "atoh", "atoa",
+		"atod", "dtoa", "dtod", "htoh", "ptop" };
+	static const struct {
+		const char *word;
+		uint8_t what;
+	} others[] = { { "H2D", COPY_HTOD }, { "HostToDevice", COPY_HTOD }, { "D2H", COPY_DTOH },
+		{ "DeviceToHost", COPY_DTOH }, { "D2D", COPY_DTOD },
+		{ "DeviceToDevice", COPY_DTOD }, { "H2H", COPY_HTOH }, { "HostToHost", COPY_HTOH },
+		{ "P2P", COPY_PTOP } };
+	const char *word = strchr(name, ' ');
+	for (uint8_t i = 1; word && i < COPY_DIRECTIONS; i++)
+		if (begins(word + 1, directions[i]))
+			return i;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(name, others[i].word))
+			return others[i].what;
+	return 0;
+}
+
+void import_copy_name(struct device_work *w, const char *name)
+{
+	const char *from = strchr(name, '('), *to = strstr(name, "-> ");
+	w->what = w->kind == WORK_COPY ? direction_of(name) : 0;
+	if (w->what)
+		w->valid |= WORK_HAS_WHAT;
+	w->from = from ? place_of(from + 1) : 0;
+	w->to = to ? place_of(to + 3) : 0;
+	if (w->from || w->to)
+		w->valid |= WORK_HAS_PLACES;
+}
+
+void import_wait_name(struct device_work *w, const char *name)
+{
+	static const char *const waits[] = { "", "event sync", "stream wait", "stream sync",
+		"context sync" };
+	for (uint8_t i = 1; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		if (begins(name, waits[i])) {
+			w->what = i;
+			w->valid |= WORK_HAS_WHAT;
+		}
+	}
+}

@@ -1,0 +1,235 @@
+/*
+ * Allocations and frees replayed in the order of time: what was live, how much at most.
+ *
+ * Host memory, VMM handles and device addresses are three spaces; cuMemFree also frees
+ * managed memory, so the allocation says the kind, not the free.  A free of something never
+ * seen allocated is counted and changes nothing else.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+struct replay {
+	struct report *r;
+	struct map by_pointer;
+	ARRAY(struct memory_op *) blocks; /* the allocation; NULL: freed */
+	ARRAY(uint32_t) unused;
+	uint32_t seq; /* of the operation at hand */
+	uint64_t ticks;
+};
+
+static bool before(const struct memory_op *a, const struct memory_op *b)
+{
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks;
+	if (a->free != b->free)
+		return a->free; /* at the same tick memory is freed first */
+	return a->pointer < b->pointer;
+}
+
+static void swap(struct memory_op *a, struct memory_op *b)
+{
+	const struct memory_op kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+/* Hoare's partition: all of the first part come before all of the second. */
+static size_t partition(struct memory_op *v, size_t n)
+{
+	const struct memory_op pivot = v[hash_mix(n) % (n - 1)];
+	size_t i = 0, j = n - 1;
+	for (;;) {
+		while (before(&v[i], &pivot))
+			i++;
+		while (before(&pivot, &v[j]))
+			j--;
+		if (i >= j)
+			return j + 1;
+		swap(&v[i++], &v[j--]);
+	}
+}
+
+static bool is_sorted(const struct memory_op *v, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (before(&v[i], &v[i - 1]))
+			return false;
+	return true;
+}
+
+/* In place: qsort() would take as much memory again, and there may be millions. */
+static void sort(struct memory_op *v, size_t n)
+{
+	while (n > 1 && !is_sorted(v, n)) {
+		const size_t cut = partition(v, n);
+		const bool first_is_small = cut < n - cut;
+		sort(first_is_small ? v : v + cut, first_is_small ? cut : n - cut);
+		v = first_is_small ? v + cut : v;
+		n = first_is_small ? n - cut : cut;
+	}
+}
+
+/* The list whose next operation is the earliest; NULL when all are done. */
+static struct memory_list *earliest(struct memory_list *lists, unsigned count)
+{
+	struct memory_list *first = NULL;
+	for (unsigned i = 0; i < count; i++)
+		if (lists[i].count && (!first || before(lists[i].ops, first->ops)))
+			first = &lists[i];
+	return first;
+}
+
+struct memory_op *memory_next(struct memory_list *lists, unsigned count)
+{
+	struct memory_list *list = earliest(lists, count);
+	if (!list)
+		return NULL;
+	list->count--;
+	return list->ops++;
+}
+
+static struct map_key key_of(const struct memory_op *op)
+{
+	const uint64_t space = op->kind == MEMORY_MANAGED ? MEMORY_DEVICE : op->kind;
+	return MAP_KEY(op->pointer, op->process, space);
+}
+
+static void grow_use(struct memory_use *u, uint64_t bytes)
+{
+	u->allocs++;
+	u->live++;
+	u->allocated_bytes = sat_add(u->allocated_bytes, bytes);
+	u->live_bytes = sat_add(u->live_bytes, bytes);
+	if (u->live_bytes > u->peak_bytes)
+		u->peak_bytes = u->live_bytes;
+}
+
+static void shrink_use(struct memory_use *u, uint64_t bytes)
+{
+	u->live--;
+	u->live_bytes -= bytes < u->live_bytes ? bytes : u->live_bytes;
+}
+
+static int forget(struct replay *p, uint32_t index)
+{
+	struct memory_op *b = p->blocks.v[index];
+	struct memory_detail *d = p->r->memory_detail;
+	uint32_t *u = array_push(&p->unused);
+	if (!u)
+		return -ENOMEM;
+	*u = index;
+	shrink_use(&p->r->memory[b->kind], b->bytes);
+	if (b->kind != MEMORY_HOST)
+		shrink_use(&p->r->gpu_memory, b->bytes);
+	b->end = p->seq;
+	p->blocks.v[index] = NULL;
+	return d ? detail_free(d, b, p->ticks) : 0;
+}
+
+static int do_alloc(struct replay *p, struct memory_op *op, uint32_t *slot)
+{
+	struct memory_detail *d = p->r->memory_detail;
+	/* If there is one, its free was not seen. */
+	const int e = *slot != MAP_NONE ? forget(p, *slot) : 0;
+	if (e)
+		return e;
+	if (!p->unused.n) {
+		if (!array_reserve(&p->blocks, 1))
+			return -ENOMEM;
+		*slot = (uint32_t)p->blocks.n++;
+	} else {
+		*slot = p->unused.v[--p->unused.n];
+	}
+	op->end = MEMORY_NEVER;
+	p->blocks.v[*slot] = op;
+	grow_use(&p->r->memory[op->kind], op->bytes);
+	if (op->kind != MEMORY_HOST)
+		grow_use(&p->r->gpu_memory, op->bytes);
+	return d ? detail_alloc(d, op) : 0;
+}
+
+static int do_free(struct replay *p, const struct memory_op *op, uint32_t *slot)
+{
+	const uint8_t kind = *slot == MAP_NONE ? op->kind : p->blocks.v[*slot]->kind;
+	p->r->memory[kind].frees++;
+	if (kind != MEMORY_HOST)
+		p->r->gpu_memory.frees++;
+	if (*slot == MAP_NONE)
+		return 0;
+	const int e = forget(p, *slot);
+	*slot = MAP_NONE;
+	return e;
+}
+
+static int block_order(const void *one, const void *two)
+{
+	const struct live_block *a = one, *b = two;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+}
+
+static int keep_one(struct report *r, const struct memory_op *op)
+{
+	struct live_block *b = array_push(&r->live);
+	if (!b)
+		return -ENOMEM;
+	*b = (struct live_block){ .pointer = op->pointer,
+		.bytes = op->bytes,
+		.ticks = op->ticks,
+		.process = op->process,
+		.fn_id = op->fn_id,
+		.kind = op->kind };
+	return 0;
+}
+
+static int keep_live(struct replay *p)
+{
+	struct report *r = p->r;
+	int e = 0;
+	for (size_t i = 0; i < p->blocks.n && !e; i++)
+		if (p->blocks.v[i])
+			e = keep_one(r, p->blocks.v[i]);
+	if (r->live.n)
+		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
+	return e;
+}
+
+static int replay_one(struct replay *p, struct memory_op *op)
+{
+	struct memory_detail *d = p->r->memory_detail;
+	uint32_t *slot = map_get(&p->by_pointer, key_of(op));
+	if (!slot)
+		return -ENOMEM;
+	p->ticks = op->ticks;
+	if (d)
+		detail_before(d, p->r, op->ticks);
+	const int e = op->free ? do_free(p, op, slot) : do_alloc(p, op, slot);
+	if (d && !e)
+		detail_after(d, p->r, p->seq, op->ticks);
+	p->seq++;
+	return e;
+}
+
+int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
+{
+	struct replay p = { .r = r };
+	struct memory_op *op;
+	int e = 0;
+	for (unsigned i = 0; i < count; i++)
+		sort(lists[i].ops, lists[i].count);
+	while (!e && (op = memory_next(lists, count)))
+		e = replay_one(&p, op);
+	if (!e)
+		e = keep_live(&p);
+	map_fini(&p.by_pointer);
+	array_free(&p.blocks);
+	array_free(&p.unused);
+	return e;
+}

@@ -1,0 +1,196 @@
+/*
+ * What a trace says about memory beyond totals: how much was live when, what made the peak,
+ * where the holes are, what stays from one iteration to the next.
+ *
+ * The workers of a report note allocations as memory_ops and calls of the virtual memory
+ * interface as vmm_ops (tally.h); memory_fill() replays both in the order of time.  All sizes are
+ * those that were asked for: what the driver adds to them is not in the trace.
+ *
+ * One owner thread.
+ */
+#ifndef WEIR_MEMORY_MEMORY_H
+#define WEIR_MEMORY_MEMORY_H
+
+#include "base/map.h"
+#include "model/memory_op.h"
+#include "model/report.h"
+
+struct level { /* of something that goes up and down */
+	uint64_t now, most;
+};
+
+struct memory_vmm {
+	uint64_t creates, maps, reserves;
+	uint64_t strange; /* calls about addresses that nobody was seen mapping or reserving */
+	struct level reserved, mapped;
+	struct level backed; /* of handles that are held or mapped */
+	struct level segments;
+	uint64_t segments_at_peak; /* when most was live */
+};
+
+#define MEMORY_POINTS 960u /* a multiple of 60, the columns of the chart */
+
+/* The live set in one of MEMORY_POINTS equal parts of the time. */
+struct memory_point {
+	uint64_t live, most;           /* on the GPU: at its end, and at most */
+	uint64_t host_live, host_most; /* pinned */
+};
+
+struct memory_row {
+	uint64_t key; /* calls: function id; classes: log2 of the size; sources: index */
+	uint64_t allocs, bytes;
+	uint64_t freed, lifetime_ticks; /* of those freed, together */
+	uint64_t live, live_bytes;      /* at exit */
+	uint64_t at_peak, at_peak_bytes;
+};
+
+struct memory_rows {
+	struct memory_row *v;
+	size_t n, room;
+};
+
+/* Free space between blocks of one kind, summed over processes. */
+struct holes {
+	uint64_t reach_bytes;   /* address space that is looked at */
+	uint64_t free_bytes;    /* of it */
+	uint64_t largest_bytes; /* the largest hole of each process */
+	uint64_t count;
+};
+
+struct memory_space {
+	bool used;
+	uint64_t live_bytes;
+	struct holes span;  /* from the lowest live address to the highest */
+	struct holes pages; /* in the pages of 2 MiB that a block has ever touched */
+};
+
+enum mark_kind { MARK_NONE, MARK_KERNEL, MARK_SIZE };
+
+/* How the live set grows from one iteration to the next. */
+struct memory_growth {
+	enum mark_kind mark;   /* what an iteration is counted by */
+	const char *kernel;    /* MARK_KERNEL: report.kernel_rows' name */
+	uint64_t size;         /* MARK_SIZE: of the allocation */
+	uint64_t marks;        /* seen */
+	uint64_t stride;       /* of them every stride-th was looked at */
+	uint64_t period;       /* marks an iteration; 0: they don't repeat, a mark is taken */
+	uint64_t periods;      /* iterations looked at; fewer than GROWTH_PERIODS: not said */
+	double bytes_a_period; /* Theil and Sen's slope of the least that is live in each */
+	double confidence;     /* Kendall's tau of the same: 1 it always grows, 0 no trend */
+};
+#define GROWTH_PERIODS 8u
+
+struct memory_operator {
+	const char *name; /* NULL: outside of all ranges */
+	uint64_t at_peak, at_peak_bytes;
+};
+
+struct marks {
+	uint64_t *ticks; /* sorted */
+	uint64_t *least; /* live bytes, at least, from here to the next */
+	size_t n;
+	size_t at; /* the next */
+};
+
+struct memory_detail {
+	ARRAY(struct memory_source) sources;
+	struct map source_map;
+	uint64_t first_ticks, last_ticks;
+	struct memory_point points[MEMORY_POINTS];
+	uint32_t point; /* the one at hand */
+	uint64_t peak_ticks, peak_seq, peak_live;
+	struct memory_rows calls;   /* by bytes */
+	struct memory_rows classes; /* by size; of the GPU, as are the next two */
+	struct memory_rows origins; /* of sources; by bytes */
+	ARRAY(struct memory_operator) operators;
+	struct memory_space at_peak[MEMORY_KINDS], at_end[MEMORY_KINDS];
+	uint64_t nowhere_bytes; /* at the peak, of blocks whose address an importer made up */
+	struct memory_vmm vmm;
+	struct memory_growth growth;
+	struct marks marks;
+	struct map call_map, class_map, origin_map;
+	uint64_t matched; /* GPU blocks whose free was seen */
+	bool leaks_known;
+};
+
+struct tally;
+
+/* Replays the operations of all lists in time order into r's memory; sorts the lists.
+ * r->memory_detail may be NULL. */
+int memory_replay(struct report *r, struct memory_list *lists, unsigned count);
+
+/* memory_replay() and everything of struct memory_detail.  lists has room for one more. */
+int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t);
+void memory_free(struct memory_detail *d);
+
+/* The next operation of all lists in the order of time, taken from its list; NULL at the end. */
+struct memory_op *memory_next(struct memory_list *lists, unsigned count);
+
+/* One minus the largest hole of all that is free; false when nothing is free. */
+bool holes_fragmentation(const struct holes *h, double *ret_share);
+
+/* ---- parts of memory_fill(), each in a file of its own ---- */
+
+/* memory_detail.c: told by the replay.  Live bytes are those before the operation, and after. */
+void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks);
+int detail_alloc(struct memory_detail *d, const struct memory_op *op);
+int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);
+void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);
+
+/* memory_vmm.c: what was mapped when.  Blocks of VMM memory, from their creation until they are
+ * neither held nor mapped, become operations; their `source` is the thread's id. */
+struct vmm_blocks {
+	ARRAY(struct memory_op) ops;
+};
+int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
+	struct vmm_blocks *blocks);
+
+/* What of segments is there at the peak: a second look, when the peak is known. */
+int vmm_segments_at(
+	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes);
+
+/* memory_space.c: where blocks are. */
+struct extent {
+	uint64_t start, end;
+	uint32_t process;
+	uint8_t kind;
+};
+struct page_run { /* of pages; hi is not in it */
+	uint64_t lo, hi;
+};
+struct touched_set {
+	uint32_t process;
+	uint8_t kind;
+	ARRAY(struct page_run) runs;
+	size_t tidy; /* of runs: how many are sorted and apart */
+};
+struct touched { /* pages of 2 MiB of one kind in one process */
+	struct map map;
+	ARRAY(struct touched_set) sets;
+};
+int touched_add(struct touched *t, const struct extent *e);
+void touched_fini(struct touched *t);
+
+/* Sorts the extents, and what was touched. */
+void space_measure(
+	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS]);
+
+/* memory_growth.c */
+int growth_find_marks(
+	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t);
+void growth_finish(struct memory_detail *d);
+
+/* memory_ranges.c: in which ranges calls were made. */
+struct range_query {
+	uint64_t ticks, bytes;
+	uint32_t process, tid;
+	uint32_t tag;  /* the caller's */
+	uint32_t name; /* the answer: the innermost range that nests, into meta.names, or META_NONE
+			*/
+};
+
+/* Sorts the queries; *ret_any is whether the trace has ranges at all. */
+int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
+	bool *ret_any);
+
+#endif

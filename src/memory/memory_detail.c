@@ -1,0 +1,441 @@
+/*
+ * The detail of memory: see memory.h.  The replay tells of every operation; when the peak is
+ * known, a second walk over the operations finds what was live then.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+#define ADDRESS_MOST (1ull << 57) /* no processor has more; handles may */
+
+/* ---- rows ---- */
+
+static struct memory_row *row_of(struct memory_rows *rows, struct map *map, uint64_t key)
+{
+	uint32_t *index = map_get(map, MAP_KEY(key));
+	if (!index)
+		return NULL;
+	if (*index == MAP_NONE) {
+		struct memory_row *new = array_push(rows);
+		if (!new)
+			return NULL;
+		*new = (struct memory_row){ .key = key };
+		*index = (uint32_t)(rows->n - 1);
+	}
+	return &rows->v[*index];
+}
+
+static unsigned class_of(uint64_t bytes)
+{
+	return bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+/* The rows that a block counts in: one of calls, and of what is on the GPU two more. */
+struct rows {
+	struct memory_row *v[3];
+	int n;
+};
+
+static int rows_of(struct memory_detail *d, const struct memory_op *op, struct rows *ret_rows)
+{
+	struct rows r = { .n = op->kind == MEMORY_HOST ? 1 : 3 };
+	r.v[0] = row_of(&d->calls, &d->call_map, op->fn_id);
+	if (r.n == 3) {
+		r.v[1] = row_of(&d->classes, &d->class_map, class_of(op->bytes));
+		r.v[2] = row_of(&d->origins, &d->origin_map, op->source);
+	}
+	for (int i = 0; i < r.n; i++)
+		if (!r.v[i])
+			return -ENOMEM;
+	*ret_rows = r;
+	return 0;
+}
+
+int detail_alloc(struct memory_detail *d, const struct memory_op *op)
+{
+	struct rows r;
+	if (rows_of(d, op, &r))
+		return -ENOMEM;
+	for (int i = 0; i < r.n; i++) {
+		r.v[i]->allocs++;
+		r.v[i]->bytes = sat_add(r.v[i]->bytes, op->bytes);
+		r.v[i]->live++;
+		r.v[i]->live_bytes = sat_add(r.v[i]->live_bytes, op->bytes);
+	}
+	return 0;
+}
+
+int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks)
+{
+	const uint64_t lifetime = ticks > block->ticks ? ticks - block->ticks : 0;
+	struct rows r;
+	if (rows_of(d, block, &r))
+		return -ENOMEM;
+	for (int i = 0; i < r.n; i++) {
+		struct memory_row *row = r.v[i];
+		row->freed++;
+		row->lifetime_ticks = sat_add(row->lifetime_ticks, lifetime);
+		row->live--;
+		row->live_bytes -= block->bytes < row->live_bytes ? block->bytes : row->live_bytes;
+	}
+	d->matched += block->kind != MEMORY_HOST;
+	return 0;
+}
+
+/* ---- over time ---- */
+
+static uint32_t point_of(const struct memory_detail *d, uint64_t ticks)
+{
+	if (ticks <= d->first_ticks)
+		return 0;
+	const __uint128_t span = (__uint128_t)(d->last_ticks - d->first_ticks) + 1;
+	const __uint128_t at = (__uint128_t)(ticks - d->first_ticks) * MEMORY_POINTS / span;
+	return at < MEMORY_POINTS ? (uint32_t)at : MEMORY_POINTS - 1;
+}
+
+static void move_to_point(struct memory_detail *d, const struct report *r, uint32_t point)
+{
+	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
+	while (d->point < point)
+		d->points[++d->point] = (struct memory_point){ gpu, gpu, host, host };
+}
+
+void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks)
+{
+	struct marks *m = &d->marks;
+	move_to_point(d, r, point_of(d, ticks));
+	while (m->at < m->n && m->ticks[m->at] <= ticks)
+		m->least[m->at++] = r->gpu_memory.live_bytes;
+}
+
+void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks)
+{
+	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
+	struct memory_point *p = &d->points[d->point];
+	struct marks *m = &d->marks;
+	p->live = gpu;
+	p->host_live = host;
+	p->most = gpu > p->most ? gpu : p->most;
+	p->host_most = host > p->host_most ? host : p->host_most;
+	if (m->at && gpu < m->least[m->at - 1])
+		m->least[m->at - 1] = gpu;
+	if (gpu > d->peak_live) {
+		d->peak_live = gpu;
+		d->peak_ticks = ticks;
+		d->peak_seq = seq;
+	}
+}
+
+/* ---- what was live at the peak, and is at the end ---- */
+
+struct walk {
+	struct report *r;
+	struct touched touched;
+	ARRAY(struct extent) at_peak, at_end;
+	ARRAY(struct range_query) queries;
+};
+
+static int add_peak(struct walk *w, const struct memory_op *op)
+{
+	struct rows r;
+	struct memory_detail *d = w->r->memory_detail;
+	struct range_query *q = array_push(&w->queries);
+	if (!q || rows_of(d, op, &r))
+		return -ENOMEM;
+	*q = (struct range_query){ .ticks = op->ticks,
+		.bytes = op->bytes,
+		.process = op->process,
+		.tid = d->sources.v[op->source].tid };
+	for (int i = 0; i < r.n; i++) {
+		r.v[i]->at_peak++;
+		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
+	}
+	return 0;
+}
+
+#define MADE_UP_MOST 0x10000u /* no device has memory there */
+
+/* Of what a profiler did not see. */
+static bool is_unseen(const struct schema_fn *fn)
+{
+	return fn && !strcmp(fn->class, MEMORY_UNSEEN);
+}
+
+static bool is_made_up(const struct report *r, const struct memory_op *op)
+{
+	return op->pointer <= MADE_UP_MOST && is_unseen(schema_find(&r->trace->schema, op->fn_id));
+}
+
+static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
+{
+	const struct memory_detail *d = w->r->memory_detail;
+	const bool in_peak = d->peak_live && seq <= d->peak_seq && op->end > d->peak_seq;
+	const struct extent e = { op->pointer, op->pointer + op->bytes, op->process, op->kind };
+	if (in_peak && op->kind != MEMORY_HOST && add_peak(w, op))
+		return -ENOMEM;
+	if (is_made_up(w->r, op)) {
+		struct memory_detail *to = w->r->memory_detail;
+		to->nowhere_bytes = sat_add(to->nowhere_bytes, in_peak ? op->bytes : 0);
+		return 0;
+	}
+	/* A handle is no address. */
+	if (op->kind == MEMORY_VMM || op->pointer > ADDRESS_MOST || op->bytes > ADDRESS_MOST)
+		return 0;
+	if (touched_add(&w->touched, &e))
+		return -ENOMEM;
+	struct extent *peak = in_peak ? array_push(&w->at_peak) : NULL;
+	struct extent *end = op->end == MEMORY_NEVER ? array_push(&w->at_end) : NULL;
+	if ((in_peak && !peak) || (op->end == MEMORY_NEVER && !end))
+		return -ENOMEM;
+	if (peak)
+		*peak = e;
+	if (end)
+		*end = e;
+	return 0;
+}
+
+static int operator_order(const void *one, const void *two)
+{
+	const struct memory_operator *a = one, *b = two;
+	if (a->at_peak_bytes != b->at_peak_bytes)
+		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
+	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+static int count_operator(struct report *r, struct map *rows, const struct range_query *q)
+{
+	struct memory_detail *d = r->memory_detail;
+	uint32_t *index = map_get(rows, MAP_KEY(q->name));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_operator *new = array_push(&d->operators);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct memory_operator){
+			.name = q->name == META_NONE ? NULL : r->meta.names.v[q->name].text
+		};
+		*index = (uint32_t)(d->operators.n - 1);
+	}
+	d->operators.v[*index].at_peak++;
+	d->operators.v[*index].at_peak_bytes += q->bytes;
+	return 0;
+}
+
+static int find_operators(struct walk *w)
+{
+	struct memory_detail *d = w->r->memory_detail;
+	struct map rows = { 0 };
+	bool any = false;
+	int e = ranges_name(w->r->trace, &w->r->meta, w->queries.v, w->queries.n, &any);
+	for (size_t i = 0; any && i < w->queries.n && !e; i++)
+		e = count_operator(w->r, &rows, &w->queries.v[i]);
+	if (d->operators.n)
+		qsort(d->operators.v, d->operators.n, sizeof(*d->operators.v), operator_order);
+	map_fini(&rows);
+	return e;
+}
+
+static int walk(struct walk *w, struct memory_list *lists, unsigned count)
+{
+	struct memory_detail *d = w->r->memory_detail;
+	const struct memory_op *op;
+	int e = 0;
+	for (uint32_t seq = 0; !e && (op = memory_next(lists, count)); seq++) {
+		if (!op->free)
+			e = walk_alloc(w, op, seq);
+		if (!e && seq == d->peak_seq)
+			space_measure(w->at_peak.v, w->at_peak.n, &w->touched, d->at_peak);
+	}
+	if (!e)
+		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
+	return e ? e : find_operators(w);
+}
+
+static int look_again(struct report *r, struct memory_list *lists, unsigned count)
+{
+	struct walk w = { .r = r };
+	const int e = walk(&w, lists, count);
+	touched_fini(&w.touched);
+	array_free(&w.at_peak);
+	array_free(&w.at_end);
+	array_free(&w.queries);
+	return e;
+}
+
+/* ---- sources ---- */
+
+static int take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
+{
+	uint32_t *index = map_get(&d->source_map,
+		MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool, s->has_stream));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_source *new = array_push(&d->sources);
+		if (!new)
+			return -ENOMEM;
+		*new = *s;
+		*index = (uint32_t)(d->sources.n - 1);
+	}
+	*ret_index = *index;
+	return 0;
+}
+
+/* From the numbers of one worker to those of all. */
+static int take_sources(struct memory_detail *d, struct memory_list *l)
+{
+	uint32_t *to = calloc(l->source_count + 1, sizeof(*to));
+	int e = to ? 0 : -ENOMEM;
+	for (size_t i = 0; i < l->source_count && !e; i++)
+		e = take_source(d, &l->sources[i], &to[i]);
+	for (size_t i = 0; i < l->count && !e; i++)
+		if (!l->ops[i].free)
+			l->ops[i].source = to[l->ops[i].source];
+	free(to);
+	return e;
+}
+
+static int take_vmm_sources(struct memory_detail *d, struct memory_list *l)
+{
+	int e = 0;
+	for (size_t i = 0; i < l->count && !e; i++)
+		e = take_source(d,
+			&(struct memory_source){
+				.process = l->ops[i].process, .tid = l->ops[i].source },
+			&l->ops[i].source);
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static int bytes_order(const void *one, const void *two)
+{
+	const struct memory_row *a = one, *b = two;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	if (a->allocs != b->allocs)
+		return a->allocs > b->allocs ? -1 : 1;
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* Sources are numbered as the workers met them, so ties go by what they are. */
+static int source_order(const void *one, const void *two, void *sources)
+{
+	const struct memory_row *a = one, *b = two;
+	if (a->bytes != b->bytes || a->allocs != b->allocs)
+		return bytes_order(one, two);
+	const struct memory_source *x = (const struct memory_source *)sources + a->key;
+	const struct memory_source *y = (const struct memory_source *)sources + b->key;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	return x->pool < y->pool ? -1 : x->pool > y->pool;
+}
+
+static int key_order(const void *one, const void *two)
+{
+	const struct memory_row *a = one, *b = two;
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static void sort_rows(struct memory_detail *d)
+{
+	if (d->calls.n)
+		qsort(d->calls.v, d->calls.n, sizeof(*d->calls.v), bytes_order);
+	if (d->classes.n)
+		qsort(d->classes.v, d->classes.n, sizeof(*d->classes.v), key_order);
+	if (d->origins.n)
+		qsort_r(d->origins.v, d->origins.n, sizeof(*d->origins.v), source_order,
+			d->sources.v);
+}
+
+/* What was never freed is known when the recording saw the end and every call.  Other tools' traces
+ * may have calls without arguments. */
+static bool knows_leaks(const struct report *r)
+{
+	if (!r->trace->header.launched && !r->gpu_memory.allocs && !r->memory[MEMORY_HOST].allocs)
+		return false;
+	if (r->trace->header.state != TRACE_FINISHED || r->lost || r->damaged_chunks)
+		return false;
+	const struct memory_rows *calls = &r->memory_detail->calls;
+	for (size_t i = 0; i < calls->n; i++)
+		if (is_unseen(schema_find(&r->trace->schema, (uint32_t)calls->v[i].key)))
+			return false; /* part of a program: its end is not the program's */
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		if (c->fn && c->ok_counted &&
+			(c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE || c->vmm))
+			return false;
+	}
+	return true;
+}
+
+static int fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t,
+	struct vmm_blocks *blocks)
+{
+	struct memory_detail *d = r->memory_detail;
+	struct memory_list again[MEMORY_LISTS];
+	int e = vmm_replay(&d->vmm, lists, count, blocks);
+	for (unsigned i = 0; i < count && !e; i++)
+		e = take_sources(d, &lists[i]);
+	lists[count] = (struct memory_list){ .ops = blocks->ops.v, .count = blocks->ops.n };
+	if (!e)
+		e = take_vmm_sources(d, &lists[count]);
+	if (!e)
+		e = growth_find_marks(r, lists, count + 1, t);
+	memcpy(again, lists, (count + 1) * sizeof(*lists));
+	if (!e)
+		e = memory_replay(r, lists, count + 1);
+	if (!e)
+		e = look_again(r, again, count + 1);
+	move_to_point(d, r, MEMORY_POINTS - 1);
+	for (; d->marks.at < d->marks.n; d->marks.at++)
+		d->marks.least[d->marks.at] = r->gpu_memory.live_bytes;
+	return e ? e : vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);
+}
+
+int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t)
+{
+	struct vmm_blocks blocks = { 0 };
+	struct memory_detail *d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	r->memory_detail = d;
+	d->first_ticks = r->first_ticks;
+	d->last_ticks = r->last_ticks > r->first_ticks ? r->last_ticks : r->first_ticks;
+	const int e = fill(r, lists, count, t, &blocks);
+	array_free(&blocks.ops);
+	growth_finish(d);
+	sort_rows(d);
+	d->leaks_known = knows_leaks(r);
+	free(d->marks.ticks);
+	free(d->marks.least);
+	d->marks = (struct marks){ 0 };
+	return e;
+}
+
+void memory_free(struct memory_detail *d)
+{
+	if (!d)
+		return;
+	array_free(&d->sources);
+	array_free(&d->calls);
+	array_free(&d->classes);
+	array_free(&d->origins);
+	array_free(&d->operators);
+	map_fini(&d->source_map);
+	map_fini(&d->call_map);
+	map_fini(&d->class_map);
+	map_fini(&d->origin_map);
+	free(d);
+}

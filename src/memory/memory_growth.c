@@ -1,0 +1,397 @@
+/*
+ * Does the live set grow from one iteration to the next?
+ *
+ * Iterations are counted by marks: launches of the kernel that is launched most often, by the
+ * thread that launches it most often; or, without launches, allocations of the most common size.
+ * Between two marks the least that was live is kept.  When this sequence repeats after p marks,
+ * changed by a constant, p marks are an iteration.
+ *
+ * Growth is the slope of Theil and Sen (the median of the slopes between all pairs) over the
+ * least of each iteration, and its confidence Kendall's tau, the pairs that rise less those that
+ * fall of all pairs.  Neither minds single outliers.  The first quarter is left out: programs
+ * fill their caches then.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+#define MARKS_LEAST 32u        /* fewer tell nothing */
+#define MARKS_MOST  (1u << 16) /* looked at */
+#define PERIOD_MOST 2048u      /* marks */
+#define SLOPES_OF   400u       /* iterations; of more, neighbours are taken together */
+
+/* ---- marks: launches ---- */
+
+struct seen_launch {
+	uint64_t ticks;
+	uint32_t thread;
+};
+
+struct finder {
+	struct report *r;
+	uint64_t kernel;         /* as in struct shape_row */
+	ARRAY(uint64_t) handles; /* that may stand for it; unnamed: the handle alone */
+	struct map threads;
+	ARRAY(uint64_t) counts; /* by thread */
+	ARRAY(struct seen_launch) seen;
+	uint64_t stride;
+};
+
+struct anchor {
+	uint64_t kernel, count;
+};
+
+/* The kernel that calls launch most often; how often. */
+static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
+{
+	struct map map = { 0 };
+	ARRAY(struct anchor) rows = { 0 };
+	uint64_t most = 0;
+	for (size_t i = 0; i < t->shapes.n; i++) {
+		const struct shape_row *s = &t->shapes.v[i];
+		uint32_t *index = map_get(&map, MAP_KEY(s->kernel));
+		if (!index)
+			break;
+		if (*index == MAP_NONE) {
+			struct anchor *new = array_push(&rows);
+			if (!new)
+				break;
+			*new = (struct anchor){ s->kernel, 0 };
+			*index = (uint32_t)(rows.n - 1);
+		}
+		rows.v[*index].count += s->count - s->graph_count;
+	}
+	for (size_t i = 0; i < rows.n; i++) {
+		const struct anchor *a = &rows.v[i];
+		if (a->count > most || (a->count == most && most && a->kernel < *ret_kernel)) {
+			most = a->count;
+			*ret_kernel = a->kernel;
+		}
+	}
+	map_fini(&map);
+	array_free(&rows);
+	return most;
+}
+
+static int find_handles(struct finder *f)
+{
+	const struct meta *m = &f->r->meta;
+	const bool named = !(f->kernel & KERNEL_UNNAMED);
+	for (size_t i = 0; i <= m->kernels.n; i++) {
+		if (i < m->kernels.n && (!named || m->kernels.v[i].name != f->kernel))
+			continue;
+		if (i == m->kernels.n && named)
+			continue;
+		uint64_t *to = array_push(&f->handles);
+		if (!to)
+			return -ENOMEM;
+		*to = named ? m->kernels.v[i].handle : f->kernel & ~KERNEL_UNNAMED;
+	}
+	return 0;
+}
+
+static bool is_anchor(const struct finder *f, uint32_t process, const struct record *r)
+{
+	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
+	size_t i = 0;
+	while (i < f->handles.n && f->handles.v[i] != handle)
+		i++;
+	if (i == f->handles.n)
+		return false;
+	const uint32_t name = meta_find_kernel(&f->r->meta, process, handle, record_end(r));
+	return (name == META_NONE ? KERNEL_UNNAMED | handle : name) == f->kernel;
+}
+
+static bool is_launch(const struct finder *f, const struct record *r)
+{
+	const struct schema_fn *fn = schema_find(&f->r->trace->schema, r->fn);
+	return fn && fn->kind == CALL_LAUNCH && fn->api == API_DRIVER && !r->result &&
+	       !(r->flags & RECORD_CAPTURED) && r->words > RECORD_WORDS + LAUNCH_BLOCK_YZ;
+}
+
+static int look_at_chunk(struct finder *f, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const struct record *r;
+	uint32_t *thread = map_get(&f->threads, MAP_KEY(buf->ref->process, buf->ref->head.tid));
+	if (!thread)
+		return -ENOMEM;
+	if (*thread == MAP_NONE) {
+		uint64_t *new = array_push(&f->counts);
+		if (!new)
+			return -ENOMEM;
+		*new = 0;
+		*thread = (uint32_t)(f->counts.n - 1);
+	}
+	while ((r = records_next(&it))) {
+		if (!is_launch(f, r) || !is_anchor(f, buf->ref->process, r))
+			continue;
+		if (f->counts.v[*thread]++ % f->stride)
+			continue;
+		struct seen_launch *to = array_push(&f->seen);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct seen_launch){ r->ticks, *thread };
+	}
+	return 0;
+}
+
+static int look_at_chunks(struct finder *f)
+{
+	const struct trace *t = f->r->trace;
+	struct chunk_buf buf = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < t->chunk_count && !e; i++) {
+		if (t->chunks[i].head.kind != CHUNK_EVENTS)
+			continue;
+		e = trace_load(t, i, &buf, NULL);
+		if (e == -EBADMSG || e == -ENODATA)
+			e = 0;
+		else if (!e)
+			e = look_at_chunk(f, &buf);
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static int tick_order(const void *one, const void *two)
+{
+	const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)two;
+	return a < b ? -1 : a > b;
+}
+
+static int make_marks(struct marks *m, size_t n)
+{
+	m->ticks = calloc(n + 1, sizeof(*m->ticks));
+	m->least = calloc(n + 1, sizeof(*m->least));
+	return m->ticks && m->least ? 0 : -ENOMEM;
+}
+
+static int keep_thread(struct finder *f, struct marks *m, uint64_t *ret_count)
+{
+	uint32_t best = 0;
+	for (uint32_t i = 1; i < f->counts.n; i++)
+		if (f->counts.v[i] > f->counts.v[best])
+			best = i;
+	*ret_count = f->counts.n ? f->counts.v[best] : 0;
+	const int e = make_marks(m, f->seen.n);
+	for (size_t i = 0; i < f->seen.n && !e; i++)
+		if (f->seen.v[i].thread == best)
+			m->ticks[m->n++] = f->seen.v[i].ticks;
+	if (!e && m->n)
+		qsort(m->ticks, m->n, sizeof(*m->ticks), tick_order);
+	return e;
+}
+
+static const char *name_of(const struct report *r, uint64_t kernel)
+{
+	if (kernel & KERNEL_UNNAMED)
+		return NULL;
+	const char *mangled = r->meta.names.v[kernel].text;
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		if (r->kernel_rows.v[i].mangled && !strcmp(r->kernel_rows.v[i].mangled, mangled))
+			return r->kernel_rows.v[i].name;
+	return mangled;
+}
+
+static int marks_of_kernel(struct report *r, uint64_t kernel, uint64_t launches)
+{
+	struct memory_growth *g = &r->memory_detail->growth;
+	struct finder f = { .r = r, .kernel = kernel, .stride = 1 + launches / MARKS_MOST };
+	int e = find_handles(&f);
+	if (!e)
+		e = look_at_chunks(&f);
+	if (!e)
+		e = keep_thread(&f, &r->memory_detail->marks, &g->marks);
+	g->mark = MARK_KERNEL;
+	g->kernel = name_of(r, kernel);
+	g->stride = f.stride;
+	map_fini(&f.threads);
+	array_free(&f.handles);
+	array_free(&f.counts);
+	array_free(&f.seen);
+	return e;
+}
+
+/* ---- marks: allocations of one size ---- */
+
+struct size_count {
+	uint64_t bytes, count;
+};
+
+static int count_sizes(const struct memory_list *l, struct map *map, struct size_count *most)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const struct memory_op *op = &l->ops[i];
+		if (op->free || op->kind == MEMORY_HOST)
+			continue;
+		uint32_t *n = map_get(map, MAP_KEY(op->bytes));
+		if (!n)
+			return -ENOMEM;
+		*n = *n == MAP_NONE ? 1 : *n + (*n < MAP_NONE - 1);
+		if (*n > most->count || (*n == most->count && op->bytes < most->bytes))
+			*most = (struct size_count){ op->bytes, *n };
+	}
+	return 0;
+}
+
+static int marks_of_size(
+	struct memory_detail *d, const struct memory_list *lists, unsigned count, uint64_t bytes)
+{
+	struct marks *m = &d->marks;
+	const uint64_t all = d->growth.marks;
+	size_t room = 0;
+	for (unsigned i = 0; i < count; i++)
+		room += lists[i].count;
+	const int e = make_marks(m, all < room ? all : room);
+	for (unsigned i = 0; i < count && !e; i++)
+		for (size_t k = 0; k < lists[i].count; k++) {
+			const struct memory_op *op = &lists[i].ops[k];
+			if (!op->free && op->kind != MEMORY_HOST && op->bytes == bytes)
+				m->ticks[m->n++] = op->ticks;
+		}
+	if (e)
+		return e;
+	qsort(m->ticks, m->n, sizeof(*m->ticks), tick_order);
+	size_t kept = 0;
+	for (size_t i = 0; i < m->n; i += d->growth.stride)
+		m->ticks[kept++] = m->ticks[i];
+	m->n = kept;
+	return 0;
+}
+
+static int marks_of_sizes(struct memory_detail *d, const struct memory_list *lists, unsigned count)
+{
+	struct map map = { 0 };
+	struct size_count most = { 0 };
+	int e = 0;
+	for (unsigned i = 0; i < count && !e; i++)
+		e = count_sizes(&lists[i], &map, &most);
+	map_fini(&map);
+	if (e || most.count < MARKS_LEAST)
+		return e;
+	d->growth.mark = MARK_SIZE;
+	d->growth.size = most.bytes;
+	d->growth.marks = most.count;
+	d->growth.stride = 1 + most.count / MARKS_MOST;
+	return marks_of_size(d, lists, count, most.bytes);
+}
+
+int growth_find_marks(
+	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t)
+{
+	uint64_t kernel = 0, allocs = 0;
+	for (unsigned i = 0; i < count; i++)
+		allocs += lists[i].count;
+	if (allocs < 2)
+		return 0;
+	const uint64_t launches = find_anchor(t, &kernel);
+	if (launches >= MARKS_LEAST)
+		return marks_of_kernel(r, kernel, launches);
+	return marks_of_sizes(r->memory_detail, lists, count);
+}
+
+/* ---- the period ---- */
+
+/* Of the differences over `lag` marks, the share that are the most common one: Boyer and Moore's
+ * vote finds it when it is more than half. */
+static double repeats(const uint64_t *v, size_t n, size_t lag)
+{
+	uint64_t candidate = 0;
+	size_t votes = 0, count = 0;
+	for (size_t i = 0; i + lag < n; i++) {
+		const uint64_t d = v[i + lag] - v[i];
+		if (!votes)
+			candidate = d;
+		if (d == candidate)
+			votes++;
+		else
+			votes--;
+	}
+	for (size_t i = 0; i + lag < n; i++)
+		count += v[i + lag] - v[i] == candidate;
+	return (double)count / (double)(n - lag);
+}
+
+/* The shortest lag that repeats nearly as well as the best. */
+static size_t find_period(const uint64_t *v, size_t n)
+{
+	double score[PERIOD_MOST + 1] = { 0 }, best = 0;
+	const size_t last = n / GROWTH_PERIODS < PERIOD_MOST ? n / GROWTH_PERIODS : PERIOD_MOST;
+	for (size_t lag = 1; lag <= last; lag++) {
+		score[lag] = repeats(v, n, lag);
+		best = score[lag] > best ? score[lag] : best;
+		if (score[lag] == 1)
+			return lag;
+	}
+	for (size_t lag = 1; lag <= last && best > 0.6; lag++)
+		if (score[lag] >= best - 0.02)
+			return lag;
+	return 0;
+}
+
+/* ---- the slope ---- */
+
+static int real_order(const void *one, const void *two)
+{
+	const double a = *(const double *)one, b = *(const double *)two;
+	return a < b ? -1 : a > b;
+}
+
+static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size_t each)
+{
+	const size_t pairs = n * (n - 1) / 2;
+	double *slopes = calloc(pairs, sizeof(*slopes));
+	int64_t rising = 0;
+	size_t k = 0;
+	if (!slopes)
+		return;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = i + 1; j < n; j++) {
+			const double d = (double)least[j] - (double)least[i];
+			rising += d > 0 ? 1 : d < 0 ? -1 : 0;
+			slopes[k++] = d / (double)((j - i) * each);
+		}
+	qsort(slopes, pairs, sizeof(*slopes), real_order);
+	g->bytes_a_period =
+		pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
+	g->confidence = (double)(rising < 0 ? -rising : rising) / (double)pairs;
+	free(slopes);
+}
+
+static uint64_t least_of(const uint64_t *v, size_t n)
+{
+	uint64_t least = v[0];
+	for (size_t i = 1; i < n; i++)
+		least = v[i] < least ? v[i] : least;
+	return least;
+}
+
+void growth_finish(struct memory_detail *d)
+{
+	struct memory_growth *g = &d->growth;
+	uint64_t least[SLOPES_OF];
+	const size_t first = d->marks.n / 4, n = d->marks.n - first;
+	if (d->marks.n < MARKS_LEAST)
+		return;
+	const uint64_t *v = d->marks.least + first;
+	const size_t period =
+		find_period(v, n - 1); /* what follows the last mark is no iteration */
+	const size_t length = period ? period : 1;
+	g->period = period * g->stride;
+	g->periods = (n - 1) / length;
+	const size_t each = (g->periods + SLOPES_OF - 1) / SLOPES_OF;
+	const size_t rows = each ? g->periods / each : 0;
+	for (size_t i = 0; i < rows; i++)
+		least[i] = least_of(v + i * each * length, each * length);
+	if (rows >= GROWTH_PERIODS)
+		slope(g, least, rows, each);
+	else
+		g->periods = 0;
+}

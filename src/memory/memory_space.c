@@ -1,0 +1,195 @@
+/*
+ * Where blocks are, and the holes between them.
+ *
+ * From outside one sees addresses that were handed out, not memory.  The driver backs device
+ * addresses with pages of 2 MiB, so two answers are given: the span from the lowest live address
+ * to the highest, which may hold much that was never memory, and the pages that some block has
+ * touched, which were memory at some time and may have been given back since.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define PAGE_BITS 21
+
+/* ---- pages ---- */
+
+/* Whether one of the tidy runs holds it. */
+static bool run_is_in(const struct touched_set *s, const struct page_run *r)
+{
+	size_t low = 0, high = s->tidy;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (s->runs.v[middle].lo <= r->lo)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && s->runs.v[low - 1].hi >= r->hi;
+}
+
+static int run_order(const void *one, const void *two)
+{
+	const struct page_run *a = one, *b = two;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return a->hi < b->hi ? -1 : a->hi > b->hi;
+}
+
+static void tidy(struct touched_set *s)
+{
+	struct page_run *v = s->runs.v;
+	size_t n = 0;
+	if (s->tidy == s->runs.n)
+		return;
+	qsort(v, s->runs.n, sizeof(*v), run_order);
+	for (size_t i = 0; i < s->runs.n; i++) {
+		if (!n || v[i].lo > v[n - 1].hi)
+			v[n++] = v[i];
+		else if (v[i].hi > v[n - 1].hi)
+			v[n - 1].hi = v[i].hi;
+	}
+	s->runs.n = s->tidy = n;
+}
+
+#define UNTIDY_MOST 4096u /* runs, or as many as are tidy: so sorting stays cheap */
+
+static int run_add(struct touched_set *s, const struct page_run *new)
+{
+	const size_t untidy = s->runs.n - s->tidy;
+	if (run_is_in(s, new))
+		return 0;
+	if (untidy > UNTIDY_MOST && untidy > s->tidy)
+		tidy(s);
+	struct page_run *to = array_push(&s->runs);
+	if (!to)
+		return -ENOMEM;
+	*to = *new;
+	return 0;
+}
+
+static struct touched_set *touched_get(struct touched *t, const struct extent *e)
+{
+	uint32_t *index = map_get(&t->map, MAP_KEY(e->process, e->kind));
+	if (!index)
+		return NULL;
+	if (*index == MAP_NONE) {
+		struct touched_set *new = array_push(&t->sets);
+		if (!new)
+			return NULL;
+		*new = (struct touched_set){ .process = e->process, .kind = e->kind };
+		*index = (uint32_t)(t->sets.n - 1);
+	}
+	return &t->sets.v[*index];
+}
+
+int touched_add(struct touched *t, const struct extent *e)
+{
+	if (e->start >= e->end)
+		return 0;
+	struct touched_set *s = touched_get(t, e);
+	if (!s)
+		return -ENOMEM;
+	return run_add(
+		s, &(struct page_run){ e->start >> PAGE_BITS, ((e->end - 1) >> PAGE_BITS) + 1 });
+}
+
+void touched_fini(struct touched *t)
+{
+	for (size_t i = 0; i < t->sets.n; i++)
+		array_free(&t->sets.v[i].runs);
+	array_free(&t->sets);
+	map_fini(&t->map);
+}
+
+/* ---- holes ---- */
+
+static int extent_order(const void *one, const void *two)
+{
+	const struct extent *a = one, *b = two;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->end < b->end ? -1 : a->end > b->end;
+}
+
+static void add_hole(struct holes *h, uint64_t *largest, uint64_t from, uint64_t to)
+{
+	if (from >= to)
+		return;
+	h->count++;
+	h->free_bytes = sat_add(h->free_bytes, to - from);
+	if (to - from > *largest)
+		*largest = to - from;
+}
+
+/* Holes of [lo, hi) between extents from *at on, which are sorted; those that end in it are
+ * passed. */
+static void look_between(const struct extent *v, size_t n, size_t *at, struct holes *h,
+	uint64_t *largest, uint64_t lo, uint64_t hi)
+{
+	uint64_t cursor = lo;
+	h->reach_bytes = sat_add(h->reach_bytes, hi - lo);
+	for (; *at < n && v[*at].start < hi; ++*at) {
+		add_hole(h, largest, cursor, v[*at].start);
+		cursor = v[*at].end > cursor ? v[*at].end : cursor;
+	}
+	add_hole(h, largest, cursor, hi);
+}
+
+/* All extents are of one kind and process; `pages` may be NULL. */
+static void measure_one(
+	const struct extent *v, size_t n, const struct touched_set *pages, struct memory_space *s)
+{
+	uint64_t largest = 0, end = 0;
+	size_t at = 0;
+	for (size_t i = 0; i < n; i++) {
+		s->live_bytes = sat_add(s->live_bytes, v[i].end - v[i].start);
+		end = v[i].end > end ? v[i].end : end;
+	}
+	s->used = true;
+	look_between(v, n, &at, &s->span, &largest, v[0].start, end);
+	s->span.largest_bytes = sat_add(s->span.largest_bytes, largest);
+	at = largest = 0;
+	for (size_t i = 0; pages && i < pages->runs.n; i++)
+		look_between(v, n, &at, &s->pages, &largest, pages->runs.v[i].lo << PAGE_BITS,
+			pages->runs.v[i].hi << PAGE_BITS);
+	s->pages.largest_bytes = sat_add(s->pages.largest_bytes, largest);
+}
+
+static struct touched_set *touched_find(struct touched *t, const struct extent *e)
+{
+	const uint32_t index = map_find(&t->map, MAP_KEY(e->process, e->kind));
+	if (index == MAP_NONE)
+		return NULL;
+	tidy(&t->sets.v[index]);
+	return &t->sets.v[index];
+}
+
+void space_measure(
+	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS])
+{
+	if (n)
+		qsort(v, n, sizeof(*v), extent_order);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1;
+			end < n && v[end].kind == v[i].kind && v[end].process == v[i].process;)
+			end++;
+		measure_one(v + i, end - i, touched_find(t, &v[i]), &space[v[i].kind]);
+	}
+}
+
+bool holes_fragmentation(const struct holes *h, double *ret_share)
+{
+	if (!h->free_bytes)
+		return false;
+	*ret_share = 1 - (double)h->largest_bytes / (double)h->free_bytes;
+	return true;
+}

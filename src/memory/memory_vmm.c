@@ -1,0 +1,259 @@
+/*
+ * Virtual memory: handles are made and given back (cuMemCreate, cuMemRelease), mapped into
+ * addresses that were reserved before.  A handle's memory is there until it is neither held nor
+ * mapped: programs release it as soon as it is mapped, so the release alone says little.
+ *
+ * Segments are what another allocator took from the driver to cut into blocks; imported logs have
+ * them.  They count as reserved, not as blocks.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+struct handle {
+	struct vmm_op made;
+	uint32_t refs; /* the program's own, and mappings */
+	bool held;
+};
+
+struct mapping {
+	uint64_t bytes;
+	uint32_t handle; /* or MAP_NONE */
+};
+
+struct vmm_replay {
+	struct memory_vmm *v;
+	struct vmm_blocks *blocks;
+	struct map handle_map, mapping_map, reserve_map; /* process and handle, or address */
+	ARRAY(struct handle) handles;
+	ARRAY(struct mapping) mappings;
+	ARRAY(struct vmm_op) reserved;
+};
+
+static void rise(struct level *l, uint64_t bytes)
+{
+	l->now = sat_add(l->now, bytes);
+	if (l->now > l->most)
+		l->most = l->now;
+}
+
+static void fall(struct level *l, uint64_t bytes)
+{
+	l->now -= bytes < l->now ? bytes : l->now;
+}
+
+static int add_block(struct vmm_replay *p, const struct vmm_op *made, uint64_t ticks, bool free)
+{
+	struct memory_op *op = array_push(&p->blocks->ops);
+	if (!op)
+		return -ENOMEM;
+	*op = (struct memory_op){ .ticks = ticks,
+		.pointer = made->pointer,
+		.bytes = made->bytes,
+		.process = made->process,
+		.source = made->tid,
+		.end = MEMORY_NEVER,
+		.fn_id = made->fn_id,
+		.kind = MEMORY_VMM,
+		.free = free };
+	return 0;
+}
+
+static int drop(struct vmm_replay *p, uint32_t index, uint64_t ticks)
+{
+	struct handle *h = &p->handles.v[index];
+	if (--h->refs)
+		return 0;
+	fall(&p->v->backed, h->made.bytes);
+	return add_block(p, &h->made, ticks, true);
+}
+
+static int create(struct vmm_replay *p, const struct vmm_op *op)
+{
+	uint32_t *slot = map_get(&p->handle_map, MAP_KEY(op->process, op->pointer));
+	struct handle *h = slot ? array_push(&p->handles) : NULL;
+	if (!h)
+		return -ENOMEM;
+	*h = (struct handle){ *op, 1, true };
+	*slot = (uint32_t)(p->handles.n - 1);
+	p->v->creates++;
+	rise(&p->v->backed, op->bytes);
+	return add_block(p, op, op->ticks, false);
+}
+
+/* A free of a handle that nobody was seen making is for the replay to count. */
+static int release(struct vmm_replay *p, const struct vmm_op *op)
+{
+	const uint32_t i = map_find(&p->handle_map, MAP_KEY(op->process, op->pointer));
+	if (i == MAP_NONE || !p->handles.v[i].held)
+		return add_block(p, op, op->ticks, true);
+	p->handles.v[i].held = false;
+	return drop(p, i, op->ticks);
+}
+
+static int map(struct vmm_replay *p, const struct vmm_op *op)
+{
+	const uint32_t handle = map_find(&p->handle_map, MAP_KEY(op->process, op->handle));
+	uint32_t *slot = map_get(&p->mapping_map, MAP_KEY(op->process, op->pointer));
+	struct mapping *m = slot ? array_push(&p->mappings) : NULL;
+	if (!m)
+		return -ENOMEM;
+	*m = (struct mapping){ op->bytes, handle };
+	if (handle != MAP_NONE && p->handles.v[handle].refs)
+		p->handles.v[handle].refs++;
+	else
+		m->handle = MAP_NONE;
+	*slot = (uint32_t)(p->mappings.n - 1);
+	p->v->maps++;
+	rise(&p->v->mapped, op->bytes);
+	return 0;
+}
+
+/* One call may take away several mappings that lie side by side. */
+static int unmap(struct vmm_replay *p, const struct vmm_op *op)
+{
+	uint64_t done = 0;
+	int e = 0;
+	while (done < op->bytes && !e) {
+		const struct map_key key = MAP_KEY(op->process, op->pointer + done);
+		if (map_find(&p->mapping_map, key) == MAP_NONE) {
+			p->v->strange++;
+			break;
+		}
+		uint32_t *slot = map_get(&p->mapping_map, key);
+		if (!slot)
+			return -ENOMEM;
+		const struct mapping m = p->mappings.v[*slot];
+		*slot = MAP_NONE;
+		fall(&p->v->mapped, m.bytes);
+		if (m.handle != MAP_NONE)
+			e = drop(p, m.handle, op->ticks);
+		if (!m.bytes)
+			break;
+		done = sat_add(done, m.bytes);
+	}
+	return e;
+}
+
+static int reserve(struct vmm_replay *p, const struct vmm_op *op)
+{
+	uint32_t *slot = map_get(&p->reserve_map, MAP_KEY(op->process, op->pointer));
+	struct vmm_op *r = slot ? array_push(&p->reserved) : NULL;
+	if (!r)
+		return -ENOMEM;
+	*r = *op;
+	*slot = (uint32_t)(p->reserved.n - 1);
+	p->v->reserves += !op->segment;
+	rise(op->segment ? &p->v->segments : &p->v->reserved, op->bytes);
+	return 0;
+}
+
+static int give_back(struct vmm_replay *p, const struct vmm_op *op)
+{
+	const struct map_key key = MAP_KEY(op->process, op->pointer);
+	if (map_find(&p->reserve_map, key) == MAP_NONE) {
+		p->v->strange++;
+		return 0;
+	}
+	uint32_t *slot = map_get(&p->reserve_map, key);
+	if (!slot)
+		return -ENOMEM;
+	const struct vmm_op *r = &p->reserved.v[*slot];
+	fall(r->segment ? &p->v->segments : &p->v->reserved, r->bytes);
+	*slot = MAP_NONE;
+	return 0;
+}
+
+static int do_one(struct vmm_replay *p, const struct vmm_op *op)
+{
+	switch (op->what) {
+	case VMM_CREATE:
+		return create(p, op);
+	case VMM_RELEASE:
+		return release(p, op);
+	case VMM_MAP:
+		return map(p, op);
+	case VMM_UNMAP:
+		return unmap(p, op);
+	case VMM_RESERVE:
+		return reserve(p, op);
+	default:
+		return give_back(p, op);
+	}
+}
+
+static int vmm_order(const void *one, const void *two)
+{
+	const struct vmm_op *a = one, *b = two;
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	if (a->what != b->what)
+		return a->what < b->what ? -1 : 1;
+	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
+}
+
+struct vmm_ops {
+	struct vmm_op *v;
+	size_t n;
+};
+
+/* All of them, sorted; free() v. */
+static int gather(const struct memory_list *lists, unsigned count, struct vmm_ops *ret_ops)
+{
+	size_t n = 0;
+	*ret_ops = (struct vmm_ops){ 0 };
+	for (unsigned i = 0; i < count; i++)
+		n += lists[i].vmm_count;
+	if (!n)
+		return 0;
+	ret_ops->v = calloc(n, sizeof(*ret_ops->v));
+	if (!ret_ops->v)
+		return -ENOMEM;
+	for (unsigned i = 0; i < count; i++) {
+		if (lists[i].vmm_count)
+			memcpy(ret_ops->v + ret_ops->n, lists[i].vmm,
+				lists[i].vmm_count * sizeof(*ret_ops->v));
+		ret_ops->n += lists[i].vmm_count;
+	}
+	qsort(ret_ops->v, n, sizeof(*ret_ops->v), vmm_order);
+	return 0;
+}
+
+int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
+	struct vmm_blocks *blocks)
+{
+	struct vmm_replay p = { .v = v, .blocks = blocks };
+	struct vmm_ops ops;
+	int e = gather(lists, count, &ops);
+	for (size_t i = 0; i < ops.n && !e; i++)
+		e = do_one(&p, &ops.v[i]);
+	free(ops.v);
+	map_fini(&p.handle_map);
+	map_fini(&p.mapping_map);
+	map_fini(&p.reserve_map);
+	array_free(&p.handles);
+	array_free(&p.mappings);
+	array_free(&p.reserved);
+	return e;
+}
+
+int vmm_segments_at(
+	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes)
+{
+	struct memory_vmm v = { 0 };
+	struct vmm_blocks blocks = { 0 };
+	struct vmm_replay p = { .v = &v, .blocks = &blocks };
+	struct vmm_ops ops;
+	int e = gather(lists, count, &ops);
+	for (size_t i = 0; i < ops.n && !e && ops.v[i].ticks <= ticks; i++)
+		if (ops.v[i].what == VMM_RESERVE || ops.v[i].what == VMM_GIVE_BACK)
+			e = do_one(&p, &ops.v[i]);
+	free(ops.v);
+	map_fini(&p.reserve_map);
+	array_free(&p.reserved);
+	*ret_bytes = v.segments.now;
+	return e;
+}

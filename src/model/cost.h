@@ -1,0 +1,37 @@
+/*
+ * What an operator must do at least, from the shapes of its inputs: FLOPs, and bytes that have to
+ * be read and written once.  The rules are in api/operator.tbl.
+ *
+ * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
+ * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as
+ * live recordings have them; or what calls of libraries say (docs/trace-format.md).  Pure; the text
+ * may be anything.  Nothing is guessed: what the shapes or the table do not tell is not known.
+ */
+#ifndef WEIR_MODEL_COST_H
+#define WEIR_MODEL_COST_H
+
+#include <stdbool.h>
+
+#include "predict/predict.h"
+
+struct cost {
+	double flops, bytes;
+	bool has_flops, has_bytes;
+	bool several; /* products, of which a kernel does one: it is the operator's cost alone */
+	bool matrix;  /* a product of matrices: what tensor cores are for */
+	/* FLOPs without a mask, and whether there was one is not told; bytes of rows some of which
+	 * may be the same, and are read from a cache then. */
+	bool at_most;
+	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
+	bool has_unit;
+	bool unit_told; /* by the name of the kernel */
+};
+
+/* args: the JSON object, terminated.  false: nothing is known. */
+bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
+
+/* By the kernel that multiplies: its own word, where its name has one, goes before the type.  FP32
+ * is multiplied in TF32 then. */
+void cost_set_unit(struct cost *c, const struct predict_product *by);
+
+#endif

@@ -1,0 +1,197 @@
+/* The critical path: see critical_fill() in timeline.h. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/radix.h"
+#include "model/host_time.h"
+#include "model/timeline.h"
+
+#include "base/banned.h"
+
+#define NONE UINT32_MAX
+
+/* Work that begins so soon after the work before it in its stream has waited for that alone. */
+#define HANDOVER_NS 10000u
+
+struct ended {
+	uint64_t end_ns;
+	uint32_t piece;
+};
+
+struct walker {
+	struct report *r;
+	const struct timeline *t;
+	const struct host_time *host;
+	struct ended *ended; /* all pieces, by end */
+	uint32_t *previous;  /* the piece before in the same stream, or NONE */
+	uint64_t *path_ns;
+	uint64_t at; /* how far back the path has come */
+};
+
+static void spend(struct walker *w, enum path_part part, uint64_t until)
+{
+	if (until >= w->at)
+		return;
+	w->path_ns[part] += w->at - until;
+	w->at = until;
+}
+
+static int index_pieces(struct walker *w)
+{
+	const size_t n = w->t->pieces.n;
+	uint32_t *last = malloc((w->t->stream_count + 1) * sizeof(*last));
+	w->ended = malloc(n * sizeof(*w->ended));
+	w->previous = malloc(n * sizeof(*w->previous));
+	if (!last || !w->ended || !w->previous) {
+		free(last);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i <= w->t->stream_count; i++)
+		last[i] = NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct piece *p = &w->t->pieces.v[i];
+		const bool known = p->stream != NO_STREAM;
+		w->ended[i] = (struct ended){ p->end_ns, i };
+		w->previous[i] = known ? last[p->stream] : NONE;
+		last[known ? p->stream : w->t->stream_count] = i;
+	}
+	free(last);
+	return radix_sort(w->ended, n, sizeof(*w->ended), offsetof(struct ended, end_ns),
+		sizeof(w->ended->end_ns));
+}
+
+/* The piece that ended last, at `ns` at the latest, and began before; or NONE. */
+static uint32_t ended_by(const struct walker *w, uint64_t ns)
+{
+	size_t low = 0, high = w->t->pieces.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (w->ended[middle].end_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low && w->t->pieces.v[w->ended[low - 1].piece].start_ns >= ns)
+		low--; /* of no length, at that very moment */
+	return low ? w->ended[low - 1].piece : NONE;
+}
+
+/* Back along a thread, from a call to the last wait that something on a device ended. */
+static uint32_t follow_host(struct walker *w, const struct asker *call)
+{
+	uint64_t from = call->start_ns;
+	for (const struct host_span *s; (s = host_time_wait(w->host, call->thread, from));) {
+		const uint32_t waited = ended_by(w, s->end_ns);
+		from = s->start_ns;
+		if (waited == NONE || w->t->pieces.v[waited].end_ns < s->start_ns)
+			continue;
+		spend(w, PATH_HOST, s->end_ns);
+		spend(w, PATH_WAITING, w->t->pieces.v[waited].end_ns);
+		return waited;
+	}
+	return NONE;
+}
+
+/* What the piece waited for last: another piece, or NONE and the path is at its beginning. */
+static uint32_t follow(struct walker *w, uint32_t piece)
+{
+	const struct piece *p = &w->t->pieces.v[piece];
+	uint32_t before = w->previous[piece];
+	uint64_t ready = before == NONE ? 0 : w->t->pieces.v[before].end_ns;
+	const struct asker *call = p->call == NO_CALL ? NULL : &w->t->calls.v[p->call];
+	const uint64_t asked = call ? call->end_ns : 0;
+	if (asked < w->at && ready + HANDOVER_NS < w->at && asked + HANDOVER_NS < w->at) {
+		const uint32_t other = ended_by(w, w->at);
+		if (other != NONE && w->t->pieces.v[other].end_ns > ready) {
+			before = other;
+			ready = w->t->pieces.v[other].end_ns;
+		}
+	}
+	if (call && asked >= ready) {
+		spend(w, PATH_LAUNCH, asked);
+		return follow_host(w, call);
+	}
+	if (before != NONE)
+		spend(w, PATH_QUEUE, ready);
+	return before;
+}
+
+static enum path_part part_of(const struct piece *p)
+{
+	if (p->kind == WORK_COPY || p->kind == WORK_SET)
+		return PATH_COPYING;
+	return p->communicates ? PATH_COMMUNICATING : PATH_COMPUTING;
+}
+
+/* A path that ends where the host began, or where nothing is known to go back to. */
+static void walk(struct walker *w, uint64_t start_ns)
+{
+	uint32_t piece = w->ended[w->t->pieces.n - 1].piece;
+	spend(w, PATH_AFTER, w->t->pieces.v[piece].end_ns);
+	/* Equal times could lead round in a circle. */
+	for (size_t steps = 0; piece != NONE && steps < w->t->pieces.n; steps++) {
+		const struct piece *p = &w->t->pieces.v[piece];
+		const uint64_t before = w->at;
+		spend(w, part_of(p), p->start_ns);
+		w->r->work.v[p->row].path_ns += before - w->at;
+		piece = follow(w, piece);
+	}
+	spend(w, PATH_HOST, w->t->pieces.v[0].start_ns);
+	spend(w, PATH_BEFORE, start_ns);
+}
+
+/* How long the stream that worked longest did so; kernels of a graph may overlap in one. */
+static int busiest_stream(const struct timeline *t, uint64_t *ret_ns)
+{
+	struct {
+		uint64_t until, ns;
+	} *streams = calloc(t->stream_count + 1, sizeof(*streams));
+	if (!streams)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->pieces.n; i++) {
+		const struct piece *p = &t->pieces.v[i];
+		const uint32_t s = p->stream;
+		if (s == NO_STREAM || p->end_ns <= streams[s].until)
+			continue;
+		const uint64_t from =
+			p->start_ns > streams[s].until ? p->start_ns : streams[s].until;
+		streams[s].ns += p->end_ns - from;
+		streams[s].until = p->end_ns;
+		*ret_ns = streams[s].ns > *ret_ns ? streams[s].ns : *ret_ns;
+	}
+	free(streams);
+	return 0;
+}
+
+/* A path through the host may be hardly longer than one through a stream that was busy too. */
+static int find_host_most(struct report *r, const struct timeline *t)
+{
+	struct analysis *a = &r->analysis;
+	const uint64_t *ns = a->path_ns;
+	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
+	const uint64_t all = r->wall_ns - ns[PATH_BEFORE] - ns[PATH_AFTER];
+	uint64_t busiest = 0;
+	const int e = busiest_stream(t, &busiest);
+	const uint64_t rest = all > busiest ? all - busiest : 0;
+	a->path_host_most_ns = host < rest ? host : rest;
+	return e;
+}
+
+int critical_fill(
+	struct report *r, const struct timeline *t, const struct host_time *h, uint64_t start_ns)
+{
+	struct walker w = { .r = r,
+		.t = t,
+		.host = h,
+		.path_ns = r->analysis.path_ns,
+		.at = start_ns + r->wall_ns };
+	int e = index_pieces(&w);
+	if (!e) {
+		walk(&w, start_ns);
+		e = find_host_most(r, t);
+	}
+	free(w.ended);
+	free(w.previous);
+	return e;
+}

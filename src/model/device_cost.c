@@ -1,0 +1,198 @@
+/*
+ * Which kernels did what operators asked for.
+ *
+ * An operator's FLOPs and bytes are those of the kernels that it launched, in proportion to their
+ * times.  Of a product of matrices only kernels count whose names are of such that multiply: others
+ * change layouts before and after, or add up parts.  What a kernel multiplies by is the word of its
+ * name before that of the operator's type: FP32 is multiplied in TF32, and half of a mixed
+ * precision is inside.
+ */
+#include <errno.h>
+
+#include "model/device_join.h"
+#include "model/roofline.h"
+
+#include "base/banned.h"
+
+/* Where in the order of launches the two products of a step back are, as names say. */
+static void note_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
+{
+	d->unordered |= !ticks;
+	if (p->weight && (!d->weight_from || ticks < d->weight_from))
+		d->weight_from = ticks;
+	if (p->input && ticks > d->input_to)
+		d->input_to = ticks;
+}
+
+int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns)
+{
+	const uint64_t ticks = call == NO_CALL ? 0 : sat_add(j->launches.v[call].ticks, 1);
+	uint32_t at = span;
+	for (int i = 0; at != NONE && j->spans.v[at].cost == NONE && i < LOOK_UP_MOST; i++)
+		at = j->spans.v[at].parent;
+	if (at == NONE || j->spans.v[at].cost == NONE)
+		return 0;
+	struct doing *d = &j->spans.v[at].doing;
+	const struct predict_product *p = &j->products.v[row];
+	d->by.fewer |= p->fewer;
+	note_order(d, p, ticks);
+	if (j->costs.v[j->spans.v[at].cost].matrix && p->helps)
+		return 0;
+	struct claim *new = array_push(&j->claims);
+	if (!new)
+		return -ENOMEM;
+	*new = (struct claim){
+		.ns = ns, .ticks = ticks, .span = at, .row = row, .weight = p->weight
+	};
+	d->ns = sat_add(d->ns, ns);
+	d->weight_ns = sat_add(d->weight_ns, p->weight ? ns : 0);
+	d->count++;
+	return 0;
+}
+
+/*
+ * An operator that has one inside for its product, as aten::addmm has cublasGemmEx, has no kernel
+ * of its own that would do it: what it launches besides is a copy or the like.
+ */
+static void leave_to_inner(struct joiner *j, const struct span *s)
+{
+	const struct cost *c = s->cost == NONE || !s->doing.ns ? NULL : &j->costs.v[s->cost];
+	uint32_t up = s->parent;
+	for (int i = 0; c && c->matrix && up != NONE && i < LOOK_UP_MOST; i++) {
+		struct span *p = &j->spans.v[up];
+		up = p->parent;
+		if (p->cost == NONE || j->costs.v[p->cost].flops > 2 * c->flops)
+			continue;
+		p->doing.left = true;
+		p->doing.ns = 0;
+	}
+}
+
+/* The cost as a kernel of that name has it. */
+static struct cost cost_by(const struct cost *c, const struct predict_product *by, bool fewer)
+{
+	struct cost k = *c;
+	if (!c->matrix)
+		return k;
+	cost_set_unit(&k, by);
+	k.has_unit &= !fewer;
+	return k;
+}
+
+/* Keeps what the longest kernel of a product multiplies by, for the operators around too. */
+static void note_longest(struct joiner *j, const struct claim *k)
+{
+	struct doing *d = &j->spans.v[k->span].doing;
+	const struct cost *c = &j->costs.v[j->spans.v[k->span].cost];
+	if (!c->matrix || d->left || k->ns <= d->longest_ns)
+		return;
+	const bool fewer = d->by.fewer;
+	const struct cost by = cost_by(c, &j->products.v[k->row], false);
+	d->longest_ns = k->ns;
+	d->by = j->products.v[k->row];
+	d->by.fewer = fewer;
+	d->unit = by.unit;
+	d->has_unit = by.has_unit;
+}
+
+/* Ranges inside stand behind those around. */
+static void tell_outer(struct joiner *j)
+{
+	for (size_t i = j->spans.n; i-- > 0;) {
+		const struct span *s = &j->spans.v[i];
+		struct doing *p = s->parent == NONE ? NULL : &j->spans.v[s->parent].doing;
+		if (!p || s->doing.longest_ns <= p->longest_ns)
+			continue;
+		p->longest_ns = s->doing.longest_ns;
+		p->by = s->doing.by;
+		p->unit = s->doing.unit;
+		p->has_unit = s->doing.has_unit;
+	}
+}
+
+/*
+ * PyTorch makes the gradient of the input first.  Where no kernel that multiplies has a name that
+ * says whose it is, as by FFT or Winograd, those launched after the last of the input's, or from
+ * the first of the weights' on, which may only help, are the weights'.
+ */
+static void order_claim(struct joiner *j, struct claim *k)
+{
+	struct doing *d = &j->spans.v[k->span].doing;
+	const uint64_t from = d->weight_from ? d->weight_from : d->input_to + 1;
+	if (!j->costs.v[j->spans.v[k->span].cost].several || d->weight_ns || d->unordered ||
+		from == 1 || k->ticks < from)
+		return;
+	k->weight = true;
+	d->ordered_ns += k->ns;
+}
+
+/*
+ * Its part of the operator's FLOPs; 0: not known.  Of two products, which are as large, it is known
+ * of some kernels that they do the one; else two kernels do one each.
+ */
+static double part_of(const struct cost *c, const struct doing *d, const struct claim *k)
+{
+	const uint64_t weight_ns = d->weight_ns + d->ordered_ns;
+	const uint64_t side = k->weight ? weight_ns : d->ns - weight_ns;
+	if (!c->several)
+		return (double)k->ns / (double)d->ns;
+	if (weight_ns && weight_ns < d->ns)
+		return 0.5 * (double)k->ns / (double)side;
+	return d->count == 2 ? 0.5 : 0;
+}
+
+static void give_kernel(struct joiner *j, const struct claim *k)
+{
+	const struct span *s = &j->spans.v[k->span];
+	const struct doing *d = &s->doing;
+	const struct cost *whole = &j->costs.v[s->cost];
+	const struct predict_product *by = &j->products.v[k->row];
+	const double part = d->ns ? part_of(whole, d, k) : 0;
+	if (part <= 0)
+		return;
+	/* By FFT or Winograd it neither multiplies nor moves what the definition says. */
+	const bool fewer = whole->matrix && d->by.fewer;
+	struct cost c = cost_by(whole, by, fewer);
+	c.flops *= part;
+	c.bytes *= part;
+	roofline_add(fewer ? NULL : j->r->gpu, &j->r->work.v[k->row].roofline, &c, k->ns);
+}
+
+/* An operator's product counts against a peak when the kernel that did it was seen. */
+static void give_operator(struct joiner *j, struct operator_row *to, const struct span *s)
+{
+	struct cost c = j->costs.v[s->cost];
+	const struct doing *d = &s->doing;
+	if (c.matrix && d->longest_ns) {
+		c.unit = d->unit;
+		c.unit_told = d->by.has_unit;
+		c.has_unit = d->has_unit && !d->by.fewer;
+	}
+	roofline_add(j->r->gpu && (!c.matrix || d->longest_ns) ? j->r->gpu : NULL, &to->roofline,
+		&c, s->device_ns);
+}
+
+void cost_sum(struct joiner *j,
+	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
+	bool (*is_overload)(const struct joiner *j, const struct span *s))
+{
+	for (size_t i = j->spans.n; i-- > 0;)
+		leave_to_inner(j, &j->spans.v[i]);
+	for (size_t i = 0; i < j->claims.n; i++)
+		note_longest(j, &j->claims.v[i]);
+	tell_outer(j);
+	for (size_t i = 0; i < j->claims.n; i++)
+		order_claim(j, &j->claims.v[i]);
+	for (size_t i = 0; i < j->claims.n; i++)
+		give_kernel(j, &j->claims.v[i]);
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (s->cost == NONE)
+			continue;
+		if (!is_overload(j, s))
+			give_operator(j, &j->r->operators.v[s->row], s);
+		const struct span *owner = owner_span(j, s);
+		if (owner != s && owner->cost == NONE)
+			give_operator(j, &j->r->operators.v[owner->row], s);
+	}
+}

@@ -1,0 +1,106 @@
+/*
+ * What device.c and device_cost.c share while device work is joined to calls and ranges.  Internal
+ * to them.
+ */
+#ifndef WEIR_MODEL_DEVICE_JOIN_H
+#define WEIR_MODEL_DEVICE_JOIN_H
+
+#include "predict/predict.h"
+#include "model/cost.h"
+#include "model/device_time.h"
+#include "model/timeline.h"
+
+#define NONE    UINT32_MAX
+#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
+
+/* Who did what an operator asked for: device_cost.c. */
+struct doing {
+	uint64_t ns; /* of the kernels that did it; 0: no such was seen, or one inside did it */
+	uint32_t count;
+	uint64_t weight_ns;   /* of these, those of the gradient of weights, by name … */
+	uint64_t ordered_ns;  /* … or, where no name says so, by when they were launched */
+	uint64_t weight_from; /* the first launch that a name gives to that gradient, 0: none */
+	uint64_t input_to;    /* the last of the input's, 0: none */
+	uint64_t longest_ns;  /* of products: the longest kernel, here or inside … */
+	struct predict_product by; /* … and what its name says */
+	enum gpu_unit unit;        /* … or the operator's type; valid with has_unit */
+	bool has_unit;
+	bool left;      /* to an operator inside */
+	bool unordered; /* a kernel's launch is not known */
+};
+
+/* A kernel's part in what the operator around it asked for. */
+struct claim {
+	uint64_t ns;
+	uint64_t ticks; /* its launch, + 1 */
+	uint32_t span, row;
+	bool weight; /* of two products it did the gradient of weights */
+};
+
+/* A range that nests.  Sorted by thread and start, those around before those inside. */
+struct span {
+	uint64_t ticks;
+	uint64_t end;
+	uint64_t inner_ticks; /* of the ranges directly inside */
+	uint64_t external;    /* 0: none */
+	uint64_t device_ns;
+	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
+	uint32_t thread;
+	uint32_t row;
+	uint32_t parent;
+	uint32_t work_count;
+	uint32_t inner_count; /* ranges directly inside */
+	uint32_t cost;        /* into costs, or NONE */
+	struct doing doing;   /* what did that */
+	bool repeated;        /* a range around has the same name */
+};
+
+struct launch { /* a link, with the span that it led to */
+	uint64_t correlation;
+	uint64_t ticks;
+	uint64_t dur;
+	uint32_t process;
+	uint32_t thread;
+	uint32_t span;
+	bool counted; /* its time is in the sum of a kernel's */
+	bool kernel;  /* a launch of one kernel: its time on the host is that kernel's */
+};
+
+struct external {
+	uint64_t id;
+	uint32_t process;
+	uint32_t span;
+};
+
+struct joiner {
+	struct report *r;
+	struct chunk_buf buf;
+	struct map thread_map, row_map, work_map, copy_map, stream_map, device_map, shape_map,
+		text_map;
+	ARRAY(uint32_t) thread_process; /* by thread */
+	ARRAY(struct span) spans;
+	ARRAY(struct cost) costs; /* of operators with certain arguments */
+	ARRAY(struct claim) claims;
+	ARRAY(struct predict_product) products; /* by row of report.work: what its name says */
+	struct map cost_map;                    /* row and arguments: into costs, or NO_COST */
+	ARRAY(struct launch) launches;
+	ARRAY(struct external) externals; /* made when first needed */
+	bool has_externals;
+	ARRAY(uint64_t) shape_counts;
+	struct timeline timeline;
+	size_t hint; /* into launches: work comes nearly in their order */
+};
+
+#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
+
+/* A kernel of this row ran for the span: what the innermost operator of known cost around asked for
+ * is its, unless it only helps.  call: its launch, or NO_CALL.  0 or -ENOMEM. */
+int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
+
+/* Gives rows of kernels and operators their FLOPs and bytes, once all work is claimed and times of
+ * ranges inside are added.  owner_span: the range whose the work of a library's call is. */
+void cost_sum(struct joiner *j,
+	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
+	bool (*is_overload)(const struct joiner *j, const struct span *s));
+
+#endif

@@ -1,0 +1,329 @@
+/*
+ * The rows of device.c once all is counted: in order, and joined with what calls say of
+ * kernels and copies.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/sort.h"
+#include "model/device_time.h"
+#include "model/roofline.h"
+#include "model/statistic.h"
+#include "model/tally.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
+{
+	const size_t n = strlen(text);
+	return map_get(m, MAP_KEY(hash_bytes(text, n), hash_fnv32(text, n), n, kind));
+}
+
+/* ---- rows ---- */
+
+#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
+
+static int work_order(const void *one, const void *two)
+{
+	const struct work_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int copy_order(const void *one, const void *two)
+{
+	const struct copy_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return DOWN(a->bytes, b->bytes);
+}
+
+static int operator_order(const void *one, const void *two)
+{
+	const struct operator_row *a = one, *b = two;
+	if (a->device_self_ns != b->device_self_ns)
+		return DOWN(a->device_self_ns, b->device_self_ns);
+	if (a->device_total_ns != b->device_total_ns)
+		return DOWN(a->device_total_ns, b->device_total_ns);
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	return strcmp(a->name, b->name);
+}
+
+static int span_order(const void *one, const void *two)
+{
+	const struct span_row *a = one, *b = two;
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	if (a->count != b->count)
+		return DOWN(a->count, b->count);
+	const int names = strcmp(a->name, b->name);
+	return names ? names : ORDER(a->kind, b->kind);
+}
+
+static int stream_order(const void *one, const void *two)
+{
+	const struct stream_row *a = one, *b = two;
+	if (a->total_ns != b->total_ns)
+		return DOWN(a->total_ns, b->total_ns);
+	return ORDER(a->stream, b->stream);
+}
+
+static int device_order(const void *one, const void *two)
+{
+	return ORDER(
+		((const struct device_row *)one)->device, ((const struct device_row *)two)->device);
+}
+
+/* ---- what the rest of the report takes from it ---- */
+
+static int moved_order(const void *one, const void *two)
+{
+	const struct moved_row *a = one, *b = two;
+	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
+}
+
+static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
+{
+	const char *direction = copy_direction_name(c->what);
+	if (c->set)
+		return &r->sets;
+	direction = direction ? direction : "unknown";
+	for (size_t i = 0; i < r->copies.n; i++)
+		if (!strcmp(r->copies.v[i].direction, direction))
+			return &r->copies.v[i];
+	struct moved_row *new = array_push(&r->copies);
+	if (new)
+		*new = (struct moved_row){ .direction = direction };
+	return new;
+}
+
+/* What devices moved, instead of what calls asked for. */
+static int replace_moved(struct report *r)
+{
+	bool copies = false, sets = false;
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		*(r->device_copies.v[i].set ? &sets : &copies) = true;
+	if (copies)
+		r->copies.n = 0;
+	if (sets)
+		r->sets = (struct moved_row){ 0 };
+	for (size_t i = 0; i < r->device_copies.n; i++) {
+		const struct copy_row *c = &r->device_copies.v[i];
+		struct moved_row *to = moved_of(r, c);
+		if (!to)
+			return -ENOMEM;
+		to->count = sat_add(to->count, c->count);
+		to->bytes = sat_add(to->bytes, c->bytes);
+		to->device_ns = sat_add(to->device_ns, c->total_ns);
+	}
+	SORT(r->copies, moved_order);
+	return 0;
+}
+
+/* Names of kernels that calls asked for: which row each is. */
+static int name_kernels(const struct report *r, struct map *names)
+{
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
+		uint32_t *index = device_text_slot(names, r->kernel_rows.v[i].name, WORK_KERNEL);
+		if (!index)
+			return -ENOMEM;
+		if (*index == MAP_NONE)
+			*index = (uint32_t)i;
+	}
+	return 0;
+}
+
+/* Copies and sets are not: of those a file has all, or none. */
+static bool is_sampled(const struct work_row *w)
+{
+	return w->kind == WORK_KERNEL || w->kind == WORK_GRAPH;
+}
+
+/* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
+static int estimate(const struct report *r, struct map *names, struct work_row *w)
+{
+	const uint64_t timed = w->count;
+	if (!is_sampled(w))
+		return 0;
+	uint64_t runs = sat_mul(timed, r->sampled);
+	if (w->kind == WORK_GRAPH && r->graph_launches >= timed)
+		runs = r->graph_launches;
+	if (w->kind == WORK_KERNEL) {
+		const uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+		if (!index)
+			return -ENOMEM;
+		if (*index != MAP_NONE && r->kernel_rows.v[*index].count >= timed)
+			runs = r->kernel_rows.v[*index].count;
+	}
+	const double mean = timed ? (double)w->total_ns / (double)timed : 0;
+	const double total = mean * (double)runs;
+	w->total_ns = total < (double)(UINT64_MAX / 2) ? (uint64_t)total : UINT64_MAX / 2;
+	w->error_ns = stat_estimate_error(&w->hist, (double)runs);
+	w->count = runs;
+	return 0;
+}
+
+/* Nodes of graphs are in what graphs take. */
+static uint64_t launched(const struct report *r, struct map *names, const struct work_row *w)
+{
+	const uint32_t *index =
+		w->kind == WORK_KERNEL ? device_text_slot(names, w->name, WORK_KERNEL) : NULL;
+	const struct kernel_row *k = index && *index != MAP_NONE ? &r->kernel_rows.v[*index] : NULL;
+	return k && k->graph_count < w->count ? w->count - k->graph_count : w->count;
+}
+
+static void sum_estimates(struct report *r, struct map *names)
+{
+	double squares = 0;
+	for (size_t i = 0; i < r->work.n; i++) {
+		struct work_row *w = &r->work.v[i];
+		if (!is_sampled(w))
+			continue;
+		w->launched = launched(r, names, w);
+		const double share = w->count ? (double)w->launched / (double)w->count : 0;
+		const double total = (double)w->total_ns * share;
+		const double error = isnan(w->error_ns) ? total : w->error_ns * share;
+		r->sampled_ns += total;
+		squares += error * error;
+	}
+	r->sampled_error_ns = sqrt(squares);
+}
+
+static int estimate_all(struct report *r)
+{
+	struct map names = { 0 };
+	int e = name_kernels(r, &names);
+	for (size_t i = 0; i < r->work.n && !e; i++)
+		e = estimate(r, &names, &r->work.v[i]);
+	sum_estimates(r, &names);
+	map_fini(&names);
+	return e;
+}
+
+static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
+{
+	char *name = strdup(w->name);
+	struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
+	if (!k) {
+		free(name);
+		return NULL;
+	}
+	*k = (struct kernel_row){ .name = name,
+		.mangled = w->mangled,
+		.host_ticks = w->host_ticks,
+		.common = w->common,
+		.shapes = w->shapes,
+		.shape = w->shape,
+		.work = WORK_NONE };
+	return k;
+}
+
+static int join_kernel(struct report *r, struct map *names, uint32_t work)
+{
+	const struct work_row *w = &r->work.v[work];
+	uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		if (!new_kernel(r, w))
+			return -ENOMEM;
+		*index = (uint32_t)(r->kernel_rows.n - 1);
+	}
+	struct kernel_row *k = &r->kernel_rows.v[*index];
+	k->count = w->count;
+	if (!r->sampled)
+		k->graph_count = w->graph_count;
+	k->work = work;
+	return 0;
+}
+
+static int kernel_order(const void *one, const void *two)
+{
+	const struct kernel_row *a = one, *b = two;
+	if (a->work != b->work)
+		return ORDER(a->work, b->work); /* by time, and what never ran behind */
+	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
+}
+
+static int join_kernels(struct report *r)
+{
+	struct map names = { 0 };
+	int e = name_kernels(r, &names);
+	for (uint32_t i = 0; i < r->work.n && !e; i++)
+		if (r->work.v[i].kind == WORK_KERNEL)
+			e = join_kernel(r, &names, i);
+	map_fini(&names);
+	SORT(r->kernel_rows, kernel_order);
+	return e;
+}
+
+static void fill_totals(struct report *r)
+{
+	struct map contexts = { 0 };
+	if (r->launches < r->device_kernels)
+		r->launches = r->device_kernels;
+	if (!r->graph_launches)
+		r->graph_launches = r->runtime_graph_launches;
+	if (!r->streams)
+		r->streams = r->stream_rows.n;
+	for (size_t i = 0; i < r->stream_rows.n && !r->contexts; i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		if (s->context)
+			map_get(&contexts, MAP_KEY(s->process, s->device, s->context));
+	}
+	if (!r->contexts)
+		r->contexts = contexts.taken;
+	map_fini(&contexts);
+}
+
+int device_make_rows(struct report *r)
+{
+	const int estimated = r->sampled ? estimate_all(r) : 0;
+	if (estimated)
+		return estimated;
+	SORT(r->work, work_order);
+	SORT(r->device_copies, copy_order);
+	SORT(r->operators, operator_order);
+	SORT(r->span_rows, span_order);
+	SORT(r->stream_rows, stream_order);
+	SORT(r->devices, device_order);
+	int e = r->device_copies.n ? replace_moved(r) : 0;
+	if (!e && r->device_kernels)
+		e = join_kernels(r);
+	fill_totals(r);
+	roofline_fill(r);
+	return e;
+}
+
+void device_fini(struct report *r)
+{
+	for (size_t i = 0; i < r->work.n; i++) {
+		free(r->work.v[i].name);
+		hist_fini(&r->work.v[i].hist);
+	}
+	for (size_t i = 0; i < r->device_copies.n; i++)
+		hist_fini(&r->device_copies.v[i].hist);
+	for (size_t i = 0; i < r->operators.n; i++) {
+		hist_fini(&r->operators.v[i].host_hist);
+		hist_fini(&r->operators.v[i].device_hist);
+		hist_fini(&r->operators.v[i].span_hist);
+	}
+	for (size_t i = 0; i < r->span_rows.n; i++)
+		hist_fini(&r->span_rows.v[i].host_hist);
+	links_fini(&r->links);
+	hist_fini(&r->analysis.queue.queued);
+	array_free(&r->analysis.pauses);
+	array_free(&r->analysis.idle);
+	array_free(&r->work);
+	array_free(&r->device_copies);
+	array_free(&r->operators);
+	array_free(&r->span_rows);
+	array_free(&r->stream_rows);
+	array_free(&r->devices);
+}

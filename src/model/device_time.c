@@ -1,0 +1,746 @@
+/* See device.h. */
+#include "model/device_join.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/radix.h"
+#include "base/sort.h"
+#include "model/roofline.h"
+#include "model/tally.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
+static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(j->r->trace, kind, &at, &j->buf, &j->r->damaged_chunks)) > 0 &&
+		!(e = use(j)))
+		;
+	return e;
+}
+
+static int thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
+{
+	uint32_t *thread = map_get(&j->thread_map, MAP_KEY(process, tid));
+	if (!thread)
+		return -ENOMEM;
+	if (*thread == MAP_NONE) {
+		uint32_t *new = array_push(&j->thread_process);
+		if (!new)
+			return -ENOMEM;
+		*new = process;
+		*thread = (uint32_t)(j->thread_process.n - 1);
+	}
+	*ret_thread = *thread;
+	return 0;
+}
+
+static const char *text_of(const struct joiner *j, uint32_t name)
+{
+	return name == META_NONE ? "(no name)" : j->r->meta.names.v[name].text;
+}
+
+/* ---- ranges ---- */
+
+static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
+	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct operator_row *new = array_push(&j->r->operators);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct operator_row){ .name = text_of(j, name), .kind = g->kind };
+		new->library =
+			g->kind == RANGE_OPERATOR &&
+			(!strncmp(new->name, "cublas", 6) || !strncmp(new->name, "cudnn", 5));
+		*index = (uint32_t)(j->r->operators.n - 1);
+	}
+	*ret_row = *index;
+	return 0;
+}
+
+/* Operators come again and again with the same arguments. */
+static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
+{
+	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
+	uint32_t *index = map_get(&j->cost_map, MAP_KEY(row, args));
+	struct cost cost;
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		*index = NO_COST;
+		if (args != META_NONE &&
+			cost_of(j->r->operators.v[row].name, text_of(j, args), &cost)) {
+			struct cost *new = array_push(&j->costs);
+			if (!new)
+				return -ENOMEM;
+			*new = cost;
+			*index = (uint32_t)(j->costs.n - 1);
+		}
+	}
+	*ret_cost = *index == NO_COST ? NONE : *index;
+	return 0;
+}
+
+static int count_span(struct joiner *j, const struct range *g)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
+	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct span_row *new = array_push(&j->r->span_rows);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct span_row){ .name = text_of(j, name), .kind = g->kind };
+		*index = (uint32_t)(j->r->span_rows.n - 1);
+	}
+	struct span_row *s = &j->r->span_rows.v[*index];
+	s->count++;
+	s->host_ticks = sat_add(s->host_ticks, g->dur);
+	if (g->dur)
+		hist_add(&s->host_hist, g->dur);
+	return 0;
+}
+
+static int take_ranges(struct joiner *j)
+{
+	struct range g;
+	size_t at = 0;
+	int e = 0;
+	while (!e && range_next(&j->buf, &at, &g)) {
+		struct span s = {
+			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .cost = NONE
+		};
+		if (!range_nests(g.kind)) {
+			e = g.kind == RANGE_PYTHON ? 0 : count_span(j, &g);
+			continue;
+		}
+		if (g.valid & RANGE_HAS_EXTERNAL)
+			s.external = g.external;
+		e = thread_of(j, j->buf.ref->process, g.tid, &s.thread);
+		if (!e)
+			e = operator_of(j, &g, &s.row);
+		if (!e && g.args && g.kind == RANGE_OPERATOR)
+			e = cost_index(j, &g, s.row, &s.cost);
+		struct span *to = e ? NULL : array_push(&j->spans);
+		if (!to)
+			return -ENOMEM;
+		*to = s;
+	}
+	return e;
+}
+
+static int span_order(const void *one, const void *two)
+{
+	const struct span *a = one, *b = two;
+	if (a->thread != b->thread)
+		return ORDER(a->thread, b->thread);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	return -ORDER(a->end, b->end);
+}
+
+/* ---- links ---- */
+
+static bool launches_kernel(const struct trace *t, uint16_t id)
+{
+	const struct schema_fn *fn = schema_find(&t->schema, id);
+	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
+			     !strncmp(fn->name, "cudaLaunchKernelEx", 18));
+}
+
+static int take_link(struct joiner *j, const struct call_link *l)
+{
+	struct launch n = { .correlation = l->correlation,
+		.ticks = l->ticks,
+		.dur = l->dur,
+		.process = l->process,
+		.span = NONE,
+		.kernel = launches_kernel(j->r->trace, l->fn) };
+	const int e = thread_of(j, l->process, l->tid, &n.thread);
+	struct launch *to = e ? NULL : array_push(&j->launches);
+	if (!to)
+		return -ENOMEM;
+	*to = n;
+	return 0;
+}
+
+static int take_links(struct joiner *j)
+{
+	const struct links *l = &j->r->links;
+	int e = links_load(j->r->trace, &j->r->meta, &j->r->links);
+	for (size_t i = 0; i < l->v.n && !e; i++)
+		e = take_link(j, &l->v.v[i]);
+	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
+		const struct chunk_header *c = &j->r->trace->chunks[i].head;
+		if (c->kind == CHUNK_DEVICE)
+			j->r->lost_work = sat_add(j->r->lost_work, c->lost);
+	}
+	return e;
+}
+
+static int launch_by_correlation(const void *one, const void *two)
+{
+	const struct launch *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->correlation != b->correlation)
+		return ORDER(a->correlation, b->correlation);
+	return ORDER(a->ticks, b->ticks);
+}
+
+/* The innermost of the ranges that began before and have not ended. */
+static uint32_t leave_ended(const struct joiner *j, uint32_t top, uint64_t ticks)
+{
+	while (top != NONE && j->spans.v[top].end <= ticks)
+		top = j->spans.v[top].parent;
+	return top;
+}
+
+static bool is_repeated(const struct joiner *j, const struct span *s)
+{
+	uint32_t up = s->parent;
+	for (int i = 0; up != NONE && i < LOOK_UP_MOST; i++) {
+		if (j->spans.v[up].row == s->row)
+			return true;
+		up = j->spans.v[up].parent;
+	}
+	return false;
+}
+
+static void enter(struct joiner *j, uint32_t i, uint32_t *top)
+{
+	struct span *s = &j->spans.v[i];
+	s->parent = leave_ended(j, *top, s->ticks);
+	if (s->parent != NONE) {
+		struct span *p = &j->spans.v[s->parent];
+		p->inner_ticks = sat_add(p->inner_ticks, s->end - s->ticks);
+		p->inner_count++;
+		s->repeated = is_repeated(j, s);
+	}
+	*top = i;
+}
+
+/* A launch in the order of time: launches themselves stay in that of correlations. */
+struct moment {
+	uint64_t ticks;
+	uint32_t thread, launch;
+};
+
+struct moments {
+	ARRAY(struct moment) all;
+	size_t next;
+};
+
+/* Gives the span that is the innermost to the launches of its thread before `until`. */
+static void claim_launches(
+	struct joiner *j, struct moments *m, uint32_t *top, const struct span *s, uint64_t until)
+{
+	for (; m->next < m->all.n && m->all.v[m->next].thread <= s->thread; m->next++) {
+		const struct moment *at = &m->all.v[m->next];
+		if (at->thread == s->thread && at->ticks >= until)
+			break;
+		if (at->thread == s->thread && at->ticks >= s->ticks)
+			j->launches.v[at->launch].span = *top = leave_ended(j, *top, at->ticks);
+	}
+}
+
+/* One thread's ranges and launches, in the order of time. */
+static void nest(struct joiner *j, struct moments *m)
+{
+	uint32_t top = NONE;
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (i && j->spans.v[i - 1].thread != s->thread)
+			top = NONE;
+		enter(j, (uint32_t)i, &top);
+		const bool last = i + 1 == j->spans.n || j->spans.v[i + 1].thread != s->thread;
+		claim_launches(j, m, &top, s, last ? UINT64_MAX : j->spans.v[i + 1].ticks);
+	}
+}
+
+static int find_owners(struct joiner *j)
+{
+	struct moments m = { 0 };
+	if (!j->spans.n)
+		return 0;
+	if (!array_reserve(&m.all, j->launches.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < j->launches.n; i++)
+		m.all.v[m.all.n++] = (struct moment){ j->launches.v[i].ticks,
+			j->launches.v[i].thread, (uint32_t)i };
+	int e = RADIX_SORT(m.all, ticks);
+	if (!e)
+		e = RADIX_SORT(m.all, thread);
+	if (!e)
+		nest(j, &m);
+	array_free(&m.all);
+	return e;
+}
+
+static struct launch *launch_of(struct joiner *j, uint32_t process, uint64_t correlation)
+{
+	const struct launch key = { .process = process, .correlation = correlation };
+	size_t low = 0, high = j->launches.n;
+	for (size_t i = j->hint; i < j->hint + 2 && i < high; i++) {
+		struct launch *n = &j->launches.v[i];
+		if (n->process == process && n->correlation == correlation) {
+			j->hint = i;
+			return n;
+		}
+	}
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (launch_by_correlation(&j->launches.v[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	struct launch *n = low < j->launches.n ? &j->launches.v[low] : NULL;
+	if (!n || n->process != process || n->correlation != correlation)
+		return NULL;
+	j->hint = low;
+	return n;
+}
+
+/* ---- ranges that work names itself ---- */
+
+static int external_order(const void *one, const void *two)
+{
+	const struct external *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return a->id != b->id ? ORDER(a->id, b->id) : ORDER(a->span, b->span);
+}
+
+static int make_externals(struct joiner *j)
+{
+	j->has_externals = true;
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (!s->external)
+			continue;
+		struct external *x = array_push(&j->externals);
+		if (!x)
+			return -ENOMEM;
+		*x = (struct external){ s->external, j->thread_process.v[s->thread], (uint32_t)i };
+	}
+	SORT(j->externals, external_order);
+	return 0;
+}
+
+static int external_span(struct joiner *j, const struct device_work *w, uint32_t *ret_span)
+{
+	const struct external key = { w->external, j->buf.ref->process, 0 };
+	if (!(w->valid & WORK_HAS_EXTERNAL) || !w->external)
+		return 0;
+	const int e = j->has_externals ? 0 : make_externals(j);
+	size_t low = 0, high = j->externals.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (external_order(&j->externals.v[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < j->externals.n && j->externals.v[low].id == key.id &&
+		j->externals.v[low].process == key.process)
+		*ret_span = j->externals.v[low].span;
+	return e;
+}
+
+/* ---- work ---- */
+
+/* The row of a name: two that are demangled to the same text share it. */
+static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
+{
+	char *text = demangle(text_of(j, name));
+	uint32_t *index = text ? device_text_slot(&j->text_map, text, kind) : NULL;
+	if (index && *index != MAP_NONE) {
+		*ret_row = *index;
+		free(text);
+		return 0;
+	}
+	struct work_row *new = index ? array_push(&j->r->work) : NULL;
+	struct predict_product *product = new ? array_push(&j->products) : NULL;
+	if (!product) {
+		j->r->work.n -= new != NULL;
+		free(text);
+		return -ENOMEM;
+	}
+	*new = (struct work_row){ .name = text,
+		.mangled = name == META_NONE ? NULL : text_of(j, name),
+		.kind = kind,
+		.communicates = !strncmp(text, "nccl", 4) };
+	*product = predict_product_of(text);
+	*ret_row = *index = (uint32_t)(j->r->work.n - 1);
+	return 0;
+}
+
+static int work_of(struct joiner *j, const struct device_work *w, uint32_t *ret_row)
+{
+	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, w->name);
+	uint32_t *index = map_get(&j->work_map, MAP_KEY(name, w->kind));
+	if (!index)
+		return -ENOMEM;
+	const int e = *index == MAP_NONE ? new_work(j, name, w->kind, index) : 0;
+	*ret_row = *index;
+	return e;
+}
+
+static int count_shape(struct joiner *j, uint32_t index, const struct device_work *w)
+{
+	struct work_row *row = &j->r->work.v[index];
+	if (!(w->valid & WORK_HAS_SHAPE))
+		return 0;
+	uint32_t *at = map_get(&j->shape_map,
+		MAP_KEY((uint64_t)index << 32 | w->grid[0], (uint64_t)w->grid[1] << 32 | w->grid[2],
+			(uint64_t)w->block[0] << 32 | w->block[1], w->block[2]));
+	if (!at)
+		return -ENOMEM;
+	if (*at == MAP_NONE) {
+		uint64_t *new = array_push(&j->shape_counts);
+		if (!new)
+			return -ENOMEM;
+		*new = 0;
+		*at = (uint32_t)(j->shape_counts.n - 1);
+		row->shapes++;
+	}
+	struct launch_shape shape;
+	memcpy(shape.grid, w->grid, sizeof(w->grid));
+	memcpy(shape.block, w->block, sizeof(w->block));
+	tally_common(&row->shape, &row->common, &shape, ++j->shape_counts.v[*at]);
+	return 0;
+}
+
+static int count_copy(struct joiner *j, const struct device_work *w)
+{
+	const bool set = w->kind == WORK_SET, places = w->valid & WORK_HAS_PLACES;
+	const struct copy_row key = { .what = w->valid & WORK_HAS_WHAT && !set ? w->what : 0,
+		.from = places ? w->from : 0,
+		.to = places && !set ? w->to : 0 };
+	uint32_t *index = map_get(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct copy_row *new = array_push(&j->r->device_copies);
+		if (!new)
+			return -ENOMEM;
+		*new = key;
+		new->set = set;
+		*index = (uint32_t)(j->r->device_copies.n - 1);
+	}
+	struct copy_row *c = &j->r->device_copies.v[*index];
+	c->count++;
+	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
+	hist_add(&c->hist, w->end_ns - w->start_ns);
+	if (w->valid & WORK_HAS_BYTES)
+		c->bytes = sat_add(c->bytes, w->bytes);
+	return 0;
+}
+
+static int count_stream(struct joiner *j, const struct device_work *w, uint32_t *ret_stream)
+{
+	const struct stream_row key = { .process = j->buf.ref->process,
+		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		.context = w->valid & WORK_HAS_CONTEXT ? w->context : 0,
+		.stream = w->stream,
+		.first_ns = w->start_ns };
+	if (!(w->valid & WORK_HAS_STREAM))
+		return 0;
+	uint32_t *index =
+		map_get(&j->stream_map, MAP_KEY(key.process, key.device, key.context, key.stream));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct stream_row *new = array_push(&j->r->stream_rows);
+		if (!new)
+			return -ENOMEM;
+		*new = key;
+		*index = (uint32_t)(j->r->stream_rows.n - 1);
+	}
+	struct stream_row *s = &j->r->stream_rows.v[*index];
+	*ret_stream = *index;
+	s->count++;
+	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
+	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
+	s->last_ns = w->end_ns > s->last_ns ? w->end_ns : s->last_ns;
+	return 0;
+}
+
+static const char *device_name(const struct joiner *j, uint32_t device)
+{
+	const struct meta *m = &j->r->meta;
+	for (size_t i = 0; i < m->devices.n; i++)
+		if (m->devices.v[i].device == device)
+			return m->names.v[m->devices.v[i].name].text;
+	return NULL;
+}
+
+static int device_of(struct joiner *j, uint32_t device, uint32_t *ret_index)
+{
+	uint32_t *index = map_get(&j->device_map, MAP_KEY(device));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct device_row *new = array_push(&j->r->devices);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct device_row){ .device = device, .name = device_name(j, device) };
+		*index = (uint32_t)(j->r->devices.n - 1);
+	}
+	*ret_index = *index;
+	return 0;
+}
+
+static int count_device(struct joiner *j, const struct device_work *w, uint32_t *ret_device)
+{
+	const uint64_t ns = w->end_ns - w->start_ns;
+	uint32_t index;
+	if (device_of(j, w->valid & WORK_HAS_DEVICE ? w->device : 0, &index))
+		return -ENOMEM;
+	struct device_row *d = &j->r->devices.v[index];
+	uint64_t *sum = w->kind == WORK_COPY  ? &d->copy_ns
+			: w->kind == WORK_SET ? &d->set_ns
+					      : &d->kernel_ns;
+	d->count++;
+	*sum = sat_add(*sum, ns);
+	*ret_device = index;
+	return 0;
+}
+
+/* The call and the span that asked for the work, or NONE. */
+static int owner_of(struct joiner *j, const struct device_work *w, struct work_row *row,
+	uint32_t *ret_call, uint32_t *ret_span)
+{
+	struct launch *n = w->valid & WORK_HAS_CORRELATION
+				   ? launch_of(j, j->buf.ref->process, w->correlation)
+				   : NULL;
+	*ret_call = n ? (uint32_t)(n - j->launches.v) : NO_CALL;
+	*ret_span = n ? n->span : NONE;
+	if (n && n->kernel && !n->counted && w->kind == WORK_KERNEL) {
+		row->host_ticks = sat_add(row->host_ticks, n->dur);
+		n->counted = true;
+	}
+	if (n)
+		return 0;
+	j->r->unjoined_work++;
+	return external_span(j, w, ret_span);
+}
+
+static bool is_busy(uint16_t kind)
+{
+	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
+}
+
+static int keep_piece(struct joiner *j, const struct device_work *w, struct piece *piece)
+{
+	struct piece *new = array_push(&j->timeline.pieces);
+	if (!new)
+		return -ENOMEM;
+	*new = *piece;
+	new->start_ns = w->start_ns;
+	new->end_ns = w->end_ns;
+	new->kind = w->kind;
+	new->communicates = j->r->work.v[piece->row].communicates;
+	return 0;
+}
+
+/* Widens what the work of a span covers. */
+static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
+{
+	if (!last_ns)
+		return;
+	s->first_ns = s->last_ns && s->first_ns < first_ns ? s->first_ns : first_ns;
+	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
+}
+
+static int take_busy(struct joiner *j, const struct device_work *w, uint32_t index)
+{
+	struct work_row *row = &j->r->work.v[index];
+	struct piece piece = { .row = index, .stream = NO_STREAM };
+	uint32_t span;
+	j->r->device_kernels += w->kind == WORK_KERNEL;
+	if (j->r->sampled)
+		return 0; /* sums of samples are no times of operators, streams and devices */
+	int e = owner_of(j, w, row, &piece.call, &span);
+	if (w->kind == WORK_KERNEL) {
+		j->r->unowned_kernels += span == NONE && j->spans.n;
+		if (!e)
+			e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
+	}
+	if (span != NONE) {
+		struct span *s = &j->spans.v[span];
+		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
+		cover(s, w->start_ns, w->end_ns);
+		s->work_count++;
+	}
+	if (!e && (w->kind == WORK_COPY || w->kind == WORK_SET))
+		e = count_copy(j, w);
+	if (!e)
+		e = count_stream(j, w, &piece.stream);
+	if (!e)
+		e = count_device(j, w, &piece.device);
+	return e ? e : keep_piece(j, w, &piece);
+}
+
+static int take_work(struct joiner *j)
+{
+	struct device_work w;
+	size_t at = 0;
+	int e = 0;
+	while (!e && work_next(&j->buf, &at, &w)) {
+		uint32_t index;
+		e = work_of(j, &w, &index);
+		if (e)
+			return e;
+		struct work_row *row = &j->r->work.v[index];
+		row->count++;
+		row->total_ns = sat_add(row->total_ns, w.end_ns - w.start_ns);
+		hist_add(&row->hist, w.end_ns - w.start_ns);
+		row->graph_count += (w.valid & WORK_HAS_GRAPH) != 0;
+		if (w.valid & WORK_HAS_BYTES)
+			row->bytes = sat_add(row->bytes, w.bytes);
+		if (is_busy(w.kind))
+			e = take_busy(j, &w, index);
+		if (!e)
+			e = count_shape(j, index, &w);
+	}
+	return e;
+}
+
+/* ---- sums ---- */
+
+/* An operator that does nothing but call itself, as an overload does: one, not two. */
+static bool is_overload(const struct joiner *j, const struct span *s)
+{
+	return s->parent != NONE && j->spans.v[s->parent].row == s->row &&
+	       j->spans.v[s->parent].inner_count == 1;
+}
+
+/* Ranges inside stand behind those around, so one pass from the end adds all up.  Time inside
+ * a range of the same name is in that one already. */
+static void sum_operators(struct joiner *j)
+{
+	for (size_t i = j->spans.n; i-- > 0;) {
+		const struct span *s = &j->spans.v[i];
+		struct operator_row *o = &j->r->operators.v[s->row];
+		const uint64_t ticks = s->end - s->ticks;
+		o->count += !is_overload(j, s);
+		if (ticks > s->inner_ticks)
+			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
+		if (!s->repeated) {
+			o->host_ticks = sat_add(o->host_ticks, ticks);
+			o->device_total_ns = sat_add(o->device_total_ns, s->device_ns);
+			hist_add(&o->host_hist, ticks);
+			if (s->device_ns)
+				hist_add(&o->device_hist, s->device_ns);
+			if (s->last_ns && o->kind != RANGE_OPERATOR) {
+				hist_add(&o->span_hist, s->last_ns - s->first_ns);
+				o->span_ns = sat_add(o->span_ns, s->last_ns - s->first_ns);
+			}
+		}
+		if (s->parent != NONE) {
+			struct span *p = &j->spans.v[s->parent];
+			p->device_ns = sat_add(p->device_ns, s->device_ns);
+			cover(p, s->first_ns, s->last_ns);
+		}
+	}
+}
+
+/* An operator that has a library do its work is the one whose work that is: whether there is a
+ * library below is nothing that its user asked for. */
+static const struct span *owner_span(const struct joiner *j, const struct span *s)
+{
+	const struct operator_row *rows = j->r->operators.v;
+	const struct span *up = s;
+	for (; rows[up->row].library; up = &j->spans.v[up->parent]) {
+		s = up;
+		if (up->parent == NONE)
+			return s;
+	}
+	return rows[up->row].kind == RANGE_OPERATOR ? up : s;
+}
+
+/* Before the times of ranges inside are added. */
+static void sum_selves(struct joiner *j)
+{
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		struct operator_row *o = &j->r->operators.v[owner_span(j, s)->row];
+		o->device_self_ns = sat_add(o->device_self_ns, s->device_ns);
+		o->work_count += s->work_count;
+	}
+}
+
+/* ---- the whole ---- */
+
+/* Calls keep their places: work names them by those. */
+static int account(struct joiner *j)
+{
+	const struct trace *t = j->r->trace;
+	struct timeline *to = &j->timeline;
+	if (!array_reserve(&to->calls, j->launches.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < j->launches.n; i++) {
+		const struct launch *n = &j->launches.v[i];
+		to->calls.v[to->calls.n++] = (struct asker){ .start_ns = trace_ns(t, n->ticks),
+			.end_ns = trace_ns(t, sat_add(n->ticks, n->dur)),
+			.thread = n->thread };
+	}
+	to->stream_count = j->r->stream_rows.n;
+	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
+}
+
+static int join(struct joiner *j)
+{
+	int e = each_chunk(j, CHUNK_RANGES, take_ranges);
+	if (!e)
+		e = take_links(j);
+	if (e)
+		return e;
+	if (j->spans.n >= NONE || j->launches.n >= NONE)
+		return -EOVERFLOW;
+	SORT(j->spans, span_order);
+	e = find_owners(j);
+	if (!e)
+		e = each_chunk(j, CHUNK_DEVICE, take_work);
+	if (!e && !j->r->sampled)
+		e = account(j);
+	roofline_gpu(j->r);
+	sum_selves(j);
+	sum_operators(j);
+	cost_sum(j, owner_span, is_overload);
+	return e;
+}
+
+int device_fill(struct report *r)
+{
+	struct joiner j = { .r = r };
+	r->sampled = r->trace->header.sampled;
+	int e = join(&j);
+	chunk_buf_fini(&j.buf);
+	struct map *maps[] = { &j.thread_map, &j.row_map, &j.work_map, &j.copy_map, &j.stream_map,
+		&j.device_map, &j.shape_map, &j.text_map, &j.cost_map };
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		map_fini(maps[i]);
+	array_free(&j.thread_process);
+	array_free(&j.spans);
+	array_free(&j.costs);
+	array_free(&j.claims);
+	array_free(&j.products);
+	array_free(&j.launches);
+	array_free(&j.externals);
+	array_free(&j.shape_counts);
+	timeline_fini(&j.timeline);
+	return e ? e : device_make_rows(r);
+}

@@ -1,0 +1,133 @@
+/* Counting a trace's calls: workers take chunk after chunk from a shared number, then their tallies
+ * are merged. */
+#include "model/gather.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+
+#include "base/banned.h"
+
+struct work {
+	const struct trace *trace;
+	atomic_size_t next; /* chunk to take; only counted, so relaxed */
+	atomic_int failed;  /* -errno of the first worker that failed */
+	struct progress progress;
+};
+
+struct worker {
+	struct work *work;
+	struct tally tally;
+	struct chunk_buf buf;
+	pthread_t thread;
+	bool started;
+	bool shows_progress;
+};
+
+static int count_chunk(struct worker *w, size_t i)
+{
+	const int e = trace_load(w->work->trace, i, &w->buf, NULL);
+	if (e == -EBADMSG || e == -ENODATA) {
+		w->tally.damaged_chunks++;
+		return 0;
+	}
+	return e ? e : tally_chunk(&w->tally, &w->buf);
+}
+
+static void *run_worker(void *argument)
+{
+	struct worker *w = argument;
+	struct work *k = w->work;
+	size_t i;
+	while ((i = atomic_fetch_add_explicit(&k->next, 1, memory_order_relaxed)) <
+		k->trace->chunk_count) {
+		const int e = chunk_has_calls(&k->trace->chunks[i]) ? count_chunk(w, i) : 0;
+		if (e)
+			atomic_store_explicit(&k->failed, e, memory_order_relaxed);
+		if (atomic_load_explicit(&k->failed, memory_order_relaxed))
+			break;
+		if (w->shows_progress)
+			progress_show(&k->progress, i, k->trace->chunk_count);
+	}
+	return NULL;
+}
+
+static unsigned worker_count(const struct trace *t, unsigned asked)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t n = asked ? asked : cores > 0 ? (size_t)cores : 1;
+	n = n < TALLIES_MOST ? n : TALLIES_MOST;
+	return (unsigned)(n < t->chunk_count ? n : t->chunk_count ? t->chunk_count : 1);
+}
+
+static int run_workers(struct worker *workers, unsigned count, struct work *work)
+{
+	progress_init(&work->progress, "reading");
+	workers[0].shows_progress = true;
+	for (unsigned i = 1; i < count; i++)
+		workers[i].started =
+			!pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]);
+	run_worker(&workers[0]);
+	for (unsigned i = 1; i < count; i++)
+		if (workers[i].started)
+			pthread_join(workers[i].thread, NULL);
+	progress_fini(&work->progress);
+	return atomic_load_explicit(&work->failed, memory_order_relaxed);
+}
+
+static int gather(
+	const struct trace *trace, const struct meta *meta, struct worker *workers, unsigned count)
+{
+	struct work work = { .trace = trace };
+	int e = 0;
+	for (unsigned i = 0; i < count && !e; i++) {
+		workers[i].work = &work;
+		e = tally_init(&workers[i].tally, trace, meta);
+	}
+	if (!e)
+		e = run_workers(workers, count, &work);
+	for (unsigned i = 1; i < count && !e; i++)
+		e = tally_merge(&workers[0].tally, &workers[i].tally);
+	return e;
+}
+
+int tallies_gather(
+	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads)
+{
+	t->count = worker_count(trace, threads);
+	t->workers = calloc(t->count, sizeof(*t->workers));
+	return t->workers ? gather(trace, meta, t->workers, t->count) : -ENOMEM;
+}
+
+struct tally *tallies_sum(const struct tallies *t)
+{
+	return &t->workers[0].tally;
+}
+
+unsigned tallies_memory(const struct tallies *t, struct memory_list lists[static MEMORY_LISTS])
+{
+	static_assert(TALLIES_MOST + 1 <= MEMORY_LISTS, "one a worker, and one more");
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct tally *w = &t->workers[i].tally;
+		lists[i] = (struct memory_list){ .ops = w->memory.v,
+			.count = w->memory.n,
+			.sources = w->sources.v,
+			.source_count = w->sources.n,
+			.vmm = w->vmm.v,
+			.vmm_count = w->vmm.n };
+	}
+	return t->count;
+}
+
+void tallies_fini(struct tallies *t)
+{
+	for (unsigned i = 0; t->workers && i < t->count; i++) {
+		tally_fini(&t->workers[i].tally);
+		chunk_buf_fini(&t->workers[i].buf);
+	}
+	free(t->workers);
+}

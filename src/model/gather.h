@@ -1,0 +1,29 @@
+/*
+ * All calls of a trace, counted by several threads: a struct tally each, of which the first is the
+ * sum in the end. One owner thread; what is in it belongs to it until tallies_fini().
+ */
+#ifndef WEIR_MODEL_GATHER_H
+#define WEIR_MODEL_GATHER_H
+
+#include "model/tally.h"
+
+#define TALLIES_MOST 64u
+
+struct worker;
+struct tallies {
+	struct worker *workers;
+	unsigned count;
+};
+
+/* Reads the trace with so many threads, 0 for as many as there are processors.  0 or -errno;
+ * tallies_fini() follows in either case. */
+int tallies_gather(
+	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads);
+void tallies_fini(struct tallies *t);
+
+struct tally *tallies_sum(const struct tallies *t);
+
+/* The allocations that each has seen, which remain its own; how many lists. */
+unsigned tallies_memory(const struct tallies *t, struct memory_list lists[static MEMORY_LISTS]);
+
+#endif

@@ -1,0 +1,270 @@
+/* See host_time.h. */
+#include "model/host_time.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+/* A call of a thread, in ticks. */
+struct call {
+	uint64_t start, end;
+	uint16_t fn;
+	bool inner; /* inside the one that stands behind it */
+};
+
+struct thread_chunk {
+	uint32_t thread, seq;
+	size_t chunk;
+};
+
+struct maker {
+	const struct trace *trace;
+	struct host_time *h;
+	struct chunk_buf buf;
+	ARRAY(struct thread_chunk) chunks;
+	ARRAY(struct call) calls; /* of one chunk */
+	uint8_t *traits;          /* by function id: enum trait */
+};
+
+/* ---- which call is what ---- */
+
+enum trait { WAITS = 1, LAUNCHES = 2, COPIES = 4, ALLOCATES = 8, LOADS = 16 };
+
+static uint8_t traits_of(const struct schema_fn *fn)
+{
+	const bool copies = fn->kind == CALL_COPY;
+	const bool sync = !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
+	const bool launches = fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
+			      fn->kind == CALL_GRAPHLAUNCH || !strcmp(fn->class, "launch");
+	const bool loads = !strcmp(fn->class, "module") || !strcmp(fn->class, "context");
+	return (sync || (copies && !strstr(fn->name, "Async")) ? WAITS : 0) |
+	       (launches ? LAUNCHES : 0) | (copies || !strcmp(fn->class, "copy") ? COPIES : 0) |
+	       (strcmp(fn->class, "memory") ? 0 : ALLOCATES) | (loads ? LOADS : 0);
+}
+
+static int find_traits(struct maker *m)
+{
+	const struct schema *s = &m->trace->schema;
+	m->traits = calloc(s->id_count + 1, 1);
+	if (!m->traits)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < s->id_count; id++) {
+		const struct schema_fn *fn = schema_find(s, id);
+		m->traits[id] = fn ? traits_of(fn) : 0;
+	}
+	return 0;
+}
+
+static enum host_state state_of(const struct maker *m, const struct call *c, uint64_t ns)
+{
+	const uint8_t traits = c->fn < m->trace->schema.id_count ? m->traits[c->fn] : 0;
+	if (traits & WAITS)
+		return HOST_WAITING;
+	const bool brief = ns < HOST_PAUSE_NS;
+	if (traits & ALLOCATES)
+		return brief ? HOST_ALLOCATING : HOST_LONG_ALLOC;
+	if (traits & LOADS)
+		return brief ? HOST_LOADING : HOST_LONG_LOAD;
+	if (brief && traits & COPIES)
+		return HOST_COPYING;
+	if (brief || traits & LAUNCHES)
+		return HOST_LAUNCHING;
+	/* A copy that takes long has waited: for memory that is not pinned, or for room. */
+	return traits & COPIES ? HOST_WAITING : HOST_DRIVER;
+}
+
+/* ---- spans ---- */
+
+/* Grows the last span, or begins another. */
+static int put_span(struct host_thread *thread, uint64_t start, uint64_t end, enum host_state state)
+{
+	struct host_span *last = thread->spans.n ? &thread->spans.v[thread->spans.n - 1] : NULL;
+	if (last && last->end_ns > start)
+		start = last->end_ns;
+	if (start >= end)
+		return 0;
+	if (last && last->end_ns == start && last->state == state) {
+		last->end_ns = end;
+		return 0;
+	}
+	const uint32_t wait = last ? last->last_wait : MAP_NONE;
+	struct host_span *new = array_push(&thread->spans);
+	if (!new)
+		return -ENOMEM;
+	*new = (struct host_span){ .start_ns = start,
+		.end_ns = end,
+		.last_wait = state == HOST_WAITING ? (uint32_t)(thread->spans.n - 1) : wait,
+		.state = (uint8_t)state };
+	return 0;
+}
+
+static int put_call(struct maker *m, struct host_thread *thread, const struct call *c)
+{
+	const uint64_t start = trace_ns(m->trace, c->start), end = trace_ns(m->trace, c->end);
+	const enum host_state state = state_of(m, c, end > start ? end - start : 0);
+	const struct host_span *last =
+		thread->spans.n ? &thread->spans.v[thread->spans.n - 1] : NULL;
+	int e = 0;
+	if (last && start > last->end_ns && start - last->end_ns < HOST_PAUSE_NS)
+		e = put_span(thread, last->end_ns, start, HOST_LAUNCHING);
+	return e ? e : put_span(thread, start, end, state);
+}
+
+/* ---- chunks ---- */
+
+/* Calls stand in the order of their ends, so what is inside a call stands before it. */
+static void mark_inner(struct maker *m)
+{
+	uint64_t outer = UINT64_MAX;
+	for (size_t i = m->calls.n; i-- > 0;) {
+		struct call *c = &m->calls.v[i];
+		c->inner = c->start >= outer;
+		if (!c->inner)
+			outer = c->start;
+	}
+}
+
+static int read_calls(struct maker *m)
+{
+	struct records it = records_of(&m->buf);
+	m->calls.n = 0;
+	for (const struct record *r; (r = records_next(&it));) {
+		if (!schema_is_call(&m->trace->schema, r->fn))
+			continue;
+		struct call *c = array_push(&m->calls);
+		if (!c)
+			return -ENOMEM;
+		*c = (struct call){ .start = r->ticks, .end = record_end(r), .fn = r->fn };
+	}
+	mark_inner(m);
+	return 0;
+}
+
+static int take_chunk(struct maker *m, const struct thread_chunk *k)
+{
+	struct host_thread *thread = &m->h->threads.v[k->thread];
+	int e = trace_load(m->trace, k->chunk, &m->buf, NULL);
+	if (e)
+		return e == -ENOMEM ? e : 0;
+	e = read_calls(m);
+	for (size_t i = 0; i < m->calls.n && !e; i++)
+		if (!m->calls.v[i].inner)
+			e = put_call(m, thread, &m->calls.v[i]);
+	return e;
+}
+
+static int chunk_order(const void *one, const void *two)
+{
+	const struct thread_chunk *a = one, *b = two;
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	return a->chunk < b->chunk ? -1 : a->chunk > b->chunk;
+}
+
+static int find_chunks(struct maker *m, const struct map *threads)
+{
+	for (size_t i = 0; i < m->trace->chunk_count; i++) {
+		const struct chunk_ref *c = &m->trace->chunks[i];
+		if (c->head.kind != CHUNK_EVENTS)
+			continue;
+		const uint32_t thread = map_find(threads, MAP_KEY(c->process, c->head.tid));
+		if (thread == MAP_NONE)
+			continue;
+		struct thread_chunk *new = array_push(&m->chunks);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct thread_chunk){ thread, c->head.seq, i };
+	}
+	if (m->chunks.n)
+		qsort(m->chunks.v, m->chunks.n, sizeof(*m->chunks.v), chunk_order);
+	return 0;
+}
+
+static int make(struct maker *m, const struct map *threads, size_t count)
+{
+	if (!array_reserve(&m->h->threads, count))
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		m->h->threads.v[m->h->threads.n++] = (struct host_thread){ 0 };
+	int e = find_traits(m);
+	if (!e)
+		e = find_chunks(m, threads);
+	for (size_t i = 0; i < m->chunks.n && !e; i++)
+		e = take_chunk(m, &m->chunks.v[i]);
+	return e;
+}
+
+int host_time_make(
+	const struct trace *t, const struct map *threads, size_t count, struct host_time *ret_h)
+{
+	struct maker m = { .trace = t, .h = ret_h };
+	*ret_h = (struct host_time){ 0 };
+	const int e = make(&m, threads, count);
+	chunk_buf_fini(&m.buf);
+	array_free(&m.chunks);
+	array_free(&m.calls);
+	free(m.traits);
+	return e;
+}
+
+void host_time_fini(struct host_time *h)
+{
+	for (size_t i = 0; i < h->threads.n; i++)
+		array_free(&h->threads.v[i].spans);
+	array_free(&h->threads);
+}
+
+/* ---- questions ---- */
+
+void host_time_split(
+	struct host_time *h, uint32_t thread, uint64_t from, uint64_t to, uint64_t ns[HOST_STATES])
+{
+	struct host_thread *t = &h->threads.v[thread];
+	while (t->cursor < t->spans.n && t->spans.v[t->cursor].end_ns <= from)
+		t->cursor++;
+	for (size_t i = t->cursor; i < t->spans.n && from < to; i++) {
+		const struct host_span *s = &t->spans.v[i];
+		if (s->start_ns >= to)
+			break;
+		const uint64_t start = s->start_ns > from ? s->start_ns : from;
+		const uint64_t end = s->end_ns < to ? s->end_ns : to;
+		ns[HOST_ELSEWHERE] += start - from;
+		ns[s->state] += end - start;
+		from = end;
+	}
+	if (from < to)
+		ns[HOST_ELSEWHERE] += to - from;
+}
+
+/* The first span that ends later. */
+static size_t span_after(const struct host_thread *t, uint64_t ns)
+{
+	size_t low = 0, high = t->spans.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (t->spans.v[middle].end_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns)
+{
+	const struct host_thread *t = &h->threads.v[thread];
+	const size_t at = span_after(t, ns);
+	const bool inside = at < t->spans.n && t->spans.v[at].start_ns <= ns;
+	return inside ? (enum host_state)t->spans.v[at].state : HOST_ELSEWHERE;
+}
+
+const struct host_span *host_time_wait(const struct host_time *h, uint32_t thread, uint64_t ns)
+{
+	const struct host_thread *t = &h->threads.v[thread];
+	const size_t low = span_after(t, ns);
+	const uint32_t wait = low ? t->spans.v[low - 1].last_wait : MAP_NONE;
+	return wait == MAP_NONE ? NULL : &t->spans.v[wait];
+}

@@ -1,0 +1,553 @@
+/* See links.h. */
+#include "model/links.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/sort.h"
+#include "event/decode.h"
+#include "model/join.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* A piece of device work. */
+struct piece {
+	uint64_t correlation;
+	uint64_t start_ns, end_ns;
+	uint64_t shape;
+	uint32_t name;
+	uint32_t process;
+	uint32_t stream; /* of its context, as one number; 0 not known */
+	uint8_t kind;    /* enum join_kind; JOIN_GRAPH for all that ran as nodes */
+	bool kernel;     /* of a graph's node too */
+	bool counts;     /* not a wait: a call is wanted for it */
+};
+
+/* What a link says of a call. */
+struct caller {
+	uint64_t ticks, dur;
+	uint32_t tid;
+	uint16_t fn;
+};
+
+struct event_chunk { /* by process, thread and number: then calls come nearly in order */
+	uint32_t process, tid, seq;
+	uint32_t index;
+};
+
+struct loader {
+	const struct trace *t;
+	const struct meta *m;
+	struct links *l;
+	struct chunk_buf buf;
+	bool *has_links; /* by process */
+	bool *has_work;
+	uint64_t *graph_hashes; /* by step of meta.steps; UINT64_MAX: not known yet */
+	uint32_t last_string, last_string_process, last_name; /* of the work seen last */
+	ARRAY(struct piece) pieces;
+	ARRAY(struct join_work) work;
+	ARRAY(struct join_call) calls;
+	ARRAY(struct caller) callers;
+	ARRAY(struct event_chunk) chunks;
+};
+
+/* ---- order ---- */
+
+static int link_order(const void *one, const void *two)
+{
+	const struct call_link *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->correlation != b->correlation)
+		return ORDER(a->correlation, b->correlation);
+	return ORDER(a->ticks, b->ticks);
+}
+
+static int piece_order(const void *one, const void *two)
+{
+	const struct piece *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return ORDER(a->correlation, b->correlation);
+}
+
+static int chunk_order(const void *one, const void *two)
+{
+	const struct event_chunk *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->seq, b->seq);
+}
+
+/* ---- reading ---- */
+
+static int load(struct loader *o, size_t chunk)
+{
+	const int e = trace_load(o->t, chunk, &o->buf, NULL);
+	return e == -EBADMSG || e == -ENODATA ? -EAGAIN : e;
+}
+
+/* Calls `use` with each loaded chunk of a kind; damaged ones are passed over. */
+static int each_chunk(struct loader *o, uint16_t kind, int (*use)(struct loader *o))
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(o->t, kind, &at, &o->buf, NULL)) > 0 && !(e = use(o)))
+		;
+	return e;
+}
+
+static int take_links(struct loader *o)
+{
+	struct link l;
+	size_t at = 0;
+	while (link_next(&o->buf, &at, &l)) {
+		struct call_link *to = array_push(&o->l->v);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct call_link){ .correlation = l.correlation,
+			.ticks = l.ticks,
+			.dur = l.dur,
+			.process = o->buf.ref->process,
+			.tid = l.tid,
+			.fn = l.fn };
+		o->has_links[o->buf.ref->process] = true;
+	}
+	return 0;
+}
+
+/* ---- work ---- */
+
+static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3])
+{
+	uint64_t h = 0;
+	for (int i = 0; i < 3; i++)
+		h = hash_mix(h ^ ((uint64_t)grid[i] << 32 | block[i]));
+	return h | 1;
+}
+
+static uint32_t name_of(struct loader *o, uint32_t process, uint32_t string)
+{
+	if (!string)
+		return 0;
+	if (string != o->last_string || process != o->last_string_process) {
+		o->last_string = string;
+		o->last_string_process = process;
+		o->last_name = meta_find_string(o->m, process, string) + 1; /* META_NONE: 0 */
+	}
+	return o->last_name;
+}
+
+static uint8_t join_kind_of(const struct device_work *w)
+{
+	if (w->valid & WORK_HAS_GRAPH || w->kind == WORK_GRAPH)
+		return JOIN_GRAPH;
+	return w->kind == WORK_KERNEL ? JOIN_KERNEL
+	       : w->kind == WORK_COPY ? JOIN_COPY
+	       : w->kind == WORK_SET  ? JOIN_SET
+	       : w->kind == WORK_WAIT ? JOIN_WAIT
+				      : 0;
+}
+
+static uint32_t fold(uint64_t h)
+{
+	return (uint32_t)(h >> 32) | 1;
+}
+
+static uint32_t stream_of(const struct device_work *w)
+{
+	const uint32_t context = w->valid & WORK_HAS_CONTEXT ? w->context : 0;
+	return w->valid & WORK_HAS_STREAM ? fold(hash_mix((uint64_t)context << 32 | w->stream)) : 0;
+}
+
+static struct piece piece_of(struct loader *o, const struct device_work *w)
+{
+	struct piece p = { .correlation = w->correlation,
+		.start_ns = w->start_ns,
+		.end_ns = w->end_ns,
+		.process = o->buf.ref->process,
+		.stream = stream_of(w),
+		.kind = join_kind_of(w),
+		.kernel = w->kind == WORK_KERNEL,
+		.counts = w->kind != WORK_WAIT };
+	if (w->kind == WORK_KERNEL) {
+		p.name = name_of(o, p.process, w->name);
+		p.shape = w->valid & WORK_HAS_SHAPE ? shape_hash(w->grid, w->block) : 0;
+	} else if (w->kind == WORK_WAIT) {
+		p.name = w->valid & WORK_HAS_WHAT ? w->what : 0;
+	} else {
+		p.name = w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT ? w->what : 0;
+		p.shape = w->valid & WORK_HAS_BYTES ? w->bytes : 0;
+	}
+	return p;
+}
+
+static int take_pieces(struct loader *o)
+{
+	const uint32_t process = o->buf.ref->process;
+	struct device_work w;
+	size_t at = 0;
+	while (!o->has_links[process] && work_next(&o->buf, &at, &w)) {
+		if (!(w.valid & WORK_HAS_CORRELATION) || !w.correlation || !join_kind_of(&w))
+			continue;
+		struct piece *to = array_push(&o->pieces);
+		if (!to)
+			return -ENOMEM;
+		*to = piece_of(o, &w);
+		o->has_work[process] = true;
+		o->l->work += to->counts;
+	}
+	return 0;
+}
+
+static uint64_t node_hash(uint32_t name, uint64_t shape)
+{
+	return hash_mix(shape ^ name);
+}
+
+/* One entry a correlation; a graph's name is the sum over its kernels. */
+static int group(struct loader *o, size_t from, size_t to)
+{
+	o->work.n = 0;
+	uint64_t nodes = 0;
+	for (size_t i = from; i < to; i++) {
+		const struct piece *p = &o->pieces.v[i];
+		struct join_work *w = o->work.n ? &o->work.v[o->work.n - 1] : NULL;
+		if (!w || w->correlation != p->correlation) {
+			w = array_push(&o->work);
+			if (!w)
+				return -ENOMEM;
+			*w = (struct join_work){ p->correlation, p->start_ns, p->end_ns, p->shape,
+				p->name, p->kind, p->stream };
+			nodes = 0;
+		}
+		w->start_ns = p->start_ns < w->start_ns ? p->start_ns : w->start_ns;
+		w->end_ns = p->end_ns > w->end_ns ? p->end_ns : w->end_ns;
+		if (p->kind != JOIN_GRAPH)
+			continue;
+		nodes += p->kernel ? node_hash(p->name, p->shape) : 0;
+		w->kind = JOIN_GRAPH;
+		w->stream = 0;
+		w->shape = 0;
+		w->name = nodes ? fold(nodes) : 0;
+	}
+	return 0;
+}
+
+/* ---- calls ---- */
+
+static uint32_t wait_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint32_t what;
+	} waits[] = {
+		{ "cuEventSynchronize", 1 },
+		{ "cuStreamWaitEvent", 2 },
+		{ "cuStreamSynchronize", 3 },
+		{ "cuCtxSynchronize", 4 },
+	};
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (!strncmp(name, waits[i].name, strlen(waits[i].name)))
+			return waits[i].what;
+	return 0;
+}
+
+static uint32_t direction_of(const char *memory)
+{
+	for (unsigned i = 1; i < COPY_DIRECTIONS; i++)
+		if (!strcmp(memory, copy_direction_name(i)))
+			return i;
+	return 0; /* any */
+}
+
+/* The sum over the kernels of an instantiation; 0 when it was changed since. */
+static uint64_t hash_graph(const struct loader *o, uint32_t process, uint32_t step)
+{
+	const struct meta *m = o->m;
+	uint64_t sum = 0;
+	for (uint32_t s = step;; s--) {
+		const struct graph_step *g = &m->steps.v[s];
+		if (g->kind == STEP_UPDATE || g->exec != m->steps.v[step].exec)
+			return 0;
+		for (uint32_t i = 0; i < g->node_count; i++) {
+			const struct graph_node *n = &m->nodes.v[g->first_node + i];
+			const uint32_t name =
+				meta_find_kernel(m, process, n->function, g->ticks) + 1;
+			sum += node_hash(name, shape_hash(n->grid, n->block));
+		}
+		if (g->kind == STEP_NEW || !s)
+			return sum;
+	}
+}
+
+static uint32_t graph_name(struct loader *o, uint32_t process, const struct record *r)
+{
+	const uint32_t step = r->words > RECORD_WORDS
+				      ? meta_find_graph(o->m, process, r->arg[0], r->ticks)
+				      : META_NONE;
+	if (step == META_NONE)
+		return 0;
+	uint64_t *hash = &o->graph_hashes[step];
+	if (*hash == UINT64_MAX)
+		*hash = hash_graph(o, process, step);
+	return *hash ? fold(*hash) : 0;
+}
+
+/* False for calls that ask for no work. */
+static bool describe(
+	struct loader *o, const struct schema_fn *fn, const struct record *r, struct join_call *c)
+{
+	struct launch_shape s;
+	switch (fn->kind) {
+	case CALL_LAUNCH:
+		c->kind = JOIN_KERNEL;
+		if (!decode_shape(r, &s))
+			return false;
+		c->stream = r->arg[LAUNCH_STREAM] + 1;
+		c->shape = s.block[0] ? shape_hash(s.grid, s.block) : 0;
+		c->name = meta_find_kernel(o->m, o->buf.ref->process, r->arg[LAUNCH_FUNCTION],
+				  record_end(r)) +
+			  1;
+		return true;
+	case CALL_GRAPHLAUNCH:
+		c->kind = JOIN_GRAPH;
+		c->name = graph_name(o, o->buf.ref->process, r);
+		return true;
+	case CALL_COPY:
+	case CALL_SET:
+		c->kind = fn->kind == CALL_COPY ? JOIN_COPY : JOIN_SET;
+		c->name = fn->kind == CALL_COPY ? direction_of(fn->memory) : 0;
+		c->blocks = c->name == COPY_DTOH && !strstr(fn->name, "Async");
+		return schema_call_bytes(fn, r, &c->shape) && c->shape;
+	default:
+		c->kind = JOIN_WAIT;
+		c->name = wait_of(fn->name);
+		return c->name != 0;
+	}
+}
+
+static int take_call(struct loader *o, const struct record *r)
+{
+	const struct schema_fn *fn = schema_find(&o->t->schema, r->fn);
+	if (!fn || fn->api != API_DRIVER || r->result || r->flags & RECORD_CAPTURED)
+		return 0;
+	struct join_call c = { .begin_ns = trace_ns(o->t, r->ticks),
+		.end_ns = trace_ns(o->t, record_end(r)),
+		.thread = o->buf.ref->head.tid,
+		.id = (uint32_t)o->callers.n };
+	if (!describe(o, fn, r, &c))
+		return 0;
+	struct join_call *to = array_push(&o->calls);
+	struct caller *who = to ? array_push(&o->callers) : NULL;
+	if (!who)
+		return -ENOMEM;
+	*to = c;
+	*who = (struct caller){ r->ticks, record_dur(r), o->buf.ref->head.tid, r->fn };
+	return 0;
+}
+
+static int take_chunk(struct loader *o)
+{
+	struct records it = records_of(&o->buf);
+	const struct record *r;
+	int e = 0;
+	while (!e && (r = records_next(&it)))
+		e = take_call(o, r);
+	return e;
+}
+
+static int list_chunks(struct loader *o)
+{
+	for (size_t i = 0; i < o->t->chunk_count; i++) {
+		const struct chunk_ref *c = &o->t->chunks[i];
+		if (c->head.kind != CHUNK_EVENTS || !o->has_work[c->process])
+			continue;
+		struct event_chunk *to = array_push(&o->chunks);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct event_chunk){ c->process, c->head.tid, c->head.seq, (uint32_t)i };
+	}
+	SORT(o->chunks, chunk_order);
+	return 0;
+}
+
+static int take_calls(struct loader *o, uint32_t process)
+{
+	int e = 0;
+	o->calls.n = o->callers.n = 0;
+	for (size_t i = 0; i < o->chunks.n && !e; i++) {
+		if (o->chunks.v[i].process != process)
+			continue;
+		e = load(o, o->chunks.v[i].index);
+		e = e == -EAGAIN ? 0 : e ? e : take_chunk(o);
+	}
+	return e ? e : join_sort(o->calls.v, o->calls.n);
+}
+
+/* ---- joining ---- */
+
+/* The work of one correlation, pieces [from, to), and its call. */
+static void count(struct loader *o, const struct join_call *c, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		const struct piece *p = &o->pieces.v[i];
+		if (!p->counts)
+			continue;
+		o->l->joined++;
+		o->l->early += p->start_ns < c->begin_ns;
+		o->l->checked += c->kind == JOIN_KERNEL && c->name && c->shape &&
+				 c->name == p->name && c->shape == p->shape;
+	}
+}
+
+/* The links of the calls found. */
+static int keep(struct loader *o, uint32_t process, size_t from, size_t to, const uint32_t *call)
+{
+	size_t at = from;
+	for (size_t i = 0; i < o->work.n; i++) {
+		const struct join_work *w = &o->work.v[i];
+		const size_t first = at;
+		while (at < to && o->pieces.v[at].correlation == w->correlation)
+			at++;
+		if (call[i] == JOIN_NONE)
+			continue;
+		const struct join_call *c = &o->calls.v[call[i]];
+		const struct caller *who = &o->callers.v[c->id];
+		struct call_link *l = array_push(&o->l->v);
+		if (!l)
+			return -ENOMEM;
+		*l = (struct call_link){ .correlation = w->correlation,
+			.ticks = who->ticks,
+			.dur = who->dur,
+			.process = process,
+			.tid = who->tid,
+			.fn = who->fn };
+		count(o, c, first, at);
+	}
+	return 0;
+}
+
+/* How many kernels were joined: those of a name that the calls do not know are none. */
+static size_t count_kernels(const struct loader *o, const uint32_t *call)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < o->work.n; i++)
+		n += o->work.v[i].kind == JOIN_KERNEL && call[i] != JOIN_NONE;
+	return n;
+}
+
+/* Names that agree nowhere are names in two spellings: then by shape alone. */
+static int join_by_shape(struct loader *o, uint32_t *call)
+{
+	for (size_t i = 0; i < o->work.n; i++)
+		if (o->work.v[i].kind == JOIN_KERNEL || o->work.v[i].kind == JOIN_GRAPH)
+			o->work.v[i].name = 0;
+	return join_calls(o->calls.v, o->calls.n, o->work.v, o->work.n, call);
+}
+
+static int join_process(struct loader *o, size_t from, size_t to)
+{
+	const uint32_t process = o->pieces.v[from].process;
+	int e = group(o, from, to);
+	if (!e)
+		e = take_calls(o, process);
+	if (e)
+		return e;
+	uint32_t *call = calloc(o->work.n, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	e = join_calls(o->calls.v, o->calls.n, o->work.v, o->work.n, call);
+	if (!e && !count_kernels(o, call))
+		e = join_by_shape(o, call);
+	if (!e)
+		e = keep(o, process, from, to, call);
+	free(call);
+	return e;
+}
+
+static int join_all(struct loader *o)
+{
+	int e = list_chunks(o);
+	SORT(o->pieces, piece_order);
+	for (size_t from = 0, to; from < o->pieces.n && !e; from = to) {
+		to = from + 1;
+		while (to < o->pieces.n && o->pieces.v[to].process == o->pieces.v[from].process)
+			to++;
+		e = join_process(o, from, to);
+	}
+	return e;
+}
+
+static int load_all(struct loader *o)
+{
+	int e = each_chunk(o, CHUNK_LINKS, take_links);
+	if (!e)
+		e = each_chunk(o, CHUNK_DEVICE, take_pieces);
+	if (!e && o->pieces.n)
+		e = join_all(o);
+	SORT(o->l->v, link_order);
+	return e;
+}
+
+int links_load(const struct trace *t, const struct meta *m, struct links *ret_links)
+{
+	struct links l = { 0 };
+	struct loader o = { .t = t,
+		.m = m,
+		.l = &l,
+		.has_links = calloc(t->processes.n + 1, sizeof(bool)),
+		.has_work = calloc(t->processes.n + 1, sizeof(bool)),
+		.graph_hashes = malloc((m->steps.n + 1) * sizeof(uint64_t)) };
+	int e = o.has_links && o.has_work && o.graph_hashes ? 0 : -ENOMEM;
+	if (!e) {
+		memset(o.graph_hashes, 0xff, m->steps.n * sizeof(uint64_t));
+		e = load_all(&o);
+	}
+	free(o.has_links);
+	free(o.has_work);
+	free(o.graph_hashes);
+	chunk_buf_fini(&o.buf);
+	array_free(&o.pieces);
+	array_free(&o.work);
+	array_free(&o.calls);
+	array_free(&o.callers);
+	array_free(&o.chunks);
+	if (e)
+		links_fini(&l);
+	else
+		*ret_links = l;
+	return e;
+}
+
+void links_fini(struct links *l)
+{
+	array_free(&l->v);
+}
+
+static bool is_link(const struct links *l, size_t i, uint32_t process, uint64_t correlation)
+{
+	return i < l->v.n && l->v.v[i].process == process && l->v.v[i].correlation == correlation;
+}
+
+const struct call_link *links_find(
+	const struct links *l, uint32_t process, uint64_t correlation, size_t *hint)
+{
+	const struct call_link key = { .process = process, .correlation = correlation };
+	for (size_t i = *hint; i < *hint + 2; i++)
+		if (is_link(l, i, process, correlation) &&
+			(!i || !is_link(l, i - 1, process, correlation)))
+			return &l->v.v[*hint = i];
+	size_t low = 0, high = l->v.n;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (link_order(&l->v.v[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return is_link(l, low, process, correlation) ? &l->v.v[*hint = low] : NULL;
+}

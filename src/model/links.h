@@ -1,0 +1,42 @@
+/*
+ * Which call asked for which device work: for all readers of a trace, from one place.
+ *
+ * A trace that names the calls itself (chunks of kind links) is believed.  For processes whose
+ * work has correlations and no links, which is what a recording with CUPTI looks like, the
+ * calls of the trace are joined to the work (model/join.h).
+ */
+#ifndef WEIR_MODEL_LINKS_H
+#define WEIR_MODEL_LINKS_H
+
+#include <stdint.h>
+
+#include "base/array.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+struct call_link {
+	uint64_t correlation;
+	uint64_t ticks; /* when the call began */
+	uint64_t dur;   /* ticks; 0: not known */
+	uint32_t process;
+	uint32_t tid;
+	uint16_t fn;
+};
+
+struct links {
+	ARRAY(struct call_link) v; /* by process, correlation, ticks */
+	uint64_t work;             /* pieces of work for which a call was looked for */
+	uint64_t joined;           /* of work: whose call was found */
+	uint64_t checked; /* of joined: kernels whose name, grid and block agree with the call's */
+	uint64_t early;   /* of joined: that started before their call began */
+};
+
+/* Reads the trace once or twice.  0 or -errno; damaged chunks are passed over. */
+int links_load(const struct trace *t, const struct meta *m, struct links *ret_links);
+void links_fini(struct links *l);
+
+/* The link of a correlation, or NULL.  *hint: where the last one was, 0 at first. */
+const struct call_link *links_find(
+	const struct links *l, uint32_t process, uint64_t correlation, size_t *hint);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * What calls do to memory, as the workers of a report note it while they read: allocations and
+ * frees, and calls of the virtual memory interface.  src/memory replays both in the order of time.
+ */
+#ifndef WEIR_MODEL_MEMORY_OP_H
+#define WEIR_MODEL_MEMORY_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event/format.h"
+#include "event/schema.h"
+
+struct memory_op {
+	uint64_t ticks;
+	uint64_t pointer;
+	uint64_t bytes;
+	uint32_t process;
+	uint32_t source; /* index into sources */
+	uint32_t end;    /* of an allocation, once replayed: the operation that freed it */
+	uint16_t fn_id;
+	uint8_t kind;
+	bool free;
+};
+#define MEMORY_NEVER UINT32_MAX
+
+/* Who allocated: each combination that occurs, once. */
+struct memory_source {
+	uint64_t stream, pool; /* pool 0: the device's own */
+	uint32_t process, tid;
+	bool has_stream; /* in the order of a stream, so from a pool */
+};
+
+/* What a call does to addresses and handles of virtual memory. */
+enum vmm_what {
+	VMM_NOTHING,
+	VMM_UNMAP, /* in the order in which those of one tick are taken */
+	VMM_RELEASE,
+	VMM_GIVE_BACK,
+	VMM_RESERVE, /* addresses; or a segment, which another allocator cuts into blocks */
+	VMM_CREATE,
+	VMM_MAP,
+};
+
+struct vmm_op {
+	uint64_t ticks;
+	uint64_t pointer; /* address; VMM_CREATE, VMM_RELEASE: handle */
+	uint64_t bytes;
+	uint64_t handle; /* VMM_MAP */
+	uint32_t process;
+	uint32_t tid;
+	uint16_t fn_id;
+	uint8_t what; /* enum vmm_what */
+	bool segment;
+};
+
+/* A class of functions of imported traces: what an allocator had done when its profiler began, and
+ * what the profiler did not see.  What has no known address has a small number instead, from 1. */
+#define MEMORY_UNSEEN "unseen"
+
+struct memory_list { /* of one worker */
+	struct memory_op *ops;
+	size_t count;
+	const struct memory_source *sources;
+	size_t source_count;
+	const struct vmm_op *vmm;
+	size_t vmm_count;
+};
+
+#define MEMORY_LISTS 65u /* at most: one a worker, and one more */
+
+/* What the call does to virtual memory: enum vmm_what. */
+uint8_t memory_vmm_role(const struct schema_fn *fn);
+
+/* False when the record does not hold what it should. */
+bool memory_vmm_op(
+	const struct schema_fn *fn, uint8_t role, const struct record *r, struct vmm_op *ret_op);
+
+#endif

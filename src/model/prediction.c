@@ -1,0 +1,366 @@
+/* See prediction.h. */
+#include "model/prediction.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "model/samples.h"
+
+#include "base/banned.h"
+
+#define KERNEL_CUT 60 /* bytes of a kernel's name */
+
+/* One launch that was foretold and ran. */
+struct pair {
+	double error; /* |foretold / measured - 1| */
+	double measured_ns, foretold_ns;
+	uint32_t group;
+	bool covered;
+};
+
+struct pairs {
+	ARRAY(struct pair) v;
+};
+
+static int error_order(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	return a->error < b->error ? -1 : a->error > b->error;
+}
+
+static int measured_order(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	return a->measured_ns < b->measured_ns ? -1 : a->measured_ns > b->measured_ns;
+}
+
+static int foretold_order(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	return a->foretold_ns < b->foretold_ns ? -1 : a->foretold_ns > b->foretold_ns;
+}
+
+static int group_order(const void *one, const void *two)
+{
+	const struct pair *a = one, *b = two;
+	return a->group < b->group ? -1 : a->group > b->group;
+}
+
+/* Of n pairs, which are put into another order; n > 0. */
+static struct prediction_row sum(struct pair *v, size_t n)
+{
+	struct prediction_row row = { .count = n };
+	for (size_t i = 0; i < n; i++)
+		row.covered += v[i].covered;
+	row.covered /= (double)n;
+	qsort(v, n, sizeof(*v), measured_order);
+	row.measured_ns = (uint64_t)v[n / 2].measured_ns;
+	qsort(v, n, sizeof(*v), foretold_order);
+	row.foretold_ns = (uint64_t)v[n / 2].foretold_ns;
+	qsort(v, n, sizeof(*v), error_order);
+	row.error = v[n / 2].error;
+	row.error90 = v[n * 9 / 10].error;
+	return row;
+}
+
+static uint32_t tier_of(const struct sample *s)
+{
+	return s->told.tier;
+}
+
+static uint32_t kernel_of(const struct sample *s)
+{
+	return s->p.name;
+}
+
+/* Those that had the device to themselves, in groups. */
+static int gather(
+	struct pairs *p, const struct samples *all, uint32_t (*group)(const struct sample *))
+{
+	p->v.n = 0;
+	for (size_t i = 0; i < all->v.n; i++) {
+		const struct sample *s = &all->v.v[i];
+		if (!s->has_told || s->p.launch.contended || s->end_ns == s->start_ns)
+			continue;
+		const double took = s->p.measured_ns, told = (double)s->told.t50_ns;
+		struct pair *to = array_push(&p->v);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct pair){ .error = fabs(told / took - 1),
+			.measured_ns = took,
+			.foretold_ns = told,
+			.group = group(s),
+			.covered = took <= (double)s->told.t90_ns };
+	}
+	if (p->v.n)
+		qsort(p->v.v, p->v.n, sizeof(*p->v.v), group_order);
+	return 0;
+}
+
+static int sum_groups(struct pairs *p, struct prediction_rows *to,
+	const char *(*name)(const struct samples *, uint32_t), const struct samples *all)
+{
+	for (size_t from = 0, end; from < p->v.n; from = end) {
+		const uint32_t group = p->v.v[from].group;
+		for (end = from; end < p->v.n && p->v.v[end].group == group;)
+			end++;
+		struct prediction_row *row = array_push(&to->rows);
+		if (!row)
+			return -ENOMEM;
+		*row = sum(p->v.v + from, end - from);
+		row->name = name(all, group);
+	}
+	return 0;
+}
+
+static const char *tier_name(const struct samples *all, uint32_t group)
+{
+	return predict_tier_word((enum predict_tier)group);
+}
+
+static const char *kernel_name(const struct samples *all, uint32_t group)
+{
+	return all->kernels.v[group]->name;
+}
+
+static int time_order(const void *one, const void *two)
+{
+	const struct prediction_row *a = one, *b = two;
+	const double x = (double)a->measured_ns * (double)a->count,
+		     y = (double)b->measured_ns * (double)b->count;
+	return x != y ? (x < y ? 1 : -1) : strcmp(a->name, b->name);
+}
+
+static void reverse(struct prediction_row *v, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		const struct prediction_row swapped = v[i];
+		v[i] = v[n - 1 - i];
+		v[n - 1 - i] = swapped;
+	}
+}
+
+static int compare(struct prediction *p, const struct samples *all)
+{
+	struct pairs pairs = { 0 };
+	int e = gather(&pairs, all, tier_of);
+	if (!e)
+		e = sum_groups(&pairs, &p->tiers, tier_name, all);
+	reverse(p->tiers.rows.v, p->tiers.rows.n);
+	if (!e && pairs.v.n)
+		p->all = sum(pairs.v.v, pairs.v.n);
+	if (!e)
+		e = gather(&pairs, all, kernel_of);
+	if (!e)
+		e = sum_groups(&pairs, &p->kernels, kernel_name, all);
+	if (!e && p->kernels.rows.n)
+		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof(*p->kernels.rows.v), time_order);
+	array_free(&pairs.v);
+	return e;
+}
+
+static int call_order(const void *one, const void *two)
+{
+	const struct sample *a = *(const struct sample *const *)one,
+			    *b = *(const struct sample *const *)two;
+	if (a->p.app != b->p.app)
+		return a->p.app < b->p.app ? -1 : 1;
+	if (a->call_tid != b->call_tid)
+		return a->call_tid < b->call_tid ? -1 : 1;
+	return a->call_ticks < b->call_ticks ? -1 : a->call_ticks > b->call_ticks;
+}
+
+/* From the first kernel's start to the last one's end. */
+static struct pair pair_of_graph(const struct sample *const *v, size_t n)
+{
+	uint64_t from = UINT64_MAX, to = 0;
+	for (size_t i = 0; i < n; i++) {
+		from = v[i]->start_ns < from ? v[i]->start_ns : from;
+		to = v[i]->end_ns > to ? v[i]->end_ns : to;
+	}
+	const double took = to > from ? (double)(to - from) : 1;
+	const double told = (double)v[0]->told.t50_ns;
+	return (struct pair){ .error = fabs(told / took - 1),
+		.measured_ns = took,
+		.foretold_ns = told,
+		.covered = took <= (double)v[0]->told.t90_ns };
+}
+
+static int sum_graphs(struct prediction *p, const struct samples *all)
+{
+	ARRAY(const struct sample *) of = { 0 };
+	struct pairs pairs = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < all->v.n && !e; i++) {
+		const struct sample **to = all->v.v[i].graph_told ? array_push(&of) : NULL;
+		if (to)
+			*to = &all->v.v[i];
+		else
+			e = all->v.v[i].graph_told ? -ENOMEM : 0;
+	}
+	if (of.n)
+		qsort(of.v, of.n, sizeof(*of.v), call_order);
+	for (size_t from = 0, end; from < of.n && !e; from = end) {
+		for (end = from + 1; end < of.n && !call_order(&of.v[from], &of.v[end]);)
+			end++;
+		struct pair *to = array_push(&pairs.v);
+		if (to)
+			*to = pair_of_graph(of.v + from, end - from);
+		else
+			e = -ENOMEM;
+	}
+	if (!e && pairs.v.n)
+		p->graphs = sum(pairs.v.v, pairs.v.n);
+	p->graphs.name = "from the first kernel to the last";
+	array_free(&pairs.v);
+	array_free(&of);
+	return e;
+}
+
+int prediction_fill(struct report *r)
+{
+	struct error err;
+	if (!r->foretold && !r->untold)
+		return 0;
+	struct prediction *p = calloc(1, sizeof(*p));
+	struct samples *all = calloc(1, sizeof(*all));
+	if (!p || !all) {
+		free(p);
+		free(all);
+		return -ENOMEM;
+	}
+	r->prediction = p;
+	p->memory = all;
+	p->launches = r->foretold;
+	p->silent = r->untold;
+	int e = samples_load(r->trace, &r->meta, all, &err);
+	for (size_t i = 0; i < all->v.n; i++) {
+		p->measured += all->v.v[i].has_told;
+		p->contended += all->v.v[i].has_told && all->v.v[i].p.launch.contended;
+	}
+	if (!e)
+		e = compare(p, all);
+	if (!e)
+		e = sum_graphs(p, all);
+	p->measured += p->graphs.count;
+	return e;
+}
+
+void prediction_free(struct prediction *p)
+{
+	if (!p)
+		return;
+	array_free(&p->tiers.rows);
+	array_free(&p->kernels.rows);
+	samples_fini(p->memory);
+	free(p->memory);
+	free(p);
+}
+
+/* ---- text ---- */
+
+static void put_row(struct table *t, const struct prediction_row *row, const char *name)
+{
+	struct number n;
+	table_cell(t, "%s", number_count(&n, row->count));
+	table_cell(t, "%.1f %%", row->error * 100);
+	table_cell(t, "%.1f %%", row->error90 * 100);
+	table_cell(t, "%.0f %%", row->covered * 100);
+	table_cell(t, "%s", number_ns(&n, row->measured_ns));
+	table_cell(t, "%s", number_ns(&n, row->foretold_ns));
+	table_cell(t, "%.*s", KERNEL_CUT, name);
+}
+
+static void put_table(FILE *out, const struct prediction_row *v, size_t count, size_t rows,
+	const char *what, const char *dim, const char *plain)
+{
+	const char *const headings[] = { "launches", "off, median", "off, 90 %", "within t90",
+		"took", "foretold", what };
+	struct table t;
+	if (!count)
+		return;
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < count && (!rows || i < rows); i++)
+		put_row(&t, &v[i], v[i].name);
+	table_print(&t, out, dim, plain);
+	table_fini(&t);
+	if (rows && count > rows)
+		fprintf(out, "  %s… %zu more%s\n", dim, count - rows, plain);
+}
+
+void prediction_put_text(
+	const struct report *r, FILE *out, size_t rows, const char *dim, const char *plain)
+{
+	const struct prediction *p = r->prediction;
+	struct number a, b, c;
+	fprintf(out, "  %s launches were foretold", number_count(&a, p->launches));
+	if (p->silent)
+		fprintf(out, ", %s were not", number_count(&b, p->silent));
+	if (!p->measured) {
+		fputs("; there are no times of the device to hold them against\n", out);
+		return;
+	}
+	fprintf(out, "; of %s the time is known", number_count(&c, p->measured));
+	if (p->contended)
+		fprintf(out, ", %s of them shared the device and are left out",
+			number_count(&b, p->contended));
+	fputs("\n\n", out);
+	put_table(out, p->tiers.rows.v, p->tiers.rows.n, 0, "by", dim, plain);
+	put_table(out, &p->graphs, p->graphs.count > 0, 0, "whole graphs", dim, plain);
+	fputs("\n", out);
+	put_table(out, p->kernels.rows.v, p->kernels.rows.n, rows, "kernel", dim, plain);
+}
+
+/* ---- JSON ---- */
+
+static void json_row(struct json *j, const struct prediction_row *row)
+{
+	json_u64(j, "launches", row->count);
+	json_put_real(j, "error_median", row->error);
+	json_put_real(j, "error_p90", row->error90);
+	json_put_real(j, "covered", row->covered);
+	json_u64(j, "measured_ns", row->measured_ns);
+	json_u64(j, "foretold_ns", row->foretold_ns);
+}
+
+static void json_rows(
+	struct json *j, const char *key, const char *name, const struct prediction_row *v, size_t n)
+{
+	json_begin_array(j, key);
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, name, v[i].name);
+		json_row(j, &v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void prediction_put_json(struct json *j, const struct report *r)
+{
+	const struct prediction *p = r->prediction;
+	if (!p)
+		return;
+	json_begin_object(j, "prediction");
+	json_u64(j, "launches", p->launches);
+	json_u64(j, "silent", p->silent);
+	json_u64(j, "measured", p->measured);
+	json_u64(j, "contended", p->contended);
+	if (p->all.count) {
+		json_begin_object(j, "all");
+		json_row(j, &p->all);
+		json_end_object(j);
+	}
+	json_rows(j, "tiers", "tier", p->tiers.rows.v, p->tiers.rows.n);
+	if (p->graphs.count) {
+		json_begin_object(j, "graphs");
+		json_row(j, &p->graphs);
+		json_end_object(j);
+	}
+	json_rows(j, "kernels", "kernel", p->kernels.rows.v, p->kernels.rows.n);
+	json_end_object(j);
+}

@@ -1,0 +1,47 @@
+/*
+ * What was foretold at the launches against what the devices then took: by who answered, and by
+ * kernel.  Internal to src/report.
+ */
+#ifndef WEIR_MODEL_PREDICTION_H
+#define WEIR_MODEL_PREDICTION_H
+
+#include "base/json.h"
+#include "base/table.h"
+#include "model/report.h"
+
+struct prediction_row {
+	const char *name; /* of a tier, or a kernel, demangled */
+	uint64_t count;   /* launches that were foretold and ran; rows have at least one */
+	double error;     /* median |foretold / measured - 1| */
+	double error90;   /* its 90th percentile */
+	double covered;   /* share that took no longer than the t90 that was told */
+	uint64_t measured_ns, foretold_ns; /* medians */
+};
+
+struct prediction_rows {
+	ARRAY(struct prediction_row) rows;
+};
+
+struct prediction {
+	uint64_t launches;              /* that got an answer */
+	uint64_t measured;              /* of them: those whose time on a device is known */
+	uint64_t contended;             /* of measured */
+	uint64_t silent;                /* launches that got no answer */
+	struct prediction_row all;      /* without a name; valid with measured */
+	struct prediction_rows tiers;   /* best first */
+	struct prediction_rows kernels; /* most time first */
+	struct prediction_row graphs;   /* whole launches of them; a count of 0: none */
+	void *memory;                   /* of the names */
+};
+
+/* r->prediction, when r->foretold launches say so.  0 or -errno. */
+int prediction_fill(struct report *r);
+void prediction_free(struct prediction *p);
+
+void prediction_put_text(
+	const struct report *r, FILE *out, size_t rows, const char *dim, const char *plain);
+
+/* The key prediction: null when nothing was foretold. */
+void prediction_put_json(struct json *j, const struct report *r);
+
+#endif

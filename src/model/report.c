@@ -1,0 +1,377 @@
+/*
+ * From the sum of the tallies to the rows of a report: calls, failures, copies, kernels, threads.
+ */
+#include "model/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *room)
+{
+	const struct schema_fn *fn = schema_find(&r->trace->schema, id);
+	if (fn)
+		return fn->name;
+	snprintf(room->text, sizeof(room->text), "function %" PRIu32, id);
+	return room->text;
+}
+
+#define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
+
+static int call_order(const void *one, const void *two)
+{
+	const struct call_row *a = one, *b = two;
+	if (a->total_ticks != b->total_ticks)
+		return DOWN(a->total_ticks, b->total_ticks);
+	if (a->count != b->count)
+		return DOWN(a->count, b->count);
+	return -DOWN(a->id, b->id);
+}
+
+static int failure_order(const void *one, const void *two)
+{
+	const struct failure_row *a = one, *b = two;
+	if (a->count != b->count)
+		return DOWN(a->count, b->count);
+	if (a->first_ticks != b->first_ticks)
+		return -DOWN(a->first_ticks, b->first_ticks);
+	return a->fn_id != b->fn_id ? -DOWN(a->fn_id, b->fn_id) : -DOWN(a->tid, b->tid);
+}
+
+static int kernel_row_order(const void *one, const void *two)
+{
+	const struct kernel_row *a = one, *b = two;
+	if (a->count != b->count)
+		return DOWN(a->count, b->count);
+	if (a->host_ticks != b->host_ticks)
+		return DOWN(a->host_ticks, b->host_ticks);
+	return strcmp(a->name, b->name);
+}
+
+static int moved_order(const void *one, const void *two)
+{
+	const struct moved_row *a = one, *b = two;
+	return a->bytes != b->bytes ? DOWN(a->bytes, b->bytes) : strcmp(a->direction, b->direction);
+}
+
+static void total_call(struct report *r, const struct call_row *c)
+{
+	r->errors = sat_add(r->errors, c->errors);
+	if (c->fn && c->fn->api == API_ALLOCATOR) {
+		if (strcmp(c->fn->class, MEMORY_UNSEEN) != 0)
+			r->allocator_events = sat_add(r->allocator_events, c->count);
+		return;
+	}
+	r->calls = sat_add(r->calls, c->count);
+	if (c->fn && c->fn->api == API_RUNTIME && strstr(c->fn->name, "GraphLaunch"))
+		r->runtime_graph_launches =
+			sat_add(r->runtime_graph_launches, c->count - c->errors);
+	if (!c->fn || c->fn->api != API_DRIVER)
+		return;
+	if (c->fn->kind == CALL_LAUNCH) {
+		r->launches = sat_add(r->launches, c->ok_plain);
+		r->counted_launches = sat_add(r->counted_launches, c->ok_counted);
+	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
+		r->graph_launches = sat_add(r->graph_launches, c->ok_plain);
+		r->unnamed_graphs = sat_add(r->unnamed_graphs, c->ok_counted);
+	}
+}
+
+/* Allocations that were only counted are in no replay. */
+static void total_memory(struct report *r, const struct call_row *c)
+{
+	if (!c->fn || !c->ok_counted || c->fn->api != API_DRIVER)
+		return;
+	int k = MEMORY_KINDS - 1;
+	while (k > 0 && strcmp(memory_kind_name[k], c->fn->memory) != 0)
+		k--;
+	struct memory_use *both[] = { &r->memory[k], k == MEMORY_HOST ? NULL : &r->gpu_memory };
+	for (int i = 0; i < 2; i++) {
+		if (both[i] && c->fn->kind == CALL_ALLOC)
+			both[i]->allocs = sat_add(both[i]->allocs, c->ok_counted);
+		else if (both[i] && c->fn->kind == CALL_FREE)
+			both[i]->frees = sat_add(both[i]->frees, c->ok_counted);
+	}
+}
+
+static int total_moved(struct report *r, const struct call_row *c)
+{
+	if (!c->fn || !c->ok_plain || (c->fn->kind != CALL_COPY && c->fn->kind != CALL_SET))
+		return 0;
+	struct moved_row *to = &r->sets;
+	if (c->fn->kind == CALL_COPY) {
+		size_t i = 0;
+		while (i < r->copies.n && strcmp(r->copies.v[i].direction, c->fn->memory) != 0)
+			i++;
+		if (i == r->copies.n) {
+			struct moved_row *new = array_push(&r->copies);
+			if (!new)
+				return -ENOMEM;
+			*new = (struct moved_row){ .direction = c->fn->memory };
+		}
+		to = &r->copies.v[i];
+	}
+	to->count = sat_add(to->count, c->ok_plain);
+	to->bytes = sat_add(to->bytes, c->bytes);
+	return 0;
+}
+
+/* What is no call has no row among the calls. */
+static void drop_allocators(struct report *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		struct call_row *c = &r->call_rows.v[i];
+		if (c->fn && c->fn->api == API_ALLOCATOR)
+			hist_fini(&c->hist);
+		else
+			r->call_rows.v[n++] = *c;
+	}
+	r->call_rows.n = n;
+}
+
+/* The rows move from the tally to the report, histograms with them. */
+static int take_calls(struct report *r, struct tally *t)
+{
+	int e = 0;
+	memcpy(&r->call_rows, &t->calls, sizeof(r->call_rows));
+	memset(&t->calls, 0, sizeof(t->calls));
+	for (size_t i = 0; i < r->call_rows.n && !e; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		total_call(r, c);
+		total_memory(r, c);
+		e = total_moved(r, c);
+		r->counted_errors += c->errors;
+	}
+	drop_allocators(r);
+	for (size_t i = 0; i < t->failures.n; i++)
+		r->counted_errors -= t->failures.v[i].count;
+	if (r->call_rows.n)
+		qsort(r->call_rows.v, r->call_rows.n, sizeof(*r->call_rows.v), call_order);
+	if (r->copies.n)
+		qsort(r->copies.v, r->copies.n, sizeof(*r->copies.v), moved_order);
+	memcpy(&r->failure_rows, &t->failures, sizeof(r->failure_rows));
+	memset(&t->failures, 0, sizeof(t->failures));
+	if (r->failure_rows.n)
+		qsort(r->failure_rows.v, r->failure_rows.n, sizeof(*r->failure_rows.v),
+			failure_order);
+	return e;
+}
+
+/* ---- kernels ---- */
+
+struct graph_sum {
+	struct report *r;
+	struct tally *t;
+	int failed;
+};
+
+static void add_graph_node(void *context, uint32_t process, uint32_t name,
+	const struct graph_node *n, uint64_t launches)
+{
+	struct graph_sum *s = context;
+	struct launch_shape shape;
+	memcpy(shape.grid, n->grid, sizeof(shape.grid));
+	memcpy(shape.block, n->block, sizeof(shape.block));
+	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | n->function : name;
+	s->r->launches = sat_add(s->r->launches, launches);
+	const int e = tally_shape(s->t, kernel, &shape, launches, 0, true);
+	if (e)
+		s->failed = e;
+}
+
+static char *kernel_name(const struct report *r, uint64_t kernel)
+{
+	char *name = NULL;
+	if (!(kernel & KERNEL_UNNAMED))
+		return demangle(r->meta.names.v[kernel].text);
+	if (asprintf(&name, "(unknown kernel 0x%" PRIx64 ")",
+		    (uint64_t)(kernel & ~KERNEL_UNNAMED)) < 0)
+		return NULL;
+	return name;
+}
+
+static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
+{
+	uint32_t *index = map_get(rows, MAP_KEY(kernel));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		char *name = kernel_name(r, kernel);
+		struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
+		if (!k) {
+			free(name);
+			return -ENOMEM;
+		}
+		*k = (struct kernel_row){ .name = name, .work = WORK_NONE };
+		if (!(kernel & KERNEL_UNNAMED))
+			k->mangled = r->meta.names.v[kernel].text;
+		*index = (uint32_t)(r->kernel_rows.n - 1);
+	}
+	*ret_row = *index;
+	return 0;
+}
+
+static void add_shape(struct kernel_row *k, const struct shape_row *s)
+{
+	k->count = sat_add(k->count, s->count);
+	k->graph_count = sat_add(k->graph_count, s->graph_count);
+	k->host_ticks = sat_add(k->host_ticks, s->host_ticks);
+	k->shapes++;
+	tally_common(&k->shape, &k->common, &s->shape, s->count);
+}
+
+static int make_kernels(struct report *r, struct tally *t)
+{
+	struct graph_sum sum = { .r = r, .t = t };
+	struct map rows = { 0 };
+	int e = meta_expand_graphs(&r->meta, t->graph_launches, add_graph_node, &sum);
+	if (!e)
+		e = sum.failed;
+	for (size_t i = 0; i < t->shapes.n && !e; i++) {
+		uint32_t row;
+		e = kernel_row_of(r, &rows, t->shapes.v[i].kernel, &row);
+		if (!e)
+			add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
+	}
+	for (size_t i = 0; i < t->times.n && !e; i++) {
+		uint32_t row;
+		e = kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
+		if (!e)
+			hist_merge(&r->kernel_rows.v[row].hist, &t->times.v[i].hist);
+	}
+	map_fini(&rows);
+	if (r->kernel_rows.n)
+		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof(*r->kernel_rows.v),
+			kernel_row_order);
+	return e;
+}
+
+/* ---- threads ---- */
+
+static struct thread_row *thread_of(struct report *r, struct map *index, const struct chunk_ref *c)
+{
+	uint32_t *i = map_get(index, MAP_KEY(c->process, c->head.tid));
+	if (!i)
+		return NULL;
+	if (*i != MAP_NONE)
+		return &r->threads.v[*i];
+	struct thread_row *t = array_push(&r->threads);
+	if (!t)
+		return NULL;
+	*t = (struct thread_row){ .process = c->process, .tid = c->head.tid };
+	*i = (uint32_t)(r->threads.n - 1);
+	return t;
+}
+
+/* What each thread was in, as its account says. */
+static int find_inflight(struct report *r, const struct map *index)
+{
+	struct chunk_buf buf = { 0 };
+	size_t at = 0;
+	int found;
+	while ((found = trace_next(r->trace, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
+		const struct thread_account *a = (const struct thread_account *)buf.payload;
+		for (size_t n = buf.bytes / sizeof(*a); n; n--, a++) {
+			if (!a->inflight_fn)
+				continue;
+			const uint32_t i = map_find(index, MAP_KEY(buf.ref->process, a->tid));
+			if (i == MAP_NONE)
+				continue;
+			r->threads.v[i].inflight_fn = a->inflight_fn;
+			r->threads.v[i].inflight_ticks = a->inflight_ticks;
+		}
+	}
+	chunk_buf_fini(&buf);
+	return found;
+}
+
+static int find_threads(struct report *r)
+{
+	struct map index = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < r->trace->chunk_count && !e; i++) {
+		const struct chunk_ref *c = &r->trace->chunks[i];
+		if (!chunk_has_calls(c) && (c->head.kind != CHUNK_RANGES || !c->head.tid))
+			continue;
+		struct thread_row *t = thread_of(r, &index, c);
+		if (!t)
+			e = -ENOMEM;
+		else if (c->head.kind == CHUNK_EVENTS && c->head.seq >= t->last_seq) {
+			t->last_seq = c->head.seq;
+			if (!(r->trace->header.optional & FEATURE_ACCOUNTS)) {
+				t->inflight_fn = c->head.next_free;
+				t->inflight_ticks = c->head.identity;
+			}
+			memcpy(t->name, c->head.thread, sizeof(t->name));
+		} else if (!*t->name) {
+			memcpy(t->name, c->head.thread, sizeof(t->name));
+		}
+	}
+	if (!e)
+		e = find_inflight(r, &index);
+	map_fini(&index);
+	return e;
+}
+
+/* ---- the whole ---- */
+
+static uint64_t wall_ns(const struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	if (h->end.mono_ns > h->start.mono_ns)
+		return h->end.mono_ns - h->start.mono_ns;
+	return r->last_ticks ? trace_since_ns(r->trace, r->last_ticks) : 0;
+}
+
+static uint64_t off_ns(const struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	const uint64_t end = h->start.mono_ns + r->wall_ns;
+	const uint64_t last = h->off_since_ns && h->off_since_ns < end ? end - h->off_since_ns : 0;
+	const uint64_t ns = sat_add(h->off_ns, last);
+	return ns < r->wall_ns ? ns : r->wall_ns;
+}
+
+static uint64_t clock_residual(const struct trace *t)
+{
+	uint64_t most = 0;
+	const struct clock_pair *ends[] = { &t->header.start, &t->header.end };
+	for (size_t i = 0; i < t->chunk_count * 2 + 2; i++) {
+		const struct chunk_header *c = i < 2 ? NULL : &t->chunks[i / 2 - 1].head;
+		const struct clock_pair *p = i < 2 ? ends[i] : i % 2 ? &c->last : &c->open;
+		const uint64_t off = clock_fit_error_ns(&t->clock, p);
+		most = off > most ? off : most;
+	}
+	return most;
+}
+
+int report_count(struct report *r, struct tally *t)
+{
+	r->torn = t->torn + r->meta.torn;
+	r->damaged_chunks = t->damaged_chunks;
+	r->lost = sat_add(r->trace->header.lost, t->torn);
+	r->first_ticks = t->first_ticks;
+	r->last_ticks = t->last_ticks;
+	r->unnamed_graphs = t->unnamed_graphs;
+	r->foretold = t->foretold;
+	r->untold = t->untold;
+	r->streams = t->streams.taken;
+	r->contexts = t->contexts.taken;
+	r->wall_ns = wall_ns(r);
+	r->off_ns = off_ns(r);
+	r->clock_residual_ns = clock_residual(r->trace);
+	int e = take_calls(r, t);
+	if (!e)
+		e = make_kernels(r, t);
+	if (!e)
+		e = find_threads(r);
+	if (!e)
+		e = accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
+	return e;
+}

@@ -1,0 +1,374 @@
+/*
+ * What a trace says, counted: the model that the text and JSON reports print.
+ *
+ * report_make() reads all chunks once, in parallel, each thread counting into a tally of its
+ * own; the tallies are then merged and sorted.  Durations stay in ticks here (`_ticks`), and
+ * become nanoseconds where they are printed.  Memory is bounded by the number of different
+ * things in the trace, and by its allocations, not by its calls.
+ */
+#ifndef WEIR_MODEL_REPORT_H
+#define WEIR_MODEL_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/hist.h"
+#include "event/decode.h"
+#include "predict/gpu.h"
+#include "model/links.h"
+#include "trace/meta.h"
+#include "trace/accounts.h"
+#include "trace/trace.h"
+
+struct call_row {
+	const struct schema_fn *fn; /* NULL: not in the schema */
+	uint32_t id;
+	uint64_t count;
+	uint64_t timed; /* of count: those whose duration is known one by one */
+	uint64_t total_ticks;
+	uint64_t errors;
+	uint64_t ok_plain;   /* succeeded and not captured: the work was really asked for */
+	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
+	uint64_t bytes;      /* allocated, copied or set by those */
+	uint8_t vmm;         /* enum vmm_what */
+	struct hist hist;    /* of timed, in ticks */
+};
+
+struct failure_row {
+	uint32_t fn_id;
+	uint32_t code;
+	uint32_t process;
+	uint32_t tid;
+	uint64_t count;
+	uint64_t first_ticks;
+};
+
+struct shape_row {       /* launches of one kernel with one grid and block */
+	uint64_t kernel; /* name's index; or KERNEL_UNNAMED | handle */
+	uint64_t count;
+	uint64_t graph_count; /* of count: as nodes of graphs */
+	uint64_t host_ticks;
+	struct launch_shape shape;
+};
+#define KERNEL_UNNAMED (1ull << 63)
+
+struct kernel_row {
+	char *name;          /* demangled, or as it was */
+	const char *mangled; /* the trace's, or NULL */
+	uint64_t count;
+	uint64_t graph_count;
+	uint64_t host_ticks;
+	uint64_t common; /* launches of the most common shape */
+	uint32_t shapes;
+	struct launch_shape shape; /* the most common one */
+	uint32_t work;             /* index into report.work, or WORK_NONE: never seen running */
+	struct hist hist;          /* of its launches on the host, in ticks; graphs have none */
+};
+#define WORK_NONE UINT32_MAX
+
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_VMM, MEMORY_HOST, MEMORY_KINDS };
+extern const char *const memory_kind_name[MEMORY_KINDS];
+
+struct memory_use {
+	uint64_t allocs, frees;
+	uint64_t allocated_bytes;
+	uint64_t live, live_bytes;
+	uint64_t peak_bytes;
+};
+
+struct live_block {
+	uint64_t pointer;
+	uint64_t bytes;
+	uint64_t ticks;
+	uint32_t process;
+	uint16_t fn_id;
+	uint8_t kind;
+};
+
+struct moved_row {
+	const char *direction;
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t device_ns; /* valid with report.work.n: then all of the row is what devices did */
+};
+
+/* What bounds work. */
+enum bound_class { BOUND_UNKNOWN, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LATENCY, BOUND_LAUNCH };
+
+/* How it is known: from FLOPs and bytes, from times and shapes alone, or from a name. */
+enum bound_basis { BASIS_NONE, BASIS_COST, BASIS_TIME, BASIS_NAME };
+
+extern const char *const bound_class_name[], *const bound_basis_name[];
+
+/* What work took whose ceiling is known, and what it would have taken there. */
+struct roofline_share {
+	double ns, ideal_ns;
+};
+
+/* FLOPs and bytes that work had to do at least, and how far that is from what the device can. */
+struct roofline {
+	uint64_t count; /* pieces of work, or operators, whose cost is known */
+	uint64_t ns;    /* that those took on a device */
+	double flops, bytes;
+	bool has_flops, has_bytes, has_unit;
+	uint8_t unit; /* enum gpu_unit that did most of them, valid with has_unit */
+	double unit_flops[GPU_UNITS];
+	struct roofline_share compute, memory;
+	double cached_ns;     /* faster than the memory is, and nobody says what the L2 gives */
+	double flops_share;   /* achieved, of the units' peaks; valid when above 0 */
+	double bytes_share;   /* achieved, of the memory's bandwidth; valid when above 0 */
+	uint8_t class, basis; /* enum bound_class, enum bound_basis */
+};
+
+/* What ran on devices under one name. */
+struct work_row {
+	char *name; /* demangled */
+	const char *mangled;
+	uint16_t kind; /* enum work_kind */
+	uint64_t count;
+	uint64_t graph_count; /* of count: as nodes of graphs */
+	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
+	uint64_t launched;    /* then of count: not as nodes of graphs */
+	double error_ns;      /* then half the 95 % interval of it; NAN: timed once, not known */
+	uint64_t bytes;
+	uint64_t host_ticks; /* of the launches, as far as they are known */
+	uint64_t common;     /* count of the most common shape */
+	uint32_t shapes;
+	struct launch_shape shape;
+	struct hist hist; /* nanoseconds */
+	/* Of those whose call is known: from its return to their start. */
+	uint64_t queued_ns, queued_count;
+	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
+	uint64_t path_ns;    /* on the critical path */
+	bool communicates;   /* a collective operation */
+	struct roofline roofline;
+};
+
+struct copy_row {
+	uint8_t what, from, to; /* 0: not known */
+	bool set;               /* not a copy; `from` is where */
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t total_ns;
+	struct hist hist; /* nanoseconds */
+};
+
+struct operator_row {
+	const char *name;
+	uint16_t kind; /* enum range_kind: those that nest */
+	bool library;  /* a call of cuBLAS or cuDNN: inside an operator, its work is that one's */
+	uint64_t count;
+	uint64_t host_ticks;
+	uint64_t host_self_ticks; /* without the ranges inside */
+	uint64_t work_count;      /* pieces of work that it asked for itself */
+	uint64_t device_self_ns;
+	uint64_t device_total_ns; /* with the ranges inside */
+	struct hist host_hist;    /* of single ones, in ticks */
+	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
+	/* Of single ones that a program names, in nanoseconds: from the start of the first work
+	 * that was asked for inside to the end of the last. */
+	struct hist span_hist;
+	uint64_t span_ns; /* of all those together */
+	struct roofline roofline;
+};
+
+/* Ranges that may cross others: NVTX from start to end with its marks, what profilers say of
+ * themselves.  Work belongs to none of them. */
+struct span_row {
+	const char *name;
+	uint16_t kind; /* enum range_kind */
+	uint64_t count;
+	uint64_t host_ticks;
+	struct hist host_hist; /* in ticks; marks, which have no length, are not in it */
+};
+
+struct stream_row {
+	uint32_t process;
+	uint32_t device, context, stream;
+	uint64_t count;
+	uint64_t total_ns;
+	uint64_t first_ns, last_ns;
+};
+
+struct device_row {
+	uint32_t device;
+	const char *name; /* or NULL */
+	uint64_t count;
+	uint64_t busy_ns; /* something ran */
+	uint64_t kernel_ns, copy_ns, set_ns;
+};
+
+struct thread_row {
+	uint32_t process;
+	uint32_t tid;
+	uint32_t last_seq;
+	uint32_t inflight_fn;
+	uint64_t inflight_ticks;
+	char name[16];
+};
+
+/* Wall time, by what was going on; the parts add up to it. */
+enum wall_part {
+	WALL_COMPUTING,
+	WALL_COMMUNICATING, /* and nothing computed */
+	WALL_COPYING,       /* or setting, and nothing else */
+	WALL_LAUNCHING,     /* idle: the host was about to launch */
+	WALL_WAITING,       /* idle: the host was in a call that waits */
+	WALL_DRIVER,        /* idle: the host was long in another call */
+	WALL_HOST,          /* idle: the host was in no call */
+	WALL_QUEUED,        /* idle: work was there and had not begun */
+	WALL_UNKNOWN,       /* idle: the call that ended it is not known */
+	WALL_BEFORE,        /* before the first work */
+	WALL_AFTER,         /* after the last */
+	WALL_PARTS
+};
+
+/* The critical path, by what it consists of; the parts add up to the wall time. */
+enum path_part {
+	PATH_COMPUTING,
+	PATH_COMMUNICATING,
+	PATH_COPYING,
+	PATH_QUEUE,   /* from one piece of work to the next */
+	PATH_LAUNCH,  /* from a call's return to the start of its work */
+	PATH_HOST,    /* the host, on its way to a call */
+	PATH_WAITING, /* from the end of work to the return of the call that waits for it */
+	PATH_BEFORE,  /* the host, before the first work began */
+	PATH_AFTER,   /* after the last work ended */
+	PATH_PARTS
+};
+
+extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_PARTS];
+
+/*
+ * A part of a time in which no device did anything: what the host was doing, enum host_state of
+ * host_time.h, until the call for the work that ended it had returned; then the work was queued.
+ */
+struct idle {
+	uint64_t until_ns; /* when that work began; all parts of one pause have the same */
+	uint64_t ns;
+	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
+	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
+	uint8_t asked;   /* enum idle_asked */
+};
+#define IDLE_QUEUED  0xfe
+#define IDLE_UNKNOWN 0xff
+
+/* When the work that ended a pause was asked for, seen from the moment in which the device ran dry.
+ */
+enum idle_asked {
+	ASKED_AFTER,  /* the call had not begun */
+	ASKED_DURING, /* it had begun, and not returned */
+	ASKED_BEFORE, /* it had returned */
+	ASKED_AGAIN,  /* by the same call as the work before */
+};
+
+/* A time in which no device did anything. */
+struct pause {
+	uint64_t start_ns; /* since the wall time began */
+	uint64_t ns;
+	enum wall_part cause;       /* of most of it */
+	const char *before, *after; /* names of the work around it */
+};
+
+struct queue {
+	uint64_t calls; /* that asked for work which was seen to run */
+	uint64_t api_ns, queued_ns;
+	struct hist queued; /* nanoseconds from the return of each call to the start of its work */
+	uint64_t span_ns;   /* from the first of the calls to the start of the last work */
+	uint64_t empty_ns;  /* of span_ns: nothing was asked for and not begun */
+	uint64_t depth_most;
+	double depth_mean;
+};
+
+#define PAUSES_KEPT 20u
+
+struct analysis {
+	bool known; /* something ran on a device; else nothing here means anything */
+	uint64_t wall_ns[WALL_PARTS];
+	uint64_t path_ns[PATH_PARTS];
+	/* That a host without any delay would save of it at most: the work of the busiest stream
+	 * stays. */
+	uint64_t path_host_most_ns;
+	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
+	uint64_t communication_ns, communication_hidden_ns;
+	struct queue queue;
+	ARRAY(struct pause) pauses; /* the longest, by length */
+	ARRAY(struct idle) idle;    /* all, by time */
+};
+
+struct hints;
+struct prediction;
+struct report {
+	const struct trace *trace;
+	const struct decoder *decoder;
+	struct meta meta;
+
+	uint64_t calls, errors, launches, graph_launches, lost;
+	uint64_t runtime_graph_launches; /* of these, where no driver was seen below */
+	uint64_t allocator_events;       /* of a program's own allocator: no calls */
+	uint64_t torn, damaged_chunks;
+	struct accounts accounts;  /* what the processes entered, and whether it is here */
+	uint64_t unnamed_graphs;   /* graph launches whose kernels are not known */
+	uint64_t counted_launches; /* launches known only by number */
+	uint64_t counted_errors;
+	uint64_t first_ticks, last_ticks; /* of any call */
+	uint64_t wall_ns;
+	uint64_t off_ns; /* of that: recording was switched off, which is no time of a rate */
+	uint64_t clock_residual_ns; /* how far the line of the clock passes from its pairs, at most
+				     */
+	uint64_t streams, contexts;
+
+	ARRAY(struct call_row) call_rows;       /* by total time */
+	ARRAY(struct failure_row) failure_rows; /* by count */
+	ARRAY(struct kernel_row) kernel_rows;   /* by count */
+	ARRAY(struct moved_row) copies;         /* by bytes */
+	struct moved_row sets;
+	struct memory_use memory[MEMORY_KINDS];
+	struct memory_use gpu_memory;        /* device, managed and vmm together */
+	ARRAY(struct live_block) live;       /* at the end, by bytes */
+	struct memory_detail *memory_detail; /* memory.h */
+	ARRAY(struct thread_row) threads;
+
+	/* Of traces that say what ran on devices: see docs/trace-format.md. */
+	ARRAY(struct work_row) work;          /* by total time */
+	ARRAY(struct copy_row) device_copies; /* copies and sets, by total time */
+	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
+	ARRAY(struct span_row) span_rows;     /* by total time, then count */
+	ARRAY(struct stream_row) stream_rows; /* by total time */
+	ARRAY(struct device_row) devices;
+	struct links links; /* which call asked for which work, and how well that is known */
+	struct analysis analysis;
+	const struct gpu *gpu; /* whose ceilings count: the busiest device's; NULL: not known */
+	uint32_t gpu_sms;      /* of that device, 0 when not known */
+	/* One launch in so many was timed; 0: all work was.  Then rows of work have estimates,
+	 * count and total_ns, and in hist what was timed; nothing else here says what devices did.
+	 */
+	uint32_t sampled;
+	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
+					      * of kernels that were timed once the error is all */
+	uint64_t device_kernels;             /* how many ran; sampled: how many were timed */
+	uint64_t unjoined_work;              /* no call is known that asked for it */
+	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
+	uint64_t unowned_kernels; /* no operator is known that asked for it */
+	ARRAY(char *) warnings;
+	uint64_t foretold, untold;     /* launches that were asked about: with an answer, without */
+	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
+	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
+};
+#define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
+
+/* Makes the rows of calls, failures, copies, kernels and threads from the sum of the tallies.  0 or
+ * -errno. */
+struct tally;
+int report_count(struct report *r, struct tally *t);
+
+/* The name of a function, also of one that the schema lacks. */
+struct fn_name {
+	char text[32];
+};
+const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *room);
+
+#endif

@@ -1,0 +1,260 @@
+/* See roofline.h. */
+#include "model/roofline.h"
+
+#include <string.h>
+
+#include "predict/predict.h"
+#include "model/cost.h"
+#include "model/tally.h"
+
+#include "base/banned.h"
+
+/* Below this share of both ceilings neither is what bounds a kernel. */
+#define BOUND_SHARE 0.25
+
+/* A kernel so short is mostly its own start and end. */
+#define SHORT_NS 5000u
+
+const char *const bound_class_name[] = { NULL, "compute", "memory", "latency", "launch" };
+const char *const bound_basis_name[] = { NULL, "cost", "time", "name" };
+
+/* ---- the device ---- */
+
+void roofline_gpu(struct report *r)
+{
+	const struct device_row *busiest = NULL;
+	for (size_t i = 0; i < r->devices.n; i++)
+		if (!busiest || r->devices.v[i].busy_ns > busiest->busy_ns)
+			busiest = &r->devices.v[i];
+	for (size_t i = 0; busiest && i < r->meta.devices.n; i++) {
+		const struct meta_device *d = &r->meta.devices.v[i];
+		const unsigned cc = (d->capability >> 16) * 10 + (d->capability & 0xffff);
+		if (d->device != busiest->device)
+			continue;
+		r->gpu = gpu_find(r->meta.names.v[d->name].text, cc);
+		r->gpu_sms = d->multiprocessors;
+		return;
+	}
+}
+
+/* ---- shares ---- */
+
+/* Of the unit's peak; 0: not known. */
+static double flops_share(const struct gpu *g, const struct cost *c, double ns)
+{
+	const double rate = c->flops * 1e9 / ns;
+	if (!c->has_flops || !c->has_unit)
+		return 0;
+	const double share = gpu_flops_share(g, c->unit, c->matrix, rate);
+	/* What FP32 units cannot do, tensor cores have done, though no name says so. */
+	if (share > 1 && c->matrix && c->unit == GPU_FP32 && !c->unit_told)
+		return gpu_flops_share(g, GPU_TF32, true, rate);
+	return share > 1 && c->at_most ? 0 : share;
+}
+
+static void add_share(struct roofline_share *to, double share, double ns)
+{
+	if (share <= 0)
+		return;
+	to->ns += ns;
+	to->ideal_ns += share * ns;
+}
+
+void roofline_add(const struct gpu *g, struct roofline *to, const struct cost *c, uint64_t ns)
+{
+	to->count++;
+	to->ns = sat_add(to->ns, ns);
+	to->flops += c->has_flops ? c->flops : 0;
+	to->bytes += c->has_bytes ? c->bytes : 0;
+	to->has_flops |= c->has_flops;
+	to->has_bytes |= c->has_bytes;
+	if (c->has_flops && c->has_unit) {
+		to->unit_flops[c->unit] += c->flops;
+		if (!to->has_unit || to->unit_flops[c->unit] > to->unit_flops[to->unit])
+			to->unit = (uint8_t)c->unit;
+		to->has_unit = true;
+	}
+	if (!g || !ns)
+		return;
+	add_share(&to->compute, flops_share(g, c, (double)ns), (double)ns);
+	double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns) : 0;
+	memory = memory > 1 && c->at_most ? 0 : memory;
+	add_share(&to->memory, memory, (double)ns);
+	if (c->has_bytes && memory <= 0)
+		to->cached_ns += (double)ns;
+}
+
+static void find_shares(struct roofline *l)
+{
+	l->flops_share = l->compute.ns > 0 ? l->compute.ideal_ns / l->compute.ns : 0;
+	l->bytes_share = l->memory.ns > 0 ? l->memory.ideal_ns / l->memory.ns : 0;
+}
+
+/* ---- classes ---- */
+
+static void classify_cost(struct roofline *l)
+{
+	const double most = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+	const bool cached = 2 * l->cached_ns > (double)l->ns;
+	if (most <= 0 && !cached)
+		return;
+	l->basis = BASIS_COST;
+	l->class = cached && l->flops_share < BOUND_SHARE ? BOUND_MEMORY
+		   : most < BOUND_SHARE                   ? BOUND_LATENCY
+		   : l->flops_share > l->bytes_share      ? BOUND_COMPUTE
+							  : BOUND_MEMORY;
+}
+
+static bool is_small(const struct report *r, const struct work_row *w)
+{
+	const struct launch_shape *s = &w->shape;
+	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2];
+	const bool few = w->common && r->gpu_sms && blocks < r->gpu_sms;
+	return few || hist_at(&w->hist, 0.5) < SHORT_NS;
+}
+
+static enum bound_class class_of_family(enum predict_family family)
+{
+	switch (family) {
+	case FAMILY_GEMM:
+	case FAMILY_CONV:
+	case FAMILY_ATTENTION:
+		return BOUND_COMPUTE;
+	case FAMILY_SOFTMAX:
+	case FAMILY_NORM:
+	case FAMILY_REDUCE:
+	case FAMILY_SCAN:
+	case FAMILY_GATHER:
+	case FAMILY_STENCIL:
+	case FAMILY_POOL:
+	case FAMILY_TRANSPOSE:
+	case FAMILY_COPY:
+	case FAMILY_ELEMENTWISE:
+		return BOUND_MEMORY;
+	default:
+		return BOUND_UNKNOWN;
+	}
+}
+
+static void classify_name(struct work_row *w)
+{
+	struct predict_kernel k = { 0 };
+	predict_kernel_name(&k, w->name, 0);
+	w->roofline.class = (uint8_t)class_of_family(k.family);
+	/* What only helps a product, by adding up parts of it, moves data. */
+	if (w->roofline.class == BOUND_COMPUTE && predict_product_of(w->name).helps)
+		w->roofline.class = BOUND_MEMORY;
+	w->roofline.basis = w->roofline.class ? BASIS_NAME : BASIS_NONE;
+}
+
+/* The device stood still before it for longer than it ran, since the host was slow to launch. */
+static void classify_kernel(const struct report *r, struct work_row *w)
+{
+	struct roofline *l = &w->roofline;
+	if (w->starved_ns > w->total_ns) {
+		l->class = BOUND_LAUNCH;
+		l->basis = BASIS_TIME;
+	} else if (l->flops_share > 0 || l->bytes_share > 0 || l->cached_ns > 0) {
+		classify_cost(l);
+	} else if (is_small(r, w)) {
+		l->class = BOUND_LATENCY;
+		l->basis = BASIS_TIME;
+	} else {
+		classify_name(w);
+	}
+}
+
+void roofline_fill(struct report *r)
+{
+	for (size_t i = 0; i < r->work.n; i++) {
+		struct work_row *w = &r->work.v[i];
+		find_shares(&w->roofline);
+		if (w->kind == WORK_KERNEL && !w->communicates)
+			classify_kernel(r, w);
+	}
+	for (size_t i = 0; i < r->operators.n; i++) {
+		find_shares(&r->operators.v[i].roofline);
+		classify_cost(&r->operators.v[i].roofline);
+	}
+}
+
+/* ---- printing ---- */
+
+/* The share that the class is about; 0: not known. */
+static double class_share(const struct roofline *l)
+{
+	if (l->class == BOUND_MEMORY)
+		return l->bytes_share;
+	return l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
+}
+
+void roofline_cell(struct table *t, const struct roofline *l)
+{
+	const double share = class_share(l);
+	if (!l->class)
+		table_cell(t, "-");
+	else if (share > 0)
+		table_cell(t, "%s %.0f %%", bound_class_name[l->class], share * 100);
+	else
+		table_cell(
+			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
+}
+
+static void put_name(struct json *j, const char *key, const char *name)
+{
+	if (name)
+		json_str(j, key, name);
+	else
+		json_put_null(j, key);
+}
+
+static void put_known(struct json *j, const char *key, bool known, double value)
+{
+	if (known)
+		json_put_real(j, key, value);
+	else
+		json_put_null(j, key);
+}
+
+/* FLOPs and bytes are whole numbers, and all digits are wanted. */
+static void put_whole(struct json *j, const char *key, bool known, double value)
+{
+	if (known && value < 1e18)
+		json_u64(j, key, (uint64_t)value);
+	else
+		put_known(j, key, known, value);
+}
+
+void roofline_put_json(struct json *j, const struct roofline *l)
+{
+	put_name(j, "class", bound_class_name[l->class]);
+	put_name(j, "class_basis", bound_basis_name[l->basis]);
+	put_whole(j, "flops", l->has_flops, l->flops);
+	put_whole(j, "bytes", l->has_bytes, l->bytes);
+	put_whole(j, "costed_count", l->count, (double)l->count);
+	put_whole(j, "costed_ns", l->count, (double)l->ns);
+	put_name(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
+	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
+	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
+}
+
+void roofline_put_gpu(struct json *j, const struct report *r)
+{
+	if (!r->gpu) {
+		json_put_null(j, "gpu");
+		return;
+	}
+	json_begin_object(j, "gpu");
+	json_str(j, "name", r->gpu->name);
+	json_str(j, "source", r->gpu->source);
+	json_bool(j, "measured", r->gpu->reached_gb_per_s > 0);
+	json_put_real(j, "dram_bytes_per_second", gpu_bandwidth_ceiling(r->gpu) * 1e9);
+	json_begin_object(j, "flops_per_second");
+	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
+		double peak;
+		if (gpu_ceiling(r->gpu, u, &peak))
+			json_put_real(j, gpu_unit_word(u), peak);
+	}
+	json_end_object(j);
+	json_end_object(j);
+}

@@ -1,0 +1,37 @@
+/*
+ * What bounds each kernel and operator, and how near it is to what the device can.  Internal to
+ * src/report.
+ *
+ * With FLOPs and bytes (cost.h) the larger share of the two ceilings tells compute from memory;
+ * when both are small, what is left is latency.  Without them, times and shapes tell launch and
+ * latency, and a name tells what kernels of its family usually are.  Each class says on what
+ * it is based.
+ */
+#ifndef WEIR_MODEL_ROOFLINE_H
+#define WEIR_MODEL_ROOFLINE_H
+
+#include "base/json.h"
+#include "base/table.h"
+#include "model/report.h"
+
+/* Finds the device whose ceilings count, r->gpu, once devices are known and how busy they were. */
+void roofline_gpu(struct report *r);
+
+/* Adds what took ns on a device.  gpu NULL: without shares of its ceilings. */
+struct cost;
+void roofline_add(const struct gpu *gpu, struct roofline *to, const struct cost *c, uint64_t ns);
+
+/* After the rows are made. */
+void roofline_fill(struct report *r);
+
+/* "memory 85 %", "launch", "compute?" when only the name says so; "-". */
+void roofline_cell(struct table *t, const struct roofline *l);
+
+/* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
+ * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */
+void roofline_put_json(struct json *j, const struct roofline *l);
+
+/* The key gpu: the ceilings; null when they are not known. */
+void roofline_put_gpu(struct json *j, const struct report *r);
+
+#endif

@@ -1,0 +1,343 @@
+/* See samples.h. */
+#include "model/samples.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "predict/key.h"
+#include "model/links.h"
+#include "model/samples_cost.h"
+#include "model/tally.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+/* A recorded launch that says more than its shape. */
+struct given {
+	uint64_t ticks;
+	uint64_t function;
+	uint32_t process;
+	uint32_t tid;
+	bool has_args, has_told;
+	struct launch_args args;
+	struct forecast told;
+};
+
+struct loader {
+	const struct trace *t;
+	const struct meta *m;
+	struct samples *s;
+	struct links links;
+	size_t hint; /* into links */
+	struct chunk_buf buf;
+	ARRAY(struct given) given; /* by process, tid, ticks */
+	struct map kernel_map;
+};
+
+/* Calls `use` with each loaded chunk of a kind. */
+static int each_chunk(struct loader *l, uint16_t kind, int (*use)(struct loader *l))
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(l->t, kind, &at, &l->buf, NULL)) > 0 && !(e = use(l)))
+		;
+	return e;
+}
+
+/* ---- launches ---- */
+
+static int take_launches(struct loader *l)
+{
+	struct records it = records_of(&l->buf);
+	const struct record *r;
+	while ((r = records_next(&it))) {
+		const struct schema_fn *fn = schema_find(&l->t->schema, r->fn);
+		struct given g = { .ticks = r->ticks,
+			.process = l->buf.ref->process,
+			.tid = l->buf.ref->head.tid };
+		if (fn && fn->launch_layout) {
+			g.has_args = args_get(r, &g.args);
+			g.has_told = forecast_get(r, &g.told);
+		} else if (fn && fn->kind == CALL_GRAPHLAUNCH) {
+			g.has_told = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &g.told);
+		}
+		if (!g.has_args && !g.has_told)
+			continue;
+		g.function = r->arg[LAUNCH_FUNCTION];
+		struct given *to = array_push(&l->given);
+		if (!to)
+			return -ENOMEM;
+		*to = g;
+	}
+	return 0;
+}
+
+static int given_order(const void *one, const void *two)
+{
+	const struct given *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	return ORDER(a->ticks, b->ticks);
+}
+
+/* The call that asked for this work, or NULL. */
+static const struct call_link *link_of(struct loader *l, const struct device_work *w)
+{
+	return w->valid & WORK_HAS_CORRELATION
+		       ? links_find(&l->links, l->buf.ref->process, w->correlation, &l->hint)
+		       : NULL;
+}
+
+/* What the launch behind a link was given, or NULL. */
+static const struct given *given_to(const struct loader *l, const struct call_link *link)
+{
+	if (!link || !l->given.n)
+		return NULL;
+	const struct given key = {
+		.process = link->process, .tid = link->tid, .ticks = link->ticks
+	};
+	return bsearch(&key, l->given.v, l->given.n, sizeof(key), given_order);
+}
+
+/* ---- kernels ---- */
+
+/* What is known about the code, best source first: the work itself, then the function. */
+static struct predict_kernel attributes_of(
+	const struct device_work *w, const struct meta_attributes *a)
+{
+	struct predict_kernel k = { 0 };
+	const uint32_t known = a ? a->known : 0;
+	k.has_regs = w->valid & WORK_HAS_REGISTERS || known >> ATTRIBUTE_REGISTERS & 1;
+	if (w->valid & WORK_HAS_REGISTERS)
+		k.regs = w->registers;
+	else if (k.has_regs)
+		k.regs = a->value[ATTRIBUTE_REGISTERS];
+	if (w->valid & WORK_HAS_SHARED)
+		k.smem_static_bytes = w->shared_static;
+	else if (known >> ATTRIBUTE_STATIC_SHARED & 1)
+		k.smem_static_bytes = a->value[ATTRIBUTE_STATIC_SHARED];
+	k.has_local = known >> ATTRIBUTE_LOCAL & 1;
+	if (k.has_local)
+		k.local_bytes = a->value[ATTRIBUTE_LOCAL];
+	return k;
+}
+
+/* The id is that of the name as the program has it, which is all that the guest knows of it; the
+ * rest is read from the name that people write. */
+static struct sample_kernel *new_kernel(
+	const char *mangled, const struct predict_kernel *attributes)
+{
+	struct sample_kernel *n = calloc(1, sizeof(*n));
+	char *name = n ? demangle(mangled) : NULL;
+	if (!name) {
+		free(n);
+		return NULL;
+	}
+	n->name = name;
+	n->mangled = mangled;
+	n->k = *attributes;
+	predict_kernel_name(&n->k, name, 0);
+	n->k.id = predict_kernel_id(mangled, strlen(mangled), 0);
+	return n;
+}
+
+static int kernel_of(struct loader *l, const struct device_work *w, const struct meta_attributes *a,
+	uint32_t *ret_kernel)
+{
+	const uint32_t name = meta_find_string(l->m, l->buf.ref->process, w->name);
+	const struct predict_kernel k = attributes_of(w, a);
+	const bool has_shared =
+		w->valid & WORK_HAS_SHARED || (a && a->known >> ATTRIBUTE_STATIC_SHARED & 1);
+	uint32_t *index = map_get(&l->kernel_map,
+		MAP_KEY(name, (uint64_t)k.regs << 32 | k.smem_static_bytes, k.local_bytes,
+			k.has_regs | k.has_local << 1 | has_shared << 2));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct sample_kernel *n =
+			new_kernel(name == META_NONE ? "(no name)" : l->m->names.v[name].text, &k);
+		struct sample_kernel **to = n ? array_push(&l->s->kernels) : NULL;
+		if (!to) {
+			if (n)
+				free(n->name);
+			free(n);
+			return -ENOMEM;
+		}
+		n->has_shared = has_shared;
+		*to = n;
+		*index = (uint32_t)(l->s->kernels.n - 1);
+	}
+	*ret_kernel = *index;
+	return 0;
+}
+
+/* ---- samples ---- */
+
+static const struct meta_device *device_of(const struct loader *l, const struct device_work *w)
+{
+	for (size_t i = 0; w->valid & WORK_HAS_DEVICE && i < l->m->devices.n; i++) {
+		const struct meta_device *d = &l->m->devices.v[i];
+		if (d->process == l->buf.ref->process && d->device == w->device)
+			return d;
+	}
+	return NULL;
+}
+
+static void fill_args(struct sample *s, const struct launch_args *a)
+{
+	struct predict_launch *launch = &s->p.launch;
+	s->has_args = true;
+	s->args_key = a->key;
+	s->scalars = a->scalars;
+	launch->args = a->kept;
+	memcpy(launch->arg, a->value, a->kept * sizeof(a->value[0]));
+}
+
+static int add_sample(struct loader *l, const struct device_work *w)
+{
+	const struct call_link *link = link_of(l, w);
+	const struct given *whole = given_to(l, link);
+	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : whole;
+	const struct meta_attributes *a =
+		g ? meta_find_attributes(l->m, g->process, g->function, g->ticks) : NULL;
+	struct sample s = { .start_ns = w->start_ns,
+		.end_ns = w->end_ns,
+		.device = w->device,
+		.stream = w->stream,
+		.has_device = w->valid & WORK_HAS_DEVICE,
+		.has_stream = w->valid & WORK_HAS_STREAM,
+		.has_dynamic = w->valid & WORK_HAS_SHARED,
+		.graph = w->valid & WORK_HAS_GRAPH,
+		.has_call = link != NULL,
+		.call_ticks = link ? link->ticks : 0,
+		.call_tid = link ? link->tid : 0,
+		.on = device_of(l, w) };
+	s.p = (struct predict_sample){ .measured_ns = (double)(w->end_ns - w->start_ns),
+		.order = w->start_ns,
+		.app = l->buf.ref->process };
+	memcpy(s.p.launch.grid, w->grid, sizeof(w->grid));
+	memcpy(s.p.launch.block, w->block, sizeof(w->block));
+	s.p.launch.smem_dynamic_bytes = s.has_dynamic ? w->shared_dynamic : 0;
+	if (g && g->has_args)
+		fill_args(&s, &g->args);
+	s.has_told = g && g->has_told;
+	s.graph_told = !g && whole && whole->has_told;
+	if (s.has_told || s.graph_told)
+		s.told = whole->told;
+	const int e = kernel_of(l, w, a, &s.p.name);
+	struct sample *to = e ? NULL : array_push(&l->s->v);
+	if (!to)
+		return -ENOMEM;
+	*to = s;
+	return 0;
+}
+
+static int take_work(struct loader *l)
+{
+	struct device_work w;
+	size_t at = 0;
+	int e = 0;
+	while (!e && work_next(&l->buf, &at, &w)) {
+		if (w.kind != WORK_KERNEL)
+			continue;
+		if (w.valid & WORK_HAS_SHAPE)
+			e = add_sample(l, &w);
+		else
+			l->s->shapeless++;
+	}
+	return e;
+}
+
+/* By device, then start; devices that are not known are one. */
+static int device_order(const void *one, const void *two)
+{
+	const struct sample *a = one, *b = two;
+	const uint32_t x = a->has_device ? a->device : 0, y = b->has_device ? b->device : 0;
+	return x != y ? ORDER(x, y) : ORDER(a->start_ns, b->start_ns);
+}
+
+static int start_order(const void *one, const void *two)
+{
+	const struct sample *a = one, *b = two;
+	if (a->start_ns != b->start_ns)
+		return ORDER(a->start_ns, b->start_ns);
+	return a->end_ns != b->end_ns ? ORDER(a->end_ns, b->end_ns) : ORDER(a->p.name, b->p.name);
+}
+
+/*
+ * Those who began before i and still run are known to be contended but for one at most, which is
+ * the one that ends last: two of them would have met each other when the later began.
+ */
+static void mark_contended(struct samples *s)
+{
+	struct sample *last = NULL; /* of those before, the one that ends last */
+	for (size_t i = 0; i < s->v.n; i++) {
+		struct sample *now = &s->v.v[i];
+		if (last && (last->has_device ? last->device : 0) !=
+				    (now->has_device ? now->device : 0))
+			last = NULL;
+		if (last && last->end_ns > now->start_ns)
+			last->p.launch.contended = now->p.launch.contended = true;
+		if (!last || now->end_ns > last->end_ns)
+			last = now;
+	}
+}
+
+static void finish(struct samples *s)
+{
+	if (!s->v.n)
+		return;
+	qsort(s->v.v, s->v.n, sizeof(*s->v.v), device_order);
+	mark_contended(s);
+	qsort(s->v.v, s->v.n, sizeof(*s->v.v), start_order);
+	for (size_t i = 0; i < s->v.n; i++) {
+		struct sample *n = &s->v.v[i];
+		struct predict_launch *launch = &n->p.launch;
+		launch->kernel = &s->kernels.v[n->p.name]->k;
+		launch->key = predict_key(launch);
+		if (n->has_args)
+			launch->key = predict_key_of_args(launch->key, n->args_key);
+	}
+}
+
+int samples_load(
+	const struct trace *t, const struct meta *m, struct samples *ret_samples, struct error *err)
+{
+	struct loader l = { .t = t, .m = m, .s = ret_samples };
+	*ret_samples = (struct samples){ 0 };
+	int e = links_load(t, m, &l.links);
+	if (!e)
+		e = each_chunk(&l, CHUNK_EVENTS, take_launches);
+	if (!e && l.given.n)
+		qsort(l.given.v, l.given.n, sizeof(*l.given.v), given_order);
+	if (!e)
+		e = each_chunk(&l, CHUNK_DEVICE, take_work);
+	links_fini(&l.links);
+	array_free(&l.given);
+	map_fini(&l.kernel_map);
+	chunk_buf_fini(&l.buf);
+	if (!e) {
+		finish(ret_samples);
+		e = samples_cost(t, m, ret_samples);
+	}
+	if (!e)
+		return 0;
+	samples_fini(ret_samples);
+	return error_set(err, e, "the kernels of the trace can't be gathered: %s", strerror(-e));
+}
+
+void samples_fini(struct samples *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->kernels.n; i++) {
+		free(s->kernels.v[i]->name);
+		free(s->kernels.v[i]);
+	}
+	array_free(&s->kernels);
+	array_free(&s->v);
+	*s = (struct samples){ 0 };
+}

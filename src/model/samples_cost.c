@@ -1,0 +1,211 @@
+/*
+ * FLOPs and bytes of samples: those of the innermost operator around the call whose cost is known
+ * (cost.h).  They are its longest kernel's that does not only help (predict_product_of()); its
+ * others get none, as do those of an operator whose product is made by one inside.
+ */
+#include "model/samples_cost.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "model/cost.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define NONE    UINT32_MAX
+#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
+
+/* An operator of known cost.  Sorted by thread and start, those around before those inside. */
+struct span {
+	uint64_t ticks, end;
+	uint32_t process, tid;
+	uint32_t cost;   /* into costs */
+	uint32_t parent; /* the one around, or NONE */
+	struct sample *longest;
+};
+
+struct coster {
+	const struct trace *t;
+	const struct meta *m;
+	struct chunk_buf buf;
+	ARRAY(struct span) spans;
+	ARRAY(struct cost) costs;
+	struct map cost_map; /* name and arguments: into costs, or NO_COST */
+};
+
+static const char *text_of(const struct coster *c, uint32_t string)
+{
+	const uint32_t name = meta_find_string(c->m, c->buf.ref->process, string);
+	return name == META_NONE ? NULL : c->m->names.v[name].text;
+}
+
+/* Operators come again and again with the same arguments. */
+static int cost_index(struct coster *c, const struct range *g, uint32_t *ret_cost)
+{
+	const char *name = text_of(c, g->name), *args = text_of(c, g->args);
+	uint32_t *index =
+		map_get(&c->cost_map, MAP_KEY((uintptr_t)name, (uintptr_t)args)); /* interned */
+	struct cost cost;
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		*index = NO_COST;
+		if (name && args && cost_of(name, args, &cost)) {
+			struct cost *new = array_push(&c->costs);
+			if (!new)
+				return -ENOMEM;
+			*new = cost;
+			*index = (uint32_t)(c->costs.n - 1);
+		}
+	}
+	*ret_cost = *index;
+	return 0;
+}
+
+static int take_ranges(struct coster *c)
+{
+	struct range g;
+	size_t at = 0;
+	while (range_next(&c->buf, &at, &g)) {
+		uint32_t cost;
+		if (g.kind != RANGE_OPERATOR || !g.args)
+			continue;
+		if (cost_index(c, &g, &cost))
+			return -ENOMEM;
+		if (cost == NO_COST)
+			continue;
+		struct span *to = array_push(&c->spans);
+		if (!to)
+			return -ENOMEM;
+		*to = (struct span){ .ticks = g.ticks,
+			.end = range_end(&g),
+			.process = c->buf.ref->process,
+			.tid = g.tid,
+			.cost = cost,
+			.parent = NONE };
+	}
+	return 0;
+}
+
+static int load(struct coster *c)
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(c->t, CHUNK_RANGES, &at, &c->buf, NULL)) > 0 &&
+		!(e = take_ranges(c)))
+		;
+	return e;
+}
+
+static int thread_order(const struct span *a, const struct span *b)
+{
+	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->tid, b->tid);
+}
+
+static int span_order(const void *one, const void *two)
+{
+	const struct span *a = one, *b = two;
+	const int thread = thread_order(a, b);
+	if (thread || a->ticks != b->ticks)
+		return thread ? thread : ORDER(a->ticks, b->ticks);
+	return -ORDER(a->end, b->end);
+}
+
+static void nest(struct coster *c)
+{
+	uint32_t top = NONE;
+	if (c->spans.n)
+		qsort(c->spans.v, c->spans.n, sizeof(*c->spans.v), span_order);
+	for (size_t i = 0; i < c->spans.n; i++) {
+		struct span *s = &c->spans.v[i];
+		if (i && thread_order(s, s - 1))
+			top = NONE;
+		while (top != NONE && c->spans.v[top].end <= s->ticks)
+			top = c->spans.v[top].parent;
+		s->parent = top;
+		top = (uint32_t)i;
+	}
+}
+
+static struct span *span_around(struct coster *c, const struct sample *s)
+{
+	const struct span key = {
+		.ticks = s->call_ticks, .end = 0, .process = s->p.app, .tid = s->call_tid
+	};
+	size_t low = 0, high = c->spans.n; /* spans before low begin at or before the call */
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (span_order(&c->spans.v[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	uint32_t at = low ? (uint32_t)(low - 1) : NONE;
+	if (at != NONE && thread_order(&c->spans.v[at], &key))
+		return NULL;
+	while (at != NONE && c->spans.v[at].end <= s->call_ticks)
+		at = c->spans.v[at].parent;
+	return at == NONE ? NULL : &c->spans.v[at];
+}
+
+static void claim(struct coster *c, struct sample *s, const char *kernel)
+{
+	struct span *span = s->has_call ? span_around(c, s) : NULL;
+	if (span && c->costs.v[span->cost].matrix && predict_product_of(kernel).helps)
+		return;
+	if (span && (!span->longest || s->p.measured_ns > span->longest->p.measured_ns))
+		span->longest = s;
+}
+
+/* An operator that has one inside for its product has no kernel of its own that would do it. */
+static void leave_to_inner(struct coster *c, const struct span *s)
+{
+	const struct cost *cost = &c->costs.v[s->cost];
+	for (uint32_t up = s->parent; s->longest && cost->matrix && up != NONE;) {
+		struct span *p = &c->spans.v[up];
+		up = p->parent;
+		if (c->costs.v[p->cost].flops <= 2 * cost->flops)
+			p->longest = NULL;
+	}
+}
+
+/* FLOPs count only where it is known what would do them. */
+static void fill(const struct coster *c, const struct span *span, const struct samples *all)
+{
+	struct cost cost = c->costs.v[span->cost];
+	struct predict_launch *l = &span->longest->p.launch;
+	const struct predict_product by =
+		predict_product_of(all->kernels.v[span->longest->p.name]->name);
+	if (cost.matrix)
+		cost_set_unit(&cost, &by);
+	l->has_bytes = cost.has_bytes;
+	l->bytes = cost.bytes;
+	l->has_flops = cost.has_flops && cost.has_unit;
+	if (!l->has_flops)
+		return;
+	l->flops = cost.flops;
+	l->unit = cost.unit;
+}
+
+int samples_cost(const struct trace *t, const struct meta *m, struct samples *all)
+{
+	struct coster c = { .t = t, .m = m };
+	const int e = load(&c);
+	if (!e) {
+		nest(&c);
+		for (size_t i = 0; i < all->v.n; i++)
+			claim(&c, &all->v.v[i], all->kernels.v[all->v.v[i].p.name]->name);
+		for (size_t i = c.spans.n; i-- > 0;)
+			leave_to_inner(&c, &c.spans.v[i]);
+		for (size_t i = 0; i < c.spans.n; i++)
+			if (c.spans.v[i].longest)
+				fill(&c, &c.spans.v[i], all);
+	}
+	array_free(&c.spans);
+	array_free(&c.costs);
+	map_fini(&c.cost_map);
+	chunk_buf_fini(&c.buf);
+	return e;
+}

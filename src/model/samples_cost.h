@@ -1,0 +1,13 @@
+/*
+ * What samples had to compute and to move, where the operators around their calls tell.  Internal
+ * to samples.c.
+ */
+#ifndef WEIR_MODEL_SAMPLES_COST_H
+#define WEIR_MODEL_SAMPLES_COST_H
+
+#include "model/samples.h"
+
+/* Samples stay where they are.  0 or -errno; damaged chunks are passed over. */
+int samples_cost(const struct trace *t, const struct meta *m, struct samples *all);
+
+#endif

@@ -1,0 +1,499 @@
+/* Counting records: see tally.h.  tally_record() is what a report's time is spent in. */
+#include "model/tally.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "event/predicted.h"
+
+#include "base/banned.h"
+
+#define NOT_READY 600u /* CUDA_ERROR_NOT_READY, cudaErrorNotReady: an answer, no failure */
+
+bool chunk_has_calls(const struct chunk_ref *c)
+{
+	return c->head.kind == CHUNK_EVENTS || c->head.kind == CHUNK_COUNTERS;
+}
+
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta)
+{
+	*t = (struct tally){ .trace = trace, .meta = meta, .first_ticks = UINT64_MAX };
+	t->row_of = calloc(FN_IDS, sizeof(*t->row_of));
+	t->graph_launches = calloc(meta->steps.n + 1, sizeof(*t->graph_launches));
+	return t->row_of && t->graph_launches ? 0 : -ENOMEM;
+}
+
+void tally_fini(struct tally *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->calls.n; i++)
+		hist_fini(&t->calls.v[i].hist);
+	for (size_t i = 0; i < t->times.n; i++)
+		hist_fini(&t->times.v[i].hist);
+	free(t->row_of);
+	free(t->graph_launches);
+	array_free(&t->calls);
+	array_free(&t->failures);
+	array_free(&t->shapes);
+	array_free(&t->times);
+	array_free(&t->memory);
+	array_free(&t->vmm);
+	array_free(&t->sources);
+	map_fini(&t->source_map);
+	map_fini(&t->failure_map);
+	map_fini(&t->shape_map);
+	map_fini(&t->times_map);
+	map_fini(&t->streams);
+	map_fini(&t->contexts);
+	*t = (struct tally){ 0 };
+}
+
+static struct call_row *row_of(struct tally *t, uint32_t id)
+{
+	if (t->row_of[id])
+		return &t->calls.v[t->row_of[id] - 1];
+	struct call_row *c = array_push(&t->calls);
+	if (!c)
+		return NULL;
+	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
+	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
+	t->row_of[id] = (uint32_t)t->calls.n;
+	return c;
+}
+
+/* ---- failures ---- */
+
+static int add_failure(struct tally *t, const struct failure_row *f)
+{
+	uint32_t *index = map_get(
+		&t->failure_map, MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid));
+	if (!index)
+		return -ENOMEM;
+	if (*index != MAP_NONE) {
+		struct failure_row *to = &t->failures.v[*index];
+		to->count += f->count;
+		if (f->first_ticks < to->first_ticks)
+			to->first_ticks = f->first_ticks;
+		return 0;
+	}
+	struct failure_row *to = array_push(&t->failures);
+	if (!to)
+		return -ENOMEM;
+	*to = *f;
+	*index = (uint32_t)(t->failures.n - 1);
+	return 0;
+}
+
+static bool is_failure(const struct call_row *c, const struct record *r)
+{
+	return r->result && r->result != NOT_READY && !(c->fn && c->fn->kind == CALL_STATUS);
+}
+
+/* ---- launches ---- */
+
+static int merge_shape(struct tally *t, const struct shape_row *row)
+{
+	const struct launch_shape *s = &row->shape;
+	uint32_t *index =
+		map_get(&t->shape_map, MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
+					       (uint64_t)s->block[0] << 32 | s->grid[2],
+					       (uint64_t)s->block[2] << 32 | s->block[1]));
+	if (!index)
+		return -ENOMEM;
+	if (*index != MAP_NONE) {
+		struct shape_row *to = &t->shapes.v[*index];
+		to->count += row->count;
+		to->graph_count += row->graph_count;
+		to->host_ticks += row->host_ticks;
+		return 0;
+	}
+	struct shape_row *to = array_push(&t->shapes);
+	if (!to)
+		return -ENOMEM;
+	*to = *row;
+	*index = (uint32_t)(t->shapes.n - 1);
+	return 0;
+}
+
+int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+	uint64_t ticks, bool graph)
+{
+	return merge_shape(t, &(struct shape_row){ .kernel = kernel,
+				      .count = count,
+				      .graph_count = graph ? count : 0,
+				      .host_ticks = ticks,
+				      .shape = *shape });
+}
+
+void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
+	uint64_t count)
+{
+	if (count < *most || (count == *most && memcmp(shape, common, sizeof(*shape)) >= 0))
+		return;
+	*most = count;
+	*common = *shape;
+}
+
+static struct hist *times_of(struct tally *t, uint64_t kernel)
+{
+	uint32_t *index = map_get(&t->times_map, MAP_KEY(kernel));
+	if (!index)
+		return NULL;
+	if (*index == MAP_NONE) {
+		struct kernel_times *new = array_push(&t->times);
+		if (!new)
+			return NULL;
+		*new = (struct kernel_times){ .kernel = kernel };
+		*index = (uint32_t)(t->times.n - 1);
+	}
+	return &t->times.v[*index].hist;
+}
+
+static int add_launch(struct tally *t, const struct record *r)
+{
+	struct launch_shape shape = { 0 };
+	if (!decode_shape(r, &shape))
+		return 0;
+	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
+	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
+	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
+	struct hist *times = times_of(t, kernel);
+	if (!times)
+		return -ENOMEM;
+	hist_add(times, record_dur(r));
+	return tally_shape(t, kernel, &shape, 1, record_dur(r), false);
+}
+
+static void add_graph_launch(struct tally *t, const struct record *r)
+{
+	if (r->words <= RECORD_WORDS)
+		return;
+	const uint32_t step = meta_find_graph(t->meta, t->process, r->arg[0], record_end(r));
+	if (step == META_NONE)
+		t->unnamed_graphs++;
+	else
+		t->graph_launches[step]++;
+}
+
+/* ---- memory ---- */
+
+static uint8_t kind_of_memory(const char *name)
+{
+	for (uint8_t k = 0; k < MEMORY_KINDS; k++)
+		if (!strcmp(name, memory_kind_name[k]))
+			return k;
+	return MEMORY_DEVICE;
+}
+
+/* The argument of that type, or 0 in *ret_value. */
+static bool argument_of(
+	const struct schema_fn *fn, const struct record *r, const char *type, uint64_t *ret_value)
+{
+	for (unsigned i = 0; i < fn->arg_count; i++) {
+		const struct schema_arg *a = &fn->args[i];
+		if (strcmp(a->type, type) != 0 || a->out || a->first >= r->words - RECORD_WORDS)
+			continue;
+		*ret_value = r->arg[a->first];
+		return true;
+	}
+	return false;
+}
+
+static bool is_source(const struct memory_source *a, const struct memory_source *b)
+{
+	return a->stream == b->stream && a->pool == b->pool && a->process == b->process &&
+	       a->tid == b->tid && a->has_stream == b->has_stream;
+}
+
+static int source_of(
+	struct tally *t, const struct schema_fn *fn, const struct record *r, uint32_t *ret_source)
+{
+	struct memory_source s = { .process = t->process, .tid = t->tid };
+	s.has_stream = argument_of(fn, r, "CUstream", &s.stream);
+	argument_of(fn, r, "CUmemoryPool", &s.pool);
+	*ret_source = t->last_source;
+	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))
+		return 0;
+	uint32_t *index = map_get(&t->source_map,
+		MAP_KEY((uint64_t)s.process << 32 | s.tid, s.stream, s.pool, s.has_stream));
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		struct memory_source *new = array_push(&t->sources);
+		if (!new)
+			return -ENOMEM;
+		*new = s;
+		*index = (uint32_t)(t->sources.n - 1);
+	}
+	*ret_source = t->last_source = *index;
+	return 0;
+}
+
+static int add_memory(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	const bool is_free = c->fn->kind == CALL_FREE;
+	struct memory_op op = { .process = t->process,
+		.fn_id = r->fn,
+		.free = is_free,
+		.end = MEMORY_NEVER,
+		.ticks = is_free ? r->ticks : record_end(r),
+		.kind = kind_of_memory(c->fn->memory) };
+	if (!schema_call_pointer(c->fn, r, &op.pointer) || !op.pointer)
+		return 0;
+	if (!is_free && !schema_call_bytes(c->fn, r, &op.bytes))
+		return 0;
+	if (!is_free && source_of(t, c->fn, r, &op.source))
+		return -ENOMEM;
+	struct memory_op *to = array_push(&t->memory);
+	if (!to)
+		return -ENOMEM;
+	*to = op;
+	return 0;
+}
+
+static int add_vmm(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	struct vmm_op op;
+	if (!memory_vmm_op(c->fn, c->vmm, r, &op))
+		return 0;
+	op.process = t->process;
+	op.tid = t->tid;
+	struct vmm_op *to = array_push(&t->vmm);
+	if (!to)
+		return -ENOMEM;
+	*to = op;
+	return 0;
+}
+
+/* ---- streams and contexts ---- */
+
+static int see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
+{
+	if (*last == handle + 1)
+		return 0;
+	uint32_t *value = map_get(seen, MAP_KEY(process, handle));
+	if (!value)
+		return -ENOMEM;
+	*value = 1;
+	*last = handle + 1;
+	return 0;
+}
+
+/* Two characters of the type decide for nearly all arguments. */
+static bool is_type(const char *type, const char *word)
+{
+	return type[2] == word[2] && !strcmp(type, word);
+}
+
+static int see_handles(struct tally *t, const struct schema_fn *fn, const struct record *r)
+{
+	int e = 0;
+	for (unsigned i = 0; i < fn->arg_count && !e; i++) {
+		const struct schema_arg *a = &fn->args[i];
+		if (a->kind != ARG_PTR || a->first >= r->words - RECORD_WORDS)
+			continue;
+		if (a->out && i < 32 && (r->aux >> i & 1))
+			continue;
+		if (is_type(a->type, "CUstream"))
+			e = see(&t->streams, &t->last_stream, t->process, r->arg[a->first]);
+		else if (is_type(a->type, "CUcontext") && r->arg[a->first])
+			e = see(&t->contexts, &t->last_context, t->process, r->arg[a->first]);
+	}
+	return e;
+}
+
+/* ---- one record ---- */
+
+/* What a driver call that succeeded asked the GPU for. */
+static int add_work(struct tally *t, struct call_row *c, const struct record *r)
+{
+	uint64_t bytes = 0;
+	if (c->fn->launch_layout)
+		return r->words > RECORD_WORDS + LAUNCH_STREAM
+			       ? see(&t->streams, &t->last_stream, t->process,
+					 r->arg[LAUNCH_STREAM])
+			       : 0;
+	if (schema_call_bytes(c->fn, r, &bytes))
+		c->bytes = sat_add(c->bytes, bytes);
+	if (c->vmm || c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
+		const int e = c->vmm ? add_vmm(t, c, r) : add_memory(t, c, r);
+		if (e)
+			return e;
+	}
+	return see_handles(t, c->fn, r);
+}
+
+static int add_success(struct tally *t, struct call_row *c, const struct record *r)
+{
+	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
+		return 0;
+	c->ok_plain++;
+	int e = 0;
+	struct forecast told;
+	if (c->fn->kind == CALL_LAUNCH) {
+		t->foretold += forecast_get(r, &told);
+		t->untold += r->flags & RECORD_PREDICTED && !forecast_get(r, &told);
+		e = add_launch(t, r);
+	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
+		const bool told_of = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &told);
+		t->foretold += told_of;
+		t->untold += r->flags & RECORD_PREDICTED && !told_of;
+		add_graph_launch(t, r);
+	}
+	return e ? e : add_work(t, c, r);
+}
+
+static int tally_record(struct tally *t, const struct record *r)
+{
+	struct call_row *c = row_of(t, r->fn);
+	if (!c)
+		return -ENOMEM;
+	const uint64_t dur = record_dur(r), end = r->ticks + dur;
+	c->count++;
+	c->timed++;
+	c->total_ticks += dur;
+	hist_add(&c->hist, dur);
+	if (r->ticks < t->first_ticks)
+		t->first_ticks = r->ticks;
+	if (end > t->last_ticks)
+		t->last_ticks = end;
+	if (!r->result)
+		return add_success(t, c, r);
+	if (!is_failure(c, r))
+		return 0;
+	c->errors++;
+	return add_failure(t, &(struct failure_row){ .fn_id = r->fn,
+				      .code = r->result,
+				      .process = t->process,
+				      .tid = t->tid,
+				      .count = 1,
+				      .first_ticks = r->ticks });
+}
+
+static int tally_records(struct tally *t, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const struct record *r;
+	int e = 0;
+	while (!e && (r = records_next(&it)))
+		e = tally_record(t, r);
+	t->torn += it.torn;
+	t->damaged_chunks += it.damaged != NULL;
+	return e;
+}
+
+/* ---- counters ---- */
+
+static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
+{
+	struct call_row *c = row_of(t, id);
+	if (!c)
+		return -ENOMEM;
+	c->count = sat_add(c->count, k->count);
+	c->total_ticks = sat_add(c->total_ticks, k->ticks);
+	if (!c->fn || c->fn->kind != CALL_STATUS)
+		c->errors = sat_add(c->errors, k->errors);
+	if (!c->fn || c->fn->api != API_DRIVER)
+		return 0;
+	const uint64_t ok = k->count > k->errors ? k->count - k->errors : 0;
+	c->ok_plain = sat_add(c->ok_plain, ok);
+	c->ok_counted = sat_add(c->ok_counted, ok);
+	c->bytes = sat_add(c->bytes, k->bytes);
+	return 0;
+}
+
+static int tally_counters(struct tally *t, const struct chunk_buf *buf)
+{
+	const size_t count = buf->bytes / sizeof(struct counter);
+	int e = 0;
+	for (size_t id = 1; id < count && id < META_PROCESS && !e; id++) {
+		struct counter k;
+		memcpy(&k, buf->payload + id * sizeof(k), sizeof(k));
+		if (k.count)
+			e = tally_counter(t, (uint32_t)id, &k);
+	}
+	return e;
+}
+
+int tally_chunk(struct tally *t, const struct chunk_buf *buf)
+{
+	if (t->process != buf->ref->process)
+		t->last_stream = t->last_context = 0;
+	t->process = buf->ref->process;
+	t->tid = buf->ref->head.tid;
+	if (buf->ref->head.kind == CHUNK_EVENTS)
+		return tally_records(t, buf);
+	return buf->ref->head.kind == CHUNK_COUNTERS ? tally_counters(t, buf) : 0;
+}
+
+/* ---- merging ---- */
+
+static int merge_calls(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < from->calls.n; i++) {
+		const struct call_row *f = &from->calls.v[i];
+		struct call_row *c = row_of(t, f->id);
+		if (!c)
+			return -ENOMEM;
+		c->count = sat_add(c->count, f->count);
+		c->timed += f->timed;
+		c->total_ticks = sat_add(c->total_ticks, f->total_ticks);
+		c->errors = sat_add(c->errors, f->errors);
+		c->ok_plain = sat_add(c->ok_plain, f->ok_plain);
+		c->ok_counted = sat_add(c->ok_counted, f->ok_counted);
+		c->bytes = sat_add(c->bytes, f->bytes);
+		hist_merge(&c->hist, &f->hist);
+	}
+	return 0;
+}
+
+static int merge_seen(struct map *to, const struct map *from)
+{
+	for (size_t i = 0; i < from->size; i++)
+		if (from->slots[i].taken && !map_get(to, from->slots[i].key))
+			return -ENOMEM;
+	return 0;
+}
+
+static int merge_times(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < from->times.n; i++) {
+		struct hist *to = times_of(t, from->times.v[i].kernel);
+		if (!to)
+			return -ENOMEM;
+		hist_merge(to, &from->times.v[i].hist);
+	}
+	return 0;
+}
+
+static int merge_rows(struct tally *t, const struct tally *from)
+{
+	int e = 0;
+	for (size_t i = 0; i < from->failures.n && !e; i++)
+		e = add_failure(t, &from->failures.v[i]);
+	for (size_t i = 0; i < from->shapes.n && !e; i++)
+		e = merge_shape(t, &from->shapes.v[i]);
+	if (!e)
+		e = merge_times(t, from);
+	if (!e)
+		e = merge_seen(&t->streams, &from->streams);
+	return e ? e : merge_seen(&t->contexts, &from->contexts);
+}
+
+int tally_merge(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < t->meta->steps.n; i++)
+		t->graph_launches[i] += from->graph_launches[i];
+	t->unnamed_graphs += from->unnamed_graphs;
+	t->torn += from->torn;
+	t->foretold += from->foretold;
+	t->untold += from->untold;
+	t->damaged_chunks += from->damaged_chunks;
+	if (from->first_ticks < t->first_ticks)
+		t->first_ticks = from->first_ticks;
+	if (from->last_ticks > t->last_ticks)
+		t->last_ticks = from->last_ticks;
+	const int e = merge_calls(t, from);
+	return e ? e : merge_rows(t, from);
+}

@@ -1,0 +1,75 @@
+/*
+ * One worker's counts: filled record by record, merged when all chunks are done.  Internal to
+ * src/model and src/memory.
+ */
+#ifndef WEIR_MODEL_TALLY_H
+#define WEIR_MODEL_TALLY_H
+
+#include "base/map.h"
+#include "model/memory_op.h"
+#include "model/report.h"
+
+#define FN_IDS 0x10000u
+
+/* How long the launches of one kernel took on the host. */
+struct kernel_times {
+	uint64_t kernel; /* as in struct shape_row */
+	struct hist hist;
+};
+
+struct tally {
+	const struct trace *trace;
+	const struct meta *meta;
+	uint32_t process; /* of the chunk at hand */
+	uint32_t tid;
+
+	uint32_t *row_of; /* by function id: index into calls plus 1 */
+	ARRAY(struct call_row) calls;
+	struct map failure_map;
+	ARRAY(struct failure_row) failures;
+	struct map shape_map;
+	ARRAY(struct shape_row) shapes;
+	struct map times_map;
+	ARRAY(struct kernel_times) times;
+	uint64_t *graph_launches; /* by step */
+	uint64_t unnamed_graphs;
+	ARRAY(struct memory_op) memory;
+	ARRAY(struct vmm_op) vmm;
+	ARRAY(struct memory_source) sources;
+	struct map source_map;
+	uint32_t last_source;
+	struct map streams, contexts;
+	uint64_t last_stream, last_context; /* the one seen last, to skip the map */
+
+	uint64_t torn, damaged_chunks;
+	uint64_t foretold, untold; /* launches that were asked about: with an answer, without */
+	uint64_t first_ticks, last_ticks;
+	uint64_t damaged_at; /* offset of the first damaged chunk */
+};
+
+/* Whether a tally is interested in the chunk. */
+bool chunk_has_calls(const struct chunk_ref *c);
+
+int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta);
+void tally_fini(struct tally *t);
+
+/* Counts one loaded chunk.  0 or -ENOMEM. */
+int tally_chunk(struct tally *t, const struct chunk_buf *buf);
+
+/* Adds from to t, all but its memory operations: those are many, and replayed from where
+ * they are. */
+int tally_merge(struct tally *t, const struct tally *from);
+
+/* The count of one shape of one kernel. */
+int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *shape, uint64_t count,
+	uint64_t ticks, bool graph);
+
+/* Keeps in common the shape of most launches; of several such the same one in whatever order they
+ * come, so that what calls say and what the device says agree. */
+void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
+	uint64_t count);
+
+/* A name as people write it: free() it.  NULL without memory. */
+char *demangle(const char *mangled);
+
+#endif

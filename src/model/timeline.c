@@ -1,0 +1,341 @@
+/* See timeline.h. */
+#include "model/timeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/radix.h"
+#include "model/host_time.h"
+
+#include "base/banned.h"
+
+/* How much of the time is covered by intervals that come in the order of their starts. */
+struct cover {
+	uint64_t until, ns;
+};
+
+struct account {
+	struct report *r;
+	struct timeline *t;
+	struct host_time host;
+	uint64_t start_ns, end_ns; /* of the wall time */
+	/* Covers of all pieces and of sets of kinds: differences are what is exposed. */
+	struct cover all, compute, communication, copy, compute_communication, compute_copy;
+	uint32_t last_row;   /* of the piece that ended last */
+	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
+};
+
+static void cover_add(struct cover *c, const struct piece *p)
+{
+	const uint64_t from = p->start_ns > c->until ? p->start_ns : c->until;
+	if (p->end_ns <= from)
+		return;
+	c->ns += p->end_ns - from;
+	c->until = p->end_ns;
+}
+
+static void count_piece(struct account *a, const struct piece *p)
+{
+	const bool copies = p->kind == WORK_COPY || p->kind == WORK_SET;
+	cover_add(&a->all, p);
+	if (copies)
+		cover_add(&a->copy, p);
+	else if (p->communicates)
+		cover_add(&a->communication, p);
+	else
+		cover_add(&a->compute, p);
+	if (!copies)
+		cover_add(&a->compute_communication, p);
+	if (copies || !p->communicates)
+		cover_add(&a->compute_copy, p);
+}
+
+/* ---- pauses ---- */
+
+static const enum wall_part part_of_state[HOST_STATES] = {
+	[HOST_LAUNCHING] = WALL_LAUNCHING,
+	[HOST_ALLOCATING] = WALL_LAUNCHING,
+	[HOST_LOADING] = WALL_LAUNCHING,
+	[HOST_COPYING] = WALL_LAUNCHING,
+	[HOST_WAITING] = WALL_WAITING,
+	[HOST_DRIVER] = WALL_DRIVER,
+	[HOST_LONG_ALLOC] = WALL_DRIVER,
+	[HOST_LONG_LOAD] = WALL_DRIVER,
+	[HOST_ELSEWHERE] = WALL_HOST,
+};
+
+#define LATENCY_MOST 20000u /* a launch that takes longer was held up by something else */
+
+static uint64_t find_latency(const struct timeline *t)
+{
+	uint64_t least = LATENCY_MOST;
+	for (size_t i = 0; i < t->pieces.n; i++) {
+		const struct piece *p = &t->pieces.v[i];
+		const struct asker *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
+		if (c && p->kind == WORK_KERNEL && c->start_ns < p->start_ns &&
+			p->start_ns - c->start_ns < least)
+			least = p->start_ns - c->start_ns;
+	}
+	return least < LATENCY_MOST ? least : 0;
+}
+
+/* Keeps the longest, longest first. */
+static int keep_pause(struct analysis *to, const struct pause *p)
+{
+	const bool full = to->pauses.n == PAUSES_KEPT;
+	if (full && to->pauses.v[PAUSES_KEPT - 1].ns >= p->ns)
+		return 0;
+	if (!array_reserve(&to->pauses, 1))
+		return -ENOMEM;
+	size_t at = full ? PAUSES_KEPT - 1 : to->pauses.n++;
+	for (; at && to->pauses.v[at - 1].ns < p->ns; at--)
+		to->pauses.v[at] = to->pauses.v[at - 1];
+	to->pauses.v[at] = *p;
+	return 0;
+}
+
+static enum wall_part largest_part(const uint64_t ns[WALL_PARTS])
+{
+	enum wall_part largest = WALL_UNKNOWN;
+	for (enum wall_part k = 0; k < WALL_PARTS; k++)
+		if (ns[k] > ns[largest])
+			largest = k;
+	return largest;
+}
+
+static enum wall_part part_of(const struct idle *i)
+{
+	return i->what == IDLE_QUEUED    ? WALL_QUEUED
+	       : i->what == IDLE_UNKNOWN ? WALL_UNKNOWN
+					 : part_of_state[i->what];
+}
+
+static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
+{
+	struct idle *new = i.ns ? array_push(&a->r->analysis.idle) : NULL;
+	if (!new)
+		return i.ns ? -ENOMEM : 0;
+	*new = i;
+	ns[part_of(&i)] += i.ns;
+	return 0;
+}
+
+/* What the host was in when the device ran dry: a launch takes its time to reach it. */
+static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
+{
+	const struct asker *c = &a->t->calls.v[p->call];
+	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
+	const bool again = p > a->t->pieces.v && p[-1].call == p->call;
+	return (struct idle){ .until_ns = p->start_ns,
+		.blocked = (uint8_t)host_time_state(&a->host, c->thread, dry),
+		.asked = again                ? ASKED_AGAIN
+			 : c->end_ns <= dry   ? ASKED_BEFORE
+			 : c->start_ns <= dry ? ASKED_DURING
+					      : ASKED_AFTER };
+}
+
+/* Why nothing ran from `from` until p began. */
+static int explain(struct account *a, const struct piece *p, uint64_t from, uint64_t ns[])
+{
+	const uint64_t to = p->start_ns;
+	if (p->call == NO_CALL)
+		return put_idle(a,
+			(struct idle){ .until_ns = to, .ns = to - from, .what = IDLE_UNKNOWN }, ns);
+	const struct asker *c = &a->t->calls.v[p->call];
+	const uint64_t asked = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
+	uint64_t host[HOST_STATES] = { 0 };
+	struct idle i = begin_of(a, p, from);
+	int e = 0;
+	host_time_split(&a->host, c->thread, from, asked, host);
+	for (int s = 0; s < HOST_STATES && !e; s++) {
+		i.what = (uint8_t)s;
+		i.ns = host[s];
+		e = put_idle(a, i, ns);
+	}
+	i.what = IDLE_QUEUED;
+	i.ns = to - asked;
+	return e ? e : put_idle(a, i, ns);
+}
+
+static int count_pause(struct account *a, const struct piece *p)
+{
+	struct analysis *to = &a->r->analysis;
+	struct work_row *row = &a->r->work.v[p->row];
+	uint64_t ns[WALL_PARTS] = { 0 };
+	const int e = explain(a, p, a->all.until, ns);
+	for (int k = 0; k < WALL_PARTS; k++)
+		to->wall_ns[k] += ns[k];
+	row->starved_ns += ns[WALL_LAUNCHING];
+	const struct pause kept = { .start_ns = a->all.until - a->start_ns,
+		.ns = p->start_ns - a->all.until,
+		.cause = largest_part(ns),
+		.before = a->r->work.v[a->last_row].name,
+		.after = row->name };
+	return e ? e : keep_pause(to, &kept);
+}
+
+/* ---- the queue ---- */
+
+/* From the call's return until the work began; pieces of a graph wait for each other. */
+static void count_wait(struct account *a, const struct piece *p)
+{
+	struct analysis *to = &a->r->analysis;
+	if (p->call == NO_CALL)
+		return;
+	struct asker *c = &a->t->calls.v[p->call];
+	if (c->first_ns)
+		return;
+	c->first_ns = p->start_ns ? p->start_ns : 1;
+	const uint64_t ns = p->start_ns > c->end_ns ? p->start_ns - c->end_ns : 0;
+	struct work_row *row = &a->r->work.v[p->row];
+	row->queued_ns = sat_add(row->queued_ns, ns);
+	row->queued_count++;
+	to->queue.calls++;
+	to->queue.api_ns = sat_add(to->queue.api_ns, c->end_ns - c->start_ns);
+	to->queue.queued_ns = sat_add(to->queue.queued_ns, ns);
+	hist_add(&to->queue.queued, ns);
+}
+
+struct depth { /* a walk over the moments at which the queue grew and shrank */
+	uint64_t *grown, *shrunk;
+	size_t n;
+};
+
+static void walk_queue(const struct depth *d, struct queue *q)
+{
+	uint64_t area = 0, last = d->n ? d->grown[0] : 0, now = 0;
+	size_t in = 0, out = 0;
+	while (out < d->n) {
+		const bool grows = in < d->n && d->grown[in] <= d->shrunk[out];
+		const uint64_t at = grows ? d->grown[in] : d->shrunk[out];
+		area += now * (at - last);
+		q->empty_ns += now ? 0 : at - last;
+		last = at;
+		grows ? in++ : out++;
+		now = in - out;
+		q->depth_most = now > q->depth_most ? now : q->depth_most;
+	}
+	q->span_ns = d->n ? last - d->grown[0] : 0;
+	q->depth_mean = q->span_ns ? (double)area / (double)q->span_ns : 0;
+}
+
+/* Work that began before its call did has waited for nothing: the clocks differ by that. */
+static int measure_queue(struct account *a)
+{
+	const struct timeline *t = a->t;
+	uint64_t *moments = calloc(t->calls.n ? t->calls.n : 1, 2 * sizeof(*moments));
+	if (!moments)
+		return -ENOMEM;
+	struct depth d = { .grown = moments, .shrunk = moments + t->calls.n };
+	for (size_t i = 0; i < t->calls.n; i++) {
+		const struct asker *c = &t->calls.v[i];
+		if (!c->first_ns)
+			continue;
+		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;
+		d.shrunk[d.n++] = c->first_ns;
+	}
+	int e = radix_sort(d.grown, d.n, sizeof(*moments), 0, sizeof(*moments));
+	if (!e)
+		e = radix_sort(d.shrunk, d.n, sizeof(*moments), 0, sizeof(*moments));
+	if (!e)
+		walk_queue(&d, &a->r->analysis.queue);
+	free(moments);
+	return e;
+}
+
+/* ---- the whole ---- */
+
+/* Wall time is that of the recording, or more where work lies outside of it. */
+static void find_wall(struct account *a)
+{
+	const struct timeline *t = a->t;
+	a->start_ns = a->r->trace->header.start.mono_ns;
+	a->end_ns = a->start_ns + a->r->wall_ns;
+	if (t->pieces.v[0].start_ns < a->start_ns)
+		a->start_ns = t->pieces.v[0].start_ns;
+	for (size_t i = 0; i < t->pieces.n; i++)
+		if (t->pieces.v[i].end_ns > a->end_ns)
+			a->end_ns = t->pieces.v[i].end_ns;
+	a->r->wall_ns = a->end_ns - a->start_ns;
+}
+
+static int walk(struct account *a)
+{
+	const struct timeline *t = a->t;
+	uint64_t *wall = a->r->analysis.wall_ns;
+	int e = 0;
+	a->all.until = t->pieces.v[0].start_ns;
+	wall[WALL_BEFORE] = a->all.until - a->start_ns;
+	for (size_t i = 0; i < t->pieces.n && !e; i++) {
+		const struct piece *p = &t->pieces.v[i];
+		if (p->start_ns > a->all.until) {
+			e = count_pause(a, p);
+			a->all.until = p->start_ns;
+		}
+		if (p->end_ns >= a->all.until)
+			a->last_row = p->row;
+		count_wait(a, p);
+		count_piece(a, p);
+	}
+	wall[WALL_AFTER] = a->end_ns - a->all.until;
+	return e;
+}
+
+static int measure_devices(struct account *a)
+{
+	struct report *r = a->r;
+	struct cover *covers = calloc(r->devices.n, sizeof(*covers));
+	if (!covers)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->t->pieces.n; i++)
+		cover_add(&covers[a->t->pieces.v[i].device], &a->t->pieces.v[i]);
+	for (size_t i = 0; i < r->devices.n; i++)
+		r->devices.v[i].busy_ns = covers[i].ns;
+	free(covers);
+	return 0;
+}
+
+static void sum_covers(struct account *a)
+{
+	struct analysis *to = &a->r->analysis;
+	to->wall_ns[WALL_COMPUTING] = a->compute.ns;
+	to->wall_ns[WALL_COMMUNICATING] = a->compute_communication.ns - a->compute.ns;
+	to->wall_ns[WALL_COPYING] = a->all.ns - a->compute_communication.ns;
+	to->copy_ns = a->copy.ns;
+	to->copy_hidden_ns = a->copy.ns + a->compute.ns - a->compute_copy.ns;
+	to->communication_ns = a->communication.ns;
+	to->communication_hidden_ns =
+		a->communication.ns + a->compute.ns - a->compute_communication.ns;
+}
+
+int timeline_fill(
+	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count)
+{
+	struct account a = { .r = r, .t = t };
+	if (!t->pieces.n)
+		return 0;
+	int e = RADIX_SORT(t->pieces, start_ns);
+	if (!e)
+		e = host_time_make(r->trace, threads, thread_count, &a.host);
+	if (!e) {
+		find_wall(&a);
+		a.latency_ns = find_latency(t);
+		e = walk(&a);
+		sum_covers(&a);
+	}
+	if (!e)
+		e = measure_devices(&a);
+	if (!e)
+		e = measure_queue(&a);
+	if (!e)
+		e = critical_fill(r, t, &a.host, a.start_ns);
+	host_time_fini(&a.host);
+	r->analysis.known = !e;
+	return e;
+}
+
+void timeline_fini(struct timeline *t)
+{
+	array_free(&t->pieces);
+	array_free(&t->calls);
+}

@@ -1,0 +1,266 @@
+/* Lanes, rows, items and how they are merged: see layout.h.  layout_read.c fills them. */
+#include "page/layout.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#include "base/banned.h"
+
+static_assert(sizeof(struct layout_detail) == 64, "it is hashed as bytes");
+
+#define FIRST_BIN  64u /* ns */
+#define LOOSE      4u  /* while reading: so many times the items asked for */
+#define DEPTH_MOST 47u /* what is deeper shares the last row */
+
+const char *lane_kind_name(unsigned kind)
+{
+	static const char *const names[LANE_KINDS] = { "stream", "spans", "ranges", "python",
+		"other", "calls" };
+	return kind < LANE_KINDS ? names[kind] : "other";
+}
+
+/* ---- things that occur once ---- */
+
+static struct map_key key_of(const void *data, size_t bytes)
+{
+	return MAP_KEY(hash_bytes(data, bytes), hash_fnv32(data, bytes), bytes);
+}
+
+uint32_t layout_name(struct layout *t, const char *name)
+{
+	uint32_t *index = map_get(&t->name_map, key_of(name, strlen(name)));
+	if (!index)
+		return LAYOUT_NONE;
+	if (*index != MAP_NONE)
+		return *index;
+	char *copy = strdup(name), **to = copy ? array_push(&t->names) : NULL;
+	if (!to) {
+		free(copy);
+		return LAYOUT_NONE;
+	}
+	*to = copy;
+	return *index = (uint32_t)(t->names.n - 1);
+}
+
+/* Word by word: there may be one a call. */
+static struct map_key key_of_detail(const struct layout_detail *d)
+{
+	uint64_t words[8], a = 0, b = 0;
+	memcpy(words, d, sizeof(words));
+	for (int i = 0; i < 8; i++) {
+		a = hash_mix(a ^ words[i]);
+		b = (b ^ words[i]) * 1099511628211u + 1;
+	}
+	return MAP_KEY(a, b);
+}
+
+uint32_t layout_detail(struct layout *t, const struct layout_detail *d)
+{
+	uint32_t *index = map_get(&t->detail_map, key_of_detail(d));
+	if (!index)
+		return LAYOUT_NONE;
+	if (*index != MAP_NONE)
+		return *index;
+	struct layout_detail *to = array_push(&t->details);
+	if (!to)
+		return LAYOUT_NONE;
+	*to = *d;
+	return *index = (uint32_t)(t->details.n - 1);
+}
+
+uint32_t layout_lane(struct layout *t, const struct layout_lane *lane)
+{
+	uint32_t *index = map_get(
+		&t->lane_map, MAP_KEY((uint64_t)lane->process << 32 | lane->kind, lane->tid,
+				      lane->device, (uint64_t)lane->context << 32 | lane->stream));
+	if (!index)
+		return LAYOUT_NONE;
+	if (*index != MAP_NONE)
+		return *index;
+	struct layout_lane *to = array_push(&t->lanes);
+	if (!to)
+		return LAYOUT_NONE;
+	*to = *lane;
+	return *index = (uint32_t)(t->lanes.n - 1);
+}
+
+static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth)
+{
+	const uint32_t row = depth < DEPTH_MOST ? depth : DEPTH_MOST;
+	uint32_t *index = map_get(&t->row_map, MAP_KEY(lane, row));
+	if (!index)
+		return NULL;
+	if (*index == MAP_NONE) {
+		struct layout_row *new = array_push(&t->rows);
+		if (!new)
+			return NULL;
+		*new = (struct layout_row){ .lane = lane, .depth = row };
+		*index = (uint32_t)(t->rows.n - 1);
+	}
+	return &t->rows.v[*index];
+}
+
+/* ---- merging ---- */
+
+static int by_start(const void *one, const void *two)
+{
+	const struct layout_item *a = one, *b = two;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns > b->end_ns ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static void reverse(struct layout_item *v, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		const struct layout_item kept = v[i];
+		v[i] = v[n - 1 - i];
+		v[n - 1 - i] = kept;
+	}
+}
+
+/* Calls come newest first: an order as good as the other, until all are there. */
+static void tidy(struct layout_row *r, bool finally)
+{
+	size_t rises = 0, falls = 0;
+	for (size_t i = 1; i < r->items.n; i++) {
+		rises += r->items.v[i].start_ns > r->items.v[i - 1].start_ns;
+		falls += r->items.v[i].start_ns < r->items.v[i - 1].start_ns;
+	}
+	if (falls && !rises && finally)
+		reverse(r->items.v, r->items.n);
+	else if ((falls && rises) || (finally && r->items.n))
+		qsort(r->items.v, r->items.n, sizeof(*r->items.v), by_start);
+}
+
+static bool is_short(const struct layout_item *i, uint64_t bin_ns)
+{
+	return i->count > 1 || i->end_ns - i->start_ns < bin_ns;
+}
+
+static void merge(struct layout_item *to, const struct layout_item *from)
+{
+	const bool longer = from->longest_ns > to->longest_ns ||
+			    (from->longest_ns == to->longest_ns && from->name < to->name);
+	to->start_ns = from->start_ns < to->start_ns ? from->start_ns : to->start_ns;
+	to->end_ns = from->end_ns > to->end_ns ? from->end_ns : to->end_ns;
+	to->busy_ns = sat_add(to->busy_ns, from->busy_ns);
+	to->count = to->count > UINT32_MAX - from->count ? UINT32_MAX : to->count + from->count;
+	to->link = 0;
+	to->detail = LAYOUT_NONE;
+	if (longer) {
+		to->longest_ns = from->longest_ns;
+		to->name = from->name;
+	}
+}
+
+static void merge_row(struct layout_row *r, uint64_t bin_ns)
+{
+	size_t n = 0;
+	struct layout_item *v = r->items.v;
+	for (size_t i = 0; i < r->items.n; i++) {
+		const bool together = n && is_short(&v[i], bin_ns) && is_short(&v[n - 1], bin_ns) &&
+				      v[i].start_ns / bin_ns == v[n - 1].start_ns / bin_ns;
+		if (together)
+			merge(&v[n - 1], &v[i]);
+		else
+			v[n++] = v[i];
+	}
+	r->items.n = n;
+}
+
+static void merge_rows(struct layout *t)
+{
+	t->items = 0;
+	for (size_t i = 0; i < t->rows.n; i++) {
+		merge_row(&t->rows.v[i], t->bin_ns);
+		t->items += t->rows.v[i].items.n;
+	}
+}
+
+/* Bins grow until no more than `most` items are left; one a row at the least. */
+static void shrink(struct layout *t, size_t most, bool finally)
+{
+	for (size_t i = 0; i < t->rows.n; i++)
+		tidy(&t->rows.v[i], finally);
+	if (t->bin_ns)
+		merge_rows(t); /* what came since is not merged in these bins */
+	while (t->items > most && t->bin_ns <= UINT64_MAX / 2) {
+		t->bin_ns = t->bin_ns ? t->bin_ns * 2 : FIRST_BIN;
+		merge_rows(t);
+	}
+}
+
+int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item)
+{
+	if (t->items >= t->most * LOOSE)
+		shrink(t, t->most * LOOSE / 2, false);
+	struct layout_row *row = row_of(t, lane, depth);
+	struct layout_item *to = row ? array_push(&row->items) : NULL;
+	if (!to)
+		return -ENOMEM;
+	*to = *item;
+	to->busy_ns = to->longest_ns = item->end_ns - item->start_ns;
+	to->count = 1;
+	t->items++;
+	t->events++;
+	return 0;
+}
+
+static int row_order(const void *one, const void *two)
+{
+	const struct layout_row *a = one, *b = two;
+	if (a->lane != b->lane)
+		return a->lane < b->lane ? -1 : 1;
+	return a->depth < b->depth ? -1 : a->depth > b->depth;
+}
+
+void layout_finish(struct layout *t)
+{
+	shrink(t, t->most, true);
+	if (t->rows.n)
+		qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), row_order);
+}
+
+/* ---- the whole ---- */
+
+int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err)
+{
+	struct layout *t = calloc(1, sizeof(*t));
+	if (!t)
+		return error_set(err, -ENOMEM, "no memory for a timeline");
+	t->most = most;
+	const int e = layout_read(t, r);
+	if (e) {
+		layout_free(t);
+		return error_set(err, e, "the trace can't be read to its end: %s", strerror(-e));
+	}
+	layout_finish(t);
+	*ret_t = t;
+	return 0;
+}
+
+void layout_free(struct layout *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->names.n; i++)
+		free(t->names.v[i]);
+	for (size_t i = 0; i < t->rows.n; i++)
+		array_free(&t->rows.v[i].items);
+	array_free(&t->names);
+	array_free(&t->details);
+	array_free(&t->lanes);
+	array_free(&t->rows);
+	map_fini(&t->name_map);
+	map_fini(&t->detail_map);
+	map_fini(&t->lane_map);
+	map_fini(&t->row_map);
+	free(t);
+}

@@ -1,0 +1,106 @@
+/*
+ * What happened when, in no more pieces than a picture can hold.
+ *
+ * A timeline has lanes (a stream, the calls of a thread, its ranges), a lane has rows, and a row
+ * has items that do not overlap: events, each as it was, as long as there are at most as many as
+ * asked for.  When there are more, short neighbours become one item: time is cut into bins of
+ * 2^n ns, and events shorter than a bin that begin in the same one are merged.  n is the
+ * smallest that will do, so long events stay as they were at any size of the trace.
+ *
+ * Memory is bounded by the number of items asked for, and by ranges and links, not by calls.
+ * One owner thread.
+ */
+#ifndef WEIR_PAGE_LAYOUT_H
+#define WEIR_PAGE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "model/report.h"
+
+#define LAYOUT_NONE UINT32_MAX
+
+enum lane_kind {
+	LANE_STREAM, /* of a device; items may overlap */
+	LANE_SPANS,  /* on a device: from the first to the last work of an annotation */
+	LANE_RANGES, /* of a thread: operators, annotations, NVTX */
+	LANE_PYTHON, /* of a thread */
+	LANE_OTHER,  /* of a thread: ranges that need not nest */
+	LANE_CALLS,  /* of a thread */
+	LANE_KINDS,
+};
+
+struct layout_lane {
+	uint16_t kind; /* enum lane_kind */
+	uint32_t process;
+	uint32_t tid;
+	uint32_t device, context, stream;
+};
+
+/* What an item can tell beyond name and time. */
+struct layout_detail {
+	uint64_t bytes;
+	uint32_t grid[3], block[3];
+	uint32_t shared, shared_static, registers;
+	uint32_t kernel; /* of a launch: a name, or LAYOUT_NONE */
+	uint32_t text;   /* a name, or LAYOUT_NONE: the call with its arguments */
+	uint32_t error;  /* a name, or LAYOUT_NONE */
+	uint32_t valid;  /* enum detail_valid */
+	uint32_t unused; /* so that equal ones are equal byte by byte */
+};
+
+enum detail_valid {
+	DETAIL_SHAPE = 1,
+	DETAIL_SHARED = 2,
+	DETAIL_REGISTERS = 4,
+	DETAIL_BYTES = 8,
+};
+
+struct layout_item {
+	uint64_t start_ns, end_ns; /* since the trace began */
+	uint64_t busy_ns;          /* of it: events */
+	uint64_t longest_ns;       /* of these events, whose name this is */
+	uint64_t link;             /* correlation; 0 none, or several events */
+	uint32_t name;
+	uint32_t detail; /* LAYOUT_NONE: none, or several events */
+	uint32_t count;  /* events */
+};
+
+struct layout_row {
+	uint32_t lane;
+	uint32_t depth;
+	ARRAY(struct layout_item) items; /* finished: by start */
+};
+
+struct layout {
+	size_t most;     /* items, when finished */
+	uint64_t bin_ns; /* 0: every event is an item of its own */
+	uint64_t events;
+	uint64_t items;
+	ARRAY(struct layout_lane) lanes;
+	ARRAY(struct layout_row) rows; /* finished: by lane, then depth */
+	ARRAY(char *) names;
+	ARRAY(struct layout_detail) details;
+	struct map lane_map, row_map, name_map, detail_map;
+};
+
+/* 0 or -errno.  r must outlive nothing: what is needed is copied. */
+int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err);
+void layout_free(struct layout *t);
+
+/* Parts of layout_make() that tests use alone.  Each returns LAYOUT_NONE, or -ENOMEM,
+ * without memory. */
+uint32_t layout_name(struct layout *t, const char *name);
+uint32_t layout_detail(struct layout *t, const struct layout_detail *d);
+uint32_t layout_lane(struct layout *t, const struct layout_lane *lane);
+int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item);
+void layout_finish(struct layout *t);
+
+/* Internal: fills t with all that the trace holds. */
+int layout_read(struct layout *t, const struct report *r);
+
+const char *lane_kind_name(unsigned kind);
+
+#endif

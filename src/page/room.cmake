@@ -1,0 +1,11 @@
+# viewer/ as two strings: what stands before a page's data and what stands behind.
+set(VIEWER ${PROJECT_SOURCE_DIR}/viewer)
+set(VIEWER_SCRIPTS base.js lanes.js timeline.js hands.js flame.js charts.js roofline.js tables.js page.js)
+list(TRANSFORM VIEWER_SCRIPTS PREPEND ${VIEWER}/)
+add_custom_command(OUTPUT ${GEN}/viewer.c
+	COMMAND cat ${VIEWER_SCRIPTS} > ${GEN}/viewer.js
+	COMMAND ${CMAKE_COMMAND} -E sha256sum ${GEN}/viewer.js ${VIEWER}/page.css > ${GEN}/viewer.sums
+	COMMAND ${AWK} -v script=${GEN}/viewer.js -v style=${VIEWER}/page.css -v sums=${GEN}/viewer.sums
+		-f ${VIEWER}/embed.awk ${VIEWER}/page.html > ${GEN}/viewer.c
+	DEPENDS ${VIEWER_SCRIPTS} ${VIEWER}/page.css ${VIEWER}/page.html ${VIEWER}/embed.awk VERBATIM)
+target_sources(page PRIVATE ${GEN}/viewer.c)

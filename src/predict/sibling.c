@@ -1,0 +1,384 @@
+/*
+ * What siblings say of a kernel that did not run yet.
+ *
+ * Kernels whose names differ in template arguments and numbers only share a slot, one for each
+ * grade of knowledge and unit.  It keeps shapes in which they ran, as points: the logarithms of
+ * feature.h, each in a scale of its own.  log2(time / bound) is told by universal kriging (a
+ * Gaussian process on top of a regression): a plane through all points, with a ridge that keeps it
+ * near the level, and what is left of the near points, each pulling as much as is like it.  Plane
+ * and pulls are made when enough new points wait; pulls keep each other in balance, so none of them
+ * is replaced before.  Asking is a sum over the points.
+ *
+ * The trained model goes wrong in other ways, and is asked, too: the further the nearest point is,
+ * the more it counts.
+ */
+#include "predict/sibling.h"
+
+#include "base/hash.h"
+#include "predict/bound.h"
+#include "predict/model.h"
+#include "predict/score.h"
+
+#include "base/banned.h"
+
+#define FEWEST   4     /* shapes that make a fit */
+#define SETTLED  4     /* launches after which a shape's time is known well enough */
+#define OLDEST   16    /* shapes among which the one to go is chosen */
+#define TOGETHER 16    /* shapes that are looked at together */
+#define POINT    128   /* steps of a coordinate to a factor of two */
+#define FARTHEST 8000  /* steps */
+#define RIDGE    20.0f /* points that it takes to tilt the plane */
+#define REACH    6.5f  /* distance at which likeness has gone down to 0.61 */
+#define NOISE    0.01f /* variance of one launch, as a share of that between launches */
+
+/* How much the model counts, and how far off the answer may be (log2), by the likeness of the
+ * nearest point: what was best on held-out kernels of the zoo, seldom sensitive. */
+#define MODEL_LEAST 0.1f
+#define MODEL_RISE  2.0f
+#define MODEL_MOST  0.6f
+#define UNIT_KIN    0.07f
+#define UNIT_APART  0.19f
+#define UNIT_FAR    0.58f
+
+/* The coordinates, and how far a step of a feature is. */
+static const struct {
+	enum feature feature;
+	float scale;
+} terms[KIN_TERMS] = {
+	{ FEATURE_waves, 1 },
+	{ FEATURE_tail, 2 },
+	{ FEATURE_threads, 1 },
+	{ FEATURE_occupancy, 2 },
+	{ FEATURE_warps, 1 },
+	{ FEATURE_grid_x, 1 },
+	{ FEATURE_grid_y, 1 },
+	{ FEATURE_regs, 8 },
+	{ FEATURE_smem, 1 },
+	{ FEATURE_element, 1 },
+	{ FEATURE_tile_m, 1 },
+	{ FEATURE_tile_n, 1 },
+	{ FEATURE_unit, 1 },
+	{ FEATURE_bytes, 1 },
+	{ FEATURE_flops, 1 },
+	{ FEATURE_intensity, 1 },
+	{ FEATURE_grain, 1 },
+	{ FEATURE_effort, 1 },
+	{ FEATURE_piece, 1 },
+	{ FEATURE_portion, 1 },
+	{ FEATURE_arg0, 1 },
+	{ FEATURE_arg1, 1 },
+	{ FEATURE_arg2, 1 },
+	{ FEATURE_arg3, 1 },
+};
+
+static uint64_t kin_id(const struct predict_launch *l)
+{
+	const uint64_t grade = launch_knowledge(l) * GPU_UNITS + l->unit;
+	const uint64_t id = hash_mix(~l->kernel->group) + grade;
+	return id + !id;
+}
+
+static void point_of(const struct predict_question *q, int16_t ret_x[static KIN_TERMS])
+{
+	float f[FEATURES];
+	feature_fill(q, 0, f);
+	for (int i = 0; i < KIN_TERMS; i++) {
+		const float x = f[terms[i].feature] * terms[i].scale * POINT;
+		ret_x[i] = (int16_t)(x > FARTHEST ? FARTHEST : x > -FARTHEST ? x : -FARTHEST);
+	}
+}
+
+static float squared_distance(const int16_t a[static KIN_TERMS], const int16_t b[static KIN_TERMS])
+{
+	int32_t sum = 0;
+	for (int i = 0; i < KIN_TERMS; i++) {
+		const int16_t d = (int16_t)(a[i] - b[i]);
+		sum += d * d >> 4;
+	}
+	return (float)sum * (16.0f / (POINT * POINT));
+}
+
+/* 1 at the same place; of a Gaussian form. */
+static float likeness(float squared_distance)
+{
+	return approx_exp2(squared_distance * (-0.72134752f / (REACH * REACH)));
+}
+
+/* ---- learning ---- */
+
+/* Cholesky's method on the lower triangle of n rows, whose diagonal becomes its reciprocal; b
+ * becomes the solution of m x = b. */
+static void solve(float (*m)[KIN_SHAPES], uint32_t n, float *b)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t j = 0; j <= i; j++) {
+			float s[4] = { m[i][j] };
+			uint32_t k = 0;
+			for (; k + 4 <= j; k += 4)
+				for (int lane = 0; lane < 4; lane++)
+					s[lane] -= m[i][k + lane] * m[j][k + lane];
+			for (; k < j; k++)
+				s[0] -= m[i][k] * m[j][k];
+			const float sum = s[0] + s[1] + s[2] + s[3];
+			if (i == j)
+				m[i][i] =
+					approx_exp2(-0.5f * approx_log2(sum > 1e-6f ? sum : 1e-6f));
+			else
+				m[i][j] = sum * m[j][j];
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = 0; k < i; k++)
+			b[i] -= m[i][k] * b[k];
+		b[i] *= m[i][i];
+	}
+	for (uint32_t i = n; i-- > 0;) {
+		b[i] *= m[i][i];
+		for (uint32_t k = 0; k < i; k++)
+			b[k] -= m[i][k] * b[i];
+	}
+}
+
+static float plane_at(const struct kin_plane *plane, const int16_t x[static KIN_TERMS])
+{
+	float sum = plane->level;
+	for (int i = 0; i < KIN_TERMS; i++)
+		sum += plane->slope[i] * ((float)x[i] - plane->mean[i]);
+	return sum;
+}
+
+static void fit_plane(const struct kin_slot *s, float (*m)[KIN_SHAPES], struct kin_plane *plane)
+{
+	const uint32_t n = s->head.shapes;
+	*plane = (struct kin_plane){ 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		plane->level += s->shape[i].ratio / (float)n;
+		for (int k = 0; k < KIN_TERMS; k++)
+			plane->mean[k] += (float)s->shape[i].x[k] / (float)n;
+	}
+	for (int k = 0; k < KIN_TERMS; k++) {
+		for (int j = 0; j <= k; j++)
+			m[k][j] = j == k ? RIDGE * POINT * POINT : 0;
+		for (uint32_t i = 0; i < n; i++) {
+			const float x = (float)s->shape[i].x[k] - plane->mean[k];
+			plane->slope[k] += x * (s->shape[i].ratio - plane->level);
+			for (int j = 0; j <= k; j++)
+				m[k][j] += x * ((float)s->shape[i].x[j] - plane->mean[j]);
+		}
+	}
+	solve(m, KIN_TERMS, plane->slope);
+}
+
+static void fit_pulls(struct kin_slot *s, float (*m)[KIN_SHAPES])
+{
+	const uint32_t n = s->head.shapes;
+	float pull[KIN_SHAPES];
+	for (uint32_t i = 0; i < n; i++) {
+		pull[i] = s->shape[i].ratio - plane_at(&s->head.plane, s->shape[i].x);
+		for (uint32_t j = 0; j < i; j++)
+			m[i][j] = likeness(squared_distance(s->shape[i].x, s->shape[j].x));
+		m[i][i] = 1 + NOISE;
+	}
+	solve(m, n, pull);
+	for (uint32_t i = 0; i < n; i++)
+		s->shape[i].pull = pull[i];
+}
+
+static uint32_t shapes_of(const struct kin_slot *s, uint16_t kernel)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->head.shapes; i++)
+		n += s->shape[i].kernel == kernel;
+	return n;
+}
+
+/* Of the oldest, one of the kernel that has most: none is crowded out by a busy sibling. */
+static void drop_one(struct kin_slot *s)
+{
+	uint32_t worst = 0, most = 0;
+	for (uint32_t i = 0; i < OLDEST; i++) {
+		const uint32_t n = shapes_of(s, s->shape[i].kernel);
+		if (n > most) {
+			most = n;
+			worst = i;
+		}
+	}
+	s->head.shapes--;
+	memmove(&s->shape[worst], &s->shape[worst + 1],
+		(s->head.shapes - worst) * sizeof(s->shape[0]));
+}
+
+static void refit(struct predict_tables *t, struct kin_slot *at)
+{
+	struct kin_scratch *scratch = tables_scratch(t);
+	struct kin_slot *s = &scratch->slot;
+	*s = *at;
+	while (s->head.shapes > KIN_SHAPES)
+		drop_one(s);
+	fit_plane(s, scratch->m, &s->head.plane);
+	fit_pulls(s, scratch->m);
+	s->head.fitted = s->head.shapes;
+	s->head.stale = 0;
+	store_stable(at, s, sizeof(*s), &at->head.sequence);
+}
+
+/* When a quarter as many wait as were fitted, or there is no more room; or when most of what was
+ * known has run again. */
+static bool worth_a_fit(const struct kin_head *h)
+{
+	const uint32_t waiting = h->shapes - h->fitted;
+	return h->shapes >= FEWEST &&
+	       (waiting == KIN_WAITING || 4 * waiting >= h->fitted || h->stale >= 2 * h->shapes);
+}
+
+static struct kin_slot *place(struct predict_tables *t, uint64_t id)
+{
+	struct kin_slot *slots = tables_kin(t), *oldest = NULL;
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		struct kin_slot *s = &slots[(id + i) & (tables_kin_slots(t) - 1)];
+		if (s->head.id == id)
+			return s;
+		if (!oldest ||
+			(oldest->head.id && (!s->head.id || s->head.last < oldest->head.last)))
+			oldest = s;
+	}
+	return oldest;
+}
+
+static uint32_t find(const struct kin_slot *s, uint32_t key)
+{
+	uint32_t i = 0;
+	while (i < s->head.shapes && s->shape[i].key != key)
+		i++;
+	return i;
+}
+
+/* As with a kernel's own shapes: a first run that was slower than the second is forgotten. */
+static void revise(struct kin_shape *shape, float ratio)
+{
+	const float off = ratio - shape->ratio;
+	shape->n += shape->n < SETTLED; /* more, where history forgets that it ran */
+	shape->ratio += shape->n == 2 && off < -0.15f ? off : off / (float)shape->n;
+}
+
+static void learn(
+	struct predict *p, const struct predict_question *q, const struct predict_sample *sample)
+{
+	const struct predict_kernel *k = q->launch->kernel;
+	const uint64_t id = kin_id(q->launch);
+	if (!k->group || q->seen >= SETTLED)
+		return;
+	struct kin_slot *s = place(p->tables, id);
+	struct kin_head head = s->head;
+	if (head.id != id)
+		head = (struct kin_head){ .id = id };
+	const uint32_t key = (uint32_t)(q->key >> 32);
+	const float ratio = approx_log2((float)sample->measured_ns / q->bound_ns);
+	uint32_t at = head.id == s->head.id ? find(s, key) : 0;
+	struct kin_shape shape;
+	if (at < head.shapes) {
+		shape = s->shape[at];
+		revise(&shape, ratio);
+	} else {
+		shape = (struct kin_shape){
+			.key = key, .kernel = (uint16_t)k->id, .n = 1, .ratio = ratio
+		};
+		point_of(q, shape.x);
+		at = head.shapes++;
+	}
+	head.last = (uint32_t)(sample->order >> 20);
+	head.stale++;
+	change_begin(&s->head.sequence);
+	head.sequence = s->head.sequence;
+	store_words(&s->head, &head, sizeof(head));
+	store_words(&s->shape[at], &shape, sizeof(shape));
+	change_end(&s->head.sequence);
+	if (worth_a_fit(&s->head))
+		refit(p->tables, s);
+}
+
+/* ---- asking ---- */
+
+/* As copy_words(), twice as fast. */
+static void copy_shapes(struct kin_shape *into, const struct kin_shape *from, size_t n)
+{
+	typedef uint64_t __attribute__((may_alias)) wide_word;
+	const wide_word *words = (const wide_word *)from;
+	wide_word *copy = (wide_word *)into;
+	for (size_t i = 0; i < n * sizeof(*from) / 8; i++)
+		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+}
+
+/* Whose reach the shapes from `from` on are in; several at a time, for the compiler's sake. */
+static float pulls_of(
+	const struct kin_shape *from, uint32_t n, const int16_t x[static KIN_TERMS], float *nearest)
+{
+	struct kin_shape shape[TOGETHER];
+	float like[TOGETHER], sum = 0;
+	copy_shapes(shape, from, n);
+	for (uint32_t i = 0; i < n; i++)
+		like[i] = squared_distance(shape[i].x, x);
+	for (uint32_t i = n; i < TOGETHER; i++)
+		like[i] = 0;
+	for (uint32_t i = 0; i < TOGETHER; i++)
+		like[i] = likeness(like[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		sum += shape[i].pull * like[i];
+		*nearest = like[i] > *nearest ? like[i] : *nearest;
+	}
+	return sum;
+}
+
+bool kin_told(const struct predict *p, const struct predict_question *q, float *ret_ratio,
+	float *ret_nearest)
+{
+	const uint64_t id = kin_id(q->launch);
+	const struct kin_slot *s = NULL;
+	struct kin_head head;
+	int16_t x[KIN_TERMS];
+	for (uint32_t i = 0; q->launch->kernel->group && i < WINDOW && !s; i++) {
+		s = &tables_kin(p->tables)[(id + i) & (tables_kin_slots(p->tables) - 1)];
+		if (__atomic_load_n(&s->head.id, __ATOMIC_RELAXED) != id)
+			s = NULL;
+	}
+	if (!s || !copy_stable(&head, &s->head, sizeof(head), &s->head.sequence) || head.id != id ||
+		!head.fitted)
+		return false;
+	point_of(q, x);
+	*ret_ratio = plane_at(&head.plane, x);
+	*ret_nearest = 0;
+	for (uint32_t i = 0; i < head.fitted && i < KIN_SHAPES; i += TOGETHER) {
+		const uint32_t n = head.fitted - i < TOGETHER ? head.fitted - i : TOGETHER;
+		*ret_ratio += pulls_of(&s->shape[i], n, x, ret_nearest);
+	}
+	return is_finite(*ret_ratio) &&
+	       head.sequence == __atomic_load_n(&s->head.sequence, __ATOMIC_ACQUIRE);
+}
+
+static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
+{
+	/* Pairs with predict_swap(): who sees the pointer sees the model. */
+	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
+	struct model_answer model;
+	float ratio, nearest, apart = 0;
+	if (!kin_told(p, q, &ratio, &nearest))
+		return false;
+	const float far = 1 - nearest;
+	if (m) {
+		model_ask(m, q, &model);
+		apart = model.strange ? 0 : model.log_ratio - ratio;
+	}
+	float share = MODEL_LEAST + MODEL_RISE * far;
+	share = share < MODEL_MOST ? share : MODEL_MOST;
+	const float unit = UNIT_KIN + UNIT_APART * (apart < 0 ? -apart : apart) +
+			   UNIT_FAR * (far < 0.5f ? far : 0.5f);
+	score_answer(p->tables, PREDICT_COLD, q->bound_ns, ratio + share * apart, unit, a);
+	return true;
+}
+
+const struct predictor predictor_kin = {
+	.name = "kin",
+	.shaped = true,
+	.ask = ask,
+	.learn = learn,
+};

@@ -1,0 +1,335 @@
+/* Getting chunks of the trace file and giving them back: see chunk.h for what becomes of them. */
+#include "record/chunk.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "record/sandbox.h"
+
+#define HAND_STEPS 1024 /* chunks looked at for one to overwrite: live threads have the others */
+
+/* Calls and ranges come without end; what else there is has a bound of its own. */
+static bool is_endless(uint16_t kind)
+{
+	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES;
+}
+
+/* The state goes last: until then readers pass the chunk over, or find it empty. */
+static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_kind kind,
+	uint32_t bytes, uint32_t tid, const struct chunk_birth *birth)
+{
+	c->next_free = 0;
+	c->seq = birth ? birth->seq : 0;
+	c->lost = birth ? birth->lost : 0;
+	c->kind = (uint16_t)kind;
+	c->bytes = bytes;
+	c->used = 0;
+	c->pid = r->pid;
+	c->tid = tid;
+	c->identity = r->identity;
+	c->process_start = r->process_start;
+	c->last = (struct clock_pair){ 0 };
+	c->open = clock_pair_now(r->header->clock);
+	sys(prctl, PR_GET_NAME, c->thread);
+	__atomic_store_n(&c->state, CHUNK_OPEN, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->magic, CHUNK_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
+static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
+{
+	const uint32_t room = bytes - CHUNK_PAYLOAD;
+	const uint32_t used = __atomic_load_n(&c->used, __ATOMIC_RELAXED);
+	return used < room ? used : room;
+}
+
+/* The payload of a chunk of `bytes` as it was when it was new.  Readers that knew it see by its
+ * date that it is no more what it was.  (trace/load.c) */
+static void wipe(struct chunk_header *c, uint32_t bytes)
+{
+	__atomic_store_n(&c->open.ticks, 0, __ATOMIC_RELEASE);
+	memset((char *)c + CHUNK_PAYLOAD, 0, used_of(c, bytes));
+}
+
+static bool has_unfinished_range(const char *at, const char *end)
+{
+	for (; end - at >= (long)sizeof(struct range); at += sizeof(struct range)) {
+		const struct range *g = (const struct range *)at;
+		const uint32_t word = __atomic_load_n((const uint32_t *)&g->kind, __ATOMIC_ACQUIRE);
+		if (!(word & UINT16_MAX) || word >> 16 & RANGE_OPEN)
+			return true;
+	}
+	return false;
+}
+
+uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
+{
+	const char *at = (const char *)c + CHUNK_PAYLOAD;
+	const char *const end = at + used_of(c, bytes);
+	uint32_t unfinished = 0;
+	if (c->kind == CHUNK_RANGES)
+		return has_unfinished_range(at, end);
+	while (end - at >= (long)sizeof(struct record)) {
+		const struct record *r = (const struct record *)at;
+		const uint16_t words = __atomic_load_n(&r->words, __ATOMIC_RELAXED);
+		unfinished += !__atomic_load_n(&r->fn, __ATOMIC_ACQUIRE);
+		if (words < RECORD_WORDS)
+			return unfinished + 1;
+		at += words * 8u;
+	}
+	return unfinished;
+}
+
+/* --- flying: the oldest is overwritten --------------------------------------------------- */
+
+static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
+{
+	const char *at = (const char *)c + CHUNK_PAYLOAD;
+	const char *const end = at + used_of(c, bytes);
+	uint64_t count = 0;
+	while (c->kind == CHUNK_EVENTS && end - at >= (long)sizeof(struct record)) {
+		const uint16_t words =
+			__atomic_load_n(&((const struct record *)at)->words, __ATOMIC_RELAXED);
+		if (words < RECORD_WORDS)
+			break;
+		count++;
+		at += words * 8u;
+	}
+	return count;
+}
+
+/* Overwrites the chunk at `at` if it is full and nobody is in the middle of it; -EAGAIN if not. */
+static long overwrite(const struct recorder *r, long fd, uint64_t at, uint32_t bytes)
+{
+	const long map = file_map(fd, at, bytes);
+	if (sys_failed(map))
+		return map;
+	struct chunk_header *c = (struct chunk_header *)map;
+	uint16_t was = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+	const bool full = was == CHUNK_LEFT || (was == CHUNK_CLOSED && !chunk_unfinished(c, bytes));
+	if (full && __atomic_compare_exchange_n(&c->state, &was, CHUNK_OPEN, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		/* Said before it is done: whoever is killed in between has said too much. */
+		__atomic_fetch_add(
+			&r->header->overwritten, count_records(c, bytes), __ATOMIC_RELAXED);
+		__atomic_fetch_add(&r->header->reused, 1, __ATOMIC_RELAXED);
+		wipe(c, bytes);
+		return map;
+	}
+	sys(munmap, map, bytes);
+	return -EAGAIN;
+}
+
+/* The hand's place, within the file and on a granule whatever the header says. */
+static uint64_t hand_place(uint64_t hand, uint64_t end)
+{
+	const uint64_t at = (hand & UINT32_MAX) * TRACE_GRAIN;
+	return at < TRACE_GRAIN || at >= end ? TRACE_GRAIN : at;
+}
+
+static bool is_candidate(const struct chunk_header *c, uint32_t bytes)
+{
+	return is_endless(c->kind) && c->bytes == bytes &&
+	       (c->state == CHUNK_CLOSED || c->state == CHUNK_LEFT);
+}
+
+/*
+ * Flight recorder: overwrites the next full chunk.  The hand goes round the file once while all
+ * chunks are overwritten once, so what it comes to is the oldest but for chunks that were in use
+ * when it came by; and a refill costs the same however large the ring is.
+ */
+static long overwrite_next(const struct recorder *r, long fd, uint32_t bytes, uint64_t end)
+{
+	for (int step = 0; step < HAND_STEPS; step++) {
+		uint64_t hand = __atomic_load_n(&r->header->free, __ATOMIC_ACQUIRE);
+		const uint64_t at = hand_place(hand, end);
+		struct chunk_header c;
+		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
+			return -ENOSPC;
+		const bool sane = c.magic == CHUNK_MAGIC && c.bytes && c.bytes % TRACE_GRAIN == 0 &&
+				  c.bytes <= end - at;
+		const uint64_t next = (at + (sane ? c.bytes : TRACE_GRAIN)) / TRACE_GRAIN;
+		if (!__atomic_compare_exchange_n(&r->header->free, &hand, next, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) ||
+			!sane || !is_candidate(&c, bytes))
+			continue;
+		const long map = overwrite(r, fd, at, bytes);
+		if (map != -EAGAIN)
+			return map;
+	}
+	return -ENOSPC;
+}
+
+/* --- new room and free room ---------------------------------------------------------------- */
+
+static uint64_t file_bytes(long fd)
+{
+	struct stat st;
+	return sys(fstat, fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Where the header says that the file goes on.  Room that was refused lies between, but not that
+ * much: readers would walk through it all. */
+#define GAP_MOST (1ull << 38)
+
+static bool is_plausible(uint64_t at, long fd)
+{
+	return at % TRACE_GRAIN == 0 && at >= TRACE_GRAIN && at < file_bytes(fd) + GAP_MOST;
+}
+
+static long extend(const struct recorder *r, long fd, uint32_t bytes)
+{
+	const uint64_t at = __atomic_fetch_add(&r->header->next, bytes, __ATOMIC_ACQ_REL);
+	long done = is_plausible(at, fd) ? file_allocate(fd, at, bytes) : -EINVAL;
+	if (!done)
+		done = file_map(fd, at, bytes);
+	if (!sys_failed(done))
+		return done;
+	/* Given back when nobody has taken more meanwhile: next is where the file ends. */
+	uint64_t taken = at + bytes;
+	__atomic_compare_exchange_n(
+		&r->header->next, &taken, at, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return done;
+}
+
+/* Takes the first chunk of the list: its offset, or 0.  The upper half of the word that it begins
+ * with is another after each change, so what was read of a chunk that went meanwhile is not
+ * believed. */
+static uint64_t pop_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
+{
+	uint64_t head = __atomic_load_n(&r->header->free, __ATOMIC_ACQUIRE);
+	for (int tries = 0; (uint32_t)head && tries < 16; tries++) {
+		const uint64_t at = (head & UINT32_MAX) * TRACE_GRAIN;
+		struct chunk_header c;
+		if (sys(pread64, fd, &c, sizeof c, at) != sizeof c)
+			return 0;
+		const uint64_t rest = ((head >> 32) + 1) << 32 | c.next_free;
+		if (!__atomic_compare_exchange_n(&r->header->free, &head, rest, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			continue;
+		const bool sane = c.magic == CHUNK_MAGIC && c.state == CHUNK_FREE && c.bytes &&
+				  c.bytes % TRACE_GRAIN == 0 && c.bytes <= CHUNK_LATER &&
+				  at + c.bytes <= file_bytes(fd);
+		*ret_bytes = c.bytes;
+		return sane ? at : 0;
+	}
+	return 0;
+}
+
+/* A chunk that was drained and that nobody has; or -EAGAIN. */
+static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
+{
+	uint32_t bytes;
+	const uint64_t at = r->header->mode == TRACE_FILE ? pop_free(r, fd, &bytes) : 0;
+	const long map = at ? file_map(fd, at, bytes) : -EAGAIN;
+	if (sys_failed(map))
+		return -EAGAIN;
+	wipe((struct chunk_header *)map, bytes);
+	*ret_bytes = bytes;
+	return map;
+}
+
+void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset)
+{
+	/* Only now may its thread write over it.  (chunk_renew, chunk_leave) */
+	const uint16_t was = __atomic_exchange_n(&c->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
+	const uint64_t granule = offset / TRACE_GRAIN;
+	if (was != CHUNK_LEFT || granule > UINT32_MAX)
+		return;
+	uint64_t head = __atomic_load_n(&h->free, __ATOMIC_RELAXED), with;
+	do {
+		c->next_free = (uint32_t)head;
+		with = ((head >> 32) + 1) << 32 | granule;
+	} while (!__atomic_compare_exchange_n(
+		&h->free, &head, with, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* New room, as the header's limit has it. */
+static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, uint32_t bytes)
+{
+	const uint64_t limit = r->header->limit;
+	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
+	if (!is_endless(kind) || !limit || end + bytes <= limit)
+		return extend(r, fd, bytes);
+	if (r->header->mode == TRACE_FILE)
+		return -ENOSPC;
+	const uint64_t size = file_bytes(fd);
+	const long map = overwrite_next(r, fd, bytes, end < size ? end : size);
+	return sys_failed(map) ? extend(r, fd, bytes) : map; /* all are in use */
+}
+
+struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid,
+	const struct chunk_birth *birth)
+{
+	const struct mapped none = { 0 };
+	if (!r->header || __atomic_load_n(&r->header->stopped, __ATOMIC_RELAXED) ||
+		sandbox_is_closed(r->header))
+		return none;
+	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
+	const long fd = recorder_reopen(r);
+	if (sys_failed(fd))
+		return none;
+	long map = is_endless(kind) && birth ? take_free(r, fd, &bytes) : -EAGAIN;
+	if (sys_failed(map))
+		map = more_room(r, fd, kind, bytes);
+	sys(close, fd);
+	if (sys_failed(map))
+		return none;
+	begin(r, (struct chunk_header *)map, kind, bytes, tid, birth);
+	return (struct mapped){ (struct chunk_header *)map, bytes, birth ? birth->seq : 0 };
+}
+
+struct chunk_header *recorder_chunk(
+	struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid)
+{
+	return chunk_new(r, kind, bytes, tid, NULL).chunk;
+}
+
+/* --- a thread's own --------------------------------------------------------------------------- */
+
+bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
+	const struct chunk_birth *birth)
+{
+	if (__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
+		return false;
+	wipe(m->chunk, m->bytes);
+	begin(r, m->chunk, kind, m->bytes, birth->tid, birth);
+	return true;
+}
+
+void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used)
+{
+	c->used = used;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+}
+
+bool chunk_is_own(const struct recorder *r, const struct mapped *m, uint32_t tid)
+{
+	return m->chunk->identity == r->identity && m->chunk->tid == tid && m->chunk->seq == m->seq;
+}
+
+/* Whoever drains the file need not keep it for us; one that was drained a moment ago is handed back
+ * with nothing in it.  In flight it stays closed: it may be another's by now. */
+void chunk_leave(const struct recorder *r, const struct mapped *m)
+{
+	struct chunk_header *c = m->chunk;
+	uint16_t was = CHUNK_CLOSED;
+	if (r->header->mode == TRACE_FILE &&
+		!__atomic_compare_exchange_n(
+			&c->state, &was, CHUNK_LEFT, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE) &&
+		was == CHUNK_FREE) {
+		wipe(c, m->bytes);
+		c->used = 0;
+		c->lost = 0; /* the block says it */
+		c->open = clock_pair_now(r->header->clock);
+		__atomic_store_n(&c->state, CHUNK_LEFT, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
+	}
+	sys(munmap, c, m->bytes);
+}

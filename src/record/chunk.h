@@ -1,0 +1,70 @@
+/*
+ * Chunks of a trace file as the recorded processes get and give them: inside src/event.
+ *
+ * A chunk goes through these states (enum chunk_state), in a file that weir record drains:
+ *
+ *	OPEN -> CLOSED -> FREE -> OPEN      its thread has kept it mapped and takes it up again
+ *	          \-> LEFT -> FREE -> OPEN  nobody has it; whoever needs one takes it from the list
+ *
+ * and in a flight recording, where nobody drains and the oldest are overwritten:
+ *
+ *	OPEN -> CLOSED -> OPEN              by whichever thread the header's hand comes to it for
+ *
+ * Whoever moves a chunk to OPEN owns it until it is CLOSED.  While it is FREE nobody reads it, so
+ *its content may go; its magic and its size stay for good.
+ *
+ * What a chunk says of itself in the file is for readers.  Where it is mapped, how large and which
+ *of its thread's it is stands in private memory (struct mapped): anybody may write to the file, and
+ *a chunk that flew over to another thread is no longer what it was.
+ */
+#ifndef WEIR_RECORD_CHUNK_H
+#define WEIR_RECORD_CHUNK_H
+
+#include "record/writer.h"
+
+#define CHUNK_FIRST (1u * TRACE_GRAIN)
+#define CHUNK_LATER (4u * TRACE_GRAIN)
+
+/* The file at r->path, open, or -ESTALE when its name has come to mean another than was opened. */
+long recorder_reopen(const struct recorder *r);
+
+/* Whether a file is a regular one of this user's that nobody else may write to. */
+bool file_is_ours(long fd);
+
+/* Blocks for [offset, offset + bytes), now; 0 or -errno. */
+long file_allocate(long fd, uint64_t offset, uint64_t bytes);
+
+/* Maps them, shared and populated; an address or -errno. */
+long file_map(long fd, uint64_t offset, uint64_t bytes);
+
+/* Adds to the header what was lost before there was one. */
+void recorder_declare(struct recorder *r);
+
+/* What a process counts anew: another identity. */
+void recorder_identify(struct recorder *r);
+
+/* What a chunk begins with that its thread knows. */
+struct chunk_birth {
+	uint32_t tid, seq;
+	uint64_t lost; /* of this thread since its last chunk */
+};
+
+/* A chunk of `bytes` at least; .chunk NULL when the file has no room for it.  Of calls and ranges
+ * (birth given) also one that was drained or, flying, the oldest. */
+struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid,
+	const struct chunk_birth *birth);
+
+/* Begins a kept chunk anew, once it has been drained.  False when it has not. */
+bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
+	const struct chunk_birth *birth);
+
+/* Closes an open chunk of this process where its content ends. */
+void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used);
+
+/* Unmaps a full chunk for good, so that others may have it. */
+void chunk_leave(const struct recorder *r, const struct mapped *m);
+
+/* Whether a chunk that this thread has kept is still its own: not flown away. */
+bool chunk_is_own(const struct recorder *r, const struct mapped *m, uint32_t tid);
+
+#endif

@@ -1,0 +1,58 @@
+/* Which clock a trace has, and readings of it beside the system's: writer.h.  No system call but
+ * once. */
+#include <cpuid.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "record/writer.h"
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t = { 0 };
+	clock_gettime(id, &t); /* the vDSO: no system call, no errno */
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t ticks_now(enum trace_clock clock)
+{
+	return clock == CLOCK_IS_TSC ? __builtin_ia32_rdtsc() : clock_ns(CLOCK_MONOTONIC);
+}
+
+struct clock_pair clock_pair_now(enum trace_clock clock)
+{
+	struct clock_pair best = { 0 };
+	uint64_t narrowest = UINT64_MAX;
+	for (int i = 0; i < 5; i++) {
+		const uint64_t before = ticks_now(clock);
+		const uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t after = ticks_now(clock);
+		if (after - before >= narrowest)
+			continue;
+		narrowest = after - before;
+		best.ticks = before + (after - before) / 2;
+		best.mono_ns = mono;
+	}
+	best.real_ns = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - best.mono_ns);
+	return best;
+}
+
+/* The TSC counts time only where it is invariant and the kernel trusts it itself. */
+enum trace_clock clock_best(void)
+{
+	unsigned a, b, c, d = 0;
+	if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8))
+		return CLOCK_IS_MONOTONIC;
+	char source[8] = { 0 };
+	const long fd = sys(openat, AT_FDCWD,
+		"/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return CLOCK_IS_TSC;
+	const long got = sys(read, fd, source, sizeof source - 1);
+	sys(close, fd);
+	/* A paravirtual clock stands on an invariant TSC; acpi_pm and hpet mean distrust. */
+	const bool trusted = got >= 3 && (!memcmp(source, "tsc", 3) || !memcmp(source, "kvm", 3));
+	return trusted ? CLOCK_IS_TSC : CLOCK_IS_MONOTONIC;
+}

@@ -1,0 +1,217 @@
+/* Lanes of threads, and what becomes of them: see lane.h. */
+#include "record/lane.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "record/chunk.h"
+
+#define SEGMENTS 256u /* of the table, mapped as they are needed */
+#define SEGMENT  64u  /* lanes a segment */
+#define LOOK     4    /* lanes looked at each time */
+
+static struct {
+	struct lane *segments[SEGMENTS];
+	_Atomic uint32_t count; /* lanes that were ever made */
+	_Atomic uint32_t hand;  /* the next that is looked at */
+} table;
+
+/* Of this thread: its writers share it. */
+static __thread struct lane *own;
+
+void lanes_forget(void)
+{
+	own = NULL;
+	for (uint32_t i = 0; i < SEGMENTS && table.segments[i]; i++)
+		table.segments[i] = NULL;
+	atomic_store(&table.count, 0);
+	atomic_store(&table.hand, 0);
+}
+
+/* NULL while another thread is about to make it. */
+static struct lane *lane_at(uint32_t i)
+{
+	struct lane *s = __atomic_load_n(&table.segments[i / SEGMENT], __ATOMIC_ACQUIRE);
+	return s ? s + i % SEGMENT : NULL;
+}
+
+uint32_t ranges_room(uint32_t bytes)
+{
+	return (bytes - CHUNK_PAYLOAD) / sizeof(struct range) * sizeof(struct range);
+}
+
+/* --- threads that are gone --------------------------------------------------------------- */
+
+/* Where the last record of an open chunk ends. */
+static uint32_t end_of_records(const struct mapped *m)
+{
+	const uint32_t room = m->bytes - CHUNK_PAYLOAD;
+	const char *const from = (const char *)m->chunk + CHUNK_PAYLOAD;
+	uint32_t at = 0;
+	while (room - at >= sizeof(struct record)) {
+		const struct record *rec = (const struct record *)(from + at);
+		const uint32_t bytes = __atomic_load_n(&rec->words, __ATOMIC_RELAXED) * 8u;
+		if (bytes < sizeof(struct record) || room - at < bytes)
+			break;
+		at += bytes;
+	}
+	return at;
+}
+
+static void close_for_dead(const struct recorder *r, const struct mapped *m, bool calls)
+{
+	if (__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) == CHUNK_OPEN)
+		chunk_close(r, m->chunk, calls ? end_of_records(m) : ranges_room(m->bytes));
+}
+
+bool track_park(struct track *t, const struct mapped *m)
+{
+	if (!t->parked || t->parked->count == PARKED) {
+		const long at = sys(mmap, NULL, sizeof(struct parked), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (sys_failed(at))
+			return false;
+		((struct parked *)at)->before = t->parked;
+		t->parked = (struct parked *)at;
+	}
+	t->parked->chunks[t->parked->count++] = *m;
+	return true;
+}
+
+static void clear_parked(const struct recorder *r, struct parked *p)
+{
+	while (p) {
+		struct parked *const before = p->before;
+		for (uint64_t i = 0; i < p->count; i++) {
+			close_for_dead(r, &p->chunks[i], false);
+			chunk_leave(r, &p->chunks[i]);
+		}
+		sys(munmap, p, sizeof *p);
+		p = before;
+	}
+}
+
+static void clear_track(const struct recorder *r, struct track *t, bool calls)
+{
+	for (int i = 0; i < LANE_MOST && t->kept[i].chunk; i++) {
+		if (t->unclosed >> i & 1)
+			close_for_dead(r, &t->kept[i], calls);
+		chunk_leave(r, &t->kept[i]);
+	}
+	if (t->open.chunk) {
+		close_for_dead(r, &t->open, calls);
+		chunk_leave(r, &t->open);
+	}
+	clear_parked(r, t->parked);
+	*t = (struct track){ 0 };
+}
+
+static uint64_t next_owner(uint64_t was, uint32_t tid)
+{
+	return ((was >> 32) + 1) << 32 | tid;
+}
+
+/* Gives a lane that was taken to a thread, or to nobody. */
+static void release(struct lane *lane, uint32_t tid)
+{
+	const uint64_t was = atomic_load(&lane->owner);
+	atomic_store_explicit(&lane->owner, next_owner(was, tid), memory_order_release);
+}
+
+/* Takes a lane whose thread is no more, cleared; tid: of who asks, which may have a dead one's. */
+static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
+{
+	uint64_t was = atomic_load(&lane->owner);
+	const uint32_t of = (uint32_t)was;
+	if (of == LANE_TAKEN || (of && of != tid && sys(tgkill, r->pid, of, 0) != -ESRCH) ||
+		!atomic_compare_exchange_strong(&lane->owner, &was, next_owner(was, LANE_TAKEN)))
+		return false;
+	if (of) {
+		clear_track(r, &lane->calls, true);
+		clear_track(r, &lane->ranges, false);
+	}
+	return true;
+}
+
+void lanes_sweep(struct recorder *r)
+{
+	const uint32_t count = atomic_load(&table.count);
+	for (int i = 0; count && i < LOOK; i++) {
+		struct lane *lane = lane_at(atomic_fetch_add(&table.hand, 1) % count);
+		if (lane && (uint32_t)atomic_load(&lane->owner) && claim(r, lane, 0))
+			release(lane, 0);
+	}
+}
+
+/* --- threads that come --------------------------------------------------------------------- */
+
+static bool make_segment(uint32_t s)
+{
+	struct lane *none = NULL;
+	if (__atomic_load_n(&table.segments[s], __ATOMIC_ACQUIRE))
+		return true;
+	const size_t bytes = SEGMENT * sizeof(struct lane);
+	const long at =
+		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed(at))
+		return false;
+	if (!__atomic_compare_exchange_n(&table.segments[s], &none, (struct lane *)at, false,
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		sys(munmap, at, bytes); /* another thread was first */
+	return true;
+}
+
+/* One that is there and free, or whose thread is gone. */
+static struct lane *take_over(const struct recorder *r, uint32_t tid)
+{
+	const uint32_t count = atomic_load(&table.count);
+	for (int i = 0; count && i < LOOK * 2; i++) {
+		struct lane *lane = lane_at(atomic_fetch_add(&table.hand, 1) % count);
+		if (lane && lane->account && claim(r, lane, tid))
+			return lane;
+	}
+	return NULL;
+}
+
+/* The number of a lane that nobody had, or UINT32_MAX. */
+static uint32_t new_number(void)
+{
+	uint32_t count = atomic_load(&table.count);
+	do {
+		if (count == SEGMENTS * SEGMENT || !make_segment(count / SEGMENT))
+			return UINT32_MAX;
+	} while (!atomic_compare_exchange_weak(&table.count, &count, count + 1));
+	return count;
+}
+
+/* The account first: a lane without one is of no use, and would be there for good. */
+static struct lane *make_lane(struct recorder *r)
+{
+	struct thread_account *account = account_reserve(r);
+	const uint32_t number = account ? new_number() : UINT32_MAX;
+	if (number == UINT32_MAX)
+		return NULL;
+	struct lane *lane = lane_at(number);
+	if (!lane)
+		return NULL;
+	atomic_store(&lane->owner, LANE_TAKEN);
+	__atomic_store_n(&lane->account, account, __ATOMIC_RELEASE);
+	return lane;
+}
+
+struct lane *lane_take(struct recorder *r, uint32_t tid)
+{
+	if (own)
+		return own;
+	struct lane *lane = take_over(r, tid);
+	if (!lane)
+		lane = make_lane(r);
+	if (!lane)
+		return NULL;
+	lane->account->tid = tid;
+	lane->account->inflight_fn = 0;
+	release(lane, tid);
+	own = lane;
+	return lane;
+}

@@ -1,0 +1,191 @@
+/*
+ * Chunks of a process that all its threads write to: metadata, ranges that any thread may end,
+ * device work and its links, and accounts.  Their functions are in writer.h and lane.h.
+ */
+#include "record/writer.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "record/chunk.h"
+#include "record/lane.h"
+
+#define SHARED_FIRST (1u * TRACE_GRAIN)
+#define SHARED_NEXT  (4u * TRACE_GRAIN)
+#define SHARED_MOST  64u
+#define SCARCE_BYTES (256u << 20) /* of what 64 chunks hold: the rest is for names of kernels */
+
+/*
+ * Chunks of a process that all its threads write to: room is taken by a locked add on `taken`.
+ * A chunk that is full is left open and mapped (somebody may still be filling his record);
+ * its successor replaces it in `now`.
+ */
+struct shared {
+	const enum chunk_kind kind;
+	_Atomic uint32_t now;   /* index + 1 of the current one; 0: none yet */
+	_Atomic uint64_t bytes; /* of all of them */
+	struct {
+		_Atomic uintptr_t place; /* address of the chunk | its bytes / TRACE_GRAIN */
+		_Atomic uint64_t taken;
+	} chunks[SHARED_MOST];
+};
+static struct shared metas = { .kind = CHUNK_META };
+static struct shared spans = { .kind = CHUNK_RANGES };
+static struct shared works = { .kind = CHUNK_DEVICE };
+static struct shared links = { .kind = CHUNK_LINKS };
+static struct shared accounts = { .kind = CHUNK_ACCOUNTS };
+
+#define PAGE_MASK 4095u
+
+static char *chunk_of(const struct shared *s, uint64_t i)
+{
+	return (char *)(atomic_load(&s->chunks[i].place) & ~(uintptr_t)PAGE_MASK);
+}
+
+static uint64_t room_of(const struct shared *s, uint64_t i)
+{
+	return (atomic_load(&s->chunks[i].place) & PAGE_MASK) * TRACE_GRAIN - CHUNK_PAYLOAD;
+}
+
+static void forget(struct shared *s)
+{
+	atomic_store(&s->now, 0);
+	atomic_store(&s->bytes, 0);
+	memset(s->chunks, 0, sizeof s->chunks);
+}
+
+static atomic_bool clock_is_read; /* by one thread at a time */
+
+void shared_forget(void)
+{
+	atomic_store(&clock_is_read, false);
+	forget(&metas);
+	forget(&spans);
+	forget(&works);
+	forget(&links);
+	forget(&accounts);
+}
+
+/* Appends a chunk after chunks[now - 1].  False: there is no room. */
+static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t bytes)
+{
+	if (now >= SHARED_MOST)
+		return false;
+	/* Twice as large every eight, so that 64 will do for whoever has a great many names. */
+	const uint32_t doublings = now / 8 < 6 ? now / 8 : 6;
+	uint32_t want = now ? SHARED_NEXT << doublings : SHARED_FIRST;
+	want = bytes + CHUNK_PAYLOAD > want ? bytes + CHUNK_PAYLOAD : want;
+	if (want > PAGE_MASK * TRACE_GRAIN)
+		return false;
+	const struct mapped m = chunk_new(r, s->kind, want, 0, NULL);
+	if (!m.chunk)
+		return false;
+	uintptr_t none = 0;
+	/* One that another was faster with is in the file, too. */
+	atomic_fetch_add(&s->bytes, m.bytes);
+	if (!atomic_compare_exchange_strong(
+		    &s->chunks[now].place, &none, (uintptr_t)m.chunk | m.bytes / TRACE_GRAIN)) {
+		chunk_close(r, m.chunk, 0); /* another thread was first */
+		sys(munmap, m.chunk, m.bytes);
+	}
+	uint32_t expected = now;
+	atomic_compare_exchange_strong(&s->now, &expected, now + 1);
+	return true;
+}
+
+/* Room in the chunk of index *ret_chunk, at *ret_offset of its payload; or NULL. */
+static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_t *ret_chunk,
+	uint32_t *ret_offset)
+{
+	for (;;) {
+		const uint32_t now = atomic_load(&s->now);
+		if (now) {
+			const uint64_t at = atomic_fetch_add(&s->chunks[now - 1].taken, bytes);
+			*ret_chunk = now - 1;
+			*ret_offset = (uint32_t)at;
+			if (at + bytes <= room_of(s, now - 1))
+				return chunk_of(s, now - 1) + CHUNK_PAYLOAD + at;
+		}
+		if (!grow(r, s, now, bytes))
+			return NULL;
+	}
+}
+
+void recorder_read_clock(struct recorder *r)
+{
+	const uint32_t now = atomic_load(&metas.now);
+	if (!r->header || !now || atomic_exchange(&clock_is_read, true))
+		return;
+	struct chunk_header *c = (struct chunk_header *)chunk_of(&metas, now - 1);
+	c->last = clock_pair_now(r->header->clock);
+	atomic_store(&clock_is_read, false);
+}
+
+struct record *meta_reserve(struct recorder *r, uint32_t words)
+{
+	uint32_t chunk, offset;
+	struct record *to = r->header ? share(r, &metas, words * 8, &chunk, &offset) : NULL;
+	if (!to && r->header)
+		__atomic_fetch_add(&r->header->unnamed, 1, __ATOMIC_RELAXED);
+	recorder_read_clock(r);
+	return to;
+}
+
+bool meta_is_scarce(const struct recorder *r)
+{
+	const uint64_t limit = r->header ? r->header->limit / 4 : 0;
+	const uint64_t most = !limit ? SCARCE_BYTES : limit > SHARED_NEXT ? limit : SHARED_NEXT;
+	return atomic_load_explicit(&metas.bytes, memory_order_relaxed) > most;
+}
+
+struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
+{
+	uint32_t chunk, offset;
+	struct range *to =
+		r->header ? share(r, &spans, sizeof(struct range), &chunk, &offset) : NULL;
+	if (!to && r->header)
+		__atomic_fetch_add(&r->header->lost_ranges, 1, __ATOMIC_RELAXED);
+	if (to)
+		*ret_id = ((uint64_t)chunk << 32 | offset / sizeof(struct range)) + 1;
+	return to;
+}
+
+struct device_work *work_reserve(struct recorder *r)
+{
+	uint32_t chunk, offset;
+	return r->header ? share(r, &works, sizeof(struct device_work), &chunk, &offset) : NULL;
+}
+
+struct link *link_reserve(struct recorder *r)
+{
+	uint32_t chunk, offset;
+	return r->header ? share(r, &links, sizeof(struct link), &chunk, &offset) : NULL;
+}
+
+struct thread_account *account_reserve(struct recorder *r)
+{
+	uint32_t chunk, offset;
+	return r->header ? share(r, &accounts, sizeof(struct thread_account), &chunk, &offset)
+			 : NULL;
+}
+
+void work_lose(struct recorder *r, uint64_t count)
+{
+	if (!r->header || !count || (!atomic_load(&works.now) && !grow(r, &works, 0, 0)))
+		return;
+	struct chunk_header *c =
+		(struct chunk_header *)chunk_of(&works, atomic_load(&works.now) - 1);
+	__atomic_fetch_add(&c->lost, count, __ATOMIC_RELAXED);
+}
+
+struct range *span_find(uint64_t id)
+{
+	const uint64_t chunk = (id - 1) >> 32,
+		       offset = ((id - 1) & UINT32_MAX) * sizeof(struct range);
+	if (!id || chunk >= atomic_load(&spans.now))
+		return NULL;
+	if (offset + sizeof(struct range) > room_of(&spans, chunk))
+		return NULL;
+	return (struct range *)(chunk_of(&spans, chunk) + CHUNK_PAYLOAD + offset);
+}

@@ -1,0 +1,18 @@
+/* `weir memory`, as text and as JSON, and the lines and keys that a report has of the same.  One
+ * owner thread. */
+#ifndef WEIR_REPORT_MEMORY_PRINT_H
+#define WEIR_REPORT_MEMORY_PRINT_H
+
+#include "memory/memory.h"
+
+/* `weir memory`; utf8: the terminal knows block characters. */
+void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8);
+void memory_print_json(const struct report *r, FILE *out);     /* LIVE_SHOWN blocks */
+void memory_print_json_all(const struct report *r, FILE *out); /* all that are live */
+
+/* What the report says of it: lines under its table, keys of its JSON. */
+struct json;
+void memory_put_short(const struct report *r, FILE *out);
+void memory_put_keys(struct json *j, const struct report *r);
+
+#endif

@@ -1,0 +1,461 @@
+/*
+ * The report as JSON.  Keys are a promise: they are added to, not renamed.  All times are
+ * nanoseconds, all sizes bytes; rows are never left out.
+ */
+#include "report/analysis.h"
+#include "hint/hint.h"
+#include "report/memory_print.h"
+#include "report/report_make.h"
+#include "model/roofline.h"
+#include "model/prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+static uint64_t ns_of(const struct report *r, uint64_t ticks)
+{
+	return clock_fit_span_ns(&r->trace->clock, ticks);
+}
+
+static void put_trace(struct json *j, const struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	json_begin_object(j, "trace");
+	json_u64(j, "version", h->version);
+	json_str(j, "form", h->form == TRACE_PACKED ? "packed" : "raw");
+	json_str(j, "mode", h->mode == TRACE_FLIGHT ? "flight" : "file");
+	json_str(j, "program", h->program);
+	json_str(j, "host", h->host);
+	json_u64(j, "start_realtime_ns", h->start.real_ns);
+	json_bool(j, "finished", h->state == TRACE_FINISHED);
+	json_u64(j, "exit_status", trace_exit_status(h));
+	json_u64(j, "exit_signal", trace_exit_signal(h));
+	json_bool(j, "clock_known", r->trace->clock.known);
+	json_end_object(j);
+}
+
+static void put_time(struct json *j, const char *key, bool there, uint64_t ns)
+{
+	if (there)
+		json_u64(j, key, ns);
+	else
+		json_put_null(j, key);
+}
+
+static void put_totals(struct json *j, const struct report *r)
+{
+	json_begin_object(j, "totals");
+	json_u64(j, "wall_ns", r->wall_ns);
+	json_u64(j, "off_ns", r->off_ns);
+	json_u64(j, "processes", r->trace->processes.n);
+	json_u64(j, "threads", r->threads.n);
+	json_u64(j, "calls", r->calls);
+	json_u64(j, "allocator_events", r->allocator_events);
+	json_u64(j, "launches", r->launches);
+	json_u64(j, "graph_launches", r->graph_launches);
+	json_u64(j, "lost", r->lost);
+	if (r->accounts.known) {
+		json_u64(j, "entered", r->accounts.entered);
+		json_u64(j, "returned", r->accounts.returned);
+		json_u64(j, "overwritten", r->trace->header.overwritten);
+		json_u64(j, "missing", r->accounts.missing);
+		json_u64(j, "surplus", r->accounts.surplus);
+	}
+	json_u64(j, "errors", r->errors);
+	json_u64(j, "streams", r->streams);
+	json_u64(j, "contexts", r->contexts);
+	put_time(j, "sampled", r->sampled, r->sampled);
+	json_u64(j, "device_kernels", r->device_kernels);
+	if (r->sampled) {
+		json_u64(j, "device_total_estimate_ns", sat_from(r->sampled_ns + 0.5));
+		json_u64(j, "device_total_estimate_error_ns", sat_from(r->sampled_error_ns + 0.5));
+	}
+	json_end_object(j);
+}
+
+static void put_clock(struct json *j, const struct report *r)
+{
+	json_begin_object(j, "clock");
+	if (r->trace->clock.known)
+		json_u64(j, "residual_ns", r->clock_residual_ns);
+	if (r->links.joined)
+		json_u64(j, "early_work", r->links.early);
+	json_end_object(j);
+}
+
+/* Of traces whose work was joined to calls, not told which they are. */
+static void put_join(struct json *j, const struct report *r)
+{
+	if (!r->links.work)
+		return;
+	json_begin_object(j, "join");
+	json_u64(j, "work", r->links.work);
+	json_u64(j, "joined", r->links.joined);
+	json_u64(j, "checked", r->links.checked);
+	json_u64(j, "lost", r->lost_work);
+	json_end_object(j);
+}
+
+static void put_failures(struct json *j, const struct report *r)
+{
+	struct fn_name room;
+	json_begin_array(j, "failures");
+	for (size_t i = 0; i < r->failure_rows.n; i++) {
+		const struct failure_row *f = &r->failure_rows.v[i];
+		const struct schema_fn *fn = schema_find(&r->trace->schema, f->fn_id);
+		const char *error = decode_result(r->decoder, fn, f->code);
+		json_begin_object(j, NULL);
+		json_str(j, "name", report_fn_name(r, f->fn_id, &room));
+		json_u64(j, "code", f->code);
+		if (error)
+			json_str(j, "error", error);
+		else
+			json_put_null(j, "error");
+		json_u64(j, "count", f->count);
+		json_u64(j, "pid", r->trace->processes.v[f->process].pid);
+		json_u64(j, "tid", f->tid);
+		json_u64(j, "first_ns", trace_since_ns(r->trace, f->first_ticks));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_warnings(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "warnings");
+	for (size_t i = 0; i < r->warnings.n; i++)
+		json_str(j, NULL, r->warnings.v[i]);
+	json_end_array(j);
+}
+
+static void put_call(struct json *j, const struct report *r, const struct call_row *c)
+{
+	struct fn_name room;
+	json_begin_object(j, NULL);
+	json_str(j, "name", report_fn_name(r, c->id, &room));
+	json_str(j, "api", schema_api_name(c->fn));
+	json_str(j, "class", c->fn ? c->fn->class : "");
+	json_u64(j, "count", c->count);
+	put_time(j, "total_ns", c->timed || c->total_ticks, ns_of(r, c->total_ticks));
+	put_time(j, "p50_ns", c->timed, ns_of(r, hist_at(&c->hist, 0.5)));
+	put_time(j, "p99_ns", c->timed, ns_of(r, hist_at(&c->hist, 0.99)));
+	put_time(j, "max_ns", c->timed, ns_of(r, c->hist.max));
+	json_u64(j, "errors", c->errors);
+	json_end_object(j);
+}
+
+static void put_triple(struct json *j, const char *key, const uint32_t *v)
+{
+	json_begin_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
+}
+
+/* Measured, or estimated from samples. */
+static void put_device_total(struct json *j, const struct report *r, const struct work_row *w)
+{
+	const uint64_t ns = w ? w->total_ns : 0;
+	put_time(j, "device_total_ns", w && !r->sampled, ns);
+	put_time(j, "device_total_estimate_ns", w && r->sampled, ns);
+	if (w && r->sampled)
+		put_time(j, "device_total_estimate_error_ns", !isnan(w->error_ns),
+			sat_from(w->error_ns + 0.5));
+	put_time(j, "device_timed", w, w ? w->hist.count : 0);
+}
+
+static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
+{
+	json_begin_object(j, NULL);
+	json_str(j, "name", k->name);
+	if (k->mangled)
+		json_str(j, "mangled", k->mangled);
+	else
+		json_put_null(j, "mangled");
+	json_u64(j, "count", k->count);
+	json_u64(j, "graph_count", k->graph_count);
+	json_u64(j, "host_total_ns", ns_of(r, k->host_ticks));
+	put_triple(j, "grid", k->shape.grid);
+	put_triple(j, "block", k->shape.block);
+	json_u64(j, "shapes", k->shapes);
+	const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+	put_device_total(j, r, w);
+	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	put_time(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
+	put_time(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
+	put_time(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
+	roofline_put_json(j, w ? &w->roofline : &(struct roofline){ 0 });
+	json_end_object(j);
+}
+
+static void put_use(struct json *j, const struct memory_use *u)
+{
+	json_u64(j, "alloc_count", u->allocs);
+	json_u64(j, "free_count", u->frees);
+	json_u64(j, "allocated_bytes", u->allocated_bytes);
+	json_u64(j, "peak_bytes", u->peak_bytes);
+	json_u64(j, "live_at_exit_bytes", u->live_bytes);
+	json_u64(j, "live_at_exit_count", u->live);
+}
+
+static void put_live(struct json *j, const struct report *r)
+{
+	struct fn_name room;
+	json_begin_array(j, "live");
+	for (size_t i = 0; i < r->live.n && i < LIVE_SHOWN; i++) {
+		const struct live_block *b = &r->live.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "address", b->pointer);
+		json_u64(j, "bytes", b->bytes);
+		json_str(j, "kind", memory_kind_name[b->kind]);
+		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
+		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
+		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_memory(struct json *j, const struct report *r)
+{
+	json_begin_object(j, "memory");
+	put_use(j, &r->gpu_memory);
+	memory_put_keys(j, r);
+	for (int k = 0; k < MEMORY_KINDS; k++) {
+		json_begin_object(j, memory_kind_name[k]);
+		put_use(j, &r->memory[k]);
+		json_end_object(j);
+	}
+	put_live(j, r);
+	json_end_object(j);
+}
+
+static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
+{
+	put_time(j, "bytes_per_second", ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
+}
+
+static void put_amounts(struct json *j, const struct report *r, const struct moved_row *m)
+{
+	json_u64(j, "count", m->count);
+	json_u64(j, "bytes", m->bytes);
+	put_time(j, "device_total_ns", r->device_copies.n, m->device_ns);
+	put_rate(j, m->bytes, m->device_ns);
+}
+
+static void put_moved(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "copies");
+	for (size_t i = 0; i < r->copies.n; i++) {
+		json_begin_object(j, NULL);
+		json_str(j, "direction", r->copies.v[i].direction);
+		put_amounts(j, r, &r->copies.v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_begin_object(j, "sets");
+	put_amounts(j, r, &r->sets);
+	json_end_object(j);
+}
+
+/* ---- what ran on devices ---- */
+
+static void put_name(struct json *j, const char *key, const char *name)
+{
+	if (name)
+		json_str(j, key, name);
+	else
+		json_put_null(j, key);
+}
+
+static void put_devices(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "devices");
+	for (size_t i = 0; i < r->devices.n; i++) {
+		const struct device_row *d = &r->devices.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "device", d->device);
+		put_name(j, "name", d->name);
+		json_u64(j, "count", d->count);
+		json_u64(j, "busy_ns", d->busy_ns);
+		json_u64(j, "kernel_ns", d->kernel_ns);
+		json_u64(j, "copy_ns", d->copy_ns);
+		json_u64(j, "set_ns", d->set_ns);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* All that ran, by name: kernels, copies, sets, and the spans of annotations. */
+static void put_work(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "device_work");
+	for (size_t i = 0; i < r->work.n; i++) {
+		const struct work_row *w = &r->work.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", w->name);
+		put_name(j, "kind", work_kind_name(w->kind));
+		json_u64(j, "count", w->count);
+		json_u64(j, "graph_count", w->graph_count);
+		put_device_total(j, r, w);
+		json_u64(j, "device_min_ns", w->hist.count ? w->hist.min : 0);
+		json_u64(j, "device_p50_ns", hist_at(&w->hist, 0.5));
+		json_u64(j, "device_max_ns", w->hist.count ? w->hist.max : 0);
+		json_u64(j, "bytes", w->bytes);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_device_copies(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "device_copies");
+	for (size_t i = 0; i < r->device_copies.n; i++) {
+		const struct copy_row *c = &r->device_copies.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "kind", c->set ? "set" : "copy");
+		put_name(j, "direction", copy_direction_name(c->what));
+		put_name(j, "from", c->set ? NULL : memory_place_name(c->from));
+		put_name(j, "to", memory_place_name(c->set ? c->from : c->to));
+		json_u64(j, "count", c->count);
+		json_u64(j, "bytes", c->bytes);
+		json_u64(j, "device_total_ns", c->total_ns);
+		json_u64(j, "device_p50_ns", hist_at(&c->hist, 0.5));
+		put_rate(j, c->bytes, c->total_ns);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_operators(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "operators");
+	for (size_t i = 0; i < r->operators.n; i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", o->name);
+		put_name(j, "kind", range_kind_name(o->kind));
+		json_u64(j, "count", o->count);
+		put_time(j, "device_count", !r->sampled, o->work_count);
+		put_time(j, "device_self_ns", !r->sampled, o->device_self_ns);
+		put_time(j, "device_total_ns", !r->sampled, o->device_total_ns);
+		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
+		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
+		put_time(j, "host_p50_ns", o->host_hist.count,
+			ns_of(r, hist_at(&o->host_hist, 0.5)));
+		put_time(j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
+		if (o->kind != RANGE_OPERATOR)
+			put_time(j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
+		roofline_put_json(j, &o->roofline);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_spans(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "spans");
+	for (size_t i = 0; i < r->span_rows.n; i++) {
+		const struct span_row *s = &r->span_rows.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", s->name);
+		put_name(j, "kind", range_kind_name(s->kind));
+		json_u64(j, "count", s->count);
+		json_u64(j, "host_total_ns", ns_of(r, s->host_ticks));
+		put_time(j, "host_p50_ns", s->host_hist.count,
+			ns_of(r, hist_at(&s->host_hist, 0.5)));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_streams(struct json *j, const struct report *r)
+{
+	const uint64_t start = r->trace->header.start.mono_ns;
+	json_begin_array(j, "streams");
+	for (size_t i = 0; i < r->stream_rows.n; i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
+		json_u64(j, "device", s->device);
+		json_u64(j, "context", s->context);
+		json_u64(j, "stream", s->stream);
+		json_u64(j, "count", s->count);
+		json_u64(j, "device_total_ns", s->total_ns);
+		json_u64(j, "first_ns", s->first_ns > start ? s->first_ns - start : 0);
+		json_u64(j, "last_ns", s->last_ns > start ? s->last_ns - start : 0);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_processes(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "processes");
+	for (size_t i = 0; i < r->meta.processes.n; i++) {
+		const struct meta_process *m = &r->meta.processes.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", r->trace->processes.v[i].pid);
+		json_u64(j, "parent", m->parent);
+		json_str(j, "executable", m->executable);
+		json_str(j, "arguments", m->arguments);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_threads(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "threads");
+	for (size_t i = 0; i < r->threads.n; i++) {
+		const struct thread_row *t = &r->threads.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", r->trace->processes.v[t->process].pid);
+		json_u64(j, "tid", t->tid);
+		json_str(j, "name", t->name);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void report_print_json(const struct report *r, FILE *out)
+{
+	struct json j;
+	json_init(&j, out);
+	json_begin_object(&j, NULL);
+	put_trace(&j, r);
+	put_failures(&j, r);
+	put_warnings(&j, r);
+	put_totals(&j, r);
+	put_clock(&j, r);
+	put_join(&j, r);
+	json_begin_array(&j, "calls");
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		put_call(&j, r, &r->call_rows.v[i]);
+	json_end_array(&j);
+	json_begin_array(&j, "kernels");
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		put_kernel(&j, r, &r->kernel_rows.v[i]);
+	json_end_array(&j);
+	put_memory(&j, r);
+	put_moved(&j, r);
+	put_devices(&j, r);
+	roofline_put_gpu(&j, r);
+	analysis_put_json(r, &j);
+	prediction_put_json(&j, r);
+	put_work(&j, r);
+	put_device_copies(&j, r);
+	put_operators(&j, r);
+	put_spans(&j, r);
+	put_streams(&j, r);
+	put_processes(&j, r);
+	put_threads(&j, r);
+	if (r->hints)
+		hints_put_json(&j, r->hints);
+	json_end_object(&j);
+}

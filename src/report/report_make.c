@@ -1,0 +1,226 @@
+/*
+ * From a trace to a report: its parts in their order, and warnings of what is missing or damaged.
+ */
+#include "report/report_make.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "hint/hint.h"
+#include "memory/memory.h"
+#include "model/device_time.h"
+#include "model/gather.h"
+#include "model/prediction.h"
+
+#include "base/banned.h"
+
+/* ---- warnings ---- */
+
+static void warn(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void warn(struct report *r, const char *format, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vasprintf(&text, format, ap);
+	va_end(ap);
+	char **w = n < 0 ? NULL : array_push(&r->warnings);
+	if (w)
+		*w = text;
+	else if (n >= 0)
+		free(text);
+}
+
+/* What was entered must be here, counted, or said to be lost. */
+static void warn_unbalanced(struct report *r)
+{
+	const struct accounts *a = &r->accounts;
+	if (a->missing)
+		warn(r,
+			"%" PRIu64 " calls are missing: %" PRIu64 " were entered and %" PRIu64
+			" returned, but only %" PRIu64 " are here or said to be lost",
+			a->missing, a->entered, a->returned, a->kept);
+	if (a->surplus)
+		warn(r,
+			"%" PRIu64 " calls are here twice: %" PRIu64 " were entered, and %" PRIu64
+			" are here or said to be lost",
+			a->surplus, a->entered, a->kept);
+}
+
+static void warn_missing(struct report *r)
+{
+	warn_unbalanced(r);
+	if (r->lost)
+		warn(r, "%" PRIu64 " calls were lost: no room for them in the trace", r->lost);
+	if (r->trace->header.lost_ranges)
+		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
+			r->trace->header.lost_ranges);
+	if (r->lost_work && r->sampled)
+		warn(r,
+			"%" PRIu64 " samples were lost: work had not ended when its context or the "
+			"program did, or there was no room for them in the trace",
+			r->lost_work);
+	else if (r->lost_work)
+		warn(r, "%" PRIu64 " pieces of device work were lost: CUPTI had no buffer for them",
+			r->lost_work);
+	if (r->trace->header.unnamed)
+		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
+			r->trace->header.unnamed);
+	if (r->trace->header.optional & FEATURE_SANDBOXED)
+		warn(r, "a process put itself behind a system-call filter (seccomp): from then on "
+			"its calls were kept only where room was mapped already");
+	if (r->torn)
+		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
+	if (r->trace->header.reused)
+		warn(r, "only the newest calls are here: %" PRIu64 " older chunks were overwritten",
+			r->trace->header.reused);
+	if (r->counted_errors)
+		warn(r, "%" PRIu64 " failing calls were counted without their error code",
+			r->counted_errors);
+	if (r->counted_launches)
+		warn(r, "%" PRIu64 " kernel launches were counted without the kernel's name",
+			r->counted_launches);
+	if (r->unnamed_graphs)
+		warn(r, "%" PRIu64 " graph launches ran kernels that are not known",
+			r->unnamed_graphs);
+}
+
+static void warn_inflight(struct report *r)
+{
+	const bool over = r->trace->header.state == TRACE_FINISHED;
+	struct fn_name room;
+	for (size_t i = 0; i < r->threads.n; i++) {
+		const struct thread_row *t = &r->threads.v[i];
+		if (t->inflight_fn)
+			warn(r, "%s %s in thread %u", report_fn_name(r, t->inflight_fn, &room),
+				over ? "had not returned at the end" : "has not returned yet",
+				t->tid);
+	}
+}
+
+static void warn_names(struct report *r)
+{
+	const struct meta *m = &r->meta;
+	for (size_t i = 0; i < m->notes.n; i++)
+		warn(r, "process %u: %s", r->trace->processes.v[m->notes.v[i].process].pid,
+			m->names.v[m->notes.v[i].name].text);
+	for (size_t i = 0; i < m->unknown.n; i++)
+		if (m->unknown.v[i].count)
+			warn(r, "%s was called %" PRIu64 " times; this Weir does not know it",
+				m->names.v[m->unknown.v[i].name].text, m->unknown.v[i].count);
+}
+
+static void warn_stopped(struct report *r)
+{
+	const struct trace *t = r->trace;
+	const struct trace_header *h = &t->header;
+	struct number after;
+	if (h->stopped)
+		warn(r, "recording stopped after %s, before the program ended: %s",
+			number_ns(&after, trace_since_ns(t, h->stopped_ticks)),
+			h->stopped == STOP_SIZE
+				? "the trace had reached the size that was asked for"
+				: "its disk was nearly full");
+}
+
+static void warn_damage(struct report *r)
+{
+	const struct trace *t = r->trace;
+	const uint64_t chunks = r->damaged_chunks + r->meta.damaged;
+	for (size_t i = 0; i < t->damage.n; i++)
+		warn(r, "damage at byte %" PRIu64 ": %s (%" PRIu64 " bytes left out)",
+			t->damage.v[i].offset, t->damage.v[i].what, t->damage.v[i].bytes);
+	if (t->damage_count > t->damage.n)
+		warn(r, "damage at %" PRIu64 " more places", t->damage_count - t->damage.n);
+	if (chunks)
+		warn(r, "%" PRIu64 " chunks are damaged and were left out, in part or whole",
+			chunks);
+	if (!t->schema.fn_count && t->chunk_count)
+		warn(r, "the trace says nothing about its functions: they are shown as numbers");
+	if (t->schema.bad_lines)
+		warn(r, "%u lines of the trace's schema make no sense", t->schema.bad_lines);
+	if (!t->clock.known && (r->calls || r->allocator_events))
+		warn(r, "the clock's speed is not known: times are ticks, taken as nanoseconds");
+}
+
+/* ---- the whole ---- */
+
+static int replay(struct report *r, const struct tallies *t)
+{
+	struct memory_list lists[MEMORY_LISTS];
+	const unsigned count = tallies_memory(t, lists);
+	return memory_fill(r, lists, count, tallies_sum(t));
+}
+
+static int make(struct report *r, unsigned threads, struct error *err)
+{
+	struct tallies tallies = { 0 };
+	int e = meta_load(r->trace, &r->meta, err);
+	if (e)
+		return e;
+	e = tallies_gather(&tallies, r->trace, &r->meta, threads);
+	if (!e)
+		e = report_count(r, tallies_sum(&tallies));
+	if (!e)
+		e = replay(r, &tallies);
+	if (!e)
+		e = device_fill(r);
+	if (!e)
+		e = prediction_fill(r);
+	tallies_fini(&tallies);
+	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
+}
+
+int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
+	struct report **ret_report, struct error *err)
+{
+	struct report *r = calloc(1, sizeof(*r));
+	if (!r)
+		return error_set(err, -ENOMEM, "no memory for a report");
+	r->trace = trace;
+	r->decoder = decoder;
+	const int e = make(r, threads, err);
+	if (e) {
+		report_free(r);
+		return e;
+	}
+	warn_missing(r);
+	warn_inflight(r);
+	warn_names(r);
+	warn_stopped(r);
+	warn_damage(r);
+	*ret_report = r;
+	return 0;
+}
+
+void report_free(struct report *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		hist_fini(&r->call_rows.v[i].hist);
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
+		free(r->kernel_rows.v[i].name);
+		hist_fini(&r->kernel_rows.v[i].hist);
+	}
+	for (size_t i = 0; i < r->warnings.n; i++)
+		free(r->warnings.v[i]);
+	device_fini(r);
+	array_free(&r->call_rows);
+	array_free(&r->failure_rows);
+	array_free(&r->kernel_rows);
+	array_free(&r->copies);
+	array_free(&r->live);
+	memory_free(r->memory_detail);
+	hints_free(r->hints);
+	prediction_free(r->prediction);
+	array_free(&r->threads);
+	array_free(&r->warnings);
+	meta_fini(&r->meta);
+	free(r);
+}

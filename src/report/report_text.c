@@ -1,0 +1,764 @@
+/*
+ * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
+ * first.
+ */
+#include "report/analysis.h"
+#include "hint/hint.h"
+#include "report/memory_print.h"
+#include "report/report_make.h"
+#include "model/roofline.h"
+#include "model/prediction.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT 110 /* bytes of a kernel's name */
+
+struct page {
+	const struct report *r;
+	FILE *out;
+	size_t rows; /* at most so many a table */
+	const char *bold, *dim, *red, *plain;
+};
+
+static uint64_t ns_of(const struct report *r, uint64_t ticks)
+{
+	return clock_fit_span_ns(&r->trace->clock, ticks);
+}
+
+static void heading(const struct page *p, const char *text)
+{
+	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
+}
+
+static size_t shown(const struct page *p, size_t rows)
+{
+	return p->rows && p->rows < rows ? p->rows : rows;
+}
+
+static void end_table(const struct page *p, struct table *t, size_t rows)
+{
+	struct number n;
+	table_print(t, p->out, p->dim, p->plain);
+	table_fini(t);
+	if (shown(p, rows) < rows)
+		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
+			number_count(&n, rows - shown(p, rows)), p->plain);
+}
+
+static void cell_count(struct table *t, uint64_t value)
+{
+	struct number n;
+	table_cell(t, "%s", number_count(&n, value));
+}
+
+static void cell_ns(struct table *t, uint64_t ns)
+{
+	struct number n;
+	table_cell(t, "%s", number_ns(&n, ns));
+}
+
+static void cell_bytes(struct table *t, uint64_t bytes)
+{
+	struct number n;
+	table_cell(t, "%s", number_bytes(&n, bytes));
+}
+
+/* ---- what went wrong ---- */
+
+static void put_failures(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "function", "code", "error", "thread",
+		"first at" };
+	const struct report *r = p->r;
+	struct table t;
+	struct fn_name room;
+	if (!r->failure_rows.n)
+		return;
+	fprintf(p->out, "\n%s%sFailing calls%s\n", p->bold, p->red, p->plain);
+	table_init(&t, "><><>>", headings);
+	for (size_t i = 0; i < shown(p, r->failure_rows.n); i++) {
+		const struct failure_row *f = &r->failure_rows.v[i];
+		const char *error = decode_result(
+			r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
+		cell_count(&t, f->count);
+		table_cell(&t, "%s", report_fn_name(r, f->fn_id, &room));
+		table_cell(&t, "%" PRIu32, f->code);
+		table_cell(&t, "%s", error ? error : "");
+		table_cell(&t, "%" PRIu32, f->tid);
+		cell_ns(&t, trace_since_ns(r->trace, f->first_ticks));
+	}
+	end_table(p, &t, r->failure_rows.n);
+}
+
+static void put_warnings(const struct page *p)
+{
+	if (!p->r->warnings.n)
+		return;
+	heading(p, "Warnings");
+	for (size_t i = 0; i < shown(p, p->r->warnings.n); i++) {
+		fputs("  ", p->out);
+		text_put_safe(p->out, p->r->warnings.v[i]);
+		putc('\n', p->out);
+	}
+	if (shown(p, p->r->warnings.n) < p->r->warnings.n)
+		fprintf(p->out, "  … and %zu more (-n 0 shows all)\n",
+			p->r->warnings.n - shown(p, p->r->warnings.n));
+}
+
+/* ---- totals ---- */
+
+static void put_total(const struct page *p, const char *what, const char *value)
+{
+	fprintf(p->out, "  %-16s %s\n", what, value);
+}
+
+static void put_exit(const struct page *p)
+{
+	const struct trace_header *h = &p->r->trace->header;
+	char text[64];
+	if (h->state != TRACE_FINISHED)
+		snprintf(text, sizeof(text), "not finished, or not ended in order");
+	else if (!h->launched)
+		return;
+	else if (trace_exit_signal(h))
+		snprintf(text, sizeof(text), "killed by signal %u", trace_exit_signal(h));
+	else
+		snprintf(text, sizeof(text), "exit status %u", trace_exit_status(h));
+	put_total(p, "ended", text);
+}
+
+static void put_totals(const struct page *p)
+{
+	const struct report *r = p->r;
+	const struct {
+		const char *what;
+		uint64_t count;
+		bool always;
+	} counts[] = {
+		{ "processes", r->trace->processes.n, true },
+		{ "threads", r->threads.n, true },
+		{ "calls", r->calls, true },
+		{ "failing calls", r->errors, false },
+		{ "calls lost", r->lost, false },
+		{ "allocator events", r->allocator_events, false },
+		{ "kernels run", r->launches, true },
+		{ "graph launches", r->graph_launches, false },
+		{ "streams used", r->streams, false },
+		{ "contexts used", r->contexts, false },
+	};
+	struct number n;
+	heading(p, "Totals");
+	put_total(p, "wall time", number_ns(&n, r->wall_ns));
+	if (r->off_ns)
+		put_total(p, "switched off", number_ns(&n, r->off_ns));
+	put_exit(p);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].count || counts[i].always)
+			put_total(p, counts[i].what, number_count(&n, counts[i].count));
+}
+
+/* How well device work and calls fit together: only when they had to be joined. */
+static void put_join(const struct page *p)
+{
+	const struct report *r = p->r;
+	struct number work, joined, checked, early, off;
+	if (!r->links.work)
+		return;
+	fprintf(p->out, "  %s of %s pieces of work joined to their calls",
+		number_count(&joined, r->links.joined), number_count(&work, r->links.work));
+	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
+		number_count(&checked, r->links.checked));
+	fprintf(p->out, "  clocks agree within %s; %s pieces began before their call\n",
+		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
+}
+
+/* ---- calls ---- */
+
+static void put_call(const struct page *p, struct table *t, const struct call_row *c)
+{
+	struct fn_name room;
+	cell_count(t, c->count);
+	if (c->total_ticks)
+		cell_ns(t, ns_of(p->r, c->total_ticks));
+	else
+		table_cell(t, "-");
+	for (int i = 0; i < 3; i++) {
+		const double at[] = { 0.5, 0.99, 1 };
+		if (c->timed)
+			cell_ns(t, ns_of(p->r, i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
+		else
+			table_cell(t, "-");
+	}
+	if (c->errors)
+		cell_count(t, c->errors);
+	else
+		table_cell(t, "-");
+	table_cell(t, "%s", report_fn_name(p->r, c->id, &room));
+}
+
+static void put_calls(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "total", "p50", "p99", "max", "errors",
+		"function" };
+	struct table t;
+	heading(p, "Calls by total time on the host");
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < shown(p, p->r->call_rows.n); i++)
+		put_call(p, &t, &p->r->call_rows.v[i]);
+	end_table(p, &t, p->r->call_rows.n);
+}
+
+/* ---- kernels ---- */
+
+static void cell_triple(struct table *t, const uint32_t *v)
+{
+	table_cell(t, "(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", v[0], v[1], v[2]);
+}
+
+static void cell_name(struct table *t, const char *name)
+{
+	table_cell_name(t, name, NAME_CUT);
+}
+
+static void cell_share(struct table *t, uint64_t part, uint64_t all)
+{
+	if (all)
+		table_cell(t, "%.1f %%", (double)part * 100 / (double)all);
+	else
+		table_cell(t, "-");
+}
+
+static void put_kernels(const struct page *p)
+{
+	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
+		"shapes", "kernel" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->kernel_rows.n || r->device_kernels)
+		return;
+	heading(p, "Kernels by number of runs");
+	table_init(&t, ">>><<><", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		cell_count(&t, k->count);
+		cell_count(&t, k->graph_count);
+		cell_ns(&t, ns_of(r, k->host_ticks));
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_count(&t, k->shapes);
+		cell_name(&t, k->name);
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
+/* ---- what ran on devices ---- */
+
+static uint64_t kernel_ns(const struct report *r)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < r->devices.n; i++)
+		sum += r->devices.v[i].kernel_ns;
+	return sum;
+}
+
+/* What a trace of samples can say of devices as a whole. */
+static void put_sampling(const struct page *p)
+{
+	struct number each, timed, total, error, never;
+	uint64_t untimed = 0;
+	heading(p, "Devices");
+	if (p->r->sampled == 1)
+		fprintf(p->out, "  each launch was timed, with events around it");
+	else
+		fprintf(p->out, "  one launch in %s was timed, with events around it",
+			number_count(&each, p->r->sampled));
+	fprintf(p->out,
+		": %s kernels\n  times hold what the device waited for the launch; totals "
+		"are estimated\n",
+		number_count(&timed, p->r->device_kernels));
+	if (p->r->sampled_ns > 0)
+		fprintf(p->out,
+			"  launches and graphs took about %s in all, ± %s by chance (95 %%); copies "
+			"and sets are not in it\n",
+			number_ns(&total, sat_from(p->r->sampled_ns)),
+			number_ns(&error, sat_from(p->r->sampled_error_ns)));
+	for (size_t i = 0; i < p->r->kernel_rows.n; i++)
+		if (p->r->kernel_rows.v[i].work == WORK_NONE)
+			untimed = sat_add(untimed, p->r->kernel_rows.v[i].count);
+	if (untimed)
+		fprintf(p->out, "  nor are %s launches of kernels that were never timed\n",
+			number_count(&never, untimed));
+}
+
+static void put_devices(const struct page *p)
+{
+	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "copies",
+		"sets", "name" };
+	const struct report *r = p->r;
+	struct table t;
+	if (r->sampled)
+		return put_sampling(p);
+	if (!r->devices.n)
+		return;
+	heading(p, "Devices");
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < shown(p, r->devices.n); i++) {
+		const struct device_row *d = &r->devices.v[i];
+		table_cell(&t, "%" PRIu32, d->device);
+		cell_ns(&t, d->busy_ns);
+		cell_share(&t, d->busy_ns, r->wall_ns);
+		cell_ns(&t, d->kernel_ns);
+		cell_ns(&t, d->copy_ns);
+		cell_ns(&t, d->set_ns);
+		table_cell(&t, "%s", d->name ? d->name : "");
+	}
+	end_table(p, &t, r->devices.n);
+	put_join(p);
+}
+
+/* In percent: what is estimated is beside it. */
+static void cell_error(struct table *t, const struct work_row *w)
+{
+	if (isnan(w->error_ns) || !w->total_ns)
+		table_cell(t, "?");
+	else
+		table_cell(t, "%.2g %%", 100 * w->error_ns / (double)w->total_ns);
+}
+
+static void put_sampled_kernels(const struct page *p)
+{
+	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
+		"p50", "grid", "block", "kernel" };
+	const struct report *r = p->r;
+	uint64_t all = 0;
+	struct table t;
+	for (size_t i = 0; i < r->work.n; i++)
+		all += r->work.v[i].kind == WORK_KERNEL ? r->work.v[i].total_ns : 0;
+	heading(p, "Kernels by estimated time on the device");
+	table_init(&t, ">>>>>>><<<", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		if (w) {
+			cell_ns(&t, w->total_ns);
+			cell_error(&t, w);
+			cell_share(&t, w->total_ns, all);
+		}
+		for (int none = w ? 3 : 0; none < 3; none++)
+			table_cell(&t, "-");
+		cell_count(&t, k->count);
+		cell_count(&t, w ? w->hist.count : 0);
+		if (w) {
+			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
+			cell_ns(&t, hist_at(&w->hist, 0.5));
+		}
+		for (int none = w ? 2 : 0; none < 2; none++)
+			table_cell(&t, "-");
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_name(&t, k->name);
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
+static void put_kernel_times(const struct page *p)
+{
+	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "bound by",
+		"grid", "block", "kernel" };
+	const struct report *r = p->r;
+	const uint64_t all = kernel_ns(r);
+	struct table t;
+	if (!r->device_kernels)
+		return;
+	if (r->sampled)
+		return put_sampled_kernels(p);
+	heading(p, "Kernels by time on the device");
+	table_init(&t, ">>>>><<<<", headings);
+	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		if (w) {
+			cell_ns(&t, w->total_ns);
+			cell_share(&t, w->total_ns, all);
+			cell_count(&t, w->count);
+			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
+			cell_ns(&t, hist_at(&w->hist, 0.5));
+			roofline_cell(&t, &w->roofline);
+		} else {
+			table_cell(&t, "-");
+			table_cell(&t, "-");
+			cell_count(&t, k->count);
+			table_cell(&t, "-");
+			table_cell(&t, "-");
+			table_cell(&t, "-");
+		}
+		cell_triple(&t, k->shape.grid);
+		cell_triple(&t, k->shape.block);
+		cell_name(&t, k->name);
+	}
+	end_table(p, &t, r->kernel_rows.n);
+}
+
+/* A time that samples don't tell. */
+static void cell_device(struct table *t, const struct report *r, uint64_t ns)
+{
+	if (r->sampled)
+		table_cell(t, "-");
+	else
+		cell_ns(t, ns);
+}
+
+static void put_operators(const struct page *p)
+{
+	static const char *const headings[] = { "self", "share", "total", "count", "work",
+		"host self", "host total", "bound by", "operator" };
+	const struct report *r = p->r;
+	uint64_t all = 0;
+	size_t rows = 0, put = 0;
+	struct table t;
+	for (size_t i = 0; i < r->operators.n; i++) {
+		all += r->operators.v[i].device_self_ns;
+		rows += r->operators.v[i].kind == RANGE_OPERATOR;
+	}
+	if (!rows)
+		return;
+	heading(p, "Operators by their own time on the device");
+	table_init(&t, ">>>>>>><<", headings);
+	for (size_t i = 0; put < shown(p, rows); i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		if (o->kind != RANGE_OPERATOR)
+			continue;
+		put++;
+		cell_device(&t, r, o->device_self_ns);
+		cell_share(&t, o->device_self_ns, all);
+		cell_device(&t, r, o->device_total_ns);
+		cell_count(&t, o->count);
+		cell_count(&t, o->work_count);
+		cell_ns(&t, ns_of(r, o->host_self_ticks));
+		cell_ns(&t, ns_of(r, o->host_ticks));
+		roofline_cell(&t, &o->roofline);
+		cell_name(&t, o->name);
+	}
+	end_table(p, &t, rows);
+}
+
+static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
+{
+	if (count)
+		cell_ns(t, ns);
+	else
+		table_cell(t, "-");
+}
+
+static int layer_order(const void *one, const void *two)
+{
+	const struct operator_row *a = *(const struct operator_row *const *)one;
+	const struct operator_row *b = *(const struct operator_row *const *)two;
+	if (a->device_total_ns != b->device_total_ns)
+		return a->device_total_ns > b->device_total_ns ? -1 : 1;
+	if (a->host_ticks != b->host_ticks)
+		return a->host_ticks > b->host_ticks ? -1 : 1;
+	const int names = strcmp(a->name, b->name);
+	return names ? names : a->kind - b->kind;
+}
+
+/* What the program, or its framework, has given a name to: with all that runs inside. */
+static void put_layers(const struct page *p)
+{
+	static const char *const headings[] = { "device", "count", "host", "span p50", "host p50",
+		"kind", "name" };
+	const struct report *r = p->r;
+	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof(*rows));
+	size_t n = 0;
+	struct table t;
+	for (size_t i = 0; rows && i < r->operators.n; i++)
+		if (r->operators.v[i].kind != RANGE_OPERATOR)
+			rows[n++] = &r->operators.v[i];
+	if (n) {
+		qsort(rows, n, sizeof(*rows), layer_order);
+		heading(p, "Layers and annotations by time on the device, with all inside");
+		table_init(&t, ">>>>><<", headings);
+	}
+	for (size_t i = 0; i < shown(p, n); i++) {
+		cell_device(&t, r, rows[i]->device_total_ns);
+		cell_count(&t, rows[i]->count);
+		cell_ns(&t, ns_of(r, rows[i]->host_ticks));
+		cell_p50(&t, rows[i]->span_hist.count, hist_at(&rows[i]->span_hist, 0.5));
+		cell_p50(&t, rows[i]->host_hist.count, ns_of(r, hist_at(&rows[i]->host_hist, 0.5)));
+		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
+		cell_name(&t, rows[i]->name);
+	}
+	if (n)
+		end_table(p, &t, n);
+	free(rows);
+}
+
+static void put_spans(const struct page *p)
+{
+	static const char *const headings[] = { "host", "count", "host p50", "kind", "name" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->span_rows.n)
+		return;
+	heading(p, "Ranges that may cross others, and marks");
+	table_init(&t, ">>><<", headings);
+	for (size_t i = 0; i < shown(p, r->span_rows.n); i++) {
+		const struct span_row *s = &r->span_rows.v[i];
+		cell_ns(&t, ns_of(r, s->host_ticks));
+		cell_count(&t, s->count);
+		cell_p50(&t, s->host_hist.count, ns_of(r, hist_at(&s->host_hist, 0.5)));
+		table_cell(&t, "%s", range_kind_name(s->kind));
+		cell_name(&t, s->name);
+	}
+	end_table(p, &t, r->span_rows.n);
+}
+
+static void put_streams(const struct page *p)
+{
+	static const char *const headings[] = { "time", "work", "device", "context", "stream",
+		"pid" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->stream_rows.n)
+		return;
+	heading(p, "Streams by time on the device");
+	table_init(&t, ">>>>>>", headings);
+	for (size_t i = 0; i < shown(p, r->stream_rows.n); i++) {
+		const struct stream_row *s = &r->stream_rows.v[i];
+		cell_ns(&t, s->total_ns);
+		cell_count(&t, s->count);
+		table_cell(&t, "%" PRIu32, s->device);
+		table_cell(&t, "%" PRIu32, s->context);
+		table_cell(&t, "%" PRIu32, s->stream);
+		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
+	}
+	end_table(p, &t, r->stream_rows.n);
+}
+
+static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
+{
+	struct number n;
+	if (ns)
+		table_cell(t, "%s/s", number_bytes(&n, sat_from((double)bytes * 1e9 / (double)ns)));
+	else
+		table_cell(t, "-");
+}
+
+static void put_device_copy(struct table *t, const struct copy_row *c)
+{
+	const char *direction = c->set ? "set" : copy_direction_name(c->what);
+	const char *from = memory_place_name(c->from), *to = memory_place_name(c->to);
+	cell_count(t, c->count);
+	cell_bytes(t, c->bytes);
+	cell_ns(t, c->total_ns);
+	cell_ns(t, hist_at(&c->hist, 0.5));
+	cell_rate(t, c->bytes, c->total_ns);
+	table_cell(t, "%s%s%s%s%s", direction ? direction : "copy", from ? ", " : "",
+		from ? from : "", to ? " to " : "", to ? to : "");
+}
+
+static void put_device_copies(const struct page *p)
+{
+	static const char *const headings[] = { "count", "bytes", "time", "p50", "rate",
+		"direction" };
+	const struct report *r = p->r;
+	struct table t;
+	heading(p, "Copies and sets by time on the device");
+	table_init(&t, ">>>>><", headings);
+	for (size_t i = 0; i < shown(p, r->device_copies.n); i++)
+		put_device_copy(&t, &r->device_copies.v[i]);
+	end_table(p, &t, r->device_copies.n);
+}
+
+/* ---- memory ---- */
+
+static void put_use(struct table *t, const char *name, const struct memory_use *u)
+{
+	cell_count(t, u->allocs);
+	cell_count(t, u->frees);
+	cell_bytes(t, u->allocated_bytes);
+	cell_bytes(t, u->peak_bytes);
+	cell_bytes(t, u->live_bytes);
+	cell_count(t, u->live);
+	table_cell(t, "%s", name);
+}
+
+#define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
+
+static void put_live(const struct page *p)
+{
+	static const char *const headings[] = { "bytes", "address", "at", "memory",
+		"allocated by" };
+	const struct report *r = p->r;
+	const struct page few = { .out = p->out,
+		.dim = p->dim,
+		.plain = p->plain,
+		.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW };
+	struct table t;
+	struct fn_name room;
+	if (!r->live.n)
+		return;
+	heading(p, r->memory_detail->leaks_known ? "Largest blocks never freed"
+						 : "Largest blocks whose free was not seen");
+	table_init(&t, ">>><<", headings);
+	for (size_t i = 0; i < shown(&few, r->live.n); i++) {
+		const struct live_block *b = &r->live.v[i];
+		cell_bytes(&t, b->bytes);
+		table_cell(&t, "0x%" PRIx64, b->pointer);
+		cell_ns(&t, trace_since_ns(r->trace, b->ticks));
+		table_cell(&t, "%s", memory_kind_name[b->kind]);
+		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
+	}
+	end_table(&few, &t, r->live.n);
+}
+
+static void put_memory(const struct page *p)
+{
+	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
+		"live at exit", "blocks", "memory" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->gpu_memory.allocs && !r->gpu_memory.frees && !r->memory[MEMORY_HOST].allocs &&
+		!r->memory[MEMORY_HOST].frees)
+		return;
+	heading(p, "Memory");
+	table_init(&t, ">>>>>><", headings);
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		if (r->memory[k].allocs || r->memory[k].frees)
+			put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k],
+				&r->memory[k]);
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+	memory_put_short(r, p->out);
+	put_live(p);
+}
+
+/* ---- copies ---- */
+
+static void put_moved(struct table *t, const struct moved_row *m, const char *name)
+{
+	cell_count(t, m->count);
+	cell_bytes(t, m->bytes);
+	cell_bytes(t, m->count ? m->bytes / m->count : 0);
+	table_cell(t, "%s", name);
+}
+
+static void put_copies(const struct page *p)
+{
+	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
+	const struct report *r = p->r;
+	struct table t;
+	if (r->device_copies.n)
+		return put_device_copies(p);
+	if (!r->copies.n && !r->sets.count)
+		return;
+	heading(p, "Copies and sets");
+	table_init(&t, ">>><", headings);
+	for (size_t i = 0; i < r->copies.n; i++)
+		put_moved(&t, &r->copies.v[i], r->copies.v[i].direction);
+	if (r->sets.count)
+		put_moved(&t, &r->sets, "set");
+	table_print(&t, p->out, p->dim, p->plain);
+	table_fini(&t);
+}
+
+/* ---- processes ---- */
+
+static void put_processes(const struct page *p)
+{
+	static const char *const headings[] = { "pid", "parent", "program" };
+	const struct report *r = p->r;
+	struct table t;
+	if (!r->meta.processes.n)
+		return;
+	heading(p, "Processes");
+	table_init(&t, ">><", headings);
+	for (size_t i = 0; i < shown(p, r->meta.processes.n); i++) {
+		const struct meta_process *m = &r->meta.processes.v[i];
+		table_cell(&t, "%" PRIu32, r->trace->processes.v[i].pid);
+		table_cell(&t, "%" PRIu32, m->parent);
+		table_cell(&t, "%.*s", 120, *m->arguments ? m->arguments : m->executable);
+	}
+	end_table(p, &t, r->meta.processes.n);
+}
+
+static void put_prediction(const struct page *p)
+{
+	if (!p->r->prediction)
+		return;
+	heading(p, "Foretold times");
+	prediction_put_text(p->r, p->out, p->rows, p->dim, p->plain);
+}
+
+static void put_title(const struct page *p)
+{
+	const struct trace_header *h = &p->r->trace->header;
+	fputs(p->bold, p->out);
+	text_put_safe(p->out, *h->program ? h->program : "(program unknown)");
+	fputs(p->plain, p->out);
+	if (*h->host) {
+		fputs(" on ", p->out);
+		text_put_safe(p->out, h->host);
+	}
+	putc('\n', p->out);
+}
+
+static void put_nothing(const struct page *p)
+{
+	const struct trace *t = p->r->trace;
+	const char *what = "No CUDA calls were recorded.";
+	if (t->damage_count)
+		what = "No CUDA call can be read from what is left of the file.";
+	else if (t->header.state == TRACE_FINISHED)
+		what = "The program made no CUDA calls.";
+	fprintf(p->out, "\n%s\n", what);
+}
+
+void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour)
+{
+	const struct page p = {
+		.r = r,
+		.out = out,
+		.rows = rows,
+		.bold = colour ? "\033[1m" : "",
+		.dim = colour ? "\033[2m" : "",
+		.red = colour ? "\033[31m" : "",
+		.plain = colour ? "\033[0m" : "",
+	};
+	put_title(&p);
+	put_failures(&p);
+	put_warnings(&p);
+	if (!r->calls && !r->allocator_events && !r->work.n && !r->operators.n) {
+		put_nothing(&p);
+		return put_processes(&p);
+	}
+	put_totals(&p);
+	put_devices(&p);
+	analysis_put_text(r, out,
+		&(struct analysis_style){
+			.bold = p.bold, .dim = p.dim, .plain = p.plain, .rows = rows });
+	put_prediction(&p);
+	put_kernel_times(&p);
+	put_operators(&p);
+	put_layers(&p);
+	put_spans(&p);
+	if (r->calls)
+		put_calls(&p);
+	put_kernels(&p);
+	put_memory(&p);
+	put_copies(&p);
+	put_streams(&p);
+	put_processes(&p);
+	if (r->hints)
+		hints_print_text(r->hints, out, 0, true, colour);
+}

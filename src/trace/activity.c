@@ -1,0 +1,152 @@
+/* See device.h. */
+#include "trace/activity.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+size_t array_record_bytes(uint16_t chunk_kind)
+{
+	switch (chunk_kind) {
+	case CHUNK_DEVICE:
+		return sizeof(struct device_work);
+	case CHUNK_RANGES:
+		return sizeof(struct range);
+	case CHUNK_LINKS:
+		return sizeof(struct link);
+	default:
+		return 0;
+	}
+}
+
+/* A record that the payload cuts off goes on as zeros. */
+static bool next(const struct chunk_buf *buf, size_t *at, void *ret, size_t each)
+{
+	if (*at >= buf->bytes)
+		return false;
+	const size_t left = buf->bytes - *at;
+	if (left < each)
+		memset(ret, 0, each);
+	memcpy(ret, buf->payload + *at, left < each ? left : each);
+	*at += each;
+	return true;
+}
+
+bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_work)
+{
+	while (next(buf, at, ret_work, sizeof(*ret_work))) {
+		if (!ret_work->kind)
+			continue;
+		if (ret_work->end_ns < ret_work->start_ns)
+			ret_work->end_ns = ret_work->start_ns;
+		return true;
+	}
+	return false;
+}
+
+bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range)
+{
+	while (next(buf, at, ret_range, sizeof(*ret_range))) {
+		if (!ret_range->kind)
+			continue;
+		if (ret_range->valid & RANGE_OPEN) {
+			const uint64_t last = buf->last_ticks;
+			ret_range->dur = last > ret_range->ticks ? last - ret_range->ticks : 0;
+			ret_range->reserved = 0;
+		}
+		return true;
+	}
+	return false;
+}
+
+bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
+{
+	while (next(buf, at, ret_link, sizeof(*ret_link)))
+		if (ret_link->correlation)
+			return true;
+	return false;
+}
+
+/* ---- names of numbers ---- */
+
+static const char *name_of(const char *const *names, size_t count, unsigned i)
+{
+	return i < count ? names[i] : NULL;
+}
+
+#define NAME_OF(names, i) name_of(names, sizeof(names) / sizeof((names)[0]), i)
+
+const char *copy_direction_name(unsigned direction)
+{
+	static const char *const names[] = { NULL, "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD",
+		"DtoA", "DtoD", "HtoH", "PtoP" };
+	return NAME_OF(names, direction);
+}
+
+const char *work_direction(const struct device_work *w)
+{
+	return w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT ? copy_direction_name(w->what)
+								: NULL;
+}
+
+const char *memory_place_name(unsigned place)
+{
+	static const char *const names[] = { NULL, "pageable", "pinned", "device", "array",
+		"managed", "static device", "static managed" };
+	return NAME_OF(names, place);
+}
+
+const char *work_kind_name(unsigned kind)
+{
+	static const char *const names[] = { NULL, "kernel", "copy", "set", "wait", "span", "graph",
+		"other" };
+	return NAME_OF(names, kind);
+}
+
+const char *wait_kind_name(unsigned kind)
+{
+	static const char *const names[] = { NULL, "event", "stream for an event", "stream",
+		"context" };
+	return NAME_OF(names, kind);
+}
+
+const char *range_kind_name(unsigned kind)
+{
+	static const char *const names[] = { NULL, "operator", "annotation", "python", "nvtx",
+		"nvtx span", "overhead", "other" };
+	return NAME_OF(names, kind);
+}
+
+/* ---- word by word ---- */
+
+static uint32_t word_at(const uint8_t *p)
+{
+	uint32_t w;
+	memcpy(&w, p, sizeof(w));
+	return w;
+}
+
+void words_split(const uint8_t *in, size_t count, size_t each, uint8_t *out)
+{
+	for (size_t word = 0; word < each; word += 4) {
+		uint32_t last = 0;
+		for (size_t i = 0; i < count; i++) {
+			const uint32_t now = word_at(in + i * each + word), step = now - last;
+			memcpy(out, &step, sizeof(step));
+			out += sizeof(step);
+			last = now;
+		}
+	}
+}
+
+void words_join(const uint8_t *in, size_t count, size_t each, uint8_t *out)
+{
+	for (size_t word = 0; word < each; word += 4) {
+		uint32_t now = 0;
+		for (size_t i = 0; i < count; i++) {
+			now += word_at(in);
+			memcpy(out + i * each + word, &now, sizeof(now));
+			in += sizeof(now);
+		}
+	}
+}

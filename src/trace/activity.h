@@ -1,0 +1,53 @@
+/*
+ * What chunks of device work, ranges and links hold (docs/trace-format.md, "Device work,
+ * ranges and links"): arrays of records of one size, read one by one, and their form in a
+ * packed trace.  Nothing here keeps anything; any thread may read its own buffer.
+ */
+#ifndef WEIR_TRACE_ACTIVITY_H
+#define WEIR_TRACE_ACTIVITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event/format.h"
+#include "trace/trace.h"
+
+/* Bytes of a record of such a chunk; 0 for other kinds of chunk. */
+size_t array_record_bytes(uint16_t chunk_kind);
+
+/*
+ * The records of a loaded chunk, slots that hold nothing left out; false at the end.  Start
+ * with at = 0.  A time that runs backwards comes out with end_ns = start_ns, a range that never
+ * ended with the end of the recording.
+ */
+bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_work);
+bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
+bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
+
+/* Saturating: what a range covers is [ticks, range_end()). */
+static inline uint64_t range_end(const struct range *r)
+{
+	return r->dur > UINT64_MAX - r->ticks ? UINT64_MAX : r->ticks + r->dur;
+}
+
+/* Whether ranges of this kind nest, and work belongs to the innermost of them. */
+static inline bool range_nests(uint16_t kind)
+{
+	return kind == RANGE_OPERATOR || kind == RANGE_ANNOTATION || kind == RANGE_NVTX;
+}
+
+/* "HtoD", "pinned", "kernel", "operator"; NULL for numbers that have no name. */
+const char *copy_direction_name(unsigned direction);
+const char *work_direction(const struct device_work *w); /* NULL also for what is no copy */
+const char *memory_place_name(unsigned place);
+const char *work_kind_name(unsigned kind);
+const char *wait_kind_name(unsigned kind);
+const char *range_kind_name(unsigned kind);
+
+/* Encoding 2: count records of `each` bytes (a multiple of 4), word by word.  out and in hold
+ * count * each bytes and do not overlap. */
+void words_split(const uint8_t *in, size_t count, size_t each, uint8_t *out);
+void words_join(const uint8_t *in, size_t count, size_t each, uint8_t *out);
+
+#endif

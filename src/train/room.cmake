@@ -1,0 +1,1 @@
+target_link_libraries(train PRIVATE m ${CMAKE_DL_LIBS})
