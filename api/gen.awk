@@ -3,7 +3,7 @@
 #	awk -v want=WHAT -f api/gen.awk api/types.tbl api/enums.tbl api/cuda.tbl api/cudart.tbl
 #
 # WHAT     ids       enum fn, enum fn_class                         (fn_ids.h)
-#          schema    the schema text of docs/trace-format.md        (schema_text.c)
+#          schema    the schema text of docs/reference/trace-format.md        (schema_text.c)
 #          enums     names of enumeration values                    (enum_names.c)
 #          wrappers  one wrapper a function                         (hook_wrappers.c)
 #          table     names, classes and wrappers by id              (hook_table.c)

@@ -14,7 +14,7 @@ import time
 
 import torch
 
-CONTROL = 48  # offset of the control word: docs/trace-format.md
+CONTROL = 48  # offset of the control word: docs/reference/trace-format.md
 ROUNDS, FORWARDS = 200, 50
 
 

@@ -1,7 +1,7 @@
 # What the documentation names is there: files and directories of this tree, the targets of links, and
 # the cases that guard a rule of the guest: check-docs.sh ROOT.
 cd "$1" || exit 1
-pages=$(ls ./*.md docs/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
+pages=$(ls ./*.md docs/*.md docs/*/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
 bad=0
 
 # `tests/gpu/blas.sh BUILD` names tests/gpu/blas.sh.  NAME stands for any name, libraries are built.

@@ -2,7 +2,7 @@
 # The kernels that one thread of a recording launched, in order: launches.sh WEIR TRACE.  CSV of
 # kernel and host_ns, which is CLOCK_MONOTONIC, the clock of the side tables.
 set -eu
-# The clock's value at the beginning: bytes 104 to 111 of the header (docs/trace-format.md).
+# The clock's value at the beginning: bytes 104 to 111 of the header (docs/reference/trace-format.md).
 start=$(od -An -t u8 -j 104 -N 8 "$2" | tr -d ' ')
 echo kernel,host_ns
 "$1" export -f ndjson "$2" | python3 -c '

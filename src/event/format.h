@@ -1,5 +1,6 @@
 /*
- * The trace file as it lies on disk: the C face of docs/trace-format.md, which explains it.
+ * The trace file as it lies on disk: the C face of docs/reference/trace-format.md,
+ * which explains it.
  *
  * A raw trace is a header and a run of chunks, each a multiple of TRACE_GRAIN bytes, that
  * the recorded processes map and fill while they run.  A packed trace is the same header
@@ -395,7 +396,7 @@ static_assert(sizeof(struct block_header) == 144, "on disk");
 
 enum block_encoding {
 	ENCODING_ZSTD = 0,    /* the chunk's payload as it was */
-	ENCODING_COLUMNS = 1, /* records split into columns, then zstd: docs/trace-format.md */
+	ENCODING_COLUMNS = 1, /* records split into columns, then zstd */
 	ENCODING_WORDS = 2,   /* records of one size, word by word, then zstd */
 };
 

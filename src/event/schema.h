@@ -1,7 +1,7 @@
 /*
  * The schema of a trace: which function stands behind an id, what its arguments are, and
  * what a reader should make of the call.  Parsed from the text that every trace carries
- * (docs/trace-format.md, "Schema"), so that a file from another version decodes as well.
+ * (docs/reference/trace-format.md, "Schema"), so that a file from another version decodes as well.
  *
  * Host safe: no allocation and no stdio, memory comes from the caller's arena, which must
  * outlive the schema.  The text may be anything: lines that make no sense are passed over

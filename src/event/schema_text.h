@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-extern const char schema_text[]; /* as docs/trace-format.md describes it */
+extern const char schema_text[]; /* as docs/reference/trace-format.md describes it */
 extern const unsigned schema_text_bytes;
 
 struct enum_name {

@@ -4,8 +4,9 @@
  *
  * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
  * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as
- * live recordings have them; or what calls of libraries say (docs/trace-format.md).  Pure; the text
- * may be anything.  Nothing is guessed: what the shapes or the table do not tell is not known.
+ * live recordings have them; or what calls of libraries say (docs/reference/trace-format.md). Pure;
+ * the text may be anything.  Nothing is guessed: what the shapes or the table do not tell is not
+ * known.
  */
 #ifndef WEIR_MODEL_COST_H
 #define WEIR_MODEL_COST_H

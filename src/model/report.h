@@ -332,7 +332,7 @@ struct report {
 	struct memory_detail *memory_detail; /* memory.h */
 	ARRAY(struct thread_row) threads;
 
-	/* Of traces that say what ran on devices: see docs/trace-format.md. */
+	/* Of traces that say what ran on devices: see docs/reference/trace-format.md. */
 	ARRAY(struct work_row) work;          /* by total time */
 	ARRAY(struct copy_row) device_copies; /* copies and sets, by total time */
 	ARRAY(struct operator_row) operators; /* by device time, then time on the host */

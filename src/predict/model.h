@@ -1,7 +1,7 @@
 /*
  * A model file: forest, network, or both, and what was seen when they were trained.  The format is
- * docs/model-format.md; struct model_file is its beginning.  A model is used where it was read:
- * the bytes belong to the caller, stay as they are, and are aligned to 64.
+ * docs/reference/model-format.md; struct model_file is its beginning.  A model is used where it was
+ * read: the bytes belong to the caller, stay as they are, and are aligned to 64.
  */
 #ifndef WEIR_PREDICT_MODEL_H
 #define WEIR_PREDICT_MODEL_H
@@ -46,9 +46,9 @@ struct model_file {
 	float answer_low, answer_high;       /* of log2(time / bound) */
 	struct model_family families[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
 };
-static_assert(offsetof(struct model_file, schema) == 32, "as docs/model-format.md says");
-static_assert(offsetof(struct model_file, low) == 184, "as docs/model-format.md says");
-static_assert(sizeof(struct model_file) == 1112, "as docs/model-format.md says");
+static_assert(offsetof(struct model_file, schema) == 32, "as docs/reference/model-format.md says");
+static_assert(offsetof(struct model_file, low) == 184, "as docs/reference/model-format.md says");
+static_assert(sizeof(struct model_file) == 1112, "as docs/reference/model-format.md says");
 
 struct predict_model {
 	const struct model_file *file;

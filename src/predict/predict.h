@@ -5,13 +5,13 @@
  *
  *	history   this very launch has run before: same kernel, geometry and scalar arguments
  *	wave      the kernel has run in other shapes: a linear model of waves and arguments
- *	learned   a forest or a network, trained on recorded launches (docs/model-format.md)
+ *	learned   a forest or a network, trained on recorded launches (reference/model-format.md)
  *	bound     what bytes, FLOPs and the device's ceilings allow, times what is usually reached
  *
  * All of it is pure: no clock, no file, no allocation, no lock.  The tables lie in memory that the
  * caller gives, hold no addresses and may be mapped by several processes.  One thread, the
- * collector, learns; any number of others may ask meanwhile.  docs/prediction.md tells why it is
- * made so.
+ * collector, learns; any number of others may ask meanwhile.  docs/explanation/predictions.md
+ * tells why it is made so.
  */
 #ifndef WEIR_PREDICT_PREDICT_H
 #define WEIR_PREDICT_PREDICT_H

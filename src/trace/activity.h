@@ -1,5 +1,5 @@
 /*
- * What chunks of device work, ranges and links hold (docs/trace-format.md, "Device work,
+ * What chunks of device work, ranges and links hold (docs/reference/trace-format.md, "Device work,
  * ranges and links"): arrays of records of one size, read one by one, and their form in a
  * packed trace.  Nothing here keeps anything; any thread may read its own buffer.
  */

@@ -1,6 +1,6 @@
 /*
- * Making blocks: one chunk, compressed (docs/trace-format.md, "Packed form").  For packing a
- * finished file and for draining one that is being written.  One thread uses a maker.
+ * Making blocks: one chunk, compressed (docs/reference/trace-format.md, "Packed form").  For
+ * packing a finished file and for draining one that is being written.  One thread uses a maker.
  */
 #ifndef WEIR_TRACE_BLOCK_H
 #define WEIR_TRACE_BLOCK_H

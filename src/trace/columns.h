@@ -1,5 +1,5 @@
 /*
- * Records as columns: encoding 1 of the packed form (docs/trace-format.md).  Split when a
+ * Records as columns: encoding 1 of the packed form (docs/reference/trace-format.md).  Split when a
  * chunk is packed, joined when it is read.  The columns of one kind of value lie together,
  * and arguments are differences to the last record of the same function, so that a loop of
  * calls that repeats itself repeats in the bytes and zstd finds it.

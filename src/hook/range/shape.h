@@ -1,7 +1,7 @@
 /*
  * What a library was asked to compute, as the arguments of a range: JSON in the words of
- * docs/trace-format.md ("Calls of libraries").  Equal shapes are one string of the trace, made when
- * it comes for the first time.
+ * docs/reference/trace-format.md ("Calls of libraries").  Equal shapes are one string of the trace,
+ * made when it comes for the first time.
  *
  * Descriptors are asked through their library's own questions, which change nothing.
  */
