@@ -481,7 +481,11 @@ static int add_span(struct export *x, const struct range *g)
 	int e = add_edge(x, g, g->ticks, g->dur ? TYPE_BEGIN : TYPE_INSTANT);
 	if (!e && g->dur)
 		e = add_edge(x, g, range_end(g), TYPE_END);
-	return e || !array_push(&s->span_tracks) ? -ENOMEM : 0;
+	uint64_t *track = e ? NULL : array_push(&s->span_tracks);
+	if (!track)
+		return -ENOMEM;
+	*track = 0;
+	return 0;
 }
 
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)

@@ -247,7 +247,7 @@ static void perfetto_slices_nest(void **state)
 }
 
 /* A call that asked for two pieces of work on one stream, and work of another; ranges around. */
-static void begin_with_work(void)
+static int begin_with_work(void **state)
 {
 	const uint64_t launch[] = { 0x55, 7, 8 | 1ull << 32, 1 | 256ull << 32, 1 | 1ull << 32 };
 	const uint32_t known = WORK_HAS_STREAM | WORK_HAS_CORRELATION | WORK_HAS_SHAPE;
@@ -281,6 +281,7 @@ static void begin_with_work(void)
 		{ .ticks = 2000500, .dur = 900, .tid = 101, .name = 2, .kind = RANGE_NVTX_SPAN },
 		{ .ticks = 2000000, .dur = 10, .tid = 101, .name = 2, .kind = RANGE_PYTHON },
 	};
+	end(state);
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
 	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
 	const int a = maker_thread(m, CHUNK_EVENTS, 100, 101, "first");
@@ -294,19 +295,26 @@ static void begin_with_work(void)
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
 	decoder.schema = &trace->schema;
+	return 0;
+}
+
+static int begin_again(void **state)
+{
+	end(state);
+	return begin(state);
 }
 
 static void perfetto_has_devices_and_arrows(void **state)
 {
 	size_t bytes;
-	end(state);
-	begin_with_work();
 	char *out = exported("perfetto", &bytes);
 	const struct summary s = sum_file(out, bytes);
 	assert_int_equal(s.stages, 2);             /* the wait is the host's */
 	assert_int_equal(s.stage[0], s.submitted); /* an arrow goes to the first */
 	assert_int_not_equal(s.stage[1], s.submitted);
-	assert_int_equal(s.begins, 4); /* a call, two ranges that nest, a line of Python */
+	/* a call, two ranges that nest, a line of Python, a range that may cross others */
+	assert_int_equal(s.begins, 5);
+	assert_int_equal(s.ends, 5);
 	assert_int_equal(s.threads, 1);
 	static const char *const words[] = { "axpy(float*, int);", "aten::mm;", "stream 7;",
 		"stream 8;", "kernel;" };
@@ -314,8 +322,6 @@ static void perfetto_has_devices_and_arrows(void **state)
 		if (!strstr(s.interned, words[i]))
 			fail_msg("no %s in %s", words[i], s.interned);
 	free(out);
-	end(state);
-	begin(state);
 }
 
 static void messages_know_their_length(void **state)
@@ -633,7 +639,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(perfetto_slices_nest),
-		cmocka_unit_test(perfetto_has_devices_and_arrows),
+		cmocka_unit_test_setup_teardown(
+			perfetto_has_devices_and_arrows, begin_with_work, begin_again),
 		cmocka_unit_test(messages_know_their_length),
 		cmocka_unit_test(chrome_is_json),
 		cmocka_unit_test(arguments_of_operators_are_json_whatever_was_recorded),
