@@ -17,7 +17,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/model.h"
 #include "train/train.h"
 #include "train/xgboost.h"

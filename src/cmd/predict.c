@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/launches.h"
-#include "predict/bound.h"
-#include "predict/history.h"
-#include "predict/wave.h"
+#include "predict/question.h"
+#include "predict/predictor_history.h"
+#include "predict/predictor_shape.h"
 #include "cmd/cli/size.h"
 
 #include "base/banned.h"

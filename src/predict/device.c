@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "predict/predict.h"
+#include "predict/launch.h"
 
 #include "base/banned.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "predict/approx.h"
-#include "predict/bound.h"
-#include "predict/wave_fit.h"
+#include "predict/question.h"
+#include "predict/fit_shape.h"
 
 #include "base/banned.h"
 
@@ -40,7 +40,7 @@ static void put_scalars(const struct predict_launch *l, float f[static FEATURES]
 	f[FEATURE_scalars] = product;
 }
 
-/* Both sides of the roofline, the one of FLOPs as bound.c has it. */
+/* Both sides of the roofline, the one of FLOPs as question.c has it. */
 static float intensity(const struct predict_question *q, double flops_a_byte)
 {
 	const struct predict_device *d = q->device;

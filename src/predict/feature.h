@@ -5,7 +5,7 @@
 #ifndef WEIR_PREDICT_FEATURE_H
 #define WEIR_PREDICT_FEATURE_H
 
-#include "predict/predict.h"
+#include "predict/predictor.h"
 
 /* name, what it is.  The first eight are the inputs of the network. */
 #define FEATURE_LIST(X)                                                                            \

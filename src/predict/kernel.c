@@ -7,7 +7,7 @@
  */
 #include "base/hash.h"
 #include "predict/key.h"
-#include "predict/predict.h"
+#include "predict/launch.h"
 
 #include <string.h>
 

@@ -8,7 +8,8 @@
 
 #include "base/crc.h"
 #include "predict/approx.h"
-#include "predict/bound.h"
+#include "predict/predict.h"
+#include "predict/question.h"
 #include "predict/score.h"
 
 #include "base/banned.h"

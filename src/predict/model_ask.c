@@ -1,5 +1,5 @@
 /* Asking a model, which is all that a launch does with one: see model.h. */
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/model.h"
 
 #include "base/banned.h"

@@ -3,13 +3,11 @@
  */
 #include "predict/predict.h"
 
-#include "predict/bound.h"
-#include "predict/history.h"
-#include "predict/sibling.h"
-#include "predict/learned.h"
+#include "predict/predictor_history.h"
+#include "predict/predictor.h"
+#include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
-#include "predict/wave.h"
 
 #include "base/banned.h"
 

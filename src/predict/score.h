@@ -15,7 +15,7 @@
 #define WEIR_PREDICT_SCORE_H
 
 #include "predict/approx.h"
-#include "predict/predict.h"
+#include "predict/predictor.h"
 #include "predict/tables.h"
 
 /* Before there are scores: errors taken for Laplacian, and units for the median of their

@@ -16,8 +16,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "predict/power.h"
-#include "predict/predict.h"
+#include "predict/fit_power.h"
+#include "predict/launch.h"
 
 #define TABLES_MAGIC  0x334c425444495057ull /* "WPIDTBL3" */
 #define WINDOW        4                     /* entries in which a key may stand */
@@ -117,7 +117,7 @@ struct kernel_slot {
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
 
-/* A shape in which one of several siblings ran: kin.c. */
+/* A shape in which one of several siblings ran: predictor_sibling.c. */
 struct kin_shape {
 	int16_t x[KIN_TERMS]; /* where it is */
 	uint32_t key;         /* the upper half */

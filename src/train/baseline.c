@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/score.h"
 
 #include "base/banned.h"

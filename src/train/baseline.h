@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
-#include "predict/predict.h"
+#include "predict/predictor.h"
 
 enum baseline {
 	BASELINE_LAST,    /* what the launch took last, else the kernel */

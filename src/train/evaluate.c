@@ -7,9 +7,10 @@
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "predict/bound.h"
+#include "predict/predict.h"
+#include "predict/question.h"
 #include "predict/score.h"
-#include "predict/wave.h"
+#include "predict/predictor_shape.h"
 #include "train/train.h"
 
 #include "base/banned.h"

@@ -9,7 +9,7 @@
 #include "base/crc.h"
 #include "base/hash.h"
 #include "predict/approx.h"
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/score.h"
 #include "train/xgboost.h"
 

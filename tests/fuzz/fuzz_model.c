@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/model.h"
 
 static void ask(const struct predict_model *m)

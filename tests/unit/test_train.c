@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/crc.h"
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/model.h"
 #include "train/dataset.h"
 #include "train/train.h"

@@ -11,7 +11,7 @@
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
 #include "hook/process.h"
-#include "predict/history.h"
+#include "predict/predictor_history.h"
 #include "predict/key.h"
 #include "predict/model.h"
 

@@ -12,10 +12,10 @@
  * The trained model goes wrong in other ways, and is asked, too: the further the nearest point is,
  * the more it counts.
  */
-#include "predict/sibling.h"
+#include "predict/predictor_sibling.h"
 
 #include "base/hash.h"
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/model.h"
 #include "predict/score.h"
 

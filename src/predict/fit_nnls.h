@@ -3,8 +3,8 @@
  * terms, from the normal equations (Lawson and Hanson, Solving Least Squares Problems, 1974,
  * chapter 23; on the normal equations: Bro and De Jong 1997).
  */
-#ifndef WEIR_PREDICT_NNLS_H
-#define WEIR_PREDICT_NNLS_H
+#ifndef WEIR_PREDICT_FIT_NNLS_H
+#define WEIR_PREDICT_FIT_NNLS_H
 
 #define NNLS_TERMS 10
 

@@ -1,8 +1,8 @@
 /* The first predictor: launches that ran before, one cache line each. */
-#ifndef WEIR_PREDICT_HISTORY_H
-#define WEIR_PREDICT_HISTORY_H
+#ifndef WEIR_PREDICT_PREDICTOR_HISTORY_H
+#define WEIR_PREDICT_PREDICTOR_HISTORY_H
 
-#include "predict/predict.h"
+#include "predict/predictor.h"
 #include "predict/tables.h"
 
 /* How often the key was seen; 0 when it is not there. */
@@ -19,7 +19,5 @@ static inline const struct entry *history_home(const struct predict *p, uint64_t
 
 bool history_ask(
 	const struct predict *p, const struct predict_question *q, struct predict_answer *a);
-
-extern const struct predictor predictor_history;
 
 #endif

@@ -1,5 +1,5 @@
 /* What a trained model says about a kernel that never ran here. */
-#include "predict/learned.h"
+#include "predict/predictor.h"
 
 #include "predict/model.h"
 #include "predict/score.h"

@@ -1,8 +1,8 @@
 /* The second predictor: what a kernel's other shapes say about a new one. */
-#ifndef WEIR_PREDICT_WAVE_H
-#define WEIR_PREDICT_WAVE_H
+#ifndef WEIR_PREDICT_PREDICTOR_SHAPE_H
+#define WEIR_PREDICT_PREDICTOR_SHAPE_H
 
-#include "predict/predict.h"
+#include "predict/predictor.h"
 #include "predict/tables.h"
 
 /* The kernel's slot for launches of which so much is known (launch_knowledge()), or NULL. */
@@ -11,7 +11,5 @@ const struct kernel_slot *wave_slot(
 
 /* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
 const char *wave_kind_word(enum wave_kind kind);
-
-extern const struct predictor predictor_wave;
 
 #endif

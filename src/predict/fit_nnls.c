@@ -1,5 +1,5 @@
 /* Non-negative least squares for a few terms: see nnls.h. */
-#include "predict/nnls.h"
+#include "predict/fit_nnls.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -6,9 +6,9 @@
  * begins anew.  Old knowledge weighs less: after ten seconds of silence the count is halved, so the
  * next observation moves the estimate further.
  */
-#include "predict/history.h"
+#include "predict/predictor_history.h"
 
-#include "predict/bound.h"
+#include "predict/question.h"
 #include "predict/score.h"
 #include "predict/tables.h"
 

@@ -1,11 +1,12 @@
 /* The tables' memory: how much, empty, attached, sealed.  See tables.h. */
+#include "predict/predict.h"
 #include "predict/tables.h"
 
 #include <errno.h>
 
 #include "base/check.h"
 #include "base/crc.h"
-#include "predict/history.h"
+#include "predict/predictor_history.h"
 #include "predict/score.h"
 
 #include "base/banned.h"

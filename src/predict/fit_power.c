@@ -1,5 +1,5 @@
 /* The normal equations of a power law, by Cholesky's method: see power.h. */
-#include "predict/power.h"
+#include "predict/fit_power.h"
 
 #include "base/banned.h"
 

@@ -1,6 +1,6 @@
-/* A kernel's own model: fitted to the shapes of its slot, and evaluated.  See wave.c. */
-#ifndef WEIR_PREDICT_WAVE_FIT_H
-#define WEIR_PREDICT_WAVE_FIT_H
+/* A kernel's own model: fitted to the shapes of its slot, and evaluated.  See predictor_shape.c. */
+#ifndef WEIR_PREDICT_FIT_SHAPE_H
+#define WEIR_PREDICT_FIT_SHAPE_H
 
 #include <stdbool.h>
 

@@ -7,17 +7,17 @@
  *	t = a + b W + c w + d r + e max(r, 1/2) + s (f + g W + h w + i r + j max(r, 1/2))
  *
  * with no negative coefficient.  Which argument that is, or which product of two, is found by
- * trying: wave_refit() in wave_fit.c keeps what predicts held-out shapes best, and among its
+ * trying: wave_refit() in fit_shape.c keeps what predicts held-out shapes best, and among its
  * candidates are also the simple ones (the nearest shape, the usual ratio to the bound), so it is
  * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds.
  */
-#include "predict/wave.h"
+#include "predict/predictor_shape.h"
 
 #include "base/hash.h"
-#include "predict/bound.h"
-#include "predict/sibling.h"
+#include "predict/question.h"
+#include "predict/predictor_sibling.h"
 #include "predict/score.h"
-#include "predict/wave_fit.h"
+#include "predict/fit_shape.h"
 
 #include "base/banned.h"
 
@@ -178,7 +178,7 @@ static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
 	return oldest;
 }
 
-/* The shape's time is followed as in history.c, more simply: refits smooth the rest. */
+/* The shape's time is followed as in predictor_history.c, more simply: refits smooth the rest. */
 static void revise(struct wave_shape *s, float t)
 {
 	s->n += s->n < 16;

@@ -1,14 +1,12 @@
 /* The third predictor: what siblings say of a kernel that did not run yet. */
-#ifndef WEIR_PREDICT_SIBLING_H
-#define WEIR_PREDICT_SIBLING_H
+#ifndef WEIR_PREDICT_PREDICTOR_SIBLING_H
+#define WEIR_PREDICT_PREDICTOR_SIBLING_H
 
-#include "predict/predict.h"
+#include "predict/predictor.h"
 
 /* log2(time / bound) by the siblings alone, and how like the nearest of their shapes is (0 to 1);
  * false when they say nothing. */
 bool kin_told(const struct predict *p, const struct predict_question *q, float *ret_ratio,
 	float *ret_nearest);
-
-extern const struct predictor predictor_kin;
 
 #endif

@@ -1,8 +1,8 @@
 /* What follows from a launch by arithmetic: its shape, and the time that it cannot beat. */
-#ifndef WEIR_PREDICT_BOUND_H
-#define WEIR_PREDICT_BOUND_H
+#ifndef WEIR_PREDICT_QUESTION_H
+#define WEIR_PREDICT_QUESTION_H
 
-#include "predict/predict.h"
+#include "predict/predictor.h"
 
 /* Geometry, occupancy and bound; false when the device refuses the launch. */
 bool question_shape(struct predict_question *q);
@@ -16,7 +16,5 @@ bool launch_flops(const struct predict_launch *l, double *ret_flops);
 
 /* How much is known: 0 neither, 1 one of the two, 2 both. */
 unsigned launch_knowledge(const struct predict_launch *l);
-
-extern const struct predictor predictor_bound;
 
 #endif

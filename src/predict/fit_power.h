@@ -3,8 +3,8 @@
  * Products and roots of sizes, which is what times often are, are sums there.  A little is added
  * to the diagonal, so that what did not vary gets no weight.  Pure.
  */
-#ifndef WEIR_PREDICT_POWER_H
-#define WEIR_PREDICT_POWER_H
+#ifndef WEIR_PREDICT_FIT_POWER_H
+#define WEIR_PREDICT_FIT_POWER_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /*
- * Fitting the model of wave.c.  Each candidate is fitted without an eighth of the shapes and asked
+ * Fitting the model of predictor_shape.c.  Each candidate is fitted without an eighth of the shapes and asked
  * for them, eight times over (with fewer than nine shapes: without one at a time); the one that is
  * off least on average wins, errors of more than a factor of four counting as four.  Relative
  * errors are what counts, so observations are weighted by 1/t^2, outliers less.
@@ -10,9 +10,9 @@
  * argument or a product of two, or bytes and FLOPs divided by the blocks, each with a ceiling of
  * its own.
  */
-#include "predict/wave_fit.h"
+#include "predict/fit_shape.h"
 
-#include "predict/nnls.h"
+#include "predict/fit_nnls.h"
 #include "predict/score.h"
 
 #include "base/banned.h"
@@ -102,7 +102,7 @@ static float rounds_of(const struct wave_shape *s, float waves)
 	return resident > 0 ? whole(waves * resident * (1 - ROUNDING)) / resident : waves;
 }
 
-/* As in bound.c: the SM that has most blocks is ready last. */
+/* As in question.c: the SM that has most blocks is ready last. */
 static float bound_of(const struct wave_shape *s)
 {
 	const float bytes = load_float(&s->bytes_ns), waves = load_float(&s->waves);
