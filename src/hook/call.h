@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) struct record *call_leave_after(
 	char *const end = hook_self.end; /* after pos: see writer_reserve */
 	const bool plain = !result && !(want & CONTROL_COUNT) && process_is_started() &&
 			   ticks < LONG_TICKS && end - pos >= (long)words * 8;
-	if (__builtin_expect(!plain || !move_pos(&hook_self.pos, pos, pos + words * 8), 0))
+	if (__builtin_expect(!plain || !writer_take(&hook_self, pos, words), 0))
 		return call_leave_slowly(fn, begun, ticks, result, want, words);
 	struct record *r = (struct record *)pos;
 	const uint64_t unfinished = ticks | (uint64_t)words << 48; /* dur, fn 0, words */
@@ -149,6 +149,7 @@ static inline void call_commit(struct record *r, enum fn fn)
 	record_commit(r, (uint16_t)fn);
 	if (__builtin_expect(hook_hot.text, 0))
 		text_print(r);
+	writer_unmark(&hook_self);
 }
 
 /* Counts a query that has succeeded; made at the first one, the counters may find no room. */

@@ -281,7 +281,7 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 	if (sys_failed(map))
 		return none;
 	begin(r, (struct chunk_header *)map, kind, bytes, tid, birth);
-	return (struct mapped){ (struct chunk_header *)map, bytes, birth ? birth->seq : 0 };
+	return (struct mapped){ (struct chunk_header *)map, bytes };
 }
 
 struct chunk_header *recorder_chunk(
@@ -307,11 +307,6 @@ void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used
 	c->used = used;
 	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&r->header->closed, 1, __ATOMIC_RELEASE);
-}
-
-bool chunk_is_own(const struct recorder *r, const struct mapped *m, uint32_t tid)
-{
-	return m->chunk->identity == r->identity && m->chunk->tid == tid && m->chunk->seq == m->seq;
 }
 
 /* Whoever drains the file need not keep it for us; one that was drained a moment ago is handed back

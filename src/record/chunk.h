@@ -64,7 +64,4 @@ void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used
 /* Unmaps a full chunk for good, so that others may have it. */
 void chunk_leave(const struct recorder *r, const struct mapped *m);
 
-/* Whether a chunk that this thread has kept is still its own: not flown away. */
-bool chunk_is_own(const struct recorder *r, const struct mapped *m, uint32_t tid);
-
 #endif

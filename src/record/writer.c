@@ -175,14 +175,23 @@ static void take_out(struct track *t, int i)
 	t->kept[LANE_MOST - 1] = (struct mapped){ 0 };
 }
 
-/* Whether a record of this thread that a signal handler interrupted may be in a kept chunk.  One
- * that flew away holds none: whoever took it has looked. */
-static bool is_needed(
-	const struct recorder *r, const struct writer *w, const struct track *t, int i)
+/* Whether this thread, or a handler that interrupted it, is writing there.  What the file says of
+ * that is not asked: somebody may have changed it. */
+static bool is_marked(const struct writer *w, const struct mapped *m)
+{
+	const uint32_t marks = w->marks;
+	for (uint32_t i = 1; i <= WRITER_MARKS && i <= marks; i++) {
+		const char *const at = w->mark[(marks - i) % WRITER_MARKS];
+		if (at >= (const char *)m->chunk && at < (const char *)m->chunk + m->bytes)
+			return true;
+	}
+	return false;
+}
+
+static bool is_needed(const struct writer *w, const struct track *t, int i)
 {
 	const struct mapped *m = &t->kept[i];
-	return t->unclosed >> i & 1 || is_inside(m, w->open) ||
-	       (chunk_is_own(r, m, w->tid) && chunk_unfinished(m->chunk, m->bytes));
+	return t->unclosed >> i & 1 || is_inside(m, w->open) || is_marked(w, m);
 }
 
 static int count_kept(const struct track *t)
@@ -198,7 +207,7 @@ static int drop_oldest(const struct recorder *r, struct writer *w, struct track 
 {
 	int n = count_kept(t);
 	for (int i = 0; n >= LANE_KEPT && i < n; i++) {
-		if (is_needed(r, w, t, i))
+		if (is_needed(w, t, i))
 			continue;
 		chunk_leave(r, &t->kept[i]);
 		take_out(t, i);
@@ -252,7 +261,6 @@ static struct mapped take_drained(const struct recorder *r, struct writer *w, st
 		struct mapped m = t->kept[i];
 		if (!chunk_renew(r, &m, w->kind, birth))
 			continue;
-		m.seq = birth->seq;
 		take_out(t, i);
 		return m;
 	}
@@ -365,7 +373,7 @@ void writer_forked(struct recorder *r, struct writer *w)
 		for (int i = 0; i < LANE_MOST; i++)
 			part_from(&t->kept[i]);
 	}
-	*w = (struct writer){ .kind = w->kind, .early = inside + early };
+	*w = (struct writer){ .kind = w->kind, .early = inside + early, .marks = w->marks };
 }
 
 void recorder_forked(struct recorder *r)

@@ -40,12 +40,18 @@ struct recorder {
 struct mapped {
 	struct chunk_header *chunk;
 	uint32_t bytes;
-	uint32_t seq;
 };
 
+#define WRITER_MARKS 8
+
 struct writer {
-	char *volatile pos;             /* where the next record goes */
-	char *volatile end;             /* of the open chunk */
+	char *volatile pos; /* where the next record goes */
+	char *volatile end; /* of the open chunk */
+	/* What is being written: by the thread, by a handler that interrupted it there, by one that
+	 * interrupted that; the newest few.  A handler that leaves by longjmp() leaves one too
+	 * many, which keeps no more than its chunk. */
+	char *volatile mark[WRITER_MARKS];
+	volatile uint32_t marks;
 	struct chunk_header *chunk;     /* the open chunk, or NULL; its thread alone unmaps it */
 	struct thread_account *account; /* of the thread; NULL until its first call was kept */
 	struct counter *counters;       /* of the thread, by function id, or NULL */
@@ -180,8 +186,44 @@ static inline bool move_pos(char *volatile *pos, char *old, char *new)
 }
 
 /*
- * Takes `words` of the open chunk, or NULL.  pos is read before end: if a handler that runs
- * between the two opens a new chunk, pos is stale and the swap fails.
+ * From here on the chunk that `at` is in stays mapped, whatever handlers do and whatever the file
+ * says of it, until writer_unmark().  The count first: a handler in between puts its own above.
+ */
+static inline void writer_mark(struct writer *w, char *at)
+{
+	const uint32_t n = w->marks;
+	w->marks = n + 1;
+	w->mark[n % WRITER_MARKS] = at;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Moves the newest mark. */
+static inline void writer_remark(struct writer *w, char *at)
+{
+	w->mark[(w->marks - 1) % WRITER_MARKS] = at;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void writer_unmark(struct writer *w)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	w->marks = w->marks - 1;
+}
+
+/* Takes what is at pos, and marks it. */
+static inline bool writer_take(struct writer *w, char *pos, uint32_t words)
+{
+	writer_mark(w, pos);
+	if (__builtin_expect(move_pos(&w->pos, pos, pos + words * 8), 1))
+		return true;
+	writer_unmark(w);
+	return false;
+}
+
+/*
+ * Takes `words` of the open chunk, or NULL; whoever has written them calls writer_unmark().  pos is
+ * read before end: if a handler that runs between the two opens a new chunk, pos is stale and the
+ * swap fails.
  */
 static inline void *writer_reserve(struct recorder *r, struct writer *w, uint32_t words)
 {
@@ -193,7 +235,7 @@ static inline void *writer_reserve(struct recorder *r, struct writer *w, uint32_
 				return NULL;
 			continue;
 		}
-		if (move_pos(&w->pos, pos, pos + words * 8))
+		if (writer_take(w, pos, words))
 			return pos;
 	}
 }

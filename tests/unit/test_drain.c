@@ -40,20 +40,21 @@ static int end(void **state)
 	return unlink(FILE_NAME);
 }
 
-static void finish(struct record *r, uint64_t value)
+static void finish(struct writer *w, struct record *r, uint64_t value)
 {
 	r->ticks = value;
 	for (uint32_t i = 0; i < WORDS - RECORD_WORDS; i++)
 		r->arg[i] = value;
 	r->words = WORDS;
 	record_commit(r, 1);
+	writer_unmark(w);
 }
 
 static void put(struct writer *w, uint64_t value)
 {
 	struct record *r = writer_reserve(&file, w, WORDS);
 	assert_non_null(r);
-	finish(r, value);
+	finish(w, r, value);
 }
 
 static void put_many(struct writer *w, uint64_t *next, size_t bytes)
@@ -119,6 +120,7 @@ static void drained_chunks_are_anybody_s(void **state)
 		assert_int_equal(g->kind, 0); /* wiped */
 		assert_int_equal(g->ticks, 0);
 		*g = (struct range){ .ticks = i, .kind = RANGE_NVTX };
+		writer_unmark(&ranges);
 	}
 	assert_int_equal(file.header->next, before);
 	check_values(next);
@@ -165,7 +167,7 @@ static void a_chunk_waits_for_the_record_that_was_interrupted(void **state)
 	drain_step(drain);
 	assert_int_equal(c->state, CHUNK_CLOSED);
 	assert_int_equal(later->state, CHUNK_FREE);
-	finish(r, 1);
+	finish(&w, r, 1);
 	put_many(&w, &next, TRACE_GRAIN);
 	drain_step(drain);
 	assert_int_equal(c->state, CHUNK_FREE);
@@ -182,7 +184,7 @@ static void a_chunk_stays_mapped_for_the_record_that_was_interrupted(void **stat
 		put_many(&w, &next, 4 * MIB);
 		drain_step(drain);
 	}
-	finish(r, 1);
+	finish(&w, r, 1);
 	check_values(next);
 }
 
@@ -197,6 +199,7 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 	for (uint32_t i = 0; i < 3 * TRACE_GRAIN / sizeof(struct range); i++) {
 		struct range *g = writer_reserve(&file, &w, sizeof(*g) / 8);
 		*g = (struct range){ .ticks = i, .kind = RANGE_NVTX };
+		writer_unmark(&w);
 		drain_step(drain);
 	}
 	assert_int_equal(c->state, CHUNK_CLOSED);
@@ -260,7 +263,7 @@ static bool finds_room(struct writer *w, uint64_t *next)
 	w->skip = 0;
 	struct record *r = writer_reserve(&file, w, WORDS);
 	if (r)
-		finish(r, ++*next);
+		finish(w, r, ++*next);
 	return r;
 }
 

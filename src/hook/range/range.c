@@ -6,17 +6,29 @@
 
 #define SLOT_WORDS (sizeof(struct range) / 8)
 
-static struct range *innermost(void)
+/* The range at a place that the file names, where that is in this thread's own chunks.  Whoever
+ * goes along the chain has made a mark (writer_mark), which goes with him: first the mark, then the
+ * look. */
+static struct range *stand_on(char *at)
 {
-	return (struct range *)(uintptr_t)hook_ranges.open;
+	writer_remark(&hook_ranges, at);
+	return writer_range(&hook_ranges, at);
 }
 
-/* The one around an open range.  What the file says of it is believed where it is a place in this
- * thread's own chunks. */
+static struct range *innermost(void)
+{
+	return stand_on(hook_ranges.open);
+}
+
+static char *place_around(const struct range *g)
+{
+	return (char *)(uintptr_t)__atomic_load_n(&g->dur, __ATOMIC_RELAXED);
+}
+
+/* The one around an open range, on which the mark is. */
 static struct range *around(const struct range *g)
 {
-	const char *at = (const char *)__atomic_load_n(&g->dur, __ATOMIC_RELAXED);
-	return g->valid & RANGE_OPEN ? writer_range(&hook_ranges, at) : NULL;
+	return g->valid & RANGE_OPEN ? stand_on(place_around(g)) : NULL;
 }
 
 void ranges_begin(void)
@@ -61,8 +73,10 @@ int range_push(const struct range_text *text)
 		to->dur = (uintptr_t)old;
 		commit(to, text->kind, text->valid | RANGE_OPEN);
 		if (move_pos(&w->open, old, (char *)to))
-			return (int)level;
+			break;
 	}
+	writer_unmark(w);
+	return (int)level;
 }
 
 /* One that a handler pushed after the clock was read took no time. */
@@ -75,18 +89,21 @@ static void finish(struct range *g, uint64_t now)
 
 #define CROSSED_MOST (1 << 20) /* a file that others write to may hold a circle */
 
-/* Ends a range that others are open in: they are one less deep from now on. */
+/* Ends a range that others are open in: they are one less deep from now on.  It keeps its mark; who
+ * looks for it has another. */
 static void end_crossing(struct range *g, uint64_t now)
 {
+	writer_mark(&hook_ranges, NULL);
 	struct range *in = innermost();
 	for (int i = 0; in && in != g && i < CROSSED_MOST; i++, in = around(in)) {
 		in->reserved--;
-		if (around(in) != g)
+		if (place_around(in) != (char *)g)
 			continue;
 		in->dur = g->dur;
 		finish(g, now);
-		return;
+		break;
 	}
+	writer_unmark(&hook_ranges);
 }
 
 static void end_innermost(struct writer *w, struct range *g, uint64_t now)
@@ -99,7 +116,7 @@ static void end_innermost(struct writer *w, struct range *g, uint64_t now)
 
 #define LOOK_MOST 256 /* ranges around: a program that never pops must not become slow */
 
-static struct range *innermost_of(const struct writer *w, uint32_t scope)
+static struct range *innermost_of(uint32_t scope)
 {
 	struct range *g = innermost();
 	int i = 0;
@@ -110,8 +127,25 @@ static struct range *innermost_of(const struct writer *w, uint32_t scope)
 
 /*
  * The level says whether the range to be ended was kept.  One that lies deeper than what is open
- * now was left without a pop, by longjmp() say: it has ended by now.
+ * now was left without a pop, by longjmp() say: it has ended by now.  False: there is none.
  */
+static bool end_at(struct writer *w, uint32_t level, uint32_t scope, uint64_t now)
+{
+	struct range *top = innermost();
+	for (; top && top->reserved > level; top = innermost())
+		end_innermost(w, top, now);
+	if (!top || top->reserved != level)
+		return true;
+	if (top->scope == scope) {
+		end_innermost(w, top, now);
+		return true;
+	}
+	struct range *g = innermost_of(scope);
+	if (g)
+		end_crossing(g, now);
+	return g;
+}
+
 int range_pop(uint32_t scope)
 {
 	struct writer *w = &hook_ranges;
@@ -121,36 +155,34 @@ int range_pop(uint32_t scope)
 	if (!w->depth)
 		return -1;
 	const uint32_t level = w->depth - 1;
-	struct range *top = innermost();
-	for (; top && top->reserved > level; top = innermost())
-		end_innermost(w, top, now);
-	if (top && top->reserved == level && top->scope != scope) {
-		struct range *g = innermost_of(w, scope);
-		if (!g)
-			return -1;
-		end_crossing(g, now);
-	} else if (top && top->reserved == level) {
-		end_innermost(w, top, now);
-	}
+	writer_mark(w, NULL);
+	const bool ended = end_at(w, level, scope, now);
+	writer_unmark(w);
+	if (!ended)
+		return -1;
 	w->depth = level;
 	return (int)level;
 }
 
 uint32_t range_args_around(void)
 {
+	uint32_t args = 0;
+	writer_mark(&hook_ranges, NULL);
 	const struct range *g = innermost();
-	for (int i = 0; g && i < LOOK_MOST; i++, g = around(g))
-		if (g->kind == RANGE_ANNOTATION && g->args)
-			return g->args;
-	return 0;
+	for (int i = 0; g && !args && i < LOOK_MOST; i++, g = around(g))
+		args = g->kind == RANGE_ANNOTATION ? g->args : 0;
+	writer_unmark(&hook_ranges);
+	return args;
 }
 
 bool range_is_inside(uint32_t scope)
 {
+	writer_mark(&hook_ranges, NULL);
 	const struct range *g = innermost();
 	int i = 0;
 	while (g && g->kind != RANGE_OPERATOR && g->scope != scope && i++ < LOOK_MOST)
 		g = around(g);
+	writer_unmark(&hook_ranges);
 	return g; /* so deep that nobody knows: inside */
 }
 
@@ -161,6 +193,7 @@ void range_mark(const struct range_text *text)
 		return;
 	fill(to, text, 0);
 	commit(to, text->kind, text->valid);
+	writer_unmark(&hook_ranges);
 }
 
 uint64_t range_start(const struct range_text *text)
