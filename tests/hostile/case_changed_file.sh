@@ -28,7 +28,7 @@ export LD_LIBRARY_PATH="$libs/mock"
 said "$programs/changed_file" 1 1 >plain
 seed=0
 while [ $((seed += 1)) -le "$seeds" ]; do
-	for mode in file flight record record-flight; do
+	for mode in file flight record record-flight gpu; do
 		trace=$mode.$seed.weir
 		case $mode in
 		file) said env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" WEIR="args,record:$work/$trace" \
@@ -36,6 +36,9 @@ while [ $((seed += 1)) -le "$seeds" ]; do
 		flight) said env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" \
 			WEIR="args,flight=2M,record:$work/$trace" "$programs/changed_file" $seed "$changes" >with ;;
 		record) said "$weir" record -q --args -o "$trace" -- "$programs/changed_file" $seed "$changes" >with ;;
+		gpu) # CUPTI's thread writes as well, and a learner reads what it is told
+			said "$weir" record -q --gpu --predict --sim -o "$trace" -- \
+				"$programs/changed_file" $seed "$changes" >with ;;
 		record-flight) said "$weir" record -q --flight=16M -o "$trace" -- \
 			"$programs/changed_file" $seed "$changes" >with ;;
 		esac

@@ -153,6 +153,7 @@ static void work(int i)
 
 static void *worker(void *unused)
 {
+	cuCtxSetCurrent(cu_context);
 	for (int i = 0; i < ROUNDS || !over; i++)
 		work(i);
 	return NULL;
@@ -160,6 +161,7 @@ static void *worker(void *unused)
 
 static void *visitor(void *unused)
 {
+	cuCtxSetCurrent(cu_context);
 	for (int i = 0; i < 3; i++)
 		work(i);
 	return NULL;
