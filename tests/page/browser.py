@@ -148,9 +148,12 @@ class Page:
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
         self.drawn()
 
-    def picture(self, path):
+    def picture(self, path, clip=None):
+        """The window, or a part of the page: clip is {x, y, width, height, scale}."""
+        how = {"clip": clip, "captureBeyondViewport": True} if clip else {}
+        answer = self.ask("Page.captureScreenshot", format="png", optimizeForSpeed=False, **how)
         with open(path, "wb") as out:
-            out.write(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
+            out.write(base64.b64decode(answer["data"]))
 
     def complaints(self):
         found = []

@@ -1,0 +1,66 @@
+# Proves that commands.sh can fail: control.sh BUILD SOURCE.  A page that is right passes; with one thing wrong it
+# does not, and what is wrong is said.
+build=$1 source=$2
+check=$(dirname "$0")/commands.sh
+page=$(mktemp) || exit 1
+trap 'rm -f "$page" "$page.out"' EXIT
+bad=0
+
+right() {
+	cat <<'END'
+Some `weir report --json` and its page.
+
+```sh hello.sh
+echo "hello 12 ms"
+echo "first 1"; echo "second 22 us"
+```
+
+```console
+$ sh hello.sh
+hello 12 ms
+…
+second … us
+```
+
+```console fresh
+$ sh hello.sh
+hello 4.5 us
+second 3 ms
+```
+
+```console needs-gpu
+$ exit 1
+```
+END
+}
+
+try() { # WHAT-IS-SAID SED-EXPRESSION
+	right | sed "$2" >"$page"
+	sh "$check" "$build" "$source" "$page" >"$page.out" 2>&1
+	code=$?
+	[ $code != 77 ] || {
+		cat "$page.out"
+		exit 77
+	}
+	if [ -z "$1" ]; then
+		[ $code = 0 ] && return
+	else
+		[ $code != 0 ] && grep -qF -- "$1" "$page.out" && return
+	fi
+	echo "exit status $code with '$2', where '$1' was to be said:"
+	cat "$page.out"
+	bad=1
+}
+
+try '' ''
+try 'not printed: hello 13 ms' 's/^hello 12/hello 13/'
+try 'not printed: hello 12' 's/^hello 12 ms/hello 12/'
+try 'not printed: second … ns' 's/^second … us/second … ns/'
+try 'not printed: bye 4.5 us' 's/^hello 4.5/bye 4.5/'
+try 'not printed: hello 12 ms' '/^hello 12 ms/{ h; d; }; /^second …/G'
+try 'exit status 127 of: no-such-thing' '0,/^\$ sh hello.sh/s//$ no-such-thing/'
+try 'exit status 1 of: exit 1' 's/ needs-gpu//'
+try 'no such fence: console needs-luck' 's/needs-gpu/needs-luck/'
+try 'weir report has no --jason' 's/--json/--jason/'
+try 'there is no command repot' 's/weir report/weir repot/'
+exit $bad
