@@ -213,7 +213,7 @@ const barColumn = (key, head, help, show = time) => ({ key, head, help, show, ba
 const boundColumn = column(
 	"class",
 	"bound by",
-	"What limits it: compute or memory, with how much of the device's ceiling it reaches; launch, the GPU waited for the host; latency, too little to do at a time. A question mark: told by the name alone.",
+	"What limits it: compute or memory, with how much of the device's ceiling it reaches; launch, the GPU waited for the host; latency, too little to do at a time. A question mark: known by the name alone.",
 	boundText,
 );
 
@@ -253,7 +253,7 @@ function kernelsSection() {
 					numberColumn(
 						"device_total_estimate_error_ns",
 						"±",
-						"Half of the interval that has the true time with 95 % certainty.",
+						"Half the width of the 95 % confidence interval.",
 						time,
 					),
 					numberColumn("device_timed", "timed", "How many of the runs were timed."),

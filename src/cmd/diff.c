@@ -119,7 +119,7 @@ int cmd_diff(const struct options *o)
 	unsigned rows = 0;
 	double threshold = 0;
 	if (!g)
-		return complain(EXIT_ENVIRONMENT, "no memory for gates");
+		return complain(EXIT_ENVIRONMENT, "no memory for fail conditions");
 	int code = look_rows(o, &rows);
 	if (!code)
 		code = parse_threshold(opt_str(o, "threshold"), &threshold);

@@ -206,7 +206,7 @@ static void check_driver(struct examination *x)
 		library_path("sim/libcuda.so.1", library, sizeof(library));
 	if (driver_in_child(library, &d)) {
 		note(x, NO, "driver", "see what the kernel log says (dmesg)",
-			"%s crashed when it was asked for its devices", library);
+			"%s crashed when its devices were listed", library);
 		return;
 	}
 	if (!d.opened) {
@@ -368,10 +368,10 @@ static void check_room(struct examination *x)
 		return;
 	free_gb = (double)fs.f_bavail * (double)fs.f_frsize / 1e9;
 	if (access(".", W_OK))
-		note(x, WARN, "room", "name another place: weir record -o FILE",
+		note(x, WARN, "room", "name another directory: weir record -o FILE",
 			"this directory can't be written");
 	else if (free_gb < 1)
-		note(x, WARN, "room", "name another place (-o FILE), or record less (--level=work)",
+		note(x, WARN, "room", "name another disk (-o FILE), or record less (--level=work)",
 			"%.1f GB free here; a million calls take about 0.06 GB", free_gb);
 	else
 		note(x, OK, "room", NULL, "%.1f GB free here", free_gb);
@@ -493,8 +493,8 @@ static void try_program(struct examination *x, char **program)
 	else
 		note(x, OK, "recorded", NULL, "%llu driver and %llu runtime calls, %s",
 			(unsigned long long)sum.driver, (unsigned long long)sum.runtime,
-			audit ? "which only the auditor caught"
-			      : "caught by the preloaded library");
+			audit ? "which only the auditor recorded"
+			      : "recorded by the preloaded library");
 	if (WIFSIGNALED(status) || WEXITSTATUS(status))
 		note(x, WARN, "program", "run it without Weir: does it fail there too?",
 			"it ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
@@ -583,7 +583,8 @@ static void print_text(const struct examination *x)
 		if (f->advice)
 			printf("%-4s  %-11s %s\n", "", "", f->advice);
 	}
-	puts(healthy(x) ? "\nPrograms can be recorded here." : "\nNothing can be recorded so.");
+	puts(healthy(x) ? "\nPrograms can be recorded here."
+			: "\nNothing can be recorded like this.");
 }
 
 static void print_json(const struct examination *x)

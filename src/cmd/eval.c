@@ -147,8 +147,8 @@ static void print_regrets(struct job *job, const eval_points *points)
 
 static void print_split(struct job *job, enum eval_split split, const eval_points *points)
 {
-	static const char *const headings[] = { "off by, %: half / 9 of 10", "launches", "weir",
-		"t90 holds", "tau", "last", "median", "ratio", "nearest" };
+	static const char *const headings[] = { "relative error, %: median / p90", "launches",
+		"weir", "p90 coverage, %", "tau", "last", "median", "ratio", "nearest" };
 	struct table t;
 	table_init(&t, "<>>>>>>>>", headings);
 	print_line(job, &t, "all", points, job->filter);

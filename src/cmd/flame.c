@@ -90,7 +90,7 @@ static int estimate(struct flame *f, const struct trace *t, struct error *err)
 	if (e)
 		return e;
 	flame_estimate(f, r);
-	complain(0, "one launch in %u was timed: times are estimates, without copies and sets",
+	complain(0, "one launch in %u was timed: times are estimates, without memcpys and memsets",
 		r->sampled);
 	report_free(r);
 	return 0;

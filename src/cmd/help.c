@@ -12,7 +12,7 @@ static const struct {
 } groups[] = {
 	{ "record", "See what a program does" },
 	{ "look", "Read a recording" },
-	{ "help", "Find one's way" },
+	{ "help", "Find your way" },
 };
 
 static void print_group(const char *group, const char *title)

@@ -17,8 +17,8 @@ static void tell(const struct import_stats *st, const char *to)
 {
 	struct number calls, events, ranges, work, bytes;
 	complain(0,
-		"%s calls, %s events of allocators, %s ranges, %s pieces of device "
-		"work in %s (%s)",
+		"%s calls, %s events of allocators, %s ranges, %s GPU activities "
+		"in %s (%s)",
 		number_count(&calls, st->calls), number_count(&events, st->allocator_events),
 		number_count(&ranges, st->ranges), number_count(&work, st->work), to,
 		number_bytes(&bytes, st->bytes));
@@ -33,7 +33,7 @@ static void warn(const struct import_stats *st, const char *from)
 		complain(0, "%s events make no sense and were left out",
 			number_count(&n, st->left_out));
 	if (st->unjoined)
-		complain(0, "of %s pieces of device work the file does not have the call",
+		complain(0, "of %s GPU activities the file does not have the call",
 			number_count(&n, st->unjoined));
 }
 

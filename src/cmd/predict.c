@@ -97,8 +97,8 @@ static int take_args(const struct options *o, struct predict_launch *l)
 		const char *text = opt_nth(o, "arg", i);
 		char *end;
 		if (i == PREDICT_ARGS)
-			return complain(EXIT_USAGE, "--arg: %d arguments are looked at, no more",
-				PREDICT_ARGS);
+			return complain(
+				EXIT_USAGE, "--arg: at most %d arguments are used", PREDICT_ARGS);
 		l->arg[l->args++] = strtoull(text, &end, 0);
 		if (*end || end == text || *text == '-')
 			return bad_value("arg", text, "not a whole number from 0");
@@ -194,7 +194,7 @@ static const char *tier_sentence(enum predict_tier tier)
 	static const char *const sentences[PREDICT_TIERS] = {
 		[PREDICT_UNKNOWN] = "nothing is known",
 		[PREDICT_BOUND] =
-			"the device's ceilings, times what such kernels usually need of them",
+			"the device's ceilings, times the usual ratio of such kernels to them",
 		[PREDICT_COLD] = "a model that was trained on other kernels",
 		[PREDICT_NEAR] = "the nearest of the few shapes in which the kernel ran",
 		[PREDICT_SHAPE] = "the kernel's own model, from the shapes in which it ran",
@@ -218,7 +218,7 @@ static const char *bound_words(const struct predict_question *q)
 {
 	static const char *const words[] = { "as if each thread moved 8 bytes; bytes and FLOPs are "
 					     "not known",
-		"by what is known of its work", "by bytes and FLOPs" };
+		"by the bytes or FLOPs that are known", "by bytes and FLOPs" };
 	if ((double)q->bound_ns <= q->device->floor_ns)
 		return "no kernel is shorter";
 	return words[launch_knowledge(q->launch)];
@@ -228,16 +228,15 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 {
 	struct number n, m;
 	if (a->class_only)
-		printf("  about %s; only the magnitude is worth telling\n",
+		printf("  order of magnitude %s; nothing finer is known\n",
 			magnitude(&n, a->t50_ns));
 	else
-		printf("  %s, nine times of ten at most %s; %.0f %% of such answers are within 20 "
-		       "%%\n",
+		printf("  median %s, p90 %s (%.0f %% of similar predictions were within ±20 %%)\n",
 			number_ns(&n, (uint64_t)a->t50_ns), number_ns(&m, (uint64_t)a->t90_ns),
 			100 * (double)a->confidence);
 	if (!job->kernel_known && job->data.samples.n)
-		printf("  kernel     not in the files, which have siblings of it\n");
-	printf("  told by    %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
+		printf("  kernel     not in the files; siblings of it are\n");
+	printf("  predictor  %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
 	const struct kernel_slot *slot =
 		wave_slot(&job->p, &job->kernel, launch_knowledge(&job->launch));
 	if (slot && slot->head.shapes)
@@ -250,7 +249,7 @@ static void print_fit(const struct predict_question *q, const struct predict_ans
 {
 	struct number n;
 	printf("  bound      %s, %s\n", number_ns(&n, (uint64_t)q->bound_ns), bound_words(q));
-	printf("  fit        %.4g waves of %u blocks an SM; occupancy %.0f %%, SMs with work %.0f "
+	printf("  fit        %.4g waves of %u blocks an SM; occupancy %.0f %%, SMs with blocks %.0f "
 	       "%%, lanes with a thread %.0f %%\n",
 		(double)a->waves, a->blocks_per_sm, 100 * (double)a->occupancy,
 		100 * (double)a->sm_fill, 100 * (double)a->lane_efficiency);
@@ -258,7 +257,7 @@ static void print_fit(const struct predict_question *q, const struct predict_ans
 
 static void print_features(const float features[static FEATURES])
 {
-	static const char *const headings[] = { "feature", "value", "what it is" };
+	static const char *const headings[] = { "feature", "value", "meaning" };
 	struct table t;
 	table_init(&t, "<><", headings);
 	for (int i = 0; i < FEATURES; i++) {
@@ -401,7 +400,7 @@ static uint32_t shapes_of(
 
 static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 {
-	static const char *const headings[] = { "time", "launches", "shapes", "model", "off by",
+	static const char *const headings[] = { "time", "launches", "shapes", "model", "mean error",
 		"kernel" };
 	struct table t;
 	struct number n;

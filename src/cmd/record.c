@@ -303,7 +303,7 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	if (keeps_old(rec)) {
 		if (opt_flag(o, "quiet"))
 			return;
-		remark("%s is still the recording of before", rec->output);
+		remark("%s is still the older recording", rec->output);
 		say_where_to_ask(rec);
 		return;
 	}
@@ -371,7 +371,8 @@ static int take_sizes(struct recording *rec, const struct options *o)
 	if (most && (!size_parse(most, &rec->most_bytes) || rec->most_bytes < SIZE_SMALLEST))
 		return complain(EXIT_USAGE, "--max-size=%s: give a size of at least 8M", most);
 	if (least && !size_parse(least, &rec->least_free))
-		return complain(EXIT_USAGE, "--min-free=%s is no size; 1G, say", least);
+		return complain(
+			EXIT_USAGE, "--min-free=%s is no size; write 1G, for example", least);
 	return 0;
 }
 
@@ -396,7 +397,7 @@ static int prepare(struct recording *rec, const struct options *o)
 			opt_str(o, "python"));
 	if (!gpu_words(opt_str(o, "gpu"), &rec->launch.sample_rate))
 		return complain(EXIT_USAGE,
-			"--gpu=%s: device times are of all work, --gpu, or of one launch in N, "
+			"--gpu=%s: device times are of all activities, --gpu, or of one launch in N, "
 			"--gpu=sample:N with N from 1 to %u",
 			opt_str(o, "gpu"), SAMPLE_MOST);
 	rec->output = opt_str(o, "output");

@@ -75,8 +75,8 @@ static void cell_score(struct table *t, const struct train_score *s)
 
 static void print_report(const struct train_report *r, const char *path, bool made)
 {
-	static const char *const headings[] = { "off by, on kernels not seen, %: half / 9 of 10",
-		"siblings seen", "nor siblings" };
+	static const char *const headings[] = { "relative error on unseen kernels, %: median / p90",
+		"with siblings", "without siblings" };
 	const struct kind_row rows[] = {
 		{ "forest", &r->siblings.forest, &r->alone.forest },
 		{ "network", &r->siblings.network, &r->alone.network },
@@ -99,7 +99,7 @@ static void print_report(const struct train_report *r, const char *path, bool ma
 	if (r->without_xgboost)
 		printf("\nno forest: XGBoost's library is not installed (Debian: libxgboost0)\n");
 	if (made)
-		printf("\n%s: the %s answers\n", path, chosen_word(r->chosen));
+		printf("\n%s: predictions are those of the %s\n", path, chosen_word(r->chosen));
 }
 
 static void json_score(struct json *j, const char *key, const struct train_score *s)

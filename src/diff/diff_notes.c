@@ -36,8 +36,8 @@ static int note_devices(struct diff *d)
 	if (d->has_device[DIFF_A] == d->has_device[DIFF_B])
 		return 0;
 	return note(d,
-		"Only %s says what ran on devices, so kernels are compared by the time that their "
-		"launches took on the host, and operators and phases by theirs.",
+		"Only %s has GPU activities, so kernels are compared by the time of their launches on "
+		"the host, and operators and phases by their time on the host.",
 		name_of(d->has_device[DIFF_A] ? DIFF_A : DIFF_B));
 }
 
@@ -60,12 +60,13 @@ static int note_sampling(struct diff *d)
 		e = note_samples(d, s);
 	if (e || (!d->sampled[DIFF_A] && !d->sampled[DIFF_B]))
 		return e;
-	e = note(d, "Of samples, times of kernels hold what the device waited for the launch, and "
-		    "totals are estimates\nwithout copies and sets; operators and phases are "
-		    "compared by their time on the host.");
+	e = note(d,
+		"Of samples, times of kernels include the wait of the device for the launch, and "
+		"totals are estimates\nwithout memcpys and memsets; operators and phases are "
+		"compared by their time on the host.");
 	if (!e && d->apart)
 		e = note(d,
-			"Times of the other runs hold no such waiting, so no kernel is judged to "
+			"Times of the other runs include no such wait, so no kernel is judged to "
 			"be faster or slower.");
 	return e;
 }

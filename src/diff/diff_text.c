@@ -98,13 +98,12 @@ static void put_notes(const struct page *p)
 		fprintf(p->out, "\n%s\n", p->d->notes.v[i]);
 }
 
-/* ---- gates ---- */
+/* ---- fail conditions ---- */
 
 static void put_gate(const struct page *p, const struct gate *g, const struct judgement *j)
 {
 	struct number n;
-	fprintf(p->out, "  %s%s%s  ", j->fired ? p->red : "", j->fired ? "FIRED" : "quiet",
-		p->plain);
+	fprintf(p->out, "  %s%s%s  ", j->fired ? p->red : "", j->fired ? "FAIL" : "pass", p->plain);
 	text_put_safe(p->out, g->text);
 	if (!j->known) {
 		fputs(": nothing to compare\n", p->out);
@@ -130,7 +129,7 @@ static void put_gates(const struct page *p, const struct gate *gates,
 {
 	if (!count)
 		return;
-	heading(p, "Gates");
+	heading(p, "Fail conditions");
 	for (size_t i = 0; i < count; i++)
 		put_gate(p, &gates[i], &judged[i]);
 }
@@ -144,8 +143,7 @@ static bool is_nothing(double value)
 
 static void put_totals(const struct page *p)
 {
-	static const char *const headings[] = { "A", "B", "change", "verdict", "by chance",
-		"total" };
+	static const char *const headings[] = { "A", "B", "change", "verdict", "p-value", "total" };
 	struct table t;
 	heading(p, "Totals");
 	table_init(&t, ">>><><", headings);
@@ -223,8 +221,8 @@ static void put_row(struct table *t, const struct diff_row *row)
 
 static void put_rows(const struct page *p, enum diff_table table, const char *title)
 {
-	static const char *const headings[] = { "verdict", "by chance", "change", "total A",
-		"total B", "count", "p50", "p95", "name" };
+	static const char *const headings[] = { "verdict", "p-value", "change", "total A",
+		"total B", "count", "median", "p95", "name" };
 	const struct diff *d = p->d;
 	struct table t;
 	size_t rows = 0, put = 0;
@@ -252,13 +250,13 @@ static void cell_change_of(struct table *t, double a, double b)
 /* One of each, not all together: see diff.h. */
 static void put_phases(const struct page *p)
 {
-	static const char *const headings[] = { "verdict", "by chance", "span on device", "factor",
+	static const char *const headings[] = { "verdict", "p-value", "span on device", "factor",
 		"busy inside", "on the host", "count", "name" };
 	const struct diff *d = p->d;
 	struct table t;
 	if (!d->rows[TABLE_PHASES].n)
 		return;
-	heading(p, "Phases, the ranges that the program names: what a typical one takes");
+	heading(p, "Phases (ranges that the program names): median of each");
 	table_init(&t, "<>>>>>><", headings);
 	for (size_t i = 0; i < shown(p, d->rows[TABLE_PHASES].n); i++) {
 		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
@@ -286,7 +284,7 @@ static void put_copies(const struct page *p)
 	struct table t;
 	if (!d->rows[TABLE_COPIES].n)
 		return;
-	heading(p, "Copies and sets");
+	heading(p, "Copies and memsets");
 	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < d->rows[TABLE_COPIES].n; i++) {
 		const struct diff_row *row = &d->rows[TABLE_COPIES].v[i];
@@ -297,7 +295,7 @@ static void put_copies(const struct page *p)
 		cell_counts(&t, row);
 		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_A].total_ns : NAN);
 		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_B].total_ns : NAN);
-		cell_name(&t, row->name);
+		cell_name(&t, strcmp(row->name, "set") ? row->name : "memset");
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
@@ -318,7 +316,7 @@ static void put_counted(const struct page *p, const size_t *by)
 		any = true;
 	}
 	if (by[VERDICT_NONE])
-		fprintf(p->out, "%s%zu cannot be told", any ? ", " : "", by[VERDICT_NONE]);
+		fprintf(p->out, "%s%zu undecided", any ? ", " : "", by[VERDICT_NONE]);
 }
 
 /* ", 7.5 times as fast": what a percentage of nearly all hides. */
@@ -362,8 +360,8 @@ static void put_sentence(const struct page *p)
 	}
 	fputs(".\n", p->out);
 	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
-		fputs("With one run on a side, verdicts rest on the single calls of that run; how "
-		      "much runs\ndiffer from each other takes several: weir diff A... -- B...\n",
+		fputs("With one run on a side, verdicts rest on the single calls of that run; the "
+		      "variation\nbetween runs needs several: weir diff A... -- B...\n",
 			p->out);
 }
 

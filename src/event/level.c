@@ -16,7 +16,7 @@ const struct level levels[] = {
 	{ "off", 0, "nothing" },
 	{ "stat", CONTROL_COUNT, "counters only: how often, how long, how many bytes" },
 	{ "work", WORK,
-		"driver calls that make, move or await work: launches, copies, memory, graphs, "
+		"driver calls that make, move or await GPU activities: launches, copies, memory, graphs, "
 		"synchronisation, modules and contexts" },
 	{ "full", ALL | CONTROL_RUNTIME | CONTROL_QUERY_COUNT,
 		"every driver and runtime call; queries that succeed are counted, not timed" },

@@ -150,7 +150,7 @@ static const struct column columns[] = {
 	{ "order", "number of the kernel in the trace, in the order in which they began",
 		put_order },
 	{ "kernel", "name of the kernel, demangled", put_kernel },
-	{ "family", "what it is about, by words in its name", put_family },
+	{ "family", "what kind of kernel it is, by words in its name", put_family },
 	{ "cc", "compute capability of the device", put_cc },
 	{ "sms", "multiprocessors of the device", put_sms },
 	{ "grid_x,grid_y,grid_z,block_x,block_y,block_z", "blocks, and threads of a block",
@@ -164,11 +164,11 @@ static const struct column columns[] = {
 		"the first scalar arguments, as the bits that they are", put_args },
 	{ "flops", "floating-point operations that it has to do", put_flops },
 	{ "bytes", "bytes that it has to move", put_bytes },
-	{ "ns", "nanoseconds on the device, from start to end: what is to be foretold", put_ns },
+	{ "ns", "nanoseconds on the device, from start to end: what is to be predicted", put_ns },
 	{ "contended", "1 when another kernel was on the device at the same moment",
 		put_contended },
 	{ "sampled",
-		"one launch in so many was timed, with events: ns holds what the device waited for "
+		"one launch in so many was timed, with events: ns includes the wait of the device for "
 		"the launch; empty: all that ran is here, as the device says it",
 		put_sampled },
 };
@@ -321,7 +321,7 @@ static int write_card(struct export *x, const struct samples *all)
 	fputs("\n## Limits\n\n"
 	      "Rows are launches as the program made them: the same launch comes again and "
 	      "again, so split by key,\nkernel or time, never by row. Integers, floating-point "
-	      "numbers and addresses are told apart by their bits.\nTimes are of this device with "
+	      "numbers and addresses are distinguished by their bits.\nTimes are of this device with "
 	      "the clocks that it had.\n",
 		x->out);
 	return wrong(x);

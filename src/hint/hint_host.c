@@ -31,9 +31,8 @@ static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause
 static char *pause_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
 {
 	struct number ns, mean;
-	return hint_text("%s %llu times, for %s in all or %.0f %% of the time that counts, %s on "
-			 "average%s",
-		what, (unsigned long long)s->count, number_ns(&ns, s->ns),
+	return hint_text("%s %llu times: %s in all (%.0f %% of the analysed time), mean %s%s", what,
+		(unsigned long long)s->count, number_ns(&ns, s->ns),
 		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
 		facts_slowed(f));
 }
@@ -66,7 +65,7 @@ HINT_RULE(launch_bound)
 	s.count += between.count;
 	s.ns += between.ns;
 	s.gain = fmin(s.gain + between.gain, 1);
-	/* Who uses graphs already need not be told. */
+	/* A program that uses graphs already needs no such hint. */
 	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
 		return 0;
 	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
@@ -81,8 +80,8 @@ HINT_RULE(sync)
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
-		pause_evidence(f, &s,
-			"the host waited until the device was done, and the device then for it"));
+		pause_evidence(
+			f, &s, "the host waited for the device, and then the device for the host"));
 }
 
 HINT_RULE(idle_host)
@@ -160,8 +159,7 @@ HINT_RULE(default_stream)
 		return 0;
 	return hint_add(to, rule, gain, 0.5,
 		hint_text("the default stream, and %u streams that wait for it", s.streams),
-		hint_text(
-			"work went from one to the other %llu times; kernels of these streams fill "
-			"%.0f %% of the device and ran alone for %s",
+		hint_text("GPU activities went from one to the other %llu times; kernels of these "
+			  "streams fill %.0f %% of the device and ran alone for %s",
 			(unsigned long long)s.turns, 100 * room, number_ns(&ns, s.blocking_ns)));
 }

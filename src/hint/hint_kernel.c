@@ -132,7 +132,7 @@ static int small_grid(const struct fit *t, const struct hint_rule *rule, struct 
 		return 0;
 	return hint_add(to, rule, t->share * gain, t->k->names & NAME_LIBRARY ? 0.3 : 0.6, where(t),
 		hint_text("%llu blocks for %u multiprocessors: %.0f %% of them have nothing to do "
-			  "for %s, %.0f %% of the time that counts",
+			  "for %s, %.0f %% of the analysed time",
 			(unsigned long long)t->blocks, sms, 100 * (1 - (double)t->blocks / sms),
 			number_ns(&n, t->k->alone_ns), 100 * t->share));
 }
@@ -152,7 +152,7 @@ static int tail(const struct fit *t, const struct hint_rule *rule, struct hints 
 		hint_text(
 			"%llu blocks, of which the device holds %llu at a time (%u on each of "
 			"%u multiprocessors): %.2f waves take the time of %.0f, in %.0f %% of the "
-			"time that counts",
+			"analysed time",
 			(unsigned long long)t->blocks, (unsigned long long)t->resident, t->o.blocks,
 			t->d->multiprocessors, waves, ceil(waves), 100 * t->share));
 }
@@ -173,7 +173,7 @@ static int lanes(const struct fit *t, const struct hint_rule *rule, struct hints
 		return 0;
 	return hint_add(to, rule, t->share * gain, 0.6, where(t),
 		hint_text("%u threads a block are %u warps of 32, so %.0f %% of the lanes do "
-			  "nothing, in %.0f %% of the time that counts",
+			  "nothing, in %.0f %% of the analysed time",
 			threads, warps, 100 * gain, 100 * t->share));
 }
 
@@ -229,7 +229,7 @@ static int block_size(const struct fit *t, const struct hint_rule *rule, struct 
 	return hint_add(to, rule, t->share * gain, 0.4, where(t),
 		hint_text(
 			"blocks of %u threads fill %u of %u warps of a multiprocessor (limited by "
-			"%s); blocks of %u would fill %u, in %.0f %% of the time that counts",
+			"%s); blocks of %u would fill %u, in %.0f %% of the analysed time",
 			t->launch.threads, t->o.warps, t->d->limits->warps_per_sm,
 			occupancy_word(&t->o), block, warps, 100 * t->share));
 }
@@ -284,7 +284,7 @@ static int add_step(const struct fit *t, const struct step *s, const struct hint
 {
 	return hint_add(to, rule, t->share * s->gain, s->near ? 0.5 : 0.4, where(t),
 		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor; with %u "
-			  "it would be %u (%u warps), in %.0f %% of the time that counts",
+			  "it would be %u (%u warps), in %.0f %% of the analysed time",
 			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
 			s->cliff.value, s->cliff.blocks, s->cliff.warps, 100 * t->share));
 }
@@ -366,7 +366,7 @@ HINT_RULE(barriers)
 			hint_text(
 				"the driver lets %u blocks live on a multiprocessor, where all but "
 				"barriers would allow %u: a block has %u barriers of the "
-				"multiprocessor's %u, in %.0f %% of the time that counts",
+				"multiprocessor's %u, in %.0f %% of the analysed time",
 				a->blocks, t.o.blocks, barriers, t.d->limits->barriers_per_sm,
 				100 * t.share));
 	}

@@ -140,8 +140,7 @@ static int loop_copies(
 	return hint_add(to, rule, gain, same ? 0.7 : 0.5,
 		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
 			copy_direction_name(what), number_bytes(&bytes, l.sum.bytes)),
-		hint_text("while they run nothing else does, for %s or %.0f %% of the time that "
-			  "counts%s",
+		hint_text("nothing else runs meanwhile, for %s (%.0f %% of the analysed time)%s",
 			number_ns(&time, l.sum.alone_ns), 100 * gain,
 			same ? "; they copy the same host memory again and again" : ""));
 }
@@ -173,9 +172,10 @@ HINT_RULE(leak)
 	struct fn_name room;
 	const struct report *r = f->report;
 	return hint_add(to, rule, NAN, g->confidence,
-		hint_text("memory on the GPU, the largest block of which is from %s",
-			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room) : "nobody"),
-		hint_text("%s more are live after each iteration (%llu iterations looked at, "
+		hint_text("memory on the GPU, its largest block allocated by %s",
+			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room)
+				  : "an unknown call"),
+		hint_text("%s more are live after each iteration (over %llu iterations, "
 			  "counted by launches of %.80s); %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods, g->kernel ? g->kernel : "a kernel",
@@ -202,8 +202,8 @@ HINT_RULE(fragmentation)
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
 		return 0;
 	return hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),
-		hint_text("%s are free between %s that are live, in %llu holes of which the "
-			  "largest has %s (fragmentation %.2f)",
+		hint_text("%s are free between %s that are live, in %llu free extents, the largest "
+			  "of %s (fragmentation %.2f)",
 			number_bytes(&a, s->pages.free_bytes), number_bytes(&b, s->live_bytes),
 			(unsigned long long)s->pages.count,
 			number_bytes(&c, s->pages.largest_bytes), share));

@@ -67,8 +67,8 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 	return hint_add(to, rule, gain, confidence,
 		hint_text("%llu matrix products, most time in %.80s", (unsigned long long)count,
 			k->name),
-		hint_text("%.0f %% of the time that counts is in %s products; the peak of this "
-			  "device is %.1f times as high in %s, of which nine tenths are assumed",
+		hint_text("%.0f %% of the analysed time is in %s products; the peak of this device "
+			  "is %.1f times as high in %s, of which 90 %% are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
 }
 
@@ -110,8 +110,9 @@ HINT_RULE(layout)
 	return hint_add(to, rule, gain, 0.7,
 		hint_text("%llu kernels, most time in %.80s", (unsigned long long)count,
 			largest_of(f, NAME_LAYOUT)->name),
-		hint_text("they take %s, %.0f %% of the time that counts, to bring images from one "
-			  "layout to the other before and after convolutions",
+		hint_text(
+			"they take %s (%.0f %% of the analysed time) to change the layout of images "
+			"before and after convolutions",
 			number_ns(&all, hint_u64(ns)), 100 * gain));
 }
 
@@ -285,8 +286,9 @@ static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct
 		return e;
 	return hint_add(to, rule, gain, confidence,
 		hint_text("%llu %s", (unsigned long long)r.groups, what),
-		hint_text("%llu kernels take %s alone, %.0f %% of the time that counts; one each "
-			  "would take about %.0f %% of that",
+		hint_text(
+			"%llu kernels take %s alone (%.0f %% of the analysed time); one kernel each "
+			"would take about %.0f %% of that",
 			(unsigned long long)r.kernels, number_ns(&ns, hint_u64(r.all_ns)),
 			100 * facts_share(f, r.all_ns), 100 * r.fused_ns / r.all_ns));
 }
@@ -328,8 +330,8 @@ HINT_RULE(compile)
 	return hint_add(to, rule, gain, 0.5,
 		hint_text("%llu kernels of PyTorch operators, none compiled",
 			(unsigned long long)torch),
-		hint_text("the device waited for the next launch for %s (%.0f %% of the time that "
-			  "counts), and element-wise operators took %s (%.0f %%)%s",
+		hint_text("the device waited for the next launch for %s (%.0f %% of the analysed "
+			  "time), and element-wise operators took %s (%.0f %%)%s",
 			number_ns(&ns, p->ns), 100 * facts_share(f, (double)p->ns),
 			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single),
 			waits > single / 2 ? facts_slowed(f) : ""));

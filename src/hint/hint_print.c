@@ -20,7 +20,7 @@ static const char *word_of(double confidence)
 static void put_gain(const struct hint *h, FILE *out)
 {
 	if (isnan(h->gain))
-		fprintf(out, "memory, not time; confidence %s", word_of(h->confidence));
+		fprintf(out, "saves memory, not time; confidence %s", word_of(h->confidence));
 	else
 		fprintf(out, "may save about %.0f %% of the time (an estimate; confidence %s)",
 			100 * h->gain, word_of(h->confidence));
@@ -51,11 +51,11 @@ static void put_counted(const struct hints *h, FILE *out)
 	struct number n, all;
 	if (h->counted_ns)
 		fprintf(out,
-			"  Shares are of %s, of %s in all: from the first launch of the kernel that "
-			"takes most to its last, without pauses that came once.\n",
+			"  Analysed time: %s of %s, from the first launch of the kernel with the largest "
+			"total to its last, without idle gaps that came once.\n",
 			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns));
 	if (h->cut)
-		fputs("  The trace is long: only its beginning was looked at.\n", out);
+		fputs("  The trace is long: only its beginning was analysed.\n", out);
 }
 
 static void put_none(const struct hints *h, FILE *out)

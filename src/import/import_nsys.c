@@ -536,7 +536,7 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 		return error_set(err, -EINVAL, "%s can't be read: %s", path, n->st->partial);
 	if (!needed)
 		return error_set(err, -EINVAL,
-			"%s is an SQLite file without the tables of Nsight Systems that tell of "
+			"%s is an SQLite file without the tables of Nsight Systems for "
 			"CUDA or NVTX",
 			path);
 	return 0;

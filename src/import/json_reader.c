@@ -77,7 +77,7 @@ static int take(struct json_reader *r)
 
 static enum json_token ended(struct json_reader *r)
 {
-	return problem(r, "the file ends in the middle");
+	return problem(r, "the file ends in the middle of a value");
 }
 
 static bool keep(struct json_reader *r, const void *bytes, size_t n)

@@ -278,8 +278,8 @@ static void put_row(struct table *t, const struct prediction_row *row, const cha
 static void put_table(FILE *out, const struct prediction_row *v, size_t count, size_t rows,
 	const char *what, const char *dim, const char *plain)
 {
-	const char *const headings[] = { "launches", "off, median", "off, 90 %", "within t90",
-		"took", "foretold", what };
+	const char *const headings[] = { "launches", "median error", "p90 error", "within p90",
+		"measured", "predicted", what };
 	struct table t;
 	if (!count)
 		return;
@@ -297,19 +297,19 @@ void prediction_put_text(
 {
 	const struct prediction *p = r->prediction;
 	struct number a, b, c;
-	fprintf(out, "  %s launches were foretold", number_count(&a, p->launches));
+	fprintf(out, "  %s launches were predicted", number_count(&a, p->launches));
 	if (p->silent)
 		fprintf(out, ", %s were not", number_count(&b, p->silent));
 	if (!p->measured) {
-		fputs("; there are no times of the device to hold them against\n", out);
+		fputs("; there are no device times to compare them with\n", out);
 		return;
 	}
-	fprintf(out, "; of %s the time is known", number_count(&c, p->measured));
+	fprintf(out, "; %s of them have a device time", number_count(&c, p->measured));
 	if (p->contended)
-		fprintf(out, ", %s of them shared the device and are left out",
+		fprintf(out, ", of which %s shared the device and are left out",
 			number_count(&b, p->contended));
 	fputs("\n\n", out);
-	put_table(out, p->tiers.rows.v, p->tiers.rows.n, 0, "by", dim, plain);
+	put_table(out, p->tiers.rows.v, p->tiers.rows.n, 0, "predicted by", dim, plain);
 	put_table(out, &p->graphs, p->graphs.count > 0, 0, "whole graphs", dim, plain);
 	fputs("\n", out);
 	put_table(out, p->kernels.rows.v, p->kernels.rows.n, rows, "kernel", dim, plain);

@@ -41,7 +41,7 @@ static int check_start(const struct model_file *f, size_t n, struct error *err)
 	if (f->check != crc32c((const char *)f + from, n - from))
 		return refuse(err, "the model is damaged: its checksum is another");
 	if (f->schema != feature_schema())
-		return refuse(err, "the model knows other features than this program: train it "
+		return refuse(err, "the model has other features than this program: train it "
 				   "with this version of weir");
 	return 0;
 }
@@ -95,7 +95,8 @@ static int check_blocks(const struct model_file *f, struct predict_model *m, str
 	if (wrong)
 		return refuse(err, wrong);
 	if (!(f->kind == MODEL_FOREST && forest) && !(f->kind == MODEL_NETWORK && network))
-		return refuse(err, "the model names a part as its answer that it does not have");
+		return refuse(
+			err, "the model names a part for its predictions that it does not have");
 	*m = (struct predict_model){ f, forest, network };
 	return 0;
 }
@@ -158,7 +159,7 @@ static int check_monotone(const struct predict_model *m, struct error *err)
 		}
 	if (count > SAGS_MOST * all)
 		return error_set(err, -EINVAL,
-			"the model tells nonsense: in %u of %u steps four times the blocks take "
+			"the model is implausible: in %u of %u steps four times the blocks take "
 			"less time",
 			count, all);
 	return 0;
@@ -246,7 +247,7 @@ int predict_offer(struct predict *p, const struct predict_model *m,
 		model_error(m, d, recent, n, &new_error) &&
 		new_error > old_error * 1.05f + UNIT_LEAST)
 		return error_set(err, -ERANGE,
-			"the new model is worse on the last launches: off by %.1f %% in the middle "
+			"the new model is worse on the last launches: median relative error %.1f %% "
 			"instead of %.1f %%; the old one stays",
 			100 * (double)(approx_exp2(new_error) - 1),
 			100 * (double)(approx_exp2(old_error) - 1));

@@ -13,29 +13,29 @@
 #define PAUSES_SHOWN 5u
 
 static const char *const wall_part_text[WALL_PARTS] = {
-	[WALL_COMPUTING] = "computing",
-	[WALL_COMMUNICATING] = "communicating, with nothing computed beside it",
-	[WALL_COPYING] = "copying or setting memory, with nothing else beside it",
-	[WALL_LAUNCHING] = "idle: the host was on its way to the next launch",
-	[WALL_WAITING] = "idle: the host was in a call that waits",
-	[WALL_DRIVER] = "idle: the host was in a long call that is no launch",
-	[WALL_HOST] = "idle: the host did something else",
-	[WALL_QUEUED] = "idle: work was queued and had not begun",
-	[WALL_UNKNOWN] = "idle: the call that ended it is not known",
-	[WALL_BEFORE] = "before the first work",
-	[WALL_AFTER] = "after the last work",
+	[WALL_COMPUTING] = "kernels running",
+	[WALL_COMMUNICATING] = "communication between devices, no other kernel running",
+	[WALL_COPYING] = "memcpy and memset, no kernel running",
+	[WALL_LAUNCHING] = "idle, launch-bound: host still launching",
+	[WALL_WAITING] = "idle: host in a synchronizing call",
+	[WALL_DRIVER] = "idle: host in another long CUDA call",
+	[WALL_HOST] = "idle: host busy outside CUDA",
+	[WALL_QUEUED] = "idle: queued activities had not begun",
+	[WALL_UNKNOWN] = "idle: cause not known",
+	[WALL_BEFORE] = "before the first GPU activity",
+	[WALL_AFTER] = "after the last GPU activity",
 };
 
 static const char *const path_part_text[PATH_PARTS] = {
-	[PATH_COMPUTING] = "computing",
-	[PATH_COMMUNICATING] = "communicating",
-	[PATH_COPYING] = "copying or setting memory",
-	[PATH_QUEUE] = "from one piece of work to the next",
-	[PATH_LAUNCH] = "from a call's return to the start of its work",
-	[PATH_HOST] = "the host",
-	[PATH_WAITING] = "from the end of work to the return of the call that waits for it",
-	[PATH_BEFORE] = "before the first work",
-	[PATH_AFTER] = "after the last work",
+	[PATH_COMPUTING] = "kernels running",
+	[PATH_COMMUNICATING] = "communication between devices",
+	[PATH_COPYING] = "memcpy and memset",
+	[PATH_QUEUE] = "queued behind other GPU activities",
+	[PATH_LAUNCH] = "launch latency: from the call's return to the start on the GPU",
+	[PATH_HOST] = "host, in CUDA calls or outside",
+	[PATH_WAITING] = "host synchronizing: from the end on the GPU to the call's return",
+	[PATH_BEFORE] = "before the first GPU activity",
+	[PATH_AFTER] = "after the last GPU activity",
 };
 
 static void cell_ns(struct table *t, uint64_t ns)
@@ -63,7 +63,7 @@ static void put_parts(const struct report *r, FILE *out, const struct analysis_s
 {
 	const uint64_t *wall = r->analysis.wall_ns;
 	const uint64_t work_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
-	static const char *const headings[] = { "time", "of wall", "of work", "", "what" };
+	static const char *const headings[] = { "time", "of wall", "of GPU span", "", "what" };
 	struct table t;
 	table_init(&t, ">>><<", headings);
 	for (unsigned i = 0; i < count; i++) {
@@ -86,7 +86,7 @@ static void put_hidden(FILE *out, const char *what, uint64_t ns, uint64_t hidden
 {
 	struct number n;
 	if (ns)
-		fprintf(out, "  %-13s %s, %.1f %% of it while something computed\n", what,
+		fprintf(out, "  %-13s %s, %.1f %% of it while kernels ran\n", what,
 			number_ns(&n, ns), (double)hidden_ns * 100 / (double)ns);
 }
 
@@ -96,11 +96,14 @@ static void put_queue(const struct report *r, FILE *out)
 	struct number calls, api, queued, most;
 	if (!q->calls)
 		return;
-	fprintf(out, "  launches      %s: %s in the call and %s in the queue on average (p50 %s)\n",
+	fprintf(out,
+		"  launches      %s: mean %s in the call, mean / median %s / %s in the queue\n",
 		number_count(&calls, q->calls), number_ns(&api, q->api_ns / q->calls),
 		number_ns(&queued, q->queued_ns / q->calls),
 		number_ns(&most, hist_at(&q->queued, 0.5)));
-	fprintf(out, "  queue         %.1f deep on average, %" PRIu64 " at most, empty %.1f %%\n",
+	fprintf(out,
+		"  queue         mean / maximum depth %.1f / %" PRIu64
+		", empty %.1f %% of the time\n",
 		q->depth_mean, q->depth_most,
 		q->span_ns ? (double)q->empty_ns * 100 / (double)q->span_ns : 0);
 }
@@ -110,22 +113,22 @@ static void cell_name(struct table *t, const char *name)
 	table_cell_name(t, name, NAME_CUT);
 }
 
-/* That the devices were idle need not be said of a pause. */
+/* That the devices were idle need not be said of an idle gap. */
 static const char *cause_of(const struct pause *p)
 {
-	static const char idle[] = "idle: ";
+	static const char idle[] = "idle";
 	const char *text = wall_part_text[p->cause];
-	return strncmp(text, idle, sizeof(idle) - 1) ? text : text + sizeof(idle) - 1;
+	return strncmp(text, idle, sizeof(idle) - 1) ? text : text + sizeof(idle) + 1;
 }
 
 static void put_pauses(const struct report *r, FILE *out, const struct analysis_style *style)
 {
-	static const char *const headings[] = { "time", "at", "mostly", "before it", "behind it" };
+	static const char *const headings[] = { "time", "at", "cause", "after", "before" };
 	const struct analysis *a = &r->analysis;
 	struct table t;
 	if (!a->pauses.n)
 		return;
-	fprintf(out, "\n%sLongest pauses of the devices%s\n", style->bold, style->plain);
+	fprintf(out, "\n%sLongest idle gaps%s: no GPU ran anything\n", style->bold, style->plain);
 	table_init(&t, ">><<<", headings);
 	for (size_t i = 0; i < a->pauses.n && (!style->rows || i < PAUSES_SHOWN); i++) {
 		const struct pause *p = &a->pauses.v[i];
@@ -148,10 +151,11 @@ static void put_host_most(const struct report *r, FILE *out)
 	struct number all, most;
 	if (host > a->path_host_most_ns)
 		fprintf(out,
-			"  slack         of the host's %s a faster host saves %s at most (%.1f %% of "
-			"wall): the busiest stream's work stays\n",
-			number_ns(&all, host), number_ns(&most, a->path_host_most_ns),
-			r->wall_ns ? (double)a->path_host_most_ns * 100 / (double)r->wall_ns : 0);
+			"  slack         a faster host saves at most %s (%.1f %% of wall) of its %s: the "
+			"busiest stream's activities stay\n",
+			number_ns(&most, a->path_host_most_ns),
+			r->wall_ns ? (double)a->path_host_most_ns * 100 / (double)r->wall_ns : 0,
+			number_ns(&all, host));
 }
 
 void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style)

@@ -181,7 +181,7 @@ static void put_row(struct table *t, const struct page *p, const struct memory_r
 }
 
 #define ROW_HEADINGS                                                                               \
-	"allocs", "bytes", "mean", "mean life", "at peak", "blocks", "at exit", "blocks"
+	"allocs", "bytes", "mean", "mean lifetime", "at peak", "blocks", "at exit", "blocks"
 
 static void put_calls(const struct page *p)
 {
@@ -301,12 +301,12 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 		table_cell(t, "%.1f %%", share * 100);
 	else
 		table_cell(t, "-");
-	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "span");
+	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "address span");
 }
 
 static void put_spaces(const struct page *p)
 {
-	static const char *const headings[] = { "live", "looked at", "free", "largest extent",
+	static const char *const headings[] = { "live", "range", "free", "largest extent",
 		"extents", "fragmented", "where" };
 	struct table t;
 	struct number n;
@@ -324,7 +324,7 @@ static void put_spaces(const struct page *p)
 	end_table(p, &t, 0);
 	fprintf(p->out,
 		"  %sFragmented: 1 - largest extent / free.  Addresses are those that the program got: "
-		"whether a free\n  extent is still memory, and what the driver adds to a block, is not "
+		"whether a free\n  extent is backed by memory, and what the driver adds to a block, is not "
 		"known."
 		"%s\n",
 		p->dim, p->plain);
@@ -360,7 +360,7 @@ static void put_vmm(const struct page *p)
 	put_level(&t, "segments of another allocator", &v->segments);
 	end_table(p, &t, 0);
 	if (v->strange)
-		fprintf(p->out, "  %s calls were about addresses that nobody was seen mapping\n",
+		fprintf(p->out, "  %s calls were about addresses whose mapping was not recorded\n",
 			number_count(&n, v->strange));
 }
 
@@ -403,7 +403,7 @@ static void put_growth(const struct page *p)
 		number_bytes(&n, (uint64_t)(bytes < 0 ? -bytes : bytes)));
 	put_period(p, g);
 	fprintf(out, "\n          over %s %s%s, confidence %.2f\n", number_count(&n, g->periods),
-		g->period ? "repetitions" : "of them, which do not repeat",
+		g->period ? "repetitions" : "of them, without a period",
 		unclear ? ", up and down" : "", g->confidence);
 }
 
@@ -414,7 +414,7 @@ void memory_put_short(const struct report *r, FILE *out)
 	put_peak(&p);
 	if (holes_fragmentation(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
 		fprintf(out,
-			"  free    %.1f %% of what is free between blocks is outside of the largest extent\n",
+			"  free    %.1f %% of the free memory between blocks is outside of the largest free extent\n",
 			share * 100);
 	put_growth(&p);
 	if (p.d->peak_live)

@@ -62,18 +62,19 @@ static void warn_missing(struct report *r)
 			r->trace->header.lost_ranges);
 	if (r->lost_work && r->sampled)
 		warn(r,
-			"%" PRIu64 " samples were lost: work had not ended when its context or the "
+			"%" PRIu64
+			" samples were lost: the GPU activity had not ended when its context or the "
 			"program did, or there was no room for them in the trace",
 			r->lost_work);
 	else if (r->lost_work)
-		warn(r, "%" PRIu64 " pieces of device work were lost: CUPTI had no buffer for them",
+		warn(r, "%" PRIu64 " GPU activities were lost: CUPTI had no buffer for them",
 			r->lost_work);
 	if (r->trace->header.unnamed)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			r->trace->header.unnamed);
 	if (r->trace->header.optional & FEATURE_SANDBOXED)
 		warn(r, "a process put itself behind a system-call filter (seccomp): from then on "
-			"its calls were kept only where room was mapped already");
+			"its calls were kept only in memory that was mapped already");
 	if (r->torn)
 		warn(r, "%" PRIu64 " records were begun and never finished", r->torn);
 	if (r->trace->header.reused)

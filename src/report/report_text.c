@@ -167,18 +167,18 @@ static void put_totals(const struct page *p)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
 
-/* How well device work and calls fit together: only when they had to be joined. */
+/* How well GPU activities and calls fit together: only when they had to be joined. */
 static void put_join(const struct page *p)
 {
 	const struct report *r = p->r;
 	struct number work, joined, checked, early, off;
 	if (!r->links.work)
 		return;
-	fprintf(p->out, "  %s of %s pieces of work joined to their calls",
+	fprintf(p->out, "  %s of %s GPU activities joined to their calls",
 		number_count(&joined, r->links.joined), number_count(&work, r->links.work));
 	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
 		number_count(&checked, r->links.checked));
-	fprintf(p->out, "  clocks agree within %s; %s pieces began before their call\n",
+	fprintf(p->out, "  clocks agree within %s; %s activities began before their call\n",
 		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
 }
 
@@ -208,7 +208,7 @@ static void put_call(const struct page *p, struct table *t, const struct call_ro
 
 static void put_calls(const struct page *p)
 {
-	static const char *const headings[] = { "calls", "total", "p50", "p99", "max", "errors",
+	static const char *const headings[] = { "calls", "total", "median", "p99", "max", "errors",
 		"function" };
 	struct table t;
 	heading(p, "Calls by total time on the host");
@@ -283,27 +283,27 @@ static void put_sampling(const struct page *p)
 		fprintf(p->out, "  one launch in %s was timed, with events around it",
 			number_count(&each, p->r->sampled));
 	fprintf(p->out,
-		": %s kernels\n  times hold what the device waited for the launch; totals "
-		"are estimated\n",
+		": %s kernels\n  times include the wait of the device for the launch; totals "
+		"are estimates\n",
 		number_count(&timed, p->r->device_kernels));
 	if (p->r->sampled_ns > 0)
 		fprintf(p->out,
-			"  launches and graphs took about %s in all, ± %s by chance (95 %%); copies "
-			"and sets are not in it\n",
+			"  launches and graphs took %s in all, ± %s (95 %% confidence interval), "
+			"without memcpys and memsets\n",
 			number_ns(&total, sat_from(p->r->sampled_ns)),
 			number_ns(&error, sat_from(p->r->sampled_error_ns)));
 	for (size_t i = 0; i < p->r->kernel_rows.n; i++)
 		if (p->r->kernel_rows.v[i].work == WORK_NONE)
 			untimed = sat_add(untimed, p->r->kernel_rows.v[i].count);
 	if (untimed)
-		fprintf(p->out, "  nor are %s launches of kernels that were never timed\n",
+		fprintf(p->out, "  and without %s launches of kernels that were never timed\n",
 			number_count(&never, untimed));
 }
 
 static void put_devices(const struct page *p)
 {
-	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "copies",
-		"sets", "name" };
+	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "memcpys",
+		"memsets", "name" };
 	const struct report *r = p->r;
 	struct table t;
 	if (r->sampled)
@@ -338,7 +338,7 @@ static void cell_error(struct table *t, const struct work_row *w)
 static void put_sampled_kernels(const struct page *p)
 {
 	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
-		"p50", "grid", "block", "kernel" };
+		"median", "grid", "block", "kernel" };
 	const struct report *r = p->r;
 	uint64_t all = 0;
 	struct table t;
@@ -373,8 +373,8 @@ static void put_sampled_kernels(const struct page *p)
 
 static void put_kernel_times(const struct page *p)
 {
-	static const char *const headings[] = { "time", "share", "runs", "mean", "p50", "bound by",
-		"grid", "block", "kernel" };
+	static const char *const headings[] = { "time", "share", "runs", "mean", "median",
+		"bound by", "grid", "block", "kernel" };
 	const struct report *r = p->r;
 	const uint64_t all = kernel_ns(r);
 	struct table t;
@@ -409,7 +409,7 @@ static void put_kernel_times(const struct page *p)
 	end_table(p, &t, r->kernel_rows.n);
 }
 
-/* A time that samples don't tell. */
+/* A time that samples do not have. */
 static void cell_device(struct table *t, const struct report *r, uint64_t ns)
 {
 	if (r->sampled)
@@ -420,7 +420,7 @@ static void cell_device(struct table *t, const struct report *r, uint64_t ns)
 
 static void put_operators(const struct page *p)
 {
-	static const char *const headings[] = { "self", "share", "total", "count", "work",
+	static const char *const headings[] = { "self", "share", "total", "count", "activities",
 		"host self", "host total", "bound by", "operator" };
 	const struct report *r = p->r;
 	uint64_t all = 0;
@@ -475,8 +475,8 @@ static int layer_order(const void *one, const void *two)
 /* What the program, or its framework, has given a name to: with all that runs inside. */
 static void put_layers(const struct page *p)
 {
-	static const char *const headings[] = { "device", "count", "host", "span p50", "host p50",
-		"kind", "name" };
+	static const char *const headings[] = { "device", "count", "host", "median span",
+		"median host", "kind", "name" };
 	const struct report *r = p->r;
 	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof(*rows));
 	size_t n = 0;
@@ -505,7 +505,7 @@ static void put_layers(const struct page *p)
 
 static void put_spans(const struct page *p)
 {
-	static const char *const headings[] = { "host", "count", "host p50", "kind", "name" };
+	static const char *const headings[] = { "host", "count", "median host", "kind", "name" };
 	const struct report *r = p->r;
 	struct table t;
 	if (!r->span_rows.n)
@@ -525,7 +525,7 @@ static void put_spans(const struct page *p)
 
 static void put_streams(const struct page *p)
 {
-	static const char *const headings[] = { "time", "work", "device", "context", "stream",
+	static const char *const headings[] = { "time", "activities", "device", "context", "stream",
 		"pid" };
 	const struct report *r = p->r;
 	struct table t;
@@ -556,7 +556,7 @@ static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
 
 static void put_device_copy(struct table *t, const struct copy_row *c)
 {
-	const char *direction = c->set ? "set" : copy_direction_name(c->what);
+	const char *direction = c->set ? "memset" : copy_direction_name(c->what);
 	const char *from = memory_place_name(c->from), *to = memory_place_name(c->to);
 	cell_count(t, c->count);
 	cell_bytes(t, c->bytes);
@@ -569,11 +569,11 @@ static void put_device_copy(struct table *t, const struct copy_row *c)
 
 static void put_device_copies(const struct page *p)
 {
-	static const char *const headings[] = { "count", "bytes", "time", "p50", "rate",
+	static const char *const headings[] = { "count", "bytes", "time", "median", "rate",
 		"direction" };
 	const struct report *r = p->r;
 	struct table t;
-	heading(p, "Copies and sets by time on the device");
+	heading(p, "Copies and memsets by time on the device");
 	table_init(&t, ">>>>><", headings);
 	for (size_t i = 0; i < shown(p, r->device_copies.n); i++)
 		put_device_copy(&t, &r->device_copies.v[i]);
@@ -662,12 +662,12 @@ static void put_copies(const struct page *p)
 		return put_device_copies(p);
 	if (!r->copies.n && !r->sets.count)
 		return;
-	heading(p, "Copies and sets");
+	heading(p, "Copies and memsets");
 	table_init(&t, ">>><", headings);
 	for (size_t i = 0; i < r->copies.n; i++)
 		put_moved(&t, &r->copies.v[i], r->copies.v[i].direction);
 	if (r->sets.count)
-		put_moved(&t, &r->sets, "set");
+		put_moved(&t, &r->sets, "memset");
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
 }
@@ -696,7 +696,7 @@ static void put_prediction(const struct page *p)
 {
 	if (!p->r->prediction)
 		return;
-	heading(p, "Foretold times");
+	heading(p, "Predicted times");
 	prediction_put_text(p->r, p->out, p->rows, p->dim, p->plain);
 }
 

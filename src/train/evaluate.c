@@ -327,7 +327,7 @@ int eval_run(enum eval_split split, const struct predict_device *d,
 	else
 		ret = held_out(split, d, samples, n, model, progress, &points, err);
 	if (!ret && !points.n)
-		ret = error_set(err, -ENODATA, "there is no launch to ask");
+		ret = error_set(err, -ENODATA, "there is no launch to predict");
 	if (ret == -ENOMEM)
 		error_set(err, ret, "there is not enough memory");
 	if (ret)

@@ -407,8 +407,8 @@ static int choose(unsigned kinds, struct train_report *report, struct error *err
 	if (best->median < s->ratio.median)
 		return 0;
 	return error_set(err, -EDOM,
-		"no model is made: on kernels that it did not know it was off by %.1f %% in the "
-		"middle, and the family's usual ratio to the bound alone by %.1f %%",
+		"no model is made: on unseen kernels its median relative error is %.1f %%, and that "
+		"of the family's usual ratio to the bound alone is %.1f %%",
 		100 * (double)best->median, 100 * (double)s->ratio.median);
 }
 

@@ -8,10 +8,10 @@ app=$build/examples/vecadd
 cd "$scratch" || exit 1
 
 # vecadd: 200 launches, 20 launches of graphs of three nodes, 6 copies.
-expect 0 '266 of 266 pieces of work joined' sh -c "$weir record --sim --gpu -q -o a.weir -- $app >&2 &&
+expect 0 '266 of 266 GPU activities joined' sh -c "$weir record --sim --gpu -q -o a.weir -- $app >&2 &&
 	$weir report a.weir"
 expect 0 '200 kernels agree in name, grid and block' "$weir" report a.weir
-expect 0 '; 0 pieces began before their call|  0 pieces began' "$weir" report a.weir
+expect 0 '; 0 activities began before their call' "$weir" report a.weir
 expect 0 '"early_work": 0' "$weir" report --json a.weir
 expect 0 '"joined": 266' "$weir" report --json a.weir
 expect 0 '"checked": 200' "$weir" report --json a.weir
@@ -46,14 +46,14 @@ expect 0 '266 of 266' sh -c "WEIR_SIM_CUPTI=buffer=7 $weir record --sim --gpu -q
 	$weir report b.weir"
 
 # Lost records are told, and the others still find their calls.
-expect 0 '240 of 240 pieces' sh -c "WEIR_SIM_CUPTI=lose=10 $weir record --sim --gpu -q -o c.weir -- $app >&2 &&
+expect 0 '240 of 240 GPU activities' sh -c "WEIR_SIM_CUPTI=lose=10 $weir record --sim --gpu -q -o c.weir -- $app >&2 &&
 	$weir report c.weir"
-expect 0 '27 pieces of device work were lost' "$weir" report c.weir
+expect 0 '27 GPU activities were lost' "$weir" report c.weir
 
 # What has not ended when the program does is lost, of whatever kind it is, and has no time.
-expect 0 '266 of 266 pieces' sh -c "WEIR_SIM_CUPTI=unfinished $weir record --sim --gpu -q -o u.weir -- $app >&2 &&
+expect 0 '266 of 266 GPU activities' sh -c "WEIR_SIM_CUPTI=unfinished $weir record --sim --gpu -q -o u.weir -- $app >&2 &&
 	$weir report u.weir"
-expect 0 '4 pieces of device work were lost' "$weir" report u.weir
+expect 0 '4 GPU activities were lost' "$weir" report u.weir
 
 # Without CUPTI some launches are timed with events, and the report says why.
 mkdir alone

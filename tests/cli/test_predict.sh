@@ -42,7 +42,7 @@ same 'launches of it' "$(value p.weir tiers.0.launches)" 72
 below 'its error' "$(value p.weir tiers.0.error_p90)" 0.01
 same 'once' "$(value p.weir tiers.1.launches)" 4
 same 'kernel' "$(value p.weir kernels.0.kernel)" scale
-expect 0 'Foretold times' "$weir" report p.weir
+expect 0 'Predicted times' "$weir" report p.weir
 expect 0 '72 +0\.[0-9] % .* exact' "$weir" report p.weir
 
 # Times that change are followed.

@@ -17,7 +17,7 @@ expect 0 '"kind": "network"' "$weir" train --kind network --json l.csv -o m.weir
 [ -e m.weir-model.part ] && { echo "FAILED: something is left beside the model"; failures=1; }
 expect 2 '[0-9]+ different launches with a device time, and 40 are needed' "$weir" train few.csv
 expect 2 "don't say which device it was: --device NAME" "$weir" train nameless.csv
-expect 0 'the network answers' "$weir" train -k network -d H200 nameless.csv -o n.weir-model
+expect 0 'predictions are those of the network' "$weir" train -k network -d H200 nameless.csv -o n.weir-model
 expect 2 'ran on another device|another device than those before' "$weir" train l.csv a100.csv
 expect 2 "says of no launch how long it ran" "$weir" train timeless.csv
 expect 2 'nothing is known of a device .Voodoo.' "$weir" train -d Voodoo nameless.csv
@@ -48,19 +48,19 @@ tr '\000' '\001' <m.weir-model >bad.weir-model
 expect 2 'bad.weir-model: ' "$weir" predict -m bad.weir-model -d H200 -k x -g 1 -b 32
 
 # one launch
-expect 0 'told by +bound: ' $one -m none --flops 2e9 --bytes 1e7
+expect 0 'predictor +bound: ' $one -m none --flops 2e9 --bytes 1e7
 expect 0 'bound +[0-9.]+ us, by bytes and FLOPs' $one --flops 2e9 --bytes 1e7
-expect 0 'only the magnitude is worth telling' $one -m none
-expect 0 'told by +cold: ' $one --flops 2e9 --bytes 1e7
-expect 0 'told by +cold: ' $one -m m.weir-model --flops 2e9 --bytes 1e7
+expect 0 'order of magnitude' $one -m none
+expect 0 'predictor +cold: ' $one --flops 2e9 --bytes 1e7
+expect 0 'predictor +cold: ' $one -m m.weir-model --flops 2e9 --bytes 1e7
 expect 0 '"tier": "cold"' $one -m m.weir-model --flops 2e9 --bytes 1e7 --json
 expect 0 'occupancy +1 +share of the SM' $one --features
 gemm="$weir predict l.csv -k sgemm_a_tile32 -g 9,16 -b 256 -a 1152 -a 1024 -a 3"
-expect 0 'told by +shape: ' $gemm --flops 2e9 --bytes 1e7
+expect 0 'predictor +shape: ' $gemm --flops 2e9 --bytes 1e7
 expect 0 '"tier": "shape"' $gemm --flops 2e9 --bytes 1e7 --json
 # its model says what FLOPs and bytes take, another's what elements do
-expect 0 'told by +(cold|bound): ' $gemm
-expect 0 'told by +shape: ' "$weir" predict l.csv -k 'vectorized_elementwise_opa<32>' -g 900 -b 128 -a 460000
+expect 0 'predictor +(cold|bound): ' $gemm
+expect 0 'predictor +shape: ' "$weir" predict l.csv -k 'vectorized_elementwise_opa<32>' -g 900 -b 128 -a 460000
 expect 0 'linear|bound|nearest|ratio' "$weir" predict l.csv
 expect 0 '"mean_log2_error": ' "$weir" predict l.csv --json
 expect 1 'the device refuses the launch' "$weir" predict -d H200 -k x -g 1 -b 1025
@@ -70,16 +70,16 @@ expect 2 'several kernels of the files' "$weir" predict l.csv -k sgemm -g 1 -b 3
 expect 2 'no kernel of the files has that in its name' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32
 expect 2 'without --kernel they are listed' "$weir" predict l.csv -k no_such_kernel -g 1 -b 32 --json
 new='vectorized_elementwise_opa<33>'
-expect 0 'kernel +not in the files, which have siblings of it' "$weir" predict l.csv -k "$new" -g 900 -b 128
+expect 0 'kernel +not in the files; siblings of it are' "$weir" predict l.csv -k "$new" -g 900 -b 128
 expect 0 '"kernel_known": false' "$weir" predict l.csv -k "$new" -g 900 -b 128 --json
 # Devices are found as people write them; who names another is told which there are, and each of those
 # is one.
-expect 0 'told by' "$weir" predict -d h200 -k my_gemm -g 128 -b 256
+expect 0 'predictor' "$weir" predict -d h200 -k my_gemm -g 128 -b 256
 expect 2 "of a device 'Voodoo'.* known are: .*, T4, .*, H200, " "$weir" predict -d Voodoo -k x -g 1 -b 32
 expect 2 'or one of: .*, T4, ' "$weir" predict -k x -g 1 -b 32
 "$weir" predict -d Voodoo -k x -g 1 -b 32 2>&1 | sed 's/.*known are: //; s/, /\n/g' >devices
 while read -r device; do
-	expect 0 'told by' "$weir" predict -d "$device" -k x -g 1 -b 32
+	expect 0 'predictor' "$weir" predict -d "$device" -k x -g 1 -b 32
 done <devices
 same=$(wc -l <devices)
 [ "$same" -ge 10 ] || { echo "FAILED: $same devices are known"; failures=1; }

@@ -28,7 +28,7 @@ run() { # TITLE NAME OPTIONS…
 	"$weir" record -q "$@" -o "$work/$name.weir" -- python3 "$here/programs/$program" $rounds \
 		>"$work/$name.out" 2>&1 || { echo "$title failed:"; tail -n 3 "$work/$name.out"; failed=1; return; }
 	echo "== $title"
-	"$weir" report -n 12 "$work/$name.weir" | sed -n '/^Warnings/,/^$/p; /^Foretold times/,/^Kernels by time/p' |
+	"$weir" report -n 12 "$work/$name.weir" | sed -n '/^Warnings/,/^$/p; /^Predicted times/,/^Kernels by time/p' |
 		grep -v '^Kernels by time'
 }
 

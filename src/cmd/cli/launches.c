@@ -283,7 +283,7 @@ int launches_device(
 		name = only_name(d->cc, d->sms);
 	if (!name)
 		return complain(EXIT_USAGE,
-			"the files don't say which device it was: --device NAME, as the driver tells "
+			"the files don't say which device it was: --device NAME, as the driver names "
 			"it, or one of: %s",
 			known_devices((char[1024]){ "" }, 1024));
 	return predict_device_find(name, d->cc, d->sms, ret_device) ? unknown_device(name, d->cc)

@@ -548,7 +548,7 @@ static void start_forecast(const struct device_told *d, bool alike, const uint8_
 	if (!process_wants_forecast(&orders))
 		return;
 	if (!alike)
-		process_note("no times are foretold: the devices are of several kinds; choose one "
+		process_note("no times are predicted: the devices are of several kinds; choose one "
 			     "with CUDA_VISIBLE_DEVICES");
 	else if (forecast_start(&orders, d->name,
 			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),

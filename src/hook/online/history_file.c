@@ -317,7 +317,7 @@ static void find_model(const struct predict_device *d)
 		files.orders.model = files.found;
 	else
 		note("no model is in use: none is for this device in ", directory,
-			"what has not run yet is told from its like alone");
+			"kernels that have not run yet are predicted from their siblings alone");
 }
 
 /* --- life ---------------------------------------------------------------------------------- */
