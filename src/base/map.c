@@ -56,6 +56,19 @@ uint32_t map_find(const struct map *m, struct map_key key)
 	return s->taken ? s->value : MAP_NONE;
 }
 
+struct map_key map_text_key(const char *text, size_t bytes, uint64_t number)
+{
+	return MAP_KEY(hash_bytes(text, bytes), hash_fnv32(text, bytes), bytes, number);
+}
+
+uint32_t map_number(struct map *m, struct map_key key)
+{
+	uint32_t *number = map_get(m, key);
+	if (number && *number == MAP_NONE)
+		*number = (uint32_t)(m->taken - 1);
+	return number ? *number : MAP_NONE;
+}
+
 void map_fini(struct map *m)
 {
 	if (!m)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
+
 #define MAP_NONE UINT32_MAX
 
 struct map_key {
@@ -35,7 +37,35 @@ uint32_t *map_get(struct map *m, struct map_key key);
 /* The value, or MAP_NONE for a key that is not there. */
 uint32_t map_find(const struct map *m, struct map_key key);
 
+/* The key's number, given out from 0 in the order in which keys come; MAP_NONE without memory.  Of
+ * a map that holds nothing else. */
+uint32_t map_number(struct map *m, struct map_key key);
+
+/*
+ * The row of an ARRAY that a key stands for; NULL without memory.  The map holds where.  For a new
+ * key there is a new last row, whose content is the last argument: that is evaluated for new keys
+ * alone, after the row has its place.
+ *
+ *	struct thread_row *t = MAP_ROW(&map, MAP_KEY(process, tid), &threads,
+ *		(struct thread_row){ .process = process, .tid = tid });
+ */
+#define MAP_ROW(m, key, array, ...)                                                                \
+	({                                                                                         \
+		uint32_t *index_ = map_get((m), (key));                                            \
+		__typeof__((array)->v) row_ = NULL;                                                \
+		if (index_ && *index_ != MAP_NONE) {                                               \
+			row_ = &(array)->v[*index_];                                               \
+		} else if (index_ && (row_ = array_push(array))) {                                 \
+			*row_ = (__VA_ARGS__);                                                     \
+			*index_ = (uint32_t)((array)->n - 1);                                      \
+		}                                                                                  \
+		row_;                                                                              \
+	})
+
 void map_fini(struct map *m);
+
+/* A text, and a number beside it; two texts of equal hashes and length would be taken for one. */
+struct map_key map_text_key(const char *text, size_t bytes, uint64_t number);
 
 #define MAP_KEY(...) ((struct map_key){ .w = { __VA_ARGS__ } })
 

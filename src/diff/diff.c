@@ -99,23 +99,10 @@ static uint64_t ns_of(const struct adder *a, uint64_t ticks)
 static struct diff_row *row_of(
 	struct adder *a, enum diff_table table, const char *name, const char *kind)
 {
-	const size_t n = strlen(name);
 	const uint64_t other = kind ? hash_fnv32(kind, strlen(kind)) : 0;
-	uint32_t *index = map_get(
-		&a->d->names[table], MAP_KEY(hash_bytes(name, n), hash_fnv32(name, n), n, other));
-	if (!index)
-		return NULL;
-	if (*index != MAP_NONE)
-		return &a->d->rows[table].v[*index];
-	char *copy = strdup(name);
-	struct diff_row *row = copy ? array_push(&a->d->rows[table]) : NULL;
-	if (!row) {
-		free(copy);
-		return NULL;
-	}
-	*row = (struct diff_row){ .name = copy, .kind = kind };
-	*index = (uint32_t)(a->d->rows[table].n - 1);
-	return row;
+	struct diff_row *row = MAP_ROW(&a->d->names[table], map_text_key(name, strlen(name), other),
+		&a->d->rows[table], (struct diff_row){ .name = strdup(name), .kind = kind });
+	return row && row->name ? row : NULL;
 }
 
 /* The row, with room for this run's numbers; runs in which there was no such row are zeros. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 #include "event/args.h"
 
 #include "base/banned.h"
@@ -137,18 +139,9 @@ static int enum_order(const struct enum_name *e, const char *type, int64_t value
 
 const char *decode_enum(const struct decoder *d, const char *type, int64_t value)
 {
-	unsigned low = 0, high = d->enum_count;
-	while (low < high) {
-		const unsigned middle = low + (high - low) / 2;
-		const int c = enum_order(&d->enums[middle], type, value);
-		if (c == 0)
-			return d->enums[middle].name;
-		if (c < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	const size_t at = SEARCH(i, 0, d->enum_count, enum_order(&d->enums[i], type, value) < 0);
+	const struct enum_name *e = at < d->enum_count ? &d->enums[at] : NULL;
+	return e && !enum_order(e, type, value) ? e->name : NULL;
 }
 
 const char *decode_result(const struct decoder *d, const struct schema_fn *fn, unsigned result)

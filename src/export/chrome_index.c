@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "memory/memory.h"
 #include "trace/activity.h"
@@ -93,14 +94,7 @@ static uint32_t last_begun(
 {
 	const struct chrome_range key = { .process = process,
 		.r = { .tid = tid, .ticks = ticks, .external = UINT64_MAX } };
-	size_t low = 0, high = n->ranges.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (range_order(&n->ranges.v[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, n->ranges.n, range_order(&n->ranges.v[i], &key) <= 0);
 	return low ? (uint32_t)(low - 1) : NONE;
 }
 
@@ -395,15 +389,7 @@ struct totals {
 
 static uint64_t *total_of(struct totals *t, const struct chrome_memory *m)
 {
-	uint32_t *i = map_get(&t->devices, MAP_KEY(m->process, m->device));
-	if (i && *i == MAP_NONE) {
-		uint64_t *new = array_push(&t->total);
-		if (!new)
-			return NULL;
-		*new = 0;
-		*i = (uint32_t)(t->total.n - 1);
-	}
-	return i ? &t->total.v[*i] : NULL;
+	return MAP_ROW(&t->devices, MAP_KEY(m->process, m->device), &t->total, 0);
 }
 
 static int replay(struct chrome_index *n, struct totals *t, size_t i)

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/search.h"
 #include "memory/memory.h"
 
 #include "base/banned.h"
@@ -79,7 +79,7 @@ static void put_number(struct pickle *p, uint64_t v)
 static void put_text(struct pickle *p, const char *text)
 {
 	const size_t all = strlen(text), n = all < 4096 ? all : 4096;
-	uint32_t *number = map_get(&p->texts, MAP_KEY(hash_bytes(text, n), hash_fnv32(text, n), n));
+	uint32_t *number = map_get(&p->texts, map_text_key(text, n, 0));
 	if (number && *number != MAP_NONE) {
 		putc(OP_RECALL, p->out);
 		put_u32(p, *number);
@@ -189,14 +189,7 @@ static void put_action(struct snapshot *s, const char *action, const struct bloc
 /* Whether a live segment of the trace holds the block; otherwise it is its own. */
 static bool is_held(const struct snapshot *s, const struct block_event *e)
 {
-	size_t low = 0, high = s->segments.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (s->segments.v[middle].pointer <= e->pointer)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, s->segments.n, s->segments.v[i].pointer <= e->pointer);
 	const struct block_event *g = low ? &s->segments.v[low - 1] : NULL;
 	return g && e->pointer - g->pointer < g->bytes &&
 	       e->bytes <= g->bytes - (e->pointer - g->pointer);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -12,20 +11,9 @@
 
 static uint32_t name_of(struct flame *f, const char *name)
 {
-	const size_t n = strlen(name);
-	uint32_t *index =
-		map_get(&f->name_map, MAP_KEY(hash_bytes(name, n), hash_fnv32(name, n), n));
-	if (!index)
-		return FLAME_NONE;
-	if (*index != MAP_NONE)
-		return *index;
-	char *copy = strdup(name), **to = copy ? array_push(&f->names) : NULL;
-	if (!to) {
-		free(copy);
-		return FLAME_NONE;
-	}
-	*to = copy;
-	return *index = (uint32_t)(f->names.n - 1);
+	char **row =
+		MAP_ROW(&f->name_map, map_text_key(name, strlen(name), 0), &f->names, strdup(name));
+	return row && *row ? (uint32_t)(row - f->names.v) : FLAME_NONE;
 }
 
 uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, const char *name)

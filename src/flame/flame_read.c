@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "flame/flame.h"
 #include "model/links.h"
@@ -126,18 +127,11 @@ static uint32_t call_node(struct reader *r, uint32_t parent, uint16_t id)
 static int thread_of(
 	struct reader *r, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_thread)
 {
-	uint32_t *index = map_get(&r->thread_map, MAP_KEY(process, tid));
-	if (!index)
+	struct thread *t = MAP_ROW(&r->thread_map, MAP_KEY(process, tid), &r->threads,
+		(struct thread){ .process = process, .tid = tid, .node = NONE });
+	if (!t)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct thread *new = array_push(&r->threads);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct thread){ .process = process, .tid = tid, .node = NONE };
-		*index = (uint32_t)(r->threads.n - 1);
-	}
-	*ret_thread = *index;
-	struct thread *t = &r->threads.v[*index];
+	*ret_thread = (uint32_t)(t - r->threads.v);
 	if (name && *name)
 		snprintf(t->name, sizeof(t->name), "%.15s", name);
 	return 0;
@@ -218,14 +212,8 @@ static uint32_t span_node(struct reader *r, uint32_t i)
 static uint32_t node_at(struct reader *r, uint32_t thread, uint64_t ticks)
 {
 	struct thread *t = &r->threads.v[thread];
-	uint32_t low = t->first_span, high = t->first_span + t->span_count;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (r->spans.v[middle].ticks <= ticks)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const uint32_t low = (uint32_t)SEARCH(
+		i, t->first_span, t->first_span + t->span_count, r->spans.v[i].ticks <= ticks);
 	uint32_t i = low > t->first_span ? low - 1 : NONE;
 	while (i != NONE && r->spans.v[i].end <= ticks)
 		i = r->spans.v[i].parent;
@@ -291,17 +279,10 @@ static void index_links(struct reader *r)
 static void give_links(struct reader *r, uint32_t thread, const struct record *c, uint32_t node)
 {
 	const struct thread *t = &r->threads.v[thread];
-	uint32_t low = t->first_asked, high = t->first_asked + t->asked_count;
-	const uint32_t end = high;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (r->links.v[middle].ticks < c->ticks)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < end && r->links.v[low].ticks <= record_end(c); low++)
-		r->links.v[low].node = node;
+	const size_t end = t->first_asked + t->asked_count;
+	size_t i = SEARCH(k, t->first_asked, end, r->links.v[k].ticks < c->ticks);
+	for (; i < end && r->links.v[i].ticks <= record_end(c); i++)
+		r->links.v[i].node = node;
 }
 
 /* ---- calls ---- */
@@ -436,19 +417,12 @@ static int read_threads(struct reader *r)
 static struct asked *link_of(struct reader *r, uint32_t process, uint64_t correlation)
 {
 	const struct asked key = { .process = process, .correlation = correlation };
-	size_t low = 0, high = r->links.n;
-	for (size_t i = r->hint; i < r->hint + 2 && i < high; i++)
+	for (size_t i = r->hint; i < r->hint + 2 && i < r->links.n; i++)
 		if (r->links.v[i].process == process && r->links.v[i].correlation == correlation) {
 			r->hint = i;
 			return &r->links.v[i];
 		}
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (link_by_correlation(&r->links.v[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, r->links.n, link_by_correlation(&r->links.v[i], &key) < 0);
 	r->hint = low;
 	if (low == r->links.n || r->links.v[low].process != process ||
 		r->links.v[low].correlation != correlation)
@@ -486,18 +460,18 @@ static int index_externals(struct reader *r)
 	return 0;
 }
 
+static bool external_before(
+	const struct reader *r, uint32_t span, uint32_t process, uint64_t external)
+{
+	const struct span *s = &r->spans.v[span];
+	const uint32_t p = r->threads.v[s->thread].process;
+	return p < process || (p == process && s->external < external);
+}
+
 static uint32_t external_node(struct reader *r, uint32_t process, uint64_t external)
 {
-	size_t low = 0, high = r->externals.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct span *s = &r->spans.v[r->externals.v[middle]];
-		const uint32_t p = r->threads.v[s->thread].process;
-		if (p < process || (p == process && s->external < external))
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(
+		i, 0, r->externals.n, external_before(r, r->externals.v[i], process, external));
 	if (low == r->externals.n)
 		return NONE;
 	const struct span *s = &r->spans.v[r->externals.v[low]];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/tally.h"
 #include "trace/activity.h"
@@ -31,37 +32,21 @@ static int each_chunk(struct reader *d, uint16_t kind, int (*use)(struct reader 
 	return e;
 }
 
-/* The number behind a key, given out from 0; *ret_new says that it is the first time. */
-static int number_of(struct map *m, struct map_key key, size_t next, uint32_t *ret, bool *ret_new)
-{
-	uint32_t *at = map_get(m, key);
-	if (!at)
-		return -ENOMEM;
-	*ret_new = *at == MAP_NONE;
-	if (*ret_new)
-		*at = (uint32_t)next;
-	*ret = *at;
-	return 0;
-}
-
 /* ---- work ---- */
 
 static int stream_of(struct reader *d, const struct device_work *w, uint32_t *ret_stream)
 {
 	const uint32_t process = d->buf.ref->process;
-	bool new;
-	const int e = number_of(&d->streams, MAP_KEY(process, w->device, w->context, w->stream),
-		d->f->streams.n, ret_stream, &new);
-	if (e || !new)
-		return e;
-	struct hint_stream *s = array_push(&d->f->streams);
+	const struct hint_stream *s =
+		MAP_ROW(&d->streams, MAP_KEY(process, w->device, w->context, w->stream),
+			&d->f->streams, (struct hint_stream){ .process = process });
 	if (!s)
 		return -ENOMEM;
-	*s = (struct hint_stream){ .process = process };
+	*ret_stream = (uint32_t)(s - d->f->streams.v);
 	return 0;
 }
 
-static int new_kernel(struct reader *d, const struct device_work *w, uint32_t name)
+static struct hint_kernel new_kernel(struct reader *d, const struct device_work *w, uint32_t name)
 {
 	struct hint_kernel k = { .name_id = name,
 		.device = w->device,
@@ -70,35 +55,31 @@ static int new_kernel(struct reader *d, const struct device_work *w, uint32_t na
 		.shared_dynamic = w->shared_dynamic,
 		.has_resources = w->valid & WORK_HAS_REGISTERS && w->valid & WORK_HAS_SHARED };
 	k.name = demangle(name == META_NONE ? "(no name)" : d->f->report->meta.names.v[name].text);
-	struct hint_kernel *to = k.name ? array_push(&d->f->kernels) : NULL;
-	if (!to) {
-		free(k.name);
-		return -ENOMEM;
-	}
 	memcpy(k.shape.grid, w->grid, sizeof(w->grid));
 	memcpy(k.shape.block, w->block, sizeof(w->block));
-	k.names = hint_names_of(k.name);
-	*to = k;
-	return 0;
+	if (k.name)
+		k.names = hint_names_of(k.name);
+	return k;
 }
 
 static int kernel_of(struct reader *d, const struct device_work *w, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(&d->f->report->meta, d->buf.ref->process, w->name);
 	const uint64_t shared = (uint64_t)w->shared_static << 32 | w->shared_dynamic;
-	uint32_t shape;
-	bool new;
 	if (!(w->valid & WORK_HAS_SHAPE))
 		return 0;
-	int e = number_of(&d->shapes,
-		MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
-			(uint64_t)w->grid[2] << 32 | w->block[0],
-			(uint64_t)w->block[1] << 32 | w->block[2], w->device),
-		d->shapes.taken, &shape, &new);
-	if (!e)
-		e = number_of(&d->kernels, MAP_KEY(name, shape, w->registers, shared),
-			d->f->kernels.n, ret_kernel, &new);
-	return e || !new ? e : new_kernel(d, w, name);
+	const uint32_t shape = map_number(
+		&d->shapes, MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
+				    (uint64_t)w->grid[2] << 32 | w->block[0],
+				    (uint64_t)w->block[1] << 32 | w->block[2], w->device));
+	const struct hint_kernel *k =
+		shape == MAP_NONE ? NULL
+				  : MAP_ROW(&d->kernels, MAP_KEY(name, shape, w->registers, shared),
+					    &d->f->kernels, new_kernel(d, w, name));
+	if (!k || !k->name)
+		return -ENOMEM;
+	*ret_kernel = (uint32_t)(k - d->f->kernels.v);
+	return 0;
 }
 
 static bool is_busy(uint16_t kind)
@@ -164,15 +145,11 @@ static int work_order(const void *one, const void *two)
 
 static int thread_of(struct reader *d, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
-	bool new;
-	const int e =
-		number_of(&d->threads, MAP_KEY(process, tid), d->f->threads.n, ret_thread, &new);
-	if (e || !new)
-		return e;
-	struct hint_thread *t = array_push(&d->f->threads);
+	const struct hint_thread *t = MAP_ROW(&d->threads, MAP_KEY(process, tid), &d->f->threads,
+		(struct hint_thread){ process, tid });
 	if (!t)
 		return -ENOMEM;
-	*t = (struct hint_thread){ process, tid };
+	*ret_thread = (uint32_t)(t - d->f->threads.v);
 	return 0;
 }
 
@@ -314,18 +291,12 @@ static void drop_inner(struct hint_facts *f)
 /* The call of the thread that was running at that time. */
 static uint32_t call_at(const struct hint_facts *f, uint32_t thread, uint64_t ns)
 {
-	size_t low = 0, high = f->calls.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct hint_call *c = &f->calls.v[middle];
-		if (c->thread < thread || (c->thread == thread && c->begin_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const struct hint_call *v = f->calls.v;
+	const size_t low = SEARCH(i, 0, f->calls.n,
+		v[i].thread < thread || (v[i].thread == thread && v[i].begin_ns <= ns));
 	if (!low)
 		return HINT_NONE;
-	const struct hint_call *c = &f->calls.v[low - 1];
+	const struct hint_call *c = &v[low - 1];
 	return c->thread == thread && ns <= c->end_ns ? (uint32_t)(low - 1) : HINT_NONE;
 }
 

@@ -135,19 +135,12 @@ static struct map_key turn_key(const struct gap *p)
 
 static int note_turn(struct turns *t, const struct gap *p)
 {
-	uint32_t *at = map_get(&t->map, turn_key(p));
-	if (!at)
+	struct turn *turn = MAP_ROW(&t->map, turn_key(p), &t->v, (struct turn){ 0 });
+	if (!turn)
 		return -ENOMEM;
-	if (*at == MAP_NONE) {
-		struct turn *new = array_push(&t->v);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct turn){ 0 };
-		*at = (uint32_t)(t->v.n - 1);
-	}
 	uint64_t ns = p->to - p->from;
 	for (size_t i = 0; i < OFTEN; i++) {
-		uint64_t *kept = &t->v.v[*at].longest[i];
+		uint64_t *kept = &turn->longest[i];
 		const uint64_t less = ns < *kept ? ns : *kept;
 		*kept = ns > *kept ? ns : *kept;
 		ns = less;

@@ -201,19 +201,13 @@ static int balance(struct memory_import *m, struct store *s, struct memory_devic
 int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
 	const uint32_t process = s->threads.v[e->thread].process;
-	uint32_t *index = map_get(&m->device_map, MAP_KEY(process, e->device));
-	if (index && *index == MAP_NONE) {
-		struct memory_device *d = array_push(&m->devices);
-		if (!d)
-			return -ENOMEM;
-		*d = (struct memory_device){ .number = e->device, .thread = e->thread };
-		*index = (uint32_t)(m->devices.n - 1);
-	}
-	struct memory_event *to = index ? array_push(&m->events) : NULL;
+	const struct memory_device *d = MAP_ROW(&m->device_map, MAP_KEY(process, e->device),
+		&m->devices, (struct memory_device){ .number = e->device, .thread = e->thread });
+	struct memory_event *to = d ? array_push(&m->events) : NULL;
 	if (!to)
 		return -ENOMEM;
 	*to = *e;
-	to->place = *index;
+	to->place = (uint32_t)(d - m->devices.v);
 	to->order = (uint32_t)(m->events.n - 1);
 	return 0;
 }

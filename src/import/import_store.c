@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "event/schema_text.h"
 
 #include "base/banned.h"
@@ -19,7 +18,7 @@
 
 static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
 {
-	return map_get(m, MAP_KEY(hash_bytes(text, bytes), hash_fnv32(text, bytes), bytes));
+	return map_get(m, map_text_key(text, bytes, 0));
 }
 
 int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_id)
@@ -54,34 +53,22 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 
 int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_process)
 {
-	uint32_t *index = map_get(&s->process_map, MAP_KEY(key));
-	if (!index)
+	const struct store_process *p = MAP_ROW(
+		&s->process_map, MAP_KEY(key), &s->processes, (struct store_process){ .pid = pid });
+	if (!p)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct store_process *p = array_push(&s->processes);
-		if (!p)
-			return -ENOMEM;
-		*p = (struct store_process){ .pid = pid };
-		*index = (uint32_t)(s->processes.n - 1);
-	}
-	*ret_process = *index;
+	*ret_process = (uint32_t)(p - s->processes.v);
 	return 0;
 }
 
 int store_thread(
 	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread)
 {
-	uint32_t *index = map_get(&s->thread_map, MAP_KEY(process, key));
-	if (!index)
+	const struct store_thread *t = MAP_ROW(&s->thread_map, MAP_KEY(process, key), &s->threads,
+		(struct store_thread){ .process = process, .tid = tid });
+	if (!t)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct store_thread *t = array_push(&s->threads);
-		if (!t)
-			return -ENOMEM;
-		*t = (struct store_thread){ .process = process, .tid = tid };
-		*index = (uint32_t)(s->threads.n - 1);
-	}
-	*ret_thread = *index;
+	*ret_thread = (uint32_t)(t - s->threads.v);
 	return 0;
 }
 
@@ -114,9 +101,7 @@ static uint32_t known_function(const struct store *s, const char *name, size_t b
 	const size_t bare = without_version(name, bytes);
 	const size_t lengths[] = { bytes, bare, without_flavour(name, bare) };
 	for (int i = 0; i < 3; i++) {
-		const uint32_t fn = map_find(
-			&s->function_map, MAP_KEY(hash_bytes(name, lengths[i]),
-						  hash_fnv32(name, lengths[i]), lengths[i]));
+		const uint32_t fn = map_find(&s->function_map, map_text_key(name, lengths[i], 0));
 		if (fn != MAP_NONE)
 			return fn;
 	}

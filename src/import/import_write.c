@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "trace/block.h"
 
@@ -55,15 +56,7 @@ static int work_by_start(const void *one, const void *two)
 static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t start_ns)
 {
 	const struct store_call key = { .correlation = correlation, .start_ns = start_ns };
-	size_t low = 0, high = s->calls.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (call_by_correlation(&s->calls.v[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, 0, s->calls.n, call_by_correlation(&s->calls.v[i], &key) <= 0);
 }
 
 static bool may_own(const struct store *s, const struct store_call *c, const struct device_work *w)

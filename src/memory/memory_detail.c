@@ -18,17 +18,7 @@
 
 static struct memory_row *row_of(struct memory_rows *rows, struct map *map, uint64_t key)
 {
-	uint32_t *index = map_get(map, MAP_KEY(key));
-	if (!index)
-		return NULL;
-	if (*index == MAP_NONE) {
-		struct memory_row *new = array_push(rows);
-		if (!new)
-			return NULL;
-		*new = (struct memory_row){ .key = key };
-		*index = (uint32_t)(rows->n - 1);
-	}
-	return &rows->v[*index];
+	return MAP_ROW(map, MAP_KEY(key), rows, (struct memory_row){ .key = key });
 }
 
 static unsigned class_of(uint64_t bytes)
@@ -211,20 +201,13 @@ static int operator_order(const void *one, const void *two)
 static int count_operator(struct report *r, struct map *rows, const struct range_query *q)
 {
 	struct memory_detail *d = r->memory_detail;
-	uint32_t *index = map_get(rows, MAP_KEY(q->name));
-	if (!index)
+	const char *name = q->name == META_NONE ? NULL : r->meta.names.v[q->name].text;
+	struct memory_operator *o = MAP_ROW(
+		rows, MAP_KEY(q->name), &d->operators, (struct memory_operator){ .name = name });
+	if (!o)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct memory_operator *new = array_push(&d->operators);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct memory_operator){
-			.name = q->name == META_NONE ? NULL : r->meta.names.v[q->name].text
-		};
-		*index = (uint32_t)(d->operators.n - 1);
-	}
-	d->operators.v[*index].at_peak++;
-	d->operators.v[*index].at_peak_bytes += q->bytes;
+	o->at_peak++;
+	o->at_peak_bytes += q->bytes;
 	return 0;
 }
 
@@ -273,18 +256,11 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 
 static int take_source(struct memory_detail *d, const struct memory_source *s, uint32_t *ret_index)
 {
-	uint32_t *index = map_get(&d->source_map,
-		MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool, s->has_stream));
-	if (!index)
+	const struct memory_source *row =
+		MAP_ROW(&d->source_map, memory_source_key(s), &d->sources, *s);
+	if (!row)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct memory_source *new = array_push(&d->sources);
-		if (!new)
-			return -ENOMEM;
-		*new = *s;
-		*index = (uint32_t)(d->sources.n - 1);
-	}
-	*ret_index = *index;
+	*ret_index = (uint32_t)(row - d->sources.v);
 	return 0;
 }
 

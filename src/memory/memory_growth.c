@@ -55,17 +55,11 @@ static uint64_t find_anchor(const struct tally *t, uint64_t *ret_kernel)
 	uint64_t most = 0;
 	for (size_t i = 0; i < t->shapes.n; i++) {
 		const struct shape_row *s = &t->shapes.v[i];
-		uint32_t *index = map_get(&map, MAP_KEY(s->kernel));
-		if (!index)
+		struct anchor *a =
+			MAP_ROW(&map, MAP_KEY(s->kernel), &rows, (struct anchor){ s->kernel, 0 });
+		if (!a)
 			break;
-		if (*index == MAP_NONE) {
-			struct anchor *new = array_push(&rows);
-			if (!new)
-				break;
-			*new = (struct anchor){ s->kernel, 0 };
-			*index = (uint32_t)(rows.n - 1);
-		}
-		rows.v[*index].count += s->count - s->graph_count;
+		a->count += s->count - s->graph_count;
 	}
 	for (size_t i = 0; i < rows.n; i++) {
 		const struct anchor *a = &rows.v[i];
@@ -119,25 +113,19 @@ static int look_at_chunk(struct finder *f, const struct chunk_buf *buf)
 {
 	struct records it = records_of(buf);
 	const struct record *r;
-	uint32_t *thread = map_get(&f->threads, MAP_KEY(buf->ref->process, buf->ref->head.tid));
-	if (!thread)
+	uint64_t *count =
+		MAP_ROW(&f->threads, MAP_KEY(buf->ref->process, buf->ref->head.tid), &f->counts, 0);
+	if (!count)
 		return -ENOMEM;
-	if (*thread == MAP_NONE) {
-		uint64_t *new = array_push(&f->counts);
-		if (!new)
-			return -ENOMEM;
-		*new = 0;
-		*thread = (uint32_t)(f->counts.n - 1);
-	}
 	while ((r = records_next(&it))) {
 		if (!is_launch(f, r) || !is_anchor(f, buf->ref->process, r))
 			continue;
-		if (f->counts.v[*thread]++ % f->stride)
+		if ((*count)++ % f->stride)
 			continue;
 		struct seen_launch *to = array_push(&f->seen);
 		if (!to)
 			return -ENOMEM;
-		*to = (struct seen_launch){ r->ticks, *thread };
+		*to = (struct seen_launch){ r->ticks, (uint32_t)(count - f->counts.v) };
 	}
 	return 0;
 }

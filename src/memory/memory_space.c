@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #include "base/banned.h"
 
 #define PAGE_BITS 21
@@ -21,14 +23,7 @@
 /* Whether one of the tidy runs holds it. */
 static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 {
-	size_t low = 0, high = s->tidy;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (s->runs.v[middle].lo <= r->lo)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, s->tidy, s->runs.v[i].lo <= r->lo);
 	return low && s->runs.v[low - 1].hi >= r->hi;
 }
 
@@ -74,17 +69,8 @@ static int run_add(struct touched_set *s, const struct page_run *new)
 
 static struct touched_set *touched_get(struct touched *t, const struct extent *e)
 {
-	uint32_t *index = map_get(&t->map, MAP_KEY(e->process, e->kind));
-	if (!index)
-		return NULL;
-	if (*index == MAP_NONE) {
-		struct touched_set *new = array_push(&t->sets);
-		if (!new)
-			return NULL;
-		*new = (struct touched_set){ .process = e->process, .kind = e->kind };
-		*index = (uint32_t)(t->sets.n - 1);
-	}
-	return &t->sets.v[*index];
+	return MAP_ROW(&t->map, MAP_KEY(e->process, e->kind), &t->sets,
+		(struct touched_set){ .process = e->process, .kind = e->kind });
 }
 
 int touched_add(struct touched *t, const struct extent *e)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/radix.h"
+#include "base/search.h"
 #include "model/host_time.h"
 #include "model/timeline.h"
 
@@ -64,14 +65,7 @@ static int index_pieces(struct walker *w)
 /* The piece that ended last, at `ns` at the latest, and began before; or NONE. */
 static uint32_t ended_by(const struct walker *w, uint64_t ns)
 {
-	size_t low = 0, high = w->t->pieces.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (w->ended[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	size_t low = SEARCH(i, 0, w->t->pieces.n, w->ended[i].end_ns <= ns);
 	while (low && w->t->pieces.v[w->ended[low - 1].piece].start_ns >= ns)
 		low--; /* of no length, at that very moment */
 	return low ? w->ended[low - 1].piece : NONE;

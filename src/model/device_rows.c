@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/sort.h"
 #include "model/device_time.h"
 #include "model/roofline.h"
@@ -19,8 +18,7 @@
 
 uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 {
-	const size_t n = strlen(text);
-	return map_get(m, MAP_KEY(hash_bytes(text, n), hash_fnv32(text, n), n, kind));
+	return map_get(m, map_text_key(text, strlen(text), kind));
 }
 
 /* ---- rows ---- */

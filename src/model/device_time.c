@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/radix.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/roofline.h"
 #include "model/tally.h"
@@ -26,17 +26,11 @@ static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner 
 
 static int thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
 {
-	uint32_t *thread = map_get(&j->thread_map, MAP_KEY(process, tid));
+	const uint32_t *thread =
+		MAP_ROW(&j->thread_map, MAP_KEY(process, tid), &j->thread_process, process);
 	if (!thread)
 		return -ENOMEM;
-	if (*thread == MAP_NONE) {
-		uint32_t *new = array_push(&j->thread_process);
-		if (!new)
-			return -ENOMEM;
-		*new = process;
-		*thread = (uint32_t)(j->thread_process.n - 1);
-	}
-	*ret_thread = *thread;
+	*ret_thread = (uint32_t)(thread - j->thread_process.v);
 	return 0;
 }
 
@@ -47,23 +41,23 @@ static const char *text_of(const struct joiner *j, uint32_t name)
 
 /* ---- ranges ---- */
 
+static bool is_library(const struct range *g, const char *name)
+{
+	return g->kind == RANGE_OPERATOR &&
+	       (!strncmp(name, "cublas", 6) || !strncmp(name, "cudnn", 5));
+}
+
 static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
-	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
-	if (!index)
+	const struct operator_row *o =
+		MAP_ROW(&j->row_map, MAP_KEY(name, g->kind), &j->r->operators,
+			(struct operator_row){ .name = text_of(j, name),
+				.kind = g->kind,
+				.library = is_library(g, text_of(j, name)) });
+	if (!o)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct operator_row *new = array_push(&j->r->operators);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct operator_row){ .name = text_of(j, name), .kind = g->kind };
-		new->library =
-			g->kind == RANGE_OPERATOR &&
-			(!strncmp(new->name, "cublas", 6) || !strncmp(new->name, "cudnn", 5));
-		*index = (uint32_t)(j->r->operators.n - 1);
-	}
-	*ret_row = *index;
+	*ret_row = (uint32_t)(o - j->r->operators.v);
 	return 0;
 }
 
@@ -93,17 +87,10 @@ static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uin
 static int count_span(struct joiner *j, const struct range *g)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
-	uint32_t *index = map_get(&j->row_map, MAP_KEY(name, g->kind));
-	if (!index)
+	struct span_row *s = MAP_ROW(&j->row_map, MAP_KEY(name, g->kind), &j->r->span_rows,
+		(struct span_row){ .name = text_of(j, name), .kind = g->kind });
+	if (!s)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct span_row *new = array_push(&j->r->span_rows);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct span_row){ .name = text_of(j, name), .kind = g->kind };
-		*index = (uint32_t)(j->r->span_rows.n - 1);
-	}
-	struct span_row *s = &j->r->span_rows.v[*index];
 	s->count++;
 	s->host_ticks = sat_add(s->host_ticks, g->dur);
 	if (g->dur)
@@ -290,21 +277,15 @@ static int find_owners(struct joiner *j)
 static struct launch *launch_of(struct joiner *j, uint32_t process, uint64_t correlation)
 {
 	const struct launch key = { .process = process, .correlation = correlation };
-	size_t low = 0, high = j->launches.n;
-	for (size_t i = j->hint; i < j->hint + 2 && i < high; i++) {
+	for (size_t i = j->hint; i < j->hint + 2 && i < j->launches.n; i++) {
 		struct launch *n = &j->launches.v[i];
 		if (n->process == process && n->correlation == correlation) {
 			j->hint = i;
 			return n;
 		}
 	}
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (launch_by_correlation(&j->launches.v[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low =
+		SEARCH(i, 0, j->launches.n, launch_by_correlation(&j->launches.v[i], &key) < 0);
 	struct launch *n = low < j->launches.n ? &j->launches.v[low] : NULL;
 	if (!n || n->process != process || n->correlation != correlation)
 		return NULL;
@@ -344,14 +325,8 @@ static int external_span(struct joiner *j, const struct device_work *w, uint32_t
 	if (!(w->valid & WORK_HAS_EXTERNAL) || !w->external)
 		return 0;
 	const int e = j->has_externals ? 0 : make_externals(j);
-	size_t low = 0, high = j->externals.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (external_order(&j->externals.v[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low =
+		SEARCH(i, 0, j->externals.n, external_order(&j->externals.v[i], &key) < 0);
 	if (low < j->externals.n && j->externals.v[low].id == key.id &&
 		j->externals.v[low].process == key.process)
 		*ret_span = j->externals.v[low].span;
@@ -402,23 +377,17 @@ static int count_shape(struct joiner *j, uint32_t index, const struct device_wor
 	struct work_row *row = &j->r->work.v[index];
 	if (!(w->valid & WORK_HAS_SHAPE))
 		return 0;
-	uint32_t *at = map_get(&j->shape_map,
+	uint64_t *count = MAP_ROW(&j->shape_map,
 		MAP_KEY((uint64_t)index << 32 | w->grid[0], (uint64_t)w->grid[1] << 32 | w->grid[2],
-			(uint64_t)w->block[0] << 32 | w->block[1], w->block[2]));
-	if (!at)
+			(uint64_t)w->block[0] << 32 | w->block[1], w->block[2]),
+		&j->shape_counts, 0);
+	if (!count)
 		return -ENOMEM;
-	if (*at == MAP_NONE) {
-		uint64_t *new = array_push(&j->shape_counts);
-		if (!new)
-			return -ENOMEM;
-		*new = 0;
-		*at = (uint32_t)(j->shape_counts.n - 1);
-		row->shapes++;
-	}
+	row->shapes += !*count;
 	struct launch_shape shape;
 	memcpy(shape.grid, w->grid, sizeof(w->grid));
 	memcpy(shape.block, w->block, sizeof(w->block));
-	tally_common(&row->shape, &row->common, &shape, ++j->shape_counts.v[*at]);
+	tally_common(&row->shape, &row->common, &shape, ++*count);
 	return 0;
 }
 
@@ -427,19 +396,12 @@ static int count_copy(struct joiner *j, const struct device_work *w)
 	const bool set = w->kind == WORK_SET, places = w->valid & WORK_HAS_PLACES;
 	const struct copy_row key = { .what = w->valid & WORK_HAS_WHAT && !set ? w->what : 0,
 		.from = places ? w->from : 0,
-		.to = places && !set ? w->to : 0 };
-	uint32_t *index = map_get(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to));
-	if (!index)
+		.to = places && !set ? w->to : 0,
+		.set = set };
+	struct copy_row *c = MAP_ROW(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to),
+		&j->r->device_copies, key);
+	if (!c)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct copy_row *new = array_push(&j->r->device_copies);
-		if (!new)
-			return -ENOMEM;
-		*new = key;
-		new->set = set;
-		*index = (uint32_t)(j->r->device_copies.n - 1);
-	}
-	struct copy_row *c = &j->r->device_copies.v[*index];
 	c->count++;
 	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
 	hist_add(&c->hist, w->end_ns - w->start_ns);
@@ -457,19 +419,11 @@ static int count_stream(struct joiner *j, const struct device_work *w, uint32_t 
 		.first_ns = w->start_ns };
 	if (!(w->valid & WORK_HAS_STREAM))
 		return 0;
-	uint32_t *index =
-		map_get(&j->stream_map, MAP_KEY(key.process, key.device, key.context, key.stream));
-	if (!index)
+	struct stream_row *s = MAP_ROW(&j->stream_map,
+		MAP_KEY(key.process, key.device, key.context, key.stream), &j->r->stream_rows, key);
+	if (!s)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct stream_row *new = array_push(&j->r->stream_rows);
-		if (!new)
-			return -ENOMEM;
-		*new = key;
-		*index = (uint32_t)(j->r->stream_rows.n - 1);
-	}
-	struct stream_row *s = &j->r->stream_rows.v[*index];
-	*ret_stream = *index;
+	*ret_stream = (uint32_t)(s - j->r->stream_rows.v);
 	s->count++;
 	s->total_ns = sat_add(s->total_ns, w->end_ns - w->start_ns);
 	s->first_ns = w->start_ns < s->first_ns ? w->start_ns : s->first_ns;
@@ -486,35 +440,20 @@ static const char *device_name(const struct joiner *j, uint32_t device)
 	return NULL;
 }
 
-static int device_of(struct joiner *j, uint32_t device, uint32_t *ret_index)
-{
-	uint32_t *index = map_get(&j->device_map, MAP_KEY(device));
-	if (!index)
-		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct device_row *new = array_push(&j->r->devices);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct device_row){ .device = device, .name = device_name(j, device) };
-		*index = (uint32_t)(j->r->devices.n - 1);
-	}
-	*ret_index = *index;
-	return 0;
-}
-
 static int count_device(struct joiner *j, const struct device_work *w, uint32_t *ret_device)
 {
 	const uint64_t ns = w->end_ns - w->start_ns;
-	uint32_t index;
-	if (device_of(j, w->valid & WORK_HAS_DEVICE ? w->device : 0, &index))
+	const uint32_t device = w->valid & WORK_HAS_DEVICE ? w->device : 0;
+	struct device_row *d = MAP_ROW(&j->device_map, MAP_KEY(device), &j->r->devices,
+		(struct device_row){ .device = device, .name = device_name(j, device) });
+	if (!d)
 		return -ENOMEM;
-	struct device_row *d = &j->r->devices.v[index];
 	uint64_t *sum = w->kind == WORK_COPY  ? &d->copy_ns
 			: w->kind == WORK_SET ? &d->set_ns
 					      : &d->kernel_ns;
 	d->count++;
 	*sum = sat_add(*sum, ns);
-	*ret_device = index;
+	*ret_device = (uint32_t)(d - j->r->devices.v);
 	return 0;
 }
 

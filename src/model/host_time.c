@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #include "base/banned.h"
 
 /* A call of a thread, in ticks. */
@@ -242,15 +244,7 @@ void host_time_split(
 /* The first span that ends later. */
 static size_t span_after(const struct host_thread *t, uint64_t ns)
 {
-	size_t low = 0, high = t->spans.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (t->spans.v[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH(i, 0, t->spans.n, t->spans.v[i].end_ns <= ns);
 }
 
 enum host_state host_time_state(const struct host_time *h, uint32_t thread, uint64_t ns)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 
 #define CLOCK_ERROR_NS  20000u /* how far off the device's clock may be */
 #define NUMBER_EARLY_NS 5000u  /* before its call began, as others see it */
@@ -271,15 +272,7 @@ static void take(struct join *j, uint32_t work, uint32_t call)
 /* The index of the first call that began after `ns`. */
 static uint32_t first_after(const struct join *j, uint64_t ns)
 {
-	uint32_t low = 0, high = j->call_count;
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (j->calls[middle].begin_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH(i, 0, j->call_count, j->calls[i].begin_ns <= ns);
 }
 
 /* ---- ways out ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "event/decode.h"
 #include "model/join.h"
@@ -541,13 +542,6 @@ const struct call_link *links_find(
 		if (is_link(l, i, process, correlation) &&
 			(!i || !is_link(l, i - 1, process, correlation)))
 			return &l->v.v[*hint = i];
-	size_t low = 0, high = l->v.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (link_order(&l->v.v[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, l->v.n, link_order(&l->v.v[i], &key) < 0);
 	return is_link(l, low, process, correlation) ? &l->v.v[*hint = low] : NULL;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "event/format.h"
 #include "event/schema.h"
 
@@ -31,6 +32,11 @@ struct memory_source {
 	uint32_t process, tid;
 	bool has_stream; /* in the order of a stream, so from a pool */
 };
+
+static inline struct map_key memory_source_key(const struct memory_source *s)
+{
+	return MAP_KEY((uint64_t)s->process << 32 | s->tid, s->stream, s->pool, s->has_stream);
+}
 
 /* What a call does to addresses and handles of virtual memory. */
 enum vmm_what {

@@ -198,22 +198,13 @@ static char *kernel_name(const struct report *r, uint64_t kernel)
 
 static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
 {
-	uint32_t *index = map_get(rows, MAP_KEY(kernel));
-	if (!index)
+	const char *mangled = kernel & KERNEL_UNNAMED ? NULL : r->meta.names.v[kernel].text;
+	struct kernel_row *k = MAP_ROW(rows, MAP_KEY(kernel), &r->kernel_rows,
+		(struct kernel_row){
+			.name = kernel_name(r, kernel), .mangled = mangled, .work = WORK_NONE });
+	if (!k || !k->name)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		char *name = kernel_name(r, kernel);
-		struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
-		if (!k) {
-			free(name);
-			return -ENOMEM;
-		}
-		*k = (struct kernel_row){ .name = name, .work = WORK_NONE };
-		if (!(kernel & KERNEL_UNNAMED))
-			k->mangled = r->meta.names.v[kernel].text;
-		*index = (uint32_t)(r->kernel_rows.n - 1);
-	}
-	*ret_row = *index;
+	*ret_row = (uint32_t)(k - r->kernel_rows.v);
 	return 0;
 }
 
@@ -256,17 +247,8 @@ static int make_kernels(struct report *r, struct tally *t)
 
 static struct thread_row *thread_of(struct report *r, struct map *index, const struct chunk_ref *c)
 {
-	uint32_t *i = map_get(index, MAP_KEY(c->process, c->head.tid));
-	if (!i)
-		return NULL;
-	if (*i != MAP_NONE)
-		return &r->threads.v[*i];
-	struct thread_row *t = array_push(&r->threads);
-	if (!t)
-		return NULL;
-	*t = (struct thread_row){ .process = c->process, .tid = c->head.tid };
-	*i = (uint32_t)(r->threads.n - 1);
-	return t;
+	return MAP_ROW(index, MAP_KEY(c->process, c->head.tid), &r->threads,
+		(struct thread_row){ .process = c->process, .tid = c->head.tid });
 }
 
 /* What each thread was in, as its account says. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/cost.h"
 #include "trace/activity.h"
@@ -134,14 +135,7 @@ static struct span *span_around(struct coster *c, const struct sample *s)
 	const struct span key = {
 		.ticks = s->call_ticks, .end = 0, .process = s->p.app, .tid = s->call_tid
 	};
-	size_t low = 0, high = c->spans.n; /* spans before low begin at or before the call */
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (span_order(&c->spans.v[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, c->spans.n, span_order(&c->spans.v[i], &key) <= 0);
 	uint32_t at = low ? (uint32_t)(low - 1) : NONE;
 	if (at != NONE && thread_order(&c->spans.v[at], &key))
 		return NULL;

@@ -66,22 +66,16 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 
 static int add_failure(struct tally *t, const struct failure_row *f)
 {
-	uint32_t *index = map_get(
-		&t->failure_map, MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid));
-	if (!index)
-		return -ENOMEM;
-	if (*index != MAP_NONE) {
-		struct failure_row *to = &t->failures.v[*index];
-		to->count += f->count;
-		if (f->first_ticks < to->first_ticks)
-			to->first_ticks = f->first_ticks;
-		return 0;
-	}
-	struct failure_row *to = array_push(&t->failures);
+	const size_t before = t->failures.n;
+	struct failure_row *to = MAP_ROW(&t->failure_map,
+		MAP_KEY((uint64_t)f->fn_id << 32 | f->code, f->process, f->tid), &t->failures, *f);
 	if (!to)
 		return -ENOMEM;
-	*to = *f;
-	*index = (uint32_t)(t->failures.n - 1);
+	if (t->failures.n > before)
+		return 0;
+	to->count += f->count;
+	if (f->first_ticks < to->first_ticks)
+		to->first_ticks = f->first_ticks;
 	return 0;
 }
 
@@ -95,24 +89,19 @@ static bool is_failure(const struct call_row *c, const struct record *r)
 static int merge_shape(struct tally *t, const struct shape_row *row)
 {
 	const struct launch_shape *s = &row->shape;
-	uint32_t *index =
-		map_get(&t->shape_map, MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
-					       (uint64_t)s->block[0] << 32 | s->grid[2],
-					       (uint64_t)s->block[2] << 32 | s->block[1]));
-	if (!index)
-		return -ENOMEM;
-	if (*index != MAP_NONE) {
-		struct shape_row *to = &t->shapes.v[*index];
-		to->count += row->count;
-		to->graph_count += row->graph_count;
-		to->host_ticks += row->host_ticks;
-		return 0;
-	}
-	struct shape_row *to = array_push(&t->shapes);
+	const size_t before = t->shapes.n;
+	struct shape_row *to = MAP_ROW(&t->shape_map,
+		MAP_KEY(row->kernel, (uint64_t)s->grid[1] << 32 | s->grid[0],
+			(uint64_t)s->block[0] << 32 | s->grid[2],
+			(uint64_t)s->block[2] << 32 | s->block[1]),
+		&t->shapes, *row);
 	if (!to)
 		return -ENOMEM;
-	*to = *row;
-	*index = (uint32_t)(t->shapes.n - 1);
+	if (t->shapes.n > before)
+		return 0;
+	to->count += row->count;
+	to->graph_count += row->graph_count;
+	to->host_ticks += row->host_ticks;
 	return 0;
 }
 
@@ -137,17 +126,9 @@ void tally_common(struct launch_shape *common, uint64_t *most, const struct laun
 
 static struct hist *times_of(struct tally *t, uint64_t kernel)
 {
-	uint32_t *index = map_get(&t->times_map, MAP_KEY(kernel));
-	if (!index)
-		return NULL;
-	if (*index == MAP_NONE) {
-		struct kernel_times *new = array_push(&t->times);
-		if (!new)
-			return NULL;
-		*new = (struct kernel_times){ .kernel = kernel };
-		*index = (uint32_t)(t->times.n - 1);
-	}
-	return &t->times.v[*index].hist;
+	struct kernel_times *k = MAP_ROW(&t->times_map, MAP_KEY(kernel), &t->times,
+		(struct kernel_times){ .kernel = kernel });
+	return k ? &k->hist : NULL;
 }
 
 static int add_launch(struct tally *t, const struct record *r)
@@ -215,18 +196,11 @@ static int source_of(
 	*ret_source = t->last_source;
 	if (t->sources.n && is_source(&s, &t->sources.v[t->last_source]))
 		return 0;
-	uint32_t *index = map_get(&t->source_map,
-		MAP_KEY((uint64_t)s.process << 32 | s.tid, s.stream, s.pool, s.has_stream));
-	if (!index)
+	const struct memory_source *row =
+		MAP_ROW(&t->source_map, memory_source_key(&s), &t->sources, s);
+	if (!row)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct memory_source *new = array_push(&t->sources);
-		if (!new)
-			return -ENOMEM;
-		*new = s;
-		*index = (uint32_t)(t->sources.n - 1);
-	}
-	*ret_source = t->last_source = *index;
+	*ret_source = t->last_source = (uint32_t)(row - t->sources.v);
 	return 0;
 }
 

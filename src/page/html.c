@@ -83,13 +83,9 @@ struct writer {
 
 static int link_number(struct writer *w, uint32_t process, uint64_t link, uint64_t *ret_number)
 {
-	uint32_t *number = link ? map_get(&w->link_map, MAP_KEY(process, link)) : NULL;
-	if (link && !number)
-		return -ENOMEM;
-	if (link && *number == MAP_NONE)
-		*number = ++w->links;
-	*ret_number = link ? *number : 0;
-	return 0;
+	const uint32_t number = link ? map_number(&w->link_map, MAP_KEY(process, link)) : 0;
+	*ret_number = link ? number + 1ull : 0;
+	return number == MAP_NONE ? -ENOMEM : 0;
 }
 
 static uint32_t detail_number(struct writer *w, uint32_t detail)

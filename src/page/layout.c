@@ -25,25 +25,11 @@ const char *lane_kind_name(unsigned kind)
 
 /* ---- things that occur once ---- */
 
-static struct map_key key_of(const void *data, size_t bytes)
-{
-	return MAP_KEY(hash_bytes(data, bytes), hash_fnv32(data, bytes), bytes);
-}
-
 uint32_t layout_name(struct layout *t, const char *name)
 {
-	uint32_t *index = map_get(&t->name_map, key_of(name, strlen(name)));
-	if (!index)
-		return LAYOUT_NONE;
-	if (*index != MAP_NONE)
-		return *index;
-	char *copy = strdup(name), **to = copy ? array_push(&t->names) : NULL;
-	if (!to) {
-		free(copy);
-		return LAYOUT_NONE;
-	}
-	*to = copy;
-	return *index = (uint32_t)(t->names.n - 1);
+	char **row =
+		MAP_ROW(&t->name_map, map_text_key(name, strlen(name), 0), &t->names, strdup(name));
+	return row && *row ? (uint32_t)(row - t->names.v) : LAYOUT_NONE;
 }
 
 /* Word by word: there may be one a call. */
@@ -60,48 +46,25 @@ static struct map_key key_of_detail(const struct layout_detail *d)
 
 uint32_t layout_detail(struct layout *t, const struct layout_detail *d)
 {
-	uint32_t *index = map_get(&t->detail_map, key_of_detail(d));
-	if (!index)
-		return LAYOUT_NONE;
-	if (*index != MAP_NONE)
-		return *index;
-	struct layout_detail *to = array_push(&t->details);
-	if (!to)
-		return LAYOUT_NONE;
-	*to = *d;
-	return *index = (uint32_t)(t->details.n - 1);
+	const struct layout_detail *row =
+		MAP_ROW(&t->detail_map, key_of_detail(d), &t->details, *d);
+	return row ? (uint32_t)(row - t->details.v) : LAYOUT_NONE;
 }
 
 uint32_t layout_lane(struct layout *t, const struct layout_lane *lane)
 {
-	uint32_t *index = map_get(
-		&t->lane_map, MAP_KEY((uint64_t)lane->process << 32 | lane->kind, lane->tid,
-				      lane->device, (uint64_t)lane->context << 32 | lane->stream));
-	if (!index)
-		return LAYOUT_NONE;
-	if (*index != MAP_NONE)
-		return *index;
-	struct layout_lane *to = array_push(&t->lanes);
-	if (!to)
-		return LAYOUT_NONE;
-	*to = *lane;
-	return *index = (uint32_t)(t->lanes.n - 1);
+	const struct layout_lane *row = MAP_ROW(&t->lane_map,
+		MAP_KEY((uint64_t)lane->process << 32 | lane->kind, lane->tid, lane->device,
+			(uint64_t)lane->context << 32 | lane->stream),
+		&t->lanes, *lane);
+	return row ? (uint32_t)(row - t->lanes.v) : LAYOUT_NONE;
 }
 
 static struct layout_row *row_of(struct layout *t, uint32_t lane, uint32_t depth)
 {
 	const uint32_t row = depth < DEPTH_MOST ? depth : DEPTH_MOST;
-	uint32_t *index = map_get(&t->row_map, MAP_KEY(lane, row));
-	if (!index)
-		return NULL;
-	if (*index == MAP_NONE) {
-		struct layout_row *new = array_push(&t->rows);
-		if (!new)
-			return NULL;
-		*new = (struct layout_row){ .lane = lane, .depth = row };
-		*index = (uint32_t)(t->rows.n - 1);
-	}
-	return &t->rows.v[*index];
+	return MAP_ROW(&t->row_map, MAP_KEY(lane, row), &t->rows,
+		(struct layout_row){ .lane = lane, .depth = row });
 }
 
 /* ---- merging ---- */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/tally.h"
 #include "page/layout.h"
@@ -114,14 +115,7 @@ static int link_order(const void *one, const void *two)
 static uint64_t link_of(const struct reader *r, uint32_t tid, const struct record *c)
 {
 	const struct asked key = { .process = r->buf.ref->process, .tid = tid, .ticks = c->ticks };
-	size_t low = 0, high = r->links.n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (link_order(&r->links.v[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low = SEARCH(i, 0, r->links.n, link_order(&r->links.v[i], &key) < 0);
 	if (low == r->links.n || r->links.v[low].process != key.process ||
 		r->links.v[low].tid != tid || r->links.v[low].ticks > record_end(c))
 		return 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include "base/banned.h"
@@ -33,24 +33,14 @@ static char *copy_text(const char *s, size_t bytes)
 	return copy;
 }
 
-/* The same text is kept once; two of equal hashes and length would be taken for one. */
+/* The same text is kept once. */
 static int intern(struct meta *m, const char *s, size_t bytes, uint32_t *ret_name)
 {
-	uint32_t *index =
-		map_get(&m->name_map, MAP_KEY(hash_bytes(s, bytes), hash_fnv32(s, bytes), bytes));
-	if (!index)
+	const struct meta_name *n = MAP_ROW(&m->name_map, map_text_key(s, bytes, 0), &m->names,
+		(struct meta_name){ .text = copy_text(s, bytes), .bytes = (uint32_t)bytes });
+	if (!n || !n->text)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		char *text = copy_text(s, bytes);
-		struct meta_name *n = text ? array_push(&m->names) : NULL;
-		if (!n) {
-			free(text);
-			return -ENOMEM;
-		}
-		*n = (struct meta_name){ .text = text, .bytes = (uint32_t)bytes };
-		*index = (uint32_t)(m->names.n - 1);
-	}
-	*ret_name = *index;
+	*ret_name = (uint32_t)(n - m->names.v);
 	return 0;
 }
 
@@ -114,17 +104,11 @@ static int add_kernel(struct loader *l, const struct record *r, bool alias)
 static int exec_of(struct loader *l, uint64_t handle, uint32_t *ret_exec)
 {
 	struct meta *m = l->m;
-	uint32_t *index = map_get(&m->exec_map, MAP_KEY(l->process, handle));
-	if (!index)
+	const struct graph_exec *x = MAP_ROW(&m->exec_map, MAP_KEY(l->process, handle), &m->execs,
+		(struct graph_exec){ .process = l->process, .handle = handle });
+	if (!x)
 		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		struct graph_exec *x = array_push(&m->execs);
-		if (!x)
-			return -ENOMEM;
-		*x = (struct graph_exec){ .process = l->process, .handle = handle };
-		*index = (uint32_t)(m->execs.n - 1);
-	}
-	*ret_exec = *index;
+	*ret_exec = (uint32_t)(x - m->execs.v);
 	return 0;
 }
 
@@ -502,14 +486,8 @@ const struct meta_attributes *meta_find_attributes(
 	const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks)
 {
 	const struct meta_attributes key = { .process = process, .handle = handle, .ticks = ticks };
-	size_t low = 0, high = m->attributes.n; /* entries before low are at or before the key */
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (attributes_order(&m->attributes.v[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const size_t low =
+		SEARCH(i, 0, m->attributes.n, attributes_order(&m->attributes.v[i], &key) <= 0);
 	for (size_t i = low ? low - 1 : 0; i <= low && i < m->attributes.n; i++) {
 		const struct meta_attributes *a = &m->attributes.v[i];
 		if (a->process == process && a->handle == handle)
@@ -530,14 +508,7 @@ uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, 
 		return META_NONE;
 	const struct graph_exec *x = &m->execs.v[index];
 	const struct graph_step *steps = &m->steps.v[x->first_step];
-	uint32_t low = 0, high = x->step_count; /* steps before low are at or before ticks */
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-		if (steps[middle].ticks <= ticks)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	const uint32_t low = (uint32_t)SEARCH(i, 0, x->step_count, steps[i].ticks <= ticks);
 	uint32_t found = low ? low - 1 : 0;
 	while (!low && found + 1 < x->step_count && steps[found + 1].kind == STEP_MORE)
 		found++;

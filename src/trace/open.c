@@ -132,18 +132,10 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 static uint32_t process_of(struct trace *t, const struct chunk_header *c)
 {
 	const bool named = t->header.optional & FEATURE_ACCOUNTS && c->identity;
-	uint32_t *index =
-		map_get(&t->process_map, MAP_KEY(c->pid, named ? c->identity : c->process_start));
-	if (!index)
-		return MAP_NONE;
-	if (*index == MAP_NONE) {
-		struct trace_process *p = array_push(&t->processes);
-		if (!p)
-			return MAP_NONE;
-		*p = (struct trace_process){ .pid = c->pid, .start = c->process_start };
-		*index = (uint32_t)(t->processes.n - 1);
-	}
-	return *index;
+	const struct trace_process *p = MAP_ROW(&t->process_map,
+		MAP_KEY(c->pid, named ? c->identity : c->process_start), &t->processes,
+		(struct trace_process){ .pid = c->pid, .start = c->process_start });
+	return p ? (uint32_t)(p - t->processes.v) : MAP_NONE;
 }
 
 /* A chunk of drained chunks that was open when the walk came by: more may have been added. */

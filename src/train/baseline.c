@@ -101,19 +101,10 @@ void baseline_ask(
 static struct baseline_kernel *get(
 	struct baselines *b, const struct predict_question *q, float ratio)
 {
-	uint32_t *at = map_get(&b->kernels, MAP_KEY(q->launch->kernel->id));
-	if (!at)
+	struct baseline_kernel **k = MAP_ROW(
+		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, calloc(1, sizeof(**k)));
+	if (!k || !*k)
 		return NULL;
-	if (*at == MAP_NONE) {
-		struct baseline_kernel *k = calloc(1, sizeof(*k));
-		struct baseline_kernel **slot = k ? array_push(&b->kernel) : NULL;
-		if (!slot) {
-			free(k);
-			return NULL;
-		}
-		*slot = k;
-		*at = (uint32_t)b->kernel.n - 1;
-	}
 	const unsigned knowledge = launch_knowledge(q->launch);
 	const enum predict_family family = q->launch->kernel->family;
 	float *all = array_push(&b->ratios[FAMILY_UNKNOWN][knowledge]);
@@ -122,7 +113,7 @@ static struct baseline_kernel *get(
 	float *own = family ? array_push(&b->ratios[family][knowledge]) : NULL;
 	if (own)
 		*own = ratio;
-	return b->kernel.v[*at];
+	return *k;
 }
 
 int baseline_learn(struct baselines *b, const struct predict_question *q, double measured_ns)

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/search.h"
 #include "base/table.h"
 #include "base/text.h"
 
@@ -276,6 +277,62 @@ static void a_histogram_is_walked_from_the_smallest_value(void **state)
 	assert_false(hist_next(&h, &at, &value, &count));
 }
 
+static void a_key_has_one_row_and_one_number(void **state)
+{
+	struct row {
+		uint64_t key, count;
+	};
+	ARRAY(struct row) rows = { 0 };
+	struct map m = { 0 }, numbers = { 0 };
+	int made = 0;
+	for (uint64_t i = 0; i < 3000; i++) {
+		struct row *r = MAP_ROW(
+			&m, MAP_KEY(i % 1000, 7), &rows, (made++, (struct row){ .key = i }));
+		assert_non_null(r);
+		r->count++;
+		assert_int_equal(r - rows.v, i % 1000);
+		assert_int_equal(map_number(&numbers, MAP_KEY(i % 1000 * 3)), i % 1000);
+	}
+	assert_int_equal(rows.n, 1000);
+	assert_int_equal(made, 1000); /* what a row begins with is asked for once */
+	for (uint64_t i = 0; i < 1000; i++) {
+		assert_int_equal(rows.v[i].key, i);
+		assert_int_equal(rows.v[i].count, 3);
+	}
+	map_fini(&m);
+	map_fini(&numbers);
+	array_free(&rows);
+}
+
+static void a_text_and_a_number_are_a_key(void **state)
+{
+	struct map m = { 0 };
+	*map_get(&m, map_text_key("abc", 3, 0)) = 1;
+	*map_get(&m, map_text_key("abc", 3, 5)) = 2;
+	assert_int_equal(map_find(&m, map_text_key("abcd", 3, 0)), 1);
+	assert_int_equal(map_find(&m, map_text_key("abc", 3, 5)), 2);
+	assert_int_equal(map_find(&m, map_text_key("abd", 3, 0)), MAP_NONE);
+	assert_int_equal(map_find(&m, map_text_key("ab", 2, 0)), MAP_NONE);
+	map_fini(&m);
+}
+
+/* Against looking at one after the other, in parts of an array with equal ones. */
+static void a_search_finds_the_first_that_is_not_before(void **state)
+{
+	enum { N = 40 };
+	size_t v[N];
+	for (size_t i = 0; i < N; i++)
+		v[i] = i / 3 * 2;
+	for (size_t from = 0; from <= N; from++)
+		for (size_t to = from; to <= N; to++)
+			for (size_t key = 0; key < 30; key++) {
+				size_t want = from;
+				while (want < to && v[want] < key)
+					want++;
+				assert_int_equal(SEARCH(k, from, to, v[k] < key), want);
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,7 +340,10 @@ int main(void)
 		cmocka_unit_test(merged_histograms_are_as_one),
 		cmocka_unit_test(a_histogram_is_walked_from_the_smallest_value),
 		cmocka_unit_test(a_map_finds_what_was_put),
+		cmocka_unit_test(a_key_has_one_row_and_one_number),
+		cmocka_unit_test(a_text_and_a_number_are_a_key),
 		cmocka_unit_test(an_array_grows),
+		cmocka_unit_test(a_search_finds_the_first_that_is_not_before),
 		cmocka_unit_test(arithmetic_does_not_wrap),
 		cmocka_unit_test(an_arena_ends),
 		cmocka_unit_test(json_is_json_whatever_the_bytes),
