@@ -11,7 +11,7 @@ weir=$build/bin/weir
 "$weir" import -q -o step.weir "$root/tests/golden/kineto/transformer-train.json.gz"
 "$weir" html -o page.html step.weir
 "$weir" flame -o flame.svg step.weir
-COLUMNS=120 "$weir" report -n 6 step.weir >report.txt
+"$weir" report -n 6 step.weir >report.txt
 PYTHONPATH=$root/tests/page python3 - "$root/docs/pictures" <<'END'
 import html
 import os

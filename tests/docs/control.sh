@@ -1,9 +1,10 @@
-# Proves that commands.sh can fail: control.sh BUILD SOURCE.  A page that is right passes; with one thing wrong it
-# does not, and what is wrong is said.
+# Proves that commands.sh and options.sh can fail: control.sh BUILD SOURCE.  A page that is right passes; with one
+# thing wrong it does not, and what is wrong is said.
 build=$1 source=$2
 check=$(dirname "$0")/commands.sh
 page=$(mktemp) || exit 1
-trap 'rm -f "$page" "$page.out"' EXIT
+tree=$(mktemp -d) || exit 1
+trap 'rm -rf "$page" "$page.out" "$tree"' EXIT
 bad=0
 
 right() {
@@ -63,4 +64,15 @@ try 'exit status 1 of: exit 1' 's/ needs-gpu//'
 try 'no such fence: console needs-luck' 's/needs-gpu/needs-luck/'
 try 'weir report has no --jason' 's/--json/--jason/'
 try 'there is no command repot' 's/weir report/weir repot/'
+
+mkdir -p "$tree/api" "$tree/docs/reference"
+cp "$source/api/command.tbl" "$source/api/option.tbl" "$tree/api/"
+sh "$(dirname "$0")/options.sh" "$tree" --update
+sed -i 's/| quiet /| silent /' "$tree/api/option.tbl"
+sh "$(dirname "$0")/options.sh" "$tree" >"$page.out" 2>&1 && bad=1
+grep -q -- '^+.*--silent' "$page.out" || {
+	echo "options.sh did not see another option:"
+	cat "$page.out"
+	bad=1
+}
 exit $bad

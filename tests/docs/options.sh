@@ -1,0 +1,40 @@
+# docs/reference/options.md says what the tables of the command line say: options.sh SOURCE [--update].
+set -eu
+cd "$1"
+page=docs/reference/options.md
+written() {
+	cat <<'END'
+# Commands and options
+
+Made of `api/command.tbl` and `api/option.tbl` by `sh tests/docs/options.sh . --update`; `weir help COMMAND` and
+`man weir-COMMAND` say the same and more. Commands stand in the order of `weir help`. Options of commands that run a
+program stand before `--`. An option whose argument ends in … may be given several times.
+END
+	awk -F ' [|] ' '
+		/^#/ || !NF { next }
+		{ for (i = 1; i <= NF; i++) gsub(/^[ \t]+|[ \t]+$/, "", $i) }
+		FNR == NR { names[++n] = $1; synopsis[$1] = $3; help[$1] = $4; next }
+		{
+			option = "`--" $2 ($4 == "-" ? "" : $4 ~ /^\[/ ? "[=" substr($4, 2) : "=" $4) "`"
+			sub(/\.\.\.`$/, "`…", option)
+			rows[$1] = rows[$1] "| " option " | " ($3 == "-" ? "" : "`-" $3 "`") " | " \
+				($5 == "-" ? "" : "`" $5 "`") " | " $6 " |\n"
+		}
+		END {
+			for (i = 1; i <= n; i++) {
+				c = names[i]
+				printf "\n## `weir %s%s`\n\n%s.\n", c, synopsis[c] == "" ? "" : " " synopsis[c], \
+					toupper(substr(help[c], 1, 1)) substr(help[c], 2)
+				if (rows[c] != "")
+					printf "\n| option | | default | |\n|---|---|---|---|\n%s", rows[c]
+			}
+		}' api/command.tbl api/option.tbl
+}
+[ "${2-}" != --update ] || {
+	written >"$page"
+	exit 0
+}
+written | diff -u "$page" - || {
+	echo "$page is not what the tables say; sh tests/docs/options.sh . --update writes it anew"
+	exit 1
+}

@@ -1,0 +1,269 @@
+"""The reference lists what the program writes: reference.py BUILD SOURCE WHAT [--spoil].
+
+WHAT is json (every key of every --json, with its type) or tables (every column).  What is written and not listed
+is an error, and so is what is listed and never written; the outputs are those of many kept and some fresh traces.
+With --spoil the pages are read with a row less, a row more and another type, and each must be noticed.
+"""
+import csv
+import glob
+import io
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+build, source, what = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+spoil = "--spoil" in sys.argv
+golden = source + "/tests/golden/"
+if not os.path.exists(build + "/lib/weir/sim/libcuda.so.1"):
+    print("the simulated driver is not built")
+    sys.exit(77)
+work = tempfile.TemporaryDirectory(prefix="weir-reference-")
+os.chdir(work.name)
+os.environ["LD_LIBRARY_PATH"] = build + "/lib/weir/sim"
+os.environ["PATH"] = build + "/bin:" + os.environ["PATH"]
+bad = 0
+
+
+def complain(text):
+    global bad
+    print("  " + text)
+    bad += 1
+
+
+def run(*command, codes=(0,), **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    if done.returncode not in codes:
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.decode()[:400]}")
+    return done.stdout.decode()
+
+
+def weir(*arguments, **more):
+    return run("weir", *arguments, **more)
+
+
+# ---- traces ----
+
+APP = build + "/examples/vecadd"
+
+
+def record(name, *options, program=(APP,), sim=None, codes=(0,)):
+    environment = dict(os.environ, WEIR_SIM=sim) if sim else os.environ
+    weir("record", "-q", *options, "-o", name, "--", *program, env=environment, codes=codes)
+    return name
+
+
+def fresh_traces():
+    """Each has something that the kept traces have not."""
+    nvtx = glob.glob(build + "/tests/hostile/programs/nvtx")
+    yield record("plain.weir")
+    yield record("raw.weir", "--no-pack", "--level=stat")
+    yield record("sampled.weir", "--gpu=sample:8")
+    yield record("first.weir", "--predict", "--history", "app.history")
+    yield record("again.weir", "--predict", "--history", "app.history")
+    yield record("predicted.weir", "--predict", program=(build + "/tests/cli/programs/foretold", "20"))
+    yield record("failing.weir", sim="fault=cuMemFree_v2:1:1", codes=range(256))
+    if nvtx:
+        yield record("ranges.weir", program=nvtx + ["spans"], codes=range(256))
+    for trace in ("eager.json", "training.json", "ddp-rank0.json.gz", "stacks-modules.json.gz", "fragments.json.gz"):
+        name = trace.split(".")[0] + ".weir"
+        weir("import", "-q", "-o", name, golden + "kineto/" + trace)
+        yield name
+    with open("log.csv", "w", encoding="utf-8") as log:
+        log.write("action,addr,size,stream\n")
+        log.writelines(f"{what},{0x7F0000000000 + i * 4096},4096,0\n" for i in range(40) for what in ("alloc", "free"))
+    weir("import", "-q", "-o", "log.weir", "log.csv")
+    yield "log.weir"
+    run(build + "/tests/gen-trace", "-n", "16000", "-t", "2", "-s", "7", "-p", "generated.weir")
+    yield "generated.weir"
+
+
+def kept_traces():
+    yield from sorted(glob.glob(golden + "problems/*.weir"))
+    yield from sorted(glob.glob(golden + "readme/*.weir"))
+
+
+# ---- what is written ----
+
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def walk(value, path, found):
+    found.setdefault(path, set()).add(TYPES.get(type(value), "null"))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            key = key.replace(".", "·")
+            walk(inner, f"{path}.{key}" if path else key, found)
+    elif isinstance(value, list):
+        for inner in value:
+            walk(inner, path + "[]", found)
+
+
+def json_outputs():
+    """Of each command the JSON that it writes."""
+    fresh, kept = list(fresh_traces()), list(kept_traces())
+    for trace in fresh + kept:
+        yield "report", weir("report", "--json", trace)
+    for trace in fresh + kept[::5]:
+        yield "memory", weir("memory", "--json", trace)
+        yield "hints", weir("hints", "--json", trace)
+    slow, fixed = golden + "readme/slow.weir", golden + "readme/fixed.weir"
+    gates = ["--fail-on", "errors > 0", "--fail-on", "kernel p50 of * > +5%", "--fail-on", "device_busy > 0"]
+    for sides in (
+        [slow, fixed],
+        ["sampled.weir", "plain.weir"],
+        ["eager.weir", "stacks-modules.weir"],
+        ["training.weir", "training.weir"],
+        ["plain.weir", "again.weir", "--", "plain.weir", "failing.weir"],
+    ):
+        yield "diff", weir("diff", "--json", *gates, *sides, codes=(0, 1))
+    weir("stat", "--json", "-o", "stat.json", "--", APP)
+    with open("stat.json", encoding="utf-8") as file:
+        yield "stat", file.read()
+    yield "doctor", weir("doctor", "--json", "--sim", codes=(0, 3))
+    yield "doctor", weir("doctor", "--json", "--", "/bin/false", codes=(0, 3))
+    occupancy = ["occupancy", "--json", "--cc", "9.0", "--regs", "64"]
+    yield "occupancy", weir(*occupancy, "--dynamic", "100K", "--block", "256", "--scan")
+    yield "occupancy", weir(*occupancy, "--regs", "250", "--block", "1024", codes=(0, 1))
+    with open("launches.csv", "w", encoding="utf-8") as file:
+        file.write(run(build + "/tests/gen-launches", "3000"))
+    weir("train", "--kind", "network", "-o", "launches.weir-model", "launches.csv")
+    yield "train", weir("train", "--json", "-o", "auto.weir-model", "launches.csv")
+    yield "train", weir("train", "--json", "--kind", "network", "-o", "network.weir-model", "launches.csv")
+    splits = ["--split", "prequential", "--split", "sibling"]
+    yield "eval", weir("eval", "--json", *splits, "launches.weir-model", "launches.csv")
+    yield "predict", weir("predict", "--json", "launches.csv")
+    launch = ["--kernel", "my_gemm", "--grid", "128", "--block", "256", "--features"]
+    yield "predict", weir("predict", "--json", "--device", "H200", *launch)
+
+
+# ---- what is listed ----
+
+
+def rows_of(page):
+    """(command, heading's prefixes, keys, type) of each row of the tables of a page."""
+    command, prefixes = None, [""]
+    with open(f"{source}/docs/reference/{page}", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#"):
+                named = re.search(r"`weir ([a-z]+) --json", line)
+                command = named.group(1) if named else command
+                prefixes = [p for p in re.findall(r"`([^`]*)`", line) if not p.startswith("weir ")] or [""]
+            cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)]
+            if line.startswith("| `") and len(cells) > 3:
+                yield command, prefixes, re.findall(r"`([^`]*)`", cells[1]), cells[2]
+
+
+def listed_json():
+    listed = {}
+    for page in ("json-report.md", "json-memory.md", "json-diff.md", "json-others.md"):
+        for command, prefixes, keys, kind in rows_of(page):
+            for prefix in prefixes:
+                for key in keys:
+                    path = f"{prefix}.{key}" if prefix else key
+                    if (command, path) in listed:
+                        complain(f"{page} lists {path} of weir {command} twice")
+                    listed[command, path] = kind
+    return listed
+
+
+def pattern(path):
+    """<name> stands for any one key."""
+    return re.compile(re.sub(r"<[a-z_]+>", "[^.]+", re.escape(path).replace(r"\<", "<").replace(r"\>", ">")))
+
+
+def containers(path):
+    """The objects and arrays that a path lies in."""
+    return [path[: m.start()] for m in re.finditer(r"\[\]|\.", path) if m.start()] + [
+        path[: m.end()] for m in re.finditer(r"\[\](?=\.)", path)
+    ]
+
+
+def allowed(kind):
+    words = set(re.findall(r"[a-z]+", kind))
+    types = {t for t in ("integer", "number", "string", "boolean", "null", "object", "array") if t in words}
+    return types | ({"integer"} if "number" in types else set())
+
+
+def check_command(command, listed, found):
+    """listed is {path: type}, found {path: types}."""
+    forms = {path: pattern(path) for path in listed}
+    outer = [pattern(c) for c in {c for path in listed for c in containers(path)}]
+    seen = set()
+    for path, types in sorted(found.items()):
+        hits = [p for p, form in forms.items() if form.fullmatch(path)]
+        seen.update(hits)
+        for p in hits:
+            if types - allowed(listed[p]):
+                complain(f"{command}: {path} is listed as {listed[p]} and is {' or '.join(sorted(types))}")
+        element = path.endswith("[]") and any(
+            form.fullmatch(path[:-2]) for p, form in forms.items() if "array" in allowed(listed[p])
+        )
+        if path and not hits and not element and not any(form.fullmatch(path) for form in outer):
+            complain(f"{command}: {path} ({' or '.join(sorted(types))}) is written and not listed")
+    for path in sorted(set(listed) - seen):
+        complain(f"{command}: {path} is listed and was never written")
+
+
+def check_json():
+    listed = listed_json()
+    if spoil:
+        del listed["report", "totals.lost"]
+        listed["memory", "no_such_key"] = "integer"
+        listed["stat", "totals.calls"] = "string"
+    written = {}
+    for command, text in json_outputs():
+        walk(json.loads(text), "", written.setdefault(command, {}))
+    for command in sorted(set(written) | {c for c, _ in listed}):
+        mine = {path: kind for (c, path), kind in listed.items() if c == command}
+        check_command(f"weir {command} --json", mine, written.get(command, {}))
+
+
+# ---- tables ----
+
+
+def columns_written():
+    weir("import", "-q", "-o", "eager.weir", golden + "kineto/eager.json")
+    trace = "eager.weir"
+    yield "csv", next(csv.reader(io.StringIO(weir("export", "-f", "csv", trace))))
+    keys = set()
+    for name in (trace, record("gpu.weir", "--gpu")):
+        for line in weir("export", "-f", "ndjson", name).splitlines():
+            keys.update(json.loads(line))
+    yield "ndjson", keys
+    yield "dataset", next(csv.reader(io.StringIO(weir("export", "-f", "dataset", trace))))
+    weir("export", "-f", "sqlite", "-o", "trace.sqlite", trace)
+    base = sqlite3.connect("trace.sqlite")
+    for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall():
+        yield "sqlite " + table, [row[1] for row in base.execute(f"PRAGMA table_info({table})")]
+
+
+def check_tables():
+    listed, table = {}, None
+    with open(source + "/docs/reference/tables.md", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#"):
+                names = re.findall(r"`([^`]*)`", line)
+                table = names[0] if names else None
+            elif line.startswith("| `") and table:
+                listed.setdefault(table, []).extend(re.findall(r"`([^`]*)`", line.split("|")[1]))
+    if spoil:
+        listed["csv"].remove("pid")
+        listed["sqlite calls"].append("no_such_column")
+    written = dict(columns_written())
+    for table in sorted(set(written) | set(listed)):
+        ours, theirs = set(listed.get(table, ())), set(written.get(table, ()))
+        for column in sorted(theirs - ours):
+            complain(f"{table}: the column {column} is written and not listed")
+        for column in sorted(ours - theirs):
+            complain(f"{table}: the column {column} is listed and was not written")
+
+
+{"json": check_json, "tables": check_tables}[what]()
+if spoil:
+    print(f"{bad} complaints about spoiled pages")
+    sys.exit(0 if bad == {"json": 3, "tables": 2}[what] else 1)
+sys.exit(1 if bad else 0)
