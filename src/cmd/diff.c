@@ -1,4 +1,4 @@
-/* weir diff A B, or A... -- B...: compares recordings and judges gates. */
+/* weir diff A B, or A... -- B...: compares recordings and judges fail conditions. */
 #include "cmd/cli/command.h"
 #include "cmd/cli/report_input.h"
 
@@ -16,11 +16,11 @@
 
 #include "base/banned.h"
 
-#define GATES_MOST 64
+#define CONDITIONS_MOST 64
 
-struct gates {
-	struct gate v[GATES_MOST];
-	struct judgement judged[GATES_MOST];
+struct conditions {
+	struct fail_condition v[CONDITIONS_MOST];
+	struct judgement judged[CONDITIONS_MOST];
 	size_t n;
 };
 
@@ -36,14 +36,15 @@ static int parse_threshold(const char *text, double *ret_pct)
 	return 0;
 }
 
-static int parse_gates(const struct options *o, struct gates *g)
+static int parse_conditions(const struct options *o, struct conditions *g)
 {
 	const char *text;
 	struct error err;
 	for (int i = 0; (text = opt_nth(o, "fail-on", i)); i++) {
-		if (g->n == GATES_MOST)
-			return complain(EXIT_USAGE, "there are more than %d --fail-on", GATES_MOST);
-		if (gate_parse(text, &g->v[g->n++], &err))
+		if (g->n == CONDITIONS_MOST)
+			return complain(
+				EXIT_USAGE, "there are more than %d --fail-on", CONDITIONS_MOST);
+		if (condition_parse(text, &g->v[g->n++], &err))
 			return complain(EXIT_USAGE, "--fail-on %s", err.text);
 	}
 	return 0;
@@ -84,18 +85,18 @@ static int count_a(const struct options *o)
 	return n == 2 ? 1 : 0;
 }
 
-static int judge(struct diff *d, struct gates *g, int *ret_code)
+static int judge(struct diff *d, struct conditions *g, int *ret_code)
 {
 	if (diff_finish(d))
 		return complain(EXIT_ENVIRONMENT, "no memory to compare");
 	for (size_t i = 0; i < g->n; i++) {
-		gate_judge(&g->v[i], d, &g->judged[i]);
-		*ret_code = g->judged[i].fired ? EXIT_NO : *ret_code;
+		condition_judge(&g->v[i], d, &g->judged[i]);
+		*ret_code = g->judged[i].failed ? EXIT_NO : *ret_code;
 	}
 	return 0;
 }
 
-static int compare(const struct options *o, struct diff *d, struct gates *g, unsigned rows)
+static int compare(const struct options *o, struct diff *d, struct conditions *g, unsigned rows)
 {
 	const int a = count_a(o);
 	int code = 0, answer = EXIT_YES;
@@ -114,7 +115,7 @@ static int compare(const struct options *o, struct diff *d, struct gates *g, uns
 
 int cmd_diff(const struct options *o)
 {
-	struct gates *g = calloc(1, sizeof(*g));
+	struct conditions *g = calloc(1, sizeof(*g));
 	struct diff *d = NULL;
 	unsigned rows = 0;
 	double threshold = 0;
@@ -124,7 +125,7 @@ int cmd_diff(const struct options *o)
 	if (!code)
 		code = parse_threshold(opt_str(o, "threshold"), &threshold);
 	if (!code)
-		code = parse_gates(o, g);
+		code = parse_conditions(o, g);
 	if (!code && !count_a(o))
 		code = complain(EXIT_USAGE,
 			"name two recordings, weir diff A B, or the runs of both "

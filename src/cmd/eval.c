@@ -80,10 +80,10 @@ static const char *decade_word(int decade)
 }
 
 static struct eval_cell cell_of(
-	struct job *job, const eval_points *points, struct eval_filter f, int teller)
+	struct job *job, const eval_points *points, struct eval_filter f, int predictor)
 {
 	struct eval_cell c = { 0 };
-	if (eval_measure(points, f, teller, &c))
+	if (eval_measure(points, f, predictor, &c))
 		job->memory = true;
 	return c;
 }
@@ -109,8 +109,8 @@ static void print_line(struct job *job, struct table *t, const char *name,
 	put_cell(t, &own);
 	table_cell(t, "%.1f", 100 * own.coverage);
 	table_cell(t, "%.3f", own.tau);
-	for (int teller = 1; teller < EVAL_TELLERS; teller++) {
-		const struct eval_cell c = cell_of(job, points, f, teller);
+	for (int predictor = 1; predictor < EVAL_PREDICTORS; predictor++) {
+		const struct eval_cell c = cell_of(job, points, f, predictor);
 		put_cell(t, &c);
 	}
 }
@@ -121,8 +121,8 @@ static void print_regret(struct job *job, struct table *t, const char *name,
 	if (!cell_of(job, points, f, 0).n)
 		return;
 	table_cell(t, "%s", name);
-	for (int teller = 0; teller < EVAL_TELLERS; teller++) {
-		const struct eval_cell c = cell_of(job, points, f, teller);
+	for (int predictor = 0; predictor < EVAL_PREDICTORS; predictor++) {
+		const struct eval_cell c = cell_of(job, points, f, predictor);
 		if (c.n)
 			table_cell(t, "%.2f", 100 * c.regret);
 		else
@@ -187,15 +187,15 @@ static void json_cell(struct json *j, const char *key, const struct eval_cell *c
 static void json_line(
 	struct job *job, const char *name, const eval_points *points, struct eval_filter f)
 {
-	static const char *const keys[EVAL_TELLERS] = { "weir", "last_value", "kernel_median",
+	static const char *const keys[EVAL_PREDICTORS] = { "weir", "last_value", "kernel_median",
 		"kernel_ratio", "nearest_shape" };
 	struct eval_cell own = cell_of(job, points, f, 0);
 	if (!own.n)
 		return;
 	json_begin_object(&job->json, name);
-	for (int teller = 0; teller < EVAL_TELLERS; teller++) {
-		const struct eval_cell c = cell_of(job, points, f, teller);
-		json_cell(&job->json, keys[teller], &c);
+	for (int predictor = 0; predictor < EVAL_PREDICTORS; predictor++) {
+		const struct eval_cell c = cell_of(job, points, f, predictor);
+		json_cell(&job->json, keys[predictor], &c);
 	}
 	json_end_object(&job->json);
 }

@@ -42,7 +42,7 @@ static int bad_value(const char *name, const char *text, const char *what)
 	return complain(EXIT_USAGE, "--%s=%s: %s", name, text, what);
 }
 
-/* "64", "64,2", "64,2,1"; what is not told is 1. */
+/* "64", "64,2", "64,2,1"; what is not given is 1. */
 static int take_dims(const struct options *o, const char *name, uint32_t dims[static 3])
 {
 	const char *text = opt_str(o, name);
@@ -335,7 +335,7 @@ struct kernel_row {
 	size_t launches;
 	double total_ns;
 	double off; /* sum of |log2 error| when predicted before it was learnt */
-	size_t told;
+	size_t predicted;
 };
 
 struct kernel_rows {
@@ -373,7 +373,7 @@ static int learn_all(struct job *job, struct kernel_rows *rows)
 		r->total_ns += s->measured_ns;
 		if (a.tier && !s->launch.contended) {
 			r->off += fabs(log2((double)a.t50_ns / s->measured_ns));
-			r->told++;
+			r->predicted++;
 		}
 	}
 	return 0;
@@ -413,8 +413,8 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 		table_cell(&t, "%s", number_count(&n, r->launches));
 		table_cell(&t, shapes < SHAPES ? "%u" : "%u+", shapes);
 		table_cell(&t, "%s", model);
-		if (r->told)
-			table_cell(&t, "%.1f %%", 100 * (exp2(r->off / (double)r->told) - 1));
+		if (r->predicted)
+			table_cell(&t, "%.1f %%", 100 * (exp2(r->off / (double)r->predicted) - 1));
 		else
 			table_cell(&t, "-");
 		table_cell_name(&t, job->data.names.v[r->name], NAME_CUT);
@@ -439,7 +439,8 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 		json_put_real(&j, "total_ns", r->total_ns);
 		json_u64(&j, "shapes", shapes);
 		json_str(&j, "model", model);
-		json_put_real(&j, "mean_log2_error", r->told ? r->off / (double)r->told : NAN);
+		json_put_real(
+			&j, "mean_log2_error", r->predicted ? r->off / (double)r->predicted : NAN);
 		json_end_object(&j);
 	}
 	json_end_array(&j);

@@ -35,7 +35,7 @@
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
-	struct foretell foretell;
+	struct predict_options predict;
 	struct launch launch;
 	const char *output;
 	char raw[PATH_MAX]; /* where the guest writes: output, or beside it when it flies */
@@ -410,15 +410,15 @@ static int prepare(struct recording *rec, const struct options *o)
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
 		.sample_rate = rec->launch.sample_rate,
-		.foretell = rec->foretell.orders,
+		.predict = rec->predict.orders,
 		.python = opt_str(o, "python"),
 	};
 	code = launch_check(&rec->launch);
 	if (!code)
-		code = foretell_prepare(&rec->foretell, o);
+		code = predict_options_prepare(&rec->predict, o);
 	if (code)
 		return code;
-	if (rec->foretell.wanted) {
+	if (rec->predict.wanted) {
 		rec->launch.gpu = true;                    /* to learn from */
 		control |= CONTROL_PREDICT | CONTROL_ARGS; /* for later runs to learn from */
 	}
@@ -439,12 +439,12 @@ int cmd_record(const struct options *o)
 	if (!code && (code = launch_start(&rec.launch)) && !launch_keep(&rec.launch))
 		unlink(rec.raw);
 	if (code) {
-		foretell_done(&rec.foretell);
+		predict_options_done(&rec.predict);
 		return code;
 	}
 	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
 	finish(&rec, o, status);
 	launch_close(&rec.launch);
-	foretell_done(&rec.foretell);
+	predict_options_done(&rec.predict);
 	return launch_exit(status);
 }

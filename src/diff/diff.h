@@ -10,7 +10,7 @@
  *	diff_new(&d, 3.0);
  *	diff_add(d, DIFF_A, "old.weir", report, &err); … diff_add(d, DIFF_B, …);
  *	diff_finish(d);
- *	gate_judge(&gate, d, &judgement);
+ *	condition_judge(&condition, d, &judgement);
  *	diff_print_text(d, …);
  */
 #ifndef WEIR_DIFF_DIFF_H
@@ -46,9 +46,9 @@ enum diff_total {
 };
 enum diff_unit { UNIT_NS, UNIT_COUNT, UNIT_BYTES };
 
-/* What the totals are called: in gates, JSON (with the unit) and text. */
+/* What the totals are called: in fail conditions, JSON (with the unit) and text. */
 struct diff_total_name {
-	const char *gate, *json, *text;
+	const char *fail_condition, *json, *text;
 	enum diff_unit unit;
 	bool worst; /* of several runs the largest counts, not the middle one */
 };
@@ -151,13 +151,14 @@ double diff_mean(const struct diff_row *row, enum diff_side_id side);
 /* For diff_finish(): what the runs lack and what that means.  0 or -ENOMEM. */
 int diff_make_notes(struct diff *d);
 
-struct gate;
+struct fail_condition;
 struct judgement;
 
 /* rows: at most so many a table, 0 for all. */
-void diff_print_text(const struct diff *d, const struct gate *gates, const struct judgement *judged,
-	size_t gate_count, FILE *out, unsigned rows, bool colour);
-void diff_print_json(const struct diff *d, const struct gate *gates, const struct judgement *judged,
-	size_t gate_count, FILE *out);
+void diff_print_text(const struct diff *d, const struct fail_condition *conditions,
+	const struct judgement *judged, size_t condition_count, FILE *out, unsigned rows,
+	bool colour);
+void diff_print_json(const struct diff *d, const struct fail_condition *conditions,
+	const struct judgement *judged, size_t condition_count, FILE *out);
 
 #endif

@@ -145,15 +145,15 @@ static void put_notes(struct json *j, const struct diff *d)
 	json_end_array(j);
 }
 
-static void put_gates(
-	struct json *j, const struct gate *gates, const struct judgement *judged, size_t count)
+static void put_conditions(struct json *j, const struct fail_condition *conditions,
+	const struct judgement *judged, size_t count)
 {
 	json_begin_array(j, "gates");
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(j, NULL);
-		json_str(j, "expression", gates[i].text);
+		json_str(j, "expression", conditions[i].text);
 		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
-		json_bool(j, "fired", judged[i].fired);
+		json_bool(j, "fired", judged[i].failed);
 		put_word(j, "name", judged[i].where);
 		json_u64(j, "rows", judged[i].rows);
 		json_end_object(j);
@@ -161,8 +161,8 @@ static void put_gates(
 	json_end_array(j);
 }
 
-void diff_print_json(const struct diff *d, const struct gate *gates, const struct judgement *judged,
-	size_t gate_count, FILE *out)
+void diff_print_json(const struct diff *d, const struct fail_condition *conditions,
+	const struct judgement *judged, size_t condition_count, FILE *out)
 {
 	struct json j;
 	json_init(&j, out);
@@ -174,7 +174,7 @@ void diff_print_json(const struct diff *d, const struct gate *gates, const struc
 	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
 	json_put_real(&j, "threshold_pct", d->threshold_pct);
 	put_notes(&j, d);
-	put_gates(&j, gates, judged, gate_count);
+	put_conditions(&j, conditions, judged, condition_count);
 	put_totals(&j, d);
 	put_phases(&j, d);
 	put_table(&j, d, TABLE_KERNELS, "kernels");

@@ -1,5 +1,5 @@
-/* The comparison as text: gates first, then totals and tables, what changed most on top, and a
- * sentence. */
+/* The comparison as text: fail conditions first, then totals and tables, what changed most on top,
+ * and a sentence. */
 #include "diff/diff.h"
 
 #include <inttypes.h>
@@ -100,10 +100,12 @@ static void put_notes(const struct page *p)
 
 /* ---- fail conditions ---- */
 
-static void put_gate(const struct page *p, const struct gate *g, const struct judgement *j)
+static void put_condition(
+	const struct page *p, const struct fail_condition *g, const struct judgement *j)
 {
 	struct number n;
-	fprintf(p->out, "  %s%s%s  ", j->fired ? p->red : "", j->fired ? "FAIL" : "pass", p->plain);
+	fprintf(p->out, "  %s%s%s  ", j->failed ? p->red : "", j->failed ? "FAIL" : "pass",
+		p->plain);
 	text_put_safe(p->out, g->text);
 	if (!j->known) {
 		fputs(": nothing to compare\n", p->out);
@@ -124,14 +126,14 @@ static void put_gate(const struct page *p, const struct gate *g, const struct ju
 	putc('\n', p->out);
 }
 
-static void put_gates(const struct page *p, const struct gate *gates,
+static void put_conditions(const struct page *p, const struct fail_condition *conditions,
 	const struct judgement *judged, size_t count)
 {
 	if (!count)
 		return;
 	heading(p, "Fail conditions");
 	for (size_t i = 0; i < count; i++)
-		put_gate(p, &gates[i], &judged[i]);
+		put_condition(p, &conditions[i], &judged[i]);
 }
 
 /* ---- tables ---- */
@@ -365,8 +367,9 @@ static void put_sentence(const struct page *p)
 			p->out);
 }
 
-void diff_print_text(const struct diff *d, const struct gate *gates, const struct judgement *judged,
-	size_t gate_count, FILE *out, unsigned rows, bool colour)
+void diff_print_text(const struct diff *d, const struct fail_condition *conditions,
+	const struct judgement *judged, size_t condition_count, FILE *out, unsigned rows,
+	bool colour)
 {
 	const struct page p = { .d = d,
 		.out = out,
@@ -378,7 +381,7 @@ void diff_print_text(const struct diff *d, const struct gate *gates, const struc
 	put_side(&p, DIFF_A);
 	put_side(&p, DIFF_B);
 	put_notes(&p);
-	put_gates(&p, gates, judged, gate_count);
+	put_conditions(&p, conditions, judged, condition_count);
 	put_totals(&p);
 	put_phases(&p);
 	put_rows(&p, TABLE_KERNELS,

@@ -1,5 +1,5 @@
-/* See gate.h.  An expression is read from its end: names of kernels may hold anything, <, > and
- * blanks included, but the value holds no operator. */
+/* See fail_condition.h.  An expression is read from its end: names of kernels may hold anything, <,
+ * > and blanks included, but the value holds no operator. */
 #include "diff/fail_condition.h"
 
 #include <ctype.h>
@@ -43,14 +43,14 @@ static const struct unit_name units[] = { { "", UNIT_COUNT, 1 }, { "ns", UNIT_NS
 	{ "GB", UNIT_BYTES, 1e9 }, { "KiB", UNIT_BYTES, 1024 }, { "MiB", UNIT_BYTES, 1048576 },
 	{ "GiB", UNIT_BYTES, 1073741824 } };
 
-static int wrong_value(const struct gate *g, struct words v, struct error *err)
+static int wrong_value(const struct fail_condition *g, struct words v, struct error *err)
 {
 	return error_set(err, -EINVAL,
 		"'%.200s': '%.*s' is no value; write +5%% (a change against A), 10ms, 4GiB or 3",
 		g->text, (int)(v.n < 60 ? v.n : 60), v.at);
 }
 
-static int take_unit(struct gate *g, struct words v, struct words unit, struct error *err)
+static int take_unit(struct fail_condition *g, struct words v, struct words unit, struct error *err)
 {
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (!is_word(unit, units[i].name))
@@ -67,7 +67,7 @@ static int take_unit(struct gate *g, struct words v, struct words unit, struct e
 	return wrong_value(g, v, err);
 }
 
-static int parse_value(struct gate *g, struct words v, struct error *err)
+static int parse_value(struct fail_condition *g, struct words v, struct error *err)
 {
 	char text[64], *end;
 	v = trim(v);
@@ -96,12 +96,12 @@ static int parse_value(struct gate *g, struct words v, struct error *err)
 /* ---- operator ---- */
 
 /* Splits at the last operator; false when there is none. */
-static bool split(
-	const char *text, struct words *ret_left, enum gate_op *ret_op, struct words *ret_value)
+static bool split(const char *text, struct words *ret_left, enum condition_op *ret_op,
+	struct words *ret_value)
 {
 	static const struct {
 		const char *text;
-		enum gate_op op;
+		enum condition_op op;
 	} ops[] = { { ">=", OP_LEAST }, { "<=", OP_MOST }, { "==", OP_EQUAL }, { "!=", OP_OTHER },
 		{ ">", OP_MORE }, { "<", OP_LESS } };
 	size_t end = strlen(text);
@@ -130,7 +130,7 @@ static struct words first_word(struct words *rest)
 	return w;
 }
 
-static int wrong_metric(const struct gate *g, struct words w, struct error *err)
+static int wrong_metric(const struct fail_condition *g, struct words w, struct error *err)
 {
 	return error_set(err, -EINVAL,
 		"'%.200s': '%.*s' is no metric; there are count, total, mean, p50, p95, p99, slower, "
@@ -139,11 +139,11 @@ static int wrong_metric(const struct gate *g, struct words w, struct error *err)
 		g->text, (int)(w.n < 40 ? w.n : 40), w.at);
 }
 
-static bool find_row_metric(struct gate *g, struct words w)
+static bool find_row_metric(struct fail_condition *g, struct words w)
 {
 	static const struct {
 		const char *name;
-		enum gate_metric metric;
+		enum condition_metric metric;
 		enum diff_unit unit;
 	} names[] = { { "count", METRIC_COUNT, UNIT_COUNT }, { "total", METRIC_TOTAL, UNIT_NS },
 		{ "mean", METRIC_MEAN, UNIT_NS }, { "p50", METRIC_P50, UNIT_NS },
@@ -160,10 +160,10 @@ static bool find_row_metric(struct gate *g, struct words w)
 	return false;
 }
 
-static bool find_total(struct gate *g, struct words w)
+static bool find_total(struct fail_condition *g, struct words w)
 {
 	for (int t = 0; t < DIFF_TOTALS; t++) {
-		if (!is_word(w, diff_total_names[t].gate))
+		if (!is_word(w, diff_total_names[t].fail_condition))
 			continue;
 		g->metric = METRIC_TOTAL_OF_RUN;
 		g->total = (enum diff_total)t;
@@ -173,7 +173,7 @@ static bool find_total(struct gate *g, struct words w)
 	return false;
 }
 
-static int parse_pattern(struct gate *g, struct words rest, struct error *err)
+static int parse_pattern(struct fail_condition *g, struct words rest, struct error *err)
 {
 	if (!rest.n)
 		return 0;
@@ -183,7 +183,7 @@ static int parse_pattern(struct gate *g, struct words rest, struct error *err)
 			g->text);
 	if (g->metric == METRIC_TOTAL_OF_RUN)
 		return error_set(err, -EINVAL, "'%.200s': %s is of the whole run, not of a name",
-			g->text, diff_total_names[g->total].gate);
+			g->text, diff_total_names[g->total].fail_condition);
 	if (rest.n > 1 && rest.at[0] == '"' && rest.at[rest.n - 1] == '"')
 		rest = (struct words){ rest.at + 1, rest.n - 2 };
 	if (rest.n >= sizeof(g->pattern))
@@ -194,7 +194,7 @@ static int parse_pattern(struct gate *g, struct words rest, struct error *err)
 	return 0;
 }
 
-static int parse_metric(struct gate *g, struct words left, struct error *err)
+static int parse_metric(struct fail_condition *g, struct words left, struct error *err)
 {
 	static const char *const tables[DIFF_TABLES] = { [TABLE_KERNELS] = "kernel",
 		[TABLE_CALLS] = "call",
@@ -214,9 +214,9 @@ static int parse_metric(struct gate *g, struct words left, struct error *err)
 	return parse_pattern(g, rest, err);
 }
 
-int gate_parse(const char *text, struct gate *ret_gate, struct error *err)
+int condition_parse(const char *text, struct fail_condition *ret_condition, struct error *err)
 {
-	struct gate g = { .text = text };
+	struct fail_condition g = { .text = text };
 	struct words left, value;
 	if (!split(text, &left, &g.op, &value))
 		return error_set(err, -EINVAL,
@@ -230,13 +230,13 @@ int gate_parse(const char *text, struct gate *ret_gate, struct error *err)
 			"plain number",
 			text);
 	if (!e)
-		*ret_gate = g;
+		*ret_condition = g;
 	return e;
 }
 
 /* ---- matching ---- */
 
-bool gate_matches(const char *pattern, const char *text)
+bool condition_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
 	while (*text) {
@@ -259,7 +259,7 @@ bool gate_matches(const char *pattern, const char *text)
 
 /* ---- judging ---- */
 
-static bool compare(enum gate_op op, double a, double b)
+static bool compare(enum condition_op op, double a, double b)
 {
 	switch (op) {
 	case OP_MORE:
@@ -278,8 +278,8 @@ static bool compare(enum gate_op op, double a, double b)
 	return false;
 }
 
-/* What the gate compares, from the values of both sides; NAN when there is no such thing. */
-static double measure(const struct gate *g, double a, double b)
+/* What the condition compares, from the values of both sides; NAN when there is no such thing. */
+static double measure(const struct fail_condition *g, double a, double b)
 {
 	if (g->against == AGAINST_NUMBER)
 		return b;
@@ -288,7 +288,8 @@ static double measure(const struct gate *g, double a, double b)
 	return a == 0 ? (b > 0 ? INFINITY : -INFINITY) : (b - a) / fabs(a) * 100;
 }
 
-static double row_value(const struct gate *g, const struct diff_row *row, enum diff_side_id side)
+static double row_value(
+	const struct fail_condition *g, const struct diff_row *row, enum diff_side_id side)
 {
 	switch (g->metric) {
 	case METRIC_COUNT:
@@ -306,46 +307,47 @@ static double row_value(const struct gate *g, const struct diff_row *row, enum d
 	}
 }
 
-static void judge_total(const struct gate *g, const struct diff *d, struct judgement *j)
+static void judge_total(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
 	const struct diff_sum *s = &d->sums[g->total];
 	j->value = measure(g, s->side[DIFF_A], s->side[DIFF_B]);
 	j->known = !isnan(j->value);
-	j->fired = j->known && compare(g->op, j->value, g->value);
+	j->failed = j->known && compare(g->op, j->value, g->value);
 }
 
-/* The row that is named is the one farthest in the gate's direction. */
-static bool farther(const struct gate *g, const struct judgement *j, double value, bool fired)
+/* The row that is named is the one farthest in the condition's direction. */
+static bool farther(
+	const struct fail_condition *g, const struct judgement *j, double value, bool failed)
 {
-	if (!j->known || fired != j->fired)
-		return !j->known || fired;
+	if (!j->known || failed != j->failed)
+		return !j->known || failed;
 	if (g->op == OP_LESS || g->op == OP_MOST)
 		return value < j->value;
 	return value > j->value;
 }
 
-static void judge_rows(const struct gate *g, const struct diff *d, struct judgement *j)
+static void judge_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
 	for (size_t i = 0; i < d->rows[g->table].n; i++) {
 		const struct diff_row *row = &d->rows[g->table].v[i];
-		if (*g->pattern && !gate_matches(g->pattern, row->name))
+		if (*g->pattern && !condition_matches(g->pattern, row->name))
 			continue;
 		const double value =
 			measure(g, row_value(g, row, DIFF_A), row_value(g, row, DIFF_B));
 		if (isnan(value))
 			continue;
-		const bool fired = compare(g->op, value, g->value);
-		j->rows += fired;
-		if (!farther(g, j, value, fired))
+		const bool failed = compare(g->op, value, g->value);
+		j->rows += failed;
+		if (!farther(g, j, value, failed))
 			continue;
 		j->known = true;
-		j->fired = fired;
+		j->failed = failed;
 		j->value = value;
 		j->where = row->name;
 	}
 }
 
-static void count_rows(const struct gate *g, const struct diff *d, struct judgement *j)
+static void count_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
 	static const enum diff_verdict verdicts[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
 		VERDICT_GONE };
@@ -356,14 +358,15 @@ static void count_rows(const struct gate *g, const struct diff *d, struct judgem
 		const struct diff_row *row = &d->rows[g->table].v[i];
 		if (row->verdict != verdicts[g->metric - METRIC_SLOWER])
 			continue;
-		n += !*g->pattern || gate_matches(g->pattern, row->name);
+		n += !*g->pattern || condition_matches(g->pattern, row->name);
 	}
 	j->known = true;
 	j->value = (double)n;
-	j->fired = compare(g->op, j->value, g->value);
+	j->failed = compare(g->op, j->value, g->value);
 }
 
-void gate_judge(const struct gate *g, const struct diff *d, struct judgement *ret_judgement)
+void condition_judge(
+	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement)
 {
 	struct judgement j = { 0 };
 	if (g->metric == METRIC_TOTAL_OF_RUN)

@@ -1,5 +1,5 @@
 /*
- * Gates of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
+ * Fail conditions of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
  *
  *	[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE
  *
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "diff/diff.h"
 
-enum gate_metric {
+enum condition_metric {
 	METRIC_TOTAL_OF_RUN, /* `total` says which */
 	METRIC_COUNT,
 	METRIC_TOTAL,
@@ -25,42 +25,43 @@ enum gate_metric {
 	METRIC_GONE,
 };
 
-enum gate_op { OP_MORE, OP_LEAST, OP_LESS, OP_MOST, OP_EQUAL, OP_OTHER };
-enum gate_against {
+enum condition_op { OP_MORE, OP_LEAST, OP_LESS, OP_MOST, OP_EQUAL, OP_OTHER };
+enum condition_against {
 	AGAINST_NUMBER, /* B's value is compared with `value` */
 	AGAINST_CHANGE, /* B's less A's */
 	AGAINST_PCT,    /* the same in percent of A's */
 };
 
-#define GATE_PATTERN 512
+#define CONDITION_PATTERN 512
 
-struct gate {
+struct fail_condition {
 	const char *text; /* the caller's */
-	enum gate_metric metric;
+	enum condition_metric metric;
 	enum diff_total total;
 	enum diff_table table;
-	enum gate_op op;
-	enum gate_against against;
+	enum condition_op op;
+	enum condition_against against;
 	double value; /* nanoseconds, bytes, a count, percent */
 	enum diff_unit unit;
-	char pattern[GATE_PATTERN]; /* "" for all; * any text, ? any character */
+	char pattern[CONDITION_PATTERN]; /* "" for all; * any text, ? any character */
 };
 
 struct judgement {
-	bool fired;
+	bool failed;
 	bool known;        /* value is there */
 	double value;      /* what was compared: of the row that is farthest on the wrong side */
 	const char *where; /* that row's name, the diff's; NULL for totals and numbers of rows */
 	uint64_t rows;     /* for how many rows it is true */
 };
 
-/* 0 or -EINVAL with a sentence.  text must outlive the gate. */
-int gate_parse(const char *text, struct gate *ret_gate, struct error *err);
+/* 0 or -EINVAL with a sentence.  text must outlive the condition. */
+int condition_parse(const char *text, struct fail_condition *ret_condition, struct error *err);
 
 /* After diff_finish(). */
-void gate_judge(const struct gate *g, const struct diff *d, struct judgement *ret_judgement);
+void condition_judge(
+	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement);
 
 /* The whole of text; * stands for any text, ? for one character. */
-bool gate_matches(const char *pattern, const char *text);
+bool condition_matches(const char *pattern, const char *text);
 
 #endif

@@ -156,7 +156,7 @@ enum record_flags {
 	RECORD_CLUSTER = 8,    /* launch layout: arg[5] present */
 	RECORD_ARGS = 16,      /* launch layout: what the kernel was given stands behind */
 	RECORD_PREDICTED = 32, /* launch layout, or the launch of a graph: the last word is a time
-				* that was foretold */
+				* that was predicted */
 };
 
 /* The launch layout: arg[] of functions whose record column says launch or rtlaunch. */
@@ -374,7 +374,7 @@ static_assert(sizeof(struct link) == 32, "on disk");
 #define CONTROL_COUNT       (1u << 17) /* keep counters of every call */
 #define CONTROL_QUERY_COUNT (1u << 18) /* queries that succeed: counters instead of records */
 #define CONTROL_ARGS        (1u << 19) /* launches that are recorded keep their arguments */
-#define CONTROL_PREDICT     (1u << 20) /* and the time that was foretold */
+#define CONTROL_PREDICT     (1u << 20) /* and the time that was predicted */
 #define CONTROL_SAMPLE      (1u << 21) /* one launch in header.sampled is timed by events */
 
 #define SAMPLE_DEFAULT 64u /* header.sampled when nobody says how many */

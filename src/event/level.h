@@ -18,7 +18,7 @@ extern const struct level levels[]; /* ends with a NULL name */
 /* The control word of a level; false when there is none of that name. */
 bool control_of_level(const char *name, uint32_t *ret_control);
 
-/* The level of a control word, whether or not arguments are kept and times foretold, or "custom".
+/* The level of a control word, whether or not arguments are kept and times predicted, or "custom".
  */
 const char *level_of_control(uint32_t control);
 

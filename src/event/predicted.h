@@ -12,16 +12,16 @@
 #include "event/format.h"
 
 /* Room of the tables, the same in the guest and in files. */
-#define FORECAST_LAUNCHES (1u << 15)
-#define FORECAST_KERNELS  (1u << 10)
+#define PREDICTED_LAUNCHES (1u << 15)
+#define PREDICTED_KERNELS  (1u << 10)
 
-struct forecast {
+struct predicted_time {
 	float t50_ns, t90_ns;
 	uint8_t tier; /* enum predict_tier; 0: no answer */
 	bool class_only;
 };
 
-static inline uint64_t forecast_word(const struct forecast *f)
+static inline uint64_t predicted_word(const struct predicted_time *f)
 {
 	uint32_t t50, t90;
 	memcpy(&t50, &f->t50_ns, sizeof(t50));
@@ -30,9 +30,9 @@ static inline uint64_t forecast_word(const struct forecast *f)
 	       (uint64_t)f->class_only << 63;
 }
 
-static inline struct forecast forecast_of_word(uint64_t word)
+static inline struct predicted_time predicted_of_word(uint64_t word)
 {
-	struct forecast f = { .tier = word >> 56 & 0x7f, .class_only = word >> 63 };
+	struct predicted_time f = { .tier = word >> 56 & 0x7f, .class_only = word >> 63 };
 	const uint32_t t50 = (uint32_t)word, t90 = (uint32_t)(word >> 32 & 0xffffff) << 7;
 	memcpy(&f.t50_ns, &t50, sizeof(t50));
 	memcpy(&f.t90_ns, &t90, sizeof(t90));
@@ -41,18 +41,18 @@ static inline struct forecast forecast_of_word(uint64_t word)
 
 /* The last word of a record that has it behind `words` others; false when it has none, or no
  * answer. */
-static inline bool forecast_get_behind(
-	const struct record *r, uint32_t words, struct forecast *ret_f)
+static inline bool predicted_get_behind(
+	const struct record *r, uint32_t words, struct predicted_time *ret_f)
 {
 	if (!(r->flags & RECORD_PREDICTED) || r->words <= RECORD_WORDS + words)
 		return false;
-	*ret_f = forecast_of_word(r->arg[r->words - RECORD_WORDS - 1]);
+	*ret_f = predicted_of_word(r->arg[r->words - RECORD_WORDS - 1]);
 	return ret_f->tier != 0;
 }
 
-static inline bool forecast_get(const struct record *r, struct forecast *ret_f)
+static inline bool predicted_get(const struct record *r, struct predicted_time *ret_f)
 {
-	return forecast_get_behind(r, LAUNCH_WORDS, ret_f);
+	return predicted_get_behind(r, LAUNCH_WORDS, ret_f);
 }
 
 #endif

@@ -67,7 +67,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	h->wall_ns = f->report->wall_ns;
 	h->counted_ns = f->counted_ns;
 	h->cut = f->cut;
-	memcpy(h->pauses, f->pauses, sizeof(h->pauses));
+	memcpy(h->idle_gaps, f->idle_gaps, sizeof(h->idle_gaps));
 	h->sampled = f->report->sampled;
 	return e;
 }

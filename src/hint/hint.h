@@ -21,21 +21,21 @@ struct hint {
 };
 
 /* Why nothing ran. */
-enum hint_pause {
-	PAUSE_SYNC,    /* the host had waited for the device, and had to begin anew */
-	PAUSE_COPY,    /* it was copying memory that is not pinned to where it can be read */
-	PAUSE_ALLOC,   /* it was allocating or freeing */
-	PAUSE_LOAD,    /* it was loading code */
-	PAUSE_LAUNCH,  /* it was launching, and not fast enough */
-	PAUSE_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
-	PAUSE_BETWEEN, /* the next kernel had been launched, by a launch of its own */
-	PAUSE_DEVICE,  /* other work had been asked for */
-	PAUSE_UNKNOWN,
-	PAUSES
+enum gap_cause {
+	GAP_SYNC,    /* the host had waited for the device, and had to begin anew */
+	GAP_COPY,    /* it was copying memory that is not pinned to where it can be read */
+	GAP_ALLOC,   /* it was allocating or freeing */
+	GAP_LOAD,    /* it was loading code */
+	GAP_LAUNCH,  /* it was launching, and not fast enough */
+	GAP_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
+	GAP_BETWEEN, /* the next kernel had been launched, by a launch of its own */
+	GAP_DEVICE,  /* other work had been asked for */
+	GAP_UNKNOWN,
+	GAP_CAUSES
 };
-extern const char *const hint_pause_name[PAUSES];
+extern const char *const gap_cause_name[GAP_CAUSES];
 
-struct hint_pauses {
+struct hint_gaps {
 	uint64_t count;
 	uint64_t ns;
 };
@@ -43,9 +43,9 @@ struct hint_pauses {
 struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
-	uint64_t counted_ns; /* without start-up: hint_window.c, hint_pause.c */
+	uint64_t counted_ns; /* without start-up: hint_window.c, hint_idle.c */
 	uint32_t sampled;    /* one launch in so many was timed, which tells most rules nothing */
-	struct hint_pauses pauses[PAUSES]; /* of those that count */
+	struct hint_gaps idle_gaps[GAP_CAUSES]; /* of those that count */
 	bool cut; /* the trace is so long that only its beginning was looked at */
 };
 

@@ -386,7 +386,7 @@ static int read_all(struct reader *d)
 	join_work(d);
 	join_streams(d);
 	facts_window(d->f);
-	return e ? e : facts_pauses(d->f);
+	return e ? e : facts_idle_gaps(d->f);
 }
 
 int facts_make(const struct report *r, struct hint_facts *ret_facts)

@@ -1,6 +1,6 @@
 /*
  * What the rules look at: all that ran on devices in the order of time, the calls of the threads
- * that asked for it, kernels by name and shape, and the causes of the pauses between.  Read-only
+ * that asked for it, kernels by name and shape, and the causes of the idle gaps between.  Read-only
  * once made.  Internal to src/report.
  */
 #ifndef WEIR_HINT_HINT_FACTS_H
@@ -116,7 +116,7 @@ struct hint_facts {
 	ARRAY(struct hint_device) devices;
 	ARRAY(struct hint_answer) answers;
 	ARRAY(struct hint_thread) threads;
-	struct hint_pauses pauses[PAUSES];
+	struct hint_gaps idle_gaps[GAP_CAUSES];
 	uint64_t counted_ns; /* as in struct hints */
 	bool cut;
 };
@@ -130,8 +130,8 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 /* hint_window.c: keeps the work that counts. */
 void facts_window(struct hint_facts *f);
 
-/* hint_pause.c: alone_ns, pauses and counted_ns, from work and calls.  0 or -ENOMEM. */
-int facts_pauses(struct hint_facts *f);
+/* hint_idle.c: alone_ns, idle gaps and counted_ns, from work and calls.  0 or -ENOMEM. */
+int facts_idle_gaps(struct hint_facts *f);
 
 /* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far
  * as there are any, in which that is done most.  NULL without memory; `otherwise` when there are

@@ -19,16 +19,16 @@ struct saving {
 	uint64_t ns; /* as recorded */
 };
 
-/* least_ns: what stays of each pause. */
-static struct saving saving_of(const struct hint_facts *f, enum hint_pause cause, double least_ns)
+/* least_ns: what stays of each idle gap. */
+static struct saving saving_of(const struct hint_facts *f, enum gap_cause cause, double least_ns)
 {
-	const struct hint_pauses *p = &f->pauses[cause];
+	const struct hint_gaps *p = &f->idle_gaps[cause];
 	return (struct saving){ .count = p->count,
 		.ns = p->ns,
 		.gain = facts_share(f, (double)p->ns - (double)p->count * least_ns) };
 }
 
-static char *pause_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
+static char *gap_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
 {
 	struct number ns, mean;
 	return hint_text("%s %llu times: %s in all (%.0f %% of the analysed time), mean %s%s", what,
@@ -59,8 +59,8 @@ HINT_RULE(launch_bound)
 		kernels += f->kernels.v[i].count;
 		in_graphs += f->kernels.v[i].graph_count;
 	}
-	struct saving s = saving_of(f, PAUSE_LAUNCH, GRAPH_NS);
-	const struct saving between = saving_of(f, PAUSE_BETWEEN, GRAPH_NS);
+	struct saving s = saving_of(f, GAP_LAUNCH, GRAPH_NS);
+	const struct saving between = saving_of(f, GAP_BETWEEN, GRAPH_NS);
 	struct number graphs;
 	s.count += between.count;
 	s.ns += between.ns;
@@ -68,7 +68,7 @@ HINT_RULE(launch_bound)
 	/* A program that uses graphs already needs no such hint. */
 	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
 		return 0;
-	char *evidence = pause_evidence(f, &s, "the device waited for the next launch");
+	char *evidence = gap_evidence(f, &s, "the device waited for the next launch");
 	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
 		number_count(&graphs, f->report->graph_launches));
 	return hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
@@ -76,30 +76,30 @@ HINT_RULE(launch_bound)
 
 HINT_RULE(sync)
 {
-	const struct saving s = saving_of(f, PAUSE_SYNC, STREAM_NS);
+	const struct saving s = saving_of(f, GAP_SYNC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
-		pause_evidence(
+		gap_evidence(
 			f, &s, "the host waited for the device, and then the device for the host"));
 }
 
 HINT_RULE(idle_host)
 {
-	const struct saving s = saving_of(f, PAUSE_HOST, STREAM_NS);
+	const struct saving s = saving_of(f, GAP_HOST, STREAM_NS);
 	if (s.count < 3 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
-		pause_evidence(f, &s, "nothing ran because the host was in no CUDA call"));
+		gap_evidence(f, &s, "nothing ran because the host was in no CUDA call"));
 }
 
 HINT_RULE(alloc)
 {
-	const struct saving s = saving_of(f, PAUSE_ALLOC, STREAM_NS);
+	const struct saving s = saving_of(f, GAP_ALLOC, STREAM_NS);
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
-		pause_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
+		gap_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
 }
 
 /* ---- the default stream ---- */

@@ -15,20 +15,20 @@
 
 #include "base/banned.h"
 
-#define ONCE_NS      500000u /* a pause of that length or more may be one that came up once */
+#define ONCE_NS      500000u /* an idle gap of that length or more may be one that came up once */
 #define OFTEN        4u
 #define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */
 
-const char *const hint_pause_name[PAUSES] = {
-	[PAUSE_SYNC] = "sync",
-	[PAUSE_COPY] = "copy",
-	[PAUSE_ALLOC] = "alloc",
-	[PAUSE_LOAD] = "load",
-	[PAUSE_LAUNCH] = "launch",
-	[PAUSE_HOST] = "host",
-	[PAUSE_BETWEEN] = "between",
-	[PAUSE_DEVICE] = "queued",
-	[PAUSE_UNKNOWN] = "unknown",
+const char *const gap_cause_name[GAP_CAUSES] = {
+	[GAP_SYNC] = "sync",
+	[GAP_COPY] = "copy",
+	[GAP_ALLOC] = "alloc",
+	[GAP_LOAD] = "load",
+	[GAP_LAUNCH] = "launch",
+	[GAP_HOST] = "host",
+	[GAP_BETWEEN] = "between",
+	[GAP_DEVICE] = "queued",
+	[GAP_UNKNOWN] = "unknown",
 };
 
 struct gap {
@@ -37,23 +37,23 @@ struct gap {
 };
 
 struct split {
-	uint64_t ns[PAUSES];
+	uint64_t ns[GAP_CAUSES];
 };
 
-static enum hint_pause cause_of_state(uint8_t state)
+static enum gap_cause cause_of_state(uint8_t state)
 {
 	switch (state) {
 	case HOST_COPYING:
 	case HOST_WAITING:
-		return PAUSE_SYNC;
+		return GAP_SYNC;
 	case HOST_ALLOCATING:
 	case HOST_LONG_ALLOC:
-		return PAUSE_ALLOC;
+		return GAP_ALLOC;
 	case HOST_LOADING:
 	case HOST_LONG_LOAD:
-		return PAUSE_LOAD;
+		return GAP_LOAD;
 	default:
-		return PAUSE_LAUNCH;
+		return GAP_LAUNCH;
 	}
 }
 
@@ -63,32 +63,32 @@ static bool is_staged(const struct hint_work *w)
 	return w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE;
 }
 
-static enum hint_pause queued(const struct gap *p, const struct idle *i)
+static enum gap_cause queued(const struct gap *p, const struct idle *i)
 {
 	const bool launched = i->asked != ASKED_AGAIN && !p->next->in_graph;
 	return launched && p->next->kind == WORK_KERNEL && p->to - p->from < BETWEEN_MOST
-		       ? PAUSE_BETWEEN
-		       : PAUSE_DEVICE;
+		       ? GAP_BETWEEN
+		       : GAP_DEVICE;
 }
 
-static enum hint_pause cause_of(const struct gap *p, const struct idle *i)
+static enum gap_cause cause_of(const struct gap *p, const struct idle *i)
 {
 	if (i->what == IDLE_UNKNOWN)
-		return p->next->in_graph ? PAUSE_DEVICE : PAUSE_UNKNOWN;
+		return p->next->in_graph ? GAP_DEVICE : GAP_UNKNOWN;
 	if (i->asked == ASKED_BEFORE || i->asked == ASKED_AGAIN)
 		return queued(p, i);
 	if (i->what == HOST_ELSEWHERE && i->ns >= HINT_ELSEWHERE_NS)
-		return PAUSE_HOST;
-	const enum hint_pause own = i->what == IDLE_QUEUED ? PAUSE_LAUNCH : cause_of_state(i->what);
-	if (own == PAUSE_ALLOC || own == PAUSE_LOAD)
+		return GAP_HOST;
+	const enum gap_cause own = i->what == IDLE_QUEUED ? GAP_LAUNCH : cause_of_state(i->what);
+	if (own == GAP_ALLOC || own == GAP_LOAD)
 		return own;
 	if (i->asked == ASKED_DURING && is_staged(p->next))
-		return PAUSE_COPY;
+		return GAP_COPY;
 	return cause_of_state(i->blocked);
 }
 
-/* The report's parts of the pause; *at goes on to the first of the next. */
-static struct split split_pause(const struct hint_facts *f, const struct gap *p, size_t *at)
+/* The report's parts of the idle gap; *at goes on to the first of the next. */
+static struct split split_gap(const struct hint_facts *f, const struct gap *p, size_t *at)
 {
 	const struct analysis *a = &f->report->analysis;
 	struct split s = { 0 };
@@ -99,7 +99,7 @@ static struct split split_pause(const struct hint_facts *f, const struct gap *p,
 	return s;
 }
 
-static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
+static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
 {
 	for (; *i < f->work.n; (*i)++) {
 		const struct hint_work *w = &f->work.v[*i];
@@ -115,11 +115,11 @@ static bool next_pause(const struct hint_facts *f, size_t *i, uint64_t *covered,
 }
 
 /*
- * A pause that came up once is no part of a loop: compiling, reading input, warming up.  In a loop
- * the same work follows on the same work, with a pause of about the same length.
+ * An idle gap that came up once is no part of a loop: compiling, reading input, warming up.  In a
+ * loop the same work follows on the same work, with an idle gap of about the same length.
  */
 struct turn {                    /* from one kind of work to another */
-	uint64_t longest[OFTEN]; /* pauses, longest first */
+	uint64_t longest[OFTEN]; /* idle gaps, longest first */
 };
 
 struct turns {
@@ -155,24 +155,24 @@ static bool came_up_once(const struct turns *t, const struct gap *p)
 	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
 }
 
-static void add_pause(struct hint_facts *f, const struct gap *p, size_t *at)
+static void add_gap(struct hint_facts *f, const struct gap *p, size_t *at)
 {
-	const struct split s = split_pause(f, p, at);
-	for (int c = 0; c < PAUSES; c++) {
-		if (!s.ns[c] || c == PAUSE_LOAD)
+	const struct split s = split_gap(f, p, at);
+	for (int c = 0; c < GAP_CAUSES; c++) {
+		if (!s.ns[c] || c == GAP_LOAD)
 			continue;
-		f->pauses[c].count++;
-		f->pauses[c].ns += s.ns[c];
+		f->idle_gaps[c].count++;
+		f->idle_gaps[c].ns += s.ns[c];
 		f->counted_ns += s.ns[c];
 	}
 }
 
-static int sum_pauses(struct hint_facts *f, struct turns *t)
+static int sum_gaps(struct hint_facts *f, struct turns *t)
 {
 	struct gap p;
 	uint64_t covered = 0, idle = 0;
 	int e = 0;
-	for (size_t i = 0; !e && next_pause(f, &i, &covered, &p);) {
+	for (size_t i = 0; !e && next_gap(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
 		e = note_turn(t, &p);
 	}
@@ -180,9 +180,9 @@ static int sum_pauses(struct hint_facts *f, struct turns *t)
 		return e;
 	f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
 	covered = 0;
-	for (size_t i = 0, at = 0; next_pause(f, &i, &covered, &p);)
+	for (size_t i = 0, at = 0; next_gap(f, &i, &covered, &p);)
 		if (!came_up_once(t, &p))
-			add_pause(f, &p, &at);
+			add_gap(f, &p, &at);
 	return 0;
 }
 
@@ -202,11 +202,11 @@ static void sum_alone(struct hint_facts *f)
 	}
 }
 
-int facts_pauses(struct hint_facts *f)
+int facts_idle_gaps(struct hint_facts *f)
 {
 	struct turns t = { 0 };
 	sum_alone(f);
-	const int e = sum_pauses(f, &t);
+	const int e = sum_gaps(f, &t);
 	map_fini(&t.map);
 	array_free(&t.v);
 	return e;

@@ -56,11 +56,11 @@ static double pinned_rate(const struct hint_facts *f, uint8_t what)
 	return best > 0 ? best : major >= 9 ? 55 : major == 8 ? 24 : 12;
 }
 
-/* All pauses of that cause, if there are copies in one direction only. */
+/* All idle gaps of that cause, if there are copies in one direction only. */
 static uint64_t staging_ns(const struct hint_facts *f, uint8_t what)
 {
 	const uint8_t other = what == COPY_HTOD ? COPY_DTOH : COPY_HTOD;
-	return sum_paged(f, other).count ? 0 : f->pauses[PAUSE_COPY].ns;
+	return sum_paged(f, other).count ? 0 : f->idle_gaps[GAP_COPY].ns;
 }
 
 static int paged(
@@ -153,9 +153,9 @@ HINT_RULE(copies)
 
 /* ---- memory ---- */
 
-#define GROWTH_SURE  0.9
-#define HOLES_LEAST  0.2 /* free bytes, of those that are live */
-#define PIECES_LEAST 0.8
+#define GROWTH_SURE   0.9
+#define EXTENTS_LEAST 0.2 /* free bytes, of those that are live */
+#define PIECES_LEAST  0.8
 
 HINT_RULE(leak)
 {
@@ -189,15 +189,15 @@ HINT_RULE(fragmentation)
 	const struct memory_space *s = d ? &d->at_peak[MEMORY_DEVICE] : NULL;
 	double share = 0;
 	struct number a, b, c;
-	if (!s || !s->used || !holes_fragmentation(&s->pages, &share) || share < PIECES_LEAST)
+	if (!s || !s->used || !fragmentation_of(&s->pages, &share) || share < PIECES_LEAST)
 		return 0;
-	if ((double)s->pages.free_bytes < HOLES_LEAST * (double)s->live_bytes ||
+	if ((double)s->pages.free_bytes < EXTENTS_LEAST * (double)s->live_bytes ||
 		s->pages.free_bytes < 16u << 20)
 		return 0;
 	/* Blocks whose place no trace says may lie in what seems free. */
 	if (2 * d->nowhere_bytes > s->pages.free_bytes)
 		return 0;
-	/* Holes that nobody made by freeing are the rest of the driver's pages. */
+	/* Free extents that nobody made by freeing are the rest of the driver's pages. */
 	const struct memory_use *u = &f->report->memory[MEMORY_DEVICE];
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
 		return 0;

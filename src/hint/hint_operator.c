@@ -313,7 +313,7 @@ HINT_RULE(small_kernels)
 
 HINT_RULE(compile)
 {
-	const struct hint_pauses *p = &f->pauses[PAUSE_LAUNCH];
+	const struct hint_gaps *p = &f->idle_gaps[GAP_LAUNCH];
 	uint64_t torch, compiled, all = 0;
 	struct number ns, pointwise;
 	alone_of(f, NAME_TORCH, &torch);

@@ -120,16 +120,16 @@ static void json_hint(struct json *j, const struct hint *h)
 }
 
 /* Why nothing ran, in the time that counts. */
-static void json_pauses(struct json *j, const struct hints *h)
+static void json_gaps(struct json *j, const struct hints *h)
 {
 	json_begin_array(j, "hints_pauses");
-	for (int i = 0; i < PAUSES; i++) {
-		if (!h->pauses[i].count)
+	for (int i = 0; i < GAP_CAUSES; i++) {
+		if (!h->idle_gaps[i].count)
 			continue;
 		json_begin_object(j, NULL);
-		json_str(j, "cause", hint_pause_name[i]);
-		json_u64(j, "count", h->pauses[i].count);
-		json_u64(j, "ns", h->pauses[i].ns);
+		json_str(j, "cause", gap_cause_name[i]);
+		json_u64(j, "count", h->idle_gaps[i].count);
+		json_u64(j, "ns", h->idle_gaps[i].ns);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -145,5 +145,5 @@ void hints_put_json(struct json *j, const struct hints *h)
 		json_u64(j, "hints_of_ns", h->counted_ns);
 	else
 		json_put_null(j, "hints_of_ns");
-	json_pauses(j, h);
+	json_gaps(j, h);
 }

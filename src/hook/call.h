@@ -270,7 +270,7 @@ static inline uint32_t launch_more(
 
 void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
 
-/* The launch of a graph: a word more when its time is to be foretold. */
+/* The launch of a graph: a word more when its time is to be predicted. */
 static inline uint32_t graph_more(int result)
 {
 	return !result && process_control() & CONTROL_PREDICT;

@@ -8,7 +8,7 @@
  *	     `gpu=sample:N,` in place of `gpu,` times one launch in N with events (sample.h)
  *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
  *
- * `predict,` foretells how long kernels will run; `history=FILE,`, `warm=FILE,`, `model=FILE,`
+ * `predict,` predict how long kernels will run; `history=FILE,`, `warm=FILE,`, `model=FILE,`
  * and `models=DIRECTORY,` say what from (forecast.h).
  *
  * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.
@@ -92,7 +92,7 @@ bool process_keeps_ranges(void);
 /* Whether what the devices are is worth a question: for their times, or for what kernels get. */
 bool process_wants_devices(void);
 
-/* Whether times are to be foretold, and from what. */
+/* Whether times are to be predicted, and from what. */
 struct forecast_orders;
 bool process_wants_forecast(struct forecast_orders *ret_orders);
 

@@ -1,6 +1,6 @@
 /*
  * What a trace says about memory beyond totals: how much was live when, what made the peak,
- * where the holes are, what stays from one iteration to the next.
+ * where the free extents are, what stays from one iteration to the next.
  *
  * The workers of a report note allocations as memory_ops and calls of the virtual memory
  * interface as vmm_ops (tally.h); memory_fill() replays both in the order of time.  All sizes are
@@ -50,18 +50,18 @@ struct memory_rows {
 };
 
 /* Free space between blocks of one kind, summed over processes. */
-struct holes {
+struct free_extents {
 	uint64_t reach_bytes;   /* address space that is looked at */
 	uint64_t free_bytes;    /* of it */
-	uint64_t largest_bytes; /* the largest hole of each process */
+	uint64_t largest_bytes; /* the largest free extent of each process */
 	uint64_t count;
 };
 
 struct memory_space {
 	bool used;
 	uint64_t live_bytes;
-	struct holes span;  /* from the lowest live address to the highest */
-	struct holes pages; /* in the pages of 2 MiB that a block has ever touched */
+	struct free_extents span;  /* from the lowest live address to the highest */
+	struct free_extents pages; /* in the pages of 2 MiB that a block has ever touched */
 };
 
 enum mark_kind { MARK_NONE, MARK_KERNEL, MARK_SIZE };
@@ -126,8 +126,8 @@ void memory_free(struct memory_detail *d);
 /* The next operation of all lists in the order of time, taken from its list; NULL at the end. */
 struct memory_op *memory_next(struct memory_list *lists, unsigned count);
 
-/* One minus the largest hole of all that is free; false when nothing is free. */
-bool holes_fragmentation(const struct holes *h, double *ret_share);
+/* One minus the largest free extent of all that is free; false when nothing is free. */
+bool fragmentation_of(const struct free_extents *h, double *ret_share);
 
 /* ---- parts of memory_fill(), each in a file of its own ---- */
 

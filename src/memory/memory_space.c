@@ -1,5 +1,5 @@
 /*
- * Where blocks are, and the holes between them.
+ * Where blocks are, and the free extents between them.
  *
  * From outside one sees addresses that were handed out, not memory.  The driver backs device
  * addresses with pages of 2 MiB, so two answers are given: the span from the lowest live address
@@ -92,7 +92,7 @@ void touched_fini(struct touched *t)
 	map_fini(&t->map);
 }
 
-/* ---- holes ---- */
+/* ---- free extents ---- */
 
 static int extent_order(const void *one, const void *two)
 {
@@ -106,7 +106,7 @@ static int extent_order(const void *one, const void *two)
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static void add_hole(struct holes *h, uint64_t *largest, uint64_t from, uint64_t to)
+static void add_extent(struct free_extents *h, uint64_t *largest, uint64_t from, uint64_t to)
 {
 	if (from >= to)
 		return;
@@ -116,18 +116,18 @@ static void add_hole(struct holes *h, uint64_t *largest, uint64_t from, uint64_t
 		*largest = to - from;
 }
 
-/* Holes of [lo, hi) between extents from *at on, which are sorted; those that end in it are
+/* Free extents of [lo, hi) between extents from *at on, which are sorted; those that end in it are
  * passed. */
-static void look_between(const struct extent *v, size_t n, size_t *at, struct holes *h,
+static void look_between(const struct extent *v, size_t n, size_t *at, struct free_extents *h,
 	uint64_t *largest, uint64_t lo, uint64_t hi)
 {
 	uint64_t cursor = lo;
 	h->reach_bytes = sat_add(h->reach_bytes, hi - lo);
 	for (; *at < n && v[*at].start < hi; ++*at) {
-		add_hole(h, largest, cursor, v[*at].start);
+		add_extent(h, largest, cursor, v[*at].start);
 		cursor = v[*at].end > cursor ? v[*at].end : cursor;
 	}
-	add_hole(h, largest, cursor, hi);
+	add_extent(h, largest, cursor, hi);
 }
 
 /* All extents are of one kind and process; `pages` may be NULL. */
@@ -172,7 +172,7 @@ void space_measure(
 	}
 }
 
-bool holes_fragmentation(const struct holes *h, double *ret_share)
+bool fragmentation_of(const struct free_extents *h, double *ret_share)
 {
 	if (!h->free_bytes)
 		return false;

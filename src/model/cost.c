@@ -258,7 +258,7 @@ static void take_concrete(struct inputs *in, unsigned i, const char *text, size_
 		to->dims = 1;
 }
 
-/* Where types are not told: tensors are of the type of the module that the operator runs in. */
+/* Where types are not known: tensors are of the type of the module that the operator runs in. */
 static void take_module_type(struct inputs *in, const char *p)
 {
 	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
@@ -456,13 +456,13 @@ static bool cost_backward(const struct operator_rule *r, const struct inputs *in
 {
 	const struct shape *gradient = &in->shape[0], *image = &in->shape[r->a];
 	const struct shape *weight = &in->shape[r->b], mask = argument(in, r->at.mask);
-	const struct shape told = argument(in, r->at.transposed);
+	const struct shape given = argument(in, r->at.transposed);
 	if (image->dims < 3 || image->dims != weight->dims || gradient->dims != image->dims)
 		return false;
-	if (!in->shapes_only && (mask.dims != 3 || !told.dims))
+	if (!in->shapes_only && (mask.dims != 3 || !given.dims))
 		return false;
 	const bool transposed =
-		in->shapes_only ? looks_transposed(gradient, image, weight) : told.dim[0] > 0;
+		in->shapes_only ? looks_transposed(gradient, image, weight) : given.dim[0] > 0;
 	const bool of_image = in->shapes_only || mask.dim[0] > 0;
 	const bool of_weight = in->shapes_only || mask.dim[1] > 0;
 	c->flops = 2 * places_of(transposed ? image : gradient) * elements(weight) *
@@ -482,12 +482,12 @@ enum causal { CAUSAL_NO, CAUSAL_FIRST, CAUSAL_LAST, CAUSAL_UNTOLD };
 static enum causal causal_of(const struct operator_rule *r, const struct inputs *in)
 {
 	const bool last = r->at.causal_end != 0;
-	const struct shape told = argument(in, last ? r->at.causal_end : r->at.causal);
-	if (!told.dims)
+	const struct shape given = argument(in, last ? r->at.causal_end : r->at.causal);
+	if (!given.dims)
 		return CAUSAL_UNTOLD;
-	if (told.dim[0] <= 0)
+	if (given.dim[0] <= 0)
 		return CAUSAL_NO;
-	return last || told.dim[0] > 1 ? CAUSAL_LAST : CAUSAL_FIRST;
+	return last || given.dim[0] > 1 ? CAUSAL_LAST : CAUSAL_FIRST;
 }
 
 /* Of `queries` queries and as many places in keys, those that may see each other. */
@@ -789,5 +789,5 @@ void cost_set_unit(struct cost *c, const struct predict_product *by)
 		return;
 	c->has_unit = by->unit < GPU_UNITS;
 	c->unit = c->has_unit ? by->unit : GPU_FP32;
-	c->unit_told = true;
+	c->unit_by_name = true;
 }

@@ -20,12 +20,12 @@ struct cost {
 	bool has_flops, has_bytes;
 	bool several; /* products, of which a kernel does one: it is the operator's cost alone */
 	bool matrix;  /* a product of matrices: what tensor cores are for */
-	/* FLOPs without a mask, and whether there was one is not told; bytes of rows some of which
+	/* FLOPs without a mask, and whether there was one is not known; bytes of rows some of which
 	 * may be the same, and are read from a cache then. */
 	bool at_most;
 	enum gpu_unit unit; /* that would do it, by the type; valid with has_unit */
 	bool has_unit;
-	bool unit_told; /* by the name of the kernel */
+	bool unit_by_name; /* by the name of the kernel */
 };
 
 /* args: the JSON object, terminated.  false: nothing is known. */

@@ -165,7 +165,7 @@ static void give_operator(struct joiner *j, struct operator_row *to, const struc
 	const struct doing *d = &s->doing;
 	if (c.matrix && d->longest_ns) {
 		c.unit = d->unit;
-		c.unit_told = d->by.has_unit;
+		c.unit_by_name = d->by.has_unit;
 		c.has_unit = d->has_unit && !d->by.fewer;
 	}
 	roofline_add(j->r->gpu && (!c.matrix || d->longest_ns) ? j->r->gpu : NULL, &to->roofline,

@@ -316,7 +316,7 @@ void device_fini(struct report *r)
 		hist_fini(&r->span_rows.v[i].host_hist);
 	links_fini(&r->links);
 	hist_fini(&r->analysis.queue.queued);
-	array_free(&r->analysis.pauses);
+	array_free(&r->analysis.idle_gaps);
 	array_free(&r->analysis.idle);
 	array_free(&r->work);
 	array_free(&r->device_copies);

@@ -63,7 +63,7 @@ static enum host_state state_of(const struct maker *m, const struct call *c, uin
 	const uint8_t traits = c->fn < m->trace->schema.id_count ? m->traits[c->fn] : 0;
 	if (traits & WAITS)
 		return HOST_WAITING;
-	const bool brief = ns < HOST_PAUSE_NS;
+	const bool brief = ns < HOST_GAP_NS;
 	if (traits & ALLOCATES)
 		return brief ? HOST_ALLOCATING : HOST_LONG_ALLOC;
 	if (traits & LOADS)
@@ -108,7 +108,7 @@ static int put_call(struct maker *m, struct host_thread *thread, const struct ca
 	const struct host_span *last =
 		thread->spans.n ? &thread->spans.v[thread->spans.n - 1] : NULL;
 	int e = 0;
-	if (last && start > last->end_ns && start - last->end_ns < HOST_PAUSE_NS)
+	if (last && start > last->end_ns && start - last->end_ns < HOST_GAP_NS)
 		e = put_span(thread, last->end_ns, start, HOST_LAUNCHING);
 	return e ? e : put_span(thread, start, end, state);
 }

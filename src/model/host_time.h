@@ -2,7 +2,7 @@
  * What the threads that asked for work were doing when: launching, waiting, in another call,
  * or none of these.  Built from the calls in the trace; internal to src/report.
  *
- * Calls inside calls do not count.  A pause of less than HOST_PAUSE_NS between two calls counts
+ * Calls inside calls do not count.  An idle gap of less than HOST_GAP_NS between two calls counts
  * as launching: it is what a framework needs to get from one launch to the next.
  */
 #ifndef WEIR_MODEL_HOST_TIME_H
@@ -12,7 +12,7 @@
 #include "base/map.h"
 #include "trace/trace.h"
 
-#define HOST_PAUSE_NS 100000u
+#define HOST_GAP_NS 100000u
 
 enum host_state {
 	HOST_LAUNCHING,  /* asking for work, and what is needed for that */

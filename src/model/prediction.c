@@ -14,10 +14,10 @@
 
 #define KERNEL_CUT 60 /* bytes of a kernel's name */
 
-/* One launch that was foretold and ran. */
+/* One launch that was predicted and ran. */
 struct pair {
-	double error; /* |foretold / measured - 1| */
-	double measured_ns, foretold_ns;
+	double error; /* |predicted / measured - 1| */
+	double measured_ns, predicted_ns;
 	uint32_t group;
 	bool covered;
 };
@@ -38,10 +38,10 @@ static int measured_order(const void *one, const void *two)
 	return a->measured_ns < b->measured_ns ? -1 : a->measured_ns > b->measured_ns;
 }
 
-static int foretold_order(const void *one, const void *two)
+static int predicted_order(const void *one, const void *two)
 {
 	const struct pair *a = one, *b = two;
-	return a->foretold_ns < b->foretold_ns ? -1 : a->foretold_ns > b->foretold_ns;
+	return a->predicted_ns < b->predicted_ns ? -1 : a->predicted_ns > b->predicted_ns;
 }
 
 static int group_order(const void *one, const void *two)
@@ -59,8 +59,8 @@ static struct prediction_row sum(struct pair *v, size_t n)
 	row.covered /= (double)n;
 	qsort(v, n, sizeof(*v), measured_order);
 	row.measured_ns = (uint64_t)v[n / 2].measured_ns;
-	qsort(v, n, sizeof(*v), foretold_order);
-	row.foretold_ns = (uint64_t)v[n / 2].foretold_ns;
+	qsort(v, n, sizeof(*v), predicted_order);
+	row.predicted_ns = (uint64_t)v[n / 2].predicted_ns;
 	qsort(v, n, sizeof(*v), error_order);
 	row.error = v[n / 2].error;
 	row.error90 = v[n * 9 / 10].error;
@@ -69,7 +69,7 @@ static struct prediction_row sum(struct pair *v, size_t n)
 
 static uint32_t tier_of(const struct sample *s)
 {
-	return s->told.tier;
+	return s->prediction.tier;
 }
 
 static uint32_t kernel_of(const struct sample *s)
@@ -84,17 +84,17 @@ static int gather(
 	p->v.n = 0;
 	for (size_t i = 0; i < all->v.n; i++) {
 		const struct sample *s = &all->v.v[i];
-		if (!s->has_told || s->p.launch.contended || s->end_ns == s->start_ns)
+		if (!s->has_prediction || s->p.launch.contended || s->end_ns == s->start_ns)
 			continue;
-		const double took = s->p.measured_ns, told = (double)s->told.t50_ns;
+		const double took = s->p.measured_ns, predicted = (double)s->prediction.t50_ns;
 		struct pair *to = array_push(&p->v);
 		if (!to)
 			return -ENOMEM;
-		*to = (struct pair){ .error = fabs(told / took - 1),
+		*to = (struct pair){ .error = fabs(predicted / took - 1),
 			.measured_ns = took,
-			.foretold_ns = told,
+			.predicted_ns = predicted,
 			.group = group(s),
-			.covered = took <= (double)s->told.t90_ns };
+			.covered = took <= (double)s->prediction.t90_ns };
 	}
 	if (p->v.n)
 		qsort(p->v.v, p->v.n, sizeof(*p->v.v), group_order);
@@ -183,11 +183,11 @@ static struct pair pair_of_graph(const struct sample *const *v, size_t n)
 		to = v[i]->end_ns > to ? v[i]->end_ns : to;
 	}
 	const double took = to > from ? (double)(to - from) : 1;
-	const double told = (double)v[0]->told.t50_ns;
-	return (struct pair){ .error = fabs(told / took - 1),
+	const double predicted = (double)v[0]->prediction.t50_ns;
+	return (struct pair){ .error = fabs(predicted / took - 1),
 		.measured_ns = took,
-		.foretold_ns = told,
-		.covered = took <= (double)v[0]->told.t90_ns };
+		.predicted_ns = predicted,
+		.covered = took <= (double)v[0]->prediction.t90_ns };
 }
 
 static int sum_graphs(struct prediction *p, const struct samples *all)
@@ -196,11 +196,11 @@ static int sum_graphs(struct prediction *p, const struct samples *all)
 	struct pairs pairs = { 0 };
 	int e = 0;
 	for (size_t i = 0; i < all->v.n && !e; i++) {
-		const struct sample **to = all->v.v[i].graph_told ? array_push(&of) : NULL;
+		const struct sample **to = all->v.v[i].graph_predicted ? array_push(&of) : NULL;
 		if (to)
 			*to = &all->v.v[i];
 		else
-			e = all->v.v[i].graph_told ? -ENOMEM : 0;
+			e = all->v.v[i].graph_predicted ? -ENOMEM : 0;
 	}
 	if (of.n)
 		qsort(of.v, of.n, sizeof(*of.v), call_order);
@@ -224,7 +224,7 @@ static int sum_graphs(struct prediction *p, const struct samples *all)
 int prediction_fill(struct report *r)
 {
 	struct error err;
-	if (!r->foretold && !r->untold)
+	if (!r->predicted && !r->unpredicted)
 		return 0;
 	struct prediction *p = calloc(1, sizeof(*p));
 	struct samples *all = calloc(1, sizeof(*all));
@@ -235,12 +235,12 @@ int prediction_fill(struct report *r)
 	}
 	r->prediction = p;
 	p->memory = all;
-	p->launches = r->foretold;
-	p->silent = r->untold;
+	p->launches = r->predicted;
+	p->silent = r->unpredicted;
 	int e = samples_load(r->trace, &r->meta, all, &err);
 	for (size_t i = 0; i < all->v.n; i++) {
-		p->measured += all->v.v[i].has_told;
-		p->contended += all->v.v[i].has_told && all->v.v[i].p.launch.contended;
+		p->measured += all->v.v[i].has_prediction;
+		p->contended += all->v.v[i].has_prediction && all->v.v[i].p.launch.contended;
 	}
 	if (!e)
 		e = compare(p, all);
@@ -271,7 +271,7 @@ static void put_row(struct table *t, const struct prediction_row *row, const cha
 	table_cell(t, "%.1f %%", row->error90 * 100);
 	table_cell(t, "%.0f %%", row->covered * 100);
 	table_cell(t, "%s", number_ns(&n, row->measured_ns));
-	table_cell(t, "%s", number_ns(&n, row->foretold_ns));
+	table_cell(t, "%s", number_ns(&n, row->predicted_ns));
 	table_cell(t, "%.*s", KERNEL_CUT, name);
 }
 
@@ -324,7 +324,7 @@ static void json_row(struct json *j, const struct prediction_row *row)
 	json_put_real(j, "error_p90", row->error90);
 	json_put_real(j, "covered", row->covered);
 	json_u64(j, "measured_ns", row->measured_ns);
-	json_u64(j, "foretold_ns", row->foretold_ns);
+	json_u64(j, "foretold_ns", row->predicted_ns);
 }
 
 static void json_rows(

@@ -1,5 +1,5 @@
 /*
- * What was foretold at the launches against what the devices then took: by who answered, and by
+ * What was predicted at the launches against what the devices then took: by predictor, and by
  * kernel.  Internal to src/report.
  */
 #ifndef WEIR_MODEL_PREDICTION_H
@@ -11,11 +11,11 @@
 
 struct prediction_row {
 	const char *name; /* of a tier, or a kernel, demangled */
-	uint64_t count;   /* launches that were foretold and ran; rows have at least one */
-	double error;     /* median |foretold / measured - 1| */
+	uint64_t count;   /* launches that were predicted and ran; rows have at least one */
+	double error;     /* median |predicted / measured - 1| */
 	double error90;   /* its 90th percentile */
-	double covered;   /* share that took no longer than the t90 that was told */
-	uint64_t measured_ns, foretold_ns; /* medians */
+	double covered;   /* share that took no longer than the predicted t90 */
+	uint64_t measured_ns, predicted_ns; /* medians */
 };
 
 struct prediction_rows {
@@ -34,14 +34,14 @@ struct prediction {
 	void *memory;                   /* of the names */
 };
 
-/* r->prediction, when r->foretold launches say so.  0 or -errno. */
+/* r->prediction, when r->predicted launches say so.  0 or -errno. */
 int prediction_fill(struct report *r);
 void prediction_free(struct prediction *p);
 
 void prediction_put_text(
 	const struct report *r, FILE *out, size_t rows, const char *dim, const char *plain);
 
-/* The key prediction: null when nothing was foretold. */
+/* The key prediction: null when nothing was predicted. */
 void prediction_put_json(struct json *j, const struct report *r);
 
 #endif

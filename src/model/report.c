@@ -341,8 +341,8 @@ int report_count(struct report *r, struct tally *t)
 	r->first_ticks = t->first_ticks;
 	r->last_ticks = t->last_ticks;
 	r->unnamed_graphs = t->unnamed_graphs;
-	r->foretold = t->foretold;
-	r->untold = t->untold;
+	r->predicted = t->predicted;
+	r->unpredicted = t->unpredicted;
 	r->streams = t->streams.taken;
 	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);

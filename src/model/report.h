@@ -247,7 +247,7 @@ extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_
  * host_time.h, until the call for the work that ended it had returned; then the work was queued.
  */
 struct idle {
-	uint64_t until_ns; /* when that work began; all parts of one pause have the same */
+	uint64_t until_ns; /* when that work began; all parts of one idle gap have the same */
 	uint64_t ns;
 	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
 	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
@@ -256,7 +256,8 @@ struct idle {
 #define IDLE_QUEUED  0xfe
 #define IDLE_UNKNOWN 0xff
 
-/* When the work that ended a pause was asked for, seen from the moment in which the device ran dry.
+/* When the work that ended an idle gap was asked for, seen from the moment in which the device ran
+ * dry.
  */
 enum idle_asked {
 	ASKED_AFTER,  /* the call had not begun */
@@ -266,7 +267,7 @@ enum idle_asked {
 };
 
 /* A time in which no device did anything. */
-struct pause {
+struct idle_gap {
 	uint64_t start_ns; /* since the wall time began */
 	uint64_t ns;
 	enum wall_part cause;       /* of most of it */
@@ -283,7 +284,7 @@ struct queue {
 	double depth_mean;
 };
 
-#define PAUSES_KEPT 20u
+#define IDLE_GAPS_KEPT 20u
 
 struct analysis {
 	bool known; /* something ran on a device; else nothing here means anything */
@@ -295,8 +296,8 @@ struct analysis {
 	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
 	uint64_t communication_ns, communication_hidden_ns;
 	struct queue queue;
-	ARRAY(struct pause) pauses; /* the longest, by length */
-	ARRAY(struct idle) idle;    /* all, by time */
+	ARRAY(struct idle_gap) idle_gaps; /* the longest, by length */
+	ARRAY(struct idle) idle;          /* all, by time */
 };
 
 struct hints;
@@ -354,7 +355,8 @@ struct report {
 	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
 	uint64_t unowned_kernels; /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
-	uint64_t foretold, untold;     /* launches that were asked about: with an answer, without */
+	uint64_t predicted,
+		unpredicted;           /* launches that were asked about: with an answer, without */
 	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
 	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
 };

@@ -47,7 +47,7 @@ static double flops_share(const struct gpu *g, const struct cost *c, double ns)
 		return 0;
 	const double share = gpu_flops_share(g, c->unit, c->matrix, rate);
 	/* What FP32 units cannot do, tensor cores have done, though no name says so. */
-	if (share > 1 && c->matrix && c->unit == GPU_FP32 && !c->unit_told)
+	if (share > 1 && c->matrix && c->unit == GPU_FP32 && !c->unit_by_name)
 		return gpu_flops_share(g, GPU_TF32, true, rate);
 	return share > 1 && c->at_most ? 0 : share;
 }

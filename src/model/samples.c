@@ -19,9 +19,9 @@ struct given {
 	uint64_t function;
 	uint32_t process;
 	uint32_t tid;
-	bool has_args, has_told;
+	bool has_args, has_prediction;
 	struct launch_args args;
-	struct forecast told;
+	struct predicted_time prediction;
 };
 
 struct loader {
@@ -58,11 +58,12 @@ static int take_launches(struct loader *l)
 			.tid = l->buf.ref->head.tid };
 		if (fn && fn->launch_layout) {
 			g.has_args = args_get(r, &g.args);
-			g.has_told = forecast_get(r, &g.told);
+			g.has_prediction = predicted_get(r, &g.prediction);
 		} else if (fn && fn->kind == CALL_GRAPHLAUNCH) {
-			g.has_told = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &g.told);
+			g.has_prediction =
+				predicted_get_behind(r, GRAPH_LAUNCH_WORDS, &g.prediction);
 		}
-		if (!g.has_args && !g.has_told)
+		if (!g.has_args && !g.has_prediction)
 			continue;
 		g.function = r->arg[LAUNCH_FUNCTION];
 		struct given *to = array_push(&l->given);
@@ -223,10 +224,10 @@ static int add_sample(struct loader *l, const struct device_work *w)
 	s.p.launch.smem_dynamic_bytes = s.has_dynamic ? w->shared_dynamic : 0;
 	if (g && g->has_args)
 		fill_args(&s, &g->args);
-	s.has_told = g && g->has_told;
-	s.graph_told = !g && whole && whole->has_told;
-	if (s.has_told || s.graph_told)
-		s.told = whole->told;
+	s.has_prediction = g && g->has_prediction;
+	s.graph_predicted = !g && whole && whole->has_prediction;
+	if (s.has_prediction || s.graph_predicted)
+		s.prediction = whole->prediction;
 	const int e = kernel_of(l, w, a, &s.p.name);
 	struct sample *to = e ? NULL : array_push(&l->s->v);
 	if (!to)

@@ -41,10 +41,11 @@ struct sample {
 	uint32_t device;   /* of its process */
 	uint32_t stream;
 	bool has_call, has_args, has_device, has_stream, graph;
-	bool has_dynamic;             /* launch.smem_dynamic_bytes is known */
-	bool has_told, graph_told;    /* of the kernel; of the graph that it was launched in */
-	struct forecast told;         /* what was foretold at the launch */
-	const struct meta_device *on; /* NULL: not known */
+	bool has_dynamic; /* launch.smem_dynamic_bytes is known */
+	bool has_prediction,
+		graph_predicted;          /* of the kernel; of the graph that it was launched in */
+	struct predicted_time prediction; /* what was predicted at the launch */
+	const struct meta_device *on;     /* NULL: not known */
 };
 
 struct samples {

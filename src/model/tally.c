@@ -304,15 +304,15 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 		return 0;
 	c->ok_plain++;
 	int e = 0;
-	struct forecast told;
+	struct predicted_time prediction;
 	if (c->fn->kind == CALL_LAUNCH) {
-		t->foretold += forecast_get(r, &told);
-		t->untold += r->flags & RECORD_PREDICTED && !forecast_get(r, &told);
+		t->predicted += predicted_get(r, &prediction);
+		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted_get(r, &prediction);
 		e = add_launch(t, r);
 	} else if (c->fn->kind == CALL_GRAPHLAUNCH) {
-		const bool told_of = forecast_get_behind(r, GRAPH_LAUNCH_WORDS, &told);
-		t->foretold += told_of;
-		t->untold += r->flags & RECORD_PREDICTED && !told_of;
+		const bool predicted = predicted_get_behind(r, GRAPH_LAUNCH_WORDS, &prediction);
+		t->predicted += predicted;
+		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted;
 		add_graph_launch(t, r);
 	}
 	return e ? e : add_work(t, c, r);
@@ -461,8 +461,8 @@ int tally_merge(struct tally *t, const struct tally *from)
 		t->graph_launches[i] += from->graph_launches[i];
 	t->unnamed_graphs += from->unnamed_graphs;
 	t->torn += from->torn;
-	t->foretold += from->foretold;
-	t->untold += from->untold;
+	t->predicted += from->predicted;
+	t->unpredicted += from->unpredicted;
 	t->damaged_chunks += from->damaged_chunks;
 	if (from->first_ticks < t->first_ticks)
 		t->first_ticks = from->first_ticks;

@@ -42,7 +42,8 @@ struct tally {
 	uint64_t last_stream, last_context; /* the one seen last, to skip the map */
 
 	uint64_t torn, damaged_chunks;
-	uint64_t foretold, untold; /* launches that were asked about: with an answer, without */
+	uint64_t predicted,
+		unpredicted; /* launches that were asked about: with an answer, without */
 	uint64_t first_ticks, last_ticks;
 	uint64_t damaged_at; /* offset of the first damaged chunk */
 };

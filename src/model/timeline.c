@@ -50,7 +50,7 @@ static void count_piece(struct account *a, const struct piece *p)
 		cover_add(&a->compute_copy, p);
 }
 
-/* ---- pauses ---- */
+/* ---- idle gaps ---- */
 
 static const enum wall_part part_of_state[HOST_STATES] = {
 	[HOST_LAUNCHING] = WALL_LAUNCHING,
@@ -80,17 +80,17 @@ static uint64_t find_latency(const struct timeline *t)
 }
 
 /* Keeps the longest, longest first. */
-static int keep_pause(struct analysis *to, const struct pause *p)
+static int keep_gap(struct analysis *to, const struct idle_gap *p)
 {
-	const bool full = to->pauses.n == PAUSES_KEPT;
-	if (full && to->pauses.v[PAUSES_KEPT - 1].ns >= p->ns)
+	const bool full = to->idle_gaps.n == IDLE_GAPS_KEPT;
+	if (full && to->idle_gaps.v[IDLE_GAPS_KEPT - 1].ns >= p->ns)
 		return 0;
-	if (!array_reserve(&to->pauses, 1))
+	if (!array_reserve(&to->idle_gaps, 1))
 		return -ENOMEM;
-	size_t at = full ? PAUSES_KEPT - 1 : to->pauses.n++;
-	for (; at && to->pauses.v[at - 1].ns < p->ns; at--)
-		to->pauses.v[at] = to->pauses.v[at - 1];
-	to->pauses.v[at] = *p;
+	size_t at = full ? IDLE_GAPS_KEPT - 1 : to->idle_gaps.n++;
+	for (; at && to->idle_gaps.v[at - 1].ns < p->ns; at--)
+		to->idle_gaps.v[at] = to->idle_gaps.v[at - 1];
+	to->idle_gaps.v[at] = *p;
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static int explain(struct account *a, const struct piece *p, uint64_t from, uint
 	return e ? e : put_idle(a, i, ns);
 }
 
-static int count_pause(struct account *a, const struct piece *p)
+static int count_gap(struct account *a, const struct piece *p)
 {
 	struct analysis *to = &a->r->analysis;
 	struct work_row *row = &a->r->work.v[p->row];
@@ -166,12 +166,12 @@ static int count_pause(struct account *a, const struct piece *p)
 	for (int k = 0; k < WALL_PARTS; k++)
 		to->wall_ns[k] += ns[k];
 	row->starved_ns += ns[WALL_LAUNCHING];
-	const struct pause kept = { .start_ns = a->all.until - a->start_ns,
+	const struct idle_gap kept = { .start_ns = a->all.until - a->start_ns,
 		.ns = p->start_ns - a->all.until,
 		.cause = largest_part(ns),
 		.before = a->r->work.v[a->last_row].name,
 		.after = row->name };
-	return e ? e : keep_pause(to, &kept);
+	return e ? e : keep_gap(to, &kept);
 }
 
 /* ---- the queue ---- */
@@ -269,7 +269,7 @@ static int walk(struct account *a)
 	for (size_t i = 0; i < t->pieces.n && !e; i++) {
 		const struct piece *p = &t->pieces.v[i];
 		if (p->start_ns > a->all.until) {
-			e = count_pause(a, p);
+			e = count_gap(a, p);
 			a->all.until = p->start_ns;
 		}
 		if (p->end_ns >= a->all.until)

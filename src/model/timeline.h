@@ -3,10 +3,10 @@
  * Filled while device work is joined to its calls (device.c); internal to src/report.
  *
  * The devices of a trace are taken together: a moment in which any of them computes is one of
- * computing.  Where nothing runs, the work that ends the pause tells the cause: until its call
+ * computing.  Where nothing runs, the work that ends the idle gap tells the cause: until its call
  * had returned, the host is asked what it was doing (host_time.h); after that, the work was
  * queued and waited.  This is the one answer to why nothing ran: the report sums it up, and rules
- * of hints read it (hint_pause.c).
+ * of hints read it (hint_idle.c).
  */
 #ifndef WEIR_MODEL_TIMELINE_H
 #define WEIR_MODEL_TIMELINE_H

@@ -1,6 +1,6 @@
 /*
  * How the parts of a report that explain wall time are printed: where it went, the queue, the
- * critical path, the longest pauses.  Internal to src/report; nothing is printed of a trace that
+ * critical path, the longest idle gaps.  Internal to src/report; nothing is printed of a trace that
  * does not say what ran on devices.
  */
 #ifndef WEIR_REPORT_ANALYSIS_H
@@ -16,7 +16,7 @@ struct analysis_style {
 };
 void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style);
 
-/* The keys wall_ns, breakdown, overlap, queue, critical_path and pauses. */
+/* The keys wall_ns, breakdown, overlap, queue, critical_path and idle gaps. */
 void analysis_put_json(const struct report *r, struct json *j);
 
 #endif

@@ -67,11 +67,11 @@ static void put_queue(struct json *j, const struct queue *q)
 	json_end_object(j);
 }
 
-static void put_pauses(struct json *j, const struct analysis *a)
+static void put_idle_gaps(struct json *j, const struct analysis *a)
 {
 	json_begin_array(j, "pauses");
-	for (size_t i = 0; i < a->pauses.n; i++) {
-		const struct pause *p = &a->pauses.v[i];
+	for (size_t i = 0; i < a->idle_gaps.n; i++) {
+		const struct idle_gap *p = &a->idle_gaps.v[i];
 		json_begin_object(j, NULL);
 		json_u64(j, "start_ns", p->start_ns);
 		json_u64(j, "ns", p->ns);
@@ -94,5 +94,5 @@ void analysis_put_json(const struct report *r, struct json *j)
 	put_queue(j, &a->queue);
 	put_parts(j, "critical_path", a->path_ns, path_part_name, PATH_PARTS);
 	json_u64(j, "critical_path_host_most_ns", a->path_host_most_ns);
-	put_pauses(j, a);
+	put_idle_gaps(j, a);
 }

@@ -9,8 +9,8 @@
 
 #include "base/banned.h"
 
-#define NAME_CUT     60 /* bytes of a kernel's name */
-#define PAUSES_SHOWN 5u
+#define NAME_CUT        60 /* bytes of a kernel's name */
+#define IDLE_GAPS_SHOWN 5u
 
 static const char *const wall_part_text[WALL_PARTS] = {
 	[WALL_COMPUTING] = "kernels running",
@@ -114,24 +114,24 @@ static void cell_name(struct table *t, const char *name)
 }
 
 /* That the devices were idle need not be said of an idle gap. */
-static const char *cause_of(const struct pause *p)
+static const char *cause_of(const struct idle_gap *p)
 {
 	static const char idle[] = "idle";
 	const char *text = wall_part_text[p->cause];
 	return strncmp(text, idle, sizeof(idle) - 1) ? text : text + sizeof(idle) + 1;
 }
 
-static void put_pauses(const struct report *r, FILE *out, const struct analysis_style *style)
+static void put_idle_gaps(const struct report *r, FILE *out, const struct analysis_style *style)
 {
 	static const char *const headings[] = { "time", "at", "cause", "after", "before" };
 	const struct analysis *a = &r->analysis;
 	struct table t;
-	if (!a->pauses.n)
+	if (!a->idle_gaps.n)
 		return;
 	fprintf(out, "\n%sLongest idle gaps%s: no GPU ran anything\n", style->bold, style->plain);
 	table_init(&t, ">><<<", headings);
-	for (size_t i = 0; i < a->pauses.n && (!style->rows || i < PAUSES_SHOWN); i++) {
-		const struct pause *p = &a->pauses.v[i];
+	for (size_t i = 0; i < a->idle_gaps.n && (!style->rows || i < IDLE_GAPS_SHOWN); i++) {
+		const struct idle_gap *p = &a->idle_gaps.v[i];
 		cell_ns(&t, p->ns);
 		cell_ns(&t, p->start_ns);
 		table_cell(&t, "%s", cause_of(p));
@@ -171,5 +171,5 @@ void analysis_put_text(const struct report *r, FILE *out, const struct analysis_
 	fprintf(out, "\n%sThe critical path%s\n", style->bold, style->plain);
 	put_parts(r, out, style, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
 	put_host_most(r, out);
-	put_pauses(r, out, style);
+	put_idle_gaps(r, out, style);
 }

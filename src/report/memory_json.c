@@ -15,10 +15,10 @@ static uint64_t at_ns(const struct report *r, uint64_t ticks)
 	return trace_since_ns(r->trace, ticks);
 }
 
-static void put_share(struct json *j, const char *key, const struct holes *h)
+static void put_share(struct json *j, const char *key, const struct free_extents *h)
 {
 	double share;
-	if (holes_fragmentation(h, &share))
+	if (fragmentation_of(h, &share))
 		json_put_real(j, key, share);
 	else
 		json_put_null(j, key);
@@ -157,7 +157,7 @@ static void put_operators(struct json *j, const struct report *r)
 
 /* ---- space ---- */
 
-static void put_holes(struct json *j, const char *key, const struct holes *h)
+static void put_extents(struct json *j, const char *key, const struct free_extents *h)
 {
 	json_begin_object(j, key);
 	json_u64(j, "reach_bytes", h->reach_bytes);
@@ -176,8 +176,8 @@ static void put_spaces(struct json *j, const char *key, const struct memory_spac
 			continue;
 		json_begin_object(j, memory_kind_name[k]);
 		json_u64(j, "live_bytes", spaces[k].live_bytes);
-		put_holes(j, "pages", &spaces[k].pages);
-		put_holes(j, "span", &spaces[k].span);
+		put_extents(j, "pages", &spaces[k].pages);
+		put_extents(j, "span", &spaces[k].span);
 		json_end_object(j);
 	}
 	json_end_object(j);

@@ -288,7 +288,7 @@ static void put_peak(const struct page *p)
 static void put_space(struct table *t, const struct memory_space *s, const char *when,
 	const char *kind, bool pages)
 {
-	const struct holes *h = pages ? &s->pages : &s->span;
+	const struct free_extents *h = pages ? &s->pages : &s->span;
 	double share;
 	if (!s->used)
 		return;
@@ -297,7 +297,7 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 	cell_bytes(t, h->free_bytes);
 	cell_bytes(t, h->largest_bytes);
 	cell_count(t, h->count);
-	if (holes_fragmentation(h, &share))
+	if (fragmentation_of(h, &share))
 		table_cell(t, "%.1f %%", share * 100);
 	else
 		table_cell(t, "-");
@@ -412,7 +412,7 @@ void memory_put_short(const struct report *r, FILE *out)
 	const struct page p = { .r = r, .d = r->memory_detail, .out = out };
 	double share;
 	put_peak(&p);
-	if (holes_fragmentation(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
+	if (fragmentation_of(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
 		fprintf(out,
 			"  free    %.1f %% of the free memory between blocks is outside of the largest free extent\n",
 			share * 100);

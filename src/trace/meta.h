@@ -78,7 +78,7 @@ struct meta_device {
 	uint32_t multiprocessors;
 	uint32_t capability; /* major << 16 | minor */
 	uint64_t memory_bytes;
-	uint8_t uuid[16]; /* zeros: not told */
+	uint8_t uuid[16]; /* zeros: not known */
 };
 
 /* Attributes of a handle's kernel from `ticks` on. */

@@ -18,9 +18,9 @@ struct dataset {
 	ARRAY(char *) names; /* of kernels, by predict_sample.name */
 	ARRAY(char *) apps;  /* by predict_sample.app */
 	struct map name_map, app_map, kernel_map;
-	char device[64];     /* name, empty: not told */
-	unsigned cc;         /* 10 * major + minor, 0: not told */
-	uint32_t sms;        /* 0: not told */
+	char device[64];     /* name, empty: not known */
+	unsigned cc;         /* 10 * major + minor, 0: not known */
+	uint32_t sms;        /* 0: not known */
 	size_t without_time; /* rows whose time is missing */
 };
 

@@ -35,7 +35,7 @@ enum eval_split {
 const char *eval_split_word(enum eval_split split);
 const char *eval_split_what(enum eval_split split);
 
-/* One launch, as it was told by each and as it was. */
+/* One launch, as it was predicted by each and as it was. */
 struct eval_point {
 	float measured_ns, t50_ns, t90_ns, confidence;
 	float baseline_ns[BASELINES]; /* NAN: could not tell */
@@ -49,22 +49,22 @@ struct eval_point {
 typedef ARRAY(struct eval_point) eval_points;
 
 /* Who told, for eval_measure(): 0 is the chain, then the baselines. */
-#define EVAL_TELLERS (1 + BASELINES)
-const char *eval_teller_name(int teller);
+#define EVAL_PREDICTORS (1 + BASELINES)
+const char *eval_predictor_name(int predictor);
 
 /* Launches that wait together, all at once, for a device that runs one after the other: shortest
- * first has the least mean time from there to the end of each.  What the mean is by told times,
- * over what it is by true ones, less 1, is the regret; of several such windows, the mean.  Launches
- * that fill no window are left out, unless there is no other; of told times that are alike, the
- * launch that was there first runs first. */
+ * first has the least mean time from there to the end of each.  What the mean is by predicted
+ * times, over what it is by true ones, less 1, is the regret; of several such windows, the mean.
+ * Launches that fill no window are left out, unless there is no other; of predicted times that are
+ * alike, the launch that was there first runs first. */
 #define EVAL_WINDOW 64
 
-/* Over those points that a teller could tell.  Shares are from 0 to 1. */
+/* Over those points that a predictor could predict.  Shares are from 0 to 1. */
 struct eval_cell {
 	size_t n;
-	double median, p90; /* of |told / measured - 1| */
-	double log_median;  /* of |ln(told / measured)| */
-	double weighted;    /* sum of |told - measured| over the sum of measured */
+	double median, p90; /* of |predicted / measured - 1| */
+	double log_median;  /* of |ln(predicted / measured)| */
+	double weighted;    /* sum of |predicted - measured| over the sum of measured */
 	double tau;         /* Kendall's, of the order */
 	double regret;      /* of shortest-first by these times: see EVAL_WINDOW */
 	bool has_t90;       /* the chain only: */
@@ -84,7 +84,7 @@ struct eval_filter {
 };
 
 /* -ENOMEM */
-int eval_measure(const eval_points *points, struct eval_filter filter, int teller,
+int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell);
 
 /* model may be NULL in the prequential split.  -ENODATA when the split leaves nothing to learn or

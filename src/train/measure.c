@@ -8,27 +8,28 @@
 #include "base/banned.h"
 
 struct pair {
-	double told, measured;
+	double predicted, measured;
 	size_t at; /* in a window */
 };
 
-const char *eval_teller_name(int teller)
+const char *eval_predictor_name(int predictor)
 {
-	return teller ? baseline_name((enum baseline)(teller - 1)) : "weir";
+	return predictor ? baseline_name((enum baseline)(predictor - 1)) : "weir";
 }
 
-static double told_by(const struct eval_point *p, int teller)
+static double predicted_by(const struct eval_point *p, int predictor)
 {
-	return teller ? (double)p->baseline_ns[teller - 1] : (double)p->t50_ns;
+	return predictor ? (double)p->baseline_ns[predictor - 1] : (double)p->t50_ns;
 }
 
-static bool counts(const struct eval_point *p, struct eval_filter f, int teller)
+static bool counts(const struct eval_point *p, struct eval_filter f, int predictor)
 {
-	const double told = told_by(p, teller);
+	const double predicted = predicted_by(p, predictor);
 	const bool family = !f.family || (p->family == f.family) != f.but_family;
 	return (f.tier == PREDICT_TIERS || p->tier == f.tier) && p->measured_ns >= f.from_ns &&
 	       p->measured_ns < f.below_ns && family && p->knowledge >= f.knowledge &&
-	       p->shapes >= f.shapes && p->tier != PREDICT_UNKNOWN && isfinite(told) && told > 0;
+	       p->shapes >= f.shapes && p->tier != PREDICT_UNKNOWN && isfinite(predicted) &&
+	       predicted > 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -37,11 +38,11 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int by_told(const void *a, const void *b)
+static int by_predicted(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;
-	if (x->told != y->told)
-		return x->told < y->told ? -1 : 1;
+	if (x->predicted != y->predicted)
+		return x->predicted < y->predicted ? -1 : 1;
 	return (x->measured > y->measured) - (x->measured < y->measured);
 }
 
@@ -63,19 +64,19 @@ static double inversions(struct pair *v, struct pair *scratch, size_t n)
 	return count;
 }
 
-/* Ties in what was told count as told right: of two alike neither is wrong. */
+/* Ties in what was predicted count as predicted right: of two alike neither is wrong. */
 static double tau_of(struct pair *v, struct pair *scratch, size_t n)
 {
 	const double pairs = (double)n * (double)(n - 1) / 2;
-	qsort(v, n, sizeof(*v), by_told);
+	qsort(v, n, sizeof(*v), by_predicted);
 	return pairs > 0 ? 1 - 2 * inversions(v, scratch, n) / pairs : 1;
 }
 
-static int by_told_then_at(const void *a, const void *b)
+static int by_predicted_then_at(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;
-	if (x->told != y->told)
-		return x->told < y->told ? -1 : 1;
+	if (x->predicted != y->predicted)
+		return x->predicted < y->predicted ? -1 : 1;
 	return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -94,13 +95,13 @@ static double window_regret(const struct pair *v, size_t n)
 {
 	struct pair queue[EVAL_WINDOW];
 	for (size_t i = 0; i < n; i++)
-		queue[i] = (struct pair){ v[i].told, v[i].measured, i };
-	qsort(queue, n, sizeof(queue[0]), by_told_then_at);
-	const double told = turnaround(queue, n);
+		queue[i] = (struct pair){ v[i].predicted, v[i].measured, i };
+	qsort(queue, n, sizeof(queue[0]), by_predicted_then_at);
+	const double predicted = turnaround(queue, n);
 	for (size_t i = 0; i < n; i++)
-		queue[i].told = queue[i].measured;
-	qsort(queue, n, sizeof(queue[0]), by_told_then_at);
-	return told / turnaround(queue, n) - 1;
+		queue[i].predicted = queue[i].measured;
+	qsort(queue, n, sizeof(queue[0]), by_predicted_then_at);
+	return predicted / turnaround(queue, n) - 1;
 }
 
 static double regret_of(const struct pair *v, size_t n)
@@ -123,8 +124,8 @@ static void measure_pairs(struct pair *v, double *off, struct pair *scratch, str
 {
 	double sum = 0, all = 0;
 	for (size_t i = 0; i < c->n; i++) {
-		off[i] = fabs(v[i].told / v[i].measured - 1);
-		sum += fabs(v[i].told - v[i].measured);
+		off[i] = fabs(v[i].predicted / v[i].measured - 1);
+		sum += fabs(v[i].predicted - v[i].measured);
 		all += v[i].measured;
 	}
 	c->weighted = sum / all;
@@ -132,7 +133,7 @@ static void measure_pairs(struct pair *v, double *off, struct pair *scratch, str
 	c->median = quantile(off, c->n, 0.5);
 	c->p90 = quantile(off, c->n, 0.9);
 	for (size_t i = 0; i < c->n; i++)
-		off[i] = fabs(log(v[i].told / v[i].measured));
+		off[i] = fabs(log(v[i].predicted / v[i].measured));
 	c->log_median = quantile(off, c->n, 0.5);
 	c->tau = tau_of(v, scratch, c->n);
 }
@@ -154,7 +155,7 @@ static void measure_t90(const eval_points *points, struct eval_filter f, struct 
 	c->pinball = loss / all;
 }
 
-int eval_measure(const eval_points *points, struct eval_filter filter, int teller,
+int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell)
 {
 	struct pair *v = calloc(points->n + 1, 2 * sizeof(*v));
@@ -167,13 +168,13 @@ int eval_measure(const eval_points *points, struct eval_filter filter, int telle
 	}
 	for (size_t i = 0; i < points->n; i++) {
 		const struct eval_point *p = &points->v[i];
-		if (counts(p, filter, teller))
-			v[c.n++] = (struct pair){ .told = told_by(p, teller),
+		if (counts(p, filter, predictor))
+			v[c.n++] = (struct pair){ .predicted = predicted_by(p, predictor),
 				.measured = (double)p->measured_ns };
 	}
 	if (c.n) {
 		measure_pairs(v, off, v + points->n + 1, &c);
-		if (!teller)
+		if (!predictor)
 			measure_t90(points, filter, &c);
 	}
 	*ret_cell = c;

@@ -318,7 +318,7 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 
 /* What each kind says of rows that it has not seen. */
 struct held_out {
-	float *forest, *network, *ratio; /* log2 errors by row, measured over told */
+	float *forest, *network, *ratio; /* log2 errors by row, measured over predicted */
 };
 
 static void ask_fold(const struct predict_device *d, const struct train_rows *r, unsigned fold,

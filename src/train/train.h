@@ -44,7 +44,7 @@ void train_rows_fini(struct train_rows *r);
 struct train_options {
 	bool forest, network; /* what to try */
 	uint64_t seed;
-	uint64_t created;   /* seconds since 1970, for the file; 0: not told */
+	uint64_t created;   /* seconds since 1970, for the file; 0: not known */
 	const char *device; /* name, for the file */
 	struct fit_progress progress;
 };

@@ -1,6 +1,6 @@
 /*
- * Fuzzes the gates of weir diff: the input is an expression, and then, behind a zero byte, a name
- * for its pattern.
+ * Fuzzes the fail conditions of weir diff: the input is an expression, and then, behind a zero
+ * byte, a name for its pattern.
  */
 #include "diff/fail_condition.h"
 
@@ -13,21 +13,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
-	struct gate g;
+	struct fail_condition g;
 	struct error err = { .text = "" };
 	if (!text)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = '\0';
 	const size_t n = strlen(text);
-	if (gate_parse(text, &g, &err)) {
+	if (condition_parse(text, &g, &err)) {
 		if (!*err.text)
 			abort();
 	} else {
-		if (!isfinite(g.value) || strlen(g.pattern) >= GATE_PATTERN)
+		if (!isfinite(g.value) || strlen(g.pattern) >= CONDITION_PATTERN)
 			abort();
 		if (n < size && size - n < 4096)
-			gate_matches(g.pattern, text + n + 1);
+			condition_matches(g.pattern, text + n + 1);
 	}
 	free(text);
 	return 0;

@@ -17,7 +17,7 @@
 #define PATH     "analysis.weir"
 #define ORIGIN   1000000ull /* of the maker's clock */
 #define WALL_US  3000u
-#define PAUSE_US 100u /* HOST_PAUSE_NS */
+#define PAUSE_US 100u /* HOST_GAP_NS */
 
 struct made_call {
 	uint32_t start, end;
@@ -122,7 +122,7 @@ static bool active(const struct made_work *w, uint32_t us)
 	return w->start <= us && us < w->end;
 }
 
-/* The work whose beginning ends the pause at `us`: of several, the first that was made. */
+/* The work whose beginning ends the idle gap at `us`: of several, the first that was made. */
 static const struct made_work *next_work(const struct made_work *work, size_t n, uint32_t us)
 {
 	const struct made_work *next = NULL;
@@ -216,7 +216,7 @@ static size_t make_work(
 	return n;
 }
 
-/* No two at one time: which of them ended the pause would be chance. */
+/* No two at one time: which of them ended the idle gap would be chance. */
 static void part_starts(struct made_work *work, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -382,7 +382,7 @@ static void a_copy_beside_a_kernel_is_hidden(void **state)
 	end();
 }
 
-static void the_longest_pauses_come_first(void **state)
+static void the_longest_idle_gaps_come_first(void **state)
 {
 	struct made_work work[64];
 	uint32_t at = 10;
@@ -394,11 +394,11 @@ static void the_longest_pauses_come_first(void **state)
 	put_calls(NULL, 0);
 	put_work(work, 64);
 	const struct analysis *a = look();
-	assert_int_equal(a->pauses.n, PAUSES_KEPT);
-	assert_int_equal(a->pauses.v[0].ns, 61000);
-	for (size_t i = 1; i < a->pauses.n; i++)
-		assert_true(a->pauses.v[i].ns <= a->pauses.v[i - 1].ns);
-	assert_string_equal(a->pauses.v[0].after, "axpy");
+	assert_int_equal(a->idle_gaps.n, IDLE_GAPS_KEPT);
+	assert_int_equal(a->idle_gaps.v[0].ns, 61000);
+	for (size_t i = 1; i < a->idle_gaps.n; i++)
+		assert_true(a->idle_gaps.v[i].ns <= a->idle_gaps.v[i - 1].ns);
+	assert_string_equal(a->idle_gaps.v[0].after, "axpy");
 	end();
 }
 
@@ -450,7 +450,7 @@ int main(void)
 		cmocka_unit_test(work_that_waits_for_another_stream_is_on_its_path),
 		cmocka_unit_test(the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun),
 		cmocka_unit_test(a_copy_beside_a_kernel_is_hidden),
-		cmocka_unit_test(the_longest_pauses_come_first),
+		cmocka_unit_test(the_longest_idle_gaps_come_first),
 		cmocka_unit_test(a_trace_without_device_work_has_no_breakdown),
 		cmocka_unit_test(a_radix_sort_is_stable_and_sorts_by_all_bits),
 	};

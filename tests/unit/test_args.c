@@ -201,12 +201,12 @@ static void a_damaged_record_is_read_as_far_as_it_goes(void **state)
 	assert_false(args_get((const struct record *)&k, &b));
 }
 
-static void a_foretold_time_goes_through_its_word(void **state)
+static void a_predicted_time_goes_through_its_word(void **state)
 {
-	static const struct forecast rows[] = { { 1234.5f, 2000, 6, false },
+	static const struct predicted_time rows[] = { { 1234.5f, 2000, 6, false },
 		{ 1e9f, 3e9f, 1, true }, { 0.5f, 0.75f, 5, false } };
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		const struct forecast f = forecast_of_word(forecast_word(&rows[i]));
+		const struct predicted_time f = predicted_of_word(predicted_word(&rows[i]));
 		assert_true(f.t50_ns == rows[i].t50_ns);
 		assert_true(f.t90_ns <= rows[i].t90_ns && f.t90_ns > rows[i].t90_ns * 0.9999f);
 		assert_int_equal(f.tier, rows[i].tier);
@@ -214,21 +214,21 @@ static void a_foretold_time_goes_through_its_word(void **state)
 	}
 }
 
-static void a_foretold_time_is_the_last_word_behind_the_launch(void **state)
+static void a_predicted_time_is_the_last_word_behind_the_launch(void **state)
 {
-	const struct forecast told = { 100, 200, 6, false };
+	const struct predicted_time told = { 100, 200, 6, false };
 	const struct launch_args a = of_axpy(0x7f0012345600, 0x7f0012340000, 1024, 2.0f);
 	struct kept k = recorded(0, &a);
-	struct forecast f = { 0 };
+	struct predicted_time f = { 0 };
 	struct launch_args b;
-	k.arg[k.head.words++ - RECORD_WORDS] = forecast_word(&told);
-	assert_false(forecast_get((const struct record *)&k, &f));
+	k.arg[k.head.words++ - RECORD_WORDS] = predicted_word(&told);
+	assert_false(predicted_get((const struct record *)&k, &f));
 	k.head.flags |= RECORD_PREDICTED;
-	assert_true(forecast_get((const struct record *)&k, &f));
+	assert_true(predicted_get((const struct record *)&k, &f));
 	assert_true(f.t50_ns == 100);
 	assert_true(args_get((const struct record *)&k, &b) && b.kept == 2);
 	k.head.words = RECORD_WORDS + LAUNCH_WORDS;
-	assert_false(forecast_get((const struct record *)&k, &f));
+	assert_false(predicted_get((const struct record *)&k, &f));
 }
 
 int main(void)
@@ -245,8 +245,8 @@ int main(void)
 		cmocka_unit_test(huge_parameters_are_read_in_part),
 		cmocka_unit_test(a_record_gives_back_what_was_put),
 		cmocka_unit_test(a_damaged_record_is_read_as_far_as_it_goes),
-		cmocka_unit_test(a_foretold_time_goes_through_its_word),
-		cmocka_unit_test(a_foretold_time_is_the_last_word_behind_the_launch),
+		cmocka_unit_test(a_predicted_time_goes_through_its_word),
+		cmocka_unit_test(a_predicted_time_is_the_last_word_behind_the_launch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

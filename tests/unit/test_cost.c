@@ -448,7 +448,7 @@ static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **stat
 	assert_true(cost_of("aten::mm", "{\"Input Dims\":[[4, 8], [8, 16]]}", &c));
 	assert_true(c.has_flops);
 	assert_false(c.has_bytes || c.has_unit);
-	/* Indices are of another type, and a convolution has strides that are not told. */
+	/* Indices are of another type, and a convolution has strides that are not known. */
 	assert_false(cost_of("aten::embedding",
 		"{\"Input Dims\":[[9, 8], [3]],\"module dtype\":\"float16\"}", &c));
 	assert_false(cost_of("aten::convolution",

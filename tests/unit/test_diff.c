@@ -1,4 +1,4 @@
-/* Comparing recordings: the statistics, the gates, and what two made traces say. */
+/* Comparing recordings: the statistics, the fail conditions, and what two made traces say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,20 +125,20 @@ static void the_median_of_an_even_number_is_between(void **state)
 	near(stat_median(v, 0), 0, 0);
 }
 
-/* ---- gates ---- */
+/* ---- fail conditions ---- */
 
-static struct gate parsed(const char *text)
+static struct fail_condition parsed(const char *text)
 {
-	struct gate g;
+	struct fail_condition g;
 	struct error err = { .text = "" };
-	if (gate_parse(text, &g, &err))
+	if (condition_parse(text, &g, &err))
 		fail_msg("%s", err.text);
 	return g;
 }
 
-static void gates_are_read(void **state)
+static void fail_conditions_are_read(void **state)
 {
-	struct gate g = parsed("p95 > +5%");
+	struct fail_condition g = parsed("p95 > +5%");
 	assert_int_equal(g.metric, METRIC_P95);
 	assert_int_equal(g.table, TABLE_KERNELS);
 	assert_int_equal(g.against, AGAINST_PCT);
@@ -168,7 +168,7 @@ static void gates_are_read(void **state)
 	assert_int_equal(g.table, TABLE_PHASES);
 }
 
-static void gates_that_make_no_sense_are_refused_with_a_reason(void **state)
+static void fail_conditions_that_make_no_sense_are_refused_with_a_reason(void **state)
 {
 	static const char *const wrong[][2] = { { "", "compares nothing" },
 		{ "p95", "compares nothing" }, { "p95 = 5ms", "compares nothing" },
@@ -182,9 +182,9 @@ static void gates_that_make_no_sense_are_refused_with_a_reason(void **state)
 		{ "p95 on x > 5ms", "'of' and a name" }, { "wall of x > 5s", "whole run" },
 		{ "new > +1", "plain number" } };
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct gate g;
+		struct fail_condition g;
 		struct error err = { .text = "" };
-		assert_int_not_equal(gate_parse(wrong[i][0], &g, &err), 0);
+		assert_int_not_equal(condition_parse(wrong[i][0], &g, &err), 0);
 		if (!strstr(err.text, wrong[i][1]))
 			fail_msg("of '%s' is said: %s", wrong[i][0], err.text);
 	}
@@ -192,14 +192,14 @@ static void gates_that_make_no_sense_are_refused_with_a_reason(void **state)
 
 static void patterns_match_whole_names(void **state)
 {
-	assert_true(gate_matches("*gemm*", "ampere_sgemm_128"));
-	assert_true(gate_matches("a*b*c", "a--b-b--c"));
-	assert_true(gate_matches("?x", "yx"));
-	assert_true(gate_matches("k(float*)", "k(float*)"));
-	assert_false(gate_matches("gemm", "sgemm"));
-	assert_false(gate_matches("a*b", "a--bc"));
-	assert_true(gate_matches("**", ""));
-	assert_false(gate_matches("?", ""));
+	assert_true(condition_matches("*gemm*", "ampere_sgemm_128"));
+	assert_true(condition_matches("a*b*c", "a--b-b--c"));
+	assert_true(condition_matches("?x", "yx"));
+	assert_true(condition_matches("k(float*)", "k(float*)"));
+	assert_false(condition_matches("gemm", "sgemm"));
+	assert_false(condition_matches("a*b", "a--bc"));
+	assert_true(condition_matches("**", ""));
+	assert_false(condition_matches("?", ""));
 }
 
 /* ---- recordings ---- */
@@ -282,17 +282,17 @@ static void one_run_a_side_is_judged_by_its_calls(void **state)
 	near(row(d, TABLE_KERNELS, "worse")->change_pct, 20, 1);
 	near(row(d, TABLE_KERNELS, "worse")->longer, 1, 0.01);
 
-	const struct gate gates[] = { parsed("p95 > +5%"), parsed("slower > 0"),
+	const struct fail_condition conditions[] = { parsed("p95 > +5%"), parsed("slower > 0"),
 		parsed("total of steady > +5%"), parsed("p50 of left > 0ns"),
 		parsed("count of come == 10"), parsed("launches > 1000"),
 		parsed("total of come > +1%") };
 	const bool fires[] = { true, true, false, false, true, false, true };
-	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
-		gate_judge(&gates[i], d, &j);
-		if (j.fired != fires[i])
-			fail_msg("%s: %d", gates[i].text, j.fired);
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+		condition_judge(&conditions[i], d, &j);
+		if (j.failed != fires[i])
+			fail_msg("%s: %d", conditions[i].text, j.failed);
 	}
-	gate_judge(&gates[0], d, &j);
+	condition_judge(&conditions[0], d, &j);
 	assert_string_equal(j.where, "rare");
 	assert_int_equal(j.rows, 2);
 	diff_free(d);
@@ -330,8 +330,8 @@ int main(void)
 		cmocka_unit_test(durations_are_compared_by_histograms),
 		cmocka_unit_test(totals_are_estimated_from_a_few),
 		cmocka_unit_test(the_median_of_an_even_number_is_between),
-		cmocka_unit_test(gates_are_read),
-		cmocka_unit_test(gates_that_make_no_sense_are_refused_with_a_reason),
+		cmocka_unit_test(fail_conditions_are_read),
+		cmocka_unit_test(fail_conditions_that_make_no_sense_are_refused_with_a_reason),
 		cmocka_unit_test(patterns_match_whole_names),
 		cmocka_unit_test(one_run_a_side_is_judged_by_its_calls),
 		cmocka_unit_test(several_runs_are_judged_by_how_runs_differ),

@@ -223,13 +223,13 @@ static void the_chain_beats_the_plain_rules_when_used(void **state)
 	struct error err;
 	assert_int_equal(
 		eval_run(EVAL_PREQUENTIAL, &zoo.device, v, n, NULL, NULL, &points, &err), 0);
-	for (int teller = 1; teller < EVAL_TELLERS; teller++) {
+	for (int predictor = 1; predictor < EVAL_PREDICTORS; predictor++) {
 		struct eval_cell own, other;
 		assert_int_equal(eval_measure(&points, exact, 0, &own), 0);
-		assert_int_equal(eval_measure(&points, exact, teller, &other), 0);
+		assert_int_equal(eval_measure(&points, exact, predictor, &other), 0);
 		assert_true(own.median < other.median);
 		assert_int_equal(eval_measure(&points, shape, 0, &own), 0);
-		assert_int_equal(eval_measure(&points, shape, teller, &other), 0);
+		assert_int_equal(eval_measure(&points, shape, predictor, &other), 0);
 		assert_true(own.median < other.median && own.p90 < other.p90);
 	}
 	array_free(&points);

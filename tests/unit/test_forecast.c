@@ -1,4 +1,4 @@
-/* What the guest foretells with, outside a guest: launches matched to kernels, files that come and
+/* What the guest predict with, outside a guest: launches matched to kernels, files that come and
  * change, sentences without stdio. */
 #define error_set guest_error_set
 #include "hook/error_text.c"
@@ -309,7 +309,7 @@ static void publish(const void *bytes, size_t n)
 
 static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **state)
 {
-	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
 	const struct forecast_orders orders = { "", "", MODEL, "" };
 	void *memory = aligned_alloc(64, bytes);
@@ -351,7 +351,7 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 /* A thread may have taken a model's address and be stopped before it reads: the model stays. */
 static void a_model_stays_readable_however_many_come_after_it(void **state)
 {
-	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
 	const struct forecast_orders orders = { "", "", MODEL, "" };
 	void *memory = aligned_alloc(64, bytes);

@@ -359,7 +359,7 @@ static void a_host_that_computes_is_told(void **state)
 	expect_first("idle-host", 45, 52);
 }
 
-static void a_long_pause_that_came_up_once_is_start_up(void **state)
+static void a_long_idle_gap_that_came_up_once_is_start_up(void **state)
 {
 	launches(10, (struct shape){ text("k"), 200, 256, 16, 0 }, 100000);
 	wait_for_device();
@@ -376,7 +376,7 @@ static void what_comes_before_the_loop_does_not_count(void **state)
 	expect_none();
 }
 
-static void pauses_that_differ_from_step_to_step_count(void **state)
+static void idle_gaps_that_differ_from_step_to_step_count(void **state)
 {
 	for (int i = 0; i < 50; i++) {
 		launch((struct shape){ text("k"), 132, 256, 16, 0 }, 300000);
@@ -479,13 +479,14 @@ static void memory_in_pieces_is_told(void **state)
 		call(FN_ALLOC, 1000, 2, base + i * bytes, bytes);
 	for (uint64_t i = 0; i < 2000; i += 2)
 		call(FN_FREE, 1000, 1, base + i * bytes);
-	call(FN_ALLOC, 1000, 2, base << 1, 2000 * bytes); /* fits into none of the holes */
+	call(FN_ALLOC, 1000, 2, base << 1, 2000 * bytes); /* fits into none of the free extents */
 	look();
 	assert_int_equal(said->v.n, 1);
 	assert_string_equal(said->v.v[0].rule->id, "fragmentation");
 }
 
-/* As after a step of training: the peak had no holes, and there is room for all that comes. */
+/* As after a step of training: the peak had no free extents, and there is room for all that comes.
+ */
 static void memory_in_pieces_after_the_peak_is_not(void **state)
 {
 	const uint64_t base = 1ull << 32, bytes = 64 << 10;
@@ -759,9 +760,9 @@ int main(void)
 		TEST(the_operator_that_waits_is_named),
 		TEST(waiting_once_is_not),
 		TEST(a_host_that_computes_is_told),
-		TEST(a_long_pause_that_came_up_once_is_start_up),
+		TEST(a_long_idle_gap_that_came_up_once_is_start_up),
 		TEST(what_comes_before_the_loop_does_not_count),
-		TEST(pauses_that_differ_from_step_to_step_count),
+		TEST(idle_gaps_that_differ_from_step_to_step_count),
 		TEST(allocating_in_the_loop_is_told),
 		TEST(streams_that_wait_for_the_default_stream_are_told),
 		TEST(streams_that_do_not_wait_are_not),

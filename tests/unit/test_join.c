@@ -281,7 +281,7 @@ static void identical_kernels_of_threads_all_find_a_call(void **unused)
 		1, .25);
 }
 
-static void identical_kernels_are_told_by_their_streams(void **unused)
+static void identical_kernels_are_distinguished_by_their_streams(void **unused)
 {
 	for (uint32_t threads = 2; threads <= 32; threads *= 2)
 		expect(&(struct plan){ .threads = threads,
@@ -444,7 +444,7 @@ static void a_copy_that_blocks_ends_after_its_work(void **unused)
 	assert_int_equal(found, 1);
 }
 
-static void graphs_are_told_by_what_they_hold(void **unused)
+static void graphs_are_distinguished_by_what_they_hold(void **unused)
 {
 	const struct join_call calls[] = {
 		{ .begin_ns = 1000, .end_ns = 2000, .name = 5, .kind = JOIN_GRAPH },
@@ -570,7 +570,7 @@ int main(void)
 		cmocka_unit_test(threads_overlap),
 		cmocka_unit_test(numbers_are_given_out_by_the_call_around),
 		cmocka_unit_test(identical_kernels_of_threads_all_find_a_call),
-		cmocka_unit_test(identical_kernels_are_told_by_their_streams),
+		cmocka_unit_test(identical_kernels_are_distinguished_by_their_streams),
 		cmocka_unit_test(lost_work_costs_only_itself),
 		cmocka_unit_test(lost_calls_cost_only_themselves),
 		cmocka_unit_test(threads_that_lose_both),
@@ -580,7 +580,7 @@ int main(void)
 		cmocka_unit_test(nothing_at_all),
 		cmocka_unit_test(a_call_never_begins_after_its_work),
 		cmocka_unit_test(a_copy_that_blocks_ends_after_its_work),
-		cmocka_unit_test(graphs_are_told_by_what_they_hold),
+		cmocka_unit_test(graphs_are_distinguished_by_what_they_hold),
 		cmocka_unit_test(finds_nearly_as_many_as_the_plain_way),
 		cmocka_unit_test(sorting_keeps_equal_calls_in_order),
 		cmocka_unit_test(most_work_without_calls),

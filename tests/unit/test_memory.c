@@ -217,7 +217,7 @@ static void a_block_allocated_over_another_ends_it(void **state)
 	assert_int_equal(number("live_at_exit_bytes"), 90);
 }
 
-static void streams_and_pools_are_told_apart(void **state)
+static void streams_and_pools_are_distinguished(void **state)
 {
 	call(FN_ASYNC, 3, U(0x1000), U(10), U(7));
 	call(FN_POOL, 4, U(0x2000), U(20), U(0x99), U(7));
@@ -437,7 +437,7 @@ struct expected {
 	uint64_t free, largest, count;
 };
 
-static void model_holes(const struct model *s, bool pages, struct expected *e)
+static void model_extents(const struct model *s, bool pages, struct expected *e)
 {
 	uint64_t first = CELLS, last = 0, run = 0;
 	*e = (struct expected){ 0 };
@@ -460,12 +460,12 @@ static void model_holes(const struct model *s, bool pages, struct expected *e)
 	}
 }
 
-static void check_holes(const char *path, const struct model *s)
+static void check_extents(const char *path, const struct model *s)
 {
 	char key[80];
 	for (int pages = 0; pages < 2; pages++) {
 		struct expected e;
-		model_holes(s, pages, &e);
+		model_extents(s, pages, &e);
 		const char *which = pages ? "pages" : "span";
 		snprintf(key, sizeof(key), "%s.device.%s.free_bytes", path, which);
 		assert_int_equal(number(key), e.free);
@@ -539,7 +539,7 @@ static uint64_t most_of_series(void)
 	return most;
 }
 
-static void holes_and_peaks_are_those_of_the_slow_model(void **state)
+static void free_extents_and_peaks_are_those_of_the_slow_model(void **state)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		struct model *s = calloc(1, sizeof(*s)), *peak = calloc(1, sizeof(*peak));
@@ -550,8 +550,8 @@ static void holes_and_peaks_are_those_of_the_slow_model(void **state)
 		assert_int_equal(number("peak_bytes"), s->peak);
 		assert_int_equal(most_of_series(), s->peak);
 		assert_int_equal(number("leaked_bytes"), s->live);
-		check_holes("space_at_peak", peak);
-		check_holes("space_at_exit", s);
+		check_extents("space_at_peak", peak);
+		check_extents("space_at_exit", s);
 		end(state);
 		free(s);
 		free(peak);
@@ -591,7 +591,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MEMORY_TEST(the_peak_is_made_of_what_was_live_then),
 		MEMORY_TEST(a_block_allocated_over_another_ends_it),
-		MEMORY_TEST(streams_and_pools_are_told_apart),
+		MEMORY_TEST(streams_and_pools_are_distinguished),
 		MEMORY_TEST(a_handle_lives_while_it_is_held_or_mapped),
 		MEMORY_TEST(what_cannot_be_said_is_null),
 		MEMORY_TEST(without_allocations_there_is_a_sentence),
@@ -603,7 +603,7 @@ int main(void)
 		MEMORY_TEST(growth_is_found_under_noise),
 		MEMORY_TEST(without_launches_a_size_tells_iterations),
 		cmocka_unit_test(many_scattered_pages_are_counted_once),
-		cmocka_unit_test(holes_and_peaks_are_those_of_the_slow_model),
+		cmocka_unit_test(free_extents_and_peaks_are_those_of_the_slow_model),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

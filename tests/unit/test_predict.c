@@ -467,7 +467,7 @@ static void the_bound_is_that_of_the_SM_with_most_blocks(void **state)
 	assert_float_equal(q.bound_ns, 50e3, 1);
 }
 
-/* A kernel whose siblings ran in many shapes is told by them, and as new. */
+/* A kernel whose siblings ran in many shapes is predicted from them, and as new. */
 static void siblings_tell_of_a_kernel_that_did_not_run(void **state)
 {
 	struct predict p = fresh(0);
@@ -615,7 +615,7 @@ static void t90_holds_nine_times_of_ten_in_every_tier(void **state)
 }
 
 /* Launches of 5 us differ by a tenth from their second run, those of 1 ms by a hundredth; what is
- * told of the second after the first holds for nine of ten of both. */
+ * told of the second after the first holds for 90 % of both. */
 static void t90_holds_for_short_launches_and_for_long_ones(void **state)
 {
 	struct predict p = fresh(0);
@@ -667,7 +667,7 @@ static void what_slows_everything_is_not_learned_as_the_kernels(void **state)
 		predict_learn(&p, &s);
 	}
 	assert_true(fabs(predict_slowdown(&p, false) - 1.3) < 0.03);
-	/* a launch that has not run since is told as slow as it will be now */
+	/* a launch that has not run since is predicted as slow as it will be now */
 	const struct predict_sample s = sample_of(0, 0, 1);
 	struct predict_answer a = ask(&p, &s.launch);
 	if (a.tier == PREDICT_EXACT)
@@ -721,7 +721,7 @@ static void neighbours_do_not_spoil_the_history(void **state)
 	free(p.tables);
 }
 
-static void nonsense_is_neither_learned_nor_told(void **state)
+static void nonsense_is_neither_learned_nor_predicted(void **state)
 {
 	struct predict p = fresh(0);
 	const struct predict_sample good = sample_of(0, 0, 1);
@@ -748,7 +748,7 @@ static void nonsense_is_neither_learned_nor_told(void **state)
 	free(p.tables);
 }
 
-/* FLOPs and bytes that cannot be are as if they were not told. */
+/* FLOPs and bytes that cannot be are as if they were not known. */
 static void work_that_makes_no_sense_is_not_believed(void **state)
 {
 	struct predict p = fresh(0);
@@ -915,7 +915,7 @@ int main(void)
 		cmocka_unit_test(what_slows_everything_is_not_learned_as_the_kernels),
 		cmocka_unit_test(a_clock_that_slows_some_is_learnt_by_those),
 		cmocka_unit_test(neighbours_do_not_spoil_the_history),
-		cmocka_unit_test(nonsense_is_neither_learned_nor_told),
+		cmocka_unit_test(nonsense_is_neither_learned_nor_predicted),
 		cmocka_unit_test(work_that_makes_no_sense_is_not_believed),
 		cmocka_unit_test(kept_tables_go_on_where_they_were),
 		cmocka_unit_test(tables_that_would_lead_out_of_bounds_are_refused),

@@ -39,7 +39,7 @@ static void one_name_in_two_binaries_is_two_kernels(void **state)
 	assert_true(a.id != b.id && a.group == b.group);
 }
 
-static void families_are_told_by_words(void **state)
+static void families_are_found_by_words(void **state)
 {
 	static const struct {
 		const char *name, *family;
@@ -206,7 +206,7 @@ static void a_product_is_done_by_the_kernels_that_multiply(void **state)
 	}
 }
 
-static void gradients_of_weights_are_told_by_words(void **state)
+static void gradients_of_weights_are_found_by_words(void **state)
 {
 	assert_true(predict_product_of("void wgrad_alg0_engine<float, 128>(int)").weight);
 	assert_true(predict_product_of("conv_depthwise2d_grad_weight_kernel<float>(int)").weight);
@@ -222,14 +222,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siblings_share_a_group_and_not_an_id),
 		cmocka_unit_test(one_name_in_two_binaries_is_two_kernels),
-		cmocka_unit_test(families_are_told_by_words),
+		cmocka_unit_test(families_are_found_by_words),
 		cmocka_unit_test(a_tile_and_an_element_are_read_from_a_name),
 		cmocka_unit_test(a_name_of_any_length_and_shape_is_taken),
 		cmocka_unit_test(the_key_tells_launches_apart),
 		cmocka_unit_test(pointers_become_classes_of_size),
 		cmocka_unit_test(a_device_is_found_or_refused),
 		cmocka_unit_test(a_product_is_done_by_the_kernels_that_multiply),
-		cmocka_unit_test(gradients_of_weights_are_told_by_words),
+		cmocka_unit_test(gradients_of_weights_are_found_by_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -436,7 +436,7 @@ static void a_bad_model_is_refused_with_the_reason(void **state)
 		bad->high[i] = 1e6f;
 	}
 	reseal(bad);
-	expect_refusal(bad, n, "nonsense");
+	expect_refusal(bad, n, "implausible");
 	free(bad);
 	free(f);
 }
@@ -470,7 +470,7 @@ static void a_new_model_replaces_the_old_only_if_it_is_no_worse(void **state)
 	predict_ask(&p, &recent[0].launch, &a);
 	assert_int_equal(a.tier, PREDICT_COLD);
 	assert_true(a.class_only); /* without siblings that ran */
-	/* of a family that was not in training only the magnitude is told */
+	/* of a family that was not in training only the order of magnitude is predicted */
 	struct predict_kernel stranger = *recent[0].launch.kernel;
 	struct predict_launch l = recent[0].launch;
 	stranger.id = stranger.group = 77;

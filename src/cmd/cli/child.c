@@ -352,7 +352,7 @@ static int set_orders(const struct launch *l)
 	else if (l->gpu)
 		memcpy(gpu, "gpu,", sizeof "gpu,");
 	const int n =
-		asprintf(&orders, "join,%s%srecord:%s", gpu, l->foretell ? l->foretell : "", full);
+		asprintf(&orders, "join,%s%srecord:%s", gpu, l->predict ? l->predict : "", full);
 	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(orders);

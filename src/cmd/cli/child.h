@@ -19,7 +19,7 @@ struct launch {
 	bool audit;           /* load the auditor as well */
 	bool gpu;             /* device times as well */
 	uint32_t sample_rate; /* of one launch in so many, with events; 0: of all work, by CUPTI */
-	const char *foretell; /* orders to foretell times, "" for none; NULL: the same */
+	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
 
 	/* Filled by launch_trace() and launch_start(). */

@@ -1,4 +1,4 @@
-/* See foretell.h. */
+/* See predict_options.h. */
 #include "cmd/cli/predict_options.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int device_of(const struct meta *m, const char *path, struct predict_devi
 	return 0;
 }
 
-static int write_tables(struct foretell *f, const void *memory, size_t bytes)
+static int write_tables(struct predict_options *f, const void *memory, size_t bytes)
 {
 	const char *directory = getenv("TMPDIR");
 	const char *const place = directory && *directory ? directory : "/tmp";
@@ -86,9 +86,10 @@ static int write_tables(struct foretell *f, const void *memory, size_t bytes)
 	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", f->made.path, strerror(why));
 }
 
-static int learn(struct foretell *f, const struct samples *all, const struct predict_device *d)
+static int learn(
+	struct predict_options *f, const struct samples *all, const struct predict_device *d)
 {
-	const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
 	struct predict p;
 	void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -107,7 +108,7 @@ static int learn(struct foretell *f, const struct samples *all, const struct pre
 	return code;
 }
 
-static int learn_from(struct foretell *f, const struct trace *t, const char *path)
+static int learn_from(struct predict_options *f, const struct trace *t, const char *path)
 {
 	struct meta m;
 	struct samples all;
@@ -130,7 +131,7 @@ static int learn_from(struct foretell *f, const struct trace *t, const char *pat
 	return code;
 }
 
-static int from_trace(struct foretell *f, const char *path)
+static int from_trace(struct predict_options *f, const char *path)
 {
 	struct trace *t;
 	struct error err;
@@ -143,7 +144,7 @@ static int from_trace(struct foretell *f, const char *path)
 
 /* --- the orders --------------------------------------------------------------------------- */
 
-static int add(struct foretell *f, const char *key, const char *path)
+static int add(struct predict_options *f, const char *key, const char *path)
 {
 	char full[PATH_MAX];
 	const size_t at = strlen(f->orders);
@@ -154,7 +155,7 @@ static int add(struct foretell *f, const char *key, const char *path)
 }
 
 /* Which of the installed ones it is, only the program will see. */
-static void add_models(struct foretell *f)
+static void add_models(struct predict_options *f)
 {
 	char path[PATH_MAX];
 	const size_t at = strlen(f->orders);
@@ -163,7 +164,7 @@ static void add_models(struct foretell *f)
 }
 
 /* NULL: an installed one. */
-static int add_model(struct foretell *f, const char *model)
+static int add_model(struct predict_options *f, const char *model)
 {
 	if (!model)
 		add_models(f);
@@ -175,11 +176,11 @@ static int add_model(struct foretell *f, const char *model)
 	return add(f, "model", model);
 }
 
-int foretell_prepare(struct foretell *f, const struct options *o)
+int predict_options_prepare(struct predict_options *f, const struct options *o)
 {
 	const char *model = opt_str(o, "predict"), *history = opt_str(o, "history");
 	int code;
-	*f = (struct foretell){ .wanted = model || history };
+	*f = (struct predict_options){ .wanted = model || history };
 	if (!f->wanted)
 		return 0;
 	memcpy(f->orders, "predict,", sizeof "predict,");
@@ -191,7 +192,7 @@ int foretell_prepare(struct foretell *f, const struct options *o)
 	return !code && history ? add(f, "history", history) : code;
 }
 
-void foretell_done(struct foretell *f)
+void predict_options_done(struct predict_options *f)
 {
 	scratch_remove(&f->made);
 }

@@ -1,5 +1,5 @@
 /*
- * What weir record gives the guest to foretell times from: a model, what an earlier run has learnt,
+ * What weir record gives the guest to predict times from: a model, what an earlier run has learnt,
  * or a trace of one, from which tables are made that are gone afterwards.
  */
 #ifndef WEIR_CMD_CLI_PREDICT_OPTIONS_H
@@ -10,14 +10,14 @@
 #include "cmd/cli/options.h"
 #include "cmd/cli/scratch.h"
 
-struct foretell {
+struct predict_options {
 	bool wanted;
 	char orders[3 * PATH_MAX]; /* as in WEIR: "predict,history=FILE," */
 	struct scratch made;       /* tables made of a trace */
 };
 
 /* From --predict and --history.  0, or an exit code after complaining. */
-int foretell_prepare(struct foretell *f, const struct options *o);
-void foretell_done(struct foretell *f);
+int predict_options_prepare(struct predict_options *f, const struct options *o);
+void predict_options_done(struct predict_options *f);
 
 #endif

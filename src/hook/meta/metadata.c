@@ -496,7 +496,7 @@ static uint64_t device_attribute(int device, int which)
 struct device_told {
 	char name[256];
 	uint64_t args[4]; /* as META_DEVICE has them */
-	uint8_t uuid[16]; /* zeros: not told */
+	uint8_t uuid[16]; /* zeros: not known */
 };
 
 /* Of a part of a device (MIG) its own, where the driver knows that question. */

@@ -1,5 +1,5 @@
 /*
- * Executable graphs, as far as foretelling their launches needs: what kernels they launch, and what
+ * Executable graphs, as far as predicting their launches needs: what kernels they launch, and what
  * ran of one launch put together again.
  *
  * A signature stands for the kernels of a graph with their shapes, in no order.  Setting and

@@ -18,7 +18,7 @@
 #define BATCH (1u << 15) /* kernels between two looks at the launches */
 #define KNOWN 2          /* times that a launch ran before it is no news */
 
-static const struct predict_sizes sizes = { FORECAST_LAUNCHES, FORECAST_KERNELS };
+static const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 
 /* A kernel that ran and waits for its launch. */
 struct ran {
@@ -143,8 +143,8 @@ uint64_t forecast_launch(
 			r->ticks, &l);
 	if (a.tier == PREDICT_BOUND && !f.known)
 		return 0;
-	const struct forecast told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
-	return forecast_word(&told);
+	const struct predicted_time told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
+	return predicted_word(&told);
 }
 
 /* A graph is told by what it took before, whole, and not by what its kernels are like. */
@@ -170,8 +170,8 @@ uint64_t forecast_graph(const struct record *r)
 	predict_ask(&f.predict, &l, &a);
 	if (!(r->flags & RECORD_CAPTURED))
 		match_push(signature, r->ticks, &l);
-	const struct forecast told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
-	return a.tier ? forecast_word(&told) : 0;
+	const struct predicted_time told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
+	return a.tier ? predicted_word(&told) : 0;
 }
 
 /* --- learning ------------------------------------------------------------------------------ */

@@ -27,11 +27,11 @@ struct forecast_orders {
 
 /* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct
  * predict_device.  What goes wrong is
- * noted in the trace; false: no times are foretold. */
+ * noted in the trace; false: no times are predicted. */
 bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
 	uint32_t multiprocessors, const uint8_t uuid[16]);
 
-/* The answer as it stands in a record (see forecast_word() in event/predicted.h), for a launch in
+/* The answer as it stands in a record (see predicted_word() in event/predicted.h), for a launch in
  * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
 uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
 	const struct record *r);
@@ -43,6 +43,6 @@ uint64_t forecast_graph(const struct record *r);
  * whether there was a launch among them that is not known yet (cupti_learner). */
 bool forecast_learn(const struct device_work *w, const char *name);
 
-void forecast_forget(void); /* after a fork: nothing is foretold until it is started again */
+void forecast_forget(void); /* after a fork: nothing is predicted until it is started again */
 
 #endif

@@ -56,7 +56,7 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 /*
  * What a module says of the operators inside: {"dtype":"float16"} and, one for convolutions,
  * {"dtype":"float16","conv":{"stride":[2, 2],…}}.  Few programs have modules of more than a few
- * kinds; what finds no room is not told.
+ * kinds; what finds no room is not known.
  */
 #define TYPES     64u
 #define TYPE_MOST 244u /* with the rest of it 256 bytes: all are whole pages */

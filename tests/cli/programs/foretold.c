@@ -1,6 +1,6 @@
 /*
  * Launches one kernel over and over, with several scalars, and says that each took as long as its
- * scalar asks: `foretold [ROUNDS [PER CENT]]`, what launches take from the second half of the
+ * scalar asks: `predicted [ROUNDS [PER CENT]]`, what launches take from the second half of the
  * rounds on.  For tests of weir record --predict, on the simulated driver and the CUPTI beside
  * this.
  */
