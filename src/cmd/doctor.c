@@ -419,9 +419,8 @@ static int tally_trace(const char *path, struct tally *ret_sum)
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == CHUNK_EVENTS && !trace_load(t, i, &buf, &err))
-			tally_chunk(t, &buf, &sum);
+	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, NULL) > 0;)
+		tally_chunk(t, &buf, &sum);
 	chunk_buf_fini(&buf);
 	trace_close(t);
 	*ret_sum = sum;

@@ -171,9 +171,8 @@ static int sum_up(const struct trace *t, const struct options *o)
 	struct row *rows = calloc(counts.n + 1, sizeof *rows);
 	if (!rows)
 		return complain(EXIT_ENVIRONMENT, "no memory");
-	for (size_t i = 0; i < t->chunk_count; i++)
-		if (t->chunks[i].head.kind == CHUNK_COUNTERS && !trace_load(t, i, &buf, NULL))
-			add_chunk(t, &buf, rows);
+	for (size_t at = 0; trace_next(t, CHUNK_COUNTERS, &at, &buf, NULL) > 0;)
+		add_chunk(t, &buf, rows);
 	qsort(rows, counts.n, sizeof *rows, by_ticks);
 	counts.rows = rows;
 	counts.sum = add_up(rows, counts.n);

@@ -9,6 +9,7 @@
 #include "base/sort.h"
 #include "memory/memory.h"
 #include "trace/activity.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -75,17 +76,21 @@ static void number_ranges(struct chrome_index *n)
 			n->ranges.v[i].r.external = ++most;
 }
 
-static int take_ranges(struct chrome_index *n, const struct chunk_buf *buf)
+static int take_ranges(struct chrome_index *n, const struct trace *t)
 {
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
 	struct range r;
-	size_t at = 0;
-	while (range_next(buf, &at, &r)) {
+	int e;
+	while ((e = trace_next_range(&at, &r)) > 0) {
 		struct chrome_range *to = array_push(&n->ranges);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct chrome_range){ .r = r, .process = buf->ref->process, .parent = NONE };
+		e = to ? 0 : -ENOMEM;
+		if (e)
+			break;
+		*to = (struct chrome_range){ .r = r, .process = buf.ref->process, .parent = NONE };
 	}
-	return 0;
+	chunk_buf_fini(&buf);
+	return e;
 }
 
 /* The last range that began by then, of the thread or of those before it; NONE. */
@@ -196,13 +201,6 @@ struct outer_call {
 	bool there;
 };
 
-struct outer_calls {
-	struct map map; /* process, tid */
-	ARRAY(struct outer_call) v;
-	ARRAY(const struct record *) records;
-	struct chunk_buf buf;
-};
-
 static int add_outer(struct chrome_index *n, const struct chunk_ref *c,
 	const struct outer_call *outer, uint32_t link)
 {
@@ -221,7 +219,7 @@ static int look_at_call(struct chrome_index *n, struct export *x, const struct c
 	const struct record *r, struct outer_call *outer)
 {
 	const struct schema_fn *fn = schema_find(&x->trace->schema, r->fn);
-	if (!fn || fn->api == API_ALLOCATOR)
+	if (!fn)
 		return 0;
 	if (!outer->there || r->ticks < outer->ticks)
 		*outer = (struct outer_call){ r->ticks, r->fn, fn->api == API_RUNTIME };
@@ -231,76 +229,19 @@ static int look_at_call(struct chrome_index *n, struct export *x, const struct c
 	return link ? add_outer(n, c, outer, (uint32_t)(link - x->links.v.v)) : 0;
 }
 
-static struct outer_call *outer_of(struct outer_calls *o, const struct chunk_ref *c)
-{
-	uint32_t *i = map_get(&o->map, MAP_KEY(c->process, c->head.tid));
-	if (i && *i == MAP_NONE) {
-		struct outer_call *new = array_push(&o->v);
-		if (!new)
-			return NULL;
-		*new = (struct outer_call){ 0 };
-		*i = (uint32_t)(o->v.n - 1);
-	}
-	return i ? &o->v.v[*i] : NULL;
-}
-
-/* Calls stand in the order of their ends: from behind, outer ones come first. */
-static int take_calls(struct chrome_index *n, struct export *x, struct outer_calls *o)
-{
-	struct records it = records_of(&o->buf);
-	struct outer_call *outer = outer_of(o, o->buf.ref);
-	const struct record *r;
-	int e = outer ? 0 : -ENOMEM;
-	o->records.n = 0;
-	while (!e && (r = records_next(&it))) {
-		const struct record **to = array_push(&o->records);
-		if (to)
-			*to = r;
-		else
-			e = -ENOMEM;
-	}
-	for (size_t i = o->records.n; i-- > 0 && !e;)
-		e = look_at_call(n, x, o->buf.ref, o->records.v[i], outer);
-	return e;
-}
-
-static int newest_first(const void *one, const void *two, void *trace)
-{
-	const struct trace *t = trace;
-	const struct chunk_ref *a = &t->chunks[*(const uint32_t *)one];
-	const struct chunk_ref *b = &t->chunks[*(const uint32_t *)two];
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->head.tid != b->head.tid)
-		return ORDER(a->head.tid, b->head.tid);
-	if (a->head.open.ticks != b->head.open.ticks)
-		return -ORDER(a->head.open.ticks, b->head.open.ticks);
-	return -ORDER(a->head.seq, b->head.seq);
-}
-
 static int find_outer(struct chrome_index *n, struct export *x)
 {
-	const struct trace *t = x->trace;
-	struct outer_calls o = { 0 };
-	ARRAY(uint32_t) order = { 0 };
-	int e = array_reserve(&order, t->chunk_count) ? 0 : -ENOMEM;
-	for (size_t i = 0; i < t->chunk_count && !e; i++)
-		if (t->chunks[i].head.kind == CHUNK_EVENTS)
-			order.v[order.n++] = (uint32_t)i;
-	if (order.n)
-		qsort_r(order.v, order.n, sizeof(*order.v), newest_first, (void *)t);
-	for (size_t i = 0; i < order.n && !e; i++) {
-		e = trace_load(t, order.v[i], &o.buf, NULL);
-		if (!e)
-			e = take_calls(n, x, &o);
-		else if (e != -ENOMEM)
-			e = 0;
+	struct thread_calls c;
+	struct outer_call outer = { 0 };
+	int e = thread_calls_init(&c, x->trace);
+	while (!e && (e = thread_calls_next(&c)) > 0) {
+		e = 0;
+		if (c.new_thread)
+			outer = (struct outer_call){ 0 };
+		for (size_t i = c.calls.n; i-- > 0 && !e;)
+			e = look_at_call(n, x, c.buf.ref, c.calls.v[i], &outer);
 	}
-	map_fini(&o.map);
-	array_free(&o.v);
-	array_free(&o.records);
-	array_free(&order);
-	chunk_buf_fini(&o.buf);
+	thread_calls_fini(&c);
 	return e;
 }
 
@@ -446,15 +387,9 @@ static bool has_runtime(const struct export *x)
 
 int chrome_index_make(struct chrome_index *n, struct export *x)
 {
-	struct chunk_buf buf = { 0 };
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(x->trace, CHUNK_RANGES, &at, &buf, NULL)) > 0 &&
-		!(e = take_ranges(n, &buf)))
-		;
+	int e = take_ranges(n, x->trace);
 	if (!e && x->links.v.n && has_runtime(x))
 		e = find_outer(n, x);
-	chunk_buf_fini(&buf);
 	if (e)
 		return e;
 	SORT(n->ranges, range_order);

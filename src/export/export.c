@@ -82,40 +82,19 @@ static const char *name_for_decoder(
 
 /* ---- links ---- */
 
-static int link_order(const void *one, const void *two)
-{
-	const struct call_link *a = *(const struct call_link *const *)one;
-	const struct call_link *b = *(const struct call_link *const *)two;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
-}
-
 static int load_links(struct run *r)
 {
 	struct export *x = &r->x;
-	int e = r->e->work ? links_load(x->trace, x->meta, &x->links) : 0;
-	if (e || !x->links.v.n)
-		return e;
-	x->calls = calloc(x->links.v.n, sizeof(*x->calls));
-	if (!x->calls)
-		return -ENOMEM;
-	for (size_t i = 0; i < x->links.v.n; i++)
-		x->calls[i] = &x->links.v.v[i];
-	qsort(x->calls, x->links.v.n, sizeof(*x->calls), link_order);
-	return 0;
+	const int e = r->e->work ? links_load(x->trace, x->meta, &x->links) : 0;
+	return e ? e : links_by_call(&x->links, &x->calls);
 }
 
 const struct call_link *export_link_of(
 	const struct export *x, uint32_t process, uint32_t tid, const struct record *r)
 {
-	const struct call_link key = { .process = process, .tid = tid, .ticks = r->ticks };
-	const struct call_link *at = &key;
-	const struct call_link **found =
-		x->calls ? bsearch(&at, x->calls, x->links.v.n, sizeof(at), link_order) : NULL;
-	return found && (*found)->fn == r->fn ? *found : NULL;
+	const size_t at = links_from(&x->calls, process, tid, r->ticks);
+	const struct call_link *l = links_until(&x->calls, at, process, tid, r->ticks);
+	return l && l->fn == r->fn ? l : NULL;
 }
 
 /* ---- calls ---- */
@@ -215,10 +194,7 @@ static int export_array(struct run *r, size_t i)
 		return 0;
 	r->x.process = c->process;
 	while (!e && work && work_next(&r->buf, &at, &w))
-		e = r->e->work(&r->x, c, &w,
-			w.valid & WORK_HAS_CORRELATION
-				? links_find(&r->x.links, c->process, w.correlation, &r->link_hint)
-				: NULL);
+		e = r->e->work(&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
 	while (!e && !work && range_next(&r->buf, &at, &g))
 		e = r->e->range(&r->x, c, &g);
 	if (!e && r->e->chunk_end)
@@ -307,7 +283,7 @@ static void run_fini(struct run *r)
 		free(r->x.kernel_name[i]);
 	free(r->x.kernel_name);
 	links_fini(&r->x.links);
-	free(r->x.calls);
+	array_free(&r->x.calls.v);
 	meta_fini(&r->meta);
 	map_fini(&r->threads);
 	chunk_buf_fini(&r->buf);

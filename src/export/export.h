@@ -29,11 +29,11 @@ struct export
 	FILE *out;                     /* NULL for exporters that want a path */
 	const char *path;
 	struct error *err;
-	void *state;                    /* the exporter's */
-	char **kernel_name;             /* demangled on first use, by index into meta->names */
-	uint32_t process;               /* of the chunk at hand */
-	struct links links;             /* for exporters that take work */
-	const struct call_link **calls; /* the links by process, thread and time */
+	void *state;        /* the exporter's */
+	char **kernel_name; /* demangled on first use, by index into meta->names */
+	uint32_t process;   /* of the chunk at hand */
+	struct links links; /* for exporters that take work */
+	struct links_by_call calls;
 };
 
 struct export_call {

@@ -186,19 +186,15 @@ static int find_drawn(struct export *x)
 {
 	struct perfetto *s = x->state;
 	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = x->trace, .buf = &buf };
 	struct device_work w;
-	size_t chunk = 0, hint = 0;
+	size_t hint = 0;
 	int e = 0;
-	while (x->links.v.n && (e = trace_next(x->trace, CHUNK_DEVICE, &chunk, &buf, NULL)) > 0) {
-		for (size_t at = 0; work_next(&buf, &at, &w);) {
-			const struct call_link *l =
-				is_drawn(&w) && w.valid & WORK_HAS_CORRELATION
-					? links_find(
-						  &x->links, buf.ref->process, w.correlation, &hint)
-					: NULL;
-			if (l)
-				s->link_drawn[l - x->links.v.v] = true;
-		}
+	while (x->links.v.n && (e = trace_next_work(&at, &w)) > 0) {
+		const struct call_link *l =
+			is_drawn(&w) ? links_of(&x->links, buf.ref->process, &w, &hint) : NULL;
+		if (l)
+			s->link_drawn[l - x->links.v.v] = true;
 	}
 	chunk_buf_fini(&buf);
 	return e;

@@ -19,6 +19,7 @@
 #include "model/tally.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -70,11 +71,10 @@ struct reader {
 	struct chunk_buf buf;
 	struct map thread_map;
 	ARRAY(struct thread) threads;
-	ARRAY(uint32_t) order; /* chunks of calls: by thread, newest first */
+	struct thread_calls calls;
 	ARRAY(struct span) spans;
 	ARRAY(struct asked) links;
 	ARRAY(uint32_t) externals; /* spans by process and external */
-	ARRAY(const struct record *) records;
 	struct open_call stack[CALLS_DEEP];
 	int depth;
 	char **kernel_name; /* demangled on first use, by name */
@@ -141,10 +141,11 @@ static int thread_of(
 
 static int take_ranges(struct reader *r)
 {
+	struct cursor at = { .t = r->t, .buf = &r->buf };
 	struct range g;
-	size_t at = 0;
-	const uint32_t process = r->buf.ref->process;
-	while (range_next(&r->buf, &at, &g)) {
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
+		const uint32_t process = r->buf.ref->process;
 		struct span s = {
 			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .node = NONE
 		};
@@ -153,13 +154,13 @@ static int take_ranges(struct reader *r)
 		if (g.valid & RANGE_HAS_EXTERNAL)
 			s.external = g.external;
 		s.name = meta_find_string(&r->meta, process, g.name);
-		const int e = thread_of(r, process, g.tid, NULL, &s.thread);
-		struct span *to = e ? NULL : array_push(&r->spans);
+		const int failed = thread_of(r, process, g.tid, NULL, &s.thread);
+		struct span *to = failed ? NULL : array_push(&r->spans);
 		if (!to)
 			return -ENOMEM;
 		*to = s;
 	}
-	return 0;
+	return e;
 }
 
 static int span_order(const void *one, const void *two)
@@ -326,85 +327,34 @@ static int enter(struct reader *r, uint32_t thread, const struct record *c)
 		.ns = clock_fit_span_ns(&r->t->clock, record_dur(c)),
 		.node = node,
 		.launch = launch,
-		.kernel = launch ? meta_find_kernel(&r->meta, r->buf.ref->process,
+		.kernel = launch ? meta_find_kernel(&r->meta, r->calls.buf.ref->process,
 					   c->arg[LAUNCH_FUNCTION], record_end(c))
 				 : META_NONE };
 	return 0;
 }
 
-static int read_calls(struct reader *r, uint32_t thread)
+static int read_calls(struct reader *r, uint32_t *thread)
 {
-	struct records it = records_of(&r->buf);
-	const struct record *c;
-	int e = 0;
-	r->records.n = 0;
-	while ((c = records_next(&it))) {
-		if (!schema_is_call(&r->t->schema, c->fn))
-			continue;
-		const struct record **to = array_push(&r->records);
-		if (!to)
-			return -ENOMEM;
-		*to = c;
-	}
-	for (size_t i = r->records.n; i-- > 0 && !e;)
-		e = enter(r, thread, r->records.v[i]);
+	const struct chunk_ref *c = r->calls.buf.ref;
+	while (r->depth && r->calls.new_thread)
+		leave(r);
+	const char *name =
+		r->calls.new_thread || !*r->threads.v[*thread].name ? c->head.thread : NULL;
+	int e = thread_of(r, c->process, c->head.tid, name, thread);
+	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
+		e = enter(r, *thread, r->calls.calls.v[i]);
 	return e;
-}
-
-static const struct trace *sorting; /* qsort() hands nothing on, and one thread sorts */
-
-static int newest_first(const void *one, const void *two)
-{
-	const struct chunk_ref *a = &sorting->chunks[*(const uint32_t *)one];
-	const struct chunk_ref *b = &sorting->chunks[*(const uint32_t *)two];
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->head.tid != b->head.tid)
-		return ORDER(a->head.tid, b->head.tid);
-	if (a->head.open.ticks != b->head.open.ticks)
-		return -ORDER(a->head.open.ticks, b->head.open.ticks);
-	return -ORDER(a->head.seq, b->head.seq);
-}
-
-static int order_chunks(struct reader *r)
-{
-	for (size_t i = 0; i < r->t->chunk_count; i++) {
-		if (r->t->chunks[i].head.kind != CHUNK_EVENTS)
-			continue;
-		uint32_t *to = array_push(&r->order);
-		if (!to)
-			return -ENOMEM;
-		*to = (uint32_t)i;
-	}
-	sorting = r->t;
-	if (r->order.n)
-		qsort(r->order.v, r->order.n, sizeof(*r->order.v), newest_first);
-	return 0;
-}
-
-static bool is_lost(int e)
-{
-	return e == -EBADMSG || e == -ENODATA;
 }
 
 static int read_threads(struct reader *r)
 {
 	struct progress progress;
-	uint32_t last = NONE, thread = NONE;
-	int e = order_chunks(r);
+	uint32_t thread = NONE;
+	int e = thread_calls_init(&r->calls, r->t);
 	progress_init(&progress, "reading");
-	for (size_t i = 0; i < r->order.n && !e; i++) {
-		const struct chunk_ref *c = &r->t->chunks[r->order.v[i]];
-		e = thread_of(r, c->process, c->head.tid, NULL, &thread);
-		while (r->depth && thread != last)
-			leave(r);
-		last = thread;
-		if (!e && !*r->threads.v[thread].name)
-			e = thread_of(r, c->process, c->head.tid, c->head.thread, &thread);
-		if (!e)
-			e = trace_load(r->t, r->order.v[i], &r->buf, NULL);
-		e = is_lost(e) ? 0 : e ? e : read_calls(r, thread);
-		progress_show(&progress, i, r->order.n);
+	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
+		e = read_calls(r, &thread);
+		progress_show(&progress, r->calls.next - 1, r->calls.chunks.v.n);
 	}
 	while (r->depth)
 		leave(r);
@@ -509,10 +459,11 @@ static const char *move_name(const struct device_work *w, char *room, size_t siz
 
 static int take_work(struct reader *r)
 {
+	struct cursor at = { .t = r->t, .buf = &r->buf };
 	struct device_work w;
-	size_t at = 0;
 	char room[64];
-	while (work_next(&r->buf, &at, &w)) {
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0) {
 		const bool move = w.kind == WORK_COPY || w.kind == WORK_SET;
 		if (!move && w.kind != WORK_KERNEL && w.kind != WORK_GRAPH)
 			continue;
@@ -527,23 +478,14 @@ static int take_work(struct reader *r)
 			return -ENOMEM;
 		flame_add(r->f, node, w.end_ns - w.start_ns);
 	}
-	return 0;
+	return e;
 }
 
 /* ---- the whole ---- */
 
-static int each_chunk(struct reader *r, uint16_t kind, int (*use)(struct reader *r))
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(r->t, kind, &at, &r->buf, NULL)) > 0 && !(e = use(r)))
-		;
-	return e;
-}
-
 static int read_all(struct reader *r)
 {
-	int e = each_chunk(r, CHUNK_RANGES, take_ranges);
+	int e = take_ranges(r);
 	if (!e && r->f->by_device)
 		e = take_links(r);
 	if (e)
@@ -559,7 +501,7 @@ static int read_all(struct reader *r)
 		return e;
 	SORT(r->links, link_by_correlation);
 	e = index_externals(r);
-	return e ? e : each_chunk(r, CHUNK_DEVICE, take_work);
+	return e ? e : take_work(r);
 }
 
 static bool has_device(const struct trace *t)
@@ -577,11 +519,10 @@ static void reader_fini(struct reader *r)
 	free(r->kernel_name);
 	map_fini(&r->thread_map);
 	array_free(&r->threads);
-	array_free(&r->order);
+	thread_calls_fini(&r->calls);
 	array_free(&r->spans);
 	array_free(&r->links);
 	array_free(&r->externals);
-	array_free(&r->records);
 	chunk_buf_fini(&r->buf);
 	meta_fini(&r->meta);
 }

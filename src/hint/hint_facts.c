@@ -23,15 +23,6 @@ struct reader {
 	ARRAY(uint32_t) processes;    /* by work */
 };
 
-static int each_chunk(struct reader *d, uint16_t kind, int (*use)(struct reader *d))
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(d->t, kind, &at, &d->buf, NULL)) > 0 && !(e = use(d)))
-		;
-	return e;
-}
-
 /* ---- work ---- */
 
 static int stream_of(struct reader *d, const struct device_work *w, uint32_t *ret_stream)
@@ -119,16 +110,16 @@ static int keep_work(struct reader *d, const struct device_work *w)
 
 static int take_work(struct reader *d)
 {
+	struct cursor at = { .t = d->t, .buf = &d->buf };
 	struct device_work w;
-	size_t at = 0;
-	int e = 0;
-	while (!e && work_next(&d->buf, &at, &w)) {
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0) {
 		if (!(w.valid & WORK_HAS_DEVICE))
 			w.device = 0;
 		if (d->f->work.n >= MOST)
 			d->f->cut = true;
-		else if (is_busy(w.kind))
-			e = keep_work(d, &w);
+		else if (is_busy(w.kind) && (e = keep_work(d, &w)))
+			break;
 	}
 	return e;
 }
@@ -244,7 +235,7 @@ static int take_call(struct reader *d, uint32_t thread, const struct record *r)
 	return 0;
 }
 
-static int take_calls(struct reader *d)
+static int take_chunk(struct reader *d)
 {
 	struct records it = records_of(&d->buf);
 	const struct record *r;
@@ -256,6 +247,15 @@ static int take_calls(struct reader *d)
 		else
 			d->f->cut = true;
 	}
+	return e;
+}
+
+static int take_calls(struct reader *d)
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(d->t, CHUNK_EVENTS, &at, &d->buf, NULL)) > 0 && !(e = take_chunk(d)))
+		;
 	return e;
 }
 
@@ -376,10 +376,10 @@ static int read_all(struct reader *d)
 {
 	int e = add_devices(d->f);
 	if (!e && !d->f->report->sampled)
-		e = each_chunk(d, CHUNK_DEVICE, take_work);
+		e = take_work(d);
 	if (e || !d->f->work.n)
 		return e; /* without device times no rule asks for calls */
-	e = each_chunk(d, CHUNK_EVENTS, take_calls);
+	e = take_calls(d);
 	SORT(d->f->work, work_order);
 	SORT(d->f->calls, call_order);
 	drop_inner(d->f);

@@ -132,18 +132,12 @@ static int look_at_chunk(struct finder *f, const struct chunk_buf *buf)
 
 static int look_at_chunks(struct finder *f)
 {
-	const struct trace *t = f->r->trace;
 	struct chunk_buf buf = { 0 };
-	int e = 0;
-	for (size_t i = 0; i < t->chunk_count && !e; i++) {
-		if (t->chunks[i].head.kind != CHUNK_EVENTS)
-			continue;
-		e = trace_load(t, i, &buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA)
-			e = 0;
-		else if (!e)
-			e = look_at_chunk(f, &buf);
-	}
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(f->r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0 &&
+		!(e = look_at_chunk(f, &buf)))
+		;
 	chunk_buf_fini(&buf);
 	return e;
 }

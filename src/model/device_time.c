@@ -13,15 +13,11 @@
 
 #include "base/banned.h"
 
-/* Calls `use` with each loaded chunk of a kind; damaged ones are counted. */
-static int each_chunk(struct joiner *j, uint16_t kind, int (*use)(struct joiner *j))
+static struct cursor start(struct joiner *j)
 {
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(j->r->trace, kind, &at, &j->buf, &j->r->damaged_chunks)) > 0 &&
-		!(e = use(j)))
-		;
-	return e;
+	return (struct cursor){
+		.t = j->r->trace, .buf = &j->buf, .damaged = &j->r->damaged_chunks
+	};
 }
 
 static int thread_of(struct joiner *j, uint32_t process, uint32_t tid, uint32_t *ret_thread)
@@ -98,30 +94,34 @@ static int count_span(struct joiner *j, const struct range *g)
 	return 0;
 }
 
+static int keep_span(struct joiner *j, const struct range *g)
+{
+	struct span s = { .ticks = g->ticks, .end = range_end(g), .parent = NONE, .cost = NONE };
+	if (g->valid & RANGE_HAS_EXTERNAL)
+		s.external = g->external;
+	int e = thread_of(j, j->buf.ref->process, g->tid, &s.thread);
+	if (!e)
+		e = operator_of(j, g, &s.row);
+	if (!e && g->args && g->kind == RANGE_OPERATOR)
+		e = cost_index(j, g, s.row, &s.cost);
+	struct span *to = e ? NULL : array_push(&j->spans);
+	if (!to)
+		return -ENOMEM;
+	*to = s;
+	return 0;
+}
+
 static int take_ranges(struct joiner *j)
 {
+	struct cursor at = start(j);
 	struct range g;
-	size_t at = 0;
-	int e = 0;
-	while (!e && range_next(&j->buf, &at, &g)) {
-		struct span s = {
-			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .cost = NONE
-		};
-		if (!range_nests(g.kind)) {
-			e = g.kind == RANGE_PYTHON ? 0 : count_span(j, &g);
-			continue;
-		}
-		if (g.valid & RANGE_HAS_EXTERNAL)
-			s.external = g.external;
-		e = thread_of(j, j->buf.ref->process, g.tid, &s.thread);
-		if (!e)
-			e = operator_of(j, &g, &s.row);
-		if (!e && g.args && g.kind == RANGE_OPERATOR)
-			e = cost_index(j, &g, s.row, &s.cost);
-		struct span *to = e ? NULL : array_push(&j->spans);
-		if (!to)
-			return -ENOMEM;
-		*to = s;
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
+		const int failed = range_nests(g.kind)      ? keep_span(j, &g)
+				   : g.kind == RANGE_PYTHON ? 0
+							    : count_span(j, &g);
+		if (failed)
+			return failed;
 	}
 	return e;
 }
@@ -532,28 +532,31 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	return e ? e : keep_piece(j, w, &piece);
 }
 
+static int count_work(struct joiner *j, const struct device_work *w)
+{
+	uint32_t index;
+	int e = work_of(j, w, &index);
+	if (e)
+		return e;
+	struct work_row *row = &j->r->work.v[index];
+	row->count++;
+	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
+	hist_add(&row->hist, w->end_ns - w->start_ns);
+	row->graph_count += (w->valid & WORK_HAS_GRAPH) != 0;
+	if (w->valid & WORK_HAS_BYTES)
+		row->bytes = sat_add(row->bytes, w->bytes);
+	if (is_busy(w->kind))
+		e = take_busy(j, w, index);
+	return e ? e : count_shape(j, index, w);
+}
+
 static int take_work(struct joiner *j)
 {
+	struct cursor at = start(j);
 	struct device_work w;
-	size_t at = 0;
-	int e = 0;
-	while (!e && work_next(&j->buf, &at, &w)) {
-		uint32_t index;
-		e = work_of(j, &w, &index);
-		if (e)
-			return e;
-		struct work_row *row = &j->r->work.v[index];
-		row->count++;
-		row->total_ns = sat_add(row->total_ns, w.end_ns - w.start_ns);
-		hist_add(&row->hist, w.end_ns - w.start_ns);
-		row->graph_count += (w.valid & WORK_HAS_GRAPH) != 0;
-		if (w.valid & WORK_HAS_BYTES)
-			row->bytes = sat_add(row->bytes, w.bytes);
-		if (is_busy(w.kind))
-			e = take_busy(j, &w, index);
-		if (!e)
-			e = count_shape(j, index, &w);
-	}
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0 && !(e = count_work(j, &w)))
+		;
 	return e;
 }
 
@@ -642,7 +645,7 @@ static int account(struct joiner *j)
 
 static int join(struct joiner *j)
 {
-	int e = each_chunk(j, CHUNK_RANGES, take_ranges);
+	int e = take_ranges(j);
 	if (!e)
 		e = take_links(j);
 	if (e)
@@ -652,7 +655,7 @@ static int join(struct joiner *j)
 	SORT(j->spans, span_order);
 	e = find_owners(j);
 	if (!e)
-		e = each_chunk(j, CHUNK_DEVICE, take_work);
+		e = take_work(j);
 	if (!e && !j->r->sampled)
 		e = account(j);
 	roofline_gpu(j->r);

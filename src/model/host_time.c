@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -15,16 +16,10 @@ struct call {
 	bool inner; /* inside the one that stands behind it */
 };
 
-struct thread_chunk {
-	uint32_t thread, seq;
-	size_t chunk;
-};
-
 struct maker {
 	const struct trace *trace;
 	struct host_time *h;
 	struct chunk_buf buf;
-	ARRAY(struct thread_chunk) chunks;
 	ARRAY(struct call) calls; /* of one chunk */
 	uint8_t *traits;          /* by function id: enum trait */
 };
@@ -143,10 +138,9 @@ static int read_calls(struct maker *m)
 	return 0;
 }
 
-static int take_chunk(struct maker *m, const struct thread_chunk *k)
+static int take_chunk(struct maker *m, size_t chunk, struct host_thread *thread)
 {
-	struct host_thread *thread = &m->h->threads.v[k->thread];
-	int e = trace_load(m->trace, k->chunk, &m->buf, NULL);
+	int e = trace_load(m->trace, chunk, &m->buf, NULL);
 	if (e)
 		return e == -ENOMEM ? e : 0;
 	e = read_calls(m);
@@ -156,33 +150,18 @@ static int take_chunk(struct maker *m, const struct thread_chunk *k)
 	return e;
 }
 
-static int chunk_order(const void *one, const void *two)
+static int take_chunks(struct maker *m, const struct map *threads)
 {
-	const struct thread_chunk *a = one, *b = two;
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	return a->chunk < b->chunk ? -1 : a->chunk > b->chunk;
-}
-
-static int find_chunks(struct maker *m, const struct map *threads)
-{
-	for (size_t i = 0; i < m->trace->chunk_count; i++) {
-		const struct chunk_ref *c = &m->trace->chunks[i];
-		if (c->head.kind != CHUNK_EVENTS)
-			continue;
+	struct chunk_list list;
+	int e = trace_thread_chunks(m->trace, false, &list);
+	for (size_t i = 0; i < list.v.n && !e; i++) {
+		const struct chunk_ref *c = &m->trace->chunks[list.v.v[i]];
 		const uint32_t thread = map_find(threads, MAP_KEY(c->process, c->head.tid));
-		if (thread == MAP_NONE)
-			continue;
-		struct thread_chunk *new = array_push(&m->chunks);
-		if (!new)
-			return -ENOMEM;
-		*new = (struct thread_chunk){ thread, c->head.seq, i };
+		if (thread != MAP_NONE)
+			e = take_chunk(m, list.v.v[i], &m->h->threads.v[thread]);
 	}
-	if (m->chunks.n)
-		qsort(m->chunks.v, m->chunks.n, sizeof(*m->chunks.v), chunk_order);
-	return 0;
+	array_free(&list.v);
+	return e;
 }
 
 static int make(struct maker *m, const struct map *threads, size_t count)
@@ -191,12 +170,8 @@ static int make(struct maker *m, const struct map *threads, size_t count)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		m->h->threads.v[m->h->threads.n++] = (struct host_thread){ 0 };
-	int e = find_traits(m);
-	if (!e)
-		e = find_chunks(m, threads);
-	for (size_t i = 0; i < m->chunks.n && !e; i++)
-		e = take_chunk(m, &m->chunks.v[i]);
-	return e;
+	const int e = find_traits(m);
+	return e ? e : take_chunks(m, threads);
 }
 
 int host_time_make(
@@ -206,7 +181,6 @@ int host_time_make(
 	*ret_h = (struct host_time){ 0 };
 	const int e = make(&m, threads, count);
 	chunk_buf_fini(&m.buf);
-	array_free(&m.chunks);
 	array_free(&m.calls);
 	free(m.traits);
 	return e;

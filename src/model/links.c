@@ -11,6 +11,7 @@
 #include "event/decode.h"
 #include "model/join.h"
 #include "trace/activity.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -34,11 +35,6 @@ struct caller {
 	uint16_t fn;
 };
 
-struct event_chunk { /* by process, thread and number: then calls come nearly in order */
-	uint32_t process, tid, seq;
-	uint32_t index;
-};
-
 struct loader {
 	const struct trace *t;
 	const struct meta *m;
@@ -52,7 +48,7 @@ struct loader {
 	ARRAY(struct join_work) work;
 	ARRAY(struct join_call) calls;
 	ARRAY(struct caller) callers;
-	ARRAY(struct event_chunk) chunks;
+	struct chunk_list chunks; /* of calls */
 };
 
 /* ---- order ---- */
@@ -75,14 +71,6 @@ static int piece_order(const void *one, const void *two)
 	return ORDER(a->correlation, b->correlation);
 }
 
-static int chunk_order(const void *one, const void *two)
-{
-	const struct event_chunk *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->seq, b->seq);
-}
-
 /* ---- reading ---- */
 
 static int load(struct loader *o, size_t chunk)
@@ -91,21 +79,12 @@ static int load(struct loader *o, size_t chunk)
 	return e == -EBADMSG || e == -ENODATA ? -EAGAIN : e;
 }
 
-/* Calls `use` with each loaded chunk of a kind; damaged ones are passed over. */
-static int each_chunk(struct loader *o, uint16_t kind, int (*use)(struct loader *o))
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(o->t, kind, &at, &o->buf, NULL)) > 0 && !(e = use(o)))
-		;
-	return e;
-}
-
 static int take_links(struct loader *o)
 {
+	struct cursor at = { .t = o->t, .buf = &o->buf };
 	struct link l;
-	size_t at = 0;
-	while (link_next(&o->buf, &at, &l)) {
+	int e;
+	while ((e = trace_next_link(&at, &l)) > 0) {
 		struct call_link *to = array_push(&o->l->v);
 		if (!to)
 			return -ENOMEM;
@@ -117,7 +96,7 @@ static int take_links(struct loader *o)
 			.fn = l.fn };
 		o->has_links[o->buf.ref->process] = true;
 	}
-	return 0;
+	return e;
 }
 
 /* ---- work ---- */
@@ -188,11 +167,13 @@ static struct piece piece_of(struct loader *o, const struct device_work *w)
 
 static int take_pieces(struct loader *o)
 {
-	const uint32_t process = o->buf.ref->process;
+	struct cursor at = { .t = o->t, .buf = &o->buf };
 	struct device_work w;
-	size_t at = 0;
-	while (!o->has_links[process] && work_next(&o->buf, &at, &w)) {
-		if (!(w.valid & WORK_HAS_CORRELATION) || !w.correlation || !join_kind_of(&w))
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0) {
+		const uint32_t process = o->buf.ref->process;
+		if (o->has_links[process] || !(w.valid & WORK_HAS_CORRELATION) || !w.correlation ||
+			!join_kind_of(&w))
 			continue;
 		struct piece *to = array_push(&o->pieces);
 		if (!to)
@@ -201,7 +182,7 @@ static int take_pieces(struct loader *o)
 		o->has_work[process] = true;
 		o->l->work += to->counts;
 	}
-	return 0;
+	return e;
 }
 
 static uint64_t node_hash(uint32_t name, uint64_t shape)
@@ -361,29 +342,15 @@ static int take_chunk(struct loader *o)
 	return e;
 }
 
-static int list_chunks(struct loader *o)
-{
-	for (size_t i = 0; i < o->t->chunk_count; i++) {
-		const struct chunk_ref *c = &o->t->chunks[i];
-		if (c->head.kind != CHUNK_EVENTS || !o->has_work[c->process])
-			continue;
-		struct event_chunk *to = array_push(&o->chunks);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct event_chunk){ c->process, c->head.tid, c->head.seq, (uint32_t)i };
-	}
-	SORT(o->chunks, chunk_order);
-	return 0;
-}
-
 static int take_calls(struct loader *o, uint32_t process)
 {
 	int e = 0;
 	o->calls.n = o->callers.n = 0;
-	for (size_t i = 0; i < o->chunks.n && !e; i++) {
-		if (o->chunks.v[i].process != process)
+	for (size_t i = 0; i < o->chunks.v.n && !e; i++) {
+		const uint32_t chunk = o->chunks.v.v[i];
+		if (o->t->chunks[chunk].process != process)
 			continue;
-		e = load(o, o->chunks.v[i].index);
+		e = load(o, chunk);
 		e = e == -EAGAIN ? 0 : e ? e : take_chunk(o);
 	}
 	return e ? e : join_sort(o->calls.v, o->calls.n);
@@ -472,7 +439,7 @@ static int join_process(struct loader *o, size_t from, size_t to)
 
 static int join_all(struct loader *o)
 {
-	int e = list_chunks(o);
+	int e = trace_thread_chunks(o->t, false, &o->chunks);
 	SORT(o->pieces, piece_order);
 	for (size_t from = 0, to; from < o->pieces.n && !e; from = to) {
 		to = from + 1;
@@ -485,9 +452,9 @@ static int join_all(struct loader *o)
 
 static int load_all(struct loader *o)
 {
-	int e = each_chunk(o, CHUNK_LINKS, take_links);
+	int e = take_links(o);
 	if (!e)
-		e = each_chunk(o, CHUNK_DEVICE, take_pieces);
+		e = take_pieces(o);
 	if (!e && o->pieces.n)
 		e = join_all(o);
 	SORT(o->l->v, link_order);
@@ -516,7 +483,7 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 	array_free(&o.work);
 	array_free(&o.calls);
 	array_free(&o.callers);
-	array_free(&o.chunks);
+	array_free(&o.chunks.v);
 	if (e)
 		links_fini(&l);
 	else
@@ -544,4 +511,53 @@ const struct call_link *links_find(
 			return &l->v.v[*hint = i];
 	const size_t low = SEARCH(i, 0, l->v.n, link_order(&l->v.v[i], &key) < 0);
 	return is_link(l, low, process, correlation) ? &l->v.v[*hint = low] : NULL;
+}
+
+const struct call_link *links_of(
+	const struct links *l, uint32_t process, const struct device_work *w, size_t *hint)
+{
+	return w->valid & WORK_HAS_CORRELATION ? links_find(l, process, w->correlation, hint)
+					       : NULL;
+}
+
+/* ---- in the order of calls ---- */
+
+static int time_order(const struct call_link *a, const struct call_link *b)
+{
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->ticks, b->ticks);
+}
+
+static int by_call(const void *one, const void *two, void *links)
+{
+	const struct links *l = links;
+	const uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)two;
+	const int order = time_order(&l->v.v[a], &l->v.v[b]);
+	return order ? order : ORDER(a, b);
+}
+
+int links_by_call(const struct links *l, struct links_by_call *ret_calls)
+{
+	*ret_calls = (struct links_by_call){ .l = l };
+	if (!array_reserve(&ret_calls->v, l->v.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < l->v.n; i++)
+		ret_calls->v.v[ret_calls->v.n++] = (uint32_t)i;
+	if (l->v.n)
+		qsort_r(ret_calls->v.v, l->v.n, sizeof(uint32_t), by_call, (void *)l);
+	return 0;
+}
+
+size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid, uint64_t ticks)
+{
+	const struct call_link key = { .process = process, .tid = tid, .ticks = ticks };
+	return SEARCH(i, 0, c->v.n, time_order(&c->l->v.v[c->v.v[i]], &key) < 0);
+}
+
+const struct call_link *links_until(
+	const struct links_by_call *c, size_t at, uint32_t process, uint32_t tid, uint64_t to)
+{
+	const struct call_link *l = at < c->v.n ? &c->l->v.v[c->v.v[at]] : NULL;
+	return l && l->process == process && l->tid == tid && l->ticks <= to ? l : NULL;
 }

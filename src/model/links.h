@@ -35,7 +35,26 @@ struct links {
 int links_load(const struct trace *t, const struct meta *m, struct links *ret_links);
 void links_fini(struct links *l);
 
-/* The link of a correlation, or NULL.  *hint: where the last one was, 0 at first. */
+/* The same in the order of the calls: by process, thread and time.  Numbers of links. */
+struct links_by_call {
+	const struct links *l;
+	ARRAY(uint32_t) v;
+};
+
+/* 0 or -ENOMEM.  l must stay as it is. */
+int links_by_call(const struct links *l, struct links_by_call *ret_calls);
+
+/* Where the first link of a thread is whose call began then or later, and the link there, if its
+ * call is of that thread and began at `to` at the latest; else NULL. */
+size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid, uint64_t ticks);
+const struct call_link *links_until(
+	const struct links_by_call *c, size_t at, uint32_t process, uint32_t tid, uint64_t to);
+
+/* The link of a piece of work, or NULL.  *hint: where the last one was, 0 at first. */
+const struct call_link *links_of(
+	const struct links *l, uint32_t process, const struct device_work *w, size_t *hint);
+
+/* The link of a correlation, or NULL. */
 const struct call_link *links_find(
 	const struct links *l, uint32_t process, uint64_t correlation, size_t *hint);
 

@@ -35,16 +35,6 @@ struct loader {
 	struct map kernel_map;
 };
 
-/* Calls `use` with each loaded chunk of a kind. */
-static int each_chunk(struct loader *l, uint16_t kind, int (*use)(struct loader *l))
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(l->t, kind, &at, &l->buf, NULL)) > 0 && !(e = use(l)))
-		;
-	return e;
-}
-
 /* ---- launches ---- */
 
 static int take_launches(struct loader *l)
@@ -74,6 +64,16 @@ static int take_launches(struct loader *l)
 	return 0;
 }
 
+static int take_calls(struct loader *l)
+{
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(l->t, CHUNK_EVENTS, &at, &l->buf, NULL)) > 0 &&
+		!(e = take_launches(l)))
+		;
+	return e;
+}
+
 static int given_order(const void *one, const void *two)
 {
 	const struct given *a = one, *b = two;
@@ -82,14 +82,6 @@ static int given_order(const void *one, const void *two)
 	if (a->tid != b->tid)
 		return ORDER(a->tid, b->tid);
 	return ORDER(a->ticks, b->ticks);
-}
-
-/* The call that asked for this work, or NULL. */
-static const struct call_link *link_of(struct loader *l, const struct device_work *w)
-{
-	return w->valid & WORK_HAS_CORRELATION
-		       ? links_find(&l->links, l->buf.ref->process, w->correlation, &l->hint)
-		       : NULL;
 }
 
 /* What the launch behind a link was given, or NULL. */
@@ -199,7 +191,7 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 
 static int add_sample(struct loader *l, const struct device_work *w)
 {
-	const struct call_link *link = link_of(l, w);
+	const struct call_link *link = links_of(&l->links, l->buf.ref->process, w, &l->hint);
 	const struct given *whole = given_to(l, link);
 	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : whole;
 	const struct meta_attributes *a =
@@ -238,16 +230,14 @@ static int add_sample(struct loader *l, const struct device_work *w)
 
 static int take_work(struct loader *l)
 {
+	struct cursor at = { .t = l->t, .buf = &l->buf };
 	struct device_work w;
-	size_t at = 0;
-	int e = 0;
-	while (!e && work_next(&l->buf, &at, &w)) {
-		if (w.kind != WORK_KERNEL)
-			continue;
-		if (w.valid & WORK_HAS_SHAPE)
-			e = add_sample(l, &w);
-		else
-			l->s->shapeless++;
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0) {
+		const bool has_shape = w.valid & WORK_HAS_SHAPE;
+		if (w.kind == WORK_KERNEL && has_shape && (e = add_sample(l, &w)))
+			break;
+		l->s->shapeless += w.kind == WORK_KERNEL && !has_shape;
 	}
 	return e;
 }
@@ -311,11 +301,11 @@ int samples_load(
 	*ret_samples = (struct samples){ 0 };
 	int e = links_load(t, m, &l.links);
 	if (!e)
-		e = each_chunk(&l, CHUNK_EVENTS, take_launches);
+		e = take_calls(&l);
 	if (!e && l.given.n)
 		qsort(l.given.v, l.given.n, sizeof(*l.given.v), given_order);
 	if (!e)
-		e = each_chunk(&l, CHUNK_DEVICE, take_work);
+		e = take_work(&l);
 	links_fini(&l.links);
 	array_free(&l.given);
 	map_fini(&l.kernel_map);

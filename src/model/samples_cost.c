@@ -67,9 +67,10 @@ static int cost_index(struct coster *c, const struct range *g, uint32_t *ret_cos
 
 static int take_ranges(struct coster *c)
 {
+	struct cursor at = { .t = c->t, .buf = &c->buf };
 	struct range g;
-	size_t at = 0;
-	while (range_next(&c->buf, &at, &g)) {
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
 		uint32_t cost;
 		if (g.kind != RANGE_OPERATOR || !g.args)
 			continue;
@@ -87,16 +88,6 @@ static int take_ranges(struct coster *c)
 			.cost = cost,
 			.parent = NONE };
 	}
-	return 0;
-}
-
-static int load(struct coster *c)
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(c->t, CHUNK_RANGES, &at, &c->buf, NULL)) > 0 &&
-		!(e = take_ranges(c)))
-		;
 	return e;
 }
 
@@ -186,7 +177,7 @@ static void fill(const struct coster *c, const struct span *span, const struct s
 int samples_cost(const struct trace *t, const struct meta *m, struct samples *all)
 {
 	struct coster c = { .t = t, .m = m };
-	const int e = load(&c);
+	const int e = take_ranges(&c);
 	if (!e) {
 		nest(&c);
 		for (size_t i = 0; i < all->v.n; i++)

@@ -17,6 +17,7 @@
 #include "model/tally.h"
 #include "page/layout.h"
 #include "trace/activity.h"
+#include "trace/thread_calls.h"
 
 #include "base/banned.h"
 
@@ -33,20 +34,13 @@ struct span { /* a range */
 	uint32_t args; /* into meta.names, or META_NONE */
 };
 
-struct asked { /* a link */
-	uint64_t ticks;
-	uint64_t correlation;
-	uint32_t process, tid;
-};
-
 struct reader {
 	struct layout *t;
 	const struct report *r;
 	struct chunk_buf buf;
-	ARRAY(uint32_t) order; /* chunks of calls: by thread, newest first */
-	ARRAY(const struct record *) records;
+	struct thread_calls calls;
 	ARRAY(struct span) spans;
-	ARRAY(struct asked) links;
+	struct links_by_call links;
 	uint64_t open[OPEN_MOST]; /* calls: when they begin */
 	uint64_t open_end[OPEN_MOST];
 	uint32_t depth;
@@ -83,46 +77,16 @@ static uint32_t call_name(struct reader *r, uint16_t id)
 	return r->fn_name[id];
 }
 
-/* ---- links ---- */
-
-static int take_links(struct reader *r)
-{
-	struct link l;
-	size_t at = 0;
-	while (link_next(&r->buf, &at, &l)) {
-		struct asked *to = array_push(&r->links);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct asked){ .ticks = l.ticks,
-			.correlation = l.correlation,
-			.process = r->buf.ref->process,
-			.tid = l.tid };
-	}
-	return 0;
-}
-
-static int link_order(const void *one, const void *two)
-{
-	const struct asked *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->tid != b->tid)
-		return ORDER(a->tid, b->tid);
-	return ORDER(a->ticks, b->ticks);
-}
+/* ---- calls ---- */
 
 /* The correlation of a call: that of the first link in it; 0 when there is none. */
 static uint64_t link_of(const struct reader *r, uint32_t tid, const struct record *c)
 {
-	const struct asked key = { .process = r->buf.ref->process, .tid = tid, .ticks = c->ticks };
-	const size_t low = SEARCH(i, 0, r->links.n, link_order(&r->links.v[i], &key) < 0);
-	if (low == r->links.n || r->links.v[low].process != key.process ||
-		r->links.v[low].tid != tid || r->links.v[low].ticks > record_end(c))
-		return 0;
-	return r->links.v[low].correlation;
+	const uint32_t process = r->calls.buf.ref->process;
+	const size_t at = links_from(&r->links, process, tid, c->ticks);
+	const struct call_link *l = links_until(&r->links, at, process, tid, record_end(c));
+	return l ? l->correlation : 0;
 }
-
-/* ---- calls ---- */
 
 static int describe(struct reader *r, const struct record *c, struct layout_detail *d)
 {
@@ -133,8 +97,8 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 	if (error && (d->error = layout_name(r->t, error)) == NONE)
 		return -ENOMEM;
 	if (fn && fn->launch_layout && decode_shape(c, &shape)) {
-		const uint32_t name = meta_find_kernel(
-			&r->r->meta, r->buf.ref->process, c->arg[LAUNCH_FUNCTION], record_end(c));
+		const uint32_t name = meta_find_kernel(&r->r->meta, r->calls.buf.ref->process,
+			c->arg[LAUNCH_FUNCTION], record_end(c));
 		d->valid |= DETAIL_SHAPE | DETAIL_SHARED;
 		memcpy(d->grid, shape.grid, sizeof(d->grid));
 		memcpy(d->block, shape.block, sizeof(d->block));
@@ -180,7 +144,7 @@ static int take_call(struct reader *r, uint32_t lane, const struct record *c)
 	struct layout_item item = { .start_ns = trace_since_ns(r->r->trace, c->ticks),
 		.end_ns = trace_since_ns(r->r->trace, record_end(c)),
 		.name = call_name(r, c->fn),
-		.link = link_of(r, r->buf.ref->head.tid, c) };
+		.link = link_of(r, r->calls.buf.ref->head.tid, c) };
 	int e = item.name == NONE ? -ENOMEM : describe(r, c, &d);
 	if (!e)
 		e = put_detail(r, &d, &item.detail);
@@ -191,77 +155,26 @@ static int take_call(struct reader *r, uint32_t lane, const struct record *c)
 
 static int read_calls(struct reader *r)
 {
-	const struct chunk_ref *c = r->buf.ref;
+	const struct chunk_ref *c = r->calls.buf.ref;
 	const uint32_t lane = layout_lane(
 		r->t, &(struct layout_lane){
 			      .kind = LANE_CALLS, .process = c->process, .tid = c->head.tid });
-	struct records it = records_of(&r->buf);
-	const struct record *record;
 	int e = lane == NONE ? -ENOMEM : 0;
-	r->records.n = 0;
-	while ((record = records_next(&it))) {
-		if (!schema_is_call(&r->r->trace->schema, record->fn))
-			continue;
-		const struct record **to = array_push(&r->records);
-		if (!to)
-			return -ENOMEM;
-		*to = record;
-	}
-	for (size_t i = r->records.n; i-- > 0 && !e;)
-		e = take_call(r, lane, r->records.v[i]);
+	if (r->calls.new_thread)
+		r->depth = 0;
+	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
+		e = take_call(r, lane, r->calls.calls.v[i]);
 	return e;
-}
-
-static int newest_first(const void *one, const void *two, void *trace)
-{
-	const struct trace *t = trace;
-	const struct chunk_ref *a = &t->chunks[*(const uint32_t *)one];
-	const struct chunk_ref *b = &t->chunks[*(const uint32_t *)two];
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->head.tid != b->head.tid)
-		return ORDER(a->head.tid, b->head.tid);
-	if (a->head.open.ticks != b->head.open.ticks)
-		return -ORDER(a->head.open.ticks, b->head.open.ticks);
-	return -ORDER(a->head.seq, b->head.seq);
-}
-
-static int order_chunks(struct reader *r)
-{
-	const struct trace *t = r->r->trace;
-	for (size_t i = 0; i < t->chunk_count; i++) {
-		if (t->chunks[i].head.kind != CHUNK_EVENTS)
-			continue;
-		uint32_t *to = array_push(&r->order);
-		if (!to)
-			return -ENOMEM;
-		*to = (uint32_t)i;
-	}
-	if (r->order.n)
-		qsort_r(r->order.v, r->order.n, sizeof(*r->order.v), newest_first, (void *)t);
-	return 0;
-}
-
-static bool is_lost(int e)
-{
-	return e == -EBADMSG || e == -ENODATA;
 }
 
 static int read_threads(struct reader *r)
 {
-	const struct trace *t = r->r->trace;
-	const struct chunk_ref *last = NULL;
 	struct progress progress;
-	int e = order_chunks(r);
+	int e = thread_calls_init(&r->calls, r->r->trace);
 	progress_init(&progress, "laying out");
-	for (size_t i = 0; i < r->order.n && !e; i++) {
-		const struct chunk_ref *c = &t->chunks[r->order.v[i]];
-		if (last && (last->process != c->process || last->head.tid != c->head.tid))
-			r->depth = 0;
-		last = c;
-		e = trace_load(t, r->order.v[i], &r->buf, NULL);
-		e = is_lost(e) ? 0 : e ? e : read_calls(r);
-		progress_show(&progress, i, r->order.n);
+	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
+		e = read_calls(r);
+		progress_show(&progress, r->calls.next - 1, r->calls.chunks.v.n);
 	}
 	progress_fini(&progress);
 	return e;
@@ -276,9 +189,10 @@ static uint16_t lane_of_range(uint16_t kind)
 
 static int take_ranges(struct reader *r)
 {
+	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
 	struct range g;
-	size_t at = 0;
-	while (range_next(&r->buf, &at, &g)) {
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
 		const struct layout_lane lane = {
 			.kind = lane_of_range(g.kind), .process = r->buf.ref->process, .tid = g.tid
 		};
@@ -296,7 +210,7 @@ static int take_ranges(struct reader *r)
 			s.end_ns = s.start_ns;
 		*to = s;
 	}
-	return 0;
+	return e;
 }
 
 static int span_order(const void *one, const void *two)
@@ -383,43 +297,37 @@ static uint64_t since_start(const struct reader *r, uint64_t ns)
 	return ns > start ? ns - start : 0;
 }
 
+static int add_work(struct reader *r, const struct device_work *w)
+{
+	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
+	const struct layout_lane lane = { .kind = w->kind == WORK_SPAN ? LANE_SPANS : LANE_STREAM,
+		.process = r->buf.ref->process,
+		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
+		.context = w->valid & WORK_HAS_CONTEXT ? w->context : 0,
+		.stream = w->valid & WORK_HAS_STREAM ? w->stream : 0 };
+	struct layout_item item = { .start_ns = since_start(r, w->start_ns),
+		.end_ns = since_start(r, w->end_ns),
+		.link = w->valid & WORK_HAS_CORRELATION ? w->correlation : 0,
+		.name = work_name(r, w) };
+	const uint32_t at_lane = layout_lane(r->t, &lane);
+	describe_work(w, &d);
+	const bool failed = item.name == NONE || at_lane == NONE || put_detail(r, &d, &item.detail);
+	if (failed)
+		return -ENOMEM;
+	return w->kind == WORK_WAIT ? 0 : layout_add(r->t, at_lane, 0, &item);
+}
+
 static int take_work(struct reader *r)
 {
+	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
 	struct device_work w;
-	size_t at = 0;
-	int e = 0;
-	while (!e && work_next(&r->buf, &at, &w)) {
-		struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
-		const struct layout_lane lane = { .kind = w.kind == WORK_SPAN ? LANE_SPANS
-									      : LANE_STREAM,
-			.process = r->buf.ref->process,
-			.device = w.valid & WORK_HAS_DEVICE ? w.device : 0,
-			.context = w.valid & WORK_HAS_CONTEXT ? w.context : 0,
-			.stream = w.valid & WORK_HAS_STREAM ? w.stream : 0 };
-		struct layout_item item = { .start_ns = since_start(r, w.start_ns),
-			.end_ns = since_start(r, w.end_ns),
-			.link = w.valid & WORK_HAS_CORRELATION ? w.correlation : 0,
-			.name = work_name(r, &w) };
-		const uint32_t at_lane = layout_lane(r->t, &lane);
-		describe_work(&w, &d);
-		e = item.name == NONE || at_lane == NONE ? -ENOMEM
-							 : put_detail(r, &d, &item.detail);
-		if (!e && w.kind != WORK_WAIT)
-			e = layout_add(r->t, at_lane, 0, &item);
-	}
+	int e;
+	while ((e = trace_next_work(&at, &w)) > 0 && !(e = add_work(r, &w)))
+		;
 	return e;
 }
 
 /* ---- the whole ---- */
-
-static int each_chunk(struct reader *r, uint16_t kind, int (*use)(struct reader *r))
-{
-	size_t at = 0;
-	int e;
-	while ((e = trace_next(r->r->trace, kind, &at, &r->buf, NULL)) > 0 && !(e = use(r)))
-		;
-	return e;
-}
 
 static uint32_t *nones(size_t n)
 {
@@ -430,15 +338,13 @@ static uint32_t *nones(size_t n)
 
 static int read_all(struct reader *r)
 {
-	int e = each_chunk(r, CHUNK_DEVICE, take_work);
+	int e = take_work(r);
 	if (!e)
-		e = each_chunk(r, CHUNK_RANGES, take_ranges);
+		e = take_ranges(r);
 	if (!e)
 		e = place_ranges(r);
 	if (!e)
-		e = each_chunk(r, CHUNK_LINKS, take_links);
-	if (!e && r->links.n)
-		qsort(r->links.v, r->links.n, sizeof(*r->links.v), link_order);
+		e = links_by_call(&r->r->links, &r->links);
 	return e ? e : read_threads(r);
 }
 
@@ -451,10 +357,9 @@ int layout_read(struct layout *t, const struct report *report)
 		.with_text = report->calls <= TEXT_MOST };
 	const int e = r.meta_name && r.fn_name ? read_all(&r) : -ENOMEM;
 	chunk_buf_fini(&r.buf);
-	array_free(&r.order);
-	array_free(&r.records);
+	thread_calls_fini(&r.calls);
 	array_free(&r.spans);
-	array_free(&r.links);
+	array_free(&r.links.v);
 	free(r.meta_name);
 	free(r.fn_name);
 	return e;

@@ -1,4 +1,4 @@
-/* See device.h. */
+/* See activity.h. */
 #include "trace/activity.h"
 
 #include <string.h>
@@ -65,6 +65,39 @@ bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
 		if (ret_link->correlation)
 			return true;
 	return false;
+}
+
+/* ---- of a whole trace ---- */
+
+static int next_chunk(struct cursor *c, enum chunk_kind kind)
+{
+	c->at = 0;
+	c->inside = true;
+	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);
+}
+
+int trace_next_work(struct cursor *c, struct device_work *ret_work)
+{
+	int e = 1;
+	while (e > 0 && !(c->inside && work_next(c->buf, &c->at, ret_work)))
+		e = next_chunk(c, CHUNK_DEVICE);
+	return e;
+}
+
+int trace_next_range(struct cursor *c, struct range *ret_range)
+{
+	int e = 1;
+	while (e > 0 && !(c->inside && range_next(c->buf, &c->at, ret_range)))
+		e = next_chunk(c, CHUNK_RANGES);
+	return e;
+}
+
+int trace_next_link(struct cursor *c, struct link *ret_link)
+{
+	int e = 1;
+	while (e > 0 && !(c->inside && link_next(c->buf, &c->at, ret_link)))
+		e = next_chunk(c, CHUNK_LINKS);
+	return e;
 }
 
 /* ---- names of numbers ---- */

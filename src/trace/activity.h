@@ -25,6 +25,26 @@ bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
 bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
 
+/*
+ * The same of a whole trace, chunk after chunk through buf, whose `ref` is the chunk of the record
+ * at hand.  What is not named is zero at the beginning.  1 with a record, 0 at the end, or -errno
+ *of the machine; damaged chunks are passed over, and counted if `damaged` is not NULL.
+ *
+ *	struct cursor at = { .t = t, .buf = &buf };
+ *	while ((e = trace_next_work(&at, &w)) > 0)
+ */
+struct cursor {
+	const struct trace *t;
+	struct chunk_buf *buf;
+	uint64_t *damaged;
+	size_t chunk; /* the next */
+	size_t at;    /* in the chunk at hand */
+	bool inside;
+};
+int trace_next_work(struct cursor *c, struct device_work *ret_work);
+int trace_next_range(struct cursor *c, struct range *ret_range);
+int trace_next_link(struct cursor *c, struct link *ret_link);
+
 /* Saturating: what a range covers is [ticks, range_end()). */
 static inline uint64_t range_end(const struct range *r)
 {

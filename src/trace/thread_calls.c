@@ -1,0 +1,95 @@
+/* See thread_calls.h. */
+#include "trace/thread_calls.h"
+
+#include <errno.h>
+
+#include "base/sort.h"
+
+#include "base/banned.h"
+
+/* The older one first. */
+static int age_order(const struct chunk_ref *a, const struct chunk_ref *b)
+{
+	return a->head.open.ticks != b->head.open.ticks
+		       ? ORDER(a->head.open.ticks, b->head.open.ticks)
+		       : ORDER(a->head.seq, b->head.seq);
+}
+
+static int chunk_order(const struct trace *t, const void *one, const void *two, bool newest_first)
+{
+	const struct chunk_ref *a = &t->chunks[*(const uint32_t *)one];
+	const struct chunk_ref *b = &t->chunks[*(const uint32_t *)two];
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->head.tid != b->head.tid)
+		return ORDER(a->head.tid, b->head.tid);
+	return newest_first ? -age_order(a, b) : age_order(a, b);
+}
+
+static int newest_first(const void *one, const void *two, void *trace)
+{
+	return chunk_order(trace, one, two, true);
+}
+
+static int oldest_first(const void *one, const void *two, void *trace)
+{
+	return chunk_order(trace, one, two, false);
+}
+
+int trace_thread_chunks(const struct trace *t, bool newest, struct chunk_list *ret_list)
+{
+	*ret_list = (struct chunk_list){ 0 };
+	if (!array_reserve(&ret_list->v, t->chunk_count))
+		return -ENOMEM;
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == CHUNK_EVENTS)
+			ret_list->v.v[ret_list->v.n++] = (uint32_t)i;
+	if (ret_list->v.n)
+		qsort_r(ret_list->v.v, ret_list->v.n, sizeof(*ret_list->v.v),
+			newest ? newest_first : oldest_first, (void *)t);
+	return 0;
+}
+
+int thread_calls_init(struct thread_calls *c, const struct trace *t)
+{
+	*c = (struct thread_calls){ .t = t };
+	return trace_thread_chunks(t, true, &c->chunks);
+}
+
+static int take_calls(struct thread_calls *c)
+{
+	struct records it = records_of(&c->buf);
+	const struct record *r;
+	c->calls.n = 0;
+	while ((r = records_next(&it))) {
+		if (!schema_is_call(&c->t->schema, r->fn))
+			continue;
+		const struct record **to = array_push(&c->calls);
+		if (!to)
+			return -ENOMEM;
+		*to = r;
+	}
+	return 0;
+}
+
+int thread_calls_next(struct thread_calls *c)
+{
+	int e = -EBADMSG;
+	while (c->next < c->chunks.v.n && (e == -EBADMSG || e == -ENODATA))
+		e = trace_load(c->t, c->chunks.v.v[c->next++], &c->buf, NULL);
+	if (e)
+		return e == -EBADMSG || e == -ENODATA ? 0 : e;
+	const struct chunk_ref *now = c->buf.ref;
+	c->new_thread =
+		!c->last || c->last->process != now->process || c->last->head.tid != now->head.tid;
+	c->last = now;
+	e = take_calls(c);
+	return e ? e : 1;
+}
+
+void thread_calls_fini(struct thread_calls *c)
+{
+	chunk_buf_fini(&c->buf);
+	array_free(&c->chunks.v);
+	array_free(&c->calls);
+}

@@ -1,0 +1,48 @@
+/*
+ * The calls of a trace thread by thread.
+ *
+ * Records stand in the order in which calls ended.  So whoever wants to know which call was made
+ * inside which reads a thread backwards: the newest chunk first, and each from its end.  Then a
+ * call comes before those inside it, and the calls that are open are a stack.
+ *
+ *	struct thread_calls c;
+ *	int e = thread_calls_init(&c, t);
+ *	while (!e && (e = thread_calls_next(&c)) > 0)
+ *		for (size_t i = c.calls.n; i-- > 0;) …
+ *	thread_calls_fini(&c);
+ */
+#ifndef WEIR_TRACE_THREAD_CALLS_H
+#define WEIR_TRACE_THREAD_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "trace/trace.h"
+
+/* Indexes of chunks. */
+struct chunk_list {
+	ARRAY(uint32_t) v;
+};
+
+/* The chunks of calls by process and thread, and of a thread by age.  0 or -ENOMEM. */
+int trace_thread_chunks(const struct trace *t, bool newest_first, struct chunk_list *ret_list);
+
+struct thread_calls {
+	const struct trace *t;
+	struct chunk_buf buf; /* the chunk at hand */
+	struct chunk_list chunks;
+	size_t next;                        /* of chunks */
+	const struct chunk_ref *last;       /* the chunk at hand, as long as it is */
+	bool new_thread;                    /* it is its thread's first */
+	ARRAY(const struct record *) calls; /* of it, but for an allocator's, as they ended */
+};
+
+/* 0 or -ENOMEM; thread_calls_fini() follows in either case. */
+int thread_calls_init(struct thread_calls *c, const struct trace *t);
+
+/* The next chunk: 1, 0 when there is none, or -errno.  Damaged ones are passed over. */
+int thread_calls_next(struct thread_calls *c);
+void thread_calls_fini(struct thread_calls *c);
+
+#endif
