@@ -1,5 +1,5 @@
 # What the documentation names is there: files and directories of this tree, the targets of links, and
-# the cases that guard a rule of the guest: check-docs.sh ROOT.
+# the cases that guard a rule of the injected library.  Pages stay short, and each is in the index: check-docs.sh ROOT.
 cd "$1" || exit 1
 pages=$(ls ./*.md docs/*.md docs/*/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
 bad=0
@@ -17,6 +17,24 @@ for page in $pages; do
 		echo "  $page: there is no $path"
 		bad=1
 	done
+done
+
+# LINES PAGE...
+short() {
+	most=$1
+	shift
+	for page; do
+		[ -f "$page" ] && [ "$(wc -l <"$page")" -gt "$most" ] || continue
+		echo "  $page: $(wc -l <"$page") lines, more than $most"
+		bad=1
+	done
+}
+short 120 README.md
+short 200 docs/tutorial.md docs/comparison.md docs/troubleshooting.md docs/glossary.md docs/howto/*.md docs/explanation/*.md
+[ ! -f docs/README.md ] || for page in docs/*.md docs/*/*.md; do
+	[ "$page" = docs/README.md ] || grep -qF "](${page#docs/})" docs/README.md && continue
+	echo "  docs/README.md: $page is not in it"
+	bad=1
 done
 
 # The last column of the table of rules: NAME, or NAME* for several.

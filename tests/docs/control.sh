@@ -1,5 +1,5 @@
-# Proves that commands.sh and options.sh can fail: control.sh BUILD SOURCE.  A page that is right passes; with one
-# thing wrong it does not, and what is wrong is said.
+# Proves that commands.sh, options.sh and what tools/check-docs.sh says of pages can fail: control.sh BUILD SOURCE.  A
+# page that is right passes; with one thing wrong it does not, and what is wrong is said.
 build=$1 source=$2
 check=$(dirname "$0")/commands.sh
 page=$(mktemp) || exit 1
@@ -75,4 +75,27 @@ grep -q -- '^+.*--silent' "$page.out" || {
 	cat "$page.out"
 	bad=1
 }
+
+lint() { # WHAT-IS-SAID
+	sh "$source/tools/check-docs.sh" "$tree" >"$page.out" 2>&1
+	code=$?
+	[ $code = $((${#1} > 0)) ] && grep -qF -- "$1" "$page.out" && return
+	[ $code = 0 ] && [ -z "$1" ] && return
+	echo "check-docs.sh says with status $code, where '$1' was to be said:"
+	cat "$page.out"
+	bad=1
+}
+mkdir "$tree/docs/howto"
+echo '[options](reference/options.md) [one](howto/one.md)' >"$tree/docs/README.md"
+echo one >"$tree/docs/howto/one.md"
+seq 120 >"$tree/README.md"
+lint ''
+echo 121 >>"$tree/README.md"
+lint 'README.md: 121 lines, more than 120'
+rm "$tree/README.md"
+echo two >"$tree/docs/howto/two.md"
+lint 'docs/howto/two.md is not in it'
+rm "$tree/docs/howto/two.md"
+seq 201 >"$tree/docs/howto/one.md"
+lint 'docs/howto/one.md: 201 lines, more than 200'
 exit $bad
