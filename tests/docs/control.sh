@@ -96,6 +96,8 @@ rm "$tree/README.md"
 echo two >"$tree/docs/howto/two.md"
 lint 'docs/howto/two.md is not in it'
 rm "$tree/docs/howto/two.md"
+echo 'It is `foretold`, told by none.' >"$tree/docs/howto/one.md"
+lint 'docs/howto/one.md:1:It is , told by none.'
 seq 201 >"$tree/docs/howto/one.md"
 lint 'docs/howto/one.md: 201 lines, more than 200'
 exit $bad
