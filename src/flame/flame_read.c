@@ -12,10 +12,9 @@
 #include <string.h>
 
 #include "base/progress.h"
-#include "base/search.h"
-#include "base/sort.h"
 #include "flame/flame.h"
 #include "model/links.h"
+#include "model/nested.h"
 #include "model/tally.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
@@ -28,30 +27,16 @@
 #define CALLS_DEEP  64
 
 struct span {
-	uint64_t ticks, end;
-	uint64_t external;
-	uint32_t thread;
+	struct nested at;
 	uint32_t name; /* into meta.names */
-	uint32_t parent;
 	uint32_t node;
 	uint32_t depth;
-};
-
-struct asked { /* a link */
-	uint64_t correlation;
-	uint64_t ticks;
-	uint32_t process;
-	uint32_t thread;
-	uint32_t node; /* NONE until its call is found */
-	uint16_t fn;
 };
 
 struct thread {
 	uint32_t process, tid;
 	char name[16];
 	uint32_t node;
-	uint32_t first_span, span_count;
-	uint32_t first_asked, asked_count;
 };
 
 struct open_call {
@@ -73,12 +58,14 @@ struct reader {
 	ARRAY(struct thread) threads;
 	struct thread_calls calls;
 	ARRAY(struct span) spans;
-	ARRAY(struct asked) links;
-	ARRAY(uint32_t) externals; /* spans by process and external */
+	struct links links;
+	struct links_by_call by_call;
+	uint32_t *link_node; /* by link; NONE until its call is found */
+	struct externals externals;
 	struct open_call stack[CALLS_DEEP];
 	int depth;
 	char **kernel_name; /* demangled on first use, by name */
-	size_t hint;
+	size_t hint, span_hint;
 };
 
 /* ---- names ---- */
@@ -146,60 +133,46 @@ static int take_ranges(struct reader *r)
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
 		const uint32_t process = r->buf.ref->process;
-		struct span s = {
-			.ticks = g.ticks, .end = range_end(&g), .parent = NONE, .node = NONE
-		};
 		if (!range_nests(g.kind))
 			continue;
-		if (g.valid & RANGE_HAS_EXTERNAL)
-			s.external = g.external;
-		s.name = meta_find_string(&r->meta, process, g.name);
-		const int failed = thread_of(r, process, g.tid, NULL, &s.thread);
-		struct span *to = failed ? NULL : array_push(&r->spans);
+		struct span *to = array_push(&r->spans);
 		if (!to)
 			return -ENOMEM;
-		*to = s;
+		*to = (struct span){ .at = nested_of(&g, process),
+			.name = meta_find_string(&r->meta, process, g.name),
+			.node = NONE };
 	}
 	return e;
 }
 
-static int span_order(const void *one, const void *two)
-{
-	const struct span *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : -ORDER(a->end, b->end);
-}
-
 static void nest_spans(struct reader *r)
 {
-	uint32_t top = NONE;
+	NESTED(r->spans);
 	for (size_t i = 0; i < r->spans.n; i++) {
 		struct span *s = &r->spans.v[i];
-		struct thread *t = &r->threads.v[s->thread];
-		if (!t->span_count++) {
-			t->first_span = (uint32_t)i;
-			top = NONE;
-		}
-		while (top != NONE && r->spans.v[top].end <= s->ticks)
-			top = r->spans.v[top].parent;
-		s->parent = top;
-		s->depth = top == NONE ? 0 : r->spans.v[top].depth + 1;
-		top = (uint32_t)i;
+		s->depth = s->at.parent == NONE ? 0 : r->spans.v[s->at.parent].depth + 1;
 	}
+}
+
+/* The frame of a thread, which is made when something is to stand in it. */
+static uint32_t thread_frame(struct reader *r, uint32_t process, uint32_t tid)
+{
+	uint32_t thread;
+	return thread_of(r, process, tid, NULL, &thread) ? NONE
+							 : thread_node(r, &r->threads.v[thread]);
 }
 
 /* Made when something is asked for below: ranges without work are no frames. */
 static uint32_t span_node(struct reader *r, uint32_t i)
 {
 	struct span *path[RANGES_DEEP];
+	const struct nested *of = &r->spans.v[i].at;
 	int n = 0;
-	struct thread *t = &r->threads.v[r->spans.v[i].thread];
 	while (i != NONE && r->spans.v[i].depth >= RANGES_DEEP)
-		i = r->spans.v[i].parent;
-	for (; i != NONE && r->spans.v[i].node == NONE; i = r->spans.v[i].parent)
+		i = r->spans.v[i].at.parent;
+	for (; i != NONE && r->spans.v[i].node == NONE; i = r->spans.v[i].at.parent)
 		path[n++] = &r->spans.v[i];
-	uint32_t node = i == NONE ? thread_node(r, t) : r->spans.v[i].node;
+	uint32_t node = i == NONE ? thread_frame(r, of->process, of->tid) : r->spans.v[i].node;
 	while (n-- > 0) {
 		const uint32_t name = path[n]->name;
 		node = flame_child(r->f, node, FRAME_RANGE,
@@ -210,80 +183,34 @@ static uint32_t span_node(struct reader *r, uint32_t i)
 }
 
 /* Where something of a thread stands that began at that time. */
-static uint32_t node_at(struct reader *r, uint32_t thread, uint64_t ticks)
+static uint32_t node_at(struct reader *r, uint32_t process, uint32_t tid, uint64_t ticks)
 {
-	struct thread *t = &r->threads.v[thread];
-	const uint32_t low = (uint32_t)SEARCH(
-		i, t->first_span, t->first_span + t->span_count, r->spans.v[i].ticks <= ticks);
-	uint32_t i = low > t->first_span ? low - 1 : NONE;
-	while (i != NONE && r->spans.v[i].end <= ticks)
-		i = r->spans.v[i].parent;
-	return i == NONE ? thread_node(r, t) : span_node(r, i);
+	const uint32_t i = NESTED_AT(r->spans, process, tid, ticks, &r->span_hint);
+	return i == NONE ? thread_frame(r, process, tid) : span_node(r, i);
 }
 
 /* ---- links ---- */
 
-static int take_link(struct reader *r, const struct call_link *l)
-{
-	struct asked k = { .correlation = l->correlation,
-		.ticks = l->ticks,
-		.process = l->process,
-		.node = NONE,
-		.fn = l->fn };
-	const int e = thread_of(r, l->process, l->tid, NULL, &k.thread);
-	struct asked *to = e ? NULL : array_push(&r->links);
-	if (!to)
-		return -ENOMEM;
-	*to = k;
-	return 0;
-}
-
 static int take_links(struct reader *r)
 {
-	struct links l;
-	int e = links_load(r->t, &r->meta, &l);
-	if (e)
-		return e;
-	for (size_t i = 0; i < l.v.n && !e; i++)
-		e = take_link(r, &l.v.v[i]);
-	links_fini(&l);
+	int e = links_load(r->t, &r->meta, &r->links);
+	if (!e)
+		e = links_by_call(&r->links, &r->by_call);
+	r->link_node = malloc((r->links.v.n + 1) * sizeof(*r->link_node));
+	if (!r->link_node)
+		return -ENOMEM;
+	memset(r->link_node, 0xff, r->links.v.n * sizeof(*r->link_node)); /* NONE */
 	return e;
 }
 
-static int link_by_time(const void *one, const void *two)
-{
-	const struct asked *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	return ORDER(a->ticks, b->ticks);
-}
-
-static int link_by_correlation(const void *one, const void *two)
-{
-	const struct asked *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->correlation != b->correlation ? ORDER(a->correlation, b->correlation)
-						: ORDER(a->ticks, b->ticks);
-}
-
-static void index_links(struct reader *r)
-{
-	for (size_t i = 0; i < r->links.n; i++) {
-		struct thread *t = &r->threads.v[r->links.v[i].thread];
-		if (!t->asked_count++)
-			t->first_asked = (uint32_t)i;
-	}
-}
-
 /* All links that began in a call are its, until a call inside takes them. */
-static void give_links(struct reader *r, uint32_t thread, const struct record *c, uint32_t node)
+static void give_links(struct reader *r, const struct record *c, uint32_t node)
 {
-	const struct thread *t = &r->threads.v[thread];
-	const size_t end = t->first_asked + t->asked_count;
-	size_t i = SEARCH(k, t->first_asked, end, r->links.v[k].ticks < c->ticks);
-	for (; i < end && r->links.v[i].ticks <= record_end(c); i++)
-		r->links.v[i].node = node;
+	const struct chunk_ref *of = r->calls.buf.ref;
+	const struct call_link *l;
+	size_t at = links_from(&r->by_call, of->process, of->head.tid, c->ticks);
+	while ((l = links_until(&r->by_call, at++, of->process, of->head.tid, record_end(c))))
+		r->link_node[l - r->links.v.v] = node;
 }
 
 /* ---- calls ---- */
@@ -306,17 +233,18 @@ static void leave(struct reader *r)
 		flame_add(r->f, node, self);
 }
 
-static int enter(struct reader *r, uint32_t thread, const struct record *c)
+static int enter(struct reader *r, const struct record *c)
 {
+	const struct chunk_ref *of = r->calls.buf.ref;
 	while (r->depth && (r->stack[r->depth - 1].ticks > c->ticks ||
 				   r->stack[r->depth - 1].end < record_end(c)))
 		leave(r);
-	const uint32_t around =
-		r->depth ? r->stack[r->depth - 1].node : node_at(r, thread, c->ticks);
+	const uint32_t around = r->depth ? r->stack[r->depth - 1].node
+					 : node_at(r, of->process, of->head.tid, c->ticks);
 	const uint32_t node = around == NONE ? NONE : call_node(r, around, c->fn);
 	if (node == NONE)
 		return -ENOMEM;
-	give_links(r, thread, c, node);
+	give_links(r, c, node);
 	if (r->depth == CALLS_DEEP)
 		return 0;
 	struct launch_shape shape;
@@ -342,7 +270,7 @@ static int read_calls(struct reader *r, uint32_t *thread)
 		r->calls.new_thread || !*r->threads.v[*thread].name ? c->head.thread : NULL;
 	int e = thread_of(r, c->process, c->head.tid, name, thread);
 	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
-		e = enter(r, *thread, r->calls.calls.v[i]);
+		e = enter(r, r->calls.calls.v[i]);
 	return e;
 }
 
@@ -364,86 +292,28 @@ static int read_threads(struct reader *r)
 
 /* ---- device work ---- */
 
-static struct asked *link_of(struct reader *r, uint32_t process, uint64_t correlation)
+/* The frame of the call behind a link. */
+static uint32_t link_frame(struct reader *r, const struct call_link *l)
 {
-	const struct asked key = { .process = process, .correlation = correlation };
-	for (size_t i = r->hint; i < r->hint + 2 && i < r->links.n; i++)
-		if (r->links.v[i].process == process && r->links.v[i].correlation == correlation) {
-			r->hint = i;
-			return &r->links.v[i];
-		}
-	const size_t low = SEARCH(i, 0, r->links.n, link_by_correlation(&r->links.v[i], &key) < 0);
-	r->hint = low;
-	if (low == r->links.n || r->links.v[low].process != process ||
-		r->links.v[low].correlation != correlation)
-		return NULL;
-	return &r->links.v[low];
-}
-
-static const struct reader *external_reader; /* as `sorting` */
-
-static int external_order(const void *one, const void *two)
-{
-	const struct reader *r = external_reader;
-	const struct span *a = &r->spans.v[*(const uint32_t *)one];
-	const struct span *b = &r->spans.v[*(const uint32_t *)two];
-	const uint32_t p = r->threads.v[a->thread].process, q = r->threads.v[b->thread].process;
-	if (p != q)
-		return ORDER(p, q);
-	return a->external != b->external ? ORDER(a->external, b->external)
-					  : ORDER(*(const uint32_t *)one, *(const uint32_t *)two);
-}
-
-static int index_externals(struct reader *r)
-{
-	for (size_t i = 0; i < r->spans.n; i++) {
-		if (!r->spans.v[i].external)
-			continue;
-		uint32_t *to = array_push(&r->externals);
-		if (!to)
-			return -ENOMEM;
-		*to = (uint32_t)i;
+	uint32_t *node = &r->link_node[l - r->links.v.v];
+	if (*node == NONE) { /* its call is not in the trace */
+		const uint32_t around = node_at(r, l->process, l->tid, l->ticks);
+		*node = around == NONE || !l->fn ? around : call_node(r, around, l->fn);
 	}
-	external_reader = r;
-	if (r->externals.n)
-		qsort(r->externals.v, r->externals.n, sizeof(*r->externals.v), external_order);
-	return 0;
-}
-
-static bool external_before(
-	const struct reader *r, uint32_t span, uint32_t process, uint64_t external)
-{
-	const struct span *s = &r->spans.v[span];
-	const uint32_t p = r->threads.v[s->thread].process;
-	return p < process || (p == process && s->external < external);
-}
-
-static uint32_t external_node(struct reader *r, uint32_t process, uint64_t external)
-{
-	const size_t low = SEARCH(
-		i, 0, r->externals.n, external_before(r, r->externals.v[i], process, external));
-	if (low == r->externals.n)
-		return NONE;
-	const struct span *s = &r->spans.v[r->externals.v[low]];
-	const bool same = s->external == external && r->threads.v[s->thread].process == process;
-	return same ? span_node(r, r->externals.v[low]) : NONE;
+	return *node;
 }
 
 /* The frame above a piece of work. */
 static uint32_t owner_of(struct reader *r, const struct device_work *w)
 {
 	const uint32_t process = r->buf.ref->process;
-	struct asked *k =
-		w->valid & WORK_HAS_CORRELATION ? link_of(r, process, w->correlation) : NULL;
-	if (k && k->node == NONE) { /* its call is not in the trace */
-		const uint32_t around = node_at(r, k->thread, k->ticks);
-		k->node = around == NONE || !k->fn ? around : call_node(r, around, k->fn);
-	}
-	if (k)
-		return k->node;
-	const uint32_t node = w->valid & WORK_HAS_EXTERNAL && w->external
-				      ? external_node(r, process, w->external)
+	const struct call_link *l = links_of(&r->links, process, w, &r->hint);
+	if (l)
+		return link_frame(r, l);
+	const uint32_t span = w->valid & WORK_HAS_EXTERNAL && w->external
+				      ? externals_find(&r->externals, process, w->external)
 				      : NONE;
+	const uint32_t node = span == NONE ? NONE : span_node(r, span);
 	return node != NONE ? node
 			    : flame_child(r->f, process_node(r, process), FRAME_OTHER,
 				      "(call not known)");
@@ -490,17 +360,13 @@ static int read_all(struct reader *r)
 		e = take_links(r);
 	if (e)
 		return e;
-	if (r->spans.n >= NONE || r->links.n >= NONE)
+	if (r->spans.n >= NONE || r->links.v.n >= NONE)
 		return -EOVERFLOW;
-	SORT(r->spans, span_order);
-	SORT(r->links, link_by_time);
 	nest_spans(r);
-	index_links(r);
 	e = read_threads(r);
 	if (e || !r->f->by_device)
 		return e;
-	SORT(r->links, link_by_correlation);
-	e = index_externals(r);
+	e = EXTERNALS_MAKE(r->spans, &r->externals);
 	return e ? e : take_work(r);
 }
 
@@ -521,8 +387,10 @@ static void reader_fini(struct reader *r)
 	array_free(&r->threads);
 	thread_calls_fini(&r->calls);
 	array_free(&r->spans);
-	array_free(&r->links);
-	array_free(&r->externals);
+	links_fini(&r->links);
+	array_free(&r->by_call.v);
+	free(r->link_node);
+	array_free(&r->externals.v);
 	chunk_buf_fini(&r->buf);
 	meta_fini(&r->meta);
 }

@@ -189,7 +189,7 @@ struct range_query {
 			*/
 };
 
-/* Sorts the queries; *ret_any is whether the trace has ranges at all. */
+/* Fills in the names; *ret_any is whether the trace has ranges at all. */
 int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
 	bool *ret_any);
 

@@ -26,10 +26,10 @@ static void note_order(struct doing *d, const struct predict_product *p, uint64_
 
 int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns)
 {
-	const uint64_t ticks = call == NO_CALL ? 0 : sat_add(j->launches.v[call].ticks, 1);
+	const uint64_t ticks = call == NO_CALL ? 0 : sat_add(j->r->links.v.v[call].ticks, 1);
 	uint32_t at = span;
 	for (int i = 0; at != NONE && j->spans.v[at].cost == NONE && i < LOOK_UP_MOST; i++)
-		at = j->spans.v[at].parent;
+		at = j->spans.v[at].at.parent;
 	if (at == NONE || j->spans.v[at].cost == NONE)
 		return 0;
 	struct doing *d = &j->spans.v[at].doing;
@@ -57,10 +57,10 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 static void leave_to_inner(struct joiner *j, const struct span *s)
 {
 	const struct cost *c = s->cost == NONE || !s->doing.ns ? NULL : &j->costs.v[s->cost];
-	uint32_t up = s->parent;
+	uint32_t up = s->at.parent;
 	for (int i = 0; c && c->matrix && up != NONE && i < LOOK_UP_MOST; i++) {
 		struct span *p = &j->spans.v[up];
-		up = p->parent;
+		up = p->at.parent;
 		if (p->cost == NONE || j->costs.v[p->cost].flops > 2 * c->flops)
 			continue;
 		p->doing.left = true;
@@ -100,7 +100,7 @@ static void tell_outer(struct joiner *j)
 {
 	for (size_t i = j->spans.n; i-- > 0;) {
 		const struct span *s = &j->spans.v[i];
-		struct doing *p = s->parent == NONE ? NULL : &j->spans.v[s->parent].doing;
+		struct doing *p = s->at.parent == NONE ? NULL : &j->spans.v[s->at.parent].doing;
 		if (!p || s->doing.longest_ns <= p->longest_ns)
 			continue;
 		p->longest_ns = s->doing.longest_ns;

@@ -8,6 +8,7 @@
 #include "predict/predict.h"
 #include "model/cost.h"
 #include "model/device_time.h"
+#include "model/nested.h"
 #include "model/timeline.h"
 
 #define NONE    UINT32_MAX
@@ -37,17 +38,13 @@ struct claim {
 	bool weight; /* of two products it did the gradient of weights */
 };
 
-/* A range that nests.  Sorted by thread and start, those around before those inside. */
+/* A range that nests. */
 struct span {
-	uint64_t ticks;
-	uint64_t end;
+	struct nested at;
 	uint64_t inner_ticks; /* of the ranges directly inside */
-	uint64_t external;    /* 0: none */
 	uint64_t device_ns;
 	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
-	uint32_t thread;
 	uint32_t row;
-	uint32_t parent;
 	uint32_t work_count;
 	uint32_t inner_count; /* ranges directly inside */
 	uint32_t cost;        /* into costs, or NONE */
@@ -55,21 +52,11 @@ struct span {
 	bool repeated;        /* a range around has the same name */
 };
 
-struct launch { /* a link, with the span that it led to */
-	uint64_t correlation;
-	uint64_t ticks;
-	uint64_t dur;
-	uint32_t process;
+struct launch { /* beside each link of the report: the span that it was made in */
 	uint32_t thread;
 	uint32_t span;
 	bool counted; /* its time is in the sum of a kernel's */
 	bool kernel;  /* a launch of one kernel: its time on the host is that kernel's */
-};
-
-struct external {
-	uint64_t id;
-	uint32_t process;
-	uint32_t span;
 };
 
 struct joiner {
@@ -84,11 +71,10 @@ struct joiner {
 	ARRAY(struct predict_product) products; /* by row of report.work: what its name says */
 	struct map cost_map;                    /* row and arguments: into costs, or NO_COST */
 	ARRAY(struct launch) launches;
-	ARRAY(struct external) externals; /* made when first needed */
-	bool has_externals;
+	struct externals externals;
 	ARRAY(uint64_t) shape_counts;
 	struct timeline timeline;
-	size_t hint; /* into launches: work comes nearly in their order */
+	size_t hint; /* into links: work comes nearly in their order */
 };
 
 #define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */

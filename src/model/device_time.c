@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/radix.h"
-#include "base/search.h"
-#include "base/sort.h"
 #include "model/roofline.h"
 #include "model/tally.h"
 #include "trace/activity.h"
@@ -96,12 +93,8 @@ static int count_span(struct joiner *j, const struct range *g)
 
 static int keep_span(struct joiner *j, const struct range *g)
 {
-	struct span s = { .ticks = g->ticks, .end = range_end(g), .parent = NONE, .cost = NONE };
-	if (g->valid & RANGE_HAS_EXTERNAL)
-		s.external = g->external;
-	int e = thread_of(j, j->buf.ref->process, g->tid, &s.thread);
-	if (!e)
-		e = operator_of(j, g, &s.row);
+	struct span s = { .at = nested_of(g, j->buf.ref->process), .cost = NONE };
+	int e = operator_of(j, g, &s.row);
 	if (!e && g->args && g->kind == RANGE_OPERATOR)
 		e = cost_index(j, g, s.row, &s.cost);
 	struct span *to = e ? NULL : array_push(&j->spans);
@@ -126,16 +119,6 @@ static int take_ranges(struct joiner *j)
 	return e;
 }
 
-static int span_order(const void *one, const void *two)
-{
-	const struct span *a = one, *b = two;
-	if (a->thread != b->thread)
-		return ORDER(a->thread, b->thread);
-	if (a->ticks != b->ticks)
-		return ORDER(a->ticks, b->ticks);
-	return -ORDER(a->end, b->end);
-}
-
 /* ---- links ---- */
 
 static bool launches_kernel(const struct trace *t, uint16_t id)
@@ -147,12 +130,7 @@ static bool launches_kernel(const struct trace *t, uint16_t id)
 
 static int take_link(struct joiner *j, const struct call_link *l)
 {
-	struct launch n = { .correlation = l->correlation,
-		.ticks = l->ticks,
-		.dur = l->dur,
-		.process = l->process,
-		.span = NONE,
-		.kernel = launches_kernel(j->r->trace, l->fn) };
+	struct launch n = { .span = NONE, .kernel = launches_kernel(j->r->trace, l->fn) };
 	const int e = thread_of(j, l->process, l->tid, &n.thread);
 	struct launch *to = e ? NULL : array_push(&j->launches);
 	if (!to)
@@ -175,162 +153,39 @@ static int take_links(struct joiner *j)
 	return e;
 }
 
-static int launch_by_correlation(const void *one, const void *two)
-{
-	const struct launch *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	if (a->correlation != b->correlation)
-		return ORDER(a->correlation, b->correlation);
-	return ORDER(a->ticks, b->ticks);
-}
-
-/* The innermost of the ranges that began before and have not ended. */
-static uint32_t leave_ended(const struct joiner *j, uint32_t top, uint64_t ticks)
-{
-	while (top != NONE && j->spans.v[top].end <= ticks)
-		top = j->spans.v[top].parent;
-	return top;
-}
-
 static bool is_repeated(const struct joiner *j, const struct span *s)
 {
-	uint32_t up = s->parent;
+	uint32_t up = s->at.parent;
 	for (int i = 0; up != NONE && i < LOOK_UP_MOST; i++) {
 		if (j->spans.v[up].row == s->row)
 			return true;
-		up = j->spans.v[up].parent;
+		up = j->spans.v[up].at.parent;
 	}
 	return false;
 }
 
-static void enter(struct joiner *j, uint32_t i, uint32_t *top)
+static void enter(struct joiner *j, struct span *s)
 {
-	struct span *s = &j->spans.v[i];
-	s->parent = leave_ended(j, *top, s->ticks);
-	if (s->parent != NONE) {
-		struct span *p = &j->spans.v[s->parent];
-		p->inner_ticks = sat_add(p->inner_ticks, s->end - s->ticks);
-		p->inner_count++;
-		s->repeated = is_repeated(j, s);
-	}
-	*top = i;
+	if (s->at.parent == NONE)
+		return;
+	struct span *p = &j->spans.v[s->at.parent];
+	p->inner_ticks = sat_add(p->inner_ticks, s->at.end - s->at.ticks);
+	p->inner_count++;
+	s->repeated = is_repeated(j, s);
 }
 
-/* A launch in the order of time: launches themselves stay in that of correlations. */
-struct moment {
-	uint64_t ticks;
-	uint32_t thread, launch;
-};
-
-struct moments {
-	ARRAY(struct moment) all;
-	size_t next;
-};
-
-/* Gives the span that is the innermost to the launches of its thread before `until`. */
-static void claim_launches(
-	struct joiner *j, struct moments *m, uint32_t *top, const struct span *s, uint64_t until)
-{
-	for (; m->next < m->all.n && m->all.v[m->next].thread <= s->thread; m->next++) {
-		const struct moment *at = &m->all.v[m->next];
-		if (at->thread == s->thread && at->ticks >= until)
-			break;
-		if (at->thread == s->thread && at->ticks >= s->ticks)
-			j->launches.v[at->launch].span = *top = leave_ended(j, *top, at->ticks);
-	}
-}
-
-/* One thread's ranges and launches, in the order of time. */
-static void nest(struct joiner *j, struct moments *m)
-{
-	uint32_t top = NONE;
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
-		if (i && j->spans.v[i - 1].thread != s->thread)
-			top = NONE;
-		enter(j, (uint32_t)i, &top);
-		const bool last = i + 1 == j->spans.n || j->spans.v[i + 1].thread != s->thread;
-		claim_launches(j, m, &top, s, last ? UINT64_MAX : j->spans.v[i + 1].ticks);
-	}
-}
-
+/* The range in which each launch was made. */
 static int find_owners(struct joiner *j)
 {
-	struct moments m = { 0 };
-	if (!j->spans.n)
-		return 0;
-	if (!array_reserve(&m.all, j->launches.n))
-		return -ENOMEM;
-	for (size_t i = 0; i < j->launches.n; i++)
-		m.all.v[m.all.n++] = (struct moment){ j->launches.v[i].ticks,
-			j->launches.v[i].thread, (uint32_t)i };
-	int e = RADIX_SORT(m.all, ticks);
-	if (!e)
-		e = RADIX_SORT(m.all, thread);
-	if (!e)
-		nest(j, &m);
-	array_free(&m.all);
-	return e;
-}
-
-static struct launch *launch_of(struct joiner *j, uint32_t process, uint64_t correlation)
-{
-	const struct launch key = { .process = process, .correlation = correlation };
-	for (size_t i = j->hint; i < j->hint + 2 && i < j->launches.n; i++) {
-		struct launch *n = &j->launches.v[i];
-		if (n->process == process && n->correlation == correlation) {
-			j->hint = i;
-			return n;
-		}
+	size_t hint = 0;
+	NESTED(j->spans);
+	for (size_t i = 0; i < j->spans.n; i++)
+		enter(j, &j->spans.v[i]);
+	for (size_t i = 0; i < j->launches.n && j->spans.n; i++) {
+		const struct call_link *l = &j->r->links.v.v[i];
+		j->launches.v[i].span = NESTED_AT(j->spans, l->process, l->tid, l->ticks, &hint);
 	}
-	const size_t low =
-		SEARCH(i, 0, j->launches.n, launch_by_correlation(&j->launches.v[i], &key) < 0);
-	struct launch *n = low < j->launches.n ? &j->launches.v[low] : NULL;
-	if (!n || n->process != process || n->correlation != correlation)
-		return NULL;
-	j->hint = low;
-	return n;
-}
-
-/* ---- ranges that work names itself ---- */
-
-static int external_order(const void *one, const void *two)
-{
-	const struct external *a = one, *b = two;
-	if (a->process != b->process)
-		return ORDER(a->process, b->process);
-	return a->id != b->id ? ORDER(a->id, b->id) : ORDER(a->span, b->span);
-}
-
-static int make_externals(struct joiner *j)
-{
-	j->has_externals = true;
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
-		if (!s->external)
-			continue;
-		struct external *x = array_push(&j->externals);
-		if (!x)
-			return -ENOMEM;
-		*x = (struct external){ s->external, j->thread_process.v[s->thread], (uint32_t)i };
-	}
-	SORT(j->externals, external_order);
-	return 0;
-}
-
-static int external_span(struct joiner *j, const struct device_work *w, uint32_t *ret_span)
-{
-	const struct external key = { w->external, j->buf.ref->process, 0 };
-	if (!(w->valid & WORK_HAS_EXTERNAL) || !w->external)
-		return 0;
-	const int e = j->has_externals ? 0 : make_externals(j);
-	const size_t low =
-		SEARCH(i, 0, j->externals.n, external_order(&j->externals.v[i], &key) < 0);
-	if (low < j->externals.n && j->externals.v[low].id == key.id &&
-		j->externals.v[low].process == key.process)
-		*ret_span = j->externals.v[low].span;
-	return e;
+	return EXTERNALS_MAKE(j->spans, &j->externals);
 }
 
 /* ---- work ---- */
@@ -458,22 +313,24 @@ static int count_device(struct joiner *j, const struct device_work *w, uint32_t 
 }
 
 /* The call and the span that asked for the work, or NONE. */
-static int owner_of(struct joiner *j, const struct device_work *w, struct work_row *row,
+static void owner_of(struct joiner *j, const struct device_work *w, struct work_row *row,
 	uint32_t *ret_call, uint32_t *ret_span)
 {
-	struct launch *n = w->valid & WORK_HAS_CORRELATION
-				   ? launch_of(j, j->buf.ref->process, w->correlation)
-				   : NULL;
-	*ret_call = n ? (uint32_t)(n - j->launches.v) : NO_CALL;
+	const uint32_t process = j->buf.ref->process;
+	const struct call_link *l = links_of(&j->r->links, process, w, &j->hint);
+	const size_t i = l ? (size_t)(l - j->r->links.v.v) : 0;
+	struct launch *n = l ? &j->launches.v[i] : NULL;
+	*ret_call = l ? (uint32_t)i : NO_CALL;
 	*ret_span = n ? n->span : NONE;
 	if (n && n->kernel && !n->counted && w->kind == WORK_KERNEL) {
-		row->host_ticks = sat_add(row->host_ticks, n->dur);
+		row->host_ticks = sat_add(row->host_ticks, l->dur);
 		n->counted = true;
 	}
 	if (n)
-		return 0;
+		return;
 	j->r->unjoined_work++;
-	return external_span(j, w, ret_span);
+	if (w->valid & WORK_HAS_EXTERNAL && w->external)
+		*ret_span = externals_find(&j->externals, process, w->external);
 }
 
 static bool is_busy(uint16_t kind)
@@ -511,11 +368,11 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	j->r->device_kernels += w->kind == WORK_KERNEL;
 	if (j->r->sampled)
 		return 0; /* sums of samples are no times of operators, streams and devices */
-	int e = owner_of(j, w, row, &piece.call, &span);
+	int e = 0;
+	owner_of(j, w, row, &piece.call, &span);
 	if (w->kind == WORK_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
-		if (!e)
-			e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
+		e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
 	}
 	if (span != NONE) {
 		struct span *s = &j->spans.v[span];
@@ -565,8 +422,8 @@ static int take_work(struct joiner *j)
 /* An operator that does nothing but call itself, as an overload does: one, not two. */
 static bool is_overload(const struct joiner *j, const struct span *s)
 {
-	return s->parent != NONE && j->spans.v[s->parent].row == s->row &&
-	       j->spans.v[s->parent].inner_count == 1;
+	return s->at.parent != NONE && j->spans.v[s->at.parent].row == s->row &&
+	       j->spans.v[s->at.parent].inner_count == 1;
 }
 
 /* Ranges inside stand behind those around, so one pass from the end adds all up.  Time inside
@@ -576,7 +433,7 @@ static void sum_operators(struct joiner *j)
 	for (size_t i = j->spans.n; i-- > 0;) {
 		const struct span *s = &j->spans.v[i];
 		struct operator_row *o = &j->r->operators.v[s->row];
-		const uint64_t ticks = s->end - s->ticks;
+		const uint64_t ticks = s->at.end - s->at.ticks;
 		o->count += !is_overload(j, s);
 		if (ticks > s->inner_ticks)
 			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
@@ -591,8 +448,8 @@ static void sum_operators(struct joiner *j)
 				o->span_ns = sat_add(o->span_ns, s->last_ns - s->first_ns);
 			}
 		}
-		if (s->parent != NONE) {
-			struct span *p = &j->spans.v[s->parent];
+		if (s->at.parent != NONE) {
+			struct span *p = &j->spans.v[s->at.parent];
 			p->device_ns = sat_add(p->device_ns, s->device_ns);
 			cover(p, s->first_ns, s->last_ns);
 		}
@@ -605,9 +462,9 @@ static const struct span *owner_span(const struct joiner *j, const struct span *
 {
 	const struct operator_row *rows = j->r->operators.v;
 	const struct span *up = s;
-	for (; rows[up->row].library; up = &j->spans.v[up->parent]) {
+	for (; rows[up->row].library; up = &j->spans.v[up->at.parent]) {
 		s = up;
-		if (up->parent == NONE)
+		if (up->at.parent == NONE)
 			return s;
 	}
 	return rows[up->row].kind == RANGE_OPERATOR ? up : s;
@@ -634,10 +491,10 @@ static int account(struct joiner *j)
 	if (!array_reserve(&to->calls, j->launches.n))
 		return -ENOMEM;
 	for (size_t i = 0; i < j->launches.n; i++) {
-		const struct launch *n = &j->launches.v[i];
-		to->calls.v[to->calls.n++] = (struct asker){ .start_ns = trace_ns(t, n->ticks),
-			.end_ns = trace_ns(t, sat_add(n->ticks, n->dur)),
-			.thread = n->thread };
+		const struct call_link *l = &j->r->links.v.v[i];
+		to->calls.v[to->calls.n++] = (struct asker){ .start_ns = trace_ns(t, l->ticks),
+			.end_ns = trace_ns(t, sat_add(l->ticks, l->dur)),
+			.thread = j->launches.v[i].thread };
 	}
 	to->stream_count = j->r->stream_rows.n;
 	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
@@ -652,7 +509,6 @@ static int join(struct joiner *j)
 		return e;
 	if (j->spans.n >= NONE || j->launches.n >= NONE)
 		return -EOVERFLOW;
-	SORT(j->spans, span_order);
 	e = find_owners(j);
 	if (!e)
 		e = take_work(j);
@@ -681,7 +537,7 @@ int device_fill(struct report *r)
 	array_free(&j.claims);
 	array_free(&j.products);
 	array_free(&j.launches);
-	array_free(&j.externals);
+	array_free(&j.externals.v);
 	array_free(&j.shape_counts);
 	timeline_fini(&j.timeline);
 	return e ? e : device_make_rows(r);

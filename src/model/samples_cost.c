@@ -8,22 +8,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/search.h"
-#include "base/sort.h"
 #include "model/cost.h"
+#include "model/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
 
-#define NONE    UINT32_MAX
 #define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
 
-/* An operator of known cost.  Sorted by thread and start, those around before those inside. */
+/* An operator of known cost. */
 struct span {
-	uint64_t ticks, end;
-	uint32_t process, tid;
-	uint32_t cost;   /* into costs */
-	uint32_t parent; /* the one around, or NONE */
+	struct nested at;
+	uint32_t cost; /* into costs */
 	struct sample *longest;
 };
 
@@ -81,63 +77,20 @@ static int take_ranges(struct coster *c)
 		struct span *to = array_push(&c->spans);
 		if (!to)
 			return -ENOMEM;
-		*to = (struct span){ .ticks = g.ticks,
-			.end = range_end(&g),
-			.process = c->buf.ref->process,
-			.tid = g.tid,
-			.cost = cost,
-			.parent = NONE };
+		*to = (struct span){ .at = nested_of(&g, c->buf.ref->process), .cost = cost };
 	}
 	return e;
 }
 
-static int thread_order(const struct span *a, const struct span *b)
+static struct span *span_around(struct coster *c, const struct sample *s, size_t *hint)
 {
-	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->tid, b->tid);
+	const uint32_t at = NESTED_AT(c->spans, s->p.app, s->call_tid, s->call_ticks, hint);
+	return at == NESTED_NONE ? NULL : &c->spans.v[at];
 }
 
-static int span_order(const void *one, const void *two)
+static void claim(struct coster *c, struct sample *s, const char *kernel, size_t *hint)
 {
-	const struct span *a = one, *b = two;
-	const int thread = thread_order(a, b);
-	if (thread || a->ticks != b->ticks)
-		return thread ? thread : ORDER(a->ticks, b->ticks);
-	return -ORDER(a->end, b->end);
-}
-
-static void nest(struct coster *c)
-{
-	uint32_t top = NONE;
-	if (c->spans.n)
-		qsort(c->spans.v, c->spans.n, sizeof(*c->spans.v), span_order);
-	for (size_t i = 0; i < c->spans.n; i++) {
-		struct span *s = &c->spans.v[i];
-		if (i && thread_order(s, s - 1))
-			top = NONE;
-		while (top != NONE && c->spans.v[top].end <= s->ticks)
-			top = c->spans.v[top].parent;
-		s->parent = top;
-		top = (uint32_t)i;
-	}
-}
-
-static struct span *span_around(struct coster *c, const struct sample *s)
-{
-	const struct span key = {
-		.ticks = s->call_ticks, .end = 0, .process = s->p.app, .tid = s->call_tid
-	};
-	const size_t low = SEARCH(i, 0, c->spans.n, span_order(&c->spans.v[i], &key) <= 0);
-	uint32_t at = low ? (uint32_t)(low - 1) : NONE;
-	if (at != NONE && thread_order(&c->spans.v[at], &key))
-		return NULL;
-	while (at != NONE && c->spans.v[at].end <= s->call_ticks)
-		at = c->spans.v[at].parent;
-	return at == NONE ? NULL : &c->spans.v[at];
-}
-
-static void claim(struct coster *c, struct sample *s, const char *kernel)
-{
-	struct span *span = s->has_call ? span_around(c, s) : NULL;
+	struct span *span = s->has_call ? span_around(c, s, hint) : NULL;
 	if (span && c->costs.v[span->cost].matrix && predict_product_of(kernel).helps)
 		return;
 	if (span && (!span->longest || s->p.measured_ns > span->longest->p.measured_ns))
@@ -148,9 +101,9 @@ static void claim(struct coster *c, struct sample *s, const char *kernel)
 static void leave_to_inner(struct coster *c, const struct span *s)
 {
 	const struct cost *cost = &c->costs.v[s->cost];
-	for (uint32_t up = s->parent; s->longest && cost->matrix && up != NONE;) {
+	for (uint32_t up = s->at.parent; s->longest && cost->matrix && up != NESTED_NONE;) {
 		struct span *p = &c->spans.v[up];
-		up = p->parent;
+		up = p->at.parent;
 		if (c->costs.v[p->cost].flops <= 2 * cost->flops)
 			p->longest = NULL;
 	}
@@ -179,9 +132,10 @@ int samples_cost(const struct trace *t, const struct meta *m, struct samples *al
 	struct coster c = { .t = t, .m = m };
 	const int e = take_ranges(&c);
 	if (!e) {
-		nest(&c);
+		size_t hint = 0;
+		NESTED(c.spans);
 		for (size_t i = 0; i < all->v.n; i++)
-			claim(&c, &all->v.v[i], all->kernels.v[all->v.v[i].p.name]->name);
+			claim(&c, &all->v.v[i], all->kernels.v[all->v.v[i].p.name]->name, &hint);
 		for (size_t i = c.spans.n; i-- > 0;)
 			leave_to_inner(&c, &c.spans.v[i]);
 		for (size_t i = 0; i < c.spans.n; i++)
