@@ -15,12 +15,12 @@
 
 static void tell(const struct import_stats *st, const char *to)
 {
-	struct number calls, events, ranges, work, bytes;
+	struct number calls, events, ranges, activities, bytes;
 	complain(0,
 		"%s calls, %s events of allocators, %s ranges, %s GPU activities "
 		"in %s (%s)",
 		number_count(&calls, st->calls), number_count(&events, st->allocator_events),
-		number_count(&ranges, st->ranges), number_count(&work, st->work), to,
+		number_count(&ranges, st->ranges), number_count(&activities, st->activities), to,
 		number_bytes(&bytes, st->bytes));
 }
 

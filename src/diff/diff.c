@@ -136,7 +136,8 @@ static int add_kernels(struct adder *a)
 	const struct report *r = a->r;
 	for (size_t i = 0; i < r->kernel_rows.n; i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		const struct activity_row *w =
+			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		struct diff_row *row = enter(a, TABLE_KERNELS, k->name, NULL);
 		if (!row)
 			return -ENOMEM;

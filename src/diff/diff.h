@@ -4,7 +4,7 @@
  * not by that of runs or calls.  Rows are matched by name.  One thread.
  *
  * A phase is a range that the program or its framework has named, and is compared one by one: how
- * long a typical one takes on the device, from the start of the first work that was asked for
+ * long a typical one takes on the device, from the start of the first activity that was asked for
  * inside to the end of the last.  The host may be through with it long before.
  *
  *	diff_new(&d, 3.0);
@@ -50,7 +50,7 @@ enum diff_unit { UNIT_NS, UNIT_COUNT, UNIT_BYTES };
 struct diff_total_name {
 	const char *fail_condition, *json, *text;
 	enum diff_unit unit;
-	bool worst; /* of several runs the largest counts, not the middle one */
+	bool worst; /* of several runs the largest counts, not the median */
 };
 extern const struct diff_total_name diff_total_names[DIFF_TOTALS];
 

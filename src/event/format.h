@@ -91,7 +91,7 @@ enum chunk_kind {
 	CHUNK_UNKNOWN = 4,   /* uint64_t per function that the tables do not know */
 	CHUNK_SCHEMA = 5,    /* text: the functions that the ids stand for */
 	CHUNK_PACKED = 6,    /* blocks, as in a packed trace: chunks that were drained */
-	CHUNK_DEVICE = 7,    /* struct device_work: what ran on the GPUs of a process */
+	CHUNK_DEVICE = 7,    /* struct gpu_activity: what ran on the GPUs of a process */
 	CHUNK_RANGES = 8,    /* struct range: operators, annotations, NVTX */
 	CHUNK_LINKS = 9,     /* struct link: which call asked for which work */
 	CHUNK_ACCOUNTS = 10, /* struct thread_account: what the threads of a process entered */
@@ -121,7 +121,7 @@ struct chunk_header {
 			     * call began */
 	uint64_t process_start; /* field 22 of /proc/pid/stat: tells a reused pid */
 	uint64_t lost; /* calls (ranges) of this thread lost before this chunk began; CHUNK_DEVICE:
-			* pieces of work lost while it was open */
+			* GPU activities lost while it was open */
 	struct clock_pair open; /* when the chunk was begun */
 	struct clock_pair last; /* a later reading, or zeros */
 	char thread[16];        /* the thread's name, NUL-terminated */
@@ -249,7 +249,7 @@ static_assert(sizeof(struct thread_account) == 64, "on disk");
  * chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS.  `kind` (link: correlation) is stored
  * last; zero is a slot that holds nothing.  name, args, scope: ids of META_STRING, 0 none.
  */
-struct device_work {
+struct gpu_activity {
 	uint64_t start_ns; /* of CLOCK_MONOTONIC, not ticks */
 	uint64_t end_ns;
 	uint64_t correlation; /* of the call that asked for it */
@@ -267,36 +267,36 @@ struct device_work {
 	uint8_t what;                           /* enum copy_direction or enum wait_kind */
 	uint8_t from, to;                       /* enum memory_place; sets: from */
 	uint8_t reserved_byte;
-	uint16_t kind;  /* enum work_kind */
-	uint32_t valid; /* enum work_valid */
+	uint16_t kind;  /* enum gpu_activity_kind */
+	uint32_t valid; /* enum gpu_activity_valid */
 	uint64_t reserved[2];
 };
-static_assert(sizeof(struct device_work) == 128, "on disk");
-static_assert(offsetof(struct device_work, kind) == 106, "on disk");
+static_assert(sizeof(struct gpu_activity) == 128, "on disk");
+static_assert(offsetof(struct gpu_activity, kind) == 106, "on disk");
 
-enum work_kind {
-	WORK_KERNEL = 1,
-	WORK_COPY = 2,
-	WORK_SET = 3,
-	WORK_WAIT = 4,
-	WORK_SPAN = 5, /* from the first to the last work that a range asked for */
-	WORK_GRAPH = 6,
-	WORK_OTHER = 7,
+enum gpu_activity_kind {
+	GPU_KERNEL = 1,
+	GPU_MEMCPY = 2,
+	GPU_MEMSET = 3,
+	GPU_SYNC = 4,
+	GPU_SPAN = 5, /* from the first to the last activity that a range asked for */
+	GPU_GRAPH = 6,
+	GPU_OTHER = 7,
 };
 
-enum work_valid {
-	WORK_HAS_CORRELATION = 1 << 0,
-	WORK_HAS_EXTERNAL = 1 << 1,
-	WORK_HAS_BYTES = 1 << 2,
-	WORK_HAS_GRAPH = 1 << 3,
-	WORK_HAS_DEVICE = 1 << 4,
-	WORK_HAS_CONTEXT = 1 << 5,
-	WORK_HAS_STREAM = 1 << 6,
-	WORK_HAS_SHAPE = 1 << 7,
-	WORK_HAS_SHARED = 1 << 8,
-	WORK_HAS_REGISTERS = 1 << 9,
-	WORK_HAS_WHAT = 1 << 10,
-	WORK_HAS_PLACES = 1 << 11,
+enum gpu_activity_valid {
+	GPU_HAS_CORRELATION = 1 << 0,
+	GPU_HAS_EXTERNAL = 1 << 1,
+	GPU_HAS_BYTES = 1 << 2,
+	GPU_HAS_GRAPH = 1 << 3,
+	GPU_HAS_DEVICE = 1 << 4,
+	GPU_HAS_CONTEXT = 1 << 5,
+	GPU_HAS_STREAM = 1 << 6,
+	GPU_HAS_SHAPE = 1 << 7,
+	GPU_HAS_SHARED = 1 << 8,
+	GPU_HAS_REGISTERS = 1 << 9,
+	GPU_HAS_WHAT = 1 << 10,
+	GPU_HAS_PLACES = 1 << 11,
 };
 
 enum copy_direction { /* CUpti_ActivityMemcpyKind */

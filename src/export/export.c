@@ -85,7 +85,7 @@ static const char *name_for_decoder(
 static int load_links(struct run *r)
 {
 	struct export *x = &r->x;
-	const int e = r->e->work ? links_load(x->trace, x->meta, &x->links) : 0;
+	const int e = r->e->activity ? links_load(x->trace, x->meta, &x->links) : 0;
 	return e ? e : links_by_call(&x->links, &x->calls);
 }
 
@@ -179,23 +179,24 @@ static int export_chunk(struct run *r, size_t i)
 	return e;
 }
 
-/* Device work or ranges. */
+/* GPU activities or ranges. */
 static int export_array(struct run *r, size_t i)
 {
 	const struct chunk_ref *c = &r->x.trace->chunks[i];
-	struct device_work w;
+	struct gpu_activity w;
 	struct range g;
 	size_t at = 0;
-	const bool work = c->head.kind == CHUNK_DEVICE;
-	if (c->head.kind == CHUNK_LINKS || (work ? !r->e->work : !r->e->range))
+	const bool activity = c->head.kind == CHUNK_DEVICE;
+	if (c->head.kind == CHUNK_LINKS || (activity ? !r->e->activity : !r->e->range))
 		return 0;
 	int e = trace_load(r->x.trace, i, &r->buf, NULL);
 	if (e == -EBADMSG || e == -ENODATA)
 		return 0;
 	r->x.process = c->process;
-	while (!e && work && work_next(&r->buf, &at, &w))
-		e = r->e->work(&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
-	while (!e && !work && range_next(&r->buf, &at, &g))
+	while (!e && activity && activity_next(&r->buf, &at, &w))
+		e = r->e->activity(
+			&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
+	while (!e && !activity && range_next(&r->buf, &at, &g))
 		e = r->e->range(&r->x, c, &g);
 	if (!e && r->e->chunk_end)
 		e = r->e->chunk_end(&r->x, c);

@@ -4,7 +4,7 @@
  * export_run() reads the trace once, one chunk in memory at a time, and hands each call to
  * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
  * in the order of their begin, callers before what they call; chunks come in file order, so
- * threads are interleaved and a caller may come a chunk after its last callee.  Device work
+ * threads are interleaved and a caller may come a chunk after its last callee.  GPU activities
  * and ranges go to exporters that take them, as they stand in the file; those that take work
  * are told which call asked for it, and which calls asked for work.
  */
@@ -46,7 +46,7 @@ struct export_call {
 	bool launch;     /* kernel and shape are there */
 	uint32_t kernel; /* index into meta->names, or META_NONE */
 	struct launch_shape shape;
-	const struct call_link *link; /* of a call that asked for device work, or NULL */
+	const struct call_link *link; /* of a call that asked for GPU activities, or NULL */
 };
 
 /* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
@@ -59,7 +59,7 @@ struct exporter {
 	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
 	int (*call)(struct export *x, const struct export_call *c);
 	/* link: of the call that asked for it, or NULL */
-	int (*work)(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+	int (*activity)(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 		const struct call_link *link);
 	int (*range)(struct export *x, const struct chunk_ref *c, const struct range *g);
 	int (*chunk_end)(struct export *x, const struct chunk_ref *c);
@@ -78,7 +78,7 @@ int export_run(const struct exporter *e, const struct trace *t, const struct dec
  * are question marks, and an apostrophe keeps what looks like a formula from being run. */
 void export_put_quoted(FILE *out, const char *s);
 
-/* The link of a call that asked for device work, or NULL. */
+/* The link of a call that asked for GPU activities, or NULL. */
 const struct call_link *export_link_of(
 	const struct export *x, uint32_t process, uint32_t tid, const struct record *r);
 
@@ -89,7 +89,7 @@ void export_put_args(struct export *x, struct json *j, const struct export_call 
 /* The kernel's name as people write it; never NULL. */
 const char *export_kernel_name(struct export *x, uint32_t kernel);
 
-/* A string of device work or a range of the chunk at hand, demangled; never NULL. */
+/* A string of GPU activities or a range of the chunk at hand, demangled; never NULL. */
 const char *export_string(struct export *x, uint32_t id);
 
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,

@@ -5,8 +5,8 @@
  * whose threads are its streams.  Times are microseconds since baseTimeNanoseconds, when the trace
  * began.
  *
- * Calls and device work are written as they come; ranges, allocations and flows after them, from an
- * index (chrome.h).
+ * Calls and GPU activities are written as they come; ranges, allocations and flows after them, from
+ * an index (chrome.h).
  */
 #include "export/export_chrome.h"
 
@@ -275,10 +275,10 @@ static int call(struct export *x, const struct export_call *c)
 	return wrong(x);
 }
 
-/* ---- device work ---- */
+/* ---- GPU activities ---- */
 
 /* An import has these words back as the kinds that they were. */
-static const char *category_of_work(uint16_t kind)
+static const char *category_of_activity(uint16_t kind)
 {
 	static const char *const names[] = { "unknown", "kernel", "gpu_memcpy", "gpu_memset",
 		"cuda_sync", "gpu_user_annotation", "graph", "gpu_other" };
@@ -302,11 +302,11 @@ static const struct meta_device *device_of(const struct export *x, uint32_t devi
 }
 
 /* Of the warps that an SM could hold, those that this launch can have had there at most. */
-static void put_occupancy(struct json *j, const struct device_work *w, const struct meta_device *d,
+static void put_occupancy(struct json *j, const struct gpu_activity *w, const struct meta_device *d,
 	double blocks_per_sm)
 {
 	const uint64_t threads = (uint64_t)w->block[0] * w->block[1] * w->block[2];
-	const uint32_t known = WORK_HAS_REGISTERS | WORK_HAS_SHARED;
+	const uint32_t known = GPU_HAS_REGISTERS | GPU_HAS_SHARED;
 	const struct occupancy_device *limits = limits_of(d);
 	if ((w->valid & known) != known || !limits || threads > OCCUPANCY_THREADS_PER_BLOCK)
 		return;
@@ -323,9 +323,9 @@ static void put_occupancy(struct json *j, const struct device_work *w, const str
 		(uint64_t)(100 * blocks * (double)threads / most + 0.5));
 }
 
-static void put_shape(const struct export *x, struct json *j, const struct device_work *w)
+static void put_shape(const struct export *x, struct json *j, const struct gpu_activity *w)
 {
-	const struct meta_device *d = w->valid & WORK_HAS_DEVICE ? device_of(x, w->device) : NULL;
+	const struct meta_device *d = w->valid & GPU_HAS_DEVICE ? device_of(x, w->device) : NULL;
 	const double blocks = (double)w->grid[0] * w->grid[1] * w->grid[2];
 	const double threads = (double)w->block[0] * w->block[1] * w->block[2];
 	if (d && d->multiprocessors) {
@@ -339,10 +339,10 @@ static void put_shape(const struct export *x, struct json *j, const struct devic
 		put_occupancy(j, w, d, blocks / d->multiprocessors);
 }
 
-static void put_work_args(struct export *x, struct json *j, const struct device_work *w,
+static void put_activity_args(struct export *x, struct json *j, const struct gpu_activity *w,
 	const struct chrome_range *asked)
 {
-	const bool has_external = w->valid & WORK_HAS_EXTERNAL, placed = w->kind != WORK_SPAN;
+	const bool has_external = w->valid & GPU_HAS_EXTERNAL, placed = w->kind != GPU_SPAN;
 	const struct {
 		const char *key;
 		bool there;
@@ -350,33 +350,33 @@ static void put_work_args(struct export *x, struct json *j, const struct device_
 	} numbers[] = {
 		{ "External id", has_external || asked,
 			has_external || !asked ? w->external : asked->r.external },
-		{ "queued", w->kind == WORK_KERNEL, 0 },
-		{ "device", placed && w->valid & WORK_HAS_DEVICE, w->device },
-		{ "context", placed && w->valid & WORK_HAS_CONTEXT, w->context },
-		{ "stream", placed && w->valid & WORK_HAS_STREAM, w->stream },
-		{ "correlation", w->valid & WORK_HAS_CORRELATION, w->correlation },
-		{ "bytes", w->valid & WORK_HAS_BYTES, w->bytes },
-		{ "registers per thread", w->valid & WORK_HAS_REGISTERS, w->registers },
-		{ "shared memory", w->valid & WORK_HAS_SHARED,
+		{ "queued", w->kind == GPU_KERNEL, 0 },
+		{ "device", placed && w->valid & GPU_HAS_DEVICE, w->device },
+		{ "context", placed && w->valid & GPU_HAS_CONTEXT, w->context },
+		{ "stream", placed && w->valid & GPU_HAS_STREAM, w->stream },
+		{ "correlation", w->valid & GPU_HAS_CORRELATION, w->correlation },
+		{ "bytes", w->valid & GPU_HAS_BYTES, w->bytes },
+		{ "registers per thread", w->valid & GPU_HAS_REGISTERS, w->registers },
+		{ "shared memory", w->valid & GPU_HAS_SHARED,
 			(uint64_t)w->shared_static + w->shared_dynamic },
-		{ "graph id", w->valid & WORK_HAS_GRAPH, w->graph },
-		{ "graph node id", w->valid & WORK_HAS_GRAPH, w->graph_node },
+		{ "graph id", w->valid & GPU_HAS_GRAPH, w->graph },
+		{ "graph node id", w->valid & GPU_HAS_GRAPH, w->graph_node },
 		{ "sampled", x->trace->header.sampled, x->trace->header.sampled },
 	};
 	json_begin_object(j, "args");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].there)
 			json_u64(j, numbers[i].key, numbers[i].value);
-	if (w->valid & WORK_HAS_BYTES && w->end_ns > w->start_ns)
+	if (w->valid & GPU_HAS_BYTES && w->end_ns > w->start_ns)
 		json_put_real(j, "memory bandwidth (GB/s)",
 			(double)w->bytes / (double)(w->end_ns - w->start_ns));
-	if (w->valid & WORK_HAS_SHAPE)
+	if (w->valid & GPU_HAS_SHAPE)
 		put_shape(x, j, w);
 }
 
 /* As Kineto calls what has no name of its own: "Memcpy HtoD (Pageable -> Device)". */
-static const char *name_of_work(
-	struct export *x, const struct device_work *w, char *room, size_t bytes)
+static const char *name_of_activity(
+	struct export *x, const struct gpu_activity *w, char *room, size_t bytes)
 {
 	static const char *const places[PLACES] = { "Unknown", "Pageable", "Pinned", "Device",
 		"Array", "Managed", "Device Static", "Managed Static" };
@@ -385,11 +385,11 @@ static const char *name_of_work(
 	const char *direction = copy_direction_name(w->what);
 	const char *from = places[w->from < PLACES ? w->from : 0];
 	const char *to = places[w->to < PLACES ? w->to : 0];
-	if (w->name || (w->kind != WORK_COPY && w->kind != WORK_SET && w->kind != WORK_WAIT))
+	if (w->name || (w->kind != GPU_MEMCPY && w->kind != GPU_MEMSET && w->kind != GPU_SYNC))
 		return export_string(x, w->name);
-	if (w->kind == WORK_WAIT)
+	if (w->kind == GPU_SYNC)
 		return waits[w->what < sizeof(waits) / sizeof(waits[0]) ? w->what : 0];
-	if (w->kind == WORK_SET)
+	if (w->kind == GPU_MEMSET)
 		snprintf(room, bytes, "Memset (%s)", from);
 	else
 		snprintf(room, bytes, "Memcpy %s (%s -> %s)", direction ? direction : "Unknown",
@@ -397,21 +397,21 @@ static const char *name_of_work(
 	return room;
 }
 
-static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	const struct chrome_index *n = index_of(x);
-	const uint32_t device = w->valid & WORK_HAS_DEVICE ? w->device : 0;
-	const uint32_t stream = w->valid & WORK_HAS_STREAM ? w->stream : 0;
+	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
+	const uint32_t stream = w->valid & GPU_HAS_STREAM ? w->stream : 0;
 	const uint64_t asked = link ? chrome_asked_at(n, x, link) : 0;
 	const int e = name_stream(x, c->process, device, stream);
 	if (e)
 		return e;
 	char name[64];
-	struct json j = begin_event(x, "X", category_of_work(w->kind),
-		name_of_work(x, w, name, sizeof(name)), device, stream);
+	struct json j = begin_event(x, "X", category_of_activity(w->kind),
+		name_of_activity(x, w, name, sizeof(name)), device, stream);
 	put_span(x, w->start_ns, w->end_ns);
-	put_work_args(
+	put_activity_args(
 		x, &j, w, link ? chrome_range_at(n, c->process, link->tid, link->ticks) : NULL);
 	end_event(&j);
 	if (link)
@@ -659,7 +659,7 @@ const struct exporter export_chrome = {
 	.begin = begin,
 	.thread = thread,
 	.call = call,
-	.work = work,
+	.activity = activity,
 	.end = end,
 	.cleanup = cleanup,
 };

@@ -146,38 +146,38 @@ static int call_ndjson(struct export *x, const struct export_call *c)
 	return end_line(x, &j);
 }
 
-static void json_work(const struct export *x, struct json *j, const struct device_work *w)
+static void json_activity(const struct export *x, struct json *j, const struct gpu_activity *w)
 {
-	const char *direction = work_direction(w);
-	if (w->valid & WORK_HAS_DEVICE)
+	const char *direction = activity_direction(w);
+	if (w->valid & GPU_HAS_DEVICE)
 		json_u64(j, "device", w->device);
-	if (w->valid & WORK_HAS_CONTEXT)
+	if (w->valid & GPU_HAS_CONTEXT)
 		json_u64(j, "context", w->context);
-	if (w->valid & WORK_HAS_STREAM)
+	if (w->valid & GPU_HAS_STREAM)
 		json_u64(j, "stream", w->stream);
-	if (w->valid & WORK_HAS_SHAPE) {
+	if (w->valid & GPU_HAS_SHAPE) {
 		json_triple(j, "grid", w->grid);
 		json_triple(j, "block", w->block);
 	}
-	if (w->valid & WORK_HAS_REGISTERS)
+	if (w->valid & GPU_HAS_REGISTERS)
 		json_u64(j, "registers", w->registers);
-	if (w->valid & WORK_HAS_SHARED)
+	if (w->valid & GPU_HAS_SHARED)
 		json_u64(j, "shared", (uint64_t)w->shared_static + w->shared_dynamic);
-	if (w->valid & WORK_HAS_BYTES)
+	if (w->valid & GPU_HAS_BYTES)
 		json_u64(j, "bytes", w->bytes);
 	if (direction)
 		json_str(j, "direction", direction);
-	if (w->valid & WORK_HAS_GRAPH)
+	if (w->valid & GPU_HAS_GRAPH)
 		json_u64(j, "graph", w->graph);
 	if (x->trace->header.sampled)
 		json_u64(j, "sampled", x->trace->header.sampled);
 }
 
 /* What ran on a device, as a call of the api "device"; the thread is that of who asked for it. */
-static int work_ndjson(struct export *x, const struct chunk_ref *c, const struct device_work *w,
-	const struct call_link *link)
+static int activity_ndjson(struct export *x, const struct chunk_ref *c,
+	const struct gpu_activity *w, const struct call_link *link)
 {
-	const char *kind = work_kind_name(w->kind);
+	const char *kind = activity_kind_name(w->kind);
 	struct json j;
 	begin_line(x, &j, w->start_ns, w->end_ns);
 	json_u64(&j, "pid", c->head.pid);
@@ -186,10 +186,10 @@ static int work_ndjson(struct export *x, const struct chunk_ref *c, const struct
 	json_str(&j, "api", "device");
 	json_str(&j, "class", kind ? kind : "");
 	json_str(&j, "name", w->name ? export_string(x, w->name) : "");
-	if (w->valid & WORK_HAS_CORRELATION)
+	if (w->valid & GPU_HAS_CORRELATION)
 		json_u64(&j, "correlation", w->correlation);
 	json_begin_object(&j, "args");
-	json_work(x, &j, w);
+	json_activity(x, &j, w);
 	json_end_object(&j);
 	return end_line(x, &j);
 }
@@ -241,7 +241,7 @@ const struct exporter export_ndjson = {
 	.name = "ndjson",
 	.help = "one JSON object a line, for jq and scripts",
 	.call = call_ndjson,
-	.work = work_ndjson,
+	.activity = activity_ndjson,
 	.range = range_ndjson,
 };
 
@@ -310,10 +310,10 @@ static int call_csv(struct export *x, const struct export_call *c)
 }
 
 /* What ran on a device, as a call of the api "device" that did not fail. */
-static int work_csv(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+static int activity_csv(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
-	const char *kind = work_kind_name(w->kind), *direction = work_direction(w);
+	const char *kind = activity_kind_name(w->kind), *direction = activity_direction(w);
 	const char *name = w->name ? export_string(x, w->name) : "";
 	fprintf(x->out, "%" PRIu64 ",%" PRIu64 ",%" PRIu32, since(x, w->start_ns),
 		w->end_ns - w->start_ns, c->head.pid);
@@ -322,18 +322,18 @@ static int work_csv(struct export *x, const struct chunk_ref *c, const struct de
 	put_field(x->out, kind ? kind : "");
 	put_field(x->out, name);
 	fputs("0,,0,", x->out);
-	if (w->kind == WORK_KERNEL)
+	if (w->kind == GPU_KERNEL)
 		export_put_quoted(x->out, name);
 	for (int i = 0; i < 6; i++)
-		put_if(x->out, w->valid & WORK_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
-	put_if(x->out, w->valid & WORK_HAS_SHARED, (uint64_t)w->shared_static + w->shared_dynamic);
+		put_if(x->out, w->valid & GPU_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
+	put_if(x->out, w->valid & GPU_HAS_SHARED, (uint64_t)w->shared_static + w->shared_dynamic);
 	fputs(",,", x->out); /* a stream's handle, a call */
-	put_if(x->out, w->valid & WORK_HAS_CORRELATION, w->correlation);
-	put_if(x->out, w->valid & WORK_HAS_DEVICE, w->device);
-	put_if(x->out, w->valid & WORK_HAS_CONTEXT, w->context);
-	put_if(x->out, w->valid & WORK_HAS_STREAM, w->stream);
-	put_if(x->out, w->valid & WORK_HAS_REGISTERS, w->registers);
-	put_if(x->out, w->valid & WORK_HAS_BYTES, w->bytes);
+	put_if(x->out, w->valid & GPU_HAS_CORRELATION, w->correlation);
+	put_if(x->out, w->valid & GPU_HAS_DEVICE, w->device);
+	put_if(x->out, w->valid & GPU_HAS_CONTEXT, w->context);
+	put_if(x->out, w->valid & GPU_HAS_STREAM, w->stream);
+	put_if(x->out, w->valid & GPU_HAS_REGISTERS, w->registers);
+	put_if(x->out, w->valid & GPU_HAS_BYTES, w->bytes);
 	fprintf(x->out, ",%s\r\n", direction ? direction : "");
 	return wrong(x);
 }
@@ -356,6 +356,6 @@ const struct exporter export_csv = {
 	.help = "one line a call, an activity of a device or a range, for spreadsheets and data frames",
 	.begin = begin_csv,
 	.call = call_csv,
-	.work = work_csv,
+	.activity = activity_csv,
 	.range = range_csv,
 };

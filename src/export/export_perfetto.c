@@ -49,10 +49,10 @@ struct perfetto {
 	bool *kernel_sent; /* by index into meta->names, as a value */
 	bool *name_sent;   /* by index into meta->names, as the name of an event */
 	bool *link_drawn;  /* by index into links: some work of it will be written */
-	bool *link_seen;   /* by index into links: its first work was written */
+	bool *link_seen;   /* by index into links: its first activity was written */
 	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
 	uint32_t track_count, queue_count;
-	uint64_t more_work;         /* pieces whose call has other work before them, or none */
+	uint64_t more_activities; /* pieces whose call has other activities before them, or none */
 	ARRAY(struct range) ranges; /* of the chunk at hand */
 	ARRAY(struct edge) edges;
 	ARRAY(uint64_t) span_tracks; /* by span */
@@ -141,9 +141,9 @@ static void put_fixed_names(struct export *x)
 	const size_t data = proto_open(&s->p, PACKET_INTERNED);
 	for (uint32_t i = 1; i < NOTES; i++)
 		put_interned(s, INTERNED_ANNOTATION, i, notes[i]);
-	for (uint32_t kind = WORK_KERNEL; kind <= WORK_OTHER; kind++)
-		put_specification(s, kind, work_kind_name(kind),
-			kind == WORK_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
+	for (uint32_t kind = GPU_KERNEL; kind <= GPU_OTHER; kind++)
+		put_specification(s, kind, activity_kind_name(kind),
+			kind == GPU_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
 	for (uint32_t i = 0; i < x->trace->processes.n; i++) {
 		const size_t context = proto_open(&s->p, INTERNED_CONTEXT);
 		proto_uint(&s->p, CONTEXT_IID, i + 1);
@@ -176,21 +176,21 @@ static void put_devices(struct export *x)
 }
 
 /* Waits are of the host, spans of ranges, which have slices of their own. */
-static bool is_drawn(const struct device_work *w)
+static bool is_drawn(const struct gpu_activity *w)
 {
-	return w->kind != WORK_WAIT && w->kind != WORK_SPAN && w->kind <= WORK_OTHER;
+	return w->kind != GPU_SYNC && w->kind != GPU_SPAN && w->kind <= GPU_OTHER;
 }
 
-/* An arrow needs an end, and calls come before the work that they asked for. */
+/* An arrow needs an end, and calls come before the activity that they asked for. */
 static int find_drawn(struct export *x)
 {
 	struct perfetto *s = x->state;
 	struct chunk_buf buf = { 0 };
 	struct cursor at = { .t = x->trace, .buf = &buf };
-	struct device_work w;
+	struct gpu_activity w;
 	size_t hint = 0;
 	int e = 0;
-	while (x->links.v.n && (e = trace_next_work(&at, &w)) > 0) {
+	while (x->links.v.n && (e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *l =
 			is_drawn(&w) ? links_of(&x->links, buf.ref->process, &w, &hint) : NULL;
 		if (l)
@@ -382,7 +382,7 @@ static void put_end(struct perfetto *s, uint64_t ns)
 }
 
 /* Numbers of work: even ones follow from the call, odd ones are counted. */
-static uint64_t first_work(const struct export *x, const struct call_link *link)
+static uint64_t first_activity(const struct export *x, const struct call_link *link)
 {
 	return ((uint64_t)(link - x->links.v.v) + 1) * 2;
 }
@@ -408,7 +408,7 @@ static void put_begin(struct export *x, const struct export_call *c)
 	put_notes(x, c);
 	if (c->link && s->link_drawn[c->link - x->links.v.v]) {
 		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
-		proto_uint(&s->p, CORRELATION_SUBMITTED, first_work(x, c->link));
+		proto_uint(&s->p, CORRELATION_SUBMITTED, first_activity(x, c->link));
 		proto_close(&s->p, correlation);
 	}
 	proto_close(&s->p, event);
@@ -628,11 +628,11 @@ static int end(struct export *x)
 
 /* ---- work ---- */
 
-static void put_queue(struct export *x, const struct device_work *w, uint32_t queue)
+static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t queue)
 {
 	struct perfetto *s = x->state;
 	char name[80] = "stream not known";
-	if (w->valid & WORK_HAS_STREAM)
+	if (w->valid & GPU_HAS_STREAM)
 		snprintf(name, sizeof(name), "stream %u", w->stream);
 	if (x->trace->header.sampled)
 		snprintf(name + strlen(name), sizeof(name) - strlen(name),
@@ -642,10 +642,10 @@ static void put_queue(struct export *x, const struct device_work *w, uint32_t qu
 
 /* The queue of the work's stream; what is new of queue and name goes into the packet that is
  * open: a packet has room for interned data once. */
-static int intern_work(struct export *x, const struct device_work *w, uint64_t *ret_queue)
+static int intern_activity(struct export *x, const struct gpu_activity *w, uint64_t *ret_queue)
 {
 	struct perfetto *s = x->state;
-	const uint64_t stream = w->valid & WORK_HAS_STREAM ? w->stream : UINT32_MAX;
+	const uint64_t stream = w->valid & GPU_HAS_STREAM ? w->stream : UINT32_MAX;
 	uint32_t *queue = map_get(
 		&s->tracks, MAP_KEY(x->process, stream << 32 | w->device, w->context, UINT64_MAX));
 	if (!queue)
@@ -672,16 +672,16 @@ static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
 	proto_close(&s->p, dim);
 }
 
-static void put_work_notes(struct perfetto *s, const struct device_work *w)
+static void put_activity_notes(struct perfetto *s, const struct gpu_activity *w)
 {
 	char text[24];
-	if (w->valid & WORK_HAS_SHAPE) {
+	if (w->valid & GPU_HAS_SHAPE) {
 		const size_t launch = proto_open(&s->p, STAGE_LAUNCH);
 		put_dim3(s, LAUNCH_GRID, w->grid);
 		put_dim3(s, LAUNCH_WORKGROUP, w->block);
 		proto_close(&s->p, launch);
 	}
-	if (!(w->valid & WORK_HAS_BYTES))
+	if (!(w->valid & GPU_HAS_BYTES))
 		return;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)w->bytes);
 	const size_t extra = proto_open(&s->p, STAGE_EXTRA);
@@ -690,16 +690,16 @@ static void put_work_notes(struct perfetto *s, const struct device_work *w)
 	proto_close(&s->p, extra);
 }
 
-static uint64_t work_number(struct export *x, const struct call_link *link)
+static uint64_t activity_number(struct export *x, const struct call_link *link)
 {
 	struct perfetto *s = x->state;
 	if (!link || s->link_seen[link - x->links.v.v])
-		return s->more_work++ * 2 + 1;
+		return s->more_activities++ * 2 + 1;
 	s->link_seen[link - x->links.v.v] = true;
-	return first_work(x, link);
+	return first_activity(x, link);
 }
 
-static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	struct perfetto *s = x->state;
@@ -708,18 +708,18 @@ static int work(struct export *x, const struct chunk_ref *c, const struct device
 		return 0;
 	const size_t packet = open_packet(s);
 	proto_uint(&s->p, PACKET_TIMESTAMP, w->start_ns);
-	if (intern_work(x, w, &queue))
+	if (intern_activity(x, w, &queue))
 		return -ENOMEM;
 	const size_t stage = proto_open(&s->p, PACKET_STAGE);
-	proto_uint(&s->p, STAGE_EVENT, work_number(x, link));
+	proto_uint(&s->p, STAGE_EVENT, activity_number(x, link));
 	proto_uint(&s->p, STAGE_DURATION, w->end_ns - w->start_ns);
 	proto_uint(&s->p, STAGE_CONTEXT, x->process + 1);
-	proto_uint(&s->p, STAGE_GPU, w->valid & WORK_HAS_DEVICE ? w->device : 0);
+	proto_uint(&s->p, STAGE_GPU, w->valid & GPU_HAS_DEVICE ? w->device : 0);
 	proto_uint(&s->p, STAGE_QUEUE_IID, queue);
 	proto_uint(&s->p, STAGE_IID, w->kind);
 	if (w->name)
 		proto_uint(&s->p, STAGE_NAME_IID, NAME_BASE + name_index(x, w->name));
-	put_work_notes(s, w);
+	put_activity_notes(s, w);
 	proto_close(&s->p, stage);
 	proto_close(&s->p, packet);
 	return write_out(x);
@@ -749,7 +749,7 @@ const struct exporter export_perfetto = {
 	.help = "for ui.perfetto.dev: threads with their calls and ranges, devices with their streams",
 	.begin = begin,
 	.call = call,
-	.work = work,
+	.activity = activity,
 	.range = range,
 	.chunk_end = chunk_end,
 	.end = end,

@@ -9,7 +9,7 @@
  *	calls      id, start, end, pid, tid, nameId, apiId, classId, returnValue, captured,
  *	           arguments, correlationId
  *	                                 every call, arguments as text; the number of its
- *	                                 device work, where it asked for some
+ *	                                 GPU activities, where it asked for some
  *	kernels    callId, start, end, pid, tid, demangledName, mangledName, gridX … blockZ,
  *	           dynamicSharedMemory, stream, captured
  *	           launches by driver calls that succeeded; start and end are the host's
@@ -25,7 +25,7 @@
  *	           is the innermost range around, of those kinds that nest; repeated where one
  *	           around has the same name and kind, so that sums count its time once
  *	call_ranges callId, rangeId
- *	           the innermost range around each call that asked for device work
+ *	           the innermost range around each call that asked for GPU activities
  *
  * and, joined for those who ask:
  *
@@ -225,7 +225,7 @@ static int put_row(struct export *x, struct row *r)
 
 /* ---- strings ---- */
 
-enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_WORK, OF_RANGE };
+enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
 
 static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
 	uint32_t *ret_id)
@@ -455,7 +455,7 @@ static int call(struct export *x, const struct export_call *c)
 	}
 }
 
-/* ---- device work and ranges ---- */
+/* ---- GPU activities and ranges ---- */
 
 /* 0 for no name. */
 static int name_id(struct export *x, enum string_kind kind, uint32_t name, uint32_t *ret_id)
@@ -466,39 +466,39 @@ static int name_id(struct export *x, enum string_kind kind, uint32_t name, uint3
 		    : 0;
 }
 
-static void put_shape(struct row *r, const struct device_work *w)
+static void put_shape(struct row *r, const struct gpu_activity *w)
 {
 	for (int i = 0; i < 6; i++)
-		put_known(r, w->valid & WORK_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
-	put_known(r, w->valid & WORK_HAS_REGISTERS, w->registers);
-	put_known(r, w->valid & WORK_HAS_SHARED, w->shared_static);
-	put_known(r, w->valid & WORK_HAS_SHARED, w->shared_dynamic);
+		put_known(r, w->valid & GPU_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
+	put_known(r, w->valid & GPU_HAS_REGISTERS, w->registers);
+	put_known(r, w->valid & GPU_HAS_SHARED, w->shared_static);
+	put_known(r, w->valid & GPU_HAS_SHARED, w->shared_dynamic);
 }
 
-static int work(struct export *x, const struct chunk_ref *c, const struct device_work *w,
+static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	uint32_t name;
-	const bool graph = w->valid & WORK_HAS_GRAPH;
-	const int e = name_id(x, OF_WORK, w->name, &name);
+	const bool graph = w->valid & GPU_HAS_GRAPH;
+	const int e = name_id(x, OF_ACTIVITY, w->name, &name);
 	if (e)
 		return e;
 	struct row row = row_of(x, WORK);
 	put_int(&row, since(x, w->start_ns));
 	put_int(&row, since(x, w->end_ns));
 	put_int(&row, c->head.pid);
-	put_known(&row, w->valid & WORK_HAS_CORRELATION, w->correlation);
-	put_text(&row, work_kind_name(w->kind));
+	put_known(&row, w->valid & GPU_HAS_CORRELATION, w->correlation);
+	put_text(&row, activity_kind_name(w->kind));
 	put_known(&row, name != 0, name);
-	put_known(&row, w->valid & WORK_HAS_DEVICE, w->device);
-	put_known(&row, w->valid & WORK_HAS_CONTEXT, w->context);
-	put_known(&row, w->valid & WORK_HAS_STREAM, w->stream);
+	put_known(&row, w->valid & GPU_HAS_DEVICE, w->device);
+	put_known(&row, w->valid & GPU_HAS_CONTEXT, w->context);
+	put_known(&row, w->valid & GPU_HAS_STREAM, w->stream);
 	put_shape(&row, w);
-	put_known(&row, w->valid & WORK_HAS_BYTES, w->bytes);
-	put_text(&row, work_direction(w));
+	put_known(&row, w->valid & GPU_HAS_BYTES, w->bytes);
+	put_text(&row, activity_direction(w));
 	put_known(&row, graph, w->graph);
 	put_known(&row, graph, w->graph_node);
-	put_known(&row, w->valid & WORK_HAS_EXTERNAL, w->external);
+	put_known(&row, w->valid & GPU_HAS_EXTERNAL, w->external);
 	return put_row(x, &row);
 }
 
@@ -653,7 +653,7 @@ const struct exporter export_sqlite = {
 	.begin = begin,
 	.thread = thread,
 	.call = call,
-	.work = work,
+	.activity = activity,
 	.range = range,
 	.end = end,
 	.cleanup = cleanup,

@@ -2,7 +2,7 @@
  * Where the time went, as a tree: process, thread, ranges, calls, kernels.  Made in one pass over
  * a trace and written as a picture or for other tools.
  *
- * By device: each piece of work that ran on a device weighs what it took, under the call and the
+ * By device: each GPU activity that ran on a device weighs what it took, under the call and the
  * ranges that asked for it.  By host: each call weighs what it took without the calls inside;
  * a launch's time is its kernel's.  Memory is bounded by the number of different stacks, and
  * of ranges and links, not by that of calls.  One thread.
@@ -41,7 +41,7 @@ struct flame_node {
 	uint16_t depth;             /* of the root: 0 */
 	uint64_t self_ns;
 	uint64_t total_ns; /* with all below */
-	uint64_t count;    /* calls or pieces of work that ended here */
+	uint64_t count;    /* calls or GPU activities that ended here */
 };
 
 struct flame {
@@ -56,7 +56,7 @@ struct flame {
 
 enum flame_by { FLAME_AUTO, FLAME_DEVICE, FLAME_HOST };
 
-/* 0 or -errno.  FLAME_AUTO: by device where the trace has device work. */
+/* 0 or -errno.  FLAME_AUTO: by device where the trace has GPU activities. */
 int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, struct error *err);
 void flame_free(struct flame *f);
 

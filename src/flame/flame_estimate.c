@@ -16,9 +16,9 @@
 /* How many launches one that was timed stands for. */
 static double factor_of(const struct report *r, const char *name)
 {
-	for (size_t i = 0; i < r->work.n; i++) {
-		const struct work_row *w = &r->work.v[i];
-		const bool launched = w->kind == WORK_KERNEL || w->kind == WORK_GRAPH;
+	for (size_t i = 0; i < r->activities.n; i++) {
+		const struct activity_row *w = &r->activities.v[i];
+		const bool launched = w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 		if (launched && w->hist.count && !strcmp(w->name, name))
 			return (double)w->launched / (double)w->hist.count;
 	}

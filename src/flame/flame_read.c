@@ -4,7 +4,7 @@
  * Records stand in the order in which calls ended, so a thread is read backwards: then a call
  * comes before those inside it, and the calls that are open are a stack.  Ranges and links are
  * sorted by thread and time; a call finds the innermost range at its begin, and the links in it
- * find their call.  Device work then finds its link by correlation.
+ * find their call.  Then each GPU activity finds its link by correlation.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -290,7 +290,7 @@ static int read_threads(struct reader *r)
 	return e;
 }
 
-/* ---- device work ---- */
+/* ---- GPU activities ---- */
 
 /* The frame of the call behind a link. */
 static uint32_t link_frame(struct reader *r, const struct call_link *l)
@@ -303,14 +303,14 @@ static uint32_t link_frame(struct reader *r, const struct call_link *l)
 	return *node;
 }
 
-/* The frame above a piece of work. */
-static uint32_t owner_of(struct reader *r, const struct device_work *w)
+/* The frame above a GPU activity. */
+static uint32_t owner_of(struct reader *r, const struct gpu_activity *w)
 {
 	const uint32_t process = r->buf.ref->process;
 	const struct call_link *l = links_of(&r->links, process, w, &r->hint);
 	if (l)
 		return link_frame(r, l);
-	const uint32_t span = w->valid & WORK_HAS_EXTERNAL && w->external
+	const uint32_t span = w->valid & GPU_HAS_EXTERNAL && w->external
 				      ? externals_find(&r->externals, process, w->external)
 				      : NONE;
 	const uint32_t node = span == NONE ? NONE : span_node(r, span);
@@ -319,23 +319,23 @@ static uint32_t owner_of(struct reader *r, const struct device_work *w)
 				      "(call not known)");
 }
 
-static const char *move_name(const struct device_work *w, char *room, size_t size)
+static const char *move_name(const struct gpu_activity *w, char *room, size_t size)
 {
-	const char *way = w->valid & WORK_HAS_WHAT ? copy_direction_name(w->what) : NULL;
-	snprintf(room, size, "%s%s%s", w->kind == WORK_SET ? "set" : "copy",
-		w->kind == WORK_COPY && way ? " " : "", w->kind == WORK_COPY && way ? way : "");
+	const char *way = w->valid & GPU_HAS_WHAT ? copy_direction_name(w->what) : NULL;
+	snprintf(room, size, "%s%s%s", w->kind == GPU_MEMSET ? "set" : "copy",
+		w->kind == GPU_MEMCPY && way ? " " : "", w->kind == GPU_MEMCPY && way ? way : "");
 	return room;
 }
 
-static int take_work(struct reader *r)
+static int take_activity(struct reader *r)
 {
 	struct cursor at = { .t = r->t, .buf = &r->buf };
-	struct device_work w;
+	struct gpu_activity w;
 	char room[64];
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0) {
-		const bool move = w.kind == WORK_COPY || w.kind == WORK_SET;
-		if (!move && w.kind != WORK_KERNEL && w.kind != WORK_GRAPH)
+	while ((e = trace_next_activity(&at, &w)) > 0) {
+		const bool move = w.kind == GPU_MEMCPY || w.kind == GPU_MEMSET;
+		if (!move && w.kind != GPU_KERNEL && w.kind != GPU_GRAPH)
 			continue;
 		const uint32_t name = meta_find_string(&r->meta, r->buf.ref->process, w.name);
 		const uint32_t around = owner_of(r, &w);
@@ -367,7 +367,7 @@ static int read_all(struct reader *r)
 	if (e || !r->f->by_device)
 		return e;
 	e = EXTERNALS_MAKE(r->spans, &r->externals);
-	return e ? e : take_work(r);
+	return e ? e : take_activity(r);
 }
 
 static bool has_device(const struct trace *t)

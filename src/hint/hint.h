@@ -3,7 +3,7 @@
  * lost, on what evidence, by how much, how sure that is and what to do.
  *
  * Each rule is a row of api/hint.tbl and a function in one of the hint_*.c.  A gain is an estimate:
- * the share of the time that counts (struct hints) that would be saved.  Rules look for evidence
+ * the share of the analysed time (struct hints) that would be saved.  Rules look for evidence
  * against themselves first, and are silent when what they would need to know is not in the trace.
  */
 #ifndef WEIR_HINT_HINT_H
@@ -16,7 +16,7 @@ struct hint {
 	const struct hint_rule *rule;
 	char *where;       /* what it is about: a kernel, copies, a thread */
 	char *evidence;    /* the numbers */
-	double gain;       /* 0 to 1 of the time that counts; NAN: memory, not time */
+	double gain;       /* 0 to 1 of the analysed time; NAN: memory, not time */
 	double confidence; /* 0 to 1 */
 };
 
@@ -29,7 +29,7 @@ enum gap_cause {
 	GAP_LAUNCH,  /* it was launching, and not fast enough */
 	GAP_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
 	GAP_BETWEEN, /* the next kernel had been launched, by a launch of its own */
-	GAP_DEVICE,  /* other work had been asked for */
+	GAP_DEVICE,  /* other activities had been asked for */
 	GAP_UNKNOWN,
 	GAP_CAUSES
 };
@@ -60,7 +60,7 @@ struct hint_rule {
 extern const struct hint_rule hint_rules[];
 extern const size_t hint_rule_count;
 
-/* 0 or -errno.  Reads the trace's device work and calls once more. */
+/* 0 or -errno.  Reads the trace's GPU activities and calls once more. */
 int hints_make(const struct report *r, struct hints **ret_hints);
 void hints_free(struct hints *h);
 

@@ -25,7 +25,7 @@ struct reader {
 
 /* ---- work ---- */
 
-static int stream_of(struct reader *d, const struct device_work *w, uint32_t *ret_stream)
+static int stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
 {
 	const uint32_t process = d->buf.ref->process;
 	const struct hint_stream *s =
@@ -37,14 +37,14 @@ static int stream_of(struct reader *d, const struct device_work *w, uint32_t *re
 	return 0;
 }
 
-static struct hint_kernel new_kernel(struct reader *d, const struct device_work *w, uint32_t name)
+static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity *w, uint32_t name)
 {
 	struct hint_kernel k = { .name_id = name,
 		.device = w->device,
 		.registers = w->registers,
 		.shared_static = w->shared_static,
 		.shared_dynamic = w->shared_dynamic,
-		.has_resources = w->valid & WORK_HAS_REGISTERS && w->valid & WORK_HAS_SHARED };
+		.has_resources = w->valid & GPU_HAS_REGISTERS && w->valid & GPU_HAS_SHARED };
 	k.name = demangle(name == META_NONE ? "(no name)" : d->f->report->meta.names.v[name].text);
 	memcpy(k.shape.grid, w->grid, sizeof(w->grid));
 	memcpy(k.shape.block, w->block, sizeof(w->block));
@@ -53,11 +53,11 @@ static struct hint_kernel new_kernel(struct reader *d, const struct device_work 
 	return k;
 }
 
-static int kernel_of(struct reader *d, const struct device_work *w, uint32_t *ret_kernel)
+static int kernel_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(&d->f->report->meta, d->buf.ref->process, w->name);
 	const uint64_t shared = (uint64_t)w->shared_static << 32 | w->shared_dynamic;
-	if (!(w->valid & WORK_HAS_SHAPE))
+	if (!(w->valid & GPU_HAS_SHAPE))
 		return 0;
 	const uint32_t shape = map_number(
 		&d->shapes, MAP_KEY((uint64_t)w->grid[0] << 32 | w->grid[1],
@@ -75,58 +75,59 @@ static int kernel_of(struct reader *d, const struct device_work *w, uint32_t *re
 
 static bool is_busy(uint16_t kind)
 {
-	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
+	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int keep_work(struct reader *d, const struct device_work *w)
+static int keep_activity(struct reader *d, const struct gpu_activity *w)
 {
-	struct hint_work new = { .start_ns = w->start_ns,
+	struct hint_activity new = { .start_ns = w->start_ns,
 		.end_ns = w->end_ns,
-		.bytes = w->valid & WORK_HAS_BYTES ? w->bytes : 0,
+		.bytes = w->valid & GPU_HAS_BYTES ? w->bytes : 0,
 		.kernel = HINT_NONE,
 		.call = HINT_NONE,
 		.device = w->device,
 		.kind = (uint8_t)w->kind,
-		.what = w->valid & WORK_HAS_WHAT ? w->what : 0,
-		.from = w->valid & WORK_HAS_PLACES ? w->from : 0,
-		.to = w->valid & WORK_HAS_PLACES ? w->to : 0,
-		.in_graph = w->valid & WORK_HAS_GRAPH };
+		.what = w->valid & GPU_HAS_WHAT ? w->what : 0,
+		.from = w->valid & GPU_HAS_PLACES ? w->from : 0,
+		.to = w->valid & GPU_HAS_PLACES ? w->to : 0,
+		.in_graph = w->valid & GPU_HAS_GRAPH };
 	int e = stream_of(d, w, &new.stream);
-	if (!e && w->kind == WORK_KERNEL)
+	if (!e && w->kind == GPU_KERNEL)
 		e = kernel_of(d, w, &new.kernel);
 	if (e)
 		return e;
-	struct hint_work *to = array_push(&d->f->work);
+	struct hint_activity *to = array_push(&d->f->activities);
 	uint64_t *correlation = array_push(&d->correlations);
 	uint32_t *process = array_push(&d->processes);
 	if (!to || !correlation || !process)
 		return -ENOMEM;
 	*to = new;
-	to->call = (uint32_t)(d->f->work.n - 1); /* until it is known: where its correlation is */
-	*correlation = w->valid & WORK_HAS_CORRELATION ? w->correlation : 0;
+	to->call = (uint32_t)(d->f->activities.n -
+			      1); /* until it is known: where its correlation is */
+	*correlation = w->valid & GPU_HAS_CORRELATION ? w->correlation : 0;
 	*process = d->buf.ref->process;
 	return 0;
 }
 
-static int take_work(struct reader *d)
+static int take_activity(struct reader *d)
 {
 	struct cursor at = { .t = d->t, .buf = &d->buf };
-	struct device_work w;
+	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0) {
-		if (!(w.valid & WORK_HAS_DEVICE))
+	while ((e = trace_next_activity(&at, &w)) > 0) {
+		if (!(w.valid & GPU_HAS_DEVICE))
 			w.device = 0;
-		if (d->f->work.n >= MOST)
+		if (d->f->activities.n >= MOST)
 			d->f->cut = true;
-		else if (is_busy(w.kind) && (e = keep_work(d, &w)))
+		else if (is_busy(w.kind) && (e = keep_activity(d, &w)))
 			break;
 	}
 	return e;
 }
 
-static int work_order(const void *one, const void *two)
+static int activity_order(const void *one, const void *two)
 {
-	const struct hint_work *a = one, *b = two;
+	const struct hint_activity *a = one, *b = two;
 	if (a->start_ns != b->start_ns)
 		return ORDER(a->start_ns, b->start_ns);
 	return ORDER(a->end_ns, b->end_ns);
@@ -300,12 +301,12 @@ static uint32_t call_at(const struct hint_facts *f, uint32_t thread, uint64_t ns
 	return c->thread == thread && ns <= c->end_ns ? (uint32_t)(low - 1) : HINT_NONE;
 }
 
-static void join_work(struct reader *d)
+static void join_activity(struct reader *d)
 {
 	struct hint_facts *f = d->f;
 	size_t hint = 0;
-	for (size_t i = 0; i < f->work.n; i++) {
-		struct hint_work *w = &f->work.v[i];
+	for (size_t i = 0; i < f->activities.n; i++) {
+		struct hint_activity *w = &f->activities.v[i];
 		const uint64_t correlation = d->correlations.v[w->call];
 		const struct call_link *l =
 			correlation ? links_find(&d->f->report->links, d->processes.v[w->call],
@@ -321,11 +322,11 @@ static void join_work(struct reader *d)
 static void join_streams(struct reader *d)
 {
 	struct hint_facts *f = d->f;
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
 		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
 		struct hint_stream *s = &f->streams.v[w->stream];
-		if (!c || w->kind != WORK_KERNEL)
+		if (!c || w->kind != GPU_KERNEL)
 			continue;
 		s->legacy += c->legacy;
 		s->other += !c->legacy;
@@ -376,14 +377,14 @@ static int read_all(struct reader *d)
 {
 	int e = add_devices(d->f);
 	if (!e && !d->f->report->sampled)
-		e = take_work(d);
-	if (e || !d->f->work.n)
+		e = take_activity(d);
+	if (e || !d->f->activities.n)
 		return e; /* without device times no rule asks for calls */
 	e = take_calls(d);
-	SORT(d->f->work, work_order);
+	SORT(d->f->activities, activity_order);
 	SORT(d->f->calls, call_order);
 	drop_inner(d->f);
-	join_work(d);
+	join_activity(d);
 	join_streams(d);
 	facts_window(d->f);
 	return e ? e : facts_idle_gaps(d->f);
@@ -411,7 +412,7 @@ void facts_fini(struct hint_facts *f)
 {
 	for (size_t i = 0; i < f->kernels.n; i++)
 		free(f->kernels.v[i].name);
-	array_free(&f->work);
+	array_free(&f->activities);
 	array_free(&f->calls);
 	array_free(&f->kernels);
 	array_free(&f->streams);

@@ -45,7 +45,7 @@ struct hint_kernel { /* launches of one name with one shape and the same resourc
 	uint64_t alone_ns; /* while nothing else ran */
 };
 
-struct hint_work { /* by start */
+struct hint_activity { /* by start */
 	uint64_t start_ns, end_ns;
 	uint64_t bytes;
 	uint64_t alone_ns;
@@ -53,7 +53,7 @@ struct hint_work { /* by start */
 	uint32_t stream; /* a number of its own for each stream of each process */
 	uint32_t call;   /* into calls, or HINT_NONE */
 	uint32_t device;
-	uint8_t kind; /* enum work_kind */
+	uint8_t kind; /* enum gpu_activity_kind */
 	uint8_t what, from, to;
 	bool in_graph;
 };
@@ -102,14 +102,14 @@ struct hint_thread {
 
 struct hint_stream {
 	uint32_t process;
-	uint32_t legacy; /* work that was launched on the legacy default stream */
+	uint32_t legacy; /* activities that were launched on the legacy default stream */
 	uint32_t other;  /* launched elsewhere, where that is known */
 	bool blocking;   /* was made by a call that says so */
 };
 
 struct hint_facts {
 	const struct report *report;
-	ARRAY(struct hint_work) work;
+	ARRAY(struct hint_activity) activities;
 	ARRAY(struct hint_call) calls;
 	ARRAY(struct hint_kernel) kernels;
 	ARRAY(struct hint_stream) streams;
@@ -127,7 +127,7 @@ void facts_fini(struct hint_facts *f);
 /* NULL when it is not known. */
 const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device);
 
-/* hint_window.c: keeps the work that counts. */
+/* hint_window.c: keeps the activities that count. */
 void facts_window(struct hint_facts *f);
 
 /* hint_idle.c: alone_ns, idle gaps and counted_ns, from work and calls.  0 or -ENOMEM. */
@@ -144,7 +144,7 @@ uint32_t hint_names_of(const char *kernel);
 #define GAIN_SHOWN 0.05 /* estimates are not better than that */
 
 /* Adds a hint; `where` and `evidence` move to it, NULL: -ENOMEM.  Gains of less than 5 % of the
- * time that counts are dropped. */
+ * analysed time are dropped. */
 int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double confidence,
 	char *where, char *evidence);
 
@@ -154,7 +154,7 @@ char *hint_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What to add to evidence that hangs on the host's speed: "" or a half-sentence. */
 const char *facts_slowed(const struct hint_facts *f);
 
-/* The share of the time that counts. */
+/* The share of the analysed time. */
 double facts_share(const struct hint_facts *f, double ns);
 
 /* A double that may be anything, for printing. */

@@ -127,7 +127,7 @@ static double fill_of(const struct hint_facts *f, const struct hint_kernel *k)
 	return o.blocks ? fmin(1, blocks / ((double)o.blocks * d->multiprocessors)) : 1;
 }
 
-static void add_side(const struct hint_facts *f, const struct hint_work *w, struct sides *s)
+static void add_side(const struct hint_facts *f, const struct hint_activity *w, struct sides *s)
 {
 	const struct hint_stream *stream = &f->streams.v[w->stream];
 	const bool legacy = stream->legacy && !stream->other;
@@ -146,8 +146,8 @@ HINT_RULE(default_stream)
 	struct number ns;
 	for (size_t i = 0; i < f->streams.n; i++)
 		s.streams += f->streams.v[i].blocking;
-	for (size_t i = 0; i < f->work.n && s.streams; i++)
-		add_side(f, &f->work.v[i], &s);
+	for (size_t i = 0; i < f->activities.n && s.streams; i++)
+		add_side(f, &f->activities.v[i], &s);
 	if (s.turns < 10 || !s.blocking_ns)
 		return 0;
 	const double room = fmax(s.room / (double)s.blocking_ns, 0.01);

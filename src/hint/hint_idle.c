@@ -33,7 +33,7 @@ const char *const gap_cause_name[GAP_CAUSES] = {
 
 struct gap {
 	uint64_t from, to;
-	const struct hint_work *next;
+	const struct hint_activity *next;
 };
 
 struct split {
@@ -58,7 +58,7 @@ static enum gap_cause cause_of_state(uint8_t state)
 }
 
 /* Copies that the host itself brings to where they can be read, or back. */
-static bool is_staged(const struct hint_work *w)
+static bool is_staged(const struct hint_activity *w)
 {
 	return w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE;
 }
@@ -66,7 +66,7 @@ static bool is_staged(const struct hint_work *w)
 static enum gap_cause queued(const struct gap *p, const struct idle *i)
 {
 	const bool launched = i->asked != ASKED_AGAIN && !p->next->in_graph;
-	return launched && p->next->kind == WORK_KERNEL && p->to - p->from < BETWEEN_MOST
+	return launched && p->next->kind == GPU_KERNEL && p->to - p->from < BETWEEN_MOST
 		       ? GAP_BETWEEN
 		       : GAP_DEVICE;
 }
@@ -101,8 +101,8 @@ static struct split split_gap(const struct hint_facts *f, const struct gap *p, s
 
 static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, struct gap *ret)
 {
-	for (; *i < f->work.n; (*i)++) {
-		const struct hint_work *w = &f->work.v[*i];
+	for (; *i < f->activities.n; (*i)++) {
+		const struct hint_activity *w = &f->activities.v[*i];
 		const uint64_t from = *covered;
 		*covered = w->end_ns > from ? w->end_ns : from;
 		if (*i && w->start_ns > from) {
@@ -129,7 +129,7 @@ struct turns {
 
 static struct map_key turn_key(const struct gap *p)
 {
-	const struct hint_work *a = p->next - 1, *b = p->next;
+	const struct hint_activity *a = p->next - 1, *b = p->next;
 	return MAP_KEY((uint64_t)a->kernel << 32 | b->kernel, (uint64_t)a->kind << 8 | b->kind);
 }
 
@@ -178,7 +178,7 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	}
 	if (e)
 		return e;
-	f->counted_ns = f->work.n ? covered - f->work.v[0].start_ns - idle : 0;
+	f->counted_ns = f->activities.n ? covered - f->activities.v[0].start_ns - idle : 0;
 	covered = 0;
 	for (size_t i = 0, at = 0; next_gap(f, &i, &covered, &p);)
 		if (!came_up_once(t, &p))
@@ -190,9 +190,10 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 static void sum_alone(struct hint_facts *f)
 {
 	uint64_t covered = 0;
-	for (size_t i = 0; i < f->work.n; i++) {
-		struct hint_work *w = &f->work.v[i];
-		const uint64_t next = i + 1 < f->work.n ? f->work.v[i + 1].start_ns : UINT64_MAX;
+	for (size_t i = 0; i < f->activities.n; i++) {
+		struct hint_activity *w = &f->activities.v[i];
+		const uint64_t next =
+			i + 1 < f->activities.n ? f->activities.v[i + 1].start_ns : UINT64_MAX;
 		const uint64_t from = w->start_ns > covered ? w->start_ns : covered;
 		const uint64_t to = w->end_ns < next ? w->end_ns : next;
 		w->alone_ns = to > from ? to - from : 0;

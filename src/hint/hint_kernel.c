@@ -30,7 +30,7 @@ struct fit { /* a kernel on its device */
 	struct occupancy o;
 	uint64_t blocks;   /* of the grid */
 	uint64_t resident; /* blocks that the device holds at a time */
-	double share;      /* of the time that counts, while nothing else ran */
+	double share;      /* of the analysed time, while nothing else ran */
 };
 
 static uint64_t product(const uint32_t *v)
@@ -48,9 +48,9 @@ static double mean_ns(const struct hint_kernel *k)
 /* What is known of what bounds the kernel, or NULL. */
 static const struct roofline *roofline_of(const struct hint_facts *f, const struct hint_kernel *k)
 {
-	for (size_t i = 0; i < f->report->work.n; i++) {
-		const struct work_row *w = &f->report->work.v[i];
-		if (w->kind == WORK_KERNEL && !strcmp(w->name, k->name))
+	for (size_t i = 0; i < f->report->activities.n; i++) {
+		const struct activity_row *w = &f->report->activities.v[i];
+		if (w->kind == GPU_KERNEL && !strcmp(w->name, k->name))
 			return &w->roofline;
 	}
 	return NULL;

@@ -18,7 +18,7 @@ struct copied {
 	uint64_t count, bytes, alone_ns, total_ns;
 };
 
-static bool is_paged(const struct hint_work *w, uint8_t what)
+static bool is_paged(const struct hint_activity *w, uint8_t what)
 {
 	return w->what == what && (w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE);
 }
@@ -26,9 +26,9 @@ static bool is_paged(const struct hint_work *w, uint8_t what)
 static struct copied sum_paged(const struct hint_facts *f, uint8_t what)
 {
 	struct copied c = { 0 };
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
-		if (w->kind != WORK_COPY || !is_paged(w, what) || w->bytes < PAGED_LEAST_BYTES)
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
+		if (w->kind != GPU_MEMCPY || !is_paged(w, what) || w->bytes < PAGED_LEAST_BYTES)
 			continue;
 		c.count++;
 		c.bytes += w->bytes;
@@ -43,10 +43,10 @@ static struct copied sum_paged(const struct hint_facts *f, uint8_t what)
 static double pinned_rate(const struct hint_facts *f, uint8_t what)
 {
 	double best = 0;
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
 		const uint64_t ns = w->end_ns - w->start_ns;
-		if (w->kind != WORK_COPY || w->what != what || w->bytes < 1u << 20 || !ns ||
+		if (w->kind != GPU_MEMCPY || w->what != what || w->bytes < 1u << 20 || !ns ||
 			(w->from != PLACE_PINNED && w->to != PLACE_PINNED))
 			continue;
 		best = fmax(best, (double)w->bytes / (double)ns);
@@ -101,7 +101,8 @@ struct loop_copies { /* copies that stand between kernels and cover nothing */
 	bool after_kernel;
 };
 
-static void add_copy(const struct hint_facts *f, const struct hint_work *w, struct loop_copies *l)
+static void add_copy(
+	const struct hint_facts *f, const struct hint_activity *w, struct loop_copies *l)
 {
 	const uint64_t from = w->call == HINT_NONE ? 0 : f->calls.v[w->call].from;
 	if (!l->after_kernel)
@@ -117,11 +118,11 @@ static void add_copy(const struct hint_facts *f, const struct hint_work *w, stru
 static struct loop_copies sum_loop(const struct hint_facts *f, uint8_t what)
 {
 	struct loop_copies l = { 0 };
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
-		if (w->kind == WORK_KERNEL)
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
+		if (w->kind == GPU_KERNEL)
 			l.after_kernel = true;
-		else if (w->kind == WORK_COPY && w->what == what && w->from != PLACE_PAGEABLE &&
+		else if (w->kind == GPU_MEMCPY && w->what == what && w->from != PLACE_PAGEABLE &&
 			 w->to != PLACE_PAGEABLE)
 			add_copy(f, w, &l);
 	}

@@ -134,7 +134,7 @@ struct sequence {
 
 static const struct hint_kernel *kernel_at(const struct sequence *s, size_t i)
 {
-	return &s->f->kernels.v[s->f->work.v[s->v[i]].kernel];
+	return &s->f->kernels.v[s->f->activities.v[s->v[i]].kernel];
 }
 
 static bool is_named(const struct sequence *s, size_t i, uint32_t names)
@@ -144,15 +144,15 @@ static bool is_named(const struct sequence *s, size_t i, uint32_t names)
 
 static double ns_at(const struct sequence *s, size_t i)
 {
-	return (double)s->f->work.v[s->v[i]].alone_ns;
+	return (double)s->f->activities.v[s->v[i]].alone_ns;
 }
 
 /* Kernels from..to - 1 belong together, and would take fused_ns as one. */
 static void add_group(
 	const struct sequence *s, size_t from, size_t to, double fused_ns, struct runs *r)
 {
-	const uint32_t first = s->f->work.v[s->v[from]].kernel,
-		       last = s->f->work.v[s->v[to - 1]].kernel;
+	const uint32_t first = s->f->activities.v[s->v[from]].kernel,
+		       last = s->f->activities.v[s->v[to - 1]].kernel;
 	r->again += r->groups && first == r->first && last == r->last;
 	r->groups++;
 	r->kernels += to - from;
@@ -175,13 +175,14 @@ static double largest_ns(const struct sequence *s, size_t from, size_t to)
 static int each_sequence(const struct hint_facts *f, struct runs *r,
 	void (*look)(const struct sequence *s, struct runs *r))
 {
-	struct sequence s = { .f = f, .v = calloc(f->work.n + 1, sizeof(*s.v)) };
+	struct sequence s = { .f = f, .v = calloc(f->activities.n + 1, sizeof(*s.v)) };
 	if (!s.v)
 		return -ENOMEM;
 	for (uint32_t stream = 0; stream < f->streams.n && stream < 64; stream++) {
 		s.n = 0;
-		for (size_t i = 0; i < f->work.n; i++)
-			if (f->work.v[i].stream == stream && f->work.v[i].kernel != HINT_NONE)
+		for (size_t i = 0; i < f->activities.n; i++)
+			if (f->activities.v[i].stream == stream &&
+				f->activities.v[i].kernel != HINT_NONE)
 				s.v[s.n++] = (uint32_t)i;
 		look(&s, r);
 	}

@@ -119,7 +119,7 @@ static void json_hint(struct json *j, const struct hint *h)
 	json_end_object(j);
 }
 
-/* Why nothing ran, in the time that counts. */
+/* Why nothing ran, in the analysed time. */
 static void json_gaps(struct json *j, const struct hints *h)
 {
 	json_begin_array(j, "hints_pauses");

@@ -1,5 +1,5 @@
 /*
- * The time that counts: see hint_facts.h.  Programs begin with what they do once: weights are
+ * The analysed time: see hint_facts.h.  Programs begin with what they do once: weights are
  * copied, code is compiled, memory is filled.  The kernel that takes most time marks where the rest
  * is: from its first launch to its last.  When less than half of all that kernels do is there, all
  * counts.
@@ -18,8 +18,8 @@ static void count_kernels(struct hint_facts *f)
 {
 	for (size_t i = 0; i < f->kernels.n; i++)
 		f->kernels.v[i].count = f->kernels.v[i].graph_count = f->kernels.v[i].total_ns = 0;
-	for (size_t i = 0; i < f->work.n; i++) {
-		const struct hint_work *w = &f->work.v[i];
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
 		if (w->kernel == HINT_NONE)
 			continue;
 		struct hint_kernel *k = &f->kernels.v[w->kernel];
@@ -45,8 +45,8 @@ static uint64_t kernels_ns(const struct hint_facts *f, size_t from, size_t to)
 {
 	uint64_t ns = 0;
 	for (size_t i = from; i < to; i++)
-		if (f->work.v[i].kernel != HINT_NONE)
-			ns = sat_add(ns, f->work.v[i].end_ns - f->work.v[i].start_ns);
+		if (f->activities.v[i].kernel != HINT_NONE)
+			ns = sat_add(ns, f->activities.v[i].end_ns - f->activities.v[i].start_ns);
 	return ns;
 }
 
@@ -54,16 +54,16 @@ void facts_window(struct hint_facts *f)
 {
 	count_kernels(f);
 	const uint32_t kernel = main_kernel(f);
-	size_t from = 0, to = f->work.n;
+	size_t from = 0, to = f->activities.n;
 	if (kernel == HINT_NONE)
 		return;
-	while (f->work.v[from].kernel != kernel)
+	while (f->activities.v[from].kernel != kernel)
 		from++;
-	while (f->work.v[to - 1].kernel != kernel)
+	while (f->activities.v[to - 1].kernel != kernel)
 		to--;
-	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->work.n) / 2)
+	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->activities.n) / 2)
 		return;
-	memmove(f->work.v, f->work.v + from, (to - from) * sizeof(*f->work.v));
-	f->work.n = to - from;
+	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof(*f->activities.v));
+	f->activities.n = to - from;
 	count_kernels(f);
 }

@@ -73,7 +73,7 @@ enum category {
 	C_NVTX, /* what Weir exports, and the next three */
 	C_NVTX_SPAN,
 	C_GRAPH,
-	C_WORK,
+	C_ACTIVITY,
 };
 
 struct event {
@@ -156,7 +156,7 @@ int xla_name(struct kineto *k, const struct named *n);
 uint8_t xla_category(struct kineto *k);
 
 /* "regs:32 static_shared:0 dynamic_shared:1024 grid:64,2,1 block:128,1,1", "… size:4096 …" */
-void xla_details(const char *text, struct device_work *w);
+void xla_details(const char *text, struct gpu_activity *w);
 
 /* After the last event: gives processes and threads the names that metadata said. */
 void kineto_names(struct kineto *k);

@@ -356,9 +356,9 @@ static uint64_t beginning(const struct memory_import *m, const struct store *s)
 	for (size_t i = 0; i < s->ranges.n; i++)
 		if (s->ranges.v[i].ticks < first)
 			first = s->ranges.v[i].ticks;
-	for (size_t i = 0; i < s->work.n; i++)
-		if (s->work.v[i].start_ns < first)
-			first = s->work.v[i].start_ns;
+	for (size_t i = 0; i < s->activities.n; i++)
+		if (s->activities.v[i].start_ns < first)
+			first = s->activities.v[i].start_ns;
 	return first;
 }
 

@@ -199,7 +199,7 @@ static uint8_t place_of(const struct nsys *n, const struct row *r, int i)
 /* ---- work ---- */
 
 /* Columns that all tables of work begin with. */
-#define WORK_COLUMNS                                                                               \
+#define ACTIVITY_COLUMNS                                                                           \
 	"start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId",         \
 		"graphId", "graphNodeId"
 enum {
@@ -214,7 +214,7 @@ enum {
 };
 
 static void take_number(
-	const struct row *r, int i, struct device_work *w, uint32_t *to, uint32_t bit)
+	const struct row *r, int i, struct gpu_activity *w, uint32_t *to, uint32_t bit)
 {
 	uint64_t value;
 	if (!cell(r, i, UINT32_MAX, &value))
@@ -224,20 +224,20 @@ static void take_number(
 }
 
 /* 1: not to be had. */
-static int begin_work(struct nsys *n, struct row *r, uint16_t kind, struct device_work *w)
+static int begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct gpu_activity *w)
 {
 	uint32_t process;
-	*w = (struct device_work){ .kind = kind };
+	*w = (struct gpu_activity){ .kind = kind };
 	if (!take_times(n, r, &w->start_ns, &w->end_ns))
 		return 1;
-	take_number(r, COL_DEVICE, w, &w->device, WORK_HAS_DEVICE);
-	take_number(r, COL_CONTEXT, w, &w->context, WORK_HAS_CONTEXT);
-	take_number(r, COL_STREAM, w, &w->stream, WORK_HAS_STREAM);
+	take_number(r, COL_DEVICE, w, &w->device, GPU_HAS_DEVICE);
+	take_number(r, COL_CONTEXT, w, &w->context, GPU_HAS_CONTEXT);
+	take_number(r, COL_STREAM, w, &w->stream, GPU_HAS_STREAM);
 	if (cell(r, COL_CORRELATION, INT64_MAX, &w->correlation) && w->correlation)
-		w->valid |= WORK_HAS_CORRELATION;
+		w->valid |= GPU_HAS_CORRELATION;
 	if (cell(r, COL_NODE, INT64_MAX, &w->graph_node) && w->graph_node) {
 		w->graph = cell32(r, COL_GRAPH);
-		w->valid |= WORK_HAS_GRAPH;
+		w->valid |= GPU_HAS_GRAPH;
 	}
 	if (sqlite3_column_type(r->st, COL_PID) != SQLITE_INTEGER)
 		return 0; /* whose it is, its call will tell */
@@ -246,129 +246,129 @@ static int begin_work(struct nsys *n, struct row *r, uint16_t kind, struct devic
 	return e;
 }
 
-static int end_work(struct nsys *n, const struct device_work *w)
+static int end_activity(struct nsys *n, const struct gpu_activity *w)
 {
-	struct device_work *to = array_push(&n->s->work);
+	struct gpu_activity *to = array_push(&n->s->activities);
 	if (!to)
 		return -ENOMEM;
 	*to = *w;
-	n->st->work++;
+	n->st->activities++;
 	return 0;
 }
 
-static const char *const kernel_columns[] = { WORK_COLUMNS, "demangledName", "shortName", "gridX",
-	"gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory",
-	"registersPerThread", NULL };
+static const char *const kernel_columns[] = { ACTIVITY_COLUMNS, "demangledName", "shortName",
+	"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
+	"dynamicSharedMemory", "registersPerThread", NULL };
 
 static int take_kernel(struct nsys *n, struct row *r)
 {
-	struct device_work w;
+	struct gpu_activity w;
 	uint64_t value;
-	int e = begin_work(n, r, WORK_KERNEL, &w);
+	int e = begin_activity(n, r, GPU_KERNEL, &w);
 	if (e)
 		return e < 0 ? e : 0;
 	w.name = text_of(n, r, COL_OWN);
 	if (!w.name)
 		w.name = text_of(n, r, COL_OWN + 1);
 	if (cell(r, COL_OWN + 2, UINT32_MAX, &value))
-		w.valid |= WORK_HAS_SHAPE;
+		w.valid |= GPU_HAS_SHAPE;
 	for (int i = 0; i < 3; i++) {
 		w.grid[i] = cell32(r, COL_OWN + 2 + i);
 		w.block[i] = cell32(r, COL_OWN + 5 + i);
 	}
-	take_number(r, COL_OWN + 8, &w, &w.shared_static, WORK_HAS_SHARED);
-	take_number(r, COL_OWN + 9, &w, &w.shared_dynamic, WORK_HAS_SHARED);
+	take_number(r, COL_OWN + 8, &w, &w.shared_static, GPU_HAS_SHARED);
+	take_number(r, COL_OWN + 9, &w, &w.shared_dynamic, GPU_HAS_SHARED);
 	if (cell(r, COL_OWN + 10, UINT16_MAX, &value)) {
 		w.registers = (uint16_t)value;
-		w.valid |= WORK_HAS_REGISTERS;
+		w.valid |= GPU_HAS_REGISTERS;
 	}
-	return end_work(n, &w);
+	return end_activity(n, &w);
 }
 
 /* A name as Kineto would give it, so that reports of both look alike. */
-static int name_work(struct nsys *n, struct device_work *w, const char *what)
+static int name_activity(struct nsys *n, struct gpu_activity *w, const char *what)
 {
 	const char *direction = copy_direction_name(w->what);
 	const char *from = memory_place_name(w->from), *to = memory_place_name(w->to);
 	char name[96];
 	int bytes = snprintf(name, sizeof(name), "%s", what);
-	if (w->kind == WORK_COPY && direction)
+	if (w->kind == GPU_MEMCPY && direction)
 		bytes = snprintf(name, sizeof(name), "%s %s", what, direction);
-	if (w->kind == WORK_COPY && from && to)
+	if (w->kind == GPU_MEMCPY && from && to)
 		bytes += snprintf(
 			name + bytes, sizeof(name) - (size_t)bytes, " (%s to %s)", from, to);
-	else if (w->kind == WORK_SET && from)
+	else if (w->kind == GPU_MEMSET && from)
 		bytes += snprintf(name + bytes, sizeof(name) - (size_t)bytes, " (%s)", from);
 	return store_string(n->s, name, (size_t)bytes, &w->name);
 }
 
-static const char *const copy_columns[] = { WORK_COLUMNS, "bytes", "copyKind", "srcKind", "dstKind",
-	NULL };
+static const char *const copy_columns[] = { ACTIVITY_COLUMNS, "bytes", "copyKind", "srcKind",
+	"dstKind", NULL };
 
 static int take_copy(struct nsys *n, struct row *r)
 {
-	struct device_work w;
+	struct gpu_activity w;
 	uint64_t kind;
-	int e = begin_work(n, r, WORK_COPY, &w);
+	int e = begin_activity(n, r, GPU_MEMCPY, &w);
 	if (e)
 		return e < 0 ? e : 0;
 	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
-		w.valid |= WORK_HAS_BYTES;
+		w.valid |= GPU_HAS_BYTES;
 	if (cell(r, COL_OWN + 1, COPY_DIRECTIONS - 1, &kind)) {
 		w.what = (uint8_t)kind;
-		w.valid |= WORK_HAS_WHAT;
+		w.valid |= GPU_HAS_WHAT;
 	}
 	w.from = place_of(n, r, COL_OWN + 2);
 	w.to = place_of(n, r, COL_OWN + 3);
-	w.valid |= w.from || w.to ? WORK_HAS_PLACES : 0;
-	e = name_work(n, &w, "Memcpy");
-	return e ? e : end_work(n, &w);
+	w.valid |= w.from || w.to ? GPU_HAS_PLACES : 0;
+	e = name_activity(n, &w, "Memcpy");
+	return e ? e : end_activity(n, &w);
 }
 
-static const char *const set_columns[] = { WORK_COLUMNS, "bytes", "memKind", NULL };
+static const char *const set_columns[] = { ACTIVITY_COLUMNS, "bytes", "memKind", NULL };
 
 static int take_set(struct nsys *n, struct row *r)
 {
-	struct device_work w;
-	int e = begin_work(n, r, WORK_SET, &w);
+	struct gpu_activity w;
+	int e = begin_activity(n, r, GPU_MEMSET, &w);
 	if (e)
 		return e < 0 ? e : 0;
 	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
-		w.valid |= WORK_HAS_BYTES;
+		w.valid |= GPU_HAS_BYTES;
 	w.from = place_of(n, r, COL_OWN + 1);
-	w.valid |= w.from ? WORK_HAS_PLACES : 0;
-	e = name_work(n, &w, "Memset");
-	return e ? e : end_work(n, &w);
+	w.valid |= w.from ? GPU_HAS_PLACES : 0;
+	e = name_activity(n, &w, "Memset");
+	return e ? e : end_activity(n, &w);
 }
 
-static const char *const wait_columns[] = { WORK_COLUMNS, "syncType", NULL };
+static const char *const wait_columns[] = { ACTIVITY_COLUMNS, "syncType", NULL };
 
 static int take_wait(struct nsys *n, struct row *r)
 {
-	struct device_work w;
+	struct gpu_activity w;
 	uint64_t kind;
-	int e = begin_work(n, r, WORK_WAIT, &w);
+	int e = begin_activity(n, r, GPU_SYNC, &w);
 	if (e)
 		return e < 0 ? e : 0;
 	if (cell(r, COL_OWN, 4, &kind) && kind) {
 		w.what = (uint8_t)kind;
-		w.valid |= WORK_HAS_WHAT;
+		w.valid |= GPU_HAS_WHAT;
 	}
-	e = name_work(n, &w, "Synchronize");
-	return e ? e : end_work(n, &w);
+	e = name_activity(n, &w, "Synchronize");
+	return e ? e : end_activity(n, &w);
 }
 
-static const char *const graph_columns[] = { WORK_COLUMNS, NULL };
+static const char *const graph_columns[] = { ACTIVITY_COLUMNS, NULL };
 
 static int take_graph(struct nsys *n, struct row *r)
 {
-	struct device_work w;
-	int e = begin_work(n, r, WORK_GRAPH, &w);
+	struct gpu_activity w;
+	int e = begin_activity(n, r, GPU_GRAPH, &w);
 	if (e)
 		return e < 0 ? e : 0;
-	take_number(r, COL_GRAPH, &w, &w.graph, WORK_HAS_GRAPH);
-	e = name_work(n, &w, "Graph");
-	return e ? e : end_work(n, &w);
+	take_number(r, COL_GRAPH, &w, &w.graph, GPU_HAS_GRAPH);
+	e = name_activity(n, &w, "Graph");
+	return e ? e : end_activity(n, &w);
 }
 
 /* ---- calls ---- */

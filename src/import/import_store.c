@@ -223,7 +223,7 @@ void store_fini(struct store *s)
 	array_free(&s->calls);
 	array_free(&s->args);
 	array_free(&s->ranges);
-	array_free(&s->work);
+	array_free(&s->activities);
 	array_free(&s->links);
 	array_free(&s->threads);
 	array_free(&s->processes);

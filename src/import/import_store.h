@@ -1,8 +1,8 @@
 /*
  * What an importer has read so far, and the trace that comes of it.  Importers put calls,
- * ranges and device work here in any order; store_write() joins work to the calls that asked
+ * ranges and GPU activities here in any order; store_write() joins work to the calls that asked
  * for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
- * 130 a piece of work, and each text once.  Internal to src/report.  Zeroed memory is no
+ * 130 a GPU activity, and each text once.  Internal to src/report.  Zeroed memory is no
  * store: store_init() first; store_fini() takes it after any failure.
  */
 #ifndef WEIR_IMPORT_IMPORT_STORE_H
@@ -65,8 +65,8 @@ struct store_device {
 struct store {
 	ARRAY(struct store_call) calls;
 	ARRAY(uint64_t) args;
-	ARRAY(struct range) ranges;     /* tid: index of a thread, or STORE_NONE */
-	ARRAY(struct device_work) work; /* reserved[0]: index of a process + 1, or 0 */
+	ARRAY(struct range) ranges;            /* tid: index of a thread, or STORE_NONE */
+	ARRAY(struct gpu_activity) activities; /* reserved[0]: index of a process + 1, or 0 */
 	ARRAY(struct store_link) links;
 	ARRAY(struct store_thread) threads;
 	ARRAY(struct store_process) processes;

@@ -42,9 +42,9 @@ static int call_by_correlation(const void *one, const void *two)
 	return ORDER(a->start_ns, b->start_ns);
 }
 
-static int work_by_start(const void *one, const void *two)
+static int activity_by_start(const void *one, const void *two)
 {
-	const struct device_work *a = one, *b = two;
+	const struct gpu_activity *a = one, *b = two;
 	if (a->start_ns != b->start_ns)
 		return ORDER(a->start_ns, b->start_ns);
 	if (a->end_ns != b->end_ns)
@@ -59,7 +59,7 @@ static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t
 	return SEARCH(i, 0, s->calls.n, call_by_correlation(&s->calls.v[i], &key) <= 0);
 }
 
-static bool may_own(const struct store *s, const struct store_call *c, const struct device_work *w)
+static bool may_own(const struct store *s, const struct store_call *c, const struct gpu_activity *w)
 {
 	return !w->reserved[0] || w->reserved[0] - 1 == s->threads.v[c->thread].process;
 }
@@ -68,9 +68,9 @@ static bool may_own(const struct store *s, const struct store_call *c, const str
 
 /* Of several calls with one correlation, in several processes say, the last that began before
  * the work did, or else the first that began after. */
-static struct store_call *call_of(struct store *s, const struct device_work *w)
+static struct store_call *call_of(struct store *s, const struct gpu_activity *w)
 {
-	if (!(w->valid & WORK_HAS_CORRELATION))
+	if (!(w->valid & GPU_HAS_CORRELATION))
 		return NULL;
 	const size_t at = calls_before(s, w->correlation, w->start_ns);
 	for (size_t i = at; i > 0 && at - i < NEIGHBOURS; i--) {
@@ -106,15 +106,15 @@ static int add_link(struct store *s, struct store_call *c)
 	return 0;
 }
 
-static int join_work(struct store *s)
+static int join_activity(struct store *s)
 {
 	int e = 0;
-	for (size_t i = 0; i < s->work.n && !e; i++) {
-		struct device_work *w = &s->work.v[i];
+	for (size_t i = 0; i < s->activities.n && !e; i++) {
+		struct gpu_activity *w = &s->activities.v[i];
 		struct store_call *c = call_of(s, w);
 		if (c)
 			w->reserved[0] = s->threads.v[c->thread].process + 1ull;
-		else if (w->kind != WORK_SPAN)
+		else if (w->kind != GPU_SPAN)
 			s->unjoined++;
 		if (c && !c->linked)
 			e = add_link(s, c);
@@ -127,9 +127,9 @@ static int adopt_orphans(struct store *s)
 {
 	uint32_t process = 0, thread;
 	int e = s->processes.n ? 0 : store_process(s, 0, 0, &process);
-	for (size_t i = 0; i < s->work.n; i++)
-		if (!s->work.v[i].reserved[0])
-			s->work.v[i].reserved[0] = 1;
+	for (size_t i = 0; i < s->activities.n; i++)
+		if (!s->activities.v[i].reserved[0])
+			s->activities.v[i].reserved[0] = 1;
 	for (size_t i = 0; i < s->ranges.n && !e; i++) {
 		if (s->ranges.v[i].tid != STORE_NONE)
 			continue;
@@ -162,12 +162,12 @@ static int range_by_start(const void *one, const void *two)
 	return ORDER(a->external, b->external);
 }
 
-static int work_by_process(const void *one, const void *two)
+static int activity_by_process(const void *one, const void *two)
 {
-	const struct device_work *a = one, *b = two;
+	const struct gpu_activity *a = one, *b = two;
 	if (a->reserved[0] != b->reserved[0])
 		return ORDER(a->reserved[0], b->reserved[0]);
-	return work_by_start(a, b);
+	return activity_by_start(a, b);
 }
 
 static int link_by_process(const void *one, const void *two)
@@ -183,13 +183,13 @@ static int link_by_process(const void *one, const void *two)
 static int arrange(struct store *s)
 {
 	SORT(s->calls, call_by_correlation);
-	SORT(s->work, work_by_start);
-	int e = join_work(s);
+	SORT(s->activities, activity_by_start);
+	int e = join_activity(s);
 	if (!e)
 		e = adopt_orphans(s);
 	SORT(s->calls, call_by_end);
 	SORT(s->ranges, range_by_start);
-	SORT(s->work, work_by_process);
+	SORT(s->activities, activity_by_process);
 	SORT(s->links, link_by_process);
 	return e;
 }
@@ -325,8 +325,8 @@ static int pair_order(const void *one, const void *two)
 static int find_uses(const struct store *s, struct uses *u)
 {
 	int e = 0;
-	for (size_t i = 0; i < s->work.n && !e; i++)
-		e = use(u, s->work.v[i].reserved[0] - 1, s->work.v[i].name);
+	for (size_t i = 0; i < s->activities.n && !e; i++)
+		e = use(u, s->activities.v[i].reserved[0] - 1, s->activities.v[i].name);
 	for (size_t i = 0; i < s->ranges.n && !e; i++) {
 		const struct range *r = &s->ranges.v[i];
 		const uint32_t process = s->threads.v[r->tid].process;
@@ -444,17 +444,17 @@ static int put_ranges(struct writer *w)
 	return e;
 }
 
-static int put_work(struct writer *w)
+static int put_activity(struct writer *w)
 {
 	const struct store *s = w->s;
 	int e = 0;
-	for (size_t i = 0; i <= s->work.n && !e; i++) {
-		if (i && NEW_CHUNK(w, s->work, i, reserved[0]))
-			e = put_pile(
-				w, CHUNK_DEVICE, (uint32_t)s->work.v[i - 1].reserved[0] - 1, NULL);
-		if (e || i == s->work.n)
+	for (size_t i = 0; i <= s->activities.n && !e; i++) {
+		if (i && NEW_CHUNK(w, s->activities, i, reserved[0]))
+			e = put_pile(w, CHUNK_DEVICE,
+				(uint32_t)s->activities.v[i - 1].reserved[0] - 1, NULL);
+		if (e || i == s->activities.n)
 			break;
-		struct device_work r = s->work.v[i];
+		struct gpu_activity r = s->activities.v[i];
 		r.reserved[0] = 0;
 		e = pile_up(w, &r, sizeof(r));
 	}
@@ -492,8 +492,8 @@ static void find_span(struct writer *w)
 		see(w, s->calls.v[i].start_ns, s->calls.v[i].start_ns + s->calls.v[i].dur_ns);
 	for (size_t i = 0; i < s->ranges.n; i++)
 		see(w, s->ranges.v[i].ticks, s->ranges.v[i].ticks + s->ranges.v[i].dur);
-	for (size_t i = 0; i < s->work.n; i++)
-		see(w, s->work.v[i].start_ns, s->work.v[i].end_ns);
+	for (size_t i = 0; i < s->activities.n; i++)
+		see(w, s->activities.v[i].start_ns, s->activities.v[i].end_ns);
 	if (w->start_ns > w->end_ns)
 		w->start_ns = w->end_ns = 0;
 }
@@ -540,7 +540,7 @@ static int put_all(struct writer *w)
 		e = put_ranges(w);
 	if (!e)
 		e = put_links(w);
-	return e ? e : put_work(w);
+	return e ? e : put_activity(w);
 }
 
 int store_write(struct store *s, FILE *out, uint64_t *ret_bytes)

@@ -60,7 +60,7 @@ int xla_name(struct kineto *k, const struct named *n)
 	return 0;
 }
 
-static uint8_t work_category(const char *name)
+static uint8_t activity_category(const char *name)
 {
 	if (!strncasecmp(name, "memcpy", 6))
 		return C_COPY;
@@ -86,7 +86,7 @@ uint8_t xla_category(struct kineto *k)
 	const uint64_t pid = kineto_key(&ev->pid);
 	const uint32_t process = map_find(&k->xla_processes, MAP_KEY(pid));
 	if (ev->pid.text && !strcmp(string_of(k, (uint32_t)ev->pid.value), "CUDA functions"))
-		return work_category(name);
+		return activity_category(name);
 	if (ev->pid.text && !strcmp(string_of(k, (uint32_t)ev->pid.value), "CPU functions"))
 		return C_OPERATOR;
 	if (process == MAP_NONE)
@@ -98,7 +98,7 @@ uint8_t xla_category(struct kineto *k)
 		return C_NONE;
 	ev->arg[A_DEVICE] = number_field(process);
 	ev->arg[A_STREAM] = number_field(stream);
-	return work_category(name);
+	return activity_category(name);
 }
 
 /* "64,2,1" behind the word. */
@@ -117,23 +117,23 @@ static bool triple_behind(const char *text, const char *word, uint32_t v[3])
 	return at != NULL;
 }
 
-void xla_details(const char *text, struct device_work *w)
+void xla_details(const char *text, struct gpu_activity *w)
 {
 	uint64_t number, dynamic = 0;
 	if (number_behind(text, "regs:", UINT16_MAX, &number)) {
 		w->registers = (uint16_t)number;
-		w->valid |= WORK_HAS_REGISTERS;
+		w->valid |= GPU_HAS_REGISTERS;
 	}
 	if (number_behind(text, "static_shared:", UINT32_MAX, &number) &&
 		number_behind(text, "dynamic_shared:", UINT32_MAX, &dynamic)) {
 		w->shared_static = (uint32_t)number;
 		w->shared_dynamic = (uint32_t)dynamic;
-		w->valid |= WORK_HAS_SHARED;
+		w->valid |= GPU_HAS_SHARED;
 	}
 	if (triple_behind(text, "grid:", w->grid) && triple_behind(text, "block:", w->block))
-		w->valid |= WORK_HAS_SHAPE;
+		w->valid |= GPU_HAS_SHAPE;
 	if (number_behind(text, "size:", INT64_MAX, &number)) {
 		w->bytes = number;
-		w->valid |= WORK_HAS_BYTES;
+		w->valid |= GPU_HAS_BYTES;
 	}
 }

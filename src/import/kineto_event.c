@@ -37,7 +37,7 @@ static const struct word categories[] = {
 	{ "nvtx", C_NVTX },
 	{ "nvtx_span", C_NVTX_SPAN },
 	{ "graph", C_GRAPH },
-	{ "gpu_other", C_WORK },
+	{ "gpu_other", C_ACTIVITY },
 	{ "trace", C_NONE },
 	{ "cpu_instant_event", C_NONE },
 	{ "cuda_profiler_range", C_NONE },
@@ -288,7 +288,7 @@ static int take_call(struct kineto *k)
 }
 
 static void take_number(
-	struct event *ev, enum known what, struct device_work *w, uint32_t *to, uint32_t bit)
+	struct event *ev, enum known what, struct gpu_activity *w, uint32_t *to, uint32_t bit)
 {
 	uint64_t value;
 	if (number_arg(ev, what, UINT32_MAX, &value)) {
@@ -298,66 +298,66 @@ static void take_number(
 }
 
 /* Where the arguments do not say it, a device's process is the device, its thread the stream. */
-static void take_place(struct event *ev, struct device_work *w)
+static void take_place(struct event *ev, struct gpu_activity *w)
 {
-	take_number(ev, A_DEVICE, w, &w->device, WORK_HAS_DEVICE);
-	take_number(ev, A_CONTEXT, w, &w->context, WORK_HAS_CONTEXT);
-	take_number(ev, A_STREAM, w, &w->stream, WORK_HAS_STREAM);
-	if (!(w->valid & WORK_HAS_DEVICE)) {
+	take_number(ev, A_DEVICE, w, &w->device, GPU_HAS_DEVICE);
+	take_number(ev, A_CONTEXT, w, &w->context, GPU_HAS_CONTEXT);
+	take_number(ev, A_STREAM, w, &w->stream, GPU_HAS_STREAM);
+	if (!(w->valid & GPU_HAS_DEVICE)) {
 		ev->arg[A_DEVICE] = ev->pid;
-		take_number(ev, A_DEVICE, w, &w->device, WORK_HAS_DEVICE);
+		take_number(ev, A_DEVICE, w, &w->device, GPU_HAS_DEVICE);
 	}
-	if (!(w->valid & WORK_HAS_STREAM)) {
+	if (!(w->valid & GPU_HAS_STREAM)) {
 		ev->arg[A_STREAM] = ev->tid;
-		take_number(ev, A_STREAM, w, &w->stream, WORK_HAS_STREAM);
+		take_number(ev, A_STREAM, w, &w->stream, GPU_HAS_STREAM);
 	}
 }
 
-static void take_work_args(const struct kineto *k, struct event *ev, struct device_work *w)
+static void take_activity_args(const struct kineto *k, struct event *ev, struct gpu_activity *w)
 {
 	uint64_t registers;
 	if (number_arg(ev, A_CORRELATION, INT64_MAX, &w->correlation) && w->correlation)
-		w->valid |= WORK_HAS_CORRELATION;
+		w->valid |= GPU_HAS_CORRELATION;
 	if (number_arg(ev, A_EXTERNAL, INT64_MAX, &w->external) && w->external)
-		w->valid |= WORK_HAS_EXTERNAL;
+		w->valid |= GPU_HAS_EXTERNAL;
 	if (number_arg(ev, A_BYTES, INT64_MAX, &w->bytes))
-		w->valid |= WORK_HAS_BYTES;
+		w->valid |= GPU_HAS_BYTES;
 	if (number_arg(ev, A_GRAPH_NODE, INT64_MAX, &w->graph_node) && w->graph_node)
-		take_number(ev, A_GRAPH, w, &w->graph, WORK_HAS_GRAPH);
-	take_number(ev, A_SHARED, w, &w->shared_dynamic, WORK_HAS_SHARED);
+		take_number(ev, A_GRAPH, w, &w->graph, GPU_HAS_GRAPH);
+	take_number(ev, A_SHARED, w, &w->shared_dynamic, GPU_HAS_SHARED);
 	if (number_arg(ev, A_REGISTERS, UINT16_MAX, &registers)) {
 		w->registers = (uint16_t)registers;
-		w->valid |= WORK_HAS_REGISTERS;
+		w->valid |= GPU_HAS_REGISTERS;
 	}
 	if (ev->has_grid && ev->has_block) {
 		memcpy(w->grid, ev->grid, sizeof(w->grid));
 		memcpy(w->block, ev->block, sizeof(w->block));
-		w->valid |= WORK_HAS_SHAPE;
+		w->valid |= GPU_HAS_SHAPE;
 	}
 	if (ev->details)
 		xla_details(k->s->strings.v[ev->details - 1].text, w);
 }
 
-static int take_work(struct kineto *k, uint16_t kind)
+static int take_activity(struct kineto *k, uint16_t kind)
 {
 	struct event *ev = &k->event;
 	const uint64_t start = (uint64_t)ev->ts.value;
-	struct device_work w = { .start_ns = start,
+	struct gpu_activity w = { .start_ns = start,
 		.end_ns = start + (ev->dur.there ? (uint64_t)ev->dur.value : 0),
 		.name = ev->name,
 		.kind = kind };
 	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
 	take_place(ev, &w);
-	take_work_args(k, ev, &w);
-	if (kind == WORK_COPY || kind == WORK_SET)
+	take_activity_args(k, ev, &w);
+	if (kind == GPU_MEMCPY || kind == GPU_MEMSET)
 		import_copy_name(&w, name);
-	else if (kind == WORK_WAIT)
+	else if (kind == GPU_SYNC)
 		import_wait_name(&w, name);
-	struct device_work *to = array_push(&k->s->work);
+	struct gpu_activity *to = array_push(&k->s->activities);
 	if (!to)
 		return -ENOMEM;
 	*to = w;
-	k->st->work++;
+	k->st->activities++;
 	return 0;
 }
 
@@ -381,19 +381,19 @@ static int take_complete(struct kineto *k, uint8_t category)
 	case C_DRIVER:
 		return take_call(k);
 	case C_KERNEL:
-		return take_work(k, WORK_KERNEL);
+		return take_activity(k, GPU_KERNEL);
 	case C_COPY:
-		return take_work(k, WORK_COPY);
+		return take_activity(k, GPU_MEMCPY);
 	case C_SET:
-		return take_work(k, WORK_SET);
+		return take_activity(k, GPU_MEMSET);
 	case C_WAIT:
-		return take_work(k, WORK_WAIT);
+		return take_activity(k, GPU_SYNC);
 	case C_SPAN:
-		return take_work(k, WORK_SPAN);
+		return take_activity(k, GPU_SPAN);
 	case C_GRAPH:
-		return take_work(k, WORK_GRAPH);
-	case C_WORK:
-		return take_work(k, WORK_OTHER);
+		return take_activity(k, GPU_GRAPH);
+	case C_ACTIVITY:
+		return take_activity(k, GPU_OTHER);
 	case C_UNKNOWN:
 		return kineto_is_call(k) ? take_call(k) : take_range(k, RANGE_OTHER);
 	default:

@@ -1,4 +1,4 @@
-/* What Kineto's names of copies, sets and waits say.  See import_source.h. */
+/* What Kineto's names of memcpys, memsets and waits say.  See import_source.h. */
 #include <string.h>
 #include <strings.h>
 
@@ -47,26 +47,26 @@ static uint8_t direction_of(const char *name)
 	return 0;
 }
 
-void import_copy_name(struct device_work *w, const char *name)
+void import_copy_name(struct gpu_activity *w, const char *name)
 {
 	const char *from = strchr(name, '('), *to = strstr(name, "-> ");
-	w->what = w->kind == WORK_COPY ? direction_of(name) : 0;
+	w->what = w->kind == GPU_MEMCPY ? direction_of(name) : 0;
 	if (w->what)
-		w->valid |= WORK_HAS_WHAT;
+		w->valid |= GPU_HAS_WHAT;
 	w->from = from ? place_of(from + 1) : 0;
 	w->to = to ? place_of(to + 3) : 0;
 	if (w->from || w->to)
-		w->valid |= WORK_HAS_PLACES;
+		w->valid |= GPU_HAS_PLACES;
 }
 
-void import_wait_name(struct device_work *w, const char *name)
+void import_wait_name(struct gpu_activity *w, const char *name)
 {
 	static const char *const waits[] = { "", "event sync", "stream wait", "stream sync",
 		"context sync" };
 	for (uint8_t i = 1; i < sizeof(waits) / sizeof(waits[0]); i++) {
 		if (begins(name, waits[i])) {
 			w->what = i;
-			w->valid |= WORK_HAS_WHAT;
+			w->valid |= GPU_HAS_WHAT;
 		}
 	}
 }

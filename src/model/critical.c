@@ -72,7 +72,7 @@ static uint32_t ended_by(const struct walker *w, uint64_t ns)
 }
 
 /* Back along a thread, from a call to the last wait that something on a device ended. */
-static uint32_t follow_host(struct walker *w, const struct asker *call)
+static uint32_t follow_host(struct walker *w, const struct caller *call)
 {
 	uint64_t from = call->start_ns;
 	for (const struct host_span *s; (s = host_time_wait(w->host, call->thread, from));) {
@@ -93,7 +93,7 @@ static uint32_t follow(struct walker *w, uint32_t piece)
 	const struct piece *p = &w->t->pieces.v[piece];
 	uint32_t before = w->previous[piece];
 	uint64_t ready = before == NONE ? 0 : w->t->pieces.v[before].end_ns;
-	const struct asker *call = p->call == NO_CALL ? NULL : &w->t->calls.v[p->call];
+	const struct caller *call = p->call == NO_CALL ? NULL : &w->t->calls.v[p->call];
 	const uint64_t asked = call ? call->end_ns : 0;
 	if (asked < w->at && ready + HANDOVER_NS < w->at && asked + HANDOVER_NS < w->at) {
 		const uint32_t other = ended_by(w, w->at);
@@ -113,7 +113,7 @@ static uint32_t follow(struct walker *w, uint32_t piece)
 
 static enum path_part part_of(const struct piece *p)
 {
-	if (p->kind == WORK_COPY || p->kind == WORK_SET)
+	if (p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET)
 		return PATH_COPYING;
 	return p->communicates ? PATH_COMMUNICATING : PATH_COMPUTING;
 }
@@ -128,7 +128,7 @@ static void walk(struct walker *w, uint64_t start_ns)
 		const struct piece *p = &w->t->pieces.v[piece];
 		const uint64_t before = w->at;
 		spend(w, part_of(p), p->start_ns);
-		w->r->work.v[p->row].path_ns += before - w->at;
+		w->r->activities.v[p->row].path_ns += before - w->at;
 		piece = follow(w, piece);
 	}
 	spend(w, PATH_HOST, w->t->pieces.v[0].start_ns);

@@ -155,7 +155,7 @@ static void give_kernel(struct joiner *j, const struct claim *k)
 	struct cost c = cost_by(whole, by, fewer);
 	c.flops *= part;
 	c.bytes *= part;
-	roofline_add(fewer ? NULL : j->r->gpu, &j->r->work.v[k->row].roofline, &c, k->ns);
+	roofline_add(fewer ? NULL : j->r->gpu, &j->r->activities.v[k->row].roofline, &c, k->ns);
 }
 
 /* An operator's product counts against a peak when the kernel that did it was seen. */

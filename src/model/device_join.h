@@ -1,6 +1,6 @@
 /*
- * What device.c and device_cost.c share while device work is joined to calls and ranges.  Internal
- * to them.
+ * What device.c and device_cost.c share while GPU activities are joined to calls and ranges.
+ * Internal to them.
  */
 #ifndef WEIR_MODEL_DEVICE_JOIN_H
 #define WEIR_MODEL_DEVICE_JOIN_H
@@ -45,7 +45,7 @@ struct span {
 	uint64_t device_ns;
 	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
 	uint32_t row;
-	uint32_t work_count;
+	uint32_t activity_count;
 	uint32_t inner_count; /* ranges directly inside */
 	uint32_t cost;        /* into costs, or NONE */
 	struct doing doing;   /* what did that */
@@ -62,7 +62,7 @@ struct launch { /* beside each link of the report: the span that it was made in 
 struct joiner {
 	struct report *r;
 	struct chunk_buf buf;
-	struct map thread_map, row_map, work_map, copy_map, stream_map, device_map, shape_map,
+	struct map thread_map, row_map, activity_map, copy_map, stream_map, device_map, shape_map,
 		text_map;
 	ARRAY(uint32_t) thread_process; /* by thread */
 	ARRAY(struct span) spans;
@@ -84,7 +84,7 @@ struct joiner {
 int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
 
 /* Gives rows of kernels and operators their FLOPs and bytes, once all work is claimed and times of
- * ranges inside are added.  owner_span: the range whose the work of a library's call is. */
+ * ranges inside are added.  owner_span: the range whose activities those of a library's call are. */
 void cost_sum(struct joiner *j,
 	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
 	bool (*is_overload)(const struct joiner *j, const struct span *s));

@@ -25,9 +25,9 @@ uint32_t *device_text_slot(struct map *m, const char *text, uint16_t kind)
 
 #define DOWN(a, b) ((a) > (b) ? -1 : (a) < (b))
 
-static int work_order(const void *one, const void *two)
+static int activity_order(const void *one, const void *two)
 {
-	const struct work_row *a = one, *b = two;
+	const struct activity_row *a = one, *b = two;
 	if (a->total_ns != b->total_ns)
 		return DOWN(a->total_ns, b->total_ns);
 	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
@@ -128,7 +128,7 @@ static int replace_moved(struct report *r)
 static int name_kernels(const struct report *r, struct map *names)
 {
 	for (size_t i = 0; i < r->kernel_rows.n; i++) {
-		uint32_t *index = device_text_slot(names, r->kernel_rows.v[i].name, WORK_KERNEL);
+		uint32_t *index = device_text_slot(names, r->kernel_rows.v[i].name, GPU_KERNEL);
 		if (!index)
 			return -ENOMEM;
 		if (*index == MAP_NONE)
@@ -137,23 +137,23 @@ static int name_kernels(const struct report *r, struct map *names)
 	return 0;
 }
 
-/* Copies and sets are not: of those a file has all, or none. */
-static bool is_sampled(const struct work_row *w)
+/* Memcpys and memsets are not: of those a file has all, or none. */
+static bool is_sampled(const struct activity_row *w)
 {
-	return w->kind == WORK_KERNEL || w->kind == WORK_GRAPH;
+	return w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 }
 
 /* How often it ran: as the calls say, which were all recorded, or as the samples suggest. */
-static int estimate(const struct report *r, struct map *names, struct work_row *w)
+static int estimate(const struct report *r, struct map *names, struct activity_row *w)
 {
 	const uint64_t timed = w->count;
 	if (!is_sampled(w))
 		return 0;
 	uint64_t runs = sat_mul(timed, r->sampled);
-	if (w->kind == WORK_GRAPH && r->graph_launches >= timed)
+	if (w->kind == GPU_GRAPH && r->graph_launches >= timed)
 		runs = r->graph_launches;
-	if (w->kind == WORK_KERNEL) {
-		const uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+	if (w->kind == GPU_KERNEL) {
+		const uint32_t *index = device_text_slot(names, w->name, GPU_KERNEL);
 		if (!index)
 			return -ENOMEM;
 		if (*index != MAP_NONE && r->kernel_rows.v[*index].count >= timed)
@@ -168,10 +168,10 @@ static int estimate(const struct report *r, struct map *names, struct work_row *
 }
 
 /* Nodes of graphs are in what graphs take. */
-static uint64_t launched(const struct report *r, struct map *names, const struct work_row *w)
+static uint64_t launched(const struct report *r, struct map *names, const struct activity_row *w)
 {
 	const uint32_t *index =
-		w->kind == WORK_KERNEL ? device_text_slot(names, w->name, WORK_KERNEL) : NULL;
+		w->kind == GPU_KERNEL ? device_text_slot(names, w->name, GPU_KERNEL) : NULL;
 	const struct kernel_row *k = index && *index != MAP_NONE ? &r->kernel_rows.v[*index] : NULL;
 	return k && k->graph_count < w->count ? w->count - k->graph_count : w->count;
 }
@@ -179,8 +179,8 @@ static uint64_t launched(const struct report *r, struct map *names, const struct
 static void sum_estimates(struct report *r, struct map *names)
 {
 	double squares = 0;
-	for (size_t i = 0; i < r->work.n; i++) {
-		struct work_row *w = &r->work.v[i];
+	for (size_t i = 0; i < r->activities.n; i++) {
+		struct activity_row *w = &r->activities.v[i];
 		if (!is_sampled(w))
 			continue;
 		w->launched = launched(r, names, w);
@@ -197,14 +197,14 @@ static int estimate_all(struct report *r)
 {
 	struct map names = { 0 };
 	int e = name_kernels(r, &names);
-	for (size_t i = 0; i < r->work.n && !e; i++)
-		e = estimate(r, &names, &r->work.v[i]);
+	for (size_t i = 0; i < r->activities.n && !e; i++)
+		e = estimate(r, &names, &r->activities.v[i]);
 	sum_estimates(r, &names);
 	map_fini(&names);
 	return e;
 }
 
-static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
+static struct kernel_row *new_kernel(struct report *r, const struct activity_row *w)
 {
 	char *name = strdup(w->name);
 	struct kernel_row *k = name ? array_push(&r->kernel_rows) : NULL;
@@ -218,14 +218,14 @@ static struct kernel_row *new_kernel(struct report *r, const struct work_row *w)
 		.common = w->common,
 		.shapes = w->shapes,
 		.shape = w->shape,
-		.work = WORK_NONE };
+		.activity = ACTIVITY_NONE };
 	return k;
 }
 
-static int join_kernel(struct report *r, struct map *names, uint32_t work)
+static int join_kernel(struct report *r, struct map *names, uint32_t activity)
 {
-	const struct work_row *w = &r->work.v[work];
-	uint32_t *index = device_text_slot(names, w->name, WORK_KERNEL);
+	const struct activity_row *w = &r->activities.v[activity];
+	uint32_t *index = device_text_slot(names, w->name, GPU_KERNEL);
 	if (!index)
 		return -ENOMEM;
 	if (*index == MAP_NONE) {
@@ -237,15 +237,15 @@ static int join_kernel(struct report *r, struct map *names, uint32_t work)
 	k->count = w->count;
 	if (!r->sampled)
 		k->graph_count = w->graph_count;
-	k->work = work;
+	k->activity = activity;
 	return 0;
 }
 
 static int kernel_order(const void *one, const void *two)
 {
 	const struct kernel_row *a = one, *b = two;
-	if (a->work != b->work)
-		return ORDER(a->work, b->work); /* by time, and what never ran behind */
+	if (a->activity != b->activity)
+		return ORDER(a->activity, b->activity); /* by time, and what never ran behind */
 	return a->count != b->count ? DOWN(a->count, b->count) : strcmp(a->name, b->name);
 }
 
@@ -253,8 +253,8 @@ static int join_kernels(struct report *r)
 {
 	struct map names = { 0 };
 	int e = name_kernels(r, &names);
-	for (uint32_t i = 0; i < r->work.n && !e; i++)
-		if (r->work.v[i].kind == WORK_KERNEL)
+	for (uint32_t i = 0; i < r->activities.n && !e; i++)
+		if (r->activities.v[i].kind == GPU_KERNEL)
 			e = join_kernel(r, &names, i);
 	map_fini(&names);
 	SORT(r->kernel_rows, kernel_order);
@@ -285,7 +285,7 @@ int device_make_rows(struct report *r)
 	const int estimated = r->sampled ? estimate_all(r) : 0;
 	if (estimated)
 		return estimated;
-	SORT(r->work, work_order);
+	SORT(r->activities, activity_order);
 	SORT(r->device_copies, copy_order);
 	SORT(r->operators, operator_order);
 	SORT(r->span_rows, span_order);
@@ -301,9 +301,9 @@ int device_make_rows(struct report *r)
 
 void device_fini(struct report *r)
 {
-	for (size_t i = 0; i < r->work.n; i++) {
-		free(r->work.v[i].name);
-		hist_fini(&r->work.v[i].hist);
+	for (size_t i = 0; i < r->activities.n; i++) {
+		free(r->activities.v[i].name);
+		hist_fini(&r->activities.v[i].hist);
 	}
 	for (size_t i = 0; i < r->device_copies.n; i++)
 		hist_fini(&r->device_copies.v[i].hist);
@@ -318,7 +318,7 @@ void device_fini(struct report *r)
 	hist_fini(&r->analysis.queue.queued);
 	array_free(&r->analysis.idle_gaps);
 	array_free(&r->analysis.idle);
-	array_free(&r->work);
+	array_free(&r->activities);
 	array_free(&r->device_copies);
 	array_free(&r->operators);
 	array_free(&r->span_rows);

@@ -148,7 +148,7 @@ static int take_links(struct joiner *j)
 	for (size_t i = 0; i < j->r->trace->chunk_count; i++) {
 		const struct chunk_header *c = &j->r->trace->chunks[i].head;
 		if (c->kind == CHUNK_DEVICE)
-			j->r->lost_work = sat_add(j->r->lost_work, c->lost);
+			j->r->lost_activities = sat_add(j->r->lost_activities, c->lost);
 	}
 	return e;
 }
@@ -191,7 +191,7 @@ static int find_owners(struct joiner *j)
 /* ---- work ---- */
 
 /* The row of a name: two that are demangled to the same text share it. */
-static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
+static int new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
 {
 	char *text = demangle(text_of(j, name));
 	uint32_t *index = text ? device_text_slot(&j->text_map, text, kind) : NULL;
@@ -200,37 +200,37 @@ static int new_work(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *re
 		free(text);
 		return 0;
 	}
-	struct work_row *new = index ? array_push(&j->r->work) : NULL;
+	struct activity_row *new = index ? array_push(&j->r->activities) : NULL;
 	struct predict_product *product = new ? array_push(&j->products) : NULL;
 	if (!product) {
-		j->r->work.n -= new != NULL;
+		j->r->activities.n -= new != NULL;
 		free(text);
 		return -ENOMEM;
 	}
-	*new = (struct work_row){ .name = text,
+	*new = (struct activity_row){ .name = text,
 		.mangled = name == META_NONE ? NULL : text_of(j, name),
 		.kind = kind,
 		.communicates = !strncmp(text, "nccl", 4) };
 	*product = predict_product_of(text);
-	*ret_row = *index = (uint32_t)(j->r->work.n - 1);
+	*ret_row = *index = (uint32_t)(j->r->activities.n - 1);
 	return 0;
 }
 
-static int work_of(struct joiner *j, const struct device_work *w, uint32_t *ret_row)
+static int activity_of(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_row)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, w->name);
-	uint32_t *index = map_get(&j->work_map, MAP_KEY(name, w->kind));
+	uint32_t *index = map_get(&j->activity_map, MAP_KEY(name, w->kind));
 	if (!index)
 		return -ENOMEM;
-	const int e = *index == MAP_NONE ? new_work(j, name, w->kind, index) : 0;
+	const int e = *index == MAP_NONE ? new_activity(j, name, w->kind, index) : 0;
 	*ret_row = *index;
 	return e;
 }
 
-static int count_shape(struct joiner *j, uint32_t index, const struct device_work *w)
+static int count_shape(struct joiner *j, uint32_t index, const struct gpu_activity *w)
 {
-	struct work_row *row = &j->r->work.v[index];
-	if (!(w->valid & WORK_HAS_SHAPE))
+	struct activity_row *row = &j->r->activities.v[index];
+	if (!(w->valid & GPU_HAS_SHAPE))
 		return 0;
 	uint64_t *count = MAP_ROW(&j->shape_map,
 		MAP_KEY((uint64_t)index << 32 | w->grid[0], (uint64_t)w->grid[1] << 32 | w->grid[2],
@@ -246,10 +246,10 @@ static int count_shape(struct joiner *j, uint32_t index, const struct device_wor
 	return 0;
 }
 
-static int count_copy(struct joiner *j, const struct device_work *w)
+static int count_copy(struct joiner *j, const struct gpu_activity *w)
 {
-	const bool set = w->kind == WORK_SET, places = w->valid & WORK_HAS_PLACES;
-	const struct copy_row key = { .what = w->valid & WORK_HAS_WHAT && !set ? w->what : 0,
+	const bool set = w->kind == GPU_MEMSET, places = w->valid & GPU_HAS_PLACES;
+	const struct copy_row key = { .what = w->valid & GPU_HAS_WHAT && !set ? w->what : 0,
 		.from = places ? w->from : 0,
 		.to = places && !set ? w->to : 0,
 		.set = set };
@@ -260,19 +260,19 @@ static int count_copy(struct joiner *j, const struct device_work *w)
 	c->count++;
 	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
 	hist_add(&c->hist, w->end_ns - w->start_ns);
-	if (w->valid & WORK_HAS_BYTES)
+	if (w->valid & GPU_HAS_BYTES)
 		c->bytes = sat_add(c->bytes, w->bytes);
 	return 0;
 }
 
-static int count_stream(struct joiner *j, const struct device_work *w, uint32_t *ret_stream)
+static int count_stream(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_stream)
 {
 	const struct stream_row key = { .process = j->buf.ref->process,
-		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
-		.context = w->valid & WORK_HAS_CONTEXT ? w->context : 0,
+		.device = w->valid & GPU_HAS_DEVICE ? w->device : 0,
+		.context = w->valid & GPU_HAS_CONTEXT ? w->context : 0,
 		.stream = w->stream,
 		.first_ns = w->start_ns };
-	if (!(w->valid & WORK_HAS_STREAM))
+	if (!(w->valid & GPU_HAS_STREAM))
 		return 0;
 	struct stream_row *s = MAP_ROW(&j->stream_map,
 		MAP_KEY(key.process, key.device, key.context, key.stream), &j->r->stream_rows, key);
@@ -295,17 +295,17 @@ static const char *device_name(const struct joiner *j, uint32_t device)
 	return NULL;
 }
 
-static int count_device(struct joiner *j, const struct device_work *w, uint32_t *ret_device)
+static int count_device(struct joiner *j, const struct gpu_activity *w, uint32_t *ret_device)
 {
 	const uint64_t ns = w->end_ns - w->start_ns;
-	const uint32_t device = w->valid & WORK_HAS_DEVICE ? w->device : 0;
+	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
 	struct device_row *d = MAP_ROW(&j->device_map, MAP_KEY(device), &j->r->devices,
 		(struct device_row){ .device = device, .name = device_name(j, device) });
 	if (!d)
 		return -ENOMEM;
-	uint64_t *sum = w->kind == WORK_COPY  ? &d->copy_ns
-			: w->kind == WORK_SET ? &d->set_ns
-					      : &d->kernel_ns;
+	uint64_t *sum = w->kind == GPU_MEMCPY   ? &d->copy_ns
+			: w->kind == GPU_MEMSET ? &d->set_ns
+						: &d->kernel_ns;
 	d->count++;
 	*sum = sat_add(*sum, ns);
 	*ret_device = (uint32_t)(d - j->r->devices.v);
@@ -313,7 +313,7 @@ static int count_device(struct joiner *j, const struct device_work *w, uint32_t 
 }
 
 /* The call and the span that asked for the work, or NONE. */
-static void owner_of(struct joiner *j, const struct device_work *w, struct work_row *row,
+static void owner_of(struct joiner *j, const struct gpu_activity *w, struct activity_row *row,
 	uint32_t *ret_call, uint32_t *ret_span)
 {
 	const uint32_t process = j->buf.ref->process;
@@ -322,23 +322,23 @@ static void owner_of(struct joiner *j, const struct device_work *w, struct work_
 	struct launch *n = l ? &j->launches.v[i] : NULL;
 	*ret_call = l ? (uint32_t)i : NO_CALL;
 	*ret_span = n ? n->span : NONE;
-	if (n && n->kernel && !n->counted && w->kind == WORK_KERNEL) {
+	if (n && n->kernel && !n->counted && w->kind == GPU_KERNEL) {
 		row->host_ticks = sat_add(row->host_ticks, l->dur);
 		n->counted = true;
 	}
 	if (n)
 		return;
-	j->r->unjoined_work++;
-	if (w->valid & WORK_HAS_EXTERNAL && w->external)
+	j->r->unjoined_activities++;
+	if (w->valid & GPU_HAS_EXTERNAL && w->external)
 		*ret_span = externals_find(&j->externals, process, w->external);
 }
 
 static bool is_busy(uint16_t kind)
 {
-	return kind == WORK_KERNEL || kind == WORK_COPY || kind == WORK_SET || kind == WORK_GRAPH;
+	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int keep_piece(struct joiner *j, const struct device_work *w, struct piece *piece)
+static int keep_piece(struct joiner *j, const struct gpu_activity *w, struct piece *piece)
 {
 	struct piece *new = array_push(&j->timeline.pieces);
 	if (!new)
@@ -347,11 +347,11 @@ static int keep_piece(struct joiner *j, const struct device_work *w, struct piec
 	new->start_ns = w->start_ns;
 	new->end_ns = w->end_ns;
 	new->kind = w->kind;
-	new->communicates = j->r->work.v[piece->row].communicates;
+	new->communicates = j->r->activities.v[piece->row].communicates;
 	return 0;
 }
 
-/* Widens what the work of a span covers. */
+/* Widens what the activities of a span covers. */
 static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 {
 	if (!last_ns)
@@ -360,17 +360,17 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
 }
 
-static int take_busy(struct joiner *j, const struct device_work *w, uint32_t index)
+static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
 {
-	struct work_row *row = &j->r->work.v[index];
+	struct activity_row *row = &j->r->activities.v[index];
 	struct piece piece = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
-	j->r->device_kernels += w->kind == WORK_KERNEL;
+	j->r->device_kernels += w->kind == GPU_KERNEL;
 	if (j->r->sampled)
 		return 0; /* sums of samples are no times of operators, streams and devices */
 	int e = 0;
 	owner_of(j, w, row, &piece.call, &span);
-	if (w->kind == WORK_KERNEL) {
+	if (w->kind == GPU_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
 		e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
 	}
@@ -378,9 +378,9 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 		struct span *s = &j->spans.v[span];
 		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
 		cover(s, w->start_ns, w->end_ns);
-		s->work_count++;
+		s->activity_count++;
 	}
-	if (!e && (w->kind == WORK_COPY || w->kind == WORK_SET))
+	if (!e && (w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET))
 		e = count_copy(j, w);
 	if (!e)
 		e = count_stream(j, w, &piece.stream);
@@ -389,30 +389,30 @@ static int take_busy(struct joiner *j, const struct device_work *w, uint32_t ind
 	return e ? e : keep_piece(j, w, &piece);
 }
 
-static int count_work(struct joiner *j, const struct device_work *w)
+static int count_work(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
-	int e = work_of(j, w, &index);
+	int e = activity_of(j, w, &index);
 	if (e)
 		return e;
-	struct work_row *row = &j->r->work.v[index];
+	struct activity_row *row = &j->r->activities.v[index];
 	row->count++;
 	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
 	hist_add(&row->hist, w->end_ns - w->start_ns);
-	row->graph_count += (w->valid & WORK_HAS_GRAPH) != 0;
-	if (w->valid & WORK_HAS_BYTES)
+	row->graph_count += (w->valid & GPU_HAS_GRAPH) != 0;
+	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);
 	if (is_busy(w->kind))
 		e = take_busy(j, w, index);
 	return e ? e : count_shape(j, index, w);
 }
 
-static int take_work(struct joiner *j)
+static int take_activity(struct joiner *j)
 {
 	struct cursor at = start(j);
-	struct device_work w;
+	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0 && !(e = count_work(j, &w)))
+	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = count_work(j, &w)))
 		;
 	return e;
 }
@@ -456,7 +456,7 @@ static void sum_operators(struct joiner *j)
 	}
 }
 
-/* An operator that has a library do its work is the one whose work that is: whether there is a
+/* An operator that has a library do its work is the one whose activities these are: whether there is a
  * library below is nothing that its user asked for. */
 static const struct span *owner_span(const struct joiner *j, const struct span *s)
 {
@@ -477,7 +477,7 @@ static void sum_selves(struct joiner *j)
 		const struct span *s = &j->spans.v[i];
 		struct operator_row *o = &j->r->operators.v[owner_span(j, s)->row];
 		o->device_self_ns = sat_add(o->device_self_ns, s->device_ns);
-		o->work_count += s->work_count;
+		o->activity_count += s->activity_count;
 	}
 }
 
@@ -492,7 +492,7 @@ static int account(struct joiner *j)
 		return -ENOMEM;
 	for (size_t i = 0; i < j->launches.n; i++) {
 		const struct call_link *l = &j->r->links.v.v[i];
-		to->calls.v[to->calls.n++] = (struct asker){ .start_ns = trace_ns(t, l->ticks),
+		to->calls.v[to->calls.n++] = (struct caller){ .start_ns = trace_ns(t, l->ticks),
 			.end_ns = trace_ns(t, sat_add(l->ticks, l->dur)),
 			.thread = j->launches.v[i].thread };
 	}
@@ -511,7 +511,7 @@ static int join(struct joiner *j)
 		return -EOVERFLOW;
 	e = find_owners(j);
 	if (!e)
-		e = take_work(j);
+		e = take_activity(j);
 	if (!e && !j->r->sampled)
 		e = account(j);
 	roofline_gpu(j->r);
@@ -527,8 +527,8 @@ int device_fill(struct report *r)
 	r->sampled = r->trace->header.sampled;
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
-	struct map *maps[] = { &j.thread_map, &j.row_map, &j.work_map, &j.copy_map, &j.stream_map,
-		&j.device_map, &j.shape_map, &j.text_map, &j.cost_map };
+	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,
+		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map, &j.cost_map };
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		map_fini(maps[i]);
 	array_free(&j.thread_process);

@@ -1,8 +1,8 @@
 /*
- * Where the time went on devices: reads the chunks of device work, ranges and links, joins
+ * Where the time went on devices: reads the chunks of GPU activities, ranges and links, joins
  * them, and fills those parts of the report.  Internal to src/report.
  *
- * A piece of work belongs to the call that its correlation names; the call to the innermost
+ * a GPU activity belongs to the call that its correlation names; the call to the innermost
  * range around it on its thread.  Where there is no call, the work may name a range itself.
  */
 #ifndef WEIR_MODEL_DEVICE_TIME_H

@@ -95,8 +95,8 @@ int join_sort(struct join_call *calls, size_t count)
 
 struct join {
 	const struct join_call *calls;
-	const struct join_work *work;
-	uint32_t call_count, work_count;
+	const struct join_activity *activities;
+	uint32_t call_count, activity_count;
 	uint32_t *next, *prev; /* candidates, by begin; [call_count] is before and behind all */
 	uint64_t *until;       /* the call of work[i] began no later */
 	uint64_t *since;       /* … and ended no earlier; from waits */
@@ -142,7 +142,7 @@ static bool same_or_any(uint64_t a, uint64_t b)
 	return a == b || !a || !b;
 }
 
-static bool fits(const struct join *j, uint32_t call, const struct join_work *w, bool loose)
+static bool fits(const struct join *j, uint32_t call, const struct join_activity *w, bool loose)
 {
 	const struct join_call *c = &j->calls[call];
 	if (c->kind != w->kind || (c->blocks && w->end_ns > c->end_ns + CLOCK_ERROR_NS) ||
@@ -188,11 +188,11 @@ static uint64_t later(uint64_t a, uint64_t b)
 /* ---- matching ---- */
 
 /* The first candidate that fits and closes no other, or JOIN_NONE. */
-static uint32_t free_match(const struct join *j, const struct view *v, uint32_t work)
+static uint32_t free_match(const struct join *j, const struct view *v, uint32_t activity)
 {
-	const struct join_work *w = &j->work[work];
-	const uint64_t passed = later(v->passed_ns, j->since[work]);
-	uint64_t until = j->until[work];
+	const struct join_activity *w = &j->activities[activity];
+	const uint64_t passed = later(v->passed_ns, j->since[activity]);
+	uint64_t until = j->until[activity];
 	uint32_t left = SCAN_MOST;
 	struct blocked blocked = { .n = 0 };
 	for (uint32_t c = v->from; c != j->call_count && left; c = j->next[c], left--) {
@@ -242,9 +242,9 @@ static uint32_t first_behind(const struct join *j, uint32_t call)
 	return i;
 }
 
-static void take(struct join *j, uint32_t work, uint32_t call)
+static void take(struct join *j, uint32_t activity, uint32_t call)
 {
-	const uint64_t number = j->work[work].correlation;
+	const uint64_t number = j->activities[activity].correlation;
 	const struct mark mark = { number, call, first_behind(j, call) };
 	if (j->matched % OLD_ENOUGH == 0) {
 		j->old = j->matched ? j->new : mark;
@@ -261,7 +261,7 @@ static void take(struct join *j, uint32_t work, uint32_t call)
 		j->numbers /= 2;
 		j->steps /= 2;
 	}
-	j->ret_call[work] = call;
+	j->ret_call[activity] = call;
 	j->last_call = call;
 	j->last_number = number;
 	close_thread(j, call);
@@ -277,16 +277,16 @@ static uint32_t first_after(const struct join *j, uint64_t ns)
 
 /* ---- ways out ---- */
 
-/* How many of the next pieces of work would find free matches. */
-static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t work)
+/* How many of the next GPU activities would find free matches. */
+static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activity)
 {
 	uint32_t found = 0;
-	for (uint32_t i = 0; i < LOOK_AHEAD && work < j->work_count; i++, work++) {
-		if (j->work[work].kind == JOIN_WAIT)
+	for (uint32_t i = 0; i < LOOK_AHEAD && activity < j->activity_count; i++, activity++) {
+		if (j->activities[activity].kind == JOIN_WAIT)
 			continue;
 		while (v->from != j->call_count && j->calls[v->from].end_ns < v->passed_ns)
 			v->from = j->next[v->from];
-		const uint32_t c = free_match(j, v, work);
+		const uint32_t c = free_match(j, v, activity);
 		if (c == JOIN_NONE)
 			continue;
 		v->taken[v->taken_count++] = c;
@@ -296,7 +296,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t work)
 	return found;
 }
 
-static uint32_t try_call(const struct join *j, uint32_t work, uint32_t call)
+static uint32_t try_call(const struct join *j, uint32_t activity, uint32_t call)
 {
 	struct view v = {
 		.passed_ns = later(j->passed_ns, less(j->calls[call].begin_ns, NUMBER_EARLY_NS)),
@@ -306,7 +306,7 @@ static uint32_t try_call(const struct join *j, uint32_t work, uint32_t call)
 	};
 	for (uint32_t i = 0; i < OVERTAKEN && j->prev[v.from] != j->call_count; i++)
 		v.from = j->prev[v.from];
-	return 1 + try_ahead(j, &v, work + 1);
+	return 1 + try_ahead(j, &v, activity + 1);
 }
 
 struct options {
@@ -333,21 +333,21 @@ static uint32_t count_overlaps(const struct join *j, uint32_t call)
  * Between two numbers there are no more calls than numbers.  Counted from many matches ago: of
  * kernels that look alike the last ones may have been taken for their neighbours.
  */
-static bool has_numbers(const struct join *j, uint32_t work, uint32_t call)
+static bool has_numbers(const struct join *j, uint32_t activity, uint32_t call)
 {
 	const struct mark *m = &j->old;
 	return !j->matched || call <= m->behind ||
-	       call - m->behind <=
-		       j->work[work].correlation - m->number - 1 + count_overlaps(j, call);
+	       call - m->behind <= j->activities[activity].correlation - m->number - 1 +
+					   count_overlaps(j, call);
 }
 
-static bool may_be(const struct join *j, uint32_t work, uint64_t call)
+static bool may_be(const struct join *j, uint32_t activity, uint64_t call)
 {
 	const struct join_call *c = &j->calls[call];
-	return is_open(j, (uint32_t)call) && c->begin_ns <= j->until[work] &&
-	       c->end_ns >= later(j->passed_ns, j->since[work]) &&
-	       fits(j, (uint32_t)call, &j->work[work], false) &&
-	       has_numbers(j, work, (uint32_t)call);
+	return is_open(j, (uint32_t)call) && c->begin_ns <= j->until[activity] &&
+	       c->end_ns >= later(j->passed_ns, j->since[activity]) &&
+	       fits(j, (uint32_t)call, &j->activities[activity], false) &&
+	       has_numbers(j, activity, (uint32_t)call);
 }
 
 static bool add_option(struct options *o, uint32_t call)
@@ -360,31 +360,31 @@ static bool add_option(struct options *o, uint32_t call)
 	return o->n < OPTIONS;
 }
 
-static void add_front(const struct join *j, uint32_t work, struct options *o)
+static void add_front(const struct join *j, uint32_t activity, struct options *o)
 {
 	uint32_t c = j->next[j->call_count];
 	for (uint32_t i = 0; i < NEAR_FRONT && c != j->call_count && o->n < 3; i++, c = j->next[c])
-		if (may_be(j, work, c))
+		if (may_be(j, activity, c))
 			add_option(o, c);
 }
 
 /* Those nearest to where the call should be, before and behind. */
-static void add_around(const struct join *j, uint32_t work, uint64_t guess, struct options *o)
+static void add_around(const struct join *j, uint32_t activity, uint64_t guess, struct options *o)
 {
 	const uint32_t most = o->n + 2;
 	for (uint32_t i = 0; i < NEAR_GUESS && o->n < most; i++) {
-		if (guess + i < j->call_count && may_be(j, work, guess + i))
+		if (guess + i < j->call_count && may_be(j, activity, guess + i))
 			add_option(o, (uint32_t)(guess + i));
-		if (i && guess >= i && guess - i < j->call_count && may_be(j, work, guess - i))
+		if (i && guess >= i && guess - i < j->call_count && may_be(j, activity, guess - i))
 			add_option(o, (uint32_t)(guess - i));
 	}
 }
 
 /* Where the call should stand by its number. */
-static uint64_t guess_of(const struct join *j, uint32_t work)
+static uint64_t guess_of(const struct join *j, uint32_t activity)
 {
 	const struct mark *m = oldest_mark(j);
-	const uint64_t numbers = j->work[work].correlation - m->number;
+	const uint64_t numbers = j->activities[activity].correlation - m->number;
 	if (!j->numbers || !j->steps)
 		return m->call;
 	const double steps = (double)numbers * (double)j->steps / (double)j->numbers;
@@ -403,25 +403,25 @@ static int price_of(const struct join *j, uint32_t call, uint64_t guess)
 }
 
 /* The best way out: a call, or JOIN_NONE when this work's call is not among them. */
-static uint32_t decide(const struct join *j, uint32_t work)
+static uint32_t decide(const struct join *j, uint32_t activity)
 {
 	struct options o = { .n = 0 };
-	const uint64_t guess = guess_of(j, work);
+	const uint64_t guess = guess_of(j, activity);
 	const uint32_t front = j->next[j->call_count];
-	if (front == j->call_count || j->calls[front].begin_ns > j->until[work])
+	if (front == j->call_count || j->calls[front].begin_ns > j->until[activity])
 		return JOIN_NONE;
-	add_front(j, work, &o);
+	add_front(j, activity, &o);
 	if (j->matched)
-		add_around(j, work, guess, &o);
-	add_around(j, work, first_after(j, j->until[work]), &o);
+		add_around(j, activity, guess, &o);
+	add_around(j, activity, first_after(j, j->until[activity]), &o);
 	if (!o.n)
 		return JOIN_NONE;
 	struct view without = { .passed_ns = j->passed_ns, .from = front };
-	const uint32_t left = try_ahead(j, &without, work + 1);
+	const uint32_t left = try_ahead(j, &without, activity + 1);
 	uint32_t best = JOIN_NONE;
 	int most = (int)left;
 	for (uint32_t i = 0; i < o.n; i++) {
-		const int worth = (int)try_call(j, work, o.v[i]) - price_of(j, o.v[i], guess);
+		const int worth = (int)try_call(j, activity, o.v[i]) - price_of(j, o.v[i], guess);
 		if (worth > most ||
 			(worth == most && (best == JOIN_NONE || distance(o.v[i], guess) <
 									distance(best, guess)))) {
@@ -433,15 +433,15 @@ static uint32_t decide(const struct join *j, uint32_t work)
 }
 
 /* Where nothing fits, as when a level left the launches out, ways out are looked for seldom. */
-static uint32_t match(const struct join *j, uint32_t work)
+static uint32_t match(const struct join *j, uint32_t activity)
 {
 	struct view v = { .passed_ns = j->passed_ns, .from = j->next[j->call_count] };
-	uint32_t c = free_match(j, &v, work);
-	if (c == JOIN_NONE && (j->given_up < GIVE_UP || work % GIVE_UP == 0))
-		c = decide(j, work);
-	if (c == JOIN_NONE && j->work[work].kind == JOIN_GRAPH) {
+	uint32_t c = free_match(j, &v, activity);
+	if (c == JOIN_NONE && (j->given_up < GIVE_UP || activity % GIVE_UP == 0))
+		c = decide(j, activity);
+	if (c == JOIN_NONE && j->activities[activity].kind == JOIN_GRAPH) {
 		v.loose = true;
-		c = free_match(j, &v, work);
+		c = free_match(j, &v, activity);
 	}
 	return c;
 }
@@ -449,7 +449,7 @@ static uint32_t match(const struct join *j, uint32_t work)
 /* ---- bounds ---- */
 
 /* A wait is as long as its call, so it is found by time alone. */
-static uint32_t find_wait(const struct join *j, const struct join_work *w)
+static uint32_t find_wait(const struct join *j, const struct join_activity *w)
 {
 	uint32_t best = JOIN_NONE;
 	const uint32_t after = first_after(j, w->start_ns + CLOCK_ERROR_NS);
@@ -472,8 +472,8 @@ static void bound_above(struct join *j)
 {
 	uint64_t until = UINT64_MAX;
 	const uint64_t first = j->call_count ? j->calls[0].begin_ns : 0;
-	for (uint32_t i = j->work_count; i-- > 0;) {
-		const uint64_t start = j->work[i].start_ns;
+	for (uint32_t i = j->activity_count; i-- > 0;) {
+		const uint64_t start = j->activities[i].start_ns;
 		const uint64_t most =
 			start < UINT64_MAX - CLOCK_ERROR_NS ? start + CLOCK_ERROR_NS : UINT64_MAX;
 		until = j->until[i] < until ? j->until[i] : until;
@@ -486,14 +486,14 @@ static void bound_above(struct join *j)
 static void bound_below(struct join *j)
 {
 	uint64_t since = 0;
-	for (uint32_t i = 0; i < j->work_count; i++)
+	for (uint32_t i = 0; i < j->activity_count; i++)
 		j->since[i] = since = later(since, j->since[i]);
 }
 
 static void bound(struct join *j, bool waits)
 {
-	for (uint32_t i = 0; i < j->work_count; i++) {
-		const struct join_work *w = &j->work[i];
+	for (uint32_t i = 0; i < j->activity_count; i++) {
+		const struct join_activity *w = &j->activities[i];
 		j->until[i] = UINT64_MAX;
 		j->since[i] = 0;
 		if (w->kind != JOIN_WAIT)
@@ -532,8 +532,8 @@ static uint32_t run(struct join *j, bool waits)
 	open_calls(j);
 	bound(j, waits);
 	j->passed_ns = j->numbers = j->steps = j->matched = j->given_up = 0;
-	for (uint32_t i = 0; i < j->work_count; i++) {
-		if (j->work[i].kind == JOIN_WAIT) {
+	for (uint32_t i = 0; i < j->activity_count; i++) {
+		if (j->activities[i].kind == JOIN_WAIT) {
 			if (j->ret_call[i] != JOIN_NONE)
 				close_thread(j, j->ret_call[i]);
 			continue;
@@ -551,14 +551,14 @@ static uint32_t run(struct join *j, bool waits)
 /* Waits that mislead, as they would if their numbers meant something else, are done without. */
 static void run_best(struct join *j)
 {
-	uint32_t work = 0, calls = 0;
-	for (uint32_t i = 0; i < j->work_count; i++)
-		work += j->work[i].kind != JOIN_WAIT;
+	uint32_t activity = 0, calls = 0;
+	for (uint32_t i = 0; i < j->activity_count; i++)
+		activity += j->activities[i].kind != JOIN_WAIT;
 	for (uint32_t i = 0; i < j->call_count; i++)
 		calls += j->calls[i].kind != JOIN_WAIT;
-	const uint32_t least = (work < calls ? work : calls) / 2;
+	const uint32_t least = (activity < calls ? activity : calls) / 2;
 	const uint32_t with = run(j, true);
-	if (with < least && work != j->work_count && run(j, false) <= with + with / 4)
+	if (with < least && activity != j->activity_count && run(j, false) <= with + with / 4)
 		run(j, true);
 }
 
@@ -610,8 +610,8 @@ static void count_stream(struct handle *h, uint32_t stream)
 static void vote(
 	const struct join *j, struct handle *handles, void (*cast)(struct handle *, uint32_t))
 {
-	for (uint32_t i = 0; i < j->work_count; i++) {
-		const uint32_t stream = j->work[i].stream, call = j->ret_call[i];
+	for (uint32_t i = 0; i < j->activity_count; i++) {
+		const uint32_t stream = j->activities[i].stream, call = j->ret_call[i];
 		struct handle *h =
 			call != JOIN_NONE && stream ? handle_of(handles, &j->calls[call]) : NULL;
 		if (h)
@@ -659,7 +659,7 @@ static bool learn_streams(struct join *j, struct handle *handles)
 static uint32_t count_found(const struct join *j)
 {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < j->work_count; i++)
+	for (uint32_t i = 0; i < j->activity_count; i++)
 		n += j->ret_call[i] != JOIN_NONE;
 	return n;
 }
@@ -667,16 +667,16 @@ static uint32_t count_found(const struct join *j)
 /* A handle that stands for several streams costs matches: then it is as it was. */
 static int run_by_streams(struct join *j)
 {
-	const size_t bytes = (j->work_count + 1) * sizeof(*j->ret_call);
+	const size_t bytes = (j->activity_count + 1) * sizeof(*j->ret_call);
 	struct handle *handles = calloc(HANDLES, sizeof(*handles));
 	uint32_t *before = malloc(bytes);
 	for (int i = 0; handles && before && i < 2 && learn_streams(j, handles); i++) {
-		memcpy(before, j->ret_call, j->work_count * sizeof(*before));
+		memcpy(before, j->ret_call, j->activity_count * sizeof(*before));
 		const uint32_t found = count_found(j);
 		run_best(j);
 		if (count_found(j) >= found)
 			continue;
-		memcpy(j->ret_call, before, j->work_count * sizeof(*before));
+		memcpy(j->ret_call, before, j->activity_count * sizeof(*before));
 		break;
 	}
 	const bool room = handles && before;
@@ -685,20 +685,20 @@ static int run_by_streams(struct join *j)
 	return room ? 0 : -ENOMEM;
 }
 
-int join_calls(const struct join_call *calls, size_t call_count, const struct join_work *work,
-	size_t work_count, uint32_t *ret_call)
+int join_calls(const struct join_call *calls, size_t call_count,
+	const struct join_activity *activities, size_t activity_count, uint32_t *ret_call)
 {
-	if (call_count >= JOIN_NONE || work_count >= JOIN_NONE)
+	if (call_count >= JOIN_NONE || activity_count >= JOIN_NONE)
 		return -EOVERFLOW;
 	struct join j = {
 		.calls = calls,
-		.work = work,
+		.activities = activities,
 		.call_count = (uint32_t)call_count,
-		.work_count = (uint32_t)work_count,
+		.activity_count = (uint32_t)activity_count,
 		.next = malloc((call_count + 1) * sizeof(*j.next)),
 		.prev = malloc((call_count + 1) * sizeof(*j.prev)),
-		.until = malloc((work_count + 1) * sizeof(*j.until)),
-		.since = malloc((work_count + 1) * sizeof(*j.since)),
+		.until = malloc((activity_count + 1) * sizeof(*j.until)),
+		.since = malloc((activity_count + 1) * sizeof(*j.since)),
 		.stream = calloc(call_count + 1, sizeof(*j.stream)),
 		.ret_call = ret_call,
 	};

@@ -4,7 +4,7 @@
  *
  * CUPTI numbers the calls of a process one after the other (correlation), between their begin
  * and their end, or a moment before when it is the runtime's call around that it numbers, and
- * writes the number into the work that they asked for.  So both sides are sequences in the same
+ * writes the number into the activity that they asked for.  So both sides are sequences in the same
  * order, save that calls of several threads overlap; each side may have holes.  A call and its
  * work agree in kind, name and shape, and:
  *
@@ -32,7 +32,7 @@ enum join_kind { JOIN_KERNEL = 1, JOIN_COPY, JOIN_SET, JOIN_GRAPH, JOIN_WAIT };
 /* A call that asked for work, or waited.  Times: nanoseconds of the clock of the work. */
 struct join_call {
 	uint64_t begin_ns, end_ns;
-	uint64_t shape; /* kernels: of grid and block; copies, sets: bytes; 0 fits any */
+	uint64_t shape; /* kernels: of grid and block; memcpys, memsets: bytes; 0 fits any */
 	uint32_t name;  /* kernels: who; copies: direction; graphs: what is in them; 0 fits any */
 	uint8_t kind;   /* enum join_kind */
 	uint8_t blocks; /* the work is done when it returns */
@@ -42,7 +42,7 @@ struct join_call {
 };
 
 /* All work of one correlation. */
-struct join_work {
+struct join_activity {
 	uint64_t correlation;
 	uint64_t start_ns, end_ns; /* of the first, of the last */
 	uint64_t shape;
@@ -59,7 +59,7 @@ int join_sort(struct join_call *calls, size_t count);
  * ret_call[i] with the index of the call that asked for work[i], or JOIN_NONE; no call is
  * given twice.  At most UINT32_MAX - 1 of each: -EOVERFLOW; else 0 or -ENOMEM.
  */
-int join_calls(const struct join_call *calls, size_t call_count, const struct join_work *work,
-	size_t work_count, uint32_t *ret_call);
+int join_calls(const struct join_call *calls, size_t call_count,
+	const struct join_activity *activities, size_t activity_count, uint32_t *ret_call);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* A piece of device work. */
+/* a GPU activity. */
 struct piece {
 	uint64_t correlation;
 	uint64_t start_ns, end_ns;
@@ -41,11 +41,11 @@ struct loader {
 	struct links *l;
 	struct chunk_buf buf;
 	bool *has_links; /* by process */
-	bool *has_work;
+	bool *has_activity;
 	uint64_t *graph_hashes; /* by step of meta.steps; UINT64_MAX: not known yet */
 	uint32_t last_string, last_string_process, last_name; /* of the work seen last */
 	ARRAY(struct piece) pieces;
-	ARRAY(struct join_work) work;
+	ARRAY(struct join_activity) activities;
 	ARRAY(struct join_call) calls;
 	ARRAY(struct caller) callers;
 	struct chunk_list chunks; /* of calls */
@@ -121,15 +121,15 @@ static uint32_t name_of(struct loader *o, uint32_t process, uint32_t string)
 	return o->last_name;
 }
 
-static uint8_t join_kind_of(const struct device_work *w)
+static uint8_t join_kind_of(const struct gpu_activity *w)
 {
-	if (w->valid & WORK_HAS_GRAPH || w->kind == WORK_GRAPH)
+	if (w->valid & GPU_HAS_GRAPH || w->kind == GPU_GRAPH)
 		return JOIN_GRAPH;
-	return w->kind == WORK_KERNEL ? JOIN_KERNEL
-	       : w->kind == WORK_COPY ? JOIN_COPY
-	       : w->kind == WORK_SET  ? JOIN_SET
-	       : w->kind == WORK_WAIT ? JOIN_WAIT
-				      : 0;
+	return w->kind == GPU_KERNEL   ? JOIN_KERNEL
+	       : w->kind == GPU_MEMCPY ? JOIN_COPY
+	       : w->kind == GPU_MEMSET ? JOIN_SET
+	       : w->kind == GPU_SYNC   ? JOIN_WAIT
+				       : 0;
 }
 
 static uint32_t fold(uint64_t h)
@@ -137,13 +137,13 @@ static uint32_t fold(uint64_t h)
 	return (uint32_t)(h >> 32) | 1;
 }
 
-static uint32_t stream_of(const struct device_work *w)
+static uint32_t stream_of(const struct gpu_activity *w)
 {
-	const uint32_t context = w->valid & WORK_HAS_CONTEXT ? w->context : 0;
-	return w->valid & WORK_HAS_STREAM ? fold(hash_mix((uint64_t)context << 32 | w->stream)) : 0;
+	const uint32_t context = w->valid & GPU_HAS_CONTEXT ? w->context : 0;
+	return w->valid & GPU_HAS_STREAM ? fold(hash_mix((uint64_t)context << 32 | w->stream)) : 0;
 }
 
-static struct piece piece_of(struct loader *o, const struct device_work *w)
+static struct piece piece_of(struct loader *o, const struct gpu_activity *w)
 {
 	struct piece p = { .correlation = w->correlation,
 		.start_ns = w->start_ns,
@@ -151,16 +151,16 @@ static struct piece piece_of(struct loader *o, const struct device_work *w)
 		.process = o->buf.ref->process,
 		.stream = stream_of(w),
 		.kind = join_kind_of(w),
-		.kernel = w->kind == WORK_KERNEL,
-		.counts = w->kind != WORK_WAIT };
-	if (w->kind == WORK_KERNEL) {
+		.kernel = w->kind == GPU_KERNEL,
+		.counts = w->kind != GPU_SYNC };
+	if (w->kind == GPU_KERNEL) {
 		p.name = name_of(o, p.process, w->name);
-		p.shape = w->valid & WORK_HAS_SHAPE ? shape_hash(w->grid, w->block) : 0;
-	} else if (w->kind == WORK_WAIT) {
-		p.name = w->valid & WORK_HAS_WHAT ? w->what : 0;
+		p.shape = w->valid & GPU_HAS_SHAPE ? shape_hash(w->grid, w->block) : 0;
+	} else if (w->kind == GPU_SYNC) {
+		p.name = w->valid & GPU_HAS_WHAT ? w->what : 0;
 	} else {
-		p.name = w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT ? w->what : 0;
-		p.shape = w->valid & WORK_HAS_BYTES ? w->bytes : 0;
+		p.name = w->kind == GPU_MEMCPY && w->valid & GPU_HAS_WHAT ? w->what : 0;
+		p.shape = w->valid & GPU_HAS_BYTES ? w->bytes : 0;
 	}
 	return p;
 }
@@ -168,19 +168,19 @@ static struct piece piece_of(struct loader *o, const struct device_work *w)
 static int take_pieces(struct loader *o)
 {
 	struct cursor at = { .t = o->t, .buf = &o->buf };
-	struct device_work w;
+	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0) {
+	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const uint32_t process = o->buf.ref->process;
-		if (o->has_links[process] || !(w.valid & WORK_HAS_CORRELATION) || !w.correlation ||
+		if (o->has_links[process] || !(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			!join_kind_of(&w))
 			continue;
 		struct piece *to = array_push(&o->pieces);
 		if (!to)
 			return -ENOMEM;
 		*to = piece_of(o, &w);
-		o->has_work[process] = true;
-		o->l->work += to->counts;
+		o->has_activity[process] = true;
+		o->l->activities += to->counts;
 	}
 	return e;
 }
@@ -193,17 +193,18 @@ static uint64_t node_hash(uint32_t name, uint64_t shape)
 /* One entry a correlation; a graph's name is the sum over its kernels. */
 static int group(struct loader *o, size_t from, size_t to)
 {
-	o->work.n = 0;
+	o->activities.n = 0;
 	uint64_t nodes = 0;
 	for (size_t i = from; i < to; i++) {
 		const struct piece *p = &o->pieces.v[i];
-		struct join_work *w = o->work.n ? &o->work.v[o->work.n - 1] : NULL;
+		struct join_activity *w =
+			o->activities.n ? &o->activities.v[o->activities.n - 1] : NULL;
 		if (!w || w->correlation != p->correlation) {
-			w = array_push(&o->work);
+			w = array_push(&o->activities);
 			if (!w)
 				return -ENOMEM;
-			*w = (struct join_work){ p->correlation, p->start_ns, p->end_ns, p->shape,
-				p->name, p->kind, p->stream };
+			*w = (struct join_activity){ p->correlation, p->start_ns, p->end_ns,
+				p->shape, p->name, p->kind, p->stream };
 			nodes = 0;
 		}
 		w->start_ns = p->start_ns < w->start_ns ? p->start_ns : w->start_ns;
@@ -358,7 +359,7 @@ static int take_calls(struct loader *o, uint32_t process)
 
 /* ---- joining ---- */
 
-/* The work of one correlation, pieces [from, to), and its call. */
+/* The activities of one correlation, pieces [from, to), and its call. */
 static void count(struct loader *o, const struct join_call *c, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
@@ -376,8 +377,8 @@ static void count(struct loader *o, const struct join_call *c, size_t from, size
 static int keep(struct loader *o, uint32_t process, size_t from, size_t to, const uint32_t *call)
 {
 	size_t at = from;
-	for (size_t i = 0; i < o->work.n; i++) {
-		const struct join_work *w = &o->work.v[i];
+	for (size_t i = 0; i < o->activities.n; i++) {
+		const struct join_activity *w = &o->activities.v[i];
 		const size_t first = at;
 		while (at < to && o->pieces.v[at].correlation == w->correlation)
 			at++;
@@ -403,18 +404,18 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 static size_t count_kernels(const struct loader *o, const uint32_t *call)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < o->work.n; i++)
-		n += o->work.v[i].kind == JOIN_KERNEL && call[i] != JOIN_NONE;
+	for (size_t i = 0; i < o->activities.n; i++)
+		n += o->activities.v[i].kind == JOIN_KERNEL && call[i] != JOIN_NONE;
 	return n;
 }
 
 /* Names that agree nowhere are names in two spellings: then by shape alone. */
 static int join_by_shape(struct loader *o, uint32_t *call)
 {
-	for (size_t i = 0; i < o->work.n; i++)
-		if (o->work.v[i].kind == JOIN_KERNEL || o->work.v[i].kind == JOIN_GRAPH)
-			o->work.v[i].name = 0;
-	return join_calls(o->calls.v, o->calls.n, o->work.v, o->work.n, call);
+	for (size_t i = 0; i < o->activities.n; i++)
+		if (o->activities.v[i].kind == JOIN_KERNEL || o->activities.v[i].kind == JOIN_GRAPH)
+			o->activities.v[i].name = 0;
+	return join_calls(o->calls.v, o->calls.n, o->activities.v, o->activities.n, call);
 }
 
 static int join_process(struct loader *o, size_t from, size_t to)
@@ -425,10 +426,10 @@ static int join_process(struct loader *o, size_t from, size_t to)
 		e = take_calls(o, process);
 	if (e)
 		return e;
-	uint32_t *call = calloc(o->work.n, sizeof(*call));
+	uint32_t *call = calloc(o->activities.n, sizeof(*call));
 	if (!call)
 		return -ENOMEM;
-	e = join_calls(o->calls.v, o->calls.n, o->work.v, o->work.n, call);
+	e = join_calls(o->calls.v, o->calls.n, o->activities.v, o->activities.n, call);
 	if (!e && !count_kernels(o, call))
 		e = join_by_shape(o, call);
 	if (!e)
@@ -468,19 +469,19 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 		.m = m,
 		.l = &l,
 		.has_links = calloc(t->processes.n + 1, sizeof(bool)),
-		.has_work = calloc(t->processes.n + 1, sizeof(bool)),
+		.has_activity = calloc(t->processes.n + 1, sizeof(bool)),
 		.graph_hashes = malloc((m->steps.n + 1) * sizeof(uint64_t)) };
-	int e = o.has_links && o.has_work && o.graph_hashes ? 0 : -ENOMEM;
+	int e = o.has_links && o.has_activity && o.graph_hashes ? 0 : -ENOMEM;
 	if (!e) {
 		memset(o.graph_hashes, 0xff, m->steps.n * sizeof(uint64_t));
 		e = load_all(&o);
 	}
 	free(o.has_links);
-	free(o.has_work);
+	free(o.has_activity);
 	free(o.graph_hashes);
 	chunk_buf_fini(&o.buf);
 	array_free(&o.pieces);
-	array_free(&o.work);
+	array_free(&o.activities);
 	array_free(&o.calls);
 	array_free(&o.callers);
 	array_free(&o.chunks.v);
@@ -514,10 +515,9 @@ const struct call_link *links_find(
 }
 
 const struct call_link *links_of(
-	const struct links *l, uint32_t process, const struct device_work *w, size_t *hint)
+	const struct links *l, uint32_t process, const struct gpu_activity *w, size_t *hint)
 {
-	return w->valid & WORK_HAS_CORRELATION ? links_find(l, process, w->correlation, hint)
-					       : NULL;
+	return w->valid & GPU_HAS_CORRELATION ? links_find(l, process, w->correlation, hint) : NULL;
 }
 
 /* ---- in the order of calls ---- */

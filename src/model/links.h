@@ -1,5 +1,5 @@
 /*
- * Which call asked for which device work: for all readers of a trace, from one place.
+ * Which call asked for which GPU activities: for all readers of a trace, from one place.
  *
  * A trace that names the calls itself (chunks of kind links) is believed.  For processes whose
  * work has correlations and no links, which is what a recording with CUPTI looks like, the
@@ -25,8 +25,8 @@ struct call_link {
 
 struct links {
 	ARRAY(struct call_link) v; /* by process, correlation, ticks */
-	uint64_t work;             /* pieces of work for which a call was looked for */
-	uint64_t joined;           /* of work: whose call was found */
+	uint64_t activities;       /* GPU activities for which a call was looked for */
+	uint64_t joined;           /* of activities: whose call was found */
 	uint64_t checked; /* of joined: kernels whose name, grid and block agree with the call's */
 	uint64_t early;   /* of joined: that started before their call began */
 };
@@ -50,9 +50,9 @@ size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid,
 const struct call_link *links_until(
 	const struct links_by_call *c, size_t at, uint32_t process, uint32_t tid, uint64_t to);
 
-/* The link of a piece of work, or NULL.  *hint: where the last one was, 0 at first. */
+/* The link of a GPU activity, or NULL.  *hint: where the last one was, 0 at first. */
 const struct call_link *links_of(
-	const struct links *l, uint32_t process, const struct device_work *w, size_t *hint);
+	const struct links *l, uint32_t process, const struct gpu_activity *w, size_t *hint);
 
 /* The link of a correlation, or NULL. */
 const struct call_link *links_find(

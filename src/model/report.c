@@ -200,8 +200,9 @@ static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, ui
 {
 	const char *mangled = kernel & KERNEL_UNNAMED ? NULL : r->meta.names.v[kernel].text;
 	struct kernel_row *k = MAP_ROW(rows, MAP_KEY(kernel), &r->kernel_rows,
-		(struct kernel_row){
-			.name = kernel_name(r, kernel), .mangled = mangled, .work = WORK_NONE });
+		(struct kernel_row){ .name = kernel_name(r, kernel),
+			.mangled = mangled,
+			.activity = ACTIVITY_NONE });
 	if (!k || !k->name)
 		return -ENOMEM;
 	*ret_row = (uint32_t)(k - r->kernel_rows.v);

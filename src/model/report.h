@@ -64,10 +64,10 @@ struct kernel_row {
 	uint64_t common; /* launches of the most common shape */
 	uint32_t shapes;
 	struct launch_shape shape; /* the most common one */
-	uint32_t work;             /* index into report.work, or WORK_NONE: never seen running */
-	struct hist hist;          /* of its launches on the host, in ticks; graphs have none */
+	uint32_t activity; /* index into report.work, or ACTIVITY_NONE: never seen running */
+	struct hist hist;  /* of its launches on the host, in ticks; graphs have none */
 };
-#define WORK_NONE UINT32_MAX
+#define ACTIVITY_NONE UINT32_MAX
 
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_VMM, MEMORY_HOST, MEMORY_KINDS };
 extern const char *const memory_kind_name[MEMORY_KINDS];
@@ -92,7 +92,8 @@ struct moved_row {
 	const char *direction;
 	uint64_t count;
 	uint64_t bytes;
-	uint64_t device_ns; /* valid with report.work.n: then all of the row is what devices did */
+	uint64_t device_ns; /* valid with report.activities.n: then all of the row is what devices
+			       did */
 };
 
 /* What bounds work. */
@@ -110,7 +111,7 @@ struct roofline_share {
 
 /* FLOPs and bytes that work had to do at least, and how far that is from what the device can. */
 struct roofline {
-	uint64_t count; /* pieces of work, or operators, whose cost is known */
+	uint64_t count; /* GPU activities, or operators, whose cost is known */
 	uint64_t ns;    /* that those took on a device */
 	double flops, bytes;
 	bool has_flops, has_bytes, has_unit;
@@ -124,10 +125,10 @@ struct roofline {
 };
 
 /* What ran on devices under one name. */
-struct work_row {
+struct activity_row {
 	char *name; /* demangled */
 	const char *mangled;
-	uint16_t kind; /* enum work_kind */
+	uint16_t kind; /* enum gpu_activity_kind */
 	uint64_t count;
 	uint64_t graph_count; /* of count: as nodes of graphs */
 	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
@@ -163,12 +164,12 @@ struct operator_row {
 	uint64_t count;
 	uint64_t host_ticks;
 	uint64_t host_self_ticks; /* without the ranges inside */
-	uint64_t work_count;      /* pieces of work that it asked for itself */
+	uint64_t activity_count;  /* GPU activities that it asked for itself */
 	uint64_t device_self_ns;
 	uint64_t device_total_ns; /* with the ranges inside */
 	struct hist host_hist;    /* of single ones, in ticks */
 	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
-	/* Of single ones that a program names, in nanoseconds: from the start of the first work
+	/* Of single ones that a program names, in nanoseconds: from the start of the first activity
 	 * that was asked for inside to the end of the last. */
 	struct hist span_hist;
 	uint64_t span_ns; /* of all those together */
@@ -221,7 +222,7 @@ enum wall_part {
 	WALL_HOST,          /* idle: the host was in no call */
 	WALL_QUEUED,        /* idle: work was there and had not begun */
 	WALL_UNKNOWN,       /* idle: the call that ended it is not known */
-	WALL_BEFORE,        /* before the first work */
+	WALL_BEFORE,        /* before the first activity */
 	WALL_AFTER,         /* after the last */
 	WALL_PARTS
 };
@@ -231,12 +232,12 @@ enum path_part {
 	PATH_COMPUTING,
 	PATH_COMMUNICATING,
 	PATH_COPYING,
-	PATH_QUEUE,   /* from one piece of work to the next */
+	PATH_QUEUE,   /* from one GPU activity to the next */
 	PATH_LAUNCH,  /* from a call's return to the start of its work */
 	PATH_HOST,    /* the host, on its way to a call */
 	PATH_WAITING, /* from the end of work to the return of the call that waits for it */
-	PATH_BEFORE,  /* the host, before the first work began */
-	PATH_AFTER,   /* after the last work ended */
+	PATH_BEFORE,  /* the host, before the first activity began */
+	PATH_AFTER,   /* after the last activity ended */
 	PATH_PARTS
 };
 
@@ -244,7 +245,8 @@ extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_
 
 /*
  * A part of a time in which no device did anything: what the host was doing, enum host_state of
- * host_time.h, until the call for the work that ended it had returned; then the work was queued.
+ * host_time.h, until the call for the activity that ended it had returned; then that was
+ * queued.
  */
 struct idle {
 	uint64_t until_ns; /* when that work began; all parts of one idle gap have the same */
@@ -256,8 +258,8 @@ struct idle {
 #define IDLE_QUEUED  0xfe
 #define IDLE_UNKNOWN 0xff
 
-/* When the work that ended an idle gap was asked for, seen from the moment in which the device ran
- * dry.
+/* When the activity that ended an idle gap was asked for, seen from the moment in which the device
+ * ran dry.
  */
 enum idle_asked {
 	ASKED_AFTER,  /* the call had not begun */
@@ -278,7 +280,7 @@ struct queue {
 	uint64_t calls; /* that asked for work which was seen to run */
 	uint64_t api_ns, queued_ns;
 	struct hist queued; /* nanoseconds from the return of each call to the start of its work */
-	uint64_t span_ns;   /* from the first of the calls to the start of the last work */
+	uint64_t span_ns;   /* from the first of the calls to the start of the last activity */
 	uint64_t empty_ns;  /* of span_ns: nothing was asked for and not begun */
 	uint64_t depth_most;
 	double depth_mean;
@@ -290,8 +292,8 @@ struct analysis {
 	bool known; /* something ran on a device; else nothing here means anything */
 	uint64_t wall_ns[WALL_PARTS];
 	uint64_t path_ns[PATH_PARTS];
-	/* That a host without any delay would save of it at most: the work of the busiest stream
-	 * stays. */
+	/* That a host without any delay would save of it at most: the activities of the busiest
+	 * stream stays. */
 	uint64_t path_host_most_ns;
 	uint64_t copy_ns, copy_hidden_ns; /* hidden: while something computed */
 	uint64_t communication_ns, communication_hidden_ns;
@@ -334,11 +336,11 @@ struct report {
 	ARRAY(struct thread_row) threads;
 
 	/* Of traces that say what ran on devices: see docs/reference/trace-format.md. */
-	ARRAY(struct work_row) work;          /* by total time */
-	ARRAY(struct copy_row) device_copies; /* copies and sets, by total time */
-	ARRAY(struct operator_row) operators; /* by device time, then time on the host */
-	ARRAY(struct span_row) span_rows;     /* by total time, then count */
-	ARRAY(struct stream_row) stream_rows; /* by total time */
+	ARRAY(struct activity_row) activities; /* by total time */
+	ARRAY(struct copy_row) device_copies;  /* memcpys and memsets, by total time */
+	ARRAY(struct operator_row) operators;  /* by device time, then time on the host */
+	ARRAY(struct span_row) span_rows;      /* by total time, then count */
+	ARRAY(struct stream_row) stream_rows;  /* by total time */
 	ARRAY(struct device_row) devices;
 	struct links links; /* which call asked for which work, and how well that is known */
 	struct analysis analysis;
@@ -351,9 +353,9 @@ struct report {
 	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
 					      * of kernels that were timed once the error is all */
 	uint64_t device_kernels;             /* how many ran; sampled: how many were timed */
-	uint64_t unjoined_work;              /* no call is known that asked for it */
-	uint64_t lost_work;       /* pieces that whoever collected them says to be missing */
-	uint64_t unowned_kernels; /* no operator is known that asked for it */
+	uint64_t unjoined_activities;        /* no call is known that asked for it */
+	uint64_t lost_activities;            /* missing, as who collected them says */
+	uint64_t unowned_kernels;            /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 	uint64_t predicted,
 		unpredicted;           /* launches that were asked about: with an answer, without */

@@ -105,7 +105,7 @@ static void classify_cost(struct roofline *l)
 							  : BOUND_MEMORY;
 }
 
-static bool is_small(const struct report *r, const struct work_row *w)
+static bool is_small(const struct report *r, const struct activity_row *w)
 {
 	const struct launch_shape *s = &w->shape;
 	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2];
@@ -136,7 +136,7 @@ static enum bound_class class_of_family(enum predict_family family)
 	}
 }
 
-static void classify_name(struct work_row *w)
+static void classify_name(struct activity_row *w)
 {
 	struct predict_kernel k = { 0 };
 	predict_kernel_name(&k, w->name, 0);
@@ -148,7 +148,7 @@ static void classify_name(struct work_row *w)
 }
 
 /* The device stood still before it for longer than it ran, since the host was slow to launch. */
-static void classify_kernel(const struct report *r, struct work_row *w)
+static void classify_kernel(const struct report *r, struct activity_row *w)
 {
 	struct roofline *l = &w->roofline;
 	if (w->starved_ns > w->total_ns) {
@@ -166,10 +166,10 @@ static void classify_kernel(const struct report *r, struct work_row *w)
 
 void roofline_fill(struct report *r)
 {
-	for (size_t i = 0; i < r->work.n; i++) {
-		struct work_row *w = &r->work.v[i];
+	for (size_t i = 0; i < r->activities.n; i++) {
+		struct activity_row *w = &r->activities.v[i];
 		find_shares(&w->roofline);
-		if (w->kind == WORK_KERNEL && !w->communicates)
+		if (w->kind == GPU_KERNEL && !w->communicates)
 			classify_kernel(r, w);
 	}
 	for (size_t i = 0; i < r->operators.n; i++) {

@@ -99,16 +99,16 @@ static const struct given *given_to(const struct loader *l, const struct call_li
 
 /* What is known about the code, best source first: the work itself, then the function. */
 static struct predict_kernel attributes_of(
-	const struct device_work *w, const struct meta_attributes *a)
+	const struct gpu_activity *w, const struct meta_attributes *a)
 {
 	struct predict_kernel k = { 0 };
 	const uint32_t known = a ? a->known : 0;
-	k.has_regs = w->valid & WORK_HAS_REGISTERS || known >> ATTRIBUTE_REGISTERS & 1;
-	if (w->valid & WORK_HAS_REGISTERS)
+	k.has_regs = w->valid & GPU_HAS_REGISTERS || known >> ATTRIBUTE_REGISTERS & 1;
+	if (w->valid & GPU_HAS_REGISTERS)
 		k.regs = w->registers;
 	else if (k.has_regs)
 		k.regs = a->value[ATTRIBUTE_REGISTERS];
-	if (w->valid & WORK_HAS_SHARED)
+	if (w->valid & GPU_HAS_SHARED)
 		k.smem_static_bytes = w->shared_static;
 	else if (known >> ATTRIBUTE_STATIC_SHARED & 1)
 		k.smem_static_bytes = a->value[ATTRIBUTE_STATIC_SHARED];
@@ -137,13 +137,13 @@ static struct sample_kernel *new_kernel(
 	return n;
 }
 
-static int kernel_of(struct loader *l, const struct device_work *w, const struct meta_attributes *a,
-	uint32_t *ret_kernel)
+static int kernel_of(struct loader *l, const struct gpu_activity *w,
+	const struct meta_attributes *a, uint32_t *ret_kernel)
 {
 	const uint32_t name = meta_find_string(l->m, l->buf.ref->process, w->name);
 	const struct predict_kernel k = attributes_of(w, a);
 	const bool has_shared =
-		w->valid & WORK_HAS_SHARED || (a && a->known >> ATTRIBUTE_STATIC_SHARED & 1);
+		w->valid & GPU_HAS_SHARED || (a && a->known >> ATTRIBUTE_STATIC_SHARED & 1);
 	uint32_t *index = map_get(&l->kernel_map,
 		MAP_KEY(name, (uint64_t)k.regs << 32 | k.smem_static_bytes, k.local_bytes,
 			k.has_regs | k.has_local << 1 | has_shared << 2));
@@ -169,9 +169,9 @@ static int kernel_of(struct loader *l, const struct device_work *w, const struct
 
 /* ---- samples ---- */
 
-static const struct meta_device *device_of(const struct loader *l, const struct device_work *w)
+static const struct meta_device *device_of(const struct loader *l, const struct gpu_activity *w)
 {
-	for (size_t i = 0; w->valid & WORK_HAS_DEVICE && i < l->m->devices.n; i++) {
+	for (size_t i = 0; w->valid & GPU_HAS_DEVICE && i < l->m->devices.n; i++) {
 		const struct meta_device *d = &l->m->devices.v[i];
 		if (d->process == l->buf.ref->process && d->device == w->device)
 			return d;
@@ -189,21 +189,21 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 	memcpy(launch->arg, a->value, a->kept * sizeof(a->value[0]));
 }
 
-static int add_sample(struct loader *l, const struct device_work *w)
+static int add_sample(struct loader *l, const struct gpu_activity *w)
 {
 	const struct call_link *link = links_of(&l->links, l->buf.ref->process, w, &l->hint);
 	const struct given *whole = given_to(l, link);
-	const struct given *g = w->valid & WORK_HAS_GRAPH ? NULL : whole;
+	const struct given *g = w->valid & GPU_HAS_GRAPH ? NULL : whole;
 	const struct meta_attributes *a =
 		g ? meta_find_attributes(l->m, g->process, g->function, g->ticks) : NULL;
 	struct sample s = { .start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.device = w->device,
 		.stream = w->stream,
-		.has_device = w->valid & WORK_HAS_DEVICE,
-		.has_stream = w->valid & WORK_HAS_STREAM,
-		.has_dynamic = w->valid & WORK_HAS_SHARED,
-		.graph = w->valid & WORK_HAS_GRAPH,
+		.has_device = w->valid & GPU_HAS_DEVICE,
+		.has_stream = w->valid & GPU_HAS_STREAM,
+		.has_dynamic = w->valid & GPU_HAS_SHARED,
+		.graph = w->valid & GPU_HAS_GRAPH,
 		.has_call = link != NULL,
 		.call_ticks = link ? link->ticks : 0,
 		.call_tid = link ? link->tid : 0,
@@ -228,16 +228,16 @@ static int add_sample(struct loader *l, const struct device_work *w)
 	return 0;
 }
 
-static int take_work(struct loader *l)
+static int take_activity(struct loader *l)
 {
 	struct cursor at = { .t = l->t, .buf = &l->buf };
-	struct device_work w;
+	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0) {
-		const bool has_shape = w.valid & WORK_HAS_SHAPE;
-		if (w.kind == WORK_KERNEL && has_shape && (e = add_sample(l, &w)))
+	while ((e = trace_next_activity(&at, &w)) > 0) {
+		const bool has_shape = w.valid & GPU_HAS_SHAPE;
+		if (w.kind == GPU_KERNEL && has_shape && (e = add_sample(l, &w)))
 			break;
-		l->s->shapeless += w.kind == WORK_KERNEL && !has_shape;
+		l->s->shapeless += w.kind == GPU_KERNEL && !has_shape;
 	}
 	return e;
 }
@@ -305,7 +305,7 @@ int samples_load(
 	if (!e && l.given.n)
 		qsort(l.given.v, l.given.n, sizeof(*l.given.v), given_order);
 	if (!e)
-		e = take_work(&l);
+		e = take_activity(&l);
 	links_fini(&l.links);
 	array_free(&l.given);
 	map_fini(&l.kernel_map);

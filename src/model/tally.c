@@ -280,7 +280,7 @@ static int see_handles(struct tally *t, const struct schema_fn *fn, const struct
 /* ---- one record ---- */
 
 /* What a driver call that succeeded asked the GPU for. */
-static int add_work(struct tally *t, struct call_row *c, const struct record *r)
+static int add_activity(struct tally *t, struct call_row *c, const struct record *r)
 {
 	uint64_t bytes = 0;
 	if (c->fn->launch_layout)
@@ -315,7 +315,7 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 		t->unpredicted += r->flags & RECORD_PREDICTED && !predicted;
 		add_graph_launch(t, r);
 	}
-	return e ? e : add_work(t, c, r);
+	return e ? e : add_activity(t, c, r);
 }
 
 static int tally_record(struct tally *t, const struct record *r)

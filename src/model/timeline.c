@@ -36,7 +36,7 @@ static void cover_add(struct cover *c, const struct piece *p)
 
 static void count_piece(struct account *a, const struct piece *p)
 {
-	const bool copies = p->kind == WORK_COPY || p->kind == WORK_SET;
+	const bool copies = p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET;
 	cover_add(&a->all, p);
 	if (copies)
 		cover_add(&a->copy, p);
@@ -71,8 +71,8 @@ static uint64_t find_latency(const struct timeline *t)
 	uint64_t least = LATENCY_MOST;
 	for (size_t i = 0; i < t->pieces.n; i++) {
 		const struct piece *p = &t->pieces.v[i];
-		const struct asker *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
-		if (c && p->kind == WORK_KERNEL && c->start_ns < p->start_ns &&
+		const struct caller *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
+		if (c && p->kind == GPU_KERNEL && c->start_ns < p->start_ns &&
 			p->start_ns - c->start_ns < least)
 			least = p->start_ns - c->start_ns;
 	}
@@ -123,7 +123,7 @@ static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 /* What the host was in when the device ran dry: a launch takes its time to reach it. */
 static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
 {
-	const struct asker *c = &a->t->calls.v[p->call];
+	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
 	const bool again = p > a->t->pieces.v && p[-1].call == p->call;
 	return (struct idle){ .until_ns = p->start_ns,
@@ -141,7 +141,7 @@ static int explain(struct account *a, const struct piece *p, uint64_t from, uint
 	if (p->call == NO_CALL)
 		return put_idle(a,
 			(struct idle){ .until_ns = to, .ns = to - from, .what = IDLE_UNKNOWN }, ns);
-	const struct asker *c = &a->t->calls.v[p->call];
+	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t asked = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
 	uint64_t host[HOST_STATES] = { 0 };
 	struct idle i = begin_of(a, p, from);
@@ -160,7 +160,7 @@ static int explain(struct account *a, const struct piece *p, uint64_t from, uint
 static int count_gap(struct account *a, const struct piece *p)
 {
 	struct analysis *to = &a->r->analysis;
-	struct work_row *row = &a->r->work.v[p->row];
+	struct activity_row *row = &a->r->activities.v[p->row];
 	uint64_t ns[WALL_PARTS] = { 0 };
 	const int e = explain(a, p, a->all.until, ns);
 	for (int k = 0; k < WALL_PARTS; k++)
@@ -169,7 +169,7 @@ static int count_gap(struct account *a, const struct piece *p)
 	const struct idle_gap kept = { .start_ns = a->all.until - a->start_ns,
 		.ns = p->start_ns - a->all.until,
 		.cause = largest_part(ns),
-		.before = a->r->work.v[a->last_row].name,
+		.before = a->r->activities.v[a->last_row].name,
 		.after = row->name };
 	return e ? e : keep_gap(to, &kept);
 }
@@ -182,12 +182,12 @@ static void count_wait(struct account *a, const struct piece *p)
 	struct analysis *to = &a->r->analysis;
 	if (p->call == NO_CALL)
 		return;
-	struct asker *c = &a->t->calls.v[p->call];
+	struct caller *c = &a->t->calls.v[p->call];
 	if (c->first_ns)
 		return;
 	c->first_ns = p->start_ns ? p->start_ns : 1;
 	const uint64_t ns = p->start_ns > c->end_ns ? p->start_ns - c->end_ns : 0;
-	struct work_row *row = &a->r->work.v[p->row];
+	struct activity_row *row = &a->r->activities.v[p->row];
 	row->queued_ns = sat_add(row->queued_ns, ns);
 	row->queued_count++;
 	to->queue.calls++;
@@ -228,7 +228,7 @@ static int measure_queue(struct account *a)
 		return -ENOMEM;
 	struct depth d = { .grown = moments, .shrunk = moments + t->calls.n };
 	for (size_t i = 0; i < t->calls.n; i++) {
-		const struct asker *c = &t->calls.v[i];
+		const struct caller *c = &t->calls.v[i];
 		if (!c->first_ns)
 			continue;
 		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;

@@ -1,10 +1,10 @@
 /*
  * Wall time, accounted for: what the devices did at each moment, and where nothing ran, why.
- * Filled while device work is joined to its calls (device.c); internal to src/report.
+ * Filled while GPU activities are joined to its calls (device.c); internal to src/report.
  *
  * The devices of a trace are taken together: a moment in which any of them computes is one of
- * computing.  Where nothing runs, the work that ends the idle gap tells the cause: until its call
- * had returned, the host is asked what it was doing (host_time.h); after that, the work was
+ * computing.  Where nothing runs, the activity that ends the idle gap tells the cause: until its
+ * call had returned, the host is asked what it was doing (host_time.h); after that, the work was
  * queued and waited.  This is the one answer to why nothing ran: the report sums it up, and rules
  * of hints read it (hint_idle.c).
  */
@@ -25,12 +25,12 @@ struct piece {
 	uint32_t row;    /* into report.work */
 	uint32_t device; /* into report.devices */
 	uint32_t stream; /* below timeline.stream_count, or NO_STREAM */
-	uint16_t kind;   /* enum work_kind */
+	uint16_t kind;   /* enum gpu_activity_kind */
 	bool communicates;
 };
 
 /* A call that asked for work. */
-struct asker {
+struct caller {
 	uint64_t start_ns, end_ns;
 	uint64_t first_ns; /* when its first piece began; 0: none did */
 	uint32_t thread;
@@ -38,11 +38,11 @@ struct asker {
 
 struct timeline {
 	ARRAY(struct piece) pieces; /* by start, once timeline_fill() has run */
-	ARRAY(struct asker) calls;
+	ARRAY(struct caller) calls;
 	size_t stream_count;
 };
 
-/* Fills r->analysis from the pieces and calls.  threads: (process, tid) to asker.thread, of
+/* Fills r->analysis from the pieces and calls.  threads: (process, tid) to caller.thread, of
  * which there are thread_count.  0 or -ENOMEM. */
 int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count);
@@ -51,7 +51,7 @@ void timeline_fini(struct timeline *t);
 /*
  * The chain of what waited for what, from the end of the recording back to its beginning
  * (start_ns): for timeline_fill().  Work waits for the work before it in its stream, or for its
- * call, whichever was later; if it began long after both, for the work of another stream that
+ * call, whichever was later; if it began long after both, for the activities of another stream that
  * ended last.  A call waits for its thread, and that for what its last wait waited for.
  */
 struct host_time;

@@ -360,7 +360,7 @@ int html_make(struct html *h, const struct trace *t, const struct decoder *decod
 	if (e)
 		return error_set(err, e, "no memory for hints");
 	e = layout_make(report, most, &h->layout, err);
-	if (!e && report->work.n)
+	if (!e && report->activities.n)
 		e = flame_make(t, FLAME_DEVICE, &device, err);
 	h->device = device;
 	if (!e && device)

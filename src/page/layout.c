@@ -147,7 +147,7 @@ static void merge_rows(struct layout *t)
 	}
 }
 
-/* Bins grow until no more than `most` items are left; one a row at the least. */
+/* Bins grow until no more than `most` items are left; one a row at least. */
 static void shrink(struct layout *t, size_t most, bool finally)
 {
 	for (size_t i = 0; i < t->rows.n; i++)

@@ -24,7 +24,7 @@
 
 enum lane_kind {
 	LANE_STREAM, /* of a device; items may overlap */
-	LANE_SPANS,  /* on a device: from the first to the last work of an annotation */
+	LANE_SPANS,  /* on a device: from the first to the last activity of an annotation */
 	LANE_RANGES, /* of a thread: operators, annotations, NVTX */
 	LANE_PYTHON, /* of a thread */
 	LANE_OTHER,  /* of a thread: ranges that need not nest */

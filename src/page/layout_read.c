@@ -254,35 +254,35 @@ static int place_ranges(struct reader *r)
 	return e;
 }
 
-/* ---- device work ---- */
+/* ---- GPU activities ---- */
 
-static void describe_work(const struct device_work *w, struct layout_detail *d)
+static void describe_activity(const struct gpu_activity *w, struct layout_detail *d)
 {
-	if (w->valid & WORK_HAS_SHAPE) {
+	if (w->valid & GPU_HAS_SHAPE) {
 		d->valid |= DETAIL_SHAPE;
 		memcpy(d->grid, w->grid, sizeof(d->grid));
 		memcpy(d->block, w->block, sizeof(d->block));
 	}
-	if (w->valid & WORK_HAS_SHARED) {
+	if (w->valid & GPU_HAS_SHARED) {
 		d->valid |= DETAIL_SHARED;
 		d->shared = w->shared_dynamic;
 		d->shared_static = w->shared_static;
 	}
-	if (w->valid & WORK_HAS_REGISTERS) {
+	if (w->valid & GPU_HAS_REGISTERS) {
 		d->valid |= DETAIL_REGISTERS;
 		d->registers = w->registers;
 	}
-	if (w->valid & WORK_HAS_BYTES) {
+	if (w->valid & GPU_HAS_BYTES) {
 		d->valid |= DETAIL_BYTES;
 		d->bytes = w->bytes;
 	}
 }
 
-static uint32_t work_name(struct reader *r, const struct device_work *w)
+static uint32_t activity_name(struct reader *r, const struct gpu_activity *w)
 {
 	char text[48];
-	const char *kind = work_kind_name(w->kind);
-	const char *way = w->kind == WORK_COPY && (w->valid & WORK_HAS_WHAT)
+	const char *kind = activity_kind_name(w->kind);
+	const char *way = w->kind == GPU_MEMCPY && (w->valid & GPU_HAS_WHAT)
 				  ? copy_direction_name(w->what)
 				  : NULL;
 	const uint32_t name = meta_find_string(&r->r->meta, r->buf.ref->process, w->name);
@@ -297,32 +297,32 @@ static uint64_t since_start(const struct reader *r, uint64_t ns)
 	return ns > start ? ns - start : 0;
 }
 
-static int add_work(struct reader *r, const struct device_work *w)
+static int add_activity(struct reader *r, const struct gpu_activity *w)
 {
 	struct layout_detail d = { .kernel = NONE, .text = NONE, .error = NONE };
-	const struct layout_lane lane = { .kind = w->kind == WORK_SPAN ? LANE_SPANS : LANE_STREAM,
+	const struct layout_lane lane = { .kind = w->kind == GPU_SPAN ? LANE_SPANS : LANE_STREAM,
 		.process = r->buf.ref->process,
-		.device = w->valid & WORK_HAS_DEVICE ? w->device : 0,
-		.context = w->valid & WORK_HAS_CONTEXT ? w->context : 0,
-		.stream = w->valid & WORK_HAS_STREAM ? w->stream : 0 };
+		.device = w->valid & GPU_HAS_DEVICE ? w->device : 0,
+		.context = w->valid & GPU_HAS_CONTEXT ? w->context : 0,
+		.stream = w->valid & GPU_HAS_STREAM ? w->stream : 0 };
 	struct layout_item item = { .start_ns = since_start(r, w->start_ns),
 		.end_ns = since_start(r, w->end_ns),
-		.link = w->valid & WORK_HAS_CORRELATION ? w->correlation : 0,
-		.name = work_name(r, w) };
+		.link = w->valid & GPU_HAS_CORRELATION ? w->correlation : 0,
+		.name = activity_name(r, w) };
 	const uint32_t at_lane = layout_lane(r->t, &lane);
-	describe_work(w, &d);
+	describe_activity(w, &d);
 	const bool failed = item.name == NONE || at_lane == NONE || put_detail(r, &d, &item.detail);
 	if (failed)
 		return -ENOMEM;
-	return w->kind == WORK_WAIT ? 0 : layout_add(r->t, at_lane, 0, &item);
+	return w->kind == GPU_SYNC ? 0 : layout_add(r->t, at_lane, 0, &item);
 }
 
-static int take_work(struct reader *r)
+static int take_activity(struct reader *r)
 {
 	struct cursor at = { .t = r->r->trace, .buf = &r->buf };
-	struct device_work w;
+	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_work(&at, &w)) > 0 && !(e = add_work(r, &w)))
+	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = add_activity(r, &w)))
 		;
 	return e;
 }
@@ -338,7 +338,7 @@ static uint32_t *nones(size_t n)
 
 static int read_all(struct reader *r)
 {
-	int e = take_work(r);
+	int e = take_activity(r);
 	if (!e)
 		e = take_ranges(r);
 	if (!e)

@@ -1,6 +1,6 @@
 /*
  * Chunks of a process that all its threads write to: metadata, ranges that any thread may end,
- * device work and its links, and accounts.  Their functions are in writer.h and lane.h.
+ * GPU activities and its links, and accounts.  Their functions are in writer.h and lane.h.
  */
 #include "record/writer.h"
 
@@ -151,10 +151,10 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id)
 	return to;
 }
 
-struct device_work *work_reserve(struct recorder *r)
+struct gpu_activity *activity_reserve(struct recorder *r)
 {
 	uint32_t chunk, offset;
-	return r->header ? share(r, &works, sizeof(struct device_work), &chunk, &offset) : NULL;
+	return r->header ? share(r, &works, sizeof(struct gpu_activity), &chunk, &offset) : NULL;
 }
 
 struct link *link_reserve(struct recorder *r)
@@ -170,7 +170,7 @@ struct thread_account *account_reserve(struct recorder *r)
 			 : NULL;
 }
 
-void work_lose(struct recorder *r, uint64_t count)
+void activity_lose(struct recorder *r, uint64_t count)
 {
 	if (!r->header || !count || (!atomic_load(&works.now) && !grow(r, &works, 0, 0)))
 		return;

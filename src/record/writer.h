@@ -162,14 +162,14 @@ struct range *span_reserve(struct recorder *r, uint64_t *ret_id);
 struct range *span_find(uint64_t id);
 
 /*
- * Room for a piece of device work, and for a link of one; NULL when there is none.  Any thread.
+ * Room for a GPU activity, and for a link of one; NULL when there is none.  Any thread.
  * The caller stores kind, or correlation, last.
  */
-struct device_work *work_reserve(struct recorder *r);
+struct gpu_activity *activity_reserve(struct recorder *r);
 struct link *link_reserve(struct recorder *r);
 
-/* Counts pieces of work that nobody will hear of. */
-void work_lose(struct recorder *r, uint64_t count);
+/* Counts GPU activities that nobody will hear of. */
+void activity_lose(struct recorder *r, uint64_t count);
 
 void shared_forget(void); /* after a fork: all begin anew */
 

@@ -56,13 +56,13 @@ static void cell_bar(struct table *t, uint64_t part, uint64_t all)
 	table_cell(t, "%.*s", (int)(share * 20 + 0.5), bar);
 }
 
-/* Shares of the wall time, and of it from the first work to the last: a program's start is often
- * longer than all that it does.  The parts from `inside` on are outside of that. */
+/* Shares of the wall time, and of it from the first activity to the last: a program's start is
+ * often longer than all that it does.  The parts from `inside` on are outside of that. */
 static void put_parts(const struct report *r, FILE *out, const struct analysis_style *style,
 	const uint64_t *ns, const char *const *names, unsigned count, unsigned inside)
 {
 	const uint64_t *wall = r->analysis.wall_ns;
-	const uint64_t work_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
+	const uint64_t activity_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
 	static const char *const headings[] = { "time", "of wall", "of GPU span", "", "what" };
 	struct table t;
 	table_init(&t, ">>><<", headings);
@@ -74,8 +74,8 @@ static void put_parts(const struct report *r, FILE *out, const struct analysis_s
 		if (i >= inside)
 			table_cell(&t, "-");
 		else
-			cell_share(&t, ns[i], work_ns);
-		cell_bar(&t, i >= inside ? 0 : ns[i], work_ns);
+			cell_share(&t, ns[i], activity_ns);
+		cell_bar(&t, i >= inside ? 0 : ns[i], activity_ns);
 		table_cell(&t, "%s", names[i]);
 	}
 	table_print(&t, out, style->dim, style->plain);

@@ -91,13 +91,13 @@ static void put_clock(struct json *j, const struct report *r)
 /* Of traces whose work was joined to calls, not known which they are. */
 static void put_join(struct json *j, const struct report *r)
 {
-	if (!r->links.work)
+	if (!r->links.activities)
 		return;
 	json_begin_object(j, "join");
-	json_u64(j, "work", r->links.work);
+	json_u64(j, "work", r->links.activities);
 	json_u64(j, "joined", r->links.joined);
 	json_u64(j, "checked", r->links.checked);
-	json_u64(j, "lost", r->lost_work);
+	json_u64(j, "lost", r->lost_activities);
 	json_end_object(j);
 }
 
@@ -158,7 +158,7 @@ static void put_triple(struct json *j, const char *key, const uint32_t *v)
 }
 
 /* Measured, or estimated from samples. */
-static void put_device_total(struct json *j, const struct report *r, const struct work_row *w)
+static void put_device_total(struct json *j, const struct report *r, const struct activity_row *w)
 {
 	const uint64_t ns = w ? w->total_ns : 0;
 	put_time(j, "device_total_ns", w && !r->sampled, ns);
@@ -183,7 +183,8 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	put_triple(j, "grid", k->shape.grid);
 	put_triple(j, "block", k->shape.block);
 	json_u64(j, "shapes", k->shapes);
-	const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+	const struct activity_row *w =
+		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 	put_device_total(j, r, w);
 	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
 	put_time(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
@@ -291,15 +292,15 @@ static void put_devices(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-/* All that ran, by name: kernels, copies, sets, and the spans of annotations. */
-static void put_work(struct json *j, const struct report *r)
+/* All that ran, by name: kernels, memcpys, memsets, and the spans of annotations. */
+static void put_activity(struct json *j, const struct report *r)
 {
 	json_begin_array(j, "device_work");
-	for (size_t i = 0; i < r->work.n; i++) {
-		const struct work_row *w = &r->work.v[i];
+	for (size_t i = 0; i < r->activities.n; i++) {
+		const struct activity_row *w = &r->activities.v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "name", w->name);
-		put_name(j, "kind", work_kind_name(w->kind));
+		put_name(j, "kind", activity_kind_name(w->kind));
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
 		put_device_total(j, r, w);
@@ -341,7 +342,7 @@ static void put_operators(struct json *j, const struct report *r)
 		json_str(j, "name", o->name);
 		put_name(j, "kind", range_kind_name(o->kind));
 		json_u64(j, "count", o->count);
-		put_time(j, "device_count", !r->sampled, o->work_count);
+		put_time(j, "device_count", !r->sampled, o->activity_count);
 		put_time(j, "device_self_ns", !r->sampled, o->device_self_ns);
 		put_time(j, "device_total_ns", !r->sampled, o->device_total_ns);
 		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
@@ -448,7 +449,7 @@ void report_print_json(const struct report *r, FILE *out)
 	roofline_put_gpu(&j, r);
 	analysis_put_json(r, &j);
 	prediction_put_json(&j, r);
-	put_work(&j, r);
+	put_activity(&j, r);
 	put_device_copies(&j, r);
 	put_operators(&j, r);
 	put_spans(&j, r);

@@ -60,15 +60,15 @@ static void warn_missing(struct report *r)
 	if (r->trace->header.lost_ranges)
 		warn(r, "%" PRIu64 " ranges were lost: no room for them in the trace",
 			r->trace->header.lost_ranges);
-	if (r->lost_work && r->sampled)
+	if (r->lost_activities && r->sampled)
 		warn(r,
 			"%" PRIu64
 			" samples were lost: the GPU activity had not ended when its context or the "
 			"program did, or there was no room for them in the trace",
-			r->lost_work);
-	else if (r->lost_work)
+			r->lost_activities);
+	else if (r->lost_activities)
 		warn(r, "%" PRIu64 " GPU activities were lost: CUPTI had no buffer for them",
-			r->lost_work);
+			r->lost_activities);
 	if (r->trace->header.unnamed)
 		warn(r, "%" PRIu32 " names and graphs are missing: no room for them in the trace",
 			r->trace->header.unnamed);

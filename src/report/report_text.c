@@ -171,11 +171,12 @@ static void put_totals(const struct page *p)
 static void put_join(const struct page *p)
 {
 	const struct report *r = p->r;
-	struct number work, joined, checked, early, off;
-	if (!r->links.work)
+	struct number activity, joined, checked, early, off;
+	if (!r->links.activities)
 		return;
 	fprintf(p->out, "  %s of %s GPU activities joined to their calls",
-		number_count(&joined, r->links.joined), number_count(&work, r->links.work));
+		number_count(&joined, r->links.joined),
+		number_count(&activity, r->links.activities));
 	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
 		number_count(&checked, r->links.checked));
 	fprintf(p->out, "  clocks agree within %s; %s activities began before their call\n",
@@ -293,7 +294,7 @@ static void put_sampling(const struct page *p)
 			number_ns(&total, sat_from(p->r->sampled_ns)),
 			number_ns(&error, sat_from(p->r->sampled_error_ns)));
 	for (size_t i = 0; i < p->r->kernel_rows.n; i++)
-		if (p->r->kernel_rows.v[i].work == WORK_NONE)
+		if (p->r->kernel_rows.v[i].activity == ACTIVITY_NONE)
 			untimed = sat_add(untimed, p->r->kernel_rows.v[i].count);
 	if (untimed)
 		fprintf(p->out, "  and without %s launches of kernels that were never timed\n",
@@ -327,7 +328,7 @@ static void put_devices(const struct page *p)
 }
 
 /* In percent: what is estimated is beside it. */
-static void cell_error(struct table *t, const struct work_row *w)
+static void cell_error(struct table *t, const struct activity_row *w)
 {
 	if (isnan(w->error_ns) || !w->total_ns)
 		table_cell(t, "?");
@@ -342,13 +343,14 @@ static void put_sampled_kernels(const struct page *p)
 	const struct report *r = p->r;
 	uint64_t all = 0;
 	struct table t;
-	for (size_t i = 0; i < r->work.n; i++)
-		all += r->work.v[i].kind == WORK_KERNEL ? r->work.v[i].total_ns : 0;
+	for (size_t i = 0; i < r->activities.n; i++)
+		all += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].total_ns : 0;
 	heading(p, "Kernels by estimated time on the device");
 	table_init(&t, ">>>>>>><<<", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		const struct activity_row *w =
+			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		if (w) {
 			cell_ns(&t, w->total_ns);
 			cell_error(&t, w);
@@ -386,7 +388,8 @@ static void put_kernel_times(const struct page *p)
 	table_init(&t, ">>>>><<<<", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct work_row *w = k->work == WORK_NONE ? NULL : &r->work.v[k->work];
+		const struct activity_row *w =
+			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		if (w) {
 			cell_ns(&t, w->total_ns);
 			cell_share(&t, w->total_ns, all);
@@ -443,7 +446,7 @@ static void put_operators(const struct page *p)
 		cell_share(&t, o->device_self_ns, all);
 		cell_device(&t, r, o->device_total_ns);
 		cell_count(&t, o->count);
-		cell_count(&t, o->work_count);
+		cell_count(&t, o->activity_count);
 		cell_ns(&t, ns_of(r, o->host_self_ticks));
 		cell_ns(&t, ns_of(r, o->host_ticks));
 		roofline_cell(&t, &o->roofline);
@@ -738,7 +741,7 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_title(&p);
 	put_failures(&p);
 	put_warnings(&p);
-	if (!r->calls && !r->allocator_events && !r->work.n && !r->operators.n) {
+	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
 		put_nothing(&p);
 		return put_processes(&p);
 	}

@@ -9,7 +9,7 @@ size_t array_record_bytes(uint16_t chunk_kind)
 {
 	switch (chunk_kind) {
 	case CHUNK_DEVICE:
-		return sizeof(struct device_work);
+		return sizeof(struct gpu_activity);
 	case CHUNK_RANGES:
 		return sizeof(struct range);
 	case CHUNK_LINKS:
@@ -32,13 +32,13 @@ static bool next(const struct chunk_buf *buf, size_t *at, void *ret, size_t each
 	return true;
 }
 
-bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_work)
+bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity *ret_activity)
 {
-	while (next(buf, at, ret_work, sizeof(*ret_work))) {
-		if (!ret_work->kind)
+	while (next(buf, at, ret_activity, sizeof(*ret_activity))) {
+		if (!ret_activity->kind)
 			continue;
-		if (ret_work->end_ns < ret_work->start_ns)
-			ret_work->end_ns = ret_work->start_ns;
+		if (ret_activity->end_ns < ret_activity->start_ns)
+			ret_activity->end_ns = ret_activity->start_ns;
 		return true;
 	}
 	return false;
@@ -76,10 +76,10 @@ static int next_chunk(struct cursor *c, enum chunk_kind kind)
 	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);
 }
 
-int trace_next_work(struct cursor *c, struct device_work *ret_work)
+int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity)
 {
 	int e = 1;
-	while (e > 0 && !(c->inside && work_next(c->buf, &c->at, ret_work)))
+	while (e > 0 && !(c->inside && activity_next(c->buf, &c->at, ret_activity)))
 		e = next_chunk(c, CHUNK_DEVICE);
 	return e;
 }
@@ -116,9 +116,9 @@ const char *copy_direction_name(unsigned direction)
 	return NAME_OF(names, direction);
 }
 
-const char *work_direction(const struct device_work *w)
+const char *activity_direction(const struct gpu_activity *w)
 {
-	return w->kind == WORK_COPY && w->valid & WORK_HAS_WHAT ? copy_direction_name(w->what)
+	return w->kind == GPU_MEMCPY && w->valid & GPU_HAS_WHAT ? copy_direction_name(w->what)
 								: NULL;
 }
 
@@ -129,7 +129,7 @@ const char *memory_place_name(unsigned place)
 	return NAME_OF(names, place);
 }
 
-const char *work_kind_name(unsigned kind)
+const char *activity_kind_name(unsigned kind)
 {
 	static const char *const names[] = { NULL, "kernel", "copy", "set", "wait", "span", "graph",
 		"other" };

@@ -1,7 +1,7 @@
 /*
- * What chunks of device work, ranges and links hold (docs/reference/trace-format.md, "Device work,
- * ranges and links"): arrays of records of one size, read one by one, and their form in a
- * packed trace.  Nothing here keeps anything; any thread may read its own buffer.
+ * What chunks of GPU activities, ranges and links hold (docs/reference/trace-format.md, "GPU
+ * activities, ranges and links"): arrays of records of one size, read one by one, and their form in
+ * a packed trace.  Nothing here keeps anything; any thread may read its own buffer.
  */
 #ifndef WEIR_TRACE_ACTIVITY_H
 #define WEIR_TRACE_ACTIVITY_H
@@ -21,7 +21,7 @@ size_t array_record_bytes(uint16_t chunk_kind);
  * with at = 0.  A time that runs backwards comes out with end_ns = start_ns, a range that never
  * ended with the end of the recording.
  */
-bool work_next(const struct chunk_buf *buf, size_t *at, struct device_work *ret_work);
+bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity *ret_activity);
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
 bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
 
@@ -31,7 +31,7 @@ bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
  *of the machine; damaged chunks are passed over, and counted if `damaged` is not NULL.
  *
  *	struct cursor at = { .t = t, .buf = &buf };
- *	while ((e = trace_next_work(&at, &w)) > 0)
+ *	while ((e = trace_next_activity(&at, &w)) > 0)
  */
 struct cursor {
 	const struct trace *t;
@@ -41,7 +41,7 @@ struct cursor {
 	size_t at;    /* in the chunk at hand */
 	bool inside;
 };
-int trace_next_work(struct cursor *c, struct device_work *ret_work);
+int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
 int trace_next_range(struct cursor *c, struct range *ret_range);
 int trace_next_link(struct cursor *c, struct link *ret_link);
 
@@ -59,9 +59,9 @@ static inline bool range_nests(uint16_t kind)
 
 /* "HtoD", "pinned", "kernel", "operator"; NULL for numbers that have no name. */
 const char *copy_direction_name(unsigned direction);
-const char *work_direction(const struct device_work *w); /* NULL also for what is no copy */
+const char *activity_direction(const struct gpu_activity *w); /* NULL also for what is no copy */
 const char *memory_place_name(unsigned place);
-const char *work_kind_name(unsigned kind);
+const char *activity_kind_name(unsigned kind);
 const char *wait_kind_name(unsigned kind);
 const char *range_kind_name(unsigned kind);
 

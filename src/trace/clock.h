@@ -26,7 +26,7 @@ void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair);
 void clock_fit_finish(
 	struct clock_fit *fit, enum trace_clock clock, const struct clock_pair *origin);
 
-/* CLOCK_MONOTONIC at `ticks`, 0 at the least. */
+/* CLOCK_MONOTONIC at `ticks`, 0 at least. */
 uint64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks);
 
 /* How far the line passes from a pair; 0 for a pair that is not there. */

@@ -121,7 +121,7 @@ uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handl
 const struct meta_attributes *meta_find_attributes(
 	const struct meta *m, uint32_t process, uint64_t handle, uint64_t ticks);
 
-/* Index into names of a string of device work or a range, or META_NONE. */
+/* Index into names of a string of GPU activities or a range, or META_NONE. */
 uint32_t meta_find_string(const struct meta *m, uint32_t process, uint32_t id);
 
 /* Index into steps: what the executable graph was at that time; META_NONE when unknown. */

@@ -4,8 +4,8 @@
  *
  *	compare-kineto REPORT.json TRACE.json[.gz] [EXPECTED.json]
  *
- * From the trace: for each name of device work, how often and how long; for each operator, how
- * many kernels, copies and sets name it by their External id.  From torch's table: the rows of
+ * From the trace: for each name of GPU activities, how often and how long; for each operator, how
+ * many kernels, memcpys and memsets name it by their External id.  From torch's table: the rows of
  * the device.  Times agree to a microsecond; operators to one launch in a thousand.
  */
 #include <jansson.h>
@@ -94,7 +94,7 @@ static void add(json_t *sums, const char *key, double us)
 	json_array_set_new(sum, 1, json_real(json_number_value(json_array_get(sum, 1)) + us));
 }
 
-static void sum_work(json_t *events, json_t *sums)
+static void sum_activity(json_t *events, json_t *sums)
 {
 	size_t i;
 	json_t *event;
@@ -109,7 +109,7 @@ static void sum_work(json_t *events, json_t *sums)
 	}
 }
 
-static void compare_work(json_t *report, json_t *sums)
+static void compare_activity(json_t *report, json_t *sums)
 {
 	const char *key;
 	json_t *sum;
@@ -136,7 +136,7 @@ static void id_of(json_t *event, char *id, size_t bytes)
 	snprintf(id, bytes, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 }
 
-/* How many pieces of work name each operator; returns how many there are. */
+/* How many GPU activities name each operator; returns how many there are. */
 static size_t sum_operators(json_t *events, json_t *sums)
 {
 	json_t *names = json_object(), *event;
@@ -208,9 +208,9 @@ int main(int argc, char **argv)
 		return 2;
 	json_t *report = load(argv[1]), *trace = load(argv[2]);
 	json_t *events = json_object_get(trace, "traceEvents");
-	json_t *work = json_object(), *operators = json_object();
-	sum_work(events, work);
-	compare_work(report, work);
+	json_t *activity = json_object(), *operators = json_object();
+	sum_activity(events, activity);
+	compare_activity(report, activity);
 	const size_t launches = sum_operators(events, operators);
 	compare_operators(report, operators, launches);
 	if (argc > 3) {
@@ -218,8 +218,9 @@ int main(int argc, char **argv)
 		compare_expected(report, expected);
 		json_decref(expected);
 	}
-	printf("%zu names of device work, %d differences\n", json_object_size(work), differences);
-	json_decref(work);
+	printf("%zu names of device work, %d differences\n", json_object_size(activity),
+		differences);
+	json_decref(activity);
 	json_decref(operators);
 	json_decref(trace);
 	json_decref(report);

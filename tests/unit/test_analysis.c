@@ -24,7 +24,7 @@ struct made_call {
 	uint16_t fn;
 };
 
-struct made_work {
+struct made_activity {
 	uint32_t start, end, stream, call; /* call: number of the call, from 1; 0 none */
 	uint16_t kind;
 	bool nccl;
@@ -70,18 +70,18 @@ static void put_calls(const struct made_call *calls, size_t n)
 	free(links);
 }
 
-static void put_work(const struct made_work *work, size_t n)
+static void put_activity(const struct made_activity *activity, size_t n)
 {
-	struct device_work *all = calloc(n, sizeof(*all));
+	struct gpu_activity *all = calloc(n, sizeof(*all));
 	for (size_t i = 0; i < n; i++) {
-		const struct made_work *w = &work[i];
-		all[i] = (struct device_work){ .start_ns = ns_of(w->start),
+		const struct made_activity *w = &activity[i];
+		all[i] = (struct gpu_activity){ .start_ns = ns_of(w->start),
 			.end_ns = ns_of(w->end),
 			.correlation = w->call,
-			.name = w->kind == WORK_KERNEL ? 1 + w->nccl : 0,
+			.name = w->kind == GPU_KERNEL ? 1 + w->nccl : 0,
 			.stream = w->stream,
 			.kind = w->kind,
-			.valid = WORK_HAS_STREAM | (w->call ? WORK_HAS_CORRELATION : 0) };
+			.valid = GPU_HAS_STREAM | (w->call ? GPU_HAS_CORRELATION : 0) };
 	}
 	maker_chunk(m, CHUNK_DEVICE, 7, 0, all, (uint32_t)(n * sizeof(*all)));
 	free(all);
@@ -117,18 +117,19 @@ static uint64_t sum(const uint64_t *ns, int n)
 
 /* ---- the plain version ---- */
 
-static bool active(const struct made_work *w, uint32_t us)
+static bool active(const struct made_activity *w, uint32_t us)
 {
 	return w->start <= us && us < w->end;
 }
 
 /* The work whose beginning ends the idle gap at `us`: of several, the first that was made. */
-static const struct made_work *next_work(const struct made_work *work, size_t n, uint32_t us)
+static const struct made_activity *next_activity(
+	const struct made_activity *activity, size_t n, uint32_t us)
 {
-	const struct made_work *next = NULL;
+	const struct made_activity *next = NULL;
 	for (size_t i = 0; i < n; i++)
-		if (work[i].start > us && (!next || work[i].start < next->start))
-			next = &work[i];
+		if (activity[i].start > us && (!next || activity[i].start < next->start))
+			next = &activity[i];
 	return next;
 }
 
@@ -152,20 +153,20 @@ static enum wall_part plain_host(const struct made_call *calls, size_t n, uint32
 }
 
 static enum wall_part plain_part(const struct made_call *calls, size_t call_count,
-	const struct made_work *work, size_t n, uint32_t us)
+	const struct made_activity *activity, size_t n, uint32_t us)
 {
 	bool computes = false, communicates = false, copies = false, ran = false;
 	for (size_t i = 0; i < n; i++) {
-		ran |= work[i].start <= us;
-		if (!active(&work[i], us))
+		ran |= activity[i].start <= us;
+		if (!active(&activity[i], us))
 			continue;
-		computes |= work[i].kind == WORK_KERNEL && !work[i].nccl;
-		communicates |= work[i].nccl;
-		copies |= work[i].kind == WORK_COPY;
+		computes |= activity[i].kind == GPU_KERNEL && !activity[i].nccl;
+		communicates |= activity[i].nccl;
+		copies |= activity[i].kind == GPU_MEMCPY;
 	}
 	if (computes || communicates || copies)
 		return computes ? WALL_COMPUTING : communicates ? WALL_COMMUNICATING : WALL_COPYING;
-	const struct made_work *next = next_work(work, n, us);
+	const struct made_activity *next = next_activity(activity, n, us);
 	if (!ran || !next)
 		return ran ? WALL_AFTER : WALL_BEFORE;
 	if (!next->call)
@@ -197,33 +198,33 @@ static size_t make_calls(uint64_t *seed, struct made_call *calls)
 	return n;
 }
 
-static size_t make_work(
-	uint64_t *seed, const struct made_call *calls, size_t call_count, struct made_work *work)
+static size_t make_activity(uint64_t *seed, const struct made_call *calls, size_t call_count,
+	struct made_activity *activity)
 {
 	size_t n = 0;
 	for (uint32_t i = 0; i < call_count; i++) {
-		struct made_work *w = &work[n];
+		struct made_activity *w = &activity[n];
 		if (calls[i].fn != FN_LAUNCH || !below(seed, 8))
 			continue;
 		n++;
-		*w = (struct made_work){ .start = calls[i].start + 1 + below(seed, 120),
+		*w = (struct made_activity){ .start = calls[i].start + 1 + below(seed, 120),
 			.stream = below(seed, 3),
 			.call = below(seed, 9) ? i + 1 : 0,
-			.kind = below(seed, 4) ? WORK_KERNEL : WORK_COPY };
+			.kind = below(seed, 4) ? GPU_KERNEL : GPU_MEMCPY };
 		w->end = w->start + below(seed, 90);
-		w->nccl = w->kind == WORK_KERNEL && !below(seed, 4);
+		w->nccl = w->kind == GPU_KERNEL && !below(seed, 4);
 	}
 	return n;
 }
 
 /* No two at one time: which of them ended the idle gap would be chance. */
-static void part_starts(struct made_work *work, size_t n)
+static void part_starts(struct made_activity *activity, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < i; k++)
-			if (work[k].start == work[i].start) {
-				work[i].start++;
-				work[i].end++;
+			if (activity[k].start == activity[i].start) {
+				activity[i].start++;
+				activity[i].end++;
 				k = (size_t)-1;
 			}
 }
@@ -232,18 +233,18 @@ static void every_microsecond_is_counted_where_it_belongs(void **state)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++) {
 		struct made_call calls[CALLS];
-		struct made_work work[CALLS];
+		struct made_activity activity[CALLS];
 		uint64_t s = seed, want[WALL_PARTS] = { 0 };
 		const size_t call_count = make_calls(&s, calls);
-		const size_t n = make_work(&s, calls, call_count, work);
+		const size_t n = make_activity(&s, calls, call_count, activity);
 		if (!n)
 			continue;
-		part_starts(work, n);
+		part_starts(activity, n);
 		for (uint32_t us = 0; us < WALL_US; us++)
-			want[plain_part(calls, call_count, work, n, us)] += 1000;
+			want[plain_part(calls, call_count, activity, n, us)] += 1000;
 		begin();
 		put_calls(calls, call_count);
-		put_work(work, n);
+		put_activity(activity, n);
 		const struct analysis *a = look();
 		assert_true(a->known);
 		for (int k = 0; k < WALL_PARTS; k++)
@@ -262,14 +263,14 @@ static void a_chain_of_work_in_a_stream_is_the_critical_path(void **state)
 {
 	const struct made_call calls[] = { { 100, 110, FN_LAUNCH }, { 110, 120, FN_LAUNCH },
 		{ 120, 130, FN_LAUNCH }, { 130, 1500, FN_SYNC } };
-	const struct made_work work[] = {
-		{ 115, 600, 1, 1, WORK_KERNEL, false },
-		{ 125, 300, 2, 2, WORK_KERNEL, false }, /* beside it: not on the path */
-		{ 602, 1490, 1, 3, WORK_COPY, false },
+	const struct made_activity activity[] = {
+		{ 115, 600, 1, 1, GPU_KERNEL, false },
+		{ 125, 300, 2, 2, GPU_KERNEL, false }, /* beside it: not on the path */
+		{ 602, 1490, 1, 3, GPU_MEMCPY, false },
 	};
 	begin();
 	put_calls(calls, 4);
-	put_work(work, 3);
+	put_activity(activity, 3);
 	const struct analysis *a = look();
 	assert_int_equal(a->path_ns[PATH_COMPUTING], 485000);
 	assert_int_equal(a->path_ns[PATH_COPYING], 888000);
@@ -285,15 +286,15 @@ static void a_chain_of_work_in_a_stream_is_the_critical_path(void **state)
 static void a_path_through_the_host_has_slack_where_the_device_was_busy(void **state)
 {
 	struct made_call calls[10];
-	struct made_work work[10];
+	struct made_activity activity[10];
 	for (uint32_t i = 0; i < 10; i++) {
 		calls[i] = (struct made_call){ 10 + i * 200, 200 + i * 200, FN_LAUNCH };
-		work[i] = (struct made_work){ 210 + i * 200, 370 + i * 200, 1, i + 1, WORK_KERNEL,
-			false };
+		activity[i] = (struct made_activity){ 210 + i * 200, 370 + i * 200, 1, i + 1,
+			GPU_KERNEL, false };
 	}
 	begin();
 	put_calls(calls, 10);
-	put_work(work, 10);
+	put_activity(activity, 10);
 	const struct analysis *a = look();
 	const uint64_t host = a->path_ns[PATH_HOST] + a->path_ns[PATH_LAUNCH];
 	assert_int_equal(a->path_ns[PATH_COMPUTING], 160000);
@@ -306,13 +307,13 @@ static void the_path_follows_a_wait_back_to_the_work_that_ended_it(void **state)
 {
 	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 505, FN_SYNC },
 		{ 700, 710, FN_LAUNCH } };
-	const struct made_work work[] = {
-		{ 20, 500, 1, 1, WORK_KERNEL, false },
-		{ 715, WALL_US, 1, 3, WORK_KERNEL, false },
+	const struct made_activity activity[] = {
+		{ 20, 500, 1, 1, GPU_KERNEL, false },
+		{ 715, WALL_US, 1, 3, GPU_KERNEL, false },
 	};
 	begin();
 	put_calls(calls, 3);
-	put_work(work, 2);
+	put_activity(activity, 2);
 	const struct analysis *a = look();
 	assert_int_equal(a->path_ns[PATH_COMPUTING], (480 + WALL_US - 715) * 1000);
 	assert_int_equal(a->path_ns[PATH_WAITING], 5000);
@@ -325,13 +326,13 @@ static void the_path_follows_a_wait_back_to_the_work_that_ended_it(void **state)
 static void work_that_waits_for_another_stream_is_on_its_path(void **state)
 {
 	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 20, FN_LAUNCH } };
-	const struct made_work work[] = {
-		{ 20, 1000, 1, 1, WORK_KERNEL, false },
-		{ 1004, 2000, 2, 2, WORK_KERNEL, false },
+	const struct made_activity activity[] = {
+		{ 20, 1000, 1, 1, GPU_KERNEL, false },
+		{ 1004, 2000, 2, 2, GPU_KERNEL, false },
 	};
 	begin();
 	put_calls(calls, 2);
-	put_work(work, 2);
+	put_activity(activity, 2);
 	const struct analysis *a = look();
 	assert_int_equal(a->path_ns[PATH_COMPUTING], (980 + 996) * 1000);
 	assert_int_equal(a->path_ns[PATH_QUEUE], 4000);
@@ -342,14 +343,14 @@ static void the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun(void **
 {
 	const struct made_call calls[] = { { 0, 10, FN_LAUNCH }, { 10, 20, FN_LAUNCH },
 		{ 20, 30, FN_LAUNCH } };
-	const struct made_work work[] = {
-		{ 40, 100, 1, 1, WORK_KERNEL, false },
-		{ 100, 200, 1, 2, WORK_KERNEL, false },
-		{ 200, 300, 1, 3, WORK_KERNEL, false },
+	const struct made_activity activity[] = {
+		{ 40, 100, 1, 1, GPU_KERNEL, false },
+		{ 100, 200, 1, 2, GPU_KERNEL, false },
+		{ 200, 300, 1, 3, GPU_KERNEL, false },
 	};
 	begin();
 	put_calls(calls, 3);
-	put_work(work, 3);
+	put_activity(activity, 3);
 	const struct analysis *a = look();
 	assert_int_equal(a->queue.calls, 3);
 	assert_int_equal(a->queue.depth_most, 3);
@@ -363,14 +364,14 @@ static void the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun(void **
 
 static void a_copy_beside_a_kernel_is_hidden(void **state)
 {
-	const struct made_work work[] = {
-		{ 100, 300, 1, 0, WORK_KERNEL, false },
-		{ 200, 400, 2, 0, WORK_COPY, false },
-		{ 350, 450, 3, 0, WORK_KERNEL, true },
+	const struct made_activity activity[] = {
+		{ 100, 300, 1, 0, GPU_KERNEL, false },
+		{ 200, 400, 2, 0, GPU_MEMCPY, false },
+		{ 350, 450, 3, 0, GPU_KERNEL, true },
 	};
 	begin();
 	put_calls(NULL, 0);
-	put_work(work, 3);
+	put_activity(activity, 3);
 	const struct analysis *a = look();
 	assert_int_equal(a->copy_ns, 200000);
 	assert_int_equal(a->copy_hidden_ns, 100000);
@@ -384,15 +385,15 @@ static void a_copy_beside_a_kernel_is_hidden(void **state)
 
 static void the_longest_idle_gaps_come_first(void **state)
 {
-	struct made_work work[64];
+	struct made_activity activity[64];
 	uint32_t at = 10;
 	for (uint32_t i = 0; i < 64; i++) {
-		work[i] = (struct made_work){ at, at + 1, 1, 0, WORK_KERNEL, false };
+		activity[i] = (struct made_activity){ at, at + 1, 1, 0, GPU_KERNEL, false };
 		at += 2 + (i * 7) % 61;
 	}
 	begin();
 	put_calls(NULL, 0);
-	put_work(work, 64);
+	put_activity(activity, 64);
 	const struct analysis *a = look();
 	assert_int_equal(a->idle_gaps.n, IDLE_GAPS_KEPT);
 	assert_int_equal(a->idle_gaps.v[0].ns, 61000);
@@ -402,7 +403,7 @@ static void the_longest_idle_gaps_come_first(void **state)
 	end();
 }
 
-static void a_trace_without_device_work_has_no_breakdown(void **state)
+static void a_trace_without_gpu_activities_has_no_breakdown(void **state)
 {
 	begin();
 	put_calls((struct made_call[]){ { 0, 10, FN_LAUNCH } }, 1);
@@ -451,7 +452,7 @@ int main(void)
 		cmocka_unit_test(the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun),
 		cmocka_unit_test(a_copy_beside_a_kernel_is_hidden),
 		cmocka_unit_test(the_longest_idle_gaps_come_first),
-		cmocka_unit_test(a_trace_without_device_work_has_no_breakdown),
+		cmocka_unit_test(a_trace_without_gpu_activities_has_no_breakdown),
 		cmocka_unit_test(a_radix_sort_is_stable_and_sorts_by_all_bits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,34 +246,34 @@ static void perfetto_slices_nest(void **state)
 	free(out);
 }
 
-/* A call that asked for two pieces of work on one stream, and work of another; ranges around. */
+/* A call that asked for two GPU activities on one stream, and work of another; ranges around. */
 static int begin_with_work(void **state)
 {
 	const uint64_t launch[] = { 0x55, 7, 8 | 1ull << 32, 1 | 256ull << 32, 1 | 1ull << 32 };
-	const uint32_t known = WORK_HAS_STREAM | WORK_HAS_CORRELATION | WORK_HAS_SHAPE;
+	const uint32_t known = GPU_HAS_STREAM | GPU_HAS_CORRELATION | GPU_HAS_SHAPE;
 	const struct link link = {
 		.correlation = 9, .ticks = 2000100, .dur = 500, .tid = 101, .fn = FN_LAUNCH
 	};
-	const struct device_work work[] = {
+	const struct gpu_activity activity[] = {
 		{ .start_ns = 2001000,
 			.end_ns = 2002000,
 			.correlation = 9,
 			.name = 1,
 			.stream = 7,
-			.kind = WORK_KERNEL,
+			.kind = GPU_KERNEL,
 			.valid = known },
 		{ .start_ns = 2001500,
 			.end_ns = 2003000,
 			.correlation = 9,
 			.name = 1,
 			.stream = 8,
-			.kind = WORK_KERNEL,
+			.kind = GPU_KERNEL,
 			.valid = known },
 		{ .start_ns = 2001000,
 			.end_ns = 2009000,
 			.stream = 7,
-			.kind = WORK_WAIT,
-			.valid = WORK_HAS_STREAM },
+			.kind = GPU_SYNC,
+			.valid = GPU_HAS_STREAM },
 	};
 	const struct range ranges[] = {
 		{ .ticks = 2000050, .dur = 100, .tid = 101, .name = 2, .kind = RANGE_NVTX },
@@ -290,7 +290,7 @@ static int begin_with_work(void **state)
 	put(m, a, (struct record){ .ticks = 2000100, .dur = 500, .fn = FN_LAUNCH }, 5, launch);
 	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof(link));
 	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof(ranges));
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, work, sizeof(work));
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
 	maker_finish(m, 3000000, false);
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
@@ -406,16 +406,16 @@ static json_t *chrome_of_ranges(const char *const *args, uint32_t count)
 	const struct link link = {
 		.correlation = 7, .ticks = 2000300, .dur = 200, .tid = 100, .fn = FN_LAUNCH
 	};
-	const struct device_work work = { .start_ns = 2005000,
+	const struct gpu_activity activity = { .start_ns = 2005000,
 		.end_ns = 2006000,
 		.correlation = 7,
 		.name = 1,
 		.stream = 3,
-		.kind = WORK_KERNEL,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_STREAM };
+		.kind = GPU_KERNEL,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_STREAM };
 	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, count * (uint32_t)sizeof(*ranges));
 	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof(link));
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, &work, sizeof(work));
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &activity, sizeof(activity));
 	maker_finish(m, 3000000, false);
 
 	struct trace *kept = trace;

@@ -1,4 +1,4 @@
-/* Flame graphs: which stacks are made of calls, ranges and device work, and hostile names. */
+/* Flame graphs: which stacks are made of calls, ranges and GPU activities, and hostile names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,30 +57,30 @@ static void make(const char *kernel, bool device)
 		{ .correlation = 7, .ticks = 2000100, .dur = 500, .tid = 100, .fn = FN_LAUNCH },
 		{ .correlation = 9, .ticks = 2600000, .dur = 50, .tid = 100, .fn = FN_HTOD },
 	};
-	const struct device_work work[] = {
+	const struct gpu_activity activity[] = {
 		{ .start_ns = 2100000,
 			.end_ns = 2100900,
 			.correlation = 7,
 			.name = 1,
-			.kind = WORK_KERNEL,
-			.valid = WORK_HAS_CORRELATION },
+			.kind = GPU_KERNEL,
+			.valid = GPU_HAS_CORRELATION },
 		{ .start_ns = 2700000,
 			.end_ns = 2700040,
 			.correlation = 9,
 			.what = COPY_HTOD,
-			.kind = WORK_COPY,
-			.valid = WORK_HAS_CORRELATION | WORK_HAS_WHAT },
+			.kind = GPU_MEMCPY,
+			.valid = GPU_HAS_CORRELATION | GPU_HAS_WHAT },
 		{ .start_ns = 2800000,
 			.end_ns = 2800005,
 			.correlation = 1234,
 			.name = 1,
-			.kind = WORK_KERNEL,
-			.valid = WORK_HAS_CORRELATION },
+			.kind = GPU_KERNEL,
+			.valid = GPU_HAS_CORRELATION },
 	};
 	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof(ranges));
 	if (device) {
 		maker_chunk(m, CHUNK_LINKS, 100, 0, links, sizeof(links));
-		maker_chunk(m, CHUNK_DEVICE, 100, 0, work, sizeof(work));
+		maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
 	}
 	maker_finish(m, 9000000, false);
 }
@@ -116,7 +116,7 @@ static void calls_weigh_what_they_took_without_those_inside(void **state)
 }
 
 /* Work whose call was not recorded stands under the link's, work without a link by itself. */
-static void device_work_stands_under_what_asked_for_it(void **state)
+static void gpu_activities_stand_under_their_calls(void **state)
 {
 	make("axpy", true);
 	char *text = said(FLAME_AUTO, flame_put_folded);
@@ -188,7 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_weigh_what_they_took_without_those_inside),
-		cmocka_unit_test(device_work_stands_under_what_asked_for_it),
+		cmocka_unit_test(gpu_activities_stand_under_their_calls),
 		cmocka_unit_test(a_call_is_found_in_a_later_chunk),
 		cmocka_unit_test(hostile_names_break_no_format),
 		cmocka_unit_test(nothing_is_a_picture_too),

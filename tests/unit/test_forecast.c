@@ -189,10 +189,10 @@ static void a_run_of_a_graph_is_put_together_by_its_call(void **state)
 	uint32_t at = 0;
 	graphs_forget();
 	for (int i = 0; i < 4; i++)
-		graphs_add(&(struct device_work){ .correlation = ran[i][0],
+		graphs_add(&(struct gpu_activity){ .correlation = ran[i][0],
 				   .start_ns = ran[i][2],
 				   .end_ns = ran[i][3],
-				   .valid = WORK_HAS_CORRELATION },
+				   .valid = GPU_HAS_CORRELATION },
 			ran[i][1]);
 	first = graphs_next(&at);
 	second = graphs_next(&at);

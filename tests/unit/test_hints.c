@@ -18,8 +18,8 @@ static struct maker *m;
 static int calls, names;
 static uint64_t host, device; /* the times of both, ns */
 static uint64_t correlation;
-static struct device_work work[MANY];
-static size_t work_count;
+static struct gpu_activity activity[MANY];
+static size_t activity_count;
 static struct link links[MANY];
 static size_t link_count;
 static uint64_t string_count;
@@ -44,7 +44,7 @@ static int begin(void **state)
 	names = maker_thread(m, CHUNK_META, 100, 100, "main");
 	calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
 	host = device = 2000000;
-	correlation = work_count = link_count = string_count = 0;
+	correlation = activity_count = link_count = string_count = 0;
 	const uint64_t h200[] = { 0, 141ull << 30, 132, 9 << 16 };
 	maker_meta(m, names, META_DEVICE, 1000000, 4, h200, "NVIDIA H200", 11, 11);
 	return 0;
@@ -80,17 +80,17 @@ static void call(uint16_t fn, uint64_t ns, int count, ...)
 #define U(x) ((uint64_t)(x))
 
 /* Work that the call which is about to be made asks for: it runs when the device is free. */
-static struct device_work *ask(uint16_t kind, uint64_t ns)
+static struct gpu_activity *ask(uint16_t kind, uint64_t ns)
 {
-	struct device_work *w = &work[work_count++];
-	assert_true(work_count < MANY);
+	struct gpu_activity *w = &activity[activity_count++];
+	assert_true(activity_count < MANY);
 	device = device + 1000 > host + 2000 ? device + 1000 : host + 2000;
-	*w = (struct device_work){ .start_ns = device,
+	*w = (struct gpu_activity){ .start_ns = device,
 		.end_ns = device + ns,
 		.correlation = ++correlation,
 		.stream = 7,
 		.kind = kind,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_STREAM };
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_DEVICE | GPU_HAS_STREAM };
 	device += ns;
 	links[link_count++] =
 		(struct link){ .correlation = correlation, .ticks = host, .dur = 1, .tid = 100 };
@@ -101,16 +101,16 @@ struct shape {
 	uint32_t name, grid, block, registers, shared;
 };
 
-static struct device_work *launch_on(struct shape s, uint64_t ns, uint64_t stream)
+static struct gpu_activity *launch_on(struct shape s, uint64_t ns, uint64_t stream)
 {
-	struct device_work *w = ask(WORK_KERNEL, ns);
+	struct gpu_activity *w = ask(GPU_KERNEL, ns);
 	w->name = s.name;
 	w->grid[0] = s.grid;
 	w->block[0] = s.block;
 	w->grid[1] = w->grid[2] = w->block[1] = w->block[2] = 1;
 	w->registers = (uint16_t)s.registers;
 	w->shared_dynamic = s.shared;
-	w->valid |= WORK_HAS_SHAPE | WORK_HAS_SHARED | WORK_HAS_REGISTERS;
+	w->valid |= GPU_HAS_SHAPE | GPU_HAS_SHARED | GPU_HAS_REGISTERS;
 	call(FN_LAUNCH, 2500, 5, U(1), stream, U(1), U(1), U(1));
 	return w;
 }
@@ -128,12 +128,12 @@ static void launches(int count, struct shape s, uint64_t ns)
 
 static void copy_in(uint64_t bytes, uint64_t ns, uint8_t from, uint64_t address)
 {
-	struct device_work *w = ask(WORK_COPY, ns);
+	struct gpu_activity *w = ask(GPU_MEMCPY, ns);
 	w->bytes = bytes;
 	w->what = COPY_HTOD;
 	w->from = from;
 	w->to = PLACE_DEVICE;
-	w->valid |= WORK_HAS_BYTES | WORK_HAS_WHAT | WORK_HAS_PLACES;
+	w->valid |= GPU_HAS_BYTES | GPU_HAS_WHAT | GPU_HAS_PLACES;
 	call(FN_HTOD, 2500, 3, U(0x7000), address, bytes);
 }
 
@@ -148,7 +148,8 @@ static void wait_for_device(void)
 static void look(void)
 {
 	struct error err;
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, work, (uint32_t)(work_count * sizeof(*work)));
+	maker_chunk(
+		m, CHUNK_DEVICE, 100, 0, activity, (uint32_t)(activity_count * sizeof(*activity)));
 	maker_chunk(m, CHUNK_LINKS, 100, 0, links, (uint32_t)(link_count * sizeof(*links)));
 	maker_finish(m, (device > host ? device : host) + 5000, false);
 	m = NULL;
@@ -301,11 +302,12 @@ static void kernels_in_graphs_do_not_wait(void **state)
 	const struct shape s = { text("k"), 200, 256, 16, 0 };
 	for (int i = 0; i < 500; i++) {
 		launch_on(s, 1500, 0x5000);
-		work[work_count - 1].graph = 1;
-		work[work_count - 1].graph_node = 1;
-		work[work_count - 1].valid |= WORK_HAS_GRAPH;
+		activity[activity_count - 1].graph = 1;
+		activity[activity_count - 1].graph_node = 1;
+		activity[activity_count - 1].valid |= GPU_HAS_GRAPH;
 		if (i % 100)
-			work[work_count - 1].correlation = work[work_count - 2].correlation;
+			activity[activity_count - 1].correlation =
+				activity[activity_count - 2].correlation;
 		host -= i % 100 ? 2500 : 0;
 	}
 	expect_none();
@@ -403,7 +405,7 @@ static void use_streams(bool apart)
 	for (uint64_t s = 0; s < 4; s++)
 		call(FN_STREAM_CREATE, 5000, 2, 0x6000 + s, U(apart));
 	for (int i = 0; i < 200; i++) {
-		struct device_work *w = launch_on(wide, 100000, 0x6000 + (uint64_t)i % 4);
+		struct gpu_activity *w = launch_on(wide, 100000, 0x6000 + (uint64_t)i % 4);
 		w->stream = 20 + (uint32_t)i % 4;
 		launch_on(narrow, 6000, 0);
 	}
@@ -452,8 +454,8 @@ static void results_that_are_copied_back_are_told(void **state)
 	for (int i = 0; i < 30; i++) {
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
 		copy_in(16 << 20, 300000, PLACE_DEVICE, 0);
-		work[work_count - 1].what = COPY_DTOH;
-		work[work_count - 1].to = PLACE_PINNED;
+		activity[activity_count - 1].what = COPY_DTOH;
+		activity[activity_count - 1].to = PLACE_PINNED;
 	}
 	launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
 	expect_first("copies-in-loop", 46, 52);

@@ -74,11 +74,11 @@ static int end(void **state)
 	return 0;
 }
 
-static const struct work_row *work_named(const char *name)
+static const struct activity_row *activity_named(const char *name)
 {
-	for (size_t i = 0; i < report->work.n; i++)
-		if (!strcmp(report->work.v[i].name, name))
-			return &report->work.v[i];
+	for (size_t i = 0; i < report->activities.n; i++)
+		if (!strcmp(report->activities.v[i].name, name))
+			return &report->activities.v[i];
 	return NULL;
 }
 
@@ -115,13 +115,13 @@ static void a_kernel_belongs_to_the_innermost_operator_of_its_call(void **state)
 	assert_int_equal(import(small), 0);
 	assert_int_equal(stats.calls, 2);
 	assert_int_equal(stats.ranges, 2);
-	assert_int_equal(stats.work, 2);
+	assert_int_equal(stats.activities, 2);
 	assert_int_equal(stats.unjoined, 0);
 	assert_int_equal(report->kernel_rows.n, 1);
 	const struct kernel_row *k = report->kernel_rows.v;
 	assert_string_equal(k->name, "k");
 	assert_int_equal(k->count, 2);
-	assert_int_equal(report->work.v[k->work].total_ns, 3501);
+	assert_int_equal(report->activities.v[k->activity].total_ns, 3501);
 	assert_int_equal(k->host_ticks, 5000);
 	assert_int_equal(k->shape.grid[1], 2);
 	const struct operator_row *inner = operator_named("inner"),
@@ -151,8 +151,8 @@ static void a_product_left_to_an_operator_inside_is_not_the_copys(void **state)
 			"40", "9", "9") "," KERNEL("product", "50", "4", "10") "]}"),
 		0);
 	const double flops = 2.0 * 64 * 32 * 16;
-	assert_false(work_named("add")->roofline.has_flops);
-	assert_true(work_named("product")->roofline.flops == flops);
+	assert_false(activity_named("add")->roofline.has_flops);
+	assert_true(activity_named("product")->roofline.flops == flops);
 	assert_true(operator_named("aten::mm")->roofline.flops == flops);
 	assert_true(operator_named("aten::addmm")->roofline.flops == flops);
 	assert_int_equal(operator_named("aten::addmm")->roofline.ns, 13000);
@@ -172,8 +172,8 @@ static void a_file_cut_anywhere_gives_what_is_whole(void **state)
 		}
 		assert_non_null(strstr(stats.partial, "events before it are here"));
 		assert_int_equal(report->warnings.n, 1);
-		assert_true(stats.calls + stats.ranges + stats.work >= last);
-		last = stats.calls + stats.ranges + stats.work;
+		assert_true(stats.calls + stats.ranges + stats.activities >= last);
+		last = stats.calls + stats.ranges + stats.activities;
 	}
 	assert_int_equal(last, 6);
 }
@@ -185,7 +185,7 @@ static void a_compressed_file_is_read_and_may_be_cut_too(void **state)
 	gzwrite(file, small, sizeof(small) - 1);
 	gzclose(file);
 	assert_int_equal(take_source(), 0);
-	assert_int_equal(stats.work, 2);
+	assert_int_equal(stats.activities, 2);
 	FILE *plain = fopen(SOURCE, "r");
 	const size_t n = fread(packed, 1, sizeof(packed), plain);
 	fclose(plain);
@@ -253,7 +253,7 @@ static void processes_may_use_the_same_correlations(void **state)
 	assert_int_equal(operator_named("one")->device_self_ns, 1000);
 	assert_int_equal(operator_named("two")->device_self_ns, 2000);
 	assert_int_equal(trace->processes.n, 2);
-	assert_int_equal(work_named("k")->count, 2);
+	assert_int_equal(activity_named("k")->count, 2);
 }
 
 static void work_without_a_call_finds_its_operator_by_number(void **state)
@@ -303,7 +303,7 @@ static void times_that_cannot_be_are_counted(void **state)
 		0);
 	assert_int_equal(stats.ranges, 1);
 	assert_int_equal(stats.left_out, 5);
-	assert_int_equal(work_named("k")->total_ns, 0);
+	assert_int_equal(activity_named("k")->total_ns, 0);
 }
 
 static void functions_that_are_new_get_a_name_of_their_own(void **state)
@@ -399,8 +399,8 @@ static void what_is_exported_can_be_imported_again(void **state)
 	const struct decoder d = { .schema = &trace->schema };
 	assert_int_equal(export_run(exporter_find("chrome"), trace, &d, SOURCE, NULL, &err), 0);
 	assert_int_equal(take_source(), 0);
-	assert_int_equal(work_named("k<\"a\">")->total_ns, 2500);
-	assert_int_equal(work_named("k<\"a\">")->shape.block[2], 6);
+	assert_int_equal(activity_named("k<\"a\">")->total_ns, 2500);
+	assert_int_equal(activity_named("k<\"a\">")->shape.block[2], 6);
 	assert_int_equal(operator_named("o")->device_self_ns, 2500);
 	assert_int_equal(report->copies.v[0].bytes, 64);
 }
@@ -449,18 +449,18 @@ static void numbers_are_taken_digit_by_digit(void **state)
 
 /* ---- the format ---- */
 
-static void device_work_survives_packing(void **state)
+static void gpu_activities_survive_packing(void **state)
 {
-	struct device_work work[100] = { 0 };
-	for (size_t i = 0; i < COUNT_OF(work); i++)
-		work[i] = (struct device_work){ .start_ns = 1000000 + i * 100,
+	struct gpu_activity activity[100] = { 0 };
+	for (size_t i = 0; i < COUNT_OF(activity); i++)
+		activity[i] = (struct gpu_activity){ .start_ns = 1000000 + i * 100,
 			.end_ns = 1000000 + i * 100 + i % 7,
-			.kind = i % 10 ? WORK_KERNEL : 0, /* a slot that holds nothing */
+			.kind = i % 10 ? GPU_KERNEL : 0, /* a slot that holds nothing */
 			.correlation = UINT64_MAX - i,
-			.valid = WORK_HAS_CORRELATION };
+			.valid = GPU_HAS_CORRELATION };
 	struct maker *m = maker_new(SOURCE, maker_schema, TRACE_GRAIN);
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, work, sizeof(work));
-	maker_chunk(m, 99, 100, 0, work, sizeof(work)); /* a kind of chunk from later */
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
+	maker_chunk(m, 99, 100, 0, activity, sizeof(activity)); /* a kind of chunk from later */
 	maker_finish(m, 2000000, false);
 	struct pack_stats pack = { 0 };
 	let_go();
@@ -468,17 +468,17 @@ static void device_work_survives_packing(void **state)
 	static const char *const forms[] = { SOURCE, TRACE };
 	for (int form = 0; form < 2; form++) {
 		struct chunk_buf buf = { 0 };
-		struct device_work w;
+		struct gpu_activity w;
 		size_t at = 0, chunk = 0, i = 0;
 		assert_int_equal(trace_open(forms[form], &trace, &err), 0);
 		while (trace->chunks[chunk].head.kind != CHUNK_DEVICE)
 			chunk++;
 		assert_int_equal(trace_load(trace, chunk, &buf, &err), 0);
-		for (; work_next(&buf, &at, &w); i++) {
+		for (; activity_next(&buf, &at, &w); i++) {
 			i += i % 10 == 0;
-			assert_memory_equal(&w, &work[i], sizeof(w));
+			assert_memory_equal(&w, &activity[i], sizeof(w));
 		}
-		assert_int_equal(i, COUNT_OF(work));
+		assert_int_equal(i, COUNT_OF(activity));
 		chunk_buf_fini(&buf);
 		trace_close(trace);
 		trace = NULL;
@@ -573,7 +573,7 @@ static void an_export_of_nsight_systems_is_read(void **state)
 	assert_string_equal(stats.partial, "");
 	assert_int_equal(stats.calls, 3);
 	assert_int_equal(stats.ranges, 3);
-	assert_int_equal(stats.work, 4);
+	assert_int_equal(stats.activities, 4);
 	assert_int_equal(stats.left_out, 2); /* ends before it begins; never ended */
 	assert_int_equal(trace->processes.v[0].pid, 57);
 	assert_string_equal(report->meta.processes.v[0].executable, "/bin/app");
@@ -587,7 +587,7 @@ static void an_export_of_nsight_systems_is_read(void **state)
 	assert_int_equal(report->device_copies.v[0].from, PLACE_PINNED);
 	assert_int_equal(report->device_copies.v[0].to, PLACE_DEVICE);
 	assert_int_equal(report->device_copies.v[0].bytes, 4096);
-	assert_int_equal(work_named("Synchronize")->kind, WORK_WAIT);
+	assert_int_equal(activity_named("Synchronize")->kind, GPU_SYNC);
 	assert_int_equal(report->devices.v[0].busy_ns, 2000 + 500 + 100);
 	assert_string_equal(report->devices.v[0].name, "NVIDIA H200");
 	assert_int_equal(report->errors, 1);
@@ -602,8 +602,8 @@ static void tables_and_columns_may_be_missing(void **state)
 		"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 4, 7), (5, 6, 8), ('x', NULL, "
 		"7);");
 	assert_int_equal(take_source(), 0);
-	assert_int_equal(work_named("gemv")->total_ns, 3);
-	assert_int_equal(work_named("(no name)")->total_ns, 1);
+	assert_int_equal(activity_named("gemv")->total_ns, 3);
+	assert_int_equal(activity_named("(no name)")->total_ns, 1);
 	assert_int_equal(stats.left_out, 1);
 	make_database("CREATE TABLE x (y INT);", "");
 	assert_int_equal(take_source(), -EINVAL);
@@ -649,11 +649,11 @@ static void the_work_of_a_library_is_that_of_its_operator(void **state)
 		CALL("cudaLaunchKernel", "1", "25", "3", "9"), KERNEL("k", "40", "2", "9"));
 	assert_int_equal(import(text), 0);
 	assert_int_equal(operator_named("my_mm")->device_self_ns, 2000);
-	assert_int_equal(operator_named("my_mm")->work_count, 1);
+	assert_int_equal(operator_named("my_mm")->activity_count, 1);
 	assert_true(operator_named("my_mm")->roofline.flops == 2 * 8 * 4 * 2);
 	assert_int_equal(operator_named("cublasGemmEx")->device_self_ns, 0);
 	assert_int_equal(operator_named("cublasGemmEx")->device_total_ns, 2000);
-	assert_true(work_named("k")->roofline.flops == 2 * 8 * 4 * 2);
+	assert_true(activity_named("k")->roofline.flops == 2 * 8 * 4 * 2);
 }
 
 /* ---- allocations in Kineto ---- */
@@ -800,7 +800,7 @@ int main(void)
 		cmocka_unit_test(a_block_of_somebody_else_is_not_taken_for_one_of_before),
 		cmocka_unit_test(a_free_of_another_size_is_of_another_block),
 		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
-		cmocka_unit_test(device_work_survives_packing),
+		cmocka_unit_test(gpu_activities_survive_packing),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
 		cmocka_unit_test(tables_and_columns_may_be_missing),
 		cmocka_unit_test(a_damaged_database_does_no_harm),

@@ -15,36 +15,36 @@
 
 struct plan {
 	uint32_t threads;
-	uint32_t calls;       /* of each thread */
-	uint32_t pattern;     /* calls until the program repeats itself; 0: never does */
-	uint32_t kernels;     /* different ones */
-	uint32_t wait_every;  /* calls of a thread; 0: never */
-	uint32_t kernel_ns;   /* on the device, about */
-	uint32_t early;       /* ns that a number may be given out before the call begins */
-	uint32_t step;        /* numbers given out from one call to the next */
-	uint32_t lost_work;   /* of 10 000 */
-	uint32_t lost_calls;  /* of 10 000 */
-	uint32_t gap_work_at; /* a run of calls whose work is lost */
+	uint32_t calls;           /* of each thread */
+	uint32_t pattern;         /* calls until the program repeats itself; 0: never does */
+	uint32_t kernels;         /* different ones */
+	uint32_t wait_every;      /* calls of a thread; 0: never */
+	uint32_t kernel_ns;       /* on the device, about */
+	uint32_t early;           /* ns that a number may be given out before the call begins */
+	uint32_t step;            /* numbers given out from one call to the next */
+	uint32_t lost_activities; /* of 10 000 */
+	uint32_t lost_calls;      /* of 10 000 */
+	uint32_t gap_activity_at; /* a run of calls whose work is lost */
 	uint32_t gap_calls_at;
-	uint32_t gap_work, gap_calls; /* how long */
-	uint32_t streams;             /* in all, of each thread its own; 0: not known */
+	uint32_t gap_activity, gap_calls; /* how long */
+	uint32_t streams;                 /* in all, of each thread its own; 0: not known */
 	uint64_t seed;
 };
 
 struct event { /* a call, and its work */
 	struct join_call call;
-	struct join_work work;
-	bool has_call, has_work;
+	struct join_activity activity;
+	bool has_call, has_activity;
 };
 
 struct scene {
 	struct event *events; /* by number */
 	size_t count;
 	struct join_call *calls;
-	struct join_work *work;
+	struct join_activity *activity;
 	uint32_t *truth; /* by work: the call */
 	uint32_t *found;
-	size_t call_count, work_count;
+	size_t call_count, activity_count;
 };
 
 static uint64_t state;
@@ -70,29 +70,29 @@ static struct event make_event(
 	const struct plan *p, struct thread *t, uint32_t thread, uint64_t number, uint64_t given)
 {
 	const bool wait = p->wait_every && t->made % p->wait_every == p->wait_every - 1;
-	struct event e = { .has_call = true, .has_work = true };
+	struct event e = { .has_call = true, .has_activity = true };
 	const uint32_t kernel = kernel_of(p, thread, t->made++);
 	e.call.thread = thread;
 	e.call.begin_ns = p->early ? given - 200 + draw(p->early + 200) : given - 200 - draw(400);
 	e.call.end_ns = given + 1000 + draw(800);
-	e.call.kind = e.work.kind = wait ? JOIN_WAIT : JOIN_KERNEL;
-	e.call.name = e.work.name = wait ? 3 : kernel;
-	e.call.shape = e.work.shape = wait ? 0 : kernel * 7919;
-	e.work.correlation = number;
+	e.call.kind = e.activity.kind = wait ? JOIN_WAIT : JOIN_KERNEL;
+	e.call.name = e.activity.name = wait ? 3 : kernel;
+	e.call.shape = e.activity.shape = wait ? 0 : kernel * 7919;
+	e.activity.correlation = number;
 	if (p->streams) {
 		e.call.stream = 0x100; /* as with a default stream of each thread's */
-		e.work.stream = 100 + thread % p->streams;
+		e.activity.stream = 100 + thread % p->streams;
 	}
 	if (wait) {
 		if (e.call.end_ns < t->device_free)
 			e.call.end_ns = t->device_free + 900;
-		e.work.start_ns = given + 20;
-		e.work.end_ns = e.call.end_ns - 50;
+		e.activity.start_ns = given + 20;
+		e.activity.end_ns = e.call.end_ns - 50;
 	} else {
 		const uint64_t free = t->device_free > given + 1500 ? t->device_free : given + 1500;
-		e.work.start_ns = free + draw(300);
-		e.work.end_ns = t->device_free =
-			e.work.start_ns + p->kernel_ns / 2 + draw(p->kernel_ns);
+		e.activity.start_ns = free + draw(300);
+		e.activity.end_ns = t->device_free =
+			e.activity.start_ns + p->kernel_ns / 2 + draw(p->kernel_ns);
 	}
 	t->now = e.call.end_ns + 300 + draw(900);
 	return e;
@@ -119,10 +119,10 @@ static void split(struct scene *s)
 			s->calls[s->call_count++] = order[i]->call;
 	}
 	for (size_t i = 0; i < s->count; i++) {
-		if (!s->events[i].has_work)
+		if (!s->events[i].has_activity)
 			continue;
-		s->truth[s->work_count] = index[i];
-		s->work[s->work_count++] = s->events[i].work;
+		s->truth[s->activity_count] = index[i];
+		s->activity[s->activity_count++] = s->events[i].activity;
 	}
 	free(order);
 	free(index);
@@ -133,7 +133,7 @@ static struct scene play(const struct plan *p)
 	const size_t total = (size_t)p->threads * p->calls;
 	struct scene s = { .events = calloc(total, sizeof(*s.events)),
 		.calls = calloc(total, sizeof(*s.calls)),
-		.work = calloc(total, sizeof(*s.work)),
+		.activity = calloc(total, sizeof(*s.activity)),
 		.truth = calloc(total, sizeof(*s.truth)),
 		.found = calloc(total, sizeof(*s.found)) };
 	struct thread *threads = calloc(p->threads, sizeof(*threads));
@@ -152,16 +152,18 @@ static struct scene play(const struct plan *p)
 		struct event *e = &s.events[s.count];
 		*e = make_event(p, &threads[next], next, number, threads[next].now + 700);
 		const bool wait = e->call.kind == JOIN_WAIT;
-		e->has_work = draw(10000) >= p->lost_work &&
-			      (s.count < p->gap_work_at || s.count >= p->gap_work_at + p->gap_work);
+		e->has_activity = draw(10000) >= p->lost_activities &&
+				  (s.count < p->gap_activity_at ||
+					  s.count >= p->gap_activity_at + p->gap_activity);
 		e->has_call =
 			draw(10000) >= p->lost_calls &&
 			(s.count < p->gap_calls_at || s.count >= p->gap_calls_at + p->gap_calls);
-		e->has_work |= wait && !p->gap_work;
+		e->has_activity |= wait && !p->gap_activity;
 	}
 	free(threads);
 	split(&s);
-	assert_int_equal(join_calls(s.calls, s.call_count, s.work, s.work_count, s.found), 0);
+	assert_int_equal(
+		join_calls(s.calls, s.call_count, s.activity, s.activity_count, s.found), 0);
 	return s;
 }
 
@@ -169,7 +171,7 @@ static void scene_fini(struct scene *s)
 {
 	free(s->events);
 	free(s->calls);
-	free(s->work);
+	free(s->activity);
 	free(s->truth);
 	free(s->found);
 }
@@ -183,8 +185,8 @@ struct score {
 static struct score score_of(const struct scene *s)
 {
 	struct score c = { 0 };
-	for (size_t i = 0; i < s->work_count; i++) {
-		if (s->work[i].kind == JOIN_WAIT)
+	for (size_t i = 0; i < s->activity_count; i++) {
+		if (s->activity[i].kind == JOIN_WAIT)
 			continue;
 		c.wanted += s->truth[i] != JOIN_NONE;
 		c.found += s->found[i] != JOIN_NONE;
@@ -197,11 +199,11 @@ static struct score score_of(const struct scene *s)
 static void check_pairs(const struct scene *s)
 {
 	bool *used = calloc(s->call_count + 1, sizeof(*used));
-	for (size_t i = 0; i < s->work_count; i++) {
+	for (size_t i = 0; i < s->activity_count; i++) {
 		if (s->found[i] == JOIN_NONE)
 			continue;
 		const struct join_call *c = &s->calls[s->found[i]];
-		const struct join_work *w = &s->work[i];
+		const struct join_activity *w = &s->activity[i];
 		assert_true(s->found[i] < s->call_count);
 		assert_false(used[s->found[i]]);
 		used[s->found[i]] = true;
@@ -299,7 +301,7 @@ static void identical_kernels_are_distinguished_by_their_streams(void **unused)
 		       .step = 2,
 		       .wait_every = 100,
 		       .streams = 8,
-		       .lost_work = 20 },
+		       .lost_activities = 20 },
 		.99, .99);
 }
 
@@ -312,7 +314,7 @@ static void lost_work_costs_only_itself(void **unused)
 			       .kernels = 12,
 			       .kernel_ns = 3000,
 			       .step = 1,
-			       .lost_work = 100,
+			       .lost_activities = 100,
 			       .seed = seed },
 			.995, .98);
 }
@@ -340,7 +342,7 @@ static void threads_that_lose_both(void **unused)
 			       .kernels = 30,
 			       .kernel_ns = 3000,
 			       .step = 2,
-			       .lost_work = 50,
+			       .lost_activities = 50,
 			       .lost_calls = 50,
 			       .wait_every = 200,
 			       .seed = seed },
@@ -355,8 +357,8 @@ static void a_lost_buffer_of_work_is_stepped_over(void **unused)
 		.kernels = 20,
 		.kernel_ns = 3000,
 		.step = 1,
-		.gap_work_at = 20000,
-		.gap_work = 20000 };
+		.gap_activity_at = 20000,
+		.gap_activity = 20000 };
 	expect(&p, .99, .97);
 	p.wait_every = 500;
 	expect(&p, .99, .99);
@@ -390,22 +392,22 @@ static void recordings_that_begin_at_different_times(void **unused)
 		.gap_calls = 4000 };
 	expect(&p, .99, .98);
 	p.gap_calls = 0;
-	p.gap_work = 4000;
+	p.gap_activity = 4000;
 	expect(&p, .90, .93); /* a guess until the first wait */
 }
 
 static void nothing_at_all(void **unused)
 {
 	const struct join_call call = { .begin_ns = 5, .end_ns = 6, .kind = JOIN_KERNEL };
-	const struct join_work work = {
+	const struct join_activity activity = {
 		.correlation = 1, .start_ns = 9, .end_ns = 10, .kind = JOIN_KERNEL
 	};
 	uint32_t found = 7;
 	assert_int_equal(join_calls(NULL, 0, NULL, 0, NULL), 0);
 	assert_int_equal(join_calls(&call, 1, NULL, 0, NULL), 0);
-	assert_int_equal(join_calls(NULL, 0, &work, 1, &found), 0);
+	assert_int_equal(join_calls(NULL, 0, &activity, 1, &found), 0);
 	assert_int_equal(found, JOIN_NONE);
-	assert_int_equal(join_calls(&call, 1, &work, 1, &found), 0);
+	assert_int_equal(join_calls(&call, 1, &activity, 1, &found), 0);
 	assert_int_equal(found, 0);
 }
 
@@ -414,11 +416,11 @@ static void a_call_never_begins_after_its_work(void **unused)
 	const struct join_call call = {
 		.begin_ns = 1000000, .end_ns = 1001000, .kind = JOIN_KERNEL
 	};
-	const struct join_work work = {
+	const struct join_activity activity = {
 		.correlation = 1, .start_ns = 900000, .end_ns = 950000, .kind = JOIN_KERNEL
 	};
 	uint32_t found;
-	assert_int_equal(join_calls(&call, 1, &work, 1, &found), 0);
+	assert_int_equal(join_calls(&call, 1, &activity, 1, &found), 0);
 	assert_int_equal(found, JOIN_NONE);
 }
 
@@ -438,9 +440,9 @@ static void a_copy_that_blocks_ends_after_its_work(void **unused)
 			.kind = JOIN_COPY,
 			.blocks = 1 },
 	};
-	const struct join_work work = { 9, 510000, 550000, 64, 2, JOIN_COPY, 0 };
+	const struct join_activity activity = { 9, 510000, 550000, 64, 2, JOIN_COPY, 0 };
 	uint32_t found;
-	assert_int_equal(join_calls(calls, 2, &work, 1, &found), 0);
+	assert_int_equal(join_calls(calls, 2, &activity, 1, &found), 0);
 	assert_int_equal(found, 1);
 }
 
@@ -451,29 +453,29 @@ static void graphs_are_distinguished_by_what_they_hold(void **unused)
 		{ .begin_ns = 3000, .end_ns = 4000, .name = 6, .kind = JOIN_GRAPH },
 		{ .begin_ns = 5000, .end_ns = 6000, .name = 5, .kind = JOIN_GRAPH },
 	};
-	const struct join_work work[] = { { 1, 3500, 3600, 0, 6, JOIN_GRAPH, 0 },
+	const struct join_activity activity[] = { { 1, 3500, 3600, 0, 6, JOIN_GRAPH, 0 },
 		{ 2, 9000, 9900, 0, 5, JOIN_GRAPH, 0 }, { 3, 9950, 9990, 0, 77, JOIN_GRAPH, 0 } };
 	uint32_t found[3];
-	assert_int_equal(join_calls(calls, 3, work, 2, found), 0);
+	assert_int_equal(join_calls(calls, 3, activity, 2, found), 0);
 	assert_int_equal(found[0], 1);
 	assert_int_equal(found[1], 2);
 	/* One of which a node was lost is a graph all the same. */
-	assert_int_equal(join_calls(calls, 3, work + 2, 1, found), 0);
+	assert_int_equal(join_calls(calls, 3, activity + 2, 1, found), 0);
 	assert_int_equal(found[0], 0);
 }
 
 /* The plain way: the longest common subsequence under the same bounds, of one thread. */
 static size_t longest(const struct scene *s)
 {
-	const size_t n = s->call_count, m = s->work_count;
+	const size_t n = s->call_count, m = s->activity_count;
 	uint32_t *row = calloc(n + 1, sizeof(*row));
 	for (size_t w = 0; w < m; w++) {
 		uint32_t corner = 0;
 		for (size_t c = 0; c < n; c++) {
 			const uint32_t above = row[c + 1];
-			const bool fits = s->calls[c].kind == s->work[w].kind &&
-					  s->calls[c].name == s->work[w].name &&
-					  s->calls[c].begin_ns <= s->work[w].start_ns + 20000;
+			const bool fits = s->calls[c].kind == s->activity[w].kind &&
+					  s->calls[c].name == s->activity[w].name &&
+					  s->calls[c].begin_ns <= s->activity[w].start_ns + 20000;
 			const uint32_t best = above > row[c] ? above : row[c];
 			row[c + 1] = fits && corner + 1 > best ? corner + 1 : best;
 			corner = above;
@@ -493,7 +495,7 @@ static void finds_nearly_as_many_as_the_plain_way(void **unused)
 			.kernels = 1 + (uint32_t)seed % 7,
 			.kernel_ns = seed % 2 ? 900 : 30000,
 			.step = 1 + (uint32_t)seed % 4,
-			.lost_work = 100 * (seed % 4),
+			.lost_activities = 100 * (seed % 4),
 			.lost_calls = 100 * (seed % 5 > 2),
 			.seed = seed };
 		struct scene s = play(&p);
@@ -529,11 +531,12 @@ static void ten_million_launches(void **unused)
 		.kernels = 60,
 		.kernel_ns = 2000,
 		.step = 2,
-		.lost_work = 1 };
+		.lost_activities = 1 };
 	struct scene s = play(&p);
 	struct timespec a, b;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
-	assert_int_equal(join_calls(s.calls, s.call_count, s.work, s.work_count, s.found), 0);
+	assert_int_equal(
+		join_calls(s.calls, s.call_count, s.activity, s.activity_count, s.found), 0);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
 	const struct score c = score_of(&s);
 	print_message("%zu calls: %.3f s, found %zu, right %zu of %zu\n", s.call_count,
@@ -557,7 +560,8 @@ static void most_work_without_calls(void **unused)
 	for (size_t i = 0; i < s.call_count; i++)
 		if (s.calls[i].kind == JOIN_KERNEL)
 			s.calls[i].name += 1000;
-	assert_int_equal(join_calls(s.calls, s.call_count, s.work, s.work_count, s.found), 0);
+	assert_int_equal(
+		join_calls(s.calls, s.call_count, s.activity, s.activity_count, s.found), 0);
 	assert_int_equal(score_of(&s).found, 0);
 	scene_fini(&s);
 }

@@ -752,14 +752,14 @@ static void nonsense_is_neither_learned_nor_predicted(void **state)
 static void work_that_makes_no_sense_is_not_believed(void **state)
 {
 	struct predict p = fresh(0);
-	static const double work[] = { 0, -5, NAN, INFINITY, 1e300 };
+	static const double activity[] = { 0, -5, NAN, INFINITY, 1e300 };
 	struct predict_sample s = sample_of(0, 0, 1);
 	s.launch.has_bytes = s.launch.has_flops = false;
 	const struct predict_answer plain = ask(&p, &s.launch);
 	s.launch.has_bytes = s.launch.has_flops = true;
 	s.launch.unit = GPU_FP32;
-	for (size_t i = 0; i < COUNT_OF(work); i++) {
-		s.launch.bytes = s.launch.flops = work[i];
+	for (size_t i = 0; i < COUNT_OF(activity); i++) {
+		s.launch.bytes = s.launch.flops = activity[i];
 		const struct predict_answer a = ask(&p, &s.launch);
 		assert_true(a.t50_ns == plain.t50_ns);
 	}

@@ -123,7 +123,7 @@ static void siblings_are_never_half_of_two_states(void **state)
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = aligned_alloc(64, bytes);
-	pthread_t askers[ASKERS];
+	pthread_t callers[ASKERS];
 	zoo_init(&zoo, 9, 0.001);
 	learn_state(0, memory, &sizes, bytes);
 	learn_state(1, memory, &sizes, bytes);
@@ -131,8 +131,8 @@ static void siblings_are_never_half_of_two_states(void **state)
 	atomic_store(&done, false);
 	atomic_store(&exact, 0);
 	for (uintptr_t i = 0; i < ASKERS; i++)
-		assert_int_equal(pthread_create(&askers[i], NULL, ask_of_states, NULL), 0);
-	/* one answer at least of each state; the other askers are in the middle of theirs then */
+		assert_int_equal(pthread_create(&callers[i], NULL, ask_of_states, NULL), 0);
+	/* one answer at least of each state; the other callers are in the middle of theirs then */
 	for (uint32_t i = 0; i < CHANGES; i++) {
 		const unsigned before = atomic_load(&exact);
 		store_stable(slot, &states[i % 2], sizeof(states[0]), &slot->head.sequence);
@@ -141,7 +141,7 @@ static void siblings_are_never_half_of_two_states(void **state)
 	}
 	atomic_store(&done, true);
 	for (int i = 0; i < ASKERS; i++)
-		pthread_join(askers[i], NULL);
+		pthread_join(callers[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);
 	free(memory);
 }
@@ -152,11 +152,11 @@ static void answers_are_whole_while_another_thread_learns(void **state)
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = aligned_alloc(64, bytes);
-	pthread_t askers[ASKERS];
+	pthread_t callers[ASKERS];
 	zoo_init(&zoo, 9, 0.001);
 	assert_int_equal(predict_init(&predict, memory, bytes, &sizes, &zoo.device), 0);
 	for (uintptr_t i = 0; i < ASKERS; i++)
-		assert_int_equal(pthread_create(&askers[i], NULL, ask_on, (void *)(i + 1)), 0);
+		assert_int_equal(pthread_create(&callers[i], NULL, ask_on, (void *)(i + 1)), 0);
 	struct zoo own = zoo;
 	for (uint64_t i = 0; i < LEARNT || atomic_load(&exact) < 1000; i++) {
 		const struct predict_sample s = zoo_next(&own, i << 20);
@@ -164,7 +164,7 @@ static void answers_are_whole_while_another_thread_learns(void **state)
 	}
 	atomic_store(&done, true);
 	for (int i = 0; i < ASKERS; i++)
-		pthread_join(askers[i], NULL);
+		pthread_join(callers[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);
 	free(memory);
 }

@@ -16,9 +16,9 @@
 
 static struct maker *m;
 static int events, names;
-static struct device_work work[64];
+static struct gpu_activity activity[64];
 static struct link links[64];
-static uint32_t work_count, link_count;
+static uint32_t activity_count, link_count;
 
 static struct trace *trace;
 static struct meta meta;
@@ -30,7 +30,7 @@ static int begin(void **state)
 	m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
 	events = maker_thread(m, CHUNK_EVENTS, 100, 101, "main");
 	names = maker_thread(m, CHUNK_META, 100, 100, "main");
-	work_count = link_count = 0;
+	activity_count = link_count = 0;
 	const uint64_t ids[] = { 1, 2 };
 	maker_meta(m, names, META_STRING, 1, 1, &ids[0], "_Z4axpyPfS_if", 13, 13);
 	maker_meta(m, names, META_STRING, 1, 1, &ids[1], "gemm", 4, 4);
@@ -57,7 +57,8 @@ static void load(const char *path)
 
 static void finish(void)
 {
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, work, work_count * (uint32_t)sizeof(*work));
+	maker_chunk(
+		m, CHUNK_DEVICE, 100, 0, activity, activity_count * (uint32_t)sizeof(*activity));
 	if (link_count)
 		maker_chunk(m, CHUNK_LINKS, 100, 0, links, link_count * (uint32_t)sizeof(*links));
 	maker_finish(m, 2000000, false);
@@ -65,10 +66,10 @@ static void finish(void)
 }
 
 /* A kernel of one device from start to end, asked for by the call of that correlation. */
-static struct device_work *ran(uint32_t name, uint64_t start, uint64_t end, uint64_t correlation)
+static struct gpu_activity *ran(uint32_t name, uint64_t start, uint64_t end, uint64_t correlation)
 {
-	struct device_work *w = &work[work_count++];
-	*w = (struct device_work){ .start_ns = start,
+	struct gpu_activity *w = &activity[activity_count++];
+	*w = (struct gpu_activity){ .start_ns = start,
 		.end_ns = end,
 		.correlation = correlation,
 		.name = name,
@@ -78,9 +79,9 @@ static struct device_work *ran(uint32_t name, uint64_t start, uint64_t end, uint
 		.shared_static = 1024,
 		.shared_dynamic = 2048,
 		.registers = 40,
-		.kind = WORK_KERNEL,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_STREAM | WORK_HAS_SHAPE |
-			 WORK_HAS_SHARED | WORK_HAS_REGISTERS };
+		.kind = GPU_KERNEL,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_DEVICE | GPU_HAS_STREAM | GPU_HAS_SHAPE |
+			 GPU_HAS_SHARED | GPU_HAS_REGISTERS };
 	return w;
 }
 
@@ -198,7 +199,7 @@ static void attributes_come_from_the_function_where_the_work_has_none(void **sta
 	const uint64_t attributes[] = { 0x55, 0x1f, 64 | 1024ull << 32, 512 | 49152ull << 32, 96 };
 	maker_meta(m, names, META_ATTRIBUTES, 1000150, 5, attributes, NULL, 0, 0);
 	launched(1000100, 1, &scalar, 1);
-	ran(1, 5000, 5100, 1)->valid &= ~(uint32_t)(WORK_HAS_REGISTERS | WORK_HAS_SHARED);
+	ran(1, 5000, 5100, 1)->valid &= ~(uint32_t)(GPU_HAS_REGISTERS | GPU_HAS_SHARED);
 	finish();
 	const struct sample_kernel *k = samples.kernels.v[0];
 	assert_true(k->k.has_regs && k->k.regs == 64);
@@ -228,8 +229,9 @@ static void kernels_that_overlap_are_contended(void **state)
 static bool shares(size_t n, size_t i)
 {
 	for (size_t k = 0; k < n; k++)
-		if (k != i && work[k].device == work[i].device &&
-			work[k].start_ns < work[i].end_ns && work[i].start_ns < work[k].end_ns)
+		if (k != i && activity[k].device == activity[i].device &&
+			activity[k].start_ns < activity[i].end_ns &&
+			activity[i].start_ns < activity[k].end_ns)
 			return true;
 	return false;
 }
@@ -242,12 +244,12 @@ static void the_sweep_finds_what_comparing_all_finds(void **state)
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		const uint64_t start = 1000 + (seed >> 33) % 20000;
 		ran(2, start, start + 1 + (seed >> 20) % 500, 0)->device = seed >> 60 & 1;
-		work[i].stream = (uint32_t)i; /* who it is */
+		activity[i].stream = (uint32_t)i; /* who it is */
 	}
 	finish();
 	for (size_t i = 0; i < samples.v.n; i++)
 		assert_int_equal(samples.v.v[i].p.launch.contended,
-			shares(work_count, samples.v.v[i].stream));
+			shares(activity_count, samples.v.v[i].stream));
 }
 
 static void the_device_is_that_of_the_process(void **state)
@@ -331,8 +333,8 @@ static void a_product_left_to_a_library_is_not_the_copys(void **state)
 
 static void what_is_no_kernel_or_has_no_shape_is_no_sample(void **state)
 {
-	ran(1, 5000, 5100, 0)->kind = WORK_COPY;
-	ran(1, 6000, 6100, 0)->valid &= ~(uint32_t)WORK_HAS_SHAPE;
+	ran(1, 5000, 5100, 0)->kind = GPU_MEMCPY;
+	ran(1, 6000, 6100, 0)->valid &= ~(uint32_t)GPU_HAS_SHAPE;
 	finish();
 	assert_int_equal(samples.v.n, 0);
 	assert_int_equal(samples.shapeless, 1);

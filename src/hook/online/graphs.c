@@ -67,9 +67,9 @@ static struct graph_run *run_of(uint64_t correlation)
 	return oldest;
 }
 
-void graphs_add(const struct device_work *w, uint64_t signature)
+void graphs_add(const struct gpu_activity *w, uint64_t signature)
 {
-	if (!(w->valid & WORK_HAS_CORRELATION) || !w->correlation)
+	if (!(w->valid & GPU_HAS_CORRELATION) || !w->correlation)
 		return;
 	struct graph_run *r = run_of(w->correlation);
 	r->from_ns = w->start_ns < r->from_ns ? w->start_ns : r->from_ns;

@@ -29,7 +29,7 @@ struct graph_run {
 };
 
 /* A kernel that ran in a graph.  Of many launches that never get whole the oldest are given up. */
-void graphs_add(const struct device_work *w, uint64_t signature);
+void graphs_add(const struct gpu_activity *w, uint64_t signature);
 
 /* The runs that there are: the next from *at on, or NULL.  Whoever has used one frees it. */
 struct graph_run *graphs_next(uint32_t *at);

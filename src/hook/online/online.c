@@ -317,16 +317,16 @@ static bool end_batch(void)
 	return news;
 }
 
-bool forecast_learn(const struct device_work *w, const char *name)
+bool forecast_learn(const struct gpu_activity *w, const char *name)
 {
 	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
 		return false;
 	if (!w)
 		return end_batch();
-	if (!name || w->kind != WORK_KERNEL)
+	if (!name || w->kind != GPU_KERNEL)
 		return false;
 	const uint64_t signature = match_name(name, w->grid, w->block, w->shared_dynamic);
-	if (w->valid & WORK_HAS_GRAPH) {
+	if (w->valid & GPU_HAS_GRAPH) {
 		graphs_add(w, signature);
 		return false;
 	}

@@ -41,7 +41,7 @@ uint64_t forecast_graph(const struct record *r);
 
 /* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
  * whether there was a launch among them that is not known yet (cupti_learner). */
-bool forecast_learn(const struct device_work *w, const char *name);
+bool forecast_learn(const struct gpu_activity *w, const char *name);
 
 void forecast_forget(void); /* after a fork: nothing is predicted until it is started again */
 

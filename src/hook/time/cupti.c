@@ -83,9 +83,9 @@ static void tell_lost(void)
 	out.lost = 0;
 }
 
-static struct device_work *take_slot(void)
+static struct gpu_activity *take_slot(void)
 {
-	const uint32_t each = sizeof(struct device_work);
+	const uint32_t each = sizeof(struct gpu_activity);
 	if (out.chunk && CHUNK_BYTES - CHUNK_PAYLOAD - out.used < each) {
 		out.chunk->used = out.used;
 		__atomic_store_n(&out.chunk->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
@@ -101,30 +101,30 @@ static struct device_work *take_slot(void)
 		return NULL;
 	}
 	tell_lost();
-	struct device_work *w =
-		(struct device_work *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
+	struct gpu_activity *w =
+		(struct gpu_activity *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
 	out.used += each;
 	return w;
 }
 
-static void keep(const struct device_work *work)
+static void keep(const struct gpu_activity *activity)
 {
-	struct device_work *to = take_slot();
+	struct gpu_activity *to = take_slot();
 	if (!to)
 		return;
-	struct device_work unfinished = *work;
+	struct gpu_activity unfinished = *activity;
 	unfinished.kind = 0;
 	*to = unfinished;
-	__atomic_store_n(&to->kind, work->kind, __ATOMIC_RELEASE);
+	__atomic_store_n(&to->kind, activity->kind, __ATOMIC_RELEASE);
 }
 
-bool (*cupti_learner)(const struct device_work *w, const char *name);
+bool (*cupti_learner)(const struct gpu_activity *w, const char *name);
 
 /* --- records ------------------------------------------------------------------------------- */
 
 static void keep_kernel(const struct activity_kernel *k)
 {
-	struct device_work w = {
+	struct gpu_activity w = {
 		.start_ns = share_to_monotonic(k->start),
 		.end_ns = share_to_monotonic(k->end),
 		.correlation = k->correlation,
@@ -137,10 +137,10 @@ static void keep_kernel(const struct activity_kernel *k)
 		.registers = k->registers,
 		.graph = k->graph,
 		.graph_node = k->graph_node,
-		.kind = WORK_KERNEL,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_DEVICE | WORK_HAS_CONTEXT |
-			 WORK_HAS_STREAM | WORK_HAS_SHAPE | WORK_HAS_SHARED | WORK_HAS_REGISTERS |
-			 (k->graph_node ? WORK_HAS_GRAPH : 0),
+		.kind = GPU_KERNEL,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_DEVICE | GPU_HAS_CONTEXT | GPU_HAS_STREAM |
+			 GPU_HAS_SHAPE | GPU_HAS_SHARED | GPU_HAS_REGISTERS |
+			 (k->graph_node ? GPU_HAS_GRAPH : 0),
 	};
 	memcpy(w.grid, k->grid, sizeof w.grid);
 	memcpy(w.block, k->block, sizeof w.block);
@@ -190,7 +190,7 @@ static uint32_t set_name(const struct activity_set *s)
 
 static void keep_copy(const struct activity_copy *c)
 {
-	keep(&(struct device_work){
+	keep(&(struct gpu_activity){
 		.name = copy_name(c),
 		.start_ns = share_to_monotonic(c->start),
 		.end_ns = share_to_monotonic(c->end),
@@ -204,16 +204,16 @@ static void keep_copy(const struct activity_copy *c)
 		.to = c->to,
 		.graph = c->graph,
 		.graph_node = c->graph_node,
-		.kind = WORK_COPY,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
-			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_WHAT | WORK_HAS_PLACES |
-			 (c->graph_node ? WORK_HAS_GRAPH : 0),
+		.kind = GPU_MEMCPY,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
+			 GPU_HAS_STREAM | GPU_HAS_WHAT | GPU_HAS_PLACES |
+			 (c->graph_node ? GPU_HAS_GRAPH : 0),
 	});
 }
 
 static void keep_set(const struct activity_set *s)
 {
-	keep(&(struct device_work){
+	keep(&(struct gpu_activity){
 		.name = set_name(s),
 		.start_ns = share_to_monotonic(s->start),
 		.end_ns = share_to_monotonic(s->end),
@@ -225,29 +225,28 @@ static void keep_set(const struct activity_set *s)
 		.from = (uint8_t)s->place,
 		.graph = s->graph,
 		.graph_node = s->graph_node,
-		.kind = WORK_SET,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_BYTES | WORK_HAS_DEVICE |
-			 WORK_HAS_CONTEXT | WORK_HAS_STREAM | WORK_HAS_PLACES |
-			 (s->graph_node ? WORK_HAS_GRAPH : 0),
+		.kind = GPU_MEMSET,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
+			 GPU_HAS_STREAM | GPU_HAS_PLACES | (s->graph_node ? GPU_HAS_GRAPH : 0),
 	});
 }
 
 static void keep_wait(const struct activity_wait *s)
 {
-	keep(&(struct device_work){
+	keep(&(struct gpu_activity){
 		.start_ns = share_to_monotonic(s->start),
 		.end_ns = share_to_monotonic(s->end),
 		.correlation = s->correlation,
 		.context = s->context,
 		.stream = s->stream,
 		.what = (uint8_t)s->type,
-		.kind = WORK_WAIT,
-		.valid = WORK_HAS_CORRELATION | WORK_HAS_CONTEXT | WORK_HAS_WHAT |
-			 (s->stream != UINT32_MAX ? WORK_HAS_STREAM : 0),
+		.kind = GPU_SYNC,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_CONTEXT | GPU_HAS_WHAT |
+			 (s->stream != UINT32_MAX ? GPU_HAS_STREAM : 0),
 	});
 }
 
-/* A forced flush hands out work that has not ended, with no end: that is no time. */
+/* A forced flush hands out activities that have not ended, with no end: that is no time. */
 static bool has_time(const void *record)
 {
 	uint64_t start, end;

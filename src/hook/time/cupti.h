@@ -1,11 +1,11 @@
 /*
- * Device times from CUPTI's activity records: when each kernel, copy and set ran, in the time
+ * Device times from CUPTI's activity records: when each kernel, memcpy and memset ran, in the time
  * of CLOCK_MONOTONIC.  Opened at run time; nothing of CUPTI is needed to build.
  *
  * Only activity records are asked for, no callbacks of calls, so that no other client of CUPTI
  * is kept out of its one subscription and a call costs what the record costs.  CUPTI allocates
  * and has a thread of its own: that is the price of asking for device times.  Which call asked
- * for a piece of work is found out afterwards (join.h).
+ * for a GPU activity is found out afterwards (join.h).
  */
 #ifndef WEIR_HOOK_TIME_CUPTI_H
 #define WEIR_HOOK_TIME_CUPTI_H
@@ -18,7 +18,7 @@
 /* Who learns from what ran: each kernel with its name as CUPTI tells it, and NULL at the end of a
  * buffer, when the answer is whether something in it was new: the next one is then to come soon.
  * Called by one thread at a time; allocates nothing.  Set before cupti_start(). */
-extern bool (*cupti_learner)(const struct device_work *w, const char *name);
+extern bool (*cupti_learner)(const struct gpu_activity *w, const char *name);
 
 /* Waits for who learns just now; nobody does from then on.  False: it takes too long, or this
  * thread was interrupted at it. */

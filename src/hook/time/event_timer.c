@@ -39,7 +39,7 @@ struct sample {
 	struct run *run;
 	uint32_t from, to;    /* of the run's events */
 	uint64_t returned_ns; /* when the launch had: CLOCK_MONOTONIC */
-	struct device_work work;
+	struct gpu_activity activity;
 	struct link link;
 };
 
@@ -48,7 +48,7 @@ struct run {
 	struct pool *pool;
 	void *stream;
 	bool per_thread;
-	uint32_t stream_id, stream_valid; /* WORK_HAS_STREAM or 0 */
+	uint32_t stream_id, stream_valid; /* GPU_HAS_STREAM or 0 */
 	uint32_t count;                   /* launches that were timed */
 	uint32_t events;                  /* that they have used */
 	uint64_t begun;                   /* when the last launch had: ticks */
@@ -223,7 +223,7 @@ static void drop(struct pool *p)
 		if (was % STATES == OPEN || was % STATES == PENDING)
 			lost += p->runs[i].count;
 	}
-	work_lose(&hook_recorder, lost);
+	activity_lose(&hook_recorder, lost);
 	__atomic_store_n(&p->state, EMPTY, __ATOMIC_RELEASE);
 }
 
@@ -273,24 +273,24 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 {
 	uint64_t *last = &r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
 	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
-	s->work.start_ns = before > s->returned_ns ? before : s->returned_ns;
-	s->work.end_ns = s->work.start_ns + ns;
-	__atomic_store_n(last, s->work.end_ns, __ATOMIC_RELAXED);
+	s->activity.start_ns = before > s->returned_ns ? before : s->returned_ns;
+	s->activity.end_ns = s->activity.start_ns + ns;
+	__atomic_store_n(last, s->activity.end_ns, __ATOMIC_RELAXED);
 	struct link *link = link_reserve(&hook_recorder);
-	struct device_work *work = link ? work_reserve(&hook_recorder) : NULL;
-	if (!work) {
-		work_lose(&hook_recorder, 1);
+	struct gpu_activity *activity = link ? activity_reserve(&hook_recorder) : NULL;
+	if (!activity) {
+		activity_lose(&hook_recorder, 1);
 		return;
 	}
 	const uint64_t correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
-	const uint16_t kind = s->work.kind;
+	const uint16_t kind = s->activity.kind;
 	s->link.correlation = 0;
 	*link = s->link;
 	__atomic_store_n(&link->correlation, correlation, __ATOMIC_RELEASE);
-	s->work.correlation = correlation;
-	s->work.kind = 0;
-	*work = s->work;
-	__atomic_store_n(&work->kind, kind, __ATOMIC_RELEASE);
+	s->activity.correlation = correlation;
+	s->activity.kind = 0;
+	*activity = s->activity;
+	__atomic_store_n(&activity->kind, kind, __ATOMIC_RELEASE);
 }
 
 static int elapsed(const struct run *r, const struct sample *s, float *ret_ms)
@@ -311,7 +311,7 @@ static bool collect(struct run *r)
 		if (!elapsed(r, s, &ms) && ms >= 0 && ms < 1e12f)
 			keep(r, s, (uint64_t)((double)ms * 1e6 + 0.5));
 		else
-			work_lose(&hook_recorder, 1);
+			activity_lose(&hook_recorder, 1);
 	}
 	return true;
 }
@@ -399,7 +399,7 @@ static void ask_stream(struct run *r)
 	unsigned long long id = 0;
 	const enum fn fn = r->per_thread ? FN_cuStreamGetId_ptsz : FN_cuStreamGetId;
 	int (*ask)(void *, unsigned long long *) = hook_real[fn];
-	r->stream_valid = ask && !ask(r->stream, &id) ? WORK_HAS_STREAM : 0;
+	r->stream_valid = ask && !ask(r->stream, &id) ? GPU_HAS_STREAM : 0;
 	r->stream_id = (uint32_t)id;
 }
 
@@ -529,19 +529,19 @@ static void describe(struct sample *s, const struct sample_call *call)
 	const struct pool *p = r->pool;
 	const char *name = call->function ? ask_name(call->function) : "graph";
 	const uint32_t valid =
-		WORK_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? WORK_HAS_DEVICE : 0) |
-		(p->has_id ? WORK_HAS_CONTEXT : 0) | (call->function ? WORK_HAS_SHAPE : 0);
-	s->work = (struct device_work){
+		GPU_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
+		(p->has_id ? GPU_HAS_CONTEXT : 0) | (call->function ? GPU_HAS_SHAPE : 0);
+	s->activity = (struct gpu_activity){
 		.name = name ? string_id(name, strlen(name)) : 0,
 		.device = (uint32_t)p->device,
 		.context = (uint32_t)p->id,
 		.stream = r->stream_id,
 		.shared_dynamic = call->shared,
-		.kind = call->function ? WORK_KERNEL : WORK_GRAPH,
+		.kind = call->function ? GPU_KERNEL : GPU_GRAPH,
 		.valid = valid,
 	};
-	memcpy(s->work.grid, call->grid, sizeof s->work.grid);
-	memcpy(s->work.block, call->block, sizeof s->work.block);
+	memcpy(s->activity.grid, call->grid, sizeof s->activity.grid);
+	memcpy(s->activity.block, call->block, sizeof s->activity.block);
 	s->link = (struct link){
 		.ticks = call->begun,
 		.dur = call->took,
