@@ -32,6 +32,11 @@ short() {
 }
 short 120 README.md
 short 200 docs/tutorial.md docs/comparison.md docs/troubleshooting.md docs/glossary.md docs/howto/*.md docs/explanation/*.md
+for picture in docs/pictures/*; do
+	[ -f "$picture" ] && [ "$(wc -c <"$picture")" -gt 153600 ] || continue
+	echo "  $picture: $(wc -c <"$picture") bytes, more than 150 KiB"
+	bad=1
+done
 [ ! -f docs/README.md ] || for page in docs/*.md docs/*/*.md; do
 	[ "$page" = docs/README.md ] || grep -qF "](${page#docs/})" docs/README.md && continue
 	echo "  docs/README.md: $page is not in it"

@@ -10,7 +10,8 @@
 #	```console needs-X   is not run here: it needs X (gpu, docker, slurm, mpi, network), or builds (build)
 #	```sh NAME           a file: it is there as NAME for the commands after it
 #
-# Whether run or not, the commands and options of weir that the page names are there.
+# Whether run or not, a shell can read the commands, and the commands and options of weir that the page names are
+# there.
 set -u
 build=$(cd "$1" && pwd) source=$(cd "$2" && pwd) page=$(realpath "$3")
 [ -e "$build/lib/weir/sim/libcuda.so.1" ] || {
@@ -115,6 +116,9 @@ for how in "$work"/steps/*.how; do
 		;;
 	needs-gpu | needs-docker | needs-slurm | needs-mpi | needs-build | needs-network)
 		echo "skipped, it needs ${how#needs-}: $command"
+		printf '%s\n' "$command" | sh -n && continue
+		echo "not a command that a shell can read: $command"
+		bad=1
 		continue
 		;;
 	*)
