@@ -213,7 +213,7 @@ function zoomToChosen() {
 	look(row.start[i] - margin, row.end[i] + margin);
 }
 
-/* From a piece of work to its call, from a call to its work. */
+/* From a GPU activity to its call, from a call to its activities. */
 function followLink() {
 	const other = linked(view.chosen)[0];
 	if (other) choose(other, true);

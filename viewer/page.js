@@ -116,7 +116,7 @@ function overviewSection() {
 			el(
 				"p",
 				{ class: "note" },
-				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU hold what it waited for the launch, totals are estimates without copies and sets, and the timeline has those launches alone, each about when it was made.`,
+				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU include its wait for the launch, totals are estimates without memcpys and memsets, and the timeline has those launches alone, each about when it was made.`,
 			),
 		);
 	if (report.warnings.length)

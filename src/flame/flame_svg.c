@@ -37,7 +37,7 @@ static const struct colour colours[] = {
 	[FRAME_RUNTIME] = { "runtime call", 322, 34, 82 },
 	[FRAME_DRIVER] = { "driver call", 322, 34, 72 },
 	[FRAME_KERNEL] = { "kernel", 205, 62, 72 },
-	[FRAME_MOVE] = { "copy, set", 36, 88, 70 },
+	[FRAME_MOVE] = { "memcpy or memset", 36, 88, 70 },
 	[FRAME_OTHER] = { NULL, 0, 0, 80 },
 };
 

@@ -1,5 +1,5 @@
 /*
- * What becomes of an event of Kineto's: see import_kineto.h.  Events are told by their category;
+ * What becomes of an event of Kineto's: see import_kineto.h.  Events are distinguished by their category;
  * the names that older versions of PyTorch used are known too.
  */
 #include <errno.h>

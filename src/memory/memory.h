@@ -131,7 +131,7 @@ bool fragmentation_of(const struct free_extents *h, double *ret_share);
 
 /* ---- parts of memory_fill(), each in a file of its own ---- */
 
-/* memory_detail.c: told by the replay.  Live bytes are those before the operation, and after. */
+/* memory_detail.c: called by the replay.  Live bytes are those before the operation, and after. */
 void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks);
 int detail_alloc(struct memory_detail *d, const struct memory_op *op);
 int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);

@@ -8,6 +8,7 @@ mkdir -p viewer api include src/base src/trace src/model src/hook src/cmd sim te
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
 cp "$source/src/rooms.tbl" src/
+cp "$source/tools/words.tbl" tools/
 cp "$source/tools/guest-symbols.txt" \
 	"$source/tools/guest-exports.txt" tools/
 
@@ -44,7 +45,10 @@ violate() {
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
 	viewer) printf 'document.body.innerHTML = name;\n' >viewer/bad.js ;;
-	words) printf '/* TO%s: later */\n' DO >src/trace/bad.c ;;
+	words)
+		printf '/* TO%s: later */\n' DO >src/trace/bad.c
+		printf 'It %s.\n' foretells >man/bad.1.in
+		;;
 	*) echo "there is no violation for check-$1.sh; write one" && exit 1 ;;
 	esac
 }
@@ -55,6 +59,7 @@ named() {
 	guest-calls) grep -q 'f uses getpid' ;;
 	guest-symbols) grep -q malloc ;;
 	manual) grep -q weir-fly ;;
+	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;
 	esac
 }

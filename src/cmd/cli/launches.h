@@ -1,6 +1,6 @@
 /*
  * Launches that ran, from the files that a command is given: traces, and tables of launches (CSV).
- * What goes wrong is told by complain().
+ * What goes wrong is printed by complain().
  */
 #ifndef WEIR_CMD_CLI_LAUNCHES_H
 #define WEIR_CMD_CLI_LAUNCHES_H
