@@ -20,6 +20,21 @@ for page in $pages; do
 	done
 done
 
+# Links to a heading: `page.md#its-words-in-lower-case`.
+headings() {
+	awk '/^```/ { code = !code } !code && /^#+ / { sub(/^#+ /, ""); print tolower($0) }' "$1" |
+		sed 's/[^[:alnum:] _-]//g; s/ /-/g'
+}
+for page in $pages; do
+	for link in $(grep -oE '\]\([^):]*#[^)]+' "$page" | sed 's/^](//'); do
+		target=${link%%#*}
+		target=${target:+$(dirname "$page")/$target}
+		headings "${target:-$page}" 2>/dev/null | grep -qxF -- "${link#*#}" && continue
+		echo "  $page: there is no heading $link"
+		bad=1
+	done
+done
+
 # LINES PAGE...
 short() {
 	most=$1
