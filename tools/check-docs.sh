@@ -1,4 +1,4 @@
-# What the documentation names is there: files and directories of this tree, the targets of links, and
+# What the documentation names is there: files and directories of this tree, targets of make and of links,
 # the cases that guard a rule of the injected library.  Pages stay short, and each is in the index: check-docs.sh ROOT.
 cd "$1" || exit 1
 pages=$(ls ./*.md docs/*.md docs/*/*.md examples/*/*.md bench/*/*.md 2>/dev/null)
@@ -15,6 +15,15 @@ for page in $pages; do
 		set -- $(printf '%s' "$path" | tr '?' '*')
 		[ -e "$1" ] && continue
 		echo "  $page: there is no $path"
+		bad=1
+	done
+done
+
+# What make is asked for.
+[ ! -f Makefile ] || for page in $pages; do
+	for target in $(grep -ohE '(^    |`|^\$ )make [a-z-]+' "$page" | sed 's/.* //' | sort -u); do
+		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile && continue
+		echo "  $page: there is no make $target"
 		bad=1
 	done
 done

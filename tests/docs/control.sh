@@ -99,6 +99,9 @@ lint 'docs/howto/two.md is not in it'
 rm "$tree/docs/howto/two.md"
 printf '# One or two\n[here](#one-or-two) [there](../howto/one.md#one-or-three)\n' >"$tree/docs/howto/one.md"
 lint 'docs/howto/one.md: there is no heading ../howto/one.md#one-or-three'
+echo 'demo: build' >"$tree/Makefile"
+printf 'Run `make demo`:\n\n    make dome\n' >"$tree/docs/howto/one.md"
+lint 'docs/howto/one.md: there is no make dome'
 seq 201 >"$tree/docs/howto/one.md"
 lint 'docs/howto/one.md: 201 lines, more than 200'
 exit $bad
