@@ -4,6 +4,7 @@
 #
 # writes one file, chosen by out:
 #   tables   the commands and their options in C      (commands.c)
+#   settings what the variable WEIR may say (rows of WEIR)   (weir_options.h)
 #   bash     completion for bash
 #   zsh      completion for zsh
 #   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @VERSION@
@@ -106,6 +107,11 @@ FILENAME ~ /command\.tbl$/ {
 
 FILENAME ~ /option\.tbl$/ {
 	fields(6)
+	if (f[1] == "WEIR") {
+		setting[++nsettings] = f[2]
+		usage = usage "[" f[2] (f[4] == "-" ? "" : f[4] ~ /^\[/ ? "[=" substr(f[4], 2) : "=" f[4]) ",]"
+		next
+	}
 	if (!(f[1] in help_of))
 		fail("option " f[2] " of an unknown command " f[1])
 	if ((f[1], f[2]) in seen || (f[3] != "-" && (f[1], f[3]) in seen))
@@ -121,6 +127,19 @@ FILENAME ~ /option\.tbl$/ {
 	row_default[nrows] = f[5]
 	row_help[nrows] = f[6]
 	next
+}
+
+function settings(    i)
+{
+	print "/* Made by api/cli.awk from option.tbl. */"
+	print "#ifndef WEIR_OPTIONS_H\n#define WEIR_OPTIONS_H\n"
+	printf "#define WEIR_OPTIONS(X)"
+	for (i = 1; i <= nsettings; i++)
+		printf " X(%s)", setting[i]
+	print "\n#define WEIR_OPTIONS_USAGE " c_string(usage)
+	for (i = 1; i <= nsettings; i++)
+		print "#define WEIR_OPTION_" setting[i] " " c_string(setting[i])
+	print "\n#endif"
 }
 
 function tables(    i, c)
@@ -284,6 +303,8 @@ END {
 		bash()
 	else if (out == "zsh")
 		zsh()
+	else if (out == "settings")
+		settings()
 	else if (out != "man")
 		fail("out=" out "?")
 }

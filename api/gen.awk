@@ -24,13 +24,24 @@ FILENAME ~ /enums\.tbl$/ {
 {
 	n++
 	class[n] = $1; name[n] = $2; since[n] = $3; record[n] = $4
-	dies[n] = sub(/^~/, "", record[n])
-	note[n] = sub(/^!/, "", record[n])
+	attributes_of(n)
 	api[n] = FILENAME ~ /cudart\.tbl$/ ? "runtime" : "driver"
 	$1 = $2 = $3 = $4 = ""
 	args[n] = $0; sub(/^ +/, "", args[n])
 	if (api[n] == "driver") drivers = n
 }
+
+# "call,after,ends": what the event means, then attributes.
+function attributes_of(i,	part, count, j) {
+	count = split(record[i], part, ",")
+	record[i] = part[1]
+	for (j = 2; j <= count; j++) {
+		if (part[j] !~ /^(after|ends|ends-context|gate)$/) fail(name[i] ": '" part[j] "' is no attribute")
+		attribute[i, part[j]] = 1
+	}
+}
+
+function has(i, what) { return (i, what) in attribute }
 
 function fail(text) { print "gen.awk: " text > "/dev/stderr"; failed = 1; exit 1 }
 
@@ -132,7 +143,7 @@ function bytes_expr(i,	m, spec, part, count, j, text, factor) {
 function word_expr(j,	k, t) {
 	k = kind_of(type[j]); t = c_type(type[j])
 	if (from[j] != "") return "derive_" substr(from[j], 1, length(from[j]) - 1) "_)"
-	if (out[j]) return "(result || !" arg[j] "_ ? 0 : word_of_" width(type[j]) "(" arg[j] "_))"
+	if (out[j]) return "(c.result || !" arg[j] "_ ? 0 : word_of_" width(type[j]) "(" arg[j] "_))"
 	if (k == "ptr" && t ~ /\*$/) return "(uintptr_t)" arg[j] "_"
 	if (k == "float") return "float_bits(" arg[j] "_)"
 	if (k == "int" || k == "enum") return "(uint64_t)(int64_t)" arg[j] "_"
@@ -152,8 +163,8 @@ function stream_arg(count,	j) {
 # 1 for a launch that went into a graph: what struct counter has as bytes of a launch.
 function captured_expr(i, count,	stream) {
 	if (api[i] == "runtime") return ""
-	stream = record[i] == "launchex" ? "config_ ? ((struct cu_launch_config *)config_)->stream : NULL" : stream_arg(count)
-	return stream == "" ? "" : "is_captured(" stream ", " (name[i] ~ /_ptsz$/) + 0 ")"
+	stream = record[i] == "launchex" ? "config_stream(config_)" : stream_arg(count)
+	return stream == "" ? "" : "is_captured(" stream ", " ptsz(i) ")"
 }
 
 # Calls of these classes only queue work or ask.
@@ -164,23 +175,6 @@ function has_params(i) { return api[i] == "driver" && record[i] ~ /^(launch|laun
 
 # Launches that may be timed: of kernels and of graphs, on a stream that they name.
 function is_sampled(i) { return has_params(i) || record[i] ~ /^graphlaunch/ }
-
-function sample_begin(i, count,	ptsz) {
-	ptsz = (name[i] ~ /_ptsz$/) + 0
-	return record[i] == "launchex" ? "sample_begin_config(config_, " ptsz ")" : "sample_begin(" stream_arg(count) ", " ptsz ")"
-}
-
-function sample_end(i,	shape) {
-	if (record[i] == "launch")
-		shape = sprintf(", (uintptr_t)f_, FN_%s, { %s_, %s_, %s_ }, { %s_, %s_, %s_ }, %s_", name[i], \
-			arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8])
-	else
-		shape = sprintf(", %s, FN_%s, { 0 }, { 0 }, 0", record[i] == "launchex" ? "(uintptr_t)f_" : 0, name[i])
-	print "\tif (__builtin_expect(sample != NULL, 0))"
-	print "\t\tsample_end" (record[i] == "launchex" ? "_config" : "") \
-		"(sample, result, &(struct sample_call){ begun, took" shape " }" \
-		(record[i] == "launchex" ? ", config_" : "") ");"
-}
 
 function argument(count, wanted,	j) {
 	for (j = 1; j <= count; j++) if (arg[j] == wanted) return arg[j] "_"
@@ -218,7 +212,7 @@ function fill_args(i, count,	j, w, k) {
 			print "\t\tr->arg[" w "] = " arg[j] "_ ? " arg[j] "_bytes : UINT64_MAX;"
 		} else
 			print "\t\tr->arg[" w "] = " word_expr(j) ";"
-		if (out[j] && j <= 32) print "\t\tr->aux |= (uint32_t)(result || !" arg[j] "_) << " j - 1 ";"
+		if (out[j] && j <= 32) print "\t\tr->aux |= (uint32_t)(c.result || !" arg[j] "_) << " j - 1 ";"
 		w += words_of(k)
 	}
 	return w
@@ -229,110 +223,137 @@ function arg_words(count,	j, w) {
 	return w + 0
 }
 
-function wrapper(i,	count, j, w, text, strings, cond, bits, nbytes) {
+function ptsz(i) { return (name[i] ~ /_ptsz$/) + 0 }
+
+# The lines of row i that say which call of wrapper.h stands before, around and behind the real one.
+function begin(i, count) {
+	if (record[i] == "launchex") return "launch_begin_config(&c, config_, " ptsz(i) ")"
+	if (is_sampled(i)) return "launch_begin(&c, " stream_arg(count) ", " ptsz(i) ")"
+	return (may_block(i) ? "call_begin_long" : "call_begin") "(&c)"
+}
+
+function timed(i) {
+	if (record[i] == "launch")
+		return sprintf("launch_time(&c, f_, %s_, %s_, %s_, %s_, %s_, %s_, %s_)", \
+			arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8])
+	return record[i] == "launchex" ? "launch_time_config(&c, f_, config_)" : "graph_time(&c)"
+}
+
+function record_call(i, count, words) {
+	words = "RECORD_WORDS + " words
+	if (has_params(i))
+		return "launch_record(&c, " argument(count, "f") ", " argument(count, "kernelParams") ", " \
+			argument(count, "extra") ", " words ")"
+	return (is_sampled(i) ? "graph_record" : "call_record") "(&c, " words ")"
+}
+
+function commit_call(i, at) {
+	if (has_params(i)) return "launch_commit(&c, r, " at ")"
+	return is_sampled(i) ? "graph_commit(&c, r)" : "call_commit(r, FN_" name[i] ")"
+}
+
+# `, a, b` for a call that has arguments before these.
+function more_passed(count) { return count ? ", " passed(count) : "" }
+
+function after(i, count) {
+	if (has(i, "after")) print "\tafter_" clean_name(i) "(c.result" more_passed(count) ");"
+}
+
+function wanted_bits(i) {
+	return (api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]) (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "")
+}
+
+function wrapper(i,	count, bits, nbytes) {
 	count = split_args(i)
-	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
-	text = ""
-	for (j = 1; j <= count; j++) if (kind_of(type[j]) == "str" && !out[j] && !is_launch(record[i])) { strings = strings " " j; text = text " + text_words(" arg[j] "_bytes)" }
-	cond = api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]
-	bits = cond (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "")
-	if (class[i] == "query") counted(i, count, w, text, strings)
+	bits = wanted_bits(i)
+	if (class[i] == "query") counted(i, count)
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
-	if (dies[i]) print "\tparams_renew_all();"
-	if (dies[i] && class[i] == "context") print "\tsample_collect();"
-	print "\tconst uint32_t want = wanted(" bits ");"
-	if (note[i]) { # names and captures are followed whether or not calls are recorded
-		print "\tif (!want) {\n\t\tconst int unseen = real(" passed(count) ");"
-		print "\t\tnote_" clean_name(i) "(unseen" (count ? ", " passed(count) : "") ");\n\t\treturn unseen;\n\t}"
+	print "\tstruct call c = { .fn = FN_" name[i] " };"
+	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_renew_all();"
+	if (has(i, "ends-context")) print "\tcontext_ends();"
+	if (has(i, "gate")) print "\tgate_enter(FN_" name[i] ");"
+	if (has(i, "after")) {
+		print "\tif (!call_is_wanted(&c, " bits ")) {\n\t\tc.result = real(" passed(count) ");\n\t"
+		after(i, count)
+		print "\t\treturn c.result;\n\t}"
 	} else
-		print "\tif (!want)\n\t\treturn real(" passed(count) ");"
-	if (class[i] == "query") {
-		print "\tif (want & CONTROL_QUERY_COUNT) {"
-		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
-		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
-	}
-	if (is_sampled(i)) print "\tstruct sample *const sample = " sample_begin(i, count) ";"
-	print "\tconst uint64_t begun = " (may_block(i) ? "call_enter_long(FN_" name[i] ")" : "call_enter()") ";"
-	print "\tconst int result = real(" passed(count) ");"
+		print "\tif (!call_is_wanted(&c, " bits "))\n\t\treturn real(" passed(count) ");"
+	if (class[i] == "query")
+		print "\tif (query_is_counted(&c))\n\t\treturn counted_" name[i] "(real(" passed(count) ")" more_passed(count) ");"
+	print "\t" begin(i, count) ";"
+	print "\tc.result = real(" passed(count) ");"
 	if (may_block(i)) print "\tcall_returned();"
-	emit_record(i, count, w, text, strings)
-	if (is_sampled(i)) sample_end(i)
+	emit_record(i, count)
+	if (is_sampled(i)) print "\t" timed(i) ";"
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
-	if (nbytes != "") print("\tif (want & CONTROL_COUNT && !result)\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
+	if (nbytes != "") print("\tif (call_is_counted(&c))\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	print "\tcall_left();"
-	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
-	print "\treturn result;\n}\n"
-	# What the program calls makes no frame of its own: it jumps, to the driver or to the above.
+	after(i, count)
+	print "\treturn c.result;\n}\n"
+	entry(i, count, bits)
+}
+
+# What the program calls makes no frame of its own: it jumps, to the driver or to the above.
+function entry(i, count, bits) {
 	print "WRAPPER int " name[i] "(" parameters(count) ")\n{"
-	if (!note[i] && !dies[i]) {
+	if (!has(i, "after") && !has(i, "ends") && !has(i, "ends-context")) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
 		print "\tconst uint32_t want = wanted(" bits ");"
-		print "\tif (real && !want)\n\t\treturn real(" passed(count) ");"
+		print "\tif (real && !want" (has(i, "gate") ? " && gate_is_open()" : "") ")\n\t\treturn real(" passed(count) ");"
 	}
-	if (!note[i] && class[i] == "query") {
+	if (!has(i, "after") && class[i] == "query") {
 		print "\tif (__builtin_expect(real && counts_only(want), 1)) {"
 		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
-		print "\t\tif (__builtin_expect(!answer && count_quickly(FN_" name[i] "), 1)) {"
-		print "\t\t\tcall_left();\n\t\t\treturn answer;\n\t\t}"
-		print "\t\treturn counted_" name[i] "(answer" (count ? ", " passed(count) : "") ");\n\t}"
+		print "\t\treturn query_is_quick(FN_" name[i] ", answer) ? answer : counted_" name[i] "(answer" more_passed(count) ");\n\t}"
 	}
 	print "\treturn recorded_" name[i] "(" passed(count) ");\n}\n"
 }
 
 # A query that has been answered: counted when it succeeded, else recorded after all.
-function counted(i, count, w, text, strings) {
+function counted(i, count) {
 	print "static __attribute__((noinline)) int counted_" name[i] "(int result" (count ? ", " parameters(count) : "") ")\n{"
-	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
-	print "\tif (!result || result == NOT_READY) {\n\t\tcount_query(FN_" name[i] ");\n\t\tcall_left();\n\t\treturn result;\n\t}"
-	print "\tconst uint32_t want = CONTROL_QUERY_COUNT;\n\tconst uint64_t begun = clock_now();"
-	emit_record(i, count, w, text, strings)
+	print "\tstruct call c = { .fn = FN_" name[i] ", .want = CONTROL_QUERY_COUNT, .result = result };"
+	after(i, count)
+	print "\tif (query_count(&c))\n\t\treturn result;\n\tc.begun = clock_now();"
+	emit_record(i, count)
 	print "\tcall_left();\n\treturn result;\n}\n"
 }
 
 function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
 
-function emit_record(i, count, w, text, strings,	j, part, m, extra) {
-	m = split(strings, part, " ")
-	for (j = 1; j <= m; j++) print "\tconst uint32_t " arg[part[j]] "_bytes = text_bytes(" arg[part[j]] "_);"
+# The record of a call: the room it takes, its words, and texts behind them.
+function emit_record(i, count,	j, w, m, text, extra, strings) {
+	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
+	for (j = 1; j <= count; j++)
+		if (kind_of(type[j]) == "str" && !out[j] && !is_launch(record[i])) {
+			strings[++m] = arg[j]
+			text = text " + text_words(" arg[j] "_bytes)"
+			print "\tconst uint32_t " arg[j] "_bytes = text_bytes(" arg[j] "_);"
+		}
 	if (record[i] == "launchex") {
 		print "\tconst uint32_t extended = launch_extra(config_); /* once: another thread may change it */"
 		extra = " + extended"
 	}
-	if (has_params(i)) {
-		print "\tconst uint64_t took = clock_now() - begun;\n\tstruct launch_given given;"
-		print "\tconst uint32_t more = launch_more(result, (uintptr_t)" argument(count, "f") ", " \
-			argument(count, "kernelParams") ", " argument(count, "extra") ", &given);"
-		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w extra " + more);"
-	} else if (is_sampled(i)) {
-		print "\tconst uint64_t took = clock_now() - begun;\n\tconst uint32_t more = graph_more(result);"
-		print "\tstruct record *r = call_leave_after(FN_" name[i] ", begun, took, result, want, RECORD_WORDS + " w " + more);"
-	} else
-		print "\tstruct record *r = call_leave(FN_" name[i] ", begun, result, want, RECORD_WORDS + " w text extra ");"
+	print "\tstruct record *r = " record_call(i, count, w text extra) ";"
 	print "\tif (r) {"
 	if (is_launch(record[i])) fill_launch(i, count)
 	else {
 		fill_args(i, count)
 		for (j = 1; j <= m; j++)
-			print "\t\t" (j == 1 ? "char *text = " : "text = ") "text_put(r, " (j == 1 ? "(char *)(r->arg + " w ")" : "text") ", " arg[part[j]] "_, " arg[part[j]] "_bytes);"
+			print "\t\t" (j == 1 ? "char *text = " : "text = ") "text_put(r, " (j == 1 ? "(char *)(r->arg + " w ")" : "text") ", " strings[j] "_, " strings[j] "_bytes);"
 		if (m) print "\t\t(void)text;"
 	}
 	if (api[i] == "driver" && class[i] ~ /^(launch|copy|set|memory)$/) {
-		if (record[i] == "launchex")
-			print "\t\tmark_captured(r, config_ ? ((struct cu_launch_config *)config_)->stream : NULL, " (name[i] ~ /_ptsz$/) + 0 ");"
-		else if (stream_arg(count) != "")
-			print "\t\tmark_captured(r, " stream_arg(count) ", " (name[i] ~ /_ptsz$/) + 0 ");"
+		if (record[i] == "launchex") print "\t\tmark_captured(r, config_stream(config_), " ptsz(i) ");"
+		else if (stream_arg(count) != "") print "\t\tmark_captured(r, " stream_arg(count) ", " ptsz(i) ");"
 	}
-	if (!has_params(i) && is_sampled(i)) print "\t\tif (more)\n\t\t\tgraph_told_put(r);"
-	if (has_params(i)) print "\t\tif (more)\n\t\t\tlaunch_given_put(r, &given, " w extra ");"
-	print "\t\tcall_commit(r, FN_" name[i] ");\n\t}"
+	print "\t\t" commit_call(i, w extra) ";\n\t}"
 }
 
 # A call that CUPTI tells of: its arguments stand in a structure, in order.
-function injected(i,	count, j, w, text, strings) {
+function injected(i,	count, j) {
 	count = split_args(i)
-	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
-	for (j = 1; j <= count; j++) if (kind_of(type[j]) == "str" && !out[j]) { strings = strings " " j; text = text " + text_words(" arg[j] "_bytes)" }
 	print "static void injected_" name[i] "(const void *params, uint64_t begun, int result, uint32_t want)\n{"
 	if (count) {
 		print "\tconst struct {"
@@ -342,16 +363,17 @@ function injected(i,	count, j, w, text, strings) {
 		for (j = 1; j <= count; j++)
 			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
 	}
+	print "\tstruct call c = { .fn = FN_" name[i] ", .want = want, .result = result, .begun = begun };"
 	print "\tcall_entered();"
-	emit_record(i, count, w, text, strings)
+	emit_record(i, count)
 	print "\tcall_left();"
-	if (dies[i]) print "\tparams_renew_all();"
-	if (note[i]) print "\tnote_" clean_name(i) "(result" (count ? ", " passed(count) : "") ");"
+	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_renew_all();"
+	after(i, count)
 	print "}\n"
 }
 
 function wrappers(	i) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/call.h\"\n#include \"hook/inject.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"hook/wrapper.h\"\n#include \"hook/inject.h\"\n"
 	for (i = 1; i <= n; i++) wrapper(i)
 	for (i = 1; i <= drivers; i++) injected(i)
 	print "injected_fn *const injected_calls[FN_DRIVER_END] = {"

@@ -1,10 +1,10 @@
 /*
- * The inside of a wrapper: what the generated code of hook_wrappers.c is made of.
+ * One intercepted call: whether it is wanted, its record, what is counted of it.
  *
- * A wrapper asks wanted(), and when the answer is no it jumps to the driver.  Otherwise it
- * notes the time, makes the real call with the caller's own arguments, reserves a record,
- * fills it and commits it.  Nothing here allocates, locks, prints or touches errno; a signal
- * handler may run between any two lines and make calls of its own.
+ * A wrapper (wrapper.h) asks wanted(), and when the answer is no it jumps to the driver.  Otherwise
+ * it notes the time, makes the real call with the caller's own arguments, reserves a record, fills
+ * it and commits it.  Nothing here allocates, locks, prints or touches errno; a signal handler may
+ * run between any two lines and make calls of its own.
  */
 #ifndef WEIR_HOOK_CALL_H
 #define WEIR_HOOK_CALL_H
@@ -13,17 +13,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cuda_types.h"
 #include "record/writer.h"
 #include "fn_ids.h"
-#include "hook/meta/metadata.h"
-#include "hook/meta/params.h"
+#include "hook/hook_table.h"
 #include "hook/process.h"
-#include "hook/time/event_timer.h"
+#include "hook/trace_text.h"
 
-#define WRAPPER   __attribute__((visibility("default")))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */
-#define TEXT_KEPT 504u
 
 /* The real function, found on first use; never NULL (see resolve.h). */
 static inline void *real_of(enum fn fn)
@@ -37,11 +33,6 @@ static inline void *real_of(enum fn fn)
 static inline uint32_t wanted(uint32_t bits)
 {
 	return process_control() & (bits | CONTROL_COUNT);
-}
-
-static inline uint64_t clock_now(void)
-{
-	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
 }
 
 /*
@@ -172,8 +163,7 @@ static inline bool count_quickly(enum fn fn)
 
 void count_bytes(enum fn fn, uint64_t bytes);
 
-/* --- arguments ------------------------------------------------------------------------ */
-
+/* What a pointer to an answer of the driver points to. */
 static inline uint64_t word_of_u64(const void *p)
 {
 	return *(const uint64_t *)p;
@@ -187,112 +177,6 @@ static inline uint64_t word_of_u32(const void *p)
 static inline uint64_t word_of_i32(const void *p)
 {
 	return (uint64_t)(int64_t) * (const int32_t *)p;
-}
-
-static inline uint64_t float_bits(float f)
-{
-	uint32_t bits;
-	memcpy(&bits, &f, sizeof bits);
-	return bits;
-}
-
-static inline uint32_t text_bytes(const char *s)
-{
-	return s ? (uint32_t)strnlen(s, TEXT_KEPT + 1) : 0;
-}
-
-/* Words for a text in a record: over-long ones are cut to TEXT_KEPT. */
-static inline uint32_t text_words(uint32_t bytes)
-{
-	return ((bytes > TEXT_KEPT ? TEXT_KEPT : bytes) + 7) / 8;
-}
-
-char *text_put(struct record *r, char *at, const char *s, uint32_t bytes);
-
-static inline uint64_t derive_copy2d_bytes(const struct cu_memcpy2d *c)
-{
-	return c ? c->width_bytes * c->height : 0;
-}
-
-static inline uint64_t derive_copy2d_v1_bytes(const struct cu_memcpy2d_v1 *c)
-{
-	return c ? (uint64_t)c->width_bytes * c->height : 0;
-}
-
-static inline uint64_t derive_copy3d_bytes(const struct cu_memcpy3d *c)
-{
-	return c ? c->width_bytes * c->height * c->depth : 0;
-}
-
-static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
-{
-	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
-}
-
-/* --- launches ------------------------------------------------------------------------- */
-
-static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
-	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
-{
-	r->aux = (uint32_t)shared;
-	r->arg[LAUNCH_FUNCTION] = function;
-	r->arg[LAUNCH_STREAM] = stream;
-	r->arg[LAUNCH_GRID_XY] = gx | (uint64_t)gy << 32;
-	r->arg[LAUNCH_GRID_Z_BLOCK_X] = gz | (uint64_t)bx << 32;
-	r->arg[LAUNCH_BLOCK_YZ] = by | (uint64_t)bz << 32;
-}
-
-static inline uint32_t launch_extra(const struct cu_launch_config *c)
-{
-	return c && c->attr_count && c->attrs ? 1 : 0;
-}
-
-/* What a launch record holds besides its shape. */
-struct launch_given {
-	const struct function *function;
-	struct launch_args args;
-	bool has_args, keep, predict;
-};
-
-/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
- * asks. */
-uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
-	void *const *extra, struct launch_given *ret_given);
-
-static inline uint32_t launch_more(
-	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
-{
-	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
-	if (__builtin_expect(!control, 1) || result)
-		return 0;
-	return launch_given_read(control, function, params, extra, ret_given);
-}
-
-void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
-
-/* The launch of a graph: a word more when its time is to be predicted. */
-static inline uint32_t graph_more(int result)
-{
-	return !result && process_control() & CONTROL_PREDICT;
-}
-
-void graph_told_put(struct record *r);
-
-/* extended: launch_extra(), for which the record has room. */
-void launch_fill_config(
-	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended);
-
-/* While any stream of the process is capturing, work may go into a graph instead. */
-static inline bool is_captured(void *stream, int per_thread)
-{
-	return __builtin_expect(__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0, 0) &&
-	       stream_is_capturing(stream, per_thread);
-}
-
-static inline void mark_captured(struct record *r, void *stream, int per_thread)
-{
-	if (is_captured(stream, per_thread))
-		r->flags |= RECORD_CAPTURED;
 }
 
 #endif

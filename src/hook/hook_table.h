@@ -9,6 +9,8 @@
 #include "fn_ids.h"
 #include "library_ids.h"
 
+#define WRAPPER __attribute__((visibility("default")))
+
 struct hooked {
 	const char *name;
 	void *wrapper;
@@ -20,6 +22,9 @@ extern const unsigned char fn_classes[FN_COUNT]; /* enum fn_class */
 /* The real functions by id; NULL until found.  Relaxed atomics: a value never changes once
  * set, except that the runtime's go back to NULL when a program has two runtimes. */
 extern void *hook_real[HOOK_COUNT];
+
+/* The real function by its table name, typed by its first use. */
+#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
 /* Finds the real fn for `caller`.  Never NULL: a function that nobody has answers
  * CUDA_ERROR_STUB_LIBRARY, as the toolkit's own stub does. */

@@ -1,18 +1,7 @@
 /*
- * What the guest knows about the process it is in: its orders, the trace it writes to, and
- * each thread's writer.  Set up before the first recorded call returns; survives fork.
- *
- * The orders come in the environment variable WEIR, read once when the library is loaded:
- *
- *	WEIR=[level=LEVEL,][flight=BYTES,][gpu,][args,]record:FILE	keep every call in FILE
- *	     `gpu=sample:N,` in place of `gpu,` times one launch in N with events (sample.h)
- *	WEIR=[level=LEVEL,]trace:FILE			append a line a call to FILE
- *
- * `predict,` predict how long kernels will run; `history=FILE,`, `warm=FILE,`, `model=FILE,`
- * and `models=DIRECTORY,` say what from (forecast.h).
- *
- * `join,` in front: FILE is one that weir record has made; do not make another when it is gone.
- * Without WEIR the library does nothing but pass calls on.
+ * The process that the library is loaded into: whether it has started, what is wanted of its calls,
+ * the trace that it writes to, and each thread's writers.  Set up before the first recorded call
+ * returns; survives fork.
  */
 #ifndef WEIR_HOOK_PROCESS_H
 #define WEIR_HOOK_PROCESS_H
@@ -21,12 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fn_ids.h"
 #include "record/writer.h"
-#include "hook/hook_table.h"
 
 extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
 extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec")));
+
+typedef void gate_fn(uint32_t fn);
 
 /*
  * What every wrapper looks at, in one cache line: after the driver has worked for
@@ -42,6 +33,7 @@ struct hot_line {
 	uint32_t state;    /* enum process_state */
 	int32_t captures;  /* how many streams of this process are capturing */
 	uint32_t text;     /* WEIR=trace: each call becomes a line */
+	gate_fn *gate;     /* who regulates launches (gate.h); NULL: nobody */
 } __attribute__((aligned(64)));
 #define HOOK_PAGE 4096
 union hook_hot_page {
@@ -74,29 +66,36 @@ uint64_t clock_monotonic(void); /* nanoseconds */
  * that may be read.  0: it may not, and nothing is recorded. */
 uint64_t clock_slowly(void);
 
+static inline uint64_t clock_now(void)
+{
+	return __builtin_expect(hook_hot.tsc, 1) ? __builtin_ia32_rdtsc() : clock_slowly();
+}
+
 /* Opens the trace, once a process.  Called with the first sign of CUDA, never before. */
 void process_start(void);
 
-/* Prints a committed record as a line of the text trace (text.c). */
-void text_print(const struct record *r);
+/* What is wanted of calls where no trace says it; by the start() of a part. */
+void process_control_set(uint32_t control);
 
-/* Whether device times were asked for, and there is a trace to put them into. */
-bool process_wants_gpu(void);
+/*
+ * The parts of the library, in the order in which they start: parts.c.  Any function may be NULL.
+ *
+ *	start    in a process whose trace, if there is to be one, is open; with its first call
+ *	forked   in each child, at once: nothing may take long, most children never come to CUDA
+ *	forget   in a child that comes to CUDA, before it starts: what was of the parent
+ *	at_exit  the last part first, and before the driver's own, once a part has asked with
+ *process_at_exit()
+ */
+struct guest_part {
+	const char *name;
+	void (*start)(void);
+	void (*forked)(void);
+	void (*forget)(void);
+	void (*at_exit)(void);
+};
+extern const struct guest_part guest_parts[]; /* the last has no name */
 
-/* One launch in how many is to be timed with events; 0: all work, by CUPTI. */
-uint32_t process_sample_rate(void);
-
-/* Whether there are orders to keep calls in a file, and so ranges. */
-bool process_keeps_ranges(void);
-
-/* Whether what the devices are is worth a question: for their times, or for what kernels get. */
-bool process_wants_devices(void);
-
-/* Whether times are to be predicted, and from what. */
-struct forecast_orders;
-bool process_wants_forecast(struct forecast_orders *ret_orders);
-
-/* A sentence for whoever reads the trace. */
-void process_note(const char *text);
+/* After cuInit(): has at_exit() called. */
+void process_at_exit(void);
 
 #endif

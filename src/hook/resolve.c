@@ -8,7 +8,8 @@
 
 #include "hook/elf.h"
 #include "hook/range/library.h"
-#include "hook/meta/metadata.h"
+#include "hook/after.h"
+#include "hook/meta/meta.h"
 #include "hook/process.h"
 #include "hook/time/cupti_proxy.h"
 
@@ -249,7 +250,7 @@ static _Atomic uint32_t unknown_taken;
 static void declare_unknown(uint32_t i)
 {
 	const uint64_t index = i;
-	note_text(META_UNKNOWN, &index, 1, unknown_names[i], (uint32_t)strlen(unknown_names[i]));
+	meta_text(META_UNKNOWN, &index, 1, unknown_names[i], (uint32_t)strlen(unknown_names[i]));
 }
 
 static void *thunk_for(void *real, const char *name)
@@ -454,4 +455,20 @@ __attribute__((visibility("default"))) void *weir_caught(
 		learn(fn, real);
 	was_caught = hook_real[fn] == real;
 	return was_caught ? hooked[fn].wrapper : real;
+}
+
+/* --- cuGetProcAddress ------------------------------------------------------------------- */
+
+void after_cuGetProcAddress(
+	int result, const char *symbol, void *pfn, int version, unsigned long long flags)
+{
+	void **answer = pfn;
+	if (!result && answer && *answer && symbol)
+		*answer = resolve_answer(*answer, symbol);
+}
+
+void after_cuGetProcAddress_v2(int result, const char *symbol, void *pfn, int version,
+	unsigned long long flags, void *status)
+{
+	after_cuGetProcAddress(result, symbol, pfn, version, flags);
 }

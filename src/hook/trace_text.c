@@ -1,4 +1,4 @@
-/* See text.h. */
+/* See trace_text.h. */
 #include "hook/trace_text.h"
 
 #include <fcntl.h>
@@ -9,28 +9,24 @@
 #include "event/decode.h"
 #include "record/sandbox.h"
 #include "hook/call.h"
+#include "hook/config.h"
+#include "hook/meta/kernels.h"
 
 #define LINE_BYTES 4096u
 
-static char text_path[RECORDER_PATH];
 static struct schema schema;
 
 static long open_text(int flags)
 {
-	return sys(openat, AT_FDCWD, text_path,
+	return sys(openat, AT_FDCWD, config_get()->path,
 		flags | O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
 }
 
-bool text_start(const char *path)
+/* Once; a forked child has its parent's. */
+static bool read_schema(void)
 {
-	const size_t n = strlen(path);
-	memcpy(text_path, path, n + 1);
-	const long fd = open_text(O_CREAT);
-	if (sys_failed(fd))
-		return false;
-	sys(close, fd);
 	if (schema.fn_count)
-		return true; /* a forked child */
+		return true;
 	const size_t need = schema_need(schema_text, schema_text_bytes);
 	const long at =
 		sys(mmap, NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -40,9 +36,26 @@ bool text_start(const char *path)
 	return schema_parse(&schema, &arena, schema_text, schema_text_bytes) == 0;
 }
 
+void text_start(void)
+{
+	const struct config *c = config_get();
+	if (c->keep != KEEP_LINES)
+		return;
+	hook_recorder.scratch = true;
+	hook_recorder.pid = (uint32_t)sys(getpid);
+	hook_hot.tsc = true;
+	hook_hot.text = true;
+	const long fd = open_text(O_CREAT);
+	if (sys_failed(fd))
+		return;
+	sys(close, fd);
+	if (read_schema())
+		process_control_set(c->control & ~CONTROL_QUERY_COUNT);
+}
+
 static const char *name_of(void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
 {
-	const char *name = ask_name(handle);
+	const char *name = kernel_name(handle);
 	*ret_bytes = name ? strlen(name) : 0;
 	return name;
 }

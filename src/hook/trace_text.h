@@ -5,9 +5,13 @@
 #ifndef WEIR_HOOK_TRACE_TEXT_H
 #define WEIR_HOOK_TRACE_TEXT_H
 
-#include <stdbool.h>
+#include "event/format.h"
 
-/* Makes the file, mode 0600, when it is not there.  False: it can't be written. */
-bool text_start(const char *path);
+/* Where lines are asked for: makes the file, mode 0600, when it is not there.  When it can't be
+ * written the program runs without. */
+void text_start(void);
+
+/* Prints a committed record as a line. */
+void text_print(const struct record *r);
 
 #endif

@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/meta/meta.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct recorder hook_recorder = { .pid = 1 };
 static bool written_well;
 
-bool note_has_room(void)
+bool meta_has_room(void)
 {
 	return true;
 }
@@ -49,7 +49,7 @@ static bool is_object(const char *text, uint32_t n)
 
 static bool wide;
 
-void note_text(
+void meta_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
 {
 	if (id != META_STRING || count != 1 || !args[0] || bytes > STRING_MOST)
@@ -58,9 +58,10 @@ void note_text(
 		written_well &= is_utf8((const unsigned char *)text, bytes);
 }
 
-bool process_keeps_ranges(void)
+const struct config *config_get(void)
 {
-	return true;
+	static const struct config records = { .keep = KEEP_RECORDS };
+	return &records;
 }
 
 void ranges_begin(void)

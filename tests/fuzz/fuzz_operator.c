@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/meta/meta.h"
 #include "hook/meta/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,12 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char written[STRING_MOST];
 static uint32_t written_bytes, writes;
 
-bool note_has_room(void)
+bool meta_has_room(void)
 {
 	return true;
 }
 
-void note_text(
+void meta_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
 {
 	if (id != META_STRING || count != 1 || !args[0] || bytes > STRING_MOST)

@@ -15,9 +15,10 @@
 #include "record/writer.h"
 #include "hook/time/cupti.h"
 #include "hook/online/history_file.h"
-#include "hook/online/graphs.h"
+#include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
+#include "hook/meta/meta.h"
 #include "hook/process.h"
 #include "predict/tables.h"
 #include "train/train.h"
@@ -30,9 +31,13 @@ union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
 static struct trace_header header;
 static char noted[4096];
 
-void process_note(const char *text)
+void meta_note(const char *text)
 {
 	snprintf(noted, sizeof(noted), "%s", text);
+}
+
+void process_at_exit(void)
+{
 }
 
 bool cupti_end_learning(void)

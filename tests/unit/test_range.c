@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/meta/meta.h"
 #include "hook/range/operator.h"
 #include "hook/meta/strings.h"
 #include "trace/activity.h"
@@ -13,12 +13,12 @@ static char written[STRING_MOST + 1];
 static uint64_t written_id;
 static unsigned writes;
 
-bool note_has_room(void)
+bool meta_has_room(void)
 {
 	return true;
 }
 
-void note_text(
+void meta_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
 {
 	assert_int_equal(id, META_STRING);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hook/range/library.h"
-#include "hook/meta/metadata.h"
+#include "hook/meta/meta.h"
 #include "hook/range/shape.h"
 #include "hook/meta/strings.h"
 #include "model/cost.h"
@@ -14,12 +14,12 @@ void *library_ask[LIBRARY_QUESTIONS];
 static char written[STRING_MOST + 1];
 static unsigned writes;
 
-bool note_has_room(void)
+bool meta_has_room(void)
 {
 	return true;
 }
 
-void note_text(
+void meta_text(
 	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes)
 {
 	assert_int_equal(id, META_STRING);

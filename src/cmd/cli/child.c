@@ -21,6 +21,7 @@
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
 #include "record/writer.h"
+#include "weir_options.h"
 
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
@@ -348,11 +349,11 @@ static int set_orders(const struct launch *l)
 			"the whole path of %s is not known: %s; give one that begins with a slash",
 			l->trace, strerror(errno));
 	if (l->sample_rate)
-		snprintf(gpu, sizeof gpu, "gpu=sample:%" PRIu32 ",", l->sample_rate);
+		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", l->sample_rate);
 	else if (l->gpu)
-		memcpy(gpu, "gpu,", sizeof "gpu,");
+		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
 	const int n =
-		asprintf(&orders, "join,%s%srecord:%s", gpu, l->predict ? l->predict : "", full);
+		asprintf(&orders, WEIR_OPTION_join ",%s%srecord:%s", gpu, l->predict ? l->predict : "", full);
 	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(orders);

@@ -13,6 +13,7 @@
 #include "event/format.h"
 #include "cmd/cli/child.h"
 #include "model/samples.h"
+#include "weir_options.h"
 
 /* A file as the program finds it, wherever it goes; it need not be there. */
 static int absolute(const char *path, char *ret_full, size_t size)
@@ -160,7 +161,7 @@ static void add_models(struct predict_options *f)
 	char path[PATH_MAX];
 	const size_t at = strlen(f->orders);
 	if (!library_path("models", path, sizeof path) && !strchr(path, ','))
-		snprintf(f->orders + at, sizeof f->orders - at, "models=%s,", path);
+		snprintf(f->orders + at, sizeof f->orders - at, WEIR_OPTION_models "=%s,", path);
 }
 
 /* NULL: an installed one. */
@@ -173,7 +174,7 @@ static int add_model(struct predict_options *f, const char *model)
 	if (access(model, R_OK))
 		return complain(
 			EXIT_USAGE, "the model %s can't be read: %s", model, strerror(errno));
-	return add(f, "model", model);
+	return add(f, WEIR_OPTION_model, model);
 }
 
 int predict_options_prepare(struct predict_options *f, const struct options *o)
@@ -183,13 +184,13 @@ int predict_options_prepare(struct predict_options *f, const struct options *o)
 	*f = (struct predict_options){ .wanted = model || history };
 	if (!f->wanted)
 		return 0;
-	memcpy(f->orders, "predict,", sizeof "predict,");
+	memcpy(f->orders, WEIR_OPTION_predict ",", sizeof WEIR_OPTION_predict ",");
 	code = add_model(f, model && *model ? model : NULL);
 	if (!code && history && is_trace(history)) {
 		code = from_trace(f, history);
-		return code ? code : add(f, "warm", f->made.path);
+		return code ? code : add(f, WEIR_OPTION_warm, f->made.path);
 	}
-	return !code && history ? add(f, "history", history) : code;
+	return !code && history ? add(f, WEIR_OPTION_history, history) : code;
 }
 
 void predict_options_done(struct predict_options *f)

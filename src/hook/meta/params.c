@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/hook_table.h"
+#include "hook/meta/kernels.h"
+#include "hook/meta/meta.h"
 #include "hook/pages.h"
 #include "hook/process.h"
-
-/* The real function by its table name, typed by its first use. */
-#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
 enum { SUCCESS = 0, INVALID_VALUE = 1 }; /* CUresult */
 
@@ -63,8 +62,8 @@ static bool is_full(void)
 static void close_room(void)
 {
 	if (__atomic_exchange_n(&room_used, ROOM_WORDS, __ATOMIC_RELAXED) < ROOM_WORDS)
-		process_note("there is no room for more functions: what those that come now are "
-			     "given is not kept, and their times are not predicted");
+		meta_note("there is no room for more functions: what those that come now are "
+			  "given is not kept, and their times are not predicted");
 }
 
 /* Room for a layout; a signal handler may take some in the middle of it.  0: there is none. */
@@ -146,8 +145,8 @@ static uint32_t count_params(
 static struct predict_kernel describe(uint64_t handle)
 {
 	uint32_t value[ATTRIBUTES] = { 0 };
-	const uint32_t known = note_attributes(handle, value);
-	const char *name = ask_name(handle);
+	const uint32_t known = kernel_attributes(handle, value);
+	const char *name = kernel_name(handle);
 	struct predict_kernel k = {
 		.regs = value[ATTRIBUTE_REGISTERS],
 		.smem_static_bytes = value[ATTRIBUTE_STATIC_SHARED],

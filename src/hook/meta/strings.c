@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hook/meta/metadata.h"
+#include "hook/meta/meta.h"
 #include "hook/pages.h"
 
 /* Numbers up to STRINGS are slots of the table; those above are given out one by one. */
@@ -40,14 +40,14 @@ uint64_t string_hash(const void *data, size_t bytes, uint64_t seed)
 void string_write(uint32_t id, const char *text, uint64_t bytes)
 {
 	const uint64_t arg = id;
-	note_text(
+	meta_text(
 		META_STRING, &arg, 1, text, (uint32_t)(bytes < STRING_MOST ? bytes : STRING_MOST));
 }
 
 /* 0: such texts have had their share of the trace, or there are no more numbers. */
 static uint32_t next_beyond(void)
 {
-	if (__atomic_load_n(&beyond, __ATOMIC_RELAXED) >= BEYOND_MOST || !note_has_room())
+	if (__atomic_load_n(&beyond, __ATOMIC_RELAXED) >= BEYOND_MOST || !meta_has_room())
 		return 0;
 	return __atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
 }

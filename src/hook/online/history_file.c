@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "hook/time/cupti.h"
+#include "hook/meta/meta.h"
 #include "hook/process.h"
 #include "predict/model.h"
 #include "predict/tables.h"
@@ -32,7 +33,7 @@ static void note(const char *what, const char *path, const char *why)
 {
 	struct error e;
 	error_set(&e, 0, "%s%s: %s", what, path, why);
-	process_note(e.text);
+	meta_note(e.text);
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static const char *write_tables(const struct predict_tables *t, const char *to)
 
 /* Other threads go on, and so would the learning: a table that changes while its checksum is taken,
  * or while it is written, is damaged. */
-static void save(void)
+void forecast_at_exit(void)
 {
 	const char *to = files.orders.history, *why;
 	if (!files.predict || !to || !*to ||
@@ -333,7 +334,7 @@ void forecast_file_start(
 		struct stat st;
 		if (!sys_failed(sys(stat, o->history, &st)) && st.st_size)
 			begin_with(p, o->history, d);
-		atexit(save);
+		process_at_exit();
 	}
 	if (o->models && *o->models && !(o->model && *o->model))
 		find_model(d);

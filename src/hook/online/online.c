@@ -7,9 +7,10 @@
 #include "base/sys.h"
 #include "event/predicted.h"
 #include "hook/online/history_file.h"
-#include "hook/online/graphs.h"
+#include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
+#include "hook/meta/meta.h"
 #include "hook/process.h"
 #include "predict/predictor_history.h"
 #include "predict/key.h"
@@ -85,17 +86,17 @@ bool forecast_start(const struct forecast_orders *o, const char *device, unsigne
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = map_large(bytes);
 	if (predict_device_any(device, capability, multiprocessors, &d, &f.known)) {
-		process_note("no times are predicted: nothing is known of this device");
+		meta_note("no times are predicted: nothing is known of this device");
 		return false;
 	}
 	memcpy(d.uuid, uuid, sizeof d.uuid);
 	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
-		process_note("no times are predicted: there is no memory for the tables");
+		meta_note("no times are predicted: there is no memory for the tables");
 		return false;
 	}
 	if (!f.known)
-		process_note("of this device's peaks nothing is known: times are predicted of "
-			     "kernels that have run before");
+		meta_note("of this device's peaks nothing is known: times are predicted of "
+			  "kernels that have run before");
 	forecast_file_start(&f.predict, o, &d);
 	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
 	return true;

@@ -40,8 +40,11 @@ uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launc
 uint64_t forecast_graph(const struct record *r);
 
 /* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
- * whether there was a launch among them that is not known yet (cupti_learner). */
+ * whether there was a launch among them that is not known yet (collector.h). */
 bool forecast_learn(const struct gpu_activity *w, const char *name);
+
+/* Writes what was learnt into the file of which history was read. */
+void forecast_at_exit(void);
 
 void forecast_forget(void); /* after a fork: nothing is predicted until it is started again */
 

@@ -144,7 +144,7 @@ void __itt_api_init(struct global *global, int groups)
 	(void)groups;
 	if (!global || memcmp(global->magic, magic, sizeof magic) != 0 || global->major != 3)
 		return; /* what stands there stays, and does nothing */
-	const bool keeps = process_keeps_ranges();
+	const bool keeps = ranges_are_kept();
 	for (const struct api *a = global->list; a->name; a++) {
 		void *const ours = keeps ? find(a->name) : NULL;
 		*a->place = ours ? ours : a->unused;

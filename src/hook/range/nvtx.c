@@ -464,7 +464,7 @@ PUBLIC int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id))
 {
 	const struct callbacks *nvtx =
-		process_keeps_ranges() && export_table ? export_table(TABLE_CALLBACKS) : NULL;
+		ranges_are_kept() && export_table ? export_table(TABLE_CALLBACKS) : NULL;
 	if (!nvtx || nvtx->size < sizeof *nvtx || !nvtx->get_table)
 		return 0;
 	const bool attached = attach(nvtx, MODULE_CORE, core, COUNT(core));

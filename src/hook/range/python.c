@@ -29,8 +29,8 @@ PUBLIC int weir_range_inside(uint32_t scope);
  */
 uint32_t weir_range_string(const char *text)
 {
-	if (!process_keeps_ranges() || !text)
-		return process_keeps_ranges();
+	if (!ranges_are_kept() || !text)
+		return ranges_are_kept();
 	ranges_wanted(); /* opens the trace */
 	if (!hook_recorder.header)
 		return 0;

@@ -13,7 +13,9 @@
 #include <stdint.h>
 
 #include "event/level.h"
+#include "hook/config.h"
 #include "hook/process.h"
+#include "hook/hook_table.h"
 
 struct range_text { /* what a range is called; numbers of strings */
 	uint32_t name;
@@ -27,6 +29,12 @@ struct range_text { /* what a range is called; numbers of strings */
 
 /* Sets the process up: the first range of a thread, or of a forked child. */
 void ranges_begin(void);
+
+/* Whether calls are kept in a file, and so ranges. */
+static inline bool ranges_are_kept(void)
+{
+	return config_get()->keep == KEEP_RECORDS;
+}
 
 /* Whether ranges are to be written now.  Only then may their strings be asked for. */
 static inline bool ranges_wanted(void)

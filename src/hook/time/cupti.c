@@ -12,6 +12,9 @@
 
 #include "base/sys.h"
 #include "hook/time/cupti_activity.h"
+#include "hook/meta/strings.h"
+#include "hook/process.h"
+#include "hook/time/collector.h"
 #include "hook/time/cupti_shared.h"
 
 #define BUFFER_BYTES    (4u << 20)
@@ -39,7 +42,6 @@ static struct {
 
 static struct recorder *trace;
 static uint32_t started_by; /* the process that this is about: no child of it */
-static uint32_t (*intern)(const char *text, uint64_t bytes);
 
 static bool is_here(void)
 {
@@ -118,8 +120,6 @@ static void keep(const struct gpu_activity *activity)
 	__atomic_store_n(&to->kind, activity->kind, __ATOMIC_RELEASE);
 }
 
-bool (*cupti_learner)(const struct gpu_activity *w, const char *name);
-
 /* --- records ------------------------------------------------------------------------------- */
 
 static void keep_kernel(const struct activity_kernel *k)
@@ -128,7 +128,7 @@ static void keep_kernel(const struct activity_kernel *k)
 		.start_ns = share_to_monotonic(k->start),
 		.end_ns = share_to_monotonic(k->end),
 		.correlation = k->correlation,
-		.name = k->name ? intern(k->name, strlen(k->name)) : 0,
+		.name = k->name ? string_id(k->name, strlen(k->name)) : 0,
 		.device = k->device,
 		.context = k->context,
 		.stream = k->stream,
@@ -145,8 +145,7 @@ static void keep_kernel(const struct activity_kernel *k)
 	memcpy(w.grid, k->grid, sizeof w.grid);
 	memcpy(w.block, k->block, sizeof w.block);
 	keep(&w);
-	if (cupti_learner)
-		cupti_learner(&w, k->name);
+	completions_tell(&w, k->name);
 }
 
 static char *append(char *to, const char *text)
@@ -176,7 +175,7 @@ static uint32_t copy_name(const struct activity_copy *c)
 	to = append(to, " -> ");
 	to = append(to, place_name(c->to));
 	to = append(to, ")");
-	return intern(text, (uint64_t)(to - text));
+	return string_id(text, (uint64_t)(to - text));
 }
 
 /* "Memset (Device)" */
@@ -185,7 +184,7 @@ static uint32_t set_name(const struct activity_set *s)
 	char text[32], *to = append(text, "Memset (");
 	to = append(to, place_name(s->place));
 	to = append(to, ")");
-	return intern(text, (uint64_t)(to - text));
+	return string_id(text, (uint64_t)(to - text));
 }
 
 static void keep_copy(const struct activity_copy *c)
@@ -311,7 +310,7 @@ static void set_pace(bool news)
  * many small ones would wait, and there are only so many. */
 static size_t next_bytes(void)
 {
-	if (!__atomic_load_n(&cupti_learner, __ATOMIC_RELAXED))
+	if (!completions_are_wanted())
 		return BUFFER_BYTES;
 	return __atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4
 		       ? __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED)
@@ -347,8 +346,8 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		share_add_dropped(dropped);
 		tell_lost();
 	}
-	if (cupti_learner)
-		set_pace(cupti_learner(NULL, NULL));
+	if (completions_are_wanted())
+		set_pace(completions_tell(NULL, NULL));
 	release();
 }
 
@@ -404,7 +403,7 @@ static uint64_t monotonic_ns(void)
 
 /* What is left in the buffers when the program ends in order; else half a second is missing.  A
  * forked child has its parent's buffers, and CUPTI's locks as they happened to be. */
-static void flush_at_exit(void)
+void cupti_at_exit(void)
 {
 	if (!is_here())
 		return;
@@ -424,7 +423,7 @@ bool cupti_end_learning(void)
 			return false;
 		sys(sched_yield);
 	}
-	__atomic_store_n(&cupti_learner, NULL, __ATOMIC_RELAXED);
+	completions_stop();
 	release();
 	return true;
 }
@@ -540,7 +539,7 @@ static bool find_functions(void *library)
 	return true;
 }
 
-const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes))
+static const char *start(uint32_t rate)
 {
 	static const int kinds[] = { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_WAIT };
 	void *library = open_library();
@@ -549,9 +548,8 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 		       "LD_LIBRARY_PATH";
 	if (!find_functions(library))
 		return "no device times: libcupti.so is too old";
-	trace = r;
+	struct recorder *const r = trace = &hook_recorder;
 	started_by = (uint32_t)sys(getpid);
-	intern = strings;
 	share_sample();
 	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
 		(share_has_client() && !share_has_clock() && use_default_clock()) ||
@@ -560,10 +558,12 @@ const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
 			return "no device times: CUPTI refuses to record kernels here";
-	cupti.flush_period(cupti_learner ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
-	atexit(flush_at_exit);
+	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
+	process_at_exit();
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
 	share_prepare();
 	return NULL;
 }
+
+const struct collector cupti_collector = { .name = "CUPTI", .start = start };

@@ -15,21 +15,9 @@
 
 #include "record/writer.h"
 
-/* Who learns from what ran: each kernel with its name as CUPTI tells it, and NULL at the end of a
- * buffer, when the answer is whether something in it was new: the next one is then to come soon.
- * Called by one thread at a time; allocates nothing.  Set before cupti_start(). */
-extern bool (*cupti_learner)(const struct gpu_activity *w, const char *name);
-
 /* Waits for who learns just now; nobody does from then on.  False: it takes too long, or this
  * thread was interrupted at it. */
 bool cupti_end_learning(void);
-
-/*
- * Starts collecting into r's trace.  Once a process, after cuInit has succeeded.  `strings`
- * writes a text as a string record and returns its id.  Returns NULL, or a sentence that says
- * why there will be no device times.
- */
-const char *cupti_start(struct recorder *r, uint32_t (*strings)(const char *text, uint64_t bytes));
 
 /* Whether it was started. */
 bool cupti_is_collecting(void);
@@ -45,6 +33,9 @@ void cupti_flush(void);
 
 /* The other client flushes: it gets what came back at exit. */
 void cupti_hand_on_waiting(void);
+
+/* What is left in the buffers. */
+void cupti_at_exit(void);
 
 /* In the child of a fork: threads that held a lock are not there to release it. */
 void cupti_forked(void);

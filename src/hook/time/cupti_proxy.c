@@ -12,6 +12,7 @@
 
 #include "hook/time/cupti.h"
 #include "hook/time/cupti_shared.h"
+#include "hook/meta/meta.h"
 #include "hook/process.h"
 #include "hook/resolve.h"
 #include "hook/time/cupti_proxy.h"
@@ -21,19 +22,19 @@
 
 #define BUFFER_PER_THREAD 9 /* CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER */
 
-#define REAL(name, ...) ((int (*)(__VA_ARGS__))resolve_tool(name))
+#define CUPTI(name, ...) ((int (*)(__VA_ARGS__))resolve_tool(name))
 
 /* Once a process, into the trace. */
 static void tell(const char *text)
 {
 	static uint32_t told;
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		process_note(text);
+		meta_note(text);
 }
 
 EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete *complete)
 {
-	int (*real)(void *, void *) = REAL("cuptiActivityRegisterCallbacks", void *, void *);
+	int (*real)(void *, void *) = CUPTI("cuptiActivityRegisterCallbacks", void *, void *);
 	if (!real)
 		return NOT_INITIALIZED;
 	if (!request || !complete || !cupti_is_collecting()) {
@@ -53,7 +54,7 @@ EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete
 
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 {
-	int (*real)(void *) = REAL("cuptiActivityRegisterTimestampCallback", void *);
+	int (*real)(void *) = CUPTI("cuptiActivityRegisterTimestampCallback", void *);
 	const bool collecting = cupti_is_collecting();
 	if (collecting && !share_is_clock(now))
 		cupti_flush();
@@ -67,7 +68,7 @@ EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
 {
 	int (*real)(int, size_t *, void *) =
-		REAL("cuptiActivitySetAttribute", int, size_t *, void *);
+		CUPTI("cuptiActivitySetAttribute", int, size_t *, void *);
 	if (attribute == BUFFER_PER_THREAD && bytes && value && cupti_is_collecting())
 		return 0;
 	return real ? real(attribute, bytes, value) : NOT_INITIALIZED;
@@ -82,7 +83,7 @@ static void begin(int kind)
 
 EXPORT int cuptiActivityEnable(int kind)
 {
-	int (*real)(int) = REAL("cuptiActivityEnable", int);
+	int (*real)(int) = CUPTI("cuptiActivityEnable", int);
 	const int result = real ? real(kind) : NOT_INITIALIZED;
 	if (!result)
 		begin(kind);
@@ -91,7 +92,7 @@ EXPORT int cuptiActivityEnable(int kind)
 
 EXPORT int cuptiActivityEnableAndDump(int kind)
 {
-	int (*real)(int) = REAL("cuptiActivityEnableAndDump", int);
+	int (*real)(int) = CUPTI("cuptiActivityEnableAndDump", int);
 	const int result = real ? real(kind) : NOT_INITIALIZED;
 	if (!result)
 		begin(kind);
@@ -100,7 +101,7 @@ EXPORT int cuptiActivityEnableAndDump(int kind)
 
 EXPORT int cuptiActivityDisable(int kind)
 {
-	int (*real)(int) = REAL("cuptiActivityDisable", int);
+	int (*real)(int) = CUPTI("cuptiActivityDisable", int);
 	const bool ours = cupti_is_collecting() && cupti_records(kind);
 	const int result = ours ? 0 : real ? real(kind) : NOT_INITIALIZED;
 	if (!result)
@@ -110,7 +111,7 @@ EXPORT int cuptiActivityDisable(int kind)
 
 EXPORT int cuptiActivityEnableContext(void *context, int kind)
 {
-	int (*real)(void *, int) = REAL("cuptiActivityEnableContext", void *, int);
+	int (*real)(void *, int) = CUPTI("cuptiActivityEnableContext", void *, int);
 	const int result = real ? real(context, kind) : NOT_INITIALIZED;
 	if (!result)
 		begin(kind);
@@ -119,7 +120,7 @@ EXPORT int cuptiActivityEnableContext(void *context, int kind)
 
 EXPORT int cuptiActivityDisableContext(void *context, int kind)
 {
-	int (*real)(void *, int) = REAL("cuptiActivityDisableContext", void *, int);
+	int (*real)(void *, int) = CUPTI("cuptiActivityDisableContext", void *, int);
 	const bool ours = cupti_is_collecting() && cupti_records(kind);
 	return ours ? 0 : real ? real(context, kind) : NOT_INITIALIZED;
 }
@@ -127,7 +128,7 @@ EXPORT int cuptiActivityDisableContext(void *context, int kind)
 EXPORT int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *ret_dropped)
 {
 	int (*real)(void *, uint32_t, size_t *) =
-		REAL("cuptiActivityGetNumDroppedRecords", void *, uint32_t, size_t *);
+		CUPTI("cuptiActivityGetNumDroppedRecords", void *, uint32_t, size_t *);
 	if (!real)
 		return NOT_INITIALIZED;
 	if (!cupti_is_collecting() || !ret_dropped)
@@ -147,7 +148,7 @@ static int flush(int (*real)(uint32_t), uint32_t forced)
 
 EXPORT int cuptiActivityFlushAll(uint32_t forced)
 {
-	int (*real)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
+	int (*real)(uint32_t) = CUPTI("cuptiActivityFlushAll", uint32_t);
 	return real ? flush(real, forced) : NOT_INITIALIZED;
 }
 
@@ -162,7 +163,7 @@ static void disable_all(void)
 EXPORT int cuptiFinalize(void)
 {
 	int (*real)(void) = (int (*)(void))resolve_tool("cuptiFinalize");
-	int (*real_flush)(uint32_t) = REAL("cuptiActivityFlushAll", uint32_t);
+	int (*real_flush)(uint32_t) = CUPTI("cuptiActivityFlushAll", uint32_t);
 	if (!real)
 		return NOT_INITIALIZED;
 	if (!cupti_is_collecting()) {

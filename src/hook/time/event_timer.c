@@ -17,8 +17,10 @@
 #include "record/writer.h"
 #include "hook/call.h"
 #include "hook/elf.h"
-#include "hook/meta/metadata.h"
+#include "hook/meta/captures.h"
+#include "hook/meta/kernels.h"
 #include "hook/pages.h"
+#include "hook/time/collector.h"
 #include "hook/meta/strings.h"
 
 #define CONTEXTS   16u
@@ -28,9 +30,6 @@
 #define RELAXED    2     /* CUstreamCaptureMode */
 #define SHARED_NS  4000u /* that may pass between launches which share an event */
 #define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
-
-/* The real function by its table name, typed by its first use. */
-#define REAL(name, ...) ((int (*)(__VA_ARGS__))hook_real[FN_##name])
 
 enum run_state { NONE, FREE, TAKEN, OPEN, PENDING };
 #define STATES 8u /* a state is one of these, plus whose it is: a multiple */
@@ -247,14 +246,14 @@ static struct pool *pool_of(uint64_t context)
 	return make_pool(context, id, has_id);
 }
 
-void sample_context_gone(uint64_t context)
+static void context_gone(uint64_t context)
 {
 	for (uint32_t i = 0; i < CONTEXTS; i++)
 		if (pools[i].context == context)
 			drop(&pools[i]);
 }
 
-void sample_device_gone(int device)
+static void device_gone(int device)
 {
 	for (uint32_t i = 0; i < CONTEXTS; i++)
 		if (pools[i].device == device)
@@ -527,7 +526,7 @@ static void describe(struct sample *s, const struct sample_call *call)
 {
 	const struct run *r = s->run;
 	const struct pool *p = r->pool;
-	const char *name = call->function ? ask_name(call->function) : "graph";
+	const char *name = call->function ? kernel_name(call->function) : "graph";
 	const uint32_t valid =
 		GPU_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
 		(p->has_id ? GPU_HAS_CONTEXT : 0) | (call->function ? GPU_HAS_SHAPE : 0);
@@ -589,7 +588,7 @@ static bool is_there(const struct pool *p)
 	       elf_of_address(&e, p->driver);
 }
 
-void sample_collect(void)
+static void collect_all(void)
 {
 	const int kept = errno;
 	for (uint32_t i = 0; i < CONTEXTS; i++) {
@@ -609,26 +608,26 @@ void sample_collect(void)
 }
 
 /* When the program ends in order; what is not through is counted as lost. */
-static void collect_last(void)
+void sample_at_exit(void)
 {
 	if (!process_is_started())
 		return; /* a forked child's: what is here is its parent's */
-	sample_collect();
+	collect_all();
 	for (uint32_t i = 0; i < CONTEXTS; i++)
 		drop(&pools[i]);
 }
 
-bool sample_start(uint32_t n)
+static const char *start_timing(uint32_t n)
 {
 	struct trace_header *h = hook_recorder.header;
 	if (!driver_can())
-		return false;
+		return "no device times: the driver lacks what sampling needs";
 	h->sampled = n;
 	__atomic_fetch_or(&h->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&h->control, CONTROL_SAMPLE, __ATOMIC_RELAXED);
-	atexit(collect_last);
+	process_at_exit();
 	__atomic_store_n(&rate, n, __ATOMIC_RELEASE);
-	return true;
+	return NULL;
 }
 
 void sample_forget(void)
@@ -638,3 +637,11 @@ void sample_forget(void)
 	hook_sample_left = 1;
 	memset(&turn, 0, sizeof turn);
 }
+
+const struct collector event_collector = {
+	.name = "events",
+	.start = start_timing,
+	.collect = collect_all,
+	.context_gone = context_gone,
+	.device_gone = device_gone,
+};

@@ -37,10 +37,6 @@ struct sample_call {
 	uint32_t grid[3], block[3], shared;
 };
 
-/* From now on one launch in `rate` is timed.  Once a process, after cuInit.  False: this driver
- * lacks a function that it takes. */
-bool sample_start(uint32_t rate);
-
 /* How many launches of this thread until the next that is sampled. */
 extern __thread uint32_t hook_sample_left __attribute__((tls_model("initial-exec")));
 
@@ -69,13 +65,7 @@ void sample_end(struct sample *s, int result, const struct sample_call *call);
 void sample_end_config(struct sample *s, int result, const struct sample_call *call,
 	const struct cu_launch_config *config);
 
-/* Asks for what is through, in every context: one may be about to end. */
-void sample_collect(void);
-
-/* A context is no more, or all of a device: what was recorded there goes with its events. */
-void sample_context_gone(uint64_t context);
-void sample_device_gone(int device);
-
 void sample_forget(void); /* after a fork */
+void sample_at_exit(void);
 
 #endif

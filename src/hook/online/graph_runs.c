@@ -1,5 +1,5 @@
 /* See graphs.h. */
-#include "hook/online/graphs.h"
+#include "hook/online/graph_runs.h"
 
 #include <stddef.h>
 #include <string.h>

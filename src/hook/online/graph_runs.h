@@ -6,8 +6,8 @@
  * finding are for any thread, in calls; the rest is for who hands over device times, one thread at
  * a time.
  */
-#ifndef WEIR_HOOK_ONLINE_GRAPHS_H
-#define WEIR_HOOK_ONLINE_GRAPHS_H
+#ifndef WEIR_HOOK_ONLINE_GRAPH_RUNS_H
+#define WEIR_HOOK_ONLINE_GRAPH_RUNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,205 @@
+/* See config.h. */
+#include "hook/config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/sys.h"
+#include "event/level.h"
+#include "weir_options.h"
+
+static struct config config;
+static bool is_read;
+
+static const char *environment(const char *name)
+{
+	extern char **environ;
+	const size_t n = strlen(name);
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, name, n) && (*e)[n] == '=')
+			return *e + n + 1;
+	return NULL;
+}
+
+/* At load time only, where a wrong value can still be told to the person who gave it. */
+static void refuse(const char *all, const char *why)
+{
+	static const char head[] = "weir: WEIR=", tail[] = "; the program runs unrecorded\n";
+	sys(write, 2, head, sizeof head - 1);
+	sys(write, 2, all, strlen(all));
+	sys(write, 2, ": ", 2);
+	sys(write, 2, why, strlen(why));
+	sys(write, 2, tail, sizeof tail - 1);
+	config.keep = KEEP_NOTHING;
+}
+
+/* "64M" and the like; 0 when it is no number. */
+static uint64_t parse_bytes(const char *text, size_t n)
+{
+	uint64_t value = 0;
+	size_t i = 0;
+	for (; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return 0;
+	static const char units[] = "KMG";
+	const char *unit = i + 1 == n ? strchr(units, text[i]) : NULL;
+	if (unit && *unit)
+		return __builtin_mul_overflow(value, 1ull << 10 * (unit - units + 1), &value)
+			       ? 0
+			       : value;
+	return i == n ? value : 0;
+}
+
+/* --- options: set_NAME() for each row; value is what stands behind the =, NULL without one
+ * -------- */
+
+static bool set_flag(bool *flag, const char *value)
+{
+	*flag = true;
+	return !value;
+}
+
+/* A file as it stands: absolute, or found from where the program is. */
+static bool set_file(char to[RECORDER_PATH], const char *value, size_t n)
+{
+	if (!value || !n || n >= RECORDER_PATH)
+		return false;
+	memcpy(to, value, n);
+	to[n] = 0;
+	return true;
+}
+
+static bool set_join(const char *value, size_t n)
+{
+	return set_flag(&config.join, value);
+}
+
+static bool set_args(const char *value, size_t n)
+{
+	return set_flag(&config.args, value);
+}
+
+static bool set_predict(const char *value, size_t n)
+{
+	return set_flag(&config.predict, value);
+}
+
+static bool set_gpu(const char *value, size_t n)
+{
+	static const char sample[] = "sample:";
+	const size_t k = sizeof sample - 1;
+	config.gpu = true;
+	if (!value)
+		return true;
+	const uint64_t each =
+		n > k && !memcmp(value, sample, k) ? parse_bytes(value + k, n - k) : 0;
+	config.sample_rate = each <= SAMPLE_MOST ? (uint32_t)each : 0;
+	return config.sample_rate;
+}
+
+static bool set_level(const char *value, size_t n)
+{
+	char name[16] = { 0 };
+	if (!value)
+		return false;
+	memcpy(name, value, n < sizeof name ? n : sizeof name - 1);
+	return control_of_level(name, &config.control);
+}
+
+static bool set_flight(const char *value, size_t n)
+{
+	config.flight_bytes = value ? parse_bytes(value, n) : 0;
+	return config.flight_bytes;
+}
+
+static bool set_history(const char *value, size_t n)
+{
+	return set_file(config.history, value, n);
+}
+
+static bool set_warm(const char *value, size_t n)
+{
+	return set_file(config.warm, value, n);
+}
+
+static bool set_model(const char *value, size_t n)
+{
+	return set_file(config.model, value, n);
+}
+
+static bool set_models(const char *value, size_t n)
+{
+	return set_file(config.models, value, n);
+}
+
+#define SETTER(name) { #name, set_##name },
+static const struct {
+	const char *name;
+	bool (*set)(const char *value, size_t n);
+} options[] = { WEIR_OPTIONS(SETTER) };
+
+static bool parse_option(const char *text, size_t n)
+{
+	const char *equals = memchr(text, '=', n);
+	const size_t k = equals ? (size_t)(equals - text) : n;
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		if (strlen(options[i].name) == k && !memcmp(options[i].name, text, k))
+			return options[i].set(equals ? equals + 1 : NULL, equals ? n - k - 1 : 0);
+	return false;
+}
+
+/* --- the whole
+ * ------------------------------------------------------------------------------------ */
+
+/* The path is made absolute: the program may change its directory.  NULL, or why it can't be. */
+static const char *set_path(const char *path)
+{
+	size_t at = 0;
+	if (!*path)
+		return "the file name is missing";
+	if (path[0] != '/') {
+		const long got = sys(getcwd, config.path, sizeof config.path);
+		/* one that was unmounted begins with "(unreachable)" */
+		if (got != -ERANGE && (got <= 1 || config.path[0] != '/'))
+			return "the working directory has no name any more; give the file's whole path";
+		at = got > 1 ? (size_t)got : sizeof config.path;
+		config.path[at - 1] = '/'; /* in place of the NUL, which is counted */
+	}
+	const size_t n = strlen(path);
+	if (at + n + 1 > sizeof config.path)
+		return "the file name is too long";
+	memcpy(config.path + at, path, n + 1);
+	return NULL;
+}
+
+static void read_config(void)
+{
+	const char *all = environment("WEIR");
+	if (!all || !*all || getauxval(AT_SECURE))
+		return;
+	control_of_level("full", &config.control);
+	const char *p = all;
+	for (const char *comma; strncmp(p, "record:", 7) && strncmp(p, "trace:", 6);
+		p = comma + 1) {
+		comma = strchr(p, ',');
+		if (!comma || !parse_option(p, (size_t)(comma - p))) {
+			refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE or trace:FILE");
+			return;
+		}
+	}
+	config.control |= (config.args ? CONTROL_ARGS : 0) | (config.predict ? CONTROL_PREDICT : 0);
+	config.keep = *p == 't' ? KEEP_LINES : KEEP_RECORDS;
+	const char *why = set_path(strchr(p, ':') + 1);
+	if (why)
+		refuse(all, why);
+}
+
+const struct config *config_get(void)
+{
+	if (!is_read)
+		read_config();
+	is_read = true;
+	return &config;
+}

@@ -1,0 +1,38 @@
+/*
+ * What the injected library is asked for: the environment variable WEIR, read once when the library
+ *is loaded.
+ *
+ *	WEIR=[OPTION,...]record:FILE	keep calls in FILE
+ *	WEIR=[OPTION,...]trace:FILE	append a line a call to FILE
+ *
+ * The options are the rows of WEIR in api/option.tbl.  Without WEIR the library does nothing but
+ *pass calls on.
+ */
+#ifndef WEIR_HOOK_CONFIG_H
+#define WEIR_HOOK_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/writer.h"
+
+enum config_keep { KEEP_NOTHING, KEEP_RECORDS, KEEP_LINES };
+
+struct config {
+	enum config_keep keep;
+	uint32_t control;      /* of the level, and of args and predict */
+	uint64_t flight_bytes; /* 0: no flight recording */
+	bool join;             /* the file is there: make no other when it is gone */
+	bool gpu;              /* device times as well */
+	uint32_t sample_rate;  /* of one launch in so many; 0: of all */
+	bool args;             /* what kernels are given as well */
+	bool predict;          /* and how long they will run */
+	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
+	char models[RECORDER_PATH];
+	char path[RECORDER_PATH]; /* absolute */
+};
+
+/* Reads WEIR, the first time; a wrong one is told on standard error, and nothing is kept. */
+const struct config *config_get(void);
+
+#endif

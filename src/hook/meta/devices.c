@@ -1,0 +1,107 @@
+/* What the devices are, for whoever compares kernels with what these can do. */
+#include "hook/meta/devices.h"
+
+#include <string.h>
+
+#include "hook/config.h"
+#include "hook/hook_table.h"
+#include "hook/meta/meta.h"
+#include "hook/online/online.h"
+#include "hook/time/collector.h"
+#include "hook/process.h"
+
+static uint64_t device_attribute(int device, int which)
+{
+	int value = 0;
+	if (REAL(cuDeviceGetAttribute, int *, int, int)(&value, which, device) || value < 0)
+		return 0;
+	return (uint64_t)value;
+}
+
+struct device_told {
+	char name[256];
+	uint64_t args[4]; /* as META_DEVICE has them */
+	uint8_t uuid[16]; /* zeros: not told */
+};
+
+/* Of a part of a device (MIG) its own, where the driver knows that question. */
+static void ask_uuid(int i, uint8_t ret_uuid[16])
+{
+	int (*ask)(void *, int) = hook_real[FN_cuDeviceGetUuid_v2];
+	if (!ask)
+		ask = hook_real[FN_cuDeviceGetUuid];
+	if (!ask || ask(ret_uuid, i))
+		memset(ret_uuid, 0, 16);
+}
+
+/* What a device is.  CUdevice is its number. */
+static bool ask_device(int i, struct device_told *ret_d)
+{
+	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
+	size_t bytes = 0;
+	ret_d->name[0] = 0;
+	if (REAL(cuDeviceGetName, char *, int, int)(ret_d->name, sizeof ret_d->name, i) ||
+		REAL(cuDeviceTotalMem_v2, size_t *, int)(&bytes, i))
+		return false;
+	ret_d->args[0] = (uint64_t)i;
+	ret_d->args[1] = bytes;
+	ret_d->args[2] = device_attribute(i, MULTIPROCESSORS);
+	ret_d->args[3] = device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR);
+	ask_uuid(i, ret_d->uuid);
+	return true;
+}
+
+static void note_uuid(const struct device_told *d)
+{
+	static const uint8_t none[16];
+	uint64_t args[3] = { d->args[0] };
+	memcpy(args + 1, d->uuid, sizeof d->uuid);
+	if (memcmp(d->uuid, none, sizeof none))
+		meta_text(META_UUID, args, 3, "", 0);
+}
+
+static bool same_kind(const struct device_told *a, const struct device_told *b)
+{
+	return !strncmp(a->name, b->name, sizeof a->name) && a->args[2] == b->args[2] &&
+	       a->args[3] == b->args[3];
+}
+
+/* One set of tables is of one kind of device: a launch does not say which it is for. */
+static void start_forecast(const struct device_told *d, bool alike, const uint8_t uuid[16])
+{
+	const struct config *c = config_get();
+	if (!c->predict || !hook_recorder.header)
+		return;
+	const struct forecast_orders orders = { c->history, c->warm, c->model, c->models };
+	if (!alike)
+		meta_note("no times are predicted: the devices are of several kinds; choose one "
+			  "with CUDA_VISIBLE_DEVICES");
+	else if (forecast_start(&orders, d->name,
+			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
+			 (uint32_t)d->args[2], uuid))
+		completions_listen(forecast_learn);
+}
+
+void devices_describe(void)
+{
+	int count = 0;
+	if (!hook_real[FN_cuDeviceGetCount] || !hook_real[FN_cuDeviceGetName] ||
+		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
+		REAL(cuDeviceGetCount, int *)(&count))
+		return;
+	struct device_told first = { "", { 0 }, { 0 } }, d;
+	struct predict_uuids all = { 0 };
+	bool alike = true;
+	for (int i = 0; i < count && i < 64; i++) {
+		if (!ask_device(i, &d))
+			continue;
+		meta_text(META_DEVICE, d.args, 4, d.name, (uint32_t)strnlen(d.name, sizeof d.name));
+		note_uuid(&d);
+		predict_uuid_add(&all, d.uuid);
+		if (!*first.name)
+			first = d;
+		alike = alike && same_kind(&first, &d);
+	}
+	if (*first.name)
+		start_forecast(&first, alike, all.all);
+}

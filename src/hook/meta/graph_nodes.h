@@ -1,0 +1,7 @@
+/* What executable graphs hold, in the trace: see graph_nodes.c. */
+#ifndef WEIR_HOOK_META_GRAPH_NODES_H
+#define WEIR_HOOK_META_GRAPH_NODES_H
+
+void graph_nodes_forget(void); /* after a fork: the child's trace starts empty */
+
+#endif

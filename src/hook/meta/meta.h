@@ -1,0 +1,30 @@
+/*
+ * Metadata of a trace: records beside those of calls, for kernels' names, graphs' contents, devices
+ * and sentences for whoever reads it.  Any thread, inside a call of the program; what does not fit
+ * is dropped.
+ */
+#ifndef WEIR_HOOK_META_META_H
+#define WEIR_HOOK_META_META_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+/* A record of so many words and bytes to be filled and committed, or NULL. */
+struct record *meta_begin(enum meta_id id, uint32_t args, uint32_t bytes);
+
+/* A record of `count` words and a text. */
+void meta_text(
+	enum meta_id id, const uint64_t *args, uint32_t count, const char *text, uint32_t bytes);
+
+/* Whether a text may be written that will not be asked for again; false is counted. */
+bool meta_has_room(void);
+
+/* A sentence for whoever reads the trace. */
+void meta_note(const char *text);
+
+/* What program this process is. */
+void meta_process(void);
+
+#endif

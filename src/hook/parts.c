@@ -1,0 +1,30 @@
+/* The parts of the library, in the order in which they start: see process.h. */
+#include "hook/meta/graph_nodes.h"
+#include "hook/meta/kernels.h"
+#include "hook/meta/meta.h"
+#include "hook/meta/params.h"
+#include "hook/meta/strings.h"
+#include "hook/online/online.h"
+#include "hook/process.h"
+#include "hook/range/operator.h"
+#include "hook/range/python.h"
+#include "hook/resolve.h"
+#include "hook/time/cupti.h"
+#include "hook/time/event_timer.h"
+#include "hook/trace_text.h"
+
+const struct guest_part guest_parts[] = {
+	{ "metadata", .start = meta_process },
+	{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
+	{ "kernels", .forget = kernels_forget },
+	{ "graphs", .forget = graph_nodes_forget },
+	{ "arguments", .forget = params_forget },
+	{ "predictions", .forget = forecast_forget, .at_exit = forecast_at_exit },
+	{ "events", .forget = sample_forget, .at_exit = sample_at_exit },
+	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
+	{ "strings", .forget = strings_forget },
+	{ "operators", .forget = operator_forget },
+	{ "Python", .forget = python_forget },
+	{ "lines", .start = text_start },
+	{ NULL },
+};

@@ -1,0 +1,41 @@
+/*
+ * Who dates GPU activities: CUPTI's records of all of them, or events around some launches.  And
+ * who is told when one has completed.
+ */
+#ifndef WEIR_HOOK_TIME_COLLECTOR_H
+#define WEIR_HOOK_TIME_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+/* After cuInit(), once a process; functions that are NULL have nothing to do. */
+struct collector {
+	const char *name;
+	const char *(*start)(uint32_t rate);    /* one launch in so many; NULL, or why it can't */
+	void (*collect)(void);                  /* what is through: a context may be about to end */
+	void (*context_gone)(uint64_t context); /* what was begun there goes with it */
+	void (*device_gone)(int device);
+};
+extern const struct collector cupti_collector, event_collector;
+
+/*
+ * Told of each activity, in no order, with its name as the collector has it; NULL at the end of
+ * what came at once, when the answer is whether something in it was new: the next is then to come
+ * soon.  One thread at a time; allocates nothing, locks nothing.
+ */
+typedef bool completion_fn(const struct device_work *w, const char *name);
+
+/* Before the collector starts.  False: there are too many. */
+bool completions_listen(completion_fn *f);
+
+bool completions_are_wanted(void);
+
+/* By the collector. */
+bool completions_tell(const struct device_work *w, const char *name);
+
+/* Nobody is told any more. */
+void completions_stop(void);
+
+#endif

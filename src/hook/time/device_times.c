@@ -1,0 +1,110 @@
+/*
+ * When device times begin, and what collects them.  They begin once the driver is there and before
+ * anything can run on it.
+ */
+#include "hook/time/device_times.h"
+
+#include <string.h>
+
+#include "hook/after.h"
+#include "hook/hook_table.h"
+#include "hook/config.h"
+#include "hook/meta/devices.h"
+#include "hook/meta/meta.h"
+#include "hook/time/collector.h"
+#include "hook/process.h"
+
+/* That and why times are sampled, since CUPTI gives none. */
+static void note_instead(const char *why)
+{
+	static const char no_times[] = "no device times: ";
+	static_assert(SAMPLE_DEFAULT == 64, "as the sentence says");
+	char text[512] = "one launch in 64 is timed with events, as without CUPTI: ";
+	const size_t at = strlen(text), no = sizeof no_times - 1;
+	why += strncmp(why, no_times, no) ? 0 : no;
+	strncpy(text + at, why, sizeof text - at - 1);
+	meta_note(text);
+}
+
+static const struct collector *collector;
+
+/* NULL, or why it can't. */
+static const char *start_with(const struct collector *c, uint32_t rate)
+{
+	const char *why = c->start(rate);
+	if (!why)
+		collector = c;
+	return why;
+}
+
+static void start_times(uint32_t rate)
+{
+	if (rate) {
+		const char *why = start_with(&event_collector, rate);
+		if (why)
+			meta_note(why);
+		return;
+	}
+	const char *why = start_with(&cupti_collector, 0);
+	if (!why)
+		return;
+	if (start_with(&event_collector, SAMPLE_DEFAULT))
+		meta_note(why);
+	else
+		note_instead(why);
+}
+
+/* For their times, or for what kernels get. */
+static bool devices_matter(void)
+{
+	return config_get()->gpu ||
+	       hook_recorder.header->control & (CONTROL_ARGS | CONTROL_PREDICT);
+}
+
+/* Device times begin when the driver is there and before anything can run on it. */
+void after_cuInit(int result, unsigned flags)
+{
+	static uint32_t started;
+	if (result || !hook_recorder.header || !devices_matter() ||
+		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
+		return;
+	devices_describe();
+	if (config_get()->gpu)
+		start_times(config_get()->sample_rate);
+}
+
+void context_ends(void)
+{
+	if (collector && collector->collect)
+		collector->collect();
+}
+
+static void device_gone(int device)
+{
+	if (collector && collector->device_gone)
+		collector->device_gone(device);
+}
+
+void after_cuCtxDestroy(int result, void *context)
+{
+	if (!result && collector && collector->context_gone)
+		collector->context_gone((uintptr_t)context);
+}
+
+void after_cuDevicePrimaryCtxReset(int result, int device)
+{
+	if (!result)
+		device_gone(device);
+}
+
+/* The last to release it ends the context. */
+void after_cuDevicePrimaryCtxRelease(int result, int device)
+{
+	unsigned flags;
+	int active = 0;
+	if (result || !hook_real[FN_cuDevicePrimaryCtxGetState] ||
+		REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active))
+		return;
+	if (!active)
+		device_gone(device);
+}

@@ -1,0 +1,8 @@
+/* When device times begin and what collects them: see device_times.c. */
+#ifndef WEIR_HOOK_TIME_DEVICE_TIMES_H
+#define WEIR_HOOK_TIME_DEVICE_TIMES_H
+
+/* Before a call that may end a context. */
+void context_ends(void);
+
+#endif

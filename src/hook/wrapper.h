@@ -1,0 +1,277 @@
+/*
+ * The inside of a wrapper: what the generated code of hook_wrappers.c calls, in this order.
+ *
+ *	gate_enter()                    rows marked gate: whoever regulates launches may let it wait
+ *	call_is_wanted()                no: the call is the driver's alone
+ *	call_begin() or its like        the time
+ *	the real call, with the caller's own arguments
+ *	call_record() or its like       a record to be filled, or NULL
+ *	call_commit() or its like
+ *	call_left()
+ *	after_NAME()                    rows marked after (after.h), whether or not it was wanted
+ *
+ * Everything is inlined; what is rarely needed is in wrapper.c.
+ */
+#ifndef WEIR_HOOK_WRAPPER_H
+#define WEIR_HOOK_WRAPPER_H
+
+#include "cuda_types.h"
+#include "hook/after.h"
+#include "hook/call.h"
+#include "hook/gate.h"
+#include "hook/meta/captures.h"
+#include "hook/meta/params.h"
+#include "hook/time/device_times.h"
+#include "hook/time/event_timer.h"
+
+#define INLINE    static inline __attribute__((always_inline))
+#define TEXT_KEPT 504u
+
+static inline uint64_t float_bits(float f)
+{
+	uint32_t bits;
+	memcpy(&bits, &f, sizeof bits);
+	return bits;
+}
+
+static inline uint32_t text_bytes(const char *s)
+{
+	return s ? (uint32_t)strnlen(s, TEXT_KEPT + 1) : 0;
+}
+
+/* Words for a text in a record: over-long ones are cut to TEXT_KEPT. */
+static inline uint32_t text_words(uint32_t bytes)
+{
+	return ((bytes > TEXT_KEPT ? TEXT_KEPT : bytes) + 7) / 8;
+}
+
+char *text_put(struct record *r, char *at, const char *s, uint32_t bytes);
+
+static inline uint64_t derive_copy2d_bytes(const struct cu_memcpy2d *c)
+{
+	return c ? c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy2d_v1_bytes(const struct cu_memcpy2d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height : 0;
+}
+
+static inline uint64_t derive_copy3d_bytes(const struct cu_memcpy3d *c)
+{
+	return c ? c->width_bytes * c->height * c->depth : 0;
+}
+
+static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
+{
+	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
+}
+
+/* --- a call ------------------------------------------------------------------------------- */
+
+/* What a launch record holds besides its shape. */
+struct launch_given {
+	const struct function *function;
+	struct launch_args args;
+	bool has_args, keep, predict;
+};
+
+/* One call on its way.  It lives in the wrapper's frame, and mostly in registers. */
+struct call {
+	enum fn fn;
+	uint32_t want; /* CONTROL_ bits; 0: it is the driver's alone */
+	int result;
+	uint64_t begun, took;      /* ticks; took: of launches */
+	struct sample *timer;      /* of launches; NULL: this one is not timed */
+	struct launch_given given; /* of launches of kernels */
+	uint32_t more;             /* words of the record besides those that all of its kind have */
+};
+
+INLINE bool call_is_wanted(struct call *c, uint32_t bits)
+{
+	c->want = wanted(bits);
+	return c->want;
+}
+
+/* A query that is counted, not recorded, when it succeeds. */
+INLINE bool query_is_counted(const struct call *c)
+{
+	if (!(c->want & CONTROL_QUERY_COUNT))
+		return false;
+	call_entered();
+	return true;
+}
+
+/* Of a query that was answered: false when it is to be recorded after all, as a failure is. */
+INLINE bool query_count(const struct call *c)
+{
+	if (c->result && c->result != NOT_READY)
+		return false;
+	count_query(c->fn);
+	call_left();
+	return true;
+}
+
+/* The same in the function that the program calls: false when it is not counted yet. */
+INLINE bool query_is_quick(enum fn fn, int answer)
+{
+	if (__builtin_expect(answer || !count_quickly(fn), 0))
+		return false;
+	call_left();
+	return true;
+}
+
+INLINE void call_begin(struct call *c)
+{
+	c->begun = call_enter();
+}
+
+/* Of calls that may wait. */
+INLINE void call_begin_long(struct call *c)
+{
+	c->begun = call_enter_long(c->fn);
+}
+
+INLINE struct record *call_record(const struct call *c, uint32_t words)
+{
+	return call_leave(c->fn, c->begun, c->result, c->want, words);
+}
+
+/* Whether bytes, or what went into a graph, are to be counted. */
+INLINE bool call_is_counted(const struct call *c)
+{
+	return c->want & CONTROL_COUNT && !c->result;
+}
+
+/* --- launches ----------------------------------------------------------------------------- */
+
+static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
+	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)
+{
+	r->aux = (uint32_t)shared;
+	r->arg[LAUNCH_FUNCTION] = function;
+	r->arg[LAUNCH_STREAM] = stream;
+	r->arg[LAUNCH_GRID_XY] = gx | (uint64_t)gy << 32;
+	r->arg[LAUNCH_GRID_Z_BLOCK_X] = gz | (uint64_t)bx << 32;
+	r->arg[LAUNCH_BLOCK_YZ] = by | (uint64_t)bz << 32;
+}
+
+static inline uint32_t launch_extra(const struct cu_launch_config *c)
+{
+	return c && c->attr_count && c->attrs ? 1 : 0;
+}
+
+/* Words for what the kernel was given and will take, once the driver has taken it; 0 when nobody
+ * asks. */
+uint32_t launch_given_read(uint32_t control, uint64_t function, void *const *params,
+	void *const *extra, struct launch_given *ret_given);
+
+static inline uint32_t launch_more(
+	int result, uint64_t function, void *params, void *extra, struct launch_given *ret_given)
+{
+	const uint32_t control = process_control() & (CONTROL_ARGS | CONTROL_PREDICT);
+	if (__builtin_expect(!control, 1) || result)
+		return 0;
+	return launch_given_read(control, function, params, extra, ret_given);
+}
+
+void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
+
+/* The launch of a graph: a word more when its time is to be foretold. */
+static inline uint32_t graph_more(int result)
+{
+	return !result && process_control() & CONTROL_PREDICT;
+}
+
+void graph_told_put(struct record *r);
+
+/* extended: launch_extra(), for which the record has room. */
+void launch_fill_config(
+	struct record *r, uint64_t function, const struct cu_launch_config *c, uint32_t extended);
+
+/* While any stream of the process is capturing, work may go into a graph instead. */
+static inline bool is_captured(void *stream, int per_thread)
+{
+	return __builtin_expect(__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0, 0) &&
+	       stream_is_capturing(stream, per_thread);
+}
+
+static inline void mark_captured(struct record *r, void *stream, int per_thread)
+{
+	if (is_captured(stream, per_thread))
+		r->flags |= RECORD_CAPTURED;
+}
+
+INLINE void launch_begin(struct call *c, void *stream, int per_thread)
+{
+	c->timer = sample_begin(stream, per_thread);
+	c->begun = call_enter();
+}
+
+INLINE void launch_begin_config(
+	struct call *c, const struct cu_launch_config *config, int per_thread)
+{
+	c->timer = sample_begin_config(config, per_thread);
+	c->begun = call_enter();
+}
+
+INLINE struct record *launch_record(
+	struct call *c, void *function, void *params, void *extra, uint32_t words)
+{
+	c->took = clock_now() - c->begun;
+	c->more = launch_more(c->result, (uintptr_t)function, params, extra, &c->given);
+	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
+}
+
+/* at: where what the kernel was given begins. */
+INLINE void launch_commit(const struct call *c, struct record *r, uint32_t at)
+{
+	if (c->more)
+		launch_given_put(r, &c->given, at);
+	call_commit(r, c->fn);
+}
+
+INLINE struct record *graph_record(struct call *c, uint32_t words)
+{
+	c->took = clock_now() - c->begun;
+	c->more = graph_more(c->result);
+	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
+}
+
+INLINE void graph_commit(const struct call *c, struct record *r)
+{
+	if (c->more)
+		graph_told_put(r);
+	call_commit(r, c->fn);
+}
+
+INLINE void launch_time(const struct call *c, void *function, uint32_t gx, uint32_t gy, uint32_t gz,
+	uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
+{
+	if (__builtin_expect(c->timer != NULL, 0))
+		sample_end(c->timer, c->result,
+			&(struct sample_call){ c->begun, c->took, (uintptr_t)function, c->fn,
+				{ gx, gy, gz }, { bx, by, bz }, shared });
+}
+
+INLINE void launch_time_config(
+	const struct call *c, void *function, const struct cu_launch_config *config)
+{
+	if (__builtin_expect(c->timer != NULL, 0))
+		sample_end_config(c->timer, c->result,
+			&(struct sample_call){
+				c->begun, c->took, (uintptr_t)function, c->fn, { 0 }, { 0 }, 0 },
+			config);
+}
+
+INLINE void graph_time(const struct call *c)
+{
+	launch_time(c, NULL, 0, 0, 0, 0, 0, 0, 0);
+}
+
+INLINE void *config_stream(const struct cu_launch_config *config)
+{
+	return config ? config->stream : NULL;
+}
+
+#endif
