@@ -242,13 +242,13 @@ function timed(i) {
 function record_call(i, count, words) {
 	words = "RECORD_WORDS + " words
 	if (has_params(i))
-		return "launch_record(&c, " argument(count, "f") ", " argument(count, "kernelParams") ", " \
+		return "launch_record(&c, &given, " argument(count, "f") ", " argument(count, "kernelParams") ", " \
 			argument(count, "extra") ", " words ")"
 	return (is_sampled(i) ? "graph_record" : "call_record") "(&c, " words ")"
 }
 
 function commit_call(i, at) {
-	if (has_params(i)) return "launch_commit(&c, r, " at ")"
+	if (has_params(i)) return "launch_commit(&c, &given, r, " at ")"
 	return is_sampled(i) ? "graph_commit(&c, r)" : "call_commit(r, FN_" name[i] ")"
 }
 
@@ -269,16 +269,16 @@ function wrapper(i,	count, bits, nbytes) {
 	if (class[i] == "query") counted(i, count)
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
-	print "\tstruct call c = { .fn = FN_" name[i] " };"
+	print "\tstruct call c;"
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_renew_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
 	if (has(i, "gate")) print "\tgate_enter(FN_" name[i] ");"
 	if (has(i, "after")) {
-		print "\tif (!call_is_wanted(&c, " bits ")) {\n\t\tc.result = real(" passed(count) ");\n\t"
+		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits ")) {\n\t\tc.result = real(" passed(count) ");\n\t"
 		after(i, count)
 		print "\t\treturn c.result;\n\t}"
 	} else
-		print "\tif (!call_is_wanted(&c, " bits "))\n\t\treturn real(" passed(count) ");"
+		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits "))\n\t\treturn real(" passed(count) ");"
 	if (class[i] == "query")
 		print "\tif (query_is_counted(&c))\n\t\treturn counted_" name[i] "(real(" passed(count) ")" more_passed(count) ");"
 	print "\t" begin(i, count) ";"
@@ -313,7 +313,7 @@ function entry(i, count, bits) {
 # A query that has been answered: counted when it succeeded, else recorded after all.
 function counted(i, count) {
 	print "static __attribute__((noinline)) int counted_" name[i] "(int result" (count ? ", " parameters(count) : "") ")\n{"
-	print "\tstruct call c = { .fn = FN_" name[i] ", .want = CONTROL_QUERY_COUNT, .result = result };"
+	print "\tstruct call c;\n\tcall_is_answered(&c, FN_" name[i] ", CONTROL_QUERY_COUNT, result);"
 	after(i, count)
 	print "\tif (query_count(&c))\n\t\treturn result;\n\tc.begun = clock_now();"
 	emit_record(i, count)
@@ -335,6 +335,7 @@ function emit_record(i, count,	j, w, m, text, extra, strings) {
 		print "\tconst uint32_t extended = launch_extra(config_); /* once: another thread may change it */"
 		extra = " + extended"
 	}
+	if (has_params(i)) print "\tstruct launch_given given;"
 	print "\tstruct record *r = " record_call(i, count, w text extra) ";"
 	print "\tif (r) {"
 	if (is_launch(record[i])) fill_launch(i, count)
@@ -363,7 +364,7 @@ function injected(i,	count, j) {
 		for (j = 1; j <= count; j++)
 			if (from[j] == "") print "\t" param_type(j) (param_type(j) ~ /\*$/ ? "" : " ") arg[j] "_ = p->" arg[j] ";"
 	}
-	print "\tstruct call c = { .fn = FN_" name[i] ", .want = want, .result = result, .begun = begun };"
+	print "\tstruct call c;\n\tcall_is_answered(&c, FN_" name[i] ", want, result);\n\tc.begun = begun;"
 	print "\tcall_entered();"
 	emit_record(i, count)
 	print "\tcall_left();"

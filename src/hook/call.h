@@ -19,10 +19,11 @@
 #include "hook/process.h"
 #include "hook/trace_text.h"
 
+#define INLINE    static inline __attribute__((always_inline))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */
 
 /* The real function, found on first use; never NULL (see resolve.h). */
-static inline void *real_of(enum fn fn)
+INLINE void *real_of(enum fn fn)
 {
 	void *real = __atomic_load_n(&hook_real[fn], __ATOMIC_RELAXED);
 	if (__builtin_expect(!real, 0))
@@ -30,7 +31,7 @@ static inline void *real_of(enum fn fn)
 	return real;
 }
 
-static inline uint32_t wanted(uint32_t bits)
+INLINE uint32_t wanted(uint32_t bits)
 {
 	return process_control() & (bits | CONTROL_COUNT);
 }
@@ -39,7 +40,7 @@ static inline uint32_t wanted(uint32_t bits)
  * Asks for the lines that the record will be written to, while the driver works: they were
  * last in the cache of whoever drained them.  A prefetch never faults, whatever pos is.
  */
-static inline void prepare_record(void)
+INLINE void prepare_record(void)
 {
 	const char *pos = hook_self.pos;
 	__asm__ volatile("prefetchw (%0)\n\tprefetchw 64(%0)" : : "r"(pos));
@@ -49,7 +50,7 @@ static inline void prepare_record(void)
  * Adds to a counter of this thread as one instruction, so that a signal handler can't come
  * between reading and writing it.
  */
-static inline void bump(uint64_t *counter, uint64_t by)
+INLINE void bump(uint64_t *counter, uint64_t by)
 {
 	__asm__ volatile("addq %1, %0" : "+m"(*counter) : "er"(by) : "cc");
 }
@@ -59,21 +60,21 @@ static inline void bump(uint64_t *counter, uint64_t by)
  * it is left, apart from all that records: what is recorded, counted and declared lost must add up
  * to it.  A call that is left by longjmp() is entered and never left.
  */
-static inline void call_entered(void)
+INLINE void call_entered(void)
 {
 	struct thread_account *a = hook_self.account;
 	bump(a ? &a->entered : &hook_self.early, 1);
 }
 
 /* A thread that still has no account has lost the call, and said so. */
-static inline void call_left(void)
+INLINE void call_left(void)
 {
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1))
 		bump(&a->returned, 1);
 }
 
-static inline uint64_t call_enter(void)
+INLINE uint64_t call_enter(void)
 {
 	call_entered();
 	prepare_record();
@@ -84,7 +85,7 @@ static inline uint64_t call_enter(void)
  * The same for calls that may take long or never return: leaves word in the trace of what
  * the thread is in.  The account is mapped for good; a chunk may go while a handler runs.
  */
-static inline uint64_t call_enter_long(enum fn fn)
+INLINE uint64_t call_enter_long(enum fn fn)
 {
 	const uint64_t now = call_enter();
 	struct thread_account *a = hook_self.account;
@@ -95,7 +96,7 @@ static inline uint64_t call_enter_long(enum fn fn)
 	return now;
 }
 
-static inline void call_returned(void)
+INLINE void call_returned(void)
 {
 	struct thread_account *a = hook_self.account;
 	if (__builtin_expect(a != NULL, 1))
@@ -112,7 +113,7 @@ struct record *call_leave_slowly(
  * After the real call, which took `ticks`: a record with its head filled and room for the rest,
  * or NULL when this call leaves none (only counters are wanted, or there is no room).
  */
-static inline __attribute__((always_inline)) struct record *call_leave_after(
+INLINE struct record *call_leave_after(
 	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words)
 {
 	char *const pos = hook_self.pos;
@@ -129,13 +130,13 @@ static inline __attribute__((always_inline)) struct record *call_leave_after(
 	return r;
 }
 
-static inline __attribute__((always_inline)) struct record *call_leave(
+INLINE struct record *call_leave(
 	enum fn fn, uint64_t begun, int result, uint32_t want, uint32_t words)
 {
 	return call_leave_after(fn, begun, clock_now() - begun, result, want, words);
 }
 
-static inline void call_commit(struct record *r, enum fn fn)
+INLINE void call_commit(struct record *r, enum fn fn)
 {
 	record_commit(r, (uint16_t)fn);
 	if (__builtin_expect(hook_hot.text, 0))
@@ -146,13 +147,13 @@ static inline void call_commit(struct record *r, enum fn fn)
 /* Counts a query that has succeeded; made at the first one, the counters may find no room. */
 void count_query(enum fn fn);
 
-static inline bool counts_only(uint32_t want)
+INLINE bool counts_only(uint32_t want)
 {
 	return (want & (CONTROL_QUERY_COUNT | CONTROL_COUNT)) == CONTROL_QUERY_COUNT;
 }
 
 /* False when this thread has no counters yet. */
-static inline bool count_quickly(enum fn fn)
+INLINE bool count_quickly(enum fn fn)
 {
 	struct counter *const c = hook_self.counters;
 	if (__builtin_expect(!c, 0))

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "hook/call.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/resolve.h"
 
 /* Of cupti_callbacks.h, as published. */

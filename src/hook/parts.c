@@ -1,7 +1,7 @@
 /* The parts of the library, in the order in which they start: see process.h. */
 #include "hook/meta/graph_nodes.h"
 #include "hook/meta/kernels.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/meta/params.h"
 #include "hook/meta/strings.h"
 #include "hook/online/online.h"

@@ -9,7 +9,7 @@
 #include "hook/elf.h"
 #include "hook/range/library.h"
 #include "hook/after.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/process.h"
 #include "hook/time/cupti_proxy.h"
 

@@ -24,7 +24,6 @@
 #include "hook/time/device_times.h"
 #include "hook/time/event_timer.h"
 
-#define INLINE    static inline __attribute__((always_inline))
 #define TEXT_KEPT 504u
 
 static inline uint64_t float_bits(float f)
@@ -76,21 +75,30 @@ struct launch_given {
 	bool has_args, keep, predict;
 };
 
-/* One call on its way.  It lives in the wrapper's frame, and mostly in registers. */
+/* One call on its way, in the wrapper's frame and mostly in registers: nothing in it is set before
+ * it is needed. */
 struct call {
 	enum fn fn;
 	uint32_t want; /* CONTROL_ bits; 0: it is the driver's alone */
 	int result;
-	uint64_t begun, took;      /* ticks; took: of launches */
-	struct sample *timer;      /* of launches; NULL: this one is not timed */
-	struct launch_given given; /* of launches of kernels */
-	uint32_t more;             /* words of the record besides those that all of its kind have */
+	uint64_t begun, took; /* ticks; took: of launches */
+	struct sample *timer; /* of launches; NULL: this one is not timed */
+	uint32_t more;        /* words of the record besides those that all of its kind have */
 };
 
-INLINE bool call_is_wanted(struct call *c, uint32_t bits)
+INLINE bool call_is_wanted(struct call *c, enum fn fn, uint32_t bits)
 {
+	c->fn = fn;
 	c->want = wanted(bits);
 	return c->want;
+}
+
+/* Of one whose answer is there already. */
+INLINE void call_is_answered(struct call *c, enum fn fn, uint32_t want, int result)
+{
+	c->fn = fn;
+	c->want = want;
+	c->result = result;
 }
 
 /* A query that is counted, not recorded, when it succeeds. */
@@ -177,7 +185,7 @@ static inline uint32_t launch_more(
 
 void launch_given_put(struct record *r, const struct launch_given *g, uint32_t at);
 
-/* The launch of a graph: a word more when its time is to be foretold. */
+/* The launch of a graph: a word more when its time is to be predicted. */
 static inline uint32_t graph_more(int result)
 {
 	return !result && process_control() & CONTROL_PREDICT;
@@ -215,19 +223,21 @@ INLINE void launch_begin_config(
 	c->begun = call_enter();
 }
 
-INLINE struct record *launch_record(
-	struct call *c, void *function, void *params, void *extra, uint32_t words)
+INLINE struct record *launch_record(struct call *c, struct launch_given *given, void *function,
+	void *params, void *extra, uint32_t words)
 {
 	c->took = clock_now() - c->begun;
-	c->more = launch_more(c->result, (uintptr_t)function, params, extra, &c->given);
+	c->more = launch_more(c->result, (uintptr_t)function, params, extra, given);
 	return call_leave_after(c->fn, c->begun, c->took, c->result, c->want, words + c->more);
 }
 
-/* at: where what the kernel was given begins. */
-INLINE void launch_commit(const struct call *c, struct record *r, uint32_t at)
+/* at: where what the kernel was given begins.  That is apart from the call, whose address goes
+ * nowhere: so the call is in registers. */
+INLINE void launch_commit(
+	const struct call *c, const struct launch_given *given, struct record *r, uint32_t at)
 {
 	if (c->more)
-		launch_given_put(r, &c->given, at);
+		launch_given_put(r, given, at);
 	call_commit(r, c->fn);
 }
 

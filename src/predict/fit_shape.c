@@ -1,8 +1,8 @@
 /*
- * Fitting the model of predictor_shape.c.  Each candidate is fitted without an eighth of the shapes and asked
- * for them, eight times over (with fewer than nine shapes: without one at a time); the one that is
- * off least on average wins, errors of more than a factor of four counting as four.  Relative
- * errors are what counts, so observations are weighted by 1/t^2, outliers less.
+ * Fitting the model of predictor_shape.c.  Each candidate is fitted without an eighth of the shapes
+ * and asked for them, eight times over (with fewer than nine shapes: without one at a time); the
+ * one that is off least on average wins, errors of more than a factor of four counting as four.
+ * Relative errors are what counts, so observations are weighted by 1/t^2, outliers less.
  *
  * What a time is a sum of: the waves that are begun, and the rounds that the SM with most blocks
  * goes through, of which the first half wave costs no less when it is not full, since it waits for

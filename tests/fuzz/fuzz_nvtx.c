@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/meta/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -35,6 +35,10 @@ guest ''
 violate() {
 	case $1 in
 	bans) printf 'int f(char *to) { return sprintf(to, "x"); }\n' >src/trace/bad.c ;;
+	circles)
+		for pair in bad:one_two one_two:three three:four four:bad; do
+			printf '#include "base/%s.h"\n' ${pair#*:} >src/base/${pair%:*}.h
+		done ;;
 	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
 	exports) guest 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;

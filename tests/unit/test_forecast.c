@@ -18,7 +18,7 @@
 #include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/online/overlap.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/process.h"
 #include "predict/tables.h"
 #include "train/train.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/range/operator.h"
 #include "hook/meta/strings.h"
 #include "trace/activity.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hook/range/library.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/range/shape.h"
 #include "hook/meta/strings.h"
 #include "model/cost.h"

@@ -352,8 +352,8 @@ static int set_orders(const struct launch *l)
 		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", l->sample_rate);
 	else if (l->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n =
-		asprintf(&orders, WEIR_OPTION_join ",%s%srecord:%s", gpu, l->predict ? l->predict : "", full);
+	const int n = asprintf(&orders, WEIR_OPTION_join ",%s%srecord:%s", gpu,
+		l->predict ? l->predict : "", full);
 	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(orders);

@@ -5,7 +5,7 @@
 
 #include "hook/config.h"
 #include "hook/hook_table.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/online/online.h"
 #include "hook/time/collector.h"
 #include "hook/process.h"

@@ -14,7 +14,7 @@
 #include "hook/hook_table.h"
 #include "hook/meta/kernels.h"
 #include "hook/meta/known.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/online/graph_runs.h"
 #include "hook/online/match.h"
 #include "hook/pages.h"

@@ -7,7 +7,7 @@
 #include "hook/after.h"
 #include "hook/hook_table.h"
 #include "hook/meta/known.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/meta/params.h"
 #include "hook/pages.h"
 #include "hook/process.h"

@@ -5,7 +5,7 @@
 
 #include "hook/hook_table.h"
 #include "hook/meta/kernels.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/pages.h"
 #include "hook/process.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/pages.h"
 
 /* Numbers up to STRINGS are slots of the table; those above are given out one by one. */

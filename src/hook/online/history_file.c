@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "hook/time/cupti.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/process.h"
 #include "predict/model.h"
 #include "predict/tables.h"

@@ -23,7 +23,7 @@ bool completions_are_wanted(void)
 	return __atomic_load_n(&count, __ATOMIC_RELAXED) > 0;
 }
 
-bool completions_tell(const struct device_work *w, const char *name)
+bool completions_tell(const struct gpu_activity *w, const char *name)
 {
 	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
 	bool news = false;

@@ -25,7 +25,7 @@ extern const struct collector cupti_collector, event_collector;
  * what came at once, when the answer is whether something in it was new: the next is then to come
  * soon.  One thread at a time; allocates nothing, locks nothing.
  */
-typedef bool completion_fn(const struct device_work *w, const char *name);
+typedef bool completion_fn(const struct gpu_activity *w, const char *name);
 
 /* Before the collector starts.  False: there are too many. */
 bool completions_listen(completion_fn *f);
@@ -33,7 +33,7 @@ bool completions_listen(completion_fn *f);
 bool completions_are_wanted(void);
 
 /* By the collector. */
-bool completions_tell(const struct device_work *w, const char *name);
+bool completions_tell(const struct gpu_activity *w, const char *name);
 
 /* Nobody is told any more. */
 void completions_stop(void);

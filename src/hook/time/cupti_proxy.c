@@ -12,7 +12,7 @@
 
 #include "hook/time/cupti.h"
 #include "hook/time/cupti_shared.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/process.h"
 #include "hook/resolve.h"
 #include "hook/time/cupti_proxy.h"

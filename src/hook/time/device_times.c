@@ -10,7 +10,7 @@
 #include "hook/hook_table.h"
 #include "hook/config.h"
 #include "hook/meta/devices.h"
-#include "hook/meta/meta.h"
+#include "hook/meta/metadata.h"
 #include "hook/time/collector.h"
 #include "hook/process.h"
 

@@ -3,8 +3,8 @@
  * and sentences for whoever reads it.  Any thread, inside a call of the program; what does not fit
  * is dropped.
  */
-#ifndef WEIR_HOOK_META_META_H
-#define WEIR_HOOK_META_META_H
+#ifndef WEIR_HOOK_META_METADATA_H
+#define WEIR_HOOK_META_METADATA_H
 
 #include <stdbool.h>
 #include <stdint.h>

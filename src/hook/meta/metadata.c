@@ -1,5 +1,5 @@
-/* See meta.h. */
-#include "hook/meta/meta.h"
+/* See metadata.h. */
+#include "hook/meta/metadata.h"
 
 #include <fcntl.h>
 #include <string.h>
