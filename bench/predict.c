@@ -70,7 +70,7 @@ static void ask_unseen(unsigned i)
 	ask_launch(&b.model_only, &b.unseen[i % ROWS]);
 }
 
-static void ask_kin(unsigned i)
+static void ask_siblings(unsigned i)
 {
 	ask_launch(&b.p, &b.unseen[i % ROWS]);
 }
@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 	printf("%-44s %8s %10s %10s\n", "ns a call, medians", "hot", "cold 3 MB", "cold 16 MB");
 	print_row("launch seen before: the whole chain", ask_history);
 	print_row("kernel seen in other shapes: the whole chain", ask_shape);
-	print_row("kernel not seen, siblings: the whole chain", ask_kin);
+	print_row("kernel not seen, siblings: the whole chain", ask_siblings);
 	print_row("occupancy, waves and bound alone", ask_fit);
 	if (!train(MODEL_NETWORK, &b.network))
 		return 3;

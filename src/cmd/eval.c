@@ -297,7 +297,7 @@ static int take_family(const struct options *o, struct eval_filter *f)
 static int take_filter(const struct options *o, struct eval_filter *f)
 {
 	*f = (struct eval_filter){ .tier = PREDICT_TIERS, .below_ns = INFINITY };
-	f->knowledge = opt_flag(o, "known") ? 2 : 0;
+	f->known_cost = opt_flag(o, "known") ? 2 : 0;
 	int code = take_ns(o, "from", &f->from_ns);
 	if (!code)
 		code = take_ns(o, "below", &f->below_ns);

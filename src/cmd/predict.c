@@ -221,7 +221,7 @@ static const char *bound_words(const struct predict_question *q)
 		"by the bytes or FLOPs that are known", "by bytes and FLOPs" };
 	if ((double)q->bound_ns <= q->device->floor_ns)
 		return "no kernel is shorter";
-	return words[launch_knowledge(q->launch)];
+	return words[launch_known_cost(q->launch)];
 }
 
 static void print_time(const struct job *job, const struct predict_answer *a)
@@ -238,7 +238,7 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 		printf("  kernel     not in the files; siblings of it are\n");
 	printf("  predictor  %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
 	const struct kernel_slot *slot =
-		wave_slot(&job->p, &job->kernel, launch_knowledge(&job->launch));
+		wave_slot(&job->p, &job->kernel, launch_known_cost(&job->launch));
 	if (slot && slot->head.shapes)
 		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
 			slot->head.shapes, wave_kind_word((enum wave_kind)slot->head.fit.kind),
@@ -389,8 +389,8 @@ static uint32_t shapes_of(
 	const struct job *job, const struct predict_kernel *k, const char **ret_model)
 {
 	const struct kernel_slot *most = NULL;
-	for (unsigned knowledge = 0; knowledge < KNOWLEDGE; knowledge++) {
-		const struct kernel_slot *slot = wave_slot(&job->p, k, knowledge);
+	for (unsigned known_cost = 0; known_cost < KNOWN_COSTS; known_cost++) {
+		const struct kernel_slot *slot = wave_slot(&job->p, k, known_cost);
 		if (slot && (!most || slot->head.shapes > most->head.shapes))
 			most = slot;
 	}

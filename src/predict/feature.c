@@ -47,8 +47,8 @@ static float intensity(const struct predict_question *q, double flops_a_byte)
 	const enum gpu_unit unit = q->launch->unit;
 	if (unit >= GPU_UNITS || !(d->has >> unit & 1))
 		return 0;
-	return approx_log2(
-		(float)(flops_a_byte * (double)q->crowd * d->dram_bytes_ns / d->flops_ns[unit]));
+	return approx_log2((
+		float)(flops_a_byte * (double)q->imbalance * d->dram_bytes_ns / d->flops_ns[unit]));
 }
 
 static void put_work(const struct predict_question *q, float f[static FEATURES])
@@ -88,7 +88,7 @@ static void put_kernel(const struct predict_question *q, float f[static FEATURES
 }
 
 void feature_fill(
-	const struct predict_question *q, float effect, float ret_features[static FEATURES])
+	const struct predict_question *q, float log_ratio, float ret_features[static FEATURES])
 {
 	const struct predict_launch *l = q->launch;
 	float *f = ret_features;
@@ -100,14 +100,14 @@ void feature_fill(
 	f[FEATURE_threads] = log2_of((float)q->threads);
 	f[FEATURE_occupancy] = fit.occupancy;
 	f[FEATURE_bound] = approx_log2(q->bound_ns);
-	f[FEATURE_effect] = effect;
+	f[FEATURE_effect] = log_ratio;
 	f[FEATURE_blocks] = log2_of((float)q->blocks);
 	f[FEATURE_grid_x] = log2_of((float)l->grid[0]);
 	f[FEATURE_grid_y] = log2_of((float)l->grid[1]);
 	f[FEATURE_grid_z] = log2_of((float)l->grid[2]);
 	f[FEATURE_block_x] = log2_of((float)l->block[0]);
 	f[FEATURE_per_sm] = (float)q->blocks_per_sm;
-	f[FEATURE_crowd] = approx_log2(q->crowd);
+	f[FEATURE_crowd] = approx_log2(q->imbalance);
 	f[FEATURE_warps] = log2_of(
 		fit.occupancy * (float)q->device->sm.warps_per_sm * (q->waves < 1 ? q->waves : 1));
 	put_scalars(l, f);

@@ -61,7 +61,7 @@ enum feature { FEATURE_LIST(FEATURE_ENUM) FEATURES };
 
 /* All of them, each finite; effect is the caller's to know. */
 void feature_fill(
-	const struct predict_question *q, float effect, float ret_features[static FEATURES]);
+	const struct predict_question *q, float log_ratio, float ret_features[static FEATURES]);
 
 const char *feature_name(enum feature f);
 const char *feature_what(enum feature f);

@@ -21,7 +21,7 @@ void normal_add(struct normal *n, const double terms[static NNLS_TERMS], double 
 void normal_less(struct normal *n, const struct normal *part);
 
 /* The weights x >= 0 that bring |A x - b| to its least, with a ridge of 1e-5 of the diagonal
- * against terms that cannot be told apart.  A term that is always 0 gets the weight 0. */
+ * against terms that cannot be distinguished.  A term that is always 0 gets the weight 0. */
 void normal_solve(const struct normal *n, double ret_x[static NNLS_TERMS]);
 
 #endif

@@ -11,7 +11,7 @@
 /* one, waves, rounds, width, bytes, FLOPs, eight arguments, waves begun, two sides of a tile */
 #define POWER_TERMS 17
 
-/* Sums over observations: the terms' products with each other and with what is to be told. The
+/* Sums over observations: the terms' products with each other and with what is to be predicted. The
  * first term is always 1. */
 struct power_sums {
 	double product[POWER_TERMS][POWER_TERMS + 1];

@@ -23,7 +23,7 @@
 #define WORST       2.0f
 #define PAIRS_FROM  16
 #define POWERS_FROM 8
-#define RIDGE       0.03 /* of one shape's worth: a kernel's own law is told by its shapes */
+#define RIDGE       0.03 /* of one shape's worth: a kernel's own law follows from its shapes */
 #define PAIRED      4    /* arguments of which products are tried */
 #define LARGEST     (1ull << 40)
 #define ROUNDING    1e-6f /* of a number of waves */
@@ -165,7 +165,7 @@ static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS
 	terms[8 + PREDICT_ARGS] = (float)(tile & 15) / 2;
 }
 
-static float power_told(const struct wave_fit *f, const struct wave_shape *s)
+static float power_predicted(const struct wave_fit *f, const struct wave_shape *s)
 {
 	float terms[POWER_TERMS], sum = 0;
 	powers_of(s, terms);
@@ -175,14 +175,14 @@ static float power_told(const struct wave_fit *f, const struct wave_shape *s)
 }
 
 /* What the fit says of a shape, without a look at those around. */
-static float told(const struct wave_fit *f, const struct wave_shape *s)
+static float predicted(const struct wave_fit *f, const struct wave_shape *s)
 {
 	if (f->kind == WAVE_NONE || f->kind == WAVE_NEAREST)
 		return bound_of(s);
 	if (f->kind == WAVE_RATIO)
 		return bound_of(s) * f->ratio;
 	if (f->kind == WAVE_POWER)
-		return power_told(f, s);
+		return power_predicted(f, s);
 	return evaluate(f, s);
 }
 
@@ -195,7 +195,7 @@ static float nearness(float distance)
 
 static float residual(const struct wave_fit *f, const struct wave_shape *s)
 {
-	const float t = load_float(&s->t_ns) / told(f, s);
+	const float t = load_float(&s->t_ns) / predicted(f, s);
 	return t > 1e-18f && t < 1e18f ? approx_log2(t) : 0;
 }
 
@@ -236,7 +236,7 @@ static uint32_t nearest_of(
 static float by_nearest(
 	const struct wave_fit *fit, const struct wave_shape *near, float t, float least_ns)
 {
-	const float known = load_float(&near->t_ns), ratio = t / told(fit, near);
+	const float known = load_float(&near->t_ns), ratio = t / predicted(fit, near);
 	if (fit->kind != WAVE_NONE || known < least_ns)
 		return known * ratio;
 	return least_ns + (known - least_ns) * ratio;
@@ -247,11 +247,11 @@ bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uin
 {
 	if (!shapes)
 		return false;
-	float t = told(fit, shape);
-	if (fit->corrected == MEND_AROUND || fit->corrected == MEND_HALF) {
+	float t = predicted(fit, shape);
+	if (fit->corrected == CORRECTION_AROUND || fit->corrected == CORRECTION_HALF) {
 		const float about = around(slot, shapes, shape);
-		t *= approx_exp2(fit->corrected == MEND_HALF ? about / 2 : about);
-	} else if (fit->corrected == MEND_NEAREST || fit->kind == WAVE_NONE) {
+		t *= approx_exp2(fit->corrected == CORRECTION_HALF ? about / 2 : about);
+	} else if (fit->corrected == CORRECTION_NEAREST || fit->kind == WAVE_NONE) {
 		t = by_nearest(fit, &slot->shape[nearest_of(slot, shapes, shape)], t, least_ns);
 	}
 	*ret_ns = t;
@@ -373,7 +373,7 @@ static float around_held_out(const struct fitting *f, const float *residuals, ui
 
 /* Errors of the held-out shapes, with each way to mend. */
 static void cross_validate(
-	struct fitting *f, const struct wave_fit *candidate, float off[static MENDS][SHAPES])
+	struct fitting *f, const struct wave_fit *candidate, float off[static CORRECTIONS][SHAPES])
 {
 	if (is_linear(candidate))
 		linear_sum(f, candidate);
@@ -385,11 +385,11 @@ static void cross_validate(
 			residuals[i] = residual(&c, &f->shape[i]);
 		for (uint32_t i = fold; i < f->n; i += f->folds) {
 			const float r = residuals[i];
-			off[MEND_NONE][i] = magnitude(r);
-			off[MEND_NEAREST][i] = magnitude(r - residuals[f->nearest[i]]);
+			off[CORRECTION_NONE][i] = magnitude(r);
+			off[CORRECTION_NEAREST][i] = magnitude(r - residuals[f->nearest[i]]);
 			const float about = around_held_out(f, residuals, i);
-			off[MEND_AROUND][i] = magnitude(r - about);
-			off[MEND_HALF][i] = magnitude(r - about / 2);
+			off[CORRECTION_AROUND][i] = magnitude(r - about);
+			off[CORRECTION_HALF][i] = magnitude(r - about / 2);
 		}
 	}
 }
@@ -411,17 +411,17 @@ static float take_if_better(
 /* The sum of its errors, the best way. */
 static float try_candidate(struct fitting *f, enum wave_kind kind, int first, int second)
 {
-	float off[MENDS][SHAPES], least = 0;
+	float off[CORRECTIONS][SHAPES], least = 0;
 	struct wave_fit c = {
 		.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second
 	};
 	cross_validate(f, &c, off);
-	for (int mend = kind == WAVE_NEAREST; mend < MENDS; mend++) {
-		if (kind == WAVE_RATIO && mend)
+	for (int correction = kind == WAVE_NEAREST; correction < CORRECTIONS; correction++) {
+		if (kind == WAVE_RATIO && correction)
 			break;
-		c.corrected = (uint8_t)mend;
-		const float sum = take_if_better(f, &c, off[mend]);
-		if (mend == (kind == WAVE_NEAREST) || sum < least)
+		c.corrected = (uint8_t)correction;
+		const float sum = take_if_better(f, &c, off[correction]);
+		if (correction == (kind == WAVE_NEAREST) || sum < least)
 			least = sum;
 	}
 	return least;
@@ -464,12 +464,12 @@ static void try_scalars(struct fitting *f)
 			try_candidate(f, WAVE_LINEAR, best[i].arg, best[j].arg);
 }
 
-static void try_all(struct fitting *f, unsigned knowledge)
+static void try_all(struct fitting *f, unsigned known_cost)
 {
 	try_candidate(f, WAVE_NEAREST, NO_ARG, NO_ARG);
 	try_candidate(f, WAVE_RATIO, NO_ARG, NO_ARG);
 	try_candidate(f, WAVE_LINEAR, NO_ARG, NO_ARG);
-	if (knowledge)
+	if (known_cost)
 		try_candidate(f, WAVE_BOUND, NO_ARG, NO_ARG);
 	try_scalars(f);
 	if (f->n >= POWERS_FROM)
@@ -483,7 +483,7 @@ void wave_refit(struct kernel_slot *slot)
 	struct fitting f = { .shape = slot->shape, .n = slot->head.shapes };
 	f.folds = f.n < FOLDS ? f.n : FOLDS;
 	find_nearest(&f);
-	try_all(&f, slot->head.knowledge);
+	try_all(&f, slot->head.known_cost);
 	fit_without(&f, f.folds, &f.fit);
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;

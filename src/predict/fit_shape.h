@@ -14,8 +14,8 @@ void wave_refit(struct kernel_slot *slot);
 /* Notes how far off the fit is at a shape whose time is new. */
 void wave_note(struct kernel_slot *slot, size_t at);
 
-/* The time of a shape; false when none can be told.  No kernel is shorter than least_ns.  `slot`
- * may change meanwhile: the caller looks at its sequence afterwards. */
+/* The time of a shape; false when none can be predicted.  No kernel is shorter than least_ns.
+ * `slot` may change meanwhile: the caller looks at its sequence afterwards. */
 bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
 	const struct wave_shape *shape, float least_ns, float *ret_ns);
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The units whose peaks are told: the plain ones of FP64 and FP32, tensor cores for the rest.
+/* The units whose peaks are known: the plain ones of FP64 and FP32, tensor cores for the rest.
  * BF16 is as fast as FP16. */
 enum gpu_unit { GPU_FP64, GPU_FP32, GPU_TF32, GPU_FP16, GPU_FP8, GPU_UNITS };
 

@@ -77,7 +77,7 @@ struct predict_kernel {
 	uint32_t local_bytes;  /* a thread */
 	uint32_t barriers;     /* 0 or 1 when not known */
 	uint16_t tile[2];      /* its sides as the name has them: 128x64; 0 where it has none */
-	uint8_t element_bytes; /* of what it works on by the words in the name; 0: not told */
+	uint8_t element_bytes; /* of what it works on by the words in the name; 0: not known */
 	bool has_regs;         /* else occupancy is what all else allows */
 	bool has_local;
 };
@@ -139,10 +139,10 @@ const char *predict_tier_word(enum predict_tier tier);
 
 struct predict_answer {
 	enum predict_tier tier; /* PREDICT_UNKNOWN: t50_ns, t90_ns and confidence mean nothing */
-	bool class_only;        /* only the magnitude is worth telling: "10 to 100 us" */
+	bool class_only;        /* only the order of magnitude is known: "10 to 100 us" */
 	bool launches;          /* false: the device refuses it, and nothing below means anything */
 	float t50_ns;           /* half of such launches take no longer */
-	float t90_ns;           /* nine of ten take no longer */
+	float t90_ns;           /* 90 % take no longer */
 	float confidence;       /* expected share of such answers within 20 % of the truth */
 	uint32_t blocks_per_sm;
 	float occupancy;       /* resident warps as a share of what the SM holds */

@@ -48,7 +48,7 @@ static int check_start(const struct model_file *f, size_t n, struct error *err)
 
 static bool family_sensible(const struct model_family *f)
 {
-	return is_finite(f->effect) && is_finite(f->unit) && f->unit >= 0;
+	return is_finite(f->log_ratio) && is_finite(f->unit) && f->unit >= 0;
 }
 
 static int check_numbers(const struct model_file *f, struct error *err)
@@ -58,8 +58,9 @@ static int check_numbers(const struct model_file *f, struct error *err)
 	for (int i = 0; i < FEATURES; i++)
 		sensible = sensible && is_finite(f->low[i]) && is_finite(f->high[i]) &&
 			   f->low[i] <= f->high[i];
-	for (int i = 0; i < FAMILIES * KNOWLEDGE; i++)
-		sensible = sensible && family_sensible(&f->families[i / KNOWLEDGE][i % KNOWLEDGE]);
+	for (int i = 0; i < FAMILIES * KNOWN_COSTS; i++)
+		sensible =
+			sensible && family_sensible(&f->families[i / KNOWN_COSTS][i % KNOWN_COSTS]);
 	if (!sensible)
 		return refuse(err, "a number of the model is not finite, or a range is empty");
 	if (!memchr(f->device, 0, sizeof(f->device)))
@@ -152,7 +153,7 @@ static int check_monotone(const struct predict_model *m, struct error *err)
 				.has_flops = i & 2,
 				.flops = 1 };
 			/* where nothing was seen, nothing is promised */
-			if (!m->file->families[family][launch_knowledge(&l)].launches)
+			if (!m->file->families[family][launch_known_cost(&l)].launches)
 				continue;
 			count += sags(m, &l, &d);
 			all += STEPS - 1;
@@ -245,7 +246,7 @@ int predict_offer(struct predict *p, const struct predict_model *m,
 		return ret;
 	if (now && model_error(now, d, recent, n, &old_error) &&
 		model_error(m, d, recent, n, &new_error) &&
-		new_error > old_error * 1.05f + UNIT_LEAST)
+		new_error > old_error * 1.05f + SCALE_LEAST)
 		return error_set(err, -ERANGE,
 			"the new model is worse on the last launches: median relative error %.1f %% "
 			"instead of %.1f %%; the old one stays",

@@ -20,8 +20,8 @@ enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 
 /* Of one family, by how much was known of the launches' work. */
 struct model_family {
-	float effect; /* median log2(time / bound) */
-	float unit;   /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
+	float log_ratio; /* median log2(time / bound) */
+	float unit; /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
 	uint32_t launches;
 };
 
@@ -33,7 +33,7 @@ struct model_file {
 	uint32_t check;   /* CRC-32C of all behind this field */
 	uint32_t kind;    /* who answers, of those that are in the file */
 	uint64_t schema;  /* feature_schema() */
-	uint64_t created; /* seconds since 1970, 0: not told */
+	uint64_t created; /* seconds since 1970, 0: not known */
 	uint64_t launches;
 	uint32_t kernels;
 	uint32_t cc, sms;
@@ -44,7 +44,7 @@ struct model_file {
 	uint64_t network_offset, network_bytes;
 	float low[FEATURES], high[FEATURES]; /* what was seen in training; beyond is clamped */
 	float answer_low, answer_high;       /* of log2(time / bound) */
-	struct model_family families[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
+	struct model_family families[FAMILIES][KNOWN_COSTS]; /* of FAMILY_UNKNOWN: of all */
 };
 static_assert(offsetof(struct model_file, schema) == 32, "as docs/reference/model-format.md says");
 static_assert(offsetof(struct model_file, low) == 184, "as docs/reference/model-format.md says");
@@ -59,7 +59,7 @@ struct predict_model {
 /* What the model says of log2(time / bound), and how far off it may be. */
 struct model_answer {
 	float log_ratio, unit;
-	bool strange; /* no launch of the family was seen in training */
+	bool unseen; /* no launch of the family was seen in training */
 };
 
 /* A model from the bytes of a file.  -EINVAL with the reason when they are none, are damaged, or

@@ -4,9 +4,9 @@
 
 #include "base/banned.h"
 
-#define ENOUGH    20    /* launches that make a family's own error worth believing */
-#define UNIT_MOST 10.0f /* a thousandfold: nothing at all is known */
-#define WIDER     1.5f  /* how much less is known of a family that is strange */
+#define ENOUGH     20    /* launches that make a family's own error worth believing */
+#define SCALE_MOST 10.0f /* a thousandfold: nothing at all is known */
+#define WIDER      1.5f  /* how much less is known of an unseen family */
 
 /* What is no number, as the sum of two infinities, is the least. */
 static float clamp(float x, float low, float high)
@@ -19,16 +19,16 @@ void model_ask(
 {
 	const struct model_file *f = m->file;
 	const enum predict_family family = q->launch->kernel->family;
-	const unsigned knowledge = launch_knowledge(q->launch);
-	const struct model_family *all = &f->families[FAMILY_UNKNOWN][knowledge];
-	const struct model_family *own = &f->families[family < FAMILIES ? family : 0][knowledge];
+	const unsigned known_cost = launch_known_cost(q->launch);
+	const struct model_family *all = &f->families[FAMILY_UNKNOWN][known_cost];
+	const struct model_family *own = &f->families[family < FAMILIES ? family : 0][known_cost];
 	float x[FEATURES], outputs[NETWORK_OUTPUTS];
-	ret_a->strange = !family || !own->launches;
-	feature_fill(q, ret_a->strange ? all->effect : own->effect, x);
+	ret_a->unseen = !family || !own->launches;
+	feature_fill(q, ret_a->unseen ? all->log_ratio : own->log_ratio, x);
 	for (int i = 0; i < FEATURES; i++)
 		x[i] = clamp(x[i], f->low[i], f->high[i]);
 	const struct model_family *known = own->launches >= ENOUGH ? own : all;
-	ret_a->unit = known->unit * (ret_a->strange ? WIDER : 1);
+	ret_a->unit = known->unit * (ret_a->unseen ? WIDER : 1);
 	if (f->kind == MODEL_FOREST) {
 		ret_a->log_ratio = forest_ask(m->forest, x);
 	} else {
@@ -39,6 +39,6 @@ void model_ask(
 				    (outputs[NETWORK_P99] - outputs[NETWORK_P50]) / 2.33f;
 		ret_a->unit = (ret_a->unit + (width > 0 ? width / 2 : 0)) / 2;
 	}
-	ret_a->unit = clamp(ret_a->unit, 0, UNIT_MOST);
+	ret_a->unit = clamp(ret_a->unit, 0, SCALE_MOST);
 	ret_a->log_ratio = clamp(ret_a->log_ratio, f->answer_low, f->answer_high);
 }

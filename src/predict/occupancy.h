@@ -55,7 +55,7 @@ struct occupancy_launch {
 	bool portable; /* no more than 48 KiB a block: nothing was allowed */
 };
 
-/* What may be scarce, in the order in which a tie is told. */
+/* What may be scarce, in the order in which a tie is resolved. */
 enum occupancy_limit {
 	OCCUPANCY_WARPS,
 	OCCUPANCY_BLOCKS,

@@ -16,7 +16,7 @@
 const struct predictor *const predictors[] = {
 	&predictor_history,
 	&predictor_wave,
-	&predictor_kin,
+	&predictor_sibling,
 	&predictor_learned,
 	&predictor_bound,
 };

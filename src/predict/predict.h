@@ -27,13 +27,13 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 
 /* Another process's tables, or saved ones: -EINVAL when they are none, -EBADMSG when they are
  * damaged, -ENODEV when they are of another kind of device, -EXDEV when they are of another device
- * of this kind: predict_lend() (d NULL: any will do).  They then say of it what *d says. */
+ * of this kind: predict_transfer() (d NULL: any will do).  They then say of it what *d says. */
 int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d);
 
 /* Tables of another device of the same kind become d's: what it has learnt stays as first guesses,
  * which the first launch of each here replaces.  Two such devices differ by some per cent, and
  * nothing says which is faster. */
-void predict_lend(struct predict *p, const struct predict_device *d);
+void predict_transfer(struct predict *p, const struct predict_device *d);
 
 /* Makes the tables fit to be kept: stores a checksum that predict_attach() tests.  Learning
  * withdraws it. */

@@ -17,7 +17,7 @@ struct predict_question {
 	uint32_t threads; /* a block */
 	uint32_t blocks_per_sm;
 	float waves;
-	float crowd;    /* blocks of the SM that has most, as a multiple of the mean */
+	float imbalance; /* blocks of the SM that has most, as a multiple of the mean */
 	float bytes_ns; /* the least time for the bytes, or the yardstick's; no less than any kernel
 			 */
 	float flops_ns; /* the least time for the FLOPs, 0 when they are not known */
@@ -37,8 +37,8 @@ struct predictor {
 		const struct predict_sample *s);
 };
 
-extern const struct predictor predictor_history, predictor_wave, predictor_kin, predictor_learned,
-	predictor_bound;
+extern const struct predictor predictor_history, predictor_wave, predictor_sibling,
+	predictor_learned, predictor_bound;
 
 /* In the order in which they are asked. */
 extern const struct predictor *const predictors[];

@@ -19,17 +19,18 @@
 #define ENOUGH_ALL    8
 
 /* The ratio of the family, or of all kernels of which as much is known. */
-static const struct effect_ring *effect_of(
+static const struct log_ratio_ring *log_ratio_of(
 	const struct predict_tables *t, const struct predict_question *q, bool *ret_family)
 {
-	const unsigned knowledge = launch_knowledge(q->launch);
+	const unsigned known_cost = launch_known_cost(q->launch);
 	const enum predict_family family = q->launch->kernel->family;
-	const struct effect_ring *ring = &t->effects[family < FAMILIES ? family : 0][knowledge];
-	*ret_family = family && effect_count(ring) >= ENOUGH_FAMILY;
+	const struct log_ratio_ring *ring =
+		&t->log_ratios[family < FAMILIES ? family : 0][known_cost];
+	*ret_family = family && log_ratio_count(ring) >= ENOUGH_FAMILY;
 	if (*ret_family)
 		return ring;
-	ring = &t->effects[FAMILY_UNKNOWN][knowledge];
-	return effect_count(ring) >= ENOUGH_ALL ? ring : NULL;
+	ring = &t->log_ratios[FAMILY_UNKNOWN][known_cost];
+	return log_ratio_count(ring) >= ENOUGH_ALL ? ring : NULL;
 }
 
 /* Before anything has run: what the model's launches needed, else within a factor of some ten. */
@@ -38,19 +39,19 @@ static void first_guess(const struct predict *p, const struct predict_question *
 {
 	/* Pairs with predict_swap(). */
 	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
-	const unsigned knowledge = launch_knowledge(q->launch);
+	const unsigned known_cost = launch_known_cost(q->launch);
 	*ret_ratio = 1.5f;
 	*ret_unit = 2;
-	if (!m || !m->file->families[FAMILY_UNKNOWN][knowledge].launches)
+	if (!m || !m->file->families[FAMILY_UNKNOWN][known_cost].launches)
 		return;
-	*ret_ratio = m->file->families[FAMILY_UNKNOWN][knowledge].effect;
+	*ret_ratio = m->file->families[FAMILY_UNKNOWN][known_cost].log_ratio;
 	*ret_unit = 1;
 }
 
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	bool family;
-	const struct effect_ring *ring = effect_of(p->tables, q, &family);
+	const struct log_ratio_ring *ring = log_ratio_of(p->tables, q, &family);
 	float ratio, unit;
 	if (ring) {
 		ratio = load_float(&ring->median);
@@ -59,7 +60,7 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 		first_guess(p, q, &ratio, &unit);
 	}
 	score_answer(p->tables, PREDICT_BOUND, q->bound_ns, ratio, unit, a);
-	a->class_only = !family || launch_knowledge(q->launch) == 0;
+	a->class_only = !family || launch_known_cost(q->launch) == 0;
 	return true;
 }
 
@@ -69,12 +70,12 @@ static void learn(
 {
 	if (q->seen)
 		return;
-	const unsigned knowledge = launch_knowledge(q->launch);
+	const unsigned known_cost = launch_known_cost(q->launch);
 	const enum predict_family family = q->launch->kernel->family;
 	const float value = approx_log2((float)s->measured_ns / q->bound_ns);
-	effect_push(&p->tables->effects[FAMILY_UNKNOWN][knowledge], value);
+	log_ratio_push(&p->tables->log_ratios[FAMILY_UNKNOWN][known_cost], value);
 	if (family && family < FAMILIES)
-		effect_push(&p->tables->effects[family][knowledge], value);
+		log_ratio_push(&p->tables->log_ratios[family][known_cost], value);
 }
 
 const struct predictor predictor_bound = {

@@ -1,10 +1,10 @@
 /*
  * What this very launch took before.
  *
- * The median is followed by an average of logarithms, in which an outlier counts as three spreads.
- * Two launches in a row that are out of all proportion are no outliers but a new regime: the entry
- * begins anew.  Old knowledge weighs less: after ten seconds of silence the count is halved, so the
- * next observation moves the estimate further.
+ * The median is followed by an average of logarithms, in which an outlier counts as three
+ * deviations. Two launches in a row that are out of all proportion are no outliers but a new
+ * regime: the entry begins anew.  Old knowledge weighs less: after ten seconds of silence the count
+ * is halved, so the next observation moves the estimate further.
  */
 #include "predict/predictor_history.h"
 
@@ -14,12 +14,12 @@
 
 #include "base/banned.h"
 
-#define SILENCE        (10000000000u >> 20)
-#define OUT_OF_SCALE   1.0f   /* twice or half */
-#define FIRST_SPREAD   0.02f  /* before a second observation */
-#define FIRST_NOISE_NS 150.0f /* of a launch that is repeated, however short */
-#define LENT_SPREAD    0.11f  /* devices of a kind differ by 8 %: Sinha et al., SC 2022 */
-#define COLD_START     0.15f  /* a first run that was slower than this said little */
+#define SILENCE            (10000000000u >> 20)
+#define OUT_OF_SCALE       1.0f   /* twice or half */
+#define FIRST_DEVIATION    0.02f  /* before a second observation */
+#define FIRST_NOISE_NS     150.0f /* of a launch that is repeated, however short */
+#define TRANSFER_DEVIATION 0.11f  /* devices of a kind differ by 8 %: Sinha et al., SC 2022 */
+#define COLD_START         0.15f  /* a first run that was slower than this said little */
 
 static bool find(const struct predict *p, uint64_t key, struct entry *ret_e)
 {
@@ -44,7 +44,7 @@ __attribute__((hot)) bool history_ask(
 	struct entry e;
 	if (!find(p, q->key, &e))
 		return false;
-	score_answer(p->tables, e.n > 1 ? PREDICT_EXACT : PREDICT_ONCE, e.p50_ns, 0, e.reach, a);
+	score_answer(p->tables, e.n > 1 ? PREDICT_EXACT : PREDICT_ONCE, e.p50_ns, 0, e.log_p90, a);
 	a->launches = true;
 	a->blocks_per_sm = e.blocks_per_sm;
 	a->occupancy = e.occupancy;
@@ -72,20 +72,21 @@ static void begin(struct entry *e, float t)
 {
 	e->n = 1;
 	e->p50_ns = e->ewma_ns = t;
-	e->spread = FIRST_SPREAD;
-	e->reach = 1.6f * FIRST_SPREAD + FIRST_NOISE_NS / t;
-	e->odd = 0;
+	e->deviation = FIRST_DEVIATION;
+	e->log_p90 = 1.6f * FIRST_DEVIATION + FIRST_NOISE_NS / t;
+	e->outliers = 0;
 }
 
-void history_lend(struct entry *e)
+void history_transfer(struct entry *e)
 {
 	if (!e->key)
 		return;
 	e->n = 0;
-	e->odd = 0;
+	e->outliers = 0;
 	e->other_ns = 0;
-	e->spread = e->spread > LENT_SPREAD ? e->spread : LENT_SPREAD;
-	e->reach = e->reach > 1.6f * LENT_SPREAD ? e->reach : 1.6f * LENT_SPREAD;
+	e->deviation = e->deviation > TRANSFER_DEVIATION ? e->deviation : TRANSFER_DEVIATION;
+	e->log_p90 =
+		e->log_p90 > 1.6f * TRANSFER_DEVIATION ? e->log_p90 : 1.6f * TRANSFER_DEVIATION;
 }
 
 static float clamp(float x, float most)
@@ -100,38 +101,38 @@ static void second(struct entry *e, float t, float off)
 	e->p50_ns = cold ? t : e->p50_ns * approx_exp2(off / 2);
 	e->ewma_ns = cold ? t : (e->ewma_ns + t) / 2;
 	if (!cold)
-		e->spread = (e->spread + (off < 0 ? -off : off) / 2) / 2;
-	e->reach = 1.6f * e->spread;
+		e->deviation = (e->deviation + (off < 0 ? -off : off) / 2) / 2;
+	e->log_p90 = 1.6f * e->deviation;
 }
 
 static void more(struct entry *e, float t, float off)
 {
 	e->n += e->n < UINT32_MAX;
 	const float weight = e->n < 10 ? 1.0f / (float)e->n : 0.1f;
-	const float most = 3 * (e->spread > 0.005f ? e->spread : 0.005f);
+	const float most = 3 * (e->deviation > 0.005f ? e->deviation : 0.005f);
 	const float distance = off < 0 ? -off : off;
-	const float step = weight * (e->spread > UNIT_LEAST ? e->spread : UNIT_LEAST);
+	const float step = weight * (e->deviation > SCALE_LEAST ? e->deviation : SCALE_LEAST);
 	e->p50_ns *= approx_exp2(weight * clamp(off, e->n > 4 ? most : OUT_OF_SCALE));
 	e->ewma_ns += weight * (t - e->ewma_ns);
-	e->spread += weight / 2 * (distance - e->spread);
-	e->reach += step * (off > e->reach ? 0.9f : -0.1f);
-	if (e->reach < UNIT_LEAST)
-		e->reach = UNIT_LEAST;
+	e->deviation += weight / 2 * (distance - e->deviation);
+	e->log_p90 += step * (off > e->log_p90 ? 0.9f : -0.1f);
+	if (e->log_p90 < SCALE_LEAST)
+		e->log_p90 = SCALE_LEAST;
 }
 
 static void observe(struct entry *e, float t)
 {
 	const float off = approx_log2(t / e->p50_ns);
-	const bool strange = off > OUT_OF_SCALE || off < -OUT_OF_SCALE;
+	const bool unseen = off > OUT_OF_SCALE || off < -OUT_OF_SCALE;
 	e->min_ns = !e->n || t < e->min_ns ? t : e->min_ns;
 	if (!e->n) {
 		begin(e, t);
 	} else if (e->n == 1) {
 		second(e, t, off);
-	} else if (!strange) {
-		e->odd = 0;
+	} else if (!unseen) {
+		e->outliers = 0;
 		more(e, t, off);
-	} else if (++e->odd > 1) {
+	} else if (++e->outliers > 1) {
 		e->other_ns = e->p50_ns;
 		begin(e, t);
 	}

@@ -8,8 +8,8 @@
 /* How often the key was seen; 0 when it is not there. */
 uint32_t history_seen(const struct predict *p, uint64_t key);
 
-/* What the entry knows is another device's of the same kind: see predict_lend(). */
-void history_lend(struct entry *e);
+/* What the entry knows is another device's of the same kind: see predict_transfer(). */
+void history_transfer(struct entry *e);
 
 /* Where the key's entries begin. */
 static inline const struct entry *history_home(const struct predict *p, uint64_t key)

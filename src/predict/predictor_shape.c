@@ -21,20 +21,20 @@
 
 #include "base/banned.h"
 
-#define SETTLED   16
-#define NEAR_UNIT 0.4f  /* log2: what a shape says about another, as a first guess */
-#define KIN_NEAR  0.75f /* of siblings in what is told from one to three shapes */
-#define KIN_RISE  3.0f  /* of their share, with how far off the kernel's own fit is */
-#define KIN_MOST  0.5f
-#define KIN_WORTH 0.03f /* log2: a fit that is off by more */
-#define KIN_AWAY  0.2f  /* so unlike all shapes that siblings know nothing of it */
+#define SETTLED       16
+#define NEAR_SCALE    0.4f  /* log2: what a shape says about another, as a first guess */
+#define SIBLING_NEAR  0.75f /* of siblings in what is predicted from one to three shapes */
+#define SIBLING_RISE  3.0f  /* of their share, with how far off the kernel's own fit is */
+#define SIBLING_MOST  0.5f
+#define SIBLING_WORTH 0.03f /* log2: a fit that is off by more */
+#define SIBLING_AWAY  0.2f  /* so unlike all shapes that siblings know nothing of it */
 
 /* What was compiled anew under the same name, as tuners do, is another kernel; and a bound from
  * bytes or FLOPs says nothing about launches for which it is a yardstick. */
-static uint64_t compiled_id(const struct predict_kernel *k, unsigned knowledge)
+static uint64_t compiled_id(const struct predict_kernel *k, unsigned known_cost)
 {
 	const uint64_t regs = k->has_regs ? k->regs : 0;
-	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes)) + knowledge;
+	const uint64_t id = hash_mix(k->id ^ (regs << 32 | k->smem_static_bytes)) + known_cost;
 	return id + !id;
 }
 
@@ -50,9 +50,9 @@ static const struct kernel_slot *slot_find(const struct predict *p, uint64_t ker
 }
 
 const struct kernel_slot *wave_slot(
-	const struct predict *p, const struct predict_kernel *k, unsigned knowledge)
+	const struct predict *p, const struct predict_kernel *k, unsigned known_cost)
 {
-	return slot_find(p, compiled_id(k, knowledge));
+	return slot_find(p, compiled_id(k, known_cost));
 }
 
 const char *wave_kind_word(enum wave_kind kind)
@@ -108,26 +108,26 @@ static bool may_tell(bool otherwise_known, enum wave_kind kind)
 
 /* How much siblings count beside the kernel's own fit: the more, the worse it is, and not beyond
  * the shapes that are known. */
-static float share_of_kin(const struct wave_fit *fit, float nearest)
+static float share_of_siblings(const struct wave_fit *fit, float nearest)
 {
-	const float share = KIN_RISE * fit->scale, inside = 1 - (1 - nearest) / KIN_AWAY;
+	const float share = SIBLING_RISE * fit->scale, inside = 1 - (1 - nearest) / SIBLING_AWAY;
 	if (fit->kind == WAVE_NONE)
-		return KIN_NEAR;
-	return inside > 0 ? inside * (share < KIN_MOST ? share : KIN_MOST) : 0;
+		return SIBLING_NEAR;
+	return inside > 0 ? inside * (share < SIBLING_MOST ? share : SIBLING_MOST) : 0;
 }
 
 /* How far a time that the kernel's own shapes tell is moved, as a log2.  Among the siblings' shapes
  * are this kernel's own, and how they lie tells more about it than bounds do.  Where the kernel's
  * own fit is good, siblings are not worth the time to ask them. */
-static float towards_kin(const struct predict *p, const struct predict_question *q,
+static float towards_siblings(const struct predict *p, const struct predict_question *q,
 	const struct wave_fit *fit, float t)
 {
 	float ratio, nearest;
-	if (fit->kind != WAVE_NONE && fit->scale < KIN_WORTH)
+	if (fit->kind != WAVE_NONE && fit->scale < SIBLING_WORTH)
 		return 0;
-	if (!kin_told(p, q, &ratio, &nearest))
+	if (!sibling_ratio(p, q, &ratio, &nearest))
 		return 0;
-	return share_of_kin(fit, nearest) * (ratio - approx_log2(t / q->bound_ns));
+	return share_of_siblings(fit, nearest) * (ratio - approx_log2(t / q->bound_ns));
 }
 
 static bool ask_slot(const struct predict *p, const struct predict_question *q, uint64_t kernel,
@@ -147,19 +147,19 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
 		return false;
-	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t, towards_kin(p, q, fit, t),
-		fitted ? fit->scale : NEAR_UNIT, a);
+	score_answer(p->tables, fitted ? PREDICT_SHAPE : PREDICT_NEAR, t,
+		towards_siblings(p, q, fit, t), fitted ? fit->scale : NEAR_SCALE, a);
 	return true;
 }
 
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	const struct predict_kernel *k = q->launch->kernel;
-	const unsigned knowledge = launch_knowledge(q->launch);
-	if (ask_slot(p, q, compiled_id(k, knowledge), false, a))
+	const unsigned known_cost = launch_known_cost(q->launch);
+	if (ask_slot(p, q, compiled_id(k, known_cost), false, a))
 		return true;
-	for (unsigned other = 0; other < KNOWLEDGE; other++)
-		if (other != knowledge && ask_slot(p, q, compiled_id(k, other), true, a))
+	for (unsigned other = 0; other < KNOWN_COSTS; other++)
+		if (other != known_cost && ask_slot(p, q, compiled_id(k, other), true, a))
 			return true;
 	return false;
 }
@@ -216,7 +216,7 @@ static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 static void learn(
 	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
 {
-	const uint64_t kernel = compiled_id(q->launch->kernel, launch_knowledge(q->launch));
+	const uint64_t kernel = compiled_id(q->launch->kernel, launch_known_cost(q->launch));
 	struct kernel_slot *at = place(p->tables, kernel);
 	/* of what is known well each eighth observation is enough: history has them all */
 	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel &&
@@ -225,7 +225,7 @@ static void learn(
 	struct kernel_slot slot = *at;
 	if (slot.head.kernel != kernel)
 		slot = (struct kernel_slot){ .head = { .kernel = kernel,
-						     .knowledge = launch_knowledge(q->launch) } };
+						     .known_cost = launch_known_cost(q->launch) } };
 	struct wave_shape *shape = shape_place(&slot, short_key(q));
 	const bool fresh = shape->key != short_key(q) || !shape->n;
 	if (fresh) {

@@ -5,9 +5,9 @@
 #include "predict/predictor.h"
 #include "predict/tables.h"
 
-/* The kernel's slot for launches of which so much is known (launch_knowledge()), or NULL. */
+/* The kernel's slot for launches of which so much is known (launch_known_cost()), or NULL. */
 const struct kernel_slot *wave_slot(
-	const struct predict *p, const struct predict_kernel *k, unsigned knowledge);
+	const struct predict *p, const struct predict_kernel *k, unsigned known_cost);
 
 /* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
 const char *wave_kind_word(enum wave_kind kind);

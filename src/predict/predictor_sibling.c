@@ -1,13 +1,13 @@
 /*
- * What siblings say of a kernel that did not run yet.
+ * What siblings predict of a kernel that did not run yet.
  *
  * Kernels whose names differ in template arguments and numbers only share a slot, one for each
- * grade of knowledge and unit.  It keeps shapes in which they ran, as points: the logarithms of
- * feature.h, each in a scale of its own.  log2(time / bound) is told by universal kriging (a
- * Gaussian process on top of a regression): a plane through all points, with a ridge that keeps it
- * near the level, and what is left of the near points, each pulling as much as is like it.  Plane
- * and pulls are made when enough new points wait; pulls keep each other in balance, so none of them
- * is replaced before.  Asking is a sum over the points.
+ * grade of known cost and unit.  It keeps shapes in which they ran, as points: the logarithms of
+ * feature.h, each in a scale of its own.  log2(time / bound) is predicted by universal kriging (a
+ * Gaussian process on top of a regression): a trend through all points, with a ridge that keeps it
+ * near the level, and what is left of the near points, each weighted by its covariance.  Trend
+ * and weights are made when enough new points wait; weights keep each other in balance, so none of
+ * them is replaced before.  Asking is a sum over the points.
  *
  * The trained model goes wrong in other ways, and is asked, too: the further the nearest point is,
  * the more it counts.
@@ -27,24 +27,24 @@
 #define TOGETHER 16    /* shapes that are looked at together */
 #define POINT    128   /* steps of a coordinate to a factor of two */
 #define FARTHEST 8000  /* steps */
-#define RIDGE    20.0f /* points that it takes to tilt the plane */
-#define REACH    6.5f  /* distance at which likeness has gone down to 0.61 */
+#define RIDGE    20.0f /* points that it takes to tilt the trend */
+#define LENGTH   6.5f  /* distance at which covariance has gone down to 0.61 */
 #define NOISE    0.01f /* variance of one launch, as a share of that between launches */
 
-/* How much the model counts, and how far off the answer may be (log2), by the likeness of the
+/* How much the model counts, and how far off the answer may be (log2), by the covariance of the
  * nearest point: what was best on held-out kernels of the zoo, seldom sensitive. */
-#define MODEL_LEAST 0.1f
-#define MODEL_RISE  2.0f
-#define MODEL_MOST  0.6f
-#define UNIT_KIN    0.07f
-#define UNIT_APART  0.19f
-#define UNIT_FAR    0.58f
+#define MODEL_LEAST   0.1f
+#define MODEL_RISE    2.0f
+#define MODEL_MOST    0.6f
+#define SCALE_SIBLING 0.07f
+#define SCALE_APART   0.19f
+#define SCALE_FAR     0.58f
 
 /* The coordinates, and how far a step of a feature is. */
 static const struct {
 	enum feature feature;
 	float scale;
-} terms[KIN_TERMS] = {
+} terms[SIBLING_TERMS] = {
 	{ FEATURE_waves, 1 },
 	{ FEATURE_tail, 2 },
 	{ FEATURE_threads, 1 },
@@ -71,27 +71,28 @@ static const struct {
 	{ FEATURE_arg3, 1 },
 };
 
-static uint64_t kin_id(const struct predict_launch *l)
+static uint64_t sibling_id(const struct predict_launch *l)
 {
-	const uint64_t grade = launch_knowledge(l) * GPU_UNITS + l->unit;
+	const uint64_t grade = launch_known_cost(l) * GPU_UNITS + l->unit;
 	const uint64_t id = hash_mix(~l->kernel->group) + grade;
 	return id + !id;
 }
 
-static void point_of(const struct predict_question *q, int16_t ret_x[static KIN_TERMS])
+static void point_of(const struct predict_question *q, int16_t ret_x[static SIBLING_TERMS])
 {
 	float f[FEATURES];
 	feature_fill(q, 0, f);
-	for (int i = 0; i < KIN_TERMS; i++) {
+	for (int i = 0; i < SIBLING_TERMS; i++) {
 		const float x = f[terms[i].feature] * terms[i].scale * POINT;
 		ret_x[i] = (int16_t)(x > FARTHEST ? FARTHEST : x > -FARTHEST ? x : -FARTHEST);
 	}
 }
 
-static float squared_distance(const int16_t a[static KIN_TERMS], const int16_t b[static KIN_TERMS])
+static float squared_distance(
+	const int16_t a[static SIBLING_TERMS], const int16_t b[static SIBLING_TERMS])
 {
 	int32_t sum = 0;
-	for (int i = 0; i < KIN_TERMS; i++) {
+	for (int i = 0; i < SIBLING_TERMS; i++) {
 		const int16_t d = (int16_t)(a[i] - b[i]);
 		sum += d * d >> 4;
 	}
@@ -99,16 +100,16 @@ static float squared_distance(const int16_t a[static KIN_TERMS], const int16_t b
 }
 
 /* 1 at the same place; of a Gaussian form. */
-static float likeness(float squared_distance)
+static float covariance(float squared_distance)
 {
-	return approx_exp2(squared_distance * (-0.72134752f / (REACH * REACH)));
+	return approx_exp2(squared_distance * (-0.72134752f / (LENGTH * LENGTH)));
 }
 
 /* ---- learning ---- */
 
 /* Cholesky's method on the lower triangle of n rows, whose diagonal becomes its reciprocal; b
  * becomes the solution of m x = b. */
-static void solve(float (*m)[KIN_SHAPES], uint32_t n, float *b)
+static void solve(float (*m)[SIBLING_SHAPES], uint32_t n, float *b)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t j = 0; j <= i; j++) {
@@ -139,52 +140,53 @@ static void solve(float (*m)[KIN_SHAPES], uint32_t n, float *b)
 	}
 }
 
-static float plane_at(const struct kin_plane *plane, const int16_t x[static KIN_TERMS])
+static float trend_at(const struct sibling_trend *trend, const int16_t x[static SIBLING_TERMS])
 {
-	float sum = plane->level;
-	for (int i = 0; i < KIN_TERMS; i++)
-		sum += plane->slope[i] * ((float)x[i] - plane->mean[i]);
+	float sum = trend->level;
+	for (int i = 0; i < SIBLING_TERMS; i++)
+		sum += trend->slope[i] * ((float)x[i] - trend->mean[i]);
 	return sum;
 }
 
-static void fit_plane(const struct kin_slot *s, float (*m)[KIN_SHAPES], struct kin_plane *plane)
+static void fit_trend(
+	const struct sibling_slot *s, float (*m)[SIBLING_SHAPES], struct sibling_trend *trend)
 {
 	const uint32_t n = s->head.shapes;
-	*plane = (struct kin_plane){ 0 };
+	*trend = (struct sibling_trend){ 0 };
 	for (uint32_t i = 0; i < n; i++) {
-		plane->level += s->shape[i].ratio / (float)n;
-		for (int k = 0; k < KIN_TERMS; k++)
-			plane->mean[k] += (float)s->shape[i].x[k] / (float)n;
+		trend->level += s->shape[i].ratio / (float)n;
+		for (int k = 0; k < SIBLING_TERMS; k++)
+			trend->mean[k] += (float)s->shape[i].x[k] / (float)n;
 	}
-	for (int k = 0; k < KIN_TERMS; k++) {
+	for (int k = 0; k < SIBLING_TERMS; k++) {
 		for (int j = 0; j <= k; j++)
 			m[k][j] = j == k ? RIDGE * POINT * POINT : 0;
 		for (uint32_t i = 0; i < n; i++) {
-			const float x = (float)s->shape[i].x[k] - plane->mean[k];
-			plane->slope[k] += x * (s->shape[i].ratio - plane->level);
+			const float x = (float)s->shape[i].x[k] - trend->mean[k];
+			trend->slope[k] += x * (s->shape[i].ratio - trend->level);
 			for (int j = 0; j <= k; j++)
-				m[k][j] += x * ((float)s->shape[i].x[j] - plane->mean[j]);
+				m[k][j] += x * ((float)s->shape[i].x[j] - trend->mean[j]);
 		}
 	}
-	solve(m, KIN_TERMS, plane->slope);
+	solve(m, SIBLING_TERMS, trend->slope);
 }
 
-static void fit_pulls(struct kin_slot *s, float (*m)[KIN_SHAPES])
+static void fit_weights(struct sibling_slot *s, float (*m)[SIBLING_SHAPES])
 {
 	const uint32_t n = s->head.shapes;
-	float pull[KIN_SHAPES];
+	float weight[SIBLING_SHAPES];
 	for (uint32_t i = 0; i < n; i++) {
-		pull[i] = s->shape[i].ratio - plane_at(&s->head.plane, s->shape[i].x);
+		weight[i] = s->shape[i].ratio - trend_at(&s->head.trend, s->shape[i].x);
 		for (uint32_t j = 0; j < i; j++)
-			m[i][j] = likeness(squared_distance(s->shape[i].x, s->shape[j].x));
+			m[i][j] = covariance(squared_distance(s->shape[i].x, s->shape[j].x));
 		m[i][i] = 1 + NOISE;
 	}
-	solve(m, n, pull);
+	solve(m, n, weight);
 	for (uint32_t i = 0; i < n; i++)
-		s->shape[i].pull = pull[i];
+		s->shape[i].weight = weight[i];
 }
 
-static uint32_t shapes_of(const struct kin_slot *s, uint16_t kernel)
+static uint32_t shapes_of(const struct sibling_slot *s, uint16_t kernel)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < s->head.shapes; i++)
@@ -193,7 +195,7 @@ static uint32_t shapes_of(const struct kin_slot *s, uint16_t kernel)
 }
 
 /* Of the oldest, one of the kernel that has most: none is crowded out by a busy sibling. */
-static void drop_one(struct kin_slot *s)
+static void drop_one(struct sibling_slot *s)
 {
 	uint32_t worst = 0, most = 0;
 	for (uint32_t i = 0; i < OLDEST; i++) {
@@ -208,15 +210,15 @@ static void drop_one(struct kin_slot *s)
 		(s->head.shapes - worst) * sizeof(s->shape[0]));
 }
 
-static void refit(struct predict_tables *t, struct kin_slot *at)
+static void refit(struct predict_tables *t, struct sibling_slot *at)
 {
-	struct kin_scratch *scratch = tables_scratch(t);
-	struct kin_slot *s = &scratch->slot;
+	struct sibling_scratch *scratch = tables_scratch(t);
+	struct sibling_slot *s = &scratch->slot;
 	*s = *at;
-	while (s->head.shapes > KIN_SHAPES)
+	while (s->head.shapes > SIBLING_SHAPES)
 		drop_one(s);
-	fit_plane(s, scratch->m, &s->head.plane);
-	fit_pulls(s, scratch->m);
+	fit_trend(s, scratch->m, &s->head.trend);
+	fit_weights(s, scratch->m);
 	s->head.fitted = s->head.shapes;
 	s->head.stale = 0;
 	store_stable(at, s, sizeof(*s), &at->head.sequence);
@@ -224,18 +226,18 @@ static void refit(struct predict_tables *t, struct kin_slot *at)
 
 /* When a quarter as many wait as were fitted, or there is no more room; or when most of what was
  * known has run again. */
-static bool worth_a_fit(const struct kin_head *h)
+static bool worth_a_fit(const struct sibling_head *h)
 {
 	const uint32_t waiting = h->shapes - h->fitted;
-	return h->shapes >= FEWEST &&
-	       (waiting == KIN_WAITING || 4 * waiting >= h->fitted || h->stale >= 2 * h->shapes);
+	return h->shapes >= FEWEST && (waiting == SIBLING_WAITING || 4 * waiting >= h->fitted ||
+					      h->stale >= 2 * h->shapes);
 }
 
-static struct kin_slot *place(struct predict_tables *t, uint64_t id)
+static struct sibling_slot *place(struct predict_tables *t, uint64_t id)
 {
-	struct kin_slot *slots = tables_kin(t), *oldest = NULL;
+	struct sibling_slot *slots = tables_siblings(t), *oldest = NULL;
 	for (uint32_t i = 0; i < WINDOW; i++) {
-		struct kin_slot *s = &slots[(id + i) & (tables_kin_slots(t) - 1)];
+		struct sibling_slot *s = &slots[(id + i) & (tables_sibling_slots(t) - 1)];
 		if (s->head.id == id)
 			return s;
 		if (!oldest ||
@@ -245,7 +247,7 @@ static struct kin_slot *place(struct predict_tables *t, uint64_t id)
 	return oldest;
 }
 
-static uint32_t find(const struct kin_slot *s, uint32_t key)
+static uint32_t find(const struct sibling_slot *s, uint32_t key)
 {
 	uint32_t i = 0;
 	while (i < s->head.shapes && s->shape[i].key != key)
@@ -254,7 +256,7 @@ static uint32_t find(const struct kin_slot *s, uint32_t key)
 }
 
 /* As with a kernel's own shapes: a first run that was slower than the second is forgotten. */
-static void revise(struct kin_shape *shape, float ratio)
+static void revise(struct sibling_shape *shape, float ratio)
 {
 	const float off = ratio - shape->ratio;
 	shape->n += shape->n < SETTLED; /* more, where history forgets that it ran */
@@ -265,22 +267,22 @@ static void learn(
 	struct predict *p, const struct predict_question *q, const struct predict_sample *sample)
 {
 	const struct predict_kernel *k = q->launch->kernel;
-	const uint64_t id = kin_id(q->launch);
+	const uint64_t id = sibling_id(q->launch);
 	if (!k->group || q->seen >= SETTLED)
 		return;
-	struct kin_slot *s = place(p->tables, id);
-	struct kin_head head = s->head;
+	struct sibling_slot *s = place(p->tables, id);
+	struct sibling_head head = s->head;
 	if (head.id != id)
-		head = (struct kin_head){ .id = id };
+		head = (struct sibling_head){ .id = id };
 	const uint32_t key = (uint32_t)(q->key >> 32);
 	const float ratio = approx_log2((float)sample->measured_ns / q->bound_ns);
 	uint32_t at = head.id == s->head.id ? find(s, key) : 0;
-	struct kin_shape shape;
+	struct sibling_shape shape;
 	if (at < head.shapes) {
 		shape = s->shape[at];
 		revise(&shape, ratio);
 	} else {
-		shape = (struct kin_shape){
+		shape = (struct sibling_shape){
 			.key = key, .kernel = (uint16_t)k->id, .n = 1, .ratio = ratio
 		};
 		point_of(q, shape.x);
@@ -300,7 +302,7 @@ static void learn(
 /* ---- asking ---- */
 
 /* As copy_words(), twice as fast. */
-static void copy_shapes(struct kin_shape *into, const struct kin_shape *from, size_t n)
+static void copy_shapes(struct sibling_shape *into, const struct sibling_shape *from, size_t n)
 {
 	typedef uint64_t __attribute__((may_alias)) wide_word;
 	const wide_word *words = (const wide_word *)from;
@@ -309,11 +311,11 @@ static void copy_shapes(struct kin_shape *into, const struct kin_shape *from, si
 		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
 }
 
-/* Whose reach the shapes from `from` on are in; several at a time, for the compiler's sake. */
-static float pulls_of(
-	const struct kin_shape *from, uint32_t n, const int16_t x[static KIN_TERMS], float *nearest)
+/* The weighted sum of the shapes from `from` on; several at a time, for the compiler's sake. */
+static float weights_of(const struct sibling_shape *from, uint32_t n,
+	const int16_t x[static SIBLING_TERMS], float *nearest)
 {
-	struct kin_shape shape[TOGETHER];
+	struct sibling_shape shape[TOGETHER];
 	float like[TOGETHER], sum = 0;
 	copy_shapes(shape, from, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -321,23 +323,23 @@ static float pulls_of(
 	for (uint32_t i = n; i < TOGETHER; i++)
 		like[i] = 0;
 	for (uint32_t i = 0; i < TOGETHER; i++)
-		like[i] = likeness(like[i]);
+		like[i] = covariance(like[i]);
 	for (uint32_t i = 0; i < n; i++) {
-		sum += shape[i].pull * like[i];
+		sum += shape[i].weight * like[i];
 		*nearest = like[i] > *nearest ? like[i] : *nearest;
 	}
 	return sum;
 }
 
-bool kin_told(const struct predict *p, const struct predict_question *q, float *ret_ratio,
+bool sibling_ratio(const struct predict *p, const struct predict_question *q, float *ret_ratio,
 	float *ret_nearest)
 {
-	const uint64_t id = kin_id(q->launch);
-	const struct kin_slot *s = NULL;
-	struct kin_head head;
-	int16_t x[KIN_TERMS];
+	const uint64_t id = sibling_id(q->launch);
+	const struct sibling_slot *s = NULL;
+	struct sibling_head head;
+	int16_t x[SIBLING_TERMS];
 	for (uint32_t i = 0; q->launch->kernel->group && i < WINDOW && !s; i++) {
-		s = &tables_kin(p->tables)[(id + i) & (tables_kin_slots(p->tables) - 1)];
+		s = &tables_siblings(p->tables)[(id + i) & (tables_sibling_slots(p->tables) - 1)];
 		if (__atomic_load_n(&s->head.id, __ATOMIC_RELAXED) != id)
 			s = NULL;
 	}
@@ -345,11 +347,11 @@ bool kin_told(const struct predict *p, const struct predict_question *q, float *
 		!head.fitted)
 		return false;
 	point_of(q, x);
-	*ret_ratio = plane_at(&head.plane, x);
+	*ret_ratio = trend_at(&head.trend, x);
 	*ret_nearest = 0;
-	for (uint32_t i = 0; i < head.fitted && i < KIN_SHAPES; i += TOGETHER) {
+	for (uint32_t i = 0; i < head.fitted && i < SIBLING_SHAPES; i += TOGETHER) {
 		const uint32_t n = head.fitted - i < TOGETHER ? head.fitted - i : TOGETHER;
-		*ret_ratio += pulls_of(&s->shape[i], n, x, ret_nearest);
+		*ret_ratio += weights_of(&s->shape[i], n, x, ret_nearest);
 	}
 	return is_finite(*ret_ratio) &&
 	       head.sequence == __atomic_load_n(&s->head.sequence, __ATOMIC_ACQUIRE);
@@ -361,23 +363,23 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
 	struct model_answer model;
 	float ratio, nearest, apart = 0;
-	if (!kin_told(p, q, &ratio, &nearest))
+	if (!sibling_ratio(p, q, &ratio, &nearest))
 		return false;
 	const float far = 1 - nearest;
 	if (m) {
 		model_ask(m, q, &model);
-		apart = model.strange ? 0 : model.log_ratio - ratio;
+		apart = model.unseen ? 0 : model.log_ratio - ratio;
 	}
 	float share = MODEL_LEAST + MODEL_RISE * far;
 	share = share < MODEL_MOST ? share : MODEL_MOST;
-	const float unit = UNIT_KIN + UNIT_APART * (apart < 0 ? -apart : apart) +
-			   UNIT_FAR * (far < 0.5f ? far : 0.5f);
-	score_answer(p->tables, PREDICT_COLD, q->bound_ns, ratio + share * apart, unit, a);
+	const float scale = SCALE_SIBLING + SCALE_APART * (apart < 0 ? -apart : apart) +
+			    SCALE_FAR * (far < 0.5f ? far : 0.5f);
+	score_answer(p->tables, PREDICT_COLD, q->bound_ns, ratio + share * apart, scale, a);
 	return true;
 }
 
-const struct predictor predictor_kin = {
-	.name = "kin",
+const struct predictor predictor_sibling = {
+	.name = "sibling",
 	.shaped = true,
 	.ask = ask,
 	.learn = learn,

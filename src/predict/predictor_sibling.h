@@ -1,4 +1,4 @@
-/* The third predictor: what siblings say of a kernel that did not run yet. */
+/* The third predictor: what siblings predict of a kernel that did not run yet. */
 #ifndef WEIR_PREDICT_PREDICTOR_SIBLING_H
 #define WEIR_PREDICT_PREDICTOR_SIBLING_H
 
@@ -6,7 +6,7 @@
 
 /* log2(time / bound) by the siblings alone, and how like the nearest of their shapes is (0 to 1);
  * false when they say nothing. */
-bool kin_told(const struct predict *p, const struct predict_question *q, float *ret_ratio,
+bool sibling_ratio(const struct predict *p, const struct predict_question *q, float *ret_ratio,
 	float *ret_nearest);
 
 #endif

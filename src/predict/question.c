@@ -22,7 +22,7 @@ bool launch_flops(const struct predict_launch *l, double *ret_flops)
 	return sensible(l->has_flops, l->flops);
 }
 
-unsigned launch_knowledge(const struct predict_launch *l)
+unsigned launch_known_cost(const struct predict_launch *l)
 {
 	double unused;
 	return launch_bytes(l, &unused) + (unsigned)launch_flops(l, &unused);
@@ -51,7 +51,7 @@ static void bounds_of(struct predict_question *q)
 	q->bytes_ns = (float)least;
 	q->flops_ns = has_flops ? (float)(flops / d->flops_ns[l->unit]) : 0;
 	/* the SM with most blocks is ready last: with 133 on 132, after twice the mean */
-	const float last = q->flops_ns * q->crowd;
+	const float last = q->flops_ns * q->imbalance;
 	q->bound_ns = last > q->bytes_ns ? last : q->bytes_ns;
 }
 
@@ -75,7 +75,7 @@ bool question_shape(struct predict_question *q)
 	q->blocks_per_sm = o.blocks;
 	q->waves = (float)q->blocks / (float)(o.blocks * q->device->sms);
 	const uint64_t sms = q->device->sms, most = (q->blocks + sms - 1) / sms;
-	q->crowd = (float)(most * sms) / (float)q->blocks;
+	q->imbalance = (float)(most * sms) / (float)q->blocks;
 	bounds_of(q);
 	return true;
 }

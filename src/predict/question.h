@@ -10,11 +10,11 @@ bool question_shape(struct predict_question *q);
 /* Into the answer, for a launch that question_shape() took. */
 void question_fit(const struct predict_question *q, struct predict_answer *a);
 
-/* The launch's FLOPs and bytes where they are told and make sense; false where not. */
+/* The launch's FLOPs and bytes where they are known and make sense; false where not. */
 bool launch_bytes(const struct predict_launch *l, double *ret_bytes);
 bool launch_flops(const struct predict_launch *l, double *ret_flops);
 
 /* How much is known: 0 neither, 1 one of the two, 2 both. */
-unsigned launch_knowledge(const struct predict_launch *l);
+unsigned launch_known_cost(const struct predict_launch *l);
 
 #endif

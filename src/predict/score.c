@@ -1,15 +1,15 @@
-/* Scores, effects and the slowdown: see score.h. */
+/* Scores, log ratios and the slowdown: see score.h. */
 #include "predict/score.h"
 
 #include "base/banned.h"
 
-#define ENOUGH       10 /* scores, before which the first guess stands */
-#define EVERY        8
-#define LEAST_ODDS   52 /* a twentieth */
-#define LEAN_STEP    0.01f
-#define LEAN_MOST    0.0999f
-#define DEAD_BAND    0.03f /* a slowdown of 2 % is noise */
-#define SLOWDOWN_LOG 2.0f  /* nothing slows everything fourfold: that is another program */
+#define ENOUGH         10 /* scores, before which the first guess stands */
+#define EVERY          8
+#define QUANTILE_LEAST 52 /* a twentieth */
+#define SHIFT_STEP     0.01f
+#define SHIFT_MOST     0.0999f
+#define DEAD_BAND      0.03f /* a slowdown of 2 % is noise */
+#define SLOWDOWN_LOG   2.0f  /* nothing slows everything fourfold: that is another program */
 
 /* Heapsort: in place, no recursion, no library. */
 static void sift(float *v, size_t at, size_t n)
@@ -50,90 +50,93 @@ static float magnitude(float x)
 	return x < 0 ? -x : x;
 }
 
-static uint16_t odd_of(float x)
+static uint16_t quantile_of(float x)
 {
-	const float scaled = x * ODDS_ONE;
-	return scaled < LEAST_ODDS   ? (uint16_t)LEAST_ODDS
-	       : scaled > UINT16_MAX ? UINT16_MAX
-				     : (uint16_t)scaled;
+	const float scaled = x * QUANTILE_ONE;
+	return scaled < QUANTILE_LEAST ? (uint16_t)QUANTILE_LEAST
+	       : scaled > UINT16_MAX   ? UINT16_MAX
+				       : (uint16_t)scaled;
 }
 
-static void first_odds(struct predict_tables *t, enum predict_tier tier)
+static void first_quantiles(struct predict_tables *t, enum predict_tier tier)
 {
-	const struct odds first = { odd_of(SCORE_FIRST_Q90), odd_of(SCORE_FIRST_TYPICAL) };
+	const struct quantiles first = { quantile_of(SCORE_FIRST_Q90),
+		quantile_of(SCORE_FIRST_TYPICAL) };
 	for (int duration = 0; duration < DURATIONS; duration++)
-		score_odds_store(t, tier, duration, first);
+		score_quantiles_store(t, tier, duration, first);
 }
 
 void score_init(struct predict_tables *t)
 {
 	for (int tier = 0; tier < PREDICT_TIERS; tier++)
-		first_odds(t, (enum predict_tier)tier);
+		first_quantiles(t, (enum predict_tier)tier);
 }
 
 void score_forget(struct predict_tables *t, enum predict_tier tier)
 {
 	memset(t->scores[tier], 0, sizeof(t->scores[tier]));
-	first_odds(t, tier);
+	first_quantiles(t, tier);
 }
 
-static struct odds odds_of(const struct score_ring *ring)
+static struct quantiles quantiles_of(const struct score_ring *ring)
 {
 	float sorted[SCORES];
 	const size_t n = ring->n < SCORES ? ring->n : SCORES;
-	struct odds odds;
+	struct quantiles quantiles;
 	memcpy(sorted, ring->score, n * sizeof(sorted[0]));
-	odds.q90 = odd_of(score_quantile(sorted, n, 0.9 + (double)ring->lean));
+	quantiles.q90 = quantile_of(score_quantile(sorted, n, 0.9 + (double)ring->quantile_shift));
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->score[i]);
-	odds.typical = odd_of(score_quantile(sorted, n, 0.5));
-	return odds;
+	quantiles.typical = quantile_of(score_quantile(sorted, n, 0.5));
+	return quantiles;
 }
 
-/* Moved so that what is told holds nine times out of ten in the long run, whatever comes. */
-static float lean_after(float lean, bool held)
+/* Moved so that what is predicted holds in 90 % of cases in the long run, whatever comes. */
+static float shift_after(float quantile_shift, bool held)
 {
-	lean += LEAN_STEP * (held ? -0.1f : 0.9f);
-	return lean > LEAN_MOST ? LEAN_MOST : lean < -LEAN_MOST ? -LEAN_MOST : lean;
+	quantile_shift += SHIFT_STEP * (held ? -0.1f : 0.9f);
+	return quantile_shift > SHIFT_MOST    ? SHIFT_MOST
+	       : quantile_shift < -SHIFT_MOST ? -SHIFT_MOST
+					      : quantile_shift;
 }
 
 /* Durations of which too little has come true go by their neighbour. */
-static void tell_odds(struct predict_tables *t, enum predict_tier tier, int duration)
+static void store_quantiles(struct predict_tables *t, enum predict_tier tier, int duration)
 {
-	const struct odds odds = odds_of(&t->scores[tier][duration]);
-	score_odds_store(t, tier, duration, odds);
+	const struct quantiles quantiles = quantiles_of(&t->scores[tier][duration]);
+	score_quantiles_store(t, tier, duration, quantiles);
 	for (int other = 0; other < DURATIONS; other++)
 		if (t->scores[tier][other].n < ENOUGH)
-			score_odds_store(t, tier, other, odds);
+			score_quantiles_store(t, tier, other, quantiles);
 }
 
 void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns)
 {
 	const int duration = score_duration(a->t50_ns);
 	struct score_ring *ring = &t->scores[a->tier][duration];
-	const struct odds odds = score_odds_read(t, a->tier, a->t50_ns);
+	const struct quantiles quantiles = score_quantiles_read(t, a->tier, a->t50_ns);
 	const float width = approx_log2(a->t90_ns / a->t50_ns);
-	const float unit = width * ODDS_ONE / (float)odds.q90;
+	const float scale = width * QUANTILE_ONE / (float)quantiles.q90;
 	const float off = approx_log2((float)measured_ns / a->t50_ns);
-	ring->score[ring->n++ % SCORES] = off / (unit > UNIT_LEAST ? unit : UNIT_LEAST);
-	ring->lean = lean_after(ring->lean, measured_ns <= (double)a->t90_ns);
+	ring->score[ring->n++ % SCORES] = off / (scale > SCALE_LEAST ? scale : SCALE_LEAST);
+	ring->quantile_shift = shift_after(ring->quantile_shift, measured_ns <= (double)a->t90_ns);
 	if (ring->n >= ENOUGH && ring->n % EVERY == 0)
-		tell_odds(t, a->tier, duration);
+		store_quantiles(t, a->tier, duration);
 }
 
-void effect_push(struct effect_ring *ring, float value)
+void log_ratio_push(struct log_ratio_ring *ring, float value)
 {
-	float sorted[EFFECTS];
+	float sorted[LOG_RATIOS];
 	const uint32_t count = ring->n + 1;
-	const size_t n = count < EFFECTS ? count : EFFECTS;
-	ring->value[(count - 1) % EFFECTS] = value;
+	const size_t n = count < LOG_RATIOS ? count : LOG_RATIOS;
+	ring->value[(count - 1) % LOG_RATIOS] = value;
 	memcpy(sorted, ring->value, n * sizeof(sorted[0]));
 	const float median = score_quantile(sorted, n, 0.5);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->value[i] - median);
 	store_float(&ring->median, median);
 	store_float(&ring->typical, score_quantile(sorted, n, 0.5));
-	/* Release, pairs with effect_count(): who sees the count sees its median. */
+	/* Release, pairs with log_ratio_count(): who sees the count sees its median. */
 	__atomic_store_n(&ring->n, count, __ATOMIC_RELEASE);
 }
 

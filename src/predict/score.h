@@ -2,9 +2,9 @@
  * How far answers are off, and what follows from it: the width of t90, confidence, and the
  * slowdown that is common to all kernels.
  *
- * A tier gives with each time a unit: how far off it thinks it may be, as a log2.  What came true
- * is kept as scores, log2(measured / t50) / unit, and t90 is t50 * 2^(unit * the scores' 90th
- * percentile).  So it holds nine times out of ten even where the tiers' own units are wrong, as
+ * A tier gives with each time a scale: how far off it thinks it may be, as a log2.  What came true
+ * is kept as scores, log2(measured / t50) / scale, and t90 is t50 * 2^(scale * the scores' 90th
+ * percentile).  So it holds in 90 % of cases even where the tiers' own scales are wrong, as
  * long as the near future is like the near past (split conformal prediction: Vovk, Gammerman and
  * Shafer 2005, over a sliding window).  Where it is not, another quantile is taken: a little higher
  * after each time that was longer than its t90, less a ninth as much after each other (adaptive
@@ -18,11 +18,11 @@
 #include "predict/predictor.h"
 #include "predict/tables.h"
 
-/* Before there are scores: errors taken for Laplacian, and units for the median of their
- * absolutes, nine in ten are below 2.3 units. */
+/* Before there are scores: errors taken for Laplacian, and scales for the median of their
+ * absolutes, 90 % are below 2.3 scales. */
 #define SCORE_FIRST_Q90     2.3f
 #define SCORE_FIRST_TYPICAL 1.0f
-#define UNIT_LEAST          0.0015f /* a tenth of a per cent: device timers are no finer */
+#define SCALE_LEAST         0.0015f /* a tenth of a per cent: device timers are no finer */
 
 /* Of which duration a time is: fewer than DURATIONS. */
 static inline int score_duration(float ns)
@@ -30,47 +30,49 @@ static inline int score_duration(float ns)
 	return (ns >= 2e3f) + (ns >= 1e4f) + (ns >= 1e5f) + (ns >= 1e6f);
 }
 
-/* Where the odds of a tier and duration stand.  Both are read as one word. */
-static inline any_word *score_odds(struct predict_tables *t, enum predict_tier tier, int duration)
+/* Where the quantiles of a tier and duration stand.  Both are read as one word. */
+static inline any_word *score_quantiles(
+	struct predict_tables *t, enum predict_tier tier, int duration)
 {
-	return (any_word *)&t->hot.odds[PREDICT_TIERS - 1 - tier][duration];
+	return (any_word *)&t->hot.quantiles[PREDICT_TIERS - 1 - tier][duration];
 }
 
-static inline struct odds score_odds_read(
+static inline struct quantiles score_quantiles_read(
 	const struct predict_tables *t, enum predict_tier tier, float t50_ns)
 {
 	const uint32_t word = __atomic_load_n(
-		score_odds((struct predict_tables *)t, tier, score_duration(t50_ns)),
+		score_quantiles((struct predict_tables *)t, tier, score_duration(t50_ns)),
 		__ATOMIC_RELAXED);
-	struct odds odds;
-	memcpy(&odds, &word, sizeof(odds));
-	return odds;
+	struct quantiles quantiles;
+	memcpy(&quantiles, &word, sizeof(quantiles));
+	return quantiles;
 }
 
-static inline void score_odds_store(
-	struct predict_tables *t, enum predict_tier tier, int duration, struct odds odds)
+static inline void score_quantiles_store(
+	struct predict_tables *t, enum predict_tier tier, int duration, struct quantiles quantiles)
 {
 	uint32_t word;
-	memcpy(&word, &odds, sizeof(word));
-	__atomic_store_n(score_odds(t, tier, duration), word, __ATOMIC_RELAXED);
+	memcpy(&word, &quantiles, sizeof(word));
+	__atomic_store_n(score_quantiles(t, tier, duration), word, __ATOMIC_RELAXED);
 }
 
 /* An answer of ref_ns * 2^ratio, and its t90 and confidence. */
 static inline void score_answer(const struct predict_tables *t, enum predict_tier tier,
-	float ref_ns, float ratio, float unit, struct predict_answer *a)
+	float ref_ns, float ratio, float scale, struct predict_answer *a)
 {
 	/* Errors taken for Laplacian: half of them are below the median, and so on. */
 	const float within_20_pct = 0.26303441f;
-	const float u = unit > UNIT_LEAST ? unit : UNIT_LEAST;
+	const float u = scale > SCALE_LEAST ? scale : SCALE_LEAST;
 	a->tier = tier;
 	a->class_only = false;
 	a->t50_ns = ref_ns * approx_exp2(ratio);
-	const struct odds odds = score_odds_read(t, tier, a->t50_ns);
-	a->t90_ns = a->t50_ns * approx_exp2((float)odds.q90 / ODDS_ONE * u);
-	a->confidence = 1 - approx_exp2(-within_20_pct * ODDS_ONE / ((float)odds.typical * u));
+	const struct quantiles quantiles = score_quantiles_read(t, tier, a->t50_ns);
+	a->t90_ns = a->t50_ns * approx_exp2((float)quantiles.q90 / QUANTILE_ONE * u);
+	a->confidence =
+		1 - approx_exp2(-within_20_pct * QUANTILE_ONE / ((float)quantiles.typical * u));
 }
 
-/* The odds before anything has come true. */
+/* The quantiles before anything has come true. */
 void score_init(struct predict_tables *t);
 
 /* Forgets what came of a tier's answers. */
@@ -79,9 +81,9 @@ void score_forget(struct predict_tables *t, enum predict_tier tier);
 /* What came of an answer that was given without the slowdown. */
 void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns);
 
-void effect_push(struct effect_ring *ring, float value);
+void log_ratio_push(struct log_ratio_ring *ring, float value);
 
-static inline uint32_t effect_count(const struct effect_ring *ring)
+static inline uint32_t log_ratio_count(const struct log_ratio_ring *ring)
 {
 	return __atomic_load_n(&ring->n, __ATOMIC_ACQUIRE);
 }

@@ -2,7 +2,7 @@
  * The memory behind a struct predict:
  *
  *	struct predict_tables | struct entry [launches] | struct kernel_slot [kernels]
- *	| struct kin_slot [kernels / 4] | struct kin_scratch
+ *	| struct sibling_slot [kernels / 4] | struct sibling_scratch
  *
  * It holds offsets, not addresses, so that it can be mapped anywhere, by several processes, and
  * kept in a file.  One thread writes.  Entries and slots carry a sequence number that is odd while
@@ -19,19 +19,19 @@
 #include "predict/fit_power.h"
 #include "predict/launch.h"
 
-#define TABLES_MAGIC  0x334c425444495057ull /* "WPIDTBL3" */
-#define WINDOW        4                     /* entries in which a key may stand */
-#define SHAPES        64                    /* that a kernel slot remembers */
-#define SCORES        256
-#define DURATIONS     5 /* below 2, 10, 100, 1000 us, and longer: score_duration() */
-#define ODDS_ONE      1024
-#define EFFECTS       32
-#define KNOWLEDGE     3 /* neither bytes nor FLOPs known, one of them, both */
-#define SLOWDOWN_SPAN 16
-#define WAVE_TERMS    10
-#define KIN_SHAPES    320 /* that a group of siblings remembers */
-#define KIN_WAITING   64  /* more that wait for the next fit */
-#define KIN_TERMS     24
+#define TABLES_MAGIC    0x334c425444495057ull /* "WPIDTBL3" */
+#define WINDOW          4                     /* entries in which a key may stand */
+#define SHAPES          64                    /* that a kernel slot remembers */
+#define SCORES          256
+#define DURATIONS       5 /* below 2, 10, 100, 1000 us, and longer: score_duration() */
+#define QUANTILE_ONE    1024
+#define LOG_RATIOS      32
+#define KNOWN_COSTS     3 /* neither bytes nor FLOPs known, one of them, both */
+#define SLOWDOWN_SPAN   16
+#define WAVE_TERMS      10
+#define SIBLING_SHAPES  320 /* that a group of siblings remembers */
+#define SIBLING_WAITING 64  /* more that wait for the next fit */
+#define SIBLING_TERMS   24
 
 /* What is known of one launch.  Times are as on an undisturbed device: divided by the slowdown.
  * Logarithms are of base 2. */
@@ -41,14 +41,14 @@ struct entry {
 	uint32_t n; /* observations, halved when they grow old; 0: it ran on another device */
 	float p50_ns;
 	float ewma_ns;
-	float spread; /* mean |log(t / p50)| */
-	float reach;  /* log(p90 / p50) */
+	float deviation; /* mean |log(t / p50)| */
+	float log_p90;   /* log(p90 / p50) */
 	float min_ns;
 	float other_ns; /* the median of the regime before, 0: there was none */
 	uint32_t last;  /* order >> 20 of the newest: milliseconds when order is nanoseconds */
 	float waves, occupancy, sm_fill, lane_efficiency;
 	uint16_t blocks_per_sm;
-	uint8_t odd; /* observations in a row that are out of all proportion */
+	uint8_t outliers; /* observations in a row that are out of all proportion */
 	uint8_t reserved;
 };
 static_assert(sizeof(struct entry) == 64, "an entry is a cache line");
@@ -81,18 +81,18 @@ enum wave_kind {
 #define WIDTH_ONE    16
 
 /* What is made of the shapes around. */
-enum wave_mend {
-	MEND_NONE,
-	MEND_NEAREST, /* as far off as the nearest is */
-	MEND_AROUND,  /* as far off as all are, the near ones most */
-	MEND_HALF,    /* half as far as that */
-	MENDS
+enum wave_correction {
+	CORRECTION_NONE,
+	CORRECTION_NEAREST, /* as far off as the nearest is */
+	CORRECTION_AROUND,  /* as far off as all are, the near ones most */
+	CORRECTION_HALF,    /* half as far as that */
+	CORRECTIONS
 };
 
 struct wave_fit {
 	uint8_t kind;
 	uint8_t first, second;     /* scalar = arg[first] * arg[second]; NO_ARG: 1 */
-	uint8_t corrected;         /* by how far off the shapes around are: enum wave_mend */
+	uint8_t corrected;         /* by how far off the shapes around are: enum wave_correction */
 	float weight[POWER_TERMS]; /* of those of the kind */
 	float scale;               /* median |log error| of held-out shapes */
 	float ratio;               /* median t / bound */
@@ -106,7 +106,7 @@ struct slot_head {
 	uint32_t stale;  /* observations since the last fit */
 	uint32_t last;   /* order >> 20 of the newest */
 	struct wave_fit fit;
-	uint32_t knowledge; /* of its launches: launch_knowledge() */
+	uint32_t known_cost; /* of its launches: launch_known_cost() */
 };
 
 struct kernel_slot {
@@ -118,59 +118,59 @@ struct kernel_slot {
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
 
 /* A shape in which one of several siblings ran: predictor_sibling.c. */
-struct kin_shape {
-	int16_t x[KIN_TERMS]; /* where it is */
-	uint32_t key;         /* the upper half */
-	float ratio;          /* log2(time / bound) */
-	float pull;           /* on what is near, 0: it waits for the next fit */
-	uint16_t kernel;      /* whose it is, part of the id */
-	uint8_t n;            /* times that it ran */
+struct sibling_shape {
+	int16_t x[SIBLING_TERMS]; /* where it is */
+	uint32_t key;             /* the upper half */
+	float ratio;              /* log2(time / bound) */
+	float weight;             /* on what is near, 0: it waits for the next fit */
+	uint16_t kernel;          /* whose it is, part of the id */
+	uint8_t n;                /* times that it ran */
 	uint8_t reserved;
 } __attribute__((aligned(64)));
-static_assert(sizeof(struct kin_shape) == 64, "a shape is a cache line");
+static_assert(sizeof(struct sibling_shape) == 64, "a shape is a cache line");
 
-struct kin_plane {
-	float level, slope[KIN_TERMS], mean[KIN_TERMS];
+struct sibling_trend {
+	float level, slope[SIBLING_TERMS], mean[SIBLING_TERMS];
 };
 
-struct kin_head {
+struct sibling_head {
 	uint64_t id; /* of the group and of how much is known, 0: free */
 	uint32_t sequence;
 	uint32_t shapes; /* filled, oldest first */
-	uint32_t fitted; /* so many of them, when plane and pulls were made */
+	uint32_t fitted; /* so many of them, when trend and weights were made */
 	uint32_t stale;  /* samples since then */
 	uint32_t last;   /* order >> 20 of the newest */
 	uint32_t reserved[8];
-	struct kin_plane plane;
+	struct sibling_trend trend;
 };
 
-struct kin_slot {
-	struct kin_head head;
-	struct kin_shape shape[KIN_SHAPES + KIN_WAITING];
+struct sibling_slot {
+	struct sibling_head head;
+	struct sibling_shape shape[SIBLING_SHAPES + SIBLING_WAITING];
 };
-static_assert(sizeof(struct kin_head) % 64 == 0, "shapes are cache lines");
+static_assert(sizeof(struct sibling_head) % 64 == 0, "shapes are cache lines");
 
 /* What the learner needs for a fit: the guest neither allocates nor has stack for it. */
-struct kin_scratch {
-	struct kin_slot slot;
-	float m[KIN_SHAPES][KIN_SHAPES];
+struct sibling_scratch {
+	struct sibling_slot slot;
+	float m[SIBLING_SHAPES][SIBLING_SHAPES];
 };
 
-/* How far answers of one tier and duration were off: log2(measured / t50) in units of what the tier
- * said its own error is.  From the newest come the factors that make t90 hold nine times out of
- * ten. */
+/* How far answers of one tier and duration were off: log2(measured / t50) in multiples of what the
+ * tier said its own error is.  From the newest come the factors that make t90 hold in 90 %
+ * of cases. */
 struct score_ring {
-	uint32_t n; /* ever */
-	float lean; /* which quantile of the scores it takes to hold so often, less 0.9 */
+	uint32_t n;           /* ever */
+	float quantile_shift; /* which quantile of the scores it takes to hold so often, less 0.9 */
 	float score[SCORES];
 };
 
 /* Medians of log2(t / bound). */
-struct effect_ring {
+struct log_ratio_ring {
 	uint32_t n;
 	float median;
 	float typical; /* median distance from it */
-	float value[EFFECTS];
+	float value[LOG_RATIOS];
 };
 
 struct slowdown {
@@ -178,19 +178,19 @@ struct slowdown {
 	float value[SLOWDOWN_SPAN]; /* log2(measured / expected) of the newest */
 };
 
-/* What comes of scores, in 1/ODDS_ONE. */
-struct odds {
+/* What comes of scores, in 1/QUANTILE_ONE. */
+struct quantiles {
 	uint16_t q90;     /* 90th percentile of the scores */
 	uint16_t typical; /* median of their absolutes */
 };
 
-/* What comes of scores and slowdowns: all that a launch reads of them.  Odds are by tier, the most
- * trusted first, so that those of launches that ran before are in the first cache line. */
+/* What comes of scores and slowdowns: all that a launch reads of them.  Quantiles are by tier, the
+ * most trusted first, so that those of launches that ran before are in the first cache line. */
 struct hot {
 	float slower[2]; /* alone, contended */
-	struct odds odds[PREDICT_TIERS][DURATIONS];
+	struct quantiles quantiles[PREDICT_TIERS][DURATIONS];
 } __attribute__((aligned(64)));
-static_assert(offsetof(struct hot, odds[2]) <= 64, "history finds its odds in the first line");
+static_assert(offsetof(struct hot, quantiles[2]) <= 64, "history finds its odds in the first line");
 
 struct predict_tables {
 	uint64_t magic;
@@ -203,7 +203,7 @@ struct predict_tables {
 	struct predict_device device;
 	struct slowdown slowdown[2]; /* alone, contended */
 	struct score_ring scores[PREDICT_TIERS][DURATIONS];
-	struct effect_ring effects[FAMILIES][KNOWLEDGE]; /* of FAMILY_UNKNOWN: of all */
+	struct log_ratio_ring log_ratios[FAMILIES][KNOWN_COSTS]; /* of FAMILY_UNKNOWN: of all */
 } __attribute__((aligned(64)));
 
 static inline struct entry *tables_entries(struct predict_tables *t)
@@ -216,24 +216,24 @@ static inline struct kernel_slot *tables_slots(struct predict_tables *t)
 	return (struct kernel_slot *)(tables_entries(t) + t->launches);
 }
 
-static inline uint32_t kin_slots(uint32_t kernels)
+static inline uint32_t sibling_slots(uint32_t kernels)
 {
 	return kernels / 4 > WINDOW ? kernels / 4 : WINDOW;
 }
 
-static inline uint32_t tables_kin_slots(const struct predict_tables *t)
+static inline uint32_t tables_sibling_slots(const struct predict_tables *t)
 {
-	return kin_slots(t->kernels);
+	return sibling_slots(t->kernels);
 }
 
-static inline struct kin_slot *tables_kin(struct predict_tables *t)
+static inline struct sibling_slot *tables_siblings(struct predict_tables *t)
 {
-	return (struct kin_slot *)(tables_slots(t) + t->kernels);
+	return (struct sibling_slot *)(tables_slots(t) + t->kernels);
 }
 
-static inline struct kin_scratch *tables_scratch(struct predict_tables *t)
+static inline struct sibling_scratch *tables_scratch(struct predict_tables *t)
 {
-	return (struct kin_scratch *)(tables_kin(t) + tables_kin_slots(t));
+	return (struct sibling_scratch *)(tables_siblings(t) + tables_sibling_slots(t));
 }
 
 /* Any object, looked at word by word. */

@@ -26,7 +26,8 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 		return 0;
 	return sizeof(struct predict_tables) + sizes->launches * sizeof(struct entry) +
 	       sizes->kernels * sizeof(struct kernel_slot) +
-	       kin_slots(sizes->kernels) * sizeof(struct kin_slot) + sizeof(struct kin_scratch);
+	       sibling_slots(sizes->kernels) * sizeof(struct sibling_slot) +
+	       sizeof(struct sibling_scratch);
 }
 
 static void view(struct predict *p, struct predict_tables *t)
@@ -70,24 +71,24 @@ static bool same_kind(const struct predict_device *a, const struct predict_devic
 static bool same_uuid(const struct predict_device *a, const struct predict_device *b)
 {
 	static const uint8_t unknown[16];
-	const bool told = memcmp(a->uuid, unknown, 16) && memcmp(b->uuid, unknown, 16);
-	return !told || !memcmp(a->uuid, b->uuid, 16);
+	const bool known = memcmp(a->uuid, unknown, 16) && memcmp(b->uuid, unknown, 16);
+	return !known || !memcmp(a->uuid, b->uuid, 16);
 }
 
 /* What is used as a place or a count: whoever makes a file can make its checksum, too. */
 static bool in_bounds(struct predict_tables *t)
 {
-	const struct effect_ring *rings = &t->effects[0][0];
+	const struct log_ratio_ring *rings = &t->log_ratios[0][0];
 	const struct kernel_slot *slots = tables_slots(t);
-	for (size_t i = 0; i < FAMILIES * KNOWLEDGE; i++)
+	for (size_t i = 0; i < FAMILIES * KNOWN_COSTS; i++)
 		if (rings[i].n > UINT32_MAX / 2)
 			return false;
 	for (uint32_t i = 0; i < t->kernels; i++)
 		if (slots[i].head.shapes > SHAPES)
 			return false;
-	for (uint32_t i = 0; i < tables_kin_slots(t); i++) {
-		const struct kin_head *h = &tables_kin(t)[i].head;
-		if (h->shapes >= KIN_SHAPES + KIN_WAITING || h->fitted > KIN_SHAPES ||
+	for (uint32_t i = 0; i < tables_sibling_slots(t); i++) {
+		const struct sibling_head *h = &tables_siblings(t)[i].head;
+		if (h->shapes >= SIBLING_SHAPES + SIBLING_WAITING || h->fitted > SIBLING_SHAPES ||
 			h->fitted > h->shapes)
 			return false;
 	}
@@ -124,25 +125,25 @@ static void forget_scores(struct predict_tables *t)
 	score_init(t);
 }
 
-static void lend_slot(struct kernel_slot *s)
+static void transfer_slot(struct kernel_slot *s)
 {
 	for (uint32_t i = 0; i < s->head.shapes && i < SHAPES; i++)
 		s->shape[i].n = 1;
 }
 
-void predict_lend(struct predict *p, const struct predict_device *d)
+void predict_transfer(struct predict *p, const struct predict_device *d)
 {
 	struct predict_tables *t = p->tables;
 	t->sealed = 0;
 	t->device = *d;
 	forget_scores(t);
 	for (uint32_t i = 0; i < t->launches; i++)
-		history_lend(&tables_entries(t)[i]);
+		history_transfer(&tables_entries(t)[i]);
 	for (uint32_t i = 0; i < t->kernels; i++)
-		lend_slot(&tables_slots(t)[i]);
-	for (uint32_t i = 0; i < tables_kin_slots(t); i++)
-		for (uint32_t j = 0; j < tables_kin(t)[i].head.shapes; j++)
-			tables_kin(t)[i].shape[j].n = 1;
+		transfer_slot(&tables_slots(t)[i]);
+	for (uint32_t i = 0; i < tables_sibling_slots(t); i++)
+		for (uint32_t j = 0; j < tables_siblings(t)[i].head.shapes; j++)
+			tables_siblings(t)[i].shape[j].n = 1;
 }
 
 void predict_seal(struct predict *p)

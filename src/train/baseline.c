@@ -63,11 +63,11 @@ static float median(const float *v, size_t n)
 
 static float family_ratio(const struct baselines *b, const struct predict_question *q)
 {
-	const unsigned knowledge = launch_knowledge(q->launch);
+	const unsigned known_cost = launch_known_cost(q->launch);
 	const enum predict_family families[] = { q->launch->kernel->family, FAMILY_UNKNOWN };
 	for (int i = 0; i < 2; i++) {
-		const size_t n = b->ratios[families[i]][knowledge].n;
-		const float *v = b->ratios[families[i]][knowledge].v;
+		const size_t n = b->ratios[families[i]][known_cost].n;
+		const float *v = b->ratios[families[i]][known_cost].v;
 		if (n)
 			return median(n > BASELINE_SPAN ? v + n - BASELINE_SPAN : v, n);
 	}
@@ -105,12 +105,12 @@ static struct baseline_kernel *get(
 		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, calloc(1, sizeof(**k)));
 	if (!k || !*k)
 		return NULL;
-	const unsigned knowledge = launch_knowledge(q->launch);
+	const unsigned known_cost = launch_known_cost(q->launch);
 	const enum predict_family family = q->launch->kernel->family;
-	float *all = array_push(&b->ratios[FAMILY_UNKNOWN][knowledge]);
+	float *all = array_push(&b->ratios[FAMILY_UNKNOWN][known_cost]);
 	if (all)
 		*all = ratio;
-	float *own = family ? array_push(&b->ratios[family][knowledge]) : NULL;
+	float *own = family ? array_push(&b->ratios[family][known_cost]) : NULL;
 	if (own)
 		*own = ratio;
 	return *k;

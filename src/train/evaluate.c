@@ -72,9 +72,9 @@ static void end(struct evaluation *e)
 /* Of those of which as much is known, or where there are none, of the others. */
 static uint32_t shapes_known(const struct predict *p, const struct predict_launch *l)
 {
-	const struct kernel_slot *own = wave_slot(p, l->kernel, launch_knowledge(l));
+	const struct kernel_slot *own = wave_slot(p, l->kernel, launch_known_cost(l));
 	uint32_t most = own ? own->head.shapes : 0;
-	for (unsigned other = 0; other < KNOWLEDGE && !own; other++) {
+	for (unsigned other = 0; other < KNOWN_COSTS && !own; other++) {
 		const struct kernel_slot *slot = wave_slot(p, l->kernel, other);
 		if (slot && slot->head.shapes > most)
 			most = slot->head.shapes;
@@ -101,7 +101,7 @@ static int ask(struct evaluation *e, const struct predict_sample *s)
 		.tier = a.tier,
 		.class_only = a.class_only,
 		.family = s->launch.kernel->family,
-		.knowledge = launch_knowledge(&s->launch),
+		.known_cost = launch_known_cost(&s->launch),
 		.shapes = shapes_known(&e->p, &s->launch),
 	};
 	baseline_ask(&e->baselines, &q, p->baseline_ns);

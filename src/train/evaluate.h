@@ -42,7 +42,7 @@ struct eval_point {
 	enum predict_tier tier;
 	bool class_only;
 	enum predict_family family;
-	unsigned knowledge;
+	unsigned known_cost;
 	uint32_t shapes; /* of the kernel that were known, at most SHAPES */
 };
 
@@ -77,7 +77,7 @@ struct eval_cell {
 struct eval_filter {
 	enum predict_tier tier;
 	float from_ns, below_ns;
-	unsigned knowledge;
+	unsigned known_cost;
 	enum predict_family family; /* FAMILY_UNKNOWN: all */
 	bool but_family;
 	uint32_t shapes; /* at least so many of the kernel's were known */

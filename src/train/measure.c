@@ -27,7 +27,7 @@ static bool counts(const struct eval_point *p, struct eval_filter f, int predict
 	const double predicted = predicted_by(p, predictor);
 	const bool family = !f.family || (p->family == f.family) != f.but_family;
 	return (f.tier == PREDICT_TIERS || p->tier == f.tier) && p->measured_ns >= f.from_ns &&
-	       p->measured_ns < f.below_ns && family && p->knowledge >= f.knowledge &&
+	       p->measured_ns < f.below_ns && family && p->known_cost >= f.known_cost &&
 	       p->shapes >= f.shapes && p->tier != PREDICT_UNKNOWN && isfinite(predicted) &&
 	       predicted > 0;
 }

@@ -18,8 +18,8 @@
 #define FOLDS 5
 
 /* What is known while training: a family's usual ratio, over some of the rows. */
-struct effects {
-	struct model_family family[FAMILIES][KNOWLEDGE];
+struct log_ratios {
+	struct model_family family[FAMILIES][KNOWN_COSTS];
 };
 
 static int by_key(const void *a, const void *b)
@@ -42,7 +42,7 @@ static bool row_of(
 		.bound_ns = q.bound_ns,
 		.y = approx_log2((float)median->measured_ns / q.bound_ns),
 		.family = median->launch.kernel->family,
-		.knowledge = launch_knowledge(&median->launch),
+		.known_cost = launch_known_cost(&median->launch),
 		.group = median->launch.kernel->group,
 	};
 	return true;
@@ -122,56 +122,58 @@ static unsigned fold_of(const struct train_rows *r, const struct train_row *row)
 }
 
 /* Row by row into v, those of the family (FAMILY_UNKNOWN: all) and knowledge outside the fold. */
-static size_t gather(const struct train_rows *r, enum predict_family family, unsigned knowledge,
+static size_t gather(const struct train_rows *r, enum predict_family family, unsigned known_cost,
 	unsigned without, float *v)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++)
-		if ((!family || r->v[i].family == family) && r->v[i].knowledge == knowledge &&
+		if ((!family || r->v[i].family == family) && r->v[i].known_cost == known_cost &&
 			fold_of(r, &r->v[i]) != without)
 			v[n++] = r->v[i].y;
 	return n;
 }
 
 /* Where nothing was seen, the ratio is that of other knowledge: better than none. */
-static void effects_of(
-	const struct train_rows *r, unsigned without, float *scratch, struct effects *e)
+static void log_ratios_of(
+	const struct train_rows *r, unsigned without, float *scratch, struct log_ratios *e)
 {
 	memset(e, 0, sizeof(*e));
 	for (int f = 0; f < FAMILIES; f++)
-		for (unsigned k = 0; k < KNOWLEDGE; k++) {
+		for (unsigned k = 0; k < KNOWN_COSTS; k++) {
 			struct model_family *m = &e->family[f][k];
 			const size_t n = gather(r, (enum predict_family)f, k, without, scratch);
 			m->launches = (uint32_t)n;
-			m->effect = n ? score_quantile(scratch, n, 0.5) : e->family[0][k].effect;
+			m->log_ratio =
+				n ? score_quantile(scratch, n, 0.5) : e->family[0][k].log_ratio;
 			m->unit = 1;
 		}
 }
 
-static float usual(const struct effects *e, const struct train_row *row)
+static float usual(const struct log_ratios *e, const struct train_row *row)
 {
-	const struct model_family *own = &e->family[row->family][row->knowledge];
-	return own->launches ? own->effect : e->family[FAMILY_UNKNOWN][row->knowledge].effect;
+	const struct model_family *own = &e->family[row->family][row->known_cost];
+	return own->launches ? own->log_ratio
+			     : e->family[FAMILY_UNKNOWN][row->known_cost].log_ratio;
 }
 
 /* A fifth of the rows is shown as if its family were strange, so that the model learns what to do
  * then. */
-static void fill(const struct predict_device *d, const struct effects *e,
-	const struct train_row *row, bool strange, struct fit_row *ret_row)
+static void fill(const struct predict_device *d, const struct log_ratios *e,
+	const struct train_row *row, bool unseen, struct fit_row *ret_row)
 {
 	struct predict_kernel k = *row->sample->launch.kernel;
 	struct predict_launch l = row->sample->launch;
-	k.family = strange ? FAMILY_UNKNOWN : k.family;
+	k.family = unseen ? FAMILY_UNKNOWN : k.family;
 	l.kernel = &k;
 	struct predict_question q = { .launch = &l, .device = d };
 	question_shape(&q);
-	const float all = e->family[FAMILY_UNKNOWN][row->knowledge].effect;
-	feature_fill(&q, strange ? all : usual(e, row), ret_row->x);
+	const float all = e->family[FAMILY_UNKNOWN][row->known_cost].log_ratio;
+	feature_fill(&q, unseen ? all : usual(e, row), ret_row->x);
 	ret_row->y = row->y;
 }
 
 static size_t fill_all(const struct predict_device *d, const struct train_rows *r,
-	const struct effects *e, unsigned without, struct fit_row *ret_rows)
+	const struct log_ratios *e, unsigned without, struct fit_row *ret_rows)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++)
@@ -185,12 +187,12 @@ static size_t fill_all(const struct predict_device *d, const struct train_rows *
  * knowledge weighs as much as any other. */
 static void weigh(struct fit_row *rows, size_t n)
 {
-	size_t count[KNOWLEDGE + 1] = { 0 };
+	size_t count[KNOWN_COSTS + 1] = { 0 };
 	for (size_t i = 0; i < n; i++)
 		count[(size_t)rows[i].x[FEATURE_known]]++;
 	for (size_t i = 0; i < n; i++)
 		rows[i].weight =
-			(float)n / (float)(count[(size_t)rows[i].x[FEATURE_known]] * KNOWLEDGE);
+			(float)n / (float)(count[(size_t)rows[i].x[FEATURE_known]] * KNOWN_COSTS);
 }
 
 static size_t aligned(size_t n)
@@ -266,11 +268,11 @@ static int fit_file(const struct predict_device *d, const struct train_rows *r, 
 	float *scratch = calloc(r->n + 1, sizeof(*scratch));
 	struct model_file *f = NULL;
 	struct forest *forest = NULL;
-	struct effects e;
+	struct log_ratios e;
 	int ret = -ENOMEM;
 	if (!rows || !scratch)
 		goto out;
-	effects_of(r, without, scratch, &e);
+	log_ratios_of(r, without, scratch, &e);
 	const size_t n = fill_all(d, r, &e, without, rows);
 	weigh(rows, n);
 	ret = n ? 0 : error_set(err, -ENODATA, "there are no launches to train on");
@@ -309,9 +311,9 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 	const int ret = fit_file(d, rows, FOLDS, kinds, o, &progress, ret_bytes, err);
 	if (ret)
 		return ret;
-	for (int i = 0; like && i < FAMILIES * KNOWLEDGE; i++)
-		(*ret_bytes)->families[i / KNOWLEDGE][i % KNOWLEDGE].unit =
-			like->families[i / KNOWLEDGE][i % KNOWLEDGE].unit;
+	for (int i = 0; like && i < FAMILIES * KNOWN_COSTS; i++)
+		(*ret_bytes)->families[i / KNOWN_COSTS][i % KNOWN_COSTS].unit =
+			like->families[i / KNOWN_COSTS][i % KNOWN_COSTS].unit;
 	seal(*ret_bytes);
 	return 0;
 }
@@ -328,7 +330,7 @@ static void ask_fold(const struct predict_device *d, const struct train_rows *r,
 	struct predict_model m = { f, NULL, NULL };
 	m.forest = f->forest_bytes ? (const void *)(bytes + f->forest_offset) : NULL;
 	m.network = f->network_bytes ? (const void *)(bytes + f->network_offset) : NULL;
-	const struct effects *e = (const struct effects *)&f->families;
+	const struct log_ratios *e = (const struct log_ratios *)&f->families;
 	for (size_t i = 0; i < r->n; i++) {
 		const struct train_row *row = &r->v[i];
 		if (fold_of(r, row) != fold)
@@ -359,22 +361,22 @@ static struct train_score score_of(const float *off, size_t n, float *scratch)
 }
 
 /* As model.h says: SCORE_FIRST_Q90 brings the 90th percentile back. */
-static float unit_of(const struct train_rows *r, enum predict_family family, unsigned knowledge,
+static float unit_of(const struct train_rows *r, enum predict_family family, unsigned known_cost,
 	const float *off, float *scratch)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++)
-		if ((!family || r->v[i].family == family) && r->v[i].knowledge == knowledge)
+		if ((!family || r->v[i].family == family) && r->v[i].known_cost == known_cost)
 			scratch[n++] = off[i];
 	const float p90 = n ? score_quantile(scratch, n, 0.9) : 1.5f;
-	return p90 > UNIT_LEAST ? p90 / SCORE_FIRST_Q90 : UNIT_LEAST;
+	return p90 > SCALE_LEAST ? p90 / SCORE_FIRST_Q90 : SCALE_LEAST;
 }
 
 static void put_units(
 	struct model_file *f, const struct train_rows *r, const float *off, float *scratch)
 {
 	for (int family = 0; family < FAMILIES; family++)
-		for (unsigned k = 0; k < KNOWLEDGE; k++)
+		for (unsigned k = 0; k < KNOWN_COSTS; k++)
 			f->families[family][k].unit =
 				unit_of(r, (enum predict_family)family, k, off, scratch);
 }

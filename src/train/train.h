@@ -32,7 +32,7 @@ struct train_row {
 	float bound_ns;
 	float y; /* log2(measured / bound) */
 	enum predict_family family;
-	unsigned knowledge;
+	unsigned known_cost;
 	uint64_t group;
 };
 

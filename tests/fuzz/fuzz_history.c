@@ -27,8 +27,8 @@ static void *learnt, *memory;
 /* What the last byte says. */
 enum {
 	SEALED = 1,
-	LENT = 2,  /* it is another device's */
-	SHORT = 4, /* the end is missing */
+	TRANSFERRED = 2, /* it is another device's */
+	SHORT = 4,       /* the end is missing */
 	TAUGHT = 8,
 };
 
@@ -80,7 +80,7 @@ static void prepare(void)
 /* What a fit leaves behind the tables is nothing that the next one reads. */
 static void change(const uint8_t *data, size_t size)
 {
-	memcpy(memory, learnt, bytes - sizeof(struct kin_scratch));
+	memcpy(memory, learnt, bytes - sizeof(struct sibling_scratch));
 	for (; size >= 6; data += 6, size -= 6) {
 		uint16_t at;
 		memcpy(&at, data, sizeof at);
@@ -111,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(predict_attach(&p, memory, bytes - 1 - how, &device) == -EINVAL);
 	if (predict_attach(&p, memory, bytes, &device))
 		return 0;
-	if (how & LENT)
-		predict_lend(&p, &device);
+	if (how & TRANSFERRED)
+		predict_transfer(&p, &device);
 	for (uint32_t i = 0; i < 40; i += 5) {
 		const struct predict_launch l = launch_of(i);
 		predict_ask(&p, &l, &a);

@@ -641,7 +641,7 @@ static void t90_holds_for_short_launches_and_for_long_ones(void **state)
 }
 
 /* Each launch in turn differs from the one before by more, without an end: what came true lags
- * behind, and t90 holds nine times out of ten all the same. */
+ * behind, and t90 holds in 90 % of cases all the same. */
 static void t90_holds_while_everything_becomes_less_sure(void **state)
 {
 	struct predict_tables *t = fresh(0).tables;
@@ -649,7 +649,7 @@ static void t90_holds_while_everything_becomes_less_sure(void **state)
 	unsigned covered = 0;
 	for (int i = 0; i < 8000; i++) {
 		const double off = zoo_normal(&zoo) * exp2(i / 400.0) * 1e-6;
-		score_answer(t, PREDICT_EXACT, 50000, 0, UNIT_LEAST, &a);
+		score_answer(t, PREDICT_EXACT, 50000, 0, SCALE_LEAST, &a);
 		covered += 50000 * exp2(off) <= (double)a.t90_ns;
 		score_push(t, &a, 50000 * exp2(off));
 	}
@@ -815,11 +815,12 @@ static void tables_that_would_lead_out_of_bounds_are_refused(void **state)
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
 	tables_slots(t)[t->kernels - 1].head.shapes = 0;
-	tables_kin(t)[tables_kin_slots(t) - 1].head.shapes = KIN_SHAPES + KIN_WAITING;
+	tables_siblings(t)[tables_sibling_slots(t) - 1].head.shapes =
+		SIBLING_SHAPES + SIBLING_WAITING;
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
-	tables_kin(t)[tables_kin_slots(t) - 1].head.shapes = 0;
-	t->effects[FAMILIES - 1][KNOWLEDGE - 1].n = UINT32_MAX;
+	tables_siblings(t)[tables_sibling_slots(t) - 1].head.shapes = 0;
+	t->log_ratios[FAMILIES - 1][KNOWN_COSTS - 1].n = UINT32_MAX;
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
 	free(p.tables);
@@ -840,7 +841,7 @@ static void of_another_device_of_the_kind_times_are_first_guesses(void **state)
 	const struct predict_answer there = ask(&p, &s.launch);
 	assert_int_equal(predict_attach(&q, p.tables, bytes, &here), -EXDEV);
 	assert_int_equal(predict_attach(&q, p.tables, bytes, NULL), 0);
-	predict_lend(&q, &here);
+	predict_transfer(&q, &here);
 	const struct predict_answer guess = ask(&q, &s.launch);
 	assert_int_equal(guess.tier, PREDICT_ONCE);
 	assert_float_equal(guess.t50_ns, there.t50_ns, 0.001 * there.t50_ns);

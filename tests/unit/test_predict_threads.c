@@ -60,8 +60,8 @@ static void *ask_on(void *seed)
 
 /* Two states of the slot of some siblings, of which one is sixteen times slower. */
 static struct predict_kernel sibling = { .id = 1, .group = 5, .regs = 32, .has_regs = true };
-static struct kin_slot states[2];
-static struct kin_slot *slot;
+static struct sibling_slot states[2];
+static struct sibling_slot *slot;
 static float told[2];
 
 static struct predict_launch some_blocks(uint32_t i)
@@ -93,7 +93,7 @@ static void learn_state(int which, void *memory, const struct predict_sizes *siz
 		const struct predict_sample s = { .launch = some_blocks(i), .measured_ns = ns };
 		predict_learn(&predict, &s);
 	}
-	slot = tables_kin(predict.tables);
+	slot = tables_siblings(predict.tables);
 	while (!slot->head.id)
 		slot++;
 	states[which] = *slot;
@@ -117,7 +117,7 @@ static void *ask_of_states(void *unused)
 	return unused;
 }
 
-/* What siblings say is of one state of their slot, however often that changes. */
+/* What siblings predict is of one state of their slot, however often that changes. */
 static void siblings_are_never_half_of_two_states(void **state)
 {
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };

@@ -106,7 +106,7 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 	else
 		note("nothing is taken from ", path, why_not(e));
 	if (!e && lent) {
-		predict_lend(p, d);
+		predict_transfer(p, d);
 		note("what is taken are first guesses, ", path,
 			"it was learnt on another device of this kind");
 	}
