@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/expect.h"
+
 static const struct command *choose(const char *word)
 {
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
@@ -34,11 +36,23 @@ static int run(const struct command *c, int argc, char **argv)
 	return code;
 }
 
+/* What weir holds true of itself and was not: the output may be wrong, or all right. */
+static void warn_of_broken(void)
+{
+	const struct expect_report r = expect_report();
+	if (r.count)
+		complain(EXIT_YES,
+			"%llu checks of weir itself failed, so what it said may be wrong: a defect, "
+			"please report it. The first: %s (%s:%d) does not hold",
+			(unsigned long long)r.count, r.what, r.file, r.line);
+}
+
 /* Output that did not arrive (a full disk, say) must not look like success. */
 static int finish(int code)
 {
 	bool failed = ferror(stdout);
 
+	warn_of_broken();
 	if ((fflush(stdout) || failed) && code == EXIT_YES)
 		return complain(EXIT_ENVIRONMENT, "standard output could not be written");
 	return code;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 
 #include "base/banned.h"
@@ -90,6 +91,8 @@ struct memory_op *memory_next(struct memory_list *lists, unsigned count)
 	struct memory_list *list = earliest(lists, count);
 	if (!list)
 		return NULL;
+	expect_slow(list->count == 1 || !before(list->ops + 1, list->ops),
+		"operations come in the order of time");
 	list->count--;
 	return list->ops++;
 }
@@ -108,16 +111,22 @@ static void grow_use(struct memory_use *u, uint64_t bytes)
 	u->live_bytes = sat_add(u->live_bytes, bytes);
 	if (u->live_bytes > u->peak_bytes)
 		u->peak_bytes = u->live_bytes;
+	expect(u->live <= u->allocs, "no more is live than was allocated");
 }
 
 static void shrink_use(struct memory_use *u, uint64_t bytes)
 {
+	expect(u->live, "what is freed was live");
+	expect(bytes <= u->live_bytes || u->allocated_bytes == UINT64_MAX,
+		"no more is freed than is live");
 	u->live--;
 	u->live_bytes -= bytes < u->live_bytes ? bytes : u->live_bytes;
 }
 
 static int forget(struct replay *p, uint32_t index)
 {
+	if (!expect(index < p->blocks.n && p->blocks.v[index], "the block that is freed is there"))
+		return 0;
 	struct memory_op *b = p->blocks.v[index];
 	struct memory_detail *d = p->r->memory_detail;
 	uint32_t *u = array_push(&p->unused);
@@ -189,6 +198,26 @@ static int keep_one(struct report *r, const struct memory_op *op)
 	return 0;
 }
 
+/* The live set adds up to the totals. */
+static void check_live(const struct report *r)
+{
+	uint64_t count[MEMORY_KINDS] = { 0 }, bytes[MEMORY_KINDS] = { 0 }, gpu = 0;
+	for (size_t i = 0; i < r->live.n; i++) {
+		const struct live_block *b = &r->live.v[i];
+		count[b->kind]++;
+		bytes[b->kind] = sat_add(bytes[b->kind], b->bytes);
+		gpu += b->kind != MEMORY_HOST;
+	}
+	for (int k = 0; k < MEMORY_KINDS; k++) {
+		const struct memory_use *u = &r->memory[k];
+		expect(count[k] == u->live, "the live set has as many blocks as are live");
+		expect(bytes[k] == u->live_bytes || u->allocated_bytes == UINT64_MAX,
+			"the live set adds up to what is live");
+		expect(u->live_bytes <= u->peak_bytes, "no more is live than at the peak");
+	}
+	expect(gpu == r->gpu_memory.live, "the blocks of the GPU are as many as are live");
+}
+
 static int keep_live(struct replay *p)
 {
 	struct report *r = p->r;
@@ -198,6 +227,8 @@ static int keep_live(struct replay *p)
 			e = keep_one(r, p->blocks.v[i]);
 	if (r->live.n)
 		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
+	if (!e)
+		check_live(r);
 	return e;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "model/tally.h"
 
 #include "base/banned.h"
@@ -69,6 +71,7 @@ int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t
 		return -ENOMEM;
 	for (int i = 0; i < r.n; i++) {
 		struct memory_row *row = r.v[i];
+		expect(row->live, "what is freed was live");
 		row->freed++;
 		row->lifetime_ticks = sat_add(row->lifetime_ticks, lifetime);
 		row->live--;
@@ -92,6 +95,7 @@ static uint32_t point_of(const struct memory_detail *d, uint64_t ticks)
 static void move_to_point(struct memory_detail *d, const struct report *r, uint32_t point)
 {
 	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
+	expect(point < MEMORY_POINTS, "the moment is one of the timeline's");
 	while (d->point < point)
 		d->points[++d->point] = (struct memory_point){ gpu, gpu, host, host };
 }
@@ -142,6 +146,7 @@ static int add_peak(struct walk *w, const struct memory_op *op)
 		.bytes = op->bytes,
 		.process = op->process,
 		.tid = d->sources.v[op->source].tid };
+	expect(op->source < d->sources.n, "the source of an allocation is known");
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->at_peak++;
 		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
@@ -374,6 +379,7 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 		e = memory_replay(r, lists, count + 1);
 	if (!e)
 		e = look_again(r, again, count + 1);
+	expect(e || d->peak_live == r->gpu_memory.peak_bytes, "both ways find the same peak");
 	move_to_point(d, r, MEMORY_POINTS - 1);
 	for (; d->marks.at < d->marks.n; d->marks.at++)
 		d->marks.least[d->marks.at] = r->gpu_memory.live_bytes;

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "model/tally.h"
 
 #include "base/banned.h"
@@ -298,6 +300,7 @@ static double repeats(const uint64_t *v, size_t n, size_t lag)
 	}
 	for (size_t i = 0; i + lag < n; i++)
 		count += v[i + lag] - v[i] == candidate;
+	expect(count <= n - lag, "no more agree than there are");
 	return (double)count / (double)(n - lag);
 }
 
@@ -343,7 +346,9 @@ static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size
 	qsort(slopes, pairs, sizeof(*slopes), real_order);
 	g->bytes_a_period =
 		pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
+	expect(k == pairs, "there is a slope for each pair");
 	g->confidence = (double)(rising < 0 ? -rising : rising) / (double)pairs;
+	expect(g->confidence <= 1, "a share is 1 at most");
 	free(slopes);
 }
 

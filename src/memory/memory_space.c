@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 
 #include "base/banned.h"
@@ -24,6 +25,7 @@
 static bool run_is_in(const struct touched_set *s, const struct page_run *r)
 {
 	const size_t low = SEARCH(i, 0, s->tidy, s->runs.v[i].lo <= r->lo);
+	expect_slow(low <= s->tidy && s->tidy <= s->runs.n, "the tidy runs are runs");
 	return low && s->runs.v[low - 1].hi >= r->hi;
 }
 
@@ -148,6 +150,8 @@ static void measure_one(
 		look_between(v, n, &at, &s->pages, &largest, pages->runs.v[i].lo << PAGE_BITS,
 			pages->runs.v[i].hi << PAGE_BITS);
 	s->pages.largest_bytes = sat_add(s->pages.largest_bytes, largest);
+	expect(s->span.free_bytes <= s->span.reach_bytes, "what is free is part of the reach");
+	expect(s->span.largest_bytes <= s->span.free_bytes, "one extent is part of all");
 }
 
 static struct touched_set *touched_find(struct touched *t, const struct extent *e)
@@ -176,6 +180,7 @@ bool fragmentation_of(const struct free_extents *h, double *ret_share)
 {
 	if (!h->free_bytes)
 		return false;
+	expect(h->largest_bytes <= h->free_bytes, "one extent is part of all");
 	*ret_share = 1 - (double)h->largest_bytes / (double)h->free_bytes;
 	return true;
 }

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 struct handle {
@@ -65,6 +67,8 @@ static int add_block(struct vmm_replay *p, const struct vmm_op *made, uint64_t t
 static int drop(struct vmm_replay *p, uint32_t index, uint64_t ticks)
 {
 	struct handle *h = &p->handles.v[index];
+	if (!expect(h->refs, "a handle that is dropped is held"))
+		return 0;
 	if (--h->refs)
 		return 0;
 	fall(&p->v->backed, h->made.bytes);
@@ -126,6 +130,7 @@ static int unmap(struct vmm_replay *p, const struct vmm_op *op)
 		uint32_t *slot = map_get(&p->mapping_map, key);
 		if (!slot)
 			return -ENOMEM;
+		expect(*slot < p->mappings.n, "the mapping is one of all");
 		const struct mapping m = p->mappings.v[*slot];
 		*slot = MAP_NONE;
 		fall(&p->v->mapped, m.bytes);
@@ -161,6 +166,7 @@ static int give_back(struct vmm_replay *p, const struct vmm_op *op)
 	uint32_t *slot = map_get(&p->reserve_map, key);
 	if (!slot)
 		return -ENOMEM;
+	expect(*slot < p->reserved.n, "what is given back was reserved");
 	const struct vmm_op *r = &p->reserved.v[*slot];
 	fall(r->segment ? &p->v->segments : &p->v->reserved, r->bytes);
 	*slot = MAP_NONE;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/expect.h"
 #include "base/radix.h"
 #include "base/search.h"
 #include "model/host_time.h"
@@ -35,6 +36,7 @@ static void spend(struct walker *w, enum path_part part, uint64_t until)
 	if (until >= w->at)
 		return;
 	w->path_ns[part] += w->at - until;
+	expect_slow(w->path_ns[part] <= w->r->wall_ns, "no part of the path is longer than all");
 	w->at = until;
 }
 
@@ -68,6 +70,7 @@ static uint32_t ended_by(const struct walker *w, uint64_t ns)
 	size_t low = SEARCH(i, 0, w->t->pieces.n, w->ended[i].end_ns <= ns);
 	while (low && w->t->pieces.v[w->ended[low - 1].piece].start_ns >= ns)
 		low--; /* of no length, at that very moment */
+	expect(!low || w->ended[low - 1].piece < w->t->pieces.n, "the piece found is one of all");
 	return low ? w->ended[low - 1].piece : NONE;
 }
 
@@ -133,6 +136,7 @@ static void walk(struct walker *w, uint64_t start_ns)
 	}
 	spend(w, PATH_HOST, w->t->pieces.v[0].start_ns);
 	spend(w, PATH_BEFORE, start_ns);
+	expect(w->at == start_ns, "the critical path ends where the recording begins");
 }
 
 /* How long the stream that worked longest did so; kernels of a graph may overlap in one. */
@@ -169,6 +173,7 @@ static int find_host_most(struct report *r, const struct timeline *t)
 	const int e = busiest_stream(t, &busiest);
 	const uint64_t rest = all > busiest ? all - busiest : 0;
 	a->path_host_most_ns = host < rest ? host : rest;
+	expect(busiest <= r->wall_ns, "a stream is busy for the wall time at most");
 	return e;
 }
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "model/roofline.h"
 #include "model/tally.h"
 #include "trace/activity.h"
@@ -320,6 +322,7 @@ static void owner_of(struct joiner *j, const struct gpu_activity *w, struct acti
 	const struct call_link *l = links_of(&j->r->links, process, w, &j->hint);
 	const size_t i = l ? (size_t)(l - j->r->links.v.v) : 0;
 	struct launch *n = l ? &j->launches.v[i] : NULL;
+	expect(!l || i < j->launches.n, "there is a launch beside each link");
 	*ret_call = l ? (uint32_t)i : NO_CALL;
 	*ret_span = n ? n->span : NONE;
 	if (n && n->kernel && !n->counted && w->kind == GPU_KERNEL) {
@@ -374,7 +377,8 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 		j->r->unowned_kernels += span == NONE && j->spans.n;
 		e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
 	}
-	if (span != NONE) {
+	if (span != NONE &&
+		expect(span < j->spans.n, "the range of a piece of work is one of all")) {
 		struct span *s = &j->spans.v[span];
 		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
 		cover(s, w->start_ns, w->end_ns);
@@ -435,6 +439,7 @@ static void sum_operators(struct joiner *j)
 		struct operator_row *o = &j->r->operators.v[s->row];
 		const uint64_t ticks = s->at.end - s->at.ticks;
 		o->count += !is_overload(j, s);
+		expect(s->at.parent == NONE || s->at.parent < i, "ranges inside come later");
 		if (ticks > s->inner_ticks)
 			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
 		if (!s->repeated) {
@@ -456,8 +461,8 @@ static void sum_operators(struct joiner *j)
 	}
 }
 
-/* An operator that has a library do its work is the one whose activities these are: whether there is a
- * library below is nothing that its user asked for. */
+/* An operator that has a library do its work is the one whose activities these are: whether there
+ * is a library below is nothing that its user asked for. */
 static const struct span *owner_span(const struct joiner *j, const struct span *s)
 {
 	const struct operator_row *rows = j->r->operators.v;
@@ -500,6 +505,25 @@ static int account(struct joiner *j)
 	return timeline_fill(j->r, to, &j->thread_map, j->thread_process.n);
 }
 
+/* What was counted in several places. */
+static void check_counts(const struct joiner *j)
+{
+	const struct report *r = j->r;
+	uint64_t devices = 0, streams = 0, kernels = 0;
+	for (size_t i = 0; i < r->devices.n; i++)
+		devices += r->devices.v[i].count;
+	for (size_t i = 0; i < r->stream_rows.n; i++)
+		streams += r->stream_rows.v[i].count;
+	for (size_t i = 0; i < r->activities.n; i++)
+		kernels += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].count : 0;
+	expect(devices == j->timeline.pieces.n, "each piece of work is one device's");
+	expect(streams <= devices, "work of streams is work of devices");
+	expect(kernels == r->device_kernels, "the rows of kernels add up to all kernels");
+	expect(r->unjoined_activities <= devices,
+		"activities whose call is not known are among all");
+	expect(j->launches.n == r->links.v.n, "there is a launch beside each link");
+}
+
 static int join(struct joiner *j)
 {
 	int e = take_ranges(j);
@@ -514,6 +538,7 @@ static int join(struct joiner *j)
 		e = take_activity(j);
 	if (!e && !j->r->sampled)
 		e = account(j);
+	check_counts(j);
 	roofline_gpu(j->r);
 	sum_selves(j);
 	sum_operators(j);

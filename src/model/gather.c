@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "base/progress.h"
 
 #include "base/banned.h"
@@ -92,6 +93,7 @@ static int gather(
 		e = run_workers(workers, count, &work);
 	for (unsigned i = 1; i < count && !e; i++)
 		e = tally_merge(&workers[0].tally, &workers[i].tally);
+	expect(e || atomic_load(&work.next) >= trace->chunk_count, "each chunk was somebody's");
 	return e;
 }
 

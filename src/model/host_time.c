@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "trace/thread_calls.h"
 
@@ -81,6 +82,7 @@ static int put_span(struct host_thread *thread, uint64_t start, uint64_t end, en
 		start = last->end_ns;
 	if (start >= end)
 		return 0;
+	expect(!last || last->end_ns <= start, "what a thread did comes in the order of time");
 	if (last && last->end_ns == start && last->state == state) {
 		last->end_ns = end;
 		return 0;
@@ -213,6 +215,7 @@ void host_time_split(
 	}
 	if (from < to)
 		ns[HOST_ELSEWHERE] += to - from;
+	expect(t->cursor <= t->spans.n, "the cursor stays among the spans");
 }
 
 /* The first span that ends later. */
@@ -234,5 +237,7 @@ const struct host_span *host_time_wait(const struct host_time *h, uint32_t threa
 	const struct host_thread *t = &h->threads.v[thread];
 	const size_t low = span_after(t, ns);
 	const uint32_t wait = low ? t->spans.v[low - 1].last_wait : MAP_NONE;
-	return wait == MAP_NONE ? NULL : &t->spans.v[wait];
+	if (wait == MAP_NONE || !expect(wait < t->spans.n, "the last wait is one of the spans"))
+		return NULL;
+	return &t->spans.v[wait];
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "base/search.h"
 
@@ -261,6 +262,7 @@ static void take(struct join *j, uint32_t activity, uint32_t call)
 		j->numbers /= 2;
 		j->steps /= 2;
 	}
+	expect(call < j->call_count, "the call that is taken is one of all");
 	j->ret_call[activity] = call;
 	j->last_call = call;
 	j->last_number = number;

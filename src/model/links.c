@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -384,6 +385,8 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 			at++;
 		if (call[i] == JOIN_NONE)
 			continue;
+		if (!expect(call[i] < o->calls.n, "the call found is one of the process's"))
+			continue;
 		const struct join_call *c = &o->calls.v[call[i]];
 		const struct caller *who = &o->callers.v[c->id];
 		struct call_link *l = array_push(&o->l->v);
@@ -397,6 +400,7 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 			.fn = who->fn };
 		count(o, c, first, at);
 	}
+	expect(at <= to, "work is joined inside its process");
 	return 0;
 }
 
@@ -459,6 +463,9 @@ static int load_all(struct loader *o)
 	if (!e && o->pieces.n)
 		e = join_all(o);
 	SORT(o->l->v, link_order);
+	expect(o->l->joined <= o->l->activities, "no more is joined than there is");
+	expect(o->l->early <= o->l->joined && o->l->checked <= o->l->joined,
+		"what is early or checked is joined");
 	return e;
 }
 
@@ -558,6 +565,7 @@ size_t links_from(const struct links_by_call *c, uint32_t process, uint32_t tid,
 const struct call_link *links_until(
 	const struct links_by_call *c, size_t at, uint32_t process, uint32_t tid, uint64_t to)
 {
+	expect_slow(at >= c->v.n || c->v.v[at] < c->l->v.n, "the link is one of the trace's");
 	const struct call_link *l = at < c->v.n ? &c->l->v.v[c->v.v[at]] : NULL;
 	return l && l->process == process && l->tid == tid && l->ticks <= to ? l : NULL;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -43,6 +44,8 @@ void nested(void *v, size_t n, size_t each)
 		if (i && thread_order(element(v, each, i - 1), now))
 			top = NESTED_NONE;
 		now->parent = open_at(v, each, top, now->ticks);
+		expect(now->parent == NESTED_NONE || now->parent < i,
+			"those around stand before those inside");
 		top = (uint32_t)i;
 	}
 }
@@ -70,6 +73,7 @@ uint32_t nested_at(const void *v, size_t n, size_t each, uint32_t process, uint3
 	const size_t begun = SEARCH(i, from, to, nested_order(element(v, each, i), &key) <= 0);
 	if (!begun || thread_order(element(v, each, begun - 1), &key))
 		return NESTED_NONE;
+	expect_slow(element(v, each, begun - 1)->ticks <= ticks, "what was found had begun");
 	*hint = begun - 1;
 	return open_at(v, each, (uint32_t)(begun - 1), ticks);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "model/samples.h"
 
@@ -144,6 +145,14 @@ static void reverse(struct prediction_row *v, size_t n)
 	}
 }
 
+static uint64_t count_of(const struct prediction_rows *r)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < r->rows.n; i++)
+		sum += r->rows.v[i].count;
+	return sum;
+}
+
 static int compare(struct prediction *p, const struct samples *all)
 {
 	struct pairs pairs = { 0 };
@@ -157,6 +166,8 @@ static int compare(struct prediction *p, const struct samples *all)
 		e = gather(&pairs, all, kernel_of);
 	if (!e)
 		e = sum_groups(&pairs, &p->kernels, kernel_name, all);
+	expect(e || count_of(&p->tiers) == pairs.v.n, "the rows of sources add up to all");
+	expect(e || count_of(&p->kernels) == pairs.v.n, "the rows of kernels add up to all");
 	if (!e && p->kernels.rows.n)
 		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof(*p->kernels.rows.v), time_order);
 	array_free(&pairs.v);

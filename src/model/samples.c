@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/sort.h"
 #include "predict/key.h"
 #include "model/links.h"
@@ -287,6 +288,9 @@ static void finish(struct samples *s)
 	for (size_t i = 0; i < s->v.n; i++) {
 		struct sample *n = &s->v.v[i];
 		struct predict_launch *launch = &n->p.launch;
+		if (!expect(n->p.name < s->kernels.n, "the kernel of a sample is known"))
+			continue;
+		expect(n->end_ns >= n->start_ns, "a sample ends after it began");
 		launch->kernel = &s->kernels.v[n->p.name]->k;
 		launch->key = predict_key(launch);
 		if (n->has_args)

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "model/cost.h"
 #include "model/nested.h"
 #include "trace/activity.h"
@@ -112,6 +114,7 @@ static void leave_to_inner(struct coster *c, const struct span *s)
 /* FLOPs count only where it is known what would do them. */
 static void fill(const struct coster *c, const struct span *span, const struct samples *all)
 {
+	expect(span->cost < c->costs.n, "the cost of an operator is known");
 	struct cost cost = c->costs.v[span->cost];
 	struct predict_launch *l = &span->longest->p.launch;
 	const struct predict_product by =

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define EXACT_MOST   16u /* values of both sides together whose ranks are counted exactly */
@@ -234,6 +236,8 @@ struct hist_moments stat_moments(const struct hist *h)
 	for (unsigned at = 0; hist_next(h, &at, &value, &count);)
 		squares += (double)count * ((double)value - m.mean) * ((double)value - m.mean);
 	m.var = m.n > 1 ? squares / (m.n - 1) : 0;
+	expect(m.n == (double)h->count, "a histogram's values add up to its count");
+	expect(m.var >= 0, "a variance is not below 0");
 	return m;
 }
 
@@ -258,6 +262,7 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 			has_b = hist_next(b, &at_b, &vb, &cb);
 	}
 	*ret_longer = u / ((double)a->count * (double)b->count);
+	expect(*ret_longer >= 0 && *ret_longer <= 1 + 1e-9, "a share is between none and all");
 	return normal_p(u, (double)a->count, (double)b->count, ties);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/radix.h"
 #include "model/host_time.h"
 
@@ -123,6 +124,7 @@ static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 /* What the host was in when the device ran dry: a launch takes its time to reach it. */
 static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
 {
+	expect(p->call < a->t->calls.n, "the call of a piece of work is known");
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
 	const bool again = p > a->t->pieces.v && p[-1].call == p->call;
@@ -212,6 +214,7 @@ static void walk_queue(const struct depth *d, struct queue *q)
 		q->empty_ns += now ? 0 : at - last;
 		last = at;
 		grows ? in++ : out++;
+		expect(in >= out, "nothing leaves the queue before it came");
 		now = in - out;
 		q->depth_most = now > q->depth_most ? now : q->depth_most;
 	}
@@ -268,6 +271,7 @@ static int walk(struct account *a)
 	wall[WALL_BEFORE] = a->all.until - a->start_ns;
 	for (size_t i = 0; i < t->pieces.n && !e; i++) {
 		const struct piece *p = &t->pieces.v[i];
+		expect(!i || p[-1].start_ns <= p->start_ns, "work comes in the order of time");
 		if (p->start_ns > a->all.until) {
 			e = count_gap(a, p);
 			a->all.until = p->start_ns;
@@ -289,10 +293,20 @@ static int measure_devices(struct account *a)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->t->pieces.n; i++)
 		cover_add(&covers[a->t->pieces.v[i].device], &a->t->pieces.v[i]);
-	for (size_t i = 0; i < r->devices.n; i++)
+	for (size_t i = 0; i < r->devices.n; i++) {
 		r->devices.v[i].busy_ns = covers[i].ns;
+		expect(covers[i].ns <= a->all.ns, "a device is busy while any is");
+	}
 	free(covers);
 	return 0;
+}
+
+static uint64_t sum_of(const uint64_t *v, size_t n)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += v[i];
+	return sum;
 }
 
 static void sum_covers(struct account *a)
@@ -306,6 +320,11 @@ static void sum_covers(struct account *a)
 	to->communication_ns = a->communication.ns;
 	to->communication_hidden_ns =
 		a->communication.ns + a->compute.ns - a->compute_communication.ns;
+	expect(to->copy_hidden_ns <= to->copy_ns, "no more copying is hidden than there is");
+	expect(to->communication_hidden_ns <= to->communication_ns,
+		"no more communication is hidden than there is");
+	expect(sum_of(to->wall_ns, WALL_PARTS) == a->r->wall_ns,
+		"the parts of the wall time add up to it");
 }
 
 int timeline_fill(

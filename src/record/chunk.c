@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include "base/expect.h"
 #include "base/sys.h"
 #include "record/sandbox.h"
 
@@ -43,6 +44,8 @@ static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_k
 /* How much of its payload a chunk of `bytes` says to be used: read once, and not believed. */
 static uint32_t used_of(const struct chunk_header *c, uint32_t bytes)
 {
+	if (!expect_inside(bytes >= TRACE_GRAIN, "a chunk is a granule at least"))
+		return 0;
 	const uint32_t room = bytes - CHUNK_PAYLOAD;
 	const uint32_t used = __atomic_load_n(&c->used, __ATOMIC_RELAXED);
 	return used < room ? used : room;
@@ -239,6 +242,8 @@ void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offs
 	/* Only now may its thread write over it.  (chunk_renew, chunk_leave) */
 	const uint16_t was = __atomic_exchange_n(&c->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
 	const uint64_t granule = offset / TRACE_GRAIN;
+	if (!expect_inside(offset % TRACE_GRAIN == 0, "chunks begin at granules"))
+		return;
 	if (was != CHUNK_LEFT || granule > UINT32_MAX)
 		return;
 	uint64_t head = __atomic_load_n(&h->free, __ATOMIC_RELAXED), with;
@@ -271,6 +276,8 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 		sandbox_is_closed(r->header))
 		return none;
 	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
+	if (!expect_inside(bytes, "what is asked of a chunk is less than 4 GiB"))
+		return none;
 	const long fd = recorder_reopen(r);
 	if (sys_failed(fd))
 		return none;
@@ -280,6 +287,10 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 	sys(close, fd);
 	if (sys_failed(map))
 		return none;
+	if (!expect_inside(map % 4096 == 0 && bytes % TRACE_GRAIN == 0, "chunks are whole")) {
+		sys(munmap, map, bytes);
+		return none;
+	}
 	begin(r, (struct chunk_header *)map, kind, bytes, tid, birth);
 	return (struct mapped){ (struct chunk_header *)map, bytes };
 }
@@ -295,7 +306,8 @@ struct chunk_header *recorder_chunk(
 bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
 	const struct chunk_birth *birth)
 {
-	if (__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
+	if (!expect_inside(m->chunk && birth, "a chunk that is begun anew is mapped") ||
+		__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) != CHUNK_FREE)
 		return false;
 	wipe(m->chunk, m->bytes);
 	begin(r, m->chunk, kind, m->bytes, birth->tid, birth);
@@ -314,6 +326,8 @@ void chunk_close(const struct recorder *r, struct chunk_header *c, uint32_t used
 void chunk_leave(const struct recorder *r, const struct mapped *m)
 {
 	struct chunk_header *c = m->chunk;
+	if (!expect_inside(c && m->bytes, "a chunk that is left is mapped"))
+		return;
 	uint16_t was = CHUNK_CLOSED;
 	if (r->header->mode == TRACE_FILE &&
 		!__atomic_compare_exchange_n(

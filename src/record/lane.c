@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"
 
@@ -56,7 +57,7 @@ static uint32_t end_of_records(const struct mapped *m)
 			break;
 		at += bytes;
 	}
-	return at;
+	return expect_inside(at <= room, "records end inside their chunk") ? at : 0;
 }
 
 static void close_for_dead(const struct recorder *r, const struct mapped *m, bool calls)
@@ -75,6 +76,8 @@ bool track_park(struct track *t, const struct mapped *m)
 		((struct parked *)at)->before = t->parked;
 		t->parked = (struct parked *)at;
 	}
+	if (!expect_inside(t->parked->count < PARKED, "a page of parked chunks has room"))
+		return false;
 	t->parked->chunks[t->parked->count++] = *m;
 	return true;
 }
@@ -116,6 +119,8 @@ static uint64_t next_owner(uint64_t was, uint32_t tid)
 static void release(struct lane *lane, uint32_t tid)
 {
 	const uint64_t was = atomic_load(&lane->owner);
+	if (!expect_inside((uint32_t)was == LANE_TAKEN, "a lane that is given was taken"))
+		return;
 	atomic_store_explicit(&lane->owner, next_owner(was, tid), memory_order_release);
 }
 
@@ -208,6 +213,8 @@ struct lane *lane_take(struct recorder *r, uint32_t tid)
 	if (!lane)
 		lane = make_lane(r);
 	if (!lane)
+		return NULL;
+	if (!expect_inside(lane->account, "a lane has an account"))
 		return NULL;
 	lane->account->tid = tid;
 	lane->account->inflight_fn = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"
 #include "record/lane.h"
@@ -81,6 +82,10 @@ static bool grow(struct recorder *r, struct shared *s, uint32_t now, uint32_t by
 	const struct mapped m = chunk_new(r, s->kind, want, 0, NULL);
 	if (!m.chunk)
 		return false;
+	if (!expect_inside(
+		    ((uintptr_t)m.chunk & PAGE_MASK) == 0 && m.bytes / TRACE_GRAIN <= PAGE_MASK,
+		    "a place has room for a chunk's address and size"))
+		return false;
 	uintptr_t none = 0;
 	/* One that another was faster with is in the file, too. */
 	atomic_fetch_add(&s->bytes, m.bytes);
@@ -100,6 +105,8 @@ static void *share(struct recorder *r, struct shared *s, uint32_t bytes, uint32_
 {
 	for (;;) {
 		const uint32_t now = atomic_load(&s->now);
+		if (!expect_inside(now <= SHARED_MOST && bytes % 8 == 0, "whole words, in a chunk"))
+			return NULL;
 		if (now) {
 			const uint64_t at = atomic_fetch_add(&s->chunks[now - 1].taken, bytes);
 			*ret_chunk = now - 1;
@@ -183,7 +190,8 @@ struct range *span_find(uint64_t id)
 {
 	const uint64_t chunk = (id - 1) >> 32,
 		       offset = ((id - 1) & UINT32_MAX) * sizeof(struct range);
-	if (!id || chunk >= atomic_load(&spans.now))
+	if (!id || chunk >= atomic_load(&spans.now) ||
+		!expect_inside(chunk < SHARED_MOST, "there are no more chunks than places"))
 		return NULL;
 	if (offset + sizeof(struct range) > room_of(&spans, chunk))
 		return NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/expect.h"
 #include "base/sys.h"
 #include "record/chunk.h"
 #include "record/lane.h"
@@ -81,6 +82,8 @@ static bool has_lane(struct recorder *r, struct writer *w)
 	if (!w->lane || w->kind == CHUNK_RANGES)
 		return w->lane;
 	w->account = w->lane->account;
+	if (!expect_inside(w->account, "a lane has an account"))
+		return false;
 	add(&w->account->entered, w->early);
 	w->early = 0;
 	return true;
@@ -91,6 +94,8 @@ static struct counter *make_counters(struct recorder *r, struct writer *w)
 	const uint32_t bytes = CHUNK_PAYLOAD + FN_COUNT * sizeof(struct counter);
 	const struct mapped m = chunk_new(r, CHUNK_COUNTERS, bytes, w->tid, NULL);
 	if (!m.chunk)
+		return NULL;
+	if (!expect_inside(m.bytes >= bytes, "a chunk is as large as was asked"))
 		return NULL;
 	m.chunk->used = FN_COUNT * sizeof(struct counter);
 	w->lane->counters = (struct counter *)((char *)m.chunk + CHUNK_PAYLOAD);
@@ -169,6 +174,8 @@ static void close_ended(const struct recorder *r, struct writer *w)
 
 static void take_out(struct track *t, int i)
 {
+	if (!expect_inside(i >= 0 && i < LANE_MOST, "the chunk taken out is among the kept"))
+		return;
 	const uint32_t below = t->unclosed & ((1u << i) - 1);
 	t->unclosed = below | (t->unclosed >> (i + 1) << i);
 	memmove(t->kept + i, t->kept + i + 1, (size_t)(LANE_MOST - 1 - i) * sizeof *t->kept);
@@ -222,7 +229,13 @@ static bool keep_chunk(struct recorder *r, struct writer *w, struct track *t)
 {
 	if (!t->open.chunk)
 		return true;
+	const uint64_t used = (uint64_t)(w->pos - (char *)w->chunk) - CHUNK_PAYLOAD;
+	if (!expect_inside(w->chunk == t->open.chunk && used <= t->open.bytes - CHUNK_PAYLOAD,
+		    "what is written stands in the open chunk"))
+		return false;
 	int last = drop_oldest(r, w, t);
+	if (!expect_inside(last <= LANE_MOST, "no more are kept than there is room for"))
+		return false;
 	if (last == LANE_MOST) { /* each holds a range that has not ended */
 		if (!track_park(t, &t->kept[0]))
 			return false;
@@ -234,7 +247,7 @@ static bool keep_chunk(struct recorder *r, struct writer *w, struct track *t)
 	if (w->kind == CHUNK_RANGES && holds_open(w, &t->open))
 		t->unclosed |= 1u << last;
 	else
-		chunk_close(r, w->chunk, (uint32_t)(w->pos - (char *)w->chunk) - CHUNK_PAYLOAD);
+		chunk_close(r, w->chunk, (uint32_t)used);
 	t->open = (struct mapped){ 0 };
 	return true;
 }
@@ -326,7 +339,8 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	const uint64_t mask = block_signals();
 	bool ok = w->end - w->pos >= (long)bytes;
 	if (!ok) {
-		ok = open_chunk(r, w);
+		ok = open_chunk(r, w) &&
+		     expect_inside(w->end - w->pos >= (long)bytes, "a new chunk has the room");
 		w->skip = ok ? 0 : SKIP_AFTER_REFUSAL;
 	}
 	restore_signals(mask);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 size_t array_record_bytes(uint16_t chunk_kind)
@@ -28,6 +30,7 @@ static bool next(const struct chunk_buf *buf, size_t *at, void *ret, size_t each
 	if (left < each)
 		memset(ret, 0, each);
 	memcpy(ret, buf->payload + *at, left < each ? left : each);
+	expect_slow(buf->bytes <= buf->payload_room, "content is inside its buffer");
 	*at += each;
 	return true;
 }
@@ -71,6 +74,7 @@ bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
 
 static int next_chunk(struct cursor *c, enum chunk_kind kind)
 {
+	expect(c->chunk <= c->t->chunk_count, "a walk stays among the chunks");
 	c->at = 0;
 	c->inside = true;
 	return trace_next(c->t, kind, &c->chunk, c->buf, c->damaged);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "trace/activity.h"
 
@@ -29,6 +30,7 @@ static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes
 	const size_t n = ZSTD_compress2(m->zstd, m->packed, m->packed_room, data, bytes);
 	if (ZSTD_isError(n))
 		return -EIO;
+	expect(n <= m->packed_room, "what is packed has room");
 	m->header.bytes = (uint32_t)n;
 	m->header.raw_bytes = (uint32_t)bytes;
 	return 0;
@@ -41,6 +43,7 @@ static int split_records(struct block_maker *m, const struct chunk_buf *buf)
 	int e = splitter_begin(&m->split, buf->payload);
 	while (!e && (r = records_next(&it)))
 		e = splitter_add(&m->split, r);
+	expect(e || it.damaged || it.at == it.end, "all records of a chunk are packed");
 	m->torn += it.torn;
 	m->damaged += it.damaged != NULL;
 	m->records += m->split.records;
@@ -80,6 +83,7 @@ static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t
 {
 	const size_t used = without_zeros(buf->payload, buf->bytes);
 	const size_t count = (used + each - 1) / each, whole = count * each;
+	expect(used <= whole && each % 4 == 0, "records of one size are of whole words");
 	int e = want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
 	if (e)
 		return e;
@@ -122,6 +126,7 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 		return e;
 	b->chunk.state = CHUNK_CLOSED;
 	b->chunk.used = b->encoding == ENCODING_COLUMNS ? (uint32_t)buf->bytes : b->raw_bytes;
+	expect(b->raw_bytes <= CHUNK_LIMIT, "no block is larger than readers take");
 	const size_t skip = offsetof(struct block_header, bytes);
 	b->check = hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
 	return 0;

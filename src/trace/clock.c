@@ -1,6 +1,8 @@
 /* The clock fit: see clock.h. */
 #include "trace/clock.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 /* A pair is read within some tens of nanoseconds: closer ones say nothing about the slope. */
@@ -25,6 +27,7 @@ void clock_fit_add(struct clock_fit *fit, const struct clock_pair *pair)
 	if (!fit->any || pair->mono_ns > fit->last.mono_ns)
 		fit->last = *pair;
 	fit->any = true;
+	expect(fit->first.mono_ns <= fit->last.mono_ns, "the readings kept are in order");
 }
 
 void clock_fit_finish(
@@ -42,6 +45,7 @@ void clock_fit_finish(
 		return;
 	fit->slope = slope;
 	fit->known = true;
+	expect(slope > 0, "the clock runs forwards");
 }
 
 static uint64_t to_u64(double ns)
@@ -61,6 +65,7 @@ uint64_t clock_fit_ns(const struct clock_fit *fit, uint64_t ticks)
 		const uint64_t before = clock_fit_span_ns(fit, fit->origin.ticks - ticks);
 		return before > origin ? 0 : origin - before;
 	}
+	expect_slow(fit->slope > 0, "the clock runs forwards");
 	const uint64_t after = clock_fit_span_ns(fit, ticks - fit->origin.ticks);
 	return after > UINT64_MAX - origin ? UINT64_MAX : origin + after;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/expect.h"
 #include "base/hash.h"
 #include "trace/trace.h"
 
@@ -49,6 +50,7 @@ static bool grow(struct last_table *t)
 	free(*t->slots);
 	*t->slots = bigger;
 	*t->room = room;
+	expect((room & (room - 1)) == 0 && t->used < room, "a table has room for one more");
 	return true;
 }
 
@@ -200,6 +202,8 @@ int columns_join(const uint8_t *columns, size_t bytes, uint32_t records, uint8_t
 			return -EBADMSG;
 		out += r->words * sizeof(uint64_t);
 	}
+	expect_slow(out - base == columns_joined_bytes(columns, bytes, records),
+		"records are as long as was said");
 	return 0;
 }
 
@@ -252,6 +256,8 @@ static void split_args(struct splitter *s, const struct record *r, struct last_a
 	for (unsigned i = 0; i < r->words - RECORD_WORDS; i++)
 		put_varint(&s->column[COL_ARGS], zigzag(r->arg[i] - (before ? before[i] : 0)));
 	l->offset = (uint32_t)((const uint8_t *)r->arg - s->base);
+	expect_slow(s->column[COL_ARGS].bytes <= s->column[COL_ARGS].room,
+		"a record's arguments have room");
 }
 
 int splitter_add(struct splitter *s, const struct record *r)
@@ -282,6 +288,7 @@ size_t splitter_bytes(const struct splitter *s)
 
 void splitter_put(const struct splitter *s, uint8_t *out)
 {
+	const uint8_t *const end = out + splitter_bytes(s);
 	for (int c = 0; c < COLUMNS; c++) {
 		const uint32_t length = (uint32_t)s->column[c].bytes;
 		memcpy(out, &length, sizeof(length));
@@ -289,6 +296,7 @@ void splitter_put(const struct splitter *s, uint8_t *out)
 			memcpy(out + sizeof(length), s->column[c].data, length);
 		out += sizeof(length) + length;
 	}
+	expect(out == end, "columns are as long as was said");
 }
 
 void splitter_fini(struct splitter *s)

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/expect.h"
+
 #include "trace/columns.h"
 #include "trace/activity.h"
 #include "trace/moved.h"
@@ -41,6 +43,8 @@ static size_t committed_bytes(const uint8_t *payload, size_t bytes, uint64_t *re
 	while (records_next(&it))
 		;
 	*ret_torn = it.torn;
+	expect(it.at >= payload && (size_t)(it.at - payload) <= bytes,
+		"records end inside their chunk");
 	return (size_t)(it.at - payload);
 }
 
@@ -125,6 +129,7 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 		return (int)bytes;
 	if (bytes > ref->head.used) /* what trace_open() counted */
 		return -EBADMSG;
+	expect(bytes % 8 == 0, "records are of whole words");
 	int e = want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
 	if (!e)
 		e = last_table_init(&last, &buf->last, &buf->last_room);
@@ -173,7 +178,11 @@ static int load_packed(const struct trace *t, const struct chunk_ref *ref, struc
 
 int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err)
 {
+	if (!expect(i < t->chunk_count, "the chunk is one of the trace's"))
+		return -EINVAL;
 	const struct chunk_ref *ref = &t->chunks[i];
+	expect(ref->head.kind == CHUNK_SCHEMA || ref->process < t->processes.n,
+		"the process of a chunk is known");
 	buf->ref = ref;
 	buf->last_ticks = t->last_ticks;
 	buf->bytes = 0;
@@ -181,6 +190,8 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
 	if (e == -ENODATA && !ref->packed && moved_find(t, ref, &block))
 		e = load_packed(t, &block, buf);
+	if (!e && !expect(buf->bytes <= buf->payload_room, "content is inside its buffer"))
+		e = -EBADMSG;
 	if (!e)
 		return 0;
 	buf->bytes = 0;
@@ -248,6 +259,7 @@ const struct record *records_next(struct records *it)
 		if (bytes > (size_t)(it->end - it->at))
 			return stop(it, "a record runs beyond its chunk");
 		it->at += bytes;
+		expect_slow(it->at <= it->end, "a record ends inside its chunk");
 		if (r->fn)
 			return r;
 		it->torn++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -479,6 +480,9 @@ uint32_t meta_find_kernel(const struct meta *m, uint32_t process, uint64_t handl
 	for (; step; step /= 2)
 		if (holds_from(m, i + step, process, handle, ticks))
 			i += step;
+	if (!expect(i < m->kernels.n && m->kernels.v[i].handle == handle,
+		    "the entry found is the handle's"))
+		return META_NONE;
 	return m->kernels.v[i].name;
 }
 
@@ -509,6 +513,8 @@ uint32_t meta_find_graph(const struct meta *m, uint32_t process, uint64_t exec, 
 	const struct graph_exec *x = &m->execs.v[index];
 	const struct graph_step *steps = &m->steps.v[x->first_step];
 	const uint32_t low = (uint32_t)SEARCH(i, 0, x->step_count, steps[i].ticks <= ticks);
+	expect(low <= x->step_count && x->first_step + x->step_count <= m->steps.n,
+		"the steps of a graph are among the trace's");
 	uint32_t found = low ? low - 1 : 0;
 	while (!low && found + 1 < x->step_count && steps[found + 1].kind == STEP_MORE)
 		found++;
@@ -536,6 +542,7 @@ struct expansion {
 
 static void report_node(struct expansion *x, const struct live_node *l)
 {
+	expect(l->since <= x->launches, "launches are counted upwards");
 	const uint64_t launches = x->launches - l->since;
 	if (!launches || l->node->type & NODE_DISABLED)
 		return;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "base/unpack.h"
 #include "trace/moved.h"
@@ -167,6 +168,8 @@ static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref 
 	}
 	add_clock(t, &ref.head.open);
 	add_clock(t, &ref.head.last);
+	expect(ref.process < t->processes.n || ref.head.kind == CHUNK_SCHEMA,
+		"the process of a chunk is known");
 	struct chunk_ref *r = array_push(&list->refs);
 	if (!r)
 		return -ENOMEM;
@@ -200,6 +203,7 @@ static bool block_fits(struct trace *t, const struct block_header *b)
 	if (bytes > unpack_most(t->size) - t->unpacked)
 		return false;
 	t->unpacked += bytes;
+	expect(t->unpacked <= unpack_most(t->size), "blocks unpack to no more than the limit");
 	return true;
 }
 
@@ -223,6 +227,7 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 		return 1;
 	const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
 	*at = padded > end - payload ? end : payload + padded;
+	expect(*at >= payload && *at <= end, "a walk over blocks goes forwards, to the end");
 	if (!block_fits(t, &b)) {
 		trace_damage(t, payload - sizeof(b), *at - (payload - sizeof(b)),
 			"blocks unpack to more than a file of this size may hold");
@@ -275,6 +280,7 @@ static void pass_hole(struct trace *t, uint64_t end, uint64_t *at)
 	if (next <= *at)
 		return;
 	next = next > end ? end / TRACE_GRAIN * TRACE_GRAIN : next;
+	expect(next >= *at, "a walk over holes goes forwards");
 	t->unused_granules += (next - *at) / TRACE_GRAIN;
 	*at = next;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "base/newfile.h"
 #include "trace/block.h"
 
@@ -39,6 +40,7 @@ static int put_block(struct packer *p, const struct block_header *b, const uint8
 		e = put(p, payload, b->bytes);
 	if (!e)
 		e = put(p, zeros, -(size_t)b->bytes & 7);
+	expect(e || p->bytes % 8 == 0, "blocks begin at whole words");
 	return e;
 }
 
@@ -78,6 +80,7 @@ static int pack_chunks(struct packer *p)
 	for (size_t i = 0; i < p->t->chunk_count && !e; i++) {
 		e = pack_chunk(p, i);
 		p->stats->chunks++;
+		expect(p->stats->chunks <= p->t->chunk_count, "no chunk is packed twice");
 		if (p->stats->progress)
 			p->stats->progress(p->stats->context, i + 1, p->t->chunk_count);
 	}

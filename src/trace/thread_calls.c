@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/expect.h"
 #include "base/sort.h"
 
 #include "base/banned.h"
@@ -80,6 +81,10 @@ int thread_calls_next(struct thread_calls *c)
 	if (e)
 		return e == -EBADMSG || e == -ENODATA ? 0 : e;
 	const struct chunk_ref *now = c->buf.ref;
+	expect(now->head.kind == CHUNK_EVENTS, "calls are in chunks of calls");
+	expect(!c->last || c->last->process < now->process ||
+			(c->last->process == now->process && c->last->head.tid <= now->head.tid),
+		"threads come one after the other");
 	c->new_thread =
 		!c->last || c->last->process != now->process || c->last->head.tid != now->head.tid;
 	c->last = now;
