@@ -270,7 +270,7 @@ function wrapper(i,	count, bits, nbytes) {
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
 	print "\tstruct call c;"
-	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_renew_all();"
+	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
 	if (has(i, "gate")) print "\tgate_enter(FN_" name[i] ");"
 	if (has(i, "after")) {
@@ -368,7 +368,7 @@ function injected(i,	count, j) {
 	print "\tcall_entered();"
 	emit_record(i, count)
 	print "\tcall_left();"
-	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_renew_all();"
+	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	after(i, count)
 	print "}\n"
 }
@@ -407,7 +407,7 @@ function exports(prefix, suffix,	i) {
 	print prefix "dlsym" suffix
 	print prefix "dlvsym" suffix
 	print prefix "InitializeInjection" suffix
-	print prefix "weir_caught" suffix
+	print prefix "weir_bound_by_audit" suffix
 }
 
 function manual(	i, j, count, last, line) {

@@ -410,7 +410,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
 		.sample_rate = rec->launch.sample_rate,
-		.predict = rec->predict.orders,
+		.predict = rec->predict.config,
 		.python = opt_str(o, "python"),
 	};
 	code = launch_check(&rec->launch);

@@ -1,7 +1,7 @@
 /*
  * libweir-audit.so: for LD_AUDIT.  Programs that load CUDA with RTLD_DEEPBIND or dlmopen look
  * symbols up past every preloaded library; the loader still tells an auditor.  This one keeps
- * nothing but the address of weir_caught() in libweir.so, and asks it.
+ * nothing but the address of weir_bound_by_audit() in libweir.so, and asks it.
  *
  * A program with ThreadSanitizer does not survive any auditor that is told of symbols: for those
  * the loader allocates memory with the program's calloc() before the sanitizer has begun, and it
@@ -14,8 +14,8 @@
 #include "base/sys.h"
 #include "hook/elf.h"
 
-typedef void *caught_fn(const char *name, void *real, const void *map);
-static caught_fn *caught;
+typedef void *bound_by_audit_fn(const char *name, void *real, const void *map);
+static bound_by_audit_fn *bound_by_audit;
 static const struct link_map *guest;
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -91,7 +91,7 @@ void la_preinit(uintptr_t *cookie)
 {
 	struct elf e;
 	if (guest && elf_read(&e, guest->l_addr, guest->l_ld))
-		caught = (caught_fn *)elf_find(&e, "weir_caught");
+		bound_by_audit = (bound_by_audit_fn *)elf_find(&e, "weir_bound_by_audit");
 }
 
 /* What CUPTI does for whoever uses it is not the program's doing. */
@@ -105,9 +105,10 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
 	uintptr_t *definition, unsigned *flags, const char *name)
 {
 	const struct link_map *map = (const struct link_map *)*definition;
-	if (!caught || map == guest || (strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))
+	if (!bound_by_audit || map == guest ||
+		(strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))
 		return symbol->st_value;
 	if (is_tool((const struct link_map *)*reference))
 		return symbol->st_value;
-	return (uintptr_t)caught(name, (void *)symbol->st_value, map);
+	return (uintptr_t)bound_by_audit(name, (void *)symbol->st_value, map);
 }

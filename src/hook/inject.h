@@ -1,7 +1,7 @@
 /*
  * Recording without having been preloaded: the driver loads this library because
  * CUDA_INJECTION64_PATH names it, too late to stand in anybody's way, and CUPTI tells of the
- * driver calls instead.  Dearer than a wrapper (some 100 ns a call), and the runtime's own
+ * driver calls instead.  More expensive than a wrapper (some 100 ns a call), and the runtime's own
  * calls, cuInit and what came before it are not seen.
  */
 #ifndef WEIR_HOOK_INJECT_H

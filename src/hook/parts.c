@@ -19,7 +19,7 @@ const struct guest_part guest_parts[] = {
 	{ "kernels", .forget = kernels_forget },
 	{ "graphs", .forget = graph_nodes_forget },
 	{ "arguments", .forget = params_forget },
-	{ "predictions", .forget = forecast_forget, .at_exit = forecast_at_exit },
+	{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
 	{ "events", .forget = sample_forget, .at_exit = sample_at_exit },
 	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
 	{ "strings", .forget = strings_forget },

@@ -119,7 +119,7 @@ static bool is_runtime(const struct elf *e, const void *unused)
 
 bool resolve_is_us(const struct elf *e)
 {
-	return elf_find(e, "weir_caught") == (void *)weir_caught;
+	return elf_find(e, "weir_bound_by_audit") == (void *)weir_bound_by_audit;
 }
 
 static bool defines(const struct elf *e, const void *name)
@@ -326,7 +326,7 @@ static bool may_be_ours(const char *name)
 }
 
 /* The auditor has put a wrapper in place of what this thread is looking up. */
-static __thread bool was_caught __attribute__((tls_model("initial-exec")));
+static __thread bool was_bound_by_audit __attribute__((tls_model("initial-exec")));
 
 /* What the real dlsym says of a function of ours, or the wrapper for it. */
 static void *answer_for(enum fn fn, const char *name, void *real)
@@ -386,7 +386,7 @@ static void *tool_answer(void *handle, const char *name, const void *caller)
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT)
 		return found_without_us(name, caller) ? PASS : real_lookup(RTLD_NEXT, name);
 	void *real = real_lookup(handle, name);
-	return real ? tee_answer(name, real) : NULL;
+	return real ? cupti_proxy_answer(name, real) : NULL;
 }
 
 HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller);
@@ -407,13 +407,14 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 		 * believe in a driver that it could not reach. */
 		return fn && !found_without_us(name, caller) ? real_lookup(RTLD_NEXT, name) : PASS;
 	}
-	was_caught = false;
+	was_bound_by_audit = false;
 	void *real = real_lookup(handle, name);
 	if (!real)
 		return NULL;
 	if (!fn)
 		return resolve_answer(real, name);
-	if (real == hooked[fn].wrapper && !was_caught) /* the whole program, which begins with us */
+	if (real == hooked[fn].wrapper &&
+		!was_bound_by_audit) /* the whole program, which begins with us */
 		return real_lookup(RTLD_NEXT, name) ? real : NULL;
 	return answer_for(fn, name, real);
 }
@@ -433,7 +434,7 @@ HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, 
 
 /* --- the audit library ------------------------------------------------------------------- */
 
-__attribute__((visibility("default"))) void *weir_caught(
+__attribute__((visibility("default"))) void *weir_bound_by_audit(
 	const char *name, void *real, const void *map)
 {
 	if (!may_be_ours(name))
@@ -450,11 +451,11 @@ __attribute__((visibility("default"))) void *weir_caught(
 	if (fn < FN_DRIVER_END && has_soname(&e, "libcuda.so") && !hook_real[FN_cuInit])
 		adopt_driver(&e);
 	else if (fn >= FN_COUNT)
-		library_caught(fn, &e);
+		library_bound_by_audit(fn, &e);
 	else if (fn >= FN_DRIVER_END && is_runtime(&e, NULL) && !hook_real[fn])
 		learn(fn, real);
-	was_caught = hook_real[fn] == real;
-	return was_caught ? hooked[fn].wrapper : real;
+	was_bound_by_audit = hook_real[fn] == real;
+	return was_bound_by_audit ? hooked[fn].wrapper : real;
 }
 
 /* --- cuGetProcAddress ------------------------------------------------------------------- */

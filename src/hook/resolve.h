@@ -38,6 +38,6 @@ bool resolve_is_us(const struct elf *e);
 bool resolve_is_behind(const struct elf *e);
 
 /* The audit library asks: the loader is binding `name` to `real` for somebody. */
-void *weir_caught(const char *name, void *real, const void *link_map);
+void *weir_bound_by_audit(const char *name, void *real, const void *link_map);
 
 #endif

@@ -42,13 +42,13 @@ void launch_given_put(struct record *r, const struct launch_given *g, uint32_t a
 		return;
 	r->flags |= RECORD_PREDICTED;
 	r->arg[at + (g->keep ? args_words(&g->args) : 0)] =
-		forecast_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
+		online_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 
 void graph_told_put(struct record *r)
 {
 	r->flags |= RECORD_PREDICTED;
-	r->arg[GRAPH_LAUNCH_WORDS] = forecast_graph(r);
+	r->arg[GRAPH_LAUNCH_WORDS] = online_graph(r);
 }
 
 /* CUlaunchAttributeID */

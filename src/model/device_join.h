@@ -84,7 +84,8 @@ struct joiner {
 int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
 
 /* Gives rows of kernels and operators their FLOPs and bytes, once all work is claimed and times of
- * ranges inside are added.  owner_span: the range whose activities those of a library's call are. */
+ * ranges inside are added.  owner_span: the range whose activities those of a library's call are.
+ */
 void cost_sum(struct joiner *j,
 	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
 	bool (*is_overload)(const struct joiner *j, const struct span *s));

@@ -316,7 +316,7 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 {
 	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
-	const struct forecast_orders orders = { "", "", MODEL, "" };
+	const struct predict_config config = { "", "", MODEL, "" };
 	void *memory = aligned_alloc(64, bytes);
 	struct predict p;
 	zoo_init(&zoo, 1, 0.01);
@@ -326,24 +326,24 @@ static void a_model_is_taken_when_its_file_changes_and_it_is_no_worse(void **sta
 	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
 
 	publish(good, good->file_bytes);
-	forecast_file_start(&p, &orders, &zoo.device);
+	history_file_start(&p, &config, &zoo.device);
 	assert_non_null(strstr(noted, "the model is in use, " MODEL));
 	const struct predict_model *first = atomic_load(&p.model);
 	assert_non_null(first);
 
 	*noted = 0; /* nothing has changed */
-	forecast_file_look(&p, stream, LAUNCHES);
+	history_file_look(&p, stream, LAUNCHES);
 	assert_string_equal(noted, "");
 	publish(bad, bad->file_bytes);
-	forecast_file_look(&p, stream, LAUNCHES);
+	history_file_look(&p, stream, LAUNCHES);
 	assert_non_null(strstr(noted, "the new model is worse"));
 	publish("garbage", 7);
-	forecast_file_look(&p, stream, LAUNCHES);
+	history_file_look(&p, stream, LAUNCHES);
 	assert_non_null(strstr(noted, "this is not a model"));
 	assert_ptr_equal(atomic_load(&p.model), first);
 
 	publish(other, other->file_bytes);
-	forecast_file_look(&p, NULL, 0);
+	history_file_look(&p, NULL, 0);
 	assert_non_null(strstr(noted, "in use"));
 	assert_true(atomic_load(&p.model) != first);
 	unlink(MODEL);
@@ -358,7 +358,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 {
 	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
-	const struct forecast_orders orders = { "", "", MODEL, "" };
+	const struct predict_config config = { "", "", MODEL, "" };
 	void *memory = aligned_alloc(64, bytes);
 	struct predict p;
 	struct predict_answer before, after;
@@ -368,7 +368,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 	struct model_file *file = model(1, 1);
 	assert_int_equal(predict_init(&p, memory, bytes, &sizes, &zoo.device), 0);
 	publish(file, file->file_bytes);
-	forecast_file_start(&p, &orders, &zoo.device);
+	history_file_start(&p, &config, &zoo.device);
 	const struct predict_model *const first = atomic_load(&p.model), *last = first;
 	assert_non_null(first);
 	predict_ask(&p, &stream[0].launch, &before);
@@ -376,7 +376,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 	for (int i = 0; i < 100 && !strstr(noted, "as many as it has room for"); i++) {
 		last = atomic_load(&p.model);
 		publish(file, file->file_bytes);
-		forecast_file_look(&p, NULL, 0);
+		history_file_look(&p, NULL, 0);
 	}
 	assert_non_null(strstr(noted, "the model is refused, " MODEL ": this process has taken"));
 	assert_ptr_equal(atomic_load(&p.model), last);

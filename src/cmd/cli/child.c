@@ -342,7 +342,7 @@ static int set_python(const struct launch *l)
 
 static int set_orders(const struct launch *l)
 {
-	char *orders = NULL, *full = realpath(l->trace, NULL);
+	char *config = NULL, *full = realpath(l->trace, NULL);
 	char gpu[32] = "";
 	if (!full)
 		return complain(EXIT_ENVIRONMENT,
@@ -352,11 +352,11 @@ static int set_orders(const struct launch *l)
 		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", l->sample_rate);
 	else if (l->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n = asprintf(&orders, WEIR_OPTION_join ",%s%srecord:%s", gpu,
+	const int n = asprintf(&config, WEIR_OPTION_join ",%s%srecord:%s", gpu,
 		l->predict ? l->predict : "", full);
-	const int done = n < 0 || setenv("WEIR", orders, 1) ? cannot_set() : 0;
+	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
-		free(orders);
+		free(config);
 	free(full);
 	return done;
 }

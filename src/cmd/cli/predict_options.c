@@ -148,10 +148,10 @@ static int from_trace(struct predict_options *f, const char *path)
 static int add(struct predict_options *f, const char *key, const char *path)
 {
 	char full[PATH_MAX];
-	const size_t at = strlen(f->orders);
+	const size_t at = strlen(f->config);
 	const int code = absolute(path, full, sizeof full);
 	if (!code)
-		snprintf(f->orders + at, sizeof f->orders - at, "%s=%s,", key, full);
+		snprintf(f->config + at, sizeof f->config - at, "%s=%s,", key, full);
 	return code;
 }
 
@@ -159,9 +159,9 @@ static int add(struct predict_options *f, const char *key, const char *path)
 static void add_models(struct predict_options *f)
 {
 	char path[PATH_MAX];
-	const size_t at = strlen(f->orders);
+	const size_t at = strlen(f->config);
 	if (!library_path("models", path, sizeof path) && !strchr(path, ','))
-		snprintf(f->orders + at, sizeof f->orders - at, WEIR_OPTION_models "=%s,", path);
+		snprintf(f->config + at, sizeof f->config - at, WEIR_OPTION_models "=%s,", path);
 }
 
 /* NULL: an installed one. */
@@ -184,7 +184,7 @@ int predict_options_prepare(struct predict_options *f, const struct options *o)
 	*f = (struct predict_options){ .wanted = model || history };
 	if (!f->wanted)
 		return 0;
-	memcpy(f->orders, WEIR_OPTION_predict ",", sizeof WEIR_OPTION_predict ",");
+	memcpy(f->config, WEIR_OPTION_predict ",", sizeof WEIR_OPTION_predict ",");
 	code = add_model(f, model && *model ? model : NULL);
 	if (!code && history && is_trace(history)) {
 		code = from_trace(f, history);

@@ -12,7 +12,7 @@
 
 struct predict_options {
 	bool wanted;
-	char orders[3 * PATH_MAX]; /* as in WEIR: "predict,history=FILE," */
+	char config[3 * PATH_MAX]; /* as in WEIR: "predict,history=FILE," */
 	struct scratch made;       /* tables made of a trace */
 };
 

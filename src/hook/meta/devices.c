@@ -18,7 +18,7 @@ static uint64_t device_attribute(int device, int which)
 	return (uint64_t)value;
 }
 
-struct device_told {
+struct device_properties {
 	char name[256];
 	uint64_t args[4]; /* as META_DEVICE has them */
 	uint8_t uuid[16]; /* zeros: not told */
@@ -35,7 +35,7 @@ static void ask_uuid(int i, uint8_t ret_uuid[16])
 }
 
 /* What a device is.  CUdevice is its number. */
-static bool ask_device(int i, struct device_told *ret_d)
+static bool ask_device(int i, struct device_properties *ret_d)
 {
 	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
 	size_t bytes = 0;
@@ -51,7 +51,7 @@ static bool ask_device(int i, struct device_told *ret_d)
 	return true;
 }
 
-static void note_uuid(const struct device_told *d)
+static void note_uuid(const struct device_properties *d)
 {
 	static const uint8_t none[16];
 	uint64_t args[3] = { d->args[0] };
@@ -60,26 +60,26 @@ static void note_uuid(const struct device_told *d)
 		meta_text(META_UUID, args, 3, "", 0);
 }
 
-static bool same_kind(const struct device_told *a, const struct device_told *b)
+static bool same_kind(const struct device_properties *a, const struct device_properties *b)
 {
 	return !strncmp(a->name, b->name, sizeof a->name) && a->args[2] == b->args[2] &&
 	       a->args[3] == b->args[3];
 }
 
 /* One set of tables is of one kind of device: a launch does not say which it is for. */
-static void start_forecast(const struct device_told *d, bool alike, const uint8_t uuid[16])
+static void start_predictions(const struct device_properties *d, bool alike, const uint8_t uuid[16])
 {
 	const struct config *c = config_get();
 	if (!c->predict || !hook_recorder.header)
 		return;
-	const struct forecast_orders orders = { c->history, c->warm, c->model, c->models };
+	const struct predict_config config = { c->history, c->warm, c->model, c->models };
 	if (!alike)
 		meta_note("no times are predicted: the devices are of several kinds; choose one "
 			  "with CUDA_VISIBLE_DEVICES");
-	else if (forecast_start(&orders, d->name,
+	else if (online_start(&config, d->name,
 			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
 			 (uint32_t)d->args[2], uuid))
-		completions_listen(forecast_learn);
+		completions_listen(online_learn);
 }
 
 void devices_describe(void)
@@ -89,7 +89,7 @@ void devices_describe(void)
 		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
-	struct device_told first = { "", { 0 }, { 0 } }, d;
+	struct device_properties first = { "", { 0 }, { 0 } }, d;
 	struct predict_uuids all = { 0 };
 	bool alike = true;
 	for (int i = 0; i < count && i < 64; i++) {
@@ -103,5 +103,5 @@ void devices_describe(void)
 		alike = alike && same_kind(&first, &d);
 	}
 	if (*first.name)
-		start_forecast(&first, alike, all.all);
+		start_predictions(&first, alike, all.all);
 }

@@ -22,7 +22,7 @@ bool kernel_is_known(uint64_t handle)
 static void name_kernel(uint64_t handle, uint64_t module, const char *name)
 {
 	const size_t bytes = strnlen(name, 16384);
-	params_renew(handle);
+	params_invalidate(handle);
 	if (!hook_recorder.header || !known_remember(&kernels, handle, known_hash(name, bytes)))
 		return;
 	const uint64_t args[] = { handle, module };
@@ -68,7 +68,7 @@ void after_cuKernelGetFunction(int result, void *function, void *kernel)
 		return;
 	const uint64_t args[] = { *(const uint64_t *)function, (uintptr_t)kernel };
 	kernel_describe(args[1]);
-	params_renew(args[0]);
+	params_invalidate(args[0]);
 	if (!known_remember(&kernels, args[0], args[1]))
 		return;
 	meta_text(META_ALIAS, args, 2, "", 0);

@@ -237,7 +237,7 @@ bool params_read(const struct function *f, void *const *params, void *const *ext
 	return true;
 }
 
-void params_renew(uint64_t function)
+void params_invalidate(uint64_t function)
 {
 	const uint32_t first = slot_of(function);
 	for (uint32_t i = 0; i < WINDOW; i++) {
@@ -247,7 +247,7 @@ void params_renew(uint64_t function)
 	}
 }
 
-void params_renew_all(void)
+void params_invalidate_all(void)
 {
 	if (!__atomic_add_fetch(&generation, 1, __ATOMIC_ACQ_REL))
 		__atomic_store_n(&generation, 1, __ATOMIC_RELEASE);

@@ -36,10 +36,10 @@ bool params_read(const struct function *f, void *const *params, void *const *ext
 	struct launch_args *ret_args);
 
 /* The handle has been given out: it may be another function's than it was. */
-void params_renew(uint64_t function);
+void params_invalidate(uint64_t function);
 
 /* Functions are about to go: none of the handles can be relied on. */
-void params_renew_all(void);
+void params_invalidate_all(void);
 
 void params_forget(void); /* after a fork */
 

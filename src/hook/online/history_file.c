@@ -1,4 +1,4 @@
-/* See forecast_file.h. */
+/* See history_file.h. */
 #include "hook/online/history_file.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 static struct {
 	struct predict *predict;
-	struct forecast_orders orders;
+	struct predict_config config;
 	struct stat seen; /* the model's file, as it was when it was last read */
 	struct predict_model models[MODELS];
 	uint32_t taken;
@@ -181,9 +181,9 @@ static const char *write_tables(const struct predict_tables *t, const char *to)
 
 /* Other threads go on, and so would the learning: a table that changes while its checksum is taken,
  * or while it is written, is damaged. */
-void forecast_at_exit(void)
+void history_file_at_exit(void)
 {
-	const char *to = files.orders.history, *why;
+	const char *to = files.config.history, *why;
 	if (!files.predict || !to || !*to ||
 		!process_is_started()) /* a child's: it has learnt nothing */
 		return;
@@ -222,7 +222,7 @@ static int take_model(struct predict *p, const void *memory, size_t bytes,
 
 static void offer(struct predict *p, const struct predict_sample *recent, size_t n)
 {
-	const char *path = files.orders.model, *why;
+	const char *path = files.config.model, *why;
 	struct error err = { "" };
 	size_t bytes = 0;
 	void *memory = read_file(path, &bytes, &why);
@@ -241,11 +241,11 @@ static void offer(struct predict *p, const struct predict_sample *recent, size_t
 		e ? err.text : "it fits");
 }
 
-void forecast_file_look(struct predict *p, const struct predict_sample *recent, size_t n)
+void history_file_look(struct predict *p, const struct predict_sample *recent, size_t n)
 {
 	struct stat now;
-	if (!files.orders.model || !*files.orders.model ||
-		sys_failed(sys(stat, files.orders.model, &now)) || same_file(&now, &files.seen))
+	if (!files.config.model || !*files.config.model ||
+		sys_failed(sys(stat, files.config.model, &now)) || same_file(&now, &files.seen))
 		return;
 	files.seen = now;
 	offer(p, recent, n);
@@ -293,7 +293,7 @@ static bool join(const char *directory, const char *name, char to[RECORDER_PATH]
 static void look_at(const char *from, long bytes, const struct predict_device *d)
 {
 	static char path[RECORDER_PATH];
-	const char *directory = files.orders.models;
+	const char *directory = files.config.models;
 	for (long at = 0; at < bytes;) {
 		const struct directory_entry *e = (const void *)(from + at);
 		at += e->bytes;
@@ -306,7 +306,7 @@ static void look_at(const char *from, long bytes, const struct predict_device *d
 static void find_model(const struct predict_device *d)
 {
 	static char entries[4096] __attribute__((aligned(8)));
-	const char *directory = files.orders.models;
+	const char *directory = files.config.models;
 	const long fd = sys(openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long got = 0;
 	*files.found = 0;
@@ -315,7 +315,7 @@ static void find_model(const struct predict_device *d)
 	if (!sys_failed(fd))
 		sys(close, fd);
 	if (*files.found)
-		files.orders.model = files.found;
+		files.config.model = files.found;
 	else
 		note("no model is in use: none is for this device in ", directory,
 			"kernels that have not run yet are predicted from their siblings alone");
@@ -323,10 +323,10 @@ static void find_model(const struct predict_device *d)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-void forecast_file_start(
-	struct predict *p, const struct forecast_orders *o, const struct predict_device *d)
+void history_file_start(
+	struct predict *p, const struct predict_config *o, const struct predict_device *d)
 {
-	files.orders = *o;
+	files.config = *o;
 	files.predict = p;
 	if (o->warm && *o->warm)
 		begin_with(p, o->warm, d);
@@ -338,15 +338,15 @@ void forecast_file_start(
 	}
 	if (o->models && *o->models && !(o->model && *o->model))
 		find_model(d);
-	if (files.orders.model && *files.orders.model) {
-		forecast_file_look(p, NULL, 0);
+	if (files.config.model && *files.config.model) {
+		history_file_look(p, NULL, 0);
 		if (!files.taken && !files.seen.st_ino)
-			note("no model is taken from ", files.orders.model,
+			note("no model is taken from ", files.config.model,
 				"there is no such file");
 	}
 }
 
-void forecast_file_forget(void)
+void history_file_forget(void)
 {
 	files.predict = NULL;
 }

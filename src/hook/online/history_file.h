@@ -1,6 +1,7 @@
 /*
- * The files of a forecast: what earlier runs have learnt, and the model.  Read at the start, and
- * by whoever hands over device times; written when the program ends in order.  System calls alone.
+ * The files of the predictions: what earlier runs have learnt, and the model.  Read at the start,
+ * and by whoever hands over device times; written when the program ends in order.  System calls
+ * alone.
  */
 #ifndef WEIR_HOOK_ONLINE_HISTORY_FILE_H
 #define WEIR_HOOK_ONLINE_HISTORY_FILE_H
@@ -10,12 +11,12 @@
 #include "hook/online/online.h"
 
 /* Fills p's tables and finds its model; p stays where it is. */
-void forecast_file_start(
-	struct predict *p, const struct forecast_orders *o, const struct predict_device *d);
+void history_file_start(
+	struct predict *p, const struct predict_config *o, const struct predict_device *d);
 
 /* Takes a model that is new, when it is no worse on these launches; else a note says why not. */
-void forecast_file_look(struct predict *p, const struct predict_sample *recent, size_t n);
+void history_file_look(struct predict *p, const struct predict_sample *recent, size_t n);
 
-void forecast_file_forget(void); /* after a fork */
+void history_file_forget(void); /* after a fork */
 
 #endif

@@ -1,4 +1,4 @@
-/* See forecast.h. */
+/* See online.h. */
 #include "hook/online/online.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ static bool map_batch(void)
 	return f.batch && f.order && f.spans && f.recent && match_start();
 }
 
-bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+bool online_start(const struct predict_config *o, const char *device, unsigned capability,
 	uint32_t multiprocessors, const uint8_t uuid[16])
 {
 	struct predict_device d;
@@ -97,17 +97,17 @@ bool forecast_start(const struct forecast_orders *o, const char *device, unsigne
 	if (!f.known)
 		meta_note("of this device's peaks nothing is known: times are predicted of "
 			  "kernels that have run before");
-	forecast_file_start(&f.predict, o, &d);
+	history_file_start(&f.predict, o, &d);
 	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
 	return true;
 }
 
-void forecast_forget(void)
+void online_forget(void)
 {
 	f.ready = 0;
 	overlap_forget();
 	graphs_forget();
-	forecast_file_forget();
+	history_file_forget();
 }
 
 /* --- asking -------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void shape_of(const struct record *r, struct predict_launch *l)
 	l->smem_dynamic_bytes = r->aux;
 }
 
-uint64_t forecast_launch(
+uint64_t online_launch(
 	const struct predict_kernel *kernel, const struct launch_args *args, const struct record *r)
 {
 	struct predict_launch l = { .kernel = kernel };
@@ -148,7 +148,7 @@ uint64_t forecast_launch(
 	return predicted_word(&told);
 }
 
-/* A graph is told by what it took before, whole, and not by what its kernels are like. */
+/* A graph is predicted by what it took before, whole, and not by what its kernels are like. */
 static struct predict_launch launch_of_graph(uint64_t signature)
 {
 	static const struct predict_kernel graph = { .id = 1 };
@@ -159,7 +159,7 @@ static struct predict_launch launch_of_graph(uint64_t signature)
 		.whole = true };
 }
 
-uint64_t forecast_graph(const struct record *r)
+uint64_t online_graph(const struct record *r)
 {
 	struct predict_answer a;
 	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
@@ -306,7 +306,7 @@ static void learn_batch(void)
 		if (in_order(i)->matched)
 			learn_from(in_order(i));
 	f.count = 0;
-	forecast_file_look(&f.predict, f.recent,
+	history_file_look(&f.predict, f.recent,
 		f.recent_count < MODEL_SHADOW ? f.recent_count : MODEL_SHADOW);
 }
 
@@ -318,7 +318,7 @@ static bool end_batch(void)
 	return news;
 }
 
-bool forecast_learn(const struct gpu_activity *w, const char *name)
+bool online_learn(const struct gpu_activity *w, const char *name)
 {
 	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
 		return false;

@@ -17,8 +17,8 @@
 #include "event/args.h"
 #include "predict/predict.h"
 
-/* Where to begin from, and what to be told by.  Empty: nothing. */
-struct forecast_orders {
+/* Where to begin from, and the models.  Empty: nothing. */
+struct predict_config {
 	const char *history; /* tables: read now, written at the end */
 	const char *warm;    /* tables: read now */
 	const char *model;   /* a model: read now and whenever it changes */
@@ -28,24 +28,24 @@ struct forecast_orders {
 /* Once the driver tells what the device is; capability: 10 * major + minor; uuid as in struct
  * predict_device.  What goes wrong is
  * noted in the trace; false: no times are predicted. */
-bool forecast_start(const struct forecast_orders *o, const char *device, unsigned capability,
+bool online_start(const struct predict_config *o, const char *device, unsigned capability,
 	uint32_t multiprocessors, const uint8_t uuid[16]);
 
 /* The answer as it stands in a record (see predicted_word() in event/predicted.h), for a launch in
  * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
-uint64_t forecast_launch(const struct predict_kernel *kernel, const struct launch_args *args,
+uint64_t online_launch(const struct predict_kernel *kernel, const struct launch_args *args,
 	const struct record *r);
 
 /* The same for the launch of a graph: 0 when it did not run before as it is now. */
-uint64_t forecast_graph(const struct record *r);
+uint64_t online_graph(const struct record *r);
 
 /* A kernel that ran, by its name as it was compiled; NULL: that was all for now, and the answer is
  * whether there was a launch among them that is not known yet (collector.h). */
-bool forecast_learn(const struct gpu_activity *w, const char *name);
+bool online_learn(const struct gpu_activity *w, const char *name);
 
 /* Writes what was learnt into the file of which history was read. */
-void forecast_at_exit(void);
+void history_file_at_exit(void);
 
-void forecast_forget(void); /* after a fork: nothing is predicted until it is started again */
+void online_forget(void); /* after a fork: nothing is predicted until it is started again */
 
 #endif

@@ -80,7 +80,7 @@ void library_look(unsigned fn)
 		adopt(which, NULL, SEVERAL);
 }
 
-void library_caught(unsigned fn, const struct elf *e)
+void library_bound_by_audit(unsigned fn, const struct elf *e)
 {
 	const enum library_id which = library_of[fn - FN_COUNT];
 	if (!atomic_load(&bases[which]))

@@ -36,7 +36,7 @@ void *library_real(unsigned fn, const void *caller);
 void library_look(unsigned fn);
 
 /* The auditor has seen the function in an object that we may not see. */
-void library_caught(unsigned fn, const struct elf *e);
+void library_bound_by_audit(unsigned fn, const struct elf *e);
 
 /*
  * What the program calls.  It needs no argument, so it touches none: with nothing wanted and the

@@ -194,7 +194,7 @@ static const struct {
 	{ "cuptiFinalize", (void *)cuptiFinalize },
 };
 
-void *tee_answer(const char *name, void *real)
+void *cupti_proxy_answer(const char *name, void *real)
 {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		if (!strcmp(functions[i].name, name))

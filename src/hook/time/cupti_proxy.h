@@ -1,4 +1,4 @@
-/* Standing in front of CUPTI for other tools in the program: see tee.c. */
+/* Standing in front of CUPTI for other tools in the program: see cupti_proxy.c. */
 #ifndef WEIR_HOOK_TIME_CUPTI_PROXY_H
 #define WEIR_HOOK_TIME_CUPTI_PROXY_H
 
@@ -8,7 +8,7 @@
 #include "hook/time/cupti_shared.h"
 
 /* What dlsym should answer instead of CUPTI's function: ours in front of it, or the same. */
-void *tee_answer(const char *name, void *real);
+void *cupti_proxy_answer(const char *name, void *real);
 
 /* Exported, in CUPTI's own names. */
 int cuptiActivityRegisterCallbacks(share_request *request, share_complete *complete);
