@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 
 #include "base/banned.h"
@@ -35,6 +36,42 @@ void table_cell_name(struct table *t, const char *name, size_t most)
 {
 	struct text_short n;
 	table_cell(t, "%s", text_short(&n, name, most));
+}
+
+void table_count(struct table *t, uint64_t count)
+{
+	struct number n;
+	table_cell(t, "%s", number_count(&n, count));
+}
+
+void table_bytes(struct table *t, uint64_t bytes)
+{
+	struct number n;
+	table_cell(t, "%s", number_bytes(&n, bytes));
+}
+
+void table_ns(struct table *t, uint64_t ns)
+{
+	struct number n;
+	table_cell(t, "%s", number_ns(&n, ns));
+}
+
+void table_percent(struct table *t, double percent)
+{
+	table_cell(t, "%.1f %%", percent);
+}
+
+void table_share(struct table *t, uint64_t part, uint64_t all)
+{
+	if (all)
+		table_percent(t, (double)part * 100 / (double)all);
+	else
+		table_none(t);
+}
+
+void table_none(struct table *t)
+{
+	table_cell(t, "-");
 }
 
 static const char *cell(const struct table *t, size_t i)
@@ -97,4 +134,14 @@ void table_fini(struct table *t)
 	for (size_t i = 0; i < t->cells.n; i++)
 		free(t->cells.v[i]);
 	array_free(&t->cells);
+}
+
+void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more)
+{
+	struct number n;
+	table_print(t, out, dim, plain);
+	table_fini(t);
+	if (more)
+		fprintf(out, "  %s… and %s more (-n 0 shows all)%s\n", dim, number_count(&n, more),
+			plain);
 }

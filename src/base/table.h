@@ -7,6 +7,7 @@
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/array.h"
@@ -25,8 +26,20 @@ void table_cell(struct table *t, const char *format, ...) __attribute__((format(
 /* Of a longer name the first characters, and '…': a name may have many KB. */
 void table_cell_name(struct table *t, const char *name, size_t most);
 
+/* Numbers as people read them (number.h), a share of a whole, which is absent without one, and what
+ * is absent. */
+void table_count(struct table *t, uint64_t count);
+void table_bytes(struct table *t, uint64_t bytes);
+void table_ns(struct table *t, uint64_t ns);
+void table_percent(struct table *t, double percent);
+void table_share(struct table *t, uint64_t part, uint64_t all);
+void table_none(struct table *t);
+
 /* Prints heading and rows, indented; `dim` and `plain` surround the heading. */
 void table_print(const struct table *t, FILE *out, const char *dim, const char *plain);
 void table_fini(struct table *t);
+
+/* Both, and that there are `more` rows, if there are. */
+void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more);
 
 #endif

@@ -93,7 +93,7 @@ static void put_cell(struct table *t, const struct eval_cell *c)
 	if (c->n)
 		table_cell(t, "%.1f/%.0f", 100 * c->median, 100 * c->p90);
 	else
-		table_cell(t, "-");
+		table_none(t);
 }
 
 /* One line: how many, how well, and how well the others. */
@@ -101,11 +101,10 @@ static void print_line(struct job *job, struct table *t, const char *name,
 	const eval_points *points, struct eval_filter f)
 {
 	const struct eval_cell own = cell_of(job, points, f, 0);
-	struct number n;
 	if (!own.n)
 		return;
 	table_cell(t, "%s", name);
-	table_cell(t, "%s", number_count(&n, own.n));
+	table_count(t, own.n);
 	put_cell(t, &own);
 	table_cell(t, "%.1f", 100 * own.coverage);
 	table_cell(t, "%.3f", own.tau);
@@ -126,7 +125,7 @@ static void print_regret(struct job *job, struct table *t, const char *name,
 		if (c.n)
 			table_cell(t, "%.2f", 100 * c.regret);
 		else
-			table_cell(t, "-");
+			table_none(t);
 	}
 }
 

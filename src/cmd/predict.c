@@ -403,20 +403,19 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 	static const char *const headings[] = { "time", "launches", "shapes", "model", "mean error",
 		"kernel" };
 	struct table t;
-	struct number n;
 	table_init(&t, ">>><><", headings);
 	for (size_t i = 0; i < rows->v.n; i++) {
 		const struct kernel_row *r = &rows->v.v[i];
 		const char *model;
 		const uint32_t shapes = shapes_of(job, r->kernel, &model);
-		table_cell(&t, "%s", number_ns(&n, (uint64_t)r->total_ns));
-		table_cell(&t, "%s", number_count(&n, r->launches));
+		table_ns(&t, (uint64_t)r->total_ns);
+		table_count(&t, r->launches);
 		table_cell(&t, shapes < SHAPES ? "%u" : "%u+", shapes);
 		table_cell(&t, "%s", model);
 		if (r->predicted)
-			table_cell(&t, "%.1f %%", 100 * (exp2(r->off / (double)r->predicted) - 1));
+			table_percent(&t, 100 * (exp2(r->off / (double)r->predicted) - 1));
 		else
-			table_cell(&t, "-");
+			table_none(&t);
 		table_cell_name(&t, job->data.names.v[r->name], NAME_CUT);
 	}
 	table_print(&t, stdout, "", "");

@@ -70,7 +70,7 @@ static void cell_score(struct table *t, const struct train_score *s)
 	if (s->there)
 		table_cell(t, "%.1f/%.1f", 100 * (double)s->median, 100 * (double)s->p90);
 	else
-		table_cell(t, "-");
+		table_none(t);
 }
 
 static void print_report(const struct train_report *r, const char *path, bool made)

@@ -60,11 +60,11 @@ static void cell_change(struct table *t, double pct)
 static void cell_chance(struct table *t, double p)
 {
 	if (isnan(p))
-		table_cell(t, "-");
+		table_none(t);
 	else if (p < 0.001)
 		table_cell(t, "<0.1 %%");
 	else
-		table_cell(t, "%.1f %%", p * 100);
+		table_percent(t, p * 100);
 }
 
 static void cell_verdict(struct table *t, enum diff_verdict v)
@@ -194,12 +194,7 @@ static size_t shown(const struct page *p, size_t rows)
 
 static void end_table(const struct page *p, struct table *t, size_t rows)
 {
-	struct number n;
-	table_print(t, p->out, p->dim, p->plain);
-	table_fini(t);
-	if (shown(p, rows) < rows)
-		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
-			number_count(&n, rows - shown(p, rows)), p->plain);
+	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
 }
 
 /* Ranges that are no operators have a table of their own. */
@@ -267,7 +262,7 @@ static void put_phases(const struct page *p)
 		cell_chance(&t, row->p);
 		cell_change_of(&t, a->span_ns, b->span_ns);
 		if (isnan(row->factor))
-			table_cell(&t, "-");
+			table_none(&t);
 		else
 			table_cell(&t, "%.2f×%s", row->factor, row->by_device ? "" : " host");
 		cell_change_of(&t, a->busy_ns, b->busy_ns);

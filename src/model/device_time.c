@@ -378,7 +378,7 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 		e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
 	}
 	if (span != NONE &&
-		expect(span < j->spans.n, "the range of a piece of work is one of all")) {
+		expect(span < j->spans.n, "the range of a GPU activity is one of all")) {
 		struct span *s = &j->spans.v[span];
 		s->device_ns = sat_add(s->device_ns, w->end_ns - w->start_ns);
 		cover(s, w->start_ns, w->end_ns);
@@ -516,8 +516,8 @@ static void check_counts(const struct joiner *j)
 		streams += r->stream_rows.v[i].count;
 	for (size_t i = 0; i < r->activities.n; i++)
 		kernels += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].count : 0;
-	expect(devices == j->timeline.pieces.n, "each piece of work is one device's");
-	expect(streams <= devices, "work of streams is work of devices");
+	expect(devices == j->timeline.pieces.n, "each GPU activity is one device's");
+	expect(streams <= devices, "activities of streams are those of devices");
 	expect(kernels == r->device_kernels, "the rows of kernels add up to all kernels");
 	expect(r->unjoined_activities <= devices,
 		"activities whose call is not known are among all");

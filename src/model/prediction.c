@@ -276,13 +276,12 @@ void prediction_free(struct prediction *p)
 
 static void put_row(struct table *t, const struct prediction_row *row, const char *name)
 {
-	struct number n;
-	table_cell(t, "%s", number_count(&n, row->count));
-	table_cell(t, "%.1f %%", row->error * 100);
-	table_cell(t, "%.1f %%", row->error90 * 100);
+	table_count(t, row->count);
+	table_percent(t, row->error * 100);
+	table_percent(t, row->error90 * 100);
 	table_cell(t, "%.0f %%", row->covered * 100);
-	table_cell(t, "%s", number_ns(&n, row->measured_ns));
-	table_cell(t, "%s", number_ns(&n, row->predicted_ns));
+	table_ns(t, row->measured_ns);
+	table_ns(t, row->predicted_ns);
 	table_cell(t, "%.*s", KERNEL_CUT, name);
 }
 

@@ -192,7 +192,7 @@ void roofline_cell(struct table *t, const struct roofline *l)
 {
 	const double share = class_share(l);
 	if (!l->class)
-		table_cell(t, "-");
+		table_none(t);
 	else if (share > 0)
 		table_cell(t, "%s %.0f %%", bound_class_name[l->class], share * 100);
 	else

@@ -124,7 +124,7 @@ static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 /* What the host was in when the device ran dry: a launch takes its time to reach it. */
 static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
 {
-	expect(p->call < a->t->calls.n, "the call of a piece of work is known");
+	expect(p->call < a->t->calls.n, "the call of a GPU activity is known");
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
 	const bool again = p > a->t->pieces.v && p[-1].call == p->call;

@@ -38,15 +38,9 @@ static const char *const path_part_text[PATH_PARTS] = {
 	[PATH_AFTER] = "after the last GPU activity",
 };
 
-static void cell_ns(struct table *t, uint64_t ns)
-{
-	struct number n;
-	table_cell(t, "%s", number_ns(&n, ns));
-}
-
 static void cell_share(struct table *t, uint64_t part, uint64_t all)
 {
-	table_cell(t, "%.1f %%", all ? (double)part * 100 / (double)all : 0);
+	table_percent(t, all ? (double)part * 100 / (double)all : 0);
 }
 
 static void cell_bar(struct table *t, uint64_t part, uint64_t all)
@@ -69,10 +63,10 @@ static void put_parts(const struct report *r, FILE *out, const struct analysis_s
 	for (unsigned i = 0; i < count; i++) {
 		if (!ns[i])
 			continue;
-		cell_ns(&t, ns[i]);
+		table_ns(&t, ns[i]);
 		cell_share(&t, ns[i], r->wall_ns);
 		if (i >= inside)
-			table_cell(&t, "-");
+			table_none(&t);
 		else
 			cell_share(&t, ns[i], activity_ns);
 		cell_bar(&t, i >= inside ? 0 : ns[i], activity_ns);
@@ -132,8 +126,8 @@ static void put_idle_gaps(const struct report *r, FILE *out, const struct analys
 	table_init(&t, ">><<<", headings);
 	for (size_t i = 0; i < a->idle_gaps.n && (!style->rows || i < IDLE_GAPS_SHOWN); i++) {
 		const struct idle_gap *p = &a->idle_gaps.v[i];
-		cell_ns(&t, p->ns);
-		cell_ns(&t, p->start_ns);
+		table_ns(&t, p->ns);
+		table_ns(&t, p->start_ns);
 		table_cell(&t, "%s", cause_of(p));
 		cell_name(&t, p->before);
 		cell_name(&t, p->after);

@@ -34,50 +34,27 @@ static size_t shown(const struct page *p, size_t rows)
 
 static void end_table(const struct page *p, struct table *t, size_t rows)
 {
-	struct number n;
-	table_print(t, p->out, p->dim, p->plain);
-	table_fini(t);
-	if (shown(p, rows) < rows)
-		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
-			number_count(&n, rows - shown(p, rows)), p->plain);
-}
-
-static void cell_count(struct table *t, uint64_t value)
-{
-	struct number n;
-	table_cell(t, "%s", number_count(&n, value));
-}
-
-static void cell_bytes(struct table *t, uint64_t bytes)
-{
-	struct number n;
-	table_cell(t, "%s", number_bytes(&n, bytes));
+	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
 }
 
 static void cell_some(struct table *t, uint64_t bytes)
 {
 	if (bytes)
-		cell_bytes(t, bytes);
+		table_bytes(t, bytes);
 	else
-		table_cell(t, "-");
-}
-
-static void cell_ns(struct table *t, uint64_t ns)
-{
-	struct number n;
-	table_cell(t, "%s", number_ns(&n, ns));
+		table_none(t);
 }
 
 /* ---- totals ---- */
 
 static void put_use(struct table *t, const char *name, const struct memory_use *u)
 {
-	cell_count(t, u->allocs);
-	cell_count(t, u->frees);
-	cell_bytes(t, u->allocated_bytes);
-	cell_bytes(t, u->peak_bytes);
-	cell_bytes(t, u->live_bytes);
-	cell_count(t, u->live);
+	table_count(t, u->allocs);
+	table_count(t, u->frees);
+	table_bytes(t, u->allocated_bytes);
+	table_bytes(t, u->peak_bytes);
+	table_bytes(t, u->live_bytes);
+	table_count(t, u->live);
 	table_cell(t, "%s", name);
 }
 
@@ -166,14 +143,14 @@ static void cell_key(struct table *t, uint64_t count)
 
 static void put_row(struct table *t, const struct page *p, const struct memory_row *row)
 {
-	cell_count(t, row->allocs);
-	cell_bytes(t, row->bytes);
-	cell_bytes(t, row->allocs ? row->bytes / row->allocs : 0);
+	table_count(t, row->allocs);
+	table_bytes(t, row->bytes);
+	table_bytes(t, row->allocs ? row->bytes / row->allocs : 0);
 	if (row->freed)
-		cell_ns(t,
+		table_ns(t,
 			clock_fit_span_ns(&p->r->trace->clock, row->lifetime_ticks / row->freed));
 	else
-		table_cell(t, "-");
+		table_none(t);
 	cell_some(t, row->at_peak_bytes);
 	cell_key(t, row->at_peak);
 	cell_some(t, row->live_bytes);
@@ -232,7 +209,7 @@ static void put_origins(const struct page *p)
 		table_cell(&t, "%" PRIu32, p->r->trace->processes.v[s->process].pid);
 		table_cell(&t, "%" PRIu32, s->tid);
 		if (!s->has_stream)
-			table_cell(&t, "-");
+			table_none(&t);
 		else if (!s->pool)
 			table_cell(&t, "0x%" PRIx64, s->stream);
 		else
@@ -252,8 +229,8 @@ static void put_operators(const struct page *p)
 	table_init(&t, ">><", headings);
 	for (size_t i = 0; i < shown(p, d->operators.n); i++) {
 		const struct memory_operator *o = &d->operators.v[i];
-		cell_bytes(&t, o->at_peak_bytes);
-		cell_count(&t, o->at_peak);
+		table_bytes(&t, o->at_peak_bytes);
+		table_count(&t, o->at_peak);
 		table_cell(&t, "%.110s", o->name ? o->name : "(outside of operators)");
 	}
 	end_table(p, &t, d->operators.n);
@@ -292,15 +269,15 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 	double share;
 	if (!s->used)
 		return;
-	cell_bytes(t, s->live_bytes);
-	cell_bytes(t, h->reach_bytes);
-	cell_bytes(t, h->free_bytes);
-	cell_bytes(t, h->largest_bytes);
-	cell_count(t, h->count);
+	table_bytes(t, s->live_bytes);
+	table_bytes(t, h->reach_bytes);
+	table_bytes(t, h->free_bytes);
+	table_bytes(t, h->largest_bytes);
+	table_count(t, h->count);
 	if (fragmentation_of(h, &share))
-		table_cell(t, "%.1f %%", share * 100);
+		table_percent(t, share * 100);
 	else
-		table_cell(t, "-");
+		table_none(t);
 	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "address span");
 }
 
@@ -339,8 +316,8 @@ static void put_level(struct table *t, const char *name, const struct level *l)
 {
 	if (!l->most)
 		return;
-	cell_bytes(t, l->most);
-	cell_bytes(t, l->now);
+	table_bytes(t, l->most);
+	table_bytes(t, l->now);
 	table_cell(t, "%s", name);
 }
 
@@ -435,9 +412,9 @@ static void put_leaks(const struct page *p)
 	table_init(&t, ">>><<", headings);
 	for (size_t i = 0; i < shown(p, r->live.n); i++) {
 		const struct live_block *b = &r->live.v[i];
-		cell_bytes(&t, b->bytes);
+		table_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
-		cell_ns(&t, trace_since_ns(r->trace, b->ticks));
+		table_ns(&t, trace_since_ns(r->trace, b->ticks));
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
 		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
 	}

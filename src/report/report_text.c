@@ -47,30 +47,7 @@ static size_t shown(const struct page *p, size_t rows)
 
 static void end_table(const struct page *p, struct table *t, size_t rows)
 {
-	struct number n;
-	table_print(t, p->out, p->dim, p->plain);
-	table_fini(t);
-	if (shown(p, rows) < rows)
-		fprintf(p->out, "  %s… and %s more (-n 0 shows all)%s\n", p->dim,
-			number_count(&n, rows - shown(p, rows)), p->plain);
-}
-
-static void cell_count(struct table *t, uint64_t value)
-{
-	struct number n;
-	table_cell(t, "%s", number_count(&n, value));
-}
-
-static void cell_ns(struct table *t, uint64_t ns)
-{
-	struct number n;
-	table_cell(t, "%s", number_ns(&n, ns));
-}
-
-static void cell_bytes(struct table *t, uint64_t bytes)
-{
-	struct number n;
-	table_cell(t, "%s", number_bytes(&n, bytes));
+	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
 }
 
 /* ---- what went wrong ---- */
@@ -90,12 +67,12 @@ static void put_failures(const struct page *p)
 		const struct failure_row *f = &r->failure_rows.v[i];
 		const char *error = decode_result(
 			r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
-		cell_count(&t, f->count);
+		table_count(&t, f->count);
 		table_cell(&t, "%s", report_fn_name(r, f->fn_id, &room));
 		table_cell(&t, "%" PRIu32, f->code);
 		table_cell(&t, "%s", error ? error : "");
 		table_cell(&t, "%" PRIu32, f->tid);
-		cell_ns(&t, trace_since_ns(r->trace, f->first_ticks));
+		table_ns(&t, trace_since_ns(r->trace, f->first_ticks));
 	}
 	end_table(p, &t, r->failure_rows.n);
 }
@@ -188,22 +165,22 @@ static void put_join(const struct page *p)
 static void put_call(const struct page *p, struct table *t, const struct call_row *c)
 {
 	struct fn_name room;
-	cell_count(t, c->count);
+	table_count(t, c->count);
 	if (c->total_ticks)
-		cell_ns(t, ns_of(p->r, c->total_ticks));
+		table_ns(t, ns_of(p->r, c->total_ticks));
 	else
-		table_cell(t, "-");
+		table_none(t);
 	for (int i = 0; i < 3; i++) {
 		const double at[] = { 0.5, 0.99, 1 };
 		if (c->timed)
-			cell_ns(t, ns_of(p->r, i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
+			table_ns(t, ns_of(p->r, i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
 		else
-			table_cell(t, "-");
+			table_none(t);
 	}
 	if (c->errors)
-		cell_count(t, c->errors);
+		table_count(t, c->errors);
 	else
-		table_cell(t, "-");
+		table_none(t);
 	table_cell(t, "%s", report_fn_name(p->r, c->id, &room));
 }
 
@@ -231,14 +208,6 @@ static void cell_name(struct table *t, const char *name)
 	table_cell_name(t, name, NAME_CUT);
 }
 
-static void cell_share(struct table *t, uint64_t part, uint64_t all)
-{
-	if (all)
-		table_cell(t, "%.1f %%", (double)part * 100 / (double)all);
-	else
-		table_cell(t, "-");
-}
-
 static void put_kernels(const struct page *p)
 {
 	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
@@ -251,12 +220,12 @@ static void put_kernels(const struct page *p)
 	table_init(&t, ">>><<><", headings);
 	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		cell_count(&t, k->count);
-		cell_count(&t, k->graph_count);
-		cell_ns(&t, ns_of(r, k->host_ticks));
+		table_count(&t, k->count);
+		table_count(&t, k->graph_count);
+		table_ns(&t, ns_of(r, k->host_ticks));
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
-		cell_count(&t, k->shapes);
+		table_count(&t, k->shapes);
 		cell_name(&t, k->name);
 	}
 	end_table(p, &t, r->kernel_rows.n);
@@ -316,11 +285,11 @@ static void put_devices(const struct page *p)
 	for (size_t i = 0; i < shown(p, r->devices.n); i++) {
 		const struct device_row *d = &r->devices.v[i];
 		table_cell(&t, "%" PRIu32, d->device);
-		cell_ns(&t, d->busy_ns);
-		cell_share(&t, d->busy_ns, r->wall_ns);
-		cell_ns(&t, d->kernel_ns);
-		cell_ns(&t, d->copy_ns);
-		cell_ns(&t, d->set_ns);
+		table_ns(&t, d->busy_ns);
+		table_share(&t, d->busy_ns, r->wall_ns);
+		table_ns(&t, d->kernel_ns);
+		table_ns(&t, d->copy_ns);
+		table_ns(&t, d->set_ns);
 		table_cell(&t, "%s", d->name ? d->name : "");
 	}
 	end_table(p, &t, r->devices.n);
@@ -352,20 +321,20 @@ static void put_sampled_kernels(const struct page *p)
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		if (w) {
-			cell_ns(&t, w->total_ns);
+			table_ns(&t, w->total_ns);
 			cell_error(&t, w);
-			cell_share(&t, w->total_ns, all);
+			table_share(&t, w->total_ns, all);
 		}
 		for (int none = w ? 3 : 0; none < 3; none++)
-			table_cell(&t, "-");
-		cell_count(&t, k->count);
-		cell_count(&t, w ? w->hist.count : 0);
+			table_none(&t);
+		table_count(&t, k->count);
+		table_count(&t, w ? w->hist.count : 0);
 		if (w) {
-			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
-			cell_ns(&t, hist_at(&w->hist, 0.5));
+			table_ns(&t, w->count ? w->total_ns / w->count : 0);
+			table_ns(&t, hist_at(&w->hist, 0.5));
 		}
 		for (int none = w ? 2 : 0; none < 2; none++)
-			table_cell(&t, "-");
+			table_none(&t);
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		cell_name(&t, k->name);
@@ -391,19 +360,19 @@ static void put_kernel_times(const struct page *p)
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 		if (w) {
-			cell_ns(&t, w->total_ns);
-			cell_share(&t, w->total_ns, all);
-			cell_count(&t, w->count);
-			cell_ns(&t, w->count ? w->total_ns / w->count : 0);
-			cell_ns(&t, hist_at(&w->hist, 0.5));
+			table_ns(&t, w->total_ns);
+			table_share(&t, w->total_ns, all);
+			table_count(&t, w->count);
+			table_ns(&t, w->count ? w->total_ns / w->count : 0);
+			table_ns(&t, hist_at(&w->hist, 0.5));
 			roofline_cell(&t, &w->roofline);
 		} else {
-			table_cell(&t, "-");
-			table_cell(&t, "-");
-			cell_count(&t, k->count);
-			table_cell(&t, "-");
-			table_cell(&t, "-");
-			table_cell(&t, "-");
+			table_none(&t);
+			table_none(&t);
+			table_count(&t, k->count);
+			table_none(&t);
+			table_none(&t);
+			table_none(&t);
 		}
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
@@ -416,9 +385,9 @@ static void put_kernel_times(const struct page *p)
 static void cell_device(struct table *t, const struct report *r, uint64_t ns)
 {
 	if (r->sampled)
-		table_cell(t, "-");
+		table_none(t);
 	else
-		cell_ns(t, ns);
+		table_ns(t, ns);
 }
 
 static void put_operators(const struct page *p)
@@ -443,12 +412,12 @@ static void put_operators(const struct page *p)
 			continue;
 		put++;
 		cell_device(&t, r, o->device_self_ns);
-		cell_share(&t, o->device_self_ns, all);
+		table_share(&t, o->device_self_ns, all);
 		cell_device(&t, r, o->device_total_ns);
-		cell_count(&t, o->count);
-		cell_count(&t, o->activity_count);
-		cell_ns(&t, ns_of(r, o->host_self_ticks));
-		cell_ns(&t, ns_of(r, o->host_ticks));
+		table_count(&t, o->count);
+		table_count(&t, o->activity_count);
+		table_ns(&t, ns_of(r, o->host_self_ticks));
+		table_ns(&t, ns_of(r, o->host_ticks));
 		roofline_cell(&t, &o->roofline);
 		cell_name(&t, o->name);
 	}
@@ -458,9 +427,9 @@ static void put_operators(const struct page *p)
 static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
 {
 	if (count)
-		cell_ns(t, ns);
+		table_ns(t, ns);
 	else
-		table_cell(t, "-");
+		table_none(t);
 }
 
 static int layer_order(const void *one, const void *two)
@@ -494,8 +463,8 @@ static void put_layers(const struct page *p)
 	}
 	for (size_t i = 0; i < shown(p, n); i++) {
 		cell_device(&t, r, rows[i]->device_total_ns);
-		cell_count(&t, rows[i]->count);
-		cell_ns(&t, ns_of(r, rows[i]->host_ticks));
+		table_count(&t, rows[i]->count);
+		table_ns(&t, ns_of(r, rows[i]->host_ticks));
 		cell_p50(&t, rows[i]->span_hist.count, hist_at(&rows[i]->span_hist, 0.5));
 		cell_p50(&t, rows[i]->host_hist.count, ns_of(r, hist_at(&rows[i]->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
@@ -517,8 +486,8 @@ static void put_spans(const struct page *p)
 	table_init(&t, ">>><<", headings);
 	for (size_t i = 0; i < shown(p, r->span_rows.n); i++) {
 		const struct span_row *s = &r->span_rows.v[i];
-		cell_ns(&t, ns_of(r, s->host_ticks));
-		cell_count(&t, s->count);
+		table_ns(&t, ns_of(r, s->host_ticks));
+		table_count(&t, s->count);
 		cell_p50(&t, s->host_hist.count, ns_of(r, hist_at(&s->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(s->kind));
 		cell_name(&t, s->name);
@@ -538,8 +507,8 @@ static void put_streams(const struct page *p)
 	table_init(&t, ">>>>>>", headings);
 	for (size_t i = 0; i < shown(p, r->stream_rows.n); i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];
-		cell_ns(&t, s->total_ns);
-		cell_count(&t, s->count);
+		table_ns(&t, s->total_ns);
+		table_count(&t, s->count);
 		table_cell(&t, "%" PRIu32, s->device);
 		table_cell(&t, "%" PRIu32, s->context);
 		table_cell(&t, "%" PRIu32, s->stream);
@@ -554,17 +523,17 @@ static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
 	if (ns)
 		table_cell(t, "%s/s", number_bytes(&n, sat_from((double)bytes * 1e9 / (double)ns)));
 	else
-		table_cell(t, "-");
+		table_none(t);
 }
 
 static void put_device_copy(struct table *t, const struct copy_row *c)
 {
 	const char *direction = c->set ? "memset" : copy_direction_name(c->what);
 	const char *from = memory_place_name(c->from), *to = memory_place_name(c->to);
-	cell_count(t, c->count);
-	cell_bytes(t, c->bytes);
-	cell_ns(t, c->total_ns);
-	cell_ns(t, hist_at(&c->hist, 0.5));
+	table_count(t, c->count);
+	table_bytes(t, c->bytes);
+	table_ns(t, c->total_ns);
+	table_ns(t, hist_at(&c->hist, 0.5));
 	cell_rate(t, c->bytes, c->total_ns);
 	table_cell(t, "%s%s%s%s%s", direction ? direction : "copy", from ? ", " : "",
 		from ? from : "", to ? " to " : "", to ? to : "");
@@ -587,12 +556,12 @@ static void put_device_copies(const struct page *p)
 
 static void put_use(struct table *t, const char *name, const struct memory_use *u)
 {
-	cell_count(t, u->allocs);
-	cell_count(t, u->frees);
-	cell_bytes(t, u->allocated_bytes);
-	cell_bytes(t, u->peak_bytes);
-	cell_bytes(t, u->live_bytes);
-	cell_count(t, u->live);
+	table_count(t, u->allocs);
+	table_count(t, u->frees);
+	table_bytes(t, u->allocated_bytes);
+	table_bytes(t, u->peak_bytes);
+	table_bytes(t, u->live_bytes);
+	table_count(t, u->live);
 	table_cell(t, "%s", name);
 }
 
@@ -616,9 +585,9 @@ static void put_live(const struct page *p)
 	table_init(&t, ">>><<", headings);
 	for (size_t i = 0; i < shown(&few, r->live.n); i++) {
 		const struct live_block *b = &r->live.v[i];
-		cell_bytes(&t, b->bytes);
+		table_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
-		cell_ns(&t, trace_since_ns(r->trace, b->ticks));
+		table_ns(&t, trace_since_ns(r->trace, b->ticks));
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
 		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
 	}
@@ -650,9 +619,9 @@ static void put_memory(const struct page *p)
 
 static void put_moved(struct table *t, const struct moved_row *m, const char *name)
 {
-	cell_count(t, m->count);
-	cell_bytes(t, m->bytes);
-	cell_bytes(t, m->count ? m->bytes / m->count : 0);
+	table_count(t, m->count);
+	table_bytes(t, m->bytes);
+	table_bytes(t, m->count ? m->bytes / m->count : 0);
 	table_cell(t, "%s", name);
 }
 

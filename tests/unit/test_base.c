@@ -245,6 +245,30 @@ static void a_table_is_as_wide_as_its_cells(void **state)
 	free(text);
 }
 
+static void cells_of_numbers_are_as_people_read_them(void **state)
+{
+	static const char *const headings[] = { "a", "b", "c", "d", "e", "f" };
+	struct table t;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	table_init(&t, ">>>>><", headings);
+	table_count(&t, 12345);
+	table_bytes(&t, 3 << 20);
+	table_ns(&t, 1500000);
+	table_share(&t, 1, 4);
+	table_share(&t, 1, 0);
+	table_percent(&t, 99.96);
+	table_end(&t, out, "", "", 1234);
+	fclose(out);
+	for (const char *const *word = (const char *const[]){ "12,345", "3.00 MiB", "1.50 ms",
+		     "25.0 %", " - ", "100.0 %", "… and 1,234 more", NULL };
+		*word; word++)
+		if (!strstr(text, *word))
+			fail_msg("no '%s' in %s", *word, text);
+	free(text);
+}
+
 static void an_error_is_a_sentence(void **state)
 {
 	struct error err;
@@ -352,6 +376,7 @@ int main(void)
 		cmocka_unit_test(text_for_a_terminal_holds_nothing_that_it_obeys),
 		cmocka_unit_test(a_long_name_ends_behind_a_whole_character),
 		cmocka_unit_test(a_table_is_as_wide_as_its_cells),
+		cmocka_unit_test(cells_of_numbers_are_as_people_read_them),
 		cmocka_unit_test(an_error_is_a_sentence),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
