@@ -1,14 +1,14 @@
-# Rooms include only those that src/rooms.tbl lets them, which are below them: check-includes.sh ROOT.
+# Rooms include only those that src/modules.tbl lets them, which are below them: check-includes.sh ROOT.
 cd "$1" || exit 1
 find src -mindepth 2 -name '*.[chS]' | xargs awk '
-	FILENAME == "src/rooms.tbl" {
+	FILENAME == "src/modules.tbl" {
 		if (/^#/ || !NF)
 			next
 		for (i = 2; i <= NF; i++) {
 			may[$1, $i] = 1
-			# Only the parts of one room may include each other.
+			# Only the parts of one module may include each other.
 			if (!($i in known) && !(split($1, a, "/") && split($i, b, "/") && a[1] == b[1])) {
-				print "  src/rooms.tbl: " $1 " stands below " $i
+				print "  src/modules.tbl: " $1 " stands below " $i
 				bad = 1
 			}
 		}
@@ -16,11 +16,11 @@ find src -mindepth 2 -name '*.[chS]' | xargs awk '
 		next
 	}
 	FNR == 1 {
-		room = FILENAME
-		sub(/^src\//, "", room)
-		sub(/\/[^\/]*$/, "", room)
-		if (!(room in known)) {
-			print "  " FILENAME ": room " room " is not in src/rooms.tbl"
+		module = FILENAME
+		sub(/^src\//, "", module)
+		sub(/\/[^\/]*$/, "", module)
+		if (!(module in known)) {
+			print "  " FILENAME ": module " module " is not in src/modules.tbl"
 			bad = 1
 		}
 	}
@@ -28,13 +28,13 @@ find src -mindepth 2 -name '*.[chS]' | xargs awk '
 		split($0, quoted, "\"")
 		other = quoted[2]
 		sub(/\/[^\/]*$/, "", other)
-		if ((other in known) && !((room, other) in may)) {
-			print "  " FILENAME ":" FNR ": " room " may not include " quoted[2]
+		if ((other in known) && !((module, other) in may)) {
+			print "  " FILENAME ":" FNR ": " module " may not include " quoted[2]
 			bad = 1
 		}
 		if (other ~ /^\.\./) {
-			print "  " FILENAME ":" FNR ": name the room, not a way to it"
+			print "  " FILENAME ":" FNR ": name the module, not a way to it"
 			bad = 1
 		}
 	}
-	END { exit bad }' src/rooms.tbl
+	END { exit bad }' src/modules.tbl

@@ -1,6 +1,6 @@
 /*
  * error_set() of base/error.h for the guest, which has no stdio: knows %s, %u, %d, %zu, %llu, %.1f
- * and %%, which is what the rooms below use.
+ * and %%, which is what the modules below use.
  */
 #include "base/error.h"
 

@@ -7,7 +7,7 @@ cd "$tree" || exit 1
 mkdir -p viewer api include src/base src/trace src/model src/hook src/cmd sim tests man tools \
 	build/lib/weir build/gen
 cp "$source/.clang-format" .
-cp "$source/src/rooms.tbl" src/
+cp "$source/src/modules.tbl" src/
 cp "$source/tools/words.tbl" tools/
 cp "$source/tools/guest-symbols.txt" \
 	"$source/tools/guest-exports.txt" tools/
