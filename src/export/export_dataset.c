@@ -19,92 +19,94 @@
 struct column {
 	const char *name;
 	const char *meaning;
-	void (*put)(struct export *x, const struct samples *all, const struct sample *s);
+	void (*put)(struct export *x, const struct launch_samples *all, const struct sample *s);
 };
 
-static void put_trace(struct export *x, const struct samples *all, const struct sample *s)
+static void put_trace(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	fprintf(x->out, "%" PRIu64, x->trace->header.start.real_ns);
 }
 
-static void put_app(struct export *x, const struct samples *all, const struct sample *s)
+static void put_app(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	const char *path = x->meta->processes.v[s->p.app].executable;
 	const char *slash = strrchr(path, '/');
 	export_put_quoted(x->out, slash ? slash + 1 : path);
 }
 
-static void put_order(struct export *x, const struct samples *all, const struct sample *s)
+static void put_order(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	fprintf(x->out, "%zu", (size_t)(s - all->v.v));
 }
 
-static const struct sample_kernel *kernel(const struct samples *all, const struct sample *s)
+static const struct sample_kernel *kernel(const struct launch_samples *all, const struct sample *s)
 {
 	return all->kernels.v[s->p.name];
 }
 
-static void put_kernel(struct export *x, const struct samples *all, const struct sample *s)
+static void put_kernel(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	export_put_quoted(x->out, kernel(all, s)->name);
 }
 
-static void put_family(struct export *x, const struct samples *all, const struct sample *s)
+static void put_family(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	fputs(predict_family_word(kernel(all, s)->k.family), x->out);
 }
 
-static void put_cc(struct export *x, const struct samples *all, const struct sample *s)
+static void put_cc(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->on && s->on->capability)
 		fprintf(x->out, "%" PRIu32 ".%" PRIu32, s->on->capability >> 16,
 			s->on->capability & 0xffff);
 }
 
-static void put_sms(struct export *x, const struct samples *all, const struct sample *s)
+static void put_sms(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->on && s->on->multiprocessors)
 		fprintf(x->out, "%" PRIu32, s->on->multiprocessors);
 }
 
-static void put_shape(struct export *x, const struct samples *all, const struct sample *s)
+static void put_shape(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	const struct predict_launch *l = &s->p.launch;
 	fprintf(x->out, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
 		l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 }
 
-static void put_smem_static(struct export *x, const struct samples *all, const struct sample *s)
+static void put_smem_static(
+	struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (kernel(all, s)->has_shared)
 		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.smem_static_bytes);
 }
 
-static void put_smem_dynamic(struct export *x, const struct samples *all, const struct sample *s)
+static void put_smem_dynamic(
+	struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->has_dynamic)
 		fprintf(x->out, "%" PRIu32, s->p.launch.smem_dynamic_bytes);
 }
 
-static void put_regs(struct export *x, const struct samples *all, const struct sample *s)
+static void put_regs(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (kernel(all, s)->k.has_regs)
 		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.regs);
 }
 
-static void put_local(struct export *x, const struct samples *all, const struct sample *s)
+static void put_local(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (kernel(all, s)->k.has_local)
 		fprintf(x->out, "%" PRIu32, kernel(all, s)->k.local_bytes);
 }
 
-static void put_key(struct export *x, const struct samples *all, const struct sample *s)
+static void put_key(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->has_args)
 		fprintf(x->out, "0x%016" PRIx64, s->args_key);
 }
 
-static void put_args(struct export *x, const struct samples *all, const struct sample *s)
+static void put_args(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	for (uint32_t i = 0; i < PREDICT_ARGS; i++) {
 		if (i)
@@ -114,31 +116,32 @@ static void put_args(struct export *x, const struct samples *all, const struct s
 	}
 }
 
-static void put_flops(struct export *x, const struct samples *all, const struct sample *s)
+static void put_flops(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->p.launch.has_flops)
 		fprintf(x->out, "%.0f", s->p.launch.flops);
 }
 
-static void put_bytes(struct export *x, const struct samples *all, const struct sample *s)
+static void put_bytes(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (s->p.launch.has_bytes)
 		fprintf(x->out, "%.0f", s->p.launch.bytes);
 }
 
-static void put_ns(struct export *x, const struct samples *all, const struct sample *s)
+static void put_ns(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	fprintf(x->out, "%" PRIu64, s->end_ns - s->start_ns);
 }
 
 /* Between launches that were timed there may have been others. */
-static void put_contended(struct export *x, const struct samples *all, const struct sample *s)
+static void put_contended(
+	struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (!x->trace->header.sampled)
 		putc(s->p.launch.contended ? '1' : '0', x->out);
 }
 
-static void put_sampled(struct export *x, const struct samples *all, const struct sample *s)
+static void put_sampled(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
 	if (x->trace->header.sampled)
 		fprintf(x->out, "%" PRIu32, x->trace->header.sampled);
@@ -179,7 +182,7 @@ static int wrong(const struct export *x)
 	return ferror(x->out) ? errno ? -errno : -EIO : 0;
 }
 
-static int write_dataset(struct export *x, const struct samples *all)
+static int write_dataset(struct export *x, const struct launch_samples *all)
 {
 	for (size_t i = 0; i < COLUMNS; i++)
 		fprintf(x->out, "%s%s", i ? "," : "", columns[i].name);
@@ -203,7 +206,7 @@ static int number_order(const void *one, const void *two)
 	return a < b ? -1 : a > b;
 }
 
-static uint64_t *sorted(const struct samples *all, uint64_t (*of)(const struct sample *s))
+static uint64_t *sorted(const struct launch_samples *all, uint64_t (*of)(const struct sample *s))
 {
 	uint64_t *v = calloc(all->v.n + 1, sizeof(*v));
 	for (size_t i = 0; v && i < all->v.n; i++)
@@ -252,7 +255,7 @@ static void put_source(struct export *x)
 	}
 }
 
-static void put_counts(struct export *x, const struct samples *all)
+static void put_counts(struct export *x, const struct launch_samples *all)
 {
 	size_t contended = 0, args = 0, flops = 0;
 	for (size_t i = 0; i < all->v.n; i++) {
@@ -274,7 +277,7 @@ static void put_counts(struct export *x, const struct samples *all)
 			all->shapeless);
 }
 
-static int put_spread(struct export *x, const struct samples *all)
+static int put_spread(struct export *x, const struct launch_samples *all)
 {
 	uint64_t *keys = sorted(all, key_of), *ns = sorted(all, ns_of);
 	const size_t n = all->v.n;
@@ -289,7 +292,7 @@ static int put_spread(struct export *x, const struct samples *all)
 	return keys && ns ? 0 : -ENOMEM;
 }
 
-static void put_families(struct export *x, const struct samples *all)
+static void put_families(struct export *x, const struct launch_samples *all)
 {
 	size_t count[FAMILIES] = { 0 };
 	for (size_t i = 0; i < all->v.n; i++)
@@ -301,7 +304,7 @@ static void put_families(struct export *x, const struct samples *all)
 				predict_family_word((enum predict_family)f), count[f]);
 }
 
-static int write_card(struct export *x, const struct samples *all)
+static int write_card(struct export *x, const struct launch_samples *all)
 {
 	fputs("# Kernel times\n\nOne row is one kernel that ran on a GPU. Written by `weir "
 	      "export -f dataset`.\n\n",
@@ -327,19 +330,20 @@ static int write_card(struct export *x, const struct samples *all)
 	return wrong(x);
 }
 
-static int with_samples(struct export *x, int (*write)(struct export *x, const struct samples *all))
+static int with_samples(
+	struct export *x, int (*write)(struct export *x, const struct launch_samples *all))
 {
-	struct samples all;
-	const int e = samples_load(x->trace, x->meta, &all, x->err);
+	struct launch_samples all;
+	const int e = launch_samples_load(x->trace, x->meta, &all, x->err);
 	if (e)
 		return e;
 	if (!all.v.n) {
-		samples_fini(&all);
+		launch_samples_fini(&all);
 		return error_set(x->err, -ENODATA,
 			"the trace says of no kernel how long it ran: record with --gpu --args");
 	}
 	const int done = write(x, &all);
-	samples_fini(&all);
+	launch_samples_fini(&all);
 	return done;
 }
 

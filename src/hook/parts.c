@@ -20,7 +20,7 @@ const struct guest_part guest_parts[] = {
 	{ "graphs", .forget = graph_nodes_forget },
 	{ "arguments", .forget = params_forget },
 	{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
-	{ "events", .forget = sample_forget, .at_exit = sample_at_exit },
+	{ "events", .forget = event_timer_forget, .at_exit = event_timer_at_exit },
 	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
 	{ "strings", .forget = strings_forget },
 	{ "operators", .forget = operator_forget },

@@ -212,14 +212,14 @@ static inline void mark_captured(struct record *r, void *stream, int per_thread)
 
 INLINE void launch_begin(struct call *c, void *stream, int per_thread)
 {
-	c->timer = sample_begin(stream, per_thread);
+	c->timer = event_timer_begin(stream, per_thread);
 	c->begun = call_enter();
 }
 
 INLINE void launch_begin_config(
 	struct call *c, const struct cu_launch_config *config, int per_thread)
 {
-	c->timer = sample_begin_config(config, per_thread);
+	c->timer = event_timer_begin_config(config, per_thread);
 	c->begun = call_enter();
 }
 
@@ -259,8 +259,8 @@ INLINE void launch_time(const struct call *c, void *function, uint32_t gx, uint3
 	uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared)
 {
 	if (__builtin_expect(c->timer != NULL, 0))
-		sample_end(c->timer, c->result,
-			&(struct sample_call){ c->begun, c->took, (uintptr_t)function, c->fn,
+		event_timer_end(c->timer, c->result,
+			&(struct event_timer_call){ c->begun, c->took, (uintptr_t)function, c->fn,
 				{ gx, gy, gz }, { bx, by, bz }, shared });
 }
 
@@ -268,8 +268,8 @@ INLINE void launch_time_config(
 	const struct call *c, void *function, const struct cu_launch_config *config)
 {
 	if (__builtin_expect(c->timer != NULL, 0))
-		sample_end_config(c->timer, c->result,
-			&(struct sample_call){
+		event_timer_end_config(c->timer, c->result,
+			&(struct event_timer_call){
 				c->begun, c->took, (uintptr_t)function, c->fn, { 0 }, { 0 }, 0 },
 			config);
 }

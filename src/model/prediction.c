@@ -80,7 +80,7 @@ static uint32_t kernel_of(const struct sample *s)
 
 /* Those that had the device to themselves, in groups. */
 static int gather(
-	struct pairs *p, const struct samples *all, uint32_t (*group)(const struct sample *))
+	struct pairs *p, const struct launch_samples *all, uint32_t (*group)(const struct sample *))
 {
 	p->v.n = 0;
 	for (size_t i = 0; i < all->v.n; i++) {
@@ -103,7 +103,8 @@ static int gather(
 }
 
 static int sum_groups(struct pairs *p, struct prediction_rows *to,
-	const char *(*name)(const struct samples *, uint32_t), const struct samples *all)
+	const char *(*name)(const struct launch_samples *, uint32_t),
+	const struct launch_samples *all)
 {
 	for (size_t from = 0, end; from < p->v.n; from = end) {
 		const uint32_t group = p->v.v[from].group;
@@ -118,12 +119,12 @@ static int sum_groups(struct pairs *p, struct prediction_rows *to,
 	return 0;
 }
 
-static const char *tier_name(const struct samples *all, uint32_t group)
+static const char *tier_name(const struct launch_samples *all, uint32_t group)
 {
 	return predict_tier_word((enum predict_tier)group);
 }
 
-static const char *kernel_name(const struct samples *all, uint32_t group)
+static const char *kernel_name(const struct launch_samples *all, uint32_t group)
 {
 	return all->kernels.v[group]->name;
 }
@@ -153,7 +154,7 @@ static uint64_t count_of(const struct prediction_rows *r)
 	return sum;
 }
 
-static int compare(struct prediction *p, const struct samples *all)
+static int compare(struct prediction *p, const struct launch_samples *all)
 {
 	struct pairs pairs = { 0 };
 	int e = gather(&pairs, all, tier_of);
@@ -201,7 +202,7 @@ static struct pair pair_of_graph(const struct sample *const *v, size_t n)
 		.covered = took <= (double)v[0]->prediction.t90_ns };
 }
 
-static int sum_graphs(struct prediction *p, const struct samples *all)
+static int sum_graphs(struct prediction *p, const struct launch_samples *all)
 {
 	ARRAY(const struct sample *) of = { 0 };
 	struct pairs pairs = { 0 };
@@ -238,7 +239,7 @@ int prediction_fill(struct report *r)
 	if (!r->predicted && !r->unpredicted)
 		return 0;
 	struct prediction *p = calloc(1, sizeof(*p));
-	struct samples *all = calloc(1, sizeof(*all));
+	struct launch_samples *all = calloc(1, sizeof(*all));
 	if (!p || !all) {
 		free(p);
 		free(all);
@@ -248,7 +249,7 @@ int prediction_fill(struct report *r)
 	p->memory = all;
 	p->launches = r->predicted;
 	p->silent = r->unpredicted;
-	int e = samples_load(r->trace, &r->meta, all, &err);
+	int e = launch_samples_load(r->trace, &r->meta, all, &err);
 	for (size_t i = 0; i < all->v.n; i++) {
 		p->measured += all->v.v[i].has_prediction;
 		p->contended += all->v.v[i].has_prediction && all->v.v[i].p.launch.contended;
@@ -267,7 +268,7 @@ void prediction_free(struct prediction *p)
 		return;
 	array_free(&p->tiers.rows);
 	array_free(&p->kernels.rows);
-	samples_fini(p->memory);
+	launch_samples_fini(p->memory);
 	free(p->memory);
 	free(p);
 }

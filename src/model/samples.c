@@ -28,7 +28,7 @@ struct given {
 struct loader {
 	const struct trace *t;
 	const struct meta *m;
-	struct samples *s;
+	struct launch_samples *s;
 	struct links links;
 	size_t hint; /* into links */
 	struct chunk_buf buf;
@@ -263,7 +263,7 @@ static int start_order(const void *one, const void *two)
  * Those who began before i and still run are known to be contended but for one at most, which is
  * the one that ends last: two of them would have met each other when the later began.
  */
-static void mark_contended(struct samples *s)
+static void mark_contended(struct launch_samples *s)
 {
 	struct sample *last = NULL; /* of those before, the one that ends last */
 	for (size_t i = 0; i < s->v.n; i++) {
@@ -278,7 +278,7 @@ static void mark_contended(struct samples *s)
 	}
 }
 
-static void finish(struct samples *s)
+static void finish(struct launch_samples *s)
 {
 	if (!s->v.n)
 		return;
@@ -298,11 +298,11 @@ static void finish(struct samples *s)
 	}
 }
 
-int samples_load(
-	const struct trace *t, const struct meta *m, struct samples *ret_samples, struct error *err)
+int launch_samples_load(const struct trace *t, const struct meta *m,
+	struct launch_samples *ret_samples, struct error *err)
 {
 	struct loader l = { .t = t, .m = m, .s = ret_samples };
-	*ret_samples = (struct samples){ 0 };
+	*ret_samples = (struct launch_samples){ 0 };
 	int e = links_load(t, m, &l.links);
 	if (!e)
 		e = take_calls(&l);
@@ -320,11 +320,11 @@ int samples_load(
 	}
 	if (!e)
 		return 0;
-	samples_fini(ret_samples);
+	launch_samples_fini(ret_samples);
 	return error_set(err, e, "the kernels of the trace can't be gathered: %s", strerror(-e));
 }
 
-void samples_fini(struct samples *s)
+void launch_samples_fini(struct launch_samples *s)
 {
 	if (!s)
 		return;
@@ -334,5 +334,5 @@ void samples_fini(struct samples *s)
 	}
 	array_free(&s->kernels);
 	array_free(&s->v);
-	*s = (struct samples){ 0 };
+	*s = (struct launch_samples){ 0 };
 }

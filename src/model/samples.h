@@ -48,15 +48,15 @@ struct sample {
 	const struct meta_device *on;     /* NULL: not known */
 };
 
-struct samples {
+struct launch_samples {
 	ARRAY(struct sample) v;
 	ARRAY(struct sample_kernel *) kernels; /* each allocated: samples point there */
 	uint64_t shapeless; /* kernels without grid and block, which are no samples */
 };
 
 /* 0 or -errno with a sentence; damaged chunks are passed over.  m outlives the samples. */
-int samples_load(const struct trace *t, const struct meta *m, struct samples *ret_samples,
-	struct error *err);
-void samples_fini(struct samples *s);
+int launch_samples_load(const struct trace *t, const struct meta *m,
+	struct launch_samples *ret_samples, struct error *err);
+void launch_samples_fini(struct launch_samples *s);
 
 #endif

@@ -112,7 +112,7 @@ static void leave_to_inner(struct coster *c, const struct span *s)
 }
 
 /* FLOPs count only where it is known what would do them. */
-static void fill(const struct coster *c, const struct span *span, const struct samples *all)
+static void fill(const struct coster *c, const struct span *span, const struct launch_samples *all)
 {
 	expect(span->cost < c->costs.n, "the cost of an operator is known");
 	struct cost cost = c->costs.v[span->cost];
@@ -130,7 +130,7 @@ static void fill(const struct coster *c, const struct span *span, const struct s
 	l->unit = cost.unit;
 }
 
-int samples_cost(const struct trace *t, const struct meta *m, struct samples *all)
+int samples_cost(const struct trace *t, const struct meta *m, struct launch_samples *all)
 {
 	struct coster c = { .t = t, .m = m };
 	const int e = take_ranges(&c);

@@ -8,6 +8,6 @@
 #include "model/samples.h"
 
 /* Samples stay where they are.  0 or -errno; damaged chunks are passed over. */
-int samples_cost(const struct trace *t, const struct meta *m, struct samples *all);
+int samples_cost(const struct trace *t, const struct meta *m, struct launch_samples *all);
 
 #endif

@@ -22,7 +22,7 @@ static uint32_t activity_count, link_count;
 
 static struct trace *trace;
 static struct meta meta;
-static struct samples samples;
+static struct launch_samples samples;
 static struct error err;
 
 static int begin(void **state)
@@ -39,7 +39,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	samples_fini(&samples);
+	launch_samples_fini(&samples);
 	meta_fini(&meta);
 	trace_close(trace);
 	trace = NULL;
@@ -52,7 +52,7 @@ static void load(const char *path)
 {
 	assert_int_equal(trace_open(path, &trace, &err), 0);
 	assert_int_equal(meta_load(trace, &meta, &err), 0);
-	assert_int_equal(samples_load(trace, &meta, &samples, &err), 0);
+	assert_int_equal(launch_samples_load(trace, &meta, &samples, &err), 0);
 }
 
 static void finish(void)
@@ -183,7 +183,7 @@ static void a_packed_trace_says_the_same(void **state)
 	assert_int_equal(samples.v.n, 20);
 	for (size_t i = 0; i < 20; i++)
 		keys[i] = samples.v.v[i].p.launch.key;
-	samples_fini(&samples);
+	launch_samples_fini(&samples);
 	meta_fini(&meta);
 	trace_close(trace);
 	assert_int_equal(trace_pack(FILE_NAME, PACKED, &stats, &err), 0);

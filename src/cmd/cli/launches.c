@@ -136,7 +136,7 @@ static int take_device(
 	return 0;
 }
 
-static int take_sample(struct dataset *d, const struct samples *all, const struct sample *s,
+static int take_sample(struct dataset *d, const struct launch_samples *all, const struct sample *s,
 	uint32_t app, const struct meta *m, const char *path)
 {
 	const struct sample_kernel *k = all->kernels.v[s->p.name];
@@ -158,10 +158,10 @@ static int take_sample(struct dataset *d, const struct samples *all, const struc
 static int take_samples(
 	struct dataset *d, const struct trace *t, const struct meta *m, const char *path)
 {
-	struct samples samples;
+	struct launch_samples samples;
 	struct error err;
 	int code = 0;
-	if (samples_load(t, m, &samples, &err))
+	if (launch_samples_load(t, m, &samples, &err))
 		return complain(EXIT_USAGE, "%s: %s", path, err.text);
 	for (size_t i = 0; i < samples.v.n && !code; i++) {
 		const struct sample *s = &samples.v.v[i];
@@ -169,7 +169,7 @@ static int take_samples(
 		const uint32_t app = dataset_app(d, program, strlen(program));
 		code = take_sample(d, &samples, s, app, m, path);
 	}
-	samples_fini(&samples);
+	launch_samples_fini(&samples);
 	return code;
 }
 

@@ -88,7 +88,7 @@ static int write_tables(struct predict_options *f, const void *memory, size_t by
 }
 
 static int learn(
-	struct predict_options *f, const struct samples *all, const struct predict_device *d)
+	struct predict_options *f, const struct launch_samples *all, const struct predict_device *d)
 {
 	const struct predict_sizes sizes = { PREDICTED_LAUNCHES, PREDICTED_KERNELS };
 	const size_t bytes = predict_bytes(&sizes);
@@ -112,13 +112,13 @@ static int learn(
 static int learn_from(struct predict_options *f, const struct trace *t, const char *path)
 {
 	struct meta m;
-	struct samples all;
+	struct launch_samples all;
 	struct predict_device d;
 	struct error err;
 	if (meta_load(t, &m, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	int code = device_of(&m, path, &d);
-	if (!code && samples_load(t, &m, &all, &err)) {
+	if (!code && launch_samples_load(t, &m, &all, &err)) {
 		code = complain(EXIT_ENVIRONMENT, "%s", err.text);
 	} else if (!code) {
 		code = all.v.n ? learn(f, &all, &d)
@@ -126,7 +126,7 @@ static int learn_from(struct predict_options *f, const struct trace *t, const ch
 					 "%s says of no kernel how long it ran: record it "
 					 "again, with --gpu",
 					 path);
-		samples_fini(&all);
+		launch_samples_fini(&all);
 	}
 	meta_fini(&m);
 	return code;

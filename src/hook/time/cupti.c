@@ -54,27 +54,27 @@ static bool is_here(void)
 static struct {
 	struct chunk_header *chunk;
 	uint32_t used;
-	uint32_t held; /* by this thread; 0: by none */
-	uint64_t lost; /* pieces that no chunk says to be lost yet */
+	uint32_t locked; /* by this thread; 0: by none */
+	uint64_t lost;   /* pieces that no chunk says to be lost yet */
 } out;
 
-static bool try_hold(uint32_t tid)
+static bool try_lock(uint32_t tid)
 {
 	uint32_t none = 0;
 	return __atomic_compare_exchange_n(
-		&out.held, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+		&out.locked, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void hold(void)
+static void lock(void)
 {
 	const uint32_t tid = (uint32_t)sys(gettid);
-	while (!try_hold(tid))
+	while (!try_lock(tid))
 		sys(sched_yield);
 }
 
-static void release(void)
+static void unlock(void)
 {
-	__atomic_store_n(&out.held, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&out.locked, 0, __ATOMIC_RELEASE);
 }
 
 static void tell_lost(void)
@@ -337,7 +337,7 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 {
 	void *record = NULL;
 	size_t dropped = 0;
-	hold();
+	lock();
 	share_sample();
 	while (valid && !cupti.next_record(buffer, valid, &record))
 		keep_record(record);
@@ -348,7 +348,7 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	}
 	if (completions_are_wanted())
 		set_pace(completions_tell(NULL, NULL));
-	release();
+	unlock();
 }
 
 struct returned {
@@ -375,10 +375,10 @@ static uint32_t waiting_count;
 
 static void wait_for_flush(const struct returned *b)
 {
-	hold();
+	lock();
 	if (waiting_count < BUFFERS)
 		waiting[waiting_count++] = *b;
-	release();
+	unlock();
 }
 
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
@@ -418,13 +418,13 @@ bool cupti_end_learning(void)
 {
 	const uint32_t tid = (uint32_t)sys(gettid);
 	const uint64_t until = monotonic_ns() + LEARNER_WAIT_NS;
-	while (!try_hold(tid)) {
-		if (__atomic_load_n(&out.held, __ATOMIC_RELAXED) == tid || monotonic_ns() > until)
+	while (!try_lock(tid)) {
+		if (__atomic_load_n(&out.locked, __ATOMIC_RELAXED) == tid || monotonic_ns() > until)
 			return false;
 		sys(sched_yield);
 	}
 	completions_stop();
-	release();
+	unlock();
 	return true;
 }
 
@@ -474,13 +474,13 @@ int cupti_share(void)
 
 static bool take_waiting(struct returned *ret_b)
 {
-	hold();
+	lock();
 	const bool any = waiting_count > 0;
 	if (any) {
 		*ret_b = waiting[0];
 		memmove(waiting, waiting + 1, --waiting_count * sizeof *waiting);
 	}
-	release();
+	unlock();
 	return any;
 }
 
@@ -495,9 +495,9 @@ void cupti_hand_on_waiting(void)
  * child writes to is copied. */
 void cupti_forked(void)
 {
-	if (__atomic_load_n(&out.held, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&out.locked, __ATOMIC_RELAXED)) {
 		waiting_count = 0;
-		release();
+		unlock();
 	}
 	share_forked();
 }

@@ -38,7 +38,7 @@ struct readings {
 
 static struct {
 	struct readings of;
-	uint32_t held;
+	uint32_t locked;
 } clocks;
 
 struct copy {
@@ -54,27 +54,27 @@ struct copy {
 static struct {
 	struct copy copy;
 	bool asked;
-	uint32_t held;
+	uint32_t locked;
 } spare;
 
-/* Nobody waits or calls anybody while he has one. */
-static void hold(uint32_t *lock)
+/* Who has it neither waits nor calls anybody. */
+static void lock(uint32_t *word)
 {
-	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+	while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
 		sys(sched_yield);
 }
 
-static void release(uint32_t *lock)
+static void unlock(uint32_t *word)
 {
-	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
 static struct copy take_spare(void)
 {
-	hold(&spare.held);
+	lock(&spare.locked);
 	const struct copy c = spare.copy;
 	spare.copy = (struct copy){ 0 };
-	release(&spare.held);
+	unlock(&spare.locked);
 	return c;
 }
 
@@ -82,13 +82,13 @@ void share_forked(void)
 {
 	if (spare.asked)
 		spare.asked = false; /* whoever asked is not here */
-	if (__atomic_load_n(&spare.held, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&spare.locked, __ATOMIC_RELAXED)) {
 		spare.copy = (struct copy){ 0 };
-		release(&spare.held);
+		unlock(&spare.locked);
 	}
-	if (__atomic_load_n(&clocks.held, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&clocks.locked, __ATOMIC_RELAXED)) {
 		clocks.of = (struct readings){ 0 };
-		release(&clocks.held);
+		unlock(&clocks.locked);
 	}
 }
 
@@ -121,11 +121,11 @@ void share_forget(void)
 void share_clock(uint64_t (*now)(void), bool collecting)
 {
 	if (!share_is_clock(now)) {
-		hold(&clocks.held);
+		lock(&clocks.locked);
 		__atomic_store_n(&client.now, now, __ATOMIC_RELEASE);
 		clocks.of.first = clocks.of.last = (struct pair){ 0 };
 		clocks.of.switched |= collecting;
-		release(&clocks.held);
+		unlock(&clocks.locked);
 	}
 	share_sample();
 }
@@ -198,7 +198,7 @@ void share_sample(void)
 {
 	uint64_t (*now)(void) = __atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
 	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };
-	hold(&clocks.held);
+	lock(&clocks.locked);
 	if (!clocks.of.since_ns)
 		clocks.of.since_ns = monotonic_ns();
 	if (now && share_is_clock(now)) {
@@ -206,14 +206,14 @@ void share_sample(void)
 			clocks.of.first = p;
 		clocks.of.last = p;
 	}
-	release(&clocks.held);
+	unlock(&clocks.locked);
 }
 
 static struct readings readings(void)
 {
-	hold(&clocks.held);
+	lock(&clocks.locked);
 	const struct readings r = clocks.of;
-	release(&clocks.held);
+	unlock(&clocks.locked);
 	return r;
 }
 
@@ -263,11 +263,11 @@ static bool is_wanted(const void *record)
 
 static bool put_spare(const struct copy *c)
 {
-	hold(&spare.held);
+	lock(&spare.locked);
 	const bool empty = !spare.copy.to;
 	if (empty)
 		spare.copy = *c;
-	release(&spare.held);
+	unlock(&spare.locked);
 	return empty;
 }
 
@@ -299,16 +299,16 @@ void share_prepare(void)
 	struct copy c;
 	if (!is_listening())
 		return;
-	hold(&spare.held);
+	lock(&spare.locked);
 	const bool needed = !spare.copy.to && !spare.asked;
 	spare.asked |= needed;
-	release(&spare.held);
+	unlock(&spare.locked);
 	if (!needed)
 		return;
 	open_copy(&c);
-	hold(&spare.held);
+	lock(&spare.locked);
 	spare.asked = false;
-	release(&spare.held);
+	unlock(&spare.locked);
 	close_copy(&c, NULL, 0);
 }
 

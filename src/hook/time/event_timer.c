@@ -77,7 +77,7 @@ static uint64_t correlations;
 static uint64_t owners;
 static uint32_t threads_seen;
 
-__thread uint32_t hook_sample_left = 1;
+__thread uint32_t event_timer_left = 1;
 
 /* Where this thread is in its runs. */
 static __thread struct {
@@ -109,14 +109,14 @@ static bool is_next(void)
 {
 	const uint64_t n = __atomic_load_n(&rate, __ATOMIC_RELAXED);
 	if (!n) {
-		hook_sample_left = LOST_SIGHT; /* cuInit() may come yet */
+		event_timer_left = LOST_SIGHT; /* cuInit() may come yet */
 		return false;
 	}
 	if (!turn.random) {
 		turn.random =
 			(__atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED) * 0x9e3779b9u) | 1;
-		hook_sample_left = random_below(n);
-		if (hook_sample_left)
+		event_timer_left = random_below(n);
+		if (event_timer_left)
 			return false;
 	}
 	if (!turn.left) {
@@ -124,7 +124,7 @@ static bool is_next(void)
 		turn.left = turn.length;
 	}
 	turn.left--;
-	hook_sample_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
+	event_timer_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
 	return true;
 }
 
@@ -495,7 +495,7 @@ static struct sample *start(struct run *r)
 	return NULL;
 }
 
-struct sample *sample_take(void *stream, bool per_thread)
+struct sample *event_timer_take(void *stream, bool per_thread)
 {
 	if (!is_next() || !is_wanted())
 		return NULL;
@@ -508,7 +508,7 @@ struct sample *sample_take(void *stream, bool per_thread)
 	return s;
 }
 
-struct sample *sample_take_config(const struct cu_launch_config *c, bool per_thread)
+struct sample *event_timer_take_config(const struct cu_launch_config *c, bool per_thread)
 {
 	enum { PROGRAMMATIC = 6 }; /* CUlaunchAttributeID: may begin before its predecessor ends */
 	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
@@ -516,13 +516,13 @@ struct sample *sample_take_config(const struct cu_launch_config *c, bool per_thr
 	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
 		alone = attrs[i].id != PROGRAMMATIC;
 	if (!alone) {
-		hook_sample_left = 1; /* the next one, then */
+		event_timer_left = 1; /* the next one, then */
 		return NULL;
 	}
-	return sample_take(c->stream, per_thread);
+	return event_timer_take(c->stream, per_thread);
 }
 
-static void describe(struct sample *s, const struct sample_call *call)
+static void describe(struct sample *s, const struct event_timer_call *call)
 {
 	const struct run *r = s->run;
 	const struct pool *p = r->pool;
@@ -549,7 +549,7 @@ static void describe(struct sample *s, const struct sample_call *call)
 	};
 }
 
-void sample_end(struct sample *s, int result, const struct sample_call *call)
+void event_timer_end(struct sample *s, int result, const struct event_timer_call *call)
 {
 	struct run *r = s->run;
 	const int kept = errno;
@@ -567,14 +567,14 @@ void sample_end(struct sample *s, int result, const struct sample_call *call)
 	errno = kept;
 }
 
-void sample_end_config(struct sample *s, int result, const struct sample_call *call,
+void event_timer_end_config(struct sample *s, int result, const struct event_timer_call *call,
 	const struct cu_launch_config *c)
 {
-	struct sample_call whole = *call;
+	struct event_timer_call whole = *call;
 	memcpy(whole.grid, &c->grid_x, sizeof whole.grid);
 	memcpy(whole.block, &c->block_x, sizeof whole.block);
 	whole.shared = c->shared_bytes;
-	sample_end(s, result, &whole);
+	event_timer_end(s, result, &whole);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -608,7 +608,7 @@ static void collect_all(void)
 }
 
 /* When the program ends in order; what is not through is counted as lost. */
-void sample_at_exit(void)
+void event_timer_at_exit(void)
 {
 	if (!process_is_started())
 		return; /* a forked child's: what is here is its parent's */
@@ -630,11 +630,11 @@ static const char *start_timing(uint32_t n)
 	return NULL;
 }
 
-void sample_forget(void)
+void event_timer_forget(void)
 {
 	DROP(pools);
 	rate = 0;
-	hook_sample_left = 1;
+	event_timer_left = 1;
 	memset(&turn, 0, sizeof turn);
 }
 

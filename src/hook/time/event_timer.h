@@ -1,10 +1,10 @@
 /*
  * Device times without CUPTI: of one launch in N, between two events.
  *
- * A wrapper of a launch asks sample_begin() before the driver; mostly the answer is NULL and has
- * cost a counter.  Otherwise there is an event on the launch's own stream, and sample_end()
- * records the one behind it.  What they say is collected when later launches are timed, and at the
- * end of the program; nothing ever waits for a device.
+ * A wrapper of a launch asks event_timer_begin() before the driver; mostly the answer is NULL and
+ * has cost a counter.  Otherwise there is an event on the launch's own stream, and
+ * event_timer_end() records the one behind it.  What they say is collected when later launches are
+ * timed, and at the end of the program; nothing ever waits for a device.
  *
  * Which launches: some in a row, then as many times N that are not timed, by lot, so that a program
  * that repeats itself does not show the same kernels always.  In a row, since an event that ends
@@ -30,7 +30,7 @@
 struct sample; /* a launch that is being timed */
 
 /* What was launched, once the driver has answered. */
-struct sample_call {
+struct event_timer_call {
 	uint64_t begun, took; /* ticks */
 	uint64_t function;    /* 0: a graph */
 	uint32_t fn;          /* enum fn */
@@ -38,34 +38,35 @@ struct sample_call {
 };
 
 /* How many launches of this thread until the next that is sampled. */
-extern __thread uint32_t hook_sample_left __attribute__((tls_model("initial-exec")));
+extern __thread uint32_t event_timer_left __attribute__((tls_model("initial-exec")));
 
-struct sample *sample_take(void *stream, bool per_thread);
-struct sample *sample_take_config(const struct cu_launch_config *config, bool per_thread);
+struct sample *event_timer_take(void *stream, bool per_thread);
+struct sample *event_timer_take_config(const struct cu_launch_config *config, bool per_thread);
 
 /* Before a launch.  NULL: this one is not timed. */
-static inline struct sample *sample_begin(void *stream, int per_thread)
+static inline struct sample *event_timer_begin(void *stream, int per_thread)
 {
-	if (__builtin_expect(--hook_sample_left != 0, 1))
+	if (__builtin_expect(--event_timer_left != 0, 1))
 		return NULL;
-	return sample_take(stream, per_thread);
+	return event_timer_take(stream, per_thread);
 }
 
-static inline struct sample *sample_begin_config(const struct cu_launch_config *c, int per_thread)
+static inline struct sample *event_timer_begin_config(
+	const struct cu_launch_config *c, int per_thread)
 {
-	if (__builtin_expect(--hook_sample_left != 0, 1))
+	if (__builtin_expect(--event_timer_left != 0, 1))
 		return NULL;
-	return sample_take_config(c, per_thread);
+	return event_timer_take_config(c, per_thread);
 }
 
 /* After it, with its result. */
-void sample_end(struct sample *s, int result, const struct sample_call *call);
+void event_timer_end(struct sample *s, int result, const struct event_timer_call *call);
 
 /* The shape is the configuration's. */
-void sample_end_config(struct sample *s, int result, const struct sample_call *call,
+void event_timer_end_config(struct sample *s, int result, const struct event_timer_call *call,
 	const struct cu_launch_config *config);
 
-void sample_forget(void); /* after a fork */
-void sample_at_exit(void);
+void event_timer_forget(void); /* after a fork */
+void event_timer_at_exit(void);
 
 #endif
