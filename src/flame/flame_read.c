@@ -119,7 +119,7 @@ static int thread_of(
 	if (!t)
 		return -ENOMEM;
 	*ret_thread = (uint32_t)(t - r->threads.v);
-	if (name && *name)
+	if (name && !*t->name)
 		snprintf(t->name, sizeof(t->name), "%.15s", name);
 	return 0;
 }
@@ -261,27 +261,37 @@ static int enter(struct reader *r, const struct record *c)
 	return 0;
 }
 
-static int read_calls(struct reader *r, uint32_t *thread)
+static int read_calls(struct reader *r)
 {
-	const struct chunk_ref *c = r->calls.buf.ref;
+	int e = 0;
 	while (r->depth && r->calls.new_thread)
 		leave(r);
-	const char *name =
-		r->calls.new_thread || !*r->threads.v[*thread].name ? c->head.thread : NULL;
-	int e = thread_of(r, c->process, c->head.tid, name, thread);
 	for (size_t i = r->calls.calls.n; i-- > 0 && !e;)
 		e = enter(r, r->calls.calls.v[i]);
+	return e;
+}
+
+/* Those of damaged chunks too. */
+static int name_threads(struct reader *r)
+{
+	uint32_t thread;
+	int e = 0;
+	for (size_t i = 0; i < r->calls.chunks.v.n && !e; i++) {
+		const struct chunk_ref *c = &r->t->chunks[r->calls.chunks.v.v[i]];
+		e = thread_of(r, c->process, c->head.tid, c->head.thread, &thread);
+	}
 	return e;
 }
 
 static int read_threads(struct reader *r)
 {
 	struct progress progress;
-	uint32_t thread = NONE;
 	int e = thread_calls_init(&r->calls, r->t);
+	if (!e)
+		e = name_threads(r);
 	progress_init(&progress, "reading");
 	while (!e && (e = thread_calls_next(&r->calls)) > 0) {
-		e = read_calls(r, &thread);
+		e = read_calls(r);
 		progress_show(&progress, r->calls.next - 1, r->calls.chunks.v.n);
 	}
 	while (r->depth)

@@ -344,6 +344,69 @@ static void calls_are_rows_by_depth_with_what_they_launched(void **state)
 	close_page(&p);
 }
 
+/* The number of the link of a lane's first item. */
+static uint64_t link_in(json_t *data, const char *kind)
+{
+	json_t *lane;
+	size_t i, bytes;
+	json_array_foreach(json_object_get(json_object_get(data, "timeline"), "lanes"), i, lane)
+	{
+		if (strcmp(json_string_value(json_object_get(lane, "kind")), kind) != 0)
+			continue;
+		const uint8_t *at =
+			unpack(json_string_value(json_array_get(json_object_get(lane, "rows"), 0)),
+				&bytes);
+		for (int field = 0; field < 4; field++) /* start, length, name, detail */
+			varint(&at);
+		return varint(&at);
+	}
+	return 0;
+}
+
+/* A recording has no links of its own: they are found by joining. */
+static void a_recorded_kernel_is_linked_to_its_call(void **state)
+{
+	const uint64_t launch[] = { 0xf00, 7, 8ull << 32 | 4, 256ull << 32 | 1, 1ull << 32 | 1 };
+	const struct gpu_activity kernel = { .start_ns = T0 + 500,
+		.end_ns = T0 + 900,
+		.correlation = 5,
+		.name = 1,
+		.stream = 7,
+		.grid = { 4, 8, 1 },
+		.block = { 256, 1, 1 },
+		.kind = GPU_KERNEL,
+		.valid = GPU_HAS_STREAM | GPU_HAS_CORRELATION };
+	struct page p;
+	struct error err;
+	const char *end;
+	strcpy(p.path, "/tmp/weir-html-XXXXXX");
+	close(mkstemp(p.path));
+	struct maker *m = maker_new(p.path, maker_schema, 1 << 16);
+	const int names = maker_thread(m, CHUNK_META, 100, 100, "python");
+	const int calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "python");
+	maker_name(m, names, T0 + 10, 0xf00, "axpy");
+	maker_meta(m, names, META_STRING, 1, 1, (uint64_t[]){ 1 }, "axpy", 4, 4);
+	maker_put(m, calls,
+		(struct record){ .ticks = T0 + 100,
+			.dur = 20,
+			.fn = FN_LAUNCH,
+			.words = RECORD_WORDS + LAUNCH_WORDS },
+		launch);
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &kernel, sizeof(kernel));
+	maker_finish(m, T0 + 2000000, false);
+	assert_int_equal(0, trace_open(p.path, &p.t, &err));
+	p.d = decoder_of(p.t);
+	assert_int_equal(0, html_make(&p.h, p.t, &p.d, HTML_ITEMS_MOST, &err));
+	FILE *out = open_memstream(&p.text, &p.bytes);
+	assert_int_equal(0, html_put(&p.h, out));
+	fclose(out);
+	json_t *data = data_of(&p, &end);
+	assert_int_not_equal(link_in(data, "calls"), 0);
+	assert_int_equal(link_in(data, "calls"), link_in(data, "stream"));
+	json_decref(data);
+	close_page(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +418,7 @@ int main(void)
 		cmocka_unit_test(no_name_ends_the_data),
 		cmocka_unit_test(the_page_has_the_numbers_of_the_report),
 		cmocka_unit_test(calls_are_rows_by_depth_with_what_they_launched),
+		cmocka_unit_test(a_recorded_kernel_is_linked_to_its_call),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
