@@ -21,7 +21,7 @@ struct level { /* of something that goes up and down */
 
 struct memory_vmm {
 	uint64_t creates, maps, reserves;
-	uint64_t strange; /* calls about addresses that nobody was seen mapping or reserving */
+	uint64_t unknown; /* calls about addresses whose mapping or reservation was not recorded */
 	struct level reserved, mapped;
 	struct level backed; /* of handles that are held or mapped */
 	struct level segments;

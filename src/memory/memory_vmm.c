@@ -124,7 +124,7 @@ static int unmap(struct vmm_replay *p, const struct vmm_op *op)
 	while (done < op->bytes && !e) {
 		const struct map_key key = MAP_KEY(op->process, op->pointer + done);
 		if (map_find(&p->mapping_map, key) == MAP_NONE) {
-			p->v->strange++;
+			p->v->unknown++;
 			break;
 		}
 		uint32_t *slot = map_get(&p->mapping_map, key);
@@ -160,7 +160,7 @@ static int give_back(struct vmm_replay *p, const struct vmm_op *op)
 {
 	const struct map_key key = MAP_KEY(op->process, op->pointer);
 	if (map_find(&p->reserve_map, key) == MAP_NONE) {
-		p->v->strange++;
+		p->v->unknown++;
 		return 0;
 	}
 	uint32_t *slot = map_get(&p->reserve_map, key);

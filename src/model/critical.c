@@ -18,15 +18,15 @@
 
 struct ended {
 	uint64_t end_ns;
-	uint32_t piece;
+	uint32_t activity;
 };
 
 struct walker {
 	struct report *r;
 	const struct timeline *t;
 	const struct host_time *host;
-	struct ended *ended; /* all pieces, by end */
-	uint32_t *previous;  /* the piece before in the same stream, or NONE */
+	struct ended *ended; /* all activities, by end */
+	uint32_t *previous;  /* the activity before in the same stream, or NONE */
 	uint64_t *path_ns;
 	uint64_t at; /* how far back the path has come */
 };
@@ -40,9 +40,9 @@ static void spend(struct walker *w, enum path_part part, uint64_t until)
 	w->at = until;
 }
 
-static int index_pieces(struct walker *w)
+static int index_activities(struct walker *w)
 {
-	const size_t n = w->t->pieces.n;
+	const size_t n = w->t->activities.n;
 	uint32_t *last = malloc((w->t->stream_count + 1) * sizeof(*last));
 	w->ended = malloc(n * sizeof(*w->ended));
 	w->previous = malloc(n * sizeof(*w->previous));
@@ -53,7 +53,7 @@ static int index_pieces(struct walker *w)
 	for (size_t i = 0; i <= w->t->stream_count; i++)
 		last[i] = NONE;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct piece *p = &w->t->pieces.v[i];
+		const struct activity *p = &w->t->activities.v[i];
 		const bool known = p->stream != NO_STREAM;
 		w->ended[i] = (struct ended){ p->end_ns, i };
 		w->previous[i] = known ? last[p->stream] : NONE;
@@ -64,14 +64,15 @@ static int index_pieces(struct walker *w)
 		sizeof(w->ended->end_ns));
 }
 
-/* The piece that ended last, at `ns` at the latest, and began before; or NONE. */
+/* The activity that ended last, at `ns` at the latest, and began before; or NONE. */
 static uint32_t ended_by(const struct walker *w, uint64_t ns)
 {
-	size_t low = SEARCH(i, 0, w->t->pieces.n, w->ended[i].end_ns <= ns);
-	while (low && w->t->pieces.v[w->ended[low - 1].piece].start_ns >= ns)
+	size_t low = SEARCH(i, 0, w->t->activities.n, w->ended[i].end_ns <= ns);
+	while (low && w->t->activities.v[w->ended[low - 1].activity].start_ns >= ns)
 		low--; /* of no length, at that very moment */
-	expect(!low || w->ended[low - 1].piece < w->t->pieces.n, "the piece found is one of all");
-	return low ? w->ended[low - 1].piece : NONE;
+	expect(!low || w->ended[low - 1].activity < w->t->activities.n,
+		"the activity found is one of all");
+	return low ? w->ended[low - 1].activity : NONE;
 }
 
 /* Back along a thread, from a call to the last wait that something on a device ended. */
@@ -81,28 +82,28 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	for (const struct host_span *s; (s = host_time_wait(w->host, call->thread, from));) {
 		const uint32_t waited = ended_by(w, s->end_ns);
 		from = s->start_ns;
-		if (waited == NONE || w->t->pieces.v[waited].end_ns < s->start_ns)
+		if (waited == NONE || w->t->activities.v[waited].end_ns < s->start_ns)
 			continue;
 		spend(w, PATH_HOST, s->end_ns);
-		spend(w, PATH_WAITING, w->t->pieces.v[waited].end_ns);
+		spend(w, PATH_WAITING, w->t->activities.v[waited].end_ns);
 		return waited;
 	}
 	return NONE;
 }
 
-/* What the piece waited for last: another piece, or NONE and the path is at its beginning. */
-static uint32_t follow(struct walker *w, uint32_t piece)
+/* What the activity waited for last: another activity, or NONE and the path is at its beginning. */
+static uint32_t follow(struct walker *w, uint32_t activity)
 {
-	const struct piece *p = &w->t->pieces.v[piece];
-	uint32_t before = w->previous[piece];
-	uint64_t ready = before == NONE ? 0 : w->t->pieces.v[before].end_ns;
+	const struct activity *p = &w->t->activities.v[activity];
+	uint32_t before = w->previous[activity];
+	uint64_t ready = before == NONE ? 0 : w->t->activities.v[before].end_ns;
 	const struct caller *call = p->call == NO_CALL ? NULL : &w->t->calls.v[p->call];
 	const uint64_t asked = call ? call->end_ns : 0;
 	if (asked < w->at && ready + HANDOVER_NS < w->at && asked + HANDOVER_NS < w->at) {
 		const uint32_t other = ended_by(w, w->at);
-		if (other != NONE && w->t->pieces.v[other].end_ns > ready) {
+		if (other != NONE && w->t->activities.v[other].end_ns > ready) {
 			before = other;
-			ready = w->t->pieces.v[other].end_ns;
+			ready = w->t->activities.v[other].end_ns;
 		}
 	}
 	if (call && asked >= ready) {
@@ -114,7 +115,7 @@ static uint32_t follow(struct walker *w, uint32_t piece)
 	return before;
 }
 
-static enum path_part part_of(const struct piece *p)
+static enum path_part part_of(const struct activity *p)
 {
 	if (p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET)
 		return PATH_COPYING;
@@ -124,17 +125,17 @@ static enum path_part part_of(const struct piece *p)
 /* A path that ends where the host began, or where nothing is known to go back to. */
 static void walk(struct walker *w, uint64_t start_ns)
 {
-	uint32_t piece = w->ended[w->t->pieces.n - 1].piece;
-	spend(w, PATH_AFTER, w->t->pieces.v[piece].end_ns);
+	uint32_t activity = w->ended[w->t->activities.n - 1].activity;
+	spend(w, PATH_AFTER, w->t->activities.v[activity].end_ns);
 	/* Equal times could lead round in a circle. */
-	for (size_t steps = 0; piece != NONE && steps < w->t->pieces.n; steps++) {
-		const struct piece *p = &w->t->pieces.v[piece];
+	for (size_t steps = 0; activity != NONE && steps < w->t->activities.n; steps++) {
+		const struct activity *p = &w->t->activities.v[activity];
 		const uint64_t before = w->at;
 		spend(w, part_of(p), p->start_ns);
 		w->r->activities.v[p->row].path_ns += before - w->at;
-		piece = follow(w, piece);
+		activity = follow(w, activity);
 	}
-	spend(w, PATH_HOST, w->t->pieces.v[0].start_ns);
+	spend(w, PATH_HOST, w->t->activities.v[0].start_ns);
 	spend(w, PATH_BEFORE, start_ns);
 	expect(w->at == start_ns, "the critical path ends where the recording begins");
 }
@@ -147,8 +148,8 @@ static int busiest_stream(const struct timeline *t, uint64_t *ret_ns)
 	} *streams = calloc(t->stream_count + 1, sizeof(*streams));
 	if (!streams)
 		return -ENOMEM;
-	for (size_t i = 0; i < t->pieces.n; i++) {
-		const struct piece *p = &t->pieces.v[i];
+	for (size_t i = 0; i < t->activities.n; i++) {
+		const struct activity *p = &t->activities.v[i];
 		const uint32_t s = p->stream;
 		if (s == NO_STREAM || p->end_ns <= streams[s].until)
 			continue;
@@ -185,7 +186,7 @@ int critical_fill(
 		.host = h,
 		.path_ns = r->analysis.path_ns,
 		.at = start_ns + r->wall_ns };
-	int e = index_pieces(&w);
+	int e = index_activities(&w);
 	if (!e) {
 		walk(&w, start_ns);
 		e = find_host_most(r, t);

@@ -341,16 +341,16 @@ static bool is_busy(uint16_t kind)
 	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
 }
 
-static int keep_piece(struct joiner *j, const struct gpu_activity *w, struct piece *piece)
+static int keep_activity(struct joiner *j, const struct gpu_activity *w, struct activity *activity)
 {
-	struct piece *new = array_push(&j->timeline.pieces);
+	struct activity *new = array_push(&j->timeline.activities);
 	if (!new)
 		return -ENOMEM;
-	*new = *piece;
+	*new = *activity;
 	new->start_ns = w->start_ns;
 	new->end_ns = w->end_ns;
 	new->kind = w->kind;
-	new->communicates = j->r->activities.v[piece->row].communicates;
+	new->communicates = j->r->activities.v[activity->row].communicates;
 	return 0;
 }
 
@@ -366,16 +366,16 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
 {
 	struct activity_row *row = &j->r->activities.v[index];
-	struct piece piece = { .row = index, .stream = NO_STREAM };
+	struct activity activity = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
 	j->r->device_kernels += w->kind == GPU_KERNEL;
 	if (j->r->sampled)
 		return 0; /* sums of samples are no times of operators, streams and devices */
 	int e = 0;
-	owner_of(j, w, row, &piece.call, &span);
+	owner_of(j, w, row, &activity.call, &span);
 	if (w->kind == GPU_KERNEL) {
 		j->r->unowned_kernels += span == NONE && j->spans.n;
-		e = cost_claim(j, span, index, piece.call, w->end_ns - w->start_ns);
+		e = cost_claim(j, span, index, activity.call, w->end_ns - w->start_ns);
 	}
 	if (span != NONE &&
 		expect(span < j->spans.n, "the range of a GPU activity is one of all")) {
@@ -387,10 +387,10 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	if (!e && (w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET))
 		e = count_copy(j, w);
 	if (!e)
-		e = count_stream(j, w, &piece.stream);
+		e = count_stream(j, w, &activity.stream);
 	if (!e)
-		e = count_device(j, w, &piece.device);
-	return e ? e : keep_piece(j, w, &piece);
+		e = count_device(j, w, &activity.device);
+	return e ? e : keep_activity(j, w, &activity);
 }
 
 static int count_work(struct joiner *j, const struct gpu_activity *w)
@@ -516,7 +516,7 @@ static void check_counts(const struct joiner *j)
 		streams += r->stream_rows.v[i].count;
 	for (size_t i = 0; i < r->activities.n; i++)
 		kernels += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].count : 0;
-	expect(devices == j->timeline.pieces.n, "each GPU activity is one device's");
+	expect(devices == j->timeline.activities.n, "each GPU activity is one device's");
 	expect(streams <= devices, "activities of streams are those of devices");
 	expect(kernels == r->device_kernels, "the rows of kernels add up to all kernels");
 	expect(r->unjoined_activities <= devices,

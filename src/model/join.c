@@ -7,7 +7,7 @@
  * those that follow; a match that closes no candidate ("free") is taken at once, and is all that
  * happens while nothing was lost.  Else
  * either calls lost their work or work lost its call: each way out is tried on the next
- * LOOK_AHEAD pieces, and the one on which most of them find free matches is taken.
+ * LOOK_AHEAD activities, and the one on which most of them find free matches is taken.
  */
 #include "model/join.h"
 
@@ -23,7 +23,7 @@
 #define CLOCK_ERROR_NS  20000u /* how far off the device's clock may be */
 #define NUMBER_EARLY_NS 5000u  /* before its call began, as others see it */
 #define LOOK_AHEAD      24u
-#define SCAN_MOST       512u /* candidates that are looked at for one piece */
+#define SCAN_MOST       512u /* candidates that are looked at for one activity */
 #define NEAR_FRONT      64u
 #define NEAR_GUESS      256u
 #define OPTIONS         8u
@@ -114,7 +114,7 @@ struct join {
 	struct mark old, new;    /* a match OLD_ENOUGH matches ago at least, and its successor */
 	uint64_t numbers, steps; /* lately: numbers given out while so many calls were made */
 	uint32_t matched;
-	uint32_t given_up; /* pieces in a row for which there was no way out */
+	uint32_t given_up; /* activities in a row for which there was no way out */
 };
 
 /* What is believed while a way is tried. */

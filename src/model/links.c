@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 /* a GPU activity. */
-struct piece {
+struct device_activity {
 	uint64_t correlation;
 	uint64_t start_ns, end_ns;
 	uint64_t shape;
@@ -45,7 +45,7 @@ struct loader {
 	bool *has_activity;
 	uint64_t *graph_hashes; /* by step of meta.steps; UINT64_MAX: not known yet */
 	uint32_t last_string, last_string_process, last_name; /* of the work seen last */
-	ARRAY(struct piece) pieces;
+	ARRAY(struct device_activity) found;
 	ARRAY(struct join_activity) activities;
 	ARRAY(struct join_call) calls;
 	ARRAY(struct caller) callers;
@@ -64,9 +64,9 @@ static int link_order(const void *one, const void *two)
 	return ORDER(a->ticks, b->ticks);
 }
 
-static int piece_order(const void *one, const void *two)
+static int activity_order(const void *one, const void *two)
 {
-	const struct piece *a = one, *b = two;
+	const struct device_activity *a = one, *b = two;
 	if (a->process != b->process)
 		return ORDER(a->process, b->process);
 	return ORDER(a->correlation, b->correlation);
@@ -144,9 +144,9 @@ static uint32_t stream_of(const struct gpu_activity *w)
 	return w->valid & GPU_HAS_STREAM ? fold(hash_mix((uint64_t)context << 32 | w->stream)) : 0;
 }
 
-static struct piece piece_of(struct loader *o, const struct gpu_activity *w)
+static struct device_activity device_activity_of(struct loader *o, const struct gpu_activity *w)
 {
-	struct piece p = { .correlation = w->correlation,
+	struct device_activity p = { .correlation = w->correlation,
 		.start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.process = o->buf.ref->process,
@@ -166,7 +166,7 @@ static struct piece piece_of(struct loader *o, const struct gpu_activity *w)
 	return p;
 }
 
-static int take_pieces(struct loader *o)
+static int take_activities(struct loader *o)
 {
 	struct cursor at = { .t = o->t, .buf = &o->buf };
 	struct gpu_activity w;
@@ -176,10 +176,10 @@ static int take_pieces(struct loader *o)
 		if (o->has_links[process] || !(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
 			!join_kind_of(&w))
 			continue;
-		struct piece *to = array_push(&o->pieces);
+		struct device_activity *to = array_push(&o->found);
 		if (!to)
 			return -ENOMEM;
-		*to = piece_of(o, &w);
+		*to = device_activity_of(o, &w);
 		o->has_activity[process] = true;
 		o->l->activities += to->counts;
 	}
@@ -197,7 +197,7 @@ static int group(struct loader *o, size_t from, size_t to)
 	o->activities.n = 0;
 	uint64_t nodes = 0;
 	for (size_t i = from; i < to; i++) {
-		const struct piece *p = &o->pieces.v[i];
+		const struct device_activity *p = &o->found.v[i];
 		struct join_activity *w =
 			o->activities.n ? &o->activities.v[o->activities.n - 1] : NULL;
 		if (!w || w->correlation != p->correlation) {
@@ -360,11 +360,11 @@ static int take_calls(struct loader *o, uint32_t process)
 
 /* ---- joining ---- */
 
-/* The activities of one correlation, pieces [from, to), and its call. */
+/* The activities [from, to) of one correlation, and their call. */
 static void count(struct loader *o, const struct join_call *c, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
-		const struct piece *p = &o->pieces.v[i];
+		const struct device_activity *p = &o->found.v[i];
 		if (!p->counts)
 			continue;
 		o->l->joined++;
@@ -381,7 +381,7 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 	for (size_t i = 0; i < o->activities.n; i++) {
 		const struct join_activity *w = &o->activities.v[i];
 		const size_t first = at;
-		while (at < to && o->pieces.v[at].correlation == w->correlation)
+		while (at < to && o->found.v[at].correlation == w->correlation)
 			at++;
 		if (call[i] == JOIN_NONE)
 			continue;
@@ -424,7 +424,7 @@ static int join_by_shape(struct loader *o, uint32_t *call)
 
 static int join_process(struct loader *o, size_t from, size_t to)
 {
-	const uint32_t process = o->pieces.v[from].process;
+	const uint32_t process = o->found.v[from].process;
 	int e = group(o, from, to);
 	if (!e)
 		e = take_calls(o, process);
@@ -445,10 +445,10 @@ static int join_process(struct loader *o, size_t from, size_t to)
 static int join_all(struct loader *o)
 {
 	int e = trace_thread_chunks(o->t, false, &o->chunks);
-	SORT(o->pieces, piece_order);
-	for (size_t from = 0, to; from < o->pieces.n && !e; from = to) {
+	SORT(o->found, activity_order);
+	for (size_t from = 0, to; from < o->found.n && !e; from = to) {
 		to = from + 1;
-		while (to < o->pieces.n && o->pieces.v[to].process == o->pieces.v[from].process)
+		while (to < o->found.n && o->found.v[to].process == o->found.v[from].process)
 			to++;
 		e = join_process(o, from, to);
 	}
@@ -459,8 +459,8 @@ static int load_all(struct loader *o)
 {
 	int e = take_links(o);
 	if (!e)
-		e = take_pieces(o);
-	if (!e && o->pieces.n)
+		e = take_activities(o);
+	if (!e && o->found.n)
 		e = join_all(o);
 	SORT(o->l->v, link_order);
 	expect(o->l->joined <= o->l->activities, "no more is joined than there is");
@@ -487,7 +487,7 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 	free(o.has_activity);
 	free(o.graph_hashes);
 	chunk_buf_fini(&o.buf);
-	array_free(&o.pieces);
+	array_free(&o.found);
 	array_free(&o.activities);
 	array_free(&o.calls);
 	array_free(&o.callers);

@@ -20,13 +20,13 @@ struct account {
 	struct timeline *t;
 	struct host_time host;
 	uint64_t start_ns, end_ns; /* of the wall time */
-	/* Covers of all pieces and of sets of kinds: differences are what is exposed. */
+	/* Covers of all activities and of sets of kinds: differences are what is exposed. */
 	struct cover all, compute, communication, copy, compute_communication, compute_copy;
-	uint32_t last_row;   /* of the piece that ended last */
+	uint32_t last_row;   /* of the activity that ended last */
 	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 };
 
-static void cover_add(struct cover *c, const struct piece *p)
+static void cover_add(struct cover *c, const struct activity *p)
 {
 	const uint64_t from = p->start_ns > c->until ? p->start_ns : c->until;
 	if (p->end_ns <= from)
@@ -35,7 +35,7 @@ static void cover_add(struct cover *c, const struct piece *p)
 	c->until = p->end_ns;
 }
 
-static void count_piece(struct account *a, const struct piece *p)
+static void count_activity(struct account *a, const struct activity *p)
 {
 	const bool copies = p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET;
 	cover_add(&a->all, p);
@@ -70,8 +70,8 @@ static const enum wall_part part_of_state[HOST_STATES] = {
 static uint64_t find_latency(const struct timeline *t)
 {
 	uint64_t least = LATENCY_MOST;
-	for (size_t i = 0; i < t->pieces.n; i++) {
-		const struct piece *p = &t->pieces.v[i];
+	for (size_t i = 0; i < t->activities.n; i++) {
+		const struct activity *p = &t->activities.v[i];
 		const struct caller *c = p->call == NO_CALL ? NULL : &t->calls.v[p->call];
 		if (c && p->kind == GPU_KERNEL && c->start_ns < p->start_ns &&
 			p->start_ns - c->start_ns < least)
@@ -122,12 +122,12 @@ static int put_idle(struct account *a, struct idle i, uint64_t ns[WALL_PARTS])
 }
 
 /* What the host was in when the device ran dry: a launch takes its time to reach it. */
-static struct idle begin_of(const struct account *a, const struct piece *p, uint64_t from)
+static struct idle begin_of(const struct account *a, const struct activity *p, uint64_t from)
 {
 	expect(p->call < a->t->calls.n, "the call of a GPU activity is known");
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t dry = from - (from < a->latency_ns ? from : a->latency_ns);
-	const bool again = p > a->t->pieces.v && p[-1].call == p->call;
+	const bool again = p > a->t->activities.v && p[-1].call == p->call;
 	return (struct idle){ .until_ns = p->start_ns,
 		.blocked = (uint8_t)host_time_state(&a->host, c->thread, dry),
 		.asked = again                ? ASKED_AGAIN
@@ -137,7 +137,7 @@ static struct idle begin_of(const struct account *a, const struct piece *p, uint
 }
 
 /* Why nothing ran from `from` until p began. */
-static int explain(struct account *a, const struct piece *p, uint64_t from, uint64_t ns[])
+static int explain(struct account *a, const struct activity *p, uint64_t from, uint64_t ns[])
 {
 	const uint64_t to = p->start_ns;
 	if (p->call == NO_CALL)
@@ -159,7 +159,7 @@ static int explain(struct account *a, const struct piece *p, uint64_t from, uint
 	return e ? e : put_idle(a, i, ns);
 }
 
-static int count_gap(struct account *a, const struct piece *p)
+static int count_gap(struct account *a, const struct activity *p)
 {
 	struct analysis *to = &a->r->analysis;
 	struct activity_row *row = &a->r->activities.v[p->row];
@@ -178,8 +178,8 @@ static int count_gap(struct account *a, const struct piece *p)
 
 /* ---- the queue ---- */
 
-/* From the call's return until the work began; pieces of a graph wait for each other. */
-static void count_wait(struct account *a, const struct piece *p)
+/* From the call's return until the work began; activities of a graph wait for each other. */
+static void count_wait(struct account *a, const struct activity *p)
 {
 	struct analysis *to = &a->r->analysis;
 	if (p->call == NO_CALL)
@@ -254,11 +254,11 @@ static void find_wall(struct account *a)
 	const struct timeline *t = a->t;
 	a->start_ns = a->r->trace->header.start.mono_ns;
 	a->end_ns = a->start_ns + a->r->wall_ns;
-	if (t->pieces.v[0].start_ns < a->start_ns)
-		a->start_ns = t->pieces.v[0].start_ns;
-	for (size_t i = 0; i < t->pieces.n; i++)
-		if (t->pieces.v[i].end_ns > a->end_ns)
-			a->end_ns = t->pieces.v[i].end_ns;
+	if (t->activities.v[0].start_ns < a->start_ns)
+		a->start_ns = t->activities.v[0].start_ns;
+	for (size_t i = 0; i < t->activities.n; i++)
+		if (t->activities.v[i].end_ns > a->end_ns)
+			a->end_ns = t->activities.v[i].end_ns;
 	a->r->wall_ns = a->end_ns - a->start_ns;
 }
 
@@ -267,10 +267,10 @@ static int walk(struct account *a)
 	const struct timeline *t = a->t;
 	uint64_t *wall = a->r->analysis.wall_ns;
 	int e = 0;
-	a->all.until = t->pieces.v[0].start_ns;
+	a->all.until = t->activities.v[0].start_ns;
 	wall[WALL_BEFORE] = a->all.until - a->start_ns;
-	for (size_t i = 0; i < t->pieces.n && !e; i++) {
-		const struct piece *p = &t->pieces.v[i];
+	for (size_t i = 0; i < t->activities.n && !e; i++) {
+		const struct activity *p = &t->activities.v[i];
 		expect(!i || p[-1].start_ns <= p->start_ns, "work comes in the order of time");
 		if (p->start_ns > a->all.until) {
 			e = count_gap(a, p);
@@ -279,7 +279,7 @@ static int walk(struct account *a)
 		if (p->end_ns >= a->all.until)
 			a->last_row = p->row;
 		count_wait(a, p);
-		count_piece(a, p);
+		count_activity(a, p);
 	}
 	wall[WALL_AFTER] = a->end_ns - a->all.until;
 	return e;
@@ -291,8 +291,8 @@ static int measure_devices(struct account *a)
 	struct cover *covers = calloc(r->devices.n, sizeof(*covers));
 	if (!covers)
 		return -ENOMEM;
-	for (size_t i = 0; i < a->t->pieces.n; i++)
-		cover_add(&covers[a->t->pieces.v[i].device], &a->t->pieces.v[i]);
+	for (size_t i = 0; i < a->t->activities.n; i++)
+		cover_add(&covers[a->t->activities.v[i].device], &a->t->activities.v[i]);
 	for (size_t i = 0; i < r->devices.n; i++) {
 		r->devices.v[i].busy_ns = covers[i].ns;
 		expect(covers[i].ns <= a->all.ns, "a device is busy while any is");
@@ -331,9 +331,9 @@ int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count)
 {
 	struct account a = { .r = r, .t = t };
-	if (!t->pieces.n)
+	if (!t->activities.n)
 		return 0;
-	int e = RADIX_SORT(t->pieces, start_ns);
+	int e = RADIX_SORT(t->activities, start_ns);
 	if (!e)
 		e = host_time_make(r->trace, threads, thread_count, &a.host);
 	if (!e) {
@@ -355,6 +355,6 @@ int timeline_fill(
 
 void timeline_fini(struct timeline *t)
 {
-	array_free(&t->pieces);
+	array_free(&t->activities);
 	array_free(&t->calls);
 }

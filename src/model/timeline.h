@@ -19,7 +19,7 @@
 #define NO_STREAM UINT32_MAX
 
 /* Work that kept a device busy. */
-struct piece {
+struct activity {
 	uint64_t start_ns, end_ns;
 	uint32_t call;   /* into timeline.calls, or NO_CALL */
 	uint32_t row;    /* into report.work */
@@ -32,17 +32,17 @@ struct piece {
 /* A call that asked for work. */
 struct caller {
 	uint64_t start_ns, end_ns;
-	uint64_t first_ns; /* when its first piece began; 0: none did */
+	uint64_t first_ns; /* when its first activity began; 0: none did */
 	uint32_t thread;
 };
 
 struct timeline {
-	ARRAY(struct piece) pieces; /* by start, once timeline_fill() has run */
+	ARRAY(struct activity) activities; /* by start, once timeline_fill() has run */
 	ARRAY(struct caller) calls;
 	size_t stream_count;
 };
 
-/* Fills r->analysis from the pieces and calls.  threads: (process, tid) to caller.thread, of
+/* Fills r->analysis from the activities and calls.  threads: (process, tid) to caller.thread, of
  * which there are thread_count.  0 or -ENOMEM. */
 int timeline_fill(
 	struct report *r, struct timeline *t, const struct map *threads, size_t thread_count);

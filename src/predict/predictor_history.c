@@ -3,8 +3,8 @@
  *
  * The median is followed by an average of logarithms, in which an outlier counts as three
  * deviations. Two launches in a row that are out of all proportion are no outliers but a new
- * regime: the entry begins anew.  Old knowledge weighs less: after ten seconds of silence the count
- * is halved, so the next observation moves the estimate further.
+ * regime: the entry begins anew.  Old observations weigh less: after ten seconds of silence the
+ * count is halved, so the next observation moves the estimate further.
  */
 #include "predict/predictor_history.h"
 

@@ -190,7 +190,8 @@ struct hot {
 	float slower[2]; /* alone, contended */
 	struct quantiles quantiles[PREDICT_TIERS][DURATIONS];
 } __attribute__((aligned(64)));
-static_assert(offsetof(struct hot, quantiles[2]) <= 64, "history finds its odds in the first line");
+static_assert(
+	offsetof(struct hot, quantiles[2]) <= 64, "history finds its quantiles in the first line");
 
 struct predict_tables {
 	uint64_t magic;

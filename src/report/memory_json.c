@@ -198,7 +198,7 @@ static void put_vmm(struct json *j, const struct report *r)
 	json_u64(j, "creates", v->creates);
 	json_u64(j, "maps", v->maps);
 	json_u64(j, "reserves", v->reserves);
-	json_u64(j, "unknown", v->strange);
+	json_u64(j, "unknown", v->unknown);
 	put_level(j, "reserved", &v->reserved);
 	put_level(j, "mapped", &v->mapped);
 	put_level(j, "backed", &v->backed);

@@ -336,9 +336,9 @@ static void put_vmm(const struct page *p)
 	put_level(&t, "memory of handles that are held or mapped", &v->backed);
 	put_level(&t, "segments of another allocator", &v->segments);
 	end_table(p, &t, 0);
-	if (v->strange)
+	if (v->unknown)
 		fprintf(p->out, "  %s calls were about addresses whose mapping was not recorded\n",
-			number_count(&n, v->strange));
+			number_count(&n, v->unknown));
 }
 
 /* ---- growth and leaks ---- */

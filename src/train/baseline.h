@@ -35,7 +35,7 @@ struct baselines {
 	struct map kernels, keys;
 	ARRAY(struct baseline_kernel *) kernel;
 	ARRAY(float) last; /* by key */
-	/* ratios to the bound of kernels that are new, by family and knowledge; of 0: all */
+	/* ratios to the bound of kernels that are new, by family and known cost; of 0: all */
 	ARRAY(float) ratios[FAMILIES][3];
 };
 

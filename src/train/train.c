@@ -121,7 +121,7 @@ static unsigned fold_of(const struct train_rows *r, const struct train_row *row)
 	return (unsigned)(hash_mix(whole ? unit : row->sample->launch.key) % FOLDS);
 }
 
-/* Row by row into v, those of the family (FAMILY_UNKNOWN: all) and knowledge outside the fold. */
+/* Row by row into v, those of the family (FAMILY_UNKNOWN: all) and known cost outside the fold. */
 static size_t gather(const struct train_rows *r, enum predict_family family, unsigned known_cost,
 	unsigned without, float *v)
 {
@@ -133,7 +133,7 @@ static size_t gather(const struct train_rows *r, enum predict_family family, uns
 	return n;
 }
 
-/* Where nothing was seen, the ratio is that of other knowledge: better than none. */
+/* Where nothing was seen, the ratio is that of another known cost: better than none. */
 static void log_ratios_of(
 	const struct train_rows *r, unsigned without, float *scratch, struct log_ratios *e)
 {
@@ -156,7 +156,7 @@ static float usual(const struct log_ratios *e, const struct train_row *row)
 			     : e->family[FAMILY_UNKNOWN][row->known_cost].log_ratio;
 }
 
-/* A fifth of the rows is shown as if its family were strange, so that the model learns what to do
+/* A fifth of the rows is shown as if its family were unseen, so that the model learns what to do
  * then. */
 static void fill(const struct predict_device *d, const struct log_ratios *e,
 	const struct train_row *row, bool unseen, struct fit_row *ret_row)
@@ -184,7 +184,7 @@ static size_t fill_all(const struct predict_device *d, const struct train_rows *
 }
 
 /* Launches of which more is known are fewer, and must not drown among the others: each grade of
- * knowledge weighs as much as any other. */
+ * known cost weighs as much as any other. */
 static void weigh(struct fit_row *rows, size_t n)
 {
 	size_t count[KNOWN_COSTS + 1] = { 0 };

@@ -131,7 +131,7 @@ static void events_of_pytorch_have_segments(void **state)
 	assert_int_equal(report->gpu_memory.live_bytes, 1024);
 	assert_int_equal(v->segments.most, 2097152);
 	assert_int_equal(v->segments_at_peak, 2097152);
-	assert_int_equal(v->strange, 1);
+	assert_int_equal(v->unknown, 1);
 	bool said = false;
 	for (size_t i = 0; i < report->warnings.n; i++)
 		said = said || strstr(report->warnings.v[i], "has no times");

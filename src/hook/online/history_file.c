@@ -96,8 +96,8 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 		return;
 	}
 	int e = predict_attach(&other, memory, bytes, d);
-	const bool lent = e == -EXDEV;
-	if (lent)
+	const bool transferred = e == -EXDEV;
+	if (transferred)
 		e = predict_attach(&other, memory, bytes, NULL);
 	if (!e && other.tables->bytes != p->tables->bytes)
 		e = -EINVAL;
@@ -105,7 +105,7 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 		memcpy(p->tables, memory, p->tables->bytes);
 	else
 		note("nothing is taken from ", path, why_not(e));
-	if (!e && lent) {
+	if (!e && transferred) {
 		predict_transfer(p, d);
 		note("what is taken are first guesses, ", path,
 			"it was learnt on another device of this kind");
