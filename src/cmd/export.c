@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/bounded.h"
 #include "event/schema_text.h"
 #include "export/export.h"
 
@@ -12,11 +13,11 @@
 
 static int list_formats(const char *wrong)
 {
-	char list[256] = "";
-	size_t used = 0;
-	for (int i = 0; exporters[i] && used < sizeof(list); i++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-			exporters[i]->name);
+	char list[256];
+	struct bounded b = BOUNDED(list);
+	for (int i = 0; exporters[i]; i++)
+		bounded_printf(&b, "%s%s", i ? ", " : "", exporters[i]->name);
+	bounded_end(&b);
 	if (wrong)
 		return complain(EXIT_USAGE, "%s is no format: there are %s", wrong, list);
 	return complain(EXIT_USAGE, "choose a format with -f: %s", list);

@@ -1,8 +1,9 @@
-/* Records as text: see decode.h.  All output goes through struct text, which never runs over. */
+/* Records as text: see decode.h.  All output goes through struct bounded, which never runs over. */
 #include "event/decode.h"
 
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/search.h"
 
 #include "event/args.h"
@@ -11,30 +12,7 @@
 
 #define STRING_KEPT 504u /* bytes of a string argument that a record keeps */
 
-struct text {
-	char *buf;
-	size_t size;
-	size_t used;
-};
-
-static void put_char(struct text *t, char c)
-{
-	if (t->used + 1 < t->size)
-		t->buf[t->used++] = c;
-}
-
-static void put_bytes(struct text *t, const char *s, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		put_char(t, s[i]);
-}
-
-static void put(struct text *t, const char *s)
-{
-	put_bytes(t, s, strlen(s));
-}
-
-static void put_base(struct text *t, uint64_t value, unsigned base)
+static void put_base(struct bounded *t, uint64_t value, unsigned base)
 {
 	char digits[24];
 	size_t n = 0;
@@ -42,38 +20,38 @@ static void put_base(struct text *t, uint64_t value, unsigned base)
 		digits[n++] = "0123456789abcdef"[value % base];
 	while (value /= base);
 	while (n)
-		put_char(t, digits[--n]);
+		bounded_char(t, digits[--n]);
 }
 
-static void put_hex(struct text *t, uint64_t value)
+static void put_hex(struct bounded *t, uint64_t value)
 {
-	put(t, "0x");
+	bounded_put(t, "0x");
 	put_base(t, value, 16);
 }
 
-static void put_uint(struct text *t, uint64_t value)
+static void put_uint(struct bounded *t, uint64_t value)
 {
 	put_base(t, value, 10);
 }
 
-static void put_int(struct text *t, int64_t value)
+static void put_int(struct bounded *t, int64_t value)
 {
 	if (value < 0)
-		put_char(t, '-');
+		bounded_char(t, '-');
 	put_uint(t, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 /* Six decimals, enough to recognise an argument; large values as powers of two. */
-static void put_float(struct text *t, uint32_t bits)
+static void put_float(struct bounded *t, uint32_t bits)
 {
 	float f;
 	memcpy(&f, &bits, sizeof(f));
 	if (f != f || f - f != 0) {
-		put(t, f != f ? "nan" : f < 0 ? "-inf" : "inf");
+		bounded_put(t, f != f ? "nan" : f < 0 ? "-inf" : "inf");
 		return;
 	}
 	if (f < 0)
-		put_char(t, '-');
+		bounded_char(t, '-');
 	double v = f < 0 ? -(double)f : (double)f;
 	int power = 0;
 	for (; v >= 1e12; v /= 2)
@@ -81,50 +59,50 @@ static void put_float(struct text *t, uint32_t bits)
 	const uint64_t micro = (uint64_t)(v * 1e6 + 0.5) % 1000000u;
 	put_uint(t, (uint64_t)(v + 0.5e-6));
 	if (micro) {
-		put_char(t, '.');
+		bounded_char(t, '.');
 		uint64_t rest = micro;
 		for (uint64_t unit = 100000; rest; rest %= unit, unit /= 10)
-			put_char(t, (char)('0' + rest / unit));
+			bounded_char(t, (char)('0' + rest / unit));
 	}
 	if (power) {
-		put(t, "*2^");
+		bounded_put(t, "*2^");
 		put_int(t, power);
 	}
 }
 
-static void put_quoted_char(struct text *t, unsigned char c)
+static void put_quoted_char(struct bounded *t, unsigned char c)
 {
 	if (c == '"' || c == '\\') {
-		put_char(t, '\\');
-		put_char(t, (char)c);
+		bounded_char(t, '\\');
+		bounded_char(t, (char)c);
 	} else if (c == '\n') {
-		put(t, "\\n");
+		bounded_put(t, "\\n");
 	} else if (c < 0x20 || c == 0x7f) {
-		put(t, "\\x");
-		put_char(t, "0123456789abcdef"[c >> 4]);
-		put_char(t, "0123456789abcdef"[c & 15]);
+		bounded_put(t, "\\x");
+		bounded_char(t, "0123456789abcdef"[c >> 4]);
+		bounded_char(t, "0123456789abcdef"[c & 15]);
 	} else {
-		put_char(t, (char)c);
+		bounded_char(t, (char)c);
 	}
 }
 
-static void put_quoted(struct text *t, const char *s, size_t n, bool cut)
+static void put_quoted(struct bounded *t, const char *s, size_t n, bool cut)
 {
-	put_char(t, '"');
+	bounded_char(t, '"');
 	for (size_t i = 0; i < n; i++)
 		put_quoted_char(t, (unsigned char)s[i]);
-	put(t, cut ? "\"..." : "\"");
+	bounded_put(t, cut ? "\"..." : "\"");
 }
 
-static void put_triple(struct text *t, uint64_t x, uint64_t y, uint64_t z)
+static void put_triple(struct bounded *t, uint64_t x, uint64_t y, uint64_t z)
 {
-	put_char(t, '(');
+	bounded_char(t, '(');
 	put_uint(t, x);
-	put_char(t, ',');
+	bounded_char(t, ',');
 	put_uint(t, y);
-	put_char(t, ',');
+	bounded_char(t, ',');
 	put_uint(t, z);
-	put_char(t, ')');
+	bounded_char(t, ')');
 }
 
 /* ---- enumerations ---- */
@@ -150,11 +128,11 @@ const char *decode_result(const struct decoder *d, const struct schema_fn *fn, u
 	return decode_enum(d, runtime ? "cudaError" : "CUresult", (int64_t)result);
 }
 
-static void put_enum(struct text *t, const struct decoder *d, const char *type, uint64_t word)
+static void put_enum(struct bounded *t, const struct decoder *d, const char *type, uint64_t word)
 {
 	const char *name = decode_enum(d, type, (int32_t)word);
 	if (name)
-		put(t, name);
+		bounded_put(t, name);
 	else
 		put_int(t, (int32_t)word);
 }
@@ -186,13 +164,13 @@ static size_t string_offset(const struct schema_fn *fn, unsigned arg, const stru
 }
 
 static void put_string(
-	struct text *t, const struct schema_fn *fn, unsigned arg, const struct record *r)
+	struct bounded *t, const struct schema_fn *fn, unsigned arg, const struct record *r)
 {
 	const uint64_t length = r->arg[fn->args[arg].first];
 	const size_t room = words_after(r) * sizeof(uint64_t);
 	const size_t offset = string_offset(fn, arg, r);
 	if ((int64_t)length < 0) {
-		put(t, "NULL");
+		bounded_put(t, "NULL");
 		return;
 	}
 	size_t kept = string_kept(length);
@@ -204,7 +182,7 @@ static void put_string(
 	put_quoted(t, (const char *)r->arg + offset, kept, cut);
 }
 
-static void put_value(struct text *t, const struct decoder *d, const struct schema_fn *fn,
+static void put_value(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
 	unsigned arg, const struct record *r)
 {
 	const struct schema_arg *a = &fn->args[arg];
@@ -225,40 +203,40 @@ static void put_value(struct text *t, const struct decoder *d, const struct sche
 	case ARG_EXTENT:
 		return put_triple(t, word[0], word[1], word[2]);
 	case ARG_LOC: /* struct { type; id; } */
-		put(t, "{type=");
+		bounded_put(t, "{type=");
 		put_int(t, (int32_t)word[0]);
-		put(t, ", id=");
+		bounded_put(t, ", id=");
 		put_int(t, (int32_t)(word[0] >> 32));
-		return put_char(t, '}');
+		return bounded_char(t, '}');
 	case ARG_ENUM:
 		return put_enum(t, d, a->type, word[0]);
 	default:
-		return put(t, "...");
+		return bounded_put(t, "...");
 	}
 }
 
-static void put_arg_value(struct text *t, const struct decoder *d, const struct schema_fn *fn,
+static void put_arg_value(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
 	unsigned arg, const struct record *r)
 {
 	const struct schema_arg *a = &fn->args[arg];
 	if (a->kind == ARG_IPC || (size_t)a->first + a->words > words_after(r))
-		put(t, "...");
+		bounded_put(t, "...");
 	else if (a->out && arg < 32 && (r->aux >> arg & 1))
-		put_char(t, '?');
+		bounded_char(t, '?');
 	else
 		put_value(t, d, fn, arg, r);
 }
 
-static void put_args(
-	struct text *t, const struct decoder *d, const struct schema_fn *fn, const struct record *r)
+static void put_args(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
+	const struct record *r)
 {
 	for (unsigned i = 0; i < fn->arg_count; i++) {
 		if (i)
-			put(t, ", ");
+			bounded_put(t, ", ");
 		if (fn->args[i].out)
-			put_char(t, '*');
-		put(t, fn->args[i].name);
-		put_char(t, '=');
+			bounded_char(t, '*');
+		bounded_put(t, fn->args[i].name);
+		bounded_char(t, '=');
 		put_arg_value(t, d, fn, i, r);
 	}
 }
@@ -284,73 +262,73 @@ static uint64_t end_of(const struct record *r)
 	return r->ticks + (r->flags & RECORD_LONG ? (uint64_t)r->dur << 10 : r->dur);
 }
 
-static void put_kernel(struct text *t, const struct decoder *d, const struct record *r)
+static void put_kernel(struct bounded *t, const struct decoder *d, const struct record *r)
 {
 	size_t n = 0;
 	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
 	const char *name =
 		d->kernel_name ? d->kernel_name(d->context, handle, end_of(r), &n) : NULL;
-	put(t, "f=");
+	bounded_put(t, "f=");
 	put_hex(t, handle);
 	if (!name)
 		return;
-	put(t, " <");
+	bounded_put(t, " <");
 	for (size_t i = 0; i < n; i++)
-		put_char(t, (unsigned char)name[i] < 0x20 ? '?' : name[i]);
-	put_char(t, '>');
+		bounded_char(t, (unsigned char)name[i] < 0x20 ? '?' : name[i]);
+	bounded_char(t, '>');
 }
 
-static void put_cluster(struct text *t, const struct record *r)
+static void put_cluster(struct bounded *t, const struct record *r)
 {
 	if (!(r->flags & RECORD_CLUSTER) || words_after(r) <= LAUNCH_CLUSTER)
 		return;
 	const uint64_t c = r->arg[LAUNCH_CLUSTER];
 	if (c & 0xffffffffffffu) {
-		put(t, ", cluster=");
+		bounded_put(t, ", cluster=");
 		put_triple(t, c & 0xffff, c >> 16 & 0xffff, c >> 32 & 0xffff);
 	}
 	if (c >> 48 & 1)
-		put(t, ", cooperative");
+		bounded_put(t, ", cooperative");
 	if (c >> 49 & 1)
-		put(t, ", programmatic");
+		bounded_put(t, ", programmatic");
 	if (c >> 56) {
-		put(t, ", attributes=");
+		bounded_put(t, ", attributes=");
 		put_uint(t, c >> 56);
 	}
 }
 
-static void put_scalars(struct text *t, const struct record *r)
+static void put_scalars(struct bounded *t, const struct record *r)
 {
 	struct launch_args a;
 	if (!args_get(r, &a))
 		return;
-	put(t, ", args=(");
+	bounded_put(t, ", args=(");
 	for (uint32_t i = 0; i < a.kept; i++) {
 		if (i)
-			put_char(t, ',');
+			bounded_char(t, ',');
 		if (a.value[i] >> 32)
 			put_hex(t, a.value[i]);
 		else
 			put_uint(t, a.value[i]);
 	}
-	put(t, a.scalars > a.kept ? ",...)" : ")");
+	bounded_put(t, a.scalars > a.kept ? ",...)" : ")");
 }
 
-static void put_launch(struct text *t, const struct decoder *d, const struct record *r)
+static void put_launch(struct bounded *t, const struct decoder *d, const struct record *r)
 {
 	struct launch_shape s;
 	if (!decode_shape(r, &s)) {
-		put(t, "...");
+		bounded_put(t, "...");
 		return;
 	}
 	put_kernel(t, d, r);
-	put(t, ", grid=");
+	bounded_put(t, ", grid=");
 	put_triple(t, s.grid[0], s.grid[1], s.grid[2]);
-	put(t, ", block=");
+	bounded_put(t, ", block=");
 	put_triple(t, s.block[0], s.block[1], s.block[2]);
-	put(t, ", shared=");
+	bounded_put(t, ", shared=");
 	put_uint(t, r->aux);
-	put(t, ", stream=");
+	bounded_put(t, ", stream=");
 	put_hex(t, r->arg[LAUNCH_STREAM]);
 	put_cluster(t, r);
 	put_scalars(t, r);
@@ -358,51 +336,46 @@ static void put_launch(struct text *t, const struct decoder *d, const struct rec
 
 /* ---- the line ---- */
 
-static void put_result(
-	struct text *t, const struct decoder *d, const struct schema_fn *fn, const struct record *r)
+static void put_result(struct bounded *t, const struct decoder *d, const struct schema_fn *fn,
+	const struct record *r)
 {
-	put(t, ") = ");
+	bounded_put(t, ") = ");
 	put_uint(t, r->result);
 	const char *name = r->result ? decode_result(d, fn, r->result) : NULL;
 	if (name) {
-		put_char(t, ' ');
-		put(t, name);
+		bounded_char(t, ' ');
+		bounded_put(t, name);
 	}
 	if (r->flags & RECORD_CAPTURED)
-		put(t, " [captured]");
-}
-
-static size_t finish(struct text *t)
-{
-	if (t->size)
-		t->buf[t->used] = '\0';
-	return t->used;
+		bounded_put(t, " [captured]");
 }
 
 size_t decode_record(const struct decoder *d, const struct record *r, char *buf, size_t size)
 {
-	struct text t = { .buf = buf, .size = size };
+	struct bounded t = { .to = buf, .size = size };
 	const struct schema_fn *fn = schema_find(d->schema, r->fn);
 	if (fn) {
-		put(&t, fn->name);
-		put_char(&t, '(');
+		bounded_put(&t, fn->name);
+		bounded_char(&t, '(');
 	} else {
-		put(&t, "function ");
+		bounded_put(&t, "function ");
 		put_uint(&t, r->fn);
-		put(&t, "(...");
+		bounded_put(&t, "(...");
 	}
 	if (fn && fn->launch_layout)
 		put_launch(&t, d, r);
 	else if (fn)
 		put_args(&t, d, fn, r);
 	put_result(&t, d, fn, r);
-	return finish(&t);
+	bounded_end(&t);
+	return t.used;
 }
 
 size_t decode_arg(const struct decoder *d, const struct schema_fn *fn, unsigned arg,
 	const struct record *r, char *buf, size_t size)
 {
-	struct text t = { .buf = buf, .size = size };
+	struct bounded t = { .to = buf, .size = size };
 	put_arg_value(&t, d, fn, arg, r);
-	return finish(&t);
+	bounded_end(&t);
+	return t.used;
 }

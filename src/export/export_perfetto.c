@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/sort.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"
@@ -631,13 +632,16 @@ static int end(struct export *x)
 static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t queue)
 {
 	struct perfetto *s = x->state;
-	char name[80] = "stream not known";
+	char name[80];
+	struct bounded b = BOUNDED(name);
 	if (w->valid & GPU_HAS_STREAM)
-		snprintf(name, sizeof(name), "stream %u", w->stream);
+		bounded_printf(&b, "stream %u", w->stream);
+	else
+		bounded_put(&b, "stream not known");
 	if (x->trace->header.sampled)
-		snprintf(name + strlen(name), sizeof(name) - strlen(name),
-			", one launch in %u, about when it was made", x->trace->header.sampled);
-	put_specification(s, QUEUE_BASE + queue, name, CATEGORY_OTHER);
+		bounded_printf(
+			&b, ", one launch in %u, about when it was made", x->trace->header.sampled);
+	put_specification(s, QUEUE_BASE + queue, bounded_end(&b), CATEGORY_OTHER);
 }
 
 /* The queue of the work's stream; what is new of queue and name goes into the packet that is

@@ -5,6 +5,7 @@
  *
  * A globalTid is machine << 48 | pid << 24 | tid, a globalPid the same with tid 0.
  */
+#include "base/bounded.h"
 #include "import/import_source.h"
 
 #include <errno.h>
@@ -68,17 +69,15 @@ static bool has_column(struct nsys *n, const char *table, const char *column)
 static int prepare(struct nsys *n, const char *table, const char *const *columns, sqlite3_stmt **st)
 {
 	char sql[1024];
-	size_t used = (size_t)snprintf(sql, sizeof(sql), "SELECT ");
-	for (size_t i = 0; columns[i] && used < sizeof(sql); i++) {
-		const bool there = has_column(n, table, columns[i]);
-		used += (size_t)snprintf(sql + used, sizeof(sql) - used, "%s%s%s%s", i ? ", " : "",
-			there ? "\"" : "", there ? columns[i] : "NULL", there ? "\"" : "");
-	}
-	if (used < sizeof(sql))
-		used += (size_t)snprintf(sql + used, sizeof(sql) - used, " FROM \"%s\"", table);
-	if (used >= sizeof(sql))
+	struct bounded b = BOUNDED(sql);
+	bounded_put(&b, "SELECT ");
+	for (size_t i = 0; columns[i]; i++)
+		bounded_printf(&b, has_column(n, table, columns[i]) ? "%s\"%s\"" : "%sNULL%.0s",
+			i ? ", " : "", columns[i]);
+	bounded_printf(&b, " FROM \"%s\"", table);
+	if (b.cut)
 		return -EINVAL;
-	return sqlite3_prepare_v2(n->db, sql, -1, st, NULL) == SQLITE_OK ? 0 : -EBADMSG;
+	return sqlite3_prepare_v2(n->db, bounded_end(&b), -1, st, NULL) == SQLITE_OK ? 0 : -EBADMSG;
 }
 
 /* Calls `take` with each row of a table, if there is one. */

@@ -12,19 +12,9 @@
 
 #include "base/banned.h"
 
-static int want(uint8_t **p, size_t *room, size_t bytes)
-{
-	if (bytes <= *room)
-		return 0;
-	free(*p);
-	*p = malloc(bytes);
-	*room = *p ? bytes : 0;
-	return *p ? 0 : -ENOMEM;
-}
-
 static int deflate_from(struct block_maker *m, const uint8_t *data, size_t bytes)
 {
-	int e = want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));
+	int e = buffer_want(&m->packed, &m->packed_room, ZSTD_compressBound(bytes));
 	if (e)
 		return e;
 	const size_t n = ZSTD_compress2(m->zstd, m->packed, m->packed_room, data, bytes);
@@ -55,7 +45,7 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
 	int e = split_records(m, buf);
 	const size_t bytes = splitter_bytes(&m->split);
 	if (!e)
-		e = want(&m->columns, &m->columns_room, bytes);
+		e = buffer_want(&m->columns, &m->columns_room, bytes);
 	if (e)
 		return e;
 	splitter_put(&m->split, m->columns);
@@ -84,7 +74,7 @@ static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t
 	const size_t used = without_zeros(buf->payload, buf->bytes);
 	const size_t count = (used + each - 1) / each, whole = count * each;
 	expect(used <= whole && each % 4 == 0, "records of one size are of whole words");
-	int e = want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
+	int e = buffer_want(&m->columns, &m->columns_room, whole ? 2 * whole : 8);
 	if (e)
 		return e;
 	uint8_t *records = m->columns + whole;

@@ -21,17 +21,14 @@
 
 #include "base/banned.h"
 
-static int want(uint8_t **p, size_t *room, size_t bytes)
+int buffer_want(uint8_t **p, size_t *room, size_t bytes)
 {
 	if (bytes <= *room)
 		return 0;
 	free(*p);
-	*room = 0;
 	*p = malloc(bytes);
-	if (!*p)
-		return -ENOMEM;
-	*room = bytes;
-	return 0;
+	*room = *p ? bytes : 0;
+	return *p ? 0 : -ENOMEM;
 }
 
 /* ---- raw ---- */
@@ -91,7 +88,7 @@ static int load_raw(const struct trace *t, const struct chunk_ref *ref, struct c
 {
 	const bool open = ref->head.state == CHUNK_OPEN;
 	const size_t bytes = open ? ref->room : ref->head.used;
-	int e = want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
+	int e = buffer_want(&buf->payload, &buf->payload_room, bytes ? bytes : 8);
 	if (!e)
 		e = read_at(t->fd, buf->payload, bytes, ref->offset);
 	if (e)
@@ -130,7 +127,7 @@ static int join(struct chunk_buf *buf, const struct chunk_ref *ref)
 	if (bytes > ref->head.used) /* what trace_open() counted */
 		return -EBADMSG;
 	expect(bytes % 8 == 0, "records are of whole words");
-	int e = want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
+	int e = buffer_want(&buf->payload, &buf->payload_room, bytes ? (size_t)bytes : 8);
 	if (!e)
 		e = last_table_init(&last, &buf->last, &buf->last_room);
 	if (!e)
@@ -145,7 +142,8 @@ static int join_words(struct chunk_buf *buf, const struct chunk_ref *ref)
 	const size_t each = array_record_bytes(ref->head.kind);
 	if (!each || ref->raw_bytes != (uint64_t)ref->records * each)
 		return -EBADMSG;
-	const int e = want(&buf->payload, &buf->payload_room, ref->raw_bytes ? ref->raw_bytes : 8);
+	const int e =
+		buffer_want(&buf->payload, &buf->payload_room, ref->raw_bytes ? ref->raw_bytes : 8);
 	if (e)
 		return e;
 	words_join(buf->columns, ref->records, each, buf->payload);
@@ -160,13 +158,13 @@ static int load_packed(const struct trace *t, const struct chunk_ref *ref, struc
 	size_t *room = columns ? &buf->columns_room : &buf->payload_room;
 	if (ref->encoding > ENCODING_WORDS || ref->room > CHUNK_LIMIT)
 		return -EBADMSG;
-	int e = want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
+	int e = buffer_want(&buf->packed, &buf->packed_room, ref->room ? ref->room : 8);
 	if (!e)
 		e = read_at(t->fd, buf->packed, ref->room, ref->offset);
 	if (!e && !raw_bytes_agree(ref, buf))
 		e = -EBADMSG;
 	if (!e)
-		e = want(to, room, ref->raw_bytes ? ref->raw_bytes : 8);
+		e = buffer_want(to, room, ref->raw_bytes ? ref->raw_bytes : 8);
 	if (!e)
 		e = inflate_to(buf, *to, ref->raw_bytes, ref->room);
 	if (!e && columns)

@@ -147,6 +147,9 @@ static inline uint64_t record_end(const struct record *r)
 /* The text of a meta record after `args` words; at most what the record holds. */
 const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes);
 
+/* Internal to src/trace: room for `bytes`, whose content may go.  0 or -ENOMEM. */
+int buffer_want(uint8_t **p, size_t *room, size_t bytes);
+
 /* Internal to src/trace: where in the file something was left out.  Literal `what`. */
 void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *what);
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/bounded.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -269,6 +270,29 @@ static void cells_of_numbers_are_as_people_read_them(void **state)
 	free(text);
 }
 
+static void bounded_text_ends_where_its_room_does(void **state)
+{
+	for (size_t size = 0; size < 30; size++) {
+		char room[32], all[] = "one, two, 3, four";
+		memset(room, '#', sizeof(room));
+		struct bounded b = { .to = room, .size = size };
+		bounded_put(&b, "one");
+		bounded_printf(&b, ", %s, %d", "two", 3);
+		bounded_char(&b, ',');
+		bounded_bytes(&b, " fourteen", 5);
+		const char *text = bounded_end(&b);
+		assert_int_equal(b.cut, size < sizeof(all));
+		assert_true(room[size] == '#'); /* nothing behind it */
+		if (!size) {
+			assert_null(text);
+			continue;
+		}
+		all[size < sizeof(all) ? size - 1 : sizeof(all) - 1] = '\0';
+		assert_string_equal(text, all);
+		assert_int_equal(b.used, strlen(all));
+	}
+}
+
 static void an_error_is_a_sentence(void **state)
 {
 	struct error err;
@@ -377,6 +401,7 @@ int main(void)
 		cmocka_unit_test(a_long_name_ends_behind_a_whole_character),
 		cmocka_unit_test(a_table_is_as_wide_as_its_cells),
 		cmocka_unit_test(cells_of_numbers_are_as_people_read_them),
+		cmocka_unit_test(bounded_text_ends_where_its_room_does),
 		cmocka_unit_test(an_error_is_a_sentence),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bounded.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
 #include "record/writer.h"
@@ -48,9 +49,10 @@ int library_path(const char *name, char *ret_path, size_t size)
 
 static void join_words(char *to, size_t size, char **words)
 {
-	size_t at = 0;
-	for (; *words && at + 1 < size; words++)
-		at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " " : "", *words);
+	struct bounded b = { .to = to, .size = size };
+	for (; *words; words++)
+		bounded_printf(&b, "%s%s", b.used ? " " : "", *words);
+	bounded_end(&b);
 }
 
 /* The first bytes of a file: how many there are, or -1 with errno. */

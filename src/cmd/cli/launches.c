@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bounded.h"
 #include "cmd/cli/child.h"
 #include "model/samples.h"
 #include "trace/trace.h"
@@ -250,19 +251,16 @@ static const char *only_name(unsigned cc, uint32_t sms)
 /* "V100-SXM, A100 40GB, …": each names its row. */
 static const char *known_devices(char *to, size_t size)
 {
-	size_t n = 0;
+	struct bounded b = { .to = to, .size = size };
 	for (size_t i = 0; i < gpu_count; i++) {
-		const char *p = gpus[i].name;
-		if (i)
-			n += (size_t)snprintf(to + n, size - n, ", ");
-		for (; *p && n + 4 < size; p++)
+		bounded_put(&b, i ? ", " : "");
+		for (const char *p = gpus[i].name; *p; p++)
 			if (*p != '*')
-				to[n++] = *p;
+				bounded_char(&b, *p);
 			else if (p != gpus[i].name && p[1] && p[1] != '-')
-				to[n++] = ' ';
-		to[n] = '\0';
+				bounded_char(&b, ' ');
 	}
-	return to;
+	return bounded_end(&b);
 }
 
 static int unknown_device(const char *name, unsigned cc)

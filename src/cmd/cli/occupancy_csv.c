@@ -2,6 +2,7 @@
  * Rows of launches, answered one line at a time: see occupancy_csv.h.  A line is looked at where
  * it lies and written back byte by byte, so whatever else it carries comes out unharmed.
  */
+#include "base/bounded.h"
 #include "cmd/cli/occupancy_csv.h"
 
 #include <assert.h>
@@ -57,11 +58,11 @@ const char *occupancy_fraction(unsigned active, unsigned most)
 const char *occupancy_device_list(void)
 {
 	static char text[160];
-	size_t at = 0;
-	for (size_t i = 0; i < occupancy_device_count && at < sizeof(text); i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u.%u", i ? ", " : "",
-			occupancy_devices[i].major, occupancy_devices[i].minor);
-	return text;
+	struct bounded b = BOUNDED(text);
+	for (size_t i = 0; i < occupancy_device_count; i++)
+		bounded_printf(&b, "%s%u.%u", i ? ", " : "", occupancy_devices[i].major,
+			occupancy_devices[i].minor);
+	return bounded_end(&b);
 }
 
 static struct slice trimmed(const char *from, const char *end)

@@ -1,0 +1,56 @@
+/*
+ * Text into memory that is there already: what does not fit is left out, and `cut` says so.
+ *
+ *	struct bounded b = BOUNDED(list);
+ *	bounded_printf(&b, "%s%s", b.used ? ", " : "", name);
+ *	puts(bounded_end(&b));
+ *
+ * All but bounded_printf() is safe in code that runs inside other people's programs.
+ */
+#ifndef WEIR_BASE_BOUNDED_H
+#define WEIR_BASE_BOUNDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct bounded {
+	char *to;
+	size_t size; /* with the NUL */
+	size_t used; /* without it */
+	bool cut;
+};
+
+#define BOUNDED(array) ((struct bounded){ .to = (array), .size = sizeof(array) })
+
+static inline void bounded_char(struct bounded *b, char c)
+{
+	if (b->used + 1 < b->size)
+		b->to[b->used++] = c;
+	else
+		b->cut = true;
+}
+
+static inline void bounded_bytes(struct bounded *b, const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		bounded_char(b, s[i]);
+}
+
+static inline void bounded_put(struct bounded *b, const char *s)
+{
+	bounded_bytes(b, s, strlen(s));
+}
+
+void bounded_printf(struct bounded *b, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Puts the NUL, and is the text; NULL where there is no room even for that. */
+static inline const char *bounded_end(struct bounded *b)
+{
+	if (b->size)
+		b->to[b->used] = '\0';
+	return b->size ? b->to : NULL;
+}
+
+#endif
