@@ -447,7 +447,7 @@ static void judge_phase(struct judge *j, struct diff_row *row)
 	row->verdict = verdict_of(j->d, row->change_pct, row->p);
 }
 
-/* Whether the times of a row are the device's: a phase may have asked for no work. */
+/* Whether the times of a row are the device's: a phase may have launched no activity. */
 static bool is_by_device(const struct judge *j, const struct diff_row *row, enum diff_table table)
 {
 	const bool sampled = j->d->sampled[DIFF_A] || j->d->sampled[DIFF_B];

@@ -67,10 +67,10 @@ struct trace_header {
 	uint32_t unnamed;      /* names, graphs and notes that found no room */
 	uint64_t root_start;   /* field 22 of /proc/root_pid/stat */
 	uint64_t lost_ranges;  /* ranges that no chunk could keep */
-	uint32_t sampled; /* one launch in so many was timed; 0: device times are of all work */
-	uint32_t stopped; /* enum trace_stop: nothing is begun any more */
-	uint64_t free;    /* list of free chunks: granule of the first, 0 none; upper half: changes.
-			   * Flight: granule where the next chunk to overwrite is looked for */
+	uint32_t sampled;      /* one launch in so many was timed; 0: all activities were */
+	uint32_t stopped;      /* enum trace_stop: nothing is begun any more */
+	uint64_t free; /* list of free chunks: granule of the first, 0 none; upper half: changes.
+			* Flight: granule where the next chunk to overwrite is looked for */
 	uint64_t stopped_ticks; /* when it was */
 	uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
 	uint64_t off_since_ns;  /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
@@ -93,7 +93,7 @@ enum chunk_kind {
 	CHUNK_PACKED = 6,    /* blocks, as in a packed trace: chunks that were drained */
 	CHUNK_DEVICE = 7,    /* struct gpu_activity: what ran on the GPUs of a process */
 	CHUNK_RANGES = 8,    /* struct range: operators, annotations, NVTX */
-	CHUNK_LINKS = 9,     /* struct link: which call asked for which work */
+	CHUNK_LINKS = 9,     /* struct link: which call launched which activity */
 	CHUNK_ACCOUNTS = 10, /* struct thread_account: what the threads of a process entered */
 };
 
@@ -245,7 +245,7 @@ struct thread_account {
 static_assert(sizeof(struct thread_account) == 64, "on disk");
 
 /*
- * Work on a device, ranges of a program and the links between calls and work: arrays of
+ * Activities of a device, ranges of a program and the links between calls and activities: arrays of
  * chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS.  `kind` (link: correlation) is stored
  * last; zero is a slot that holds nothing.  name, args, scope: ids of META_STRING, 0 none.
  */

@@ -5,8 +5,8 @@
  * an exporter: a const struct of functions, listed in exporters[].  Within a chunk calls come
  * in the order of their begin, callers before what they call; chunks come in file order, so
  * threads are interleaved and a caller may come a chunk after its last callee.  GPU activities
- * and ranges go to exporters that take them, as they stand in the file; those that take work
- * are told which call asked for it, and which calls asked for work.
+ * and ranges go to exporters that take them, as they stand in the file; those that take activities
+ * are told which call asked for it, and which calls launched activities.
  */
 #ifndef WEIR_EXPORT_EXPORT_H
 #define WEIR_EXPORT_EXPORT_H
@@ -32,7 +32,7 @@ struct export
 	void *state;        /* the exporter's */
 	char **kernel_name; /* demangled on first use, by index into meta->names */
 	uint32_t process;   /* of the chunk at hand */
-	struct links links; /* for exporters that take work */
+	struct links links; /* for exporters that take activities */
 	struct links_by_call calls;
 };
 

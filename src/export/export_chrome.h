@@ -1,6 +1,6 @@
 /*
  * What the exporter of Kineto's JSON has to know before it writes: ranges with their numbers, which
- * call asked for which work, and how much was allocated when.  Internal to src/report; chrome.c
+ * call launched which activity, and how much was allocated when.  Internal to src/report; chrome.c
  * writes, chrome_index.c finds.  Zeroed memory is an empty index.
  */
 #ifndef WEIR_EXPORT_EXPORT_CHROME_H
@@ -50,7 +50,7 @@ void chrome_index_fini(struct chrome_index *n);
 const struct chrome_range *chrome_range_at(
 	const struct chrome_index *n, uint32_t process, uint32_t tid, uint64_t ticks);
 
-/* The link of the outermost call that asked for work; NULL for calls inside of it too. */
+/* The link of the outermost call that launched activities; NULL for calls inside of it too. */
 const struct call_link *chrome_link_of(
 	const struct chrome_index *n, const struct export *x, const struct export_call *c);
 

@@ -9,7 +9,7 @@
  * argument's 64 × id + index + 1, and the notes of launches stand below 64; a kernel's as a value
  * its index plus 1.
  *
- * Grid and block of a launch stand with the work if that was seen, and with the call if not.
+ * Grid and block of a launch stand with the activity if that was seen, and with the call if not.
  */
 #include "export/export.h"
 
@@ -28,7 +28,7 @@
 #define STACK      64
 #define SEQUENCE   1
 #define NAME_BASE  0x10001u /* above all function ids */
-#define QUEUE_BASE 64u      /* above all kinds of work */
+#define QUEUE_BASE 64u      /* above all kinds of activities */
 
 /* Notes that several functions share. */
 enum note { NOTE_KERNEL = 1, NOTE_GRID, NOTE_BLOCK, NOTE_SHARED, NOTE_STREAM, NOTE_RESULT, NOTES };
@@ -49,7 +49,7 @@ struct perfetto {
 	bool *fn_sent;     /* by function id */
 	bool *kernel_sent; /* by index into meta->names, as a value */
 	bool *name_sent;   /* by index into meta->names, as the name of an event */
-	bool *link_drawn;  /* by index into links: some work of it will be written */
+	bool *link_drawn;  /* by index into links: some activity of it will be written */
 	bool *link_seen;   /* by index into links: its first activity was written */
 	struct map tracks; /* (process, tid, part): number; and (process, device, stream): queue */
 	uint32_t track_count, queue_count;
@@ -382,7 +382,7 @@ static void put_end(struct perfetto *s, uint64_t ns)
 	proto_close(&s->p, packet);
 }
 
-/* Numbers of work: even ones follow from the call, odd ones are counted. */
+/* Numbers of activities: even ones follow from the call, odd ones are counted. */
 static uint64_t first_activity(const struct export *x, const struct call_link *link)
 {
 	return ((uint64_t)(link - x->links.v.v) + 1) * 2;
@@ -627,7 +627,7 @@ static int end(struct export *x)
 	return e;
 }
 
-/* ---- work ---- */
+/* ---- activities ---- */
 
 static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t queue)
 {
@@ -644,7 +644,7 @@ static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t q
 	put_specification(s, QUEUE_BASE + queue, bounded_end(&b), CATEGORY_OTHER);
 }
 
-/* The queue of the work's stream; what is new of queue and name goes into the packet that is
+/* The queue of the activity's stream; what is new of queue and name goes into the packet that is
  * open: a packet has room for interned data once. */
 static int intern_activity(struct export *x, const struct gpu_activity *w, uint64_t *ret_queue)
 {

@@ -119,7 +119,7 @@ static const struct {
 
 #define NESTING "('operator','annotation','nvtx')" /* range_nests() */
 
-/* Once all rows are there.  Work whose call is not known may name its range itself. */
+/* Once all rows are there.  An activity whose call is not known may name its range itself. */
 static const char views[] =
 	"CREATE INDEX calls_by_correlation ON calls (pid, correlationId) "
 	"WHERE correlationId IS NOT NULL;"
@@ -525,7 +525,7 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 
 /* ---- who is inside of whom ---- */
 
-/* Ranges that nest and calls that asked for work, each thread's in the order of time, callers
+/* Ranges that nest and calls that launched activities, each thread's in the order of time, callers
  * first. */
 static const char in_order[] =
 	"SELECT 0 AS what, id, pid, tid, start, end, nameId, unicode(kind) FROM ranges "

@@ -162,7 +162,7 @@ static uint32_t thread_frame(struct reader *r, uint32_t process, uint32_t tid)
 							 : thread_node(r, &r->threads.v[thread]);
 }
 
-/* Made when something is asked for below: ranges without work are no frames. */
+/* Made when something is asked for below: ranges without activities are no frames. */
 static uint32_t span_node(struct reader *r, uint32_t i)
 {
 	struct span *path[RANGES_DEEP];

@@ -19,11 +19,11 @@ struct reader {
 	const struct trace *t;
 	struct chunk_buf buf;
 	struct map shapes, kernels, streams, threads, made;
-	ARRAY(uint64_t) correlations; /* by work */
-	ARRAY(uint32_t) processes;    /* by work */
+	ARRAY(uint64_t) correlations; /* by activity */
+	ARRAY(uint32_t) processes;    /* by activity */
 };
 
-/* ---- work ---- */
+/* ---- activities ---- */
 
 static int stream_of(struct reader *d, const struct gpu_activity *w, uint32_t *ret_stream)
 {

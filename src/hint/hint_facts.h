@@ -130,7 +130,7 @@ const struct hint_device *facts_device(const struct hint_facts *f, uint32_t devi
 /* hint_window.c: keeps the activities that count. */
 void facts_window(struct hint_facts *f);
 
-/* hint_idle.c: alone_ns, idle gaps and counted_ns, from work and calls.  0 or -ENOMEM. */
+/* hint_idle.c: alone_ns, idle gaps and counted_ns, from activities and calls.  0 or -ENOMEM. */
 int facts_idle_gaps(struct hint_facts *f);
 
 /* hint_place.c: calls of a kind, as text: the function that is called most, and the range, as far

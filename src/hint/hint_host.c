@@ -104,7 +104,7 @@ HINT_RULE(alloc)
 
 /* ---- the default stream ---- */
 
-struct sides { /* work of one process on the default stream, and on streams that wait for it */
+struct sides { /* of one process, on the default stream and on streams that wait for it */
 	uint64_t legacy_ns, blocking_ns;
 	uint64_t turns; /* from one side to the other */
 	double room;    /* of the device that kernels of the second fill, weighted by their time */

@@ -116,9 +116,9 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 
 /*
  * An idle gap that came up once is no part of a loop: compiling, reading input, warming up.  In a
- * loop the same work follows on the same work, with an idle gap of about the same length.
+ * loop the same activity follows on the same activity, with an idle gap of about the same length.
  */
-struct turn {                    /* from one kind of work to another */
+struct turn {                    /* from one kind of activity to another */
 	uint64_t longest[OFTEN]; /* idle gaps, longest first */
 };
 
@@ -186,7 +186,7 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	return 0;
 }
 
-/* Work that contains several others is given less than it had: the safe side. */
+/* An activity that contains several others is given less than it had: the safe side. */
 static void sum_alone(struct hint_facts *f)
 {
 	uint64_t covered = 0;

@@ -128,7 +128,7 @@ struct runs { /* groups of kernels of one stream, one after the other */
 /* The kernels of one stream in their order. */
 struct sequence {
 	const struct hint_facts *f;
-	uint32_t *v; /* into work */
+	uint32_t *v; /* into activities */
 	size_t n;
 };
 

@@ -16,7 +16,7 @@ struct import_stats {
 	const char *format; /* a literal: "Kineto JSON", "Nsight Systems SQLite" */
 	uint64_t calls, ranges, activities;
 	uint64_t allocator_events;
-	uint64_t unjoined; /* of work: no call is known that asked for it */
+	uint64_t unjoined; /* of activities: no call is known that asked for it */
 	uint64_t left_out; /* events that made no sense */
 	uint64_t bytes;    /* of the new trace */
 	char partial[320]; /* why not all of the file was read; "" when it was */

@@ -1,6 +1,6 @@
 /*
- * Between reading Kineto's JSON (import_kineto.c) and making calls, work and ranges of its events
- * (import_event.c, import_xla.c).  Internal to src/report.
+ * Between reading Kineto's JSON (import_kineto.c) and making calls, activities and ranges of its
+ * events (import_event.c, import_xla.c).  Internal to src/report.
  */
 #ifndef WEIR_IMPORT_IMPORT_KINETO_H
 #define WEIR_IMPORT_IMPORT_KINETO_H

@@ -195,9 +195,9 @@ static uint8_t place_of(const struct nsys *n, const struct row *r, int i)
 	return cell(r, i, sizeof(n->places) - 1, &id) ? n->places[id] : 0;
 }
 
-/* ---- work ---- */
+/* ---- activities ---- */
 
-/* Columns that all tables of work begin with. */
+/* Columns that all tables of activities begin with. */
 #define ACTIVITY_COLUMNS                                                                           \
 	"start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId",         \
 		"graphId", "graphNodeId"

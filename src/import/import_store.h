@@ -1,7 +1,7 @@
 /*
  * What an importer has read so far, and the trace that comes of it.  Importers put calls,
- * ranges and GPU activities here in any order; store_write() joins work to the calls that asked
- * for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
+ * ranges and GPU activities here in any order; store_write() joins activities to the calls that
+ * asked for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
  * 130 a GPU activity, and each text once.  Internal to src/report.  Zeroed memory is no
  * store: store_init() first; store_fini() takes it after any failure.
  */
@@ -51,7 +51,7 @@ struct store_string {
 	uint32_t bytes;
 };
 
-/* A call that work was joined to, as it will be written. */
+/* A call that an activity was joined to, as it will be written. */
 struct store_link {
 	struct link link;
 	uint32_t process;

@@ -1,5 +1,5 @@
 /*
- * From what was imported to a packed trace: work is joined to the calls that asked for it,
+ * From what was imported to a packed trace: activities are joined to the calls that launched them,
  * everything is sorted, and each run of records becomes a block.  See import_store.h.
  */
 #include "import/import_store.h"

@@ -242,7 +242,7 @@ static int take_crossing(struct kineto *k)
 	return 0;
 }
 
-/* ---- calls and work ---- */
+/* ---- calls and activities ---- */
 
 static int function_of(struct kineto *k, uint16_t *ret_fn)
 {

@@ -13,7 +13,7 @@
 
 #define NONE UINT32_MAX
 
-/* Work that begins so soon after the work before it in its stream has waited for that alone. */
+/* An activity that begins so soon after the one before it in its stream waited for it alone. */
 #define HANDOVER_NS 10000u
 
 struct ended {

@@ -43,7 +43,7 @@ struct span {
 	struct nested at;
 	uint64_t inner_ticks; /* of the ranges directly inside */
 	uint64_t device_ns;
-	uint64_t first_ns, last_ns; /* of the work, also that of ranges inside; last_ns 0: none */
+	uint64_t first_ns, last_ns; /* of all activities inside; last_ns 0: none */
 	uint32_t row;
 	uint32_t activity_count;
 	uint32_t inner_count; /* ranges directly inside */
@@ -68,13 +68,13 @@ struct joiner {
 	ARRAY(struct span) spans;
 	ARRAY(struct cost) costs; /* of operators with certain arguments */
 	ARRAY(struct claim) claims;
-	ARRAY(struct predict_product) products; /* by row of report.work: what its name says */
+	ARRAY(struct predict_product) products; /* by activity's row: what its name says */
 	struct map cost_map;                    /* row and arguments: into costs, or NO_COST */
 	ARRAY(struct launch) launches;
 	struct externals externals;
 	ARRAY(uint64_t) shape_counts;
 	struct timeline timeline;
-	size_t hint; /* into links: work comes nearly in their order */
+	size_t hint; /* into links: activities come nearly in their order */
 };
 
 #define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
@@ -83,8 +83,9 @@ struct joiner {
  * is its, unless it only helps.  call: its launch, or NO_CALL.  0 or -ENOMEM. */
 int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uint64_t ns);
 
-/* Gives rows of kernels and operators their FLOPs and bytes, once all work is claimed and times of
- * ranges inside are added.  owner_span: the range whose activities those of a library's call are.
+/* Gives rows of kernels and operators their FLOPs and bytes, once all activities are claimed and
+ * times of ranges inside are added.  owner_span: the range whose activities those of a library's
+ * call are.
  */
 void cost_sum(struct joiner *j,
 	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),

@@ -190,7 +190,7 @@ static int find_owners(struct joiner *j)
 	return EXTERNALS_MAKE(j->spans, &j->externals);
 }
 
-/* ---- work ---- */
+/* ---- activities ---- */
 
 /* The row of a name: two that are demangled to the same text share it. */
 static int new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t *ret_row)
@@ -314,7 +314,7 @@ static int count_device(struct joiner *j, const struct gpu_activity *w, uint32_t
 	return 0;
 }
 
-/* The call and the span that asked for the work, or NONE. */
+/* The call and the span that launched the activity, or NONE. */
 static void owner_of(struct joiner *j, const struct gpu_activity *w, struct activity_row *row,
 	uint32_t *ret_call, uint32_t *ret_span)
 {
@@ -488,7 +488,7 @@ static void sum_selves(struct joiner *j)
 
 /* ---- the whole ---- */
 
-/* Calls keep their places: work names them by those. */
+/* Calls keep their places: activities name them by those. */
 static int account(struct joiner *j)
 {
 	const struct trace *t = j->r->trace;

@@ -1,5 +1,5 @@
 /*
- * What the threads that asked for work were doing when: launching, waiting, in another call,
+ * What the threads that launched activities were doing when: launching, waiting, in another call,
  * or none of these.  Built from the calls in the trace; internal to src/report.
  *
  * Calls inside calls do not count.  An idle gap of less than HOST_GAP_NS between two calls counts
@@ -15,7 +15,7 @@
 #define HOST_GAP_NS 100000u
 
 enum host_state {
-	HOST_LAUNCHING,  /* asking for work, and what is needed for that */
+	HOST_LAUNCHING,  /* launching, and what is needed for that */
 	HOST_ALLOCATING, /* shortly allocating or freeing, on the way to that */
 	HOST_LOADING,    /* shortly in a call about code or contexts */
 	HOST_COPYING,    /* shortly in a call that copies: it may have waited */

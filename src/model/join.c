@@ -1,13 +1,13 @@
 /*
- * See join.h.  One pass over the work, with the calls that may still be somebody's in a list.
+ * See join.h.  One pass over the activities, with the calls that may still be somebody's in a list.
  *
  * Whenever a number was given out after a call had ended, no later number is that call's: what
  * is matched closes every call of its thread before it, and those of others that ended before
  * it began.  So at any time the candidates are the calls that overlap the last one matched, and
  * those that follow; a match that closes no candidate ("free") is taken at once, and is all that
  * happens while nothing was lost.  Else
- * either calls lost their work or work lost its call: each way out is tried on the next
- * LOOK_AHEAD activities, and the one on which most of them find free matches is taken.
+ * either calls lost their activities or activities lost their call: each way out is tried on the
+ * next LOOK_AHEAD activities, and the one on which most of them find free matches is taken.
  */
 #include "model/join.h"
 
@@ -99,11 +99,11 @@ struct join {
 	const struct join_activity *activities;
 	uint32_t call_count, activity_count;
 	uint32_t *next, *prev; /* candidates, by begin; [call_count] is before and behind all */
-	uint64_t *until;       /* the call of work[i] began no later */
+	uint64_t *until;       /* the call of activities[i] began no later */
 	uint64_t *since;       /* … and ended no earlier; from waits */
 	uint32_t *ret_call;
-	uint32_t *stream;   /* by call: where its work runs, 0 anywhere */
-	uint64_t passed_ns; /* the call of the work at hand ended no earlier */
+	uint32_t *stream;   /* by call: where its activities run, 0 anywhere */
+	uint64_t passed_ns; /* the call of the activity at hand ended no earlier */
 	uint32_t last_call; /* matched last */
 	uint64_t last_number;
 	struct mark {
@@ -404,7 +404,7 @@ static int price_of(const struct join *j, uint32_t call, uint64_t guess)
 	return j->matched ? (63 - __builtin_clzll(distance(call, guess) | 1)) / 2 : 0;
 }
 
-/* The best way out: a call, or JOIN_NONE when this work's call is not among them. */
+/* The best way out: a call, or JOIN_NONE when this activity's call is not among them. */
 static uint32_t decide(const struct join *j, uint32_t activity)
 {
 	struct options o = { .n = 0 };
@@ -468,8 +468,8 @@ static uint32_t find_wait(const struct join *j, const struct join_activity *w)
 	return best;
 }
 
-/* Before: until holds what the waits say of work with lower numbers.  A start before the first
- * call may be no date at all, and says nothing about others. */
+/* Before: until holds what the waits say of activities with lower numbers.  A start before the
+ * first call may be no date at all, and says nothing about others. */
 static void bound_above(struct join *j)
 {
 	uint64_t until = UINT64_MAX;

@@ -1,15 +1,15 @@
 /*
- * Which call asked for which work: joins what CUPTI saw on a device to the calls that the guest
+ * Which call launched which activity: joins what CUPTI saw on a device to the calls that the guest
  * recorded, after the fact and without a word from either about the other.
  *
  * CUPTI numbers the calls of a process one after the other (correlation), between their begin
  * and their end, or a moment before when it is the runtime's call around that it numbers, and
  * writes the number into the activity that they asked for.  So both sides are sequences in the same
  * order, save that calls of several threads overlap; each side may have holes.  A call and its
- * work agree in kind, name and shape, and:
+ * activity agree in kind, name and shape, and:
  *
  *	begin of the call  <~  its number is given out  <=  end of the call
- *	its number is given out  <=  start of any work with this or a higher number
+ *	its number is given out  <=  start of any activity with this or a higher number
  *
  * Where the numbers leave it open, as with calls alike that several threads make at one time, the
  *first to begin is taken; then what most of a thread's calls on one stream's handle were given says
@@ -29,34 +29,35 @@
 
 enum join_kind { JOIN_KERNEL = 1, JOIN_COPY, JOIN_SET, JOIN_GRAPH, JOIN_WAIT };
 
-/* A call that asked for work, or waited.  Times: nanoseconds of the clock of the work. */
+/* A call that launched activities, or waited.  Times: nanoseconds of the clock of the activities.
+ */
 struct join_call {
 	uint64_t begin_ns, end_ns;
 	uint64_t shape; /* kernels: of grid and block; memcpys, memsets: bytes; 0 fits any */
 	uint32_t name;  /* kernels: who; copies: direction; graphs: what is in them; 0 fits any */
 	uint8_t kind;   /* enum join_kind */
-	uint8_t blocks; /* the work is done when it returns */
+	uint8_t blocks; /* the activity is done when it returns */
 	uint32_t thread;
 	uint32_t id;     /* the caller's */
 	uint64_t stream; /* the handle that it was given, and 1 more; 0 not known */
 };
 
-/* All work of one correlation. */
+/* All activities of one correlation. */
 struct join_activity {
 	uint64_t correlation;
 	uint64_t start_ns, end_ns; /* of the first, of the last */
 	uint64_t shape;
 	uint32_t name;
 	uint8_t kind;
-	uint32_t stream; /* what tells the streams that work ran on; 0 not known */
+	uint32_t stream; /* what tells the streams that activities ran on; 0 not known */
 };
 
 /* Puts calls into the order of begin.  0 or -ENOMEM. */
 int join_sort(struct join_call *calls, size_t count);
 
 /*
- * calls: in the order of begin.  work: in the order of correlation, each once.  Fills
- * ret_call[i] with the index of the call that asked for work[i], or JOIN_NONE; no call is
+ * calls: in the order of begin.  activities: in the order of correlation, each once.  Fills
+ * ret_call[i] with the index of the call that launched activities[i], or JOIN_NONE; no call is
  * given twice.  At most UINT32_MAX - 1 of each: -EOVERFLOW; else 0 or -ENOMEM.
  */
 int join_calls(const struct join_call *calls, size_t call_count,

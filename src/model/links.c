@@ -44,7 +44,7 @@ struct loader {
 	bool *has_links; /* by process */
 	bool *has_activity;
 	uint64_t *graph_hashes; /* by step of meta.steps; UINT64_MAX: not known yet */
-	uint32_t last_string, last_string_process, last_name; /* of the work seen last */
+	uint32_t last_string, last_string_process, last_name; /* of the activity seen last */
 	ARRAY(struct device_activity) found;
 	ARRAY(struct join_activity) activities;
 	ARRAY(struct join_call) calls;
@@ -100,7 +100,7 @@ static int take_links(struct loader *o)
 	return e;
 }
 
-/* ---- work ---- */
+/* ---- activities ---- */
 
 static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3])
 {
@@ -281,7 +281,7 @@ static uint32_t graph_name(struct loader *o, uint32_t process, const struct reco
 	return *hash ? fold(*hash) : 0;
 }
 
-/* False for calls that ask for no work. */
+/* False for calls that launch no activity. */
 static bool describe(
 	struct loader *o, const struct schema_fn *fn, const struct record *r, struct join_call *c)
 {
@@ -400,7 +400,7 @@ static int keep(struct loader *o, uint32_t process, size_t from, size_t to, cons
 			.fn = who->fn };
 		count(o, c, first, at);
 	}
-	expect(at <= to, "work is joined inside its process");
+	expect(at <= to, "an activity is joined inside its process");
 	return 0;
 }
 

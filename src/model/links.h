@@ -2,8 +2,8 @@
  * Which call asked for which GPU activities: for all readers of a trace, from one place.
  *
  * A trace that names the calls itself (chunks of kind links) is believed.  For processes whose
- * work has correlations and no links, which is what a recording with CUPTI looks like, the
- * calls of the trace are joined to the work (model/join.h).
+ * activities have correlations and no links, which is what a recording with CUPTI looks like, the
+ * calls of the trace are joined to the activities (model/join.h).
  */
 #ifndef WEIR_MODEL_LINKS_H
 #define WEIR_MODEL_LINKS_H

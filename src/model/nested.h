@@ -17,7 +17,7 @@
 
 struct nested {
 	uint64_t ticks, end; /* [ticks, end) */
-	uint64_t external;   /* the number by which work may name it; 0: none */
+	uint64_t external;   /* the number by which activities may name it; 0: none */
 	uint32_t process, tid;
 	uint32_t parent; /* the one around it, once nested() has run; or NESTED_NONE */
 };

@@ -30,7 +30,7 @@ struct call_row {
 	uint64_t timed; /* of count: those whose duration is known one by one */
 	uint64_t total_ticks;
 	uint64_t errors;
-	uint64_t ok_plain;   /* succeeded and not captured: the work was really asked for */
+	uint64_t ok_plain;   /* succeeded and not captured: the activity was really launched */
 	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
 	uint64_t bytes;      /* allocated, copied or set by those */
 	uint8_t vmm;         /* enum vmm_what */
@@ -64,7 +64,7 @@ struct kernel_row {
 	uint64_t common; /* launches of the most common shape */
 	uint32_t shapes;
 	struct launch_shape shape; /* the most common one */
-	uint32_t activity; /* index into report.work, or ACTIVITY_NONE: never seen running */
+	uint32_t activity; /* index into report.activities, or ACTIVITY_NONE: never seen running */
 	struct hist hist;  /* of its launches on the host, in ticks; graphs have none */
 };
 #define ACTIVITY_NONE UINT32_MAX
@@ -96,7 +96,7 @@ struct moved_row {
 			       did */
 };
 
-/* What bounds work. */
+/* What bounds an activity. */
 enum bound_class { BOUND_UNKNOWN, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LATENCY, BOUND_LAUNCH };
 
 /* How it is known: from FLOPs and bytes, from times and shapes alone, or from a name. */
@@ -104,12 +104,13 @@ enum bound_basis { BASIS_NONE, BASIS_COST, BASIS_TIME, BASIS_NAME };
 
 extern const char *const bound_class_name[], *const bound_basis_name[];
 
-/* What work took whose ceiling is known, and what it would have taken there. */
+/* What activities took whose ceiling is known, and what it would have taken there. */
 struct roofline_share {
 	double ns, ideal_ns;
 };
 
-/* FLOPs and bytes that work had to do at least, and how far that is from what the device can. */
+/* FLOPs and bytes that activities had to do at least, and how far that is from what the device can.
+ */
 struct roofline {
 	uint64_t count; /* GPU activities, or operators, whose cost is known */
 	uint64_t ns;    /* that those took on a device */
@@ -160,7 +161,8 @@ struct copy_row {
 struct operator_row {
 	const char *name;
 	uint16_t kind; /* enum range_kind: those that nest */
-	bool library;  /* a call of cuBLAS or cuDNN: inside an operator, its work is that one's */
+	bool library;  /* a call of cuBLAS or cuDNN: inside an operator, its activities are that
+			  one's */
 	uint64_t count;
 	uint64_t host_ticks;
 	uint64_t host_self_ticks; /* without the ranges inside */
@@ -168,7 +170,7 @@ struct operator_row {
 	uint64_t device_self_ns;
 	uint64_t device_total_ns; /* with the ranges inside */
 	struct hist host_hist;    /* of single ones, in ticks */
-	struct hist device_hist;  /* of single ones, in nanoseconds; those that asked for work */
+	struct hist device_hist;  /* of single ones with activities, in nanoseconds */
 	/* Of single ones that a program names, in nanoseconds: from the start of the first activity
 	 * that was asked for inside to the end of the last. */
 	struct hist span_hist;
@@ -177,7 +179,7 @@ struct operator_row {
 };
 
 /* Ranges that may cross others: NVTX from start to end with its marks, what profilers say of
- * themselves.  Work belongs to none of them. */
+ * themselves.  Activities belong to none of them. */
 struct span_row {
 	const char *name;
 	uint16_t kind; /* enum range_kind */
@@ -220,7 +222,7 @@ enum wall_part {
 	WALL_WAITING,       /* idle: the host was in a call that waits */
 	WALL_DRIVER,        /* idle: the host was long in another call */
 	WALL_HOST,          /* idle: the host was in no call */
-	WALL_QUEUED,        /* idle: work was there and had not begun */
+	WALL_QUEUED,        /* idle: activities were queued and had not begun */
 	WALL_UNKNOWN,       /* idle: the call that ended it is not known */
 	WALL_BEFORE,        /* before the first activity */
 	WALL_AFTER,         /* after the last */
@@ -233,9 +235,9 @@ enum path_part {
 	PATH_COMMUNICATING,
 	PATH_COPYING,
 	PATH_QUEUE,   /* from one GPU activity to the next */
-	PATH_LAUNCH,  /* from a call's return to the start of its work */
+	PATH_LAUNCH,  /* from a call's return to the start of its activity */
 	PATH_HOST,    /* the host, on its way to a call */
-	PATH_WAITING, /* from the end of work to the return of the call that waits for it */
+	PATH_WAITING, /* from the end of the activity to the return of the call that waits for it */
 	PATH_BEFORE,  /* the host, before the first activity began */
 	PATH_AFTER,   /* after the last activity ended */
 	PATH_PARTS
@@ -249,7 +251,7 @@ extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_
  * queued.
  */
 struct idle {
-	uint64_t until_ns; /* when that work began; all parts of one idle gap have the same */
+	uint64_t until_ns; /* when that activity began; all parts of one idle gap have the same */
 	uint64_t ns;
 	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
 	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
@@ -265,7 +267,7 @@ enum idle_asked {
 	ASKED_AFTER,  /* the call had not begun */
 	ASKED_DURING, /* it had begun, and not returned */
 	ASKED_BEFORE, /* it had returned */
-	ASKED_AGAIN,  /* by the same call as the work before */
+	ASKED_AGAIN,  /* by the same call as the activity before */
 };
 
 /* A time in which no device did anything. */
@@ -273,13 +275,13 @@ struct idle_gap {
 	uint64_t start_ns; /* since the wall time began */
 	uint64_t ns;
 	enum wall_part cause;       /* of most of it */
-	const char *before, *after; /* names of the work around it */
+	const char *before, *after; /* names of the activities around it */
 };
 
 struct queue {
-	uint64_t calls; /* that asked for work which was seen to run */
+	uint64_t calls; /* that launched activities which were seen to run */
 	uint64_t api_ns, queued_ns;
-	struct hist queued; /* nanoseconds from the return of each call to the start of its work */
+	struct hist queued; /* nanoseconds from a call's return to its activity */
 	uint64_t span_ns;   /* from the first of the calls to the start of the last activity */
 	uint64_t empty_ns;  /* of span_ns: nothing was asked for and not begun */
 	uint64_t depth_most;
@@ -342,12 +344,13 @@ struct report {
 	ARRAY(struct span_row) span_rows;      /* by total time, then count */
 	ARRAY(struct stream_row) stream_rows;  /* by total time */
 	ARRAY(struct device_row) devices;
-	struct links links; /* which call asked for which work, and how well that is known */
+	struct links links; /* which call launched which activity, and how well that is known */
 	struct analysis analysis;
 	const struct gpu *gpu; /* whose ceilings count: the busiest device's; NULL: not known */
 	uint32_t gpu_sms;      /* of that device, 0 when not known */
-	/* One launch in so many was timed; 0: all work was.  Then rows of work have estimates,
-	 * count and total_ns, and in hist what was timed; nothing else here says what devices did.
+	/* One launch in so many was timed; 0: all activities were.  Then rows of activities have
+	 * estimates, count and total_ns, and in hist what was timed; nothing else here says what
+	 * devices did.
 	 */
 	uint32_t sampled;
 	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;

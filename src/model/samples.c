@@ -98,7 +98,7 @@ static const struct given *given_to(const struct loader *l, const struct call_li
 
 /* ---- kernels ---- */
 
-/* What is known about the code, best source first: the work itself, then the function. */
+/* What is known about the code, best source first: the activity itself, then the function. */
 static struct predict_kernel attributes_of(
 	const struct gpu_activity *w, const struct meta_attributes *a)
 {

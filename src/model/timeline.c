@@ -178,7 +178,7 @@ static int count_gap(struct account *a, const struct activity *p)
 
 /* ---- the queue ---- */
 
-/* From the call's return until the work began; activities of a graph wait for each other. */
+/* From the call's return until the activity began; activities of a graph wait for each other. */
 static void count_wait(struct account *a, const struct activity *p)
 {
 	struct analysis *to = &a->r->analysis;
@@ -222,7 +222,7 @@ static void walk_queue(const struct depth *d, struct queue *q)
 	q->depth_mean = q->span_ns ? (double)area / (double)q->span_ns : 0;
 }
 
-/* Work that began before its call did has waited for nothing: the clocks differ by that. */
+/* An activity that began before its call did has waited for nothing: the clocks differ by that. */
 static int measure_queue(struct account *a)
 {
 	const struct timeline *t = a->t;
@@ -248,7 +248,7 @@ static int measure_queue(struct account *a)
 
 /* ---- the whole ---- */
 
-/* Wall time is that of the recording, or more where work lies outside of it. */
+/* Wall time is that of the recording, or more where activities lie outside of it. */
 static void find_wall(struct account *a)
 {
 	const struct timeline *t = a->t;
@@ -271,7 +271,7 @@ static int walk(struct account *a)
 	wall[WALL_BEFORE] = a->all.until - a->start_ns;
 	for (size_t i = 0; i < t->activities.n && !e; i++) {
 		const struct activity *p = &t->activities.v[i];
-		expect(!i || p[-1].start_ns <= p->start_ns, "work comes in the order of time");
+		expect(!i || p[-1].start_ns <= p->start_ns, "activities come in the order of time");
 		if (p->start_ns > a->all.until) {
 			e = count_gap(a, p);
 			a->all.until = p->start_ns;

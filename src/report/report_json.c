@@ -88,7 +88,7 @@ static void put_clock(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
-/* Of traces whose work was joined to calls, not known which they are. */
+/* Of traces whose activities were joined to calls, not known which they are. */
 static void put_join(struct json *j, const struct report *r)
 {
 	if (!r->links.activities)

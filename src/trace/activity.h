@@ -51,7 +51,7 @@ static inline uint64_t range_end(const struct range *r)
 	return r->dur > UINT64_MAX - r->ticks ? UINT64_MAX : r->ticks + r->dur;
 }
 
-/* Whether ranges of this kind nest, and work belongs to the innermost of them. */
+/* Whether ranges of this kind nest, and activities belong to the innermost of them. */
 static inline bool range_nests(uint16_t kind)
 {
 	return kind == RANGE_OPERATOR || kind == RANGE_ANNOTATION || kind == RANGE_NVTX;
