@@ -123,22 +123,30 @@ static void shape_of(const struct record *r, struct predict_launch *l)
 	l->smem_dynamic_bytes = r->aux;
 }
 
+bool online_ask(
+	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a)
+{
+	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
+		return false;
+	if (args) {
+		l->args = args->kept;
+		memcpy(l->arg, args->value, args->kept * sizeof l->arg[0]);
+	}
+	l->key = predict_key(l);
+	if (args)
+		l->key = predict_key_of_args(l->key, args->key);
+	predict_ask(&f.predict, l, ret_a);
+	return true;
+}
+
 uint64_t online_launch(
 	const struct predict_kernel *kernel, const struct launch_args *args, const struct record *r)
 {
 	struct predict_launch l = { .kernel = kernel };
 	struct predict_answer a;
-	if (!__atomic_load_n(&f.ready, __ATOMIC_ACQUIRE))
-		return 0;
 	shape_of(r, &l);
-	if (args) {
-		l.args = args->kept;
-		memcpy(l.arg, args->value, args->kept * sizeof(l.arg[0]));
-	}
-	l.key = predict_key(&l);
-	if (args)
-		l.key = predict_key_of_args(l.key, args->key);
-	predict_ask(&f.predict, &l, &a);
+	if (!online_ask(&l, args, &a))
+		return 0;
 	if (!(r->flags & RECORD_CAPTURED))
 		match_push(match_signature(kernel->id, l.grid, l.block, l.smem_dynamic_bytes),
 			r->ticks, &l);

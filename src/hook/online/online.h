@@ -31,6 +31,11 @@ struct predict_config {
 bool online_start(const struct predict_config *o, const char *device, unsigned capability,
 	uint32_t multiprocessors, const uint8_t uuid[16]);
 
+/* How long a launch will take: l has its kernel and shape, and gets the rest from args, which may
+ * be NULL.  Before the launch or after it, any thread; false: no times are predicted here. */
+bool online_ask(
+	struct predict_launch *l, const struct launch_args *args, struct predict_answer *ret_a);
+
 /* The answer as it stands in a record (see predicted_word() in event/predicted.h), for a launch in
  * r that has succeeded.  args may be NULL.  Remembers the launch, to learn from it. */
 uint64_t online_launch(const struct predict_kernel *kernel, const struct launch_args *args,
