@@ -165,7 +165,7 @@ static int export_chunk(struct run *r, size_t i)
 {
 	const struct chunk_ref *c = &r->x.trace->chunks[i];
 	int e = trace_load(r->x.trace, i, &r->buf, NULL);
-	if (e == -EBADMSG || e == -ENODATA)
+	if (trace_lost(e))
 		return 0;
 	r->x.process = c->process;
 	if (!e)
@@ -190,7 +190,7 @@ static int export_array(struct run *r, size_t i)
 	if (c->head.kind == CHUNK_LINKS || (activity ? !r->e->activity : !r->e->range))
 		return 0;
 	int e = trace_load(r->x.trace, i, &r->buf, NULL);
-	if (e == -EBADMSG || e == -ENODATA)
+	if (trace_lost(e))
 		return 0;
 	r->x.process = c->process;
 	while (!e && activity && activity_next(&r->buf, &at, &w))

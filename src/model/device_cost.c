@@ -36,7 +36,7 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 	const struct predict_product *p = &j->products.v[row];
 	d->by.fewer |= p->fewer;
 	note_order(d, p, ticks);
-	if (j->costs.v[j->spans.v[at].cost].matrix && p->helps)
+	if (j->costs.v.v[j->spans.v[at].cost].matrix && p->helps)
 		return 0;
 	struct claim *new = array_push(&j->claims);
 	if (!new)
@@ -56,12 +56,12 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
  */
 static void leave_to_inner(struct joiner *j, const struct span *s)
 {
-	const struct cost *c = s->cost == NONE || !s->doing.ns ? NULL : &j->costs.v[s->cost];
+	const struct cost *c = s->cost == NONE || !s->doing.ns ? NULL : &j->costs.v.v[s->cost];
 	uint32_t up = s->at.parent;
 	for (int i = 0; c && c->matrix && up != NONE && i < LOOK_UP_MOST; i++) {
 		struct span *p = &j->spans.v[up];
 		up = p->at.parent;
-		if (p->cost == NONE || j->costs.v[p->cost].flops > 2 * c->flops)
+		if (p->cost == NONE || j->costs.v.v[p->cost].flops > 2 * c->flops)
 			continue;
 		p->doing.left = true;
 		p->doing.ns = 0;
@@ -83,7 +83,7 @@ static struct cost cost_by(const struct cost *c, const struct predict_product *b
 static void note_longest(struct joiner *j, const struct claim *k)
 {
 	struct doing *d = &j->spans.v[k->span].doing;
-	const struct cost *c = &j->costs.v[j->spans.v[k->span].cost];
+	const struct cost *c = &j->costs.v.v[j->spans.v[k->span].cost];
 	if (!c->matrix || d->left || k->ns <= d->longest_ns)
 		return;
 	const bool fewer = d->by.fewer;
@@ -119,7 +119,7 @@ static void order_claim(struct joiner *j, struct claim *k)
 {
 	struct doing *d = &j->spans.v[k->span].doing;
 	const uint64_t from = d->weight_from ? d->weight_from : d->input_to + 1;
-	if (!j->costs.v[j->spans.v[k->span].cost].several || d->weight_ns || d->unordered ||
+	if (!j->costs.v.v[j->spans.v[k->span].cost].several || d->weight_ns || d->unordered ||
 		from == 1 || k->ticks < from)
 		return;
 	k->weight = true;
@@ -145,7 +145,7 @@ static void give_kernel(struct joiner *j, const struct claim *k)
 {
 	const struct span *s = &j->spans.v[k->span];
 	const struct doing *d = &s->doing;
-	const struct cost *whole = &j->costs.v[s->cost];
+	const struct cost *whole = &j->costs.v.v[s->cost];
 	const struct predict_product *by = &j->products.v[k->row];
 	const double part = d->ns ? part_of(whole, d, k) : 0;
 	if (part <= 0)
@@ -161,7 +161,7 @@ static void give_kernel(struct joiner *j, const struct claim *k)
 /* An operator's product counts against a peak when the kernel that did it was seen. */
 static void give_operator(struct joiner *j, struct operator_row *to, const struct span *s)
 {
-	struct cost c = j->costs.v[s->cost];
+	struct cost c = j->costs.v.v[s->cost];
 	const struct doing *d = &s->doing;
 	if (c.matrix && d->longest_ns) {
 		c.unit = d->unit;

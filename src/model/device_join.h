@@ -6,13 +6,12 @@
 #define WEIR_MODEL_DEVICE_JOIN_H
 
 #include "predict/predict.h"
-#include "model/cost.h"
+#include "model/cost_table.h"
 #include "model/device_time.h"
 #include "model/nested.h"
 #include "model/timeline.h"
 
-#define NONE    UINT32_MAX
-#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
+#define NONE UINT32_MAX
 
 /* Who did what an operator asked for: device_cost.c. */
 struct doing {
@@ -66,10 +65,9 @@ struct joiner {
 		text_map;
 	ARRAY(uint32_t) thread_process; /* by thread */
 	ARRAY(struct span) spans;
-	ARRAY(struct cost) costs; /* of operators with certain arguments */
+	struct cost_table costs;
 	ARRAY(struct claim) claims;
 	ARRAY(struct predict_product) products; /* by activity's row: what its name says */
-	struct map cost_map;                    /* row and arguments: into costs, or NO_COST */
 	ARRAY(struct launch) launches;
 	struct externals externals;
 	ARRAY(uint64_t) shape_counts;

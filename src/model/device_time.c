@@ -56,27 +56,11 @@ static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_ro
 	return 0;
 }
 
-/* Operators come again and again with the same arguments. */
 static int cost_index(struct joiner *j, const struct range *g, uint32_t row, uint32_t *ret_cost)
 {
 	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
-	uint32_t *index = map_get(&j->cost_map, MAP_KEY(row, args));
-	struct cost cost;
-	if (!index)
-		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		*index = NO_COST;
-		if (args != META_NONE &&
-			cost_of(j->r->operators.v[row].name, text_of(j, args), &cost)) {
-			struct cost *new = array_push(&j->costs);
-			if (!new)
-				return -ENOMEM;
-			*new = cost;
-			*index = (uint32_t)(j->costs.n - 1);
-		}
-	}
-	*ret_cost = *index == NO_COST ? NONE : *index;
-	return 0;
+	return cost_table_find(&j->costs, j->r->operators.v[row].name,
+		args == META_NONE ? NULL : text_of(j, args), ret_cost);
 }
 
 static int count_span(struct joiner *j, const struct range *g)
@@ -553,12 +537,12 @@ int device_fill(struct report *r)
 	int e = join(&j);
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,
-		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map, &j.cost_map };
+		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map };
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		map_fini(maps[i]);
 	array_free(&j.thread_process);
 	array_free(&j.spans);
-	array_free(&j.costs);
+	cost_table_fini(&j.costs);
 	array_free(&j.claims);
 	array_free(&j.products);
 	array_free(&j.launches);

@@ -32,7 +32,7 @@ struct worker {
 static int count_chunk(struct worker *w, size_t i)
 {
 	const int e = trace_load(w->work->trace, i, &w->buf, NULL);
-	if (e == -EBADMSG || e == -ENODATA) {
+	if (trace_lost(e)) {
 		w->tally.damaged_chunks++;
 		return 0;
 	}

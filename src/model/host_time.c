@@ -154,7 +154,7 @@ static int take_chunk(struct maker *m, size_t chunk, struct host_thread *thread)
 
 static int take_chunks(struct maker *m, const struct map *threads)
 {
-	struct chunk_list list;
+	struct thread_chunks list;
 	int e = trace_thread_chunks(m->trace, false, &list);
 	for (size_t i = 0; i < list.v.n && !e; i++) {
 		const struct chunk_ref *c = &m->trace->chunks[list.v.v[i]];

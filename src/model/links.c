@@ -49,7 +49,7 @@ struct loader {
 	ARRAY(struct join_activity) activities;
 	ARRAY(struct join_call) calls;
 	ARRAY(struct caller) callers;
-	struct chunk_list chunks; /* of calls */
+	struct thread_chunks chunks; /* of calls */
 };
 
 /* ---- order ---- */
@@ -73,12 +73,6 @@ static int activity_order(const void *one, const void *two)
 }
 
 /* ---- reading ---- */
-
-static int load(struct loader *o, size_t chunk)
-{
-	const int e = trace_load(o->t, chunk, &o->buf, NULL);
-	return e == -EBADMSG || e == -ENODATA ? -EAGAIN : e;
-}
 
 static int take_links(struct loader *o)
 {
@@ -352,8 +346,8 @@ static int take_calls(struct loader *o, uint32_t process)
 		const uint32_t chunk = o->chunks.v.v[i];
 		if (o->t->chunks[chunk].process != process)
 			continue;
-		e = load(o, chunk);
-		e = e == -EAGAIN ? 0 : e ? e : take_chunk(o);
+		e = trace_load(o->t, chunk, &o->buf, NULL);
+		e = trace_lost(e) ? 0 : e ? e : take_chunk(o);
 	}
 	return e ? e : join_sort(o->calls.v, o->calls.n);
 }

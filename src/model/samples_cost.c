@@ -10,13 +10,11 @@
 
 #include "base/expect.h"
 
-#include "model/cost.h"
+#include "model/cost_table.h"
 #include "model/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
-
-#define NO_COST (UINT32_MAX - 1) /* MAP_NONE is what is not known yet */
 
 /* An operator of known cost. */
 struct span {
@@ -30,37 +28,13 @@ struct coster {
 	const struct meta *m;
 	struct chunk_buf buf;
 	ARRAY(struct span) spans;
-	ARRAY(struct cost) costs;
-	struct map cost_map; /* name and arguments: into costs, or NO_COST */
+	struct cost_table costs;
 };
 
 static const char *text_of(const struct coster *c, uint32_t string)
 {
 	const uint32_t name = meta_find_string(c->m, c->buf.ref->process, string);
 	return name == META_NONE ? NULL : c->m->names.v[name].text;
-}
-
-/* Operators come again and again with the same arguments. */
-static int cost_index(struct coster *c, const struct range *g, uint32_t *ret_cost)
-{
-	const char *name = text_of(c, g->name), *args = text_of(c, g->args);
-	uint32_t *index =
-		map_get(&c->cost_map, MAP_KEY((uintptr_t)name, (uintptr_t)args)); /* interned */
-	struct cost cost;
-	if (!index)
-		return -ENOMEM;
-	if (*index == MAP_NONE) {
-		*index = NO_COST;
-		if (name && args && cost_of(name, args, &cost)) {
-			struct cost *new = array_push(&c->costs);
-			if (!new)
-				return -ENOMEM;
-			*new = cost;
-			*index = (uint32_t)(c->costs.n - 1);
-		}
-	}
-	*ret_cost = *index;
-	return 0;
 }
 
 static int take_ranges(struct coster *c)
@@ -72,9 +46,9 @@ static int take_ranges(struct coster *c)
 		uint32_t cost;
 		if (g.kind != RANGE_OPERATOR || !g.args)
 			continue;
-		if (cost_index(c, &g, &cost))
+		if (cost_table_find(&c->costs, text_of(c, g.name), text_of(c, g.args), &cost))
 			return -ENOMEM;
-		if (cost == NO_COST)
+		if (cost == COST_NONE)
 			continue;
 		struct span *to = array_push(&c->spans);
 		if (!to)
@@ -93,7 +67,7 @@ static struct span *span_around(struct coster *c, const struct sample *s, size_t
 static void claim(struct coster *c, struct sample *s, const char *kernel, size_t *hint)
 {
 	struct span *span = s->has_call ? span_around(c, s, hint) : NULL;
-	if (span && c->costs.v[span->cost].matrix && predict_product_of(kernel).helps)
+	if (span && c->costs.v.v[span->cost].matrix && predict_product_of(kernel).helps)
 		return;
 	if (span && (!span->longest || s->p.measured_ns > span->longest->p.measured_ns))
 		span->longest = s;
@@ -102,11 +76,11 @@ static void claim(struct coster *c, struct sample *s, const char *kernel, size_t
 /* An operator that has one inside for its product has no kernel of its own that would do it. */
 static void leave_to_inner(struct coster *c, const struct span *s)
 {
-	const struct cost *cost = &c->costs.v[s->cost];
+	const struct cost *cost = &c->costs.v.v[s->cost];
 	for (uint32_t up = s->at.parent; s->longest && cost->matrix && up != NESTED_NONE;) {
 		struct span *p = &c->spans.v[up];
 		up = p->at.parent;
-		if (c->costs.v[p->cost].flops <= 2 * cost->flops)
+		if (c->costs.v.v[p->cost].flops <= 2 * cost->flops)
 			p->longest = NULL;
 	}
 }
@@ -114,8 +88,8 @@ static void leave_to_inner(struct coster *c, const struct span *s)
 /* FLOPs count only where it is known what would do them. */
 static void fill(const struct coster *c, const struct span *span, const struct launch_samples *all)
 {
-	expect(span->cost < c->costs.n, "the cost of an operator is known");
-	struct cost cost = c->costs.v[span->cost];
+	expect(span->cost < c->costs.v.n, "the cost of an operator is known");
+	struct cost cost = c->costs.v.v[span->cost];
 	struct predict_launch *l = &span->longest->p.launch;
 	const struct predict_product by =
 		predict_product_of(all->kernels.v[span->longest->p.name]->name);
@@ -146,8 +120,7 @@ int samples_cost(const struct trace *t, const struct meta *m, struct launch_samp
 				fill(&c, &c.spans.v[i], all);
 	}
 	array_free(&c.spans);
-	array_free(&c.costs);
-	map_fini(&c.cost_map);
+	cost_table_fini(&c.costs);
 	chunk_buf_fini(&c.buf);
 	return e;
 }

@@ -205,7 +205,7 @@ int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct c
 		if (t->chunks[i].head.kind != kind)
 			continue;
 		const int e = trace_load(t, i, buf, NULL);
-		if (e != -EBADMSG && e != -ENODATA)
+		if (!trace_lost(e))
 			return e ? e : 1;
 		if (damaged)
 			(*damaged)++;

@@ -280,7 +280,7 @@ static int add_records(struct loader *l, const struct chunk_buf *buf)
 static int load_chunk(struct loader *l, size_t i, struct chunk_buf *buf)
 {
 	const int e = trace_load(l->t, i, buf, NULL);
-	if (e == -EBADMSG || e == -ENODATA) {
+	if (trace_lost(e)) {
 		l->m->damaged++;
 		return 0;
 	}

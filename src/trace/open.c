@@ -494,7 +494,7 @@ static int load_schema(struct trace *t, const char *path, struct error *err)
 		if (t->chunks[i].head.kind != CHUNK_SCHEMA)
 			continue;
 		e = trace_load(t, i, &buf, NULL);
-		if (e == -EBADMSG || e == -ENODATA) {
+		if (trace_lost(e)) {
 			trace_damage(t, t->chunks[i].offset, t->chunks[i].room,
 				"the schema can't be read");
 			e = 0;

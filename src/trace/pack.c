@@ -65,7 +65,7 @@ static int pack_chunk(struct packer *p, size_t i)
 	if (ref->packed)
 		return copy_block(p, ref);
 	int e = trace_load(p->t, i, &p->buf, NULL);
-	if (e == -EBADMSG || e == -ENODATA) {
+	if (trace_lost(e)) {
 		p->stats->damaged++;
 		return 0;
 	}

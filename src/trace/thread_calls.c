@@ -37,9 +37,9 @@ static int oldest_first(const void *one, const void *two, void *trace)
 	return chunk_order(trace, one, two, false);
 }
 
-int trace_thread_chunks(const struct trace *t, bool newest, struct chunk_list *ret_list)
+int trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunks *ret_list)
 {
-	*ret_list = (struct chunk_list){ 0 };
+	*ret_list = (struct thread_chunks){ 0 };
 	if (!array_reserve(&ret_list->v, t->chunk_count))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->chunk_count; i++)
@@ -76,10 +76,10 @@ static int take_calls(struct thread_calls *c)
 int thread_calls_next(struct thread_calls *c)
 {
 	int e = -EBADMSG;
-	while (c->next < c->chunks.v.n && (e == -EBADMSG || e == -ENODATA))
+	while (c->next < c->chunks.v.n && trace_lost(e))
 		e = trace_load(c->t, c->chunks.v.v[c->next++], &c->buf, NULL);
 	if (e)
-		return e == -EBADMSG || e == -ENODATA ? 0 : e;
+		return trace_lost(e) ? 0 : e;
 	const struct chunk_ref *now = c->buf.ref;
 	expect(now->head.kind == CHUNK_EVENTS, "calls are in chunks of calls");
 	expect(!c->last || c->last->process < now->process ||

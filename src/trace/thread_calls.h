@@ -21,17 +21,17 @@
 #include "trace/trace.h"
 
 /* Indexes of chunks. */
-struct chunk_list {
+struct thread_chunks {
 	ARRAY(uint32_t) v;
 };
 
 /* The chunks of calls by process and thread, and of a thread by age.  0 or -ENOMEM. */
-int trace_thread_chunks(const struct trace *t, bool newest_first, struct chunk_list *ret_list);
+int trace_thread_chunks(const struct trace *t, bool newest_first, struct thread_chunks *ret_list);
 
 struct thread_calls {
 	const struct trace *t;
 	struct chunk_buf buf; /* the chunk at hand */
-	struct chunk_list chunks;
+	struct thread_chunks chunks;
 	size_t next;                        /* of chunks */
 	const struct chunk_ref *last;       /* the chunk at hand, as long as it is */
 	bool new_thread;                    /* it is its thread's first */

@@ -17,6 +17,7 @@
 #ifndef WEIR_TRACE_TRACE_H
 #define WEIR_TRACE_TRACE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -146,6 +147,13 @@ static inline uint64_t record_end(const struct record *r)
 
 /* The text of a meta record after `args` words; at most what the record holds. */
 const char *record_text(const struct record *r, unsigned args, size_t *ret_bytes);
+
+/* Whether what trace_load() says is that the chunk is lost, for which the rest of the trace is not
+ * to blame. */
+static inline bool trace_lost(int e)
+{
+	return e == -EBADMSG || e == -ENODATA;
+}
 
 /* Internal to src/trace: room for `bytes`, whose content may go.  0 or -ENOMEM. */
 int buffer_want(uint8_t **p, size_t *room, size_t bytes);

@@ -217,7 +217,7 @@ static void a_thread_is_read_backwards_from_its_last_call(void **state)
 static void chunks_of_a_thread_are_in_the_order_of_age(void **state)
 {
 	struct trace *t = begin();
-	struct chunk_list old, new;
+	struct thread_chunks old, new;
 	assert_int_equal(trace_thread_chunks(t, false, &old), 0);
 	assert_int_equal(trace_thread_chunks(t, true, &new), 0);
 	assert_int_equal(old.v.n, new.v.n);
