@@ -171,7 +171,7 @@ function shorten(name) {
 	return out.trim().split("::").pop() || name;
 }
 
-/* With its template arguments: what tells two rows of a table apart. */
+/* With its template arguments: what distinguishes two rows of a table. */
 function readable(name) {
 	const text = name.replaceAll("(anonymous namespace)::", "").replace(/^void /, "");
 	return text.replace(/\((?!anonymous)[^()<>]*(<.*>)?[^()]*\)$/, "") || name;
@@ -188,7 +188,7 @@ function shortName(index) {
  *
  * One palette for all of the page.  Hue says the kind; of kernels, which are what most pictures are
  * about, it also says which: they have blue, purple and rose to themselves, and each the same
- * colour in all views.  Lightness tells neighbours of different names apart. */
+ * colour in all views.  Lightness distinguishes neighbours of different names. */
 
 const hues = {
 	kernel: [205, 62],

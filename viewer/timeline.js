@@ -217,7 +217,7 @@ function boxOf(pick) {
 	return { x: xOf(row.start[pick.i]), right: xOf(row.end[pick.i]), y };
 }
 
-/* The item that was chosen, and lines to what it asked for or who asked for it. */
+/* The item that was chosen, and lines to what it launched or to its call. */
 function drawChosen(c) {
 	if (!view.chosen) return;
 	const box = boxOf(view.chosen);
@@ -372,7 +372,7 @@ function makeLinks() {
 		});
 }
 
-/* Of a call what it asked for, of work on a device the innermost call that asked for it. */
+/* Of a call what it launched, of an activity the innermost call that launched it. */
 function linked(pick) {
 	const link = pick.lane.rows[pick.row].link[pick.i];
 	if (!link) return [];
