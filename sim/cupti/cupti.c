@@ -12,7 +12,9 @@
  *
  * Where the documentation leaves it open, what is worst for the client happens.  Without a flush
  * period full buffers wait for a flush, or until there are too many of them; with one they come
- *back as soon as they are full, and the one that is not, just before a kind is disabled.
+ * back as soon as they are full, and the one that is not, just before a kind is disabled.  What is
+ * not handed back when the program ends goes with the library's own exit handler, registered when
+ * it is loaded.  Who was refused and flushes nevertheless is told so on standard error.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cupti/records.h"
 #include "driver/observe.h"
@@ -54,6 +57,7 @@ static int64_t clock_offset; /* from CLOCK_MONOTONIC to the client's clock */
 static uint64_t (*client_clock)(void);
 static size_t dropped;
 static uint64_t seen;
+static bool ended; /* by the exit handler */
 static struct buffer {
 	uint8_t *data;
 	size_t bytes, used, records;
@@ -189,7 +193,8 @@ static void append(const void *record, size_t bytes)
 {
 	unsigned every = 0;
 
-	if ((script_has("lose", &every) && every && ++seen % every == 0) || !have_room(bytes)) {
+	if (ended || (script_has("lose", &every) && every && ++seen % every == 0) ||
+		!have_room(bytes)) {
 		dropped++;
 		return;
 	}
@@ -298,6 +303,21 @@ static bool attach(void)
 	return tell != NULL;
 }
 
+/* As a library in C++ ends its static objects: before handlers that are older than itself. */
+static void end(void)
+{
+	pthread_mutex_lock(&lock);
+	ended = true;
+	open_buffer = (struct buffer){ 0 };
+	full_count = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	atexit(end);
+}
+
 /* ---- the API ---- */
 
 API int cuptiActivityRegisterCallbacks(request_fn *new_request, complete_fn *new_complete)
@@ -370,6 +390,12 @@ static void put_unfinished(void)
 
 API int cuptiActivityFlushAll(uint32_t forced)
 {
+	static const char refused[] = "CUPTI: flushed by who was refused\n";
+
+	if (script_has("refuse", NULL) || script_has("refuse-kernels", NULL)) {
+		write(2, refused, sizeof refused - 1);
+		return INVALID_OPERATION;
+	}
 	pthread_mutex_lock(&lock);
 	if (forced && script_has("unfinished", NULL))
 		put_unfinished();

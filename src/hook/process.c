@@ -199,9 +199,7 @@ static void at_exit(void)
 
 void process_at_exit(void)
 {
-	static uint32_t is_asked; /* children inherit it, and what was asked */
-	if (!__atomic_exchange_n(&is_asked, 1, __ATOMIC_RELAXED))
-		atexit(at_exit);
+	atexit(at_exit);
 }
 
 /* Who is killed leaves what was read when names were noted. */

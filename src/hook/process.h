@@ -83,8 +83,7 @@ void process_control_set(uint32_t control);
  *	start    in a process whose trace, if there is to be one, is open; with its first call
  *	forked   in each child, at once: nothing may take long, most children never come to CUDA
  *	forget   in a child that comes to CUDA, before it starts: what was of the parent
- *	at_exit  the last part first, and before the driver's own, once a part has asked with
- *process_at_exit()
+ *	at_exit  when the program ends in order, the last part first: see process_at_exit()
  */
 struct guest_part {
 	const char *name;
@@ -95,7 +94,8 @@ struct guest_part {
 };
 extern const struct guest_part guest_parts[]; /* the last has no name */
 
-/* After cuInit(): has at_exit() called. */
+/* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
+ * CUPTI is loaded, so that it comes before what they have registered to end themselves. */
 void process_at_exit(void);
 
 #endif

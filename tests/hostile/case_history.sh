@@ -50,6 +50,21 @@ for round in 1 2 3 4; do
 	! is_said "nothing is taken" || complain "$what: what the run before has left is not taken"
 done
 
+# What CUPTI still has when the program ends is flushed before CUPTI's own exit handler, and is learnt.
+silent "with device times" "gpu,history=$work/timed"
+"$weir" report --json t.weir | grep -q '"device_kernels": 200$' ||
+	complain "with device times: what CUPTI had at the end is not in the trace"
+for run in first second; do
+	rm -f t.weir
+	LD_PRELOAD=$guest WEIR="gpu,predict,history=$work/few.history,record:$work/t.weir" \
+		"$programs/many_launches" 5 >out
+done
+says "^  5 launches were predicted;"
+for refused in refuse refuse-kernels; do
+	silent "CUPTI refuses" "gpu,history=$work/h" env WEIR_SIM_CUPTI=$refused
+	silent "CUPTI refuses, and no history" gpu env WEIR_SIM_CUPTI=$refused
+done
+
 cp h before
 silent "a limit of size" "history=$work/h" prlimit --fsize=3000000
 says "may write no file of that size"

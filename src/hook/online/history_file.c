@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -330,12 +329,9 @@ void history_file_start(
 	files.predict = p;
 	if (o->warm && *o->warm)
 		begin_with(p, o->warm, d);
-	if (o->history && *o->history) {
-		struct stat st;
-		if (!sys_failed(sys(stat, o->history, &st)) && st.st_size)
-			begin_with(p, o->history, d);
-		process_at_exit();
-	}
+	struct stat st;
+	if (o->history && *o->history && !sys_failed(sys(stat, o->history, &st)) && st.st_size)
+		begin_with(p, o->history, d);
 	if (o->models && *o->models && !(o->model && *o->model))
 		find_model(d);
 	if (files.config.model && *files.config.model) {

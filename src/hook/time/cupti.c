@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -405,7 +404,7 @@ static uint64_t monotonic_ns(void)
  * forked child has its parent's buffers, and CUPTI's locks as they happened to be. */
 void cupti_at_exit(void)
 {
-	if (!is_here())
+	if (!is_here() || !cupti_is_collecting())
 		return;
 	share_leave();
 	cupti.flush_all(0);
@@ -559,7 +558,6 @@ static const char *start(uint32_t rate)
 		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
 			return "no device times: CUPTI refuses to record kernels here";
 	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
-	process_at_exit();
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
 	share_prepare();

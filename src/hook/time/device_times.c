@@ -26,15 +26,14 @@ static void note_instead(const char *why)
 	meta_note(text);
 }
 
-static const struct collector *collector;
+static const struct collector none;
+static const struct collector *collector = &none;
 
-/* NULL, or why it can't. */
+/* NULL, or why it can't.  Other threads may end contexts as soon as it has started. */
 static const char *start_with(const struct collector *c, uint32_t rate)
 {
-	const char *why = c->start(rate);
-	if (!why)
-		collector = c;
-	return why;
+	__atomic_store_n(&collector, c, __ATOMIC_RELEASE);
+	return c->start(rate);
 }
 
 static void start_times(uint32_t rate)
@@ -71,24 +70,33 @@ void after_cuInit(int result, unsigned flags)
 	devices_describe();
 	if (config_get()->gpu)
 		start_times(config_get()->sample_rate);
+	process_at_exit();
+}
+
+static const struct collector *collector_get(void)
+{
+	return __atomic_load_n(&collector, __ATOMIC_ACQUIRE);
 }
 
 void context_ends(void)
 {
-	if (collector && collector->collect)
-		collector->collect();
+	const struct collector *c = collector_get();
+	if (c->collect)
+		c->collect();
 }
 
 static void device_gone(int device)
 {
-	if (collector && collector->device_gone)
-		collector->device_gone(device);
+	const struct collector *c = collector_get();
+	if (c->device_gone)
+		c->device_gone(device);
 }
 
 void after_cuCtxDestroy(int result, void *context)
 {
-	if (!result && collector && collector->context_gone)
-		collector->context_gone((uintptr_t)context);
+	const struct collector *c = collector_get();
+	if (!result && c->context_gone)
+		c->context_gone((uintptr_t)context);
 }
 
 void after_cuDevicePrimaryCtxReset(int result, int device)

@@ -10,7 +10,6 @@
 #include "hook/time/event_timer.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sys.h"
@@ -625,7 +624,6 @@ static const char *start_timing(uint32_t n)
 	h->sampled = n;
 	__atomic_fetch_or(&h->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&h->control, CONTROL_SAMPLE, __ATOMIC_RELAXED);
-	process_at_exit();
 	__atomic_store_n(&rate, n, __ATOMIC_RELEASE);
 	return NULL;
 }
