@@ -55,7 +55,7 @@ static void launch(struct generator *g, unsigned thread, uint64_t ns, unsigned k
 	char name[160];
 	g->correlation++;
 	g->total_ns += dur;
-	snprintf(name, sizeof(name),
+	snprintf(name, sizeof name,
 		"void at::native::vectorized_elementwise_kernel<%u, at::native::CUDAFunctor_add"
 		"<c10::Half>, std::array<char*, 3ul> >(int, at::native::Functor%u)",
 		kernel % 8, kernel);
@@ -78,8 +78,8 @@ static void module(struct generator *g, unsigned thread, uint64_t ns)
 		"copy_", "cat", "mul" };
 	char outer[64], inner[64];
 	const unsigned i = (unsigned)draw(g, 64);
-	snprintf(outer, sizeof(outer), "aten::%s%u", names[i % 8], i / 8);
-	snprintf(inner, sizeof(inner), "aten::_%s%u", names[i % 8], i / 8);
+	snprintf(outer, sizeof outer, "aten::%s%u", names[i % 8], i / 8);
+	snprintf(inner, sizeof inner, "aten::_%s%u", names[i % 8], i / 8);
 	op(g, outer, thread, ns, 18000);
 	op(g, "aten::empty", thread, ns + 500, 900);
 	op(g, inner, thread, ns + 2000, 14000);

@@ -263,9 +263,9 @@ static void name_kernels(struct generator *g, int meta)
 	for (int i = 0; i < KERNELS; i++) {
 		const char *op = ops[i % 8];
 		if (i % 8 == 7)
-			snprintf(name, sizeof(name), "ampere_sgemm_%dx%d_nn", 32 << i / 16, 64);
+			snprintf(name, sizeof name, "ampere_sgemm_%dx%d_nn", 32 << i / 16, 64);
 		else
-			snprintf(name, sizeof(name),
+			snprintf(name, sizeof name,
 				"_ZN2at6native13vectorized_%02dIf%zu%s_opEEvPT_i", i,
 				strlen(op) + 3, op);
 		maker_name(g->m, meta, 1000000, 0x55550000u + (uint64_t)i * 64, name);
@@ -282,7 +282,7 @@ static void name_graph(struct generator *g, int meta)
 			.block = { 128, 1, 1 },
 			.node = 0x88880000u + i };
 	const uint64_t args[3] = { 0x77770000u, GRAPH_NODES, 0 };
-	maker_meta(g->m, meta, META_GRAPH, 1000000, 3, args, nodes, sizeof(nodes), GRAPH_NODES);
+	maker_meta(g->m, meta, META_GRAPH, 1000000, 3, args, nodes, sizeof nodes, GRAPH_NODES);
 }
 
 static void name_all(struct generator *g)
@@ -290,8 +290,8 @@ static void name_all(struct generator *g)
 	static const char process[] = "/usr/bin/python3\0python3\0train.py\0--epochs\0003";
 	const int meta = maker_thread(g->m, CHUNK_META, PID, PID, "python3");
 	const uint64_t parent = 1;
-	maker_meta(g->m, meta, META_PROCESS, 1000000, 1, &parent, process, sizeof(process),
-		sizeof(process));
+	maker_meta(g->m, meta, META_PROCESS, 1000000, 1, &parent, process, sizeof process,
+		sizeof process);
 	name_kernels(g, meta);
 	name_graph(g, meta);
 }
@@ -299,7 +299,7 @@ static void name_all(struct generator *g)
 /* Threads take turns by their clocks, so that chunks come in the order of time. */
 static uint64_t run(struct generator *g, int count)
 {
-	struct program_thread *threads = calloc((size_t)count, sizeof(*threads));
+	struct program_thread *threads = calloc((size_t)count, sizeof *threads);
 	uint64_t end = 0;
 	for (int i = 0; i < count; i++) {
 		threads[i] = (struct program_thread){ .ticks = 1000000 + (uint64_t)i * 5000,
@@ -324,7 +324,7 @@ static void count_queries(struct generator *g, uint64_t calls)
 {
 	struct counter counters[FN_RT_MALLOC_3D + 1] = { 0 };
 	counters[FN_RT_LAST_ERROR].count = calls / 3;
-	maker_chunk(g->m, CHUNK_COUNTERS, PID, PID, counters, sizeof(counters));
+	maker_chunk(g->m, CHUNK_COUNTERS, PID, PID, counters, sizeof counters);
 }
 
 static void generate(const char *path, uint64_t calls, int threads, uint64_t seed, int pairs)
@@ -344,13 +344,13 @@ static int set_end(const char *path)
 {
 	struct trace_header h;
 	FILE *file = fopen(path, "r+");
-	if (!file || fread(&h, sizeof(h), 1, file) != 1)
+	if (!file || fread(&h, sizeof h, 1, file) != 1)
 		return -1;
 	h.end.mono_ns =
 		h.start.mono_ns + (uint64_t)((double)(h.end.ticks - h.start.ticks) / TICKS_A_NS);
 	h.end.real_ns = h.start.real_ns + (h.end.mono_ns - h.start.mono_ns);
 	rewind(file);
-	const int wrong = fwrite(&h, sizeof(h), 1, file) != 1;
+	const int wrong = fwrite(&h, sizeof h, 1, file) != 1;
 	return fclose(file) || wrong ? -1 : 0;
 }
 

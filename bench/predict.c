@@ -109,7 +109,7 @@ static int by_size(const void *a, const void *c)
 
 static double median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(v[0]), by_size);
+	qsort(v, n, sizeof v[0], by_size);
 	return v[n / 2];
 }
 
@@ -151,7 +151,7 @@ static void touch(unsigned i)
 {
 	const struct predict_launch *launches[] = { &b.rows[i % ROWS].launch, &b.fresh[i % ROWS],
 		&b.unseen[i % ROWS] };
-	for (size_t k = 0; k < sizeof(launches) / sizeof(launches[0]); k++)
+	for (size_t k = 0; k < sizeof launches / sizeof launches[0]; k++)
 		sink = (float)(predict_key(launches[k]) & 1);
 	for (int k = 0; k < FEATURES; k++)
 		sink = b.features[i % ROWS][k];
@@ -188,7 +188,7 @@ static void ask_xgboost(unsigned i)
 	const uint64_t *shape;
 	uint64_t dims;
 	const float *told;
-	snprintf(values, sizeof(values),
+	snprintf(values, sizeof values,
 		"{\"data\":[%llu,true],\"shape\":[1,%d],\"typestr\":\"<f4\",\"version\":3}",
 		(unsigned long long)(uintptr_t)b.features[i % ROWS], FEATURES);
 	if (xgboost->predict_dense(booster, values,
@@ -214,7 +214,7 @@ static bool grow_xgboost(void)
 	int bad = xgboost->matrix_create(b.features[0], ROWS, FEATURES, 0.0f / 0.0f, &matrix) ||
 		  xgboost->matrix_set(matrix, "label", targets, ROWS) ||
 		  xgboost->create(&matrix, 1, &booster);
-	for (size_t i = 0; !bad && i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; !bad && i < sizeof settings / sizeof settings[0]; i++)
 		bad = xgboost->set(booster, settings[i][0], settings[i][1]);
 	for (int round = 0; !bad && round < FIT_TREES; round++)
 		bad = xgboost->update(booster, round, matrix);
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 	setenv("OMP_NUM_THREADS", "1", 1);
 	zoo_init(&b.zoo, 3, 0.01);
 	trash = calloc(16, 1 << 20);
-	b.learnt = calloc(LEARNT, sizeof(*b.learnt));
+	b.learnt = calloc(LEARNT, sizeof *b.learnt);
 	if (!trash || !b.learnt || !init(&b.p) || !init(&b.model_only))
 		return 3;
 	prepare();

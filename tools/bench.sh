@@ -22,7 +22,7 @@ for run in 1 2 3; do
 	done
 done
 echo
-echo "a launch whose time is foretold, with CUPTI to learn from:"
+echo "a launch whose time is predicted, with CUPTI to learn from:"
 for run in 1 2 3; do
 	"$weir" record $sim --quiet --level=all --predict -o t.weir -- "$bench" -c params t.weir || exit 1
 done

@@ -49,9 +49,9 @@ uint64_t emulate_exchange(uint64_t v, int from);
 template <typename T> T emulate_shuffle(T v, int from)
 {
 	uint64_t word = 0;
-	memcpy(&word, &v, sizeof(v));
+	memcpy(&word, &v, sizeof v);
 	word = emulate_exchange(word, from);
-	memcpy(&v, &word, sizeof(v));
+	memcpy(&v, &word, sizeof v);
 	return v;
 }
 

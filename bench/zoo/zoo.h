@@ -233,7 +233,7 @@ static void call_iz(const struct plan *p, const struct shape *s, const struct ar
 }
 
 #define FAMILY(id, table)                                                                          \
-	const struct family id##_family = { #id, table, sizeof(table) / sizeof(*table) }
+	const struct family id##_family = { #id, table, sizeof table / sizeof *table }
 
 static inline long up(long n, long by)
 {

@@ -121,7 +121,7 @@ static const char *keep_name(const char *text)
 	for (struct name *n = names; n; n = n->next)
 		if (!strcmp(n->text, text))
 			return n->text;
-	struct name *n = malloc(sizeof(*n) + strlen(text) + 1);
+	struct name *n = malloc(sizeof *n + strlen(text) + 1);
 	if (!n)
 		return NULL;
 	memcpy(n->text, text, strlen(text) + 1);
@@ -148,7 +148,7 @@ static void hand_back_full(void)
 {
 	while (full_count) {
 		const struct buffer first = full_buffers[0];
-		memmove(full_buffers, full_buffers + 1, --full_count * sizeof(first));
+		memmove(full_buffers, full_buffers + 1, --full_count * sizeof first);
 		hand_back(first);
 	}
 }
@@ -225,9 +225,9 @@ static void put_kernel(const struct observed *o)
 		.name = keep_name(o->name),
 		.graph_node = o->graph_node,
 		.graph = o->graph };
-	memcpy(k.grid, o->grid, sizeof(k.grid));
-	memcpy(k.block, o->block, sizeof(k.block));
-	append(&k, sizeof(k));
+	memcpy(k.grid, o->grid, sizeof k.grid);
+	memcpy(k.block, o->block, sizeof k.block);
+	append(&k, sizeof k);
 }
 
 static void put_copy(const struct observed *o)
@@ -483,7 +483,7 @@ API int cuptiFinalize(void)
 {
 	pthread_mutex_lock(&lock);
 	hand_back_all();
-	memset(enabled, 0, sizeof(enabled));
+	memset(enabled, 0, sizeof enabled);
 	request = NULL;
 	complete = NULL;
 	client_clock = NULL;

@@ -44,7 +44,7 @@ static int create(void **ret_array, const struct cu_array3d_desc *d)
 	r = capture_forbids();
 	if (r)
 		return r;
-	struct array *a = obj_new(OBJ_ARRAY, sizeof(*a), ctx);
+	struct array *a = obj_new(OBJ_ARRAY, sizeof *a, ctx);
 	if (!a)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	a->width = d->width;

@@ -20,12 +20,12 @@ static _Thread_local char me;
 
 static bool heads_set(struct node ***heads, size_t *count, struct node *const *from, size_t n)
 {
-	struct node **copy = calloc(n + 1, sizeof(*copy));
+	struct node **copy = calloc(n + 1, sizeof *copy);
 
 	if (!copy)
 		return false;
 	if (n)
-		memcpy(copy, from, n * sizeof(*copy));
+		memcpy(copy, from, n * sizeof *copy);
 	free(*heads);
 	*heads = copy;
 	*count = n;
@@ -37,7 +37,7 @@ static bool heads_add(struct stream *s, struct node *node)
 	for (size_t i = 0; i < s->head_count; i++)
 		if (s->heads[i] == node)
 			return true;
-	struct node **more = reallocarray(s->heads, s->head_count + 1, sizeof(*more));
+	struct node **more = reallocarray(s->heads, s->head_count + 1, sizeof *more);
 	if (!more)
 		return false;
 	s->heads = more;
@@ -239,7 +239,7 @@ static int begin(
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (s->capture)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	struct capture *c = calloc(1, sizeof(*c));
+	struct capture *c = calloc(1, sizeof *c);
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	c->graph = graph ? graph : graph_new();

@@ -45,7 +45,7 @@ int context_get(struct context **ret_ctx)
 
 static struct context *context_new(int device, unsigned flags)
 {
-	struct context *ctx = obj_new(OBJ_CONTEXT, sizeof(*ctx), NULL);
+	struct context *ctx = obj_new(OBJ_CONTEXT, sizeof *ctx, NULL);
 
 	if (!ctx)
 		return NULL;
@@ -55,7 +55,7 @@ static struct context *context_new(int device, unsigned flags)
 	ctx->api_version = 3020;
 	ctx->attach_count = 1;
 	ctx->id = next_id++;
-	memcpy(ctx->limits, default_limits, sizeof(default_limits));
+	memcpy(ctx->limits, default_limits, sizeof default_limits);
 	return ctx;
 }
 
@@ -491,7 +491,7 @@ static void primary_reset(struct device *d)
 {
 	d->primary->alive = false;
 	context_empty(d->primary);
-	memcpy(d->primary->limits, default_limits, sizeof(default_limits));
+	memcpy(d->primary->limits, default_limits, sizeof default_limits);
 }
 
 int sim_cuDevicePrimaryCtxRelease_v2(int device)

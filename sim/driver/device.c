@@ -108,7 +108,7 @@ static const int attributes[] = {
 	[ATTR(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)] = 0,
 };
 
-enum { ATTRIBUTES = sizeof(attributes) / sizeof(attributes[0]) };
+enum { ATTRIBUTES = sizeof attributes / sizeof attributes[0] };
 
 bool device_exists(int ordinal)
 {

@@ -42,7 +42,7 @@ int sim_cuEventCreate(void **ret_event, unsigned flags)
 		return r;
 	if (!ret_event || flags & ~7u || (flags & 4 && !(flags & DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	struct event *e = obj_new(OBJ_EVENT, sizeof(*e), ctx);
+	struct event *e = obj_new(OBJ_EVENT, sizeof *e, ctx);
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	e->flags = flags;

@@ -12,7 +12,7 @@ enum { MAX_BASE = 4096 };
 /* The fences that one node waits for: those of its dependencies, or the launch's own. */
 static struct fence *submit_node(struct node *n, struct fence *const *base, size_t base_count)
 {
-	struct fence **deps = calloc(n->dep_count + base_count + 1, sizeof(*deps));
+	struct fence **deps = calloc(n->dep_count + base_count + 1, sizeof *deps);
 	const struct op nothing = { .kind = CU_GRAPH_NODE_TYPE_EMPTY };
 	struct fence *fence;
 	size_t count = 0;
@@ -39,7 +39,7 @@ static struct fence *submit_node(struct node *n, struct fence *const *base, size
 static struct fence *join(
 	struct node **order, size_t count, struct fence *const *base, size_t base_count)
 {
-	struct fence **all = calloc(count + base_count + 1, sizeof(*all));
+	struct fence **all = calloc(count + base_count + 1, sizeof *all);
 	struct work nothing = { 0 };
 	struct fence *fence = NULL;
 	size_t n = 0;
@@ -93,7 +93,7 @@ static int instantiate(void **ret_exec, void *handle, uint64_t flags)
 	if (!order)
 		return CUDA_ERROR_INVALID_VALUE; /* a circle */
 	free(order);
-	struct exec *e = obj_new(OBJ_EXEC, sizeof(*e), NULL);
+	struct exec *e = obj_new(OBJ_EXEC, sizeof *e, NULL);
 	if (!e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	e->flags = flags;

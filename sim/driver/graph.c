@@ -10,7 +10,7 @@ static uint64_t next_number = 1;
 
 struct graph *graph_new(void)
 {
-	struct graph *g = obj_new(OBJ_GRAPH, sizeof(*g), NULL);
+	struct graph *g = obj_new(OBJ_GRAPH, sizeof *g, NULL);
 
 	if (!g)
 		return NULL;
@@ -43,17 +43,17 @@ void graph_free(struct graph *graph)
 
 static struct node **copy_nodes(struct node *const *nodes, size_t count)
 {
-	struct node **copy = calloc(count + 1, sizeof(*copy));
+	struct node **copy = calloc(count + 1, sizeof *copy);
 
 	if (copy && count)
-		memcpy(copy, nodes, count * sizeof(*copy));
+		memcpy(copy, nodes, count * sizeof *copy);
 	return copy;
 }
 
 struct node *graph_add(
 	struct graph *graph, const struct op *op, struct node *const *deps, size_t dep_count)
 {
-	struct node *n = obj_new(OBJ_NODE, sizeof(*n), NULL);
+	struct node *n = obj_new(OBJ_NODE, sizeof *n, NULL);
 
 	if (!n)
 		return NULL;
@@ -87,7 +87,7 @@ static bool clone_edges(const struct graph *from, struct graph *to)
 
 	for (const struct node *o = from->first; o; o = o->next, n = n->next) {
 		free(n->deps);
-		n->deps = calloc(o->dep_count + 1, sizeof(*n->deps));
+		n->deps = calloc(o->dep_count + 1, sizeof *n->deps);
 		if (!n->deps)
 			return false;
 		for (size_t i = 0; i < o->dep_count; i++)
@@ -166,7 +166,7 @@ static bool deps_marked(const struct node *n)
 
 struct node **graph_order(const struct graph *graph)
 {
-	struct node **order = calloc(graph->count + 1, sizeof(*order));
+	struct node **order = calloc(graph->count + 1, sizeof *order);
 	size_t placed = 0, before;
 
 	for (struct node *n = graph->first; n; n = n->next)

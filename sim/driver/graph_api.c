@@ -227,7 +227,7 @@ int sim_cuGraphAddDependencies_v2(void *handle, void **from, void **to, void *ed
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		struct node *n = to[i];
-		struct node **more = reallocarray(n->deps, n->dep_count + 1, sizeof(*more));
+		struct node **more = reallocarray(n->deps, n->dep_count + 1, sizeof *more);
 
 		if (!more)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -313,7 +313,7 @@ void user_release(struct user *user, unsigned count)
 
 bool graph_keep(struct graph *graph, struct user *user, unsigned count)
 {
-	struct keep *k = calloc(1, sizeof(*k));
+	struct keep *k = calloc(1, sizeof *k);
 
 	if (!k)
 		return false;
@@ -327,7 +327,7 @@ int sim_cuUserObjectCreate(void **ret_user, void *arg, void *destroy, unsigned r
 {
 	if (!ret_user || !destroy || !refs || flags != 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct user *u = obj_new(OBJ_USER, sizeof(*u), NULL);
+	struct user *u = obj_new(OBJ_USER, sizeof *u, NULL);
 	if (!u)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	u->refs = refs;

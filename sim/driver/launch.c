@@ -289,7 +289,7 @@ int sim_cuParamSetSize(void *function, unsigned bytes)
 
 	if (r)
 		return r;
-	if (bytes > sizeof(f->params))
+	if (bytes > sizeof f->params)
 		return CUDA_ERROR_INVALID_VALUE;
 	f->param_bytes = bytes;
 	return CUDA_SUCCESS;
@@ -302,8 +302,8 @@ int sim_cuParamSetv(void *function, int offset, void *value, unsigned bytes)
 
 	if (r)
 		return r;
-	if (!value || offset < 0 || bytes > sizeof(f->params) ||
-		(size_t)offset > sizeof(f->params) - bytes)
+	if (!value || offset < 0 || bytes > sizeof f->params ||
+		(size_t)offset > sizeof f->params - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(f->params + offset, value, bytes);
 	return CUDA_SUCCESS;
@@ -311,12 +311,12 @@ int sim_cuParamSetv(void *function, int offset, void *value, unsigned bytes)
 
 int sim_cuParamSeti(void *function, int offset, unsigned value)
 {
-	return sim_cuParamSetv(function, offset, &value, sizeof(value));
+	return sim_cuParamSetv(function, offset, &value, sizeof value);
 }
 
 int sim_cuParamSetf(void *function, int offset, float value)
 {
-	return sim_cuParamSetv(function, offset, &value, sizeof(value));
+	return sim_cuParamSetv(function, offset, &value, sizeof value);
 }
 
 int sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(

@@ -23,9 +23,9 @@ static int parse_pointer(const void *pointer, struct image *ret_image)
 	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct wrapper w;
-	memcpy(&w.magic, pointer, sizeof(w.magic));
+	memcpy(&w.magic, pointer, sizeof w.magic);
 	if (w.magic == IMAGE_WRAPPER_MAGIC) {
-		memcpy(&w, pointer, sizeof(w));
+		memcpy(&w, pointer, sizeof w);
 		if (!w.data)
 			return CUDA_ERROR_INVALID_IMAGE;
 		pointer = w.data;
@@ -72,7 +72,7 @@ static int place_global(struct context *ctx, const struct image_global *g, uint6
 
 static struct function *function_new(struct module *m, const struct image_kernel *k)
 {
-	struct function *f = obj_new(OBJ_FUNCTION, sizeof(*f), m->obj.ctx);
+	struct function *f = obj_new(OBJ_FUNCTION, sizeof *f, m->obj.ctx);
 
 	if (!f)
 		return NULL;
@@ -127,7 +127,7 @@ void modules_free(struct context *ctx)
 static int module_new(struct context *ctx, struct image *image, struct library *library,
 	struct module **ret_module)
 {
-	struct module *m = obj_new(OBJ_MODULE, sizeof(*m), ctx);
+	struct module *m = obj_new(OBJ_MODULE, sizeof *m, ctx);
 	int r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!m) {
@@ -137,8 +137,8 @@ static int module_new(struct context *ctx, struct image *image, struct library *
 	}
 	m->image = *image;
 	m->library = library;
-	m->functions = calloc(image->kernel_count + 1, sizeof(*m->functions));
-	m->global_address = calloc(image->global_count + 1, sizeof(*m->global_address));
+	m->functions = calloc(image->kernel_count + 1, sizeof *m->functions);
+	m->global_address = calloc(image->global_count + 1, sizeof *m->global_address);
 	if (!m->functions || !m->global_address)
 		goto free_module;
 	for (size_t i = 0; i < image->kernel_count; i++)
@@ -317,7 +317,7 @@ static void library_free(struct library *lib)
 
 static struct kernel *kernel_new(struct library *lib, size_t index)
 {
-	struct kernel *k = obj_new(OBJ_KERNEL, sizeof(*k), NULL);
+	struct kernel *k = obj_new(OBJ_KERNEL, sizeof *k, NULL);
 
 	if (!k)
 		return NULL;
@@ -330,14 +330,14 @@ static struct kernel *kernel_new(struct library *lib, size_t index)
 
 static int library_new(struct image *image, void **ret_library)
 {
-	struct library *lib = obj_new(OBJ_LIBRARY, sizeof(*lib), NULL);
+	struct library *lib = obj_new(OBJ_LIBRARY, sizeof *lib, NULL);
 
 	if (!lib) {
 		image_fini(image);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	lib->image = *image;
-	lib->kernels = calloc(image->kernel_count + 1, sizeof(*lib->kernels));
+	lib->kernels = calloc(image->kernel_count + 1, sizeof *lib->kernels);
 	for (size_t i = 0; lib->kernels && i < image->kernel_count; i++)
 		if ((lib->kernels[i] = kernel_new(lib, i)) == NULL)
 			goto free_library;

@@ -80,8 +80,8 @@ static uint32_t place(const struct place *p)
 static void describe_kernel(struct observed *o, const struct launch *l)
 {
 	o->kind = OBSERVED_KERNEL;
-	memcpy(o->grid, l->grid, sizeof(o->grid));
-	memcpy(o->block, l->block, sizeof(o->block));
+	memcpy(o->grid, l->grid, sizeof o->grid);
+	memcpy(o->block, l->block, sizeof o->block);
 	o->shared_static = (uint32_t)l->function->k->shared_bytes;
 	o->shared_dynamic = l->shared;
 	o->registers = (uint32_t)l->function->k->registers;
@@ -113,7 +113,7 @@ struct observed *observe_op(const struct op *op)
 {
 	if (!observe_wanted() || !scope.stream || !scope.stream->obj.ctx)
 		return NULL;
-	struct observed *o = calloc(1, sizeof(*o));
+	struct observed *o = calloc(1, sizeof *o);
 	if (!o)
 		return NULL;
 	o->number = call_number;

@@ -124,14 +124,14 @@ static struct work effect_of(const struct op *op)
 			.cost_ns = box_cost_ns(&op->box),
 			.effect = run_copy,
 			.drop = free,
-			.arg = duplicate(&op->box, sizeof(op->box)),
+			.arg = duplicate(&op->box, sizeof op->box),
 		};
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return (struct work){
 			.cost_ns = fill_cost_ns(&op->fill),
 			.effect = run_fill,
 			.drop = free,
-			.arg = duplicate(&op->fill, sizeof(op->fill)),
+			.arg = duplicate(&op->fill, sizeof op->fill),
 		};
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return (struct work){ .host = op->host, .arg = op->user };

@@ -18,7 +18,7 @@ struct pool {
 
 static struct pool *pool_new(int device)
 {
-	struct pool *p = obj_new(OBJ_POOL, sizeof(*p), NULL);
+	struct pool *p = obj_new(OBJ_POOL, sizeof *p, NULL);
 
 	if (!p)
 		return NULL;

@@ -49,7 +49,7 @@ struct range *range_of(uint64_t address, size_t size)
 /* CUDA_ERROR_INVALID_VALUE where the range would overlap one that is known. */
 int range_add(const struct range *like, struct range **ret_range)
 {
-	struct range *r = malloc(sizeof(*r));
+	struct range *r = malloc(sizeof *r);
 
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;

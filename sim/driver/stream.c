@@ -14,7 +14,7 @@ static uint64_t next_id = 1;
 
 struct stream *stream_new(struct context *ctx, unsigned flags, int priority)
 {
-	struct stream *s = obj_new(OBJ_STREAM, sizeof(*s), ctx);
+	struct stream *s = obj_new(OBJ_STREAM, sizeof *s, ctx);
 
 	if (!s)
 		return NULL;
@@ -377,7 +377,7 @@ int sim_cuStreamAddCallback(void *handle, void *function, void *user, unsigned f
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s->capture)
 		return capture_forbids_stream_sync(s);
-	struct callback *c = malloc(sizeof(*c));
+	struct callback *c = malloc(sizeof *c);
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*c = (struct callback){

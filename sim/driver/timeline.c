@@ -229,8 +229,8 @@ void fence_wait(struct fence *fence)
 static struct pending *pending_new(
 	const struct work *work, struct fence *const *deps, size_t dep_count)
 {
-	struct pending *p = calloc(1, sizeof(*p) + dep_count * sizeof(p->deps[0]));
-	struct fence *fence = calloc(1, sizeof(*fence));
+	struct pending *p = calloc(1, sizeof *p + dep_count * sizeof p->deps[0]);
+	struct fence *fence = calloc(1, sizeof *fence);
 
 	if (!p || !fence) {
 		free(p);

@@ -76,7 +76,7 @@ int sim_cuMemAddressReserve(unsigned long long *ret_address, size_t size, size_t
 	if (!ret_address || !size || !aligned(size) || flags || (align & (align - 1)) ||
 		align > (size_t)1 << 40 || size > (size_t)1 << 46)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct reservation *r = calloc(1, sizeof(*r));
+	struct reservation *r = calloc(1, sizeof *r);
 	void *p = r ? reserve_aligned(size, align < GRANULARITY ? GRANULARITY : align) : NULL;
 	if (!p) {
 		free(r);
@@ -125,7 +125,7 @@ static int check_prop(const struct cu_mem_allocation_prop *p)
 
 static struct allocation *allocation_new(int fd, size_t size, int device)
 {
-	struct allocation *a = fd < 0 ? NULL : obj_new(OBJ_ALLOCATION, sizeof(*a), NULL);
+	struct allocation *a = fd < 0 ? NULL : obj_new(OBJ_ALLOCATION, sizeof *a, NULL);
 
 	if (!a)
 		return NULL;

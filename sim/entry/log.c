@@ -40,7 +40,7 @@ static int create(const char *path)
 {
 	char name[4096];
 
-	expand(path, name, sizeof(name));
+	expand(path, name, sizeof name);
 	unlink(name); /* a log still mapped by another process keeps its own pages */
 	return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
@@ -50,7 +50,7 @@ static int write_lines(int fd)
 	char line[LINE + 1];
 
 	for (int i = 0; i < SIM_FUNCTIONS; i++) {
-		snprintf(line, sizeof(line), "%-*s %*llu\n", NAME_WIDTH, entry_table[i].name,
+		snprintf(line, sizeof line, "%-*s %*llu\n", NAME_WIDTH, entry_table[i].name,
 			NUMBER_WIDTH, 0ull);
 		if (write(fd, line, LINE) != LINE)
 			return -1;
@@ -70,7 +70,7 @@ void log_open(const char *path)
 		return;
 	}
 	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	void *count = mmap(NULL, SIM_FUNCTIONS * sizeof(*counters), PROT_READ | PROT_WRITE,
+	void *count = mmap(NULL, SIM_FUNCTIONS * sizeof *counters, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	close(fd);
 	if (map == MAP_FAILED || count == MAP_FAILED)

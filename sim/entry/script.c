@@ -47,7 +47,7 @@ static char error_text[256];
 static bool bad(const char *what, const char *value)
 {
 	if (error_text[0] == '\0')
-		snprintf(error_text, sizeof(error_text), "%s: \"%s\"", what, value);
+		snprintf(error_text, sizeof error_text, "%s: \"%s\"", what, value);
 	return false;
 }
 
@@ -184,7 +184,7 @@ static bool read_queue(const char *value)
 
 static bool read_name(const char *value)
 {
-	if (!*value || strlen(value) >= sizeof(script.name))
+	if (!*value || strlen(value) >= sizeof script.name)
 		return bad("a name has 1 to 63 bytes, unlike", value);
 	memcpy(script.name, value, strlen(value) + 1);
 	return true;
@@ -250,7 +250,7 @@ static void read_file(const char *path)
 		bad("cannot open the script", path);
 		return;
 	}
-	while (fgets(line, sizeof(line), f)) {
+	while (fgets(line, sizeof line, f)) {
 		line[strcspn(line, "\r\n")] = '\0';
 		read_directive(line);
 	}

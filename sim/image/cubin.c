@@ -47,7 +47,7 @@ static Elf64_Shdr section_at(const struct cubin *c, size_t i)
 {
 	Elf64_Shdr s;
 
-	memcpy(&s, c->sections + i * sizeof(s), sizeof(s));
+	memcpy(&s, c->sections + i * sizeof s, sizeof s);
 	return s;
 }
 
@@ -55,7 +55,7 @@ static Elf64_Sym symbol_at(const struct cubin *c, size_t i)
 {
 	Elf64_Sym s;
 
-	memcpy(&s, c->symbols + i * sizeof(s), sizeof(s));
+	memcpy(&s, c->symbols + i * sizeof s, sizeof s);
 	return s;
 }
 
@@ -101,9 +101,9 @@ int cubin_capability(const uint8_t *data, size_t size)
 {
 	Elf64_Ehdr h;
 
-	if (size < sizeof(h))
+	if (size < sizeof h)
 		return -1;
-	memcpy(&h, data, sizeof(h));
+	memcpy(&h, data, sizeof h);
 	return header_ok(&h, size) ? arch_of(&h) : -1;
 }
 
@@ -112,14 +112,14 @@ size_t cubin_measure(const uint8_t *data)
 {
 	Elf64_Ehdr h;
 
-	memcpy(&h, data, sizeof(h));
+	memcpy(&h, data, sizeof h);
 	if (h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shoff > UINT32_MAX)
 		return 0;
 	uint64_t end = h.e_shoff + (uint64_t)h.e_shnum * sizeof(Elf64_Shdr);
 	for (size_t i = 0; i < h.e_shnum; i++) {
 		Elf64_Shdr s;
 
-		memcpy(&s, data + h.e_shoff + i * sizeof(s), sizeof(s));
+		memcpy(&s, data + h.e_shoff + i * sizeof s, sizeof s);
 		if (s.sh_type == SHT_NOBITS || s.sh_offset > UINT32_MAX || s.sh_size > UINT32_MAX)
 			continue;
 		if (s.sh_offset + s.sh_size > end)
@@ -150,9 +150,9 @@ static bool open_symbols(struct cubin *c)
 static bool open_cubin(struct cubin *c, const uint8_t *data, size_t size)
 {
 	*c = (struct cubin){ .data = data, .size = size };
-	if (size < sizeof(c->header))
+	if (size < sizeof c->header)
 		return false;
-	memcpy(&c->header, data, sizeof(c->header));
+	memcpy(&c->header, data, sizeof c->header);
 	if (!header_ok(&c->header, size))
 		return false;
 	c->sections = data + c->header.e_shoff;
@@ -218,7 +218,7 @@ static uint32_t get32(const uint8_t *p)
 {
 	uint32_t x;
 
-	memcpy(&x, p, sizeof(x));
+	memcpy(&x, p, sizeof x);
 	return x;
 }
 

@@ -33,7 +33,7 @@ static uint16_t get16(const uint8_t *p)
 {
 	uint16_t x;
 
-	memcpy(&x, p, sizeof(x));
+	memcpy(&x, p, sizeof x);
 	return x;
 }
 
@@ -41,7 +41,7 @@ static uint32_t get32(const uint8_t *p)
 {
 	uint32_t x;
 
-	memcpy(&x, p, sizeof(x));
+	memcpy(&x, p, sizeof x);
 	return x;
 }
 
@@ -49,7 +49,7 @@ static uint64_t get64(const uint8_t *p)
 {
 	uint64_t x;
 
-	memcpy(&x, p, sizeof(x));
+	memcpy(&x, p, sizeof x);
 	return x;
 }
 

@@ -13,7 +13,7 @@ static uint32_t word_at(const uint8_t *p)
 {
 	uint32_t x;
 
-	memcpy(&x, p, sizeof(x));
+	memcpy(&x, p, sizeof x);
 	return x;
 }
 
@@ -63,8 +63,8 @@ size_t image_measure(const void *pointer)
 		uint16_t header;
 		uint64_t body;
 
-		memcpy(&header, data + 6, sizeof(header));
-		memcpy(&body, data + 8, sizeof(body));
+		memcpy(&header, data + 6, sizeof header);
+		memcpy(&body, data + 8, sizeof body);
 		return body > SIZE_MAX - header ? 0 : header + body;
 	}
 	return 0;
@@ -95,7 +95,7 @@ static void *grow(void *list, size_t count, size_t element)
 
 struct image_kernel *image_add_kernel(struct image *image, const char *name, size_t length)
 {
-	void *list = grow(image->kernels, image->kernel_count, sizeof(*image->kernels));
+	void *list = grow(image->kernels, image->kernel_count, sizeof *image->kernels);
 	char *copy = list ? strndup(name, length) : NULL;
 
 	if (list)
@@ -118,7 +118,7 @@ struct image_kernel *image_find_kernel(struct image *image, const char *name, si
 
 struct image_global *image_add_global(struct image *image, const char *name, size_t length)
 {
-	void *list = grow(image->globals, image->global_count, sizeof(*image->globals));
+	void *list = grow(image->globals, image->global_count, sizeof *image->globals);
 	char *copy = list ? strndup(name, length) : NULL;
 
 	if (list)
@@ -136,10 +136,10 @@ bool image_set_param(struct image_kernel *k, size_t index, uint32_t offset, uint
 		offset > IMAGE_MAX_PARAM_BYTES - size)
 		return false;
 	if (index >= k->param_count) {
-		struct image_param *list = reallocarray(k->params, index + 1, sizeof(*list));
+		struct image_param *list = reallocarray(k->params, index + 1, sizeof *list);
 		if (!list)
 			return false;
-		memset(list + k->param_count, 0, (index + 1 - k->param_count) * sizeof(*list));
+		memset(list + k->param_count, 0, (index + 1 - k->param_count) * sizeof *list);
 		k->params = list;
 		k->param_count = index + 1;
 	}

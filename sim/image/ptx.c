@@ -80,7 +80,7 @@ static uint64_t number(const struct scanner *s)
 {
 	char text[24];
 
-	if (!s->length || s->length >= sizeof(text) || !isdigit((unsigned char)*s->word))
+	if (!s->length || s->length >= sizeof text || !isdigit((unsigned char)*s->word))
 		return 0;
 	memcpy(text, s->word, s->length);
 	text[s->length] = '\0';
@@ -118,7 +118,7 @@ static uint32_t type_bytes(const struct scanner *s)
 		{ ".surfref", 8 },
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
 		if (is(s, types[i].name))
 			return types[i].bytes;
 	return 0;

@@ -130,13 +130,13 @@ RT_FUNCTION(cudaGetDeviceProperties, (struct device_properties * ret, int device
 		r = cudaErrorInvalidValue;
 	if (r)
 		return rt_end(r);
-	memset(ret, 0, sizeof(*ret));
-	r = rt_legacy.cuDeviceGetName(ret->name, sizeof(ret->name), device);
+	memset(ret, 0, sizeof *ret);
+	r = rt_legacy.cuDeviceGetName(ret->name, sizeof ret->name, device);
 	if (r)
 		return rt_end(r);
 	rt_legacy.cuDeviceGetUuid_v2(ret->uuid, device);
 	rt_legacy.cuDeviceTotalMem_v2(&ret->total_memory, device);
-	for (size_t i = 0; i < sizeof(int_fields) / sizeof(int_fields[0]); i++)
+	for (size_t i = 0; i < sizeof int_fields / sizeof int_fields[0]; i++)
 		*(int *)((char *)ret + int_fields[i].offset) =
 			attribute(int_fields[i].attribute, device);
 	fill_sizes(ret, device);

@@ -46,7 +46,7 @@ static struct entity *entity_find(const void *host)
 
 static void entity_add(void **handle, const void *host, const char *name, bool managed)
 {
-	struct entity *e = calloc(1, sizeof(*e));
+	struct entity *e = calloc(1, sizeof *e);
 
 	if (!e)
 		return;
@@ -72,7 +72,7 @@ static void entity_add(void **handle, const void *host, const char *name, bool m
 RT_EXPORT void **__cudaRegisterFatBinary(void *wrapper);
 void **__cudaRegisterFatBinary(void *wrapper)
 {
-	struct binary *b = calloc(1, sizeof(*b));
+	struct binary *b = calloc(1, sizeof *b);
 
 	if (!b)
 		return NULL;

@@ -21,7 +21,7 @@ struct bounded {
 	bool cut;
 };
 
-#define BOUNDED(array) ((struct bounded){ .to = (array), .size = sizeof(array) })
+#define BOUNDED(array) ((struct bounded){ .to = (array), .size = sizeof array })
 
 static inline void bounded_char(struct bounded *b, char c)
 {

@@ -12,7 +12,7 @@ int error_set(struct error *err, int code, const char *format, ...)
 		return code;
 	va_list ap;
 	va_start(ap, format);
-	vsnprintf(err->text, sizeof(err->text), format, ap);
+	vsnprintf(err->text, sizeof err->text, format, ap);
 	va_end(ap);
 	return code;
 }

@@ -137,13 +137,13 @@ void json_str(struct json *j, const char *key, const char *value)
 /* By hand: exporters write a number a hundred million times. */
 static void put_digits(FILE *out, uint64_t value, bool negative)
 {
-	char text[24], *p = text + sizeof(text);
+	char text[24], *p = text + sizeof text;
 	do
 		*--p = (char)('0' + value % 10);
 	while (value /= 10);
 	if (negative)
 		*--p = '-';
-	fwrite(p, 1, (size_t)(text + sizeof(text) - p), out);
+	fwrite(p, 1, (size_t)(text + sizeof text - p), out);
 }
 
 void json_u64(struct json *j, const char *key, uint64_t value)

@@ -14,7 +14,7 @@ static size_t slot_of(const struct map *m, const struct map_key *key)
 	for (int i = 0; i < 4; i++)
 		h = hash_mix(h + key->w[i] + 0x9e3779b97f4a7c15u);
 	size_t i = h & (m->size - 1);
-	while (m->slots[i].taken && memcmp(&m->slots[i].key, key, sizeof(*key)) != 0)
+	while (m->slots[i].taken && memcmp(&m->slots[i].key, key, sizeof *key) != 0)
 		i = (i + 1) & (m->size - 1);
 	return i;
 }
@@ -22,7 +22,7 @@ static size_t slot_of(const struct map *m, const struct map_key *key)
 static bool grow(struct map *m)
 {
 	struct map bigger = { .size = m->size ? m->size * 2 : 64, .taken = m->taken };
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+	bigger.slots = calloc(bigger.size, sizeof *bigger.slots);
 	if (!bigger.slots)
 		return false;
 	for (size_t i = 0; i < m->size; i++)

@@ -97,7 +97,7 @@ static int make_unnamed(struct newfile *f)
 static int give_name(struct newfile *f)
 {
 	char self[32];
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", fileno(f->out));
+	snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(f->out));
 	if (linkat(AT_FDCWD, self, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW))
 		return -errno;
 	f->named = true;

@@ -8,7 +8,7 @@
 
 const char *number_count(struct number *n, uint64_t value)
 {
-	char *p = n->text + sizeof(n->text);
+	char *p = n->text + sizeof n->text;
 	*--p = '\0';
 	int digits = 0;
 	do {
@@ -24,7 +24,7 @@ const char *number_count(struct number *n, uint64_t value)
 static const char *scaled(struct number *n, double value, const char *unit)
 {
 	const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-	snprintf(n->text, sizeof(n->text), "%.*f %s", decimals, value, unit);
+	snprintf(n->text, sizeof n->text, "%.*f %s", decimals, value, unit);
 	return n->text;
 }
 
@@ -32,7 +32,7 @@ const char *number_bytes(struct number *n, uint64_t bytes)
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	if (bytes < 1024) {
-		snprintf(n->text, sizeof(n->text), "%" PRIu64 " B", bytes);
+		snprintf(n->text, sizeof n->text, "%" PRIu64 " B", bytes);
 		return n->text;
 	}
 	double value = (double)bytes / 1024;
@@ -46,7 +46,7 @@ const char *number_ns(struct number *n, uint64_t ns)
 {
 	static const char *const units[] = { "us", "ms", "s" };
 	if (ns < 1000) {
-		snprintf(n->text, sizeof(n->text), "%" PRIu64 " ns", ns);
+		snprintf(n->text, sizeof n->text, "%" PRIu64 " ns", ns);
 		return n->text;
 	}
 	double value = (double)ns / 1000;

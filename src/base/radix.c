@@ -24,11 +24,11 @@ static uint64_t key_at(const char *v, size_t i, const struct layout *l)
 	const char *at = v + i * l->each + l->key;
 	uint64_t k = 0;
 	uint32_t half;
-	if (l->width == sizeof(k)) {
-		memcpy(&k, at, sizeof(k));
+	if (l->width == sizeof k) {
+		memcpy(&k, at, sizeof k);
 		return k;
 	}
-	memcpy(&half, at, sizeof(half));
+	memcpy(&half, at, sizeof half);
 	return half;
 }
 
@@ -48,7 +48,7 @@ static bool is_sorted(const char *v, const struct layout *l)
 /* How many records have each value of the digit; false when all have the same. */
 static bool count_digit(const char *v, const struct layout *l, int digit, size_t counts[VALUES])
 {
-	memset(counts, 0, VALUES * sizeof(*counts));
+	memset(counts, 0, VALUES * sizeof *counts);
 	for (size_t i = 0; i < l->n; i++)
 		counts[digit_of(key_at(v, i, l), digit)]++;
 	return counts[digit_of(key_at(v, 0, l), digit)] != l->n;

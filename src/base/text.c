@@ -23,7 +23,7 @@ size_t utf8_length(const unsigned char *s, size_t left)
 		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
 		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
-	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+	for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
 		if (s[0] < rows[r].first || s[0] > rows[r].last)
 			continue;
 		if (left < rows[r].bytes)

@@ -115,7 +115,7 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 
 int cmd_diff(const struct options *o)
 {
-	struct conditions *g = calloc(1, sizeof(*g));
+	struct conditions *g = calloc(1, sizeof *g);
 	struct diff *d = NULL;
 	unsigned rows = 0;
 	double threshold = 0;

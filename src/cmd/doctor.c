@@ -49,14 +49,14 @@ __attribute__((format(printf, 5, 6))) static void note(struct examination *x, en
 	struct finding *f = &x->found[x->count];
 	va_list ap;
 
-	if (x->count == sizeof(x->found) / sizeof(x->found[0]))
+	if (x->count == sizeof x->found / sizeof x->found[0])
 		return;
 	x->count++;
 	f->verdict = verdict;
 	f->subject = subject;
 	f->advice = verdict == OK ? NULL : advice;
 	va_start(ap, format);
-	vsnprintf(f->text, sizeof(f->text), format, ap);
+	vsnprintf(f->text, sizeof f->text, format, ap);
 	va_end(ap);
 }
 
@@ -76,30 +76,30 @@ static void check_own_libraries(struct examination *x)
 {
 	char path[PATH_MAX];
 
-	if (library_path("libweir.so", path, sizeof(path)))
+	if (library_path("libweir.so", path, sizeof path))
 		note(x, NO, "guest", "install Weir again, whole: make install PREFIX=…",
 			"libweir.so is not in ../lib/weir beside this program");
 	else
 		note(x, OK, "guest", NULL, "%s", path);
-	if (library_path("libweir-audit.so", path, sizeof(path)))
+	if (library_path("libweir-audit.so", path, sizeof path))
 		note(x, WARN, "auditor", "install Weir again, whole: make install PREFIX=…",
 			"libweir-audit.so is missing: programs that use RTLD_DEEPBIND or dlmopen "
 			"are not seen");
 	else
 		note(x, OK, "auditor", NULL, "%s", path);
-	if (library_path("sim/libcuda.so.1", path, sizeof(path)))
+	if (library_path("sim/libcuda.so.1", path, sizeof path))
 		note(x, x->sim ? NO : WARN, "simulator", "install Weir again, whole",
 			"the simulated driver is not in ../lib/weir/sim: --sim does not work");
 	else
 		note(x, OK, "simulator", NULL, "%s", path);
-	if (library_path("python/sitecustomize.py", path, sizeof(path)))
+	if (library_path("python/sitecustomize.py", path, sizeof path))
 		note(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
 			"the Python package is not in ../lib/weir/python: --python does not work");
 	else
 		note(x, OK, "python", NULL, "%s, for weir record --python", path);
 }
 
-/* --- the driver ------------------------------------------------------------------------- */
+/* ---- the driver ---- */
 
 struct driver {
 	bool opened;
@@ -130,7 +130,7 @@ static void ask_driver(const char *library, struct driver *d)
 	int (*attribute)(int *, int, int);
 
 	if (!handle) {
-		snprintf(d->error, sizeof(d->error), "%s", dlerror());
+		snprintf(d->error, sizeof d->error, "%s", dlerror());
 		return;
 	}
 	*(void **)&version = dlsym(handle, "cuDriverGetVersion");
@@ -139,7 +139,7 @@ static void ask_driver(const char *library, struct driver *d)
 	*(void **)&name = dlsym(handle, "cuDeviceGetName");
 	*(void **)&attribute = dlsym(handle, "cuDeviceGetAttribute");
 	if (!version || !init || !count || !name || !attribute) {
-		snprintf(d->error, sizeof(d->error), "%.200s is not a CUDA driver", library);
+		snprintf(d->error, sizeof d->error, "%.200s is not a CUDA driver", library);
 		return;
 	}
 	d->opened = true;
@@ -147,7 +147,7 @@ static void ask_driver(const char *library, struct driver *d)
 	d->init = init(0);
 	if (d->init || count(&d->devices) || d->devices < 1)
 		return;
-	name(d->name, sizeof(d->name), 0);
+	name(d->name, sizeof d->name, 0);
 	ask_size(attribute, d);
 }
 
@@ -166,13 +166,13 @@ static int driver_in_child(const char *library, struct driver *d)
 		return -errno;
 	if (pid == 0) {
 		ask_driver(library, d);
-		_exit(write(ends[1], d, sizeof(*d)) != sizeof(*d));
+		_exit(write(ends[1], d, sizeof *d) != sizeof *d);
 	}
 	close(ends[1]);
-	n = read(ends[0], d, sizeof(*d));
+	n = read(ends[0], d, sizeof *d);
 	close(ends[0]);
 	waitpid(pid, &status, 0);
-	return n == sizeof(*d) ? 0 : -EIO;
+	return n == sizeof *d ? 0 : -EIO;
 }
 
 /* What weir record --predict tells the times of new kernels by. */
@@ -203,7 +203,7 @@ static void check_driver(struct examination *x)
 	struct driver d = { 0 };
 
 	if (x->sim)
-		library_path("sim/libcuda.so.1", library, sizeof(library));
+		library_path("sim/libcuda.so.1", library, sizeof library);
 	if (driver_in_child(library, &d)) {
 		note(x, NO, "driver", "see what the kernel log says (dmesg)",
 			"%s crashed when its devices were listed", library);
@@ -225,7 +225,7 @@ static void check_driver(struct examination *x)
 		check_model(x, &d);
 }
 
-/* --- what else there may be ------------------------------------------------------------- */
+/* ---- what else there may be ---- */
 
 static bool loadable(const char *const *names, char *ret_name, size_t size)
 {
@@ -250,9 +250,9 @@ static void check_cupti(struct examination *x)
 		"/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so", NULL };
 	char name[PATH_MAX];
 
-	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof(name)))
+	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof name))
 		note(x, OK, "cupti", NULL, "%s, for weir record --sim --gpu", name);
-	else if (loadable(names, name, sizeof(name)))
+	else if (loadable(names, name, sizeof name))
 		note(x, OK, "cupti", NULL, "%s, for weir record --gpu", name);
 	else
 		note(x, OK, "cupti", NULL,
@@ -269,7 +269,7 @@ static void check_optional(struct examination *x)
 	char name[128], home[PATH_MAX];
 	const char *root = getenv("CUDA_HOME");
 
-	snprintf(home, sizeof(home), "%s/bin/nvcc", root ? root : "/usr/local/cuda");
+	snprintf(home, sizeof home, "%s/bin/nvcc", root ? root : "/usr/local/cuda");
 	if (!binary_look("nvcc", &nvcc) || !binary_look(home, &nvcc))
 		note(x, OK, "toolkit", NULL, "%s", nvcc.path);
 	else
@@ -278,17 +278,17 @@ static void check_optional(struct examination *x)
 	if (nvtx && *nvtx)
 		note(x, WARN, "nvtx", "unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",
 			"ranges go to %s", nvtx);
-	if (loadable(xgboost, name, sizeof(name)))
+	if (loadable(xgboost, name, sizeof name))
 		note(x, OK, "xgboost", NULL, "%s, for weir train", name);
 	else
 		note(x, OK, "xgboost", NULL, "none: weir train makes networks only");
-	if (loadable(nvml, name, sizeof(name)))
+	if (loadable(nvml, name, sizeof name))
 		note(x, OK, "nvml", NULL, "%s", name);
 	else
 		note(x, OK, "nvml", NULL, "none; recording needs none");
 }
 
-/* --- the system ------------------------------------------------------------------------- */
+/* ---- the system ---- */
 
 /* Starts this program with the auditor loaded: does the dynamic linker take it? */
 static bool audit_works(void)
@@ -297,7 +297,7 @@ static bool audit_works(void)
 	int status = -1;
 	pid_t pid;
 
-	if (library_path("libweir-audit.so", audit, sizeof(audit)))
+	if (library_path("libweir-audit.so", audit, sizeof audit))
 		return false;
 	fflush(stdout);
 	pid = fork();
@@ -336,7 +336,7 @@ static bool invariant_counter(void)
 	FILE *file = fopen("/proc/cpuinfo", "re");
 	bool found = false;
 
-	while (file && !found && fgets(line, sizeof(line), file))
+	while (file && !found && fgets(line, sizeof line, file))
 		found = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") &&
 			strstr(line, " nonstop_tsc");
 	if (file)
@@ -350,7 +350,7 @@ static void check_clock(struct examination *x)
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char source[64];
 
-	first_line(path, source, sizeof(source));
+	first_line(path, source, sizeof source);
 	if (!strcmp(source, "tsc") || invariant_counter())
 		note(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
 			*source ? "; the kernel uses " : "", source);
@@ -389,7 +389,7 @@ static void check_privileges(struct examination *x)
 		note(x, OK, "LD_PRELOAD", NULL, "is set already and will be kept: %s", preload);
 }
 
-/* --- a program -------------------------------------------------------------------------- */
+/* ---- a program ---- */
 
 struct tally {
 	uint64_t driver, runtime;
@@ -465,7 +465,7 @@ static int recorded_calls(const struct examination *x, bool audit, char **progra
 
 	if (!mkdtemp(directory))
 		return -errno;
-	snprintf(trace, sizeof(trace), "%s/t.weir", directory);
+	snprintf(trace, sizeof trace, "%s/t.weir", directory);
 	*ret_status = record_quietly(x, audit, trace, program);
 	rc = tally_trace(trace, ret_sum);
 	unlink(trace);
@@ -559,7 +559,7 @@ static void check_program(struct examination *x, char **program)
 		try_program(x, program);
 }
 
-/* --- the answer ------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
 static const char *const verdicts[] = { [OK] = "ok", [WARN] = "warn", [NO] = "no" };
 

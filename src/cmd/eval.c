@@ -52,7 +52,7 @@ static const struct {
 	{ "cold", "cold", PREDICT_COLD, 0 },
 	{ "bound", "bound", PREDICT_BOUND, 0 },
 };
-#define TIER_ROWS (sizeof(tier_rows) / sizeof(tier_rows[0]))
+#define TIER_ROWS (sizeof tier_rows / sizeof tier_rows[0])
 
 static struct eval_filter of_tier(const struct job *job, size_t row)
 {

@@ -22,7 +22,7 @@ static const struct format formats[] = {
 	{ "folded", ".folded", flame_put_folded },
 	{ "speedscope", ".json", flame_put_speedscope },
 };
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+#define FORMATS (sizeof formats / sizeof formats[0])
 
 static const struct format *format_of_name(const char *name)
 {

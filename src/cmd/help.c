@@ -33,7 +33,7 @@ void help_overview(void)
 {
 	puts("weir records what a CUDA program asks of the GPU, without changing the program.\n\n"
 	     "usage: weir COMMAND [OPTION...] [ARGUMENT...]");
-	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+	for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
 		print_group(groups[g].group, groups[g].title);
 	puts("\n`weir help COMMAND` explains one.  `weir doctor` says what works on this machine.");
 }
@@ -43,13 +43,13 @@ static void print_option(const struct option_row *row)
 	char argument[32] = "", letter[4] = "  ", name[64];
 
 	if (row->argument && row->argument[0] == '[')
-		snprintf(argument, sizeof(argument), "[=%s", row->argument + 1);
+		snprintf(argument, sizeof argument, "[=%s", row->argument + 1);
 	else if (row->argument)
-		snprintf(argument, sizeof(argument), "=%.*s", (int)strcspn(row->argument, "."),
+		snprintf(argument, sizeof argument, "=%.*s", (int)strcspn(row->argument, "."),
 			row->argument);
 	if (row->letter)
-		snprintf(letter, sizeof(letter), "-%c", row->letter);
-	snprintf(name, sizeof(name), "--%s%s", row->name, argument);
+		snprintf(letter, sizeof letter, "-%c", row->letter);
+	snprintf(name, sizeof name, "--%s%s", row->name, argument);
 	printf("  %s%c %-22s %s", letter, row->letter ? ',' : ' ', name, row->help);
 	if (row->fallback)
 		printf(" (%s)", row->fallback);

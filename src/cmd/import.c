@@ -61,7 +61,7 @@ static char *target_of(const char *folder, const char *from)
 	const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
 	size_t n = strlen(name);
 	char *to;
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
 		const size_t end = strlen(endings[i]);
 		if (n > end && !memcmp(name + n - end, endings[i], end))
 			n -= end;
@@ -114,7 +114,7 @@ static int import_many(const struct options *o)
 			"%s is no directory: several files become a trace each, so -o names a directory "
 			"that is there",
 			folder);
-	char **targets = calloc((size_t)opt_argc(o), sizeof(*targets));
+	char **targets = calloc((size_t)opt_argc(o), sizeof *targets);
 	if (!targets)
 		return complain(EXIT_ENVIRONMENT, "no memory for %d names", opt_argc(o));
 	for (int i = 0; i < opt_argc(o); i++)

@@ -13,7 +13,7 @@
 static bool wants_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		const char *v = getenv(names[i]);
 		if (v && *v)
 			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");

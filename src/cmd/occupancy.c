@@ -26,7 +26,7 @@ static const struct {
 	[OCCUPANCY_BY_REGS] = { "registers", "registers" },
 	[OCCUPANCY_BY_SMEM] = { "shared", "shared memory" },
 };
-#define KNOBS (int)(sizeof(knobs) / sizeof(knobs[0]))
+#define KNOBS (int)(sizeof knobs / sizeof knobs[0])
 
 struct question {
 	const struct occupancy_device *device;
@@ -37,14 +37,14 @@ struct question {
 /* As a share of the warps that the SM could hold. */
 static const char *percent(struct number *n, const struct occupancy_device *d, uint32_t warps)
 {
-	snprintf(n->text, sizeof(n->text), "%.4g %%", 100.0 * warps / d->warps_per_sm);
+	snprintf(n->text, sizeof n->text, "%.4g %%", 100.0 * warps / d->warps_per_sm);
 	return n->text;
 }
 
 /* "1 block", "4 blocks" */
 static const char *blocks_text(struct number *n, uint32_t blocks)
 {
-	snprintf(n->text, sizeof(n->text), "%u block%s", blocks, blocks == 1 ? "" : "s");
+	snprintf(n->text, sizeof n->text, "%u block%s", blocks, blocks == 1 ? "" : "s");
 	return n->text;
 }
 
@@ -304,7 +304,7 @@ static void print_json(const struct question *q, const struct occupancy *o, bool
 	const struct occupancy_launch *l = &q->launch;
 	char cc[16];
 	struct json j;
-	snprintf(cc, sizeof(cc), "%u.%u", q->device->major, q->device->minor);
+	snprintf(cc, sizeof cc, "%u.%u", q->device->major, q->device->minor);
 	json_init(&j, stdout);
 	json_begin_object(&j, NULL);
 	json_str(&j, "cc", cc);
@@ -383,7 +383,7 @@ static int take_question(const struct options *o, struct question *q)
 	q->has_block = opt_str(o, "block") || !opt_flag(o, "scan");
 	if (!code && q->has_block)
 		code = take_number(o, "block", &l->threads);
-	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; !code && i < sizeof numbers / sizeof numbers[0]; i++)
 		code = take_number(o, numbers[i].name, numbers[i].into);
 	return code ? code : take_carveout(o, l);
 }
@@ -393,7 +393,7 @@ static int answer_rows(const struct options *o)
 {
 	static const char *const others[] = { "cc", "block", "regs", "smem", "dynamic", "barriers",
 		"carveout", "scan", "json" };
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (opt_flag(o, others[i]))
 			return complain(EXIT_USAGE,
 				"--%s does not go with --csv, whose rows say it", others[i]);

@@ -209,7 +209,7 @@ static const char *magnitude(struct number *n, float ns)
 {
 	const double low = pow(10, floor(log10((double)ns)));
 	struct number a, b;
-	snprintf(n->text, sizeof(n->text), "%.15s to %.15s", number_ns(&a, (uint64_t)low),
+	snprintf(n->text, sizeof n->text, "%.15s to %.15s", number_ns(&a, (uint64_t)low),
 		number_ns(&b, (uint64_t)(10 * low)));
 	return n->text;
 }
@@ -450,7 +450,7 @@ static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 static int answer_all(const struct job *job, struct kernel_rows *rows)
 {
 	if (rows->v.n)
-		qsort(rows->v.v, rows->v.n, sizeof(rows->v.v[0]), by_total);
+		qsort(rows->v.v, rows->v.n, sizeof rows->v.v[0], by_total);
 	if (opt_flag(job->options, "json"))
 		json_kernels(job, rows);
 	else

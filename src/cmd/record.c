@@ -98,7 +98,7 @@ static void show(void *context, uint64_t done, uint64_t all)
 	progress_show(context, done, all);
 }
 
-/* --- room ------------------------------------------------------------------------------- */
+/* ---- room ---- */
 
 static uint64_t free_bytes(const char *path)
 {
@@ -170,7 +170,7 @@ static int pack(const char *from, const char *to)
 		    : 0;
 }
 
-/* --- flight recording ------------------------------------------------------------------- */
+/* ---- flight recording ---- */
 
 /* FILE, then FILE.1, FILE.2 …: what the ring holds now. */
 static void dump(struct recording *rec, const char *why)
@@ -223,7 +223,7 @@ static int watch(struct recording *rec)
 	return status;
 }
 
-/* --- the command ------------------------------------------------------------------------ */
+/* ---- the command ---- */
 
 static void say(const struct recording *rec, const struct totals *sum)
 {

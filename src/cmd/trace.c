@@ -51,7 +51,7 @@ struct tracing {
 	uint32_t pid; /* of the record at hand */
 };
 
-/* --- filters ------------------------------------------------------------------------------ */
+/* ---- filters ---- */
 
 static bool word_fits(const char *word, const struct schema_fn *fn, const struct record *r)
 {
@@ -111,7 +111,7 @@ static int add_filters(struct tracing *t, const struct options *o)
 	return code;
 }
 
-/* --- names -------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static void learn_name(struct tracing *t, const struct record *r)
 {
@@ -141,7 +141,7 @@ static const char *find_name(void *context, uint64_t handle, uint64_t ticks, siz
 	return name;
 }
 
-/* --- lines -------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* Since the recording began. */
 static double begin_s(const struct tracing *t, const struct record *r)
@@ -222,7 +222,7 @@ static int follow(struct tracing *t, int *ret_status)
 	return 0;
 }
 
-/* --- the command ---------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static int read_schema(struct tracing *t)
 {

@@ -87,7 +87,7 @@ static void print_report(const struct train_report *r, const char *path, bool ma
 	printf("%s launches of %s kernels, %s without siblings\n\n", number_count(&a, r->launches),
 		number_count(&b, r->kernels), number_count(&c, r->groups));
 	table_init(&table, "<>>", headings);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (!rows[i].siblings->there)
 			continue;
 		table_cell(&table, "%s", rows[i].name);

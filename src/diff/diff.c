@@ -39,7 +39,7 @@ const char *diff_verdict_word(enum diff_verdict v)
 
 int diff_new(struct diff **ret_d, double threshold_pct)
 {
-	struct diff *d = calloc(1, sizeof(*d));
+	struct diff *d = calloc(1, sizeof *d);
 	if (!d)
 		return -ENOMEM;
 	d->threshold_pct = threshold_pct;
@@ -260,7 +260,7 @@ static int add_totals(struct adder *a)
 	if (!v)
 		return -ENOMEM;
 	a->d->totals[a->side].n += DIFF_TOTALS;
-	memset(v, 0, DIFF_TOTALS * sizeof(*v));
+	memset(v, 0, DIFF_TOTALS * sizeof *v);
 	v[TOTAL_WALL] = (double)r->wall_ns;
 	v[TOTAL_CALLS] = (double)r->calls;
 	v[TOTAL_LAUNCHES] = (double)r->launches;
@@ -551,8 +551,8 @@ int diff_finish(struct diff *d)
 	j.several = j.na > 1 && j.nb > 1;
 	d->by_device = d->has_device[DIFF_A] && d->has_device[DIFF_B];
 	d->apart = d->by_device && is_apart(d);
-	j.a = calloc(j.na + 1, sizeof(*j.a));
-	j.b = calloc(j.nb + 1, sizeof(*j.b));
+	j.a = calloc(j.na + 1, sizeof *j.a);
+	j.b = calloc(j.nb + 1, sizeof *j.b);
 	const int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
 	for (int t = 0; t < DIFF_TOTALS && !e; t++)
 		judge_total(&j, (enum diff_total)t);
@@ -560,7 +560,7 @@ int diff_finish(struct diff *d)
 		for (size_t i = 0; i < d->rows[t].n; i++)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);
 		if (d->rows[t].n)
-			qsort(d->rows[t].v, d->rows[t].n, sizeof(*d->rows[t].v), row_order);
+			qsort(d->rows[t].v, d->rows[t].n, sizeof *d->rows[t].v, row_order);
 	}
 	free(j.a);
 	free(j.b);

@@ -42,11 +42,11 @@ static void cell(struct table *t, enum diff_unit unit, double value)
 static const char *percent(struct number *n, double pct)
 {
 	if (isnan(pct))
-		snprintf(n->text, sizeof(n->text), "-");
+		snprintf(n->text, sizeof n->text, "-");
 	else if (pct > 999.95)
-		snprintf(n->text, sizeof(n->text), "x %.3g", 1 + pct / 100);
+		snprintf(n->text, sizeof n->text, "x %.3g", 1 + pct / 100);
 	else
-		snprintf(n->text, sizeof(n->text), "%+.1f %%", pct == 0 ? 0 : pct);
+		snprintf(n->text, sizeof n->text, "%+.1f %%", pct == 0 ? 0 : pct);
 	return n->text;
 }
 
@@ -305,7 +305,7 @@ static void put_counted(const struct page *p, const size_t *by)
 	static const enum diff_verdict order[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
 		VERDICT_GONE, VERDICT_SAME };
 	bool any = false;
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
 		if (!by[order[i]])
 			continue;
 		fprintf(p->out, "%s%zu %s", any ? ", " : "", by[order[i]],

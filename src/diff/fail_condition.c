@@ -52,7 +52,7 @@ static int wrong_value(const struct fail_condition *g, struct words v, struct er
 
 static int take_unit(struct fail_condition *g, struct words v, struct words unit, struct error *err)
 {
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
 		if (!is_word(unit, units[i].name))
 			continue;
 		if (units[i].unit != g->unit && (unit.n || g->unit == UNIT_NS) && g->value != 0)
@@ -71,7 +71,7 @@ static int parse_value(struct fail_condition *g, struct words v, struct error *e
 {
 	char text[64], *end;
 	v = trim(v);
-	if (!v.n || v.n >= sizeof(text) || memchr(v.at, 'x', v.n) || memchr(v.at, 'X', v.n))
+	if (!v.n || v.n >= sizeof text || memchr(v.at, 'x', v.n) || memchr(v.at, 'X', v.n))
 		return wrong_value(g, v, err);
 	memcpy(text, v.at, v.n);
 	text[v.n] = '\0';
@@ -107,7 +107,7 @@ static bool split(const char *text, struct words *ret_left, enum condition_op *r
 	size_t end = strlen(text);
 	while (end && !strchr("<>=", text[end - 1]))
 		end--;
-	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		const size_t n = strlen(ops[i].text);
 		if (end < n || memcmp(text + end - n, ops[i].text, n) != 0)
 			continue;
@@ -150,7 +150,7 @@ static bool find_row_metric(struct fail_condition *g, struct words w)
 		{ "p95", METRIC_P95, UNIT_NS }, { "p99", METRIC_P99, UNIT_NS },
 		{ "slower", METRIC_SLOWER, UNIT_COUNT }, { "faster", METRIC_FASTER, UNIT_COUNT },
 		{ "new", METRIC_NEW, UNIT_COUNT }, { "gone", METRIC_GONE, UNIT_COUNT } };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (!is_word(w, names[i].name))
 			continue;
 		g->metric = names[i].metric;
@@ -186,7 +186,7 @@ static int parse_pattern(struct fail_condition *g, struct words rest, struct err
 			g->text, diff_total_names[g->total].fail_condition);
 	if (rest.n > 1 && rest.at[0] == '"' && rest.at[rest.n - 1] == '"')
 		rest = (struct words){ rest.at + 1, rest.n - 2 };
-	if (rest.n >= sizeof(g->pattern))
+	if (rest.n >= sizeof g->pattern)
 		return error_set(
 			err, -EINVAL, "the name in '%.60s…' is too long; use a *", g->text);
 	memcpy(g->pattern, rest.at, rest.n);

@@ -45,7 +45,7 @@ static void put_int(struct bounded *t, int64_t value)
 static void put_float(struct bounded *t, uint32_t bits)
 {
 	float f;
-	memcpy(&f, &bits, sizeof(f));
+	memcpy(&f, &bits, sizeof f);
 	if (f != f || f - f != 0) {
 		bounded_put(t, f != f ? "nan" : f < 0 ? "-inf" : "inf");
 		return;

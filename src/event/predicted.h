@@ -24,8 +24,8 @@ struct predicted_time {
 static inline uint64_t predicted_word(const struct predicted_time *f)
 {
 	uint32_t t50, t90;
-	memcpy(&t50, &f->t50_ns, sizeof(t50));
-	memcpy(&t90, &f->t90_ns, sizeof(t90));
+	memcpy(&t50, &f->t50_ns, sizeof t50);
+	memcpy(&t90, &f->t90_ns, sizeof t90);
 	return t50 | (uint64_t)(t90 >> 7 & 0xffffff) << 32 | (uint64_t)(f->tier & 0x7f) << 56 |
 	       (uint64_t)f->class_only << 63;
 }
@@ -34,8 +34,8 @@ static inline struct predicted_time predicted_of_word(uint64_t word)
 {
 	struct predicted_time f = { .tier = word >> 56 & 0x7f, .class_only = word >> 63 };
 	const uint32_t t50 = (uint32_t)word, t90 = (uint32_t)(word >> 32 & 0xffffff) << 7;
-	memcpy(&f.t50_ns, &t50, sizeof(t50));
-	memcpy(&f.t90_ns, &t90, sizeof(t90));
+	memcpy(&f.t50_ns, &t50, sizeof t50);
+	memcpy(&f.t90_ns, &t90, sizeof t90);
 	return f;
 }
 

@@ -123,7 +123,7 @@ static bool kind_of(struct span word, uint8_t *ret_kind)
 		[ARG_IPC] = "ipc",
 		[ARG_ENUM] = "enum",
 	};
-	for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (uint8_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (span_is(word, names[i])) {
 			*ret_kind = i;
 			return true;
@@ -224,7 +224,7 @@ static bool parse_args(struct parser *p, struct schema_fn *fn, struct span list)
 	const size_t count = count_args(list);
 	if (count > 64)
 		return false;
-	struct schema_arg *args = arena_take(p->arena, count * sizeof(*args));
+	struct schema_arg *args = arena_take(p->arena, count * sizeof *args);
 	if (!args)
 		return false;
 	for (size_t i = 0; i < count; i++) {
@@ -292,7 +292,7 @@ static void kind_of_call(struct schema_fn *fn, struct span word)
 		{ "set", CALL_SET, false },
 	};
 	fn->kind = CALL_PLAIN;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (span_is(word, rows[i].word)) {
 			fn->kind = rows[i].kind;
 			fn->launch_layout = rows[i].layout;
@@ -412,13 +412,13 @@ static int prepare(struct parser *p, const char *text, size_t bytes)
 	const struct counts c = count(text, bytes);
 	p->type_slots = c.slots;
 	p->ids = c.ids;
-	p->types = arena_take(p->arena, c.slots * sizeof(*p->types));
-	p->by_id = arena_take(p->arena, c.ids * sizeof(*p->by_id));
-	p->fns = arena_take(p->arena, c.lines * sizeof(*p->fns));
+	p->types = arena_take(p->arena, c.slots * sizeof *p->types);
+	p->by_id = arena_take(p->arena, c.ids * sizeof *p->by_id);
+	p->fns = arena_take(p->arena, c.lines * sizeof *p->fns);
 	if (!p->types || !p->by_id || !p->fns)
 		return -ENOMEM;
-	memset(p->types, 0, c.slots * sizeof(*p->types));
-	memset(p->by_id, 0, c.ids * sizeof(*p->by_id));
+	memset(p->types, 0, c.slots * sizeof *p->types);
+	memset(p->by_id, 0, c.ids * sizeof *p->by_id);
 	return 0;
 }
 

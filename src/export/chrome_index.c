@@ -1,4 +1,4 @@
-/* See chrome.h. */
+/* See export_chrome.h. */
 #include "export/export_chrome.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ bool chrome_is_backward(struct export *x, const struct chrome_range *g)
 		g->r.args ? strstr(export_string(x, g->r.args), "\"Fwd thread id\":") : NULL;
 	if (args)
 		return args[16] != '0';
-	return !strncmp(export_string(x, g->r.name), engine, sizeof(engine) - 1);
+	return !strncmp(export_string(x, g->r.name), engine, sizeof engine - 1);
 }
 
 struct pairing {

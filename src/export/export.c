@@ -124,7 +124,7 @@ static int gather(struct run *r)
 		*to = record;
 	}
 	if (r->records.n)
-		qsort(r->records.v, r->records.n, sizeof(*r->records.v), call_order);
+		qsort(r->records.v, r->records.n, sizeof *r->records.v, call_order);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 		.end_ns = trace_ns(r->x.trace, record_end(record)) };
 	call.name = call.fn ? call.fn->name : name;
 	if (!call.fn)
-		snprintf(name, sizeof(name), "function %u", record->fn);
+		snprintf(name, sizeof name, "function %u", record->fn);
 	if (call.end_ns < call.begin_ns)
 		call.end_ns = call.begin_ns;
 	call.launch = call.fn && call.fn->launch_layout && decode_shape(record, &call.shape);
@@ -224,7 +224,7 @@ static int export_chunks(struct run *r)
 
 static int run_exporter(struct run *r)
 {
-	r->x.kernel_name = calloc(r->meta.names.n + 1, sizeof(*r->x.kernel_name));
+	r->x.kernel_name = calloc(r->meta.names.n + 1, sizeof *r->x.kernel_name);
 	int e = r->x.kernel_name ? load_links(r) : -ENOMEM;
 	if (!e && r->e->begin)
 		e = r->e->begin(&r->x);

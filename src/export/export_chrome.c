@@ -145,7 +145,7 @@ static const char *program_of(const struct export *x, size_t process)
 static int thread(struct export *x, const struct chunk_ref *c)
 {
 	char name[64];
-	snprintf(name, sizeof(name), "thread %" PRIu32 " (%.15s)", c->head.tid, c->head.thread);
+	snprintf(name, sizeof name, "thread %" PRIu32 " (%.15s)", c->head.tid, c->head.thread);
 	put_meta_text(x, "thread_name", c->head.pid, c->head.tid, "name", name);
 	put_meta_number(x, "thread_sort_index", c->head.pid, c->head.tid, c->head.tid);
 	return wrong(x);
@@ -160,7 +160,7 @@ static int name_stream(struct export *x, uint32_t process, uint32_t device, uint
 	if (!new)
 		return -ENOMEM;
 	if (*new == MAP_NONE) {
-		snprintf(name, sizeof(name), "GPU %" PRIu32, device);
+		snprintf(name, sizeof name, "GPU %" PRIu32, device);
 		name_process(x, device, program_of(x, process), name, DEVICES_BEHIND + device);
 	}
 	*new = 1;
@@ -168,7 +168,7 @@ static int name_stream(struct export *x, uint32_t process, uint32_t device, uint
 	if (!new)
 		return -ENOMEM;
 	if (*new == MAP_NONE) {
-		snprintf(name, sizeof(name), "stream %" PRIu32 " ", stream);
+		snprintf(name, sizeof name, "stream %" PRIu32 " ", stream);
 		put_meta_text(x, "thread_name", device, stream, "name", name);
 		put_meta_number(x, "thread_sort_index", device, stream, stream);
 	}
@@ -235,7 +235,7 @@ static void put_head(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct chrome *c = x->state = calloc(1, sizeof(*c));
+	struct chrome *c = x->state = calloc(1, sizeof *c);
 	const int e = c ? chrome_index_make(&c->index, x) : -ENOMEM;
 	if (e)
 		return e;
@@ -282,7 +282,7 @@ static const char *category_of_activity(uint16_t kind)
 {
 	static const char *const names[] = { "unknown", "kernel", "gpu_memcpy", "gpu_memset",
 		"cuda_sync", "gpu_user_annotation", "graph", "gpu_other" };
-	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
+	return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
 }
 
 static void put_triple(struct json *j, const char *key, const uint32_t *v)
@@ -364,7 +364,7 @@ static void put_activity_args(struct export *x, struct json *j, const struct gpu
 		{ "sampled", x->trace->header.sampled, x->trace->header.sampled },
 	};
 	json_begin_object(j, "args");
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		if (numbers[i].there)
 			json_u64(j, numbers[i].key, numbers[i].value);
 	if (w->valid & GPU_HAS_BYTES && w->end_ns > w->start_ns)
@@ -388,7 +388,7 @@ static const char *name_of_activity(
 	if (w->name || (w->kind != GPU_MEMCPY && w->kind != GPU_MEMSET && w->kind != GPU_SYNC))
 		return export_string(x, w->name);
 	if (w->kind == GPU_SYNC)
-		return waits[w->what < sizeof(waits) / sizeof(waits[0]) ? w->what : 0];
+		return waits[w->what < sizeof waits / sizeof waits[0] ? w->what : 0];
 	if (w->kind == GPU_MEMSET)
 		snprintf(room, bytes, "Memset (%s)", from);
 	else
@@ -409,7 +409,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 		return e;
 	char name[64];
 	struct json j = begin_event(x, "X", category_of_activity(w->kind),
-		name_of_activity(x, w, name, sizeof(name)), device, stream);
+		name_of_activity(x, w, name, sizeof name), device, stream);
 	put_span(x, w->start_ns, w->end_ns);
 	put_activity_args(
 		x, &j, w, link ? chrome_range_at(n, c->process, link->tid, link->ticks) : NULL);

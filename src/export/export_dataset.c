@@ -175,7 +175,7 @@ static const struct column columns[] = {
 		"the launch; empty: all that ran is here, as the device says it",
 		put_sampled },
 };
-#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define COLUMNS (sizeof columns / sizeof columns[0])
 
 static int wrong(const struct export *x)
 {
@@ -208,11 +208,11 @@ static int number_order(const void *one, const void *two)
 
 static uint64_t *sorted(const struct launch_samples *all, uint64_t (*of)(const struct sample *s))
 {
-	uint64_t *v = calloc(all->v.n + 1, sizeof(*v));
+	uint64_t *v = calloc(all->v.n + 1, sizeof *v);
 	for (size_t i = 0; v && i < all->v.n; i++)
 		v[i] = of(&all->v.v[i]);
 	if (v)
-		qsort(v, all->v.n, sizeof(*v), number_order);
+		qsort(v, all->v.n, sizeof *v, number_order);
 	return v;
 }
 
@@ -241,7 +241,7 @@ static void put_source(struct export *x)
 	struct tm parts;
 	char day[32] = "";
 	if (h->start.real_ns && gmtime_r(&when, &parts))
-		strftime(day, sizeof(day), "%Y-%m-%d", &parts);
+		strftime(day, sizeof day, "%Y-%m-%d", &parts);
 	fputs("* program: `", x->out);
 	text_put_safe(x->out, h->program);
 	fputs("`\n", x->out);

@@ -39,7 +39,7 @@ static void json_triple(struct json *j, const char *key, const uint32_t *v)
 static void json_hex(struct json *j, const char *key, uint64_t value)
 {
 	char text[24];
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	snprintf(text, sizeof text, "0x%" PRIx64, value);
 	json_str(j, key, text);
 }
 
@@ -78,7 +78,7 @@ static void json_arg(struct export *x, struct json *j, const struct export_call 
 {
 	const struct schema_arg *a = &c->fn->args[i];
 	char text[2100]; /* the longest string, each byte escaped */
-	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof(text));
+	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof text);
 	const bool number = (a->kind == ARG_UINT || a->kind == ARG_INT) && n && n < 17 &&
 			    strspn(text, "-0123456789") == n;
 	if (number)
@@ -302,7 +302,7 @@ static int call_csv(struct export *x, const struct export_call *c)
 	fprintf(x->out, "%u,%s,%d,", r->result, error ? error : "",
 		(r->flags & RECORD_CAPTURED) != 0);
 	put_csv_launch(x, c);
-	decode_record(x->decoder, r, line, sizeof(line));
+	decode_record(x->decoder, r, line, sizeof line);
 	export_put_quoted(x->out, line);
 	put_if(x->out, c->link != NULL, c->link ? c->link->correlation : 0);
 	fputs(",,,,,,\r\n", x->out);

@@ -186,7 +186,7 @@ static int play_live(struct player *p)
 			error = -ENOMEM;
 	}
 	if (live.n)
-		qsort(live.v, live.n, sizeof(*live.v), live_order);
+		qsort(live.v, live.n, sizeof *live.v, live_order);
 	for (size_t i = 0; i < live.n && !error; i++)
 		error = p->sink->live(p->sink->context, live.v[i]);
 	array_free(&live);
@@ -223,7 +223,7 @@ int block_log_play(struct block_log *log, struct export *x, const struct block_s
 {
 	struct player p = { .log = log, .sink = sink };
 	if (log->events.n)
-		qsort(log->events.v, log->events.n, sizeof(*log->events.v), event_order);
+		qsort(log->events.v, log->events.n, sizeof *log->events.v, event_order);
 	int e = find_operators(log, x);
 	for (size_t i = 0; i < log->events.n && !e; i++)
 		e = play_one(&p, (uint32_t)i);

@@ -1,7 +1,7 @@
 /*
  * What exporters of allocations share: calls come chunk by chunk, and their formats want them in
  * the order of time, each free with what it frees.  48 bytes an event are kept until the end.
- * Internal to src/report.
+ * Internal to src/export.
  */
 #ifndef WEIR_EXPORT_EXPORT_MEMORY_H
 #define WEIR_EXPORT_EXPORT_MEMORY_H

@@ -203,7 +203,7 @@ static int add_segment(struct snapshot *s, const struct block_event *e)
 	while (i && s->segments.v[i - 1].pointer > e->pointer)
 		i--;
 	memmove(s->segments.v + i + 1, s->segments.v + i,
-		(s->segments.n - i) * sizeof(*s->segments.v));
+		(s->segments.n - i) * sizeof *s->segments.v);
 	s->segments.v[i] = *e;
 	s->segments.n++;
 	return 0;
@@ -218,7 +218,7 @@ static void remove_segment(struct snapshot *s, const struct block_event *e)
 		return;
 	s->segments.n--;
 	memmove(s->segments.v + i, s->segments.v + i + 1,
-		(s->segments.n - i) * sizeof(*s->segments.v));
+		(s->segments.n - i) * sizeof *s->segments.v);
 }
 
 static int put_event(void *context, const struct block_event *e, struct block_event *alloc)
@@ -377,7 +377,7 @@ static int put_all(struct snapshot *s)
 
 static int begin_viz(struct export *x)
 {
-	struct snapshot *s = calloc(1, sizeof(*s));
+	struct snapshot *s = calloc(1, sizeof *s);
 	if (!s)
 		return -ENOMEM;
 	s->x = x;

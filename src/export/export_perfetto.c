@@ -203,7 +203,7 @@ static int find_drawn(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct perfetto *s = x->state = calloc(1, sizeof(*s));
+	struct perfetto *s = x->state = calloc(1, sizeof *s);
 	if (!s)
 		return -ENOMEM;
 	s->fn_sent = calloc(0x10000, sizeof(bool));
@@ -325,7 +325,7 @@ static void put_text(struct perfetto *s, enum note name, const char *text)
 static void put_triple(struct perfetto *s, enum note name, const uint32_t *v)
 {
 	char text[48];
-	snprintf(text, sizeof(text), "(%u,%u,%u)", v[0], v[1], v[2]);
+	snprintf(text, sizeof text, "(%u,%u,%u)", v[0], v[1], v[2]);
 	put_text(s, name, text);
 }
 
@@ -347,7 +347,7 @@ static void put_arg(struct export *x, const struct export_call *c, unsigned i)
 {
 	struct perfetto *s = x->state;
 	char text[600];
-	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof(text));
+	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof text);
 	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
 	proto_uint(&s->p, NOTE_NAME_IID, arg_iid(c->fn, i));
 	proto_bytes(&s->p, NOTE_STRING, text, n);
@@ -687,7 +687,7 @@ static void put_activity_notes(struct perfetto *s, const struct gpu_activity *w)
 	}
 	if (!(w->valid & GPU_HAS_BYTES))
 		return;
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)w->bytes);
+	snprintf(text, sizeof text, "%llu", (unsigned long long)w->bytes);
 	const size_t extra = proto_open(&s->p, STAGE_EXTRA);
 	proto_str(&s->p, EXTRA_NAME, "bytes");
 	proto_str(&s->p, EXTRA_VALUE, text);

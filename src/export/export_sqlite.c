@@ -309,7 +309,7 @@ static int put_processes(struct export *x)
 
 static int begin(struct export *x)
 {
-	struct database *d = x->state = calloc(1, sizeof(*d));
+	struct database *d = x->state = calloc(1, sizeof *d);
 	if (!d)
 		return -ENOMEM;
 	const int rc = sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE, NULL);
@@ -351,12 +351,12 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id)
 		e = string_id(x, OF_CLASS, r->fn, c->fn ? c->fn->class : "", &class);
 	if (e)
 		return e;
-	decode_record(x->decoder, r, line, sizeof(line));
+	decode_record(x->decoder, r, line, sizeof line);
 	const uint64_t values[] = { id, since(x, c->begin_ns), since(x, c->end_ns),
 		c->chunk->head.pid, c->chunk->head.tid, name, api, class, r->result,
 		(r->flags & RECORD_CAPTURED) != 0 };
 	struct row row = row_of(x, CALLS);
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
 		put_int(&row, values[i]);
 	put_text(&row, line);
 	put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);

@@ -77,7 +77,7 @@ static int smaller_first(const void *one, const void *two)
 /* Linked smallest first, so that each list comes out with the largest in front. */
 void flame_finish(struct flame *f)
 {
-	uint32_t *order = calloc(f->nodes.n + 1, sizeof(*order));
+	uint32_t *order = calloc(f->nodes.n + 1, sizeof *order);
 	for (size_t i = f->nodes.n; i-- > 0;) {
 		struct flame_node *n = &f->nodes.v[i];
 		n->total_ns = sat_add(n->total_ns, n->self_ns);
@@ -91,7 +91,7 @@ void flame_finish(struct flame *f)
 		order[i] = (uint32_t)i;
 	sorting = f;
 	if (order && f->nodes.n)
-		qsort(order + 1, f->nodes.n - 1, sizeof(*order), smaller_first);
+		qsort(order + 1, f->nodes.n - 1, sizeof *order, smaller_first);
 	for (size_t i = 1; i < f->nodes.n; i++) {
 		const uint32_t at = order ? order[i] : (uint32_t)i;
 		struct flame_node *n = &f->nodes.v[at], *p = &f->nodes.v[n->parent];

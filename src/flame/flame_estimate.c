@@ -30,7 +30,7 @@ void flame_estimate(struct flame *f, const struct report *r)
 	if (!f->by_device || !r->sampled)
 		return;
 	f->sampled = r->sampled;
-	double *factor = calloc(f->names.n + 1, sizeof(*factor)); /* 0: not asked for yet */
+	double *factor = calloc(f->names.n + 1, sizeof *factor); /* 0: not asked for yet */
 	for (size_t i = 0; i < f->nodes.n; i++) {
 		struct flame_node *n = &f->nodes.v[i];
 		n->total_ns = 0;

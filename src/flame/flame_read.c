@@ -87,7 +87,7 @@ static uint32_t process_node(struct reader *r, uint32_t process)
 		name = r->meta.processes.v[process].executable;
 	slash = strrchr(name, '/');
 	name = slash ? slash + 1 : name;
-	snprintf(text, sizeof(text), "%s%s%" PRIu32 "%s", *name ? name : "process ",
+	snprintf(text, sizeof text, "%s%s%" PRIu32 "%s", *name ? name : "process ",
 		*name ? " (" : "", r->t->processes.v[process].pid, *name ? ")" : "");
 	return flame_child(r->f, 0, FRAME_PROCESS, text);
 }
@@ -97,7 +97,7 @@ static uint32_t thread_node(struct reader *r, struct thread *t)
 	char text[48];
 	if (t->node != NONE)
 		return t->node;
-	snprintf(text, sizeof(text), "%.15s%s%" PRIu32 "%s", *t->name ? t->name : "thread ",
+	snprintf(text, sizeof text, "%.15s%s%" PRIu32 "%s", *t->name ? t->name : "thread ",
 		*t->name ? " (" : "", t->tid, *t->name ? ")" : "");
 	return t->node = flame_child(r->f, process_node(r, t->process), FRAME_THREAD, text);
 }
@@ -106,7 +106,7 @@ static uint32_t call_node(struct reader *r, uint32_t parent, uint16_t id)
 {
 	const struct schema_fn *fn = schema_find(&r->t->schema, id);
 	char text[32];
-	snprintf(text, sizeof(text), "function %u", id);
+	snprintf(text, sizeof text, "function %u", id);
 	return flame_child(r->f, parent,
 		fn && fn->api == API_RUNTIME ? FRAME_RUNTIME : FRAME_DRIVER, fn ? fn->name : text);
 }
@@ -120,7 +120,7 @@ static int thread_of(
 		return -ENOMEM;
 	*ret_thread = (uint32_t)(t - r->threads.v);
 	if (name && !*t->name)
-		snprintf(t->name, sizeof(t->name), "%.15s", name);
+		snprintf(t->name, sizeof t->name, "%.15s", name);
 	return 0;
 }
 
@@ -196,10 +196,10 @@ static int take_links(struct reader *r)
 	int e = links_load(r->t, &r->meta, &r->links);
 	if (!e)
 		e = links_by_call(&r->links, &r->by_call);
-	r->link_node = malloc((r->links.v.n + 1) * sizeof(*r->link_node));
+	r->link_node = malloc((r->links.v.n + 1) * sizeof *r->link_node);
 	if (!r->link_node)
 		return -ENOMEM;
-	memset(r->link_node, 0xff, r->links.v.n * sizeof(*r->link_node)); /* NONE */
+	memset(r->link_node, 0xff, r->links.v.n * sizeof *r->link_node); /* NONE */
 	return e;
 }
 
@@ -352,7 +352,7 @@ static int take_activity(struct reader *r)
 		const uint32_t node =
 			around == NONE ? NONE
 				       : flame_child(r->f, around, move ? FRAME_MOVE : FRAME_KERNEL,
-						 move ? move_name(&w, room, sizeof(room))
+						 move ? move_name(&w, room, sizeof room)
 						      : kernel_text(r, name));
 		if (node == NONE)
 			return -ENOMEM;
@@ -411,11 +411,11 @@ int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, st
 	if (!r.f)
 		return error_set(err, -ENOMEM, "no memory for a flame graph");
 	r.f->by_device = by == FLAME_DEVICE || (by == FLAME_AUTO && has_device(t));
-	snprintf(r.f->program, sizeof(r.f->program), "%s", t->header.program);
+	snprintf(r.f->program, sizeof r.f->program, "%s", t->header.program);
 	int e = meta_load(t, &r.meta, err);
 	if (e)
 		goto fail;
-	r.kernel_name = calloc(r.meta.names.n + 1, sizeof(*r.kernel_name));
+	r.kernel_name = calloc(r.meta.names.n + 1, sizeof *r.kernel_name);
 	e = r.kernel_name && flame_child(r.f, NONE, FRAME_ALL, "all") == 0 ? 0 : -ENOMEM;
 	if (!e)
 		e = read_all(&r);

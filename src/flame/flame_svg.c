@@ -109,8 +109,8 @@ static const char *short_name(const char *name, char to[SHORT_MOST])
 	if (!strpbrk(name, "<("))
 		return name;
 	for (const char *p = strncmp(name, "void ", 5) ? name : name + 5; *p; p++) {
-		if (!strncmp(p, unnamed, sizeof(unnamed) - 1)) {
-			p += sizeof(unnamed) - 2;
+		if (!strncmp(p, unnamed, sizeof unnamed - 1)) {
+			p += sizeof unnamed - 2;
 			continue;
 		}
 		if (*p == '(' && !depth && n)
@@ -302,8 +302,8 @@ static void put_head(const struct canvas *c)
 	struct number n;
 	char about[80] = "";
 	if (f->sampled)
-		snprintf(about, sizeof(about), ", estimated: one launch in %u was timed",
-			f->sampled);
+		snprintf(
+			about, sizeof about, ", estimated: one launch in %u was timed", f->sampled);
 	fprintf(c->out, "<text class=\"head\" x=\"%.0f\" y=\"24\">", EDGE);
 	put_text(c->out, *f->program ? f->program : "(program unknown)", 120);
 	fprintf(c->out,
@@ -316,7 +316,7 @@ static void put_head(const struct canvas *c)
 void flame_put_svg(const struct flame *f, FILE *out)
 {
 	struct canvas c = { .f = f, .out = out, .all_ns = f->nodes.v[0].total_ns };
-	c.x = calloc(f->nodes.n + 1, sizeof(*c.x));
+	c.x = calloc(f->nodes.n + 1, sizeof *c.x);
 	if (c.x)
 		place(&c, false);
 	const double bottom = HEAD + (c.depth + 1) * ROW, height = bottom + FOOT + 16;

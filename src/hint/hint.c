@@ -63,11 +63,11 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	for (size_t i = 0; i < hint_rule_count && !e; i++)
 		e = hint_rules[i].look(f, &hint_rules[i], h);
 	if (h->v.n)
-		qsort(h->v.v, h->v.n, sizeof(*h->v.v), hint_order);
+		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;
 	h->counted_ns = f->counted_ns;
 	h->cut = f->cut;
-	memcpy(h->idle_gaps, f->idle_gaps, sizeof(h->idle_gaps));
+	memcpy(h->idle_gaps, f->idle_gaps, sizeof h->idle_gaps);
 	h->sampled = f->report->sampled;
 	return e;
 }
@@ -75,7 +75,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 int hints_make(const struct report *r, struct hints **ret_hints)
 {
 	struct hint_facts f;
-	struct hints *h = calloc(1, sizeof(*h));
+	struct hints *h = calloc(1, sizeof *h);
 	if (!h)
 		return -ENOMEM;
 	int e = facts_make(r, &f);

@@ -46,8 +46,8 @@ static struct hint_kernel new_kernel(struct reader *d, const struct gpu_activity
 		.shared_dynamic = w->shared_dynamic,
 		.has_resources = w->valid & GPU_HAS_REGISTERS && w->valid & GPU_HAS_SHARED };
 	k.name = demangle(name == META_NONE ? "(no name)" : d->f->report->meta.names.v[name].text);
-	memcpy(k.shape.grid, w->grid, sizeof(w->grid));
-	memcpy(k.shape.block, w->block, sizeof(w->block));
+	memcpy(k.shape.grid, w->grid, sizeof w->grid);
+	memcpy(k.shape.block, w->block, sizeof w->block);
 	if (k.name)
 		k.names = hint_names_of(k.name);
 	return k;
@@ -157,7 +157,7 @@ static uint8_t kind_of(const struct schema_fn *fn)
 		return HINT_LAUNCH;
 	if (!strcmp(fn->class, "memory"))
 		return strstr(fn->name, "Free") ? HINT_FREE : HINT_ALLOC;
-	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+	for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
 		if (!strcmp(fn->class, classes[i].class))
 			return classes[i].kind;
 	return HINT_CALLS;
@@ -197,7 +197,7 @@ static int see_stream(struct reader *d, const struct schema_fn *fn, const struct
 static int see_occupancy(struct reader *d, const struct schema_fn *fn, const struct record *r)
 {
 	static const char name[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
-	if (strncmp(fn->name, name, sizeof(name) - 1) != 0 || r->words < RECORD_WORDS + 4 ||
+	if (strncmp(fn->name, name, sizeof name - 1) != 0 || r->words < RECORD_WORDS + 4 ||
 		r->aux & 1 || d->f->answers.n >= 4096)
 		return 0;
 	struct hint_answer *to = array_push(&d->f->answers);

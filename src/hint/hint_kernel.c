@@ -194,7 +194,7 @@ static uint32_t best_block(const struct fit *t, uint32_t *ret_warps)
 	static const uint32_t sizes[] = { 64, 128, 192, 256, 384, 512, 768, 1024 };
 	uint32_t best = t->launch.threads, distance = 0;
 	*ret_warps = t->o.warps;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		struct occupancy_launch l = t->launch;
 		l.threads = sizes[i];
 		const uint32_t warps = occupancy_of(t->d->limits, &l).warps;

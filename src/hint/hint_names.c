@@ -69,7 +69,7 @@ static uint32_t multiplied_by(const char *kernel)
 uint32_t hint_names_of(const char *kernel)
 {
 	uint32_t names = 0;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
 		if (strstr(kernel, parts[i].part))
 			names |= parts[i].names;
 	if (names & NAME_ATTENTION)

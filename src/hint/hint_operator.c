@@ -175,7 +175,7 @@ static double largest_ns(const struct sequence *s, size_t from, size_t to)
 static int each_sequence(const struct hint_facts *f, struct runs *r,
 	void (*look)(const struct sequence *s, struct runs *r))
 {
-	struct sequence s = { .f = f, .v = calloc(f->activities.n + 1, sizeof(*s.v)) };
+	struct sequence s = { .f = f, .v = calloc(f->activities.n + 1, sizeof *s.v) };
 	if (!s.v)
 		return -ENOMEM;
 	for (uint32_t stream = 0; stream < f->streams.n && stream < 64; stream++) {
@@ -252,7 +252,7 @@ static bool continues(const struct sequence *s, size_t i)
 	if (k->names & NAME_POINTWISE && before->names & NAME_POINTWISE)
 		return true;
 	return !((k->names | before->names) & NAME_LIBRARY) && k->name_id != before->name_id &&
-	       !memcmp(&k->shape, &before->shape, sizeof(k->shape));
+	       !memcmp(&k->shape, &before->shape, sizeof k->shape);
 }
 
 /* A loop over a program's own kernels. */

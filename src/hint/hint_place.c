@@ -52,7 +52,7 @@ static int name_order(const void *one, const void *two)
 static uint32_t usual_name(struct range_query *v, size_t n)
 {
 	size_t from = 0;
-	qsort(v, n, sizeof(*v), name_order);
+	qsort(v, n, sizeof *v, name_order);
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && v[i].name == v[from].name)
 			continue;
@@ -66,7 +66,7 @@ static uint32_t usual_name(struct range_query *v, size_t n)
 static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
 {
 	const struct report *r = f->report;
-	struct range_query *v = calloc(ASKED_MOST, sizeof(*v));
+	struct range_query *v = calloc(ASKED_MOST, sizeof *v);
 	uint32_t name = META_NONE;
 	bool any = false;
 	const size_t n = v ? make_queries(f, kind, v) : 0;

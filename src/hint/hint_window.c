@@ -63,7 +63,7 @@ void facts_window(struct hint_facts *f)
 		to--;
 	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->activities.n) / 2)
 		return;
-	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof(*f->activities.v));
+	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof *f->activities.v);
 	f->activities.n = to - from;
 	count_kernels(f);
 }

@@ -52,9 +52,9 @@ static uint64_t parse_bytes(const char *text, size_t n)
 	return i == n ? value : 0;
 }
 
-/* --- options: set_NAME() for each row; value is what stands behind the =, NULL without one
- * -------- */
+/* ---- options ---- */
 
+/* set_NAME() for each row of the table; value is what stands behind the =, NULL without one. */
 static bool set_flag(bool *flag, const char *value)
 {
 	*flag = true;
@@ -150,8 +150,7 @@ static bool parse_option(const char *text, size_t n)
 	return false;
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 /* The path is made absolute: the program may change its directory.  NULL, or why it can't be. */
 static const char *set_path(const char *path)

@@ -1,7 +1,9 @@
 /*
  * The gate: calls that put kernels on a device pass here first, those marked `gate` in
- * api/cuda.tbl.  A part of the library that regulates them sets the function in its start(); it may
- * wait, bounded, and must leave errno alone.
+ * api/cuda.tbl, recorded or not, and also while a stream is captured.  A part of the library that
+ * regulates them sets hook_hot.gate in its start(); there is one at a time.  It is told the
+ * function alone; it may wait, bounded, and must leave errno alone.  What only CUPTI tells of
+ * (inject.h) does not pass here.
  */
 #ifndef WEIR_HOOK_GATE_H
 #define WEIR_HOOK_GATE_H

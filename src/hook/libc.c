@@ -22,12 +22,12 @@
 
 #include "hook/elf.h"
 
-/* --- bytes --------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
-typedef uint64_t word __attribute__((may_alias, aligned(1)));
+typedef uint64_t word_t __attribute__((may_alias, aligned(1)));
 typedef struct {
-	word low, high;
-} pair;
+	word_t low, high;
+} pair_t;
 
 #define LONG 512u /* from here on the processor's own copying is faster */
 
@@ -38,12 +38,14 @@ static void copy(char *to, const char *from, size_t n)
 		__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 		return;
 	}
-	for (; n >= sizeof(pair); n -= sizeof(pair), to += sizeof(pair), from += sizeof(pair)) {
-		const pair both = *(const pair *)from;
-		*(pair *)to = both;
+	for (; n >= sizeof(pair_t);
+		n -= sizeof(pair_t), to += sizeof(pair_t), from += sizeof(pair_t)) {
+		const pair_t both = *(const pair_t *)from;
+		*(pair_t *)to = both;
 	}
-	for (; n >= sizeof(word); n -= sizeof(word), to += sizeof(word), from += sizeof(word))
-		*(word *)to = *(const word *)from;
+	for (; n >= sizeof(word_t);
+		n -= sizeof(word_t), to += sizeof(word_t), from += sizeof(word_t))
+		*(word_t *)to = *(const word_t *)from;
 	while (n--)
 		*to++ = *from++;
 }
@@ -62,8 +64,8 @@ void *memmove(void *to, const void *from, size_t n)
 		copy(t, f, n);
 		return to;
 	}
-	for (; n >= sizeof(word); n -= sizeof(word))
-		*(word *)(t + n - sizeof(word)) = *(const word *)(f + n - sizeof(word));
+	for (; n >= sizeof(word_t); n -= sizeof(word_t))
+		*(word_t *)(t + n - sizeof(word_t)) = *(const word_t *)(f + n - sizeof(word_t));
 	while (n--)
 		t[n] = f[n];
 	return to;
@@ -77,8 +79,8 @@ void *memset(void *to, int byte, size_t n)
 		__asm__ volatile("rep stosb" : "+D"(t), "+c"(n) : "a"(byte) : "memory");
 		return to;
 	}
-	for (; n >= sizeof(word); n -= sizeof(word), t += sizeof(word))
-		*(word *)t = each;
+	for (; n >= sizeof(word_t); n -= sizeof(word_t), t += sizeof(word_t))
+		*(word_t *)t = each;
 	while (n--)
 		*t++ = (char)byte;
 	return to;
@@ -87,8 +89,8 @@ void *memset(void *to, int byte, size_t n)
 int memcmp(const void *a, const void *b, size_t n)
 {
 	const unsigned char *x = a, *y = b;
-	for (; n >= sizeof(word) && *(const word *)x == *(const word *)y; n -= sizeof(word))
-		x += sizeof(word), y += sizeof(word);
+	for (; n >= sizeof(word_t) && *(const word_t *)x == *(const word_t *)y; n -= sizeof(word_t))
+		x += sizeof(word_t), y += sizeof(word_t);
 	for (; n; n--, x++, y++)
 		if (*x != *y)
 			return *x - *y;
@@ -128,7 +130,7 @@ void *memchr(const void *s, int c, size_t n)
 	return at < n ? (char *)(uintptr_t)s + at : NULL;
 }
 
-/* --- strings ------------------------------------------------------------------------------- */
+/* ---- strings ---- */
 
 size_t strlen(const char *s)
 {
@@ -188,7 +190,7 @@ char *strncpy(char *restrict to, const char *restrict from, size_t n)
 	return to;
 }
 
-/* --- what only libc has -------------------------------------------------------------------- */
+/* ---- what only libc has ---- */
 
 /* libc stands in the loader's list before anything that a program loads, and stays there. */
 static void *find(const char *name)

@@ -25,10 +25,9 @@ static inline void drop_pages(void *table, size_t bytes)
 /* Makes a variable that is all zeros at first, with OWN_PAGES, so again. */
 #define DROP(table)                                                                                \
 	do {                                                                                       \
-		_Static_assert(                                                                    \
-			__alignof__(table) >= PAGE_BYTES && sizeof(table) % PAGE_BYTES == 0,       \
+		_Static_assert(__alignof__(table) >= PAGE_BYTES && sizeof table % PAGE_BYTES == 0, \
 			"pages that it shares with nothing");                                      \
-		drop_pages(&(table), sizeof(table));                                               \
+		drop_pages(&(table), sizeof table);                                                \
 	} while (0)
 
 #endif

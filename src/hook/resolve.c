@@ -19,7 +19,7 @@
 void *hook_real[HOOK_COUNT];
 HIDDEN void *real_dlsym, *real_dlvsym; /* for entry.S */
 
-/* --- names and addresses ---------------------------------------------------------------- */
+/* ---- names and addresses ---- */
 
 /* Open addressing, filled once: name to id, and real address to id. */
 #define SLOTS 4096u
@@ -105,7 +105,7 @@ void *wrapper_of(const void *real)
 	return fn && hook_real[fn] == real ? hooked[fn].wrapper : NULL;
 }
 
-/* --- loaded libraries ------------------------------------------------------------------- */
+/* ---- loaded libraries ---- */
 
 static bool has_soname(const struct elf *e, const void *prefix)
 {
@@ -237,7 +237,7 @@ void *resolve(enum fn fn, const void *caller)
 	return real ? real : (void *)nobody_has_it;
 }
 
-/* --- functions that the tables do not know ------------------------------------------------ */
+/* ---- functions that the tables do not know ---- */
 
 #define UNKNOWN 256u
 extern const char unknown_thunks[] HIDDEN; /* entry.S: 32 bytes each */
@@ -318,7 +318,7 @@ void *resolve_answer(void *real, const char *symbol)
 	return thunk;
 }
 
-/* --- dlsym ------------------------------------------------------------------------------ */
+/* ---- dlsym ---- */
 
 static bool may_be_ours(const char *name)
 {
@@ -432,7 +432,7 @@ HIDDEN void *dlvsym_answer(void *handle, const char *name, const char *version, 
 	return real ? answer_for(fn, name, real) : PASS;
 }
 
-/* --- the audit library ------------------------------------------------------------------- */
+/* ---- the audit library ---- */
 
 __attribute__((visibility("default"))) void *weir_bound_by_audit(
 	const char *name, void *real, const void *map)
@@ -458,7 +458,7 @@ __attribute__((visibility("default"))) void *weir_bound_by_audit(
 	return was_bound_by_audit ? hooked[fn].wrapper : real;
 }
 
-/* --- cuGetProcAddress ------------------------------------------------------------------- */
+/* ---- cuGetProcAddress ---- */
 
 void after_cuGetProcAddress(
 	int result, const char *symbol, void *pfn, int version, unsigned long long flags)

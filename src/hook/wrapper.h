@@ -66,7 +66,7 @@ static inline uint64_t derive_copy3d_v1_bytes(const struct cu_memcpy3d_v1 *c)
 	return c ? (uint64_t)c->width_bytes * c->height * c->depth : 0;
 }
 
-/* --- a call ------------------------------------------------------------------------------- */
+/* ---- a call ---- */
 
 /* What a launch record holds besides its shape. */
 struct launch_given {
@@ -151,7 +151,7 @@ INLINE bool call_is_counted(const struct call *c)
 	return c->want & CONTROL_COUNT && !c->result;
 }
 
-/* --- launches ----------------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 static inline void launch_fill(struct record *r, uint64_t function, uint64_t stream, uint32_t gx,
 	uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t shared)

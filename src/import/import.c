@@ -52,7 +52,7 @@ static int read_source(
 	const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
 	uint8_t head[64];
-	size_t n = sizeof(head);
+	size_t n = sizeof head;
 	const int e = check_input(path, head, &n, &st->bytes, err);
 	if (e)
 		return e;
@@ -83,9 +83,9 @@ static int read_source(
 static void describe(struct store *s, const char *path, const struct import_stats *st)
 {
 	const char *slash = strrchr(path, '/');
-	snprintf(s->program, sizeof(s->program), "%s", slash ? slash + 1 : path);
+	snprintf(s->program, sizeof s->program, "%s", slash ? slash + 1 : path);
 	if (*st->partial)
-		snprintf(s->note, sizeof(s->note), "the imported file was not read whole: %s",
+		snprintf(s->note, sizeof s->note, "the imported file was not read whole: %s",
 			st->partial);
 }
 

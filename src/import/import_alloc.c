@@ -108,13 +108,13 @@ static int next_line(struct alloc_reader *a)
 {
 	const z_off_t from = gztell(a->file);
 	if ((uint64_t)from > a->most && !gzdirect(a->file)) {
-		snprintf(a->st->partial, sizeof(a->st->partial),
+		snprintf(a->st->partial, sizeof a->st->partial,
 			"it unpacks to more than a file of its size may hold, from line %" PRIu64
 			" on",
 			a->line + 1);
 		return 0;
 	}
-	if (!gzgets(a->file, a->text, sizeof(a->text))) {
+	if (!gzgets(a->file, a->text, sizeof a->text)) {
 		int code;
 		const char *why = gzerror(a->file, &code);
 		if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR)
@@ -128,7 +128,7 @@ static int next_line(struct alloc_reader *a)
 		return error_set(a->err, -EINVAL, "%s: line %" PRIu64 " has a byte that is zero",
 			a->path, a->line);
 	a->whole = n && a->text[n - 1] == '\n';
-	if (n == sizeof(a->text) - 1 && !a->whole)
+	if (n == sizeof a->text - 1 && !a->whole)
 		return error_set(a->err, -EINVAL, "%s: line %" PRIu64 " is longer than %d bytes",
 			a->path, a->line, LINE_MOST - 2);
 	while (n && (a->text[n - 1] == '\n' || a->text[n - 1] == '\r'))
@@ -165,7 +165,7 @@ static int wrong(struct alloc_reader *a, const char *what, const char *text)
 {
 	char safe[48];
 	size_t n = 0;
-	for (; text[n] && n < sizeof(safe) - 1; n++)
+	for (; text[n] && n < sizeof safe - 1; n++)
 		safe[n] = text[n];
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)safe[i] < ' ' || safe[i] == 127)
@@ -179,7 +179,7 @@ static int wrong(struct alloc_reader *a, const char *what, const char *text)
 
 static void take_column(struct alloc_reader *a, int place)
 {
-	for (size_t i = 0; i < sizeof(column_names) / sizeof(column_names[0]); i++) {
+	for (size_t i = 0; i < sizeof column_names / sizeof column_names[0]; i++) {
 		const struct column_name *c = &column_names[i];
 		if (strcasecmp(a->fields[place], c->name) != 0 || a->place[c->column] >= 0)
 			continue;
@@ -213,7 +213,7 @@ static int read_header(struct alloc_reader *a)
 bool import_is_alloc(const char *path)
 {
 	struct error err;
-	struct alloc_reader *a = calloc(1, sizeof(*a));
+	struct alloc_reader *a = calloc(1, sizeof *a);
 	if (!a)
 		return false;
 	*a = (struct alloc_reader){ .path = path, .err = &err, .file = gzopen(path, "rbe") };
@@ -320,7 +320,7 @@ static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
 static int read_action(struct alloc_reader *a, enum action *ret_action)
 {
 	const char *text = a->fields[a->place[COL_ACTION]];
-	for (size_t i = 0; i < sizeof(action_names) / sizeof(action_names[0]); i++)
+	for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
 		if (!strcasecmp(text, action_names[i].name)) {
 			*ret_action = action_names[i].action;
 			return 0;
@@ -390,7 +390,7 @@ static int read_rows(struct alloc_reader *a)
 		e = read_row(a);
 		if (e == -EINVAL && !a->whole) {
 			/* The writer was ended in the middle of it. */
-			snprintf(a->st->partial, sizeof(a->st->partial), "%.300s", a->err->text);
+			snprintf(a->st->partial, sizeof a->st->partial, "%.300s", a->err->text);
 			a->err->text[0] = '\0';
 			return 0;
 		}
@@ -431,14 +431,14 @@ static int read_all(struct alloc_reader *a)
 	if (!e)
 		e = read_rows(a);
 	if (!e && a->place[COL_TIME] < 0)
-		snprintf(a->s->note, sizeof(a->s->note),
+		snprintf(a->s->note, sizeof a->s->note,
 			"the imported table has no times: a row counts as a microsecond");
 	return e;
 }
 
 int import_alloc(const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
-	struct alloc_reader *a = calloc(1, sizeof(*a));
+	struct alloc_reader *a = calloc(1, sizeof *a);
 	if (!a)
 		return error_set(err, -ENOMEM, "no memory to import %s", path);
 	*a = (struct alloc_reader){

@@ -2,7 +2,7 @@
  * Kineto's traces (torch.profiler) and others in Chrome's JSON: an object with traceEvents, or
  * the bare array.  One event is in memory at a time.  Times are microseconds with a decimal
  * fraction, taken digit by digit: a double would lose nanoseconds.  What becomes of an event is in
- * import_event.c.
+ * kineto_event.c.
  */
 #include "import/import_kineto.h"
 
@@ -163,7 +163,7 @@ static int take_arg(struct kineto *k)
 {
 	char key[64];
 	struct event *ev = &k->event;
-	const size_t bytes = k->r.text.n, kept = bytes < sizeof(key) ? bytes : 0;
+	const size_t bytes = k->r.text.n, kept = bytes < sizeof key ? bytes : 0;
 	const uint8_t what = key_meaning(k);
 	memcpy(key, k->r.text.v, kept);
 	const enum json_token t = json_next(&k->r);
@@ -375,7 +375,7 @@ static void tell_partial(struct kineto *k)
 {
 	struct import_stats *st = k->st;
 	if (*k->r.problem)
-		snprintf(st->partial, sizeof(st->partial),
+		snprintf(st->partial, sizeof st->partial,
 			"%s; the %" PRIu64 " events before it are here", k->r.problem, k->events);
 	st->left_out += k->no_time;
 	for (size_t i = 0; i < k->open.n; i++)
@@ -425,7 +425,7 @@ static void kineto_fini(struct kineto *k)
 
 int import_kineto(const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
-	struct kineto *k = calloc(1, sizeof(*k));
+	struct kineto *k = calloc(1, sizeof *k);
 	if (!k)
 		return error_set(err, -ENOMEM, "no memory to read %s", path);
 	k->s = s;

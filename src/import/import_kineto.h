@@ -1,6 +1,6 @@
 /*
  * Between reading Kineto's JSON (import_kineto.c) and making calls, activities and ranges of its
- * events (import_event.c, import_xla.c).  Internal to src/report.
+ * events (kineto_event.c, import_xla.c).  Internal to src/import.
  */
 #ifndef WEIR_IMPORT_IMPORT_KINETO_H
 #define WEIR_IMPORT_IMPORT_KINETO_H
@@ -131,7 +131,7 @@ struct word {
 	uint8_t meaning;
 };
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT(a) (sizeof a / sizeof((a)[0]))
 
 /* What a word means, written in any case; 0 for one that is not known. */
 uint8_t kineto_meaning(const struct word *words, size_t count, const char *text, size_t bytes);

@@ -10,7 +10,7 @@
  * the address at which they are given back later, or one made up; blocks of made-up addresses in
  * the middle; and frees.  So the live set is at every event what the allocator said.
  *
- * Internal to src/report.  Zeroed memory is empty.
+ * Internal to src/import.  Zeroed memory is empty.
  */
 #ifndef WEIR_IMPORT_IMPORT_MEMORY_H
 #define WEIR_IMPORT_IMPORT_MEMORY_H

@@ -39,7 +39,7 @@ static int fail(struct nsys *n, const char *table)
 	if (code == SQLITE_NOMEM)
 		return -ENOMEM;
 	if (!*n->st->partial)
-		snprintf(n->st->partial, sizeof(n->st->partial), "table %s: %s", table,
+		snprintf(n->st->partial, sizeof n->st->partial, "table %s: %s", table,
 			sqlite3_errmsg(n->db));
 	return 0;
 }
@@ -180,7 +180,7 @@ static int take_place(struct nsys *n, struct row *r)
 		"Managed", "Device Static", "Managed Static" };
 	uint64_t id;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
-	if (!s || !cell(r, 0, sizeof(n->places) - 1, &id))
+	if (!s || !cell(r, 0, sizeof n->places - 1, &id))
 		return 0;
 	n->places[id] = 0;
 	for (uint8_t i = 1; i < PLACES; i++)
@@ -192,7 +192,7 @@ static int take_place(struct nsys *n, struct row *r)
 static uint8_t place_of(const struct nsys *n, const struct row *r, int i)
 {
 	uint64_t id;
-	return cell(r, i, sizeof(n->places) - 1, &id) ? n->places[id] : 0;
+	return cell(r, i, sizeof n->places - 1, &id) ? n->places[id] : 0;
 }
 
 /* ---- activities ---- */
@@ -290,14 +290,14 @@ static int name_activity(struct nsys *n, struct gpu_activity *w, const char *wha
 	const char *direction = copy_direction_name(w->what);
 	const char *from = memory_place_name(w->from), *to = memory_place_name(w->to);
 	char name[96];
-	int bytes = snprintf(name, sizeof(name), "%s", what);
+	int bytes = snprintf(name, sizeof name, "%s", what);
 	if (w->kind == GPU_MEMCPY && direction)
-		bytes = snprintf(name, sizeof(name), "%s %s", what, direction);
+		bytes = snprintf(name, sizeof name, "%s %s", what, direction);
 	if (w->kind == GPU_MEMCPY && from && to)
 		bytes += snprintf(
-			name + bytes, sizeof(name) - (size_t)bytes, " (%s to %s)", from, to);
+			name + bytes, sizeof name - (size_t)bytes, " (%s to %s)", from, to);
 	else if (w->kind == GPU_MEMSET && from)
-		bytes += snprintf(name + bytes, sizeof(name) - (size_t)bytes, " (%s)", from);
+		bytes += snprintf(name + bytes, sizeof name - (size_t)bytes, " (%s)", from);
 	return store_string(n->s, name, (size_t)bytes, &w->name);
 }
 
@@ -450,8 +450,8 @@ static int take_thread_name(struct nsys *n, struct row *r)
 						    : map_find(&n->s->thread_map,
 							      MAP_KEY(process, global & 0xffffff));
 	if (thread != MAP_NONE)
-		snprintf(n->s->threads.v[thread].name, sizeof(n->s->threads.v[thread].name),
-			"%.15s", n->s->strings.v[name - 1].text);
+		snprintf(n->s->threads.v[thread].name, sizeof n->s->threads.v[thread].name, "%.15s",
+			n->s->strings.v[name - 1].text);
 	return 0;
 }
 
@@ -524,7 +524,7 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 {
 	unsigned needed = 0;
 	int e = 0;
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !e; i++) {
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !e; i++) {
 		const unsigned before = n->tables;
 		e = each_row(n, tables[i].table, tables[i].columns, tables[i].take);
 		needed += tables[i].needed && n->tables > before;

@@ -1,7 +1,7 @@
 /*
  * The importers, one a format, as import.c calls them.  Each reads the file into the store and
  * says in st what it left out; an error is for what is not of its format at all, or for the
- * machine.  Internal to src/report.
+ * machine.  Internal to src/import.
  */
 #ifndef WEIR_IMPORT_IMPORT_SOURCE_H
 #define WEIR_IMPORT_IMPORT_SOURCE_H

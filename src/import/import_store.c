@@ -26,7 +26,7 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 	static const char many[] = "(too many texts)";
 	if (s->string_bytes > TEXTS_MOST) {
 		text = many;
-		bytes = sizeof(many) - 1;
+		bytes = sizeof many - 1;
 	}
 	bytes = bytes < TEXT_MOST ? bytes : TEXT_MOST;
 	uint32_t *id = text_slot(&s->string_map, text, bytes);
@@ -42,7 +42,7 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 		memcpy(copy, text, bytes);
 		copy[bytes] = '\0';
 		*new = (struct store_string){ copy, (uint32_t)bytes };
-		s->string_bytes += bytes + sizeof(*new) + sizeof(struct map_slot);
+		s->string_bytes += bytes + sizeof *new + sizeof(struct map_slot);
 		*id = (uint32_t)s->strings.n;
 	}
 	*ret_id = *id;
@@ -141,7 +141,7 @@ static const char *class_of(const char *name)
 		{ "MemoryCopy", "copy" }, { "Memset", "set" }, { "MemoryFill", "set" },
 		{ "Malloc", "memory" }, { "Free", "memory" }, { "Synchronize", "sync" },
 		{ "Event", "event" }, { "Stream", "stream" } };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strstr(name, words[i][0]))
 			return words[i][1];
 	return "other";
@@ -157,7 +157,7 @@ static int new_function(struct store *s, const char *name, size_t bytes, uint32_
 	const size_t length = clean_name(clean, name, bytes);
 	clean[length] = '\0';
 	const bool runtime = bytes < 3 || memcmp(name, "cu", 2) != 0 || !memcmp(name, "cuda", 4);
-	const int n = snprintf(line, sizeof(line), "%u %s %s call %s()\n", s->next_fn,
+	const int n = snprintf(line, sizeof line, "%u %s %s call %s()\n", s->next_fn,
 		runtime ? "runtime" : "driver", class_of(clean), clean);
 	*ret_fn = s->next_fn++;
 	return add_schema_text(s, line, (size_t)n);
@@ -180,7 +180,7 @@ int store_function(struct store *s, const char *name, size_t bytes, uint16_t *re
 int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
 {
 	char text[256];
-	const int n = snprintf(text, sizeof(text), "%u %s\n", s->next_fn, line);
+	const int n = snprintf(text, sizeof text, "%u %s\n", s->next_fn, line);
 	*ret_fn = (uint16_t)s->next_fn++;
 	return add_schema_text(s, text, (size_t)n);
 }

@@ -2,7 +2,7 @@
  * What an importer has read so far, and the trace that comes of it.  Importers put calls,
  * ranges and GPU activities here in any order; store_write() joins activities to the calls that
  * asked for it, sorts, and writes a packed trace.  Kept are some forty bytes a call, sixty a range,
- * 130 a GPU activity, and each text once.  Internal to src/report.  Zeroed memory is no
+ * 130 a GPU activity, and each text once.  Internal to src/import.  Zeroed memory is no
  * store: store_init() first; store_fini() takes it after any failure.
  */
 #ifndef WEIR_IMPORT_IMPORT_STORE_H

@@ -214,7 +214,7 @@ static int put_block(struct writer *w, const struct chunk_header *head)
 	int e = block_make(&w->maker, head, &buf);
 	const struct block_header *b = &w->maker.header;
 	if (!e)
-		e = put(w, b, sizeof(*b));
+		e = put(w, b, sizeof *b);
 	if (!e)
 		e = put(w, w->maker.packed, b->bytes);
 	if (!e)
@@ -238,7 +238,7 @@ static struct chunk_header head_of(
 		.process_start = process, /* nothing else tells two processes of one pid apart */
 		.open = { w->start_ns, w->start_ns, 0 } };
 	if (t)
-		memcpy(h.thread, t->name, sizeof(h.thread));
+		memcpy(h.thread, t->name, sizeof h.thread);
 	return h;
 }
 
@@ -272,9 +272,9 @@ static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t
 	const struct record r = {
 		.ticks = w->start_ns, .fn = id, .words = (uint16_t)words, .aux = (uint32_t)bytes
 	};
-	int e = pile_up(w, &r, sizeof(r));
+	int e = pile_up(w, &r, sizeof r);
 	if (!e)
-		e = pile_up(w, args, arg_count * sizeof(*args));
+		e = pile_up(w, args, arg_count * sizeof *args);
 	if (!e)
 		e = pile_up(w, text, bytes);
 	return e ? e : pile_up(w, zeros, -bytes & 7);
@@ -290,7 +290,7 @@ static int put_process(struct writer *w, const struct store_process *p)
 	const struct store_string *name = &s->strings.v[p->name - 1];
 	const struct store_string *all = &s->strings.v[(p->arguments ? p->arguments : p->name) - 1];
 	const int n =
-		snprintf(text, sizeof(text), "%.*s%c%.*s", 1000, name->text, 0, 1000, all->text);
+		snprintf(text, sizeof text, "%.*s%c%.*s", 1000, name->text, 0, 1000, all->text);
 	return pile_meta(w, META_PROCESS, &parent, 1, text, (size_t)n + 1);
 }
 
@@ -400,7 +400,7 @@ static int pile_call(struct writer *w, const struct store_call *c)
 		.aux = c->aux,
 		.result = c->result,
 		.flags = is_long ? RECORD_LONG : 0 };
-	const int e = pile_up(w, &r, sizeof(r));
+	const int e = pile_up(w, &r, sizeof r);
 	if (e || !c->arg_count)
 		return e;
 	return pile_up(w, w->s->args.v + c->first_arg, c->arg_count * sizeof(uint64_t));
@@ -439,7 +439,7 @@ static int put_ranges(struct writer *w)
 			break;
 		struct range r = s->ranges.v[i];
 		r.tid = s->threads.v[r.tid].tid;
-		e = pile_up(w, &r, sizeof(r));
+		e = pile_up(w, &r, sizeof r);
 	}
 	return e;
 }
@@ -456,7 +456,7 @@ static int put_activity(struct writer *w)
 			break;
 		struct gpu_activity r = s->activities.v[i];
 		r.reserved[0] = 0;
-		e = pile_up(w, &r, sizeof(r));
+		e = pile_up(w, &r, sizeof r);
 	}
 	return e;
 }
@@ -511,7 +511,7 @@ static int put_header(struct writer *w)
 	const struct store *s = w->s;
 	struct trace_header h = { .magic = TRACE_MAGIC,
 		.version = TRACE_VERSION,
-		.header_bytes = sizeof(h),
+		.header_bytes = sizeof h,
 		.optional = FEATURE_DEVICE,
 		.form = TRACE_PACKED,
 		.clock = CLOCK_IS_MONOTONIC,
@@ -521,9 +521,9 @@ static int put_header(struct writer *w)
 		.start = clocks_at(s, w->start_ns),
 		.end = clocks_at(s, w->end_ns),
 		.root_pid = s->processes.n ? s->processes.v[0].pid : 0 };
-	memcpy(h.program, s->program, sizeof(h.program));
-	memcpy(h.host, s->host, sizeof(h.host));
-	return fwrite(&h, sizeof(h), 1, w->out) == 1 ? 0 : errno ? -errno : -EIO;
+	memcpy(h.program, s->program, sizeof h.program);
+	memcpy(h.host, s->host, sizeof h.host);
+	return fwrite(&h, sizeof h, 1, w->out) == 1 ? 0 : errno ? -errno : -EIO;
 }
 
 static int put_all(struct writer *w)

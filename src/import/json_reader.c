@@ -1,4 +1,4 @@
-/* A pull parser for JSON: see import_json.h. */
+/* A pull parser for JSON: see json_reader.h. */
 #include "import/json_reader.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum state { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY_OR_END, WANT_COMMA_OR_END, 
 static enum json_token problem(struct json_reader *r, const char *what)
 {
 	if (!*r->problem)
-		snprintf(r->problem, sizeof(r->problem), "%s at byte %" PRIu64, what,
+		snprintf(r->problem, sizeof r->problem, "%s at byte %" PRIu64, what,
 			json_text_offset(r));
 	r->state = WANT_NOTHING;
 	return JSON_ERROR;
@@ -172,7 +172,7 @@ static bool take_escape(struct json_reader *r)
 		return false;
 	if (c == 'u')
 		return take_unicode(r);
-	const char *at = memchr(from, c, sizeof(from) - 1);
+	const char *at = memchr(from, c, sizeof from - 1);
 	const char byte = at ? to[at - from] : (char)c;
 	return keep(r, &byte, 1);
 }
@@ -364,7 +364,7 @@ static void copy_string(struct copier *c, const struct json_reader *r)
 		if (byte == '"' || byte == '\\')
 			copy_bytes(c, "\\", 1);
 		if (byte < ' ')
-			copy_bytes(c, escaped, sizeof(escaped));
+			copy_bytes(c, escaped, sizeof escaped);
 		else
 			copy_bytes(c, &r->text.v[i], 1);
 	}

@@ -3,7 +3,7 @@
  * token at a time, and one string of it.  Forgiving where writers of traces are careless (a
  * comma too many, control characters in strings, escapes that there are not, NaN), strict in
  * what it keeps: an error ends the reading, and everything before it stands.  Internal to
- * src/report.  One thread.
+ * src/import.  One thread.
  */
 #ifndef WEIR_IMPORT_JSON_READER_H
 #define WEIR_IMPORT_JSON_READER_H

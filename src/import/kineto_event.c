@@ -330,8 +330,8 @@ static void take_activity_args(const struct kineto *k, struct event *ev, struct 
 		w->valid |= GPU_HAS_REGISTERS;
 	}
 	if (ev->has_grid && ev->has_block) {
-		memcpy(w->grid, ev->grid, sizeof(w->grid));
-		memcpy(w->block, ev->block, sizeof(w->block));
+		memcpy(w->grid, ev->grid, sizeof w->grid);
+		memcpy(w->block, ev->block, sizeof w->block);
 		w->valid |= GPU_HAS_SHAPE;
 	}
 	if (ev->details)
@@ -426,7 +426,7 @@ static void name_thread(struct store_thread *t, const struct store_string *text)
 	size_t n = strlen(name);
 	if (name != text->text && n && name[n - 1] == ')')
 		n--;
-	snprintf(t->name, sizeof(t->name), "%.*s", (int)(n < 64 ? n : 64), name);
+	snprintf(t->name, sizeof t->name, "%.*s", (int)(n < 64 ? n : 64), name);
 }
 
 void kineto_names(struct kineto *k)

@@ -41,7 +41,7 @@ static uint8_t direction_of(const char *name)
 	for (uint8_t i = 1; word && i < COPY_DIRECTIONS; i++)
 		if (begins(word + 1, directions[i]))
 			return i;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (strstr(name, others[i].word))
 			return others[i].what;
 	return 0;
@@ -63,7 +63,7 @@ void import_wait_name(struct gpu_activity *w, const char *name)
 {
 	static const char *const waits[] = { "", "event sync", "stream wait", "stream sync",
 		"context sync" };
-	for (uint8_t i = 1; i < sizeof(waits) / sizeof(waits[0]); i++) {
+	for (uint8_t i = 1; i < sizeof waits / sizeof waits[0]; i++) {
 		if (begins(name, waits[i])) {
 			w->what = i;
 			w->valid |= GPU_HAS_WHAT;

@@ -226,7 +226,7 @@ static int keep_live(struct replay *p)
 		if (p->blocks.v[i])
 			e = keep_one(r, p->blocks.v[i]);
 	if (r->live.n)
-		qsort(r->live.v, r->live.n, sizeof(*r->live.v), block_order);
+		qsort(r->live.v, r->live.n, sizeof *r->live.v, block_order);
 	if (!e)
 		check_live(r);
 	return e;

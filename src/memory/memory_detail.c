@@ -225,7 +225,7 @@ static int find_operators(struct walk *w)
 	for (size_t i = 0; any && i < w->queries.n && !e; i++)
 		e = count_operator(w->r, &rows, &w->queries.v[i]);
 	if (d->operators.n)
-		qsort(d->operators.v, d->operators.n, sizeof(*d->operators.v), operator_order);
+		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
 	map_fini(&rows);
 	return e;
 }
@@ -272,7 +272,7 @@ static int take_source(struct memory_detail *d, const struct memory_source *s, u
 /* From the numbers of one worker to those of all. */
 static int take_sources(struct memory_detail *d, struct memory_list *l)
 {
-	uint32_t *to = calloc(l->source_count + 1, sizeof(*to));
+	uint32_t *to = calloc(l->source_count + 1, sizeof *to);
 	int e = to ? 0 : -ENOMEM;
 	for (size_t i = 0; i < l->source_count && !e; i++)
 		e = take_source(d, &l->sources[i], &to[i]);
@@ -332,11 +332,11 @@ static int key_order(const void *one, const void *two)
 static void sort_rows(struct memory_detail *d)
 {
 	if (d->calls.n)
-		qsort(d->calls.v, d->calls.n, sizeof(*d->calls.v), bytes_order);
+		qsort(d->calls.v, d->calls.n, sizeof *d->calls.v, bytes_order);
 	if (d->classes.n)
-		qsort(d->classes.v, d->classes.n, sizeof(*d->classes.v), key_order);
+		qsort(d->classes.v, d->classes.n, sizeof *d->classes.v, key_order);
 	if (d->origins.n)
-		qsort_r(d->origins.v, d->origins.n, sizeof(*d->origins.v), source_order,
+		qsort_r(d->origins.v, d->origins.n, sizeof *d->origins.v, source_order,
 			d->sources.v);
 }
 
@@ -374,7 +374,7 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 		e = take_vmm_sources(d, &lists[count]);
 	if (!e)
 		e = growth_find_marks(r, lists, count + 1, t);
-	memcpy(again, lists, (count + 1) * sizeof(*lists));
+	memcpy(again, lists, (count + 1) * sizeof *lists);
 	if (!e)
 		e = memory_replay(r, lists, count + 1);
 	if (!e)
@@ -389,7 +389,7 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t)
 {
 	struct vmm_blocks blocks = { 0 };
-	struct memory_detail *d = calloc(1, sizeof(*d));
+	struct memory_detail *d = calloc(1, sizeof *d);
 	if (!d)
 		return -ENOMEM;
 	r->memory_detail = d;

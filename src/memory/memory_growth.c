@@ -152,8 +152,8 @@ static int tick_order(const void *one, const void *two)
 
 static int make_marks(struct marks *m, size_t n)
 {
-	m->ticks = calloc(n + 1, sizeof(*m->ticks));
-	m->least = calloc(n + 1, sizeof(*m->least));
+	m->ticks = calloc(n + 1, sizeof *m->ticks);
+	m->least = calloc(n + 1, sizeof *m->least);
 	return m->ticks && m->least ? 0 : -ENOMEM;
 }
 
@@ -169,7 +169,7 @@ static int keep_thread(struct finder *f, struct marks *m, uint64_t *ret_count)
 		if (f->seen.v[i].thread == best)
 			m->ticks[m->n++] = f->seen.v[i].ticks;
 	if (!e && m->n)
-		qsort(m->ticks, m->n, sizeof(*m->ticks), tick_order);
+		qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
 	return e;
 }
 
@@ -242,7 +242,7 @@ static int marks_of_size(
 		}
 	if (e)
 		return e;
-	qsort(m->ticks, m->n, sizeof(*m->ticks), tick_order);
+	qsort(m->ticks, m->n, sizeof *m->ticks, tick_order);
 	size_t kept = 0;
 	for (size_t i = 0; i < m->n; i += d->growth.stride)
 		m->ticks[kept++] = m->ticks[i];
@@ -332,7 +332,7 @@ static int real_order(const void *one, const void *two)
 static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size_t each)
 {
 	const size_t pairs = n * (n - 1) / 2;
-	double *slopes = calloc(pairs, sizeof(*slopes));
+	double *slopes = calloc(pairs, sizeof *slopes);
 	int64_t rising = 0;
 	size_t k = 0;
 	if (!slopes)
@@ -343,7 +343,7 @@ static void slope(struct memory_growth *g, const uint64_t *least, size_t n, size
 			rising += d > 0 ? 1 : d < 0 ? -1 : 0;
 			slopes[k++] = d / (double)((j - i) * each);
 		}
-	qsort(slopes, pairs, sizeof(*slopes), real_order);
+	qsort(slopes, pairs, sizeof *slopes, real_order);
 	g->bytes_a_period =
 		pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
 	expect(k == pairs, "there is a slope for each pair");

@@ -43,7 +43,7 @@ static void tidy(struct touched_set *s)
 	size_t n = 0;
 	if (s->tidy == s->runs.n)
 		return;
-	qsort(v, s->runs.n, sizeof(*v), run_order);
+	qsort(v, s->runs.n, sizeof *v, run_order);
 	for (size_t i = 0; i < s->runs.n; i++) {
 		if (!n || v[i].lo > v[n - 1].hi)
 			v[n++] = v[i];
@@ -167,7 +167,7 @@ void space_measure(
 	struct extent *v, size_t n, struct touched *t, struct memory_space space[MEMORY_KINDS])
 {
 	if (n)
-		qsort(v, n, sizeof(*v), extent_order);
+		qsort(v, n, sizeof *v, extent_order);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1;
 			end < n && v[end].kind == v[i].kind && v[end].process == v[i].process;)

@@ -215,16 +215,16 @@ static int gather(const struct memory_list *lists, unsigned count, struct vmm_op
 		n += lists[i].vmm_count;
 	if (!n)
 		return 0;
-	ret_ops->v = calloc(n, sizeof(*ret_ops->v));
+	ret_ops->v = calloc(n, sizeof *ret_ops->v);
 	if (!ret_ops->v)
 		return -ENOMEM;
 	for (unsigned i = 0; i < count; i++) {
 		if (lists[i].vmm_count)
 			memcpy(ret_ops->v + ret_ops->n, lists[i].vmm,
-				lists[i].vmm_count * sizeof(*ret_ops->v));
+				lists[i].vmm_count * sizeof *ret_ops->v);
 		ret_ops->n += lists[i].vmm_count;
 	}
-	qsort(ret_ops->v, n, sizeof(*ret_ops->v), vmm_order);
+	qsort(ret_ops->v, n, sizeof *ret_ops->v, vmm_order);
 	return 0;
 }
 

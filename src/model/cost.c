@@ -111,7 +111,7 @@ static const char *read_value(const char *p, double *ret_value)
 		const char *word;
 		double value;
 	} truths[] = { { "True", 1 }, { "true", 1 }, { "False", 0 }, { "false", 0 } };
-	for (size_t i = 0; i < sizeof(truths) / sizeof(truths[0]); i++) {
+	for (size_t i = 0; i < sizeof truths / sizeof truths[0]; i++) {
 		const size_t n = strlen(truths[i].word);
 		if (strncmp(p, truths[i].word, n) != 0)
 			continue;
@@ -219,7 +219,7 @@ static struct element element_of(const char *word, size_t n)
 		{ "unsigned char", { 1, false, 0 } },
 		{ "bool", { 1, false, 0 } },
 	};
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
 		if (strlen(known[i].word) == n && !memcmp(known[i].word, word, n))
 			return known[i].element;
 	return (struct element){ 0 };
@@ -273,7 +273,7 @@ static bool read_inputs(const char *args, struct inputs *in)
 	if (!in->count)
 		return false;
 	if (read_shapes(find_key(args, "Input Strides"), in->stride) != in->count)
-		memset(in->stride, 0, sizeof(in->stride));
+		memset(in->stride, 0, sizeof in->stride);
 	const char *types = find_key(args, "Input type");
 	if (types)
 		each_string(types, in, take_type);
@@ -705,9 +705,9 @@ static void find_unit(const char *args, struct element *e)
 	static const char by[] = "float32_by_";
 	size_t n = 0;
 	const char *word = find_word(args, "compute", &n);
-	if (!word || !e->has_unit || e->unit != GPU_FP32 || strncmp(word, by, sizeof(by) - 1) != 0)
+	if (!word || !e->has_unit || e->unit != GPU_FP32 || strncmp(word, by, sizeof by - 1) != 0)
 		return;
-	e->unit = strncmp(word + sizeof(by) - 1, "tf32", 4) ? GPU_FP16 : GPU_TF32;
+	e->unit = strncmp(word + sizeof by - 1, "tf32", 4) ? GPU_FP16 : GPU_TF32;
 }
 
 static bool cost_gemm(
@@ -769,8 +769,8 @@ static int rule_order(const void *name, const void *rule)
 
 bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
 {
-	const struct operator_rule *r = bsearch(operator, rules, sizeof(rules) / sizeof(rules[0]),
-		sizeof(rules[0]), rule_order);
+	const struct operator_rule *r = bsearch(operator, rules, sizeof rules / sizeof rules[0],
+		sizeof rules[0], rule_order);
 	struct inputs in = { 0 };
 	struct cost c = { .has_bytes = true };
 	if (!r || !find_cost(r, args, &in, &c))

@@ -43,9 +43,9 @@ static void spend(struct walker *w, enum path_part part, uint64_t until)
 static int index_activities(struct walker *w)
 {
 	const size_t n = w->t->activities.n;
-	uint32_t *last = malloc((w->t->stream_count + 1) * sizeof(*last));
-	w->ended = malloc(n * sizeof(*w->ended));
-	w->previous = malloc(n * sizeof(*w->previous));
+	uint32_t *last = malloc((w->t->stream_count + 1) * sizeof *last);
+	w->ended = malloc(n * sizeof *w->ended);
+	w->previous = malloc(n * sizeof *w->previous);
 	if (!last || !w->ended || !w->previous) {
 		free(last);
 		return -ENOMEM;
@@ -60,8 +60,8 @@ static int index_activities(struct walker *w)
 		last[known ? p->stream : w->t->stream_count] = i;
 	}
 	free(last);
-	return radix_sort(w->ended, n, sizeof(*w->ended), offsetof(struct ended, end_ns),
-		sizeof(w->ended->end_ns));
+	return radix_sort(w->ended, n, sizeof *w->ended, offsetof(struct ended, end_ns),
+		sizeof w->ended->end_ns);
 }
 
 /* The activity that ended last, at `ns` at the latest, and began before; or NONE. */
@@ -145,7 +145,7 @@ static int busiest_stream(const struct timeline *t, uint64_t *ret_ns)
 {
 	struct {
 		uint64_t until, ns;
-	} *streams = calloc(t->stream_count + 1, sizeof(*streams));
+	} *streams = calloc(t->stream_count + 1, sizeof *streams);
 	if (!streams)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->activities.n; i++) {

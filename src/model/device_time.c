@@ -1,4 +1,4 @@
-/* See device.h. */
+/* See device_time.h. */
 #include "model/device_join.h"
 
 #include <errno.h>
@@ -226,8 +226,8 @@ static int count_shape(struct joiner *j, uint32_t index, const struct gpu_activi
 		return -ENOMEM;
 	row->shapes += !*count;
 	struct launch_shape shape;
-	memcpy(shape.grid, w->grid, sizeof(w->grid));
-	memcpy(shape.block, w->block, sizeof(w->block));
+	memcpy(shape.grid, w->grid, sizeof w->grid);
+	memcpy(shape.block, w->block, sizeof w->block);
 	tally_common(&row->shape, &row->common, &shape, ++*count);
 	return 0;
 }
@@ -538,7 +538,7 @@ int device_fill(struct report *r)
 	chunk_buf_fini(&j.buf);
 	struct map *maps[] = { &j.thread_map, &j.row_map, &j.activity_map, &j.copy_map,
 		&j.stream_map, &j.device_map, &j.shape_map, &j.text_map };
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+	for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
 		map_fini(maps[i]);
 	array_free(&j.thread_process);
 	array_free(&j.spans);

@@ -101,7 +101,7 @@ int tallies_gather(
 	struct tallies *t, const struct trace *trace, const struct meta *meta, unsigned threads)
 {
 	t->count = worker_count(trace, threads);
-	t->workers = calloc(t->count, sizeof(*t->workers));
+	t->workers = calloc(t->count, sizeof *t->workers);
 	return t->workers ? gather(trace, meta, t->workers, t->count) : -ENOMEM;
 }
 

@@ -1,6 +1,6 @@
 /*
  * What the threads that launched activities were doing when: launching, waiting, in another call,
- * or none of these.  Built from the calls in the trace; internal to src/report.
+ * or none of these.  Built from the calls in the trace; internal to src/model.
  *
  * Calls inside calls do not count.  An idle gap of less than HOST_GAP_NS between two calls counts
  * as launching: it is what a framework needs to get from one launch to the next.

@@ -56,7 +56,7 @@ static void merge(const struct join_call *a, size_t an, const struct join_call *
 		a += first, an -= first;
 		b += !first, bn -= !first;
 	}
-	memcpy(to, an ? a : b, (an + bn) * sizeof(*to));
+	memcpy(to, an ? a : b, (an + bn) * sizeof *to);
 }
 
 /* Merges neighbouring runs, two by two; returns how many are left. */
@@ -76,7 +76,7 @@ int join_sort(struct join_call *calls, size_t count)
 {
 	if (count < 2 || run_end(calls, 0, count) == count)
 		return 0;
-	struct join_call *other = malloc(count * sizeof(*other));
+	struct join_call *other = malloc(count * sizeof *other);
 	if (!other)
 		return -ENOMEM;
 	struct join_call *from = calls, *to = other;
@@ -87,7 +87,7 @@ int join_sort(struct join_call *calls, size_t count)
 		to = swap;
 	}
 	if (from != calls)
-		memcpy(calls, from, count * sizeof(*calls));
+		memcpy(calls, from, count * sizeof *calls);
 	free(other);
 	return 0;
 }
@@ -643,7 +643,7 @@ static uint32_t winner_of(const struct handle *h, uint32_t *ret_votes)
 static bool learn_streams(struct join *j, struct handle *handles)
 {
 	bool against = false;
-	memset(handles, 0, HANDLES * sizeof(*handles));
+	memset(handles, 0, HANDLES * sizeof *handles);
 	vote(j, handles, note_stream);
 	for (uint32_t i = 0; i < HANDLES; i++)
 		for (uint32_t k = 0; k < STREAMS; k++)
@@ -669,16 +669,16 @@ static uint32_t count_found(const struct join *j)
 /* A handle that stands for several streams costs matches: then it is as it was. */
 static int run_by_streams(struct join *j)
 {
-	const size_t bytes = (j->activity_count + 1) * sizeof(*j->ret_call);
-	struct handle *handles = calloc(HANDLES, sizeof(*handles));
+	const size_t bytes = (j->activity_count + 1) * sizeof *j->ret_call;
+	struct handle *handles = calloc(HANDLES, sizeof *handles);
 	uint32_t *before = malloc(bytes);
 	for (int i = 0; handles && before && i < 2 && learn_streams(j, handles); i++) {
-		memcpy(before, j->ret_call, j->activity_count * sizeof(*before));
+		memcpy(before, j->ret_call, j->activity_count * sizeof *before);
 		const uint32_t found = count_found(j);
 		run_best(j);
 		if (count_found(j) >= found)
 			continue;
-		memcpy(j->ret_call, before, j->activity_count * sizeof(*before));
+		memcpy(j->ret_call, before, j->activity_count * sizeof *before);
 		break;
 	}
 	const bool room = handles && before;
@@ -697,11 +697,11 @@ int join_calls(const struct join_call *calls, size_t call_count,
 		.activities = activities,
 		.call_count = (uint32_t)call_count,
 		.activity_count = (uint32_t)activity_count,
-		.next = malloc((call_count + 1) * sizeof(*j.next)),
-		.prev = malloc((call_count + 1) * sizeof(*j.prev)),
-		.until = malloc((activity_count + 1) * sizeof(*j.until)),
-		.since = malloc((activity_count + 1) * sizeof(*j.since)),
-		.stream = calloc(call_count + 1, sizeof(*j.stream)),
+		.next = malloc((call_count + 1) * sizeof *j.next),
+		.prev = malloc((call_count + 1) * sizeof *j.prev),
+		.until = malloc((activity_count + 1) * sizeof *j.until),
+		.since = malloc((activity_count + 1) * sizeof *j.since),
+		.stream = calloc(call_count + 1, sizeof *j.stream),
 		.ret_call = ret_call,
 	};
 	int e = j.next && j.prev && j.until && j.since && j.stream ? 0 : -ENOMEM;

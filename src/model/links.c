@@ -228,7 +228,7 @@ static uint32_t wait_of(const char *name)
 		{ "cuStreamSynchronize", 3 },
 		{ "cuCtxSynchronize", 4 },
 	};
-	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+	for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
 		if (!strncmp(name, waits[i].name, strlen(waits[i].name)))
 			return waits[i].what;
 	return 0;
@@ -424,7 +424,7 @@ static int join_process(struct loader *o, size_t from, size_t to)
 		e = take_calls(o, process);
 	if (e)
 		return e;
-	uint32_t *call = calloc(o->activities.n, sizeof(*call));
+	uint32_t *call = calloc(o->activities.n, sizeof *call);
 	if (!call)
 		return -ENOMEM;
 	e = join_calls(o->calls.v, o->calls.n, o->activities.v, o->activities.n, call);

@@ -32,7 +32,7 @@ uint8_t memory_vmm_role(const struct schema_fn *fn)
 			return is_free ? VMM_GIVE_BACK : VMM_RESERVE;
 		return VMM_NOTHING;
 	}
-	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+	for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
 		if (!strcmp(fn->name, roles[i].name))
 			return roles[i].what;
 	return VMM_NOTHING;

@@ -58,11 +58,11 @@ static struct prediction_row sum(struct pair *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		row.covered += v[i].covered;
 	row.covered /= (double)n;
-	qsort(v, n, sizeof(*v), measured_order);
+	qsort(v, n, sizeof *v, measured_order);
 	row.measured_ns = (uint64_t)v[n / 2].measured_ns;
-	qsort(v, n, sizeof(*v), predicted_order);
+	qsort(v, n, sizeof *v, predicted_order);
 	row.predicted_ns = (uint64_t)v[n / 2].predicted_ns;
-	qsort(v, n, sizeof(*v), error_order);
+	qsort(v, n, sizeof *v, error_order);
 	row.error = v[n / 2].error;
 	row.error90 = v[n * 9 / 10].error;
 	return row;
@@ -98,7 +98,7 @@ static int gather(
 			.covered = took <= (double)s->prediction.t90_ns };
 	}
 	if (p->v.n)
-		qsort(p->v.v, p->v.n, sizeof(*p->v.v), group_order);
+		qsort(p->v.v, p->v.n, sizeof *p->v.v, group_order);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static int compare(struct prediction *p, const struct launch_samples *all)
 	expect(e || count_of(&p->tiers) == pairs.v.n, "the rows of sources add up to all");
 	expect(e || count_of(&p->kernels) == pairs.v.n, "the rows of kernels add up to all");
 	if (!e && p->kernels.rows.n)
-		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof(*p->kernels.rows.v), time_order);
+		qsort(p->kernels.rows.v, p->kernels.rows.n, sizeof *p->kernels.rows.v, time_order);
 	array_free(&pairs.v);
 	return e;
 }
@@ -215,7 +215,7 @@ static int sum_graphs(struct prediction *p, const struct launch_samples *all)
 			e = all->v.v[i].graph_predicted ? -ENOMEM : 0;
 	}
 	if (of.n)
-		qsort(of.v, of.n, sizeof(*of.v), call_order);
+		qsort(of.v, of.n, sizeof *of.v, call_order);
 	for (size_t from = 0, end; from < of.n && !e; from = end) {
 		for (end = from + 1; end < of.n && !call_order(&of.v[from], &of.v[end]);)
 			end++;
@@ -238,8 +238,8 @@ int prediction_fill(struct report *r)
 	struct error err;
 	if (!r->predicted && !r->unpredicted)
 		return 0;
-	struct prediction *p = calloc(1, sizeof(*p));
-	struct launch_samples *all = calloc(1, sizeof(*all));
+	struct prediction *p = calloc(1, sizeof *p);
+	struct launch_samples *all = calloc(1, sizeof *all);
 	if (!p || !all) {
 		free(p);
 		free(all);

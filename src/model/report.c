@@ -17,7 +17,7 @@ const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *
 	const struct schema_fn *fn = schema_find(&r->trace->schema, id);
 	if (fn)
 		return fn->name;
-	snprintf(room->text, sizeof(room->text), "function %" PRIu32, id);
+	snprintf(room->text, sizeof room->text, "function %" PRIu32, id);
 	return room->text;
 }
 
@@ -139,8 +139,8 @@ static void drop_allocators(struct report *r)
 static int take_calls(struct report *r, struct tally *t)
 {
 	int e = 0;
-	memcpy(&r->call_rows, &t->calls, sizeof(r->call_rows));
-	memset(&t->calls, 0, sizeof(t->calls));
+	memcpy(&r->call_rows, &t->calls, sizeof r->call_rows);
+	memset(&t->calls, 0, sizeof t->calls);
 	for (size_t i = 0; i < r->call_rows.n && !e; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
 		total_call(r, c);
@@ -152,13 +152,13 @@ static int take_calls(struct report *r, struct tally *t)
 	for (size_t i = 0; i < t->failures.n; i++)
 		r->counted_errors -= t->failures.v[i].count;
 	if (r->call_rows.n)
-		qsort(r->call_rows.v, r->call_rows.n, sizeof(*r->call_rows.v), call_order);
+		qsort(r->call_rows.v, r->call_rows.n, sizeof *r->call_rows.v, call_order);
 	if (r->copies.n)
-		qsort(r->copies.v, r->copies.n, sizeof(*r->copies.v), moved_order);
-	memcpy(&r->failure_rows, &t->failures, sizeof(r->failure_rows));
-	memset(&t->failures, 0, sizeof(t->failures));
+		qsort(r->copies.v, r->copies.n, sizeof *r->copies.v, moved_order);
+	memcpy(&r->failure_rows, &t->failures, sizeof r->failure_rows);
+	memset(&t->failures, 0, sizeof t->failures);
 	if (r->failure_rows.n)
-		qsort(r->failure_rows.v, r->failure_rows.n, sizeof(*r->failure_rows.v),
+		qsort(r->failure_rows.v, r->failure_rows.n, sizeof *r->failure_rows.v,
 			failure_order);
 	return e;
 }
@@ -176,8 +176,8 @@ static void add_graph_node(void *context, uint32_t process, uint32_t name,
 {
 	struct graph_sum *s = context;
 	struct launch_shape shape;
-	memcpy(shape.grid, n->grid, sizeof(shape.grid));
-	memcpy(shape.block, n->block, sizeof(shape.block));
+	memcpy(shape.grid, n->grid, sizeof shape.grid);
+	memcpy(shape.block, n->block, sizeof shape.block);
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | n->function : name;
 	s->r->launches = sat_add(s->r->launches, launches);
 	const int e = tally_shape(s->t, kernel, &shape, launches, 0, true);
@@ -239,7 +239,7 @@ static int make_kernels(struct report *r, struct tally *t)
 	}
 	map_fini(&rows);
 	if (r->kernel_rows.n)
-		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof(*r->kernel_rows.v),
+		qsort(r->kernel_rows.v, r->kernel_rows.n, sizeof *r->kernel_rows.v,
 			kernel_row_order);
 	return e;
 }
@@ -260,7 +260,7 @@ static int find_inflight(struct report *r, const struct map *index)
 	int found;
 	while ((found = trace_next(r->trace, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
 		const struct thread_account *a = (const struct thread_account *)buf.payload;
-		for (size_t n = buf.bytes / sizeof(*a); n; n--, a++) {
+		for (size_t n = buf.bytes / sizeof *a; n; n--, a++) {
 			if (!a->inflight_fn)
 				continue;
 			const uint32_t i = map_find(index, MAP_KEY(buf.ref->process, a->tid));
@@ -291,9 +291,9 @@ static int find_threads(struct report *r)
 				t->inflight_fn = c->head.next_free;
 				t->inflight_ticks = c->head.identity;
 			}
-			memcpy(t->name, c->head.thread, sizeof(t->name));
+			memcpy(t->name, c->head.thread, sizeof t->name);
 		} else if (!*t->name) {
-			memcpy(t->name, c->head.thread, sizeof(t->name));
+			memcpy(t->name, c->head.thread, sizeof t->name);
 		}
 	}
 	if (!e)

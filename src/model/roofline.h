@@ -1,6 +1,6 @@
 /*
  * What bounds each kernel and operator, and how near it is to what the device can.  Internal to
- * src/report.
+ * src/model.
  *
  * With FLOPs and bytes (cost.h) the larger share of the two ceilings tells compute from memory;
  * when both are small, what is left is latency.  Without them, times and shapes tell launch and

@@ -93,7 +93,7 @@ static const struct given *given_to(const struct loader *l, const struct call_li
 	const struct given key = {
 		.process = link->process, .tid = link->tid, .ticks = link->ticks
 	};
-	return bsearch(&key, l->given.v, l->given.n, sizeof(key), given_order);
+	return bsearch(&key, l->given.v, l->given.n, sizeof key, given_order);
 }
 
 /* ---- kernels ---- */
@@ -124,7 +124,7 @@ static struct predict_kernel attributes_of(
 static struct sample_kernel *new_kernel(
 	const char *mangled, const struct predict_kernel *attributes)
 {
-	struct sample_kernel *n = calloc(1, sizeof(*n));
+	struct sample_kernel *n = calloc(1, sizeof *n);
 	char *name = n ? demangle(mangled) : NULL;
 	if (!name) {
 		free(n);
@@ -187,7 +187,7 @@ static void fill_args(struct sample *s, const struct launch_args *a)
 	s->args_key = a->key;
 	s->scalars = a->scalars;
 	launch->args = a->kept;
-	memcpy(launch->arg, a->value, a->kept * sizeof(a->value[0]));
+	memcpy(launch->arg, a->value, a->kept * sizeof a->value[0]);
 }
 
 static int add_sample(struct loader *l, const struct gpu_activity *w)
@@ -212,8 +212,8 @@ static int add_sample(struct loader *l, const struct gpu_activity *w)
 	s.p = (struct predict_sample){ .measured_ns = (double)(w->end_ns - w->start_ns),
 		.order = w->start_ns,
 		.app = l->buf.ref->process };
-	memcpy(s.p.launch.grid, w->grid, sizeof(w->grid));
-	memcpy(s.p.launch.block, w->block, sizeof(w->block));
+	memcpy(s.p.launch.grid, w->grid, sizeof w->grid);
+	memcpy(s.p.launch.block, w->block, sizeof w->block);
 	s.p.launch.smem_dynamic_bytes = s.has_dynamic ? w->shared_dynamic : 0;
 	if (g && g->has_args)
 		fill_args(&s, &g->args);
@@ -282,9 +282,9 @@ static void finish(struct launch_samples *s)
 {
 	if (!s->v.n)
 		return;
-	qsort(s->v.v, s->v.n, sizeof(*s->v.v), device_order);
+	qsort(s->v.v, s->v.n, sizeof *s->v.v, device_order);
 	mark_contended(s);
-	qsort(s->v.v, s->v.n, sizeof(*s->v.v), start_order);
+	qsort(s->v.v, s->v.n, sizeof *s->v.v, start_order);
 	for (size_t i = 0; i < s->v.n; i++) {
 		struct sample *n = &s->v.v[i];
 		struct predict_launch *launch = &n->p.launch;
@@ -307,7 +307,7 @@ int launch_samples_load(const struct trace *t, const struct meta *m,
 	if (!e)
 		e = take_calls(&l);
 	if (!e && l.given.n)
-		qsort(l.given.v, l.given.n, sizeof(*l.given.v), given_order);
+		qsort(l.given.v, l.given.n, sizeof *l.given.v, given_order);
 	if (!e)
 		e = take_activity(&l);
 	links_fini(&l.links);

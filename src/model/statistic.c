@@ -25,7 +25,7 @@ double stat_median(double *v, size_t n)
 {
 	if (!n)
 		return 0;
-	qsort(v, n, sizeof(*v), double_order);
+	qsort(v, n, sizeof *v, double_order);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -161,14 +161,14 @@ static double normal_p(double u, double na, double nb, double ties)
 double stat_ranks_p(const double *a, size_t na, const double *b, size_t nb)
 {
 	const size_t n = na + nb;
-	struct ranked *v = na && nb ? calloc(n, sizeof(*v)) : NULL;
-	unsigned *twice = v ? calloc(n, sizeof(*twice)) : NULL;
+	struct ranked *v = na && nb ? calloc(n, sizeof *v) : NULL;
+	unsigned *twice = v ? calloc(n, sizeof *twice) : NULL;
 	double p = NAN;
 	if (!twice)
 		goto done;
 	for (size_t i = 0; i < n; i++)
 		v[i] = (struct ranked){ i < na ? a[i] : b[i - na], i >= na };
-	qsort(v, n, sizeof(*v), ranked_order);
+	qsort(v, n, sizeof *v, ranked_order);
 	const double ties = rank(v, n, twice);
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)

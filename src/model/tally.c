@@ -18,8 +18,8 @@ bool chunk_has_calls(const struct chunk_ref *c)
 int tally_init(struct tally *t, const struct trace *trace, const struct meta *meta)
 {
 	*t = (struct tally){ .trace = trace, .meta = meta, .first_ticks = UINT64_MAX };
-	t->row_of = calloc(FN_IDS, sizeof(*t->row_of));
-	t->graph_launches = calloc(meta->steps.n + 1, sizeof(*t->graph_launches));
+	t->row_of = calloc(FN_IDS, sizeof *t->row_of);
+	t->graph_launches = calloc(meta->steps.n + 1, sizeof *t->graph_launches);
 	return t->row_of && t->graph_launches ? 0 : -ENOMEM;
 }
 
@@ -118,7 +118,7 @@ int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *sha
 void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
 	uint64_t count)
 {
-	if (count < *most || (count == *most && memcmp(shape, common, sizeof(*shape)) >= 0))
+	if (count < *most || (count == *most && memcmp(shape, common, sizeof *shape) >= 0))
 		return;
 	*most = count;
 	*common = *shape;
@@ -383,7 +383,7 @@ static int tally_counters(struct tally *t, const struct chunk_buf *buf)
 	int e = 0;
 	for (size_t id = 1; id < count && id < META_PROCESS && !e; id++) {
 		struct counter k;
-		memcpy(&k, buf->payload + id * sizeof(k), sizeof(k));
+		memcpy(&k, buf->payload + id * sizeof k, sizeof k);
 		if (k.count)
 			e = tally_counter(t, (uint32_t)id, &k);
 	}

@@ -226,7 +226,7 @@ static void walk_queue(const struct depth *d, struct queue *q)
 static int measure_queue(struct account *a)
 {
 	const struct timeline *t = a->t;
-	uint64_t *moments = calloc(t->calls.n ? t->calls.n : 1, 2 * sizeof(*moments));
+	uint64_t *moments = calloc(t->calls.n ? t->calls.n : 1, 2 * sizeof *moments);
 	if (!moments)
 		return -ENOMEM;
 	struct depth d = { .grown = moments, .shrunk = moments + t->calls.n };
@@ -237,9 +237,9 @@ static int measure_queue(struct account *a)
 		d.grown[d.n] = c->start_ns < c->first_ns ? c->start_ns : c->first_ns;
 		d.shrunk[d.n++] = c->first_ns;
 	}
-	int e = radix_sort(d.grown, d.n, sizeof(*moments), 0, sizeof(*moments));
+	int e = radix_sort(d.grown, d.n, sizeof *moments, 0, sizeof *moments);
 	if (!e)
-		e = radix_sort(d.shrunk, d.n, sizeof(*moments), 0, sizeof(*moments));
+		e = radix_sort(d.shrunk, d.n, sizeof *moments, 0, sizeof *moments);
 	if (!e)
 		walk_queue(&d, &a->r->analysis.queue);
 	free(moments);
@@ -288,7 +288,7 @@ static int walk(struct account *a)
 static int measure_devices(struct account *a)
 {
 	struct report *r = a->r;
-	struct cover *covers = calloc(r->devices.n, sizeof(*covers));
+	struct cover *covers = calloc(r->devices.n, sizeof *covers);
 	if (!covers)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->t->activities.n; i++)

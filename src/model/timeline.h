@@ -1,6 +1,6 @@
 /*
  * Wall time, accounted for: what the devices did at each moment, and where nothing ran, why.
- * Filled while GPU activities are joined to their calls (device_time.c); internal to src/report.
+ * Filled while GPU activities are joined to their calls (device_time.c); internal to src/model.
  *
  * The devices of a trace are taken together: a moment in which any of them computes is one of
  * computing.  Where nothing runs, the activity that ends the idle gap tells the cause: until its

@@ -191,7 +191,7 @@ static void put_detail(const struct layout_detail *d, FILE *out)
 static int put_details(const struct writer *w)
 {
 	const struct layout *t = w->h->layout;
-	uint32_t *order = calloc(w->details + 1u, sizeof(*order));
+	uint32_t *order = calloc(w->details + 1u, sizeof *order);
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->details.n; i++)
@@ -290,7 +290,7 @@ static void put_names(const struct layout *t, FILE *out)
 int html_put_data(const struct html *h, FILE *out)
 {
 	struct writer w = { .h = h, .out = out };
-	w.detail = calloc(h->layout->details.n + 1, sizeof(*w.detail));
+	w.detail = calloc(h->layout->details.n + 1, sizeof *w.detail);
 	if (!w.detail)
 		return -ENOMEM;
 	fputs("{\"report\":", out);

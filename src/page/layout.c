@@ -36,7 +36,7 @@ uint32_t layout_name(struct layout *t, const char *name)
 static struct map_key key_of_detail(const struct layout_detail *d)
 {
 	uint64_t words[8], a = 0, b = 0;
-	memcpy(words, d, sizeof(words));
+	memcpy(words, d, sizeof words);
 	for (int i = 0; i < 8; i++) {
 		a = hash_mix(a ^ words[i]);
 		b = (b ^ words[i]) * 1099511628211u + 1;
@@ -99,7 +99,7 @@ static void tidy(struct layout_row *r, bool finally)
 	if (falls && !rises && finally)
 		reverse(r->items.v, r->items.n);
 	else if ((falls && rises) || (finally && r->items.n))
-		qsort(r->items.v, r->items.n, sizeof(*r->items.v), by_start);
+		qsort(r->items.v, r->items.n, sizeof *r->items.v, by_start);
 }
 
 static bool is_short(const struct layout_item *i, uint64_t bin_ns)
@@ -188,14 +188,14 @@ void layout_finish(struct layout *t)
 {
 	shrink(t, t->most, true);
 	if (t->rows.n)
-		qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), row_order);
+		qsort(t->rows.v, t->rows.n, sizeof *t->rows.v, row_order);
 }
 
 /* ---- the whole ---- */
 
 int layout_make(const struct report *r, size_t most, struct layout **ret_t, struct error *err)
 {
-	struct layout *t = calloc(1, sizeof(*t));
+	struct layout *t = calloc(1, sizeof *t);
 	if (!t)
 		return error_set(err, -ENOMEM, "no memory for a timeline");
 	t->most = most;

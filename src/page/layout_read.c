@@ -100,8 +100,8 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 		const uint32_t name = meta_find_kernel(&r->r->meta, r->calls.buf.ref->process,
 			c->arg[LAUNCH_FUNCTION], record_end(c));
 		d->valid |= DETAIL_SHAPE | DETAIL_SHARED;
-		memcpy(d->grid, shape.grid, sizeof(d->grid));
-		memcpy(d->block, shape.block, sizeof(d->block));
+		memcpy(d->grid, shape.grid, sizeof d->grid);
+		memcpy(d->block, shape.block, sizeof d->block);
 		d->shared = c->aux;
 		if (name == META_NONE) /* the driver's call below a runtime's may know it */
 			return 0;
@@ -112,7 +112,7 @@ static int describe(struct reader *r, const struct record *c, struct layout_deta
 		d->valid |= DETAIL_BYTES;
 	if (!r->with_text)
 		return 0;
-	decode_record(r->r->decoder, c, line, sizeof(line));
+	decode_record(r->r->decoder, c, line, sizeof line);
 	d->text = layout_name(r->t, line);
 	return d->text == NONE ? -ENOMEM : 0;
 }
@@ -240,7 +240,7 @@ static int place_ranges(struct reader *r)
 	uint32_t depth = 0;
 	int e = 0;
 	if (r->spans.n)
-		qsort(r->spans.v, r->spans.n, sizeof(*r->spans.v), span_order);
+		qsort(r->spans.v, r->spans.n, sizeof *r->spans.v, span_order);
 	for (size_t i = 0; i < r->spans.n && !e; i++) {
 		const struct span *s = &r->spans.v[i];
 		if (i && r->spans.v[i - 1].lane != s->lane)
@@ -260,8 +260,8 @@ static void describe_activity(const struct gpu_activity *w, struct layout_detail
 {
 	if (w->valid & GPU_HAS_SHAPE) {
 		d->valid |= DETAIL_SHAPE;
-		memcpy(d->grid, w->grid, sizeof(d->grid));
-		memcpy(d->block, w->block, sizeof(d->block));
+		memcpy(d->grid, w->grid, sizeof d->grid);
+		memcpy(d->block, w->block, sizeof d->block);
 	}
 	if (w->valid & GPU_HAS_SHARED) {
 		d->valid |= DETAIL_SHARED;
@@ -286,7 +286,7 @@ static uint32_t activity_name(struct reader *r, const struct gpu_activity *w)
 				  ? copy_direction_name(w->what)
 				  : NULL;
 	const uint32_t name = meta_find_string(&r->r->meta, r->buf.ref->process, w->name);
-	snprintf(text, sizeof(text), "%s%s%s", kind ? kind : "(no name)", way ? " " : "",
+	snprintf(text, sizeof text, "%s%s%s", kind ? kind : "(no name)", way ? " " : "",
 		way ? way : "");
 	return name_of(r, name, text);
 }
@@ -332,8 +332,8 @@ static int take_activity(struct reader *r)
 static uint32_t *nones(size_t n)
 {
 	static_assert(NONE == UINT32_MAX, "in all its bytes");
-	uint32_t *v = malloc((n + 1) * sizeof(*v));
-	return v ? memset(v, 0xff, (n + 1) * sizeof(*v)) : NULL;
+	uint32_t *v = malloc((n + 1) * sizeof *v);
+	return v ? memset(v, 0xff, (n + 1) * sizeof *v) : NULL;
 }
 
 static int read_all(struct reader *r)

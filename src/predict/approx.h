@@ -19,11 +19,11 @@ static inline bool is_finite(float x)
 static inline float approx_log2(float x)
 {
 	uint32_t bits;
-	memcpy(&bits, &x, sizeof(bits));
+	memcpy(&bits, &x, sizeof bits);
 	const int32_t exponent = (int32_t)(bits - 0x3f3504f3u) >> 23;
 	bits -= (uint32_t)exponent << 23;
 	float m;
-	memcpy(&m, &bits, sizeof(m));
+	memcpy(&m, &bits, sizeof m);
 	const float z = (m - 1) / (m + 1), zz = z * z;
 	const float series = 0.41219858f * zz + 0.57707802f;
 	return (float)exponent + z * (2.8853901f + zz * (0.96179669f + zz * series));
@@ -45,7 +45,7 @@ static inline float approx_exp2(float x)
 	p = p * f + 1;
 	const uint32_t bits = (uint32_t)(whole > 127 ? 254 : whole + 127) << 23;
 	float scale;
-	memcpy(&scale, &bits, sizeof(scale));
+	memcpy(&scale, &bits, sizeof scale);
 	return whole > 127 ? p * scale * 2 : p * scale;
 }
 

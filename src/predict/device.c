@@ -52,11 +52,11 @@ void predict_uuid_add(struct predict_uuids *u, const uint8_t uuid[16])
 {
 	static const uint8_t none[16];
 	uint64_t all[2], next[2];
-	memcpy(all, u->all, sizeof(all));
-	memcpy(next, uuid, sizeof(next));
-	u->unknown |= !memcmp(uuid, none, sizeof(none));
+	memcpy(all, u->all, sizeof all);
+	memcpy(next, uuid, sizeof next);
+	u->unknown |= !memcmp(uuid, none, sizeof none);
 	for (int i = 0; i < 2; i++)
 		all[i] = u->count ? hash_mix(all[i] ^ hash_mix(next[i])) : next[i];
 	u->count++;
-	memcpy(u->all, u->unknown ? none : (const void *)all, sizeof(u->all));
+	memcpy(u->all, u->unknown ? none : (const void *)all, sizeof u->all);
 }

@@ -131,7 +131,7 @@ void normal_solve(const struct normal *n, double ret_x[static N])
 		scaled.a[i][i] += RIDGE + (scale[i] == 0);
 		scaled.b[i] = n->b[i] * scale[i];
 	}
-	memset(ret_x, 0, N * sizeof(ret_x[0]));
+	memset(ret_x, 0, N * sizeof ret_x[0]);
 	solve_scaled(&scaled, ret_x);
 	for (int i = 0; i < N; i++)
 		ret_x[i] *= scale[i];

@@ -57,7 +57,7 @@ static float log2_of(float x)
 static float rough_log2(float x)
 {
 	int32_t bits;
-	memcpy(&bits, &x, sizeof(bits));
+	memcpy(&bits, &x, sizeof bits);
 	return (float)bits * (1.0f / (1 << 23));
 }
 
@@ -298,8 +298,8 @@ static void linear_sum(struct fitting *f, const struct wave_fit *candidate)
 	float terms[WAVE_TERMS];
 	double scaled[WAVE_TERMS];
 	for (int turn = 0; turn < TURNS; turn++) {
-		memset(&f->all, 0, sizeof(f->all));
-		memset(f->fold, 0, sizeof(f->fold));
+		memset(&f->all, 0, sizeof f->all);
+		memset(f->fold, 0, sizeof f->fold);
 		for (uint32_t i = 0; i < f->n; i++) {
 			const float off = turn ? magnitude(residual(&c, &f->shape[i])) : 0;
 			const float weight = off > OUTLIER ? OUTLIER / off : 1;

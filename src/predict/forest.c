@@ -46,7 +46,7 @@ float forest_ask(const struct forest *f, const float *features)
 const char *forest_check(const void *block, size_t bytes, uint32_t features)
 {
 	const struct forest *f = block;
-	if (bytes < sizeof(*f))
+	if (bytes < sizeof *f)
 		return "the forest is cut short";
 	const size_t want = forest_bytes(f->trees, f->depth);
 	if (!want)

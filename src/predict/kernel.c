@@ -65,7 +65,7 @@ static size_t plain_name(const char *name, char text[static NAME_MAX_BYTES])
 
 static enum predict_family family_in(const char *text, bool weak)
 {
-	for (size_t i = 0; i < sizeof(family_words) / sizeof(family_words[0]); i++)
+	for (size_t i = 0; i < sizeof family_words / sizeof family_words[0]; i++)
 		if (family_words[i].weak == weak && strstr(text, family_words[i].word))
 			return family_words[i].family;
 	return FAMILY_UNKNOWN;
@@ -116,7 +116,7 @@ static void take_tile(const char *name, uint16_t ret_tile[static 2])
 		if (*p == 'x' && is_digit(p[1]))
 			p = take_side(p + 1, &tile[1]);
 		if (tile[0] >= TILE_LEAST && tile[1] >= TILE_LEAST) {
-			memcpy(ret_tile, tile, sizeof(tile));
+			memcpy(ret_tile, tile, sizeof tile);
 			return;
 		}
 	}
@@ -130,7 +130,7 @@ static uint8_t element_of(const char *name)
 	} words[] = { { "e4m3", 1 }, { "e5m2", 1 }, { "int8", 1 }, { "half", 2 }, { "bf16", 2 },
 		{ "bfloat16", 2 }, { "fp16", 2 }, { "f16", 2 }, { "double", 8 }, { "f64", 8 },
 		{ "dgemm", 8 }, { "float", 4 }, { "f32", 4 }, { "sgemm", 4 } };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strstr(name, words[i].word))
 			return words[i].bytes;
 	return 0;
@@ -155,7 +155,7 @@ static bool has_word(const char *text, const char *const *words, size_t n)
 			return true;
 	return false;
 }
-#define HAS_WORD(text, words) has_word(text, words, sizeof(words) / sizeof((words)[0]))
+#define HAS_WORD(text, words) has_word(text, words, sizeof words / sizeof((words)[0]))
 
 struct predict_product predict_product_of(const char *name)
 {
@@ -168,7 +168,7 @@ struct predict_product predict_product_of(const char *name)
 		.weight = HAS_WORD(whole, weight_words),
 		.input = HAS_WORD(whole, input_words),
 		.fewer = HAS_WORD(whole, fewer_words) };
-	for (size_t i = 0; i < sizeof(unit_words) / sizeof(unit_words[0]) && !p.has_unit; i++) {
+	for (size_t i = 0; i < sizeof unit_words / sizeof unit_words[0] && !p.has_unit; i++) {
 		p.has_unit = strstr(whole, unit_words[i].word);
 		p.unit = unit_words[i].unit;
 	}

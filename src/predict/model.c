@@ -25,19 +25,19 @@ static int refuse(struct error *err, const char *why)
 
 static int check_start(const struct model_file *f, size_t n, struct error *err)
 {
-	if (n < sizeof(*f) || memcmp(f->magic, MODEL_MAGIC, sizeof(f->magic)))
+	if (n < sizeof *f || memcmp(f->magic, MODEL_MAGIC, sizeof f->magic))
 		return refuse(err, "this is not a model: its first bytes are not those of one");
 	if (f->version != MODEL_VERSION)
 		return error_set(err, -EINVAL,
 			"the model has format version %u and this program reads version %u: train "
 			"it anew",
 			f->version, MODEL_VERSION);
-	if (f->file_bytes != n || f->header_bytes != sizeof(*f))
+	if (f->file_bytes != n || f->header_bytes != sizeof *f)
 		return error_set(err, -EINVAL,
 			"the model is cut short or has something behind it: %zu bytes instead of "
 			"%llu",
 			n, (unsigned long long)f->file_bytes);
-	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
+	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
 	if (f->check != crc32c((const char *)f + from, n - from))
 		return refuse(err, "the model is damaged: its checksum is another");
 	if (f->schema != feature_schema())
@@ -63,7 +63,7 @@ static int check_numbers(const struct model_file *f, struct error *err)
 			sensible && family_sensible(&f->families[i / KNOWN_COSTS][i % KNOWN_COSTS]);
 	if (!sensible)
 		return refuse(err, "a number of the model is not finite, or a range is empty");
-	if (!memchr(f->device, 0, sizeof(f->device)))
+	if (!memchr(f->device, 0, sizeof f->device))
 		return refuse(err, "the model's device has a name without end");
 	return 0;
 }
@@ -75,7 +75,7 @@ static bool block_at(
 	*ret_block = NULL;
 	if (!bytes)
 		return true;
-	if (offset % MODEL_ALIGN || offset < sizeof(*f) || offset > f->file_bytes ||
+	if (offset % MODEL_ALIGN || offset < sizeof *f || offset > f->file_bytes ||
 		bytes > f->file_bytes - offset)
 		return false;
 	*ret_block = (const char *)f + offset;
@@ -139,7 +139,7 @@ static int check_monotone(const struct predict_model *m, struct error *err)
 		.floor_ns = 1000 };
 	unsigned count = 0, all = 0;
 	for (int family = 0; family < FAMILIES; family++)
-		for (size_t i = 0; i < 4 * sizeof(threads) / sizeof(threads[0]); i++) {
+		for (size_t i = 0; i < 4 * sizeof threads / sizeof threads[0]; i++) {
 			const struct predict_kernel k = { .id = 1,
 				.family = (enum predict_family)family,
 				.regs = 40,
@@ -207,8 +207,8 @@ int model_fits_device(
 			"the model is for %s, whose memory is of another speed: train one for this "
 			"device",
 			f->device);
-	if (memcmp(f->uuid, any, sizeof(any)) && memcmp(d->uuid, any, sizeof(any)) &&
-		memcmp(f->uuid, d->uuid, sizeof(any)))
+	if (memcmp(f->uuid, any, sizeof any) && memcmp(d->uuid, any, sizeof any) &&
+		memcmp(f->uuid, d->uuid, sizeof any))
 		return error_set(err, -ENODEV,
 			"the model is for one other device of this kind, and says so by its UUID");
 	return 0;

@@ -49,7 +49,7 @@ const struct occupancy_device occupancy_devices[] = {
 	DEVICE(12, 0, 48, 24, 24, 100, 1024, 128, UP_TO_100),
 	DEVICE(12, 1, 48, 24, 24, 100, 1024, 128, UP_TO_100),
 };
-const size_t occupancy_device_count = sizeof(occupancy_devices) / sizeof(occupancy_devices[0]);
+const size_t occupancy_device_count = sizeof occupancy_devices / sizeof occupancy_devices[0];
 
 static uint32_t ceil_div(uint32_t a, uint32_t b)
 {

@@ -20,7 +20,7 @@ const struct predictor *const predictors[] = {
 	&predictor_learned,
 	&predictor_bound,
 };
-const size_t predictor_count = sizeof(predictors) / sizeof(predictors[0]);
+const size_t predictor_count = sizeof predictors / sizeof predictors[0];
 
 const char *predict_tier_word(enum predict_tier tier)
 {

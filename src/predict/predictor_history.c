@@ -26,7 +26,7 @@ static bool find(const struct predict *p, uint64_t key, struct entry *ret_e)
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		const struct entry *e = history_home(p, key + i);
 		if (__atomic_load_n(&e->key, __ATOMIC_RELAXED) == key)
-			return copy_stable(ret_e, e, sizeof(*e), &e->sequence) && ret_e->key == key;
+			return copy_stable(ret_e, e, sizeof *e, &e->sequence) && ret_e->key == key;
 	}
 	return false;
 }
@@ -170,7 +170,7 @@ static void learn(
 		observe(&e, t);
 	}
 	e.last = now;
-	store_stable(at, &e, sizeof(e), &at->sequence);
+	store_stable(at, &e, sizeof e, &at->sequence);
 }
 
 const struct predictor predictor_history = {

@@ -135,7 +135,7 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 {
 	const struct kernel_slot *slot = slot_find(p, kernel);
 	struct slot_head head;
-	if (!slot || !copy_stable(&head, slot, sizeof(head), &slot->head.sequence) ||
+	if (!slot || !copy_stable(&head, slot, sizeof head, &slot->head.sequence) ||
 		head.kernel != kernel || !head.shapes)
 		return false;
 	const struct wave_shape shape = shape_of(q);
@@ -240,7 +240,7 @@ static void learn(
 	slot.head.stale++;
 	if (worth_a_fit(&slot.head, fresh))
 		wave_refit(&slot);
-	store_stable(at, &slot, sizeof(slot), &at->head.sequence);
+	store_stable(at, &slot, sizeof slot, &at->head.sequence);
 }
 
 const struct predictor predictor_wave = {

@@ -207,7 +207,7 @@ static void drop_one(struct sibling_slot *s)
 	}
 	s->head.shapes--;
 	memmove(&s->shape[worst], &s->shape[worst + 1],
-		(s->head.shapes - worst) * sizeof(s->shape[0]));
+		(s->head.shapes - worst) * sizeof s->shape[0]);
 }
 
 static void refit(struct predict_tables *t, struct sibling_slot *at)
@@ -221,7 +221,7 @@ static void refit(struct predict_tables *t, struct sibling_slot *at)
 	fit_weights(s, scratch->m);
 	s->head.fitted = s->head.shapes;
 	s->head.stale = 0;
-	store_stable(at, s, sizeof(*s), &at->head.sequence);
+	store_stable(at, s, sizeof *s, &at->head.sequence);
 }
 
 /* When a quarter as many wait as were fitted, or there is no more room; or when most of what was
@@ -292,8 +292,8 @@ static void learn(
 	head.stale++;
 	change_begin(&s->head.sequence);
 	head.sequence = s->head.sequence;
-	store_words(&s->head, &head, sizeof(head));
-	store_words(&s->shape[at], &shape, sizeof(shape));
+	store_words(&s->head, &head, sizeof head);
+	store_words(&s->shape[at], &shape, sizeof shape);
 	change_end(&s->head.sequence);
 	if (worth_a_fit(&s->head))
 		refit(p->tables, s);
@@ -307,7 +307,7 @@ static void copy_shapes(struct sibling_shape *into, const struct sibling_shape *
 	typedef uint64_t __attribute__((may_alias)) wide_word;
 	const wide_word *words = (const wide_word *)from;
 	wide_word *copy = (wide_word *)into;
-	for (size_t i = 0; i < n * sizeof(*from) / 8; i++)
+	for (size_t i = 0; i < n * sizeof *from / 8; i++)
 		copy[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
 }
 
@@ -343,7 +343,7 @@ bool sibling_ratio(const struct predict *p, const struct predict_question *q, fl
 		if (__atomic_load_n(&s->head.id, __ATOMIC_RELAXED) != id)
 			s = NULL;
 	}
-	if (!s || !copy_stable(&head, &s->head, sizeof(head), &s->head.sequence) || head.id != id ||
+	if (!s || !copy_stable(&head, &s->head, sizeof head, &s->head.sequence) || head.id != id ||
 		!head.fitted)
 		return false;
 	point_of(q, x);

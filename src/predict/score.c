@@ -74,7 +74,7 @@ void score_init(struct predict_tables *t)
 
 void score_forget(struct predict_tables *t, enum predict_tier tier)
 {
-	memset(t->scores[tier], 0, sizeof(t->scores[tier]));
+	memset(t->scores[tier], 0, sizeof t->scores[tier]);
 	first_quantiles(t, tier);
 }
 
@@ -83,7 +83,7 @@ static struct quantiles quantiles_of(const struct score_ring *ring)
 	float sorted[SCORES];
 	const size_t n = ring->n < SCORES ? ring->n : SCORES;
 	struct quantiles quantiles;
-	memcpy(sorted, ring->score, n * sizeof(sorted[0]));
+	memcpy(sorted, ring->score, n * sizeof sorted[0]);
 	quantiles.q90 = quantile_of(score_quantile(sorted, n, 0.9 + (double)ring->quantile_shift));
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->score[i]);
@@ -130,7 +130,7 @@ void log_ratio_push(struct log_ratio_ring *ring, float value)
 	const uint32_t count = ring->n + 1;
 	const size_t n = count < LOG_RATIOS ? count : LOG_RATIOS;
 	ring->value[(count - 1) % LOG_RATIOS] = value;
-	memcpy(sorted, ring->value, n * sizeof(sorted[0]));
+	memcpy(sorted, ring->value, n * sizeof sorted[0]);
 	const float median = score_quantile(sorted, n, 0.5);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->value[i] - median);
@@ -149,7 +149,7 @@ void slowdown_push(struct predict_tables *t, bool contended, float value)
 	s->value[s->n++ % SLOWDOWN_SPAN] = value;
 	if (s->n < SLOWDOWN_SPAN || s->n % EVERY)
 		return;
-	memcpy(sorted, s->value, sizeof(sorted));
+	memcpy(sorted, s->value, sizeof sorted);
 	/* what moves everything moves nearly all of them, and the same way */
 	const float low = score_quantile(sorted, SLOWDOWN_SPAN, 0.1);
 	const float high = score_quantile(sorted, SLOWDOWN_SPAN, 0.9);

@@ -44,7 +44,7 @@ static inline struct quantiles score_quantiles_read(
 		score_quantiles((struct predict_tables *)t, tier, score_duration(t50_ns)),
 		__ATOMIC_RELAXED);
 	struct quantiles quantiles;
-	memcpy(&quantiles, &word, sizeof(quantiles));
+	memcpy(&quantiles, &word, sizeof quantiles);
 	return quantiles;
 }
 
@@ -52,7 +52,7 @@ static inline void score_quantiles_store(
 	struct predict_tables *t, enum predict_tier tier, int duration, struct quantiles quantiles)
 {
 	uint32_t word;
-	memcpy(&word, &quantiles, sizeof(word));
+	memcpy(&word, &quantiles, sizeof word);
 	__atomic_store_n(score_quantiles(t, tier, duration), word, __ATOMIC_RELAXED);
 }
 

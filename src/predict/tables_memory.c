@@ -58,7 +58,7 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 
 static uint32_t checksum(const struct predict_tables *t)
 {
-	const size_t from = offsetof(struct predict_tables, check) + sizeof(t->check);
+	const size_t from = offsetof(struct predict_tables, check) + sizeof t->check;
 	return crc32c((const char *)t + from, t->bytes - from);
 }
 
@@ -98,7 +98,7 @@ static bool in_bounds(struct predict_tables *t)
 int predict_attach(struct predict *p, void *memory, size_t bytes, const struct predict_device *d)
 {
 	struct predict_tables *t = memory;
-	if ((uintptr_t)memory % 64 || bytes < sizeof(*t) || t->magic != TABLES_MAGIC)
+	if ((uintptr_t)memory % 64 || bytes < sizeof *t || t->magic != TABLES_MAGIC)
 		return -EINVAL;
 	const size_t want = predict_bytes(&(struct predict_sizes){ t->launches, t->kernels });
 	if (!want || t->bytes != want || bytes < want)
@@ -118,9 +118,9 @@ int predict_attach(struct predict *p, void *memory, size_t bytes, const struct p
 /* Scores say how this device repeats itself, and slowdowns what it did last. */
 static void forget_scores(struct predict_tables *t)
 {
-	memset(&t->hot, 0, sizeof(t->hot));
-	memset(t->scores, 0, sizeof(t->scores));
-	memset(t->slowdown, 0, sizeof(t->slowdown));
+	memset(&t->hot, 0, sizeof t->hot);
+	memset(t->scores, 0, sizeof t->scores);
+	memset(t->slowdown, 0, sizeof t->slowdown);
 	t->hot.slower[0] = t->hot.slower[1] = 1;
 	score_init(t);
 }

@@ -88,7 +88,7 @@ uint32_t chunk_unfinished(const struct chunk_header *c, uint32_t bytes)
 	return unfinished;
 }
 
-/* --- flying: the oldest is overwritten --------------------------------------------------- */
+/* ---- flying: the oldest is overwritten ---- */
 
 static uint64_t count_records(const struct chunk_header *c, uint32_t bytes)
 {
@@ -168,7 +168,7 @@ static long overwrite_next(const struct recorder *r, long fd, uint32_t bytes, ui
 	return -ENOSPC;
 }
 
-/* --- new room and free room ---------------------------------------------------------------- */
+/* ---- new room and free room ---- */
 
 static uint64_t file_bytes(long fd)
 {
@@ -301,7 +301,7 @@ struct chunk_header *recorder_chunk(
 	return chunk_new(r, kind, bytes, tid, NULL).chunk;
 }
 
-/* --- a thread's own --------------------------------------------------------------------------- */
+/* ---- a thread's own ---- */
 
 bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
 	const struct chunk_birth *birth)

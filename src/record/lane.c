@@ -42,7 +42,7 @@ uint32_t ranges_room(uint32_t bytes)
 	return (bytes - CHUNK_PAYLOAD) / sizeof(struct range) * sizeof(struct range);
 }
 
-/* --- threads that are gone --------------------------------------------------------------- */
+/* ---- threads that are gone ---- */
 
 /* Where the last record of an open chunk ends. */
 static uint32_t end_of_records(const struct mapped *m)
@@ -149,7 +149,7 @@ void lanes_sweep(struct recorder *r)
 	}
 }
 
-/* --- threads that come --------------------------------------------------------------------- */
+/* ---- threads that come ---- */
 
 static bool make_segment(uint32_t s)
 {

@@ -21,7 +21,7 @@
 #include "record/chunk.h"
 #include "event/schema_text.h"
 
-/* --- processes ----------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 uint64_t process_start_of(uint32_t pid)
 {
@@ -54,7 +54,7 @@ uint64_t process_start_of(uint32_t pid)
 	return start;
 }
 
-/* --- the file ------------------------------------------------------------------------ */
+/* ---- the file ---- */
 
 bool writer_beyond_limit(uint64_t end)
 {
@@ -252,7 +252,7 @@ int trace_file_begin(int fd, struct trace_header *h)
 	return (int)(done ? done : write_whole(fd, h, sizeof *h, 0));
 }
 
-/* --- making it ------------------------------------------------------------------------ */
+/* ---- making it ---- */
 
 /* Makers of the same file, who each see an old one, may try in turn. */
 #define TRIES 16

@@ -29,7 +29,7 @@ static void restore_signals(uint64_t mask)
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }
 
-/* --- what is lost --------------------------------------------------------------------------- */
+/* ---- what is lost ---- */
 
 static void add(uint64_t *counter, uint64_t by)
 {
@@ -69,7 +69,7 @@ static bool refused(struct recorder *r, struct writer *w)
 	return false;
 }
 
-/* --- lanes ----------------------------------------------------------------------------------- */
+/* ---- lanes ---- */
 
 /* The thread's lane; with it what was entered before there was one has an account. */
 static bool has_lane(struct recorder *r, struct writer *w)
@@ -120,7 +120,7 @@ struct counter *writer_counters(struct recorder *r, struct writer *w)
 	return c;
 }
 
-/* --- full chunks ----------------------------------------------------------------------------- */
+/* ---- full chunks ---- */
 
 static bool is_inside(const struct mapped *m, const char *at)
 {
@@ -252,7 +252,7 @@ static bool keep_chunk(struct recorder *r, struct writer *w, struct track *t)
 	return true;
 }
 
-/* --- the next chunk --------------------------------------------------------------------------- */
+/* ---- the next chunk ---- */
 
 static uint32_t next_chunk_bytes(const struct recorder *r, const struct writer *w)
 {
@@ -347,8 +347,7 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 	return ok ? true : refused(r, w);
 }
 
-/* --- forked children ---------------------------------------------------------------------------
- */
+/* ---- forked children ---- */
 
 /* Puts private memory in the place of a chunk. */
 static void part_from(const struct mapped *m)

@@ -112,7 +112,7 @@ static const char *cause_of(const struct idle_gap *p)
 {
 	static const char idle[] = "idle";
 	const char *text = wall_part_text[p->cause];
-	return strncmp(text, idle, sizeof(idle) - 1) ? text : text + sizeof(idle) + 1;
+	return strncmp(text, idle, sizeof idle - 1) ? text : text + sizeof idle + 1;
 }
 
 static void put_idle_gaps(const struct report *r, FILE *out, const struct analysis_style *style)

@@ -129,7 +129,7 @@ static void put_chart(const struct page *p)
 		put_line(p, column, most, line);
 	number_ns(&from, trace_since_ns(p->r->trace, p->d->first_ticks));
 	number_ns(&to, trace_since_ns(p->r->trace, p->d->last_ticks));
-	snprintf(right, sizeof(right), "%s", to.text);
+	snprintf(right, sizeof right, "%s", to.text);
 	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(right)), from.text, right);
 }
 
@@ -252,7 +252,7 @@ static void put_peak(const struct page *p)
 	if (seconds > 0)
 		number_bytes(&rate, sat_from((double)r->gpu_memory.allocated_bytes / seconds));
 	else
-		snprintf(rate.text, sizeof(rate.text), "-");
+		snprintf(rate.text, sizeof rate.text, "-");
 	fprintf(p->out, "  churn   %s/s allocated; %s blocks came and went", rate.text,
 		number_count(&pairs, d->matched));
 	if (r->launches)

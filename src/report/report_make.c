@@ -180,7 +180,7 @@ static int make(struct report *r, unsigned threads, struct error *err)
 int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
 	struct report **ret_report, struct error *err)
 {
-	struct report *r = calloc(1, sizeof(*r));
+	struct report *r = calloc(1, sizeof *r);
 	if (!r)
 		return error_set(err, -ENOMEM, "no memory for a report");
 	r->trace = trace;

@@ -104,13 +104,13 @@ static void put_exit(const struct page *p)
 	const struct trace_header *h = &p->r->trace->header;
 	char text[64];
 	if (h->state != TRACE_FINISHED)
-		snprintf(text, sizeof(text), "not finished, or not ended in order");
+		snprintf(text, sizeof text, "not finished, or not ended in order");
 	else if (!h->launched)
 		return;
 	else if (trace_exit_signal(h))
-		snprintf(text, sizeof(text), "killed by signal %u", trace_exit_signal(h));
+		snprintf(text, sizeof text, "killed by signal %u", trace_exit_signal(h));
 	else
-		snprintf(text, sizeof(text), "exit status %u", trace_exit_status(h));
+		snprintf(text, sizeof text, "exit status %u", trace_exit_status(h));
 	put_total(p, "ended", text);
 }
 
@@ -139,7 +139,7 @@ static void put_totals(const struct page *p)
 	if (r->off_ns)
 		put_total(p, "switched off", number_ns(&n, r->off_ns));
 	put_exit(p);
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
 		if (counts[i].count || counts[i].always)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
@@ -450,14 +450,14 @@ static void put_layers(const struct page *p)
 	static const char *const headings[] = { "device", "count", "host", "median span",
 		"median host", "kind", "name" };
 	const struct report *r = p->r;
-	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof(*rows));
+	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof *rows);
 	size_t n = 0;
 	struct table t;
 	for (size_t i = 0; rows && i < r->operators.n; i++)
 		if (r->operators.v[i].kind != RANGE_OPERATOR)
 			rows[n++] = &r->operators.v[i];
 	if (n) {
-		qsort(rows, n, sizeof(*rows), layer_order);
+		qsort(rows, n, sizeof *rows, layer_order);
 		heading(p, "Layers and annotations by time on the device, with all inside");
 		table_init(&t, ">>>>><<", headings);
 	}

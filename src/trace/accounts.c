@@ -25,7 +25,7 @@ static int add_accounts(const struct trace *t, struct accounts *a)
 	int found;
 	while ((found = trace_next(t, CHUNK_ACCOUNTS, &at, &buf, NULL)) == 1) {
 		const struct thread_account *of = (const struct thread_account *)buf.payload;
-		for (size_t n = buf.bytes / sizeof(*of); n; n--, of++) {
+		for (size_t n = buf.bytes / sizeof *of; n; n--, of++) {
 			a->entered += of->entered;
 			a->returned += of->returned;
 		}

@@ -37,7 +37,7 @@ static bool next(const struct chunk_buf *buf, size_t *at, void *ret, size_t each
 
 bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity *ret_activity)
 {
-	while (next(buf, at, ret_activity, sizeof(*ret_activity))) {
+	while (next(buf, at, ret_activity, sizeof *ret_activity)) {
 		if (!ret_activity->kind)
 			continue;
 		if (ret_activity->end_ns < ret_activity->start_ns)
@@ -49,7 +49,7 @@ bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity 
 
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range)
 {
-	while (next(buf, at, ret_range, sizeof(*ret_range))) {
+	while (next(buf, at, ret_range, sizeof *ret_range)) {
 		if (!ret_range->kind)
 			continue;
 		if (ret_range->valid & RANGE_OPEN) {
@@ -64,7 +64,7 @@ bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range
 
 bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
 {
-	while (next(buf, at, ret_link, sizeof(*ret_link)))
+	while (next(buf, at, ret_link, sizeof *ret_link))
 		if (ret_link->correlation)
 			return true;
 	return false;
@@ -111,7 +111,7 @@ static const char *name_of(const char *const *names, size_t count, unsigned i)
 	return i < count ? names[i] : NULL;
 }
 
-#define NAME_OF(names, i) name_of(names, sizeof(names) / sizeof((names)[0]), i)
+#define NAME_OF(names, i) name_of(names, sizeof names / sizeof((names)[0]), i)
 
 const char *copy_direction_name(unsigned direction)
 {
@@ -159,7 +159,7 @@ const char *range_kind_name(unsigned kind)
 static uint32_t word_at(const uint8_t *p)
 {
 	uint32_t w;
-	memcpy(&w, p, sizeof(w));
+	memcpy(&w, p, sizeof w);
 	return w;
 }
 
@@ -169,8 +169,8 @@ void words_split(const uint8_t *in, size_t count, size_t each, uint8_t *out)
 		uint32_t last = 0;
 		for (size_t i = 0; i < count; i++) {
 			const uint32_t now = word_at(in + i * each + word), step = now - last;
-			memcpy(out, &step, sizeof(step));
-			out += sizeof(step);
+			memcpy(out, &step, sizeof step);
+			out += sizeof step;
 			last = now;
 		}
 	}
@@ -182,8 +182,8 @@ void words_join(const uint8_t *in, size_t count, size_t each, uint8_t *out)
 		uint32_t now = 0;
 		for (size_t i = 0; i < count; i++) {
 			now += word_at(in);
-			memcpy(out + i * each + word, &now, sizeof(now));
-			in += sizeof(now);
+			memcpy(out + i * each + word, &now, sizeof now);
+			in += sizeof now;
 		}
 	}
 }

@@ -58,8 +58,8 @@ static int make_columns(struct block_maker *m, const struct chunk_buf *buf)
  */
 static size_t without_zeros(const uint8_t *v, size_t n)
 {
-	for (uint64_t word = 0; n >= sizeof(word); n -= sizeof(word)) {
-		memcpy(&word, v + n - sizeof(word), sizeof(word));
+	for (uint64_t word = 0; n >= sizeof word; n -= sizeof word) {
+		memcpy(&word, v + n - sizeof word, sizeof word);
 		if (word)
 			break;
 	}
@@ -118,7 +118,7 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 	b->chunk.used = b->encoding == ENCODING_COLUMNS ? (uint32_t)buf->bytes : b->raw_bytes;
 	expect(b->raw_bytes <= CHUNK_LIMIT, "no block is larger than readers take");
 	const size_t skip = offsetof(struct block_header, bytes);
-	b->check = hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
+	b->check = hash_fnv32((const char *)b + skip, sizeof *b - skip);
 	return 0;
 }
 

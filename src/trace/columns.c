@@ -20,12 +20,12 @@
 int last_table_init(struct last_table *t, struct last_args **slots, size_t *room)
 {
 	if (!*slots) {
-		*slots = malloc(256 * sizeof(**slots));
+		*slots = malloc(256 * sizeof **slots);
 		if (!*slots)
 			return -ENOMEM;
 		*room = 256;
 	}
-	memset(*slots, 0, *room * sizeof(**slots));
+	memset(*slots, 0, *room * sizeof **slots);
 	*t = (struct last_table){ .slots = slots, .room = room };
 	return 0;
 }
@@ -41,7 +41,7 @@ static struct last_args *probe(struct last_args *slots, size_t room, uint32_t ke
 static bool grow(struct last_table *t)
 {
 	const size_t room = *t->room * 2;
-	struct last_args *bigger = calloc(room, sizeof(*bigger));
+	struct last_args *bigger = calloc(room, sizeof *bigger);
 	if (!bigger)
 		return false;
 	for (size_t i = 0; i < *t->room; i++)
@@ -108,11 +108,11 @@ static int sections(const uint8_t *columns, size_t bytes, uint32_t records, stru
 	};
 	for (int c = 0; c < COLUMNS; c++) {
 		uint32_t length;
-		if (bytes < sizeof(length))
+		if (bytes < sizeof length)
 			return -EBADMSG;
-		memcpy(&length, columns, sizeof(length));
-		columns += sizeof(length);
-		bytes -= sizeof(length);
+		memcpy(&length, columns, sizeof length);
+		columns += sizeof length;
+		bytes -= sizeof length;
 		if (length > bytes || (each[c] && length != (uint64_t)records * each[c]))
 			return -EBADMSG;
 		ret[c] = (struct bytes){ columns, columns + length };
@@ -125,7 +125,7 @@ static int sections(const uint8_t *columns, size_t bytes, uint32_t records, stru
 static uint16_t get16(const uint8_t *at)
 {
 	uint16_t v;
-	memcpy(&v, at, sizeof(v));
+	memcpy(&v, at, sizeof v);
 	return v;
 }
 
@@ -291,10 +291,10 @@ void splitter_put(const struct splitter *s, uint8_t *out)
 	const uint8_t *const end = out + splitter_bytes(s);
 	for (int c = 0; c < COLUMNS; c++) {
 		const uint32_t length = (uint32_t)s->column[c].bytes;
-		memcpy(out, &length, sizeof(length));
+		memcpy(out, &length, sizeof length);
 		if (length)
-			memcpy(out + sizeof(length), s->column[c].data, length);
-		out += sizeof(length) + length;
+			memcpy(out + sizeof length, s->column[c].data, length);
+		out += sizeof length + length;
 	}
 	expect(out == end, "columns are as long as was said");
 }

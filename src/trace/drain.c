@@ -90,15 +90,15 @@ static char *container_room(struct drain *d, uint32_t bytes)
 static bool put_block(struct drain *d)
 {
 	const struct block_header *b = &d->maker.header;
-	const uint32_t bytes = (uint32_t)sizeof(*b) + padded(b->bytes);
+	const uint32_t bytes = (uint32_t)sizeof *b + padded(b->bytes);
 	char *to = container_room(d, bytes);
 	d->behind |= !to;
 	if (!to)
 		return false;
 	struct block_header head = *b;
 	head.magic = 0;
-	memcpy(to + sizeof(head), d->maker.packed, b->bytes);
-	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof head, d->maker.packed, b->bytes);
+	memcpy(to, &head, sizeof head);
 	__atomic_store_n((uint32_t *)(void *)to, BLOCK_MAGIC, __ATOMIC_RELEASE);
 	d->now.used += bytes;
 	return true;
@@ -117,7 +117,7 @@ static bool make_room(struct drain *d, uint32_t bytes)
 static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t bytes)
 {
 	struct chunk_ref ref = { .room = bytes - CHUNK_PAYLOAD };
-	memcpy(&ref.head, c, sizeof(ref.head));
+	memcpy(&ref.head, c, sizeof ref.head);
 	if (ref.head.used > ref.room || !make_room(d, ref.room))
 		return false;
 	if (ref.head.kind != CHUNK_EVENTS && ref.head.kind != CHUNK_RANGES)
@@ -169,7 +169,7 @@ static bool look_at(struct drain *d, size_t i)
 {
 	struct place *p = &d->places.v[i];
 	struct chunk_header c;
-	if (p->done || read_at(d->fd, &c, sizeof(c), p->offset) || c.magic != CHUNK_MAGIC)
+	if (p->done || read_at(d->fd, &c, sizeof c, p->offset) || c.magic != CHUNK_MAGIC)
 		return false;
 	if (!p->bytes && !learn_place(d, i, c.bytes))
 		return false;
@@ -196,7 +196,7 @@ static void walk(struct drain *d)
 		*p = (struct place){ .offset = d->walked };
 		d->walked += TRACE_GRAIN;
 		struct chunk_header c;
-		if (!read_at(d->fd, &c, sizeof(c), p->offset) && c.magic == CHUNK_MAGIC)
+		if (!read_at(d->fd, &c, sizeof c, p->offset) && c.magic == CHUNK_MAGIC)
 			learn_place(d, d->places.n - 1, c.bytes);
 	}
 }
@@ -220,7 +220,7 @@ bool drain_step(struct drain *d)
 static int attach(struct drain *d, const char *path)
 {
 	struct stat st;
-	if (strlen(path) >= sizeof(d->file.path))
+	if (strlen(path) >= sizeof d->file.path)
 		return -ENAMETOOLONG;
 	memcpy(d->file.path, path, strlen(path) + 1);
 	d->fd = open(path, O_RDWR | O_CLOEXEC);
@@ -238,7 +238,7 @@ static int attach(struct drain *d, const char *path)
 
 int drain_open(const char *path, struct drain **ret_d, struct error *err)
 {
-	struct drain *d = calloc(1, sizeof(*d));
+	struct drain *d = calloc(1, sizeof *d);
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory to drain %s", path);
 	d->fd = -1;

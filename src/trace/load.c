@@ -75,7 +75,7 @@ static int check_same(const struct trace *t, const struct chunk_ref *ref)
 {
 	struct chunk_header now;
 	const struct chunk_header *was = &ref->head;
-	const int e = read_at(t->fd, &now, sizeof(now), ref->offset - CHUNK_PAYLOAD);
+	const int e = read_at(t->fd, &now, sizeof now, ref->offset - CHUNK_PAYLOAD);
 	if (e)
 		return e;
 	const bool same = now.magic == CHUNK_MAGIC && now.pid == was->pid && now.tid == was->tid &&

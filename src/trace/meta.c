@@ -120,7 +120,7 @@ static int add_nodes(struct meta *m, const void *from, size_t count, struct grap
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		struct graph_node n;
-		memcpy(&n, (const char *)from + i * sizeof(n), sizeof(n));
+		memcpy(&n, (const char *)from + i * sizeof n, sizeof n);
 		if ((n.type & ~NODE_DISABLED) == NODE_KERNEL)
 			m->nodes.v[m->nodes.n++] = n;
 	}
@@ -213,7 +213,7 @@ static int add_uuid(struct loader *l, const struct record *r)
 		if (d->process != l->process || d->device != arg(r, 0))
 			continue;
 		const uint64_t uuid[2] = { arg(r, 1), arg(r, 2) };
-		memcpy(d->uuid, uuid, sizeof(d->uuid));
+		memcpy(d->uuid, uuid, sizeof d->uuid);
 		break;
 	}
 	return 0;
@@ -304,9 +304,9 @@ static void count_unknown(struct meta *m, uint32_t process, const struct chunk_b
 	for (size_t i = 0; i < m->unknown.n; i++) {
 		struct meta_unknown *u = &m->unknown.v[i];
 		uint64_t count;
-		if (u->process != process || u->index >= buf->bytes / sizeof(count))
+		if (u->process != process || u->index >= buf->bytes / sizeof count)
 			continue;
-		memcpy(&count, buf->payload + u->index * sizeof(count), sizeof(count));
+		memcpy(&count, buf->payload + u->index * sizeof count, sizeof count);
 		u->count += count;
 	}
 }
@@ -377,7 +377,7 @@ static int step_order(const void *one, const void *two)
 static int index_kernels(struct meta *m)
 {
 	if (m->kernels.n)
-		qsort(m->kernels.v, m->kernels.n, sizeof(*m->kernels.v), kernel_order);
+		qsort(m->kernels.v, m->kernels.n, sizeof *m->kernels.v, kernel_order);
 	for (size_t i = 0; i < m->kernels.n; i++) {
 		const struct meta_kernel *k = &m->kernels.v[i];
 		uint32_t *first = map_get(&m->kernel_map, MAP_KEY(k->process, k->handle));
@@ -404,7 +404,7 @@ static void resolve_aliases(struct meta *m)
 static void index_graphs(struct meta *m)
 {
 	if (m->steps.n)
-		qsort(m->steps.v, m->steps.n, sizeof(*m->steps.v), step_order);
+		qsort(m->steps.v, m->steps.n, sizeof *m->steps.v, step_order);
 	for (size_t i = m->steps.n; i-- > 0;) {
 		struct graph_exec *x = &m->execs.v[m->steps.v[i].exec];
 		x->first_step = (uint32_t)i;
@@ -430,7 +430,7 @@ int meta_load(const struct trace *t, struct meta *m, struct error *err)
 	resolve_aliases(m);
 	index_graphs(m);
 	if (m->attributes.n)
-		qsort(m->attributes.v, m->attributes.n, sizeof(*m->attributes.v), attributes_order);
+		qsort(m->attributes.v, m->attributes.n, sizeof *m->attributes.v, attributes_order);
 	return 0;
 }
 

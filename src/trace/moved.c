@@ -25,7 +25,7 @@ struct moved {
 
 struct moved *moved_new(void)
 {
-	struct moved *m = calloc(1, sizeof(*m));
+	struct moved *m = calloc(1, sizeof *m);
 	if (m)
 		pthread_mutex_init(&m->lock, NULL);
 	return m;
@@ -79,9 +79,9 @@ static void note_container(struct moved *m, uint64_t offset, uint64_t end)
 static void walk_container(const struct trace *t, struct moved *m, struct container *c)
 {
 	struct block_header b;
-	while (c->end - c->at >= sizeof(b) && !read_at(t->fd, &b, sizeof(b), c->at) &&
+	while (c->end - c->at >= sizeof b && !read_at(t->fd, &b, sizeof b, c->at) &&
 		block_sane(&b)) {
-		const uint64_t payload = c->at + sizeof(b);
+		const uint64_t payload = c->at + sizeof b;
 		const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
 		if (padded > c->end - payload || !note_block(m, &b, payload))
 			return;
@@ -94,14 +94,14 @@ static void walk_chunks(const struct trace *t, struct moved *m)
 {
 	struct trace_header now;
 	struct stat st;
-	if (read_at(t->fd, &now, sizeof(now), 0) || fstat(t->fd, &st))
+	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return;
 	const uint64_t size = (uint64_t)st.st_size, end = now.next < size ? now.next : size;
 	bool all = true;
 	uint64_t at = m->walked ? m->walked : now.header_bytes;
 	while (at < end && end - at >= TRACE_GRAIN) {
 		struct chunk_header c;
-		const bool sane = !read_at(t->fd, &c, sizeof(c), at) && c.magic == CHUNK_MAGIC &&
+		const bool sane = !read_at(t->fd, &c, sizeof c, at) && c.magic == CHUNK_MAGIC &&
 				  chunk_sane(&c, end - at);
 		all &= sane;
 		if (sane && c.kind == CHUNK_PACKED)

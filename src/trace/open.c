@@ -93,7 +93,7 @@ static int check_header(const struct trace *t, const char *path, struct error *e
 		return error_set(err, -EINVAL,
 			"%s was begun and not written: whoever made it was killed, and nothing was recorded",
 			path);
-	if (h->version == 0 || h->form > TRACE_PACKED || h->header_bytes < sizeof(*h) ||
+	if (h->version == 0 || h->form > TRACE_PACKED || h->header_bytes < sizeof *h ||
 		h->header_bytes % 8)
 		return error_set(err, -EINVAL, "%s is damaged: its header makes no sense", path);
 	if (h->form == TRACE_RAW && h->header_bytes % TRACE_GRAIN)
@@ -108,7 +108,7 @@ static int check_header(const struct trace *t, const char *path, struct error *e
 static int read_header(struct trace *t, const char *path, struct error *err)
 {
 	struct trace_header *h = &t->header;
-	const size_t there = t->size < sizeof(*h) ? (size_t)t->size : sizeof(*h);
+	const size_t there = t->size < sizeof *h ? (size_t)t->size : sizeof *h;
 	const int e = read_at(t->fd, h, there, 0);
 	if (e)
 		return error_set(err, e, "%s can't be read: %s", path, strerror(-e));
@@ -116,12 +116,12 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 	if (memcmp(h->magic, TRACE_MAGIC, magic) != 0)
 		return error_set(err, -EINVAL,
 			"%s is not a trace; weir import makes one of another tool's file", path);
-	if (there < sizeof(*h))
+	if (there < sizeof *h)
 		return error_set(err, -EINVAL,
 			"%s is truncated: it ends after %" PRIu64 " bytes, inside its header", path,
 			t->size);
-	h->host[sizeof(h->host) - 1] = '\0';
-	h->program[sizeof(h->program) - 1] = '\0';
+	h->host[sizeof h->host - 1] = '\0';
+	h->program[sizeof h->program - 1] = '\0';
 	if (!(h->optional & FEATURE_ACCOUNTS))
 		h->overwritten = h->unaccounted = 0;
 	const int v = check_version(h, path, err);
@@ -160,7 +160,7 @@ static void add_clock(struct trace *t, const struct clock_pair *pair)
 
 static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
 {
-	ref.head.thread[sizeof(ref.head.thread) - 1] = '\0';
+	ref.head.thread[sizeof ref.head.thread - 1] = '\0';
 	if (ref.head.kind != CHUNK_SCHEMA) { /* the schema belongs to no process */
 		ref.process = process_of(t, &ref.head);
 		if (ref.process == MAP_NONE)
@@ -188,7 +188,7 @@ bool block_sane(const struct block_header *b)
 {
 	const size_t skip = offsetof(struct block_header, bytes);
 	return b->magic == BLOCK_MAGIC &&
-	       b->check == hash_fnv32((const char *)b + skip, sizeof(*b) - skip);
+	       b->check == hash_fnv32((const char *)b + skip, sizeof *b - skip);
 }
 
 /* Columns are joined after they are decompressed, to what the chunk had in use. */
@@ -214,7 +214,7 @@ static bool block_fits(struct trace *t, const struct block_header *b)
 static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, uint64_t *at)
 {
 	struct block_header b;
-	const int e = read_at(t->fd, &b, sizeof(b), *at);
+	const int e = read_at(t->fd, &b, sizeof b, *at);
 	if (e)
 		return e;
 	if (!block_sane(&b)) {
@@ -222,14 +222,14 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 		*at = end;
 		return 1;
 	}
-	const uint64_t payload = *at + sizeof(b);
+	const uint64_t payload = *at + sizeof b;
 	if (b.bytes > end - payload)
 		return 1;
 	const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
 	*at = padded > end - payload ? end : payload + padded;
 	expect(*at >= payload && *at <= end, "a walk over blocks goes forwards, to the end");
 	if (!block_fits(t, &b)) {
-		trace_damage(t, payload - sizeof(b), *at - (payload - sizeof(b)),
+		trace_damage(t, payload - sizeof b, *at - (payload - sizeof b),
 			"blocks unpack to more than a file of this size may hold");
 		return 0;
 	}
@@ -249,7 +249,7 @@ static int walk_blocks(struct trace *t, struct chunk_list *list, struct containe
 	int e = 0;
 	while (!e && c->end - c->at >= sizeof(struct block_header)) {
 		uint32_t magic;
-		e = read_at(t->fd, &magic, sizeof(magic), c->at);
+		e = read_at(t->fd, &magic, sizeof magic, c->at);
 		if (e || !magic)
 			break;
 		e = walk_block(t, list, c->end, &c->at);
@@ -290,7 +290,7 @@ static int walk_granule(struct trace *t, struct chunk_list *list, uint64_t end, 
 {
 	struct chunk_header c;
 	const uint64_t offset = *at;
-	int e = read_at(t->fd, &c, sizeof(c), offset);
+	int e = read_at(t->fd, &c, sizeof c, offset);
 	if (e)
 		return e;
 	*at += TRACE_GRAIN;
@@ -348,19 +348,19 @@ static int by_owner(const void *one, const void *two)
 static int drop_twins(struct chunk_list *list)
 {
 	size_t blocks = 0, kept = 0;
-	struct chunk_ref *sorted = malloc((list->refs.n + 1) * sizeof(*sorted));
+	struct chunk_ref *sorted = malloc((list->refs.n + 1) * sizeof *sorted);
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->refs.n; i++)
 		if (list->refs.v[i].packed)
 			sorted[blocks++] = list->refs.v[i];
-	qsort(sorted, blocks, sizeof(*sorted), by_owner);
+	qsort(sorted, blocks, sizeof *sorted, by_owner);
 	for (size_t i = 0; i < list->refs.n; i++) {
 		const struct chunk_ref *ref = &list->refs.v[i];
 		const bool drained =
 			ref->head.kind == CHUNK_EVENTS || ref->head.kind == CHUNK_RANGES;
 		if (ref->packed || !drained ||
-			!bsearch(ref, sorted, blocks, sizeof(*sorted), by_owner))
+			!bsearch(ref, sorted, blocks, sizeof *sorted, by_owner))
 			list->refs.v[kept++] = *ref;
 	}
 	list->refs.n = kept;
@@ -404,13 +404,13 @@ static int walk_later(struct trace *t, struct chunk_list *list)
 {
 	struct trace_header now;
 	struct stat st;
-	if (read_at(t->fd, &now, sizeof(now), 0) || fstat(t->fd, &st))
+	if (read_at(t->fd, &now, sizeof now, 0) || fstat(t->fd, &st))
 		return 0;
 	const uint64_t size = (uint64_t)st.st_size, end = now.next < size ? now.next : size;
 	int e = 0;
 	for (uint64_t at = list->walked; !e && at < end && end - at >= TRACE_GRAIN;) {
 		struct chunk_header c;
-		if (read_at(t->fd, &c, sizeof(c), at))
+		if (read_at(t->fd, &c, sizeof c, at))
 			break;
 		const bool sane = c.magic == CHUNK_MAGIC && chunk_sane(&c, end - at) &&
 				  c.used <= c.bytes - CHUNK_PAYLOAD;
@@ -528,7 +528,7 @@ static int open_file(struct trace *t, const char *path, struct error *err)
 
 int trace_open(const char *path, struct trace **ret_t, struct error *err)
 {
-	struct trace *t = calloc(1, sizeof(*t));
+	struct trace *t = calloc(1, sizeof *t);
 	if (!t)
 		return error_set(err, -ENOMEM, "no memory to read %s", path);
 	const int e = open_file(t, path, err);

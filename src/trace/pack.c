@@ -35,7 +35,7 @@ static int put(struct packer *p, const void *data, size_t bytes)
 static int put_block(struct packer *p, const struct block_header *b, const uint8_t *payload)
 {
 	static const uint8_t zeros[8];
-	int e = put(p, b, sizeof(*b));
+	int e = put(p, b, sizeof *b);
 	if (!e)
 		e = put(p, payload, b->bytes);
 	if (!e)
@@ -49,7 +49,7 @@ static int copy_block(struct packer *p, const struct chunk_ref *ref)
 {
 	struct block_header b;
 	uint8_t *payload = malloc(ref->room ? ref->room : 1);
-	int e = payload ? read_at(p->t->fd, &b, sizeof(b), ref->offset - sizeof(b)) : -ENOMEM;
+	int e = payload ? read_at(p->t->fd, &b, sizeof b, ref->offset - sizeof b) : -ENOMEM;
 	if (!e)
 		e = read_at(p->t->fd, payload, ref->room, ref->offset);
 	if (!e)
@@ -92,7 +92,7 @@ static struct trace_header packed_header(const struct packer *p)
 {
 	struct trace_header h = p->t->header;
 	h.form = TRACE_PACKED;
-	h.header_bytes = sizeof(h);
+	h.header_bytes = sizeof h;
 	h.lost += p->maker.torn;
 	h.next = p->bytes;
 	return h;
@@ -101,11 +101,11 @@ static struct trace_header packed_header(const struct packer *p)
 static int write_all(struct packer *p)
 {
 	struct trace_header h = packed_header(p);
-	int e = put(p, &h, sizeof(h));
+	int e = put(p, &h, sizeof h);
 	if (!e)
 		e = pack_chunks(p);
 	h = packed_header(p);
-	if (!e && (fseek(p->out, 0, SEEK_SET) || fwrite(&h, sizeof(h), 1, p->out) != 1))
+	if (!e && (fseek(p->out, 0, SEEK_SET) || fwrite(&h, sizeof h, 1, p->out) != 1))
 		e = -errno;
 	if (!e && fflush(p->out))
 		e = -errno;
@@ -128,7 +128,7 @@ static int copy_to(const struct trace *t, FILE *out)
 	char piece[65536];
 	for (uint64_t at = 0; at < t->size;) {
 		const uint64_t left = t->size - at;
-		const size_t n = left < sizeof(piece) ? (size_t)left : sizeof(piece);
+		const size_t n = left < sizeof piece ? (size_t)left : sizeof piece;
 		const int e = read_at(t->fd, piece, n, at);
 		if (e)
 			return e;

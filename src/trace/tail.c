@@ -54,7 +54,7 @@ struct tail {
 
 int tail_open(const char *path, struct tail **ret_tail, struct error *err)
 {
-	struct tail *tail = calloc(1, sizeof(*tail));
+	struct tail *tail = calloc(1, sizeof *tail);
 	if (!tail)
 		return error_set(err, -ENOMEM, "no memory to read %s", path);
 	int e = 0;
@@ -62,7 +62,7 @@ int tail_open(const char *path, struct tail **ret_tail, struct error *err)
 	tail->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (tail->fd < 0)
 		e = error_set(err, -errno, "%s can't be read: %s", path, strerror(errno));
-	if (!e && read_at(tail->fd, &tail->header, sizeof(tail->header), 0))
+	if (!e && read_at(tail->fd, &tail->header, sizeof tail->header, 0))
 		e = error_set(err, -EAGAIN, "%s has no header yet", path);
 	if (!e && memcmp(tail->header.magic, TRACE_MAGIC, 8) != 0)
 		e = error_set(err, -EINVAL, "%s is not a trace", path);
@@ -122,7 +122,7 @@ static uint64_t file_size(int fd)
 static bool chunk_at(struct tail *tail, uint64_t limit, struct tailed *c)
 {
 	struct chunk_header *h = &c->head;
-	if (read_at(tail->fd, h, sizeof(*h), tail->at) || h->magic != CHUNK_MAGIC)
+	if (read_at(tail->fd, h, sizeof *h, tail->at) || h->magic != CHUNK_MAGIC)
 		return false;
 	return h->bytes >= TRACE_GRAIN && h->bytes % TRACE_GRAIN == 0 &&
 	       h->bytes <= limit - tail->at && h->bytes <= CHUNK_LIMIT;
@@ -211,8 +211,8 @@ static int note_records(struct tail *tail, uint32_t chunk, size_t start, size_t 
 static size_t piece_at(const struct tail *tail, const struct tailed *c)
 {
 	struct record r;
-	if (c->head.bytes - CHUNK_PAYLOAD - c->at < sizeof(r) ||
-		read_at(tail->fd, &r, sizeof(r), c->offset + CHUNK_PAYLOAD + c->at) || !r.fn)
+	if (c->head.bytes - CHUNK_PAYLOAD - c->at < sizeof r ||
+		read_at(tail->fd, &r, sizeof r, c->offset + CHUNK_PAYLOAD + c->at) || !r.fn)
 		return 0;
 	return r.words * 8u < PIECE ? PIECE : r.words * 8u;
 }
@@ -239,8 +239,8 @@ static int read_records(struct tail *tail, uint32_t chunk)
 static void pass_torn(struct tail *tail, struct tailed *c, uint32_t limit)
 {
 	struct record r;
-	while (limit - c->at >= sizeof(r)) {
-		if (read_at(tail->fd, &r, sizeof(r), c->offset + CHUNK_PAYLOAD + c->at))
+	while (limit - c->at >= sizeof r) {
+		if (read_at(tail->fd, &r, sizeof r, c->offset + CHUNK_PAYLOAD + c->at))
 			return;
 		if (r.fn || r.words < RECORD_WORDS || r.words * 8u > limit - c->at)
 			return;
@@ -311,7 +311,7 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 {
 	struct tailed *c = &tail->chunks.v[chunk];
 	struct chunk_header now;
-	if ((c->done && !c->freed) || read_at(tail->fd, &now, sizeof(now), c->offset) ||
+	if ((c->done && !c->freed) || read_at(tail->fd, &now, sizeof now, c->offset) ||
 		!is_awaited(c, &now))
 		return 0;
 	if (now.magic != CHUNK_MAGIC || now.bytes < TRACE_GRAIN || now.bytes > CHUNK_LIMIT)
@@ -347,7 +347,7 @@ int64_t tail_poll(struct tail *tail,
 	void *context)
 {
 	tail->bytes.n = tail->found.n = 0;
-	int e = read_at(tail->fd, &tail->header, sizeof(tail->header), 0);
+	int e = read_at(tail->fd, &tail->header, sizeof tail->header, 0);
 	if (!e)
 		e = find_chunks(tail);
 	for (uint32_t i = 0; !e && i < tail->chunks.n; i++)
@@ -355,7 +355,7 @@ int64_t tail_poll(struct tail *tail,
 	if (e)
 		return e;
 	if (tail->found.n)
-		qsort(tail->found.v, tail->found.n, sizeof(*tail->found.v), found_order);
+		qsort(tail->found.v, tail->found.n, sizeof *tail->found.v, found_order);
 	for (size_t i = 0; i < tail->found.n; i++) {
 		const struct found *f = &tail->found.v[i];
 		call(context, &tail->chunks.v[f->chunk].head,

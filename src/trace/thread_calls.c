@@ -46,7 +46,7 @@ int trace_thread_chunks(const struct trace *t, bool newest, struct thread_chunks
 		if (t->chunks[i].head.kind == CHUNK_EVENTS)
 			ret_list->v.v[ret_list->v.n++] = (uint32_t)i;
 	if (ret_list->v.n)
-		qsort_r(ret_list->v.v, ret_list->v.n, sizeof(*ret_list->v.v),
+		qsort_r(ret_list->v.v, ret_list->v.n, sizeof *ret_list->v.v,
 			newest ? newest_first : oldest_first, (void *)t);
 	return 0;
 }

@@ -57,7 +57,7 @@ static float median(const float *v, size_t n)
 {
 	float copy[BASELINE_SPAN];
 	const size_t count = n < BASELINE_SPAN ? n : BASELINE_SPAN;
-	memcpy(copy, v, count * sizeof(copy[0]));
+	memcpy(copy, v, count * sizeof copy[0]);
 	return score_quantile(copy, count, 0.5);
 }
 
@@ -102,7 +102,7 @@ static struct baseline_kernel *get(
 	struct baselines *b, const struct predict_question *q, float ratio)
 {
 	struct baseline_kernel **k = MAP_ROW(
-		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, calloc(1, sizeof(**k)));
+		&b->kernels, MAP_KEY(q->launch->kernel->id), &b->kernel, calloc(1, sizeof **k));
 	if (!k || !*k)
 		return NULL;
 	const unsigned known_cost = launch_known_cost(q->launch);

@@ -128,7 +128,7 @@ static int split(struct reader *r, const char *at, const char *end)
 	for (;;) {
 		struct field *f = &r->field[r->fields];
 		f->text = out;
-		at = take_field(at, end, out, r->text + sizeof(r->text), &f->bytes);
+		at = take_field(at, end, out, r->text + sizeof r->text, &f->bytes);
 		if (!at)
 			return bad(r, "a field has text behind its closing quote, or the line is "
 				      "longer than 8192 bytes");
@@ -137,7 +137,7 @@ static int split(struct reader *r, const char *at, const char *end)
 		if (at == end)
 			return 0;
 		at++;
-		if (r->fields == MOST_FIELDS || out == r->text + sizeof(r->text))
+		if (r->fields == MOST_FIELDS || out == r->text + sizeof r->text)
 			return bad(r, "the line has more than 256 fields or 8192 bytes");
 	}
 }
@@ -176,7 +176,7 @@ static int take_header(struct reader *r)
 				r->place[c] = i;
 	}
 	static const enum column needed[] = { C_KERNEL, C_GRID_X, C_BLOCK_X };
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
 		if (r->place[needed[i]] < 0)
 			return error_set(r->err, -EINVAL,
 				"%s, line %u: there is no column '%s'; kernel, grid_x and block_x "
@@ -254,7 +254,7 @@ static int take_device(const struct reader *r, struct dataset *d)
 			"%s, line %u: compute capability '%.20s' is not known", r->file, r->line,
 			cc->text);
 	const unsigned number = o ? o->major * 10u + o->minor : d->cc;
-	if (name && !d->device[0] && name->bytes < sizeof(d->device))
+	if (name && !d->device[0] && name->bytes < sizeof d->device)
 		memcpy(d->device, name->text, name->bytes + 1);
 	if ((d->cc && number != d->cc) || (d->sms && sms != d->sms) ||
 		(name && strcmp(name->text, d->device)))
@@ -370,7 +370,7 @@ static int take_row(const struct reader *r, struct dataset *d)
 int dataset_csv(
 	struct dataset *d, const char *text, size_t bytes, const char *file, struct error *err)
 {
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
 	*r = (struct reader){ .file = file, .at = text, .end = text + bytes, .err = err };
@@ -426,7 +426,7 @@ const struct predict_kernel *dataset_kernel(struct dataset *d, const struct pred
 		return NULL;
 	if (*at != MAP_NONE)
 		return d->kernels.v[*at];
-	struct predict_kernel *copy = malloc(sizeof(*copy));
+	struct predict_kernel *copy = malloc(sizeof *copy);
 	struct predict_kernel **slot = copy ? array_push(&d->kernels) : NULL;
 	if (!slot) {
 		free(copy);

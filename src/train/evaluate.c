@@ -159,7 +159,7 @@ static unsigned part_of(enum eval_split split, const struct predict_sample *s, s
 static float large_bound(
 	const struct predict_device *d, const struct predict_sample *samples, size_t n)
 {
-	float *bounds = calloc(n + 1, sizeof(*bounds)), large = 0;
+	float *bounds = calloc(n + 1, sizeof *bounds), large = 0;
 	size_t count = 0;
 	for (size_t i = 0; bounds && i < n; i++) {
 		struct predict_question q = { .launch = &samples[i].launch, .device = d };
@@ -217,14 +217,14 @@ static int deal(struct map *turns, const struct relative *v, size_t n, bool lone
  * in a part that is never held out. */
 static int deal_siblings(const struct predict_sample *samples, size_t n, uint8_t *part)
 {
-	struct relative *v = calloc(n + 1, sizeof(*v));
+	struct relative *v = calloc(n + 1, sizeof *v);
 	struct map turns = { 0 };
 	int ret = v ? 0 : -ENOMEM;
 	for (size_t i = 0; i < n && v; i++)
 		v[i] = (struct relative){ samples[i].launch.kernel->group,
 			samples[i].launch.kernel->id };
 	if (v)
-		qsort(v, n, sizeof(*v), by_group);
+		qsort(v, n, sizeof *v, by_group);
 	for (size_t from = 0, to; from < n && !ret; from = to) {
 		for (to = from; to < n && v[to].group == v[from].group;)
 			to++;
@@ -259,7 +259,7 @@ static int hold_out(const struct predict_device *d, const struct predict_sample 
 	const uint8_t *part, unsigned out, const struct predict_model *like, eval_points *points,
 	struct error *err)
 {
-	struct predict_sample *rest = calloc(n + 1, sizeof(*rest));
+	struct predict_sample *rest = calloc(n + 1, sizeof *rest);
 	struct evaluation e = { 0 };
 	struct model_file *f = NULL;
 	struct predict_model m;

@@ -46,7 +46,7 @@ static bool parse_line(const char *line, struct tree_node nodes[static NODES])
 
 static bool parse_tree(const char *text, struct tree_node nodes[static NODES])
 {
-	memset(nodes, 0, NODES * sizeof(nodes[0]));
+	memset(nodes, 0, NODES * sizeof nodes[0]);
 	while (*text) {
 		const char *newline = strchr(text, '\n');
 		if (!parse_line(text, nodes))
@@ -114,10 +114,10 @@ static int grow(const struct xgboost *x, xgboost_handle booster, xgboost_handle 
 		{ "nthread", "1" },
 		{ "seed", text },
 	};
-	snprintf(depth, sizeof(depth), "%d", FIT_DEPTH);
-	snprintf(text, sizeof(text), "%u", (unsigned)(seed & 0x7fffffff));
+	snprintf(depth, sizeof depth, "%d", FIT_DEPTH);
+	snprintf(text, sizeof text, "%u", (unsigned)(seed & 0x7fffffff));
 	int bad = 0;
-	for (size_t i = 0; !bad && i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; !bad && i < sizeof settings / sizeof settings[0]; i++)
 		bad = x->set(booster, settings[i].name, settings[i].value);
 	for (int round = 0; !bad && round < FIT_TREES; round++) {
 		bad = x->update(booster, round, matrix);

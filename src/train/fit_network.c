@@ -177,7 +177,7 @@ static size_t draw(struct training *t, const struct fit_row *rows, size_t n)
 int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_progress *progress,
 	struct network *ret_network)
 {
-	struct training *t = calloc(1, sizeof(*t));
+	struct training *t = calloc(1, sizeof *t);
 	if (!t)
 		return -ENOMEM;
 	t->random = seed;
@@ -187,7 +187,7 @@ int fit_network(const struct fit_row *rows, size_t n, uint64_t seed, struct fit_
 	for (size_t i = 0; i < n; i++)
 		t->heaviest = rows[i].weight > t->heaviest ? rows[i].weight : t->heaviest;
 	for (int step = 1; step <= STEPS; step++) {
-		memset(&t->gradient, 0, sizeof(t->gradient));
+		memset(&t->gradient, 0, sizeof t->gradient);
 		for (int i = 0; i < BATCH; i++)
 			one_row(t, &rows[draw(t, rows, n)]);
 		adam(t, step);

@@ -68,7 +68,7 @@ static double inversions(struct pair *v, struct pair *scratch, size_t n)
 static double tau_of(struct pair *v, struct pair *scratch, size_t n)
 {
 	const double pairs = (double)n * (double)(n - 1) / 2;
-	qsort(v, n, sizeof(*v), by_predicted);
+	qsort(v, n, sizeof *v, by_predicted);
 	return pairs > 0 ? 1 - 2 * inversions(v, scratch, n) / pairs : 1;
 }
 
@@ -96,11 +96,11 @@ static double window_regret(const struct pair *v, size_t n)
 	struct pair queue[EVAL_WINDOW];
 	for (size_t i = 0; i < n; i++)
 		queue[i] = (struct pair){ v[i].predicted, v[i].measured, i };
-	qsort(queue, n, sizeof(queue[0]), by_predicted_then_at);
+	qsort(queue, n, sizeof queue[0], by_predicted_then_at);
 	const double predicted = turnaround(queue, n);
 	for (size_t i = 0; i < n; i++)
 		queue[i].predicted = queue[i].measured;
-	qsort(queue, n, sizeof(queue[0]), by_predicted_then_at);
+	qsort(queue, n, sizeof queue[0], by_predicted_then_at);
 	return predicted / turnaround(queue, n) - 1;
 }
 
@@ -115,7 +115,7 @@ static double regret_of(const struct pair *v, size_t n)
 
 static double quantile(double *v, size_t n, double q)
 {
-	qsort(v, n, sizeof(v[0]), by_size);
+	qsort(v, n, sizeof v[0], by_size);
 	const size_t at = (size_t)(q * (double)n);
 	return v[at < n ? at : n - 1];
 }
@@ -158,8 +158,8 @@ static void measure_t90(const eval_points *points, struct eval_filter f, struct 
 int eval_measure(const eval_points *points, struct eval_filter filter, int predictor,
 	struct eval_cell *ret_cell)
 {
-	struct pair *v = calloc(points->n + 1, 2 * sizeof(*v));
-	double *off = calloc(points->n + 1, sizeof(*off));
+	struct pair *v = calloc(points->n + 1, 2 * sizeof *v);
+	double *off = calloc(points->n + 1, sizeof *off);
 	struct eval_cell c = { 0 };
 	if (!v || !off) {
 		free(v);

@@ -57,7 +57,7 @@ static int by_number(const void *a, const void *b)
 static size_t count_distinct(uint64_t *v, size_t n)
 {
 	size_t distinct = n > 0;
-	qsort(v, n, sizeof(v[0]), by_number);
+	qsort(v, n, sizeof v[0], by_number);
 	for (size_t i = 1; i < n; i++)
 		distinct += v[i] != v[i - 1];
 	return distinct;
@@ -65,7 +65,7 @@ static size_t count_distinct(uint64_t *v, size_t n)
 
 static int count_rows(struct train_rows *r)
 {
-	uint64_t *ids = calloc(r->n + 1, sizeof(*ids));
+	uint64_t *ids = calloc(r->n + 1, sizeof *ids);
 	if (!ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->n; i++)
@@ -81,8 +81,8 @@ static int count_rows(struct train_rows *r)
 int train_rows_of(const struct predict_device *d, const struct predict_sample *samples, size_t n,
 	struct train_rows *ret_rows)
 {
-	const struct predict_sample **sorted = calloc(n + 1, sizeof(*sorted));
-	struct train_rows r = { .v = calloc(n + 1, sizeof(*r.v)) };
+	const struct predict_sample **sorted = calloc(n + 1, sizeof *sorted);
+	struct train_rows r = { .v = calloc(n + 1, sizeof *r.v) };
 	size_t kept = 0;
 	if (!sorted || !r.v) {
 		free(sorted);
@@ -92,7 +92,7 @@ int train_rows_of(const struct predict_device *d, const struct predict_sample *s
 	for (size_t i = 0; i < n; i++)
 		if (!samples[i].launch.contended && samples[i].launch.key)
 			sorted[kept++] = &samples[i];
-	qsort(sorted, kept, sizeof(*sorted), by_key);
+	qsort(sorted, kept, sizeof *sorted, by_key);
 	for (size_t from = 0, to; from < kept; from = to) {
 		for (to = from; to < kept && sorted[to]->launch.key == sorted[from]->launch.key;)
 			to++;
@@ -137,7 +137,7 @@ static size_t gather(const struct train_rows *r, enum predict_family family, uns
 static void log_ratios_of(
 	const struct train_rows *r, unsigned without, float *scratch, struct log_ratios *e)
 {
-	memset(e, 0, sizeof(*e));
+	memset(e, 0, sizeof *e);
 	for (int f = 0; f < FAMILIES; f++)
 		for (unsigned k = 0; k < KNOWN_COSTS; k++) {
 			struct model_family *m = &e->family[f][k];
@@ -218,24 +218,24 @@ static void put_ranges(struct model_file *f, const struct fit_row *rows, size_t 
 
 static void seal(struct model_file *f)
 {
-	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
+	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
 	f->check = crc32c((const char *)f + from, f->file_bytes - from);
 }
 
 static void put_head(struct model_file *f, const struct predict_device *d,
 	const struct train_rows *r, const struct train_options *o)
 {
-	memcpy(f->magic, MODEL_MAGIC, sizeof(f->magic));
+	memcpy(f->magic, MODEL_MAGIC, sizeof f->magic);
 	f->version = MODEL_VERSION;
-	f->header_bytes = sizeof(*f);
+	f->header_bytes = sizeof *f;
 	f->schema = feature_schema();
 	f->created = o->created;
 	f->launches = r->n;
 	f->kernels = (uint32_t)r->kernels;
 	f->cc = d->cc;
 	f->sms = d->sms;
-	memcpy(f->uuid, d->uuid, sizeof(f->uuid));
-	for (size_t i = 0; o->device && o->device[i] && i + 1 < sizeof(f->device); i++)
+	memcpy(f->uuid, d->uuid, sizeof f->uuid);
+	for (size_t i = 0; o->device && o->device[i] && i + 1 < sizeof f->device; i++)
 		f->device[i] = o->device[i];
 }
 
@@ -264,8 +264,8 @@ static int fit_file(const struct predict_device *d, const struct train_rows *r, 
 	unsigned kinds, const struct train_options *o, struct fit_progress *progress,
 	struct model_file **ret_file, struct error *err)
 {
-	struct fit_row *rows = calloc(r->n + 1, sizeof(*rows));
-	float *scratch = calloc(r->n + 1, sizeof(*scratch));
+	struct fit_row *rows = calloc(r->n + 1, sizeof *rows);
+	float *scratch = calloc(r->n + 1, sizeof *scratch);
 	struct model_file *f = NULL;
 	struct forest *forest = NULL;
 	struct log_ratios e;
@@ -286,7 +286,7 @@ static int fit_file(const struct predict_device *d, const struct train_rows *r, 
 		goto out;
 	put_head(f, d, r, o);
 	put_ranges(f, rows, n);
-	memcpy(f->families, e.family, sizeof(f->families));
+	memcpy(f->families, e.family, sizeof f->families);
 	f->kind = kinds & MODEL_FOREST ? MODEL_FOREST : MODEL_NETWORK;
 	ret = 0;
 	if (kinds & MODEL_NETWORK)
@@ -434,7 +434,7 @@ static int train_rows(const struct predict_device *d, struct train_rows *r, unsi
 	const struct train_options *o, struct model_file **ret_bytes, struct train_report *report,
 	struct error *err)
 {
-	float *numbers = calloc(4 * r->n + 1, sizeof(*numbers));
+	float *numbers = calloc(4 * r->n + 1, sizeof *numbers);
 	if (!numbers)
 		return error_set(err, -ENOMEM, "there is not enough memory to train");
 	struct held_out h = { numbers, numbers + r->n, numbers + 2 * r->n };

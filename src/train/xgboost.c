@@ -30,11 +30,11 @@ static bool load(struct xgboost *x)
 	void *library = dlopen("libxgboost.so.0", RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		library = dlopen("libxgboost.so", RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; library && i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+	for (size_t i = 0; library && i < sizeof symbols / sizeof symbols[0]; i++) {
 		void *symbol = dlsym(library, symbols[i].symbol);
 		if (!symbol)
 			return false;
-		memcpy((char *)x + symbols[i].offset, &symbol, sizeof(symbol));
+		memcpy((char *)x + symbols[i].offset, &symbol, sizeof symbol);
 	}
 	return library != NULL;
 }

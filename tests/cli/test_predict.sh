@@ -1,10 +1,10 @@
-# Times that are foretold at the launch, on the simulated driver and a CUPTI that a test program
+# Times that are predicted at the launch, on the simulated driver and a CUPTI that a test program
 # tells what ran: learnt in the run, from a trace, from what an earlier run has left.
 weir=$1
 . "$(dirname "$0")/expect.sh"
 build=$(cd "$(dirname "$weir")/.." && pwd)
 weir=$build/bin/weir
-program=$build/tests/cli/programs/foretold
+program=$build/tests/cli/programs/predicted
 [ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcuda.so.1" ] || exit 0
 [ -x "$program" ] || exit 0
 cd "$scratch" || exit 1

@@ -112,7 +112,7 @@ static _Noreturn void give_up(const char *what)
 	exit(SKIPPED);
 }
 
-/* --- the command's side ---------------------------------------------------------------- */
+/* ---- the command's side ---- */
 
 static void become(char **argv)
 {
@@ -135,7 +135,7 @@ static void become(char **argv)
 	_exit(127);
 }
 
-/* --- what goes wrong --------------------------------------------------------------------- */
+/* ---- what goes wrong ---- */
 
 static bool is_in_guest(pid_t pid, unsigned long long ip)
 {
@@ -201,7 +201,7 @@ static void look_at(pid_t pid)
 		go_wrong(pid, &regs);
 }
 
-/* --- the tree ---------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 static void ended(pid_t pid, int status)
 {

@@ -44,7 +44,7 @@ enum {
 
 static const struct predict_kernel kernels[] = { { .id = 1, .family = FAMILY_GEMM, .group = 7 },
 	{ .id = 2, .family = FAMILY_GEMM, .group = 7 }, { .id = 3, .family = FAMILY_NORM } };
-#define KERNELS (sizeof(kernels) / sizeof(*kernels))
+#define KERNELS (sizeof kernels / sizeof *kernels)
 
 static struct predict_launch launch_of(uint32_t i)
 {

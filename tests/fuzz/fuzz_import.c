@@ -35,7 +35,7 @@ const char schema_text[] =
 	"type ptr ptr 8\ntype void* ptr 8\ntype size_t uint 8\ntype uint uint 4\ntype dim3 dim3 12\n"
 	"type CUfunction ptr 8\ntype CUstream ptr 8\ntype CUdeviceptr ptr 8\n"
 	"type cudaStream_t ptr 8\ntype cudaGraphExec_t ptr 8\n";
-const unsigned schema_text_bytes = sizeof(schema_text) - 1;
+const unsigned schema_text_bytes = sizeof schema_text - 1;
 
 #define REPORTED 16 /* one input in so many */
 

@@ -32,10 +32,10 @@ static void ask(const struct predict_model *m)
 
 static void mend(struct model_file *f, size_t n)
 {
-	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
-	memcpy(f->magic, MODEL_MAGIC, sizeof(f->magic));
+	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
+	memcpy(f->magic, MODEL_MAGIC, sizeof f->magic);
 	f->version = MODEL_VERSION;
-	f->header_bytes = sizeof(*f);
+	f->header_bytes = sizeof *f;
 	f->file_bytes = n;
 	f->schema = feature_schema();
 	f->check = crc32c((const char *)f + from, n - from);

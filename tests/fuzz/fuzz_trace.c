@@ -200,7 +200,7 @@ static void put_block(int fd, const struct piece *p)
 {
 	static uint8_t packed[ZSTD_COMPRESSBOUND(65536)];
 	static const uint8_t zeros[8];
-	const size_t n = ZSTD_compress(packed, sizeof(packed), p->payload, p->length, 1);
+	const size_t n = ZSTD_compress(packed, sizeof packed, p->payload, p->length, 1);
 	struct block_header b = { .magic = BLOCK_MAGIC,
 		.bytes = (uint32_t)n,
 		.raw_bytes = p->length,
@@ -214,8 +214,8 @@ static void put_block(int fd, const struct piece *p)
 			.tid = p->records & 3,
 			.seq = p->records } };
 	const size_t skip = offsetof(struct block_header, bytes);
-	b.check = hash_fnv32((const char *)&b + skip, sizeof(b) - skip);
-	put(fd, &b, sizeof(b));
+	b.check = hash_fnv32((const char *)&b + skip, sizeof b - skip);
+	put(fd, &b, sizeof b);
 	put(fd, packed, n);
 	put(fd, zeros, -n & 7);
 }
@@ -239,7 +239,7 @@ static void put_chunk(int fd, const struct piece *p)
 		.pid = 1,
 		.tid = p->records & 3,
 		.seq = p->records };
-	put(fd, &h, sizeof(h));
+	put(fd, &h, sizeof h);
 	put_zeros(fd, gap);
 	put(fd, p->payload, p->length);
 	put_zeros(fd, bytes - CHUNK_PAYLOAD - p->length);
@@ -254,14 +254,14 @@ static void put_header(int fd, enum trace_form form, uint64_t next)
 		.form = form,
 		.clock = CLOCK_IS_MONOTONIC,
 		.next = next };
-	put(fd, &h, sizeof(h));
-	put_zeros(fd, bytes - sizeof(h));
+	put(fd, &h, sizeof h);
+	put_zeros(fd, bytes - sizeof h);
 }
 
 static void put_pieces(int fd, const uint8_t *data, size_t size, enum trace_form form)
 {
 	struct piece p = {
-		.kind = CHUNK_SCHEMA, .length = sizeof(schema), .payload = (const uint8_t *)schema
+		.kind = CHUNK_SCHEMA, .length = sizeof schema, .payload = (const uint8_t *)schema
 	};
 	put_header(fd, form, form == TRACE_RAW ? TRACE_GRAIN * 1000ull : 0);
 	do
@@ -298,7 +298,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		put_schema(fd, data + 1, size - 1);
 	else
 		put(fd, data + 1, size - 1);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 #ifdef FUZZ_REPLAY
 	for (unsigned reader = 0; reader < READERS; reader++)
 		read_by(path, reader);

@@ -61,7 +61,7 @@ static const uint64_t edges[] = { 0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 0x7fff, 
 	0xff08, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffff,
 	0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffffe, 0xffffffffffffffff,
 	0x3ff0000000000000, 0x7ff0000000000000, 0x7ff8000000000000, 0x7f800000, 0x7fc00000 };
-#define EDGES (sizeof(edges) / sizeof(*edges))
+#define EDGES (sizeof edges / sizeof *edges)
 
 static uint64_t other_value(struct dice *d, uint64_t was)
 {
@@ -132,7 +132,7 @@ static const char *const words[] = { "1e400", "-1e400", "-0", "0", "-1", "184467
 	"[[[[[[[[", "{\"a\":", "1.7976931348623157e308", "99999999999999999999999999999999999999",
 	"\"\\u0000\"", "\"\\ud800\"", "\xff\xfe", "\"X\"", "\"B\"", "\"E\"", "\"s\"", "\"f\"",
 	"\"kernel\"", ",", "", "\"", "\\", "\n", "1e15", "1e19", "0x10", "1.5", "-1.5" };
-#define WORDS (sizeof(words) / sizeof(*words))
+#define WORDS (sizeof words / sizeof *words)
 
 static bool is_word(uint8_t c)
 {
@@ -232,11 +232,11 @@ struct block {
 
 static bool block_at(const struct buffer *b, size_t at, struct block *ret)
 {
-	if (at > b->n || b->n - at < sizeof(ret->head))
+	if (at > b->n || b->n - at < sizeof ret->head)
 		return false;
-	memcpy(&ret->head, b->v + at, sizeof(ret->head));
+	memcpy(&ret->head, b->v + at, sizeof ret->head);
 	ret->at = at;
-	ret->bytes = sizeof(ret->head) + ((ret->head.bytes + 7ull) & ~7ull);
+	ret->bytes = sizeof ret->head + ((ret->head.bytes + 7ull) & ~7ull);
 	return ret->head.magic == BLOCK_MAGIC && ret->bytes <= b->n - at;
 }
 
@@ -262,7 +262,7 @@ static bool pick_block(struct dice *d, const struct buffer *b, struct block *ret
 static void seal(struct block_header *h)
 {
 	const size_t skip = offsetof(struct block_header, bytes);
-	h->check = hash_fnv32((const char *)h + skip, sizeof(*h) - skip);
+	h->check = hash_fnv32((const char *)h + skip, sizeof *h - skip);
 }
 
 static void replace(struct buffer *b, const struct block *was, struct block_header *head,
@@ -271,18 +271,18 @@ static void replace(struct buffer *b, const struct block *was, struct block_head
 	static const uint8_t zeros[8];
 	seal(head);
 	erase(b, was->at, was->bytes);
-	if (sizeof(*head) + head->bytes + 8 > b->most - b->n)
+	if (sizeof *head + head->bytes + 8 > b->most - b->n)
 		return;
 	insert(b, was->at, zeros, -head->bytes & 7);
 	insert(b, was->at, payload, head->bytes);
-	insert(b, was->at, head, sizeof(*head));
+	insert(b, was->at, head, sizeof *head);
 }
 
 #define PLAIN_MOST (4u << 20)
 
 static uint8_t *inflate_block(const struct buffer *b, const struct block *k, size_t *ret_bytes)
 {
-	const uint8_t *packed = b->v + k->at + sizeof(k->head);
+	const uint8_t *packed = b->v + k->at + sizeof k->head;
 	const unsigned long long n = ZSTD_getFrameContentSize(packed, k->head.bytes);
 	uint8_t *out = n <= PLAIN_MOST ? malloc((size_t)n + 8) : NULL;
 	if (!out || ZSTD_decompress(out, (size_t)n, packed, k->head.bytes) != n) {
@@ -391,9 +391,9 @@ static void change_packed(struct dice *d, struct buffer *b)
 	case 2:
 	case 3: {
 		const size_t skip = offsetof(struct block_header, raw_bytes);
-		change_value(d, (uint8_t *)&k.head + skip, sizeof(k.head) - skip);
+		change_value(d, (uint8_t *)&k.head + skip, sizeof k.head - skip);
 		seal(&k.head);
-		memcpy(b->v + k.at, &k.head, sizeof(k.head));
+		memcpy(b->v + k.at, &k.head, sizeof k.head);
 		break;
 	}
 	case 4:
@@ -415,13 +415,13 @@ static void change_raw(struct dice *d, struct buffer *b)
 	}
 	uint8_t *chunk = b->v + (1 + below(d, chunks - 1)) * TRACE_GRAIN;
 	struct chunk_header head;
-	memcpy(&head, chunk, sizeof(head));
+	memcpy(&head, chunk, sizeof head);
 	const size_t used = head.used && head.used < TRACE_GRAIN - CHUNK_PAYLOAD
 				    ? head.used
 				    : TRACE_GRAIN - CHUNK_PAYLOAD;
 	struct buffer payload = { chunk + CHUNK_PAYLOAD, used, used };
 	if (head.magic == CHUNK_MAGIC && !below(d, 4))
-		change_value(d, chunk + 4, sizeof(head) - 4);
+		change_value(d, chunk + 4, sizeof head - 4);
 	else if (head.magic == CHUNK_MAGIC)
 		change_payload(d, head.kind, &payload);
 	else

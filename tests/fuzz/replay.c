@@ -45,7 +45,7 @@ static int replay_directory(const char *path, int *ret_count)
 	while ((entry = readdir(directory))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
 		rc |= replay(name);
 		++*ret_count;
 	}

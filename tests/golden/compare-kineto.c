@@ -104,7 +104,7 @@ static void sum_activity(json_t *events, json_t *sums)
 		const char *kind = kind_of(event);
 		if (!kind)
 			continue;
-		snprintf(key, sizeof(key), "%s %s", kind, text(event, "name"));
+		snprintf(key, sizeof key, "%s %s", kind, text(event, "name"));
 		add(sums, key, number(event, "dur"));
 	}
 }
@@ -117,7 +117,7 @@ static void compare_activity(json_t *report, json_t *sums)
 	{
 		const char *name = strchr(key, ' ') + 1;
 		char kind[16];
-		snprintf(kind, sizeof(kind), "%.*s", (int)(name - 1 - key), key);
+		snprintf(kind, sizeof kind, "%.*s", (int)(name - 1 - key), key);
 		const double count = json_number_value(json_array_get(sum, 0));
 		const double us = json_number_value(json_array_get(sum, 1));
 		compare(kind, name, row_of(json_object_get(report, "device_work"), name, kind),
@@ -144,14 +144,14 @@ static size_t sum_operators(json_t *events, json_t *sums)
 	char id[32];
 	json_array_foreach(events, i, event)
 	{
-		id_of(event, id, sizeof(id));
+		id_of(event, id, sizeof id);
 		if (!strcmp(text(event, "cat"), "cpu_op"))
 			json_object_set(names, id, json_object_get(event, "name"));
 	}
 	json_array_foreach(events, i, event)
 	{
 		const char *kind = kind_of(event);
-		id_of(event, id, sizeof(id));
+		id_of(event, id, sizeof id);
 		json_t *name = json_object_get(names, id);
 		if (!kind || !strcmp(kind, "span") || !name)
 			continue;

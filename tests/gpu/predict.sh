@@ -1,12 +1,12 @@
 #!/bin/sh
-# Times that are foretold at the launch, on a real GPU: OPT-125m with prompts of five lengths in turns,
+# Times that are predicted at the launch, on a real GPU: OPT-125m with prompts of five lengths in turns,
 # first with nothing known, then with the trace of that run, then with what a run has left.  Prints
 # what weir report says.
 #
 # A length comes in twelve of the sixty forwards, a layer twelve times in each; so with nothing known
 # three launches in five must be exact, which leaves time to hear of what ran.  Later runs know all but what
 # differs from launch to launch: padding in the parameters of one kernel in twelve is whatever was there.
-# Seventeen in twenty must be exact.  Exact answers must be off by less than 5 % in the middle, and within
+# Seventeen in twenty must be exact.  Exact answers must be off by less than 5 % in the median, and within
 # t90 four times in five.  And two CUDA graphs, replayed in turns, of which nine launches in ten must be
 # told as a whole, as well as that.  Exits 1 when something is not so.
 #
@@ -48,7 +48,7 @@ asked = p["launches"] + p["silent"]
 share = exact["launches"] / (p["measured"] - p["contended"] + p["silent"] or 1)
 good = share >= wanted and exact["error_median"] < 0.05 and 0.8 < exact["covered"] <= 1
 print("%-4s %s: of %d launches %d had no answer and %d shared the device; of the others %.0f %% exact, off by "
-      "%.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
+      "median %.1f %%, p90 %.1f %%; within t90 %.0f %%" % (
     ("ok" if good else "BAD", name, asked, p["silent"], p["contended"], 100 * share) + tuple(
     100 * exact[k] for k in ("error_median", "error_p90", "covered"))))
 sys.exit(not good)' "$1" "$2" || failed=1
@@ -64,7 +64,7 @@ run "graphs, replayed" graphs --predict
 import json, sys
 g = json.load(sys.stdin)["prediction"].get("graphs") or {"launches": 0, "error_median": 9, "error_p90": 9, "covered": 0}
 good = g["launches"] >= 0.9 * 3000 and g["error_median"] < 0.05 and 0.8 < g["covered"] <= 1
-print("%-4s graphs: of 3000 launches %d were told, off by %.1f %% in the middle, %.1f %% at nine of ten; within t90 %.0f %%" % (
+print("%-4s graphs: of 3000 launches %d were predicted, relative error: median %.1f %%, p90 %.1f %%; within t90 %.0f %%" % (
     ("ok" if good else "BAD", g["launches"]) + tuple(100 * g[k] for k in ("error_median", "error_p90", "covered"))))
 sys.exit(not good)' || failed=1
 

@@ -12,8 +12,8 @@ cp "$source/tools/words.tbl" tools/
 cp "$source/tools/guest-symbols.txt" \
 	"$source/tools/guest-exports.txt" tools/
 
-printf '#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
-printf '#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
+printf '/* One. */\n#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
+printf '/* One. */\n#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
 printf 'run | g | FILE | help\nhelp | g | | help\n' >api/command.tbl
 printf 'run | out | o | F | - | help\n' >api/option.tbl
 printf '@SYNOPSIS@\n@OPTIONS@\n.Sh EXAMPLES\n' >man/weir-run.1.in
@@ -39,6 +39,7 @@ violate() {
 		for pair in bad:one_two one_two:three three:four four:bad; do
 			printf '#include "base/%s.h"\n' ${pair#*:} >src/base/${pair%:*}.h
 		done ;;
+	dialect) printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c ;;
 	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
 	exports) guest 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;

@@ -51,13 +51,13 @@ static void the_device_calls_itself_simulated(void **state)
 	size_t bytes;
 
 	test_context();
-	OK(cuDeviceGetName(name, sizeof(name), 0));
+	OK(cuDeviceGetName(name, sizeof name, 0));
 	assert_string_equal(name, "Weir simulated GPU");
 	OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	assert_int_equal(value, 132);
 	OK(cuDeviceTotalMem_v2(&bytes, 0));
 	assert_true(bytes == (size_t)141 << 30);
-	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetName(name, sizeof(name), 1));
+	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetName(name, sizeof name, 1));
 	FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&value, -1));
 }
 
@@ -154,7 +154,7 @@ static void no_handle_makes_the_driver_crash(void **state)
 	void *out;
 
 	test_context();
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		FAILS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(bad[i]));
 		FAILS(CUDA_ERROR_INVALID_HANDLE, cuModuleGetFunction(&out, bad[i], "f"));
 		FAILS(CUDA_ERROR_INVALID_HANDLE, cuFuncGetName(&name, bad[i]));
@@ -338,7 +338,7 @@ static void no_private_table_is_answered(void **state)
 	void *table;
 
 	for (int i = 0; i < 256; i++) {
-		memset(id, i, sizeof(id));
+		memset(id, i, sizeof id);
 		FAILS(CUDA_ERROR_NOT_FOUND, cuGetExportTable(&table, id));
 	}
 }

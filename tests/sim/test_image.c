@@ -7,7 +7,7 @@ static uint8_t *read_data(const char *name, size_t *ret_size)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/%s", TEST_DATA, name);
+	snprintf(path, sizeof path, "%s/%s", TEST_DATA, name);
 	FILE *f = fopen(path, "rb");
 	assert_non_null(f);
 	fseek(f, 0, SEEK_END);
@@ -63,7 +63,7 @@ static void every_form_of_a_program_names_the_same_kernels(void **state)
 	const char *forms[] = { "probe.ptx", "probe_sm90.cubin", "probe_plain.fatbin",
 		"probe_zstd.fatbin", "probe_lz4.fatbin" };
 
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+	for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
 		struct image image = load(forms[i]);
 		check_probe(&image);
 		image_fini(&image);
@@ -101,7 +101,7 @@ static void what_is_no_image_is_refused(void **state)
 	const char *const texts[] = { "", "abc", "\177ELF", ".version", "not an image at all",
 		".version 8.0\n.target sm_80\n.entry", "/* never closed" };
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		assert_int_not_equal(
 			image_parse((const uint8_t *)texts[i], strlen(texts[i]), 90, &image), 0);
 }
@@ -182,7 +182,7 @@ static void modules_and_libraries_answer_from_their_image(void **state)
 	int value;
 
 	test_context();
-	snprintf(path, sizeof(path), "%s/probe_sm90.cubin", TEST_DATA);
+	snprintf(path, sizeof path, "%s/probe_sm90.cubin", TEST_DATA);
 	OK(cuModuleLoad(&module, path));
 	OK(cuModuleGetFunctionCount(&count, module));
 	assert_int_equal(count, 3);

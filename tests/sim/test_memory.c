@@ -331,7 +331,7 @@ static void arrays_keep_rows(void **state)
 	};
 	OK(cuMemcpy2D_v2(&up));
 	OK(cuMemcpy2D_v2(&down));
-	assert_memory_equal(from, to, sizeof(from));
+	assert_memory_equal(from, to, sizeof from);
 	up.height = 4;
 	FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&up));
 	OK(cuArrayDestroy(array));

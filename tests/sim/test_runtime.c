@@ -65,19 +65,15 @@ struct __attribute__((packed)) fatbin {
 		uint32_t compressed, zero, minor, arch;
 		uint64_t zero2, flags, zero3, plain;
 	} entry;
-	char text[sizeof(test_ptx)];
+	char text[sizeof test_ptx];
 };
 
 static struct fatbin fatbin = {
 	.magic = 0xba55ed50,
 	.version = 1,
 	.header = 16,
-	.size = 64 + sizeof(test_ptx),
-	.entry = { .kind = 1,
-		.version = 0x101,
-		.header = 64,
-		.size = sizeof(test_ptx),
-		.arch = 80 },
+	.size = 64 + sizeof test_ptx,
+	.entry = { .kind = 1, .version = 0x101, .header = 64, .size = sizeof test_ptx, .arch = 80 },
 };
 
 static struct {
@@ -106,7 +102,7 @@ __attribute__((constructor)) static void register_program(void)
 {
 	static char add_name[] = "add", counter_name[] = "counter";
 
-	memcpy(fatbin.text, test_ptx, sizeof(test_ptx));
+	memcpy(fatbin.text, test_ptx, sizeof test_ptx);
 	handle = __cudaRegisterFatBinary(&wrapper);
 	__cudaRegisterFunction(
 		handle, (const char *)add, add_name, add_name, -1, NULL, NULL, NULL, NULL, NULL);

@@ -73,7 +73,7 @@ static void a_mistake_in_the_script_stops_cuInit(void **state)
 		"fault=cuInit:0:1", "memory=many", "devices=99", "delay=cuInit:5days", "wave=-1",
 		"@/does/not/exist", "fault=cuInit:1:2:glue", "version=1" };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		SCRIPTED(bad[i], init_fails);
 }
 
@@ -135,7 +135,7 @@ static void a_script_may_be_a_file(void **state)
 
 	assert_true(dprintf(fd, "# comment\n\ndevices=2\nfault=cuMemAlloc_v2:1:2\n") > 0);
 	close(fd);
-	snprintf(env, sizeof(env), "@%s", path);
+	snprintf(env, sizeof env, "@%s", path);
 	SCRIPTED(env, script_file);
 	unlink(path);
 }
@@ -147,7 +147,7 @@ static long logged(const char *path, const char *name)
 	FILE *f = fopen(path, "r");
 
 	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
+	while (fgets(line, sizeof line, f))
 		if (sscanf(line, "%63s %ld", word, &count) == 2 && !strcmp(word, name))
 			found = count;
 	fclose(f);
@@ -171,8 +171,8 @@ static const char *log_env(void)
 {
 	static char env[96];
 
-	snprintf(log_path, sizeof(log_path), "/tmp/weir-sim-log-%d", (int)getpid());
-	snprintf(env, sizeof(env), "log=%s", log_path);
+	snprintf(log_path, sizeof log_path, "/tmp/weir-sim-log-%d", (int)getpid());
+	snprintf(env, sizeof env, "log=%s", log_path);
 	return env;
 }
 

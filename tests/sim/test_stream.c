@@ -567,7 +567,7 @@ static void a_graph_is_drawn_with_its_kernels_names(void **state)
 	OK(cuGraphDebugDotPrint(graph, path, 0));
 	FILE *file = fopen(path, "r");
 	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
+	while (fgets(line, sizeof line, file))
 		named |= strstr(line, "KERNEL empty") != NULL;
 	fclose(file);
 	unlink(path);

@@ -89,7 +89,7 @@ static void write_at(struct maker *m, const void *data, size_t bytes, uint64_t a
 
 struct maker *maker_new(const char *path, const char *schema, uint32_t chunk_bytes)
 {
-	struct maker *m = calloc(1, sizeof(*m));
+	struct maker *m = calloc(1, sizeof *m);
 	need(m, "calloc");
 	m->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	need(m->fd >= 0, path);
@@ -136,7 +136,7 @@ void maker_chunk(struct maker *m, enum chunk_kind kind, uint32_t pid, uint32_t t
 		.process_start = pid,
 		.open = m->header.start };
 	const uint64_t at = take(m, whole);
-	write_at(m, &h, sizeof(h), at);
+	write_at(m, &h, sizeof h, at);
 	write_at(m, payload, bytes, at + CHUNK_PAYLOAD);
 }
 
@@ -157,7 +157,7 @@ int maker_thread(
 		.tid = tid,
 		.process_start = pid,
 		.open = m->header.start };
-	snprintf(t->head.thread, sizeof(t->head.thread), "%s", name);
+	snprintf(t->head.thread, sizeof t->head.thread, "%s", name);
 	return i;
 }
 
@@ -168,7 +168,7 @@ static void flush(struct maker *m, struct maker_thread *t, bool open)
 	h.state = open ? CHUNK_OPEN : CHUNK_CLOSED;
 	if (open)
 		h.used = 0;
-	write_at(m, &h, sizeof(h), at);
+	write_at(m, &h, sizeof h, at);
 	write_at(m, t->payload, t->head.used, at + CHUNK_PAYLOAD);
 	t->head.seq++;
 	t->head.used = 0;
@@ -182,9 +182,9 @@ struct record *maker_put(struct maker *m, int thread, struct record head, const 
 		flush(m, t, false);
 	need(bytes <= t->room, "a record longer than a chunk");
 	struct record *r = (struct record *)(t->payload + t->head.used);
-	memcpy(r, &head, sizeof(head));
-	if (bytes > sizeof(head))
-		memcpy(r->arg, args, bytes - sizeof(head));
+	memcpy(r, &head, sizeof head);
+	if (bytes > sizeof head)
+		memcpy(r->arg, args, bytes - sizeof head);
 	t->head.used += bytes;
 	return r;
 }
@@ -226,7 +226,7 @@ void maker_finish(struct maker *m, uint64_t end_ticks, bool open)
 		m->header.end.real_ns += end_ticks - START_TICKS;
 	}
 	take(m, 0);
-	write_at(m, &m->header, sizeof(m->header), 0);
+	write_at(m, &m->header, sizeof m->header, 0);
 	close(m->fd);
 	free(m);
 }

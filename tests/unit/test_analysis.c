@@ -49,7 +49,7 @@ static void begin(void)
 
 static void put_calls(const struct made_call *calls, size_t n)
 {
-	struct link *links = calloc(n + 1, sizeof(*links));
+	struct link *links = calloc(n + 1, sizeof *links);
 	for (size_t i = 0; i < n; i++) {
 		const struct made_call *c = &calls[i];
 		const uint64_t dur = (c->end - c->start) * 1000ull;
@@ -66,13 +66,13 @@ static void put_calls(const struct made_call *calls, size_t n)
 			.fn = c->fn };
 	}
 	if (n)
-		maker_chunk(m, CHUNK_LINKS, 7, 0, links, (uint32_t)(n * sizeof(*links)));
+		maker_chunk(m, CHUNK_LINKS, 7, 0, links, (uint32_t)(n * sizeof *links));
 	free(links);
 }
 
 static void put_activity(const struct made_activity *activity, size_t n)
 {
-	struct gpu_activity *all = calloc(n, sizeof(*all));
+	struct gpu_activity *all = calloc(n, sizeof *all);
 	for (size_t i = 0; i < n; i++) {
 		const struct made_activity *w = &activity[i];
 		all[i] = (struct gpu_activity){ .start_ns = ns_of(w->start),
@@ -83,7 +83,7 @@ static void put_activity(const struct made_activity *activity, size_t n)
 			.kind = w->kind,
 			.valid = GPU_HAS_STREAM | (w->call ? GPU_HAS_CORRELATION : 0) };
 	}
-	maker_chunk(m, CHUNK_DEVICE, 7, 0, all, (uint32_t)(n * sizeof(*all)));
+	maker_chunk(m, CHUNK_DEVICE, 7, 0, all, (uint32_t)(n * sizeof *all));
 	free(all);
 }
 
@@ -427,7 +427,7 @@ static void a_radix_sort_is_stable_and_sorts_by_all_bits(void **state)
 		for (uint32_t i = 0; i < N; i++)
 			items[i] = (struct item){ i, hash_mix(i) >> (64 - bits), i };
 		assert_int_equal(
-			radix_sort(items, N, sizeof(*items), offsetof(struct item, key), 8), 0);
+			radix_sort(items, N, sizeof *items, offsetof(struct item, key), 8), 0);
 		for (uint32_t i = 1; i < N; i++)
 			assert_true(items[i - 1].key < items[i].key ||
 				    (items[i - 1].key == items[i].key &&
@@ -435,7 +435,7 @@ static void a_radix_sort_is_stable_and_sorts_by_all_bits(void **state)
 	}
 	for (uint32_t i = 0; i < N; i++)
 		items[i] = (struct item){ (uint32_t)hash_mix(i), 0, i };
-	assert_int_equal(radix_sort(items, N, sizeof(*items), offsetof(struct item, before), 4), 0);
+	assert_int_equal(radix_sort(items, N, sizeof *items, offsetof(struct item, before), 4), 0);
 	for (uint32_t i = 1; i < N; i++)
 		assert_true(items[i - 1].before <= items[i].before);
 	assert_int_equal(radix_sort(NULL, 0, 8, 0, 8), 0);

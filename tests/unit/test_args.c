@@ -62,7 +62,7 @@ static void a_buffer_reads_as_pointers_do(void **state)
 		float f;
 	} buffer = { 0x7f0012345600, 0x7f0012340000, 1024, 2.0f };
 	struct launch_args a;
-	args_of_buffer(&a, axpy, 4, &buffer, sizeof(buffer));
+	args_of_buffer(&a, axpy, 4, &buffer, sizeof buffer);
 	assert_true(a.key == of_axpy(0x7f0012345600, 0x7f0012340000, 1024, 2.0f).key);
 	args_of_buffer(&a, axpy, 4, &buffer, 22); /* the last parameter is not in it */
 	assert_int_equal(a.bytes, 20);

@@ -36,7 +36,7 @@ static void a_percentile_is_half_a_percent_exact(void **state)
 			values[i] = hash_mix(i + 1) >> (64 - bits);
 			hist_add(&h, values[i]);
 		}
-		qsort(values, N, sizeof(values[0]), order);
+		qsort(values, N, sizeof values[0], order);
 		for (double p = 0; p <= 1; p += 0.01) {
 			const double rank = ceil(p * N);
 			const double want = (double)values[rank ? (size_t)rank - 1 : 0];
@@ -150,7 +150,7 @@ static void json_is_json_whatever_the_bytes(void **state)
 		bytes[2] = (char)(i * 31 >> 3);
 		if (!bytes[0] || !bytes[1] || !bytes[2])
 			continue; /* jansson refuses \u0000 */
-		json_t *root = parse_back(bytes, sizeof(bytes));
+		json_t *root = parse_back(bytes, sizeof bytes);
 		assert_non_null(root);
 		assert_true(json_is_string(json_object_get(root, "s")));
 		json_decref(root);
@@ -202,10 +202,10 @@ static void text_for_a_terminal_holds_nothing_that_it_obeys(void **state)
 		{ "\x9b\xff\xc3", "???" }, /* no UTF-8, and a character without its end */
 		{ "\xed\xa0\x80", "???" }, /* half of a pair */
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[64], printed[64] = "";
-		FILE *out = fmemopen(printed, sizeof(printed), "w");
-		snprintf(text, sizeof(text), "%s", rows[i].is);
+		FILE *out = fmemopen(printed, sizeof printed, "w");
+		snprintf(text, sizeof text, "%s", rows[i].is);
 		text_make_safe(text);
 		assert_string_equal(text, rows[i].becomes);
 		text_put_safe(out, rows[i].is);
@@ -222,7 +222,7 @@ static void a_long_name_ends_behind_a_whole_character(void **state)
 	assert_string_equal(text_short(&t, "\xc3\xa4\xc3\xa4\xc3\xa4", 2), "\xc3\xa4\xc3\xa4…");
 	assert_string_equal(text_short(&t, "", 4), "");
 	char many[4 * TEXT_MOST + 8];
-	for (size_t i = 0; i + 4 < sizeof(many); i += 4)
+	for (size_t i = 0; i + 4 < sizeof many; i += 4)
 		memcpy(many + i, "\xf0\x9f\x98\x80", 5);
 	assert_int_equal(strlen(text_short(&t, many, TEXT_MOST)), 4 * TEXT_MOST + 3);
 }
@@ -274,20 +274,20 @@ static void bounded_text_ends_where_its_room_does(void **state)
 {
 	for (size_t size = 0; size < 30; size++) {
 		char room[32], all[] = "one, two, 3, four";
-		memset(room, '#', sizeof(room));
+		memset(room, '#', sizeof room);
 		struct bounded b = { .to = room, .size = size };
 		bounded_put(&b, "one");
 		bounded_printf(&b, ", %s, %d", "two", 3);
 		bounded_char(&b, ',');
 		bounded_bytes(&b, " fourteen", 5);
 		const char *text = bounded_end(&b);
-		assert_int_equal(b.cut, size < sizeof(all));
+		assert_int_equal(b.cut, size < sizeof all);
 		assert_true(room[size] == '#'); /* nothing behind it */
 		if (!size) {
 			assert_null(text);
 			continue;
 		}
-		all[size < sizeof(all) ? size - 1 : sizeof(all) - 1] = '\0';
+		all[size < sizeof all ? size - 1 : sizeof all - 1] = '\0';
 		assert_string_equal(text, all);
 		assert_int_equal(b.used, strlen(all));
 	}

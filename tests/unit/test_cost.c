@@ -11,7 +11,7 @@ static struct cost cost(
 {
 	char args[1024];
 	struct cost c = { 0 };
-	snprintf(args, sizeof(args), "{\"Ev Idx\":3,\"Input Dims\":%s,\"Input type\":%s%s}", dims,
+	snprintf(args, sizeof args, "{\"Ev Idx\":3,\"Input Dims\":%s,\"Input type\":%s%s}", dims,
 		types, more);
 	if (!cost_of(operator, args, &c))
 		fail_msg("%s of %s has no cost", operator, args);
@@ -120,7 +120,7 @@ static void convolutions_of_all_kinds_have_the_flops_that_a_hand_counts(void **s
 			     "\"[0, 0]\",\"1\",\"[True, True, False]\""),
 			2 * 2.0 * 25 * 48, 4 * (300 + 2 * 100 + 2 * 48) },
 	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		const struct cost c = cost(table[i].operator, table[i].dims, FLOAT, table[i].says);
 		if (c.flops != table[i].flops || c.bytes != table[i].bytes)
 			fail_msg("%s of %s: %.0f FLOPs and %.0f bytes, not %.0f and %.0f",
@@ -152,9 +152,9 @@ static void a_convolution_has_the_flops_of_a_plain_loop(void **state)
 			for (unsigned x = 0; x < n; x++)
 				for (unsigned f = 0; f < out; f++)
 					flops += 2.0 * (channels / groups) * kernel * kernel;
-		snprintf(dims, sizeof(dims), "[[1,%u,%u,%u],[%u,%u,%u,%u],[]]", channels, in, in,
+		snprintf(dims, sizeof dims, "[[1,%u,%u,%u],[%u,%u,%u,%u],[]]", channels, in, in,
 			out, channels / groups, kernel, kernel);
-		snprintf(says, sizeof(says),
+		snprintf(says, sizeof says,
 			SAYS("\"\",\"\",\"\",\"[%u, %u]\",\"[%u, %u]\",\"[%u, %u]\",\"%u\""),
 			stride, stride, pad, pad, dilation, dilation, groups);
 		const struct cost c = cost("aten::conv2d", dims, FLOAT, says);
@@ -169,10 +169,10 @@ static void a_convolution_that_does_not_say_how_has_no_cost(void **state)
 	static const char *const says[] = { "", ",\"Concrete Inputs\":[]",
 		SAYS("\"\",\"\",\"\",\"[1, 1]\",\"\\\"same\\\"\",\"[1, 1]\",\"1\""),
 		SAYS("\"\",\"\",\"\",\"[1, 1]\"") };
-	for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+	for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
 		char args[400];
 		struct cost c;
-		snprintf(args, sizeof(args),
+		snprintf(args, sizeof args,
 			"{\"Input Dims\":[[2,3,8,8],[5,3,3,3]],\"Input type\":%s%s}", FLOAT,
 			says[i]);
 		assert_false(cost_of("aten::conv2d", args, &c));
@@ -268,10 +268,10 @@ static void attention_has_the_layout_of_its_operator(void **state)
 			"\"False\"",
 			2.5 * WHOLE },
 	};
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		char name[80], says[256];
-		snprintf(name, sizeof(name), "aten::%s", table[i].operator);
-		snprintf(says, sizeof(says), ",\"Concrete Inputs\":[%s]", table[i].says);
+		snprintf(name, sizeof name, "aten::%s", table[i].operator);
+		snprintf(says, sizeof says, ",\"Concrete Inputs\":[%s]", table[i].says);
 		const struct cost c = cost(name, table[i].dims, HALF4, says);
 		if (c.flops != table[i].flops || c.at_most)
 			fail_msg("%s: %.0f FLOPs%s, not %.0f", name, c.flops,
@@ -293,16 +293,14 @@ static double seen(int queries, int keys, bool from_last)
 static void a_causal_mask_counts_what_it_lets_through(void **state)
 {
 	static const int lengths[][2] = { { 16, 16 }, { 16, 32 }, { 32, 16 }, { 1, 16 } };
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
 		const int q = lengths[i][0], k = lengths[i][1];
 		char dims[128];
-		snprintf(
-			dims, sizeof(dims), "[[1,1,%d,8],[1,1,%d,8],[1,1,%d,8],[],[],[]]", q, k, k);
+		snprintf(dims, sizeof dims, "[[1,1,%d,8],[1,1,%d,8],[1,1,%d,8],[],[],[]]", q, k, k);
 		assert_true(cost("aten::scaled_dot_product_attention", dims, HALF3,
 				    SAYS("\"\",\"\",\"\",\"\",\"0.\",\"True\""))
 				    .flops == 4 * 8 * seen(q, k, false));
-		snprintf(
-			dims, sizeof(dims), "[[1,%d,1,8],[1,%d,1,8],[1,%d,1,8],[],[],[]]", q, k, k);
+		snprintf(dims, sizeof dims, "[[1,%d,1,8],[1,%d,1,8],[1,%d,1,8],[],[],[]]", q, k, k);
 		assert_true(cost("aten::_flash_attention_forward", dims, HALF3,
 				    SAYS("\"\",\"\",\"\",\"\",\"\",\"16\",\"16\",\"0.\",\"True\""))
 				    .flops == 4 * 8 * seen(q, k, true));
@@ -523,9 +521,9 @@ static void what_a_product_is_computed_by_is_its_unit(void **state)
 	} all[] = { { "float32", "float32", GPU_FP32 }, { "float32", "float32_by_tf32", GPU_TF32 },
 		{ "float32", "float32_by_bfloat16", GPU_FP16 },
 		{ "float16", "float32_by_tf32", GPU_FP16 }, { "float64", "float64", GPU_FP64 } };
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		char args[256];
-		snprintf(args, sizeof(args),
+		snprintf(args, sizeof args,
 			"{\"m\":1,\"n\":1,\"k\":1,\"type\":\"%s\",\"compute\":\"%s\"}", all[i].type,
 			all[i].compute);
 		assert_int_equal(call("cublasGemmEx", args).unit, all[i].unit);
@@ -559,9 +557,9 @@ static void a_call_that_says_too_little_has_no_cost(void **state)
 		"{\"input\":[1],\"filter\":[1],\"output\":7}",
 		"{\"input\":[1],\"filter\":[],\"output\":[1]}" };
 	struct cost c;
-	for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++)
+	for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
 		assert_false(cost_of("cublasGemmEx", products[i], &c));
-	for (size_t i = 0; i < sizeof(convolutions) / sizeof(convolutions[0]); i++)
+	for (size_t i = 0; i < sizeof convolutions / sizeof convolutions[0]; i++)
 		assert_false(cost_of("cudnnConvolutionForward", convolutions[i], &c));
 	assert_false(cost_of("cudnnBackendExecute", "{\"m\":1,\"n\":1,\"k\":1}", &c));
 }
@@ -576,7 +574,7 @@ static void nonsense_has_no_cost(void **state)
 		"\"Input Dims\":[[1,2,3,4,5,6,7,8,9],[1]]", "\"Input Dims\":[[[1,[",
 		"\"Input Dims\":[]", "\"Input Dims\":{}", "\"Input Dims\":[\"a\",[1]]" };
 	struct cost c;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		assert_false(cost_of("aten::mm", texts[i], &c));
 	assert_false(cost_of("aten::unheard_of", "{\"Input Dims\":[[1],[1]]}", &c));
 	assert_false(cost_of("", "", &c));

@@ -40,11 +40,11 @@ static void make_small(void)
 	maker_meta(m, meta, META_PROCESS, 1, 1, &parent, "a\0b", 4, 4);
 	maker_name(m, meta, 1, 0x55, "_Z4axpyPfi");
 	maker_meta(m, meta, META_ALIAS, 2, 2, launch, NULL, 0, 0);
-	maker_meta(m, meta, META_GRAPH, 1, 3, graph, &node, sizeof(node), 1);
-	maker_meta(m, meta, META_NODE, 2, 1, graph, &node, sizeof(node), 1);
+	maker_meta(m, meta, META_GRAPH, 1, 3, graph, &node, sizeof node, 1);
+	maker_meta(m, meta, META_NODE, 2, 1, graph, &node, sizeof node, 1);
 	maker_meta(m, meta, META_UNKNOWN, 2, 1, &parent, "cuNew", 5, 5);
 	maker_meta(m, meta, META_NOTE, 2, 0, NULL, "note", 4, 4);
-	maker_chunk(m, CHUNK_COUNTERS, 100, 101, counters, sizeof(counters));
+	maker_chunk(m, CHUNK_COUNTERS, 100, 101, counters, sizeof counters);
 	for (uint64_t i = 0; i < 3; i++) {
 		maker_put(m, t,
 			(struct record){ .ticks = 2000000 + i, .dur = 9, .fn = 4, .words = 8 },
@@ -208,15 +208,15 @@ static void append_block(FILE *f, struct block_maker *maker, uint32_t tid, size_
 					       .bytes = (uint32_t)bytes + CHUNK_PAYLOAD,
 					       .pid = 100,
 					       .tid = tid } };
-	struct range *ranges = calloc(bytes / sizeof(*ranges), sizeof(*ranges));
-	for (size_t i = 0; i < bytes / sizeof(*ranges); i++)
+	struct range *ranges = calloc(bytes / sizeof *ranges, sizeof *ranges);
+	for (size_t i = 0; i < bytes / sizeof *ranges; i++)
 		ranges[i] = (struct range){
 			.ticks = 2000000, .dur = 5, .tid = tid, .kind = RANGE_OTHER
 		};
 	const struct chunk_buf buf = { .ref = &ref, .payload = (uint8_t *)ranges, .bytes = bytes };
 	static const uint8_t zeros[8];
 	assert_int_equal(block_make(maker, &ref.head, &buf), 0);
-	fwrite(&maker->header, sizeof(maker->header), 1, f);
+	fwrite(&maker->header, sizeof maker->header, 1, f);
 	fwrite(maker->packed, 1, maker->header.bytes, f);
 	fwrite(zeros, 1, -(size_t)maker->header.bytes & 7, f);
 	free(ranges);
@@ -262,7 +262,7 @@ static void counters_of_many_threads_are_all_read(void **state)
 	static struct counter counters[2000];
 	counters[1999].count = 1;
 	const struct chunk_buf buf = {
-		.ref = &ref, .payload = (uint8_t *)counters, .bytes = sizeof(counters)
+		.ref = &ref, .payload = (uint8_t *)counters, .bytes = sizeof counters
 	};
 	struct block_maker maker;
 	struct trace *t;
@@ -272,14 +272,14 @@ static void counters_of_many_threads_are_all_read(void **state)
 	assert_int_equal(block_make(&maker, &ref.head, &buf), 0);
 	for (int i = 0; i < 5000; i++) {
 		static const uint8_t zeros[8];
-		fwrite(&maker.header, sizeof(maker.header), 1, f);
+		fwrite(&maker.header, sizeof maker.header, 1, f);
 		fwrite(maker.packed, 1, maker.header.bytes, f);
 		fwrite(zeros, 1, -(size_t)maker.header.bytes & 7, f);
 	}
 	fclose(f);
 	block_maker_fini(&maker);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
-	assert_true(size_of(FILE_NAME) * UNPACK_RATIO < 5000 * sizeof(counters));
+	assert_true(size_of(FILE_NAME) * UNPACK_RATIO < 5000 * sizeof counters);
 	assert_int_equal(t->damage_count, 0);
 	trace_close(t);
 }
@@ -294,14 +294,14 @@ static void columns_that_join_to_more_than_they_say_are_damaged(void **state)
 	make_packed();
 	const int fd = open(FILE_NAME, O_RDWR);
 	uint64_t at = sizeof(struct trace_header);
-	while (pread(fd, &b, sizeof(b), (off_t)at) == sizeof(b)) {
+	while (pread(fd, &b, sizeof b, (off_t)at) == sizeof b) {
 		if (b.encoding == ENCODING_COLUMNS) {
 			const size_t skip = offsetof(struct block_header, bytes);
 			b.chunk.used = 24;
-			b.check = hash_fnv32((const char *)&b + skip, sizeof(b) - skip);
-			assert_int_equal(pwrite(fd, &b, sizeof(b), (off_t)at), sizeof(b));
+			b.check = hash_fnv32((const char *)&b + skip, sizeof b - skip);
+			assert_int_equal(pwrite(fd, &b, sizeof b, (off_t)at), sizeof b);
 		}
-		at += sizeof(b) + ((b.bytes + 7) & ~7u);
+		at += sizeof b + ((b.bytes + 7) & ~7u);
 	}
 	close(fd);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
@@ -325,7 +325,7 @@ static void holes_are_not_walked(void **state)
 		skip();
 	}
 	assert_int_equal(
-		pwrite(fd, &next, sizeof(next), offsetof(struct trace_header, next)), sizeof(next));
+		pwrite(fd, &next, sizeof next, offsetof(struct trace_header, next)), sizeof next);
 	close(fd);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
 	assert_int_equal(t->damage_count, 0);

@@ -181,7 +181,7 @@ static void fail_conditions_that_make_no_sense_are_refused_with_a_reason(void **
 		{ "p95 > 5 parsecs", "no value" }, { "p95 of > 5ms", "'of' and a name" },
 		{ "p95 on x > 5ms", "'of' and a name" }, { "wall of x > 5s", "whole run" },
 		{ "new > +1", "plain number" } };
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		struct fail_condition g;
 		struct error err = { .text = "" };
 		assert_int_not_equal(condition_parse(wrong[i][0], &g, &err), 0);
@@ -287,7 +287,7 @@ static void one_run_a_side_is_judged_by_its_calls(void **state)
 		parsed("count of come == 10"), parsed("launches > 1000"),
 		parsed("total of come > +1%") };
 	const bool fires[] = { true, true, false, false, true, false, true };
-	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+	for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
 		condition_judge(&conditions[i], d, &j);
 		if (j.failed != fires[i])
 			fail_msg("%s: %d", conditions[i].text, j.failed);

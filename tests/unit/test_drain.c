@@ -115,7 +115,7 @@ static void drained_chunks_are_anybody_s(void **state)
 	assert_true(drain_step(drain));
 	const uint64_t before = file.header->next;
 	for (uint32_t i = 0; i < 4 * MIB / sizeof(struct range); i++) {
-		struct range *g = writer_reserve(&file, &ranges, sizeof(*g) / 8);
+		struct range *g = writer_reserve(&file, &ranges, sizeof *g / 8);
 		assert_non_null(g);
 		assert_int_equal(g->kind, 0); /* wiped */
 		assert_int_equal(g->ticks, 0);
@@ -197,7 +197,7 @@ static void a_chunk_waits_for_the_range_that_is_open(void **state)
 		slots[i] = writer_reserve(&file, &w, sizeof(struct range) / 8);
 	const struct chunk_header *c = w.chunk;
 	for (uint32_t i = 0; i < 3 * TRACE_GRAIN / sizeof(struct range); i++) {
-		struct range *g = writer_reserve(&file, &w, sizeof(*g) / 8);
+		struct range *g = writer_reserve(&file, &w, sizeof *g / 8);
 		*g = (struct range){ .ticks = i, .kind = RANGE_NVTX };
 		writer_unmark(&w);
 		drain_step(drain);

@@ -159,7 +159,7 @@ static void nothing_is_measured_of_nothing(void **state)
 
 static struct predict_sample *stream(size_t n)
 {
-	struct predict_sample *v = calloc(n, sizeof(*v));
+	struct predict_sample *v = calloc(n, sizeof *v);
 	zoo_init(&zoo, 31, 0.01);
 	for (size_t i = 0; i < n; i++)
 		v[i] = zoo_next(&zoo, i << 20);

@@ -17,8 +17,8 @@ static const struct enum_name names[] = {
 
 static void parse(const char *text)
 {
-	struct arena arena = { .base = memory, .size = sizeof(memory) };
-	assert_true(schema_need(text, strlen(text)) <= sizeof(memory));
+	struct arena arena = { .base = memory, .size = sizeof memory };
+	assert_true(schema_need(text, strlen(text)) <= sizeof memory);
 	assert_int_equal(schema_parse(&schema, &arena, text, strlen(text)), 0);
 }
 
@@ -41,11 +41,11 @@ static const char *decoded(const struct sample *s)
 		.enums = names,
 		.enum_count = COUNT_OF(names),
 		.kernel_name = name_of };
-	struct sample *copy = malloc(sizeof(*copy)); /* as long as the record says: for ASan */
-	memcpy(copy, s, sizeof(*s));
+	struct sample *copy = malloc(sizeof *copy); /* as long as the record says: for ASan */
+	memcpy(copy, s, sizeof *s);
 	const size_t bytes = copy->head.words * 8u;
 	copy = realloc(copy, bytes < 24 ? 24 : bytes);
-	const size_t n = decode_record(&d, (const struct record *)copy, line, sizeof(line));
+	const size_t n = decode_record(&d, (const struct record *)copy, line, sizeof line);
 	assert_int_equal(n, strlen(line));
 	free(copy);
 	return line;

@@ -57,7 +57,7 @@ static int child(void (*broken)(void), char *said, size_t room)
 static void is_said(void (*broken)(void), const char *file, const char *what)
 {
 	char said[500];
-	const int status = child(broken, said, sizeof(said));
+	const int status = child(broken, said, sizeof said);
 	if (!strstr(said, file) || !strstr(said, what))
 		fail_msg("'%s' does not say '%s' and '%s'", said, file, what);
 	if (EXPECT_ABORTS)
@@ -89,7 +89,7 @@ static void break_inside(void)
 static void inside_a_program_nothing_is_said(void **state)
 {
 	char said[100];
-	const int status = child(break_inside, said, sizeof(said));
+	const int status = child(break_inside, said, sizeof said);
 	assert_string_equal(said, "");
 	if (EXPECT_ABORTS)
 		assert_true(WIFSIGNALED(status));

@@ -38,7 +38,7 @@ static int begin(void **state)
 	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
 	const int a = maker_thread(m, CHUNK_EVENTS, 100, 101, "first");
 	const int b = maker_thread(m, CHUNK_EVENTS, 100, 102, "second");
-	maker_meta(m, meta, META_PROCESS, 1, 1, &parent, process, sizeof(process), sizeof(process));
+	maker_meta(m, meta, META_PROCESS, 1, 1, &parent, process, sizeof process, sizeof process);
 	maker_name(m, meta, 1, 0x55, "_Z4axpyPfi");
 	put(m, a, (struct record){ .ticks = 2000100, .dur = 500, .fn = FN_LAUNCH, .aux = 48 }, 5,
 		launch);
@@ -189,7 +189,7 @@ static void sum_interned(struct summary *s, struct message data)
 			continue;
 		assert_true(find(inside(&f), 2, &text));
 		const size_t used = strlen(s->interned);
-		snprintf(s->interned + used, sizeof(s->interned) - used, "%.*s;", (int)text.bytes,
+		snprintf(s->interned + used, sizeof s->interned - used, "%.*s;", (int)text.bytes,
 			(const char *)text.data);
 	}
 }
@@ -288,9 +288,9 @@ static int begin_with_work(void **state)
 	maker_meta(m, meta, META_STRING, 1, 1, (uint64_t[]){ 1 }, "_Z4axpyPfi", 10, 10);
 	maker_meta(m, meta, META_STRING, 1, 1, (uint64_t[]){ 2 }, "aten::mm", 8, 8);
 	put(m, a, (struct record){ .ticks = 2000100, .dur = 500, .fn = FN_LAUNCH }, 5, launch);
-	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof(link));
-	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof(ranges));
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
+	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof link);
+	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof ranges);
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof activity);
 	maker_finish(m, 3000000, false);
 	struct error err;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
@@ -413,9 +413,9 @@ static json_t *chrome_of_ranges(const char *const *args, uint32_t count)
 		.stream = 3,
 		.kind = GPU_KERNEL,
 		.valid = GPU_HAS_CORRELATION | GPU_HAS_STREAM };
-	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, count * (uint32_t)sizeof(*ranges));
-	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof(link));
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, &activity, sizeof(activity));
+	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, count * (uint32_t)sizeof *ranges);
+	maker_chunk(m, CHUNK_LINKS, 100, 0, &link, sizeof link);
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &activity, sizeof activity);
 	maker_finish(m, 3000000, false);
 
 	struct trace *kept = trace;

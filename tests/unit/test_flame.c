@@ -77,10 +77,10 @@ static void make(const char *kernel, bool device)
 			.kind = GPU_KERNEL,
 			.valid = GPU_HAS_CORRELATION },
 	};
-	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof(ranges));
+	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof ranges);
 	if (device) {
-		maker_chunk(m, CHUNK_LINKS, 100, 0, links, sizeof(links));
-		maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
+		maker_chunk(m, CHUNK_LINKS, 100, 0, links, sizeof links);
+		maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof activity);
 	}
 	maker_finish(m, 9000000, false);
 }

@@ -149,8 +149,8 @@ static void look(void)
 {
 	struct error err;
 	maker_chunk(
-		m, CHUNK_DEVICE, 100, 0, activity, (uint32_t)(activity_count * sizeof(*activity)));
-	maker_chunk(m, CHUNK_LINKS, 100, 0, links, (uint32_t)(link_count * sizeof(*links)));
+		m, CHUNK_DEVICE, 100, 0, activity, (uint32_t)(activity_count * sizeof *activity));
+	maker_chunk(m, CHUNK_LINKS, 100, 0, links, (uint32_t)(link_count * sizeof *links));
 	maker_finish(m, (device > host ? device : host) + 5000, false);
 	m = NULL;
 	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
@@ -338,7 +338,7 @@ static void the_operator_that_waits_is_named(void **state)
 		wait_for_device();
 		host += 20000;
 	}
-	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof(ranges));
+	maker_chunk(m, CHUNK_RANGES, 100, 100, ranges, sizeof ranges);
 	look();
 	assert_true(said->v.n > 0);
 	assert_string_equal(said->v.v[0].where, "cuStreamSynchronize, mostly in aten::item");

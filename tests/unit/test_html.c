@@ -20,7 +20,7 @@
 
 static struct layout *new_layout(size_t most)
 {
-	struct layout *t = calloc(1, sizeof(*t));
+	struct layout *t = calloc(1, sizeof *t);
 	assert_non_null(t);
 	t->most = most;
 	return t;
@@ -227,7 +227,7 @@ static json_t *data_of(const struct page *p, const char **ret_end)
 	const char *begin = strstr(p->text, tag);
 	json_error_t wrong;
 	assert_non_null(begin);
-	begin += sizeof(tag) - 1;
+	begin += sizeof tag - 1;
 	*ret_end = strchr(begin, '<');
 	assert_non_null(*ret_end);
 	json_t *data = json_loadb(begin, (size_t)(*ret_end - begin), 0, &wrong);
@@ -392,7 +392,7 @@ static void a_recorded_kernel_is_linked_to_its_call(void **state)
 			.fn = FN_LAUNCH,
 			.words = RECORD_WORDS + LAUNCH_WORDS },
 		launch);
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, &kernel, sizeof(kernel));
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &kernel, sizeof kernel);
 	maker_finish(m, T0 + 2000000, false);
 	assert_int_equal(0, trace_open(p.path, &p.t, &err));
 	p.d = decoder_of(p.t);

@@ -162,7 +162,7 @@ static void a_product_left_to_an_operator_inside_is_not_the_copys(void **state)
 static void a_file_cut_anywhere_gives_what_is_whole(void **state)
 {
 	uint64_t last = 0;
-	for (size_t n = 1; n < sizeof(small) - 1; n++) {
+	for (size_t n = 1; n < sizeof small - 1; n++) {
 		write_file(small, n);
 		const int e = take_source();
 		if (e) {
@@ -182,12 +182,12 @@ static void a_compressed_file_is_read_and_may_be_cut_too(void **state)
 {
 	uint8_t packed[4096];
 	gzFile file = gzopen(SOURCE, "wb");
-	gzwrite(file, small, sizeof(small) - 1);
+	gzwrite(file, small, sizeof small - 1);
 	gzclose(file);
 	assert_int_equal(take_source(), 0);
 	assert_int_equal(stats.activities, 2);
 	FILE *plain = fopen(SOURCE, "r");
-	const size_t n = fread(packed, 1, sizeof(packed), plain);
+	const size_t n = fread(packed, 1, sizeof packed, plain);
 	fclose(plain);
 	write_file((char *)packed, n - 40);
 	if (!take_source())
@@ -205,11 +205,11 @@ static void a_small_file_that_unpacks_to_a_large_one_is_left(void **state)
 {
 	static const char event[] = "{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":1}";
 	char blanks[65536];
-	memset(blanks, ' ', sizeof(blanks));
+	memset(blanks, ' ', sizeof blanks);
 	gzFile file = gzopen(SOURCE, "wb");
 	gzprintf(file, "{\"traceEvents\":[%s,", event);
 	for (int i = 0; i < 65 << 4; i++)
-		gzwrite(file, blanks, sizeof(blanks));
+		gzwrite(file, blanks, sizeof blanks);
 	gzprintf(file, "%s]}", event);
 	gzclose(file);
 	assert_int_equal(take_source(), 0);
@@ -349,7 +349,7 @@ static void what_is_no_trace_is_told_in_a_sentence(void **state)
 	assert_int_equal(import_file(".", TRACE, &stats, &err), -EISDIR);
 	assert_int_equal(import_file("/dev/null", TRACE, &stats, &err), -EINVAL);
 	assert_int_equal(import_file("no-such-file", TRACE, &stats, &err), -ENOENT);
-	write_file(small, sizeof(small) - 1);
+	write_file(small, sizeof small - 1);
 	assert_int_equal(import_file(SOURCE, "no/such/folder", &stats, &err), -ENOENT);
 }
 
@@ -360,7 +360,7 @@ static void nesting_ends_somewhere(void **state)
 	text[1000] = '\0';
 	assert_true(import(text) < 0);
 	assert_non_null(strstr(err.text, "nested too deep"));
-	memset(text, ']', sizeof(text));
+	memset(text, ']', sizeof text);
 	memcpy(text, "[{\"ph\":\"X\",\"ts\":1,\"args\":{\"a\":", 30);
 	memset(text + 30, '[', 400);
 	memcpy(text + 830, "}}]", 4);
@@ -373,11 +373,11 @@ static void the_same_file_gives_the_same_bytes(void **state)
 	static char one[65536], two[65536];
 	assert_int_equal(import(small), 0);
 	FILE *file = fopen(TRACE, "r");
-	const size_t n = fread(one, 1, sizeof(one), file);
+	const size_t n = fread(one, 1, sizeof one, file);
 	fclose(file);
 	assert_int_equal(import(small), 0);
 	file = fopen(TRACE, "r");
-	assert_int_equal(fread(two, 1, sizeof(two), file), n);
+	assert_int_equal(fread(two, 1, sizeof two, file), n);
 	fclose(file);
 	assert_memory_equal(one, two, n);
 	struct stat st;
@@ -459,8 +459,8 @@ static void gpu_activities_survive_packing(void **state)
 			.correlation = UINT64_MAX - i,
 			.valid = GPU_HAS_CORRELATION };
 	struct maker *m = maker_new(SOURCE, maker_schema, TRACE_GRAIN);
-	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof(activity));
-	maker_chunk(m, 99, 100, 0, activity, sizeof(activity)); /* a kind of chunk from later */
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, sizeof activity);
+	maker_chunk(m, 99, 100, 0, activity, sizeof activity); /* a kind of chunk from later */
 	maker_finish(m, 2000000, false);
 	struct pack_stats pack = { 0 };
 	let_go();
@@ -476,7 +476,7 @@ static void gpu_activities_survive_packing(void **state)
 		assert_int_equal(trace_load(trace, chunk, &buf, &err), 0);
 		for (; activity_next(&buf, &at, &w); i++) {
 			i += i % 10 == 0;
-			assert_memory_equal(&w, &activity[i], sizeof(w));
+			assert_memory_equal(&w, &activity[i], sizeof w);
 		}
 		assert_int_equal(i, COUNT_OF(activity));
 		chunk_buf_fini(&buf);
@@ -621,7 +621,7 @@ static void a_damaged_database_does_no_harm(void **state)
 	static char bytes[1 << 17];
 	make_database(nsys_schema, nsys_rows);
 	FILE *file = fopen(SOURCE, "r");
-	const size_t n = fread(bytes, 1, sizeof(bytes), file);
+	const size_t n = fread(bytes, 1, sizeof bytes, file);
 	fclose(file);
 	for (size_t cut = n; cut > 16; cut -= 1024 < cut ? 1024 : cut) {
 		write_file(bytes, cut);
@@ -644,7 +644,7 @@ static void the_work_of_a_library_is_that_of_its_operator(void **state)
 		"\"tid\":2,\"ts\":20,\"dur\":10,\"args\":{\"m\":8,\"n\":4,\"k\":2,"
 		"\"batch\":1,\"type\":\"float16\"}}";
 	char text[2048];
-	snprintf(text, sizeof(text), "{\"traceEvents\":[%s,%s,%s,%s]}",
+	snprintf(text, sizeof text, "{\"traceEvents\":[%s,%s,%s,%s]}",
 		OP("my_mm", "1", "10", "50", "1"), gemm,
 		CALL("cudaLaunchKernel", "1", "25", "3", "9"), KERNEL("k", "40", "2", "9"));
 	assert_int_equal(import(text), 0);

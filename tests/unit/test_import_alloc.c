@@ -106,7 +106,7 @@ static void rows_keep_their_order_within_a_microsecond(void **state)
 	char text[4000] = RMM;
 	for (int i = 0; i < 20; i++) {
 		const size_t n = strlen(text);
-		snprintf(text + n, sizeof(text) - n, "1,10:00:00.000005,%s,0x1000,10,0\n",
+		snprintf(text + n, sizeof text - n, "1,10:00:00.000005,%s,0x1000,10,0\n",
 			i % 2 ? "free" : "allocate");
 	}
 	assert_int_equal(import(text), 0);
@@ -191,7 +191,7 @@ static void what_is_wrong_is_said_with_its_line(void **state)
 	};
 	char text[512];
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		snprintf(text, sizeof(text), "action,addr,size,stream\nalloc,1,2,3\n%s",
+		snprintf(text, sizeof text, "action,addr,size,stream\nalloc,1,2,3\n%s",
 			rows[i].text);
 		assert_int_equal(import(text), -EINVAL);
 		if (!strstr(err.text, rows[i].says))
@@ -206,7 +206,7 @@ static void times_that_are_none_are_refused(void **state)
 		"1.2.3", "-1", ":", "1:2:3:4:5" };
 	char text[256];
 	for (size_t i = 0; i < COUNT_OF(times); i++) {
-		snprintf(text, sizeof(text), RMM "1,%s,allocate,0x1000,10,0\n", times[i]);
+		snprintf(text, sizeof text, RMM "1,%s,allocate,0x1000,10,0\n", times[i]);
 		assert_int_equal(import(text), -EINVAL);
 		if (!strstr(err.text, "is no time"))
 			fail_msg("%s: %s", times[i], err.text);
@@ -223,9 +223,9 @@ static void a_last_line_cut_off_is_left_out(void **state)
 static void long_lines_and_zeros_are_no_rows(void **state)
 {
 	static char text[10000];
-	const int n = snprintf(text, sizeof(text), "action,addr,size\nalloc,");
-	memset(text + n, '1', sizeof(text) - (size_t)n);
-	assert_int_equal(import_bytes(text, sizeof(text)), -EINVAL);
+	const int n = snprintf(text, sizeof text, "action,addr,size\nalloc,");
+	memset(text + n, '1', sizeof text - (size_t)n);
+	assert_int_equal(import_bytes(text, sizeof text), -EINVAL);
 	assert_non_null(strstr(err.text, "line 2 is longer than"));
 	assert_int_equal(import_bytes("action,addr,size\nal\0loc,1,2\nalloc,1,2\n", 38), -EINVAL);
 	assert_non_null(strstr(err.text, "line 2 has a byte that is zero"));

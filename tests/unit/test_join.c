@@ -107,11 +107,11 @@ static int by_begin(const void *a, const void *b)
 
 static void split(struct scene *s)
 {
-	const struct event **order = calloc(s->count, sizeof(*order));
+	const struct event **order = calloc(s->count, sizeof *order);
 	for (size_t i = 0; i < s->count; i++)
 		order[i] = &s->events[i];
-	qsort(order, s->count, sizeof(*order), by_begin);
-	uint32_t *index = calloc(s->count, sizeof(*index));
+	qsort(order, s->count, sizeof *order, by_begin);
+	uint32_t *index = calloc(s->count, sizeof *index);
 	for (size_t i = 0; i < s->count; i++) {
 		index[order[i] - s->events] =
 			order[i]->has_call ? (uint32_t)s->call_count : JOIN_NONE;
@@ -131,12 +131,12 @@ static void split(struct scene *s)
 static struct scene play(const struct plan *p)
 {
 	const size_t total = (size_t)p->threads * p->calls;
-	struct scene s = { .events = calloc(total, sizeof(*s.events)),
-		.calls = calloc(total, sizeof(*s.calls)),
-		.activity = calloc(total, sizeof(*s.activity)),
-		.truth = calloc(total, sizeof(*s.truth)),
-		.found = calloc(total, sizeof(*s.found)) };
-	struct thread *threads = calloc(p->threads, sizeof(*threads));
+	struct scene s = { .events = calloc(total, sizeof *s.events),
+		.calls = calloc(total, sizeof *s.calls),
+		.activity = calloc(total, sizeof *s.activity),
+		.truth = calloc(total, sizeof *s.truth),
+		.found = calloc(total, sizeof *s.found) };
+	struct thread *threads = calloc(p->threads, sizeof *threads);
 	uint64_t number = 1000;
 	state = p->seed;
 	for (uint32_t i = 0; i < p->threads; i++)
@@ -198,7 +198,7 @@ static struct score score_of(const struct scene *s)
 /* What join.h promises of any pair, whatever the truth is. */
 static void check_pairs(const struct scene *s)
 {
-	bool *used = calloc(s->call_count + 1, sizeof(*used));
+	bool *used = calloc(s->call_count + 1, sizeof *used);
 	for (size_t i = 0; i < s->activity_count; i++) {
 		if (s->found[i] == JOIN_NONE)
 			continue;
@@ -468,7 +468,7 @@ static void graphs_are_distinguished_by_what_they_hold(void **unused)
 static size_t longest(const struct scene *s)
 {
 	const size_t n = s->call_count, m = s->activity_count;
-	uint32_t *row = calloc(n + 1, sizeof(*row));
+	uint32_t *row = calloc(n + 1, sizeof *row);
 	for (size_t w = 0; w < m; w++) {
 		uint32_t corner = 0;
 		for (size_t c = 0; c < n; c++) {

@@ -146,7 +146,7 @@ static json_t *at(const char *path)
 	json_t *j = said;
 	while (*path && j) {
 		const size_t n = strcspn(path, ".");
-		snprintf(word, sizeof(word), "%.*s", (int)n, path);
+		snprintf(word, sizeof word, "%.*s", (int)n, path);
 		j = json_is_array(j) ? json_array_get(j, (size_t)strtoul(word, NULL, 10))
 				     : json_object_get(j, word);
 		path += n + (path[n] == '.');
@@ -290,7 +290,7 @@ static void operators_at_the_peak_are_the_innermost(void **state)
 	};
 	for (uint64_t id = 1; id <= 2; id++)
 		maker_meta(m, meta, META_STRING, 1, 1, &id, id == 1 ? "outer" : "inner", 5, 5);
-	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof(ranges));
+	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof ranges);
 	allocate(0x1000, 10); /* outer */
 	allocate(0x2000, 20); /* inner */
 	allocate(0x3000, 40); /* outer */
@@ -467,13 +467,13 @@ static void check_extents(const char *path, const struct model *s)
 		struct expected e;
 		model_extents(s, pages, &e);
 		const char *which = pages ? "pages" : "span";
-		snprintf(key, sizeof(key), "%s.device.%s.free_bytes", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.free_bytes", path, which);
 		assert_int_equal(number(key), e.free);
-		snprintf(key, sizeof(key), "%s.device.%s.largest_hole_bytes", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.largest_hole_bytes", path, which);
 		assert_int_equal(number(key), e.largest);
-		snprintf(key, sizeof(key), "%s.device.%s.holes", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.holes", path, which);
 		assert_int_equal(number(key), e.count);
-		snprintf(key, sizeof(key), "%s.device.%s.fragmentation", path, which);
+		snprintf(key, sizeof key, "%s.device.%s.fragmentation", path, which);
 		if (e.free)
 			assert_true(
 				fabs(real(key) - (1 - (double)e.largest / (double)e.free)) < 1e-5);
@@ -542,7 +542,7 @@ static uint64_t most_of_series(void)
 static void free_extents_and_peaks_are_those_of_the_slow_model(void **state)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
-		struct model *s = calloc(1, sizeof(*s)), *peak = calloc(1, sizeof(*peak));
+		struct model *s = calloc(1, sizeof *s), *peak = calloc(1, sizeof *peak);
 		assert_true(s && peak);
 		begin(state);
 		random_blocks(seed, s, peak);

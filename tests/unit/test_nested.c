@@ -77,11 +77,11 @@ static void the_innermost_range_is_found_whatever_was_asked_before(void **state)
 	for (uint64_t seed = 1; seed < 40; seed++) {
 		const size_t n = make(v, seed);
 		size_t hint = 0;
-		nested(v, n, sizeof(*v));
+		nested(v, n, sizeof *v);
 		for (uint64_t i = 0; i < 2000; i++) {
 			const uint32_t process = (uint32_t)(i % 3), tid = 6 + (uint32_t)(i / 3 % 4);
 			const uint64_t at = i % 2 ? i / 8 : pick(seed + i, 300);
-			assert_int_equal(nested_at(v, n, sizeof(*v), process, tid, at, &hint),
+			assert_int_equal(nested_at(v, n, sizeof *v, process, tid, at, &hint),
 				slow_at(v, n, process, tid, at));
 		}
 	}
@@ -92,7 +92,7 @@ static void a_parent_is_the_innermost_around(void **state)
 	struct own v[RANGES];
 	const size_t n = make(v, 99);
 	uint64_t marks = 0;
-	nested(v, n, sizeof(*v));
+	nested(v, n, sizeof *v);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct nested *s = &v[i].at;
 		marks += v[i].mark;
@@ -118,8 +118,8 @@ static void a_number_names_the_first_range_of_its_process(void **state)
 	struct own v[RANGES];
 	struct externals x;
 	const size_t n = make(v, 3);
-	nested(v, n, sizeof(*v));
-	assert_int_equal(externals_make(v, n, sizeof(*v), &x), 0);
+	nested(v, n, sizeof *v);
+	assert_int_equal(externals_make(v, n, sizeof *v, &x), 0);
 	for (uint32_t process = 0; process < 3; process++)
 		for (uint64_t id = 1; id < 25; id++) {
 			uint32_t want = NESTED_NONE;

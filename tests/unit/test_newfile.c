@@ -41,7 +41,7 @@ static void check_content(const char *want)
 	struct stat st;
 	FILE *f = fopen(PATH, "r");
 	assert_non_null(f);
-	assert_int_equal(fread(text, 1, sizeof(text) - 1, f), strlen(want));
+	assert_int_equal(fread(text, 1, sizeof text - 1, f), strlen(want));
 	fclose(f);
 	assert_string_equal(text, want);
 	assert_int_equal(stat(PATH, &st), 0);

@@ -45,7 +45,7 @@ static struct predict_sample sample_of(unsigned k, unsigned shape, double factor
 static struct predict_answer ask(const struct predict *p, const struct predict_launch *l)
 {
 	struct predict_answer a;
-	memset(&a, 0xff, sizeof(a));
+	memset(&a, 0xff, sizeof a);
 	predict_ask(p, l, &a);
 	return a;
 }
@@ -64,7 +64,7 @@ static int by_size(const void *a, const void *b)
 static double median(double *v, size_t n)
 {
 	assert_true(n > 0);
-	qsort(v, n, sizeof(v[0]), by_size);
+	qsort(v, n, sizeof v[0], by_size);
 	return v[n / 2];
 }
 
@@ -94,7 +94,7 @@ static void quantiles_are_those_of_a_sorted_array(void **state)
 		for (double q = 0.1; q < 1; q += 0.2) {
 			for (size_t i = 0; i < n; i++)
 				sorted[i] = v[i] = (float)zoo_normal(&zoo);
-			qsort(sorted, n, sizeof(sorted[0]), by_size);
+			qsort(sorted, n, sizeof sorted[0], by_size);
 			const size_t rank = (size_t)ceil((double)(n + 1) * q - 1e-9);
 			assert_true((double)score_quantile(v, n, q) ==
 				    sorted[rank > n ? n - 1 : rank - 1]);
@@ -115,7 +115,7 @@ static double misfit(const struct normal *n, const double x[NNLS_TERMS])
 /* Coordinate descent: slow, and without a decision that could be wrong. */
 static void solve_slowly(const struct normal *n, double x[NNLS_TERMS])
 {
-	memset(x, 0, NNLS_TERMS * sizeof(x[0]));
+	memset(x, 0, NNLS_TERMS * sizeof x[0]);
 	for (int turn = 0; turn < 200000; turn++) {
 		const int i = turn % NNLS_TERMS;
 		double gradient = n->b[i];
@@ -807,10 +807,10 @@ static void tables_that_would_lead_out_of_bounds_are_refused(void **state)
 	struct predict p = fresh(0.01), q;
 	struct predict_tables *t = p.tables;
 	const size_t bytes = predict_bytes(&sizes);
-	memset(&t->device.sm, 0, sizeof(t->device.sm)); /* by which is divided */
+	memset(&t->device.sm, 0, sizeof t->device.sm); /* by which is divided */
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), 0);
-	assert_memory_equal(&t->device, &zoo.device, sizeof(zoo.device));
+	assert_memory_equal(&t->device, &zoo.device, sizeof zoo.device);
 	tables_slots(t)[t->kernels - 1].head.shapes = SHAPES + 1;
 	predict_seal(&p);
 	assert_int_equal(predict_attach(&q, t, bytes, &zoo.device), -EBADMSG);
@@ -878,9 +878,9 @@ static void sizes_that_cannot_be_are_refused(void **state)
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		assert_int_equal(predict_bytes(&bad[i]), 0);
 		assert_int_equal(
-			predict_init(&p, memory, sizeof(memory), &bad[i], &zoo.device), -EINVAL);
+			predict_init(&p, memory, sizeof memory, &bad[i], &zoo.device), -EINVAL);
 	}
-	assert_int_equal(predict_init(&p, memory, sizeof(memory), &sizes, &zoo.device), -EINVAL);
+	assert_int_equal(predict_init(&p, memory, sizeof memory, &sizes, &zoo.device), -EINVAL);
 }
 
 int main(void)

@@ -100,8 +100,8 @@ static void a_name_of_any_length_and_shape_is_taken(void **state)
 {
 	static const char *const odd[] = { "", "<", ">", "<<<<", "void ", "((((", "a>b<c", "()" };
 	char text[5000];
-	memset(text, 'x', sizeof(text));
-	text[sizeof(text) - 1] = 0;
+	memset(text, 'x', sizeof text);
+	text[sizeof text - 1] = 0;
 	for (size_t i = 0; i < COUNT_OF(odd); i++)
 		assert_true(named(odd[i]).id);
 	assert_int_equal(named(text).family, FAMILY_UNKNOWN);
@@ -199,7 +199,7 @@ static void a_product_is_done_by_the_kernels_that_multiply(void **state)
 		{ "void cudnn::fusion::fmha_reduce_head<true>(int)", true, false },
 		{ "my_product", false, false },
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct predict_product p = predict_product_of(rows[i].name);
 		if (p.helps != rows[i].helps || p.fewer != rows[i].fewer)
 			fail_msg("%s: helps %d, fewer %d", rows[i].name, p.helps, p.fewer);

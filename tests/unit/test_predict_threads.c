@@ -135,7 +135,7 @@ static void siblings_are_never_half_of_two_states(void **state)
 	/* one answer at least of each state; the other callers are in the middle of theirs then */
 	for (uint32_t i = 0; i < CHANGES; i++) {
 		const unsigned before = atomic_load(&exact);
-		store_stable(slot, &states[i % 2], sizeof(states[0]), &slot->head.sequence);
+		store_stable(slot, &states[i % 2], sizeof states[0], &slot->head.sequence);
 		while (atomic_load(&exact) == before)
 			sched_yield();
 	}

@@ -125,13 +125,13 @@ static void a_convolution_says_how_it_goes(void **state)
 	operator_forget();
 	string_id("aten::conv2d", 12);
 	operator_note_args(7, conv, strlen(conv));
-	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		operator_note_args(8 + i, wrong[i], strlen(wrong[i]));
 	assert_true(operator_parse(message, strlen(message), 7, &r));
 	assert_string_equal(written,
 		"{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\",\"module conv\":"
 		"{\"stride\":[2,2],\"groups\":1,\"transposed\":false}}");
-	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		strings_forget();
 		string_id("aten::conv2d", 12);
 		assert_true(operator_parse(message, strlen(message), 8 + i, &r));
@@ -145,9 +145,9 @@ static void many_types_of_modules_are_not_all_kept(void **state)
 	operator_forget();
 	for (uint32_t i = 1; i < 100; i++)
 		operator_note_args(
-			i, text, (size_t)snprintf(text, sizeof(text), "{\"dtype\":\"type%u\"}", i));
-	memset(text, 'x', sizeof(text));
-	operator_note_args(200, text, sizeof(text));
+			i, text, (size_t)snprintf(text, sizeof text, "{\"dtype\":\"type%u\"}", i));
+	memset(text, 'x', sizeof text);
+	operator_note_args(200, text, sizeof text);
 	operator_forget();
 }
 
@@ -176,7 +176,7 @@ static void a_message_of_another_form_is_no_operator(void **state)
 		"x, op_id = 1, sizes = [[\"]]", "x, op_id = 1, sizes = [[[1]]]",
 		"x, op_id = 1, sizes = ]", "x, op_id = 1, input_op_ids = " };
 	struct range_text r;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		if (parse(texts[i], &r))
 			fail_msg("taken for an operator: %s", texts[i]);
 }
@@ -212,7 +212,7 @@ static void a_full_table_writes_texts_again_and_loses_none(void **state)
 	strings_forget();
 	writes = 0;
 	for (int i = 0; i < 200000; i++) {
-		const int n = snprintf(text, sizeof(text), "%d", i);
+		const int n = snprintf(text, sizeof text, "%d", i);
 		const unsigned before = writes;
 		const uint32_t id = string_id(text, (uint64_t)n);
 		assert_int_equal(writes, before + 1);
@@ -229,7 +229,7 @@ static void a_range_that_never_ended_ends_with_the_recording(void **state)
 		{ .ticks = 200, .dur = 0xdeadbeef, .kind = RANGE_NVTX, .valid = RANGE_OPEN },
 		{ .ticks = 900, .dur = 1, .kind = RANGE_NVTX_SPAN, .valid = RANGE_OPEN } };
 	const struct chunk_buf buf = {
-		.payload = (uint8_t *)in, .bytes = sizeof(in), .last_ticks = 700
+		.payload = (uint8_t *)in, .bytes = sizeof in, .last_ticks = 700
 	};
 	struct range r;
 	size_t at = 0;

@@ -60,13 +60,12 @@ static struct record *launch(uint64_t handle, uint32_t grid, uint32_t block)
 static void graph(uint64_t exec, uint64_t ticks, const struct graph_node *nodes, uint32_t count)
 {
 	const uint64_t args[3] = { exec, count, 0 };
-	maker_meta(
-		m, meta_thread, META_GRAPH, ticks, 3, args, nodes, count * sizeof(*nodes), count);
+	maker_meta(m, meta_thread, META_GRAPH, ticks, 3, args, nodes, count * sizeof *nodes, count);
 }
 
 static void update(uint64_t exec, uint64_t ticks, const struct graph_node *node)
 {
-	maker_meta(m, meta_thread, META_NODE, ticks, 1, &exec, node, sizeof(*node), 1);
+	maker_meta(m, meta_thread, META_NODE, ticks, 1, &exec, node, sizeof *node, 1);
 }
 
 /* ---- asking ---- */
@@ -136,7 +135,7 @@ static int64_t number(json_t *root, const char *path)
 	json_t *at = root;
 	while (*path) {
 		const size_t n = strcspn(path, ".");
-		snprintf(word, sizeof(word), "%.*s", (int)n, path);
+		snprintf(word, sizeof word, "%.*s", (int)n, path);
 		at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10))
 				       : json_object_get(at, word);
 		path += path[n] ? n + 1 : n;
@@ -402,7 +401,7 @@ static void counters_add_to_counts(void **state)
 		[FN_HTOD] = { .count = 2, .bytes = 500 },
 		[FN_LAUNCH] = { .count = 9 },
 	};
-	maker_chunk(m, CHUNK_COUNTERS, 100, 101, c, sizeof(c));
+	maker_chunk(m, CHUNK_COUNTERS, 100, 101, c, sizeof c);
 	call(FN_SYNC, 0, 1, U(7));
 	json_t *j = ask();
 	assert_int_equal(number(j, "totals.calls"), 70 + 4 + 2 + 9 + 1);
@@ -427,7 +426,7 @@ static void what_is_missing_is_said(void **state)
 	m->header.lost = 12;
 	maker_meta(m, meta_thread, META_UNKNOWN, 1, 1, &unknown, "cuBrandNew", 10, 10);
 	maker_meta(m, meta_thread, META_NOTE, 1, 0, NULL, "loaded late", 11, 11);
-	maker_chunk(m, CHUNK_UNKNOWN, 100, 100, counts, sizeof(counts));
+	maker_chunk(m, CHUNK_UNKNOWN, 100, 100, counts, sizeof counts);
 	call(FN_SYNC, 0, 1, U(7));
 	call(FN_SYNC, 0, 1, U(7))->fn = 0;
 	m->threads[thread].head.next_free = FN_SYNC;
@@ -455,8 +454,7 @@ static void processes_are_named(void **state)
 {
 	static const char words[] = "/bin/a\0a\0-x";
 	const uint64_t parent = 7;
-	maker_meta(
-		m, meta_thread, META_PROCESS, 1, 1, &parent, words, sizeof(words), sizeof(words));
+	maker_meta(m, meta_thread, META_PROCESS, 1, 1, &parent, words, sizeof words, sizeof words);
 	call(FN_SYNC, 0, 1, U(7));
 	json_t *j = ask();
 	json_t *p = row(j, "processes", "executable", "/bin/a");

@@ -57,10 +57,9 @@ static void load(const char *path)
 
 static void finish(void)
 {
-	maker_chunk(
-		m, CHUNK_DEVICE, 100, 0, activity, activity_count * (uint32_t)sizeof(*activity));
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, activity, activity_count * (uint32_t)sizeof *activity);
 	if (link_count)
-		maker_chunk(m, CHUNK_LINKS, 100, 0, links, link_count * (uint32_t)sizeof(*links));
+		maker_chunk(m, CHUNK_LINKS, 100, 0, links, link_count * (uint32_t)sizeof *links);
 	maker_finish(m, 2000000, false);
 	load(FILE_NAME);
 }
@@ -278,8 +277,8 @@ static void an_operators_work_is_its_longest_kernels(void **state)
 		.args = 4,
 		.kind = RANGE_OPERATOR };
 	maker_meta(m, names, META_STRING, 1, 1, &ids[0], "aten::mm", 8, 8);
-	maker_meta(m, names, META_STRING, 1, 1, &ids[1], args, sizeof(args) - 1, sizeof(args) - 1);
-	maker_chunk(m, CHUNK_RANGES, 100, 101, &g, sizeof(g));
+	maker_meta(m, names, META_STRING, 1, 1, &ids[1], args, sizeof args - 1, sizeof args - 1);
+	maker_chunk(m, CHUNK_RANGES, 100, 101, &g, sizeof g);
 	launched(1000100, 1, &scalar, 1);
 	launched(1000200, 2, &scalar, 1);
 	launched(1000700, 3, &scalar, 1);
@@ -320,7 +319,7 @@ static void a_product_left_to_a_library_is_not_the_copys(void **state)
 		const uint32_t n = (uint32_t)strlen(texts[id - 3]);
 		maker_meta(m, names, META_STRING, 1, 1, &id, texts[id - 3], n, n);
 	}
-	maker_chunk(m, CHUNK_RANGES, 100, 101, g, sizeof(g));
+	maker_chunk(m, CHUNK_RANGES, 100, 101, g, sizeof g);
 	launched(1000100, 1, &scalar, 1);
 	launched(1000400, 2, &scalar, 1);
 	ran(1, 5000, 5900, 1);

@@ -29,7 +29,7 @@ void meta_text(
 	writes++;
 }
 
-/* --- doubles of the libraries' questions ----------------------------------------------------- */
+/* ---- doubles of the libraries' questions ---- */
 
 struct layout {
 	uint64_t rows, cols;
@@ -105,7 +105,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* --- products --------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 static const struct product plain = { .m = 2,
 	.n = 3,
@@ -141,7 +141,7 @@ static void the_words_of_a_product(void **state)
 static void an_unknown_type_is_left_out(void **state)
 {
 	static const int32_t types[] = { UNSAID, INT32_MIN, INT32_MAX, 6, 34, 63 };
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		struct product p = plain;
 		p.type = p.type_b = p.type_c = p.compute = types[i];
 		assert_true(product_args(&p));
@@ -157,7 +157,7 @@ static void compute_types_of_new_and_old_versions_have_names(void **state)
 	} all[] = { { 77, "\"compute\":\"float32_by_tf32\"}" }, { 64, "\"compute\":\"float16\"}" },
 		{ 2, "\"compute\":\"float16\"}" }, { 0, "\"compute\":\"float32\"}" },
 		{ 79, "\"compute\":\"float64_by_integers\"}" } };
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		struct product p = plain;
 		p.compute = all[i].type;
 		product_args(&p);
@@ -189,7 +189,7 @@ static void what_is_written_has_the_cost_that_was_asked_for(void **state)
 	}
 }
 
-/* --- descriptors ------------------------------------------------------------------------------ */
+/* ---- descriptors ---- */
 
 static void a_product_of_descriptors(void **state)
 {

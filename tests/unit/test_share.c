@@ -38,7 +38,7 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
 	assert_int_equal(valid % sizeof(struct activity_kernel), 0);
 	for (size_t at = 0; at < valid; at += sizeof(struct activity_kernel)) {
 		struct activity_kernel k;
-		memcpy(&k, buffer + at, sizeof(k));
+		memcpy(&k, buffer + at, sizeof k);
 		last_kind = k.kind;
 		last_correlation = k.correlation;
 		records++;
@@ -92,7 +92,7 @@ static void what_it_did_not_enable_is_not_its(void **unused)
 {
 	struct activity_kernel v[4];
 	fill(v, 4, ACTIVITY_KERNEL, monotonic());
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 0);
 }
 
@@ -101,7 +101,7 @@ static void what_it_enabled_is_copied_in_buffers_of_its_own_size(void **unused)
 	struct activity_kernel v[8];
 	share_enable(ACTIVITY_KERNEL, true);
 	fill(v, 8, ACTIVITY_KERNEL, monotonic());
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 8);
 	assert_int_equal(given_back, 3);
 	assert_int_equal(last_correlation, 8);
@@ -114,10 +114,10 @@ static void what_ran_outside_of_its_time_is_not_its(void **unused)
 	const uint64_t before = monotonic() - 1000;
 	share_enable(ACTIVITY_KERNEL, true);
 	fill(v, 2, ACTIVITY_KERNEL, before);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	share_enable(ACTIVITY_KERNEL, false);
 	fill(v, 2, ACTIVITY_KERNEL, monotonic() + 1000);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 0);
 }
 
@@ -126,7 +126,7 @@ static void kinds_that_only_it_can_have_enabled_are_its(void **unused)
 	struct activity_kernel v[3];
 	share_enable(5, true);
 	fill(v, 3, 5, 0);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 3);
 	assert_int_equal(last_kind, 5);
 	share_enable(5, false);
@@ -139,11 +139,11 @@ static void until_it_flushes_it_has_a_buffer_with_us(void **unused)
 	share_prepare();
 	fill(v, 3, 5, 0);
 	for (int i = 0; i < 4; i++) {
-		share_copy(next, NULL, 0, (uint8_t *)v, (size_t)i * sizeof(v[0]));
+		share_copy(next, NULL, 0, (uint8_t *)v, (size_t)i * sizeof v[0]);
 		assert_int_equal(asked, given_back + 1);
 	}
 	share_enable(5, false);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(asked, given_back + 1);
 	assert_int_equal(records, 9);
 	share_begin_flush();
@@ -159,7 +159,7 @@ static void after_its_last_flush_it_hears_of_us_no_more(void **unused)
 	share_begin_flush();
 	share_end_flush();
 	fill(v, 3, 5, 0);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	share_prepare();
 	assert_int_equal(asked, 0);
 	assert_int_equal(records, 0);
@@ -174,11 +174,11 @@ static void after_exit_it_is_called_within_its_own_flush_alone(void **unused)
 	share_leave();
 	assert_true(share_is_shut());
 	share_prepare();
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(asked, 0);
 	share_begin_flush();
 	assert_false(share_is_shut());
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	share_end_flush();
 	assert_int_equal(records, 3);
 	assert_true(share_is_shut());
@@ -202,7 +202,7 @@ static void records_for_which_it_has_no_buffer_are_counted(void **unused)
 	share_enable(5, true);
 	refuse = true;
 	fill(v, 5, 5, 0);
-	share_copy(next, NULL, 0, (uint8_t *)v, sizeof(v));
+	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(share_take_dropped(), 5);
 	assert_int_equal(share_take_dropped(), 0);
 	share_enable(5, false);

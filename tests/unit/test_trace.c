@@ -84,10 +84,10 @@ static void change_header(void (*change)(struct trace_header *h))
 {
 	struct trace_header h;
 	FILE *f = fopen(FILE_NAME, "r+");
-	assert_true(f && fread(&h, sizeof(h), 1, f) == 1);
+	assert_true(f && fread(&h, sizeof h, 1, f) == 1);
 	change(&h);
 	rewind(f);
-	assert_true(fwrite(&h, sizeof(h), 1, f) == 1 && !fclose(f));
+	assert_true(fwrite(&h, sizeof h, 1, f) == 1 && !fclose(f));
 }
 
 /* ---- refusals ---- */
@@ -196,10 +196,10 @@ static void garbage_between_chunks_is_passed_over(void **state)
 	make_calls(5000, false);
 	const int fd = open(FILE_NAME, O_RDWR);
 	char zeros[128] = { 0 }, noise[128];
-	memset(noise, 'x', sizeof(noise));
+	memset(noise, 'x', sizeof noise);
 	/* The second granule holds the schema, the third and fourth the first two chunks. */
-	assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 2 * TRACE_GRAIN), sizeof(zeros));
-	assert_int_equal(pwrite(fd, noise, sizeof(noise), 3 * TRACE_GRAIN), sizeof(noise));
+	assert_int_equal(pwrite(fd, zeros, sizeof zeros, 2 * TRACE_GRAIN), sizeof zeros);
+	assert_int_equal(pwrite(fd, noise, sizeof noise, 3 * TRACE_GRAIN), sizeof noise);
 	close(fd);
 	struct trace *t = must_open(FILE_NAME);
 	assert_int_equal(t->unused_granules, 1);
@@ -282,11 +282,11 @@ static void a_chunk_that_was_being_wiped_is_no_damage(void **state)
 	off_t at = 0;
 	while (c.kind != CHUNK_EVENTS) {
 		at += TRACE_GRAIN;
-		assert_int_equal(pread(fd, &c, sizeof(c), at), sizeof(c));
+		assert_int_equal(pread(fd, &c, sizeof c, at), sizeof c);
 	}
 	c.magic = 0;
 	c.state = CHUNK_FREE;
-	assert_int_equal(pwrite(fd, &c, sizeof(c), at), sizeof(c));
+	assert_int_equal(pwrite(fd, &c, sizeof c, at), sizeof c);
 	close(fd);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
 	assert_int_equal(t->damage_count, 0);
@@ -301,10 +301,10 @@ static void room_that_was_never_got_is_no_damage(void **state)
 	struct trace *t;
 	maker_finish(m, 3000000, true);
 	const int fd = open(FILE_NAME, O_RDWR);
-	assert_int_equal(pread(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(pread(fd, &h, sizeof h, 0), sizeof h);
 	for (h.lost = 0; h.lost < 2; h.lost++) {
 		h.next += 100 * TRACE_GRAIN;
-		assert_int_equal(pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+		assert_int_equal(pwrite(fd, &h, sizeof h, 0), sizeof h);
 		assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
 		assert_int_equal(t->damage_count, h.lost ? 0 : 1); /* calls were lost, or chunks */
 		trace_close(t);
@@ -407,11 +407,11 @@ static void a_drained_chunk_counts_once(void **state)
 		.kind = CHUNK_PACKED,
 		.state = CHUNK_OPEN,
 		.bytes = 2 * TRACE_GRAIN };
-	char pad[CHUNK_PAYLOAD - sizeof(h)] = { 0 };
+	char pad[CHUNK_PAYLOAD - sizeof h] = { 0 };
 	static char rest[TRACE_GRAIN - CHUNK_PAYLOAD];
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3 * TRACE_GRAIN);
-	assert_true(write(fd, &h, sizeof(h)) > 0 && write(fd, pad, sizeof(pad)) > 0 &&
-		    write(fd, blocks, sizeof(blocks)) > 0 && write(fd, rest, sizeof(rest)) > 0);
+	assert_true(write(fd, &h, sizeof h) > 0 && write(fd, pad, sizeof pad) > 0 &&
+		    write(fd, blocks, sizeof blocks) > 0 && write(fd, rest, sizeof rest) > 0);
 	const uint64_t next = 5 * TRACE_GRAIN;
 	close(fd);
 	const int again = open(FILE_NAME, O_RDWR);
@@ -517,7 +517,7 @@ static void many_names_of_one_handle_are_found(void **state)
 	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
 	char name[16];
 	for (uint64_t i = 0; i < 1000; i++) {
-		snprintf(name, sizeof(name), "k%d", (int)i);
+		snprintf(name, sizeof name, "k%d", (int)i);
 		maker_name(m, meta, 10 * i, 0x55, name);
 	}
 	maker_finish(m, 9000000, false);
@@ -525,7 +525,7 @@ static void many_names_of_one_handle_are_found(void **state)
 	struct meta index;
 	assert_int_equal(meta_load(t, &index, NULL), 0);
 	for (uint64_t i = 0; i < 1000; i++) {
-		snprintf(name, sizeof(name), "k%d", (int)i);
+		snprintf(name, sizeof name, "k%d", (int)i);
 		const uint32_t found = meta_find_kernel(&index, 0, 0x55, 10 * i + i % 10);
 		assert_string_equal(index.names.v[found].text, name);
 	}
@@ -582,10 +582,10 @@ static void a_tail_hands_each_record_over_once(void **state)
 	struct record r = call_at(8000000);
 	const uint64_t at = last->offset + buf.bytes;
 	r.fn = 0;
-	assert_int_equal(pwrite(fd, &r, sizeof(r), (off_t)at), sizeof(r));
+	assert_int_equal(pwrite(fd, &r, sizeof r, (off_t)at), sizeof r);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
 	r.fn = FN_SYNC;
-	assert_int_equal(pwrite(fd, &r, sizeof(r), (off_t)at), sizeof(r));
+	assert_int_equal(pwrite(fd, &r, sizeof r, (off_t)at), sizeof r);
 	assert_int_equal(tail_poll(tail, see, &seen), 1);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
 	chunk_buf_fini(&buf);
@@ -608,14 +608,14 @@ static void a_tail_waits_for_a_chunk_to_begin(void **state)
 	maker_finish(m, 9000000, true);
 	const int fd = open(FILE_NAME, O_RDWR);
 	const struct chunk_header none = { 0 };
-	assert_int_equal(pread(fd, &h, sizeof(h), 2 * TRACE_GRAIN), sizeof(h));
-	assert_int_equal(pwrite(fd, &none, sizeof(none), 2 * TRACE_GRAIN), sizeof(none));
+	assert_int_equal(pread(fd, &h, sizeof h, 2 * TRACE_GRAIN), sizeof h);
+	assert_int_equal(pwrite(fd, &none, sizeof none, 2 * TRACE_GRAIN), sizeof none);
 
 	struct tail *tail = NULL;
 	struct seen seen = { .sorted = true };
 	assert_int_equal(tail_open(FILE_NAME, &tail, NULL), 0);
 	assert_int_equal(tail_poll(tail, see, &seen), 1);
-	assert_int_equal(pwrite(fd, &h, sizeof(h), 2 * TRACE_GRAIN), sizeof(h));
+	assert_int_equal(pwrite(fd, &h, sizeof h, 2 * TRACE_GRAIN), sizeof h);
 	assert_int_equal(tail_poll(tail, see, &seen), 1);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
 	assert_int_equal(seen.tids, 6);
@@ -644,10 +644,10 @@ static void a_tail_gives_back_what_it_has_read(void **state)
 	assert_int_equal(tail_open(FILE_NAME, &tail, NULL), 0);
 	assert_int_equal(tail_consume(tail, FILE_NAME), 0);
 	assert_int_equal(tail_poll(tail, see, &seen), 3000);
-	assert_int_equal(read_at(t->fd, &h, sizeof(h), head), 0);
+	assert_int_equal(read_at(t->fd, &h, sizeof h, head), 0);
 	assert_int_equal(h.state, CHUNK_FREE);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
-	assert_int_equal(read_at(t->fd, &h, sizeof(h), open_one->offset - CHUNK_PAYLOAD), 0);
+	assert_int_equal(read_at(t->fd, &h, sizeof h, open_one->offset - CHUNK_PAYLOAD), 0);
 	assert_int_equal(h.state, CHUNK_OPEN);
 
 	/* Its thread comes back to it: one record, then nothing. */
@@ -656,10 +656,10 @@ static void a_tail_gives_back_what_it_has_read(void **state)
 	h = full->head;
 	h.state = CHUNK_OPEN;
 	h.open.ticks += 5000000;
-	put_at(full->offset, &r, sizeof(r));
-	put_at(full->offset + sizeof(r), nothing, sizeof(nothing));
+	put_at(full->offset, &r, sizeof r);
+	put_at(full->offset + sizeof r, nothing, sizeof nothing);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
-	put_at(head, &h, sizeof(h));
+	put_at(head, &h, sizeof h);
 	assert_int_equal(tail_poll(tail, see, &seen), 1);
 	assert_int_equal(tail_poll(tail, see, &seen), 0);
 	tail_close(tail);

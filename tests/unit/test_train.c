@@ -20,7 +20,7 @@ static struct zoo zoo;
 
 static struct fit_row *random_rows(size_t n)
 {
-	struct fit_row *rows = calloc(n, sizeof(*rows));
+	struct fit_row *rows = calloc(n, sizeof *rows);
 	zoo_init(&zoo, 11, 0);
 	for (size_t i = 0; i < n; i++) {
 		for (int k = 0; k < FEATURES; k++)
@@ -130,7 +130,7 @@ static void both_ways_to_ask_the_network_agree_with_paper(void **state)
 	struct network n;
 	float *weights = n.mean;
 	for (int turn = 0; turn < 50; turn++) {
-		for (size_t i = 0; i < sizeof(n) / sizeof(float); i++)
+		for (size_t i = 0; i < sizeof n / sizeof(float); i++)
 			weights[i] = (float)zoo_normal(&zoo);
 		for (int i = 0; i < 100; i++) {
 			float fast[NETWORK_OUTPUTS], plain[NETWORK_OUTPUTS];
@@ -146,15 +146,15 @@ static void both_ways_to_ask_the_network_agree_with_paper(void **state)
 		}
 	}
 	weights[20] = NAN;
-	assert_non_null(network_check(&n, sizeof(n)));
-	assert_non_null(network_check(&n, sizeof(n) - 1));
+	assert_non_null(network_check(&n, sizeof n));
+	assert_non_null(network_check(&n, sizeof n - 1));
 	free(rows);
 }
 
 static void the_network_learns_a_curve_and_its_width(void **state)
 {
 	const size_t n = 2000;
-	struct fit_row *rows = calloc(n, sizeof(*rows));
+	struct fit_row *rows = calloc(n, sizeof *rows);
 	struct network net;
 	size_t below[NETWORK_OUTPUTS] = { 0 };
 	double off = 0;
@@ -166,7 +166,7 @@ static void the_network_learns_a_curve_and_its_width(void **state)
 		rows[i].y = 3 + sinf(rows[i].x[0]) + 0.1f * (float)zoo_normal(&zoo);
 	}
 	assert_int_equal(fit_network(rows, n, 1, NULL, &net), 0);
-	assert_null(network_check(&net, sizeof(net)));
+	assert_null(network_check(&net, sizeof net));
 	for (size_t i = 0; i < n; i++) {
 		float out[NETWORK_OUTPUTS];
 		network_ask(&net, rows[i].x, out);
@@ -186,7 +186,7 @@ static void one_seed_gives_one_network(void **state)
 	struct network a, b;
 	assert_int_equal(fit_network(rows, 300, 5, NULL, &a), 0);
 	assert_int_equal(fit_network(rows, 300, 5, NULL, &b), 0);
-	assert_memory_equal(&a, &b, sizeof(a));
+	assert_memory_equal(&a, &b, sizeof a);
 	free(rows);
 }
 
@@ -204,7 +204,7 @@ static void the_forest_is_the_one_that_xgboost_grew(void **state)
 	/* grown once more, by the library's own calls, and asked there */
 	float *data = calloc(n * FEATURES, sizeof(float)), *y = calloc(n, sizeof(float));
 	for (size_t i = 0; i < n; i++) {
-		memcpy(data + i * FEATURES, rows[i].x, sizeof(rows[i].x));
+		memcpy(data + i * FEATURES, rows[i].x, sizeof rows[i].x);
 		y[i] = rows[i].y - f->bias;
 	}
 	xgboost_handle matrix, booster;
@@ -243,7 +243,7 @@ static void a_table_becomes_launches(void **state)
 {
 	struct dataset d = { 0 };
 	struct error err;
-	assert_int_equal(dataset_csv(&d, table, sizeof(table) - 1, "t.csv", &err), 0);
+	assert_int_equal(dataset_csv(&d, table, sizeof table - 1, "t.csv", &err), 0);
 	assert_int_equal(d.samples.n, 2);
 	assert_int_equal(d.without_time, 1);
 	assert_int_equal(d.cc, 90);
@@ -297,7 +297,7 @@ static void work_of_zero_is_no_bound(void **state)
 	static const char text[] =
 		"kernel,grid_x,block_x,flops,bytes,ns\nk,1,1,0,0,5\nk,1,1,9,9,0\n";
 	struct dataset d = { 0 };
-	assert_int_equal(dataset_csv(&d, text, sizeof(text) - 1, "t.csv", NULL), 0);
+	assert_int_equal(dataset_csv(&d, text, sizeof text - 1, "t.csv", NULL), 0);
 	assert_int_equal(d.samples.n, 1);
 	assert_int_equal(d.without_time, 1);
 	assert_false(d.samples.v[0].launch.has_flops || d.samples.v[0].launch.has_bytes);
@@ -306,7 +306,7 @@ static void work_of_zero_is_no_bound(void **state)
 
 static struct predict_sample *stream(size_t n)
 {
-	struct predict_sample *v = calloc(n, sizeof(*v));
+	struct predict_sample *v = calloc(n, sizeof *v);
 	zoo_init(&zoo, 21, 0.01);
 	for (size_t i = 0; i < n; i++)
 		v[i] = zoo_next(&zoo, i << 20);
@@ -380,7 +380,7 @@ static struct model_file *some_model(uint64_t seed, double factor)
 
 static void reseal(struct model_file *f)
 {
-	const size_t from = offsetof(struct model_file, check) + sizeof(f->check);
+	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
 	f->check = crc32c((const char *)f + from, f->file_bytes - from);
 }
 
@@ -426,7 +426,7 @@ static void a_bad_model_is_refused_with_the_reason(void **state)
 	/* a network that answers the less the more blocks there are */
 	memcpy(bad, f, n);
 	struct network *net = (struct network *)((char *)bad + bad->network_offset);
-	memset(net, 0, sizeof(*net));
+	memset(net, 0, sizeof *net);
 	net->scale[FEATURE_bound] = 1;
 	net->weight1[FEATURE_bound][0] = net->weight2[0][0] = 1;
 	net->weight3[0][NETWORK_P50] = -3;

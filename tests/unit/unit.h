@@ -11,6 +11,6 @@
 
 #include <cmocka.h>
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT_OF(a) (sizeof a / sizeof((a)[0]))
 
 #endif

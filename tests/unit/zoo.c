@@ -30,13 +30,13 @@ double zoo_normal(struct zoo *z)
 
 void zoo_init(struct zoo *z, uint64_t seed, double noise)
 {
-	memset(z, 0, sizeof(*z));
+	memset(z, 0, sizeof *z);
 	z->random = seed;
 	z->noise = noise;
 	predict_device_find("NVIDIA H200", 90, 0, &z->device);
 	for (unsigned k = 0; k < ZOO_KERNELS; k++) {
 		const unsigned tile = 32u << k / LAWS / 4 % 3;
-		snprintf(z->name[k], sizeof(z->name[k]), law_names[k % LAWS],
+		snprintf(z->name[k], sizeof z->name[k], law_names[k % LAWS],
 			'a' + (int)(k / LAWS % 4), tile);
 		predict_kernel_name(&z->kernel[k], z->name[k], seed);
 		z->kernel[k].regs = 24 + 8 * (k % 9);

@@ -54,7 +54,7 @@ static uint64_t file_offset(const struct image *f, const Elf64_Ehdr *e, uint64_t
 static void note_library(struct binary *b, const char *name)
 {
 	if (!strncmp(name, "libcudart.so", 12))
-		snprintf(b->runtime, sizeof(b->runtime), "%s", name);
+		snprintf(b->runtime, sizeof b->runtime, "%s", name);
 	if (!strncmp(name, "libcuda.so", 10))
 		b->needs_driver = true;
 	if (!strncmp(name, "libtsan.so", 10))
@@ -65,7 +65,7 @@ static void read_dynamic(
 	const struct image *f, const Elf64_Ehdr *e, const Elf64_Phdr *p, struct binary *b)
 {
 	const Elf64_Dyn *d = part(f, p->p_offset, p->p_filesz);
-	size_t n = d ? p->p_filesz / sizeof(*d) : 0;
+	size_t n = d ? p->p_filesz / sizeof *d : 0;
 	uint64_t strings = f->size;
 
 	for (size_t i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static void read_segments(const struct image *f, const Elf64_Ehdr *e, struct bin
 	for (int i = 0; (p = segment(f, e, i)); i++) {
 		if (p->p_type == PT_INTERP && (name = text(f, p->p_offset))) {
 			b->kind = BINARY_DYNAMIC;
-			snprintf(b->interpreter, sizeof(b->interpreter), "%s", name);
+			snprintf(b->interpreter, sizeof b->interpreter, "%s", name);
 		}
 		if (p->p_type == PT_DYNAMIC)
 			read_dynamic(f, e, p, b);
@@ -103,13 +103,13 @@ static void read_sections(const struct image *f, const Elf64_Ehdr *e, struct bin
 {
 	const Elf64_Shdr *s, *names;
 
-	if (e->e_shentsize != sizeof(*s))
+	if (e->e_shentsize != sizeof *s)
 		return;
-	names = part(f, e->e_shoff + (uint64_t)e->e_shstrndx * sizeof(*s), sizeof(*s));
+	names = part(f, e->e_shoff + (uint64_t)e->e_shstrndx * sizeof *s, sizeof *s);
 	for (int i = 0; names && i < e->e_shnum; i++) {
 		const char *name;
 
-		s = part(f, e->e_shoff + (uint64_t)i * sizeof(*s), sizeof(*s));
+		s = part(f, e->e_shoff + (uint64_t)i * sizeof *s, sizeof *s);
 		name = s ? text(f, names->sh_offset + s->sh_name) : NULL;
 		if (name && (!strcmp(name, ".nv_fatbin") || !strcmp(name, ".nvFatBinSegment")))
 			b->has_kernels = true;
@@ -126,12 +126,12 @@ static void read_script(const struct image *f, struct binary *b)
 		begin++;
 	for (end = begin; end < n && !memchr(" \t\n", line[end], 3);)
 		end++;
-	snprintf(b->interpreter, sizeof(b->interpreter), "%.*s", (int)(end - begin), line + begin);
+	snprintf(b->interpreter, sizeof b->interpreter, "%.*s", (int)(end - begin), line + begin);
 }
 
 static void read_image(const struct image *f, struct binary *b)
 {
-	const Elf64_Ehdr *e = part(f, 0, sizeof(*e));
+	const Elf64_Ehdr *e = part(f, 0, sizeof *e);
 
 	b->kind = BINARY_UNKNOWN;
 	if (f->size >= 2 && !memcmp(f->bytes, "#!", 2)) {

@@ -1,4 +1,4 @@
-/* See launch.h. */
+/* See child.h. */
 #include "cmd/cli/child.h"
 
 #include <dirent.h>
@@ -45,7 +45,7 @@ int library_path(const char *name, char *ret_path, size_t size)
 	return access(ret_path, R_OK) ? -errno : 0;
 }
 
-/* --- the trace ------------------------------------------------------------------------ */
+/* ---- the trace ---- */
 
 static void join_words(char *to, size_t size, char **words)
 {
@@ -269,7 +269,7 @@ bool launch_trace_is_there(const struct launch *l)
 	return !what;
 }
 
-/* --- the environment ------------------------------------------------------------------ */
+/* ---- the environment ---- */
 
 /* What the person has there already stays in front. */
 static int cannot_set(void)
@@ -396,7 +396,7 @@ static int set_environment(const struct launch *l)
 	return 0;
 }
 
-/* --- signals -------------------------------------------------------------------------- */
+/* ---- signals ---- */
 
 static const int passed_on[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
 static sigset_t before;
@@ -595,7 +595,7 @@ int launch_exit(int status)
 	return 128 + number;
 }
 
-/* --- other writers -------------------------------------------------------------------- */
+/* ---- other writers ---- */
 
 /* A mapping as /proc tells it.  Which device that is differs from what stat() says on file systems
  * that have several, so this process's own mapping of the file is what others' are held against. */

@@ -69,7 +69,7 @@ int model_load(const char *path, struct predict_model *ret_m, void **ret_bytes)
 static int is_model(const struct dirent *e)
 {
 	static const char suffix[] = ".weir-model";
-	const size_t n = strlen(e->d_name), s = sizeof(suffix) - 1;
+	const size_t n = strlen(e->d_name), s = sizeof suffix - 1;
 	return n > s && !strcmp(e->d_name + n - s, suffix);
 }
 
@@ -98,7 +98,7 @@ bool model_default(const struct predict_device *d, struct predict_model *ret_m, 
 	char directory[PATH_MAX];
 	struct dirent **entries;
 	bool found = false;
-	const int n = library_path("models", directory, sizeof(directory))
+	const int n = library_path("models", directory, sizeof directory)
 			      ? -1
 			      : scandir(directory, &entries, is_model, by_bytes);
 	for (int i = 0; i < n; i++) {
@@ -132,7 +132,7 @@ static int take_device(
 		return other_device(path);
 	d->cc = cc ? cc : d->cc;
 	d->sms = on->multiprocessors ? on->multiprocessors : d->sms;
-	if (name[0] && strlen(name) < sizeof(d->device))
+	if (name[0] && strlen(name) < sizeof d->device)
 		memcpy(d->device, name, strlen(name) + 1);
 	return 0;
 }
@@ -218,8 +218,8 @@ static bool is_trace(const char *path)
 {
 	char magic[8] = "";
 	FILE *in = fopen(path, "rb");
-	const bool is = in && fread(magic, 1, sizeof(magic), in) == sizeof(magic) &&
-			!memcmp(magic, TRACE_MAGIC, sizeof(magic));
+	const bool is = in && fread(magic, 1, sizeof magic, in) == sizeof magic &&
+			!memcmp(magic, TRACE_MAGIC, sizeof magic);
 	if (in)
 		fclose(in);
 	return is;
@@ -268,7 +268,7 @@ static int unknown_device(const char *name, unsigned cc)
 	char known[1024];
 	return complain(EXIT_USAGE,
 		"nothing is known of a device '%s'%s, so nothing can be predicted for it; known are: %s",
-		name, cc ? " of that compute capability" : "", known_devices(known, sizeof(known)));
+		name, cc ? " of that compute capability" : "", known_devices(known, sizeof known));
 }
 
 int launches_device(

@@ -51,7 +51,7 @@ const char *occupancy_fraction(unsigned active, unsigned most)
 	static char texts[65][65][24];
 	char *text = texts[most][active];
 	for (int digits = 1; !*text || strtod(text, NULL) != (double)active / most; digits++)
-		snprintf(text, sizeof(texts[0][0]), "%.*g", digits, (double)active / most);
+		snprintf(text, sizeof texts[0][0], "%.*g", digits, (double)active / most);
 	return text;
 }
 
@@ -133,7 +133,7 @@ __attribute__((format(printf, 2, 3))) static void complain_of(
 	if (++t->bad > COMPLAINTS)
 		return;
 	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
+	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
 	complain(EXIT_USAGE, "line %llu: %s", (unsigned long long)t->line, text);
 }
@@ -190,7 +190,7 @@ static const struct occupancy_device *read_device(struct table_of_launches *t, s
 			t, "cc is '%s'; known are %s", shown(text, show), occupancy_device_list());
 		return NULL;
 	}
-	assert(text.n <= sizeof(t->name)); /* no device is called by a longer one */
+	assert(text.n <= sizeof t->name); /* no device is called by a longer one */
 	t->name_bytes = text.n;
 	memcpy(t->name, text.s, text.n);
 	return t->device;

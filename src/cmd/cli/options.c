@@ -185,7 +185,7 @@ static int unknown(const struct command *c, const char *name, size_t length)
 	struct cursor at = { .command = c };
 	const char *near;
 
-	snprintf(word, sizeof(word), "%.*s", (int)(length < 39 ? length : 39), name);
+	snprintf(word, sizeof word, "%.*s", (int)(length < 39 ? length : 39), name);
 	near = nearest(word, next_option, &at);
 	if (near)
 		return complain(
@@ -358,7 +358,7 @@ static int walk(struct options *o, int argc, char **argv)
 
 int options_parse(const struct command *c, int argc, char **argv, struct options **ret_o)
 {
-	struct options *o = calloc(1, sizeof(*o) + (size_t)argc * sizeof(o->given[0]));
+	struct options *o = calloc(1, sizeof *o + (size_t)argc * sizeof o->given[0]);
 	int rc;
 
 	if (!o)

@@ -42,7 +42,7 @@ static bool is_trace(const char *path)
 	return yes;
 }
 
-/* --- tables of a trace -------------------------------------------------------------------- */
+/* ---- tables of a trace ---- */
 
 /* Of all devices that the process saw, as the guest has it. */
 static void uuid_of(const struct meta *m, uint32_t process, uint8_t ret_uuid[16])
@@ -51,7 +51,7 @@ static void uuid_of(const struct meta *m, uint32_t process, uint8_t ret_uuid[16]
 	for (size_t i = 0; i < m->devices.n; i++)
 		if (m->devices.v[i].process == process)
 			predict_uuid_add(&all, m->devices.v[i].uuid);
-	memcpy(ret_uuid, all.all, sizeof(all.all));
+	memcpy(ret_uuid, all.all, sizeof all.all);
 }
 
 static int device_of(const struct meta *m, const char *path, struct predict_device *ret_d)
@@ -143,7 +143,7 @@ static int from_trace(struct predict_options *f, const char *path)
 	return code;
 }
 
-/* --- the orders --------------------------------------------------------------------------- */
+/* ---- the orders ---- */
 
 static int add(struct predict_options *f, const char *key, const char *path)
 {

@@ -1,4 +1,4 @@
-/* See look.h. */
+/* See report_input.h. */
 #include "report/report_make.h"
 #include "cmd/cli/report_input.h"
 

@@ -1,4 +1,4 @@
-/* See graphs.h. */
+/* See graph_runs.h. */
 #include "hook/online/graph_runs.h"
 
 #include <stddef.h>

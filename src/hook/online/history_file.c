@@ -35,7 +35,7 @@ static void note(const char *what, const char *path, const char *why)
 	meta_note(e.text);
 }
 
-/* --- reading ------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static bool fill(long fd, char *to, size_t bytes)
 {
@@ -73,7 +73,7 @@ static void *read_file(const char *path, size_t *ret_bytes, const char **ret_why
 	return memory;
 }
 
-/* --- what earlier runs have learnt --------------------------------------------------------- */
+/* ---- what earlier runs have learnt ---- */
 
 static const char *why_not(int e)
 {
@@ -196,7 +196,7 @@ void history_file_at_exit(void)
 		note("what was learnt can't be written to ", to, why);
 }
 
-/* --- the model ----------------------------------------------------------------------------- */
+/* ---- the model ---- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -250,7 +250,7 @@ void history_file_look(struct predict *p, const struct predict_sample *recent, s
 	offer(p, recent, n);
 }
 
-/* --- a model that came with Weir ------------------------------------------------------------ */
+/* ---- a model that came with Weir ---- */
 
 #define SUFFIX ".weir-model"
 
@@ -320,7 +320,7 @@ static void find_model(const struct predict_device *d)
 			"kernels that have not run yet are predicted from their siblings alone");
 }
 
-/* --- life ---------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 void history_file_start(
 	struct predict *p, const struct predict_config *o, const struct predict_device *d)

@@ -85,7 +85,7 @@ void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch 
 	a.kernel = l->kernel;
 	a.args = args;
 	a.reserved = 0;
-	memcpy(a.arg, l->arg, args * sizeof(a.arg[0]));
+	memcpy(a.arg, l->arg, args * sizeof a.arg[0]);
 	__atomic_store_n(&to->turn, 0, __ATOMIC_RELAXED);
 	store_words(&to->signature, &a.signature, offsetof(struct asked, arg[args]) - behind);
 	__atomic_store_n(&to->turn, turn, __ATOMIC_RELEASE); /* pairs with copy_turn() */
@@ -102,7 +102,7 @@ static bool copy_turn(uint64_t turn, struct asked *ret_a)
 
 static void give_up(void)
 {
-	memset(m.queues, 0, SIGNATURES * sizeof(*m.queues));
+	memset(m.queues, 0, SIGNATURES * sizeof *m.queues);
 	m.taken = __atomic_load_n(&m.given, __ATOMIC_ACQUIRE);
 }
 
@@ -181,6 +181,6 @@ bool match_pop(uint64_t signature, uint64_t start_ns, struct predict_launch *ret
 	ret_l->kernel = a.kernel;
 	ret_l->key = a.key;
 	ret_l->args = a.args;
-	memcpy(ret_l->arg, a.arg, a.args * sizeof(a.arg[0]));
+	memcpy(ret_l->arg, a.arg, a.args * sizeof a.arg[0]);
 	return true;
 }

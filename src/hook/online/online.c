@@ -48,7 +48,7 @@ static struct {
 	uint64_t recent_count;
 } f;
 
-/* --- starting ------------------------------------------------------------------------------ */
+/* ---- starting ---- */
 
 static void *map(size_t bytes)
 {
@@ -72,10 +72,10 @@ static void *map_large(size_t bytes)
 
 static bool map_batch(void)
 {
-	f.batch = map(BATCH * sizeof(*f.batch));
-	f.order = map(BATCH * sizeof(*f.order));
-	f.spans = map(BATCH * sizeof(*f.spans));
-	f.recent = map(MODEL_SHADOW * sizeof(*f.recent));
+	f.batch = map(BATCH * sizeof *f.batch);
+	f.order = map(BATCH * sizeof *f.order);
+	f.spans = map(BATCH * sizeof *f.spans);
+	f.recent = map(MODEL_SHADOW * sizeof *f.recent);
 	return f.batch && f.order && f.spans && f.recent && match_start();
 }
 
@@ -110,7 +110,7 @@ void online_forget(void)
 	history_file_forget();
 }
 
-/* --- asking -------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static void shape_of(const struct record *r, struct predict_launch *l)
 {
@@ -183,7 +183,7 @@ uint64_t online_graph(const struct record *r)
 	return a.tier ? predicted_word(&told) : 0;
 }
 
-/* --- learning ------------------------------------------------------------------------------ */
+/* ---- learning ---- */
 
 static void sift(struct item *v, uint32_t root, uint32_t n)
 {

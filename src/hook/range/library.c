@@ -20,7 +20,7 @@ static const struct {
 	[ASK_FILTER] = { LIBRARY_OF_cudnn, "cudnnGetFilterNdDescriptor" },
 };
 
-/* --- copies -------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 #define SEVERAL 1u /* no address that anything is loaded at */
 
@@ -87,7 +87,7 @@ void library_bound_by_audit(unsigned fn, const struct elf *e)
 		adopt(which, e, e->base);
 }
 
-/* --- the copy of a caller -------------------------------------------------------------------- */
+/* ---- the copy of a caller ---- */
 
 #define QUEUE 512u
 
@@ -191,7 +191,7 @@ void *library_real(unsigned fn, const void *caller)
 	return real ? real : (void *)nobody_has_it;
 }
 
-/* --- ranges --------------------------------------------------------------------------------- */
+/* ---- ranges ---- */
 
 uint32_t library_enter(unsigned fn, uint32_t args)
 {

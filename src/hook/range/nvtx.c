@@ -22,7 +22,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* --- texts that are kept ------------------------------------------------------------------- */
+/* ---- texts that are kept ---- */
 
 #define KEPT_BYTES (16u << 20) /* of address space; only what is used becomes memory */
 #define KEPT_MARK  0x52544557u
@@ -136,7 +136,7 @@ static size_t narrow(const wchar_t *wide, char text[WIDE_MOST])
 	return n;
 }
 
-/* --- messages ------------------------------------------------------------------------------ */
+/* ---- messages ---- */
 
 /* nvtxEventAttributes_t; version 1 lacks nothing that is read here. */
 struct attributes {
@@ -298,7 +298,7 @@ static void describe(const struct attributes *a, const void *domain, struct rang
 		r->name = id_of_handle(a->message);
 }
 
-/* --- the functions of NVTX ----------------------------------------------------------------- */
+/* ---- the functions of NVTX ---- */
 
 static int push_ascii(const char *text)
 {
@@ -421,7 +421,7 @@ static void *register_wide(const void *domain, const wchar_t *text)
 	return create_wide(text);
 }
 
-/* --- being injected ------------------------------------------------------------------------ */
+/* ---- being injected ---- */
 
 enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
 
@@ -456,7 +456,7 @@ static bool attach(const struct callbacks *nvtx, int module, const struct slot *
 	return true;
 }
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define COUNT(array) (sizeof array / sizeof *(array))
 
 PUBLIC int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 

@@ -20,7 +20,7 @@ static bool skip(struct cursor *c, const char *word, size_t n)
 	return true;
 }
 
-#define SKIP(c, word) skip(c, word, sizeof(word) - 1)
+#define SKIP(c, word) skip(c, word, sizeof word - 1)
 
 static bool take_number(struct cursor *c, uint64_t *ret_value)
 {
@@ -76,7 +76,7 @@ static bool all_of(const char *text, size_t bytes, const char *letters, size_t c
 	return true;
 }
 
-#define ALL_OF(text, bytes, letters) all_of(text, bytes, letters, sizeof(letters) - 1)
+#define ALL_OF(text, bytes, letters) all_of(text, bytes, letters, sizeof letters - 1)
 
 /* Behind {"dtype": the word with its quotes; behind ,"conv": the object, if it is there. */
 static bool split_type(const char *text, size_t bytes, const char **ret_type,
@@ -154,7 +154,7 @@ static char *append(char *to, const char *text, size_t bytes)
 	return to + bytes;
 }
 
-#define APPEND(to, word) append(to, word, sizeof(word) - 1)
+#define APPEND(to, word) append(to, word, sizeof word - 1)
 
 static uint32_t args_of(const char *sizes, size_t bytes, uint32_t module)
 {

@@ -9,7 +9,7 @@
 #include "hook/range/library.h"
 #include "hook/meta/strings.h"
 
-/* --- names ---------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static const char *const data_types[] = { /* cudaDataType */
 	[0] = "float32",
@@ -65,7 +65,7 @@ static const char *const tensor_types[] = { /* cudnnDataType_t */
 	[21] = "complex128"
 };
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define COUNT(array) (sizeof array / sizeof *(array))
 #define NAME_OF(names, i)                                                                          \
 	((size_t)(int64_t)(i) < COUNT(names) ? (names)[(size_t)(int64_t)(i)] : NULL)
 
@@ -81,7 +81,7 @@ static const struct {
 } epilogues[] = { { 2, "relu" }, { 8, "drelu" }, { 32, "gelu" }, { 64, "dgelu" }, { 128, "aux" },
 	{ 4, "bias" }, { 16, "bgrad" }, { 256, "bgrada" }, { 512, "bgradb" } };
 
-/* --- JSON ------------------------------------------------------------------------------------ */
+/* ---- JSON ---- */
 
 struct out {
 	char text[512]; /* more than the longest: three shapes of 8 numbers of 11 digits */
@@ -138,7 +138,7 @@ static uint32_t finish(struct out *o, uint32_t id)
 	return id;
 }
 
-/* --- products -------------------------------------------------------------------------------- */
+/* ---- products ---- */
 
 static void put_epilogue(struct out *o, int32_t epilogue)
 {
@@ -220,7 +220,7 @@ uint32_t matmul_args(void *desc, void *a, void *b, void *d)
 	return product_args(&p);
 }
 
-/* --- convolutions ----------------------------------------------------------------------------- */
+/* ---- convolutions ---- */
 
 #define DIMS 8 /* CUDNN_DIM_MAX */
 

@@ -47,7 +47,7 @@ static bool is_here(void)
 	return (uint32_t)sys(getpid) == started_by;
 }
 
-/* --- where the records go ------------------------------------------------------------------ */
+/* ---- where the records go ---- */
 
 /* One open chunk, filled by whichever of CUPTI's threads hands a buffer back. */
 static struct {
@@ -119,7 +119,7 @@ static void keep(const struct gpu_activity *activity)
 	__atomic_store_n(&to->kind, activity->kind, __ATOMIC_RELEASE);
 }
 
-/* --- records ------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static void keep_kernel(const struct activity_kernel *k)
 {
@@ -277,7 +277,7 @@ static void keep_record(const void *record)
 	}
 }
 
-/* --- CUPTI's side --------------------------------------------------------------------------- */
+/* ---- CUPTI's side ---- */
 
 /* The buffers that are ours: whatever else comes back is another client's. */
 #define BUFFERS 256u
@@ -443,7 +443,7 @@ static int use_default_clock(void)
 	return result;
 }
 
-/* --- another client ------------------------------------------------------------------------- */
+/* ---- another client ---- */
 
 static bool collecting;
 

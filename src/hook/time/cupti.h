@@ -25,7 +25,7 @@ bool cupti_is_collecting(void);
 /* Whether this kind of activity has to stay enabled for us. */
 bool cupti_records(int kind);
 
-/* Another client has come (share.h): from now on its clock is used.  A CUptiResult. */
+/* Another client has come (cupti_shared.h): from now on its clock is used.  A CUptiResult. */
 int cupti_share(void);
 
 /* Before the clock changes: what has ended is dated by the old one. */

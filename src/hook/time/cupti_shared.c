@@ -1,4 +1,4 @@
-/* See share.h. */
+/* See cupti_shared.h. */
 #include "hook/time/cupti_shared.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /*
- * See sample.h.  Launches are timed in runs of some in a row, which share their events and most of
- * the questions to the driver.  Runs lie in rings, one a context: the next to be taken is the one
- * that was taken longest ago.
+ * See event_timer.h.  Launches are timed in runs of some in a row, which share their events and
+ * most of the questions to the driver.  Runs lie in rings, one a context: the next to be taken is
+ * the one that was taken longest ago.
  *
  * A run is owned by whoever has moved its state to TAKEN, under a number of its own.  Between two
  * of its launches it is OPEN: its thread goes on with it, unless another has need of it.  What
@@ -87,7 +87,7 @@ static __thread struct {
 	uint32_t random; /* state of the generator; 0: not begun */
 } turn __attribute__((tls_model("initial-exec")));
 
-/* --- which launches ----------------------------------------------------------------------- */
+/* ---- which launches ---- */
 
 static uint32_t random_below(uint64_t n)
 {
@@ -133,7 +133,7 @@ static bool is_wanted(void)
 	       __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0;
 }
 
-/* --- the driver --------------------------------------------------------------------------- */
+/* ---- the driver ---- */
 
 /*
  * Another thread may begin a capture at any time that forbids everybody what is no work of a
@@ -179,7 +179,7 @@ static bool driver_can(void)
 	return true;
 }
 
-/* --- pools -------------------------------------------------------------------------------- */
+/* ---- pools ---- */
 
 static const void *driver(void)
 {
@@ -259,7 +259,7 @@ static void device_gone(int device)
 			drop(&pools[i]);
 }
 
-/* --- what they say ------------------------------------------------------------------------ */
+/* ---- what they say ---- */
 
 static bool move(struct run *r, uint64_t from, uint64_t to)
 {
@@ -347,7 +347,7 @@ static void collect_oldest(struct pool *p)
 	__atomic_store_n(&p->tail, at, __ATOMIC_RELAXED);
 }
 
-/* --- around a launch ---------------------------------------------------------------------- */
+/* ---- around a launch ---- */
 
 static bool make_events(struct run *r)
 {
@@ -576,7 +576,7 @@ void event_timer_end_config(struct sample *s, int result, const struct event_tim
 	event_timer_end(s, result, &whole);
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 /* Whether what is made of the pool's context can be asked: the program may have unloaded the
  * driver, and its events with it. */

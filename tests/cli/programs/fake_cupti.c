@@ -23,8 +23,8 @@ static size_t room, used;
 
 CALL(cuptiActivityRegisterCallbacks, void *give, void *take)
 {
-	memcpy(&request, &give, sizeof(give));
-	memcpy(&complete, &take, sizeof(take));
+	memcpy(&request, &give, sizeof give);
+	memcpy(&complete, &take, sizeof take);
 	return 0;
 }
 

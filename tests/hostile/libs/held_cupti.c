@@ -18,7 +18,7 @@ __attribute__((constructor)) static void prepare(void)
 	sem_init(&may_go, 0, 0);
 }
 
-/* --- for the program ------------------------------------------------------------------------- */
+/* ---- for the program ---- */
 
 /* Gives a buffer out and back. */
 void held_return(void)
@@ -42,7 +42,7 @@ void held_go(void)
 	sem_post(&may_go);
 }
 
-/* --- CUPTI ------------------------------------------------------------------------------------ */
+/* ---- CUPTI ---- */
 
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 {

@@ -297,7 +297,7 @@ static const struct {
 EXPORT int cuGetProcAddress_v2(
 	const char *name, void **ret, int version, uint64_t flags, int *status)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (strcmp(rows[i].name, name))
 			continue;
 		*ret = rows[i].address;

@@ -20,7 +20,7 @@
 #define THREADS 3
 #define ROUNDS  40
 
-/* --- who changes --------------------------------------------------------------------------- */
+/* ---- who changes ---- */
 
 static uint64_t state;
 
@@ -122,7 +122,7 @@ static pid_t start_changer(uint64_t seed, long changes)
 	return child;
 }
 
-/* --- who records --------------------------------------------------------------------------- */
+/* ---- who records ---- */
 
 static atomic_bool over;
 static atomic_int failed;

@@ -23,7 +23,7 @@ static int own_file(int i)
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "own.%d", i);
+	snprintf(name, sizeof name, "own.%d", i);
 	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 
 	dprintf(fd, "file %d\n", i);
@@ -35,8 +35,8 @@ static int intact(int fd, int i)
 	char have[64] = "", want[64];
 	struct stat st;
 
-	snprintf(want, sizeof(want), "file %d\n", i);
-	if (pread(fd, have, sizeof(have) - 1, 0) < 0 || fstat(fd, &st))
+	snprintf(want, sizeof want, "file %d\n", i);
+	if (pread(fd, have, sizeof have - 1, 0) < 0 || fstat(fd, &st))
 		return 0;
 	return !strcmp(have, want) && st.st_size == (off_t)strlen(want);
 }

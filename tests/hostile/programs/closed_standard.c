@@ -19,7 +19,7 @@ int main(void)
 	cu_launch(20000);
 	good &= write(own[1], "mine", 4) == 4;
 	cu_launch(20000);
-	good &= pread(own[0], have, sizeof(have), 0) == 4 && !strcmp(have, "mine");
+	good &= pread(own[0], have, sizeof have, 0) == 4 && !strcmp(have, "mine");
 	counts("cuLaunchKernel", 60000);
 	return good ? 11 : 12;
 }

@@ -13,8 +13,8 @@ int main(int argc, char **argv)
 	if (life < 3) {
 		char pid[16];
 
-		snprintf(next, sizeof(next), "%d", life + 1);
-		snprintf(pid, sizeof(pid), "%d", (int)getpid());
+		snprintf(next, sizeof next, "%d", life + 1);
+		snprintf(pid, sizeof pid, "%d", (int)getpid());
 		execl("/proc/self/exe", argv[0], next, pid, (char *)NULL);
 		return 1;
 	}

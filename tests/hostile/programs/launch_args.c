@@ -16,18 +16,18 @@ static char *edge; /* where readable memory ends */
 static const char *image_of(const char *sizes)
 {
 	static char ptx[1024];
-	size_t n = (size_t)snprintf(ptx, sizeof(ptx),
+	size_t n = (size_t)snprintf(ptx, sizeof ptx,
 		".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry f(");
 
 	if (!simulated)
 		return sizes;
 	for (int i = 0; *sizes; i++) {
 		const size_t bytes = strtoul(sizes, (char **)&sizes, 10);
-		n += (size_t)snprintf(ptx + n, sizeof(ptx) - n, "%s.param .align 8 .b8 p%d[%zu]",
+		n += (size_t)snprintf(ptx + n, sizeof ptx - n, "%s.param .align 8 .b8 p%d[%zu]",
 			i ? "," : "", i, bytes);
 		sizes += *sizes == ',';
 	}
-	snprintf(ptx + n, sizeof(ptx) - n, ")\n{\n\tret;\n}\n");
+	snprintf(ptx + n, sizeof ptx - n, ")\n{\n\tret;\n}\n");
 	return ptx;
 }
 

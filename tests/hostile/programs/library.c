@@ -45,7 +45,7 @@ static void *open_library(const char *name, int flags)
 	char path[PATH_MAX];
 	void *opened;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	opened = dlopen(path, RTLD_NOW | flags);
 	cu_need(!opened, name);
 	return opened;
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 99;
 	directory = argv[2];
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		if (!strcmp(modes[i].name, argv[1])) {
 			modes[i].run();
 			return 0;

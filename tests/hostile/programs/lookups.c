@@ -80,7 +80,7 @@ int main(void)
 	ask("cuNoSuchThing", 12000, 0);
 	ask("cudaMalloc", 12000, 0);
 	chain();
-	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+	for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
 		printf("%s: %s, in the driver: %s\n", strangers[i],
 			library_of(dlsym(RTLD_DEFAULT, strangers[i])),
 			library_of(dlsym(cu_library, strangers[i])));

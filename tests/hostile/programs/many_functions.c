@@ -8,13 +8,13 @@
 static const char *image(void)
 {
 	static char ptx[4096];
-	size_t n = (size_t)snprintf(ptx, sizeof(ptx),
+	size_t n = (size_t)snprintf(ptx, sizeof ptx,
 		".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry f(");
 
 	for (int i = 0; i < PARAMS; i++)
 		n += (size_t)snprintf(
-			ptx + n, sizeof(ptx) - n, "%s.param .u64 p%d", i ? "," : "", i);
-	snprintf(ptx + n, sizeof(ptx) - n, ")\n{\n\tret;\n}\n");
+			ptx + n, sizeof ptx - n, "%s.param .u64 p%d", i ? "," : "", i);
+	snprintf(ptx + n, sizeof ptx - n, ")\n{\n\tret;\n}\n");
 	return ptx;
 }
 

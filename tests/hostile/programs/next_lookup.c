@@ -22,7 +22,7 @@ int main(void)
 	static const char *const names[] = { "getppid", "puts", "malloc", "dlopen", "no_such_thing",
 		"cuInit" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		printf("%s: next in %s, default in %s\n", names[i],
 			where(dlsym(RTLD_NEXT, names[i])), where(dlsym(RTLD_DEFAULT, names[i])));
 		printf("%s: from the library: %s\n", names[i],

@@ -81,9 +81,9 @@ int main(void)
 	int failed = 0;
 	FILE *counts;
 
-	printf("malloc %d\n", cudaMalloc(&address, sizeof(data)));
-	printf("memset %d\n", cudaMemset(address, 7, sizeof(data)));
-	printf("copy %d\n", cudaMemcpy(data, address, sizeof(data), 2));
+	printf("malloc %d\n", cudaMalloc(&address, sizeof data));
+	printf("memset %d\n", cudaMemset(address, 7, sizeof data));
+	printf("copy %d\n", cudaMemcpy(data, address, sizeof data, 2));
 	printf("data %d\n", data[100]);
 	for (int i = 0; i < 20; i++)
 		failed += cudaLaunchKernel((const void *)nothing, grid, block, NULL, 0, NULL) != 0;

@@ -21,7 +21,7 @@
 
 enum { BEFORE = 100, AFTER = 200000 };
 
-#define LENGTH(array) (sizeof(array) / sizeof *(array))
+#define LENGTH(array) (sizeof array / sizeof *(array))
 #define DENIED(name)                                                                               \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                     \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)

@@ -21,7 +21,7 @@ static void handler(int signal)
 int main(int argc, char **argv)
 {
 	static char stack[16384];
-	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
 	struct sigaction action = { .sa_handler = handler };
 	struct itimerval fast = { { 0, 100 }, { 0, 100 } }, off = { { 0, 0 }, { 0, 0 } };
 	long launched = 0;

@@ -24,7 +24,7 @@
 #include "train/train.h"
 #include "zoo.h"
 
-/* --- what the guest has around them --- */
+/* ---- what the guest has around them ---- */
 
 struct recorder hook_recorder;
 union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
@@ -33,7 +33,7 @@ static char noted[4096];
 
 void meta_note(const char *text)
 {
-	snprintf(noted, sizeof(noted), "%s", text);
+	snprintf(noted, sizeof noted, "%s", text);
 }
 
 void process_at_exit(void)
@@ -54,7 +54,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* --- matching --- */
+/* ---- matching ---- */
 
 static const struct predict_kernel kernel = { .id = 7 };
 
@@ -166,7 +166,7 @@ static void shapes_and_kernels_tell_signatures_apart(void **state)
 	assert_true(s != match_signature(7, a, b, 1));
 }
 
-/* --- graphs --- */
+/* ---- graphs ---- */
 
 static void a_graph_is_what_it_was_last_said_to_be(void **state)
 {
@@ -211,7 +211,7 @@ static void a_run_of_a_graph_is_put_together_by_its_call(void **state)
 	assert_int_equal(graphs_signature(0), 0);
 }
 
-/* --- who had company --- */
+/* ---- who had company ---- */
 
 #define SPANS 4000
 static struct span spans[SPANS];
@@ -277,7 +277,7 @@ static void of_many_kernels_the_newest_are_remembered(void **state)
 	overlap_mark(99, &(struct span){ 1, 2, false }, 1); /* of a device too many */
 }
 
-/* --- models --- */
+/* ---- models ---- */
 
 #define MODEL    "test_forecast.model"
 #define LAUNCHES 2000
@@ -293,7 +293,7 @@ static struct model_file *model(uint64_t seed, double factor)
 	struct train_rows rows;
 	struct error err = { 0 };
 	const struct train_options o = { .network = true, .seed = seed, .device = "NVIDIA H200" };
-	memcpy(changed, stream, sizeof(changed));
+	memcpy(changed, stream, sizeof changed);
 	for (int i = 0; i < LAUNCHES; i++)
 		changed[i].measured_ns *= factor;
 	assert_int_equal(train_rows_of(&zoo.device, changed, LAUNCHES, &rows), 0);
@@ -382,7 +382,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 	assert_ptr_equal(atomic_load(&p.model), last);
 	predict_swap(&p, first);
 	predict_ask(&p, &stream[0].launch, &after);
-	assert_memory_equal(&before, &after, sizeof(before));
+	assert_memory_equal(&before, &after, sizeof before);
 	unlink(MODEL);
 	free(file);
 	free(memory);
@@ -394,17 +394,17 @@ static void a_sentence_reads_as_stdio_would_write_it(void **state)
 	char wanted[600];
 #define SAME(...)                                                                                  \
 	do {                                                                                       \
-		snprintf(wanted, sizeof(e.text), __VA_ARGS__);                                     \
+		snprintf(wanted, sizeof e.text, __VA_ARGS__);                                      \
 		assert_int_equal(guest_error_set(&e, -5, __VA_ARGS__), -5);                        \
 		assert_string_equal(e.text, wanted);                                               \
 	} while (0)
 	SAME("plain");
 	SAME("%s is for %u.%u and %zu of %llu", "it", 9u, 0u, (size_t)1 << 40, ~0ull);
 	SAME("%d and %d, off by %.1f %% and %.1f %%", -5, 7, 12.34, 0.04);
-	memset(wanted, 'x', sizeof(wanted));
+	memset(wanted, 'x', sizeof wanted);
 	wanted[599] = 0;
 	guest_error_set(&e, 0, "%s", wanted);
-	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
+	assert_int_equal(strlen(e.text), sizeof e.text - 1);
 	assert_int_equal(guest_error_set(NULL, -3, "%s", "nobody"), -3);
 }
 
