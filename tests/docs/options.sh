@@ -1,4 +1,5 @@
-# docs/reference/options.md says what the tables of the command line say: options.sh SOURCE [--update].
+# docs/reference/options.md says what the tables of the command line say, and docs/reference/environment.md names the
+# settings of WEIR that are in them, and no others: options.sh SOURCE [--update].
 set -eu
 cd "$1"
 page=docs/reference/options.md
@@ -36,5 +37,25 @@ END
 }
 written | diff -u "$page" - || {
 	echo "$page is not what the tables say; sh tests/docs/options.sh . --update writes it anew"
+	exit 1
+}
+
+# Rows of WEIR in the table, and first columns of the page's table of settings.
+page=docs/reference/environment.md
+in_table() {
+	awk -F ' [|] ' '$1 ~ /^WEIR *$/ { gsub(/[ \t]/, "", $2); print $2 }' api/option.tbl | sort -u
+}
+on_page() {
+	awk -F '|' '/^[|] setting / { on = 1 } !/^[|]/ { on = 0 } on { print $2 }' "$page" |
+		grep -oE '`[a-z-]+' | tr -d '`' | sort -u
+}
+settings=$(in_table)
+[ "$settings" = "$(on_page)" ] || {
+	for name in $settings; do
+		on_page | grep -qx "$name" || echo "$page lacks WEIR's setting $name"
+	done
+	for name in $(on_page); do
+		in_table | grep -qx "$name" || echo "$page: WEIR has no setting $name"
+	done
 	exit 1
 }
