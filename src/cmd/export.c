@@ -1,5 +1,6 @@
 /* weir export FILE -f FORMAT: writes a trace in another tool's format. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static int export_trace(const struct exporter *e, const struct trace *t, const c
 
 int cmd_export(const struct options *o)
 {
-	const char *format = opt_str(o, "format"), *path = opt_str(o, "output");
+	const char *format = opt_str(o, "format"), *path = output_path(o);
 	const struct exporter *e = format ? exporter_find(format) : NULL;
 	struct trace *t;
 	struct error err;

@@ -43,7 +43,7 @@ static const struct format *format_of_file(const char *path)
 
 static int choose(const struct options *o, const struct format **ret_format)
 {
-	const char *name = opt_str(o, "format"), *path = opt_str(o, "output");
+	const char *name = opt_str(o, "format"), *path = output_path(o);
 	*ret_format = name ? format_of_name(name) : path ? format_of_file(path) : &formats[1];
 	if (*ret_format)
 		return 0;
@@ -99,7 +99,7 @@ static int estimate(struct flame *f, const struct trace *t, struct error *err)
 static int draw(const struct options *o, const struct trace *t, const struct format *format,
 	enum flame_by by)
 {
-	const char *path = opt_str(o, "output");
+	const char *path = output_path(o);
 	struct flame *f;
 	struct error err = { .text = "" };
 	if (flame_make(t, by, &f, &err))

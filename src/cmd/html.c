@@ -37,7 +37,7 @@ static int write_page(const struct options *o, const struct trace *t, size_t ite
 	const struct decoder decoder = {
 		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
 	};
-	const char *path = opt_str(o, "output");
+	const char *path = output_path(o);
 	struct html page;
 	struct error err = { .text = "" };
 	int code = html_make(&page, t, &decoder, items, &err)
@@ -59,7 +59,7 @@ int cmd_html(const struct options *o)
 	const int wrong = parse_items(opt_str(o, "items"), &items);
 	if (wrong)
 		return wrong;
-	if (!opt_str(o, "output") && isatty(STDOUT_FILENO) == 1)
+	if (!output_path(o) && isatty(STDOUT_FILENO) == 1)
 		return complain(EXIT_USAGE, "a page is no text to read: name a file with -o");
 	if (trace_open(opt_argv(o)[0], &t, &err))
 		return complain(EXIT_USAGE, "%s", err.text);

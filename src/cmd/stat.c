@@ -155,7 +155,7 @@ static int print_text(void *context, FILE *out)
 static int put_counts(struct counts *c, const struct options *o)
 {
 	int (*const put)(void *, FILE *) = opt_flag(o, "json") ? print_json : print_text;
-	const char *path = opt_str(o, "output");
+	const char *path = output_path(o);
 	const int e = path ? output_write(path, put, c) : put(c, stderr);
 	if (!e || !path)
 		return 0;

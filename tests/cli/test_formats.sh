@@ -31,6 +31,13 @@ for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory
 	# shellcheck disable=SC2086 # words of a command
 	expect 1 '^0$' unsafe $command names.weir
 done
+# - is standard output, not a file of that name.
+for what in 'export -f ndjson' 'flame -f folded' html; do
+	"$weir" $what names.weir >plain
+	"$weir" $what -o - names.weir >dash
+	expect 0 '^$' cmp plain dash
+	expect 1 '' test -e ./-
+done
 "$weir" export -f csv names.weir | tr -d '\r' >names.csv
 expect 1 '^0$' sh -c "LC_ALL=C grep -a -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' names.csv"
 expect 0 "\"'=1\+1\"" cat names.csv

@@ -2,11 +2,18 @@
 #include "cmd/cli/output.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/newfile.h"
 
 #include "base/banned.h"
+
+const char *output_path(const struct options *o)
+{
+	const char *path = opt_str(o, "output");
+	return path && strcmp(path, "-") ? path : NULL;
+}
 
 static int put_stream(FILE *out, int (*put)(void *context, FILE *out), void *context)
 {

@@ -7,6 +7,11 @@
 
 #include <stdio.h>
 
+#include "cmd/cli/options.h"
+
+/* --output; NULL, which is standard output, without it and for "-". */
+const char *output_path(const struct options *o);
+
 /* Calls put() with the stream; path NULL is standard output.  0 or -errno, of put() first. */
 int output_write(const char *path, int (*put)(void *context, FILE *out), void *context);
 
