@@ -229,7 +229,10 @@ static void a_range_that_never_ended_ends_with_the_recording(void **state)
 		{ .ticks = 200, .dur = 0xdeadbeef, .kind = RANGE_NVTX, .valid = RANGE_OPEN },
 		{ .ticks = 900, .dur = 1, .kind = RANGE_NVTX_SPAN, .valid = RANGE_OPEN } };
 	const struct chunk_buf buf = {
-		.payload = (uint8_t *)in, .bytes = sizeof in, .last_ticks = 700
+		.payload = (uint8_t *)in,
+		.bytes = sizeof in,
+		.payload_room = sizeof in,
+		.last_ticks = 700,
 	};
 	struct range r;
 	size_t at = 0;
