@@ -1,6 +1,8 @@
 /* See known.h. */
 #include "hook/meta/known.h"
 
+#include "hook/slots.h"
+
 #define WINDOW 16u
 
 uint64_t known_hash(const void *data, size_t bytes)
@@ -17,27 +19,25 @@ static uint32_t slot_of(uint64_t handle)
 	return (uint32_t)(handle * 0x9e3779b97f4a7c15u >> (64 - KNOWN_BITS));
 }
 
+static struct slots slots_of(uint64_t *handles)
+{
+	return (struct slots){ handles, KNOWN_SIZE, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+}
+
 /* True when it was not known that the handle means this. */
 bool known_remember(struct known *k, uint64_t handle, uint64_t hash)
 {
-	uint32_t at = slot_of(handle);
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		const uint32_t slot = (at + i) % KNOWN_SIZE;
-		uint64_t seen = 0;
-		if (__atomic_compare_exchange_n(&k->handle[slot], &seen, handle, false,
-			    __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-			seen == handle)
-			return __atomic_exchange_n(&k->hash[slot], hash, __ATOMIC_RELAXED) != hash;
-	}
-	__atomic_store_n(&k->handle[at], handle, __ATOMIC_RELAXED);
-	__atomic_store_n(&k->hash[at], hash, __ATOMIC_RELAXED);
+	const uint32_t first = slot_of(handle);
+	bool new;
+	const uint32_t at = slots_claim(slots_of(k->handle), first, handle, &new);
+	if (at != SLOTS_NONE)
+		return __atomic_exchange_n(&k->hash[at], hash, __ATOMIC_RELAXED) != hash;
+	__atomic_store_n(&k->handle[first], handle, __ATOMIC_RELAXED);
+	__atomic_store_n(&k->hash[first], hash, __ATOMIC_RELAXED);
 	return true;
 }
 
-bool known_has(const struct known *k, uint64_t handle)
+bool known_has(struct known *k, uint64_t handle)
 {
-	for (uint32_t i = 0, at = slot_of(handle); i < WINDOW; i++)
-		if (__atomic_load_n(&k->handle[(at + i) % KNOWN_SIZE], __ATOMIC_RELAXED) == handle)
-			return true;
-	return false;
+	return slots_find(slots_of(k->handle), slot_of(handle), handle) != SLOTS_NONE;
 }

@@ -25,7 +25,7 @@ struct known {
 /* True when it was not known that the handle means this. */
 bool known_remember(struct known *k, uint64_t handle, uint64_t hash);
 
-bool known_has(const struct known *k, uint64_t handle);
+bool known_has(struct known *k, uint64_t handle);
 
 uint64_t known_hash(const void *data, size_t bytes);
 

@@ -5,6 +5,7 @@
 
 #include "hook/meta/metadata.h"
 #include "hook/pages.h"
+#include "hook/slots.h"
 
 /* Numbers up to STRINGS are slots of the table; those above are given out one by one. */
 #define STRINGS     (1u << 16)
@@ -13,6 +14,7 @@
 
 /* Hashes; 0 free.  Collisions of 64 bits do not happen. */
 static uint64_t table[STRINGS] OWN_PAGES;
+static const struct slots slots = { table, STRINGS, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
 static uint32_t beyond = STRINGS;
 
 static uint64_t fold(uint64_t a, uint64_t b)
@@ -55,17 +57,11 @@ static uint32_t next_beyond(void)
 bool string_claim(uint64_t key, uint32_t *ret_id)
 {
 	key |= 1;
-	for (uint32_t i = 0, at = (uint32_t)(key >> 32); i < WINDOW; i++, at++) {
-		uint64_t *slot = &table[at % STRINGS],
-			 seen = __atomic_load_n(slot, __ATOMIC_RELAXED);
-		*ret_id = at % STRINGS + 1;
-		if (seen == key)
-			return false;
-		if (!seen && __atomic_compare_exchange_n(
-				     slot, &seen, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			return true;
-		if (seen == key)
-			return false;
+	bool new;
+	const uint32_t at = slots_claim(slots, (uint32_t)(key >> 32), key, &new);
+	if (at != SLOTS_NONE) {
+		*ret_id = at + 1;
+		return new;
 	}
 	*ret_id = next_beyond();
 	return *ret_id;

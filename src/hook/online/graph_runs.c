@@ -6,14 +6,17 @@
 
 #include "base/hash.h"
 #include "hook/pages.h"
+#include "hook/slots.h"
 
 #define SLOTS  1024u
 #define WINDOW 8u
 #define RUNS   64u
 
-static struct slot {
-	uint64_t exec, signature;
-} slots[SLOTS] OWN_PAGES;
+static struct {
+	uint64_t exec[SLOTS], signature[SLOTS];
+} graphs OWN_PAGES;
+static const struct slots slots = { graphs.exec, SLOTS, WINDOW, __ATOMIC_ACQUIRE,
+	__ATOMIC_ACQ_REL };
 
 static struct graph_run runs[RUNS];
 static uint32_t next_run;
@@ -23,38 +26,35 @@ uint64_t graphs_signature(uint64_t sum)
 	return sum ? hash_mix(~sum) | 1 : 0;
 }
 
-/* The graph's slot, else a free one made its own, else the first of the window. */
-static struct slot *slot_of(uint64_t exec, bool make)
+/* In a full window the first graph is given up. */
+static uint32_t make_slot(uint64_t exec)
 {
-	const uint64_t first = hash_mix(exec);
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		struct slot *s = &slots[(first + i) % SLOTS];
-		uint64_t seen = 0;
-		if (__atomic_load_n(&s->exec, __ATOMIC_ACQUIRE) == exec)
-			return s;
-		if (make && __atomic_compare_exchange_n(&s->exec, &seen, exec, false,
-				    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return s;
-	}
-	return make ? &slots[first % SLOTS] : NULL;
+	const uint32_t first = (uint32_t)hash_mix(exec);
+	bool new;
+	const uint32_t at = slots_claim(slots, first, exec, &new);
+	if (at != SLOTS_NONE)
+		return at;
+	__atomic_store_n(&graphs.signature[first % SLOTS], 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&graphs.exec[first % SLOTS], exec, __ATOMIC_RELEASE);
+	return first % SLOTS;
+}
+
+static uint32_t find_slot(uint64_t exec)
+{
+	return slots_find(slots, (uint32_t)hash_mix(exec), exec);
 }
 
 void graphs_set(uint64_t exec, uint64_t signature)
 {
-	struct slot *s = slot_of(exec, signature != 0);
-	if (!s)
-		return;
-	if (s->exec != exec) {
-		__atomic_store_n(&s->signature, 0, __ATOMIC_RELEASE);
-		__atomic_store_n(&s->exec, exec, __ATOMIC_RELEASE);
-	}
-	__atomic_store_n(&s->signature, signature, __ATOMIC_RELEASE);
+	const uint32_t at = signature ? make_slot(exec) : find_slot(exec);
+	if (at != SLOTS_NONE)
+		__atomic_store_n(&graphs.signature[at], signature, __ATOMIC_RELEASE);
 }
 
 uint64_t graphs_find(uint64_t exec)
 {
-	const struct slot *s = slot_of(exec, false);
-	return s ? __atomic_load_n(&s->signature, __ATOMIC_ACQUIRE) : 0;
+	const uint32_t at = find_slot(exec);
+	return at != SLOTS_NONE ? __atomic_load_n(&graphs.signature[at], __ATOMIC_ACQUIRE) : 0;
 }
 
 static struct graph_run *run_of(uint64_t correlation)
@@ -90,6 +90,6 @@ struct graph_run *graphs_next(uint32_t *at)
 
 void graphs_forget(void)
 {
-	DROP(slots);
+	DROP(graphs);
 	memset(runs, 0, sizeof runs);
 }

@@ -6,6 +6,7 @@
 
 #include "hook/range/range.h"
 #include "hook/resolve.h"
+#include "hook/slots.h"
 #include "hook/meta/strings.h"
 
 void *library_ask[LIBRARY_QUESTIONS];
@@ -139,31 +140,27 @@ static void *reach(struct elf *e, const char *name)
 #define REACHED 1024u
 #define WINDOW  8u
 static struct {
-	_Atomic uint64_t key;
-	_Atomic(void *) real;
-} reached[REACHED];
+	uint64_t key[REACHED];
+	_Atomic(void *) real[REACHED];
+} reached;
+static const struct slots slots = { reached.key, REACHED, WINDOW, __ATOMIC_SEQ_CST,
+	__ATOMIC_SEQ_CST };
 
 static void *real_of_caller(unsigned fn, const void *caller)
 {
 	const uint64_t words[] = { fn, (uintptr_t)caller, atomic_load(&generation) };
 	const uint64_t key = string_hash(words, sizeof words, 6) | 1;
+	const uint32_t first = (uint32_t)(key >> 32);
 	struct elf e;
-	for (uint32_t i = 0; i < WINDOW; i++) {
-		const uint32_t at = ((uint32_t)(key >> 32) + i) % REACHED;
-		void *real = atomic_load(&reached[at].key) == key ? atomic_load(&reached[at].real)
-								  : NULL;
-		if (real)
-			return real;
-	}
-	void *real = elf_of_address(&e, caller) ? reach(&e, hooked[fn].name) : NULL;
-	for (uint32_t i = 0; real && i < WINDOW; i++) {
-		const uint32_t at = ((uint32_t)(key >> 32) + i) % REACHED;
-		uint64_t none = 0;
-		if (!atomic_compare_exchange_strong(&reached[at].key, &none, key) && none != key)
-			continue;
-		atomic_store(&reached[at].real, real);
-		break;
-	}
+	bool new;
+	uint32_t at = slots_find(slots, first, key);
+	void *real = at != SLOTS_NONE ? atomic_load(&reached.real[at]) : NULL;
+	if (real)
+		return real;
+	real = elf_of_address(&e, caller) ? reach(&e, hooked[fn].name) : NULL;
+	at = real ? slots_claim(slots, first, key, &new) : SLOTS_NONE;
+	if (at != SLOTS_NONE)
+		atomic_store(&reached.real[at], real);
 	return real;
 }
 
