@@ -61,7 +61,7 @@ def fresh_traces():
     yield record("sampled.weir", "--gpu=sample:8")
     yield record("first.weir", "--predict", "--history", "app.history")
     yield record("again.weir", "--predict", "--history", "app.history")
-    yield record("predicted.weir", "--predict", program=(build + "/tests/cli/programs/foretold", "20"))
+    yield record("predicted.weir", "--predict", program=(build + "/tests/cli/programs/predicted", "20"))
     yield record("failing.weir", sim="fault=cuMemFree_v2:1:1", codes=range(256))
     if nvtx:
         yield record("ranges.weir", program=nvtx + ["spans"], codes=range(256))
