@@ -15,9 +15,10 @@
  * expect_slow() costs more than a comparison or two: elsewhere than in builds for tests it is not
  * evaluated, and true.
  *
- * expect_inside() is for what runs inside other people's programs (src/record), where nothing may
- * be printed and nothing may end the program: false, and its caller takes the way on which there is
- * no room, which says in the trace's header what was lost.  In builds for tests it traps.
+ * expect_inside() is for what runs inside other people's programs (src/record, src/predict), where
+ * nothing may be printed and nothing may end the program: false, and its caller takes the way on
+ * which there is no room, which says in the trace's header what was lost, or learns nothing.  In
+ * builds for tests it traps.
  */
 #ifndef WEIR_BASE_EXPECT_H
 #define WEIR_BASE_EXPECT_H

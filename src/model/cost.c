@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define INPUTS 16
@@ -779,6 +781,7 @@ bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
 	c.has_bytes &= c.bytes > 0;
 	c.has_unit = in.element[r->a].has_unit;
 	c.unit = c.matrix || in.element[r->a].unit == GPU_FP64 ? in.element[r->a].unit : GPU_FP32;
+	expect(c.unit < GPU_UNITS, "a unit is one of all");
 	*ret_cost = c;
 	return c.has_flops || c.has_bytes;
 }

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 
+#include "base/expect.h"
 #include "model/device_join.h"
 #include "model/roofline.h"
 
@@ -31,6 +32,8 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 	for (int i = 0; at != NONE && j->spans.v[at].cost == NONE && i < LOOK_UP_MOST; i++)
 		at = j->spans.v[at].at.parent;
 	if (at == NONE || j->spans.v[at].cost == NONE)
+		return 0;
+	if (!expect(at < j->spans.n && row < j->products.n, "a range and a kernel are of all"))
 		return 0;
 	struct doing *d = &j->spans.v[at].doing;
 	const struct predict_product *p = &j->products.v[row];
@@ -100,6 +103,7 @@ static void tell_outer(struct joiner *j)
 {
 	for (size_t i = j->spans.n; i-- > 0;) {
 		const struct span *s = &j->spans.v[i];
+		expect(s->at.parent == NONE || s->at.parent < i, "ranges inside come later");
 		struct doing *p = s->at.parent == NONE ? NULL : &j->spans.v[s->at.parent].doing;
 		if (!p || s->doing.longest_ns <= p->longest_ns)
 			continue;
@@ -133,6 +137,7 @@ static void order_claim(struct joiner *j, struct claim *k)
 static double part_of(const struct cost *c, const struct doing *d, const struct claim *k)
 {
 	const uint64_t weight_ns = d->weight_ns + d->ordered_ns;
+	expect(k->ns <= d->ns, "a kernel's part is none of more than the whole");
 	const uint64_t side = k->weight ? weight_ns : d->ns - weight_ns;
 	if (!c->several)
 		return (double)k->ns / (double)d->ns;
@@ -161,6 +166,8 @@ static void give_kernel(struct joiner *j, const struct claim *k)
 /* An operator's product counts against a peak when the kernel that did it was seen. */
 static void give_operator(struct joiner *j, struct operator_row *to, const struct span *s)
 {
+	expect(s->cost < j->costs.v.n, "the cost of an operator is known");
+	expect(s->row < j->r->operators.n, "the row of an operator is one of all");
 	struct cost c = j->costs.v.v[s->cost];
 	const struct doing *d = &s->doing;
 	if (c.matrix && d->longest_ns) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/sort.h"
 #include "model/device_time.h"
 #include "model/roofline.h"
@@ -184,6 +185,7 @@ static void sum_estimates(struct report *r, struct map *names)
 		if (!is_sampled(w))
 			continue;
 		w->launched = launched(r, names, w);
+		expect(w->launched <= w->count, "no more was launched than ran");
 		const double share = w->count ? (double)w->launched / (double)w->count : 0;
 		const double total = (double)w->total_ns * share;
 		const double error = isnan(w->error_ns) ? total : w->error_ns * share;
@@ -233,6 +235,8 @@ static int join_kernel(struct report *r, struct map *names, uint32_t activity)
 			return -ENOMEM;
 		*index = (uint32_t)(r->kernel_rows.n - 1);
 	}
+	if (!expect(*index < r->kernel_rows.n, "the row of a kernel is one of all"))
+		return -EINVAL;
 	struct kernel_row *k = &r->kernel_rows.v[*index];
 	k->count = w->count;
 	if (!r->sampled)
@@ -253,6 +257,9 @@ static int join_kernels(struct report *r)
 {
 	struct map names = { 0 };
 	int e = name_kernels(r, &names);
+	for (size_t i = 1; i < r->activities.n; i++)
+		expect(r->activities.v[i - 1].total_ns >= r->activities.v[i].total_ns,
+			"activities come in the order of their times");
 	for (uint32_t i = 0; i < r->activities.n && !e; i++)
 		if (r->activities.v[i].kind == GPU_KERNEL)
 			e = join_kernel(r, &names, i);
@@ -277,6 +284,7 @@ static void fill_totals(struct report *r)
 	}
 	if (!r->contexts)
 		r->contexts = contexts.taken;
+	expect(contexts.taken <= r->stream_rows.n, "a context has a stream");
 	map_fini(&contexts);
 }
 

@@ -465,6 +465,7 @@ static uint32_t find_wait(const struct join *j, const struct join_activity *w)
 			continue;
 		best = after - 1 - i;
 	}
+	expect(best == JOIN_NONE || best < j->call_count, "the wait that is found is one of all");
 	return best;
 }
 
@@ -525,6 +526,7 @@ static void open_calls(struct join *j)
 		j->next[last] = i;
 		last = i;
 	}
+	expect(last <= j->call_count, "the last call that is open is one of all");
 	j->next[last] = j->call_count;
 	j->prev[j->call_count] = last;
 }
@@ -547,6 +549,8 @@ static uint32_t run(struct join *j, bool waits)
 		if (c != JOIN_NONE)
 			take(j, i, c);
 	}
+	expect(j->matched <= j->activity_count && j->matched <= j->call_count,
+		"each activity and each call is matched once");
 	return j->matched;
 }
 

@@ -58,6 +58,7 @@ static struct prediction_row sum(struct pair *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		row.covered += v[i].covered;
 	row.covered /= (double)n;
+	expect(row.covered <= 1, "a share is of all at most");
 	qsort(v, n, sizeof *v, measured_order);
 	row.measured_ns = (uint64_t)v[n / 2].measured_ns;
 	qsort(v, n, sizeof *v, predicted_order);
@@ -254,6 +255,8 @@ int prediction_fill(struct report *r)
 		p->measured += all->v.v[i].has_prediction;
 		p->contended += all->v.v[i].has_prediction && all->v.v[i].p.launch.contended;
 	}
+	expect(p->contended <= p->measured && p->measured <= all->v.n,
+		"what shared the device is part of what was measured");
 	if (!e)
 		e = compare(p, all);
 	if (!e)

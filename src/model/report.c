@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "model/tally.h"
 
 #include "base/banned.h"
@@ -198,6 +199,8 @@ static char *kernel_name(const struct report *r, uint64_t kernel)
 
 static int kernel_row_of(struct report *r, struct map *rows, uint64_t kernel, uint32_t *ret_row)
 {
+	expect(kernel & KERNEL_UNNAMED || kernel < r->meta.names.n,
+		"a kernel's name is one of all");
 	const char *mangled = kernel & KERNEL_UNNAMED ? NULL : r->meta.names.v[kernel].text;
 	struct kernel_row *k = MAP_ROW(rows, MAP_KEY(kernel), &r->kernel_rows,
 		(struct kernel_row){ .name = kernel_name(r, kernel),
@@ -216,6 +219,17 @@ static void add_shape(struct kernel_row *k, const struct shape_row *s)
 	k->host_ticks = sat_add(k->host_ticks, s->host_ticks);
 	k->shapes++;
 	tally_common(&k->shape, &k->common, &s->shape, s->count);
+	expect(k->common <= k->count, "the most common shape is part of all launches");
+}
+
+static bool rows_add_up(const struct report *r, const struct tally *t)
+{
+	uint64_t rows = 0, shapes = 0;
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		rows = sat_add(rows, r->kernel_rows.v[i].count);
+	for (size_t i = 0; i < t->shapes.n; i++)
+		shapes = sat_add(shapes, t->shapes.v[i].count);
+	return rows == shapes;
 }
 
 static int make_kernels(struct report *r, struct tally *t)
@@ -231,6 +245,7 @@ static int make_kernels(struct report *r, struct tally *t)
 		if (!e)
 			add_shape(&r->kernel_rows.v[row], &t->shapes.v[i]);
 	}
+	expect(e || rows_add_up(r, t), "the rows of kernels add up to the launches in all shapes");
 	for (size_t i = 0; i < t->times.n && !e; i++) {
 		uint32_t row;
 		e = kernel_row_of(r, &rows, t->times.v[i].kernel, &row);
@@ -264,7 +279,7 @@ static int find_inflight(struct report *r, const struct map *index)
 			if (!a->inflight_fn)
 				continue;
 			const uint32_t i = map_find(index, MAP_KEY(buf.ref->process, a->tid));
-			if (i == MAP_NONE)
+			if (i == MAP_NONE || !expect(i < r->threads.n, "a thread has its row"))
 				continue;
 			r->threads.v[i].inflight_fn = a->inflight_fn;
 			r->threads.v[i].inflight_ticks = a->inflight_ticks;
@@ -348,6 +363,7 @@ int report_count(struct report *r, struct tally *t)
 	r->contexts = t->contexts.taken;
 	r->wall_ns = wall_ns(r);
 	r->off_ns = off_ns(r);
+	expect(r->off_ns <= r->wall_ns, "recording is off for the wall time at most");
 	r->clock_residual_ns = clock_residual(r->trace);
 	int e = take_calls(r, t);
 	if (!e)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/expect.h"
 #include "predict/predict.h"
 #include "model/cost.h"
 #include "model/tally.h"
@@ -68,7 +69,7 @@ void roofline_add(const struct gpu *g, struct roofline *to, const struct cost *c
 	to->bytes += c->has_bytes ? c->bytes : 0;
 	to->has_flops |= c->has_flops;
 	to->has_bytes |= c->has_bytes;
-	if (c->has_flops && c->has_unit) {
+	if (c->has_flops && c->has_unit && expect(c->unit < GPU_UNITS, "a unit is one of all")) {
 		to->unit_flops[c->unit] += c->flops;
 		if (!to->has_unit || to->unit_flops[c->unit] > to->unit_flops[to->unit])
 			to->unit = (uint8_t)c->unit;
@@ -88,6 +89,7 @@ static void find_shares(struct roofline *l)
 {
 	l->flops_share = l->compute.ns > 0 ? l->compute.ideal_ns / l->compute.ns : 0;
 	l->bytes_share = l->memory.ns > 0 ? l->memory.ideal_ns / l->memory.ns : 0;
+	expect(!(l->flops_share < 0) && !(l->bytes_share < 0), "a share is not below 0");
 }
 
 /* ---- classes ---- */
@@ -227,6 +229,7 @@ static void put_whole(struct json *j, const char *key, bool known, double value)
 
 void roofline_put_json(struct json *j, const struct roofline *l)
 {
+	expect(!l->class == !l->basis, "a class has what it is based on");
 	put_name(j, "class", bound_class_name[l->class]);
 	put_name(j, "class_basis", bound_basis_name[l->basis]);
 	put_whole(j, "flops", l->has_flops, l->flops);

@@ -78,6 +78,7 @@ static void leave_to_inner(struct coster *c, const struct span *s)
 {
 	const struct cost *cost = &c->costs.v.v[s->cost];
 	for (uint32_t up = s->at.parent; s->longest && cost->matrix && up != NESTED_NONE;) {
+		expect(up < c->spans.n, "a range around is one of all");
 		struct span *p = &c->spans.v[up];
 		up = p->at.parent;
 		if (c->costs.v.v[p->cost].flops <= 2 * cost->flops)
@@ -91,6 +92,7 @@ static void fill(const struct coster *c, const struct span *span, const struct l
 	expect(span->cost < c->costs.v.n, "the cost of an operator is known");
 	struct cost cost = c->costs.v.v[span->cost];
 	struct predict_launch *l = &span->longest->p.launch;
+	expect(span->longest->p.name < all->kernels.n, "the kernel of a sample is known");
 	const struct predict_product by =
 		predict_product_of(all->kernels.v[span->longest->p.name]->name);
 	if (cost.matrix)

@@ -144,6 +144,7 @@ static double exact_p(const unsigned *twice, size_t n, size_t nb, unsigned sum)
 		if (fabs(s - middle) >= fabs(sum - middle))
 			far += ways[nb][s];
 	}
+	expect(far <= all, "what is far off is part of all");
 	return far / all;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "event/predicted.h"
 
 #include "base/banned.h"
@@ -51,6 +52,7 @@ void tally_fini(struct tally *t)
 
 static struct call_row *row_of(struct tally *t, uint32_t id)
 {
+	expect_slow(t->row_of[id] <= t->calls.n, "the row of a function is one of all");
 	if (t->row_of[id])
 		return &t->calls.v[t->row_of[id] - 1];
 	struct call_row *c = array_push(&t->calls);
@@ -139,6 +141,7 @@ static int add_launch(struct tally *t, const struct record *r)
 	const uint64_t handle = r->arg[LAUNCH_FUNCTION];
 	const uint32_t name = meta_find_kernel(t->meta, t->process, handle, record_end(r));
 	const uint64_t kernel = name == META_NONE ? KERNEL_UNNAMED | handle : name;
+	expect(name == META_NONE || name < t->meta->names.n, "a kernel's name is one of all");
 	struct hist *times = times_of(t, kernel);
 	if (!times)
 		return -ENOMEM;
@@ -151,6 +154,7 @@ static void add_graph_launch(struct tally *t, const struct record *r)
 	if (r->words <= RECORD_WORDS)
 		return;
 	const uint32_t step = meta_find_graph(t->meta, t->process, r->arg[0], record_end(r));
+	expect(step == META_NONE || step < t->meta->steps.n, "a graph's last step is one of all");
 	if (step == META_NONE)
 		t->unnamed_graphs++;
 	else
@@ -201,6 +205,7 @@ static int source_of(
 	if (!row)
 		return -ENOMEM;
 	*ret_source = t->last_source = (uint32_t)(row - t->sources.v);
+	expect(*ret_source < t->sources.n, "where memory came from is one of all sources");
 	return 0;
 }
 
@@ -418,6 +423,7 @@ static int merge_calls(struct tally *t, const struct tally *from)
 		c->ok_counted = sat_add(c->ok_counted, f->ok_counted);
 		c->bytes = sat_add(c->bytes, f->bytes);
 		hist_merge(&c->hist, &f->hist);
+		expect(c->hist.count <= c->timed, "no more calls have a duration than were timed");
 	}
 	return 0;
 }

@@ -201,6 +201,8 @@ static float residual(const struct wave_fit *f, const struct wave_shape *s)
 
 void wave_note(struct kernel_slot *slot, size_t at)
 {
+	if (!expect_inside(at < SHAPES, "a shape is inside its slot"))
+		return;
 	const float r = residual(&slot->head.fit, &slot->shape[at]) * RESIDUAL_ONE;
 	slot->residual[at] = (int16_t)(r > INT16_MAX ? INT16_MAX : r > INT16_MIN ? r : INT16_MIN);
 }
@@ -481,6 +483,8 @@ static void try_all(struct fitting *f, unsigned known_cost)
 void wave_refit(struct kernel_slot *slot)
 {
 	struct fitting f = { .shape = slot->shape, .n = slot->head.shapes };
+	if (!expect_inside(f.n && f.n <= SHAPES, "as many shapes are fitted as a slot holds"))
+		return;
 	f.folds = f.n < FOLDS ? f.n : FOLDS;
 	find_nearest(&f);
 	try_all(&f, slot->head.known_cost);

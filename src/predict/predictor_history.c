@@ -108,6 +108,8 @@ static void second(struct entry *e, float t, float off)
 static void more(struct entry *e, float t, float off)
 {
 	e->n += e->n < UINT32_MAX;
+	if (!expect_inside(e->n > 2, "a third observation comes after two"))
+		return;
 	const float weight = e->n < 10 ? 1.0f / (float)e->n : 0.1f;
 	const float most = 3 * (e->deviation > 0.005f ? e->deviation : 0.005f);
 	const float distance = off < 0 ? -off : off;
@@ -159,6 +161,13 @@ static void learn(
 	struct predict *p, const struct predict_question *q, const struct predict_sample *s)
 {
 	struct entry *at = place(p->tables, q->key);
+	if (!expect_inside(
+		    p->mask == p->tables->launches - 1, "who asks looks where it is learned"))
+		return;
+	if (!expect_inside(in_window(q->key, (size_t)(at - tables_entries(p->tables)),
+				   p->tables->launches),
+		    "an entry is in its key's window"))
+		return;
 	const float t = (float)s->measured_ns;
 	const uint32_t now = (uint32_t)(s->order >> 20);
 	struct entry e = *at;
@@ -170,6 +179,8 @@ static void learn(
 		observe(&e, t);
 	}
 	e.last = now;
+	if (!expect_inside(e.key == q->key && e.n, "what was learned is of its key"))
+		return;
 	store_stable(at, &e, sizeof e, &at->sequence);
 }
 

@@ -182,6 +182,8 @@ static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
 static void revise(struct wave_shape *s, float t)
 {
 	s->n += s->n < 16;
+	if (!expect_inside(s->n > 1, "what is revised was seen before"))
+		return;
 	const float off = approx_log2(t / s->t_ns);
 	const bool cold = s->n == 2 && off < -0.15f;
 	s->t_ns = cold ? t : s->t_ns * approx_exp2(off / (float)s->n);
@@ -210,6 +212,8 @@ static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 	if (found)
 		return found;
 	slot->head.shapes += slot->head.shapes < SHAPES;
+	if (!expect_inside(slot->head.shapes <= SHAPES, "a slot has no more shapes than room"))
+		slot->head.shapes = SHAPES;
 	return &slot->shape[slot->head.next++ % SHAPES];
 }
 
@@ -218,6 +222,10 @@ static void learn(
 {
 	const uint64_t kernel = compiled_id(q->launch->kernel, launch_known_cost(q->launch));
 	struct kernel_slot *at = place(p->tables, kernel);
+	if (!expect_inside(
+		    in_window(kernel, (size_t)(at - tables_slots(p->tables)), p->tables->kernels),
+		    "a slot is in its kernel's window"))
+		return;
 	/* of what is known well each eighth observation is enough: history has them all */
 	if (q->seen > SETTLED && q->seen % 8 && at->head.kernel == kernel &&
 		shape_find(at, short_key(q)))
@@ -238,6 +246,9 @@ static void learn(
 	wave_note(&slot, (size_t)(shape - slot.shape));
 	slot.head.last = (uint32_t)(s->order >> 20);
 	slot.head.stale++;
+	if (!expect_inside(
+		    slot.head.kernel == kernel && slot.head.shapes, "a slot has its kernel's"))
+		return;
 	if (worth_a_fit(&slot.head, fresh))
 		wave_refit(&slot);
 	store_stable(at, &slot, sizeof slot, &at->head.sequence);

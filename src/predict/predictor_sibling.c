@@ -175,6 +175,8 @@ static void fit_weights(struct sibling_slot *s, float (*m)[SIBLING_SHAPES])
 {
 	const uint32_t n = s->head.shapes;
 	float weight[SIBLING_SHAPES];
+	if (!expect_inside(n <= SIBLING_SHAPES, "no more is weighted than there is room for"))
+		return;
 	for (uint32_t i = 0; i < n; i++) {
 		weight[i] = s->shape[i].ratio - trend_at(&s->head.trend, s->shape[i].x);
 		for (uint32_t j = 0; j < i; j++)
@@ -205,6 +207,8 @@ static void drop_one(struct sibling_slot *s)
 			worst = i;
 		}
 	}
+	if (!expect_inside(most && worst < s->head.shapes, "the shape to go is one of all"))
+		worst = 0;
 	s->head.shapes--;
 	memmove(&s->shape[worst], &s->shape[worst + 1],
 		(s->head.shapes - worst) * sizeof s->shape[0]);
@@ -217,6 +221,8 @@ static void refit(struct predict_tables *t, struct sibling_slot *at)
 	*s = *at;
 	while (s->head.shapes > SIBLING_SHAPES)
 		drop_one(s);
+	if (!expect_inside(s->head.shapes >= FEWEST, "a fit is made of several shapes"))
+		return;
 	fit_trend(s, scratch->m, &s->head.trend);
 	fit_weights(s, scratch->m);
 	s->head.fitted = s->head.shapes;
@@ -229,6 +235,8 @@ static void refit(struct predict_tables *t, struct sibling_slot *at)
 static bool worth_a_fit(const struct sibling_head *h)
 {
 	const uint32_t waiting = h->shapes - h->fitted;
+	if (!expect_inside(h->fitted <= h->shapes, "no more is fitted than there is"))
+		return false;
 	return h->shapes >= FEWEST && (waiting == SIBLING_WAITING || 4 * waiting >= h->fitted ||
 					      h->stale >= 2 * h->shapes);
 }
@@ -272,6 +280,10 @@ static void learn(
 		return;
 	struct sibling_slot *s = place(p->tables, id);
 	struct sibling_head head = s->head;
+	if (!expect_inside(in_window(id, (size_t)(s - tables_siblings(p->tables)),
+				   tables_sibling_slots(p->tables)),
+		    "a slot is in its group's window"))
+		return;
 	if (head.id != id)
 		head = (struct sibling_head){ .id = id };
 	const uint32_t key = (uint32_t)(q->key >> 32);
@@ -287,6 +299,8 @@ static void learn(
 		};
 		point_of(q, shape.x);
 		at = head.shapes++;
+		if (!expect_inside(at < SIBLING_SHAPES + SIBLING_WAITING, "a shape has room"))
+			return;
 	}
 	head.last = (uint32_t)(sample->order >> 20);
 	head.stale++;

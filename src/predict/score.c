@@ -42,6 +42,8 @@ float score_quantile(float *values, size_t n, double q)
 {
 	sort(values, n);
 	const size_t rank = (size_t)((double)(n + 1) * q + 0.999999);
+	if (!expect_inside(n && q > 0 && q < 1, "a quantile is of some values, between 0 and 1"))
+		return 0;
 	return values[rank > n ? n - 1 : rank ? rank - 1 : 0];
 }
 
@@ -104,6 +106,8 @@ static float shift_after(float quantile_shift, bool held)
 static void store_quantiles(struct predict_tables *t, enum predict_tier tier, int duration)
 {
 	const struct quantiles quantiles = quantiles_of(&t->scores[tier][duration]);
+	if (!expect_inside(quantiles.q90 >= QUANTILE_LEAST, "the p90 is above the p50"))
+		return;
 	score_quantiles_store(t, tier, duration, quantiles);
 	for (int other = 0; other < DURATIONS; other++)
 		if (t->scores[tier][other].n < ENOUGH)
@@ -113,6 +117,8 @@ static void store_quantiles(struct predict_tables *t, enum predict_tier tier, in
 void score_push(struct predict_tables *t, const struct predict_answer *a, double measured_ns)
 {
 	const int duration = score_duration(a->t50_ns);
+	if (!expect_inside(a->tier && a->tier < PREDICT_TIERS, "what is scored was predicted"))
+		return;
 	struct score_ring *ring = &t->scores[a->tier][duration];
 	const struct quantiles quantiles = score_quantiles_read(t, a->tier, a->t50_ns);
 	const float width = approx_log2(a->t90_ns / a->t50_ns);
@@ -129,6 +135,8 @@ void log_ratio_push(struct log_ratio_ring *ring, float value)
 	float sorted[LOG_RATIOS];
 	const uint32_t count = ring->n + 1;
 	const size_t n = count < LOG_RATIOS ? count : LOG_RATIOS;
+	if (!expect_inside(count, "launches are counted upwards"))
+		return;
 	ring->value[(count - 1) % LOG_RATIOS] = value;
 	memcpy(sorted, ring->value, n * sizeof sorted[0]);
 	const float median = score_quantile(sorted, n, 0.5);

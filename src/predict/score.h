@@ -52,6 +52,10 @@ static inline void score_quantiles_store(
 	struct predict_tables *t, enum predict_tier tier, int duration, struct quantiles quantiles)
 {
 	uint32_t word;
+	if (!expect_inside(tier < PREDICT_TIERS && (unsigned)duration < DURATIONS &&
+				   quantiles.q90 && quantiles.typical,
+		    "quantiles are above 0, and have a place"))
+		return;
 	memcpy(&word, &quantiles, sizeof word);
 	__atomic_store_n(score_quantiles(t, tier, duration), word, __ATOMIC_RELAXED);
 }

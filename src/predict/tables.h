@@ -16,6 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "predict/fit_power.h"
 #include "predict/launch.h"
 
@@ -259,11 +260,17 @@ static inline bool copy_stable(void *into, const void *from, size_t bytes, const
 	return !(before & 1) && before == __atomic_load_n(sequence, __ATOMIC_RELAXED);
 }
 
+/* Whether a key may stand at this place of a table of `capacity`, a power of two. */
+static inline bool in_window(uint64_t key, size_t at, uint32_t capacity)
+{
+	return at < capacity && ((at - key) & (capacity - 1)) < WINDOW;
+}
+
 /* The writer's half, in three steps; `from` has the sequence number as it is in between, where it
- * is part of the object. */
+ * is part of the object.  Who died in the middle has left it odd. */
 static inline void change_begin(uint32_t *sequence)
 {
-	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(sequence, *sequence | 1, __ATOMIC_RELAXED);
 }
 
 static inline void store_words(void *into, const void *from, size_t bytes)
@@ -276,6 +283,8 @@ static inline void store_words(void *into, const void *from, size_t bytes)
 
 static inline void change_end(uint32_t *sequence)
 {
+	if (!expect_inside(*sequence & 1, "a change that ends has begun: its number is odd"))
+		return;
 	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
 }
 
@@ -283,6 +292,8 @@ static inline void change_end(uint32_t *sequence)
 static inline void store_stable(void *into, const void *from, size_t bytes, uint32_t *sequence)
 {
 	const size_t before = (size_t)((char *)sequence - (char *)into), after = before + 4;
+	if (!expect_inside(after <= bytes && bytes % 4 == 0, "the number is part of the object"))
+		return;
 	change_begin(sequence);
 	store_words(into, from, before);
 	store_words((char *)into + after, (const char *)from + after, bytes - after);

@@ -30,11 +30,15 @@ size_t predict_bytes(const struct predict_sizes *sizes)
 	       sizeof(struct sibling_scratch);
 }
 
-static void view(struct predict *p, struct predict_tables *t)
+static int view(struct predict *p, struct predict_tables *t)
 {
+	if (!expect_inside((char *)(tables_scratch(t) + 1) == (char *)t + t->bytes,
+		    "the parts of the tables are as long as the whole"))
+		return -EINVAL;
 	p->tables = t;
 	p->mask = t->launches - 1;
 	atomic_store_explicit(&p->model, NULL, memory_order_relaxed);
+	return 0;
 }
 
 int predict_init(struct predict *p, void *memory, size_t bytes, const struct predict_sizes *sizes,
@@ -52,8 +56,7 @@ int predict_init(struct predict *p, void *memory, size_t bytes, const struct pre
 	t->device = *device;
 	t->hot.slower[0] = t->hot.slower[1] = 1;
 	score_init(t);
-	view(p, t);
-	return 0;
+	return view(p, t);
 }
 
 static uint32_t checksum(const struct predict_tables *t)
@@ -111,8 +114,7 @@ int predict_attach(struct predict *p, void *memory, size_t bytes, const struct p
 		return -EXDEV;
 	if (d)
 		t->device = *d;
-	view(p, t);
-	return 0;
+	return view(p, t);
 }
 
 /* Scores say how this device repeats itself, and slowdowns what it did last. */
@@ -134,6 +136,8 @@ static void transfer_slot(struct kernel_slot *s)
 void predict_transfer(struct predict *p, const struct predict_device *d)
 {
 	struct predict_tables *t = p->tables;
+	if (!expect_inside(p->mask == t->launches - 1, "launches are found in the whole table"))
+		return;
 	t->sealed = 0;
 	t->device = *d;
 	forget_scores(t);
@@ -148,6 +152,9 @@ void predict_transfer(struct predict *p, const struct predict_device *d)
 
 void predict_seal(struct predict *p)
 {
+	const struct predict_sizes sizes = { p->tables->launches, p->tables->kernels };
+	if (!expect_inside(p->tables->bytes == predict_bytes(&sizes), "tables stay as large"))
+		return;
 	p->tables->check = checksum(p->tables);
 	p->tables->sealed = 1;
 }

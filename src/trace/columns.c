@@ -65,6 +65,7 @@ struct last_args *last_table_get(struct last_table *t, uint32_t key)
 		s = probe(*t->slots, *t->room, key);
 	}
 	t->used++;
+	expect(t->used < *t->room, "a table has a slot that is free");
 	*s = (struct last_args){ .key = key, .offset = UINT32_MAX };
 	return s;
 }
@@ -289,6 +290,9 @@ size_t splitter_bytes(const struct splitter *s)
 void splitter_put(const struct splitter *s, uint8_t *out)
 {
 	const uint8_t *const end = out + splitter_bytes(s);
+	expect(s->column[COL_FN].bytes == 2 * (size_t)s->records &&
+			s->column[COL_AUX].bytes == 4 * (size_t)s->records,
+		"each record is in each column");
 	for (int c = 0; c < COLUMNS; c++) {
 		const uint32_t length = (uint32_t)s->column[c].bytes;
 		memcpy(out, &length, sizeof length);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/expect.h"
 #include "record/writer.h"
 #include "trace/block.h"
 
@@ -55,6 +56,7 @@ static void close_container(struct container *to)
 {
 	if (!to->c)
 		return;
+	expect(to->used <= to->bytes - CHUNK_PAYLOAD, "a container holds what was put into it");
 	to->c->used = to->used;
 	__atomic_store_n(&to->c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
 	munmap(to->c, to->bytes);
@@ -95,6 +97,8 @@ static bool put_block(struct drain *d)
 	d->behind |= !to;
 	if (!to)
 		return false;
+	if (!expect(d->now.used + bytes <= d->now.bytes - CHUNK_PAYLOAD, "a block has its room"))
+		return false;
 	struct block_header head = *b;
 	head.magic = 0;
 	memcpy(to + sizeof head, d->maker.packed, b->bytes);
@@ -122,6 +126,7 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 		return false;
 	if (ref.head.kind != CHUNK_EVENTS && ref.head.kind != CHUNK_RANGES)
 		return false;
+	expect(ref.head.used <= d->copy_room, "a chunk is copied to where it has room");
 	memcpy(d->copy, (const char *)c + CHUNK_PAYLOAD, ref.head.used);
 	struct chunk_buf buf = { .ref = &ref, .payload = d->copy, .bytes = ref.head.used };
 	if (block_make(&d->maker, &ref.head, &buf) || !put_block(d))
@@ -134,6 +139,7 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 
 static bool drain_chunk(struct drain *d, const struct place *p)
 {
+	expect(p->bytes >= TRACE_GRAIN, "what is drained has begun");
 	struct chunk_header *c =
 		mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, (off_t)p->offset);
 	if (c == MAP_FAILED)
@@ -193,6 +199,7 @@ static void walk(struct drain *d)
 		struct place *p = array_push(&d->places);
 		if (!p)
 			return;
+		expect(d->places.n == 1 || p[-1].offset < d->walked, "places come in their order");
 		*p = (struct place){ .offset = d->walked };
 		d->walked += TRACE_GRAIN;
 		struct chunk_header c;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/expect.h"
 #include "base/map.h"
 
 #include "base/banned.h"
@@ -86,6 +87,7 @@ static void walk_container(const struct trace *t, struct moved *m, struct contai
 		if (padded > c->end - payload || !note_block(m, &b, payload))
 			return;
 		c->at = payload + padded;
+		expect(c->at <= c->end, "a walk over blocks stays inside its container");
 	}
 }
 
@@ -124,6 +126,8 @@ bool moved_find(const struct trace *t, const struct chunk_ref *ref, struct chunk
 			walk_container(t, m, &m->containers.v[i]);
 		at = map_find(&m->index, identity(&ref->head));
 	}
+	if (at != MAP_NONE && !expect(at < m->blocks.n, "what moved is in one of the blocks"))
+		at = MAP_NONE;
 	if (at != MAP_NONE)
 		*ret_block = m->blocks.v[at];
 	pthread_mutex_unlock(&m->lock);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "record/writer.h"
 #include "trace/trace.h"
 
@@ -143,6 +144,7 @@ static int find_chunks(struct tail *tail)
 			return -ENOMEM;
 		*to = c;
 		tail->at += c.head.bytes;
+		expect(tail->at <= limit, "a walk over chunks stays inside the file");
 	}
 	return 0;
 }
@@ -175,6 +177,8 @@ const char *tail_schema(struct tail *tail, uint32_t *ret_bytes)
 static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
 {
 	const uint64_t from = c->offset + CHUNK_PAYLOAD + c->at;
+	if (!expect(c->at <= c->head.bytes - CHUNK_PAYLOAD, "a chunk is read to its end at most"))
+		return 0;
 	const size_t left = c->head.bytes - CHUNK_PAYLOAD - c->at;
 	const size_t bytes = left < piece ? left : piece;
 	if (!array_reserve(&tail->bytes, bytes + 8))
@@ -358,6 +362,9 @@ int64_t tail_poll(struct tail *tail,
 		qsort(tail->found.v, tail->found.n, sizeof *tail->found.v, found_order);
 	for (size_t i = 0; i < tail->found.n; i++) {
 		const struct found *f = &tail->found.v[i];
+		expect(f->chunk < tail->chunks.n && f->at < tail->bytes.n,
+			"what was found is in what was read");
+		expect(!i || found_order(f - 1, f) < 0, "records are handed over in their order");
 		call(context, &tail->chunks.v[f->chunk].head,
 			(const struct record *)(tail->bytes.v + f->at));
 	}

@@ -87,6 +87,7 @@ int thread_calls_next(struct thread_calls *c)
 		"threads come one after the other");
 	c->new_thread =
 		!c->last || c->last->process != now->process || c->last->head.tid != now->head.tid;
+	expect(c->new_thread || age_order(c->last, now) >= 0, "a thread's newest calls come first");
 	c->last = now;
 	e = take_calls(c);
 	return e ? e : 1;

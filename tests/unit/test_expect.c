@@ -13,7 +13,10 @@
 #include "memory/memory.h"
 #include "model/host_time.h"
 #include "model/nested.h"
+#include "predict/predict.h"
+#include "predict/tables.h"
 #include "trace/trace.h"
+#include "zoo.h"
 
 #define FILE_NAME "test_expect.weir"
 
@@ -132,6 +135,37 @@ static void free_one_extent_larger_than_all(void)
 		&share);
 }
 
+/* Asking and learning would look in different places. */
+static void learn_where_nobody_asks(void)
+{
+	const struct predict_sizes sizes = { .launches = 64, .kernels = 4 };
+	const size_t bytes = predict_bytes(&sizes);
+	struct zoo zoo;
+	struct predict p;
+	struct predict_sample s = { .order = 1 };
+	zoo_init(&zoo, 1, 0);
+	if (predict_init(&p, aligned_alloc(64, bytes), bytes, &sizes, &zoo.device))
+		_exit(1);
+	s.measured_ns = zoo_launch(&zoo, 0, 0, &s.launch);
+	p.mask = 0;
+	predict_learn(&p, &s);
+	for (uint32_t i = 0; i < sizes.launches; i++)
+		if (tables_entries(p.tables)[i].key)
+			_exit(2);
+	_exit(7);
+}
+
+static void broken_tables_learn_nothing(void **state)
+{
+	char said[100];
+	const int status = child(learn_where_nobody_asks, said, sizeof said);
+	assert_string_equal(said, "");
+	if (EXPECT_ABORTS)
+		assert_true(WIFSIGNALED(status));
+	else
+		assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 static void broken_invariants_are_reported(void **state)
 {
 	is_said(load_a_chunk_too_many, "load.c:", "the chunk is one of the trace's");
@@ -146,6 +180,7 @@ int main(void)
 		cmocka_unit_test(what_is_broken_is_said_with_its_place),
 		cmocka_unit_test(inside_a_program_nothing_is_said),
 		cmocka_unit_test(broken_invariants_are_reported),
+		cmocka_unit_test(broken_tables_learn_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,20 @@ static void a_slow_first_run_is_forgotten(void **state)
 	free(p.tables);
 }
 
+/* As a file has it whose program was killed in the middle of a change. */
+static void a_change_that_was_not_ended_is_ended_by_the_next(void **state)
+{
+	struct predict p = fresh(0);
+	struct predict_sample s = sample_of(0, 0, 1);
+	predict_learn(&p, &s);
+	for (uint32_t i = 0; i < sizes.launches; i++)
+		tables_entries(p.tables)[i].sequence |= 1;
+	assert_int_not_equal(ask(&p, &s.launch).tier, PREDICT_ONCE);
+	predict_learn(&p, &s);
+	assert_int_equal(ask(&p, &s.launch).tier, PREDICT_EXACT);
+	free(p.tables);
+}
+
 static void more_launches_than_room_push_out_the_oldest(void **state)
 {
 	struct predict p = fresh(0);
@@ -896,6 +910,7 @@ int main(void)
 		cmocka_unit_test(fit_follows_from_geometry),
 		cmocka_unit_test(an_outlier_moves_little_and_a_new_regime_all),
 		cmocka_unit_test(a_slow_first_run_is_forgotten),
+		cmocka_unit_test(a_change_that_was_not_ended_is_ended_by_the_next),
 		cmocka_unit_test(more_launches_than_room_push_out_the_oldest),
 		cmocka_unit_test(a_kernel_is_known_from_its_shapes),
 		cmocka_unit_test(a_line_goes_on_beyond_what_was_seen),
