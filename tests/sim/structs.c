@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include "cuda_types.h"
 
-#define SAME_SIZE(own, theirs) _Static_assert(sizeof(struct own) == sizeof theirs, #own)
+#define SAME_SIZE(own, THEIRS) _Static_assert(sizeof(struct own) == sizeof(THEIRS), #own)
 #define SAME_PLACE(own, field, theirs, member)                                                     \
 	_Static_assert(offsetof(struct own, field) == offsetof(theirs, member), #own "." #field)
 
@@ -18,7 +18,7 @@ SAME_SIZE(cu_kernel_node_params, CUDA_KERNEL_NODE_PARAMS_v2);
 SAME_SIZE(cu_memset_node_params, CUDA_MEMSET_NODE_PARAMS_v2);
 SAME_PLACE(cu_memset_node_params, element_bytes, CUDA_MEMSET_NODE_PARAMS_v2, elementSize);
 SAME_PLACE(cu_memset_node_params, width, CUDA_MEMSET_NODE_PARAMS_v2, width);
-_Static_assert(offsetof(struct cu_memset_node_params, ctx) == sizeof CUDA_MEMSET_NODE_PARAMS_v1,
+_Static_assert(offsetof(struct cu_memset_node_params, ctx) == sizeof(CUDA_MEMSET_NODE_PARAMS_v1),
 	"the first version ends before ctx");
 SAME_SIZE(cu_host_node_params, CUDA_HOST_NODE_PARAMS_v1);
 SAME_PLACE(cu_host_node_params, user_data, CUDA_HOST_NODE_PARAMS_v1, userData);
