@@ -13,7 +13,7 @@
 #include "hook/time/event_timer.h"
 #include "hook/trace_text.h"
 
-const struct guest_part guest_parts[] = {
+const struct hook_part hook_parts[] = {
 	{ "metadata", .start = meta_process },
 	{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
 	{ "kernels", .forget = kernels_forget },

@@ -86,7 +86,7 @@ static void start(void)
 		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
 	if (c->keep == KEEP_RECORDS)
 		open_trace(c);
-	for (const struct guest_part *part = guest_parts; part->name; part++)
+	for (const struct hook_part *part = hook_parts; part->name; part++)
 		if (part->start)
 			part->start();
 	/* Last: until here every call of any thread has come to wait.  A trace has a word of its
@@ -115,7 +115,7 @@ uint64_t clock_slowly(void)
 
 static void parts_forked(void)
 {
-	for (const struct guest_part *part = guest_parts; part->name; part++)
+	for (const struct hook_part *part = hook_parts; part->name; part++)
 		if (part->forked)
 			part->forked();
 }
@@ -142,7 +142,7 @@ static void begin_anew(void)
 	part();
 	if (memory != MEMORY_PARTED)
 		return;
-	for (const struct guest_part *each = guest_parts; each->name; each++)
+	for (const struct hook_part *each = hook_parts; each->name; each++)
 		if (each->forget)
 			each->forget();
 	recorder_forked(&hook_recorder);
@@ -189,10 +189,10 @@ void process_start(void)
 /* The last part first: what it completes, those before it keep. */
 static void at_exit(void)
 {
-	const struct guest_part *part = guest_parts;
+	const struct hook_part *part = hook_parts;
 	while (part->name)
 		part++;
-	while (part-- != guest_parts)
+	while (part-- != hook_parts)
 		if (part->at_exit)
 			part->at_exit();
 }

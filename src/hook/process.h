@@ -85,14 +85,14 @@ void process_control_set(uint32_t control);
  *	forget   in a child that comes to CUDA, before it starts: what was of the parent
  *	at_exit  when the program ends in order, the last part first: see process_at_exit()
  */
-struct guest_part {
+struct hook_part {
 	const char *name;
 	void (*start)(void);
 	void (*forked)(void);
 	void (*forget)(void);
 	void (*at_exit)(void);
 };
-extern const struct guest_part guest_parts[]; /* the last has no name */
+extern const struct hook_part hook_parts[]; /* the last has no name */
 
 /* Has at_exit() of the parts called, also in forked children: once, when the driver is there and
  * CUPTI is loaded, so that it comes before what they have registered to end themselves. */
