@@ -230,9 +230,9 @@ static void put_kernel(const struct observed *o)
 	append(&k, sizeof k);
 }
 
-static void put_copy(const struct observed *o)
+static void put_memcpy(const struct observed *o)
 {
-	append(&(struct record_copy){ .kind = KIND_COPY,
+	append(&(struct record_memcpy){ .kind = KIND_MEMCPY,
 		       .direction = (uint8_t)o->what,
 		       .from = (uint8_t)o->from,
 		       .to = (uint8_t)o->to,
@@ -245,12 +245,12 @@ static void put_copy(const struct observed *o)
 		       .correlation = o->number,
 		       .graph_node = o->graph_node,
 		       .graph = o->graph },
-		sizeof(struct record_copy));
+		sizeof(struct record_memcpy));
 }
 
-static void put_set(const struct observed *o)
+static void put_memset(const struct observed *o)
 {
-	append(&(struct record_set){ .kind = KIND_SET,
+	append(&(struct record_memset){ .kind = KIND_MEMSET,
 		       .bytes = o->bytes,
 		       .start = date(o->start_ns),
 		       .end = date(o->end_ns),
@@ -258,22 +258,22 @@ static void put_set(const struct observed *o)
 		       .context = o->context,
 		       .stream = o->stream,
 		       .correlation = o->number,
-		       .place = (uint16_t)o->from,
+		       .memory_kind = (uint16_t)o->from,
 		       .graph_node = o->graph_node,
 		       .graph = o->graph },
-		sizeof(struct record_set));
+		sizeof(struct record_memset));
 }
 
-static void put_wait(const struct observed *o)
+static void put_sync(const struct observed *o)
 {
-	append(&(struct record_wait){ .kind = KIND_WAIT,
+	append(&(struct record_sync){ .kind = KIND_SYNC,
 		       .type = o->what,
 		       .start = date(o->start_ns),
 		       .end = date(o->end_ns),
 		       .correlation = o->number,
 		       .context = o->context,
 		       .stream = o->stream },
-		sizeof(struct record_wait));
+		sizeof(struct record_sync));
 }
 
 static void observe(const struct observed *o)
@@ -281,12 +281,12 @@ static void observe(const struct observed *o)
 	pthread_mutex_lock(&lock);
 	if (o->kind == OBSERVED_KERNEL && (enabled[KIND_KERNEL] || enabled[KIND_SERIAL_KERNEL]))
 		put_kernel(o);
-	else if (o->kind == OBSERVED_COPY && enabled[KIND_COPY])
-		put_copy(o);
-	else if (o->kind == OBSERVED_SET && enabled[KIND_SET])
-		put_set(o);
-	else if (o->kind == OBSERVED_WAIT && enabled[KIND_WAIT])
-		put_wait(o);
+	else if (o->kind == OBSERVED_MEMCPY && enabled[KIND_MEMCPY])
+		put_memcpy(o);
+	else if (o->kind == OBSERVED_MEMSET && enabled[KIND_MEMSET])
+		put_memset(o);
+	else if (o->kind == OBSERVED_SYNC && enabled[KIND_SYNC])
+		put_sync(o);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -381,11 +381,12 @@ static void put_unfinished(void)
 		&(struct record_kernel){
 			.kind = KIND_KERNEL, .start = now, .name = keep_name("unfinished") },
 		sizeof(struct record_kernel));
-	append(&(struct record_copy){ .kind = KIND_COPY, .start = now },
-		sizeof(struct record_copy));
-	append(&(struct record_set){ .kind = KIND_SET, .start = now }, sizeof(struct record_set));
-	append(&(struct record_wait){ .kind = KIND_WAIT, .start = now },
-		sizeof(struct record_wait));
+	append(&(struct record_memcpy){ .kind = KIND_MEMCPY, .start = now },
+		sizeof(struct record_memcpy));
+	append(&(struct record_memset){ .kind = KIND_MEMSET, .start = now },
+		sizeof(struct record_memset));
+	append(&(struct record_sync){ .kind = KIND_SYNC, .start = now },
+		sizeof(struct record_sync));
 }
 
 API int cuptiActivityFlushAll(uint32_t forced)
@@ -430,12 +431,12 @@ static size_t record_bytes(uint32_t kind)
 	switch (kind) {
 	case KIND_KERNEL:
 		return sizeof(struct record_kernel);
-	case KIND_COPY:
-		return sizeof(struct record_copy);
-	case KIND_SET:
-		return sizeof(struct record_set);
-	case KIND_WAIT:
-		return sizeof(struct record_wait);
+	case KIND_MEMCPY:
+		return sizeof(struct record_memcpy);
+	case KIND_MEMSET:
+		return sizeof(struct record_memset);
+	case KIND_SYNC:
+		return sizeof(struct record_sync);
 	default:
 		return 0;
 	}

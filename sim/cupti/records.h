@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 enum {
-	KIND_COPY = 1,
-	KIND_SET = 2,
+	KIND_MEMCPY = 1,
+	KIND_MEMSET = 2,
 	KIND_SERIAL_KERNEL = 3,
 	KIND_KERNEL = 10,
-	KIND_WAIT = 38,
+	KIND_SYNC = 38,
 	KINDS = 64,
 };
 
@@ -39,7 +39,7 @@ struct record_kernel {
 static_assert(sizeof(struct record_kernel) == 216, "cupti_activity.h");
 static_assert(offsetof(struct record_kernel, correlation) == 92, "cupti_activity.h");
 
-struct record_copy {
+struct record_memcpy {
 	uint32_t kind;
 	uint8_t direction, from, to, flags;
 	uint64_t bytes, start, end;
@@ -50,21 +50,21 @@ struct record_copy {
 	uint32_t graph;
 	uint8_t rest[20];
 };
-static_assert(sizeof(struct record_copy) == 96, "cupti_activity.h");
+static_assert(sizeof(struct record_memcpy) == 96, "cupti_activity.h");
 
-struct record_set {
+struct record_memset {
 	uint32_t kind, value;
 	uint64_t bytes, start, end;
 	uint32_t device, context, stream, correlation;
-	uint16_t flags, place;
+	uint16_t flags, memory_kind;
 	uint32_t pad;
 	void *reserved;
 	uint64_t graph_node;
 	uint32_t graph, pad2;
 };
-static_assert(offsetof(struct record_set, graph) == 72, "cupti_activity.h");
+static_assert(offsetof(struct record_memset, graph) == 72, "cupti_activity.h");
 
-struct record_wait {
+struct record_sync {
 	uint32_t kind, type;
 	uint64_t start, end;
 	uint32_t correlation, context, stream, event;

@@ -437,7 +437,7 @@ static int synchronize(struct context *ctx)
 	const uint32_t id = (uint32_t)ctx->id;
 
 	context_wait(ctx);
-	observe_wait(OBSERVED_CONTEXT, id, UINT32_MAX, since);
+	observe_sync(OBSERVED_CONTEXT, id, UINT32_MAX, since);
 	return CUDA_SUCCESS;
 }
 

@@ -19,13 +19,13 @@ static int copy(const struct cu_memcpy3d *p, void *handle, bool wait)
 		if (r)
 			return r;
 	}
-	r = box_from_copy3d(p, &op.box);
-	if (r || (op.box.width == 0 && !s->capture))
+	r = region_from_copy3d(p, &op.region);
+	if (r || (op.region.width == 0 && !s->capture))
 		return r;
 	r = op_perform(s, &op);
 	if (r || s->capture)
 		return r;
-	if (wait || op.box.src.pageable || op.box.dst.pageable)
+	if (wait || op.region.src.pageable || op.region.dst.pageable)
 		fence_wait(s->last);
 	return CUDA_SUCCESS;
 }

@@ -130,7 +130,7 @@ int sim_cuEventSynchronize(void *handle)
 	const uint64_t since = observe_now();
 	const uint32_t ctx = e->obj.ctx ? (uint32_t)e->obj.ctx->id : 0;
 	fence_wait(e->fence);
-	observe_wait(OBSERVED_EVENT, ctx, UINT32_MAX, since);
+	observe_sync(OBSERVED_EVENT, ctx, UINT32_MAX, since);
 	return CUDA_SUCCESS;
 }
 

@@ -17,7 +17,7 @@ struct op {
 	uint64_t kernel_handle; /* the CUfunction or CUkernel as given */
 	void **params;          /* KERNEL: owned copies of the parameters, or NULL */
 	struct cu_memcpy3d copy;
-	struct box box;
+	struct copy_region region;
 	struct fill fill;
 	void (*host)(void *);
 	void *user; /* HOST: its argument */

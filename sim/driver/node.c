@@ -57,7 +57,7 @@ int op_memcpy(const struct cu_memcpy3d *p, struct op *ret_op)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_op = (struct op){ .kind = NODE(MEMCPY), .copy = *p };
-	return box_from_copy3d(p, &ret_op->box);
+	return region_from_copy3d(p, &ret_op->region);
 }
 
 int op_memset(const struct cu_memset_node_params *p, struct op *ret_op)

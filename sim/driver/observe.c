@@ -64,15 +64,15 @@ void observe_scope(const struct stream *stream, uint32_t graph)
 }
 
 /* CUpti_ActivityMemcpyKind */
-static uint32_t direction(const struct box *b)
+static uint32_t direction(const struct copy_region *r)
 {
 	static const uint32_t kinds[2][2] = { { 9, 1 }, { 2, 8 } };
 
-	return kinds[b->src.device][b->dst.device];
+	return kinds[r->src.device][r->dst.device];
 }
 
 /* CUpti_ActivityMemoryKind */
-static uint32_t place(const struct place *p)
+static uint32_t memory_kind(const struct place *p)
 {
 	return p->device ? 3 : p->pageable ? 1 : 2;
 }
@@ -95,14 +95,14 @@ static void describe(struct observed *o, const struct op *op)
 		describe_kernel(o, &op->launch);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		o->kind = OBSERVED_COPY;
-		o->what = direction(&op->box);
-		o->from = place(&op->box.src);
-		o->to = place(&op->box.dst);
-		o->bytes = op->box.width * op->box.height * op->box.depth;
+		o->kind = OBSERVED_MEMCPY;
+		o->what = direction(&op->region);
+		o->from = memory_kind(&op->region.src);
+		o->to = memory_kind(&op->region.dst);
+		o->bytes = op->region.width * op->region.height * op->region.depth;
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		o->kind = OBSERVED_SET;
+		o->kind = OBSERVED_MEMSET;
 		o->from = 3;
 		o->bytes = op->fill.width * op->fill.height * op->fill.element;
 		break;
@@ -139,10 +139,10 @@ void observe_done(struct observed *o, uint64_t start_ns, uint64_t end_ns)
 		tell(o);
 }
 
-void observe_wait(uint32_t what, uint32_t context, uint64_t stream, uint64_t since_ns)
+void observe_sync(uint32_t what, uint32_t context, uint64_t stream, uint64_t since_ns)
 {
 	struct observed o = {
-		.kind = OBSERVED_WAIT,
+		.kind = OBSERVED_SYNC,
 		.number = call_number,
 		.context = context,
 		.stream = (uint32_t)stream,

@@ -12,15 +12,15 @@
 
 #include <stdint.h>
 
-/* Kinds, directions and places are the numbers of cupti_activity.h. */
+/* Kinds, directions and memory kinds are the numbers of cupti_activity.h. */
 enum observed_kind {
-	OBSERVED_COPY = 1,
-	OBSERVED_SET = 2,
+	OBSERVED_MEMCPY = 1,
+	OBSERVED_MEMSET = 2,
 	OBSERVED_KERNEL = 10,
-	OBSERVED_WAIT = 38,
+	OBSERVED_SYNC = 38,
 };
 
-enum observed_wait {
+enum observed_sync {
 	OBSERVED_EVENT = 1,
 	OBSERVED_STREAM_EVENT = 2,
 	OBSERVED_STREAM = 3,
@@ -31,7 +31,7 @@ struct observed {
 	uint32_t kind;
 	uint32_t number; /* of the call that asked for it: they ascend */
 	uint32_t device, context, stream;
-	uint32_t what, from, to; /* copies: direction and places; waits: for what */
+	uint32_t what, from, to; /* copies: direction and memory kinds; syncs: of what */
 	uint64_t start_ns, end_ns;
 	uint64_t bytes;
 	uint64_t graph_node;

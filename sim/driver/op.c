@@ -84,8 +84,8 @@ int op_check(struct op *op)
 		return obj_find(op->launch.function, OBJ_FUNCTION) ? CUDA_SUCCESS
 								   : CUDA_ERROR_INVALID_HANDLE;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return box_from_copy3d(&op->copy, &op->box) ? CUDA_ERROR_ILLEGAL_ADDRESS
-							    : CUDA_SUCCESS;
+		return region_from_copy3d(&op->copy, &op->region) ? CUDA_ERROR_ILLEGAL_ADDRESS
+								  : CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return fill_check(&op->fill) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
@@ -99,7 +99,7 @@ int op_check(struct op *op)
 
 static void run_copy(void *arg)
 {
-	box_copy(arg);
+	region_copy(arg);
 }
 
 static void run_fill(void *arg)
@@ -121,10 +121,10 @@ static struct work effect_of(const struct op *op)
 		return (struct work){ .cost_ns = launch_cost_ns(&op->launch) };
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return (struct work){
-			.cost_ns = box_cost_ns(&op->box),
+			.cost_ns = region_cost_ns(&op->region),
 			.effect = run_copy,
 			.drop = free,
-			.arg = duplicate(&op->box, sizeof op->box),
+			.arg = duplicate(&op->region, sizeof op->region),
 		};
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return (struct work){

@@ -285,7 +285,7 @@ void range_remove(struct range *range);
 void range_free(struct range *range);
 void ranges_free(struct context *ctx);
 
-/* Copies and fills: a box of bytes from one place to another. */
+/* Copies and fills: a region of bytes from one place to another. */
 struct place {
 	uint8_t *base;       /* of the whole pitched area */
 	size_t pitch, slice; /* bytes from row to row, from slice to slice */
@@ -295,15 +295,15 @@ struct place {
 	bool pageable;
 };
 
-struct box {
+struct copy_region {
 	struct place src, dst;
 	size_t width, height, depth; /* width in bytes */
 };
 
-int box_check(const struct box *box);
-void box_copy(const struct box *box);
-uint64_t box_cost_ns(const struct box *box);
-int box_from_copy3d(const struct cu_memcpy3d *p, struct box *ret_box);
+int region_check(const struct copy_region *region);
+void region_copy(const struct copy_region *region);
+uint64_t region_cost_ns(const struct copy_region *region);
+int region_from_copy3d(const struct cu_memcpy3d *p, struct copy_region *ret_region);
 
 struct fill {
 	uint64_t address;
@@ -331,7 +331,7 @@ void observe_scope(const struct stream *stream, uint32_t graph);
 struct observed *observe_op(const struct op *op);
 void observe_done(struct observed *what, uint64_t start_ns, uint64_t end_ns);
 /* The host has waited since then; nothing when since_ns is 0. */
-void observe_wait(uint32_t what, uint32_t context, uint64_t stream, uint64_t since_ns);
+void observe_sync(uint32_t what, uint32_t context, uint64_t stream, uint64_t since_ns);
 
 /* Launches. */
 

@@ -208,7 +208,7 @@ int sim_cuStreamSynchronize(void *handle)
 	} else {
 		fence_wait(s->last);
 	}
-	observe_wait(OBSERVED_STREAM, ctx, id, since);
+	observe_sync(OBSERVED_STREAM, ctx, id, since);
 	return CUDA_SUCCESS;
 }
 

@@ -21,50 +21,51 @@ static bool span(const struct place *p, size_t width, size_t height, size_t dept
 	       !__builtin_add_overflow(rows, width, ret_end);
 }
 
-static bool fits(const struct place *p, const struct box *box)
+static bool fits(const struct place *p, const struct copy_region *region)
 {
 	size_t end;
 
-	if (p->row_room && (box->width > p->row_room || box->height > p->rows_room))
+	if (p->row_room && (region->width > p->row_room || region->height > p->rows_room))
 		return false;
-	return p->base && span(p, box->width, box->height, box->depth, &end) && end <= p->room;
+	return p->base && span(p, region->width, region->height, region->depth, &end) &&
+	       end <= p->room;
 }
 
-static bool empty(const struct box *box)
+static bool empty(const struct copy_region *region)
 {
-	return !box->width || !box->height || !box->depth;
+	return !region->width || !region->height || !region->depth;
 }
 
-int box_check(const struct box *box)
+int region_check(const struct copy_region *region)
 {
-	if (empty(box))
+	if (empty(region))
 		return CUDA_SUCCESS;
-	return fits(&box->src, box) && fits(&box->dst, box) ? CUDA_SUCCESS
-							    : CUDA_ERROR_INVALID_VALUE;
+	return fits(&region->src, region) && fits(&region->dst, region) ? CUDA_SUCCESS
+									: CUDA_ERROR_INVALID_VALUE;
 }
 
-void box_copy(const struct box *box)
+void region_copy(const struct copy_region *region)
 {
-	if (empty(box))
+	if (empty(region))
 		return;
-	for (size_t z = 0; z < box->depth; z++)
-		for (size_t y = 0; y < box->height; y++)
-			memmove(box->dst.base + z * box->dst.slice + y * box->dst.pitch,
-				box->src.base + z * box->src.slice + y * box->src.pitch,
-				box->width);
+	for (size_t z = 0; z < region->depth; z++)
+		for (size_t y = 0; y < region->height; y++)
+			memmove(region->dst.base + z * region->dst.slice + y * region->dst.pitch,
+				region->src.base + z * region->src.slice + y * region->src.pitch,
+				region->width);
 }
 
-uint64_t box_cost_ns(const struct box *box)
+uint64_t region_cost_ns(const struct copy_region *region)
 {
-	double bytes = (double)box->width * (double)box->height * (double)box->depth;
-	bool inside = box->src.device && box->dst.device;
+	double bytes = (double)region->width * (double)region->height * (double)region->depth;
+	bool inside = region->src.device && region->dst.device;
 	double ns = inside ? 2 * bytes / script.hbm_gbps : bytes / script.pcie_gbps;
 
 	return script.copy_ns + (uint64_t)ns;
 }
 
-/* Half of a three-dimensional copy: where it reads, or where it writes. */
-struct half {
+/* One side of a three-dimensional copy: where it reads, or where it writes. */
+struct copy_side {
 	int type;
 	const void *host;
 	uint64_t device;
@@ -72,38 +73,38 @@ struct half {
 	size_t x, y, z, pitch, height;
 };
 
-static int array_place(const struct half *h, struct place *ret_place, size_t *ret_slice)
+static int array_place(const struct copy_side *side, struct place *ret_place, size_t *ret_slice)
 {
-	struct array *a = obj_find(h->array, OBJ_ARRAY);
+	struct array *a = obj_find(side->array, OBJ_ARRAY);
 
 	if (!a)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (h->x >= a->row_bytes || h->y >= a->height)
+	if (side->x >= a->row_bytes || side->y >= a->height)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_place = (struct place){
 		.base = (uint8_t *)a->range->base,
 		.pitch = a->pitch,
 		.slice = a->pitch * a->height,
 		.room = a->range->size,
-		.row_room = a->row_bytes - h->x,
-		.rows_room = a->height - h->y,
+		.row_room = a->row_bytes - side->x,
+		.rows_room = a->height - side->y,
 		.device = true,
 	};
 	*ret_slice = ret_place->slice;
 	return CUDA_SUCCESS;
 }
 
-static int linear_place(const struct half *h, struct place *ret_place)
+static int linear_place(const struct copy_side *side, struct place *ret_place)
 {
-	uint64_t address = h->type == CU_MEMORYTYPE_HOST ? (uint64_t)h->host : h->device;
+	uint64_t address = side->type == CU_MEMORYTYPE_HOST ? (uint64_t)side->host : side->device;
 	struct range *range = range_find(address);
 
-	if (!range && h->type == CU_MEMORYTYPE_DEVICE)
+	if (!range && side->type == CU_MEMORYTYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_place = (struct place){
 		.base = (uint8_t *)address,
-		.pitch = h->pitch,
-		.slice = h->pitch * h->height,
+		.pitch = side->pitch,
+		.slice = side->pitch * side->height,
 		.room = SIZE_MAX,
 		.pageable = !range,
 	};
@@ -117,23 +118,23 @@ static int linear_place(const struct half *h, struct place *ret_place)
 	return CUDA_SUCCESS;
 }
 
-static int place(const struct half *h, struct place *ret_place)
+static int place(const struct copy_side *side, struct place *ret_place)
 {
-	size_t rows, slices, offset, slice = h->pitch * h->height;
+	size_t rows, slices, offset, slice = side->pitch * side->height;
 	int r;
 
-	if (h->type < CU_MEMORYTYPE_HOST || h->type > CU_MEMORYTYPE_UNIFIED)
+	if (side->type < CU_MEMORYTYPE_HOST || side->type > CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (h->type == CU_MEMORYTYPE_ARRAY)
-		r = array_place(h, ret_place, &slice);
+	if (side->type == CU_MEMORYTYPE_ARRAY)
+		r = array_place(side, ret_place, &slice);
 	else
-		r = linear_place(h, ret_place);
+		r = linear_place(side, ret_place);
 	if (r)
 		return r;
-	if (__builtin_mul_overflow(h->y, ret_place->pitch, &rows) ||
-		__builtin_mul_overflow(h->z, slice, &slices) ||
+	if (__builtin_mul_overflow(side->y, ret_place->pitch, &rows) ||
+		__builtin_mul_overflow(side->z, slice, &slices) ||
 		__builtin_add_overflow(rows, slices, &offset) ||
-		__builtin_add_overflow(offset, h->x, &offset) || offset > ret_place->room)
+		__builtin_add_overflow(offset, side->x, &offset) || offset > ret_place->room)
 		return CUDA_ERROR_INVALID_VALUE;
 	ret_place->base += offset;
 	if (ret_place->room != SIZE_MAX)
@@ -142,34 +143,34 @@ static int place(const struct half *h, struct place *ret_place)
 }
 
 /* A pitch of 0 is the width, a height of 0 that of the copy: tightly packed. */
-static void pack(struct half *h, const struct cu_memcpy3d *p)
+static void pack(struct copy_side *side, const struct cu_memcpy3d *p)
 {
-	if (!h->pitch)
-		h->pitch = p->width_bytes;
-	if (!h->height)
-		h->height = p->height;
+	if (!side->pitch)
+		side->pitch = p->width_bytes;
+	if (!side->height)
+		side->height = p->height;
 }
 
-int box_from_copy3d(const struct cu_memcpy3d *p, struct box *ret_box)
+int region_from_copy3d(const struct cu_memcpy3d *p, struct copy_region *ret_region)
 {
-	struct half src = { p->src_type, p->src_host, p->src_device, p->src_array, p->src_x,
+	struct copy_side src = { p->src_type, p->src_host, p->src_device, p->src_array, p->src_x,
 		p->src_y, p->src_z, p->src_pitch, p->src_height };
-	struct half dst = { p->dst_type, p->dst_host, p->dst_device, p->dst_array, p->dst_x,
+	struct copy_side dst = { p->dst_type, p->dst_host, p->dst_device, p->dst_array, p->dst_x,
 		p->dst_y, p->dst_z, p->dst_pitch, p->dst_height };
 
 	pack(&src, p);
 	pack(&dst, p);
-	*ret_box = (struct box){
+	*ret_region = (struct copy_region){
 		.width = p->width_bytes,
 		.height = p->height,
 		.depth = p->depth,
 	};
-	if (empty(ret_box))
+	if (empty(ret_region))
 		return CUDA_SUCCESS;
-	int r = place(&src, &ret_box->src);
+	int r = place(&src, &ret_region->src);
 	if (!r)
-		r = place(&dst, &ret_box->dst);
-	return r ? r : box_check(ret_box);
+		r = place(&dst, &ret_region->dst);
+	return r ? r : region_check(ret_region);
 }
 
 int fill_check(const struct fill *fill)

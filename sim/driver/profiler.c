@@ -1,5 +1,5 @@
 /*
- * Small functions of no larger topic: the profiler's switches and the RDMA flush.
+ * The profiler's switches.
  */
 #include "driver/sim.h"
 
@@ -11,13 +11,6 @@ int sim_cuProfilerStart(void)
 }
 
 int sim_cuProfilerStop(void)
-{
-	struct context *ctx;
-
-	return context_get(&ctx);
-}
-
-int sim_cuFlushGPUDirectRDMAWrites(int target, int scope)
 {
 	struct context *ctx;
 
