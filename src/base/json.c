@@ -178,3 +178,19 @@ void json_put_null(struct json *j, const char *key)
 	before_value(j, key);
 	fputs("null", j->out);
 }
+
+void json_u64_or_null(struct json *j, const char *key, bool there, uint64_t value)
+{
+	if (there)
+		json_u64(j, key, value);
+	else
+		json_put_null(j, key);
+}
+
+void json_str_or_null(struct json *j, const char *key, const char *value)
+{
+	if (value)
+		json_str(j, key, value);
+	else
+		json_put_null(j, key);
+}

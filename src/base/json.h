@@ -35,6 +35,8 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_put_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_put_null(struct json *j, const char *key);
+void json_u64_or_null(struct json *j, const char *key, bool there, uint64_t value);
+void json_str_or_null(struct json *j, const char *key, const char *value); /* or NULL */
 
 /* The string alone, quoted and escaped. */
 void json_quote(FILE *out, const char *s, size_t bytes);

@@ -145,3 +145,28 @@ void table_end(struct table *t, FILE *out, const char *dim, const char *plain, s
 		fprintf(out, "  %s… and %s more (-n 0 shows all)%s\n", dim, number_count(&n, more),
 			plain);
 }
+
+struct text_page text_page_of(FILE *out, size_t rows, bool colour)
+{
+	return (struct text_page){ .out = out,
+		.rows = rows,
+		.bold = colour ? "\033[1m" : "",
+		.dim = colour ? "\033[2m" : "",
+		.red = colour ? "\033[31m" : "",
+		.plain = colour ? "\033[0m" : "" };
+}
+
+void page_heading(const struct text_page *p, const char *text)
+{
+	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
+}
+
+size_t page_shown(const struct text_page *p, size_t rows)
+{
+	return p->rows && p->rows < rows ? p->rows : rows;
+}
+
+void page_end_table(const struct text_page *p, struct table *t, size_t rows)
+{
+	table_end(t, p->out, p->dim, p->plain, rows - page_shown(p, rows));
+}

@@ -7,6 +7,7 @@
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -41,5 +42,21 @@ void table_fini(struct table *t);
 
 /* Both, and that there are `more` rows, if there are. */
 void table_end(struct table *t, FILE *out, const char *dim, const char *plain, size_t more);
+
+/* Where several tables go, each with a heading. */
+struct text_page {
+	FILE *out;
+	size_t rows;                          /* at most so many a table; 0: all */
+	const char *bold, *dim, *red, *plain; /* what switches them on, and all off, or "" */
+};
+
+struct text_page text_page_of(FILE *out, size_t rows, bool colour);
+void page_heading(const struct text_page *p, const char *text);
+
+/* How many of so many rows the page shows. */
+size_t page_shown(const struct text_page *p, size_t rows);
+
+/* Prints the table, of which so many rows exist, and frees it. */
+void page_end_table(const struct text_page *p, struct table *t, size_t rows);
 
 #endif

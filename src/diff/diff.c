@@ -93,7 +93,7 @@ struct adder {
 
 static uint64_t ns_of(const struct adder *a, uint64_t ticks)
 {
-	return clock_fit_span_ns(&a->r->trace->clock, ticks);
+	return trace_span_ns(a->r->trace, ticks);
 }
 
 static struct diff_row *row_of(

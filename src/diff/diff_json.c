@@ -8,14 +8,6 @@
 
 #include "base/banned.h"
 
-static void put_word(struct json *j, const char *key, const char *word)
-{
-	if (word)
-		json_str(j, key, word);
-	else
-		json_put_null(j, key);
-}
-
 /* Sums are whole numbers, unless they are the middle of two. */
 static void put_number(struct json *j, const char *key, double value)
 {
@@ -28,7 +20,7 @@ static void put_number(struct json *j, const char *key, double value)
 static void put_judgement(struct json *j, double change_pct, enum diff_verdict verdict, double p)
 {
 	json_put_real(j, "change_pct", change_pct);
-	put_word(j, "verdict", diff_verdict_word(verdict));
+	json_str_or_null(j, "verdict", diff_verdict_word(verdict));
 	json_put_real(j, "p", p);
 }
 
@@ -39,10 +31,8 @@ static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id s
 		json_begin_object(j, NULL);
 		json_str(j, "file", d->inputs[side].v[i].file);
 		json_str(j, "program", d->inputs[side].v[i].program);
-		if (d->inputs[side].v[i].sampled)
-			json_u64(j, "sampled", d->inputs[side].v[i].sampled);
-		else
-			json_put_null(j, "sampled");
+		json_u64_or_null(
+			j, "sampled", d->inputs[side].v[i].sampled, d->inputs[side].v[i].sampled);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -154,7 +144,7 @@ static void put_conditions(struct json *j, const struct fail_condition *conditio
 		json_str(j, "expression", conditions[i].text);
 		json_put_real(j, "value", judged[i].known ? judged[i].value : NAN);
 		json_bool(j, "fired", judged[i].failed);
-		put_word(j, "name", judged[i].where);
+		json_str_or_null(j, "name", judged[i].where);
 		json_u64(j, "rows", judged[i].rows);
 		json_end_object(j);
 	}

@@ -16,13 +16,6 @@
 
 #define NAME_CUT 90 /* bytes of a name */
 
-struct page {
-	const struct diff *d;
-	FILE *out;
-	size_t rows;
-	const char *bold, *dim, *red, *plain;
-};
-
 static const char *text_of(struct number *n, enum diff_unit unit, double value)
 {
 	const uint64_t v = value > 0 ? (uint64_t)value : 0;
@@ -73,14 +66,8 @@ static void cell_verdict(struct table *t, enum diff_verdict v)
 	table_cell(t, "%s", word ? word : "-");
 }
 
-static void heading(const struct page *p, const char *text)
+static void put_side(const struct diff *d, const struct text_page *p, enum diff_side_id side)
 {
-	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
-}
-
-static void put_side(const struct page *p, enum diff_side_id side)
-{
-	const struct diff *d = p->d;
 	const size_t n = d->inputs[side].n;
 	const struct diff_input *first = &d->inputs[side].v[0];
 	fprintf(p->out, "%s%s%s  ", p->bold, side == DIFF_A ? "A" : "B", p->plain);
@@ -92,16 +79,16 @@ static void put_side(const struct page *p, enum diff_side_id side)
 	putc('\n', p->out);
 }
 
-static void put_notes(const struct page *p)
+static void put_notes(const struct diff *d, const struct text_page *p)
 {
-	for (size_t i = 0; i < p->d->notes.n; i++)
-		fprintf(p->out, "\n%s\n", p->d->notes.v[i]);
+	for (size_t i = 0; i < d->notes.n; i++)
+		fprintf(p->out, "\n%s\n", d->notes.v[i]);
 }
 
 /* ---- fail conditions ---- */
 
 static void put_condition(
-	const struct page *p, const struct fail_condition *g, const struct judgement *j)
+	const struct text_page *p, const struct fail_condition *g, const struct judgement *j)
 {
 	struct number n;
 	fprintf(p->out, "  %s%s%s  ", j->failed ? p->red : "", j->failed ? "FAIL" : "pass",
@@ -126,12 +113,12 @@ static void put_condition(
 	putc('\n', p->out);
 }
 
-static void put_conditions(const struct page *p, const struct fail_condition *conditions,
+static void put_conditions(const struct text_page *p, const struct fail_condition *conditions,
 	const struct judgement *judged, size_t count)
 {
 	if (!count)
 		return;
-	heading(p, "Fail conditions");
+	page_heading(p, "Fail conditions");
 	for (size_t i = 0; i < count; i++)
 		put_condition(p, &conditions[i], &judged[i]);
 }
@@ -143,14 +130,14 @@ static bool is_nothing(double value)
 	return isnan(value) || value == 0;
 }
 
-static void put_totals(const struct page *p)
+static void put_totals(const struct diff *d, const struct text_page *p)
 {
 	static const char *const headings[] = { "A", "B", "change", "verdict", "p-value", "total" };
 	struct table t;
-	heading(p, "Totals");
+	page_heading(p, "Totals");
 	table_init(&t, ">>><><", headings);
 	for (int i = 0; i < DIFF_TOTALS; i++) {
-		const struct diff_sum *s = &p->d->sums[i];
+		const struct diff_sum *s = &d->sums[i];
 		if (is_nothing(s->side[DIFF_A]) && is_nothing(s->side[DIFF_B]))
 			continue;
 		cell(&t, diff_total_names[i].unit, s->side[DIFF_A]);
@@ -187,16 +174,6 @@ static void cell_name(struct table *t, const char *name)
 	table_cell_name(t, name, NAME_CUT);
 }
 
-static size_t shown(const struct page *p, size_t rows)
-{
-	return p->rows && p->rows < rows ? p->rows : rows;
-}
-
-static void end_table(const struct page *p, struct table *t, size_t rows)
-{
-	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
-}
-
 /* Ranges that are no operators have a table of their own. */
 static bool belongs(const struct diff_row *row, enum diff_table table)
 {
@@ -216,26 +193,26 @@ static void put_row(struct table *t, const struct diff_row *row)
 	cell_name(t, row->name);
 }
 
-static void put_rows(const struct page *p, enum diff_table table, const char *title)
+static void put_rows(
+	const struct diff *d, const struct text_page *p, enum diff_table table, const char *title)
 {
 	static const char *const headings[] = { "verdict", "p-value", "change", "total A",
 		"total B", "count", "median", "p95", "name" };
-	const struct diff *d = p->d;
 	struct table t;
 	size_t rows = 0, put = 0;
 	for (size_t i = 0; i < d->rows[table].n; i++)
 		rows += belongs(&d->rows[table].v[i], table);
 	if (!rows)
 		return;
-	heading(p, title);
+	page_heading(p, title);
 	table_init(&t, "<>>>>>>><", headings);
-	for (size_t i = 0; put < shown(p, rows); i++) {
+	for (size_t i = 0; put < page_shown(p, rows); i++) {
 		if (!belongs(&d->rows[table].v[i], table))
 			continue;
 		put_row(&t, &d->rows[table].v[i]);
 		put++;
 	}
-	end_table(p, &t, rows);
+	page_end_table(p, &t, rows);
 }
 
 static void cell_change_of(struct table *t, double a, double b)
@@ -245,17 +222,16 @@ static void cell_change_of(struct table *t, double a, double b)
 }
 
 /* One of each, not all together: see diff.h. */
-static void put_phases(const struct page *p)
+static void put_phases(const struct diff *d, const struct text_page *p)
 {
 	static const char *const headings[] = { "verdict", "p-value", "span on device", "factor",
 		"busy inside", "on the host", "count", "name" };
-	const struct diff *d = p->d;
 	struct table t;
 	if (!d->rows[TABLE_PHASES].n)
 		return;
-	heading(p, "Phases (ranges that the program names): median of each");
+	page_heading(p, "Phases (ranges that the program names): median of each");
 	table_init(&t, "<>>>>>><", headings);
-	for (size_t i = 0; i < shown(p, d->rows[TABLE_PHASES].n); i++) {
+	for (size_t i = 0; i < page_shown(p, d->rows[TABLE_PHASES].n); i++) {
 		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
 		const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 		cell_verdict(&t, row->verdict);
@@ -270,18 +246,17 @@ static void put_phases(const struct page *p)
 		cell_counts(&t, row);
 		cell_name(&t, row->name);
 	}
-	end_table(p, &t, d->rows[TABLE_PHASES].n);
+	page_end_table(p, &t, d->rows[TABLE_PHASES].n);
 }
 
-static void put_copies(const struct page *p)
+static void put_copies(const struct diff *d, const struct text_page *p)
 {
 	static const char *const headings[] = { "bytes A", "bytes B", "change", "count", "time A",
 		"time B", "direction" };
-	const struct diff *d = p->d;
 	struct table t;
 	if (!d->rows[TABLE_COPIES].n)
 		return;
-	heading(p, "Copies and memsets");
+	page_heading(p, "Copies and memsets");
 	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < d->rows[TABLE_COPIES].n; i++) {
 		const struct diff_row *row = &d->rows[TABLE_COPIES].v[i];
@@ -300,7 +275,7 @@ static void put_copies(const struct page *p)
 
 /* ---- the sentence ---- */
 
-static void put_counted(const struct page *p, const size_t *by)
+static void put_counted(const struct text_page *p, const size_t *by)
 {
 	static const enum diff_verdict order[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
 		VERDICT_GONE, VERDICT_SAME };
@@ -326,9 +301,9 @@ static void put_factor(FILE *out, double a, double b)
 }
 
 /* A program is often mostly its own start: what the devices took comes first. */
-static void put_times(const struct page *p)
+static void put_times(const struct diff *d, const struct text_page *p)
 {
-	const struct diff_sum *wall = &p->d->sums[TOTAL_WALL], *busy = &p->d->sums[TOTAL_BUSY];
+	const struct diff_sum *wall = &d->sums[TOTAL_WALL], *busy = &d->sums[TOTAL_BUSY];
 	const struct diff_sum *first =
 		busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0 ? busy : wall;
 	struct number a, b, n;
@@ -343,14 +318,13 @@ static void put_times(const struct page *p)
 			text_of(&a, UNIT_NS, wall->side[DIFF_A]), percent(&n, wall->change_pct));
 }
 
-static void put_sentence(const struct page *p)
+static void put_sentence(const struct diff *d, const struct text_page *p)
 {
-	const struct diff *d = p->d;
 	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
 	size_t by[VERDICT_GONE + 1] = { 0 };
 	for (size_t i = 0; i < d->rows[table].n; i++)
 		by[d->rows[table].v[i].verdict]++;
-	put_times(p);
+	put_times(d, p);
 	if (d->rows[table].n) {
 		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
 		put_counted(p, by);
@@ -366,24 +340,18 @@ void diff_print_text(const struct diff *d, const struct fail_condition *conditio
 	const struct judgement *judged, size_t condition_count, FILE *out, unsigned rows,
 	bool colour)
 {
-	const struct page p = { .d = d,
-		.out = out,
-		.rows = rows,
-		.bold = colour ? "\033[1m" : "",
-		.dim = colour ? "\033[2m" : "",
-		.red = colour ? "\033[31m" : "",
-		.plain = colour ? "\033[0m" : "" };
-	put_side(&p, DIFF_A);
-	put_side(&p, DIFF_B);
-	put_notes(&p);
+	const struct text_page p = text_page_of(out, rows, colour);
+	put_side(d, &p, DIFF_A);
+	put_side(d, &p, DIFF_B);
+	put_notes(d, &p);
 	put_conditions(&p, conditions, judged, condition_count);
-	put_totals(&p);
-	put_phases(&p);
-	put_rows(&p, TABLE_KERNELS,
+	put_totals(d, &p);
+	put_phases(d, &p);
+	put_rows(d, &p, TABLE_KERNELS,
 		d->by_device ? "Kernels by change of their time on the device"
 			     : "Kernels by change of their launches' time on the host");
-	put_rows(&p, TABLE_OPERATORS, "Operators by change of their time");
-	put_rows(&p, TABLE_CALLS, "Calls by change of their time on the host");
-	put_copies(&p);
-	put_sentence(&p);
+	put_rows(d, &p, TABLE_OPERATORS, "Operators by change of their time");
+	put_rows(d, &p, TABLE_CALLS, "Calls by change of their time on the host");
+	put_copies(d, &p);
+	put_sentence(d, &p);
 }

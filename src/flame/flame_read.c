@@ -252,7 +252,7 @@ static int enter(struct reader *r, const struct record *c)
 	const bool launch = fn && fn->launch_layout && decode_shape(c, &shape);
 	r->stack[r->depth++] = (struct open_call){ .ticks = c->ticks,
 		.end = record_end(c),
-		.ns = clock_fit_span_ns(&r->t->clock, record_dur(c)),
+		.ns = trace_span_ns(r->t, record_dur(c)),
 		.node = node,
 		.launch = launch,
 		.kernel = launch ? meta_find_kernel(&r->meta, r->calls.buf.ref->process,

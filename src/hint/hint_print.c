@@ -141,9 +141,6 @@ void hints_put_json(struct json *j, const struct hints *h)
 	for (size_t i = 0; i < h->v.n; i++)
 		json_hint(j, &h->v.v[i]);
 	json_end_array(j);
-	if (h->counted_ns)
-		json_u64(j, "hints_of_ns", h->counted_ns);
-	else
-		json_put_null(j, "hints_of_ns");
+	json_u64_or_null(j, "hints_of_ns", h->counted_ns, h->counted_ns);
 	json_gaps(j, h);
 }

@@ -289,8 +289,8 @@ static void put_row(struct table *t, const struct prediction_row *row, const cha
 	table_cell(t, "%.*s", KERNEL_CUT, name);
 }
 
-static void put_table(FILE *out, const struct prediction_row *v, size_t count, size_t rows,
-	const char *what, const char *dim, const char *plain)
+static void put_table(const struct text_page *p, const struct prediction_row *v, size_t count,
+	size_t rows, const char *what)
 {
 	const char *const headings[] = { "launches", "median error", "p90 error", "within p90",
 		"measured", "predicted", what };
@@ -300,33 +300,33 @@ static void put_table(FILE *out, const struct prediction_row *v, size_t count, s
 	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < count && (!rows || i < rows); i++)
 		put_row(&t, &v[i], v[i].name);
-	table_print(&t, out, dim, plain);
+	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
 	if (rows && count > rows)
-		fprintf(out, "  %s… %zu more%s\n", dim, count - rows, plain);
+		fprintf(p->out, "  %s… %zu more%s\n", p->dim, count - rows, p->plain);
 }
 
-void prediction_put_text(
-	const struct report *r, FILE *out, size_t rows, const char *dim, const char *plain)
+void prediction_put_text(const struct report *r, const struct text_page *p)
 {
-	const struct prediction *p = r->prediction;
+	const struct prediction *all = r->prediction;
+	FILE *out = p->out;
 	struct number a, b, c;
-	fprintf(out, "  %s launches were predicted", number_count(&a, p->launches));
-	if (p->silent)
-		fprintf(out, ", %s were not", number_count(&b, p->silent));
-	if (!p->measured) {
+	fprintf(out, "  %s launches were predicted", number_count(&a, all->launches));
+	if (all->silent)
+		fprintf(out, ", %s were not", number_count(&b, all->silent));
+	if (!all->measured) {
 		fputs("; there are no device times to compare them with\n", out);
 		return;
 	}
-	fprintf(out, "; %s of them have a device time", number_count(&c, p->measured));
-	if (p->contended)
+	fprintf(out, "; %s of them have a device time", number_count(&c, all->measured));
+	if (all->contended)
 		fprintf(out, ", of which %s shared the device and are left out",
-			number_count(&b, p->contended));
+			number_count(&b, all->contended));
 	fputs("\n\n", out);
-	put_table(out, p->tiers.rows.v, p->tiers.rows.n, 0, "predicted by", dim, plain);
-	put_table(out, &p->graphs, p->graphs.count > 0, 0, "whole graphs", dim, plain);
+	put_table(p, all->tiers.rows.v, all->tiers.rows.n, 0, "predicted by");
+	put_table(p, &all->graphs, all->graphs.count > 0, 0, "whole graphs");
 	fputs("\n", out);
-	put_table(out, p->kernels.rows.v, p->kernels.rows.n, rows, "kernel", dim, plain);
+	put_table(p, all->kernels.rows.v, all->kernels.rows.n, p->rows, "kernel");
 }
 
 /* ---- JSON ---- */

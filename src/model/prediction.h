@@ -38,8 +38,7 @@ struct prediction {
 int prediction_fill(struct report *r);
 void prediction_free(struct prediction *p);
 
-void prediction_put_text(
-	const struct report *r, FILE *out, size_t rows, const char *dim, const char *plain);
+void prediction_put_text(const struct report *r, const struct text_page *p);
 
 /* The key prediction: null when nothing was predicted. */
 void prediction_put_json(struct json *j, const struct report *r);

@@ -202,14 +202,6 @@ void roofline_cell(struct table *t, const struct roofline *l)
 			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
 }
 
-static void put_name(struct json *j, const char *key, const char *name)
-{
-	if (name)
-		json_str(j, key, name);
-	else
-		json_put_null(j, key);
-}
-
 static void put_known(struct json *j, const char *key, bool known, double value)
 {
 	if (known)
@@ -230,13 +222,13 @@ static void put_whole(struct json *j, const char *key, bool known, double value)
 void roofline_put_json(struct json *j, const struct roofline *l)
 {
 	expect(!l->class == !l->basis, "a class has what it is based on");
-	put_name(j, "class", bound_class_name[l->class]);
-	put_name(j, "class_basis", bound_basis_name[l->basis]);
+	json_str_or_null(j, "class", bound_class_name[l->class]);
+	json_str_or_null(j, "class_basis", bound_basis_name[l->basis]);
 	put_whole(j, "flops", l->has_flops, l->flops);
 	put_whole(j, "bytes", l->has_bytes, l->bytes);
 	put_whole(j, "costed_count", l->count, (double)l->count);
 	put_whole(j, "costed_ns", l->count, (double)l->ns);
-	put_name(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
+	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
 }

@@ -7,14 +7,10 @@
 #define WEIR_REPORT_ANALYSIS_H
 
 #include "base/json.h"
+#include "base/table.h"
 #include "model/report.h"
 
-/* bold, dim, plain: how headings begin and end on this terminal. */
-struct analysis_style {
-	const char *bold, *dim, *plain;
-	size_t rows; /* 0: all of them; else what is long is cut */
-};
-void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style);
+void analysis_put_text(const struct report *r, const struct text_page *p);
 
 /* The keys wall_ns, breakdown, overlap, queue, critical_path and idle gaps. */
 void analysis_put_json(const struct report *r, struct json *j);

@@ -52,8 +52,8 @@ static void cell_bar(struct table *t, uint64_t part, uint64_t all)
 
 /* Shares of the wall time, and of it from the first activity to the last: a program's start is
  * often longer than all that it does.  The parts from `inside` on are outside of that. */
-static void put_parts(const struct report *r, FILE *out, const struct analysis_style *style,
-	const uint64_t *ns, const char *const *names, unsigned count, unsigned inside)
+static void put_parts(const struct report *r, const struct text_page *p, const uint64_t *ns,
+	const char *const *names, unsigned count, unsigned inside)
 {
 	const uint64_t *wall = r->analysis.wall_ns;
 	const uint64_t activity_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
@@ -72,30 +72,30 @@ static void put_parts(const struct report *r, FILE *out, const struct analysis_s
 		cell_bar(&t, i >= inside ? 0 : ns[i], activity_ns);
 		table_cell(&t, "%s", names[i]);
 	}
-	table_print(&t, out, style->dim, style->plain);
+	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
 }
 
-static void put_hidden(FILE *out, const char *what, uint64_t ns, uint64_t hidden_ns)
+static void put_hidden(const struct text_page *p, const char *what, uint64_t ns, uint64_t hidden_ns)
 {
 	struct number n;
 	if (ns)
-		fprintf(out, "  %-13s %s, %.1f %% of it while kernels ran\n", what,
+		fprintf(p->out, "  %-13s %s, %.1f %% of it while kernels ran\n", what,
 			number_ns(&n, ns), (double)hidden_ns * 100 / (double)ns);
 }
 
-static void put_queue(const struct report *r, FILE *out)
+static void put_queue(const struct report *r, const struct text_page *p)
 {
 	const struct queue *q = &r->analysis.queue;
 	struct number calls, api, queued, most;
 	if (!q->calls)
 		return;
-	fprintf(out,
+	fprintf(p->out,
 		"  launches      %s: mean %s in the call, mean / median %s / %s in the queue\n",
 		number_count(&calls, q->calls), number_ns(&api, q->api_ns / q->calls),
 		number_ns(&queued, q->queued_ns / q->calls),
 		number_ns(&most, hist_at(&q->queued, 0.5)));
-	fprintf(out,
+	fprintf(p->out,
 		"  queue         mean / maximum depth %.1f / %" PRIu64
 		", empty %.1f %% of the time\n",
 		q->depth_mean, q->depth_most,
@@ -115,36 +115,36 @@ static const char *cause_of(const struct idle_gap *p)
 	return strncmp(text, idle, sizeof idle - 1) ? text : text + sizeof idle + 1;
 }
 
-static void put_idle_gaps(const struct report *r, FILE *out, const struct analysis_style *style)
+static void put_idle_gaps(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "time", "at", "cause", "after", "before" };
 	const struct analysis *a = &r->analysis;
 	struct table t;
 	if (!a->idle_gaps.n)
 		return;
-	fprintf(out, "\n%sLongest idle gaps%s: no GPU ran anything\n", style->bold, style->plain);
+	fprintf(p->out, "\n%sLongest idle gaps%s: no GPU ran anything\n", p->bold, p->plain);
 	table_init(&t, ">><<<", headings);
-	for (size_t i = 0; i < a->idle_gaps.n && (!style->rows || i < IDLE_GAPS_SHOWN); i++) {
-		const struct idle_gap *p = &a->idle_gaps.v[i];
-		table_ns(&t, p->ns);
-		table_ns(&t, p->start_ns);
-		table_cell(&t, "%s", cause_of(p));
-		cell_name(&t, p->before);
-		cell_name(&t, p->after);
+	for (size_t i = 0; i < a->idle_gaps.n && (!p->rows || i < IDLE_GAPS_SHOWN); i++) {
+		const struct idle_gap *gap = &a->idle_gaps.v[i];
+		table_ns(&t, gap->ns);
+		table_ns(&t, gap->start_ns);
+		table_cell(&t, "%s", cause_of(gap));
+		cell_name(&t, gap->before);
+		cell_name(&t, gap->after);
 	}
-	table_print(&t, out, style->dim, style->plain);
+	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
 }
 
 /* The path through the host is often one of several that are nearly as long. */
-static void put_host_most(const struct report *r, FILE *out)
+static void put_host_most(const struct report *r, const struct text_page *p)
 {
 	const struct analysis *a = &r->analysis;
 	const uint64_t *ns = a->path_ns;
 	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
 	struct number all, most;
 	if (host > a->path_host_most_ns)
-		fprintf(out,
+		fprintf(p->out,
 			"  slack         a faster host saves at most %s (%.1f %% of wall) of its %s: the "
 			"busiest stream's activities stay\n",
 			number_ns(&most, a->path_host_most_ns),
@@ -152,18 +152,18 @@ static void put_host_most(const struct report *r, FILE *out)
 			number_ns(&all, host));
 }
 
-void analysis_put_text(const struct report *r, FILE *out, const struct analysis_style *style)
+void analysis_put_text(const struct report *r, const struct text_page *p)
 {
 	const struct analysis *a = &r->analysis;
 	if (!a->known)
 		return;
-	fprintf(out, "\n%sWhere the wall time went%s\n", style->bold, style->plain);
-	put_parts(r, out, style, a->wall_ns, wall_part_text, WALL_PARTS, WALL_BEFORE);
-	put_hidden(out, "copies", a->copy_ns, a->copy_hidden_ns);
-	put_hidden(out, "communication", a->communication_ns, a->communication_hidden_ns);
-	put_queue(r, out);
-	fprintf(out, "\n%sThe critical path%s\n", style->bold, style->plain);
-	put_parts(r, out, style, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
-	put_host_most(r, out);
-	put_idle_gaps(r, out, style);
+	page_heading(p, "Where the wall time went");
+	put_parts(r, p, a->wall_ns, wall_part_text, WALL_PARTS, WALL_BEFORE);
+	put_hidden(p, "copies", a->copy_ns, a->copy_hidden_ns);
+	put_hidden(p, "communication", a->communication_ns, a->communication_hidden_ns);
+	put_queue(r, p);
+	page_heading(p, "The critical path");
+	put_parts(r, p, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
+	put_host_most(r, p);
+	put_idle_gaps(r, p);
 }

@@ -1,27 +1,16 @@
 /* `weir memory --json`, and the keys that the report's JSON has of it.  Keys are a promise. */
 #include "report/memory_print.h"
 
+#include <math.h>
+
 #include "base/json.h"
 
 #include "base/banned.h"
 
-static uint64_t ns_of(const struct report *r, uint64_t ticks)
-{
-	return clock_fit_span_ns(&r->trace->clock, ticks);
-}
-
-static uint64_t at_ns(const struct report *r, uint64_t ticks)
-{
-	return trace_since_ns(r->trace, ticks);
-}
-
 static void put_share(struct json *j, const char *key, const struct free_extents *h)
 {
 	double share;
-	if (fragmentation_of(h, &share))
-		json_put_real(j, key, share);
-	else
-		json_put_null(j, key);
+	json_put_real(j, key, fragmentation_of(h, &share) ? share : NAN);
 }
 
 static bool grows_known(const struct memory_growth *g)
@@ -29,26 +18,26 @@ static bool grows_known(const struct memory_growth *g)
 	return g->periods >= GROWTH_PERIODS;
 }
 
+void memory_put_use(struct json *j, const struct memory_use *u)
+{
+	json_u64(j, "alloc_count", u->allocs);
+	json_u64(j, "free_count", u->frees);
+	json_u64(j, "allocated_bytes", u->allocated_bytes);
+	json_u64(j, "peak_bytes", u->peak_bytes);
+	json_u64(j, "live_at_exit_bytes", u->live_bytes);
+	json_u64(j, "live_at_exit_count", u->live);
+}
+
 void memory_put_keys(struct json *j, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
 	const struct memory_growth *g = &d->growth;
-	if (d->leaks_known)
-		json_u64(j, "leaked_bytes", r->gpu_memory.live_bytes);
-	else
-		json_put_null(j, "leaked_bytes");
+	json_u64_or_null(j, "leaked_bytes", d->leaks_known, r->gpu_memory.live_bytes);
 	put_share(j, "fragmentation", &d->at_peak[MEMORY_DEVICE].pages);
-	if (r->gpu_memory.peak_bytes)
-		json_u64(j, "peak_at_ns", at_ns(r, d->peak_ticks));
-	else
-		json_put_null(j, "peak_at_ns");
-	if (grows_known(g)) {
-		json_put_real(j, "growth_bytes_per_period", g->bytes_a_period);
-		json_put_real(j, "growth_confidence", g->confidence);
-	} else {
-		json_put_null(j, "growth_bytes_per_period");
-		json_put_null(j, "growth_confidence");
-	}
+	json_u64_or_null(
+		j, "peak_at_ns", r->gpu_memory.peak_bytes, trace_since_ns(r->trace, d->peak_ticks));
+	json_put_real(j, "growth_bytes_per_period", grows_known(g) ? g->bytes_a_period : NAN);
+	json_put_real(j, "growth_confidence", grows_known(g) ? g->confidence : NAN);
 }
 
 /* ---- over time ---- */
@@ -62,7 +51,7 @@ static void put_series(struct json *j, const struct report *r)
 		const struct memory_point *p = &d->points[i];
 		const uint64_t end = (uint64_t)((__uint128_t)span * (i + 1) / MEMORY_POINTS);
 		json_begin_object(j, NULL);
-		json_u64(j, "at_ns", at_ns(r, d->first_ticks + end));
+		json_u64(j, "at_ns", trace_since_ns(r->trace, d->first_ticks + end));
 		json_u64(j, "bytes", p->live);
 		json_u64(j, "max_bytes", p->most);
 		json_u64(j, "host_bytes", p->host_live);
@@ -79,10 +68,8 @@ static void put_row(struct json *j, const struct report *r, const struct memory_
 	json_u64(j, "count", row->allocs);
 	json_u64(j, "bytes", row->bytes);
 	json_u64(j, "freed_count", row->freed);
-	if (row->freed)
-		json_u64(j, "mean_lifetime_ns", ns_of(r, row->lifetime_ticks / row->freed));
-	else
-		json_put_null(j, "mean_lifetime_ns");
+	json_u64_or_null(j, "mean_lifetime_ns", row->freed,
+		trace_span_ns(r->trace, row->freed ? row->lifetime_ticks / row->freed : 0));
 	json_u64(j, "at_peak_count", row->at_peak);
 	json_u64(j, "at_peak_bytes", row->at_peak_bytes);
 	json_u64(j, "live_at_exit_count", row->live);
@@ -125,13 +112,8 @@ static void put_origins(struct json *j, const struct report *r)
 		json_begin_object(j, NULL);
 		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
 		json_u64(j, "tid", s->tid);
-		if (s->has_stream) {
-			json_u64(j, "stream", s->stream);
-			json_u64(j, "pool", s->pool);
-		} else {
-			json_put_null(j, "stream");
-			json_put_null(j, "pool");
-		}
+		json_u64_or_null(j, "stream", s->has_stream, s->stream);
+		json_u64_or_null(j, "pool", s->has_stream, s->pool);
 		put_row(j, r, &d->origins.v[i]);
 		json_end_object(j);
 	}
@@ -144,10 +126,7 @@ static void put_operators(struct json *j, const struct report *r)
 	json_begin_array(j, "by_operator");
 	for (size_t i = 0; i < d->operators.n; i++) {
 		json_begin_object(j, NULL);
-		if (d->operators.v[i].name)
-			json_str(j, "name", d->operators.v[i].name);
-		else
-			json_put_null(j, "name");
+		json_str_or_null(j, "name", d->operators.v[i].name);
 		json_u64(j, "at_peak_count", d->operators.v[i].at_peak);
 		json_u64(j, "at_peak_bytes", d->operators.v[i].at_peak_bytes);
 		json_end_object(j);
@@ -221,27 +200,16 @@ static void put_growth(struct json *j, const struct report *r)
 	else
 		json_u64(j, "size", g->size);
 	json_u64(j, "marks", g->marks);
-	if (g->period)
-		json_u64(j, "marks_per_period", g->period);
-	else
-		json_put_null(j, "marks_per_period");
+	json_u64_or_null(j, "marks_per_period", g->period, g->period);
 	json_u64(j, "periods", g->periods);
-	if (grows_known(g)) {
-		json_put_real(j, "bytes_per_period", g->bytes_a_period);
-		json_put_real(j, "confidence", g->confidence);
-	} else {
-		json_put_null(j, "bytes_per_period");
-		json_put_null(j, "confidence");
-	}
+	json_put_real(j, "bytes_per_period", grows_known(g) ? g->bytes_a_period : NAN);
+	json_put_real(j, "confidence", grows_known(g) ? g->confidence : NAN);
 	json_end_object(j);
 }
 
 static void put_ratio(struct json *j, const char *key, double a, double b)
 {
-	if (b > 0)
-		json_put_real(j, key, a / b);
-	else
-		json_put_null(j, key);
+	json_put_real(j, key, b > 0 ? a / b : NAN);
 }
 
 static void put_churn(struct json *j, const struct report *r)
@@ -255,7 +223,7 @@ static void put_churn(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
-static void put_live(struct json *j, const struct report *r, size_t most)
+void memory_put_live(struct json *j, const struct report *r, size_t most)
 {
 	struct fn_name room;
 	json_begin_array(j, "live");
@@ -267,7 +235,7 @@ static void put_live(struct json *j, const struct report *r, size_t most)
 		json_str(j, "kind", memory_kind_name[b->kind]);
 		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
 		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
-		json_u64(j, "at_ns", at_ns(r, b->ticks));
+		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -275,16 +243,10 @@ static void put_live(struct json *j, const struct report *r, size_t most)
 
 static void put_all(const struct report *r, FILE *out, size_t blocks)
 {
-	const struct memory_use *u = &r->gpu_memory;
 	struct json j;
 	json_init(&j, out);
 	json_begin_object(&j, NULL);
-	json_u64(&j, "alloc_count", u->allocs);
-	json_u64(&j, "free_count", u->frees);
-	json_u64(&j, "allocated_bytes", u->allocated_bytes);
-	json_u64(&j, "peak_bytes", u->peak_bytes);
-	json_u64(&j, "live_at_exit_bytes", u->live_bytes);
-	json_u64(&j, "live_at_exit_count", u->live);
+	memory_put_use(&j, &r->gpu_memory);
 	memory_put_keys(&j, r);
 	put_churn(&j, r);
 	put_growth(&j, r);
@@ -295,7 +257,7 @@ static void put_all(const struct report *r, FILE *out, size_t blocks)
 	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
 	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
 	put_vmm(&j, r);
-	put_live(&j, r, blocks);
+	memory_put_live(&j, r, blocks);
 	put_series(&j, r);
 	json_end_object(&j);
 }

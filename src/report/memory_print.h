@@ -10,9 +10,13 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 void memory_print_json(const struct report *r, FILE *out);     /* LIVE_SHOWN blocks */
 void memory_print_json_all(const struct report *r, FILE *out); /* all that are live */
 
-/* What the report says of it: lines under its table, keys of its JSON. */
+/* What the report says of it: its part of the text, keys of its JSON, counts of one kind of memory,
+ * and the largest blocks that are live at the end. */
 struct json;
-void memory_put_short(const struct report *r, FILE *out);
+struct text_page;
+void memory_put_short(const struct report *r, const struct text_page *p);
 void memory_put_keys(struct json *j, const struct report *r);
+void memory_put_use(struct json *j, const struct memory_use *u);
+void memory_put_live(struct json *j, const struct report *r, size_t most);
 
 #endif

@@ -13,30 +13,6 @@
 #define COLUMNS 60u
 #define LINES   8u
 
-struct page {
-	const struct report *r;
-	const struct memory_detail *d;
-	FILE *out;
-	size_t rows;
-	const char *bold, *dim, *plain;
-	bool utf8;
-};
-
-static void heading(const struct page *p, const char *text)
-{
-	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
-}
-
-static size_t shown(const struct page *p, size_t rows)
-{
-	return p->rows && p->rows < rows ? p->rows : rows;
-}
-
-static void end_table(const struct page *p, struct table *t, size_t rows)
-{
-	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
-}
-
 static void cell_some(struct table *t, uint64_t bytes)
 {
 	if (bytes)
@@ -58,14 +34,23 @@ static void put_use(struct table *t, const char *name, const struct memory_use *
 	table_cell(t, "%s", name);
 }
 
-static void put_uses(const struct page *p)
+static bool any_used(const struct report *r)
+{
+	bool any = false;
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		any = any || r->memory[k].allocs || r->memory[k].frees;
+	return any;
+}
+
+/* sum: with all on the GPU, if that is of several kinds. */
+static void put_uses(const struct report *r, const struct text_page *p, bool sum)
 {
 	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
 		"live at exit", "blocks", "memory" };
-	const struct memory_use *all = p->r->memory;
+	const struct memory_use *all = r->memory;
 	struct table t;
 	int kinds = 0;
-	heading(p, "Memory");
+	page_heading(p, "Memory");
 	table_init(&t, ">>>>>><", headings);
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		if (!all[k].allocs && !all[k].frees)
@@ -73,9 +58,9 @@ static void put_uses(const struct page *p)
 		put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k], &all[k]);
 		kinds += k != MEMORY_HOST;
 	}
-	if (kinds > 1)
-		put_use(&t, "all on the GPU", &p->r->gpu_memory);
-	end_table(p, &t, 0);
+	if (sum && kinds > 1)
+		put_use(&t, "all on the GPU", &r->gpu_memory);
+	page_end_table(p, &t, 0);
 }
 
 /* ---- the chart ---- */
@@ -100,35 +85,36 @@ static unsigned fill_of(uint64_t value, uint64_t most, unsigned line)
 	return eighths <= below ? 0 : eighths - below < 8 ? eighths - below : 8;
 }
 
-static void put_line(const struct page *p, const uint64_t *column, uint64_t most, unsigned line)
+static void put_line(
+	const struct text_page *p, bool utf8, const uint64_t *column, uint64_t most, unsigned line)
 {
 	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	struct number n;
 	const char *label = line == LINES - 1 ? number_bytes(&n, most) : line ? "" : "0";
 	int last = COLUMNS - 1;
-	fprintf(p->out, "  %10s %s", label, p->utf8 ? "│" : "|");
+	fprintf(p->out, "  %10s %s", label, utf8 ? "│" : "|");
 	while (last >= 0 && !fill_of(column[last], most, line))
 		last--;
 	for (int i = 0; i <= last; i++) {
 		const unsigned fill = fill_of(column[i], most, line);
-		fputs(p->utf8 ? blocks[fill] : fill > 4 ? "#" : fill ? "." : " ", p->out);
+		fputs(utf8 ? blocks[fill] : fill > 4 ? "#" : fill ? "." : " ", p->out);
 	}
 	putc('\n', p->out);
 }
 
-static void put_chart(const struct page *p)
+static void put_chart(const struct report *r, const struct text_page *p, bool utf8)
 {
 	uint64_t column[COLUMNS] = { 0 };
-	const uint64_t most = find_columns(p->d, column);
+	const uint64_t most = find_columns(r->memory_detail, column);
 	struct number from, to;
 	char right[40];
 	if (!most)
 		return;
-	heading(p, "Live on the GPU over time");
+	page_heading(p, "Live on the GPU over time");
 	for (unsigned line = LINES; line-- > 0;)
-		put_line(p, column, most, line);
-	number_ns(&from, trace_since_ns(p->r->trace, p->d->first_ticks));
-	number_ns(&to, trace_since_ns(p->r->trace, p->d->last_ticks));
+		put_line(p, utf8, column, most, line);
+	number_ns(&from, trace_since_ns(r->trace, r->memory_detail->first_ticks));
+	number_ns(&to, trace_since_ns(r->trace, r->memory_detail->last_ticks));
 	snprintf(right, sizeof right, "%s", to.text);
 	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(right)), from.text, right);
 }
@@ -141,14 +127,13 @@ static void cell_key(struct table *t, uint64_t count)
 	table_cell(t, "%s", count ? number_count(&n, count) : "-");
 }
 
-static void put_row(struct table *t, const struct page *p, const struct memory_row *row)
+static void put_row(struct table *t, const struct report *r, const struct memory_row *row)
 {
 	table_count(t, row->allocs);
 	table_bytes(t, row->bytes);
 	table_bytes(t, row->allocs ? row->bytes / row->allocs : 0);
 	if (row->freed)
-		table_ns(t,
-			clock_fit_span_ns(&p->r->trace->clock, row->lifetime_ticks / row->freed));
+		table_ns(t, trace_span_ns(r->trace, row->lifetime_ticks / row->freed));
 	else
 		table_none(t);
 	cell_some(t, row->at_peak_bytes);
@@ -160,53 +145,54 @@ static void put_row(struct table *t, const struct page *p, const struct memory_r
 #define ROW_HEADINGS                                                                               \
 	"allocs", "bytes", "mean", "mean lifetime", "at peak", "blocks", "at exit", "blocks"
 
-static void put_calls(const struct page *p)
+static void put_calls(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { ROW_HEADINGS, "call" };
 	struct table t;
 	struct fn_name room;
-	heading(p, "Allocations by call");
+	page_heading(p, "Allocations by call");
 	table_init(&t, ">>>>>>>><", headings);
-	for (size_t i = 0; i < shown(p, p->d->calls.n); i++) {
-		put_row(&t, p, &p->d->calls.v[i]);
-		table_cell(&t, "%s", report_fn_name(p->r, (uint32_t)p->d->calls.v[i].key, &room));
+	for (size_t i = 0; i < page_shown(p, r->memory_detail->calls.n); i++) {
+		put_row(&t, r, &r->memory_detail->calls.v[i]);
+		table_cell(&t, "%s",
+			report_fn_name(r, (uint32_t)r->memory_detail->calls.v[i].key, &room));
 	}
-	end_table(p, &t, p->d->calls.n);
+	page_end_table(p, &t, r->memory_detail->calls.n);
 }
 
-static void put_classes(const struct page *p)
+static void put_classes(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { ROW_HEADINGS, "size" };
 	struct table t;
 	struct number n;
-	if (!p->d->classes.n)
+	if (!r->memory_detail->classes.n)
 		return;
-	heading(p, "Allocations on the GPU by size");
+	page_heading(p, "Allocations on the GPU by size");
 	table_init(&t, ">>>>>>>><", headings);
-	for (size_t i = 0; i < shown(p, p->d->classes.n); i++) {
-		const struct memory_row *row = &p->d->classes.v[i];
-		put_row(&t, p, row);
+	for (size_t i = 0; i < page_shown(p, r->memory_detail->classes.n); i++) {
+		const struct memory_row *row = &r->memory_detail->classes.v[i];
+		put_row(&t, r, row);
 		if (row->key)
 			table_cell(&t, "%s and more", number_bytes(&n, 1ull << row->key));
 		else
 			table_cell(&t, "up to 1 B");
 	}
-	end_table(p, &t, p->d->classes.n);
+	page_end_table(p, &t, r->memory_detail->classes.n);
 }
 
-static void put_origins(const struct page *p)
+static void put_origins(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { ROW_HEADINGS, "pid", "thread", "stream and pool" };
-	const struct memory_detail *d = p->d;
+	const struct memory_detail *d = r->memory_detail;
 	struct table t;
 	if (!d->origins.n)
 		return;
-	heading(p, "Allocations on the GPU by thread and stream");
+	page_heading(p, "Allocations on the GPU by thread and stream");
 	table_init(&t, ">>>>>>>>>><", headings);
-	for (size_t i = 0; i < shown(p, d->origins.n); i++) {
+	for (size_t i = 0; i < page_shown(p, d->origins.n); i++) {
 		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
-		put_row(&t, p, &d->origins.v[i]);
-		table_cell(&t, "%" PRIu32, p->r->trace->processes.v[s->process].pid);
+		put_row(&t, r, &d->origins.v[i]);
+		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
 		table_cell(&t, "%" PRIu32, s->tid);
 		if (!s->has_stream)
 			table_none(&t);
@@ -215,32 +201,31 @@ static void put_origins(const struct page *p)
 		else
 			table_cell(&t, "0x%" PRIx64 ", pool 0x%" PRIx64, s->stream, s->pool);
 	}
-	end_table(p, &t, d->origins.n);
+	page_end_table(p, &t, d->origins.n);
 }
 
-static void put_operators(const struct page *p)
+static void put_operators(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "at peak", "blocks", "operator" };
-	const struct memory_detail *d = p->d;
+	const struct memory_detail *d = r->memory_detail;
 	struct table t;
 	if (!d->operators.n)
 		return;
-	heading(p, "Live at the peak by operator");
+	page_heading(p, "Live at the peak by operator");
 	table_init(&t, ">><", headings);
-	for (size_t i = 0; i < shown(p, d->operators.n); i++) {
+	for (size_t i = 0; i < page_shown(p, d->operators.n); i++) {
 		const struct memory_operator *o = &d->operators.v[i];
 		table_bytes(&t, o->at_peak_bytes);
 		table_count(&t, o->at_peak);
 		table_cell(&t, "%.110s", o->name ? o->name : "(outside of operators)");
 	}
-	end_table(p, &t, d->operators.n);
+	page_end_table(p, &t, d->operators.n);
 }
 
-static void put_peak(const struct page *p)
+static void put_peak(const struct report *r, const struct text_page *p)
 {
 	struct number bytes, at, blocks, rate, pairs;
-	const struct memory_detail *d = p->d;
-	const struct report *r = p->r;
+	const struct memory_detail *d = r->memory_detail;
 	uint64_t n = 0;
 	if (!d->peak_live)
 		return;
@@ -281,7 +266,7 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 	table_cell(t, "%s, %s, in the %s", kind, when, pages ? "pages touched" : "address span");
 }
 
-static void put_spaces(const struct page *p)
+static void put_spaces(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "live", "range", "free", "largest extent",
 		"extents", "fragmented", "where" };
@@ -289,27 +274,29 @@ static void put_spaces(const struct page *p)
 	struct number n;
 	bool any = false;
 	for (int k = 0; k < MEMORY_KINDS; k++)
-		any = any || p->d->at_peak[k].used || p->d->at_end[k].used;
+		any = any || r->memory_detail->at_peak[k].used || r->memory_detail->at_end[k].used;
 	if (!any)
 		return;
-	heading(p, "Free extents between blocks");
+	page_heading(p, "Free extents between blocks");
 	table_init(&t, ">>>>>><", headings);
 	for (int k = 0; k < MEMORY_KINDS; k++)
 		for (int i = 0; i < 4; i++)
-			put_space(&t, i < 2 ? &p->d->at_peak[k] : &p->d->at_end[k],
+			put_space(&t,
+				i < 2 ? &r->memory_detail->at_peak[k]
+				      : &r->memory_detail->at_end[k],
 				i < 2 ? "at the peak" : "at exit", memory_kind_name[k], !(i % 2));
-	end_table(p, &t, 0);
+	page_end_table(p, &t, 0);
 	fprintf(p->out,
 		"  %sFragmented: 1 - largest extent / free.  Addresses are those that the program got: "
 		"whether a free\n  extent is backed by memory, and what the driver adds to a block, is not "
 		"known."
 		"%s\n",
 		p->dim, p->plain);
-	if (p->d->nowhere_bytes)
+	if (r->memory_detail->nowhere_bytes)
 		fprintf(p->out,
 			"  %sWhat was allocated before the trace began, %s, has no address and is left "
 			"out.%s\n",
-			p->dim, number_bytes(&n, p->d->nowhere_bytes), p->plain);
+			p->dim, number_bytes(&n, r->memory_detail->nowhere_bytes), p->plain);
 }
 
 static void put_level(struct table *t, const char *name, const struct level *l)
@@ -321,21 +308,21 @@ static void put_level(struct table *t, const char *name, const struct level *l)
 	table_cell(t, "%s", name);
 }
 
-static void put_vmm(const struct page *p)
+static void put_vmm(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "peak", "at exit", "virtual memory" };
-	const struct memory_vmm *v = &p->d->vmm;
+	const struct memory_vmm *v = &r->memory_detail->vmm;
 	struct table t;
 	struct number n;
 	if (!v->reserved.most && !v->mapped.most && !v->backed.most && !v->segments.most)
 		return;
-	heading(p, "Virtual memory and segments");
+	page_heading(p, "Virtual memory and segments");
 	table_init(&t, ">><", headings);
 	put_level(&t, "addresses reserved", &v->reserved);
 	put_level(&t, "mapped", &v->mapped);
 	put_level(&t, "memory of handles that are held or mapped", &v->backed);
 	put_level(&t, "segments of another allocator", &v->segments);
-	end_table(p, &t, 0);
+	page_end_table(p, &t, 0);
 	if (v->unknown)
 		fprintf(p->out, "  %s calls were about addresses whose mapping was not recorded\n",
 			number_count(&n, v->unknown));
@@ -344,7 +331,7 @@ static void put_vmm(const struct page *p)
 /* ---- growth and leaks ---- */
 
 /* "launch of f", "7 launches of f", "2 allocations of 1 KiB". */
-static void put_period(const struct page *p, const struct memory_growth *g)
+static void put_period(const struct text_page *p, const struct memory_growth *g)
 {
 	const bool kernel = g->mark == MARK_KERNEL;
 	const uint64_t marks = g->period ? g->period : g->stride;
@@ -361,10 +348,10 @@ static void put_period(const struct page *p, const struct memory_growth *g)
 
 #define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
 
-static void put_growth(const struct page *p)
+static void put_growth(const struct report *r, const struct text_page *p)
 {
 	FILE *out = p->out;
-	const struct memory_growth *g = &p->d->growth;
+	const struct memory_growth *g = &r->memory_detail->growth;
 	struct number n;
 	if (g->periods < GROWTH_PERIODS)
 		return;
@@ -384,33 +371,18 @@ static void put_growth(const struct page *p)
 		unclear ? ", up and down" : "", g->confidence);
 }
 
-void memory_put_short(const struct report *r, FILE *out)
-{
-	const struct page p = { .r = r, .d = r->memory_detail, .out = out };
-	double share;
-	put_peak(&p);
-	if (fragmentation_of(&p.d->at_peak[MEMORY_DEVICE].pages, &share))
-		fprintf(out,
-			"  free    %.1f %% of the free memory between blocks is outside of the largest free extent\n",
-			share * 100);
-	put_growth(&p);
-	if (p.d->peak_live)
-		fputs("  weir memory FILE shows more\n", out);
-}
-
-static void put_leaks(const struct page *p)
+static void put_live(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "bytes", "address", "at", "memory",
 		"allocated by" };
-	const struct report *r = p->r;
 	struct table t;
 	struct fn_name room;
 	if (!r->live.n)
 		return;
-	heading(p, p->d->leaks_known ? "Largest blocks never freed"
-				     : "Largest blocks whose free was not seen");
+	page_heading(p, r->memory_detail->leaks_known ? "Largest blocks never freed"
+						      : "Largest blocks whose free was not seen");
 	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < shown(p, r->live.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->live.n); i++) {
 		const struct live_block *b = &r->live.v[i];
 		table_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
@@ -418,23 +390,36 @@ static void put_leaks(const struct page *p)
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
 		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
 	}
-	end_table(p, &t, r->live.n);
+	page_end_table(p, &t, r->live.n);
+}
+
+#define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
+
+void memory_put_short(const struct report *r, const struct text_page *p)
+{
+	const struct memory_detail *d = r->memory_detail;
+	struct text_page few = *p;
+	double share;
+	if (!any_used(r))
+		return;
+	put_uses(r, p, false);
+	put_peak(r, p);
+	if (fragmentation_of(&d->at_peak[MEMORY_DEVICE].pages, &share))
+		fprintf(p->out,
+			"  free    %.1f %% of the free memory between blocks is outside of the largest free extent\n",
+			share * 100);
+	put_growth(r, p);
+	if (d->peak_live)
+		fputs("  weir memory FILE shows more\n", p->out);
+	few.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW;
+	put_live(r, &few);
 }
 
 void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8)
 {
-	const struct page p = { .r = r,
-		.d = r->memory_detail,
-		.out = out,
-		.rows = rows,
-		.bold = colour ? "\033[1m" : "",
-		.dim = colour ? "\033[2m" : "",
-		.plain = colour ? "\033[0m" : "",
-		.utf8 = utf8 };
-	bool any = p.d->vmm.reserves || p.d->vmm.segments.most;
-	for (int k = 0; k < MEMORY_KINDS; k++)
-		any = any || r->memory[k].allocs || r->memory[k].frees;
-	if (!any) {
+	const struct text_page p = text_page_of(out, rows, colour);
+	const struct memory_vmm *v = &r->memory_detail->vmm;
+	if (!any_used(r) && !v->reserves && !v->segments.most) {
 		fputs("No allocations were recorded.\n", out);
 		return;
 	}
@@ -443,15 +428,15 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 		text_put_safe(out, r->warnings.v[i]);
 		putc('\n', out);
 	}
-	put_uses(&p);
-	put_chart(&p);
-	put_peak(&p);
-	put_growth(&p);
-	put_calls(&p);
-	put_classes(&p);
-	put_origins(&p);
-	put_operators(&p);
-	put_spaces(&p);
-	put_vmm(&p);
-	put_leaks(&p);
+	put_uses(r, &p, true);
+	put_chart(r, &p, utf8);
+	put_peak(r, &p);
+	put_growth(r, &p);
+	put_calls(r, &p);
+	put_classes(r, &p);
+	put_origins(r, &p);
+	put_operators(r, &p);
+	put_spaces(r, &p);
+	put_vmm(r, &p);
+	put_live(r, &p);
 }

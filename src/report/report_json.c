@@ -17,11 +17,6 @@
 
 #include "base/banned.h"
 
-static uint64_t ns_of(const struct report *r, uint64_t ticks)
-{
-	return clock_fit_span_ns(&r->trace->clock, ticks);
-}
-
 static void put_trace(struct json *j, const struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
@@ -37,14 +32,6 @@ static void put_trace(struct json *j, const struct report *r)
 	json_u64(j, "exit_signal", trace_exit_signal(h));
 	json_bool(j, "clock_known", r->trace->clock.known);
 	json_end_object(j);
-}
-
-static void put_time(struct json *j, const char *key, bool there, uint64_t ns)
-{
-	if (there)
-		json_u64(j, key, ns);
-	else
-		json_put_null(j, key);
 }
 
 static void put_totals(struct json *j, const struct report *r)
@@ -69,7 +56,7 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "errors", r->errors);
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);
-	put_time(j, "sampled", r->sampled, r->sampled);
+	json_u64_or_null(j, "sampled", r->sampled, r->sampled);
 	json_u64(j, "device_kernels", r->device_kernels);
 	if (r->sampled) {
 		json_u64(j, "device_total_estimate_ns", sat_from(r->sampled_ns + 0.5));
@@ -112,10 +99,7 @@ static void put_failures(struct json *j, const struct report *r)
 		json_begin_object(j, NULL);
 		json_str(j, "name", report_fn_name(r, f->fn_id, &room));
 		json_u64(j, "code", f->code);
-		if (error)
-			json_str(j, "error", error);
-		else
-			json_put_null(j, "error");
+		json_str_or_null(j, "error", error);
 		json_u64(j, "count", f->count);
 		json_u64(j, "pid", r->trace->processes.v[f->process].pid);
 		json_u64(j, "tid", f->tid);
@@ -141,10 +125,11 @@ static void put_call(struct json *j, const struct report *r, const struct call_r
 	json_str(j, "api", schema_api_name(c->fn));
 	json_str(j, "class", c->fn ? c->fn->class : "");
 	json_u64(j, "count", c->count);
-	put_time(j, "total_ns", c->timed || c->total_ticks, ns_of(r, c->total_ticks));
-	put_time(j, "p50_ns", c->timed, ns_of(r, hist_at(&c->hist, 0.5)));
-	put_time(j, "p99_ns", c->timed, ns_of(r, hist_at(&c->hist, 0.99)));
-	put_time(j, "max_ns", c->timed, ns_of(r, c->hist.max));
+	json_u64_or_null(
+		j, "total_ns", c->timed || c->total_ticks, trace_span_ns(r->trace, c->total_ticks));
+	json_u64_or_null(j, "p50_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.5)));
+	json_u64_or_null(j, "p99_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.99)));
+	json_u64_or_null(j, "max_ns", c->timed, trace_span_ns(r->trace, c->hist.max));
 	json_u64(j, "errors", c->errors);
 	json_end_object(j);
 }
@@ -161,91 +146,61 @@ static void put_triple(struct json *j, const char *key, const uint32_t *v)
 static void put_device_total(struct json *j, const struct report *r, const struct activity_row *w)
 {
 	const uint64_t ns = w ? w->total_ns : 0;
-	put_time(j, "device_total_ns", w && !r->sampled, ns);
-	put_time(j, "device_total_estimate_ns", w && r->sampled, ns);
+	json_u64_or_null(j, "device_total_ns", w && !r->sampled, ns);
+	json_u64_or_null(j, "device_total_estimate_ns", w && r->sampled, ns);
 	if (w && r->sampled)
-		put_time(j, "device_total_estimate_error_ns", !isnan(w->error_ns),
+		json_u64_or_null(j, "device_total_estimate_error_ns", !isnan(w->error_ns),
 			sat_from(w->error_ns + 0.5));
-	put_time(j, "device_timed", w, w ? w->hist.count : 0);
+	json_u64_or_null(j, "device_timed", w, w ? w->hist.count : 0);
 }
 
 static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
 {
 	json_begin_object(j, NULL);
 	json_str(j, "name", k->name);
-	if (k->mangled)
-		json_str(j, "mangled", k->mangled);
-	else
-		json_put_null(j, "mangled");
+	json_str_or_null(j, "mangled", k->mangled);
 	json_u64(j, "count", k->count);
 	json_u64(j, "graph_count", k->graph_count);
-	json_u64(j, "host_total_ns", ns_of(r, k->host_ticks));
+	json_u64(j, "host_total_ns", trace_span_ns(r->trace, k->host_ticks));
 	put_triple(j, "grid", k->shape.grid);
 	put_triple(j, "block", k->shape.block);
 	json_u64(j, "shapes", k->shapes);
 	const struct activity_row *w =
 		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 	put_device_total(j, r, w);
-	put_time(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
-	put_time(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
-	put_time(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
-	put_time(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
+	json_u64_or_null(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
+	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
+	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
 	roofline_put_json(j, w ? &w->roofline : &(struct roofline){ 0 });
 	json_end_object(j);
-}
-
-static void put_use(struct json *j, const struct memory_use *u)
-{
-	json_u64(j, "alloc_count", u->allocs);
-	json_u64(j, "free_count", u->frees);
-	json_u64(j, "allocated_bytes", u->allocated_bytes);
-	json_u64(j, "peak_bytes", u->peak_bytes);
-	json_u64(j, "live_at_exit_bytes", u->live_bytes);
-	json_u64(j, "live_at_exit_count", u->live);
-}
-
-static void put_live(struct json *j, const struct report *r)
-{
-	struct fn_name room;
-	json_begin_array(j, "live");
-	for (size_t i = 0; i < r->live.n && i < LIVE_SHOWN; i++) {
-		const struct live_block *b = &r->live.v[i];
-		json_begin_object(j, NULL);
-		json_u64(j, "address", b->pointer);
-		json_u64(j, "bytes", b->bytes);
-		json_str(j, "kind", memory_kind_name[b->kind]);
-		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
-		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
-		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
-		json_end_object(j);
-	}
-	json_end_array(j);
 }
 
 static void put_memory(struct json *j, const struct report *r)
 {
 	json_begin_object(j, "memory");
-	put_use(j, &r->gpu_memory);
+	memory_put_use(j, &r->gpu_memory);
 	memory_put_keys(j, r);
 	for (int k = 0; k < MEMORY_KINDS; k++) {
 		json_begin_object(j, memory_kind_name[k]);
-		put_use(j, &r->memory[k]);
+		memory_put_use(j, &r->memory[k]);
 		json_end_object(j);
 	}
-	put_live(j, r);
+	memory_put_live(j, r, LIVE_SHOWN);
 	json_end_object(j);
 }
 
 static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
 {
-	put_time(j, "bytes_per_second", ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
+	json_u64_or_null(
+		j, "bytes_per_second", ns, ns ? sat_from((double)bytes * 1e9 / (double)ns) : 0);
 }
 
 static void put_amounts(struct json *j, const struct report *r, const struct moved_row *m)
 {
 	json_u64(j, "count", m->count);
 	json_u64(j, "bytes", m->bytes);
-	put_time(j, "device_total_ns", r->device_copies.n, m->device_ns);
+	json_u64_or_null(j, "device_total_ns", r->device_copies.n, m->device_ns);
 	put_rate(j, m->bytes, m->device_ns);
 }
 
@@ -266,14 +221,6 @@ static void put_moved(struct json *j, const struct report *r)
 
 /* ---- what ran on devices ---- */
 
-static void put_name(struct json *j, const char *key, const char *name)
-{
-	if (name)
-		json_str(j, key, name);
-	else
-		json_put_null(j, key);
-}
-
 static void put_devices(struct json *j, const struct report *r)
 {
 	json_begin_array(j, "devices");
@@ -281,7 +228,7 @@ static void put_devices(struct json *j, const struct report *r)
 		const struct device_row *d = &r->devices.v[i];
 		json_begin_object(j, NULL);
 		json_u64(j, "device", d->device);
-		put_name(j, "name", d->name);
+		json_str_or_null(j, "name", d->name);
 		json_u64(j, "count", d->count);
 		json_u64(j, "busy_ns", d->busy_ns);
 		json_u64(j, "kernel_ns", d->kernel_ns);
@@ -300,7 +247,7 @@ static void put_activity(struct json *j, const struct report *r)
 		const struct activity_row *w = &r->activities.v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "name", w->name);
-		put_name(j, "kind", activity_kind_name(w->kind));
+		json_str_or_null(j, "kind", activity_kind_name(w->kind));
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
 		put_device_total(j, r, w);
@@ -320,9 +267,9 @@ static void put_device_copies(struct json *j, const struct report *r)
 		const struct copy_row *c = &r->device_copies.v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "kind", c->set ? "set" : "copy");
-		put_name(j, "direction", copy_direction_name(c->what));
-		put_name(j, "from", c->set ? NULL : memory_place_name(c->from));
-		put_name(j, "to", memory_place_name(c->set ? c->from : c->to));
+		json_str_or_null(j, "direction", copy_direction_name(c->what));
+		json_str_or_null(j, "from", c->set ? NULL : memory_place_name(c->from));
+		json_str_or_null(j, "to", memory_place_name(c->set ? c->from : c->to));
 		json_u64(j, "count", c->count);
 		json_u64(j, "bytes", c->bytes);
 		json_u64(j, "device_total_ns", c->total_ns);
@@ -340,18 +287,20 @@ static void put_operators(struct json *j, const struct report *r)
 		const struct operator_row *o = &r->operators.v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "name", o->name);
-		put_name(j, "kind", range_kind_name(o->kind));
+		json_str_or_null(j, "kind", range_kind_name(o->kind));
 		json_u64(j, "count", o->count);
-		put_time(j, "device_count", !r->sampled, o->activity_count);
-		put_time(j, "device_self_ns", !r->sampled, o->device_self_ns);
-		put_time(j, "device_total_ns", !r->sampled, o->device_total_ns);
-		json_u64(j, "host_self_ns", ns_of(r, o->host_self_ticks));
-		json_u64(j, "host_total_ns", ns_of(r, o->host_ticks));
-		put_time(j, "host_p50_ns", o->host_hist.count,
-			ns_of(r, hist_at(&o->host_hist, 0.5)));
-		put_time(j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
+		json_u64_or_null(j, "device_count", !r->sampled, o->activity_count);
+		json_u64_or_null(j, "device_self_ns", !r->sampled, o->device_self_ns);
+		json_u64_or_null(j, "device_total_ns", !r->sampled, o->device_total_ns);
+		json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
+		json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));
+		json_u64_or_null(j, "host_p50_ns", o->host_hist.count,
+			trace_span_ns(r->trace, hist_at(&o->host_hist, 0.5)));
+		json_u64_or_null(
+			j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
 		if (o->kind != RANGE_OPERATOR)
-			put_time(j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
+			json_u64_or_null(
+				j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
 		roofline_put_json(j, &o->roofline);
 		json_end_object(j);
 	}
@@ -365,11 +314,11 @@ static void put_spans(struct json *j, const struct report *r)
 		const struct span_row *s = &r->span_rows.v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "name", s->name);
-		put_name(j, "kind", range_kind_name(s->kind));
+		json_str_or_null(j, "kind", range_kind_name(s->kind));
 		json_u64(j, "count", s->count);
-		json_u64(j, "host_total_ns", ns_of(r, s->host_ticks));
-		put_time(j, "host_p50_ns", s->host_hist.count,
-			ns_of(r, hist_at(&s->host_hist, 0.5)));
+		json_u64(j, "host_total_ns", trace_span_ns(r->trace, s->host_ticks));
+		json_u64_or_null(j, "host_p50_ns", s->host_hist.count,
+			trace_span_ns(r->trace, hist_at(&s->host_hist, 0.5)));
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -23,47 +23,19 @@
 
 #define NAME_CUT 110 /* bytes of a kernel's name */
 
-struct page {
-	const struct report *r;
-	FILE *out;
-	size_t rows; /* at most so many a table */
-	const char *bold, *dim, *red, *plain;
-};
-
-static uint64_t ns_of(const struct report *r, uint64_t ticks)
-{
-	return clock_fit_span_ns(&r->trace->clock, ticks);
-}
-
-static void heading(const struct page *p, const char *text)
-{
-	fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->plain);
-}
-
-static size_t shown(const struct page *p, size_t rows)
-{
-	return p->rows && p->rows < rows ? p->rows : rows;
-}
-
-static void end_table(const struct page *p, struct table *t, size_t rows)
-{
-	table_end(t, p->out, p->dim, p->plain, rows - shown(p, rows));
-}
-
 /* ---- what went wrong ---- */
 
-static void put_failures(const struct page *p)
+static void put_failures(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "calls", "function", "code", "error", "thread",
 		"first at" };
-	const struct report *r = p->r;
 	struct table t;
 	struct fn_name room;
 	if (!r->failure_rows.n)
 		return;
 	fprintf(p->out, "\n%s%sFailing calls%s\n", p->bold, p->red, p->plain);
 	table_init(&t, "><><>>", headings);
-	for (size_t i = 0; i < shown(p, r->failure_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->failure_rows.n); i++) {
 		const struct failure_row *f = &r->failure_rows.v[i];
 		const char *error = decode_result(
 			r->decoder, schema_find(&r->trace->schema, f->fn_id), f->code);
@@ -74,34 +46,34 @@ static void put_failures(const struct page *p)
 		table_cell(&t, "%" PRIu32, f->tid);
 		table_ns(&t, trace_since_ns(r->trace, f->first_ticks));
 	}
-	end_table(p, &t, r->failure_rows.n);
+	page_end_table(p, &t, r->failure_rows.n);
 }
 
-static void put_warnings(const struct page *p)
+static void put_warnings(const struct report *r, const struct text_page *p)
 {
-	if (!p->r->warnings.n)
+	if (!r->warnings.n)
 		return;
-	heading(p, "Warnings");
-	for (size_t i = 0; i < shown(p, p->r->warnings.n); i++) {
+	page_heading(p, "Warnings");
+	for (size_t i = 0; i < page_shown(p, r->warnings.n); i++) {
 		fputs("  ", p->out);
-		text_put_safe(p->out, p->r->warnings.v[i]);
+		text_put_safe(p->out, r->warnings.v[i]);
 		putc('\n', p->out);
 	}
-	if (shown(p, p->r->warnings.n) < p->r->warnings.n)
+	if (page_shown(p, r->warnings.n) < r->warnings.n)
 		fprintf(p->out, "  … and %zu more (-n 0 shows all)\n",
-			p->r->warnings.n - shown(p, p->r->warnings.n));
+			r->warnings.n - page_shown(p, r->warnings.n));
 }
 
 /* ---- totals ---- */
 
-static void put_total(const struct page *p, const char *what, const char *value)
+static void put_total(const struct text_page *p, const char *what, const char *value)
 {
 	fprintf(p->out, "  %-16s %s\n", what, value);
 }
 
-static void put_exit(const struct page *p)
+static void put_exit(const struct report *r, const struct text_page *p)
 {
-	const struct trace_header *h = &p->r->trace->header;
+	const struct trace_header *h = &r->trace->header;
 	char text[64];
 	if (h->state != TRACE_FINISHED)
 		snprintf(text, sizeof text, "not finished, or not ended in order");
@@ -114,9 +86,8 @@ static void put_exit(const struct page *p)
 	put_total(p, "ended", text);
 }
 
-static void put_totals(const struct page *p)
+static void put_totals(const struct report *r, const struct text_page *p)
 {
-	const struct report *r = p->r;
 	const struct {
 		const char *what;
 		uint64_t count;
@@ -134,20 +105,19 @@ static void put_totals(const struct page *p)
 		{ "contexts used", r->contexts, false },
 	};
 	struct number n;
-	heading(p, "Totals");
+	page_heading(p, "Totals");
 	put_total(p, "wall time", number_ns(&n, r->wall_ns));
 	if (r->off_ns)
 		put_total(p, "switched off", number_ns(&n, r->off_ns));
-	put_exit(p);
+	put_exit(r, p);
 	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
 		if (counts[i].count || counts[i].always)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
 
 /* How well GPU activities and calls fit together: only when they had to be joined. */
-static void put_join(const struct page *p)
+static void put_join(const struct report *r, const struct text_page *p)
 {
-	const struct report *r = p->r;
 	struct number activity, joined, checked, early, off;
 	if (!r->links.activities)
 		return;
@@ -162,18 +132,19 @@ static void put_join(const struct page *p)
 
 /* ---- calls ---- */
 
-static void put_call(const struct page *p, struct table *t, const struct call_row *c)
+static void put_call(const struct report *r, struct table *t, const struct call_row *c)
 {
 	struct fn_name room;
 	table_count(t, c->count);
 	if (c->total_ticks)
-		table_ns(t, ns_of(p->r, c->total_ticks));
+		table_ns(t, trace_span_ns(r->trace, c->total_ticks));
 	else
 		table_none(t);
 	for (int i = 0; i < 3; i++) {
 		const double at[] = { 0.5, 0.99, 1 };
 		if (c->timed)
-			table_ns(t, ns_of(p->r, i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
+			table_ns(t, trace_span_ns(r->trace,
+					    i == 2 ? c->hist.max : hist_at(&c->hist, at[i])));
 		else
 			table_none(t);
 	}
@@ -181,19 +152,19 @@ static void put_call(const struct page *p, struct table *t, const struct call_ro
 		table_count(t, c->errors);
 	else
 		table_none(t);
-	table_cell(t, "%s", report_fn_name(p->r, c->id, &room));
+	table_cell(t, "%s", report_fn_name(r, c->id, &room));
 }
 
-static void put_calls(const struct page *p)
+static void put_calls(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "calls", "total", "median", "p99", "max", "errors",
 		"function" };
 	struct table t;
-	heading(p, "Calls by total time on the host");
+	page_heading(p, "Calls by total time on the host");
 	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < shown(p, p->r->call_rows.n); i++)
-		put_call(p, &t, &p->r->call_rows.v[i]);
-	end_table(p, &t, p->r->call_rows.n);
+	for (size_t i = 0; i < page_shown(p, r->call_rows.n); i++)
+		put_call(r, &t, &r->call_rows.v[i]);
+	page_end_table(p, &t, r->call_rows.n);
 }
 
 /* ---- kernels ---- */
@@ -208,27 +179,26 @@ static void cell_name(struct table *t, const char *name)
 	table_cell_name(t, name, NAME_CUT);
 }
 
-static void put_kernels(const struct page *p)
+static void put_kernels(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
 		"shapes", "kernel" };
-	const struct report *r = p->r;
 	struct table t;
 	if (!r->kernel_rows.n || r->device_kernels)
 		return;
-	heading(p, "Kernels by number of runs");
+	page_heading(p, "Kernels by number of runs");
 	table_init(&t, ">>><<><", headings);
-	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		table_count(&t, k->count);
 		table_count(&t, k->graph_count);
-		table_ns(&t, ns_of(r, k->host_ticks));
+		table_ns(&t, trace_span_ns(r->trace, k->host_ticks));
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		table_count(&t, k->shapes);
 		cell_name(&t, k->name);
 	}
-	end_table(p, &t, r->kernel_rows.n);
+	page_end_table(p, &t, r->kernel_rows.n);
 }
 
 /* ---- what ran on devices ---- */
@@ -242,47 +212,46 @@ static uint64_t kernel_ns(const struct report *r)
 }
 
 /* What a trace of samples can say of devices as a whole. */
-static void put_sampling(const struct page *p)
+static void put_sampling(const struct report *r, const struct text_page *p)
 {
 	struct number each, timed, total, error, never;
 	uint64_t untimed = 0;
-	heading(p, "Devices");
-	if (p->r->sampled == 1)
+	page_heading(p, "Devices");
+	if (r->sampled == 1)
 		fprintf(p->out, "  each launch was timed, with events around it");
 	else
 		fprintf(p->out, "  one launch in %s was timed, with events around it",
-			number_count(&each, p->r->sampled));
+			number_count(&each, r->sampled));
 	fprintf(p->out,
 		": %s kernels\n  times include the wait of the device for the launch; totals "
 		"are estimates\n",
-		number_count(&timed, p->r->device_kernels));
-	if (p->r->sampled_ns > 0)
+		number_count(&timed, r->device_kernels));
+	if (r->sampled_ns > 0)
 		fprintf(p->out,
 			"  launches and graphs took %s in all, ± %s (95 %% confidence interval), "
 			"without memcpys and memsets\n",
-			number_ns(&total, sat_from(p->r->sampled_ns)),
-			number_ns(&error, sat_from(p->r->sampled_error_ns)));
-	for (size_t i = 0; i < p->r->kernel_rows.n; i++)
-		if (p->r->kernel_rows.v[i].activity == ACTIVITY_NONE)
-			untimed = sat_add(untimed, p->r->kernel_rows.v[i].count);
+			number_ns(&total, sat_from(r->sampled_ns)),
+			number_ns(&error, sat_from(r->sampled_error_ns)));
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		if (r->kernel_rows.v[i].activity == ACTIVITY_NONE)
+			untimed = sat_add(untimed, r->kernel_rows.v[i].count);
 	if (untimed)
 		fprintf(p->out, "  and without %s launches of kernels that were never timed\n",
 			number_count(&never, untimed));
 }
 
-static void put_devices(const struct page *p)
+static void put_devices(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "memcpys",
 		"memsets", "name" };
-	const struct report *r = p->r;
 	struct table t;
 	if (r->sampled)
-		return put_sampling(p);
+		return put_sampling(r, p);
 	if (!r->devices.n)
 		return;
-	heading(p, "Devices");
+	page_heading(p, "Devices");
 	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < shown(p, r->devices.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->devices.n); i++) {
 		const struct device_row *d = &r->devices.v[i];
 		table_cell(&t, "%" PRIu32, d->device);
 		table_ns(&t, d->busy_ns);
@@ -292,8 +261,8 @@ static void put_devices(const struct page *p)
 		table_ns(&t, d->set_ns);
 		table_cell(&t, "%s", d->name ? d->name : "");
 	}
-	end_table(p, &t, r->devices.n);
-	put_join(p);
+	page_end_table(p, &t, r->devices.n);
+	put_join(r, p);
 }
 
 /* In percent: what is estimated is beside it. */
@@ -305,18 +274,17 @@ static void cell_error(struct table *t, const struct activity_row *w)
 		table_cell(t, "%.2g %%", 100 * w->error_ns / (double)w->total_ns);
 }
 
-static void put_sampled_kernels(const struct page *p)
+static void put_sampled_kernels(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
 		"median", "grid", "block", "kernel" };
-	const struct report *r = p->r;
 	uint64_t all = 0;
 	struct table t;
 	for (size_t i = 0; i < r->activities.n; i++)
 		all += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].total_ns : 0;
-	heading(p, "Kernels by estimated time on the device");
+	page_heading(p, "Kernels by estimated time on the device");
 	table_init(&t, ">>>>>>><<<", headings);
-	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
@@ -339,23 +307,22 @@ static void put_sampled_kernels(const struct page *p)
 		cell_triple(&t, k->shape.block);
 		cell_name(&t, k->name);
 	}
-	end_table(p, &t, r->kernel_rows.n);
+	page_end_table(p, &t, r->kernel_rows.n);
 }
 
-static void put_kernel_times(const struct page *p)
+static void put_kernel_times(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "time", "share", "runs", "mean", "median",
 		"bound by", "grid", "block", "kernel" };
-	const struct report *r = p->r;
 	const uint64_t all = kernel_ns(r);
 	struct table t;
 	if (!r->device_kernels)
 		return;
 	if (r->sampled)
-		return put_sampled_kernels(p);
-	heading(p, "Kernels by time on the device");
+		return put_sampled_kernels(r, p);
+	page_heading(p, "Kernels by time on the device");
 	table_init(&t, ">>>>><<<<", headings);
-	for (size_t i = 0; i < shown(p, r->kernel_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
@@ -378,7 +345,7 @@ static void put_kernel_times(const struct page *p)
 		cell_triple(&t, k->shape.block);
 		cell_name(&t, k->name);
 	}
-	end_table(p, &t, r->kernel_rows.n);
+	page_end_table(p, &t, r->kernel_rows.n);
 }
 
 /* A time that samples do not have. */
@@ -390,11 +357,10 @@ static void cell_device(struct table *t, const struct report *r, uint64_t ns)
 		table_ns(t, ns);
 }
 
-static void put_operators(const struct page *p)
+static void put_operators(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "self", "share", "total", "count", "activities",
 		"host self", "host total", "bound by", "operator" };
-	const struct report *r = p->r;
 	uint64_t all = 0;
 	size_t rows = 0, put = 0;
 	struct table t;
@@ -404,9 +370,9 @@ static void put_operators(const struct page *p)
 	}
 	if (!rows)
 		return;
-	heading(p, "Operators by their own time on the device");
+	page_heading(p, "Operators by their own time on the device");
 	table_init(&t, ">>>>>>><<", headings);
-	for (size_t i = 0; put < shown(p, rows); i++) {
+	for (size_t i = 0; put < page_shown(p, rows); i++) {
 		const struct operator_row *o = &r->operators.v[i];
 		if (o->kind != RANGE_OPERATOR)
 			continue;
@@ -416,12 +382,12 @@ static void put_operators(const struct page *p)
 		cell_device(&t, r, o->device_total_ns);
 		table_count(&t, o->count);
 		table_count(&t, o->activity_count);
-		table_ns(&t, ns_of(r, o->host_self_ticks));
-		table_ns(&t, ns_of(r, o->host_ticks));
+		table_ns(&t, trace_span_ns(r->trace, o->host_self_ticks));
+		table_ns(&t, trace_span_ns(r->trace, o->host_ticks));
 		roofline_cell(&t, &o->roofline);
 		cell_name(&t, o->name);
 	}
-	end_table(p, &t, rows);
+	page_end_table(p, &t, rows);
 }
 
 static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
@@ -445,11 +411,10 @@ static int layer_order(const void *one, const void *two)
 }
 
 /* What the program, or its framework, has given a name to: with all that runs inside. */
-static void put_layers(const struct page *p)
+static void put_layers(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "device", "count", "host", "median span",
 		"median host", "kind", "name" };
-	const struct report *r = p->r;
 	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof *rows);
 	size_t n = 0;
 	struct table t;
@@ -458,54 +423,54 @@ static void put_layers(const struct page *p)
 			rows[n++] = &r->operators.v[i];
 	if (n) {
 		qsort(rows, n, sizeof *rows, layer_order);
-		heading(p, "Layers and annotations by time on the device, with all inside");
+		page_heading(p, "Layers and annotations by time on the device, with all inside");
 		table_init(&t, ">>>>><<", headings);
 	}
-	for (size_t i = 0; i < shown(p, n); i++) {
+	for (size_t i = 0; i < page_shown(p, n); i++) {
 		cell_device(&t, r, rows[i]->device_total_ns);
 		table_count(&t, rows[i]->count);
-		table_ns(&t, ns_of(r, rows[i]->host_ticks));
+		table_ns(&t, trace_span_ns(r->trace, rows[i]->host_ticks));
 		cell_p50(&t, rows[i]->span_hist.count, hist_at(&rows[i]->span_hist, 0.5));
-		cell_p50(&t, rows[i]->host_hist.count, ns_of(r, hist_at(&rows[i]->host_hist, 0.5)));
+		cell_p50(&t, rows[i]->host_hist.count,
+			trace_span_ns(r->trace, hist_at(&rows[i]->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
 		cell_name(&t, rows[i]->name);
 	}
 	if (n)
-		end_table(p, &t, n);
+		page_end_table(p, &t, n);
 	free(rows);
 }
 
-static void put_spans(const struct page *p)
+static void put_spans(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "host", "count", "median host", "kind", "name" };
-	const struct report *r = p->r;
 	struct table t;
 	if (!r->span_rows.n)
 		return;
-	heading(p, "Ranges that may cross others, and marks");
+	page_heading(p, "Ranges that may cross others, and marks");
 	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < shown(p, r->span_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->span_rows.n); i++) {
 		const struct span_row *s = &r->span_rows.v[i];
-		table_ns(&t, ns_of(r, s->host_ticks));
+		table_ns(&t, trace_span_ns(r->trace, s->host_ticks));
 		table_count(&t, s->count);
-		cell_p50(&t, s->host_hist.count, ns_of(r, hist_at(&s->host_hist, 0.5)));
+		cell_p50(&t, s->host_hist.count,
+			trace_span_ns(r->trace, hist_at(&s->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(s->kind));
 		cell_name(&t, s->name);
 	}
-	end_table(p, &t, r->span_rows.n);
+	page_end_table(p, &t, r->span_rows.n);
 }
 
-static void put_streams(const struct page *p)
+static void put_streams(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "time", "activities", "device", "context", "stream",
 		"pid" };
-	const struct report *r = p->r;
 	struct table t;
 	if (!r->stream_rows.n)
 		return;
-	heading(p, "Streams by time on the device");
+	page_heading(p, "Streams by time on the device");
 	table_init(&t, ">>>>>>", headings);
-	for (size_t i = 0; i < shown(p, r->stream_rows.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->stream_rows.n); i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];
 		table_ns(&t, s->total_ns);
 		table_count(&t, s->count);
@@ -514,7 +479,7 @@ static void put_streams(const struct page *p)
 		table_cell(&t, "%" PRIu32, s->stream);
 		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
 	}
-	end_table(p, &t, r->stream_rows.n);
+	page_end_table(p, &t, r->stream_rows.n);
 }
 
 static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
@@ -539,80 +504,16 @@ static void put_device_copy(struct table *t, const struct copy_row *c)
 		from ? from : "", to ? " to " : "", to ? to : "");
 }
 
-static void put_device_copies(const struct page *p)
+static void put_device_copies(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "count", "bytes", "time", "median", "rate",
 		"direction" };
-	const struct report *r = p->r;
 	struct table t;
-	heading(p, "Copies and memsets by time on the device");
+	page_heading(p, "Copies and memsets by time on the device");
 	table_init(&t, ">>>>><", headings);
-	for (size_t i = 0; i < shown(p, r->device_copies.n); i++)
+	for (size_t i = 0; i < page_shown(p, r->device_copies.n); i++)
 		put_device_copy(&t, &r->device_copies.v[i]);
-	end_table(p, &t, r->device_copies.n);
-}
-
-/* ---- memory ---- */
-
-static void put_use(struct table *t, const char *name, const struct memory_use *u)
-{
-	table_count(t, u->allocs);
-	table_count(t, u->frees);
-	table_bytes(t, u->allocated_bytes);
-	table_bytes(t, u->peak_bytes);
-	table_bytes(t, u->live_bytes);
-	table_count(t, u->live);
-	table_cell(t, "%s", name);
-}
-
-#define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
-
-static void put_live(const struct page *p)
-{
-	static const char *const headings[] = { "bytes", "address", "at", "memory",
-		"allocated by" };
-	const struct report *r = p->r;
-	const struct page few = { .out = p->out,
-		.dim = p->dim,
-		.plain = p->plain,
-		.rows = p->rows < LIVE_FEW ? p->rows : LIVE_FEW };
-	struct table t;
-	struct fn_name room;
-	if (!r->live.n)
-		return;
-	heading(p, r->memory_detail->leaks_known ? "Largest blocks never freed"
-						 : "Largest blocks whose free was not seen");
-	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < shown(&few, r->live.n); i++) {
-		const struct live_block *b = &r->live.v[i];
-		table_bytes(&t, b->bytes);
-		table_cell(&t, "0x%" PRIx64, b->pointer);
-		table_ns(&t, trace_since_ns(r->trace, b->ticks));
-		table_cell(&t, "%s", memory_kind_name[b->kind]);
-		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
-	}
-	end_table(&few, &t, r->live.n);
-}
-
-static void put_memory(const struct page *p)
-{
-	static const char *const headings[] = { "allocs", "frees", "allocated", "peak",
-		"live at exit", "blocks", "memory" };
-	const struct report *r = p->r;
-	struct table t;
-	if (!r->gpu_memory.allocs && !r->gpu_memory.frees && !r->memory[MEMORY_HOST].allocs &&
-		!r->memory[MEMORY_HOST].frees)
-		return;
-	heading(p, "Memory");
-	table_init(&t, ">>>>>><", headings);
-	for (int k = 0; k < MEMORY_KINDS; k++)
-		if (r->memory[k].allocs || r->memory[k].frees)
-			put_use(&t, k == MEMORY_HOST ? "host, pinned" : memory_kind_name[k],
-				&r->memory[k]);
-	table_print(&t, p->out, p->dim, p->plain);
-	table_fini(&t);
-	memory_put_short(r, p->out);
-	put_live(p);
+	page_end_table(p, &t, r->device_copies.n);
 }
 
 /* ---- copies ---- */
@@ -625,16 +526,15 @@ static void put_moved(struct table *t, const struct moved_row *m, const char *na
 	table_cell(t, "%s", name);
 }
 
-static void put_copies(const struct page *p)
+static void put_copies(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "calls", "bytes", "mean", "direction" };
-	const struct report *r = p->r;
 	struct table t;
 	if (r->device_copies.n)
-		return put_device_copies(p);
+		return put_device_copies(r, p);
 	if (!r->copies.n && !r->sets.count)
 		return;
-	heading(p, "Copies and memsets");
+	page_heading(p, "Copies and memsets");
 	table_init(&t, ">>><", headings);
 	for (size_t i = 0; i < r->copies.n; i++)
 		put_moved(&t, &r->copies.v[i], r->copies.v[i].direction);
@@ -646,35 +546,34 @@ static void put_copies(const struct page *p)
 
 /* ---- processes ---- */
 
-static void put_processes(const struct page *p)
+static void put_processes(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "pid", "parent", "program" };
-	const struct report *r = p->r;
 	struct table t;
 	if (!r->meta.processes.n)
 		return;
-	heading(p, "Processes");
+	page_heading(p, "Processes");
 	table_init(&t, ">><", headings);
-	for (size_t i = 0; i < shown(p, r->meta.processes.n); i++) {
+	for (size_t i = 0; i < page_shown(p, r->meta.processes.n); i++) {
 		const struct meta_process *m = &r->meta.processes.v[i];
 		table_cell(&t, "%" PRIu32, r->trace->processes.v[i].pid);
 		table_cell(&t, "%" PRIu32, m->parent);
 		table_cell(&t, "%.*s", 120, *m->arguments ? m->arguments : m->executable);
 	}
-	end_table(p, &t, r->meta.processes.n);
+	page_end_table(p, &t, r->meta.processes.n);
 }
 
-static void put_prediction(const struct page *p)
+static void put_prediction(const struct report *r, const struct text_page *p)
 {
-	if (!p->r->prediction)
+	if (!r->prediction)
 		return;
-	heading(p, "Predicted times");
-	prediction_put_text(p->r, p->out, p->rows, p->dim, p->plain);
+	page_heading(p, "Predicted times");
+	prediction_put_text(r, p);
 }
 
-static void put_title(const struct page *p)
+static void put_title(const struct report *r, const struct text_page *p)
 {
-	const struct trace_header *h = &p->r->trace->header;
+	const struct trace_header *h = &r->trace->header;
 	fputs(p->bold, p->out);
 	text_put_safe(p->out, *h->program ? h->program : "(program unknown)");
 	fputs(p->plain, p->out);
@@ -685,9 +584,9 @@ static void put_title(const struct page *p)
 	putc('\n', p->out);
 }
 
-static void put_nothing(const struct page *p)
+static void put_nothing(const struct report *r, const struct text_page *p)
 {
-	const struct trace *t = p->r->trace;
+	const struct trace *t = r->trace;
 	const char *what = "No CUDA calls were recorded.";
 	if (t->damage_count)
 		what = "No CUDA call can be read from what is left of the file.";
@@ -698,39 +597,29 @@ static void put_nothing(const struct page *p)
 
 void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour)
 {
-	const struct page p = {
-		.r = r,
-		.out = out,
-		.rows = rows,
-		.bold = colour ? "\033[1m" : "",
-		.dim = colour ? "\033[2m" : "",
-		.red = colour ? "\033[31m" : "",
-		.plain = colour ? "\033[0m" : "",
-	};
-	put_title(&p);
-	put_failures(&p);
-	put_warnings(&p);
+	const struct text_page p = text_page_of(out, rows, colour);
+	put_title(r, &p);
+	put_failures(r, &p);
+	put_warnings(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {
-		put_nothing(&p);
-		return put_processes(&p);
+		put_nothing(r, &p);
+		return put_processes(r, &p);
 	}
-	put_totals(&p);
-	put_devices(&p);
-	analysis_put_text(r, out,
-		&(struct analysis_style){
-			.bold = p.bold, .dim = p.dim, .plain = p.plain, .rows = rows });
-	put_prediction(&p);
-	put_kernel_times(&p);
-	put_operators(&p);
-	put_layers(&p);
-	put_spans(&p);
+	put_totals(r, &p);
+	put_devices(r, &p);
+	analysis_put_text(r, &p);
+	put_prediction(r, &p);
+	put_kernel_times(r, &p);
+	put_operators(r, &p);
+	put_layers(r, &p);
+	put_spans(r, &p);
 	if (r->calls)
-		put_calls(&p);
-	put_kernels(&p);
-	put_memory(&p);
-	put_copies(&p);
-	put_streams(&p);
-	put_processes(&p);
+		put_calls(r, &p);
+	put_kernels(r, &p);
+	memory_put_short(r, &p);
+	put_copies(r, &p);
+	put_streams(r, &p);
+	put_processes(r, &p);
 	if (r->hints)
 		hints_print_text(r->hints, out, 0, true, colour);
 }

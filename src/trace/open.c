@@ -565,3 +565,8 @@ uint64_t trace_since_ns(const struct trace *t, uint64_t ticks)
 	const uint64_t ns = trace_ns(t, ticks);
 	return ns > t->header.start.mono_ns ? ns - t->header.start.mono_ns : 0;
 }
+
+uint64_t trace_span_ns(const struct trace *t, uint64_t ticks)
+{
+	return clock_fit_span_ns(&t->clock, ticks);
+}

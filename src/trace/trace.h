@@ -92,6 +92,9 @@ uint64_t trace_ns(const struct trace *t, uint64_t ticks);
 /* Nanoseconds since the trace began; 0 before that. */
 uint64_t trace_since_ns(const struct trace *t, uint64_t ticks);
 
+/* How long so many ticks are. */
+uint64_t trace_span_ns(const struct trace *t, uint64_t ticks);
+
 /* One thread's buffers for loading chunks.  Zeroed memory is empty. */
 struct chunk_buf {
 	const struct chunk_ref *ref;
