@@ -27,12 +27,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cupti/records.h"
+#include "cupti_records.h"
 #include "driver/observe.h"
 
 #define API __attribute__((visibility("default")))
 
 #define ATTRIBUTE_PER_THREAD 9
+#define KINDS                64 /* of records, whether simulated or not */
 
 enum answer { /* CUptiResult */
 	OK = 0,
@@ -212,7 +213,7 @@ static uint64_t date(uint64_t mono_ns)
 
 static void put_kernel(const struct observed *o)
 {
-	struct record_kernel k = { .kind = KIND_KERNEL,
+	struct cupti_kernel k = { .kind = CUPTI_KERNEL,
 		.registers = (uint16_t)o->registers,
 		.start = date(o->start_ns),
 		.end = date(o->end_ns),
@@ -232,7 +233,7 @@ static void put_kernel(const struct observed *o)
 
 static void put_memcpy(const struct observed *o)
 {
-	append(&(struct record_memcpy){ .kind = KIND_MEMCPY,
+	append(&(struct cupti_memcpy){ .kind = CUPTI_MEMCPY,
 		       .direction = (uint8_t)o->what,
 		       .from = (uint8_t)o->from,
 		       .to = (uint8_t)o->to,
@@ -245,12 +246,12 @@ static void put_memcpy(const struct observed *o)
 		       .correlation = o->number,
 		       .graph_node = o->graph_node,
 		       .graph = o->graph },
-		sizeof(struct record_memcpy));
+		sizeof(struct cupti_memcpy));
 }
 
 static void put_memset(const struct observed *o)
 {
-	append(&(struct record_memset){ .kind = KIND_MEMSET,
+	append(&(struct cupti_memset){ .kind = CUPTI_MEMSET,
 		       .bytes = o->bytes,
 		       .start = date(o->start_ns),
 		       .end = date(o->end_ns),
@@ -261,31 +262,31 @@ static void put_memset(const struct observed *o)
 		       .memory_kind = (uint16_t)o->from,
 		       .graph_node = o->graph_node,
 		       .graph = o->graph },
-		sizeof(struct record_memset));
+		sizeof(struct cupti_memset));
 }
 
 static void put_sync(const struct observed *o)
 {
-	append(&(struct record_sync){ .kind = KIND_SYNC,
+	append(&(struct cupti_sync){ .kind = CUPTI_SYNC,
 		       .type = o->what,
 		       .start = date(o->start_ns),
 		       .end = date(o->end_ns),
 		       .correlation = o->number,
 		       .context = o->context,
 		       .stream = o->stream },
-		sizeof(struct record_sync));
+		sizeof(struct cupti_sync));
 }
 
 static void observe(const struct observed *o)
 {
 	pthread_mutex_lock(&lock);
-	if (o->kind == OBSERVED_KERNEL && (enabled[KIND_KERNEL] || enabled[KIND_SERIAL_KERNEL]))
+	if (o->kind == OBSERVED_KERNEL && (enabled[CUPTI_KERNEL] || enabled[CUPTI_SERIAL_KERNEL]))
 		put_kernel(o);
-	else if (o->kind == OBSERVED_MEMCPY && enabled[KIND_MEMCPY])
+	else if (o->kind == OBSERVED_MEMCPY && enabled[CUPTI_MEMCPY])
 		put_memcpy(o);
-	else if (o->kind == OBSERVED_MEMSET && enabled[KIND_MEMSET])
+	else if (o->kind == OBSERVED_MEMSET && enabled[CUPTI_MEMSET])
 		put_memset(o);
-	else if (o->kind == OBSERVED_SYNC && enabled[KIND_SYNC])
+	else if (o->kind == OBSERVED_SYNC && enabled[CUPTI_SYNC])
 		put_sync(o);
 	pthread_mutex_unlock(&lock);
 }
@@ -348,7 +349,7 @@ static int set_enabled(int kind, bool on)
 {
 	if (kind <= 0 || kind >= KINDS)
 		return INVALID_KIND;
-	if (on && kind == KIND_KERNEL && script_has("refuse-kernels", NULL))
+	if (on && kind == CUPTI_KERNEL && script_has("refuse-kernels", NULL))
 		return NOT_SUPPORTED;
 	if (on && !attach())
 		return NOT_INITIALIZED;
@@ -378,15 +379,14 @@ static void put_unfinished(void)
 	const uint64_t now = date(read_clock(CLOCK_MONOTONIC));
 
 	append(
-		&(struct record_kernel){
-			.kind = KIND_KERNEL, .start = now, .name = keep_name("unfinished") },
-		sizeof(struct record_kernel));
-	append(&(struct record_memcpy){ .kind = KIND_MEMCPY, .start = now },
-		sizeof(struct record_memcpy));
-	append(&(struct record_memset){ .kind = KIND_MEMSET, .start = now },
-		sizeof(struct record_memset));
-	append(&(struct record_sync){ .kind = KIND_SYNC, .start = now },
-		sizeof(struct record_sync));
+		&(struct cupti_kernel){
+			.kind = CUPTI_KERNEL, .start = now, .name = keep_name("unfinished") },
+		sizeof(struct cupti_kernel));
+	append(&(struct cupti_memcpy){ .kind = CUPTI_MEMCPY, .start = now },
+		sizeof(struct cupti_memcpy));
+	append(&(struct cupti_memset){ .kind = CUPTI_MEMSET, .start = now },
+		sizeof(struct cupti_memset));
+	append(&(struct cupti_sync){ .kind = CUPTI_SYNC, .start = now }, sizeof(struct cupti_sync));
 }
 
 API int cuptiActivityFlushAll(uint32_t forced)
@@ -429,14 +429,14 @@ API int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
 static size_t record_bytes(uint32_t kind)
 {
 	switch (kind) {
-	case KIND_KERNEL:
-		return sizeof(struct record_kernel);
-	case KIND_MEMCPY:
-		return sizeof(struct record_memcpy);
-	case KIND_MEMSET:
-		return sizeof(struct record_memset);
-	case KIND_SYNC:
-		return sizeof(struct record_sync);
+	case CUPTI_KERNEL:
+		return sizeof(struct cupti_kernel);
+	case CUPTI_MEMCPY:
+		return sizeof(struct cupti_memcpy);
+	case CUPTI_MEMSET:
+		return sizeof(struct cupti_memset);
+	case CUPTI_SYNC:
+		return sizeof(struct cupti_sync);
 	default:
 		return 0;
 	}

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "hook/time/cupti_activity.h"
+#include "cupti_records.h"
 #include "hook/time/cupti_shared.h"
 
-#define CLIENT_BYTES (3 * sizeof(struct activity_kernel))
+#define CLIENT_BYTES (3 * sizeof(struct cupti_kernel))
 
 static uint64_t monotonic(void)
 {
@@ -35,9 +35,9 @@ static void request(uint8_t **buffer, size_t *bytes, size_t *most)
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
 	assert_int_equal(bytes, CLIENT_BYTES);
-	assert_int_equal(valid % sizeof(struct activity_kernel), 0);
-	for (size_t at = 0; at < valid; at += sizeof(struct activity_kernel)) {
-		struct activity_kernel k;
+	assert_int_equal(valid % sizeof(struct cupti_kernel), 0);
+	for (size_t at = 0; at < valid; at += sizeof(struct cupti_kernel)) {
+		struct cupti_kernel k;
 		memcpy(&k, buffer + at, sizeof k);
 		last_kind = k.kind;
 		last_correlation = k.correlation;
@@ -50,17 +50,17 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
 /* All records of these tests are as long as a kernel's. */
 static int next(uint8_t *buffer, size_t valid, void **record)
 {
-	uint8_t *at = *record ? (uint8_t *)*record + sizeof(struct activity_kernel) : buffer;
+	uint8_t *at = *record ? (uint8_t *)*record + sizeof(struct cupti_kernel) : buffer;
 	if (at >= buffer + valid)
 		return 12;
 	*record = at;
 	return 0;
 }
 
-static void fill(struct activity_kernel *v, size_t n, uint32_t kind, uint64_t start)
+static void fill(struct cupti_kernel *v, size_t n, uint32_t kind, uint64_t start)
 {
 	for (size_t i = 0; i < n; i++)
-		v[i] = (struct activity_kernel){ .kind = kind,
+		v[i] = (struct cupti_kernel){ .kind = kind,
 			.start = start,
 			.end = start + 5,
 			.correlation = (uint32_t)i + 1 };
@@ -90,40 +90,40 @@ static int go(void **unused)
 
 static void what_it_did_not_enable_is_not_its(void **unused)
 {
-	struct activity_kernel v[4];
-	fill(v, 4, ACTIVITY_KERNEL, monotonic());
+	struct cupti_kernel v[4];
+	fill(v, 4, CUPTI_KERNEL, monotonic());
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 0);
 }
 
 static void what_it_enabled_is_copied_in_buffers_of_its_own_size(void **unused)
 {
-	struct activity_kernel v[8];
-	share_enable(ACTIVITY_KERNEL, true);
-	fill(v, 8, ACTIVITY_KERNEL, monotonic());
+	struct cupti_kernel v[8];
+	share_enable(CUPTI_KERNEL, true);
+	fill(v, 8, CUPTI_KERNEL, monotonic());
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 8);
 	assert_int_equal(given_back, 3);
 	assert_int_equal(last_correlation, 8);
-	share_enable(ACTIVITY_KERNEL, false);
+	share_enable(CUPTI_KERNEL, false);
 }
 
 static void what_ran_outside_of_its_time_is_not_its(void **unused)
 {
-	struct activity_kernel v[2];
+	struct cupti_kernel v[2];
 	const uint64_t before = monotonic() - 1000;
-	share_enable(ACTIVITY_KERNEL, true);
-	fill(v, 2, ACTIVITY_KERNEL, before);
+	share_enable(CUPTI_KERNEL, true);
+	fill(v, 2, CUPTI_KERNEL, before);
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
-	share_enable(ACTIVITY_KERNEL, false);
-	fill(v, 2, ACTIVITY_KERNEL, monotonic() + 1000);
+	share_enable(CUPTI_KERNEL, false);
+	fill(v, 2, CUPTI_KERNEL, monotonic() + 1000);
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
 	assert_int_equal(records, 0);
 }
 
 static void kinds_that_only_it_can_have_enabled_are_its(void **unused)
 {
-	struct activity_kernel v[3];
+	struct cupti_kernel v[3];
 	share_enable(5, true);
 	fill(v, 3, 5, 0);
 	share_copy(next, NULL, 0, (uint8_t *)v, sizeof v);
@@ -134,7 +134,7 @@ static void kinds_that_only_it_can_have_enabled_are_its(void **unused)
 
 static void until_it_flushes_it_has_a_buffer_with_us(void **unused)
 {
-	struct activity_kernel v[3];
+	struct cupti_kernel v[3];
 	share_enable(5, true);
 	share_prepare();
 	fill(v, 3, 5, 0);
@@ -153,7 +153,7 @@ static void until_it_flushes_it_has_a_buffer_with_us(void **unused)
 
 static void after_its_last_flush_it_hears_of_us_no_more(void **unused)
 {
-	struct activity_kernel v[3];
+	struct cupti_kernel v[3];
 	share_enable(5, true);
 	share_enable(5, false);
 	share_begin_flush();
@@ -168,7 +168,7 @@ static void after_its_last_flush_it_hears_of_us_no_more(void **unused)
 /* Cannot be undone, and so comes last. */
 static void after_exit_it_is_called_within_its_own_flush_alone(void **unused)
 {
-	struct activity_kernel v[3];
+	struct cupti_kernel v[3];
 	share_enable(5, true);
 	fill(v, 3, 5, 0);
 	share_leave();
@@ -189,16 +189,16 @@ static void it_is_asked_for_a_buffer_before_there_is_a_record(void **unused)
 {
 	share_prepare();
 	assert_int_equal(asked, 0);
-	share_enable(ACTIVITY_COPY, true);
+	share_enable(CUPTI_MEMCPY, true);
 	share_prepare();
 	share_prepare();
 	assert_int_equal(asked, 1);
-	share_enable(ACTIVITY_COPY, false);
+	share_enable(CUPTI_MEMCPY, false);
 }
 
 static void records_for_which_it_has_no_buffer_are_counted(void **unused)
 {
-	struct activity_kernel v[5];
+	struct cupti_kernel v[5];
 	share_enable(5, true);
 	refuse = true;
 	fill(v, 5, 5, 0);

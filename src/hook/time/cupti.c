@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "hook/time/cupti_activity.h"
+#include "cupti_records.h"
 #include "hook/meta/strings.h"
 #include "hook/process.h"
 #include "hook/time/collector.h"
@@ -121,7 +121,7 @@ static void keep(const struct gpu_activity *activity)
 
 /* ---- records ---- */
 
-static void keep_kernel(const struct activity_kernel *k)
+static void keep_kernel(const struct cupti_kernel *k)
 {
 	struct gpu_activity w = {
 		.start_ns = share_to_monotonic(k->start),
@@ -162,7 +162,7 @@ static const char *place_name(unsigned place)
 }
 
 /* As torch.profiler writes them: "Memcpy HtoD (Pageable -> Device)". */
-static uint32_t copy_name(const struct activity_copy *c)
+static uint32_t memcpy_name(const struct cupti_memcpy *c)
 {
 	static const char *const directions[] = { "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
 		"AtoD", "DtoA", "DtoD", "HtoH", "PtoP" };
@@ -178,18 +178,18 @@ static uint32_t copy_name(const struct activity_copy *c)
 }
 
 /* "Memset (Device)" */
-static uint32_t set_name(const struct activity_set *s)
+static uint32_t memset_name(const struct cupti_memset *s)
 {
 	char text[32], *to = append(text, "Memset (");
-	to = append(to, place_name(s->place));
+	to = append(to, place_name(s->memory_kind));
 	to = append(to, ")");
 	return string_id(text, (uint64_t)(to - text));
 }
 
-static void keep_copy(const struct activity_copy *c)
+static void keep_memcpy(const struct cupti_memcpy *c)
 {
 	keep(&(struct gpu_activity){
-		.name = copy_name(c),
+		.name = memcpy_name(c),
 		.start_ns = share_to_monotonic(c->start),
 		.end_ns = share_to_monotonic(c->end),
 		.correlation = c->correlation,
@@ -209,10 +209,10 @@ static void keep_copy(const struct activity_copy *c)
 	});
 }
 
-static void keep_set(const struct activity_set *s)
+static void keep_memset(const struct cupti_memset *s)
 {
 	keep(&(struct gpu_activity){
-		.name = set_name(s),
+		.name = memset_name(s),
 		.start_ns = share_to_monotonic(s->start),
 		.end_ns = share_to_monotonic(s->end),
 		.correlation = s->correlation,
@@ -220,7 +220,7 @@ static void keep_set(const struct activity_set *s)
 		.device = s->device,
 		.context = s->context,
 		.stream = s->stream,
-		.from = (uint8_t)s->place,
+		.from = (uint8_t)s->memory_kind,
 		.graph = s->graph,
 		.graph_node = s->graph_node,
 		.kind = GPU_MEMSET,
@@ -229,7 +229,7 @@ static void keep_set(const struct activity_set *s)
 	});
 }
 
-static void keep_wait(const struct activity_wait *s)
+static void keep_sync(const struct cupti_sync *s)
 {
 	keep(&(struct gpu_activity){
 		.start_ns = share_to_monotonic(s->start),
@@ -248,7 +248,7 @@ static void keep_wait(const struct activity_wait *s)
 static bool has_time(const void *record)
 {
 	uint64_t start, end;
-	if (!activity_span(record, &start, &end))
+	if (!cupti_span(record, &start, &end))
 		return true;
 	return start && end >= start && share_is_date(share_to_monotonic(start));
 }
@@ -260,17 +260,17 @@ static void keep_record(const void *record)
 		return;
 	}
 	switch (*(const uint32_t *)record) {
-	case ACTIVITY_KERNEL:
+	case CUPTI_KERNEL:
 		keep_kernel(record);
 		break;
-	case ACTIVITY_COPY:
-		keep_copy(record);
+	case CUPTI_MEMCPY:
+		keep_memcpy(record);
 		break;
-	case ACTIVITY_SET:
-		keep_set(record);
+	case CUPTI_MEMSET:
+		keep_memset(record);
 		break;
-	case ACTIVITY_WAIT:
-		keep_wait(record);
+	case CUPTI_SYNC:
+		keep_sync(record);
 		break;
 	default:
 		break;
@@ -454,8 +454,8 @@ bool cupti_is_collecting(void)
 
 bool cupti_records(int kind)
 {
-	return kind == ACTIVITY_KERNEL || kind == ACTIVITY_COPY || kind == ACTIVITY_SET ||
-	       kind == ACTIVITY_WAIT;
+	return kind == CUPTI_KERNEL || kind == CUPTI_MEMCPY || kind == CUPTI_MEMSET ||
+	       kind == CUPTI_SYNC;
 }
 
 void cupti_flush(void)
@@ -540,7 +540,7 @@ static bool find_functions(void *library)
 
 static const char *start(uint32_t rate)
 {
-	static const int kinds[] = { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_SET, ACTIVITY_WAIT };
+	static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_SYNC };
 	void *library = open_library();
 	if (!library)
 		return "no device times: libcupti.so can't be found; put its directory into "
@@ -555,7 +555,7 @@ static const char *start(uint32_t rate)
 		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
 		return "no device times: another tool in this program holds CUPTI";
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (cupti.enable(kinds[i]) && kinds[i] == ACTIVITY_KERNEL)
+		if (cupti.enable(kinds[i]) && kinds[i] == CUPTI_KERNEL)
 			return "no device times: CUPTI refuses to record kernels here";
 	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);

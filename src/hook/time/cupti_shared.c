@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "hook/time/cupti_activity.h"
+#include "cupti_records.h"
 
 #define SECOND_NS 1000000000u
 #define KINDS     SHARE_KINDS
@@ -255,7 +255,7 @@ static bool is_wanted(const void *record)
 		return true;
 	const uint64_t from = __atomic_load_n(&client.enabled[kind].from_ns, __ATOMIC_ACQUIRE);
 	const uint64_t until = __atomic_load_n(&client.enabled[kind].until_ns, __ATOMIC_ACQUIRE);
-	if (!activity_span(record, &start, &end))
+	if (!cupti_span(record, &start, &end))
 		return true; /* a kind that only the client can have enabled */
 	start = share_to_monotonic(start);
 	return from && start >= from && (!until || start <= until);
