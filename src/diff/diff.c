@@ -400,12 +400,12 @@ static void judge_times(struct judge *j, struct diff_row *row, bool device)
 	row->verdict = verdict_of(j->d, row->change_pct, total_p);
 	if (row->verdict == VERDICT_SLOWER || row->verdict == VERDICT_FASTER)
 		return;
-	const enum diff_verdict typical = verdict_of(j->d, p50, p);
+	const enum diff_verdict of_median = verdict_of(j->d, p50, p);
 	const bool contradicts =
 		fabs(row->change_pct) >= j->d->threshold_pct && (row->change_pct > 0) != (p50 > 0);
-	if (typical <= VERDICT_SAME || contradicts)
+	if (of_median <= VERDICT_SAME || contradicts)
 		return;
-	row->verdict = typical;
+	row->verdict = of_median;
 	row->p = p;
 }
 
@@ -425,19 +425,19 @@ static double known(double ns)
 	return ns > 0 ? ns : NAN;
 }
 
-/* How often something happens is nobody's merit: a typical one is compared, not the total. */
+/* How often something happens is nobody's merit: medians are compared, not totals. */
 static void judge_phase(struct judge *j, struct diff_row *row)
 {
 	const struct hist *h = row->by_device ? row->device : row->host;
-	double typical[DIFF_SIDES];
+	double median[DIFF_SIDES];
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		struct diff_value *v = &row->value[s];
 		v->span_ns = known(middle(j, row, s, FIELD_P50, true));
 		v->busy_ns = known(middle(j, row, s, FIELD_BUSY, true));
 		v->host_ns = known(middle(j, row, s, FIELD_P50, false));
-		typical[s] = row->by_device ? v->span_ns : v->host_ns;
+		median[s] = row->by_device ? v->span_ns : v->host_ns;
 	}
-	row->factor = typical[DIFF_A] / typical[DIFF_B];
+	row->factor = median[DIFF_A] / median[DIFF_B];
 	row->change_pct = 100 / row->factor - 100;
 	if (!row->value[DIFF_A].there || !row->value[DIFF_B].there)
 		return;

@@ -4,7 +4,7 @@
  * not by that of runs or calls.  Rows are matched by name.  One thread.
  *
  * A phase is a range that the program or its framework has named, and is compared one by one: how
- * long a typical one takes on the device, from the start of the first activity that was asked for
+ * long the median one takes on the device, from the start of the first activity that was asked for
  * inside to the end of the last.  The host may be through with it long before.
  *
  *	diff_new(&d, 3.0);
@@ -85,7 +85,7 @@ struct diff_run {
 struct diff_value { /* one row on one side: of several runs the middle ones */
 	bool there;
 	double count, bytes, total_ns;
-	/* Phases: what a typical one takes; NAN: not known. */
+	/* Phases: of the median one; NAN: not known. */
 	double span_ns, busy_ns, host_ns;
 };
 
@@ -103,7 +103,7 @@ struct diff_row {
 	enum diff_verdict verdict;
 	double p;      /* see statistic.h; NAN: not known */
 	double longer; /* share of pairs in which B's is longer; NAN: not known */
-	double factor; /* phases: a typical one of A by one of B; NAN: not known */
+	double factor; /* phases: the median of A by that of B; NAN: not known */
 };
 
 struct diff_sum { /* a total */

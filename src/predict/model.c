@@ -48,7 +48,7 @@ static int check_start(const struct model_file *f, size_t n, struct error *err)
 
 static bool family_sensible(const struct model_family *f)
 {
-	return is_finite(f->log_ratio) && is_finite(f->unit) && f->unit >= 0;
+	return is_finite(f->log_ratio) && is_finite(f->scale) && f->scale >= 0;
 }
 
 static int check_numbers(const struct model_file *f, struct error *err)

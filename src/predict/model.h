@@ -21,7 +21,7 @@ enum model_kind { MODEL_FOREST = 1, MODEL_NETWORK = 2 };
 /* Of one family, by how much was known of the launches' work. */
 struct model_family {
 	float log_ratio; /* median log2(time / bound) */
-	float unit; /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
+	float scale; /* 90th percentile of the log2 error on held-out kernels / SCORE_FIRST_Q90 */
 	uint32_t launches;
 };
 
@@ -58,7 +58,7 @@ struct predict_model {
 
 /* What the model says of log2(time / bound), and how far off it may be. */
 struct model_answer {
-	float log_ratio, unit;
+	float log_ratio, scale;
 	bool unseen; /* no launch of the family was seen in training */
 };
 

@@ -28,7 +28,7 @@ void model_ask(
 	for (int i = 0; i < FEATURES; i++)
 		x[i] = clamp(x[i], f->low[i], f->high[i]);
 	const struct model_family *known = own->launches >= ENOUGH ? own : all;
-	ret_a->unit = known->unit * (ret_a->unseen ? WIDER : 1);
+	ret_a->scale = known->scale * (ret_a->unseen ? WIDER : 1);
 	if (f->kind == MODEL_FOREST) {
 		ret_a->log_ratio = forest_ask(m->forest, x);
 	} else {
@@ -37,8 +37,8 @@ void model_ask(
 		/* quantiles of a normal distribution lie so far apart */
 		const float width = (outputs[NETWORK_P90] - outputs[NETWORK_P10]) / 2.56f +
 				    (outputs[NETWORK_P99] - outputs[NETWORK_P50]) / 2.33f;
-		ret_a->unit = (ret_a->unit + (width > 0 ? width / 2 : 0)) / 2;
+		ret_a->scale = (ret_a->scale + (width > 0 ? width / 2 : 0)) / 2;
 	}
-	ret_a->unit = clamp(ret_a->unit, 0, SCALE_MOST);
+	ret_a->scale = clamp(ret_a->scale, 0, SCALE_MOST);
 	ret_a->log_ratio = clamp(ret_a->log_ratio, f->answer_low, f->answer_high);
 }

@@ -35,31 +35,31 @@ static const struct log_ratio_ring *log_ratio_of(
 
 /* Before anything has run: what the model's launches needed, else within a factor of some ten. */
 static void first_guess(const struct predict *p, const struct predict_question *q, float *ret_ratio,
-	float *ret_unit)
+	float *ret_scale)
 {
 	/* Pairs with predict_swap(). */
 	const struct predict_model *m = atomic_load_explicit(&p->model, memory_order_acquire);
 	const unsigned known_cost = launch_known_cost(q->launch);
 	*ret_ratio = 1.5f;
-	*ret_unit = 2;
+	*ret_scale = 2;
 	if (!m || !m->file->families[FAMILY_UNKNOWN][known_cost].launches)
 		return;
 	*ret_ratio = m->file->families[FAMILY_UNKNOWN][known_cost].log_ratio;
-	*ret_unit = 1;
+	*ret_scale = 1;
 }
 
 static bool ask(const struct predict *p, const struct predict_question *q, struct predict_answer *a)
 {
 	bool family;
 	const struct log_ratio_ring *ring = log_ratio_of(p->tables, q, &family);
-	float ratio, unit;
+	float ratio, scale;
 	if (ring) {
 		ratio = load_float(&ring->median);
-		unit = load_float(&ring->typical);
+		scale = load_float(&ring->deviation);
 	} else {
-		first_guess(p, q, &ratio, &unit);
+		first_guess(p, q, &ratio, &scale);
 	}
-	score_answer(p->tables, PREDICT_BOUND, q->bound_ns, ratio, unit, a);
+	score_answer(p->tables, PREDICT_BOUND, q->bound_ns, ratio, scale, a);
 	a->class_only = !family || launch_known_cost(q->launch) == 0;
 	return true;
 }

@@ -17,7 +17,7 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 	/* Of a family that was not in training a model says no more than the usual ratio does. */
 	if (answer.unseen)
 		return false;
-	score_answer(p->tables, PREDICT_COLD, q->bound_ns, answer.log_ratio, answer.unit, a);
+	score_answer(p->tables, PREDICT_COLD, q->bound_ns, answer.log_ratio, answer.scale, a);
 	/* Without siblings that ran here it is nearer than the usual ratio among programs like
 	 * those of its training; among others not for 90 %. */
 	a->class_only = true;

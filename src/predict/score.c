@@ -89,7 +89,7 @@ static struct quantiles quantiles_of(const struct score_ring *ring)
 	quantiles.q90 = quantile_of(score_quantile(sorted, n, 0.9 + (double)ring->quantile_shift));
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->score[i]);
-	quantiles.typical = quantile_of(score_quantile(sorted, n, 0.5));
+	quantiles.median_abs = quantile_of(score_quantile(sorted, n, 0.5));
 	return quantiles;
 }
 
@@ -143,7 +143,7 @@ void log_ratio_push(struct log_ratio_ring *ring, float value)
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = magnitude(ring->value[i] - median);
 	store_float(&ring->median, median);
-	store_float(&ring->typical, score_quantile(sorted, n, 0.5));
+	store_float(&ring->deviation, score_quantile(sorted, n, 0.5));
 	/* Release, pairs with log_ratio_count(): who sees the count sees its median. */
 	__atomic_store_n(&ring->n, count, __ATOMIC_RELEASE);
 }

@@ -53,7 +53,7 @@ static inline void score_quantiles_store(
 {
 	uint32_t word;
 	if (!expect_inside(tier < PREDICT_TIERS && (unsigned)duration < DURATIONS &&
-				   quantiles.q90 && quantiles.typical,
+				   quantiles.q90 && quantiles.median_abs,
 		    "quantiles are above 0, and have a place"))
 		return;
 	memcpy(&word, &quantiles, sizeof word);
@@ -73,7 +73,7 @@ static inline void score_answer(const struct predict_tables *t, enum predict_tie
 	const struct quantiles quantiles = score_quantiles_read(t, tier, a->t50_ns);
 	a->t90_ns = a->t50_ns * approx_exp2((float)quantiles.q90 / QUANTILE_ONE * u);
 	a->confidence =
-		1 - approx_exp2(-within_20_pct * QUANTILE_ONE / ((float)quantiles.typical * u));
+		1 - approx_exp2(-within_20_pct * QUANTILE_ONE / ((float)quantiles.median_abs * u));
 }
 
 /* The quantiles before anything has come true. */

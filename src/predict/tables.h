@@ -170,7 +170,7 @@ struct score_ring {
 struct log_ratio_ring {
 	uint32_t n;
 	float median;
-	float typical; /* median distance from it */
+	float deviation; /* median absolute deviation */
 	float value[LOG_RATIOS];
 };
 
@@ -181,8 +181,8 @@ struct slowdown {
 
 /* What comes of scores, in 1/QUANTILE_ONE. */
 struct quantiles {
-	uint16_t q90;     /* 90th percentile of the scores */
-	uint16_t typical; /* median of their absolutes */
+	uint16_t q90;        /* 90th percentile of the scores */
+	uint16_t median_abs; /* median of their absolutes */
 };
 
 /* What comes of scores and slowdowns: all that a launch reads of them.  Quantiles are by tier, the

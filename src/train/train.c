@@ -145,7 +145,7 @@ static void log_ratios_of(
 			m->launches = (uint32_t)n;
 			m->log_ratio =
 				n ? score_quantile(scratch, n, 0.5) : e->family[0][k].log_ratio;
-			m->unit = 1;
+			m->scale = 1;
 		}
 }
 
@@ -312,8 +312,8 @@ int train_fit(const struct predict_device *d, const struct train_rows *rows, uns
 	if (ret)
 		return ret;
 	for (int i = 0; like && i < FAMILIES * KNOWN_COSTS; i++)
-		(*ret_bytes)->families[i / KNOWN_COSTS][i % KNOWN_COSTS].unit =
-			like->families[i / KNOWN_COSTS][i % KNOWN_COSTS].unit;
+		(*ret_bytes)->families[i / KNOWN_COSTS][i % KNOWN_COSTS].scale =
+			like->families[i / KNOWN_COSTS][i % KNOWN_COSTS].scale;
 	seal(*ret_bytes);
 	return 0;
 }
@@ -361,7 +361,7 @@ static struct train_score score_of(const float *off, size_t n, float *scratch)
 }
 
 /* As model.h says: SCORE_FIRST_Q90 brings the 90th percentile back. */
-static float unit_of(const struct train_rows *r, enum predict_family family, unsigned known_cost,
+static float scale_of(const struct train_rows *r, enum predict_family family, unsigned known_cost,
 	const float *off, float *scratch)
 {
 	size_t n = 0;
@@ -372,13 +372,13 @@ static float unit_of(const struct train_rows *r, enum predict_family family, uns
 	return p90 > SCALE_LEAST ? p90 / SCORE_FIRST_Q90 : SCALE_LEAST;
 }
 
-static void put_units(
+static void put_scales(
 	struct model_file *f, const struct train_rows *r, const float *off, float *scratch)
 {
 	for (int family = 0; family < FAMILIES; family++)
 		for (unsigned k = 0; k < KNOWN_COSTS; k++)
-			f->families[family][k].unit =
-				unit_of(r, (enum predict_family)family, k, off, scratch);
+			f->families[family][k].scale =
+				scale_of(r, (enum predict_family)family, k, off, scratch);
 }
 
 static int cross_validate(const struct predict_device *d, const struct train_rows *r,
@@ -454,7 +454,7 @@ static int train_rows(const struct predict_device *d, struct train_rows *r, unsi
 	if (ret)
 		goto out;
 	(*ret_bytes)->kind = report->chosen;
-	put_units(*ret_bytes, r, report->chosen == MODEL_FOREST ? h.forest : h.network, scratch);
+	put_scales(*ret_bytes, r, report->chosen == MODEL_FOREST ? h.forest : h.network, scratch);
 	seal(*ret_bytes);
 out:
 	free(numbers);

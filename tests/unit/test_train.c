@@ -415,7 +415,7 @@ static void a_bad_model_is_refused_with_the_reason(void **state)
 	BAD((bad->schema ^= 1, reseal(bad)), "other features");
 	BAD((bad->low[3] = NAN, reseal(bad)), "not finite");
 	BAD((bad->high[3] = bad->low[3] - 1, reseal(bad)), "range is empty");
-	BAD((bad->families[2][1].unit = -1, reseal(bad)), "not finite");
+	BAD((bad->families[2][1].scale = -1, reseal(bad)), "not finite");
 	BAD((bad->network_offset = 8, reseal(bad)), "not inside");
 	BAD((bad->network_offset = UINT64_MAX - 63, reseal(bad)), "not inside");
 	BAD((bad->network_bytes = UINT64_MAX, reseal(bad)), "not inside");
