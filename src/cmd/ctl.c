@@ -77,7 +77,7 @@ static int map_header(const char *path, struct trace_header **ret_h)
 }
 
 /* Reports take the time in which nothing was recorded out of rates. */
-static void note_off(struct trace_header *h, bool off)
+static void store_off(struct trace_header *h, bool off)
 {
 	const uint64_t now = clock_pair_now(h->clock).mono_ns;
 	uint64_t none = 0;
@@ -112,7 +112,7 @@ static int apply(struct trace_header *h, const char *command)
 		return complain(EXIT_USAGE,
 			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
 			command);
-	note_off(h, control_is_off(control));
+	store_off(h, control_is_off(control));
 	__atomic_store_n(&h->control,
 		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
 		__ATOMIC_RELEASE);

@@ -43,8 +43,8 @@ struct examination {
 	size_t count;
 };
 
-__attribute__((format(printf, 5, 6))) static void note(struct examination *x, enum verdict verdict,
-	const char *subject, const char *advice, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void add_finding(struct examination *x,
+	enum verdict verdict, const char *subject, const char *advice, const char *format, ...)
 {
 	struct finding *f = &x->found[x->count];
 	va_list ap;
@@ -77,26 +77,26 @@ static void check_own_libraries(struct examination *x)
 	char path[PATH_MAX];
 
 	if (library_path("libweir.so", path, sizeof path))
-		note(x, NO, "guest", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, NO, "guest", "install Weir again, whole: make install PREFIX=…",
 			"libweir.so is not in ../lib/weir beside this program");
 	else
-		note(x, OK, "guest", NULL, "%s", path);
+		add_finding(x, OK, "guest", NULL, "%s", path);
 	if (library_path("libweir-audit.so", path, sizeof path))
-		note(x, WARN, "auditor", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, WARN, "auditor", "install Weir again, whole: make install PREFIX=…",
 			"libweir-audit.so is missing: programs that use RTLD_DEEPBIND or dlmopen "
 			"are not seen");
 	else
-		note(x, OK, "auditor", NULL, "%s", path);
+		add_finding(x, OK, "auditor", NULL, "%s", path);
 	if (library_path("sim/libcuda.so.1", path, sizeof path))
-		note(x, x->sim ? NO : WARN, "simulator", "install Weir again, whole",
+		add_finding(x, x->sim ? NO : WARN, "simulator", "install Weir again, whole",
 			"the simulated driver is not in ../lib/weir/sim: --sim does not work");
 	else
-		note(x, OK, "simulator", NULL, "%s", path);
+		add_finding(x, OK, "simulator", NULL, "%s", path);
 	if (library_path("python/sitecustomize.py", path, sizeof path))
-		note(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
+		add_finding(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
 			"the Python package is not in ../lib/weir/python: --python does not work");
 	else
-		note(x, OK, "python", NULL, "%s, for weir record --python", path);
+		add_finding(x, OK, "python", NULL, "%s, for weir record --python", path);
 }
 
 /* ---- the driver ---- */
@@ -186,9 +186,9 @@ static void check_model(struct examination *x, const struct driver *d)
 	if (!predict_device_find(
 		    d->name, (unsigned)d->capability, (uint32_t)d->multiprocessors, &device) &&
 		model_default(&device, &m, &bytes, path))
-		note(x, OK, "model", NULL, "%s, for weir record --predict", path);
+		add_finding(x, OK, "model", NULL, "%s, for weir record --predict", path);
 	else
-		note(x, OK, "model", NULL,
+		add_finding(x, OK, "model", NULL,
 			"none for this device: weir record --predict predicts new kernels from "
 			"their siblings alone");
 	free(bytes);
@@ -205,21 +205,21 @@ static void check_driver(struct examination *x)
 	if (x->sim)
 		library_path("sim/libcuda.so.1", library, sizeof library);
 	if (driver_in_child(library, &d)) {
-		note(x, NO, "driver", "see what the kernel log says (dmesg)",
+		add_finding(x, NO, "driver", "see what the kernel log says (dmesg)",
 			"%s crashed when its devices were listed", library);
 		return;
 	}
 	if (!d.opened) {
-		note(x, NO, "driver", get_one, "%s", d.error);
+		add_finding(x, NO, "driver", get_one, "%s", d.error);
 		return;
 	}
-	note(x, OK, "driver", NULL, "%s, CUDA %d.%d", library, d.version / 1000,
+	add_finding(x, OK, "driver", NULL, "%s, CUDA %d.%d", library, d.version / 1000,
 		d.version % 1000 / 10);
 	if (d.init || d.devices < 1)
-		note(x, NO, "devices", get_one, "none: cuInit answers %d, %d devices", d.init,
-			d.devices);
+		add_finding(x, NO, "devices", get_one, "none: cuInit answers %d, %d devices",
+			d.init, d.devices);
 	else
-		note(x, OK, "devices", NULL, "%d: %s%s", d.devices, d.name,
+		add_finding(x, OK, "devices", NULL, "%d: %s%s", d.devices, d.name,
 			d.devices > 1 ? " …" : "");
 	if (!d.init && d.devices > 0)
 		check_model(x, &d);
@@ -251,11 +251,11 @@ static void check_cupti(struct examination *x)
 	char name[PATH_MAX];
 
 	if (x->sim && !library_path("sim/libcupti.so.13", name, sizeof name))
-		note(x, OK, "cupti", NULL, "%s, for weir record --sim --gpu", name);
+		add_finding(x, OK, "cupti", NULL, "%s, for weir record --sim --gpu", name);
 	else if (loadable(names, name, sizeof name))
-		note(x, OK, "cupti", NULL, "%s, for weir record --gpu", name);
+		add_finding(x, OK, "cupti", NULL, "%s, for weir record --gpu", name);
 	else
-		note(x, OK, "cupti", NULL,
+		add_finding(x, OK, "cupti", NULL,
 			"none: weir record --gpu has times only of programs that bring it, as "
 			"PyTorch does");
 }
@@ -271,21 +271,22 @@ static void check_optional(struct examination *x)
 
 	snprintf(home, sizeof home, "%s/bin/nvcc", root ? root : "/usr/local/cuda");
 	if (!binary_look("nvcc", &nvcc) || !binary_look(home, &nvcc))
-		note(x, OK, "toolkit", NULL, "%s", nvcc.path);
+		add_finding(x, OK, "toolkit", NULL, "%s", nvcc.path);
 	else
-		note(x, OK, "toolkit", NULL, "none; recording needs none");
+		add_finding(x, OK, "toolkit", NULL, "none; recording needs none");
 	check_cupti(x);
 	if (nvtx && *nvtx)
-		note(x, WARN, "nvtx", "unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",
+		add_finding(x, WARN, "nvtx",
+			"unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",
 			"ranges go to %s", nvtx);
 	if (loadable(xgboost, name, sizeof name))
-		note(x, OK, "xgboost", NULL, "%s, for weir train", name);
+		add_finding(x, OK, "xgboost", NULL, "%s, for weir train", name);
 	else
-		note(x, OK, "xgboost", NULL, "none: weir train makes networks only");
+		add_finding(x, OK, "xgboost", NULL, "none: weir train makes networks only");
 	if (loadable(nvml, name, sizeof name))
-		note(x, OK, "nvml", NULL, "%s", name);
+		add_finding(x, OK, "nvml", NULL, "%s", name);
 	else
-		note(x, OK, "nvml", NULL, "none; recording needs none");
+		add_finding(x, OK, "nvml", NULL, "none; recording needs none");
 }
 
 /* ---- the system ---- */
@@ -320,13 +321,15 @@ static void check_libc(struct examination *x)
 
 	sscanf(version, "%d.%d", &major, &minor);
 	if (major < 2 || (major == 2 && minor < 31))
-		note(x, NO, "libc", "use a system with glibc 2.31 or newer", "glibc %s", version);
+		add_finding(x, NO, "libc", "use a system with glibc 2.31 or newer", "glibc %s",
+			version);
 	else
-		note(x, OK, "libc", NULL, "glibc %s", version);
+		add_finding(x, OK, "libc", NULL, "glibc %s", version);
 	if (audit_works())
-		note(x, OK, "LD_AUDIT", NULL, "works");
+		add_finding(x, OK, "LD_AUDIT", NULL, "works");
 	else
-		note(x, WARN, "LD_AUDIT", "use weir record --no-audit where programs fail to start",
+		add_finding(x, WARN, "LD_AUDIT",
+			"use weir record --no-audit where programs fail to start",
 			"the dynamic linker does not take the auditor");
 }
 
@@ -352,10 +355,11 @@ static void check_clock(struct examination *x)
 
 	first_line(path, source, sizeof source);
 	if (!strcmp(source, "tsc") || invariant_counter())
-		note(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
+		add_finding(x, OK, "clock", NULL, "the time-stamp counter is steady%s%s",
 			*source ? "; the kernel uses " : "", source);
 	else
-		note(x, WARN, "clock", "nothing has to be done; a call costs some 30 ns more",
+		add_finding(x, WARN, "clock",
+			"nothing has to be done; a call costs some 30 ns more",
 			"the time-stamp counter is not steady: CLOCK_MONOTONIC is used");
 }
 
@@ -368,25 +372,28 @@ static void check_room(struct examination *x)
 		return;
 	free_gb = (double)fs.f_bavail * (double)fs.f_frsize / 1e9;
 	if (access(".", W_OK))
-		note(x, WARN, "room", "name another directory: weir record -o FILE",
+		add_finding(x, WARN, "room", "name another directory: weir record -o FILE",
 			"this directory can't be written");
 	else if (free_gb < 1)
-		note(x, WARN, "room", "name another disk (-o FILE), or record less (--level=work)",
+		add_finding(x, WARN, "room",
+			"name another disk (-o FILE), or record less (--level=work)",
 			"%.1f GB free here; a million calls take about 0.06 GB", free_gb);
 	else
-		note(x, OK, "room", NULL, "%.1f GB free here", free_gb);
+		add_finding(x, OK, "room", NULL, "%.1f GB free here", free_gb);
 }
 
 static void check_privileges(struct examination *x)
 {
 	const char *preload = getenv("LD_PRELOAD");
 
-	note(x, OK, "privileges", NULL, "none needed: no root, no ptrace, no perf events");
+	add_finding(x, OK, "privileges", NULL, "none needed: no root, no ptrace, no perf events");
 	if (getauxval(AT_SECURE))
-		note(x, WARN, "secure mode", "start weir without setuid or file capabilities",
+		add_finding(x, WARN, "secure mode",
+			"start weir without setuid or file capabilities",
 			"the dynamic linker ignores LD_PRELOAD for programs started like this one");
 	if (preload && *preload)
-		note(x, OK, "LD_PRELOAD", NULL, "is set already and will be kept: %s", preload);
+		add_finding(
+			x, OK, "LD_PRELOAD", NULL, "is set already and will be kept: %s", preload);
 }
 
 /* ---- a program ---- */
@@ -486,16 +493,16 @@ static void try_program(struct examination *x, char **program)
 		recorded_calls(x, true, program, &sum, &status);
 	}
 	if (!sum.driver && !sum.runtime)
-		note(x, NO, "recorded",
+		add_finding(x, NO, "recorded",
 			"does it use CUDA when started like this?  Give it the arguments that make it",
 			"no CUDA call was seen; it left with status %d", WEXITSTATUS(status));
 	else
-		note(x, OK, "recorded", NULL, "%llu driver and %llu runtime calls, %s",
+		add_finding(x, OK, "recorded", NULL, "%llu driver and %llu runtime calls, %s",
 			(unsigned long long)sum.driver, (unsigned long long)sum.runtime,
 			audit ? "which only the auditor recorded"
 			      : "recorded by the preloaded library");
 	if (WIFSIGNALED(status) || WEXITSTATUS(status))
-		note(x, WARN, "program", "run it without Weir: does it fail there too?",
+		add_finding(x, WARN, "program", "run it without Weir: does it fail there too?",
 			"it ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
 			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
@@ -503,13 +510,13 @@ static void try_program(struct examination *x, char **program)
 static void describe_cuda(struct examination *x, const struct binary *b)
 {
 	if (*b->runtime)
-		note(x, OK, "cuda", NULL, "the shared runtime, %s", b->runtime);
+		add_finding(x, OK, "cuda", NULL, "the shared runtime, %s", b->runtime);
 	else if (b->has_kernels)
-		note(x, OK, "cuda", NULL, "its own copy of the runtime (static)");
+		add_finding(x, OK, "cuda", NULL, "its own copy of the runtime (static)");
 	else if (b->needs_driver)
-		note(x, OK, "cuda", NULL, "the driver, libcuda.so.1");
+		add_finding(x, OK, "cuda", NULL, "the driver, libcuda.so.1");
 	else
-		note(x, OK, "cuda", NULL, "not by itself; perhaps a library that it loads");
+		add_finding(x, OK, "cuda", NULL, "not by itself; perhaps a library that it loads");
 }
 
 static bool check_binary(struct examination *x, const struct binary *b)
@@ -518,32 +525,34 @@ static bool check_binary(struct examination *x, const struct binary *b)
 
 	switch (b->kind) {
 	case BINARY_UNKNOWN:
-		note(x, NO, "file", "name the program itself", "%s is not a program", b->path);
+		add_finding(
+			x, NO, "file", "name the program itself", "%s is not a program", b->path);
 		return false;
 	case BINARY_FOREIGN:
-		note(x, NO, "file", "only x86-64 Linux is known yet",
+		add_finding(x, NO, "file", "only x86-64 Linux is known yet",
 			"%s is for another kind of machine", b->path);
 		return false;
 	case BINARY_STATIC:
-		note(x, NO, "file", rebuild, "%s is static: nothing can be preloaded", b->path);
+		add_finding(
+			x, NO, "file", rebuild, "%s is static: nothing can be preloaded", b->path);
 		return false;
 	case BINARY_SCRIPT:
-		note(x, OK, "file", NULL, "%s is a script for %s", b->path, b->interpreter);
+		add_finding(x, OK, "file", NULL, "%s is a script for %s", b->path, b->interpreter);
 		return true;
 	case BINARY_DYNAMIC:
 		break;
 	}
 	if (strstr(b->interpreter, "musl")) {
-		note(x, NO, "file", rebuild, "%s is linked to musl", b->path);
+		add_finding(x, NO, "file", rebuild, "%s is linked to musl", b->path);
 		return false;
 	}
 	if (b->privileged) {
-		note(x, NO, "file", "run a copy without setuid, setgid and capabilities",
+		add_finding(x, NO, "file", "run a copy without setuid, setgid and capabilities",
 			"%s gets rights from its file, so the dynamic linker ignores LD_PRELOAD",
 			b->path);
 		return false;
 	}
-	note(x, OK, "file", NULL, "%s, 64-bit, dynamic", b->path);
+	add_finding(x, OK, "file", NULL, "%s, 64-bit, dynamic", b->path);
 	describe_cuda(x, b);
 	return true;
 }
@@ -554,7 +563,8 @@ static void check_program(struct examination *x, char **program)
 	int rc = binary_look(program[0], &b);
 
 	if (rc)
-		note(x, NO, "file", "is it spelled right?", "%s: %s", program[0], strerror(-rc));
+		add_finding(
+			x, NO, "file", "is it spelled right?", "%s: %s", program[0], strerror(-rc));
 	else if (check_binary(x, &b))
 		try_program(x, program);
 }

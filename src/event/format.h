@@ -190,7 +190,7 @@ enum meta_id {
 	META_NODE = 0xff05,       /* arg[0] executable graph; then one struct graph_node: replaces
 				   * the node of that handle */
 	META_UNKNOWN = 0xff06,    /* arg[0] index in the process's CHUNK_UNKNOWN; text: name */
-	META_NOTE = 0xff07,       /* text: something the reader should be told */
+	META_MESSAGE = 0xff07,    /* text: something the reader should be told */
 	META_STRING = 0xff08,     /* arg[0] id; text: what it stands for in this process */
 	META_DEVICE = 0xff09,     /* arg[0] device, arg[1] bytes of memory, arg[2] multiprocessors,
 				   * arg[3] compute capability, major << 16 | minor; text: name */
@@ -265,7 +265,7 @@ struct gpu_activity {
 	uint32_t shared_static, shared_dynamic; /* bytes a block */
 	uint16_t registers;                     /* a thread */
 	uint8_t what;                           /* enum copy_direction or enum wait_kind */
-	uint8_t from, to;                       /* enum memory_place; sets: from */
+	uint8_t from, to;                       /* enum activity_memory_kind; sets: from */
 	uint8_t reserved_byte;
 	uint16_t kind;  /* enum gpu_activity_kind */
 	uint32_t valid; /* enum gpu_activity_valid */
@@ -296,7 +296,7 @@ enum gpu_activity_valid {
 	GPU_HAS_SHARED = 1 << 8,
 	GPU_HAS_REGISTERS = 1 << 9,
 	GPU_HAS_WHAT = 1 << 10,
-	GPU_HAS_PLACES = 1 << 11,
+	GPU_HAS_MEMORY_KINDS = 1 << 11,
 };
 
 enum copy_direction { /* CUpti_ActivityMemcpyKind */
@@ -313,15 +313,15 @@ enum copy_direction { /* CUpti_ActivityMemcpyKind */
 	COPY_DIRECTIONS,
 };
 
-enum memory_place { /* CUpti_ActivityMemoryKind */
-	PLACE_PAGEABLE = 1,
-	PLACE_PINNED = 2,
-	PLACE_DEVICE = 3,
-	PLACE_ARRAY = 4,
-	PLACE_MANAGED = 5,
-	PLACE_DEVICE_STATIC = 6,
-	PLACE_MANAGED_STATIC = 7,
-	PLACES,
+enum activity_memory_kind { /* CUpti_ActivityMemoryKind */
+	MEMORY_KIND_PAGEABLE = 1,
+	MEMORY_KIND_PINNED = 2,
+	MEMORY_KIND_DEVICE = 3,
+	MEMORY_KIND_ARRAY = 4,
+	MEMORY_KIND_MANAGED = 5,
+	MEMORY_KIND_DEVICE_STATIC = 6,
+	MEMORY_KIND_MANAGED_STATIC = 7,
+	ACTIVITY_MEMORY_KINDS,
 };
 
 struct range {

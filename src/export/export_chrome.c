@@ -378,17 +378,17 @@ static void put_activity_args(struct export *x, struct json *j, const struct gpu
 static const char *name_of_activity(
 	struct export *x, const struct gpu_activity *w, char *room, size_t bytes)
 {
-	static const char *const places[PLACES] = { "Unknown", "Pageable", "Pinned", "Device",
-		"Array", "Managed", "Device Static", "Managed Static" };
-	static const char *const waits[] = { "Sync", "Event Sync", "Stream Wait Event",
+	static const char *const memory_kinds[ACTIVITY_MEMORY_KINDS] = { "Unknown", "Pageable",
+		"Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static" };
+	static const char *const syncs[] = { "Sync", "Event Sync", "Stream Wait Event",
 		"Stream Sync", "Context Sync" };
 	const char *direction = copy_direction_name(w->what);
-	const char *from = places[w->from < PLACES ? w->from : 0];
-	const char *to = places[w->to < PLACES ? w->to : 0];
+	const char *from = memory_kinds[w->from < ACTIVITY_MEMORY_KINDS ? w->from : 0];
+	const char *to = memory_kinds[w->to < ACTIVITY_MEMORY_KINDS ? w->to : 0];
 	if (w->name || (w->kind != GPU_MEMCPY && w->kind != GPU_MEMSET && w->kind != GPU_SYNC))
 		return export_string(x, w->name);
 	if (w->kind == GPU_SYNC)
-		return waits[w->what < sizeof waits / sizeof waits[0] ? w->what : 0];
+		return syncs[w->what < sizeof syncs / sizeof syncs[0] ? w->what : 0];
 	if (w->kind == GPU_MEMSET)
 		snprintf(room, bytes, "Memset (%s)", from);
 	else

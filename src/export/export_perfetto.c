@@ -6,8 +6,8 @@
  * its call.  Names are interned: sent once, then numbered.
  *
  * Numbers of names: a function's is its id, a name's of the trace its index and NAME_BASE; an
- * argument's 64 × id + index + 1, and the notes of launches stand below 64; a kernel's as a value
- * its index plus 1.
+ * argument's 64 × id + index + 1, and the annotations of launches stand below 64; a kernel's as a
+ * value its index plus 1.
  *
  * Grid and block of a launch stand with the activity if that was seen, and with the call if not.
  */
@@ -31,7 +31,15 @@
 #define QUEUE_BASE 64u      /* above all kinds of activities */
 
 /* Notes that several functions share. */
-enum note { NOTE_KERNEL = 1, NOTE_GRID, NOTE_BLOCK, NOTE_SHARED, NOTE_STREAM, NOTE_RESULT, NOTES };
+enum annotation {
+	ANNOTATION_KERNEL = 1,
+	ANNOTATION_GRID,
+	ANNOTATION_BLOCK,
+	ANNOTATION_SHARED,
+	ANNOTATION_STREAM,
+	ANNOTATION_RESULT,
+	ANNOTATIONS
+};
 
 enum thread_part { PART_CALLS, PART_RANGES, PART_PYTHON };
 
@@ -131,17 +139,17 @@ static void put_specification(struct perfetto *s, uint64_t iid, const char *name
 /* Names that are known from the beginning. */
 static void put_fixed_names(struct export *x)
 {
-	static const char *const notes[NOTES] = { [NOTE_KERNEL] = "kernel",
-		[NOTE_GRID] = "grid",
-		[NOTE_BLOCK] = "block",
-		[NOTE_SHARED] = "shared",
-		[NOTE_STREAM] = "stream",
-		[NOTE_RESULT] = "result" };
+	static const char *const annotations[ANNOTATIONS] = { [ANNOTATION_KERNEL] = "kernel",
+		[ANNOTATION_GRID] = "grid",
+		[ANNOTATION_BLOCK] = "block",
+		[ANNOTATION_SHARED] = "shared",
+		[ANNOTATION_STREAM] = "stream",
+		[ANNOTATION_RESULT] = "result" };
 	struct perfetto *s = x->state;
 	const size_t packet = open_packet(s);
 	const size_t data = proto_open(&s->p, PACKET_INTERNED);
-	for (uint32_t i = 1; i < NOTES; i++)
-		put_interned(s, INTERNED_ANNOTATION, i, notes[i]);
+	for (uint32_t i = 1; i < ANNOTATIONS; i++)
+		put_interned(s, INTERNED_ANNOTATION, i, annotations[i]);
 	for (uint32_t kind = GPU_KERNEL; kind <= GPU_OTHER; kind++)
 		put_specification(s, kind, activity_kind_name(kind),
 			kind == GPU_KERNEL ? CATEGORY_COMPUTE : CATEGORY_OTHER);
@@ -306,23 +314,23 @@ static void intern(struct export *x, const struct export_call *c)
 
 /* ---- slices ---- */
 
-static void put_number(struct perfetto *s, enum note name, uint32_t kind, uint64_t value)
+static void put_number(struct perfetto *s, enum annotation name, uint32_t kind, uint64_t value)
 {
-	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
-	proto_uint(&s->p, NOTE_NAME_IID, name);
+	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, ANNOTATION_NAME_IID, name);
 	proto_uint(&s->p, kind, value);
-	proto_close(&s->p, note);
+	proto_close(&s->p, annotation);
 }
 
-static void put_text(struct perfetto *s, enum note name, const char *text)
+static void put_text(struct perfetto *s, enum annotation name, const char *text)
 {
-	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
-	proto_uint(&s->p, NOTE_NAME_IID, name);
-	proto_str(&s->p, NOTE_STRING, text);
-	proto_close(&s->p, note);
+	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, ANNOTATION_NAME_IID, name);
+	proto_str(&s->p, ANNOTATION_STRING, text);
+	proto_close(&s->p, annotation);
 }
 
-static void put_triple(struct perfetto *s, enum note name, const uint32_t *v)
+static void put_triple(struct perfetto *s, enum annotation name, const uint32_t *v)
 {
 	char text[48];
 	snprintf(text, sizeof text, "(%u,%u,%u)", v[0], v[1], v[2]);
@@ -332,15 +340,16 @@ static void put_triple(struct perfetto *s, enum note name, const uint32_t *v)
 static void put_launch(struct perfetto *s, const struct export_call *c)
 {
 	if (c->kernel != META_NONE)
-		put_number(s, NOTE_KERNEL, NOTE_STRING_IID, c->kernel + 1u);
+		put_number(s, ANNOTATION_KERNEL, ANNOTATION_STRING_IID, c->kernel + 1u);
 	else
-		put_number(s, NOTE_KERNEL, NOTE_POINTER, c->record->arg[LAUNCH_FUNCTION]);
+		put_number(
+			s, ANNOTATION_KERNEL, ANNOTATION_POINTER, c->record->arg[LAUNCH_FUNCTION]);
 	if (c->link)
 		return;
-	put_triple(s, NOTE_GRID, c->shape.grid);
-	put_triple(s, NOTE_BLOCK, c->shape.block);
-	put_number(s, NOTE_SHARED, NOTE_UINT, c->record->aux);
-	put_number(s, NOTE_STREAM, NOTE_POINTER, c->record->arg[LAUNCH_STREAM]);
+	put_triple(s, ANNOTATION_GRID, c->shape.grid);
+	put_triple(s, ANNOTATION_BLOCK, c->shape.block);
+	put_number(s, ANNOTATION_SHARED, ANNOTATION_UINT, c->record->aux);
+	put_number(s, ANNOTATION_STREAM, ANNOTATION_POINTER, c->record->arg[LAUNCH_STREAM]);
 }
 
 static void put_arg(struct export *x, const struct export_call *c, unsigned i)
@@ -348,13 +357,13 @@ static void put_arg(struct export *x, const struct export_call *c, unsigned i)
 	struct perfetto *s = x->state;
 	char text[600];
 	const size_t n = decode_arg(x->decoder, c->fn, i, c->record, text, sizeof text);
-	const size_t note = proto_open(&s->p, EVENT_ANNOTATION);
-	proto_uint(&s->p, NOTE_NAME_IID, arg_iid(c->fn, i));
-	proto_bytes(&s->p, NOTE_STRING, text, n);
-	proto_close(&s->p, note);
+	const size_t annotation = proto_open(&s->p, EVENT_ANNOTATION);
+	proto_uint(&s->p, ANNOTATION_NAME_IID, arg_iid(c->fn, i));
+	proto_bytes(&s->p, ANNOTATION_STRING, text, n);
+	proto_close(&s->p, annotation);
 }
 
-static void put_notes(struct export *x, const struct export_call *c)
+static void put_annotations(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
 	const char *error = decode_result(x->decoder, c->fn, c->record->result);
@@ -364,11 +373,11 @@ static void put_notes(struct export *x, const struct export_call *c)
 		for (unsigned i = 0; c->fn && i < c->fn->arg_count; i++)
 			put_arg(x, c, i);
 	if (c->record->result && error)
-		put_text(s, NOTE_RESULT, error);
+		put_text(s, ANNOTATION_RESULT, error);
 	else if (c->record->result)
-		put_number(s, NOTE_RESULT, NOTE_UINT, c->record->result);
+		put_number(s, ANNOTATION_RESULT, ANNOTATION_UINT, c->record->result);
 	if (c->record->flags & RECORD_CAPTURED)
-		put_text(s, NOTE_RESULT, "captured into a graph");
+		put_text(s, ANNOTATION_RESULT, "captured into a graph");
 }
 
 static void put_end(struct perfetto *s, uint64_t ns)
@@ -406,7 +415,7 @@ static void put_begin(struct export *x, const struct export_call *c)
 	proto_uint(&s->p, EVENT_TRACK, s->track);
 	proto_uint(&s->p, EVENT_NAME_IID, c->record->fn);
 	proto_uint(&s->p, EVENT_CATEGORY_IIDS, c->record->fn);
-	put_notes(x, c);
+	put_annotations(x, c);
 	if (c->link && s->link_drawn[c->link - x->links.v.v]) {
 		const size_t correlation = proto_open(&s->p, EVENT_GPU_CORRELATION);
 		proto_uint(&s->p, CORRELATION_SUBMITTED, first_activity(x, c->link));
@@ -676,7 +685,7 @@ static void put_dim3(struct perfetto *s, uint32_t field, const uint32_t *v)
 	proto_close(&s->p, dim);
 }
 
-static void put_activity_notes(struct perfetto *s, const struct gpu_activity *w)
+static void put_activity_annotations(struct perfetto *s, const struct gpu_activity *w)
 {
 	char text[24];
 	if (w->valid & GPU_HAS_SHAPE) {
@@ -723,7 +732,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	proto_uint(&s->p, STAGE_IID, w->kind);
 	if (w->name)
 		proto_uint(&s->p, STAGE_NAME_IID, NAME_BASE + name_index(x, w->name));
-	put_activity_notes(s, w);
+	put_activity_annotations(s, w);
 	proto_close(&s->p, stage);
 	proto_close(&s->p, packet);
 	return write_out(x);

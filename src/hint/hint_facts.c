@@ -88,8 +88,8 @@ static int keep_activity(struct reader *d, const struct gpu_activity *w)
 		.device = w->device,
 		.kind = (uint8_t)w->kind,
 		.what = w->valid & GPU_HAS_WHAT ? w->what : 0,
-		.from = w->valid & GPU_HAS_PLACES ? w->from : 0,
-		.to = w->valid & GPU_HAS_PLACES ? w->to : 0,
+		.from = w->valid & GPU_HAS_MEMORY_KINDS ? w->from : 0,
+		.to = w->valid & GPU_HAS_MEMORY_KINDS ? w->to : 0,
 		.in_graph = w->valid & GPU_HAS_GRAPH };
 	int e = stream_of(d, w, &new.stream);
 	if (!e && w->kind == GPU_KERNEL)

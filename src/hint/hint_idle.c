@@ -60,12 +60,12 @@ static enum gap_cause cause_of_state(uint8_t state)
 /* Copies that the host itself brings to where they can be read, or back. */
 static bool is_staged(const struct hint_activity *w)
 {
-	return w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE;
+	return w->from == MEMORY_KIND_PAGEABLE || w->to == MEMORY_KIND_PAGEABLE;
 }
 
 static enum gap_cause queued(const struct gap *p, const struct idle *i)
 {
-	const bool launched = i->asked != ASKED_AGAIN && !p->next->in_graph;
+	const bool launched = i->issued != ISSUED_BY_SAME_CALL && !p->next->in_graph;
 	return launched && p->next->kind == GPU_KERNEL && p->to - p->from < BETWEEN_MOST
 		       ? GAP_BETWEEN
 		       : GAP_DEVICE;
@@ -75,14 +75,14 @@ static enum gap_cause cause_of(const struct gap *p, const struct idle *i)
 {
 	if (i->what == IDLE_UNKNOWN)
 		return p->next->in_graph ? GAP_DEVICE : GAP_UNKNOWN;
-	if (i->asked == ASKED_BEFORE || i->asked == ASKED_AGAIN)
+	if (i->issued == ISSUED_BEFORE || i->issued == ISSUED_BY_SAME_CALL)
 		return queued(p, i);
 	if (i->what == HOST_ELSEWHERE && i->ns >= HINT_ELSEWHERE_NS)
 		return GAP_HOST;
 	const enum gap_cause own = i->what == IDLE_QUEUED ? GAP_LAUNCH : cause_of_state(i->what);
 	if (own == GAP_ALLOC || own == GAP_LOAD)
 		return own;
-	if (i->asked == ASKED_DURING && is_staged(p->next))
+	if (i->issued == ISSUED_DURING && is_staged(p->next))
 		return GAP_COPY;
 	return cause_of_state(i->blocked);
 }
@@ -133,7 +133,7 @@ static struct map_key turn_key(const struct gap *p)
 	return MAP_KEY((uint64_t)a->kernel << 32 | b->kernel, (uint64_t)a->kind << 8 | b->kind);
 }
 
-static int note_turn(struct turns *t, const struct gap *p)
+static int add_turn(struct turns *t, const struct gap *p)
 {
 	struct turn *turn = MAP_ROW(&t->map, turn_key(p), &t->v, (struct turn){ 0 });
 	if (!turn)
@@ -174,7 +174,7 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	int e = 0;
 	for (size_t i = 0; !e && next_gap(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
-		e = note_turn(t, &p);
+		e = add_turn(t, &p);
 	}
 	if (e)
 		return e;

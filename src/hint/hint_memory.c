@@ -20,7 +20,8 @@ struct copied {
 
 static bool is_paged(const struct hint_activity *w, uint8_t what)
 {
-	return w->what == what && (w->from == PLACE_PAGEABLE || w->to == PLACE_PAGEABLE);
+	return w->what == what &&
+	       (w->from == MEMORY_KIND_PAGEABLE || w->to == MEMORY_KIND_PAGEABLE);
 }
 
 static struct copied sum_paged(const struct hint_facts *f, uint8_t what)
@@ -47,7 +48,7 @@ static double pinned_rate(const struct hint_facts *f, uint8_t what)
 		const struct hint_activity *w = &f->activities.v[i];
 		const uint64_t ns = w->end_ns - w->start_ns;
 		if (w->kind != GPU_MEMCPY || w->what != what || w->bytes < 1u << 20 || !ns ||
-			(w->from != PLACE_PINNED && w->to != PLACE_PINNED))
+			(w->from != MEMORY_KIND_PINNED && w->to != MEMORY_KIND_PINNED))
 			continue;
 		best = fmax(best, (double)w->bytes / (double)ns);
 	}
@@ -122,8 +123,8 @@ static struct loop_copies sum_loop(const struct hint_facts *f, uint8_t what)
 		const struct hint_activity *w = &f->activities.v[i];
 		if (w->kind == GPU_KERNEL)
 			l.after_kernel = true;
-		else if (w->kind == GPU_MEMCPY && w->what == what && w->from != PLACE_PAGEABLE &&
-			 w->to != PLACE_PAGEABLE)
+		else if (w->kind == GPU_MEMCPY && w->what == what &&
+			 w->from != MEMORY_KIND_PAGEABLE && w->to != MEMORY_KIND_PAGEABLE)
 			add_copy(f, w, &l);
 	}
 	return l;

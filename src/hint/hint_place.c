@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-#define ASKED_MOST 100000u /* calls whose range is looked for */
+#define QUERIES_MOST 100000u /* calls whose range is looked for */
 
 /* The function that most calls of the kind are to, or NULL. */
 static const struct schema_fn *usual_function(const struct hint_facts *f, uint8_t kind)
@@ -30,7 +30,7 @@ static const struct schema_fn *usual_function(const struct hint_facts *f, uint8_
 static size_t make_queries(const struct hint_facts *f, uint8_t kind, struct range_query *v)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < f->calls.n && n < ASKED_MOST; i++) {
+	for (size_t i = 0; i < f->calls.n && n < QUERIES_MOST; i++) {
 		const struct hint_call *c = &f->calls.v[i];
 		const struct hint_thread *t = &f->threads.v[c->thread];
 		if (c->kind == kind)
@@ -66,7 +66,7 @@ static uint32_t usual_name(struct range_query *v, size_t n)
 static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
 {
 	const struct report *r = f->report;
-	struct range_query *v = calloc(ASKED_MOST, sizeof *v);
+	struct range_query *v = calloc(QUERIES_MOST, sizeof *v);
 	uint32_t name = META_NONE;
 	bool any = false;
 	const size_t n = v ? make_queries(f, kind, v) : 0;

@@ -104,16 +104,17 @@ int InitializeInjection(void)
 	if (resolve_is_first()) /* preloaded as well: calls come through the wrappers already */
 		return 1;
 	if (!resolve_driver() || !find_cupti())
-		meta_note(
+		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but libcupti.so can't be found: nothing is "
 			"recorded; put it into LD_LIBRARY_PATH, or preload libweir.so");
 	else if (cupti.subscribe(&subscriber, told, NULL) ||
 		 cupti.enable_domain(1, subscriber, DOMAIN_DRIVER))
-		meta_note(
+		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but another tool holds CUPTI: nothing is "
 			"recorded; preload libweir.so");
 	else
-		meta_note("loaded by CUDA_INJECTION64_PATH: driver calls after cuInit are recorded "
-			  "through CUPTI, runtime calls are not");
+		meta_message(
+			"loaded by CUDA_INJECTION64_PATH: driver calls after cuInit are recorded "
+			"through CUPTI, runtime calls are not");
 	return 1;
 }

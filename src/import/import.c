@@ -85,7 +85,7 @@ static void describe(struct store *s, const char *path, const struct import_stat
 	const char *slash = strrchr(path, '/');
 	snprintf(s->program, sizeof s->program, "%s", slash ? slash + 1 : path);
 	if (*st->partial)
-		snprintf(s->note, sizeof s->note, "the imported file was not read whole: %s",
+		snprintf(s->message, sizeof s->message, "the imported file was not read whole: %s",
 			st->partial);
 }
 

@@ -431,7 +431,7 @@ static int read_all(struct alloc_reader *a)
 	if (!e)
 		e = read_rows(a);
 	if (!e && a->place[COL_TIME] < 0)
-		snprintf(a->s->note, sizeof a->s->note,
+		snprintf(a->s->message, sizeof a->s->message,
 			"the imported table has no times: a row counts as a microsecond");
 	return e;
 }

@@ -21,9 +21,9 @@ struct nsys {
 	sqlite3 *db;
 	struct store *s;
 	struct import_stats *st;
-	struct map texts;   /* id in StringIds: id of the store */
-	uint8_t places[16]; /* the export's kinds of memory as enum memory_place */
-	unsigned tables;    /* that were read */
+	struct map texts;         /* id in StringIds: id of the store */
+	uint8_t memory_kinds[16]; /* the export's kinds of memory as enum activity_memory_kind */
+	unsigned tables;          /* that were read */
 };
 
 /* One row, while it is read. */
@@ -174,25 +174,25 @@ static int take_text(struct nsys *n, struct row *r)
 	return 0;
 }
 
-static int take_place(struct nsys *n, struct row *r)
+static int take_memory_kind(struct nsys *n, struct row *r)
 {
 	static const char *const labels[] = { "", "Pageable", "Pinned", "Device", "Array",
 		"Managed", "Device Static", "Managed Static" };
 	uint64_t id;
 	const char *s = (const char *)sqlite3_column_text(r->st, 1);
-	if (!s || !cell(r, 0, sizeof n->places - 1, &id))
+	if (!s || !cell(r, 0, sizeof n->memory_kinds - 1, &id))
 		return 0;
-	n->places[id] = 0;
-	for (uint8_t i = 1; i < PLACES; i++)
+	n->memory_kinds[id] = 0;
+	for (uint8_t i = 1; i < ACTIVITY_MEMORY_KINDS; i++)
 		if (!strcmp(labels[i], s))
-			n->places[id] = i;
+			n->memory_kinds[id] = i;
 	return 0;
 }
 
-static uint8_t place_of(const struct nsys *n, const struct row *r, int i)
+static uint8_t memory_kind_of(const struct nsys *n, const struct row *r, int i)
 {
 	uint64_t id;
-	return cell(r, i, sizeof n->places - 1, &id) ? n->places[id] : 0;
+	return cell(r, i, sizeof n->memory_kinds - 1, &id) ? n->memory_kinds[id] : 0;
 }
 
 /* ---- activities ---- */
@@ -288,7 +288,8 @@ static int take_kernel(struct nsys *n, struct row *r)
 static int name_activity(struct nsys *n, struct gpu_activity *w, const char *what)
 {
 	const char *direction = copy_direction_name(w->what);
-	const char *from = memory_place_name(w->from), *to = memory_place_name(w->to);
+	const char *from = activity_memory_kind_name(w->from),
+		   *to = activity_memory_kind_name(w->to);
 	char name[96];
 	int bytes = snprintf(name, sizeof name, "%s", what);
 	if (w->kind == GPU_MEMCPY && direction)
@@ -301,10 +302,10 @@ static int name_activity(struct nsys *n, struct gpu_activity *w, const char *wha
 	return store_string(n->s, name, (size_t)bytes, &w->name);
 }
 
-static const char *const copy_columns[] = { ACTIVITY_COLUMNS, "bytes", "copyKind", "srcKind",
+static const char *const memcpy_columns[] = { ACTIVITY_COLUMNS, "bytes", "copyKind", "srcKind",
 	"dstKind", NULL };
 
-static int take_copy(struct nsys *n, struct row *r)
+static int take_memcpy(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	uint64_t kind;
@@ -317,16 +318,16 @@ static int take_copy(struct nsys *n, struct row *r)
 		w.what = (uint8_t)kind;
 		w.valid |= GPU_HAS_WHAT;
 	}
-	w.from = place_of(n, r, COL_OWN + 2);
-	w.to = place_of(n, r, COL_OWN + 3);
-	w.valid |= w.from || w.to ? GPU_HAS_PLACES : 0;
+	w.from = memory_kind_of(n, r, COL_OWN + 2);
+	w.to = memory_kind_of(n, r, COL_OWN + 3);
+	w.valid |= w.from || w.to ? GPU_HAS_MEMORY_KINDS : 0;
 	e = name_activity(n, &w, "Memcpy");
 	return e ? e : end_activity(n, &w);
 }
 
-static const char *const set_columns[] = { ACTIVITY_COLUMNS, "bytes", "memKind", NULL };
+static const char *const memset_columns[] = { ACTIVITY_COLUMNS, "bytes", "memKind", NULL };
 
-static int take_set(struct nsys *n, struct row *r)
+static int take_memset(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	int e = begin_activity(n, r, GPU_MEMSET, &w);
@@ -334,15 +335,15 @@ static int take_set(struct nsys *n, struct row *r)
 		return e < 0 ? e : 0;
 	if (cell(r, COL_OWN, INT64_MAX, &w.bytes))
 		w.valid |= GPU_HAS_BYTES;
-	w.from = place_of(n, r, COL_OWN + 1);
-	w.valid |= w.from ? GPU_HAS_PLACES : 0;
+	w.from = memory_kind_of(n, r, COL_OWN + 1);
+	w.valid |= w.from ? GPU_HAS_MEMORY_KINDS : 0;
 	e = name_activity(n, &w, "Memset");
 	return e ? e : end_activity(n, &w);
 }
 
-static const char *const wait_columns[] = { ACTIVITY_COLUMNS, "syncType", NULL };
+static const char *const sync_columns[] = { ACTIVITY_COLUMNS, "syncType", NULL };
 
-static int take_wait(struct nsys *n, struct row *r)
+static int take_sync(struct nsys *n, struct row *r)
 {
 	struct gpu_activity w;
 	uint64_t kind;
@@ -500,13 +501,14 @@ static const struct {
 	bool needed; /* one of these at least */
 } tables[] = {
 	{ "StringIds", (const char *const[]){ "id", "value", NULL }, take_text, false },
-	{ "ENUM_CUDA_MEM_KIND", (const char *const[]){ "id", "label", NULL }, take_place, false },
+	{ "ENUM_CUDA_MEM_KIND", (const char *const[]){ "id", "label", NULL }, take_memory_kind,
+		false },
 	{ "TARGET_INFO_SESSION_START_TIME", (const char *const[]){ "utcEpochNs", NULL }, take_start,
 		false },
 	{ "CUPTI_ACTIVITY_KIND_KERNEL", kernel_columns, take_kernel, true },
-	{ "CUPTI_ACTIVITY_KIND_MEMCPY", copy_columns, take_copy, true },
-	{ "CUPTI_ACTIVITY_KIND_MEMSET", set_columns, take_set, true },
-	{ "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", wait_columns, take_wait, true },
+	{ "CUPTI_ACTIVITY_KIND_MEMCPY", memcpy_columns, take_memcpy, true },
+	{ "CUPTI_ACTIVITY_KIND_MEMSET", memset_columns, take_memset, true },
+	{ "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", sync_columns, take_sync, true },
 	{ "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", graph_columns, take_graph, true },
 	{ "CUPTI_ACTIVITY_KIND_RUNTIME", call_columns, take_call, true },
 	{ "NVTX_EVENTS", nvtx_columns, take_nvtx, true },
@@ -546,8 +548,8 @@ int import_nsys(const char *path, struct store *s, struct import_stats *st, stru
 	struct nsys n = { .s = s, .st = st };
 	int e;
 	st->format = "SQLite of Nsight Systems";
-	for (uint8_t i = 0; i + 1 < PLACES; i++)
-		n.places[i] = i + 1; /* unless the file has a table that says so */
+	for (uint8_t i = 0; i + 1 < ACTIVITY_MEMORY_KINDS; i++)
+		n.memory_kinds[i] = i + 1; /* unless the file has a table that says so */
 	if (sqlite3_open_v2(path, &n.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
 		e = error_set(err, -EINVAL, "%s can't be read: %s", path,
 			n.db ? sqlite3_errmsg(n.db) : "no memory");

@@ -18,8 +18,8 @@ bool import_is_alloc(const char *path);
 
 /* What names of copies say: "Memcpy DtoH (Device -> Pinned)", "Memset (Device)",
  * "Stream Wait Event". */
-void import_copy_name(struct gpu_activity *w, const char *name);
-void import_wait_name(struct gpu_activity *w, const char *name);
+void import_memcpy_name(struct gpu_activity *w, const char *name);
+void import_sync_name(struct gpu_activity *w, const char *name);
 
 /* Times are kept below this, so that sums of two never overflow: 146 years. */
 #define IMPORT_TIME_MOST (1ll << 62)

@@ -362,8 +362,8 @@ static int put_devices(struct writer *w)
 		const struct store_string *name = &w->s->strings.v[d->name - 1];
 		e = pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
 	}
-	if (!e && *w->s->note)
-		e = pile_meta(w, META_NOTE, NULL, 0, w->s->note, strlen(w->s->note));
+	if (!e && *w->s->message)
+		e = pile_meta(w, META_MESSAGE, NULL, 0, w->s->message, strlen(w->s->message));
 	return e;
 }
 

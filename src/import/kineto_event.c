@@ -298,7 +298,7 @@ static void take_number(
 }
 
 /* Where the arguments do not say it, a device's process is the device, its thread the stream. */
-static void take_place(struct event *ev, struct gpu_activity *w)
+static void take_memory_kind(struct event *ev, struct gpu_activity *w)
 {
 	take_number(ev, A_DEVICE, w, &w->device, GPU_HAS_DEVICE);
 	take_number(ev, A_CONTEXT, w, &w->context, GPU_HAS_CONTEXT);
@@ -347,12 +347,12 @@ static int take_activity(struct kineto *k, uint16_t kind)
 		.name = ev->name,
 		.kind = kind };
 	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
-	take_place(ev, &w);
+	take_memory_kind(ev, &w);
 	take_activity_args(k, ev, &w);
 	if (kind == GPU_MEMCPY || kind == GPU_MEMSET)
-		import_copy_name(&w, name);
+		import_memcpy_name(&w, name);
 	else if (kind == GPU_SYNC)
-		import_wait_name(&w, name);
+		import_sync_name(&w, name);
 	struct gpu_activity *to = array_push(&k->s->activities);
 	if (!to)
 		return -ENOMEM;

@@ -12,13 +12,14 @@ static bool begins(const char *text, const char *word)
 }
 
 /* Behind "Device" may stand "Static", which is tried later and wins. */
-static uint8_t place_of(const char *text)
+static uint8_t memory_kind_of(const char *text)
 {
-	static const char *const places[] = { "", "pageable", "pinned", "device", "array",
+	static const char *const memory_kinds[] = { "", "pageable", "pinned", "device", "array",
 		"managed", "device static", "managed static" };
 	uint8_t found = 0;
-	for (uint8_t i = 1; i < PLACES; i++) {
-		const char end = begins(text, places[i]) ? text[strlen(places[i])] : '\0';
+	for (uint8_t i = 1; i < ACTIVITY_MEMORY_KINDS; i++) {
+		const char end =
+			begins(text, memory_kinds[i]) ? text[strlen(memory_kinds[i])] : '\0';
 		if (end == ')' || end == ' ')
 			found = i;
 	}
@@ -47,24 +48,24 @@ static uint8_t direction_of(const char *name)
 	return 0;
 }
 
-void import_copy_name(struct gpu_activity *w, const char *name)
+void import_memcpy_name(struct gpu_activity *w, const char *name)
 {
 	const char *from = strchr(name, '('), *to = strstr(name, "-> ");
 	w->what = w->kind == GPU_MEMCPY ? direction_of(name) : 0;
 	if (w->what)
 		w->valid |= GPU_HAS_WHAT;
-	w->from = from ? place_of(from + 1) : 0;
-	w->to = to ? place_of(to + 3) : 0;
+	w->from = from ? memory_kind_of(from + 1) : 0;
+	w->to = to ? memory_kind_of(to + 3) : 0;
 	if (w->from || w->to)
-		w->valid |= GPU_HAS_PLACES;
+		w->valid |= GPU_HAS_MEMORY_KINDS;
 }
 
-void import_wait_name(struct gpu_activity *w, const char *name)
+void import_sync_name(struct gpu_activity *w, const char *name)
 {
-	static const char *const waits[] = { "", "event sync", "stream wait", "stream sync",
+	static const char *const syncs[] = { "", "event sync", "stream wait", "stream sync",
 		"context sync" };
-	for (uint8_t i = 1; i < sizeof waits / sizeof waits[0]; i++) {
-		if (begins(name, waits[i])) {
+	for (uint8_t i = 1; i < sizeof syncs / sizeof syncs[0]; i++) {
+		if (begins(name, syncs[i])) {
 			w->what = i;
 			w->valid |= GPU_HAS_WHAT;
 		}

@@ -98,16 +98,16 @@ static uint32_t follow(struct walker *w, uint32_t activity)
 	uint32_t before = w->previous[activity];
 	uint64_t ready = before == NONE ? 0 : w->t->activities.v[before].end_ns;
 	const struct caller *call = p->call == NO_CALL ? NULL : &w->t->calls.v[p->call];
-	const uint64_t asked = call ? call->end_ns : 0;
-	if (asked < w->at && ready + HANDOVER_NS < w->at && asked + HANDOVER_NS < w->at) {
+	const uint64_t returned = call ? call->end_ns : 0;
+	if (returned < w->at && ready + HANDOVER_NS < w->at && returned + HANDOVER_NS < w->at) {
 		const uint32_t other = ended_by(w, w->at);
 		if (other != NONE && w->t->activities.v[other].end_ns > ready) {
 			before = other;
 			ready = w->t->activities.v[other].end_ns;
 		}
 	}
-	if (call && asked >= ready) {
-		spend(w, PATH_LAUNCH, asked);
+	if (call && returned >= ready) {
+		spend(w, PATH_LAUNCH, returned);
 		return follow_host(w, call);
 	}
 	if (before != NONE)

@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 /* Where in the order of launches the two products of a step back are, as names say. */
-static void note_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
+static void take_order(struct doing *d, const struct predict_product *p, uint64_t ticks)
 {
 	d->unordered |= !ticks;
 	if (p->weight && (!d->weight_from || ticks < d->weight_from))
@@ -38,7 +38,7 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 	struct doing *d = &j->spans.v[at].doing;
 	const struct predict_product *p = &j->products.v[row];
 	d->by.fewer |= p->fewer;
-	note_order(d, p, ticks);
+	take_order(d, p, ticks);
 	if (j->costs.v.v[j->spans.v[at].cost].matrix && p->helps)
 		return 0;
 	struct claim *new = array_push(&j->claims);
@@ -83,7 +83,7 @@ static struct cost cost_by(const struct cost *c, const struct predict_product *b
 }
 
 /* Keeps what the longest kernel of a product multiplies by, for the operators around too. */
-static void note_longest(struct joiner *j, const struct claim *k)
+static void keep_longest(struct joiner *j, const struct claim *k)
 {
 	struct doing *d = &j->spans.v[k->span].doing;
 	const struct cost *c = &j->costs.v.v[j->spans.v[k->span].cost];
@@ -186,7 +186,7 @@ void cost_sum(struct joiner *j,
 	for (size_t i = j->spans.n; i-- > 0;)
 		leave_to_inner(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->claims.n; i++)
-		note_longest(j, &j->claims.v[i]);
+		keep_longest(j, &j->claims.v[i]);
 	tell_outer(j);
 	for (size_t i = 0; i < j->claims.n; i++)
 		order_claim(j, &j->claims.v[i]);

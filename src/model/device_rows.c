@@ -90,7 +90,7 @@ static int moved_order(const void *one, const void *two)
 static struct moved_row *moved_of(struct report *r, const struct copy_row *c)
 {
 	const char *direction = copy_direction_name(c->what);
-	if (c->set)
+	if (c->is_memset)
 		return &r->sets;
 	direction = direction ? direction : "unknown";
 	for (size_t i = 0; i < r->copies.n; i++)
@@ -107,7 +107,7 @@ static int replace_moved(struct report *r)
 {
 	bool copies = false, sets = false;
 	for (size_t i = 0; i < r->device_copies.n; i++)
-		*(r->device_copies.v[i].set ? &sets : &copies) = true;
+		*(r->device_copies.v[i].is_memset ? &sets : &copies) = true;
 	if (copies)
 		r->copies.n = 0;
 	if (sets)

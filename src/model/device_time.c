@@ -234,11 +234,11 @@ static int count_shape(struct joiner *j, uint32_t index, const struct gpu_activi
 
 static int count_copy(struct joiner *j, const struct gpu_activity *w)
 {
-	const bool set = w->kind == GPU_MEMSET, places = w->valid & GPU_HAS_PLACES;
+	const bool set = w->kind == GPU_MEMSET, kinds = w->valid & GPU_HAS_MEMORY_KINDS;
 	const struct copy_row key = { .what = w->valid & GPU_HAS_WHAT && !set ? w->what : 0,
-		.from = places ? w->from : 0,
-		.to = places && !set ? w->to : 0,
-		.set = set };
+		.from = kinds ? w->from : 0,
+		.to = kinds && !set ? w->to : 0,
+		.is_memset = set };
 	struct copy_row *c = MAP_ROW(&j->copy_map, MAP_KEY(w->kind, key.what, key.from, key.to),
 		&j->r->device_copies, key);
 	if (!c)

@@ -28,7 +28,7 @@
 #define NEAR_GUESS      256u
 #define OPTIONS         8u
 #define OVERTAKEN       64u /* calls that others may overtake on their way to a number */
-#define WAITS_BACK      64u
+#define SYNCS_BACK      64u
 #define MARKS           32u
 #define OLD_ENOUGH      512u
 #define GIVE_UP         64u
@@ -100,7 +100,7 @@ struct join {
 	uint32_t call_count, activity_count;
 	uint32_t *next, *prev; /* candidates, by begin; [call_count] is before and behind all */
 	uint64_t *until;       /* the call of activities[i] began no later */
-	uint64_t *since;       /* … and ended no earlier; from waits */
+	uint64_t *since;       /* … and ended no earlier; from syncs */
 	uint32_t *ret_call;
 	uint32_t *stream;   /* by call: where its activities run, 0 anywhere */
 	uint64_t passed_ns; /* the call of the activity at hand ended no earlier */
@@ -284,7 +284,7 @@ static uint32_t try_ahead(const struct join *j, struct view *v, uint32_t activit
 {
 	uint32_t found = 0;
 	for (uint32_t i = 0; i < LOOK_AHEAD && activity < j->activity_count; i++, activity++) {
-		if (j->activities[activity].kind == JOIN_WAIT)
+		if (j->activities[activity].kind == JOIN_SYNC)
 			continue;
 		while (v->from != j->call_count && j->calls[v->from].end_ns < v->passed_ns)
 			v->from = j->next[v->from];
@@ -450,14 +450,14 @@ static uint32_t match(const struct join *j, uint32_t activity)
 
 /* ---- bounds ---- */
 
-/* A wait is as long as its call, so it is found by time alone. */
-static uint32_t find_wait(const struct join *j, const struct join_activity *w)
+/* A sync is as long as its call, so it is found by time alone. */
+static uint32_t find_sync(const struct join *j, const struct join_activity *w)
 {
 	uint32_t best = JOIN_NONE;
 	const uint32_t after = first_after(j, w->start_ns + CLOCK_ERROR_NS);
-	for (uint32_t i = 0; i < WAITS_BACK && i < after; i++) {
+	for (uint32_t i = 0; i < SYNCS_BACK && i < after; i++) {
 		const struct join_call *c = &j->calls[after - 1 - i];
-		if (c->kind != JOIN_WAIT || is_open(j, after - 1 - i) ||
+		if (c->kind != JOIN_SYNC || is_open(j, after - 1 - i) ||
 			!same_or_any(c->name, w->name) || c->end_ns + CLOCK_ERROR_NS < w->end_ns)
 			continue;
 		if (best != JOIN_NONE && distance(c->begin_ns, w->start_ns) >=
@@ -465,11 +465,11 @@ static uint32_t find_wait(const struct join *j, const struct join_activity *w)
 			continue;
 		best = after - 1 - i;
 	}
-	expect(best == JOIN_NONE || best < j->call_count, "the wait that is found is one of all");
+	expect(best == JOIN_NONE || best < j->call_count, "the sync that is found is one of all");
 	return best;
 }
 
-/* Before: until holds what the waits say of activities with lower numbers.  A start before the
+/* Before: until holds what the syncs say of activities with lower numbers.  A start before the
  * first call may be no date at all, and says nothing about others. */
 static void bound_above(struct join *j)
 {
@@ -493,15 +493,15 @@ static void bound_below(struct join *j)
 		j->since[i] = since = later(since, j->since[i]);
 }
 
-static void bound(struct join *j, bool waits)
+static void bound(struct join *j, bool syncs)
 {
 	for (uint32_t i = 0; i < j->activity_count; i++) {
 		const struct join_activity *w = &j->activities[i];
 		j->until[i] = UINT64_MAX;
 		j->since[i] = 0;
-		if (w->kind != JOIN_WAIT)
+		if (w->kind != JOIN_SYNC)
 			continue;
-		const uint32_t c = waits ? find_wait(j, w) : JOIN_NONE;
+		const uint32_t c = syncs ? find_sync(j, w) : JOIN_NONE;
 		j->ret_call[i] = c;
 		if (c == JOIN_NONE)
 			continue;
@@ -520,7 +520,7 @@ static void open_calls(struct join *j)
 	uint32_t last = j->call_count;
 	for (uint32_t i = 0; i < j->call_count; i++) {
 		j->prev[i] = JOIN_NONE;
-		if (j->calls[i].kind == JOIN_WAIT)
+		if (j->calls[i].kind == JOIN_SYNC)
 			continue;
 		j->prev[i] = last;
 		j->next[last] = i;
@@ -531,13 +531,13 @@ static void open_calls(struct join *j)
 	j->prev[j->call_count] = last;
 }
 
-static uint32_t run(struct join *j, bool waits)
+static uint32_t run(struct join *j, bool syncs)
 {
 	open_calls(j);
-	bound(j, waits);
+	bound(j, syncs);
 	j->passed_ns = j->numbers = j->steps = j->matched = j->given_up = 0;
 	for (uint32_t i = 0; i < j->activity_count; i++) {
-		if (j->activities[i].kind == JOIN_WAIT) {
+		if (j->activities[i].kind == JOIN_SYNC) {
 			if (j->ret_call[i] != JOIN_NONE)
 				close_thread(j, j->ret_call[i]);
 			continue;
@@ -559,9 +559,9 @@ static void run_best(struct join *j)
 {
 	uint32_t activity = 0, calls = 0;
 	for (uint32_t i = 0; i < j->activity_count; i++)
-		activity += j->activities[i].kind != JOIN_WAIT;
+		activity += j->activities[i].kind != JOIN_SYNC;
 	for (uint32_t i = 0; i < j->call_count; i++)
-		calls += j->calls[i].kind != JOIN_WAIT;
+		calls += j->calls[i].kind != JOIN_SYNC;
 	const uint32_t least = (activity < calls ? activity : calls) / 2;
 	const uint32_t with = run(j, true);
 	if (with < least && activity != j->activity_count && run(j, false) <= with + with / 4)
@@ -593,7 +593,7 @@ static struct handle *handle_of(struct handle *handles, const struct join_call *
 }
 
 /* Of more streams than there are places those stay that are given most (Misra and Gries). */
-static void note_stream(struct handle *h, uint32_t stream)
+static void add_vote(struct handle *h, uint32_t stream)
 {
 	for (uint32_t i = 0; i < STREAMS; i++) {
 		if (h->seen[i].votes && h->seen[i].stream != stream)
@@ -648,7 +648,7 @@ static bool learn_streams(struct join *j, struct handle *handles)
 {
 	bool against = false;
 	memset(handles, 0, HANDLES * sizeof *handles);
-	vote(j, handles, note_stream);
+	vote(j, handles, add_vote);
 	for (uint32_t i = 0; i < HANDLES; i++)
 		for (uint32_t k = 0; k < STREAMS; k++)
 			handles[i].seen[k].votes = 0;

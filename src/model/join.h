@@ -27,7 +27,7 @@
 
 #define JOIN_NONE UINT32_MAX
 
-enum join_kind { JOIN_KERNEL = 1, JOIN_COPY, JOIN_SET, JOIN_GRAPH, JOIN_WAIT };
+enum join_kind { JOIN_KERNEL = 1, JOIN_MEMCPY, JOIN_MEMSET, JOIN_GRAPH, JOIN_SYNC };
 
 /* A call that launched activities, or waited.  Times: nanoseconds of the clock of the activities.
  */

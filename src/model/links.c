@@ -121,9 +121,9 @@ static uint8_t join_kind_of(const struct gpu_activity *w)
 	if (w->valid & GPU_HAS_GRAPH || w->kind == GPU_GRAPH)
 		return JOIN_GRAPH;
 	return w->kind == GPU_KERNEL   ? JOIN_KERNEL
-	       : w->kind == GPU_MEMCPY ? JOIN_COPY
-	       : w->kind == GPU_MEMSET ? JOIN_SET
-	       : w->kind == GPU_SYNC   ? JOIN_WAIT
+	       : w->kind == GPU_MEMCPY ? JOIN_MEMCPY
+	       : w->kind == GPU_MEMSET ? JOIN_MEMSET
+	       : w->kind == GPU_SYNC   ? JOIN_SYNC
 				       : 0;
 }
 
@@ -297,12 +297,12 @@ static bool describe(
 		return true;
 	case CALL_COPY:
 	case CALL_SET:
-		c->kind = fn->kind == CALL_COPY ? JOIN_COPY : JOIN_SET;
+		c->kind = fn->kind == CALL_COPY ? JOIN_MEMCPY : JOIN_MEMSET;
 		c->name = fn->kind == CALL_COPY ? direction_of(fn->memory) : 0;
 		c->blocks = c->name == COPY_DTOH && !strstr(fn->name, "Async");
 		return schema_call_bytes(fn, r, &c->shape) && c->shape;
 	default:
-		c->kind = JOIN_WAIT;
+		c->kind = JOIN_SYNC;
 		c->name = wait_of(fn->name);
 		return c->name != 0;
 	}

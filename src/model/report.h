@@ -151,7 +151,7 @@ struct activity_row {
 
 struct copy_row {
 	uint8_t what, from, to; /* 0: not known */
-	bool set;               /* not a copy; `from` is where */
+	bool is_memset;         /* not a memcpy; `from` is where */
 	uint64_t count;
 	uint64_t bytes;
 	uint64_t total_ns;
@@ -255,7 +255,7 @@ struct idle {
 	uint64_t ns;
 	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
 	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
-	uint8_t asked;   /* enum idle_asked */
+	uint8_t issued;  /* enum idle_issued */
 };
 #define IDLE_QUEUED  0xfe
 #define IDLE_UNKNOWN 0xff
@@ -263,11 +263,11 @@ struct idle {
 /* When the activity that ended an idle gap was asked for, seen from the moment in which the device
  * ran dry.
  */
-enum idle_asked {
-	ASKED_AFTER,  /* the call had not begun */
-	ASKED_DURING, /* it had begun, and not returned */
-	ASKED_BEFORE, /* it had returned */
-	ASKED_AGAIN,  /* by the same call as the activity before */
+enum idle_issued {
+	ISSUED_AFTER,        /* the call had not begun */
+	ISSUED_DURING,       /* it had begun, and not returned */
+	ISSUED_BEFORE,       /* it had returned */
+	ISSUED_BY_SAME_CALL, /* by the same call as the activity before */
 };
 
 /* A time in which no device did anything. */

@@ -130,10 +130,10 @@ static struct idle begin_of(const struct account *a, const struct activity *p, u
 	const bool again = p > a->t->activities.v && p[-1].call == p->call;
 	return (struct idle){ .until_ns = p->start_ns,
 		.blocked = (uint8_t)host_time_state(&a->host, c->thread, dry),
-		.asked = again                ? ASKED_AGAIN
-			 : c->end_ns <= dry   ? ASKED_BEFORE
-			 : c->start_ns <= dry ? ASKED_DURING
-					      : ASKED_AFTER };
+		.issued = again                ? ISSUED_BY_SAME_CALL
+			  : c->end_ns <= dry   ? ISSUED_BEFORE
+			  : c->start_ns <= dry ? ISSUED_DURING
+					       : ISSUED_AFTER };
 }
 
 /* Why nothing ran from `from` until p began. */
@@ -144,18 +144,18 @@ static int explain(struct account *a, const struct activity *p, uint64_t from, u
 		return put_idle(a,
 			(struct idle){ .until_ns = to, .ns = to - from, .what = IDLE_UNKNOWN }, ns);
 	const struct caller *c = &a->t->calls.v[p->call];
-	const uint64_t asked = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
+	const uint64_t issued = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
 	uint64_t host[HOST_STATES] = { 0 };
 	struct idle i = begin_of(a, p, from);
 	int e = 0;
-	host_time_split(&a->host, c->thread, from, asked, host);
+	host_time_split(&a->host, c->thread, from, issued, host);
 	for (int s = 0; s < HOST_STATES && !e; s++) {
 		i.what = (uint8_t)s;
 		i.ns = host[s];
 		e = put_idle(a, i, ns);
 	}
 	i.what = IDLE_QUEUED;
-	i.ns = to - asked;
+	i.ns = to - issued;
 	return e ? e : put_idle(a, i, ns);
 }
 
@@ -179,7 +179,7 @@ static int count_gap(struct account *a, const struct activity *p)
 /* ---- the queue ---- */
 
 /* From the call's return until the activity began; activities of a graph wait for each other. */
-static void count_wait(struct account *a, const struct activity *p)
+static void count_queued(struct account *a, const struct activity *p)
 {
 	struct analysis *to = &a->r->analysis;
 	if (p->call == NO_CALL)
@@ -278,7 +278,7 @@ static int walk(struct account *a)
 		}
 		if (p->end_ns >= a->all.until)
 			a->last_row = p->row;
-		count_wait(a, p);
+		count_queued(a, p);
 		count_activity(a, p);
 	}
 	wall[WALL_AFTER] = a->end_ns - a->all.until;

@@ -239,7 +239,7 @@ static long take_free(const struct recorder *r, long fd, uint32_t *ret_bytes)
 
 void recorder_free(struct trace_header *h, struct chunk_header *c, uint64_t offset)
 {
-	/* Only now may its thread write over it.  (chunk_renew, chunk_leave) */
+	/* Only now may its thread write over it.  (chunk_recycle, chunk_leave) */
 	const uint16_t was = __atomic_exchange_n(&c->state, CHUNK_FREE, __ATOMIC_ACQ_REL);
 	const uint64_t granule = offset / TRACE_GRAIN;
 	if (!expect_inside(offset % TRACE_GRAIN == 0, "chunks begin at granules"))
@@ -303,7 +303,7 @@ struct chunk_header *recorder_chunk(
 
 /* ---- a thread's own ---- */
 
-bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
+bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
 	const struct chunk_birth *birth)
 {
 	if (!expect_inside(m->chunk && birth, "a chunk that is begun anew is mapped") ||

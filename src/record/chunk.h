@@ -55,7 +55,7 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 	const struct chunk_birth *birth);
 
 /* Begins a kept chunk anew, once it has been drained.  False when it has not. */
-bool chunk_renew(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
+bool chunk_recycle(const struct recorder *r, const struct mapped *m, enum chunk_kind kind,
 	const struct chunk_birth *birth);
 
 /* Closes an open chunk of this process where its content ends. */

@@ -272,7 +272,7 @@ static struct mapped take_drained(const struct recorder *r, struct writer *w, st
 {
 	for (int i = 0; r->header->mode == TRACE_FILE && i < LANE_MOST && t->kept[i].chunk; i++) {
 		struct mapped m = t->kept[i];
-		if (!chunk_renew(r, &m, w->kind, birth))
+		if (!chunk_recycle(r, &m, w->kind, birth))
 			continue;
 		take_out(t, i);
 		return m;

@@ -266,10 +266,12 @@ static void put_device_copies(struct json *j, const struct report *r)
 	for (size_t i = 0; i < r->device_copies.n; i++) {
 		const struct copy_row *c = &r->device_copies.v[i];
 		json_begin_object(j, NULL);
-		json_str(j, "kind", c->set ? "set" : "copy");
+		json_str(j, "kind", c->is_memset ? "set" : "copy");
 		json_str_or_null(j, "direction", copy_direction_name(c->what));
-		json_str_or_null(j, "from", c->set ? NULL : memory_place_name(c->from));
-		json_str_or_null(j, "to", memory_place_name(c->set ? c->from : c->to));
+		json_str_or_null(
+			j, "from", c->is_memset ? NULL : activity_memory_kind_name(c->from));
+		json_str_or_null(
+			j, "to", activity_memory_kind_name(c->is_memset ? c->from : c->to));
 		json_u64(j, "count", c->count);
 		json_u64(j, "bytes", c->bytes);
 		json_u64(j, "device_total_ns", c->total_ns);

@@ -107,9 +107,9 @@ static void warn_inflight(struct report *r)
 static void warn_names(struct report *r)
 {
 	const struct meta *m = &r->meta;
-	for (size_t i = 0; i < m->notes.n; i++)
-		warn(r, "process %u: %s", r->trace->processes.v[m->notes.v[i].process].pid,
-			m->names.v[m->notes.v[i].name].text);
+	for (size_t i = 0; i < m->messages.n; i++)
+		warn(r, "process %u: %s", r->trace->processes.v[m->messages.v[i].process].pid,
+			m->names.v[m->messages.v[i].name].text);
 	for (size_t i = 0; i < m->unknown.n; i++)
 		if (m->unknown.v[i].count)
 			warn(r, "%s was called %" PRIu64 " times; this Weir does not know it",

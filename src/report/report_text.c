@@ -493,8 +493,9 @@ static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
 
 static void put_device_copy(struct table *t, const struct copy_row *c)
 {
-	const char *direction = c->set ? "memset" : copy_direction_name(c->what);
-	const char *from = memory_place_name(c->from), *to = memory_place_name(c->to);
+	const char *direction = c->is_memset ? "memset" : copy_direction_name(c->what);
+	const char *from = activity_memory_kind_name(c->from),
+		   *to = activity_memory_kind_name(c->to);
 	table_count(t, c->count);
 	table_bytes(t, c->bytes);
 	table_ns(t, c->total_ns);

@@ -126,11 +126,11 @@ const char *activity_direction(const struct gpu_activity *w)
 								: NULL;
 }
 
-const char *memory_place_name(unsigned place)
+const char *activity_memory_kind_name(unsigned kind)
 {
 	static const char *const names[] = { NULL, "pageable", "pinned", "device", "array",
 		"managed", "static device", "static managed" };
-	return NAME_OF(names, place);
+	return NAME_OF(names, kind);
 }
 
 const char *activity_kind_name(unsigned kind)

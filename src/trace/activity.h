@@ -60,7 +60,7 @@ static inline bool range_nests(uint16_t kind)
 /* "HtoD", "pinned", "kernel", "operator"; NULL for numbers that have no name. */
 const char *copy_direction_name(unsigned direction);
 const char *activity_direction(const struct gpu_activity *w); /* NULL also for what is no copy */
-const char *memory_place_name(unsigned place);
+const char *activity_memory_kind_name(unsigned kind);
 const char *activity_kind_name(unsigned kind);
 const char *wait_kind_name(unsigned kind);
 const char *range_kind_name(unsigned kind);

@@ -13,7 +13,7 @@
 
 #define NODE_KERNEL   0u /* CU_GRAPH_NODE_TYPE_KERNEL */
 #define NODE_DISABLED 0x80000000u
-#define NOTES_KEPT    1000u
+#define MESSAGES_KEPT 1000u
 #define DEVICES_KEPT  1024u
 
 struct loader {
@@ -162,15 +162,15 @@ static int add_unknown(struct loader *l, const struct record *r)
 	return 0;
 }
 
-static int add_note(struct loader *l, const struct record *r)
+static int add_message(struct loader *l, const struct record *r)
 {
-	struct meta_note n = { .process = l->process, .ticks = r->ticks };
-	if (l->m->notes.n >= NOTES_KEPT)
+	struct meta_message n = { .process = l->process, .ticks = r->ticks };
+	if (l->m->messages.n >= MESSAGES_KEPT)
 		return 0;
 	const int e = intern_text(l->m, r, 0, &n.name);
 	if (e)
 		return e;
-	struct meta_note *to = array_push(&l->m->notes);
+	struct meta_message *to = array_push(&l->m->messages);
 	if (!to)
 		return -ENOMEM;
 	*to = n;
@@ -248,8 +248,8 @@ static int add_record(struct loader *l, const struct record *r)
 		return add_graph(l, r, true);
 	case META_UNKNOWN:
 		return add_unknown(l, r);
-	case META_NOTE:
-		return add_note(l, r);
+	case META_MESSAGE:
+		return add_message(l, r);
 	case META_STRING:
 		return add_string(l, r);
 	case META_DEVICE:
@@ -451,7 +451,7 @@ void meta_fini(struct meta *m)
 	array_free(&m->steps);
 	array_free(&m->nodes);
 	array_free(&m->unknown);
-	array_free(&m->notes);
+	array_free(&m->messages);
 	array_free(&m->devices);
 	array_free(&m->attributes);
 	map_fini(&m->name_map);

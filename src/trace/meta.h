@@ -64,7 +64,7 @@ struct meta_unknown {
 	uint64_t count;
 };
 
-struct meta_note {
+struct meta_message {
 	uint32_t process;
 	uint32_t name;
 	uint64_t ticks;
@@ -98,7 +98,7 @@ struct meta {
 	ARRAY(struct graph_step) steps; /* sorted by exec, ticks, order */
 	ARRAY(struct graph_node) nodes;
 	ARRAY(struct meta_unknown) unknown;
-	ARRAY(struct meta_note) notes;
+	ARRAY(struct meta_message) messages;
 	ARRAY(struct meta_device) devices;
 	ARRAY(struct meta_attributes) attributes; /* sorted by process, handle, ticks */
 	uint64_t torn;

@@ -50,7 +50,7 @@ static struct map_key identity(const struct chunk_header *c)
 		c->open.ticks);
 }
 
-static bool note_block(struct moved *m, const struct block_header *b, uint64_t payload)
+static bool add_block(struct moved *m, const struct block_header *b, uint64_t payload)
 {
 	uint32_t *index = map_get(&m->index, identity(&b->chunk));
 	struct chunk_ref *ref = index ? array_push(&m->blocks) : NULL;
@@ -67,7 +67,7 @@ static bool note_block(struct moved *m, const struct block_header *b, uint64_t p
 	return true;
 }
 
-static void note_container(struct moved *m, uint64_t offset, uint64_t end)
+static void add_container(struct moved *m, uint64_t offset, uint64_t end)
 {
 	uint32_t *known = map_get(&m->index, MAP_KEY(0, 0, 0, offset));
 	struct container *to = known && *known == MAP_NONE ? array_push(&m->containers) : NULL;
@@ -84,7 +84,7 @@ static void walk_container(const struct trace *t, struct moved *m, struct contai
 		block_sane(&b)) {
 		const uint64_t payload = c->at + sizeof b;
 		const uint64_t padded = ((uint64_t)b.bytes + 7) & ~7ull;
-		if (padded > c->end - payload || !note_block(m, &b, payload))
+		if (padded > c->end - payload || !add_block(m, &b, payload))
 			return;
 		c->at = payload + padded;
 		expect(c->at <= c->end, "a walk over blocks stays inside its container");
@@ -107,7 +107,7 @@ static void walk_chunks(const struct trace *t, struct moved *m)
 				  chunk_sane(&c, end - at);
 		all &= sane;
 		if (sane && c.kind == CHUNK_PACKED)
-			note_container(m, at, at + c.bytes);
+			add_container(m, at, at + c.bytes);
 		at += sane ? c.bytes : TRACE_GRAIN;
 		m->walked = all ? at : m->walked;
 	}

@@ -194,7 +194,7 @@ static int64_t read_new(struct tail *tail, struct tailed *c, size_t piece)
 	return n && read_at(tail->fd, to, n, from) ? 0 : (int64_t)n;
 }
 
-static int note_records(struct tail *tail, uint32_t chunk, size_t start, size_t bytes)
+static int add_records(struct tail *tail, uint32_t chunk, size_t start, size_t bytes)
 {
 	struct records it = { .at = tail->bytes.v + start, .end = tail->bytes.v + start + bytes };
 	const struct record *r;
@@ -232,7 +232,7 @@ static int read_records(struct tail *tail, uint32_t chunk)
 			return (int)n;
 		tail->bytes.n += (size_t)n;
 		c->at += (uint32_t)n;
-		const int e = note_records(tail, chunk, start, (size_t)n);
+		const int e = add_records(tail, chunk, start, (size_t)n);
 		if (e)
 			return e;
 	}

@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	strings_forget();
 	operator_forget();
-	operator_note_args(1, "{\"dtype\":\"float16\"}", 19);
-	operator_note_args(2, text, size);
+	operator_set_args(1, "{\"dtype\":\"float16\"}", 19);
+	operator_set_args(2, text, size);
 	writes = 0;
 	const bool taken = operator_parse(text + 1, size - 1, text[0] & 3, &r);
 	if (taken ? !r.name || !r.kind || writes != 1 + (r.args != 0) : r.name || r.kind)

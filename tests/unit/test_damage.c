@@ -43,7 +43,7 @@ static void make_small(void)
 	maker_meta(m, meta, META_GRAPH, 1, 3, graph, &node, sizeof node, 1);
 	maker_meta(m, meta, META_NODE, 2, 1, graph, &node, sizeof node, 1);
 	maker_meta(m, meta, META_UNKNOWN, 2, 1, &parent, "cuNew", 5, 5);
-	maker_meta(m, meta, META_NOTE, 2, 0, NULL, "note", 4, 4);
+	maker_meta(m, meta, META_MESSAGE, 2, 0, NULL, "note", 4, 4);
 	maker_chunk(m, CHUNK_COUNTERS, 100, 101, counters, sizeof counters);
 	for (uint64_t i = 0; i < 3; i++) {
 		maker_put(m, t,

@@ -132,8 +132,8 @@ static void copy_in(uint64_t bytes, uint64_t ns, uint8_t from, uint64_t address)
 	w->bytes = bytes;
 	w->what = COPY_HTOD;
 	w->from = from;
-	w->to = PLACE_DEVICE;
-	w->valid |= GPU_HAS_BYTES | GPU_HAS_WHAT | GPU_HAS_PLACES;
+	w->to = MEMORY_KIND_DEVICE;
+	w->valid |= GPU_HAS_BYTES | GPU_HAS_WHAT | GPU_HAS_MEMORY_KINDS;
 	call(FN_HTOD, 2500, 3, U(0x7000), address, bytes);
 }
 
@@ -373,7 +373,7 @@ static void a_long_idle_gap_that_came_up_once_is_start_up(void **state)
 static void what_comes_before_the_loop_does_not_count(void **state)
 {
 	for (int i = 0; i < 20; i++)
-		copy_in(64 << 20, 6500000, PLACE_PAGEABLE, 0x9000 + (uint64_t)i);
+		copy_in(64 << 20, 6500000, MEMORY_KIND_PAGEABLE, 0x9000 + (uint64_t)i);
 	launches(100, (struct shape){ text("k"), 132, 256, 16, 0 }, 100000);
 	expect_none();
 }
@@ -428,21 +428,21 @@ static void streams_that_do_not_wait_are_not(void **state)
 static void copies_of_pageable_memory_are_told(void **state)
 {
 	for (int i = 0; i < 30; i++)
-		copy_in(64 << 20, 6500000, PLACE_PAGEABLE, 0x9000);
+		copy_in(64 << 20, 6500000, MEMORY_KIND_PAGEABLE, 0x9000);
 	expect_first("pageable-copies", 75, 85);
 }
 
 static void copies_of_pinned_memory_are_not(void **state)
 {
 	for (int i = 0; i < 30; i++)
-		copy_in(64 << 20, 1250000, PLACE_PINNED, 0x9000);
+		copy_in(64 << 20, 1250000, MEMORY_KIND_PINNED, 0x9000);
 	expect_none();
 }
 
 static void copies_between_kernels_are_told(void **state)
 {
 	for (int i = 0; i < 30; i++) {
-		copy_in(16 << 20, 300000, PLACE_PINNED, 0x9000);
+		copy_in(16 << 20, 300000, MEMORY_KIND_PINNED, 0x9000);
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
 	}
 	expect_first("copies-in-loop", 46, 52);
@@ -453,9 +453,9 @@ static void results_that_are_copied_back_are_told(void **state)
 {
 	for (int i = 0; i < 30; i++) {
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
-		copy_in(16 << 20, 300000, PLACE_DEVICE, 0);
+		copy_in(16 << 20, 300000, MEMORY_KIND_DEVICE, 0);
 		activity[activity_count - 1].what = COPY_DTOH;
-		activity[activity_count - 1].to = PLACE_PINNED;
+		activity[activity_count - 1].to = MEMORY_KIND_PINNED;
 	}
 	launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
 	expect_first("copies-in-loop", 46, 52);

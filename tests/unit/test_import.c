@@ -235,8 +235,8 @@ static void older_names_and_numbers_as_strings_are_known(void **state)
 	assert_int_equal(trace->processes.v[0].pid, 1);
 	const struct copy_row *c = report->device_copies.v;
 	assert_int_equal(c->what, COPY_HTOD);
-	assert_int_equal(c->from, PLACE_PINNED);
-	assert_int_equal(c->to, PLACE_DEVICE);
+	assert_int_equal(c->from, MEMORY_KIND_PINNED);
+	assert_int_equal(c->to, MEMORY_KIND_DEVICE);
 	assert_string_equal(report->copies.v[0].direction, "HtoD");
 	assert_int_equal(report->copies.v[0].bytes, 1000);
 	assert_int_equal(stats.unjoined, 1);
@@ -584,8 +584,8 @@ static void an_export_of_nsight_systems_is_read(void **state)
 	assert_int_equal(report->kernel_rows.v[0].host_ticks, 1000);
 	assert_int_equal(operator_named("inner")->device_self_ns, 2000);
 	assert_int_equal(operator_named("step")->device_total_ns, 2000);
-	assert_int_equal(report->device_copies.v[0].from, PLACE_PINNED);
-	assert_int_equal(report->device_copies.v[0].to, PLACE_DEVICE);
+	assert_int_equal(report->device_copies.v[0].from, MEMORY_KIND_PINNED);
+	assert_int_equal(report->device_copies.v[0].to, MEMORY_KIND_DEVICE);
 	assert_int_equal(report->device_copies.v[0].bytes, 4096);
 	assert_int_equal(activity_named("Synchronize")->kind, GPU_SYNC);
 	assert_int_equal(report->devices.v[0].busy_ns, 2000 + 500 + 100);

@@ -75,7 +75,7 @@ static struct event make_event(
 	e.call.thread = thread;
 	e.call.begin_ns = p->early ? given - 200 + draw(p->early + 200) : given - 200 - draw(400);
 	e.call.end_ns = given + 1000 + draw(800);
-	e.call.kind = e.activity.kind = wait ? JOIN_WAIT : JOIN_KERNEL;
+	e.call.kind = e.activity.kind = wait ? JOIN_SYNC : JOIN_KERNEL;
 	e.call.name = e.activity.name = wait ? 3 : kernel;
 	e.call.shape = e.activity.shape = wait ? 0 : kernel * 7919;
 	e.activity.correlation = number;
@@ -151,7 +151,7 @@ static struct scene play(const struct plan *p)
 		number += 1 + draw(2 * p->step - 1);
 		struct event *e = &s.events[s.count];
 		*e = make_event(p, &threads[next], next, number, threads[next].now + 700);
-		const bool wait = e->call.kind == JOIN_WAIT;
+		const bool wait = e->call.kind == JOIN_SYNC;
 		e->has_activity = draw(10000) >= p->lost_activities &&
 				  (s.count < p->gap_activity_at ||
 					  s.count >= p->gap_activity_at + p->gap_activity);
@@ -186,7 +186,7 @@ static struct score score_of(const struct scene *s)
 {
 	struct score c = { 0 };
 	for (size_t i = 0; i < s->activity_count; i++) {
-		if (s->activity[i].kind == JOIN_WAIT)
+		if (s->activity[i].kind == JOIN_SYNC)
 			continue;
 		c.wanted += s->truth[i] != JOIN_NONE;
 		c.found += s->found[i] != JOIN_NONE;
@@ -431,16 +431,16 @@ static void a_copy_that_blocks_ends_after_its_work(void **unused)
 			.end_ns = 2000,
 			.shape = 64,
 			.name = 2,
-			.kind = JOIN_COPY,
+			.kind = JOIN_MEMCPY,
 			.blocks = 1 },
 		{ .begin_ns = 500000,
 			.end_ns = 560000,
 			.shape = 64,
 			.name = 2,
-			.kind = JOIN_COPY,
+			.kind = JOIN_MEMCPY,
 			.blocks = 1 },
 	};
-	const struct join_activity activity = { 9, 510000, 550000, 64, 2, JOIN_COPY, 0 };
+	const struct join_activity activity = { 9, 510000, 550000, 64, 2, JOIN_MEMCPY, 0 };
 	uint32_t found;
 	assert_int_equal(join_calls(calls, 2, &activity, 1, &found), 0);
 	assert_int_equal(found, 1);

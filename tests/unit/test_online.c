@@ -31,7 +31,7 @@ union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
 static struct trace_header header;
 static char noted[4096];
 
-void meta_note(const char *text)
+void meta_message(const char *text)
 {
 	snprintf(noted, sizeof noted, "%s", text);
 }

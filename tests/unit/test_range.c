@@ -91,10 +91,10 @@ static void the_type_of_the_module_around_stands_beside_the_sizes(void **state)
 	struct range_text r, other;
 	strings_forget();
 	operator_forget();
-	operator_note_args(7, half, strlen(half));
-	operator_note_args(8, whole, strlen(whole));
-	operator_note_args(8, whole, strlen(whole));
-	operator_note_args(9, "{\"payload\":1}", 13);
+	operator_set_args(7, half, strlen(half));
+	operator_set_args(8, whole, strlen(whole));
+	operator_set_args(8, whole, strlen(whole));
+	operator_set_args(9, "{\"payload\":1}", 13);
 	assert_true(operator_parse(message, strlen(message), 8, &r));
 	assert_true(operator_parse(message, strlen(message), 7, &r));
 	assert_true(operator_parse("aten::mm, op_id = 4", 19, 7, &other));
@@ -124,9 +124,9 @@ static void a_convolution_says_how_it_goes(void **state)
 	strings_forget();
 	operator_forget();
 	string_id("aten::conv2d", 12);
-	operator_note_args(7, conv, strlen(conv));
+	operator_set_args(7, conv, strlen(conv));
 	for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-		operator_note_args(8 + i, wrong[i], strlen(wrong[i]));
+		operator_set_args(8 + i, wrong[i], strlen(wrong[i]));
 	assert_true(operator_parse(message, strlen(message), 7, &r));
 	assert_string_equal(written,
 		"{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\",\"module conv\":"
@@ -144,10 +144,10 @@ static void many_types_of_modules_are_not_all_kept(void **state)
 	char text[64];
 	operator_forget();
 	for (uint32_t i = 1; i < 100; i++)
-		operator_note_args(
+		operator_set_args(
 			i, text, (size_t)snprintf(text, sizeof text, "{\"dtype\":\"type%u\"}", i));
 	memset(text, 'x', sizeof text);
-	operator_note_args(200, text, sizeof text);
+	operator_set_args(200, text, sizeof text);
 	operator_forget();
 }
 

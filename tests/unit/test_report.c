@@ -425,7 +425,7 @@ static void what_is_missing_is_said(void **state)
 	const uint64_t unknown = 0, counts[2] = { 5, 0 };
 	m->header.lost = 12;
 	maker_meta(m, meta_thread, META_UNKNOWN, 1, 1, &unknown, "cuBrandNew", 10, 10);
-	maker_meta(m, meta_thread, META_NOTE, 1, 0, NULL, "loaded late", 11, 11);
+	maker_meta(m, meta_thread, META_MESSAGE, 1, 0, NULL, "loaded late", 11, 11);
 	maker_chunk(m, CHUNK_UNKNOWN, 100, 100, counts, sizeof counts);
 	call(FN_SYNC, 0, 1, U(7));
 	call(FN_SYNC, 0, 1, U(7))->fn = 0;

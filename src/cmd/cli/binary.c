@@ -51,7 +51,7 @@ static uint64_t file_offset(const struct image *f, const Elf64_Ehdr *e, uint64_t
 	return f->size;
 }
 
-static void note_library(struct binary *b, const char *name)
+static void take_library(struct binary *b, const char *name)
 {
 	if (!strncmp(name, "libcudart.so", 12))
 		snprintf(b->runtime, sizeof b->runtime, "%s", name);
@@ -78,7 +78,7 @@ static void read_dynamic(
 			continue;
 		name = text(f, strings + d[i].d_un.d_val);
 		if (name)
-			note_library(b, name);
+			take_library(b, name);
 	}
 }
 

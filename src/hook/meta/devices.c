@@ -51,7 +51,7 @@ static bool ask_device(int i, struct device_properties *ret_d)
 	return true;
 }
 
-static void note_uuid(const struct device_properties *d)
+static void write_uuid(const struct device_properties *d)
 {
 	static const uint8_t none[16];
 	uint64_t args[3] = { d->args[0] };
@@ -74,8 +74,8 @@ static void start_predictions(const struct device_properties *d, bool alike, con
 		return;
 	const struct predict_config config = { c->history, c->warm, c->model, c->models };
 	if (!alike)
-		meta_note("no times are predicted: the devices are of several kinds; choose one "
-			  "with CUDA_VISIBLE_DEVICES");
+		meta_message("no times are predicted: the devices are of several kinds; choose one "
+			     "with CUDA_VISIBLE_DEVICES");
 	else if (online_start(&config, d->name,
 			 (unsigned)(d->args[3] >> 16) * 10 + (unsigned)(d->args[3] & 0xffff),
 			 (uint32_t)d->args[2], uuid))
@@ -96,7 +96,7 @@ void devices_describe(void)
 		if (!ask_device(i, &d))
 			continue;
 		meta_text(META_DEVICE, d.args, 4, d.name, (uint32_t)strnlen(d.name, sizeof d.name));
-		note_uuid(&d);
+		write_uuid(&d);
 		predict_uuid_add(&all, d.uuid);
 		if (!*first.name)
 			first = d;

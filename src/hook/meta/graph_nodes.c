@@ -133,7 +133,7 @@ static uint64_t signature_of(const struct expansion *x)
 }
 
 /* Most updates change parameters alone, and are nothing new. */
-static void note_graph(uint64_t exec, void *graph)
+static void record_graph(uint64_t exec, void *graph)
 {
 	if (!hook_recorder.header)
 		return;
@@ -150,7 +150,7 @@ static void note_graph(uint64_t exec, void *graph)
 void after_cuGraphInstantiate(int result, void *exec, void *graph, void *node, void *log, size_t n)
 {
 	if (!result && exec)
-		note_graph(*(const uint64_t *)exec, graph);
+		record_graph(*(const uint64_t *)exec, graph);
 }
 
 void after_cuGraphInstantiateWithFlags(
@@ -167,7 +167,7 @@ void after_cuGraphInstantiateWithParams(int result, void *exec, void *graph, voi
 void after_cuGraphExecUpdate(int result, void *exec, void *graph, void *node, void *update)
 {
 	if (!result)
-		note_graph((uintptr_t)exec, graph);
+		record_graph((uintptr_t)exec, graph);
 }
 
 void after_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
@@ -175,7 +175,7 @@ void after_cuGraphExecUpdate_v2(int result, void *exec, void *graph, void *info)
 	after_cuGraphExecUpdate(result, exec, graph, NULL, NULL);
 }
 
-static void note_node(void *exec, const struct graph_node *node)
+static void record_node(void *exec, const struct graph_node *node)
 {
 	known_remember(&graphs, (uintptr_t)exec, 0); /* not what it was when it was instantiated */
 	graphs_set((uintptr_t)exec, 0);
@@ -188,7 +188,7 @@ static void note_node(void *exec, const struct graph_node *node)
 	record_commit(r, META_NODE);
 }
 
-static void note_params(
+static void record_params(
 	void *exec, void *node, const struct cu_kernel_node_params *p, void *function)
 {
 	struct graph_node to = {
@@ -198,21 +198,21 @@ static void note_params(
 	memcpy(to.grid, &p->grid_x, sizeof to.grid);
 	memcpy(to.block, &p->block_x, sizeof to.block);
 	kernel_describe(to.function);
-	note_node(exec, &to);
+	record_node(exec, &to);
 }
 
 void after_cuGraphExecKernelNodeSetParams(int result, void *exec, void *node, const void *params)
 {
 	const struct cu_kernel_node_params *p = params; /* version 1 ends before kern */
 	if (!result && p)
-		note_params(exec, node, p, p->func);
+		record_params(exec, node, p, p->func);
 }
 
 void after_cuGraphExecKernelNodeSetParams_v2(int result, void *exec, void *node, const void *params)
 {
 	const struct cu_kernel_node_params *p = params;
 	if (!result && p)
-		note_params(exec, node, p, p->func ? p->func : p->kern);
+		record_params(exec, node, p, p->func ? p->func : p->kern);
 }
 
 void after_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned enabled)
@@ -227,7 +227,7 @@ void after_cuGraphNodeSetEnabled(int result, void *exec, void *node, unsigned en
 	if (type == NODE_KERNEL)
 		describe_kernel(&to, node);
 	to.type |= enabled ? 0 : 1u << 31;
-	note_node(exec, &to);
+	record_node(exec, &to);
 }
 
 void graph_nodes_forget(void)

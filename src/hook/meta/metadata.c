@@ -40,9 +40,9 @@ bool meta_has_room(void)
 	return false;
 }
 
-void meta_note(const char *text)
+void meta_message(const char *text)
 {
-	meta_text(META_NOTE, NULL, 0, text, (uint32_t)strlen(text));
+	meta_text(META_MESSAGE, NULL, 0, text, (uint32_t)strlen(text));
 }
 
 static size_t read_whole(const char *path, char *to, size_t size)

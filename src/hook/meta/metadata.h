@@ -22,7 +22,7 @@ void meta_text(
 bool meta_has_room(void);
 
 /* A sentence for whoever reads the trace. */
-void meta_note(const char *text);
+void meta_message(const char *text);
 
 /* What program this process is. */
 void meta_process(void);

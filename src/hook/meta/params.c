@@ -62,8 +62,8 @@ static bool is_full(void)
 static void close_room(void)
 {
 	if (__atomic_exchange_n(&room_used, ROOM_WORDS, __ATOMIC_RELAXED) < ROOM_WORDS)
-		meta_note("there is no room for more functions: what those that come now are "
-			  "given is not kept, and their times are not predicted");
+		meta_message("there is no room for more functions: what those that come now are "
+			     "given is not kept, and their times are not predicted");
 }
 
 /* Room for a layout; a signal handler may take some in the middle of it.  0: there is none. */

@@ -28,11 +28,11 @@ static struct {
 	char found[RECORDER_PATH]; /* among those that came with Weir */
 } files;
 
-static void note(const char *what, const char *path, const char *why)
+static void message(const char *what, const char *path, const char *why)
 {
 	struct error e;
 	error_set(&e, 0, "%s%s: %s", what, path, why);
-	meta_note(e.text);
+	meta_message(e.text);
 }
 
 /* ---- reading ---- */
@@ -91,7 +91,7 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 	size_t bytes = 0;
 	void *memory = read_file(path, &bytes, &why);
 	if (!memory) {
-		note("nothing is known of earlier runs, ", path, why);
+		message("nothing is known of earlier runs, ", path, why);
 		return;
 	}
 	int e = predict_attach(&other, memory, bytes, d);
@@ -103,10 +103,10 @@ static void begin_with(struct predict *p, const char *path, const struct predict
 	if (!e)
 		memcpy(p->tables, memory, p->tables->bytes);
 	else
-		note("nothing is taken from ", path, why_not(e));
+		message("nothing is taken from ", path, why_not(e));
 	if (!e && transferred) {
 		predict_transfer(p, d);
-		note("what is taken are first guesses, ", path,
+		message("what is taken are first guesses, ", path,
 			"it was learnt on another device of this kind");
 	}
 	sys(munmap, memory, bytes);
@@ -193,7 +193,7 @@ void history_file_at_exit(void)
 		why = "the program ended in the middle of learning";
 	}
 	if (why)
-		note("what was learnt can't be written to ", to, why);
+		message("what was learnt can't be written to ", to, why);
 }
 
 /* ---- the model ---- */
@@ -226,7 +226,7 @@ static void offer(struct predict *p, const struct predict_sample *recent, size_t
 	size_t bytes = 0;
 	void *memory = read_file(path, &bytes, &why);
 	if (!memory) {
-		note("no model is taken from ", path, why);
+		message("no model is taken from ", path, why);
 		return;
 	}
 	int e = -ENOSPC;
@@ -236,7 +236,7 @@ static void offer(struct predict *p, const struct predict_sample *recent, size_t
 		e = take_model(p, memory, bytes, recent, n, &err);
 	if (e)
 		sys(munmap, memory, bytes);
-	note(e ? "the model is refused, " : "the model is in use, ", path,
+	message(e ? "the model is refused, " : "the model is in use, ", path,
 		e ? err.text : "it fits");
 }
 
@@ -316,7 +316,7 @@ static void find_model(const struct predict_device *d)
 	if (*files.found)
 		files.config.model = files.found;
 	else
-		note("no model is in use: none is for this device in ", directory,
+		message("no model is in use: none is for this device in ", directory,
 			"kernels that have not run yet are predicted from their siblings alone");
 }
 
@@ -337,7 +337,7 @@ void history_file_start(
 	if (files.config.model && *files.config.model) {
 		history_file_look(p, NULL, 0);
 		if (!files.taken && !files.seen.st_ino)
-			note("no model is taken from ", files.config.model,
+			message("no model is taken from ", files.config.model,
 				"there is no such file");
 	}
 }

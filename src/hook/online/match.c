@@ -15,7 +15,7 @@
 #define QUEUE_WINDOW 16u
 #define SLACK_NS     20000 /* clocks of host and device agree no better */
 
-struct asked {
+struct pending {
 	uint64_t turn; /* of the ring, from 1; stored last */
 	uint64_t signature;
 	uint64_t ticks;
@@ -25,7 +25,7 @@ struct asked {
 	uint64_t arg[PREDICT_ARGS];
 	uint64_t padding[2];
 };
-static_assert(sizeof(struct asked) == 128, "two lines");
+static_assert(sizeof(struct pending) == 128, "two lines");
 
 /* Launches of one signature that wait for their kernels: turns of the first and the last. */
 struct queue {
@@ -34,7 +34,7 @@ struct queue {
 };
 
 static struct {
-	struct asked *ring;
+	struct pending *ring;
 	uint64_t *behind; /* by turn modulo RING: the next turn of the same signature */
 	struct queue *queues;
 	uint64_t given;        /* turns that writers have taken */
@@ -44,13 +44,13 @@ static struct {
 
 bool match_start(void)
 {
-	const size_t bytes = RING * (sizeof(struct asked) + sizeof(uint64_t)) +
+	const size_t bytes = RING * (sizeof(struct pending) + sizeof(uint64_t)) +
 			     SIGNATURES * sizeof(struct queue);
 	const long at =
 		sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return false;
-	m.ring = (struct asked *)at;
+	m.ring = (struct pending *)at;
 	m.behind = (uint64_t *)(m.ring + RING);
 	m.queues = (struct queue *)(m.behind + RING);
 	m.given = m.taken = 0;
@@ -76,9 +76,9 @@ uint64_t match_name(
 void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch *l)
 {
 	const uint64_t turn = __atomic_add_fetch(&m.given, 1, __ATOMIC_RELAXED);
-	const size_t behind = offsetof(struct asked, signature);
+	const size_t behind = offsetof(struct pending, signature);
 	const uint32_t args = l->args < PREDICT_ARGS ? l->args : PREDICT_ARGS;
-	struct asked *to = &m.ring[turn % RING], a;
+	struct pending *to = &m.ring[turn % RING], a;
 	a.signature = signature;
 	a.ticks = ticks;
 	a.key = l->key;
@@ -87,16 +87,16 @@ void match_push(uint64_t signature, uint64_t ticks, const struct predict_launch 
 	a.reserved = 0;
 	memcpy(a.arg, l->arg, args * sizeof a.arg[0]);
 	__atomic_store_n(&to->turn, 0, __ATOMIC_RELAXED);
-	store_words(&to->signature, &a.signature, offsetof(struct asked, arg[args]) - behind);
+	store_words(&to->signature, &a.signature, offsetof(struct pending, arg[args]) - behind);
 	__atomic_store_n(&to->turn, turn, __ATOMIC_RELEASE); /* pairs with copy_turn() */
 }
 
-static bool copy_turn(uint64_t turn, struct asked *ret_a)
+static bool copy_turn(uint64_t turn, struct pending *ret_a)
 {
-	const struct asked *a = &m.ring[turn % RING];
+	const struct pending *a = &m.ring[turn % RING];
 	if (__atomic_load_n(&a->turn, __ATOMIC_ACQUIRE) != turn)
 		return false;
-	copy_words(ret_a, a, offsetof(struct asked, padding));
+	copy_words(ret_a, a, offsetof(struct pending, padding));
 	return __atomic_load_n(&a->turn, __ATOMIC_RELAXED) == turn;
 }
 
@@ -138,7 +138,7 @@ static void append(uint64_t turn, uint64_t signature)
 
 void match_take(void)
 {
-	struct asked a;
+	struct pending a;
 	const uint64_t given = __atomic_load_n(&m.given, __ATOMIC_ACQUIRE);
 	m.now = clock_pair_now(hook_recorder.header->clock);
 	if (given - m.taken > RING / 2)
@@ -168,7 +168,7 @@ bool match_waits(uint64_t signature)
 bool match_pop(uint64_t signature, uint64_t start_ns, struct predict_launch *ret_l)
 {
 	struct queue *q = queue_of(signature, false);
-	struct asked a;
+	struct pending a;
 	if (!q || !q->first)
 		return false;
 	if (!copy_turn(q->first, &a) || a.signature != signature) {

@@ -86,17 +86,17 @@ bool online_start(const struct predict_config *o, const char *device, unsigned c
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = map_large(bytes);
 	if (predict_device_any(device, capability, multiprocessors, &d, &f.known)) {
-		meta_note("no times are predicted: nothing is known of this device");
+		meta_message("no times are predicted: nothing is known of this device");
 		return false;
 	}
 	memcpy(d.uuid, uuid, sizeof d.uuid);
 	if (!memory || !map_batch() || predict_init(&f.predict, memory, bytes, &sizes, &d)) {
-		meta_note("no times are predicted: there is no memory for the tables");
+		meta_message("no times are predicted: there is no memory for the tables");
 		return false;
 	}
 	if (!f.known)
-		meta_note("of this device's peaks nothing is known: times are predicted of "
-			  "kernels that have run before");
+		meta_message("of this device's peaks nothing is known: times are predicted of "
+			     "kernels that have run before");
 	history_file_start(&f.predict, o, &d);
 	__atomic_store_n(&f.ready, 1, __ATOMIC_RELEASE);
 	return true;

@@ -105,7 +105,7 @@ static bool split_type(const char *text, size_t bytes, const char **ret_type,
 	return c.end - c.at == 1 && *c.at == '}';
 }
 
-void operator_note_args(uint32_t id, const char *text, size_t bytes)
+void operator_set_args(uint32_t id, const char *text, size_t bytes)
 {
 	const char *type;
 	size_t type_bytes, conv_bytes;

@@ -25,7 +25,7 @@ bool operator_is(const char *name, size_t bytes, uint32_t id);
 
 /* Told of each text that Python asks a number for: those of the form {"dtype":"float16"} are kept.
  */
-void operator_note_args(uint32_t id, const char *text, size_t bytes);
+void operator_set_args(uint32_t id, const char *text, size_t bytes);
 void operator_forget(void); /* after a fork: numbers begin anew */
 
 #endif

@@ -36,7 +36,7 @@ uint32_t weir_range_string(const char *text)
 		return 0;
 	const size_t bytes = strnlen(text, STRING_MOST);
 	const uint32_t id = string_id(text, bytes);
-	operator_note_args(id, text, bytes);
+	operator_set_args(id, text, bytes);
 	return id;
 }
 

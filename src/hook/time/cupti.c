@@ -154,11 +154,11 @@ static char *append(char *to, const char *text)
 	return to + n;
 }
 
-static const char *place_name(unsigned place)
+static const char *memory_kind_name(unsigned kind)
 {
 	static const char *const names[] = { "Unknown", "Pageable", "Pinned", "Device", "Array",
 		"Managed", "Device Static", "Managed Static" };
-	return names[place < sizeof names / sizeof *names ? place : 0];
+	return names[kind < sizeof names / sizeof *names ? kind : 0];
 }
 
 /* As torch.profiler writes them: "Memcpy HtoD (Pageable -> Device)". */
@@ -170,9 +170,9 @@ static uint32_t memcpy_name(const struct cupti_memcpy *c)
 	char text[64], *to = append(text, "Memcpy ");
 	to = append(to, directions[c->direction < known ? c->direction : 0]);
 	to = append(to, " (");
-	to = append(to, place_name(c->from));
+	to = append(to, memory_kind_name(c->from));
 	to = append(to, " -> ");
-	to = append(to, place_name(c->to));
+	to = append(to, memory_kind_name(c->to));
 	to = append(to, ")");
 	return string_id(text, (uint64_t)(to - text));
 }
@@ -181,7 +181,7 @@ static uint32_t memcpy_name(const struct cupti_memcpy *c)
 static uint32_t memset_name(const struct cupti_memset *s)
 {
 	char text[32], *to = append(text, "Memset (");
-	to = append(to, place_name(s->memory_kind));
+	to = append(to, memory_kind_name(s->memory_kind));
 	to = append(to, ")");
 	return string_id(text, (uint64_t)(to - text));
 }
@@ -204,7 +204,7 @@ static void keep_memcpy(const struct cupti_memcpy *c)
 		.graph_node = c->graph_node,
 		.kind = GPU_MEMCPY,
 		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
-			 GPU_HAS_STREAM | GPU_HAS_WHAT | GPU_HAS_PLACES |
+			 GPU_HAS_STREAM | GPU_HAS_WHAT | GPU_HAS_MEMORY_KINDS |
 			 (c->graph_node ? GPU_HAS_GRAPH : 0),
 	});
 }
@@ -225,7 +225,8 @@ static void keep_memset(const struct cupti_memset *s)
 		.graph_node = s->graph_node,
 		.kind = GPU_MEMSET,
 		.valid = GPU_HAS_CORRELATION | GPU_HAS_BYTES | GPU_HAS_DEVICE | GPU_HAS_CONTEXT |
-			 GPU_HAS_STREAM | GPU_HAS_PLACES | (s->graph_node ? GPU_HAS_GRAPH : 0),
+			 GPU_HAS_STREAM | GPU_HAS_MEMORY_KINDS |
+			 (s->graph_node ? GPU_HAS_GRAPH : 0),
 	});
 }
 

@@ -29,7 +29,7 @@ static void tell(const char *text)
 {
 	static uint32_t told;
 	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-		meta_note(text);
+		meta_message(text);
 }
 
 EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete *complete)

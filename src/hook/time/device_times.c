@@ -15,7 +15,7 @@
 #include "hook/process.h"
 
 /* That and why times are sampled, since CUPTI gives none. */
-static void note_instead(const char *why)
+static void record_instead(const char *why)
 {
 	static const char no_times[] = "no device times: ";
 	static_assert(SAMPLE_DEFAULT == 64, "as the sentence says");
@@ -23,7 +23,7 @@ static void note_instead(const char *why)
 	const size_t at = strlen(text), no = sizeof no_times - 1;
 	why += strncmp(why, no_times, no) ? 0 : no;
 	strncpy(text + at, why, sizeof text - at - 1);
-	meta_note(text);
+	meta_message(text);
 }
 
 static const struct collector none;
@@ -41,16 +41,16 @@ static void start_times(uint32_t rate)
 	if (rate) {
 		const char *why = start_with(&event_collector, rate);
 		if (why)
-			meta_note(why);
+			meta_message(why);
 		return;
 	}
 	const char *why = start_with(&cupti_collector, 0);
 	if (!why)
 		return;
 	if (start_with(&event_collector, SAMPLE_DEFAULT))
-		meta_note(why);
+		meta_message(why);
 	else
-		note_instead(why);
+		record_instead(why);
 }
 
 /* For their times, or for what kernels get. */
