@@ -255,8 +255,8 @@ function commit_call(i, at) {
 # `, a, b` for a call that has arguments before these.
 function more_passed(count) { return count ? ", " passed(count) : "" }
 
-function after(i, count) {
-	if (has(i, "after")) print "\tafter_" clean_name(i) "(c.result" more_passed(count) ");"
+function after(i, count, indent) {
+	if (has(i, "after")) print indent "\tafter_" clean_name(i) "(c.result" more_passed(count) ");"
 }
 
 function wanted_bits(i) {
@@ -274,8 +274,8 @@ function wrapper(i,	count, bits, nbytes) {
 	if (has(i, "ends-context")) print "\tcontext_ends();"
 	if (has(i, "gate")) print "\tgate_enter(FN_" name[i] ");"
 	if (has(i, "after")) {
-		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits ")) {\n\t\tc.result = real(" passed(count) ");\n\t"
-		after(i, count)
+		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits ")) {\n\t\tc.result = real(" passed(count) ");"
+		after(i, count, "\t")
 		print "\t\treturn c.result;\n\t}"
 	} else
 		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits "))\n\t\treturn real(" passed(count) ");"

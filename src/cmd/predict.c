@@ -238,10 +238,10 @@ static void print_time(const struct job *job, const struct predict_answer *a)
 		printf("  kernel     not in the files; siblings of it are\n");
 	printf("  predictor  %s: %s\n", predict_tier_word(a->tier), tier_sentence(a->tier));
 	const struct kernel_slot *slot =
-		wave_slot(&job->p, &job->kernel, launch_known_cost(&job->launch));
+		shape_slot(&job->p, &job->kernel, launch_known_cost(&job->launch));
 	if (slot && slot->head.shapes)
 		printf("  known      %u shapes of the kernel, model: %s; this launch %u times\n",
-			slot->head.shapes, wave_kind_word((enum wave_kind)slot->head.fit.kind),
+			slot->head.shapes, fit_kind_word((enum fit_kind)slot->head.fit.kind),
 			history_seen(&job->p, job->launch.key));
 }
 
@@ -390,11 +390,11 @@ static uint32_t shapes_of(
 {
 	const struct kernel_slot *most = NULL;
 	for (unsigned known_cost = 0; known_cost < KNOWN_COSTS; known_cost++) {
-		const struct kernel_slot *slot = wave_slot(&job->p, k, known_cost);
+		const struct kernel_slot *slot = shape_slot(&job->p, k, known_cost);
 		if (slot && (!most || slot->head.shapes > most->head.shapes))
 			most = slot;
 	}
-	*ret_model = wave_kind_word(most ? (enum wave_kind)most->head.fit.kind : WAVE_NONE);
+	*ret_model = fit_kind_word(most ? (enum fit_kind)most->head.fit.kind : FIT_NONE);
 	return most ? most->head.shapes : 0;
 }
 

@@ -23,7 +23,7 @@ static void put_scalars(const struct predict_launch *l, float f[static FEATURES]
 	for (int i = 0; i < 4; i++)
 		f[FEATURE_arg0 + i] = 0;
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++) {
-		float value = log2_of(wave_scalar(l->arg[i]));
+		float value = log2_of(shape_scalar(l->arg[i]));
 		product += value;
 		if (i < 4)
 			f[FEATURE_arg0 + i] = value;

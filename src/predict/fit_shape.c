@@ -30,20 +30,20 @@
 #define HALF_FULL   0.5f
 #define APART       0.05f /* what is nearer than this is the same */
 
-static_assert(WAVE_TERMS == NNLS_TERMS, "terms of a fit");
+static_assert(LINEAR_TERMS == NNLS_TERMS, "terms of a fit");
 
 struct fitting {
-	const struct wave_shape *shape;
+	const struct kernel_shape *shape;
 	uint32_t n, folds;
 	/* the nearest shape of another fold, by shape; n: none */
 	uint32_t nearest[SHAPES];
 	float weight[SHAPES][SHAPES];   /* how much one says about another */
 	struct normal all, fold[FOLDS]; /* sums for the linear candidate that is tried */
 	float best;
-	struct wave_fit fit;
+	struct shape_fit fit;
 };
 
-float wave_scalar(uint64_t arg)
+float shape_scalar(uint64_t arg)
 {
 	return arg < LARGEST ? (float)arg : 0;
 }
@@ -67,7 +67,7 @@ static float gap(float a, float b)
 	return d < 0 ? -d : d;
 }
 
-static float distance(const struct wave_shape *a, const struct wave_shape *b)
+static float distance(const struct kernel_shape *a, const struct kernel_shape *b)
 {
 	const float width = (float)__atomic_load_n(&a->width, __ATOMIC_RELAXED);
 	const float wider = (width - (float)b->width) * (1.0f / WIDTH_ONE);
@@ -78,7 +78,7 @@ static float distance(const struct wave_shape *a, const struct wave_shape *b)
 	return sum;
 }
 
-static float scalar_of(const struct wave_fit *f, const struct wave_shape *s)
+static float scalar_of(const struct shape_fit *f, const struct kernel_shape *s)
 {
 	float value = 1;
 	if (f->first < PREDICT_ARGS)
@@ -96,14 +96,14 @@ static float whole(float waves)
 }
 
 /* Blocks of the SM that has most of them, as a multiple of what it holds at a time. */
-static float rounds_of(const struct wave_shape *s, float waves)
+static float rounds_of(const struct kernel_shape *s, float waves)
 {
 	const float resident = (float)__atomic_load_n(&s->resident, __ATOMIC_RELAXED);
 	return resident > 0 ? whole(waves * resident * (1 - ROUNDING)) / resident : waves;
 }
 
 /* As in question.c: the SM that has most blocks is ready last. */
-static float bound_of(const struct wave_shape *s)
+static float bound_of(const struct kernel_shape *s)
 {
 	const float bytes = load_float(&s->bytes_ns), waves = load_float(&s->waves);
 	const float flops = load_float(&s->flops_ns) * rounds_of(s, waves) / waves;
@@ -111,7 +111,7 @@ static float bound_of(const struct wave_shape *s)
 }
 
 static void terms_of(
-	const struct wave_fit *f, const struct wave_shape *s, float terms[static WAVE_TERMS])
+	const struct shape_fit *f, const struct kernel_shape *s, float terms[static LINEAR_TERMS])
 {
 	const float w = load_float(&s->waves), begun = whole(w);
 	const float rounds = rounds_of(s, w);
@@ -120,7 +120,7 @@ static void terms_of(
 	terms[1] = begun;
 	terms[2] = rounds;
 	terms[3] = held;
-	if (f->kind == WAVE_BOUND) {
+	if (f->kind == FIT_BOUND) {
 		const float bytes = load_float(&s->bytes_ns), flops = load_float(&s->flops_ns);
 		terms[4] = bytes;
 		terms[5] = bytes * held / w;
@@ -139,16 +139,16 @@ static void terms_of(
 	terms[9] = held * scalar;
 }
 
-static float evaluate(const struct wave_fit *f, const struct wave_shape *s)
+static float evaluate(const struct shape_fit *f, const struct kernel_shape *s)
 {
-	float terms[WAVE_TERMS], t = 0;
+	float terms[LINEAR_TERMS], t = 0;
 	terms_of(f, s, terms);
-	for (int i = 0; i < WAVE_TERMS; i++)
+	for (int i = 0; i < LINEAR_TERMS; i++)
 		t += f->weight[i] * terms[i];
 	return t;
 }
 
-static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS])
+static void powers_of(const struct kernel_shape *s, float terms[static POWER_TERMS])
 {
 	const float w = load_float(&s->waves);
 	terms[0] = 1;
@@ -165,7 +165,7 @@ static void powers_of(const struct wave_shape *s, float terms[static POWER_TERMS
 	terms[8 + PREDICT_ARGS] = (float)(tile & 15) / 2;
 }
 
-static float power_predicted(const struct wave_fit *f, const struct wave_shape *s)
+static float power_predicted(const struct shape_fit *f, const struct kernel_shape *s)
 {
 	float terms[POWER_TERMS], sum = 0;
 	powers_of(s, terms);
@@ -175,13 +175,13 @@ static float power_predicted(const struct wave_fit *f, const struct wave_shape *
 }
 
 /* What the fit says of a shape, without a look at those around. */
-static float predicted(const struct wave_fit *f, const struct wave_shape *s)
+static float predicted(const struct shape_fit *f, const struct kernel_shape *s)
 {
-	if (f->kind == WAVE_NONE || f->kind == WAVE_NEAREST)
+	if (f->kind == FIT_NONE || f->kind == FIT_NEAREST)
 		return bound_of(s);
-	if (f->kind == WAVE_RATIO)
+	if (f->kind == FIT_RATIO)
 		return bound_of(s) * f->ratio;
-	if (f->kind == WAVE_POWER)
+	if (f->kind == FIT_POWER)
 		return power_predicted(f, s);
 	return evaluate(f, s);
 }
@@ -193,13 +193,13 @@ static float nearness(float distance)
 	return 1 / (d * d * d);
 }
 
-static float residual(const struct wave_fit *f, const struct wave_shape *s)
+static float residual(const struct shape_fit *f, const struct kernel_shape *s)
 {
 	const float t = load_float(&s->t_ns) / predicted(f, s);
 	return t > 1e-18f && t < 1e18f ? approx_log2(t) : 0;
 }
 
-void wave_note(struct kernel_slot *slot, size_t at)
+void shape_set_residual(struct kernel_slot *slot, size_t at)
 {
 	if (!expect_inside(at < SHAPES, "a shape is inside its slot"))
 		return;
@@ -207,7 +207,7 @@ void wave_note(struct kernel_slot *slot, size_t at)
 	slot->residual[at] = (int16_t)(r > INT16_MAX ? INT16_MAX : r > INT16_MIN ? r : INT16_MIN);
 }
 
-static float around(const struct kernel_slot *slot, uint32_t shapes, const struct wave_shape *s)
+static float around(const struct kernel_slot *slot, uint32_t shapes, const struct kernel_shape *s)
 {
 	float sum = 0, weights = 0;
 	for (uint32_t i = 0; i < shapes && i < SHAPES; i++) {
@@ -219,7 +219,7 @@ static float around(const struct kernel_slot *slot, uint32_t shapes, const struc
 }
 
 static uint32_t nearest_of(
-	const struct kernel_slot *slot, uint32_t shapes, const struct wave_shape *shape)
+	const struct kernel_slot *slot, uint32_t shapes, const struct kernel_shape *shape)
 {
 	uint32_t near = 0;
 	float least = distance(&slot->shape[0], shape);
@@ -236,16 +236,16 @@ static uint32_t nearest_of(
 /* As the nearest shape, scaled by what the fit says of both; what no kernel is shorter than is not
  * scaled, where there is no fit yet. */
 static float by_nearest(
-	const struct wave_fit *fit, const struct wave_shape *near, float t, float least_ns)
+	const struct shape_fit *fit, const struct kernel_shape *near, float t, float least_ns)
 {
 	const float known = load_float(&near->t_ns), ratio = t / predicted(fit, near);
-	if (fit->kind != WAVE_NONE || known < least_ns)
+	if (fit->kind != FIT_NONE || known < least_ns)
 		return known * ratio;
 	return least_ns + (known - least_ns) * ratio;
 }
 
-bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
-	const struct wave_shape *shape, float least_ns, float *ret_ns)
+bool fit_predict(const struct shape_fit *fit, const struct kernel_slot *slot, uint32_t shapes,
+	const struct kernel_shape *shape, float least_ns, float *ret_ns)
 {
 	if (!shapes)
 		return false;
@@ -253,7 +253,7 @@ bool fit_predict(const struct wave_fit *fit, const struct kernel_slot *slot, uin
 	if (fit->corrected == CORRECTION_AROUND || fit->corrected == CORRECTION_HALF) {
 		const float about = around(slot, shapes, shape);
 		t *= approx_exp2(fit->corrected == CORRECTION_HALF ? about / 2 : about);
-	} else if (fit->corrected == CORRECTION_NEAREST || fit->kind == WAVE_NONE) {
+	} else if (fit->corrected == CORRECTION_NEAREST || fit->kind == FIT_NONE) {
 		t = by_nearest(fit, &slot->shape[nearest_of(slot, shapes, shape)], t, least_ns);
 	}
 	*ret_ns = t;
@@ -284,21 +284,21 @@ static float magnitude(float off)
 	return size < WORST ? size : WORST;
 }
 
-static void linear_solve(const struct normal *n, struct wave_fit *c)
+static void linear_solve(const struct normal *n, struct shape_fit *c)
 {
-	double weights[WAVE_TERMS];
+	double weights[LINEAR_TERMS];
 	normal_solve(n, weights);
-	for (int k = 0; k < WAVE_TERMS; k++)
+	for (int k = 0; k < LINEAR_TERMS; k++)
 		c->weight[k] = (float)weights[k];
 }
 
 /* The sums of all shapes and of each fold.  One launch in some is slower than it ever is again:
  * what the fit to all is off by most counts least. */
-static void linear_sum(struct fitting *f, const struct wave_fit *candidate)
+static void linear_sum(struct fitting *f, const struct shape_fit *candidate)
 {
-	struct wave_fit c = *candidate;
-	float terms[WAVE_TERMS];
-	double scaled[WAVE_TERMS];
+	struct shape_fit c = *candidate;
+	float terms[LINEAR_TERMS];
+	double scaled[LINEAR_TERMS];
 	for (int turn = 0; turn < TURNS; turn++) {
 		memset(&f->all, 0, sizeof f->all);
 		memset(f->fold, 0, sizeof f->fold);
@@ -306,7 +306,7 @@ static void linear_sum(struct fitting *f, const struct wave_fit *candidate)
 			const float off = turn ? magnitude(residual(&c, &f->shape[i])) : 0;
 			const float weight = off > OUTLIER ? OUTLIER / off : 1;
 			terms_of(&c, &f->shape[i], terms);
-			for (int k = 0; k < WAVE_TERMS; k++)
+			for (int k = 0; k < LINEAR_TERMS; k++)
 				scaled[k] = (double)terms[k] / (double)f->shape[i].t_ns;
 			normal_add(&f->all, scaled, (double)weight);
 			normal_add(&f->fold[i % f->folds], scaled, (double)weight);
@@ -315,7 +315,7 @@ static void linear_sum(struct fitting *f, const struct wave_fit *candidate)
 	}
 }
 
-static void fit_linear(const struct fitting *f, uint32_t without, struct wave_fit *c)
+static void fit_linear(const struct fitting *f, uint32_t without, struct shape_fit *c)
 {
 	struct normal n = f->all;
 	if (without < f->folds)
@@ -323,7 +323,7 @@ static void fit_linear(const struct fitting *f, uint32_t without, struct wave_fi
 	linear_solve(&n, c);
 }
 
-static void fit_power(const struct fitting *f, uint32_t without, struct wave_fit *c)
+static void fit_power(const struct fitting *f, uint32_t without, struct shape_fit *c)
 {
 	float terms[POWER_TERMS];
 	struct power_sums sums = { 0 };
@@ -346,16 +346,16 @@ static float ratio_median(const struct fitting *f, uint32_t without)
 	return score_quantile(ratios, n, 0.5);
 }
 
-static bool is_linear(const struct wave_fit *c)
+static bool is_linear(const struct shape_fit *c)
 {
-	return c->kind == WAVE_LINEAR || c->kind == WAVE_BOUND;
+	return c->kind == FIT_LINEAR || c->kind == FIT_BOUND;
 }
 
 /* To all shapes but those of the fold; to all for fold == folds. */
-static void fit_without(const struct fitting *f, uint32_t fold, struct wave_fit *c)
+static void fit_without(const struct fitting *f, uint32_t fold, struct shape_fit *c)
 {
-	c->ratio = c->kind == WAVE_RATIO ? ratio_median(f, fold) : 0;
-	if (c->kind == WAVE_POWER)
+	c->ratio = c->kind == FIT_RATIO ? ratio_median(f, fold) : 0;
+	if (c->kind == FIT_POWER)
 		fit_power(f, fold, c);
 	else if (is_linear(c))
 		fit_linear(f, fold, c);
@@ -375,12 +375,12 @@ static float around_held_out(const struct fitting *f, const float *residuals, ui
 
 /* Errors of the held-out shapes, with each way to mend. */
 static void cross_validate(
-	struct fitting *f, const struct wave_fit *candidate, float off[static CORRECTIONS][SHAPES])
+	struct fitting *f, const struct shape_fit *candidate, float off[static CORRECTIONS][SHAPES])
 {
 	if (is_linear(candidate))
 		linear_sum(f, candidate);
 	for (uint32_t fold = 0; fold < f->folds; fold++) {
-		struct wave_fit c = *candidate;
+		struct shape_fit c = *candidate;
 		float residuals[SHAPES];
 		fit_without(f, fold, &c);
 		for (uint32_t i = 0; i < f->n; i++)
@@ -397,12 +397,12 @@ static void cross_validate(
 }
 
 static float take_if_better(
-	struct fitting *f, const struct wave_fit *candidate, float off[static SHAPES])
+	struct fitting *f, const struct shape_fit *candidate, float off[static SHAPES])
 {
 	float sum = 0;
 	for (uint32_t i = 0; i < f->n; i++)
 		sum += off[i];
-	if (f->fit.kind != WAVE_NONE && sum >= f->best)
+	if (f->fit.kind != FIT_NONE && sum >= f->best)
 		return sum;
 	f->best = sum;
 	f->fit = *candidate;
@@ -411,19 +411,19 @@ static float take_if_better(
 }
 
 /* The sum of its errors, the best way. */
-static float try_candidate(struct fitting *f, enum wave_kind kind, int first, int second)
+static float try_candidate(struct fitting *f, enum fit_kind kind, int first, int second)
 {
 	float off[CORRECTIONS][SHAPES], least = 0;
-	struct wave_fit c = {
+	struct shape_fit c = {
 		.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second
 	};
 	cross_validate(f, &c, off);
-	for (int correction = kind == WAVE_NEAREST; correction < CORRECTIONS; correction++) {
-		if (kind == WAVE_RATIO && correction)
+	for (int correction = kind == FIT_NEAREST; correction < CORRECTIONS; correction++) {
+		if (kind == FIT_RATIO && correction)
 			break;
 		c.corrected = (uint8_t)correction;
 		const float sum = take_if_better(f, &c, off[correction]);
-		if (correction == (kind == WAVE_NEAREST) || sum < least)
+		if (correction == (kind == FIT_NEAREST) || sum < least)
 			least = sum;
 	}
 	return least;
@@ -460,27 +460,27 @@ static void try_scalars(struct fitting *f)
 	for (int i = 0; i < PREDICT_ARGS; i++)
 		if (varies(f, i))
 			n = rank(best, n,
-				(struct ranked){ i, try_candidate(f, WAVE_LINEAR, i, NO_ARG) });
+				(struct ranked){ i, try_candidate(f, FIT_LINEAR, i, NO_ARG) });
 	for (uint32_t i = 0; f->n >= PAIRS_FROM && i < n; i++)
 		for (uint32_t j = 0; j <= i; j++)
-			try_candidate(f, WAVE_LINEAR, best[i].arg, best[j].arg);
+			try_candidate(f, FIT_LINEAR, best[i].arg, best[j].arg);
 }
 
 static void try_all(struct fitting *f, unsigned known_cost)
 {
-	try_candidate(f, WAVE_NEAREST, NO_ARG, NO_ARG);
-	try_candidate(f, WAVE_RATIO, NO_ARG, NO_ARG);
-	try_candidate(f, WAVE_LINEAR, NO_ARG, NO_ARG);
+	try_candidate(f, FIT_NEAREST, NO_ARG, NO_ARG);
+	try_candidate(f, FIT_RATIO, NO_ARG, NO_ARG);
+	try_candidate(f, FIT_LINEAR, NO_ARG, NO_ARG);
 	if (known_cost)
-		try_candidate(f, WAVE_BOUND, NO_ARG, NO_ARG);
+		try_candidate(f, FIT_BOUND, NO_ARG, NO_ARG);
 	try_scalars(f);
 	if (f->n >= POWERS_FROM)
-		try_candidate(f, WAVE_POWER, NO_ARG, NO_ARG);
+		try_candidate(f, FIT_POWER, NO_ARG, NO_ARG);
 	if (is_linear(&f->fit))
 		linear_sum(f, &f->fit);
 }
 
-void wave_refit(struct kernel_slot *slot)
+void shape_refit(struct kernel_slot *slot)
 {
 	struct fitting f = { .shape = slot->shape, .n = slot->head.shapes };
 	if (!expect_inside(f.n && f.n <= SHAPES, "as many shapes are fitted as a slot holds"))
@@ -492,5 +492,5 @@ void wave_refit(struct kernel_slot *slot)
 	slot->head.fit = f.fit;
 	slot->head.stale = 0;
 	for (uint32_t i = 0; i < f.n; i++)
-		wave_note(slot, i);
+		shape_set_residual(slot, i);
 }

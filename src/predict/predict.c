@@ -15,9 +15,9 @@
 
 const struct predictor *const predictors[] = {
 	&predictor_history,
-	&predictor_wave,
+	&predictor_shape,
 	&predictor_sibling,
-	&predictor_learned,
+	&predictor_model,
 	&predictor_bound,
 };
 const size_t predictor_count = sizeof predictors / sizeof predictors[0];

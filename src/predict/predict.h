@@ -4,8 +4,9 @@
  * the first of several predictors that has an answer, best first:
  *
  *	history   this very launch has run before: same kernel, geometry and scalar arguments
- *	wave      the kernel has run in other shapes: a linear model of waves and arguments
- *	learned   a forest or a network, trained on recorded launches (reference/model-format.md)
+ *	shape     the kernel has run in other shapes: a linear model of waves and arguments
+ *	sibling   kernels that are like it have run
+ *	model     a forest or a network, trained on recorded launches (reference/model-format.md)
  *	bound     what bytes, FLOPs and the device's ceilings allow, times what is usually reached
  *
  * All of it is pure: no clock, no file, no allocation, no lock.  The tables lie in memory that the

@@ -29,7 +29,6 @@ struct predict_question {
  * false when it does not know; learn() may be NULL.  Both are in time without slowdown: what the
  * device took is divided by it before learn() sees it. */
 struct predictor {
-	const char *name;
 	bool shaped; /* the question must have its shape, else launch, device and key are enough */
 	bool (*ask)(const struct predict *p, const struct predict_question *q,
 		struct predict_answer *a);
@@ -37,8 +36,8 @@ struct predictor {
 		const struct predict_sample *s);
 };
 
-extern const struct predictor predictor_history, predictor_wave, predictor_sibling,
-	predictor_learned, predictor_bound;
+extern const struct predictor predictor_history, predictor_shape, predictor_sibling,
+	predictor_model, predictor_bound;
 
 /* In the order in which they are asked. */
 extern const struct predictor *const predictors[];

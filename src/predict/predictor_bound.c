@@ -79,7 +79,6 @@ static void learn(
 }
 
 const struct predictor predictor_bound = {
-	.name = "bound",
 	.shaped = true,
 	.ask = ask,
 	.learn = learn,

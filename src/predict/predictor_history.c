@@ -185,7 +185,6 @@ static void learn(
 }
 
 const struct predictor predictor_history = {
-	.name = "history",
 	.ask = history_ask,
 	.learn = learn,
 };

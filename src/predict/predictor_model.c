@@ -24,8 +24,7 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 	return true;
 }
 
-const struct predictor predictor_learned = {
-	.name = "learned",
+const struct predictor predictor_model = {
 	.shaped = true,
 	.ask = ask,
 };

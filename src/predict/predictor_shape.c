@@ -7,7 +7,7 @@
  *	t = a + b W + c w + d r + e max(r, 1/2) + s (f + g W + h w + i r + j max(r, 1/2))
  *
  * with no negative coefficient.  Which argument that is, or which product of two, is found by
- * trying: wave_refit() in fit_shape.c keeps what predicts held-out shapes best, and among its
+ * trying: shape_refit() in fit_shape.c keeps what predicts held-out shapes best, and among its
  * candidates are also the simple ones (the nearest shape, the usual ratio to the bound), so it is
  * not worse than they are.  Before there are four shapes the nearest one is scaled by the bounds.
  */
@@ -49,23 +49,23 @@ static const struct kernel_slot *slot_find(const struct predict *p, uint64_t ker
 	return NULL;
 }
 
-const struct kernel_slot *wave_slot(
+const struct kernel_slot *shape_slot(
 	const struct predict *p, const struct predict_kernel *k, unsigned known_cost)
 {
 	return slot_find(p, compiled_id(k, known_cost));
 }
 
-const char *wave_kind_word(enum wave_kind kind)
+const char *fit_kind_word(enum fit_kind kind)
 {
 	static const char *const words[] = {
-		[WAVE_NONE] = "none",
-		[WAVE_LINEAR] = "linear",
-		[WAVE_BOUND] = "bound",
-		[WAVE_NEAREST] = "nearest",
-		[WAVE_RATIO] = "ratio",
-		[WAVE_POWER] = "power",
+		[FIT_NONE] = "none",
+		[FIT_LINEAR] = "linear",
+		[FIT_BOUND] = "bound",
+		[FIT_NEAREST] = "nearest",
+		[FIT_RATIO] = "ratio",
+		[FIT_POWER] = "power",
 	};
-	return words[kind <= WAVE_POWER ? kind : WAVE_NONE];
+	return words[kind <= FIT_POWER ? kind : FIT_NONE];
 }
 
 /* Among a kernel's shapes half a key is enough. */
@@ -82,10 +82,10 @@ static unsigned side_code(uint16_t side)
 	return code < 15 ? (unsigned)code : 15;
 }
 
-static struct wave_shape shape_of(const struct predict_question *q)
+static struct kernel_shape shape_of(const struct predict_question *q)
 {
 	const struct predict_launch *l = q->launch;
-	struct wave_shape s = {
+	struct kernel_shape s = {
 		.key = short_key(q),
 		.waves = q->waves,
 		.bytes_ns = q->bytes_ns,
@@ -96,22 +96,22 @@ static struct wave_shape shape_of(const struct predict_question *q)
 				  side_code(l->kernel->tile[1])),
 	};
 	for (uint32_t i = 0; i < l->args && i < PREDICT_ARGS; i++)
-		s.arg[i] = wave_scalar(l->arg[i]);
+		s.arg[i] = shape_scalar(l->arg[i]);
 	return s;
 }
 
 /* Shapes of which more or less is known tell only where bounds have no part in it. */
-static bool may_tell(bool otherwise_known, enum wave_kind kind)
+static bool may_tell(bool otherwise_known, enum fit_kind kind)
 {
-	return !otherwise_known || kind == WAVE_LINEAR;
+	return !otherwise_known || kind == FIT_LINEAR;
 }
 
 /* How much siblings count beside the kernel's own fit: the more, the worse it is, and not beyond
  * the shapes that are known. */
-static float share_of_siblings(const struct wave_fit *fit, float nearest)
+static float share_of_siblings(const struct shape_fit *fit, float nearest)
 {
 	const float share = SIBLING_RISE * fit->scale, inside = 1 - (1 - nearest) / SIBLING_AWAY;
-	if (fit->kind == WAVE_NONE)
+	if (fit->kind == FIT_NONE)
 		return SIBLING_NEAR;
 	return inside > 0 ? inside * (share < SIBLING_MOST ? share : SIBLING_MOST) : 0;
 }
@@ -120,10 +120,10 @@ static float share_of_siblings(const struct wave_fit *fit, float nearest)
  * are this kernel's own, and how they lie tells more about it than bounds do.  Where the kernel's
  * own fit is good, siblings are not worth the time to ask them. */
 static float towards_siblings(const struct predict *p, const struct predict_question *q,
-	const struct wave_fit *fit, float t)
+	const struct shape_fit *fit, float t)
 {
 	float ratio, nearest;
-	if (fit->kind != WAVE_NONE && fit->scale < SIBLING_WORTH)
+	if (fit->kind != FIT_NONE && fit->scale < SIBLING_WORTH)
 		return 0;
 	if (!sibling_ratio(p, q, &ratio, &nearest))
 		return 0;
@@ -138,11 +138,11 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	if (!slot || !copy_stable(&head, slot, sizeof head, &slot->head.sequence) ||
 		head.kernel != kernel || !head.shapes)
 		return false;
-	const struct wave_shape shape = shape_of(q);
-	const struct wave_fit *fit = &head.fit;
-	const bool fitted = fit->kind != WAVE_NONE;
+	const struct kernel_shape shape = shape_of(q);
+	const struct shape_fit *fit = &head.fit;
+	const bool fitted = fit->kind != FIT_NONE;
 	float t;
-	if (!may_tell(otherwise_known, (enum wave_kind)fit->kind))
+	if (!may_tell(otherwise_known, (enum fit_kind)fit->kind))
 		return false;
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))
@@ -179,7 +179,7 @@ static struct kernel_slot *place(struct predict_tables *t, uint64_t kernel)
 }
 
 /* The shape's time is followed as in predictor_history.c, more simply: refits smooth the rest. */
-static void revise(struct wave_shape *s, float t)
+static void revise(struct kernel_shape *s, float t)
 {
 	s->n += s->n < 16;
 	if (!expect_inside(s->n > 1, "what is revised was seen before"))
@@ -192,12 +192,12 @@ static void revise(struct wave_shape *s, float t)
 /* New shapes are worth a fit while there are few, then each fourth; old ones when much was seen. */
 static bool worth_a_fit(const struct slot_head *h, bool fresh)
 {
-	if (h->shapes < WAVE_FEWEST)
+	if (h->shapes < FIT_FEWEST)
 		return false;
 	return fresh ? h->shapes <= 32 || h->next % 4 == 0 : h->stale >= 64;
 }
 
-static struct wave_shape *shape_find(struct kernel_slot *slot, uint32_t key)
+static struct kernel_shape *shape_find(struct kernel_slot *slot, uint32_t key)
 {
 	for (uint32_t i = 0; i < slot->head.shapes && i < SHAPES; i++)
 		if (slot->shape[i].key == key)
@@ -206,9 +206,9 @@ static struct wave_shape *shape_find(struct kernel_slot *slot, uint32_t key)
 }
 
 /* The shape's place in the slot: where it stands, or that of the one longest there. */
-static struct wave_shape *shape_place(struct kernel_slot *slot, uint32_t key)
+static struct kernel_shape *shape_place(struct kernel_slot *slot, uint32_t key)
 {
-	struct wave_shape *found = shape_find(slot, key);
+	struct kernel_shape *found = shape_find(slot, key);
 	if (found)
 		return found;
 	slot->head.shapes += slot->head.shapes < SHAPES;
@@ -234,7 +234,7 @@ static void learn(
 	if (slot.head.kernel != kernel)
 		slot = (struct kernel_slot){ .head = { .kernel = kernel,
 						     .known_cost = launch_known_cost(q->launch) } };
-	struct wave_shape *shape = shape_place(&slot, short_key(q));
+	struct kernel_shape *shape = shape_place(&slot, short_key(q));
 	const bool fresh = shape->key != short_key(q) || !shape->n;
 	if (fresh) {
 		*shape = shape_of(q);
@@ -243,19 +243,18 @@ static void learn(
 	} else {
 		revise(shape, (float)s->measured_ns);
 	}
-	wave_note(&slot, (size_t)(shape - slot.shape));
+	shape_set_residual(&slot, (size_t)(shape - slot.shape));
 	slot.head.last = (uint32_t)(s->order >> 20);
 	slot.head.stale++;
 	if (!expect_inside(
 		    slot.head.kernel == kernel && slot.head.shapes, "a slot has its kernel's"))
 		return;
 	if (worth_a_fit(&slot.head, fresh))
-		wave_refit(&slot);
+		shape_refit(&slot);
 	store_stable(at, &slot, sizeof slot, &at->head.sequence);
 }
 
-const struct predictor predictor_wave = {
-	.name = "wave",
+const struct predictor predictor_shape = {
 	.shaped = true,
 	.ask = ask,
 	.learn = learn,

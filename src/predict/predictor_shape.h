@@ -6,10 +6,10 @@
 #include "predict/tables.h"
 
 /* The kernel's slot for launches of which so much is known (launch_known_cost()), or NULL. */
-const struct kernel_slot *wave_slot(
+const struct kernel_slot *shape_slot(
 	const struct predict *p, const struct predict_kernel *k, unsigned known_cost);
 
 /* "linear", "bound", "nearest", "ratio", "power"; "none" before there are enough shapes. */
-const char *wave_kind_word(enum wave_kind kind);
+const char *fit_kind_word(enum fit_kind kind);
 
 #endif

@@ -393,7 +393,6 @@ static bool ask(const struct predict *p, const struct predict_question *q, struc
 }
 
 const struct predictor predictor_sibling = {
-	.name = "sibling",
 	.shaped = true,
 	.ask = ask,
 	.learn = learn,

@@ -29,7 +29,7 @@
 #define LOG_RATIOS      32
 #define KNOWN_COSTS     3 /* neither bytes nor FLOPs known, one of them, both */
 #define SLOWDOWN_SPAN   16
-#define WAVE_TERMS      10
+#define LINEAR_TERMS    10
 #define SIBLING_SHAPES  320 /* that a group of siblings remembers */
 #define SIBLING_WAITING 64  /* more that wait for the next fit */
 #define SIBLING_TERMS   24
@@ -55,7 +55,7 @@ struct entry {
 static_assert(sizeof(struct entry) == 64, "an entry is a cache line");
 
 /* One shape in which a kernel ran. */
-struct wave_shape {
+struct kernel_shape {
 	uint32_t key; /* the upper half */
 	float t_ns, waves;
 	float bytes_ns, flops_ns; /* as in struct predict_question */
@@ -65,16 +65,16 @@ struct wave_shape {
 	uint8_t width;    /* log2 of the threads of a block, in 1/WIDTH_ONE */
 	uint8_t tile;     /* its sides, four bits each: 2 log2 - 5, 0: none */
 };
-static_assert(sizeof(struct wave_shape) == 56, "64 shapes and their head fit into 4 KiB");
+static_assert(sizeof(struct kernel_shape) == 56, "64 shapes and their head fit into 4 KiB");
 
 /* What predicts a kernel's new shapes, chosen by cross-validation. */
-enum wave_kind {
-	WAVE_NONE,
-	WAVE_LINEAR,  /* weight * terms(waves, scalar) */
-	WAVE_BOUND,   /* weight * terms(waves, bytes, FLOPs) */
-	WAVE_NEAREST, /* the nearest shape, scaled by the bounds */
-	WAVE_RATIO,   /* bound * the kernel's median ratio */
-	WAVE_POWER,   /* a power law of waves, width, bytes, FLOPs and arguments */
+enum fit_kind {
+	FIT_NONE,
+	FIT_LINEAR,  /* weight * terms(waves, scalar) */
+	FIT_BOUND,   /* weight * terms(waves, bytes, FLOPs) */
+	FIT_NEAREST, /* the nearest shape, scaled by the bounds */
+	FIT_RATIO,   /* bound * the kernel's median ratio */
+	FIT_POWER,   /* a power law of waves, width, bytes, FLOPs and arguments */
 };
 
 #define NO_ARG       0xff
@@ -82,7 +82,7 @@ enum wave_kind {
 #define WIDTH_ONE    16
 
 /* What is made of the shapes around. */
-enum wave_correction {
+enum fit_correction {
 	CORRECTION_NONE,
 	CORRECTION_NEAREST, /* as far off as the nearest is */
 	CORRECTION_AROUND,  /* as far off as all are, the near ones most */
@@ -90,10 +90,10 @@ enum wave_correction {
 	CORRECTIONS
 };
 
-struct wave_fit {
+struct shape_fit {
 	uint8_t kind;
 	uint8_t first, second;     /* scalar = arg[first] * arg[second]; NO_ARG: 1 */
-	uint8_t corrected;         /* by how far off the shapes around are: enum wave_correction */
+	uint8_t corrected;         /* by how far off the shapes around are: enum fit_correction */
 	float weight[POWER_TERMS]; /* of those of the kind */
 	float scale;               /* median |log error| of held-out shapes */
 	float ratio;               /* median t / bound */
@@ -106,7 +106,7 @@ struct slot_head {
 	uint32_t next;   /* to be replaced: counts on */
 	uint32_t stale;  /* observations since the last fit */
 	uint32_t last;   /* order >> 20 of the newest */
-	struct wave_fit fit;
+	struct shape_fit fit;
 	uint32_t known_cost; /* of its launches: launch_known_cost() */
 };
 
@@ -114,7 +114,7 @@ struct kernel_slot {
 	struct slot_head head;
 	int16_t residual[SHAPES]; /* log2(t / what the fit alone says), in 1/RESIDUAL_ONE */
 	uint64_t reserved[34];
-	struct wave_shape shape[SHAPES];
+	struct kernel_shape shape[SHAPES];
 };
 static_assert(sizeof(struct kernel_slot) == 4096, "a slot is a page");
 

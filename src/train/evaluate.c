@@ -72,10 +72,10 @@ static void end(struct evaluation *e)
 /* Of those of which as much is known, or where there are none, of the others. */
 static uint32_t shapes_known(const struct predict *p, const struct predict_launch *l)
 {
-	const struct kernel_slot *own = wave_slot(p, l->kernel, launch_known_cost(l));
+	const struct kernel_slot *own = shape_slot(p, l->kernel, launch_known_cost(l));
 	uint32_t most = own ? own->head.shapes : 0;
 	for (unsigned other = 0; other < KNOWN_COSTS && !own; other++) {
-		const struct kernel_slot *slot = wave_slot(p, l->kernel, other);
+		const struct kernel_slot *slot = shape_slot(p, l->kernel, other);
 		if (slot && slot->head.shapes > most)
 			most = slot->head.shapes;
 	}

@@ -293,7 +293,7 @@ static void a_kernel_is_known_from_its_shapes(void **state)
 			s.launch.has_bytes = s.launch.has_flops = false;
 			const struct predict_answer a = ask(&p, &s.launch);
 			/* some shapes of the zoo are the same */
-			if (shape >= 2 * WAVE_FEWEST)
+			if (shape >= 2 * FIT_FEWEST)
 				assert_true(a.tier >= PREDICT_SHAPE);
 			if (shape >= 16)
 				errors[n++] = off(a.t50_ns, s.measured_ns);
@@ -404,9 +404,9 @@ static void what_is_known_of_a_launch_keeps_shapes_apart(void **state)
 		s.measured_ns = 20000 + 5000.0 * i;
 		predict_learn(&p, &s);
 	}
-	assert_int_equal(wave_slot(&p, &k, 0)->head.shapes, 6);
-	assert_int_equal(wave_slot(&p, &k, 1)->head.shapes, 6);
-	assert_null(wave_slot(&p, &k, 2));
+	assert_int_equal(shape_slot(&p, &k, 0)->head.shapes, 6);
+	assert_int_equal(shape_slot(&p, &k, 1)->head.shapes, 6);
+	assert_null(shape_slot(&p, &k, 2));
 	/* but blocks are blocks */
 	s.launch.has_bytes = s.launch.has_flops = true;
 	s.launch.flops = 1e6;
@@ -587,8 +587,8 @@ static void a_product_of_two_arguments_is_found_among_eight(void **state)
 			errors[i - 40] = off(ask(&p, &s.launch).t50_ns, s.measured_ns);
 		predict_learn(&p, &s);
 	}
-	const struct wave_fit *fit = &wave_slot(&p, &k, 0)->head.fit;
-	assert_int_equal(fit->kind, WAVE_LINEAR);
+	const struct shape_fit *fit = &shape_slot(&p, &k, 0)->head.fit;
+	assert_int_equal(fit->kind, FIT_LINEAR);
 	assert_int_equal(fit->first + fit->second, 7);
 	assert_true(median(errors, COUNT_OF(errors)) < 0.01);
 	free(p.tables);
