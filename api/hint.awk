@@ -1,6 +1,8 @@
-# Turns hint.tbl into the array of src/hint/hint.h, or into the list of weir-hints(1):
+# Turns hint.tbl into the array of src/hint/hint.h, the functions of its rules, or the list of
+# weir-hints(1):
 #
 #	awk -v out=c -f hint.awk hint.tbl
+#	awk -v out=h -f hint.awk hint.tbl
 #	awk -v out=man -f hint.awk hint.tbl PAGE	fills in the line @RULES@
 
 function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -52,7 +54,7 @@ FILENAME ~ /\.in$/ {
 		fail("'" f[1] "' is no id, or stands twice")
 	seen[f[1]] = 1
 	id[++n] = f[1]
-	look[n] = f[2]
+	evaluate[n] = f[2]
 	title[n] = f[3]
 	when[n] = f[4]
 	advice[n] = f[5]
@@ -60,14 +62,22 @@ FILENAME ~ /\.in$/ {
 END {
 	if (failed)
 		exit 1
+	if (out == "h") {
+		print "/* Made from api/hint.tbl: the functions of the rules. */"
+		print "#ifndef WEIR_HINT_RULES_H\n#define WEIR_HINT_RULES_H\n"
+		print "#include \"hint/hint_facts.h\"\n"
+		for (i = 1; i <= n; i++)
+			print "HINT_RULE(" evaluate[i] ");"
+		print "\n#endif"
+	}
 	if (out != "c")
 		exit 0
 	print "/* Made from api/hint.tbl. */"
-	print "#include \"hint/hint_facts.h\"\n"
+	print "#include \"hint_rules.h\"\n"
 	print "const struct hint_rule hint_rules[] = {"
 	for (i = 1; i <= n; i++)
-		printf "\t{ %s, %s,\n\t\t%s,\n\t\t%s,\n\t\tlook_%s },\n", quoted(id[i]),
-			quoted(title[i]), quoted(when[i]), quoted(advice[i]), look[i]
+		printf "\t{ %s, %s,\n\t\t%s,\n\t\t%s,\n\t\tevaluate_%s },\n", quoted(id[i]),
+			quoted(title[i]), quoted(when[i]), quoted(advice[i]), evaluate[i]
 	print "};"
 	print "const size_t hint_rule_count = sizeof(hint_rules) / sizeof(hint_rules[0]);"
 }

@@ -61,7 +61,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 {
 	int e = 0;
 	for (size_t i = 0; i < hint_rule_count && !e; i++)
-		e = hint_rules[i].look(f, &hint_rules[i], h);
+		e = hint_rules[i].evaluate(f, &hint_rules[i], h);
 	if (h->v.n)
 		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;

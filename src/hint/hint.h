@@ -55,7 +55,7 @@ struct hint_rule {
 	const char *title;
 	const char *when; /* the rule, in words */
 	const char *advice;
-	int (*look)(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
+	int (*evaluate)(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
 };
 extern const struct hint_rule hint_rules[];
 extern const size_t hint_rule_count;

@@ -163,34 +163,10 @@ static inline uint64_t hint_u64(double value)
 	return value >= 1e18 ? (uint64_t)1e18 : value > 0 ? (uint64_t)value : 0;
 }
 
-/* The functions of the rules. */
+/* The functions of the rules: a file that defines some includes hint_rules.h, which declares one
+ * for each row of api/hint.tbl are declared so. */
 #define HINT_RULE(name)                                                                            \
-	int look_##name(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
-
-HINT_RULE(block_size);
-HINT_RULE(small_grid);
-HINT_RULE(tail);
-HINT_RULE(lanes);
-HINT_RULE(registers);
-HINT_RULE(shared);
-HINT_RULE(cliff);
-HINT_RULE(barriers);
-HINT_RULE(launch_bound);
-HINT_RULE(small_kernels);
-HINT_RULE(sync);
-HINT_RULE(idle_host);
-HINT_RULE(alloc);
-HINT_RULE(default_stream);
-HINT_RULE(pageable);
-HINT_RULE(copies);
-HINT_RULE(leak);
-HINT_RULE(fragmentation);
-HINT_RULE(fp32);
-HINT_RULE(low_precision);
-HINT_RULE(mixed_precision);
-HINT_RULE(layout);
-HINT_RULE(attention);
-HINT_RULE(norm);
-HINT_RULE(compile);
+	int evaluate_##name(                                                                       \
+		const struct hint_facts *f, const struct hint_rule *rule, struct hints *to)
 
 #endif

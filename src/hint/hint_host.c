@@ -1,5 +1,5 @@
 /* Rules about the host: what it did while the devices had nothing to do. */
-#include "hint/hint_facts.h"
+#include "hint_rules.h"
 
 #include <errno.h>
 #include <math.h>

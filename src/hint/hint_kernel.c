@@ -4,7 +4,7 @@
  * confidence is never high, and the gain holds for kernels that wait for memory or for themselves
  * rather than for units that are busy.
  */
-#include "hint/hint_facts.h"
+#include "hint_rules.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Rules about copies, and about memory that is never freed or in pieces. */
-#include "hint/hint_facts.h"
+#include "hint_rules.h"
 
 #include <math.h>
 #include <string.h>

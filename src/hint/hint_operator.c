@@ -1,5 +1,5 @@
 /* Rules about what kernels compute, as far as their names and their order tell. */
-#include "hint/hint_facts.h"
+#include "hint_rules.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,12 @@
-# What each rule says: api/hint.tbl.
-add_custom_command(OUTPUT ${GEN}/hint_table.c
-	COMMAND ${AWK} -v out=c -f ${PROJECT_SOURCE_DIR}/api/hint.awk
-		${PROJECT_SOURCE_DIR}/api/hint.tbl > ${GEN}/hint_table.c.new
-	COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/hint_table.c.new ${GEN}/hint_table.c
-	DEPENDS ${PROJECT_SOURCE_DIR}/api/hint.awk ${PROJECT_SOURCE_DIR}/api/hint.tbl VERBATIM)
-target_sources(hint PRIVATE ${GEN}/hint_table.c)
+# What each rule says, and that there is a function for it: api/hint.tbl.
+foreach(made hint_table.c hint_rules.h)
+	get_filename_component(kind ${made} EXT)
+	string(SUBSTRING ${kind} 1 1 kind)
+	add_custom_command(OUTPUT ${GEN}/${made}
+		COMMAND ${AWK} -v out=${kind} -f ${PROJECT_SOURCE_DIR}/api/hint.awk
+			${PROJECT_SOURCE_DIR}/api/hint.tbl > ${GEN}/${made}.new
+		COMMAND ${CMAKE_COMMAND} -E rename ${GEN}/${made}.new ${GEN}/${made}
+		DEPENDS ${PROJECT_SOURCE_DIR}/api/hint.awk ${PROJECT_SOURCE_DIR}/api/hint.tbl VERBATIM)
+	target_sources(hint PRIVATE ${GEN}/${made})
+endforeach()
 target_link_libraries(hint PRIVATE m)
