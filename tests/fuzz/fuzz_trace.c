@@ -94,15 +94,28 @@ static void read_page(const struct trace *t, const struct decoder *d)
 	html_fini(&h);
 }
 
+/* All that need no path of their own. */
+static const struct exporter *nth_exporter(unsigned n)
+{
+	const struct exporter *const *at = exporters;
+	while (*at && ((*at)->wants_path || n--))
+		at++;
+	return *at;
+}
+
+static unsigned count_exporters(void)
+{
+	unsigned n = 0;
+	while (nth_exporter(n))
+		n++;
+	return n;
+}
+
 static void read_export(const struct trace *t, const struct decoder *d, unsigned which)
 {
-	static const struct exporter *const all[] = { &export_ndjson, &export_csv, &export_chrome,
-		&export_perfetto, &export_memory_viz, &export_rmm, &export_dataset,
-		&export_dataset_card };
 	struct error err;
-	export_run(all[which], t, d, NULL, nowhere, &err);
+	export_run(nth_exporter(which), t, d, NULL, nowhere, &err);
 }
-#define EXPORTS 8u
 
 static void read_packed(const char *path)
 {
@@ -124,35 +137,38 @@ static void read_tail(const char *path)
 	tail_close(tail);
 }
 
-#define READERS (EXPORTS + 4u)
+/* The readers are all exporters, and four more. */
+enum { READ_TAIL, READ_PACKED, READ_REPORT, READ_PAGE, READ_MORE };
 
 #ifndef FUZZ_REPLAY
 /* Reports and pages take as long as all others together, and have an input in twelve. */
 static unsigned reader_of(const uint8_t *data, size_t size)
 {
 	const uint32_t h = hash_fnv32(data, size);
-	return h % 24 < READERS ? h % 24 : h / 24 % (EXPORTS + 2);
+	const unsigned exports = count_exporters();
+	return h % 24 < exports + READ_MORE ? h % 24 : h / 24 % (exports + READ_REPORT);
 }
 #endif
 
 static void read_by(const char *path, unsigned reader)
 {
+	const unsigned exports = count_exporters();
 	struct trace *t;
 	struct error err;
-	if (reader == EXPORTS) {
+	if (reader == exports + READ_TAIL) {
 		read_tail(path);
 		return;
 	}
-	if (reader == EXPORTS + 1) {
+	if (reader == exports + READ_PACKED) {
 		read_packed(path);
 		return;
 	}
 	if (trace_open(path, &t, &err))
 		return;
 	const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
-	if (reader < EXPORTS)
+	if (reader < exports)
 		read_export(t, &d, reader);
-	else if (reader == EXPORTS + 2)
+	else if (reader == exports + READ_REPORT)
 		read_report(t, &d);
 	else
 		read_page(t, &d);
@@ -300,7 +316,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		put(fd, data + 1, size - 1);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 #ifdef FUZZ_REPLAY
-	for (unsigned reader = 0; reader < READERS; reader++)
+	for (unsigned reader = 0; reader < count_exporters() + READ_MORE; reader++)
 		read_by(path, reader);
 #else
 	read_by(path, reader_of(data, size));
