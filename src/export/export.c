@@ -11,7 +11,6 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "trace/activity.h"
-#include "model/tally.h"
 
 #include "base/banned.h"
 
@@ -55,17 +54,12 @@ void export_put_quoted(FILE *out, const char *s)
 
 const char *export_kernel_name(struct export *x, uint32_t kernel)
 {
-	if (kernel == META_NONE || !x->kernel_name)
-		return "(unknown kernel)";
-	if (!x->kernel_name[kernel])
-		x->kernel_name[kernel] = demangle(x->meta->names.v[kernel].text);
-	return x->kernel_name[kernel] ? x->kernel_name[kernel] : x->meta->names.v[kernel].text;
+	return demangled_name(&x->names, kernel, "(unknown kernel)");
 }
 
 const char *export_string(struct export *x, uint32_t id)
 {
-	const uint32_t name = meta_find_string(x->meta, x->process, id);
-	return name == META_NONE ? "(no name)" : export_kernel_name(x, name);
+	return demangled_name(&x->names, meta_find_string(x->meta, x->process, id), "(no name)");
 }
 
 static const char *name_for_decoder(
@@ -161,43 +155,46 @@ static int announce(struct run *r, const struct chunk_ref *c)
 	return r->e->thread ? r->e->thread(&r->x, c) : 0;
 }
 
-static int export_chunk(struct run *r, size_t i)
+static int export_calls(struct run *r)
 {
-	const struct chunk_ref *c = &r->x.trace->chunks[i];
-	int e = trace_load(r->x.trace, i, &r->buf, NULL);
-	if (trace_lost(e))
-		return 0;
-	r->x.process = c->process;
-	if (!e)
-		e = gather(r);
+	const struct chunk_ref *c = r->buf.ref;
+	int e = gather(r);
 	if (!e)
 		e = announce(r, c);
 	for (size_t k = 0; k < r->records.n && !e; k++)
 		e = hand_over(r, c, r->records.v[k]);
-	if (!e && r->e->chunk_end)
-		e = r->e->chunk_end(&r->x, c);
 	return e;
 }
 
-/* GPU activities or ranges. */
-static int export_array(struct run *r, size_t i)
+static int export_activities(struct run *r)
 {
-	const struct chunk_ref *c = &r->x.trace->chunks[i];
+	const struct chunk_ref *c = r->buf.ref;
 	struct gpu_activity w;
-	struct range g;
 	size_t at = 0;
-	const bool activity = c->head.kind == CHUNK_DEVICE;
-	if (c->head.kind == CHUNK_LINKS || (activity ? !r->e->activity : !r->e->range))
-		return 0;
-	int e = trace_load(r->x.trace, i, &r->buf, NULL);
-	if (trace_lost(e))
-		return 0;
-	r->x.process = c->process;
-	while (!e && activity && activity_next(&r->buf, &at, &w))
+	int e = 0;
+	while (!e && activity_next(&r->buf, &at, &w))
 		e = r->e->activity(
 			&r->x, c, &w, links_of(&r->x.links, c->process, &w, &r->link_hint));
-	while (!e && !activity && range_next(&r->buf, &at, &g))
-		e = r->e->range(&r->x, c, &g);
+	return e;
+}
+
+static int export_ranges(struct run *r)
+{
+	struct range g;
+	size_t at = 0;
+	int e = 0;
+	while (!e && range_next(&r->buf, &at, &g))
+		e = r->e->range(&r->x, r->buf.ref, &g);
+	return e;
+}
+
+static int export_chunk(struct run *r)
+{
+	const struct chunk_ref *c = r->buf.ref;
+	r->x.process = c->process;
+	int e = c->head.kind == CHUNK_EVENTS   ? export_calls(r)
+		: c->head.kind == CHUNK_DEVICE ? export_activities(r)
+					       : export_ranges(r);
 	if (!e && r->e->chunk_end)
 		e = r->e->chunk_end(&r->x, c);
 	return e;
@@ -206,16 +203,14 @@ static int export_array(struct run *r, size_t i)
 static int export_chunks(struct run *r)
 {
 	const struct trace *t = r->x.trace;
+	const uint32_t kinds = 1u << CHUNK_EVENTS | (r->e->activity ? 1u << CHUNK_DEVICE : 0) |
+			       (r->e->range ? 1u << CHUNK_RANGES : 0);
 	struct progress progress;
-	int e = 0;
+	size_t at = 0;
+	int e;
 	progress_init(&progress, "exporting");
-	for (size_t i = 0; i < t->chunk_count && !e; i++) {
-		if (t->chunks[i].head.kind == CHUNK_EVENTS)
-			e = export_chunk(r, i);
-		else if (array_record_bytes(t->chunks[i].head.kind))
-			e = export_array(r, i);
-		progress_show(&progress, i, t->chunk_count);
-	}
+	while ((e = trace_next_of(t, kinds, &at, &r->buf, NULL)) > 0 && !(e = export_chunk(r)))
+		progress_show(&progress, at - 1, t->chunk_count);
 	progress_fini(&progress);
 	return e;
 }
@@ -224,8 +219,9 @@ static int export_chunks(struct run *r)
 
 static int run_exporter(struct run *r)
 {
-	r->x.kernel_name = calloc(r->meta.names.n + 1, sizeof *r->x.kernel_name);
-	int e = r->x.kernel_name ? load_links(r) : -ENOMEM;
+	int e = demangled_init(&r->x.names, &r->meta);
+	if (!e)
+		e = load_links(r);
 	if (!e && r->e->begin)
 		e = r->e->begin(&r->x);
 	if (!e)
@@ -280,9 +276,7 @@ static int run_to_path(struct run *r, const char *path)
 
 static void run_fini(struct run *r)
 {
-	for (size_t i = 0; r->x.kernel_name && i < r->meta.names.n; i++)
-		free(r->x.kernel_name[i]);
-	free(r->x.kernel_name);
+	demangled_fini(&r->x.names);
 	links_fini(&r->x.links);
 	array_free(&r->x.calls.v);
 	meta_fini(&r->meta);

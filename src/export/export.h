@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "event/decode.h"
+#include "model/demangle.h"
 #include "model/links.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
@@ -29,8 +30,8 @@ struct export
 	FILE *out;                     /* NULL for exporters that want a path */
 	const char *path;
 	struct error *err;
-	void *state;        /* the exporter's */
-	char **kernel_name; /* demangled on first use, by index into meta->names */
+	void *state; /* the exporter's */
+	struct demangled names;
 	uint32_t process;   /* of the chunk at hand */
 	struct links links; /* for exporters that take activities */
 	struct links_by_call calls;
@@ -52,7 +53,6 @@ struct export_call {
 /* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
 struct exporter {
 	const char *name;
-	const char *help;
 	bool wants_path;
 	int (*whole)(struct export *x); /* instead of all below: reads the trace itself */
 	int (*begin)(struct export *x);

@@ -655,7 +655,6 @@ static void cleanup(struct export *x)
 
 const struct exporter export_chrome = {
 	.name = "chrome",
-	.help = "JSON as torch.profiler writes it, for what reads that, chrome://tracing and speedscope",
 	.begin = begin,
 	.thread = thread,
 	.call = call,

@@ -359,12 +359,10 @@ static int whole_card(struct export *x)
 
 const struct exporter export_dataset = {
 	.name = "dataset",
-	.help = "CSV, a line a kernel that ran on a device, for training",
 	.whole = whole_dataset,
 };
 
 const struct exporter export_dataset_card = {
 	.name = "dataset-card",
-	.help = "what is in the dataset, as Markdown",
 	.whole = whole_card,
 };

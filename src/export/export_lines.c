@@ -239,7 +239,6 @@ static int range_ndjson(struct export *x, const struct chunk_ref *c, const struc
 
 const struct exporter export_ndjson = {
 	.name = "ndjson",
-	.help = "one JSON object a line, for jq and scripts",
 	.call = call_ndjson,
 	.activity = activity_ndjson,
 	.range = range_ndjson,
@@ -353,7 +352,6 @@ static int range_csv(struct export *x, const struct chunk_ref *c, const struct r
 
 const struct exporter export_csv = {
 	.name = "csv",
-	.help = "one line a call, an activity of a device or a range, for spreadsheets and data frames",
 	.begin = begin_csv,
 	.call = call_csv,
 	.activity = activity_csv,

@@ -411,7 +411,6 @@ static void cleanup_viz(struct export *x)
 
 const struct exporter export_memory_viz = {
 	.name = "memory_viz",
-	.help = "allocations as a memory snapshot of PyTorch, for pytorch.org/memory_viz",
 	.begin = begin_viz,
 	.call = call_viz,
 	.end = end_viz,

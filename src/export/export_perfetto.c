@@ -759,7 +759,6 @@ static void cleanup(struct export *x)
 
 const struct exporter export_perfetto = {
 	.name = "perfetto",
-	.help = "for ui.perfetto.dev: threads with their calls and ranges, devices with their streams",
 	.begin = begin,
 	.call = call,
 	.activity = activity,

@@ -61,7 +61,6 @@ static void cleanup_rmm(struct export *x)
 
 const struct exporter export_rmm = {
 	.name = "rmm",
-	.help = "allocations as RAPIDS Memory Manager logs them",
 	.begin = begin_rmm,
 	.call = call_rmm,
 	.end = end_rmm,

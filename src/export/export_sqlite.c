@@ -648,7 +648,6 @@ static void cleanup(struct export *x)
 
 const struct exporter export_sqlite = {
 	.name = "sqlite",
-	.help = "a database of calls, kernels, memory, copies, GPU activities and ranges",
 	.wants_path = true,
 	.begin = begin,
 	.thread = thread,

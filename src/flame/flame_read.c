@@ -12,10 +12,11 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "event/decode.h"
 #include "flame/flame.h"
+#include "model/demangle.h"
 #include "model/links.h"
 #include "model/nested.h"
-#include "model/tally.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
 #include "trace/thread_calls.h"
@@ -64,7 +65,7 @@ struct reader {
 	struct externals externals;
 	struct open_call stack[CALLS_DEEP];
 	int depth;
-	char **kernel_name; /* demangled on first use, by name */
+	struct demangled names;
 	size_t hint, span_hint;
 };
 
@@ -72,11 +73,7 @@ struct reader {
 
 static const char *kernel_text(struct reader *r, uint32_t name)
 {
-	if (name == META_NONE)
-		return "(unknown kernel)";
-	if (!r->kernel_name[name])
-		r->kernel_name[name] = demangle(r->meta.names.v[name].text);
-	return r->kernel_name[name] ? r->kernel_name[name] : r->meta.names.v[name].text;
+	return demangled_name(&r->names, name, "(unknown kernel)");
 }
 
 static uint32_t process_node(struct reader *r, uint32_t process)
@@ -390,9 +387,7 @@ static bool has_device(const struct trace *t)
 
 static void reader_fini(struct reader *r)
 {
-	for (size_t i = 0; r->kernel_name && i < r->meta.names.n; i++)
-		free(r->kernel_name[i]);
-	free(r->kernel_name);
+	demangled_fini(&r->names);
 	map_fini(&r->thread_map);
 	array_free(&r->threads);
 	thread_calls_fini(&r->calls);
@@ -415,8 +410,9 @@ int flame_make(const struct trace *t, enum flame_by by, struct flame **ret_f, st
 	int e = meta_load(t, &r.meta, err);
 	if (e)
 		goto fail;
-	r.kernel_name = calloc(r.meta.names.n + 1, sizeof *r.kernel_name);
-	e = r.kernel_name && flame_child(r.f, NONE, FRAME_ALL, "all") == 0 ? 0 : -ENOMEM;
+	e = demangled_init(&r.names, &r.meta);
+	if (!e && flame_child(r.f, NONE, FRAME_ALL, "all") != 0)
+		e = -ENOMEM;
 	if (!e)
 		e = read_all(&r);
 	reader_fini(&r);

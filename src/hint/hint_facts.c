@@ -6,7 +6,7 @@
 
 #include "base/search.h"
 #include "base/sort.h"
-#include "model/tally.h"
+#include "model/demangle.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

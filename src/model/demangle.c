@@ -1,6 +1,8 @@
 /* Kernel names as people write them, by the C++ runtime's demangler (Itanium C++ ABI). */
-#include "model/tally.h"
+#include "model/demangle.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -19,4 +21,27 @@ char *demangle(const char *mangled)
 		return name;
 	free(name);
 	return strdup(mangled);
+}
+
+int demangled_init(struct demangled *d, const struct meta *meta)
+{
+	*d = (struct demangled){ .meta = meta, .text = calloc(meta->names.n + 1, sizeof *d->text) };
+	return d->text ? 0 : -ENOMEM;
+}
+
+void demangled_fini(struct demangled *d)
+{
+	for (size_t i = 0; d->text && i < d->meta->names.n; i++)
+		free(d->text[i]);
+	free(d->text);
+	*d = (struct demangled){ 0 };
+}
+
+const char *demangled_name(struct demangled *d, uint32_t name, const char *otherwise)
+{
+	if (name == META_NONE)
+		return otherwise;
+	if (!d->text[name])
+		d->text[name] = demangle(d->meta->names.v[name].text);
+	return d->text[name] ? d->text[name] : d->meta->names.v[name].text;
 }

@@ -7,6 +7,7 @@
 #include "base/expect.h"
 
 #include "model/roofline.h"
+#include "model/demangle.h"
 #include "model/tally.h"
 #include "trace/activity.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "model/demangle.h"
 #include "model/tally.h"
 
 #include "base/banned.h"

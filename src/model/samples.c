@@ -9,7 +9,7 @@
 #include "predict/key.h"
 #include "model/links.h"
 #include "model/samples_cost.h"
-#include "model/tally.h"
+#include "model/demangle.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"

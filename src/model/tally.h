@@ -70,7 +70,4 @@ int tally_shape(struct tally *t, uint64_t kernel, const struct launch_shape *sha
 void tally_common(struct launch_shape *common, uint64_t *most, const struct launch_shape *shape,
 	uint64_t count);
 
-/* A name as people write it: free() it.  NULL without memory. */
-char *demangle(const char *mangled);
-
 #endif

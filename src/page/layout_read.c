@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "model/demangle.h"
 #include "model/tally.h"
 #include "page/layout.h"
 #include "trace/activity.h"

@@ -200,9 +200,16 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
 	uint64_t *damaged)
 {
+	return trace_next_of(t, 1u << kind, at, buf, damaged);
+}
+
+int trace_next_of(
+	const struct trace *t, uint32_t kinds, size_t *at, struct chunk_buf *buf, uint64_t *damaged)
+{
 	while (*at < t->chunk_count) {
 		const size_t i = (*at)++;
-		if (t->chunks[i].head.kind != kind)
+		const unsigned kind = t->chunks[i].head.kind;
+		if (kind >= 32 || !(kinds >> kind & 1))
 			continue;
 		const int e = trace_load(t, i, buf, NULL);
 		if (!trace_lost(e))

@@ -123,6 +123,10 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
  */
 int trace_next(const struct trace *t, enum chunk_kind kind, size_t *at, struct chunk_buf *buf,
 	uint64_t *damaged);
+
+/* The same of several kinds, of which bit 1 << kind is set. */
+int trace_next_of(const struct trace *t, uint32_t kinds, size_t *at, struct chunk_buf *buf,
+	uint64_t *damaged);
 void chunk_buf_fini(struct chunk_buf *buf);
 
 /* The committed records of a loaded chunk, in file order. */

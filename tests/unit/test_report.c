@@ -9,7 +9,7 @@
 #include "maker.h"
 #include "report/report_make.h"
 #include "memory/memory.h"
-#include "model/tally.h"
+#include "model/demangle.h"
 #include "trace/pack.h"
 
 #define FILE_NAME "test_report.weir"
