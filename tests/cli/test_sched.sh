@@ -1,0 +1,71 @@
+# What measures a scheduler (bench/sched) on the simulated driver, judged by sums: what was sent was answered, and
+# what the programs say they launched is what reached the driver.  Never by time: the driver's is virtual.
+weir=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+sim=$build/lib/weir/sim load=$build/bench/bench-load
+if ! [ -e "$build/lib/weir/libweir.so" ] || ! [ -e "$load" ]; then exit 0; fi
+command -v python3 >/dev/null || exit 0
+run="python3 $source/bench/sched/run.py --load $load --start-limit 60"
+export LD_LIBRARY_PATH="$sim"
+cd "$scratch" || exit 1
+
+cat >sums.py <<'END'
+import glob, json, sys
+data = json.load(open('out.json'))
+runs = {json.dumps(r[k]): r[k] for r in data['runs'] for k in ('latency', 'best_effort') if k in r}.values()
+calls = {'cuLaunchKernel': 0, 'cuMemcpyHtoDAsync': 0}
+for name in glob.glob('calls.*'):
+    for line in open(name):
+        word, n = line.split()
+        if word.replace('_v2', '') in calls:
+            calls[word.replace('_v2', '')] += int(n)
+said = [sum(r[k] for r in list(runs) + data['calibration']) for k in ('launches', 'copies')]
+latency = [r for r in runs if r['role'] == 'latency']
+print('answered', sum(r['answered'] for r in latency), 'of', sum(r['requests'] for r in latency))
+print('said', *said, 'reached', *calls.values())
+print('agree' if said == list(calls.values()) else 'DIFFER')
+END
+
+# Four cells; in two rounds LC alone in two kinds, and LC beside BE four times.
+expect 0 'poisson-copy +slices +p50' env WEIR_SIM=log=calls.%p $run --variants slices --rounds 2 --seconds .05 \
+	--requests 20 --out out.json --cells closed-short,closed-waves,poisson-mix,poisson-copy
+expect 0 '^answered 240 of 240$' python3 sums.py
+expect 0 '^agree$' python3 sums.py
+expect 0 '^\| poisson-mix \| slices \| 40 \| 0 ' $run --report out.json
+expect 0 '^\| closed-short \| [0-9]+ / [0-9]+ \| [0-9.]+ / [0-9.]+ \|$' $run --report out.json
+expect 1 'out.json is there already' $run --out out.json
+expect 0 '' python3 "$source/bench/sched/frontier.py" out.json out.svg
+expect 0 'polygon|circle' cat out.svg
+expect 0 '' python3 -c 'import xml.dom.minidom as m; m.parse("out.svg")'
+
+# A count that is wrong shows.
+sed -i 's/"launches": /&1/' out.json
+expect 0 'DIFFER' python3 sums.py
+
+# Rounds are added to a file that is there; a command stands before each program.
+more="$run --rounds 1 --requests 5 --seconds .05 --cells periodic-short --out more.json"
+expect 0 'round 1 periodic-short +twice +p50' $more --variants '' --way 'twice:env A=1:env A=1'
+expect 0 'round 2 periodic-short +slices +p50' $more --variants slices --append
+expect 0 '^\| periodic-short \| alone \| 10 \| 0 ' $run --report more.json
+
+# What fails, what is missing and what hangs is said, and nothing is left of it.
+expect 1 'cuLaunchKernel failed with CUDA error 700' env WEIR_SIM=fault=cuLaunchKernel:60:700 $run --rounds 1 \
+	--requests 50 --seconds .05 --cells closed-short --variants slices --out bad.json
+expect 1 'FAILED: no-such-program: No such file' $run --rounds 1 --requests 5 --seconds .05 --out none.json \
+	--cells closed-short --variants '' --way 'none:no-such-program:no-such-program'
+cat >hang <<'END'
+echo $$ >>pids
+exec sleep 1000
+END
+expect 1 'was not ready after 1 s and was killed' $run --start-limit 1 --rounds 1 --requests 5 --seconds .05 \
+	--out hang.json --cells closed-short --variants '' --way 'hang:sh hang:sh hang'
+expect 0 '^[0-9]+$' cat pids
+for pid in $(cat pids); do
+	expect 1 '' kill -0 "$pid"
+done
+expect 2 'rate is missing' "$load" latency --work kernel --arrival poisson
+expect 2 'unknown word' "$load" latency --work kernel,foo=1
+expect 1 'nothing is no cell' $run --cells nothing --out x.json
+expect 1 'behind mps' $run --variants mps+more --out x.json
+finish
