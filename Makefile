@@ -33,8 +33,8 @@ suite: build
 storm: build ## kill programs and weir record at random moments, KILLS times (1000)
 	sh tests/need.sh python3 python3 tests/storm/storm.py $(BUILD) $(KILLS)
 
-faults: build ## each system call of guest and recorder failing in turn, and a kill at each
-	@for where in guest joined killed replaced record kill; do sh tests/faults/sweep.sh $(BUILD) $$where || exit 1; done
+faults: build ## each system call of hook and recorder failing in turn, and a kill at each
+	@for where in hook joined killed replaced record kill; do sh tests/faults/sweep.sh $(BUILD) $$where || exit 1; done
 
 fresh: ## what a new user does, in a minimal Debian made for it (root)
 	@sh tools/fresh.sh build-fresh

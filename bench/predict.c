@@ -253,7 +253,7 @@ static bool init(struct predict *p)
 	const size_t page = 2u << 20, room = (bytes + page - 1) & ~(page - 1);
 	void *memory = aligned_alloc(page, room);
 	if (memory)
-		madvise(memory, room, MADV_HUGEPAGE); /* as the guest does */
+		madvise(memory, room, MADV_HUGEPAGE); /* as the hook does */
 	return memory && !predict_init(p, memory, bytes, &sizes, &b.zoo.device);
 }
 

@@ -1,8 +1,8 @@
-# Functions that nobody may call, and those that the guest may not: check-bans.sh ROOT.
+# Functions that nobody may call, and those that the hook may not: check-bans.sh ROOT.
 cd "$1" || exit 1
 all='strcpy|strcat|sprintf|vsprintf|strtok|gets|atoi|localtime|system|alloca'
-guest='malloc|calloc|realloc|free|strdup|f?printf|vf?printf|puts|fopen|getenv|setenv|exit|abort'
-guest="$guest|pthread_mutex_lock|pthread_rwlock_[a-z]*lock|sem_wait|signal|sigaction|syslog"
+hook='malloc|calloc|realloc|free|strdup|f?printf|vf?printf|puts|fopen|getenv|setenv|exit|abort'
+hook="$hook|pthread_mutex_lock|pthread_rwlock_[a-z]*lock|sem_wait|signal|sigaction|syslog"
 
 banned() {
 	names=$1 what=$2
@@ -14,7 +14,7 @@ banned() {
 
 found=$(
 	banned "$all" "banned" $(find src sim -name '*.[ch]')
-	banned "$guest" "banned in the guest" $(find src/hook -name '*.c') src/record/writer.c src/record/clock_readings.c
+	banned "$hook" "banned in the hook" $(find src/hook -name '*.c') src/record/writer.c src/record/clock_readings.c
 )
 [ -z "$found" ] || printf '%s\n' "$found"
 [ -z "$found" ]

@@ -7,7 +7,7 @@ trap 'rm -f "$want" "$have"' EXIT
 {
 	awk '!/^#/ && NF { print $2 }' "$1/api/cuda.tbl" "$1/api/cudart.tbl"
 	awk -v want=names -f "$1/api/library.awk" "$1/api/library.tbl"
-	awk '!/^#/ && NF { print $1 }' "$1/tools/guest-exports.txt"
+	awk '!/^#/ && NF { print $1 }' "$1/tools/hook-exports.txt"
 } | sort -u >"$want"
 nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$have"
 comm -13 "$want" "$have" | sed 's/^/  exported, but in no table: /'

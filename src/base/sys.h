@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 #ifndef __x86_64__
-#error "the guest is written for Linux on x86-64"
+#error "the hook is written for Linux on x86-64"
 #endif
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)

@@ -241,7 +241,7 @@ static bool loadable(const char *const *names, char *ret_name, size_t size)
 	return false;
 }
 
-/* Where the guest looks for it too; a program that has loaded its own is asked first. */
+/* Where the hook looks for it too; a program that has loaded its own is asked first. */
 static void check_cupti(struct examination *x)
 {
 	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",

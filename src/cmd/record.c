@@ -1,7 +1,7 @@
 /*
- * weir record: runs a program under the guest and leaves one packed trace.
+ * weir record: runs a program under the hook and leaves one packed trace.
  *
- * The guest writes the raw trace where the packed one will be, so that whatever happens
+ * The hook writes the raw trace where the packed one will be, so that whatever happens
  * there is a trace under the name that was asked for.
  */
 #include <errno.h>
@@ -38,7 +38,7 @@ struct recording {
 	struct predict_options predict;
 	struct launch launch;
 	const char *output;
-	char raw[PATH_MAX]; /* where the guest writes: output, or beside it when it flies */
+	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
 	uint64_t flight_bytes;
 	uint64_t most_bytes; /* of the raw trace; 0: no limit */
 	uint64_t least_free; /* on its disk */

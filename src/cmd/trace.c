@@ -1,6 +1,6 @@
 /*
  * weir trace: runs a program and prints each CUDA call as a line when it returns, like strace.
- * The guest records as ever; this process follows the file.
+ * The hook records as ever; this process follows the file.
  */
 #include <errno.h>
 #include <fcntl.h>

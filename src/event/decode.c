@@ -256,7 +256,7 @@ bool decode_shape(const struct record *r, struct launch_shape *ret_shape)
 	return true;
 }
 
-/* Names are resolved for the end of a call: the guest may learn one during its first launch. */
+/* Names are resolved for the end of a call: the hook may learn one during its first launch. */
 static uint64_t end_of(const struct record *r)
 {
 	return r->ticks + (r->flags & RECORD_LONG ? (uint64_t)r->dur << 10 : r->dur);

@@ -5,7 +5,7 @@
  *	cuMemAlloc_v2(*dptr=?, bytesize=1099511627776) = 2 CUDA_ERROR_OUT_OF_MEMORY
  *	cuLaunchKernel(f=0x55d0 <axpy>, grid=(8,1,1), block=(256,1,1), shared=0, stream=0x0) = 0
  *
- * Host safe: no allocation, no stdio, no locale; used by readers and by the guest.  The
+ * Host safe: no allocation, no stdio, no locale; used by readers and by the hook.  The
  * record may hold anything, but its first `words` words must be readable.
  */
 #ifndef WEIR_EVENT_DECODE_H

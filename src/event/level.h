@@ -1,5 +1,5 @@
 /*
- * The levels of recording, by the names that people give them.  One list for the guest, for
+ * The levels of recording, by the names that people give them.  One list for the hook, for
  * `weir record --level` and for `weir ctl`.
  */
 #ifndef WEIR_EVENT_LEVEL_H

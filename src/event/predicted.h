@@ -11,7 +11,7 @@
 
 #include "event/format.h"
 
-/* Room of the tables, the same in the guest and in files. */
+/* Room of the tables, the same in the hook and in files. */
 #define PREDICTED_LAUNCHES (1u << 15)
 #define PREDICTED_KERNELS  (1u << 10)
 

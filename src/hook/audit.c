@@ -16,7 +16,7 @@
 
 typedef void *bound_by_audit_fn(const char *name, void *real, const void *map);
 static bound_by_audit_fn *bound_by_audit;
-static const struct link_map *guest;
+static const struct link_map *hook;
 
 #define PUBLIC __attribute__((visibility("default")))
 PUBLIC unsigned la_version(unsigned version);
@@ -82,7 +82,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 	*cookie = (uintptr_t)map;
 	const char *slash = strrchr(map->l_name, '/');
 	if (space == LM_ID_BASE && !strcmp(slash ? slash + 1 : map->l_name, "libweir.so"))
-		guest = map;
+		hook = map;
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
@@ -90,7 +90,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 void la_preinit(uintptr_t *cookie)
 {
 	struct elf e;
-	if (guest && elf_read(&e, guest->l_addr, guest->l_ld))
+	if (hook && elf_read(&e, hook->l_addr, hook->l_ld))
 		bound_by_audit = (bound_by_audit_fn *)elf_find(&e, "weir_bound_by_audit");
 }
 
@@ -105,7 +105,7 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *reference,
 	uintptr_t *definition, unsigned *flags, const char *name)
 {
 	const struct link_map *map = (const struct link_map *)*definition;
-	if (!bound_by_audit || map == guest ||
+	if (!bound_by_audit || map == hook ||
 		(strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))
 		return symbol->st_value;
 	if (is_tool((const struct link_map *)*reference))

@@ -1,5 +1,5 @@
 /*
- * error_set() of base/error.h for the guest, which has no stdio: knows %s, %u, %d, %zu, %llu, %.1f
+ * error_set() of base/error.h for the hook, which has no stdio: knows %s, %u, %d, %zu, %llu, %.1f
  * and %%, which is what the modules below use.
  */
 #include "base/error.h"

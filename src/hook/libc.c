@@ -1,5 +1,5 @@
 /*
- * What the guest needs of libc, without asking the program for it.
+ * What the hook needs of libc, without asking the program for it.
  *
  * A call through the PLT reaches whoever has the name first.  In a program built with a sanitizer
  * that is the sanitizer: before it is ready, its functions look each other up with dlsym, which

@@ -1,5 +1,5 @@
 /*
- * Tables of the guest that a forked child begins without.
+ * Tables of the hook that a forked child begins without.
  *
  * Writing zeros over them would give each child pages of its own for what it may never look at.  So
  * a table has whole pages, and the child drops them: what is read there next is zeros.

@@ -1,5 +1,5 @@
 /*
- * Which call launched which activity: joins what CUPTI saw on a device to the calls that the guest
+ * Which call launched which activity: joins what CUPTI saw on a device to the calls that the hook
  * recorded, after the fact and without a word from either about the other.
  *
  * CUPTI numbers the calls of a process one after the other (correlation), between their begin

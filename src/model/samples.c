@@ -119,7 +119,7 @@ static struct predict_kernel attributes_of(
 	return k;
 }
 
-/* The id is that of the name as the program has it, which is all that the guest knows of it; the
+/* The id is that of the name as the program has it, which is all that the hook knows of it; the
  * rest is read from the name that people write. */
 static struct sample_kernel *new_kernel(
 	const char *mangled, const struct predict_kernel *attributes)

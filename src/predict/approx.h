@@ -1,5 +1,5 @@
 /*
- * log2 and exp2 to seven digits without libm: the guest links none, and launches should not wait
+ * log2 and exp2 to seven digits without libm: the hook links none, and launches should not wait
  * for it.  The same on every machine, so that a model sees in use what it saw in training.
  */
 #ifndef WEIR_PREDICT_APPROX_H

@@ -34,7 +34,7 @@ void normal_less(struct normal *n, const struct normal *part)
 	}
 }
 
-/* Newton's square root: enough for a scale, and no libm in the guest. */
+/* Newton's square root: enough for a scale, and no libm in the hook. */
 static double root(double x)
 {
 	double r = x > 1 ? x : 1;

@@ -2,7 +2,7 @@
  * What devices are capable of by their maker's word: clocks, bandwidth, peaks.  The rows come from
  * api/gpu.tbl, where each says its source.  They are ceilings: what a kernel reaches is below.
  *
- * Pure, read-only, from any thread, the guest included.
+ * Pure, read-only, from any thread, the hook included.
  */
 #ifndef WEIR_PREDICT_GPU_H
 #define WEIR_PREDICT_GPU_H

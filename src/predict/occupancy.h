@@ -9,7 +9,7 @@
  * has, and "virtual resources", of which no public function says how many a kernel uses.
  * Clusters, cooperative launches and register reallocation inside a block change nothing here.
  *
- * Everything is pure: no state, no allocation, callable from any thread, the guest included.
+ * Everything is pure: no state, no allocation, callable from any thread, the hook included.
  */
 #ifndef WEIR_PREDICT_OCCUPANCY_H
 #define WEIR_PREDICT_OCCUPANCY_H

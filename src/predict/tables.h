@@ -151,7 +151,7 @@ struct sibling_slot {
 };
 static_assert(sizeof(struct sibling_head) % 64 == 0, "shapes are cache lines");
 
-/* What the learner needs for a fit: the guest neither allocates nor has stack for it. */
+/* What the learner needs for a fit: the hook neither allocates nor has stack for it. */
 struct sibling_scratch {
 	struct sibling_slot slot;
 	float m[SIBLING_SHAPES][SIBLING_SHAPES];

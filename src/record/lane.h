@@ -1,5 +1,5 @@
 /*
- * Lanes: what the guest knows of a thread outside of it.
+ * Lanes: what the hook knows of a thread outside of it.
  *
  * There is no hook on the end of a thread: pthread keys allocate, and a destructor of the program
  * may call CUDA after ours.  So what a thread has mapped stands in a lane, in memory that is never

@@ -3,7 +3,7 @@
  * call which they do not expect of themselves, or without the right to read the time-stamp counter.
  *
  * A filter that was there when the program began let it load its libraries and is no concern.  One
- * that it installs later was made for what it does itself: from then on the guest does without.
+ * that it installs later was made for what it does itself: from then on the hook does without.
  */
 #ifndef WEIR_RECORD_SANDBOX_H
 #define WEIR_RECORD_SANDBOX_H

@@ -3,7 +3,7 @@
  *
  * A struct recorder is one process's hold on a trace file: the mapped header, where the file
  * is, and the threads' chunks.  A struct writer is one thread's open chunk of one kind: calls, or
- * ranges.  Both belong to the guest (src/hook), which has one recorder and two writers a thread.
+ * ranges.  Both belong to the hook (src/hook), which has one recorder and two writers a thread.
  * What must outlive a thread is in its lane (lane.h).
  *
  * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it

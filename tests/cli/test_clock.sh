@@ -4,8 +4,8 @@ weir=$1
 build=$(cd "$(dirname "$weir")/.." && pwd)
 weir=$build/bin/weir
 programs=$build/tests/hostile/programs
-guest=$build/lib/weir/libweir.so
-[ -e "$guest" ] && [ -x "$programs/forever" ] || exit 0
+hook=$build/lib/weir/libweir.so
+[ -e "$hook" ] && [ -x "$programs/forever" ] || exit 0
 export LD_LIBRARY_PATH="$build/lib/weir/sim"
 cd "$scratch" || exit 1
 
@@ -24,12 +24,12 @@ between() {
 for round in 1 2 3 4 5 6; do
 	rm -f short.weir
 	before=$(date +%s%N)
-	LD_PRELOAD=$guest WEIR=record:$scratch/short.weir "$programs/many_launches" 10 >/dev/null
+	LD_PRELOAD=$hook WEIR=record:$scratch/short.weir "$programs/many_launches" 10 >/dev/null
 	after=$(date +%s%N)
 	between 1 "$(wall short.weir)" $((after - before))
 done
 before=$(date +%s%N)
-LD_PRELOAD=$guest WEIR=record:$scratch/killed.weir "$programs/forever" &
+LD_PRELOAD=$hook WEIR=record:$scratch/killed.weir "$programs/forever" &
 program=$!
 while [ ! -s finished ]; do sleep 0.01; done
 begun=$(date +%s%N)

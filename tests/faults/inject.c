@@ -1,9 +1,9 @@
 /*
  * inject LOG WHERE CALL N FAULT COMMAND...: runs a command with one system call of it going wrong.
  *
- * The guest makes its system calls itself, where no library in front of libc sees them, so the
+ * The hook makes its system calls itself, where no library in front of libc sees them, so the
  * kernel is asked: a filter (seccomp) stops the calls that are listed here for this process, which
- * traces the whole tree.  WHERE says whose calls count: `guest`, those made in libweir.so, of all
+ * traces the whole tree.  WHERE says whose calls count: `hook`, those made in libweir.so, of all
  * processes; `first`, those of the command's own process.  The Nth of them that is CALL
  *   fails with FAULT (ENOSPC, say), which the kernel then never sees;
  *   does part of its work only (FAULT `short`);
@@ -96,7 +96,7 @@ static const struct {
 
 static struct {
 	FILE *log;
-	bool guest; /* else: the first process */
+	bool hook; /* else: the first process */
 	const char *call;
 	char *fault;
 	bool for_good; /* and all that come after it */
@@ -137,7 +137,7 @@ static void become(char **argv)
 
 /* ---- what goes wrong ---- */
 
-static bool is_in_guest(pid_t pid, unsigned long long ip)
+static bool is_in_hook(pid_t pid, unsigned long long ip)
 {
 	char path[64], line[4352];
 	unsigned long long from, to;
@@ -188,10 +188,10 @@ static void go_wrong(pid_t pid, struct user_regs_struct *regs)
 static void look_at(pid_t pid)
 {
 	struct user_regs_struct regs;
-	if ((!run.guest && pid != run.first) || ptrace(PTRACE_GETREGS, pid, 0, &regs))
+	if ((!run.hook && pid != run.first) || ptrace(PTRACE_GETREGS, pid, 0, &regs))
 		return;
 	const struct call *c = find_call(regs.orig_rax);
-	if (!c || (run.guest && !is_in_guest(pid, regs.rip)))
+	if (!c || (run.hook && !is_in_hook(pid, regs.rip)))
 		return;
 	fprintf(run.log, "call %s\n", c->name);
 	if (!strcmp(run.fault, "none") || strcmp(c->name, run.call) != 0)
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 	if (argc < 7)
 		return 2;
 	run.log = fopen(argv[1], "we");
-	run.guest = !strcmp(argv[2], "guest");
+	run.hook = !strcmp(argv[2], "hook");
 	run.call = argv[3];
 	run.left = strtol(argv[4], NULL, 10);
 	run.fault = argv[5];

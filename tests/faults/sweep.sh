@@ -2,8 +2,8 @@
 #
 #     sweep.sh BUILD WHERE [STRIDE]
 #
-# WHERE is guest, record or kill, as faults.tbl has it, or joined: guest, under `weir record`, which drains
-# what the guest writes; or killed: the process whose guest is at it is killed, and the trace holds what had
+# WHERE is hook, record or kill, as faults.tbl has it, or joined: hook, under `weir record`, which drains
+# what the hook writes; or killed: the process whose hook is at it is killed, and the trace holds what had
 # returned; or replaced: the same where it finds an older recording, which is there until the new one is.  A STRIDE above 1 takes one call in so many.
 # In every run the program's output and end are what they are without Weir; the trace can be read, and
 # what it holds and what it says is lost are together what the program did; no other file is left.
@@ -14,8 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd) || exit 1
 where=$2 stride=${3:-1}
 inject=$build/tests/faults/inject program=$build/tests/faults/program
-weir=$build/bin/weir guest=$build/lib/weir/libweir.so sim=$build/lib/weir/sim
-[ -e "$guest" ] && [ -x "$weir" ] || {
+weir=$build/bin/weir hook=$build/lib/weir/libweir.so sim=$build/lib/weir/sim
+[ -e "$hook" ] && [ -x "$weir" ] || {
 	echo "libweir.so is not built"
 	exit 77
 }
@@ -42,14 +42,14 @@ account() {
 # The program with one fault: go CALL N FAULT.  What it said is in ../out, its end in $status.
 go() {
 	case $where in
-	guest | killed | replaced)
-		set -- "$1" "$2" "$3" env LD_LIBRARY_PATH="$sim" LD_PRELOAD="$guest" \
-			NVTX_INJECTION64_PATH="$guest" WEIR="record:$work/run/t.weir" "$program"
+	hook | killed | replaced)
+		set -- "$1" "$2" "$3" env LD_LIBRARY_PATH="$sim" LD_PRELOAD="$hook" \
+			NVTX_INJECTION64_PATH="$hook" WEIR="record:$work/run/t.weir" "$program"
 		;;
 	*) set -- "$1" "$2" "$3" "$weir" record --sim --quiet -o t.weir -- "$program" 30000 ;;
 	esac
 	side=first
-	case $where in guest | joined | killed | replaced) side=guest ;; esac
+	case $where in hook | joined | killed | replaced) side=hook ;; esac
 	timeout 60 "$inject" ../log "$side" "$@" >../out 2>../err
 	status=$?
 }
@@ -57,8 +57,8 @@ go() {
 unharmed() {
 	cmp -s ../out ../expected.out || complain "the program said: $(diff ../expected.out ../out | head -n 4 | tr '\n' ' ')"
 	[ "$where" = kill ] || [ $status = 5 ] || complain "the program ended with $status; $(head -c 300 ../err)"
-	[ "$where" = guest ] || grep -q '^ended 5$' ../log || complain "the program did not end by itself"
-	[ "$where" != guest ] || [ ! -s ../err ] || complain "something was printed: $(head -c 300 ../err)"
+	[ "$where" = hook ] || grep -q '^ended 5$' ../log || complain "the program did not end by itself"
+	[ "$where" != hook ] || [ ! -s ../err ] || complain "something was printed: $(head -c 300 ../err)"
 }
 
 only_the_trace() {
@@ -67,9 +67,9 @@ only_the_trace() {
 	done
 }
 
-# What goes wrong for good before the trace is mapped leaves the guest nowhere to say anything.
+# What goes wrong for good before the trace is mapped leaves the hook nowhere to say anything.
 is_never_reached() {
-	case $where.$what in *EOPNOTSUPP+) return 1 ;; guest.*+ | joined.*+) ;; *) return 1 ;; esac
+	case $where.$what in *EOPNOTSUPP+) return 1 ;; hook.*+ | joined.*+) ;; *) return 1 ;; esac
 	awk '/^fault/ { exit } { maps += last == "call mmap"; last = $0 } END { exit maps > 0 }' ../log
 }
 
@@ -93,7 +93,7 @@ check_killed() {
 }
 
 check() {
-	if [ "$where" != guest ] && [ ! -s ../out ] && ! grep -q '^ended' ../log; then
+	if [ "$where" != hook ] && [ ! -s ../out ] && ! grep -q '^ended' ../log; then
 		[ $status != 0 ] || complain "nothing was run, and nobody said so"
 		return 1
 	fi
@@ -139,7 +139,7 @@ after_replaced() {
 
 # Without a fault: what is expected of all, and which calls there are.
 what="no fault" all=$where
-case $where in killed | replaced) where=guest ;; esac # until somebody is
+case $where in killed | replaced) where=hook ;; esac # until somebody is
 go none 0 none
 [ $status != 77 ] || {
 	tail -n 1 ../out
@@ -179,7 +179,7 @@ control() {
 [ $bad = 0 ] && control
 
 where=$all
-case $where in joined) rows=guest ;; killed | replaced) rows=kill ;; *) rows=$where ;; esac
+case $where in joined) rows=hook ;; killed | replaced) rows=kill ;; *) rows=$where ;; esac
 grep "^$rows " "$here/faults.tbl" | tr -d '|' >../table
 while read -r _ call faults; do
 	count=$(grep -c "^call $call\$" ../calls)

@@ -1,5 +1,5 @@
 /*
- * Fuzzes what the guest reads out of an NVTX message: its first byte says whether a module is
+ * Fuzzes what the hook reads out of an NVTX message: its first byte says whether a module is
  * around it.  What it writes as arguments must be JSON in as far as brackets and quotes go.
  */
 #include "hook/range/operator.h"

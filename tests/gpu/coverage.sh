@@ -66,7 +66,7 @@ python_row "JAX, jit" jax_jit.py jax
 python_row "CuPy" cupy_ops.py cupy
 python_row "Triton" triton_kernel.py triton
 
-# Not preloaded: the driver loads the guest, which listens to CUPTI.  CUPTI's count is that of the
+# Not preloaded: the driver loads the hook, which listens to CUPTI.  CUPTI's count is that of the
 # first row, the same program, since only one library can be injected.
 rm -f "$work/injected.weir"
 CUDA_INJECTION64_PATH=$build/lib/weir/libweir.so WEIR=record:$work/injected.weir \

@@ -2,7 +2,7 @@
 # being recorded.  The program ends as without Weir; whatever is in the file then, the reader ends in
 # order.  case_changed_file.sh BUILD [SEEDS [CHANGES]]
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work changed_file
 cd "$work" || exit 1
 bad=0
@@ -31,9 +31,9 @@ while [ $((seed += 1)) -le "$seeds" ]; do
 	for mode in file flight record record-flight gpu; do
 		trace=$mode.$seed.weir
 		case $mode in
-		file) said env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" WEIR="args,record:$work/$trace" \
+		file) said env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="args,record:$work/$trace" \
 			"$programs/changed_file" $seed "$changes" >with ;;
-		flight) said env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" \
+		flight) said env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" \
 			WEIR="args,flight=2M,record:$work/$trace" "$programs/changed_file" $seed "$changes" >with ;;
 		record) said "$weir" record -q --args -o "$trace" -- "$programs/changed_file" $seed "$changes" >with ;;
 		gpu) # CUPTI's thread writes as well, and a learner reads what it is told

@@ -1,6 +1,6 @@
 # Places where a trace can't be written, or not for long: the program must not notice.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work disk
 cd "$work" || exit 1
 bad=0
@@ -10,7 +10,7 @@ export LD_LIBRARY_PATH=$sim
 silent() {
 	what=$1 file=$2
 	shift 2
-	timeout 60 env LD_PRELOAD="$guest" WEIR="record:$file" "$@" >out 2>err
+	timeout 60 env LD_PRELOAD="$hook" WEIR="record:$file" "$@" >out 2>err
 	code=$?
 	[ "$what" != "unusable name" ] || sed -i '/^weir: WEIR=/d' err
 	if [ $code != 0 ] || [ -s err ] || grep -qv '^0 failed$\|^removed: 0$' out; then

@@ -1,6 +1,6 @@
 # What the user had set stays set, for the program and for its children; `weir record` adds its own.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work environment
 cd "$work" || exit 1
 bad=0
@@ -17,7 +17,7 @@ value() {
 
 export LD_PRELOAD=$libs/libnext.so
 case $(value LD_PRELOAD) in
-"$LD_PRELOAD:$guest" | "$guest:$LD_PRELOAD" | "$guest $LD_PRELOAD" | "$LD_PRELOAD $guest") ;;
+"$LD_PRELOAD:$hook" | "$hook:$LD_PRELOAD" | "$hook $LD_PRELOAD" | "$LD_PRELOAD $hook") ;;
 *) expect "LD_PRELOAD of the user is kept" "$(value LD_PRELOAD)" "with $LD_PRELOAD" ;;
 esac
 unset LD_PRELOAD
@@ -40,7 +40,7 @@ expect "a file that is not executable" "$?" 126
 long=$(printf '%05000d' 0)
 nameless() { # WEIR'S FILE, WHY
 	said=$(mkdir "$work/gone" && cd "$work/gone" && rmdir "$work/gone" &&
-		LD_PRELOAD=$guest WEIR=record:$1 "$programs/no_cuda" 2>&1 >/dev/null)
+		LD_PRELOAD=$hook WEIR=record:$1 "$programs/no_cuda" 2>&1 >/dev/null)
 	case $said in *"$2"*) ;; *) expect "WEIR=record:$(printf %.9s "$1") says why" "$said" "$2" ;; esac
 }
 nameless t.weir "the working directory has no name any more"
@@ -56,7 +56,7 @@ if unshare -m true 2>/dev/null; then
 		"$1" record -q -o t.weir -- true' sh "$weir" 2>&1)
 	case $said in *"whole path of t.weir is not known"*) ;; *) expect unmounted "$said" "the path is not known" ;; esac
 	said=$(unshare -m sh -c 'mount -t tmpfs none mount && cd mount && umount -l ../mount &&
-		LD_PRELOAD=$1 WEIR=record:t.weir "$2"' sh "$guest" "$programs/no_cuda" 2>&1 >/dev/null)
+		LD_PRELOAD=$1 WEIR=record:t.weir "$2"' sh "$hook" "$programs/no_cuda" 2>&1 >/dev/null)
 	case $said in *"has no name any more"*) ;; *) expect "unmounted, preloaded" "$said" "no name" ;; esac
 fi
 [ $bad = 0 ] && rm -rf "$work"

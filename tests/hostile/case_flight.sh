@@ -1,7 +1,7 @@
 # A flight recording whose threads overwrite each other's chunks, small and larger: the program ends as
 # it should, the newest calls are there, and what was overwritten is counted.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work flight
 cd "$work" || exit 1
 bad=0
@@ -9,7 +9,7 @@ for size in 1M 4M 64M; do
 	for how in preload record; do
 		rm -f t.weir*
 		case $how in
-		preload) LD_LIBRARY_PATH=$libs/mock LD_PRELOAD=$guest WEIR=flight=$size,record:$work/t.weir \
+		preload) LD_LIBRARY_PATH=$libs/mock LD_PRELOAD=$hook WEIR=flight=$size,record:$work/t.weir \
 			"$programs/slow_and_fast" >out ;;
 		record) LD_LIBRARY_PATH=$libs/mock "$weir" record -q --flight=$size -o t.weir -- \
 			"$programs/slow_and_fast" >out ;;

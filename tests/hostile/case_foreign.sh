@@ -1,7 +1,7 @@
 # A trace that is another user's, or that others may write to, is not joined: nothing of the program
 # goes into it, and the program runs as it would.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 [ "$(id -u)" = 0 ] || { echo "needs root, to give a file to another user"; exit 77; }
 make_work foreign
 cd "$work" || exit 1
@@ -18,7 +18,7 @@ for how in owner mode own; do
 	own) chmod 0600 t.weir ;;
 	esac
 	before=$(cksum <t.weir)
-	LD_LIBRARY_PATH=$libs/mock LD_PRELOAD=$guest WEIR=record:$work/t.weir "$programs/many_launches" 10 \
+	LD_LIBRARY_PATH=$libs/mock LD_PRELOAD=$hook WEIR=record:$work/t.weir "$programs/many_launches" 10 \
 		>out 2>err || { echo "$how: the program failed"; bad=1; }
 	if [ $how = own ]; then # the check can fail: this one is joined, or replaced
 		[ "$before" != "$(cksum <t.weir)" ] || { echo "own: nothing was recorded"; bad=1; }

@@ -1,13 +1,13 @@
 # A forked child of a recorded program has hardly more memory of its own than without Weir: what the
-# guest knew of its parent is dropped, not written over.
+# hook knew of its parent is dropped, not written over.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work fork_memory
 cd "$work" || exit 1
 bad=0
 MOST=100 # kB more
 
-sync "$guest" # or pages of it that nobody has written to the disk yet count as well
+sync "$hook" # or pages of it that nobody has written to the disk yet count as well
 LD_LIBRARY_PATH=$sim "$programs/fork_memory" >plain || {
 	rm -rf "$work"
 	exit 77

@@ -1,7 +1,7 @@
 # The files of foretelling: what no earlier run has left is not replaced, what may not be written ends
 # nobody, and what can't be read at once is not waited for.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work history
 cd "$work" || exit 1
 bad=0
@@ -17,7 +17,7 @@ silent() {
 	what=$1 orders=$2
 	shift 2
 	rm -f t.weir
-	timeout 60 "$@" env LD_PRELOAD="$guest" WEIR="predict,${orders},record:$work/t.weir" \
+	timeout 60 "$@" env LD_PRELOAD="$hook" WEIR="predict,${orders},record:$work/t.weir" \
 		"$programs/many_launches" 200 >out 2>err
 	code=$?
 	[ $code = 0 ] && [ ! -s err ] && [ "$(cat out)" = "0 failed" ] ||
@@ -42,7 +42,7 @@ silent "second run" "history=$work/h"
 for round in 1 2 3 4; do
 	what="busy threads, run $round"
 	rm -f t.weir
-	WEIR_SIM_CUPTI=buffer=64 timeout 60 env LD_PRELOAD="$guest" \
+	WEIR_SIM_CUPTI=buffer=64 timeout 60 env LD_PRELOAD="$hook" \
 		WEIR="gpu,predict,history=$work/busy,record:$work/t.weir" \
 		"$programs/leave" anew >out 2>err
 	[ $? = 6 ] || complain "$what: $(cat out err | cut -c 1-200)"
@@ -56,7 +56,7 @@ silent "with device times" "gpu,history=$work/timed"
 	complain "with device times: what CUPTI had at the end is not in the trace"
 for run in first second; do
 	rm -f t.weir
-	LD_PRELOAD=$guest WEIR="gpu,predict,history=$work/few.history,record:$work/t.weir" \
+	LD_PRELOAD=$hook WEIR="gpu,predict,history=$work/few.history,record:$work/t.weir" \
 		"$programs/many_launches" 5 >out
 done
 says "^  5 launches were predicted;"

@@ -1,12 +1,12 @@
 # SIGKILL at a random moment, 20 times: the trace opens and has every call that had returned.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work killed
 cd "$work" || exit 1
 bad=0
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 	rm -f finished t.weir
-	LD_LIBRARY_PATH=$sim LD_PRELOAD=$guest WEIR=record:$work/t.weir "$programs/forever" &
+	LD_LIBRARY_PATH=$sim LD_PRELOAD=$hook WEIR=record:$work/t.weir "$programs/forever" &
 	sleep "0.$(awk -v r=$round 'BEGIN { srand(); printf "%02d", 3 + int(rand() * 20) }')"
 	kill -KILL $!
 	wait $! 2>/dev/null

@@ -1,6 +1,6 @@
 # weir record itself under pressure: killed, signalled, nested, run twice on one file.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work launcher
 cd "$work" || exit 1
 bad=0
@@ -64,14 +64,14 @@ for n in 50 70; do
 	[ "$(recorded_count again.weir cuLaunchKernel)" = $n ] || complain "again: not $n launches"
 done
 for n in 50 70; do
-	env LD_PRELOAD="$guest" WEIR="record:$work/alone.weir" "$programs/many_launches" $n >out 2>&1
+	env LD_PRELOAD="$hook" WEIR="record:$work/alone.weir" "$programs/many_launches" $n >out 2>&1
 	[ "$(recorded_count alone.weir cuLaunchKernel)" = $n ] || complain "alone: not $n launches"
 done
 
 # Several programs at once into one file, without weir record.
 rm -f together.weir
 for i in 1 2 3 4 5 6 7 8; do
-	env LD_PRELOAD="$guest" WEIR="record:$work/together.weir" "$programs/many_launches" 3000 \
+	env LD_PRELOAD="$hook" WEIR="record:$work/together.weir" "$programs/many_launches" 3000 \
 		>out.$i 2>&1 &
 done
 wait

@@ -1,7 +1,7 @@
 # Kernels belong to the call of a library that asked for them, and what it asked for is what they are
 # said to have done.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work library
 cd "$work" || exit 1
 bad=0

@@ -1,7 +1,7 @@
 # Where there is no room for what a function takes, the driver is not asked about it at each launch, and
 # the trace says so.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work many_functions
 cd "$work" || exit 1
 bad=0

@@ -1,6 +1,6 @@
 # A profiler inside the program and device times for Weir: both are told of every kernel.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work profiler
 failures=0
 for how in 'late linked default disable' 'late linked own disable' 'late dlsym own finalize' \

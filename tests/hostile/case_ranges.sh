@@ -1,7 +1,7 @@
 # Ranges in a flight recording stay within its size; those of a long run are drained while it goes on;
 # those that find no room are counted to the last, and pops go on ending what they should.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work ranges
 cd "$work" || exit 1
 bad=0
@@ -36,7 +36,7 @@ have=$(recorded_count long.weir range:outer)
 bytes=$(stat -c %s long.weir)
 [ "$bytes" -lt 40000000 ] || complain "long: $bytes bytes: nothing was drained"
 
-prlimit --fsize=1500000 env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" \
+prlimit --fsize=1500000 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" \
 	WEIR="record:$work/short.weir" "$programs/nvtx" many >out 2>&1 || complain "short: $(cat out)"
 lost=$("$weir" report short.weir | sed -n 's/^ *\([0-9]*\) ranges were lost.*/\1/p')
 kept=$(recorded short.weir | awk '/^range:/ { n += $2 } END { print n }')

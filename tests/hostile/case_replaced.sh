@@ -2,14 +2,14 @@
 # the others join, and nobody's calls go into a file that another has replaced.
 # case_replaced.sh BUILD [ROUNDS]
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work replaced
 cd "$work" || exit 1
 bad=0
 export LD_LIBRARY_PATH="$libs/mock"
 
 once() { # PROGRAM...: under the library alone; its calls must all be in the trace
-	LD_PRELOAD="$guest" WEIR="record:$work/t.weir" timeout 60 "$@" >out 2>err ||
+	LD_PRELOAD="$hook" WEIR="record:$work/t.weir" timeout 60 "$@" >out 2>err ||
 		{ echo "$*: status $?: $(cat err)"; bad=1; }
 	check_readable t.weir || bad=1
 }

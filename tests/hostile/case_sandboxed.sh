@@ -2,7 +2,7 @@
 # says why.
 set -u
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work sandboxed
 cd "$work" || exit 1
 LD_LIBRARY_PATH=$libs/mock "$weir" record -o t.weir -- "$programs/sandboxed" after kill >out 2>err

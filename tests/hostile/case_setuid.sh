@@ -1,7 +1,7 @@
 # A program that runs with more rights than its caller: the dynamic linker ignores LD_PRELOAD, and
 # `weir record` must leave it as it is.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || {
 	echo "only root can make one"
 	exit 77
@@ -14,7 +14,7 @@ as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
 mkdir -m 777 out && cd out || exit 1
 $as_nobody ../setuid_program >plain 2>&1
 plain=$?
-$as_nobody env LD_PRELOAD="$guest" WEIR=record:"$work/out/t.weir" ../setuid_program >with 2>with.err
+$as_nobody env LD_PRELOAD="$hook" WEIR=record:"$work/out/t.weir" ../setuid_program >with 2>with.err
 code=$?
 bad=0
 if [ $code != $plain ] || ! cmp -s plain with; then

@@ -2,7 +2,7 @@
 # a thread keeps, that push and do not pop, that fork, that change what is being launched.  See
 # programs/stepped.c.
 . "$(dirname "$0")/paths.sh"
-need_guest
+need_hook
 make_work stepped
 cd "$work" || exit 1
 bad=0
@@ -51,7 +51,7 @@ for how in pairs changed pushes fork config; do
 	orders=record:$work/$how.weir
 	case $how in pairs | changed) orders=flight=1M,$orders ;; esac
 	rm -f counts
-	timeout 200 env LD_PRELOAD="$guest" NVTX_INJECTION64_PATH="$guest" WEIR="$orders" \
+	timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="$orders" \
 		"$programs/stepped" $how >with.out 2>&1
 	status=$?
 	[ $status = 0 ] || complain "$how: leaves with status $status"

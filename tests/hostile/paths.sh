@@ -2,7 +2,7 @@
 build=$(cd "$1" && pwd) || exit 1
 libs=$build/tests/hostile/libs
 programs=$build/tests/hostile/programs
-guest=$build/lib/weir/libweir.so
+hook=$build/lib/weir/libweir.so
 weir=$build/bin/weir
 sim=$build/lib/weir/sim
 
@@ -11,8 +11,8 @@ make_work() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hostile.$1.XXXXXX") || exit 1
 }
 
-need_guest() {
-	[ -e "$guest" ] && [ -x "$weir" ] && return
+need_hook() {
+	[ -e "$hook" ] && [ -x "$weir" ] && return
 	echo "libweir.so is not built"
 	exit 77
 }

@@ -178,7 +178,7 @@ case $status in
 98 | 99 | 124 | 126 | 127 | 13[1269])
 	case $name in leave_*) ;; *) failed "alone, it leaves with status $status" ;; esac ;;
 esac
-if [ ! -e "$guest" ] || [ ! -x "$weir" ]; then
+if [ ! -e "$hook" ] || [ ! -x "$weir" ]; then
 	echo "libweir.so is not built: ran the program alone"
 	rm -rf "$work"
 	exit 77
@@ -186,14 +186,14 @@ fi
 
 if wants preload; then
 	mode=preload
-	run LD_PRELOAD="$guest${users:+:$users}" ${env:+"$env"} NVTX_INJECTION64_PATH="$guest" \
+	run LD_PRELOAD="$hook${users:+:$users}" ${env:+"$env"} NVTX_INJECTION64_PATH="$hook" \
 		WEIR="${orders}record:$work/preload.weir"
 	same_behaviour
 	good_trace
 fi
 if wants last && [ -n "$users" ]; then
 	mode=last
-	run LD_PRELOAD="$users:$guest" WEIR="${orders}record:$work/last.weir"
+	run LD_PRELOAD="$users:$hook" WEIR="${orders}record:$work/last.weir"
 	same_behaviour
 	good_trace
 fi

@@ -9,8 +9,8 @@ mkdir -p viewer api include src/base src/trace src/model src/hook src/cmd sim te
 cp "$source/.clang-format" .
 cp "$source/src/modules.tbl" src/
 cp "$source/tools/words.tbl" tools/
-cp "$source/tools/guest-symbols.txt" \
-	"$source/tools/guest-exports.txt" tools/
+cp "$source/tools/hook-symbols.txt" \
+	"$source/tools/hook-exports.txt" tools/
 
 printf '/* One. */\n#ifndef ONE_H\n#define ONE_H\n\nint one(int x);\n\n#endif\n' >src/base/one.h
 printf '/* One. */\n#include "base/one.h"\n\nint one(int x)\n{\n\treturn x;\n}\n' >src/base/one.c
@@ -25,12 +25,12 @@ cp "$source/api/library.awk" api/
 
 printf '"use strict";\n' >viewer/one.js
 
-guest() {
-	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/guest-exports.txt)
+hook() {
+	own=$(awk '!/^#/ && NF { printf ", %s", $1 }' tools/hook-exports.txt)
 	printf '%s\n' "int cuA, cudaA, cublasA$own;" "$1" |
 		cc -w -shared -fPIC -x c - -o build/lib/weir/libweir.so
 }
-guest ''
+hook ''
 
 violate() {
 	case $1 in
@@ -41,10 +41,10 @@ violate() {
 		done ;;
 	dialect) printf '/* A file. */\nint f(int bad)\n{\n\treturn sizeof(bad);\n}\n' >src/trace/bad.c ;;
 	docs) printf 'See `src/trace/bad.c`.\n' >README.md ;;
-	exports) guest 'int cuStranger;' ;;
+	exports) hook 'int cuStranger;' ;;
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
-	guest-calls) guest 'int getpid(void); int f(void) { return getpid(); }' ;;
-	guest-symbols) guest 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
+	hook-calls) hook 'int getpid(void); int f(void) { return getpid(); }' ;;
+	hook-symbols) hook 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
 	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
 	includes) printf '#include "model/report.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
@@ -61,8 +61,8 @@ violate() {
 named() {
 	case $1 in
 	exports) grep -q cuStranger ;;
-	guest-calls) grep -q 'f uses getpid' ;;
-	guest-symbols) grep -q malloc ;;
+	hook-calls) grep -q 'f uses getpid' ;;
+	hook-symbols) grep -q malloc ;;
 	manual) grep -q weir-fly ;;
 	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;

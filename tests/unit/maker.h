@@ -1,5 +1,5 @@
 /*
- * Makes raw trace files for tests and benchmarks, record by record, as the guest would: one
+ * Makes raw trace files for tests and benchmarks, record by record, as the hook would: one
  * open chunk a thread, written out when it is full.  Aborts when the machine fails.
  */
 #ifndef WEIR_TESTS_UNIT_MAKER_H

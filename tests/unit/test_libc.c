@@ -1,5 +1,5 @@
 /*
- * What the guest has in libc's place (src/hook/libc.c) answers as libc does: for all short lengths
+ * What the hook has in libc's place (src/hook/libc.c) answers as libc does: for all short lengths
  * and alignments, up against a page that can't be read.
  */
 #include "unit.h"
@@ -11,24 +11,24 @@
 #include <time.h>
 
 /* The functions are compiled for this test by these names. */
-void *guest_memcpy(void *to, const void *from, size_t n);
-void *guest_memmove(void *to, const void *from, size_t n);
-void *guest_memset(void *to, int byte, size_t n);
-int guest_memcmp(const void *a, const void *b, size_t n);
-void *guest_memchr(const void *s, int c, size_t n);
-size_t guest_strlen(const char *s);
-size_t guest_strnlen(const char *s, size_t n);
-int guest_strncmp(const char *a, const char *b, size_t n);
-int guest_strcmp(const char *a, const char *b);
-char *guest_strchr(const char *s, int c);
-char *guest_strrchr(const char *s, int c);
-char *guest_strstr(const char *s, const char *what);
-char *guest_strncpy(char *to, const char *from, size_t n);
-int guest_clock_gettime(clockid_t id, struct timespec *ret_time);
-int *guest___errno_location(void);
-int guest_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
-char *guest_dlerror(void);
-void *guest_dlopen(const char *file, int mode);
+void *hook_memcpy(void *to, const void *from, size_t n);
+void *hook_memmove(void *to, const void *from, size_t n);
+void *hook_memset(void *to, int byte, size_t n);
+int hook_memcmp(const void *a, const void *b, size_t n);
+void *hook_memchr(const void *s, int c, size_t n);
+size_t hook_strlen(const char *s);
+size_t hook_strnlen(const char *s, size_t n);
+int hook_strncmp(const char *a, const char *b, size_t n);
+int hook_strcmp(const char *a, const char *b);
+char *hook_strchr(const char *s, int c);
+char *hook_strrchr(const char *s, int c);
+char *hook_strstr(const char *s, const char *what);
+char *hook_strncpy(char *to, const char *from, size_t n);
+int hook_clock_gettime(clockid_t id, struct timespec *ret_time);
+int *hook___errno_location(void);
+int hook_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data);
+char *hook_dlerror(void);
+void *hook_dlopen(const char *file, int mode);
 void *__wrap_dlsym(void *handle, const char *name);
 
 #define ROOM  4096u
@@ -65,7 +65,7 @@ static void copies_at_every_length(void **state)
 			memset(expected, 0xee, ROOM);
 			memcpy(expected + ROOM - n, from + shift, n);
 			assert_ptr_equal(
-				guest_memcpy(to + ROOM - n, from + shift, n), to + ROOM - n);
+				hook_memcpy(to + ROOM - n, from + shift, n), to + ROOM - n);
 			assert_memory_equal(to, expected, ROOM);
 		}
 }
@@ -79,7 +79,7 @@ static void moves_what_overlaps(void **state)
 				fill(at, ROOM, (unsigned)n);
 				memcpy(expected, at, ROOM);
 				memmove(expected + to, expected + from, n);
-				assert_ptr_equal(guest_memmove(at + to, at + from, n), at + to);
+				assert_ptr_equal(hook_memmove(at + to, at + from, n), at + to);
 				assert_memory_equal(at, expected, ROOM);
 			}
 }
@@ -91,7 +91,7 @@ static void fills_at_every_length(void **state)
 		memset(at, 0x11, ROOM);
 		memset(expected, 0x11, ROOM);
 		memset(expected + ROOM - n, 0x1fe, n);
-		assert_ptr_equal(guest_memset(at + ROOM - n, 0x1fe, n), at + ROOM - n);
+		assert_ptr_equal(hook_memset(at + ROOM - n, 0x1fe, n), at + ROOM - n);
 		assert_memory_equal(at, expected, ROOM);
 	}
 }
@@ -105,7 +105,7 @@ static void compares_bytes(void **state)
 			memcpy(b, a, ROOM);
 			if (at < n)
 				b[ROOM - n + at] ^= at % 2 ? 0x80 : 1;
-			assert_int_equal(sign(guest_memcmp(a + ROOM - n, b + ROOM - n, n)),
+			assert_int_equal(sign(hook_memcmp(a + ROOM - n, b + ROOM - n, n)),
 				sign(memcmp(a + ROOM - n, b + ROOM - n, n)));
 		}
 }
@@ -119,20 +119,20 @@ static void finds_bytes(void **state)
 			memset(page, 'x', ROOM);
 			if (at < n)
 				s[at] = (char)0xfe;
-			assert_ptr_equal(guest_memchr(s, 0xfe, n), memchr(s, 0xfe, n));
-			assert_ptr_equal(guest_memchr(s, 'x', n), memchr(s, 'x', n));
+			assert_ptr_equal(hook_memchr(s, 0xfe, n), memchr(s, 0xfe, n));
+			assert_ptr_equal(hook_memchr(s, 'x', n), memchr(s, 'x', n));
 			if (at < n)
 				s[at] = 0;
-			assert_int_equal(guest_strnlen(s, n), at);
-			assert_int_equal(guest_strnlen(s, at / 2), at / 2);
+			assert_int_equal(hook_strnlen(s, n), at);
+			assert_int_equal(hook_strnlen(s, at / 2), at / 2);
 			if (at < n)
-				assert_int_equal(guest_strlen(s), at);
+				assert_int_equal(hook_strlen(s), at);
 			/* at the first byte of a page, too */
 			s = (char *)page;
 			memset(s, 'x', ROOM);
 			s[at] = 0;
-			assert_int_equal(guest_strlen(s), at);
-			assert_int_equal(guest_strnlen(s, SIZE_MAX), at);
+			assert_int_equal(hook_strlen(s), at);
+			assert_int_equal(hook_strnlen(s, SIZE_MAX), at);
 		}
 }
 
@@ -143,16 +143,16 @@ static void compares_strings(void **state)
 	for (size_t i = 0; i < COUNT_OF(words); i++)
 		for (size_t j = 0; j < COUNT_OF(words); j++) {
 			const char *a = words[i], *b = words[j];
-			assert_int_equal(sign(guest_strcmp(a, b)), sign(strcmp(a, b)));
+			assert_int_equal(sign(hook_strcmp(a, b)), sign(strcmp(a, b)));
 			for (size_t n = 0; n < 18; n++)
 				assert_int_equal(
-					sign(guest_strncmp(a, b, n)), sign(strncmp(a, b, n)));
-			assert_ptr_equal(guest_strstr(a, b), strstr(a, b));
-			assert_ptr_equal(guest_strchr(a, b[0]), strchr(a, b[0]));
-			assert_ptr_equal(guest_strrchr(a, b[0]), strrchr(a, b[0]));
+					sign(hook_strncmp(a, b, n)), sign(strncmp(a, b, n)));
+			assert_ptr_equal(hook_strstr(a, b), strstr(a, b));
+			assert_ptr_equal(hook_strchr(a, b[0]), strchr(a, b[0]));
+			assert_ptr_equal(hook_strrchr(a, b[0]), strrchr(a, b[0]));
 		}
-	assert_string_equal(guest_strrchr("/usr/bin/weir", '/'), "/weir");
-	assert_string_equal(guest_strstr("aab", "ab"), "ab");
+	assert_string_equal(hook_strrchr("/usr/bin/weir", '/'), "/weir");
+	assert_string_equal(hook_strstr("aab", "ab"), "ab");
 }
 
 static void pads_what_it_copies(void **state)
@@ -163,7 +163,7 @@ static void pads_what_it_copies(void **state)
 		memset(expected, 'x', sizeof expected);
 		memset(expected, 0, n);
 		memcpy(expected, "seven77", n < 7 ? n : 7);
-		assert_ptr_equal(guest_strncpy(to, "seven77", n), to);
+		assert_ptr_equal(hook_strncpy(to, "seven77", n), to);
 		assert_memory_equal(to, expected, sizeof to);
 	}
 }
@@ -178,16 +178,16 @@ static void asks_libc_itself(void **state)
 {
 	struct timespec t = { 0 };
 	int objects = 0, again = 0;
-	assert_int_equal(guest_clock_gettime(CLOCK_MONOTONIC, &t), 0);
+	assert_int_equal(hook_clock_gettime(CLOCK_MONOTONIC, &t), 0);
 	assert_true(t.tv_sec || t.tv_nsec);
-	assert_ptr_equal(guest___errno_location(), &errno);
-	guest_dl_iterate_phdr(count_object, &objects);
+	assert_ptr_equal(hook___errno_location(), &errno);
+	hook_dl_iterate_phdr(count_object, &objects);
 	dl_iterate_phdr(count_object, &again);
 	assert_int_equal(objects, again);
-	assert_null(guest_dlopen("/nowhere/libnothing.so", RTLD_NOW));
-	assert_non_null(strstr(guest_dlerror(), "libnothing"));
-	assert_null(guest_dlerror());
-	void *self = guest_dlopen(NULL, RTLD_NOW);
+	assert_null(hook_dlopen("/nowhere/libnothing.so", RTLD_NOW));
+	assert_non_null(strstr(hook_dlerror(), "libnothing"));
+	assert_null(hook_dlerror());
+	void *self = hook_dlopen(NULL, RTLD_NOW);
 	assert_ptr_equal(__wrap_dlsym(self, "strtoul"), dlsym(self, "strtoul"));
 	dlclose(self);
 }

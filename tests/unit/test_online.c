@@ -1,6 +1,6 @@
-/* What the guest predict with, outside a guest: launches matched to kernels, files that come and
+/* What the hook predicts with, outside of it: launches matched to kernels, files that come and
  * change, sentences without stdio. */
-#define error_set guest_error_set
+#define error_set hook_error_set
 #include "hook/error_text.c"
 #undef error_set
 
@@ -24,7 +24,7 @@
 #include "train/train.h"
 #include "zoo.h"
 
-/* ---- what the guest has around them ---- */
+/* ---- what the hook has around them ---- */
 
 struct recorder hook_recorder;
 union hook_hot_page hook_hot_page = { .hot.state = PROCESS_READY };
@@ -395,7 +395,7 @@ static void a_sentence_reads_as_stdio_would_write_it(void **state)
 #define SAME(...)                                                                                  \
 	do {                                                                                       \
 		snprintf(wanted, sizeof e.text, __VA_ARGS__);                                      \
-		assert_int_equal(guest_error_set(&e, -5, __VA_ARGS__), -5);                        \
+		assert_int_equal(hook_error_set(&e, -5, __VA_ARGS__), -5);                         \
 		assert_string_equal(e.text, wanted);                                               \
 	} while (0)
 	SAME("plain");
@@ -403,9 +403,9 @@ static void a_sentence_reads_as_stdio_would_write_it(void **state)
 	SAME("%d and %d, off by %.1f %% and %.1f %%", -5, 7, 12.34, 0.04);
 	memset(wanted, 'x', sizeof wanted);
 	wanted[599] = 0;
-	guest_error_set(&e, 0, "%s", wanted);
+	hook_error_set(&e, 0, "%s", wanted);
 	assert_int_equal(strlen(e.text), sizeof e.text - 1);
-	assert_int_equal(guest_error_set(NULL, -3, "%s", "nobody"), -3);
+	assert_int_equal(hook_error_set(NULL, -3, "%s", "nobody"), -3);
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, begin)

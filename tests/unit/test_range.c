@@ -8,7 +8,7 @@
 #include "hook/meta/strings.h"
 #include "trace/activity.h"
 
-/* The guest's trace: what was written last, and how often. */
+/* The hook's trace: what was written last, and how often. */
 static char written[STRING_MOST + 1];
 static uint64_t written_id;
 static unsigned writes;

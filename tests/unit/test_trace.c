@@ -670,7 +670,7 @@ static void a_tail_gives_back_what_it_has_read(void **state)
 
 enum { LIVE_CALLS = 200000 };
 
-/* The child: commits records into one mapped chunk, as the guest does. */
+/* The child: commits records into one mapped chunk, as the hook does. */
 static void write_live(char *payload)
 {
 	for (uint64_t i = 0; i < LIVE_CALLS; i++) {

@@ -324,9 +324,9 @@ static bool bears_auditor(const struct launch *l)
 }
 
 /* NVTX asks for one library; whoever has named another wants that. */
-static int set_injection(const char *guest)
+static int set_injection(const char *hook)
 {
-	return setenv("NVTX_INJECTION64_PATH", guest, 0);
+	return setenv("NVTX_INJECTION64_PATH", hook, 0);
 }
 
 /* python/sitecustomize.py, which every Python of the program imports when it starts. */
@@ -366,16 +366,16 @@ static int set_orders(const struct launch *l)
 /* 0, or an exit code. */
 static int set_environment(const struct launch *l)
 {
-	char guest[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
-	if (library_path("libweir.so", guest, sizeof guest))
+	char hook[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
+	if (library_path("libweir.so", hook, sizeof hook))
 		return complain(EXIT_ENVIRONMENT,
 			"libweir.so is not in ../lib/weir beside this program; install Weir again");
-	if (strpbrk(guest, " :"))
+	if (strpbrk(hook, " :"))
 		return complain(EXIT_ENVIRONMENT,
 			"%s can't be preloaded: the loader takes blanks and colons in a path for its end; "
 			"install Weir elsewhere",
-			guest);
-	if (allow_sanitizer() || append_path("LD_PRELOAD", guest, ':') || set_injection(guest))
+			hook);
+	if (allow_sanitizer() || append_path("LD_PRELOAD", hook, ':') || set_injection(hook))
 		return cannot_set();
 	const int unset = set_orders(l);
 	if (unset)

@@ -1,5 +1,5 @@
 /*
- * Starting a program under the guest, for the commands that do: the environment that it
+ * Starting a program under the hook, for the commands that do: the environment that it
  * needs, its signals and its exit code.
  */
 #ifndef WEIR_CMD_CLI_CHILD_H
@@ -14,7 +14,7 @@
 
 struct launch {
 	char **argv;          /* the program and its arguments; argv[0] is looked up in PATH */
-	const char *trace;    /* the raw trace that the guest writes to */
+	const char *trace;    /* the raw trace that the hook writes to */
 	bool sim;             /* on the simulated driver */
 	bool audit;           /* load the auditor as well */
 	bool gpu;             /* device times as well */

@@ -91,7 +91,7 @@ static bool load_if_it_fits(const char *path, const struct predict_device *d,
 	return false;
 }
 
-/* As the guest chooses (hook/online/history_file.c): the first by name. */
+/* As the hook chooses (hook/online/history_file.c): the first by name. */
 bool model_default(const struct predict_device *d, struct predict_model *ret_m, void **ret_bytes,
 	char ret_path[static PATH_MAX])
 {

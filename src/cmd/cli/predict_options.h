@@ -1,5 +1,5 @@
 /*
- * What weir record gives the guest to predict times from: a model, what an earlier run has learnt,
+ * What weir record gives the hook to predict times from: a model, what an earlier run has learnt,
  * or a trace of one, from which tables are made that are gone afterwards.
  */
 #ifndef WEIR_CMD_CLI_PREDICT_OPTIONS_H

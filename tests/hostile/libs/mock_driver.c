@@ -216,7 +216,7 @@ CALL(cuLaunchKernelEx, const unsigned *config, void *f, void **parameters, void 
 	return !config || f != &function ? 1 : take_params(parameters, extra);
 }
 
-/* Events, for a guest that records its own: they are through at once. */
+/* Events, for a hook that records its own: they are through at once. */
 
 CALL(cuEventCreate, void **ret, unsigned flags)
 {

@@ -1,4 +1,4 @@
-/* More functions than a guest has room for, and then one of the last again and again. */
+/* More functions than the hook has room for, and then one of the last again and again. */
 #include "cu.h"
 
 #define PARAMS 64

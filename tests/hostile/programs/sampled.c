@@ -1,5 +1,5 @@
 /*
- * What a guest that records events of its own must not disturb: captures, streams of several
+ * What a hook that records events of its own must not disturb: captures, streams of several
  * threads, contexts that come and go, launches that fail.  Run with every launch timed.
  *
  *	sampled streams | threads | capture | contexts | release | failing | between
@@ -106,7 +106,7 @@ static void capture(void)
 	printf("%d\n", cuStreamSynchronize(stream));
 }
 
-/* More of them than a guest has room for at a time. */
+/* More of them than the hook has room for at a time. */
 static void contexts(void)
 {
 	for (int i = 0; i < 60; i++) {

@@ -1,5 +1,5 @@
 # Nothing in libweir.so calls a function of the program's libc, or takes its address, but the
-# functions that tools/guest-symbols.txt names: check-guest-calls.sh ROOT BUILD.  Calls go through
+# functions that tools/hook-symbols.txt names: check-hook-calls.sh ROOT BUILD.  Calls go through
 # .plt or through .got; both show in the disassembly, pointers in tables among the relocations.
 library=$2/lib/weir/libweir.so
 [ -f "$library" ] || exit 0
@@ -9,7 +9,7 @@ export LC_ALL
 	nm -D --undefined-only "$library" | sed 's/^ *[A-Za-z] /undefined /; s/@.*//'
 	objdump -d --no-show-raw-insn "$library"
 	readelf -rW "$library" | awk '$3 == "R_X86_64_64" { sub(/@.*/, "", $5); print "table", $5 }'
-} | awk -v list="$1/tools/guest-symbols.txt" '
+} | awk -v list="$1/tools/hook-symbols.txt" '
 	BEGIN {
 		while ((getline line < list) > 0) {
 			n = split(line, w, " ")
@@ -19,7 +19,7 @@ export LC_ALL
 	}
 	function complain(caller, name) {
 		if (seen[caller, name]++) return
-		print "  " caller " uses " name ", which tools/guest-symbols.txt does not let it"
+		print "  " caller " uses " name ", which tools/hook-symbols.txt does not let it"
 		bad = 1
 	}
 	$1 == "undefined" { outside[$2] = 1; next }
