@@ -14,6 +14,7 @@ LC's p99 and BE's rate are, as multiples of alone in the same round, medians ove
     weir                 weir run --class latency -- LC, weir run --class best-effort -- BE
     --weir NAME:LC:BE    the same with further options
     --way NAME:LC:BE     each behind a command of yours
+                         (both under MPS if +mps is part of the name)
 
 The device's settings and its compute mode stay as they are.  Every run has a limit; what hangs is killed and said.
 FILE holds all runs and is written after each; --report FILE prints its tables again, --append adds rounds to it.
@@ -169,8 +170,8 @@ class Mps:
         try:
             with open(os.path.join(self.place, 'nvidia-cuda-mps-control.pid')) as f:
                 pid = int(f.read())
-            os.kill(pid, 0)
-            return pid
+            with open('/proc/%d/stat' % pid) as f:
+                return pid if f.read().rsplit(')', 1)[1].split()[0] != 'Z' else None
         except (OSError, ValueError):
             return None
 
@@ -230,10 +231,10 @@ def variants_of(args):
             sys.exit('run.py: %s is no variant: slices, mps, mps+priority, mps+cap=PERCENT, weir' % name)
     for text in args.weir:
         name, lc, be = split_way(text)
-        found.append(Variant(name, *behind(args.weir_program, lc, be)))
+        found.append(Variant(name, *behind(args.weir_program, lc, be), mps='mps' in name.split('+')))
     for text in args.way:
         name, lc, be = split_way(text)
-        found.append(Variant(name, shlex.split(lc), shlex.split(be)))
+        found.append(Variant(name, shlex.split(lc), shlex.split(be), mps='mps' in name.split('+')))
     return sorted(found, key=lambda v: v.mps)
 
 
@@ -246,6 +247,11 @@ class Bench:
         self.programs = {'load': [args.load or self.build()]}
         for name in ('resnet', 'llama'):
             self.programs[name] = [sys.executable, os.path.join(HERE, name + '.py')]
+        for text in args.program:
+            name, _, words = text.partition('=')
+            if name not in self.programs or not words:
+                sys.exit('run.py: %s: wanted load, resnet or llama, =, and a command' % text)
+            self.programs[name] = shlex.split(words)
         self.data = {'amounts': {}, 'request_us': {}, 'runs': [], 'capacity': []}
         if os.path.exists(args.out):
             if not args.append:
@@ -360,8 +366,7 @@ class Bench:
                 program.ready(self.limit(side))
             return measure_pair(*programs, self.length(cell))
         finally:
-            for program in programs:
-                program.close()
+            end_all(programs)
 
     def note(self, **run):
         self.failed |= 'error' in run
@@ -398,6 +403,13 @@ def attempt(run, *words):
         return {'error': str(e)}
 
 
+def end_all(programs):
+    """After a failure, at once."""
+    grace_s = 0 if sys.exc_info()[0] else 5
+    for program in programs:
+        program.close(grace_s)
+
+
 def measure_latency(programs, seconds, start_limit_s):
     """Programs of one kind at the same time, each its result."""
     try:
@@ -409,8 +421,7 @@ def measure_latency(programs, seconds, start_limit_s):
     except TimeoutError:
         raise Failed('%s did not end within %d s and was killed' % (programs[0].name, 3 * seconds + 30))
     finally:
-        for program in programs:
-            program.close()
+        end_all(programs)
 
 
 def measure_pair(be, lc, seconds):
@@ -445,8 +456,7 @@ def probe(bench, variant, n):
             more = ['--seconds', '%g' % seconds, '--seed', str(bench.args.seed + i)]
             programs.append(Program(variant.lc + bench.command(side, more), bench.env(variant, {})))
     except Failed:
-        for program in programs:
-            program.close()
+        end_all(programs)
         raise
     return {'latencies': measure_latency(programs, seconds, bench.limit(side))}
 
@@ -518,6 +528,8 @@ def options():
     parser.add_argument('--budget', type=float, default=540, help='seconds; no round is begun that would exceed it')
     parser.add_argument('--start-limit', type=float, help='seconds that a program has to be ready; default 60 and 240')
     parser.add_argument('--load', help='load.c, built; default: cc builds it')
+    parser.add_argument('--program', action='append', default=[], metavar='NAME=COMMAND',
+                        help='another program in place of resnet or llama, with their roles and options')
     parser.add_argument('--out', metavar='FILE')
     parser.add_argument('--append', action='store_true', help='add rounds to FILE')
     parser.add_argument('--report', metavar='FILE', help='print the tables of FILE')

@@ -64,6 +64,63 @@ expect 0 '^[0-9]+$' cat pids
 for pid in $(cat pids); do
 	expect 1 '' kill -0 "$pid"
 done
+
+# MPS: a daemon for those that want it, with directories of its own, and nobody else told of it.  A stand-in for the
+# daemon notes what it is asked; one for the networks says what MPS is told by its environment.
+mkdir bin
+cat >bin/nvidia-cuda-mps-control <<END
+#!/bin/sh
+echo "\$* in \$CUDA_MPS_PIPE_DIRECTORY" >>"$scratch/control"
+pid=\$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid
+if [ "\$1" = -d ]; then
+	sleep 1000 &
+	echo \$! >"\$pid"
+elif [ "\$(cat)" = quit ]; then
+	kill "\$(cat "\$pid")" && rm "\$pid"
+fi
+END
+chmod +x bin/nvidia-cuda-mps-control
+cat >network.py <<END
+import os, sys
+sys.path.insert(0, '$source/bench/sched')
+import program
+args = program.options(['infer', 'train', 'calibrate', 'decode'])
+mps = {k[9:].lower(): v for k, v in os.environ.items() if k.startswith('CUDA_MPS')}
+if args.role == 'train':
+	program.work(args, lambda: None, mps=mps)
+elif args.role == 'calibrate':
+	print('{"request_us": 5000}')
+else:
+	program.serve(args, lambda: None, mps=mps)
+END
+cat >told.py <<'END'
+import json, os
+for run in json.load(open('mps.json'))['runs']:
+    for key in ('latency', 'best_effort'):
+        if key in run:
+            mps = run[key]['mps']
+            pipe = 'no daemon' if mps.pop('pipe_directory').endswith('/no-mps') else 'daemon'
+            mps.pop('log_directory', None)
+            print(run['cell'], run['variant'], key, pipe, mps, run[key].get('answered') == run[key].get('requests'))
+control = [line.split() for line in open('control')]
+print([words[0] for words in control], len({words[-1] for words in control}), os.path.exists(control[0][-1]))
+END
+models() {
+	PATH=$scratch/bin:$PATH python3 "$source/bench/sched/run.py" --load "$load" --model-seconds .2 \
+		--program "resnet=python3 network.py" --program "llama=python3 network.py" "$@"
+}
+expect 0 'round 1 llama +mps +p50' models --cells resnet,llama --rounds 1 --out mps.json \
+	--variants mps,slices,mps+priority+cap=70
+expect 0 "^resnet slices best_effort no daemon \{\} True$" python3 told.py
+expect 0 "^resnet mps latency daemon \{\} True$" python3 told.py
+expect 0 "^llama mps\+priority\+cap=70 latency daemon \{\} True$" python3 told.py
+expect 0 "^llama mps\+priority\+cap=70 best_effort daemon \{.*priority': '1'.*percentage': '70'\} True$" python3 told.py
+expect 0 "^\['-d', 'in', '-d', 'in'\] 2 False$" python3 told.py
+
+# The most programs: their number is doubled and halved, up to a limit.
+expect 0 '^\| mps \| [0-3] \| ' models --capacity --most 3 --variants mps --out most.json
+expect 0 '"programs": 1' cat most.json
+
 expect 2 'rate is missing' "$load" latency --work kernel --arrival poisson
 expect 2 'unknown word' "$load" latency --work kernel,foo=1
 expect 1 'nothing is no cell' $run --cells nothing --out x.json
