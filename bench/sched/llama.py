@@ -36,6 +36,7 @@ class Decoder:
         self.position = torch.zeros(1, dtype=torch.long, device='cuda')
         self.places = torch.arange(CONTEXT, device='cuda')
         self.host = torch.zeros(1, 1, dtype=torch.long).pin_memory()
+        torch.cuda.synchronize()  # the stream does not wait for the one that filled these
         with torch.no_grad(), torch.cuda.stream(self.stream):
             self.capture()
 

@@ -15,6 +15,7 @@ def inference():
     model = torchvision.models.resnet50().half().cuda().eval()
     sent = torch.randn(1, 3, 224, 224).half().pin_memory()
     images, stream = torch.zeros(1, 3, 224, 224, dtype=torch.half, device='cuda'), torch.cuda.Stream()
+    torch.cuda.synchronize()  # the stream does not wait for the one that filled these
     with torch.no_grad(), torch.cuda.stream(stream):
         for _ in range(5):
             model(images)

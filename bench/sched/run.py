@@ -243,27 +243,27 @@ class Bench:
 
     def __init__(self, args):
         self.args, self.mps, self.failed, self.until = args, None, False, time.monotonic() + args.budget
-        self.scratch = tempfile.mkdtemp(prefix='sched')
-        self.programs = {'load': [args.load or self.build()]}
-        for name in ('resnet', 'llama'):
-            self.programs[name] = [sys.executable, os.path.join(HERE, name + '.py')]
-        for text in args.program:
-            name, _, words = text.partition('=')
-            if name not in self.programs or not words:
-                sys.exit('run.py: %s: wanted load, resnet or llama, =, and a command' % text)
-            self.programs[name] = shlex.split(words)
         self.data = {'amounts': {}, 'request_us': {}, 'runs': [], 'capacity': []}
         if os.path.exists(args.out):
             if not args.append:
                 sys.exit('run.py: %s is there already; --append adds to it' % args.out)
             with open(args.out) as f:
                 self.data = json.load(f)
+        self.programs = {name: [sys.executable, os.path.join(HERE, name + '.py')] for name in ('resnet', 'llama')}
+        for text in args.program:
+            name, _, words = text.partition('=')
+            if name not in self.programs or not words:
+                sys.exit('run.py: %s: wanted resnet or llama, =, and a command' % text)
+            self.programs[name] = shlex.split(words)
+        self.scratch = tempfile.mkdtemp(prefix='sched')
+        self.programs['load'] = [args.load or self.build()]
         self.data['commands'] = self.data.get('commands', []) + [
             {'argv': sys.argv[1:], 'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')}]
 
     def build(self):
         path = os.path.join(self.scratch, 'load')
-        subprocess.run(['cc', '-O2', '-o', path, os.path.join(HERE, 'load.c'), '-ldl', '-lm'], check=True)
+        cc = os.environ.get('CC') or shutil.which('cc') or 'gcc'
+        subprocess.run([cc, '-O2', '-o', path, os.path.join(HERE, 'load.c'), '-ldl', '-lm'], check=True)
         return path
 
     def close(self):
@@ -500,16 +500,33 @@ def rounds(bench, names, variants):
         longest = max(longest, time.monotonic() - begun)
 
 
-def affordable(bench, names, variants):
-    """Seconds of a run of programs that start in less than one, such that all rounds are within the budget."""
-    own = [CELLS[name] for name in names if not CELLS[name][2]]
-    runs = (len(own) * len(variants) + len({' '.join(side) for cell in own for side in cell[:2]})) * bench.args.rounds
+def start_seconds(bench, variant):
     begun = time.monotonic()
-    bench.once(bench.programs['load'] + ['calibrate', '--work', 'kernel,amount=1000'], Variant('start'), 60)
-    start = 1.3 * (time.monotonic() - begun) + SETTLE_S + 0.2
-    left = bench.until - time.monotonic() - bench.args.rounds * sum(
-        (len(variants) + 1) * (CELLS[name][2] + 15) + 15 for name in names if CELLS[name][2])
-    return round(min(5, max(0.5, 0.9 * left / runs - start)), 1) if runs else 2
+    bench.want_mps(variant.mps)
+    bench.once(bench.programs['load'] + ['calibrate', '--work', 'kernel,amount=1000'], variant, 60)
+    bench.want_mps(False)
+    return time.monotonic() - begun
+
+
+def affordable(bench, names, variants):
+    """Seconds of a run without PyTorch, such that all rounds are within the budget."""
+    own = [CELLS[name] for name in names if not CELLS[name][2]]
+    if not own:
+        return 2
+    start = start_seconds(bench, Variant('start'))
+    per_round = sum((len(variants) + 1) * (CELLS[name][2] + 15) + 15 for name in names if CELLS[name][2])
+    if any(v.mps for v in variants):
+        per_round += len(names) * mps_seconds(bench)
+    runs = len(own) * len(variants) + len({' '.join(side) for cell in own for side in cell[:2]})
+    left = 0.9 * (bench.until - time.monotonic()) / bench.args.rounds - per_round
+    return round(min(5, max(0.5, left / runs - 1.3 * start - SETTLE_S - 0.2)), 1)
+
+
+def mps_seconds(bench):
+    try:
+        return start_seconds(bench, Variant('start', mps=True))
+    except Failed:
+        return 0
 
 
 def options():
