@@ -4,6 +4,7 @@
  * in the attributes, so that a program which asks before it uses goes another way.
  */
 #include "driver/sim.h"
+#include "driver/gpu_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,13 +131,19 @@ int device_reserve(int ordinal, size_t bytes)
 
 	if (bytes > script.memory_bytes || d->used_bytes > script.memory_bytes - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (gpu_shared() && !gpu_set_memory(ordinal, d->used_bytes + bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	d->used_bytes += bytes;
 	return CUDA_SUCCESS;
 }
 
 void device_give_back(int ordinal, size_t bytes)
 {
-	devices[ordinal].used_bytes -= bytes;
+	struct device *d = &devices[ordinal];
+
+	if (gpu_shared())
+		gpu_set_memory(ordinal, d->used_bytes - bytes);
+	d->used_bytes -= bytes;
 }
 
 int sim_cuDeviceGetCount(int *ret_count)

@@ -3,6 +3,7 @@
  */
 #include "driver/sim.h"
 #include "driver/observe.h"
+#include "driver/gpu_file.h"
 #include "driver/graph.h"
 
 #include <stdlib.h>
@@ -117,6 +118,7 @@ int sim_cuEventQuery(void *handle)
 
 	if (r)
 		return r;
+	timeline_look();
 	return fence_done(e->fence) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -149,9 +151,13 @@ int sim_cuEventElapsedTime_v2(float *ret_ms, void *start_handle, void *end_handl
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (start->flags & DISABLE_TIMING || end->flags & DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
+	timeline_look();
 	if (!fence_done(start->fence) || !fence_done(end->fence))
 		return CUDA_ERROR_NOT_READY;
 	int64_t ns = (int64_t)(fence_end_ns(end->fence) - fence_end_ns(start->fence));
+	if (gpu_shared())
+		ns = ns < 0 ? -(int64_t)gpu_told_ns((uint64_t)-ns)
+			    : (int64_t)gpu_told_ns((uint64_t)ns);
 	*ret_ms = (float)((double)ns / 1e6);
 	return CUDA_SUCCESS;
 }

@@ -55,6 +55,21 @@ uint64_t launch_cost_ns(const struct launch *l)
 	return script.launch_ns + (uint64_t)((double)waves * (double)script.wave_ns * load);
 }
 
+struct law_work launch_law(const struct launch *l)
+{
+	const uint64_t alone = launch_cost_ns(l) - script.launch_ns;
+	const int per_sm = occupancy_blocks(l->function, (int)threads_of(l), l->shared);
+
+	return (struct law_work){
+		.kind = LAW_KERNEL,
+		.lead_ns = script.launch_ns,
+		.alone_ns = alone ? alone : 1,
+		.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2],
+		.warps = (threads_of(l) + WARP - 1) / WARP,
+		.per_sm = (unsigned)(per_sm ? per_sm : 1),
+	};
+}
+
 static int check_grid(const struct launch *l)
 {
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2])

@@ -2,6 +2,7 @@
  * Allocation, and questions about pointers.
  */
 #include "driver/sim.h"
+#include "driver/gpu_file.h"
 #include "driver/graph.h"
 
 #include <string.h>
@@ -211,7 +212,8 @@ int sim_cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 		return r;
 	if (!ret_free || !ret_total)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_free = script.memory_bytes - devices[ctx->device].used_bytes;
+	*ret_free = gpu_shared() ? gpu_free_memory(ctx->device)
+				 : script.memory_bytes - devices[ctx->device].used_bytes;
 	*ret_total = script.memory_bytes;
 	return CUDA_SUCCESS;
 }

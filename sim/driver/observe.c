@@ -63,6 +63,11 @@ void observe_scope(const struct stream *stream, uint32_t graph)
 	scope.graph = graph;
 }
 
+const struct stream *observe_stream(void)
+{
+	return scope.stream;
+}
+
 /* CUpti_ActivityMemcpyKind */
 static uint32_t direction(const struct copy_region *r)
 {

@@ -114,14 +114,25 @@ static void *duplicate(const void *what, size_t size)
 	return copy ? memcpy(copy, what, size) : NULL;
 }
 
+static enum law_engine engine_of(const struct copy_region *r)
+{
+	if (r->src.device)
+		return r->dst.device ? LAW_WITHIN : LAW_FROM_DEVICE;
+	return LAW_TO_DEVICE;
+}
+
 static struct work effect_of(const struct op *op)
 {
 	switch (op->kind) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		return (struct work){ .cost_ns = launch_cost_ns(&op->launch) };
+		return (struct work){
+			.cost_ns = launch_cost_ns(&op->launch),
+			.law = launch_law(&op->launch),
+		};
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return (struct work){
 			.cost_ns = region_cost_ns(&op->region),
+			.law = { .kind = LAW_COPY, .engine = engine_of(&op->region) },
 			.effect = run_copy,
 			.drop = free,
 			.arg = duplicate(&op->region, sizeof op->region),
@@ -129,6 +140,7 @@ static struct work effect_of(const struct op *op)
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return (struct work){
 			.cost_ns = fill_cost_ns(&op->fill),
+			.law = { .kind = LAW_COPY, .engine = LAW_WITHIN },
 			.effect = run_fill,
 			.drop = free,
 			.arg = duplicate(&op->fill, sizeof op->fill),
@@ -142,8 +154,17 @@ static struct work effect_of(const struct op *op)
 static struct work work_of(const struct op *op)
 {
 	struct work work = effect_of(op);
+	const struct stream *stream = observe_stream();
 
 	work.seen = observe_op(op);
+	if (work.law.kind == LAW_COPY)
+		work.law.alone_ns = work.cost_ns;
+	if (stream) {
+		work.device = stream->obj.ctx->device;
+		work.law.priority = -stream->priority;
+		work.law.first_sm = stream->first_sm;
+		work.law.end_sm = stream->end_sm;
+	}
 	return work;
 }
 

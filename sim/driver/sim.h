@@ -20,6 +20,7 @@
 #include "entry/entry.h"
 #include "entry/script.h"
 #include "image/image.h"
+#include "law/law.h"
 
 #define SIM_ALIAS(body) __attribute__((alias(#body)))
 
@@ -75,6 +76,8 @@ struct fence {
 	bool done;
 	bool dated; /* end_ns is known, perhaps ahead of `done` */
 	uint64_t end_ns;
+	uint64_t id;      /* on a shared device; 0: not yet there */
+	int device;       /* which that is */
 	uint64_t seen_ns; /* when observers are told that it ended (observe.h) */
 };
 
@@ -88,6 +91,9 @@ struct work {
 	void (*drop)(void *arg);
 	void *arg;
 	struct observed *seen; /* what to tell observers when it is done, or NULL; owned */
+	/* For a device that processes share: what it is to it, and which one. */
+	struct law_work law;
+	int device;
 };
 
 struct fence *fence_ref(struct fence *fence);
@@ -107,6 +113,8 @@ struct fence *timeline_submit(const struct work *work, struct fence *const *deps
  * the last thing a call does.
  */
 void timeline_throttle(void);
+/* What a shared device has done by now is done. */
+void timeline_look(void);
 uint64_t timeline_now_ns(void);
 /* Moves virtual time forward to a moment at which the host has waited for the device. */
 void timeline_reach(uint64_t ns);
@@ -169,6 +177,7 @@ struct stream {
 	const void *owner;   /* per-thread streams: the thread */
 	struct stream *next; /* in its context */
 	struct fence *last;
+	unsigned first_sm, end_sm; /* of a green context, or 0, 0: all */
 	struct capture *capture;
 	struct node **heads; /* capture: what the next node depends on */
 	size_t head_count;
@@ -328,6 +337,8 @@ void observe_reach(uint64_t ns);
 /* Work is handed over on behalf of a stream, and of an executable graph or 0. */
 void observe_scope(const struct stream *stream, uint32_t graph);
 /* To be told when the operation is done; NULL when nobody observes. */
+/* The stream of that. */
+const struct stream *observe_stream(void);
 struct observed *observe_op(const struct op *op);
 void observe_done(struct observed *what, uint64_t start_ns, uint64_t end_ns);
 /* The host has waited since then; nothing when since_ns is 0. */
@@ -347,6 +358,8 @@ struct launch {
 
 int launch_check(const struct launch *launch);
 uint64_t launch_cost_ns(const struct launch *launch);
+/* The same for a device that processes share: what there is to run, and how long it takes alone. */
+struct law_work launch_law(const struct launch *launch);
 /* CUDA_ERROR_INVALID_VALUE when the parameters do not fit the function. */
 int launch_params_check(const struct function *function, void **params, void **extra);
 int occupancy_blocks(const struct function *function, int threads, size_t shared);

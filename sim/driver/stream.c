@@ -223,6 +223,7 @@ int sim_cuStreamQuery(void *handle)
 	r = capture_forbids_stream_sync(s);
 	if (r)
 		return r;
+	timeline_look();
 	size_t n = s->legacy ? stream_deps(s, deps, MAX_DEPS) : 0;
 	for (size_t i = 0; i < n; i++)
 		if (!fence_done(deps[i]))

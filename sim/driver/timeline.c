@@ -12,11 +12,26 @@
  * driver thread looks after it: it sleeps until the next end, and it calls host functions,
  * one at a time, without the lock.
  */
+#include "driver/gpu_file.h"
 #include "driver/sim.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
+
+/*
+ * A device that processes share (gpu_file.h) has a law of its own: work is handed to it as soon as
+ * all that it waits for is done or handed to the same device, and is done when that says so, with
+ * its dates. Whoever waits asks it, and sleeps until the next date at which something may end
+ * there, so that only host functions, and work behind them, need the driver thread.
+ */
+enum {
+	DONE_AT_ONCE = 64,
+	SPIN_NS = 60000,    /* sleeps are about that much too long */
+	LAZY_NS = 10000000, /* between looks on behalf of nobody */
+};
 
 struct pending {
 	struct pending *next;
@@ -24,12 +39,13 @@ struct pending {
 	struct fence *fence;
 	uint64_t submit_ns;
 	uint64_t seen_submit_ns;
+	bool handed; /* to the shared device */
 	size_t dep_count;
 	struct fence *deps[];
 };
 
 static struct pending *first, **tail = &first;
-static unsigned pending_count;
+static unsigned pending_count, handed_count;
 static uint64_t virtual_ns;
 static pthread_cond_t changed; /* partner: timeline_thread(), fence_wait() */
 static bool thread_started;
@@ -61,6 +77,8 @@ uint64_t timeline_now_ns(void)
 {
 	struct timespec t;
 
+	if (gpu_shared())
+		return gpu_now_ns();
 	if (!script.real_time)
 		return virtual_ns;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -109,7 +127,8 @@ static bool ready(const struct pending *p)
 	for (size_t i = 0; i < p->dep_count; i++)
 		if (!p->deps[i]->done)
 			return false;
-	return !script.real_time || p->work.host || p->fence->end_ns <= timeline_now_ns();
+	return !script.real_time || p->work.host || gpu_shared() ||
+	       p->fence->end_ns <= timeline_now_ns();
 }
 
 static void release(struct pending *p)
@@ -144,22 +163,123 @@ static void run(struct pending *p)
 	release(p);
 }
 
+static struct pending *take(struct pending **link)
+{
+	struct pending *p = *link;
+
+	*link = p->next;
+	if (!*link)
+		tail = link;
+	pending_count--;
+	handed_count -= p->handed;
+	return p;
+}
+
+/* The shared device is to have it: true, unless something is in the way that only time removes. */
+static bool hand_over(struct pending *p)
+{
+	uint64_t after[LAW_MAX_AFTER];
+	struct law_work w = p->work.law;
+	struct fence *f = p->fence;
+	bool known = w.kind != LAW_MARK;
+
+	f->device = p->work.device;
+	for (size_t i = 0; i < p->dep_count; i++) {
+		const struct fence *dep = p->deps[i];
+
+		if (dep->done)
+			continue;
+		if (!known)
+			f->device = dep->device;
+		known = true;
+		if (!dep->id || dep->device != f->device || w.after_count == LAW_MAX_AFTER)
+			return false;
+		after[w.after_count++] = dep->id;
+	}
+	w.after = after;
+	w.tag = (uintptr_t)p;
+	if (gpu_submit(f->device, &w, &f->id))
+		return false;
+	p->handed = true;
+	handed_count++;
+	return true;
+}
+
 static struct pending *take_ready(void)
 {
+	if (gpu_shared() && handed_count == pending_count)
+		return NULL;
 	for (struct pending **link = &first; *link; link = &(*link)->next) {
 		struct pending *p = *link;
 
+		if (p->handed || (gpu_shared() && !p->work.host && hand_over(p)))
+			continue;
+		if (gpu_shared() && !p->work.host)
+			continue;
 		if (!p->fence->dated)
 			date(p);
-		if (!ready(p))
-			continue;
-		*link = p->next;
-		if (!*link)
-			tail = link;
-		pending_count--;
-		return p;
+		if (ready(p))
+			return take(link);
 	}
 	return NULL;
+}
+
+static void run_done(const struct law_done *done)
+{
+	struct pending **link = &first;
+	struct pending *p = (struct pending *)(uintptr_t)done->tag;
+
+	while (*link != p)
+		link = &(*link)->next;
+	take(link);
+	p->fence->id = 0;
+	p->fence->end_ns = done->end_ns;
+	if (p->work.seen) {
+		const uint64_t start = gpu_host_ns(done->start_ns);
+
+		p->fence->seen_ns = start + gpu_told_ns(done->end_ns - done->start_ns);
+		p->work.cost_ns = p->fence->seen_ns - start;
+	}
+	run(p);
+}
+
+/* The device has lost everything: all of it is to be handed over again. */
+static void hand_over_again(void)
+{
+	for (struct pending *p = first; p; p = p->next) {
+		p->handed = false;
+		p->fence->id = 0;
+	}
+	handed_count = 0;
+}
+
+/* True when something has changed: has ended, or must be handed over again. */
+static bool collect(void)
+{
+	struct law_done done[DONE_AT_ONCE];
+	size_t count = 0;
+
+	if (!pending_count)
+		return false;
+	if (gpu_pop(done, DONE_AT_ONCE, &count) == -ESTALE) {
+		hand_over_again();
+		return true;
+	}
+	for (size_t i = 0; i < count; i++)
+		run_done(&done[i]);
+	return count != 0;
+}
+
+void timeline_look(void)
+{
+	bool any = false;
+
+	if (!gpu_shared())
+		return;
+	while (collect())
+		any = true;
+	if (any && handed_count < pending_count)
+		pthread_cond_broadcast(&changed); /* the thread hands over what waited for that */
 }
 
 static uint64_t next_end_ns(void)
@@ -182,6 +302,55 @@ static void sleep_until(uint64_t ns)
 		pthread_cond_timedwait(&changed, sim_mutex(), &t);
 }
 
+/* Waits a while for the shared device, or for the driver thread. */
+static void wait_a_while(uint64_t most_ns)
+{
+	uint64_t wake = gpu_wake_ns();
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	const uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	if (wake > now + most_ns)
+		wake = now + most_ns;
+	if (wake > now + SPIN_NS) {
+		sleep_until(wake - SPIN_NS);
+		return;
+	}
+	sim_unlock();
+	sched_yield();
+	sim_lock();
+}
+
+/* Until something has changed: what has ended is done then. */
+static void wait_for_change(void)
+{
+	if (!gpu_shared())
+		pthread_cond_wait(&changed, sim_mutex());
+	else if (collect())
+		pthread_cond_broadcast(&changed);
+	else
+		wait_a_while(LAZY_NS);
+}
+
+/* The thread's own waiting: it is in no hurry as long as only the device has work. */
+static void idle(void)
+{
+	struct timespec t;
+
+	if (!gpu_shared()) {
+		sleep_until(next_end_ns());
+	} else if (collect()) {
+		pthread_cond_broadcast(&changed);
+	} else if (handed_count < pending_count) {
+		wait_a_while(LAZY_NS);
+	} else if (pending_count) {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		sleep_until((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + LAZY_NS);
+	} else {
+		sleep_until(UINT64_MAX);
+	}
+}
+
 static void *timeline_thread(void *unused)
 {
 	sim_lock();
@@ -192,7 +361,7 @@ static void *timeline_thread(void *unused)
 			run(p);
 			pthread_cond_broadcast(&changed);
 		} else {
-			sleep_until(next_end_ns());
+			idle();
 		}
 	}
 	return NULL;
@@ -220,7 +389,7 @@ void fence_wait(struct fence *fence)
 		return;
 	fence_ref(fence);
 	while (!fence->done && thread_started)
-		pthread_cond_wait(&changed, sim_mutex());
+		wait_for_change();
 	timeline_reach(fence->end_ns);
 	observe_reach(fence->seen_ns);
 	fence_unref(fence);
@@ -257,10 +426,21 @@ static void enqueue(struct pending *p)
 	pthread_cond_broadcast(&changed);
 }
 
+/* Everything before it that could be handed over has been, so this comes behind them. */
+static void enqueue_shared(struct pending *p)
+{
+	start_thread();
+	*tail = p;
+	tail = &p->next;
+	pending_count++;
+	if (!hand_over(p))
+		pthread_cond_broadcast(&changed);
+}
+
 void timeline_throttle(void)
 {
 	while (pending_count > script.queue_depth)
-		pthread_cond_wait(&changed, sim_mutex());
+		wait_for_change();
 }
 
 struct fence *timeline_submit(const struct work *work, struct fence *const *deps, size_t dep_count)
@@ -275,7 +455,9 @@ struct fence *timeline_submit(const struct work *work, struct fence *const *deps
 	}
 	struct fence *fence = p->fence;
 	date(p);
-	if (!work->host && ready(p))
+	if (gpu_shared() && !work->host && (work->law.kind != LAW_MARK || !ready(p)))
+		enqueue_shared(p);
+	else if (!work->host && ready(p))
 		run(p);
 	else
 		enqueue(p);

@@ -5,6 +5,7 @@
  */
 #include "entry/entry.h"
 #include "entry/script.h"
+#include "driver/gpu_file.h"
 #include "driver/sim.h"
 
 #include <pthread.h>
@@ -91,6 +92,8 @@ static void after_fork(void)
 
 static void start(void)
 {
+	if (!gpu_attach())
+		return;
 	pthread_atfork(NULL, NULL, after_fork);
 	atomic_store_explicit(&state, READY, memory_order_release);
 }
@@ -110,7 +113,7 @@ int sim_cuInit(unsigned int flags)
 	if (script.devices == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	pthread_once(&once, start);
-	return CUDA_SUCCESS;
+	return atomic_load(&state) == READY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 int sim_cuDriverGetVersion(int *version)

@@ -37,6 +37,9 @@ struct script script = {
 	.pcie_gbps = 55,
 	.hbm_gbps = 4000,
 	.queue_depth = 1024,
+	.speed = 1,
+	.slice_ns = 2000000,
+	.switch_ns = 65000,
 };
 
 static struct rule rules[MAX_RULES];
@@ -47,7 +50,7 @@ static char error_text[256];
 static bool bad(const char *what, const char *value)
 {
 	if (error_text[0] == '\0')
-		snprintf(error_text, sizeof error_text, "%s: \"%s\"", what, value);
+		snprintf(error_text, sizeof error_text, "%s: \"%.200s\"", what, value);
 	return false;
 }
 
@@ -172,6 +175,31 @@ static bool read_mode(const char *value)
 	       bad("time is real or virtual, not", value);
 }
 
+/* One of two words. */
+static bool read_word(const char *value, const char *no, const char *yes, bool *ret_x)
+{
+	*ret_x = strcmp(value, yes) == 0;
+	if (*ret_x || strcmp(value, no) == 0)
+		return true;
+	return bad(no[0] == 's' ? "sharing is slices or mps, not" : "clock is device or host, not",
+		value);
+}
+
+static bool read_speed(const char *value)
+{
+	return read_rate(value, &script.speed) &&
+	       ((script.speed >= .001 && script.speed <= 1000) ||
+		       bad("a speed is .001 to 1000, not", value));
+}
+
+static bool read_gpu(const char *value)
+{
+	if (!*value || strlen(value) >= sizeof script.gpu)
+		return bad("gpu is the name of a file, not", value);
+	memcpy(script.gpu, value, strlen(value) + 1);
+	return true;
+}
+
 static bool read_queue(const char *value)
 {
 	int depth;
@@ -218,6 +246,19 @@ static bool set_value(const char *key, char *value)
 		return read_rate(value, &script.hbm_gbps);
 	if (!strcmp(key, "queue"))
 		return read_queue(value);
+	if (!strcmp(key, "gpu"))
+		return read_gpu(value);
+	if (!strcmp(key, "sharing"))
+		return read_word(value, "slices", "mps", &script.mps);
+	if (!strcmp(key, "clock"))
+		return read_word(value, "device", "host", &script.host_clock);
+	if (!strcmp(key, "speed"))
+		return read_speed(value);
+	if (!strcmp(key, "slice"))
+		return read_time(value, &script.slice_ns) &&
+		       (script.slice_ns || bad("a slice is longer than", value));
+	if (!strcmp(key, "switch"))
+		return read_time(value, &script.switch_ns);
 	if (!strcmp(key, "fault"))
 		return read_rule(value, read_fault);
 	if (!strcmp(key, "delay"))
@@ -277,6 +318,8 @@ static void load(void)
 		read_file(env + 1);
 	else if (env)
 		read_list(env);
+	if (script.gpu[0] && !script.real_time)
+		bad("a shared device needs time=real", script.gpu);
 }
 
 void script_load(void)

@@ -22,6 +22,12 @@ struct script {
 	uint64_t launch_ns, wave_ns, copy_ns;
 	double pcie_gbps, hbm_gbps;
 	unsigned queue_depth;
+	/* The device that processes share: see driver/gpu_file.h. */
+	char gpu[512]; /* the file, or "" */
+	bool mps;
+	bool host_clock; /* events and device times as the host's clock sees them */
+	double speed;
+	uint64_t slice_ns, switch_ns;
 };
 
 extern struct script script;
