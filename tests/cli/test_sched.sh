@@ -43,6 +43,15 @@ expect 0 '' python3 -c 'import xml.dom.minidom as m; m.parse("out.svg")'
 sed -i 's/"launches": /&1/' out.json
 expect 0 'DIFFER' python3 sums.py
 
+# Latency counts from when a request was due: each lasts 200 ms, and 20 are due within 100 ms.  Half of them are over
+# a second late, however slow this machine is; those that were never begun are counted.
+expect 0 '"requests": 20, "answered": [0-7], "unanswered": (1[3-9]|20), "p50_us": [0-9]{7,}\.' \
+	env WEIR_SIM=delay=cuStreamSynchronize:200ms "$load" latency --work kernel,amount=1 --arrival periodic \
+	--rate 200 --requests 20
+# One that waits for answers is never late by that.
+expect 0 '"requests": 3, "answered": 3, "unanswered": 0' env WEIR_SIM=delay=cuStreamSynchronize:200ms "$load" latency \
+	--work kernel,amount=1 --requests 3 --pause 1
+
 # Rounds are added to a file that is there; a command stands before each program.
 more="$run --rounds 1 --requests 5 --seconds .05 --cells periodic-short --out more.json"
 expect 0 'round 1 periodic-short +twice +p50' $more --variants '' --way 'twice:env A=1:env A=1'
@@ -116,6 +125,11 @@ expect 0 "^resnet mps latency daemon \{\} True$" python3 told.py
 expect 0 "^llama mps\+priority\+cap=70 latency daemon \{\} True$" python3 told.py
 expect 0 "^llama mps\+priority\+cap=70 best_effort daemon \{.*priority': '1'.*percentage': '70'\} True$" python3 told.py
 expect 0 "^\['-d', 'in', '-d', 'in'\] 2 False$" python3 told.py
+
+# The programs in Python count latency as the one in C does.
+expect 0 '"requests": 20, "answered": [0-7], "unanswered": (1[3-9]|20), "p50_us": [0-9]{6,}\.' \
+	env PYTHONPATH="$source/bench/sched" python3 -c 'import program, time
+program.serve(program.options(["infer"]), lambda: time.sleep(.2))' infer --rate 200 --requests 20
 
 # The most programs: their number is doubled and halved, up to a limit.
 expect 0 '^\| mps \| [0-3] \| ' models --capacity --most 3 --variants mps --out most.json
