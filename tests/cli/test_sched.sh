@@ -127,7 +127,7 @@ expect 0 "^llama mps\+priority\+cap=70 best_effort daemon \{.*priority': '1'.*pe
 expect 0 "^\['-d', 'in', '-d', 'in'\] 2 False$" python3 told.py
 
 # The programs in Python count latency as the one in C does.
-expect 0 '"requests": 20, "answered": [0-7], "unanswered": (1[3-9]|20), "p50_us": [0-9]{6,}\.' \
+expect 0 '"requests": 20, "answered": [0-7], "unanswered": (1[3-9]|20), "p50_us": [0-9]{7,}\.' \
 	env PYTHONPATH="$source/bench/sched" python3 -c 'import program, time
 program.serve(program.options(["infer"]), lambda: time.sleep(.2))' infer --rate 200 --requests 20
 
