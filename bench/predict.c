@@ -187,16 +187,16 @@ static void ask_xgboost(unsigned i)
 	char values[160];
 	const uint64_t *shape;
 	uint64_t dims;
-	const float *told;
+	const float *answer;
 	snprintf(values, sizeof values,
 		"{\"data\":[%llu,true],\"shape\":[1,%d],\"typestr\":\"<f4\",\"version\":3}",
 		(unsigned long long)(uintptr_t)b.features[i % ROWS], FEATURES);
 	if (xgboost->predict_dense(booster, values,
 		    "{\"type\":0,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,"
 		    "\"missing\":NaN,\"strict_shape\":false,\"cache_id\":0}",
-		    proxy, &shape, &dims, &told))
+		    proxy, &shape, &dims, &answer))
 		exit(3);
-	sink = told[0];
+	sink = answer[0];
 }
 
 /* The same number of trees of the same depth on the same rows. */

@@ -102,12 +102,12 @@ function breakdownSection() {
 	if ((report.pauses || []).length)
 		s.append(
 			el("h3", { class: "gap" }, "Longest idle gaps: no GPU ran anything"),
-			el("div", { class: "panel" }, pausesTable()),
+			el("div", { class: "panel" }, idleGapsTable()),
 		);
 	return s;
 }
 
-function pausesTable() {
+function idleGapsTable() {
 	const go = (p) => () => {
 		look(p.start_ns - p.ns * 0.6, p.start_ns + p.ns * 1.6);
 		document.getElementById("timeline").scrollIntoView();

@@ -116,16 +116,16 @@ function makeLanes() {
 	return lanes;
 }
 
-const workKinds = [];
+const activityKinds = [];
 
 /* Of what ran on a device, by its name. */
-function workKind(index) {
-	if (!workKinds[index]) {
+function activityKind(index) {
+	if (!activityKinds[index]) {
 		const name = names[index];
 		const copy = /^(memcpy|copy)\b/i.test(name);
-		workKinds[index] = copy ? "copy" : /^(memset|set)\b/i.test(name) ? "set" : "kernel";
+		activityKinds[index] = copy ? "copy" : /^(memset|set)\b/i.test(name) ? "set" : "kernel";
 	}
-	return workKinds[index];
+	return activityKinds[index];
 }
 
 /* What kind of thing an item of a lane is: it decides the colour. */
@@ -133,7 +133,7 @@ function kindOf(lane, row, i) {
 	if (lane.kind === "calls") return detailOf(row, i).error !== undefined ? "error" : "call";
 	if (lane.kind !== "stream")
 		return { spans: "span", ranges: "range", python: "python" }[lane.kind] || "other";
-	return workKind(row.name[i]);
+	return activityKind(row.name[i]);
 }
 
 const noDetail = {};

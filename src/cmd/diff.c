@@ -109,7 +109,7 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 	if (opt_flag(o, "json"))
 		diff_print_json(d, g->v, g->judged, g->n, stdout);
 	else
-		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, look_colour());
+		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, report_input_colour());
 	return answer;
 }
 
@@ -121,7 +121,7 @@ int cmd_diff(const struct options *o)
 	double threshold = 0;
 	if (!g)
 		return complain(EXIT_ENVIRONMENT, "no memory for fail conditions");
-	int code = look_rows(o, &rows);
+	int code = report_input_rows(o, &rows);
 	if (!code)
 		code = parse_threshold(opt_str(o, "threshold"), &threshold);
 	if (!code)

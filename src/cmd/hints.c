@@ -12,7 +12,7 @@ static void print(const struct options *o, const struct hints *h, unsigned rows)
 {
 	struct json j;
 	if (!opt_flag(o, "json")) {
-		hints_print_text(h, stdout, rows, false, look_colour());
+		hints_print_text(h, stdout, rows, false, report_input_colour());
 		return;
 	}
 	json_init(&j, stdout);
@@ -34,5 +34,5 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 
 int cmd_hints(const struct options *o)
 {
-	return look_report(o, show);
+	return report_input_show(o, show);
 }

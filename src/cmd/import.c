@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-static void tell(const struct import_stats *st, const char *to)
+static void put_summary(const struct import_stats *st, const char *to)
 {
 	struct number calls, events, ranges, activities, bytes;
 	complain(0,
@@ -48,7 +48,7 @@ static int import_one(const struct options *o, const char *from, const char *to)
 			"%s", err.text);
 	warn(&st, from);
 	if (!opt_flag(o, "quiet"))
-		tell(&st, to);
+		put_summary(&st, to);
 	return EXIT_YES;
 }
 

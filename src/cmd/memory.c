@@ -26,11 +26,11 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
 	else
-		memory_print_text(r, stdout, rows, look_colour(), wants_utf8());
+		memory_print_text(r, stdout, rows, report_input_colour(), wants_utf8());
 	return EXIT_YES;
 }
 
 int cmd_memory(const struct options *o)
 {
-	return look_report(o, show);
+	return report_input_show(o, show);
 }

@@ -78,7 +78,7 @@ static int take_size(const struct options *o, const char *name, uint32_t *io_val
 	return 0;
 }
 
-static int take_work(const struct options *o, const char *name, double *ret_value, bool *ret_has)
+static int take_cost(const struct options *o, const char *name, double *ret_value, bool *ret_has)
 {
 	const char *text = opt_str(o, name);
 	char *end;
@@ -181,9 +181,9 @@ static int take_launch(struct job *job)
 	if (!code)
 		code = take_size(o, "dynamic", &l->smem_dynamic_bytes, NULL);
 	if (!code)
-		code = take_work(o, "bytes", &l->bytes, &l->has_bytes);
+		code = take_cost(o, "bytes", &l->bytes, &l->has_bytes);
 	if (!code)
-		code = take_work(o, "flops", &l->flops, &l->has_flops);
+		code = take_cost(o, "flops", &l->flops, &l->has_flops);
 	if (!code)
 		code = take_unit(o, l);
 	return code ? code : take_args(o, l);

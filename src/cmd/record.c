@@ -36,7 +36,7 @@
 
 struct recording {
 	struct predict_options predict;
-	struct launch launch;
+	struct child child;
 	const char *output;
 	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
 	uint64_t flight_bytes;
@@ -116,20 +116,20 @@ static uint64_t free_by_default(const char *path)
 /* Stops recording when there is no more room for it.  True when it goes on. */
 static bool has_room(struct recording *rec)
 {
-	struct trace_header *h = rec->launch.header;
+	struct trace_header *h = rec->child.header;
 	const uint64_t taken = __atomic_load_n(&h->next, __ATOMIC_ACQUIRE);
 	if (h->stopped)
 		return false;
 	if (rec->most_bytes && taken + SIZE_AHEAD > rec->most_bytes)
-		launch_stop(&rec->launch, STOP_SIZE);
+		child_stop(&rec->child, STOP_SIZE);
 	else if (rec->least_free && free_bytes(rec->raw) < rec->least_free)
-		launch_stop(&rec->launch, STOP_DISK);
+		child_stop(&rec->child, STOP_DISK);
 	return !h->stopped;
 }
 
 static void say_stopped(const struct recording *rec)
 {
-	const struct trace_header *h = rec->launch.header;
+	const struct trace_header *h = rec->child.header;
 	struct number n;
 	if (h->stopped == STOP_SIZE)
 		remark("recording stopped before the program ended: the trace had reached %s (--max-size)",
@@ -185,7 +185,7 @@ static void dump(struct recording *rec, const char *why)
 
 static bool failed_since(struct recording *rec)
 {
-	const uint32_t now = __atomic_load_n(&rec->launch.header->failures, __ATOMIC_ACQUIRE);
+	const uint32_t now = __atomic_load_n(&rec->child.header->failures, __ATOMIC_ACQUIRE);
 	const bool more = now != rec->failures_seen;
 	rec->failures_seen = now;
 	return more;
@@ -194,13 +194,13 @@ static bool failed_since(struct recording *rec)
 static int fly(struct recording *rec)
 {
 	int status = 0, asked = 0;
-	while (!launch_wait(&rec->launch, FLIGHT_POLL_MS, &asked, &status)) {
+	while (!child_wait(&rec->child, FLIGHT_POLL_MS, &asked, &status)) {
 		if (asked)
 			dump(rec, "asked to");
 		else if (failed_since(rec))
 			dump(rec, "a call failed");
 		asked = 0;
-		launch_replace(&rec->launch);
+		child_replace(&rec->child);
 		has_room(rec);
 	}
 	if (failed_since(rec))
@@ -214,8 +214,8 @@ static int watch(struct recording *rec)
 	struct drain *d = NULL;
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
 	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
-	while (!launch_wait(&rec->launch, wait_ms, NULL, &status)) {
-		launch_replace(&rec->launch);
+	while (!child_wait(&rec->child, wait_ms, NULL, &status)) {
+		child_replace(&rec->child);
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
 	}
@@ -247,23 +247,23 @@ static void say(const struct recording *rec, const struct totals *sum)
 /* Whoever sees no call where some were expected learns where to ask. */
 static void say_where_to_ask(const struct recording *rec)
 {
-	const bool sim = rec->launch.sim;
-	if (launch_say_static(&rec->launch))
+	const bool sim = rec->child.sim;
+	if (child_say_static(&rec->child))
 		return;
 	remark("no CUDA call was seen; `weir doctor %s-- %s` says why%s", sim ? "--sim " : "",
-		rec->launch.argv[0],
+		rec->child.argv[0],
 		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
 }
 
 /* How many processes still write here.  One that comes while they are counted is counted too. */
 static int count_others(const struct recording *rec)
 {
-	const uint32_t *processes = &rec->launch.header->processes;
+	const uint32_t *processes = &rec->child.header->processes;
 	uint32_t before;
 	int others;
 	do {
 		before = __atomic_load_n(processes, __ATOMIC_ACQUIRE);
-		others = launch_others(&rec->launch);
+		others = child_others(&rec->child);
 	} while (!others && before != __atomic_load_n(processes, __ATOMIC_ACQUIRE));
 	return others;
 }
@@ -287,10 +287,10 @@ static bool put_in_place(const struct recording *rec, bool packed)
 /* Where nothing came to CUDA, there is nothing to put in the place of an older recording. */
 static bool keeps_old(struct recording *rec)
 {
-	if (launch_keep(&rec->launch))
+	if (child_keep(&rec->child))
 		return true;
 	const bool flies = strcmp(rec->raw, rec->output) != 0;
-	if (!flies || rec->launch.header->processes || access(rec->output, F_OK))
+	if (!flies || rec->child.header->processes || access(rec->output, F_OK))
 		return false;
 	unlink(rec->raw);
 	return true;
@@ -307,16 +307,16 @@ static void finish(struct recording *rec, const struct options *o, int status)
 		say_where_to_ask(rec);
 		return;
 	}
-	launch_replace(&rec->launch);
+	child_replace(&rec->child);
 	const int others = count_others(rec);
 	if (others)
 		remark("%d process%s of the program still run%s and record%s on; %s stays uncompressed",
 			others, others == 1 ? "" : "es", others == 1 ? "s" : "",
 			others == 1 ? "s" : "", rec->raw);
 	else
-		launch_finish(&rec->launch, status);
+		child_finish(&rec->child, status);
 	say_stopped(rec);
-	if (!launch_trace_is_there(&rec->launch))
+	if (!child_trace_is_there(&rec->child))
 		return;
 	if (!put_in_place(rec, !others && !opt_flag(o, "no-pack")) || opt_flag(o, "quiet") ||
 		sum_up(rec->output, &sum))
@@ -395,7 +395,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		return complain(EXIT_USAGE,
 			"--python=%s: what can be asked for are lines, names and shapes, with commas between",
 			opt_str(o, "python"));
-	if (!gpu_words(opt_str(o, "gpu"), &rec->launch.sample_rate))
+	if (!gpu_words(opt_str(o, "gpu"), &rec->child.sample_rate))
 		return complain(EXIT_USAGE,
 			"--gpu=%s: device times are of all activities, --gpu, or of one launch in N, "
 			"--gpu=sample:N with N from 1 to %u",
@@ -404,28 +404,28 @@ static int prepare(struct recording *rec, const struct options *o)
 	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
 		(int)sizeof rec->raw)
 		return complain(EXIT_USAGE, "the name of the output is too long");
-	rec->launch = (struct launch){
+	rec->child = (struct child){
 		.argv = opt_argv(o),
 		.sim = opt_flag(o, "sim"),
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
-		.sample_rate = rec->launch.sample_rate,
+		.sample_rate = rec->child.sample_rate,
 		.predict = rec->predict.config,
 		.python = opt_str(o, "python"),
 	};
-	code = launch_check(&rec->launch);
+	code = child_check(&rec->child);
 	if (!code)
 		code = predict_options_prepare(&rec->predict, o);
 	if (code)
 		return code;
 	if (rec->predict.wanted) {
-		rec->launch.gpu = true;                    /* to learn from */
+		rec->child.gpu = true;                     /* to learn from */
 		control |= CONTROL_PREDICT | CONTROL_ARGS; /* for later runs to learn from */
 	}
-	if (launch_trace(&rec->launch, rec->raw, control, rec->flight_bytes, &err))
+	if (child_trace(&rec->child, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	if (rec->most_bytes)
-		rec->launch.header->limit = rec->most_bytes;
+		rec->child.header->limit = rec->most_bytes;
 	if (!opt_str(o, "min-free"))
 		rec->least_free = free_by_default(rec->raw);
 	return 0;
@@ -436,7 +436,7 @@ int cmd_record(const struct options *o)
 	struct recording rec = { 0 };
 	int status;
 	int code = prepare(&rec, o);
-	if (!code && (code = launch_start(&rec.launch)) && !launch_keep(&rec.launch))
+	if (!code && (code = child_start(&rec.child)) && !child_keep(&rec.child))
 		unlink(rec.raw);
 	if (code) {
 		predict_options_done(&rec.predict);
@@ -444,7 +444,7 @@ int cmd_record(const struct options *o)
 	}
 	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
 	finish(&rec, o, status);
-	launch_close(&rec.launch);
+	child_close(&rec.child);
 	predict_options_done(&rec.predict);
-	return launch_exit(status);
+	return child_exit(status);
 }

@@ -13,11 +13,11 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	if (opt_flag(o, "json"))
 		report_print_json(r, stdout);
 	else
-		report_print_text(r, stdout, rows, look_colour());
+		report_print_text(r, stdout, rows, report_input_colour());
 	return EXIT_YES;
 }
 
 int cmd_report(const struct options *o)
 {
-	return look_report(o, show);
+	return report_input_show(o, show);
 }

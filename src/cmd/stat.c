@@ -201,20 +201,20 @@ int cmd_stat(const struct options *o)
 	int status = 0;
 	if (!opt_argc(o))
 		return complain(EXIT_USAGE, "no program is given; try: weir stat -- ./program");
-	struct launch l = { .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
+	struct child l = { .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
 	control_of_level("stat", &control);
 	int code = scratch_make(&scratch, &l, control);
 	if (code)
 		return code;
-	code = launch_start(&l);
+	code = child_start(&l);
 	if (!code) {
-		launch_wait(&l, -1, NULL, &status);
-		launch_finish(&l, status);
+		child_wait(&l, -1, NULL, &status);
+		child_finish(&l, status);
 		code = read_counters(scratch.path, o);
 		if (!l.header->processes)
-			launch_say_static(&l);
+			child_say_static(&l);
 	}
 	scratch_remove(&scratch);
-	launch_close(&l);
-	return code ? code : launch_exit(status);
+	child_close(&l);
+	return code ? code : child_exit(status);
 }

@@ -38,7 +38,7 @@ struct filter {
 };
 
 struct tracing {
-	struct launch launch;
+	struct child child;
 	struct scratch scratch;
 	struct schema schema;
 	void *schema_memory;
@@ -147,7 +147,7 @@ static const char *find_name(void *context, uint64_t handle, uint64_t ticks, siz
 static double begin_s(const struct tracing *t, const struct record *r)
 {
 	const uint64_t begin = clock_fit_ns(&t->clock, r->ticks),
-		       start = clock_fit_ns(&t->clock, t->launch.header->start.ticks);
+		       start = clock_fit_ns(&t->clock, t->child.header->start.ticks);
 	return begin > start ? (double)(begin - start) / 1e9 : 0;
 }
 
@@ -182,7 +182,7 @@ static void print_call(void *context, const struct chunk_header *chunk, const st
 
 static void fit_clock(struct tracing *t)
 {
-	const struct trace_header *h = t->launch.header;
+	const struct trace_header *h = t->child.header;
 	const struct clock_pair now = clock_pair_now((enum trace_clock)h->clock);
 	t->clock = (struct clock_fit){ 0 };
 	clock_fit_add(&t->clock, &h->start);
@@ -208,13 +208,13 @@ static int follow(struct tracing *t, int *ret_status)
 	if (tail_open(t->scratch.path, &tail, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	tail_consume(tail, t->scratch.path);
-	while (!launch_wait(&t->launch, POLL_MS, NULL, ret_status))
+	while (!child_wait(&t->child, POLL_MS, NULL, ret_status))
 		drain_lines(t, tail);
-	launch_finish(&t->launch, *ret_status);
+	child_finish(&t->child, *ret_status);
 	drain_lines(t, tail);
-	if (!t->launch.header->processes)
-		launch_say_static(&t->launch);
-	const uint64_t lost = t->launch.header->lost;
+	if (!t->child.header->processes)
+		child_say_static(&t->child);
+	const uint64_t lost = t->child.header->lost;
 	if (lost)
 		fprintf(t->out, "weir: %llu calls are missing: there was no room for them\n",
 			(unsigned long long)lost);
@@ -259,10 +259,9 @@ static int prepare(struct tracing *t, const struct options *o)
 	if (!t->out)
 		return complain(
 			EXIT_ENVIRONMENT, "%s can't be written: %s", output, strerror(errno));
-	t->launch =
-		(struct launch){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
+	t->child = (struct child){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
 	control_of_level("all", &control);
-	return scratch_make(&t->scratch, &t->launch, control);
+	return scratch_make(&t->scratch, &t->child, control);
 }
 
 static void tracing_fini(struct tracing *t)
@@ -285,12 +284,12 @@ int cmd_trace(const struct options *o)
 	int status = 0;
 	int code = prepare(&t, o);
 	if (!code) {
-		code = launch_start(&t.launch);
+		code = child_start(&t.child);
 		if (!code)
 			code = follow(&t, &status);
 		scratch_remove(&t.scratch);
-		launch_close(&t.launch);
+		child_close(&t.child);
 	}
 	tracing_fini(&t);
-	return code ? code : launch_exit(status);
+	return code ? code : child_exit(status);
 }

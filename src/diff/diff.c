@@ -355,7 +355,7 @@ struct judge {
 	bool several; /* two runs or more on each side */
 };
 
-static double middle(
+static double median_of(
 	struct judge *j, const struct diff_row *row, int side, enum field field, bool device)
 {
 	double *v = side == DIFF_A ? j->a : j->b;
@@ -392,8 +392,8 @@ static void judge_times(struct judge *j, struct diff_row *row, bool device)
 	if (j->several) {
 		total_p = runs_p(j, row, FIELD_TOTAL, device);
 		p = runs_p(j, row, FIELD_P50, device);
-		p50 = change(middle(j, row, DIFF_A, FIELD_P50, device),
-			middle(j, row, DIFF_B, FIELD_P50, device));
+		p50 = change(median_of(j, row, DIFF_A, FIELD_P50, device),
+			median_of(j, row, DIFF_B, FIELD_P50, device));
 	}
 	row->longer = longer;
 	row->p = total_p;
@@ -432,9 +432,9 @@ static void judge_phase(struct judge *j, struct diff_row *row)
 	double median[DIFF_SIDES];
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		struct diff_value *v = &row->value[s];
-		v->span_ns = known(middle(j, row, s, FIELD_P50, true));
-		v->busy_ns = known(middle(j, row, s, FIELD_BUSY, true));
-		v->host_ns = known(middle(j, row, s, FIELD_P50, false));
+		v->span_ns = known(median_of(j, row, s, FIELD_P50, true));
+		v->busy_ns = known(median_of(j, row, s, FIELD_BUSY, true));
+		v->host_ns = known(median_of(j, row, s, FIELD_P50, false));
 		median[s] = row->by_device ? v->span_ns : v->host_ns;
 	}
 	row->factor = median[DIFF_A] / median[DIFF_B];
@@ -464,9 +464,9 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	const bool device = is_by_device(j, row, table);
 	for (int s = 0; s < DIFF_SIDES; s++)
 		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
-			.count = middle(j, row, s, FIELD_COUNT, device),
-			.bytes = middle(j, row, s, FIELD_BYTES, device),
-			.total_ns = middle(j, row, s, FIELD_TOTAL, device) };
+			.count = median_of(j, row, s, FIELD_COUNT, device),
+			.bytes = median_of(j, row, s, FIELD_BYTES, device),
+			.total_ns = median_of(j, row, s, FIELD_TOTAL, device) };
 	row->by_device = device;
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	row->change_ns = b->total_ns - a->total_ns;

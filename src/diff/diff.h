@@ -82,7 +82,7 @@ struct diff_run {
 	uint64_t busy_p50_ns; /* phases: what the devices did inside */
 };
 
-struct diff_value { /* one row on one side: of several runs the middle ones */
+struct diff_value { /* one row on one side: of several runs the medians */
 	bool there;
 	double count, bytes, total_ns;
 	/* Phases: of the median one; NAN: not known. */

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* Sums are whole numbers, unless they are the middle of two. */
+/* Sums are whole numbers, unless they are the median of two. */
 static void put_number(struct json *j, const char *key, double value)
 {
 	if (value >= 0 && value < 9e15)

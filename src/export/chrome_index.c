@@ -257,7 +257,7 @@ const struct call_link *chrome_link_of(
 	return c->link;
 }
 
-uint64_t chrome_asked_at(
+uint64_t chrome_issued_at(
 	const struct chrome_index *n, const struct export *x, const struct call_link *link)
 {
 	const uint32_t i = map_find(&n->asked, MAP_KEY((uint64_t)(link - x->links.v.v)));

@@ -403,7 +403,7 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	const struct chrome_index *n = index_of(x);
 	const uint32_t device = w->valid & GPU_HAS_DEVICE ? w->device : 0;
 	const uint32_t stream = w->valid & GPU_HAS_STREAM ? w->stream : 0;
-	const uint64_t asked = link ? chrome_asked_at(n, x, link) : 0;
+	const uint64_t asked = link ? chrome_issued_at(n, x, link) : 0;
 	const int e = name_stream(x, c->process, device, stream);
 	if (e)
 		return e;

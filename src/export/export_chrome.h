@@ -55,7 +55,7 @@ const struct call_link *chrome_link_of(
 	const struct chrome_index *n, const struct export *x, const struct export_call *c);
 
 /* When that call began. */
-uint64_t chrome_asked_at(
+uint64_t chrome_issued_at(
 	const struct chrome_index *n, const struct export *x, const struct call_link *link);
 
 /* Takes the call if it allocates or frees.  0 or -ENOMEM. */

@@ -277,7 +277,7 @@ static void put_counts(struct export *x, const struct launch_samples *all)
 			all->shapeless);
 }
 
-static int put_spread(struct export *x, const struct launch_samples *all)
+static int put_distribution(struct export *x, const struct launch_samples *all)
 {
 	uint64_t *keys = sorted(all, key_of), *ns = sorted(all, ns_of);
 	const size_t n = all->v.n;
@@ -312,7 +312,7 @@ static int write_card(struct export *x, const struct launch_samples *all)
 	put_source(x);
 	fputs("\n", x->out);
 	put_counts(x, all);
-	const int e = put_spread(x, all);
+	const int e = put_distribution(x, all);
 	if (e)
 		return e;
 	put_families(x, all);

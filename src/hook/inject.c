@@ -51,7 +51,7 @@ static enum fn fn_of_callback(uint32_t id)
 }
 
 /* The notes that follow a call ask the driver, and CUPTI tells of those questions as well. */
-static void told(void *user, int domain, uint32_t id, const struct cupti_call *call)
+static void on_call(void *user, int domain, uint32_t id, const struct cupti_call *call)
 {
 	if (inside)
 		return;
@@ -107,7 +107,7 @@ int InitializeInjection(void)
 		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but libcupti.so can't be found: nothing is "
 			"recorded; put it into LD_LIBRARY_PATH, or preload libweir.so");
-	else if (cupti.subscribe(&subscriber, told, NULL) ||
+	else if (cupti.subscribe(&subscriber, on_call, NULL) ||
 		 cupti.enable_domain(1, subscriber, DOMAIN_DRIVER))
 		meta_message(
 			"loaded by CUDA_INJECTION64_PATH, but another tool holds CUPTI: nothing is "

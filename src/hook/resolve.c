@@ -346,7 +346,7 @@ static void *answer_for(enum fn fn, const char *name, void *real)
 }
 
 /* What CUPTI does for whoever uses it is not the program's doing. */
-static bool asked_by_tool(const void *caller)
+static bool called_by_tool(const void *caller)
 {
 	struct elf e;
 	return elf_of_address(&e, caller) && has_soname(&e, "libcupti.so");
@@ -399,7 +399,7 @@ HIDDEN void *dlsym_answer(void *handle, const char *name, const void *caller)
 	if (is_tool_name(name))
 		return tool_answer(handle, name, caller);
 	const enum fn fn = fn_of_name(name);
-	if ((!fn && !is_driver_name(name)) || asked_by_tool(caller))
+	if ((!fn && !is_driver_name(name)) || called_by_tool(caller))
 		return PASS;
 	void *(*real_lookup)(void *, const char *) = real_dlsym;
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {

@@ -45,7 +45,7 @@ void launch_given_put(struct record *r, const struct launch_given *g, uint32_t a
 		online_launch(&g->function->kernel, g->has_args ? &g->args : NULL, r);
 }
 
-void graph_told_put(struct record *r)
+void graph_put_prediction(struct record *r)
 {
 	r->flags |= RECORD_PREDICTED;
 	r->arg[GRAPH_LAUNCH_WORDS] = online_graph(r);

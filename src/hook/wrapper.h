@@ -191,7 +191,7 @@ static inline uint32_t graph_more(int result)
 	return !result && process_control() & CONTROL_PREDICT;
 }
 
-void graph_told_put(struct record *r);
+void graph_put_prediction(struct record *r);
 
 /* extended: launch_extra(), for which the record has room. */
 void launch_fill_config(
@@ -251,7 +251,7 @@ INLINE struct record *graph_record(struct call *c, uint32_t words)
 INLINE void graph_commit(const struct call *c, struct record *r)
 {
 	if (c->more)
-		graph_told_put(r);
+		graph_put_prediction(r);
 	call_commit(r, c->fn);
 }
 

@@ -66,9 +66,9 @@ enum category {
 	C_RUNTIME,
 	C_DRIVER,
 	C_KERNEL,
-	C_COPY,
-	C_SET,
-	C_WAIT,
+	C_MEMCPY,
+	C_MEMSET,
+	C_SYNC,
 	C_SPAN,
 	C_NVTX, /* what Weir exports, and the next three */
 	C_NVTX_SPAN,

@@ -63,8 +63,8 @@ int xla_name(struct kineto *k, const struct named *n)
 static uint8_t activity_category(const char *name)
 {
 	if (!strncasecmp(name, "memcpy", 6))
-		return C_COPY;
-	return strncasecmp(name, "memset", 6) ? C_KERNEL : C_SET;
+		return C_MEMCPY;
+	return strncasecmp(name, "memset", 6) ? C_KERNEL : C_MEMSET;
 }
 
 static uint8_t host_category(const struct kineto *k)

@@ -28,11 +28,11 @@ static const struct word categories[] = {
 	{ "privateuse1_runtime", C_RUNTIME },
 	{ "privateuse1_driver", C_DRIVER },
 	{ "kernel", C_KERNEL },
-	{ "gpu_memcpy", C_COPY },
-	{ "memcpy", C_COPY },
-	{ "gpu_memset", C_SET },
-	{ "memset", C_SET },
-	{ "cuda_sync", C_WAIT },
+	{ "gpu_memcpy", C_MEMCPY },
+	{ "memcpy", C_MEMCPY },
+	{ "gpu_memset", C_MEMSET },
+	{ "memset", C_MEMSET },
+	{ "cuda_sync", C_SYNC },
 	{ "gpu_user_annotation", C_SPAN },
 	{ "nvtx", C_NVTX },
 	{ "nvtx_span", C_NVTX_SPAN },
@@ -382,11 +382,11 @@ static int take_complete(struct kineto *k, uint8_t category)
 		return take_call(k);
 	case C_KERNEL:
 		return take_activity(k, GPU_KERNEL);
-	case C_COPY:
+	case C_MEMCPY:
 		return take_activity(k, GPU_MEMCPY);
-	case C_SET:
+	case C_MEMSET:
 		return take_activity(k, GPU_MEMSET);
-	case C_WAIT:
+	case C_SYNC:
 		return take_activity(k, GPU_SYNC);
 	case C_SPAN:
 		return take_activity(k, GPU_SPAN);
@@ -450,7 +450,7 @@ void kineto_names(struct kineto *k)
 /* ---- events ---- */
 
 /* False: the event has no time that can be. */
-static bool mend_times(struct kineto *k)
+static bool correct_times(struct kineto *k)
 {
 	struct event *ev = &k->event;
 	if (!ev->ts.there || ev->dur.bad || ev->ts.value < 0 || ev->ts.value >= IMPORT_TIME_MOST ||
@@ -476,7 +476,7 @@ static int take_instant(struct kineto *k)
 		type != CUDA || !number_arg(ev, A_DEVICE_ID, UINT16_MAX, &device) ||
 		!number_arg(ev, A_ADDRESS, INT64_MAX, &m.address) || !ev->arg[A_BYTES].there ||
 		ev->arg[A_BYTES].text || m.bytes > BYTES_MOST || m.bytes < -BYTES_MOST ||
-		!mend_times(k))
+		!correct_times(k))
 		return 0;
 	m.ns = (uint64_t)ev->ts.value;
 	m.device = (uint32_t)device;
@@ -503,7 +503,7 @@ int kineto_event(struct kineto *k)
 	int e = category_of(k, ev->category, &category);
 	if (!ev->category)
 		category = xla_category(k);
-	if (e || category == C_NONE || (crosses && category != C_NVTX_SPAN) || !mend_times(k))
+	if (e || category == C_NONE || (crosses && category != C_NVTX_SPAN) || !correct_times(k))
 		return e;
 	if (crosses)
 		return take_crossing(k);

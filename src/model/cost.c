@@ -479,14 +479,14 @@ static bool cost_backward(const struct operator_rule *r, const struct inputs *in
 
 /* How many keys a query looks at: all, or those up to its own place from the first or from the
  * last. */
-enum causal { CAUSAL_NO, CAUSAL_FIRST, CAUSAL_LAST, CAUSAL_UNTOLD };
+enum causal { CAUSAL_NO, CAUSAL_FIRST, CAUSAL_LAST, CAUSAL_UNKNOWN };
 
 static enum causal causal_of(const struct operator_rule *r, const struct inputs *in)
 {
 	const bool last = r->at.causal_end != 0;
 	const struct shape given = argument(in, last ? r->at.causal_end : r->at.causal);
 	if (!given.dims)
-		return CAUSAL_UNTOLD;
+		return CAUSAL_UNKNOWN;
 	if (given.dim[0] <= 0)
 		return CAUSAL_NO;
 	return last || given.dim[0] > 1 ? CAUSAL_LAST : CAUSAL_FIRST;
@@ -566,7 +566,7 @@ static bool cost_attention(const struct operator_rule *r, const struct inputs *i
 	const double depth = larger(last(q, 1), 1), value = last(&in->shape[r->b + 1], 1);
 	const double pairs = pairs_in(r, in, causal, at);
 	c->flops = r->flops * pairs * elements(q) / larger(q->dim[at] * depth, 1) * (depth + value);
-	c->at_most = causal == CAUSAL_UNTOLD;
+	c->at_most = causal == CAUSAL_UNKNOWN;
 	add_bytes(c, in, r->a, times * (stored(in, r->a) + elements(q) / depth * value));
 	add_bytes(c, in, r->b, times * stored(in, r->b));
 	add_bytes(c, in, r->b + 1, times * stored(in, r->b + 1));

@@ -99,7 +99,7 @@ static void keep_longest(struct joiner *j, const struct claim *k)
 }
 
 /* Ranges inside stand behind those around. */
-static void tell_outer(struct joiner *j)
+static void pass_outwards(struct joiner *j)
 {
 	for (size_t i = j->spans.n; i-- > 0;) {
 		const struct span *s = &j->spans.v[i];
@@ -187,7 +187,7 @@ void cost_sum(struct joiner *j,
 		leave_to_inner(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->claims.n; i++)
 		keep_longest(j, &j->claims.v[i]);
-	tell_outer(j);
+	pass_outwards(j);
 	for (size_t i = 0; i < j->claims.n; i++)
 		order_claim(j, &j->claims.v[i]);
 	for (size_t i = 0; i < j->claims.n; i++)

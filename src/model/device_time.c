@@ -378,7 +378,7 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	return e ? e : keep_activity(j, w, &activity);
 }
 
-static int count_work(struct joiner *j, const struct gpu_activity *w)
+static int count_activity(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
 	int e = activity_of(j, w, &index);
@@ -401,7 +401,7 @@ static int take_activity(struct joiner *j)
 	struct cursor at = start(j);
 	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = count_work(j, &w)))
+	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = count_activity(j, &w)))
 		;
 	return e;
 }

@@ -51,7 +51,7 @@ static float intensity(const struct predict_question *q, double flops_a_byte)
 		float)(flops_a_byte * (double)q->imbalance * d->dram_bytes_ns / d->flops_ns[unit]));
 }
 
-static void put_work(const struct predict_question *q, float f[static FEATURES])
+static void put_cost(const struct predict_question *q, float f[static FEATURES])
 {
 	static const enum feature scalars[] = { FEATURE_scalar, FEATURE_scalar2, FEATURE_scalar3 };
 	double bytes = 0, flops = 0;
@@ -111,7 +111,7 @@ void feature_fill(
 	f[FEATURE_warps] = log2_of(
 		fit.occupancy * (float)q->device->sm.warps_per_sm * (q->waves < 1 ? q->waves : 1));
 	put_scalars(l, f);
-	put_work(q, f);
+	put_cost(q, f);
 	put_kernel(q, f);
 }
 

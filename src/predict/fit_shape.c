@@ -373,7 +373,7 @@ static float around_held_out(const struct fitting *f, const float *residuals, ui
 	return sum / weights;
 }
 
-/* Errors of the held-out shapes, with each way to mend. */
+/* Errors of the held-out shapes, with each way to correct them. */
 static void cross_validate(
 	struct fitting *f, const struct shape_fit *candidate, float off[static CORRECTIONS][SHAPES])
 {

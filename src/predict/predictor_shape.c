@@ -101,7 +101,7 @@ static struct kernel_shape shape_of(const struct predict_question *q)
 }
 
 /* Shapes of which more or less is known tell only where bounds have no part in it. */
-static bool may_tell(bool otherwise_known, enum fit_kind kind)
+static bool may_predict(bool otherwise_known, enum fit_kind kind)
 {
 	return !otherwise_known || kind == FIT_LINEAR;
 }
@@ -142,7 +142,7 @@ static bool ask_slot(const struct predict *p, const struct predict_question *q, 
 	const struct shape_fit *fit = &head.fit;
 	const bool fitted = fit->kind != FIT_NONE;
 	float t;
-	if (!may_tell(otherwise_known, (enum fit_kind)fit->kind))
+	if (!may_predict(otherwise_known, (enum fit_kind)fit->kind))
 		return false;
 	if (!fit_predict(fit, slot, head.shapes, &shape, (float)q->device->floor_ns, &t) ||
 		head.sequence != __atomic_load_n(&slot->head.sequence, __ATOMIC_ACQUIRE))

@@ -63,7 +63,7 @@ static uint16_t quantile_of(float x)
 static void first_quantiles(struct predict_tables *t, enum predict_tier tier)
 {
 	const struct quantiles first = { quantile_of(SCORE_FIRST_Q90),
-		quantile_of(SCORE_FIRST_TYPICAL) };
+		quantile_of(SCORE_FIRST_MEDIAN) };
 	for (int duration = 0; duration < DURATIONS; duration++)
 		score_quantiles_store(t, tier, duration, first);
 }

@@ -20,9 +20,9 @@
 
 /* Before there are scores: errors taken for Laplacian, and scales for the median of their
  * absolutes, 90 % are below 2.3 scales. */
-#define SCORE_FIRST_Q90     2.3f
-#define SCORE_FIRST_TYPICAL 1.0f
-#define SCALE_LEAST         0.0015f /* a tenth of a per cent: device timers are no finer */
+#define SCORE_FIRST_Q90    2.3f
+#define SCORE_FIRST_MEDIAN 1.0f
+#define SCALE_LEAST        0.0015f /* a tenth of a per cent: device timers are no finer */
 
 /* Of which duration a time is: fewer than DURATIONS. */
 static inline int score_duration(float ns)

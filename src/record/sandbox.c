@@ -6,7 +6,7 @@
 
 #include "base/sys.h"
 
-enum { NOT_ASKED, FREE, FILTERED };
+enum { NOT_CHECKED, FREE, FILTERED };
 static uint32_t began; /* how the process was when it was first asked */
 
 /* Filters belong to threads, and are there to stay. */
@@ -18,7 +18,7 @@ bool sandbox_is_closed(struct trace_header *h)
 	if (closed || before == FILTERED)
 		return closed;
 	const bool filtered = sys(prctl, PR_GET_SECCOMP) > 0;
-	if (before == NOT_ASKED)
+	if (before == NOT_CHECKED)
 		__atomic_store_n(&began, filtered ? FILTERED : FREE, __ATOMIC_RELAXED);
 	else
 		closed = filtered;

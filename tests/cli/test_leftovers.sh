@@ -11,10 +11,10 @@ cd "$scratch" || exit 1
 
 # stat_of GO: starts weir stat of a program that waits for the file GO; its scratch is $directory.
 stat_of() {
-	"$weir" stat -- sh -c "echo \$WEIR >$1.orders; while [ ! -e $1 ]; do sleep 0.02; done" \
+	"$weir" stat -- sh -c "echo \$WEIR >$1.config; while [ ! -e $1 ]; do sleep 0.02; done" \
 		>/dev/null 2>&1 &
-	while [ ! -s "$1.orders" ]; do sleep 0.02; done
-	directory=$(sed 's/.*record://; s,/trace$,,' "$1.orders")
+	while [ ! -s "$1.config" ]; do sleep 0.02; done
+	directory=$(sed 's/.*record://; s,/trace$,,' "$1.config")
 }
 
 stat_of one

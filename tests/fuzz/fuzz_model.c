@@ -30,7 +30,7 @@ static void ask(const struct predict_model *m)
 	}
 }
 
-static void mend(struct model_file *f, size_t n)
+static void repair(struct model_file *f, size_t n)
 {
 	const size_t from = offsetof(struct model_file, check) + sizeof f->check;
 	memcpy(f->magic, MODEL_MAGIC, sizeof f->magic);
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(copy, data + (size != 0), n);
 	if (mended && n >= sizeof(struct model_file))
-		mend(copy, n);
+		repair(copy, n);
 	if (!model_open(copy, n, &m, NULL))
 		ask(&m);
 	free(copy);

@@ -322,7 +322,7 @@ CATEGORIES = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kerne
               "gpu_user_annotation", "python_function", "cpu_instant_event")
 
 
-def told_events(source):
+def kineto_events(source):
     """Those of Kineto's that a recording knows, each with a key that time gives it."""
     events = [e for e in source["traceEvents"] if e.get("cat") in CATEGORIES and e["ph"] in "Xi"
               and (e["ph"] == "X" or e in allocator_events([e]) and e["args"]["Bytes"])]
@@ -341,7 +341,7 @@ def same_value(one, two):
 
 
 def compare_events(theirs, ours):
-    """Both as told_events() has them.  A time that was given away differs by a nanosecond or two."""
+    """Both as kineto_events() has them.  A time that was given away differs by a nanosecond or two."""
     found = Counter()
     for key, events in theirs.items():
         mates = ours.get(key, []) + ours.get(key[:-1] + (key[-1] + 1,), []) + ours.get(key[:-1] + (key[-1] - 1,), [])
@@ -385,7 +385,7 @@ def no_shapes(t):
 def an_export_says_what_the_trace_says(t):
     """Each operator, call, kernel, copy, set and allocation, with all its arguments."""
     if t.source:
-        yield from compare_events(told_events(t.source), told_events(t.chrome))
+        yield from compare_events(kineto_events(t.source), kineto_events(t.chrome))
 
 
 def one_arrow_less(t):
@@ -561,7 +561,7 @@ def idle_host(t):
 
 
 @invariant(spoil=idle_host)
-def hints_and_report_say_the_same_of_pauses(t):
+def hints_and_report_say_the_same_of_idle_gaps(t):
     """The rules look at a part of the time, or at all of it; what was in it is what the report says."""
     told = {row["name"]: row["ns"] for row in t.report.get("breakdown", ())}
     causes = Counter()
@@ -585,12 +585,12 @@ def hints_and_report_say_the_same_of_pauses(t):
         yield "all time counts, pauses are %d ns, and the report's %d" % (sum(causes.values()), idle)
 
 
-def holes_among_blocks_of_no_place(t):
+def free_extents_among_blocks_of_unknown_address(t):
     t.hints["hints"].append({"id": "fragmentation"})
 
 
-@invariant(spoil=holes_among_blocks_of_no_place)
-def nothing_is_said_of_holes_where_most_blocks_have_no_place(t):
+@invariant(spoil=free_extents_among_blocks_of_unknown_address)
+def nothing_is_said_of_free_extents_where_most_addresses_are_unknown(t):
     """Half of the peak or more was allocated before the trace began: who knows where."""
     before = sum(row["at_peak_bytes"] for row in t.memory["by_call"] if row["name"] == "allocated_before")
     if 2 * before > t.memory["peak_bytes"] and any(row["id"] == "fragmentation" for row in t.hints["hints"]):
@@ -820,7 +820,7 @@ def other_event_again(t):
 @invariant(spoil=other_event_again)
 def there_and_back_keeps_events(t):
     """Also of Weir's own recordings: calls lose what only Weir knows of them."""
-    yield from compare_events(without_own(told_events(t.chrome)), without_own(told_events(t.again.chrome)))
+    yield from compare_events(without_own(kineto_events(t.chrome)), without_own(kineto_events(t.again.chrome)))
 
 
 KINETOS = {"External id", "correlation", "class"}

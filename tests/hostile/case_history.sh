@@ -12,12 +12,12 @@ complain() {
 	bad=1
 }
 
-# silent WHAT ORDERS PREFIX...: the program with these orders says and does what it does alone.
+# silent WHAT CONFIG PREFIX...: the program with this configuration says and does what it does alone.
 silent() {
-	what=$1 orders=$2
+	what=$1 config=$2
 	shift 2
 	rm -f t.weir
-	timeout 60 "$@" env LD_PRELOAD="$hook" WEIR="predict,${orders},record:$work/t.weir" \
+	timeout 60 "$@" env LD_PRELOAD="$hook" WEIR="predict,${config},record:$work/t.weir" \
 		"$programs/many_launches" 200 >out 2>err
 	code=$?
 	[ $code = 0 ] && [ ! -s err ] && [ "$(cat out)" = "0 failed" ] ||

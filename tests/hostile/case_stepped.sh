@@ -48,10 +48,10 @@ for how in pairs changed pushes fork config; do
 	status=$?
 	[ $status != 77 ] || { cat plain.out; rm -rf "$work"; exit 77; }
 	[ $status = 0 ] || complain "$how: alone, it leaves with status $status: $(cat plain.out)"
-	orders=record:$work/$how.weir
-	case $how in pairs | changed) orders=flight=1M,$orders ;; esac
+	config=record:$work/$how.weir
+	case $how in pairs | changed) config=flight=1M,$config ;; esac
 	rm -f counts
-	timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="$orders" \
+	timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="$config" \
 		"$programs/stepped" $how >with.out 2>&1
 	status=$?
 	[ $status = 0 ] || complain "$how: leaves with status $status"

@@ -157,14 +157,14 @@ wants() {
 	case ,$modes, in *,$1,*) true ;; *) false ;; esac
 }
 
-orders=
-[ "$args" = no ] || orders=args,
-[ "$args" != predict ] || orders=args,predict,
+config=
+[ "$args" = no ] || config=args,
+[ "$args" != predict ] || config=args,predict,
 case $times in
 no) ;;
-yes) orders=${orders}gpu, ;;
+yes) config=${config}gpu, ;;
 sample) # every launch between two events
-	orders=${orders}gpu=sample:1,
+	config=${config}gpu=sample:1,
 	own="$own|cuEvent(Create|Record|Record_ptsz|Query|ElapsedTime)|cuCtxGet(Current|Device|Id)"
 	own="$own|cuCtx(Push|Pop)Current_v2|cuStreamGet(Id|Ctx).*|cuThreadExchangeStreamCaptureMode"
 	own="$own|cuDevicePrimaryCtxGetState" ;;
@@ -187,13 +187,13 @@ fi
 if wants preload; then
 	mode=preload
 	run LD_PRELOAD="$hook${users:+:$users}" ${env:+"$env"} NVTX_INJECTION64_PATH="$hook" \
-		WEIR="${orders}record:$work/preload.weir"
+		WEIR="${config}record:$work/preload.weir"
 	same_behaviour
 	good_trace
 fi
 if wants last && [ -n "$users" ]; then
 	mode=last
-	run LD_PRELOAD="$users:$hook" WEIR="${orders}record:$work/last.weir"
+	run LD_PRELOAD="$users:$hook" WEIR="${config}record:$work/last.weir"
 	same_behaviour
 	good_trace
 fi

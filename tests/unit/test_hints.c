@@ -237,25 +237,25 @@ static void one_block_too_many_costs_a_wave(void **state)
 	expect_first("tail", 48, 51);
 }
 
-static void half_empty_warps_are_told(void **state)
+static void half_empty_warps_are_found(void **state)
 {
 	launches(100, (struct shape){ text("k"), 132 * 3200, 33, 16, 0 }, 100000);
 	expect_first("lane-efficiency", 47, 50);
 }
 
-static void registers_that_keep_a_block_out_are_told(void **state)
+static void registers_that_keep_a_block_out_are_found(void **state)
 {
 	launches(100, (struct shape){ text("k"), 13200, 512, 88, 0 }, 100000);
 	expect_first("occupancy-registers", 49, 51);
 }
 
-static void shared_memory_that_keeps_a_block_out_is_told(void **state)
+static void shared_memory_that_keeps_a_block_out_is_found(void **state)
 {
 	launches(100, (struct shape){ text("k"), 13200, 512, 16, 160 << 10 }, 100000);
 	expect_first("occupancy-shared", 49, 51);
 }
 
-static void a_cliff_is_told_as_one(void **state)
+static void a_cliff_is_found_as_one(void **state)
 {
 	launches(100, (struct shape){ text("k"), 13200, 512, 16, 114 << 10 }, 100000);
 	expect_first("occupancy-cliff", 49, 51);
@@ -268,7 +268,7 @@ static void ask_occupancy(uint64_t blocks)
 	launches(100, (struct shape){ text("k"), 132 * 16 * 6, 128, 16, 0 }, 100000);
 }
 
-static void barriers_that_keep_blocks_out_are_told(void **state)
+static void barriers_that_keep_blocks_out_are_found(void **state)
 {
 	ask_occupancy(4);
 	expect_first("occupancy-barriers", 74, 76);
@@ -313,7 +313,7 @@ static void kernels_in_graphs_do_not_wait(void **state)
 	expect_none();
 }
 
-static void waiting_for_each_kernel_is_told(void **state)
+static void waiting_for_each_kernel_is_found(void **state)
 {
 	for (int i = 0; i < 200; i++) {
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 10000);
@@ -351,7 +351,7 @@ static void waiting_once_is_not(void **state)
 	expect_none();
 }
 
-static void a_host_that_computes_is_told(void **state)
+static void a_host_that_computes_is_found(void **state)
 {
 	for (int i = 0; i < 50; i++) {
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
@@ -388,7 +388,7 @@ static void idle_gaps_that_differ_from_step_to_step_count(void **state)
 	expect_first("idle-host", 70, 80);
 }
 
-static void allocating_in_the_loop_is_told(void **state)
+static void allocating_in_the_loop_is_found(void **state)
 {
 	for (int i = 0; i < 100; i++) {
 		call(FN_ALLOC, 30000, 2, U(0x10000), U(1 << 20));
@@ -411,7 +411,7 @@ static void use_streams(bool apart)
 	}
 }
 
-static void streams_that_wait_for_the_default_stream_are_told(void **state)
+static void streams_that_wait_for_the_default_stream_are_found(void **state)
 {
 	use_streams(false);
 	expect_first("default-stream", 70, 80);
@@ -425,7 +425,7 @@ static void streams_that_do_not_wait_are_not(void **state)
 
 /* ---- copies and memory ---- */
 
-static void copies_of_pageable_memory_are_told(void **state)
+static void copies_of_pageable_memory_are_found(void **state)
 {
 	for (int i = 0; i < 30; i++)
 		copy_in(64 << 20, 6500000, MEMORY_KIND_PAGEABLE, 0x9000);
@@ -439,7 +439,7 @@ static void copies_of_pinned_memory_are_not(void **state)
 	expect_none();
 }
 
-static void copies_between_kernels_are_told(void **state)
+static void copies_between_kernels_are_found(void **state)
 {
 	for (int i = 0; i < 30; i++) {
 		copy_in(16 << 20, 300000, MEMORY_KIND_PINNED, 0x9000);
@@ -449,7 +449,7 @@ static void copies_between_kernels_are_told(void **state)
 	assert_non_null(strstr(said->v.v[0].evidence, "again and again"));
 }
 
-static void results_that_are_copied_back_are_told(void **state)
+static void results_that_are_copied_back_are_found(void **state)
 {
 	for (int i = 0; i < 30; i++) {
 		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 300000);
@@ -462,7 +462,7 @@ static void results_that_are_copied_back_are_told(void **state)
 	assert_string_equal(said->v.v[0].where, "30 copies DtoH between kernels, 480 MiB");
 }
 
-static void memory_that_grows_is_told(void **state)
+static void memory_that_grows_is_found(void **state)
 {
 	for (uint64_t i = 0; i < 100; i++) {
 		call(FN_ALLOC, 1000, 2, (i + 1) << 24, U(1 << 20));
@@ -474,7 +474,7 @@ static void memory_that_grows_is_told(void **state)
 	assert_true(isnan(said->v.v[0].gain));
 }
 
-static void memory_in_pieces_is_told(void **state)
+static void memory_in_pieces_is_found(void **state)
 {
 	const uint64_t base = 1ull << 32, bytes = 64 << 10;
 	for (uint64_t i = 0; i < 2000; i++)
@@ -513,7 +513,7 @@ static void memory_freed_in_one_piece_is_not(void **state)
 
 #define POINTWISE "void at::native::vectorized_elementwise_kernel<4, at::native::"
 
-static void products_in_fp32_are_told(void **state)
+static void products_in_fp32_are_found(void **state)
 {
 	const struct shape s = { text("cutlass_80_simt_sgemm_256x128_8x4_nn_align1"), 512, 256, 250,
 		0 };
@@ -534,7 +534,7 @@ static void products_in_tf32_are_not(void **state)
 #define TO_LAST                                                                                    \
 	"void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(int)"
 
-static void convolutions_in_fp32_are_told(void **state)
+static void convolutions_in_fp32_are_found(void **state)
 {
 	launches(20,
 		(struct shape){ text(FPROP "f32f32_f32f32_f32_nhwckrsc_nhwc_kernel_cudnn"), 1024,
@@ -551,7 +551,7 @@ static void train(const char *product, const char *gradient)
 	}
 }
 
-static void a_training_in_tf32_is_told_of_mixed_precision(void **state)
+static void a_training_in_tf32_is_advised_of_mixed_precision(void **state)
 {
 	train(FPROP "tf32f32_tf32f32_f32_kernel_cudnn", WGRAD "tf32f32_tf32f32_f32_kernel_cudnn");
 	expect_first("mixed-precision", 40, 50);
@@ -574,7 +574,7 @@ static void convolve(uint64_t layout_ns)
 	}
 }
 
-static void layouts_that_change_for_each_convolution_are_told(void **state)
+static void layouts_that_change_for_each_convolution_are_found(void **state)
 {
 	convolve(100000);
 	expect_first("layout-transposes", 18, 22);
@@ -610,7 +610,7 @@ static void products_in_eight_bits_are_done_already(void **state)
 	expect_none();
 }
 
-static void a_training_is_not_told_to_use_eight_bits(void **state)
+static void a_training_is_not_advised_to_use_eight_bits(void **state)
 {
 	launches(20,
 		(struct shape){
@@ -622,7 +622,7 @@ static void a_training_is_not_told_to_use_eight_bits(void **state)
 	expect_none();
 }
 
-static void attention_by_hand_is_told(void **state)
+static void attention_by_hand_is_found(void **state)
 {
 	const struct shape product = { text("nvjet_sm90_hsh_128x128"), 132, 384, 168, 0 },
 			   scale = { text(POINTWISE "mul>"), 9000, 128, 16, 0 },
@@ -656,7 +656,7 @@ static void fused_attention_is_not(void **state)
 	expect_none();
 }
 
-static void a_norm_by_hand_is_told(void **state)
+static void a_norm_by_hand_is_found(void **state)
 {
 	const struct shape
 		mean = { text("void at::native::reduce_kernel<512, 1, at::native::MeanOps>"), 9000,
@@ -684,7 +684,7 @@ static void a_fused_norm_is_not(void **state)
 	expect_none();
 }
 
-static void runs_of_short_kernels_over_the_same_are_told(void **state)
+static void runs_of_short_kernels_over_the_same_are_found(void **state)
 {
 	const struct shape one = { text("scale"), 9000, 256, 16, 0 },
 			   two = { text("add"), 9000, 256, 16, 0 },
@@ -703,7 +703,7 @@ static void the_same_kernel_again_and_again_is_not(void **state)
 	expect_none();
 }
 
-static void operators_one_by_one_are_told(void **state)
+static void operators_one_by_one_are_found(void **state)
 {
 	const struct shape s = { text(POINTWISE "mul>"), 64, 128, 16, 0 },
 			   g = { text("nvjet_sm90_hsh_64x64"), 64, 128, 16, 0 };
@@ -749,52 +749,52 @@ int main(void)
 		TEST(a_block_for_each_sm_is_enough),
 		TEST(a_small_grid_of_a_short_kernel_does_not_matter),
 		TEST(one_block_too_many_costs_a_wave),
-		TEST(half_empty_warps_are_told),
-		TEST(registers_that_keep_a_block_out_are_told),
-		TEST(shared_memory_that_keeps_a_block_out_is_told),
-		TEST(a_cliff_is_told_as_one),
-		TEST(barriers_that_keep_blocks_out_are_told),
+		TEST(half_empty_warps_are_found),
+		TEST(registers_that_keep_a_block_out_are_found),
+		TEST(shared_memory_that_keeps_a_block_out_is_found),
+		TEST(a_cliff_is_found_as_one),
+		TEST(barriers_that_keep_blocks_out_are_found),
 		TEST(the_drivers_word_is_compared),
 		TEST(kernels_of_libraries_are_left_alone),
 		TEST(short_kernels_wait_for_their_launch),
 		TEST(kernels_in_graphs_do_not_wait),
-		TEST(waiting_for_each_kernel_is_told),
+		TEST(waiting_for_each_kernel_is_found),
 		TEST(the_operator_that_waits_is_named),
 		TEST(waiting_once_is_not),
-		TEST(a_host_that_computes_is_told),
+		TEST(a_host_that_computes_is_found),
 		TEST(a_long_idle_gap_that_came_up_once_is_start_up),
 		TEST(what_comes_before_the_loop_does_not_count),
 		TEST(idle_gaps_that_differ_from_step_to_step_count),
-		TEST(allocating_in_the_loop_is_told),
-		TEST(streams_that_wait_for_the_default_stream_are_told),
+		TEST(allocating_in_the_loop_is_found),
+		TEST(streams_that_wait_for_the_default_stream_are_found),
 		TEST(streams_that_do_not_wait_are_not),
-		TEST(copies_of_pageable_memory_are_told),
+		TEST(copies_of_pageable_memory_are_found),
 		TEST(copies_of_pinned_memory_are_not),
-		TEST(copies_between_kernels_are_told),
-		TEST(results_that_are_copied_back_are_told),
-		TEST(memory_that_grows_is_told),
-		TEST(memory_in_pieces_is_told),
+		TEST(copies_between_kernels_are_found),
+		TEST(results_that_are_copied_back_are_found),
+		TEST(memory_that_grows_is_found),
+		TEST(memory_in_pieces_is_found),
 		TEST(memory_in_pieces_after_the_peak_is_not),
 		TEST(memory_freed_in_one_piece_is_not),
-		TEST(products_in_fp32_are_told),
+		TEST(products_in_fp32_are_found),
 		TEST(products_in_tf32_are_not),
-		TEST(convolutions_in_fp32_are_told),
-		TEST(a_training_in_tf32_is_told_of_mixed_precision),
+		TEST(convolutions_in_fp32_are_found),
+		TEST(a_training_in_tf32_is_advised_of_mixed_precision),
 		TEST(a_training_in_bf16_is_not),
-		TEST(layouts_that_change_for_each_convolution_are_told),
+		TEST(layouts_that_change_for_each_convolution_are_found),
 		TEST(layouts_that_hardly_take_time_are_not),
 		TEST(convolutions_of_images_that_are_channels_last_are_not),
 		TEST(large_half_products_may_do_with_eight_bits),
 		TEST(products_in_eight_bits_are_done_already),
-		TEST(a_training_is_not_told_to_use_eight_bits),
-		TEST(attention_by_hand_is_told),
+		TEST(a_training_is_not_advised_to_use_eight_bits),
+		TEST(attention_by_hand_is_found),
 		TEST(products_and_softmaxes_by_chance_are_not),
 		TEST(fused_attention_is_not),
-		TEST(a_norm_by_hand_is_told),
+		TEST(a_norm_by_hand_is_found),
 		TEST(a_fused_norm_is_not),
-		TEST(runs_of_short_kernels_over_the_same_are_told),
+		TEST(runs_of_short_kernels_over_the_same_are_found),
 		TEST(the_same_kernel_again_and_again_is_not),
-		TEST(operators_one_by_one_are_told),
+		TEST(operators_one_by_one_are_found),
 		TEST(nothing_is_said_of_a_trace_without_device_times),
 		TEST(hints_stand_by_gain),
 	};

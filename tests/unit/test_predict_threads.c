@@ -9,7 +9,7 @@
 #include "predict/tables.h"
 #include "zoo.h"
 
-#define ASKERS  3
+#define CALLERS 3
 #define LEARNT  20000
 #define CHANGES 500
 
@@ -123,14 +123,14 @@ static void siblings_are_never_half_of_two_states(void **state)
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = aligned_alloc(64, bytes);
-	pthread_t callers[ASKERS];
+	pthread_t callers[CALLERS];
 	zoo_init(&zoo, 9, 0.001);
 	learn_state(0, memory, &sizes, bytes);
 	learn_state(1, memory, &sizes, bytes);
 	assert_true(told[1] > 4 * told[0]);
 	atomic_store(&done, false);
 	atomic_store(&exact, 0);
-	for (uintptr_t i = 0; i < ASKERS; i++)
+	for (uintptr_t i = 0; i < CALLERS; i++)
 		assert_int_equal(pthread_create(&callers[i], NULL, ask_of_states, NULL), 0);
 	/* one answer at least of each state; the other callers are in the middle of theirs then */
 	for (uint32_t i = 0; i < CHANGES; i++) {
@@ -140,7 +140,7 @@ static void siblings_are_never_half_of_two_states(void **state)
 			sched_yield();
 	}
 	atomic_store(&done, true);
-	for (int i = 0; i < ASKERS; i++)
+	for (int i = 0; i < CALLERS; i++)
 		pthread_join(callers[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);
 	free(memory);
@@ -152,10 +152,10 @@ static void answers_are_whole_while_another_thread_learns(void **state)
 	const struct predict_sizes sizes = { .launches = 256, .kernels = 16 };
 	const size_t bytes = predict_bytes(&sizes);
 	void *memory = aligned_alloc(64, bytes);
-	pthread_t callers[ASKERS];
+	pthread_t callers[CALLERS];
 	zoo_init(&zoo, 9, 0.001);
 	assert_int_equal(predict_init(&predict, memory, bytes, &sizes, &zoo.device), 0);
-	for (uintptr_t i = 0; i < ASKERS; i++)
+	for (uintptr_t i = 0; i < CALLERS; i++)
 		assert_int_equal(pthread_create(&callers[i], NULL, ask_on, (void *)(i + 1)), 0);
 	struct zoo own = zoo;
 	for (uint64_t i = 0; i < LEARNT || atomic_load(&exact) < 1000; i++) {
@@ -163,7 +163,7 @@ static void answers_are_whole_while_another_thread_learns(void **state)
 		predict_learn(&predict, &s);
 	}
 	atomic_store(&done, true);
-	for (int i = 0; i < ASKERS; i++)
+	for (int i = 0; i < CALLERS; i++)
 		pthread_join(callers[i], NULL);
 	assert_int_equal(atomic_load(&wrong), 0);
 	free(memory);

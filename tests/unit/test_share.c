@@ -72,7 +72,7 @@ static int come(void **unused)
 	records = 0;
 	refuse = false;
 	share_callbacks(request, complete);
-	share_sample();
+	share_read_clocks();
 	return 0;
 }
 
@@ -226,7 +226,7 @@ static void dates_of_its_clock_become_ours(void **unused)
 	const uint64_t until = monotonic() + 3000000;
 	while (monotonic() < until)
 		;
-	share_sample();
+	share_read_clocks();
 	/* The clocks are read one after the other: a busy machine may come between. */
 	uint64_t off = UINT64_MAX;
 	for (int i = 0; i < 1000 && off > 50000; i++) {
@@ -248,7 +248,7 @@ static _Atomic bool sampling;
 static void *sample_on(void *unused)
 {
 	while (sampling)
-		share_sample();
+		share_read_clocks();
 	return NULL;
 }
 

@@ -97,14 +97,14 @@ static bool is_empty_recording(const char *path)
 }
 
 /* What an earlier weir record set aside and was killed before it could decide on. */
-static void settle_kept(const struct launch *l)
+static void settle_kept(const struct child *c)
 {
-	const int fd = open(l->kept, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	const int fd = open(c->kept, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
-		if (access(l->trace, F_OK) || is_empty_recording(l->trace))
-			rename(l->kept, l->trace);
+		if (access(c->trace, F_OK) || is_empty_recording(c->trace))
+			rename(c->kept, c->trace);
 		else
-			unlink(l->kept);
+			unlink(c->kept);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -112,55 +112,55 @@ static void settle_kept(const struct launch *l)
 
 /* A trace of before stays until the program has come to CUDA: until then there is nothing to take
  * its place. */
-static void set_aside(struct launch *l)
+static void set_aside(struct child *c)
 {
 	struct stat st;
-	if (asprintf(&l->kept, "%s.kept-by-weir", l->trace) < 0) {
-		l->kept = NULL;
+	if (asprintf(&c->kept, "%s.kept-by-weir", c->trace) < 0) {
+		c->kept = NULL;
 		return;
 	}
-	settle_kept(l);
-	const int fd = open(l->trace, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	l->keeps = fd >= 0 && !fstat(fd, &st) && st.st_size && !flock(fd, LOCK_EX | LOCK_NB) &&
-		   access(l->kept, F_OK) && !rename(l->trace, l->kept);
-	l->kept_fd = fd;
-	if (fd >= 0 && !l->keeps)
+	settle_kept(c);
+	const int fd = open(c->trace, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	c->keeps = fd >= 0 && !fstat(fd, &st) && st.st_size && !flock(fd, LOCK_EX | LOCK_NB) &&
+		   access(c->kept, F_OK) && !rename(c->trace, c->kept);
+	c->kept_fd = fd;
+	if (fd >= 0 && !c->keeps)
 		close(fd);
 }
 
-static void forget_kept(struct launch *l)
+static void forget_kept(struct child *c)
 {
-	if (l->keeps)
-		close(l->kept_fd);
-	l->keeps = false;
-	free(l->kept);
-	l->kept = NULL;
+	if (c->keeps)
+		close(c->kept_fd);
+	c->keeps = false;
+	free(c->kept);
+	c->kept = NULL;
 }
 
-void launch_replace(struct launch *l)
+void child_replace(struct child *c)
 {
-	if (!l->keeps || !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+	if (!c->keeps || !__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE))
 		return;
-	unlink(l->kept);
-	forget_kept(l);
+	unlink(c->kept);
+	forget_kept(c);
 }
 
-bool launch_keep(struct launch *l)
+bool child_keep(struct child *c)
 {
-	const bool keeps = l->keeps && !__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE) &&
-			   !rename(l->kept, l->trace);
+	const bool keeps = c->keeps && !__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE) &&
+			   !rename(c->kept, c->trace);
 	if (keeps)
-		forget_kept(l);
+		forget_kept(c);
 	return keeps;
 }
 
-static int write_header(struct launch *l, struct trace_header *h, struct error *err)
+static int write_header(struct child *c, struct trace_header *h, struct error *err)
 {
-	const char *path = l->trace;
+	const char *path = c->trace;
 	const int kept = check_replaceable(path, err);
 	if (kept)
 		return kept;
-	set_aside(l);
+	set_aside(c);
 	if (unlink(path) && errno != ENOENT)
 		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -185,7 +185,7 @@ static void put_memory(int number, siginfo_t *info, void *context)
 		signal(number, SIG_DFL);
 }
 
-static int map_header(struct launch *l, const char *path, struct error *err)
+static int map_header(struct child *c, const char *path, struct error *err)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -200,15 +200,15 @@ static int map_header(struct launch *l, const char *path, struct error *err)
 		return error_set(
 			err, -failed, "%s can't be mapped into memory: %s", path, strerror(failed));
 	}
-	l->header = map;
-	l->device = st.st_dev;
-	l->inode = st.st_ino;
+	c->header = map;
+	c->device = st.st_dev;
+	c->inode = st.st_ino;
 	const struct sigaction cut = { .sa_sigaction = put_memory, .sa_flags = SA_SIGINFO };
 	sigaction(SIGBUS, &cut, NULL);
 	return 0;
 }
 
-int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+int child_trace(struct child *c, const char *path, uint32_t control, uint64_t flight_bytes,
 	struct error *err)
 {
 	struct trace_header h;
@@ -218,53 +218,53 @@ int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t 
 		h.mode = TRACE_FLIGHT;
 		h.limit = flight_bytes + TRACE_GRAIN;
 	}
-	join_words(h.program, sizeof h.program, l->argv);
-	l->trace = path;
-	int done = write_header(l, &h, err);
+	join_words(h.program, sizeof h.program, c->argv);
+	c->trace = path;
+	int done = write_header(c, &h, err);
 	if (!done)
-		done = map_header(l, path, err);
-	if (done && l->keeps && !rename(l->kept, path))
-		forget_kept(l);
+		done = map_header(c, path, err);
+	if (done && c->keeps && !rename(c->kept, path))
+		forget_kept(c);
 	return done;
 }
 
-void launch_stop(struct launch *l, enum trace_stop why)
+void child_stop(struct child *c, enum trace_stop why)
 {
-	const struct clock_pair now = clock_pair_now(l->header->clock);
-	l->header->stopped_ticks = now.ticks;
-	if (!l->header->off_since_ns)
-		l->header->off_since_ns = now.mono_ns;
-	__atomic_store_n(&l->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
-	__atomic_store_n(&l->header->control, 0, __ATOMIC_RELEASE);
+	const struct clock_pair now = clock_pair_now(c->header->clock);
+	c->header->stopped_ticks = now.ticks;
+	if (!c->header->off_since_ns)
+		c->header->off_since_ns = now.mono_ns;
+	__atomic_store_n(&c->header->stopped, (uint32_t)why, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->header->control, 0, __ATOMIC_RELEASE);
 }
 
-void launch_finish(struct launch *l, int status)
+void child_finish(struct child *c, int status)
 {
-	l->header->end = clock_pair_now(l->header->clock);
-	l->header->exit_status = (uint32_t)status;
-	__atomic_store_n(&l->header->state, TRACE_FINISHED, __ATOMIC_RELEASE);
+	c->header->end = clock_pair_now(c->header->clock);
+	c->header->exit_status = (uint32_t)status;
+	__atomic_store_n(&c->header->state, TRACE_FINISHED, __ATOMIC_RELEASE);
 }
 
-void launch_close(struct launch *l)
+void child_close(struct child *c)
 {
-	if (l->header)
-		munmap(l->header, TRACE_GRAIN);
-	l->header = NULL;
-	forget_kept(l);
+	if (c->header)
+		munmap(c->header, TRACE_GRAIN);
+	c->header = NULL;
+	forget_kept(c);
 }
 
-bool launch_trace_is_there(const struct launch *l)
+bool child_trace_is_there(const struct child *c)
 {
 	struct stat st;
 	char magic[sizeof TRACE_MAGIC - 1] = { 0 };
-	const char *what = lstat(l->trace, &st) ? "removed" : NULL;
-	if (!what && (st.st_dev != l->device || st.st_ino != l->inode))
+	const char *what = lstat(c->trace, &st) ? "removed" : NULL;
+	if (!what && (st.st_dev != c->device || st.st_ino != c->inode))
 		what = "replaced";
-	if (!what && (read_start(l->trace, magic, sizeof magic) != sizeof magic ||
+	if (!what && (read_start(c->trace, magic, sizeof magic) != sizeof magic ||
 			     memcmp(magic, TRACE_MAGIC, sizeof magic) != 0))
 		what = "cut off";
 	if (what)
-		complain(0, "%s was %s while the program ran; what it recorded is lost", l->trace,
+		complain(0, "%s was %s while the program ran; what it recorded is lost", c->trace,
 			what);
 	return !what;
 }
@@ -317,10 +317,10 @@ static int allow_sanitizer(void)
 
 /* With an auditor the loader finds no room for the thread-local variables of gcc's
  * ThreadSanitizer; a program into which clang has put it, the auditor sees itself. */
-static bool bears_auditor(const struct launch *l)
+static bool bears_auditor(const struct child *c)
 {
 	struct binary program;
-	return binary_look(l->argv[0], &program) || !program.needs_tsan;
+	return binary_look(c->argv[0], &program) || !program.needs_tsan;
 }
 
 /* NVTX asks for one library; whoever has named another wants that. */
@@ -330,32 +330,32 @@ static int set_injection(const char *hook)
 }
 
 /* python/sitecustomize.py, which every Python of the program imports when it starts. */
-static int set_python(const struct launch *l)
+static int set_python(const struct child *c)
 {
 	char directory[PATH_MAX];
 	if (library_path("python", directory, sizeof directory))
 		return complain(EXIT_ENVIRONMENT,
 			"the Python package is not in ../lib/weir/python; install Weir again");
 	if (prepend_path("PYTHONPATH", directory) ||
-		setenv("WEIR_PYTHON", *l->python ? l->python : "operators", 1))
+		setenv("WEIR_PYTHON", *c->python ? c->python : "operators", 1))
 		return cannot_set();
 	return 0;
 }
 
-static int set_orders(const struct launch *l)
+static int set_config(const struct child *c)
 {
-	char *config = NULL, *full = realpath(l->trace, NULL);
+	char *config = NULL, *full = realpath(c->trace, NULL);
 	char gpu[32] = "";
 	if (!full)
 		return complain(EXIT_ENVIRONMENT,
 			"the whole path of %s is not known: %s; give one that begins with a slash",
-			l->trace, strerror(errno));
-	if (l->sample_rate)
-		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", l->sample_rate);
-	else if (l->gpu)
+			c->trace, strerror(errno));
+	if (c->sample_rate)
+		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", c->sample_rate);
+	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
 	const int n = asprintf(&config, WEIR_OPTION_join ",%s%srecord:%s", gpu,
-		l->predict ? l->predict : "", full);
+		c->predict ? c->predict : "", full);
 	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(config);
@@ -364,7 +364,7 @@ static int set_orders(const struct launch *l)
 }
 
 /* 0, or an exit code. */
-static int set_environment(const struct launch *l)
+static int set_environment(const struct child *c)
 {
 	char hook[PATH_MAX], audit[PATH_MAX], sim[PATH_MAX];
 	if (library_path("libweir.so", hook, sizeof hook))
@@ -377,16 +377,16 @@ static int set_environment(const struct launch *l)
 			hook);
 	if (allow_sanitizer() || append_path("LD_PRELOAD", hook, ':') || set_injection(hook))
 		return cannot_set();
-	const int unset = set_orders(l);
+	const int unset = set_config(c);
 	if (unset)
 		return unset;
-	if (l->audit && bears_auditor(l) &&
+	if (c->audit && bears_auditor(c) &&
 		!library_path("libweir-audit.so", audit, sizeof audit) &&
 		append_path("LD_AUDIT", audit, ':'))
 		return cannot_set();
-	if (l->python && set_python(l))
+	if (c->python && set_python(c))
 		return EXIT_ENVIRONMENT;
-	if (!l->sim)
+	if (!c->sim)
 		return 0;
 	if (library_path("sim", sim, sizeof sim))
 		return complain(EXIT_ENVIRONMENT,
@@ -428,12 +428,12 @@ static void give_signals_back(void)
 }
 
 /* In the child: becomes the program, or writes why not. */
-static void become(const struct launch *l, int report)
+static void become(const struct child *c, int report)
 {
 	int why = 0;
 	give_signals_back();
-	if (set_environment(l) == 0) {
-		execvp(l->argv[0], l->argv);
+	if (set_environment(c) == 0) {
+		execvp(c->argv[0], c->argv);
 		why = errno;
 	}
 	if (write(report, &why, sizeof why) != sizeof why)
@@ -441,11 +441,11 @@ static void become(const struct launch *l, int report)
 	_exit(EXIT_ENVIRONMENT);
 }
 
-static int refuse(const struct launch *l, int why)
+static int refuse(const struct child *c, int why)
 {
 	const bool missing = why == ENOENT || why == ENOTDIR;
 	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
-		l->argv[0], strerror(why),
+		c->argv[0], strerror(why),
 		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
 }
 
@@ -480,19 +480,19 @@ static int find_program(const char *name, char path[PATH_MAX])
 	return why;
 }
 
-int launch_check(const struct launch *l)
+int child_check(const struct child *c)
 {
 	char path[PATH_MAX];
-	const int why = find_program(l->argv[0], path);
-	return why ? refuse(l, why) : 0;
+	const int why = find_program(c->argv[0], path);
+	return why ? refuse(c, why) : 0;
 }
 
-static bool is_static(const struct launch *l)
+static bool is_static(const struct child *c)
 {
 	char path[PATH_MAX];
 	Elf64_Ehdr head;
 	Elf64_Phdr part;
-	if (find_program(l->argv[0], path))
+	if (find_program(c->argv[0], path))
 		return false;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool is = fd >= 0 && pread(fd, &head, sizeof head, 0) == sizeof head &&
@@ -507,53 +507,53 @@ static bool is_static(const struct launch *l)
 	return is;
 }
 
-bool launch_say_static(const struct launch *l)
+bool child_say_static(const struct child *c)
 {
-	if (!is_static(l))
+	if (!is_static(c))
 		return false;
 	remark("%s is linked statically: nothing can be loaded into it, so its CUDA calls can't be seen",
-		l->argv[0]);
+		c->argv[0]);
 	return true;
 }
 
-static int explain(const struct launch *l, int why)
+static int explain(const struct child *c, int why)
 {
-	waitpid(l->pid, NULL, 0);
+	waitpid(c->pid, NULL, 0);
 	give_signals_back();
 	if (!why)
 		return EXIT_ENVIRONMENT; /* the child has complained */
-	return refuse(l, why);
+	return refuse(c, why);
 }
 
-int launch_start(struct launch *l)
+int child_start(struct child *c)
 {
 	int report[2], why;
 	if (pipe2(report, O_CLOEXEC))
 		return complain(EXIT_ENVIRONMENT, "no pipe can be made: %s", strerror(errno));
 	take_signals();
-	l->pid = fork();
-	if (l->pid < 0) {
+	c->pid = fork();
+	if (c->pid < 0) {
 		give_signals_back();
 		return complain(EXIT_ENVIRONMENT, "no process can be made: %s", strerror(errno));
 	}
-	if (l->pid == 0)
-		become(l, report[1]);
-	l->header->root_pid = (uint32_t)l->pid;
+	if (c->pid == 0)
+		become(c, report[1]);
+	c->header->root_pid = (uint32_t)c->pid;
 	close(report[1]);
 	const ssize_t got = read(report[0], &why, sizeof why);
 	close(report[0]);
-	return got == sizeof why ? explain(l, why) : 0;
+	return got == sizeof why ? explain(c, why) : 0;
 }
 
-static void handle(const struct launch *l, int signal, int *keep_usr1)
+static void handle(const struct child *c, int signal, int *keep_usr1)
 {
 	if (signal == SIGUSR1 && keep_usr1)
 		++*keep_usr1;
 	else if (signal != SIGCHLD)
-		kill(l->pid, signal);
+		kill(c->pid, signal);
 }
 
-bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
+bool child_wait(struct child *c, int wait_ms, int *keep_usr1, int *ret_status)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -561,7 +561,7 @@ bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
 	for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
 		sigaddset(&set, passed_on[i]);
 	for (;;) {
-		if (waitpid(l->pid, ret_status, WNOHANG) == l->pid) {
+		if (waitpid(c->pid, ret_status, WNOHANG) == c->pid) {
 			give_signals_back();
 			return true;
 		}
@@ -569,16 +569,16 @@ bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status)
 		const int signal =
 			wait_ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &limit);
 		if (signal < 0 && errno == EAGAIN)
-			return waitpid(l->pid, ret_status, WNOHANG) == l->pid
+			return waitpid(c->pid, ret_status, WNOHANG) == c->pid
 				       ? (give_signals_back(), true)
 				       : false;
-		handle(l, signal, keep_usr1);
+		handle(c, signal, keep_usr1);
 		if (keep_usr1 && *keep_usr1)
 			return false;
 	}
 }
 
-int launch_exit(int status)
+int child_exit(int status)
 {
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
@@ -641,15 +641,15 @@ static bool is_later(const char *name, uint64_t since)
 	return pid && pid != (unsigned long)getpid() && process_start_of((uint32_t)pid) >= since;
 }
 
-int launch_others(const struct launch *l)
+int child_others(const struct child *c)
 {
 	struct mapping file, other;
 	int count = 0;
-	if (!__atomic_load_n(&l->header->processes, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE))
 		return 0; /* nobody has come to CUDA */
 	const uint64_t since = process_start_of(0);
 	DIR *proc = opendir("/proc");
-	if (proc && find_mapping("self", begins_at, l->header, &file))
+	if (proc && find_mapping("self", begins_at, c->header, &file))
 		for (struct dirent *d; (d = readdir(proc));)
 			count += is_later(d->d_name, since) &&
 				 find_mapping(d->d_name, is_same_file, &file, &other);

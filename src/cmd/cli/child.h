@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "event/format.h"
 
-struct launch {
+struct child {
 	char **argv;          /* the program and its arguments; argv[0] is looked up in PATH */
 	const char *trace;    /* the raw trace that the hook writes to */
 	bool sim;             /* on the simulated driver */
@@ -22,7 +22,7 @@ struct launch {
 	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
 
-	/* Filled by launch_trace() and launch_start(). */
+	/* Filled by child_trace() and child_start(). */
 	pid_t pid;
 	struct trace_header *header; /* of the trace, mapped */
 	dev_t device;                /* and its file */
@@ -34,49 +34,49 @@ struct launch {
 
 /* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
  * a trace of an earlier run is replaced. */
-int launch_check(const struct launch *l);
+int child_check(const struct child *c);
 
 /* What a new raw trace of this program says in its header; `control` as in format.h. */
-int launch_trace(struct launch *l, const char *path, uint32_t control, uint64_t flight_bytes,
+int child_trace(struct child *c, const char *path, uint32_t control, uint64_t flight_bytes,
 	struct error *err);
 
 /* Starts the program.  0, or an exit code after complaining (126 not executable, 127 not
  * found, as a shell has it). */
-int launch_start(struct launch *l);
+int child_start(struct child *c);
 
 /*
  * Waits up to wait_ms (-1: without end) for the program to end; signals that this process gets
  * meanwhile are passed on to it, except SIGUSR1 when *keep_usr1 is not NULL: that counts there.
  * True when it has ended, with its status as wait() gives it.
  */
-bool launch_wait(struct launch *l, int wait_ms, int *keep_usr1, int *ret_status);
+bool child_wait(struct child *c, int wait_ms, int *keep_usr1, int *ret_status);
 
 /* Ends the recording while the program goes on: no call is recorded and no chunk begun any more. */
-void launch_stop(struct launch *l, enum trace_stop why);
+void child_stop(struct child *c, enum trace_stop why);
 
 /* Whether its name still leads to the trace; complains when it does not. */
-bool launch_trace_is_there(const struct launch *l);
+bool child_trace_is_there(const struct child *c);
 
 /* A trace that was there before goes when a process has come to CUDA; asked now and then. */
-void launch_replace(struct launch *l);
+void child_replace(struct child *c);
 
 /* True when none has, and that trace is back in its place. */
-bool launch_keep(struct launch *l);
+bool child_keep(struct child *c);
 
 /* Whether the program is linked statically, so that nothing can be preloaded into it; says so. */
-bool launch_say_static(const struct launch *l);
+bool child_say_static(const struct child *c);
 
 /* How many processes besides this one still have the trace open for writing. */
-int launch_others(const struct launch *l);
+int child_others(const struct child *c);
 
 /* Dies as the program died: returns its exit code, or kills this process with its signal. */
-int launch_exit(int status);
+int child_exit(int status);
 
 /* Where the libraries are: beside the program that runs (../lib/weir), NUL-terminated. */
 int library_path(const char *name, char *ret_path, size_t size);
 
 /* Reads the clocks once more and marks the trace finished. */
-void launch_finish(struct launch *l, int status);
-void launch_close(struct launch *l);
+void child_finish(struct child *c, int status);
+void child_close(struct child *c);
 
 #endif

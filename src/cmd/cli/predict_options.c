@@ -143,7 +143,7 @@ static int from_trace(struct predict_options *f, const char *path)
 	return code;
 }
 
-/* ---- the orders ---- */
+/* ---- the configuration ---- */
 
 static int add(struct predict_options *f, const char *key, const char *path)
 {

@@ -11,13 +11,13 @@
 
 #include "base/banned.h"
 
-bool look_colour(void)
+bool report_input_colour(void)
 {
 	const char *no = getenv("NO_COLOR");
 	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
 }
 
-int look_rows(const struct options *o, unsigned *ret_rows)
+int report_input_rows(const struct options *o, unsigned *ret_rows)
 {
 	const char *text = opt_str(o, "top");
 	char *end;
@@ -44,13 +44,13 @@ static int report_of(const struct options *o, const struct trace *t, unsigned ro
 	return code;
 }
 
-int look_report(const struct options *o,
+int report_input_show(const struct options *o,
 	int (*show)(const struct options *o, struct report *r, unsigned rows))
 {
 	struct trace *t;
 	struct error err;
 	unsigned rows = 0;
-	int code = look_rows(o, &rows);
+	int code = report_input_rows(o, &rows);
 	if (code)
 		return code;
 	if (opt_argc(o) != 1)

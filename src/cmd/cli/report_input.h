@@ -8,14 +8,14 @@
 #include "model/report.h"
 
 /* Whether standard output is a terminal that may be coloured. */
-bool look_colour(void);
+bool report_input_colour(void);
 
 /* --top, 0 for all; an exit code when it is no number, which has been said. */
-int look_rows(const struct options *o, unsigned *ret_rows);
+int report_input_rows(const struct options *o, unsigned *ret_rows);
 
 /* Makes the report of the one trace that the arguments name, and gives it and --top to show(),
  * whose exit code it returns.  What is wrong has been said. */
-int look_report(const struct options *o,
+int report_input_show(const struct options *o,
 	int (*show)(const struct options *o, struct report *r, unsigned rows));
 
 #endif

@@ -96,7 +96,7 @@ void scratch_remove(struct scratch *s)
 	s->directory[0] = '\0';
 }
 
-int scratch_make(struct scratch *s, struct launch *l, uint32_t control)
+int scratch_make(struct scratch *s, struct child *l, uint32_t control)
 {
 	static const char *const places[] = { "/dev/shm", "/tmp" };
 	struct error err;
@@ -104,7 +104,7 @@ int scratch_make(struct scratch *s, struct launch *l, uint32_t control)
 	if (e)
 		return complain(EXIT_ENVIRONMENT, "neither /dev/shm nor /tmp can be written: %s",
 			strerror(-e));
-	if (!launch_trace(l, s->path, control, 0, &err)) {
+	if (!child_trace(l, s->path, control, 0, &err)) {
 		l->header->limit = LARGEST; /* whoever can't keep up loses calls, not the machine */
 		return 0;
 	}

@@ -24,6 +24,6 @@ void scratch_remove(struct scratch *s);
 
 /* Makes a trace for the program of l, in memory where that can be.  0, or an exit code after
  * complaining. */
-int scratch_make(struct scratch *s, struct launch *l, uint32_t control);
+int scratch_make(struct scratch *s, struct child *l, uint32_t control);
 
 #endif

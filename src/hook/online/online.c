@@ -152,8 +152,8 @@ uint64_t online_launch(
 			r->ticks, &l);
 	if (a.tier == PREDICT_BOUND && !f.known)
 		return 0;
-	const struct predicted_time told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
-	return predicted_word(&told);
+	const struct predicted_time time = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, a.class_only };
+	return predicted_word(&time);
 }
 
 /* A graph is predicted by what it took before, whole, and not by what its kernels are like. */
@@ -179,8 +179,8 @@ uint64_t online_graph(const struct record *r)
 	predict_ask(&f.predict, &l, &a);
 	if (!(r->flags & RECORD_CAPTURED))
 		match_push(signature, r->ticks, &l);
-	const struct predicted_time told = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
-	return a.tier ? predicted_word(&told) : 0;
+	const struct predicted_time time = { a.t50_ns, a.t90_ns, (uint8_t)a.tier, false };
+	return a.tier ? predicted_word(&time) : 0;
 }
 
 /* ---- learning ---- */

@@ -14,7 +14,7 @@ bool completions_listen(completion_fn *f)
 	if (n == LISTENERS)
 		return false;
 	listeners[n] = f;
-	__atomic_store_n(&count, n + 1, __ATOMIC_RELEASE); /* pairs with completions_tell() */
+	__atomic_store_n(&count, n + 1, __ATOMIC_RELEASE); /* pairs with completions_publish() */
 	return true;
 }
 
@@ -23,7 +23,7 @@ bool completions_are_wanted(void)
 	return __atomic_load_n(&count, __ATOMIC_RELAXED) > 0;
 }
 
-bool completions_tell(const struct gpu_activity *w, const char *name)
+bool completions_publish(const struct gpu_activity *w, const char *name)
 {
 	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
 	bool news = false;

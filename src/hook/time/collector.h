@@ -33,7 +33,7 @@ bool completions_listen(completion_fn *f);
 bool completions_are_wanted(void);
 
 /* By the collector. */
-bool completions_tell(const struct gpu_activity *w, const char *name);
+bool completions_publish(const struct gpu_activity *w, const char *name);
 
 /* Nobody is told any more. */
 void completions_stop(void);

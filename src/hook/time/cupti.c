@@ -76,7 +76,7 @@ static void unlock(void)
 	__atomic_store_n(&out.locked, 0, __ATOMIC_RELEASE);
 }
 
-static void tell_lost(void)
+static void store_lost(void)
 {
 	if (!out.chunk)
 		return;
@@ -101,7 +101,7 @@ static struct gpu_activity *take_slot(void)
 		out.lost++;
 		return NULL;
 	}
-	tell_lost();
+	store_lost();
 	struct gpu_activity *w =
 		(struct gpu_activity *)((char *)out.chunk + CHUNK_PAYLOAD + out.used);
 	out.used += each;
@@ -144,7 +144,7 @@ static void keep_kernel(const struct cupti_kernel *k)
 	memcpy(w.grid, k->grid, sizeof w.grid);
 	memcpy(w.block, k->block, sizeof w.block);
 	keep(&w);
-	completions_tell(&w, k->name);
+	completions_publish(&w, k->name);
 }
 
 static char *append(char *to, const char *text)
@@ -338,16 +338,16 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	void *record = NULL;
 	size_t dropped = 0;
 	lock();
-	share_sample();
+	share_read_clocks();
 	while (valid && !cupti.next_record(buffer, valid, &record))
 		keep_record(record);
 	if (!cupti.dropped(context, stream, &dropped)) {
 		out.lost += dropped;
 		share_add_dropped(dropped);
-		tell_lost();
+		store_lost();
 	}
 	if (completions_are_wanted())
-		set_pace(completions_tell(NULL, NULL));
+		set_pace(completions_publish(NULL, NULL));
 	unlock();
 }
 
@@ -550,7 +550,7 @@ static const char *start(uint32_t rate)
 		return "no device times: libcupti.so is too old";
 	struct recorder *const r = trace = &hook_recorder;
 	started_by = (uint32_t)sys(getpid);
-	share_sample();
+	share_read_clocks();
 	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
 		(share_has_client() && !share_has_clock() && use_default_clock()) ||
 		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))

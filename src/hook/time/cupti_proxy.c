@@ -25,10 +25,10 @@
 #define CUPTI(name, ...) ((int (*)(__VA_ARGS__))resolve_tool(name))
 
 /* Once a process, into the trace. */
-static void tell(const char *text)
+static void message_once(const char *text)
 {
-	static uint32_t told;
-	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+	static uint32_t done;
+	if (!__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
 		meta_message(text);
 }
 
@@ -45,7 +45,9 @@ EXPORT int cuptiActivityRegisterCallbacks(share_request *request, share_complete
 	}
 	const bool clock_kept = cupti_share() == 0;
 	share_callbacks(request, complete);
-	tell(clock_kept ? "another tool in this program uses CUPTI as well: it gets the records "
+	message_once(
+		clock_kept
+			? "another tool in this program uses CUPTI as well: it gets the records "
 			  "that it asks for"
 			: "another tool in this program uses CUPTI as well: it gets the records "
 			  "that it asks for, dated by CLOCK_MONOTONIC, as CUPTI keeps to that clock");
@@ -64,7 +66,7 @@ EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 	return result;
 }
 
-/* CUPTI has to be told before anything is enabled, and can't be any more. */
+/* CUPTI has to be done before anything is enabled, and can't be any more. */
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
 {
 	int (*real)(int, size_t *, void *) =

@@ -127,7 +127,7 @@ void share_clock(uint64_t (*now)(void), bool collecting)
 		clocks.of.switched |= collecting;
 		unlock(&clocks.locked);
 	}
-	share_sample();
+	share_read_clocks();
 }
 
 bool share_is_clock(uint64_t (*now)(void))
@@ -194,7 +194,7 @@ static struct pair read_pair(uint64_t (*now)(void))
 	return best;
 }
 
-void share_sample(void)
+void share_read_clocks(void)
 {
 	uint64_t (*now)(void) = __atomic_load_n(&client.now, __ATOMIC_ACQUIRE);
 	const struct pair p = now ? read_pair(now) : (struct pair){ 0 };

@@ -39,7 +39,7 @@ bool share_has_clock(void);
 void share_forget(void);
 
 /* A pair of readings of both clocks; now and then. */
-void share_sample(void);
+void share_read_clocks(void);
 
 /* A date of the client's clock, or one from before there was a client, in CLOCK_MONOTONIC. */
 uint64_t share_to_monotonic(uint64_t date);

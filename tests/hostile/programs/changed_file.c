@@ -111,7 +111,7 @@ static void change_all(const char *path, long changes)
 
 static pid_t start_changer(uint64_t seed, long changes)
 {
-	const char *orders = getenv("WEIR"), *path = orders ? strstr(orders, "record:") : NULL;
+	const char *config = getenv("WEIR"), *path = config ? strstr(config, "record:") : NULL;
 	if (!path)
 		return 0;
 	const pid_t child = fork();

@@ -161,7 +161,7 @@ static void payloads(void)
 
 static off_t trace_bytes(void)
 {
-	const char *orders = getenv("WEIR"), *path = orders ? strstr(orders, "record:") : NULL;
+	const char *config = getenv("WEIR"), *path = config ? strstr(config, "record:") : NULL;
 	struct stat st;
 
 	return path && !stat(path + strlen("record:"), &st) ? st.st_size : 0;

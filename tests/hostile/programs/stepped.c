@@ -59,7 +59,7 @@ static void fill(int n)
 static void change_heads(void)
 {
 	enum { GRAIN = 65536, MAGIC_AT = 0, USED_AT = 12, TID_AT = 20 };
-	const char *orders = getenv("WEIR"), *path = orders ? strstr(orders, "record:") : NULL;
+	const char *config = getenv("WEIR"), *path = config ? strstr(config, "record:") : NULL;
 	const int fd = path ? open(path + strlen("record:"), O_RDWR | O_CLOEXEC) : -1;
 	uint32_t head[8];
 	for (off_t at = GRAIN; pread(fd, head, sizeof head, at) == sizeof head; at += GRAIN) {
