@@ -201,15 +201,15 @@ static uint32_t set_split(
 	return new;
 }
 
-/* The less, the sooner it gets a block: blocks go where the least is, then where fewest strangers
- * are. */
+/* The less, the sooner it gets a block: blocks go where the least is, then where fewest blocks
+ * of other clients are. */
 static uint32_t crowding(const struct set *s, unsigned client)
 {
-	unsigned strangers = 0;
+	unsigned foreign = 0;
 
 	for (unsigned i = 0; i < s->blocks; i++)
-		strangers += s->block[i].client != client;
-	return s->used * LAW_SM_BLOCKS + strangers;
+		foreign += s->block[i].client != client;
+	return s->used * LAW_SM_BLOCKS + foreign;
 }
 
 static uint32_t emptiest(const struct law *law, const struct field *f, const struct work *w)
