@@ -243,7 +243,8 @@ static void find_amount(struct work *w)
 static void prepare(void)
 {
 	for (int i = 0; i < work_count; i++) {
-		if (!works[i].amount)
+		const bool wanted = !works[i].amount;
+		for (int k = 0; wanted && k < 3 && !works[i].calibrated; k++)
 			find_amount(&works[i]);
 		for (int k = 0; k < 3; k++)
 			submit(&works[i]);

@@ -295,12 +295,21 @@ class Bench:
         """Words of a cell, with what calibration has found."""
         words = self.programs[side[0]] + side[1:] + ['--controlled'] + more
         for i, word in enumerate(words):
+            if words[i - 1] == '--pause':
+                words[i] = '%g' % (float(word) * self.args.slower)
+            if words[i - 1] == '--rate':
+                words[i] = '%g' % (float(word) / self.args.slower)
             if word == '--load':
                 words[i] = '--rate'
                 words[i + 1] = '%.4g' % (float(words[i + 1]) * 1e6 / self.data['request_us'][side[0]])
             if words[i - 1] == '--work':
                 words[i] += ',amount=%d' % self.data['amounts'][word.split(',share')[0]]
         return words
+
+    def slower(self, work):
+        """The same work for a device that is slower."""
+        words = (word.split('=') for word in work.split(','))
+        return ','.join('us=%g' % (float(x[1]) * self.args.slower) if x[0] == 'us' else '='.join(x) for x in words)
 
     def calibrate(self, cells):
         """Once, so that all variants do the same work."""
@@ -309,8 +318,8 @@ class Bench:
         plain = Variant('calibrate')
         if works:
             order = sorted(works)
-            words = self.programs['load'] + ['calibrate'] + [x for w in order for x in ('--work', w)]
-            found = self.once(words, plain, 60)
+            words = self.programs['load'] + ['calibrate'] + [x for w in order for x in ('--work', self.slower(w))]
+            found = self.once(words, plain, 60 * max(1, self.args.slower))
             self.data['amounts'].update({w: x['amount'] for w, x in zip(order, found['work'])})
             self.data['calibration'] = self.data.get('calibration', []) + [found]
             for w, x in zip(order, found['work']):
@@ -541,6 +550,8 @@ def options():
     parser.add_argument('--seconds', type=float, help='of a run; default: what --budget allows, 0.5 to 5')
     parser.add_argument('--model-seconds', type=float, help='of a run with PyTorch; default 17 and 30, capacity 15')
     parser.add_argument('--requests', type=int, help='of LC in a run, in place of its seconds')
+    parser.add_argument('--slower', type=float, default=1, metavar='N',
+                        help='kernels, pauses and intervals N times as long; on a simulated device with speed=1/N')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--budget', type=float, default=540, help='seconds; no round is begun that would exceed it')
     parser.add_argument('--start-limit', type=float, help='seconds that a program has to be ready; default 60 and 240')

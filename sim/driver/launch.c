@@ -52,7 +52,8 @@ uint64_t launch_cost_ns(const struct launch *l)
 	uint64_t warps = resident * (uint64_t)((threads + WARP - 1) / WARP);
 	double load = warps > BUSY_WARPS ? (double)warps / BUSY_WARPS : 1;
 
-	return script.launch_ns + (uint64_t)((double)waves * (double)script.wave_ns * load);
+	const uint64_t wave_ns = l->wave_ns ? l->wave_ns : script.wave_ns;
+	return script.launch_ns + (uint64_t)((double)waves * (double)wave_ns * load);
 }
 
 struct law_work launch_law(const struct launch *l)
@@ -145,6 +146,19 @@ static void read_params(const struct function *function, void **params)
 	(void)last;
 }
 
+/* How long a wave lasts where the script says that a parameter tells, or 0. */
+static uint64_t wave_of(const struct image_kernel *k, void **params)
+{
+	const size_t index = (size_t)script.kernel_param;
+	uint32_t units;
+
+	if (!script.unit_ns || !params || strcmp(k->name, script.kernel) != 0 ||
+		index >= k->param_count || k->params[index].size != sizeof units)
+		return 0;
+	memcpy(&units, params[index], sizeof units);
+	return units * script.unit_ns;
+}
+
 static int start(struct launch *l, void *handle, void *stream, void **params, void **extra)
 {
 	struct stream *s;
@@ -161,6 +175,7 @@ static int start(struct launch *l, void *handle, void *stream, void **params, vo
 		r = launch_params_check(l->function, params, extra);
 	if (r)
 		return r;
+	l->wave_ns = wave_of(l->function->k, params);
 	struct op op = {
 		.kind = CU_GRAPH_NODE_TYPE_KERNEL,
 		.launch = *l,

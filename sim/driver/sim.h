@@ -354,6 +354,7 @@ struct launch {
 	unsigned grid[3], block[3], shared;
 	bool cooperative;
 	unsigned cluster[3];
+	uint64_t wave_ns; /* as its parameters say; 0: as those of all kernels */
 };
 
 int launch_check(const struct launch *launch);

@@ -210,6 +210,19 @@ static bool read_queue(const char *value)
 	return true;
 }
 
+/* kernel=NAME:PARAMETER:TIME */
+static bool read_kernel(char *value)
+{
+	char *save = NULL;
+	const char *name = strtok_r(value, ":", &save), *param = strtok_r(NULL, ":", &save);
+	const char *unit = strtok_r(NULL, "", &save);
+
+	if (!unit || strlen(name) >= sizeof script.kernel)
+		return bad("a kernel is NAME:PARAMETER:TIME, unlike", value);
+	memcpy(script.kernel, name, strlen(name) + 1);
+	return read_int(param, 0, 1023, &script.kernel_param) && read_time(unit, &script.unit_ns);
+}
+
 static bool read_name(const char *value)
 {
 	if (!*value || strlen(value) >= sizeof script.name)
@@ -238,6 +251,8 @@ static bool set_value(const char *key, char *value)
 		return read_time(value, &script.launch_ns);
 	if (!strcmp(key, "wave"))
 		return read_time(value, &script.wave_ns);
+	if (!strcmp(key, "kernel"))
+		return read_kernel(value);
 	if (!strcmp(key, "copy"))
 		return read_time(value, &script.copy_ns);
 	if (!strcmp(key, "pcie"))

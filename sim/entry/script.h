@@ -20,6 +20,11 @@ struct script {
 	int uuid;       /* the last byte of the first device's */
 	size_t memory_bytes;
 	uint64_t launch_ns, wave_ns, copy_ns;
+	/* In a wave of the kernels of this name, each unit of their 32-bit parameter lasts unit_ns.
+	 */
+	char kernel[64];
+	int kernel_param;
+	uint64_t unit_ns; /* 0: no such kernels */
 	double pcie_gbps, hbm_gbps;
 	unsigned queue_depth;
 	/* The device that processes share: see driver/gpu_file.h. */

@@ -67,11 +67,60 @@ static void init_fails(void)
 	_exit(cuInit(0) == CUDA_ERROR_INVALID_VALUE ? 0 : 1);
 }
 
+static void *add, *queue;
+
+/* Of 132 blocks of 32 threads, a wave, by events before and after it. */
+static float lasts_ms(unsigned n, bool captured)
+{
+	void *a, *b, *graph, *executable;
+	unsigned long long at = 0;
+	void *params[] = { &at, &at, &n };
+	float ms = -1;
+
+	CHILD_EXPECT(!cuEventCreate(&a, 0) && !cuEventCreate(&b, 0));
+	if (captured)
+		CHILD_EXPECT(!cuStreamBeginCapture_v2(queue, 0));
+	else
+		CHILD_EXPECT(!cuEventRecord(a, queue));
+	CHILD_EXPECT(!cuLaunchKernel(add, 132, 1, 1, 32, 1, 1, 0, queue, params, NULL));
+	if (captured) {
+		CHILD_EXPECT(!cuStreamEndCapture(queue, &graph));
+		CHILD_EXPECT(!cuGraphInstantiateWithFlags(&executable, graph, 0));
+		CHILD_EXPECT(!cuEventRecord(a, queue) && !cuGraphLaunch(executable, queue));
+	}
+	CHILD_EXPECT(!cuEventRecord(b, queue) && !cuStreamSynchronize(queue));
+	CHILD_EXPECT(!cuEventElapsedTime_v2(&ms, a, b));
+	return ms;
+}
+
+static void parameters_say(void)
+{
+	void *module, *empty;
+
+	start();
+	CHILD_EXPECT(!cuStreamCreate(&queue, 0));
+	CHILD_EXPECT(!cuModuleLoadData(&module, (void *)test_ptx));
+	CHILD_EXPECT(!cuModuleGetFunction(&add, module, "add"));
+	CHILD_EXPECT(!cuModuleGetFunction(&empty, module, "empty"));
+	for (int captured = 0; captured < 2; captured++) {
+		const float longer = lasts_ms(1000, captured) - lasts_ms(10, captured);
+		CHILD_EXPECT(longer > .0989f && longer < .0991f);
+	}
+	add = empty; /* of which nothing is said: 5 us whatever it is given */
+	CHILD_EXPECT(lasts_ms(10, false) < .0051f && lasts_ms(1000, false) < .0051f);
+}
+
+static void a_kernel_may_last_as_long_as_a_parameter_says(void **state)
+{
+	SCRIPTED("kernel=add:2:100ns", parameters_say);
+}
+
 static void a_mistake_in_the_script_stops_cuInit(void **state)
 {
 	const char *bad[] = { "nonsense", "time=sometimes", "fault=cuNothing:1:2", "fault=cuInit",
 		"fault=cuInit:0:1", "memory=many", "devices=99", "delay=cuInit:5days", "wave=-1",
-		"@/does/not/exist", "fault=cuInit:1:2:glue", "version=1" };
+		"kernel=add:2", "kernel=add:-1:1us", "@/does/not/exist", "fault=cuInit:1:2:glue",
+		"version=1" };
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		SCRIPTED(bad[i], init_fails);
@@ -241,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_fault_comes_at_its_call),
 		cmocka_unit_test(a_sticky_fault_stays),
 		cmocka_unit_test(a_delay_takes_real_time),
+		cmocka_unit_test(a_kernel_may_last_as_long_as_a_parameter_says),
 		cmocka_unit_test(a_mistake_in_the_script_stops_cuInit),
 		cmocka_unit_test(there_are_as_many_devices_as_asked_for),
 		cmocka_unit_test(an_older_driver_says_its_version),
