@@ -112,21 +112,29 @@ FILENAME ~ /option\.tbl$/ {
 		usage = usage "[" f[2] (f[4] == "-" ? "" : f[4] ~ /^\[/ ? "[=" substr(f[4], 2) : "=" f[4]) ",]"
 		next
 	}
-	if (!(f[1] in help_of))
-		fail("option " f[2] " of an unknown command " f[1])
-	if ((f[1], f[2]) in seen || (f[3] != "-" && (f[1], f[3]) in seen))
-		fail("option " f[2] " of " f[1] " stands twice")
+	nnames = split(f[1], names, "+")
+	for (name = 1; name <= nnames; name++)
+		add_row(names[name])
+	next
+}
+
+# A row may be of several commands: record+run.
+function add_row(c)
+{
+	if (!(c in help_of))
+		fail("option " f[2] " of an unknown command " c)
+	if ((c, f[2]) in seen || (f[3] != "-" && (c, f[3]) in seen))
+		fail("option " f[2] " of " c " stands twice")
 	if (length(f[3]) != 1 || f[2] == "help" || f[3] == "h")
 		fail("option " f[2] ": bad letter or reserved name")
-	seen[f[1], f[2]] = seen[f[1], f[3]] = 1
+	seen[c, f[2]] = seen[c, f[3]] = 1
 	nrows++
-	row_command[nrows] = f[1]
+	row_command[nrows] = c
 	row_name[nrows] = f[2]
 	row_letter[nrows] = f[3]
 	row_argument[nrows] = f[4]
 	row_default[nrows] = f[5]
 	row_help[nrows] = f[6]
-	next
 }
 
 function settings(    i)
@@ -156,11 +164,18 @@ function tables(    i, c)
 	}
 	print "\t{ NULL, NULL, NULL, NULL, NULL },\n};\n"
 	print "const struct option_row option_rows[] = {"
-	for (i = 1; i <= nrows; i++)
-		printf "\t{ %s, %s, %s, %s, %s, %s },\n", c_string(row_command[i]),
-			c_string(row_name[i]), row_letter[i] == "-" ? "0" : "'" row_letter[i] "'",
-			c_string(row_argument[i]), c_string(row_default[i]), c_string(row_help[i])
+	for (c = 1; c <= ncommands; c++)
+		for (i = 1; i <= nrows; i++)
+			if (row_command[i] == commands[c])
+				option_row(i)
 	print "\t{ NULL, NULL, 0, NULL, NULL, NULL },\n};"
+}
+
+function option_row(i)
+{
+	printf "\t{ %s, %s, %s, %s, %s, %s },\n", c_string(row_command[i]),
+		c_string(row_name[i]), row_letter[i] == "-" ? "0" : "'" row_letter[i] "'",
+		c_string(row_argument[i]), c_string(row_default[i]), c_string(row_help[i])
 }
 
 function bash(    i, c, words)

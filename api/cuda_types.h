@@ -44,6 +44,15 @@ struct cu_launch_config { /* CUlaunchConfig */
 	uint32_t attr_count;
 };
 
+struct cu_dev_resource { /* CUdevResource */
+	int type;
+	char pad[92];
+	union {
+		uint32_t sms;
+		char bytes[48];
+	} u;
+};
+
 struct cu_memcpy2d { /* CUDA_MEMCPY2D */
 	size_t src_x, src_y;
 	int src_type;

@@ -36,7 +36,7 @@ function attributes_of(i,	part, count, j) {
 	count = split(record[i], part, ",")
 	record[i] = part[1]
 	for (j = 2; j <= count; j++) {
-		if (part[j] !~ /^(after|ends|ends-context|gate)$/) fail(name[i] ": '" part[j] "' is no attribute")
+		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|forgets)$/) fail(name[i] ": '" part[j] "' is no attribute")
 		attribute[i, part[j]] = 1
 	}
 }
@@ -127,6 +127,48 @@ function passed(count,	j, text) {
 	for (j = 1; j <= count; j++)
 		if (from[j] == "") text = text (text == "" ? "" : ", ") arg[j] "_"
 	return text
+}
+
+# The same with what the gate has put in the place of the stream.
+function passed_gate(i, count,	j, text, a) {
+	if (!has(i, "gate")) return passed(count)
+	for (j = 1; j <= count; j++)
+		if (from[j] == "") {
+			a = type[j] == "CUstream" && arg[j] "_" == stream_arg(count) ? "gated.stream" : arg[j] "_"
+			if (record[i] == "launchex" && j == 1) a = "(void *)on"
+			text = text (text == "" ? "" : ", ") a
+		}
+	return text
+}
+
+# What the gate is told of row i before the driver is.
+function gate_call(i, count,	stream, what) {
+	stream = stream_arg(count) == "" ? "NULL" : stream_arg(count)
+	if (record[i] == "launchex")
+		return "struct cu_launch_config copy;\n\tconst struct cu_launch_config *const on = gate_config(&gated, f_, config_, " ptsz(i) ", &copy)"
+	if (record[i] == "launch")
+		return sprintf("gate_kernel(&gated, f_, %s, %d, %s_, %s_, %s_, %s_, %s_, %s_, %s_, %s)", stream, ptsz(i), \
+			arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8], name[i] ~ /Cooperative/ ? "false" : "true")
+	what = record[i] ~ /^(launchold|graphlaunch)/ ? arg[1] "_" : "NULL"
+	return sprintf("gate_other(&gated, %s, %s, %d, %s)", what, stream, ptsz(i), \
+		bytes_expr(i) == "" ? "0" : bytes_expr(i))
+}
+
+function handle_arg(t, count,	j) {
+	for (j = 1; j <= count; j++) if (type[j] == t && !out[j]) return arg[j] "_"
+	return "NULL"
+}
+
+# What a call settles when it returns; "" for most.
+function settles(i) {
+	return has(i, "settles") ? "SETTLES_STREAM" : has(i, "settles-all") ? "SETTLES_ALL" : \
+		has(i, "settles-record") ? "SETTLES_RECORD" : has(i, "forgets") ? "SETTLES_FORGET" : ""
+}
+
+function settling(i, count) {
+	if (settles(i) == "") return
+	print "\tstruct settling settling;"
+	print "\tgate_settling(&settling, " settles(i) ", " handle_arg("CUevent", count) ", " handle_arg("CUstream", count) ", " per_thread(i) ");"
 }
 
 # The C expression for the bytes that row i moves ("2*3x4" multiplies arguments 2 and 3 and 4).
@@ -225,6 +267,8 @@ function arg_words(count,	j, w) {
 
 function ptsz(i) { return (name[i] ~ /_ptsz$/) + 0 }
 
+function per_thread(i) { return (name[i] ~ /_pt(s|d)(z|s)$/) + 0 }
+
 # The lines of row i that say which call of wrapper.h stands before, around and behind the real one.
 function begin(i, count) {
 	if (record[i] == "launchex") return "launch_begin_config(&c, config_, " ptsz(i) ")"
@@ -272,27 +316,52 @@ function wrapper(i,	count, bits, nbytes) {
 	print "\tstruct call c;"
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
-	if (has(i, "gate")) print "\tgate_enter(FN_" name[i] ");"
-	if (has(i, "after")) {
-		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits ")) {\n\t\tc.result = real(" passed(count) ");"
-		after(i, count, "\t")
+	if (has(i, "gate")) print "\tstruct gated gated;\n\t" gate_call(i, count) ";"
+	settling(i, count)
+	if (has_more(i)) {
+		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits ")) {\n\t\tc.result = real(" passed_gate(i, count) ");"
+		returned(i, "\t")
+		behind(i, count, "\t")
 		print "\t\treturn c.result;\n\t}"
 	} else
 		print "\tif (!call_is_wanted(&c, FN_" name[i] ", " bits "))\n\t\treturn real(" passed(count) ");"
 	if (class[i] == "query")
-		print "\tif (query_is_counted(&c))\n\t\treturn counted_" name[i] "(real(" passed(count) ")" more_passed(count) ");"
+		counts_query(i, count)
 	print "\t" begin(i, count) ";"
-	print "\tc.result = real(" passed(count) ");"
+	print "\tc.result = real(" passed_gate(i, count) ");"
+	returned(i, "")
 	if (may_block(i)) print "\tcall_returned();"
 	emit_record(i, count)
 	if (is_sampled(i)) print "\t" timed(i) ";"
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (call_is_counted(&c))\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	print "\tcall_left();"
-	after(i, count)
+	behind(i, count, "")
 	print "\treturn c.result;\n}\n"
 	entry(i, count, bits)
 }
+
+# Whether something follows the call, recorded or not.
+function has_more(i) { return has(i, "after") || has(i, "gate") || settles(i) != "" }
+
+function returned(i, indent) {
+	if (has(i, "gate")) print indent "\tgate_returned(&gated);"
+}
+
+function behind(i, count, indent) {
+	if (has(i, "gate")) print indent "\tgate_passed(&gated, c.result);"
+	if (settles(i) != "") print indent "\tgate_settled(&settling, c.result);"
+	after(i, count, indent)
+}
+
+function counts_query(i, count) {
+	print "\tif (query_is_counted(&c)) {\n\t\tc.result = real(" passed(count) ");"
+	if (settles(i) != "") print "\tgate_settled(&settling, c.result);"
+	print "\t\treturn counted_" name[i] "(c.result" more_passed(count) ");\n\t}"
+}
+
+# Whether the call can't go straight to the driver while launches are regulated.
+function is_regulated(i) { return has(i, "gate") || settles(i) != "" }
 
 # What the program calls makes no frame of its own: it jumps, to the driver or to the above.
 function entry(i, count, bits) {
@@ -300,10 +369,10 @@ function entry(i, count, bits) {
 	if (!has(i, "after") && !has(i, "ends") && !has(i, "ends-context")) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
 		print "\tconst uint32_t want = wanted(" bits ");"
-		print "\tif (real && !want" (has(i, "gate") ? " && gate_is_open()" : "") ")\n\t\treturn real(" passed(count) ");"
+		print "\tif (real && !want" (is_regulated(i) ? " && gate_is_open()" : "") ")\n\t\treturn real(" passed(count) ");"
 	}
 	if (!has(i, "after") && class[i] == "query") {
-		print "\tif (__builtin_expect(real && counts_only(want), 1)) {"
+		print "\tif (__builtin_expect(real && counts_only(want)" (is_regulated(i) ? " && gate_is_open()" : "") ", 1)) {"
 		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
 		print "\t\treturn query_is_quick(FN_" name[i] ", answer) ? answer : counted_" name[i] "(answer" more_passed(count) ");\n\t}"
 	}

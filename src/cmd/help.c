@@ -11,6 +11,7 @@ static const struct {
 	const char *group, *title;
 } groups[] = {
 	{ "record", "See what a program does" },
+	{ "share", "Share a GPU" },
 	{ "look", "Read a recording" },
 	{ "help", "Find your way" },
 };

@@ -4,6 +4,8 @@
  * The hook writes the raw trace where the packed one will be, so that whatever happens
  * there is a trace under the name that was asked for.
  */
+#include "cmd/record.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -44,6 +46,7 @@ struct recording {
 	uint64_t least_free; /* on its disk */
 	uint32_t failures_seen;
 	int dumps;
+	const struct record_beside *beside; /* NULL: nothing */
 };
 
 struct totals {
@@ -170,6 +173,16 @@ static int pack(const char *from, const char *to)
 		    : 0;
 }
 
+/* Waits for the program's end, and does meanwhile what else is to be done. */
+static bool wait_for(struct recording *rec, int wait_ms, int *asked, int *ret_status)
+{
+	if (rec->beside) {
+		const int again = rec->beside->turn(rec->beside->data);
+		wait_ms = again < wait_ms ? again : wait_ms;
+	}
+	return child_wait(&rec->child, wait_ms, asked, ret_status);
+}
+
 /* ---- flight recording ---- */
 
 /* FILE, then FILE.1, FILE.2 …: what the ring holds now. */
@@ -194,7 +207,7 @@ static bool failed_since(struct recording *rec)
 static int fly(struct recording *rec)
 {
 	int status = 0, asked = 0;
-	while (!child_wait(&rec->child, FLIGHT_POLL_MS, &asked, &status)) {
+	while (!wait_for(rec, FLIGHT_POLL_MS, &asked, &status)) {
 		if (asked)
 			dump(rec, "asked to");
 		else if (failed_since(rec))
@@ -214,7 +227,7 @@ static int watch(struct recording *rec)
 	struct drain *d = NULL;
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
 	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
-	while (!child_wait(&rec->child, wait_ms, NULL, &status)) {
+	while (!wait_for(rec, wait_ms, NULL, &status)) {
 		child_replace(&rec->child);
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
@@ -411,6 +424,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.gpu = opt_flag(o, "gpu"),
 		.sample_rate = rec->child.sample_rate,
 		.predict = rec->predict.config,
+		.sched = rec->beside ? rec->beside->sched : NULL,
 		.python = opt_str(o, "python"),
 	};
 	code = child_check(&rec->child);
@@ -431,9 +445,9 @@ static int prepare(struct recording *rec, const struct options *o)
 	return 0;
 }
 
-int cmd_record(const struct options *o)
+int record_program(const struct options *o, const struct record_beside *beside)
 {
-	struct recording rec = { 0 };
+	struct recording rec = { .beside = beside };
 	int status;
 	int code = prepare(&rec, o);
 	if (!code && (code = child_start(&rec.child)) && !child_keep(&rec.child))
@@ -447,4 +461,9 @@ int cmd_record(const struct options *o)
 	child_close(&rec.child);
 	predict_options_done(&rec.predict);
 	return child_exit(status);
+}
+
+int cmd_record(const struct options *o)
+{
+	return record_program(o, NULL);
 }

@@ -32,6 +32,7 @@ static void refuse(const char *all, const char *why)
 	sys(write, 2, why, strlen(why));
 	sys(write, 2, tail, sizeof tail - 1);
 	config.keep = KEEP_NOTHING;
+	config.sched = false;
 }
 
 /* "64M" and the like; 0 when it is no number. */
@@ -134,6 +135,80 @@ static bool set_models(const char *value, size_t n)
 	return set_file(config.models, value, n);
 }
 
+static bool set_sched(const char *value, size_t n)
+{
+	return set_flag(&config.sched, value);
+}
+
+static bool set_mps(const char *value, size_t n)
+{
+	return set_flag(&config.mps, value);
+}
+
+static bool set_share(const char *value, size_t n)
+{
+	if (!value || n >= sizeof config.share || *value != '/')
+		return false;
+	memcpy(config.share, value, n);
+	config.share[n] = 0;
+	return true;
+}
+
+static bool is(const char *value, size_t n, const char *word)
+{
+	return strlen(word) == n && !memcmp(value, word, n);
+}
+
+static bool set_class(const char *value, size_t n)
+{
+	if (!value)
+		return false;
+	config.class = is(value, n, "latency")       ? CLASS_LATENCY
+		       : is(value, n, "best-effort") ? CLASS_BEST_EFFORT
+						     : CLASS_NONE;
+	return config.class;
+}
+
+/* A number that is not 0. */
+static bool set_number(uint64_t *to, uint64_t most, const char *value, size_t n)
+{
+	*to = value && n && value[n - 1] <= '9' ? parse_bytes(value, n) : 0;
+	return *to && *to <= most;
+}
+
+static bool set_small(uint32_t *to, uint32_t most, const char *value, size_t n)
+{
+	uint64_t number;
+	const bool fits = set_number(&number, most, value, n);
+	*to = (uint32_t)number;
+	return fits;
+}
+
+static bool set_weight(const char *value, size_t n)
+{
+	return set_small(&config.weight, 1000000, value, n);
+}
+
+static bool set_sms(const char *value, size_t n)
+{
+	return set_small(&config.sms, 65535, value, n);
+}
+
+static bool set_deadline(const char *value, size_t n)
+{
+	return set_number(&config.deadline_ns, INT64_MAX, value, n);
+}
+
+static bool set_target(const char *value, size_t n)
+{
+	return set_number(&config.target_p99_ns, INT64_MAX, value, n);
+}
+
+static bool set_wait(const char *value, size_t n)
+{
+	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
+}
+
 #define SETTER(name) { #name, set_##name },
 static const struct {
 	const char *name;
@@ -173,21 +248,47 @@ static const char *set_path(const char *path)
 	return NULL;
 }
 
+/* Where records go is last; who only shares the GPU has none.  The end, or NULL. */
+static const char *parse_options(const char *p)
+{
+	while (*p && strncmp(p, "record:", 7) && strncmp(p, "trace:", 6)) {
+		const char *comma = strchr(p, ',');
+		const size_t n = comma ? (size_t)(comma - p) : strlen(p);
+		if (!parse_option(p, n))
+			return NULL;
+		p += n + (p[n] == ',');
+	}
+	return *p || config.sched ? p : NULL;
+}
+
+static void set_defaults(void)
+{
+	control_of_level("full", &config.control);
+	config.class = CLASS_BEST_EFFORT;
+	config.weight = 1;
+	config.max_wait_ns = 500000000;
+}
+
+static void set_share_default(void)
+{
+	if (config.sched && !*config.share)
+		share_directory(config.share, environment("XDG_RUNTIME_DIR"));
+}
+
 static void read_config(void)
 {
 	const char *all = environment("WEIR");
 	if (!all || !*all || getauxval(AT_SECURE))
 		return;
-	control_of_level("full", &config.control);
-	const char *p = all;
-	for (const char *comma; strncmp(p, "record:", 7) && strncmp(p, "trace:", 6);
-		p = comma + 1) {
-		comma = strchr(p, ',');
-		if (!comma || !parse_option(p, (size_t)(comma - p))) {
-			refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE or trace:FILE");
-			return;
-		}
+	set_defaults();
+	const char *p = parse_options(all);
+	if (!p) {
+		refuse(all, "expected " WEIR_OPTIONS_USAGE "record:FILE or trace:FILE, or sched");
+		return;
 	}
+	set_share_default();
+	if (!*p)
+		return;
 	config.control |= (config.args ? CONTROL_ARGS : 0) | (config.predict ? CONTROL_PREDICT : 0);
 	config.keep = *p == 't' ? KEEP_LINES : KEEP_RECORDS;
 	const char *why = set_path(strchr(p, ':') + 1);

@@ -4,6 +4,7 @@
  *
  *	WEIR=[OPTION,...]record:FILE	keep calls in FILE
  *	WEIR=[OPTION,...]trace:FILE	append a line a call to FILE
+ *	WEIR=sched[,OPTION...]		keep nothing, share the GPU
  *
  * The options are the rows of WEIR in api/option.tbl.  Without WEIR the library does nothing but
  *pass calls on.
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #include "record/writer.h"
+#include "share/segment.h"
 
 enum config_keep { KEEP_NOTHING, KEEP_RECORDS, KEEP_LINES };
 
@@ -30,7 +32,20 @@ struct config {
 	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
 	char models[RECORDER_PATH];
 	char path[RECORDER_PATH]; /* absolute */
+
+	bool sched; /* the program shares the GPU: the rest is what its slot says (share/segment.h)
+		     */
+	bool mps;
+	uint32_t class, weight, sms;
+	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	char share[SHARE_PATH]; /* the directory */
 };
+
+/* Whether the library is asked for anything. */
+static inline bool config_is_asked(const struct config *c)
+{
+	return c->keep || c->sched;
+}
 
 /* Reads WEIR, the first time; a wrong one is told on standard error, and nothing is kept. */
 const struct config *config_get(void);

@@ -1,26 +1,100 @@
 /*
- * The gate: calls that put kernels on a device pass here first, those marked `gate` in
- * api/cuda.tbl, recorded or not, and also while a stream is captured.  A part of the library that
- * regulates them sets hook_hot.gate in its start(); there is one at a time.  It is told the
- * function alone; it may wait, bounded, and must leave errno alone.  What only CUPTI tells of
- * (inject.h) does not pass here.
+ * The gate: calls that put work on a device pass here first, those marked `gate` in api/cuda.tbl,
+ * and those that return when work is done tell of it, those marked `settles`; recorded or not.
+ * Without weir run, and while nobody shares, that is one look at a word that each wrapper has read
+ * anyway.  What stands behind the word is in sched/sched.h.  It may wait, bounded, and leaves errno
+ * alone.  What only CUPTI tells of (inject.h) does not pass here.
  */
 #ifndef WEIR_HOOK_GATE_H
 #define WEIR_HOOK_GATE_H
 
-#include "fn_ids.h"
+#include "cuda_types.h"
 #include "hook/process.h"
+#include "hook/sched/sched.h"
 
 static inline bool gate_is_open(void)
 {
 	return __builtin_expect(!__atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED), 1);
 }
 
-static inline void gate_enter(enum fn fn)
+/* One call on its way, in the wrapper's frame.  stream: where it goes. */
+#define GATE_NONE(to)                                                                              \
+	(struct gated)                                                                             \
+	{                                                                                          \
+		.stream = (to)                                                                     \
+	}
+
+static inline void gate_kernel(struct gated *g, const void *function, void *stream, int per_thread,
+	uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
+	uint32_t shared, bool plain)
 {
-	gate_fn *gate = __atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED);
-	if (__builtin_expect(gate != NULL, 0))
-		gate((uint32_t)fn);
+	*g = GATE_NONE(stream);
+	if (gate_is_open())
+		return;
+	sched_kernel(g, &(struct sched_launch){ .what = function,
+				.stream = stream,
+				.per_thread = per_thread,
+				.grid = { gx, gy, gz },
+				.block = { bx, by, bz },
+				.shared = shared,
+				.plain = plain });
+}
+
+/* Where the stream of the configuration is replaced, ret_copy is passed on in its place. */
+static inline const struct cu_launch_config *gate_config(struct gated *g, const void *function,
+	const struct cu_launch_config *c, int per_thread, struct cu_launch_config *ret_copy)
+{
+	*g = GATE_NONE(NULL);
+	if (gate_is_open() || !c)
+		return c;
+	gate_kernel(g, function, c->stream, per_thread, c->grid_x, c->grid_y, c->grid_z, c->block_x,
+		c->block_y, c->block_z, c->shared_bytes, !(c->attrs && c->attr_count));
+	if (g->stream == c->stream)
+		return c;
+	*ret_copy = *c;
+	ret_copy->stream = g->stream;
+	return ret_copy;
+}
+
+/* A graph, a copy, or what else has no shape; bytes: of copies. */
+static inline void gate_other(
+	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
+{
+	*g = GATE_NONE(stream);
+	if (!gate_is_open())
+		sched_other(g, &(struct sched_launch){ .what = what,
+				       .stream = stream,
+				       .per_thread = per_thread,
+				       .bytes = bytes });
+}
+
+/* The driver has answered: what was sent to another stream is joined to its own. */
+static inline void gate_returned(const struct gated *g)
+{
+	if (__builtin_expect(g->lane != NULL, 0))
+		sched_joined(g);
+}
+
+/* And what else is to be done. */
+static inline void gate_passed(struct gated *g, int result)
+{
+	if (__builtin_expect(g->entered, 0))
+		sched_passed(g, result);
+}
+
+/* Before a call that returns when work is done; with both, the event is recorded there. */
+static inline void gate_settling(
+	struct settling *s, enum settles what, void *event, void *stream, int per_thread)
+{
+	s->what = SETTLES_NOTHING;
+	if (!gate_is_open())
+		sched_settling(s, what, event, stream, per_thread);
+}
+
+static inline void gate_settled(const struct settling *s, int result)
+{
+	if (__builtin_expect(s->what != SETTLES_NOTHING, 0) && !result)
+		sched_settled(s);
 }
 
 #endif

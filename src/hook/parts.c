@@ -9,6 +9,7 @@
 #include "hook/range/operator.h"
 #include "hook/range/python.h"
 #include "hook/resolve.h"
+#include "hook/sched/sched.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
 #include "hook/trace_text.h"
@@ -26,5 +27,6 @@ const struct hook_part hook_parts[] = {
 	{ "operators", .forget = operator_forget },
 	{ "Python", .forget = python_forget },
 	{ "lines", .start = text_start },
+	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit },
 	{ NULL },
 };

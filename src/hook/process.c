@@ -1,5 +1,5 @@
 /*
- * Setting the guest up in its process, and again in each forked child: see process.h.
+ * Setting the library up in its process, and again in each forked child: see process.h.
  *
  * Nothing happens before the first sign of CUDA except reading what is asked for; a program that
  * never comes near a GPU pays for the loading of the library alone.
@@ -82,7 +82,7 @@ static void start(void)
 	memory = MEMORY_USED;
 	/* A page of the program file can't be wiped; this one is none.  Kernels before 4.14 can't.
 	 */
-	if (c->keep)
+	if (config_is_asked(c))
 		sys(madvise, &hook_hot_page, sizeof hook_hot_page, MADV_WIPEONFORK);
 	if (c->keep == KEEP_RECORDS)
 		open_trace(c);
@@ -97,7 +97,7 @@ static void start(void)
 /* A process that has shut itself in since the library was loaded is left alone. */
 static bool stands_aside(void)
 {
-	if (!config_get()->keep || (!sandbox_is_closed(NULL) && !sandbox_hides_clock()))
+	if (!config_is_asked(config_get()) || (!sandbox_is_closed(NULL) && !sandbox_hides_clock()))
 		return false;
 	control_by(&own_control);
 	return true;
@@ -211,7 +211,7 @@ __attribute__((destructor)) static void unloaded(void)
 
 __attribute__((constructor)) static void loaded(void)
 {
-	if (!config_get()->keep) {
+	if (!config_is_asked(config_get())) {
 		control_by(&own_control);
 		return;
 	}

@@ -17,8 +17,6 @@ extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
 extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec")));
 
-typedef void gate_fn(uint32_t fn);
-
 /*
  * What every wrapper looks at, in one cache line: after the driver has worked for
  * microseconds, each line of ours may have to be fetched again.
@@ -33,7 +31,7 @@ struct hot_line {
 	uint32_t state;    /* enum process_state */
 	int32_t captures;  /* how many streams of this process are capturing */
 	uint32_t text;     /* WEIR=trace: each call becomes a line */
-	gate_fn *gate;     /* who regulates launches (gate.h); NULL: nobody */
+	uint32_t gate;     /* launches are regulated (gate.h) */
 } __attribute__((aligned(64)));
 #define HOOK_PAGE 4096
 union hook_hot_page {

@@ -342,23 +342,31 @@ static int set_python(const struct child *c)
 	return 0;
 }
 
-static int set_config(const struct child *c)
+static int set_words(const struct child *c, const char *full)
 {
-	char *config = NULL, *full = realpath(c->trace, NULL);
-	char gpu[32] = "";
-	if (!full)
-		return complain(EXIT_ENVIRONMENT,
-			"the whole path of %s is not known: %s; give one that begins with a slash",
-			c->trace, strerror(errno));
+	char *config = NULL, gpu[32] = "";
 	if (c->sample_rate)
 		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", c->sample_rate);
 	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n = asprintf(&config, WEIR_OPTION_join ",%s%srecord:%s", gpu,
-		c->predict ? c->predict : "", full);
+	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%srecord:%s",
+		c->sched ? c->sched : "", gpu, c->predict ? c->predict : "", full);
 	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(config);
+	return done;
+}
+
+static int set_config(const struct child *c)
+{
+	if (!c->trace)
+		return setenv("WEIR", c->sched, 1) ? cannot_set() : 0;
+	char *full = realpath(c->trace, NULL);
+	if (!full)
+		return complain(EXIT_ENVIRONMENT,
+			"the whole path of %s is not known: %s; give one that begins with a slash",
+			c->trace, strerror(errno));
+	const int done = set_words(c, full);
 	free(full);
 	return done;
 }
@@ -538,7 +546,8 @@ int child_start(struct child *c)
 	}
 	if (c->pid == 0)
 		become(c, report[1]);
-	c->header->root_pid = (uint32_t)c->pid;
+	if (c->header)
+		c->header->root_pid = (uint32_t)c->pid;
 	close(report[1]);
 	const ssize_t got = read(report[0], &why, sizeof why);
 	close(report[0]);

@@ -13,11 +13,12 @@
 #include "event/format.h"
 
 struct child {
-	char **argv;          /* the program and its arguments; argv[0] is looked up in PATH */
-	const char *trace;    /* the raw trace that the hook writes to */
-	bool sim;             /* on the simulated driver */
-	bool audit;           /* load the auditor as well */
-	bool gpu;             /* device times as well */
+	char **argv;       /* the program and its arguments; argv[0] is looked up in PATH */
+	const char *trace; /* the raw trace that is written to; NULL: nothing is recorded */
+	const char *sched; /* how the program shares the GPU: "sched,class=latency,"; NULL: alone */
+	bool sim;          /* on the simulated driver */
+	bool audit;        /* load the auditor as well */
+	bool gpu;          /* device times as well */
 	uint32_t sample_rate; /* of one launch in so many, with events; 0: of all work, by CUPTI */
 	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */

@@ -1,0 +1,182 @@
+/*
+ * weir run: runs a program that shares the GPU with others.  The program decides by itself, launch
+ * by launch, from what is in the shared file (docs/arbiter-protocol.md); this process is the
+ * arbiter while it holds that lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "cmd/cli/child.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/duration.h"
+#include "cmd/cli/mps.h"
+#include "cmd/cli/sharing.h"
+#include "cmd/record.h"
+#include "share/arbiter.h"
+#include "weir_options.h"
+
+struct run {
+	struct sharing sharing;
+	struct mps mps;
+	struct arbiter *arbiter;
+	char sched[2 * SHARE_PATH]; /* as in WEIR */
+};
+
+/* ---- what is asked for ---- */
+
+static bool number(const char *text, uint64_t most, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !errno && !*end && *ret && *ret <= most;
+}
+
+static int put_duration(
+	const struct options *o, const char *option, const char *word, struct bounded *to)
+{
+	uint64_t ns;
+	const char *text = opt_str(o, option);
+	if (!text)
+		return 0;
+	if (!duration_parse(text, &ns))
+		return complain(EXIT_USAGE,
+			"--%s=%s is no duration; write 500ms, 20us or 2s, for example", option,
+			text);
+	bounded_printf(to, ",%s=%" PRIu64, word, ns);
+	return 0;
+}
+
+static int put_weight(const struct options *o, struct bounded *to)
+{
+	uint64_t weight;
+	if (!number(opt_str(o, "weight"), 1000000, &weight))
+		return complain(EXIT_USAGE, "--weight=%s: give a whole number from 1 to 1000000",
+			opt_str(o, "weight"));
+	bounded_printf(to, "," WEIR_OPTION_weight "=%" PRIu64, weight);
+	return 0;
+}
+
+/* What the driver's own limit is set to: percent of the SMs. */
+static int take_sms(const struct options *o, struct run *run)
+{
+	double share;
+	uint64_t sms;
+	const char *text = opt_str(o, "sms");
+	if (!text)
+		return 0;
+	if (text[strlen(text) - 1] == '%' && percent_parse(text, &share) && share > 0)
+		run->mps.percent = share * 100;
+	else if (number(text, 65535, &sms))
+		run->mps.sms = (uint32_t)sms;
+	else
+		return complain(EXIT_USAGE,
+			"--sms=%s: give a number of SMs, or a percentage such as 60%%", text);
+	if (opt_flag(o, "isolated"))
+		return complain(EXIT_USAGE,
+			"--sms needs MPS, which --isolated does without; give one of them");
+	return 0;
+}
+
+static int put_class(const struct options *o, struct run *run, struct bounded *to)
+{
+	const char *class = opt_str(o, "class");
+	if (strcmp(class, "latency") != 0 && strcmp(class, "best-effort") != 0)
+		return complain(
+			EXIT_USAGE, "'%s' is no class; classes are latency and best-effort", class);
+	run->mps.is_latency = !strcmp(class, "latency");
+	bounded_printf(to, "," WEIR_OPTION_class "=%s", class);
+	return 0;
+}
+
+static int prepare_words(const struct options *o, struct run *run)
+{
+	struct bounded to = { .to = run->sched, .size = sizeof run->sched };
+	bounded_printf(&to, WEIR_OPTION_sched "," WEIR_OPTION_share "=%s", run->sharing.directory);
+	int code = put_class(o, run, &to);
+	code = code ? code : put_weight(o, &to);
+	code = code ? code : put_duration(o, "deadline", WEIR_OPTION_deadline, &to);
+	code = code ? code : put_duration(o, "target-p99", WEIR_OPTION_target, &to);
+	code = code ? code : put_duration(o, "max-wait", WEIR_OPTION_wait, &to);
+	code = code ? code : take_sms(o, run);
+	if (code)
+		return code;
+	if (!opt_flag(o, "sim") &&
+		mps_start(&run->mps, run->sharing.directory, opt_flag(o, "isolated")))
+		bounded_printf(&to, "," WEIR_OPTION_mps);
+	if (opt_str(o, "output"))
+		bounded_printf(&to, ",");
+	bounded_end(&to);
+	return 0;
+}
+
+/* Programs of one directory share one simulated device, which takes real time. */
+static int share_simulated(const struct run *run)
+{
+	char text[SHARE_PATH + 64];
+	snprintf(text, sizeof text, "gpu=%s/gpu,time=real", run->sharing.directory);
+	return setenv("WEIR_SIM", text, 0)
+		       ? complain(EXIT_ENVIRONMENT, "the environment can't be set: %s",
+				 strerror(errno))
+		       : 0;
+}
+
+static int prepare(const struct options *o, struct run *run)
+{
+	if (!opt_argc(o))
+		return complain(EXIT_USAGE, "no program is given; try: weir run -- ./program");
+	int code = sharing_open(&run->sharing, opt_str(o, "share"), true);
+	code = code ? code : prepare_words(o, run);
+	if (!code && opt_flag(o, "sim"))
+		code = share_simulated(run);
+	if (code)
+		return code;
+	run->arbiter = arbiter_new(run->sharing.file, run->sharing.directory);
+	return run->arbiter ? 0 : complain(EXIT_ENVIRONMENT, "no memory");
+}
+
+/* ---- the program ---- */
+
+static int turn(void *data)
+{
+	struct run *run = data;
+	return arbiter_step(run->arbiter, &policy_params_default);
+}
+
+static int run_program(const struct options *o, struct run *run)
+{
+	int status = 0;
+	struct child c = { .argv = opt_argv(o),
+		.sched = run->sched,
+		.sim = opt_flag(o, "sim"),
+		.audit = !opt_flag(o, "no-audit") };
+	int code = child_check(&c);
+	code = code ? code : child_start(&c);
+	if (code)
+		return code;
+	const uint64_t joined = run->sharing.file->arbiter.joined;
+	while (!child_wait(&c, turn(run), NULL, &status))
+		;
+	if (run->sharing.file->arbiter.joined == joined && !opt_flag(o, "quiet"))
+		child_say_static(&c);
+	child_close(&c);
+	return child_exit(status);
+}
+
+int cmd_run(const struct options *o)
+{
+	struct run run = { 0 };
+	int code = prepare(o, &run);
+	if (!code) {
+		const struct record_beside beside = { run.sched, turn, &run };
+		code = opt_str(o, "output") ? record_program(o, &beside) : run_program(o, &run);
+	}
+	arbiter_free(run.arbiter);
+	mps_stop(&run.mps);
+	sharing_close(&run.sharing);
+	return code;
+}

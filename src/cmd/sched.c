@@ -1,0 +1,322 @@
+/*
+ * weir sched: what programs that share a GPU do, and how they are to.  All of it is in the shared
+ * file (docs/arbiter-protocol.md): this reads it, or changes a word.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/duration.h"
+#include "cmd/cli/sharing.h"
+#include "share/arbiter.h"
+
+static const char *const class_name[] = { "none", "latency", "best-effort" };
+static const char *const mode_name[] = { "open", "gated", "gated or capped", "budget", "held" };
+
+static const char *name_of(const char *const *names, size_t n, uint32_t i)
+{
+	return i < n ? names[i] : "?";
+}
+
+#define CLASS_NAME(s) name_of(class_name, 3, (s)->grant.class)
+#define MODE_NAME(s)  name_of(mode_name, 5, (s)->grant.mode)
+
+static bool is_live(const struct share_file *f, uint32_t i)
+{
+	return __atomic_load_n(&f->slots[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+	       !share_is_dead(&f->slots[i]);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static const char *policy_name(const struct share_file *f, char name[17])
+{
+	memcpy(name, f->arbiter.policy, 16);
+	name[16] = 0;
+	return policy_find(name) ? name : POLICY_DEFAULT;
+}
+
+static bool has_arbiter(const struct share_file *f)
+{
+	return f->arbiter.heartbeat_ns && now_ns() - f->arbiter.heartbeat_ns < 1000000000u;
+}
+
+/* ---- status ---- */
+
+/* A program's share of the predicted device time of all. */
+static uint64_t all_retired(const struct share_file *f, uint32_t device)
+{
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (is_live(f, i) && f->slots[i].who.device == device)
+			all += f->slots[i].work.retired_ns;
+	return all;
+}
+
+/* Whom it waits for: the first that is inside a request. */
+static const struct share_slot *waits_for(const struct share_file *f, uint32_t i)
+{
+	const struct share_slot *s = &f->slots[i];
+	const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
+	for (uint32_t k = 0; k < SHARE_SLOTS && s->grant.class == CLASS_BEST_EFFORT; k++)
+		if (k != i && share_bit(d->active, k))
+			return &f->slots[k];
+	return NULL;
+}
+
+static void json_times(struct json *j, const char *key, const uint32_t bucket[SHARE_BUCKETS])
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < SHARE_BUCKETS; i++)
+		n += bucket[i];
+	json_begin_object(j, key);
+	json_u64(j, "count", n);
+	json_u64_or_null(j, "p50_ns", n, share_percentile(bucket, 0.5));
+	json_u64_or_null(j, "p95_ns", n, share_percentile(bucket, 0.95));
+	json_u64_or_null(j, "p99_ns", n, share_percentile(bucket, 0.99));
+	json_end_object(j);
+}
+
+static void json_device(struct json *j, const struct share_device *d)
+{
+	char uuid[48] = "GPU-";
+	size_t at = 4;
+	for (size_t i = 0; i < 16; i++)
+		at += (size_t)snprintf(uuid + at, sizeof uuid - at, "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", d->who.uuid[i]);
+	json_str(j, "device", uuid);
+}
+
+static void json_program(struct json *j, const struct share_file *f, uint32_t i)
+{
+	const struct share_slot *s = &f->slots[i];
+	const struct share_counts *c = &s->counts;
+	const struct share_slot *other = waits_for(f, i);
+	json_begin_object(j, NULL);
+	json_u64(j, "pid", s->who.pid);
+	json_strn(j, "program", s->who.name, strnlen(s->who.name, SHARE_NAME));
+	json_device(j, &f->devices[s->who.device % SHARE_DEVICES]);
+	json_str(j, "class", CLASS_NAME(s));
+	json_str(j, "mode", MODE_NAME(s));
+	json_u64(j, "weight", s->who.weight);
+	json_bool(j, "mps", s->who.under_mps);
+	json_bool(j, "inside", s->work.inside);
+	json_u64_or_null(j, "waits_for", other, other ? other->who.pid : 0);
+	json_u64(j, "requests", s->work.requests);
+	json_u64(j, "predicted_device_ns", s->work.retired_ns);
+	json_u64(j, "waited_launches", c->waits);
+	json_u64(j, "waited_ns", c->waited_ns);
+	json_u64(j, "expired", c->expired);
+	json_u64(j, "capped", c->capped);
+	json_u64(j, "unmarked", c->unmarked);
+	json_u64(j, "contended", c->contended);
+	json_u64(j, "predicted_ns", c->predicted_ns);
+	json_u64(j, "measured_ns", c->measured_ns);
+	json_u64(j, "off_ns", c->off_ns);
+	json_times(j, "request", c->request);
+	json_times(j, "wait", c->wait);
+	json_end_object(j);
+}
+
+static void print_json(const struct share_file *f)
+{
+	char name[17];
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	json_str_or_null(&j, "policy", f ? policy_name(f, name) : NULL);
+	json_bool(&j, "open", f && f->arbiter.open);
+	json_u64_or_null(&j, "arbiter", f && has_arbiter(f), f ? f->arbiter.pid : 0);
+	json_begin_array(&j, "programs");
+	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
+		if (is_live(f, i))
+			json_program(&j, f, i);
+	json_end_array(&j);
+	json_end_object(&j);
+	putchar('\n');
+}
+
+static void percentile_cell(struct table *t, const uint32_t bucket[SHARE_BUCKETS], double p)
+{
+	const uint64_t ns = share_percentile(bucket, p);
+	if (ns)
+		table_ns(t, ns);
+	else
+		table_none(t);
+}
+
+/* How far predictions were off, of what was predicted and measured. */
+static void off_cell(struct table *t, const struct share_counts *c)
+{
+	if (c->measured_ns)
+		table_percent(t, 100.0 * (double)c->off_ns / (double)c->measured_ns);
+	else
+		table_none(t);
+}
+
+static void add_program(struct table *t, const struct share_file *f, uint32_t i)
+{
+	const struct share_slot *s = &f->slots[i];
+	const struct share_slot *other = waits_for(f, i);
+	table_cell(t, "%u", s->who.pid);
+	table_cell(t, "%s", CLASS_NAME(s));
+	if (other)
+		table_cell(t, "waits for %u", other->who.pid);
+	else
+		table_cell(t, "%s", s->work.inside ? "runs" : "idle");
+	table_cell(t, "%s", MODE_NAME(s));
+	table_share(t, s->work.retired_ns, all_retired(f, s->who.device));
+	percentile_cell(t, s->counts.request, 0.5);
+	percentile_cell(t, s->counts.request, 0.95);
+	percentile_cell(t, s->counts.request, 0.99);
+	table_ns(t, s->counts.waited_ns);
+	off_cell(t, &s->counts);
+	table_cell_name(t, s->who.name, SHARE_NAME);
+}
+
+static int status(const struct options *o, const struct share_file *f)
+{
+	static const char *const headings[] = { "pid", "class", "now", "rule", "share", "p50",
+		"p95", "p99", "waited", "off", "program" };
+	char name[17];
+	struct table t;
+	uint32_t programs = 0;
+	if (opt_flag(o, "json")) {
+		print_json(f);
+		return EXIT_YES;
+	}
+	table_init(&t, "><<<>>>>>><", headings);
+	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
+		if (is_live(f, i)) {
+			add_program(&t, f, i);
+			programs++;
+		}
+	if (f)
+		printf("policy %s%s, %s\n", policy_name(f, name),
+			f->arbiter.open ? ", all gates open" : "",
+			has_arbiter(f) ? "an arbiter runs" : "no arbiter runs");
+	if (programs)
+		table_print(&t, stdout, "", "");
+	else
+		puts("no program shares a GPU; start one with: weir run -- ./program");
+	table_fini(&t);
+	return EXIT_YES;
+}
+
+/* ---- changes ---- */
+
+static int set_policy(const struct options *o, struct share_file *f)
+{
+	char name[17];
+	const char *to = opt_argc(o) > 1 ? opt_argv(o)[1] : NULL;
+	if (!to) {
+		for (const struct policy *p = policies; p->name; p++)
+			printf("%c %-7s %s\n", strcmp(p->name, policy_name(f, name)) ? ' ' : '*',
+				p->name, p->help);
+		return EXIT_YES;
+	}
+	if (!policy_find(to))
+		return complain(
+			EXIT_USAGE, "'%s' is no policy; `weir sched policy` lists them", to);
+	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
+	memcpy(f->arbiter.policy, to, strlen(to));
+	return EXIT_YES;
+}
+
+static int set_class(const struct options *o, struct share_file *f)
+{
+	char *end = NULL;
+	const char *const *word = (const char *const *)opt_argv(o);
+	const unsigned long pid = opt_argc(o) == 3 ? strtoul(word[1], &end, 10) : 0;
+	bool found = false;
+	if (!pid || *end || (strcmp(word[2], "latency") && strcmp(word[2], "best-effort")))
+		return complain(EXIT_USAGE,
+			"give a process and its class; for example: weir sched set 1234 latency");
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (is_live(f, i) && f->slots[i].who.pid == pid) {
+			share_set_class(f, i, *word[2] == 'l' ? CLASS_LATENCY : CLASS_BEST_EFFORT);
+			found = true;
+		}
+	return found ? EXIT_YES
+		     : complain(EXIT_NO,
+			       "process %lu does not share a GPU; `weir sched status` lists those that do",
+			       pid);
+}
+
+/* ---- an arbiter of its own ---- */
+
+static volatile sig_atomic_t asked_to_end;
+
+static void end(int number)
+{
+	asked_to_end = 1;
+}
+
+static int start(const struct options *o, struct sharing *s)
+{
+	double share;
+	const struct sigaction ends = { .sa_handler = end };
+	struct policy_params params = policy_params_default;
+	if (!percent_parse(opt_str(o, "min-share"), &share))
+		return complain(EXIT_USAGE,
+			"--min-share=%s is no percentage; write 2%%, for example",
+			opt_str(o, "min-share"));
+	struct arbiter *a = arbiter_new(s->file, s->directory);
+	if (!a)
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	s->file->arbiter.min_share = (uint32_t)(share * 1e6);
+	s->file->arbiter.stop = 0;
+	sigaction(SIGINT, &ends, NULL);
+	sigaction(SIGTERM, &ends, NULL);
+	while (!asked_to_end && !s->file->arbiter.stop) {
+		const int ms = arbiter_step(a, &params);
+		const struct timespec wait = { 0, ms * 1000000L };
+		nanosleep(&wait, NULL);
+	}
+	arbiter_free(a);
+	return EXIT_YES;
+}
+
+/* ---- the command ---- */
+
+int cmd_sched(const struct options *o)
+{
+	struct sharing s = { 0 };
+	const char *word = opt_argc(o) ? opt_argv(o)[0] : "status";
+	const bool makes = !strcmp(word, "start") || !strcmp(word, "policy");
+	int code = sharing_open(&s, opt_str(o, "share"), makes);
+	if (code)
+		return code;
+	if (!strcmp(word, "status"))
+		code = status(o, s.file);
+	else if (!s.file)
+		code = complain(EXIT_NO, "no program has shared a GPU in %s", s.directory);
+	else if (!strcmp(word, "start"))
+		code = start(o, &s);
+	else if (!strcmp(word, "policy"))
+		code = set_policy(o, s.file);
+	else if (!strcmp(word, "set"))
+		code = set_class(o, s.file);
+	else if (!strcmp(word, "open") || !strcmp(word, "close"))
+		s.file->arbiter.open = *word == 'o';
+	else if (!strcmp(word, "stop"))
+		s.file->arbiter.stop = 1;
+	else
+		code = complain(EXIT_USAGE,
+			"'%s' is nothing that can be done; say start, status, policy, set, open, close or stop",
+			word);
+	sharing_close(&s);
+	return code;
+}

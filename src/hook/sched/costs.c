@@ -1,0 +1,128 @@
+/* See costs.h. */
+#include "hook/sched/costs.h"
+
+#include <string.h>
+
+#include "hook/hook_table.h"
+
+#define COSTS  4096u
+#define PROBES 32u
+
+static struct cost costs[COSTS];
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+/* Copies of one size class are alike. */
+static uint64_t key_of(const struct sched_launch *l)
+{
+	uint64_t h = mix(0, (uintptr_t)l->what);
+	if (l->bytes)
+		return mix(h, 64 - (uint64_t)__builtin_clzll(l->bytes)) | 1;
+	h = mix(h, l->grid[0] | (uint64_t)l->grid[1] << 32);
+	h = mix(h, l->grid[2] | (uint64_t)l->block[0] << 32);
+	h = mix(h, l->block[1] | (uint64_t)l->block[2] << 32);
+	return mix(h, l->shared) | 1;
+}
+
+/* A handle of cuLibraryGetKernel() has to become a function first. */
+static uint32_t ask_resident(const struct sched_launch *l)
+{
+	int n = 0;
+	void *function = NULL;
+	const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	if (!l->what || !threads || threads > 1024 ||
+		!hook_real[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor])
+		return 0;
+	int (*ask)(int *, const void *, int, size_t) =
+		hook_real[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor];
+	if (!ask(&n, l->what, (int)threads, l->shared))
+		return (uint32_t)n;
+	if (hook_real[FN_cuKernelGetFunction] &&
+		!REAL(cuKernelGetFunction, void **, const void *)(&function, l->what) &&
+		!ask(&n, function, (int)threads, l->shared))
+		return (uint32_t)n;
+	return 0;
+}
+
+/* The same kernel in another shape, measured: its time by the number of blocks. */
+static float sibling(const struct cost *c, const void *what)
+{
+	if (!what || !c->blocks)
+		return 0;
+	for (uint32_t i = 0; i < COSTS; i++) {
+		const struct cost *s = &costs[i];
+		if (s->what == what && s->count && s->blocks)
+			return s->mean_ns *
+			       (c->blocks > s->blocks ? (float)c->blocks / (float)s->blocks : 1);
+	}
+	return 0;
+}
+
+static void fill(struct cost *c, const struct sched_launch *l)
+{
+	c->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	c->resident = l->block[0] ? ask_resident(l) : 0;
+	c->plain = l->plain;
+	c->guess_ns = sibling(c, l->what);
+	__atomic_store_n(&c->what, l->what, __ATOMIC_RELEASE);
+}
+
+struct cost *costs_of(const struct sched_launch *l)
+{
+	const uint64_t key = key_of(l);
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct cost *c = &costs[((key >> 20) + i) % COSTS];
+		uint64_t seen = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
+		if (seen == key)
+			return c;
+		if (seen)
+			continue;
+		if (__atomic_compare_exchange_n(
+			    &c->key, &seen, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			fill(c, l);
+			return c;
+		}
+		if (seen == key)
+			return c;
+	}
+	return NULL;
+}
+
+uint64_t cost_mean(const struct cost *c, uint64_t unknown)
+{
+	return c->count ? (uint64_t)c->mean_ns : c->guess_ns > 0 ? (uint64_t)c->guess_ns : unknown;
+}
+
+/* Of a normal distribution: 1.28 standard deviations, each 1.25 mean distances. */
+uint64_t cost_t90(const struct cost *c, uint64_t unknown)
+{
+	return c->count          ? (uint64_t)(c->mean_ns + 1.6f * c->off_ns)
+	       : c->guess_ns > 0 ? (uint64_t)c->guess_ns
+				 : unknown;
+}
+
+void cost_learn(struct cost *c, float ns)
+{
+	const float weight = c->count < 8 ? 1.0f / (float)(c->count + 1) : 0.125f;
+	const float off = ns > c->mean_ns ? ns - c->mean_ns : c->mean_ns - ns;
+	if (c->count)
+		c->off_ns += weight * (off - c->off_ns);
+	c->mean_ns += weight * (ns - c->mean_ns);
+	c->count++;
+}
+
+void cost_correct(struct cost *c, float scale)
+{
+	const float bounded = scale > 4 ? 4 : scale < 0.25f ? 0.25f : scale;
+	if (c->count)
+		cost_learn(c, c->mean_ns * bounded);
+}
+
+void costs_forget(void)
+{
+	memset(costs, 0, sizeof costs);
+}

@@ -1,0 +1,41 @@
+/*
+ * What launches of this program take, by (kernel or graph, grid, block, shared memory): as much as
+ * the gate needs to know, learnt from marks.  Any thread reads; values are single words.
+ */
+#ifndef WEIR_HOOK_SCHED_COSTS_H
+#define WEIR_HOOK_SCHED_COSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook/sched/gated.h"
+
+struct cost {
+	uint64_t key;     /* 0: nobody's */
+	const void *what; /* kernel or graph */
+	uint64_t blocks;
+	float mean_ns;     /* 0: never measured */
+	float off_ns;      /* mean distance from it */
+	float guess_ns;    /* from the same kernel in another shape; 0: none */
+	uint32_t count;    /* measurements */
+	uint32_t resident; /* blocks of it that one SM holds; 0: unknown */
+	bool plain;        /* a kernel that may be given to another stream */
+};
+
+/* NULL when there is no room for more. */
+struct cost *costs_of(const struct sched_launch *l);
+
+/* The 90th percentile and the mean; of what was never measured: from the same kernel in another
+ * shape, else `unknown`. */
+uint64_t cost_t90(const struct cost *c, uint64_t unknown);
+uint64_t cost_mean(const struct cost *c, uint64_t unknown);
+
+/* One launch took so long; from several threads at once one may get lost. */
+void cost_learn(struct cost *c, float ns);
+
+/* It and its like took `scale` times what was predicted together. */
+void cost_correct(struct cost *c, float scale);
+
+void costs_forget(void);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * What a best-effort program has in flight, in predicted device time.  Behind about half a budget
+ * of work an event without timing is recorded: a mark.  When it has come, what stands before it is
+ * done; when two come while they are being asked after, the time between is what the work took.
+ */
+#ifndef WEIR_HOOK_SCHED_MARKS_H
+#define WEIR_HOOK_SCHED_MARKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook/sched/costs.h"
+#include "share/segment.h"
+
+#define MARKS      64u
+#define MARK_COSTS 16u /* kinds of launches that one mark remembers */
+
+struct mark {
+	void *event, *stream;
+	uint64_t ns;          /* predicted, of what it stands behind since the mark before */
+	uint64_t recorded_ns; /* when: CLOCK_MONOTONIC */
+	uint32_t launches;
+	uint32_t kinds;
+	int per_thread;
+	bool teaches; /* nothing in it was capped, or is of another stream */
+	struct cost *cost[MARK_COSTS];
+};
+
+struct marks {
+	uint64_t lock;       /* 0, or since when: ticks */
+	const void *context; /* that the events are of */
+	uint32_t head, tail; /* both grow */
+	struct mark next;    /* what was submitted since the last mark */
+	uint64_t submitted_ns, retired_ns;
+	/* The last mark that was seen to come, and what was going on then. */
+	uint64_t came_ns, not_yet_ns;
+	uint64_t others; /* what other programs had submitted by then */
+	void *came_stream;
+	bool came_alone; /* none was active */
+	struct mark ring[MARKS];
+};
+
+static inline uint64_t marks_inflight(const struct marks *m)
+{
+	const uint64_t retired = __atomic_load_n(&m->retired_ns, __ATOMIC_RELAXED);
+	const uint64_t submitted = __atomic_load_n(&m->submitted_ns, __ATOMIC_RELAXED);
+	return submitted > retired ? submitted - retired : 0;
+}
+
+/* A launch that has succeeded; records a mark when `quantum_ns` are together.  Counts what could
+ * not be marked. */
+void marks_add(
+	struct marks *m, struct share_slot *slot, const struct gated *g, uint64_t quantum_ns);
+
+/* A mark behind what has none, so that it can be waited for and what comes next is measured by
+ * itself. */
+void marks_cut(struct marks *m, struct share_slot *slot);
+
+/* Asks after the oldest; learns.  others: the latency programs of the device. */
+void marks_ask(
+	struct marks *m, struct share_slot *slot, const struct share_file *others, uint32_t device);
+
+/* All is done. */
+void marks_retire_all(struct marks *m);
+
+/* Their context ends, or the process is another. */
+void marks_forget(struct marks *m);
+
+#endif

@@ -1,0 +1,159 @@
+/* See member.h. */
+#include "hook/sched/member.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "hook/config.h"
+#include "hook/hook_table.h"
+#include "hook/meta/metadata.h"
+#include "hook/process.h"
+
+static struct member members[MEMBERS];
+static struct share_file *file;
+static int device_count; /* that the driver tells; 0: not asked yet */
+
+static void read_name(char to[SHARE_NAME])
+{
+	const long fd = sys(openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	const long n = sys_failed(fd) ? 0 : sys(read, fd, to, SHARE_NAME - 1);
+	if (!sys_failed(fd))
+		sys(close, fd);
+	to[n > 0 ? n - 1 : 0] = 0; /* it ends with a line feed */
+}
+
+static bool ask_uuid(int device, uint8_t uuid[16])
+{
+	int (*ask)(void *, int) = hook_real[FN_cuDeviceGetUuid_v2];
+	ask = ask ? ask : hook_real[FN_cuDeviceGetUuid];
+	return ask && !ask(uuid, device);
+}
+
+static uint32_t ask_sms(int device)
+{
+	enum { MULTIPROCESSORS = 16 };
+	int n = 0;
+	if (!hook_real[FN_cuDeviceGetAttribute] ||
+		REAL(cuDeviceGetAttribute, int *, int, int)(&n, MULTIPROCESSORS, device) || n < 0)
+		return 0;
+	return (uint32_t)n;
+}
+
+static void outside(const char *why)
+{
+	static const char head[] = "the program is not scheduled: ";
+	char text[128];
+	size_t n = strlen(why);
+	memcpy(text, head, sizeof head - 1);
+	n = n < sizeof text - sizeof head ? n : sizeof text - sizeof head;
+	memcpy(text + sizeof head - 1, why, n);
+	text[sizeof head - 1 + n] = 0;
+	meta_message(text);
+}
+
+static struct share_file *reach_file(void)
+{
+	const char *why = "";
+	char directory[SHARE_PATH];
+	const struct config *c = config_get();
+	if (file)
+		return file;
+	if (*c->share)
+		memcpy(directory, c->share, sizeof directory);
+	else
+		share_directory(directory, NULL);
+	file = share_open(directory, &why);
+	if (!file)
+		outside(why);
+	return file;
+}
+
+static bool join(struct member *m, int ordinal)
+{
+	uint8_t uuid[16];
+	const struct config *c = config_get();
+	struct share_self self = { .class = c->class,
+		.weight = c->weight,
+		.sms = c->sms,
+		.under_mps = c->mps,
+		.deadline_ns = c->deadline_ns,
+		.target_p99_ns = c->target_p99_ns,
+		.max_wait_ns = c->max_wait_ns };
+	if (!reach_file() || !ask_uuid(ordinal, uuid))
+		return false;
+	m->sms = ask_sms(ordinal);
+	m->device_index = share_device(file, uuid, m->sms);
+	if (m->device_index == SHARE_DEVICES)
+		return false;
+	read_name(self.name);
+	m->index = share_claim(file, m->device_index, &self);
+	if (m->index == SHARE_SLOTS) {
+		outside("256 programs share the GPU already");
+		return false;
+	}
+	m->file = file;
+	m->slot = &file->slots[m->index];
+	m->device = &file->devices[m->device_index];
+	return true;
+}
+
+static struct member *joined(struct member *m, int ordinal)
+{
+	uint32_t seen = MEMBER_NONE;
+	if (__atomic_compare_exchange_n(
+		    &m->state, &seen, MEMBER_JOINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		const int kept = errno;
+		m->ordinal = ordinal;
+		seen = join(m, ordinal) ? MEMBER_JOINED : MEMBER_OUTSIDE;
+		__atomic_store_n(&m->state, seen, __ATOMIC_RELEASE);
+		errno = kept;
+	}
+	return seen == MEMBER_JOINED ? m : NULL;
+}
+
+/* Most programs see one device. */
+static int current_device(void)
+{
+	int ordinal = 0;
+	if (!device_count &&
+		(!hook_real[FN_cuDeviceGetCount] || REAL(cuDeviceGetCount, int *)(&device_count)))
+		return -1;
+	if (device_count > 1 &&
+		(!hook_real[FN_cuCtxGetDevice] || REAL(cuCtxGetDevice, int *)(&ordinal)))
+		return -1;
+	return ordinal;
+}
+
+struct member *member_current(void)
+{
+	const int ordinal = current_device();
+	if (ordinal < 0 || ordinal >= (int)MEMBERS)
+		return NULL;
+	struct member *m = &members[ordinal];
+	const uint32_t state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
+	return state == MEMBER_JOINED ? m : state == MEMBER_NONE ? joined(m, ordinal) : NULL;
+}
+
+struct member *member_at(uint32_t i)
+{
+	struct member *m = &members[i];
+	return __atomic_load_n(&m->state, __ATOMIC_ACQUIRE) == MEMBER_JOINED ? m : NULL;
+}
+
+bool member_is_latency(const struct member *m)
+{
+	return __atomic_load_n(&m->slot->grant.class, __ATOMIC_RELAXED) == CLASS_LATENCY;
+}
+
+void members_forget(bool release)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (m && release)
+			share_release(m->file, m->index);
+	}
+	memset(members, 0, sizeof members);
+	device_count = 0;
+}

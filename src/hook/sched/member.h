@@ -1,0 +1,39 @@
+/* This process on one device: its slot of the shared file, and what the gate keeps beside it. */
+#ifndef WEIR_HOOK_SCHED_MEMBER_H
+#define WEIR_HOOK_SCHED_MEMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook/sched/marks.h"
+#include "share/segment.h"
+
+#define MEMBERS 8u /* devices of one process */
+
+enum member_state { MEMBER_NONE, MEMBER_JOINING, MEMBER_JOINED, MEMBER_OUTSIDE };
+
+struct member {
+	uint32_t state; /* enum member_state */
+	int ordinal;    /* CUdevice */
+	struct share_file *file;
+	struct share_device *device;
+	struct share_slot *slot;
+	uint32_t index, device_index; /* of the file */
+	uint32_t sms;
+	struct marks marks;
+	/* Of requests, kept by whoever ends them: mean and mean distance, ns. */
+	float gap_ns, gap_off_ns, every_ns, every_off_ns;
+};
+
+/* The member of the current context's device, joined with the first launch there; NULL: none. */
+struct member *member_current(void);
+
+/* One that has joined, or NULL, by number. */
+struct member *member_at(uint32_t i);
+
+bool member_is_latency(const struct member *m);
+
+/* Nobody shares from now on; `release`: the slots are this process's to give back. */
+void members_forget(bool release);
+
+#endif

@@ -1,0 +1,245 @@
+/* See sched.h: requests of a program, and what a call does between the gate and the driver. */
+#include "hook/sched/sched.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hook/config.h"
+#include "hook/process.h"
+#include "hook/sched/cap.h"
+#include "hook/sched/costs.h"
+#include "hook/sched/marks.h"
+#include "hook/sched/member.h"
+#include "hook/sched/streams.h"
+#include "hook/sched/wait.h"
+
+#define QUANTUM_LEAST 20000u
+#define COPY_LARGE    (1u << 20) /* bytes; smaller ones never wait */
+
+/* ---- requests ---- */
+
+static void learn(float *mean, float *off, float x)
+{
+	const float weight = 0.125f, far = x > *mean ? x - *mean : *mean - x;
+	if (*mean <= 0) {
+		*mean = x;
+		*off = x;
+		return;
+	}
+	*off += weight * (far - *off);
+	*mean += weight * (x - *mean);
+}
+
+static void request_begins(struct member *m)
+{
+	struct share_work *w = &m->slot->work;
+	uint32_t outside = 0;
+	if (!__atomic_compare_exchange_n(
+		    &w->inside, &outside, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	const uint64_t now = clock_monotonic(), before = w->begun_ns;
+	__atomic_store_n(&w->begun_ns, now, __ATOMIC_RELEASE);
+	__atomic_store_n(&w->requests, w->requests + 1, __ATOMIC_RELEASE);
+	if (!member_is_latency(m))
+		return;
+	share_bit_set(m->device->active, m->index);
+	if (before)
+		learn(&m->every_ns, &m->every_off_ns, (float)(now - before));
+	if (w->ended_ns)
+		learn(&m->gap_ns, &m->gap_off_ns, (float)(now - w->ended_ns));
+}
+
+/* Where the distance from one to the next hardly changes, the next can be told. */
+static uint64_t expected(const struct member *m, uint64_t begun, uint64_t ended)
+{
+	const float gap = m->gap_ns, every = m->every_ns;
+	if (gap > 0 && m->gap_off_ns < 0.04f * gap && m->gap_off_ns <= m->every_off_ns)
+		return ended + (uint64_t)gap;
+	if (every > 0 && m->every_off_ns < 0.04f * every)
+		return begun + (uint64_t)every;
+	return 0;
+}
+
+static void request_ends(struct member *m)
+{
+	struct share_work *w = &m->slot->work;
+	uint32_t inside = 1;
+	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || !streams_are_done() ||
+		!__atomic_compare_exchange_n(
+			&w->inside, &inside, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	if (!streams_are_done()) { /* a launch came between, and saw that there is a request */
+		__atomic_store_n(&w->inside, 1, __ATOMIC_SEQ_CST);
+		return;
+	}
+	const uint64_t now = clock_monotonic(), begun = w->begun_ns;
+	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
+	if (!member_is_latency(m))
+		return;
+	__atomic_store_n(&w->next_ns, expected(m, begun, now), __ATOMIC_RELAXED);
+	share_bit_clear(m->device->active, m->index);
+	share_count(m->slot->counts.request, now - begun);
+}
+
+/* ---- before the driver ---- */
+
+/* The SMs that it fills, at one block each until all have one. */
+static void widen(struct member *m, const struct sched_launch *l)
+{
+	const uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	const uint32_t wide = blocks < m->sms ? (uint32_t)blocks : m->sms;
+	if (blocks && __builtin_expect(m->slot->work.widest < wide, 0))
+		__atomic_store_n(&m->slot->work.widest, wide, __ATOMIC_RELAXED);
+}
+
+/* Counted, and the request's begin; NULL: the program is not scheduled. */
+static struct member *enter(const struct sched_launch *l)
+{
+	if (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+		return NULL;
+	struct member *m = member_current();
+	if (!m)
+		return NULL;
+	streams_submit(streams_of(l->stream, l->per_thread));
+	struct share_work *w = &m->slot->work;
+	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0))
+		request_begins(m);
+	widen(m, l);
+	return m;
+}
+
+/* Whether there is anybody to be kept out of the way of. */
+static bool is_regulated(const struct member *m)
+{
+	const struct share_grant *g = &m->slot->grant;
+	const uint32_t mode = __atomic_load_n(&g->mode, __ATOMIC_RELAXED);
+	if (mode == MODE_OPEN || __atomic_load_n(&m->file->arbiter.open, __ATOMIC_RELAXED))
+		return false;
+	return mode == MODE_HOLD || mode == MODE_BUDGET || share_any(m->device->present);
+}
+
+static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
+{
+	const int kept = errno;
+	g->entered = true;
+	g->own_stream = l->stream;
+	g->per_thread = l->per_thread;
+	g->cost = costs_of(l);
+	if (g->cost) {
+		if (!g->cost->count)
+			marks_cut(&m->marks, m->slot); /* it is measured by itself */
+		g->took_ns = cost_mean(g->cost, UNKNOWN_NS);
+		wait_for_turn(g, m, l);
+	}
+	errno = kept;
+}
+
+void sched_kernel(struct gated *g, const struct sched_launch *l)
+{
+	struct member *m = enter(l);
+	if (m && is_regulated(m))
+		regulate(g, m, l);
+}
+
+void sched_other(struct gated *g, const struct sched_launch *l)
+{
+	struct member *m = enter(l);
+	if (m && (l->what || l->bytes >= COPY_LARGE) && is_regulated(m))
+		regulate(g, m, l);
+}
+
+/* ---- behind the driver ---- */
+
+void sched_joined(const struct gated *g)
+{
+	const int kept = errno;
+	cap_leave(g->lane, g->own_stream, g->per_thread);
+	errno = kept;
+}
+
+void sched_passed(const struct gated *g, int result)
+{
+	const int kept = errno;
+	struct member *m = member_current();
+	if (m && !result && g->cost) {
+		const uint64_t half = m->slot->grant.budget_ns / 2;
+		marks_add(&m->marks, m->slot, g, half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
+		__atomic_store_n(
+			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
+	}
+	errno = kept;
+}
+
+void sched_settling(
+	struct settling *s, enum settles what, void *event, void *stream, int per_thread)
+{
+	s->what = what;
+	s->stream = NULL;
+	s->event = event;
+	if (what == SETTLES_ALL)
+		return;
+	if (event && what == SETTLES_STREAM) {
+		if (!streams_of_event(event, &s->stream, &s->upto))
+			s->what = SETTLES_NOTHING;
+		return;
+	}
+	s->stream = streams_find(stream, per_thread);
+	if (!s->stream)
+		s->what = SETTLES_NOTHING;
+	else
+		s->upto = __atomic_load_n(&s->stream->submitted, __ATOMIC_ACQUIRE);
+}
+
+/* Every device of the process: which the work was on, a stream does not say. */
+static void settle_members(void)
+{
+	const bool done = streams_are_done();
+	for (uint32_t i = 0; done && i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (!m)
+			continue;
+		marks_retire_all(&m->marks);
+		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		request_ends(m);
+	}
+}
+
+void sched_settled(const struct settling *s)
+{
+	const int kept = errno;
+	if (s->what == SETTLES_RECORD) {
+		streams_note_event(s->event, s->stream);
+		return;
+	}
+	if (s->what == SETTLES_ALL)
+		streams_retire_all();
+	else
+		streams_retire(s->stream, s->upto);
+	settle_members();
+	errno = kept;
+}
+
+/* ---- life ---- */
+
+void sched_start(void)
+{
+	if (config_get()->sched)
+		__atomic_store_n(&hook_hot.gate, 1, __ATOMIC_RELEASE);
+}
+
+/* What is here is of the parent, its slots too. */
+void sched_forget(void)
+{
+	members_forget(false);
+	streams_forget();
+	costs_forget();
+	cap_forget();
+}
+
+void sched_at_exit(void)
+{
+	if (!process_is_started() || !hook_hot.gate)
+		return;
+	__atomic_store_n(&hook_hot.gate, 0, __ATOMIC_RELEASE);
+	members_forget(true);
+}

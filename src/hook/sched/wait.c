@@ -1,0 +1,153 @@
+/* See wait.h. */
+#include "hook/sched/wait.h"
+
+#include <time.h>
+
+#include "base/sys.h"
+#include "hook/process.h"
+#include "hook/sched/cap.h"
+#include "share/rule.h"
+
+#define AWAKE_NS 200000u /* so long it asks without sleeping */
+#define NAP_NS   50000
+#define DEATH_NS 5000000u /* so often it asks whether they still live */
+#define STALE_NS 1000000000u
+
+struct waiting {
+	uint64_t since_ns, asked_ns; /* 0: not yet */
+	enum rule_reason reason;
+	bool expired;
+};
+
+/* ---- what is seen ---- */
+
+/* Of a request that began longer ago than anybody waits, nothing is known any more. */
+static bool believed(const struct member *m, uint32_t i, uint64_t now)
+{
+	const struct share_slot *s = &m->file->slots[i];
+	const uint64_t begun = __atomic_load_n(&s->work.begun_ns, __ATOMIC_ACQUIRE);
+	return i != m->index && now - begun < m->slot->grant.max_wait_ns;
+}
+
+static bool any_active(const struct member *m, uint64_t now)
+{
+	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
+		uint64_t bits = __atomic_load_n(&m->device->active[w], __ATOMIC_ACQUIRE);
+		for (; bits; bits &= bits - 1)
+			if (believed(m, w * 64 + (uint32_t)__builtin_ctzll(bits), now))
+				return true;
+	}
+	return false;
+}
+
+/* The earliest request that is expected of those whose programs are outside of one. */
+static uint64_t next_request(const struct member *m)
+{
+	uint64_t next = 0;
+	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
+		uint64_t bits = __atomic_load_n(&m->device->present[w], __ATOMIC_RELAXED);
+		for (; bits; bits &= bits - 1) {
+			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
+			const uint64_t at =
+				__atomic_load_n(&m->file->slots[i].work.next_ns, __ATOMIC_RELAXED);
+			if (at && (!next || at < next))
+				next = at;
+		}
+	}
+	return next;
+}
+
+/* Caps need somebody who watches over them. */
+static struct share_grant grant_of(const struct member *m, uint64_t now)
+{
+	struct share_grant g = m->slot->grant;
+	const uint64_t beat = __atomic_load_n(&m->file->arbiter.heartbeat_ns, __ATOMIC_RELAXED);
+	if (g.cap_sms && now > beat + STALE_NS)
+		g.cap_sms = 0;
+	return g;
+}
+
+static enum rule_verdict ask(struct gated *g, struct member *m, struct waiting *w)
+{
+	const uint64_t now = clock_monotonic();
+	const struct share_grant grant = grant_of(m, now);
+	const struct rule_view view = { .active = any_active(m, now),
+		.inflight_ns = marks_inflight(&m->marks),
+		.now_ns = now,
+		.next_ns = grant.ahead_ns ? next_request(m) : 0 };
+	const struct rule_launch launch = { .t90_ns = cost_t90(g->cost, UNKNOWN_NS),
+		.may_be_capped = cap_is_safe(g->cost, m->sms, grant.cap_sms) };
+	return rule_of(&grant, &view, &launch, &w->reason);
+}
+
+/* ---- waiting ---- */
+
+/* Where nobody else watches, whoever waits buries the dead: a bit of theirs would be believed. */
+static void bury(struct member *m, struct waiting *w, uint64_t now)
+{
+	if (now - w->asked_ns < DEATH_NS)
+		return;
+	w->asked_ns = now;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (share_bit(m->device->active, i) && share_is_dead(&m->file->slots[i]))
+			share_release(m->file, i);
+}
+
+static void pause_a_moment(uint64_t waited)
+{
+	const struct timespec nap = { 0, NAP_NS };
+	if (waited > AWAKE_NS) {
+		sys(nanosleep, &nap, NULL);
+		return;
+	}
+	for (int i = 0; i < 16; i++)
+		__builtin_ia32_pause();
+}
+
+/* False: patience has ended. */
+static bool wait_more(struct member *m, struct waiting *w)
+{
+	const uint64_t now = clock_monotonic();
+	if (!w->since_ns)
+		w->since_ns = w->asked_ns = now;
+	w->expired = now - w->since_ns >= m->slot->grant.max_wait_ns;
+	if (w->expired)
+		return false;
+	if (w->reason == REASON_BUDGET && m->marks.head == m->marks.tail)
+		marks_cut(&m->marks, m->slot);
+	pause_a_moment(w->reason == REASON_BUDGET ? 0 : now - w->since_ns);
+	bury(m, w, now);
+	return true;
+}
+
+static void count(struct member *m, const struct waiting *w)
+{
+	struct share_counts *c = &m->slot->counts;
+	const uint64_t waited = clock_monotonic() - w->since_ns;
+	__atomic_fetch_add(&c->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->waited_ns, waited, __ATOMIC_RELAXED);
+	if (w->expired)
+		__atomic_fetch_add(&c->expired, 1, __ATOMIC_RELAXED);
+	share_count(c->wait, waited);
+}
+
+void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
+{
+	struct waiting w = { 0 };
+	enum rule_verdict verdict = ask(g, m, &w);
+	while (verdict == RULE_WAIT) {
+		if (!wait_more(m, &w))
+			break;
+		marks_ask(&m->marks, m->slot, m->file, m->device_index);
+		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		verdict = ask(g, m, &w);
+	}
+	if (verdict == RULE_CAP) {
+		g->lane = cap_enter(
+			m->ordinal, m->slot->grant.cap_sms, l->stream, l->per_thread, &g->stream);
+		if (g->lane)
+			m->slot->counts.capped++;
+	}
+	if (w.since_ns)
+		count(m, &w);
+}

@@ -1,0 +1,195 @@
+/* See arbiter.h. */
+#include "share/arbiter.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS      1000000u
+#define BURY_NS (10 * MS)
+#define TAKE_MS 100 /* so often a process tries to become the arbiter */
+#define FEWEST  50u /* requests that a p99 is told of */
+
+struct arbiter {
+	struct share_file *file;
+	char lock_path[SHARE_PATH + 16];
+	int lock; /* -1: not the arbiter */
+	uint64_t buried_ns;
+	struct policy_state state[SHARE_DEVICES];
+	struct policy_view view;
+	struct share_grant grants[SHARE_SLOTS];
+	uint32_t seen[SHARE_SLOTS][SHARE_BUCKETS]; /* of requests, when p99 was told last */
+	uint64_t p99[SHARE_SLOTS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct arbiter *arbiter_new(struct share_file *f, const char *directory)
+{
+	struct arbiter *a = calloc(1, sizeof *a);
+	if (!a)
+		return NULL;
+	a->file = f;
+	a->lock = -1;
+	snprintf(a->lock_path, sizeof a->lock_path, "%s/arbiter", directory);
+	return a;
+}
+
+bool arbiter_holds(const struct arbiter *a)
+{
+	return a->lock >= 0;
+}
+
+/* The lock goes with the process that holds it, however that ends. */
+static bool take(struct arbiter *a)
+{
+	if (a->lock >= 0)
+		return true;
+	const int fd = open(a->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		return false;
+	}
+	a->lock = fd;
+	if (fd >= 0)
+		a->file->arbiter.pid = (uint32_t)getpid();
+	return fd >= 0;
+}
+
+/* ---- the view ---- */
+
+/* Over the requests since it was told last. */
+static uint64_t p99_of(struct arbiter *a, uint32_t i)
+{
+	uint32_t fresh[SHARE_BUCKETS], all = 0;
+	const uint32_t *now = a->file->slots[i].counts.request;
+	for (uint32_t b = 0; b < SHARE_BUCKETS; b++) {
+		fresh[b] = now[b] - a->seen[i][b];
+		all += fresh[b];
+	}
+	if (all < FEWEST)
+		return a->p99[i];
+	memcpy(a->seen[i], now, sizeof a->seen[i]);
+	return a->p99[i] = share_percentile(fresh, 0.99);
+}
+
+static void look(struct arbiter *a, uint32_t i)
+{
+	const struct share_slot *s = &a->file->slots[i];
+	const uint64_t retired = __atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED);
+	const uint64_t submitted = __atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED);
+	a->view.program[i] = (struct policy_program){ .here = true,
+		.class = s->grant.class,
+		.weight = s->who.weight,
+		.sms = s->who.sms,
+		.widest = s->work.widest,
+		.inside = s->work.inside || submitted > retired,
+		.begun_ns = s->work.begun_ns,
+		.deadline_ns = s->who.deadline_ns,
+		.target_p99_ns = s->who.target_p99_ns,
+		.max_wait_ns = s->grant.max_wait_ns,
+		.retired_ns = retired,
+		.requests = s->work.requests,
+		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0 };
+	a->view.mps = a->view.mps && s->who.under_mps;
+}
+
+static bool is_of(const struct arbiter *a, uint32_t i, uint32_t device)
+{
+	const struct share_slot *s = &a->file->slots[i];
+	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+	       s->who.device == device;
+}
+
+/* How many programs there are. */
+static uint32_t see(struct arbiter *a, uint32_t device, uint64_t now)
+{
+	uint32_t programs = 0;
+	memset(&a->view, 0, sizeof a->view);
+	a->view.now_ns = now;
+	a->view.sms = a->file->devices[device].who.sms;
+	a->view.step = 8; /* what a green context's number of SMs is a multiple of, since sm_90 */
+	a->view.mps = true;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (is_of(a, i, device)) {
+			look(a, i);
+			programs++;
+		}
+	return programs;
+}
+
+/* ---- grants ---- */
+
+/* Word by word: a program that reads meanwhile sees a mixture of two that are both right.  The
+ * class is weir sched's to change. */
+static void put(struct share_grant *to, const struct share_grant *g)
+{
+	__atomic_store_n(&to->budget_ns, g->budget_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->full_below_ns, g->full_below_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->ahead_ns, g->ahead_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->cap_sms, g->cap_sms, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->cap_always, g->cap_always, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
+}
+
+static const struct policy *policy_of(const struct share_file *f)
+{
+	char name[sizeof f->arbiter.policy + 1] = { 0 };
+	memcpy(name, f->arbiter.policy, sizeof f->arbiter.policy);
+	const struct policy *p = policy_find(name);
+	return p ? p : policy_find(POLICY_DEFAULT);
+}
+
+/* When it wants to be asked again. */
+static uint64_t decide(
+	struct arbiter *a, uint32_t device, const struct policy_params *params, uint64_t now)
+{
+	uint64_t again = now + 50 * MS;
+	if (!see(a, device, now))
+		return again;
+	struct policy_params own = *params;
+	if (a->file->arbiter.min_share)
+		own.min_share = a->file->arbiter.min_share / 1e6;
+	policy_of(a->file)->decide(&a->view, &own, &a->state[device], a->grants, &again);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (a->view.program[i].here && is_of(a, i, device))
+			put(&a->file->slots[i].grant, &a->grants[i]);
+	return again;
+}
+
+int arbiter_step(struct arbiter *a, const struct policy_params *params)
+{
+	const uint64_t now = now_ns();
+	uint64_t again = now + 50 * MS;
+	if (!take(a))
+		return TAKE_MS;
+	__atomic_store_n(&a->file->arbiter.heartbeat_ns, now, __ATOMIC_RELEASE);
+	if (now - a->buried_ns > BURY_NS) {
+		share_bury(a->file);
+		a->buried_ns = now;
+	}
+	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
+		if (__atomic_load_n(&a->file->devices[i].who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
+			continue;
+		const uint64_t next = decide(a, i, params, now);
+		again = next < again ? next : again;
+	}
+	const uint64_t wait = again > now ? (again - now) / MS : 0;
+	return wait < 1 ? 1 : (int)wait;
+}
+
+void arbiter_free(struct arbiter *a)
+{
+	if (a && a->lock >= 0)
+		close(a->lock);
+	free(a);
+}

@@ -1,0 +1,30 @@
+/*
+ * The arbiter: reads what programs have published, asks the policy, writes grants.  Whoever holds
+ * the lock of the directory; when that process ends, the next that tries has it.
+ */
+#ifndef WEIR_SHARE_ARBITER_H
+#define WEIR_SHARE_ARBITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "share/policy.h"
+#include "share/segment.h"
+
+struct arbiter;
+
+/* NULL without memory. */
+struct arbiter *arbiter_new(struct share_file *f, const char *directory);
+
+/*
+ * Decides for every device when it is time to, if this process is the arbiter or can become it.
+ * Returns when it wants to be called again: milliseconds from now, at least 1.
+ */
+int arbiter_step(struct arbiter *a, const struct policy_params *params);
+
+bool arbiter_holds(const struct arbiter *a);
+
+/* Another may take over. */
+void arbiter_free(struct arbiter *a);
+
+#endif

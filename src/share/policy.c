@@ -1,0 +1,251 @@
+/* See policy.h. */
+#include "share/policy.h"
+
+#include <string.h>
+
+#define MS        1000000u
+#define SOON_NS   (5 * MS) /* until the next decision while somebody is to be kept away from */
+#define IDLE_NS   (50 * MS)
+#define WINDOW_NS (100 * MS) /* over which shares are looked at */
+#define TURN_NS   (2 * MS)   /* of virtual time that one program may be ahead of another */
+#define TIGHTEST  0.1
+#define AHEAD_NS  40000u /* a request that can be told is expected so much early */
+
+const struct policy_params policy_params_default = {
+	.min_share = 0.02,
+	.budget_ns = 100000,
+	.full_below_ns = 100000,
+};
+
+/* ---- what all have in common ---- */
+
+static struct share_grant plain(
+	const struct policy_program *p, enum share_mode mode, const struct policy_params *params)
+{
+	return (struct share_grant){
+		.class = p->class,
+		.mode = mode,
+		.budget_ns = params->budget_ns,
+		.full_below_ns = UINT64_MAX,
+		.max_wait_ns = p->max_wait_ns,
+	};
+}
+
+static bool any_latency(const struct policy_view *v)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (v->program[i].here && v->program[i].class == CLASS_LATENCY)
+			return true;
+	return false;
+}
+
+/* Who has got less than its floor in the last window goes on for as long as that floor is of the
+ * next, whoever is active. */
+static void look_at_shares(
+	const struct policy_view *v, const struct policy_params *p, struct policy_state *s)
+{
+	const uint64_t passed = v->now_ns - s->window_ns;
+	if (s->window_ns && passed < WINDOW_NS)
+		return;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		const double got = (double)(q->retired_ns - s->retired_then[i]);
+		const bool starved =
+			s->window_ns && q->here && q->inside && q->class == CLASS_BEST_EFFORT &&
+			q->retired_ns >= s->retired_then[i] && got < p->min_share * (double)passed;
+		s->paid_until_ns[i] =
+			starved ? v->now_ns + (uint64_t)(p->min_share * (double)WINDOW_NS) : 0;
+		s->retired_then[i] = q->retired_ns;
+	}
+	s->window_ns = v->now_ns;
+}
+
+static bool is_paid(const struct policy_view *v, const struct policy_state *s, uint32_t i)
+{
+	return v->now_ns < s->paid_until_ns[i];
+}
+
+/* ---- fifo ---- */
+
+static void fifo(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
+	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (v->program[i].here)
+			grants[i] = plain(&v->program[i], MODE_OPEN, p);
+	*ret_again_ns = v->now_ns + IDLE_NS;
+}
+
+/* ---- strict ---- */
+
+static void strict(const struct policy_view *v, const struct policy_params *p,
+	struct policy_state *s, struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
+{
+	look_at_shares(v, p, s);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (!q->here)
+			continue;
+		grants[i] = plain(q, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, p);
+		if (q->class == CLASS_BEST_EFFORT && is_paid(v, s, i))
+			grants[i].mode = MODE_BUDGET;
+	}
+	*ret_again_ns = v->now_ns + (any_latency(v) ? SOON_NS : IDLE_NS);
+}
+
+/* ---- fair ---- */
+
+/* Work by weight; who comes anew begins where the least is, or it would have everything for as long
+ * as the others have run. */
+static double account(const struct policy_view *v, struct policy_state *s)
+{
+	double least = -1;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (!q->here || q->retired_ns < s->seen_ns[i])
+			s->virtual_ns[i] = s->seen_ns[i] = 0;
+		if (!q->here)
+			continue;
+		const uint32_t weight = q->weight ? q->weight : 1;
+		s->virtual_ns[i] += (double)(q->retired_ns - s->seen_ns[i]) / weight;
+		s->seen_ns[i] = q->retired_ns;
+		if (q->inside && (least < 0 || s->virtual_ns[i] < least) && s->virtual_ns[i] > 0)
+			least = s->virtual_ns[i];
+	}
+	return least < 0 ? 0 : least;
+}
+
+static void fair(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
+	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
+{
+	const double least = account(v, s);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (!q->here)
+			continue;
+		if (s->virtual_ns[i] < least - 50.0 * TURN_NS)
+			s->virtual_ns[i] = least;
+		const bool ahead = s->virtual_ns[i] > least + TURN_NS;
+		grants[i] = plain(q, ahead ? MODE_HOLD : MODE_BUDGET, p);
+		grants[i].budget_ns = TURN_NS;
+	}
+	*ret_again_ns = v->now_ns + MS;
+}
+
+/* ---- edf ---- */
+
+/* Time that is left when the rest has run: without a deadline there is always enough. */
+static double slack(const struct policy_view *v, const struct policy_program *q)
+{
+	if (!q->deadline_ns)
+		return 1e18;
+	return (double)(q->begun_ns + q->deadline_ns) - (double)v->now_ns;
+}
+
+static uint32_t most_urgent(const struct policy_view *v)
+{
+	uint32_t first = SHARE_SLOTS;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (q->here && q->inside && q->class == CLASS_LATENCY &&
+			(first == SHARE_SLOTS || slack(v, q) < slack(v, &v->program[first])))
+			first = i;
+	}
+	return first;
+}
+
+static void edf(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
+	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
+{
+	strict(v, p, s, grants, ret_again_ns);
+	const uint32_t first = most_urgent(v);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (first != SHARE_SLOTS && i != first && q->here && q->class == CLASS_LATENCY &&
+			q->deadline_ns && q->inside)
+			grants[i].mode = MODE_HOLD;
+	}
+	*ret_again_ns = v->now_ns + (first == SHARE_SLOTS ? SOON_NS : MS);
+}
+
+/* ---- fit ---- */
+
+/* SMs that are left beside the widest latency program; 0: none worth speaking of. */
+static uint32_t room(const struct policy_view *v)
+{
+	uint32_t widest = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (!q->here || q->class != CLASS_LATENCY)
+			continue;
+		if (!q->widest)
+			return 0;
+		widest = q->widest > widest ? q->widest : widest;
+	}
+	const uint32_t step = v->step ? v->step : 1;
+	const uint32_t left = v->sms > widest ? (v->sms - widest) / step * step : 0;
+	return left >= v->sms / 4 ? left : 0; /* on less, a kernel takes too long to be worth it */
+}
+
+/* Holds the worst of the stated targets: halves what may wait when it is missed, else grows. */
+static void tune(const struct policy_view *v, struct policy_state *s)
+{
+	double worst = 0;
+	if (s->tightness <= 0)
+		s->tightness = 1;
+	if (v->now_ns - s->tuned_ns < WINDOW_NS)
+		return;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		if (q->here && q->target_p99_ns && q->p99_ns) {
+			const double over = (double)q->p99_ns / (double)q->target_p99_ns;
+			worst = over > worst ? over : worst;
+		}
+	}
+	s->tuned_ns = v->now_ns;
+	if (worst > 1)
+		s->tightness *= 0.7;
+	else if (worst > 0 && worst < 0.95)
+		s->tightness *= 1.05;
+	s->tightness = s->tightness < TIGHTEST ? TIGHTEST : s->tightness > 10 ? 10 : s->tightness;
+}
+
+static void fit(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
+	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
+{
+	const uint32_t left = v->mps ? room(v) : 0;
+	strict(v, p, s, grants, ret_again_ns);
+	tune(v, s);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		struct share_grant *g = &grants[i];
+		if (!v->program[i].here || g->mode != MODE_GATE)
+			continue;
+		g->budget_ns = (uint64_t)((double)p->budget_ns * s->tightness);
+		g->full_below_ns = (uint64_t)((double)p->full_below_ns * s->tightness);
+		g->ahead_ns = AHEAD_NS;
+		g->cap_sms = left;
+		g->cap_always = left > 0;
+		g->mode = left ? MODE_CAP : MODE_GATE;
+	}
+}
+
+const struct policy policies[] = {
+	{ "fifo", "nobody waits: what the driver does by itself", fifo },
+	{ "strict", "best effort waits while a latency program is inside a request", strict },
+	{ "fair", "device time by weight, of all programs alike", fair },
+	{ "edf",
+		"strict, and of latency programs the one with the least time to its deadline first",
+		edf },
+	{ "fit",
+		"strict, but under MPS what fits beside the latency programs runs on part of the SMs",
+		fit },
+	{ NULL },
+};
+
+const struct policy *policy_find(const char *name)
+{
+	for (const struct policy *p = policies; p->name; p++)
+		if (!strcmp(p->name, name))
+			return p;
+	return NULL;
+}

@@ -1,0 +1,69 @@
+/*
+ * Who may run when and where: policies as pure functions.  The arbiter of a device asks one some
+ * hundred times a second, the simulation of recorded programs and the tests ask the same.  Programs
+ * then decide launch by launch with what it grants (rule.h).
+ */
+#ifndef WEIR_SHARE_POLICY_H
+#define WEIR_SHARE_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "share/segment.h"
+
+/* One program as the policy sees it. */
+struct policy_program {
+	bool here; /* the slot is taken */
+	enum share_class class;
+	uint32_t weight;
+	uint32_t sms;      /* most that it may use; 0: all */
+	uint32_t widest;   /* SMs that its widest launch fills; 0: not known, a graph say */
+	bool inside;       /* a request, or work that is not done */
+	uint64_t begun_ns; /* of that request */
+	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	uint64_t retired_ns; /* predicted device time that is done, ever growing */
+	uint64_t requests;
+	uint64_t p99_ns; /* of its requests since the last answer but some; 0: too few */
+};
+
+struct policy_view {
+	uint64_t now_ns;
+	uint32_t sms, step; /* of the device; what a number of SMs is a multiple of */
+	bool mps;           /* programs are resident together, caps are of use */
+	struct policy_program program[SHARE_SLOTS];
+};
+
+struct policy_params {
+	double min_share;   /* of the device time, that best-effort programs get at least */
+	uint64_t budget_ns; /* in flight, without another reason */
+	uint64_t full_below_ns;
+};
+
+/* What a policy remembers; zeros at the start. */
+struct policy_state {
+	uint64_t window_ns; /* when the last look at shares was */
+	uint64_t retired_then[SHARE_SLOTS];
+	uint64_t paid_until_ns[SHARE_SLOTS]; /* best effort goes on below its floor */
+	double virtual_ns[SHARE_SLOTS];      /* work by weight, for fair */
+	uint64_t seen_ns[SHARE_SLOTS];       /* retired_ns when virtual_ns was brought up to date */
+	double tightness; /* of the control loop, 1: as params say; smaller: less waits */
+	uint64_t tuned_ns;
+};
+
+/* again_ns: when it wants to be asked again, at the latest. */
+typedef void policy_fn(const struct policy_view *v, const struct policy_params *p,
+	struct policy_state *s, struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns);
+
+struct policy {
+	const char *name, *help;
+	policy_fn *decide;
+};
+extern const struct policy policies[]; /* the last has no name */
+
+/* NULL when there is none of that name. */
+const struct policy *policy_find(const char *name);
+
+#define POLICY_DEFAULT "fit"
+extern const struct policy_params policy_params_default;
+
+#endif

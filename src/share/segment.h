@@ -1,0 +1,207 @@
+/*
+ * The file through which programs that share a GPU know of each other: docs/arbiter-protocol.md.
+ *
+ * Plain words in shared memory, each with one kind of writer; lines of 64 bytes that different
+ * processes write are apart.  What is here is read and written by several programs: every index that comes
+ * out of it is checked, nothing in it is a pointer, no date in it is believed for longer than the
+ * reader's own patience.  Host safe: runs inside other people's programs.
+ */
+#ifndef WEIR_SHARE_SEGMENT_H
+#define WEIR_SHARE_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHARE_MAGIC   "WEIRSHR\n"
+#define SHARE_VERSION 1u
+#define SHARE_DEVICES 16u
+#define SHARE_SLOTS   256u
+#define SHARE_WORDS   (SHARE_SLOTS / 64)
+#define SHARE_NAME    32u
+#define SHARE_PATH    512u
+#define SHARE_LINE    __attribute__((aligned(64)))
+
+enum share_class { CLASS_NONE, CLASS_LATENCY, CLASS_BEST_EFFORT };
+
+/* What a best-effort program is to do while a latency program is inside a request. */
+enum share_mode {
+	MODE_OPEN,   /* nothing is asked */
+	MODE_GATE,   /* wait */
+	MODE_CAP,    /* go to cap_sms SMs what can, wait otherwise */
+	MODE_BUDGET, /* go, as far as the budget allows */
+	MODE_HOLD,   /* wait, whoever is active: it is others' turn */
+};
+
+/* Written by the arbiter and by weir sched. */
+struct share_grant {
+	uint32_t class, mode; /* enum share_class, share_mode */
+	uint32_t cap_sms;     /* 0: no caps */
+	uint32_t
+		cap_always; /* cap what takes longer than full_below_ns also while none is active */
+	uint64_t budget_ns; /* most work in flight; one launch always may */
+	uint64_t full_below_ns; /* t90 that may run at full width */
+	uint64_t ahead_ns;      /* hold what would overlap the next request by so much; 0: don't */
+	uint64_t max_wait_ns;
+} SHARE_LINE;
+
+/* Written by the program: amounts. */
+struct share_work {
+	uint64_t submitted_ns, retired_ns; /* predicted device time, ever growing */
+	uint64_t launches;
+	uint64_t requests; /* begun; odd or even says nothing: see inside */
+	uint64_t begun_ns; /* CLOCK_MONOTONIC of the last request's begin */
+	uint64_t ended_ns; /* and of the end of the last that has ended */
+	uint64_t next_ns;  /* when the next is expected; 0: can't be told */
+	uint32_t inside;
+	uint32_t widest; /* blocks of the widest launch, as SMs that it fills; 0: unknown */
+} SHARE_LINE;
+
+struct share_who {
+	uint32_t pid;
+	uint32_t state;      /* enum share_state */
+	uint64_t start_time; /* of /proc/PID/stat */
+	uint64_t pid_space;  /* inode of its name space of process ids */
+	uint32_t device;     /* index of devices[] */
+	uint32_t weight;
+	uint64_t deadline_ns, target_p99_ns;
+	uint32_t sms; /* most that it may use; 0: all */
+	uint32_t under_mps;
+	char name[SHARE_NAME]; /* of the program, ends with NUL */
+} SHARE_LINE;
+
+/* A request or a wait took so long: four buckets an octave, as share_bucket() has it. */
+#define SHARE_BUCKETS 160u
+struct share_counts {
+	uint64_t waits, waited_ns; /* launches that waited */
+	uint64_t expired;          /* whose patience ended */
+	uint64_t capped;
+	uint64_t predicted_ns, measured_ns, off_ns; /* of work that was predicted and measured */
+	uint64_t contended;                         /* measured in company: taught nothing */
+	uint64_t unmarked;                          /* launches that could not be marked */
+	uint32_t request[SHARE_BUCKETS];
+	uint32_t wait[SHARE_BUCKETS];
+} SHARE_LINE;
+
+struct share_slot {
+	struct share_work work;
+	struct share_grant grant;
+	struct share_who who;
+	struct share_counts counts;
+};
+
+enum share_state { SLOT_FREE, SLOT_CLAIMED, SLOT_LIVE };
+
+struct share_device {
+	uint64_t present[SHARE_WORDS] SHARE_LINE; /* latency programs */
+	uint64_t active[SHARE_WORDS];             /* inside a request */
+	struct {
+		uint32_t state; /* enum share_state */
+		uint32_t sms;
+		uint8_t uuid[16];
+	} who SHARE_LINE;
+};
+
+struct share_file {
+	char magic[8];
+	uint32_t version, size; /* size: of the whole file */
+	struct {
+		uint64_t heartbeat_ns; /* CLOCK_MONOTONIC */
+		uint32_t pid;
+		uint32_t open;      /* all gates */
+		uint32_t stop;      /* weir sched start is to end */
+		uint32_t min_share; /* millionths of the device time; 0: as the policy has it */
+		char policy[16];
+		uint64_t joined; /* slots ever claimed */
+	} arbiter SHARE_LINE;
+	struct share_device devices[SHARE_DEVICES];
+	struct share_slot slots[SHARE_SLOTS];
+};
+
+/* ---- the file ---- */
+
+/* DIR/sched, made when it is not there, mapped.  NULL, and *ret_why says why not. */
+struct share_file *share_open(const char *directory, const char **ret_why);
+
+/* The directory where none is given: "" when its name is too long. */
+void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
+
+/* ---- slots ---- */
+
+/* What a program says of itself. */
+struct share_self {
+	uint32_t class, weight, sms, under_mps;
+	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	char name[SHARE_NAME];
+};
+
+/* The entry of a device, made when it is new; SHARE_DEVICES: there is no room. */
+uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms);
+
+/* A slot of the calling process: SHARE_SLOTS when there is none left. */
+uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_self *self);
+
+void share_release(struct share_file *f, uint32_t slot);
+
+/* The class of a slot changes: its bits with it. */
+void share_set_class(struct share_file *f, uint32_t slot, enum share_class class);
+
+/* Whether its process is known to be gone: of another name space of process ids nobody knows. */
+bool share_is_dead(const struct share_slot *s);
+
+/* Frees the slots of the dead; how many. */
+uint32_t share_bury(struct share_file *f);
+
+/* ---- bits ---- */
+
+static inline bool share_bit(const uint64_t bits[SHARE_WORDS], uint32_t slot)
+{
+	return __atomic_load_n(&bits[slot / 64], __ATOMIC_RELAXED) >> slot % 64 & 1;
+}
+
+static inline void share_bit_set(uint64_t bits[SHARE_WORDS], uint32_t slot)
+{
+	__atomic_fetch_or(&bits[slot / 64], 1ull << slot % 64, __ATOMIC_SEQ_CST);
+}
+
+static inline void share_bit_clear(uint64_t bits[SHARE_WORDS], uint32_t slot)
+{
+	__atomic_fetch_and(&bits[slot / 64], ~(1ull << slot % 64), __ATOMIC_SEQ_CST);
+}
+
+/* Whether any is set. */
+static inline bool share_any(const uint64_t bits[SHARE_WORDS])
+{
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < SHARE_WORDS; i++)
+		all |= __atomic_load_n(&bits[i], __ATOMIC_RELAXED);
+	return all;
+}
+
+/* ---- durations ---- */
+
+/* Four buckets an octave: bucket i holds [share_bucket_ns(i), share_bucket_ns(i + 1)). */
+static inline uint32_t share_bucket(uint64_t ns)
+{
+	if (ns < 4)
+		return (uint32_t)ns;
+	const uint32_t octave = 63 - (uint32_t)__builtin_clzll(ns);
+	const uint32_t at = 4 * (octave - 1) + (uint32_t)(ns >> (octave - 2) & 3);
+	return at < SHARE_BUCKETS ? at : SHARE_BUCKETS - 1;
+}
+
+static inline uint64_t share_bucket_ns(uint32_t i)
+{
+	return i < 4 ? i : (4ull + i % 4) << (i / 4 - 1);
+}
+
+/* The smallest duration, in ns, that the fraction p of all in the buckets does not exceed: the
+ * middle of its bucket, 0 when all are empty. */
+uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p);
+
+static inline void share_count(uint32_t bucket[SHARE_BUCKETS], uint64_t ns)
+{
+	__atomic_fetch_add(&bucket[share_bucket(ns)], 1, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,465 @@
+/* Programs that share a GPU: the shared file, the rule that a program decides by, policies. */
+#include "unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "share/policy.h"
+#include "share/rule.h"
+#include "share/segment.h"
+
+static char directory[64];
+
+static struct share_file *open_file(void)
+{
+	const char *why = NULL;
+	struct share_file *f = share_open(directory, &why);
+	assert_non_null(f);
+	return f;
+}
+
+static int make_directory(void **state)
+{
+	strcpy(directory, "/tmp/weir-sched.XXXXXX");
+	return !mkdtemp(directory);
+}
+
+static int remove_directory(void **state)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/sched", directory);
+	unlink(path);
+	return rmdir(directory);
+}
+
+static const struct share_self latency = { .class = CLASS_LATENCY, .weight = 1, .max_wait_ns = 5 };
+static const struct share_self best_effort = { .class = CLASS_BEST_EFFORT, .weight = 1 };
+
+/* ---- the file ---- */
+
+static void two_who_open_it_see_the_same(void **state)
+{
+	static const uint8_t uuid[16] = { 1, 2, 3 }, other[16] = { 9 };
+	struct share_file *a = open_file(), *b = open_file();
+	assert_ptr_not_equal(a, b);
+	assert_int_equal(share_device(a, uuid, 132), 0);
+	assert_int_equal(share_device(b, other, 16), 1);
+	assert_int_equal(share_device(b, uuid, 132), 0);
+	assert_int_equal(a->devices[0].who.sms, 132);
+	munmap(a, sizeof *a);
+	munmap(b, sizeof *b);
+}
+
+static void it_is_private(void **state)
+{
+	char path[96];
+	struct stat st;
+	munmap(open_file(), sizeof(struct share_file));
+	snprintf(path, sizeof path, "%s/sched", directory);
+	assert_false(stat(path, &st));
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void a_directory_that_others_may_write_to_is_refused(void **state)
+{
+	const char *why = NULL;
+	assert_false(chmod(directory, 0777));
+	assert_null(share_open(directory, &why));
+	assert_non_null(strstr(why, "others may write"));
+	assert_false(chmod(directory, 0700));
+}
+
+static void another_version_is_refused(void **state)
+{
+	const char *why = NULL;
+	struct share_file *f = open_file();
+	f->version++;
+	assert_null(share_open(directory, &why));
+	assert_non_null(strstr(why, "version"));
+	f->version--;
+	munmap(f, sizeof *f);
+}
+
+static void a_link_in_its_place_is_refused(void **state)
+{
+	char path[96];
+	const char *why = NULL;
+	snprintf(path, sizeof path, "%s/sched", directory);
+	unlink(path);
+	assert_false(symlink("/tmp/nowhere", path));
+	assert_null(share_open(directory, &why));
+	assert_false(unlink(path));
+}
+
+/* ---- slots ---- */
+
+/* In a child, since a process has one slot a device. */
+static uint32_t claim_in_child(struct share_file *f, const struct share_self *self, pid_t *ret_pid)
+{
+	int told[2];
+	uint32_t slot = SHARE_SLOTS;
+	assert_false(pipe(told));
+	*ret_pid = fork();
+	if (!*ret_pid) {
+		slot = share_claim(f, 0, self);
+		if (slot < SHARE_SLOTS)
+			share_bit_set(f->devices[0].active, slot);
+		if (write(told[1], &slot, sizeof slot) != sizeof slot)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(told[0], &slot, sizeof slot), sizeof slot);
+	close(told[0]);
+	close(told[1]);
+	return slot;
+}
+
+static void slots_of_the_killed_are_given_back(void **state)
+{
+	pid_t pid;
+	struct share_file *f = open_file();
+	const uint32_t slot = claim_in_child(f, &latency, &pid);
+	assert_in_range(slot, 0, SHARE_SLOTS - 1);
+	assert_true(share_bit(f->devices[0].present, slot));
+	assert_int_equal(share_bury(f), 0);
+	kill(pid, SIGKILL);
+	siginfo_t info;
+	waitid(P_PID, (id_t)pid, &info,
+		WEXITED | WNOWAIT); /* nobody has asked after it: a zombie */
+	assert_true(share_is_dead(&f->slots[slot]));
+	assert_int_equal(share_bury(f), 1);
+	assert_int_equal(share_bury(f), 0);
+	assert_false(share_any(f->devices[0].present));
+	assert_false(share_any(f->devices[0].active));
+	waitpid(pid, NULL, 0);
+	munmap(f, sizeof *f);
+}
+
+static void who_comes_again_has_one_slot(void **state)
+{
+	struct share_file *f = open_file();
+	const uint32_t one = share_claim(f, 0, &best_effort), two = share_claim(f, 0, &latency);
+	uint32_t live = 0;
+	assert_in_range(two, 0, SHARE_SLOTS - 1);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		live += f->slots[i].who.state == SLOT_LIVE;
+	assert_int_equal(live, 1);
+	assert_true(one < SHARE_SLOTS);
+	share_release(f, two);
+	share_release(f, two); /* twice does no harm */
+	munmap(f, sizeof *f);
+}
+
+static void when_all_are_taken_there_is_none(void **state)
+{
+	struct share_file *f = open_file();
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) /* of another name space of process ids */
+		f->slots[i].who = (struct share_who){ .state = SLOT_LIVE, .pid = 1 };
+	assert_int_equal(share_claim(f, 0, &latency), SHARE_SLOTS);
+	memset(f->slots, 0, sizeof f->slots);
+	munmap(f, sizeof *f);
+}
+
+static void the_class_may_change(void **state)
+{
+	struct share_file *f = open_file();
+	const uint32_t i = share_claim(f, 0, &best_effort);
+	assert_int_equal(f->slots[i].grant.mode, MODE_GATE);
+	share_set_class(f, i, CLASS_LATENCY);
+	assert_true(share_bit(f->devices[0].present, i));
+	assert_int_equal(f->slots[i].grant.mode, MODE_OPEN);
+	share_set_class(f, i, CLASS_BEST_EFFORT);
+	assert_false(share_bit(f->devices[0].present, i));
+	share_release(f, i);
+	munmap(f, sizeof *f);
+}
+
+/* ---- durations ---- */
+
+static void each_duration_is_in_its_bucket(void **state)
+{
+	for (uint64_t ns = 1; ns < 1ull << 40; ns += ns / 7 + 1) {
+		const uint32_t i = share_bucket(ns);
+		assert_true(share_bucket_ns(i) <= ns && ns < share_bucket_ns(i + 1));
+	}
+	assert_int_equal(share_bucket(UINT64_MAX), SHARE_BUCKETS - 1);
+}
+
+static void percentiles_are_of_what_is_counted(void **state)
+{
+	static uint32_t bucket[SHARE_BUCKETS];
+	assert_int_equal(share_percentile(bucket, 0.99), 0);
+	for (int i = 0; i < 99; i++)
+		share_count(bucket, 1000);
+	share_count(bucket, 1000000);
+	assert_in_range(share_percentile(bucket, 0.5), 850, 1250);
+	assert_in_range(share_percentile(bucket, 0.99), 850, 1250);
+	assert_in_range(share_percentile(bucket, 0.995), 850000, 1250000);
+}
+
+/* ---- the rule ---- */
+
+#define LONG  ((struct rule_launch){ .t90_ns = 500000, .may_be_capped = true })
+#define SHORT ((struct rule_launch){ .t90_ns = 30000, .may_be_capped = true })
+
+static enum rule_verdict ask(const struct share_grant *g, struct rule_view v, struct rule_launch l)
+{
+	enum rule_reason reason;
+	const enum rule_verdict verdict = rule_of(g, &v, &l, &reason);
+	assert_true(verdict == RULE_WAIT || reason < REASON_COUNT);
+	return verdict;
+}
+
+static void an_open_gate_asks_nothing(void **state)
+{
+	const struct share_grant g = { .mode = MODE_OPEN };
+	assert_int_equal(
+		ask(&g, (struct rule_view){ .active = true, .inflight_ns = 1ull << 40 }, LONG),
+		RULE_GO);
+}
+
+static void who_is_gated_waits_for_requests_and_for_its_budget(void **state)
+{
+	const struct share_grant g = { .mode = MODE_GATE, .budget_ns = 100000 };
+	assert_int_equal(ask(&g, (struct rule_view){ .active = true }, SHORT), RULE_WAIT);
+	assert_int_equal(ask(&g, (struct rule_view){ 0 }, LONG), RULE_GO); /* one always may */
+	assert_int_equal(ask(&g, (struct rule_view){ .inflight_ns = 60000 }, SHORT), RULE_GO);
+	assert_int_equal(ask(&g, (struct rule_view){ .inflight_ns = 80000 }, SHORT), RULE_WAIT);
+}
+
+static void caps_are_for_what_may_be_capped(void **state)
+{
+	const struct share_grant g = { .mode = MODE_CAP,
+		.cap_sms = 64,
+		.cap_always = 1,
+		.budget_ns = 100000,
+		.full_below_ns = 100000 };
+	struct rule_launch other = LONG;
+	other.may_be_capped = false;
+	assert_int_equal(ask(&g, (struct rule_view){ .active = true }, SHORT), RULE_CAP);
+	assert_int_equal(ask(&g, (struct rule_view){ .active = true }, other), RULE_WAIT);
+	assert_int_equal(ask(&g, (struct rule_view){ 0 }, SHORT), RULE_GO);
+	assert_int_equal(ask(&g, (struct rule_view){ 0 }, LONG), RULE_CAP);
+	assert_int_equal(ask(&g, (struct rule_view){ 0 }, other), RULE_GO);
+}
+
+static void what_would_meet_the_next_request_is_held_or_capped(void **state)
+{
+	struct share_grant g = { .mode = MODE_GATE, .budget_ns = 1000000, .ahead_ns = 20000 };
+	const struct rule_view near = { .now_ns = 1000000, .next_ns = 1200000 };
+	assert_int_equal(ask(&g, near, SHORT), RULE_GO);
+	assert_int_equal(ask(&g, near, LONG), RULE_WAIT);
+	g.mode = MODE_CAP;
+	g.cap_sms = 64;
+	assert_int_equal(ask(&g, near, LONG), RULE_CAP);
+	const struct rule_view past = { .now_ns = 1300000,
+		.next_ns = 1200000 }; /* it did not come */
+	assert_int_equal(ask(&g, past, LONG), RULE_GO);
+}
+
+static void nobody_runs_in_others_turn(void **state)
+{
+	const struct share_grant g = { .mode = MODE_HOLD, .budget_ns = UINT64_MAX };
+	assert_int_equal(ask(&g, (struct rule_view){ 0 }, SHORT), RULE_WAIT);
+}
+
+/* ---- policies ---- */
+
+static struct policy_view view;
+static struct policy_state remembered;
+static struct share_grant grants[SHARE_SLOTS];
+
+static void begin_view(bool mps)
+{
+	memset(&remembered, 0, sizeof remembered);
+	view = (struct policy_view){ .now_ns = 1, .sms = 132, .step = 8, .mps = mps };
+	view.program[0] = (struct policy_program){
+		.here = true, .class = CLASS_LATENCY, .widest = 64, .inside = true
+	};
+	view.program[1] = (struct policy_program){
+		.here = true, .class = CLASS_BEST_EFFORT, .inside = true, .weight = 1
+	};
+	view.program[2] = view.program[1];
+}
+
+static uint64_t decide(const char *name)
+{
+	uint64_t again = 0;
+	const uint64_t before = view.now_ns;
+	policy_find(name)->decide(&view, &policy_params_default, &remembered, grants, &again);
+	assert_true(again > before);
+	return again;
+}
+
+static void fifo_leaves_all_alone(void **state)
+{
+	begin_view(true);
+	decide("fifo");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(grants[i].mode, MODE_OPEN);
+}
+
+static void strict_gates_best_effort_only(void **state)
+{
+	begin_view(true);
+	decide("strict");
+	assert_int_equal(grants[0].mode, MODE_OPEN);
+	assert_int_equal(grants[1].mode, MODE_GATE);
+	assert_int_equal(grants[1].cap_sms, 0);
+}
+
+static void fit_caps_beside_the_narrow_under_mps(void **state)
+{
+	begin_view(true);
+	decide("fit");
+	assert_int_equal(grants[1].mode, MODE_CAP);
+	assert_int_equal(grants[1].cap_sms, 64); /* 68 are left, in steps of 8 */
+	view.program[0].widest = 132;
+	decide("fit");
+	assert_int_equal(grants[1].mode, MODE_GATE);
+	assert_int_equal(grants[1].cap_sms, 0);
+	begin_view(false);
+	decide("fit");
+	assert_int_equal(grants[1].mode, MODE_GATE);
+}
+
+/* In which best effort gets half of the device. */
+static void pass_a_second(void)
+{
+	view.now_ns += 1000000000;
+	view.program[1].retired_ns += 500000000;
+	view.program[2].retired_ns += 500000000;
+}
+
+static void fit_tightens_until_the_target_is_met(void **state)
+{
+	begin_view(true);
+	view.program[0].target_p99_ns = 1000;
+	view.program[0].p99_ns = 2000;
+	pass_a_second();
+	decide("fit");
+	const uint64_t first = grants[1].budget_ns;
+	pass_a_second();
+	decide("fit");
+	assert_true(grants[1].budget_ns < first);
+	view.program[0].p99_ns = 500;
+	const uint64_t tight = grants[1].budget_ns;
+	pass_a_second();
+	decide("fit");
+	assert_true(grants[1].budget_ns > tight);
+}
+
+static void the_starved_get_their_floor(void **state)
+{
+	begin_view(true);
+	decide("strict");
+	view.now_ns += 200000000;
+	view.program[2].retired_ns = 100000000; /* slot 1 has got nothing */
+	decide("strict");
+	assert_int_equal(grants[1].mode, MODE_BUDGET);
+	assert_int_equal(grants[2].mode, MODE_GATE);
+}
+
+/* Each runs when it is let; by and by shares are as weights. */
+static void fair_shares_by_weight(void **state)
+{
+	begin_view(false);
+	view.program[0].here = false;
+	view.program[2].weight = 3;
+	for (int turn = 0; turn < 10000; turn++) {
+		decide("fair");
+		view.now_ns += 1000000;
+		const bool one = grants[1].mode != MODE_HOLD, two = grants[2].mode != MODE_HOLD;
+		assert_true(one || two);
+		for (int i = 1; i <= 2; i++)
+			if (grants[i].mode != MODE_HOLD)
+				view.program[i].retired_ns += one && two ? 500000 : 1000000;
+	}
+	const double ratio =
+		(double)view.program[2].retired_ns / (double)view.program[1].retired_ns;
+	assert_true(ratio > 2.9 && ratio < 3.1);
+}
+
+static void edf_lets_the_most_urgent_go_first(void **state)
+{
+	begin_view(false);
+	view.now_ns = 1000;
+	view.program[1].class = CLASS_LATENCY;
+	view.program[0].deadline_ns = 9000;
+	view.program[0].begun_ns = view.program[1].begun_ns = 500;
+	view.program[1].deadline_ns = 4000;
+	decide("edf");
+	assert_int_equal(grants[0].mode, MODE_HOLD);
+	assert_int_equal(grants[1].mode, MODE_OPEN);
+	assert_int_equal(grants[2].mode, MODE_GATE);
+}
+
+/* Whatever a policy sees, who is there gets a mode that exists, and somebody may run. */
+static void no_policy_stops_everybody(void **state)
+{
+	srand(1);
+	for (const struct policy *p = policies; p->name; p++)
+		for (int round = 0; round < 2000; round++) {
+			bool any = false, goes = false;
+			begin_view(rand() & 1);
+			for (int i = 0; i < 6; i++) {
+				struct policy_program *q = &view.program[i];
+				*q = (struct policy_program){ .here = rand() & 1,
+					.class = 1 + (unsigned)rand() % 2,
+					.weight = (unsigned)rand() % 5,
+					.widest = (unsigned)rand() % 133,
+					.inside = true,
+					.begun_ns = (uint64_t)rand(),
+					.deadline_ns = (uint64_t)rand() % 3 * 1000,
+					.retired_ns = (uint64_t)rand() };
+			}
+			view.now_ns = 1ull << 40;
+			decide(p->name);
+			for (int i = 0; i < 6; i++) {
+				any = any || view.program[i].here;
+				goes = goes ||
+				       (view.program[i].here && grants[i].mode != MODE_HOLD);
+				if (view.program[i].here)
+					assert_in_range(grants[i].mode, MODE_OPEN, MODE_HOLD);
+			}
+			assert_true(goes || !any);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_who_open_it_see_the_same),
+		cmocka_unit_test(it_is_private),
+		cmocka_unit_test(a_directory_that_others_may_write_to_is_refused),
+		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(a_link_in_its_place_is_refused),
+		cmocka_unit_test(slots_of_the_killed_are_given_back),
+		cmocka_unit_test(who_comes_again_has_one_slot),
+		cmocka_unit_test(when_all_are_taken_there_is_none),
+		cmocka_unit_test(the_class_may_change),
+		cmocka_unit_test(each_duration_is_in_its_bucket),
+		cmocka_unit_test(percentiles_are_of_what_is_counted),
+		cmocka_unit_test(an_open_gate_asks_nothing),
+		cmocka_unit_test(who_is_gated_waits_for_requests_and_for_its_budget),
+		cmocka_unit_test(caps_are_for_what_may_be_capped),
+		cmocka_unit_test(what_would_meet_the_next_request_is_held_or_capped),
+		cmocka_unit_test(nobody_runs_in_others_turn),
+		cmocka_unit_test(fifo_leaves_all_alone),
+		cmocka_unit_test(strict_gates_best_effort_only),
+		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),
+		cmocka_unit_test(fit_tightens_until_the_target_is_met),
+		cmocka_unit_test(the_starved_get_their_floor),
+		cmocka_unit_test(fair_shares_by_weight),
+		cmocka_unit_test(edf_lets_the_most_urgent_go_first),
+		cmocka_unit_test(no_policy_stops_everybody),
+	};
+	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
