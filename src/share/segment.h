@@ -2,9 +2,9 @@
  * The file through which programs that share a GPU know of each other: docs/arbiter-protocol.md.
  *
  * Plain words in shared memory, each with one kind of writer; lines of 64 bytes that different
- * processes write are apart.  What is here is read and written by several programs: every index that comes
- * out of it is checked, nothing in it is a pointer, no date in it is believed for longer than the
- * reader's own patience.  Host safe: runs inside other people's programs.
+ * processes write are apart.  What is here is read and written by several programs: every index
+ * that comes out of it is checked, nothing in it is a pointer, no date in it is believed for longer
+ * than the reader's own patience.  Host safe: runs inside other people's programs.
  */
 #ifndef WEIR_SHARE_SEGMENT_H
 #define WEIR_SHARE_SEGMENT_H
