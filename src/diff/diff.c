@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "model/statistic.h"
 #include "trace/activity.h"
@@ -34,7 +35,7 @@ const struct diff_total_name diff_total_names[DIFF_TOTALS] = {
 const char *diff_verdict_word(enum diff_verdict v)
 {
 	static const char *const words[] = { NULL, "same", "faster", "slower", "new", "gone" };
-	return words[v];
+	return expect(v <= VERDICT_GONE, "a verdict is one of all") ? words[v] : NULL;
 }
 
 int diff_new(struct diff **ret_d, double threshold_pct)
@@ -116,6 +117,7 @@ static struct diff_row *enter(
 			return NULL;
 		*new = (struct diff_run){ 0 };
 	}
+	expect(!row || row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
 	return row;
 }
 
@@ -138,6 +140,8 @@ static int add_kernels(struct adder *a)
 		const struct kernel_row *k = &r->kernel_rows.v[i];
 		const struct activity_row *w =
 			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
+		expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
+			"the GPU activities of a kernel are one of the rows");
 		struct diff_row *row = enter(a, TABLE_KERNELS, k->name, NULL);
 		if (!row)
 			return -ENOMEM;
@@ -260,6 +264,7 @@ static int add_totals(struct adder *a)
 	if (!v)
 		return -ENOMEM;
 	a->d->totals[a->side].n += DIFF_TOTALS;
+	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_TOTALS, "each run has its totals");
 	memset(v, 0, DIFF_TOTALS * sizeof *v);
 	v[TOTAL_WALL] = (double)r->wall_ns;
 	v[TOTAL_CALLS] = (double)r->calls;
@@ -344,6 +349,7 @@ static double field_of(const struct diff_run *run, enum field field, bool device
 static void fields(const struct diff_row *row, int side, size_t runs, enum field field, bool device,
 	double *out)
 {
+	expect(row->runs[side].n <= runs, "a row is of no more runs than its side has");
 	for (size_t i = 0; i < runs; i++)
 		out[i] = i < row->runs[side].n ? field_of(&row->runs[side].v[i], field, device) : 0;
 }
@@ -469,6 +475,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 			.total_ns = median_of(j, row, s, FIELD_TOTAL, device) };
 	row->by_device = device;
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
+	expect(a->there || b->there, "a row is of one side at least");
 	row->change_ns = b->total_ns - a->total_ns;
 	row->change_pct = change(a->total_ns, b->total_ns);
 	row->p = row->longer = row->factor = NAN;
@@ -494,6 +501,11 @@ static bool is_known(const struct diff *d, enum diff_total t, int side)
 	return t != TOTAL_BUSY || (d->has_device[side] && !d->sampled[side]);
 }
 
+static bool is_share(double value)
+{
+	return isnan(value) || (value >= -1e-9 && value <= 1 + 1e-9);
+}
+
 static void judge_total(struct judge *j, enum diff_total t)
 {
 	struct diff_sum *sum = &j->d->sums[t];
@@ -516,7 +528,24 @@ static void judge_total(struct judge *j, enum diff_total t)
 		(t == TOTAL_DEVICE && j->d->apart))
 		return;
 	sum->p = stat_runs_p(j->a, j->na, j->b, j->nb);
+	expect(is_share(sum->p), "a p-value is a probability");
 	sum->verdict = verdict_of(j->d, sum->change_pct, sum->p);
+}
+
+static void check_rows(const struct diff *d, enum diff_table table)
+{
+	for (size_t i = 0; i < d->rows[table].n; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
+		const bool both = row->value[DIFF_A].there && row->value[DIFF_B].there;
+		expect(is_share(row->p), "a p-value is a probability");
+		expect(is_share(row->longer), "the pairs in which B is longer are a share of all");
+		expect(!both || row->verdict < VERDICT_NEW,
+			"what both sides have is not new or gone");
+		expect(both || row->verdict >= VERDICT_NEW,
+			"what one side has alone is new or gone");
+		expect(!i || fabs(row[-1].change_ns) >= fabs(row->change_ns),
+			"the largest change comes first");
+	}
 }
 
 static int row_order(const void *one, const void *two)
@@ -561,6 +590,7 @@ int diff_finish(struct diff *d)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);
 		if (d->rows[t].n)
 			qsort(d->rows[t].v, d->rows[t].n, sizeof *d->rows[t].v, row_order);
+		check_rows(d, (enum diff_table)t);
 	}
 	free(j.a);
 	free(j.b);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -212,6 +213,7 @@ static void put_rows(
 		put_row(&t, &d->rows[table].v[i]);
 		put++;
 	}
+	expect(put <= rows, "no more rows are shown than there are");
 	page_end_table(p, &t, rows);
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 struct words { /* a part of the expression */
@@ -113,6 +115,8 @@ static bool split(const char *text, struct words *ret_left, enum condition_op *r
 			continue;
 		*ret_op = ops[i].op;
 		*ret_left = trim((struct words){ text, end - n });
+		expect(ret_left->at + ret_left->n <= text + end,
+			"the metric stands before the operator");
 		*ret_value = (struct words){ text + end, strlen(text + end) };
 		return true;
 	}
@@ -229,6 +233,8 @@ int condition_parse(const char *text, struct fail_condition *ret_condition, stru
 			"'%.200s': a number of rows has nothing to be compared with in A; write a "
 			"plain number",
 			text);
+	expect(e || (g.table < DIFF_TABLES && g.total < DIFF_TOTALS),
+		"what a condition is about is in the tables");
 	if (!e)
 		*ret_condition = g;
 	return e;
@@ -345,6 +351,8 @@ static void judge_rows(const struct fail_condition *g, const struct diff *d, str
 		j->value = value;
 		j->where = row->name;
 	}
+	expect(!j->failed == !j->rows, "a condition fails if it does for a row");
+	expect(j->rows <= d->rows[g->table].n, "rows that fail are part of all");
 }
 
 static void count_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
@@ -352,6 +360,9 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 	static const enum diff_verdict verdicts[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_NEW,
 		VERDICT_GONE };
 	uint64_t n = 0;
+	if (!expect(g->metric - METRIC_SLOWER < sizeof verdicts / sizeof verdicts[0],
+		    "rows are counted by a verdict"))
+		return;
 	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
 		return; /* nobody judged */
 	for (size_t i = 0; i < d->rows[g->table].n; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -19,6 +20,9 @@ static uint32_t name_of(struct flame *f, const char *name)
 uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, const char *name)
 {
 	const uint32_t id = name_of(f, name);
+	if (!expect(parent == FLAME_NONE || parent < f->nodes.n,
+		    "a frame stands in one that is there"))
+		return FLAME_NONE;
 	if (parent == FLAME_NONE && f->nodes.n)
 		return FLAME_NONE;
 	uint32_t *index =
@@ -35,6 +39,8 @@ uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, con
 		.first_child = FLAME_NONE,
 		.next = FLAME_NONE,
 		.kind = (uint16_t)kind };
+	expect(parent == FLAME_NONE || f->nodes.v[parent].depth < UINT16_MAX,
+		"frames are no deeper than can be counted");
 	if (parent != FLAME_NONE)
 		new->depth = (uint16_t)(f->nodes.v[parent].depth + 1);
 	return *index = (uint32_t)(f->nodes.n - 1);
@@ -42,6 +48,8 @@ uint32_t flame_child(struct flame *f, uint32_t parent, enum frame_kind kind, con
 
 void flame_add(struct flame *f, uint32_t node, uint64_t ns)
 {
+	if (!expect(node < f->nodes.n, "what weighs is one of all frames"))
+		return;
 	struct flame_node *n = &f->nodes.v[node];
 	n->self_ns = sat_add(n->self_ns, ns);
 	n->count++;
@@ -74,6 +82,19 @@ static int smaller_first(const void *one, const void *two)
 	return names ? names : (int)b->kind - (int)a->kind;
 }
 
+static void check(const struct flame *f)
+{
+	uint64_t self_ns = 0;
+	for (size_t i = 0; i < f->nodes.n; i++) {
+		const struct flame_node *n = &f->nodes.v[i];
+		self_ns = sat_add(self_ns, n->self_ns);
+		expect(n->name < f->names.n, "the name of a frame is one of all");
+		expect(!i || n->total_ns <= f->nodes.v[n->parent].total_ns,
+			"a frame takes no longer than the one around it");
+	}
+	expect(!f->nodes.n || self_ns == f->nodes.v[0].total_ns, "all frames add up to the root");
+}
+
 /* Linked smallest first, so that each list comes out with the largest in front. */
 void flame_finish(struct flame *f)
 {
@@ -82,7 +103,7 @@ void flame_finish(struct flame *f)
 		struct flame_node *n = &f->nodes.v[i];
 		n->total_ns = sat_add(n->total_ns, n->self_ns);
 		n->first_child = n->next = FLAME_NONE;
-		if (i) {
+		if (i && expect(n->parent < i, "frames come after those they stand in")) {
 			struct flame_node *p = &f->nodes.v[n->parent];
 			p->total_ns = sat_add(p->total_ns, n->total_ns);
 		}
@@ -99,6 +120,7 @@ void flame_finish(struct flame *f)
 		p->first_child = at;
 	}
 	free(order);
+	check(f);
 }
 
 /* ---- folded stacks ---- */
@@ -120,6 +142,7 @@ static uint32_t path_of(const struct flame *f, uint32_t node, uint32_t *path)
 	uint32_t n = 0;
 	for (uint32_t i = node; i && i != FLAME_NONE && n < DEPTH_MOST; i = f->nodes.v[i].parent)
 		path[n++] = i;
+	expect(n == f->nodes.v[node].depth, "a frame is as deep as its path is long");
 	return n;
 }
 

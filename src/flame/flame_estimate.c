@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/expect.h"
 #include "model/report.h"
 #include "trace/activity.h"
 
@@ -36,6 +37,7 @@ void flame_estimate(struct flame *f, const struct report *r)
 		n->total_ns = 0;
 		if (n->kind != FRAME_KERNEL)
 			continue;
+		expect(n->name < f->names.n, "the name of a frame is one of all");
 		double once = factor ? factor[n->name] : 0;
 		if (once <= 0)
 			once = factor_of(r, f->names.v[n->name]);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/progress.h"
 #include "event/decode.h"
 #include "flame/flame.h"
@@ -147,6 +148,8 @@ static void nest_spans(struct reader *r)
 	NESTED(r->spans);
 	for (size_t i = 0; i < r->spans.n; i++) {
 		struct span *s = &r->spans.v[i];
+		if (!expect(s->at.parent == NONE || s->at.parent < i, "ranges inside come later"))
+			s->at.parent = NONE;
 		s->depth = s->at.parent == NONE ? 0 : r->spans.v[s->at.parent].depth + 1;
 	}
 }
@@ -168,7 +171,8 @@ static uint32_t span_node(struct reader *r, uint32_t i)
 	while (i != NONE && r->spans.v[i].depth >= RANGES_DEEP)
 		i = r->spans.v[i].at.parent;
 	for (; i != NONE && r->spans.v[i].node == NONE; i = r->spans.v[i].at.parent)
-		path[n++] = &r->spans.v[i];
+		if (expect(n < RANGES_DEEP, "the ranges around are no more than there is room for"))
+			path[n++] = &r->spans.v[i];
 	uint32_t node = i == NONE ? thread_frame(r, of->process, of->tid) : r->spans.v[i].node;
 	while (n-- > 0) {
 		const uint32_t name = path[n]->name;
@@ -214,6 +218,7 @@ static void give_links(struct reader *r, const struct record *c, uint32_t node)
 
 static void leave(struct reader *r)
 {
+	expect(r->depth > 0, "a call is left that was entered");
 	const struct open_call *c = &r->stack[--r->depth];
 	uint64_t self = c->ns > c->inside_ns ? c->ns - c->inside_ns : 0;
 	uint32_t node = c->node;
@@ -302,6 +307,7 @@ static int read_threads(struct reader *r)
 /* The frame of the call behind a link. */
 static uint32_t link_frame(struct reader *r, const struct call_link *l)
 {
+	expect((size_t)(l - r->links.v.v) < r->links.v.n, "the link of an activity is one of all");
 	uint32_t *node = &r->link_node[l - r->links.v.v];
 	if (*node == NONE) { /* its call is not in the trace */
 		const uint32_t around = node_at(r, l->process, l->tid, l->ticks);
@@ -353,6 +359,7 @@ static int take_activity(struct reader *r)
 						      : kernel_text(r, name));
 		if (node == NONE)
 			return -ENOMEM;
+		expect(w.end_ns >= w.start_ns, "an activity ends after it began");
 		flame_add(r->f, node, w.end_ns - w.start_ns);
 	}
 	return e;

@@ -9,6 +9,8 @@
 
 #include "hint/hint_facts.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define HOPE_SHOWN 0.03 /* gain times confidence: a small one that is doubtful helps nobody */
@@ -27,6 +29,7 @@ int hint_add(struct hints *to, const struct hint_rule *rule, double gain, double
 	char *where, char *evidence)
 {
 	struct hint *new = NULL;
+	expect(confidence >= 0 && confidence <= 1, "a confidence is between 0 and 1");
 	const bool little = gain < GAIN_SHOWN || gain * confidence < HOPE_SHOWN; /* not of NAN */
 	if (where && evidence && !little)
 		new = array_push(&to->v);
@@ -57,6 +60,24 @@ static int hint_order(const void *one, const void *two)
 	return strcmp(a->where, b->where);
 }
 
+static bool has_share(const struct hint *h)
+{
+	return isnan(h->gain) || (h->gain >= GAIN_SHOWN && h->gain <= 1);
+}
+
+static void check(const struct hints *h)
+{
+	uint64_t idle = 0;
+	for (size_t i = 0; i < h->v.n; i++) {
+		expect(has_share(&h->v.v[i]), "a gain is a share of the analysed time");
+		expect(!i || hint_order(&h->v.v[i - 1], &h->v.v[i]) <= 0,
+			"the hint that gains most comes first");
+	}
+	for (int c = 0; c < GAP_CAUSES; c++)
+		idle = sat_add(idle, h->idle_gaps[c].ns);
+	expect(idle <= h->counted_ns, "idle gaps are part of the analysed time");
+}
+
 static int ask_rules(const struct hint_facts *f, struct hints *h)
 {
 	int e = 0;
@@ -69,6 +90,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	h->cut = f->cut;
 	memcpy(h->idle_gaps, f->idle_gaps, sizeof h->idle_gaps);
 	h->sampled = f->report->sampled;
+	check(h);
 	return e;
 }
 

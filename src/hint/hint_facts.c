@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/demangle.h"
@@ -104,6 +105,8 @@ static int keep_activity(struct reader *d, const struct gpu_activity *w)
 	*to = new;
 	to->call = (uint32_t)(d->f->activities.n -
 			      1); /* until it is known: where its correlation is */
+	expect(d->correlations.n == d->f->activities.n && d->processes.n == d->f->activities.n,
+		"each activity has a correlation and a process beside it");
 	*correlation = w->valid & GPU_HAS_CORRELATION ? w->correlation : 0;
 	*process = d->buf.ref->process;
 	return 0;
@@ -282,6 +285,8 @@ static void drop_inner(struct hint_facts *f)
 			last->legacy &= !(c->kind == HINT_LAUNCH && !c->legacy);
 			continue;
 		}
+		expect(!last || last->thread < c->thread || last->begin_ns <= c->begin_ns,
+			"the calls of a thread come in the order of time");
 		f->calls.v[n++] = *c;
 	}
 	f->calls.n = n;
@@ -307,6 +312,10 @@ static void join_activity(struct reader *d)
 	size_t hint = 0;
 	for (size_t i = 0; i < f->activities.n; i++) {
 		struct hint_activity *w = &f->activities.v[i];
+		if (!expect(w->call < d->correlations.n, "an activity knows its correlation")) {
+			w->call = HINT_NONE;
+			continue;
+		}
 		const uint64_t correlation = d->correlations.v[w->call];
 		const struct call_link *l =
 			correlation ? links_find(&d->f->report->links, d->processes.v[w->call],
@@ -325,6 +334,9 @@ static void join_streams(struct reader *d)
 	for (size_t i = 0; i < f->activities.n; i++) {
 		const struct hint_activity *w = &f->activities.v[i];
 		const struct hint_call *c = w->call == HINT_NONE ? NULL : &f->calls.v[w->call];
+		expect(w->stream < f->streams.n, "the stream of an activity is one of all");
+		expect(!c || c->kind < HINT_CALLS,
+			"the call of an activity is of a kind that counts");
 		struct hint_stream *s = &f->streams.v[w->stream];
 		if (!c || w->kind != GPU_KERNEL)
 			continue;
@@ -346,6 +358,7 @@ static int add_device(struct hint_facts *f, const struct meta_device *m)
 	if (!new)
 		return -ENOMEM;
 	const unsigned major = m->capability >> 16, minor = m->capability & 0xffff;
+	expect(m->name < f->report->meta.names.n, "the name of a device is one of all");
 	*new = (struct hint_device){ .device = m->device,
 		.name = f->report->meta.names.v[m->name].text,
 		.multiprocessors = m->multiprocessors,

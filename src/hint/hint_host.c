@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 
 #include "base/banned.h"
@@ -31,6 +32,8 @@ static struct saving saving_of(const struct hint_facts *f, enum gap_cause cause,
 static char *gap_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
 {
 	struct number ns, mean;
+	if (!expect(s->count, "what is said of idle gaps is of some"))
+		return NULL;
 	return hint_text("%s %llu times: %s in all (%.0f %% of the analysed time), mean %s%s", what,
 		(unsigned long long)s->count, number_ns(&ns, s->ns),
 		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
@@ -59,6 +62,7 @@ HINT_RULE(launch_bound)
 		kernels += f->kernels.v[i].count;
 		in_graphs += f->kernels.v[i].graph_count;
 	}
+	expect(in_graphs <= kernels, "kernels of graphs are part of all");
 	struct saving s = saving_of(f, GAP_LAUNCH, GRAPH_NS);
 	const struct saving between = saving_of(f, GAP_BETWEEN, GRAPH_NS);
 	struct number graphs;

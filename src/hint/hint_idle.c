@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/map.h"
 #include "model/host_time.h"
 
@@ -87,6 +88,14 @@ static enum gap_cause cause_of(const struct gap *p, const struct idle *i)
 	return cause_of_state(i->blocked);
 }
 
+static uint64_t sum_of(const struct split *s)
+{
+	uint64_t ns = 0;
+	for (int c = 0; c < GAP_CAUSES; c++)
+		ns = sat_add(ns, s->ns[c]);
+	return ns;
+}
+
 /* The report's parts of the idle gap; *at goes on to the first of the next. */
 static struct split split_gap(const struct hint_facts *f, const struct gap *p, size_t *at)
 {
@@ -96,6 +105,7 @@ static struct split split_gap(const struct hint_facts *f, const struct gap *p, s
 		(*at)++;
 	for (; *at < a->idle.n && a->idle.v[*at].until_ns == p->to; (*at)++)
 		s.ns[cause_of(p, &a->idle.v[*at])] += a->idle.v[*at].ns;
+	expect(sum_of(&s) <= p->to - p->from, "the causes of an idle gap are part of it");
 	return s;
 }
 
@@ -104,6 +114,8 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 	for (; *i < f->activities.n; (*i)++) {
 		const struct hint_activity *w = &f->activities.v[*i];
 		const uint64_t from = *covered;
+		expect(!*i || w[-1].start_ns <= w->start_ns,
+			"activities come in the order of time");
 		*covered = w->end_ns > from ? w->end_ns : from;
 		if (*i && w->start_ns > from) {
 			*ret = (struct gap){ from, w->start_ns, w };
@@ -144,6 +156,7 @@ static int add_turn(struct turns *t, const struct gap *p)
 		const uint64_t less = ns < *kept ? ns : *kept;
 		*kept = ns > *kept ? ns : *kept;
 		ns = less;
+		expect(!i || *kept <= kept[-1], "the longest idle gaps of a turn come first");
 	}
 	return 0;
 }
@@ -178,6 +191,8 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	}
 	if (e)
 		return e;
+	expect(!f->activities.n || idle <= covered - f->activities.v[0].start_ns,
+		"idle gaps lie between the first activity and the last");
 	f->counted_ns = f->activities.n ? covered - f->activities.v[0].start_ns - idle : 0;
 	covered = 0;
 	for (size_t i = 0, at = 0; next_gap(f, &i, &covered, &p);)
@@ -197,6 +212,8 @@ static void sum_alone(struct hint_facts *f)
 		const uint64_t from = w->start_ns > covered ? w->start_ns : covered;
 		const uint64_t to = w->end_ns < next ? w->end_ns : next;
 		w->alone_ns = to > from ? to - from : 0;
+		expect(w->alone_ns <= w->end_ns - w->start_ns,
+			"an activity is alone while it runs");
 		covered = w->end_ns > covered ? w->end_ns : covered;
 		if (w->kernel != HINT_NONE)
 			f->kernels.v[w->kernel].alone_ns += w->alone_ns;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -81,6 +82,8 @@ static bool fit_of(const struct hint_facts *f, const struct hint_kernel *k, stru
 		.smem_static_bytes = k->shared_static,
 		.smem_dynamic_bytes = k->shared_dynamic };
 	t.o = occupancy_of(t.d->limits, &t.launch);
+	expect(t.o.warps <= t.d->limits->warps_per_sm,
+		"no more warps live on a multiprocessor than it has room for");
 	t.resident = (uint64_t)t.o.blocks * t.d->multiprocessors;
 	*ret = t;
 	return t.o.blocks;
@@ -217,6 +220,8 @@ static double block_gain(const struct fit *t, uint32_t *ret_block, uint32_t *ret
 	if (occupancy_share(t, t->o.warps) > OCCUPANCY_LOW)
 		return 0;
 	*ret_block = best_block(t, ret_warps);
+	if (!expect(*ret_warps >= t->o.warps, "the block size advised fills no less"))
+		return 0;
 	return 1 - (double)t->o.warps / *ret_warps;
 }
 
@@ -260,6 +265,9 @@ static bool step_of(const struct fit *t, enum occupancy_limit limit, enum occupa
 		return false;
 	s.cliff = occupancy_more(t->d->limits, &t->launch, knob);
 	if (!s.cliff.found)
+		return false;
+	if (!expect(s.cliff.value < now && s.cliff.warps > t->o.warps,
+		    "one more block fits with less of what limits"))
 		return false;
 	s.gain = 1 - (double)t->o.warps / s.cliff.warps;
 	s.near = knob == OCCUPANCY_BY_REGS ? now - s.cliff.value <= 8

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "memory/memory.h"
 #include "trace/activity.h"
@@ -138,6 +139,7 @@ static int loop_copies(
 	struct number bytes, time;
 	if (l.sum.count < COPIES_LEAST || gain < 0.1)
 		return 0;
+	expect(l.same <= l.sum.count, "copies of the same memory are part of all");
 	const bool same = l.same * 10 >= l.sum.count * 8;
 	return hint_add(to, rule, gain, same ? 0.7 : 0.5,
 		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
@@ -201,6 +203,8 @@ HINT_RULE(fragmentation)
 		return 0;
 	/* Free extents that nobody made by freeing are the rest of the driver's pages. */
 	const struct memory_use *u = &f->report->memory[MEMORY_DEVICE];
+	expect(share <= 1 && s->pages.largest_bytes <= s->pages.free_bytes,
+		"one free extent is part of all");
 	if (u->allocated_bytes - u->live_bytes < s->pages.free_bytes / 2)
 		return 0;
 	return hint_add(to, rule, NAN, 0.6, hint_text("memory on the GPU, at its peak"),

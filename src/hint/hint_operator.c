@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 
 #include "base/banned.h"
@@ -151,6 +152,8 @@ static double ns_at(const struct sequence *s, size_t i)
 static void add_group(
 	const struct sequence *s, size_t from, size_t to, double fused_ns, struct runs *r)
 {
+	if (!expect(from < to && to <= s->n, "kernels that could be one follow on each other"))
+		return;
 	const uint32_t first = s->f->activities.v[s->v[from]].kernel,
 		       last = s->f->activities.v[s->v[to - 1]].kernel;
 	r->again += r->groups && first == r->first && last == r->last;
@@ -282,6 +285,9 @@ static int fuse(const struct hint_facts *f, const struct hint_rule *rule, struct
 	struct number ns;
 	const int e = each_sequence(f, &r, look);
 	const double gain = facts_share(f, r.all_ns - r.fused_ns);
+	expect(r.fused_ns <= r.all_ns * (1 + 1e-9),
+		"one kernel takes no longer than those it replaces");
+	expect(r.again <= r.groups, "groups that come again are part of all");
 	/* What follows on each other by chance differs from time to time. */
 	if (e || r.groups < least || gain < GAIN_LEAST || 3 * r.again < r.groups)
 		return e;

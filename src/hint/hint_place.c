@@ -5,6 +5,8 @@
 
 #include "memory/memory.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define QUERIES_MOST 100000u /* calls whose range is looked for */
@@ -32,6 +34,7 @@ static size_t make_queries(const struct hint_facts *f, uint8_t kind, struct rang
 	size_t n = 0;
 	for (size_t i = 0; i < f->calls.n && n < QUERIES_MOST; i++) {
 		const struct hint_call *c = &f->calls.v[i];
+		expect(c->thread < f->threads.n, "the thread of a call is one of all");
 		const struct hint_thread *t = &f->threads.v[c->thread];
 		if (c->kind == kind)
 			v[n++] = (struct range_query){
@@ -84,5 +87,6 @@ char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwis
 	const uint32_t range = usual_range(f, kind);
 	if (range == META_NONE)
 		return hint_text("%s", fn->name);
+	expect(range < f->report->meta.names.n, "the name of a range is one of all");
 	return hint_text("%s, mostly in %s", fn->name, f->report->meta.names.v[range].text);
 }

@@ -10,6 +10,8 @@
 
 #include "model/tally.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define LAUNCHES_LEAST 4u
@@ -21,6 +23,8 @@ static void count_kernels(struct hint_facts *f)
 	for (size_t i = 0; i < f->activities.n; i++) {
 		const struct hint_activity *w = &f->activities.v[i];
 		if (w->kernel == HINT_NONE)
+			continue;
+		if (!expect(w->kernel < f->kernels.n, "the kernel of an activity is one of all"))
 			continue;
 		struct hint_kernel *k = &f->kernels.v[w->kernel];
 		k->count++;
@@ -57,10 +61,12 @@ void facts_window(struct hint_facts *f)
 	size_t from = 0, to = f->activities.n;
 	if (kernel == HINT_NONE)
 		return;
-	while (f->activities.v[from].kernel != kernel)
+	while (from < to && f->activities.v[from].kernel != kernel)
 		from++;
-	while (f->activities.v[to - 1].kernel != kernel)
+	while (from < to && f->activities.v[to - 1].kernel != kernel)
 		to--;
+	if (!expect(to - from >= LAUNCHES_LEAST, "the kernel that takes most time ran that often"))
+		return;
 	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->activities.n) / 2)
 		return;
 	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof *f->activities.v);
