@@ -484,8 +484,9 @@ static int add_edge(struct export *x, const struct range *g, uint64_t ticks, enu
 static int add_span(struct export *x, const struct range *g)
 {
 	struct perfetto *s = x->state;
-	int e = add_edge(x, g, g->ticks, g->dur ? TYPE_BEGIN : TYPE_INSTANT);
-	if (!e && g->dur)
+	const bool instant = range_end(g) == g->ticks;
+	int e = add_edge(x, g, g->ticks, instant ? TYPE_INSTANT : TYPE_BEGIN);
+	if (!e && !instant)
 		e = add_edge(x, g, range_end(g), TYPE_END);
 	uint64_t *track = e ? NULL : array_push(&s->span_tracks);
 	if (!track)

@@ -14,6 +14,7 @@
 #define ID_MOST    0xfeffu      /* ids behind it are meta records */
 #define NAME_MOST  120u         /* of a function */
 
+#define DECLARED   16u          /* ids at the end that are for what importers declare */
 /* ---- texts ---- */
 
 static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
@@ -150,8 +151,8 @@ static const char *class_of(const char *name)
 static int new_function(struct store *s, const char *name, size_t bytes, uint32_t *ret_fn)
 {
 	char clean[NAME_MOST + 1], line[NAME_MOST + 64];
-	if (s->next_fn > ID_MOST) {
-		*ret_fn = ID_MOST;
+	if (s->next_fn > ID_MOST - DECLARED) {
+		*ret_fn = ID_MOST - DECLARED;
 		return 0;
 	}
 	const size_t length = clean_name(clean, name, bytes);

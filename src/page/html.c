@@ -255,7 +255,7 @@ static int put_flame(struct writer *w, const struct flame *f)
 	size_t frames = 0;
 	if (!f || !f->nodes.v[0].total_ns)
 		return fputs("null", w->out) < 0 ? -EIO : 0;
-	while (frames_of(f, least) > FRAMES_MOST)
+	while (frames_of(f, least) > FRAMES_MOST && least <= UINT64_MAX / 2)
 		least *= 2;
 	for (uint32_t i = 0; i != FLAME_NONE; i = next_frame(f, i, least)) {
 		const struct flame_node *n = &f->nodes.v[i];

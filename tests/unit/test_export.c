@@ -153,7 +153,7 @@ static void sum_event(struct summary *s, struct message event, uint64_t ns)
 	assert_true(ns >= s->last[track]);
 	s->last[track] = ns;
 	assert_true(find(event, 9, &f));
-	s->depth[track] += f.value == 1 ? 1 : -1;
+	s->depth[track] += f.value == 1 ? 1 : f.value == 2 ? -1 : 0; /* 3: an instant */
 	assert_true(s->depth[track] >= 0);
 	s->begins += f.value == 1;
 	s->ends += f.value == 2;
@@ -321,6 +321,27 @@ static void perfetto_has_devices_and_arrows(void **state)
 	for (size_t i = 0; i < COUNT_OF(words); i++)
 		if (!strstr(s.interned, words[i]))
 			fail_msg("no %s in %s", words[i], s.interned);
+	free(out);
+}
+
+/* It has no time left to end in, so it is an instant, and nothing is there to be ended. */
+static void a_range_at_the_end_of_the_clock_is_an_instant(void **state)
+{
+	const struct range last = {
+		.ticks = UINT64_MAX, .dur = 9, .tid = 101, .name = 2, .kind = RANGE_NVTX_SPAN
+	};
+	size_t bytes;
+	struct error err;
+	end(state);
+	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+	maker_chunk(m, CHUNK_RANGES, 100, 101, &last, sizeof last);
+	maker_finish(m, 3000000, false);
+	assert_int_equal(trace_open(FILE_NAME, &trace, &err), 0);
+	decoder.schema = &trace->schema;
+	char *out = exported("perfetto", &bytes);
+	const struct summary s = sum_file(out, bytes);
+	assert_int_equal(s.begins, 0);
+	assert_int_equal(s.ends, 0);
 	free(out);
 }
 
@@ -641,6 +662,8 @@ int main(void)
 		cmocka_unit_test(perfetto_slices_nest),
 		cmocka_unit_test_setup_teardown(
 			perfetto_has_devices_and_arrows, begin_with_work, begin_again),
+		cmocka_unit_test_teardown(
+			a_range_at_the_end_of_the_clock_is_an_instant, begin_again),
 		cmocka_unit_test(messages_know_their_length),
 		cmocka_unit_test(chrome_is_json),
 		cmocka_unit_test(arguments_of_operators_are_json_whatever_was_recorded),

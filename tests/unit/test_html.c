@@ -407,6 +407,32 @@ static void a_recorded_kernel_is_linked_to_its_call(void **state)
 	close_page(&p);
 }
 
+/* More than a page has room for, of which none is short enough to be left out. */
+static void frames_as_long_as_the_clock_are_drawn(void **state)
+{
+	struct flame *f = calloc(1, sizeof *f);
+	char name[16], *text;
+	struct page p;
+	size_t bytes;
+	assert_non_null(f);
+	assert_int_equal(0, flame_child(f, FLAME_NONE, FRAME_ALL, "all"));
+	for (int i = 0; i < 20001; i++) {
+		snprintf(name, sizeof name, "%d", i);
+		flame_add(f, flame_child(f, 0, FRAME_KERNEL, name), 1ull << 63);
+	}
+	flame_finish(f);
+	open_page(&p, "_Z4axpyPfS_f");
+	struct html h = p.h;
+	h.host = f;
+	FILE *out = open_memstream(&text, &bytes);
+	assert_int_equal(0, html_put_data(&h, out));
+	fclose(out);
+	assert_non_null(strstr(text, "\"host\":{\"left_out\":0,"));
+	free(text);
+	flame_free(f);
+	close_page(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +445,7 @@ int main(void)
 		cmocka_unit_test(the_page_has_the_numbers_of_the_report),
 		cmocka_unit_test(calls_are_rows_by_depth_with_what_they_launched),
 		cmocka_unit_test(a_recorded_kernel_is_linked_to_its_call),
+		cmocka_unit_test(frames_as_long_as_the_clock_are_drawn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "maker.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "import/import_store.h"
 #include "import/json_reader.h"
 #include "report/report_make.h"
 #include "trace/activity.h"
@@ -771,6 +772,23 @@ static void allocations_that_make_no_sense_are_passed_over(void **state)
 	assert_int_equal(report->gpu_memory.live_bytes, 8);
 }
 
+/* Ids from 0xff00 on are those of records that hold names. */
+static void however_many_functions_there_are_none_is_numbered_as_a_name(void **state)
+{
+	struct store s;
+	char name[32];
+	uint16_t fn;
+	assert_int_equal(store_init(&s), 0);
+	for (int i = 0; i < 0x10000; i++) {
+		const int n = snprintf(name, sizeof name, "hipFunction%d", i);
+		assert_int_equal(store_function(&s, name, (size_t)n, &fn), 0);
+		assert_in_range(fn, 1, 0xfeff);
+	}
+	assert_int_equal(store_declare(&s, "allocator memory call allocate()", &fn), 0);
+	assert_in_range(fn, 1, 0xfeff);
+	store_fini(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -801,6 +819,7 @@ int main(void)
 		cmocka_unit_test(a_free_of_another_size_is_of_another_block),
 		cmocka_unit_test(allocations_that_make_no_sense_are_passed_over),
 		cmocka_unit_test(gpu_activities_survive_packing),
+		cmocka_unit_test(however_many_functions_there_are_none_is_numbered_as_a_name),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
 		cmocka_unit_test(tables_and_columns_may_be_missing),
 		cmocka_unit_test(a_damaged_database_does_no_harm),
