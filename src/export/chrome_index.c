@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "memory/memory.h"
@@ -55,6 +56,8 @@ static void find_parents(struct chrome_index *n)
 			top = n->ranges.v[top].parent;
 		while (python != NONE && range_end(&n->ranges.v[python].r) <= g->r.ticks)
 			python = n->ranges.v[python].caller;
+		expect((top == NONE || top < i) && (python == NONE || python < i),
+			"ranges inside come later");
 		g->parent = top;
 		g->caller = is_python ? python : NONE;
 		if (is_numbered(g))
@@ -163,6 +166,7 @@ static int take_backward(struct chrome_index *n, struct pairing *p, uint32_t i)
 	struct chrome_pair *new = pair ? array_push(&n->pairs) : NULL;
 	if (!new)
 		return -ENOMEM;
+	expect(forward < n->ranges.n && forward != i, "a step back is of another operator");
 	*new = (struct chrome_pair){ forward, i };
 	*pair = (uint32_t)(n->pairs.n - 1);
 	return 0;
@@ -249,7 +253,7 @@ const struct call_link *chrome_link_of(
 	const struct chrome_index *n, const struct export *x, const struct export_call *c)
 {
 	const uint32_t i = map_find(&n->outer, call_key(c->chunk, c->record->ticks, c->record->fn));
-	if (i != MAP_NONE)
+	if (i != MAP_NONE && expect(i < x->links.v.n, "the link of a call is one of all"))
 		return &x->links.v.v[i];
 	if (!c->link ||
 		map_find(&n->asked, MAP_KEY((uint64_t)(c->link - x->links.v.v))) != MAP_NONE)
@@ -261,6 +265,7 @@ uint64_t chrome_issued_at(
 	const struct chrome_index *n, const struct export *x, const struct call_link *link)
 {
 	const uint32_t i = map_find(&n->asked, MAP_KEY((uint64_t)(link - x->links.v.v)));
+	expect(i == MAP_NONE || i < n->calls.n, "the call that asked is one of all");
 	return i == MAP_NONE ? link->ticks : n->calls.v[i];
 }
 
@@ -337,6 +342,7 @@ static int replay(struct chrome_index *n, struct totals *t, size_t i)
 {
 	struct chrome_memory *m = &n->memory.v[i];
 	uint32_t *live = map_get(&t->live, MAP_KEY(m->process, m->pointer));
+	expect(!live || *live == MAP_NONE || *live < i, "what is live was allocated before");
 	const struct chrome_memory *old = live && *live != MAP_NONE ? &n->memory.v[*live] : NULL;
 	if (m->is_free && old && !m->allocator)
 		m->device = old->device;

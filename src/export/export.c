@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "base/newfile.h"
 #include "base/progress.h"
 #include "base/text.h"
@@ -119,6 +120,9 @@ static int gather(struct run *r)
 	}
 	if (r->records.n)
 		qsort(r->records.v, r->records.n, sizeof *r->records.v, call_order);
+	for (size_t i = 1; i < r->records.n; i++)
+		expect_slow(call_order(&r->records.v[i - 1], &r->records.v[i]) < 0,
+			"callers come before what they call");
 	return 0;
 }
 
@@ -137,6 +141,7 @@ static int hand_over(struct run *r, const struct chunk_ref *c, const struct reco
 		snprintf(name, sizeof name, "function %u", record->fn);
 	if (call.end_ns < call.begin_ns)
 		call.end_ns = call.begin_ns;
+	expect(!call.link || call.link->tid == c->head.tid, "a call's link is of its thread");
 	call.launch = call.fn && call.fn->launch_layout && decode_shape(record, &call.shape);
 	if (call.launch)
 		call.kernel = meta_find_kernel(
@@ -191,6 +196,7 @@ static int export_ranges(struct run *r)
 static int export_chunk(struct run *r)
 {
 	const struct chunk_ref *c = r->buf.ref;
+	expect(c->process < r->x.trace->processes.n, "the process of a chunk is one of all");
 	r->x.process = c->process;
 	int e = c->head.kind == CHUNK_EVENTS   ? export_calls(r)
 		: c->head.kind == CHUNK_DEVICE ? export_activities(r)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/expect.h"
 #include "base/text.h"
 #include "model/samples.h"
 
@@ -41,6 +42,7 @@ static void put_order(struct export *x, const struct launch_samples *all, const 
 
 static const struct sample_kernel *kernel(const struct launch_samples *all, const struct sample *s)
 {
+	expect(s->p.name < all->kernels.n, "the kernel of a sample is one of all");
 	return all->kernels.v[s->p.name];
 }
 
@@ -259,6 +261,8 @@ static void put_counts(struct export *x, const struct launch_samples *all)
 {
 	size_t contended = 0, args = 0, flops = 0;
 	for (size_t i = 0; i < all->v.n; i++) {
+		expect(!i || all->v.v[i - 1].start_ns <= all->v.v[i].start_ns,
+			"samples come in the order in which they began");
 		contended += all->v.v[i].p.launch.contended;
 		args += all->v.v[i].has_args;
 		flops += all->v.v[i].p.launch.has_flops;
@@ -296,7 +300,9 @@ static void put_families(struct export *x, const struct launch_samples *all)
 {
 	size_t count[FAMILIES] = { 0 };
 	for (size_t i = 0; i < all->v.n; i++)
-		count[kernel(all, &all->v.v[i])->k.family]++;
+		if (expect(kernel(all, &all->v.v[i])->k.family < FAMILIES,
+			    "a family is one of all"))
+			count[kernel(all, &all->v.v[i])->k.family]++;
 	fputs("\n## Families\n\n| family | rows |\n|---|---|\n", x->out);
 	for (int f = 0; f < FAMILIES; f++)
 		if (count[f])

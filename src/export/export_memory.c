@@ -7,6 +7,8 @@
 
 #include "memory/memory.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 /* ---- collecting ---- */
@@ -118,6 +120,8 @@ static int end_block(struct player *p, const struct block_event *e, uint64_t poi
 	if (index == MAP_NONE)
 		return 0;
 	struct block_event *alloc = &p->log->events.v[index];
+	expect(alloc->what == (is_segment(e) ? SEGMENT_ALLOC : BLOCK_ALLOC),
+		"what ends is what began at the address");
 	struct block_event end = *e;
 	end.pointer = pointer;
 	end.bytes = alloc->bytes;
@@ -158,6 +162,7 @@ static int play_one(struct player *p, uint32_t index)
 {
 	struct block_event *e = &p->log->events.v[index];
 	uint64_t bytes;
+	expect(!index || e[-1].ticks <= e->ticks, "blocks come and go in the order of time");
 	switch (e->what) {
 	case BLOCK_FREE:
 	case SEGMENT_FREE:
@@ -213,6 +218,9 @@ static int find_operators(struct block_log *log, const struct export *x)
 		};
 	}
 	const int e = any ? ranges_name(x->trace, x->meta, queries.v, queries.n, &any) : 0;
+	for (size_t i = 0; i < queries.n; i++)
+		expect(queries.v[i].name == META_NONE || queries.v[i].name < x->meta->names.n,
+			"the name of a range is one of all");
 	for (size_t i = 0; i < queries.n; i++)
 		log->events.v[queries.v[i].tag].range = queries.v[i].name;
 	array_free(&queries);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "memory/memory.h"
 
@@ -91,6 +92,7 @@ static void put_text(struct pickle *p, const char *text)
 		putc((unsigned char)text[i] < 0x80 ? text[i] : '?', p->out);
 	if (!number)
 		return;
+	expect(p->text_count < p->texts.taken, "each text is written once");
 	*number = p->text_count++;
 	putc(OP_MEMOIZE, p->out);
 	put_u32(p, *number);
@@ -202,6 +204,8 @@ static int add_segment(struct snapshot *s, const struct block_event *e)
 		return -ENOMEM;
 	while (i && s->segments.v[i - 1].pointer > e->pointer)
 		i--;
+	expect(i == s->segments.n || s->segments.v[i].pointer >= e->pointer,
+		"segments stand in the order of their addresses");
 	memmove(s->segments.v + i + 1, s->segments.v + i,
 		(s->segments.n - i) * sizeof *s->segments.v);
 	s->segments.v[i] = *e;

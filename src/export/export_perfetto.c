@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/bounded.h"
+#include "base/expect.h"
 #include "base/sort.h"
 #include "export/export_perfetto.h"
 #include "export/protobuf.h"
@@ -402,6 +403,17 @@ static void pop(struct perfetto *s, uint64_t ns)
 {
 	while (s->depth && s->ends[s->depth - 1] <= ns)
 		put_end(s, s->ends[--s->depth]);
+	expect(ns != UINT64_MAX || !s->depth, "all that began has ended");
+}
+
+/* What has begun ends then, no later than what is around it. */
+static void push_end(struct perfetto *s, uint64_t ns)
+{
+	expect(!s->depth || ns <= s->ends[s->depth - 1], "what is inside ends first");
+	if (s->depth < STACK)
+		s->ends[s->depth++] = ns;
+	else
+		put_end(s, ns);
 }
 
 static void put_begin(struct export *x, const struct export_call *c)
@@ -438,10 +450,7 @@ static int call(struct export *x, const struct export_call *c)
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
 	put_begin(x, c);
-	if (s->depth < STACK)
-		s->ends[s->depth++] = end;
-	else
-		put_end(s, end);
+	push_end(s, end);
 	return write_out(x);
 }
 
@@ -450,6 +459,7 @@ static int call(struct export *x, const struct export_call *c)
 static uint32_t name_index(const struct export *x, uint32_t id)
 {
 	const uint32_t found = meta_find_string(x->meta, x->process, id);
+	expect(found == META_NONE || found < x->meta->names.n, "a name is one of the trace's");
 	return found == META_NONE ? (uint32_t)x->meta->names.n : found;
 }
 
@@ -546,10 +556,7 @@ static void put_range(struct export *x, const struct range *g)
 	if (s->depth && end > s->ends[s->depth - 1])
 		end = s->ends[s->depth - 1];
 	put_named(x, start, g->name, TYPE_BEGIN);
-	if (s->depth < STACK)
-		s->ends[s->depth++] = end;
-	else
-		put_end(s, end);
+	push_end(s, end);
 }
 
 static int put_ranges(struct export *x, const struct chunk_ref *c)
@@ -609,6 +616,9 @@ static int put_edge(struct export *x, const struct edge *at)
 {
 	struct perfetto *s = x->state;
 	const uint64_t ns = trace_ns(x->trace, at->ticks);
+	expect(at->span < s->span_tracks.n, "a range that may cross others is one of all");
+	expect((at->type == TYPE_END) == (s->span_tracks.v[at->span] != 0),
+		"what ends has begun on a track, and once");
 	x->process = at->process;
 	s->track = at->type == TYPE_END ? s->span_tracks.v[at->span] : free_track(s, at);
 	s->span_tracks.v[at->span] = s->track;

@@ -43,6 +43,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/expect.h"
 #include "base/map.h"
 #include "trace/activity.h"
 
@@ -218,6 +219,8 @@ static void put_text(struct row *r, const char *text)
 
 static int put_row(struct export *x, struct row *r)
 {
+	expect(r->column == sqlite3_bind_parameter_count(r->s),
+		"a row has a value for each column");
 	const int rc = sqlite3_step(r->s);
 	sqlite3_reset(r->s);
 	return rc == SQLITE_DONE ? 0 : complain(x, rc);
@@ -243,6 +246,7 @@ static int string_id(struct export *x, enum string_kind kind, uint64_t number, c
 		if (e)
 			return e;
 	}
+	expect(*id && *id <= d->string_count, "a text has a number");
 	*ret_id = *id;
 	return 0;
 }
@@ -599,6 +603,8 @@ static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
 		return 0;
 	if (around)
 		e = set_parent(x, n, &at, around->id);
+	expect(!n->open.n || (around && around->tid == at.tid && around->pid == at.pid),
+		"the ranges that are open are of one thread");
 	struct open_range *to = array_push(&n->open);
 	if (!to)
 		return -ENOMEM;

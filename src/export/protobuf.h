@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/expect.h"
 
 struct proto {
 	ARRAY(uint8_t) bytes;
@@ -67,7 +68,9 @@ static inline size_t proto_open(struct proto *p, uint32_t field)
 
 static inline void proto_close(struct proto *p, size_t begin)
 {
-	if (p->failed)
+	if (p->failed ||
+		!expect(begin >= 4 && begin <= p->bytes.n && p->bytes.n - begin < 1u << 28,
+			"a message lies in what was written, and its length in four bytes"))
 		return;
 	const size_t n = p->bytes.n - begin;
 	uint8_t *length = p->bytes.v + begin - 4;

@@ -21,6 +21,7 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/expect.h"
 #include "base/unpack.h"
 
 #include "base/banned.h"
@@ -228,6 +229,7 @@ bool import_is_alloc(const char *path)
 
 static bool has(const struct alloc_reader *a, enum column c)
 {
+	expect(a->place[c] < a->found, "a column that is known is in each row");
 	return a->place[c] >= 0 && *a->fields[a->place[c]];
 }
 
@@ -310,6 +312,7 @@ static int event_time(struct alloc_reader *a, uint64_t *ret_ns)
 		a->clock_ns = ns;
 		ns += a->days_ns;
 	}
+	expect(a->last_ns < (uint64_t)IMPORT_TIME_MOST, "there is a time after the last");
 	a->last_ns = ns > a->last_ns ? ns : a->last_ns + 1;
 	*ret_ns = a->last_ns;
 	return a->last_ns < (uint64_t)IMPORT_TIME_MOST ? 0 : wrong(a, "time", "that");
@@ -340,6 +343,7 @@ static int put_call(struct alloc_reader *a, enum action act, uint64_t pointer, u
 		e = number(a, COL_THREAD, false, "thread", &tid);
 	if (e)
 		return e;
+	expect(act == ACT_FAIL || a->fn[act], "what an action becomes is declared");
 	const bool is_free = act == ACT_FREE || act == ACT_SEGMENT_FREE;
 	if (store_thread(s, a->process, tid, (uint32_t)tid, &thread) ||
 		!array_reserve(&s->args, 3) || s->args.n > UINT32_MAX - 3)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 #include "import/import_source.h"
 
@@ -113,6 +114,7 @@ static int take_triple(struct kineto *k, enum json_token t, uint32_t *v, bool *r
 			value >= 0 && value <= UINT32_MAX)
 			v[n++] = (uint32_t)value;
 	}
+	expect(n <= 3, "of a triple three numbers are taken");
 	*ret_there = n == 3;
 	return 0;
 }
@@ -142,6 +144,7 @@ static int keep_arg(struct kineto *k, const char *key, size_t key_bytes, enum js
 		return -EBADMSG;
 	if (cut)
 		ev->args.bytes.n = before;
+	expect(ev->args.bytes.n <= ARGS_MOST, "no more is kept of arguments than is wanted");
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/expect.h"
 #include "base/sort.h"
 #include "model/memory_op.h"
 
@@ -51,6 +52,7 @@ static int put(struct store *s, const struct store_call *call, const uint64_t *a
 /* No two events have one time: which of them came first must not be lost. */
 static uint64_t next_ns(struct memory_import *m, uint64_t ns)
 {
+	expect(m->last_ns < UINT64_MAX, "there is a time after the last");
 	m->last_ns = ns > m->last_ns ? ns : m->last_ns + 1;
 	return m->last_ns;
 }
@@ -150,6 +152,7 @@ static int allocate_unseen(struct memory_import *m, struct store *s, struct memo
 static int free_block(struct memory_import *m, struct store *s, struct memory_device *d,
 	const struct memory_event *e, uint32_t i)
 {
+	expect(i < m->blocks.n && is_live(m, i), "what is freed is live");
 	const struct memory_block b = m->blocks.v[i];
 	const int failed = set_live(m, e->place, b.address, NONE);
 	d->now -= b.bytes;
@@ -162,6 +165,7 @@ static int free_before(struct memory_import *m, struct store *s, struct memory_d
 {
 	const uint64_t address = ++m->made_up;
 	const int failed = put_early(m, s, d, address, bytes);
+	expect(bytes <= d->before, "what goes of what was there before is part of it");
 	d->before -= bytes;
 	d->now -= bytes;
 	return failed ? failed : put_unseen(m, s, e, m->gone, address, bytes);
@@ -182,6 +186,7 @@ static int free_some(struct memory_import *m, struct store *s, struct memory_dev
 		i = choose(m, &d->firm, *bytes);
 	const uint64_t block = i == NONE ? 0 : m->blocks.v[i].bytes, most = *bytes;
 	*bytes -= i == NONE || block > most ? most : block;
+	expect(*bytes <= most, "less is left to be freed than before");
 	const int failed = i == NONE ? 0 : free_block(m, s, d, e, i);
 	return failed || block <= most ? failed : allocate_unseen(m, s, d, e, block - most);
 }
@@ -200,6 +205,7 @@ static int balance(struct memory_import *m, struct store *s, struct memory_devic
 
 int import_memory_event(struct memory_import *m, struct store *s, const struct memory_event *e)
 {
+	expect(e->thread < s->threads.n, "the thread of an event is one of all");
 	const uint32_t process = s->threads.v[e->thread].process;
 	const struct memory_device *d = MAP_ROW(&m->device_map, MAP_KEY(process, e->device),
 		&m->devices, (struct memory_device){ .number = e->device, .thread = e->thread });
@@ -379,7 +385,8 @@ int import_memory_finish(struct memory_import *m, struct store *s)
 		return failed;
 	const uint64_t first = m->early.n ? beginning(m, s) : 0;
 	for (size_t i = 0; i < m->early.n; i++)
-		s->calls.v[m->early.v[i]].start_ns = first ? first - 1 : 0;
+		if (expect(m->early.v[i] < s->calls.n, "what was there before is one of the calls"))
+			s->calls.v[m->early.v[i]].start_ns = first ? first - 1 : 0;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  * A globalTid is machine << 48 | pid << 24 | tid, a globalPid the same with tid 0.
  */
 #include "base/bounded.h"
+#include "base/expect.h"
 #include "import/import_source.h"
 
 #include <errno.h>
@@ -105,6 +106,7 @@ static int each_row(struct nsys *n, const char *table, const char *const *column
 
 static bool cell(const struct row *r, int i, uint64_t most, uint64_t *ret)
 {
+	expect(i < sqlite3_column_count(r->st), "a column that is read was asked for");
 	if (sqlite3_column_type(r->st, i) != SQLITE_INTEGER)
 		return false;
 	const sqlite3_int64 value = sqlite3_column_int64(r->st, i);
@@ -250,6 +252,8 @@ static int end_activity(struct nsys *n, const struct gpu_activity *w)
 	struct gpu_activity *to = array_push(&n->s->activities);
 	if (!to)
 		return -ENOMEM;
+	expect(w->end_ns >= w->start_ns, "an activity ends after it began");
+	expect(w->reserved[0] <= n->s->processes.n, "the process of an activity is one of all");
 	*to = *w;
 	n->st->activities++;
 	return 0;
@@ -387,6 +391,7 @@ static int take_call(struct nsys *n, struct row *r)
 	if (cell(r, 5, UINT16_MAX, &result))
 		c.result = (uint16_t)result;
 	const uint32_t name = text_of(n, r, 4);
+	expect(name <= n->s->strings.n, "the number of a text is one of all");
 	const struct store_string *text = name ? &n->s->strings.v[name - 1] : NULL;
 	int e = thread_of(n, r, 2, &c.thread);
 	if (!e)

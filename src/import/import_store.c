@@ -7,14 +7,16 @@
 
 #include "event/schema_text.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define TEXT_MOST  (64u << 10)  /* of one text; a record holds eight times that */
 #define TEXTS_MOST (1ull << 30) /* of all: behind that, texts are "(too many texts)" */
 #define ID_MOST    0xfeffu      /* ids behind it are meta records */
+#define DECLARED   16u          /* ids at the end that are for what importers declare */
 #define NAME_MOST  120u         /* of a function */
 
-#define DECLARED   16u          /* ids at the end that are for what importers declare */
 /* ---- texts ---- */
 
 static uint32_t *text_slot(struct map *m, const char *text, size_t bytes)
@@ -46,6 +48,7 @@ int store_string(struct store *s, const char *text, size_t bytes, uint32_t *ret_
 		s->string_bytes += bytes + sizeof *new + sizeof(struct map_slot);
 		*id = (uint32_t)s->strings.n;
 	}
+	expect(*id && *id <= s->strings.n, "the number of a text is one of all");
 	*ret_id = *id;
 	return 0;
 }
@@ -65,6 +68,7 @@ int store_process(struct store *s, uint64_t key, uint32_t pid, uint32_t *ret_pro
 int store_thread(
 	struct store *s, uint32_t process, uint64_t key, uint32_t tid, uint32_t *ret_thread)
 {
+	expect(process < s->processes.n, "the process of a thread is one of all");
 	const struct store_thread *t = MAP_ROW(&s->thread_map, MAP_KEY(process, key), &s->threads,
 		(struct store_thread){ .process = process, .tid = tid });
 	if (!t)
@@ -174,6 +178,7 @@ int store_function(struct store *s, const char *name, size_t bytes, uint16_t *re
 			return -ENOMEM;
 		*slot = fn;
 	}
+	expect(fn <= ID_MOST, "a function is not numbered as a meta record");
 	*ret_fn = (uint16_t)fn;
 	return 0;
 }
@@ -182,6 +187,9 @@ int store_declare(struct store *s, const char *line, uint16_t *ret_fn)
 {
 	char text[256];
 	const int n = snprintf(text, sizeof text, "%u %s\n", s->next_fn, line);
+	if (!expect(n > 0 && (size_t)n < sizeof text, "a declaration fits into its line") ||
+		!expect(s->next_fn <= ID_MOST, "a function is not numbered as a meta record"))
+		return -EOVERFLOW;
 	*ret_fn = (uint16_t)s->next_fn++;
 	return add_schema_text(s, text, (size_t)n);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "trace/block.h"
@@ -92,6 +93,7 @@ static struct store_call *call_of(struct store *s, const struct gpu_activity *w)
 
 static int add_link(struct store *s, struct store_call *c)
 {
+	expect(c->thread < s->threads.n && !c->linked, "a call has a thread, and one link");
 	const struct store_thread *t = &s->threads.v[c->thread];
 	struct store_link *l = array_push(&s->links);
 	if (!l)
@@ -187,6 +189,8 @@ static int arrange(struct store *s)
 	int e = join_activity(s);
 	if (!e)
 		e = adopt_orphans(s);
+	expect(s->links.n <= s->calls.n, "links are of different calls");
+	expect(s->unjoined <= s->activities.n, "activities without a call are part of all");
 	SORT(s->calls, call_by_end);
 	SORT(s->ranges, range_by_start);
 	SORT(s->activities, activity_by_process);
@@ -226,6 +230,9 @@ static int put_block(struct writer *w, const struct chunk_header *head)
 static struct chunk_header head_of(
 	struct writer *w, enum chunk_kind kind, uint32_t process, const struct store_thread *t)
 {
+	expect(process == STORE_NONE || process < w->s->processes.n,
+		"the process of a chunk is one of all");
+	expect(w->pile.bytes.n % 8 == 0 || kind == CHUNK_SCHEMA, "records are of whole words");
 	struct chunk_header h = { .magic = CHUNK_MAGIC,
 		.kind = (uint16_t)kind,
 		.state = CHUNK_LEFT,
@@ -269,6 +276,8 @@ static int pile_meta(struct writer *w, uint16_t id, const uint64_t *args, size_t
 {
 	static const uint8_t zeros[8];
 	const size_t words = RECORD_WORDS + arg_count + (bytes + 7) / 8;
+	if (!expect(words <= UINT16_MAX, "the words of a record can be counted"))
+		return -EOVERFLOW;
 	const struct record r = {
 		.ticks = w->start_ns, .fn = id, .words = (uint16_t)words, .aux = (uint32_t)bytes
 	};
@@ -329,6 +338,7 @@ static int find_uses(const struct store *s, struct uses *u)
 		e = use(u, s->activities.v[i].reserved[0] - 1, s->activities.v[i].name);
 	for (size_t i = 0; i < s->ranges.n && !e; i++) {
 		const struct range *r = &s->ranges.v[i];
+		expect(r->tid < s->threads.n, "the thread of a range is one of all");
 		const uint32_t process = s->threads.v[r->tid].process;
 		e = use(u, process, r->name);
 		if (!e)
@@ -346,6 +356,7 @@ static int put_strings(struct writer *w, uint32_t process, const struct uses *u,
 	int e = 0;
 	for (; *at < u->pairs.n && u->pairs.v[*at] >> 32 == process && !e; ++*at) {
 		const uint64_t id = (uint32_t)u->pairs.v[*at];
+		expect(id && id <= s->strings.n, "the number of a text is one of all");
 		const struct store_string *text = &s->strings.v[id - 1];
 		e = pile_meta(w, META_STRING, &id, 1, text->text, text->bytes);
 		if (!e && w->pile.bytes.n > CHUNK_BYTES)
@@ -382,6 +393,7 @@ static int put_names(struct writer *w)
 		if (!e)
 			e = put_pile(w, CHUNK_META, i, NULL);
 	}
+	expect(e || at == uses.pairs.n, "each text that is used is written");
 	array_free(&uses.pairs);
 	map_fini(&uses.seen);
 	return e;
@@ -392,6 +404,8 @@ static int put_names(struct writer *w)
 static int pile_call(struct writer *w, const struct store_call *c)
 {
 	const bool is_long = c->dur_ns > UINT32_MAX;
+	expect(c->first_arg + (size_t)c->arg_count <= w->s->args.n,
+		"the arguments of a call are of all");
 	const uint64_t dur = is_long ? c->dur_ns >> 10 : c->dur_ns;
 	const struct record r = { .ticks = c->start_ns,
 		.dur = dur > UINT32_MAX ? UINT32_MAX : (uint32_t)dur,
@@ -455,6 +469,8 @@ static int put_activity(struct writer *w)
 		if (e || i == s->activities.n)
 			break;
 		struct gpu_activity r = s->activities.v[i];
+		expect(r.reserved[0] && r.reserved[0] <= s->processes.n,
+			"the process of an activity is one of all");
 		r.reserved[0] = 0;
 		e = pile_up(w, &r, sizeof r);
 	}

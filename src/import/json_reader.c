@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "base/expect.h"
 #include "base/unpack.h"
 
 #include "base/banned.h"
@@ -88,6 +89,7 @@ static bool keep(struct json_reader *r, const void *bytes, size_t n)
 		problem(r, "there is no memory for a string");
 		return false;
 	}
+	expect(r->text.n + n <= TEXT_MOST, "a string is no longer than is kept");
 	memcpy(r->text.v + r->text.n, bytes, n);
 	r->text.n += n;
 	r->text.v[r->text.n] = '\0';
@@ -263,6 +265,7 @@ static enum json_token end_container(struct json_reader *r, bool object)
 {
 	if (!r->depth || r->in_object[r->depth - 1] != object)
 		return problem(r, "brackets do not match");
+	expect(r->depth <= JSON_DEPTH && r->at <= r->end, "what is read is in the window");
 	r->at++;
 	r->depth--;
 	value_ended(r);
@@ -330,6 +333,8 @@ bool json_skip(struct json_reader *r, enum json_token first)
 		return false;
 	if (first != JSON_OBJECT && first != JSON_ARRAY)
 		return true;
+	if (!expect(r->depth, "a value that has begun is open"))
+		return false;
 	const uint32_t outside = r->depth - 1;
 	while (r->depth > outside) {
 		if (json_next(r) == JSON_ERROR)
@@ -352,6 +357,7 @@ static void copy_bytes(struct copier *c, const char *bytes, size_t n)
 	}
 	memcpy(c->to->bytes.v + c->to->bytes.n, bytes, n);
 	c->to->bytes.n += n;
+	expect_slow(c->to->bytes.n <= c->most, "a copy is no longer than is wanted");
 }
 
 static void copy_string(struct copier *c, const struct json_reader *r)

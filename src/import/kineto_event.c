@@ -9,6 +9,8 @@
 
 #include "import/import_kineto.h"
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 /* ---- words ---- */
@@ -74,6 +76,7 @@ static int category_of(struct kineto *k, uint32_t string, uint8_t *ret_kind)
 			return -ENOMEM;
 		*new = 0;
 	}
+	expect(string <= k->s->strings.n, "the number of a text is one of all");
 	uint8_t *kind = &k->kinds.v[string];
 	if (!*kind && string) {
 		const struct store_string *text = &k->s->strings.v[string - 1];
@@ -209,6 +212,9 @@ static int end_range(struct kineto *k)
 		k->st->left_out++;
 		return 0;
 	}
+	if (!expect(*top < k->open.n && k->open.v[*top].thread == thread,
+		    "the range that ends is open on its thread"))
+		return 0;
 	const struct open_range *o = &k->open.v[*top];
 	struct range r = o->range;
 	const uint64_t end = (uint64_t)k->event.ts.value;
@@ -236,6 +242,8 @@ static int take_crossing(struct kineto *k)
 		k->st->left_out++;
 		return 0;
 	}
+	if (!expect(*index < k->s->ranges.n, "the range that ends is one of all"))
+		return 0;
 	struct range *r = &k->s->ranges.v[*index];
 	r->dur = (uint64_t)ev->ts.value > r->ticks ? (uint64_t)ev->ts.value - r->ticks : 0;
 	*index = MAP_NONE;
@@ -347,6 +355,7 @@ static int take_activity(struct kineto *k, uint16_t kind)
 		.name = ev->name,
 		.kind = kind };
 	const char *name = ev->name ? k->s->strings.v[ev->name - 1].text : "";
+	expect(w.end_ns >= start, "an activity ends after it began");
 	take_memory_kind(ev, &w);
 	take_activity_args(k, ev, &w);
 	if (kind == GPU_MEMCPY || kind == GPU_MEMSET)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
+
 #include "base/banned.h"
 
 #define LONGEST 8192u /* longer names stay as they are: demangling may take exponential room */
@@ -40,6 +42,8 @@ void demangled_fini(struct demangled *d)
 const char *demangled_name(struct demangled *d, uint32_t name, const char *otherwise)
 {
 	if (name == META_NONE)
+		return otherwise;
+	if (!expect(name < d->meta->names.n, "a name is one of the trace's"))
 		return otherwise;
 	if (!d->text[name])
 		d->text[name] = demangle(d->meta->names.v[name].text);

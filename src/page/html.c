@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/json.h"
 #include "hint/hint.h"
 #include "report/memory_print.h"
@@ -92,6 +93,8 @@ static uint32_t detail_number(struct writer *w, uint32_t detail)
 {
 	if (detail == LAYOUT_NONE)
 		return 0;
+	if (!expect(detail < w->h->layout->details.n, "what an item tells is one of all"))
+		return 0;
 	if (!w->detail[detail])
 		w->detail[detail] = ++w->details;
 	return w->detail[detail];
@@ -105,6 +108,9 @@ static int put_row(struct writer *w, const struct layout_row *row)
 	for (size_t i = 0; i < row->items.n && !e; i++) {
 		const struct layout_item *it = &row->items.v[i];
 		const uint64_t last = link;
+		expect(it->start_ns >= start && it->end_ns >= it->start_ns,
+			"the items of a row come in the order of time");
+		expect(it->name < w->h->layout->names.n, "the name of an item is one of all");
 		put_varint(&w->bytes, it->start_ns - start);
 		put_varint(&w->bytes, it->end_ns - it->start_ns);
 		put_varint(&w->bytes, (uint64_t)it->name * 2 + (it->count > 1));
@@ -195,7 +201,7 @@ static int put_details(const struct writer *w)
 	if (!order)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->details.n; i++)
-		if (w->detail[i])
+		if (w->detail[i] && expect(w->detail[i] <= w->details, "details are counted"))
 			order[w->detail[i] - 1] = (uint32_t)i;
 	fputs(",\n\"details\":[", w->out);
 	for (uint32_t i = 0; i < w->details; i++) {
@@ -221,6 +227,7 @@ static int put_timeline(struct writer *w)
 		e = put_rows(w, i, &at);
 		fputs("]}", w->out);
 	}
+	expect(e || at == t->rows.n, "each row is in one of the lanes");
 	putc(']', w->out);
 	if (!e)
 		e = put_details(w);
@@ -269,6 +276,7 @@ static int put_flame(struct writer *w, const struct flame *f)
 		put_varint(&w->bytes, n->self_ns);
 		frames++;
 	}
+	expect(frames == frames_of(f, least), "all frames that are long enough are drawn");
 	fprintf(w->out, "{\"left_out\":%zu,\"frames\":", frames_of(f, 1) - frames);
 	const int e = put_base64(&w->bytes, w->out);
 	putc('}', w->out);

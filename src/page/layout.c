@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/hash.h"
 
 #include "base/banned.h"
@@ -121,6 +122,8 @@ static void merge(struct layout_item *to, const struct layout_item *from)
 		to->longest_ns = from->longest_ns;
 		to->name = from->name;
 	}
+	expect(to->longest_ns <= to->busy_ns && to->longest_ns <= to->end_ns - to->start_ns,
+		"the longest event is part of what it was merged into");
 }
 
 static void merge_row(struct layout_row *r, uint64_t bin_ns)
@@ -168,6 +171,8 @@ int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct lay
 	struct layout_item *to = row ? array_push(&row->items) : NULL;
 	if (!to)
 		return -ENOMEM;
+	expect(item->end_ns >= item->start_ns, "an item ends after it began");
+	expect(lane < t->lanes.n, "the lane of an item is one of all");
 	*to = *item;
 	to->busy_ns = to->longest_ns = item->end_ns - item->start_ns;
 	to->count = 1;
@@ -184,11 +189,33 @@ static int row_order(const void *one, const void *two)
 	return a->depth < b->depth ? -1 : a->depth > b->depth;
 }
 
+static void check_row(const struct layout_row *r)
+{
+	expect(r->depth <= DEPTH_MOST, "a row is no deeper than the last");
+	for (size_t i = 1; i < r->items.n; i++)
+		expect(r->items.v[i - 1].start_ns <= r->items.v[i].start_ns,
+			"the items of a row come in the order of time");
+}
+
+static void check(const struct layout *t)
+{
+	uint64_t items = 0;
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct layout_row *r = &t->rows.v[i];
+		items += r->items.n;
+		expect(!i || row_order(r - 1, r) < 0, "a lane has one row of each depth");
+		check_row(r);
+	}
+	expect(items == t->items, "the items of all rows add up");
+	expect(t->items <= t->events, "items are events, one or more");
+}
+
 void layout_finish(struct layout *t)
 {
 	shrink(t, t->most, true);
 	if (t->rows.n)
 		qsort(t->rows.v, t->rows.n, sizeof *t->rows.v, row_order);
+	check(t);
 }
 
 /* ---- the whole ---- */

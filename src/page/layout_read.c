@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/progress.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -57,6 +58,8 @@ static uint32_t name_of(struct reader *r, uint32_t name, const char *instead)
 {
 	if (name == META_NONE)
 		return layout_name(r->t, instead);
+	if (!expect(name < r->r->meta.names.n, "a name is one of all"))
+		return NONE;
 	if (r->meta_name[name] == NONE) {
 		char *text = demangle(r->r->meta.names.v[name].text);
 		r->meta_name[name] = layout_name(r->t, text ? text : r->r->meta.names.v[name].text);
@@ -132,6 +135,9 @@ static uint32_t enter(struct reader *r, const struct record *c)
 		(r->open[r->depth - 1] > c->ticks || r->open_end[r->depth - 1] < record_end(c)))
 		r->depth--;
 	const uint32_t depth = r->depth;
+	expect(!depth ||
+			(r->open[depth - 1] <= c->ticks && r->open_end[depth - 1] >= record_end(c)),
+		"a call stands below one that contains it");
 	if (r->depth < OPEN_MOST) {
 		r->open[r->depth] = c->ticks;
 		r->open_end[r->depth++] = record_end(c);
@@ -248,6 +254,8 @@ static int place_ranges(struct reader *r)
 			depth = 0;
 		while (depth && ends[depth - 1] <= s->start_ns)
 			depth--;
+		expect(depth <= OPEN_MOST && (!depth || ends[depth - 1] > s->start_ns),
+			"a range stands below one that has not ended");
 		e = put_range(r, s, depth);
 		if (depth < OPEN_MOST)
 			ends[depth++] = s->end_ns;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
 
@@ -56,6 +57,9 @@ static void put_parts(const struct report *r, const struct text_page *p, const u
 	const char *const *names, unsigned count, unsigned inside)
 {
 	const uint64_t *wall = r->analysis.wall_ns;
+	expect(wall[WALL_BEFORE] <= r->wall_ns &&
+			wall[WALL_AFTER] <= r->wall_ns - wall[WALL_BEFORE],
+		"what is before the first GPU activity and after the last is part of the wall time");
 	const uint64_t activity_ns = r->wall_ns - wall[WALL_BEFORE] - wall[WALL_AFTER];
 	static const char *const headings[] = { "time", "of wall", "of GPU span", "", "what" };
 	struct table t;
@@ -63,6 +67,7 @@ static void put_parts(const struct report *r, const struct text_page *p, const u
 	for (unsigned i = 0; i < count; i++) {
 		if (!ns[i])
 			continue;
+		expect(ns[i] <= r->wall_ns, "a part of the wall time is no longer than it");
 		table_ns(&t, ns[i]);
 		cell_share(&t, ns[i], r->wall_ns);
 		if (i >= inside)
@@ -79,6 +84,7 @@ static void put_parts(const struct report *r, const struct text_page *p, const u
 static void put_hidden(const struct text_page *p, const char *what, uint64_t ns, uint64_t hidden_ns)
 {
 	struct number n;
+	expect(hidden_ns <= ns, "what is hidden is part of all");
 	if (ns)
 		fprintf(p->out, "  %-13s %s, %.1f %% of it while kernels ran\n", what,
 			number_ns(&n, ns), (double)hidden_ns * 100 / (double)ns);
@@ -87,6 +93,7 @@ static void put_hidden(const struct text_page *p, const char *what, uint64_t ns,
 static void put_queue(const struct report *r, const struct text_page *p)
 {
 	const struct queue *q = &r->analysis.queue;
+	expect(q->empty_ns <= q->span_ns, "the queue is empty for part of the time");
 	struct number calls, api, queued, most;
 	if (!q->calls)
 		return;
@@ -126,6 +133,8 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 	table_init(&t, ">><<<", headings);
 	for (size_t i = 0; i < a->idle_gaps.n && (!p->rows || i < IDLE_GAPS_SHOWN); i++) {
 		const struct idle_gap *gap = &a->idle_gaps.v[i];
+		expect(gap->cause < WALL_PARTS, "the cause of an idle gap is one of all");
+		expect(!i || gap[-1].ns >= gap->ns, "the longest idle gap comes first");
 		table_ns(&t, gap->ns);
 		table_ns(&t, gap->start_ns);
 		table_cell(&t, "%s", cause_of(gap));

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/expect.h"
 #include "base/json.h"
 
 #include "base/banned.h"
@@ -10,7 +11,9 @@
 static void put_share(struct json *j, const char *key, const struct free_extents *h)
 {
 	double share;
-	json_put_real(j, key, fragmentation_of(h, &share) ? share : NAN);
+	const bool known = fragmentation_of(h, &share);
+	expect(!known || (share >= 0 && share <= 1), "fragmentation is a share");
+	json_put_real(j, key, known ? share : NAN);
 }
 
 static bool grows_known(const struct memory_growth *g)
@@ -45,6 +48,7 @@ void memory_put_keys(struct json *j, const struct report *r)
 static void put_series(struct json *j, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
+	expect(d->first_ticks <= d->last_ticks, "the last moment is not before the first");
 	const uint64_t span = d->last_ticks - d->first_ticks;
 	json_begin_array(j, "series");
 	for (uint64_t i = 0; i < MEMORY_POINTS && (r->calls || r->allocator_events); i++) {
@@ -229,6 +233,8 @@ void memory_put_live(struct json *j, const struct report *r, size_t most)
 	json_begin_array(j, "live");
 	for (size_t i = 0; i < r->live.n && i < most; i++) {
 		const struct live_block *b = &r->live.v[i];
+		expect(b->process < r->trace->processes.n && b->kind < MEMORY_KINDS,
+			"the process and the kind of a block are of all");
 		json_begin_object(j, NULL);
 		json_u64(j, "address", b->pointer);
 		json_u64(j, "bytes", b->bytes);

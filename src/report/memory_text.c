@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -80,6 +81,7 @@ static uint64_t find_columns(const struct memory_detail *d, uint64_t column[COLU
 /* How many eighths of the line `line`, counted from below, are filled. */
 static unsigned fill_of(uint64_t value, uint64_t most, unsigned line)
 {
+	expect(value <= most && line < LINES, "a column is no higher than the chart");
 	const __uint128_t all = (__uint128_t)value * LINES * 8 + most - 1;
 	const unsigned eighths = (unsigned)(all / most), below = line * 8;
 	return eighths <= below ? 0 : eighths - below < 8 ? eighths - below : 8;
@@ -190,6 +192,7 @@ static void put_origins(const struct report *r, const struct text_page *p)
 	page_heading(p, "Allocations on the GPU by thread and stream");
 	table_init(&t, ">>>>>>>>>><", headings);
 	for (size_t i = 0; i < page_shown(p, d->origins.n); i++) {
+		expect(d->origins.v[i].key < d->sources.n, "where memory came from is one of all");
 		const struct memory_source *s = &d->sources.v[d->origins.v[i].key];
 		put_row(&t, r, &d->origins.v[i]);
 		table_cell(&t, "%" PRIu32, r->trace->processes.v[s->process].pid);
@@ -259,6 +262,7 @@ static void put_space(struct table *t, const struct memory_space *s, const char 
 	table_bytes(t, h->free_bytes);
 	table_bytes(t, h->largest_bytes);
 	table_count(t, h->count);
+	expect(h->free_bytes <= h->reach_bytes, "what is free is part of the range");
 	if (fragmentation_of(h, &share))
 		table_percent(t, share * 100);
 	else
@@ -384,6 +388,7 @@ static void put_live(const struct report *r, const struct text_page *p)
 	table_init(&t, ">>><<", headings);
 	for (size_t i = 0; i < page_shown(p, r->live.n); i++) {
 		const struct live_block *b = &r->live.v[i];
+		expect(!i || b[-1].bytes >= b->bytes, "the largest block comes first");
 		table_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
 		table_ns(&t, trace_since_ns(r->trace, b->ticks));

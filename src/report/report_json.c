@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/json.h"
 #include "trace/activity.h"
 
@@ -94,6 +95,7 @@ static void put_failures(struct json *j, const struct report *r)
 	json_begin_array(j, "failures");
 	for (size_t i = 0; i < r->failure_rows.n; i++) {
 		const struct failure_row *f = &r->failure_rows.v[i];
+		expect(f->process < r->trace->processes.n, "the process of a call is one of all");
 		const struct schema_fn *fn = schema_find(&r->trace->schema, f->fn_id);
 		const char *error = decode_result(r->decoder, fn, f->code);
 		json_begin_object(j, NULL);
@@ -146,6 +148,7 @@ static void put_triple(struct json *j, const char *key, const uint32_t *v)
 static void put_device_total(struct json *j, const struct report *r, const struct activity_row *w)
 {
 	const uint64_t ns = w ? w->total_ns : 0;
+	expect(!w || w->graph_count <= w->count, "what graphs ran is part of all that ran");
 	json_u64_or_null(j, "device_total_ns", w && !r->sampled, ns);
 	json_u64_or_null(j, "device_total_estimate_ns", w && r->sampled, ns);
 	if (w && r->sampled)
@@ -162,6 +165,8 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	json_u64(j, "count", k->count);
 	json_u64(j, "graph_count", k->graph_count);
 	json_u64(j, "host_total_ns", trace_span_ns(r->trace, k->host_ticks));
+	expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
+		"the activities of a kernel are one of the rows");
 	put_triple(j, "grid", k->shape.grid);
 	put_triple(j, "block", k->shape.block);
 	json_u64(j, "shapes", k->shapes);
@@ -332,6 +337,7 @@ static void put_streams(struct json *j, const struct report *r)
 	json_begin_array(j, "streams");
 	for (size_t i = 0; i < r->stream_rows.n; i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];
+		expect(s->first_ns <= s->last_ns, "a stream ends after it began");
 		json_begin_object(j, NULL);
 		json_u64(j, "pid", r->trace->processes.v[s->process].pid);
 		json_u64(j, "device", s->device);

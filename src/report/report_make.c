@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "hint/hint.h"
 #include "memory/memory.h"
@@ -177,6 +178,17 @@ static int make(struct report *r, unsigned threads, struct error *err)
 	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
 }
 
+static void check(const struct report *r)
+{
+	uint64_t calls = 0, errors = 0;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		calls = sat_add(calls, r->call_rows.v[i].count);
+		errors = sat_add(errors, r->call_rows.v[i].errors);
+	}
+	expect(calls == r->calls, "the rows of calls add up to all calls");
+	expect(errors <= r->errors, "the errors of calls are part of all");
+}
+
 int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
 	struct report **ret_report, struct error *err)
 {
@@ -190,6 +202,7 @@ int report_make(const struct trace *trace, const struct decoder *decoder, unsign
 		report_free(r);
 		return e;
 	}
+	check(r);
 	warn_missing(r);
 	warn_inflight(r);
 	warn_names(r);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -203,11 +204,21 @@ static void put_kernels(const struct report *r, const struct text_page *p)
 
 /* ---- what ran on devices ---- */
 
+/* What the devices did for a kernel, or NULL. */
+static const struct activity_row *activity_of(const struct report *r, const struct kernel_row *k)
+{
+	if (k->activity == ACTIVITY_NONE ||
+		!expect(k->activity < r->activities.n,
+			"the activities of a kernel are one of the rows"))
+		return NULL;
+	return &r->activities.v[k->activity];
+}
+
 static uint64_t kernel_ns(const struct report *r)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < r->devices.n; i++)
-		sum += r->devices.v[i].kernel_ns;
+		sum = sat_add(sum, r->devices.v[i].kernel_ns);
 	return sum;
 }
 
@@ -281,16 +292,17 @@ static void put_sampled_kernels(const struct report *r, const struct text_page *
 	uint64_t all = 0;
 	struct table t;
 	for (size_t i = 0; i < r->activities.n; i++)
-		all += r->activities.v[i].kind == GPU_KERNEL ? r->activities.v[i].total_ns : 0;
+		if (r->activities.v[i].kind == GPU_KERNEL)
+			all = sat_add(all, r->activities.v[i].total_ns);
 	page_heading(p, "Kernels by estimated time on the device");
 	table_init(&t, ">>>>>>><<<", headings);
 	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct activity_row *w =
-			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
+		const struct activity_row *w = activity_of(r, k);
 		if (w) {
 			table_ns(&t, w->total_ns);
 			cell_error(&t, w);
+			expect(w->total_ns <= all, "a kernel is part of all");
 			table_share(&t, w->total_ns, all);
 		}
 		for (int none = w ? 3 : 0; none < 3; none++)
@@ -324,8 +336,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 	table_init(&t, ">>>>><<<<", headings);
 	for (size_t i = 0; i < page_shown(p, r->kernel_rows.n); i++) {
 		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct activity_row *w =
-			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
+		const struct activity_row *w = activity_of(r, k);
 		if (w) {
 			table_ns(&t, w->total_ns);
 			table_share(&t, w->total_ns, all);
@@ -365,7 +376,7 @@ static void put_operators(const struct report *r, const struct text_page *p)
 	size_t rows = 0, put = 0;
 	struct table t;
 	for (size_t i = 0; i < r->operators.n; i++) {
-		all += r->operators.v[i].device_self_ns;
+		all = sat_add(all, r->operators.v[i].device_self_ns);
 		rows += r->operators.v[i].kind == RANGE_OPERATOR;
 	}
 	if (!rows)
