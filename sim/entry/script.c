@@ -39,7 +39,7 @@ struct script script = {
 	.queue_depth = 1024,
 	.speed = 1,
 	.slice_ns = 2000000,
-	.switch_ns = 65000,
+	.switch_ns = 100000,
 };
 
 static struct rule rules[MAX_RULES];

@@ -60,7 +60,7 @@ struct law_device {
 };
 
 /* An H200 with its default slice. */
-#define LAW_H200 ((struct law_device){ .sms = 132, .slice_ns = 2000000, .switch_ns = 65000 })
+#define LAW_H200 ((struct law_device){ .sms = 132, .slice_ns = 2000000, .switch_ns = 100000 })
 
 /* A mark takes no time: it ends when what it is behind has ended. */
 enum law_kind { LAW_MARK, LAW_KERNEL, LAW_COPY };

@@ -201,29 +201,33 @@ static uint32_t set_split(
 	return new;
 }
 
-/* The less, the sooner it gets a block: blocks go where the least is, then where fewest blocks
- * of other clients are. */
-static uint32_t crowding(const struct set *s, unsigned client)
+static unsigned foreign_blocks(const struct set *s, unsigned client)
 {
-	unsigned foreign = 0;
+	unsigned count = 0;
 
 	for (unsigned i = 0; i < s->blocks; i++)
-		foreign += s->block[i].client != client;
-	return s->used * LAW_SM_BLOCKS + foreign;
+		count += s->block[i].client != client;
+	return count;
 }
 
+/* Blocks go where the least is taken, and of such SMs to those with the fewest blocks of other
+ * clients. */
 static uint32_t emptiest(const struct law *law, const struct field *f, const struct work *w)
 {
-	uint32_t best = NONE, best_crowding = UINT32_MAX;
+	const bool whole = (unsigned)(w->end_sm - w->first_sm) == law->device.sms;
+	uint32_t best = NONE, least = UINT32_MAX;
 
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		const struct set *s = &law->sets[i];
+		const uint32_t taken = s->used * LAW_SM_BLOCKS;
 
-		if (!set_has_room(s, w) || crowding(s, w->client) >= best_crowding ||
-			!reached(s, w))
+		if (taken >= least || !set_has_room(s, w) || (!whole && !reached(s, w)))
+			continue;
+		const uint32_t crowding = taken + foreign_blocks(s, w->client);
+		if (crowding >= least)
 			continue;
 		best = i;
-		best_crowding = crowding(s, w->client);
+		least = crowding;
 	}
 	return best;
 }

@@ -169,9 +169,9 @@ static void two_processes_take_twice_as_long_in_slices(void **state)
 
 	ends_well(a);
 	ends_well(b);
-	/* 200 slices of 2 ms, and 65 us to switch between them. */
+	/* 200 slices of 2 ms, and 100 us to switch between them. */
 	const float last = board->ms[0] > board->ms[1] ? board->ms[0] : board->ms[1];
-	assert_true(near(last, 400 * (1 + .065 / 2), .04));
+	assert_true(near(last, 400 * (1 + .1 / 2), .04));
 }
 
 static void four_streams(int number)
