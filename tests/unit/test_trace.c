@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "maker.h"
+#include "base/expect.h"
+#include "trace/block.h"
 #include "trace/meta.h"
 #include "trace/pack.h"
 #include "trace/tail.h"
@@ -741,9 +743,28 @@ static void a_tail_wants_a_raw_trace(void **state)
 	assert_int_equal(tail_open("no/such/file", &tail, &err), -ENOENT);
 }
 
+/* As in a chunk whose header says a wrong length. */
+static void bytes_that_are_no_record_are_not_packed(void **state)
+{
+	const struct record r = { .ticks = 1, .words = RECORD_WORDS, .fn = 5 };
+	uint64_t payload[RECORD_WORDS + 1] = { [RECORD_WORDS] = 7 };
+	const struct chunk_ref ref = { .head = { .kind = CHUNK_EVENTS } };
+	const struct chunk_buf buf = {
+		.ref = &ref, .payload = (uint8_t *)payload, .bytes = sizeof payload
+	};
+	struct block_maker m;
+	memcpy(payload, &r, sizeof r);
+	assert_int_equal(block_maker_init(&m, 1), 0);
+	assert_int_equal(block_make(&m, &ref.head, &buf), 0);
+	assert_int_equal(m.records, 1);
+	assert_int_equal(expect_report().count, 0);
+	block_maker_fini(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_that_are_no_record_are_not_packed),
 		cmocka_unit_test(what_is_no_trace_is_refused),
 		cmocka_unit_test(what_a_later_weir_wrote_is_refused),
 		cmocka_unit_test(what_may_not_be_read_is_said),
