@@ -2,7 +2,8 @@
 """Draws run.py's file: frontier.py FILE.json OUT.svg [--cells NAME,...]
 
 A panel a cell, a point a variant: to the right more of BE's rate, downwards less of LC's p99, so that the best place is
-the corner below right.  Bars are the range over the rounds.
+the corner below right.  Bars are the range over the rounds; a point above 30 times stands at the upper edge with its
+number.
 """
 import argparse
 import json
@@ -15,7 +16,7 @@ import table
 COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#b8860b', '#56b4e9', '#7f3fbf', '#444444']
 SHAPES = ['circle', 'square', 'triangle', 'diamond']
 WIDE, HIGH, LEFT, TOP, GAP, COLUMNS = 270, 210, 46, 26, 26, 3
-MOST_SHARE = 1.1
+MOST_SHARE, MOST_RATIO = 1.1, 30
 
 
 def mark(shape, x, y, colour, r=5):
@@ -50,7 +51,7 @@ class Panel:
 
     def frame(self, cell):
         out = [text(self.x, self.y - 9, cell, 'font-weight="bold"')]
-        for ratio in [1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]:
+        for ratio in [1, 1.5, 2, 3, 5, 10, 20]:
             if ratio > self.worst:
                 break
             y = self.down(ratio)
@@ -68,8 +69,13 @@ class Panel:
         bars = 'stroke-width="1.2" opacity=".6"'
         out = [line(x, self.down(min(p99)), x, self.down(max(p99)), colour, bars),
                line(self.across(min(share)), y, self.across(max(share)), y, colour, bars), mark(shape, x, y, colour)]
-        if found['unanswered'] or found['starved']:
-            out.append(text(x + 7, y - 5, '≥', 'fill="%s" font-weight="bold"' % colour))
+        beside = table.sign(found)
+        if statistics.median(p99) > self.worst:
+            beside += table.ratio_text(statistics.median(p99)) + '× ↑'
+        if beside:
+            side = -8 if x > self.x + self.width * .6 else 8
+            out.append(text(x + side, y + 4, beside, 'fill="%s" font-weight="bold" text-anchor="%s"' % (
+                colour, 'end' if side < 0 else 'start')))
         return out
 
 
@@ -85,7 +91,7 @@ def picture(data, cells):
             text(GAP, 42, 'medians over the rounds, bars: their range; best: below right', 'fill="#555"')]
     for i, cell in enumerate(cells):
         worst = max([max(f['p99']) for (c, _), f in found.items() if c == cell], default=1)
-        panel = Panel(GAP + i % COLUMNS * (WIDE + GAP), 54 + i // COLUMNS * (HIGH + GAP), max(3.2, worst * 1.15))
+        panel = Panel(GAP + i % COLUMNS * (WIDE + GAP), 54 + i // COLUMNS * (HIGH + GAP), min(MOST_RATIO, max(3.2, worst * 1.15)))
         body += panel.frame(cell)
         for k, variant in enumerate(variants):
             if (cell, variant) in found:

@@ -45,11 +45,14 @@ def ratio_text(x):
 def share_text(x):
     return ('%.2f' % x).lstrip('0') if x < .995 else '%.2f' % x
 
+def sign(found):
+    return '≥ ' if found['unanswered'] or found['starved'] else ''
+
+
 def brief(found):
     if not found['p99'] or not found['share']:
         return 'failed' if found['errors'] else '–'
-    sign = '≥ ' if found['unanswered'] or found['starved'] else ''
-    return sign + ratio_text(statistics.median(found['p99'])) + ' / ' + share_text(statistics.median(found['share']))
+    return sign(found) + ratio_text(statistics.median(found['p99'])) + ' / ' + share_text(statistics.median(found['share']))
 
 def row(*cells):
     return '| ' + ' | '.join(cells) + ' |'

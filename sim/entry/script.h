@@ -20,8 +20,7 @@ struct script {
 	int uuid;       /* the last byte of the first device's */
 	size_t memory_bytes;
 	uint64_t launch_ns, wave_ns, copy_ns;
-	/* In a wave of the kernels of this name, each unit of their 32-bit parameter lasts unit_ns.
-	 */
+	/* A wave of the kernels of this name lasts unit_ns for each unit of their parameter. */
 	char kernel[64];
 	int kernel_param;
 	uint64_t unit_ns; /* 0: no such kernels */
