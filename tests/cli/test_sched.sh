@@ -50,9 +50,10 @@ echo "$shared,sharing=mps" | tr , '\n' >mps.sim
 mv out.json before.json
 rm -f calls.*
 expect 0 'poisson-mix +half +p50' env WEIR_SIM=@slices.sim $run --variants slices --rounds 1 --seconds .3 --slower 10 \
-	--requests 20 --out out.json --cells closed-short,poisson-mix \
+	--requests 20 --out out.json --cells closed-short,poisson-mix --weir-program "$build/bin/weir" \
+	--weir "weir:--isolated --share $scratch/share:--isolated --share $scratch/share" \
 	--way 'half:env WEIR_SIM=@mps.sim:env WEIR_SIM=@mps.sim CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50'
-expect 0 '^accounted 120 of 120$' python3 sums.py
+expect 0 '^accounted 160 of 160$' python3 sums.py
 expect 0 '^answered$' python3 sums.py
 expect 0 '^agree$' python3 sums.py
 mv before.json out.json
