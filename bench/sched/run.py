@@ -110,7 +110,6 @@ class Program:
             while self.line(limit_s) != 'ready':
                 pass
         except TimeoutError:
-            self.kill()
             raise Failed('%s was not ready after %g s and was killed' % (self.name, limit_s))
 
     def result(self, limit_s):
@@ -126,23 +125,27 @@ class Program:
         except BrokenPipeError:
             raise Failed('%s ended early: %s' % (self.name, self.said()))
 
-    def kill(self):
-        """It and what it has started; it is not reaped yet, so that its id is still its own."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-
-    def close(self, grace_s=5):
-        """The end of its input ends it; if not, it is killed."""
+    def close(self, failed):
+        """The end of its input ends it, and a signal after a failure.  What does not end then is killed, and what it
+        has started; a command before the program may have a daemon to stop, so it gets some time."""
+        if self.log.closed:
+            return
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        end = time.monotonic() + grace_s
-        while not os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-            if time.monotonic() > end:
-                self.kill()
-                break
+        end = time.monotonic() + 15
+        if failed and not self.has_ended():
+            os.killpg(self.process.pid, signal.SIGTERM)
+        while not self.has_ended() and time.monotonic() < end:
             time.sleep(0.005)
+        if not self.has_ended():
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process.stdout.close()
         self.log.close()
+
+    def has_ended(self):
+        """Without reaping it, so that its id is still its own."""
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 class Mps:
@@ -335,7 +338,7 @@ class Bench:
         except TimeoutError:
             raise Failed('%s did not end within %d s' % (program.name, limit_s))
         finally:
-            program.close()
+            end_all([program])
 
     def length(self, cell):
         return self.args.model_seconds or cell[2] if cell[2] else self.args.seconds
@@ -364,7 +367,7 @@ class Bench:
         except TimeoutError:
             raise Failed('%s did not end within 30 s and was killed' % be.name)
         finally:
-            be.close()
+            end_all([be])
 
     def run_pair(self, cell, variant):
         programs = []
@@ -413,10 +416,9 @@ def attempt(run, *words):
 
 
 def end_all(programs):
-    """After a failure, at once."""
-    grace_s = 0 if sys.exc_info()[0] else 5
+    failed = sys.exc_info()[0] is not None
     for program in programs:
-        program.close(grace_s)
+        program.close(failed)
 
 
 def measure_latency(programs, seconds, start_limit_s):
@@ -447,7 +449,7 @@ def measure_pair(be, lc, seconds):
     try:
         run['best_effort'] = be.result(30)
         if 'starved' in run:
-            be.close()
+            be.close(False)
             run['latency'] = lc.result(30)
     except TimeoutError:
         hung = be.name if 'best_effort' not in run else lc.name
