@@ -44,11 +44,15 @@ struct cu_launch_config { /* CUlaunchConfig */
 	uint32_t attr_count;
 };
 
-struct cu_dev_resource { /* CUdevResource */
+struct cu_dev_resource { /* CUdevResource: 92 bytes behind the type are the driver's own */
 	int type;
-	char pad[92];
+	uint32_t device, first_sm, split;
+	char pad[80];
 	union {
 		uint32_t sms;
+		struct {
+			uint32_t count, least, alignment;
+		} sm;
 		char bytes[48];
 	} u;
 };

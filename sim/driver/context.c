@@ -37,10 +37,17 @@ int context_get(struct context **ret_ctx)
 
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!ctx->alive)
+	if (!ctx->alive || (ctx->base && !ctx->base->alive))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*ret_ctx = ctx;
+	*ret_ctx = ctx->base ? ctx->base : ctx;
 	return CUDA_SUCCESS;
+}
+
+struct green *context_green(void)
+{
+	const struct context *ctx = context_current();
+
+	return ctx ? ctx->green : NULL;
 }
 
 static struct context *context_new(int device, unsigned flags)
@@ -56,6 +63,18 @@ static struct context *context_new(int device, unsigned flags)
 	ctx->attach_count = 1;
 	ctx->id = next_id++;
 	memcpy(ctx->limits, default_limits, sizeof default_limits);
+	return ctx;
+}
+
+struct context *context_of_green(struct context *base, struct green *green)
+{
+	struct context *ctx = context_new(base->device, base->flags);
+
+	if (!ctx)
+		return NULL;
+	ctx->primary = true; /* not to be destroyed but with the green one */
+	ctx->base = base;
+	ctx->green = green;
 	return ctx;
 }
 
@@ -227,7 +246,7 @@ static int given_or_current(void *handle, struct context **ret_ctx)
 	struct context *ctx = context_find(handle);
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*ret_ctx = ctx;
+	*ret_ctx = ctx->base ? ctx->base : ctx;
 	return CUDA_SUCCESS;
 }
 

@@ -102,6 +102,13 @@ static int check_cluster(const struct launch *l)
 	return size > (unsigned)limit ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
+static bool fits_at_once(const struct launch *l, unsigned sms)
+{
+	const int per_sm = occupancy_blocks(l->function, (int)threads_of(l), l->shared);
+
+	return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)per_sm * sms;
+}
+
 int launch_check(const struct launch *l)
 {
 	int r = check_grid(l);
@@ -115,8 +122,7 @@ int launch_check(const struct launch *l)
 	int per_sm = occupancy_blocks(l->function, (int)threads_of(l), l->shared);
 	if (!per_sm)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	uint64_t grid = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-	if (l->cooperative && grid > (uint64_t)per_sm * DEVICE_SMS)
+	if (l->cooperative && !fits_at_once(l, DEVICE_SMS))
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return CUDA_SUCCESS;
 }
@@ -175,6 +181,8 @@ static int start(struct launch *l, void *handle, void *stream, void **params, vo
 		r = launch_params_check(l->function, params, extra);
 	if (r)
 		return r;
+	if (l->cooperative && s->green && !fits_at_once(l, s->green->end_sm - s->green->first_sm))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	l->wave_ns = wave_of(l->function->k, params);
 	struct op op = {
 		.kind = CU_GRAPH_NODE_TYPE_KERNEL,

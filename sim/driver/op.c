@@ -162,8 +162,8 @@ static struct work work_of(const struct op *op)
 	if (stream) {
 		work.device = stream->obj.ctx->device;
 		work.law.priority = -stream->priority;
-		work.law.first_sm = stream->first_sm;
-		work.law.end_sm = stream->end_sm;
+		work.law.first_sm = stream->green ? stream->green->first_sm : 0;
+		work.law.end_sm = stream->green ? stream->green->end_sm : 0;
 	}
 	return work;
 }

@@ -40,6 +40,8 @@ enum obj_type {
 	OBJ_POOL,
 	OBJ_ALLOCATION,
 	OBJ_USER,
+	OBJ_GREEN,
+	OBJ_RESOURCES,
 };
 
 struct context;
@@ -159,13 +161,30 @@ struct context {
 	uint64_t id;
 	size_t limits[10];
 	int cache_config, shared_config;
+	/* Of a green context: the primary one that it stands for, whose everything else is. */
+	struct context *base;
+	struct green *green;
 	unsigned peers;         /* bit per device that this context may reach */
 	struct stream *streams; /* all of them, the legacy stream first */
 };
 
 struct context *context_current(void);
-/* The current context in *ret_ctx, or CUDA_ERROR_INVALID_CONTEXT, …_IS_DESTROYED. */
+/* The green context that is current, or NULL. */
+struct green *context_green(void);
+/* The context that stands for a green one; NULL without memory. */
+struct context *context_of_green(struct context *base, struct green *green);
+/* The current context, or the primary one of a green one, in *ret_ctx, or
+ * CUDA_ERROR_INVALID_CONTEXT, …_IS_DESTROYED. */
 int context_get(struct context **ret_ctx);
+
+/* Green contexts: a part of the SMs, and the streams that run there.  They stay allocated. */
+struct green {
+	struct obj obj;
+	struct context *base, *context; /* its primary one, and what cuCtxFromGreenCtx() made */
+	unsigned first_sm, end_sm;
+	uint64_t id;
+	bool alive;
+};
 
 /* Streams. */
 struct stream {
@@ -177,7 +196,7 @@ struct stream {
 	const void *owner;   /* per-thread streams: the thread */
 	struct stream *next; /* in its context */
 	struct fence *last;
-	unsigned first_sm, end_sm; /* of a green context, or 0, 0: all */
+	struct green *green; /* in which it was made, or NULL */
 	struct capture *capture;
 	struct node **heads; /* capture: what the next node depends on */
 	size_t head_count;

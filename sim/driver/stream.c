@@ -21,6 +21,7 @@ struct stream *stream_new(struct context *ctx, unsigned flags, int priority)
 	s->flags = flags;
 	s->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
 	s->id = next_id++;
+	s->green = context_green();
 	s->next = ctx->streams;
 	ctx->streams = s;
 	return s;
@@ -47,7 +48,7 @@ void streams_free(struct context *ctx)
 static struct stream *legacy_stream(struct context *ctx)
 {
 	for (struct stream *s = ctx->streams; s; s = s->next)
-		if (s->legacy)
+		if (s->legacy && s->green == context_green())
 			return s;
 	struct stream *s = stream_new(ctx, 0, 0);
 	if (s)
@@ -60,7 +61,7 @@ static struct stream *thread_stream(struct context *ctx)
 	static _Thread_local char me;
 
 	for (struct stream *s = ctx->streams; s; s = s->next)
-		if (s->owner == &me)
+		if (s->owner == &me && s->green == context_green())
 			return s;
 	struct stream *s = stream_new(ctx, 0, 0);
 	if (s)
@@ -84,6 +85,8 @@ int stream_get(void *handle, struct stream **ret_stream)
 		*ret_stream = thread_stream(ctx);
 	else if ((*ret_stream = obj_find(handle, OBJ_STREAM)) == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (*ret_stream && (*ret_stream)->green && !(*ret_stream)->green->alive)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return *ret_stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -181,6 +184,8 @@ int sim_cuStreamDestroy_v2(void *handle)
 
 	if (!s || s->legacy || s->owner)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (s->green && !s->green->alive)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	stream_free(s);
 	return CUDA_SUCCESS;
 }
@@ -285,10 +290,13 @@ int sim_cuStreamGetCtx(void *handle, void **ret_ctx)
 
 int sim_cuStreamGetCtx_v2(void *handle, void **ret_ctx, void **ret_green)
 {
-	int r = sim_cuStreamGetCtx(handle, ret_ctx);
+	struct stream *s;
+	int r = stream_get(handle, &s);
 
+	if (!r)
+		r = sim_cuStreamGetCtx(handle, ret_ctx);
 	if (!r && ret_green)
-		*ret_green = NULL;
+		*ret_green = s->green;
 	return r;
 }
 

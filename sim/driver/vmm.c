@@ -266,8 +266,8 @@ int sim_cuMemUnmap(unsigned long long address, size_t size)
 	struct range *first = range_find(address), *last = range_find(address + size - 1);
 	if (first->base != address || last->base + last->size != address + size)
 		return CUDA_ERROR_INVALID_VALUE; /* not in the middle of a mapping */
-	struct context *ctx = context_current();
-	if (ctx && ctx->alive)
+	struct context *ctx;
+	if (!context_get(&ctx))
 		context_wait(ctx);
 	for (uint64_t at = address; at < address + size;) {
 		struct range *range = range_find(at);

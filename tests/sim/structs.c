@@ -49,3 +49,7 @@ SAME_SIZE(cu_array_desc, CUDA_ARRAY_DESCRIPTOR);
 SAME_PLACE(cu_array_desc, format, CUDA_ARRAY_DESCRIPTOR, Format);
 SAME_SIZE(cu_array3d_desc, CUDA_ARRAY3D_DESCRIPTOR);
 SAME_PLACE(cu_array3d_desc, flags, CUDA_ARRAY3D_DESCRIPTOR, Flags);
+SAME_SIZE(cu_dev_resource, CUdevResource);
+SAME_PLACE(cu_dev_resource, u, CUdevResource, sm);
+SAME_PLACE(cu_dev_resource, u.sm.least, CUdevResource, sm.minSmPartitionSize);
+SAME_PLACE(cu_dev_resource, u.sm.alignment, CUdevResource, sm.smCoscheduledAlignment);
