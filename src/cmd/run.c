@@ -93,6 +93,15 @@ static int put_class(const struct options *o, struct run *run, struct bounded *t
 	return 0;
 }
 
+/* A simulated device says itself how it is shared. */
+static bool has_mps(const struct options *o, struct run *run)
+{
+	const char *sim = getenv("WEIR_SIM");
+	if (opt_flag(o, "sim"))
+		return sim && strstr(sim, "sharing=mps") && !opt_flag(o, "isolated");
+	return mps_start(&run->mps, run->sharing.directory, opt_flag(o, "isolated"));
+}
+
 static int prepare_words(const struct options *o, struct run *run)
 {
 	struct bounded to = { .to = run->sched, .size = sizeof run->sched };
@@ -105,8 +114,7 @@ static int prepare_words(const struct options *o, struct run *run)
 	code = code ? code : take_sms(o, run);
 	if (code)
 		return code;
-	if (!opt_flag(o, "sim") &&
-		mps_start(&run->mps, run->sharing.directory, opt_flag(o, "isolated")))
+	if (has_mps(o, run))
 		bounded_printf(&to, "," WEIR_OPTION_mps);
 	if (opt_str(o, "output"))
 		bounded_printf(&to, ",");
@@ -144,7 +152,7 @@ static int prepare(const struct options *o, struct run *run)
 static int turn(void *data)
 {
 	struct run *run = data;
-	return arbiter_step(run->arbiter, &policy_params_default);
+	return arbiter_step(run->arbiter);
 }
 
 static int run_program(const struct options *o, struct run *run)

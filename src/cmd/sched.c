@@ -115,6 +115,11 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_bool(j, "inside", s->work.inside);
 	json_u64_or_null(j, "waits_for", other, other ? other->who.pid : 0);
 	json_u64(j, "requests", s->work.requests);
+	json_u64_or_null(j, "next_request_in_ns", s->work.next_ns > now_ns(),
+		s->work.next_ns - now_ns());
+	json_u64(j, "cap_sms", s->grant.cap_sms);
+	json_u64(j, "cap_ahead_sms", s->grant.cap_ahead_sms);
+	json_u64(j, "budget_ns", s->grant.budget_ns);
 	json_u64(j, "predicted_device_ns", s->work.retired_ns);
 	json_u64(j, "waited_launches", c->waits);
 	json_u64(j, "waited_ns", c->waited_ns);
@@ -217,19 +222,54 @@ static int status(const struct options *o, const struct share_file *f)
 
 /* ---- changes ---- */
 
-static int set_policy(const struct options *o, struct share_file *f)
+static void list_policies(const struct share_file *f)
 {
 	char name[17];
+	for (const struct policy *p = policies; p->name; p++)
+		printf("%c %-7s %s\n", strcmp(p->name, policy_name(f, name)) ? ' ' : '*', p->name,
+			p->help);
+}
+
+/* "cap=64" and the like; false when it is none. */
+static bool tune(struct share_tuning *t, const char *word)
+{
+	char *end;
+	double share;
+	const char *value = strchr(word, '=');
+	const size_t n = value ? (size_t)(value - word) : 0;
+	if (!value++)
+		return false;
+	if (!strncmp(word, "budget", n) && n == 6)
+		return duration_parse(value, &t->budget_ns);
+	if (!strncmp(word, "full-below", n) && n == 10)
+		return duration_parse(value, &t->full_below_ns);
+	if (!strncmp(word, "min-share", n) && n == 9 && percent_parse(value, &share)) {
+		t->min_share = (uint32_t)(share * 1e6);
+		return t->min_share;
+	}
+	if (strncmp(word, "cap", n) != 0 || n != 3 || *value < '1' || *value > '9')
+		return false;
+	t->cap_sms = (uint32_t)strtoul(value, &end, 10);
+	return !*end;
+}
+
+static int set_policy(const struct options *o, struct share_file *f)
+{
 	const char *to = opt_argc(o) > 1 ? opt_argv(o)[1] : NULL;
+	struct share_tuning tuning = { 0 };
 	if (!to) {
-		for (const struct policy *p = policies; p->name; p++)
-			printf("%c %-7s %s\n", strcmp(p->name, policy_name(f, name)) ? ' ' : '*',
-				p->name, p->help);
+		list_policies(f);
 		return EXIT_YES;
 	}
 	if (!policy_find(to))
 		return complain(
 			EXIT_USAGE, "'%s' is no policy; `weir sched policy` lists them", to);
+	for (int i = 2; i < opt_argc(o); i++)
+		if (!tune(&tuning, opt_argv(o)[i]))
+			return complain(EXIT_USAGE,
+				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64 or min-share=2%%",
+				opt_argv(o)[i]);
+	f->tuning = tuning;
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
 	memcpy(f->arbiter.policy, to, strlen(to));
 	return EXIT_YES;
@@ -264,24 +304,17 @@ static void end(int number)
 	asked_to_end = 1;
 }
 
-static int start(const struct options *o, struct sharing *s)
+static int start(struct sharing *s)
 {
-	double share;
 	const struct sigaction ends = { .sa_handler = end };
-	struct policy_params params = policy_params_default;
-	if (!percent_parse(opt_str(o, "min-share"), &share))
-		return complain(EXIT_USAGE,
-			"--min-share=%s is no percentage; write 2%%, for example",
-			opt_str(o, "min-share"));
 	struct arbiter *a = arbiter_new(s->file, s->directory);
 	if (!a)
 		return complain(EXIT_ENVIRONMENT, "no memory");
-	s->file->arbiter.min_share = (uint32_t)(share * 1e6);
 	s->file->arbiter.stop = 0;
 	sigaction(SIGINT, &ends, NULL);
 	sigaction(SIGTERM, &ends, NULL);
 	while (!asked_to_end && !s->file->arbiter.stop) {
-		const int ms = arbiter_step(a, &params);
+		const int ms = arbiter_step(a);
 		const struct timespec wait = { 0, ms * 1000000L };
 		nanosleep(&wait, NULL);
 	}
@@ -304,7 +337,7 @@ int cmd_sched(const struct options *o)
 	else if (!s.file)
 		code = complain(EXIT_NO, "no program has shared a GPU in %s", s.directory);
 	else if (!strcmp(word, "start"))
-		code = start(o, &s);
+		code = start(&s);
 	else if (!strcmp(word, "policy"))
 		code = set_policy(o, s.file);
 	else if (!strcmp(word, "set"))

@@ -137,6 +137,7 @@ static void put(struct share_grant *to, const struct share_grant *g)
 	__atomic_store_n(&to->full_below_ns, g->full_below_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->ahead_ns, g->ahead_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->cap_sms, g->cap_sms, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->cap_ahead_sms, g->cap_ahead_sms, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->cap_always, g->cap_always, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
 }
@@ -150,23 +151,20 @@ static const struct policy *policy_of(const struct share_file *f)
 }
 
 /* When it wants to be asked again. */
-static uint64_t decide(
-	struct arbiter *a, uint32_t device, const struct policy_params *params, uint64_t now)
+static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 {
 	uint64_t again = now + 50 * MS;
 	if (!see(a, device, now))
 		return again;
-	struct policy_params own = *params;
-	if (a->file->arbiter.min_share)
-		own.min_share = a->file->arbiter.min_share / 1e6;
-	policy_of(a->file)->decide(&a->view, &own, &a->state[device], a->grants, &again);
+	const struct policy_params params = policy_params_of(&a->file->tuning);
+	policy_of(a->file)->decide(&a->view, &params, &a->state[device], a->grants, &again);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (a->view.program[i].here && is_of(a, i, device))
 			put(&a->file->slots[i].grant, &a->grants[i]);
 	return again;
 }
 
-int arbiter_step(struct arbiter *a, const struct policy_params *params)
+int arbiter_step(struct arbiter *a)
 {
 	const uint64_t now = now_ns();
 	uint64_t again = now + 50 * MS;
@@ -180,7 +178,7 @@ int arbiter_step(struct arbiter *a, const struct policy_params *params)
 	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
 		if (__atomic_load_n(&a->file->devices[i].who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
 			continue;
-		const uint64_t next = decide(a, i, params, now);
+		const uint64_t next = decide(a, i, now);
 		again = next < again ? next : again;
 	}
 	const uint64_t wait = again > now ? (again - now) / MS : 0;

@@ -20,7 +20,7 @@ struct arbiter *arbiter_new(struct share_file *f, const char *directory);
  * Decides for every device when it is time to, if this process is the arbiter or can become it.
  * Returns when it wants to be called again: milliseconds from now, at least 1.
  */
-int arbiter_step(struct arbiter *a, const struct policy_params *params);
+int arbiter_step(struct arbiter *a);
 
 bool arbiter_holds(const struct arbiter *a);
 

@@ -13,9 +13,19 @@
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
-	.budget_ns = 100000,
+	.budget_ns = 40000,
 	.full_below_ns = 100000,
 };
+
+struct policy_params policy_params_of(const struct share_tuning *t)
+{
+	struct policy_params p = policy_params_default;
+	p.min_share = t->min_share ? t->min_share / 1e6 : p.min_share;
+	p.budget_ns = t->budget_ns ? t->budget_ns : p.budget_ns;
+	p.full_below_ns = t->full_below_ns ? t->full_below_ns : p.full_below_ns;
+	p.cap_sms = t->cap_sms;
+	return p;
+}
 
 /* ---- what all have in common ---- */
 
@@ -187,6 +197,14 @@ static uint32_t room(const struct policy_view *v)
 	return left >= v->sms / 4 ? left : 0; /* on less, a kernel takes too long to be worth it */
 }
 
+/* Of what can't but meet the begin of a request, which it slows down for a moment only: two thirds
+ * of the device, where more would be a cap in name only. */
+static uint32_t wider(const struct policy_view *v, uint32_t left)
+{
+	const uint32_t step = v->step ? v->step : 1, most = v->sms * 2 / 3 / step * step;
+	return left > most ? left : most;
+}
+
 /* Holds the worst of the stated targets: halves what may wait when it is missed, else grows. */
 static void tune(const struct policy_view *v, struct policy_state *s)
 {
@@ -213,7 +231,8 @@ static void tune(const struct policy_view *v, struct policy_state *s)
 static void fit(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
-	const uint32_t left = v->mps ? room(v) : 0;
+	const uint32_t beside = v->mps ? room(v) : 0,
+		       left = beside && p->cap_sms ? p->cap_sms : beside;
 	strict(v, p, s, grants, ret_again_ns);
 	tune(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -223,7 +242,8 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 		g->budget_ns = (uint64_t)((double)p->budget_ns * s->tightness);
 		g->full_below_ns = (uint64_t)((double)p->full_below_ns * s->tightness);
 		g->ahead_ns = AHEAD_NS;
-		g->cap_sms = left;
+		g->cap_sms = (uint16_t)left;
+		g->cap_ahead_sms = (uint16_t)(left ? wider(v, left) : 0);
 		g->cap_always = left > 0;
 		g->mode = left ? MODE_CAP : MODE_GATE;
 	}

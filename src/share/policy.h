@@ -34,9 +34,10 @@ struct policy_view {
 };
 
 struct policy_params {
-	double min_share;   /* of the device time, that best-effort programs get at least */
-	uint64_t budget_ns; /* in flight, without another reason */
-	uint64_t full_below_ns;
+	double min_share;       /* of the device time, that best-effort programs get at least */
+	uint64_t budget_ns;     /* in flight, without another reason */
+	uint64_t full_below_ns; /* t90 that runs at full width while no latency program is active */
+	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
 };
 
 /* What a policy remembers; zeros at the start. */
@@ -65,5 +66,8 @@ const struct policy *policy_find(const char *name);
 
 #define POLICY_DEFAULT "fit"
 extern const struct policy_params policy_params_default;
+
+/* The default, but for what a person has asked for. */
+struct policy_params policy_params_of(const struct share_tuning *t);
 
 #endif

@@ -30,39 +30,74 @@ struct rule_launch {
 
 struct rule_view {
 	bool active;          /* a latency program is inside a request that is believed */
-	uint64_t inflight_ns; /* predicted work of this program that is not done */
+	uint64_t inflight_ns; /* what is left of this program's work at full width */
+	uint64_t capped_ns;   /* and of what runs on part of the SMs */
 	uint64_t now_ns;      /* CLOCK_MONOTONIC; needed when next_ns is not 0 */
 	uint64_t next_ns;     /* when the next request is expected; 0: can't be told */
 };
 
-static inline enum rule_verdict rule_of(const struct share_grant *g, const struct rule_view *v,
-	const struct rule_launch *l, enum rule_reason *ret_reason)
+/* So much may be left in flight when the next long launch goes: it then follows without a pause. */
+#define RULE_LEAD_NS 8000u
+
+/* More of what is capped may be in flight: it is in nobody's way. */
+#define RULE_CAPPED_BUDGETS 4u
+
+static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 {
-	const bool can_cap = g->cap_sms && l->may_be_capped;
+	return inflight <= RULE_LEAD_NS || inflight + more <= budget;
+}
+
+/* Capped, as far as the budget for that goes. */
+static inline enum rule_verdict rule_cap(const struct share_grant *g, const struct rule_view *v,
+	const struct rule_launch *l, uint32_t sms, enum rule_verdict otherwise,
+	enum rule_reason *ret_reason)
+{
+	if (!sms || !l->may_be_capped)
+		return otherwise;
+	*ret_reason = REASON_BUDGET;
+	return rule_fits(v->capped_ns, l->t90_ns, RULE_CAPPED_BUDGETS * g->budget_ns) ? RULE_CAP
+										      : RULE_WAIT;
+}
+
+/* The next request can be told: until it comes everything may run that ends before. */
+static inline bool rule_meets_next(
+	const struct share_grant *g, const struct rule_view *v, const struct rule_launch *l)
+{
+	return g->ahead_ns && v->next_ns && v->now_ns < v->next_ns + g->ahead_ns &&
+	       v->now_ns + v->inflight_ns + v->capped_ns + l->t90_ns + g->ahead_ns > v->next_ns;
+}
+
+static inline bool rule_next_is_known(const struct share_grant *g, const struct rule_view *v)
+{
+	return g->ahead_ns && v->next_ns && v->now_ns < v->next_ns + g->ahead_ns;
+}
+
+/* ret_sms: of RULE_CAP. */
+static inline enum rule_verdict rule_of(const struct share_grant *g, const struct rule_view *v,
+	const struct rule_launch *l, uint32_t *ret_sms, enum rule_reason *ret_reason)
+{
+	const bool active = v->active && g->mode != MODE_BUDGET;
 	*ret_reason = REASON_NONE;
+	*ret_sms = g->cap_sms;
 	if (g->mode == MODE_OPEN)
 		return RULE_GO;
 	*ret_reason = REASON_TURN;
 	if (g->mode == MODE_HOLD)
 		return RULE_WAIT;
-	const bool active = v->active && g->mode != MODE_BUDGET;
 	*ret_reason = REASON_REQUEST;
-	if (active && !(g->mode == MODE_CAP && can_cap))
-		return RULE_WAIT;
-	*ret_reason = REASON_BUDGET;
-	if (v->inflight_ns && v->inflight_ns + l->t90_ns > g->budget_ns)
-		return RULE_WAIT;
 	if (active)
-		return RULE_CAP;
-	if (g->ahead_ns && v->next_ns && v->now_ns < v->next_ns + g->ahead_ns) {
-		/* The next request can be told: until it comes everything may run that ends before.
-		 */
+		return rule_cap(
+			g, v, l, g->mode == MODE_CAP ? g->cap_sms : 0, RULE_WAIT, ret_reason);
+	if (rule_meets_next(g, v, l)) {
 		*ret_reason = REASON_SOON;
-		if (v->now_ns + v->inflight_ns + l->t90_ns + g->ahead_ns <= v->next_ns)
-			return RULE_GO;
-		return can_cap ? RULE_CAP : RULE_WAIT;
+		*ret_sms = g->cap_ahead_sms;
+		return rule_cap(g, v, l, g->cap_ahead_sms, RULE_WAIT, ret_reason);
 	}
-	return g->cap_always && can_cap && l->t90_ns > g->full_below_ns ? RULE_CAP : RULE_GO;
+	if (g->cap_always && !rule_next_is_known(g, v) && l->t90_ns > g->full_below_ns &&
+		l->may_be_capped)
+		return rule_cap(g, v, l, g->cap_sms, RULE_WAIT, ret_reason);
+	*ret_reason = REASON_BUDGET;
+	return rule_fits(v->inflight_ns, l->t90_ns, g->budget_ns) ? RULE_GO : RULE_WAIT;
 }
 
 #endif

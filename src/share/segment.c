@@ -285,6 +285,7 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		fill(s, &w, self);
 		__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&f->arbiter.joined, 1, __ATOMIC_RELAXED);
+		share_bit_set(f->devices[device].members, i % SHARE_SLOTS);
 		if (self->class == CLASS_LATENCY)
 			share_bit_set(f->devices[device].present, i % SHARE_SLOTS);
 		return i % SHARE_SLOTS;
@@ -310,6 +311,8 @@ void share_release(struct share_file *f, uint32_t slot)
 		    &s->who.state, &seen, SLOT_CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return; /* another did it */
 	clear_bits(f, slot);
+	for (uint32_t i = 0; i < SHARE_DEVICES; i++)
+		share_bit_clear(f->devices[i].members, slot);
 	s->who.pid = 0;
 	__atomic_store_n(&s->who.state, SLOT_FREE, __ATOMIC_RELEASE);
 }

@@ -35,11 +35,12 @@ enum share_mode {
 
 /* Written by the arbiter and by weir sched. */
 struct share_grant {
-	uint32_t class, mode; /* enum share_class, share_mode */
-	uint32_t cap_sms;     /* 0: no caps */
-	uint32_t
-		cap_always; /* cap what takes longer than full_below_ns also while none is active */
-	uint64_t budget_ns; /* most work in flight; one launch always may */
+	uint32_t class, mode;   /* enum share_class, share_mode */
+	uint16_t cap_sms;       /* 0: no caps */
+	uint16_t cap_ahead_sms; /* the same, for what would only meet the begin of an expected
+				   request */
+	uint32_t cap_always; /* also while none is active, what takes longer than full_below_ns */
+	uint64_t budget_ns;  /* most work in flight; one launch always may */
 	uint64_t full_below_ns; /* t90 that may run at full width */
 	uint64_t ahead_ns;      /* hold what would overlap the next request by so much; 0: don't */
 	uint64_t max_wait_ns;
@@ -95,6 +96,8 @@ enum share_state { SLOT_FREE, SLOT_CLAIMED, SLOT_LIVE };
 struct share_device {
 	uint64_t present[SHARE_WORDS] SHARE_LINE; /* latency programs */
 	uint64_t active[SHARE_WORDS];             /* inside a request */
+	uint64_t requests SHARE_LINE;             /* of latency programs, ever begun */
+	uint64_t members[SHARE_WORDS];            /* programs of all classes */
 	struct {
 		uint32_t state; /* enum share_state */
 		uint32_t sms;
@@ -114,6 +117,12 @@ struct share_file {
 		char policy[16];
 		uint64_t joined; /* slots ever claimed */
 	} arbiter SHARE_LINE;
+	/* What a person has asked of the policy; 0: as it is by default. */
+	struct share_tuning {
+		uint64_t budget_ns, full_below_ns;
+		uint32_t cap_sms;
+		uint32_t min_share; /* millionths of the device time */
+	} tuning SHARE_LINE;
 	struct share_device devices[SHARE_DEVICES];
 	struct share_slot slots[SHARE_SLOTS];
 };
@@ -175,6 +184,15 @@ static inline bool share_any(const uint64_t bits[SHARE_WORDS])
 	uint64_t all = 0;
 	for (uint32_t i = 0; i < SHARE_WORDS; i++)
 		all |= __atomic_load_n(&bits[i], __ATOMIC_RELAXED);
+	return all;
+}
+
+/* How many are set. */
+static inline uint32_t share_count_bits(const uint64_t bits[SHARE_WORDS])
+{
+	uint32_t all = 0;
+	for (uint32_t i = 0; i < SHARE_WORDS; i++)
+		all += (uint32_t)__builtin_popcountll(__atomic_load_n(&bits[i], __ATOMIC_RELAXED));
 	return all;
 }
 

@@ -212,8 +212,10 @@ static void percentiles_are_of_what_is_counted(void **state)
 static enum rule_verdict ask(const struct share_grant *g, struct rule_view v, struct rule_launch l)
 {
 	enum rule_reason reason;
-	const enum rule_verdict verdict = rule_of(g, &v, &l, &reason);
-	assert_true(verdict == RULE_WAIT || reason < REASON_COUNT);
+	uint32_t sms = 0;
+	const enum rule_verdict verdict = rule_of(g, &v, &l, &sms, &reason);
+	assert_true(verdict != RULE_WAIT || reason != REASON_NONE);
+	assert_true(verdict != RULE_CAP || sms);
 	return verdict;
 }
 
@@ -258,6 +260,7 @@ static void what_would_meet_the_next_request_is_held_or_capped(void **state)
 	assert_int_equal(ask(&g, near, LONG), RULE_WAIT);
 	g.mode = MODE_CAP;
 	g.cap_sms = 64;
+	g.cap_ahead_sms = 88;
 	assert_int_equal(ask(&g, near, LONG), RULE_CAP);
 	const struct rule_view past = { .now_ns = 1300000,
 		.next_ns = 1200000 }; /* it did not come */

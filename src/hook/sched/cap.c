@@ -6,6 +6,7 @@
 #include "cuda_types.h"
 #include "hook/hook_table.h"
 
+#define SIZES          4u /* of caps, that one program may use */
 #define LANES          8u
 #define NO_TIMING      2u
 #define NON_BLOCKING   1u
@@ -18,13 +19,16 @@ struct cap_lane {
 	void *stream, *before, *behind; /* and events */
 };
 
-static struct {
-	uint32_t state; /* 0: none, 1: being made, 2: there, 3: can't be had */
+enum cap_state { CAP_NONE, CAP_MAKING, CAP_READY, CAP_IMPOSSIBLE };
+
+/* A green context of some SMs of a device. */
+static struct cap {
+	uint32_t state; /* enum cap_state */
 	uint32_t sms;
 	int device;
 	void *context;
 	struct cap_lane lane[LANES];
-} cap;
+} caps[SIZES];
 
 bool cap_is_safe(const struct cost *c, uint32_t sms, uint32_t cap_sms)
 {
@@ -46,19 +50,21 @@ static bool driver_can(void)
 	return true;
 }
 
-static bool make_lane(struct cap_lane *l)
+static bool make_lane(const struct cap *c, struct cap_lane *l)
 {
 	return !REAL(cuGreenCtxStreamCreate, void **, void *, unsigned, int)(
-		       &l->stream, cap.context, NON_BLOCKING, LEAST_PRIORITY) &&
+		       &l->stream, c->context, NON_BLOCKING, LEAST_PRIORITY) &&
 	       !REAL(cuEventCreate, void **, unsigned)(&l->before, NO_TIMING) &&
 	       !REAL(cuEventCreate, void **, unsigned)(&l->behind, NO_TIMING);
 }
 
-static bool make(int device, uint32_t sms)
+static bool make(struct cap *c, int device, uint32_t sms)
 {
 	struct cu_dev_resource all, part;
 	unsigned groups = 1;
 	void *description = NULL;
+	c->sms = sms;
+	c->device = device;
 	if (!driver_can() ||
 		REAL(cuDeviceGetDevResource, int, void *, int)(device, &all, RESOURCE_SM) ||
 		REAL(cuDevSmResourceSplitByCount, void *, unsigned *, const void *, void *,
@@ -66,31 +72,37 @@ static bool make(int device, uint32_t sms)
 		REAL(cuDevResourceGenerateDesc, void **, void *, unsigned)(
 			&description, &part, 1) ||
 		REAL(cuGreenCtxCreate, void **, void *, int, unsigned)(
-			&cap.context, description, device, GREEN_DEFAULT))
+			&c->context, description, device, GREEN_DEFAULT))
 		return false;
 	for (uint32_t i = 0; i < LANES; i++)
-		if (!make_lane(&cap.lane[i]))
+		if (!make_lane(c, &c->lane[i]))
 			return false;
-	cap.sms = sms;
-	cap.device = device;
 	return true;
 }
 
-/* Another number of SMs than before: as it was made; one size a program is enough. */
-static bool is_there(int device, uint32_t sms)
+/* Made when it is first asked for, which takes a millisecond.  NULL: it can't be had, or is just
+ * being made. */
+static struct cap *cap_of(int device, uint32_t sms)
 {
-	uint32_t seen = 0;
-	if (__atomic_compare_exchange_n(
-		    &cap.state, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		seen = make(device, sms) ? 2 : 3;
-		__atomic_store_n(&cap.state, seen, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < SIZES; i++) {
+		struct cap *c = &caps[i];
+		uint32_t seen = CAP_NONE;
+		if (__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+			seen = make(c, device, sms) ? CAP_READY : CAP_IMPOSSIBLE;
+			__atomic_store_n(&c->state, seen, __ATOMIC_RELEASE);
+		}
+		if (seen == CAP_MAKING)
+			return NULL;
+		if (c->sms == sms && c->device == device)
+			return seen == CAP_READY ? c : NULL;
 	}
-	return seen == 2 && cap.device == device;
+	return NULL;
 }
 
-static struct cap_lane *take(void *stream)
+static struct cap_lane *take(struct cap *c, void *stream)
 {
-	struct cap_lane *l = &cap.lane[(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 61];
+	struct cap_lane *l = &c->lane[(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 61];
 	uint32_t seen = 0;
 	return __atomic_compare_exchange_n(
 		       &l->taken, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
@@ -113,9 +125,8 @@ static int await(void *stream, void *event, int per_thread)
 struct cap_lane *cap_enter(
 	int device, uint32_t cap_sms, void *stream, int per_thread, void **ret_stream)
 {
-	if (!is_there(device, cap_sms))
-		return NULL;
-	struct cap_lane *l = take(stream);
+	struct cap *c = cap_of(device, cap_sms);
+	struct cap_lane *l = c ? take(c, stream) : NULL;
 	if (!l)
 		return NULL;
 	if (record(l->before, stream, per_thread) || await(l->stream, l->before, 0)) {
@@ -135,5 +146,5 @@ void cap_leave(struct cap_lane *lane, void *stream, int per_thread)
 
 void cap_forget(void)
 {
-	memset(&cap, 0, sizeof cap);
+	memset(caps, 0, sizeof caps);
 }

@@ -105,8 +105,17 @@ uint64_t cost_t90(const struct cost *c, uint64_t unknown)
 				 : unknown;
 }
 
+/* What is far from all before is taken for half an accident. */
+static float bounded(const struct cost *c, float ns)
+{
+	if (c->count < 4)
+		return ns;
+	return ns > 3 * c->mean_ns ? 3 * c->mean_ns : ns < c->mean_ns / 3 ? c->mean_ns / 3 : ns;
+}
+
 void cost_learn(struct cost *c, float ns)
 {
+	ns = bounded(c, ns);
 	const float weight = c->count < 8 ? 1.0f / (float)(c->count + 1) : 0.125f;
 	const float off = ns > c->mean_ns ? ns - c->mean_ns : c->mean_ns - ns;
 	if (c->count)
@@ -117,9 +126,8 @@ void cost_learn(struct cost *c, float ns)
 
 void cost_correct(struct cost *c, float scale)
 {
-	const float bounded = scale > 4 ? 4 : scale < 0.25f ? 0.25f : scale;
 	if (c->count)
-		cost_learn(c, c->mean_ns * bounded);
+		cost_learn(c, c->mean_ns * scale);
 }
 
 void costs_forget(void)

@@ -27,6 +27,7 @@ struct gated {
 	struct cost *cost;     /* what it is counted as; NULL: it is not marked */
 	struct cap_lane *lane; /* NULL: it is not capped */
 	uint64_t took_ns;      /* predicted */
+	float slower;          /* for being capped; 1 */
 };
 
 enum settles {

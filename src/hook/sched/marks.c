@@ -8,6 +8,7 @@
 
 #define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
 #define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */
+#define SENDING_NS 3000u        /* from a launch's return to its begin on an idle device */
 #define SHARP_NS   4000u        /* a mark has come within so much of when it was last asked after */
 
 static bool try_lock(struct marks *m)
@@ -25,14 +26,35 @@ static void unlock(struct marks *m)
 	__atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE);
 }
 
-static void submit(struct marks *m, uint64_t ns)
+static void submit(struct marks *m, const struct gated *g)
 {
-	__atomic_store_n(&m->submitted_ns, m->submitted_ns + ns, __ATOMIC_RELAXED);
+	const uint64_t now = clock_monotonic() + SENDING_NS;
+	const uint64_t from = m->ends_ns > now ? m->ends_ns : now;
+	__atomic_store_n(&m->ends_ns, from + g->took_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->submitted_ns, m->submitted_ns + g->took_ns, __ATOMIC_RELAXED);
+	if (g->lane)
+		__atomic_store_n(&m->capped_ns, m->capped_ns + g->took_ns, __ATOMIC_RELAXED);
 }
 
-static void retire(struct marks *m, uint64_t ns)
+static void retire(struct marks *m, const struct mark *k)
 {
-	__atomic_store_n(&m->retired_ns, m->retired_ns + ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->retired_ns, m->retired_ns + k->ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->capped_ns, m->capped_ns - k->capped_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t marks_inflight(const struct marks *m, uint64_t now)
+{
+	const uint64_t retired = __atomic_load_n(&m->retired_ns, __ATOMIC_RELAXED);
+	const uint64_t submitted = __atomic_load_n(&m->submitted_ns, __ATOMIC_RELAXED);
+	const uint64_t ends = __atomic_load_n(&m->ends_ns, __ATOMIC_RELAXED);
+	const uint64_t all = submitted > retired ? submitted - retired : 0;
+	const uint64_t capped = marks_capped(m);
+	if (capped)
+		return all > capped ? all - capped : 0;
+	if (ends > now)
+		return ends - now < all ? ends - now : all;
+	/* Overdue: of one mark that is as it may be, of more the predictions are too short. */
+	return m->head - m->tail > 1 ? all : 0;
 }
 
 /* ---- marks ---- */
@@ -65,38 +87,55 @@ static void put(struct marks *m, struct share_slot *slot)
 	done = done && (event || !REAL(cuEventCreate, void **, unsigned)(&at->event, NO_TIMING)) &&
 	       !record(at->event, at->stream, at->per_thread);
 	if (done) {
-		at->recorded_ns = clock_monotonic();
 		m->head++;
 	} else {
-		retire(m, m->next.ns);
+		retire(m, &m->next);
 		slot->counts.unmarked += m->next.launches;
 	}
 	m->next = (struct mark){ .teaches = true };
 }
 
-static void collect(struct marks *m, const struct gated *g)
+static bool none_active(const struct share_device *d)
+{
+	return !share_any(d->active);
+}
+
+static void begin(struct marks *m, const struct share_device *others)
+{
+	struct mark *n = &m->next;
+	n->teaches = true;
+	n->first_ns = clock_monotonic();
+	n->requests = __atomic_load_n(&others->requests, __ATOMIC_RELAXED);
+	n->first_alone = none_active(others);
+	n->first_idle = m->head == m->tail;
+}
+
+static void collect(struct marks *m, const struct share_device *others, const struct gated *g)
 {
 	struct mark *n = &m->next;
 	if (!n->launches)
-		n->teaches = true;
-	n->teaches = n->teaches && !g->lane && n->kinds < MARK_COSTS &&
+		begin(m, others);
+	n->slower = n->launches ? n->slower : g->slower;
+	n->teaches = n->teaches && n->slower == g->slower && n->kinds < MARK_COSTS &&
 		     (!n->launches || n->stream == g->own_stream);
 	n->stream = g->own_stream;
 	n->per_thread = g->per_thread;
 	n->launches++;
 	n->ns += g->took_ns;
+	n->capped_ns += g->lane ? g->took_ns : 0;
 	if (n->kinds < MARK_COSTS)
 		n->cost[n->kinds++] = g->cost;
 }
 
-void marks_add(struct marks *m, struct share_slot *slot, const struct gated *g, uint64_t quantum_ns)
+void marks_add(struct marks *m, struct share_slot *slot, const struct share_device *others,
+	const struct gated *g, uint64_t quantum_ns)
 {
 	if (!try_lock(m)) {
 		slot->counts.unmarked++;
 		return;
 	}
-	submit(m, g->took_ns);
-	collect(m, g);
+	submit(m, g);
+	collect(m, others, g);
 	if (m->next.ns >= quantum_ns || m->next.kinds == MARK_COSTS)
 		put(m, slot);
 	unlock(m);
@@ -112,19 +151,6 @@ void marks_cut(struct marks *m, struct share_slot *slot)
 }
 
 /* ---- what they teach ---- */
-
-/* What others had been given by now: when it has changed, the device was not this program's. */
-static uint64_t others_work(const struct share_file *f, const struct share_slot *mine)
-{
-	uint64_t all = 0;
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-		const struct share_slot *s = &f->slots[i];
-		if (s != mine && s->who.state == SLOT_LIVE && s->who.device == mine->who.device)
-			all += __atomic_load_n(&s->work.requests, __ATOMIC_RELAXED) +
-			       __atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED);
-	}
-	return all;
-}
 
 static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 {
@@ -145,41 +171,55 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 		cost_correct(k->cost[i], scale);
 }
 
-/* Not what it takes, but better than nothing. */
-static void in_company(const struct mark *k, struct share_slot *slot, uint64_t span)
+/* In company, or on part of the SMs: not what it takes, but better than nothing. */
+static void guess(const struct mark *k, struct share_slot *slot, uint64_t span)
 {
 	slot->counts.contended++;
-	if (k->launches == 1 && !k->cost[0]->count && k->cost[0]->guess_ns <= 0)
-		k->cost[0]->guess_ns = (float)span;
+	if (k->launches == 1 && !k->cost[0]->count)
+		k->cost[0]->guess_ns = (float)span / k->slower;
+}
+
+/* Since when the device was at the mark's work: from when the one before came, or, when there was
+ * nothing to do before it, from when it was sent.  0: nobody knows. */
+static uint64_t begun(const struct marks *m, const struct mark *k)
+{
+	if (m->came_ns >= k->first_ns)
+		return m->came_stream == k->stream ? m->came_ns : 0;
+	return k->first_idle ? k->first_ns + SENDING_NS : 0;
+}
+
+/* Whether nobody else had the device since then. */
+static bool was_alone(
+	const struct marks *m, const struct mark *k, const struct share_device *others)
+{
+	const bool chained = m->came_ns >= k->first_ns;
+	return none_active(others) && (chained ? m->came_alone : k->first_alone) &&
+	       others->requests == (chained ? m->requests : k->requests) &&
+	       share_count_bits(others->members) - share_count_bits(others->present) == 1;
 }
 
 /* The oldest has come.  Sharp: it had not a moment before. */
-static void came(
-	struct marks *m, struct share_slot *slot, const struct share_file *f, uint32_t device)
+static void came(struct marks *m, struct share_slot *slot, const struct share_device *others)
 {
 	const struct mark *k = &m->ring[m->tail % MARKS];
-	const uint64_t now = clock_monotonic(), others = others_work(f, slot);
+	const uint64_t now = clock_monotonic(), since = begun(m, k);
 	const bool sharp = now - m->not_yet_ns < SHARP_NS;
-	const bool alone = !share_any(f->devices[device].active);
-	if (sharp && m->came_ns >= k->recorded_ns && m->came_stream == k->stream && k->teaches) {
-		if (alone && m->came_alone && others == m->others)
-			teach(k, slot, now - m->came_ns);
+	if (sharp && k->teaches && since && now > since) {
+		if (!k->capped_ns && was_alone(m, k, others))
+			teach(k, slot, now - since);
 		else
-			in_company(k, slot, now - m->came_ns);
-	} else if (sharp && k->teaches && k->kinds == 1 && k->launches == 1 && alone &&
-		   !k->cost[0]->count && m->came_ns < k->recorded_ns && m->head - m->tail == 1)
-		cost_learn(
-			k->cost[0], (float)(now - k->recorded_ns)); /* it began when it was sent */
+			guess(k, slot, now - since);
+	}
 	m->came_ns = sharp ? now : 0;
 	m->came_stream = k->stream;
-	m->came_alone = alone;
-	m->others = others;
-	retire(m, k->ns);
+	m->came_alone = none_active(others);
+	m->requests = __atomic_load_n(&others->requests, __ATOMIC_RELAXED);
+	retire(m, k);
 	m->tail++;
+	__atomic_store_n(&m->ends_ns, now + m->submitted_ns - m->retired_ns, __ATOMIC_RELAXED);
 }
 
-void marks_ask(
-	struct marks *m, struct share_slot *slot, const struct share_file *others, uint32_t device)
+void marks_ask(struct marks *m, struct share_slot *slot, const struct share_device *others)
 {
 	if (!hook_real[FN_cuEventQuery] || !try_lock(m))
 		return;
@@ -189,7 +229,7 @@ void marks_ask(
 			m->not_yet_ns = clock_monotonic();
 			break;
 		}
-		came(m, slot, others, device); /* on an error as well: nothing can be waited for */
+		came(m, slot, others); /* on an error as well: nothing can be waited for */
 	}
 	unlock(m);
 }
@@ -201,6 +241,8 @@ void marks_retire_all(struct marks *m)
 	m->tail = m->head;
 	m->next = (struct mark){ .teaches = true };
 	__atomic_store_n(&m->retired_ns, m->submitted_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->capped_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->ends_ns, 0, __ATOMIC_RELAXED);
 	m->came_ns = 0;
 	unlock(m);
 }

@@ -17,48 +17,56 @@
 
 struct mark {
 	void *event, *stream;
-	uint64_t ns;          /* predicted, of what it stands behind since the mark before */
-	uint64_t recorded_ns; /* when: CLOCK_MONOTONIC */
+	uint64_t ns;        /* predicted, of what it stands behind since the mark before */
+	uint64_t capped_ns; /* of that, on part of the SMs */
+	uint64_t first_ns;  /* when the first of them was sent: CLOCK_MONOTONIC */
+	uint64_t requests;  /* of latency programs, begun by then */
+	bool first_idle;    /* nothing of this program was in flight then */
+	bool first_alone;   /* and no latency program was active */
 	uint32_t launches;
 	uint32_t kinds;
 	int per_thread;
+	float slower; /* than at full width: on part of the SMs */
 	bool teaches; /* nothing in it was capped, or is of another stream */
 	struct cost *cost[MARK_COSTS];
 };
 
 struct marks {
-	uint64_t lock;       /* 0, or since when: ticks */
-	const void *context; /* that the events are of */
-	uint32_t head, tail; /* both grow */
-	struct mark next;    /* what was submitted since the last mark */
-	uint64_t submitted_ns, retired_ns;
+	uint64_t lock;                     /* 0, or since when: ticks */
+	const void *context;               /* that the events are of */
+	uint32_t head, tail;               /* both grow */
+	struct mark next;                  /* what was submitted since the last mark */
+	uint64_t submitted_ns, retired_ns; /* predicted work */
+	uint64_t capped_ns;                /* of what is not retired: on part of the SMs */
+	uint64_t ends_ns;                  /* when all is expected to be done */
 	/* The last mark that was seen to come, and what was going on then. */
 	uint64_t came_ns, not_yet_ns;
-	uint64_t others; /* what other programs had submitted by then */
+	uint64_t requests; /* of latency programs, begun by then */
 	void *came_stream;
 	bool came_alone; /* none was active */
 	struct mark ring[MARKS];
 };
 
-static inline uint64_t marks_inflight(const struct marks *m)
+/* What is left to be done at full width.  Where nothing is capped, the time until it is expected to
+ * be done: work that runs now is half done by and by. */
+uint64_t marks_inflight(const struct marks *m, uint64_t now);
+
+static inline uint64_t marks_capped(const struct marks *m)
 {
-	const uint64_t retired = __atomic_load_n(&m->retired_ns, __ATOMIC_RELAXED);
-	const uint64_t submitted = __atomic_load_n(&m->submitted_ns, __ATOMIC_RELAXED);
-	return submitted > retired ? submitted - retired : 0;
+	return __atomic_load_n(&m->capped_ns, __ATOMIC_RELAXED);
 }
 
 /* A launch that has succeeded; records a mark when `quantum_ns` are together.  Counts what could
  * not be marked. */
-void marks_add(
-	struct marks *m, struct share_slot *slot, const struct gated *g, uint64_t quantum_ns);
+void marks_add(struct marks *m, struct share_slot *slot, const struct share_device *others,
+	const struct gated *g, uint64_t quantum_ns);
 
 /* A mark behind what has none, so that it can be waited for and what comes next is measured by
  * itself. */
 void marks_cut(struct marks *m, struct share_slot *slot);
 
-/* Asks after the oldest; learns.  others: the latency programs of the device. */
-void marks_ask(
-	struct marks *m, struct share_slot *slot, const struct share_file *others, uint32_t device);
+/* Asks after the oldest; learns.  others: who else is on the device. */
+void marks_ask(struct marks *m, struct share_slot *slot, const struct share_device *others);
 
 /* All is done. */
 void marks_retire_all(struct marks *m);

@@ -43,6 +43,7 @@ static void request_begins(struct member *m)
 	if (!member_is_latency(m))
 		return;
 	share_bit_set(m->device->active, m->index);
+	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
 	if (before)
 		learn(&m->every_ns, &m->every_off_ns, (float)(now - before));
 	if (w->ended_ns)
@@ -122,6 +123,7 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 {
 	const int kept = errno;
 	g->entered = true;
+	g->slower = 1;
 	g->own_stream = l->stream;
 	g->per_thread = l->per_thread;
 	g->cost = costs_of(l);
@@ -163,7 +165,8 @@ void sched_passed(const struct gated *g, int result)
 	struct member *m = member_current();
 	if (m && !result && g->cost) {
 		const uint64_t half = m->slot->grant.budget_ns / 2;
-		marks_add(&m->marks, m->slot, g, half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
+		marks_add(&m->marks, m->slot, m->device, g,
+			half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
 	}

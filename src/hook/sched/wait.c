@@ -9,6 +9,9 @@
 #include "share/rule.h"
 
 #define AWAKE_NS 200000u /* so long it asks without sleeping */
+#define AHEAD_NS                                                                                   \
+	2000000u /* of its own work so much has to be left before it sleeps: what was never        \
+		  * measured is dated when it is seen to end */
 #define NAP_NS   50000
 #define DEATH_NS 5000000u /* so often it asks whether they still live */
 #define STALE_NS 1000000000u
@@ -63,21 +66,23 @@ static struct share_grant grant_of(const struct member *m, uint64_t now)
 	struct share_grant g = m->slot->grant;
 	const uint64_t beat = __atomic_load_n(&m->file->arbiter.heartbeat_ns, __ATOMIC_RELAXED);
 	if (g.cap_sms && now > beat + STALE_NS)
-		g.cap_sms = 0;
+		g.cap_sms = g.cap_ahead_sms = 0;
 	return g;
 }
 
-static enum rule_verdict ask(struct gated *g, struct member *m, struct waiting *w)
+static enum rule_verdict ask(
+	struct gated *g, struct member *m, struct waiting *w, uint32_t *ret_sms)
 {
 	const uint64_t now = clock_monotonic();
 	const struct share_grant grant = grant_of(m, now);
 	const struct rule_view view = { .active = any_active(m, now),
-		.inflight_ns = marks_inflight(&m->marks),
+		.inflight_ns = marks_inflight(&m->marks, now),
+		.capped_ns = marks_capped(&m->marks),
 		.now_ns = now,
 		.next_ns = grant.ahead_ns ? next_request(m) : 0 };
 	const struct rule_launch launch = { .t90_ns = cost_t90(g->cost, UNKNOWN_NS),
 		.may_be_capped = cap_is_safe(g->cost, m->sms, grant.cap_sms) };
-	return rule_of(&grant, &view, &launch, &w->reason);
+	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
 
 /* ---- waiting ---- */
@@ -93,15 +98,23 @@ static void bury(struct member *m, struct waiting *w, uint64_t now)
 			share_release(m->file, i);
 }
 
-static void pause_a_moment(uint64_t waited)
+/* Sleeping is for what lasts: a nap takes half as long again as it is asked for. */
+static void pause_a_moment(bool long_enough)
 {
 	const struct timespec nap = { 0, NAP_NS };
-	if (waited > AWAKE_NS) {
+	if (long_enough) {
 		sys(nanosleep, &nap, NULL);
 		return;
 	}
 	for (int i = 0; i < 16; i++)
 		__builtin_ia32_pause();
+}
+
+static bool is_long(const struct member *m, const struct waiting *w, uint64_t now)
+{
+	if (w->reason != REASON_BUDGET)
+		return now - w->since_ns > AWAKE_NS;
+	return m->marks.ends_ns > now + AHEAD_NS;
 }
 
 /* False: patience has ended. */
@@ -115,7 +128,7 @@ static bool wait_more(struct member *m, struct waiting *w)
 		return false;
 	if (w->reason == REASON_BUDGET && m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
-	pause_a_moment(w->reason == REASON_BUDGET ? 0 : now - w->since_ns);
+	pause_a_moment(is_long(m, w, now));
 	bury(m, w, now);
 	return true;
 }
@@ -134,19 +147,23 @@ static void count(struct member *m, const struct waiting *w)
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
 {
 	struct waiting w = { 0 };
-	enum rule_verdict verdict = ask(g, m, &w);
+	uint32_t sms = 0;
+	enum rule_verdict verdict = ask(g, m, &w, &sms);
 	while (verdict == RULE_WAIT) {
 		if (!wait_more(m, &w))
 			break;
-		marks_ask(&m->marks, m->slot, m->file, m->device_index);
+		marks_ask(&m->marks, m->slot, m->device);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
-		verdict = ask(g, m, &w);
+		verdict = ask(g, m, &w, &sms);
 	}
 	if (verdict == RULE_CAP) {
 		g->lane = cap_enter(
 			m->ordinal, m->slot->grant.cap_sms, l->stream, l->per_thread, &g->stream);
-		if (g->lane)
+		if (g->lane) {
 			m->slot->counts.capped++;
+			g->slower = (float)m->sms / (float)sms;
+			g->took_ns = (uint64_t)((float)g->took_ns * g->slower);
+		}
 	}
 	if (w.since_ns)
 		count(m, &w);
