@@ -99,6 +99,8 @@ static void look(struct arbiter *a, uint32_t i)
 		.max_wait_ns = s->grant.max_wait_ns,
 		.retired_ns = retired,
 		.requests = s->work.requests,
+		.p50_ns = s->grant.class == CLASS_LATENCY ? share_percentile(s->counts.request, 0.5)
+							  : 0,
 		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0 };
 	a->view.mps = a->view.mps && s->who.under_mps;
 }

@@ -3,18 +3,19 @@
 
 #include <string.h>
 
-#define MS        1000000u
-#define SOON_NS   (5 * MS) /* until the next decision while somebody is to be kept away from */
-#define IDLE_NS   (50 * MS)
-#define WINDOW_NS (100 * MS) /* over which shares are looked at */
-#define TURN_NS   (2 * MS)   /* of virtual time that one program may be ahead of another */
-#define TIGHTEST  0.1
-#define AHEAD_NS  40000u /* a request that can be told is expected so much early */
+#define MS           1000000u
+#define SOON_NS      (5 * MS) /* until the next decision while somebody is to be kept away from */
+#define IDLE_NS      (50 * MS)
+#define WINDOW_NS    (100 * MS) /* over which shares are looked at */
+#define TURN_NS      (2 * MS)   /* of virtual time that one program may be ahead of another */
+#define BUDGET_LEAST 36000u
+#define BUDGET_MOST  (2 * MS)
+#define TIGHTEST     0.1
+#define FULL_BUDGETS 3u     /* what runs at full width lasts so many budgets at most */
+#define AHEAD_NS     40000u /* a request that can be told is expected so much early */
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
-	.budget_ns = 40000,
-	.full_below_ns = 100000,
 };
 
 struct policy_params policy_params_of(const struct share_tuning *t)
@@ -30,15 +31,34 @@ struct policy_params policy_params_of(const struct share_tuning *t)
 /* ---- what all have in common ---- */
 
 static struct share_grant plain(
-	const struct policy_program *p, enum share_mode mode, const struct policy_params *params)
+	const struct policy_program *p, enum share_mode mode, uint64_t budget_ns)
 {
 	return (struct share_grant){
 		.class = p->class,
 		.mode = mode,
-		.budget_ns = params->budget_ns,
+		.budget_ns = budget_ns,
 		.full_below_ns = UINT64_MAX,
 		.max_wait_ns = p->max_wait_ns,
 	};
+}
+
+/* What may delay a request: a quarter of what the shortest takes, and enough for a kernel or two.
+ */
+static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params)
+{
+	uint64_t shortest = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *p = &v->program[i];
+		if (p->here && p->class == CLASS_LATENCY && p->p50_ns &&
+			(!shortest || p->p50_ns < shortest))
+			shortest = p->p50_ns;
+	}
+	const uint64_t quarter = shortest / 4;
+	if (params->budget_ns)
+		return params->budget_ns;
+	return quarter < BUDGET_LEAST  ? BUDGET_LEAST
+	       : quarter > BUDGET_MOST ? BUDGET_MOST
+				       : quarter;
 }
 
 static bool any_latency(const struct policy_view *v)
@@ -82,7 +102,7 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (v->program[i].here)
-			grants[i] = plain(&v->program[i], MODE_OPEN, p);
+			grants[i] = plain(&v->program[i], MODE_OPEN, 0);
 	*ret_again_ns = v->now_ns + IDLE_NS;
 }
 
@@ -91,12 +111,13 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 static void strict(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
+	const uint64_t budget = budget_of(v, p);
 	look_at_shares(v, p, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
 		if (!q->here)
 			continue;
-		grants[i] = plain(q, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, p);
+		grants[i] = plain(q, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, budget);
 		if (q->class == CLASS_BEST_EFFORT && is_paid(v, s, i))
 			grants[i].mode = MODE_BUDGET;
 	}
@@ -136,8 +157,7 @@ static void fair(const struct policy_view *v, const struct policy_params *p, str
 		if (s->virtual_ns[i] < least - 50.0 * TURN_NS)
 			s->virtual_ns[i] = least;
 		const bool ahead = s->virtual_ns[i] > least + TURN_NS;
-		grants[i] = plain(q, ahead ? MODE_HOLD : MODE_BUDGET, p);
-		grants[i].budget_ns = TURN_NS;
+		grants[i] = plain(q, ahead ? MODE_HOLD : MODE_BUDGET, TURN_NS);
 	}
 	*ret_again_ns = v->now_ns + MS;
 }
@@ -239,8 +259,9 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 		struct share_grant *g = &grants[i];
 		if (!v->program[i].here || g->mode != MODE_GATE)
 			continue;
-		g->budget_ns = (uint64_t)((double)p->budget_ns * s->tightness);
-		g->full_below_ns = (uint64_t)((double)p->full_below_ns * s->tightness);
+		g->budget_ns = (uint64_t)((double)g->budget_ns * s->tightness);
+		g->full_below_ns =
+			p->full_below_ns ? p->full_below_ns : FULL_BUDGETS * g->budget_ns;
 		g->ahead_ns = AHEAD_NS;
 		g->cap_sms = (uint16_t)left;
 		g->cap_ahead_sms = (uint16_t)(left ? wider(v, left) : 0);

@@ -23,6 +23,7 @@ struct policy_program {
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	uint64_t retired_ns; /* predicted device time that is done, ever growing */
 	uint64_t requests;
+	uint64_t p50_ns; /* of its requests, 0: too few */
 	uint64_t p99_ns; /* of its requests since the last answer but some; 0: too few */
 };
 
@@ -36,7 +37,8 @@ struct policy_view {
 struct policy_params {
 	double min_share;       /* of the device time, that best-effort programs get at least */
 	uint64_t budget_ns;     /* in flight, without another reason */
-	uint64_t full_below_ns; /* t90 that runs at full width while no latency program is active */
+	uint64_t full_below_ns; /* t90 that runs at full width while no latency program is active;
+				   0: by the budget */
 	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
 };
 

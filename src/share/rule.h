@@ -37,7 +37,7 @@ struct rule_view {
 };
 
 /* So much may be left in flight when the next long launch goes: it then follows without a pause. */
-#define RULE_LEAD_NS 8000u
+#define RULE_LEAD_NS 3000u
 
 /* More of what is capped may be in flight: it is in nobody's way. */
 #define RULE_CAPPED_BUDGETS 4u

@@ -118,8 +118,8 @@ void cost_learn(struct cost *c, float ns)
 	ns = bounded(c, ns);
 	const float weight = c->count < 8 ? 1.0f / (float)(c->count + 1) : 0.125f;
 	const float off = ns > c->mean_ns ? ns - c->mean_ns : c->mean_ns - ns;
-	if (c->count)
-		c->off_ns += weight * (off - c->off_ns);
+	if (c->count) /* the first is from an idle device, and longer than it will be */
+		c->off_ns = c->count < 4 ? off : c->off_ns + weight * (off - c->off_ns);
 	c->mean_ns += weight * (ns - c->mean_ns);
 	c->count++;
 }

@@ -203,12 +203,13 @@ static void came(struct marks *m, struct share_slot *slot, const struct share_de
 {
 	const struct mark *k = &m->ring[m->tail % MARKS];
 	const uint64_t now = clock_monotonic(), since = begun(m, k);
-	const bool sharp = now - m->not_yet_ns < SHARP_NS;
-	if (sharp && k->teaches && since && now > since) {
+	const uint64_t span = since && now > since ? now - since : 0;
+	const bool sharp = now - m->not_yet_ns < SHARP_NS + span / 32;
+	if (sharp && k->teaches && span) {
 		if (!k->capped_ns && was_alone(m, k, others))
-			teach(k, slot, now - since);
+			teach(k, slot, span);
 		else
-			guess(k, slot, now - since);
+			guess(k, slot, span);
 	}
 	m->came_ns = sharp ? now : 0;
 	m->came_stream = k->stream;

@@ -169,6 +169,7 @@ void sched_passed(const struct gated *g, int result)
 			half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 	}
 	errno = kept;
 }

@@ -20,6 +20,7 @@ struct waiting {
 	uint64_t since_ns, asked_ns; /* 0: not yet */
 	enum rule_reason reason;
 	bool expired;
+	bool uncapped; /* caps can't be had */
 };
 
 /* ---- what is seen ---- */
@@ -81,7 +82,7 @@ static enum rule_verdict ask(
 		.now_ns = now,
 		.next_ns = grant.ahead_ns ? next_request(m) : 0 };
 	const struct rule_launch launch = { .t90_ns = cost_t90(g->cost, UNKNOWN_NS),
-		.may_be_capped = cap_is_safe(g->cost, m->sms, grant.cap_sms) };
+		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, grant.cap_sms) };
 	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
 
@@ -144,26 +145,31 @@ static void count(struct member *m, const struct waiting *w)
 	share_count(c->wait, waited);
 }
 
+/* False: it can't be had. */
+static bool enter_cap(struct gated *g, struct member *m, const struct sched_launch *l, uint32_t sms)
+{
+	g->lane = cap_enter(m->ordinal, sms, l->stream, l->per_thread, &g->stream);
+	if (!g->lane)
+		return false;
+	m->slot->counts.capped++;
+	g->slower = (float)m->sms / (float)sms;
+	g->took_ns = (uint64_t)((float)g->took_ns * g->slower);
+	return true;
+}
+
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;
-	enum rule_verdict verdict = ask(g, m, &w, &sms);
-	while (verdict == RULE_WAIT) {
-		if (!wait_more(m, &w))
+	for (;;) {
+		const enum rule_verdict verdict = ask(g, m, &w, &sms);
+		if (verdict == RULE_GO || (verdict == RULE_CAP && enter_cap(g, m, l, sms)))
+			break;
+		w.uncapped = w.uncapped || verdict == RULE_CAP;
+		if (verdict == RULE_WAIT && !wait_more(m, &w))
 			break;
 		marks_ask(&m->marks, m->slot, m->device);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
-		verdict = ask(g, m, &w, &sms);
-	}
-	if (verdict == RULE_CAP) {
-		g->lane = cap_enter(
-			m->ordinal, m->slot->grant.cap_sms, l->stream, l->per_thread, &g->stream);
-		if (g->lane) {
-			m->slot->counts.capped++;
-			g->slower = (float)m->sms / (float)sms;
-			g->took_ns = (uint64_t)((float)g->took_ns * g->slower);
-		}
 	}
 	if (w.since_ns)
 		count(m, &w);
