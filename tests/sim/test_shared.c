@@ -4,6 +4,7 @@
  * test took.
  */
 #include "sim_test.h"
+#include "driver/observe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -430,6 +431,42 @@ static float one_block_a_sm(void *stream)
 	return between(a, event(stream));
 }
 
+/* What the double of CUPTI is told. */
+static struct observed told[64];
+static int told_count;
+
+static void keep(const struct observed *what)
+{
+	if (what->kind == OBSERVED_KERNEL && told_count < 64)
+		told[told_count++] = *what;
+}
+
+static void observed(int number)
+{
+	float sum = 0;
+
+	context();
+	weir_sim_observe(keep);
+	void *a = busy_event(NULL, 50);
+	launch(FULL, NULL, 10);
+	const float ms = between(a, event(NULL));
+	CHILD_EXPECT(told_count == 60);
+	for (int i = 50; i < 60; i++) {
+		sum += (float)(told[i].end_ns - told[i].start_ns) / 1e6f;
+		CHILD_EXPECT(told[i].start_ns >= told[i - 1].end_ns);
+	}
+	CHILD_EXPECT(near(ms, number ? 40 : 10, .001) && near(sum, ms, .001));
+	/* On the host's clock the device is as slow as it is. */
+	const double real = (double)(told[59].start_ns - told[50].start_ns) / 1e6;
+	CHILD_EXPECT(near(real, 36, .001));
+}
+
+static void records_and_events_tell_the_same_times(void **state)
+{
+	ends_well(start(script_of(MILLISECOND ",speed=.25"), observed, 0));
+	ends_well(start(script_of(MILLISECOND ",speed=.25,clock=host"), observed, 1));
+}
+
 static void green(int number)
 {
 	void *g, *ctx, *back, *stream, *e;
@@ -658,6 +695,7 @@ int main(void)
 		ON_A_DEVICE(who_dies_with_the_lock_stops_nobody),
 		ON_A_DEVICE(a_killed_process_leaves_nothing_in_slices),
 		ON_A_DEVICE(a_killed_process_leaves_nothing_with_mps),
+		ON_A_DEVICE(records_and_events_tell_the_same_times),
 		ON_A_DEVICE(a_green_context_costs_what_waves_say),
 		ON_A_DEVICE(sms_are_split_in_steps),
 		ON_A_DEVICE(a_stream_of_high_priority_is_served_first),
