@@ -394,7 +394,7 @@ uint64_t gpu_wake_ns(void)
 
 	lock();
 	for (unsigned d = 0; d < file->settings.devices; d++) {
-		const uint64_t next = law_next(law_of(d));
+		const uint64_t next = law_soonest(law_of(d), me);
 
 		if (next != LAW_NEVER && gpu_host_ns(next) < wake)
 			wake = gpu_host_ns(next);

@@ -38,7 +38,8 @@ int gpu_submit(int device, struct law_work *work, uint64_t *ret_id);
  * no id means anything any more.
  */
 int gpu_pop(struct law_done *ret_done, size_t max, size_t *ret_count);
-/* The CLOCK_MONOTONIC at which something ends next, or at which to look again at the latest. */
+/* The CLOCK_MONOTONIC at which something of this process may end, or at which to look again at the
+ * latest. */
 uint64_t gpu_wake_ns(void);
 
 /* This process has that many bytes now; false where all processes together would have too many. */

@@ -115,6 +115,11 @@ int law_submit(struct law *law, const struct law_work *work, uint64_t *ret_id);
 uint64_t law_now(const struct law *law);
 /* When something changes next if nothing is submitted; LAW_NEVER. */
 uint64_t law_next(const struct law *law);
+/*
+ * No work of the client that has not ended by now ends before that, whatever is submitted meanwhile
+ * by others; LAW_NEVER when it has none.  Now where there is an end to fetch.
+ */
+uint64_t law_soonest(struct law *law, unsigned client);
 /* Time passes, up to and including t. */
 void law_advance(struct law *law, uint64_t t);
 

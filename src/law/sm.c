@@ -49,7 +49,7 @@ static void set_rates(struct set *s)
 {
 	uint32_t left = between(capacities[mixed(s)], s->warps);
 	const uint32_t demand = between(demands, s->warps);
-	uint64_t next = LAW_NEVER;
+	uint64_t least = LAW_NEVER / ONE; /* until the first ends */
 
 	for (unsigned i = 0; i < s->blocks; i++) {
 		struct block *b = &s->block[i];
@@ -61,11 +61,11 @@ static void set_rates(struct set *s)
 		b->rate = take / b->warps;
 		if (b->rate < LEAST_RATE)
 			b->rate = LEAST_RATE;
-		const uint64_t ends = s->at_ns + (b->units + b->rate - 1) / b->rate;
-		if (ends < next)
-			next = ends;
+		if (b->units < least * b->rate) /* dividing is slow */
+			least = (b->units + b->rate - 1) / b->rate;
 	}
-	s->next_ns = next;
+	s->next_ns = s->blocks ? s->at_ns + least : LAW_NEVER;
+	s->stale = false;
 }
 
 static void set_advance(struct law *law, struct set *s, uint64_t now)
@@ -164,10 +164,17 @@ static uint64_t range_mask(unsigned k, unsigned first, unsigned end)
 	return mask;
 }
 
-static unsigned reached(const struct set *s, const struct work *w)
+static bool all_sms(const struct law *law, const struct work *w)
+{
+	return (unsigned)(w->end_sm - w->first_sm) == law->device.sms;
+}
+
+static unsigned reached(const struct law *law, const struct set *s, const struct work *w)
 {
 	unsigned count = 0;
 
+	if (all_sms(law, w))
+		return s->count;
 	for (unsigned k = 0; k < LAW_SM_WORDS; k++)
 		count += (unsigned)__builtin_popcountll(
 			s->sms[k] & range_mask(k, w->first_sm, w->end_sm));
@@ -214,14 +221,13 @@ static unsigned foreign_blocks(const struct set *s, unsigned client)
  * clients. */
 static uint32_t emptiest(const struct law *law, const struct field *f, const struct work *w)
 {
-	const bool whole = (unsigned)(w->end_sm - w->first_sm) == law->device.sms;
 	uint32_t best = NONE, least = UINT32_MAX;
 
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		const struct set *s = &law->sets[i];
 		const uint32_t taken = s->used * LAW_SM_BLOCKS;
 
-		if (taken >= least || !set_has_room(s, w) || (!whole && !reached(s, w)))
+		if (taken >= least || !set_has_room(s, w) || !reached(law, s, w))
 			continue;
 		const uint32_t crowding = taken + foreign_blocks(s, w->client);
 		if (crowding >= least)
@@ -240,7 +246,7 @@ static bool place_once(struct law *law, struct field *f, uint32_t index)
 
 	if (at == NONE)
 		return false;
-	unsigned take = reached(&law->sets[at], w);
+	unsigned take = reached(law, &law->sets[at], w);
 	if (take > w->left)
 		take = w->left;
 	if (take < law->sets[at].count)
@@ -250,7 +256,7 @@ static bool place_once(struct law *law, struct field *f, uint32_t index)
 	struct set *s = &law->sets[at];
 	set_advance(law, s, law->now);
 	set_add(s, w, index);
-	set_rates(s);
+	s->stale = true;
 	if (!w->resident && w->start_ns == LAW_NEVER)
 		w->start_ns = law->now;
 	w->left -= take;
@@ -275,7 +281,7 @@ void field_place(struct law *law, struct field *f)
 			*link = w->next;
 			continue;
 		}
-		if ((unsigned)(w->end_sm - w->first_sm) == law->device.sms && w->share < full)
+		if (all_sms(law, w) && w->share < full)
 			full = w->share;
 		link = &w->next;
 	}
@@ -317,7 +323,7 @@ static void finish_set(struct law *law, struct field *f, uint32_t index)
 		if (!w->resident && !w->left)
 			work_ended(law, work);
 	}
-	set_rates(s);
+	s->stale = true;
 	set_merge(law, f, index);
 }
 
@@ -334,13 +340,18 @@ void field_finish(struct law *law, struct field *f)
 	}
 }
 
-uint64_t field_next(const struct law *law, const struct field *f)
+uint64_t field_next(struct law *law, const struct field *f)
 {
 	uint64_t next = LAW_NEVER;
 
-	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next)
-		if (law->sets[i].next_ns < next)
-			next = law->sets[i].next_ns;
+	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
+		struct set *s = &law->sets[i];
+
+		if (s->stale)
+			set_rates(s);
+		if (s->next_ns < next)
+			next = s->next_ns;
+	}
 	return next;
 }
 
@@ -354,7 +365,7 @@ void field_thaw(struct law *law, struct field *f)
 {
 	for (uint32_t i = f->sets; i != NONE; i = law->sets[i].next) {
 		law->sets[i].at_ns = law->now;
-		set_rates(&law->sets[i]);
+		law->sets[i].stale = true;
 	}
 	f->dirty = true;
 }
@@ -409,7 +420,7 @@ void field_drop(struct law *law, struct field *f, unsigned client)
 		if (!still)
 			set_advance(law, s, law->now);
 		drop_blocks(law, s, client);
-		set_rates(s);
+		s->stale = true;
 		set_merge(law, f, i);
 	}
 	f->dirty = true;

@@ -63,6 +63,7 @@ struct set {
 	uint32_t used;           /* of ROOM */
 	uint16_t count;          /* of SMs */
 	uint16_t warps, blocks;
+	bool stale; /* its rates and next_ns are those of before the last change */
 	struct block block[LAW_SM_BLOCKS]; /* the oldest first */
 };
 
@@ -129,7 +130,8 @@ void field_init(struct law *law, struct field *field);
 void field_place(struct law *law, struct field *field);
 /* Ends the blocks that are due. */
 void field_finish(struct law *law, struct field *field);
-uint64_t field_next(const struct law *law, const struct field *field);
+/* When the next of its blocks ends. */
+uint64_t field_next(struct law *law, const struct field *field);
 void field_ready(struct law *law, struct field *field, uint32_t work);
 /* The field leaves the device, and comes back. */
 void field_freeze(struct law *law, struct field *field);
