@@ -123,3 +123,7 @@ for round in 1 2 3 4 5; do
 	with=$(nanoseconds env LD_PRELOAD="$build/lib/weir/libweir.so" WEIR=record:t.weir /bin/true)
 	printf '  %5d without, %5d with libweir.so\n' $((plain / 1000)) $((with / 1000))
 done
+
+echo
+echo "the law of a shared GPU:"
+"$build/bin/bench-law"
