@@ -431,6 +431,48 @@ static float one_block_a_sm(void *stream)
 	return between(a, event(stream));
 }
 
+static _Atomic int called;
+
+static void call(void *arg)
+{
+	CHILD_EXPECT(atomic_fetch_add(&called, 1) == (int)(intptr_t)arg);
+}
+
+/* Work behind a host function, and behind work of another device, comes to the device when that is
+ * done. */
+static void two_devices(int number)
+{
+	void *other, *there, *here, *graph, *exec;
+	unsigned long long device;
+	char text[] = "copied", back[sizeof text] = "";
+
+	context();
+	CHILD_EXPECT(!cuStreamCreate(&here, 1) && !cuMemAlloc_v2(&device, sizeof text));
+	CHILD_EXPECT(!cuLaunchHostFunc(here, (void *)call, (void *)0));
+	void *a = busy_event(here, 2);
+	CHILD_EXPECT(!cuDevicePrimaryCtxRetain(&other, 1) && !cuCtxPushCurrent_v2(other));
+	CHILD_EXPECT(!cuStreamCreate(&there, 1) && !cuStreamWaitEvent(there, a, 0));
+	CHILD_EXPECT(!cuLaunchHostFunc(there, (void *)call, (void *)1));
+	void *b = event(there);
+	CHILD_EXPECT(!cuCtxPopCurrent_v2(&other));
+	CHILD_EXPECT(!cuStreamWaitEvent(here, b, 0));
+	launch(FULL, here, 2);
+	CHILD_EXPECT(!cuStreamBeginCapture_v2(here, 0));
+	CHILD_EXPECT(!cuMemcpyHtoDAsync_v2(device, text, sizeof text, here));
+	launch(FULL, here, 2);
+	CHILD_EXPECT(!cuLaunchHostFunc(here, (void *)call, (void *)2));
+	CHILD_EXPECT(!cuMemcpyDtoHAsync_v2(back, device, sizeof text, here));
+	CHILD_EXPECT(!cuStreamEndCapture(here, &graph));
+	CHILD_EXPECT(!cuGraphInstantiateWithFlags(&exec, graph, 0) && !cuGraphLaunch(exec, here));
+	void *c = event(here);
+	CHILD_EXPECT(between(a, c) >= 4 && atomic_load(&called) == 3 && !strcmp(back, text));
+}
+
+static void host_functions_and_other_devices_keep_the_order(void **state)
+{
+	ends_well(start(script_of(MILLISECOND ",devices=2"), two_devices, 0));
+}
+
 /* What the double of CUPTI is told. */
 static struct observed told[64];
 static int told_count;
@@ -695,6 +737,7 @@ int main(void)
 		ON_A_DEVICE(who_dies_with_the_lock_stops_nobody),
 		ON_A_DEVICE(a_killed_process_leaves_nothing_in_slices),
 		ON_A_DEVICE(a_killed_process_leaves_nothing_with_mps),
+		ON_A_DEVICE(host_functions_and_other_devices_keep_the_order),
 		ON_A_DEVICE(records_and_events_tell_the_same_times),
 		ON_A_DEVICE(a_green_context_costs_what_waves_say),
 		ON_A_DEVICE(sms_are_split_in_steps),
