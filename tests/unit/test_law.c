@@ -230,10 +230,12 @@ static const char *const program_names[] = { "1wave", "short", "multi", "long" }
 
 /*
  * LC's 99th percentile in microseconds, and BE's rate as a share of its rate alone; 0: not
- * measured.  What is compared may be off by 15 % and by .05, unless a third number says what else
- * is known and not met: one wave under MPS, where LC was faster on the device once a BE kernel had
- * ended than it is here, as if an SM's second-oldest places had a memory; and two long kernels in
- * slices, whose wait was shorter than the slice that all other rows agree on.
+ * measured. What is compared may be off by 15 % and by .05.  A third number marks a cell that does
+ * not meet that, and is what it may be off by instead, with .06 for the share.  One wave under MPS,
+ * with and without priority: on the device LC is faster once a BE kernel has ended, and why is not
+ * known.  One wave on 80 % of the SMs: the law's placing never lets LC meet the slow SMs.  Two long
+ * kernels in slices: the wait on the device was shorter than the slice that the other rows agree
+ * on.
  */
 struct measured {
 	const char *name;
