@@ -115,8 +115,8 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_bool(j, "inside", s->work.inside);
 	json_u64_or_null(j, "waits_for", other, other ? other->who.pid : 0);
 	json_u64(j, "requests", s->work.requests);
-	json_u64_or_null(j, "next_request_in_ns", s->work.next_ns > now_ns(),
-		s->work.next_ns - now_ns());
+	json_u64_or_null(
+		j, "next_request_in_ns", s->work.next_ns > now_ns(), s->work.next_ns - now_ns());
 	json_u64(j, "cap_sms", s->grant.cap_sms);
 	json_u64(j, "cap_ahead_sms", s->grant.cap_ahead_sms);
 	json_u64(j, "budget_ns", s->grant.budget_ns);
