@@ -14,9 +14,11 @@ struct cost {
 	uint64_t key;     /* 0: nobody's */
 	const void *what; /* kernel or graph */
 	uint64_t blocks;
-	float mean_ns;     /* 0: never measured */
-	float off_ns;      /* mean distance from it */
-	float guess_ns;    /* from the same kernel in another shape; 0: none */
+	float mean_ns;  /* 0: never measured */
+	float off_ns;   /* mean distance from it */
+	float guess_ns; /* where it was never measured: a bound, or the same kernel in another
+			   shape; 0: none */
+	uint32_t bounds;
 	uint32_t count;    /* measurements */
 	uint32_t resident; /* blocks of it that one SM holds; 0: unknown */
 	bool plain;        /* a kernel that may be given to another stream */

@@ -8,8 +8,9 @@
 
 #define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
 #define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */
-#define SENDING_NS 3000u        /* from a launch's return to its begin on an idle device */
-#define SHARP_NS   4000u        /* a mark has come within so much of when it was last asked after */
+#define BOUNDS     4u
+#define SENDING_NS 3000u /* from a launch's return to its begin on an idle device */
+#define SHARP_NS   4000u /* a mark has come within so much of when it was last asked after */
 
 static bool try_lock(struct marks *m)
 {
@@ -171,12 +172,18 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 		cost_correct(k->cost[i], scale);
 }
 
-/* In company, or on part of the SMs: not what it takes, but better than nothing. */
-static void guess(const struct mark *k, struct share_slot *slot, uint64_t span)
+/* It took no longer: what it takes alone nobody saw.  After some of these it counts as measured, or
+ * it would be waited for by itself for ever. */
+static void bound(const struct mark *k, uint64_t most)
 {
-	slot->counts.contended++;
-	if (k->launches == 1 && !k->cost[0]->count)
-		k->cost[0]->guess_ns = (float)span / k->slower;
+	struct cost *c = k->cost[0];
+	const float ns = (float)most / k->slower;
+	if (k->launches != 1 || c->count)
+		return;
+	if (c->guess_ns <= 0 || ns < c->guess_ns)
+		c->guess_ns = ns;
+	if (++c->bounds >= BOUNDS)
+		cost_learn(c, c->guess_ns);
 }
 
 /* Since when the device was at the mark's work: from when the one before came, or, when there was
@@ -205,11 +212,11 @@ static void came(struct marks *m, struct share_slot *slot, const struct share_de
 	const uint64_t now = clock_monotonic(), since = begun(m, k);
 	const uint64_t span = since && now > since ? now - since : 0;
 	const bool sharp = now - m->not_yet_ns < SHARP_NS + span / 32;
-	if (sharp && k->teaches && span) {
-		if (!k->capped_ns && was_alone(m, k, others))
-			teach(k, slot, span);
-		else
-			guess(k, slot, span);
+	if (sharp && k->teaches && span && !k->capped_ns && was_alone(m, k, others)) {
+		teach(k, slot, span);
+	} else {
+		slot->counts.contended += sharp && span;
+		bound(k, span ? span : now - k->first_ns);
 	}
 	m->came_ns = sharp ? now : 0;
 	m->came_stream = k->stream;
