@@ -75,6 +75,7 @@ static void look_at_shares(
 	const struct policy_view *v, const struct policy_params *p, struct policy_state *s)
 {
 	const uint64_t passed = v->now_ns - s->window_ns;
+	const bool beside = any_latency(v); /* nobody else is waited for */
 	if (s->window_ns && passed < WINDOW_NS)
 		return;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {

@@ -49,11 +49,11 @@ struct share_grant {
 /* Written by the program: amounts. */
 struct share_work {
 	uint64_t submitted_ns, retired_ns; /* predicted device time, ever growing */
-	uint64_t launches;
-	uint64_t requests; /* begun; odd or even says nothing: see inside */
-	uint64_t begun_ns; /* CLOCK_MONOTONIC of the last request's begin */
-	uint64_t ended_ns; /* and of the end of the last that has ended */
-	uint64_t next_ns;  /* when the next is expected; 0: can't be told */
+	uint64_t requests;                 /* ever begun */
+	uint64_t begun_ns;                 /* CLOCK_MONOTONIC of the last request's begin */
+	uint64_t ended_ns;                 /* and of the end of the last that has ended */
+	uint64_t next_ns;                  /* when the next is expected; 0: can't be told */
+	uint64_t lasts_ns;                 /* how long requests last, in the mean */
 	uint32_t inside;
 	uint32_t widest; /* blocks of the widest launch, as SMs that it fills; 0: unknown */
 } SHARE_LINE;

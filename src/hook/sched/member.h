@@ -22,7 +22,7 @@ struct member {
 	uint32_t sms;
 	struct marks marks;
 	/* Of requests, kept by whoever ends them: mean and mean distance, ns. */
-	float gap_ns, gap_off_ns, every_ns, every_off_ns;
+	float gap_ns, gap_off_ns, every_ns, every_off_ns, lasts_ns, lasts_off_ns;
 };
 
 /* The member of the current context's device, joined with the first launch there; NULL: none. */

@@ -77,6 +77,8 @@ static void request_ends(struct member *m)
 	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
 		return;
+	learn(&m->lasts_ns, &m->lasts_off_ns, (float)(now - begun));
+	__atomic_store_n(&w->lasts_ns, (uint64_t)m->lasts_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->next_ns, expected(m, begun, now), __ATOMIC_RELAXED);
 	share_bit_clear(m->device->active, m->index);
 	share_count(m->slot->counts.request, now - begun);

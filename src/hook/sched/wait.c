@@ -18,6 +18,7 @@
 
 struct waiting {
 	uint64_t since_ns, asked_ns; /* 0: not yet */
+	uint64_t until_ns;           /* the request that it waits for is expected to last */
 	enum rule_reason reason;
 	bool expired;
 	bool uncapped; /* caps can't be had */
@@ -33,15 +34,24 @@ static bool believed(const struct member *m, uint32_t i, uint64_t now)
 	return i != m->index && now - begun < m->slot->grant.max_wait_ns;
 }
 
-static bool any_active(const struct member *m, uint64_t now)
+static uint64_t end_of(const struct share_slot *s)
+{
+	const uint64_t end = __atomic_load_n(&s->work.begun_ns, __ATOMIC_RELAXED) +
+			     __atomic_load_n(&s->work.lasts_ns, __ATOMIC_RELAXED);
+	return end ? end : 1;
+}
+
+/* Until when the first of them is expected to last; 0: there is none. */
+static uint64_t active_until(const struct member *m, uint64_t now)
 {
 	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
 		uint64_t bits = __atomic_load_n(&m->device->active[w], __ATOMIC_ACQUIRE);
 		for (; bits; bits &= bits - 1)
 			if (believed(m, w * 64 + (uint32_t)__builtin_ctzll(bits), now))
-				return true;
+				return end_of(
+					&m->file->slots[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
 	}
-	return false;
+	return 0;
 }
 
 /* The earliest request that is expected of those whose programs are outside of one. */
@@ -76,7 +86,8 @@ static enum rule_verdict ask(
 {
 	const uint64_t now = clock_monotonic();
 	const struct share_grant grant = grant_of(m, now);
-	const struct rule_view view = { .active = any_active(m, now),
+	w->until_ns = active_until(m, now);
+	const struct rule_view view = { .active = w->until_ns,
 		.inflight_ns = marks_inflight(&m->marks, now),
 		.capped_ns = marks_capped(&m->marks),
 		.now_ns = now,
@@ -113,6 +124,9 @@ static void pause_a_moment(bool long_enough)
 
 static bool is_long(const struct member *m, const struct waiting *w, uint64_t now)
 {
+	if (w->reason == REASON_REQUEST) /* not while its end is near */
+		return now - w->since_ns > AWAKE_NS &&
+		       (now + AWAKE_NS < w->until_ns || now > w->until_ns + AWAKE_NS);
 	if (w->reason != REASON_BUDGET)
 		return now - w->since_ns > AWAKE_NS;
 	return m->marks.ends_ns > now + AHEAD_NS;
