@@ -81,9 +81,10 @@ static void look_at_shares(
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
 		const double got = (double)(q->retired_ns - s->retired_then[i]);
-		const bool starved =
-			s->window_ns && q->here && q->inside && q->class == CLASS_BEST_EFFORT &&
-			q->retired_ns >= s->retired_then[i] && got < p->min_share * (double)passed;
+		const bool starved = s->window_ns && beside && q->here && q->inside &&
+				     q->class == CLASS_BEST_EFFORT &&
+				     q->retired_ns >= s->retired_then[i] &&
+				     got < p->min_share * (double)passed;
 		s->paid_until_ns[i] =
 			starved ? v->now_ns + (uint64_t)(p->min_share * (double)WINDOW_NS) : 0;
 		s->retired_then[i] = q->retired_ns;
