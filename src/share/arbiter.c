@@ -9,10 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS      1000000u
-#define BURY_NS (10 * MS)
-#define TAKE_MS 100 /* so often a process tries to become the arbiter */
-#define FEWEST  50u /* requests that a p99 is told of */
+#define MS          1000000u
+#define BURY_NS     (10 * MS)
+#define TAKE_MS     100 /* so often a process tries to become the arbiter */
+#define UNDISTURBED 0.1 /* the quickest requests are those that nothing delayed */
+#define FEWEST      50u /* requests that a p99 is told of */
 
 struct arbiter {
 	struct share_file *file;
@@ -99,8 +100,9 @@ static void look(struct arbiter *a, uint32_t i)
 		.max_wait_ns = s->grant.max_wait_ns,
 		.retired_ns = retired,
 		.requests = s->work.requests,
-		.p50_ns = s->grant.class == CLASS_LATENCY ? share_percentile(s->counts.request, 0.5)
-							  : 0,
+		.lasts_ns = s->grant.class == CLASS_LATENCY
+				    ? share_percentile(s->counts.request, UNDISTURBED)
+				    : 0,
 		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0 };
 	a->view.mps = a->view.mps && s->who.under_mps;
 }

@@ -8,11 +8,11 @@
 #define IDLE_NS      (50 * MS)
 #define WINDOW_NS    (100 * MS) /* over which shares are looked at */
 #define TURN_NS      (2 * MS)   /* of virtual time that one program may be ahead of another */
-#define BUDGET_LEAST 36000u
+#define BUDGET_LEAST 40000u
 #define BUDGET_MOST  (2 * MS)
 #define TIGHTEST     0.1
 #define FULL_BUDGETS 3u     /* what runs at full width lasts so many budgets at most */
-#define AHEAD_NS     40000u /* a request that can be told is expected so much early */
+#define AHEAD_NS     20000u /* a request that can be told is expected so much early */
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
@@ -42,16 +42,17 @@ static struct share_grant plain(
 	};
 }
 
-/* What may delay a request: a quarter of what the shortest takes, and enough for a kernel or two.
+/* What may delay a request: a quarter of what the shortest takes when it is left alone, and enough
+ * for a kernel or two.
  */
 static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params)
 {
 	uint64_t shortest = 0;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *p = &v->program[i];
-		if (p->here && p->class == CLASS_LATENCY && p->p50_ns &&
-			(!shortest || p->p50_ns < shortest))
-			shortest = p->p50_ns;
+		if (p->here && p->class == CLASS_LATENCY && p->lasts_ns &&
+			(!shortest || p->lasts_ns < shortest))
+			shortest = p->lasts_ns;
 	}
 	const uint64_t quarter = shortest / 4;
 	if (params->budget_ns)

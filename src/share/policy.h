@@ -23,8 +23,8 @@ struct policy_program {
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	uint64_t retired_ns; /* predicted device time that is done, ever growing */
 	uint64_t requests;
-	uint64_t p50_ns; /* of its requests, 0: too few */
-	uint64_t p99_ns; /* of its requests since the last answer but some; 0: too few */
+	uint64_t lasts_ns; /* its requests, when nothing delays them; 0: not known */
+	uint64_t p99_ns;   /* of its requests since the last answer but some; 0: too few */
 };
 
 struct policy_view {

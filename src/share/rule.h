@@ -37,10 +37,7 @@ struct rule_view {
 };
 
 /* So much may be left in flight when the next long launch goes: it then follows without a pause. */
-#define RULE_LEAD_NS 3000u
-
-/* More of what is capped may be in flight: it is in nobody's way. */
-#define RULE_CAPPED_BUDGETS 4u
+#define RULE_LEAD_NS 1000u
 
 static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 {
@@ -55,8 +52,7 @@ static inline enum rule_verdict rule_cap(const struct share_grant *g, const stru
 	if (!sms || !l->may_be_capped)
 		return otherwise;
 	*ret_reason = REASON_BUDGET;
-	return rule_fits(v->capped_ns, l->t90_ns, RULE_CAPPED_BUDGETS * g->budget_ns) ? RULE_CAP
-										      : RULE_WAIT;
+	return rule_fits(v->capped_ns, l->t90_ns, g->budget_ns) ? RULE_CAP : RULE_WAIT;
 }
 
 /* The next request can be told: until it comes everything may run that ends before. */
