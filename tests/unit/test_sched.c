@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "share/arrival.h"
 #include "share/policy.h"
 #include "share/rule.h"
 #include "share/segment.h"
@@ -273,6 +274,67 @@ static void nobody_runs_in_others_turn(void **state)
 	assert_int_equal(ask(&g, (struct rule_view){ 0 }, SHORT), RULE_WAIT);
 }
 
+/* ---- arrivals ---- */
+
+static uint64_t clock_ns;
+
+/* One request of so long, so long after the last; when the next is expected, from its end. */
+static int64_t request(struct arrival *a, uint64_t gap, uint64_t lasts)
+{
+	clock_ns += gap;
+	arrival_begins(a, clock_ns);
+	clock_ns += lasts;
+	const uint64_t next = arrival_ends(a, clock_ns);
+	return next ? (int64_t)(next - clock_ns) : -1;
+}
+
+static void a_closed_loop_is_told_by_its_pause(void **state)
+{
+	struct arrival a = { 0 };
+	int64_t next = -1;
+	for (int i = 0; i < 100; i++)
+		next = request(&a, 2000000, 100000 + (uint64_t)(i % 7) * 30000);
+	assert_in_range(next, 1990000, 2010000);
+}
+
+static void a_clock_is_told_by_its_distance(void **state)
+{
+	struct arrival a = { 0 };
+	int64_t next = -1;
+	uint64_t lasts = 100000;
+	for (int i = 0; i < 100; i++) {
+		const uint64_t before = lasts;
+		lasts = 100000 + (uint64_t)(i % 7) * 60000;
+		next = request(&a, 2000000 - before, lasts);
+	}
+	assert_in_range(next + (int64_t)lasts, 1980000, 2020000);
+}
+
+static void of_chance_nothing_is_told(void **state)
+{
+	struct arrival a = { 0 };
+	int told = 0;
+	srand(3);
+	for (int i = 0; i < 1000; i++)
+		told += request(&a, 600000 + (uint64_t)rand() % 9000000, 100000) >= 0;
+	assert_in_range(told, 0, 5);
+}
+
+/* Thirty tokens an answer, answers by chance: after a token the next is near. */
+static void an_answer_lasts_longer_than_a_token(void **state)
+{
+	struct arrival a = { 0 };
+	srand(4);
+	for (int answer = 0; answer < 20; answer++) {
+		request(&a, 5000000 + (uint64_t)rand() % 90000000, 1300000);
+		for (int token = 0; token < 30; token++) {
+			const int64_t next = request(&a, 50000 + (uint64_t)rand() % 40000, 1300000);
+			if (answer > 0 && token > 0)
+				assert_in_range(next, 50000, 500000);
+		}
+	}
+}
+
 /* ---- policies ---- */
 
 static struct policy_view view;
@@ -455,6 +517,10 @@ int main(void)
 		cmocka_unit_test(caps_are_for_what_may_be_capped),
 		cmocka_unit_test(what_would_meet_the_next_request_is_held_or_capped),
 		cmocka_unit_test(nobody_runs_in_others_turn),
+		cmocka_unit_test(a_closed_loop_is_told_by_its_pause),
+		cmocka_unit_test(a_clock_is_told_by_its_distance),
+		cmocka_unit_test(of_chance_nothing_is_told),
+		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),

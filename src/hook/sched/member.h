@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "hook/sched/marks.h"
+#include "share/arrival.h"
 #include "share/segment.h"
 
 #define MEMBERS 8u /* devices of one process */
@@ -21,8 +22,7 @@ struct member {
 	uint32_t index, device_index; /* of the file */
 	uint32_t sms;
 	struct marks marks;
-	/* Of requests, kept by whoever ends them: mean and mean distance, ns. */
-	float gap_ns, gap_off_ns, every_ns, every_off_ns, lasts_ns, lasts_off_ns;
+	struct arrival arrival; /* of requests; whoever begins or ends one keeps it */
 };
 
 /* The member of the current context's device, joined with the first launch there; NULL: none. */

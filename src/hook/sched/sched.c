@@ -18,18 +18,6 @@
 
 /* ---- requests ---- */
 
-static void learn(float *mean, float *off, float x)
-{
-	const float weight = 0.125f, far = x > *mean ? x - *mean : *mean - x;
-	if (*mean <= 0) {
-		*mean = x;
-		*off = x;
-		return;
-	}
-	*off += weight * (far - *off);
-	*mean += weight * (x - *mean);
-}
-
 static void request_begins(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
@@ -37,28 +25,14 @@ static void request_begins(struct member *m)
 	if (!__atomic_compare_exchange_n(
 		    &w->inside, &outside, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	const uint64_t now = clock_monotonic(), before = w->begun_ns;
+	const uint64_t now = clock_monotonic();
 	__atomic_store_n(&w->begun_ns, now, __ATOMIC_RELEASE);
 	__atomic_store_n(&w->requests, w->requests + 1, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
 		return;
 	share_bit_set(m->device->active, m->index);
 	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
-	if (before)
-		learn(&m->every_ns, &m->every_off_ns, (float)(now - before));
-	if (w->ended_ns)
-		learn(&m->gap_ns, &m->gap_off_ns, (float)(now - w->ended_ns));
-}
-
-/* Where the distance from one to the next hardly changes, the next can be told. */
-static uint64_t expected(const struct member *m, uint64_t begun, uint64_t ended)
-{
-	const float gap = m->gap_ns, every = m->every_ns;
-	if (gap > 0 && m->gap_off_ns < 0.04f * gap && m->gap_off_ns <= m->every_off_ns)
-		return ended + (uint64_t)gap;
-	if (every > 0 && m->every_off_ns < 0.04f * every)
-		return begun + (uint64_t)every;
-	return 0;
+	arrival_begins(&m->arrival, now);
 }
 
 static void request_ends(struct member *m)
@@ -77,9 +51,8 @@ static void request_ends(struct member *m)
 	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
 		return;
-	learn(&m->lasts_ns, &m->lasts_off_ns, (float)(now - begun));
-	__atomic_store_n(&w->lasts_ns, (uint64_t)m->lasts_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->next_ns, expected(m, begun, now), __ATOMIC_RELAXED);
+	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
+	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
 	share_bit_clear(m->device->active, m->index);
 	share_count(m->slot->counts.request, now - begun);
 }

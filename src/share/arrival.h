@@ -1,0 +1,70 @@
+/*
+ * When the next request of a program is to be expected, from how those before followed each other.
+ * Pure; host safe.  Three habits can be told: requests that come as long after the last had ended
+ * (a closed loop), at equal distances (a clock), or mostly in quick succession (the tokens of an
+ * answer), which last then for a moment longer than their synchronisations say.
+ */
+#ifndef WEIR_SHARE_ARRIVAL_H
+#define WEIR_SHARE_ARRIVAL_H
+
+#include <stdint.h>
+
+#define ARRIVAL_REGULAR  0.04f   /* of the mean: it hardly changes */
+#define ARRIVAL_QUICK_NS 500000u /* a pause that belongs to one answer */
+#define ARRIVAL_QUICK    0.7f    /* of all pauses: most are */
+
+/* A mean and the mean distance from it. */
+struct arrival_mean {
+	float ns, off_ns;
+};
+
+struct arrival {
+	struct arrival_mean gap;   /* from end to begin */
+	struct arrival_mean every; /* from begin to begin */
+	struct arrival_mean quick; /* pauses that are quick */
+	struct arrival_mean lasts; /* from begin to end */
+	float quick_share;
+	uint64_t begun_ns, ended_ns; /* of the last; 0: none yet */
+};
+
+static inline void arrival_learn(struct arrival_mean *m, float ns)
+{
+	const float weight = 0.125f, off = ns > m->ns ? ns - m->ns : m->ns - ns;
+	if (m->ns <= 0) {
+		*m = (struct arrival_mean){ ns, ns };
+		return;
+	}
+	m->off_ns += weight * (off - m->off_ns);
+	m->ns += weight * (ns - m->ns);
+}
+
+static inline void arrival_begins(struct arrival *a, uint64_t now)
+{
+	const uint64_t gap = a->ended_ns && now > a->ended_ns ? now - a->ended_ns : 0;
+	if (a->begun_ns && now > a->begun_ns)
+		arrival_learn(&a->every, (float)(now - a->begun_ns));
+	if (gap) {
+		arrival_learn(&a->gap, (float)gap);
+		a->quick_share += 0.125f * ((gap < ARRIVAL_QUICK_NS) - a->quick_share);
+	}
+	if (gap && gap < ARRIVAL_QUICK_NS)
+		arrival_learn(&a->quick, (float)gap);
+	a->begun_ns = now;
+}
+
+/* When the next is expected, 0: nobody can tell. */
+static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
+{
+	const struct arrival_mean *gap = &a->gap, *every = &a->every;
+	arrival_learn(&a->lasts, (float)(now - a->begun_ns));
+	a->ended_ns = now;
+	if (gap->ns > 0 && gap->off_ns < ARRIVAL_REGULAR * gap->ns && gap->off_ns <= every->off_ns)
+		return now + (uint64_t)gap->ns;
+	if (every->ns > 0 && every->off_ns < ARRIVAL_REGULAR * every->ns)
+		return a->begun_ns + (uint64_t)every->ns;
+	if (a->quick_share > ARRIVAL_QUICK)
+		return now + (uint64_t)(a->quick.ns + 2 * a->quick.off_ns);
+	return 0;
+}
+
+#endif
