@@ -61,9 +61,12 @@ static bool take(struct arbiter *a)
 		return false;
 	}
 	a->lock = fd;
-	if (fd >= 0)
-		a->file->arbiter.pid = (uint32_t)getpid();
-	return fd >= 0;
+	if (fd < 0)
+		return false;
+	a->file->arbiter.pid = (uint32_t)getpid();
+	if (!a->file->arbiter.policy[0]) /* so that whoever waits can say by which */
+		memcpy(a->file->arbiter.policy, POLICY_DEFAULT, sizeof POLICY_DEFAULT);
+	return true;
 }
 
 /* ---- the view ---- */

@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "hook/process.h"
 #include "hook/sched/cap.h"
+#include "hook/sched/wait_range.h"
 #include "share/rule.h"
 
 #define AWAKE_NS 200000u /* so long it asks without sleeping */
@@ -20,8 +21,10 @@ struct waiting {
 	uint64_t since_ns, asked_ns; /* 0: not yet */
 	uint64_t until_ns;           /* the request that it waits for is expected to last */
 	enum rule_reason reason;
+	uint32_t other; /* whose request that is; SHARE_SLOTS: none */
 	bool expired;
 	bool uncapped; /* caps can't be had */
+	bool recorded; /* a range around it has begun */
 };
 
 /* ---- what is seen ---- */
@@ -42,14 +45,15 @@ static uint64_t end_of(const struct share_slot *s)
 }
 
 /* Until when the first of them is expected to last; 0: there is none. */
-static uint64_t active_until(const struct member *m, uint64_t now)
+static uint64_t active_until(const struct member *m, uint64_t now, uint32_t *ret_other)
 {
 	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
 		uint64_t bits = __atomic_load_n(&m->device->active[w], __ATOMIC_ACQUIRE);
-		for (; bits; bits &= bits - 1)
-			if (believed(m, w * 64 + (uint32_t)__builtin_ctzll(bits), now))
-				return end_of(
-					&m->file->slots[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+		for (; bits; bits &= bits - 1) {
+			*ret_other = w * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (believed(m, *ret_other, now))
+				return end_of(&m->file->slots[*ret_other]);
+		}
 	}
 	return 0;
 }
@@ -86,7 +90,8 @@ static enum rule_verdict ask(
 {
 	const uint64_t now = clock_monotonic();
 	const struct share_grant grant = grant_of(m, now);
-	w->until_ns = active_until(m, now);
+	w->other = SHARE_SLOTS;
+	w->until_ns = active_until(m, now, &w->other);
 	const struct rule_view view = { .active = w->until_ns,
 		.inflight_ns = marks_inflight(&m->marks, now),
 		.capped_ns = marks_capped(&m->marks),
@@ -141,6 +146,8 @@ static bool wait_more(struct member *m, struct waiting *w)
 	w->expired = now - w->since_ns >= m->slot->grant.max_wait_ns;
 	if (w->expired)
 		return false;
+	if (!w->recorded)
+		w->recorded = wait_range_begins(m, w->reason, w->other);
 	if (w->reason == REASON_BUDGET && m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
 	pause_a_moment(is_long(m, w, now));
@@ -185,6 +192,8 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 		marks_ask(&m->marks, m->slot, m->device);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 	}
+	if (w.recorded)
+		wait_range_ends();
 	if (w.since_ns)
 		count(m, &w);
 }

@@ -1,0 +1,65 @@
+/* See wait_range.h. */
+#include "hook/sched/wait_range.h"
+
+#include <string.h>
+
+#include "base/bounded.h"
+#include "hook/meta/strings.h"
+#include "hook/range/range.h"
+
+static const char *const why[REASON_COUNT] = {
+	[REASON_REQUEST] = "waits for a request",
+	[REASON_SOON] = "waits for a request that is expected",
+	[REASON_TURN] = "waits for another program's turn",
+};
+
+static uint32_t text_id(const char *text)
+{
+	return string_id(text, strlen(text));
+}
+
+static void put_decimal(struct bounded *b, uint32_t value)
+{
+	char digits[10];
+	size_t n = 0;
+	do
+		digits[n++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (n)
+		bounded_char(b, digits[--n]);
+}
+
+/* "pid=1234 program=server policy=fit" */
+static uint32_t details(const struct member *m, uint32_t other)
+{
+	char text[128];
+	struct bounded b = BOUNDED(text);
+	const char *policy = m->file->arbiter.policy;
+	if (other < SHARE_SLOTS) {
+		const struct share_who *w = &m->file->slots[other].who;
+		bounded_put(&b, "pid=");
+		put_decimal(&b, w->pid);
+		bounded_put(&b, " program=");
+		bounded_bytes(&b, w->name, strnlen(w->name, SHARE_NAME));
+		bounded_put(&b, " ");
+	}
+	bounded_put(&b, "policy=");
+	bounded_bytes(&b, policy, strnlen(policy, sizeof m->file->arbiter.policy));
+	return text_id(bounded_end(&b));
+}
+
+bool wait_range_begins(const struct member *m, enum rule_reason reason, uint32_t other)
+{
+	if (!why[reason] || !ranges_are_kept() || !ranges_wanted())
+		return false;
+	range_push(&(struct range_text){ .name = text_id(why[reason]),
+		.args = details(m, other),
+		.scope = text_id("weir"),
+		.kind = RANGE_NVTX });
+	return true;
+}
+
+void wait_range_ends(void)
+{
+	range_pop(text_id("weir"));
+}
