@@ -14,7 +14,7 @@
 #include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
-#include "record/writer.h"
+#include "record/control.h"
 
 static bool is_trace(const char *path)
 {
@@ -76,47 +76,25 @@ static int map_header(const char *path, struct trace_header **ret_h)
 	return 0;
 }
 
-/* Reports take the time in which nothing was recorded out of rates. */
-static void store_off(struct trace_header *h, bool off)
-{
-	const uint64_t now = clock_pair_now(h->clock).mono_ns;
-	uint64_t none = 0;
-	if (off) {
-		__atomic_compare_exchange_n(
-			&h->off_since_ns, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		return;
-	}
-	const uint64_t since = __atomic_exchange_n(&h->off_since_ns, 0, __ATOMIC_RELAXED);
-	if (since && since < now)
-		__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
-}
-
 static int apply(struct trace_header *h, const char *command)
 {
 	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
-	uint32_t control;
-	if (h->stopped != STOP_NOT)
-		return complain(EXIT_NO, "the recording has ended: there was no room for more");
-	if (!strcmp(command, "status")) {
+	if (!strcmp(command, "status") && h->stopped == STOP_NOT) {
 		printf("%s%s\n", level_of_control(now), now & CONTROL_ARGS ? " args" : "");
 		return EXIT_YES;
 	}
-	if (!strcmp(command, "args") || !strcmp(command, "no-args")) {
-		if (*command == 'a')
-			__atomic_fetch_or(&h->control, CONTROL_ARGS, __ATOMIC_RELEASE);
-		else
-			__atomic_fetch_and(&h->control, ~CONTROL_ARGS, __ATOMIC_RELEASE);
+	switch (control_switch(h, command)) {
+	case CONTROL_DONE:
 		return EXIT_YES;
-	}
-	if (!control_of_level(strcmp(command, "on") ? command : "full", &control))
+	case CONTROL_UNKNOWN:
 		return complain(EXIT_USAGE,
 			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
 			command);
-	store_off(h, control_is_off(control));
-	__atomic_store_n(&h->control,
-		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
-		__ATOMIC_RELEASE);
-	return EXIT_YES;
+	case CONTROL_FINISHED:
+		return complain(EXIT_NO, "the recording is finished");
+	default:
+		return complain(EXIT_NO, "the recording has ended: there was no room for more");
+	}
 }
 
 int cmd_ctl(const struct options *o)

@@ -10,6 +10,7 @@
 #include "hook/sched/costs.h"
 #include "hook/sched/marks.h"
 #include "hook/sched/member.h"
+#include "hook/sched/requests.h"
 #include "hook/sched/streams.h"
 #include "hook/sched/wait.h"
 
@@ -18,32 +19,41 @@
 
 /* ---- requests ---- */
 
-static void request_begins(struct member *m)
+/* False: it is inside of one already. */
+static bool request_begins(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
 	uint32_t outside = 0;
 	if (!__atomic_compare_exchange_n(
 		    &w->inside, &outside, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		return;
+		return false;
 	const uint64_t now = clock_monotonic();
 	__atomic_store_n(&w->begun_ns, now, __ATOMIC_RELEASE);
 	__atomic_store_n(&w->requests, w->requests + 1, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
-		return;
+		return true;
 	share_bit_set(m->device->active, m->index);
 	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
 	arrival_begins(&m->arrival, now);
+	return true;
 }
 
+/* Whether the program is inside of a request: as it says, else as its streams say. */
+static bool is_busy(void)
+{
+	return requests_are_said() ? requests_hold() : !streams_are_done();
+}
+
+/* What the program says itself it counts itself. */
 static void request_ends(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
 	uint32_t inside = 1;
-	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || !streams_are_done() ||
+	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || is_busy() ||
 		!__atomic_compare_exchange_n(
 			&w->inside, &inside, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	if (!streams_are_done()) { /* a launch came between, and saw that there is a request */
+	if (is_busy()) { /* a launch came between, and saw that there is a request */
 		__atomic_store_n(&w->inside, 1, __ATOMIC_SEQ_CST);
 		return;
 	}
@@ -54,7 +64,25 @@ static void request_ends(struct member *m)
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
 	share_bit_clear(m->device->active, m->index);
-	share_count(m->slot->counts.request, now - begun);
+	if (__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST)) /* another began before the bit went */
+		share_bit_set(m->device->active, m->index);
+	if (!requests_are_said())
+		share_count(m->slot->counts.request, now - begun);
+}
+
+/* A request is believed from its own begin on, also when another one is open. */
+void sched_enter_request(struct member *m)
+{
+	struct share_work *w = &m->slot->work;
+	if (request_begins(m))
+		return;
+	__atomic_store_n(&w->begun_ns, clock_monotonic(), __ATOMIC_RELEASE);
+	__atomic_fetch_add(&w->requests, 1, __ATOMIC_RELEASE);
+}
+
+void sched_leave_request(struct member *m)
+{
+	request_ends(m);
 }
 
 /* ---- before the driver ---- */
@@ -78,7 +106,8 @@ static struct member *enter(const struct sched_launch *l)
 		return NULL;
 	streams_submit(streams_of(l->stream, l->per_thread));
 	struct share_work *w = &m->slot->work;
-	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0))
+	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0) &&
+		(!requests_are_said() || requests_hold()))
 		request_begins(m);
 	widen(m, l);
 	return m;
@@ -210,6 +239,7 @@ void sched_start(void)
 void sched_forget(void)
 {
 	members_forget(false);
+	requests_forget();
 	streams_forget();
 	costs_forget();
 	cap_forget();

@@ -20,6 +20,13 @@ void sched_settling(
 	struct settling *s, enum settles what, void *event, void *stream, int per_thread);
 void sched_settled(const struct settling *s);
 
+struct member;
+
+/* The program says that it is inside of a request on that device, or that one has ended: then it is
+ * outside, when none is left (requests.h). */
+void sched_enter_request(struct member *m);
+void sched_leave_request(struct member *m);
+
 /* The part of the library (process.h). */
 void sched_start(void);
 void sched_forget(void);

@@ -1,0 +1,121 @@
+/* See handle.h. */
+#include "client/handle.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HANDLES 16u
+
+/* Generation, whether the place is taken, whether the handle is open, how many are inside. */
+#define TAKEN      (1ull << 31)
+#define OPEN       (1ull << 30)
+#define USERS      (OPEN - 1)
+#define GENERATION (1ull << 32)
+
+static struct handle handles[HANDLES];
+
+struct handle *handle_new(void)
+{
+	for (struct handle *h = handles; h < handles + HANDLES; h++) {
+		uint64_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+		if (!(state & TAKEN) &&
+			__atomic_compare_exchange_n(&h->state, &state, state | TAKEN, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return h;
+	}
+	return NULL;
+}
+
+weir_sched handle_publish(struct handle *h)
+{
+	const uint64_t state = __atomic_or_fetch(&h->state, OPEN, __ATOMIC_RELEASE);
+	return (state >> 32) << 8 | (uint64_t)(h - handles + 1);
+}
+
+struct handle *handle_enter(weir_sched number)
+{
+	const uint64_t place = number & 0xff, generation = number >> 8;
+	if (!place || place > HANDLES)
+		return NULL;
+	struct handle *h = &handles[place - 1];
+	uint64_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+	do {
+		if (!(state & OPEN) || state >> 32 != generation)
+			return NULL;
+	} while (!__atomic_compare_exchange_n(
+		&h->state, &state, state + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	return h;
+}
+
+/* The next handle of this place is another. */
+static void forget(struct handle *h, uint64_t state)
+{
+	struct share_file *f = h->file;
+	h->file = NULL;
+	h->log_level = WEIR_LOG_OFF;
+	stream_pool_forget(&h->streams);
+	if (f)
+		munmap(f, sizeof *f);
+	__atomic_store_n(&h->state, (state & ~(GENERATION - 1)) + GENERATION, __ATOMIC_RELEASE);
+}
+
+void handle_leave(struct handle *h)
+{
+	const uint64_t state = __atomic_sub_fetch(&h->state, 1, __ATOMIC_ACQ_REL);
+	if (!(state & OPEN) && !(state & USERS))
+		forget(h, state);
+}
+
+bool handle_close(struct handle *h)
+{
+	return __atomic_fetch_and(&h->state, ~OPEN, __ATOMIC_ACQ_REL) & OPEN;
+}
+
+bool handle_any(void)
+{
+	for (const struct handle *h = handles; h < handles + HANDLES; h++)
+		if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) & OPEN)
+			return true;
+	return false;
+}
+
+/* ---- the shared file ---- */
+
+int handle_reach_file(struct handle *h, struct share_file **ret_file)
+{
+	char path[SHARE_PATH + 8];
+	const char *why;
+	struct share_file *f = __atomic_load_n(&h->file, __ATOMIC_ACQUIRE), *seen = NULL;
+	*ret_file = f;
+	if (f)
+		return WEIR_OK;
+	/* Opening it would make it. */
+	const int n = snprintf(path, sizeof path, "%s/sched", h->directory);
+	if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK))
+		return WEIR_ERROR_NO_FILE;
+	f = share_open(h->directory, &why);
+	if (!f)
+		return WEIR_ERROR_FILE;
+	if (!__atomic_compare_exchange_n(
+		    &h->file, &seen, f, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		munmap(f, sizeof *f);
+		f = seen;
+	}
+	*ret_file = f;
+	return WEIR_OK;
+}
+
+/* ---- what is written ---- */
+
+int handle_log(const struct handle *h, const char *function, int status, const char *details)
+{
+	const int level = h ? __atomic_load_n(&h->log_level, __ATOMIC_RELAXED) : WEIR_LOG_OFF;
+	if (level < (status ? WEIR_LOG_ERRORS : WEIR_LOG_CHANGES) || (!status && !details))
+		return status;
+	dprintf(STDERR_FILENO, "weir: %s: %s%s%s\n", function,
+		status ? weir_sched_strerror(status) : "", status && details ? ": " : "",
+		details ? details : "");
+	return status;
+}

@@ -1,0 +1,44 @@
+/*
+ * Handles of libweirapi.  A handle is a number, a place and a generation: one that was closed stays
+ * invalid, and what it stood for goes when nobody is inside a call with it any more.  No locks, so
+ * that a fork in the middle of another thread's call leaves none locked.
+ */
+#ifndef WEIR_CLIENT_HANDLE_H
+#define WEIR_CLIENT_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/stream_pool.h"
+#include "share/segment.h"
+#include "weir/sched.h"
+
+struct handle {
+	uint64_t state; /* see handle.c */
+	struct share_file *file;
+	char directory[SHARE_PATH];
+	int log_level;
+	struct stream_pool streams;
+};
+
+/* NULL: too many are open.  The place is the caller's until handle_publish(). */
+struct handle *handle_new(void);
+weir_sched handle_publish(struct handle *h);
+
+/* Between them the handle stays as it is; NULL: there is none of that number. */
+struct handle *handle_enter(weir_sched number);
+void handle_leave(struct handle *h);
+
+/* No enter() finds it any more; false: another has closed it.  By who is inside. */
+bool handle_close(struct handle *h);
+
+/* Whether any is open. */
+bool handle_any(void);
+
+/* The shared file, mapped when it is there: WEIR_OK, or why not. */
+int handle_reach_file(struct handle *h, struct share_file **ret_file);
+
+/* Passes the status on, and writes a line when the level asks for it; NULL details: none. */
+int handle_log(const struct handle *h, const char *function, int status, const char *details);
+
+#endif

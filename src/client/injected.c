@@ -1,0 +1,43 @@
+/* See injected.h. */
+#include "client/injected.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { UNKNOWN, MISSING, FOUND };
+static uint32_t known;
+static struct injected functions;
+
+/* Several threads at once find the same. */
+static bool find_all(void)
+{
+#define FIND(name, result, parameters)                                                             \
+	void *name = dlsym(RTLD_DEFAULT, "weir_hook_" #name);                                      \
+	if (!name)                                                                                 \
+		return false;                                                                      \
+	__atomic_store_n((void **)&functions.name, name, __ATOMIC_RELAXED);
+	INJECTED_FUNCTIONS(FIND)
+#undef FIND
+	return true;
+}
+
+const struct injected *injected_find(void)
+{
+	uint32_t now = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+	if (now == UNKNOWN) {
+		now = find_all() ? FOUND : MISSING;
+		if (now == MISSING)
+			dlerror(); /* is nothing that the program should hear of */
+		__atomic_store_n(&known, now, __ATOMIC_RELEASE);
+	}
+	return now == FOUND ? &functions : NULL;
+}
+
+const struct injected *injected_in(const char *directory)
+{
+	const struct injected *i = injected_find();
+	const char *shares = i ? i->share_directory() : NULL;
+	return shares && !strcmp(shares, directory) ? i : NULL;
+}

@@ -1,0 +1,33 @@
+/* The injected library in this process, found by name: its half of libweirapi is in
+ * src/hook/sched/requests.c. */
+#ifndef WEIR_CLIENT_INJECTED_H
+#define WEIR_CLIENT_INJECTED_H
+
+#include <stdint.h>
+
+struct trace_header;
+
+/* X(member, result, parameters): weir_hook_MEMBER. */
+#define INJECTED_FUNCTIONS(X)                                                                      \
+	X(deadline, void, (uint64_t ns))                                                           \
+	X(deadline_now, uint64_t, (void))                                                          \
+	X(request_begin, uint64_t, (uint64_t deadline_ns))                                         \
+	X(request_end, int, (uint64_t name))                                                       \
+	X(requests_by_work, void, (void))                                                          \
+	X(share_directory, const char *, (void))                                                   \
+	X(slot, int, (uint32_t number, uint32_t * ret_slot))                                       \
+	X(trace, struct trace_header *, (void))
+
+struct injected {
+#define INJECTED_MEMBER(name, result, parameters) result(*name) parameters;
+	INJECTED_FUNCTIONS(INJECTED_MEMBER)
+#undef INJECTED_MEMBER
+};
+
+/* NULL: it is not there, or of another version.  Found once: it is loaded before the program is. */
+const struct injected *injected_find(void);
+
+/* The same when this process shares a GPU through that directory, else NULL. */
+const struct injected *injected_in(const char *directory);
+
+#endif

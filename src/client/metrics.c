@@ -1,0 +1,180 @@
+/* Metrics of a process that shares, from the counts in its slots, one a GPU. */
+#include <string.h>
+
+#include "client/client.h"
+
+/* What is summed over the slots of a process. */
+struct sums {
+	uint32_t slots;
+	uint32_t class;
+	uint64_t waits, waited_ns, expired, capped;
+	uint64_t measured_ns, off_ns;
+	uint64_t retired_ns, all_retired_ns; /* of the process; of all on its GPUs */
+	uint32_t request[SHARE_BUCKETS], wait[SHARE_BUCKETS];
+};
+
+static uint64_t load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static uint64_t retired_on(const struct share_file *f, uint32_t device)
+{
+	uint64_t all = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (slot_is_live(f, i) && f->slots[i].who.device == device)
+			all += load(&f->slots[i].work.retired_ns);
+	return all;
+}
+
+static void add(struct sums *sum, const struct share_file *f, const struct share_slot *s)
+{
+	const struct share_counts *c = &s->counts;
+	sum->slots++;
+	sum->class = __atomic_load_n(&s->grant.class, __ATOMIC_RELAXED);
+	sum->waits += load(&c->waits);
+	sum->waited_ns += load(&c->waited_ns);
+	sum->expired += load(&c->expired);
+	sum->capped += load(&c->capped);
+	sum->measured_ns += load(&c->measured_ns);
+	sum->off_ns += load(&c->off_ns);
+	sum->retired_ns += load(&s->work.retired_ns);
+	sum->all_retired_ns += retired_on(f, s->who.device);
+	for (uint32_t i = 0; i < SHARE_BUCKETS; i++) {
+		sum->request[i] += __atomic_load_n(&c->request[i], __ATOMIC_RELAXED);
+		sum->wait[i] += __atomic_load_n(&c->wait[i], __ATOMIC_RELAXED);
+	}
+}
+
+static void add_process(struct sums *sum, const struct share_file *f, uint32_t pid)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (slot_is_live(f, i) && f->slots[i].who.pid == pid)
+			add(sum, f, &f->slots[i]);
+}
+
+static uint64_t count_of(const uint32_t bucket[SHARE_BUCKETS])
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < SHARE_BUCKETS; i++)
+		n += bucket[i];
+	return n;
+}
+
+/* ---- as the program sees them ---- */
+
+static void put_waits(struct weir_sched_metrics *m, const struct sums *sum)
+{
+	m->queue_wait_count = sum->waits;
+	m->queue_wait_expired = sum->expired;
+	m->capped_count = sum->capped;
+	if (!sum->waits)
+		return;
+	m->valid |= WEIR_VALID_QUEUE_WAIT;
+	m->queue_wait_mean_ns = sum->waited_ns / sum->waits;
+	m->queue_wait_p95_ns = share_percentile(sum->wait, 0.95);
+	m->queue_wait_p99_ns = share_percentile(sum->wait, 0.99);
+}
+
+static void put_work(struct weir_sched_metrics *m, const struct sums *sum)
+{
+	if (sum->all_retired_ns) {
+		m->valid |= WEIR_VALID_RESIDENCY;
+		m->predicted_residency_share =
+			(double)sum->retired_ns / (double)sum->all_retired_ns;
+	}
+	if (sum->measured_ns) {
+		m->valid |= WEIR_VALID_PREDICTION;
+		m->prediction_error = (double)sum->off_ns / (double)sum->measured_ns;
+		m->prediction_measured_ns = sum->measured_ns;
+	}
+}
+
+static void put_requests(struct weir_sched_metrics *m, const struct sums *sum)
+{
+	m->request_count = count_of(sum->request);
+	if (!m->request_count)
+		return;
+	m->valid |= WEIR_VALID_REQUESTS;
+	m->request_p50_ns = share_percentile(sum->request, 0.5);
+	m->request_p95_ns = share_percentile(sum->request, 0.95);
+	m->request_p99_ns = share_percentile(sum->request, 0.99);
+}
+
+static int get_metrics(struct handle *h, uint32_t pid, struct weir_sched_metrics *ret)
+{
+	struct weir_sched_metrics m = { .valid = 0 };
+	struct sums sum = { .slots = 0 };
+	struct own_slots own = { .count = 0 };
+	if (!ret)
+		return WEIR_ERROR_ARGUMENT;
+	if (!sized_is_known(ret, sizeof m))
+		return WEIR_ERROR_SIZE;
+	const int status = pid ? handle_reach_file(h, &own.file) : own_slots_find(h, &own);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < own.count; i++)
+		add(&sum, own.file, &own.file->slots[own.slot[i]]);
+	if (pid)
+		add_process(&sum, own.file, pid);
+	if (!sum.slots)
+		return WEIR_ERROR_NOT_FOUND;
+	m.sched_class = sum.class == CLASS_LATENCY ? WEIR_CLASS_LATENCY : WEIR_CLASS_BEST_EFFORT;
+	put_waits(&m, &sum);
+	put_work(&m, &sum);
+	put_requests(&m, &sum);
+	sized_write(ret, &m, sizeof m);
+	return WEIR_OK;
+}
+
+int weir_sched_get_metrics(weir_sched handle, uint32_t pid, struct weir_sched_metrics *ret_metrics)
+{
+	struct handle *h = handle_enter(handle);
+	if (!h)
+		return WEIR_ERROR_HANDLE;
+	const int status = handle_log(h, __func__, get_metrics(h, pid, ret_metrics), NULL);
+	handle_leave(h);
+	return status;
+}
+
+/* ---- who there is ---- */
+
+/* Whether a slot before it is of the same process: on another GPU. */
+static bool is_again(const struct share_file *f, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (f->slots[k].who.pid == f->slots[i].who.pid && slot_is_live(f, k))
+			return true;
+	return false;
+}
+
+static int get_processes(struct handle *h, uint32_t *ret_pids, size_t room, size_t *ret_count)
+{
+	struct share_file *f;
+	size_t n = 0;
+	if (!ret_count || (room && !ret_pids))
+		return WEIR_ERROR_ARGUMENT;
+	const int status = handle_reach_file(h, &f);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		if (!slot_is_live(f, i) || is_again(f, i))
+			continue;
+		if (n < room)
+			ret_pids[n] = f->slots[i].who.pid;
+		n++;
+	}
+	*ret_count = n;
+	return WEIR_OK;
+}
+
+int weir_sched_get_processes(weir_sched handle, uint32_t *ret_pids, size_t room, size_t *ret_count)
+{
+	struct handle *h = handle_enter(handle);
+	if (!h)
+		return WEIR_ERROR_HANDLE;
+	const int status =
+		handle_log(h, __func__, get_processes(h, ret_pids, room, ret_count), NULL);
+	handle_leave(h);
+	return status;
+}

@@ -1,0 +1,209 @@
+/* See stream_pool.h. */
+#include "client/stream_pool.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/handle.h"
+
+enum { FREE, IN_WORK, IDLE, GIVEN_OUT };
+enum { NON_BLOCKING = 1 };
+
+/* ---- the driver ---- */
+
+/* X(name here, exported symbol, parameters); the rest of what is asked for below is optional. */
+#define DRIVER_FUNCTIONS(X)                                                                        \
+	X(get_current, "cuCtxGetCurrent", (void **context))                                        \
+	X(priority_range, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))              \
+	X(create, "cuStreamCreateWithPriority", (void **stream, unsigned flags, int priority))     \
+	X(destroy, "cuStreamDestroy_v2", (void *stream))
+
+struct driver {
+#define MEMBER(name, symbol, parameters) int(*name) parameters;
+	DRIVER_FUNCTIONS(MEMBER)
+#undef MEMBER
+	int (*context_id)(void *context, unsigned long long *id); /* since CUDA 12 */
+};
+
+/* Anew each time: a driver may have come in between, and its functions may be another library's. */
+static bool find_driver(struct driver *d)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!library)
+		return false;
+#define FIND(name, symbol, parameters)                                                             \
+	*(void **)&d->name = dlsym(library, symbol);                                               \
+	if (!d->name)                                                                              \
+		return false;
+	DRIVER_FUNCTIONS(FIND)
+#undef FIND
+	*(void **)&d->context_id = dlsym(library, "cuCtxGetId");
+	return true;
+}
+
+struct current {
+	struct driver driver;
+	void *context;
+	uint64_t id;
+};
+
+static int find_current(struct current *c)
+{
+	unsigned long long id = 0;
+	if (!find_driver(&c->driver)) {
+		dlerror(); /* is nothing that the program should hear of */
+		return WEIR_ERROR_NO_DRIVER;
+	}
+	if (c->driver.get_current(&c->context) || !c->context)
+		return WEIR_ERROR_NO_CONTEXT;
+	if (c->driver.context_id)
+		c->driver.context_id(c->context, &id);
+	c->id = id;
+	return WEIR_OK;
+}
+
+/* ---- streams ---- */
+
+static bool take(struct pool_stream *s, uint32_t from)
+{
+	return __atomic_compare_exchange_n(
+		&s->state, &from, IN_WORK, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void put(struct pool_stream *s, uint32_t state)
+{
+	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
+}
+
+static bool is_of(const struct pool_stream *s, const struct current *c)
+{
+	return s->pid == (uint32_t)getpid() && s->context == c->context && s->context_id == c->id;
+}
+
+/* One that was returned; NULL: there is none. */
+static struct pool_stream *take_idle(struct stream_pool *p, const struct current *c, uint32_t class)
+{
+	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
+		if (!take(s, IDLE))
+			continue;
+		if (is_of(s, c) && s->class == class)
+			return s;
+		put(s, IDLE);
+	}
+	return NULL;
+}
+
+/* A place for a new one: a free one, else one whose stream went with its process. */
+static struct pool_stream *take_place(struct stream_pool *p)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++)
+		if (take(s, FREE))
+			return s;
+	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
+		const uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+		if (state != IN_WORK && s->pid != pid && take(s, state))
+			return s;
+	}
+	return NULL;
+}
+
+static int create(struct pool_stream *s, const struct current *c, uint32_t class)
+{
+	int least = 0, greatest = 0;
+	if (c->driver.priority_range(&least, &greatest) ||
+		c->driver.create(
+			&s->stream, NON_BLOCKING, class == WEIR_CLASS_LATENCY ? greatest : least))
+		return WEIR_ERROR_DRIVER;
+	s->class = class;
+	s->pid = (uint32_t)getpid();
+	s->context = c->context;
+	s->context_id = c->id;
+	return WEIR_OK;
+}
+
+int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream)
+{
+	struct current c;
+	int status = find_current(&c);
+	if (status)
+		return status;
+	struct pool_stream *s = take_idle(p, &c, class);
+	if (!s) {
+		s = take_place(p);
+		if (!s)
+			return WEIR_ERROR_LIMIT;
+		status = create(s, &c, class);
+	}
+	*ret_stream = status ? NULL : s->stream;
+	put(s, status ? FREE : GIVEN_OUT);
+	return status;
+}
+
+/* A stream that is given out is in one entry, which nobody else touches. */
+int stream_pool_return(struct stream_pool *p, void *stream)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
+		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+		if (state == GIVEN_OUT && __atomic_load_n(&s->stream, __ATOMIC_RELAXED) == stream &&
+			s->pid == pid)
+			return __atomic_compare_exchange_n(&s->state, &state, IDLE, false,
+				       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+				       ? WEIR_OK
+				       : WEIR_ERROR_ARGUMENT;
+	}
+	return WEIR_ERROR_ARGUMENT;
+}
+
+void stream_pool_destroy(struct stream_pool *p)
+{
+	struct current c = { .id = 0 };
+	bool known = false;
+	for (struct pool_stream *s = p->stream; s < p->stream + POOL_STREAMS; s++) {
+		if (!take(s, IDLE))
+			continue;
+		if (!known && find_current(&c))
+			c.context = NULL;
+		known = true;
+		if (c.context && is_of(s, &c))
+			c.driver.destroy(s->stream);
+		put(s, FREE);
+	}
+}
+
+void stream_pool_forget(struct stream_pool *p)
+{
+	memset(p, 0, sizeof *p);
+}
+
+/* ---- the functions of include/weir/sched.h ---- */
+
+int weir_sched_stream_get(weir_sched handle, int sched_class, void **ret_stream)
+{
+	struct handle *h = handle_enter(handle);
+	if (!h)
+		return WEIR_ERROR_HANDLE;
+	int status = WEIR_ERROR_ARGUMENT;
+	if (ret_stream)
+		*ret_stream = NULL;
+	if (ret_stream &&
+		(sched_class == WEIR_CLASS_LATENCY || sched_class == WEIR_CLASS_BEST_EFFORT))
+		status = stream_pool_get(&h->streams, (uint32_t)sched_class, ret_stream);
+	handle_log(h, __func__, status, NULL);
+	handle_leave(h);
+	return status;
+}
+
+int weir_sched_stream_return(weir_sched handle, void *stream)
+{
+	struct handle *h = handle_enter(handle);
+	if (!h)
+		return WEIR_ERROR_HANDLE;
+	const int status = stream ? stream_pool_return(&h->streams, stream) : WEIR_ERROR_ARGUMENT;
+	handle_log(h, __func__, status, NULL);
+	handle_leave(h);
+	return status;
+}

@@ -1,0 +1,34 @@
+/*
+ * CUDA streams by class: given out, returned, given out again in the same context.  Through the
+ * driver that is found in the running process.  Any thread, no locks.
+ */
+#ifndef WEIR_CLIENT_STREAM_POOL_H
+#define WEIR_CLIENT_STREAM_POOL_H
+
+#include <stdint.h>
+
+#define POOL_STREAMS 64u
+
+struct pool_stream {
+	uint32_t state; /* of stream_pool.c; what follows is of who has it in work */
+	uint32_t class;
+	uint32_t pid; /* a forked child has none of its parent's */
+	void *stream, *context;
+	uint64_t context_id; /* addresses of contexts come again */
+};
+
+struct stream_pool {
+	struct pool_stream stream[POOL_STREAMS];
+};
+
+/* WEIR_OK, or why not. */
+int stream_pool_get(struct stream_pool *p, uint32_t class, void **ret_stream);
+int stream_pool_return(struct stream_pool *p, void *stream);
+
+/* Those that were returned, of the current context. */
+void stream_pool_destroy(struct stream_pool *p);
+
+/* Nobody uses it any more: it is empty. */
+void stream_pool_forget(struct stream_pool *p);
+
+#endif

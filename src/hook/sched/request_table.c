@@ -1,0 +1,78 @@
+/* See request_table.h. */
+#include "hook/sched/request_table.h"
+
+_Static_assert(OPEN_REQUESTS == 64, "an entry's number has six bits in a name");
+
+static uint64_t load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static bool holds(uint64_t begun, uint64_t now, uint64_t patience)
+{
+	return begun && (begun > now || now - begun < patience);
+}
+
+/* The first entry that holds nothing; OPEN_REQUESTS: there is none. */
+static uint32_t take(struct request_table *t, uint64_t now, uint64_t patience)
+{
+	for (uint32_t i = 0; i < OPEN_REQUESTS; i++) {
+		uint64_t begun = load(&t->open[i].begun_ns);
+		if (!holds(begun, now, patience) &&
+			__atomic_compare_exchange_n(&t->open[i].begun_ns, &begun, now, false,
+				__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return i;
+	}
+	return OPEN_REQUESTS;
+}
+
+uint64_t request_table_open(
+	struct request_table *t, uint64_t now, uint64_t deadline_ns, uint64_t patience)
+{
+	uint32_t i = take(t, now, UINT64_MAX);
+	if (i == OPEN_REQUESTS)
+		i = take(t, now, patience);
+	if (i == OPEN_REQUESTS)
+		return 0;
+	__atomic_store_n(
+		&t->open[i].deadline_ns, deadline_ns ? now + deadline_ns : 0, __ATOMIC_RELEASE);
+	uint32_t used = __atomic_load_n(&t->used, __ATOMIC_RELAXED);
+	while (used <= i && !__atomic_compare_exchange_n(&t->used, &used, i + 1, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	return now << 6 | i;
+}
+
+bool request_table_close(struct request_table *t, uint64_t name, uint64_t *ret_begun_ns)
+{
+	const uint32_t i = name % OPEN_REQUESTS;
+	const uint64_t begun = name >> 6;
+	uint64_t seen = begun;
+	if (!begun || !__atomic_compare_exchange_n(&t->open[i].begun_ns, &seen, 0, false,
+			      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	*ret_begun_ns = begun;
+	return true;
+}
+
+bool request_table_holds(const struct request_table *t, uint64_t now, uint64_t patience)
+{
+	const uint32_t n = __atomic_load_n(&t->used, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < n && i < OPEN_REQUESTS; i++)
+		if (holds(load(&t->open[i].begun_ns), now, patience))
+			return true;
+	return false;
+}
+
+uint64_t request_table_deadline(const struct request_table *t, uint64_t now, uint64_t patience)
+{
+	uint64_t first = 0;
+	const uint32_t n = __atomic_load_n(&t->used, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < n && i < OPEN_REQUESTS; i++) {
+		const uint64_t at = load(&t->open[i].deadline_ns);
+		if (holds(load(&t->open[i].begun_ns), now, patience) && at &&
+			(!first || at < first))
+			first = at;
+	}
+	return first;
+}

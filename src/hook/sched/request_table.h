@@ -1,0 +1,36 @@
+/*
+ * Requests that a program says itself, those that are open: a fixed table, in which a word is the
+ * time at which a request began, and with its place its name.  Any thread, also a signal handler
+ * between any two lines; what is left by longjmp only stays open until nobody believes it any more.
+ */
+#ifndef WEIR_HOOK_SCHED_REQUEST_TABLE_H
+#define WEIR_HOOK_SCHED_REQUEST_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPEN_REQUESTS 64u
+
+struct request_table {
+	uint32_t used; /* entries that were ever taken: the first ones */
+	struct {
+		uint64_t begun_ns;    /* 0: free */
+		uint64_t deadline_ns; /* when it is to be done; 0: whenever */
+	} open[OPEN_REQUESTS];
+};
+
+/* The name of the request that has begun `now`; 0: all entries are of requests that are younger
+ * than `patience`.  deadline_ns: from now on; 0: none. */
+uint64_t request_table_open(
+	struct request_table *t, uint64_t now, uint64_t deadline_ns, uint64_t patience);
+
+/* False: it has ended, or there never was one of that name. */
+bool request_table_close(struct request_table *t, uint64_t name, uint64_t *ret_begun_ns);
+
+/* Whether one is open that began less than `patience` ago. */
+bool request_table_holds(const struct request_table *t, uint64_t now, uint64_t patience);
+
+/* When the most urgent of those is to be done; 0: none has a deadline. */
+uint64_t request_table_deadline(const struct request_table *t, uint64_t now, uint64_t patience);
+
+#endif

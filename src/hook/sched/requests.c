@@ -1,0 +1,192 @@
+/* See requests.h; and what libweirapi calls, found by name in the running process. */
+#include "hook/sched/requests.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hook/config.h"
+#include "hook/process.h"
+#include "hook/sched/member.h"
+#include "hook/sched/request_table.h"
+#include "hook/sched/sched.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+PUBLIC uint64_t weir_hook_request_begin(uint64_t deadline_ns);
+PUBLIC int weir_hook_request_end(uint64_t name);
+PUBLIC void weir_hook_requests_by_work(void);
+PUBLIC void weir_hook_deadline(uint64_t ns);
+PUBLIC uint64_t weir_hook_deadline_now(void);
+PUBLIC const char *weir_hook_share_directory(void);
+PUBLIC int weir_hook_slot(uint32_t number, uint32_t *ret_slot);
+PUBLIC struct trace_header *weir_hook_trace(void);
+
+static struct request_table table;
+static uint32_t said;
+static struct {
+	uint32_t is_set;
+	uint64_t ns;
+} own_deadline; /* in place of the one in WEIR */
+
+bool requests_are_said(void)
+{
+	return __atomic_load_n(&said, __ATOMIC_RELAXED);
+}
+
+bool requests_hold(void)
+{
+	return request_table_holds(&table, clock_monotonic(), config_get()->max_wait_ns);
+}
+
+static uint64_t program_deadline(void)
+{
+	if (__atomic_load_n(&own_deadline.is_set, __ATOMIC_ACQUIRE))
+		return __atomic_load_n(&own_deadline.ns, __ATOMIC_RELAXED);
+	return config_get()->deadline_ns;
+}
+
+/* A policy adds it to the begin of the program's last request. */
+static void publish_deadline(struct member *m)
+{
+	const uint64_t begun = __atomic_load_n(&m->slot->work.begun_ns, __ATOMIC_RELAXED);
+	const uint64_t at =
+		request_table_deadline(&table, clock_monotonic(), config_get()->max_wait_ns);
+	const uint64_t ns = !at ? program_deadline() : at > begun ? at - begun : 1;
+	__atomic_store_n(&m->slot->who.deadline_ns, ns, __ATOMIC_RELAXED);
+}
+
+static bool is_sharing(void)
+{
+	return process_is_started() && hook_hot.gate;
+}
+
+uint64_t request_begin(uint64_t deadline_ns)
+{
+	const struct config *c = config_get();
+	if (!c->sched)
+		return 0;
+	const uint64_t name =
+		request_table_open(&table, clock_monotonic(), deadline_ns, c->max_wait_ns);
+	if (!name)
+		return 0;
+	__atomic_store_n(&said, 1, __ATOMIC_SEQ_CST);
+	if (!is_sharing())
+		return name; /* its first launch will say that it is inside */
+	member_current();
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (!m)
+			continue;
+		sched_enter_request(m);
+		publish_deadline(m);
+	}
+	return name;
+}
+
+bool request_end(uint64_t name)
+{
+	uint64_t begun;
+	if (!request_table_close(&table, name, &begun))
+		return false;
+	const uint64_t took = clock_monotonic() - begun;
+	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
+		struct member *m = member_at(i);
+		if (!m)
+			continue;
+		if (member_is_latency(m))
+			share_count(m->slot->counts.request, took);
+		sched_leave_request(m);
+		publish_deadline(m);
+	}
+	return true;
+}
+
+/* What is here is of the parent. */
+void requests_forget(void)
+{
+	memset(&table, 0, sizeof table);
+	said = 0;
+	own_deadline.is_set = 0;
+}
+
+/* ---- for libweirapi ---- */
+
+uint64_t weir_hook_request_begin(uint64_t deadline_ns)
+{
+	const int kept = errno;
+	const uint64_t name = request_begin(deadline_ns);
+	errno = kept;
+	return name;
+}
+
+/* -EINVAL: it has ended, or there was none of that name. */
+int weir_hook_request_end(uint64_t name)
+{
+	const int kept = errno;
+	const bool ended = request_end(name);
+	errno = kept;
+	return ended ? 0 : -EINVAL;
+}
+
+/* Requests are again what the streams say; those that are open end uncounted. */
+void weir_hook_requests_by_work(void)
+{
+	memset(&table, 0, sizeof table);
+	__atomic_store_n(&said, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
+		struct member *m = member_at(i);
+		if (m)
+			sched_leave_request(m);
+	}
+}
+
+/* Of requests that have none of their own; 0: none. */
+void weir_hook_deadline(uint64_t ns)
+{
+	__atomic_store_n(&own_deadline.ns, ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_deadline.is_set, 1, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
+		struct member *m = member_at(i);
+		if (m)
+			publish_deadline(m);
+	}
+}
+
+uint64_t weir_hook_deadline_now(void)
+{
+	return program_deadline();
+}
+
+/* NULL: the process does not share a GPU. */
+const char *weir_hook_share_directory(void)
+{
+	const struct config *c = config_get();
+	return c->sched ? c->share : NULL;
+}
+
+/* The slot of the process's number-th device; joins that of the current context, if it can.
+ * -EAGAIN: it has joined none yet; -ENOENT: no more; -EPERM: it doesn't share a GPU. */
+int weir_hook_slot(uint32_t number, uint32_t *ret_slot)
+{
+	const int kept = errno;
+	uint32_t seen = 0;
+	if (!config_get()->sched)
+		return -EPERM;
+	if (is_sharing())
+		member_current();
+	errno = kept;
+	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {
+		const struct member *m = member_at(i);
+		if (!m || seen++ != number)
+			continue;
+		*ret_slot = m->index;
+		return 0;
+	}
+	return seen ? -ENOENT : -EAGAIN;
+}
+
+/* NULL: calls are not kept, or not yet. */
+struct trace_header *weir_hook_trace(void)
+{
+	return process_is_started() ? hook_recorder.header : NULL;
+}

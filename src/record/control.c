@@ -1,0 +1,47 @@
+/* See control.h. */
+#include "record/control.h"
+
+#include <string.h>
+
+#include "event/level.h"
+#include "record/writer.h"
+
+/* Reports take the time in which nothing was recorded out of rates. */
+static void store_off(struct trace_header *h, bool off)
+{
+	const uint64_t now = clock_pair_now(h->clock).mono_ns;
+	uint64_t none = 0;
+	if (off) {
+		__atomic_compare_exchange_n(
+			&h->off_since_ns, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		return;
+	}
+	const uint64_t since = __atomic_exchange_n(&h->off_since_ns, 0, __ATOMIC_RELAXED);
+	if (since && since < now)
+		__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
+}
+
+enum control_result control_switch(struct trace_header *h, const char *what)
+{
+	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
+	uint32_t control;
+	if (h->form != TRACE_RAW || h->state != TRACE_RECORDING)
+		return CONTROL_FINISHED;
+	if (h->stopped != STOP_NOT)
+		return CONTROL_NO_ROOM;
+	if (!strcmp(what, "args")) {
+		__atomic_fetch_or(&h->control, CONTROL_ARGS, __ATOMIC_RELEASE);
+		return CONTROL_DONE;
+	}
+	if (!strcmp(what, "no-args")) {
+		__atomic_fetch_and(&h->control, ~CONTROL_ARGS, __ATOMIC_RELEASE);
+		return CONTROL_DONE;
+	}
+	if (!control_of_level(strcmp(what, "on") ? what : "full", &control))
+		return CONTROL_UNKNOWN;
+	store_off(h, control_is_off(control));
+	__atomic_store_n(&h->control,
+		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
+		__ATOMIC_RELEASE);
+	return CONTROL_DONE;
+}
