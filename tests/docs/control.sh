@@ -90,6 +90,26 @@ for said in "lacks WEIR's setting warm" "lacks WEIR's setting args" 'WEIR has no
 done
 rm "$tree/docs/reference/environment.md"
 
+# A header that says another number than the page.
+mkdir -p "$tree/include/weir" "$tree/src/client"
+cp "$source/docs/reference/sched-api.md" "$tree/docs/reference/"
+sed 's/WEIR_ERROR_LIMIT = 10/WEIR_ERROR_LIMIT = 11/' "$source/include/weir/sched.h" >"$tree/include/weir/sched.h"
+sh "$(dirname "$0")/sched_api.sh" "$tree" >"$page.out" 2>&1 && bad=1
+grep -q '^+.*WEIR_ERROR_LIMIT = 11' "$page.out" || {
+	echo "sched_api.sh did not see another number:"
+	cat "$page.out"
+	bad=1
+}
+cp "$source/include/weir/sched.h" "$tree/include/weir/"
+echo 'int weir_sched_secret(void)' >"$tree/src/client/client.c"
+sh "$(dirname "$0")/sched_api.sh" "$tree" >"$page.out" 2>&1 && bad=1
+grep -q 'weir_sched_secret() is not declared' "$page.out" || {
+	echo "sched_api.sh did not see a function that is not declared:"
+	cat "$page.out"
+	bad=1
+}
+rm "$tree/docs/reference/sched-api.md"
+
 lint() { # WHAT-IS-SAID
 	sh "$source/tools/check-docs.sh" "$tree" >"$page.out" 2>&1
 	code=$?
