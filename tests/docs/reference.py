@@ -135,6 +135,8 @@ def json_outputs():
     yield "predict", weir("predict", "--json", "launches.csv")
     launch = ["--kernel", "my_gemm", "--grid", "128", "--block", "256", "--features"]
     yield "predict", weir("predict", "--json", "--device", "H200", *launch)
+    record("timed.weir", "--gpu")
+    yield "whatif", weir("whatif", "--json", "timed.weir", "timed.weir")
 
 
 # ---- what is listed ----

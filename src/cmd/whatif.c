@@ -1,0 +1,208 @@
+/* weir whatif A B...: how recorded programs would share a GPU, policy by policy. */
+#include "cmd/cli/command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/duration.h"
+#include "cmd/cli/output.h"
+#include "cmd/cli/report_input.h"
+#include "whatif/whatif.h"
+
+#include "base/banned.h"
+
+#define SEED_MOST     UINT32_MAX
+#define REQUESTS_MOST 10000000u
+#define RATE_MOST     1e8 /* a second */
+
+struct question {
+	struct whatif w;
+	struct recording recordings[REPLAY_PROGRAMS];
+	size_t count; /* of recordings */
+};
+
+/* ---- what is asked for ---- */
+
+static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !errno && !*end && *ret >= least && *ret <= most;
+}
+
+static bool rate_parse(const char *text, uint64_t *ret_ns)
+{
+	char *end;
+	const double rate = strtod(text, &end);
+	if (*text < '0' || *text > '9' || *end || !(rate >= 1e-6) || rate > RATE_MOST)
+		return false;
+	*ret_ns = (uint64_t)(1e9 / rate);
+	return true;
+}
+
+static int take_arrivals(const struct options *o, struct arrivals *a)
+{
+	const char *how = opt_str(o, "arrivals"), *value = strchr(how, ':');
+	const size_t n = value ? (size_t)(value - how) : strlen(how);
+	bool right = false;
+	if (!value) {
+		right = !strcmp(how, "recorded");
+	} else if (n == 6 && !strncmp(how, "closed", n)) {
+		a->kind = ARRIVE_CLOSED;
+		right = duration_parse(value + 1, &a->time_ns);
+	} else if (n == 8 && !strncmp(how, "periodic", n)) {
+		a->kind = ARRIVE_PERIODIC;
+		right = duration_parse(value + 1, &a->time_ns);
+	} else if (n == 7 && !strncmp(how, "poisson", n)) {
+		a->kind = ARRIVE_POISSON;
+		right = rate_parse(value + 1, &a->time_ns);
+	}
+	if (right)
+		return 0;
+	return complain(EXIT_USAGE,
+		"--arrivals=%s: give recorded, closed:2ms, periodic:20ms or poisson:100, for example",
+		how);
+}
+
+static int take_policies(const struct options *o, struct whatif *w)
+{
+	const size_t most = sizeof w->policies / sizeof *w->policies;
+	const char *name;
+	for (int i = 0; (name = opt_nth(o, "policy", i)); i++) {
+		const struct policy *p = policy_find(name);
+		if (!p)
+			return complain(EXIT_USAGE,
+				"--policy=%s: there are fifo, strict, fair, edf and fit", name);
+		if (w->policy_count == most)
+			return complain(EXIT_USAGE, "--policy may be given %zu times", most);
+		w->policies[w->policy_count++] = p;
+	}
+	return 0;
+}
+
+static int take_numbers(const struct options *o, struct whatif *w)
+{
+	const char *requests = opt_str(o, "requests"), *seed = opt_str(o, "seed");
+	if (requests && !number(requests, 1, REQUESTS_MOST, &w->requests))
+		return complain(EXIT_USAGE, "--requests=%s: give a whole number from 1 to %u",
+			requests, REQUESTS_MOST);
+	if (!number(seed, 0, SEED_MOST, &w->arrivals.seed))
+		return complain(
+			EXIT_USAGE, "--seed=%s: give a whole number from 0 to %u", seed, SEED_MOST);
+	return 0;
+}
+
+/* ---- programs ---- */
+
+/* Of the i-th recording; CLASS_NONE: the text has no such, or another word. */
+static enum share_class class_of(const char *text, size_t i)
+{
+	if (!text)
+		return i ? CLASS_BEST_EFFORT : CLASS_LATENCY;
+	for (; i && text; i--) {
+		text = strchr(text, ',');
+		text = text ? text + 1 : NULL;
+	}
+	const size_t n = text ? strcspn(text, ",") : 0;
+	if (n == 7 && !strncmp(text, "latency", n))
+		return CLASS_LATENCY;
+	return n == 11 && !strncmp(text, "best-effort", n) ? CLASS_BEST_EFFORT : CLASS_NONE;
+}
+
+static int check_classes(const struct options *o)
+{
+	const char *text = opt_str(o, "class");
+	size_t words = text ? 1 : 0;
+	for (const char *p = text; p && (p = strchr(p, ',')); p++)
+		words++;
+	bool right = !text || words == (size_t)opt_argc(o);
+	for (size_t i = 0; i < words && right; i++)
+		right = class_of(text, i) != CLASS_NONE;
+	if (right)
+		return 0;
+	return complain(EXIT_USAGE,
+		"--class=%s: give latency or best-effort for each of the %d recordings, with commas between",
+		text, opt_argc(o));
+}
+
+static int add_programs(struct whatif *w, const struct recording *r, enum share_class class)
+{
+	for (size_t i = 0; i < r->programs.n; i++) {
+		if (w->count == REPLAY_PROGRAMS)
+			return complain(EXIT_USAGE, "the recordings are of more than %d programs",
+				REPLAY_PROGRAMS);
+		w->programs[w->count++] = (struct replay_program){ &r->programs.v[i], class };
+	}
+	if (r->sms && r->sms <= LAW_SMS && r->sms > w->device.sms)
+		w->device.sms = r->sms;
+	return 0;
+}
+
+static int load(const struct options *o, struct question *q)
+{
+	int code = 0;
+	struct error err;
+	q->w.device = LAW_H200;
+	q->w.device.sms = 0;
+	for (int i = 0; i < opt_argc(o) && !code; i++) {
+		struct recording *r = &q->recordings[q->count++];
+		if (recording_load(opt_argv(o)[i], r, &err))
+			return complain(EXIT_USAGE, "%s", err.text);
+		code = add_programs(&q->w, r, class_of(opt_str(o, "class"), (size_t)i));
+	}
+	if (!q->w.device.sms)
+		q->w.device.sms = LAW_H200.sms;
+	return code;
+}
+
+/* ---- the answer ---- */
+
+static int put_picture(void *context, FILE *out)
+{
+	whatif_put_svg(context, out);
+	return 0;
+}
+
+static int answer(const struct options *o, struct whatif *w)
+{
+	struct error err;
+	if (whatif_run(w, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (opt_flag(o, "json"))
+		whatif_put_json(w, stdout);
+	else
+		whatif_put_text(w, stdout, report_input_colour());
+	const char *path = output_path(o);
+	const int e = path ? output_write(path, put_picture, w) : 0;
+	if (e)
+		return complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path, strerror(-e));
+	return EXIT_YES;
+}
+
+static int ask(const struct options *o, struct question *q)
+{
+	int code = check_classes(o);
+	code = code ? code : take_arrivals(o, &q->w.arrivals);
+	code = code ? code : take_policies(o, &q->w);
+	code = code ? code : take_numbers(o, &q->w);
+	code = code ? code : load(o, q);
+	return code ? code : answer(o, &q->w);
+}
+
+int cmd_whatif(const struct options *o)
+{
+	if (!opt_argc(o) || opt_argc(o) > REPLAY_PROGRAMS)
+		return complain(
+			EXIT_USAGE, "name recordings: weir whatif latency.weir best-effort.weir");
+	struct question *q = calloc(1, sizeof *q);
+	if (!q)
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	const int code = ask(o, q);
+	whatif_fini(&q->w);
+	for (size_t i = 0; i < q->count; i++)
+		recording_fini(&q->recordings[i]);
+	free(q);
+	return code;
+}

@@ -1,0 +1,39 @@
+/* Quantiles by the nearest rank. */
+#ifndef WEIR_WHATIF_QUANTILE_H
+#define WEIR_WHATIF_QUANTILE_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/sort.h"
+
+struct durations {
+	ARRAY(uint64_t) v; /* ns */
+};
+
+static inline int durations_push(struct durations *d, uint64_t ns)
+{
+	uint64_t *to = array_push(&d->v);
+	if (!to)
+		return -ENOMEM;
+	*to = ns;
+	return 0;
+}
+
+static inline int durations_order(const void *one, const void *two)
+{
+	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
+}
+
+/* Of what SORT(d->v, durations_order) has put in order; `otherwise` of nothing. */
+static inline uint64_t durations_quantile(const struct durations *d, double q, uint64_t otherwise)
+{
+	const double exact = q * (double)d->v.n;
+	size_t rank = (size_t)exact;
+	rank += (double)rank < exact;
+	return d->v.n ? d->v.v[rank ? rank - 1 : 0] : otherwise;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * What would become of recorded programs that share a GPU, policy by policy: for each way of
+ * sharing the replays of src/whatif/replay.h, and what they come to beside each program alone.
+ */
+#ifndef WEIR_WHATIF_WHATIF_H
+#define WEIR_WHATIF_WHATIF_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "whatif/replay.h"
+
+#define WHATIF_WAYS 24u
+
+/* Given back by whatif_fini(); what is asked for is filled in before whatif_run(). */
+struct whatif {
+	size_t count;
+	struct replay_program programs[REPLAY_PROGRAMS];
+	struct law_device device;
+	struct arrivals arrivals;
+	uint64_t
+		requests; /* of each latency program; 0: as many as it has recorded, 100 at least */
+	const struct policy *policies[8];
+	size_t policy_count; /* 0: all but edf, which without deadlines is strict */
+
+	/* What comes out. */
+	struct whatif_alone {
+		struct replay_results results;
+		struct durations ends; /* when each op of one round had ended; of best effort */
+	} alone[REPLAY_PROGRAMS];
+	struct whatif_way {
+		const struct policy *policy; /* NULL: none, as the driver shares */
+		enum law_sharing sharing;
+		bool both; /* the other way of sharing has the same answer */
+		struct replay_results results;
+	} ways[WHATIF_WAYS];
+	size_t way_count;
+};
+
+/* 0 or -errno with a sentence. */
+int whatif_run(struct whatif *w, struct error *err);
+void whatif_fini(struct whatif *w);
+
+/* "slices", "mps", "strict", "strict, mps" */
+struct way_name {
+	char text[48];
+};
+const char *whatif_way_name(const struct whatif_way *way, struct way_name *to);
+
+/* Of a latency program: how long its requests took; as a multiple of alone. */
+uint64_t whatif_latency(const struct replay_results *r, size_t program, double q);
+double whatif_slowdown(
+	const struct whatif *w, const struct replay_results *r, size_t program, double q);
+
+/* Of a best-effort program: its rate as a share of its rate alone. */
+double whatif_share(const struct whatif *w, const struct replay_results *r, size_t program);
+
+void whatif_put_text(const struct whatif *w, FILE *out, bool colour);
+void whatif_put_json(const struct whatif *w, FILE *out);
+void whatif_put_svg(const struct whatif *w, FILE *out);
+
+#endif

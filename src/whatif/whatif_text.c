@@ -1,0 +1,197 @@
+/* The answer as a table, and as JSON. */
+#include "whatif/whatif.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+static bool is_latency(const struct whatif *w, size_t i)
+{
+	return w->programs[i].class == CLASS_LATENCY;
+}
+
+static size_t count_latency(const struct whatif *w)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < w->count; i++)
+		n += is_latency(w, i);
+	return n;
+}
+
+/* ---- text ---- */
+
+static void put_program(const struct whatif *w, FILE *out, size_t i)
+{
+	const struct program *p = w->programs[i].recorded;
+	const struct replay_results *alone = &w->alone[i].results;
+	struct number a, b, c;
+	fputs(is_latency(w, i) ? "latency:     " : "best effort: ", out);
+	text_put_safe(out, p->name);
+	if (is_latency(w, i))
+		fprintf(out, ", %s requests; median %s alone, %s as recorded\n",
+			number_count(&a, alone->programs[0].latency.v.n),
+			number_ns(&b, whatif_latency(alone, 0, 0.5)),
+			number_ns(&c, p->recorded_p50_ns));
+	else
+		fprintf(out,
+			", %s kernels and copies; once through in %s alone, %s of it device time\n",
+			number_count(&a, alone->programs[0].ops), number_ns(&b, alone->end_ns),
+			number_ns(&c, p->work_ns));
+	if (p->untimed)
+		fprintf(out,
+			"             %s launches were not timed: as long as their like, or as predicted\n",
+			number_count(&a, p->untimed));
+	if (p->left_out)
+		fprintf(out, "             %s submissions are left out: no time of them is known\n",
+			number_count(&a, p->left_out));
+}
+
+static void cell_shares(const struct whatif *w, const struct replay_results *r, struct table *t)
+{
+	char text[200] = "-";
+	size_t n = 0;
+	for (size_t i = 0; i < w->count && n + 16 < sizeof text; i++)
+		if (!is_latency(w, i))
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%.1f%%", n ? " + " : "",
+				100 * whatif_share(w, r, i));
+	table_cell(t, "%s", text);
+}
+
+static void cell_latency(
+	const struct whatif *w, const struct whatif_way *way, struct table *t, size_t i)
+{
+	static const double q[] = { 0.5, 0.95, 0.99 };
+	for (int k = 0; k < 3; k++)
+		table_ns(t, whatif_latency(&way->results, i, q[k]));
+	table_cell(t, "%.2f", whatif_slowdown(w, &way->results, i, 0.5));
+	table_cell(t, "%.2f", whatif_slowdown(w, &way->results, i, 0.99));
+}
+
+static void cell_way(const struct whatif_way *way, struct table *t)
+{
+	table_cell(t, "%s%s", way->policy ? way->policy->name : "(none)",
+		way->results.finished ? "" : " (gave up)");
+	table_cell(t, "%s", way->both ? "both" : way->sharing == LAW_MPS ? "mps" : "slices");
+}
+
+/* A row a latency program, of which there may be none. */
+static void put_rows(const struct whatif *w, struct table *t, const struct whatif_way *way)
+{
+	for (size_t i = 0; i < w->count; i++) {
+		if (!is_latency(w, i))
+			continue;
+		cell_way(way, t);
+		cell_latency(w, way, t, i);
+		cell_shares(w, &way->results, t);
+		table_cell_name(t, w->programs[i].recorded->name, 40);
+	}
+	if (count_latency(w))
+		return;
+	cell_way(way, t);
+	for (int k = 0; k < 5; k++)
+		table_none(t);
+	cell_shares(w, &way->results, t);
+	table_none(t);
+}
+
+void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
+{
+	static const char *const heads[] = { "policy", "sharing", "median", "p95", "p99",
+		"median/alone", "p99/alone", "best effort/alone", "latency program" };
+	struct table t;
+	for (size_t i = 0; i < w->count; i++)
+		put_program(w, out, i);
+	fprintf(out, "device:      %u SMs, simulated\n\n", w->device.sms);
+	table_init(&t, "<<>>>>>><", heads);
+	for (size_t i = 0; i < w->way_count; i++)
+		put_rows(w, &t, &w->ways[i]);
+	table_end(&t, out, colour ? "\033[2m" : "", colour ? "\033[0m" : "", 0);
+}
+
+/* ---- JSON ---- */
+
+static void json_latency(struct json *j, const struct replay_results *r, size_t i)
+{
+	json_u64(j, "answered", r->programs[i].latency.v.n);
+	json_u64(j, "p50_ns", whatif_latency(r, i, 0.5));
+	json_u64(j, "p95_ns", whatif_latency(r, i, 0.95));
+	json_u64(j, "p99_ns", whatif_latency(r, i, 0.99));
+}
+
+static void json_program(struct json *j, const struct whatif *w, size_t i)
+{
+	const struct program *p = w->programs[i].recorded;
+	const struct replay_results *alone = &w->alone[i].results;
+	json_begin_object(j, NULL);
+	json_str(j, "program", p->name);
+	json_str(j, "class", is_latency(w, i) ? "latency" : "best-effort");
+	json_u64(j, "recorded_requests", p->requests);
+	json_u64(j, "recorded_p50_ns", p->recorded_p50_ns);
+	json_u64(j, "untimed", p->untimed);
+	json_u64(j, "left_out", p->left_out);
+	json_u64(j, "work_ns", p->work_ns);
+	json_u64(j, "alone_ns", alone->end_ns);
+	if (is_latency(w, i))
+		json_latency(j, alone, 0);
+	json_end_object(j);
+}
+
+static void json_result(
+	struct json *j, const struct whatif *w, const struct whatif_way *way, size_t i)
+{
+	const struct replay_result *p = &way->results.programs[i];
+	json_begin_object(j, NULL);
+	json_str(j, "program", w->programs[i].recorded->name);
+	if (is_latency(w, i)) {
+		json_latency(j, &way->results, i);
+		json_put_real(j, "p50_ratio", whatif_slowdown(w, &way->results, i, 0.5));
+		json_put_real(j, "p95_ratio", whatif_slowdown(w, &way->results, i, 0.95));
+		json_put_real(j, "p99_ratio", whatif_slowdown(w, &way->results, i, 0.99));
+	} else {
+		json_put_real(j, "share", whatif_share(w, &way->results, i));
+	}
+	json_u64(j, "work_ns", p->work_ns);
+	json_u64(j, "waits", p->waits);
+	json_u64(j, "waited_ns", p->waited_ns);
+	json_u64(j, "expired", p->expired);
+	json_u64(j, "capped", p->capped);
+	json_end_object(j);
+}
+
+static void json_way(struct json *j, const struct whatif *w, const struct whatif_way *way)
+{
+	json_begin_object(j, NULL);
+	json_str_or_null(j, "policy", way->policy ? way->policy->name : NULL);
+	json_str(j, "sharing", way->both ? "both" : way->sharing == LAW_MPS ? "mps" : "slices");
+	json_bool(j, "finished", way->results.finished);
+	json_u64(j, "end_ns", way->results.end_ns);
+	json_u64(j, "switches", way->results.totals.switches);
+	json_begin_array(j, "programs");
+	for (size_t i = 0; i < w->count; i++)
+		json_result(j, w, way, i);
+	json_end_array(j);
+	json_end_object(j);
+}
+
+void whatif_put_json(const struct whatif *w, FILE *out)
+{
+	struct json j;
+	json_init(&j, out);
+	json_begin_object(&j, NULL);
+	json_u64(&j, "sms", w->device.sms);
+	json_u64(&j, "seed", w->arrivals.seed);
+	json_begin_array(&j, "programs");
+	for (size_t i = 0; i < w->count; i++)
+		json_program(&j, w, i);
+	json_end_array(&j);
+	json_begin_array(&j, "ways");
+	for (size_t i = 0; i < w->way_count; i++)
+		json_way(&j, w, &w->ways[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+}

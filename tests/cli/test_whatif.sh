@@ -1,0 +1,84 @@
+# Recorded programs on a shared GPU: what weir whatif says of two that the simulated driver was recorded with.  Judged
+# by orderings that hold however fast this machine is, and by sums.
+weir=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+load=$build/bench/bench-load
+if ! [ -e "$build/lib/weir/libweir.so" ] || ! [ -e "$load" ]; then exit 0; fi
+command -v python3 >/dev/null || exit 0
+cd "$scratch" || exit 1
+
+# One sends ten kernels of 30 us on half of the SMs, the other many of 400 us that fill the device.
+record() {
+	name=$1
+	shift
+	expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu -o "$name.weir" -- "$load" "$@"
+}
+record lc latency --work kernel,blocks=64,amount=30000 --batch 10 --requests 60 --pause 2000
+record be best-effort --work kernel,blocks=2000,amount=50000 --batch 32 --seconds .1
+
+cat >judge.py <<'END'
+import json, sys
+answer = json.load(open(sys.argv[1]))
+lc, be = answer['programs']
+assert lc['class'] == 'latency' and be['class'] == 'best-effort', answer['programs']
+assert lc['left_out'] == be['left_out'] == lc['untimed'] == be['untimed'] == 0
+way = {(w['policy'], s): w['programs'] for w in answer['ways'] for s in ('slices', 'mps') if w['sharing'] in (s, 'both')}
+assert len(way) == 10, way.keys()
+assert all(w['finished'] for w in answer['ways'])
+for programs in way.values():
+    assert programs[0]['answered'] == 100
+    assert programs[0]['p50_ns'] <= programs[0]['p95_ns'] <= programs[0]['p99_ns']
+    assert programs[0]['p50_ratio'] > .98 and 0 < programs[1]['share'] < 1.02, programs
+    assert programs[0]['work_ns'] == way[None, 'mps'][0]['work_ns'], 'the same requests each time'
+    assert programs[1]['expired'] == 0
+assert way[None, 'slices'] == way['fifo', 'slices'], 'fifo is what the driver does'
+for sharing in ('slices', 'mps'):
+    none, strict, fit = (way[p, sharing] for p in (None, 'strict', 'fit'))
+    assert none[1]['waits'] == 0 < strict[1]['waits']
+    assert strict[0]['p99_ratio'] < none[0]['p99_ratio'] and fit[0]['p99_ratio'] < none[0]['p99_ratio']
+    assert strict[1]['share'] < none[1]['share'] + .02
+assert way['strict', 'mps'][0]['p50_ratio'] < 1.5 < 3 < way[None, 'mps'][0]['p50_ratio']
+print('as it should be')
+END
+"$weir" whatif --json --arrivals closed:2ms lc.weir be.weir >answer.json
+expect 0 'as it should be' python3 judge.py answer.json
+expect 0 '' sh -c "'$weir' whatif --json --arrivals closed:2ms lc.weir be.weir | cmp - answer.json"
+# A judge that can say no.
+sed 's/"answered": 100/"answered": 99/' answer.json >wrong.json
+expect 1 'AssertionError' python3 judge.py wrong.json
+
+# Open arrivals: the seed decides.
+random() { "$weir" whatif --json -p strict --arrivals poisson:200 --seed "$1" lc.weir be.weir; }
+random 1 >one.json
+random 1 >again.json
+random 2 >two.json
+expect 0 '' cmp one.json again.json
+expect 1 'differ' cmp one.json two.json
+expect 0 '"answered": 250,' "$weir" whatif --json --arrivals periodic:5ms -n 250 lc.weir be.weir
+
+# The table and the picture.
+expect 0 '^latency:     lc, 100 requests; median [0-9.]+ [mu]s alone, [0-9.]+ [mu]s as recorded$' "$weir" whatif lc.weir be.weir
+expect 0 '^  strict +mps( +[0-9.,]+ [mu]s){3}( +[0-9.]+){2} +[0-9.]+%  lc$' "$weir" whatif -p strict -o picture.svg lc.weir be.weir
+expect 0 '' python3 -c 'import xml.dom.minidom as m; d = m.parse("picture.svg")
+assert len(d.getElementsByTagName("circle")) == 4 and len(d.getElementsByTagName("rect")) == 5'
+expect 0 '%' "$weir" whatif --class best-effort,best-effort lc.weir be.weir
+expect 0 '^best effort: lc, ' "$weir" whatif -p fit --class best-effort,latency lc.weir be.weir
+expect 0 '^  fit +both' "$weir" whatif -p fit be.weir
+
+# Launches of which one in four was timed.
+expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:4 -o sampled.weir -- "$load" best-effort \
+	--work kernel,blocks=2000,amount=50000 --batch 32 --seconds .02
+expect 0 ' launches were not timed' "$weir" whatif -p strict -n 5 lc.weir sampled.weir
+
+# What can't be answered.
+expect 0 '' "$weir" record -q --sim -o untimed.weir -- "$build/examples/vecadd"
+expect 2 'untimed.weir says nothing of how long.*weir record --gpu' "$weir" whatif lc.weir untimed.weir
+expect 2 'FILE is missing' "$weir" whatif
+expect 2 'none.weir' "$weir" whatif none.weir
+expect 2 'there are fifo, strict, fair, edf and fit' "$weir" whatif -p best lc.weir
+expect 2 'give recorded, closed:2ms, periodic:20ms or poisson:100' "$weir" whatif --arrivals poisson:often lc.weir
+expect 2 'for each of the 2 recordings' "$weir" whatif --class latency lc.weir be.weir
+expect 2 'for each of the 1 recordings' "$weir" whatif --class urgent lc.weir
+expect 2 'whole number' "$weir" whatif --requests 0 lc.weir
+finish
