@@ -21,6 +21,7 @@ build: ## build the program and its libraries into build/
 demo: deps ## record an example program and print the report
 	@$(MAKE) --no-print-directory build
 	@sh tools/demo.sh $(BUILD)
+	@sh tools/demo-share.sh $(BUILD)
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check

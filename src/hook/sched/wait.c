@@ -125,6 +125,7 @@ static void pause_a_moment(bool long_enough)
 	}
 	for (int i = 0; i < 16; i++)
 		__builtin_ia32_pause();
+	sys(sched_yield); /* the program that it waits for may be in want of this core */
 }
 
 static bool is_long(const struct member *m, const struct waiting *w, uint64_t now)
