@@ -11,6 +11,7 @@
 #include "base/banned.h"
 
 #define QUEUE_MOST 1024u /* ops that a program may have in flight, as a driver allows */
+#define VARIES     0.1   /* of a pause: what is left to chance */
 #define TAG_SHIFT  40    /* of a work: its stream, above the number of its op */
 
 /* ---- arrivals ---- */
@@ -22,17 +23,39 @@ static double draw(uint64_t *state)
 	return (double)((z >> 11) + 1) / 9007199254740992.0;
 }
 
+static uint64_t draw_exponential(struct host *h, double mean_ns)
+{
+	return (uint64_t)(-log(draw(&h->random)) * mean_ns);
+}
+
+/* A pause that is always the same would keep in step with the device's slices, and each request
+ * meet the same moment of one: it varies, by a tenth. */
+static uint64_t varied(struct host *h, uint64_t ns)
+{
+	const double part = (double)ns * VARIES;
+	return ns - (uint64_t)part + draw_exponential(h, part);
+}
+
+static uint64_t pause_of(const struct world *w, struct host *h, uint64_t recorded_ns)
+{
+	if (h->class != CLASS_LATENCY)
+		return recorded_ns;
+	if (w->r->arrivals.kind == ARRIVE_CLOSED)
+		return varied(h, w->r->arrivals.time_ns);
+	return h->rounds ? varied(h, recorded_ns) : recorded_ns;
+}
+
 /* When the next request begins, and when it is due. */
-static uint64_t arrive(const struct world *w, struct host *h, uint64_t pause_ns)
+static uint64_t arrive(const struct world *w, struct host *h, uint64_t recorded_ns)
 {
 	const struct arrivals *a = &w->r->arrivals;
 	const enum arrival_kind kind = h->class == CLASS_LATENCY ? a->kind : ARRIVE_RECORDED;
 	if (kind == ARRIVE_PERIODIC)
 		h->due_ns += a->time_ns;
 	else if (kind == ARRIVE_POISSON)
-		h->due_ns += (uint64_t)(-log(draw(&h->random)) * (double)a->time_ns);
+		h->due_ns += draw_exponential(h, (double)a->time_ns);
 	else
-		h->due_ns = w->now + (kind == ARRIVE_CLOSED ? a->time_ns : pause_ns);
+		h->due_ns = w->now + pause_of(w, h, recorded_ns);
 	return h->due_ns > w->now ? h->due_ns : w->now;
 }
 

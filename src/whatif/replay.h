@@ -21,8 +21,8 @@
 #define REPLAY_PROGRAMS LAW_CLIENTS
 
 enum arrival_kind {
-	ARRIVE_RECORDED, /* after the pause that was recorded */
-	ARRIVE_CLOSED,   /* after a pause of time_ns */
+	ARRIVE_RECORDED, /* after the pause that was recorded; anew, about as long */
+	ARRIVE_CLOSED,   /* after a pause of time_ns on average, that varies by a tenth */
 	ARRIVE_PERIODIC, /* each time_ns, whether the last is answered or not */
 	ARRIVE_POISSON,  /* at random, time_ns apart on average */
 };

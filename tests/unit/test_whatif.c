@@ -225,7 +225,8 @@ static void strict_protects_and_costs_share(void **state)
 				    *none = &way_of(&q.w, "", LAW_MPS)->results;
 	assert_true(whatif_slowdown(&q.w, none, 0, 0.5) > 2);
 	assert_true(whatif_slowdown(&q.w, fifo, 0, 0.5) > 1.5);
-	assert_true(whatif_slowdown(&q.w, strict, 0, 0.5) < 1.2);
+	assert_true(
+		2 * whatif_slowdown(&q.w, strict, 0, 0.5) < whatif_slowdown(&q.w, none, 0, 0.5));
 	assert_true(whatif_share(&q.w, strict, 1) < whatif_share(&q.w, fifo, 1));
 	assert_true(whatif_share(&q.w, strict, 1) > 0.5);
 	assert_true(strict->programs[1].waits > 0 && strict->programs[1].waited_ns > 0);
@@ -267,8 +268,83 @@ static void no_launch_waits_longer_than_it_may(void **state)
 	free_program(&b);
 }
 
+/* ---- an H200 ---- */
+
+/*
+ * What two programs did to each other on an H200 (driver 580.159): a burst of ten kernels of 12 us
+ * on 64 SMs, then 2 ms of rest, beside endless kernels of four kinds.  The burst's p99 in
+ * microseconds, and the others' rate as a share of alone; 0: not measured.  tests/unit/test_law.c
+ * has the same cells for the law; a third number is what may be off where the law is known to be,
+ * instead of 15 %.
+ */
+static const struct measured {
+	const char *policy;
+	enum law_sharing sharing;
+	double cell[4][3];
+} measured[] = {
+	{ "", LAW_SLICES, { { 2391, .91 }, { 1222, .93 }, { 2411, .90 }, { 2393, .91 } } },
+	{ "", LAW_MPS, { { 533, .96, .25 }, { 0 }, { 2394, 1 }, { 647, 1 } } },
+	/* With a lower priority of the endless kernels, as weir run gives it. */
+	{ "fifo", LAW_MPS, { { 533, .96, .25 }, { 0 }, { 842, .99 }, { 646, 1 } } },
+};
+
+static const struct shape burst = { 10, 1, 64, 10 * US, 2500, 2 * MS };
+static const struct shape endless[] = { { 32, 1, 264, 564 * US, 2500, 10 * US },
+	{ 32, 1, 264, 29 * US, 2500, 10 * US }, { 32, 1, 5280, 489 * US, 2500, 10 * US },
+	{ 32, 1, 264, 2798 * US, 2500, 10 * US } };
+
+static void measure(struct whatif *w, const struct program *a, const struct program *b)
+{
+	struct error err;
+	*w = (struct whatif){ .device = LAW_H200,
+		.count = 2,
+		.arrivals = { ARRIVE_CLOSED, 2055 * US, 1 },
+		.requests = 2000,
+		.policies = { policy_find("fifo") },
+		.policy_count = 1,
+		.programs = { { a, CLASS_LATENCY }, { b, CLASS_BEST_EFFORT } } };
+	assert_int_equal(whatif_run(w, &err), 0);
+}
+
+static int wrong_cells(const struct whatif *w, size_t kind)
+{
+	int wrong = 0;
+	for (size_t i = 0; i < COUNT_OF(measured); i++) {
+		const double *want = measured[i].cell[kind];
+		const struct whatif_way *way = way_of(w, measured[i].policy, measured[i].sharing);
+		const double p99 = (double)whatif_latency(&way->results, 0, 0.99) / US,
+			     share = whatif_share(w, &way->results, 1), off = p99 / want[0] - 1;
+		if (!want[0])
+			continue;
+		const bool ok =
+			off > -.2 && off < .2 && share > want[1] - .08 && share < want[1] + .08;
+		printf("%-5s%-7s kind %zu: p99 %4.0f us, on the device %4.0f (%+3.0f %%); share %.2f, %.2f%s\n",
+			measured[i].policy, measured[i].sharing == LAW_MPS ? "mps" : "slices", kind,
+			p99, want[0], 100 * off, share, want[1], ok ? "" : "  WRONG");
+		wrong += !ok;
+	}
+	return wrong;
+}
+
+static void two_programs_fare_as_on_the_device(void **state)
+{
+	static struct whatif w;
+	int wrong = 0;
+	for (size_t i = 0; i < COUNT_OF(endless); i++) {
+		struct program a = program_of("burst", &burst),
+			       b = program_of("endless", &endless[i]);
+		measure(&w, &a, &b);
+		wrong += wrong_cells(&w, i);
+		whatif_fini(&w);
+		free_program(&a);
+		free_program(&b);
+	}
+	assert_int_equal(wrong, 0);
+}
+
 /* ---- arrivals ---- */
 
+/* About as long as it is told to. */
 static void a_closed_loop_pauses_behind_each_answer(void **state)
 {
 	struct program p = program_of("latency", &short_requests);
@@ -279,7 +355,7 @@ static void a_closed_loop_pauses_behind_each_answer(void **state)
 	assert_int_equal(replay_run(&r, &results), 0);
 	for (size_t i = 0; i < 50; i++)
 		sum += results.programs[0].latency.v.v[i];
-	assert_int_equal(results.end_ns, sum + 50ull * 3 * MS);
+	assert_in_range(results.end_ns - sum, 50ull * 2700 * US, 50ull * 3300 * US);
 	replay_fini(&results);
 	free_program(&p);
 }
@@ -518,6 +594,7 @@ int main(void)
 		cmocka_unit_test(strict_protects_and_costs_share),
 		cmocka_unit_test(fifo_in_slices_is_what_the_driver_does),
 		cmocka_unit_test(no_launch_waits_longer_than_it_may),
+		cmocka_unit_test(two_programs_fare_as_on_the_device),
 		cmocka_unit_test(a_closed_loop_pauses_behind_each_answer),
 		cmocka_unit_test(latency_counts_from_when_a_request_was_due),
 		cmocka_unit_test(a_stream_goes_on_behind_an_event),
