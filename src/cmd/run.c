@@ -61,6 +61,22 @@ static int put_weight(const struct options *o, struct bounded *to)
 	return 0;
 }
 
+/* As the injected library reads it: src/hook/config.c. */
+static int put_request(const struct options *o, struct bounded *to)
+{
+	static const char range[] = "range:";
+	const char *text = opt_str(o, "request");
+	const size_t n = text ? strlen(text) : 0, k = sizeof range - 1;
+	if (!text)
+		return 0;
+	if (strncmp(text, range, k) != 0 || n == k || n - k > 63 || strchr(text, ','))
+		return complain(EXIT_USAGE,
+			"--request=%s: give the name of an NVTX range, of 63 bytes at most and without a comma: range:answer, for example",
+			text);
+	bounded_printf(to, "," WEIR_OPTION_request "=%s", text);
+	return 0;
+}
+
 /* What the driver's own limit is set to: percent of the SMs. */
 static int take_sms(const struct options *o, struct run *run)
 {
@@ -111,6 +127,7 @@ static int prepare_words(const struct options *o, struct run *run)
 	code = code ? code : put_duration(o, "deadline", WEIR_OPTION_deadline, &to);
 	code = code ? code : put_duration(o, "target-p99", WEIR_OPTION_target, &to);
 	code = code ? code : put_duration(o, "max-wait", WEIR_OPTION_wait, &to);
+	code = code ? code : put_request(o, &to);
 	code = code ? code : take_sms(o, run);
 	if (code)
 		return code;

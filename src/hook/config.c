@@ -209,6 +209,18 @@ static bool set_wait(const char *value, size_t n)
 	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
 }
 
+static bool set_request(const char *value, size_t n)
+{
+	static const char range[] = "range:";
+	const size_t k = sizeof range - 1;
+	if (!value || n <= k || n - k >= sizeof config.request_range ||
+		memcmp(value, range, k) != 0)
+		return false;
+	memcpy(config.request_range, value + k, n - k);
+	config.request_range[n - k] = 0;
+	return true;
+}
+
 #define SETTER(name) { #name, set_##name },
 static const struct {
 	const char *name;

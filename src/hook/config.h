@@ -39,6 +39,7 @@ struct config {
 	uint32_t class, weight, sms;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	char share[SHARE_PATH]; /* the directory */
+	char request_range[64]; /* NVTX ranges of that name are requests; "": as streams say */
 };
 
 /* Whether the library is asked for anything. */

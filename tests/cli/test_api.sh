@@ -17,6 +17,17 @@ expect 0 '^all is as it is said$' "$weir" run --sim --share share --class latenc
 expect 0 'cuDriverGetVersion' "$weir" report --top 0 t.weir
 expect 1 '' sh -c '"$1" report --top 0 t.weir | grep cuMemGetInfo' sh "$weir"
 
+# The same by ranges of NVTX, whether they are kept in a trace or not; only those of that name.
+ranges="$build/tests/cli/programs/said_by_ranges"
+run_ranges() { "$weir" run --sim --share share --class latency --request range:answer "$@" "$scratch/share"; }
+expect 0 '^all is as it is said$' run_ranges -- "$ranges"
+expect 0 '^all is as it is said$' run_ranges -o r.weir -- "$ranges"
+expect 0 'answer' "$weir" report --top 0 r.weir
+expect 1 '^wrong$' "$weir" run --sim --share share --class latency --request range:other -- "$ranges" "$scratch/share"
+expect 2 'range:answer, for example' "$weir" run --request answer -- "$ranges"
+expect 2 'range:answer, for example' "$weir" run --request range: -- "$ranges"
+expect 2 'range:answer, for example' "$weir" run --request range:a,b -- "$ranges"
+
 # In another directory than its own the process has no slot.
 expect 0 '' mkdir -m 700 other
 cat >elsewhere.c <<'END'

@@ -18,6 +18,7 @@
 #include "hook/call.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
+#include "hook/range/request_range.h"
 #include "hook/meta/strings.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -94,14 +95,22 @@ static struct kept *keep(const char *text, size_t bytes)
 	return base ? keep_new(base, text, bytes) : NULL;
 }
 
-/* A handle may be anything: 0 for one that we did not give out. */
-static uint32_t id_of_handle(const void *handle)
+/* A handle may be anything: NULL for one that we did not give out. */
+static struct kept *kept_of_handle(const void *handle)
 {
 	const uintptr_t base = (uintptr_t)__atomic_load_n(&kept_base, __ATOMIC_ACQUIRE);
 	const uintptr_t offset = (uintptr_t)handle - base, used = atomic_load(&kept_used);
 	struct kept *k = (struct kept *)(base + offset);
 	if (!base || !handle || offset % 8 || used < sizeof *k || offset > used - sizeof *k ||
 		k->mark != KEPT_MARK)
+		return NULL;
+	return k;
+}
+
+static uint32_t id_of_handle(const void *handle)
+{
+	struct kept *k = kept_of_handle(handle);
+	if (!k)
 		return 0;
 	if (__atomic_load_n(&k->pid, __ATOMIC_ACQUIRE) != hook_recorder.pid) {
 		k->id = string_id(k->text, k->bytes);
@@ -298,12 +307,39 @@ static void describe(const struct attributes *a, const void *domain, struct rang
 		r->name = id_of_handle(a->message);
 }
 
+/* ---- ranges that are requests ---- */
+
+static bool is_request_ascii(const char *text)
+{
+	return text && request_range_is(text, strnlen(text, STRING_MOST));
+}
+
+static bool is_request_wide(const wchar_t *wide)
+{
+	char text[WIDE_MOST];
+	return wide && request_range_is(text, narrow(wide, text));
+}
+
+static bool is_request(const struct attributes *a)
+{
+	if (!a || a->message_type == MESSAGE_ASCII)
+		return a && is_request_ascii(a->message);
+	if (a->message_type == MESSAGE_UNICODE)
+		return is_request_wide(a->message);
+	const struct kept *k =
+		a->message_type == MESSAGE_REGISTERED ? kept_of_handle(a->message) : NULL;
+	return k && request_range_is(k->text, k->bytes);
+}
+
 /* ---- the functions of NVTX ---- */
 
 static int push_ascii(const char *text)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	if (!ranges_wanted())
+	const bool wanted = ranges_wanted();
+	if (request_ranges_are_asked())
+		request_range_push(NULL, is_request_ascii(text));
+	if (!wanted)
 		return range_push(NULL);
 	name_ascii(text, &r);
 	return range_push(&r);
@@ -312,7 +348,10 @@ static int push_ascii(const char *text)
 static int push_wide(const wchar_t *text)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	if (!ranges_wanted())
+	const bool wanted = ranges_wanted();
+	if (request_ranges_are_asked())
+		request_range_push(NULL, is_request_wide(text));
+	if (!wanted)
 		return range_push(NULL);
 	name_wide(text, &r);
 	return range_push(&r);
@@ -321,7 +360,10 @@ static int push_wide(const wchar_t *text)
 static int domain_push(const void *domain, const struct attributes *a)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	if (!ranges_wanted())
+	const bool wanted = ranges_wanted();
+	if (request_ranges_are_asked())
+		request_range_push(domain, is_request(a));
+	if (!wanted)
 		return range_push(NULL);
 	describe(a, domain, &r);
 	return range_push(&r);
@@ -334,21 +376,29 @@ static int push(const struct attributes *a)
 
 static int domain_pop(const void *domain)
 {
-	return range_pop(id_of_handle(domain));
+	if (request_ranges_are_asked())
+		request_range_pop(domain);
+	return range_pop(ranges_are_kept() ? id_of_handle(domain) : 0);
 }
 
 static int pop(void)
 {
-	return range_pop(0);
+	return domain_pop(NULL);
 }
 
-static uint64_t domain_start(const void *domain, const struct attributes *a)
+static uint64_t start_span(const void *domain, const struct attributes *a)
 {
 	struct range_text r = { .kind = RANGE_NVTX_SPAN };
 	if (!ranges_wanted())
 		return 0;
 	describe(a, domain, &r);
 	return range_start(&r);
+}
+
+static uint64_t domain_start(const void *domain, const struct attributes *a)
+{
+	const uint64_t span = start_span(domain, a);
+	return request_ranges_are_asked() && is_request(a) ? request_range_start(span) : span;
 }
 
 static uint64_t start(const struct attributes *a)
@@ -368,12 +418,14 @@ static uint64_t start_wide(const wchar_t *text)
 
 static void end(uint64_t id)
 {
-	range_stop(id);
+	const uint64_t span = request_ranges_are_asked() ? request_range_stop(id) : id;
+	if (ranges_are_kept())
+		range_stop(span);
 }
 
 static void domain_end(const void *domain, uint64_t id)
 {
-	range_stop(id);
+	end(id);
 }
 
 static void domain_mark(const void *domain, const struct attributes *a)
@@ -464,7 +516,9 @@ PUBLIC int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id))
 {
 	const struct callbacks *nvtx =
-		ranges_are_kept() && export_table ? export_table(TABLE_CALLBACKS) : NULL;
+		(ranges_are_kept() || request_ranges_are_asked()) && export_table
+			? export_table(TABLE_CALLBACKS)
+			: NULL;
 	if (!nvtx || nvtx->size < sizeof *nvtx || !nvtx->get_table)
 		return 0;
 	const bool attached = attach(nvtx, MODULE_CORE, core, COUNT(core));

@@ -30,7 +30,7 @@ static struct {
 
 bool requests_are_said(void)
 {
-	return __atomic_load_n(&said, __ATOMIC_RELAXED);
+	return __atomic_load_n(&said, __ATOMIC_RELAXED) || *config_get()->request_range;
 }
 
 bool requests_hold(void)
@@ -60,6 +60,21 @@ static bool is_sharing(void)
 	return process_is_started() && hook_hot.gate;
 }
 
+/* On each device; of a process that has come to none yet the first launch says it. */
+static void enter_members(void)
+{
+	const int kept = errno;
+	member_current();
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (!m)
+			continue;
+		sched_enter_request(m);
+		publish_deadline(m);
+	}
+	errno = kept;
+}
+
 uint64_t request_begin(uint64_t deadline_ns)
 {
 	const struct config *c = config_get();
@@ -70,22 +85,15 @@ uint64_t request_begin(uint64_t deadline_ns)
 	if (!name)
 		return 0;
 	__atomic_store_n(&said, 1, __ATOMIC_SEQ_CST);
-	if (!is_sharing())
-		return name; /* its first launch will say that it is inside */
-	member_current();
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		struct member *m = member_at(i);
-		if (!m)
-			continue;
-		sched_enter_request(m);
-		publish_deadline(m);
-	}
+	if (is_sharing())
+		enter_members();
 	return name;
 }
 
 bool request_end(uint64_t name)
 {
 	uint64_t begun;
+	const int kept = errno;
 	if (!request_table_close(&table, name, &begun))
 		return false;
 	const uint64_t took = clock_monotonic() - begun;
@@ -98,6 +106,7 @@ bool request_end(uint64_t name)
 		sched_leave_request(m);
 		publish_deadline(m);
 	}
+	errno = kept;
 	return true;
 }
 
@@ -113,24 +122,20 @@ void requests_forget(void)
 
 uint64_t weir_hook_request_begin(uint64_t deadline_ns)
 {
-	const int kept = errno;
-	const uint64_t name = request_begin(deadline_ns);
-	errno = kept;
-	return name;
+	return request_begin(deadline_ns);
 }
 
 /* -EINVAL: it has ended, or there was none of that name. */
 int weir_hook_request_end(uint64_t name)
 {
-	const int kept = errno;
-	const bool ended = request_end(name);
-	errno = kept;
-	return ended ? 0 : -EINVAL;
+	return request_end(name) ? 0 : -EINVAL;
 }
 
 /* Requests are again what the streams say; those that are open end uncounted. */
 void weir_hook_requests_by_work(void)
 {
+	if (*config_get()->request_range) /* they stay what the ranges say */
+		return;
 	memset(&table, 0, sizeof table);
 	__atomic_store_n(&said, 0, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < MEMBERS && is_sharing(); i++) {

@@ -4,39 +4,12 @@
  */
 #include <pthread.h>
 #include <setjmp.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "../../hostile/programs/cu.h"
-#include "share/segment.h"
+#include "own_slot.h"
 #include "weir/sched.h"
 
-static struct share_slot *slot;
-static struct share_device *device;
 static weir_sched weir;
-static int failures;
-
-static void expect(bool right, int line, const char *what)
-{
-	if (right)
-		return;
-	printf("line %d: not %s\n", line, what);
-	failures++;
-}
-#define EXPECT(condition) expect(condition, __LINE__, #condition)
-
-static bool is_inside(void)
-{
-	const bool inside = __atomic_load_n(&slot->work.inside, __ATOMIC_SEQ_CST);
-	EXPECT(share_any(device->active) == inside);
-	return inside;
-}
-
-static void work(void)
-{
-	cu_need(cu_launch(2), "cuLaunchKernel");
-	cu_need(cuCtxSynchronize(), "cuCtxSynchronize");
-}
 
 static uint64_t begin(uint64_t deadline_us)
 {
@@ -50,6 +23,7 @@ static uint64_t ended(void)
 	struct weir_sched_metrics m = { .size = sizeof m };
 	EXPECT(!weir_sched_get_metrics(weir, 0, &m));
 	EXPECT(!(m.valid & WEIR_VALID_REQUESTS) == !m.request_count);
+	EXPECT(!slot || m.request_count == counted());
 	return m.request_count;
 }
 
@@ -64,18 +38,6 @@ static void nothing_is_joined(void)
 	EXPECT((state & (WEIR_STATE_INJECTED | WEIR_STATE_JOINED)) == WEIR_STATE_INJECTED);
 	EXPECT(weir_sched_configure(weir, &c) == WEIR_ERROR_NOT_JOINED);
 	EXPECT(weir_sched_get_metrics(weir, 0, &m) == WEIR_ERROR_NOT_JOINED);
-}
-
-static void find_slot(const char *directory)
-{
-	const char *why = "";
-	struct share_file *f = share_open(directory, &why);
-	cu_need(!f, why);
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (f->slots[i].who.state == SLOT_LIVE && f->slots[i].who.pid == (uint32_t)getpid())
-			slot = &f->slots[i];
-	cu_need(!slot, "a slot");
-	device = &f->devices[slot->who.device];
 }
 
 /* ---- requests ---- */
@@ -313,6 +275,5 @@ int main(int count, char **arguments)
 	recording_is_switched();
 	streams_have_priorities();
 	EXPECT(!weir_sched_close(weir));
-	puts(failures ? "wrong" : "all is as it is said");
-	return failures != 0;
+	return result();
 }
