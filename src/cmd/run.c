@@ -12,6 +12,7 @@
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/device_choice.h"
 #include "cmd/cli/duration.h"
 #include "cmd/cli/mps.h"
 #include "cmd/cli/sharing.h"
@@ -85,7 +86,7 @@ static int take_sms(const struct options *o, struct run *run)
 	const char *text = opt_str(o, "sms");
 	if (!text)
 		return 0;
-	if (text[strlen(text) - 1] == '%' && percent_parse(text, &share) && share > 0)
+	if (strchr(text, '%') && percent_parse(text, &share) && share > 0)
 		run->mps.percent = share * 100;
 	else if (number(text, 65535, &sms))
 		run->mps.sms = (uint32_t)sms;
@@ -152,12 +153,12 @@ static int share_simulated(const struct run *run)
 
 static int prepare(const struct options *o, struct run *run)
 {
-	if (!opt_argc(o))
-		return complain(EXIT_USAGE, "no program is given; try: weir run -- ./program");
 	int code = sharing_open(&run->sharing, opt_str(o, "share"), true);
 	code = code ? code : prepare_words(o, run);
 	if (!code && opt_flag(o, "sim"))
 		code = share_simulated(run);
+	if (!code && opt_str(o, "device"))
+		code = device_choose(&run->sharing, opt_str(o, "device"), opt_flag(o, "sim"));
 	if (code)
 		return code;
 	run->arbiter = arbiter_new(run->sharing.file, run->sharing.directory);

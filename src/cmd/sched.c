@@ -324,32 +324,82 @@ static int start(struct sharing *s)
 
 /* ---- the command ---- */
 
+static int start_word(const struct options *o, struct sharing *s)
+{
+	return start(s);
+}
+
+static int status_word(const struct options *o, struct sharing *s)
+{
+	return status(o, s->file);
+}
+
+static int policy_word(const struct options *o, struct sharing *s)
+{
+	return set_policy(o, s->file);
+}
+
+static int set_word(const struct options *o, struct sharing *s)
+{
+	return set_class(o, s->file);
+}
+
+static int open_word(const struct options *o, struct sharing *s)
+{
+	s->file->arbiter.open = 1;
+	return EXIT_YES;
+}
+
+static int close_word(const struct options *o, struct sharing *s)
+{
+	s->file->arbiter.open = 0;
+	return EXIT_YES;
+}
+
+static int stop_word(const struct options *o, struct sharing *s)
+{
+	s->file->arbiter.stop = 1;
+	return EXIT_YES;
+}
+
+static const struct word {
+	const char *name;
+	bool makes, looks; /* the file where there is none; also without one */
+	int (*run)(const struct options *o, struct sharing *s);
+} words[] = {
+	{ "status", false, true, status_word },
+	{ "start", true, false, start_word },
+	{ "policy", true, false, policy_word },
+	{ "set", false, false, set_word },
+	{ "open", false, false, open_word },
+	{ "close", false, false, close_word },
+	{ "stop", false, false, stop_word },
+};
+
+static const struct word *find_word(const char *name)
+{
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (!strcmp(words[i].name, name))
+			return &words[i];
+	return NULL;
+}
+
 int cmd_sched(const struct options *o)
 {
 	struct sharing s = { 0 };
-	const char *word = opt_argc(o) ? opt_argv(o)[0] : "status";
-	const bool makes = !strcmp(word, "start") || !strcmp(word, "policy");
-	int code = sharing_open(&s, opt_str(o, "share"), makes);
+	const char *name = opt_argc(o) ? opt_argv(o)[0] : "status";
+	const struct word *word = find_word(name);
+	if (!word)
+		return complain(EXIT_USAGE,
+			"'%s' is nothing that can be done; say status, start, policy, set, open, close or stop",
+			name);
+	int code = sharing_open(&s, opt_str(o, "share"), word->makes);
 	if (code)
 		return code;
-	if (!strcmp(word, "status"))
-		code = status(o, s.file);
-	else if (!s.file)
+	if (!s.file && !word->looks)
 		code = complain(EXIT_NO, "no program has shared a GPU in %s", s.directory);
-	else if (!strcmp(word, "start"))
-		code = start(&s);
-	else if (!strcmp(word, "policy"))
-		code = set_policy(o, s.file);
-	else if (!strcmp(word, "set"))
-		code = set_class(o, s.file);
-	else if (!strcmp(word, "open") || !strcmp(word, "close"))
-		s.file->arbiter.open = *word == 'o';
-	else if (!strcmp(word, "stop"))
-		s.file->arbiter.stop = 1;
 	else
-		code = complain(EXIT_USAGE,
-			"'%s' is nothing that can be done; say start, status, policy, set, open, close or stop",
-			word);
+		code = word->run(o, &s);
 	sharing_close(&s);
 	return code;
 }

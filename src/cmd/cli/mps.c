@@ -1,7 +1,6 @@
 /* See mps.h. */
 #include "cmd/cli/mps.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
+#include "cmd/cli/device_choice.h"
 
 #define CONTROL "nvidia-cuda-mps-control"
 
@@ -74,29 +74,10 @@ static int lock_file(const char *path, int how)
 
 /* ---- for one program ---- */
 
-/* In a child: the driver is not to be in this process.  0: it can't be told. */
-static uint32_t count_sms(void)
-{
-	enum { MULTIPROCESSORS = 16 };
-	int status, sms = 0;
-	const pid_t pid = fork();
-	if (pid == 0) {
-		void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-		int (*init)(unsigned) = driver ? dlsym(driver, "cuInit") : NULL;
-		int (*ask)(int *, int, int) = driver ? dlsym(driver, "cuDeviceGetAttribute") : NULL;
-		if (!init || !ask || init(0) || ask(&sms, MULTIPROCESSORS, 0))
-			sms = 0;
-		_exit(sms > 255 ? 255 : sms);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return 0;
-	return (uint32_t)WEXITSTATUS(status);
-}
-
 /* Down to what the device can be divided by. */
 static bool percent_of_sms(struct mps *m)
 {
-	const uint32_t all = count_sms(), step = 2;
+	const uint32_t all = device_sms(), step = 2;
 	if (!all || m->sms < step)
 		return false;
 	m->percent = 100.0 * (m->sms / step * step) / all;

@@ -1,0 +1,19 @@
+/* Which GPU a program is to run on. */
+#ifndef WEIR_CMD_CLI_DEVICE_CHOICE_H
+#define WEIR_CMD_CLI_DEVICE_CHOICE_H
+
+#include <stdbool.h>
+
+#include "cmd/cli/sharing.h"
+
+/*
+ * Sets CUDA_VISIBLE_DEVICES for the program: to `device`, or for "auto" to the GPU with the least
+ * predicted work of those that share, then the fewest programs.  0, or an exit code after
+ * complaining.
+ */
+int device_choose(const struct sharing *s, const char *device, bool sim);
+
+/* How many SMs the first GPU has; 0: it can't be told. */
+unsigned device_sms(void);
+
+#endif

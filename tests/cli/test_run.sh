@@ -1,0 +1,95 @@
+# weir run and weir sched: what they take, what they refuse, what they leave behind.
+weir=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+if ! [ -e "$build/lib/weir/libweir.so" ]; then exit 0; fi
+app=$build/examples/vecadd
+cd "$scratch" || exit 1
+unset XDG_RUNTIME_DIR CUDA_MPS_PIPE_DIRECTORY
+run="$weir run --sim --share $scratch/s"
+sched="$weir sched --share $scratch/s"
+
+# Before anybody has shared.
+mkdir -m 700 s
+expect 0 'no program shares a GPU' $sched status
+expect 0 '"programs": \[' $sched status --json
+expect 1 'no program has shared' $sched open
+expect 2 'is nothing that can be done' $weir sched --share "$scratch" dance
+
+# What it refuses.
+expect 2 'PROGRAM is missing' $run
+expect 2 "'fast' is no class" $run --class fast -- true
+expect 2 'weight=0' $run --weight 0 -- true
+expect 2 'max-wait=soon is no duration' $run --max-wait soon -- true
+expect 2 'deadline=0ms is no duration' $run --deadline 0ms -- true
+expect 2 'sms=' $run --sms= -- true
+expect 2 'sms=0%' $run --sms 0% -- true
+expect 2 'give one of them' $run --sms 60% --isolated -- true
+expect 127 'can.t be run' $run -- ./no-such-program
+mkdir -m 777 open
+chmod 777 open
+expect 3 'others may write' $weir run --sim --share open -- true
+mkdir -m 700 old
+printf 'something else' >old/sched
+expect 3 'another version' $weir run --sim --share old -- true
+expect 3 'something else has its name|can.t be made' $weir run --sim --share s/sched -- true
+
+# The program's own output and end.
+expect 0 '' $run --class latency -- "$app"
+expect 0 'sums not checked' $run --class best-effort -- "$app"
+expect 7 '' $run -- sh -c 'exit 7'
+expect 143 '' sh -c "$run -- sh -c 'kill -TERM \$\$'; exit \$?"
+
+# Nothing is left of who has ended.
+expect 0 'no program shares a GPU' $sched status
+expect 0 '0600|600' stat -c %a s/sched
+
+# It records beside.
+expect 0 ' launches, 0 lost' $run -o both.weir -- "$app"
+expect 0 'kernels run' $weir report both.weir
+
+# Policies.
+expect 0 '^\* fit' $sched policy
+expect 0 '' $sched policy strict budget=70us
+expect 0 '^\* strict' $sched policy
+expect 2 'is no policy' $sched policy kind
+expect 2 'nothing that a policy can be told' $sched policy fit cap=0
+expect 2 'nothing that a policy can be told' $sched policy fit speed=2
+expect 0 '"policy": "strict"' $sched status --json
+expect 0 '' $sched policy fit
+expect 0 '' $sched open
+expect 0 'all gates open' $sched status
+expect 0 '' $sched close
+expect 1 'does not share a GPU' $sched set 1 latency
+expect 2 'give a process and its class' $sched set 1
+expect 2 'give a process and its class' $sched set 1 fast
+
+# A running program: its class changes, and it can be seen.
+hold=$scratch/hold
+mkfifo "$hold"
+"$build/bench/bench-load" --help >/dev/null 2>&1
+$run --class best-effort -- "$build/bench/bench-load" best-effort --work kernel --batch 4 --seconds 100 >be.txt 2>&1 &
+runner=$!
+tries=0
+until $sched status --json | grep -q '"pid"' || [ $tries = 200 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+pid=$($sched status --json | sed -n 's/.*"pid": \([0-9]*\),.*/\1/p')
+expect 0 'best-effort' $sched status
+expect 0 '' $sched set "$pid" latency
+expect 0 '"class": "latency"' $sched status --json
+kill "$runner"
+wait "$runner"
+expect 0 'no program shares a GPU' $sched status
+
+# The GPU with the least to do.
+expect 0 '^CUDA_VISIBLE_DEVICES=GPU-' env WEIR_SIM=devices=2 $run --device auto -- env
+expect 0 '^CUDA_VISIBLE_DEVICES=1$' $run --device 1 -- env
+expect 3 'no GPU is seen' env WEIR_SIM=devices=0 $run --device auto -- true
+
+# Without MPS that is said, and the program runs.
+expect 0 'take turns' env PATH=/usr/bin:/bin $weir run --share "$scratch/s" -- true
+expect 0 '^$' env PATH=/usr/bin:/bin $weir run --share "$scratch/s" --isolated -- true
+
+finish
