@@ -17,19 +17,21 @@ static inline bool gate_is_open(void)
 	return __builtin_expect(!__atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED), 1);
 }
 
-/* One call on its way, in the wrapper's frame.  stream: where it goes. */
-#define GATE_NONE(to)                                                                              \
-	(struct gated)                                                                             \
-	{                                                                                          \
-		.stream = (to)                                                                     \
-	}
+/* One call on its way, in the wrapper's frame: where it goes, and that nothing is to be done behind
+ * it. */
+static inline void gate_begin(struct gated *g, void *stream)
+{
+	g->entered = false;
+	g->lane = NULL;
+	g->stream = stream;
+}
 
 static inline void gate_kernel(struct gated *g, const void *function, void *stream, int per_thread,
 	uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz,
 	uint32_t shared, bool plain)
 {
-	*g = GATE_NONE(stream);
-	if (gate_is_open())
+	gate_begin(g, stream);
+	if (gate_is_open() || sched_counts_only(stream, per_thread, (uint64_t)gx * gy * gz))
 		return;
 	sched_kernel(g, &(struct sched_launch){ .what = function,
 				.stream = stream,
@@ -44,7 +46,7 @@ static inline void gate_kernel(struct gated *g, const void *function, void *stre
 static inline const struct cu_launch_config *gate_config(struct gated *g, const void *function,
 	const struct cu_launch_config *c, int per_thread, struct cu_launch_config *ret_copy)
 {
-	*g = GATE_NONE(NULL);
+	gate_begin(g, NULL);
 	if (gate_is_open() || !c)
 		return c;
 	gate_kernel(g, function, c->stream, per_thread, c->grid_x, c->grid_y, c->grid_z, c->block_x,
@@ -60,8 +62,8 @@ static inline const struct cu_launch_config *gate_config(struct gated *g, const 
 static inline void gate_other(
 	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
 {
-	*g = GATE_NONE(stream);
-	if (!gate_is_open())
+	gate_begin(g, stream);
+	if (!gate_is_open() && !sched_counts_only(stream, per_thread, 0))
 		sched_other(g, &(struct sched_launch){ .what = what,
 				       .stream = stream,
 				       .per_thread = per_thread,

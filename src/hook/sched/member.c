@@ -136,6 +136,11 @@ struct member *member_current(void)
 	return state == MEMBER_JOINED ? m : state == MEMBER_NONE ? joined(m, ordinal) : NULL;
 }
 
+bool member_is_only(void)
+{
+	return device_count == 1;
+}
+
 struct member *member_at(uint32_t i)
 {
 	struct member *m = &members[i];

@@ -28,6 +28,9 @@ struct member {
 /* The member of the current context's device, joined with the first launch there; NULL: none. */
 struct member *member_current(void);
 
+/* Whether the program sees one device, so that it is always the current one. */
+bool member_is_only(void);
+
 /* One that has joined, or NULL, by number. */
 struct member *member_at(uint32_t i);
 

@@ -17,6 +17,9 @@
 #define QUANTUM_LEAST 20000u
 #define COPY_LARGE    (1u << 20) /* bytes; smaller ones never wait */
 
+__thread struct sched_last sched_last;
+uint32_t sched_generation = 1;
+
 /* ---- requests ---- */
 
 /* False: it is inside of one already. */
@@ -96,6 +99,19 @@ static void widen(struct member *m, const struct sched_launch *l)
 		__atomic_store_n(&m->slot->work.widest, wide, __ATOMIC_RELAXED);
 }
 
+/* For the next launch.  Where there are several devices, the stream does not say which. */
+static void remember(const struct member *m, const struct sched_launch *l, struct stream_work *work)
+{
+	sched_last = (struct sched_last){ .generation = member_is_only() ? sched_generation : 0,
+		.sms = m->sms,
+		.per_thread = l->per_thread,
+		.stream = l->stream,
+		.work = work,
+		.slot = m->slot,
+		.device = m->device,
+		.file = m->file };
+}
+
 /* Counted, and the request's begin; NULL: the program is not scheduled. */
 static struct member *enter(const struct sched_launch *l)
 {
@@ -104,7 +120,9 @@ static struct member *enter(const struct sched_launch *l)
 	struct member *m = member_current();
 	if (!m)
 		return NULL;
-	streams_submit(streams_of(l->stream, l->per_thread));
+	struct stream_work *work = streams_of(l->stream, l->per_thread);
+	streams_submit(work);
+	remember(m, l, work);
 	struct share_work *w = &m->slot->work;
 	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0) &&
 		(!requests_are_said() || requests_hold()))
@@ -113,14 +131,9 @@ static struct member *enter(const struct sched_launch *l)
 	return m;
 }
 
-/* Whether there is anybody to be kept out of the way of. */
 static bool is_regulated(const struct member *m)
 {
-	const struct share_grant *g = &m->slot->grant;
-	const uint32_t mode = __atomic_load_n(&g->mode, __ATOMIC_RELAXED);
-	if (mode == MODE_OPEN || __atomic_load_n(&m->file->arbiter.open, __ATOMIC_RELAXED))
-		return false;
-	return mode == MODE_HOLD || mode == MODE_BUDGET || share_any(m->device->present);
+	return !sched_is_free(m->slot, m->device, m->file);
 }
 
 static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
@@ -250,5 +263,6 @@ void sched_at_exit(void)
 	if (!process_is_started() || !hook_hot.gate)
 		return;
 	__atomic_store_n(&hook_hot.gate, 0, __ATOMIC_RELEASE);
+	sched_generation++;
 	members_forget(true);
 }

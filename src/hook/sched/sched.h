@@ -9,7 +9,52 @@
 #ifndef WEIR_HOOK_SCHED_H
 #define WEIR_HOOK_SCHED_H
 
+#include "hook/process.h"
 #include "hook/sched/gated.h"
+#include "hook/sched/streams.h"
+#include "share/segment.h"
+
+/* What a launch needs that goes where the last one of this thread went.  generation: of
+ * sched_generation; 0: there was none. */
+struct sched_last {
+	uint32_t generation, sms;
+	int per_thread;
+	const void *stream;
+	struct stream_work *work;
+	const struct share_slot *slot;
+	const struct share_device *device;
+	const struct share_file *file;
+};
+extern __thread struct sched_last sched_last __attribute__((tls_model("initial-exec")));
+extern uint32_t sched_generation; /* goes up when what is remembered may be gone */
+
+/* Whether launches of this program have nobody to wait for. */
+static inline bool sched_is_free(
+	const struct share_slot *s, const struct share_device *d, const struct share_file *f)
+{
+	const uint32_t mode = __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED);
+	if (mode == MODE_OPEN || __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED))
+		return true;
+	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
+}
+
+/* Most launches: inside of a request that has begun, on the same stream as before, no wider than
+ * others were, with nobody to wait for.  They are counted, and that is all. */
+static inline bool sched_counts_only(const void *stream, int per_thread, uint64_t blocks)
+{
+	const struct sched_last *l = &sched_last;
+	if (l->generation != sched_generation || l->stream != stream ||
+		l->per_thread != per_thread ||
+		__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+		return false;
+	const struct share_work *w = &l->slot->work;
+	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) ||
+		(blocks > w->widest && w->widest < l->sms) ||
+		!sched_is_free(l->slot, l->device, l->file))
+		return false;
+	streams_count(l->work);
+	return true;
+}
 
 void sched_kernel(struct gated *g, const struct sched_launch *l);
 void sched_other(struct gated *g, const struct sched_launch *l);
