@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #define MS          1000000u
-#define BURY_NS     (10 * MS)
-#define TAKE_MS     100 /* so often a process tries to become the arbiter */
-#define UNDISTURBED 0.1 /* the quickest requests are those that nothing delayed */
-#define FEWEST      50u /* requests that a p99 is told of */
+#define BURY_NS     (100 * MS) /* whoever waits for a dead one looks sooner (hook/sched/wait.c) */
+#define TAKE_MS     100        /* so often a process tries to become the arbiter */
+#define UNDISTURBED 0.1        /* the quickest requests are those that nothing delayed */
+#define FEWEST      50u        /* requests that a p99 is told of */
 
 struct arbiter {
 	struct share_file *file;
