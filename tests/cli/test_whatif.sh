@@ -71,6 +71,43 @@ expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:
 	--work kernel,blocks=2000,amount=50000 --batch 32 --seconds .02
 expect 0 ' launches were not timed' "$weir" whatif -p strict -n 5 lc.weir sampled.weir
 
+# What happens then: both recorded on a device of a fiftieth of the speed, so that the host hardly counts, and run there
+# together.  BE runs while its input is open.
+slow=kernel=spin:1:1ns,time=real,speed=.02,clock=host,sharing=mps
+kernels=kernel,blocks=2000,amount=50000
+requests="latency --work kernel,blocks=64,amount=30000 --batch 10 --requests 12 --pause 40000"
+expect 0 '' env WEIR_SIM="$slow,gpu=$scratch/one" "$weir" record -q --sim --gpu -o slow-lc.weir -- "$load" $requests
+expect 0 '' env WEIR_SIM="$slow,gpu=$scratch/two" "$weir" record -q --sim --gpu -o slow-be.weir -- "$load" best-effort \
+	--work $kernels --batch 32 --seconds .1
+together() {
+	export WEIR_SIM="$slow,gpu=$scratch/gpu"
+	mkfifo "orders.$1" "ready.$1"
+	"$weir" run --sim --share "$scratch/share" -- "$load" best-effort --controlled --work $kernels --batch 32 \
+		<"orders.$1" >"ready.$1" &
+	exec 9>"orders.$1"
+	read -r _ <"ready.$1"
+	"$weir" sched --share "$scratch/share" policy "$1"
+	echo run >&9
+	"$weir" run --sim --share "$scratch/share" --class latency -- "$load" $requests >"live.$1"
+	exec 9>&-
+	wait
+	unset WEIR_SIM
+}
+together fifo >log 2>&1
+together strict >>log 2>&1
+"$weir" whatif --json --arrivals closed:40ms slow-lc.weir slow-be.weir >slow.json
+cat >compare.py <<'END'
+import json
+live = {p: json.load(open('live.' + p)) for p in ('fifo', 'strict')}
+assert all(run['answered'] == 12 for run in live.values()), live
+seen = live['fifo']['p50_us'] / live['strict']['p50_us']
+said = {w['policy']: w['programs'][0]['p50_ns'] for w in json.load(open('slow.json'))['ways'] if w['sharing'] == 'mps'}
+expected = said[None] / said['strict']
+print('fifo takes %.1f times as long as strict, and %.1f were predicted' % (seen, expected))
+assert seen > 1.5 < expected and expected / 3 < seen < expected * 3, said
+END
+expect 0 'were predicted' python3 compare.py
+
 # What can't be answered.
 expect 0 '' "$weir" record -q --sim -o untimed.weir -- "$build/examples/vecadd"
 expect 2 'untimed.weir says nothing of how long.*weir record --gpu' "$weir" whatif lc.weir untimed.weir
