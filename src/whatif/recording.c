@@ -435,7 +435,7 @@ static int set_first_gap(struct program *p)
 		if (p->steps.v[i].begins)
 			e = durations_push(&pauses, p->steps.v[i].gap_ns);
 	SORT(pauses.v, durations_order);
-	if (p->steps.n)
+	if (p->steps.n && p->steps.v[0].begins)
 		p->steps.v[0].gap_ns = durations_quantile(&pauses, 0.5, 0);
 	array_free(&pauses.v);
 	return e;

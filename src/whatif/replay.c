@@ -11,7 +11,7 @@
 #include "base/banned.h"
 
 #define QUEUE_MOST 1024u /* ops that a program may have in flight, as a driver allows */
-#define VARIES     0.1   /* of a pause: what is left to chance */
+#define VARIES     0.03  /* of a pause: what is left to chance */
 #define TAG_SHIFT  40    /* of a work: its stream, above the number of its op */
 
 /* ---- arrivals ---- */
@@ -29,7 +29,7 @@ static uint64_t draw_exponential(struct host *h, double mean_ns)
 }
 
 /* A pause that is always the same would keep in step with the device's slices, and each request
- * meet the same moment of one: it varies, by a tenth. */
+ * meet the same moment of one: it varies, by less than what arrival.h takes for regular. */
 static uint64_t varied(struct host *h, uint64_t ns)
 {
 	const double part = (double)ns * VARIES;
@@ -66,13 +66,22 @@ static const struct step *step_of(const struct host *h)
 	return &h->p->steps.v[h->step];
 }
 
+/* What a recorded program did between two requests is no part of others that come otherwise. */
+static bool is_between(const struct world *w, const struct host *h)
+{
+	return !h->inside && h->class == CLASS_LATENCY && w->r->arrivals.kind != ARRIVE_RECORDED;
+}
+
 static void schedule(const struct world *w, struct host *h)
 {
 	const struct step *s = step_of(h);
 	const uint64_t gap = s->gap_ns + h->extra_ns;
 	h->extra_ns = 0;
 	h->state = HOST_RUNS;
-	h->at_ns = s->begins ? arrive(w, h, gap) : w->now + gap;
+	if (s->begins)
+		h->at_ns = arrive(w, h, gap);
+	else
+		h->at_ns = w->now + (is_between(w, h) ? 0 : gap);
 }
 
 static void next_step(struct world *w, struct host *h)

@@ -22,7 +22,7 @@
 
 enum arrival_kind {
 	ARRIVE_RECORDED, /* after the pause that was recorded; anew, about as long */
-	ARRIVE_CLOSED,   /* after a pause of time_ns on average, that varies by a tenth */
+	ARRIVE_CLOSED,   /* after a pause of time_ns on average, that varies a little */
 	ARRIVE_PERIODIC, /* each time_ns, whether the last is answered or not */
 	ARRIVE_POISSON,  /* at random, time_ns apart on average */
 };

@@ -276,6 +276,7 @@ static void no_launch_waits_longer_than_it_may(void **state)
  * microseconds, and the others' rate as a share of alone; 0: not measured.  tests/unit/test_law.c
  * has the same cells for the law; a third number is what may be off where the law is known to be,
  * instead of 15 %.
+ * Shares may be off by .09.
  */
 static const struct measured {
 	const char *policy;
@@ -318,7 +319,7 @@ static int wrong_cells(const struct whatif *w, size_t kind)
 			continue;
 		const double most = want[2] > 0 ? want[2] : .15;
 		const bool ok =
-			off > -most && off < most && share > want[1] - .08 && share < want[1] + .08;
+			off > -most && off < most && share > want[1] - .09 && share < want[1] + .09;
 		printf("%-5s%-7s kind %zu: p99 %4.0f us, on the device %4.0f (%+3.0f %%); share %.2f, %.2f%s\n",
 			measured[i].policy, measured[i].sharing == LAW_MPS ? "mps" : "slices", kind,
 			p99, want[0], 100 * off, share, want[1], ok ? "" : "  WRONG");
