@@ -262,13 +262,16 @@ static int collect(struct world *w, struct host *h)
 
 /* ---- time ---- */
 
+/* Grants matter to those who wait; for the others the policy is asked when something happens. */
 static uint64_t next_date(const struct world *w)
 {
 	uint64_t t = law_next(w->law);
-	if (w->r->policy && w->policy_ns < t)
-		t = w->policy_ns;
-	for (size_t i = 0; i < w->count; i++)
-		t = w->hosts[i].at_ns < t ? w->hosts[i].at_ns : t;
+	for (size_t i = 0; i < w->count; i++) {
+		const struct host *h = &w->hosts[i];
+		t = h->at_ns < t ? h->at_ns : t;
+		if (h->state == HOST_GATED && w->policy_ns < t)
+			t = w->policy_ns;
+	}
 	return t;
 }
 

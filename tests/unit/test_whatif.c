@@ -268,6 +268,23 @@ static void no_launch_waits_longer_than_it_may(void **state)
 	free_program(&b);
 }
 
+/* Hours between two requests are skipped, not played in steps of the arbiter. */
+static void hours_without_work_are_skipped(void **state)
+{
+	const struct shape rare = { 1, 2, 64, 30 * US, 0, 3600ull * 1000 * MS };
+	struct program p = program_of("rare", &rare);
+	struct replay r = one_program(&p, CLASS_LATENCY);
+	struct replay_results results;
+	r.policy = policy_find("fit");
+	r.most_ns = UINT64_MAX / 4;
+	r.requests = 1000;
+	assert_int_equal(replay_run(&r, &results), 0);
+	assert_true(results.end_ns > 900 * rare.pause_ns);
+	assert_int_equal(results.programs[0].latency.v.n, 1000);
+	replay_fini(&results);
+	free_program(&p);
+}
+
 /* ---- an H200 ---- */
 
 /*
@@ -596,6 +613,7 @@ int main(void)
 		cmocka_unit_test(strict_protects_and_costs_share),
 		cmocka_unit_test(fifo_in_slices_is_what_the_driver_does),
 		cmocka_unit_test(no_launch_waits_longer_than_it_may),
+		cmocka_unit_test(hours_without_work_are_skipped),
 		cmocka_unit_test(two_programs_fare_as_on_the_device),
 		cmocka_unit_test(a_closed_loop_pauses_behind_each_answer),
 		cmocka_unit_test(latency_counts_from_when_a_request_was_due),
