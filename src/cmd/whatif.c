@@ -157,6 +157,18 @@ static int load(const struct options *o, struct question *q)
 	return code;
 }
 
+/* A point has the latency of one and the rate of another. */
+static int check_picture(const struct options *o, const struct whatif *w)
+{
+	size_t latency = 0;
+	for (size_t i = 0; i < w->count; i++)
+		latency += w->programs[i].class == CLASS_LATENCY;
+	if (!output_path(o) || (latency && latency < w->count))
+		return 0;
+	return complain(EXIT_USAGE,
+		"a picture needs a latency program and a best-effort one; give two recordings, or --class");
+}
+
 /* ---- the answer ---- */
 
 static int put_picture(void *context, FILE *out)
@@ -188,6 +200,7 @@ static int ask(const struct options *o, struct question *q)
 	code = code ? code : take_policies(o, &q->w);
 	code = code ? code : take_numbers(o, &q->w);
 	code = code ? code : load(o, q);
+	code = code ? code : check_picture(o, &q->w);
 	return code ? code : answer(o, &q->w);
 }
 

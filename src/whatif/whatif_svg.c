@@ -109,12 +109,14 @@ static void put_mark(FILE *out, const struct point *p, double x, double y)
 static void put_point(const struct picture *p, const struct point *at)
 {
 	const double x = across(at->share), y = down(p, at->ratio);
+	const bool right = x > LEFT + PLOT_WIDE * 0.8; /* no room for a number there */
 	put_mark(p->out, at, x, y);
 	if (at->ratio > p->worst)
 		fprintf(p->out,
-			"<text x=\"%.1f\" y=\"%.1f\" font-weight=\"bold\" fill=\"%s\">%.0f\303\227 "
-			"\342\206\221</text>\n",
-			x + 9, y + 4, colours[at->colour % COLOURS], at->ratio);
+			"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-weight=\"bold\" "
+			"fill=\"%s\">%.0f\303\227 \342\206\221</text>\n",
+			right ? x - 9 : x + 9, y + 4, right ? "end" : "start",
+			colours[at->colour % COLOURS], at->ratio);
 }
 
 static void put_legend(const struct picture *p, size_t way, const struct point *at)

@@ -117,5 +117,6 @@ expect 2 'there are fifo, strict, fair, edf and fit' "$weir" whatif -p best lc.w
 expect 2 'give recorded, closed:2ms, periodic:20ms or poisson:100' "$weir" whatif --arrivals poisson:often lc.weir
 expect 2 'for each of the 2 recordings' "$weir" whatif --class latency lc.weir be.weir
 expect 2 'for each of the 1 recordings' "$weir" whatif --class urgent lc.weir
+expect 2 'a picture needs a latency program and a best-effort one' "$weir" whatif -o none.svg lc.weir
 expect 2 'whole number' "$weir" whatif --requests 0 lc.weir
 finish
