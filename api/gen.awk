@@ -36,7 +36,7 @@ function attributes_of(i,	part, count, j) {
 	count = split(record[i], part, ",")
 	record[i] = part[1]
 	for (j = 2; j <= count; j++) {
-		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|forgets)$/) fail(name[i] ": '" part[j] "' is no attribute")
+		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|settles-wait|forgets)$/) fail(name[i] ": '" part[j] "' is no attribute")
 		attribute[i, part[j]] = 1
 	}
 }
@@ -161,8 +161,10 @@ function handle_arg(t, count,	j) {
 
 # What a call settles when it returns; "" for most.
 function settles(i) {
-	return has(i, "settles") ? "SETTLES_STREAM" : has(i, "settles-all") ? "SETTLES_ALL" : \
-		has(i, "settles-record") ? "SETTLES_RECORD" : has(i, "forgets") ? "SETTLES_FORGET" : ""
+	return has(i, "settles") ? (class[i] == "copy" ? "SETTLES_COPY" : "SETTLES_STREAM") : has(i, "settles-all") ? "SETTLES_ALL" : \
+		has(i, "settles-record") ? "SETTLES_RECORD" : has(i, "forgets") ? "SETTLES_FORGET" : \
+		has(i, "settles-wait") ? "SETTLES_WAIT" : !has(i, "ends-context") ? "" : \
+		name[i] ~ /Reset/ ? "SETTLES_RESET" : "SETTLES_ENDED"
 }
 
 function settling(i, count) {
@@ -316,6 +318,7 @@ function wrapper(i,	count, bits, nbytes) {
 	print "\tstruct call c;"
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
+	if (has(i, "ends")) print "\tgate_module_ends();"
 	if (has(i, "gate")) print "\tstruct gated gated;\n\t" gate_call(i, count) ";"
 	settling(i, count)
 	if (has_more(i)) {

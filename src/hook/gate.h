@@ -22,6 +22,7 @@ static inline bool gate_is_open(void)
 static inline void gate_begin(struct gated *g, void *stream)
 {
 	g->entered = false;
+	g->work = NULL;
 	g->lane = NULL;
 	g->stream = stream;
 }
@@ -31,7 +32,7 @@ static inline void gate_kernel(struct gated *g, const void *function, void *stre
 	uint32_t shared, bool plain)
 {
 	gate_begin(g, stream);
-	if (gate_is_open() || sched_counts_only(stream, per_thread, (uint64_t)gx * gy * gz))
+	if (gate_is_open() || sched_counts_only(g, stream, per_thread, (uint64_t)gx * gy * gz))
 		return;
 	sched_kernel(g, &(struct sched_launch){ .what = function,
 				.stream = stream,
@@ -63,7 +64,7 @@ static inline void gate_other(
 	struct gated *g, const void *what, void *stream, int per_thread, uint64_t bytes)
 {
 	gate_begin(g, stream);
-	if (!gate_is_open() && !sched_counts_only(stream, per_thread, 0))
+	if (!gate_is_open() && !sched_counts_only(g, stream, per_thread, 0))
 		sched_other(g, &(struct sched_launch){ .what = what,
 				       .stream = stream,
 				       .per_thread = per_thread,
@@ -80,7 +81,7 @@ static inline void gate_returned(const struct gated *g)
 /* And what else is to be done. */
 static inline void gate_passed(struct gated *g, int result)
 {
-	if (__builtin_expect(g->entered, 0))
+	if (__builtin_expect(g->entered || (result && g->work), 0))
 		sched_passed(g, result);
 }
 
@@ -97,6 +98,13 @@ static inline void gate_settled(const struct settling *s, int result)
 {
 	if (__builtin_expect(s->what != SETTLES_NOTHING, 0) && !result)
 		sched_settled(s);
+}
+
+/* Handles of kernels may be given out anew. */
+static inline void gate_module_ends(void)
+{
+	if (!gate_is_open())
+		sched_module_ends();
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
@@ -70,6 +71,17 @@ static long open_directory(const char *path)
 	return fd;
 }
 
+/* A file that grows beyond the limit is a signal, and one without room another when it is used. */
+static long make_room(long fd)
+{
+	struct rlimit limit;
+	if (!sys_failed(sys(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)) &&
+		limit.rlim_cur < MAP_BYTES)
+		return -EFBIG;
+	const long failed = sys(fallocate, fd, 0, 0, MAP_BYTES);
+	return failed == -EOPNOTSUPP ? sys(ftruncate, fd, MAP_BYTES) : failed;
+}
+
 /* Of the size that it needs; growing it twice does no harm.  Or -errno. */
 static long open_file(long directory)
 {
@@ -82,7 +94,7 @@ static long open_file(long directory)
 	if (!sys_failed(failed) && !S_ISREG(st.st_mode))
 		failed = -EEXIST;
 	if (!sys_failed(failed) && !st.st_size)
-		failed = sys(ftruncate, fd, MAP_BYTES);
+		failed = make_room(fd);
 	else if (!sys_failed(failed) && st.st_size != (long)MAP_BYTES)
 		failed = -EINVAL;
 	if (!sys_failed(failed))
@@ -120,6 +132,8 @@ static const char *why_not(long failed)
 	case -EEXIST:
 	case -ENOTDIR:
 		return "something else has its name";
+	case -EFBIG:
+		return "the limit for the size of files is too small";
 	case -ENOSPC:
 	case -EDQUOT:
 		return "no room is left";
@@ -178,8 +192,25 @@ uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms
 
 /* ---- who lives ---- */
 
-/* The third and the 22nd field of /proc/PID/stat; false: there is no such process. */
-static bool read_stat(uint32_t pid, char *ret_state, uint64_t *ret_start)
+/* A number, where p is at the third. */
+static bool read_field(const char *p, int number, uint64_t *ret)
+{
+	for (int field = 3; p && field < number; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	for (*ret = 0; p && *p >= '0' && *p <= '9'; p++)
+		*ret = *ret * 10 + (uint64_t)(*p - '0');
+	return p;
+}
+
+struct stat_line {
+	bool gone;      /* all of its threads */
+	uint64_t start; /* the 22nd field */
+};
+
+/* Of /proc/PID/stat; false: there is no such process. */
+static bool read_stat(uint32_t pid, struct stat_line *ret)
 {
 	char path[SHARE_PATH], text[1024], number[24];
 	size_t used = 0;
@@ -195,15 +226,21 @@ static bool read_stat(uint32_t pid, char *ret_state, uint64_t *ret_start)
 	const char *p = strrchr(text, ')'); /* the name may hold blanks and brackets */
 	if (!p || p[1] != ' ')
 		return false;
-	*ret_state = p[2];
-	p += 2;
-	for (int field = 3; p && field < 22; field++) {
-		p = strchr(p, ' ');
-		p = p ? p + 1 : NULL;
-	}
-	for (*ret_start = 0; p && *p >= '0' && *p <= '9'; p++)
-		*ret_start = *ret_start * 10 + (uint64_t)(*p - '0');
-	return p;
+	const char state = p[2];
+	uint64_t threads;
+	const bool whole = read_field(p + 2, 20, &threads) && read_field(p + 2, 22, &ret->start);
+	/* Its first thread may have ended before the others. */
+	ret->gone = (state == 'Z' || state == 'X') && threads <= 1;
+	return whole;
+}
+
+/* /proc may be of another name space of process ids than this process. */
+static bool proc_is_own(void)
+{
+	char text[24], number[24];
+	const long n = sys(readlink, "/proc/self", text, sizeof text - 1);
+	text[n > 0 ? n : 0] = 0;
+	return !strcmp(text, decimal(number, (uint64_t)sys(getpid)));
 }
 
 static uint64_t own_pid_space(void)
@@ -214,18 +251,72 @@ static uint64_t own_pid_space(void)
 
 bool share_is_dead(const struct share_slot *s)
 {
-	char state = 0;
-	uint64_t start = 0;
+	struct stat_line line;
 	const uint32_t pid = s->who.pid;
 	if (!pid || !s->who.pid_space || s->who.pid_space != own_pid_space())
 		return false;
 	if (sys(kill, pid, 0) == -ESRCH)
 		return true;
-	return read_stat(pid, &state, &start) &&
-	       (start != s->who.start_time || state == 'Z' || state == 'X');
+	return proc_is_own() && read_stat(pid, &line) &&
+	       (line.start != s->who.start_time || line.gone);
 }
 
 /* ---- slots ---- */
+
+/* Process and state of a slot change together, so that whoever finds one half done knows who was at
+ * it, and whoever buries the dead does not bury the next.  While it is claimed the state also has
+ * the name space of that process. */
+typedef uint64_t __attribute__((may_alias)) owner_word;
+_Static_assert(offsetof(struct share_who, state) == offsetof(struct share_who, pid) + 4, "a word");
+
+static owner_word *owner_of(struct share_slot *s)
+{
+	return (owner_word *)&s->who;
+}
+
+static uint64_t owner(uint32_t pid, uint32_t state)
+{
+	return pid | (uint64_t)state << 32;
+}
+
+static uint32_t claimed(void)
+{
+	return SLOT_CLAIMED | (uint32_t)own_pid_space() << SLOT_STATE_BITS;
+}
+
+static bool take(struct share_slot *s, uint64_t from)
+{
+	return __atomic_compare_exchange_n(owner_of(s), &from,
+		owner((uint32_t)sys(getpid), claimed()), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void clear_bits(struct share_file *f, uint32_t slot)
+{
+	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
+		if (share_bit(f->devices[i].active, slot))
+			share_bit_clear(f->devices[i].active, slot);
+		if (share_bit(f->devices[i].present, slot))
+			share_bit_clear(f->devices[i].present, slot);
+	}
+}
+
+/* False: another did it. */
+static bool release_from(struct share_file *f, uint32_t slot, uint64_t from)
+{
+	struct share_slot *s = &f->slots[slot];
+	if (!take(s, from))
+		return false;
+	clear_bits(f, slot);
+	for (uint32_t i = 0; i < SHARE_DEVICES; i++)
+		share_bit_clear(f->devices[i].members, slot);
+	__atomic_store_n(owner_of(s), owner(0, SLOT_FREE), __ATOMIC_RELEASE);
+	return true;
+}
+
+void share_release(struct share_file *f, uint32_t slot)
+{
+	release_from(f, slot, owner((uint32_t)sys(getpid), SLOT_LIVE));
+}
 
 static bool is_mine(const struct share_slot *s, const struct share_who *w)
 {
@@ -244,7 +335,6 @@ static void release_own(struct share_file *f, const struct share_who *w)
 
 static void fill(struct share_slot *s, const struct share_who *w, const struct share_self *self)
 {
-	const uint32_t state = s->who.state;
 	memset(&s->work, 0, sizeof s->work);
 	memset(&s->counts, 0, sizeof s->counts);
 	s->grant = (struct share_grant){
@@ -254,13 +344,12 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 		.full_below_ns = UINT64_MAX,
 		.max_wait_ns = self->max_wait_ns,
 	};
-	s->who = *w;
-	s->who.state = state;
+	s->who = *w; /* which is its owner already */
 }
 
 uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_self *self)
 {
-	char state;
+	struct stat_line line = { 0 };
 	struct share_who w = { .device = device,
 		.weight = self->weight,
 		.deadline_ns = self->deadline_ns,
@@ -268,20 +357,22 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		.sms = self->sms,
 		.under_mps = self->under_mps,
 		.pid = (uint32_t)sys(getpid),
+		.state = claimed(),
 		.pid_space = own_pid_space() };
 	memcpy(w.name, self->name, sizeof w.name);
 	w.name[SHARE_NAME - 1] = 0;
-	if (!read_stat(0, &state, &w.start_time))
+	if (read_stat(0, &line))
+		w.start_time = line.start;
+	else
 		w.pid_space = 0; /* nobody can ask after this process */
 	release_own(f, &w);
 	for (uint32_t i = 0; i < 2 * SHARE_SLOTS; i++) {
 		struct share_slot *s = &f->slots[i % SHARE_SLOTS];
-		uint32_t seen = SLOT_FREE;
 		if (i == SHARE_SLOTS && !share_bury(f))
 			break;
-		if (!__atomic_compare_exchange_n(&s->who.state, &seen, SLOT_CLAIMED, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (!take(s, owner(0, SLOT_FREE)))
 			continue;
+		clear_bits(f, i % SHARE_SLOTS);
 		fill(s, &w, self);
 		__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&f->arbiter.joined, 1, __ATOMIC_RELAXED);
@@ -293,30 +384,6 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 	return SHARE_SLOTS;
 }
 
-static void clear_bits(struct share_file *f, uint32_t slot)
-{
-	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
-		if (share_bit(f->devices[i].active, slot))
-			share_bit_clear(f->devices[i].active, slot);
-		if (share_bit(f->devices[i].present, slot))
-			share_bit_clear(f->devices[i].present, slot);
-	}
-}
-
-void share_release(struct share_file *f, uint32_t slot)
-{
-	struct share_slot *s = &f->slots[slot];
-	uint32_t seen = SLOT_LIVE;
-	if (!__atomic_compare_exchange_n(
-		    &s->who.state, &seen, SLOT_CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return; /* another did it */
-	clear_bits(f, slot);
-	for (uint32_t i = 0; i < SHARE_DEVICES; i++)
-		share_bit_clear(f->devices[i].members, slot);
-	s->who.pid = 0;
-	__atomic_store_n(&s->who.state, SLOT_FREE, __ATOMIC_RELEASE);
-}
-
 void share_set_class(struct share_file *f, uint32_t slot, enum share_class class)
 {
 	struct share_slot *s = &f->slots[slot];
@@ -326,21 +393,31 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
 		__ATOMIC_RELEASE);
 	if (class == CLASS_LATENCY)
 		share_bit_set(f->devices[device].present, slot);
-	else
+	if (class != CLASS_LATENCY ||
+		__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE) /* it has ended */
 		clear_bits(f, slot);
+}
+
+/* Who was at it may have been killed in between. */
+static bool was_left(uint64_t word)
+{
+	const uint32_t pid = (uint32_t)word;
+	return pid && word >> 32 == claimed() && sys(kill, pid, 0) == -ESRCH;
+}
+
+bool share_bury_slot(struct share_file *f, uint32_t slot)
+{
+	struct share_slot *s = &f->slots[slot];
+	const uint64_t word = __atomic_load_n(owner_of(s), __ATOMIC_ACQUIRE);
+	const bool live = word >> 32 == SLOT_LIVE;
+	return (live ? share_is_dead(s) : was_left(word)) && release_from(f, slot, word);
 }
 
 uint32_t share_bury(struct share_file *f)
 {
 	uint32_t buried = 0;
-	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-		const struct share_slot *s = &f->slots[i];
-		if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
-			!share_is_dead(s))
-			continue;
-		share_release(f, i);
-		buried++;
-	}
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		buried += share_bury_slot(f, i);
 	return buried;
 }
 

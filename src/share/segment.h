@@ -91,7 +91,9 @@ struct share_slot {
 	struct share_counts counts;
 };
 
+/* One that is claimed has above these the name space of the process that is at it. */
 enum share_state { SLOT_FREE, SLOT_CLAIMED, SLOT_LIVE };
+#define SLOT_STATE_BITS 8
 
 struct share_device {
 	uint64_t present[SHARE_WORDS] SHARE_LINE; /* latency programs */
@@ -150,6 +152,7 @@ uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms
 /* A slot of the calling process: SHARE_SLOTS when there is none left. */
 uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_self *self);
 
+/* One that the calling process has. */
 void share_release(struct share_file *f, uint32_t slot);
 
 /* The class of a slot changes: its bits with it. */
@@ -157,6 +160,9 @@ void share_set_class(struct share_file *f, uint32_t slot, enum share_class class
 
 /* Whether its process is known to be gone: of another name space of process ids nobody knows. */
 bool share_is_dead(const struct share_slot *s);
+
+/* Frees it if its process is dead, or was killed while it claimed or freed it. */
+bool share_bury_slot(struct share_file *f, uint32_t slot);
 
 /* Frees the slots of the dead; how many. */
 uint32_t share_bury(struct share_file *f);

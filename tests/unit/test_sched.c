@@ -1,11 +1,13 @@
 /* Programs that share a GPU: the shared file, the rule that a program decides by, policies. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,6 +110,7 @@ static uint32_t claim_in_child(struct share_file *f, const struct share_self *se
 	assert_false(pipe(told));
 	*ret_pid = fork();
 	if (!*ret_pid) {
+		alarm(60); /* should the test fail */
 		slot = share_claim(f, 0, self);
 		if (slot < SHARE_SLOTS)
 			share_bit_set(f->devices[0].active, slot);
@@ -140,6 +143,118 @@ static void slots_of_the_killed_are_given_back(void **state)
 	assert_false(share_any(f->devices[0].present));
 	assert_false(share_any(f->devices[0].active));
 	waitpid(pid, NULL, 0);
+	munmap(f, sizeof *f);
+}
+
+static void remove_file(void)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/sched", directory);
+	unlink(path);
+}
+
+static uint64_t blocks_of_file(void)
+{
+	char path[96];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/sched", directory);
+	assert_false(stat(path, &st));
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* Else a full file system is a signal when it is used. */
+static void its_room_is_there_before_it_is_used(void **state)
+{
+	remove_file();
+	munmap(open_file(), sizeof(struct share_file));
+	assert_in_range(blocks_of_file(), sizeof(struct share_file), UINT64_MAX);
+}
+
+/* A file that grows beyond the limit would be a signal. */
+static void a_limit_of_file_sizes_is_said(void **state)
+{
+	int status;
+	remove_file();
+	const pid_t pid = fork();
+	if (!pid) {
+		const char *why = NULL;
+		const struct rlimit small = { 4096, 4096 };
+		setrlimit(RLIMIT_FSIZE, &small);
+		_exit(share_open(directory, &why) || !strstr(why, "limit"));
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+/* As one that was killed while it claimed or freed a slot leaves it. */
+static void slots_that_were_half_claimed_are_given_back(void **state)
+{
+	pid_t pid;
+	struct stat space;
+	struct share_file *f = open_file();
+	const uint32_t slot = claim_in_child(f, &latency, &pid);
+	assert_false(stat("/proc/self/ns/pid", &space));
+	f->slots[slot].who.state = SLOT_CLAIMED | (uint32_t)space.st_ino << SLOT_STATE_BITS;
+	assert_int_equal(share_bury(f), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(share_bury(f), 1);
+	assert_int_equal(f->slots[slot].who.state, SLOT_FREE);
+	assert_false(share_any(f->devices[0].present));
+	assert_false(share_any(f->devices[0].active));
+	munmap(f, sizeof *f);
+}
+
+static void *stay(void *unused)
+{
+	pause();
+	return unused;
+}
+
+/* main() may end by pthread_exit(): the process looks like a zombie, and goes on. */
+static void who_has_a_thread_left_is_not_dead(void **state)
+{
+	int told[2];
+	uint32_t slot = SHARE_SLOTS;
+	char path[64], text[256] = "";
+	struct share_file *f = open_file();
+	assert_false(pipe(told));
+	const pid_t pid = fork();
+	if (!pid) {
+		pthread_t t;
+		alarm(60);
+		slot = share_claim(f, 0, &latency);
+		pthread_create(&t, NULL, stay, NULL);
+		if (write(told[1], &slot, sizeof slot) != sizeof slot)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	assert_int_equal(read(told[0], &slot, sizeof slot), sizeof slot);
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	while (!strstr(text, ") Z")) {
+		FILE *file = fopen(path, "r");
+		assert_non_null(file);
+		assert_non_null(fgets(text, sizeof text, file));
+		fclose(file);
+	}
+	assert_false(share_is_dead(&f->slots[slot]));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(share_bury(f), 1);
+	munmap(f, sizeof *f);
+}
+
+/* What was a dead one's may be another's when it is buried. */
+static void nobody_releases_what_is_anothers(void **state)
+{
+	pid_t pid;
+	struct share_file *f = open_file();
+	const uint32_t slot = claim_in_child(f, &latency, &pid);
+	share_release(f, slot);
+	assert_int_equal(f->slots[slot].who.state, SLOT_LIVE);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(share_bury(f), 1);
 	munmap(f, sizeof *f);
 }
 
@@ -507,6 +622,11 @@ int main(void)
 		cmocka_unit_test(another_version_is_refused),
 		cmocka_unit_test(a_link_in_its_place_is_refused),
 		cmocka_unit_test(slots_of_the_killed_are_given_back),
+		cmocka_unit_test(its_room_is_there_before_it_is_used),
+		cmocka_unit_test(a_limit_of_file_sizes_is_said),
+		cmocka_unit_test(slots_that_were_half_claimed_are_given_back),
+		cmocka_unit_test(who_has_a_thread_left_is_not_dead),
+		cmocka_unit_test(nobody_releases_what_is_anothers),
 		cmocka_unit_test(who_comes_again_has_one_slot),
 		cmocka_unit_test(when_all_are_taken_there_is_none),
 		cmocka_unit_test(the_class_may_change),

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda_types.h"
-#include "hook/hook_table.h"
+#include "hook/call.h"
 
 #define SIZES          4u /* of caps, that one program may use */
 #define LANES          8u
@@ -26,7 +26,7 @@ static struct cap {
 	uint32_t state; /* enum cap_state */
 	uint32_t sms;
 	int device;
-	void *context;
+	void *context, *primary;
 	struct cap_lane lane[LANES];
 } caps[SIZES];
 
@@ -43,7 +43,9 @@ static bool driver_can(void)
 	static const enum fn needed[] = { FN_cuDeviceGetDevResource, FN_cuDevSmResourceSplitByCount,
 		FN_cuDevResourceGenerateDesc, FN_cuGreenCtxCreate, FN_cuGreenCtxStreamCreate,
 		FN_cuEventCreate, FN_cuEventRecord, FN_cuEventRecord_ptsz, FN_cuStreamWaitEvent,
-		FN_cuStreamWaitEvent_ptsz };
+		FN_cuStreamWaitEvent_ptsz, FN_cuCtxGetCurrent, FN_cuDevicePrimaryCtxGetState,
+		FN_cuDevicePrimaryCtxRetain, FN_cuDevicePrimaryCtxRelease_v2, FN_cuStreamQuery,
+		FN_cuStreamDestroy_v2, FN_cuEventDestroy_v2, FN_cuGreenCtxDestroy };
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
 		if (!hook_real[needed[i]])
 			return false;
@@ -58,6 +60,26 @@ static bool make_lane(const struct cap *c, struct cap_lane *l)
 	       !REAL(cuEventCreate, void **, unsigned)(&l->behind, NO_TIMING);
 }
 
+/* Of the device; NULL: there is none now. */
+static void *primary_of(int device)
+{
+	unsigned flags = 0;
+	int active = 0;
+	void *context = NULL;
+	if (REAL(cuDevicePrimaryCtxGetState, int, unsigned *, int *)(device, &flags, &active) ||
+		!active || REAL(cuDevicePrimaryCtxRetain, void **, int)(&context, device))
+		return NULL;
+	REAL(cuDevicePrimaryCtxRelease_v2, int)(device);
+	return context;
+}
+
+/* Kernels of another context can't be launched there. */
+static bool is_current(const void *context)
+{
+	void *now = NULL;
+	return context && !REAL(cuCtxGetCurrent, void **)(&now) && now == context;
+}
+
 static bool make(struct cap *c, int device, uint32_t sms)
 {
 	struct cu_dev_resource all, part;
@@ -65,8 +87,7 @@ static bool make(struct cap *c, int device, uint32_t sms)
 	void *description = NULL;
 	c->sms = sms;
 	c->device = device;
-	if (!driver_can() ||
-		REAL(cuDeviceGetDevResource, int, void *, int)(device, &all, RESOURCE_SM) ||
+	if (REAL(cuDeviceGetDevResource, int, void *, int)(device, &all, RESOURCE_SM) ||
 		REAL(cuDevSmResourceSplitByCount, void *, unsigned *, const void *, void *,
 			unsigned, unsigned)(&part, &groups, &all, NULL, 0, sms) ||
 		REAL(cuDevResourceGenerateDesc, void **, void *, unsigned)(
@@ -80,22 +101,31 @@ static bool make(struct cap *c, int device, uint32_t sms)
 	return true;
 }
 
+/* Its state afterwards. */
+static uint32_t try_to_make(struct cap *c, int device, uint32_t sms)
+{
+	c->primary = primary_of(device);
+	if (!is_current(c->primary))
+		return CAP_NONE;
+	return make(c, device, sms) ? CAP_READY : CAP_IMPOSSIBLE;
+}
+
 /* Made when it is first asked for, which takes a millisecond.  NULL: it can't be had, or is just
  * being made. */
 static struct cap *cap_of(int device, uint32_t sms)
 {
-	for (uint32_t i = 0; i < SIZES; i++) {
+	for (uint32_t i = 0; driver_can() && i < SIZES; i++) {
 		struct cap *c = &caps[i];
 		uint32_t seen = CAP_NONE;
 		if (__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
 			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-			seen = make(c, device, sms) ? CAP_READY : CAP_IMPOSSIBLE;
+			seen = try_to_make(c, device, sms);
 			__atomic_store_n(&c->state, seen, __ATOMIC_RELEASE);
 		}
-		if (seen == CAP_MAKING)
+		if (seen == CAP_MAKING || seen == CAP_NONE)
 			return NULL;
 		if (c->sms == sms && c->device == device)
-			return seen == CAP_READY ? c : NULL;
+			return seen == CAP_READY && is_current(c->primary) ? c : NULL;
 	}
 	return NULL;
 }
@@ -142,6 +172,42 @@ void cap_leave(struct cap_lane *lane, void *stream, int per_thread)
 	if (!record(lane->behind, lane->stream, 0))
 		await(stream, lane->behind, per_thread);
 	__atomic_store_n(&lane->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* Whether nobody is between cap_enter() and cap_leave() and nothing runs there. */
+static bool is_idle(const struct cap *c)
+{
+	for (uint32_t i = 0; i < LANES; i++)
+		if (__atomic_load_n(&c->lane[i].taken, __ATOMIC_ACQUIRE) ||
+			REAL(cuStreamQuery, void *)(c->lane[i].stream) == NOT_READY)
+			return false;
+	return true;
+}
+
+static void end(struct cap *c)
+{
+	for (uint32_t i = 0; i < LANES; i++) {
+		REAL(cuStreamDestroy_v2, void *)(c->lane[i].stream);
+		REAL(cuEventDestroy_v2, void *)(c->lane[i].before);
+		REAL(cuEventDestroy_v2, void *)(c->lane[i].behind);
+	}
+	REAL(cuGreenCtxDestroy, void *)(c->context);
+	memset(c->lane, 0, sizeof c->lane);
+}
+
+void cap_leave_contexts(bool with_all)
+{
+	for (uint32_t i = 0; i < SIZES; i++) {
+		struct cap *c = &caps[i];
+		uint32_t seen = CAP_READY;
+		if (!__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			continue;
+		const bool ends = with_all || is_idle(c);
+		if (ends)
+			end(c);
+		__atomic_store_n(&c->state, ends ? CAP_NONE : CAP_READY, __ATOMIC_RELEASE);
+	}
 }
 
 void cap_forget(void)

@@ -22,6 +22,9 @@ struct cap_lane *cap_enter(
 /* What the program sends to its stream from now on comes behind the kernel. */
 void cap_leave(struct cap_lane *lane, void *stream, int per_thread);
 
+/* A context ends, which green contexts would keep alive; with_all: whatever runs there. */
+void cap_leave_contexts(bool with_all);
+
 void cap_forget(void);
 
 #endif

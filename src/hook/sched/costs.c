@@ -8,7 +8,8 @@
 #define COSTS  4096u
 #define PROBES 32u
 
-static struct cost costs[COSTS];
+static struct cost costs[COSTS], further;
+static uint32_t generation = 1;
 
 static uint64_t mix(uint64_t h, uint64_t word)
 {
@@ -25,7 +26,7 @@ static uint64_t key_of(const struct sched_launch *l)
 	h = mix(h, l->grid[0] | (uint64_t)l->grid[1] << 32);
 	h = mix(h, l->grid[2] | (uint64_t)l->block[0] << 32);
 	h = mix(h, l->block[1] | (uint64_t)l->block[2] << 32);
-	return mix(h, l->shared) | 1;
+	return mix(h, l->shared | (uint64_t)l->plain << 32) | 1;
 }
 
 /* A handle of cuLibraryGetKernel() has to become a function first. */
@@ -66,9 +67,27 @@ static void fill(struct cost *c, const struct sched_launch *l)
 {
 	c->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 	c->resident = l->block[0] ? ask_resident(l) : 0;
-	c->plain = l->plain;
 	c->guess_ns = sibling(c, l->what);
+	c->generation = generation;
 	__atomic_store_n(&c->what, l->what, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->plain, l->plain, __ATOMIC_RELEASE);
+}
+
+/* What is at a handle now that was learnt of one before. */
+static struct cost *fresh(struct cost *c, const struct sched_launch *l)
+{
+	uint32_t seen = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
+	const uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	if (seen == now || !seen)
+		return c;
+	c->plain = false; /* until it is known again */
+	if (__atomic_compare_exchange_n(
+		    &c->generation, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		c->count = c->bounds = 0;
+		c->mean_ns = c->off_ns = 0;
+		fill(c, l);
+	}
+	return c;
 }
 
 struct cost *costs_of(const struct sched_launch *l)
@@ -78,7 +97,7 @@ struct cost *costs_of(const struct sched_launch *l)
 		struct cost *c = &costs[((key >> 20) + i) % COSTS];
 		uint64_t seen = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
 		if (seen == key)
-			return c;
+			return fresh(c, l);
 		if (seen)
 			continue;
 		if (__atomic_compare_exchange_n(
@@ -89,7 +108,7 @@ struct cost *costs_of(const struct sched_launch *l)
 		if (seen == key)
 			return c;
 	}
-	return NULL;
+	return &further;
 }
 
 uint64_t cost_mean(const struct cost *c, uint64_t unknown)
@@ -130,7 +149,13 @@ void cost_correct(struct cost *c, float scale)
 		cost_learn(c, c->mean_ns * scale);
 }
 
+void costs_expire(void)
+{
+	__atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+}
+
 void costs_forget(void)
 {
+	further = (struct cost){ 0 };
 	memset(costs, 0, sizeof costs);
 }

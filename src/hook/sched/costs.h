@@ -19,12 +19,13 @@ struct cost {
 	float guess_ns; /* where it was never measured: a bound, or the same kernel in another
 			   shape; 0: none */
 	uint32_t bounds;
-	uint32_t count;    /* measurements */
-	uint32_t resident; /* blocks of it that one SM holds; 0: unknown */
-	bool plain;        /* a kernel that may be given to another stream */
+	uint32_t generation; /* of handles */
+	uint32_t count;      /* measurements */
+	uint32_t resident;   /* blocks of it that one SM holds; 0: unknown */
+	bool plain;          /* a kernel that may be given to another stream */
 };
 
-/* NULL when there is no room for more. */
+/* All for which there is no room share one. */
 struct cost *costs_of(const struct sched_launch *l);
 
 /* The 90th percentile and the mean; of what was never measured: from the same kernel in another
@@ -37,6 +38,9 @@ void cost_learn(struct cost *c, float ns);
 
 /* It and its like took `scale` times what was predicted together. */
 void cost_correct(struct cost *c, float scale);
+
+/* Handles may be of other kernels from now on. */
+void costs_expire(void);
 
 void costs_forget(void);
 

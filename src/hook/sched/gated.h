@@ -20,9 +20,10 @@ struct cap_lane;
 
 /* A call between the gate and the driver's answer. */
 struct gated {
-	bool entered;     /* there is something to do behind it */
-	void *stream;     /* where it goes */
-	void *own_stream; /* where the program sent it */
+	bool entered;             /* there is something to do behind it */
+	struct stream_work *work; /* where it is counted; NULL: nowhere */
+	void *stream;             /* where it goes */
+	void *own_stream;         /* where the program sent it */
 	int per_thread;
 	struct cost *cost;     /* what it is counted as; NULL: it is not marked */
 	struct cap_lane *lane; /* NULL: it is not capped */
@@ -33,16 +34,23 @@ struct gated {
 enum settles {
 	SETTLES_NOTHING,
 	SETTLES_STREAM, /* one stream, or an event */
+	SETTLES_COPY,   /* a default stream, by a copy there: the legacy one waits for others */
 	SETTLES_ALL,    /* the context */
-	SETTLES_FORGET, /* the stream goes, whatever is in it */
+	SETTLES_ENDED,  /* a context ends, with what was made there, or one that uses it less */
+	SETTLES_RESET,  /* it ends whoever uses it */
+	SETTLES_FORGET, /* the stream goes, whatever is in it, or the event */
 	SETTLES_RECORD, /* nothing yet: an event is recorded in a stream */
+	SETTLES_WAIT,   /* nothing yet: a stream waits for an event */
 };
 
 struct settling {
 	enum settles what;
-	struct stream_work *stream; /* NULL: of all */
+	struct stream_work *stream; /* NULL: nothing is known of it */
 	uint64_t upto;              /* launches that were entered before */
+	uint64_t when;              /* it was asked: streams_epoch */
 	void *event;
+	struct stream_work *waiting; /* SETTLES_WAIT: who waits */
+	bool blocking;               /* and all streams that the legacy one waits for */
 };
 
 #endif

@@ -22,6 +22,17 @@ static bool try_lock(struct marks *m)
 		&m->lock, &seen, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* For what can't be left out: its holder is quick, unless it has left or sleeps. */
+static bool lock_patiently(struct marks *m)
+{
+	for (int i = 0; i < 10000; i++) {
+		if (try_lock(m))
+			return true;
+		__builtin_ia32_pause();
+	}
+	return false;
+}
+
 static void unlock(struct marks *m)
 {
 	__atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE);
@@ -60,6 +71,14 @@ uint64_t marks_inflight(const struct marks *m, uint64_t now)
 
 /* ---- marks ---- */
 
+/* How many are to come.  Who was stopped with the lock and goes on beside the next holder may leave
+ * anything in tail and head. */
+static uint32_t count(const struct marks *m)
+{
+	const uint32_t n = m->head - m->tail;
+	return n <= MARKS ? n : 0;
+}
+
 static bool of_this_context(struct marks *m)
 {
 	void *context = NULL;
@@ -81,7 +100,10 @@ static void put(struct marks *m, struct share_slot *slot)
 {
 	struct mark *at = &m->ring[m->head % MARKS];
 	void *const event = at->event;
-	bool done = m->head - m->tail < MARKS && of_this_context(m) &&
+	if (m->head - m->tail > MARKS)
+		m->tail = m->head;
+	bool done = count(m) < MARKS && of_this_context(m) &&
+		    __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
 		    hook_real[FN_cuEventCreate] && hook_real[FN_cuEventRecord_ptsz];
 	*at = m->next;
 	at->event = event;
@@ -147,6 +169,15 @@ void marks_cut(struct marks *m, struct share_slot *slot)
 	if (!m->next.launches || !try_lock(m))
 		return;
 	if (m->next.launches)
+		put(m, slot);
+	unlock(m);
+}
+
+void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream)
+{
+	if (!m->next.launches || m->next.stream != stream || !lock_patiently(m))
+		return;
+	if (m->next.launches && m->next.stream == stream)
 		put(m, slot);
 	unlock(m);
 }
@@ -231,7 +262,7 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct share_devi
 {
 	if (!hook_real[FN_cuEventQuery] || !try_lock(m))
 		return;
-	while (m->tail != m->head) {
+	while (count(m)) {
 		const int answer = REAL(cuEventQuery, void *)(m->ring[m->tail % MARKS].event);
 		if (answer == NOT_READY) {
 			m->not_yet_ns = clock_monotonic();
@@ -242,20 +273,34 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct share_devi
 	unlock(m);
 }
 
-void marks_retire_all(struct marks *m)
+static void drop(struct marks *m)
 {
-	if (m->submitted_ns == m->retired_ns || !try_lock(m))
-		return;
 	m->tail = m->head;
 	m->next = (struct mark){ .teaches = true };
 	__atomic_store_n(&m->retired_ns, m->submitted_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->capped_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->ends_ns, 0, __ATOMIC_RELAXED);
 	m->came_ns = 0;
+}
+
+void marks_retire_all(struct marks *m)
+{
+	if (m->submitted_ns == m->retired_ns || !try_lock(m))
+		return;
+	drop(m);
 	unlock(m);
 }
 
-void marks_forget(struct marks *m)
+void marks_leave(struct marks *m)
 {
-	memset(m, 0, sizeof *m);
+	if (!lock_patiently(m))
+		return;
+	for (uint32_t i = 0; i < MARKS; i++) {
+		if (m->ring[i].event && hook_real[FN_cuEventDestroy_v2])
+			REAL(cuEventDestroy_v2, void *)(m->ring[i].event);
+		m->ring[i].event = NULL;
+	}
+	m->context = NULL;
+	drop(m);
+	unlock(m);
 }

@@ -32,10 +32,11 @@ struct mark {
 };
 
 struct marks {
-	uint64_t lock;                     /* 0, or since when: ticks */
-	const void *context;               /* that the events are of */
-	uint32_t head, tail;               /* both grow */
-	struct mark next;                  /* what was submitted since the last mark */
+	uint64_t lock;       /* 0, or since when: ticks */
+	const void *context; /* that the events are of */
+	uint32_t head, tail; /* both grow */
+	uint32_t stuck;      /* tail + 1 when somebody waited for it in vain; 0: nobody did */
+	struct mark next;    /* what was submitted since the last mark */
 	uint64_t submitted_ns, retired_ns; /* predicted work */
 	uint64_t capped_ns;                /* of what is not retired: on part of the SMs */
 	uint64_t ends_ns;                  /* when all is expected to be done */
@@ -65,13 +66,16 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct share_devi
  * itself. */
 void marks_cut(struct marks *m, struct share_slot *slot);
 
+/* The same before its stream goes: an event can't be recorded there any more. */
+void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream);
+
 /* Asks after the oldest; learns.  others: who else is on the device. */
 void marks_ask(struct marks *m, struct share_slot *slot, const struct share_device *others);
 
 /* All is done. */
 void marks_retire_all(struct marks *m);
 
-/* Their context ends, or the process is another. */
-void marks_forget(struct marks *m);
+/* Their context ends. */
+void marks_leave(struct marks *m);
 
 #endif

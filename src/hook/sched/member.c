@@ -93,6 +93,7 @@ static bool join(struct member *m, int ordinal)
 		outside("256 programs share the GPU already");
 		return false;
 	}
+	m->max_wait_ns = c->max_wait_ns;
 	m->file = file;
 	m->slot = &file->slots[m->index];
 	m->device = &file->devices[m->device_index];

@@ -21,6 +21,7 @@ struct member {
 	struct share_slot *slot;
 	uint32_t index, device_index; /* of the file */
 	uint32_t sms;
+	uint64_t max_wait_ns; /* not from the file, which anybody of this user may write */
 	struct marks marks;
 	struct arrival arrival; /* of requests; whoever begins or ends one keeps it */
 };

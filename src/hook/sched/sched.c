@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hook/config.h"
+#include "hook/hook_table.h"
 #include "hook/process.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/costs.h"
@@ -15,6 +16,7 @@
 #include "hook/sched/wait.h"
 
 #define QUANTUM_LEAST 20000u
+#define RELAXED       2          /* CUstreamCaptureMode */
 #define COPY_LARGE    (1u << 20) /* bytes; smaller ones never wait */
 
 __thread struct sched_last sched_last;
@@ -47,6 +49,20 @@ static bool is_busy(void)
 	return requests_are_said() ? requests_hold() : !streams_are_done();
 }
 
+/* Another thread may have begun the next one meanwhile, and set the bit already. */
+static void show_inside(const struct member *m)
+{
+	const uint32_t *inside = &m->slot->work.inside;
+	uint32_t shown;
+	do {
+		shown = __atomic_load_n(inside, __ATOMIC_SEQ_CST);
+		if (shown)
+			share_bit_set(m->device->active, m->index);
+		else
+			share_bit_clear(m->device->active, m->index);
+	} while (shown != __atomic_load_n(inside, __ATOMIC_SEQ_CST));
+}
+
 /* What the program says itself it counts itself. */
 static void request_ends(struct member *m)
 {
@@ -66,9 +82,7 @@ static void request_ends(struct member *m)
 		return;
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
-	share_bit_clear(m->device->active, m->index);
-	if (__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST)) /* another began before the bit went */
-		share_bit_set(m->device->active, m->index);
+	show_inside(m);
 	if (!requests_are_said())
 		share_count(m->slot->counts.request, now - begun);
 }
@@ -113,16 +127,18 @@ static void remember(const struct member *m, const struct sched_launch *l, struc
 }
 
 /* Counted, and the request's begin; NULL: the program is not scheduled. */
-static struct member *enter(const struct sched_launch *l)
+static struct member *enter(struct gated *g, const struct sched_launch *l)
 {
+	const int kept = errno;
 	if (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
 		return NULL;
 	struct member *m = member_current();
+	errno = kept;
 	if (!m)
 		return NULL;
-	struct stream_work *work = streams_of(l->stream, l->per_thread);
-	streams_submit(work);
-	remember(m, l, work);
+	g->work = streams_of(l->stream, l->per_thread);
+	streams_submit(g->work);
+	remember(m, l, g->work);
 	struct share_work *w = &m->slot->work;
 	if (__builtin_expect(!__atomic_load_n(&w->inside, __ATOMIC_SEQ_CST), 0) &&
 		(!requests_are_said() || requests_hold()))
@@ -136,9 +152,20 @@ static bool is_regulated(const struct member *m)
 	return !sched_is_free(m->slot, m->device, m->file);
 }
 
+/*
+ * Another thread may begin a capture at any time that forbids everybody what is no work of a
+ * stream.  Not to a thread that says it means it.
+ */
+static int exchange_mode(int mode)
+{
+	if (hook_real[FN_cuThreadExchangeStreamCaptureMode])
+		REAL(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+	return mode;
+}
+
 static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
 {
-	const int kept = errno;
+	const int kept = errno, mode = exchange_mode(RELAXED);
 	g->entered = true;
 	g->slower = 1;
 	g->own_stream = l->stream;
@@ -150,19 +177,20 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 		g->took_ns = cost_mean(g->cost, UNKNOWN_NS);
 		wait_for_turn(g, m, l);
 	}
+	exchange_mode(mode);
 	errno = kept;
 }
 
 void sched_kernel(struct gated *g, const struct sched_launch *l)
 {
-	struct member *m = enter(l);
+	struct member *m = enter(g, l);
 	if (m && is_regulated(m))
 		regulate(g, m, l);
 }
 
 void sched_other(struct gated *g, const struct sched_launch *l)
 {
-	struct member *m = enter(l);
+	struct member *m = enter(g, l);
 	if (m && (l->what || l->bytes >= COPY_LARGE) && is_regulated(m))
 		regulate(g, m, l);
 }
@@ -179,36 +207,99 @@ void sched_joined(const struct gated *g)
 void sched_passed(const struct gated *g, int result)
 {
 	const int kept = errno;
-	struct member *m = member_current();
-	if (m && !result && g->cost) {
+	if (result && g->work)
+		streams_take_back(g->work);
+	struct member *m = g->entered && !result ? member_current() : NULL;
+	if (m && g->cost) {
+		const int mode = exchange_mode(RELAXED);
 		const uint64_t half = m->slot->grant.budget_ns / 2;
 		marks_add(&m->marks, m->slot, m->device, g,
 			half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
+		exchange_mode(mode);
 	}
 	errno = kept;
+}
+
+/* What an event stands for, before it is recorded anew. */
+static void settling_event(struct settling *s, void *event)
+{
+	if (!streams_of_event(event, &s->stream, &s->upto))
+		s->what = SETTLES_NOTHING;
+}
+
+static void settling_stream(struct settling *s, void *stream, int per_thread)
+{
+	s->stream = streams_find(stream, per_thread);
+	if (s->stream)
+		s->upto = __atomic_load_n(&s->stream->submitted, __ATOMIC_ACQUIRE);
+	else if (s->what == SETTLES_STREAM || s->what == SETTLES_FORGET)
+		s->what = SETTLES_NOTHING;
+}
+
+static void cut_marks_of(void *stream)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (m)
+			marks_stream_ends(&m->marks, m->slot, stream);
+	}
+}
+
+/* Which context it is, a call does not always say: what was made there is made anew elsewhere. */
+static void leave_contexts(bool with_all)
+{
+	costs_expire();
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct member *m = member_at(i);
+		if (m)
+			marks_leave(&m->marks);
+	}
+	cap_leave_contexts(with_all);
 }
 
 void sched_settling(
 	struct settling *s, enum settles what, void *event, void *stream, int per_thread)
 {
-	s->what = what;
-	s->stream = NULL;
-	s->event = event;
-	if (what == SETTLES_ALL)
-		return;
-	if (event && what == SETTLES_STREAM) {
-		if (!streams_of_event(event, &s->stream, &s->upto))
-			s->what = SETTLES_NOTHING;
-		return;
+	const int kept = errno;
+	*s = (struct settling){ .what = what,
+		.event = event,
+		.when = __atomic_fetch_add(&streams_epoch, 1, __ATOMIC_ACQ_REL) };
+	switch (what) {
+	case SETTLES_FORGET:
+		if (event)
+			break;
+		cut_marks_of(stream);
+		settling_stream(s, stream, per_thread);
+		break;
+	case SETTLES_WAIT:
+		settling_event(s, event);
+		if (s->what != SETTLES_NOTHING)
+			s->waiting = streams_of(stream, per_thread);
+		break;
+	case SETTLES_STREAM:
+		if (event)
+			settling_event(s, event);
+		else
+			settling_stream(s, stream, per_thread);
+		break;
+	case SETTLES_COPY:
+		settling_stream(s, stream, per_thread);
+		s->blocking = !per_thread;
+		break;
+	case SETTLES_RECORD:
+		settling_stream(s, stream, per_thread);
+		break;
+	case SETTLES_ENDED:
+	case SETTLES_RESET:
+		leave_contexts(what == SETTLES_RESET);
+		break;
+	default:
+		break;
 	}
-	s->stream = streams_find(stream, per_thread);
-	if (!s->stream)
-		s->what = SETTLES_NOTHING;
-	else
-		s->upto = __atomic_load_n(&s->stream->submitted, __ATOMIC_ACQUIRE);
+	errno = kept;
 }
 
 /* Every device of the process: which the work was on, a stream does not say. */
@@ -228,16 +319,29 @@ static void settle_members(void)
 void sched_settled(const struct settling *s)
 {
 	const int kept = errno;
-	if (s->what == SETTLES_RECORD) {
+	if (s->what == SETTLES_RECORD || (s->what == SETTLES_FORGET && s->event)) {
 		streams_note_event(s->event, s->stream);
 		return;
 	}
-	if (s->what == SETTLES_ALL)
-		streams_retire_all();
-	else
+	if (s->what == SETTLES_WAIT) {
+		if (s->waiting != s->stream)
+			streams_note_wait(s->waiting, s->stream, s->upto);
+		return;
+	}
+	const bool ended = s->what == SETTLES_ENDED || s->what == SETTLES_RESET;
+	if (s->what == SETTLES_ALL || ended || s->blocking)
+		streams_retire_all(ended ? UINT64_MAX : s->when, s->blocking);
+	if (s->what == SETTLES_FORGET)
+		streams_end(s->stream);
+	else if (s->stream)
 		streams_retire(s->stream, s->upto);
 	settle_members();
 	errno = kept;
+}
+
+void sched_module_ends(void)
+{
+	costs_expire();
 }
 
 /* ---- life ---- */

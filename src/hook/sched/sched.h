@@ -40,7 +40,8 @@ static inline bool sched_is_free(
 
 /* Most launches: inside of a request that has begun, on the same stream as before, no wider than
  * others were, with nobody to wait for.  They are counted, and that is all. */
-static inline bool sched_counts_only(const void *stream, int per_thread, uint64_t blocks)
+static inline bool sched_counts_only(
+	struct gated *g, const void *stream, int per_thread, uint64_t blocks)
 {
 	const struct sched_last *l = &sched_last;
 	if (l->generation != sched_generation || l->stream != stream ||
@@ -52,6 +53,7 @@ static inline bool sched_counts_only(const void *stream, int per_thread, uint64_
 		(blocks > w->widest && w->widest < l->sms) ||
 		!sched_is_free(l->slot, l->device, l->file))
 		return false;
+	g->work = l->work;
 	streams_count(l->work);
 	return true;
 }
@@ -71,6 +73,7 @@ struct member;
  * outside, when none is left (requests.h). */
 void sched_enter_request(struct member *m);
 void sched_leave_request(struct member *m);
+void sched_module_ends(void);
 
 /* The part of the library (process.h). */
 void sched_start(void);

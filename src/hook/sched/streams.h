@@ -8,14 +8,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define STREAM_WAITS 4u
+
 struct stream_work {
 	uintptr_t key;      /* 0: nobody's */
 	uint64_t submitted; /* entered */
 	uint64_t retired;   /* known to be done; at most submitted, but for a moment */
+	uint64_t newest;    /* streams_epoch when the last was entered */
+	uint32_t waits_put; /* of waits[], ever */
+	bool blocking;      /* the legacy stream waits for it */
+	/* It goes on when the first `upto` of others are done: those before its own number `at`. */
+	struct stream_wait {
+		struct stream_work *other; /* NULL: none */
+		uint64_t upto, at;
+	} waits[STREAM_WAITS];
 } __attribute__((aligned(64)));
 
-/* The stream's entry.  Per-thread default streams are told apart.  When all are taken, further
- * streams share the last one, and are done when everything is. */
+/* How many calls have waited for all streams. */
+extern uint64_t streams_epoch __attribute__((visibility("hidden")));
+
+/* The stream's entry; that of one that has nothing left is given away when all are taken.
+ * Per-thread default streams are told apart.  When none is left, further streams share the last
+ * one. */
 struct stream_work *streams_of(void *stream, int per_thread);
 
 /* The same, but NULL when nothing was submitted to it. */
@@ -24,6 +38,7 @@ struct stream_work *streams_find(void *stream, int per_thread);
 /* One more is about to be submitted; a full barrier. */
 static inline void streams_submit(struct stream_work *s)
 {
+	__atomic_store_n(&s->newest, streams_epoch, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&s->submitted, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -31,22 +46,34 @@ static inline void streams_submit(struct stream_work *s)
  * and with it for a moment that the stream is not done. */
 static inline void streams_count(struct stream_work *s)
 {
+	s->newest = streams_epoch;
 	__asm__ volatile("addq $1, %0" : "+m"(s->submitted) : : "cc");
 }
 
-/* The first `upto` are done. */
+/* The driver has refused one: it is not to be waited for.  Beside others it goes when they do. */
+void streams_take_back(struct stream_work *s);
+
+/* The first `upto` are done, and what they have waited for. */
 void streams_retire(struct stream_work *s, uint64_t upto);
 
-/* All that was submitted by now, of each stream, into upto[]; and its other half. */
-void streams_retire_all(void);
+/* Those streams are done to which nothing was submitted since streams_epoch was `when`: all, or
+ * those that the legacy stream waits for. */
+void streams_retire_all(uint64_t when, bool blocking_only);
+
+/* The stream goes, and its handle may come again. */
+void streams_end(struct stream_work *s);
 
 bool streams_are_done(void);
 
-/* An event was recorded behind what is submitted to the stream now. */
+/* An event was recorded behind what is submitted to the stream now; NULL: behind nothing that is
+ * known here, or it is no more. */
 void streams_note_event(void *event, struct stream_work *s);
 
 /* What an event that has come stands for.  False: it is not known. */
 bool streams_of_event(void *event, struct stream_work **ret_s, uint64_t *ret_upto);
+
+/* What is submitted to s from now on runs when the first `upto` of the other are done. */
+void streams_note_wait(struct stream_work *s, struct stream_work *other, uint64_t upto);
 
 void streams_forget(void);
 

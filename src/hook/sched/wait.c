@@ -7,6 +7,7 @@
 #include "hook/process.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/wait_range.h"
+#include "record/sandbox.h"
 #include "share/rule.h"
 
 #define AWAKE_NS 200000u /* so long it asks without sleeping */
@@ -25,6 +26,7 @@ struct waiting {
 	bool expired;
 	bool uncapped; /* caps can't be had */
 	bool recorded; /* a range around it has begun */
+	bool shut_in;  /* system calls may be what ends the program */
 };
 
 /* ---- what is seen ---- */
@@ -34,7 +36,7 @@ static bool believed(const struct member *m, uint32_t i, uint64_t now)
 {
 	const struct share_slot *s = &m->file->slots[i];
 	const uint64_t begun = __atomic_load_n(&s->work.begun_ns, __ATOMIC_ACQUIRE);
-	return i != m->index && now - begun < m->slot->grant.max_wait_ns;
+	return i != m->index && now - begun < m->max_wait_ns;
 }
 
 static uint64_t end_of(const struct share_slot *s)
@@ -75,13 +77,16 @@ static uint64_t next_request(const struct member *m)
 	return next;
 }
 
-/* Caps need somebody who watches over them. */
+/* Caps need somebody who watches over them, and turns somebody who gives the next. */
 static struct share_grant grant_of(const struct member *m, uint64_t now)
 {
 	struct share_grant g = m->slot->grant;
 	const uint64_t beat = __atomic_load_n(&m->file->arbiter.heartbeat_ns, __ATOMIC_RELAXED);
-	if (g.cap_sms && now > beat + STALE_NS)
-		g.cap_sms = g.cap_ahead_sms = 0;
+	if (now <= beat + STALE_NS)
+		return g;
+	g.cap_sms = g.cap_ahead_sms = 0;
+	if (g.mode != MODE_OPEN)
+		g.mode = member_is_latency(m) ? MODE_OPEN : MODE_GATE;
 	return g;
 }
 
@@ -97,8 +102,12 @@ static enum rule_verdict ask(
 		.capped_ns = marks_capped(&m->marks),
 		.now_ns = now,
 		.next_ns = grant.ahead_ns ? next_request(m) : 0 };
+	/* Where it would go is not decided yet. */
+	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
+					? grant.cap_ahead_sms
+					: grant.cap_sms;
 	const struct rule_launch launch = { .t90_ns = cost_t90(g->cost, UNKNOWN_NS),
-		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, grant.cap_sms) };
+		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, fewest) };
 	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
 
@@ -111,8 +120,8 @@ static void bury(struct member *m, struct waiting *w, uint64_t now)
 		return;
 	w->asked_ns = now;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (share_bit(m->device->active, i) && share_is_dead(&m->file->slots[i]))
-			share_release(m->file, i);
+		if (share_bit(m->device->active, i))
+			share_bury_slot(m->file, i);
 }
 
 /* Sleeping is for what lasts: a nap takes half as long again as it is asked for. */
@@ -138,21 +147,36 @@ static bool is_long(const struct member *m, const struct waiting *w, uint64_t no
 	return m->marks.ends_ns > now + AHEAD_NS;
 }
 
+/* What is in flight may wait for this very launch, or for one behind it: until some of it is seen
+ * to end, nobody waits for it again. */
+static bool is_in_vain(struct member *m, const struct waiting *w)
+{
+	if (w->reason != REASON_BUDGET || m->marks.stuck != m->marks.tail + 1)
+		return false;
+	marks_ask(&m->marks, m->slot, m->device);
+	return m->marks.stuck == m->marks.tail + 1;
+}
+
 /* False: patience has ended. */
 static bool wait_more(struct member *m, struct waiting *w)
 {
 	const uint64_t now = clock_monotonic();
-	if (!w->since_ns)
+	if (!w->since_ns) {
 		w->since_ns = w->asked_ns = now;
-	w->expired = now - w->since_ns >= m->slot->grant.max_wait_ns;
+		w->shut_in = sandbox_is_closed(NULL);
+	}
+	w->expired = now - w->since_ns >= m->max_wait_ns;
+	if (w->expired && w->reason == REASON_BUDGET)
+		m->marks.stuck = m->marks.tail + 1;
 	if (w->expired)
 		return false;
 	if (!w->recorded)
 		w->recorded = wait_range_begins(m, w->reason, w->other);
 	if (w->reason == REASON_BUDGET && m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
-	pause_a_moment(is_long(m, w, now));
-	bury(m, w, now);
+	pause_a_moment(!w->shut_in && is_long(m, w, now));
+	if (!w->shut_in)
+		bury(m, w, now);
 	return true;
 }
 
@@ -183,12 +207,12 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;
-	for (;;) {
+	while (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0) {
 		const enum rule_verdict verdict = ask(g, m, &w, &sms);
 		if (verdict == RULE_GO || (verdict == RULE_CAP && enter_cap(g, m, l, sms)))
 			break;
 		w.uncapped = w.uncapped || verdict == RULE_CAP;
-		if (verdict == RULE_WAIT && !wait_more(m, &w))
+		if (verdict == RULE_WAIT && (is_in_vain(m, &w) || !wait_more(m, &w)))
 			break;
 		marks_ask(&m->marks, m->slot, m->device);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);

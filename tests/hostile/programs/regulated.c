@@ -1,0 +1,634 @@
+/*
+ * Programs that are hard on the scheduler: `regulated CASE`.  What a case prints is the same
+ * without Weir.  With it (WEIR=sched,share=DIR,...) the program finds the shared file as any
+ * process of its user may, and plays the others: a latency program, an arbiter, one that writes
+ * nonsense.  Then it looks, as they would, at what its own slot says.  Nothing is judged by how
+ * long it took: what would hang is ended by case_regulated.sh.
+ */
+#include "cu.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "share/segment.h"
+
+enum { OTHER = 200, PATIENT = 100 }; /* the slot of the latency program; launches */
+
+#define MORE_FUNCTIONS(X)                                                                          \
+	X(cuCtxCreate_v2, (void **, unsigned, int))                                                \
+	X(cuCtxDestroy_v2, (void *))                                                               \
+	X(cuDevicePrimaryCtxReset_v2, (int))                                                       \
+	X(cuModuleUnload, (void *))                                                                \
+	X(cuStreamCreate, (void **, unsigned))                                                     \
+	X(cuStreamDestroy_v2, (void *))                                                            \
+	X(cuStreamSynchronize, (void *))                                                           \
+	X(cuStreamSynchronize_ptsz, (void *))                                                      \
+	X(cuStreamBeginCapture_v2, (void *, int))                                                  \
+	X(cuStreamEndCapture, (void *, void **))                                                   \
+	X(cuStreamWaitEvent, (void *, void *, unsigned))                                           \
+	X(cuEventCreate, (void **, unsigned))                                                      \
+	X(cuEventRecord, (void *, void *))                                                         \
+	X(cuEventSynchronize, (void *))                                                            \
+	X(cuEventDestroy_v2, (void *))                                                             \
+	X(cuLaunchHostFunc, (void *, void (*)(void *), void *))                                    \
+	X(cuLaunchKernelEx, (const void *, void *, void **, void **))                              \
+	X(cuLaunchKernel_ptsz, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,          \
+				       unsigned, unsigned, void *, void **, void **))              \
+	X(cuLaunchCooperativeKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,    \
+					     unsigned, unsigned, void *, void **))
+MORE_FUNCTIONS(CU_DECLARE)
+
+static struct share_file *shared; /* NULL: the program is alone */
+static bool is_mps, stop_peer;
+static int bad;
+
+#define CHECK(true_) check(true_, #true_, __LINE__)
+
+static void check(bool right, const char *what, int line)
+{
+	if (right)
+		return;
+	bad++;
+	printf("line %d: not so: %s\n", line, what);
+}
+
+/* ---- the shared file ---- */
+
+static void open_shared(void)
+{
+	char path[SHARE_PATH + 8];
+	const char *words = getenv("WEIR"), *at = words ? strstr(words, "share=") : NULL;
+	if (!at)
+		return;
+	snprintf(path, sizeof path, "%.*s/sched", (int)strcspn(at + 6, ","), at + 6);
+	is_mps = strstr(words, ",mps");
+	const int fd = open(path, O_RDWR);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	cu_need(shared == MAP_FAILED, "the shared file");
+}
+
+/* The slot of this process; there is none before its first launch. */
+static struct share_slot *own(void)
+{
+	static struct share_slot none;
+	for (uint32_t i = 0; shared && i < SHARE_SLOTS; i++)
+		if (shared->slots[i].who.state == SLOT_LIVE &&
+			shared->slots[i].who.pid == (uint32_t)getpid() && i != OTHER)
+			return &shared->slots[i];
+	return &none;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A latency program, inside a request or not, whose pid can't be asked after. */
+static void other_comes(bool inside)
+{
+	if (!shared)
+		return;
+	struct share_slot *s = &shared->slots[OTHER];
+	s->who.pid = 1;
+	s->who.pid_space = 0;
+	s->grant.class = CLASS_LATENCY;
+	s->work.begun_ns = now_ns();
+	__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
+	share_bit_set(shared->devices[0].present, OTHER);
+	if (inside)
+		share_bit_set(shared->devices[0].active, OTHER);
+}
+
+static void *keep_inside(void *unused)
+{
+	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&shared->slots[OTHER].work.begun_ns, now_ns(), __ATOMIC_RELAXED);
+		__atomic_store_n(&shared->arbiter.heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* Requests that never seem to be old. */
+static pthread_t other_stays(void)
+{
+	pthread_t t = 0;
+	other_comes(true);
+	if (shared)
+		pthread_create(&t, NULL, keep_inside, NULL);
+	return t;
+}
+
+static void other_ends(pthread_t t)
+{
+	if (!shared)
+		return;
+	__atomic_store_n(&stop_peer, true, __ATOMIC_RELAXED);
+	pthread_join(t, NULL);
+}
+
+/* ---- the driver ---- */
+
+static int launch_on(void *stream, unsigned blocks)
+{
+	return cuLaunchKernel(cu_kernel, blocks, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+}
+
+static void *stream_new(void)
+{
+	void *s = NULL;
+	cu_need(cuStreamCreate(&s, 1), "cuStreamCreate");
+	return s;
+}
+
+static atomic_int held, released;
+
+static void hold(void *unused)
+{
+	atomic_store(&held, 1);
+	while (!atomic_load(&released))
+		usleep(100);
+}
+
+/* ---- cases ---- */
+
+/* Work that goes on only when all launches were made: all wait for it in vain. */
+static void depends(void)
+{
+	void *s = stream_new();
+	other_comes(false);
+	printf("launched %d\n", launch_on(s, 1));
+	cu_need(cuStreamSynchronize(s), "cuStreamSynchronize");
+	if (shared)
+		own()->grant.budget_ns = 1;
+	cu_need(cuLaunchHostFunc(s, hold, NULL), "cuLaunchHostFunc");
+	for (int i = 0; i < PATIENT; i++)
+		cu_need(launch_on(s, 1 + (unsigned)i % 3), "cuLaunchKernel");
+	atomic_store(&released, 1);
+	printf("synchronised %d\n", cuStreamSynchronize(s));
+	if (shared)
+		CHECK(own()->counts.expired <= 8);
+}
+
+/* The arbiter died when it was another program's turn. */
+static void orphan(void)
+{
+	launch_on(NULL, 1);
+	other_comes(false);
+	if (shared) {
+		shared->arbiter.heartbeat_ns = 1;
+		own()->grant.mode = MODE_HOLD;
+	}
+	for (int i = 0; i < PATIENT; i++)
+		cu_need(launch_on(NULL, 1), "cuLaunchKernel");
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared)
+		CHECK(own()->counts.expired == 0);
+}
+
+/* Who may write to the file asks for endless patience, and a request that never gets old. */
+static void patience(void)
+{
+	launch_on(NULL, 1);
+	const pthread_t t = other_stays();
+	if (shared)
+		own()->grant.max_wait_ns = UINT64_MAX;
+	for (int i = 0; i < 5; i++)
+		cu_need(launch_on(NULL, 1), "cuLaunchKernel");
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+static void grant_caps(uint16_t sms, uint16_t ahead)
+{
+	struct share_slot *s = own();
+	s->grant.cap_sms = sms;
+	s->grant.cap_ahead_sms = ahead;
+	s->grant.budget_ns = 1000000000;
+	s->grant.mode = MODE_CAP;
+}
+
+/* What was capped as an ordinary launch is not, when its blocks are to be there together. */
+static void cooperative(void)
+{
+	const struct {
+		unsigned shape[7];
+		void *stream;
+		void *attrs;
+		unsigned n;
+	} cluster = { { 4, 1, 1, 32, 1, 1, 0 }, NULL, &(struct {
+			     int id, pad;
+			     int value[16];
+		     }){ 2, 0, { 1 } },
+		1 };
+	launch_on(NULL, 1);
+	const pthread_t t = other_stays();
+	if (shared)
+		grant_caps(16, 16);
+	printf("plain %d\n", launch_on(NULL, 4));
+	const uint64_t before = own()->counts.capped;
+	if (shared)
+		CHECK(before == 1);
+	printf("together %d\n",
+		cuLaunchCooperativeKernel(cu_kernel, 4, 1, 1, 32, 1, 1, 0, NULL, NULL));
+	CHECK(own()->counts.capped == before);
+	printf("as cooperative %d\n", cuLaunchKernelEx(&cluster, cu_kernel, NULL, NULL));
+	CHECK(own()->counts.capped == before);
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+/* More blocks than the SMs hold to which they would go, fewer than the device: each may wait for
+ * all others, by hand.  132 SMs hold 32 blocks each. */
+static void barrier(void)
+{
+	launch_on(NULL, 1);
+	const pthread_t t = other_stays();
+	if (shared)
+		grant_caps(64, 8);
+	printf("launched %d\n", launch_on(NULL, 132 * 32));
+	CHECK(own()->counts.capped == 0);
+	printf("launched %d\n", launch_on(NULL, 8 * 32 + 1)); /* may go to 64, but not to 8 */
+	CHECK(own()->counts.capped == 0);
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+/* Streams of the primary context are no place for kernels of another. */
+static void contexts_capped(void)
+{
+	void *context, *module, *function;
+	launch_on(NULL, 1);
+	const pthread_t t = other_stays();
+	if (shared)
+		grant_caps(16, 16);
+	cu_need(cuCtxCreate_v2(&context, 0, 0), "cuCtxCreate");
+	cu_need(cuModuleLoadData(&module, cu_image), "cuModuleLoadData");
+	cu_need(cuModuleGetFunction(&function, module, "nothing"), "cuModuleGetFunction");
+	printf("launched %d\n", cuLaunchKernel(function, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+	printf("synchronised %d\n", cuCtxSynchronize());
+	printf("destroyed %d\n", cuCtxDestroy_v2(context));
+	printf("launched %d\n", launch_on(NULL, 4));
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+/* Contexts end, with work in them, and come again. */
+static void contexts(void)
+{
+	void *context, *module, *function, *s;
+	other_comes(false);
+	for (int i = 0; i < 20; i++) {
+		cu_need(cuCtxCreate_v2(&context, 0, 0), "cuCtxCreate");
+		cu_need(cuModuleLoadData(&module, cu_image), "cuModuleLoadData");
+		cu_need(cuModuleGetFunction(&function, module, "nothing"), "cuModuleGetFunction");
+		s = stream_new();
+		for (int k = 0; k < 20; k++)
+			cu_need(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL),
+				"cuLaunchKernel");
+		cu_need(cuCtxDestroy_v2(context), "cuCtxDestroy");
+	}
+	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
+	for (int k = 0; k < 20; k++)
+		cu_need(launch_on(NULL, 1), "cuLaunchKernel");
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared) {
+		CHECK(own()->counts.unmarked == 0);
+		CHECK(!own()->work.inside);
+	}
+}
+
+/* The device is made anew, and the same again. */
+static void reset(void)
+{
+	other_comes(false);
+	for (int i = 0; i < 5; i++) {
+		for (int k = 0; k < 20; k++)
+			cu_need(launch_on(NULL, 1), "cuLaunchKernel");
+		cu_need(cuDevicePrimaryCtxReset_v2(0), "cuDevicePrimaryCtxReset");
+		cu_prepare();
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared) {
+		CHECK(own()->counts.unmarked == 0);
+		CHECK(!own()->work.inside);
+	}
+}
+
+/* A kernel comes to where another was, and may be resident fewer times. */
+static void modules(void)
+{
+	static const char large[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
+				    ".visible .entry nothing()\n{\n"
+				    "	.shared .align 4 .b8 buffer[40000];\n"
+				    "	ret;\n}\n";
+	void *module, *function, *again;
+	launch_on(NULL, 1);
+	const pthread_t t = other_stays();
+	if (shared)
+		grant_caps(16, 16);
+	cu_need(cuModuleLoadData(&module, cu_image), "cuModuleLoadData");
+	cu_need(cuModuleGetFunction(&function, module, "nothing"), "cuModuleGetFunction");
+	printf("launched %d\n", cuLaunchKernel(function, 200, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+	printf("synchronised %d\n", cuCtxSynchronize());
+	const uint64_t before = own()->counts.capped;
+	if (shared)
+		CHECK(before == 1);
+	cu_need(cuModuleUnload(module), "cuModuleUnload");
+	cu_need(cuModuleLoadData(&module, large), "cuModuleLoadData");
+	cu_need(cuModuleGetFunction(&again, module, "nothing"), "cuModuleGetFunction");
+	if (again != function)
+		fprintf(stderr, "another handle was given out\n");
+	printf("launched %d\n", cuLaunchKernel(again, 200, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+	CHECK(own()->counts.capped == before);
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+/* Streams end with work in them that no event stands behind. */
+static void streams_end(void)
+{
+	launch_on(NULL, 1);
+	other_comes(false);
+	if (shared)
+		own()->grant.budget_ns = 1000000000;
+	for (int i = 0; i < 300; i++) {
+		void *s = stream_new();
+		cu_need(launch_on(s, 1), "cuLaunchKernel");
+		cu_need(cuStreamDestroy_v2(s), "cuStreamDestroy");
+		if (shared && i % 10 == 9)
+			own()->grant.budget_ns = i % 20 == 9 ? 1 : 1000000000;
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared) {
+		CHECK(own()->counts.unmarked == 0);
+		CHECK(own()->counts.expired == 0);
+		CHECK(!own()->work.inside);
+	}
+}
+
+/* More streams than there are entries for them: each request ends with its own synchronisation. */
+static void many_streams(void)
+{
+	enum { MANY = 600 };
+	static void *s[MANY];
+	for (int i = 0; i < MANY; i++) {
+		s[i] = stream_new();
+		cu_need(launch_on(s[i], 1), "cuLaunchKernel");
+		cu_need(cuStreamSynchronize(s[i]), "cuStreamSynchronize");
+		if (shared)
+			CHECK(!own()->work.inside);
+	}
+	cu_need(cuLaunchHostFunc(s[MANY - 1], hold, NULL), "cuLaunchHostFunc");
+	cu_need(launch_on(s[MANY - 1], 1), "cuLaunchKernel");
+	cu_need(launch_on(s[MANY - 2], 1), "cuLaunchKernel");
+	cu_need(cuStreamSynchronize(s[MANY - 2]), "cuStreamSynchronize");
+	if (shared)
+		CHECK(own()->work.inside); /* the other is not done */
+	atomic_store(&released, 1);
+	printf("synchronised %d\n", cuCtxSynchronize());
+	if (shared)
+		CHECK(!own()->work.inside);
+}
+
+static void *launch_and_leave(void *unused)
+{
+	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
+	for (int i = 0; i < 3; i++)
+		cu_need(cuLaunchKernel_ptsz(cu_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL),
+			"cuLaunchKernel_ptsz");
+	cu_need(cuStreamSynchronize_ptsz(NULL), "cuStreamSynchronize_ptsz");
+	return NULL;
+}
+
+/* A thread for each request, and a default stream for each thread. */
+static void many_threads(void)
+{
+	for (int i = 0; i < 600; i++) {
+		pthread_t t;
+		cu_need(pthread_create(&t, NULL, launch_and_leave, NULL), "pthread_create");
+		pthread_join(t, NULL);
+		if (shared)
+			CHECK(!own()->work.inside);
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+}
+
+/* What fails is nobody's work. */
+static void failures(void)
+{
+	void *good = stream_new(), *no_stream = stream_new();
+	printf("none %d\n", cuLaunchKernelEx(NULL, cu_kernel, NULL, NULL) != 0);
+	printf("empty %d\n", launch_on(stream_new(), 0));
+	cuStreamDestroy_v2(no_stream);
+	printf("no stream %d\n", launch_on(no_stream, 1) != 0);
+	printf("no kernel %d\n",
+		cuLaunchKernel(NULL, 1, 1, 1, 32, 1, 1, 0, stream_new(), NULL, NULL) != 0);
+	printf("launched %d\n", launch_on(good, 1));
+	printf("synchronised %d\n", cuStreamSynchronize(good));
+	if (shared)
+		CHECK(!own()->work.inside);
+}
+
+/* An event stands for what it was recorded behind last, and for nothing when it is a new one. */
+static void events(void)
+{
+	void *busy = stream_new(), *idle = stream_new(), *event, *other;
+	cu_need(cuEventCreate(&event, 2), "cuEventCreate");
+	cu_need(cuLaunchHostFunc(busy, hold, NULL), "cuLaunchHostFunc");
+	cu_need(launch_on(busy, 1), "cuLaunchKernel");
+	cu_need(cuEventRecord(event, busy), "cuEventRecord");
+	cu_need(cuEventRecord(event, idle), "cuEventRecord");
+	printf("came %d\n", cuEventSynchronize(event));
+	if (shared)
+		CHECK(own()->work.inside);
+	cu_need(cuEventRecord(event, busy), "cuEventRecord");
+	cu_need(cuEventDestroy_v2(event), "cuEventDestroy");
+	cu_need(cuEventCreate(&other, 2), "cuEventCreate");
+	printf("new one %d\n", cuEventSynchronize(other));
+	if (shared)
+		CHECK(own()->work.inside);
+	atomic_store(&released, 1);
+	printf("synchronised %d\n", cuStreamSynchronize(busy));
+	if (shared)
+		CHECK(!own()->work.inside);
+}
+
+/* Streams that come together: who waits for the last has waited for all. */
+static void joins(void)
+{
+	void *a = stream_new(), *b = stream_new(), *event;
+	cu_need(cuEventCreate(&event, 2), "cuEventCreate");
+	for (int i = 0; i < 10; i++) {
+		cu_need(launch_on(a, 1), "cuLaunchKernel");
+		cu_need(cuEventRecord(event, a), "cuEventRecord");
+		cu_need(cuStreamWaitEvent(b, event, 0), "cuStreamWaitEvent");
+		cu_need(launch_on(b, 1), "cuLaunchKernel");
+		cu_need(cuStreamSynchronize(b), "cuStreamSynchronize");
+		if (shared)
+			CHECK(!own()->work.inside);
+	}
+	printf("joined\n");
+}
+
+static void *capture_beside(void *context)
+{
+	void *s, *graph;
+	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
+	s = stream_new();
+	while (shared && !__atomic_load_n(&stop_peer, __ATOMIC_RELAXED) &&
+		own()->counts.waits == 0 && !atomic_load(&held))
+		sched_yield();
+	for (int mode = 0; mode < 3; mode++) {
+		cu_need(cuStreamBeginCapture_v2(s, mode), "cuStreamBeginCapture");
+		for (int i = 0; i < 2000; i++)
+			cu_need(launch_on(s, 1), "cuLaunchKernel");
+		printf("captured %d\n", cuStreamEndCapture(s, &graph));
+	}
+	return NULL;
+}
+
+/* One thread captures, in each mode, while another launches and waits. */
+static void capture(void)
+{
+	pthread_t t;
+	void *s = stream_new();
+	launch_on(s, 1);
+	const pthread_t other = other_stays();
+	atomic_store(&held, 1);
+	pthread_create(&t, NULL, capture_beside, NULL);
+	for (int i = 0; i < 200; i++)
+		cu_need(launch_on(s, 1 + (unsigned)i % 7), "cuLaunchKernel");
+	pthread_join(t, NULL);
+	printf("synchronised %d\n", cuStreamSynchronize(s));
+	other_ends(other);
+}
+
+/* errno is the program's, over each call that passes here. */
+static void errno_stays(void)
+{
+	uint64_t memory;
+	void *event, *s = stream_new();
+	int kept = 1;
+	cu_need(cuMemAlloc_v2(&memory, 1 << 20), "cuMemAlloc");
+	cu_need(cuEventCreate(&event, 2), "cuEventCreate");
+	errno = 4711;
+	launch_on(s, 1);
+	kept = kept && errno == 4711;
+	const pthread_t t = other_stays();
+	if (shared && is_mps)
+		grant_caps(16, 16);
+	for (int i = 1; i < 4; i++) {
+		errno = 4711;
+		launch_on(s, (unsigned)i);
+		kept = kept && errno == 4711;
+		cuEventRecord(event, s);
+		kept = kept && errno == 4711;
+		cuEventSynchronize(event);
+		kept = kept && errno == 4711;
+		cuStreamSynchronize(s);
+		kept = kept && errno == 4711;
+		cuCtxSynchronize();
+		kept = kept && errno == 4711;
+	}
+	other_ends(t);
+	errno = 4711;
+	cuStreamDestroy_v2(s);
+	printf("kept %d\n", kept && errno == 4711);
+}
+
+/* The child has no part of what its parent has; what it says at its end least of all. */
+static void child(void)
+{
+	launch_on(NULL, 1);
+	const struct share_slot *mine = own();
+	const struct share_slot before = *mine;
+	for (int i = 0; i < 3; i++) {
+		const pid_t pid = i == 2 ? vfork() : fork();
+		if (!pid && i == 2)
+			_exit(0);
+		if (!pid && i == 1)
+			_exit(launch_on(NULL, 1) ? 0 : 1);
+		if (!pid)
+			exit(0);
+		int status;
+		waitpid(pid, &status, 0);
+		printf("child %d\n", status);
+	}
+	if (shared) {
+		CHECK(mine->who.state == SLOT_LIVE && mine->who.pid == before.who.pid);
+		CHECK(mine->work.requests == before.work.requests);
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+}
+
+/* Each word of the file becomes anything at all. */
+static void *write_nonsense(void *unused)
+{
+	uint64_t lot = 88172645463325252u;
+	const uint64_t values[] = { 0, 1, UINT64_MAX, 1ull << 63, 0xffffffff, now_ns(), 77, 256,
+		65536 };
+	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
+		lot ^= lot << 13, lot ^= lot >> 7, lot ^= lot << 17;
+		const size_t at = lot % (sizeof *shared / 8);
+		const uint64_t value =
+			lot >> 40 & 1 ? values[(lot >> 50) % 9] : lot * 0x9e3779b97f4a7c15u;
+		__atomic_store_n((uint64_t *)shared + at, value, __ATOMIC_RELAXED);
+		__atomic_store_n(
+			(uint64_t *)own() + (lot >> 30) % (sizeof(struct share_work) * 3 / 8),
+			value, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void nonsense(void)
+{
+	pthread_t t;
+	void *s = stream_new();
+	launch_on(s, 1);
+	other_comes(true);
+	if (shared)
+		pthread_create(&t, NULL, write_nonsense, NULL);
+	for (int i = 0; i < 3000; i++) {
+		cu_need(launch_on(s, 1 + (unsigned)i % 5), "cuLaunchKernel");
+		if (i % 10 == 9)
+			cu_need(cuStreamSynchronize(s), "cuStreamSynchronize");
+	}
+	printf("synchronised %d\n", cuCtxSynchronize());
+	other_ends(t);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = { { "depends", depends }, { "orphan", orphan }, { "patience", patience },
+	{ "cooperative", cooperative }, { "barrier", barrier },
+	{ "contexts_capped", contexts_capped }, { "contexts", contexts }, { "reset", reset },
+	{ "modules", modules }, { "streams_end", streams_end }, { "many_streams", many_streams },
+	{ "many_threads", many_threads }, { "failures", failures }, { "events", events },
+	{ "joins", joins }, { "capture", capture }, { "errno", errno_stays }, { "child", child },
+	{ "nonsense", nonsense } };
+
+int main(int argc, char **argv)
+{
+	cu_open();
+#define MORE_RESOLVE(name, parameters)                                                             \
+	*(void **)&name = dlsym(cu_library, #name);                                                \
+	cu_need(!name, #name);
+	MORE_FUNCTIONS(MORE_RESOLVE)
+	open_shared();
+	cu_prepare();
+	for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
+		if (!strcmp(argv[1], cases[i].name)) {
+			cases[i].run();
+			return bad > 0;
+		}
+	return 2;
+}
