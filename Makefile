@@ -33,6 +33,7 @@ suite: build
 
 storm: build ## kill programs and weir record at random moments, KILLS times (1000)
 	sh tests/need.sh python3 python3 tests/storm/storm.py $(BUILD) $(KILLS)
+	sh tests/need.sh python3 python3 tests/storm/sched.py $(BUILD) $(KILLS)
 
 faults: build ## each system call of hook and recorder failing in turn, and a kill at each
 	@for where in hook joined killed replaced record kill; do sh tests/faults/sweep.sh $(BUILD) $$where || exit 1; done

@@ -605,6 +605,29 @@ static void nonsense(void)
 	other_ends(t);
 }
 
+/* For tests/storm/sched.py: requests, until it is killed or done. */
+static void work(void)
+{
+	for (int i = 0; i < 500; i++) {
+		for (unsigned k = 0; k < 5; k++)
+			cu_need(launch_on(NULL, 1 + k), "cuLaunchKernel");
+		cu_need(cuCtxSynchronize(), "cuCtxSynchronize");
+	}
+}
+
+/* And what is to be left of those that were: nothing. */
+static void clean(void)
+{
+	for (uint32_t i = 0; shared && i < SHARE_SLOTS; i++)
+		CHECK(shared->slots[i].who.state == SLOT_FREE);
+	for (uint32_t i = 0; shared && i < SHARE_DEVICES; i++) {
+		CHECK(!share_any(shared->devices[i].present));
+		CHECK(!share_any(shared->devices[i].active));
+		CHECK(!share_any(shared->devices[i].members));
+	}
+	CHECK(shared != NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -614,7 +637,7 @@ static const struct {
 	{ "modules", modules }, { "streams_end", streams_end }, { "many_streams", many_streams },
 	{ "many_threads", many_threads }, { "failures", failures }, { "events", events },
 	{ "joins", joins }, { "capture", capture }, { "errno", errno_stays }, { "child", child },
-	{ "nonsense", nonsense } };
+	{ "nonsense", nonsense }, { "work", work }, { "clean", clean } };
 
 int main(int argc, char **argv)
 {
