@@ -11,15 +11,16 @@ export WEIR_SIM="@$scratch/sim" LD_LIBRARY_PATH="$sim:$build/lib"
 mkdir -m 700 share
 
 # Requests that a program says itself, in its slot; with a recording as well.
-expect 0 '^all is as it is said$' "$weir" run --sim --share share --class latency --max-wait 20ms -- "$said" "$scratch/share"
-expect 0 '^all is as it is said$' "$weir" run --sim --share share --class latency --max-wait 20ms -o t.weir -- \
-	"$said" "$scratch/share"
+run_said() { "$weir" run --sim --share share --class latency "$@"; }
+expect 0 '^all is as it is said$' run_said --max-wait 1000s -- "$said" "$scratch/share"
+expect 0 '^all is as it is said$' run_said --max-wait 1000s -o t.weir -- "$said" "$scratch/share"
+expect 0 '^all is as it is said$' run_said --max-wait 20ms -- "$said" "$scratch/share" left
 expect 0 'cuDriverGetVersion' "$weir" report --top 0 t.weir
 expect 1 '' sh -c '"$1" report --top 0 t.weir | grep cuMemGetInfo' sh "$weir"
 
 # The same by ranges of NVTX, whether they are kept in a trace or not; only those of that name.
 ranges="$build/tests/cli/programs/said_by_ranges"
-run_ranges() { "$weir" run --sim --share share --class latency --request range:answer "$@" "$scratch/share"; }
+run_ranges() { "$weir" run --sim --share share --class latency --max-wait 1000s --request range:answer "$@" "$scratch/share"; }
 expect 0 '^all is as it is said$' run_ranges -- "$ranges"
 expect 0 '^all is as it is said$' run_ranges -o r.weir -- "$ranges"
 expect 0 'answer' "$weir" report --top 0 r.weir

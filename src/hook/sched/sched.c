@@ -24,6 +24,20 @@ uint32_t sched_generation = 1;
 
 /* ---- requests ---- */
 
+/* Whoever goes in or out says so; of several at once the last one's word holds. */
+static void show_inside(const struct member *m)
+{
+	const uint32_t *inside = &m->slot->work.inside;
+	uint32_t seen;
+	do {
+		seen = __atomic_load_n(inside, __ATOMIC_SEQ_CST);
+		if (seen)
+			share_bit_set(m->device->active, m->index);
+		else
+			share_bit_clear(m->device->active, m->index);
+	} while (__atomic_load_n(inside, __ATOMIC_SEQ_CST) != seen);
+}
+
 /* False: it is inside of one already. */
 static bool request_begins(struct member *m)
 {
@@ -37,7 +51,7 @@ static bool request_begins(struct member *m)
 	__atomic_store_n(&w->requests, w->requests + 1, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
 		return true;
-	share_bit_set(m->device->active, m->index);
+	show_inside(m);
 	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
 	arrival_begins(&m->arrival, now);
 	return true;
@@ -49,33 +63,33 @@ static bool is_busy(void)
 	return requests_are_said() ? requests_hold() : !streams_are_done();
 }
 
-/* Another thread may have begun the next one meanwhile, and set the bit already. */
-static void show_inside(const struct member *m)
+static bool change_inside(struct member *m, uint32_t from, uint32_t to)
 {
-	const uint32_t *inside = &m->slot->work.inside;
-	uint32_t shown;
-	do {
-		shown = __atomic_load_n(inside, __ATOMIC_SEQ_CST);
-		if (shown)
-			share_bit_set(m->device->active, m->index);
-		else
-			share_bit_clear(m->device->active, m->index);
-	} while (shown != __atomic_load_n(inside, __ATOMIC_SEQ_CST));
+	return __atomic_compare_exchange_n(
+		&m->slot->work.inside, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* From inside to outside.  A request that came between saw that there was one, and is entered for
+ * it: unless it has gone in itself, or has ended meanwhile. */
+static bool go_outside(struct member *m)
+{
+	while (!is_busy() && change_inside(m, 1, 0)) {
+		if (!is_busy())
+			return true;
+		if (!change_inside(m, 0, 1))
+			return false;
+		if (member_is_latency(m))
+			show_inside(m);
+	}
+	return false;
 }
 
 /* What the program says itself it counts itself. */
 static void request_ends(struct member *m)
 {
 	struct share_work *w = &m->slot->work;
-	uint32_t inside = 1;
-	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || is_busy() ||
-		!__atomic_compare_exchange_n(
-			&w->inside, &inside, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) || !go_outside(m))
 		return;
-	if (is_busy()) { /* a launch came between, and saw that there is a request */
-		__atomic_store_n(&w->inside, 1, __ATOMIC_SEQ_CST);
-		return;
-	}
 	const uint64_t now = clock_monotonic(), begun = w->begun_ns;
 	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
 	if (!member_is_latency(m))
