@@ -64,11 +64,13 @@ static bool devices_matter(void)
 void after_cuInit(int result, unsigned flags)
 {
 	static uint32_t started;
-	if (result || !hook_recorder.header || !devices_matter() ||
+	const bool matter = hook_recorder.header && devices_matter();
+	if (result || !(matter || config_get()->sched) ||
 		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
-	devices_describe();
-	if (config_get()->gpu)
+	if (matter)
+		devices_describe();
+	if (matter && config_get()->gpu)
 		start_times(config_get()->sample_rate);
 	process_at_exit();
 }
