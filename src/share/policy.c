@@ -149,18 +149,44 @@ static double account(const struct policy_view *v, struct policy_state *s)
 	return least < 0 ? 0 : least;
 }
 
+/* Of those who have work the one that has had least; SHARE_SLOTS: there is none. */
+static uint32_t furthest_behind(const struct policy_view *v, const struct policy_state *s)
+{
+	uint32_t last = SHARE_SLOTS;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (v->program[i].here && v->program[i].inside &&
+			(last == SHARE_SLOTS || s->virtual_ns[i] < s->virtual_ns[last]))
+			last = i;
+	return last;
+}
+
+/* Who has the turn keeps it until it is ahead by one. */
+static uint32_t take_turn(const struct policy_view *v, struct policy_state *s)
+{
+	const uint32_t behind = furthest_behind(v, s), now = s->turn - 1;
+	const bool keeps = s->turn && behind != SHARE_SLOTS && v->program[now].here &&
+			   v->program[now].inside &&
+			   s->virtual_ns[now] <= s->virtual_ns[behind] + TURN_NS;
+	s->turn = behind == SHARE_SLOTS ? 0 : keeps ? s->turn : behind + 1;
+	return s->turn - 1;
+}
+
 static void fair(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
 	const double least = account(v, s);
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (v->program[i].here && s->virtual_ns[i] < least - 50.0 * TURN_NS)
+			s->virtual_ns[i] = least;
+	const uint32_t turn = take_turn(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
 		if (!q->here)
 			continue;
-		if (s->virtual_ns[i] < least - 50.0 * TURN_NS)
-			s->virtual_ns[i] = least;
-		const bool ahead = s->virtual_ns[i] > least + TURN_NS;
-		grants[i] = plain(q, ahead ? MODE_HOLD : MODE_BUDGET, TURN_NS);
+		/* Together where they can be, as long as they are about even; else one by one. */
+		const bool waits =
+			v->mps ? s->virtual_ns[i] > least + TURN_NS : q->inside && i != turn;
+		grants[i] = plain(q, waits ? MODE_HOLD : MODE_BUDGET, TURN_NS);
 	}
 	*ret_again_ns = v->now_ns + MS;
 }

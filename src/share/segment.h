@@ -193,15 +193,6 @@ static inline bool share_any(const uint64_t bits[SHARE_WORDS])
 	return all;
 }
 
-/* How many are set. */
-static inline uint32_t share_count_bits(const uint64_t bits[SHARE_WORDS])
-{
-	uint32_t all = 0;
-	for (uint32_t i = 0; i < SHARE_WORDS; i++)
-		all += (uint32_t)__builtin_popcountll(__atomic_load_n(&bits[i], __ATOMIC_RELAXED));
-	return all;
-}
-
 /* ---- durations ---- */
 
 /* Four buckets an octave: bucket i holds [share_bucket_ns(i), share_bucket_ns(i + 1)). */

@@ -118,22 +118,46 @@ static void put(struct marks *m, struct share_slot *slot)
 	m->next = (struct mark){ .teaches = true };
 }
 
-static bool none_active(const struct share_device *d)
+/* Best effort in flight: what it has published.  While it is held it has none. */
+static bool is_idle(const struct share_slot *s)
 {
-	return !share_any(d->active);
+	return __atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED);
 }
 
-static void begin(struct marks *m, const struct share_device *others)
+static bool none_active(const struct others *o)
+{
+	const struct share_device *d = o->device;
+	if (share_any(d->active))
+		return false;
+	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
+		uint64_t bits = __atomic_load_n(&d->members[i], __ATOMIC_RELAXED) &
+				~__atomic_load_n(&d->present[i], __ATOMIC_RELAXED);
+		for (; bits; bits &= bits - 1) {
+			const uint32_t slot = i * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (slot != o->index && !is_idle(&o->file->slots[slot]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static uint64_t requests_of(const struct others *o)
+{
+	return __atomic_load_n(&o->device->requests, __ATOMIC_RELAXED);
+}
+
+static void begin(struct marks *m, const struct others *others)
 {
 	struct mark *n = &m->next;
 	n->teaches = true;
 	n->first_ns = clock_monotonic();
-	n->requests = __atomic_load_n(&others->requests, __ATOMIC_RELAXED);
+	n->requests = requests_of(others);
 	n->first_alone = none_active(others);
 	n->first_idle = m->head == m->tail;
 }
 
-static void collect(struct marks *m, const struct share_device *others, const struct gated *g)
+static void collect(struct marks *m, const struct others *others, const struct gated *g)
 {
 	struct mark *n = &m->next;
 	if (!n->launches)
@@ -150,7 +174,7 @@ static void collect(struct marks *m, const struct share_device *others, const st
 		n->cost[n->kinds++] = g->cost;
 }
 
-void marks_add(struct marks *m, struct share_slot *slot, const struct share_device *others,
+void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
 	const struct gated *g, uint64_t quantum_ns)
 {
 	if (!try_lock(m)) {
@@ -227,17 +251,15 @@ static uint64_t begun(const struct marks *m, const struct mark *k)
 }
 
 /* Whether nobody else had the device since then. */
-static bool was_alone(
-	const struct marks *m, const struct mark *k, const struct share_device *others)
+static bool was_alone(const struct marks *m, const struct mark *k, const struct others *others)
 {
 	const bool chained = m->came_ns >= k->first_ns;
 	return none_active(others) && (chained ? m->came_alone : k->first_alone) &&
-	       others->requests == (chained ? m->requests : k->requests) &&
-	       share_count_bits(others->members) - share_count_bits(others->present) == 1;
+	       requests_of(others) == (chained ? m->requests : k->requests);
 }
 
 /* The oldest has come.  Sharp: it had not a moment before. */
-static void came(struct marks *m, struct share_slot *slot, const struct share_device *others)
+static void came(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	const struct mark *k = &m->ring[m->tail % MARKS];
 	const uint64_t now = clock_monotonic(), since = begun(m, k);
@@ -252,13 +274,13 @@ static void came(struct marks *m, struct share_slot *slot, const struct share_de
 	m->came_ns = sharp ? now : 0;
 	m->came_stream = k->stream;
 	m->came_alone = none_active(others);
-	m->requests = __atomic_load_n(&others->requests, __ATOMIC_RELAXED);
+	m->requests = requests_of(others);
 	retire(m, k);
 	m->tail++;
 	__atomic_store_n(&m->ends_ns, now + m->submitted_ns - m->retired_ns, __ATOMIC_RELAXED);
 }
 
-void marks_ask(struct marks *m, struct share_slot *slot, const struct share_device *others)
+void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others)
 {
 	if (!hook_real[FN_cuEventQuery] || !try_lock(m))
 		return;

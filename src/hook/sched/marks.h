@@ -31,6 +31,13 @@ struct mark {
 	struct cost *cost[MARK_COSTS];
 };
 
+/* Who else may have the device. */
+struct others {
+	const struct share_file *file;
+	const struct share_device *device;
+	uint32_t index; /* of this program's own slot */
+};
+
 struct marks {
 	uint64_t lock;       /* 0, or since when: ticks */
 	const void *context; /* that the events are of */
@@ -59,7 +66,7 @@ static inline uint64_t marks_capped(const struct marks *m)
 
 /* A launch that has succeeded; records a mark when `quantum_ns` are together.  Counts what could
  * not be marked. */
-void marks_add(struct marks *m, struct share_slot *slot, const struct share_device *others,
+void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
 	const struct gated *g, uint64_t quantum_ns);
 
 /* A mark behind what has none, so that it can be waited for and what comes next is measured by
@@ -70,7 +77,7 @@ void marks_cut(struct marks *m, struct share_slot *slot);
 void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream);
 
 /* Asks after the oldest; learns.  others: who else is on the device. */
-void marks_ask(struct marks *m, struct share_slot *slot, const struct share_device *others);
+void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others);
 
 /* All is done. */
 void marks_retire_all(struct marks *m);

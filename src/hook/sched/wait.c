@@ -172,7 +172,7 @@ static bool wait_more(struct member *m, struct waiting *w)
 		return false;
 	if (!w->recorded)
 		w->recorded = wait_range_begins(m, w->reason, w->other);
-	if (w->reason == REASON_BUDGET && m->marks.head == m->marks.tail)
+	if (m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
 	pause_a_moment(!w->shut_in && is_long(m, w, now));
 	if (!w->shut_in)
@@ -214,7 +214,7 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 		w.uncapped = w.uncapped || verdict == RULE_CAP;
 		if (verdict == RULE_WAIT && (is_in_vain(m, &w) || !wait_more(m, &w)))
 			break;
-		marks_ask(&m->marks, m->slot, m->device);
+		marks_ask(&m->marks, m->slot, &(struct others){ m->file, m->device, m->index });
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 	}
 	if (w.recorded)
