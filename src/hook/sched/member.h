@@ -37,6 +37,12 @@ struct member *member_at(uint32_t i);
 
 bool member_is_latency(const struct member *m);
 
+/* Who else may have its device. */
+static inline struct others member_others(const struct member *m)
+{
+	return (struct others){ m->file, m->device, m->index };
+}
+
 /* Nobody shares from now on; `release`: the slots are this process's to give back. */
 void members_forget(bool release);
 

@@ -227,7 +227,8 @@ void sched_passed(const struct gated *g, int result)
 	if (m && g->cost) {
 		const int mode = exchange_mode(RELAXED);
 		const uint64_t half = m->slot->grant.budget_ns / 2;
-		marks_add(&m->marks, m->slot, &(struct others){ m->file, m->device, m->index }, g,
+		const struct others others = member_others(m);
+		marks_add(&m->marks, m->slot, &others, g,
 			half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);

@@ -153,7 +153,8 @@ static bool is_in_vain(struct member *m, const struct waiting *w)
 {
 	if (w->reason != REASON_BUDGET || m->marks.stuck != m->marks.tail + 1)
 		return false;
-	marks_ask(&m->marks, m->slot, m->device);
+	const struct others others = member_others(m);
+	marks_ask(&m->marks, m->slot, &others);
 	return m->marks.stuck == m->marks.tail + 1;
 }
 
@@ -214,7 +215,8 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 		w.uncapped = w.uncapped || verdict == RULE_CAP;
 		if (verdict == RULE_WAIT && (is_in_vain(m, &w) || !wait_more(m, &w)))
 			break;
-		marks_ask(&m->marks, m->slot, &(struct others){ m->file, m->device, m->index });
+		const struct others others = member_others(m);
+		marks_ask(&m->marks, m->slot, &others);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 	}
 	if (w.recorded)
