@@ -7,7 +7,7 @@
 #define SOON_NS      (5 * MS) /* until the next decision while somebody is to be kept away from */
 #define IDLE_NS      (50 * MS)
 #define WINDOW_NS    (100 * MS) /* over which shares are looked at */
-#define TURN_NS      (2 * MS)   /* of virtual time that one program may be ahead of another */
+#define TURN_NS      (5 * MS) /* that one program may be ahead of another; a switch costs a fiftieth */
 #define BUDGET_LEAST 40000u
 #define BUDGET_MOST  (2 * MS)
 #define TIGHTEST     0.1
@@ -129,6 +129,15 @@ static void strict(const struct policy_view *v, const struct policy_params *p,
 
 /* ---- fair ---- */
 
+/* Of device time since the last look.  Who has a turn has the device: that is measured, not
+ * predicted. */
+static double used(const struct policy_view *v, const struct policy_state *s, uint32_t i)
+{
+	if (v->mps)
+		return (double)(v->program[i].retired_ns - s->seen_ns[i]);
+	return s->turn == i + 1 && s->charged_ns ? (double)(v->now_ns - s->charged_ns) : 0;
+}
+
 /* Work by weight; who comes anew begins where the least is, or it would have everything for as long
  * as the others have run. */
 static double account(const struct policy_view *v, struct policy_state *s)
@@ -140,12 +149,12 @@ static double account(const struct policy_view *v, struct policy_state *s)
 			s->virtual_ns[i] = s->seen_ns[i] = 0;
 		if (!q->here)
 			continue;
-		const uint32_t weight = q->weight ? q->weight : 1;
-		s->virtual_ns[i] += (double)(q->retired_ns - s->seen_ns[i]) / weight;
+		s->virtual_ns[i] += used(v, s, i) / (q->weight ? q->weight : 1);
 		s->seen_ns[i] = q->retired_ns;
 		if (q->inside && (least < 0 || s->virtual_ns[i] < least) && s->virtual_ns[i] > 0)
 			least = s->virtual_ns[i];
 	}
+	s->charged_ns = v->now_ns;
 	return least < 0 ? 0 : least;
 }
 

@@ -49,8 +49,9 @@ struct policy_state {
 	uint64_t paid_until_ns[SHARE_SLOTS]; /* best effort goes on below its floor */
 	double virtual_ns[SHARE_SLOTS];      /* work by weight, for fair */
 	uint64_t seen_ns[SHARE_SLOTS];       /* retired_ns when virtual_ns was brought up to date */
-	uint32_t turn;    /* whose turn it is, of fair: a slot plus 1; 0: nobody's */
-	double tightness; /* of the control loop, 1: as params say; smaller: less waits */
+	uint32_t turn;       /* whose turn it is, of fair: a slot plus 1; 0: nobody's */
+	uint64_t charged_ns; /* when it was charged for it last */
+	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
 };
 
