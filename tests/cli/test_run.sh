@@ -65,9 +65,6 @@ expect 2 'give a process and its class' $sched set 1
 expect 2 'give a process and its class' $sched set 1 fast
 
 # A running program: its class changes, and it can be seen.
-hold=$scratch/hold
-mkfifo "$hold"
-"$build/bench/bench-load" --help >/dev/null 2>&1
 $run --class best-effort -- "$build/bench/bench-load" best-effort --work kernel --batch 4 --seconds 100 >be.txt 2>&1 &
 runner=$!
 tries=0
