@@ -165,6 +165,7 @@ static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 		return again;
 	const struct policy_params params = policy_params_of(&a->file->tuning);
 	policy_of(a->file)->decide(&a->view, &params, &a->state[device], a->grants, &again);
+	policy_check(&a->view, a->grants, again);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (a->view.program[i].here && is_of(a, i, device))
 			put(&a->file->slots[i].grant, &a->grants[i]);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/expect.h"
+
 #define MS           1000000u
 #define SOON_NS      (5 * MS) /* until the next decision while somebody is to be kept away from */
 #define IDLE_NS      (50 * MS)
@@ -290,7 +292,8 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
 	const uint32_t beside = v->mps ? room(v) : 0,
-		       left = beside && p->cap_sms ? p->cap_sms : beside;
+		       asked = p->cap_sms < v->sms ? p->cap_sms : v->sms;
+	const uint32_t left = beside && asked ? asked : beside;
 	strict(v, p, s, grants, ret_again_ns);
 	tune(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -327,4 +330,22 @@ const struct policy *policy_find(const char *name)
 		if (!strcmp(p->name, name))
 			return p;
 	return NULL;
+}
+
+void policy_check(const struct policy_view *v, const struct share_grant grants[SHARE_SLOTS],
+	uint64_t again_ns)
+{
+	expect(again_ns > v->now_ns, "a policy wants to be asked again later than now");
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct share_grant *g = &grants[i];
+		if (!v->program[i].here)
+			continue;
+		expect(g->mode <= MODE_HOLD, "a grant has a mode that there is");
+		expect(g->mode == MODE_OPEN || g->budget_ns, "who is regulated has a budget");
+		expect(g->cap_sms <= v->sms && g->cap_ahead_sms <= v->sms,
+			"caps are of SMs that the device has");
+		expect(!g->cap_sms == !g->cap_ahead_sms, "there are both caps or none");
+		expect(g->mode != MODE_CAP || g->cap_sms, "who is to be capped has a cap");
+		expect(!g->cap_sms || v->mps, "caps are for programs that run together");
+	}
 }

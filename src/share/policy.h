@@ -65,6 +65,10 @@ struct policy {
 };
 extern const struct policy policies[]; /* the last has no name */
 
+/* What each answer has to be; of the programs that are there. */
+void policy_check(const struct policy_view *v, const struct share_grant grants[SHARE_SLOTS],
+	uint64_t again_ns);
+
 /* NULL when there is none of that name. */
 const struct policy *policy_find(const char *name);
 

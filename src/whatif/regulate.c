@@ -67,6 +67,7 @@ void world_decide(struct world *w)
 	for (size_t i = 0; i < w->count; i++)
 		w->view.program[i] = seen(w, &w->hosts[i]);
 	w->r->policy->decide(&w->view, &w->r->params, &w->policy, w->grants, &again);
+	policy_check(&w->view, w->grants, again);
 	for (size_t i = 0; i < w->count; i++)
 		w->hosts[i].grant = w->grants[i];
 	w->policy_ns = again > w->now + DECIDE_NS ? again : w->now + DECIDE_NS;

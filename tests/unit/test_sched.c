@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/expect.h"
 #include "share/arrival.h"
 #include "share/policy.h"
 #include "share/rule.h"
@@ -474,6 +475,8 @@ static uint64_t decide(const char *name)
 	uint64_t again = 0;
 	const uint64_t before = view.now_ns;
 	policy_find(name)->decide(&view, &policy_params_default, &remembered, grants, &again);
+	policy_check(&view, grants, again);
+	assert_int_equal(expect_report().count, 0);
 	assert_true(again > before);
 	return again;
 }
