@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/device_choice.h"
 #include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
 #include "share/arbiter.h"
@@ -89,25 +90,17 @@ static void json_times(struct json *j, const char *key, const uint32_t bucket[SH
 	json_end_object(j);
 }
 
-static void json_device(struct json *j, const struct share_device *d)
-{
-	char uuid[48] = "GPU-";
-	size_t at = 4;
-	for (size_t i = 0; i < 16; i++)
-		at += (size_t)snprintf(uuid + at, sizeof uuid - at, "%s%02x",
-			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", d->who.uuid[i]);
-	json_str(j, "device", uuid);
-}
-
 static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 {
+	char device[DEVICE_NAME];
 	const struct share_slot *s = &f->slots[i];
 	const struct share_counts *c = &s->counts;
 	const struct share_slot *other = waits_for(f, i);
 	json_begin_object(j, NULL);
 	json_u64(j, "pid", s->who.pid);
 	json_strn(j, "program", s->who.name, strnlen(s->who.name, SHARE_NAME));
-	json_device(j, &f->devices[s->who.device % SHARE_DEVICES]);
+	device_name(f->devices[s->who.device % SHARE_DEVICES].who.uuid, device);
+	json_str(j, "device", device);
 	json_str(j, "class", CLASS_NAME(s));
 	json_str(j, "mode", MODE_NAME(s));
 	json_u64(j, "weight", s->who.weight);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/bounded.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
 
@@ -93,14 +94,21 @@ static int set_visible(const char *value)
 		       : 0;
 }
 
+void device_name(const unsigned char uuid[16], char ret[DEVICE_NAME])
+{
+	struct bounded to = { .to = ret, .size = DEVICE_NAME };
+	bounded_put(&to, "GPU-");
+	for (size_t i = 0; i < 16; i++)
+		bounded_printf(
+			&to, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	bounded_end(&to);
+}
+
 static int set_device(const struct device *d)
 {
-	char text[48] = "GPU-";
-	size_t at = 4;
-	for (size_t i = 0; i < 16; i++)
-		at += (size_t)snprintf(text + at, sizeof text - at, "%s%02x",
-			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", d->uuid[i]);
-	return set_visible(text);
+	char name[DEVICE_NAME];
+	device_name(d->uuid, name);
+	return set_visible(name);
 }
 
 int device_choose(const struct sharing *s, const char *device, bool sim)

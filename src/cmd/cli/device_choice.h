@@ -13,6 +13,10 @@
  */
 int device_choose(const struct sharing *s, const char *device, bool sim);
 
+/* "GPU-77656972-2073-...", as nvidia-smi and CUDA_VISIBLE_DEVICES have it. */
+#define DEVICE_NAME 48
+void device_name(const unsigned char uuid[16], char ret[DEVICE_NAME]);
+
 /* How many SMs the first GPU has; 0: it can't be told. */
 unsigned device_sms(void);
 
