@@ -31,12 +31,14 @@ struct waiting {
 
 /* ---- what is seen ---- */
 
-/* Of a request that began longer ago than anybody waits, nothing is known any more. */
+/* Of a request that began longer ago than anybody waits, nothing is known any more.  One may have
+ * begun since the clock was read. */
 static bool believed(const struct member *m, uint32_t i, uint64_t now)
 {
 	const struct share_slot *s = &m->file->slots[i];
 	const uint64_t begun = __atomic_load_n(&s->work.begun_ns, __ATOMIC_ACQUIRE);
-	return i != m->index && now - begun < m->max_wait_ns;
+	const uint64_t apart = now > begun ? now - begun : begun - now;
+	return i != m->index && apart < m->max_wait_ns;
 }
 
 static uint64_t end_of(const struct share_slot *s)
