@@ -4,12 +4,15 @@
  *
  *	StringIds  id, value             every name; columns that end in Id refer to it
  *	meta       name, value           what the trace's header says
- *	processes  pid, parent, executable, arguments
- *	threads    pid, tid, name
+ *	processes  pid, parent, executable, arguments, globalPid, name
+ *	threads    pid, tid, name, nameId
+ *	devices    pid, deviceId, name, memory, multiprocessors, computeMajor, computeMinor, uuid
  *	calls      id, start, end, pid, tid, nameId, apiId, classId, returnValue, captured,
- *	           arguments, correlationId
+ *	           arguments, correlationId, outerId, outerCorrelationId
  *	                                 every call, arguments as text; the number of its
- *	                                 GPU activities, where it asked for some
+ *	                                 GPU activities, where it asked for some; the call of
+ *	                                 the runtime that made it; of one that nobody made,
+ *	                                 the number that it or one of those has
  *	kernels    callId, start, end, pid, tid, demangledName, mangledName, gridX … blockZ,
  *	           dynamicSharedMemory, stream, captured
  *	           launches by driver calls that succeeded; start and end are the host's
@@ -17,10 +20,13 @@
  *	copies     callId, start, end, pid, direction (or 'set'), bytes
  *	work       start, end, pid, correlationId, kind, nameId, deviceId, contextId, streamId,
  *	           gridX … blockZ, registersPerThread, staticSharedMemory,
- *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId, externalId
+ *	           dynamicSharedMemory, bytes, direction, graphId, graphNodeId, externalId,
+ *	           what, fromKind, toKind
  *	           what ran on devices and when; (pid, correlationId) is the call's
+ *	kernel_names nameId, shortName, mangledName
+ *	           of kernels that ran: all three are of StringIds
  *	ranges     id, parentId, start, end, pid, tid, kind, nameId, arguments, externalId,
- *	           sequenceNumber, repeated
+ *	           sequenceNumber, repeated, scopeId
  *	           operators, annotations, NVTX and the rest that lies around calls; parentId
  *	           is the innermost range around, of those kinds that nest; repeated where one
  *	           around has the same name and kind, so that sums count its time once
@@ -33,8 +39,11 @@
  *	kernel_times   a row a kernel that ran: when on the device, which call launched it and
  *	               when, for which operator
  *	operators      a row a name of ranges: how many, the host's time, the device's
+ *
+ * The tables that Nsight Systems writes are views of these: sqlite_nsight.c.
  */
 #include "export/export.h"
+#include "export/export_sqlite.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,21 +58,6 @@
 
 #include "base/banned.h"
 
-enum table {
-	STRINGS,
-	META,
-	PROCESSES,
-	THREADS,
-	CALLS,
-	KERNELS,
-	MEMORY,
-	COPIES,
-	WORK,
-	RANGES,
-	CALL_RANGES,
-	TABLES
-};
-
 static const struct {
 	const char *create;
 	const char *insert;
@@ -73,17 +67,23 @@ static const struct {
 	[META] = { "CREATE TABLE meta (name TEXT PRIMARY KEY, value)",
 		"INSERT INTO meta VALUES (?,?)" },
 	[PROCESSES] = { "CREATE TABLE processes (pid INTEGER, parent INTEGER, executable TEXT, "
-			"arguments TEXT)",
-		"INSERT INTO processes VALUES (?,?,?,?)" },
-	[THREADS] = { "CREATE TABLE threads (pid INTEGER, tid INTEGER, name TEXT)",
-		"INSERT INTO threads VALUES (?,?,?)" },
+			"arguments TEXT, globalPid INTEGER, name TEXT)",
+		"INSERT INTO processes VALUES (?1,?2,?3,?4,?1 * 16777216,?5)" },
+	[THREADS] = { "CREATE TABLE threads (pid INTEGER, tid INTEGER, name TEXT, "
+		      "nameId INTEGER REFERENCES StringIds)",
+		"INSERT INTO threads VALUES (?,?,?,?)" },
+	[DEVICES] = { "CREATE TABLE devices (pid INTEGER, deviceId INTEGER, name TEXT, "
+		      "memory INTEGER, multiprocessors INTEGER, computeMajor INTEGER, "
+		      "computeMinor INTEGER, uuid TEXT)",
+		"INSERT INTO devices VALUES (?,?,?,?,?,?,?,?)" },
 	[CALLS] = { "CREATE TABLE calls (id INTEGER PRIMARY KEY, start INTEGER NOT NULL, "
 		    "end INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL, "
 		    "nameId INTEGER NOT NULL REFERENCES StringIds, apiId INTEGER NOT NULL "
 		    "REFERENCES StringIds, classId INTEGER NOT NULL REFERENCES StringIds, "
 		    "returnValue INTEGER NOT NULL, captured INTEGER NOT NULL, arguments TEXT, "
-		    "correlationId INTEGER)",
-		"INSERT INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)" },
+		    "correlationId INTEGER, outerId INTEGER REFERENCES calls, "
+		    "outerCorrelationId INTEGER)",
+		"INSERT INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
 	[KERNELS] = { "CREATE TABLE kernels (callId INTEGER NOT NULL REFERENCES calls, "
 		      "start INTEGER NOT NULL, end INTEGER NOT NULL, pid INTEGER NOT NULL, "
 		      "tid INTEGER NOT NULL, demangledName INTEGER REFERENCES StringIds, "
@@ -105,26 +105,31 @@ static const struct {
 		   "gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, "
 		   "blockZ INTEGER, registersPerThread INTEGER, staticSharedMemory INTEGER, "
 		   "dynamicSharedMemory INTEGER, bytes INTEGER, direction TEXT, graphId INTEGER, "
-		   "graphNodeId INTEGER, externalId INTEGER)",
-		"INSERT INTO work VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
+		   "graphNodeId INTEGER, externalId INTEGER, what INTEGER, fromKind INTEGER, "
+		   "toKind INTEGER)",
+		"INSERT INTO work VALUES "
+		"(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" },
 	[RANGES] = { "CREATE TABLE ranges (id INTEGER PRIMARY KEY, parentId INTEGER "
 		     "REFERENCES ranges, start INTEGER NOT NULL, end INTEGER NOT NULL, "
 		     "pid INTEGER NOT NULL, tid INTEGER NOT NULL, kind TEXT, "
 		     "nameId INTEGER REFERENCES StringIds, arguments TEXT, externalId INTEGER, "
-		     "sequenceNumber INTEGER, repeated INTEGER NOT NULL)",
-		"INSERT INTO ranges VALUES (?,NULL,?,?,?,?,?,?,?,?,?,0)" },
+		     "sequenceNumber INTEGER, repeated INTEGER NOT NULL, "
+		     "scopeId INTEGER REFERENCES StringIds)",
+		"INSERT INTO ranges VALUES (?,NULL,?,?,?,?,?,?,?,?,?,0,?)" },
 	[CALL_RANGES] = { "CREATE TABLE call_ranges (callId INTEGER PRIMARY KEY REFERENCES calls, "
 			  "rangeId INTEGER NOT NULL REFERENCES ranges)",
 		"INSERT INTO call_ranges VALUES (?,?)" },
+	[KERNEL_NAMES] = { "CREATE TABLE kernel_names (nameId INTEGER PRIMARY KEY "
+			   "REFERENCES StringIds, shortName INTEGER NOT NULL REFERENCES StringIds, "
+			   "mangledName INTEGER REFERENCES StringIds)",
+		"INSERT INTO kernel_names VALUES (?,?,?)" },
 };
-
-#define NESTING "('operator','annotation','nvtx')" /* range_nests() */
 
 /* Once all rows are there.  An activity whose call is not known may name its range itself. */
 static const char views[] =
-	"CREATE INDEX calls_by_correlation ON calls (pid, correlationId) "
+	"CREATE INDEX calls_by_correlation ON calls (correlationId, pid) "
 	"WHERE correlationId IS NOT NULL;"
-	"CREATE INDEX work_by_correlation ON work (pid, correlationId);"
+	"CREATE INDEX work_by_correlation ON work (correlationId, pid);"
 	"CREATE INDEX ranges_by_external ON ranges (pid, externalId) "
 	"WHERE externalId IS NOT NULL;"
 	"CREATE VIEW activities AS "
@@ -158,15 +163,7 @@ static const char views[] =
 	"FROM host h LEFT JOIN device d ON d.name = h.name AND d.kind = h.kind "
 	"ORDER BY deviceSelf DESC;";
 
-struct database {
-	sqlite3 *db;
-	sqlite3_stmt *insert[TABLES];
-	struct map strings; /* by kind and number: StringIds.id */
-	uint32_t string_count;
-	uint64_t calls, ranges;
-};
-
-static int complain(struct export *x, int rc)
+int db_complain(struct export *x, int rc)
 {
 	struct database *d = x->state;
 	return error_set(x->err, -EIO, "SQLite: %s",
@@ -177,23 +174,18 @@ static int run(struct export *x, const char *sql)
 {
 	struct database *d = x->state;
 	const int rc = sqlite3_exec(d->db, sql, NULL, NULL, NULL);
-	return rc ? complain(x, rc) : 0;
+	return rc ? db_complain(x, rc) : 0;
 }
 
 /* ---- rows ---- */
 
-struct row {
-	sqlite3_stmt *s;
-	int column;
-};
-
-static struct row row_of(struct export *x, enum table table)
+struct row db_row(struct export *x, enum table table)
 {
 	struct database *d = x->state;
 	return (struct row){ .s = d->insert[table] };
 }
 
-static void put_int(struct row *r, uint64_t value)
+void db_put_int(struct row *r, uint64_t value)
 {
 	sqlite3_bind_int64(r->s, ++r->column, (sqlite3_int64)value);
 }
@@ -206,29 +198,57 @@ static void put_null(struct row *r)
 static void put_known(struct row *r, bool known, uint64_t value)
 {
 	if (known)
-		put_int(r, value);
+		db_put_int(r, value);
 	else
 		put_null(r);
 }
 
-/* The text must live until put_row(). */
+/* The text must live until db_put_row(). */
 static void put_text(struct row *r, const char *text)
 {
 	sqlite3_bind_text(r->s, ++r->column, text, -1, SQLITE_STATIC);
 }
 
-static int put_row(struct export *x, struct row *r)
+int db_put_row(struct export *x, struct row *r)
 {
 	expect(r->column == sqlite3_bind_parameter_count(r->s),
 		"a row has a value for each column");
 	const int rc = sqlite3_step(r->s);
 	sqlite3_reset(r->s);
-	return rc == SQLITE_DONE ? 0 : complain(x, rc);
+	return rc == SQLITE_DONE ? 0 : db_complain(x, rc);
+}
+
+int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count)
+{
+	struct row row = { .s = s };
+	for (int i = 0; i < count; i++)
+		db_put_int(&row, values[i]);
+	return db_put_row(x, &row);
 }
 
 /* ---- strings ---- */
 
 enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
+
+/* Each text stands there once. */
+static int text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id)
+{
+	struct database *d = x->state;
+	uint32_t *id = map_get(&d->texts, map_text_key(text, bytes, 0));
+	if (!id)
+		return -ENOMEM;
+	if (*id == MAP_NONE) {
+		*id = ++d->string_count;
+		struct row r = db_row(x, STRINGS);
+		db_put_int(&r, *id);
+		sqlite3_bind_text(r.s, ++r.column, text, (int)bytes, SQLITE_STATIC);
+		const int e = db_put_row(x, &r);
+		if (e)
+			return e;
+	}
+	*ret_id = *id;
+	return 0;
+}
 
 static int string_id(struct export *x, enum string_kind kind, uint64_t number, const char *text,
 	uint32_t *ret_id)
@@ -238,11 +258,7 @@ static int string_id(struct export *x, enum string_kind kind, uint64_t number, c
 	if (!id)
 		return -ENOMEM;
 	if (*id == MAP_NONE) {
-		*id = ++d->string_count;
-		struct row r = row_of(x, STRINGS);
-		put_int(&r, *id);
-		put_text(&r, text);
-		const int e = put_row(x, &r);
+		const int e = text_id(x, text, strlen(text), id);
 		if (e)
 			return e;
 	}
@@ -260,25 +276,28 @@ static int create(struct export *x)
 	for (int t = 0; t < TABLES && !e; t++) {
 		e = run(x, tables[t].create);
 		if (!e && sqlite3_prepare_v2(d->db, tables[t].insert, -1, &d->insert[t], NULL))
-			e = complain(x, SQLITE_ERROR);
+			e = db_complain(x, SQLITE_ERROR);
 	}
+	for (int i = 0; i < STATEMENTS && !e; i++)
+		if (sqlite3_prepare_v2(d->db, db_statements[i], -1, &d->statement[i], NULL))
+			e = db_complain(x, SQLITE_ERROR);
 	return e;
 }
 
 static int put_meta_text(struct export *x, const char *name, const char *value)
 {
-	struct row r = row_of(x, META);
+	struct row r = db_row(x, META);
 	put_text(&r, name);
 	put_text(&r, value);
-	return put_row(x, &r);
+	return db_put_row(x, &r);
 }
 
 static int put_meta_int(struct export *x, const char *name, uint64_t value)
 {
-	struct row r = row_of(x, META);
+	struct row r = db_row(x, META);
 	put_text(&r, name);
-	put_int(&r, value);
-	return put_row(x, &r);
+	db_put_int(&r, value);
+	return db_put_row(x, &r);
 }
 
 static int put_meta(struct export *x)
@@ -301,12 +320,47 @@ static int put_processes(struct export *x)
 	int e = 0;
 	for (size_t i = 0; i < x->meta->processes.n && !e; i++) {
 		const struct meta_process *m = &x->meta->processes.v[i];
-		struct row r = row_of(x, PROCESSES);
-		put_int(&r, x->trace->processes.v[i].pid);
-		put_int(&r, m->parent);
+		struct row r = db_row(x, PROCESSES);
+		db_put_int(&r, x->trace->processes.v[i].pid);
+		db_put_int(&r, m->parent);
 		put_text(&r, m->executable);
 		put_text(&r, m->arguments);
-		e = put_row(x, &r);
+		const char *slash = strrchr(m->executable, '/');
+		put_text(&r, slash ? slash + 1 : m->executable);
+		e = db_put_row(x, &r);
+	}
+	return e;
+}
+
+/* As NVIDIA's tools write it. */
+static const char *uuid_text(const uint8_t uuid[16], char to[40])
+{
+	size_t at = 0;
+	unsigned any = 0;
+	for (int i = 0; i < 16; i++) {
+		any |= uuid[i];
+		at += (size_t)snprintf(to + at, 40 - at, "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	}
+	return any ? to : NULL;
+}
+
+static int put_devices(struct export *x)
+{
+	int e = 0;
+	for (size_t i = 0; i < x->meta->devices.n && !e; i++) {
+		const struct meta_device *m = &x->meta->devices.v[i];
+		char uuid[40];
+		struct row r = db_row(x, DEVICES);
+		db_put_int(&r, x->trace->processes.v[m->process].pid);
+		db_put_int(&r, m->device);
+		put_text(&r, x->meta->names.v[m->name].text);
+		put_known(&r, m->memory_bytes != 0, m->memory_bytes);
+		put_known(&r, m->multiprocessors != 0, m->multiprocessors);
+		put_known(&r, m->capability != 0, m->capability >> 16);
+		put_known(&r, m->capability != 0, m->capability & 0xffff);
+		put_text(&r, uuid_text(m->uuid, uuid));
+		e = db_put_row(x, &r);
 	}
 	return e;
 }
@@ -318,31 +372,39 @@ static int begin(struct export *x)
 		return -ENOMEM;
 	const int rc = sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE, NULL);
 	if (rc)
-		return complain(x, rc);
+		return db_complain(x, rc);
 	int e = create(x);
 	if (!e)
 		e = put_meta(x);
-	return e ? e : put_processes(x);
+	if (!e)
+		e = put_processes(x);
+	return e ? e : put_devices(x);
 }
 
 static int thread(struct export *x, const struct chunk_ref *c)
 {
-	struct row r = row_of(x, THREADS);
-	put_int(&r, c->head.pid);
-	put_int(&r, c->head.tid);
+	uint32_t name = 0;
+	const int e =
+		*c->head.thread ? text_id(x, c->head.thread, strlen(c->head.thread), &name) : 0;
+	if (e)
+		return e;
+	struct row r = db_row(x, THREADS);
+	db_put_int(&r, c->head.pid);
+	db_put_int(&r, c->head.tid);
 	put_text(&r, c->head.thread);
-	return put_row(x, &r);
+	put_known(&r, name != 0, name);
+	return db_put_row(x, &r);
 }
 
 /* ---- calls ---- */
 
-static uint64_t since(const struct export *x, uint64_t ns)
+uint64_t db_since(const struct export *x, uint64_t ns)
 {
 	const uint64_t start = x->trace->header.start.mono_ns;
 	return ns > start ? ns - start : 0;
 }
 
-static int put_call(struct export *x, const struct export_call *c, uint64_t id)
+static int put_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t outer)
 {
 	char line[8192];
 	uint32_t name, api, class;
@@ -356,15 +418,17 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id)
 	if (e)
 		return e;
 	decode_record(x->decoder, r, line, sizeof line);
-	const uint64_t values[] = { id, since(x, c->begin_ns), since(x, c->end_ns),
+	const uint64_t values[] = { id, db_since(x, c->begin_ns), db_since(x, c->end_ns),
 		c->chunk->head.pid, c->chunk->head.tid, name, api, class, r->result,
 		(r->flags & RECORD_CAPTURED) != 0 };
-	struct row row = row_of(x, CALLS);
+	struct row row = db_row(x, CALLS);
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-		put_int(&row, values[i]);
+		db_put_int(&row, values[i]);
 	put_text(&row, line);
 	put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);
-	return put_row(x, &row);
+	put_known(&row, outer != 0, outer);
+	put_known(&row, c->link && !outer, c->link ? c->link->correlation : 0);
+	return db_put_row(x, &row);
 }
 
 static int put_kernel_names(struct export *x, const struct export_call *c, struct row *row)
@@ -380,69 +444,74 @@ static int put_kernel_names(struct export *x, const struct export_call *c, struc
 		e = string_id(x, OF_MANGLED, c->kernel, x->meta->names.v[c->kernel].text, &mangled);
 	if (e)
 		return e;
-	put_int(row, name);
-	put_int(row, mangled);
+	db_put_int(row, name);
+	db_put_int(row, mangled);
 	return 0;
 }
 
 static int put_kernel(struct export *x, const struct export_call *c, uint64_t id)
 {
-	struct row row = row_of(x, KERNELS);
-	put_int(&row, id);
-	put_int(&row, since(x, c->begin_ns));
-	put_int(&row, since(x, c->end_ns));
-	put_int(&row, c->chunk->head.pid);
-	put_int(&row, c->chunk->head.tid);
+	struct row row = db_row(x, KERNELS);
+	db_put_int(&row, id);
+	db_put_int(&row, db_since(x, c->begin_ns));
+	db_put_int(&row, db_since(x, c->end_ns));
+	db_put_int(&row, c->chunk->head.pid);
+	db_put_int(&row, c->chunk->head.tid);
 	const int e = put_kernel_names(x, c, &row);
 	if (e)
 		return e;
 	for (int i = 0; i < 6; i++)
-		put_int(&row, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
-	put_int(&row, c->record->aux);
-	put_int(&row, c->record->arg[LAUNCH_STREAM]);
-	put_int(&row, (c->record->flags & RECORD_CAPTURED) != 0);
-	return put_row(x, &row);
+		db_put_int(&row, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
+	db_put_int(&row, c->record->aux);
+	db_put_int(&row, c->record->arg[LAUNCH_STREAM]);
+	db_put_int(&row, (c->record->flags & RECORD_CAPTURED) != 0);
+	return db_put_row(x, &row);
 }
 
 static int put_memory(struct export *x, const struct export_call *c, uint64_t id)
 {
 	uint64_t address, bytes;
-	struct row row = row_of(x, MEMORY);
-	put_int(&row, id);
-	put_int(&row, since(x, c->begin_ns));
-	put_int(&row, c->chunk->head.pid);
+	struct row row = db_row(x, MEMORY);
+	db_put_int(&row, id);
+	db_put_int(&row, db_since(x, c->begin_ns));
+	db_put_int(&row, c->chunk->head.pid);
 	put_text(&row, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
 	put_text(&row, c->fn->memory);
 	if (schema_call_pointer(c->fn, c->record, &address))
-		put_int(&row, address);
+		db_put_int(&row, address);
 	else
 		put_null(&row);
 	if (schema_call_bytes(c->fn, c->record, &bytes))
-		put_int(&row, bytes);
+		db_put_int(&row, bytes);
 	else
 		put_null(&row);
-	return put_row(x, &row);
+	return db_put_row(x, &row);
 }
 
 static int put_copy(struct export *x, const struct export_call *c, uint64_t id)
 {
 	uint64_t bytes = 0;
-	struct row row = row_of(x, COPIES);
+	struct row row = db_row(x, COPIES);
 	schema_call_bytes(c->fn, c->record, &bytes);
-	put_int(&row, id);
-	put_int(&row, since(x, c->begin_ns));
-	put_int(&row, since(x, c->end_ns));
-	put_int(&row, c->chunk->head.pid);
+	db_put_int(&row, id);
+	db_put_int(&row, db_since(x, c->begin_ns));
+	db_put_int(&row, db_since(x, c->end_ns));
+	db_put_int(&row, c->chunk->head.pid);
 	put_text(&row, c->fn->kind == CALL_SET ? "set" : c->fn->memory);
-	put_int(&row, bytes);
-	return put_row(x, &row);
+	db_put_int(&row, bytes);
+	return db_put_row(x, &row);
 }
 
 static int call(struct export *x, const struct export_call *c)
 {
 	struct database *d = x->state;
 	const uint64_t id = ++d->calls;
-	const int e = put_call(x, c, id);
+	uint64_t outer;
+	int e = db_place_call(x, c, id, &outer);
+	if (!e)
+		e = put_call(x, c, id, outer);
+	if (!e)
+		e = db_inherit(x, c, outer);
 	if (e || c->record->result || !c->fn || c->fn->api == API_RUNTIME)
 		return e;
 	switch (c->fn->kind) {
@@ -479,18 +548,52 @@ static void put_shape(struct row *r, const struct gpu_activity *w)
 	put_known(r, w->valid & GPU_HAS_SHARED, w->shared_dynamic);
 }
 
+/* A name that was written by people and not by a compiler has no mangled form that is known. */
+static bool is_symbol(const char *name)
+{
+	return !strpbrk(name, " <(");
+}
+
+/* The short and the mangled form of a kernel's name, once. */
+static int put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
+{
+	struct database *d = x->state;
+	uint32_t *known = map_get(&d->named, MAP_KEY(id)), short_id, mangled_id = 0;
+	size_t bytes;
+	if (!known)
+		return -ENOMEM;
+	if (*known != MAP_NONE)
+		return 0;
+	*known = id;
+	const char *text = nsight_short_name(export_string(x, name), &bytes);
+	int e = text_id(x, text, bytes, &short_id);
+	const uint32_t raw = meta_find_string(x->meta, x->process, name);
+	const char *mangled = raw == META_NONE ? "" : x->meta->names.v[raw].text;
+	if (!e && *mangled && is_symbol(mangled))
+		e = text_id(x, mangled, strlen(mangled), &mangled_id);
+	if (e)
+		return e;
+	struct row row = db_row(x, KERNEL_NAMES);
+	db_put_int(&row, id);
+	db_put_int(&row, short_id);
+	put_known(&row, mangled_id != 0, mangled_id);
+	return db_put_row(x, &row);
+}
+
 static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
 	uint32_t name;
 	const bool graph = w->valid & GPU_HAS_GRAPH;
-	const int e = name_id(x, OF_ACTIVITY, w->name, &name);
+	int e = name_id(x, OF_ACTIVITY, w->name, &name);
+	if (!e && name && w->kind == GPU_KERNEL)
+		e = put_kernel_forms(x, w->name, name);
 	if (e)
 		return e;
-	struct row row = row_of(x, WORK);
-	put_int(&row, since(x, w->start_ns));
-	put_int(&row, since(x, w->end_ns));
-	put_int(&row, c->head.pid);
+	struct row row = db_row(x, WORK);
+	db_put_int(&row, db_since(x, w->start_ns));
+	db_put_int(&row, db_since(x, w->end_ns));
+	db_put_int(&row, c->head.pid);
 	put_known(&row, w->valid & GPU_HAS_CORRELATION, w->correlation);
 	put_text(&row, activity_kind_name(w->kind));
 	put_known(&row, name != 0, name);
@@ -503,140 +606,57 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	put_known(&row, graph, w->graph);
 	put_known(&row, graph, w->graph_node);
 	put_known(&row, w->valid & GPU_HAS_EXTERNAL, w->external);
-	return put_row(x, &row);
+	put_known(&row, w->valid & GPU_HAS_WHAT, w->what);
+	put_known(&row, w->from != 0, w->from);
+	put_known(&row, w->to != 0, w->to);
+	return db_put_row(x, &row);
 }
 
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
 {
 	struct database *d = x->state;
-	uint32_t name;
-	const int e = name_id(x, OF_RANGE, g->name, &name);
+	uint32_t name, scope;
+	int e = name_id(x, OF_RANGE, g->name, &name);
+	if (!e)
+		e = name_id(x, OF_RANGE, g->scope, &scope);
 	if (e)
 		return e;
-	struct row row = row_of(x, RANGES);
-	put_int(&row, ++d->ranges);
-	put_int(&row, since(x, trace_ns(x->trace, g->ticks)));
-	put_int(&row, since(x, trace_ns(x->trace, range_end(g))));
-	put_int(&row, c->head.pid);
-	put_int(&row, g->tid);
+	struct row row = db_row(x, RANGES);
+	db_put_int(&row, ++d->ranges);
+	db_put_int(&row, db_since(x, trace_ns(x->trace, g->ticks)));
+	db_put_int(&row, db_since(x, trace_ns(x->trace, range_end(g))));
+	db_put_int(&row, c->head.pid);
+	db_put_int(&row, g->tid);
 	put_text(&row, range_kind_name(g->kind));
 	put_known(&row, name != 0, name);
 	put_text(&row, g->args ? export_string(x, g->args) : NULL);
 	put_known(&row, g->valid & RANGE_HAS_EXTERNAL, g->external);
 	put_known(&row, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
-	return put_row(x, &row);
+	put_known(&row, scope != 0, scope);
+	return db_put_row(x, &row);
 }
 
-/* ---- who is inside of whom ---- */
-
-/* Ranges that nest and calls that launched activities, each thread's in the order of time, callers
- * first. */
-static const char in_order[] =
-	"SELECT 0 AS what, id, pid, tid, start, end, nameId, unicode(kind) FROM ranges "
-	"WHERE kind IN " NESTING " UNION ALL "
-	"SELECT 1, id, pid, tid, start, end, NULL, NULL FROM calls WHERE correlationId IS NOT NULL "
-	"ORDER BY pid, tid, start, what, end DESC, id";
-
-struct open_range {
-	sqlite3_int64 id, pid, tid, end;
-	sqlite3_int64 name;
-	int kind; /* its first letter */
-};
-
-struct nesting {
-	ARRAY(struct open_range) open; /* the innermost is the last */
-	sqlite3_stmt *parent;          /* sets the parent of a range */
-};
-
-/* Leaves the ranges that have ended by then; the innermost that is left, or NULL. */
-static const struct open_range *innermost(
-	struct nesting *n, const struct open_range *at, sqlite3_int64 start)
+static int make_nsight(struct export *x)
 {
-	for (; n->open.n; n->open.n--) {
-		const struct open_range *top = &n->open.v[n->open.n - 1];
-		if (top->pid == at->pid && top->tid == at->tid && top->end > start)
-			return top;
-	}
-	return NULL;
-}
-
-#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
-
-static bool is_repeated(const struct nesting *n, const struct open_range *at)
-{
-	for (size_t i = 0; i < n->open.n && i < LOOK_UP_MOST; i++) {
-		const struct open_range *up = &n->open.v[n->open.n - 1 - i];
-		if (up->name == at->name && up->kind == at->kind)
-			return true;
-	}
-	return false;
-}
-
-static int set_parent(
-	struct export *x, struct nesting *n, const struct open_range *at, sqlite3_int64 parent)
-{
-	struct row row = { .s = n->parent };
-	put_int(&row, (uint64_t)parent);
-	put_int(&row, is_repeated(n, at));
-	put_int(&row, (uint64_t)at->id);
-	return put_row(x, &row);
-}
-
-static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
-{
-	const bool is_call = sqlite3_column_int(s, 0);
-	const struct open_range at = { .id = sqlite3_column_int64(s, 1),
-		.pid = sqlite3_column_int64(s, 2),
-		.tid = sqlite3_column_int64(s, 3),
-		.end = sqlite3_column_int64(s, 5),
-		.name = sqlite3_column_int64(s, 6),
-		.kind = sqlite3_column_int(s, 7) };
-	const struct open_range *around = innermost(n, &at, sqlite3_column_int64(s, 4));
-	int e = 0;
-	if (around && is_call) {
-		struct row row = row_of(x, CALL_RANGES);
-		put_int(&row, (uint64_t)at.id);
-		put_int(&row, (uint64_t)around->id);
-		return put_row(x, &row);
-	}
-	if (is_call)
-		return 0;
-	if (around)
-		e = set_parent(x, n, &at, around->id);
-	expect(!n->open.n || (around && around->tid == at.tid && around->pid == at.pid),
-		"the ranges that are open are of one thread");
-	struct open_range *to = array_push(&n->open);
-	if (!to)
-		return -ENOMEM;
-	*to = at;
-	return e;
-}
-
-static int nest(struct export *x)
-{
-	static const char set[] = "UPDATE ranges SET parentId = ?, repeated = ? WHERE id = ?";
-	struct database *d = x->state;
-	struct nesting n = { 0 };
-	sqlite3_stmt *s = NULL;
-	int e = 0, rc;
-	if (!d->ranges)
-		return 0;
-	if (sqlite3_prepare_v2(d->db, in_order, -1, &s, NULL) ||
-		sqlite3_prepare_v2(d->db, set, -1, &n.parent, NULL))
-		e = complain(x, SQLITE_ERROR);
-	while (!e && (rc = sqlite3_step(s)) != SQLITE_DONE)
-		e = rc == SQLITE_ROW ? place(x, &n, s) : complain(x, rc);
-	sqlite3_finalize(s);
-	sqlite3_finalize(n.parent);
-	array_free(&n.open);
+	uint32_t runtime, driver;
+	int e = text_id(x, "runtime", strlen("runtime"), &runtime);
+	if (!e)
+		e = text_id(x, "driver", strlen("driver"), &driver);
+	if (e)
+		return e;
+	char *sql = nsight_sql(runtime, driver);
+	e = sql ? run(x, sql) : -ENOMEM;
+	sqlite3_free(sql);
 	return e;
 }
 
 static int end(struct export *x)
 {
-	int e = nest(x);
+	int e = db_nest(x);
 	if (!e)
 		e = run(x, views);
+	if (!e)
+		e = make_nsight(x);
 	return e ? e : run(x, "COMMIT");
 }
 
@@ -647,8 +667,13 @@ static void cleanup(struct export *x)
 		return;
 	for (int t = 0; t < TABLES; t++)
 		sqlite3_finalize(d->insert[t]);
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(d->statement[i]);
 	sqlite3_close(d->db);
 	map_fini(&d->strings);
+	map_fini(&d->texts);
+	map_fini(&d->named);
+	array_free(&d->chunks);
 	free(d);
 }
 

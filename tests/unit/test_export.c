@@ -10,6 +10,7 @@
 
 #include "maker.h"
 #include "export/export.h"
+#include "export/export_sqlite.h"
 #include "export/protobuf.h"
 
 #define FILE_NAME "test_export.weir"
@@ -625,8 +626,90 @@ static void sqlite_answers_queries(void **state)
 	expect_text(db, "SELECT group_concat(name) FROM threads", "first,second");
 	expect_text(db, "SELECT arguments FROM processes", "prog a \"b\"");
 	expect_text(db, "SELECT start || '-' || end FROM calls WHERE id = 1", "1000000-1000900");
+	expect_text(db,
+		"SELECT group_concat(id || ' ' || COALESCE(outerId, '-'), ', ') FROM calls "
+		"WHERE id < 4",
+		"1 -, 2 1, 3 -");
 	expect_text(db, "PRAGMA integrity_check", "ok");
 	sqlite3_close(db);
+}
+
+#define LATE_NAME "test_export_late.weir"
+
+/* A launch by the runtime that returned when its chunk was full: what it did inside lies in the
+ * chunk before. */
+static void late_caller(void)
+{
+	const uint64_t launch[] = { 0x55, 7, 8 | 1ull << 32, 1 | 256ull << 32, 1 | 1ull << 32 };
+	struct maker *m = maker_new(LATE_NAME, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const int first = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	const int second = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	const uint64_t id = 1;
+	m->threads[second].head.seq = 1;
+	maker_meta(m, meta, META_STRING, 1, 1, &id, "_Z4axpyPfi", 10, 10);
+	put(m, first, (struct record){ .ticks = 2000000, .dur = 100, .fn = FN_LAUNCH }, 5, launch);
+	put(m, first, (struct record){ .ticks = 2000300, .dur = 200, .fn = FN_LAUNCH }, 5, launch);
+	put(m, second, (struct record){ .ticks = 2000200, .dur = 500, .fn = FN_RT_LAUNCH }, 5,
+		launch);
+	put(m, second, (struct record){ .ticks = 2000800, .dur = 100, .fn = FN_RT_SYNC }, 0, NULL);
+	const struct link links[] = {
+		{ .correlation = 6, .ticks = 2000000, .dur = 100, .tid = 100, .fn = FN_LAUNCH },
+		{ .correlation = 7, .ticks = 2000300, .dur = 200, .tid = 100, .fn = FN_LAUNCH }
+	};
+	const struct gpu_activity activity = { .start_ns = 2005000,
+		.end_ns = 2006000,
+		.correlation = 7,
+		.name = 1,
+		.stream = 3,
+		.kind = GPU_KERNEL,
+		.valid = GPU_HAS_CORRELATION | GPU_HAS_STREAM };
+	maker_chunk(m, CHUNK_LINKS, 100, 0, links, sizeof links);
+	maker_chunk(m, CHUNK_DEVICE, 100, 0, &activity, sizeof activity);
+	maker_finish(m, 3000000, false);
+}
+
+/* As Nsight has it: a row a call that the program made, with the number of its activities. */
+static void calls_inside_of_the_runtimes_are_no_rows_for_nsight(void **state)
+{
+	struct error err = { .text = "" };
+	struct trace *t;
+	sqlite3 *db;
+	late_caller();
+	assert_int_equal(trace_open(LATE_NAME, &t, &err), 0);
+	if (export_run(&export_sqlite, t, &decoder, OUT, NULL, &err))
+		fail_msg("%s", err.text);
+	trace_close(t);
+	unlink(LATE_NAME);
+	assert_int_equal(sqlite3_open(OUT, &db), SQLITE_OK);
+	expect_text(db,
+		"SELECT group_concat(value || ' ' || eventClass || ' ' || "
+		"COALESCE(correlationId, '-'), ', ') FROM (SELECT * FROM "
+		"CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId ORDER BY start)",
+		"cuLaunchKernel 1 6, cudaLaunchKernel 0 7, cudaStreamSynchronize 0 -");
+	expect_text(db,
+		"SELECT s.value || ' by ' || n.value FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+		"JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId "
+		"JOIN StringIds s ON s.id = k.shortName JOIN StringIds n ON n.id = r.nameId",
+		"axpy by cudaLaunchKernel");
+	sqlite3_close(db);
+}
+
+static void a_short_name_is_the_kernels_alone(void **state)
+{
+	static const char *const kernels[][2] = { { "axpy", "axpy" },
+		{ "axpy(float*, int)", "axpy" }, { "void axpy<float>(float*)", "axpy" },
+		{ "void a::(anonymous namespace)::k<b::c<(d)2>, 3>(e::f<g>, h)", "k" },
+		{ "(anonymous namespace)::k(int)", "k" },
+		{ "void t<f(int)::{lambda(int)#1}::operator()() const::{lambda()#2}>(int)", "t" },
+		{ "x::K<y>(y::P) [clone .z]", "K" }, { "", "" }, { "<", "" }, { "a->b", "a->b" },
+		{ "void ", "" }, { "(", "" } };
+	for (size_t i = 0; i < COUNT_OF(kernels); i++) {
+		size_t bytes;
+		const char *name = nsight_short_name(kernels[i][0], &bytes);
+		assert_int_equal(bytes, strlen(kernels[i][1]));
+		assert_memory_equal(name, kernels[i][1], bytes);
+	}
 }
 
 /* ---- where it goes ---- */
@@ -671,6 +754,8 @@ int main(void)
 		cmocka_unit_test(each_line_of_ndjson_is_json),
 		cmocka_unit_test(csv_has_as_many_fields_in_each_line),
 		cmocka_unit_test(sqlite_answers_queries),
+		cmocka_unit_test(calls_inside_of_the_runtimes_are_no_rows_for_nsight),
+		cmocka_unit_test(a_short_name_is_the_kernels_alone),
 		cmocka_unit_test(a_file_is_private_and_whole_or_not_there),
 		cmocka_unit_test(a_full_device_is_an_error),
 	};

@@ -1,0 +1,99 @@
+/*
+ * What the files of the SQLite exporter share; internal to src/export.  export_sqlite.c writes rows
+ * as the trace is read, sqlite_nest.c finds which call or range lies in which, sqlite_nsight.c has
+ * the tables of Nsight Systems.
+ */
+#ifndef WEIR_EXPORT_EXPORT_SQLITE_H
+#define WEIR_EXPORT_EXPORT_SQLITE_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "export/export.h"
+
+#define NESTING "('operator','annotation','nvtx')" /* range_nests() */
+
+enum table {
+	STRINGS,
+	META,
+	PROCESSES,
+	THREADS,
+	DEVICES,
+	CALLS,
+	KERNELS,
+	MEMORY,
+	COPIES,
+	WORK,
+	RANGES,
+	CALL_RANGES,
+	KERNEL_NAMES,
+	TABLES
+};
+
+/* What is not inserted. */
+enum statement { INHERIT, INHERIT_EARLIER, ADOPT, STATEMENTS };
+
+extern const char *const db_statements[STATEMENTS];
+
+/* A chunk of calls, with its first, the call that began first. */
+struct call_chunk {
+	const struct chunk_ref *chunk;
+	uint64_t first_id, last_id;
+	uint64_t begin_ns, end_ns; /* of the first: CLOCK_MONOTONIC */
+	bool runtime;              /* the first is a call of the runtime */
+};
+
+struct database {
+	sqlite3 *db;
+	sqlite3_stmt *insert[TABLES];
+	sqlite3_stmt *statement[STATEMENTS];
+	struct map strings; /* by kind and number: StringIds.id */
+	struct map texts;   /* by text: the same */
+	struct map named;   /* ids of kernel_names */
+	uint32_t string_count;
+	uint64_t calls, ranges;
+	ARRAY(struct call_chunk) chunks;
+	uint64_t outer_id; /* the last call of the runtime in the chunk at hand; 0: none */
+	uint64_t outer_end_ns;
+};
+
+struct row {
+	sqlite3_stmt *s;
+	int column;
+};
+
+/* The row of a table that values are put into, one by one; a text must live until db_put_row(). */
+struct row db_row(struct export *x, enum table table);
+void db_put_int(struct row *r, uint64_t value);
+int db_put_row(struct export *x, struct row *r);
+
+/* A statement with whole numbers. */
+int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count);
+
+/* SQLite's words into x->err; -EIO. */
+int db_complain(struct export *x, int rc);
+
+/* Nanoseconds since the trace began. */
+uint64_t db_since(const struct export *x, uint64_t ns);
+
+/* The call of the runtime that made this one, which gets the number id; 0: none in its chunk. */
+int db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer);
+
+/* Its activities' number goes to the call that the program made. */
+int db_inherit(struct export *x, const struct export_call *c, uint64_t outer);
+
+/* Once all is there: what is around each call and each range. */
+int db_nest(struct export *x);
+
+/* SQL that makes them once Weir's own tables are full; sqlite3_free() it.  runtime, driver: the
+ * numbers of those two texts in StringIds.  NULL without memory. */
+char *nsight_sql(uint32_t runtime, uint32_t driver);
+
+/* The name of a kernel alone, of "void ns::name<…>(…)": neither what it returns, nor namespaces,
+ * nor arguments of any kind.  A part of the text. */
+const char *nsight_short_name(const char *demangled, size_t *ret_bytes);
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * See export_sqlite.h.  Calls that the runtime made are found while calls are written, as callers
+ * come first within a chunk.  One that lasted beyond its chunk is the first of a later chunk of its
+ * thread, wherever that lies in the file; so those are looked at once all calls are there.  Ranges
+ * are nested by a query at the end.
+ */
+#include "export/export_sqlite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/expect.h"
+
+#include "base/banned.h"
+
+/* ---- calls ---- */
+
+const char *const db_statements[STATEMENTS] = {
+	[INHERIT] = "UPDATE calls SET outerCorrelationId = ?2 "
+		    "WHERE id = ?1 AND outerCorrelationId IS NULL",
+	[INHERIT_EARLIER] = "UPDATE calls SET outerCorrelationId = (SELECT MIN(correlationId) "
+			    "FROM calls WHERE id BETWEEN ?2 AND ?3 AND outerId = ?1) "
+			    "WHERE id = ?1 AND outerCorrelationId IS NULL",
+	[ADOPT] = "UPDATE calls SET outerId = ?1, outerCorrelationId = NULL "
+		  "WHERE id BETWEEN ?2 AND ?3 AND start >= ?4 AND end <= ?5",
+};
+
+static struct call_chunk *begin_chunk(struct database *d, const struct export_call *c, uint64_t id)
+{
+	struct call_chunk *new = array_push(&d->chunks);
+	if (new)
+		*new = (struct call_chunk){ .chunk = c->chunk,
+			.first_id = id,
+			.begin_ns = c->begin_ns,
+			.end_ns = c->end_ns,
+			.runtime = c->fn && c->fn->api == API_RUNTIME };
+	return new;
+}
+
+int db_place_call(struct export *x, const struct export_call *c, uint64_t id, uint64_t *ret_outer)
+{
+	struct database *d = x->state;
+	struct call_chunk *k = d->chunks.n ? &d->chunks.v[d->chunks.n - 1] : NULL;
+	if (!k || k->chunk != c->chunk) {
+		d->outer_id = 0;
+		k = begin_chunk(d, c, id);
+	}
+	if (!k)
+		return -ENOMEM;
+	k->last_id = id;
+	const bool inner = d->outer_id && c->end_ns <= d->outer_end_ns;
+	*ret_outer = inner ? d->outer_id : 0;
+	if (!inner && c->fn && c->fn->api == API_RUNTIME) {
+		d->outer_id = id;
+		d->outer_end_ns = c->end_ns;
+	}
+	return 0;
+}
+
+int db_inherit(struct export *x, const struct export_call *c, uint64_t outer)
+{
+	struct database *d = x->state;
+	const uint64_t heir[] = { outer, c->link ? c->link->correlation : 0 };
+	return outer && c->link ? db_run(x, d->statement[INHERIT], heir, 2) : 0;
+}
+
+static int chunk_order(const void *one, const void *two)
+{
+	const struct call_chunk *a = one, *b = two;
+	const struct chunk_ref *c = a->chunk, *d = b->chunk;
+	if (c->process != d->process)
+		return c->process < d->process ? -1 : 1;
+	if (c->head.tid != d->head.tid)
+		return c->head.tid < d->head.tid ? -1 : 1;
+	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+/* What lies inside of the first call of `k`, in an earlier chunk of the thread. */
+static int adopt(struct export *x, const struct call_chunk *k, const struct call_chunk *earlier)
+{
+	struct database *d = x->state;
+	const uint64_t inside[] = { k->first_id, earlier->first_id, earlier->last_id,
+		db_since(x, k->begin_ns), db_since(x, k->end_ns) };
+	const int e = db_run(x, d->statement[ADOPT], inside, 5);
+	return e ? e : db_run(x, d->statement[INHERIT_EARLIER], inside, 3);
+}
+
+static bool same_thread(const struct call_chunk *a, const struct call_chunk *b)
+{
+	return a->chunk->process == b->chunk->process && a->chunk->head.tid == b->chunk->head.tid;
+}
+
+static int nest_calls(struct export *x)
+{
+	struct database *d = x->state;
+	int e = 0;
+	if (d->chunks.n)
+		qsort(d->chunks.v, d->chunks.n, sizeof *d->chunks.v, chunk_order);
+	for (size_t i = 1; i < d->chunks.n && !e; i++) {
+		const struct call_chunk *k = &d->chunks.v[i];
+		size_t at = i;
+		while (k->runtime && !e && at && same_thread(&d->chunks.v[at - 1], k)) {
+			e = adopt(x, k, &d->chunks.v[--at]);
+			if (d->chunks.v[at].begin_ns < k->begin_ns)
+				break;
+		}
+	}
+	return e;
+}
+
+/* ---- ranges ---- */
+
+/* Ranges that nest and calls that launched activities, each thread's in the order of time, callers
+ * first. */
+static const char in_order[] =
+	"SELECT 0 AS what, id, pid, tid, start, end, nameId, unicode(kind) FROM ranges "
+	"WHERE kind IN " NESTING " UNION ALL "
+	"SELECT 1, id, pid, tid, start, end, NULL, NULL FROM calls WHERE correlationId IS NOT NULL "
+	"ORDER BY pid, tid, start, what, end DESC, id";
+
+struct open_range {
+	sqlite3_int64 id, pid, tid, end;
+	sqlite3_int64 name;
+	int kind; /* its first letter */
+};
+
+struct nesting {
+	ARRAY(struct open_range) open; /* the innermost is the last */
+	sqlite3_stmt *parent;          /* sets the parent of a range */
+};
+
+/* Leaves the ranges that have ended by then; the innermost that is left, or NULL. */
+static const struct open_range *innermost(
+	struct nesting *n, const struct open_range *at, sqlite3_int64 start)
+{
+	for (; n->open.n; n->open.n--) {
+		const struct open_range *top = &n->open.v[n->open.n - 1];
+		if (top->pid == at->pid && top->tid == at->tid && top->end > start)
+			return top;
+	}
+	return NULL;
+}
+
+#define LOOK_UP_MOST 256 /* ranges around; recursion that is deeper counts several times */
+
+static bool is_repeated(const struct nesting *n, const struct open_range *at)
+{
+	for (size_t i = 0; i < n->open.n && i < LOOK_UP_MOST; i++) {
+		const struct open_range *up = &n->open.v[n->open.n - 1 - i];
+		if (up->name == at->name && up->kind == at->kind)
+			return true;
+	}
+	return false;
+}
+
+static int set_parent(
+	struct export *x, struct nesting *n, const struct open_range *at, sqlite3_int64 parent)
+{
+	struct row row = { .s = n->parent };
+	db_put_int(&row, (uint64_t)parent);
+	db_put_int(&row, is_repeated(n, at));
+	db_put_int(&row, (uint64_t)at->id);
+	return db_put_row(x, &row);
+}
+
+static int place(struct export *x, struct nesting *n, sqlite3_stmt *s)
+{
+	const bool is_call = sqlite3_column_int(s, 0);
+	const struct open_range at = { .id = sqlite3_column_int64(s, 1),
+		.pid = sqlite3_column_int64(s, 2),
+		.tid = sqlite3_column_int64(s, 3),
+		.end = sqlite3_column_int64(s, 5),
+		.name = sqlite3_column_int64(s, 6),
+		.kind = sqlite3_column_int(s, 7) };
+	const struct open_range *around = innermost(n, &at, sqlite3_column_int64(s, 4));
+	int e = 0;
+	if (around && is_call) {
+		struct row row = db_row(x, CALL_RANGES);
+		db_put_int(&row, (uint64_t)at.id);
+		db_put_int(&row, (uint64_t)around->id);
+		return db_put_row(x, &row);
+	}
+	if (is_call)
+		return 0;
+	if (around)
+		e = set_parent(x, n, &at, around->id);
+	expect(!n->open.n || (around && around->tid == at.tid && around->pid == at.pid),
+		"the ranges that are open are of one thread");
+	struct open_range *to = array_push(&n->open);
+	if (!to)
+		return -ENOMEM;
+	*to = at;
+	return e;
+}
+
+static int nest_ranges(struct export *x)
+{
+	static const char set[] = "UPDATE ranges SET parentId = ?, repeated = ? WHERE id = ?";
+	struct database *d = x->state;
+	struct nesting n = { 0 };
+	sqlite3_stmt *s = NULL;
+	int e = 0, rc;
+	if (!d->ranges)
+		return 0;
+	if (sqlite3_prepare_v2(d->db, in_order, -1, &s, NULL) ||
+		sqlite3_prepare_v2(d->db, set, -1, &n.parent, NULL))
+		e = db_complain(x, SQLITE_ERROR);
+	while (!e && (rc = sqlite3_step(s)) != SQLITE_DONE)
+		e = rc == SQLITE_ROW ? place(x, &n, s) : db_complain(x, rc);
+	sqlite3_finalize(s);
+	sqlite3_finalize(n.parent);
+	array_free(&n.open);
+	return e;
+}
+
+int db_nest(struct export *x)
+{
+	const int e = nest_calls(x);
+	return e ? e : nest_ranges(x);
+}
