@@ -88,8 +88,11 @@ static int apply(struct trace_header *h, const char *command)
 		return EXIT_YES;
 	case CONTROL_UNKNOWN:
 		return complain(EXIT_USAGE,
-			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args or status",
+			"'%s' is nothing that a recording can be switched to; say on, off, stat, work, full, all, args, no-args, stop or status",
 			command);
+	case CONTROL_STOPPED:
+		return complain(
+			EXIT_NO, "the recording was stopped, and can't be switched on again");
 	case CONTROL_FINISHED:
 		return complain(EXIT_NO, "the recording is finished");
 	default:

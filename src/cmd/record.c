@@ -20,6 +20,8 @@
 #include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
+#include "cmd/cli/capture_options.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/predict_options.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/size.h"
@@ -38,8 +40,9 @@
 
 struct recording {
 	struct predict_options predict;
+	struct capture_options part;
 	struct child child;
-	const char *output;
+	char output[PATH_MAX];
 	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
 	uint64_t flight_bytes;
 	uint64_t most_bytes; /* of the raw trace; 0: no limit */
@@ -134,7 +137,9 @@ static void say_stopped(const struct recording *rec)
 {
 	const struct trace_header *h = rec->child.header;
 	struct number n;
-	if (h->stopped == STOP_SIZE)
+	if (h->stopped == STOP_ASKED)
+		remark("recording stopped before the program ended, as weir ctl asked");
+	else if (h->stopped == STOP_SIZE)
 		remark("recording stopped before the program ended: the trace had reached %s (--max-size)",
 			number_bytes(&n, rec->most_bytes));
 	else if (h->stopped)
@@ -413,7 +418,11 @@ static int prepare(struct recording *rec, const struct options *o)
 			"--gpu=%s: device times are of all activities, --gpu, or of one launch in N, "
 			"--gpu=sample:N with N from 1 to %u",
 			opt_str(o, "gpu"), SAMPLE_MOST);
-	rec->output = opt_str(o, "output");
+	code = capture_options_take(&rec->part, o);
+	if (!code)
+		code = output_expand(opt_str(o, "output"), rec->output, sizeof rec->output);
+	if (code)
+		return code;
 	if (snprintf(rec->raw, sizeof rec->raw, "%s%s", rec->output, flight ? ".ring" : "") >=
 		(int)sizeof rec->raw)
 		return complain(EXIT_USAGE, "the name of the output is too long");
@@ -425,6 +434,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sample_rate = rec->child.sample_rate,
 		.predict = rec->predict.config,
 		.sched = rec->beside ? rec->beside->sched : NULL,
+		.part = rec->part.config,
 		.python = opt_str(o, "python"),
 	};
 	code = child_check(&rec->child);

@@ -23,13 +23,14 @@
 enum trace_form { TRACE_RAW = 0, TRACE_PACKED = 1 };
 enum trace_clock { CLOCK_IS_TSC = 0, CLOCK_IS_MONOTONIC = 1 };
 enum trace_mode { TRACE_FILE = 0, TRACE_FLIGHT = 1 };
-enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2 };
+enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2, STOP_ASKED = 3 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
 /* Bits of trace_header.optional. */
 #define FEATURE_DEVICE    1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
 #define FEATURE_SANDBOXED 2u /* a process got a system-call filter while it was recorded */
 #define FEATURE_ACCOUNTS  4u /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
+#define FEATURE_CAPTURE   8u /* parts of the run were recorded: they are ranges RANGE_CAPTURE */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {
@@ -347,6 +348,7 @@ enum range_kind {
 	RANGE_NVTX_SPAN = 5, /* start/end: may cross others; a mark has no length */
 	RANGE_OVERHEAD = 6,
 	RANGE_OTHER = 7,
+	RANGE_CAPTURE = 8, /* a part of the run: what of its process is outside was not recorded */
 	RANGE_KINDS,
 };
 

@@ -35,6 +35,9 @@ void after_cuStreamBeginCaptureToGraph(int result, void *stream, void *graph, vo
 	void *data, size_t count, int mode);
 void after_cuStreamEndCapture(int result, void *stream, void *graph);
 
+void after_cuProfilerStart(int result);
+void after_cuProfilerStop(int result);
+
 void after_cuCtxDestroy(int result, void *context);
 void after_cuDevicePrimaryCtxReset(int result, int device);
 void after_cuDevicePrimaryCtxRelease(int result, int device);

@@ -6,6 +6,8 @@
 
 #include "base/sys.h"
 #include "event/level.h"
+#include "hook/capture.h"
+#include "hook/trace_text.h"
 
 /* This thread's counters; made at the first call that is counted.  A call that is neither recorded
  * nor counted is lost, and said to be. */
@@ -26,7 +28,7 @@ static struct counter *counters_of_thread(void)
 
 void count_bytes(enum fn fn, uint64_t bytes)
 {
-	struct counter *c = counters_of_thread();
+	struct counter *c = capture_is_closed() ? NULL : counters_of_thread();
 	if (c)
 		bump(&c[fn].bytes, bytes);
 }
@@ -75,6 +77,27 @@ static void call_unwanted(void)
 		bump(&a->returned, (uint64_t)-1); /* call_left() follows */
 }
 
+/* False: nothing is recorded now, and the call was only looked at. */
+static bool count_or_drop(enum fn fn, uint64_t ticks, int result)
+{
+	const bool drops = capture_is_closed();
+	if (drops)
+		call_unwanted();
+	else
+		count_call(fn, ticks, result && result != NOT_READY);
+	if (hook_hot.listen & LISTEN_CAPTURE)
+		capture_saw(fn, result, 0);
+	return !drops;
+}
+
+void call_publish(const struct record *r)
+{
+	if (hook_hot.listen & LISTEN_TEXT)
+		text_print(r);
+	if (hook_hot.listen & LISTEN_CAPTURE)
+		capture_saw(r->fn, r->result, r->flags);
+}
+
 /* Calls that take milliseconds pay for a reading of the clocks, which dates the trace. */
 static void calibrate(struct chunk_header *c)
 {
@@ -94,8 +117,8 @@ struct record *call_leave_slowly(
 	const bool failed = result && result != NOT_READY;
 	if (__builtin_expect(failed, 0))
 		report_failure();
-	if (__builtin_expect(want & CONTROL_COUNT, 0))
-		count_call(fn, ticks, failed);
+	if (__builtin_expect(want & CONTROL_COUNT, 0) && !count_or_drop(fn, ticks, result))
+		return NULL;
 	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT)) && !(want & CONTROL_QUERY_COUNT))
 		return NULL;
 	struct record *r = writer_reserve(&hook_recorder, w, words);

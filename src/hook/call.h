@@ -17,7 +17,6 @@
 #include "fn_ids.h"
 #include "hook/hook_table.h"
 #include "hook/process.h"
-#include "hook/trace_text.h"
 
 #define INLINE    static inline __attribute__((always_inline))
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY: an answer, not a failure */
@@ -136,11 +135,14 @@ INLINE struct record *call_leave(
 	return call_leave_after(fn, begun, clock_now() - begun, result, want, words);
 }
 
+/* Whoever listens gets a record that is committed. */
+void call_publish(const struct record *r);
+
 INLINE void call_commit(struct record *r, enum fn fn)
 {
 	record_commit(r, (uint16_t)fn);
-	if (__builtin_expect(hook_hot.text, 0))
-		text_print(r);
+	if (__builtin_expect(hook_hot.listen, 0))
+		call_publish(r);
 	writer_unmark(&hook_self);
 }
 

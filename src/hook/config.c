@@ -221,6 +221,50 @@ static bool set_request(const char *value, size_t n)
 	return true;
 }
 
+static bool set_delay(const char *value, size_t n)
+{
+	return set_number(&config.capture.delay_ns, INT64_MAX, value, n);
+}
+
+static bool set_duration(const char *value, size_t n)
+{
+	return set_number(&config.capture.duration_ns, INT64_MAX, value, n);
+}
+
+static bool set_launches(const char *value, size_t n)
+{
+	return set_number(&config.capture.launches, INT64_MAX, value, n);
+}
+
+/* N-M */
+static bool set_steps(const char *value, size_t n)
+{
+	struct config_capture *c = &config.capture;
+	const char *dash = memchr(value, '-', n);
+	const size_t k = dash ? (size_t)(dash - value) : 0;
+	return dash && set_small(&c->first_step, UINT32_MAX - 1, value, k) &&
+	       set_small(&c->last_step, UINT32_MAX - 1, dash + 1, n - k - 1) &&
+	       c->first_step <= c->last_step;
+}
+
+static bool set_capture(const char *value, size_t n)
+{
+	static const char range[] = "range:", step[] = "step:";
+	const size_t k = sizeof range - 1, s = sizeof step - 1;
+	if (!value)
+		return false;
+	config.capture.profiler = is(value, n, "profiler");
+	if (config.capture.profiler)
+		return true;
+	if (n > s && !memcmp(value, step, s))
+		return set_steps(value + s, n - s);
+	if (n <= k || n - k >= sizeof config.capture.range || memcmp(value, range, k) != 0)
+		return false;
+	memcpy(config.capture.range, value + k, n - k);
+	config.capture.range[n - k] = 0;
+	return true;
+}
+
 #define SETTER(name) { #name, set_##name },
 static const struct {
 	const char *name;

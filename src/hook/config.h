@@ -20,6 +20,16 @@
 
 enum config_keep { KEEP_NOTHING, KEEP_RECORDS, KEEP_LINES };
 
+/* Which part of the run is recorded; without any of it, all (capture.h). */
+struct config_capture {
+	bool profiler;                  /* from cuProfilerStart to cuProfilerStop */
+	char range[64];                 /* in ranges of that name; "": not so */
+	uint32_t first_step, last_step; /* steps counted from 1; 0: not so */
+	uint64_t delay_ns,
+		duration_ns; /* from the begin of the recording, of the first part; 0: none */
+	uint64_t launches;   /* so many of a process; 0: all */
+};
+
 struct config {
 	enum config_keep keep;
 	uint32_t control;      /* of the level, and of args and predict */
@@ -32,6 +42,8 @@ struct config {
 	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
 	char models[RECORDER_PATH];
 	char path[RECORDER_PATH]; /* absolute */
+
+	struct config_capture capture;
 
 	bool sched; /* the program shares the GPU: the rest is what its slot says (share/segment.h)
 		     */

@@ -55,6 +55,22 @@ void process_control_set(uint32_t control)
 	own_control = control;
 }
 
+/* What a trace's own word has been replaced by, or NULL. */
+static const uint32_t *diverted;
+
+static const uint32_t *control_word(void)
+{
+	const uint32_t *other = __atomic_load_n(&diverted, __ATOMIC_ACQUIRE);
+	return other ? other : hook_recorder.header ? &hook_recorder.header->control : &own_control;
+}
+
+void process_divert(const uint32_t *word)
+{
+	__atomic_store_n(&diverted, word, __ATOMIC_RELEASE);
+	if (process_is_started())
+		control_by(control_word());
+}
+
 static bool reach_trace(const struct config *c)
 {
 	struct trace_header blank;
@@ -91,7 +107,7 @@ static void start(void)
 			part->start();
 	/* Last: until here every call of any thread has come to wait.  A trace has a word of its
 	 * own, which other processes change. */
-	control_by(hook_recorder.header ? &hook_recorder.header->control : &own_control);
+	control_by(control_word());
 }
 
 /* A process that has shut itself in since the library was loaded is left alone. */

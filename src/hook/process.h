@@ -30,9 +30,15 @@ struct hot_line {
 	uint32_t tsc;      /* whether the clock is the processor's counter, which may be read */
 	uint32_t state;    /* enum process_state */
 	int32_t captures;  /* how many streams of this process are capturing */
-	uint32_t text;     /* WEIR=trace: each call becomes a line */
+	uint32_t listen;   /* enum listen: who gets the calls that are kept */
 	uint32_t gate;     /* launches are regulated (gate.h) */
 } __attribute__((aligned(64)));
+enum listen {
+	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */
+	LISTEN_CAPTURE = 2, /* what decides which part of the run is recorded (capture.h) */
+	LISTEN_CLOSED = 4,  /* nothing is recorded now, though calls may be looked at */
+};
+
 #define HOOK_PAGE 4096
 union hook_hot_page {
 	struct hot_line hot;
@@ -74,6 +80,9 @@ void process_start(void);
 
 /* What is wanted of calls where no trace says it; by the start() of a part. */
 void process_control_set(uint32_t control);
+
+/* Calls go by this word in place of the trace's, NULL: by the trace's. */
+void process_divert(const uint32_t *word);
 
 /*
  * The parts of the library, in the order in which they start: parts.c.  Any function may be NULL.

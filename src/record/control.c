@@ -21,6 +21,15 @@ static void store_off(struct trace_header *h, bool off)
 		__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
 }
 
+/* For good: no call is recorded and no chunk begun any more, while the program goes on. */
+static void stop(struct trace_header *h)
+{
+	h->stopped_ticks = clock_pair_now(h->clock).ticks;
+	store_off(h, true);
+	__atomic_store_n(&h->stopped, (uint32_t)STOP_ASKED, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->control, 0, __ATOMIC_RELEASE);
+}
+
 enum control_result control_switch(struct trace_header *h, const char *what)
 {
 	const uint32_t now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE);
@@ -28,7 +37,11 @@ enum control_result control_switch(struct trace_header *h, const char *what)
 	if (h->form != TRACE_RAW || h->state != TRACE_RECORDING)
 		return CONTROL_FINISHED;
 	if (h->stopped != STOP_NOT)
-		return CONTROL_NO_ROOM;
+		return h->stopped == STOP_ASKED ? CONTROL_STOPPED : CONTROL_NO_ROOM;
+	if (!strcmp(what, "stop")) {
+		stop(h);
+		return CONTROL_DONE;
+	}
 	if (!strcmp(what, "args")) {
 		__atomic_fetch_or(&h->control, CONTROL_ARGS, __ATOMIC_RELEASE);
 		return CONTROL_DONE;

@@ -11,10 +11,12 @@ enum control_result {
 	CONTROL_DONE,
 	CONTROL_NO_ROOM,  /* the recording has ended for want of room */
 	CONTROL_FINISHED, /* its processes have ended */
+	CONTROL_STOPPED,  /* it was stopped before */
 	CONTROL_UNKNOWN,  /* nothing that a recording can be switched to */
 };
 
-/* what: on, args, no-args, or the name of a level (event/level.h). */
+/* what: on, args, no-args, the name of a level (event/level.h), or stop, which ends the recording.
+ */
 enum control_result control_switch(struct trace_header *h, const char *what);
 
 #endif

@@ -125,7 +125,8 @@ static void warn_stopped(struct report *r)
 	if (h->stopped)
 		warn(r, "recording stopped after %s, before the program ended: %s",
 			number_ns(&after, trace_since_ns(t, h->stopped_ticks)),
-			h->stopped == STOP_SIZE
+			h->stopped == STOP_ASKED ? "weir ctl asked for it"
+			: h->stopped == STOP_SIZE
 				? "the trace had reached the size that was asked for"
 				: "its disk was nearly full");
 }

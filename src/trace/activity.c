@@ -150,7 +150,7 @@ const char *wait_kind_name(unsigned kind)
 const char *range_kind_name(unsigned kind)
 {
 	static const char *const names[] = { NULL, "operator", "annotation", "python", "nvtx",
-		"nvtx span", "overhead", "other" };
+		"nvtx span", "overhead", "other", "capture" };
 	return NAME_OF(names, kind);
 }
 

@@ -18,7 +18,9 @@ END
 		{
 			option = "`--" $2 ($4 == "-" ? "" : $4 ~ /^\[/ ? "[=" substr($4, 2) : "=" $4) "`"
 			sub(/\.\.\.`$/, "`…", option)
-			rows[$1] = rows[$1] "| " option " | " ($3 == "-" ? "" : "`-" $3 "`") " | " \
+			k = split($1, of, "+") # a row may be of several commands
+			for (i = 1; i <= k; i++)
+				rows[of[i]] = rows[of[i]] "| " option " | " ($3 == "-" ? "" : "`-" $3 "`") " | " \
 				($5 == "-" ? "" : "`" $5 "`") " | " $6 " |\n"
 		}
 		END {

@@ -9,10 +9,10 @@ name=$2 command=$3
 shift 3
 
 driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no times=no
-build_with= env=
+build_with= env= part=
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=* | build_with=* | env=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=* | build_with=* | env=* | part=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
@@ -157,7 +157,7 @@ wants() {
 	case ,$modes, in *,$1,*) true ;; *) false ;; esac
 }
 
-config=
+config=${part:+capture=$part,}
 [ "$args" = no ] || config=args,
 [ "$args" != predict ] || config=args,predict,
 case $times in
@@ -197,9 +197,9 @@ if wants last && [ -n "$users" ]; then
 	same_behaviour
 	good_trace
 fi
-option=
-[ "$args" = no ] || option=--args
-[ "$args" != predict ] || option=--predict
+option=${part:+--capture=$part}
+[ "$args" = no ] || option="$option --args"
+[ "$args" != predict ] || option="$option --predict"
 [ "$times" != sample ] || option="$option --gpu=sample:1"
 [ "$driver" = sim ] && option="$option --sim"
 if wants record; then

@@ -349,8 +349,9 @@ static int set_words(const struct child *c, const char *full)
 		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", c->sample_rate);
 	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%srecord:%s",
-		c->sched ? c->sched : "", gpu, c->predict ? c->predict : "", full);
+	const int n =
+		asprintf(&config, WEIR_OPTION_join ",%s%s%s%srecord:%s", c->sched ? c->sched : "",
+			gpu, c->predict ? c->predict : "", c->part ? c->part : "", full);
 	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(config);

@@ -21,6 +21,7 @@ struct child {
 	bool gpu;          /* device times as well */
 	uint32_t sample_rate; /* of one launch in so many, with events; 0: of all work, by CUPTI */
 	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
+	const char *part;     /* what of the run is recorded: "capture=profiler,"; NULL: all */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
 
 	/* Filled by child_trace() and child_start(). */

@@ -2,10 +2,14 @@
 #include "cmd/cli/output.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/bounded.h"
 #include "base/newfile.h"
+#include "cmd/cli/command.h"
 
 #include "base/banned.h"
 
@@ -13,6 +17,69 @@ const char *output_path(const struct options *o)
 {
 	const char *path = opt_str(o, "output");
 	return path && strcmp(path, "-") ? path : NULL;
+}
+
+/* Behind "%q": "{NAME}".  What follows it, or NULL after complaining. */
+static const char *put_variable(const char *pattern, const char *at, struct bounded *to)
+{
+	char name[128];
+	const char *close = *at == '{' ? strchr(at, '}') : NULL;
+	struct bounded b = BOUNDED(name);
+	if (!close || close == at + 1) {
+		complain(EXIT_USAGE, "%s: %%q stands before a variable in braces: %%q{RANK}",
+			pattern);
+		return NULL;
+	}
+	bounded_bytes(&b, at + 1, (size_t)(close - at) - 1);
+	const char *value = getenv(bounded_end(&b));
+	if (!value || !*value || b.cut) {
+		complain(EXIT_USAGE, "%s: the variable %s is not set", pattern, name);
+		return NULL;
+	}
+	for (; *value; value++) /* one name, in the directory that was asked for */
+		bounded_char(to, *value == '/' ? '_' : *value);
+	return close + 1;
+}
+
+/* What a mark stands for; what follows it, or NULL after complaining. */
+static const char *put_mark(const char *pattern, const char *at, struct bounded *to)
+{
+	char host[256] = "";
+	switch (*at++) {
+	case 'p':
+		bounded_printf(to, "%ld", (long)getpid());
+		return at;
+	case 'h':
+		gethostname(host, sizeof host - 1);
+		bounded_put(to, host);
+		return at;
+	case 'q':
+		return put_variable(pattern, at, to);
+	case '%':
+		bounded_char(to, '%');
+		return at;
+	default:
+		complain(EXIT_USAGE,
+			"%s: behind %% stand p (the process), h (the host), q{NAME} (a variable) or %%",
+			pattern);
+		return NULL;
+	}
+}
+
+int output_expand(const char *pattern, char *ret_path, size_t size)
+{
+	struct bounded to = { .to = ret_path, .size = size };
+	for (const char *at = pattern; *at;) {
+		if (*at != '%') {
+			bounded_char(&to, *at++);
+			continue;
+		}
+		at = put_mark(pattern, at + 1, &to);
+		if (!at)
+			return EXIT_USAGE;
+	}
+	bounded_end(&to);
+	return to.cut ? complain(EXIT_USAGE, "the name of the output is too long") : 0;
 }
 
 static int put_stream(FILE *out, int (*put)(void *context, FILE *out), void *context)

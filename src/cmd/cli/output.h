@@ -12,6 +12,12 @@
 /* --output; NULL, which is standard output, without it and for "-". */
 const char *output_path(const struct options *o);
 
+/*
+ * The name of an output with its marks filled in: %p this process's number, %h the host, %q{NAME}
+ * a variable of the environment, %% a percent sign.  0, or an exit code after complaining.
+ */
+int output_expand(const char *pattern, char *ret_path, size_t size);
+
 /* Calls put() with the stream; path NULL is standard output.  0 or -errno, of put() first. */
 int output_write(const char *path, int (*put)(void *context, FILE *out), void *context);
 

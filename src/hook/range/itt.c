@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "hook/call.h"
+#include "hook/capture.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
 #include "hook/meta/strings.h"
@@ -59,15 +60,19 @@ struct id { /* ___itt_id: on the stack, being of three words */
 	uint64_t d1, d2, d3;
 };
 
-/* A handle of ours: the text's number, whether it names an operator, and that it is ours. */
+/* A handle of ours: the text's number, whether it names an operator or a part of the run that is
+ * recorded, and that it is ours. */
 #define OURS     1u
 #define OPERATOR 2u
-#define NUMBER   2 /* bits to the right of it */
+#define PART     4u
+#define NUMBER   3 /* bits to the right of it */
 
 /* The number 0: a task that is not kept. */
 static uintptr_t handle_of(const char *text)
 {
-	if (!text || !ranges_wanted())
+	const bool part = text && capture_ranges_are_asked() &&
+			  capture_range_is(text, strnlen(text, STRING_MOST));
+	if (!text || (!ranges_wanted() && !(part && hook_recorder.header)))
 		return OURS;
 	if (!strcmp(text, TRIAL)) {
 		__atomic_store_n(&tried, true, __ATOMIC_RELEASE);
@@ -75,7 +80,7 @@ static uintptr_t handle_of(const char *text)
 	}
 	const size_t bytes = strnlen(text, STRING_MOST);
 	const uint32_t number = string_id(text, bytes);
-	return (uintptr_t)number << NUMBER | OURS |
+	return (uintptr_t)number << NUMBER | OURS | (part ? PART : 0) |
 	       (operator_is(text, bytes, number) ? OPERATOR : 0);
 }
 
@@ -104,6 +109,8 @@ static void task_begin(
 		return;
 	const bool ours = !text || (uintptr_t)text & OURS;
 	const uintptr_t handle = ours ? (uintptr_t)text : handle_of(text->ascii);
+	if (capture_ranges_are_asked())
+		capture_range_push(domain, handle & PART);
 	if (!(handle >> NUMBER) || !ranges_wanted()) {
 		range_push(NULL);
 		return;
@@ -114,8 +121,11 @@ static void task_begin(
 
 static void task_end(const struct domain *domain)
 {
-	if (is_torch(domain))
-		range_pop(0);
+	if (!is_torch(domain))
+		return;
+	range_pop(0);
+	if (capture_ranges_are_asked())
+		capture_range_pop(domain);
 }
 
 static const struct {

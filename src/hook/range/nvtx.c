@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "hook/call.h"
+#include "hook/capture.h"
 #include "hook/range/operator.h"
 #include "hook/range/range.h"
 #include "hook/range/request_range.h"
@@ -307,28 +308,36 @@ static void describe(const struct attributes *a, const void *domain, struct rang
 		r->name = id_of_handle(a->message);
 }
 
-/* ---- ranges that are requests ---- */
+/* ---- ranges that are requests, or parts of the run ---- */
 
-static bool is_request_ascii(const char *text)
-{
-	return text && request_range_is(text, strnlen(text, STRING_MOST));
-}
+typedef bool name_is(const char *text, size_t bytes);
 
-static bool is_request_wide(const wchar_t *wide)
+static bool message_is(const struct attributes *a, name_is *is)
 {
 	char text[WIDE_MOST];
-	return wide && request_range_is(text, narrow(wide, text));
+	const struct kept *k = NULL;
+	if (a && a->message_type == MESSAGE_REGISTERED)
+		k = kept_of_handle(a->message);
+	if (k || !a || !a->message)
+		return k && is(k->text, k->bytes);
+	if (a->message_type == MESSAGE_ASCII)
+		return is(a->message, strnlen(a->message, STRING_MOST));
+	return a->message_type == MESSAGE_UNICODE && is(text, narrow(a->message, text));
 }
 
-static bool is_request(const struct attributes *a)
+static bool ranges_are_watched(void)
 {
-	if (!a || a->message_type == MESSAGE_ASCII)
-		return a && is_request_ascii(a->message);
-	if (a->message_type == MESSAGE_UNICODE)
-		return is_request_wide(a->message);
-	const struct kept *k =
-		a->message_type == MESSAGE_REGISTERED ? kept_of_handle(a->message) : NULL;
-	return k && request_range_is(k->text, k->bytes);
+	return request_ranges_are_asked() || capture_ranges_are_asked();
+}
+
+/* Of a push that is about to be written, if it is. */
+static void watch_push(const void *domain, const struct attributes *a)
+{
+	ranges_wanted(); /* opens the trace */
+	if (request_ranges_are_asked())
+		request_range_push(domain, message_is(a, request_range_is));
+	if (capture_ranges_are_asked())
+		capture_range_push(domain, message_is(a, capture_range_is));
 }
 
 /* ---- the functions of NVTX ---- */
@@ -336,10 +345,10 @@ static bool is_request(const struct attributes *a)
 static int push_ascii(const char *text)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	const bool wanted = ranges_wanted();
-	if (request_ranges_are_asked())
-		request_range_push(NULL, is_request_ascii(text));
-	if (!wanted)
+	if (ranges_are_watched())
+		watch_push(NULL,
+			&(struct attributes){ .message_type = MESSAGE_ASCII, .message = text });
+	if (!ranges_wanted())
 		return range_push(NULL);
 	name_ascii(text, &r);
 	return range_push(&r);
@@ -348,10 +357,10 @@ static int push_ascii(const char *text)
 static int push_wide(const wchar_t *text)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	const bool wanted = ranges_wanted();
-	if (request_ranges_are_asked())
-		request_range_push(NULL, is_request_wide(text));
-	if (!wanted)
+	if (ranges_are_watched())
+		watch_push(NULL,
+			&(struct attributes){ .message_type = MESSAGE_UNICODE, .message = text });
+	if (!ranges_wanted())
 		return range_push(NULL);
 	name_wide(text, &r);
 	return range_push(&r);
@@ -360,10 +369,9 @@ static int push_wide(const wchar_t *text)
 static int domain_push(const void *domain, const struct attributes *a)
 {
 	struct range_text r = { .kind = RANGE_NVTX };
-	const bool wanted = ranges_wanted();
-	if (request_ranges_are_asked())
-		request_range_push(domain, is_request(a));
-	if (!wanted)
+	if (ranges_are_watched())
+		watch_push(domain, a);
+	if (!ranges_wanted())
 		return range_push(NULL);
 	describe(a, domain, &r);
 	return range_push(&r);
@@ -378,7 +386,10 @@ static int domain_pop(const void *domain)
 {
 	if (request_ranges_are_asked())
 		request_range_pop(domain);
-	return range_pop(ranges_are_kept() ? id_of_handle(domain) : 0);
+	const int level = range_pop(ranges_are_kept() ? id_of_handle(domain) : 0);
+	if (capture_ranges_are_asked())
+		capture_range_pop(domain);
+	return level;
 }
 
 static int pop(void)
@@ -397,8 +408,18 @@ static uint64_t start_span(const void *domain, const struct attributes *a)
 
 static uint64_t domain_start(const void *domain, const struct attributes *a)
 {
+	const bool captures =
+		capture_ranges_are_asked() && ranges_are_kept() && message_is(a, capture_range_is);
+	if (captures) {
+		ranges_wanted(); /* opens the trace */
+		capture_span_begin();
+	}
 	const uint64_t span = start_span(domain, a);
-	return request_ranges_are_asked() && is_request(a) ? request_range_start(span) : span;
+	if (captures)
+		capture_span_began(span);
+	return request_ranges_are_asked() && message_is(a, request_range_is)
+		       ? request_range_start(span)
+		       : span;
 }
 
 static uint64_t start(const struct attributes *a)
@@ -421,6 +442,8 @@ static void end(uint64_t id)
 	const uint64_t span = request_ranges_are_asked() ? request_range_stop(id) : id;
 	if (ranges_are_kept())
 		range_stop(span);
+	if (capture_ranges_are_asked())
+		capture_span_ended(span);
 }
 
 static void domain_end(const void *domain, uint64_t id)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hook/call.h"
+#include "hook/capture.h"
 #include "hook/range/operator.h"
 #include "hook/pages.h"
 #include "hook/range/range.h"
@@ -22,6 +23,8 @@ PUBLIC uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, 
 PUBLIC void weir_range_push(uint32_t number);
 PUBLIC void weir_range_pop(uint32_t scope);
 PUBLIC int weir_range_inside(uint32_t scope);
+
+static uint32_t part_name; /* of the ranges in which recording is on; 0: none has come */
 
 /*
  * The number of a text in this process's part of the trace; 0: nothing is being recorded.  Of NULL:
@@ -36,6 +39,8 @@ uint32_t weir_range_string(const char *text)
 		return 0;
 	const size_t bytes = strnlen(text, STRING_MOST);
 	const uint32_t id = string_id(text, bytes);
+	if (capture_ranges_are_asked() && capture_range_is(text, bytes))
+		__atomic_store_n(&part_name, id, __ATOMIC_RELAXED);
 	operator_set_args(id, text, bytes);
 	return id;
 }
@@ -49,6 +54,7 @@ static _Atomic uint32_t used;
 void python_forget(void)
 {
 	atomic_store(&used, 0);
+	part_name = 0;
 	DROP(defined);
 }
 
@@ -70,8 +76,25 @@ uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_
 	return at + 1;
 }
 
+/* Scopes are numbers: no address of a domain. */
+static const void *domain_of(uint32_t scope)
+{
+	return (const void *)(uintptr_t)(1ull << 63 | scope);
+}
+
+static void watch_push(uint32_t number)
+{
+	if (!number || number > DEFINED || number > atomic_load(&used))
+		return;
+	const uint32_t name = __atomic_load_n(&part_name, __ATOMIC_RELAXED);
+	capture_range_push(
+		domain_of(defined[number - 1].scope), name && defined[number - 1].name == name);
+}
+
 void weir_range_push(uint32_t number)
 {
+	if (capture_ranges_are_asked())
+		watch_push(number);
 	if (!ranges_wanted()) {
 		range_push(NULL);
 		return;
@@ -90,6 +113,8 @@ void weir_range_push(uint32_t number)
 void weir_range_pop(uint32_t scope)
 {
 	range_pop(scope);
+	if (capture_ranges_are_asked())
+		capture_range_pop(domain_of(scope));
 }
 
 int weir_range_inside(uint32_t scope)

@@ -33,6 +33,7 @@ static struct {
 	int (*register_callbacks)(void *request, void *complete);
 	int (*register_timestamp)(uint64_t (*now)(void));
 	int (*enable)(int kind);
+	int (*disable)(int kind);
 	int (*flush_all)(uint32_t forced);
 	int (*flush_period)(uint32_t ms);
 	int (*next_record)(uint8_t *buffer, size_t valid, void **record);
@@ -453,10 +454,30 @@ bool cupti_is_collecting(void)
 	return __atomic_load_n(&collecting, __ATOMIC_ACQUIRE);
 }
 
+static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_SYNC };
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static bool paused;
+
 bool cupti_records(int kind)
 {
-	return kind == CUPTI_KERNEL || kind == CUPTI_MEMCPY || kind == CUPTI_MEMSET ||
-	       kind == CUPTI_SYNC;
+	bool ours = false;
+	for (size_t i = 0; i < KINDS; i++)
+		ours |= kind == kinds[i];
+	return ours && !__atomic_load_n(&paused, __ATOMIC_ACQUIRE);
+}
+
+/* What another client has enabled stays so. */
+void cupti_pause(bool pause)
+{
+	if (__atomic_exchange_n(&paused, pause, __ATOMIC_ACQ_REL) == pause ||
+		!cupti_is_collecting() || !is_here())
+		return;
+	for (size_t i = 0; i < KINDS; i++)
+		if (!pause)
+			cupti.enable(kinds[i]);
+		else if (cupti.disable && !share_is_enabled(kinds[i]))
+			cupti.disable(kinds[i]);
 }
 
 void cupti_flush(void)
@@ -536,12 +557,13 @@ static bool find_functions(void *library)
 			return false;
 		memcpy(all[i].to, &f, sizeof f);
 	}
+	void *disable = dlsym(library, "cuptiActivityDisable");
+	memcpy(&cupti.disable, &disable, sizeof disable);
 	return true;
 }
 
 static const char *start(uint32_t rate)
 {
-	static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_SYNC };
 	void *library = open_library();
 	if (!library)
 		return "no device times: libcupti.so can't be found; put its directory into "
@@ -555,12 +577,14 @@ static const char *start(uint32_t rate)
 		(share_has_client() && !share_has_clock() && use_default_clock()) ||
 		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
 		return "no device times: another tool in this program holds CUPTI";
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+	for (size_t i = 0; i < KINDS; i++)
 		if (cupti.enable(kinds[i]) && kinds[i] == CUPTI_KERNEL)
 			return "no device times: CUPTI refuses to record kernels here";
 	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
 	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&paused, false, __ATOMIC_ACQ_REL))
+		cupti_pause(true);
 	share_prepare();
 	return NULL;
 }

@@ -19,6 +19,9 @@
  * thread was interrupted at it. */
 bool cupti_end_learning(void);
 
+/* Collects nothing of what is launched from now on, or again; also before it was started. */
+void cupti_pause(bool pause);
+
 /* Whether it was started. */
 bool cupti_is_collecting(void);
 

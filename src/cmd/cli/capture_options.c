@@ -1,0 +1,93 @@
+/* See capture_options.h. */
+#include "cmd/cli/capture_options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "cmd/cli/duration.h"
+#include "cmd/cli/size.h"
+#include "cmd/cli/steps.h"
+#include "weir_options.h"
+
+#include "base/banned.h"
+
+#define RANGE_MOST 63u
+
+static int put_time(const struct options *o, const char *name, const char *word, struct bounded *to)
+{
+	uint64_t ns;
+	const char *text = opt_str(o, name);
+	if (!text)
+		return 0;
+	if (!duration_parse(text, &ns))
+		return complain(EXIT_USAGE,
+			"--%s=%s is no time; give a number with its unit: 500ms, for example", name,
+			text);
+	bounded_printf(to, "%s=%" PRIu64 ",", word, ns);
+	return 0;
+}
+
+static int put_launches(const struct options *o, struct bounded *to)
+{
+	uint64_t count;
+	const char *text = opt_str(o, "until-launches");
+	if (!text)
+		return 0;
+	if (!size_parse(text, &count) || !count || count > INT64_MAX)
+		return complain(EXIT_USAGE,
+			"--until-launches=%s: give a number of launches, 1000 for example", text);
+	bounded_printf(to, WEIR_OPTION_launches "=%" PRIu64 ",", count);
+	return 0;
+}
+
+/* What stands behind `head`, or NULL when the text does not begin with it. */
+static const char *behind(const char *text, const char *head)
+{
+	const size_t n = strlen(head);
+	return strncmp(text, head, n) ? NULL : text + n;
+}
+
+static int put_capture(const struct options *o, struct bounded *to)
+{
+	struct steps steps;
+	const char *text = opt_str(o, "capture");
+	if (!text)
+		return 0;
+	const char *range = behind(text, "range:"), *step = behind(text, "step:");
+	if (range && (!*range || strlen(range) > RANGE_MOST || strchr(range, ',')))
+		return complain(EXIT_USAGE,
+			"--capture=%s: give the name of a range, of %u bytes at most and without a comma: range:train, for example",
+			text, RANGE_MOST);
+	if (step && !steps_parse(step, &steps))
+		return complain(EXIT_USAGE,
+			"--capture=%s: give the first and the last step, counted from 1: step:10-19, for example",
+			text);
+	if (!range && !step && strcmp(text, "profiler") != 0)
+		return complain(EXIT_USAGE,
+			"--capture=%s: what can be captured is profiler, range:NAME or step:N-M",
+			text);
+	if (step)
+		bounded_printf(to, WEIR_OPTION_capture "=step:%" PRIu32 "-%" PRIu32 ",",
+			steps.first, steps.last);
+	else
+		bounded_printf(to, WEIR_OPTION_capture "=%s,", text);
+	return 0;
+}
+
+int capture_options_take(struct capture_options *c, const struct options *o)
+{
+	struct bounded to = { .to = c->config, .size = sizeof c->config };
+	int code = put_capture(o, &to);
+	code = code ? code : put_time(o, "delay", WEIR_OPTION_delay, &to);
+	code = code ? code : put_time(o, "duration", WEIR_OPTION_duration, &to);
+	code = code ? code : put_launches(o, &to);
+	if (code)
+		return code;
+	bounded_end(&to);
+	c->wanted = *c->config;
+	if (c->wanted && !strcmp(opt_str(o, "level"), "off"))
+		return complain(EXIT_USAGE,
+			"--level=off records nothing, so there is no part of it to be captured; leave one of them out");
+	return 0;
+}

@@ -1,0 +1,87 @@
+# Parts of a run: what --capture, --delay, --duration, --until-launches and weir ctl stop record, by the
+# program parts, whose step i launches i kernels.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+parts=$build/tests/cli/programs/parts
+[ -e "$build/lib/weir/libweir.so" ] && [ -e "$build/lib/weir/sim/libcuda.so.1" ] && [ -x "$parts" ] || exit 0
+cd "$scratch" || exit 1
+
+# How many launches and calls a recording of a part has.
+launches() {
+	rm -f part.weir
+	"$weir" record --sim -q -o part.weir "$@" -- "$parts" >/dev/null || return
+	"$weir" report --json part.weir | grep -oE '"(launches|missing|surplus)": [0-9]+'
+}
+whole() {
+	launches "$@" | tr '\n' ' '
+}
+expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole
+expect 0 '^"launches": 15 "missing": 0 "surplus": 0 $' whole --capture=profiler
+expect 0 '^"launches": 7 "missing": 0 "surplus": 0 $' whole --capture=range:inner
+expect 0 '^"launches": 5 "missing": 0 "surplus": 0 $' whole --capture=range:spanned
+expect 0 '^"launches": 55 "missing": 0 "surplus": 0 $' whole --capture=range:step
+expect 0 '^"launches": 0 "missing": 0 "surplus": 0 $' whole --capture=range:ste
+expect 0 '^"launches": 18 "missing": 0 "surplus": 0 $' whole --capture=step:5-7
+expect 0 '^"launches": 3 "missing": 0 "surplus": 0 $' whole --capture=step:1-2
+expect 0 '^"launches": 4 "missing": 0 "surplus": 0 $' whole --capture=step:4
+expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --capture=step:1-99
+expect 0 '^"launches": 0 "missing": 0 "surplus": 0 $' whole --capture=step:50-99
+expect 0 '^"launches": 18 "missing": 0 "surplus": 0 $' whole --capture=step:5-7 --level=all
+expect 0 '^"launches": 18 "missing": 0 "surplus": 0 $' whole --capture=step:5-7 --level=stat
+expect 0 '^"launches": 7 "missing": 0 "surplus": 0 $' whole --capture=range:inner --level=stat
+expect 0 '^"launches": 20 "missing": 0 "surplus": 0 $' whole --until-launches=20
+expect 0 '^"launches": 20 "missing": 0 "surplus": 0 $' whole --until-launches=20 --level=stat
+expect 0 '^"launches": 6 "missing": 0 "surplus": 0 $' whole --capture=step:3-10 --until-launches=6
+expect 0 '^"launches": 0 "missing": 0 "surplus": 0 $' whole --delay=1m
+expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --delay=1ns
+# The clock is looked at behind each call: the first is there.
+expect 0 '^"launches": 1 "missing": 0 "surplus": 0 $' whole --capture=step:2 --duration=1ns
+expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --duration=10m
+# Each forked process has its own.
+expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
+	$weir record --sim -q -o two.weir --capture=profiler -- sh -c '$parts & $parts; wait' >/dev/null
+	$weir report --json two.weir | grep -oE '\"(launches|missing|surplus)\": [0-9]+' | tr '\n' ' '"
+
+# What the program does is the same, and its exit status is its own.
+expect 7 '^$' "$weir" record --sim -q -o seven.weir --capture=step:2 -- sh -c "$parts; exit 7"
+
+# What makes no sense is said before anything runs.
+expect 2 'capture=steps: what can be captured is profiler, range:NAME or step:N-M' "$weir" record --capture=steps -- "$parts"
+expect 2 'capture=step:9-2: give the first and the last step' "$weir" record --capture=step:9-2 -- "$parts"
+expect 2 'capture=range:: give the name' "$weir" record --capture=range: -- "$parts"
+expect 2 'capture=range:a,b: give the name' "$weir" record --capture=range:a,b -- "$parts"
+expect 2 'delay=5 is no time' "$weir" record --delay=5 -- "$parts"
+expect 2 'until-launches=0' "$weir" record --until-launches=0 -- "$parts"
+expect 2 'level=off records nothing' "$weir" record --level=off --delay=1s -- "$parts"
+
+# A recording is stopped while the program goes on, and stays stopped.
+LD_LIBRARY_PATH=$build/lib/weir/sim "$weir" record --no-pack -o stop.weir -- "$parts" go >/dev/null 2>said &
+step_on() {
+	: >go
+	while [ ! -e go.done ]; do sleep 0.02; done
+	rm go.done
+}
+step_on
+step_on
+expect 0 '^$' "$weir" ctl stop.weir stop
+expect 1 'was stopped, and can.t be switched on again' "$weir" ctl stop.weir on
+expect 1 'was stopped' "$weir" ctl stop.weir status
+i=0
+while [ $((i += 1)) -le 8 ]; do step_on; done
+wait
+expect 0 'as weir ctl asked' cat said
+expect 0 'weir ctl asked for it' "$weir" report stop.weir
+# Two steps and what stood in the third.
+expect 0 '"launches": [36],' "$weir" report --json stop.weir
+
+# Names of outputs.
+expect 0 'run.7.weir' sh -c "RANK=7 $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"
+expect 0 "host-$(hostname).weir" sh -c "$weir record --sim -q -o host-%h.weir -- $parts && ls"
+expect 0 '^p[0-9]+%.weir$' sh -c "$weir record --sim -q -o p%p%%.weir -- $parts && ls"
+expect 0 'run.a_b.weir' sh -c "RANK=a/b $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"
+expect 2 'NO_SUCH_RANK is not set' "$weir" record -o 'run.%q{NO_SUCH_RANK}.weir' -- "$parts"
+expect 2 'behind % stand p' "$weir" record -o 'run.%z.weir' -- "$parts"
+expect 2 'in braces' "$weir" record -o 'run.%qRANK.weir' -- "$parts"
+finish
