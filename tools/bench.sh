@@ -127,3 +127,7 @@ done
 echo
 echo "the law of a shared GPU:"
 "$build/bin/bench-law"
+
+echo
+echo "the pool of device memory, a pair of calls:"
+"$build/bin/bench-pool"

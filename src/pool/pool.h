@@ -1,0 +1,159 @@
+/*
+ * An allocator of device memory, as pure code: which address a block gets, and which addresses need
+ * physical memory behind them.  No system calls, no allocation, no clock and no libc; nothing here
+ * aborts, and what a caller gets wrong (a free of what is not there, a tag that is none) is
+ *answered with -1 and changes nothing.
+ *
+ * A pool is one range of addresses, divided into slots of one size.  The caller reserves the range,
+ * makes the handles (physical memory of a slot's size), maps and unmaps them; the pool says where.
+ * Blocks lie at multiples of 512 bytes, at the lowest address where there is room, across slots if
+ * need be: so live memory stays together at the low end, and what is free is free in whole slots.
+ * Which slots have a handle has no influence on where a block goes.  The handle behind a live block
+ * is never taken away.  A slot that no live block touches is idle, and keeps its handle until
+ * pool_take_idle(): the caller asks for it when it may have no more memory, or wants to give some
+ * back.
+ *
+ *	struct pool *p = mmap(NULL, pool_memory(&shape), ...);  (zeroed, of the caller)
+ *	pool_init(p, &shape);
+ *
+ *	if (pool_place(p, bytes, tag, &at))
+ *		return elsewhere;
+ *	for (uint32_t slot = at.first_slot; pool_next_missing(p, &at, &slot);) {
+ *		if (at the limit, or no new handle is to be had) {
+ *			if (!pool_take_idle(p, &from, &handle)) {
+ *				pool_undo(p, &at);
+ *				return no_memory;
+ *			}
+ *			unmap(from);
+ *		}
+ *		map(slot, handle);
+ *		pool_back(p, slot, handle);
+ *	}
+ *
+ * Tags.  Memory that is freed in the order of a stream may be used again in the order of that
+ * stream at once, and elsewhere only when the stream has come to the free.  Such a free carries the
+ * stream's tag, from 1 to POOL_TAGS - 1; pool_settle() says that the stream has come to all frees
+ * of that tag so far.  Tag 0 is free for all.  As long as the frees that are not settled have one
+ * tag, and blocks are placed for that tag, it is as if there were no tags.  A slot is idle only
+ *when all frees in it are settled; until then it waits.
+ *
+ * The state has no pointers, so that it can lie in any mapping, and be copied.  One caller at a
+ *time; pool_find() and the counters may be read by several while nobody changes anything.
+ */
+#ifndef WEIR_POOL_POOL_H
+#define WEIR_POOL_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	POOL_GRAIN = 512, /* bytes; addresses and sizes of blocks are multiples */
+	POOL_TAGS = 64,
+	POOL_LEVELS = 6, /* of bits over the grains */
+};
+#define POOL_MOST_BYTES (UINT64_C(1) << 40) /* of addresses */
+
+struct pool_shape {
+	uint64_t base;       /* of the range; a multiple of slot_bytes */
+	uint64_t bytes;      /* of the range; a multiple of slot_bytes */
+	uint64_t slot_bytes; /* a power of two, from 4096 to 2^30 */
+	uint32_t ranges; /* live blocks and free ranges, at most; twice the blocks and 64 is enough
+			    unless tags differ from block to block */
+};
+
+/* What is in the pool now, and was at most. */
+struct pool_counters {
+	uint64_t live_bytes, live_bytes_peak; /* that were asked for */
+	uint64_t placed, freed;               /* blocks, so far; undone ones are neither */
+	uint64_t refused;                     /* pool_place() said -1 */
+	uint64_t taken;                       /* handles, by pool_take_idle() */
+	uint32_t busy_slots, busy_slots_peak; /* that a live block touches */
+	uint32_t backed_slots, backed_slots_peak;
+	uint32_t idle_slots;    /* backed, and may be taken */
+	uint32_t waiting_slots; /* backed, without a live block, and not settled */
+	uint32_t free_ranges;
+	uint64_t unsettled; /* a bit for each tag with frees that pool_settle() has not had */
+};
+
+struct pool_list {
+	uint32_t first, last; /* slots + 1 */
+};
+
+/* For members of src/pool, but for `counters`. */
+struct pool {
+	struct pool_shape shape;
+	struct pool_counters counters;
+	struct pool_list idle, waiting;
+	uint64_t clock; /* frees and settlements so far */
+	uint64_t settled_at[POOL_TAGS];
+	uint32_t roots[POOL_TAGS]; /* of the trees of free ranges, by tag */
+	uint32_t tagged;           /* free ranges in trees but the first */
+	uint32_t owner;            /* of what is free in the first tree below owned_end, or 0 */
+	uint32_t owned_end;
+	uint32_t slot_shift; /* from grains */
+	uint32_t fresh;      /* records from here on were never used */
+	uint32_t unused;     /* those that are not used any more */
+	uint32_t hash_shift;
+	uint64_t ranges_at, slots_at, hash_at, level_at[POOL_LEVELS]; /* bytes from the beginning */
+};
+
+/* How much memory it takes; 0 if the shape is none.  Most of it is not touched unless it is needed:
+ * 256 KiB for each GiB of addresses in use, and some 60 bytes a range. */
+size_t pool_memory(const struct pool_shape *shape);
+
+/* In pool_memory() bytes, aligned to 64, which are zero.  -1 if the shape is none. */
+int pool_init(struct pool *p, const struct pool_shape *shape);
+
+struct pool_place {
+	uint64_t address;
+	uint64_t bytes;               /* asked for */
+	uint32_t first_slot, n_slots; /* that the block touches */
+	uint32_t missing;             /* of them without a handle */
+	uint32_t tag;
+};
+
+/* Finds room.  -1 where there are no addresses or no records left, or nothing was asked for:
+ * counters.unsettled says which tags might have some. */
+int pool_place(struct pool *p, uint64_t bytes, uint32_t tag, struct pool_place *ret_at);
+
+/* Sets *slot to the first one from there on, under the block, that has no handle. */
+bool pool_next_missing(const struct pool *p, const struct pool_place *at, uint32_t *slot);
+
+/* The handle is mapped there.  -1 if one is already. */
+int pool_back(struct pool *p, uint32_t slot, uint64_t handle);
+
+/* The one that has been idle longest loses its handle.  The caller unmaps it there, and may map it
+ * in another slot. */
+bool pool_take_idle(struct pool *p, uint32_t *ret_slot, uint64_t *ret_handle);
+
+/* There was no memory for all of the block: it is gone.  Slots that have got a handle keep it. */
+void pool_undo(struct pool *p, const struct pool_place *at);
+
+/* -1: no block begins there. */
+int pool_free(struct pool *p, uint64_t address, uint32_t tag);
+
+/* All that was freed under the tag is free for all. */
+void pool_settle(struct pool *p, uint32_t tag);
+
+struct pool_block {
+	uint64_t address, bytes; /* as asked for */
+	uint32_t tag;            /* that it was placed for */
+};
+
+/* The live block that the address is in. */
+bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_block);
+
+/* Of what can be placed for the tag. */
+uint64_t pool_largest_free(const struct pool *p, uint32_t tag);
+
+static inline uint64_t pool_slot_address(const struct pool *p, uint32_t slot)
+{
+	return p->shape.base + slot * p->shape.slot_bytes;
+}
+
+/* Whether the state is what it should be, by looking at all of it: what is wrong, or NULL.  For
+ * tests. */
+const char *pool_check(const struct pool *p);
+
+#endif
