@@ -1,4 +1,7 @@
-"""What a Python program does, said to the recorder that it runs under.
+"""Weir in Python: reading its recordings, and saying to the recorder what a Python program does.
+
+`weir.open("app.weir")` is a recording: its kernels, calls, operators, activities and so on are
+attributes, tables of rows and of columns; see weir.reader.
 
 `weir record --python -- python3 script.py` starts this in every Python of the program (through
 sitecustomize.py beside this package); `python3 -m weir script.py` does for one.  Without the
@@ -47,6 +50,22 @@ def _name_torch(torch, words):
     observer = operators.start(torch, "shapes" in words)
     sampled = observer and not words & {"names", "shapes"}
     modules.start(torch, sampling.Sampler(torch, observer) if sampled else None)
+
+
+def open(path):  # noqa: A001: it is what weir.open() has to be called
+    """A recording: see weir.reader.Trace."""
+    from weir import reader
+
+    return reader.open(path)
+
+
+def __getattr__(name):
+    """weir.Error, weir.Trace and weir.Table, without reading them into every program that is recorded."""
+    if name in ("Error", "Trace", "Table"):
+        from weir import reader
+
+        return getattr(reader, name)
+    raise AttributeError("module weir has no attribute " + name)
 
 
 def warn(text):

@@ -24,13 +24,14 @@ static int list_formats(const char *wrong)
 	return complain(EXIT_USAGE, "choose a format with -f: %s", list);
 }
 
-static int export_trace(const struct exporter *e, const struct trace *t, const char *path)
+static int export_trace(
+	const struct exporter *e, const struct trace *t, const char *only, const char *path)
 {
 	const struct decoder decoder = {
 		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
 	};
 	struct error err = { .text = "" };
-	const int failed = export_run(e, t, &decoder, path, stdout, &err);
+	const int failed = export_run(e, t, &decoder, only, path, stdout, &err);
 	if (failed) /* the trace does not have it, or it can't be written */
 		return complain(failed == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text);
 	return EXIT_YES;
@@ -48,12 +49,12 @@ int cmd_export(const struct options *o)
 		return list_formats(format);
 	if (!path && e->wants_path)
 		return complain(EXIT_USAGE, "%s needs a file: -o FILE", e->name);
-	if (!path && (e == &export_perfetto || e == &export_memory_viz) &&
+	if (!path && (e == &export_perfetto || e == &export_memory_viz || e == &export_columns) &&
 		isatty(STDOUT_FILENO) == 1)
 		return complain(EXIT_USAGE, "%s is no text for a terminal: -o FILE", e->name);
 	if (trace_open(opt_argv(o)[0], &t, &err))
 		return complain(EXIT_USAGE, "%s", err.text);
-	const int code = export_trace(e, t, path);
+	const int code = export_trace(e, t, opt_str(o, "only"), path);
 	trace_close(t);
 	return code;
 }

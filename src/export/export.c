@@ -16,8 +16,8 @@
 #include "base/banned.h"
 
 const struct exporter *const exporters[] = { &export_perfetto, &export_chrome, &export_csv,
-	&export_ndjson, &export_sqlite, &export_memory_viz, &export_rmm, &export_dataset,
-	&export_dataset_card, NULL };
+	&export_ndjson, &export_columns, &export_sqlite, &export_memory_viz, &export_rmm,
+	&export_dataset, &export_dataset_card, NULL };
 
 const struct exporter *exporter_find(const char *name)
 {
@@ -209,8 +209,10 @@ static int export_chunk(struct run *r)
 static int export_chunks(struct run *r)
 {
 	const struct trace *t = r->x.trace;
-	const uint32_t kinds = 1u << CHUNK_EVENTS | (r->e->activity ? 1u << CHUNK_DEVICE : 0) |
-			       (r->e->range ? 1u << CHUNK_RANGES : 0);
+	const uint32_t kinds = r->e->kinds ? r->e->kinds(&r->x)
+					   : 1u << CHUNK_EVENTS |
+						     (r->e->activity ? 1u << CHUNK_DEVICE : 0) |
+						     (r->e->range ? 1u << CHUNK_RANGES : 0);
 	struct progress progress;
 	size_t at = 0;
 	int e;
@@ -292,10 +294,16 @@ static void run_fini(struct run *r)
 }
 
 int export_run(const struct exporter *exporter, const struct trace *t,
-	const struct decoder *decoder, const char *path, FILE *out, struct error *err)
+	const struct decoder *decoder, const char *only, const char *path, FILE *out,
+	struct error *err)
 {
 	struct run r = { .e = exporter, .decoder = *decoder };
-	r.x = (struct export){ .trace = t, .meta = &r.meta, .decoder = &r.decoder, .err = err };
+	r.x = (struct export){
+		.trace = t, .meta = &r.meta, .decoder = &r.decoder, .err = err, .only = only
+	};
+	if (only && !exporter->kinds)
+		return error_set(
+			err, -ENODATA, "%s is written whole: it takes no --only", exporter->name);
 	r.decoder.kernel_name = name_for_decoder;
 	r.decoder.context = &r.x;
 	int e = meta_load(t, &r.meta, err);

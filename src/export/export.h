@@ -30,7 +30,8 @@ struct export
 	FILE *out;                     /* NULL for exporters that want a path */
 	const char *path;
 	struct error *err;
-	void *state; /* the exporter's */
+	const char *only; /* tables that are wanted, with commas between; NULL: all */
+	void *state;      /* the exporter's */
 	struct demangled names;
 	uint32_t process;   /* of the chunk at hand */
 	struct links links; /* for exporters that take activities */
@@ -56,6 +57,9 @@ struct exporter {
 	bool wants_path;
 	int (*whole)(struct export *x); /* instead of all below: reads the trace itself */
 	int (*begin)(struct export *x);
+	/* Bit 1 << kind of the chunks that are read after begin; NULL: those that are called for.
+	 * An exporter that has this takes x->only; others refuse it. */
+	uint32_t (*kinds)(const struct export *x);
 	int (*thread)(struct export *x, const struct chunk_ref *c); /* first of a thread */
 	int (*call)(struct export *x, const struct export_call *c);
 	/* link: of the call that asked for it, or NULL */
@@ -70,9 +74,10 @@ struct exporter {
 extern const struct exporter *const exporters[]; /* NULL-terminated */
 const struct exporter *exporter_find(const char *name);
 
-/* path: where to write, mode 0600, whole or not at all; NULL: to out.  0 or -errno. */
+/* path: where to write, mode 0600, whole or not at all; NULL: to out.  only: see struct export.
+ * 0 or -errno; -ENODATA: the trace or the exporter does not have what is asked for. */
 int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
-	const char *path, FILE *out, struct error *err);
+	const char *only, const char *path, FILE *out, struct error *err);
 
 /* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
  * are question marks, and an apostrophe keeps what looks like a formula from being run. */
@@ -93,6 +98,7 @@ const char *export_kernel_name(struct export *x, uint32_t kernel);
 const char *export_string(struct export *x, uint32_t id);
 
 extern const struct exporter export_perfetto, export_chrome, export_csv, export_ndjson,
-	export_sqlite, export_memory_viz, export_rmm, export_dataset, export_dataset_card;
+	export_columns, export_sqlite, export_memory_viz, export_rmm, export_dataset,
+	export_dataset_card;
 
 #endif

@@ -240,6 +240,13 @@ def columns_written():
             keys.update(json.loads(line))
     yield "ndjson", keys
     yield "dataset", next(csv.reader(io.StringIO(weir("export", "-f", "dataset", trace))))
+    weir("export", "-f", "columns", "-o", "trace.columns", trace)
+    with open("trace.columns", "rb") as file:
+        for block in map(json.loads, iter(file.readline, b"")):
+            if "table" in block:
+                yield "columns " + block["table"], [name for name, _ in block["columns"]]
+            file.seek(block.get("bytes", 0) + block.get("rows", 0) * sum(
+                8 if kind == "i64" else 4 for _, kind in block.get("columns", ())), 1)
     weir("export", "-f", "sqlite", "-o", "trace.sqlite", trace)
     base = sqlite3.connect("trace.sqlite")
     for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall():

@@ -114,7 +114,7 @@ static unsigned count_exporters(void)
 static void read_export(const struct trace *t, const struct decoder *d, unsigned which)
 {
 	struct error err;
-	export_run(nth_exporter(which), t, d, NULL, nowhere, &err);
+	export_run(nth_exporter(which), t, d, NULL, NULL, nowhere, &err);
 }
 
 static void read_packed(const char *path)

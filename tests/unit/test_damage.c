@@ -71,8 +71,8 @@ static void read_all(void)
 	report_print_text(r, nowhere, 0, false);
 	report_print_json(r, nowhere);
 	report_free(r);
-	export_run(&export_csv, t, &d, NULL, nowhere, &err);
-	export_run(&export_perfetto, t, &d, NULL, nowhere, &err);
+	export_run(&export_csv, t, &d, NULL, NULL, nowhere, &err);
+	export_run(&export_perfetto, t, &d, NULL, NULL, nowhere, &err);
 	trace_close(t);
 }
 

@@ -73,7 +73,7 @@ static char *exported(const char *format, size_t *ret_bytes)
 	char *text = NULL;
 	struct error err = { .text = "" };
 	FILE *out = open_memstream(&text, ret_bytes);
-	if (export_run(exporter_find(format), trace, &decoder, NULL, out, &err))
+	if (export_run(exporter_find(format), trace, &decoder, NULL, NULL, out, &err))
 		fail_msg("%s", err.text);
 	fclose(out);
 	return text;
@@ -608,7 +608,7 @@ static void sqlite_answers_queries(void **state)
 	struct error err = { .text = "" };
 	sqlite3 *db;
 	struct stat st;
-	if (export_run(&export_sqlite, trace, &decoder, OUT, NULL, &err))
+	if (export_run(&export_sqlite, trace, &decoder, NULL, OUT, NULL, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(stat(OUT, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
@@ -677,7 +677,7 @@ static void calls_inside_of_the_runtimes_are_no_rows_for_nsight(void **state)
 	sqlite3 *db;
 	late_caller();
 	assert_int_equal(trace_open(LATE_NAME, &t, &err), 0);
-	if (export_run(&export_sqlite, t, &decoder, OUT, NULL, &err))
+	if (export_run(&export_sqlite, t, &decoder, NULL, OUT, NULL, &err))
 		fail_msg("%s", err.text);
 	trace_close(t);
 	unlink(LATE_NAME);
@@ -718,14 +718,16 @@ static void a_file_is_private_and_whole_or_not_there(void **state)
 {
 	struct error err = { .text = "" };
 	struct stat st;
-	assert_int_equal(export_run(&export_csv, trace, &decoder, OUT, NULL, &err), 0);
+	assert_int_equal(export_run(&export_csv, trace, &decoder, NULL, OUT, NULL, &err), 0);
 	assert_int_equal(stat(OUT, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(
-		export_run(&export_csv, trace, &decoder, "no/such/folder/x", NULL, &err), -ENOENT);
+		export_run(&export_csv, trace, &decoder, NULL, "no/such/folder/x", NULL, &err),
+		-ENOENT);
 	assert_non_null(strstr(err.text, "no/such/folder/x can't be written"));
 	assert_int_equal(
-		export_run(&export_sqlite, trace, &decoder, "no/folder/x", NULL, &err), -ENOENT);
+		export_run(&export_sqlite, trace, &decoder, NULL, "no/folder/x", NULL, &err),
+		-ENOENT);
 }
 
 static void a_full_device_is_an_error(void **state)
@@ -734,8 +736,9 @@ static void a_full_device_is_an_error(void **state)
 	struct stat st;
 	if (stat("/dev/full", &st))
 		skip();
-	assert_true(export_run(&export_csv, trace, &decoder, "/dev/full", NULL, &err) < 0);
-	assert_int_equal(export_run(&export_csv, trace, &decoder, "/dev/null", NULL, &err), 0);
+	assert_true(export_run(&export_csv, trace, &decoder, NULL, "/dev/full", NULL, &err) < 0);
+	assert_int_equal(
+		export_run(&export_csv, trace, &decoder, NULL, "/dev/null", NULL, &err), 0);
 	assert_true(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }
 

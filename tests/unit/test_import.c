@@ -398,7 +398,8 @@ static void what_is_exported_can_be_imported_again(void **state)
 		      "64}}]";
 	assert_int_equal(import(text), 0);
 	const struct decoder d = { .schema = &trace->schema };
-	assert_int_equal(export_run(exporter_find("chrome"), trace, &d, SOURCE, NULL, &err), 0);
+	assert_int_equal(
+		export_run(exporter_find("chrome"), trace, &d, NULL, SOURCE, NULL, &err), 0);
 	assert_int_equal(take_source(), 0);
 	assert_int_equal(activity_named("k<\"a\">")->total_ns, 2500);
 	assert_int_equal(activity_named("k<\"a\">")->shape.block[2], 6);

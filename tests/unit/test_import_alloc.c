@@ -65,7 +65,8 @@ static char *exported(const char *format)
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(export_run(exporter_find(format), trace, &decoder, NULL, out, &err), 0);
+	assert_int_equal(
+		export_run(exporter_find(format), trace, &decoder, NULL, NULL, out, &err), 0);
 	fclose(out);
 	return text;
 }

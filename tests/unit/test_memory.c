@@ -339,7 +339,8 @@ static void a_log_has_what_is_freed_and_no_strangers(void **state)
 	size_t size, n = 0;
 	struct error err = { .text = "" };
 	FILE *out = open_memstream(&text, &size);
-	assert_int_equal(export_run(exporter_find("rmm"), trace, &decoder, NULL, out, &err), 0);
+	assert_int_equal(
+		export_run(exporter_find("rmm"), trace, &decoder, NULL, NULL, out, &err), 0);
 	fclose(out);
 	static const char *const rows[] = { "Stream", "allocate,0x1000,10,0x0",
 		"free,0x1000,10,0x0", "allocate,0x1000,20,0x0", "allocate,0x40000000,2097152,0x0",

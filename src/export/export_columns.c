@@ -1,0 +1,435 @@
+/*
+ * Tables as columns of binary numbers, for programs that read millions of rows: weir.open() of the
+ * Python package, or a few lines in any language.
+ *
+ * A stream of blocks.  Each is a line of JSON and then the bytes that it tells of:
+ *
+ *	{"table":"activities","rows":N,"columns":[["start_ns","i64"],["name","text"],...]}
+ *	    N values of the first column, N of the second, ...; a text is an i32, the number of one
+ *	    of the texts
+ *	{"texts":N,"bytes":B}
+ *	    N texts, each ended by a NUL; their numbers count on from the block before
+ *	{"end":true}
+ *
+ * Numbers are little-endian; -1 is what is not known.  A table's rows come in several blocks; the
+ * texts of a block come before it.
+ */
+#include "export/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/expect.h"
+#include "base/map.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define BLOCK_ROWS   65536u
+#define COLUMNS_MOST 26u
+
+enum column_type { I32, I64, TEXT };
+
+struct column_of {
+	const char *name;
+	enum column_type type;
+};
+
+static const struct column_of call_columns[] = { { "start_ns", I64 }, { "duration_ns", I64 },
+	{ "pid", I32 }, { "tid", I32 }, { "name", TEXT }, { "result", I32 }, { "captured", I32 },
+	{ "correlation", I64 } };
+
+static const struct column_of launch_columns[] = { { "start_ns", I64 }, { "duration_ns", I64 },
+	{ "pid", I32 }, { "tid", I32 }, { "name", TEXT }, { "function", TEXT }, { "grid_x", I64 },
+	{ "grid_y", I64 }, { "grid_z", I64 }, { "block_x", I64 }, { "block_y", I64 },
+	{ "block_z", I64 }, { "shared_bytes", I64 }, { "stream", I64 }, { "captured", I32 },
+	{ "correlation", I64 } };
+
+static const struct column_of allocation_columns[] = { { "start_ns", I64 }, { "pid", I32 },
+	{ "tid", I32 }, { "operation", TEXT }, { "kind", TEXT }, { "address", I64 },
+	{ "bytes", I64 } };
+
+static const struct column_of activity_columns[] = { { "start_ns", I64 }, { "duration_ns", I64 },
+	{ "pid", I32 }, { "tid", I32 }, { "kind", TEXT }, { "name", TEXT }, { "device", I32 },
+	{ "context", I64 }, { "stream", I64 }, { "correlation", I64 }, { "grid_x", I64 },
+	{ "grid_y", I64 }, { "grid_z", I64 }, { "block_x", I64 }, { "block_y", I64 },
+	{ "block_z", I64 }, { "registers", I32 }, { "shared_static_bytes", I64 },
+	{ "shared_dynamic_bytes", I64 }, { "bytes", I64 }, { "direction", TEXT }, { "graph", I64 },
+	{ "graph_node", I64 }, { "call_start_ns", I64 }, { "call_duration_ns", I64 } };
+
+static const struct column_of range_columns[] = { { "start_ns", I64 }, { "duration_ns", I64 },
+	{ "pid", I32 }, { "tid", I32 }, { "kind", TEXT }, { "name", TEXT }, { "arguments", TEXT },
+	{ "external", I64 }, { "sequence", I64 } };
+
+enum columns_table { CALLS, LAUNCHES, ALLOCATIONS, ACTIVITIES, RANGES, TABLES };
+
+#define TABLE(n, c)                                                                                \
+	{                                                                                          \
+		.name = n, .columns = c, .count = sizeof c / sizeof c[0]                           \
+	}
+static const struct {
+	const char *name;
+	const struct column_of *columns;
+	uint32_t count;
+} tables[TABLES] = {
+	[CALLS] = TABLE("calls", call_columns),
+	[LAUNCHES] = TABLE("launches", launch_columns),
+	[ALLOCATIONS] = TABLE("allocations", allocation_columns),
+	[ACTIVITIES] = TABLE("activities", activity_columns),
+	[RANGES] = TABLE("ranges", range_columns),
+};
+
+struct block {
+	uint8_t *data[COLUMNS_MOST];
+	uint32_t rows, at; /* at: the column that comes next */
+	enum columns_table table;
+};
+
+struct columns {
+	struct block blocks[TABLES];
+	uint32_t wanted; /* bit i: table i */
+	struct map by_number, by_text;
+	uint32_t text_count, written; /* texts */
+	ARRAY(char) texts;            /* that are not written */
+};
+
+/* ---- texts ---- */
+
+enum text_kind { OF_LITERAL, OF_FUNCTION, OF_KERNEL, OF_STRING };
+
+static int add_text(struct columns *c, const char *text, uint32_t *ret_number)
+{
+	const size_t bytes = strlen(text);
+	uint32_t *number = map_get(&c->by_text, map_text_key(text, bytes, 0));
+	if (!number || !array_reserve(&c->texts, bytes + 1))
+		return -ENOMEM;
+	if (*number == MAP_NONE) {
+		*number = c->text_count++;
+		memcpy(c->texts.v + c->texts.n, text, bytes + 1);
+		c->texts.n += bytes + 1;
+	}
+	*ret_number = *number;
+	return 0;
+}
+
+/* Its number, from who it is where that has been asked for before. */
+static int text_number(struct columns *c, enum text_kind kind, uint64_t who, const char *text,
+	uint32_t *ret_number)
+{
+	uint32_t *number = map_get(&c->by_number, MAP_KEY(kind, who));
+	if (!number)
+		return -ENOMEM;
+	const int e = *number == MAP_NONE ? add_text(c, text, number) : 0;
+	*ret_number = *number;
+	return e;
+}
+
+static void write_texts(struct export *x)
+{
+	struct columns *c = x->state;
+	if (c->written == c->text_count)
+		return;
+	fprintf(x->out, "{\"texts\":%" PRIu32 ",\"bytes\":%zu}\n", c->text_count - c->written,
+		c->texts.n);
+	fwrite(c->texts.v, 1, c->texts.n, x->out);
+	c->written = c->text_count;
+	c->texts.n = 0;
+}
+
+/* ---- blocks ---- */
+
+static size_t bytes_of(enum column_type type)
+{
+	return type == I64 ? 8 : 4;
+}
+
+static void write_block(struct export *x, struct block *b)
+{
+	static const char *const names[] = { [I32] = "i32", [I64] = "i64", [TEXT] = "text" };
+	const struct column_of *columns = tables[b->table].columns;
+	const uint32_t count = tables[b->table].count;
+	write_texts(x);
+	fprintf(x->out, "{\"table\":\"%s\",\"rows\":%" PRIu32 ",\"columns\":[",
+		tables[b->table].name, b->rows);
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(x->out, "%s[\"%s\",\"%s\"]", i ? "," : "", columns[i].name,
+			names[columns[i].type]);
+	fputs("]}\n", x->out);
+	for (uint32_t i = 0; i < count; i++)
+		fwrite(b->data[i], bytes_of(columns[i].type), b->rows, x->out);
+	b->rows = 0;
+}
+
+static struct block *block_of(struct export *x, enum columns_table table)
+{
+	struct block *b = &((struct columns *)x->state)->blocks[table];
+	b->at = 0;
+	return b;
+}
+
+static void put(struct block *b, bool known, uint64_t value)
+{
+	const struct column_of *column = &tables[b->table].columns[b->at];
+	const int64_t wide = known ? (int64_t)value : -1;
+	const int32_t narrow = (int32_t)wide;
+	uint8_t *to = b->data[b->at++] + (size_t)b->rows * bytes_of(column->type);
+	if (column->type == I64)
+		memcpy(to, &wide, sizeof wide);
+	else
+		memcpy(to, &narrow, sizeof narrow);
+}
+
+static int put_text(
+	struct export *x, struct block *b, enum text_kind kind, uint64_t who, const char *text)
+{
+	uint32_t number = 0;
+	expect(tables[b->table].columns[b->at].type == TEXT, "a text goes into a column of texts");
+	const int e = text ? text_number(x->state, kind, who, text, &number) : 0;
+	put(b, text != NULL, number);
+	return e;
+}
+
+/* One that is in the program, not in the trace. */
+static int put_literal(struct export *x, struct block *b, const char *text)
+{
+	return put_text(x, b, OF_LITERAL, (uintptr_t)text, text);
+}
+
+static int end_row(struct export *x, struct block *b, int e)
+{
+	expect(b->at == tables[b->table].count, "a row has a value for each column");
+	if (!e && ++b->rows == BLOCK_ROWS)
+		write_block(x, b);
+	return e ? e : ferror(x->out) ? errno ? -errno : -EIO : 0;
+}
+
+/* ---- rows ---- */
+
+static uint64_t since(const struct export *x, uint64_t ns)
+{
+	const uint64_t start = x->trace->header.start.mono_ns;
+	return ns > start ? ns - start : 0;
+}
+
+static void put_call_times(struct export *x, struct block *b, const struct export_call *c)
+{
+	put(b, true, since(x, c->begin_ns));
+	put(b, true, c->end_ns - c->begin_ns);
+	put(b, true, c->chunk->head.pid);
+	put(b, true, c->chunk->head.tid);
+}
+
+static int call_row(struct export *x, const struct export_call *c)
+{
+	struct block *b = block_of(x, CALLS);
+	put_call_times(x, b, c);
+	const int e = put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
+	put(b, true, c->record->result);
+	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
+	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
+	return end_row(x, b, e);
+}
+
+static int launch_row(struct export *x, const struct export_call *c)
+{
+	struct block *b = block_of(x, LAUNCHES);
+	put_call_times(x, b, c);
+	int e = put_text(x, b, OF_KERNEL, c->kernel,
+		c->kernel == META_NONE ? NULL : export_kernel_name(x, c->kernel));
+	const int failed = put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
+	for (int i = 0; i < 6; i++)
+		put(b, true, i < 3 ? c->shape.grid[i] : c->shape.block[i - 3]);
+	put(b, true, c->record->aux);
+	put(b, true, c->record->arg[LAUNCH_STREAM]);
+	put(b, true, (c->record->flags & RECORD_CAPTURED) != 0);
+	put(b, c->link != NULL, c->link ? c->link->correlation : 0);
+	return end_row(x, b, e ? e : failed);
+}
+
+static int allocation_row(struct export *x, const struct export_call *c)
+{
+	struct block *b = block_of(x, ALLOCATIONS);
+	uint64_t address = 0, bytes = 0;
+	put(b, true, since(x, c->begin_ns));
+	put(b, true, c->chunk->head.pid);
+	put(b, true, c->chunk->head.tid);
+	int e = put_literal(x, b, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
+	const int failed = put_literal(x, b, c->fn->memory);
+	const bool has_address = schema_call_pointer(c->fn, c->record, &address);
+	put(b, has_address, address);
+	const bool has_bytes = schema_call_bytes(c->fn, c->record, &bytes);
+	put(b, has_bytes, bytes);
+	return end_row(x, b, e ? e : failed);
+}
+
+static bool wants(const struct export *x, enum columns_table table)
+{
+	return ((const struct columns *)x->state)->wanted & 1u << table;
+}
+
+static int call(struct export *x, const struct export_call *c)
+{
+	const struct schema_fn *fn = c->fn;
+	const bool done = !c->record->result && fn && fn->api != API_RUNTIME;
+	int e = wants(x, CALLS) && (!fn || fn->api != API_ALLOCATOR) ? call_row(x, c) : 0;
+	if (!e && done && c->launch && wants(x, LAUNCHES))
+		e = launch_row(x, c);
+	if (!e && done && (fn->kind == CALL_ALLOC || fn->kind == CALL_FREE) &&
+		wants(x, ALLOCATIONS))
+		e = allocation_row(x, c);
+	return e;
+}
+
+/* 0: no text. */
+static int put_string(struct export *x, struct block *b, uint32_t id)
+{
+	return put_text(
+		x, b, OF_STRING, (uint64_t)x->process << 32 | id, id ? export_string(x, id) : NULL);
+}
+
+static void put_shape(struct block *b, const struct gpu_activity *w)
+{
+	const bool shape = w->valid & GPU_HAS_SHAPE, shared = w->valid & GPU_HAS_SHARED;
+	for (int i = 0; i < 6; i++)
+		put(b, shape, i < 3 ? w->grid[i] : w->block[i - 3]);
+	put(b, w->valid & GPU_HAS_REGISTERS, w->registers);
+	put(b, shared, w->shared_static);
+	put(b, shared, w->shared_dynamic);
+}
+
+static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
+	const struct call_link *link)
+{
+	struct block *b = block_of(x, ACTIVITIES);
+	const bool graph = w->valid & GPU_HAS_GRAPH;
+	put(b, true, since(x, w->start_ns));
+	put(b, true, w->end_ns - w->start_ns);
+	put(b, true, c->head.pid);
+	put(b, link != NULL, link ? link->tid : 0);
+	int e = put_literal(x, b, activity_kind_name(w->kind));
+	if (!e)
+		e = put_string(x, b, w->name);
+	if (e)
+		return e;
+	put(b, w->valid & GPU_HAS_DEVICE, w->device);
+	put(b, w->valid & GPU_HAS_CONTEXT, w->context);
+	put(b, w->valid & GPU_HAS_STREAM, w->stream);
+	put(b, w->valid & GPU_HAS_CORRELATION, w->correlation);
+	put_shape(b, w);
+	put(b, w->valid & GPU_HAS_BYTES, w->bytes);
+	e = put_literal(x, b, activity_direction(w));
+	put(b, graph, w->graph);
+	put(b, graph, w->graph_node);
+	put(b, link != NULL, link ? since(x, trace_ns(x->trace, link->ticks)) : 0);
+	put(b, link && link->dur, link ? trace_span_ns(x->trace, link->dur) : 0);
+	return end_row(x, b, e);
+}
+
+static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
+{
+	struct block *b = block_of(x, RANGES);
+	const uint64_t begin = trace_ns(x->trace, g->ticks);
+	put(b, true, since(x, begin));
+	put(b, true, trace_ns(x->trace, range_end(g)) - begin);
+	put(b, true, c->head.pid);
+	put(b, true, g->tid);
+	int e = put_literal(x, b, range_kind_name(g->kind));
+	if (!e)
+		e = put_string(x, b, g->name);
+	if (!e)
+		e = put_string(x, b, g->args);
+	if (e)
+		return e;
+	put(b, g->valid & RANGE_HAS_EXTERNAL, g->external);
+	put(b, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
+	return end_row(x, b, 0);
+}
+
+/* ---- the whole ---- */
+
+/* Tables with commas between. */
+static int parse_wanted(struct export *x, uint32_t *ret_wanted)
+{
+	*ret_wanted = x->only ? 0 : (1u << TABLES) - 1;
+	for (const char *at = x->only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		const size_t bytes = strcspn(at, ",");
+		int i = 0;
+		while (i < TABLES &&
+			(strncmp(tables[i].name, at, bytes) != 0 || tables[i].name[bytes]))
+			i++;
+		if (i == TABLES)
+			return error_set(x->err, -ENODATA,
+				"%.*s is no table of columns: there are calls, launches, "
+				"allocations, activities and ranges",
+				(int)bytes, at);
+		*ret_wanted |= 1u << i;
+	}
+	return 0;
+}
+
+static int begin(struct export *x)
+{
+	struct columns *c = x->state = calloc(1, sizeof *c);
+	if (!c)
+		return -ENOMEM;
+	const int e = parse_wanted(x, &c->wanted);
+	if (e)
+		return e;
+	for (int t = 0; t < TABLES; t++) {
+		expect(tables[t].count <= COLUMNS_MOST, "a table's columns have room");
+		c->blocks[t].table = (enum columns_table)t;
+		for (uint32_t i = 0; i < tables[t].count && wants(x, (enum columns_table)t); i++) {
+			c->blocks[t].data[i] =
+				malloc(BLOCK_ROWS * bytes_of(tables[t].columns[i].type));
+			if (!c->blocks[t].data[i])
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static uint32_t kinds(const struct export *x)
+{
+	const bool calls = wants(x, CALLS) || wants(x, LAUNCHES) || wants(x, ALLOCATIONS);
+	return (calls ? 1u << CHUNK_EVENTS : 0) | (wants(x, ACTIVITIES) ? 1u << CHUNK_DEVICE : 0) |
+	       (wants(x, RANGES) ? 1u << CHUNK_RANGES : 0);
+}
+
+/* Each table is there, if without rows. */
+static int end(struct export *x)
+{
+	struct columns *c = x->state;
+	for (int t = 0; t < TABLES; t++)
+		if (wants(x, (enum columns_table)t))
+			write_block(x, &c->blocks[t]);
+	fputs("{\"end\":true}\n", x->out);
+	return 0;
+}
+
+static void cleanup(struct export *x)
+{
+	struct columns *c = x->state;
+	if (!c)
+		return;
+	for (int t = 0; t < TABLES; t++)
+		for (uint32_t i = 0; i < COLUMNS_MOST; i++)
+			free(c->blocks[t].data[i]);
+	map_fini(&c->by_number);
+	map_fini(&c->by_text);
+	array_free(&c->texts);
+	free(c);
+}
+
+const struct exporter export_columns = {
+	.name = "columns",
+	.begin = begin,
+	.kinds = kinds,
+	.call = call,
+	.activity = activity,
+	.range = range,
+	.end = end,
+	.cleanup = cleanup,
+};
