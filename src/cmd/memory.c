@@ -1,10 +1,15 @@
-/* weir memory FILE: says what was live in memory when, what made the peak, and what leaks. */
+/* weir memory FILE: says what was live in memory when, what made the peak, and what leaks; or, with
+ * --replay, what other allocators would have done with the same requests. */
+#include "allocator/allocator.h"
 #include "cmd/cli/command.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/cli/output.h"
 #include "cmd/cli/report_input.h"
+#include "cmd/cli/size.h"
 #include "report/memory_print.h"
 
 #include "base/banned.h"
@@ -21,8 +26,93 @@ static bool wants_utf8(void)
 	return false;
 }
 
+/* ---- --replay ---- */
+
+#define HANDLE_LEAST (UINT64_C(2) << 20)
+#define HANDLE_MOST  (UINT64_C(64) << 20)
+
+static int take_replay(const struct options *o, unsigned *ret_designs, uint64_t *ret_handle)
+{
+	const char *names = opt_str(o, "replay"), *handle = opt_str(o, "handle");
+	uint64_t *bytes = ret_handle;
+	*ret_designs = alloc_designs_parse(*names ? names : "pool,expandable,pytorch,driver");
+	if (!*ret_designs)
+		return complain(EXIT_USAGE,
+			"--replay=%s: there are pool, pytorch, expandable and driver, with commas between",
+			names);
+	if (!size_parse(handle, bytes) || *bytes < HANDLE_LEAST || *bytes > HANDLE_MOST ||
+		(*bytes & (*bytes - 1)))
+		return complain(EXIT_USAGE,
+			"--handle=%s: give a power of two from 2M to 64M, the size of the pool's handles",
+			handle);
+	return 0;
+}
+
+static int put_picture(void *context, FILE *out)
+{
+	alloc_put_svg(context, out);
+	return ferror(out) ? -EIO : 0;
+}
+
+static int put_replay(const struct options *o, struct alloc_replay *replay)
+{
+	const char *path = output_path(o);
+	const int e = opt_str(o, "output") ? output_write(path, put_picture, replay) : 0;
+	if (e)
+		return complain(EXIT_ENVIRONMENT, "can't write %s: %s", path ? path : "the picture",
+			strerror(-e));
+	if (opt_str(o, "output") && !path)
+		return EXIT_YES; /* standard output has the picture */
+	if (opt_flag(o, "json"))
+		alloc_put_json(replay, stdout);
+	else
+		alloc_put_text(replay, stdout, report_input_colour());
+	return EXIT_YES;
+}
+
+static int replay_trace(const struct options *o, const struct alloc_trace *t, unsigned designs,
+	uint64_t handle_bytes)
+{
+	struct alloc_replay *replay = malloc(sizeof *replay);
+	int e = replay ? allocator_replay(t, designs, handle_bytes, replay) : -ENOMEM, code;
+	if (e)
+		code = complain(EXIT_ENVIRONMENT, "the allocations can't be replayed: %s",
+			e == -ENOSPC ? "they take more addresses than the pool can have"
+				     : strerror(-e));
+	else
+		code = put_replay(o, replay);
+	free(replay);
+	return code;
+}
+
+static int show_replay(const struct options *o, struct report *r)
+{
+	struct alloc_trace t;
+	struct error err;
+	unsigned designs;
+	uint64_t handle_bytes;
+	int code = take_replay(o, &designs, &handle_bytes);
+	if (code)
+		return code;
+	if (alloc_trace_read(r, &t, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (t.blocks)
+		code = replay_trace(o, &t, designs, handle_bytes);
+	else
+		code = complain(EXIT_USAGE,
+			"%s has no allocations of device memory to replay; weir record and weir import "
+			"make traces that have",
+			opt_argv(o)[0]);
+	alloc_trace_free(&t);
+	return code;
+}
+
 static int show(const struct options *o, struct report *r, unsigned rows)
 {
+	if (opt_str(o, "replay"))
+		return show_replay(o, r);
+	if (opt_str(o, "output"))
+		return complain(EXIT_USAGE, "--output draws a replay: give --replay too");
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
 	else

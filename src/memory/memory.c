@@ -76,6 +76,12 @@ static void sort(struct memory_op *v, size_t n)
 	}
 }
 
+void memory_sort(struct memory_list *lists, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		sort(lists[i].ops, lists[i].count);
+}
+
 /* The list whose next operation is the earliest; NULL when all are done. */
 static struct memory_list *earliest(struct memory_list *lists, unsigned count)
 {
@@ -253,8 +259,7 @@ int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 	struct replay p = { .r = r };
 	struct memory_op *op;
 	int e = 0;
-	for (unsigned i = 0; i < count; i++)
-		sort(lists[i].ops, lists[i].count);
+	memory_sort(lists, count);
 	while (!e && (op = memory_next(lists, count)))
 		e = replay_one(&p, op);
 	if (!e)

@@ -123,7 +123,8 @@ int memory_replay(struct report *r, struct memory_list *lists, unsigned count);
 int memory_fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t);
 void memory_free(struct memory_detail *d);
 
-/* The next operation of all lists in the order of time, taken from its list; NULL at the end. */
+/* Each list by time; then the next operation of all lists, taken from its list; NULL at the end. */
+void memory_sort(struct memory_list *lists, unsigned count);
 struct memory_op *memory_next(struct memory_list *lists, unsigned count);
 
 /* One minus the largest free extent of all that is free; false when nothing is free. */

@@ -27,4 +27,34 @@ expect 0 '^5$' rows_of 'Largest blocks' "$weir" report "$leak"
 expect 0 'and 197 more \(-n 0 shows all\)' "$weir" report "$leak"
 expect 0 '^2$' rows_of 'Largest blocks' "$weir" report -n 2 "$leak"
 expect 0 '^202$' rows_of 'Largest blocks' "$weir" report -n 0 "$leak"
+
+# Other allocators: what is replayed, which, and the picture.
+"$weir" import -q -o "$scratch/opt.weir" "$2/tests/golden/alloc/opt-varlen.csv.gz"
+expect 0 '^  17,?131 allocations from the program.s own allocator, 1 stream; at most 2.35 GiB' \
+	"$weir" memory --replay "$scratch/opt.weir"
+expect 0 '^5$' sh -c "$weir memory --replay '$scratch/opt.weir' | grep -c ' ms  [a-z]'"
+expect 0 '^1$' sh -c "$weir memory -r'pytorch' '$scratch/opt.weir' | grep -c ' ms  [a-z]'"
+expect 0 ' 202 allocations from the driver, 1 stream; at most 205 MiB' "$weir" memory --replay "$leak"
+expect 0 'these are its segments' "$weir" memory --replay "$leak"
+expect 0 '"minimum_limit_bytes": 2533359616,' "$weir" memory --replay=pool --handle=2M --json "$scratch/opt.weir"
+expect 0 '"minimum_limit_bytes": null,' "$weir" memory --replay=driver --json "$scratch/opt.weir"
+expect 0 '^  minimum limit of the pool: 2.38 GiB' "$weir" memory --replay -o "$scratch/r.svg" "$scratch/opt.weir"
+expect 0 '^5$' sh -c "grep -c '<polyline' '$scratch/r.svg'"
+expect 0 '^<svg' "$weir" memory --replay -o - "$scratch/opt.weir"
+expect 1 '^$' sh -c "'$weir' memory --replay -o - '$scratch/opt.weir' | grep reserved:"
+expect 2 'there are pool, pytorch, expandable and driver' "$weir" memory --replay=what "$leak"
+expect 2 'there are pool, pytorch' "$weir" memory --replay=pool, "$leak"
+for size in 3M 1M 128M 0 much; do
+	expect 2 'a power of two from 2M to 64M' "$weir" memory --replay --handle=$size "$leak"
+done
+expect 2 'give --replay too' "$weir" memory -o "$scratch/x.svg" "$leak"
+expect 3 "can't write /no/such" "$weir" memory --replay -o /no/such/x.svg "$leak"
+[ -e "$scratch/x.svg" ] && { echo "a picture that nobody asked for"; exit 1; }
+printf 'action,addr,size\nfree,4096,\n' >"$scratch/none.csv"
+"$weir" import -q -o "$scratch/none.weir" "$scratch/none.csv"
+expect 2 'has no allocations of device memory to replay' "$weir" memory --replay "$scratch/none.weir"
+printf 'action,addr,size\nalloc,4096,140000000000000\n' >"$scratch/huge.csv"
+"$weir" import -q -o "$scratch/huge.weir" "$scratch/huge.csv"
+expect 3 'more addresses than the pool can have' "$weir" memory --replay=pool "$scratch/huge.weir"
+expect 0 ' 127 TiB +100.0 %' "$weir" memory --replay=driver "$scratch/huge.weir"
 finish

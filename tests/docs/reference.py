@@ -107,6 +107,8 @@ def json_outputs():
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)
         yield "hints", weir("hints", "--json", trace)
+    for how in ("--replay", "--replay=driver"):
+        yield "memory", weir("memory", how, "--json", golden + "problems/leak.weir")
     slow, fixed = golden + "readme/slow.weir", golden + "readme/fixed.weir"
     gates = ["--fail-on", "errors > 0", "--fail-on", "kernel p50 of * > +5%", "--fail-on", "device_busy > 0"]
     for sides in (

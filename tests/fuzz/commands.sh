@@ -62,6 +62,8 @@ look_at_trace() {
 		ask $command "$file"
 		ask $command --json "$file"
 	done
+	ask memory --replay -o out.svg "$file"
+	ask memory --replay --json "$file"
 	for format in perfetto chrome csv ndjson memory_viz rmm dataset dataset-card; do
 		ask export -f $format -o out.file "$file"
 	done

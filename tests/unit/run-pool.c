@@ -54,7 +54,7 @@ static void thin_out(struct pool_model *m)
 
 static void phase(uint64_t operations)
 {
-	const struct pool_shape shape = { SLOT * 8, SLOTS * SLOT, SLOT, 1u << 17 };
+	const struct pool_shape shape = { SLOT * 8, SLOTS * SLOT, SLOT, 1u << 12 };
 	const uint32_t tags = 1 + (uint32_t)some(6);
 	struct pool_model *m = model_new(&shape, SLOTS / 4 + some(SLOTS));
 	for (uint64_t i = 0; i < operations; i++) {

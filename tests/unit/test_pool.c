@@ -319,6 +319,20 @@ static void a_free_that_was_settled_before_the_last_counts_as_settled(void **sta
 	assert_int_equal(p->counters.idle_slots, 1);
 }
 
+static void a_free_after_the_settlement_is_not_settled(void **state)
+{
+	struct pool *p = made(&small);
+	place(4096, 1);
+	place(SLOT, 1);
+	release(0, 1);
+	model_settle(m, 1);
+	release(4096, 1);
+	assert_int_equal(p->counters.waiting_slots, 2);
+	assert_false(model_give_back(m));
+	model_settle(m, 1);
+	assert_int_equal(p->counters.idle_slots, 2);
+}
+
 /* A free range is joined with what lies beside it, so records come back when blocks go. */
 static void without_records_a_block_is_refused_and_nothing_is_lost(void **state)
 {
@@ -415,6 +429,7 @@ int main(void)
 		TEST(another_stream_finds_what_was_never_used),
 		TEST(a_slot_is_not_idle_before_each_free_in_it_is_settled),
 		TEST(a_free_that_was_settled_before_the_last_counts_as_settled),
+		TEST(a_free_after_the_settlement_is_not_settled),
 		TEST(without_records_a_block_is_refused_and_nothing_is_lost),
 		TEST(without_records_a_seam_lies_too_high),
 		TEST(random_use_breaks_nothing),

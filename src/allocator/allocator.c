@@ -1,0 +1,134 @@
+/* The replay itself: each event to the design, and what that took, over time. */
+#include "allocator/allocator.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/number.h"
+
+#include "base/banned.h"
+
+static const struct alloc_design *const designs[ALLOC_DESIGNS] = { &design_pool, &design_expandable,
+	&design_pytorch, &design_driver };
+
+unsigned alloc_designs_parse(const char *names)
+{
+	unsigned mask = 0;
+	for (const char *p = names; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		const size_t n = strcspn(p, ",");
+		unsigned found = 0;
+		for (unsigned i = 0; i < ALLOC_DESIGNS; i++)
+			if (strlen(designs[i]->name) == n && !strncmp(designs[i]->name, p, n))
+				found = 1u << i;
+		if (!found)
+			return 0;
+		mask |= found;
+	}
+	return mask;
+}
+
+/* ---- over time ---- */
+
+struct clock {
+	uint64_t span_ns;
+	uint32_t point;
+	uint64_t live;
+};
+
+static void note_levels(struct clock *c, struct alloc_meter *m)
+{
+	const uint32_t i = c->point;
+	m->live[i] = c->live > m->live[i] ? c->live : m->live[i];
+	m->held[i] = m->reserved > m->held[i] ? m->reserved : m->held[i];
+}
+
+static void move_to(struct clock *c, struct alloc_meter *m, uint64_t ns)
+{
+	const __uint128_t at = (__uint128_t)ns * ALLOC_POINTS / (c->span_ns + 1);
+	expect(at < ALLOC_POINTS, "an event lies in the time of all");
+	while (c->point < at && c->point + 1 < ALLOC_POINTS) {
+		c->point++;
+		note_levels(c, m);
+	}
+}
+
+static int step(const struct alloc_design *d, void *state, const struct alloc_event *e,
+	struct alloc_meter *m)
+{
+	m->event_ns = 0;
+	const int failed = (e->free ? d->release : d->place)(state, e, m);
+	if (m->event_ns > m->worst_ns)
+		m->worst_ns = m->event_ns;
+	return failed;
+}
+
+static int run(const struct alloc_trace *t, struct alloc_row *row, uint64_t *ret_minimum)
+{
+	const struct alloc_design *d = row->design;
+	struct alloc_meter *m = &row->meter;
+	struct clock c = { .span_ns = t->events.n ? t->events.v[t->events.n - 1].ns : 0 };
+	void *state = d->open(t, &row->setup);
+	int failed = state ? 0 : -ENOMEM;
+	for (size_t i = 0; i < t->events.n && !failed; i++) {
+		const struct alloc_event *e = &t->events.v[i];
+		move_to(&c, m, e->ns);
+		failed = step(d, state, e, m);
+		c.live += e->free ? -e->bytes : e->bytes;
+		note_levels(&c, m);
+	}
+	move_to(&c, m, c.span_ns);
+	if (!failed && d->minimum_limit)
+		*ret_minimum = d->minimum_limit(state);
+	d->close(state);
+	return failed;
+}
+
+static struct alloc_row *add_row(
+	struct alloc_replay *r, const struct alloc_design *d, uint64_t limit_bytes)
+{
+	struct alloc_row *row = &r->rows[r->count++];
+	*row = (struct alloc_row){ .design = d, .setup = { r->handle_bytes, limit_bytes } };
+	return row;
+}
+
+int allocator_replay(
+	const struct alloc_trace *t, unsigned mask, uint64_t handle_bytes, struct alloc_replay *r)
+{
+	uint64_t minimum = 0, unused;
+	int e = 0;
+	r->trace = t;
+	r->handle_bytes = handle_bytes;
+	r->minimum_limit = r->count = 0;
+	for (unsigned i = 0; i < ALLOC_DESIGNS && !e; i++) {
+		if (!(mask >> i & 1))
+			continue;
+		e = run(t, add_row(r, designs[i], 0), &minimum);
+		if (e || designs[i] != &design_pool)
+			continue;
+		r->minimum_limit = minimum;
+		e = run(t, add_row(r, designs[i], minimum), &unused);
+	}
+	return e;
+}
+
+/* ---- words and numbers of a row ---- */
+
+const char *alloc_row_name(const struct alloc_row *r, struct alloc_row_name *to)
+{
+	struct number n;
+	if (r->setup.limit_bytes)
+		snprintf(to->text, sizeof to->text, "%s, limit %s", r->design->name,
+			number_bytes(&n, r->setup.limit_bytes));
+	else
+		snprintf(to->text, sizeof to->text, "%s", r->design->name);
+	return to->text;
+}
+
+double alloc_row_share(const struct alloc_replay *r, const struct alloc_row *row)
+{
+	return row->meter.reserved_peak
+		       ? (double)r->trace->live_peak / (double)row->meter.reserved_peak
+		       : 0;
+}

@@ -1,0 +1,91 @@
+/*
+ * Each allocation a call of cuMemAlloc, each free one of cuMemFree.  The driver's memory comes in
+ * pages of 2 MiB: what has as much or more has its own, smaller blocks lie side by side in pages
+ * that go back when nothing is in them any more.  That is the least that the driver could have.
+ */
+#include "allocator/allocator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pool/pool.h"
+
+#include "base/banned.h"
+
+#define PAGE (UINT64_C(1) << 21)
+
+struct state {
+	struct pool *small;
+	uint64_t *addresses; /* of small blocks */
+};
+
+static void close_pages(void *state)
+{
+	struct state *s = state;
+	if (!s)
+		return;
+	free(s->small);
+	free(s->addresses);
+	free(s);
+}
+
+static uint64_t up_to(uint64_t n, uint64_t multiple)
+{
+	return (n + multiple - 1) / multiple * multiple;
+}
+
+/* With no tags, free ranges are no more than blocks; and in twice as many pages as blocks one of
+ * the gaps is a page at least. */
+static void *open_pages(const struct alloc_trace *t, const struct alloc_setup *setup)
+{
+	const uint64_t most = t->live_most < UINT32_C(1) << 27 ? t->live_most : UINT32_C(1) << 27;
+	const uint64_t limit = POOL_MOST_BYTES / PAGE, pages = 2 * most + 2;
+	const struct pool_shape shape = { 0, (pages < limit ? pages : limit) * PAGE, PAGE,
+		(uint32_t)most * 2 + 64 };
+	struct state *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->small = calloc(1, pool_memory(&shape));
+	s->addresses = calloc(t->blocks + 1, sizeof *s->addresses);
+	if (s->small && s->addresses && !pool_init(s->small, &shape))
+		return s;
+	close_pages(s);
+	return NULL;
+}
+
+static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
+{
+	struct state *s = state;
+	struct pool_place at;
+	meter_calls(m, CALL_MEM_ALLOC, e->bytes, 1);
+	if (e->bytes >= PAGE) {
+		meter_reserve(m, up_to(e->bytes, PAGE));
+		return 0;
+	}
+	if (pool_place(s->small, e->bytes, 0, &at))
+		return -ENOSPC;
+	for (uint32_t slot = at.first_slot; pool_next_missing(s->small, &at, &slot);) {
+		meter_reserve(m, PAGE);
+		pool_back(s->small, slot, 1);
+	}
+	s->addresses[e->block] = at.address;
+	return 0;
+}
+
+static int release(void *state, const struct alloc_event *e, struct alloc_meter *m)
+{
+	struct state *s = state;
+	uint32_t slot;
+	uint64_t handle;
+	if (e->bytes >= PAGE) {
+		meter_give_back(m, up_to(e->bytes, PAGE));
+		return 0;
+	}
+	const int failed = pool_free(s->small, s->addresses[e->block], 0);
+	while (pool_take_idle(s->small, &slot, &handle))
+		meter_give_back(m, PAGE);
+	return failed ? -EINVAL : 0;
+}
+
+const struct alloc_design design_driver = { "driver", "#9467bd", open_pages, place, release, NULL,
+	close_pages };

@@ -1,0 +1,137 @@
+/*
+ * The pool (src/pool), with a caller that does what the injected library would: it makes handles up
+ * to the limit, then moves those that are idle; and when none is, but some wait for a stream, it
+ * waits for the streams.  Each stream has a tag.  Elsewhere a free is settled a millisecond after
+ * the last time: when streams come to their frees is in no recording.
+ */
+#include "allocator/allocator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pool/pool.h"
+
+#include "base/banned.h"
+
+#define SETTLE_NS UINT64_C(1000000)
+
+struct state {
+	struct pool *pool;
+	uint64_t *addresses; /* of blocks; 0: it was not placed */
+	uint64_t settled_ns;
+	uint32_t limit; /* handles */
+};
+
+static void close_pool(void *state)
+{
+	struct state *s = state;
+	if (!s)
+		return;
+	free(s->pool);
+	free(s->addresses);
+	free(s);
+}
+
+static uint64_t up_to(uint64_t n, uint64_t multiple)
+{
+	return (n + multiple - 1) / multiple * multiple;
+}
+
+/* Free ranges are as many as blocks, and as many again between those of several streams. */
+static struct pool_shape shape_for(const struct alloc_trace *t, uint64_t slot)
+{
+	const uint64_t most = POOL_MOST_BYTES / 2, ranges = t->live_most * 8 + 4096;
+	const uint64_t bytes = t->live_peak < most / 16 ? t->live_peak * 16 + slot * 64 : most;
+	return (struct pool_shape){ .base = UINT64_C(1) << 40,
+		.bytes = up_to(bytes, slot),
+		.slot_bytes = slot,
+		.ranges = ranges < UINT32_C(1) << 27 ? (uint32_t)ranges : UINT32_C(1) << 27 };
+}
+
+static void *open_pool(const struct alloc_trace *t, const struct alloc_setup *setup)
+{
+	const struct pool_shape shape = shape_for(t, setup->handle_bytes);
+	struct state *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->limit =
+		setup->limit_bytes ? (uint32_t)(setup->limit_bytes / shape.slot_bytes) : UINT32_MAX;
+	s->pool = calloc(1, pool_memory(&shape));
+	s->addresses = calloc(t->blocks + 1, sizeof *s->addresses);
+	if (s->pool && s->addresses && !pool_init(s->pool, &shape))
+		return s;
+	close_pool(s);
+	return NULL;
+}
+
+static uint32_t tag_of(const struct alloc_event *e)
+{
+	return 1 + e->stream % (POOL_TAGS - 1);
+}
+
+static void settle_all(struct pool *p)
+{
+	for (uint32_t tag = 1; tag < POOL_TAGS; tag++)
+		pool_settle(p, tag);
+}
+
+/* A handle for a slot: a new one, or one from elsewhere. */
+static void get_handle(struct state *s, struct alloc_meter *m)
+{
+	struct pool *p = s->pool;
+	const uint64_t bytes = p->shape.slot_bytes;
+	uint32_t from;
+	uint64_t handle;
+	if (p->counters.backed_slots >= s->limit) {
+		if (!p->counters.idle_slots)
+			settle_all(p);
+		if (pool_take_idle(p, &from, &handle)) {
+			meter_calls(m, CALL_UNMAP, bytes, 1);
+			return;
+		}
+		m->over++;
+	}
+	meter_calls(m, CALL_CREATE, bytes, 1);
+	meter_reserve(m, bytes);
+}
+
+static int place(void *state, const struct alloc_event *e, struct alloc_meter *m)
+{
+	struct state *s = state;
+	struct pool *p = s->pool;
+	struct pool_place at;
+	if (e->ns - s->settled_ns >= SETTLE_NS) {
+		settle_all(p);
+		s->settled_ns = e->ns;
+	}
+	if (pool_place(p, e->bytes, tag_of(e), &at)) {
+		settle_all(p);
+		if (pool_place(p, e->bytes, tag_of(e), &at))
+			return -ENOSPC;
+	}
+	for (uint32_t slot = at.first_slot; pool_next_missing(p, &at, &slot);) {
+		get_handle(s, m);
+		meter_calls(m, CALL_MAP, p->shape.slot_bytes, 1);
+		meter_calls(m, CALL_ACCESS, p->shape.slot_bytes, 1);
+		pool_back(p, slot, 1);
+	}
+	s->addresses[e->block] = at.address;
+	return 0;
+}
+
+static int release(void *state, const struct alloc_event *e, struct alloc_meter *m)
+{
+	struct state *s = state;
+	return pool_free(s->pool, s->addresses[e->block], tag_of(e)) ? -EINVAL : 0;
+}
+
+/* Where a block lies does not depend on handles, so all it takes is as many as were in use at
+ * once. */
+static uint64_t minimum_limit(const void *state)
+{
+	const struct pool *p = ((const struct state *)state)->pool;
+	return p->counters.busy_slots_peak * p->shape.slot_bytes;
+}
+
+const struct alloc_design design_pool = { "pool", "#0072b2", open_pool, place, release,
+	minimum_limit, close_pool };
