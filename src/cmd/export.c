@@ -1,5 +1,6 @@
 /* weir export FILE -f FORMAT: writes a trace in another tool's format. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 #include "cmd/cli/output.h"
 
 #include <errno.h>
@@ -42,7 +43,6 @@ int cmd_export(const struct options *o)
 	const char *format = opt_str(o, "format"), *path = output_path(o);
 	const struct exporter *e = format ? exporter_find(format) : NULL;
 	struct trace *t;
-	struct error err;
 	if (opt_argc(o) != 1)
 		return complain(EXIT_USAGE, "name one trace: weir export -f FORMAT FILE");
 	if (!e)
@@ -52,9 +52,10 @@ int cmd_export(const struct options *o)
 	if (!path && (e == &export_perfetto || e == &export_memory_viz || e == &export_columns) &&
 		isatty(STDOUT_FILENO) == 1)
 		return complain(EXIT_USAGE, "%s is no text for a terminal: -o FILE", e->name);
-	if (trace_open(opt_argv(o)[0], &t, &err))
-		return complain(EXIT_USAGE, "%s", err.text);
-	const int code = export_trace(e, t, opt_str(o, "only"), path);
+	int code = input_open(o, &t);
+	if (code)
+		return code;
+	code = export_trace(e, t, opt_str(o, "only"), path);
 	trace_close(t);
 	return code;
 }

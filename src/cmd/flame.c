@@ -1,5 +1,6 @@
 /* weir flame FILE: where the time went, as a flame graph. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,14 +126,14 @@ int cmd_flame(const struct options *o)
 	const struct format *format;
 	enum flame_by by;
 	struct trace *t;
-	struct error err;
 	int code = choose(o, &format);
 	if (!code)
 		code = choose_by(o, &by);
 	if (code)
 		return code;
-	if (trace_open(opt_argv(o)[0], &t, &err))
-		return complain(EXIT_USAGE, "%s", err.text);
+	code = input_open(o, &t);
+	if (code)
+		return code;
 	code = draw(o, t, format, by);
 	trace_close(t);
 	return code;

@@ -1,5 +1,6 @@
 /* weir html FILE: a trace as one page for a browser. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,16 +55,16 @@ static int write_page(const struct options *o, const struct trace *t, size_t ite
 int cmd_html(const struct options *o)
 {
 	struct trace *t;
-	struct error err;
 	size_t items = 0;
 	const int wrong = parse_items(opt_str(o, "items"), &items);
 	if (wrong)
 		return wrong;
 	if (!output_path(o) && isatty(STDOUT_FILENO) == 1)
 		return complain(EXIT_USAGE, "a page is no text to read: name a file with -o");
-	if (trace_open(opt_argv(o)[0], &t, &err))
-		return complain(EXIT_USAGE, "%s", err.text);
-	const int code = write_page(o, t, items);
+	int code = input_open(o, &t);
+	if (code)
+		return code;
+	code = write_page(o, t, items);
 	trace_close(t);
 	return code;
 }

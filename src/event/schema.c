@@ -460,6 +460,20 @@ int schema_parse(struct schema *s, struct arena *arena, const char *text, size_t
 	return 0;
 }
 
+bool schema_launches(const struct schema_fn *fn)
+{
+	return fn->api == API_DRIVER && (fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH);
+}
+
+bool schema_waits(const struct schema_fn *fn)
+{
+	if (fn->api != API_DRIVER)
+		return false;
+	if (fn->kind == CALL_COPY)
+		return !strstr(fn->name, "Async");
+	return !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
+}
+
 const struct schema_fn *schema_find_name(const struct schema *s, const char *name)
 {
 	for (uint32_t i = 0; i < s->fn_count; i++)

@@ -107,6 +107,11 @@ static inline bool schema_is_call(const struct schema *s, uint32_t id)
 	return !fn || fn->api != API_ALLOCATOR;
 }
 
+/* Whether it is a launch of the driver's, of a kernel or a graph; or a call of its that returns
+ * when what was launched before is done: a copy that waits, a synchronization. */
+bool schema_launches(const struct schema_fn *fn);
+bool schema_waits(const struct schema_fn *fn);
+
 /* The function of that name, or NULL.  Linear. */
 const struct schema_fn *schema_find_name(const struct schema *s, const char *name);
 

@@ -279,14 +279,7 @@ void capture_span_ended(uint64_t span)
 
 static enum role role_of(const struct schema_fn *fn)
 {
-	if (fn->api != API_DRIVER)
-		return ROLE_NONE;
-	if (fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH)
-		return ROLE_LAUNCH;
-	if (fn->kind == CALL_COPY)
-		return strstr(fn->name, "Async") ? ROLE_NONE : ROLE_WAIT;
-	return strcmp(fn->class, "sync") != 0 || strstr(fn->name, "WaitEvent") ? ROLE_NONE
-									       : ROLE_WAIT;
+	return schema_launches(fn) ? ROLE_LAUNCH : schema_waits(fn) ? ROLE_WAIT : ROLE_NONE;
 }
 
 /* What each function is to us, by the tables; a forked child has its parent's. */

@@ -22,6 +22,7 @@ struct replay {
 	ARRAY(uint32_t) unused;
 	uint32_t seq; /* of the operation at hand */
 	uint64_t ticks;
+	bool inside; /* of what is read: operations before it say what was live already */
 };
 
 static bool before(const struct memory_op *a, const struct memory_op *b)
@@ -238,6 +239,25 @@ static int keep_live(struct replay *p)
 	return e;
 }
 
+/* What was done before what is read counts by what it leaves. */
+static void begin_part(struct replay *p)
+{
+	struct memory_use *all[MEMORY_KINDS + 1] = { &p->r->gpu_memory };
+	p->inside = true;
+	if (!p->seq)
+		return;
+	for (int k = 0; k < MEMORY_KINDS; k++)
+		all[k + 1] = &p->r->memory[k];
+	for (int k = 0; k <= MEMORY_KINDS; k++) {
+		all[k]->peak_bytes = all[k]->live_bytes;
+		all[k]->allocs = all[k]->live;
+		all[k]->allocated_bytes = all[k]->live_bytes;
+		all[k]->frees = 0;
+	}
+	if (p->r->memory_detail)
+		detail_begin_part(p->r->memory_detail, p->r, p->seq);
+}
+
 static int replay_one(struct replay *p, struct memory_op *op)
 {
 	struct memory_detail *d = p->r->memory_detail;
@@ -245,6 +265,8 @@ static int replay_one(struct replay *p, struct memory_op *op)
 	if (!slot)
 		return -ENOMEM;
 	p->ticks = op->ticks;
+	if (op->ticks >= p->r->first_ticks && !p->inside)
+		begin_part(p);
 	if (d)
 		detail_before(d, p->r, op->ticks);
 	const int e = op->free ? do_free(p, op, slot) : do_alloc(p, op, slot);
@@ -262,6 +284,8 @@ int memory_replay(struct report *r, struct memory_list *lists, unsigned count)
 	memory_sort(lists, count);
 	while (!e && (op = memory_next(lists, count)))
 		e = replay_one(&p, op);
+	if (!p.inside)
+		begin_part(&p);
 	if (!e)
 		e = keep_live(&p);
 	map_fini(&p.by_pointer);

@@ -97,7 +97,9 @@ struct memory_detail {
 	struct map source_map;
 	uint64_t first_ticks, last_ticks;
 	struct memory_point points[MEMORY_POINTS];
-	uint32_t point; /* the one at hand */
+	uint32_t point;        /* the one at hand */
+	uint64_t before_bytes; /* of the GPU's, live when what is read begins: counted as allocated
+				*/
 	uint64_t peak_ticks, peak_seq, peak_live;
 	struct memory_rows calls;   /* by bytes */
 	struct memory_rows classes; /* by size; of the GPU, as are the next two */
@@ -133,6 +135,8 @@ bool fragmentation_of(const struct free_extents *h, double *ret_share);
 /* ---- parts of memory_fill(), each in a file of its own ---- */
 
 /* memory_detail.c: called by the replay.  Live bytes are those before the operation, and after. */
+/* The operations before `seq` are not of what is read. */
+void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t seq);
 void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks);
 int detail_alloc(struct memory_detail *d, const struct memory_op *op);
 int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);

@@ -126,6 +126,16 @@ void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq,
 	}
 }
 
+void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t seq)
+{
+	d->points[0].live = d->points[0].most = d->peak_live = r->gpu_memory.live_bytes;
+	d->points[0].host_live = d->points[0].host_most = r->memory[MEMORY_HOST].live_bytes;
+	d->peak_ticks = d->first_ticks;
+	d->before_bytes = r->gpu_memory.live_bytes;
+	d->matched = 0;
+	d->peak_seq = seq - 1;
+}
+
 /* ---- what was live at the peak, and is at the end ---- */
 
 struct walk {
@@ -346,7 +356,8 @@ static bool knows_leaks(const struct report *r)
 {
 	if (!r->trace->header.launched && !r->gpu_memory.allocs && !r->memory[MEMORY_HOST].allocs)
 		return false;
-	if (r->trace->header.state != TRACE_FINISHED || r->lost || r->damaged_chunks)
+	if (r->trace->header.state != TRACE_FINISHED || r->trace->parts.n || r->lost ||
+		r->damaged_chunks)
 		return false;
 	const struct memory_rows *calls = &r->memory_detail->calls;
 	for (size_t i = 0; i < calls->n; i++)

@@ -87,6 +87,7 @@ static int gather(
 	int e = 0;
 	for (unsigned i = 0; i < count && !e; i++) {
 		workers[i].work = &work;
+		workers[i].buf.history = true;
 		e = tally_init(&workers[i].tally, trace, meta);
 	}
 	if (!e)

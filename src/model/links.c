@@ -12,6 +12,7 @@
 #include "event/decode.h"
 #include "model/join.h"
 #include "trace/activity.h"
+#include "trace/part.h"
 #include "trace/thread_calls.h"
 
 #include "base/banned.h"
@@ -264,9 +265,9 @@ static uint64_t hash_graph(const struct loader *o, uint32_t process, uint32_t st
 
 static uint32_t graph_name(struct loader *o, uint32_t process, const struct record *r)
 {
-	const uint32_t step = r->words > RECORD_WORDS
-				      ? meta_find_graph(o->m, process, r->arg[0], r->ticks)
-				      : META_NONE;
+	const uint32_t step = r->words > RECORD_WORDS ? meta_find_graph(o->m, process, r->arg[0],
+								part_ticks(o->t, r->ticks))
+						      : META_NONE;
 	if (step == META_NONE)
 		return 0;
 	uint64_t *hash = &o->graph_hashes[step];
@@ -288,7 +289,7 @@ static bool describe(
 		c->stream = r->arg[LAUNCH_STREAM] + 1;
 		c->shape = s.block[0] ? shape_hash(s.grid, s.block) : 0;
 		c->name = meta_find_kernel(o->m, o->buf.ref->process, r->arg[LAUNCH_FUNCTION],
-				  record_end(r)) +
+				  part_ticks(o->t, record_end(r))) +
 			  1;
 		return true;
 	case CALL_GRAPHLAUNCH:
@@ -456,6 +457,8 @@ static int load_all(struct loader *o)
 		e = take_activities(o);
 	if (!e && o->found.n)
 		e = join_all(o);
+	for (size_t i = 0; i < o->l->v.n; i++)
+		o->l->v.v[i].ticks = part_ticks(o->t, o->l->v.v[i].ticks);
 	SORT(o->l->v, link_order);
 	expect(o->l->joined <= o->l->activities, "no more is joined than there is");
 	expect(o->l->early <= o->l->joined && o->l->checked <= o->l->joined,
@@ -471,6 +474,8 @@ int links_load(const struct trace *t, const struct meta *m, struct links *ret_li
 		.l = &l,
 		.has_links = calloc(t->processes.n + 1, sizeof(bool)),
 		.has_activity = calloc(t->processes.n + 1, sizeof(bool)),
+		.buf.whole =
+			true, /* a call may be outside of the part in which its activities are */
 		.graph_hashes = malloc((m->steps.n + 1) * sizeof(uint64_t)) };
 	int e = o.has_links && o.has_activity && o.graph_hashes ? 0 : -ENOMEM;
 	if (!e) {

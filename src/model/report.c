@@ -123,13 +123,13 @@ static int total_moved(struct report *r, const struct call_row *c)
 	return 0;
 }
 
-/* What is no call has no row among the calls. */
+/* What is no call has no row among the calls, nor has what was only called before what is read. */
 static void drop_allocators(struct report *r)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		struct call_row *c = &r->call_rows.v[i];
-		if (c->fn && c->fn->api == API_ALLOCATOR)
+		if (!c->count || (c->fn && c->fn->api == API_ALLOCATOR))
 			hist_fini(&c->hist);
 		else
 			r->call_rows.v[n++] = *c;

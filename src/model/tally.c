@@ -284,6 +284,13 @@ static int see_handles(struct tally *t, const struct schema_fn *fn, const struct
 
 /* ---- one record ---- */
 
+static int add_live(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	if (c->vmm)
+		return add_vmm(t, c, r);
+	return c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE ? add_memory(t, c, r) : 0;
+}
+
 /* What a driver call that succeeded asked the GPU for. */
 static int add_activity(struct tally *t, struct call_row *c, const struct record *r)
 {
@@ -295,12 +302,8 @@ static int add_activity(struct tally *t, struct call_row *c, const struct record
 			       : 0;
 	if (schema_call_bytes(c->fn, r, &bytes))
 		c->bytes = sat_add(c->bytes, bytes);
-	if (c->vmm || c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE) {
-		const int e = c->vmm ? add_vmm(t, c, r) : add_memory(t, c, r);
-		if (e)
-			return e;
-	}
-	return see_handles(t, c->fn, r);
+	const int e = add_live(t, c, r);
+	return e ? e : see_handles(t, c->fn, r);
 }
 
 static int add_success(struct tally *t, struct call_row *c, const struct record *r)
@@ -323,11 +326,21 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 	return e ? e : add_activity(t, c, r);
 }
 
+/* Before what is read: only what is live counts. */
+static int add_history(struct tally *t, const struct call_row *c, const struct record *r)
+{
+	if (r->result || r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
+		return 0;
+	return add_live(t, c, r);
+}
+
 static int tally_record(struct tally *t, const struct record *r)
 {
 	struct call_row *c = row_of(t, r->fn);
 	if (!c)
 		return -ENOMEM;
+	if (r->flags & RECORD_OUTSIDE)
+		return add_history(t, c, r);
 	const uint64_t dur = record_dur(r), end = r->ticks + dur;
 	c->count++;
 	c->timed++;

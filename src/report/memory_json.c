@@ -220,7 +220,8 @@ static void put_churn(struct json *j, const struct report *r)
 {
 	const struct memory_detail *d = r->memory_detail;
 	json_begin_object(j, "churn");
-	put_ratio(j, "bytes_per_second", (double)r->gpu_memory.allocated_bytes * 1e9,
+	put_ratio(j, "bytes_per_second",
+		(double)(r->gpu_memory.allocated_bytes - d->before_bytes) * 1e9,
 		(double)(r->wall_ns - r->off_ns));
 	json_u64(j, "pairs", d->matched);
 	put_ratio(j, "pairs_per_launch", (double)d->matched, (double)r->launches);

@@ -238,7 +238,9 @@ static void put_peak(const struct report *r, const struct text_page *p)
 		number_ns(&at, trace_since_ns(r->trace, d->peak_ticks)), number_count(&blocks, n));
 	const double seconds = (double)(r->wall_ns - r->off_ns) / 1e9;
 	if (seconds > 0)
-		number_bytes(&rate, sat_from((double)r->gpu_memory.allocated_bytes / seconds));
+		number_bytes(
+			&rate, sat_from((double)(r->gpu_memory.allocated_bytes - d->before_bytes) /
+					seconds));
 	else
 		snprintf(rate.text, sizeof rate.text, "-");
 	fprintf(p->out, "  churn   %s/s allocated; %s blocks came and went", rate.text,

@@ -18,6 +18,21 @@
 
 #include "base/banned.h"
 
+/* Which part of the recording this is about; times are counted from its begin. */
+static void put_part(struct json *j, const struct trace *t)
+{
+	if (!t->parts.n)
+		return;
+	json_begin_object(j, "part");
+	json_u64(j, "from_ns", t->part.from_ns);
+	json_u64(j, "to_ns", t->part.to_ns);
+	json_u64(j, "part_ns", t->part.part_ns);
+	json_u64(j, "whole_ns", t->part.whole_ns);
+	json_u64(j, "parts", t->parts.n);
+	json_str(j, "how", t->part.how);
+	json_end_object(j);
+}
+
 static void put_trace(struct json *j, const struct report *r)
 {
 	const struct trace_header *h = &r->trace->header;
@@ -32,6 +47,7 @@ static void put_trace(struct json *j, const struct report *r)
 	json_u64(j, "exit_status", trace_exit_status(h));
 	json_u64(j, "exit_signal", trace_exit_signal(h));
 	json_bool(j, "clock_known", r->trace->clock.known);
+	put_part(j, r->trace);
 	json_end_object(j);
 }
 

@@ -87,6 +87,25 @@ static void put_exit(const struct report *r, const struct text_page *p)
 	put_total(p, "ended", text);
 }
 
+/* Which part of the recording this is about. */
+static void put_part(const struct report *r, const struct text_page *p)
+{
+	const struct trace_cut_text *c = &r->trace->part;
+	struct number part, whole, from, to;
+	char text[400];
+	if (!r->trace->parts.n)
+		return;
+	snprintf(text, sizeof text, "%s of %s, from %s to %s%s%s", number_ns(&part, c->part_ns),
+		number_ns(&whole, c->whole_ns), number_ns(&from, c->from_ns),
+		number_ns(&to, c->to_ns), *c->how ? "; " : "", c->how);
+	put_total(p, "read in part", text);
+	if (r->trace->parts.n > 1) {
+		snprintf(text, sizeof text, "%zu, with the time between them left out",
+			r->trace->parts.n);
+		put_total(p, "parts", text);
+	}
+}
+
 static void put_totals(const struct report *r, const struct text_page *p)
 {
 	const struct {
@@ -107,6 +126,7 @@ static void put_totals(const struct report *r, const struct text_page *p)
 	};
 	struct number n;
 	page_heading(p, "Totals");
+	put_part(r, p);
 	put_total(p, "wall time", number_ns(&n, r->wall_ns));
 	if (r->off_ns)
 		put_total(p, "switched off", number_ns(&n, r->off_ns));

@@ -37,7 +37,8 @@ static int add_accounts(const struct trace *t, struct accounts *a)
 int accounts_balance(
 	const struct trace *t, uint64_t calls, uint64_t lost, struct accounts *ret_accounts)
 {
-	struct accounts a = { .known = t->header.optional & FEATURE_ACCOUNTS && !is_written_to(t) };
+	struct accounts a = { .known = t->header.optional & FEATURE_ACCOUNTS && !t->cut &&
+				       !is_written_to(t) };
 	*ret_accounts = a;
 	if (!a.known)
 		return 0;

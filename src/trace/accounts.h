@@ -12,7 +12,7 @@
 #include "trace/trace.h"
 
 struct accounts {
-	bool known; /* the file has accounts, and nobody writes to it any more */
+	bool known; /* the file has accounts, all of it is read, and nobody writes to it any more */
 	uint64_t entered, returned;
 	uint64_t kept;    /* here, lost or overwritten */
 	uint64_t missing; /* returned, but not kept */

@@ -18,6 +18,7 @@
 #include "trace/columns.h"
 #include "trace/activity.h"
 #include "trace/moved.h"
+#include "trace/part.h"
 
 #include "base/banned.h"
 
@@ -190,6 +191,8 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 		e = load_packed(t, &block, buf);
 	if (!e && !expect(buf->bytes <= buf->payload_room, "content is inside its buffer"))
 		e = -EBADMSG;
+	if (!e && t->parts.n && !buf->whole)
+		part_apply(t, buf);
 	if (!e)
 		return 0;
 	buf->bytes = 0;

@@ -550,6 +550,7 @@ void trace_close(struct trace *t)
 	free(t->chunks);
 	free(t->schema_memory);
 	array_free(&t->processes);
+	array_free(&t->parts);
 	array_free(&t->damage);
 	map_fini(&t->process_map);
 	free(t);

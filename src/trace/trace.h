@@ -55,6 +55,21 @@ struct damage {
 	const char *what; /* a literal */
 };
 
+/* A part of the time, of recordings that are read in part (part.h). */
+struct trace_part {
+	uint64_t from, to; /* ticks as recorded: [from, to) */
+	uint64_t from_ns, to_ns;
+	uint64_t gaps, gaps_ns; /* between the parts before it: to be taken off */
+};
+
+/* What is said of it. */
+struct trace_cut_text {
+	uint64_t from_ns, to_ns; /* of the first part, of the last, since the recording began */
+	uint64_t part_ns;        /* all parts together */
+	uint64_t whole_ns;       /* the recording */
+	char how[160];           /* "steps 5 to 20 of 40" */
+};
+
 struct trace {
 	int fd;
 	uint64_t size;
@@ -69,6 +84,10 @@ struct trace {
 
 	ARRAY(struct trace_process) processes;
 	struct map process_map;
+
+	ARRAY(struct trace_part) parts; /* ascending and apart; none: all is read */
+	bool cut;                       /* what is outside of them is there, and left out */
+	struct trace_cut_text part;
 
 	struct schema schema; /* empty when the file has none */
 	void *schema_memory;
@@ -98,6 +117,8 @@ uint64_t trace_span_ns(const struct trace *t, uint64_t ticks);
 /* One thread's buffers for loading chunks.  Zeroed memory is empty. */
 struct chunk_buf {
 	const struct chunk_ref *ref;
+	bool whole;          /* load what is outside of the parts, with its own times, as well */
+	bool history;        /* of what is before them, calls about memory, marked RECORD_OUTSIDE */
 	uint64_t last_ticks; /* the trace's */
 	uint8_t *payload;    /* aligned to 8 */
 	size_t bytes;        /* of payload that may be read */
@@ -140,6 +161,9 @@ struct records {
 
 struct records records_of(const struct chunk_buf *buf);
 const struct record *records_next(struct records *it);
+
+/* In memory only: the call is outside of what is read (chunk_buf.history). */
+#define RECORD_OUTSIDE 0x8000u
 
 /* How long the call took, in ticks, and when it ended. */
 static inline uint64_t record_dur(const struct record *r)

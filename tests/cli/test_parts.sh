@@ -2,6 +2,7 @@
 # program parts, whose step i launches i kernels.
 weir=$1
 . "$(dirname "$0")/expect.sh"
+source=$(cd "$2" && pwd)
 build=$(cd "$(dirname "$weir")/.." && pwd)
 weir=$build/bin/weir
 parts=$build/tests/cli/programs/parts
@@ -75,6 +76,56 @@ expect 0 'as weir ctl asked' cat said
 expect 0 'weir ctl asked for it' "$weir" report stop.weir
 # Two steps and what stood in the third.
 expect 0 '"launches": [36],' "$weir" report --json stop.weir
+
+# A recording is read in part.  A part that was recorded is as long as it was, not as the run.
+"$weir" record --sim -q -o all.weir -- "$parts" >/dev/null || exit 1
+part() {
+	"$weir" report --json "$@" all.weir | grep -oE '"launches": [0-9]+'
+}
+expect 0 '^"launches": 155$' part
+expect 0 '^"launches": 7$' part --steps 3-4
+expect 0 '^"launches": 100$' part --steps 11
+expect 0 '^"launches": 7$' part --range inner
+expect 0 '^"launches": 3$' part --range inner --steps 1-3
+expect 0 '^"launches": 0$' part --before 1ns
+expect 0 '^"launches": 155$' part --after 1ns
+expect 2 'only 11 steps' "$weir" report --steps 12-14 all.weir
+expect 2 'no range nope in the trace; there are' "$weir" report --range nope all.weir
+expect 2 'steps=4-2: give the first' "$weir" hints --steps 4-2 all.weir
+expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
+expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
+expect 0 'read in part .* steps 3 to 4 of 11' "$weir" report --steps 3-4 all.weir
+expect 0 'parts +10, with the time between them left out' "$weir" report --range step all.weir
+expect 0 'are warm-up and left out' "$weir" report --steady all.weir
+expect 0 '^7$' sh -c "$weir export -f csv --steps 3-4 all.weir | grep -c cuLaunchKernel"
+expect 0 '^7$' sh -c "$weir export -f chrome --range inner all.weir | grep -c '\"name\":\"cuLaunchKernel'"
+expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded --steps 2 all.weir
+expect 0 'all.html' sh -c "$weir html --steady -o all.html all.weir && ls"
+# What was live before is live in the part.
+"$weir" record --sim -q -o app.weir -- "$build/examples/vecadd" >/dev/null || exit 1
+expect 0 '^ +6 +0 +24.0 MiB +24.0 MiB +24.0 MiB +6 +device$' "$weir" memory --steps 2 app.weir
+expect 0 '"alloc_count": 6' "$weir" memory --json --steps 2 app.weir
+# The part that was recorded is read as it is packed, and packed as it was recorded.
+"$weir" record --sim -q --no-pack --capture=range:inner -o raw.weir -- "$parts" >/dev/null || exit 1
+"$weir" record --sim -q --capture=range:inner -o packed.weir -- "$parts" >/dev/null || exit 1
+for file in raw packed; do
+	expect 0 '"launches": 7,' "$weir" report --json $file.weir
+	expect 0 '"parts": 1, "how": ""' "$weir" report --json $file.weir
+	expect 0 'read in part' "$weir" report $file.weir
+	expect 0 '"launches": 4,' "$weir" report --json --steps 2 $file.weir
+done
+
+# What other tools wrote is read as it is, and so is standard input.
+json=$source/tests/golden/kineto/eager.json
+expect 0 'kernels run +15' "$weir" report "$json"
+expect 0 'kernels run +15' sh -c "$weir report - <$json"
+expect 0 'kernels run +15' sh -c "cat $json | $weir report -"
+expect 0 'kernels run +15' sh -c "gzip -c $json | $weir report -"
+expect 0 'kernels run +155' sh -c "cat all.weir | $weir report -"
+expect 0 'aten::linear' "$weir" flame -f folded "$json"
+expect 0 'cuLaunchKernel' "$weir" export -f csv "$json"
+expect 2 'standard input is empty' sh -c ": | $weir report -"
+expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello"
 
 # Names of outputs.
 expect 0 'run.7.weir' sh -c "RANK=7 $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"

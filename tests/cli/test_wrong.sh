@@ -12,7 +12,7 @@ for command in report hints memory html flame; do
 	expect 2 'absent can.t be read: No such file' "$weir" "$command" absent
 	expect 2 'directory is a directory, not a trace' "$weir" "$command" directory
 	expect 2 'empty is empty' "$weir" "$command" empty
-	expect 2 'text is not a trace; weir import' "$weir" "$command" text
+	expect 2 'text is (neither JSON, nor an SQLite export|not a trace; weir import)' "$weir" "$command" text
 	expect 2 'cut.weir is truncated' "$weir" "$command" cut.weir
 done
 for command in train predict; do

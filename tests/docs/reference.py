@@ -58,6 +58,7 @@ def fresh_traces():
     nvtx = glob.glob(build + "/tests/hostile/programs/nvtx")
     yield record("plain.weir")
     yield record("raw.weir", "--no-pack", "--level=stat")
+    yield record("part.weir", "--capture=step:1-2")
     yield record("sampled.weir", "--gpu=sample:8")
     yield record("first.weir", "--predict", "--history", "app.history")
     yield record("again.weir", "--predict", "--history", "app.history")

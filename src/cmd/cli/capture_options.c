@@ -7,7 +7,7 @@
 #include "base/bounded.h"
 #include "cmd/cli/duration.h"
 #include "cmd/cli/size.h"
-#include "cmd/cli/steps.h"
+#include "cmd/cli/step_numbers.h"
 #include "weir_options.h"
 
 #include "base/banned.h"
@@ -50,7 +50,7 @@ static const char *behind(const char *text, const char *head)
 
 static int put_capture(const struct options *o, struct bounded *to)
 {
-	struct steps steps;
+	struct step_numbers steps;
 	const char *text = opt_str(o, "capture");
 	if (!text)
 		return 0;
@@ -59,7 +59,7 @@ static int put_capture(const struct options *o, struct bounded *to)
 		return complain(EXIT_USAGE,
 			"--capture=%s: give the name of a range, of %u bytes at most and without a comma: range:train, for example",
 			text, RANGE_MOST);
-	if (step && !steps_parse(step, &steps))
+	if (step && !step_numbers_parse(step, &steps))
 		return complain(EXIT_USAGE,
 			"--capture=%s: give the first and the last step, counted from 1: step:10-19, for example",
 			text);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 #include "event/schema_text.h"
 
 #include "base/banned.h"
@@ -48,15 +49,15 @@ int report_input_show(const struct options *o,
 	int (*show)(const struct options *o, struct report *r, unsigned rows))
 {
 	struct trace *t;
-	struct error err;
 	unsigned rows = 0;
 	int code = report_input_rows(o, &rows);
 	if (code)
 		return code;
 	if (opt_argc(o) != 1)
 		return complain(EXIT_USAGE, "name one trace");
-	if (trace_open(opt_argv(o)[0], &t, &err))
-		return complain(EXIT_USAGE, "%s", err.text);
+	code = input_open(o, &t);
+	if (code)
+		return code;
 	code = report_of(o, t, rows, show);
 	trace_close(t);
 	return code;

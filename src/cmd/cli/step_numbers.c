@@ -1,5 +1,5 @@
-/* See steps.h. */
-#include "cmd/cli/steps.h"
+/* See step_numbers.h. */
+#include "cmd/cli/step_numbers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,14 +16,14 @@ static bool number(const char **text, uint32_t *ret_number)
 	return !errno && value && value < UINT32_MAX;
 }
 
-bool steps_parse(const char *text, struct steps *ret_steps)
+bool step_numbers_parse(const char *text, struct step_numbers *ret_numbers)
 {
-	struct steps s;
+	struct step_numbers s;
 	if (!number(&text, &s.first))
 		return false;
 	s.last = s.first;
 	if (*text == '-' && (text++, !number(&text, &s.last)))
 		return false;
-	*ret_steps = s;
+	*ret_numbers = s;
 	return !*text && s.first <= s.last;
 }

@@ -1,0 +1,158 @@
+/* See input.h. */
+#include "cmd/cli/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/cli/part_options.h"
+#include "import/import.h"
+
+#include "base/banned.h"
+
+#define COPY_BYTES (1u << 20)
+
+/* A file that has no name, and is gone with its last descriptor: on a disk, else in memory. */
+static int open_unnamed(void)
+{
+	const char *place = getenv("TMPDIR");
+	const int fd = open(place && *place ? place : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return fd >= 0 ? fd : memfd_create("weir", MFD_CLOEXEC);
+}
+
+struct fd_path {
+	char text[32];
+};
+
+static const char *path_of(int fd, struct fd_path *room)
+{
+	snprintf(room->text, sizeof room->text, "/proc/self/fd/%d", fd);
+	return room->text;
+}
+
+/* Also a file that ends in the middle of the magic is one of ours: whoever opens it says so. */
+static bool is_trace(const char *path)
+{
+	char magic[sizeof TRACE_MAGIC - 1];
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const bool plain = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
+	const ssize_t n = plain ? pread(fd, magic, sizeof magic, 0) : 0;
+	if (fd >= 0)
+		close(fd);
+	return !plain || n <= 0 || !memcmp(magic, TRACE_MAGIC, (size_t)n);
+}
+
+static int open_trace(const char *path, struct trace **ret_t)
+{
+	struct error err;
+	return trace_open(path, ret_t, &err) ? complain(EXIT_USAGE, "%s", err.text) : 0;
+}
+
+static int import_to(int fd, const char *path, struct trace **ret_t)
+{
+	struct import_stats stats;
+	struct error err;
+	struct fd_path room;
+	FILE *out = fdopen(fd, "w+");
+	if (!out) {
+		close(fd);
+		return complain(EXIT_ENVIRONMENT, "no memory to import %s", path);
+	}
+	const int e = import_stream(path, out, &stats, &err);
+	int code = e == -ENOMEM || e == -ENOSPC || e == -EIO ? EXIT_ENVIRONMENT : EXIT_USAGE;
+	if (e)
+		code = complain(code, "%s", err.text);
+	else if (fflush(out))
+		code = complain(
+			EXIT_ENVIRONMENT, "%s can't be imported: %s", path, strerror(errno));
+	else
+		code = open_trace(path_of(fd, &room), ret_t);
+	fclose(out);
+	return code;
+}
+
+static int open_any(const char *path, struct trace **ret_t)
+{
+	if (is_trace(path))
+		return open_trace(path, ret_t);
+	const int fd = open_unnamed();
+	if (fd < 0)
+		return complain(EXIT_ENVIRONMENT,
+			"%s has to be imported, and nothing can be written for that to TMPDIR: %s",
+			path, strerror(errno));
+	return import_to(fd, path, ret_t);
+}
+
+/* ---- standard input ---- */
+
+static int copy(int from, int to)
+{
+	char *buffer = malloc(COPY_BYTES);
+	ssize_t n = buffer ? 1 : -1, put = 0;
+	while (n > 0 && put >= 0) {
+		n = read(from, buffer, COPY_BYTES);
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else
+			for (ssize_t at = 0; at < n && put >= 0; at += put)
+				put = write(to, buffer + at, (size_t)(n - at));
+	}
+	free(buffer);
+	return n < 0 || put < 0 ? -errno : 0;
+}
+
+static int open_standard_input(struct trace **ret_t)
+{
+	struct fd_path room;
+	struct stat st;
+	if (isatty(STDIN_FILENO))
+		return complain(EXIT_USAGE,
+			"standard input is a terminal; give it a trace: weir report - <FILE");
+	if (!fstat(STDIN_FILENO, &st) && S_ISREG(st.st_mode))
+		return open_any(path_of(STDIN_FILENO, &room), ret_t);
+	const int fd = open_unnamed();
+	const int e = fd < 0 ? -errno : copy(STDIN_FILENO, fd);
+	int code;
+	if (e)
+		code = complain(EXIT_ENVIRONMENT, "standard input can't be kept: %s", strerror(-e));
+	else if (!lseek(fd, 0, SEEK_CUR))
+		code = complain(EXIT_USAGE, "standard input is empty");
+	else
+		code = open_any(path_of(fd, &room), ret_t);
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+/* ---- the whole ---- */
+
+int input_open_file(const char *path, struct trace **ret_t)
+{
+	if (strcmp(path, "-") != 0)
+		return open_any(path, ret_t);
+	const int code = open_standard_input(ret_t);
+	if (!code && !(*ret_t)->header.launched)
+		snprintf(
+			(*ret_t)->header.program, sizeof(*ret_t)->header.program, "standard input");
+	return code;
+}
+
+int input_open(const struct options *o, struct trace **ret_t)
+{
+	struct trace *t;
+	int code = input_open_file(opt_argv(o)[0], &t);
+	if (code)
+		return code;
+	code = part_options_cut(o, t);
+	if (code)
+		trace_close(t);
+	else
+		*ret_t = t;
+	return code;
+}

@@ -1,0 +1,17 @@
+/*
+ * What a command that reads is given: a trace of Weir's, a file of another tool's, which is
+ * imported to a file without a name first, or "-", standard input.  Contents decide, not names.
+ */
+#ifndef WEIR_CMD_CLI_INPUT_H
+#define WEIR_CMD_CLI_INPUT_H
+
+#include "cmd/cli/command.h"
+#include "trace/trace.h"
+
+/* 0, or an exit code after complaining. */
+int input_open_file(const char *path, struct trace **ret_t);
+
+/* The first argument, and of it the part that is asked for (part_options.h). */
+int input_open(const struct options *o, struct trace **ret_t);
+
+#endif

@@ -1,0 +1,53 @@
+/* See part_options.h. */
+#include "cmd/cli/part_options.h"
+
+#include "cmd/cli/duration.h"
+#include "cmd/cli/step_numbers.h"
+#include "trace/part.h"
+
+#include "base/banned.h"
+
+static int take_time(const struct options *o, const char *name, uint64_t *ret_ns)
+{
+	const char *text = opt_str(o, name);
+	if (text && !duration_parse(text, ret_ns))
+		return complain(EXIT_USAGE,
+			"--%s=%s is no time; give a number with its unit, counted from the begin of the recording: 2.5s, for example",
+			name, text);
+	return 0;
+}
+
+static int take(const struct options *o, struct trace_cut *cut)
+{
+	const char *text = opt_str(o, "steps");
+	struct step_numbers steps = { 0 };
+	int code = take_time(o, "after", &cut->after_ns);
+	code = code ? code : take_time(o, "before", &cut->before_ns);
+	if (code)
+		return code;
+	if (cut->before_ns && cut->before_ns <= cut->after_ns)
+		return complain(
+			EXIT_USAGE, "--before is not later than --after; nothing is between them");
+	if (text && !step_numbers_parse(text, &steps))
+		return complain(EXIT_USAGE,
+			"--steps=%s: give the first and the last step, counted from 1: 10-19, for example",
+			text);
+	cut->first_step = steps.first;
+	cut->last_step = steps.last;
+	cut->range = opt_str(o, "range");
+	cut->steady = opt_flag(o, "steady");
+	if (cut->steady && text)
+		return complain(EXIT_USAGE, "--steady finds the steps itself; leave out --steps");
+	return 0;
+}
+
+int part_options_cut(const struct options *o, struct trace *t)
+{
+	struct trace_cut cut = { 0 };
+	struct error err;
+	const int code = take(o, &cut);
+	if (code)
+		return code;
+	const int e = trace_cut(t, &cut, &err);
+	return e ? complain(e == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text) : 0;
+}

@@ -1,0 +1,13 @@
+/*
+ * --after, --before, --range, --steps and --steady: which part of a recording a reader reads.
+ */
+#ifndef WEIR_CMD_CLI_PART_OPTIONS_H
+#define WEIR_CMD_CLI_PART_OPTIONS_H
+
+#include "cmd/cli/command.h"
+#include "trace/trace.h"
+
+/* From the options to trace_cut(): 0, or an exit code after complaining. */
+int part_options_cut(const struct options *o, struct trace *t);
+
+#endif

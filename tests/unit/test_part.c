@@ -1,0 +1,331 @@
+/* Traces that are read in part: what is in the parts, at which time, and which steps are warm-up.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "maker.h"
+#include "trace/activity.h"
+#include "trace/part.h"
+#include "trace/steps.h"
+
+#define FILE_NAME "test_part.weir"
+#define START     1000000u /* what maker_new() begins with; a tick is a nanosecond */
+#define STEP      10000u
+#define STEPS     10u
+#define PID       100u
+
+enum { STRING_ODD = 1, STRING_RUN, STRING_LATE };
+
+static void string(struct maker *m, int meta, uint64_t id, const char *text)
+{
+	maker_meta(m, meta, META_STRING, START, 1, &id, text, (uint32_t)strlen(text),
+		(uint32_t)strlen(text));
+}
+
+static uint64_t step_begin(uint32_t i)
+{
+	return START + i * STEP;
+}
+
+/* Step i, from 1, makes i launches 100 apart, and waits until 5000 behind its begin. */
+static void make_steps(struct maker *m)
+{
+	const int t = maker_thread(m, CHUNK_EVENTS, PID, PID + 1, "main");
+	const uint64_t launch[LAUNCH_WORDS] = { 0x10, 7, 1 | 1ull << 32, 1 | 32ull << 32,
+		1 | 1ull << 32 };
+	const uint64_t stream = 7;
+	for (uint32_t i = 1; i <= STEPS; i++) {
+		for (uint32_t k = 0; k < i; k++)
+			maker_put(m, t,
+				(struct record){ .ticks = step_begin(i) + k * 100,
+					.dur = 50,
+					.fn = FN_LAUNCH,
+					.words = RECORD_WORDS + LAUNCH_WORDS },
+				launch);
+		maker_put(m, t,
+			(struct record){ .ticks = step_begin(i) + 4000,
+				.dur = 1000,
+				.fn = FN_SYNC,
+				.words = RECORD_WORDS + 1 },
+			&stream);
+	}
+}
+
+/* An activity for each launch, 500 behind it. */
+static void make_activities(struct maker *m)
+{
+	struct gpu_activity w[STEPS * (STEPS + 1) / 2];
+	size_t n = 0;
+	for (uint32_t i = 1; i <= STEPS; i++)
+		for (uint32_t k = 0; k < i; k++)
+			w[n++] = (struct gpu_activity){ .start_ns = step_begin(i) + k * 100 + 500,
+				.end_ns = step_begin(i) + k * 100 + 580,
+				.kind = GPU_KERNEL };
+	maker_chunk(m, CHUNK_DEVICE, PID, 0, w, sizeof w);
+}
+
+/* "odd" around steps 1, 3, 5 …, "run" around all, "late" from the middle of step 2 to that of 4. */
+static void make_ranges(struct maker *m)
+{
+	struct range g[STEPS] = { { .ticks = START, .dur = 2 * STEPS * STEP, .name = STRING_RUN },
+		{ .ticks = step_begin(2) + 4500, .dur = 2 * STEP, .name = STRING_LATE } };
+	size_t n = 2;
+	for (uint32_t i = 1; i <= STEPS; i += 2)
+		g[n++] = (struct range){
+			.ticks = step_begin(i) - 10, .dur = 6000, .name = STRING_ODD
+		};
+	for (size_t i = 0; i < n; i++)
+		g[i].kind = RANGE_NVTX;
+	maker_chunk(m, CHUNK_RANGES, PID, PID + 1, g, (uint32_t)(n * sizeof *g));
+}
+
+static struct trace *make(void)
+{
+	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, PID, 0, "");
+	string(m, meta, STRING_ODD, "odd");
+	string(m, meta, STRING_RUN, "run");
+	string(m, meta, STRING_LATE, "late");
+	make_steps(m);
+	make_activities(m);
+	make_ranges(m);
+	maker_finish(m, START + 2 * STEPS * STEP, false);
+	struct trace *t = NULL;
+	struct error err;
+	assert_int_equal(trace_open(FILE_NAME, &t, &err), 0);
+	return t;
+}
+
+static struct trace *make_cut(struct trace_cut cut)
+{
+	struct trace *t = make();
+	struct error err;
+	if (trace_cut(t, &cut, &err))
+		fail_msg("%s", err.text);
+	return t;
+}
+
+struct counts {
+	uint64_t launches, waits, activities, ranges;
+	uint64_t first, last; /* ticks of calls */
+};
+
+static void count_call(struct counts *n, const struct record *r)
+{
+	n->launches += r->fn == FN_LAUNCH;
+	n->waits += r->fn == FN_SYNC;
+	n->first = n->first && n->first < r->ticks ? n->first : r->ticks;
+	n->last = n->last > r->ticks ? n->last : r->ticks;
+}
+
+static struct counts count(const struct trace *t)
+{
+	struct counts n = { 0 };
+	struct chunk_buf buf = { 0 };
+	struct gpu_activity w;
+	struct range g;
+	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &buf, NULL) > 0;) {
+		struct records it = records_of(&buf);
+		for (const struct record *r; (r = records_next(&it));)
+			count_call(&n, r);
+		assert_null(it.damaged);
+	}
+	struct cursor at = { .t = t, .buf = &buf };
+	while (trace_next_activity(&at, &w) > 0)
+		n.activities++;
+	at = (struct cursor){ .t = t, .buf = &buf };
+	while (trace_next_range(&at, &g) > 0)
+		n.ranges++;
+	chunk_buf_fini(&buf);
+	return n;
+}
+
+static struct counts count_cut(struct trace_cut cut)
+{
+	struct trace *t = make_cut(cut);
+	const struct counts n = count(t);
+	trace_close(t);
+	return n;
+}
+
+static void without_options_all_is_read(void **state)
+{
+	const struct counts n = count_cut((struct trace_cut){ 0 });
+	assert_int_equal(n.launches, 55);
+	assert_int_equal(n.waits, STEPS);
+	assert_int_equal(n.activities, 55);
+	assert_int_equal(n.ranges, 7);
+}
+
+static void what_is_before_and_what_is_after_are_all(void **state)
+{
+	for (uint64_t ns = 1; ns < (STEPS + 1) * STEP; ns += 777) {
+		const struct counts before = count_cut((struct trace_cut){ .before_ns = ns });
+		const struct counts after = count_cut((struct trace_cut){ .after_ns = ns });
+		assert_int_equal(before.launches + after.launches, 55);
+		assert_int_equal(before.waits + after.waits, STEPS);
+		assert_int_equal(before.activities + after.activities, 55);
+		assert_true(!before.waits || before.last < START + ns);
+		assert_true(!after.launches || after.first >= START + ns);
+	}
+}
+
+static void steps_are_what_is_launched_until_a_call_waits(void **state)
+{
+	for (uint32_t first = 1; first <= STEPS; first++)
+		for (uint32_t last = first; last <= STEPS; last++) {
+			const struct counts n = count_cut(
+				(struct trace_cut){ .first_step = first, .last_step = last });
+			assert_int_equal(n.launches, (last * (last + 1) - first * (first - 1)) / 2);
+			assert_int_equal(n.activities, n.launches);
+			assert_int_equal(n.waits, last - first + 1);
+		}
+}
+
+/* Five parts of 6000 each: put together they are 30000 long, and nothing in them moves within its
+ * own. */
+static void time_between_parts_is_taken_out(void **state)
+{
+	struct trace *t = make_cut((struct trace_cut){ .range = "odd" });
+	const struct counts n = count(t);
+	const uint64_t start = t->header.start.ticks;
+	assert_int_equal(n.launches, 1 + 3 + 5 + 7 + 9);
+	assert_int_equal(t->parts.n, 5);
+	assert_int_equal(t->part.part_ns, 30000);
+	assert_int_equal(t->header.end.mono_ns - t->header.start.mono_ns, 30000);
+	assert_int_equal(start, step_begin(1) - 10);
+	assert_int_equal(n.first, start + 10);
+	assert_int_equal(n.last, start + 4 * 6000 + 10 + 4000);
+	for (uint32_t i = 0; i < 5; i++) {
+		const uint64_t begin = step_begin(2 * i + 1) - 10;
+		for (uint64_t k = 0; k < 2 * STEP; k += 13)
+			assert_int_equal(
+				part_ticks(t, begin + k), start + i * 6000 + (k < 6000 ? k : 6000));
+	}
+	assert_int_equal(part_ticks(t, START), START);
+	trace_close(t);
+}
+
+/* Of steps 3 and 4: "run" is around them and becomes as long, "odd" begins in them, "late" ends
+ * there. */
+static void ranges_begin_in_a_part_or_are_around_it(void **state)
+{
+	struct trace *t = make_cut((struct trace_cut){ .first_step = 3, .last_step = 4 });
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct range g;
+	uint32_t runs = 0, odds = 0;
+	while (trace_next_range(&at, &g) > 0) {
+		runs += g.name == STRING_RUN;
+		odds += g.name == STRING_ODD;
+		assert_int_not_equal(g.name, STRING_LATE);
+		assert_true(g.name != STRING_RUN || g.dur == 2 * STEP);
+		assert_true(g.name != STRING_ODD || g.dur == 6000);
+		assert_true(g.ticks >= t->header.start.ticks);
+	}
+	assert_int_equal(runs, 1);
+	assert_int_equal(odds, 1);
+	chunk_buf_fini(&buf);
+	trace_close(t);
+}
+
+static void parts_of_parts(void **state)
+{
+	const struct counts n =
+		count_cut((struct trace_cut){ .range = "odd", .first_step = 2, .last_step = 6 });
+	assert_int_equal(n.launches, 3 + 5);
+}
+
+static void what_is_not_there_is_said(void **state)
+{
+	const struct {
+		struct trace_cut cut;
+		const char *says;
+	} cases[] = {
+		{ { .range = "even" }, "no range even in the trace; there are run, late, odd" },
+		{ { .first_step = 11, .last_step = 12 }, "only 10 steps" },
+		{ { .after_ns = 1000000000 }, "nothing of the trace" },
+		{ { .range = "late", .first_step = 8, .last_step = 9 }, "nothing of the trace" },
+	};
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		struct trace *t = make();
+		struct error err;
+		assert_int_equal(trace_cut(t, &cases[i].cut, &err), -ENODATA);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
+		trace_close(t);
+	}
+}
+
+/* ---- warm-up ---- */
+
+/* The standard error of the mean of what is left, for each number that is left out. */
+static size_t slow_warm_up(const uint64_t *length, size_t count)
+{
+	size_t best = 0;
+	double least = INFINITY;
+	for (size_t k = 0; k <= count / 2; k++) {
+		const double n = (double)(count - k);
+		double mean = 0, error = 0;
+		for (size_t i = k; i < count; i++)
+			mean += (double)length[i] / n;
+		for (size_t i = k; i < count; i++)
+			error += ((double)length[i] - mean) * ((double)length[i] - mean);
+		error /= n * n;
+		if (error < least * (1 - 1e-9)) {
+			least = error;
+			best = k;
+		}
+	}
+	return best;
+}
+
+static void warm_up_is_found_as_slowly(void **state)
+{
+	uint64_t length[64], random = 88172645463325252u;
+	for (int run = 0; run < 500; run++) {
+		const size_t count = 10 + (size_t)run % 54, warm = (size_t)run % 7;
+		for (size_t i = 0; i < count; i++) {
+			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			length[i] = 1000 + random % 100 + (i < warm ? 9000 / (i + 1) : 0);
+		}
+		assert_int_equal(steps_warm_up(length, count), slow_warm_up(length, count));
+		assert_true(warm > count / 2 || steps_warm_up(length, count) >= warm);
+	}
+}
+
+static void equal_steps_have_no_warm_up(void **state)
+{
+	const uint64_t length[12] = { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 };
+	assert_int_equal(steps_warm_up(length, 12), 0);
+}
+
+static void steady_leaves_warm_up_out(void **state)
+{
+	struct trace *t = make_cut((struct trace_cut){ .steady = true });
+	const struct counts n = count(t);
+	assert_int_equal(
+		n.launches, 54); /* the first step began with the recording: it is longer */
+	assert_string_equal(
+		t->part.how, "steps 2 to 10 of 10: 1 at the begin are warm-up and left out");
+	trace_close(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_options_all_is_read),
+		cmocka_unit_test(what_is_before_and_what_is_after_are_all),
+		cmocka_unit_test(steps_are_what_is_launched_until_a_call_waits),
+		cmocka_unit_test(time_between_parts_is_taken_out),
+		cmocka_unit_test(ranges_begin_in_a_part_or_are_around_it),
+		cmocka_unit_test(parts_of_parts),
+		cmocka_unit_test(what_is_not_there_is_said),
+		cmocka_unit_test(warm_up_is_found_as_slowly),
+		cmocka_unit_test(equal_steps_have_no_warm_up),
+		cmocka_unit_test(steady_leaves_warm_up_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
