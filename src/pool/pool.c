@@ -40,11 +40,11 @@ static uint64_t lay_out(struct pool *p, const struct pool_shape *s)
 	p->hash_shift = 64 - hash_bits;
 	p->slot_shift = log2_of(s->slot_bytes / POOL_GRAIN);
 	p->ranges_at = at;
-	at = up_to(at + (s->ranges + 1) * sizeof(struct range), 64);
+	at = up_to(at + (s->ranges + 1) * sizeof(struct pool_range), 64);
 	p->slots_at = at;
-	at = up_to(at + (s->bytes / s->slot_bytes) * sizeof(struct slot), 64);
+	at = up_to(at + (s->bytes / s->slot_bytes) * sizeof(struct pool_slot), 64);
 	p->hash_at = at;
-	at += sizeof(struct cell) << hash_bits;
+	at += sizeof(struct pool_cell) << hash_bits;
 	for (unsigned l = 0; l < POOL_LEVELS; l++) {
 		words = (words + 63) / 64;
 		p->level_at[l] = at;
@@ -66,8 +66,8 @@ int pool_init(struct pool *p, const struct pool_shape *s)
 	p->shape = *s;
 	lay_out(p, s);
 	p->fresh = 2;
-	ranges_of(p)[1] = (struct range){ .size = grains_of(p) };
-	tree_insert(p, 0, 1);
+	ranges_of(p)[1] = (struct pool_range){ .size = grains_of(p) };
+	pool_tree_insert(p, 0, 1);
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static uint32_t record_new(struct pool *p)
 /* Out of the list of all. */
 static void record_drop(struct pool *p, uint32_t i)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t prev = v[i].prev, next = v[i].next;
 	if (prev)
 		v[prev].next = next;
@@ -103,9 +103,9 @@ static void record_drop(struct pool *p, uint32_t i)
 /* A new record for the first `size` grains of one, which is the rest from now on. */
 static uint32_t record_split(struct pool *p, uint32_t i, uint32_t size)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t new = record_new(p), prev = v[i].prev;
-	v[new] = (struct range){ .start = v[i].start, .size = size, .prev = prev, .next = i };
+	v[new] = (struct pool_range){ .start = v[i].start, .size = size, .prev = prev, .next = i };
 	if (prev)
 		v[prev].next = new;
 	v[i].prev = new;
@@ -116,7 +116,7 @@ static uint32_t record_split(struct pool *p, uint32_t i, uint32_t size)
 
 /* ---- trees ---- */
 
-static bool joins(const struct range *v, uint32_t i, uint32_t tag)
+static bool joins(const struct pool_range *v, uint32_t i, uint32_t tag)
 {
 	return i && !v[i].live && v[i].tag == tag;
 }
@@ -124,16 +124,16 @@ static bool joins(const struct range *v, uint32_t i, uint32_t tag)
 /* The range becomes free in the tree, and one with its neighbours there. */
 static void give(struct pool *p, uint32_t i, uint32_t tag)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t prev = v[i].prev, next = v[i].next;
 	const bool to_prev = joins(v, prev, tag), to_next = joins(v, next, tag);
 	v[i].live = false;
 	if (!to_prev && !to_next) {
-		tree_insert(p, tag, i);
+		pool_tree_insert(p, tag, i);
 		return;
 	}
 	if (to_prev && to_next) {
-		tree_remove(p, next);
+		pool_tree_remove(p, next);
 		v[i].size += v[next].size;
 		record_drop(p, next);
 	}
@@ -142,25 +142,25 @@ static void give(struct pool *p, uint32_t i, uint32_t tag)
 	if (!to_prev)
 		v[next].start = v[i].start;
 	record_drop(p, i);
-	tree_resized(p, to);
+	pool_tree_resized(p, to);
 }
 
 /* What is the owner's goes into a tree of its own. */
 static void disown(struct pool *p)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t owner = p->owner, end = p->owned_end;
 	uint32_t i;
 	p->owner = 0;
-	while ((i = tree_lowest(p, 0)) && v[i].start < end) {
+	while ((i = pool_tree_lowest(p, 0)) && v[i].start < end) {
 		uint32_t part = i;
 		if (v[i].start + v[i].size > end && record_left(p)) {
 			part = record_split(p, i, end - v[i].start);
-			tree_resized(p, i);
+			pool_tree_resized(p, i);
 		} else {
-			tree_remove(p, i);
+			pool_tree_remove(p, i);
 		}
-		tree_insert(p, owner, part);
+		pool_tree_insert(p, owner, part);
 	}
 }
 
@@ -168,7 +168,7 @@ static void disown(struct pool *p)
 
 static uint32_t lower(const struct pool *p, uint32_t a, uint32_t b)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	if (!a || !b)
 		return a ? a : b;
 	return v[a].start < v[b].start ? a : b;
@@ -178,21 +178,21 @@ static uint32_t find_room(struct pool *p, uint32_t size, uint32_t tag)
 {
 	if (p->owner && p->owner != tag)
 		disown(p);
-	const uint32_t i = tree_fit(p, 0, size);
-	return p->tagged && tag ? lower(p, i, tree_fit(p, tag, size)) : i;
+	const uint32_t i = pool_tree_fit(p, 0, size);
+	return p->tagged && tag ? lower(p, i, pool_tree_fit(p, tag, size)) : i;
 }
 
 /* The range, or its front, as a record outside of the trees; 0 without a record left. */
 static uint32_t take_front(struct pool *p, uint32_t i, uint32_t size)
 {
 	if (ranges_of(p)[i].size == size) {
-		tree_remove(p, i);
+		pool_tree_remove(p, i);
 		return i;
 	}
 	if (!record_left(p))
 		return 0;
 	const uint32_t block = record_split(p, i, size);
-	tree_resized(p, i);
+	pool_tree_resized(p, i);
 	return block;
 }
 
@@ -212,11 +212,11 @@ int pool_place(struct pool *p, uint64_t bytes, uint32_t tag, struct pool_place *
 	const uint32_t i = from ? take_front(p, from, size) : 0;
 	if (!i)
 		return refuse(p);
-	struct range *b = &ranges_of(p)[i];
+	struct pool_range *b = &ranges_of(p)[i];
 	b->live = true;
 	b->tag = (uint8_t)tag;
 	b->slack = (uint16_t)((uint64_t)size * POOL_GRAIN - bytes);
-	find_add(p, i);
+	pool_block_add(p, i);
 	*ret_at = (struct pool_place){
 		.address = p->shape.base + (uint64_t)b->start * POOL_GRAIN,
 		.bytes = bytes,
@@ -225,7 +225,7 @@ int pool_place(struct pool *p, uint64_t bytes, uint32_t tag, struct pool_place *
 			((b->start + size - 1) >> p->slot_shift) - (b->start >> p->slot_shift) + 1,
 		.tag = tag,
 	};
-	slots_enter(p, ret_at);
+	pool_slots_enter(p, ret_at);
 	c->placed++;
 	c->live_bytes += bytes;
 	if (c->live_bytes > c->live_bytes_peak)
@@ -233,7 +233,7 @@ int pool_place(struct pool *p, uint64_t bytes, uint32_t tag, struct pool_place *
 	return 0;
 }
 
-static uint64_t bytes_of(const struct range *r)
+static uint64_t bytes_of(const struct pool_range *r)
 {
 	return (uint64_t)r->size * POOL_GRAIN - r->slack;
 }
@@ -260,13 +260,13 @@ int pool_free(struct pool *p, uint64_t address, uint32_t tag)
 	const uint64_t offset = address - p->shape.base;
 	if (offset >= p->shape.bytes || offset % POOL_GRAIN || tag >= POOL_TAGS)
 		return -1;
-	const uint32_t i = find_take(p, (uint32_t)(offset / POOL_GRAIN));
+	const uint32_t i = pool_block_take(p, (uint32_t)(offset / POOL_GRAIN));
 	if (!i)
 		return -1;
-	const struct range *b = &ranges_of(p)[i];
+	const struct pool_range *b = &ranges_of(p)[i];
 	p->counters.live_bytes -= bytes_of(b);
 	p->counters.freed++;
-	slots_leave(p, b->start, b->size, tag);
+	pool_slots_leave(p, b->start, b->size, tag);
 	give(p, i, tree_for(p, tag, b->start + b->size));
 	return 0;
 }
@@ -290,10 +290,10 @@ void pool_settle(struct pool *p, uint32_t tag)
 	if (p->owner == tag)
 		p->owner = 0;
 	while ((i = p->roots[tag])) {
-		tree_remove(p, i);
+		pool_tree_remove(p, i);
 		give(p, i, 0);
 	}
-	slots_settle(p);
+	pool_slots_settle(p);
 }
 
 /* ---- questions ---- */
@@ -303,8 +303,8 @@ bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_bl
 	const uint64_t offset = address - p->shape.base;
 	if (offset >= p->shape.bytes)
 		return false;
-	const uint32_t grain = (uint32_t)(offset / POOL_GRAIN), i = find_around(p, grain);
-	const struct range *b = &ranges_of(p)[i];
+	const uint32_t grain = (uint32_t)(offset / POOL_GRAIN), i = pool_block_around(p, grain);
+	const struct pool_range *b = &ranges_of(p)[i];
 	if (!i || grain - b->start >= b->size)
 		return false;
 	*ret_block = (struct pool_block){
@@ -317,7 +317,7 @@ bool pool_find(const struct pool *p, uint64_t address, struct pool_block *ret_bl
 
 uint64_t pool_largest_free(const struct pool *p, uint32_t tag)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	const uint32_t all = v[p->roots[0]].most;
 	const uint32_t own = tag && tag < POOL_TAGS ? v[p->roots[tag]].most : 0;
 	return (uint64_t)(own > all ? own : all) * POOL_GRAIN;

@@ -2,7 +2,7 @@
  * An allocator of device memory, as pure code: which address a block gets, and which addresses need
  * physical memory behind them.  No system calls, no allocation, no clock and no libc; nothing here
  * aborts, and what a caller gets wrong (a free of what is not there, a tag that is none) is
- *answered with -1 and changes nothing.
+ * answered with -1 and changes nothing.
  *
  * A pool is one range of addresses, divided into slots of one size.  The caller reserves the range,
  * makes the handles (physical memory of a slot's size), maps and unmaps them; the pool says where.
@@ -35,10 +35,10 @@
  * stream's tag, from 1 to POOL_TAGS - 1; pool_settle() says that the stream has come to all frees
  * of that tag so far.  Tag 0 is free for all.  As long as the frees that are not settled have one
  * tag, and blocks are placed for that tag, it is as if there were no tags.  A slot is idle only
- *when all frees in it are settled; until then it waits.
+ * when all frees in it are settled; until then it waits.
  *
  * The state has no pointers, so that it can lie in any mapping, and be copied.  One caller at a
- *time; pool_find() and the counters may be read by several while nobody changes anything.
+ * time; pool_find() and the counters may be read by several while nobody changes anything.
  */
 #ifndef WEIR_POOL_POOL_H
 #define WEIR_POOL_POOL_H

@@ -4,10 +4,10 @@
 
 static uint32_t first_record(const struct pool *p)
 {
-	const struct range *v = ranges_of(p);
-	uint32_t i = find_at(p, 0);
+	const struct pool_range *v = ranges_of(p);
+	uint32_t i = pool_block_at(p, 0);
 	for (uint32_t tag = 0; !i && tag < POOL_TAGS; tag++) {
-		const uint32_t lowest = tree_lowest(p, tag);
+		const uint32_t lowest = pool_tree_lowest(p, tag);
 		i = lowest && !v[lowest].start ? lowest : 0;
 	}
 	return i;
@@ -15,17 +15,17 @@ static uint32_t first_record(const struct pool *p)
 
 static const char *check_block(const struct pool *p, uint32_t i)
 {
-	const struct range *b = &ranges_of(p)[i];
-	if (find_at(p, b->start) != i)
+	const struct pool_range *b = &ranges_of(p)[i];
+	if (pool_block_at(p, b->start) != i)
 		return "a live block is found by its start";
-	if (find_around(p, b->start + b->size - 1) != i)
+	if (pool_block_around(p, b->start + b->size - 1) != i)
 		return "a live block is found by its end";
 	return b->slack < POOL_GRAIN ? NULL : "less than a grain was not asked for";
 }
 
 static const char *check_free(const struct pool *p, uint32_t i)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	uint32_t root = i, depth = 0;
 	const uint32_t next = v[i].next;
 	if (next && !v[next].live && v[next].tag == v[i].tag)
@@ -34,12 +34,12 @@ static const char *check_free(const struct pool *p, uint32_t i)
 		root = v[root].up;
 	if (p->roots[v[i].tag] != root)
 		return "what is free is in its tree";
-	return find_at(p, v[i].start) ? "no block begins where it is free" : NULL;
+	return pool_block_at(p, v[i].start) ? "no block begins where it is free" : NULL;
 }
 
 static const char *check_ranges(const struct pool *p)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	uint32_t at = 0, before = 0, free = 0, tagged = 0;
 	uint64_t live_bytes = 0, live = 0;
 	for (uint32_t i = first_record(p); i; before = i, i = v[i].next) {
@@ -63,7 +63,7 @@ static const char *check_ranges(const struct pool *p)
 	return p->tagged && p->owner ? "there is an owner, or there are tagged ranges" : NULL;
 }
 
-static const char *check_node(const struct range *v, uint32_t i)
+static const char *check_node(const struct pool_range *v, uint32_t i)
 {
 	const uint32_t left = v[i].left, right = v[i].right;
 	uint32_t most = v[i].size;
@@ -75,7 +75,7 @@ static const char *check_node(const struct range *v, uint32_t i)
 	return most == v[i].most ? NULL : "a node knows the largest below it";
 }
 
-static uint32_t successor(const struct range *v, uint32_t i)
+static uint32_t successor(const struct pool_range *v, uint32_t i)
 {
 	if (v[i].right) {
 		for (i = v[i].right; v[i].left;)
@@ -89,10 +89,11 @@ static uint32_t successor(const struct range *v, uint32_t i)
 
 static const char *check_trees(const struct pool *p)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	uint32_t n = 0;
 	for (uint32_t tag = 0; tag < POOL_TAGS; tag++)
-		for (uint32_t i = tree_lowest(p, tag), last = 0; i; last = i, i = successor(v, i)) {
+		for (uint32_t i = pool_tree_lowest(p, tag), last = 0; i;
+			last = i, i = successor(v, i)) {
 			const char *wrong = check_node(v, i);
 			if (wrong)
 				return wrong;
@@ -103,7 +104,7 @@ static const char *check_trees(const struct pool *p)
 	return n == p->counters.free_ranges ? NULL : "trees have all free ranges";
 }
 
-static const char *check_slot(const struct pool *p, const struct slot *s, uint32_t live)
+static const char *check_slot(const struct pool *p, const struct pool_slot *s, uint32_t live)
 {
 	const unsigned list = s->backed && !s->live ? s->list : LIST_NONE;
 	if (s->live != live)
@@ -118,8 +119,8 @@ static const char *check_slot(const struct pool *p, const struct slot *s, uint32
 
 static const char *check_slots(const struct pool *p)
 {
-	const struct range *v = ranges_of(p);
-	const struct slot *s = slots_of(p);
+	const struct pool_range *v = ranges_of(p);
+	const struct pool_slot *s = slots_of(p);
 	const struct pool_counters *c = &p->counters;
 	uint32_t i = first_record(p), busy = 0, backed = 0, listed = 0;
 	for (uint32_t n = 0; n < slots_count(p); n++) {
@@ -145,7 +146,7 @@ static const char *check_slots(const struct pool *p)
 static const char *check_list(
 	const struct pool *p, const struct pool_list *l, unsigned list, uint32_t n)
 {
-	const struct slot *s = slots_of(p);
+	const struct pool_slot *s = slots_of(p);
 	uint32_t before = 0;
 	for (uint32_t i = l->first; i; before = i, i = s[i - 1].next)
 		if (!n-- || s[i - 1].list != list || s[i - 1].prev != before)

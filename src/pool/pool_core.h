@@ -1,10 +1,10 @@
 /*
  * What the parts of the pool share.  The range of addresses is cut into ranges, each a live block
- *or free; a record says where it is and how large, in grains of 512 bytes.  A record is
+ * or free; a record says where it is and how large, in grains of 512 bytes.  A record is
  *
  *	in the list of all, by address: what lies beside a block is a neighbour there;
- *	if free, in a tree by address (tree.c), of its tag;
- *	if live, in a hash table by address, and its first grain is a bit in `level 0` (find.c).
+ *	if free, in a tree by address, of its tag (pool_tree.c);
+ *	if live, in a hash table by its start, which is also a bit in level 0 (pool_block.c).
  *
  * Records are numbered from 1; 0 is none, and stays zero, so that a tree's end has no room.
  */
@@ -13,7 +13,7 @@
 
 #include "pool/pool.h"
 
-struct range {
+struct pool_range {
 	uint32_t start, size;
 	uint32_t prev, next;      /* by address; next also chains those not used */
 	uint32_t left, right, up; /* of those that are free */
@@ -23,7 +23,7 @@ struct range {
 	uint16_t slack; /* bytes at the end that were not asked for */
 };
 
-struct slot {
+struct pool_slot {
 	uint64_t handle;
 	uint64_t unsettled; /* tags of frees in it, as of the last */
 	uint64_t freed_at;  /* the last free's clock */
@@ -34,23 +34,23 @@ struct slot {
 };
 enum { LIST_NONE, LIST_IDLE, LIST_WAITING };
 
-struct cell { /* of the hash table; 0: empty */
+struct pool_cell { /* of the hash table; 0: empty */
 	uint32_t start, range;
 };
 
-static inline struct range *ranges_of(const struct pool *p)
+static inline struct pool_range *ranges_of(const struct pool *p)
 {
-	return (struct range *)((char *)p + p->ranges_at);
+	return (struct pool_range *)((char *)p + p->ranges_at);
 }
 
-static inline struct slot *slots_of(const struct pool *p)
+static inline struct pool_slot *slots_of(const struct pool *p)
 {
-	return (struct slot *)((char *)p + p->slots_at);
+	return (struct pool_slot *)((char *)p + p->slots_at);
 }
 
-static inline struct cell *cells_of(const struct pool *p)
+static inline struct pool_cell *cells_of(const struct pool *p)
 {
-	return (struct cell *)((char *)p + p->hash_at);
+	return (struct pool_cell *)((char *)p + p->hash_at);
 }
 
 static inline uint64_t *level_of(const struct pool *p, unsigned level)
@@ -68,22 +68,22 @@ static inline uint32_t slots_count(const struct pool *p)
 	return grains_of(p) >> p->slot_shift;
 }
 
-/* tree.c: free ranges of one tag by address. */
-void tree_insert(struct pool *p, uint32_t tag, uint32_t range);
-void tree_remove(struct pool *p, uint32_t range);
-void tree_resized(struct pool *p, uint32_t range);        /* its place among them is the same */
-uint32_t tree_lowest(const struct pool *p, uint32_t tag); /* 0: empty */
-uint32_t tree_fit(const struct pool *p, uint32_t tag, uint32_t size); /* the lowest; 0: none */
+/* pool_tree.c: free ranges of one tag by address. */
+void pool_tree_insert(struct pool *p, uint32_t tag, uint32_t range);
+void pool_tree_remove(struct pool *p, uint32_t range);
+void pool_tree_resized(struct pool *p, uint32_t range); /* its place among them is the same */
+uint32_t pool_tree_lowest(const struct pool *p, uint32_t tag);             /* 0: empty */
+uint32_t pool_tree_fit(const struct pool *p, uint32_t tag, uint32_t size); /* the lowest; 0: none */
 
-/* find.c: live blocks by address. */
-void find_add(struct pool *p, uint32_t range);
-uint32_t find_take(struct pool *p, uint32_t start); /* 0: no block begins there */
-uint32_t find_at(const struct pool *p, uint32_t start);
-uint32_t find_around(const struct pool *p, uint32_t grain); /* which begins there or below */
+/* pool_block.c: live blocks by address. */
+void pool_block_add(struct pool *p, uint32_t range);
+uint32_t pool_block_take(struct pool *p, uint32_t start); /* 0: no block begins there */
+uint32_t pool_block_at(const struct pool *p, uint32_t start);
+uint32_t pool_block_around(const struct pool *p, uint32_t grain); /* which begins there or below */
 
-/* slot.c: what live blocks do to the slots that they touch. */
-void slots_enter(struct pool *p, struct pool_place *at);
-void slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag);
-void slots_settle(struct pool *p);
+/* pool_slot.c: what live blocks do to the slots that they touch. */
+void pool_slots_enter(struct pool *p, struct pool_place *at);
+void pool_slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag);
+void pool_slots_settle(struct pool *p);
 
 #endif

@@ -21,6 +21,7 @@
 #include "export/export.h"
 #include "hint/hint.h"
 #include "page/html.h"
+#include "allocator/allocator.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
 #include "trace/activity.h"
@@ -72,6 +73,21 @@ static void call(void *context, const struct chunk_header *chunk, const struct r
 	*(uint64_t *)context += r->words + chunk->tid;
 }
 
+/* Those that have few words for memory of any size; the pool has a target of its own. */
+static void replay_allocations(const struct report *r)
+{
+	static struct alloc_replay replay;
+	struct alloc_trace t;
+	struct error err;
+	if (alloc_trace_read(r, &t, &err))
+		return;
+	if (!allocator_replay(&t, alloc_designs_parse("pytorch,expandable"), 8u << 20, &replay)) {
+		alloc_put_json(&replay, nowhere);
+		alloc_put_svg(&replay, nowhere);
+	}
+	alloc_trace_free(&t);
+}
+
 static void read_report(const struct trace *t, const struct decoder *d)
 {
 	struct report *r;
@@ -83,6 +99,7 @@ static void read_report(const struct trace *t, const struct decoder *d)
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);
 	memory_print_json(r, nowhere);
+	replay_allocations(r);
 	report_free(r);
 }
 

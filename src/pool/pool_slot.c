@@ -21,7 +21,7 @@ static uint32_t *count_of(struct pool *p, unsigned list)
 
 static void list_append(struct pool *p, uint32_t slot, unsigned list)
 {
-	struct slot *v = slots_of(p);
+	struct pool_slot *v = slots_of(p);
 	struct pool_list *l = list_of(p, list);
 	v[slot].list = (uint8_t)list;
 	v[slot].prev = l->last;
@@ -33,7 +33,7 @@ static void list_append(struct pool *p, uint32_t slot, unsigned list)
 
 static void list_remove(struct pool *p, uint32_t slot)
 {
-	struct slot *v = slots_of(p), *s = &v[slot];
+	struct pool_slot *v = slots_of(p), *s = &v[slot];
 	struct pool_list *l = list_of(p, s->list);
 	if (s->list == LIST_NONE)
 		return;
@@ -43,7 +43,7 @@ static void list_remove(struct pool *p, uint32_t slot)
 	s->list = LIST_NONE;
 }
 
-static void drop_settled(const struct pool *p, struct slot *s)
+static void drop_settled(const struct pool *p, struct pool_slot *s)
 {
 	for (uint64_t tags = s->unsettled; tags; tags &= tags - 1) {
 		const unsigned tag = (unsigned)__builtin_ctzll(tags);
@@ -55,14 +55,14 @@ static void drop_settled(const struct pool *p, struct slot *s)
 /* It has a handle, and no live block. */
 static void list_by_frees(struct pool *p, uint32_t slot)
 {
-	struct slot *s = &slots_of(p)[slot];
+	struct pool_slot *s = &slots_of(p)[slot];
 	drop_settled(p, s);
 	list_append(p, slot, s->unsettled ? LIST_WAITING : LIST_IDLE);
 }
 
-void slots_enter(struct pool *p, struct pool_place *at)
+void pool_slots_enter(struct pool *p, struct pool_place *at)
 {
-	struct slot *s = slots_of(p) + at->first_slot;
+	struct pool_slot *s = slots_of(p) + at->first_slot;
 	struct pool_counters *c = &p->counters;
 	for (uint32_t i = 0; i < at->n_slots; i++) {
 		at->missing += !s[i].backed;
@@ -75,13 +75,13 @@ void slots_enter(struct pool *p, struct pool_place *at)
 		c->busy_slots_peak = c->busy_slots;
 }
 
-void slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag)
+void pool_slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag)
 {
 	const uint32_t first = start >> p->slot_shift, last = (start + size - 1) >> p->slot_shift;
-	struct slot *v = slots_of(p);
+	struct pool_slot *v = slots_of(p);
 	p->clock++;
 	for (uint32_t i = first; i <= last; i++) {
-		struct slot *s = &v[i];
+		struct pool_slot *s = &v[i];
 		drop_settled(p, s);
 		s->freed_at = p->clock;
 		if (tag)
@@ -94,11 +94,11 @@ void slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t tag)
 	}
 }
 
-void slots_settle(struct pool *p)
+void pool_slots_settle(struct pool *p)
 {
-	struct slot *v = slots_of(p);
+	struct pool_slot *v = slots_of(p);
 	for (uint32_t i = p->waiting.first, next; i; i = next) {
-		struct slot *s = &v[i - 1];
+		struct pool_slot *s = &v[i - 1];
 		next = s->next;
 		drop_settled(p, s);
 		if (s->unsettled)
@@ -110,7 +110,7 @@ void slots_settle(struct pool *p)
 
 bool pool_next_missing(const struct pool *p, const struct pool_place *at, uint32_t *slot)
 {
-	const struct slot *v = slots_of(p);
+	const struct pool_slot *v = slots_of(p);
 	for (uint32_t i = *slot; i - at->first_slot < at->n_slots; i++)
 		if (!v[i].backed) {
 			*slot = i;
@@ -124,7 +124,7 @@ int pool_back(struct pool *p, uint32_t slot, uint64_t handle)
 	struct pool_counters *c = &p->counters;
 	if (slot >= slots_count(p) || slots_of(p)[slot].backed)
 		return -1;
-	struct slot *s = &slots_of(p)[slot];
+	struct pool_slot *s = &slots_of(p)[slot];
 	s->backed = true;
 	s->handle = handle;
 	if (++c->backed_slots > c->backed_slots_peak)
@@ -139,7 +139,7 @@ bool pool_take_idle(struct pool *p, uint32_t *ret_slot, uint64_t *ret_handle)
 	const uint32_t first = p->idle.first;
 	if (!first)
 		return false;
-	struct slot *s = &slots_of(p)[first - 1];
+	struct pool_slot *s = &slots_of(p)[first - 1];
 	list_remove(p, first - 1);
 	s->backed = false;
 	p->counters.backed_slots--;

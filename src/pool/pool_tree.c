@@ -15,16 +15,16 @@ static uint32_t priority(uint32_t range)
 	return x ^ x >> 13;
 }
 
-static uint32_t most_of(const struct range *v, uint32_t i)
+static uint32_t most_of(const struct pool_range *v, uint32_t i)
 {
 	const uint32_t left = v[v[i].left].most, right = v[v[i].right].most;
 	const uint32_t below = left > right ? left : right;
 	return v[i].size > below ? v[i].size : below;
 }
 
-void tree_resized(struct pool *p, uint32_t i)
+void pool_tree_resized(struct pool *p, uint32_t i)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	for (; i; i = v[i].up) {
 		const uint32_t most = most_of(v, i);
 		if (most == v[i].most)
@@ -36,7 +36,7 @@ void tree_resized(struct pool *p, uint32_t i)
 /* `to` takes the place of `from` under what is above it. */
 static void replace(struct pool *p, uint32_t from, uint32_t to)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t up = v[from].up;
 	if (!up)
 		p->roots[v[from].tag] = to;
@@ -51,7 +51,7 @@ static void replace(struct pool *p, uint32_t from, uint32_t to)
 /* The child goes above its parent. */
 static void rotate(struct pool *p, uint32_t child)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t parent = v[child].up;
 	const bool is_left = v[parent].left == child;
 	const uint32_t between = is_left ? v[child].right : v[child].left;
@@ -65,9 +65,9 @@ static void rotate(struct pool *p, uint32_t child)
 	v[parent].most = most_of(v, parent);
 }
 
-void tree_insert(struct pool *p, uint32_t tag, uint32_t i)
+void pool_tree_insert(struct pool *p, uint32_t tag, uint32_t i)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	const uint32_t start = v[i].start, mine = priority(i);
 	uint32_t up = 0, *link = &p->roots[tag];
 	while (*link) {
@@ -79,36 +79,36 @@ void tree_insert(struct pool *p, uint32_t tag, uint32_t i)
 	v[i].up = up;
 	v[i].most = v[i].size;
 	v[i].tag = (uint8_t)tag;
-	tree_resized(p, up);
+	pool_tree_resized(p, up);
 	while (v[i].up && priority(v[i].up) < mine)
 		rotate(p, i);
 	p->counters.free_ranges++;
 	p->tagged += tag != 0;
 }
 
-void tree_remove(struct pool *p, uint32_t i)
+void pool_tree_remove(struct pool *p, uint32_t i)
 {
-	struct range *v = ranges_of(p);
+	struct pool_range *v = ranges_of(p);
 	while (v[i].left && v[i].right)
 		rotate(p, priority(v[i].left) > priority(v[i].right) ? v[i].left : v[i].right);
 	replace(p, i, v[i].left ? v[i].left : v[i].right);
-	tree_resized(p, v[i].up);
+	pool_tree_resized(p, v[i].up);
 	p->counters.free_ranges--;
 	p->tagged -= v[i].tag != 0;
 }
 
-uint32_t tree_lowest(const struct pool *p, uint32_t tag)
+uint32_t pool_tree_lowest(const struct pool *p, uint32_t tag)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	uint32_t i = p->roots[tag];
 	while (v[i].left)
 		i = v[i].left;
 	return i;
 }
 
-uint32_t tree_fit(const struct pool *p, uint32_t tag, uint32_t size)
+uint32_t pool_tree_fit(const struct pool *p, uint32_t tag, uint32_t size)
 {
-	const struct range *v = ranges_of(p);
+	const struct pool_range *v = ranges_of(p);
 	uint32_t i = p->roots[tag];
 	if (v[i].most < size)
 		return 0;

@@ -19,7 +19,7 @@ static uint32_t cell_mask(const struct pool *p)
 /* Where it is, or the empty cell where it would be: half of the cells are empty at least. */
 static uint32_t probe(const struct pool *p, uint32_t start)
 {
-	const struct cell *c = cells_of(p);
+	const struct pool_cell *c = cells_of(p);
 	const uint32_t mask = cell_mask(p);
 	uint32_t i = cell_of(p, start);
 	while (c[i].range && c[i].start != start)
@@ -48,23 +48,23 @@ static void clear_bit(struct pool *p, uint32_t at)
 	}
 }
 
-void find_add(struct pool *p, uint32_t range)
+void pool_block_add(struct pool *p, uint32_t range)
 {
 	const uint32_t start = ranges_of(p)[range].start;
-	cells_of(p)[probe(p, start)] = (struct cell){ start, range };
+	cells_of(p)[probe(p, start)] = (struct pool_cell){ start, range };
 	set_bit(p, start);
 }
 
-uint32_t find_at(const struct pool *p, uint32_t start)
+uint32_t pool_block_at(const struct pool *p, uint32_t start)
 {
 	return cells_of(p)[probe(p, start)].range;
 }
 
 /* Cells behind the one that becomes empty move up to it, unless that is before where they belong.
  */
-uint32_t find_take(struct pool *p, uint32_t start)
+uint32_t pool_block_take(struct pool *p, uint32_t start)
 {
-	struct cell *c = cells_of(p);
+	struct pool_cell *c = cells_of(p);
 	const uint32_t mask = cell_mask(p);
 	uint32_t hole = probe(p, start);
 	const uint32_t range = c[hole].range;
@@ -77,7 +77,7 @@ uint32_t find_take(struct pool *p, uint32_t start)
 			hole = i;
 		}
 	}
-	c[hole] = (struct cell){ 0, 0 };
+	c[hole] = (struct pool_cell){ 0, 0 };
 	clear_bit(p, start);
 	return range;
 }
@@ -88,7 +88,7 @@ static uint32_t top_bit(uint64_t word)
 }
 
 /* Up to the level where there is a bit at or below, and down again along the highest ones. */
-uint32_t find_around(const struct pool *p, uint32_t grain)
+uint32_t pool_block_around(const struct pool *p, uint32_t grain)
 {
 	uint64_t at = grain;
 	for (unsigned l = 0; l < POOL_LEVELS; l++, at >>= 6) {
@@ -100,7 +100,7 @@ uint32_t find_around(const struct pool *p, uint32_t grain)
 		at = (at & ~UINT64_C(63)) | top_bit(word);
 		while (l--)
 			at = at << 6 | top_bit(level_of(p, l)[at]);
-		return find_at(p, (uint32_t)at);
+		return pool_block_at(p, (uint32_t)at);
 	}
 	return 0;
 }
