@@ -36,7 +36,7 @@ function attributes_of(i,	part, count, j) {
 	count = split(record[i], part, ",")
 	record[i] = part[1]
 	for (j = 2; j <= count; j++) {
-		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|settles-wait|forgets)$/) fail(name[i] ": '" part[j] "' is no attribute")
+		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|settles-wait|forgets|begins)$/) fail(name[i] ": '" part[j] "' is no attribute")
 		attribute[i, part[j]] = 1
 	}
 }
@@ -319,6 +319,7 @@ function wrapper(i,	count, bits, nbytes) {
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
 	if (has(i, "ends")) print "\tgate_module_ends();"
+	if (has(i, "begins")) print "\tgate_driver_begins();"
 	if (has(i, "gate")) print "\tstruct gated gated;\n\t" gate_call(i, count) ";"
 	settling(i, count)
 	if (has_more(i)) {

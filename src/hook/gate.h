@@ -100,6 +100,13 @@ static inline void gate_settled(const struct settling *s, int result)
 		sched_settled(s);
 }
 
+/* Before cuInit(): the driver may be another than it was. */
+static inline void gate_driver_begins(void)
+{
+	if (!gate_is_open())
+		sched_driver_begins();
+}
+
 /* Handles of kernels may be given out anew. */
 static inline void gate_module_ends(void)
 {

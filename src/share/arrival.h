@@ -56,6 +56,8 @@ static inline void arrival_begins(struct arrival *a, uint64_t now)
 static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
 {
 	const struct arrival_mean *gap = &a->gap, *every = &a->every;
+	if (a->begun_ns <= a->ended_ns) /* it began as one of another class */
+		return 0;
 	arrival_learn(&a->lasts, (float)(now - a->begun_ns));
 	a->ended_ns = now;
 	if (gap->ns > 0 && gap->off_ns < ARRIVAL_REGULAR * gap->ns && gap->off_ns <= every->off_ns)

@@ -212,12 +212,18 @@ static double slack(const struct policy_view *v, const struct policy_program *q)
 	return (double)(q->begun_ns + q->deadline_ns) - (double)v->now_ns;
 }
 
+/* A request is believed for as long as launches wait: its program may have been stopped. */
+static bool is_believed(const struct policy_view *v, const struct policy_program *q)
+{
+	return q->inside && (!q->max_wait_ns || v->now_ns < q->begun_ns + q->max_wait_ns);
+}
+
 static uint32_t most_urgent(const struct policy_view *v)
 {
 	uint32_t first = SHARE_SLOTS;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
-		if (q->here && q->inside && q->class == CLASS_LATENCY &&
+		if (q->here && is_believed(v, q) && q->class == CLASS_LATENCY &&
 			(first == SHARE_SLOTS || slack(v, q) < slack(v, &v->program[first])))
 			first = i;
 	}

@@ -11,6 +11,16 @@
 
 #include "share/segment.h"
 
+/* Whether launches of a program have nobody to wait for. */
+static inline bool rule_is_free(
+	const struct share_slot *s, const struct share_device *d, const struct share_file *f)
+{
+	const uint32_t mode = __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED);
+	if (mode == MODE_OPEN || __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED))
+		return true;
+	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
+}
+
 enum rule_verdict { RULE_GO, RULE_WAIT, RULE_CAP };
 
 /* Why, for those who wait: what the recording says. */

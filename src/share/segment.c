@@ -103,11 +103,11 @@ static long open_file(long directory)
 	return failed;
 }
 
-/* All who come at once write the same. */
+/* All who come at once write the same.  Who was killed at it has left it without its first word. */
 static bool begin_file(struct share_file *f)
 {
 	static const char none[8];
-	if (!memcmp(f->magic, none, 8) && !f->version) {
+	if (!memcmp(f->magic, none, 8)) {
 		f->version = SHARE_VERSION;
 		f->size = sizeof *f;
 		__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -322,14 +322,22 @@ static bool is_mine(const struct share_slot *s, const struct share_who *w)
 {
 	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
 	       s->who.pid == w->pid && s->who.start_time == w->start_time &&
-	       s->who.pid_space == w->pid_space && s->who.device == w->device;
+	       s->who.pid_space == w->pid_space;
 }
 
-/* What a program left that was in this process before it: exec() keeps the process. */
-static void release_own(struct share_file *f, const struct share_who *w)
+/* Of another device. */
+static bool is_held(const struct share_slot *s, uint32_t claimed_device, const uint32_t *held)
+{
+	const uint32_t device = s->who.device;
+	return held && device != claimed_device && device < SHARE_DEVICES &&
+	       __atomic_load_n(held, __ATOMIC_ACQUIRE) >> device & 1;
+}
+
+/* What a program left that was in this process before it. */
+static void release_own(struct share_file *f, const struct share_who *w, const uint32_t *held)
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (is_mine(&f->slots[i], w))
+		if (is_mine(&f->slots[i], w) && !is_held(&f->slots[i], w->device, held))
 			share_release(f, i);
 }
 
@@ -365,7 +373,7 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		w.start_time = line.start;
 	else
 		w.pid_space = 0; /* nobody can ask after this process */
-	release_own(f, &w);
+	release_own(f, &w, self->held);
 	for (uint32_t i = 0; i < 2 * SHARE_SLOTS; i++) {
 		struct share_slot *s = &f->slots[i % SHARE_SLOTS];
 		if (i == SHARE_SLOTS && !share_bury(f))

@@ -143,13 +143,16 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
 struct share_self {
 	uint32_t class, weight, sms, under_mps;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	const uint32_t *held; /* bits of the devices where it has slots, which others of its threads
+				 may just be claiming; NULL: none */
 	char name[SHARE_NAME];
 };
 
 /* The entry of a device, made when it is new; SHARE_DEVICES: there is no room. */
 uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms);
 
-/* A slot of the calling process: SHARE_SLOTS when there is none left. */
+/* A slot of the calling process: SHARE_SLOTS when there is none left.  It gives back what it does
+ * not hold: exec() keeps the process. */
 uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_self *self);
 
 /* One that the calling process has. */

@@ -90,6 +90,16 @@ static void another_version_is_refused(void **state)
 	munmap(f, sizeof *f);
 }
 
+static void who_was_killed_while_it_began_the_file_is_in_nobodys_way(void **state)
+{
+	struct share_file *f = open_file();
+	memset(f->magic, 0, sizeof f->magic);
+	struct share_file *again = open_file();
+	assert_memory_equal(f->magic, SHARE_MAGIC, sizeof f->magic);
+	munmap(again, sizeof *again);
+	munmap(f, sizeof *f);
+}
+
 static void a_link_in_its_place_is_refused(void **state)
 {
 	char path[96];
@@ -436,6 +446,18 @@ static void of_chance_nothing_is_told(void **state)
 	assert_in_range(told, 0, 5);
 }
 
+/* It was of another class when that one began. */
+static void a_request_whose_begin_was_missed_teaches_nothing(void **state)
+{
+	struct arrival a = { 0 };
+	clock_ns += 1000000000;
+	assert_int_equal(arrival_ends(&a, clock_ns), 0);
+	request(&a, 1000, 100);
+	assert_true(a.lasts.ns < 101);
+	arrival_ends(&a, clock_ns += 1000000000);
+	assert_true(a.lasts.ns < 101);
+}
+
 /* Thirty tokens an answer, answers by chance: after a token the next is near. */
 static void an_answer_lasts_longer_than_a_token(void **state)
 {
@@ -584,6 +606,24 @@ static void edf_lets_the_most_urgent_go_first(void **state)
 	assert_int_equal(grants[2].mode, MODE_GATE);
 }
 
+/* It was stopped in the middle of a request: nobody waits for it any longer than for any other. */
+static void edf_waits_for_nobody_for_ever(void **state)
+{
+	begin_view(false);
+	view.program[1].class = CLASS_LATENCY;
+	for (int i = 0; i < 2; i++) {
+		view.program[i].deadline_ns = 5000;
+		view.program[i].max_wait_ns = 100000;
+	}
+	view.program[0].begun_ns = 1000;
+	view.now_ns = view.program[1].begun_ns = 50000;
+	decide("edf");
+	assert_int_equal(grants[1].mode, MODE_HOLD);
+	view.now_ns = view.program[1].begun_ns = 150000;
+	decide("edf");
+	assert_int_equal(grants[1].mode, MODE_OPEN);
+}
+
 /* Whatever a policy sees, who is there gets a mode that exists, and somebody may run. */
 static void no_policy_stops_everybody(void **state)
 {
@@ -623,6 +663,7 @@ int main(void)
 		cmocka_unit_test(it_is_private),
 		cmocka_unit_test(a_directory_that_others_may_write_to_is_refused),
 		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(who_was_killed_while_it_began_the_file_is_in_nobodys_way),
 		cmocka_unit_test(a_link_in_its_place_is_refused),
 		cmocka_unit_test(slots_of_the_killed_are_given_back),
 		cmocka_unit_test(its_room_is_there_before_it_is_used),
@@ -642,6 +683,7 @@ int main(void)
 		cmocka_unit_test(nobody_runs_in_others_turn),
 		cmocka_unit_test(a_closed_loop_is_told_by_its_pause),
 		cmocka_unit_test(a_clock_is_told_by_its_distance),
+		cmocka_unit_test(a_request_whose_begin_was_missed_teaches_nothing),
 		cmocka_unit_test(of_chance_nothing_is_told),
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(fifo_leaves_all_alone),
@@ -651,6 +693,7 @@ int main(void)
 		cmocka_unit_test(the_starved_get_their_floor),
 		cmocka_unit_test(fair_shares_by_weight),
 		cmocka_unit_test(edf_lets_the_most_urgent_go_first),
+		cmocka_unit_test(edf_waits_for_nobody_for_ever),
 		cmocka_unit_test(no_policy_stops_everybody),
 	};
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hook/hook_table.h"
+#include "hook/sched/own_calls.h"
 
 #define COSTS  4096u
 #define PROBES 32u
@@ -65,8 +66,11 @@ static float sibling(const struct cost *c, const void *what)
 
 static void fill(struct cost *c, const struct sched_launch *l)
 {
+	struct own_calls own;
 	c->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	own_calls_begin(&own);
 	c->resident = l->block[0] ? ask_resident(l) : 0;
+	own_calls_end(&own);
 	c->guess_ns = sibling(c, l->what);
 	c->generation = generation;
 	__atomic_store_n(&c->what, l->what, __ATOMIC_RELEASE);

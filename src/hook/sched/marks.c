@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hook/call.h"
+#include "hook/sched/own_calls.h"
 
 #define NO_TIMING  2u           /* CU_EVENT_DISABLE_TIMING */
 #define LOCK_TICKS (1ull << 30) /* a third of a second: its holder left by longjmp */
@@ -98,10 +99,12 @@ static int record(void *event, void *stream, int per_thread)
 /* What was collected becomes a mark, or is taken for done. */
 static void put(struct marks *m, struct share_slot *slot)
 {
+	struct own_calls own;
 	struct mark *at = &m->ring[m->head % MARKS];
 	void *const event = at->event;
 	if (m->head - m->tail > MARKS)
 		m->tail = m->head;
+	own_calls_begin(&own);
 	bool done = count(m) < MARKS && of_this_context(m) &&
 		    __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
 		    hook_real[FN_cuEventCreate] && hook_real[FN_cuEventRecord_ptsz];
@@ -116,6 +119,7 @@ static void put(struct marks *m, struct share_slot *slot)
 		slot->counts.unmarked += m->next.launches;
 	}
 	m->next = (struct mark){ .teaches = true };
+	own_calls_end(&own);
 }
 
 /* Best effort in flight: what it has published.  While it is held it has none. */
@@ -282,9 +286,12 @@ static void came(struct marks *m, struct share_slot *slot, const struct others *
 
 void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others)
 {
-	if (!hook_real[FN_cuEventQuery] || !try_lock(m))
+	struct own_calls own;
+	if (!count(m) || !hook_real[FN_cuEventQuery])
 		return;
-	while (count(m)) {
+	own_calls_begin(&own);
+	const bool is_locked = try_lock(m);
+	while (is_locked && count(m)) {
 		const int answer = REAL(cuEventQuery, void *)(m->ring[m->tail % MARKS].event);
 		if (answer == NOT_READY) {
 			m->not_yet_ns = clock_monotonic();
@@ -292,7 +299,9 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 		}
 		came(m, slot, others); /* on an error as well: nothing can be waited for */
 	}
-	unlock(m);
+	if (is_locked)
+		unlock(m);
+	own_calls_end(&own);
 }
 
 static void drop(struct marks *m)
@@ -313,16 +322,26 @@ void marks_retire_all(struct marks *m)
 	unlock(m);
 }
 
-void marks_leave(struct marks *m)
+static void leave(struct marks *m, bool destroy)
 {
 	if (!lock_patiently(m))
 		return;
 	for (uint32_t i = 0; i < MARKS; i++) {
-		if (m->ring[i].event && hook_real[FN_cuEventDestroy_v2])
+		if (destroy && m->ring[i].event && hook_real[FN_cuEventDestroy_v2])
 			REAL(cuEventDestroy_v2, void *)(m->ring[i].event);
 		m->ring[i].event = NULL;
 	}
 	m->context = NULL;
 	drop(m);
 	unlock(m);
+}
+
+void marks_leave(struct marks *m)
+{
+	leave(m, true);
+}
+
+void marks_forget(struct marks *m)
+{
+	leave(m, false);
 }

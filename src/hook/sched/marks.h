@@ -82,7 +82,8 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 /* All is done. */
 void marks_retire_all(struct marks *m);
 
-/* Their context ends. */
+/* Their context ends; has ended, with all that was made there. */
 void marks_leave(struct marks *m);
+void marks_forget(struct marks *m);
 
 #endif

@@ -10,9 +10,12 @@
 #include "hook/hook_table.h"
 #include "hook/meta/metadata.h"
 #include "hook/process.h"
+#include "hook/sched/own_calls.h"
+#include "record/sandbox.h"
 
 static struct member members[MEMBERS];
 static struct share_file *file;
+static uint32_t held;    /* bits of the devices of the file */
 static int device_count; /* that the driver tells; 0: not asked yet */
 
 static void read_name(char to[SHARE_NAME])
@@ -80,7 +83,12 @@ static bool join(struct member *m, int ordinal)
 		.under_mps = c->mps,
 		.deadline_ns = c->deadline_ns,
 		.target_p99_ns = c->target_p99_ns,
-		.max_wait_ns = c->max_wait_ns };
+		.max_wait_ns = c->max_wait_ns,
+		.held = &held };
+	if (sandbox_is_closed(NULL)) {
+		outside("it has shut itself in");
+		return false;
+	}
 	if (!reach_file() || !ask_uuid(ordinal, uuid))
 		return false;
 	m->sms = ask_sms(ordinal);
@@ -88,6 +96,7 @@ static bool join(struct member *m, int ordinal)
 	if (m->device_index == SHARE_DEVICES)
 		return false;
 	read_name(self.name);
+	__atomic_fetch_or(&held, 1u << m->device_index, __ATOMIC_RELEASE);
 	m->index = share_claim(file, m->device_index, &self);
 	if (m->index == SHARE_SLOTS) {
 		outside("256 programs share the GPU already");
@@ -106,9 +115,12 @@ static struct member *joined(struct member *m, int ordinal)
 	if (__atomic_compare_exchange_n(
 		    &m->state, &seen, MEMBER_JOINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		const int kept = errno;
+		struct own_calls own;
+		own_calls_begin(&own);
 		m->ordinal = ordinal;
 		seen = join(m, ordinal) ? MEMBER_JOINED : MEMBER_OUTSIDE;
 		__atomic_store_n(&m->state, seen, __ATOMIC_RELEASE);
+		own_calls_end(&own);
 		errno = kept;
 	}
 	return seen == MEMBER_JOINED ? m : NULL;
@@ -153,13 +165,21 @@ bool member_is_latency(const struct member *m)
 	return __atomic_load_n(&m->slot->grant.class, __ATOMIC_RELAXED) == CLASS_LATENCY;
 }
 
-void members_forget(bool release)
+void members_leave(void)
 {
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		struct member *m = member_at(i);
-		if (m && release)
+		if (!m)
+			continue;
+		__atomic_store_n(&m->state, MEMBER_OUTSIDE, __ATOMIC_RELEASE);
+		if (!sandbox_is_closed(NULL))
 			share_release(m->file, m->index);
 	}
+}
+
+void members_forget(void)
+{
 	memset(members, 0, sizeof members);
+	held = 0;
 	device_count = 0;
 }

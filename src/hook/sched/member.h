@@ -43,7 +43,10 @@ static inline struct others member_others(const struct member *m)
 	return (struct others){ m->file, m->device, m->index };
 }
 
-/* Nobody shares from now on; `release`: the slots are this process's to give back. */
-void members_forget(bool release);
+/* The process ends: it gives its slots back.  Threads that wait may still be looking at them. */
+void members_leave(void);
+
+/* They are of the process that this one was forked from. */
+void members_forget(void);
 
 #endif

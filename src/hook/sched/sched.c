@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hook/call.h"
 #include "hook/config.h"
 #include "hook/hook_table.h"
 #include "hook/process.h"
@@ -15,27 +16,33 @@
 #include "hook/sched/streams.h"
 #include "hook/sched/wait.h"
 
-#define QUANTUM_LEAST 20000u
-#define RELAXED       2          /* CUstreamCaptureMode */
-#define COPY_LARGE    (1u << 20) /* bytes; smaller ones never wait */
+#define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
+#define QUANTUM_LEAST   20000u
+#define COPY_LARGE      (1u << 20) /* bytes; smaller ones never wait */
 
 __thread struct sched_last sched_last;
 uint32_t sched_generation = 1;
 
 /* ---- requests ---- */
 
+/* What others are to see: weir sched may change the class at any time. */
+static bool is_active(const struct member *m)
+{
+	return __atomic_load_n(&m->slot->work.inside, __ATOMIC_SEQ_CST) &&
+	       __atomic_load_n(&m->slot->grant.class, __ATOMIC_SEQ_CST) == CLASS_LATENCY;
+}
+
 /* Whoever goes in or out says so; of several at once the last one's word holds. */
 static void show_inside(const struct member *m)
 {
-	const uint32_t *inside = &m->slot->work.inside;
-	uint32_t seen;
+	bool seen;
 	do {
-		seen = __atomic_load_n(inside, __ATOMIC_SEQ_CST);
+		seen = is_active(m);
 		if (seen)
 			share_bit_set(m->device->active, m->index);
-		else
+		else if (share_bit(m->device->active, m->index))
 			share_bit_clear(m->device->active, m->index);
-	} while (__atomic_load_n(inside, __ATOMIC_SEQ_CST) != seen);
+	} while (is_active(m) != seen);
 }
 
 /* False: it is inside of one already. */
@@ -78,8 +85,7 @@ static bool go_outside(struct member *m)
 			return true;
 		if (!change_inside(m, 0, 1))
 			return false;
-		if (member_is_latency(m))
-			show_inside(m);
+		show_inside(m);
 	}
 	return false;
 }
@@ -92,11 +98,11 @@ static void request_ends(struct member *m)
 		return;
 	const uint64_t now = clock_monotonic(), begun = w->begun_ns;
 	__atomic_store_n(&w->ended_ns, now, __ATOMIC_RELEASE);
+	show_inside(m); /* also of one that was of another class when it began */
 	if (!member_is_latency(m))
 		return;
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
-	show_inside(m);
 	if (!requests_are_said())
 		share_count(m->slot->counts.request, now - begun);
 }
@@ -163,23 +169,12 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 
 static bool is_regulated(const struct member *m)
 {
-	return !sched_is_free(m->slot, m->device, m->file);
-}
-
-/*
- * Another thread may begin a capture at any time that forbids everybody what is no work of a
- * stream.  Not to a thread that says it means it.
- */
-static int exchange_mode(int mode)
-{
-	if (hook_real[FN_cuThreadExchangeStreamCaptureMode])
-		REAL(cuThreadExchangeStreamCaptureMode, int *)(&mode);
-	return mode;
+	return !rule_is_free(m->slot, m->device, m->file);
 }
 
 static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
 {
-	const int kept = errno, mode = exchange_mode(RELAXED);
+	const int kept = errno;
 	g->entered = true;
 	g->slower = 1;
 	g->own_stream = l->stream;
@@ -191,7 +186,6 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 		g->took_ns = cost_mean(g->cost, UNKNOWN_NS);
 		wait_for_turn(g, m, l);
 	}
-	exchange_mode(mode);
 	errno = kept;
 }
 
@@ -225,7 +219,6 @@ void sched_passed(const struct gated *g, int result)
 		streams_take_back(g->work);
 	struct member *m = g->entered && !result ? member_current() : NULL;
 	if (m && g->cost) {
-		const int mode = exchange_mode(RELAXED);
 		const uint64_t half = m->slot->grant.budget_ns / 2;
 		const struct others others = member_others(m);
 		marks_add(&m->marks, m->slot, &others, g,
@@ -233,7 +226,6 @@ void sched_passed(const struct gated *g, int result)
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
-		exchange_mode(mode);
 	}
 	errno = kept;
 }
@@ -359,6 +351,34 @@ void sched_module_ends(void)
 	costs_expire();
 }
 
+static bool any_member(void)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		if (member_at(i))
+			return true;
+	return false;
+}
+
+/* Before cuInit().  A driver that nobody has initialised, where there was one, has been loaded
+ * anew: what was made in the other went with it. */
+void sched_driver_begins(void)
+{
+	const int kept = errno;
+	int n;
+	if (any_member() && hook_real[FN_cuDeviceGetCount] &&
+		REAL(cuDeviceGetCount, int *)(&n) == NOT_INITIALIZED) {
+		for (uint32_t i = 0; i < MEMBERS; i++)
+			if (member_at(i))
+				marks_forget(&member_at(i)->marks);
+		cap_forget();
+		costs_expire();
+		streams_forget();
+		sched_generation++;
+		settle_members();
+	}
+	errno = kept;
+}
+
 /* ---- life ---- */
 
 void sched_start(void)
@@ -370,7 +390,8 @@ void sched_start(void)
 /* What is here is of the parent, its slots too. */
 void sched_forget(void)
 {
-	members_forget(false);
+	sched_generation++;
+	members_forget();
 	requests_forget();
 	streams_forget();
 	costs_forget();
@@ -383,5 +404,5 @@ void sched_at_exit(void)
 		return;
 	__atomic_store_n(&hook_hot.gate, 0, __ATOMIC_RELEASE);
 	sched_generation++;
-	members_forget(true);
+	members_leave();
 }

@@ -12,6 +12,7 @@
 #include "hook/process.h"
 #include "hook/sched/gated.h"
 #include "hook/sched/streams.h"
+#include "share/rule.h"
 #include "share/segment.h"
 
 /* What a launch needs that goes where the last one of this thread went.  generation: of
@@ -28,16 +29,6 @@ struct sched_last {
 extern __thread struct sched_last sched_last __attribute__((tls_model("initial-exec")));
 extern uint32_t sched_generation; /* goes up when what is remembered may be gone */
 
-/* Whether launches of this program have nobody to wait for. */
-static inline bool sched_is_free(
-	const struct share_slot *s, const struct share_device *d, const struct share_file *f)
-{
-	const uint32_t mode = __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED);
-	if (mode == MODE_OPEN || __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED))
-		return true;
-	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
-}
-
 /* Most launches: inside of a request that has begun, on the same stream as before, no wider than
  * others were, with nobody to wait for.  They are counted, and that is all. */
 static inline bool sched_counts_only(
@@ -51,7 +42,7 @@ static inline bool sched_counts_only(
 	const struct share_work *w = &l->slot->work;
 	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) ||
 		(blocks > w->widest && w->widest < l->sms) ||
-		!sched_is_free(l->slot, l->device, l->file))
+		!rule_is_free(l->slot, l->device, l->file))
 		return false;
 	g->work = l->work;
 	streams_count(l->work);
@@ -74,6 +65,7 @@ struct member;
 void sched_enter_request(struct member *m);
 void sched_leave_request(struct member *m);
 void sched_module_ends(void);
+void sched_driver_begins(void);
 
 /* The part of the library (process.h). */
 void sched_start(void);

@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "hook/process.h"
 #include "hook/sched/cap.h"
+#include "hook/sched/own_calls.h"
 #include "hook/sched/wait_range.h"
 #include "record/sandbox.h"
 #include "share/rule.h"
@@ -62,8 +63,9 @@ static uint64_t active_until(const struct member *m, uint64_t now, uint32_t *ret
 	return 0;
 }
 
-/* The earliest request that is expected of those whose programs are outside of one. */
-static uint64_t next_request(const struct member *m)
+/* The earliest request that is expected, later than `since`: one that should have come and did not
+ * says nothing of others'.  0: none. */
+static uint64_t next_request(const struct member *m, uint64_t since)
 {
 	uint64_t next = 0;
 	for (uint32_t w = 0; w < SHARE_WORDS; w++) {
@@ -72,7 +74,7 @@ static uint64_t next_request(const struct member *m)
 			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
 			const uint64_t at =
 				__atomic_load_n(&m->file->slots[i].work.next_ns, __ATOMIC_RELAXED);
-			if (at && (!next || at < next))
+			if (at > since && (!next || at < next))
 				next = at;
 		}
 	}
@@ -103,7 +105,9 @@ static enum rule_verdict ask(
 		.inflight_ns = marks_inflight(&m->marks, now),
 		.capped_ns = marks_capped(&m->marks),
 		.now_ns = now,
-		.next_ns = grant.ahead_ns ? next_request(m) : 0 };
+		.next_ns = grant.ahead_ns && now > grant.ahead_ns
+				   ? next_request(m, now - grant.ahead_ns)
+				   : 0 };
 	/* Where it would go is not decided yet. */
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
@@ -127,16 +131,17 @@ static void bury(struct member *m, struct waiting *w, uint64_t now)
 }
 
 /* Sleeping is for what lasts: a nap takes half as long again as it is asked for. */
-static void pause_a_moment(bool long_enough)
+static void pause_a_moment(const struct waiting *w, bool long_enough)
 {
 	const struct timespec nap = { 0, NAP_NS };
-	if (long_enough) {
+	if (long_enough && !w->shut_in) {
 		sys(nanosleep, &nap, NULL);
 		return;
 	}
 	for (int i = 0; i < 16; i++)
 		__builtin_ia32_pause();
-	sys(sched_yield); /* the program that it waits for may be in want of this core */
+	if (!w->shut_in)
+		sys(sched_yield); /* the program that it waits for may be in want of this core */
 }
 
 static bool is_long(const struct member *m, const struct waiting *w, uint64_t now)
@@ -177,7 +182,7 @@ static bool wait_more(struct member *m, struct waiting *w)
 		w->recorded = wait_range_begins(m, w->reason, w->other);
 	if (m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
-	pause_a_moment(!w->shut_in && is_long(m, w, now));
+	pause_a_moment(w, is_long(m, w, now));
 	if (!w->shut_in)
 		bury(m, w, now);
 	return true;
@@ -197,7 +202,10 @@ static void count(struct member *m, const struct waiting *w)
 /* False: it can't be had. */
 static bool enter_cap(struct gated *g, struct member *m, const struct sched_launch *l, uint32_t sms)
 {
+	struct own_calls own;
+	own_calls_begin(&own);
 	g->lane = cap_enter(m->ordinal, sms, l->stream, l->per_thread, &g->stream);
+	own_calls_end(&own);
 	if (!g->lane)
 		return false;
 	m->slot->counts.capped++;
@@ -206,11 +214,19 @@ static bool enter_cap(struct gated *g, struct member *m, const struct sched_laun
 	return true;
 }
 
+/* Gates may be opened, a capture may begin, and the program end, while it waits. */
+static bool is_still_gated(const struct member *m)
+{
+	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
+	       __atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED) &&
+	       !rule_is_free(m->slot, m->device, m->file);
+}
+
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;
-	while (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0) {
+	while (is_still_gated(m)) {
 		const enum rule_verdict verdict = ask(g, m, &w, &sms);
 		if (verdict == RULE_GO || (verdict == RULE_CAP && enter_cap(g, m, l, sms)))
 			break;

@@ -1,161 +1,10 @@
 /*
- * Programs that are hard on the scheduler: `regulated CASE`.  What a case prints is the same
- * without Weir.  With it (WEIR=sched,share=DIR,...) the program finds the shared file as any
- * process of its user may, and plays the others: a latency program, an arbiter, one that writes
- * nonsense.  Then it looks, as they would, at what its own slot says.  Nothing is judged by how
- * long it took: what would hang is ended by case_regulated.sh.
+ * Programs that are hard on the scheduler by the work that they make: `regulated CASE`.  Nothing is
+ * judged by how long it took: what would hang is ended by case_regulated.sh.
  */
-#include "cu.h"
+#include "regulated.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-
-#include "share/segment.h"
-
-enum { OTHER = 200, PATIENT = 100 }; /* the slot of the latency program; launches */
-
-#define MORE_FUNCTIONS(X)                                                                          \
-	X(cuCtxCreate_v2, (void **, unsigned, int))                                                \
-	X(cuCtxDestroy_v2, (void *))                                                               \
-	X(cuDevicePrimaryCtxReset_v2, (int))                                                       \
-	X(cuModuleUnload, (void *))                                                                \
-	X(cuStreamCreate, (void **, unsigned))                                                     \
-	X(cuStreamDestroy_v2, (void *))                                                            \
-	X(cuStreamSynchronize, (void *))                                                           \
-	X(cuStreamSynchronize_ptsz, (void *))                                                      \
-	X(cuStreamBeginCapture_v2, (void *, int))                                                  \
-	X(cuStreamEndCapture, (void *, void **))                                                   \
-	X(cuStreamWaitEvent, (void *, void *, unsigned))                                           \
-	X(cuEventCreate, (void **, unsigned))                                                      \
-	X(cuEventRecord, (void *, void *))                                                         \
-	X(cuEventSynchronize, (void *))                                                            \
-	X(cuEventDestroy_v2, (void *))                                                             \
-	X(cuLaunchHostFunc, (void *, void (*)(void *), void *))                                    \
-	X(cuLaunchKernelEx, (const void *, void *, void **, void **))                              \
-	X(cuLaunchKernel_ptsz, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,          \
-				       unsigned, unsigned, void *, void **, void **))              \
-	X(cuLaunchCooperativeKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned,    \
-					     unsigned, unsigned, void *, void **))
-MORE_FUNCTIONS(CU_DECLARE)
-
-static struct share_file *shared; /* NULL: the program is alone */
-static bool is_mps, stop_peer;
-static int bad;
-
-#define CHECK(true_) check(true_, #true_, __LINE__)
-
-static void check(bool right, const char *what, int line)
-{
-	if (right)
-		return;
-	bad++;
-	printf("line %d: not so: %s\n", line, what);
-}
-
-/* ---- the shared file ---- */
-
-static void open_shared(void)
-{
-	char path[SHARE_PATH + 8];
-	const char *words = getenv("WEIR"), *at = words ? strstr(words, "share=") : NULL;
-	if (!at)
-		return;
-	snprintf(path, sizeof path, "%.*s/sched", (int)strcspn(at + 6, ","), at + 6);
-	is_mps = strstr(words, ",mps");
-	const int fd = open(path, O_RDWR);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	cu_need(shared == MAP_FAILED, "the shared file");
-}
-
-/* The slot of this process; there is none before its first launch. */
-static struct share_slot *own(void)
-{
-	static struct share_slot none;
-	for (uint32_t i = 0; shared && i < SHARE_SLOTS; i++)
-		if (shared->slots[i].who.state == SLOT_LIVE &&
-			shared->slots[i].who.pid == (uint32_t)getpid() && i != OTHER)
-			return &shared->slots[i];
-	return &none;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* A latency program, inside a request or not, whose pid can't be asked after. */
-static void other_comes(bool inside)
-{
-	if (!shared)
-		return;
-	struct share_slot *s = &shared->slots[OTHER];
-	s->who.pid = 1;
-	s->who.pid_space = 0;
-	s->grant.class = CLASS_LATENCY;
-	s->work.begun_ns = now_ns();
-	__atomic_store_n(&s->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
-	share_bit_set(shared->devices[0].present, OTHER);
-	if (inside)
-		share_bit_set(shared->devices[0].active, OTHER);
-}
-
-static void *keep_inside(void *unused)
-{
-	while (!__atomic_load_n(&stop_peer, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&shared->slots[OTHER].work.begun_ns, now_ns(), __ATOMIC_RELAXED);
-		__atomic_store_n(&shared->arbiter.heartbeat_ns, now_ns(), __ATOMIC_RELAXED);
-		usleep(1000);
-	}
-	return NULL;
-}
-
-/* Requests that never seem to be old. */
-static pthread_t other_stays(void)
-{
-	pthread_t t = 0;
-	other_comes(true);
-	if (shared)
-		pthread_create(&t, NULL, keep_inside, NULL);
-	return t;
-}
-
-static void other_ends(pthread_t t)
-{
-	if (!shared)
-		return;
-	__atomic_store_n(&stop_peer, true, __ATOMIC_RELAXED);
-	pthread_join(t, NULL);
-}
-
-/* ---- the driver ---- */
-
-static int launch_on(void *stream, unsigned blocks)
-{
-	return cuLaunchKernel(cu_kernel, blocks, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
-}
-
-static void *stream_new(void)
-{
-	void *s = NULL;
-	cu_need(cuStreamCreate(&s, 1), "cuStreamCreate");
-	return s;
-}
-
-static atomic_int held, released;
-
-static void hold(void *unused)
-{
-	atomic_store(&held, 1);
-	while (!atomic_load(&released))
-		usleep(100);
-}
+enum { PATIENT = 100 }; /* launches */
 
 /* ---- cases ---- */
 
@@ -204,15 +53,6 @@ static void patience(void)
 		cu_need(launch_on(NULL, 1), "cuLaunchKernel");
 	printf("synchronised %d\n", cuCtxSynchronize());
 	other_ends(t);
-}
-
-static void grant_caps(uint16_t sms, uint16_t ahead)
-{
-	struct share_slot *s = own();
-	s->grant.cap_sms = sms;
-	s->grant.cap_ahead_sms = ahead;
-	s->grant.budget_ns = 1000000000;
-	s->grant.mode = MODE_CAP;
 }
 
 /* What was capped as an ordinary launch is not, when its blocks are to be there together. */
@@ -628,30 +468,18 @@ static void clean(void)
 	CHECK(shared != NULL);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} cases[] = { { "depends", depends }, { "orphan", orphan }, { "patience", patience },
-	{ "cooperative", cooperative }, { "barrier", barrier },
-	{ "contexts_capped", contexts_capped }, { "contexts", contexts }, { "reset", reset },
-	{ "modules", modules }, { "streams_end", streams_end }, { "many_streams", many_streams },
-	{ "many_threads", many_threads }, { "failures", failures }, { "events", events },
-	{ "joins", joins }, { "capture", capture }, { "errno", errno_stays }, { "child", child },
-	{ "nonsense", nonsense }, { "work", work }, { "clean", clean } };
+static const struct regulated_case cases[] = { { "depends", depends, false },
+	{ "orphan", orphan, false }, { "patience", patience, false },
+	{ "cooperative", cooperative, false }, { "barrier", barrier, false },
+	{ "contexts_capped", contexts_capped, false }, { "contexts", contexts, false },
+	{ "reset", reset, false }, { "modules", modules, false },
+	{ "streams_end", streams_end, false }, { "many_streams", many_streams, false },
+	{ "many_threads", many_threads, false }, { "failures", failures, false },
+	{ "events", events, false }, { "joins", joins, false }, { "capture", capture, false },
+	{ "errno", errno_stays, false }, { "child", child, false }, { "nonsense", nonsense, false },
+	{ "work", work, false }, { "clean", clean, false }, { NULL, NULL, false } };
 
 int main(int argc, char **argv)
 {
-	cu_open();
-#define MORE_RESOLVE(name, parameters)                                                             \
-	*(void **)&name = dlsym(cu_library, #name);                                                \
-	cu_need(!name, #name);
-	MORE_FUNCTIONS(MORE_RESOLVE)
-	open_shared();
-	cu_prepare();
-	for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
-		if (!strcmp(argv[1], cases[i].name)) {
-			cases[i].run();
-			return bad > 0;
-		}
-	return 2;
+	return run_case(cases, argc == 2 ? argv[1] : NULL);
 }
