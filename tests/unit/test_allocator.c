@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "allocator/allocator.h"
+#include "base/hash.h"
 #include "import/import.h"
 #include "report/report_make.h"
 
@@ -184,6 +185,31 @@ static void the_pool_moves_handles_at_its_minimum_limit(void **state)
 	assert_int_equal(limited->over, 0);
 }
 
+/* What a stream has freed is settled now and then, so where blocks lie depends on the limit. */
+static void use_two_streams(uint64_t seed)
+{
+	uint32_t blocks[64] = { 0 };
+	for (uint64_t i = seed; i < seed + 4000; i++) {
+		const uint32_t at = (uint32_t)(hash_mix(i) % 64);
+		if (blocks[at])
+			release(blocks[at] - 1);
+		blocks[at] = place(MIB << (hash_mix(i) >> 8 & 7), hash_mix(i) >> 60 & 1) + 1;
+	}
+}
+
+static void several_streams_keep_the_limit_that_is_said(void **state)
+{
+	for (uint64_t seed = 0; seed < 40000; seed += 10000) {
+		use_two_streams(seed);
+		replay("pool");
+		const struct alloc_meter *limited = &replayed.rows[1].meter;
+		assert_int_equal(limited->over, 0);
+		assert_int_equal(limited->reserved_peak, replayed.minimum_limit);
+		assert_true(limited->reserved_peak < replayed.rows[0].meter.reserved_peak);
+		end(NULL);
+	}
+}
+
 static void what_was_live_and_reserved_is_kept_over_time(void **state)
 {
 	const uint32_t block = place(8 * MIB, 0);
@@ -289,6 +315,7 @@ int main(void)
 		TEST(an_expandable_segment_grows_at_its_end),
 		TEST(the_driver_gives_pages_and_takes_them_back),
 		TEST(the_pool_moves_handles_at_its_minimum_limit),
+		TEST(several_streams_keep_the_limit_that_is_said),
 		TEST(what_was_live_and_reserved_is_kept_over_time),
 		TEST(allocations_and_their_frees_are_taken_in_order),
 		TEST(a_recording_gives_the_known_shares),
