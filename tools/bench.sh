@@ -131,3 +131,9 @@ echo "the law of a shared GPU:"
 echo
 echo "the pool of device memory, a pair of calls:"
 "$build/bin/bench-pool"
+
+if [ -z "$sim" ]; then
+	echo
+	echo "the driver's calls about memory:"
+	"$build/bin/bench-memory"
+fi
