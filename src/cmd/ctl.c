@@ -12,50 +12,15 @@
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
+#include "cmd/cli/running.h"
 #include "event/format.h"
 #include "event/level.h"
 #include "record/control.h"
 
-static bool is_trace(const char *path)
-{
-	char magic[8];
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
-			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
-	if (fd >= 0)
-		close(fd);
-	return yes;
-}
-
-/* The trace that a process has mapped; 0, or an exit code. */
-static int trace_of_process(const char *pid, char *ret_path, size_t size)
-{
-	char maps_path[64], line[PATH_MAX + 128];
-	snprintf(maps_path, sizeof maps_path, "/proc/%s/maps", pid);
-	FILE *maps = fopen(maps_path, "re");
-	if (!maps)
-		return complain(
-			EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
-	bool found = false;
-	while (!found && fgets(line, sizeof line, maps)) {
-		char *path = strchr(line, '/');
-		if (!path || !strstr(line, " rw-s"))
-			continue;
-		path[strcspn(path, "\n")] = 0;
-		found = is_trace(path) && strlen(path) < size;
-		if (found)
-			memcpy(ret_path, path, strlen(path) + 1);
-	}
-	fclose(maps);
-	return found ? 0
-		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)",
-			       pid);
-}
-
 static int map_header(const char *path, struct trace_header **ret_h)
 {
 	const int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && !access(path, R_OK) && !is_trace(path)) /* a program that runs, say */
+	if (fd < 0 && !access(path, R_OK) && !running_is_trace(path)) /* a program that runs, say */
 		return complain(EXIT_USAGE, "%s is no trace", path);
 	if (fd < 0)
 		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(errno));
@@ -109,7 +74,7 @@ int cmd_ctl(const struct options *o)
 			"give a process or a trace, and what to do; for example: weir ctl 1234 off");
 	const char *target = opt_argv(o)[0];
 	const bool is_pid = target[strspn(target, "0123456789")] == 0;
-	int code = is_pid ? trace_of_process(target, path, sizeof path) : 0;
+	int code = is_pid ? running_trace_of(target, path, sizeof path) : 0;
 	if (!code)
 		code = map_header(is_pid ? path : target, &h);
 	if (code || !h)

@@ -1,26 +1,34 @@
 /*
- * weir trace: runs a program and prints each CUDA call as a line when it returns, like strace.
- * The hook records as ever; this process follows the file.
+ * weir trace: runs a program and prints each CUDA call as a line when it returns, like strace; or
+ * follows a recording that is running.  The hook records as ever; this process follows the file.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/array.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "base/number.h"
+#include "base/table.h"
 #include "base/text.h"
+#include "cmd/cli/call_filter.h"
+#include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/running.h"
+#include "cmd/cli/scratch.h"
 #include "event/decode.h"
 #include "event/level.h"
 #include "event/schema_text.h"
+#include "model/demangle.h"
 #include "record/writer.h"
-#include "cmd/cli/child.h"
-#include "cmd/cli/scratch.h"
 #include "trace/clock.h"
 #include "trace/tail.h"
 #include "trace/trace.h"
@@ -31,10 +39,15 @@
 #define NOT_READY  600
 #define LINE_BYTES 8192
 
-/* One word of -e: calls, a class of calls, or failing calls; to show or to leave out. */
-struct filter {
-	char *word;
-	bool exclude;
+enum stamp { STAMP_SINCE_BEGIN, STAMP_TIME_OF_DAY, STAMP_SINCE_LAST };
+
+struct kernel_name {
+	char *mangled, *demangled; /* demangled: NULL unless it is looked for by name */
+};
+
+/* What -c counts. */
+struct counted {
+	uint64_t calls, errors, total_ns, most_ns;
 };
 
 struct tracing {
@@ -42,74 +55,21 @@ struct tracing {
 	struct scratch scratch;
 	struct schema schema;
 	void *schema_memory;
-	ARRAY(struct filter) filters;
-	bool any_include;
+	struct call_filter filter;
 	struct map names_by_handle; /* (pid, handle) to an index of names */
-	ARRAY(char *) names;
+	ARRAY(struct kernel_name) names;
+	struct map programs_by_pid;
+	ARRAY(char *) programs;
+	const struct trace_header *header; /* of the recording */
 	struct clock_fit clock;
 	FILE *out;
-	uint32_t pid; /* of the record at hand */
+	enum stamp stamp;
+	bool in_seconds, json, counts;
+	bool silent;             /* names are learnt, and calls passed over */
+	struct counted *counted; /* by function of the schema */
+	uint64_t last_ns;        /* when the call of the last line began */
+	uint32_t pid;            /* of the record at hand */
 };
-
-/* ---- filters ---- */
-
-static bool word_fits(const char *word, const struct schema_fn *fn, const struct record *r)
-{
-	if (!strcmp(word, "error"))
-		return r && r->result && r->result != NOT_READY && fn->kind != CALL_STATUS;
-	return !strcmp(word, fn->class) || !fnmatch(word, fn->name, 0);
-}
-
-static bool word_is_known(const struct schema *s, const char *word)
-{
-	if (!strcmp(word, "error"))
-		return true;
-	for (uint32_t i = 0; i < s->fn_count; i++)
-		if (word_fits(word, &s->fns[i], NULL))
-			return true;
-	return false;
-}
-
-static bool shown(const struct tracing *t, const struct schema_fn *fn, const struct record *r)
-{
-	bool yes = !t->any_include;
-	for (size_t i = 0; i < t->filters.n; i++)
-		if (word_fits(t->filters.v[i].word, fn, r)) {
-			if (t->filters.v[i].exclude)
-				return false;
-			yes = true;
-		}
-	return yes;
-}
-
-static int add_filter(struct tracing *t, const char *word)
-{
-	const bool exclude = *word == '!';
-	word += exclude;
-	if (!word_is_known(&t->schema, word))
-		return complain(EXIT_USAGE,
-			"-e '%s' fits no CUDA call; give names (cuMem*), classes (launch, memory, copy …) or error",
-			word);
-	struct filter *f = array_push(&t->filters);
-	char *copy = strdup(word);
-	if (!f || !copy)
-		return complain(EXIT_ENVIRONMENT, "no memory");
-	*f = (struct filter){ .word = copy, .exclude = exclude };
-	t->any_include |= !exclude;
-	return 0;
-}
-
-static int add_filters(struct tracing *t, const struct options *o)
-{
-	int code = 0;
-	for (int i = 0; !code && opt_nth(o, "expression", i); i++) {
-		char *list = strdup(opt_nth(o, "expression", i)), *rest = list;
-		for (char *word; !code && (word = strsep(&rest, ","));)
-			code = add_filter(t, word);
-		free(list);
-	}
-	return code;
-}
 
 /* ---- names ---- */
 
@@ -125,48 +85,220 @@ static void learn_name(struct tracing *t, const struct record *r)
 		*index = name;
 		return;
 	}
-	char **name = r->aux <= room - 16 ? array_push(&t->names) : NULL;
+	struct kernel_name *name = r->aux <= room - 16 ? array_push(&t->names) : NULL;
 	if (!name)
 		return;
-	*name = strndup((const char *)(r->arg + 2), r->aux);
+	name->mangled = strndup((const char *)(r->arg + 2), r->aux);
+	name->demangled = t->filter.kernels.n && name->mangled ? demangle(name->mangled) : NULL;
 	*index = (uint32_t)(t->names.n - 1);
+}
+
+static void learn_program(struct tracing *t, const struct record *r)
+{
+	size_t bytes;
+	const char *text = record_text(r, 1, &bytes);
+	uint32_t *index = map_get(&t->programs_by_pid, MAP_KEY(t->pid));
+	char **program = index ? array_push(&t->programs) : NULL;
+	if (!program)
+		return;
+	*program = strndup(text, bytes);
+	*index = (uint32_t)(t->programs.n - 1);
+}
+
+static const char *program_of(const struct tracing *t)
+{
+	const uint32_t index = map_find(&t->programs_by_pid, MAP_KEY(t->pid));
+	return index == MAP_NONE ? NULL : t->programs.v[index];
+}
+
+static const struct kernel_name *kernel_of(const struct tracing *t, uint64_t handle)
+{
+	const uint32_t index = map_find(&t->names_by_handle, MAP_KEY(t->pid, handle));
+	return index == MAP_NONE ? NULL : &t->names.v[index];
 }
 
 static const char *find_name(void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)
 {
-	struct tracing *t = context;
-	const uint32_t index = map_find(&t->names_by_handle, MAP_KEY(t->pid, handle));
-	const char *name = index != MAP_NONE ? t->names.v[index] : NULL;
-	*ret_bytes = name ? strlen(name) : 0;
-	return name;
+	const struct kernel_name *name = kernel_of(context, handle);
+	const char *text = name ? name->mangled : NULL;
+	*ret_bytes = text ? strlen(text) : 0;
+	return text;
+}
+
+/* ---- one call ---- */
+
+struct shown {
+	const struct chunk_header *chunk;
+	const struct record *r;
+	const struct schema_fn *fn;
+	uint64_t begin_ns, duration_ns; /* begin: since the recording began */
+};
+
+static bool passes_kernel(const struct tracing *t, const struct shown *s)
+{
+	if (!t->filter.kernels.n)
+		return true;
+	if (!s->fn->launch_layout || s->r->words < RECORD_WORDS + LAUNCH_WORDS)
+		return false;
+	const struct kernel_name *name = kernel_of(t, s->r->arg[LAUNCH_FUNCTION]);
+	return name && call_filter_kernel(&t->filter, name->mangled, name->demangled);
+}
+
+static bool passes(const struct tracing *t, const struct shown *s)
+{
+	return s->duration_ns >= t->filter.least_ns &&
+	       call_filter_function(&t->filter, s->fn, s->r) && passes_kernel(t, s) &&
+	       call_filter_process(&t->filter, t->pid, program_of(t));
+}
+
+static bool failed(const struct shown *s)
+{
+	return s->r->result && s->r->result != NOT_READY && s->fn->kind != CALL_STATUS;
+}
+
+static void count(struct tracing *t, const struct shown *s)
+{
+	struct counted *c = &t->counted[s->fn - t->schema.fns];
+	c->calls++;
+	c->errors += failed(s);
+	c->total_ns += s->duration_ns;
+	c->most_ns = s->duration_ns > c->most_ns ? s->duration_ns : c->most_ns;
+}
+
+static void put_stamp(struct tracing *t, const struct shown *s)
+{
+	const uint64_t since = s->begin_ns > t->last_ns ? s->begin_ns - t->last_ns : 0;
+	const uint64_t real = t->header->start.real_ns + s->begin_ns;
+	const time_t seconds = (time_t)(real / 1000000000u);
+	struct tm day;
+	char text[16];
+	t->last_ns = s->begin_ns;
+	if (t->stamp != STAMP_TIME_OF_DAY) {
+		fprintf(t->out, "%10.6f ",
+			(double)(t->stamp == STAMP_SINCE_LAST ? since : s->begin_ns) / 1e9);
+		return;
+	}
+	localtime_r(&seconds, &day);
+	strftime(text, sizeof text, "%H:%M:%S", &day);
+	fprintf(t->out, "%s.%06u ", text, (unsigned)(real % 1000000000u / 1000));
+}
+
+static void put_line(struct tracing *t, const struct decoder *d, const struct shown *s)
+{
+	char line[LINE_BYTES];
+	struct number took;
+	decode_record(d, s->r, line, sizeof line);
+	put_stamp(t, s);
+	fprintf(t->out, "[%u.%u] ", s->chunk->pid, s->chunk->tid);
+	text_put_safe(t->out, line);
+	if (t->in_seconds)
+		fprintf(t->out, " <%.9f>\n", (double)s->duration_ns / 1e9);
+	else
+		fprintf(t->out, " <%s>\n", number_ns(&took, s->duration_ns));
+}
+
+/* ---- JSON ---- */
+
+static void json_triple(struct json *j, const char *key, const uint32_t v[3])
+{
+	json_begin_array(j, key);
+	for (int i = 0; i < 3; i++)
+		json_u64(j, NULL, v[i]);
+	json_end_array(j);
+}
+
+static void json_hex(struct json *j, const char *key, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "0x%" PRIx64, value);
+	json_str(j, key, text);
+}
+
+static void json_launch(const struct tracing *t, struct json *j, const struct shown *s)
+{
+	struct launch_shape shape;
+	const uint64_t *arg = s->r->arg;
+	if (!decode_shape(s->r, &shape))
+		return;
+	const struct kernel_name *name = kernel_of(t, arg[LAUNCH_FUNCTION]);
+	if (name && name->mangled)
+		json_str(j, "kernel", name->mangled);
+	json_hex(j, "function", arg[LAUNCH_FUNCTION]);
+	json_triple(j, "grid", shape.grid);
+	json_triple(j, "block", shape.block);
+	json_u64(j, "shared", s->r->aux);
+	json_hex(j, "stream", arg[LAUNCH_STREAM]);
+}
+
+/* Integers as numbers; the rest as the text that a reader sees. */
+static void json_argument(
+	struct json *j, const struct decoder *d, const struct shown *s, unsigned i)
+{
+	const struct schema_arg *a = &s->fn->args[i];
+	char text[2100]; /* the longest string, each byte escaped */
+	if (a->kind != ARG_STR && a->first + a->words > s->r->words - RECORD_WORDS)
+		return;
+	const size_t n = decode_arg(d, s->fn, i, s->r, text, sizeof text);
+	const bool number = (a->kind == ARG_UINT || a->kind == ARG_INT) && n && n < 17 &&
+			    strspn(text, "-0123456789") == n;
+	if (number)
+		json_i64(j, a->name, strtoll(text, NULL, 10));
+	else
+		json_strn(j, a->name, text, n);
+}
+
+/* As weir export -f ndjson has it. */
+static void put_json(struct tracing *t, const struct decoder *d, const struct shown *s)
+{
+	struct json j;
+	json_init(&j, t->out);
+	j.pretty = false;
+	j.pretty_depth = -1;
+	json_begin_object(&j, NULL);
+	json_u64(&j, "begin_ns", s->begin_ns);
+	json_u64(&j, "duration_ns", s->duration_ns);
+	json_u64(&j, "pid", s->chunk->pid);
+	json_u64(&j, "tid", s->chunk->tid);
+	json_str(&j, "api", schema_api_name(s->fn));
+	json_str(&j, "class", s->fn->class);
+	json_str(&j, "name", s->fn->name);
+	json_begin_object(&j, "args");
+	if (s->fn->launch_layout)
+		json_launch(t, &j, s);
+	for (unsigned i = 0; !s->fn->launch_layout && i < s->fn->arg_count; i++)
+		json_argument(&j, d, s, i);
+	json_end_object(&j);
+	json_u64(&j, "result", s->r->result);
+	if (s->r->result)
+		json_str_or_null(&j, "error", decode_result(d, s->fn, s->r->result));
+	json_end_object(&j);
+	putc('\n', t->out);
 }
 
 /* ---- lines ---- */
 
-/* Since the recording began. */
-static double begin_s(const struct tracing *t, const struct record *r)
+static bool learn(struct tracing *t, const struct record *r)
 {
-	const uint64_t begin = clock_fit_ns(&t->clock, r->ticks),
-		       start = clock_fit_ns(&t->clock, t->child.header->start.ticks);
-	return begin > start ? (double)(begin - start) / 1e9 : 0;
-}
-
-static uint64_t duration_ns(const struct tracing *t, const struct record *r)
-{
-	return clock_fit_ns(&t->clock, record_end(r)) - clock_fit_ns(&t->clock, r->ticks);
-}
-
-static void print_call(void *context, const struct chunk_header *chunk, const struct record *r)
-{
-	struct tracing *t = context;
-	char line[LINE_BYTES];
-	struct number took;
-	t->pid = chunk->pid;
 	if (r->fn == META_KERNEL || r->fn == META_ALIAS)
 		learn_name(t, r);
-	const struct schema_fn *fn = schema_find(&t->schema, r->fn);
-	if (!fn || !shown(t, fn, r))
+	if (r->fn == META_PROCESS)
+		learn_program(t, r);
+	return r->fn >= META_PROCESS;
+}
+
+static void take_call(void *context, const struct chunk_header *chunk, const struct record *r)
+{
+	struct tracing *t = context;
+	t->pid = chunk->pid;
+	if (learn(t, r) || t->silent)
 		return;
+	const uint64_t begin = clock_fit_ns(&t->clock, r->ticks),
+		       start = clock_fit_ns(&t->clock, t->header->start.ticks);
+	const struct shown s = { .chunk = chunk,
+		.r = r,
+		.fn = schema_find(&t->schema, r->fn),
+		.begin_ns = begin > start ? begin - start : 0,
+		.duration_ns = clock_fit_ns(&t->clock, record_end(r)) - begin };
 	const struct decoder d = {
 		.schema = &t->schema,
 		.enums = enum_names,
@@ -174,15 +306,19 @@ static void print_call(void *context, const struct chunk_header *chunk, const st
 		.kernel_name = find_name,
 		.context = t,
 	};
-	decode_record(&d, r, line, sizeof line);
-	fprintf(t->out, "%10.6f [%u.%u] ", begin_s(t, r), chunk->pid, chunk->tid);
-	text_put_safe(t->out, line);
-	fprintf(t->out, " <%s>\n", number_ns(&took, duration_ns(t, r)));
+	if (!s.fn || !passes(t, &s))
+		return;
+	if (t->counts)
+		count(t, &s);
+	else if (t->json)
+		put_json(t, &d, &s);
+	else
+		put_line(t, &d, &s);
 }
 
 static void fit_clock(struct tracing *t)
 {
-	const struct trace_header *h = t->child.header;
+	const struct trace_header *h = t->header;
 	const struct clock_pair now = clock_pair_now((enum trace_clock)h->clock);
 	t->clock = (struct clock_fit){ 0 };
 	clock_fit_add(&t->clock, &h->start);
@@ -190,35 +326,146 @@ static void fit_clock(struct tracing *t)
 	clock_fit_finish(&t->clock, (enum trace_clock)h->clock, &h->start);
 }
 
-/* Prints all there is; returns whether there was anything. */
-static bool drain_lines(struct tracing *t, struct tail *tail)
+/* Prints all there is. */
+static void drain_lines(struct tracing *t, struct tail *tail)
 {
-	bool any = false;
 	fit_clock(t);
-	while (tail_poll(tail, print_call, t) > 0)
-		any = true;
+	while (tail_poll(tail, take_call, t) > 0)
+		;
 	fflush(t->out);
-	return any;
+}
+
+/* ---- counts ---- */
+
+static const struct tracing *sorted;
+
+static int by_time(const void *one, const void *two)
+{
+	const struct counted *a = &sorted->counted[*(const uint32_t *)one],
+			     *b = &sorted->counted[*(const uint32_t *)two];
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return a->calls > b->calls ? -1 : a->calls < b->calls;
+}
+
+static void put_counts_json(const struct tracing *t, const uint32_t *order, uint32_t n)
+{
+	struct json j;
+	json_init(&j, t->out);
+	json_begin_object(&j, NULL);
+	json_begin_array(&j, "calls");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct counted *c = &t->counted[order[i]];
+		json_begin_object(&j, NULL);
+		json_str(&j, "name", t->schema.fns[order[i]].name);
+		json_u64(&j, "count", c->calls);
+		json_u64(&j, "errors", c->errors);
+		json_u64(&j, "total_ns", c->total_ns);
+		json_u64(&j, "max_ns", c->most_ns);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	putc('\n', t->out);
+}
+
+static void put_counts_text(const struct tracing *t, const uint32_t *order, uint32_t n)
+{
+	static const char *const headings[] = { "calls", "errors", "total", "mean", "max",
+		"function" };
+	struct number calls, errors, total, mean, most;
+	struct table table;
+	table_init(&table, ">>>>><", headings);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct counted *c = &t->counted[order[i]];
+		table_cell(&table, "%s", number_count(&calls, c->calls));
+		table_cell(&table, "%s", c->errors ? number_count(&errors, c->errors) : "-");
+		table_cell(&table, "%s", number_ns(&total, c->total_ns));
+		table_cell(&table, "%s", number_ns(&mean, c->total_ns / c->calls));
+		table_cell(&table, "%s", number_ns(&most, c->most_ns));
+		table_cell(&table, "%s", t->schema.fns[order[i]].name);
+	}
+	table_print(&table, t->out, "", "");
+	table_fini(&table);
+}
+
+static void put_counts(const struct tracing *t)
+{
+	uint32_t *order = calloc(t->schema.fn_count + 1, sizeof *order), n = 0;
+	if (!order)
+		return;
+	for (uint32_t i = 0; i < t->schema.fn_count; i++)
+		if (t->counted[i].calls)
+			order[n++] = i;
+	sorted = t;
+	qsort(order, n, sizeof *order, by_time);
+	(t->json ? put_counts_json : put_counts_text)(t, order, n);
+	free(order);
+}
+
+/* ---- following ---- */
+
+static void end_lines(struct tracing *t, struct tail *tail)
+{
+	drain_lines(t, tail);
+	if (t->counts)
+		put_counts(t);
+	const uint64_t lost = t->header->lost;
+	if (lost)
+		remark("%" PRIu64 " calls are missing: there was no room for them", lost);
+	tail_close(tail);
 }
 
 static int follow(struct tracing *t, int *ret_status)
 {
 	struct tail *tail;
 	struct error err;
+	t->header = t->child.header;
 	if (tail_open(t->scratch.path, &tail, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	tail_consume(tail, t->scratch.path);
 	while (!child_wait(&t->child, POLL_MS, NULL, ret_status))
 		drain_lines(t, tail);
 	child_finish(&t->child, *ret_status);
-	drain_lines(t, tail);
 	if (!t->child.header->processes)
 		child_say_static(&t->child);
-	const uint64_t lost = t->child.header->lost;
-	if (lost)
-		fprintf(t->out, "weir: %llu calls are missing: there was no room for them\n",
-			(unsigned long long)lost);
-	tail_close(tail);
+	end_lines(t, tail);
+	return 0;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
+{
+	interrupted = signal;
+}
+
+/* From now on, until the process ends or its recording does, or we are interrupted. */
+static int follow_process(struct tracing *t, const char *pid)
+{
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
+	const struct sigaction end = { .sa_handler = interrupt };
+	const pid_t process = (pid_t)strtol(pid, NULL, 10);
+	char path[PATH_MAX];
+	struct tail *tail;
+	struct error err;
+	const int code = running_trace_of(pid, path, sizeof path);
+	if (code)
+		return code;
+	if (tail_open(path, &tail, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	t->header = tail_header(tail);
+	t->silent = true;
+	drain_lines(t, tail);
+	t->silent = false;
+	remark("process %s is followed from now on, in %s", pid, path);
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	while (!interrupted && !kill(process, 0) && t->header->state == TRACE_RECORDING) {
+		nanosleep(&pause, NULL);
+		drain_lines(t, tail);
+	}
+	end_lines(t, tail);
 	return 0;
 }
 
@@ -231,7 +478,8 @@ static int read_schema(struct tracing *t)
 	struct arena arena = { .base = t->schema_memory, .size = need };
 	if (!t->schema_memory || schema_parse(&t->schema, &arena, schema_text, schema_text_bytes))
 		return complain(EXIT_ENVIRONMENT, "no memory");
-	return 0;
+	t->counted = calloc(t->schema.fn_count + 1, sizeof *t->counted);
+	return t->counted ? 0 : complain(EXIT_ENVIRONMENT, "no memory");
 }
 
 /* For its owner alone, and no link to a file of somebody else's; a pipe or a device may be one. */
@@ -244,35 +492,79 @@ static FILE *open_output(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
+static int take_looks(struct tracing *t, const struct options *o)
+{
+	t->in_seconds = opt_flag(o, "seconds");
+	t->json = opt_flag(o, "json");
+	t->counts = opt_flag(o, "count");
+	if (opt_flag(o, "time-of-day") && opt_flag(o, "relative"))
+		return complain(
+			EXIT_USAGE, "-t and -r are two ways to say when a call began; give one");
+	t->stamp = opt_flag(o, "time-of-day") ? STAMP_TIME_OF_DAY
+		   : opt_flag(o, "relative")  ? STAMP_SINCE_LAST
+					      : STAMP_SINCE_BEGIN;
+	return 0;
+}
+
+static int check_target(const struct options *o)
+{
+	const char *pid = opt_str(o, "pid");
+	if (!pid && !opt_argc(o))
+		return complain(EXIT_USAGE,
+			"no program is given; try: weir trace -- ./program, or -p PID for one that is being recorded");
+	if (pid && opt_argc(o))
+		return complain(
+			EXIT_USAGE, "give a program or the process of one that runs, not both");
+	if (pid && (!*pid || pid[strspn(pid, "0123456789")]))
+		return complain(EXIT_USAGE, "--pid=%s is no number of a process", pid);
+	return 0;
+}
+
 static int prepare(struct tracing *t, const struct options *o)
 {
 	const char *output = opt_str(o, "output");
-	uint32_t control;
-	if (!opt_argc(o))
-		return complain(EXIT_USAGE, "no program is given; try: weir trace -- ./program");
-	int code = read_schema(t);
-	if (!code)
-		code = add_filters(t, o);
+	int code = check_target(o);
+	code = code ? code : read_schema(t);
+	code = code ? code : call_filter_take(&t->filter, &t->schema, o);
+	code = code ? code : take_looks(t, o);
 	if (code)
 		return code;
 	t->out = output ? open_output(output) : stderr;
-	if (!t->out)
-		return complain(
-			EXIT_ENVIRONMENT, "%s can't be written: %s", output, strerror(errno));
+	return t->out ? 0
+		      : complain(EXIT_ENVIRONMENT, "%s can't be written: %s", output,
+				strerror(errno));
+}
+
+static int run(struct tracing *t, const struct options *o, int *ret_status)
+{
+	uint32_t control;
 	t->child = (struct child){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
 	control_of_level("all", &control);
-	return scratch_make(&t->scratch, &t->child, control);
+	int code = scratch_make(&t->scratch, &t->child, control);
+	if (code)
+		return code;
+	code = child_start(&t->child);
+	if (!code)
+		code = follow(t, ret_status);
+	scratch_remove(&t->scratch);
+	child_close(&t->child);
+	return code;
 }
 
 static void tracing_fini(struct tracing *t)
 {
-	for (size_t i = 0; i < t->filters.n; i++)
-		free(t->filters.v[i].word);
-	for (size_t i = 0; i < t->names.n; i++)
-		free(t->names.v[i]);
-	array_free(&t->filters);
+	call_filter_fini(&t->filter);
+	for (size_t i = 0; i < t->names.n; i++) {
+		free(t->names.v[i].mangled);
+		free(t->names.v[i].demangled);
+	}
+	for (size_t i = 0; i < t->programs.n; i++)
+		free(t->programs.v[i]);
 	array_free(&t->names);
+	array_free(&t->programs);
 	map_fini(&t->names_by_handle);
+	map_fini(&t->programs_by_pid);
+	free(t->counted);
 	free(t->schema_memory);
 	if (t->out && t->out != stderr)
 		fclose(t->out);
@@ -281,15 +573,11 @@ static void tracing_fini(struct tracing *t)
 int cmd_trace(const struct options *o)
 {
 	struct tracing t = { 0 };
+	const char *pid = opt_str(o, "pid");
 	int status = 0;
 	int code = prepare(&t, o);
-	if (!code) {
-		code = child_start(&t.child);
-		if (!code)
-			code = follow(&t, &status);
-		scratch_remove(&t.scratch);
-		child_close(&t.child);
-	}
+	if (!code)
+		code = pid ? follow_process(&t, pid) : run(&t, o, &status);
 	tracing_fini(&t);
-	return code ? code : child_exit(status);
+	return code || pid ? code : child_exit(status);
 }

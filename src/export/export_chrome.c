@@ -516,7 +516,8 @@ static void put_members(struct export *x, struct json *j, const char *text)
 static const char *category_of_range(struct export *x, const struct range *r)
 {
 	static const char *const categories[] = { "unknown", "cpu_op", "user_annotation",
-		"python_function", "nvtx", "nvtx_span", "overhead", "unknown" };
+		"python_function", "nvtx", "nvtx_span", "overhead", "unknown", "capture" };
+	_Static_assert(sizeof categories / sizeof *categories == RANGE_KINDS, "one a kind");
 	if (r->kind == RANGE_OTHER && r->scope)
 		return export_string(x, r->scope);
 	return categories[r->kind < RANGE_KINDS ? r->kind : 0];

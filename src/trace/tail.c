@@ -298,10 +298,17 @@ static int poll_records(struct tail *tail, uint32_t chunk)
 	return e;
 }
 
+/* One that somebody else has drained and its thread has begun anew; what was not read is gone. */
+static bool is_another(const struct tailed *c, const struct chunk_header *now)
+{
+	return c->head.magic && now->magic == CHUNK_MAGIC && now->open.ticks != c->head.open.ticks;
+}
+
 /* Whether the chunk has to be looked at: one that was given back, once it has been begun anew. */
 static bool is_awaited(struct tailed *c, const struct chunk_header *now)
 {
-	if (!c->done)
+	const bool anew = is_another(c, now);
+	if (!c->done && !anew)
 		return true;
 	if (now->magic != CHUNK_MAGIC || now->state == CHUNK_FREE ||
 		now->open.ticks == c->head.open.ticks)
@@ -315,8 +322,8 @@ static int poll_chunk(struct tail *tail, uint32_t chunk)
 {
 	struct tailed *c = &tail->chunks.v[chunk];
 	struct chunk_header now;
-	if ((c->done && !c->freed) || read_at(tail->fd, &now, sizeof now, c->offset) ||
-		!is_awaited(c, &now))
+	if ((c->done && !c->freed && tail->shared) ||
+		read_at(tail->fd, &now, sizeof now, c->offset) || !is_awaited(c, &now))
 		return 0;
 	if (now.magic != CHUNK_MAGIC || now.bytes < TRACE_GRAIN || now.bytes > CHUNK_LIMIT)
 		return 0;

@@ -26,6 +26,70 @@ expect 1 'cuMemAlloc_v2.*= CUDA_ERROR_OUT_OF_MEMORY|cuMemAlloc_v2.*= 2 ' env \
 	WEIR_SIM=fault=cuMemAlloc_v2:2:2 "$weir" trace --sim -e error -- "$app"
 expect 3 'no-such-dir' "$weir" trace -o no-such-dir/x -- true
 
+# When calls began, and how long they took, in other ways.
+expect 0 '^[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{6} \[[0-9]+\.[0-9]+\] cuInit' "$weir" trace --sim -t -- "$app"
+expect 0 'cuInit\(Flags=0\) = 0 <[0-9]+\.[0-9]{9}>$' "$weir" trace --sim -T -- "$app"
+# Times since the line before add up to those since the begin.
+sums() {
+	"$weir" trace --sim $1 -o times.txt -- "$app" >/dev/null || return
+	awk -v r="$1" '{ at = r == "-r" ? at + $1 : $1; if (at < last) print "backwards" } { last = at } END { print (at > 0 && at < 60) ? "ok" : at }' times.txt
+}
+expect 0 '^ok$' sums
+expect 0 '^ok$' sums -r
+expect 2 'give one' "$weir" trace -t -r -- "$app"
+# Counts, of what passes the filters.
+expect 0 '^ +204 +- .* cuLaunchKernel$' "$weir" trace --sim -c -- "$app"
+expect 0 '"name": "cuLaunchKernel", "count": 204, "errors": 0, "total_ns": [1-9]' "$weir" trace --sim -c --json -- "$app"
+expect 0 '^1 calls of 1 function$' sh -c "$weir trace --sim -c --json -e cuInit -o counts.json -- $app >/dev/null &&
+	grep -c '\"name\"' counts.json | sed 's/.*/& calls of & function/'"
+expect 1 '"name": "cuMemAlloc_v2", "count": 2, "errors": 1' env WEIR_SIM=fault=cuMemAlloc_v2:2:2 \
+	"$weir" trace --sim -c --json -- "$app"
+# Filters by kernel, time and process.
+expect 0 '^204$' lines -k vecadd
+expect 0 '^204$' lines -k 'vec*'
+expect 0 '^0$' sh -c "$weir trace --sim -k 'add' -k other -e cuMemAlloc_v2 -o lines.txt -- $app >/dev/null; grep -c . lines.txt || :"
+expect 0 '^0$' sh -c "$weir trace --sim --longer 1m -o lines.txt -- $app >/dev/null; grep -c . lines.txt || :"
+expect 0 '^0$' sh -c "$weir trace --sim --process nobody -o lines.txt -- $app >/dev/null; grep -c . lines.txt || :"
+expect 0 '^204$' lines --process vecadd -e cuLaunchKernel
+expect 2 'longer=5 is no time' "$weir" trace --longer 5 -- "$app"
+# JSON, as export writes it.
+is_json() {
+	"$weir" trace --sim --json -o lines.json -- "$app" >/dev/null || return
+	python3 -c '
+import json, sys
+calls = [json.loads(line) for line in open("lines.json")]
+launches = [c for c in calls if c["name"] == "cuLaunchKernel"]
+print(len(launches), launches[0]["args"]["kernel"], launches[0]["args"]["block"], all(c["result"] == 0 for c in launches))'
+}
+expect 0 '^204 vecadd \[256, 1, 1\] True$' is_json
+# A process that is being recorded is followed from where it is: the program parts waits for each step.
+parts=$build/tests/cli/programs/parts
+if [ -x "$parts" ]; then
+	LD_LIBRARY_PATH=$build/lib/weir/sim "$weir" record -q -o followed.weir -- "$parts" go >/dev/null &
+	step_on() {
+		: >go
+		while [ ! -e go.done ]; do sleep 0.02; done
+		rm go.done
+	}
+	step_on
+	step_on
+	pid=
+	while [ -z "$pid" ]; do pid=$(pgrep -P $! parts); done
+	# What was there before, steps 1 to 3, is passed over.
+	"$weir" trace -p "$pid" -e launch -o followed.txt 2>followed.err &
+	follower=$!
+	while ! grep -q "process $pid is followed from now on" followed.err; do sleep 0.02; done
+	i=2
+	while [ $((i += 1)) -le 10 ]; do step_on; done
+	wait $follower
+	expect 0 '^149$' grep -c cuLaunchKernel followed.txt
+	wait
+fi
+expect 2 'no number of a process' "$weir" trace -p abc
+expect 1 'is not being recorded' "$weir" trace -p $$
+expect 2 'not both' "$weir" trace -p 1 -- "$app"
+rm -f followed.weir followed.txt followed.err times.txt counts.json lines.json go go.done
+
 expect 0 ' 204 .*cuLaunchKernel' "$weir" stat --sim -- "$app"
 expect 0 '"name": "cuLaunchKernel".*"count": 204' "$weir" stat --sim --json -- "$app"
 expect 37 '' "$weir" stat -- sh -c 'exit 37'

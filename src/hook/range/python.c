@@ -61,7 +61,7 @@ void python_forget(void)
 /* 0: there is no room for more, and such ranges are lost. */
 uint32_t weir_range_define(uint32_t kind, uint32_t scope, uint32_t name, uint32_t args)
 {
-	if (!kind || kind >= RANGE_KINDS)
+	if (!kind || kind >= RANGE_CAPTURE) /* which only recording itself makes */
 		return 0;
 	ranges_wanted(); /* a forked child forgets its parent's numbers */
 	if (atomic_load(&used) >= DEFINED)

@@ -1,0 +1,49 @@
+/* See running.h. */
+#include "cmd/cli/running.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cli/command.h"
+#include "event/format.h"
+
+#include "base/banned.h"
+
+bool running_is_trace(const char *path)
+{
+	char magic[8];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool yes = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
+			 !memcmp(magic, TRACE_MAGIC, sizeof magic);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+int running_trace_of(const char *pid, char *ret_path, size_t size)
+{
+	char maps_path[64], line[PATH_MAX + 128];
+	snprintf(maps_path, sizeof maps_path, "/proc/%s/maps", pid);
+	FILE *maps = fopen(maps_path, "re");
+	if (!maps)
+		return complain(
+			EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
+	bool found = false;
+	while (!found && fgets(line, sizeof line, maps)) {
+		char *path = strchr(line, '/');
+		if (!path || !strstr(line, " rw-s"))
+			continue;
+		path[strcspn(path, "\n")] = 0;
+		found = running_is_trace(path) && strlen(path) < size;
+		if (found)
+			memcpy(ret_path, path, strlen(path) + 1);
+	}
+	fclose(maps);
+	return found ? 0
+		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)",
+			       pid);
+}
