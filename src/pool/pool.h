@@ -37,6 +37,11 @@
  * tag, and blocks are placed for that tag, it is as if there were no tags.  A slot is idle only
  * when all frees in it are settled; until then it waits.
  *
+ * Where several streams free, what is not settled cannot serve the others, and the pool grows.  So
+ *it pays to look before new memory is made: when at.missing and counters.unsettled are not 0, ask
+ * which streams have come to their last free, pool_settle() those, pool_undo() and pool_place()
+ * again.
+ *
  * The state has no pointers, so that it can lie in any mapping, and be copied.  One caller at a
  * time; pool_find() and the counters may be read by several while nobody changes anything.
  */
@@ -68,7 +73,7 @@ struct pool_counters {
 	uint64_t placed, freed;               /* blocks, so far; undone ones are neither */
 	uint64_t refused;                     /* pool_place() said -1 */
 	uint64_t taken;                       /* handles, by pool_take_idle() */
-	uint32_t busy_slots, busy_slots_peak; /* that a live block touches */
+	uint32_t busy_slots, busy_slots_peak; /* that a live block touches, if only until undone */
 	uint32_t backed_slots, backed_slots_peak;
 	uint32_t idle_slots;    /* backed, and may be taken */
 	uint32_t waiting_slots; /* backed, without a live block, and not settled */
