@@ -38,7 +38,7 @@
  * when all frees in it are settled; until then it waits.
  *
  * Where several streams free, what is not settled cannot serve the others, and the pool grows.  So
- *it pays to look before new memory is made: when at.missing and counters.unsettled are not 0, ask
+ * it pays to look before new memory is made: when at.missing and counters.unsettled are not 0, ask
  * which streams have come to their last free, pool_settle() those, pool_undo() and pool_place()
  * again.
  *
