@@ -25,6 +25,8 @@ struct waiting {
 	enum rule_reason reason;
 	uint32_t other; /* whose request that is; SHARE_SLOTS: none */
 	bool expired;
+	bool for_share; /* it may go though a request is active: below its share */
+	bool in_vain;
 	bool uncapped; /* caps can't be had */
 	bool recorded; /* a range around it has begun */
 	bool shut_in;  /* system calls may be what ends the program */
@@ -108,6 +110,7 @@ static enum rule_verdict ask(
 		.next_ns = grant.ahead_ns && now > grant.ahead_ns
 				   ? next_request(m, now - grant.ahead_ns)
 				   : 0 };
+	w->for_share = view.active && grant.mode == MODE_BUDGET;
 	/* Where it would go is not decided yet. */
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
@@ -156,13 +159,13 @@ static bool is_long(const struct member *m, const struct waiting *w, uint64_t no
 
 /* What is in flight may wait for this very launch, or for one behind it: until some of it is seen
  * to end, nobody waits for it again. */
-static bool is_in_vain(struct member *m, const struct waiting *w)
+static bool is_in_vain(struct member *m, struct waiting *w)
 {
 	if (w->reason != REASON_BUDGET || m->marks.stuck != m->marks.tail + 1)
 		return false;
 	const struct others others = member_others(m);
 	marks_ask(&m->marks, m->slot, &others);
-	return m->marks.stuck == m->marks.tail + 1;
+	return w->in_vain = m->marks.stuck == m->marks.tail + 1;
 }
 
 /* False: patience has ended. */
@@ -179,7 +182,7 @@ static bool wait_more(struct member *m, struct waiting *w)
 	if (w->expired)
 		return false;
 	if (!w->recorded)
-		w->recorded = wait_range_begins(m, w->reason, w->other);
+		w->recorded = wait_range_begins(m, w->reason, w->other, w);
 	if (m->marks.head == m->marks.tail)
 		marks_cut(&m->marks, m->slot);
 	pause_a_moment(w, is_long(m, w, now));
@@ -222,10 +225,19 @@ static bool is_still_gated(const struct member *m)
 	       !rule_is_free(m->slot, m->device, m->file);
 }
 
+static enum wait_way way_of(const struct gated *g, const struct waiting *w)
+{
+	return g->lane                    ? WAY_CAPPED
+	       : w->expired || w->in_vain ? WAY_EXPIRED
+	       : w->for_share             ? WAY_SHARE
+					  : WAY_FREE;
+}
+
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
 {
 	struct waiting w = { 0 };
 	uint32_t sms = 0;
+	wait_range_ends(&w); /* what was left in the middle */
 	while (is_still_gated(m)) {
 		const enum rule_verdict verdict = ask(g, m, &w, &sms);
 		if (verdict == RULE_GO || (verdict == RULE_CAP && enter_cap(g, m, l, sms)))
@@ -237,8 +249,8 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 		marks_ask(&m->marks, m->slot, &others);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 	}
-	if (w.recorded)
-		wait_range_ends();
+	wait_range_ends(&w);
+	wait_range_marks(m, way_of(g, &w), w.other);
 	if (w.since_ns)
 		count(m, &w);
 }

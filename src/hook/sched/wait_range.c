@@ -13,6 +13,13 @@ static const char *const why[REASON_COUNT] = {
 	[REASON_TURN] = "waits for another program's turn",
 };
 
+/* Where the waits of this thread are on its stack: a handler may wait in the middle of one. */
+#define NESTED 4u
+static __thread struct {
+	uint32_t depth;
+	uintptr_t frame[NESTED];
+} open __attribute__((tls_model("initial-exec")));
+
 static uint32_t text_id(const char *text)
 {
 	return string_id(text, strlen(text));
@@ -48,10 +55,12 @@ static uint32_t details(const struct member *m, uint32_t other)
 	return text_id(bounded_end(&b));
 }
 
-bool wait_range_begins(const struct member *m, enum rule_reason reason, uint32_t other)
+bool wait_range_begins(
+	const struct member *m, enum rule_reason reason, uint32_t other, const void *frame)
 {
-	if (!why[reason] || !ranges_are_kept() || !ranges_wanted())
+	if (!why[reason] || open.depth == NESTED || !ranges_are_kept() || !ranges_wanted())
 		return false;
+	open.frame[open.depth++] = (uintptr_t)frame;
 	range_push(&(struct range_text){ .name = text_id(why[reason]),
 		.args = details(m, other),
 		.scope = text_id("weir"),
@@ -59,7 +68,26 @@ bool wait_range_begins(const struct member *m, enum rule_reason reason, uint32_t
 	return true;
 }
 
-void wait_range_ends(void)
+static const char *const ways[] = {
+	[WAY_CAPPED] = "goes to fewer SMs",
+	[WAY_EXPIRED] = "has waited for long enough",
+	[WAY_SHARE] = "goes on for its share",
+};
+
+void wait_range_marks(const struct member *m, enum wait_way way, uint32_t other)
 {
-	range_pop(text_id("weir"));
+	if (way == WAY_FREE || !ranges_are_kept() || !ranges_wanted())
+		return;
+	range_mark(&(struct range_text){ .name = text_id(ways[way]),
+		.args = details(m, other),
+		.scope = text_id("weir"),
+		.kind = RANGE_NVTX });
+}
+
+void wait_range_ends(const void *frame)
+{
+	while (open.depth && open.frame[open.depth - 1] <= (uintptr_t)frame) {
+		open.depth--;
+		range_pop(text_id("weir"));
+	}
 }
