@@ -1,10 +1,14 @@
 /*
- * weir stat: runs a program and counts its CUDA calls.  No record is kept: each thread adds to
- * counters of its own, which this process sums up at the end.
+ * weir stat: runs a program and counts its CUDA calls; several times, or once an interval, when
+ * that is asked for.  No record is kept: each thread adds to counters of its own, which this
+ * process sums up at the end.
  *
  * The program has standard output for itself.  The counts go to a file, or to standard error
  * when it has ended.
  */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,209 +16,477 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
-#include "cmd/cli/command.h"
-#include "event/level.h"
 #include "cmd/cli/child.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/duration.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/scratch.h"
+#include "cmd/cli/size.h"
+#include "event/level.h"
+#include "event/schema_text.h"
+#include "record/writer.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"
 
+#define RUNS_MOST 100000u
+
+/* Of one function, in one run or interval. */
+struct value {
+	uint64_t count, errors, ns, bytes;
+};
+
+/* Mean and sum of squared distances from it, run by run (Welford). */
+struct spread {
+	double mean, squares;
+};
+
 struct row {
 	const struct schema_fn *fn;
-	struct counter sum;
+	struct value now;    /* of this run, so far */
+	struct value before; /* when the last interval ended */
+	struct spread count, errors, ns, bytes;
 };
 
 struct totals {
-	uint64_t calls, errors, launches, allocated, copied, lost;
+	double calls, errors, launches, allocated, copied;
 };
 
-struct counts {
-	const struct trace *trace;
-	const struct row *rows; /* by time; the first without calls ends them */
-	size_t n;
-	struct totals sum;
+struct stat_run {
+	struct schema schema;
+	void *schema_memory;
+	struct row *rows;    /* by function of the schema */
+	struct row **sorted; /* by time */
+	uint64_t lost, runs_done, runs, interval_ns;
+	struct spread wall;
+	FILE *intervals; /* where they go; NULL: none are asked for */
+	bool json;
+	uint64_t begun_ns;
 };
 
-static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct row *rows)
+static void spread_add(struct spread *s, double x, uint64_t n)
 {
-	const struct counter *c = (const struct counter *)buf->payload;
-	for (size_t id = 0; id < buf->bytes / sizeof *c; id++) {
-		const struct schema_fn *fn = schema_find(&t->schema, (uint32_t)id);
-		if (!fn)
-			continue;
-		struct row *row = &rows[fn - t->schema.fns];
-		row->fn = fn;
-		row->sum.count += c[id].count;
-		row->sum.errors += c[id].errors;
-		row->sum.ticks += c[id].ticks;
-		row->sum.bytes += c[id].bytes;
-	}
+	const double off = x - s->mean;
+	s->mean += off / (double)n;
+	s->squares += off * (x - s->mean);
 }
 
-static int by_ticks(const void *a, const void *b)
+static double deviation(const struct spread *s, uint64_t n)
 {
-	const struct row *x = a, *y = b;
-	if (x->sum.ticks != y->sum.ticks)
-		return x->sum.ticks > y->sum.ticks ? -1 : 1;
-	return x->sum.count > y->sum.count ? -1 : x->sum.count < y->sum.count;
+	return n > 1 ? sqrt(s->squares / (double)(n - 1)) : 0;
 }
 
-static bool launches(const struct schema_fn *fn)
-{
-	return fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
-}
-
-static struct totals add_up(const struct row *rows, size_t n)
-{
-	struct totals sum = { 0 };
-	for (size_t i = 0; i < n && rows[i].sum.count; i++) {
-		const struct schema_fn *fn = rows[i].fn;
-		sum.calls += rows[i].sum.count;
-		sum.errors += fn->kind == CALL_STATUS ? 0 : rows[i].sum.errors;
-		if (fn->api != API_DRIVER)
-			continue;
-		const uint64_t not_run =
-			rows[i].sum.errors + rows[i].sum.bytes; /* failed, captured */
-		sum.launches += launches(fn) ? rows[i].sum.count - not_run : 0;
-		sum.allocated += fn->kind == CALL_ALLOC ? rows[i].sum.bytes : 0;
-		sum.copied += fn->kind == CALL_COPY ? rows[i].sum.bytes : 0;
-	}
-	return sum;
-}
+/* ---- reading ---- */
 
 static uint64_t time_ns(const struct trace *t, uint64_t ticks)
 {
 	return trace_ns(t, t->header.start.ticks + ticks) - trace_ns(t, t->header.start.ticks);
 }
 
+static void add_chunk(struct stat_run *s, const struct trace *t, const struct chunk_buf *buf)
+{
+	const struct counter *c = (const struct counter *)buf->payload;
+	for (size_t id = 0; id < buf->bytes / sizeof *c; id++) {
+		const struct schema_fn *fn = schema_find(&s->schema, (uint32_t)id);
+		if (!fn)
+			continue;
+		struct value *v = &s->rows[fn - s->schema.fns].now;
+		v->count += c[id].count;
+		v->errors += c[id].errors;
+		v->ns += time_ns(t, c[id].ticks);
+		v->bytes += c[id].bytes;
+	}
+}
+
+/* What all threads have counted so far. */
+static int read_counters(struct stat_run *s, const char *path)
+{
+	struct chunk_buf buf = { 0 };
+	struct trace *t;
+	struct error err;
+	if (trace_open(path, &t, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	for (uint32_t i = 0; i < s->schema.fn_count; i++)
+		s->rows[i].now = (struct value){ 0 };
+	for (size_t at = 0; trace_next(t, CHUNK_COUNTERS, &at, &buf, NULL) > 0;)
+		add_chunk(s, t, &buf);
+	s->lost += t->header.lost;
+	chunk_buf_fini(&buf);
+	trace_close(t);
+	return 0;
+}
+
+static void end_run(struct stat_run *s, double wall_ns)
+{
+	const uint64_t n = ++s->runs_done;
+	spread_add(&s->wall, wall_ns, n);
+	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
+		struct row *row = &s->rows[i];
+		spread_add(&row->count, (double)row->now.count, n);
+		spread_add(&row->errors, (double)row->now.errors, n);
+		spread_add(&row->ns, (double)row->now.ns, n);
+		spread_add(&row->bytes, (double)row->now.bytes, n);
+		row->now = row->before = (struct value){ 0 };
+	}
+}
+
+/* ---- sums ---- */
+
+static bool launches(const struct schema_fn *fn)
+{
+	return fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH;
+}
+
+static bool is_shown(const struct row *row)
+{
+	return row->count.mean > 0;
+}
+
+static struct totals add_up(const struct stat_run *s)
+{
+	struct totals sum = { 0 };
+	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
+		const struct row *row = &s->rows[i];
+		const struct schema_fn *fn = row->fn;
+		sum.calls += row->count.mean;
+		sum.errors += fn->kind == CALL_STATUS ? 0 : row->errors.mean;
+		if (fn->api != API_DRIVER)
+			continue;
+		const double not_run = row->errors.mean + row->bytes.mean; /* failed, captured */
+		sum.launches += launches(fn) ? row->count.mean - not_run : 0;
+		sum.allocated += fn->kind == CALL_ALLOC ? row->bytes.mean : 0;
+		sum.copied += fn->kind == CALL_COPY ? row->bytes.mean : 0;
+	}
+	return sum;
+}
+
+static int by_time(const void *one, const void *two)
+{
+	const struct row *a = *(struct row *const *)one, *b = *(struct row *const *)two;
+	if (a->ns.mean != b->ns.mean)
+		return a->ns.mean > b->ns.mean ? -1 : 1;
+	if (a->count.mean != b->count.mean)
+		return a->count.mean > b->count.mean ? -1 : 1;
+	return a->fn->id < b->fn->id ? -1 : a->fn->id > b->fn->id;
+}
+
+static void sort_rows(struct stat_run *s)
+{
+	for (uint32_t i = 0; i < s->schema.fn_count; i++)
+		s->sorted[i] = &s->rows[i];
+	qsort(s->sorted, s->schema.fn_count, sizeof *s->sorted, by_time);
+}
+
+static uint64_t whole(double x)
+{
+	return (uint64_t)(x + 0.5);
+}
+
+/* ---- output ---- */
+
+static void json_row(struct json *j, const struct stat_run *s, const struct row *row)
+{
+	json_begin_object(j, NULL);
+	json_str(j, "name", row->fn->name);
+	json_u64(j, "count", whole(row->count.mean));
+	json_u64(j, "errors", whole(row->errors.mean));
+	json_u64(j, "total_ns", whole(row->ns.mean));
+	json_u64(j, "bytes", launches(row->fn) ? 0 : whole(row->bytes.mean));
+	if (s->runs > 1) {
+		json_put_real(j, "count_deviation", deviation(&row->count, s->runs_done));
+		json_put_real(j, "total_ns_deviation", deviation(&row->ns, s->runs_done));
+	}
+	json_end_object(j);
+}
+
+static void json_totals(struct json *j, const struct stat_run *s)
+{
+	const struct totals sum = add_up(s);
+	json_begin_object(j, "totals");
+	json_u64(j, "calls", whole(sum.calls));
+	json_u64(j, "launches", whole(sum.launches));
+	json_u64(j, "errors", whole(sum.errors));
+	json_u64(j, "lost", s->lost);
+	json_u64(j, "alloc_bytes", whole(sum.allocated));
+	json_u64(j, "copy_bytes", whole(sum.copied));
+	json_u64(j, "wall_ns", whole(s->wall.mean));
+	if (s->runs > 1) {
+		json_u64(j, "runs", s->runs_done);
+		json_put_real(j, "wall_ns_deviation", deviation(&s->wall, s->runs_done));
+	}
+	json_end_object(j);
+}
+
+static void init_json(struct json *j, const struct stat_run *s, FILE *out)
+{
+	json_init(j, out);
+	if (!s->interval_ns)
+		return;
+	j->pretty = false; /* an object a line, as the intervals before it */
+	j->pretty_depth = -1;
+}
+
 static int print_json(void *context, FILE *out)
 {
-	const struct counts *c = context;
-	const struct totals *sum = &c->sum;
+	const struct stat_run *s = context;
 	struct json j;
-	json_init(&j, out);
+	init_json(&j, s, out);
 	json_begin_object(&j, NULL);
-	json_begin_object(&j, "totals");
-	json_u64(&j, "calls", sum->calls);
-	json_u64(&j, "launches", sum->launches);
-	json_u64(&j, "errors", sum->errors);
-	json_u64(&j, "lost", sum->lost);
-	json_u64(&j, "alloc_bytes", sum->allocated);
-	json_u64(&j, "copy_bytes", sum->copied);
-	json_end_object(&j);
+	json_totals(&j, s);
 	json_begin_array(&j, "calls");
-	for (size_t i = 0; i < c->n && c->rows[i].sum.count; i++) {
-		const struct row *row = &c->rows[i];
-		json_begin_object(&j, NULL);
-		json_str(&j, "name", row->fn->name);
-		json_u64(&j, "count", row->sum.count);
-		json_u64(&j, "errors", row->sum.errors);
-		json_u64(&j, "total_ns", time_ns(c->trace, row->sum.ticks));
-		json_u64(&j, "bytes", launches(row->fn) ? 0 : row->sum.bytes);
-		json_end_object(&j);
-	}
+	for (uint32_t i = 0; i < s->schema.fn_count && is_shown(s->sorted[i]); i++)
+		json_row(&j, s, s->sorted[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	putc('\n', out);
 	return 0;
 }
 
+/* Of several runs, how far one is from the mean. */
+static void cell_deviation(struct table *t, const struct stat_run *s, const struct spread *of)
+{
+	if (s->runs > 1 && of->mean > 0)
+		table_cell(t, "± %.1f %%", 100 * deviation(of, s->runs_done) / of->mean);
+	else if (s->runs > 1)
+		table_none(t);
+}
+
+static void put_row(struct table *t, const struct stat_run *s, const struct row *row)
+{
+	struct number n;
+	const bool sized = row->bytes.mean > 0 && !launches(row->fn);
+	table_cell(t, "%s", number_count(&n, whole(row->count.mean)));
+	cell_deviation(t, s, &row->count);
+	table_cell(t, "%s", row->errors.mean > 0 ? number_count(&n, whole(row->errors.mean)) : "-");
+	table_cell(t, "%s", number_ns(&n, whole(row->ns.mean)));
+	cell_deviation(t, s, &row->ns);
+	table_cell(t, "%s", sized ? number_bytes(&n, whole(row->bytes.mean)) : "-");
+	table_cell(t, "%s", row->fn->name);
+}
+
+static void put_summary(const struct stat_run *s, FILE *out)
+{
+	const struct totals sum = add_up(s);
+	struct number a, b, c, d;
+	fprintf(out, "\n  %s calls, %s launches, %s failing; %s allocated, ",
+		number_count(&a, whole(sum.calls)), number_count(&b, whole(sum.launches)),
+		number_count(&c, whole(sum.errors)), number_bytes(&d, whole(sum.allocated)));
+	fprintf(out, "%s copied\n", number_bytes(&d, whole(sum.copied)));
+	if (s->runs > 1)
+		fprintf(out,
+			"  wall time %s ± %.1f %%; means of %s runs, ± their standard deviation\n",
+			number_ns(&a, whole(s->wall.mean)),
+			s->wall.mean > 0 ? 100 * deviation(&s->wall, s->runs_done) / s->wall.mean
+					 : 0,
+			number_count(&b, s->runs_done));
+}
+
 static int print_text(void *context, FILE *out)
 {
-	static const char *const headings[] = { "calls", "errors", "total", "bytes", "function" };
-	const struct counts *counts = context;
-	const struct totals *sum = &counts->sum;
-	struct number a, b, c, d;
+	static const char *const once[] = { "calls", "errors", "total", "bytes", "function" };
+	static const char *const often[] = { "calls", "", "errors", "total", "", "bytes",
+		"function" };
+	const struct stat_run *s = context;
 	struct table table;
-	table_init(&table, ">>>><", headings);
-	for (size_t i = 0; i < counts->n && counts->rows[i].sum.count; i++) {
-		const struct row *row = &counts->rows[i];
-		const struct counter *s = &row->sum;
-		table_cell(&table, "%s", number_count(&a, s->count));
-		table_cell(&table, "%s", s->errors ? number_count(&b, s->errors) : "-");
-		table_cell(&table, "%s", number_ns(&c, time_ns(counts->trace, s->ticks)));
-		const bool sized = s->bytes && !launches(row->fn);
-		table_cell(&table, "%s", sized ? number_bytes(&d, s->bytes) : "-");
-		table_cell(&table, "%s", row->fn->name);
-	}
+	if (s->runs > 1)
+		table_init(&table, ">>>>>><", often);
+	else
+		table_init(&table, ">>>><", once);
+	for (uint32_t i = 0; i < s->schema.fn_count && is_shown(s->sorted[i]); i++)
+		put_row(&table, s, s->sorted[i]);
 	fprintf(out, "\n");
-	if (sum->calls)
+	if (is_shown(s->sorted[0]))
 		table_print(&table, out, "", "");
-	fprintf(out, "\n  %s calls, %s launches, %s failing; %s allocated, ",
-		number_count(&a, sum->calls), number_count(&b, sum->launches),
-		number_count(&c, sum->errors), number_bytes(&d, sum->allocated));
-	fprintf(out, "%s copied\n", number_bytes(&d, sum->copied));
 	table_fini(&table);
+	put_summary(s, out);
 	return 0;
 }
 
 /* What the program did can't be counted again: where the file can't be written, standard error
  * has it. */
-static int put_counts(struct counts *c, const struct options *o)
+static int put_counts(struct stat_run *s, const struct options *o)
 {
-	int (*const put)(void *, FILE *) = opt_flag(o, "json") ? print_json : print_text;
+	int (*const put)(void *, FILE *) = s->json ? print_json : print_text;
 	const char *path = output_path(o);
-	const int e = path ? output_write(path, put, c) : put(c, stderr);
+	sort_rows(s);
+	if (s->intervals)
+		return put(s, s->intervals);
+	const int e = path ? output_write(path, put, s) : put(s, stderr);
 	if (!e || !path)
 		return 0;
-	put(c, stderr);
+	put(s, stderr);
 	return complain(EXIT_ENVIRONMENT, "%s can't be written: %s; so the counts are above", path,
 		strerror(-e));
 }
 
-static int sum_up(const struct trace *t, const struct options *o)
+/* ---- intervals ---- */
+
+static struct value since(const struct value *now, const struct value *before)
 {
-	struct chunk_buf buf = { 0 };
-	struct counts counts = { .trace = t, .n = t->schema.fn_count };
-	struct row *rows = calloc(counts.n + 1, sizeof *rows);
-	if (!rows)
-		return complain(EXIT_ENVIRONMENT, "no memory");
-	for (size_t at = 0; trace_next(t, CHUNK_COUNTERS, &at, &buf, NULL) > 0;)
-		add_chunk(t, &buf, rows);
-	qsort(rows, counts.n, sizeof *rows, by_ticks);
-	counts.rows = rows;
-	counts.sum = add_up(rows, counts.n);
-	counts.sum.lost = t->header.lost;
-	const int code = put_counts(&counts, o);
-	chunk_buf_fini(&buf);
-	free(rows);
+	return (struct value){ now->count - before->count, now->errors - before->errors,
+		now->ns > before->ns ? now->ns - before->ns : 0, now->bytes - before->bytes };
+}
+
+static void interval_json(struct stat_run *s, uint64_t at_ns)
+{
+	struct json j;
+	init_json(&j, s, s->intervals);
+	json_begin_object(&j, NULL);
+	json_u64(&j, "at_ns", at_ns);
+	json_begin_array(&j, "calls");
+	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
+		const struct row *row = &s->rows[i];
+		const struct value v = since(&row->now, &row->before);
+		if (!v.count)
+			continue;
+		json_begin_object(&j, NULL);
+		json_str(&j, "name", row->fn->name);
+		json_u64(&j, "count", v.count);
+		json_u64(&j, "errors", v.errors);
+		json_u64(&j, "total_ns", v.ns);
+		json_u64(&j, "bytes", launches(row->fn) ? 0 : v.bytes);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	putc('\n', s->intervals);
+}
+
+static void interval_text(struct stat_run *s, uint64_t at_ns)
+{
+	struct number count, ns;
+	for (uint32_t i = 0; i < s->schema.fn_count; i++) {
+		const struct row *row = &s->rows[i];
+		const struct value v = since(&row->now, &row->before);
+		if (v.count)
+			fprintf(s->intervals, "%12.6f %9s calls %9s  %s\n", (double)at_ns / 1e9,
+				number_count(&count, v.count), number_ns(&ns, v.ns), row->fn->name);
+	}
+}
+
+/* What was counted since the last time. */
+static void end_interval(struct stat_run *s, const struct child *c, const char *path)
+{
+	const struct clock_pair now = clock_pair_now((enum trace_clock)c->header->clock);
+	const uint64_t lost = s->lost;
+	c->header->end = now; /* so that ticks are known as nanoseconds */
+	if (read_counters(s, path))
+		return;
+	s->lost = lost;
+	(s->json ? interval_json : interval_text)(s, now.mono_ns - s->begun_ns);
+	fflush(s->intervals);
+	for (uint32_t i = 0; i < s->schema.fn_count; i++)
+		s->rows[i].before = s->rows[i].now;
+}
+
+static void wait_for(struct stat_run *s, struct child *c, const char *path, int *ret_status)
+{
+	const uint64_t each_ms = s->interval_ns / 1000000;
+	while (!child_wait(c, s->interval_ns ? (int)each_ms : -1, NULL, ret_status))
+		end_interval(s, c, path);
+}
+
+/* ---- runs ---- */
+
+static int run_once(struct stat_run *s, const struct options *o, int *ret_status)
+{
+	struct scratch scratch;
+	uint32_t control;
+	struct child c = { .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
+	control_of_level("stat", &control);
+	int code = scratch_make(&scratch, &c, control);
+	if (code)
+		return code;
+	const uint64_t begun = clock_pair_now(CLOCK_IS_MONOTONIC).mono_ns;
+	s->begun_ns = begun;
+	code = child_start(&c);
+	if (!code) {
+		wait_for(s, &c, scratch.path, ret_status);
+		if (s->interval_ns)
+			end_interval(s, &c, scratch.path);
+		child_finish(&c, *ret_status);
+		code = read_counters(s, scratch.path);
+		end_run(s, (double)(c.header->end.mono_ns - begun));
+		if (!c.header->processes)
+			child_say_static(&c);
+	}
+	scratch_remove(&scratch);
+	child_close(&c);
 	return code;
 }
 
-static int read_counters(const char *path, const struct options *o)
+static bool was_interrupted(int status)
 {
-	struct trace *t;
-	struct error err;
-	if (trace_open(path, &t, &err))
-		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	const int code = sum_up(t, o);
-	trace_close(t);
-	return code;
+	const int signal = status & 0x7f;
+	return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
+}
+
+static int run_all(struct stat_run *s, const struct options *o, int *ret_status)
+{
+	int code = 0;
+	while (!code && s->runs_done < s->runs && !was_interrupted(*ret_status))
+		code = run_once(s, o, ret_status);
+	return code || !s->runs_done ? code : put_counts(s, o);
+}
+
+/* ---- the command ---- */
+
+static int take_options(struct stat_run *s, const struct options *o)
+{
+	const char *runs = opt_str(o, "repeat"), *interval = opt_str(o, "interval");
+	if (!opt_argc(o))
+		return complain(EXIT_USAGE, "no program is given; try: weir stat -- ./program");
+	if (!size_parse(runs, &s->runs) || !s->runs || s->runs > RUNS_MOST)
+		return complain(EXIT_USAGE, "--repeat=%s: give a number of runs from 1 to %u", runs,
+			RUNS_MOST);
+	if (interval && (!duration_parse(interval, &s->interval_ns) || s->interval_ns < 1000000 ||
+				s->interval_ns > 1000000000000))
+		return complain(EXIT_USAGE,
+			"--interval=%s: give a time from 1ms to 1000s, with its unit", interval);
+	s->json = opt_flag(o, "json");
+	return 0;
+}
+
+/* They are written as they end. */
+static int open_intervals(struct stat_run *s, const struct options *o)
+{
+	const char *path = output_path(o);
+	if (!s->interval_ns)
+		return 0;
+	s->intervals = path ? output_open(path) : stderr;
+	return s->intervals ? 0
+			    : complain(EXIT_ENVIRONMENT, "%s can't be written: %s", path,
+				      strerror(errno));
+}
+
+static int prepare(struct stat_run *s)
+{
+	const size_t need = schema_need(schema_text, schema_text_bytes);
+	s->schema_memory = malloc(need);
+	struct arena arena = { .base = s->schema_memory, .size = need };
+	if (!s->schema_memory || schema_parse(&s->schema, &arena, schema_text, schema_text_bytes))
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	s->rows = calloc(s->schema.fn_count + 1, sizeof *s->rows);
+	s->sorted = calloc(s->schema.fn_count + 1, sizeof *s->sorted);
+	if (!s->rows || !s->sorted)
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	for (uint32_t i = 0; i < s->schema.fn_count; i++)
+		s->rows[i].fn = &s->schema.fns[i];
+	return 0;
 }
 
 int cmd_stat(const struct options *o)
 {
-	struct scratch scratch;
-	uint32_t control;
+	struct stat_run s = { 0 };
 	int status = 0;
-	if (!opt_argc(o))
-		return complain(EXIT_USAGE, "no program is given; try: weir stat -- ./program");
-	struct child l = { .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
-	control_of_level("stat", &control);
-	int code = scratch_make(&scratch, &l, control);
-	if (code)
-		return code;
-	code = child_start(&l);
-	if (!code) {
-		child_wait(&l, -1, NULL, &status);
-		child_finish(&l, status);
-		code = read_counters(scratch.path, o);
-		if (!l.header->processes)
-			child_say_static(&l);
-	}
-	scratch_remove(&scratch);
-	child_close(&l);
+	int code = take_options(&s, o);
+	code = code ? code : prepare(&s);
+	code = code ? code : open_intervals(&s, o);
+	code = code ? code : run_all(&s, o, &status);
+	if (s.intervals && s.intervals != stderr && fclose(s.intervals) && !code)
+		code = complain(EXIT_ENVIRONMENT, "%s can't be written", output_path(o));
+	free(s.rows);
+	free(s.sorted);
+	free(s.schema_memory);
 	return code ? code : child_exit(status);
 }

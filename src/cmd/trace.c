@@ -3,14 +3,12 @@
  * follows a recording that is running.  The hook records as ever; this process follows the file.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/array.h"
@@ -22,6 +20,7 @@
 #include "cmd/cli/call_filter.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/running.h"
 #include "cmd/cli/scratch.h"
 #include "event/decode.h"
@@ -482,16 +481,6 @@ static int read_schema(struct tracing *t)
 	return t->counted ? 0 : complain(EXIT_ENVIRONMENT, "no memory");
 }
 
-/* For its owner alone, and no link to a file of somebody else's; a pipe or a device may be one. */
-static FILE *open_output(const char *path)
-{
-	struct stat st;
-	const bool special = !stat(path, &st) && !S_ISREG(st.st_mode);
-	const int fd = open(
-		path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (special ? 0 : O_NOFOLLOW), 0600);
-	return fd < 0 ? NULL : fdopen(fd, "w");
-}
-
 static int take_looks(struct tracing *t, const struct options *o)
 {
 	t->in_seconds = opt_flag(o, "seconds");
@@ -529,7 +518,7 @@ static int prepare(struct tracing *t, const struct options *o)
 	code = code ? code : take_looks(t, o);
 	if (code)
 		return code;
-	t->out = output ? open_output(output) : stderr;
+	t->out = output ? output_open(output) : stderr;
 	return t->out ? 0
 		      : complain(EXIT_ENVIRONMENT, "%s can't be written: %s", output,
 				strerror(errno));

@@ -94,6 +94,33 @@ expect 0 ' 204 .*cuLaunchKernel' "$weir" stat --sim -- "$app"
 expect 0 '"name": "cuLaunchKernel".*"count": 204' "$weir" stat --sim --json -- "$app"
 expect 37 '' "$weir" stat -- sh -c 'exit 37'
 
+# Several runs: means, and how far they lie apart.  The simulated driver makes the same calls each time.
+expect 0 ' 204 +± 0.0 % +- .* ± [0-9.]+ % +- +cuLaunchKernel$' "$weir" stat --sim -r 3 -- "$app"
+expect 0 'means of 3 runs, ± their standard deviation' "$weir" stat --sim -r 3 -- "$app"
+expect 0 '"count": 204, .*"count_deviation": 0, "total_ns_deviation": [1-9]' "$weir" stat --sim --json -r 3 -- "$app"
+# One of two runs makes 204 launches, the other none: the mean is 102, the deviation 144.25.
+expect 0 '"count": 102, .*"count_deviation": 144.25,' "$weir" stat --sim --json -r 2 -- \
+	sh -c "[ -e once ] && exit 0; : >once; exec $app"
+expect 5 '' "$weir" stat --sim -r 2 -- sh -c 'exit 5'
+expect 2 'repeat=0: give a number' "$weir" stat -r 0 -- "$app"
+expect 2 'interval=1: give a time' "$weir" stat -I 1 -- "$app"
+# What is counted in intervals adds up to all of it.
+intervals() {
+	"$weir" stat --sim --json -I 5ms -o intervals.json -- sh -c "$app; $app" >/dev/null || return
+	python3 -c '
+import collections, json
+lines = [json.loads(line) for line in open("intervals.json")]
+sums = collections.Counter()
+for line in lines[:-1]:
+    for call in line["calls"]:
+        sums[call["name"]] += call["count"]
+print(sums == {call["name"]: call["count"] for call in lines[-1]["calls"]}, lines[-1]["totals"]["launches"],
+      all(a["at_ns"] < b["at_ns"] for a, b in zip(lines, lines[1:-1])))'
+}
+expect 0 '^True 440 True$' intervals
+expect 0 '^ +[0-9]+\.[0-9]{6} +[0-9]+ calls +[0-9.]+ [a-z]+  cuLaunchKernel$' "$weir" stat --sim -I 2ms -- "$app"
+rm -f intervals.json once
+
 # The program's standard output is its own, and the counts can have a file of their own.
 "$app" >alone.txt 2>/dev/null || env LD_LIBRARY_PATH="$build/lib/weir/sim" "$app" >alone.txt
 out_of() {

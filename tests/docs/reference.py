@@ -120,9 +120,17 @@ def json_outputs():
         ["plain.weir", "again.weir", "--", "plain.weir", "failing.weir"],
     ):
         yield "diff", weir("diff", "--json", *gates, *sides, codes=(0, 1))
-    weir("stat", "--json", "-o", "stat.json", "--", APP)
+    for how in ((), ("-r", "2")):
+        weir("stat", "--json", *how, "-o", "stat.json", "--", APP)
+        with open("stat.json", encoding="utf-8") as file:
+            yield "stat", file.read()
+    weir("stat", "--json", "-I", "5ms", "-o", "stat.json", "--", APP)
     with open("stat.json", encoding="utf-8") as file:
-        yield "stat", file.read()
+        for line in file:
+            yield "stat", line
+    weir("trace", "-c", "--json", "-o", "counts.json", "--", APP)
+    with open("counts.json", encoding="utf-8") as file:
+        yield "trace", file.read()
     yield "doctor", weir("doctor", "--json", "--sim", codes=(0, 3))
     yield "doctor", weir("doctor", "--json", "--", "/bin/false", codes=(0, 3))
     occupancy = ["occupancy", "--json", "--cc", "9.0", "--regs", "64"]

@@ -2,6 +2,7 @@
 #include "cmd/cli/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,4 +107,13 @@ int output_write(const char *path, int (*put)(void *context, FILE *out), void *c
 	}
 	const int e = newfile_open(&f, path);
 	return newfile_close(&f, e ? e : put_stream(f.out, put, context));
+}
+
+FILE *output_open(const char *path)
+{
+	struct stat st;
+	const bool special = !stat(path, &st) && !S_ISREG(st.st_mode);
+	const int fd = open(
+		path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (special ? 0 : O_NOFOLLOW), 0600);
+	return fd < 0 ? NULL : fdopen(fd, "w");
 }

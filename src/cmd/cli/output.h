@@ -18,6 +18,12 @@ const char *output_path(const struct options *o);
  */
 int output_expand(const char *pattern, char *ret_path, size_t size);
 
+/*
+ * For what is to be read while it is written: for its owner alone, and no link to a file of
+ * somebody else's; a pipe or a device may be one.  NULL: errno says why.
+ */
+FILE *output_open(const char *path);
+
 /* Calls put() with the stream; path NULL is standard output.  0 or -errno, of put() first. */
 int output_write(const char *path, int (*put)(void *context, FILE *out), void *context);
 
