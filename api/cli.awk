@@ -1,12 +1,11 @@
-# The command line, from its two tables.
+# The command line, from its tables.
 #
-#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [PAGE]
+#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [value.tbl] [PAGE]
 #
 # writes one file, chosen by out:
 #   tables   the commands and their options in C      (commands.c)
 #   settings what the variable WEIR may say (rows of WEIR)   (weir_options.h)
-#   bash     completion for bash
-#   zsh      completion for zsh
+#   bash     completion for bash; so do zsh and fish, with the values of value.tbl
 #   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @VERSION@
 #
 # have lists the commands that are built; rows of others are left out.  Without it all count.
@@ -118,6 +117,17 @@ FILENAME ~ /option\.tbl$/ {
 	next
 }
 
+FILENAME ~ /value\.tbl$/ {
+	fields(3)
+	nnames = split(f[1], names, "+")
+	for (name = 1; name <= nnames; name++) {
+		if (f[2] != "-" && !((names[name], f[2]) in seen))
+			fail("values of an unknown option " f[2] " of " names[name])
+		values[names[name], f[2]] = f[3]
+	}
+	next
+}
+
 # A row may be of several commands: record+run.
 function add_row(c)
 {
@@ -178,35 +188,108 @@ function option_row(i)
 		c_string(row_argument[i]), c_string(row_default[i]), c_string(row_help[i])
 }
 
+# What a value is: "words", "files", "directories", or "" for what nobody can know.
+function kind_of_value(c, name, what)
+{
+	if ((c, name) in values)
+		return "words"
+	gsub(/[][.]/, "", what)
+	return what ~ /^(FILE|MODEL)$/ ? "files" : what == "DIRECTORY" ? "directories" : ""
+}
+
+function starts_program(c) { return arguments_of[c] ~ /PROGRAM/ }
+function takes_files(c) { return arguments_of[c] ~ /FILE|A\.\.\./ }
+
+function bash_value(i,    kind, names, what)
+{
+	kind = kind_of_value(row_command[i], row_name[i], row_argument[i])
+	names = "'" row_command[i] " --" row_name[i] "'"
+	if (row_letter[i] != "-")
+		names = names "|'" row_command[i] " -" row_letter[i] "'"
+	if (row_argument[i] == "-")
+		return
+	what = kind == "files" ? "_weir_files" : kind == "directories" ? "_weir_files -d" : ":"
+	if (kind == "words")
+		what = "_weir_words '" values[row_command[i], row_name[i]] "'"
+	print "\t" names ") " what " ;;"
+}
+
+# The options that take the next word as their value.
+function taking_words(c,    i, list)
+{
+	for (i = 1; i <= nrows; i++)
+		if (row_command[i] == c && row_argument[i] !~ /^[-[]/)
+			list = list " --" row_name[i] (row_letter[i] == "-" ? "" : " -" row_letter[i])
+	return list
+}
+
+function bash_command(c,    i)
+{
+	printf "\t%s)\n\t\toptions='--help", c
+	for (i = 1; i <= nrows; i++)
+		if (row_command[i] == c)
+			printf " --%s%s", row_name[i], row_argument[i] ~ /^[-[]/ ? "" : "="
+	print "'"
+	print "\t\twith='" taking_words(c) " '"
+	if ((c, "-") in values)
+		print "\t\targuments='" values[c, "-"] "'"
+	if (starts_program(c))
+		print "\t\tprogram=yes"
+	print "\t\t;;"
+}
+
 function bash(    i, c, words)
 {
 	words = commands[1]
 	for (i = 2; i <= ncommands; i++)
 		words = words " " commands[i]
-	print "# bash completion for weir, made by api/cli.awk"
-	print "_weir()\n{"
-	print "\tlocal word=${COMP_WORDS[COMP_CWORD]} options="
-	print "\tif ((COMP_CWORD == 1)); then"
-	print "\t\tmapfile -t COMPREPLY < <(compgen -W '" words " --help --version' -- \"$word\")"
-	print "\t\treturn\n\tfi"
-	print "\tcase ${COMP_WORDS[1]} in"
-	for (c = 1; c <= ncommands; c++) {
-		printf "\t%s) options='--help", commands[c]
+	print "# bash completion for weir, made by api/cli.awk\n"
+	print "_weir_words()\n{"
+	print "\tmapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$word\")"
+	print "\t[[ ${COMPREPLY[0]-} == *[=:] ]] && compopt -o nospace 2>/dev/null\n}\n"
+	print "_weir_files()\n{"
+	print "\tmapfile -t COMPREPLY < <(compgen ${1:--f} -- \"$word\")"
+	print "\tcompopt -o filenames 2>/dev/null\n}\n"
+	print "# Where the program begins that a command starts, 0: not yet.  Words are split at = and :."
+	print "_weir_program()\n{"
+	print "\tlocal i"
+	print "\tfor ((i = 2; i < COMP_CWORD; i++)); do"
+	print "\t\tcase ${COMP_WORDS[i]} in"
+	print "\t\t--) echo $((i + 1)); return ;;"
+	print "\t\t-*) [[ $with == *\" ${COMP_WORDS[i]} \"* && ${COMP_WORDS[i + 1]-} != = ]] && ((i++)) ;;"
+	print "\t\t= | :) ((i++)) ;;"
+	print "\t\t*) [[ ${COMP_WORDS[i + 1]-} != : ]] && { echo $i; return; } ;;"
+	print "\t\tesac\n\tdone\n\techo 0\n}\n"
+	print "_weir_value()\n{\n\tcase \"${COMP_WORDS[1]} $1\" in"
+	for (c = 1; c <= ncommands; c++)
 		for (i = 1; i <= nrows; i++)
 			if (row_command[i] == commands[c])
-				printf " --%s%s", row_name[i], row_argument[i] ~ /^[-[]/ ? "" : "="
-		print "' ;;"
-	}
+				bash_value(i)
+	print "\tesac\n}\n"
+	print "_weir()\n{"
+	print "\tlocal word=${COMP_WORDS[COMP_CWORD]} options= with=' ' arguments= program= at"
+	print "\tlocal before=${COMP_WORDS[COMP_CWORD - 1]}"
+	print "\tCOMPREPLY=()"
+	print "\tif ((COMP_CWORD == 1)); then"
+	print "\t\t_weir_words '" words " --help --version'"
+	print "\t\treturn\n\tfi"
+	print "\tcase ${COMP_WORDS[1]} in"
+	for (c = 1; c <= ncommands; c++)
+		bash_command(commands[c])
 	print "\tesac"
-	print "\tif [[ ${COMP_WORDS[1]} == help ]]; then"
-	print "\t\tmapfile -t COMPREPLY < <(compgen -W '" words "' -- \"$word\")"
-	print "\telif [[ $word == -* ]]; then"
-	print "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")"
-	print "\t\t[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace"
-	print "\telse"
-	print "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$word\")"
-	print "\t\tcompopt -o filenames"
-	print "\tfi"
+	print "\tif [[ $program ]] && at=$(_weir_program) && ((at)); then"
+	print "\t\tif declare -F _command_offset >/dev/null; then _command_offset $at"
+	print "\t\telif ((COMP_CWORD == at)); then _weir_files -c; else _weir_files; fi"
+	print "\telif [[ $word == = ]]; then word= ; _weir_value \"$before\""
+	print "\telif [[ $before == = ]]; then _weir_value \"${COMP_WORDS[COMP_CWORD - 2]}\""
+	print "\telif [[ $with == *\" $before \"* ]]; then _weir_value \"$before\""
+	print "\telif [[ ${COMP_WORDS[1]} == help ]]; then _weir_words '" words "'"
+	print "\telif [[ $word == -* ]]; then _weir_words \"$options\""
+	print "\telif [[ $program ]]; then _weir_files -c"
+	print "\telif [[ $arguments ]]; then"
+	print "\t\t_weir_words \"$arguments\""
+	print "\t\t((${#COMPREPLY[@]})) || _weir_files"
+	print "\telse _weir_files\n\tfi"
 	print "}\ncomplete -F _weir weir"
 }
 
@@ -220,14 +303,32 @@ function zsh_text(s)
 	return s
 }
 
+function zsh_action(c, name, what,    kind)
+{
+	kind = kind_of_value(c, name, what)
+	if (kind == "words")
+		return "(" zsh_text(values[c, name]) ")"
+	return kind == "files" ? "_files" : kind == "directories" ? "_files -/" : " "
+}
+
 function zsh_option(i,    value, spec)
 {
-	value = row_argument[i] ~ /^[-[]/ ? "" : ":" argument(i) ":_files"
+	value = row_argument[i] == "-" ? "" : (row_argument[i] ~ /^\[/ ? "::" : ":") argument(i) ":" \
+		zsh_action(row_command[i], row_name[i], row_argument[i])
 	spec = "[" zsh_text(row_help[i]) "]" value "'"
 	if (row_letter[i] != "-")
 		printf " \\\n\t\t\t'-%s%s", row_letter[i], spec
 	printf " \\\n\t\t\t'%s--%s%s%s", row_argument[i] ~ /\.\.\.$/ ? "*" : "", row_name[i],
-		value == "" ? "" : "=", spec
+		value == "" ? "" : row_argument[i] ~ /^\[/ ? "=-" : "=", spec
+}
+
+function zsh_arguments(c)
+{
+	if (starts_program(c))
+		return "'(-)1:program:_command_names -e' '*::arguments:_normal'"
+	if ((c, "-") in values)
+		return "'*:argument:{ compadd " values[c, "-"] "; _files }'"
+	return c == "help" ? "'1:command:->commands'" : "'*:argument:_files'"
 }
 
 function zsh(    i, c)
@@ -238,15 +339,63 @@ function zsh(    i, c)
 		print "\t\t'" commands[c] ":" zsh_text(help_of[commands[c]]) "'"
 	print "\t)"
 	print "\tif ((CURRENT == 2)); then\n\t\t_describe command commands\n\t\treturn\n\tfi"
-	print "\tcase ${words[2]} in"
+	print "\tshift words\n\t((CURRENT--))"
+	print "\tcase ${words[1]} in"
 	for (c = 1; c <= ncommands; c++) {
-		printf "\t%s)\n\t\t_arguments '--help[explain the command]'", commands[c]
+		printf "\t%s)\n\t\t_arguments -S '--help[explain the command]'", commands[c]
 		for (i = 1; i <= nrows; i++)
 			if (row_command[i] == commands[c])
 				zsh_option(i)
-		print " \\\n\t\t\t'*:argument:_files' ;;"
+		print " \\\n\t\t\t" zsh_arguments(commands[c])
+		if (commands[c] == "help")
+			print "\t\t[[ $state == commands ]] && _describe command commands"
+		print "\t\t;;"
 	}
 	print "\tesac\n}\n_weir \"$@\""
+}
+
+function fish_text(s)
+{
+	gsub(/\\/, "\\\\", s)
+	gsub(/'/, "\\'", s)
+	return "'" s "'"
+}
+
+function fish_option(i,    kind, line)
+{
+	kind = kind_of_value(row_command[i], row_name[i], row_argument[i])
+	line = "complete -c weir -n '__fish_seen_subcommand_from " row_command[i] "' -l " row_name[i]
+	if (row_letter[i] != "-")
+		line = line " -s " row_letter[i]
+	if (row_argument[i] !~ /^[-[]/)
+		line = line (kind == "files" ? " -rF" : " -x")
+	if (kind == "words")
+		line = line " -a " fish_text(values[row_command[i], row_name[i]])
+	else if (kind == "directories")
+		line = line " -a '(__fish_complete_directories)'"
+	print line " -d " fish_text(row_help[i])
+}
+
+function fish(    i, c, when)
+{
+	print "# fish completion for weir, made by api/cli.awk"
+	print "complete -c weir -f"
+	for (c = 1; c <= ncommands; c++) {
+		when = "complete -c weir -n '__fish_seen_subcommand_from " commands[c] "'"
+		print "complete -c weir -n __fish_use_subcommand -a " commands[c] " -d " fish_text(help_of[commands[c]])
+		for (i = 1; i <= nrows; i++)
+			if (row_command[i] == commands[c])
+				fish_option(i)
+		if (starts_program(commands[c]))
+			print when " -xa '(__fish_complete_subcommand --fcs-skip=2" taking_words(commands[c]) ")'"
+		else if ((commands[c], "-") in values)
+			print when " -Fa " fish_text(values[commands[c], "-"])
+		else if (takes_files(commands[c]))
+			print when " -F"
+		if (commands[c] == "help")
+			for (i = 1; i <= ncommands; i++)
+				print when " -a " commands[i] " -d " fish_text(help_of[commands[i]])
+	}
 }
 
 # mdoc for one way to write option i: its long name with the value.
@@ -318,6 +467,8 @@ END {
 		bash()
 	else if (out == "zsh")
 		zsh()
+	else if (out == "fish")
+		fish()
 	else if (out == "settings")
 		settings()
 	else if (out != "man")
