@@ -36,7 +36,7 @@ function attributes_of(i,	part, count, j) {
 	count = split(record[i], part, ",")
 	record[i] = part[1]
 	for (j = 2; j <= count; j++) {
-		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|settles-wait|forgets|begins)$/) fail(name[i] ": '" part[j] "' is no attribute")
+		if (part[j] !~ /^(after|ends|ends-context|gate|settles|settles-all|settles-record|settles-wait|forgets|begins|memory)$/) fail(name[i] ": '" part[j] "' is no attribute")
 		attribute[i, part[j]] = 1
 	}
 }
@@ -316,6 +316,7 @@ function wrapper(i,	count, bits, nbytes) {
 	print "static __attribute__((noinline)) int recorded_" name[i] "(" parameters(count) ")\n{"
 	print "\tint (*real)(" types_only(count) ") = real_of(FN_" name[i] ");"
 	print "\tstruct call c;"
+	if (has(i, "memory")) print "\tif (!memory_is_plain())\n\t\treal = memory_" name[i] ";"
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	if (has(i, "ends-context")) print "\tcontext_ends();"
 	if (has(i, "ends")) print "\tgate_module_ends();"
@@ -367,16 +368,19 @@ function counts_query(i, count) {
 # Whether the call can't go straight to the driver while launches are regulated.
 function is_regulated(i) { return has(i, "gate") || settles(i) != "" }
 
+# What else has to hold before the call goes straight to the driver.
+function straight(i) { return (is_regulated(i) ? " && gate_is_open()" : "") (has(i, "memory") ? " && memory_is_plain()" : "") }
+
 # What the program calls makes no frame of its own: it jumps, to the driver or to the above.
 function entry(i, count, bits) {
 	print "WRAPPER int " name[i] "(" parameters(count) ")\n{"
 	if (!has(i, "after") && !has(i, "ends") && !has(i, "ends-context")) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
 		print "\tconst uint32_t want = wanted(" bits ");"
-		print "\tif (real && !want" (is_regulated(i) ? " && gate_is_open()" : "") ")\n\t\treturn real(" passed(count) ");"
+		print "\tif (real && !want" straight(i) ")\n\t\treturn real(" passed(count) ");"
 	}
 	if (!has(i, "after") && class[i] == "query") {
-		print "\tif (__builtin_expect(real && counts_only(want)" (is_regulated(i) ? " && gate_is_open()" : "") ", 1)) {"
+		print "\tif (__builtin_expect(real && counts_only(want)" straight(i) ", 1)) {"
 		print "\t\tcall_entered();\n\t\tconst int answer = real(" passed(count) ");"
 		print "\t\treturn query_is_quick(FN_" name[i] ", answer) ? answer : counted_" name[i] "(answer" more_passed(count) ");\n\t}"
 	}

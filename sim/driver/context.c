@@ -78,6 +78,23 @@ struct context *context_of_green(struct context *base, struct green *green)
 	return ctx;
 }
 
+/* A context takes memory of the device for itself. */
+static bool occupy(struct context *ctx)
+{
+	if (ctx->own_bytes)
+		return true;
+	if (device_reserve(ctx->device, script.context_bytes))
+		return false;
+	ctx->own_bytes = script.context_bytes;
+	return true;
+}
+
+static void vacate(struct context *ctx)
+{
+	device_give_back(ctx->device, ctx->own_bytes);
+	ctx->own_bytes = 0;
+}
+
 /* Ends everything that lives in a context, after the work it still has. */
 static void context_empty(struct context *ctx)
 {
@@ -88,6 +105,7 @@ static void context_empty(struct context *ctx)
 	modules_free(ctx);
 	arrays_free(ctx);
 	ranges_free(ctx);
+	vacate(ctx);
 	ctx->streams = NULL;
 	ctx->peers = 0;
 }
@@ -109,7 +127,8 @@ int sim_cuCtxCreate_v2(void **ret_ctx, unsigned flags, int device)
 	struct context *ctx = context_new(device, flags);
 	if (!ctx)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!push(ctx)) {
+	if (!occupy(ctx) || !push(ctx)) {
+		vacate(ctx);
 		obj_free(ctx);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -499,6 +518,8 @@ int sim_cuDevicePrimaryCtxRetain(void **ret_ctx, int device)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		d->primary->primary = true;
 	}
+	if (!occupy(d->primary))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	d->primary->alive = true;
 	d->primary->flags = d->primary_flags;
 	d->primary_refs++;

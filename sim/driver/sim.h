@@ -160,6 +160,7 @@ struct context {
 	unsigned flags, api_version, attach_count;
 	uint64_t id;
 	size_t limits[10];
+	size_t own_bytes; /* of the device, that it takes itself */
 	int cache_config, shared_config;
 	/* Of a green context: the primary one that it stands for, whose everything else is. */
 	struct context *base;

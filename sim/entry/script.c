@@ -25,12 +25,16 @@ struct rule {
 	atomic_ulong seen;
 };
 
+#define CONTEXT_UNSAID SIZE_MAX
+#define CONTEXT_SHARED ((size_t)96 << 20) /* less than on an H200, where one takes 527 MiB */
+
 struct script script = {
 	.devices = 1,
 	.version = 13000,
 	.capability = 90,
 	.name = "Weir simulated GPU",
 	.memory_bytes = (size_t)141 << 30,
+	.context_bytes = CONTEXT_UNSAID,
 	.launch_ns = 2000,
 	.wave_ns = 3000,
 	.copy_ns = 1500,
@@ -247,6 +251,8 @@ static bool set_value(const char *key, char *value)
 		return read_int(value, 0, 200, &script.uuid);
 	if (!strcmp(key, "memory"))
 		return read_bytes(value, &script.memory_bytes);
+	if (!strcmp(key, "context"))
+		return read_bytes(value, &script.context_bytes);
 	if (!strcmp(key, "launch"))
 		return read_time(value, &script.launch_ns);
 	if (!strcmp(key, "wave"))
@@ -335,6 +341,8 @@ static void load(void)
 		read_list(env);
 	if (script.gpu[0] && !script.real_time)
 		bad("a shared device needs time=real", script.gpu);
+	if (script.context_bytes == CONTEXT_UNSAID)
+		script.context_bytes = script.gpu[0] ? CONTEXT_SHARED : 0;
 }
 
 void script_load(void)

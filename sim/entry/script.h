@@ -15,10 +15,10 @@ struct script {
 	bool real_time;
 	int devices;
 	int version;
-	int capability; /* 90 is compute capability 9.0 */
-	char name[64];  /* of each device */
-	int uuid;       /* the last byte of the first device's */
-	size_t memory_bytes;
+	int capability;                     /* 90 is compute capability 9.0 */
+	char name[64];                      /* of each device */
+	int uuid;                           /* the last byte of the first device's */
+	size_t memory_bytes, context_bytes; /* of a device; that a context takes of it */
 	uint64_t launch_ns, wave_ns, copy_ns;
 	/* A wave of the kernels of this name lasts unit_ns for each unit of their parameter. */
 	char kernel[64];

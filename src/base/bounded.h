@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct bounded {
@@ -44,6 +45,17 @@ static inline void bounded_put(struct bounded *b, const char *s)
 
 void bounded_printf(struct bounded *b, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+static inline void bounded_decimal(struct bounded *b, uint64_t value)
+{
+	char digits[20];
+	size_t n = 0;
+	do
+		digits[n++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (n)
+		bounded_char(b, digits[--n]);
+}
 
 /* Puts the NUL, and is the text; NULL where there is no room even for that. */
 static inline const char *bounded_end(struct bounded *b)

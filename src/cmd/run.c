@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/bounded.h"
 #include "cmd/cli/child.h"
@@ -16,9 +18,12 @@
 #include "cmd/cli/duration.h"
 #include "cmd/cli/mps.h"
 #include "cmd/cli/sharing.h"
+#include "cmd/cli/size.h"
 #include "cmd/record.h"
 #include "share/arbiter.h"
 #include "weir_options.h"
+
+#define MEMORY_LEAST (1u << 20)
 
 struct run {
 	struct sharing sharing;
@@ -59,6 +64,24 @@ static int put_weight(const struct options *o, struct bounded *to)
 		return complain(EXIT_USAGE, "--weight=%s: give a whole number from 1 to 1000000",
 			opt_str(o, "weight"));
 	bounded_printf(to, "," WEIR_OPTION_weight "=%" PRIu64, weight);
+	return 0;
+}
+
+/* The quota is that of all processes whose WEIR bears the same number. */
+static int put_memory(const struct options *o, struct bounded *to)
+{
+	uint64_t bytes;
+	struct timespec now;
+	const char *text = opt_str(o, "memory");
+	if (!text)
+		return 0;
+	if (!size_parse(text, &bytes) || bytes < MEMORY_LEAST)
+		return complain(EXIT_USAGE,
+			"--memory=%s: give a size of at least 1M: 8G, for example", text);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	bounded_printf(to,
+		"," WEIR_OPTION_memory "=%" PRIu64 "," WEIR_OPTION_memory_group "=%" PRIu64, bytes,
+		(uint64_t)getpid() << 32 | (uint32_t)now.tv_nsec);
 	return 0;
 }
 
@@ -129,6 +152,7 @@ static int prepare_words(const struct options *o, struct run *run)
 	code = code ? code : put_duration(o, "target-p99", WEIR_OPTION_target, &to);
 	code = code ? code : put_duration(o, "max-wait", WEIR_OPTION_wait, &to);
 	code = code ? code : put_request(o, &to);
+	code = code ? code : put_memory(o, &to);
 	code = code ? code : take_sms(o, run);
 	if (code)
 		return code;

@@ -3,6 +3,7 @@
  * file (docs/arbiter-protocol.md): this reads it, or changes a word.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
 #include "share/arbiter.h"
+#include "share/quota.h"
 
 static const char *const class_name[] = { "none", "latency", "best-effort" };
 static const char *const mode_name[] = { "open", "gated", "gated or capped", "budget", "held" };
@@ -90,6 +92,23 @@ static void json_times(struct json *j, const char *key, const uint32_t bucket[SH
 	json_end_object(j);
 }
 
+static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
+{
+	const struct share_memory *m = &f->slots[i].memory;
+	const struct quota_sum sum = quota_sum(f, i);
+	const struct share_device *d = &f->devices[f->slots[i].who.device % SHARE_DEVICES];
+	json_begin_object(j, "memory");
+	json_u64(j, "used_bytes", m->used);
+	json_u64(j, "idle_bytes", m->idle);
+	json_u64(j, "context_bytes", m->contexts * d->who.context_bytes);
+	json_u64_or_null(j, "quota_bytes", m->quota, m->quota);
+	json_u64_or_null(j, "quota_left_bytes", m->quota, quota_left(&sum));
+	json_u64_or_null(j, "group", m->group, m->group);
+	json_u64(j, "group_peak_bytes", m->peak);
+	json_u64(j, "refused", m->refused);
+	json_end_object(j);
+}
+
 static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 {
 	char device[DEVICE_NAME];
@@ -123,6 +142,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_u64(j, "predicted_ns", c->predicted_ns);
 	json_u64(j, "measured_ns", c->measured_ns);
 	json_u64(j, "off_ns", c->off_ns);
+	json_memory(j, f, i);
 	json_times(j, "request", c->request);
 	json_times(j, "wait", c->wait);
 	json_end_object(j);
@@ -184,6 +204,40 @@ static void add_program(struct table *t, const struct share_file *f, uint32_t i)
 	table_cell_name(t, s->who.name, SHARE_NAME);
 }
 
+static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
+{
+	const struct share_slot *s = &f->slots[i];
+	const struct quota_sum sum = quota_sum(f, i);
+	table_cell(t, "%u", s->who.pid);
+	table_bytes(t, s->memory.used);
+	table_bytes(t, s->memory.idle);
+	table_bytes(t, sum.used + sum.contexts);
+	table_bytes(t, s->memory.peak);
+	table_bytes(t, sum.quota);
+	table_cell(t, "%" PRIu32, s->memory.refused);
+	table_cell_name(t, s->who.name, SHARE_NAME);
+}
+
+/* Of those that have a quota: what is theirs, and what is their group's. */
+static void print_memory(const struct share_file *f)
+{
+	static const char *const headings[] = { "pid", "used", "idle", "group used", "group peak",
+		"quota", "refused", "program" };
+	struct table t;
+	bool any = false;
+	table_init(&t, ">>>>>>><", headings);
+	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
+		if (is_live(f, i) && f->slots[i].memory.quota) {
+			add_memory(&t, f, i);
+			any = true;
+		}
+	if (any) {
+		puts("\nMemory");
+		table_print(&t, stdout, "", "");
+	}
+	table_fini(&t);
+}
+
 static int status(const struct options *o, const struct share_file *f)
 {
 	static const char *const headings[] = { "pid", "class", "now", "rule", "share", "p50",
@@ -210,6 +264,7 @@ static int status(const struct options *o, const struct share_file *f)
 	else
 		puts("no program shares a GPU; start one with: weir run -- ./program");
 	table_fini(&t);
+	print_memory(f);
 	return EXIT_YES;
 }
 

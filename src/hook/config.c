@@ -209,6 +209,16 @@ static bool set_wait(const char *value, size_t n)
 	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
 }
 
+static bool set_memory(const char *value, size_t n)
+{
+	return set_number(&config.memory_bytes, INT64_MAX, value, n);
+}
+
+static bool set_memory_group(const char *value, size_t n)
+{
+	return set_number(&config.memory_group, INT64_MAX, value, n);
+}
+
 static bool set_request(const char *value, size_t n)
 {
 	static const char range[] = "range:";

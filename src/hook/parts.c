@@ -1,5 +1,6 @@
 /* The parts of the library, in the order in which they start: see process.h. */
 #include "hook/capture.h"
+#include "hook/mem/memory.h"
 #include "hook/meta/graph_nodes.h"
 #include "hook/meta/kernels.h"
 #include "hook/meta/metadata.h"
@@ -30,5 +31,6 @@ const struct hook_part hook_parts[] = {
 	{ "lines", .start = text_start },
 	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit },
 	{ "capture", .start = capture_start, .forget = capture_forget },
+	{ "memory", .start = memory_start, .forget = memory_forget },
 	{ NULL },
 };

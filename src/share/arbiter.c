@@ -50,18 +50,49 @@ bool arbiter_holds(const struct arbiter *a)
 	return a->lock >= 0;
 }
 
+static int lock_of(const char *path)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Whether it begins as one of Weir's does, with another version. */
+static bool is_of_another_version(const char *path)
+{
+	struct share_file f = { 0 };
+	const size_t head = offsetof(struct share_file, arbiter);
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const bool is_whole =
+		fd >= 0 && read(fd, &f, head) >= (ssize_t)offsetof(struct share_file, size);
+	if (fd >= 0)
+		close(fd);
+	return is_whole && !memcmp(f.magic, SHARE_MAGIC, sizeof f.magic) &&
+	       f.version != SHARE_VERSION;
+}
+
+bool arbiter_renew(const char *directory)
+{
+	char path[SHARE_PATH + 16];
+	snprintf(path, sizeof path, "%s/arbiter", directory);
+	const int lock = lock_of(path);
+	if (lock < 0)
+		return false;
+	snprintf(path, sizeof path, "%s/sched", directory);
+	const bool gone = is_of_another_version(path) && !unlink(path);
+	close(lock);
+	return gone;
+}
+
 /* The lock goes with the process that holds it, however that ends. */
 static bool take(struct arbiter *a)
 {
 	if (a->lock >= 0)
 		return true;
-	const int fd = open(a->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
-		close(fd);
-		return false;
-	}
-	a->lock = fd;
-	if (fd < 0)
+	a->lock = lock_of(a->lock_path);
+	if (a->lock < 0)
 		return false;
 	a->file->arbiter.pid = (uint32_t)getpid();
 	if (!a->file->arbiter.policy[0]) /* so that whoever waits can say by which */

@@ -24,6 +24,10 @@ int arbiter_step(struct arbiter *a);
 
 bool arbiter_holds(const struct arbiter *a);
 
+/* Removes the file of another version of Weir, if nobody decides there: whoever still has it mapped
+ * goes on by itself. */
+bool arbiter_renew(const char *directory);
+
 /* Another may take over. */
 void arbiter_free(struct arbiter *a);
 

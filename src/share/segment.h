@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 1u
+#define SHARE_VERSION 2u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -84,9 +84,25 @@ struct share_counts {
 	uint32_t wait[SHARE_BUCKETS];
 } SHARE_LINE;
 
+/* Written by the program: device memory that it holds, and what it may.  Bytes (quota.h). */
+struct share_memory {
+	uint64_t used;   /* what it has allocated */
+	uint64_t asked;  /* what it is about to have */
+	uint64_t lazy;   /* of used: may not be on the device (managed memory) */
+	uint64_t idle;   /* beside used: what its pools keep, and could give back */
+	uint64_t wanted; /* what it waits for that others could give back; 0: nothing */
+	uint64_t quota;  /* what its group may have on this device; 0: no quota */
+	uint64_t group;  /* whose quota it is; 0: nobody's */
+	uint64_t peak;   /* most that the group had when this program allocated */
+	uint64_t given;  /* ever given back because another wanted it */
+	uint32_t contexts;
+	uint32_t refused; /* allocations */
+} SHARE_LINE;
+
 struct share_slot {
 	struct share_work work;
 	struct share_grant grant;
+	struct share_memory memory;
 	struct share_who who;
 	struct share_counts counts;
 };
@@ -104,6 +120,7 @@ struct share_device {
 		uint32_t state; /* enum share_state */
 		uint32_t sms;
 		uint8_t uuid[16];
+		uint64_t context_bytes; /* that a context takes, as measured; 0: not yet */
 	} who SHARE_LINE;
 };
 
@@ -145,6 +162,7 @@ struct share_self {
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	const uint32_t *held; /* bits of the devices where it has slots, which others of its threads
 				 may just be claiming; NULL: none */
+	uint64_t quota, group; /* bytes of device memory, and whose they are; 0: no quota */
 	char name[SHARE_NAME];
 };
 

@@ -8,7 +8,8 @@ if ! [ -e "$build/lib/weir/libweir.so" ] || ! [ -e "$said" ]; then exit 0; fi
 cd "$scratch" || exit 1
 echo "gpu=$scratch/device,time=real" | tr , '\n' >sim
 export WEIR_SIM="@$scratch/sim" LD_LIBRARY_PATH="$sim:$build/lib"
-mkdir -m 700 share
+mkdir -m 700 share run
+export XDG_RUNTIME_DIR="$scratch/run"
 
 # Requests that a program says itself, in its slot; with a recording as well.
 run_said() { "$weir" run --sim --share share --class latency "$@"; }

@@ -32,6 +32,15 @@ expect 3 'others may write' $weir run --sim --share open -- true
 mkdir -m 700 old
 printf 'something else' >old/sched
 expect 3 'another version' $weir run --sim --share old -- true
+# A file of another version of Weir, which nobody uses any more, is made anew.
+mkdir -m 700 older
+printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched
+expect 0 '' $weir run --sim --share older -- true
+exec 9>older/arbiter
+flock 9
+printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched
+expect 3 'another version' $weir run --sim --share older -- true
+exec 9>&-
 expect 3 'something else has its name|can.t be made' $weir run --sim --share s/sched -- true
 
 # The program's own output and end.

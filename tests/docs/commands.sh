@@ -27,6 +27,8 @@ ln -s "$build" build
 cp "$build/examples/vecadd" app
 export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim" LC_ALL=C.UTF-8
 unset WEIR WEIR_SIM
+mkdir -m 700 "$work/run"
+export XDG_RUNTIME_DIR="$work/run"
 
 # steps/N.run is a command, steps/N.shown what the page shows under it, steps/N.how the fence's second word;
 # steps/N.file is a file and steps/N.name its name.

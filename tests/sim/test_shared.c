@@ -248,7 +248,7 @@ static void takes_900(int number)
 	meet(1);
 	meet(3);
 	CHILD_EXPECT(!cuMemGetInfo_v2(&free_bytes, &total));
-	CHILD_EXPECT(total == 1u << 30 && about_124(free_bytes));
+	CHILD_EXPECT(total == 1216u << 20 && about_124(free_bytes));
 	CHILD_EXPECT(!cuMemFree_v2(address));
 	meet(4);
 }
@@ -262,7 +262,7 @@ static void wants_900(int number)
 	while (atomic_load(&board->arrived) < 1)
 		nap();
 	CHILD_EXPECT(!cuMemGetInfo_v2(&free_bytes, &total));
-	CHILD_EXPECT(total == 1u << 30 && about_124(free_bytes));
+	CHILD_EXPECT(total == 1216u << 20 && about_124(free_bytes));
 	CHILD_EXPECT(cuMemAlloc_v2(&address, 900u << 20) == CUDA_ERROR_OUT_OF_MEMORY);
 	meet(3);
 	while (atomic_load(&board->arrived) < 4)
@@ -272,7 +272,7 @@ static void wants_900(int number)
 
 static void memory_is_there_once_for_all(void **state)
 {
-	const char *script = script_of("memory=1G");
+	const char *script = script_of("memory=1216M"); /* with two contexts */
 	const pid_t a = start(script, takes_900, 0), b = start(script, wants_900, 1);
 
 	ends_well(b);
@@ -396,12 +396,12 @@ static void who_dies_with_the_lock_stops_nobody(void **state)
 
 static void a_killed_process_leaves_nothing_in_slices(void **state)
 {
-	killed_processes_leave_nothing_on_it(MILLISECOND ",memory=1G", 60);
+	killed_processes_leave_nothing_on_it(MILLISECOND ",memory=1200M", 60);
 }
 
 static void a_killed_process_leaves_nothing_with_mps(void **state)
 {
-	killed_processes_leave_nothing_on_it(MILLISECOND ",memory=1G,sharing=mps", 60);
+	killed_processes_leave_nothing_on_it(MILLISECOND ",memory=1200M,sharing=mps", 60);
 }
 
 /* A stream on so many SMs; the green context behind it in *ret_green. */

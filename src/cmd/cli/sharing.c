@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
+#include "share/arbiter.h"
 
 /* The whole path: the program may change its directory. */
 static int find_directory(struct sharing *s, const char *directory, bool make)
@@ -43,6 +44,8 @@ int sharing_open(struct sharing *s, const char *directory, bool make)
 	if (!make && access(path, F_OK) && errno == ENOENT)
 		return 0;
 	s->file = share_open(s->directory, &why);
+	if (!s->file && make && arbiter_renew(s->directory))
+		s->file = share_open(s->directory, &why);
 	return s->file ? 0
 		       : complain(EXIT_ENVIRONMENT, "%s can't be shared through: %s", path, why);
 }

@@ -84,6 +84,8 @@ static bool join(struct member *m, int ordinal)
 		.deadline_ns = c->deadline_ns,
 		.target_p99_ns = c->target_p99_ns,
 		.max_wait_ns = c->max_wait_ns,
+		.quota = c->memory_bytes,
+		.group = c->memory_group ? c->memory_group : (uint64_t)sys(getpid),
 		.held = &held };
 	if (sandbox_is_closed(NULL)) {
 		outside("it has shut itself in");
@@ -141,7 +143,11 @@ static int current_device(void)
 
 struct member *member_current(void)
 {
-	const int ordinal = current_device();
+	return member_of(current_device());
+}
+
+struct member *member_of(int ordinal)
+{
 	if (ordinal < 0 || ordinal >= (int)MEMBERS)
 		return NULL;
 	struct member *m = &members[ordinal];

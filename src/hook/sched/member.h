@@ -29,6 +29,9 @@ struct member {
 /* The member of the current context's device, joined with the first launch there; NULL: none. */
 struct member *member_current(void);
 
+/* That of a device by its number, joined the same way. */
+struct member *member_of(int ordinal);
+
 /* Whether the program sees one device, so that it is always the current one. */
 bool member_is_only(void);
 

@@ -25,17 +25,6 @@ static uint32_t text_id(const char *text)
 	return string_id(text, strlen(text));
 }
 
-static void put_decimal(struct bounded *b, uint32_t value)
-{
-	char digits[10];
-	size_t n = 0;
-	do
-		digits[n++] = (char)('0' + value % 10);
-	while (value /= 10);
-	while (n)
-		bounded_char(b, digits[--n]);
-}
-
 /* "pid=1234 program=server policy=fit" */
 static uint32_t details(const struct member *m, uint32_t other)
 {
@@ -45,7 +34,7 @@ static uint32_t details(const struct member *m, uint32_t other)
 	if (other < SHARE_SLOTS) {
 		const struct share_who *w = &m->file->slots[other].who;
 		bounded_put(&b, "pid=");
-		put_decimal(&b, w->pid);
+		bounded_decimal(&b, w->pid);
 		bounded_put(&b, " program=");
 		bounded_bytes(&b, w->name, strnlen(w->name, SHARE_NAME));
 		bounded_put(&b, " ");

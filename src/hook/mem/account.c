@@ -1,0 +1,194 @@
+/* See account.h. */
+#include "hook/mem/account.h"
+
+#include "hook/hook_table.h"
+#include "hook/mem/pools.h"
+#include "hook/mem/refusal.h"
+#include "share/quota.h"
+
+#define SMALL_GRAIN 512u
+#define LARGE_FROM  (1ull << 20) /* from here on a block has pages of its own */
+#define LARGE_GRAIN (2ull << 20)
+
+uint64_t whole_blocks(uint64_t bytes)
+{
+	const uint64_t grain = bytes >= LARGE_FROM ? LARGE_GRAIN : SMALL_GRAIN;
+	return bytes > UINT64_MAX - grain ? bytes : (bytes + grain - 1) / grain * grain;
+}
+
+static uint64_t current_context(void)
+{
+	void *context = NULL;
+	return hook_real[FN_cuCtxGetCurrent] && !REAL(cuCtxGetCurrent, void **)(&context)
+		       ? (uint64_t)(uintptr_t)context
+		       : 0;
+}
+
+/* ---- contexts ---- */
+
+static void measure(const struct member *m)
+{
+	size_t free, total;
+	if (hook_real[FN_cuMemGetInfo_v2] &&
+		!REAL(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total))
+		quota_measure(m->file, m->device_index, free, total);
+}
+
+static bool remember_context(const struct member *m, uint64_t context)
+{
+	bool is_new = false;
+	if (!owned_lock())
+		return false;
+	if (!owned_find(OWNED_CONTEXT, context)) {
+		is_new = owned_put(&(struct owned){ .kind = OWNED_CONTEXT,
+			.key = context,
+			.context = context,
+			.device = (uint16_t)m->ordinal });
+	}
+	owned_unlock();
+	return is_new;
+}
+
+static uint64_t last_context; /* that was seen */
+
+static void see_context(struct member *m, uint64_t context)
+{
+	if (!context || context == __atomic_load_n(&last_context, __ATOMIC_RELAXED))
+		return;
+	if (remember_context(m, context)) {
+		__atomic_fetch_add(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
+		measure(m);
+	}
+	__atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
+}
+
+void account_forget(void)
+{
+	last_context = 0;
+}
+
+void context_seen(struct member *m)
+{
+	see_context(m, current_context());
+}
+
+void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
+{
+	struct member *m = member_at(device);
+	if (m && kind == OWNED_CONTEXT)
+		__atomic_fetch_sub(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
+	else if (m)
+		quota_give(m->slot, bytes);
+	if (m && kind == OWNED_MANAGED)
+		__atomic_fetch_sub(&m->slot->memory.lazy, bytes, __ATOMIC_SEQ_CST);
+}
+
+void context_ended(uint64_t context, int device)
+{
+	if (!owned_lock())
+		return;
+	for (struct owned *o = owned_next(NULL); o; o = owned_next(o)) {
+		if (device < 0 ? o->context != context : o->device != device)
+			continue;
+		if (o->kind != OWNED_HANDLE && o->kind != OWNED_MAPPING)
+			account_give(o->device, o->kind, o->bytes);
+		owned_drop(o);
+	}
+	__atomic_store_n(&last_context, 0, __ATOMIC_RELAXED);
+	owned_unlock();
+}
+
+/* ---- claims ---- */
+
+static bool begin(struct claim *c, struct member *m, uint64_t bytes)
+{
+	*c = (struct claim){ .bytes = bytes };
+	if (!m || !m->slot->memory.quota || !bytes)
+		return true;
+	c->context = current_context();
+	see_context(m, c->context);
+	const enum quota_answer answer = quota_take(m->file, m->index, bytes);
+	if (answer == QUOTA_REFUSED) {
+		refusal_report(m, bytes);
+		return false;
+	}
+	if (answer == QUOTA_TIGHT)
+		pools_trim(m);
+	c->member = m;
+	return true;
+}
+
+bool claim_begin(struct claim *c, uint64_t bytes)
+{
+	return begin(c, member_current(), bytes);
+}
+
+bool claim_begin_on(struct claim *c, int device, uint64_t bytes)
+{
+	return begin(c, member_of(device), bytes);
+}
+
+static bool remember(const struct claim *c, enum owned_kind kind, uint64_t key)
+{
+	const struct owned o = { .kind = kind,
+		.key = key,
+		.bytes = c->bytes,
+		.context = kind == OWNED_ASYNC ? 0 : c->context,
+		.device = (uint16_t)c->member->ordinal };
+	if (!owned_lock())
+		return false;
+	const bool kept = owned_put(&o);
+	owned_unlock();
+	return kept;
+}
+
+int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key)
+{
+	if (!c->member)
+		return result;
+	if (result || !remember(c, kind, key))
+		quota_give(c->member->slot, c->bytes);
+	else if (kind == OWNED_MANAGED)
+		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
+	return result;
+}
+
+bool give_begin(struct owned *ret, enum owned_kind kind, uint64_t key)
+{
+	if (!key || !owned_lock())
+		return false;
+	struct owned *o = owned_find(kind, key);
+	if (o) {
+		*ret = *o;
+		owned_drop(o);
+	}
+	owned_unlock();
+	return o;
+}
+
+int give_end(const struct owned *o, bool known, int result)
+{
+	if (!known)
+		return result;
+	if (!result) {
+		account_give(o->device, o->kind, o->bytes);
+	} else if (owned_lock()) {
+		owned_put(o);
+		owned_unlock();
+	}
+	return result;
+}
+
+bool quota_has_room(int device, uint64_t bytes)
+{
+	struct member *m = member_of(device);
+	if (!m || !m->slot->memory.quota)
+		return true;
+	context_seen(m);
+	const struct quota_sum sum = quota_sum(m->file, m->index);
+	if (bytes <= quota_left(&sum))
+		return true;
+	__atomic_fetch_add(&m->slot->memory.refused, 1, __ATOMIC_RELAXED);
+	refusal_report(m, bytes);
+	return false;
+}

@@ -1,0 +1,47 @@
+/* What this process has of its quota, and what is asked of it for one call. */
+#ifndef WEIR_HOOK_MEM_ACCOUNT_H
+#define WEIR_HOOK_MEM_ACCOUNT_H
+
+#include "hook/mem/owned.h"
+#include "hook/sched/member.h"
+
+#define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
+
+/* A call on its way to the driver with what it will take. */
+struct claim {
+	struct member *member; /* NULL: it is not counted */
+	uint64_t bytes;
+	uint64_t context; /* 0: what is allocated does not end with it */
+};
+
+/* Of the current context's device, or of that one.  False: the quota has no room, and nothing was
+ * taken. */
+bool claim_begin(struct claim *c, uint64_t bytes);
+bool claim_begin_on(struct claim *c, int device, uint64_t bytes);
+
+/* The driver has answered: on success it is remembered by what it will be freed by.  The answer. */
+int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key);
+
+/* Before something is freed, and behind it: what the driver has refused to free is still there. */
+bool give_begin(struct owned *ret, enum owned_kind kind, uint64_t key);
+int give_end(const struct owned *o, bool known, int result);
+
+/* Whether it would fit now, for what is allocated later. */
+bool quota_has_room(int device, uint64_t bytes);
+
+/* The device of an index of this process. */
+void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes);
+
+/* The current context takes memory of its own, which is counted from its first call here on. */
+void context_seen(struct member *m);
+
+/* In a forked child. */
+void account_forget(void);
+
+/* What ended with a context; device < 0: only that context's, else all contexts' of that device. */
+void context_ended(uint64_t context, int device);
+
+/* A size as the driver has it. */
+uint64_t whole_blocks(uint64_t bytes);
+
+#endif

@@ -1,0 +1,246 @@
+/* Memory that is had and freed at once: blocks, arrays, what another interface has allocated. */
+#include <string.h>
+
+#include "cuda_types.h"
+#include "hook/hook_table.h"
+#include "hook/mem/account.h"
+#include "hook/mem/memory.h"
+
+static uint64_t value_at(const void *pointer, size_t bytes)
+{
+	uint64_t value = 0;
+	memcpy(&value, pointer, bytes);
+	return value;
+}
+
+/* ---- blocks ---- */
+
+int memory_cuMemAlloc(void *address, unsigned int bytes)
+{
+	struct claim c;
+	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAlloc, void *, unsigned int)(address, bytes);
+	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
+}
+
+int memory_cuMemAlloc_v2(void *address, size_t bytes)
+{
+	struct claim c;
+	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAlloc_v2, void *, size_t)(address, bytes);
+	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
+}
+
+int memory_cuMemAllocManaged(void *address, size_t bytes, unsigned int flags)
+{
+	struct claim c;
+	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
+		return OUT_OF_MEMORY;
+	const int result =
+		REAL(cuMemAllocManaged, void *, size_t, unsigned int)(address, bytes, flags);
+	return claim_end(&c, result, OWNED_MANAGED, result ? 0 : value_at(address, 8));
+}
+
+/* Rows of whole 512 bytes, as devices have them. */
+static uint64_t pitched(uint64_t width, uint64_t height)
+{
+	uint64_t bytes;
+	const uint64_t row = width > UINT64_MAX - 511 ? width : (width + 511) / 512 * 512;
+	return __builtin_mul_overflow(row, height, &bytes) ? UINT64_MAX / 2 : whole_blocks(bytes);
+}
+
+int memory_cuMemAllocPitch(
+	void *address, void *pitch, unsigned int width, unsigned int height, unsigned int element)
+{
+	struct claim c;
+	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAllocPitch, void *, void *, unsigned int, unsigned int,
+		unsigned int)(address, pitch, width, height, element);
+	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 4));
+}
+
+int memory_cuMemAllocPitch_v2(
+	void *address, void *pitch, size_t width, size_t height, unsigned int element)
+{
+	struct claim c;
+	if (!claim_begin(&c, address && pitch ? pitched(width, height) : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAllocPitch_v2, void *, void *, size_t, size_t, unsigned int)(
+		address, pitch, width, height, element);
+	return claim_end(&c, result, OWNED_BLOCK, result ? 0 : value_at(address, 8));
+}
+
+/* What of blocks an address may be freed as. */
+static bool give_block_begin(struct owned *o, uint64_t address)
+{
+	return give_begin(o, OWNED_BLOCK, address) || give_begin(o, OWNED_ASYNC, address) ||
+	       give_begin(o, OWNED_MANAGED, address);
+}
+
+int memory_cuMemFree(unsigned int address)
+{
+	struct owned o;
+	const bool known = give_block_begin(&o, address);
+	return give_end(&o, known, REAL(cuMemFree, unsigned int)(address));
+}
+
+int memory_cuMemFree_v2(unsigned long long address)
+{
+	struct owned o;
+	const bool known = give_block_begin(&o, address);
+	return give_end(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
+}
+
+/* ---- arrays ---- */
+
+/* Of one channel: CUarray_format.  What is not known is taken for four. */
+static uint64_t channel_bytes(int format)
+{
+	switch (format) {
+	case 1: /* 8 bits, with and without sign */
+	case 8:
+		return 1;
+	case 2: /* 16 bits, and half */
+	case 9:
+	case 0x10:
+		return 2;
+	default:
+		return 4;
+	}
+}
+
+static uint64_t array_bytes(const struct cu_array3d_desc *d)
+{
+	uint64_t bytes = channel_bytes(d->format) * (d->channels ? d->channels : 1);
+	if (__builtin_mul_overflow(bytes, d->width, &bytes) ||
+		__builtin_mul_overflow(bytes, d->height ? d->height : 1, &bytes) ||
+		__builtin_mul_overflow(bytes, d->depth ? d->depth : 1, &bytes))
+		return UINT64_MAX / 2;
+	return whole_blocks(bytes);
+}
+
+/* Sparse and deferred ones have no memory of their own. */
+static uint64_t array3d_bytes(const struct cu_array3d_desc *d)
+{
+	enum { SPARSE = 0x40, DEFERRED = 0x80 };
+	return !d || d->flags & (SPARSE | DEFERRED) ? 0 : array_bytes(d);
+}
+
+struct old_array_desc { /* of CUDA 2 */
+	uint32_t width, height;
+	int format;
+	uint32_t channels;
+};
+
+struct old_array3d_desc {
+	uint32_t width, height, depth;
+	int format;
+	uint32_t channels, flags;
+};
+
+static int create_array(int (*real)(void *, void *), void *array, void *descriptor, uint64_t bytes)
+{
+	struct claim c;
+	if (!claim_begin(&c, array ? bytes : 0))
+		return OUT_OF_MEMORY;
+	const int result = real(array, descriptor);
+	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
+}
+
+int memory_cuArrayCreate(void *array, void *descriptor)
+{
+	const struct old_array_desc *d = descriptor;
+	const uint64_t bytes = d ? array_bytes(&(struct cu_array3d_desc){ .width = d->width,
+					   .height = d->height,
+					   .format = d->format,
+					   .channels = d->channels })
+				 : 0;
+	return create_array(REAL(cuArrayCreate, void *, void *), array, descriptor, bytes);
+}
+
+int memory_cuArrayCreate_v2(void *array, void *descriptor)
+{
+	const struct cu_array_desc *d = descriptor;
+	const uint64_t bytes = d ? array_bytes(&(struct cu_array3d_desc){ .width = d->width,
+					   .height = d->height,
+					   .format = d->format,
+					   .channels = d->channels })
+				 : 0;
+	return create_array(REAL(cuArrayCreate_v2, void *, void *), array, descriptor, bytes);
+}
+
+int memory_cuArray3DCreate(void *array, void *descriptor)
+{
+	const struct old_array3d_desc *d = descriptor;
+	const uint64_t bytes = d ? array3d_bytes(&(struct cu_array3d_desc){ .width = d->width,
+					   .height = d->height,
+					   .depth = d->depth,
+					   .format = d->format,
+					   .channels = d->channels,
+					   .flags = d->flags })
+				 : 0;
+	return create_array(REAL(cuArray3DCreate, void *, void *), array, descriptor, bytes);
+}
+
+int memory_cuArray3DCreate_v2(void *array, void *descriptor)
+{
+	return create_array(REAL(cuArray3DCreate_v2, void *, void *), array, descriptor,
+		array3d_bytes(descriptor));
+}
+
+/* All levels together have at most twice the first, a third more where there are rows. */
+int memory_cuMipmappedArrayCreate(void *array, void *descriptor, unsigned int levels)
+{
+	struct claim c;
+	const struct cu_array3d_desc *d = descriptor;
+	const uint64_t first = array3d_bytes(d);
+	const uint64_t more = levels < 2 ? 0 : d && d->height ? first / 3 : first;
+	const uint64_t bytes = first ? whole_blocks(first + more) : 0;
+	if (!claim_begin(&c, array ? bytes : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMipmappedArrayCreate, void *, void *, unsigned int)(
+		array, descriptor, levels);
+	return claim_end(&c, result, OWNED_ARRAY, result ? 0 : value_at(array, 8));
+}
+
+int memory_cuArrayDestroy(void *array)
+{
+	struct owned o;
+	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
+	return give_end(&o, known, REAL(cuArrayDestroy, void *)(array));
+}
+
+int memory_cuMipmappedArrayDestroy(void *array)
+{
+	struct owned o;
+	const bool known = give_begin(&o, OWNED_ARRAY, (uintptr_t)array);
+	return give_end(&o, known, REAL(cuMipmappedArrayDestroy, void *)(array));
+}
+
+/* ---- of another interface ---- */
+
+struct external_memory { /* CUDA_EXTERNAL_MEMORY_HANDLE_DESC */
+	int type;
+	void *handle[2];
+	uint64_t bytes;
+};
+
+int memory_cuImportExternalMemory(void *memory, void *descriptor)
+{
+	struct claim c;
+	const struct external_memory *d = descriptor;
+	if (!claim_begin(&c, memory && d ? whole_blocks(d->bytes) : 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuImportExternalMemory, void *, void *)(memory, descriptor);
+	return claim_end(&c, result, OWNED_EXTERNAL, result ? 0 : value_at(memory, 8));
+}
+
+int memory_cuDestroyExternalMemory(void *memory)
+{
+	struct owned o;
+	const bool known = give_begin(&o, OWNED_EXTERNAL, (uintptr_t)memory);
+	return give_end(&o, known, REAL(cuDestroyExternalMemory, void *)(memory));
+}

@@ -1,0 +1,52 @@
+/*
+ * What of the device's memory this process has, by what it is freed by: a table that grows, in
+ * memory of its own.
+ *
+ * Whoever reads or changes it holds its lock.  The lock is waited for only for a bounded time, and
+ * not at all by a signal handler that has interrupted its holder: who can't have it does without,
+ * and what is then allocated is not counted.  Nothing calls the driver while it is held.
+ */
+#ifndef WEIR_HOOK_MEM_OWNED_H
+#define WEIR_HOOK_MEM_OWNED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum owned_kind {
+	OWNED_NONE,
+	OWNED_CONTEXT,  /* by CUcontext */
+	OWNED_BLOCK,    /* by address */
+	OWNED_MANAGED,  /* by address */
+	OWNED_ASYNC,    /* by address; of a pool of the driver */
+	OWNED_ARRAY,    /* by CUarray or CUmipmappedArray */
+	OWNED_EXTERNAL, /* by CUexternalMemory */
+	OWNED_HANDLE,   /* by CUmemGenericAllocationHandle; its memory: */
+	OWNED_PHYSICAL, /* by a number of ours; lives while it has handles or mappings */
+	OWNED_MAPPING,  /* by address */
+	OWNED_GRAPHS,   /* by device: what the graphs of a process keep there */
+};
+
+struct owned {
+	uint64_t key;
+	uint64_t bytes;
+	uint64_t context;  /* with which it ends; 0: with none */
+	uint64_t physical; /* of handles and mappings: whose */
+	uint32_t kind;     /* enum owned_kind; OWNED_NONE: empty */
+	uint16_t device;
+	uint16_t uses; /* of handles and physical memory */
+	uint32_t gone; /* the place was used: a search goes on behind it */
+};
+
+bool owned_lock(void);
+void owned_unlock(void);
+
+/* With the lock. */
+struct owned *owned_find(enum owned_kind kind, uint64_t key);
+bool owned_put(const struct owned *o); /* in place of what has that key; false: no memory */
+void owned_drop(struct owned *o);
+struct owned *owned_next(struct owned *o); /* all of them: from NULL to NULL */
+
+/* In a forked child: nothing, and the lock is free. */
+void owned_forget(void);
+
+#endif

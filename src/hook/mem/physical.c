@@ -1,0 +1,156 @@
+/*
+ * Physical memory that a program maps itself.  It is the device's until its handles are released
+ * and nothing is mapped to it any more, so it is counted apart from them.
+ */
+#include <string.h>
+
+#include "cuda_types.h"
+#include "hook/hook_table.h"
+#include "hook/mem/account.h"
+#include "hook/mem/memory.h"
+
+static uint64_t last_physical; /* number that was given */
+
+static uint64_t handle_at(const void *handle)
+{
+	uint64_t value;
+	memcpy(&value, handle, sizeof value);
+	return value;
+}
+
+/* ---- with the lock ---- */
+
+static void use(uint64_t physical)
+{
+	struct owned *o = owned_find(OWNED_PHYSICAL, physical);
+	if (o)
+		o->uses++;
+}
+
+static void leave(uint64_t physical)
+{
+	struct owned *o = owned_find(OWNED_PHYSICAL, physical);
+	if (!o || --o->uses)
+		return;
+	account_give(o->device, OWNED_PHYSICAL, o->bytes);
+	owned_drop(o);
+}
+
+static void add_handle(uint64_t handle, uint64_t physical)
+{
+	struct owned *o = owned_find(OWNED_HANDLE, handle);
+	if (o)
+		o->uses++;
+	else if (owned_put(&(struct owned){
+			 .kind = OWNED_HANDLE, .key = handle, .physical = physical, .uses = 1 }))
+		use(physical);
+}
+
+/* ---- handles ---- */
+
+/* In place of one block: its physical memory, used once, by its handle. */
+static void created(const struct claim *c, uint64_t handle)
+{
+	struct owned physical = { .kind = OWNED_PHYSICAL,
+		.key = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED),
+		.bytes = c->bytes,
+		.device = (uint16_t)c->member->ordinal };
+	if (!owned_lock())
+		return;
+	if (owned_put(&physical))
+		add_handle(handle, physical.key);
+	owned_unlock();
+}
+
+static bool is_on_device(const struct cu_mem_allocation_prop *p)
+{
+	enum { DEVICE = 1 }; /* CUmemLocationType */
+	return p && p->location.type == DEVICE;
+}
+
+int memory_cuMemCreate(void *handle, size_t bytes, void *properties, unsigned long long flags)
+{
+	struct claim c = { 0 };
+	const struct cu_mem_allocation_prop *p = properties;
+	if (handle && is_on_device(p) && !claim_begin_on(&c, p->location.id, bytes))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemCreate, void *, size_t, void *, uint64_t)(
+		handle, bytes, properties, flags);
+	if (result)
+		return claim_end(&c, result, OWNED_PHYSICAL, 0);
+	if (c.member)
+		created(&c, handle_at(handle));
+	return result;
+}
+
+/* The driver may give a handle's number out again as soon as it has it back. */
+int memory_cuMemRelease(unsigned long long handle)
+{
+	uint64_t physical = 0;
+	if (owned_lock()) {
+		struct owned *o = owned_find(OWNED_HANDLE, handle);
+		if (o && !--o->uses) {
+			physical = o->physical;
+			owned_drop(o);
+		}
+		owned_unlock();
+	}
+	const int result = REAL(cuMemRelease, uint64_t)(handle);
+	if (physical && owned_lock()) {
+		leave(physical);
+		owned_unlock();
+	}
+	return result;
+}
+
+int memory_cuMemRetainAllocationHandle(void *handle, void *address)
+{
+	const int result = REAL(cuMemRetainAllocationHandle, void *, void *)(handle, address);
+	if (result || !handle || !owned_lock())
+		return result;
+	const struct owned *o = owned_find(OWNED_HANDLE, handle_at(handle));
+	const struct owned *mapping =
+		o ? NULL : owned_find(OWNED_MAPPING, (uint64_t)(uintptr_t)address);
+	if (o || mapping)
+		add_handle(handle_at(handle), o ? o->physical : mapping->physical);
+	owned_unlock();
+	return result;
+}
+
+/* ---- mappings ---- */
+
+int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigned long long handle,
+	unsigned long long flags)
+{
+	const int result = REAL(cuMemMap, uint64_t, size_t, size_t, uint64_t, uint64_t)(
+		address, bytes, at, handle, flags);
+	if (result || !owned_lock())
+		return result;
+	const struct owned *o = owned_find(OWNED_HANDLE, handle);
+	if (o && owned_put(&(struct owned){ .kind = OWNED_MAPPING,
+			 .key = address,
+			 .bytes = bytes,
+			 .physical = o->physical }))
+		use(owned_find(OWNED_MAPPING, address)->physical);
+	owned_unlock();
+	return result;
+}
+
+/* A range of whole mappings, one behind the other. */
+int memory_cuMemUnmap(unsigned long long address, size_t bytes)
+{
+	const int result = REAL(cuMemUnmap, uint64_t, size_t)(address, bytes);
+	if (result || !owned_lock())
+		return result;
+	for (uint64_t at = address; at - address < bytes;) {
+		struct owned *o = owned_find(OWNED_MAPPING, at);
+		if (!o)
+			break;
+		const uint64_t physical = o->physical;
+		at += o->bytes;
+		owned_drop(o);
+		leave(physical);
+	}
+	owned_unlock();
+	return result;
+}

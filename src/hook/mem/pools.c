@@ -1,0 +1,316 @@
+/*
+ * Memory in the order of streams, from the driver's pools, and what graphs allocate.
+ *
+ * A block counts from its allocation to the call that frees it.  What a pool keeps beyond that is
+ * idle: it is asked for after each call, and given back when the quota needs it.  A graph's memory
+ * is refused when its node is made, and counted when a launch has shown what the driver keeps for
+ * it.
+ */
+#include "hook/mem/pools.h"
+
+#include <string.h>
+
+#include "cuda_types.h"
+#include "hook/hook_table.h"
+#include "hook/mem/account.h"
+#include "hook/mem/memory.h"
+#include "hook/meta/captures.h"
+#include "share/quota.h"
+
+#define POOLS 16u /* of a process that are looked after */
+
+enum { POOL_RESERVED = 5, POOL_USED = 7, GRAPH_RESERVED = 2 }; /* attributes */
+
+static struct {
+	void *pool; /* NULL: none yet, or destroyed */
+	int device;
+} pools[POOLS];
+static int graphs; /* have memory nodes */
+
+void pools_forget(void)
+{
+	memset(pools, 0, sizeof pools);
+	graphs = 0;
+}
+
+/* ---- idle ---- */
+
+static void see_pool(void *pool, int device)
+{
+	for (uint32_t i = 0; i < POOLS; i++) {
+		void *seen = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
+		if (seen == pool)
+			return;
+		if (!seen && __atomic_compare_exchange_n(&pools[i].pool, &seen, pool, false,
+				     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			pools[i].device = device;
+			return;
+		}
+		if (seen == pool)
+			return;
+	}
+}
+
+static uint64_t attribute(void *pool, int which)
+{
+	uint64_t value = 0;
+	return hook_real[FN_cuMemPoolGetAttribute] && !REAL(cuMemPoolGetAttribute, void *, int,
+							      void *)(pool, which, &value)
+		       ? value
+		       : 0;
+}
+
+static uint64_t idle_of(void *pool)
+{
+	const uint64_t reserved = attribute(pool, POOL_RESERVED), used = attribute(pool, POOL_USED);
+	return reserved > used ? reserved - used : 0;
+}
+
+static void note_idle(struct member *m)
+{
+	uint64_t idle = 0;
+	for (uint32_t i = 0; i < POOLS; i++) {
+		void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
+		if (pool && pools[i].device == m->ordinal)
+			idle += idle_of(pool);
+	}
+	__atomic_store_n(&m->slot->memory.idle, idle, __ATOMIC_RELAXED);
+}
+
+void pools_trim(struct member *m)
+{
+	const struct quota_sum sum = quota_sum(m->file, m->index);
+	const uint64_t left = quota_left(&sum);
+	uint64_t excess = sum.idle > left ? sum.idle - left : 0;
+	if (!hook_real[FN_cuMemPoolTrimTo] || hook_hot.captures > 0)
+		return;
+	for (uint32_t i = 0; i < POOLS && excess; i++) {
+		void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
+		const uint64_t idle = pool && pools[i].device == m->ordinal ? idle_of(pool) : 0;
+		if (!idle)
+			continue;
+		const uint64_t part = idle < excess ? idle : excess;
+		REAL(cuMemPoolTrimTo, void *, size_t)(pool, attribute(pool, POOL_RESERVED) - part);
+		excess -= part;
+	}
+	note_idle(m);
+}
+
+/* ---- blocks ---- */
+
+static bool is_captured(void *stream, int per_thread)
+{
+	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 &&
+	       stream_is_capturing(stream, per_thread);
+}
+
+static void *own_pool(const struct member *m)
+{
+	void *pool = NULL;
+	if (hook_real[FN_cuDeviceGetMemPool])
+		REAL(cuDeviceGetMemPool, void **, int)(&pool, m->ordinal);
+	return pool;
+}
+
+static int allocated(struct claim *c, int result, const void *address, void *pool)
+{
+	uint64_t key = 0;
+	struct member *m = c->member;
+	if (!result)
+		memcpy(&key, address, sizeof key);
+	claim_end(c, result, OWNED_ASYNC, key);
+	pool = m && !pool ? own_pool(m) : pool;
+	if (m && pool && !result) {
+		see_pool(pool, m->ordinal);
+		note_idle(m);
+	}
+	return result;
+}
+
+/* What is captured becomes a node, which allocates when its graph runs. */
+static bool begin(struct claim *c, const void *address, size_t bytes, void *stream, int per_thread)
+{
+	const struct member *m = member_current();
+	*c = (struct claim){ 0 };
+	if (!address || !m)
+		return true;
+	if (!is_captured(stream, per_thread))
+		return claim_begin(c, whole_blocks(bytes));
+	__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
+	return quota_has_room(m->ordinal, whole_blocks(bytes));
+}
+
+int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
+{
+	struct claim c;
+	if (!begin(&c, address, bytes, stream, 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAllocAsync, void *, size_t, void *)(address, bytes, stream);
+	return allocated(&c, result, address, NULL);
+}
+
+int memory_cuMemAllocAsync_ptsz(void *address, size_t bytes, void *stream)
+{
+	struct claim c;
+	if (!begin(&c, address, bytes, stream, 1))
+		return OUT_OF_MEMORY;
+	const int result =
+		REAL(cuMemAllocAsync_ptsz, void *, size_t, void *)(address, bytes, stream);
+	return allocated(&c, result, address, NULL);
+}
+
+int memory_cuMemAllocFromPoolAsync(void *address, size_t bytes, void *pool, void *stream)
+{
+	struct claim c;
+	if (!begin(&c, address, bytes, stream, 0))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAllocFromPoolAsync, void *, size_t, void *, void *)(
+		address, bytes, pool, stream);
+	return allocated(&c, result, address, pool);
+}
+
+int memory_cuMemAllocFromPoolAsync_ptsz(void *address, size_t bytes, void *pool, void *stream)
+{
+	struct claim c;
+	if (!begin(&c, address, bytes, stream, 1))
+		return OUT_OF_MEMORY;
+	const int result = REAL(cuMemAllocFromPoolAsync_ptsz, void *, size_t, void *, void *)(
+		address, bytes, pool, stream);
+	return allocated(&c, result, address, pool);
+}
+
+static bool give_begins(struct owned *o, uint64_t address)
+{
+	return give_begin(o, OWNED_ASYNC, address) || give_begin(o, OWNED_BLOCK, address);
+}
+
+static int freed(const struct owned *o, bool known, int result)
+{
+	struct member *m = known ? member_at(o->device) : NULL;
+	give_end(o, known, result);
+	if (m && !result && o->kind == OWNED_ASYNC)
+		note_idle(m);
+	return result;
+}
+
+int memory_cuMemFreeAsync(unsigned long long address, void *stream)
+{
+	struct owned o;
+	const bool known = give_begins(&o, address);
+	return freed(&o, known, REAL(cuMemFreeAsync, uint64_t, void *)(address, stream));
+}
+
+int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream)
+{
+	struct owned o;
+	const bool known = give_begins(&o, address);
+	return freed(&o, known, REAL(cuMemFreeAsync_ptsz, uint64_t, void *)(address, stream));
+}
+
+/* ---- pools ---- */
+
+int memory_cuMemPoolTrimTo(void *pool, size_t keep)
+{
+	struct member *m = member_current();
+	const int result = REAL(cuMemPoolTrimTo, void *, size_t)(pool, keep);
+	if (m)
+		note_idle(m);
+	return result;
+}
+
+int memory_cuMemPoolDestroy(void *pool)
+{
+	for (uint32_t i = 0; i < POOLS; i++) {
+		void *seen = pool;
+		if (pool)
+			__atomic_compare_exchange_n(&pools[i].pool, &seen, NULL, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	}
+	return REAL(cuMemPoolDestroy, void *)(pool);
+}
+
+/* ---- graphs ---- */
+
+/* What graphs have on a device, as the driver says it. */
+static void count_graphs(int device)
+{
+	uint64_t bytes = 0;
+	struct member *m = member_of(device);
+	if (!m || !__atomic_load_n(&graphs, __ATOMIC_RELAXED) ||
+		!hook_real[FN_cuDeviceGetGraphMemAttribute] ||
+		REAL(cuDeviceGetGraphMemAttribute, int, int, void *)(
+			device, GRAPH_RESERVED, &bytes) ||
+		!owned_lock())
+		return;
+	const struct owned *before = owned_find(OWNED_GRAPHS, (uint64_t)device);
+	const uint64_t had = before ? before->bytes : 0;
+	if (owned_put(&(struct owned){ .kind = OWNED_GRAPHS,
+		    .key = (uint64_t)device,
+		    .bytes = bytes,
+		    .device = (uint16_t)device }))
+		__atomic_fetch_add(&m->slot->memory.used, bytes - had, __ATOMIC_SEQ_CST);
+	owned_unlock();
+}
+
+static bool has_room_for_node(const struct cu_mem_alloc_node_params *p)
+{
+	__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
+	return quota_has_room(p->pool.location.id, whole_blocks(p->bytes));
+}
+
+int memory_cuGraphAddMemAllocNode(void *node, void *graph, void *on, size_t count, void *params)
+{
+	if (params && !has_room_for_node(params))
+		return OUT_OF_MEMORY;
+	return REAL(cuGraphAddMemAllocNode, void *, void *, void *, size_t, void *)(
+		node, graph, on, count, params);
+}
+
+static bool node_has_room(const struct cu_graph_node_params *p)
+{
+	enum { MEM_ALLOC = 10 }; /* CUgraphNodeType */
+	return !p || p->type != MEM_ALLOC || has_room_for_node(&p->u.alloc);
+}
+
+int memory_cuGraphAddNode(void *node, void *graph, void *on, size_t count, void *params)
+{
+	if (!node_has_room(params))
+		return OUT_OF_MEMORY;
+	return REAL(cuGraphAddNode, void *, void *, void *, size_t, void *)(
+		node, graph, on, count, params);
+}
+
+int memory_cuGraphAddNode_v2(
+	void *node, void *graph, void *on, void *edges, size_t count, void *params)
+{
+	if (!node_has_room(params))
+		return OUT_OF_MEMORY;
+	return REAL(cuGraphAddNode_v2, void *, void *, void *, void *, size_t, void *)(
+		node, graph, on, edges, count, params);
+}
+
+static int launched(int result)
+{
+	const struct member *m =
+		__atomic_load_n(&graphs, __ATOMIC_RELAXED) ? member_current() : NULL;
+	if (m && !result)
+		count_graphs(m->ordinal);
+	return result;
+}
+
+int memory_cuGraphLaunch(void *graph, void *stream)
+{
+	return launched(REAL(cuGraphLaunch, void *, void *)(graph, stream));
+}
+
+int memory_cuGraphLaunch_ptsz(void *graph, void *stream)
+{
+	return launched(REAL(cuGraphLaunch_ptsz, void *, void *)(graph, stream));
+}
+
+int memory_cuDeviceGraphMemTrim(int device)
+{
+	const int result = REAL(cuDeviceGraphMemTrim, int)(device);
+	count_graphs(device);
+	return result;
+}

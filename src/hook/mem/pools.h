@@ -1,0 +1,12 @@
+/* What the driver's own pools keep. */
+#ifndef WEIR_HOOK_MEM_POOLS_H
+#define WEIR_HOOK_MEM_POOLS_H
+
+#include "hook/sched/member.h"
+
+/* Has the pools of a device give back what is idle and beyond the quota. */
+void pools_trim(struct member *m);
+
+void pools_forget(void);
+
+#endif

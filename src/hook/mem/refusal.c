@@ -1,0 +1,78 @@
+/* See refusal.h. */
+#include "hook/mem/refusal.h"
+
+#include <string.h>
+
+#include "base/bounded.h"
+#include "hook/meta/strings.h"
+#include "hook/range/range.h"
+#include "share/quota.h"
+
+#define HOLDERS 3u /* that are named, those with most first */
+
+static uint32_t text_id(const char *text)
+{
+	return string_id(text, strlen(text));
+}
+
+static uint64_t held_by(const struct share_slot *s)
+{
+	return __atomic_load_n(&s->memory.used, __ATOMIC_RELAXED);
+}
+
+static bool is_of_group(const struct share_slot *s, const struct share_slot *own)
+{
+	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+	       s->memory.group == own->memory.group && s->who.device == own->who.device;
+}
+
+/* Who of the group holds most but no more than `below`; SHARE_SLOTS: nobody. */
+static uint32_t next_holder(const struct member *m, uint32_t after)
+{
+	uint32_t best = SHARE_SLOTS;
+	const struct share_slot *slots = m->file->slots;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const uint64_t bytes = held_by(&slots[i]);
+		if (!bytes || !is_of_group(&slots[i], m->slot))
+			continue;
+		const bool comes = after == SHARE_SLOTS || bytes < held_by(&slots[after]) ||
+				   (bytes == held_by(&slots[after]) && i > after);
+		if (comes && (best == SHARE_SLOTS || bytes > held_by(&slots[best])))
+			best = i;
+	}
+	return best;
+}
+
+static void put(struct bounded *b, const char *word, uint64_t value)
+{
+	bounded_put(b, word);
+	bounded_decimal(b, value);
+}
+
+void refusal_report(const struct member *m, uint64_t bytes)
+{
+	char text[256];
+	struct bounded b = BOUNDED(text);
+	if (!ranges_are_kept() || !ranges_wanted())
+		return;
+	const struct quota_sum sum = quota_sum(m->file, m->index);
+	put(&b, "asked=", bytes);
+	put(&b, " quota=", sum.quota);
+	put(&b, " used=", sum.used);
+	put(&b, " contexts=", sum.contexts);
+	uint32_t who = SHARE_SLOTS;
+	for (uint32_t i = 0; i < HOLDERS; i++) {
+		who = next_holder(m, who);
+		if (who == SHARE_SLOTS)
+			break;
+		const struct share_slot *s = &m->file->slots[who];
+		put(&b, " pid=", s->who.pid);
+		bounded_put(&b, " program=");
+		bounded_bytes(&b, s->who.name, strnlen(s->who.name, SHARE_NAME));
+		put(&b, " holds=", held_by(s));
+	}
+	range_mark(&(struct range_text){ .name = text_id("memory refused by the quota"),
+		.args = text_id(bounded_end(&b)),
+		.scope = text_id("weir"),
+		.kind = RANGE_NVTX });
+}

@@ -1,0 +1,9 @@
+/* A refusal, in the recording: how much was asked for, and who held what. */
+#ifndef WEIR_HOOK_MEM_REFUSAL_H
+#define WEIR_HOOK_MEM_REFUSAL_H
+
+#include "hook/sched/member.h"
+
+void refusal_report(const struct member *m, uint64_t bytes);
+
+#endif

@@ -1,0 +1,187 @@
+/* See quota.h. */
+#include "share/quota.h"
+
+#include "base/sys.h"
+
+#define TURNS         1000 /* that two who ask at once give way to each other */
+#define CONTEXT_LEAST (1ull << 20)
+#define CONTEXT_MOST  (1ull << 30) /* more is memory of programs that nobody knows of */
+
+static uint64_t get(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static bool is_live(const struct share_slot *s)
+{
+	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE;
+}
+
+static bool is_together(const struct share_slot *s, const struct share_slot *own)
+{
+	return s == own ||
+	       (own->memory.group && is_live(s) && s->memory.group == own->memory.group &&
+		       s->who.device == own->who.device);
+}
+
+/* Sums of what several programs write may wrap when one is damaged: then all is used. */
+static void add(uint64_t *to, uint64_t bytes)
+{
+	if (__builtin_add_overflow(*to, bytes, to))
+		*to = UINT64_MAX;
+}
+
+struct quota_sum quota_sum(const struct share_file *f, uint32_t slot)
+{
+	const struct share_slot *own = &f->slots[slot];
+	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
+	struct quota_sum sum = { .quota = own->memory.quota };
+	uint64_t contexts = 0;
+	for (uint32_t w = 0; w < SHARE_WORDS; w++)
+		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
+			const struct share_slot *s =
+				&f->slots[w * 64 + (uint32_t)__builtin_ctzll(left)];
+			if (!is_together(s, own))
+				continue;
+			add(&sum.used, get(&s->memory.used));
+			add(&sum.asked, get(&s->memory.asked));
+			add(&sum.idle, get(&s->memory.idle));
+			contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_RELAXED);
+		}
+	if (__builtin_mul_overflow(contexts, get(&d->who.context_bytes), &sum.contexts))
+		sum.contexts = UINT64_MAX;
+	return sum;
+}
+
+static uint64_t held(const struct quota_sum *s)
+{
+	uint64_t bytes = s->used;
+	add(&bytes, s->contexts);
+	return bytes;
+}
+
+uint64_t quota_left(const struct quota_sum *s)
+{
+	const uint64_t bytes = held(s);
+	return s->quota > bytes ? s->quota - bytes : 0;
+}
+
+static void note_peak(struct share_memory *m, uint64_t bytes)
+{
+	uint64_t seen = get(&m->peak);
+	while (bytes > seen && !__atomic_compare_exchange_n(&m->peak, &seen, bytes, true,
+				       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* Of two that ask at once for what is left once, the one with the lower slot goes first. */
+static bool is_first(const struct share_file *f, uint32_t slot)
+{
+	for (uint32_t i = 0; i < slot; i++)
+		if (is_together(&f->slots[i], &f->slots[slot]) && get(&f->slots[i].memory.asked))
+			return false;
+	return true;
+}
+
+static void ask(struct share_memory *m, uint64_t bytes)
+{
+	__atomic_fetch_add(&m->asked, bytes, __ATOMIC_SEQ_CST);
+}
+
+static void withdraw(struct share_memory *m, uint64_t bytes)
+{
+	__atomic_fetch_sub(&m->asked, bytes, __ATOMIC_SEQ_CST);
+}
+
+/* From asked to used: in between it counts twice, never not at all. */
+static enum quota_answer have(struct share_memory *m, const struct quota_sum *sum, uint64_t bytes)
+{
+	__atomic_fetch_add(&m->used, bytes, __ATOMIC_SEQ_CST);
+	withdraw(m, bytes);
+	const uint64_t all = held(sum) + bytes;
+	note_peak(m, all);
+	return sum->quota && sum->idle > sum->quota - all ? QUOTA_TIGHT : QUOTA_GRANTED;
+}
+
+static enum quota_answer take(struct share_file *f, uint32_t slot, uint64_t bytes)
+{
+	struct share_memory *m = &f->slots[slot].memory;
+	ask(m, bytes);
+	for (int turn = 0; turn < TURNS; turn++) {
+		const struct quota_sum sum = quota_sum(f, slot);
+		const uint64_t left = sum.quota ? quota_left(&sum) : UINT64_MAX;
+		if (sum.asked <= left)
+			return have(m, &sum, bytes);
+		if (bytes > left)
+			break;
+		const bool first = is_first(f, slot);
+		if (!first)
+			withdraw(m, bytes);
+		sys(sched_yield);
+		if (!first)
+			ask(m, bytes);
+	}
+	withdraw(m, bytes);
+	return QUOTA_REFUSED;
+}
+
+/* What the dead of the group had is there again, whether the arbiter has looked or not. */
+static bool bury_group(struct share_file *f, uint32_t slot)
+{
+	bool buried = false;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (i != slot && is_together(&f->slots[i], &f->slots[slot]))
+			buried |= share_bury_slot(f, i);
+	return buried;
+}
+
+enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes)
+{
+	enum quota_answer answer = take(f, slot, bytes);
+	if (answer == QUOTA_REFUSED && bury_group(f, slot))
+		answer = take(f, slot, bytes);
+	if (answer == QUOTA_REFUSED)
+		__atomic_fetch_add(&f->slots[slot].memory.refused, 1, __ATOMIC_RELAXED);
+	return answer;
+}
+
+void quota_give(struct share_slot *s, uint64_t bytes)
+{
+	__atomic_fetch_sub(&s->memory.used, bytes, __ATOMIC_SEQ_CST);
+}
+
+void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_t total)
+{
+	struct share_device *d = &f->devices[device];
+	uint64_t known = 0, contexts = 0;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct share_slot *s = &f->slots[i];
+		if (!is_live(s) || s->who.device != device)
+			continue;
+		add(&known, get(&s->memory.used) - get(&s->memory.lazy));
+		add(&known, get(&s->memory.idle));
+		contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_RELAXED);
+	}
+	if (!contexts || free > total || known >= total - free)
+		return;
+	const uint64_t each = (total - free - known) / contexts;
+	uint64_t seen = get(&d->who.context_bytes);
+	while (each >= CONTEXT_LEAST && each <= CONTEXT_MOST && (!seen || each < seen) &&
+		!__atomic_compare_exchange_n(&d->who.context_bytes, &seen, each, true,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+uint64_t quota_wanted(const struct share_file *f, uint32_t slot)
+{
+	const struct share_slot *own = &f->slots[slot];
+	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
+	uint64_t wanted = 0;
+	for (uint32_t w = 0; w < SHARE_WORDS; w++)
+		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
+			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left);
+			if (i != slot && is_live(&f->slots[i]))
+				add(&wanted, get(&f->slots[i].memory.wanted));
+		}
+	return wanted;
+}

@@ -1,0 +1,42 @@
+/*
+ * Device memory that programs may have, in the shared file.  A group is a program and its children:
+ * together they have a quota on each device.  What the group has is the sum over its slots, so that
+ * one that is killed takes its part with it; there is no lock and no common counter.
+ *
+ * Contexts take memory too, which nobody can ask for: what one takes is measured, by dividing what
+ * is missing on the device by the contexts that are known, and the least that was ever measured on
+ * a device holds for all.  Host safe; sizes in bytes.
+ */
+#ifndef WEIR_SHARE_QUOTA_H
+#define WEIR_SHARE_QUOTA_H
+
+#include "share/segment.h"
+
+enum quota_answer {
+	QUOTA_GRANTED,
+	QUOTA_TIGHT, /* granted, and what pools keep idle is to be given back: with it, it is too
+			much */
+	QUOTA_REFUSED,
+};
+
+/* What a group has on the device of one of its slots. */
+struct quota_sum {
+	uint64_t quota, used, asked, idle;
+	uint64_t contexts; /* bytes */
+};
+struct quota_sum quota_sum(const struct share_file *f, uint32_t slot);
+
+/* What is left, without what is about to be had. */
+uint64_t quota_left(const struct quota_sum *s);
+
+/* Asks for so many bytes, which the slot then uses.  Whoever dies meanwhile is buried. */
+enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes);
+void quota_give(struct share_slot *s, uint64_t bytes);
+
+/* The driver says that so many bytes of the device are free: what a context takes is learnt. */
+void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_t total);
+
+/* What others on the device of this slot wait for that this one could give back. */
+uint64_t quota_wanted(const struct share_file *f, uint32_t slot);
+
+#endif
