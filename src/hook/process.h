@@ -32,7 +32,7 @@ struct hot_line {
 	int32_t captures;  /* how many streams of this process are capturing */
 	uint32_t listen;   /* enum listen: who gets the calls that are kept */
 	uint32_t gate;     /* launches are regulated (gate.h) */
-	uint32_t memory;   /* and memory (mem/memory.h) */
+	uint32_t memory;   /* and memory (mem/answers.h) */
 } __attribute__((aligned(64)));
 enum listen {
 	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */

@@ -19,7 +19,7 @@
 #include "hook/after.h"
 #include "hook/call.h"
 #include "hook/gate.h"
-#include "hook/mem/memory.h"
+#include "hook/mem/answers.h"
 #include "hook/meta/captures.h"
 #include "hook/meta/params.h"
 #include "hook/time/device_times.h"

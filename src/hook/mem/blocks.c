@@ -4,7 +4,7 @@
 #include "cuda_types.h"
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
-#include "hook/mem/memory.h"
+#include "hook/mem/answers.h"
 
 static uint64_t value_at(const void *pointer, size_t bytes)
 {

@@ -2,7 +2,7 @@
 #include "hook/hook_table.h"
 #include "hook/config.h"
 #include "hook/mem/account.h"
-#include "hook/mem/memory.h"
+#include "hook/mem/answers.h"
 #include "hook/mem/pools.h"
 #include "share/quota.h"
 

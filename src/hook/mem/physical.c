@@ -7,7 +7,7 @@
 #include "cuda_types.h"
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
-#include "hook/mem/memory.h"
+#include "hook/mem/answers.h"
 
 static uint64_t last_physical; /* number that was given */
 

@@ -13,7 +13,7 @@
 #include "cuda_types.h"
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
-#include "hook/mem/memory.h"
+#include "hook/mem/answers.h"
 #include "hook/meta/captures.h"
 #include "share/quota.h"
 

@@ -4,8 +4,8 @@
  * beyond the quota is answered as the driver answers when its memory is out.  Any thread, with any
  * context; a call that can't be counted goes to the driver.
  */
-#ifndef WEIR_HOOK_MEM_MEMORY_H
-#define WEIR_HOOK_MEM_MEMORY_H
+#ifndef WEIR_HOOK_MEM_ANSWERS_H
+#define WEIR_HOOK_MEM_ANSWERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
