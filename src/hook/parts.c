@@ -1,10 +1,6 @@
 /* The parts of the library, in the order in which they start: see process.h. */
-<<<<<<< HEAD
 #include "hook/capture.h"
-#include "hook/mem/memory.h"
-=======
 #include "hook/mem/answers.h"
-	>>>>>>> 2053f27 (hook: a header's name that no other has)
 #include "hook/meta/graph_nodes.h"
 #include "hook/meta/kernels.h"
 #include "hook/meta/metadata.h"
@@ -20,22 +16,21 @@
 #include "hook/time/event_timer.h"
 #include "hook/trace_text.h"
 
-	const struct hook_part hook_parts[] = {
-		{ "metadata", .start = meta_process },
-		{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
-		{ "kernels", .forget = kernels_forget },
-		{ "graphs", .forget = graph_nodes_forget },
-		{ "arguments", .forget = params_forget },
-		{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
-		{ "events", .forget = event_timer_forget, .at_exit = event_timer_at_exit },
-		{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
-		{ "strings", .forget = strings_forget },
-		{ "operators", .forget = operator_forget },
-		{ "Python", .forget = python_forget },
-		{ "lines", .start = text_start },
-		{ "scheduler", .start = sched_start, .forget = sched_forget,
-			.at_exit = sched_at_exit },
-		{ "capture", .start = capture_start, .forget = capture_forget },
-		{ "memory", .start = memory_start, .forget = memory_forget },
-		{ NULL },
-	};
+const struct hook_part hook_parts[] = {
+	{ "metadata", .start = meta_process },
+	{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
+	{ "kernels", .forget = kernels_forget },
+	{ "graphs", .forget = graph_nodes_forget },
+	{ "arguments", .forget = params_forget },
+	{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
+	{ "events", .forget = event_timer_forget, .at_exit = event_timer_at_exit },
+	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
+	{ "strings", .forget = strings_forget },
+	{ "operators", .forget = operator_forget },
+	{ "Python", .forget = python_forget },
+	{ "lines", .start = text_start },
+	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit },
+	{ "capture", .start = capture_start, .forget = capture_forget },
+	{ "memory", .start = memory_start, .forget = memory_forget },
+	{ NULL },
+};
