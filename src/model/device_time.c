@@ -378,6 +378,15 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	return e ? e : keep_activity(j, w, &activity);
 }
 
+/* Mean and deviation in one pass that does not cancel (Welford 1962). */
+static void count_time(struct activity_row *row, uint64_t ns)
+{
+	hist_add(&row->hist, ns);
+	const double away = (double)ns - row->mean_ns;
+	row->mean_ns += away / (double)row->hist.count;
+	row->squares += away * ((double)ns - row->mean_ns);
+}
+
 static int count_activity(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
@@ -387,7 +396,7 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 	struct activity_row *row = &j->r->activities.v[index];
 	row->count++;
 	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
-	hist_add(&row->hist, w->end_ns - w->start_ns);
+	count_time(row, w->end_ns - w->start_ns);
 	row->graph_count += (w->valid & GPU_HAS_GRAPH) != 0;
 	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);

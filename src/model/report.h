@@ -141,6 +141,7 @@ struct activity_row {
 	uint32_t shapes;
 	struct launch_shape shape;
 	struct hist hist; /* nanoseconds */
+	double mean_ns, squares; /* of those: their mean, and the sum of squared distances from it */
 	/* Of those whose call is known: from its return to their start. */
 	uint64_t queued_ns, queued_count;
 	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
@@ -303,6 +304,10 @@ struct analysis {
 	ARRAY(struct idle_gap) idle_gaps; /* the longest, by length */
 	ARRAY(struct idle) idle;          /* all, by time */
 };
+
+/* Of the JSON of reports: a higher one may have fewer keys, or a key of another meaning.  Keys that
+ * are added leave it as it is. */
+#define REPORT_SCHEMA_VERSION 1
 
 struct hints;
 struct prediction;

@@ -173,6 +173,18 @@ static void put_device_total(struct json *j, const struct report *r, const struc
 	json_u64_or_null(j, "device_timed", w, w ? w->hist.count : 0);
 }
 
+/* Of those that were timed. */
+static void put_device_spread(struct json *j, const struct activity_row *w)
+{
+	const uint64_t timed = w ? w->hist.count : 0;
+	json_u64_or_null(j, "device_min_ns", timed, timed ? w->hist.min : 0);
+	json_u64_or_null(j, "device_mean_ns", timed, timed ? sat_from(w->mean_ns + 0.5) : 0);
+	json_u64_or_null(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	json_u64_or_null(j, "device_max_ns", timed, timed ? w->hist.max : 0);
+	json_u64_or_null(j, "device_stddev_ns", timed > 1,
+		timed > 1 ? sat_from(sqrt(w->squares / (double)(timed - 1)) + 0.5) : 0);
+}
+
 static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
 {
 	json_begin_object(j, NULL);
@@ -189,7 +201,7 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	const struct activity_row *w =
 		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 	put_device_total(j, r, w);
-	json_u64_or_null(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	put_device_spread(j, w);
 	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
 	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
 	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
@@ -272,9 +284,7 @@ static void put_activity(struct json *j, const struct report *r)
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
 		put_device_total(j, r, w);
-		json_u64(j, "device_min_ns", w->hist.count ? w->hist.min : 0);
-		json_u64(j, "device_p50_ns", hist_at(&w->hist, 0.5));
-		json_u64(j, "device_max_ns", w->hist.count ? w->hist.max : 0);
+		put_device_spread(j, w);
 		json_u64(j, "bytes", w->bytes);
 		json_end_object(j);
 	}
@@ -402,6 +412,7 @@ void report_print_json(const struct report *r, FILE *out)
 	struct json j;
 	json_init(&j, out);
 	json_begin_object(&j, NULL);
+	json_u64(&j, "schema_version", REPORT_SCHEMA_VERSION);
 	put_trace(&j, r);
 	put_failures(&j, r);
 	put_warnings(&j, r);

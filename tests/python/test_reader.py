@@ -3,8 +3,10 @@
 The environment says where the package is (WEIR_PACKAGE), where the program is (WEIR_BIN), and which
 recordings of the source tree are read (WEIR_GOLDEN).  With WITHOUT_NUMPY, NumPy is not there.
 """
+import collections
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -111,6 +113,24 @@ class Reading(unittest.TestCase):
                         self.assertTrue(value is None or value == -1 or value != value, (name, value))
                     else:
                         self.assertTrue(value == known, (name, value, known))
+
+    def test_a_kernels_spread_is_that_of_its_activities(self):
+        for path in self.paths:
+            t, times = weir.open(path), collections.defaultdict(list)
+            for a in t.activities:
+                times[a.kind, a.name].append(a.duration_ns)
+            for k in [("kernel", k) for k in t.kernels] + [(w.kind, w) for w in t.device_work]:
+                kind, k = k
+                of = times.get((kind, k.name))
+                if not of:
+                    continue
+                self.assertEqual((k.device_min_ns, k.device_max_ns), (min(of), max(of)))
+                self.assertAlmostEqual(k.device_mean_ns, statistics.fmean(of), delta=1)
+                if len(of) > 1:
+                    self.assertAlmostEqual(k.device_stddev_ns, statistics.stdev(of), delta=1)
+                else:
+                    self.assertIsNone(k.device_stddev_ns)
+        self.assertEqual(t.report["schema_version"], 1)
 
     def test_numbers_are_arrays(self):
         t = weir.open(self.eager)
