@@ -97,17 +97,41 @@ static void widths_of(const struct table *t, size_t columns, size_t *widths)
 	}
 }
 
-static void put_cell(const char *s, char align, size_t width, bool last, FILE *out)
+/* The bytes of the first `most` characters. */
+static size_t first_bytes(const char *s, size_t most)
+{
+	size_t i = 0;
+	for (; s[i]; i++)
+		if (((unsigned char)s[i] & 0xc0) != 0x80 && !most--)
+			break;
+	return i;
+}
+
+/* What is too long for the room that is left of the table's width is cut. */
+static void put_last(
+	const struct table *t, const char *s, const size_t *widths, size_t columns, FILE *out)
+{
+	size_t used = 2;
+	for (size_t i = 0; i + 1 < columns; i++)
+		used += widths[i] + 2;
+	const size_t room = t->width > used + TABLE_LAST_LEAST ? t->width - used : TABLE_LAST_LEAST;
+	const size_t n = width_of(s), width = widths[columns - 1];
+	if (t->align[columns - 1] == '>' && width > n)
+		fprintf(out, "%*s", (int)(width - n), "");
+	if (t->width && n > room)
+		fprintf(out, "%.*s…\n", (int)first_bytes(s, room - 1), s);
+	else
+		fprintf(out, "%s\n", s);
+}
+
+static void put_cell(const char *s, char align, size_t width, FILE *out)
 {
 	const size_t n = width_of(s);
 	const size_t pad = width > n ? width - n : 0;
 	if (align == '>')
 		fprintf(out, "%*s", (int)pad, "");
 	fputs(s, out);
-	if (last)
-		putc('\n', out);
-	else
-		fprintf(out, "%*s  ", align == '<' ? (int)pad : 0, "");
+	fprintf(out, "%*s  ", align == '<' ? (int)pad : 0, "");
 }
 
 void table_print(const struct table *t, FILE *out, const char *dim, const char *plain)
@@ -121,7 +145,10 @@ void table_print(const struct table *t, FILE *out, const char *dim, const char *
 		const size_t c = i % columns;
 		if (c == 0)
 			fprintf(out, "%s  ", i == 0 ? dim : "");
-		put_cell(cell(t, i), t->align[c], widths[c], c == columns - 1, out);
+		if (c < columns - 1)
+			put_cell(cell(t, i), t->align[c], widths[c], out);
+		else
+			put_last(t, cell(t, i), widths, columns, out);
 		if (i == columns - 1)
 			fputs(plain, out);
 	}
@@ -168,5 +195,6 @@ size_t page_shown(const struct text_page *p, size_t rows)
 
 void page_end_table(const struct text_page *p, struct table *t, size_t rows)
 {
+	t->width = p->full_names ? 0 : p->width;
 	table_end(t, p->out, p->dim, p->plain, rows - page_shown(p, rows));
 }

@@ -13,16 +13,20 @@
 
 #include "base/array.h"
 
-#define TABLE_COLUMNS 12
+#define TABLE_COLUMNS 24
 
 struct table {
 	const char *align; /* '<' or '>' a column; its length is the number of columns */
 	ARRAY(char *) cells;
+	size_t width; /* the last column ends there, with '…' where more follows; 0: anywhere */
 };
 
 /* headings: as many strings as align has characters. */
 void table_init(struct table *t, const char *align, const char *const *headings);
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What is left for the last column of a narrow terminal. */
+#define TABLE_LAST_LEAST 24
 
 /* Of a longer name the first characters, and '…': a name may have many KB. */
 void table_cell_name(struct table *t, const char *name, size_t most);
@@ -47,6 +51,8 @@ void table_end(struct table *t, FILE *out, const char *dim, const char *plain, s
 struct text_page {
 	FILE *out;
 	size_t rows;                          /* at most so many a table; 0: all */
+	size_t width;                         /* of the terminal; 0: there is none */
+	bool full_names;                      /* names of kernels are not cut */
 	const char *bold, *dim, *red, *plain; /* what switches them on, and all off, or "" */
 };
 

@@ -65,6 +65,12 @@ void text_put_safe_bytes(FILE *out, const char *s, size_t bytes)
 {
 	bool safe;
 	for (size_t left = bytes, n; left; s += n, left -= n) {
+		for (n = 0; n < left && s[n] >= 0x20 && s[n] < 0x7f; n++)
+			; /* what nearly all texts are, at once */
+		if (n) {
+			fwrite(s, 1, n, out);
+			continue;
+		}
 		n = text_next(s, left, &safe);
 		if (safe)
 			fwrite(s, 1, n, out);
@@ -101,4 +107,17 @@ const char *text_short(struct text_short *t, const char *name, size_t most)
 	if (at < bytes)
 		memcpy(t->text + at, "…", sizeof("…"));
 	return t->text;
+}
+
+void text_put_csv(FILE *out, const char *s)
+{
+	putc('"', out);
+	if (*s && strchr("=+-@\t\r", *s))
+		putc('\'', out);
+	for (const char *quote; (quote = strchr(s, '"')); s = quote + 1) {
+		text_put_safe_bytes(out, s, (size_t)(quote - s));
+		fputs("\"\"", out);
+	}
+	text_put_safe(out, s);
+	putc('"', out);
 }

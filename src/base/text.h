@@ -24,6 +24,10 @@ void text_put_safe(FILE *out, const char *s);
 void text_put_safe_bytes(FILE *out, const char *s, size_t bytes);
 void text_make_safe(char *s);
 
+/* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
+ * are question marks, and an apostrophe keeps what looks like a formula from being run. */
+void text_put_csv(FILE *out, const char *s);
+
 #define TEXT_MOST 120
 
 struct text_short {

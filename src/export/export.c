@@ -40,19 +40,6 @@ struct run {
 	size_t link_hint;
 };
 
-void export_put_quoted(FILE *out, const char *s)
-{
-	putc('"', out);
-	if (*s && strchr("=+-@\t\r", *s))
-		putc('\'', out);
-	for (const char *quote; (quote = strchr(s, '"')); s = quote + 1) {
-		text_put_safe_bytes(out, s, (size_t)(quote - s));
-		fputs("\"\"", out);
-	}
-	text_put_safe(out, s);
-	putc('"', out);
-}
-
 const char *export_kernel_name(struct export *x, uint32_t kernel)
 {
 	return demangled_name(&x->names, kernel, "(unknown kernel)");

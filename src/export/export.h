@@ -79,10 +79,6 @@ const struct exporter *exporter_find(const char *name);
 int export_run(const struct exporter *e, const struct trace *t, const struct decoder *decoder,
 	const char *only, const char *path, FILE *out, struct error *err);
 
-/* A cell of CSV, in quotes.  It may end up on a terminal or in a spreadsheet: control characters
- * are question marks, and an apostrophe keeps what looks like a formula from being run. */
-void export_put_quoted(FILE *out, const char *s);
-
 /* The link of a call that asked for GPU activities, or NULL. */
 const struct call_link *export_link_of(
 	const struct export *x, uint32_t process, uint32_t tid, const struct record *r);

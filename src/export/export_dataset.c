@@ -32,7 +32,7 @@ static void put_app(struct export *x, const struct launch_samples *all, const st
 {
 	const char *path = x->meta->processes.v[s->p.app].executable;
 	const char *slash = strrchr(path, '/');
-	export_put_quoted(x->out, slash ? slash + 1 : path);
+	text_put_csv(x->out, slash ? slash + 1 : path);
 }
 
 static void put_order(struct export *x, const struct launch_samples *all, const struct sample *s)
@@ -48,7 +48,7 @@ static const struct sample_kernel *kernel(const struct launch_samples *all, cons
 
 static void put_kernel(struct export *x, const struct launch_samples *all, const struct sample *s)
 {
-	export_put_quoted(x->out, kernel(all, s)->name);
+	text_put_csv(x->out, kernel(all, s)->name);
 }
 
 static void put_family(struct export *x, const struct launch_samples *all, const struct sample *s)

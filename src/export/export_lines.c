@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "event/args.h"
 #include "trace/activity.h"
 
@@ -252,7 +253,7 @@ const struct exporter export_ndjson = {
 static void put_field(FILE *out, const char *s)
 {
 	if (s[strspn(s, PLAIN)] || *s == '-')
-		export_put_quoted(out, s);
+		text_put_csv(out, s);
 	else
 		fputs(s, out);
 	putc(',', out);
@@ -283,7 +284,7 @@ static void put_csv_launch(struct export *x, const struct export_call *c)
 		return;
 	}
 	if (c->kernel != META_NONE)
-		export_put_quoted(x->out, export_kernel_name(x, c->kernel));
+		text_put_csv(x->out, export_kernel_name(x, c->kernel));
 	fprintf(x->out, ",%u,%u,%u,%u,%u,%u,%u,0x%" PRIx64 ",", g[0], g[1], g[2], b[0], b[1], b[2],
 		c->record->aux, c->record->arg[LAUNCH_STREAM]);
 }
@@ -302,7 +303,7 @@ static int call_csv(struct export *x, const struct export_call *c)
 		(r->flags & RECORD_CAPTURED) != 0);
 	put_csv_launch(x, c);
 	decode_record(x->decoder, r, line, sizeof line);
-	export_put_quoted(x->out, line);
+	text_put_csv(x->out, line);
 	put_if(x->out, c->link != NULL, c->link ? c->link->correlation : 0);
 	fputs(",,,,,,\r\n", x->out);
 	return wrong(x);
@@ -322,7 +323,7 @@ static int activity_csv(struct export *x, const struct chunk_ref *c, const struc
 	put_field(x->out, name);
 	fputs("0,,0,", x->out);
 	if (w->kind == GPU_KERNEL)
-		export_put_quoted(x->out, name);
+		text_put_csv(x->out, name);
 	for (int i = 0; i < 6; i++)
 		put_if(x->out, w->valid & GPU_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
 	put_if(x->out, w->valid & GPU_HAS_SHARED, (uint64_t)w->shared_static + w->shared_dynamic);

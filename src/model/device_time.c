@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/hash.h"
 
 #include "model/roofline.h"
 #include "model/demangle.h"
@@ -43,14 +44,38 @@ static bool is_library(const struct range *g, const char *name)
 	       (!strncmp(name, "cublas", 6) || !strncmp(name, "cudnn", 5));
 }
 
+/* The list behind "Input Dims" among the arguments of a range, or NULL. */
+static const char *shape_of(struct joiner *j, const struct range *g, size_t *ret_bytes)
+{
+	static const char key[] = "\"Input Dims\":";
+	const uint32_t args = meta_find_string(&j->r->meta, j->buf.ref->process, g->args);
+	const char *at =
+		!j->r->by_shape || args == META_NONE ? NULL : strstr(text_of(j, args), key);
+	size_t depth = 0, n = 0;
+	*ret_bytes = 0;
+	if (!at)
+		return NULL;
+	at += sizeof key - 1;
+	do {
+		depth += at[n] == '[';
+		depth -= at[n] == ']';
+	} while (depth && at[++n]);
+	*ret_bytes = depth ? 0 : n + 1;
+	return at;
+}
+
 static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_row)
 {
 	const uint32_t name = meta_find_string(&j->r->meta, j->buf.ref->process, g->name);
-	const struct operator_row *o =
-		MAP_ROW(&j->row_map, MAP_KEY(name, g->kind), &j->r->operators,
-			(struct operator_row){ .name = text_of(j, name),
-				.kind = g->kind,
-				.library = is_library(g, text_of(j, name)) });
+	size_t bytes;
+	const char *shape = shape_of(j, g, &bytes);
+	const struct operator_row *o = MAP_ROW(&j->row_map,
+		MAP_KEY(name, g->kind, bytes ? hash_bytes(shape, bytes) : 0), &j->r->operators,
+		(struct operator_row){ .name = text_of(j, name),
+			.shape = shape,
+			.shape_bytes = bytes,
+			.kind = g->kind,
+			.library = is_library(g, text_of(j, name)) });
 	if (!o)
 		return -ENOMEM;
 	*ret_row = (uint32_t)(o - j->r->operators.v);
@@ -378,15 +403,6 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	return e ? e : keep_activity(j, w, &activity);
 }
 
-/* Mean and deviation in one pass that does not cancel (Welford 1962). */
-static void count_time(struct activity_row *row, uint64_t ns)
-{
-	hist_add(&row->hist, ns);
-	const double away = (double)ns - row->mean_ns;
-	row->mean_ns += away / (double)row->hist.count;
-	row->squares += away * ((double)ns - row->mean_ns);
-}
-
 static int count_activity(struct joiner *j, const struct gpu_activity *w)
 {
 	uint32_t index;
@@ -396,7 +412,8 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 	struct activity_row *row = &j->r->activities.v[index];
 	row->count++;
 	row->total_ns = sat_add(row->total_ns, w->end_ns - w->start_ns);
-	count_time(row, w->end_ns - w->start_ns);
+	hist_add(&row->hist, w->end_ns - w->start_ns);
+	spread_add(&row->spread, w->end_ns - w->start_ns);
 	row->graph_count += (w->valid & GPU_HAS_GRAPH) != 0;
 	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);

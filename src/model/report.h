@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/spread.h"
 #include "event/decode.h"
 #include "predict/gpu.h"
 #include "model/links.h"
@@ -140,8 +141,8 @@ struct activity_row {
 	uint64_t common;     /* count of the most common shape */
 	uint32_t shapes;
 	struct launch_shape shape;
-	struct hist hist; /* nanoseconds */
-	double mean_ns, squares; /* of those: their mean, and the sum of squared distances from it */
+	struct hist hist;     /* nanoseconds */
+	struct spread spread; /* of the same */
 	/* Of those whose call is known: from its return to their start. */
 	uint64_t queued_ns, queued_count;
 	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
@@ -161,6 +162,8 @@ struct copy_row {
 
 struct operator_row {
 	const char *name;
+	const char *shape; /* report.by_shape: what it was given, shape_bytes of it; or NULL */
+	size_t shape_bytes;
 	uint16_t kind; /* enum range_kind: those that nest */
 	bool library;  /* a call of cuBLAS or cuDNN: inside an operator, its activities are that
 			  one's */
@@ -314,6 +317,7 @@ struct prediction;
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
+	bool by_shape; /* a row of operators for each shape that one was given */
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;

@@ -109,9 +109,12 @@ static void put_queue(const struct report *r, const struct text_page *p)
 		q->span_ns ? (double)q->empty_ns * 100 / (double)q->span_ns : 0);
 }
 
-static void cell_name(struct table *t, const char *name)
+static void cell_name(const struct text_page *p, struct table *t, const char *name)
 {
-	table_cell_name(t, name, NAME_CUT);
+	if (p->full_names)
+		table_cell(t, "%s", name);
+	else
+		table_cell_name(t, name, NAME_CUT);
 }
 
 /* That the devices were idle need not be said of an idle gap. */
@@ -138,8 +141,8 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 		table_ns(&t, gap->ns);
 		table_ns(&t, gap->start_ns);
 		table_cell(&t, "%s", cause_of(gap));
-		cell_name(&t, gap->before);
-		cell_name(&t, gap->after);
+		cell_name(p, &t, gap->before);
+		cell_name(p, &t, gap->after);
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);

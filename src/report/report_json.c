@@ -178,11 +178,17 @@ static void put_device_spread(struct json *j, const struct activity_row *w)
 {
 	const uint64_t timed = w ? w->hist.count : 0;
 	json_u64_or_null(j, "device_min_ns", timed, timed ? w->hist.min : 0);
-	json_u64_or_null(j, "device_mean_ns", timed, timed ? sat_from(w->mean_ns + 0.5) : 0);
+	json_u64_or_null(j, "device_mean_ns", timed, timed ? sat_from(w->spread.mean + 0.5) : 0);
 	json_u64_or_null(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
 	json_u64_or_null(j, "device_max_ns", timed, timed ? w->hist.max : 0);
 	json_u64_or_null(j, "device_stddev_ns", timed > 1,
-		timed > 1 ? sat_from(sqrt(w->squares / (double)(timed - 1)) + 0.5) : 0);
+		timed > 1 ? sat_from(spread_deviation(&w->spread) + 0.5) : 0);
+}
+
+void report_put_device_times(struct json *j, const struct report *r, const struct activity_row *w)
+{
+	put_device_total(j, r, w);
+	put_device_spread(j, w);
 }
 
 static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
@@ -200,8 +206,7 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	json_u64(j, "shapes", k->shapes);
 	const struct activity_row *w =
 		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
-	put_device_total(j, r, w);
-	put_device_spread(j, w);
+	report_put_device_times(j, r, w);
 	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
 	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
 	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
@@ -283,8 +288,7 @@ static void put_activity(struct json *j, const struct report *r)
 		json_str_or_null(j, "kind", activity_kind_name(w->kind));
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
-		put_device_total(j, r, w);
-		put_device_spread(j, w);
+		report_put_device_times(j, r, w);
 		json_u64(j, "bytes", w->bytes);
 		json_end_object(j);
 	}
@@ -313,28 +317,34 @@ static void put_device_copies(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
+void report_put_operator(struct json *j, const struct report *r, const struct operator_row *o)
+{
+	json_str(j, "name", o->name);
+	json_str_or_null(j, "kind", range_kind_name(o->kind));
+	json_u64(j, "count", o->count);
+	json_u64_or_null(j, "device_count", !r->sampled, o->activity_count);
+	json_u64_or_null(j, "device_self_ns", !r->sampled, o->device_self_ns);
+	json_u64_or_null(j, "device_total_ns", !r->sampled, o->device_total_ns);
+	json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
+	json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));
+	json_u64_or_null(j, "host_p50_ns", o->host_hist.count,
+		trace_span_ns(r->trace, hist_at(&o->host_hist, 0.5)));
+	json_u64_or_null(j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
+	if (o->kind != RANGE_OPERATOR)
+		json_u64_or_null(j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
+	roofline_put_json(j, &o->roofline);
+	if (r->by_shape && o->shape_bytes)
+		json_strn(j, "shape", o->shape, o->shape_bytes);
+	else if (r->by_shape)
+		json_put_null(j, "shape");
+}
+
 static void put_operators(struct json *j, const struct report *r)
 {
 	json_begin_array(j, "operators");
 	for (size_t i = 0; i < r->operators.n; i++) {
-		const struct operator_row *o = &r->operators.v[i];
 		json_begin_object(j, NULL);
-		json_str(j, "name", o->name);
-		json_str_or_null(j, "kind", range_kind_name(o->kind));
-		json_u64(j, "count", o->count);
-		json_u64_or_null(j, "device_count", !r->sampled, o->activity_count);
-		json_u64_or_null(j, "device_self_ns", !r->sampled, o->device_self_ns);
-		json_u64_or_null(j, "device_total_ns", !r->sampled, o->device_total_ns);
-		json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
-		json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));
-		json_u64_or_null(j, "host_p50_ns", o->host_hist.count,
-			trace_span_ns(r->trace, hist_at(&o->host_hist, 0.5)));
-		json_u64_or_null(
-			j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
-		if (o->kind != RANGE_OPERATOR)
-			json_u64_or_null(
-				j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
-		roofline_put_json(j, &o->roofline);
+		report_put_operator(j, r, &r->operators.v[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -190,14 +190,15 @@ static void check(const struct report *r)
 	expect(errors <= r->errors, "the errors of calls are part of all");
 }
 
-int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
-	struct report **ret_report, struct error *err)
+static int make_whole(const struct trace *trace, const struct decoder *decoder, unsigned threads,
+	bool by_shape, struct report **ret_report, struct error *err)
 {
 	struct report *r = calloc(1, sizeof *r);
 	if (!r)
 		return error_set(err, -ENOMEM, "no memory for a report");
 	r->trace = trace;
 	r->decoder = decoder;
+	r->by_shape = by_shape;
 	const int e = make(r, threads, err);
 	if (e) {
 		report_free(r);
@@ -211,6 +212,17 @@ int report_make(const struct trace *trace, const struct decoder *decoder, unsign
 	warn_damage(r);
 	*ret_report = r;
 	return 0;
+}
+
+int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
+	struct report **ret_report, struct error *err)
+{
+	return make_whole(trace, decoder, threads, false, ret_report, err);
+}
+
+int report_make_by_shape(const struct report *r, struct report **ret_report, struct error *err)
+{
+	return make_whole(r->trace, r->decoder, 0, true, ret_report, err);
 }
 
 void report_free(struct report *r)

@@ -10,8 +10,21 @@ int report_make(const struct trace *trace, const struct decoder *decoder, unsign
 	struct report **ret_report, struct error *err);
 void report_free(struct report *r);
 
-/* Prints; rows: at most so many a table, 0 for all. */
-void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour);
+/* The same trace once more, with a row of operators for each shape that one was given. */
+int report_make_by_shape(const struct report *r, struct report **ret_report, struct error *err);
+
+/* Prints; rows: at most so many a table, 0 for all; width: of the terminal, 0: there is none. */
+struct report_style {
+	unsigned rows;
+	size_t width;
+	bool colour, full_names;
+};
+void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
 void report_print_json(const struct report *r, FILE *out);
+
+/* The keys of one row, into the object that is open. */
+struct json;
+void report_put_operator(struct json *j, const struct report *r, const struct operator_row *o);
+void report_put_device_times(struct json *j, const struct report *r, const struct activity_row *w);
 
 #endif

@@ -195,9 +195,13 @@ static void cell_triple(struct table *t, const uint32_t *v)
 	table_cell(t, "(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")", v[0], v[1], v[2]);
 }
 
-static void cell_name(struct table *t, const char *name)
+/* A last column: on a terminal it is cut where that ends. */
+static void cell_name(const struct text_page *p, struct table *t, const char *name)
 {
-	table_cell_name(t, name, NAME_CUT);
+	if (p->full_names || p->width)
+		table_cell(t, "%s", name);
+	else
+		table_cell_name(t, name, NAME_CUT);
 }
 
 static void put_kernels(const struct report *r, const struct text_page *p)
@@ -217,7 +221,7 @@ static void put_kernels(const struct report *r, const struct text_page *p)
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		table_count(&t, k->shapes);
-		cell_name(&t, k->name);
+		cell_name(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 }
@@ -337,7 +341,7 @@ static void put_sampled_kernels(const struct report *r, const struct text_page *
 			table_none(&t);
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
-		cell_name(&t, k->name);
+		cell_name(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 }
@@ -374,7 +378,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 		}
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
-		cell_name(&t, k->name);
+		cell_name(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 }
@@ -416,7 +420,7 @@ static void put_operators(const struct report *r, const struct text_page *p)
 		table_ns(&t, trace_span_ns(r->trace, o->host_self_ticks));
 		table_ns(&t, trace_span_ns(r->trace, o->host_ticks));
 		roofline_cell(&t, &o->roofline);
-		cell_name(&t, o->name);
+		cell_name(p, &t, o->name);
 	}
 	page_end_table(p, &t, rows);
 }
@@ -465,7 +469,7 @@ static void put_layers(const struct report *r, const struct text_page *p)
 		cell_p50(&t, rows[i]->host_hist.count,
 			trace_span_ns(r->trace, hist_at(&rows[i]->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
-		cell_name(&t, rows[i]->name);
+		cell_name(p, &t, rows[i]->name);
 	}
 	if (n)
 		page_end_table(p, &t, n);
@@ -487,7 +491,7 @@ static void put_spans(const struct report *r, const struct text_page *p)
 		cell_p50(&t, s->host_hist.count,
 			trace_span_ns(r->trace, hist_at(&s->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(s->kind));
-		cell_name(&t, s->name);
+		cell_name(p, &t, s->name);
 	}
 	page_end_table(p, &t, r->span_rows.n);
 }
@@ -627,9 +631,11 @@ static void put_nothing(const struct report *r, const struct text_page *p)
 	fprintf(p->out, "\n%s\n", what);
 }
 
-void report_print_text(const struct report *r, FILE *out, unsigned rows, bool colour)
+void report_print_text(const struct report *r, FILE *out, const struct report_style *style)
 {
-	const struct text_page p = text_page_of(out, rows, colour);
+	struct text_page p = text_page_of(out, style->rows, style->colour);
+	p.width = style->width;
+	p.full_names = style->full_names;
 	put_title(r, &p);
 	put_failures(r, &p);
 	put_warnings(r, &p);
@@ -653,5 +659,5 @@ void report_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_streams(r, &p);
 	put_processes(r, &p);
 	if (r->hints)
-		hints_print_text(r->hints, out, 0, true, colour);
+		hints_print_text(r->hints, out, 0, true, style->colour);
 }

@@ -103,8 +103,16 @@ def walk(value, path, found):
 def json_outputs():
     """Of each command the JSON that it writes."""
     fresh, kept = list(fresh_traces()), list(kept_traces())
+    reduce = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", "pid": 0,
+              "tid": 7, "dur": 5, "args": {"device": 0, "stream": 7}}
+    with open("rank.json", "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": [{**reduce, "ts": ts} for ts in (1, 10, 30)]}, file)
+    weir("import", "-q", "-o", "rank.weir", "rank.json")
+    yield "report", weir("report", "--json", "--only", "nccl", "rank.weir")
     for trace in fresh + kept[::3]:
         yield "report", weir("report", "--json", trace)
+        lists = "gpu_trace,operators_by_shape,launch_gaps,nccl,nvtx_pace"
+        yield "report", weir("report", "--json", "--only", lists, trace)
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)
         yield "hints", weir("hints", "--json", trace)

@@ -57,7 +57,7 @@ static void read_report(const struct trace *t)
 	struct error err;
 	if (report_make(t, &d, 1, &r, &err) || r->damaged_chunks || r->meta.damaged)
 		abort();
-	report_print_text(r, nowhere, 5, false);
+	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);
 	memory_print_json(r, nowhere);

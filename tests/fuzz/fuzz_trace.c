@@ -95,7 +95,7 @@ static void read_report(const struct trace *t, const struct decoder *d)
 		return;
 	if (!hints_make(r, &r->hints))
 		hints_print_text(r->hints, nowhere, 0, false, true);
-	report_print_text(r, nowhere, 5, false);
+	report_print_text(r, nowhere, &(struct report_style){ .rows = 5 });
 	report_print_json(r, nowhere);
 	memory_print_text(r, nowhere, 5, false, true);
 	memory_print_json(r, nowhere);

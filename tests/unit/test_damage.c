@@ -68,7 +68,7 @@ static void read_all(void)
 		return;
 	const struct decoder d = { .schema = &t->schema };
 	assert_int_equal(report_make(t, &d, 1, &r, &err), 0);
-	report_print_text(r, nowhere, 0, false);
+	report_print_text(r, nowhere, &(struct report_style){ .rows = 0 });
 	report_print_json(r, nowhere);
 	report_free(r);
 	export_run(&export_csv, t, &d, NULL, NULL, nowhere, &err);

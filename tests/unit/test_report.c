@@ -94,7 +94,7 @@ static char *report_text(void)
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	report_print_text(report, out, 20, false);
+	report_print_text(report, out, &(struct report_style){ .rows = 20 });
 	fclose(out);
 	return text;
 }

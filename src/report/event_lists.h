@@ -1,0 +1,30 @@
+/*
+ * Lists that a report makes only when somebody asks for them (select.h), since they read the events
+ * again or have a row for each:
+ *
+ *	gpu_trace           each activity of a device, in the order of their start
+ *	operators_by_shape  operators, a row for each of the shapes that they were given
+ *	launch_gaps         kernels by name: how long their launching calls took, and how long they
+ *	                    then waited for the device
+ *	nccl                collective operations by kernel
+ *	nvtx_pace           ranges that the program names: how long they take, and from one start
+ *	                    to the next
+ */
+#ifndef WEIR_REPORT_EVENT_LISTS_H
+#define WEIR_REPORT_EVENT_LISTS_H
+
+#include <stddef.h>
+
+#include "model/report.h"
+#include "report/fields.h"
+
+/* The name of the i-th; NULL behind the last. */
+const char *event_list_name(size_t i);
+
+/* The columns that a terminal shows, with commas between; NULL: of no list of this name. */
+const char *event_list_columns(const char *name);
+
+/* Hands over its rows.  0, -errno, or what `to` returned. */
+int event_list_read(const struct report *r, size_t i, const struct section_reader *to);
+
+#endif

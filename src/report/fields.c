@@ -1,0 +1,229 @@
+/* See fields.h. */
+#include "report/fields.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+
+#include "base/banned.h"
+
+static const char *blanks(const char *s)
+{
+	return s + strspn(s, " \t\n,:");
+}
+
+static const char *behind_string(const char *s)
+{
+	for (s++; *s && *s != '"'; s++)
+		s += *s == '\\' && s[1];
+	return *s ? s + 1 : s;
+}
+
+/* Behind a value. */
+static const char *behind(const char *s)
+{
+	unsigned depth = 0;
+	do {
+		s = blanks(s);
+		if (*s == '{' || *s == '[')
+			depth++, s++;
+		else if (*s == '}' || *s == ']')
+			depth--, s++;
+		else if (*s == '"')
+			s = behind_string(s);
+		else
+			s += strcspn(s, " \t\n,:]}");
+	} while (*s && depth);
+	return s;
+}
+
+static bool is_container(const char *s)
+{
+	return *s == '{' || *s == '[';
+}
+
+static enum field_kind kind_of(const char *s)
+{
+	switch (*s) {
+	case '"':
+		return FIELD_TEXT;
+	case '[':
+		return FIELD_LIST;
+	case 'n':
+		return FIELD_NULL;
+	case 't':
+	case 'f':
+		return FIELD_WORD;
+	default:
+		return FIELD_NUMBER;
+	}
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void put_key(struct field *f, const char *prefix, const char *key, size_t bytes)
+{
+	const size_t most = sizeof f->key - 1, before = least(strlen(prefix), most),
+		     n = least(bytes, most - before);
+	memcpy(f->key, prefix, before);
+	memcpy(f->key + before, key, n);
+	f->key[before + n] = '\0';
+}
+
+/* s: at the brace. */
+static int add_fields(struct fields *f, const char *s, const char *prefix)
+{
+	int e = 0;
+	for (s = blanks(s + 1); *s == '"' && !e; s = blanks(behind(s))) {
+		const char *end = behind_string(s);
+		struct field new;
+		put_key(&new, prefix, s + 1, (size_t)(end - s) - 2);
+		s = blanks(end);
+		new.raw = s;
+		new.bytes = (size_t)(behind(s) - s);
+		new.kind = kind_of(s);
+		if (*s == '{') {
+			char inner[sizeof new.key + 1];
+			snprintf(inner, sizeof inner, "%s.", new.key);
+			e = add_fields(f, s, inner);
+		} else if (new.kind != FIELD_LIST || !is_container(blanks(s + 1))) {
+			struct field *to = array_push(&f->v);
+			if (!to)
+				return -ENOMEM;
+			*to = new;
+		}
+	}
+	return e;
+}
+
+int fields_of(struct fields *f, const char *json)
+{
+	f->v.n = 0;
+	expect(*json == '{', "a row is an object");
+	return add_fields(f, json, "");
+}
+
+const struct field *fields_find(const struct fields *f, const char *key)
+{
+	for (size_t i = 0; i < f->v.n; i++)
+		if (!strcmp(f->v.v[i].key, key))
+			return &f->v.v[i];
+	return NULL;
+}
+
+double field_number(const struct field *f)
+{
+	return f && f->kind == FIELD_NUMBER ? strtod(f->raw, NULL) : NAN;
+}
+
+/* ---- texts ---- */
+
+/* A character of two or three bytes that json_quote() escaped. */
+static char *put_code(char *to, const char *hex)
+{
+	char digits[5] = { hex[0], hex[1], hex[2], hex[3], 0 };
+	const unsigned long c = strtoul(digits, NULL, 16);
+	if (c < 0x80) {
+		*to++ = (char)c;
+	} else if (c < 0x800) {
+		*to++ = (char)(0xc0 | c >> 6);
+		*to++ = (char)(0x80 | (c & 0x3f));
+	} else {
+		*to++ = (char)(0xe0 | c >> 12);
+		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (c & 0x3f));
+	}
+	return to;
+}
+
+/* s: at the quote.  Returns where the text ends in `to`. */
+static char *unquote(char *to, const char *s, const char **ret_behind)
+{
+	for (s++; *s && *s != '"'; s++) {
+		if (*s != '\\') {
+			*to++ = *s;
+		} else if (*++s == 'u') {
+			to = put_code(to, s + 1);
+			s += 4;
+		} else {
+			*to++ = *s == 'n' ? '\n' : *s;
+		}
+	}
+	*ret_behind = *s ? s + 1 : s;
+	return to;
+}
+
+char *field_text(const struct field *f)
+{
+	char *text = malloc(f->bytes + 1), *to = text;
+	const char *s = f->raw, *const end = f->raw + f->bytes;
+	if (!text || f->kind == FIELD_NULL)
+		s = end;
+	while (s < end) {
+		if (*s == '"')
+			to = unquote(to, s, &s);
+		else if (*s == '[' || *s == ']' || *s == ' ')
+			s++;
+		else
+			*to++ = *s++;
+	}
+	if (to)
+		*to = '\0';
+	return text;
+}
+
+/* ---- sections ---- */
+
+/* s: at the bracket. */
+static int read_list(const char *s, const char *name, const struct section_reader *to)
+{
+	int e = to->section(to->context, name, true);
+	for (s = blanks(s + 1); *s == '{' && !e; s = blanks(behind(s)))
+		e = to->row(to->context, s, (size_t)(behind(s) - s));
+	return e;
+}
+
+static int read_inner(const char *s, const char *name, const struct section_reader *to)
+{
+	int e = 0;
+	for (s = blanks(s + 1); *s == '"' && !e; s = blanks(behind(s))) {
+		const char *end = behind_string(s);
+		char inner[96];
+		snprintf(inner, sizeof inner, "%s.%.*s", name, (int)(end - s) - 2, s + 1);
+		s = blanks(end);
+		if (*s == '[' && *blanks(s + 1) == '{')
+			e = read_list(s, inner, to);
+	}
+	return e;
+}
+
+static int read_object(const char *s, const char *name, const struct section_reader *to)
+{
+	int e = to->section(to->context, name, false);
+	if (!e)
+		e = to->row(to->context, s, (size_t)(behind(s) - s));
+	return e ? e : read_inner(s, name, to);
+}
+
+int sections_read(const char *json, const struct section_reader *to)
+{
+	int e = 0;
+	for (const char *s = blanks(blanks(json) + 1); *s == '"' && !e; s = blanks(behind(s))) {
+		const char *end = behind_string(s);
+		char name[64];
+		snprintf(name, sizeof name, "%.*s", (int)(end - s) - 2, s + 1);
+		s = blanks(end);
+		if (*s == '{')
+			e = read_object(s, name, to);
+		else if (*s == '[' && *blanks(s + 1) != '"')
+			e = read_list(s, name, to);
+	}
+	return e;
+}

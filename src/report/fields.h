@@ -1,0 +1,48 @@
+/*
+ * The fields of a row of the report's JSON, so that lists can be sorted, filtered and printed by
+ * JSON's own names: what is listed is what `weir report --json` says, read back.  The text is this
+ * program's own.  One thread.
+ */
+#ifndef WEIR_REPORT_FIELDS_H
+#define WEIR_REPORT_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/array.h"
+
+enum field_kind { FIELD_NULL, FIELD_NUMBER, FIELD_TEXT, FIELD_WORD, FIELD_LIST };
+
+struct field {
+	char key[48]; /* of nested objects with dots: device.peak_bytes */
+	enum field_kind kind;
+	const char *raw; /* as it stands in the JSON */
+	size_t bytes;
+};
+
+struct fields {
+	ARRAY(struct field) v;
+};
+
+/* The fields of an object, which begins at `json`; lists of containers are left out.  0 or -ENOMEM.
+ * What was in f is gone; its memory is used again. */
+int fields_of(struct fields *f, const char *json);
+const struct field *fields_find(const struct fields *f, const char *key);
+
+/* A number's value, or NAN. */
+double field_number(const struct field *f);
+
+/* Without quotes and escapes, a list with commas between; "" for null.  free() it; NULL without
+ * memory. */
+char *field_text(const struct field *f);
+
+/* Calls `row` for each object of the sections of a report: rows of lists, and objects, which are
+ * sections of one row.  `section` comes first.  Stops when one returns not 0, and returns that. */
+struct section_reader {
+	int (*section)(void *context, const char *name, bool list);
+	int (*row)(void *context, const char *json, size_t bytes);
+	void *context;
+};
+int sections_read(const char *json, const struct section_reader *to);
+
+#endif

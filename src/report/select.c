@@ -1,0 +1,656 @@
+/* See select.h. */
+#include "report/select.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "report/event_lists.h"
+#include "report/fields.h"
+#include "report/report_make.h"
+#include "report/select_filter.h"
+
+#include "base/banned.h"
+
+#define COLUMNS_SHOWN 12u /* of a section whose usual columns nobody has named */
+#define COLUMNS_MOST  64u
+#define TEXT_SHOWN    40u  /* characters of what is not the last column */
+#define WIDTH         200u /* where there is no terminal */
+
+/* What a terminal shows of a section. */
+static const struct {
+	const char *section, *columns;
+} usual[] = {
+	{ "kernels",
+		"device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
+		"device_stddev_ns,class,name" },
+	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
+			 "device_max_ns,device_stddev_ns,kind,name" },
+	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,name" },
+	{ "operators",
+		"device_self_ns,device_total_ns,host_self_ns,host_total_ns,count,class,name" },
+	{ "hints", "gain_pct,confidence,rule,title" },
+};
+
+struct kept {
+	char *json;
+	double number; /* of the column that is sorted by; NAN */
+	char *text;    /* the same, where it is no number; or NULL */
+	size_t order;
+};
+
+struct column {
+	char key[sizeof((struct field *)0)->key];
+};
+
+struct selection {
+	const struct select_options *o;
+	const struct report *r;
+	FILE *out;
+	struct error *err;
+	struct select_filters filters;
+	char *json; /* of the report */
+
+	char section[96];
+	bool wanted, list;
+	bool at_once; /* rows are written as they come */
+	ARRAY(struct kept) kept;
+	size_t rows; /* that pass the filters */
+	ARRAY(struct column) columns;
+	struct fields fields;
+};
+
+/* ---- names with commas between ---- */
+
+static const char *nth_word(const char *list, size_t n, size_t *ret_bytes)
+{
+	while (list && n--)
+		list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+	*ret_bytes = list ? strcspn(list, ",") : 0;
+	return list;
+}
+
+/* Where in the list the word is, or -1. */
+static int place_in(const char *list, const char *word)
+{
+	size_t bytes;
+	const char *at;
+	for (int i = 0; (at = nth_word(list, (size_t)i, &bytes)); i++)
+		if (bytes == strlen(word) && !memcmp(at, word, bytes))
+			return i;
+	return -1;
+}
+
+/* For a sentence that says what there is. */
+struct names {
+	char text[1024];
+	size_t at;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+	if (n->at < sizeof n->text - 60)
+		n->at += (size_t)snprintf(
+			n->text + n->at, sizeof n->text - n->at, "%s%s", n->at ? ", " : "", name);
+}
+
+/* ---- columns ---- */
+
+static bool has_column(const struct selection *s, const char *key)
+{
+	for (size_t i = 0; i < s->columns.n; i++)
+		if (!strcmp(s->columns.v[i].key, key))
+			return true;
+	return false;
+}
+
+static int add_column(struct selection *s, const char *key, size_t bytes)
+{
+	struct column *to = array_push(&s->columns);
+	if (!to)
+		return -ENOMEM;
+	snprintf(to->key, sizeof to->key, "%.*s", (int)bytes, key);
+	return 0;
+}
+
+static int add_columns_of_row(struct selection *s)
+{
+	int e = 0;
+	for (size_t i = 0; i < s->fields.v.n && !e; i++) {
+		const char *key = s->fields.v.v[i].key;
+		if (!has_column(s, key) && s->columns.n < COLUMNS_MOST)
+			e = add_column(s, key, strlen(key));
+	}
+	return e;
+}
+
+static const char *usual_columns(const struct selection *s)
+{
+	if (s->o->columns || s->o->form != SELECT_TEXT)
+		return s->o->columns;
+	for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+		if (!strcmp(usual[i].section, s->section))
+			return usual[i].columns;
+	return event_list_columns(s->section);
+}
+
+static int no_column(const struct selection *s, const char *key, size_t bytes)
+{
+	struct names names = { .at = 0 };
+	for (size_t i = 0; i < s->columns.n; i++)
+		add_name(&names, s->columns.v[i].key);
+	return error_set(s->err, -EINVAL, "%s has no column %.*s: there are %s", s->section,
+		(int)bytes, key, names.text);
+}
+
+/* Those of all rows are there; leaves those that are wanted. */
+static int choose_columns(struct selection *s)
+{
+	const char *list = usual_columns(s), *word;
+	size_t bytes;
+	ARRAY(struct column) all = { s->columns.v, s->columns.n, s->columns.room };
+	if (!list || !all.n)
+		return 0;
+	for (size_t i = 0; (word = nth_word(list, i, &bytes)); i++) {
+		char key[sizeof s->columns.v->key];
+		snprintf(key, sizeof key, "%.*s", (int)bytes, word);
+		if (!has_column(s, key) && s->o->columns)
+			return no_column(s, word, bytes);
+	}
+	memset(&s->columns, 0, sizeof s->columns);
+	int e = 0;
+	for (size_t i = 0; (word = nth_word(list, i, &bytes)) && !e; i++)
+		for (size_t k = 0; k < all.n && !e; k++)
+			if (!strncmp(all.v[k].key, word, bytes) && !all.v[k].key[bytes])
+				e = add_column(s, word, bytes);
+	array_free(&all);
+	return e;
+}
+
+/* What a kept row has in a column. */
+static enum field_kind kept_kind(struct selection *s, size_t row, const char *key)
+{
+	const struct field *f =
+		fields_of(&s->fields, s->kept.v[row].json) ? NULL : fields_find(&s->fields, key);
+	return f ? f->kind : FIELD_NULL;
+}
+
+/* A terminal's list of a section without usual columns: those that say something, the name last. */
+static void thin_columns(struct selection *s)
+{
+	size_t n = 0, name = SIZE_MAX;
+	for (size_t i = 0; i < s->columns.n; i++) {
+		bool any = false;
+		for (size_t k = 0; k < s->kept.n && !any; k++)
+			any = kept_kind(s, k, s->columns.v[i].key) != FIELD_NULL;
+		if (!any || n == COLUMNS_SHOWN)
+			continue;
+		s->columns.v[n] = s->columns.v[i];
+		if (!strcmp(s->columns.v[n].key, "name"))
+			name = n;
+		n++;
+	}
+	s->columns.n = n;
+	if (name == SIZE_MAX)
+		return;
+	const struct column last = s->columns.v[name];
+	memmove(s->columns.v + name, s->columns.v + name + 1, (n - name - 1) * sizeof last);
+	s->columns.v[n - 1] = last;
+}
+
+/* ---- CSV and JSON ---- */
+
+static int write_csv_cell(struct selection *s, const char *key)
+{
+	const struct field *f = fields_find(&s->fields, key);
+	if (!f || f->kind == FIELD_NULL)
+		return 0;
+	if (f->kind == FIELD_NUMBER || f->kind == FIELD_WORD) {
+		fwrite(f->raw, 1, f->bytes, s->out);
+		return 0;
+	}
+	char *text = field_text(f);
+	if (!text)
+		return -ENOMEM;
+	text_put_csv(s->out, text);
+	free(text);
+	return 0;
+}
+
+static int write_csv_row(struct selection *s)
+{
+	int e = 0;
+	for (size_t i = 0; i < s->columns.n && !e; i++) {
+		if (i)
+			putc(',', s->out);
+		e = write_csv_cell(s, s->columns.v[i].key);
+	}
+	putc('\n', s->out);
+	return e;
+}
+
+static void write_csv_heading(struct selection *s)
+{
+	for (size_t i = 0; i < s->columns.n; i++)
+		fprintf(s->out, "%s%s", i ? "," : "", s->columns.v[i].key);
+	putc('\n', s->out);
+}
+
+static void write_json_row(struct selection *s, const char *json)
+{
+	const char *before = "";
+	if (!s->o->columns) {
+		fputs(json, s->out);
+		return;
+	}
+	putc('{', s->out);
+	for (size_t i = 0; i < s->columns.n; i++) {
+		const struct field *f = fields_find(&s->fields, s->columns.v[i].key);
+		fprintf(s->out, "%s\"%s\": %.*s", before, s->columns.v[i].key,
+			f ? (int)f->bytes : 4, f ? f->raw : "null");
+		before = ", ";
+	}
+	putc('}', s->out);
+}
+
+static void begin_json_section(struct selection *s)
+{
+	fprintf(s->out, ",\n\t\"%s\": %s", s->section, s->list ? "[" : "");
+}
+
+/* ---- text ---- */
+
+static bool ends_in(const char *s, const char *end)
+{
+	const size_t n = strlen(s), m = strlen(end);
+	return n >= m && !strcmp(s + n - m, end);
+}
+
+static void put_number(struct table *t, const struct field *f)
+{
+	struct number n;
+	const bool whole =
+		!memchr(f->raw, '.', f->bytes) && !memchr(f->raw, 'e', f->bytes) && *f->raw != '-';
+	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
+	if (!whole)
+		table_cell(t, "%.*s", (int)f->bytes, f->raw);
+	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))
+		table_cell(t, "%s", number_ns(&n, value));
+	else if (ends_in(f->key, "bytes_per_second"))
+		table_cell(t, "%s/s", number_bytes(&n, value));
+	else if (ends_in(f->key, "bytes"))
+		table_cell(t, "%s", number_bytes(&n, value));
+	else
+		table_cell(t, "%" PRIu64, value);
+}
+
+static int put_cell(struct selection *s, struct table *t, const char *key, bool last)
+{
+	const struct field *f = fields_find(&s->fields, key);
+	if (!f || f->kind == FIELD_NULL) {
+		table_none(t);
+		return 0;
+	}
+	if (f->kind == FIELD_NUMBER) {
+		put_number(t, f);
+		return 0;
+	}
+	char *text = field_text(f);
+	if (!text)
+		return -ENOMEM;
+	if (s->o->full_names || last)
+		table_cell(t, "%s", text);
+	else
+		table_cell_name(t, text, TEXT_SHOWN);
+	free(text);
+	return 0;
+}
+
+/* '>' for a column whose first value is a number. */
+static char align_of(struct selection *s, const char *key)
+{
+	enum field_kind kind = FIELD_NULL;
+	for (size_t k = 0; k < s->kept.n && kind == FIELD_NULL; k++)
+		kind = kept_kind(s, k, key);
+	return kind == FIELD_NUMBER ? '>' : '<';
+}
+
+/* What is no list: a line a column. */
+static int write_object(struct selection *s, const struct text_page *p)
+{
+	static const char *const headings[] = { "key", "value" };
+	struct table t;
+	int e = fields_of(&s->fields, s->kept.v[0].json);
+	table_init(&t, "<<", headings);
+	for (size_t i = 0; i < s->columns.n && !e; i++) {
+		table_cell(&t, "%s", s->columns.v[i].key);
+		e = put_cell(s, &t, s->columns.v[i].key, true);
+	}
+	page_end_table(p, &t, 0);
+	return e;
+}
+
+static int write_list(struct selection *s, const struct text_page *p)
+{
+	char align[TABLE_COLUMNS + 1] = "";
+	const char *headings[TABLE_COLUMNS];
+	struct table t;
+	int e = 0;
+	if (s->columns.n > TABLE_COLUMNS)
+		s->columns.n = TABLE_COLUMNS;
+	for (size_t i = 0; i < s->columns.n; i++) {
+		align[i] = align_of(s, s->columns.v[i].key);
+		headings[i] = s->columns.v[i].key;
+	}
+	table_init(&t, align, headings);
+	for (size_t k = 0; k < page_shown(p, s->kept.n) && !e; k++) {
+		e = fields_of(&s->fields, s->kept.v[k].json);
+		for (size_t i = 0; i < s->columns.n && !e; i++)
+			e = put_cell(s, &t, s->columns.v[i].key, i == s->columns.n - 1);
+	}
+	page_end_table(p, &t, s->rows);
+	return e;
+}
+
+static int write_text(struct selection *s)
+{
+	struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
+	p.width = s->o->width ? s->o->width : WIDTH;
+	p.full_names = s->o->full_names;
+	page_heading(&p, s->section);
+	if (s->kept.n)
+		return (s->list ? write_list : write_object)(s, &p);
+	fputs("  none\n", s->out);
+	return 0;
+}
+
+/* ---- rows ---- */
+
+static int keep(struct selection *s, const char *json, size_t bytes)
+{
+	struct kept k = { .json = strndup(json, bytes), .number = NAN, .order = s->kept.n };
+	if (s->o->sort) {
+		const char *key = s->o->sort + (*s->o->sort == '-');
+		const struct field *f = fields_find(&s->fields, key);
+		k.number = field_number(f);
+		k.text = f && f->kind != FIELD_NUMBER && f->kind != FIELD_NULL ? field_text(f)
+									       : NULL;
+	}
+	struct kept *to = k.json ? array_push(&s->kept) : NULL;
+	if (!to) {
+		free(k.json);
+		free(k.text);
+		return -ENOMEM;
+	}
+	*to = k;
+	return 0;
+}
+
+static int check_filters(struct selection *s)
+{
+	for (size_t i = 0; i < s->filters.count && s->columns.n; i++)
+		if (!has_column(s, s->filters.v[i].key))
+			return no_column(s, s->filters.v[i].key, strlen(s->filters.v[i].key));
+	return 0;
+}
+
+/* Of rows that are written as they come the first brings the columns. */
+static int learn_columns(struct selection *s)
+{
+	int e = add_columns_of_row(s);
+	if (!e)
+		e = check_filters(s);
+	if (!e)
+		e = choose_columns(s);
+	if (!e && s->o->form == SELECT_CSV)
+		write_csv_heading(s);
+	return e;
+}
+
+static int write_at_once(struct selection *s, const char *json, size_t bytes)
+{
+	if (s->o->rows && s->rows > s->o->rows)
+		return 0;
+	if (s->o->form == SELECT_CSV)
+		return write_csv_row(s);
+	fprintf(s->out, "%s\n\t\t", s->rows > 1 ? "," : "");
+	if (s->o->columns)
+		write_json_row(s, json);
+	else
+		fwrite(json, 1, bytes, s->out);
+	return ferror(s->out) ? -EIO : 0;
+}
+
+static int take_row(void *context, const char *json, size_t bytes)
+{
+	struct selection *s = context;
+	if (!s->wanted)
+		return 0;
+	const bool as_it_is = s->at_once && s->o->form == SELECT_JSON && s->columns.n &&
+			      !s->o->columns && !s->filters.count;
+	int e = as_it_is ? 0 : fields_of(&s->fields, json);
+	const bool passes = !e && select_filters_pass(&s->filters, &s->fields);
+	if (!e && !s->at_once)
+		e = add_columns_of_row(s);
+	else if (!e && !s->columns.n)
+		e = learn_columns(s);
+	if (e || !passes)
+		return e;
+	s->rows++;
+	if (s->at_once)
+		return write_at_once(s, json, bytes);
+	const bool enough = !s->o->sort && s->o->rows && s->kept.n >= s->o->rows;
+	return enough ? 0 : keep(s, json, bytes);
+}
+
+/* Numbers by size, the largest first, then texts, then what is not known. */
+static int kept_order(const void *one, const void *two)
+{
+	const struct kept *a = one, *b = two;
+	if (isnan(a->number) != isnan(b->number))
+		return isnan(a->number) ? 1 : -1;
+	if (!isnan(a->number) && a->number != b->number)
+		return a->number > b->number ? -1 : 1;
+	if (!a->text != !b->text)
+		return a->text ? -1 : 1;
+	const int texts = a->text ? strcmp(a->text, b->text) : 0;
+	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
+}
+
+static bool is_known(const struct kept *k)
+{
+	return !isnan(k->number) || k->text;
+}
+
+/* What is not known stays behind, whichever way round. */
+static void turn_round(struct selection *s)
+{
+	size_t n = 0;
+	while (n < s->kept.n && is_known(&s->kept.v[n]))
+		n++;
+	for (size_t i = 0; i < n / 2; i++) {
+		const struct kept k = s->kept.v[i];
+		s->kept.v[i] = s->kept.v[n - 1 - i];
+		s->kept.v[n - 1 - i] = k;
+	}
+}
+
+static int sort_rows(struct selection *s)
+{
+	const char *key = s->o->sort;
+	if (!key || !s->columns.n)
+		return 0;
+	const bool turned = *key == '-';
+	key += turned;
+	if (!has_column(s, key))
+		return no_column(s, key, strlen(key));
+	if (s->kept.n)
+		qsort(s->kept.v, s->kept.n, sizeof *s->kept.v, kept_order);
+	if (turned)
+		turn_round(s);
+	return 0;
+}
+
+/* ---- sections ---- */
+
+static int write_rows(struct selection *s)
+{
+	const size_t shown = s->o->rows && s->o->rows < s->kept.n ? s->o->rows : s->kept.n;
+	int e = 0;
+	if (s->o->form == SELECT_TEXT)
+		return write_text(s);
+	if (s->o->form == SELECT_CSV)
+		write_csv_heading(s);
+	for (size_t k = 0; k < shown && !e; k++) {
+		e = fields_of(&s->fields, s->kept.v[k].json);
+		if (!e && s->o->form == SELECT_CSV) {
+			e = write_csv_row(s);
+		} else if (!e) {
+			if (s->list)
+				fprintf(s->out, "%s\n\t\t", k ? "," : "");
+			write_json_row(s, s->kept.v[k].json);
+		}
+	}
+	return e;
+}
+
+static void forget_rows(struct selection *s)
+{
+	for (size_t k = 0; k < s->kept.n; k++) {
+		free(s->kept.v[k].json);
+		free(s->kept.v[k].text);
+	}
+	s->kept.n = s->columns.n = s->rows = 0;
+}
+
+static int end_section(struct selection *s)
+{
+	int e = 0;
+	if (!s->wanted)
+		return 0;
+	if (!s->at_once) {
+		e = check_filters(s);
+		if (!e)
+			e = sort_rows(s);
+		if (!e)
+			e = choose_columns(s);
+		if (!e && s->o->form == SELECT_TEXT && s->list && !usual_columns(s))
+			thin_columns(s);
+		if (!e && s->o->form == SELECT_JSON)
+			begin_json_section(s);
+		if (!e)
+			e = write_rows(s);
+	}
+	if (!e && s->o->form == SELECT_JSON && (s->list || !s->rows))
+		fputs(s->list ? s->rows ? "\n\t]" : "]" : "null", s->out);
+	forget_rows(s);
+	s->wanted = false;
+	return e;
+}
+
+static int begin_section(void *context, const char *name, bool list)
+{
+	struct selection *s = context;
+	const int e = end_section(s);
+	const int place = place_in(s->o->only, name);
+	if (e || place < 0)
+		return e;
+	s->wanted = true;
+	s->list = list;
+	snprintf(s->section, sizeof s->section, "%s", name);
+	if (s->at_once && s->o->form == SELECT_JSON)
+		begin_json_section(s);
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int print_report(struct selection *s)
+{
+	size_t bytes;
+	FILE *out = open_memstream(&s->json, &bytes);
+	if (!out)
+		return -ENOMEM;
+	report_print_json(s->r, out);
+	const int failed = ferror(out);
+	return fclose(out) || failed ? -ENOMEM : 0;
+}
+
+static int read_events(struct selection *s, const struct section_reader *to)
+{
+	int e = end_section(s);
+	s->at_once = !s->o->sort && s->o->form != SELECT_TEXT;
+	for (size_t i = 0; event_list_name(i) && !e; i++)
+		if (place_in(s->o->only, event_list_name(i)) >= 0)
+			e = event_list_read(s->r, i, to);
+	return e ? e : end_section(s);
+}
+
+static int name_section(void *context, const char *name, bool list)
+{
+	add_name(context, name);
+	return 0;
+}
+
+static int pass_over(void *context, const char *json, size_t bytes)
+{
+	return 0;
+}
+
+/* Before anything is written: what is not there is a mistake. */
+static int check_sections(struct selection *s)
+{
+	struct names names = { .at = 0 };
+	const struct section_reader to = { name_section, pass_over, &names };
+	int e = sections_read(s->json, &to);
+	for (size_t i = 0; event_list_name(i); i++)
+		add_name(&names, event_list_name(i));
+	const char *word;
+	size_t bytes;
+	for (size_t i = 0; (word = nth_word(s->o->only, i, &bytes)) && !e; i++) {
+		const char *at = names.text;
+		while (at && (strncmp(at, word, bytes) != 0 || (at[bytes] && at[bytes] != ',')))
+			at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL;
+		if (!bytes || !at)
+			e = error_set(s->err, -EINVAL, "there is no section %.*s: there are %s",
+				(int)bytes, word, names.text);
+		if (i && s->o->form == SELECT_CSV)
+			e = error_set(
+				s->err, -EINVAL, "CSV is one table: name one section with --only");
+	}
+	return e;
+}
+
+int report_select(
+	const struct report *r, const struct select_options *o, FILE *out, struct error *err)
+{
+	struct selection s = { .o = o, .r = r, .out = out, .err = err };
+	const struct section_reader to = { begin_section, take_row, &s };
+	int e = select_filters_parse(&s.filters, o->filters, o->filter_count, err);
+	if (!e)
+		e = print_report(&s);
+	if (!e)
+		e = check_sections(&s);
+	if (!e && o->form == SELECT_JSON)
+		fprintf(out, "{\n\t\"schema_version\": %d", REPORT_SCHEMA_VERSION);
+	if (!e)
+		e = sections_read(s.json, &to);
+	if (!e)
+		e = read_events(&s, &to);
+	if (!e && o->form == SELECT_JSON)
+		fputs("\n}\n", out);
+	forget_rows(&s);
+	array_free(&s.kept);
+	array_free(&s.columns);
+	array_free(&s.fields.v);
+	select_filters_free(&s.filters);
+	free(s.json);
+	return e;
+}

@@ -1,0 +1,34 @@
+/*
+ * Lists of a report as somebody wants them: some sections, filtered, sorted, with these columns, as
+ * text, CSV or JSON.  Sections and columns bear the names that they have in `weir report --json`.
+ * Besides those there are sections that are made only when they are asked for (event_lists.h): they
+ * may have a row an event, so a row that need not be kept is written at once.  One thread.
+ */
+#ifndef WEIR_REPORT_SELECT_H
+#define WEIR_REPORT_SELECT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "model/report.h"
+
+enum select_form { SELECT_TEXT, SELECT_CSV, SELECT_JSON };
+
+struct select_options {
+	const char *only;    /* sections, with commas between */
+	const char *sort;    /* a column, "-" before it turns it round; or NULL */
+	const char *columns; /* with commas between; NULL: the usual ones */
+	const char *const *filters;
+	size_t filter_count; /* all must hold */
+	enum select_form form;
+	size_t rows;  /* a section, at most; 0: all */
+	size_t width; /* of the terminal, 0: there is none */
+	bool full_names, colour;
+};
+
+/* 0, -EINVAL with a sentence when something is asked for that is not there, or -errno. */
+int report_select(
+	const struct report *r, const struct select_options *o, FILE *out, struct error *err);
+
+#endif

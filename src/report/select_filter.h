@@ -1,0 +1,34 @@
+/*
+ * Conditions on the fields of a row: `device_total_ns > 10us`, `name ~ gemm`.  A column, one of
+ * = != < <= > >= ~ !~, and a value: a number, with a unit of time (ns us ms s) or size (K M G,
+ * powers of 1024) if it has one, or a text.  ~ is: contains, or fits a pattern with a *.  What is
+ * not known (null) fits nothing but `= null`.
+ */
+#ifndef WEIR_REPORT_SELECT_FILTER_H
+#define WEIR_REPORT_SELECT_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "report/fields.h"
+
+struct select_filter {
+	char key[48];
+	int op;       /* enum of select_filter.c */
+	double value; /* NAN: a text */
+	char *text;
+};
+
+struct select_filters {
+	struct select_filter *v;
+	size_t count;
+};
+
+/* 0, -EINVAL with a sentence, or -ENOMEM; select_filters_free() either way. */
+int select_filters_parse(
+	struct select_filters *f, const char *const *expressions, size_t count, struct error *err);
+bool select_filters_pass(const struct select_filters *f, const struct fields *row);
+void select_filters_free(struct select_filters *f);
+
+#endif
