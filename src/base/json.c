@@ -113,6 +113,13 @@ void json_begin_array(struct json *j, const char *key)
 	container(j, key, '[');
 }
 
+void json_begin_document(struct json *j, FILE *out)
+{
+	json_init(j, out);
+	json_begin_object(j, NULL);
+	json_u64(j, "schema_version", JSON_SCHEMA_VERSION);
+}
+
 void json_end_object(struct json *j)
 {
 	end(j, '}');

@@ -22,6 +22,13 @@ struct json {
 
 void json_init(struct json *j, FILE *out);
 
+/* Of what commands write: a higher one may have fewer keys, or a key of another meaning.  Keys that
+ * are added leave it as it is. */
+#define JSON_SCHEMA_VERSION 1
+
+/* Begins an object that says so. */
+void json_begin_document(struct json *j, FILE *out);
+
 void json_begin_object(struct json *j, const char *key);
 void json_begin_array(struct json *j, const char *key);
 void json_end_object(struct json *j);

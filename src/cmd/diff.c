@@ -1,5 +1,6 @@
 /* weir diff A B, or A... -- B...: compares recordings and judges fail conditions. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 
 #include <errno.h>
@@ -106,10 +107,13 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 		code = judge(d, g, &answer);
 	if (code)
 		return code;
+	const bool colour = report_input_colour();
+	pager_begin();
 	if (opt_flag(o, "json"))
 		diff_print_json(d, g->v, g->judged, g->n, stdout);
 	else
-		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, report_input_colour());
+		diff_print_text(d, g->v, g->judged, g->n, stdout, rows, colour);
+	pager_end();
 	return answer;
 }
 

@@ -600,8 +600,7 @@ static void print_json(const struct examination *x)
 {
 	struct json j;
 
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_bool(&j, "can_record", healthy(x));
 	json_begin_array(&j, "checks");
 	for (size_t i = 0; i < x->count; i++) {

@@ -307,8 +307,7 @@ static int run_all(struct job *job)
 {
 	int code = 0;
 	if (job->print_json) {
-		json_init(&job->json, stdout);
-		json_begin_object(&job->json, NULL);
+		json_begin_document(&job->json, stdout);
 		json_u64(&job->json, "launches", job->data.samples.n);
 		json_begin_object(&job->json, "splits");
 	}

@@ -3,20 +3,20 @@
 
 #include <string.h>
 
+#include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 #include "hint/hint.h"
 
 #include "base/banned.h"
 
-static void print(const struct options *o, const struct hints *h, unsigned rows)
+static void print(const struct options *o, const struct hints *h, unsigned rows, bool colour)
 {
 	struct json j;
 	if (!opt_flag(o, "json")) {
-		hints_print_text(h, stdout, rows, false, report_input_colour());
+		hints_print_text(h, stdout, rows, false, colour);
 		return;
 	}
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	hints_put_json(&j, h);
 	json_end_object(&j);
 }
@@ -27,7 +27,10 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	const int e = hints_make(r, &h);
 	if (e)
 		return complain(EXIT_ENVIRONMENT, "no hints: %s", strerror(-e));
-	print(o, h, rows);
+	const bool colour = report_input_colour();
+	pager_begin();
+	print(o, h, rows, colour);
+	pager_end();
 	hints_free(h);
 	return EXIT_YES;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/cli/output.h"
+#include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
 #include "cmd/cli/size.h"
 #include "report/memory_print.h"
@@ -113,10 +114,13 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 		return show_replay(o, r);
 	if (opt_str(o, "output"))
 		return complain(EXIT_USAGE, "--output draws a replay: give --replay too");
+	const bool colour = report_input_colour();
+	pager_begin();
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
 	else
-		memory_print_text(r, stdout, rows, report_input_colour(), wants_utf8());
+		memory_print_text(r, stdout, rows, colour, wants_utf8());
+	pager_end();
 	return EXIT_YES;
 }
 

@@ -305,8 +305,7 @@ static void print_json(const struct question *q, const struct occupancy *o, bool
 	char cc[16];
 	struct json j;
 	snprintf(cc, sizeof cc, "%u.%u", q->device->major, q->device->minor);
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_str(&j, "cc", cc);
 	if (q->has_block)
 		json_u64(&j, "threads_per_block", l->threads);

@@ -289,8 +289,7 @@ static void print_json(const struct job *job, const struct predict_question *q,
 	const struct predict_answer *a, const float features[static FEATURES])
 {
 	struct json j;
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_bool(&j, "kernel_known", job->kernel_known);
 	json_str(&j, "family", predict_family_word(job->kernel.family));
 	json_answer(&j, a);
@@ -425,8 +424,7 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 static void json_kernels(const struct job *job, const struct kernel_rows *rows)
 {
 	struct json j;
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_begin_array(&j, "kernels");
 	for (size_t i = 0; i < rows->v.n; i++) {
 		const struct kernel_row *r = &rows->v.v[i];

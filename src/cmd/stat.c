@@ -232,6 +232,7 @@ static int print_json(void *context, FILE *out)
 	struct json j;
 	init_json(&j, s, out);
 	json_begin_object(&j, NULL);
+	json_u64(&j, "schema_version", JSON_SCHEMA_VERSION);
 	json_totals(&j, s);
 	json_begin_array(&j, "calls");
 	for (uint32_t i = 0; i < s->schema.fn_count && is_shown(s->sorted[i]); i++)

@@ -126,8 +126,7 @@ static void json_scores(struct json *j, const char *key, const struct train_scor
 static void print_json(const struct train_report *r, const char *path, bool made)
 {
 	struct json j;
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_u64(&j, "launches", r->launches);
 	json_u64(&j, "kernels", r->kernels);
 	json_u64(&j, "groups", r->groups);

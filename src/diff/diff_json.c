@@ -155,8 +155,7 @@ void diff_print_json(const struct diff *d, const struct fail_condition *conditio
 	const struct judgement *judged, size_t condition_count, FILE *out)
 {
 	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, out);
 	json_begin_object(&j, "runs");
 	put_inputs(&j, d, DIFF_A);
 	put_inputs(&j, d, DIFF_B);

@@ -308,10 +308,6 @@ struct analysis {
 	ARRAY(struct idle) idle;          /* all, by time */
 };
 
-/* Of the JSON of reports: a higher one may have fewer keys, or a key of another meaning.  Keys that
- * are added leave it as it is. */
-#define REPORT_SCHEMA_VERSION 1
-
 struct hints;
 struct prediction;
 struct report {

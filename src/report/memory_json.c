@@ -251,8 +251,7 @@ void memory_put_live(struct json *j, const struct report *r, size_t most)
 static void put_all(const struct report *r, FILE *out, size_t blocks)
 {
 	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, out);
 	memory_put_use(&j, &r->gpu_memory);
 	memory_put_keys(&j, r);
 	put_churn(&j, r);

@@ -420,9 +420,7 @@ static void put_threads(struct json *j, const struct report *r)
 void report_print_json(const struct report *r, FILE *out)
 {
 	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
-	json_u64(&j, "schema_version", REPORT_SCHEMA_VERSION);
+	json_begin_document(&j, out);
 	put_trace(&j, r);
 	put_failures(&j, r);
 	put_warnings(&j, r);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -639,7 +640,7 @@ int report_select(
 	if (!e)
 		e = check_sections(&s);
 	if (!e && o->form == SELECT_JSON)
-		fprintf(out, "{\n\t\"schema_version\": %d", REPORT_SCHEMA_VERSION);
+		fprintf(out, "{\n\t\"schema_version\": %d", JSON_SCHEMA_VERSION);
 	if (!e)
 		e = sections_read(s.json, &to);
 	if (!e)

@@ -181,8 +181,7 @@ static void json_way(struct json *j, const struct whatif *w, const struct whatif
 void whatif_put_json(const struct whatif *w, FILE *out)
 {
 	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, out);
 	json_u64(&j, "sms", w->device.sms);
 	json_u64(&j, "seed", w->arrivals.seed);
 	json_begin_array(&j, "programs");

@@ -222,6 +222,9 @@ def terminal(trace):
         for pager in "PAGER", "WEIR_PAGER":
             lines = on_a_terminal(150, "report", *arguments, trace, **{"PAGER": "cat", pager: "sed s/^/paged:/"})
             same("a pager on a terminal", all(line.startswith("paged:") for line in lines) and len(lines) > 5, True)
+        for command in ("hints",), ("memory",), ("diff", trace):
+            lines = on_a_terminal(150, *command, trace, PAGER="sed s/^/paged:/")
+            same("a pager of " + command[0], all(line.startswith("paged:") for line in lines) and len(lines) > 2, True)
         lines = on_a_terminal(150, "report", *arguments, trace, PAGER="no-such-pager")
         same("without the pager that is named", len(lines) > 5, True)
         done = subprocess.run([weir, "report", *arguments, trace], stdout=subprocess.PIPE,

@@ -153,6 +153,17 @@ class Reading(unittest.TestCase):
         self.assertEqual(dict(sums), {k.name: k.device_total_ns for k in t.kernels})
         self.assertEqual(len(t.kernels.frame()), len(t.kernels))
 
+    def test_a_part_is_that_of_the_report(self):
+        t = weir.open(self.paths[1], after="5.9s", before="6s")
+        report = json.loads(run("report", "--json", "--after", "5.9s", "--before", "6s", self.paths[1]))
+        self.assertEqual(t.report, report)
+        every = list(weir.open(self.paths[1]).activities)
+        part = [a for a in every if 5900000000 <= a.start_ns]
+        self.assertTrue(0 < len(t.activities) < len(every) and len(t.activities) <= len(part))
+        self.assertEqual(len(list(weir.open(self.paths[1], steady=False).activities)), len(every))
+        with self.assertRaisesRegex(weir.Error, "--after"):
+            weir.open(self.eager, after="never").kernels
+
     def test_a_table_without_rows_has_columns(self):
         empty = self.folder.name + "/empty.weir"
         with open(self.folder.name + "/empty.json", "w") as file:
