@@ -83,9 +83,14 @@ static bool is_first(const struct share_file *f, uint32_t slot)
 	return true;
 }
 
-static void ask(struct share_memory *m, uint64_t bytes)
+/* Of a slot's threads one at a time asks; one that never comes to an end is waited for no more. */
+static bool ask(struct share_memory *m, uint64_t bytes, bool beside)
 {
-	__atomic_fetch_add(&m->asked, bytes, __ATOMIC_SEQ_CST);
+	uint64_t none = 0;
+	if (beside)
+		__atomic_fetch_add(&m->asked, bytes, __ATOMIC_SEQ_CST);
+	return beside || __atomic_compare_exchange_n(&m->asked, &none, bytes, false,
+				 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 static void withdraw(struct share_memory *m, uint64_t bytes)
@@ -105,23 +110,25 @@ static enum quota_answer have(struct share_memory *m, const struct quota_sum *su
 
 static enum quota_answer take(struct share_file *f, uint32_t slot, uint64_t bytes)
 {
+	bool asks = false;
 	struct share_memory *m = &f->slots[slot].memory;
-	ask(m, bytes);
 	for (int turn = 0; turn < TURNS; turn++) {
-		const struct quota_sum sum = quota_sum(f, slot);
-		const uint64_t left = sum.quota ? quota_left(&sum) : UINT64_MAX;
-		if (sum.asked <= left)
-			return have(m, &sum, bytes);
-		if (bytes > left)
-			break;
-		const bool first = is_first(f, slot);
-		if (!first)
-			withdraw(m, bytes);
+		asks = asks || ask(m, bytes, turn > TURNS / 2);
+		if (asks) {
+			const struct quota_sum sum = quota_sum(f, slot);
+			const uint64_t left = sum.quota ? quota_left(&sum) : UINT64_MAX;
+			if (sum.asked <= left)
+				return have(m, &sum, bytes);
+			if (bytes > left)
+				break;
+			asks = is_first(f, slot);
+			if (!asks)
+				withdraw(m, bytes);
+		}
 		sys(sched_yield);
-		if (!first)
-			ask(m, bytes);
 	}
-	withdraw(m, bytes);
+	if (asks)
+		withdraw(m, bytes);
 	return QUOTA_REFUSED;
 }
 
