@@ -109,7 +109,7 @@ static int linear_place(const struct copy_side *side, struct place *ret_place)
 		.pageable = !range,
 	};
 	if (range) {
-		ret_place->room = range->size - (address - range->base);
+		ret_place->room = range_room(range, address);
 		ret_place->device = range->kind != RANGE_HOST && range->kind != RANGE_REGISTERED;
 		/* Host memory that is partly registered may be copied as a whole. */
 		if (range->kind == RANGE_REGISTERED)

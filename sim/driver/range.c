@@ -37,11 +37,21 @@ struct range *range_find(uint64_t address)
 	return found ? *found : NULL;
 }
 
+size_t range_room(const struct range *range, uint64_t address)
+{
+	uint64_t end = range->base + range->size;
+	const bool mapped = range->kind == RANGE_MAPPED;
+
+	while (mapped && (range = range_find(end)) && range->kind == RANGE_MAPPED)
+		end += range->size;
+	return end - address;
+}
+
 struct range *range_of(uint64_t address, size_t size)
 {
 	struct range *r = range_find(address);
 
-	if (!r || size > r->size - (address - r->base))
+	if (!r || size > range_room(r, address))
 		return NULL;
 	return r;
 }

@@ -307,6 +307,8 @@ struct range {
 
 struct range *range_find(uint64_t address);
 /* The range that holds all of [address, address + size), or NULL. */
+/* How many bytes follow from there on: mappings beside each other are one. */
+size_t range_room(const struct range *range, uint64_t address);
 struct range *range_of(uint64_t address, size_t size);
 int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct range **ret_range);
 int range_add(const struct range *like, struct range **ret_range);

@@ -85,6 +85,23 @@ static int put_memory(const struct options *o, struct bounded *to)
 	return 0;
 }
 
+/* PyTorch's own allocator keeps what it has in segments, which leaves the pool little to do. */
+static int put_pool(const struct options *o, struct bounded *to)
+{
+	static const char conf[] = "PYTORCH_CUDA_ALLOC_CONF";
+	if (!opt_flag(o, "pool"))
+		return 0;
+	bounded_printf(to, "," WEIR_OPTION_pool);
+	if (getenv(conf) || getenv("PYTORCH_ALLOC_CONF")) {
+		remark("PyTorch's allocator is set already: --pool serves what it asks the driver for");
+		return 0;
+	}
+	return setenv(conf, "backend:cudaMallocAsync", 1)
+		       ? complain(EXIT_ENVIRONMENT, "the environment can't be set: %s",
+				 strerror(errno))
+		       : 0;
+}
+
 /* As the injected library reads it: src/hook/config.c. */
 static int put_request(const struct options *o, struct bounded *to)
 {
@@ -153,6 +170,8 @@ static int prepare_words(const struct options *o, struct run *run)
 	code = code ? code : put_duration(o, "max-wait", WEIR_OPTION_wait, &to);
 	code = code ? code : put_request(o, &to);
 	code = code ? code : put_memory(o, &to);
+	code = code ? code : put_pool(o, &to);
+	code = code ? code : put_duration(o, "wait-memory", WEIR_OPTION_wait_memory, &to);
 	code = code ? code : take_sms(o, run);
 	if (code)
 		return code;

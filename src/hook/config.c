@@ -209,6 +209,16 @@ static bool set_wait(const char *value, size_t n)
 	return set_number(&config.max_wait_ns, INT64_MAX, value, n);
 }
 
+static bool set_pool(const char *value, size_t n)
+{
+	return set_flag(&config.pool, value);
+}
+
+static bool set_wait_memory(const char *value, size_t n)
+{
+	return set_number(&config.wait_memory_ns, INT64_MAX, value, n);
+}
+
 static bool set_memory(const char *value, size_t n)
 {
 	return set_number(&config.memory_bytes, INT64_MAX, value, n);
@@ -337,6 +347,8 @@ static void set_defaults(void)
 
 static void set_share_default(void)
 {
+	const char *ranks = environment("WORLD_SIZE");
+	config.is_rank = ranks && *ranks && strcmp(ranks, "1") != 0;
 	if (config.sched && !*config.share)
 		share_directory(config.share, environment("XDG_RUNTIME_DIR"));
 }

@@ -50,6 +50,9 @@ struct config {
 	bool mps;
 	uint32_t class, weight, sms;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	bool pool;
+	bool is_rank; /* of several: WORLD_SIZE, of torchrun and others */
+	uint64_t wait_memory_ns;
 	uint64_t memory_bytes, memory_group; /* a quota, and whose it is; 0: none */
 	char share[SHARE_PATH];              /* the directory */
 	char request_range[64]; /* NVTX ranges of that name are requests; "": as streams say */

@@ -280,20 +280,32 @@ void pool_undo(struct pool *p, const struct pool_place *at)
 	p->counters.freed--;
 }
 
-void pool_settle(struct pool *p, uint32_t tag)
+void pool_share(struct pool *p, uint32_t tag)
 {
 	uint32_t i;
 	if (tag >= POOL_TAGS || !(p->counters.unsettled & UINT64_C(1) << tag))
 		return;
 	p->counters.unsettled &= ~(UINT64_C(1) << tag);
-	p->settled_at[tag] = p->clock;
 	if (p->owner == tag)
 		p->owner = 0;
 	while ((i = p->roots[tag])) {
 		pool_tree_remove(p, i);
 		give(p, i, 0);
 	}
+}
+
+void pool_reached(struct pool *p, uint32_t tag, uint64_t when)
+{
+	if (tag >= POOL_TAGS || when <= p->settled_at[tag] || when > p->clock)
+		return;
+	p->settled_at[tag] = when;
 	pool_slots_settle(p);
+}
+
+void pool_settle(struct pool *p, uint32_t tag)
+{
+	pool_share(p, tag);
+	pool_reached(p, tag, p->clock);
 }
 
 /* ---- questions ---- */

@@ -90,11 +90,11 @@ struct pool {
 	struct pool_shape shape;
 	struct pool_counters counters;
 	struct pool_list idle, waiting;
-	uint64_t clock; /* frees and settlements so far */
-	uint64_t settled_at[POOL_TAGS];
-	uint32_t roots[POOL_TAGS]; /* of the trees of free ranges, by tag */
-	uint32_t tagged;           /* free ranges in trees but the first */
-	uint32_t owner;            /* of what is free in the first tree below owned_end, or 0 */
+	uint64_t clock;                 /* frees so far */
+	uint64_t settled_at[POOL_TAGS]; /* the clock, when what the stream has come to was freed */
+	uint32_t roots[POOL_TAGS];      /* of the trees of free ranges, by tag */
+	uint32_t tagged;                /* free ranges in trees but the first */
+	uint32_t owner; /* of what is free in the first tree below owned_end, or 0 */
 	uint32_t owned_end;
 	uint32_t slot_shift; /* from grains */
 	uint32_t fresh;      /* records from here on were never used */
@@ -132,14 +132,33 @@ int pool_back(struct pool *p, uint32_t slot, uint64_t handle);
  * in another slot. */
 bool pool_take_idle(struct pool *p, uint32_t *ret_slot, uint64_t *ret_handle);
 
+/* The handle of the first slot from *slot on that has one, whatever uses it: for the end of a pool,
+ * which then has no blocks that could be used. */
+bool pool_take_backed(struct pool *p, uint32_t *slot, uint64_t *ret_handle);
+
 /* There was no memory for all of the block: it is gone.  Slots that have got a handle keep it. */
 void pool_undo(struct pool *p, const struct pool_place *at);
 
 /* -1: no block begins there. */
 int pool_free(struct pool *p, uint64_t address, uint32_t tag);
 
-/* All that was freed under the tag is free for all. */
+/* The stream has come to all that was freed under the tag: that is free for all. */
 void pool_settle(struct pool *p, uint32_t tag);
+
+/*
+ * The two halves of it, for who can have one stream wait for another without waiting itself.
+ * pool_share(): blocks may be placed there for all tags, because whoever uses them waits for the
+ * stream.  Slots are not idle for that: work may still be on its way to them.  pool_reached(): the
+ * stream has come to what was freed under the tag until pool_now() was `when`: slots may be idle,
+ * whoever may have their addresses.
+ */
+void pool_share(struct pool *p, uint32_t tag);
+void pool_reached(struct pool *p, uint32_t tag, uint64_t when);
+
+static inline uint64_t pool_now(const struct pool *p)
+{
+	return p->clock;
+}
 
 struct pool_block {
 	uint64_t address, bytes; /* as asked for */

@@ -134,6 +134,22 @@ int pool_back(struct pool *p, uint32_t slot, uint64_t handle)
 	return 0;
 }
 
+bool pool_take_backed(struct pool *p, uint32_t *slot, uint64_t *ret_handle)
+{
+	struct pool_slot *v = slots_of(p);
+	for (; *slot < slots_count(p); ++*slot) {
+		struct pool_slot *s = &v[*slot];
+		if (!s->backed)
+			continue;
+		list_remove(p, *slot);
+		s->backed = false;
+		p->counters.backed_slots--;
+		*ret_handle = s->handle;
+		return true;
+	}
+	return false;
+}
+
 bool pool_take_idle(struct pool *p, uint32_t *ret_slot, uint64_t *ret_handle)
 {
 	const uint32_t first = p->idle.first;

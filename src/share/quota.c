@@ -152,6 +152,11 @@ enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes
 	return answer;
 }
 
+bool quota_try(struct share_file *f, uint32_t slot, uint64_t bytes)
+{
+	return take(f, slot, bytes) != QUOTA_REFUSED;
+}
+
 void quota_give(struct share_slot *s, uint64_t bytes)
 {
 	__atomic_fetch_sub(&s->memory.used, bytes, __ATOMIC_SEQ_CST);
@@ -179,7 +184,16 @@ void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_
 		;
 }
 
-uint64_t quota_wanted(const struct share_file *f, uint32_t slot)
+void quota_want(struct share_file *f, uint32_t slot, uint64_t bytes, uint64_t until_ns)
+{
+	struct share_slot *s = &f->slots[slot];
+	__atomic_store_n(&s->memory.wanted_until_ns, until_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->memory.wanted, bytes, __ATOMIC_RELEASE);
+	__atomic_store_n(
+		&f->devices[s->who.device % SHARE_DEVICES].who.wanted_hint, 1, __ATOMIC_RELEASE);
+}
+
+uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns)
 {
 	const struct share_slot *own = &f->slots[slot];
 	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
@@ -187,8 +201,9 @@ uint64_t quota_wanted(const struct share_file *f, uint32_t slot)
 	for (uint32_t w = 0; w < SHARE_WORDS; w++)
 		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
 			const uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left);
-			if (i != slot && is_live(&f->slots[i]))
-				add(&wanted, get(&f->slots[i].memory.wanted));
+			const struct share_memory *m = &f->slots[i].memory;
+			if (i != slot && is_live(&f->slots[i]) && get(&m->wanted_until_ns) > now_ns)
+				add(&wanted, get(&m->wanted));
 		}
 	return wanted;
 }

@@ -33,10 +33,15 @@ uint64_t quota_left(const struct quota_sum *s);
 enum quota_answer quota_take(struct share_file *f, uint32_t slot, uint64_t bytes);
 void quota_give(struct share_slot *s, uint64_t bytes);
 
+/* The same for who can do with less: a refusal is not counted, and nobody is buried. */
+bool quota_try(struct share_file *f, uint32_t slot, uint64_t bytes);
+
 /* The driver says that so many bytes of the device are free: what a context takes is learnt. */
 void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_t total);
 
-/* What others on the device of this slot wait for that this one could give back. */
-uint64_t quota_wanted(const struct share_file *f, uint32_t slot);
+/* Says that this slot waits for so many bytes, until then; and what others on its device wait for.
+ */
+void quota_want(struct share_file *f, uint32_t slot, uint64_t bytes, uint64_t until_ns);
+uint64_t quota_wanted(const struct share_file *f, uint32_t slot, uint64_t now_ns);
 
 #endif

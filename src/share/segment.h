@@ -90,11 +90,13 @@ struct share_memory {
 	uint64_t asked;  /* what it is about to have */
 	uint64_t lazy;   /* of used: may not be on the device (managed memory) */
 	uint64_t idle;   /* beside used: what its pools keep, and could give back */
+	uint64_t spare;  /* of used: handles of the library's pool that others could have */
 	uint64_t wanted; /* what it waits for that others could give back; 0: nothing */
-	uint64_t quota;  /* what its group may have on this device; 0: no quota */
-	uint64_t group;  /* whose quota it is; 0: nobody's */
-	uint64_t peak;   /* most that the group had when this program allocated */
-	uint64_t given;  /* ever given back because another wanted it */
+	uint64_t wanted_until_ns; /* CLOCK_MONOTONIC: then nobody needs to give any more */
+	uint64_t quota;           /* what its group may have on this device; 0: no quota */
+	uint64_t group;           /* whose quota it is; 0: nobody's */
+	uint64_t peak;            /* most that the group had when this program allocated */
+	uint64_t given;           /* ever given back because another wanted it */
 	uint32_t contexts;
 	uint32_t refused; /* allocations */
 } SHARE_LINE;
@@ -121,6 +123,7 @@ struct share_device {
 		uint32_t sms;
 		uint8_t uuid[16];
 		uint64_t context_bytes; /* that a context takes, as measured; 0: not yet */
+		uint64_t wanted_hint;   /* somebody waits for memory, or has */
 	} who SHARE_LINE;
 };
 

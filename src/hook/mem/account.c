@@ -4,6 +4,7 @@
 #include "hook/hook_table.h"
 #include "hook/mem/pools.h"
 #include "hook/mem/refusal.h"
+#include "hook/mem/wanting.h"
 #include "share/quota.h"
 
 #define SMALL_GRAIN 512u
@@ -100,6 +101,23 @@ void context_ended(uint64_t context, int device)
 
 /* ---- claims ---- */
 
+/* What others could give back is asked of them, and waited for if that was wanted. */
+static enum quota_answer take(struct member *m, uint64_t bytes)
+{
+	struct wanting w = { 0 };
+	enum quota_answer answer = quota_take(m->file, m->index, bytes);
+	if (answer != QUOTA_REFUSED)
+		return answer;
+	refusal_report(m, bytes);
+	while (wanting_goes_on(&w, m, bytes))
+		if (quota_try(m->file, m->index, bytes)) {
+			answer = QUOTA_GRANTED;
+			break;
+		}
+	wanting_ends(m, answer == QUOTA_REFUSED);
+	return answer;
+}
+
 static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 {
 	*c = (struct claim){ .bytes = bytes };
@@ -107,11 +125,9 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 		return true;
 	c->context = current_context();
 	see_context(m, c->context);
-	const enum quota_answer answer = quota_take(m->file, m->index, bytes);
-	if (answer == QUOTA_REFUSED) {
-		refusal_report(m, bytes);
+	const enum quota_answer answer = take(m, bytes);
+	if (answer == QUOTA_REFUSED)
 		return false;
-	}
 	if (answer == QUOTA_TIGHT)
 		pools_trim(m);
 	c->member = m;
@@ -188,7 +204,6 @@ bool quota_has_room(int device, uint64_t bytes)
 	const struct quota_sum sum = quota_sum(m->file, m->index);
 	if (bytes <= quota_left(&sum))
 		return true;
-	__atomic_fetch_add(&m->slot->memory.refused, 1, __ATOMIC_RELAXED);
-	refusal_report(m, bytes);
+	refusal_count(m, bytes);
 	return false;
 }

@@ -52,6 +52,8 @@ int memory_cuMemFreeAsync(unsigned long long address, void *stream);
 int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream);
 int memory_cuMemPoolTrimTo(void *pool, size_t keep);
 int memory_cuMemPoolDestroy(void *pool);
+int memory_cuMemPoolGetAttribute(void *pool, int what, void *value);
+int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count);
 int memory_cuGraphAddMemAllocNode(void *node, void *graph, void *on, size_t count, void *params);
 int memory_cuGraphAddNode(void *node, void *graph, void *on, size_t count, void *params);
 int memory_cuGraphAddNode_v2(
@@ -73,6 +75,14 @@ int memory_cuMemGetInfo(void *free, void *total);
 int memory_cuMemGetInfo_v2(void *free, void *total);
 int memory_cuDeviceTotalMem(void *bytes, int device);
 int memory_cuDeviceTotalMem_v2(void *bytes, int device);
+int memory_cuMemGetAddressRange_v2(void *base, void *bytes, unsigned long long address);
+int memory_cuPointerGetAttribute(void *data, int attribute, unsigned long long address);
+int memory_cuPointerGetAttributes(
+	unsigned int count, void *attributes, void *data, unsigned long long address);
+int memory_cuIpcGetMemHandle(void *handle, unsigned long long address);
+int memory_cuCtxEnablePeerAccess(void *peer, unsigned int flags);
+int memory_cuStreamDestroy(void *stream);
+int memory_cuStreamDestroy_v2(void *stream);
 int memory_cuCtxDestroy(void *context);
 int memory_cuCtxDestroy_v2(void *context);
 int memory_cuCtxDetach(void *context);

@@ -5,6 +5,7 @@
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
+#include "hook/mem/served.h"
 
 static uint64_t value_at(const void *pointer, size_t bytes)
 {
@@ -26,7 +27,10 @@ int memory_cuMemAlloc(void *address, unsigned int bytes)
 
 int memory_cuMemAlloc_v2(void *address, size_t bytes)
 {
+	int served;
 	struct claim c;
+	if (served_alloc(address, bytes, &(struct served_order){ 0 }, &served))
+		return served;
 	if (!claim_begin(&c, address ? whole_blocks(bytes) : 0))
 		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemAlloc_v2, void *, size_t)(address, bytes);
@@ -89,7 +93,10 @@ int memory_cuMemFree(unsigned int address)
 
 int memory_cuMemFree_v2(unsigned long long address)
 {
+	int served;
 	struct owned o;
+	if (served_free(address, &(struct served_order){ 0 }, &served))
+		return served;
 	const bool known = give_block_begin(&o, address);
 	return give_end(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
 }

@@ -4,6 +4,8 @@
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
 #include "hook/mem/pools.h"
+#include "hook/mem/served.h"
+#include "hook/meta/metadata.h"
 #include "share/quota.h"
 
 /* ---- how much there is ---- */
@@ -16,12 +18,17 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* As of a card that has as much as the quota. */
 static void shrink(uint64_t *free, uint64_t *total)
 {
+	struct served_counts c;
 	struct member *m = member_current();
-	if (!m || !m->slot->memory.quota)
+	if (!m)
+		return;
+	served_counts(m->ordinal, &c);
+	*free += c.idle;
+	if (!m->slot->memory.quota)
 		return;
 	context_seen(m);
 	const struct quota_sum sum = quota_sum(m->file, m->index);
-	*free = least(*free, quota_left(&sum));
+	*free = least(*free, quota_left(&sum) + c.idle);
 	*total = least(*total, sum.quota);
 }
 
@@ -69,6 +76,98 @@ int memory_cuDeviceTotalMem(void *bytes, int device)
 	return result;
 }
 
+/* ---- blocks of the pool ---- */
+
+int memory_cuMemGetAddressRange_v2(void *base, void *bytes, unsigned long long address)
+{
+	struct served_block b;
+	if (!served_find(address, &b))
+		return REAL(cuMemGetAddressRange_v2, void *, void *, unsigned long long)(
+			base, bytes, address);
+	if (base)
+		*(uint64_t *)base = b.address;
+	if (bytes)
+		*(uint64_t *)bytes = b.bytes;
+	return 0;
+}
+
+enum { RANGE_START = 11, RANGE_BYTES = 12 }; /* CUpointer_attribute */
+
+/* What of an attribute is the block's, and not that of the handle behind it. */
+static void correct(void *data, int attribute, const struct served_block *b)
+{
+	if (data && attribute == RANGE_START)
+		*(uint64_t *)data = b->address;
+	else if (data && attribute == RANGE_BYTES)
+		*(uint64_t *)data = b->bytes;
+}
+
+int memory_cuPointerGetAttribute(void *data, int attribute, unsigned long long address)
+{
+	struct served_block b;
+	const int result = REAL(cuPointerGetAttribute, void *, int, unsigned long long)(
+		data, attribute, address);
+	if (!result && served_find(address, &b))
+		correct(data, attribute, &b);
+	return result;
+}
+
+int memory_cuPointerGetAttributes(
+	unsigned int count, void *attributes, void *data, unsigned long long address)
+{
+	struct served_block b;
+	const int result = REAL(cuPointerGetAttributes, unsigned int, void *, void *,
+		unsigned long long)(count, attributes, data, address);
+	if (!result && served_find(address, &b))
+		for (unsigned int i = 0; i < count; i++)
+			correct(((void **)data)[i], ((const int *)attributes)[i], &b);
+	return result;
+}
+
+/* Mapped memory has none: the driver says so, and why is said in the recording. */
+int memory_cuIpcGetMemHandle(void *handle, unsigned long long address)
+{
+	struct served_block b;
+	if (served_find(address, &b))
+		meta_message(
+			"the program asks for a handle by which another process opens its memory; memory of the pool has none: run it without --pool");
+	return REAL(cuIpcGetMemHandle, void *, unsigned long long)(handle, address);
+}
+
+static int device_of(void *context)
+{
+	void *current;
+	int device = -1;
+	if (!hook_real[FN_cuCtxPushCurrent_v2] || !hook_real[FN_cuCtxPopCurrent_v2] ||
+		!hook_real[FN_cuCtxGetDevice] || REAL(cuCtxPushCurrent_v2, void *)(context))
+		return -1;
+	REAL(cuCtxGetDevice, int *)(&device);
+	REAL(cuCtxPopCurrent_v2, void **)(&current);
+	return device;
+}
+
+/* Of all that the peer has and will have. */
+int memory_cuCtxEnablePeerAccess(void *peer, unsigned int flags)
+{
+	const struct member *m = member_current();
+	const int result = REAL(cuCtxEnablePeerAccess, void *, unsigned int)(peer, flags);
+	if (!result && m)
+		served_reach(device_of(peer), m->ordinal);
+	return result;
+}
+
+int memory_cuStreamDestroy(void *stream)
+{
+	served_stream_ends(stream);
+	return REAL(cuStreamDestroy, void *)(stream);
+}
+
+int memory_cuStreamDestroy_v2(void *stream)
+{
+	served_stream_ends(stream);
+	return REAL(cuStreamDestroy_v2, void *)(stream);
+}
+
 /* ---- contexts that end ---- */
 
 int memory_cuCtxDestroy(void *context)
@@ -104,8 +203,10 @@ static int primary_left(int device, int result)
 	if (!result && hook_real[FN_cuDevicePrimaryCtxGetState] &&
 		!REAL(cuDevicePrimaryCtxGetState, int, unsigned int *, int *)(
 			device, &flags, &active) &&
-		!active)
+		!active) {
 		context_ended(0, device);
+		served_reset(device);
+	}
 	return result;
 }
 
@@ -134,7 +235,7 @@ int memory_cuDevicePrimaryCtxReset_v2(int device)
 void memory_start(void)
 {
 	const struct config *c = config_get();
-	if (c->sched && c->memory_bytes)
+	if (c->sched && (c->memory_bytes || c->pool))
 		__atomic_store_n(&hook_hot.memory, 1, __ATOMIC_RELEASE);
 }
 
@@ -143,4 +244,5 @@ void memory_forget(void)
 	owned_forget();
 	pools_forget();
 	account_forget();
+	served_forget();
 }

@@ -14,12 +14,15 @@
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
+#include "hook/mem/served.h"
 #include "hook/meta/captures.h"
 #include "share/quota.h"
 
 #define POOLS 16u /* of a process that are looked after */
 
-enum { POOL_RESERVED = 5, POOL_USED = 7, GRAPH_RESERVED = 2 }; /* attributes */
+#define THREAD_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
+
+enum { POOL_RESERVED = 5, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_HIGH, GRAPH_RESERVED = 2 };
 
 static struct {
 	void *pool; /* NULL: none yet, or destroyed */
@@ -142,7 +145,10 @@ static bool begin(struct claim *c, const void *address, size_t bytes, void *stre
 
 int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
 {
+	int served;
 	struct claim c;
+	if (served_alloc(address, bytes, &(struct served_order){ stream, true }, &served))
+		return served;
 	if (!begin(&c, address, bytes, stream, 0))
 		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemAllocAsync, void *, size_t, void *)(address, bytes, stream);
@@ -151,7 +157,11 @@ int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
 
 int memory_cuMemAllocAsync_ptsz(void *address, size_t bytes, void *stream)
 {
+	int served;
 	struct claim c;
+	if (served_alloc(address, bytes,
+		    &(struct served_order){ stream ? stream : THREAD_STREAM, true }, &served))
+		return served;
 	if (!begin(&c, address, bytes, stream, 1))
 		return OUT_OF_MEMORY;
 	const int result =
@@ -195,24 +205,41 @@ static int freed(const struct owned *o, bool known, int result)
 
 int memory_cuMemFreeAsync(unsigned long long address, void *stream)
 {
+	int served;
 	struct owned o;
+	if (served_free(address, &(struct served_order){ stream, true }, &served))
+		return served;
 	const bool known = give_begins(&o, address);
 	return freed(&o, known, REAL(cuMemFreeAsync, uint64_t, void *)(address, stream));
 }
 
 int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream)
 {
+	int served;
 	struct owned o;
+	if (served_free(address, &(struct served_order){ stream ? stream : THREAD_STREAM, true },
+		    &served))
+		return served;
 	const bool known = give_begins(&o, address);
 	return freed(&o, known, REAL(cuMemFreeAsync_ptsz, uint64_t, void *)(address, stream));
 }
 
 /* ---- pools ---- */
 
+static void *default_pool(int device)
+{
+	void *pool = NULL;
+	if (hook_real[FN_cuDeviceGetDefaultMemPool])
+		REAL(cuDeviceGetDefaultMemPool, void **, int)(&pool, device);
+	return pool;
+}
+
 int memory_cuMemPoolTrimTo(void *pool, size_t keep)
 {
 	struct member *m = member_current();
 	const int result = REAL(cuMemPoolTrimTo, void *, size_t)(pool, keep);
+	if (!result && m && pool == default_pool(m->ordinal))
+		served_trim(m->ordinal, keep);
 	if (m)
 		note_idle(m);
 	return result;
@@ -227,6 +254,35 @@ int memory_cuMemPoolDestroy(void *pool)
 				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 	return REAL(cuMemPoolDestroy, void *)(pool);
+}
+
+/* What blocks of the library's pool count for: the default pool, where the program has asked for
+ * them. */
+int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
+{
+	struct served_counts c;
+	const struct member *m = member_current();
+	const int result = REAL(cuMemPoolGetAttribute, void *, int, void *)(pool, what, value);
+	if (result || !m || what < POOL_RESERVED || what > POOL_USED_HIGH ||
+		pool != default_pool(m->ordinal))
+		return result;
+	served_counts(m->ordinal, &c);
+	*(uint64_t *)value += what == POOL_RESERVED        ? c.reserved
+			      : what == POOL_RESERVED_HIGH ? c.reserved_peak
+			      : what == POOL_USED          ? c.used
+							   : c.used_peak;
+	return result;
+}
+
+int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
+{
+	const struct cu_mem_access_desc *d = map;
+	const struct member *m = member_current();
+	const int result = REAL(cuMemPoolSetAccess, void *, void *, size_t)(pool, map, count);
+	for (size_t i = 0; !result && m && i < count; i++)
+		if (d[i].flags && pool == default_pool(m->ordinal))
+			served_reach(m->ordinal, d[i].location.id);
+	return result;
 }
 
 /* ---- graphs ---- */

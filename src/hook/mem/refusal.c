@@ -49,6 +49,12 @@ static void put(struct bounded *b, const char *word, uint64_t value)
 	bounded_decimal(b, value);
 }
 
+void refusal_count(const struct member *m, uint64_t bytes)
+{
+	__atomic_fetch_add(&m->slot->memory.refused, 1, __ATOMIC_RELAXED);
+	refusal_report(m, bytes);
+}
+
 void refusal_report(const struct member *m, uint64_t bytes)
 {
 	char text[256];

@@ -4,6 +4,8 @@
 
 #include "hook/sched/member.h"
 
+/* Also counts it. */
+void refusal_count(const struct member *m, uint64_t bytes);
 void refusal_report(const struct member *m, uint64_t bytes);
 
 #endif

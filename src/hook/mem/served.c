@@ -1,0 +1,368 @@
+/* See served.h.  The handles behind the pool are in served_handles.c. */
+#include "hook/mem/served.h"
+
+#include <string.h>
+
+#include "hook/config.h"
+#include "hook/hook_table.h"
+#include "hook/process.h"
+#include "hook/mem/account.h"
+#include "hook/mem/refusal.h"
+#include "hook/mem/served_state.h"
+#include "hook/mem/wanting.h"
+#include "hook/meta/captures.h"
+#include "hook/meta/metadata.h"
+#include "share/quota.h"
+
+#define INVALID_VALUE 1 /* CUresult */
+#define SPINS         (1u << 20)
+#define LEGACY_STREAM ((void *)1)
+#define THREAD_STREAM ((void *)2)
+#define ENDED_STREAM  ((void *)-1)
+
+static struct served all[MEMBERS] OWN_PAGES;
+
+/* ---- the lock ---- */
+
+static uint64_t own_name(void)
+{
+	return (uint64_t)(uintptr_t)&hook_self;
+}
+
+static bool lock(struct served *s)
+{
+	for (uint32_t spin = 0; spin < SPINS; spin++) {
+		uint64_t holder = 0;
+		if (__atomic_compare_exchange_n(&s->lock, &holder, own_name(), false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+		if (holder == own_name())
+			return false;
+		if (spin % 64 == 63)
+			sys(sched_yield);
+		else
+			__builtin_ia32_pause();
+	}
+	return false;
+}
+
+static void unlock(struct served *s)
+{
+	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+}
+
+static struct served *of_device(int device)
+{
+	if (device < 0 || device >= (int)MEMBERS)
+		return NULL;
+	struct served *s = &all[device];
+	return __atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SERVED_READY ? s : NULL;
+}
+
+static struct served *of_address(uint64_t address)
+{
+	for (int i = 0; i < (int)MEMBERS; i++) {
+		struct served *s = of_device(i);
+		if (s && address - s->base < s->bytes)
+			return s;
+	}
+	return NULL;
+}
+
+/* The pool of the current device, which begins with the first block. */
+static struct served *current(void)
+{
+	struct member *m = member_current();
+	if (!m)
+		return NULL;
+	struct served *s = &all[m->ordinal];
+	uint32_t seen = SERVED_NONE;
+	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SERVED_NONE &&
+		__atomic_compare_exchange_n(&s->state, &seen, SERVED_STARTING, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED,
+			__ATOMIC_RELEASE);
+	return of_device(m->ordinal);
+}
+
+/* ---- streams ---- */
+
+static void *plain_stream(void *stream)
+{
+	return stream == LEGACY_STREAM ? NULL : stream;
+}
+
+static bool is_at_rest(const struct served *s, uint32_t tag)
+{
+	const struct served_stream *v = &s->streams[tag];
+	return !v->recorded && !v->frees && !(s->pool->counters.unsettled >> tag & 1);
+}
+
+/* The tag of a stream; 0: there are too many. */
+static uint32_t tag_of(struct served *s, void *stream)
+{
+	uint32_t unused = 0;
+	for (uint32_t i = 1; i < POOL_TAGS; i++) {
+		const struct served_stream *v = &s->streams[i];
+		if (v->taken && v->stream == stream)
+			return i;
+		if (!unused && (!v->taken || (v->stream == ENDED_STREAM && is_at_rest(s, i))))
+			unused = i;
+		if (!v->taken)
+			break;
+	}
+	if (unused) {
+		struct served_stream *v = &s->streams[unused];
+		void *event = v->event;
+		*v = (struct served_stream){
+			.taken = true, .stream = stream, .event = event, .seen = 0
+		};
+	}
+	return unused;
+}
+
+/* What another stream has freed is to be had by all, who wait for it: served_follow(). */
+static void share(struct served *s, uint32_t tag)
+{
+	struct served_stream *v = &s->streams[tag];
+	if (!served_record(s, tag))
+		return;
+	pool_share(s->pool, tag);
+	v->shared = ++s->shares;
+}
+
+static bool share_others(struct served *s, uint32_t own)
+{
+	const uint64_t others = s->pool->counters.unsettled & ~(1ull << own);
+	for (uint64_t left = others; left; left &= left - 1)
+		share(s, (uint32_t)__builtin_ctzll(left));
+	return others;
+}
+
+/* The stream of a tag, or the host, waits for all streams whose frees were shared since it last
+ * did. */
+static bool follow(struct served *s, uint32_t own)
+{
+	uint64_t *seen = own ? &s->streams[own].seen : &s->host_seen;
+	if (*seen == s->shares)
+		return true;
+	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
+		const struct served_stream *v = &s->streams[i];
+		if (v->shared <= *seen || i == own)
+			continue;
+		const int failed = own ? REAL(cuStreamWaitEvent, void *, void *, unsigned int)(
+						 s->streams[own].stream, v->event, 0)
+				       : REAL(cuEventSynchronize, void *)(v->event);
+		if (failed)
+			return false;
+	}
+	*seen = s->shares;
+	return true;
+}
+
+/* ---- blocks ---- */
+
+/* What two streams could share is looked for before new memory is. */
+static bool place(struct served *s, uint64_t bytes, uint32_t tag, struct pool_place *at)
+{
+	bool placed = !pool_place(s->pool, bytes, tag, at);
+	if ((placed && !at->missing) || !share_others(s, tag))
+		return placed;
+	if (placed)
+		pool_undo(s->pool, at);
+	return !pool_place(s->pool, bytes, tag, at);
+}
+
+static int alloc_locked(struct served *s, uint64_t bytes, uint32_t tag, uint64_t *ret_address)
+{
+	struct pool_place at;
+	served_give_wanted(s);
+	if (!place(s, bytes, tag, &at))
+		return SERVED_ELSEWHERE;
+	if (!follow(s, tag)) {
+		pool_undo(s->pool, &at);
+		return SERVED_ELSEWHERE;
+	}
+	const int failed = at.missing ? served_back(s, &at) : 0;
+	if (failed)
+		pool_undo(s->pool, &at);
+	else
+		*ret_address = at.address;
+	return failed;
+}
+
+static bool is_captured(void *stream)
+{
+	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 &&
+	       stream_is_capturing(stream, 0);
+}
+
+static int try_alloc(
+	struct served *s, uint64_t bytes, const struct served_order *order, uint64_t *ret_address)
+{
+	if (!lock(s))
+		return SERVED_ELSEWHERE;
+	const uint32_t tag = order->ordered ? tag_of(s, plain_stream(order->stream)) : 0;
+	const int result = order->ordered && !tag ? SERVED_ELSEWHERE
+						  : alloc_locked(s, bytes, tag, ret_address);
+	unlock(s);
+	return result;
+}
+
+bool served_alloc(void *address, size_t bytes, const struct served_order *order, int *ret_result)
+{
+	uint64_t at = 0;
+	if (!config_get()->pool || !address || !bytes ||
+		(order->ordered && order->stream == THREAD_STREAM) ||
+		(order->ordered ? is_captured(order->stream)
+				: __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0))
+		return false;
+	struct served *s = current();
+	if (!s || bytes > s->bytes)
+		return false;
+	struct wanting w = { 0 };
+	do
+		*ret_result = try_alloc(s, bytes, order, &at);
+	while (*ret_result == OUT_OF_MEMORY && wanting_goes_on(&w, s->member, bytes));
+	wanting_ends(s->member, *ret_result == OUT_OF_MEMORY);
+	if (*ret_result == SERVED_ELSEWHERE)
+		return false;
+	if (*ret_result == OUT_OF_MEMORY)
+		refusal_count(s->member, bytes);
+	else
+		memcpy(address, &at, sizeof at);
+	return true;
+}
+
+/* The driver, too, frees at once only what no work can still use. */
+static int wait_for_device(const struct served *s)
+{
+	void *before = NULL;
+	REAL(cuCtxGetCurrent, void **)(&before);
+	if (before == s->context)
+		return REAL(cuCtxSynchronize, void)();
+	if (REAL(cuCtxPushCurrent_v2, void *)(s->context))
+		return INVALID_VALUE;
+	const int result = REAL(cuCtxSynchronize, void)();
+	REAL(cuCtxPopCurrent_v2, void **)(&before);
+	return result;
+}
+
+static void freed(struct served *s, uint32_t tag)
+{
+	struct served_stream *v = &s->streams[tag];
+	if (tag) {
+		v->frees = true;
+		if (s->is_tight && !v->recorded)
+			served_record(s, tag);
+	}
+	served_give_wanted(s);
+}
+
+bool served_free(uint64_t address, const struct served_order *order, int *ret_result)
+{
+	struct served *s = of_address(address);
+	if (!s)
+		return false;
+	*ret_result = 0;
+	/* A node that frees memory of the pool can't be made: it stays. */
+	if (order->ordered && is_captured(order->stream))
+		return true;
+	const bool by_stream = order->ordered && order->stream != THREAD_STREAM;
+	if (!by_stream)
+		*ret_result = wait_for_device(s);
+	if (*ret_result || !lock(s))
+		return true;
+	const uint32_t tag = by_stream ? tag_of(s, plain_stream(order->stream)) : 0;
+	if (by_stream && !tag)
+		*ret_result = REAL(cuStreamSynchronize, void *)(order->stream);
+	if (pool_free(s->pool, address, tag))
+		*ret_result = INVALID_VALUE;
+	else
+		freed(s, tag);
+	unlock(s);
+	return true;
+}
+
+bool served_find(uint64_t address, struct served_block *ret)
+{
+	struct pool_block b;
+	struct served *s = of_address(address);
+	if (!s || !lock(s))
+		return false;
+	const bool found = pool_find(s->pool, address, &b);
+	unlock(s);
+	if (found)
+		*ret = (struct served_block){ b.address, b.bytes };
+	return found;
+}
+
+/* ---- the whole ---- */
+
+void served_counts(int device, struct served_counts *ret)
+{
+	struct served *s = of_device(device);
+	*ret = (struct served_counts){ 0 };
+	if (!s || !lock(s))
+		return;
+	served_poll(s);
+	const struct pool_counters *c = &s->pool->counters;
+	*ret = (struct served_counts){ .used = c->live_bytes,
+		.used_peak = c->live_bytes_peak,
+		.reserved = c->backed_slots * SLOT_BYTES,
+		.reserved_peak = c->backed_slots_peak * SLOT_BYTES,
+		.idle = c->idle_slots * SLOT_BYTES };
+	unlock(s);
+}
+
+void served_trim(int device, uint64_t keep)
+{
+	struct served *s = of_device(device);
+	if (!s || !lock(s))
+		return;
+	served_wait(s);
+	while (s->pool->counters.backed_slots * SLOT_BYTES > keep && served_release_idle(s))
+		;
+	unlock(s);
+}
+
+void served_reach(int device, int reader)
+{
+	struct served *s = of_device(device);
+	if (!s || reader < 0 || reader >= (int)MEMBERS || !lock(s))
+		return;
+	served_add_reader(s, reader);
+	unlock(s);
+}
+
+void served_stream_ends(void *stream)
+{
+	for (int i = 0; i < (int)MEMBERS; i++) {
+		struct served *s = of_device(i);
+		if (!s || !lock(s))
+			continue;
+		for (uint32_t k = 1; k < POOL_TAGS && s->streams[k].taken; k++)
+			if (s->streams[k].stream == plain_stream(stream) && stream) {
+				if (s->pool->counters.unsettled >> k & 1)
+					share(s, k);
+				s->streams[k].stream = ENDED_STREAM;
+			}
+		unlock(s);
+	}
+}
+
+void served_reset(int device)
+{
+	struct served *s = of_device(device);
+	if (!s || !lock(s))
+		return;
+	__atomic_store_n(&s->state, SERVED_DECLINED, __ATOMIC_RELEASE);
+	served_end(s);
+	unlock(s);
+	__atomic_store_n(&s->state, SERVED_NONE, __ATOMIC_RELEASE);
+}
+
+void served_forget(void)
+{
+	DROP(all);
+}

@@ -1,0 +1,340 @@
+/* Handles behind the pool: where they come from, and when they go. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "cuda_types.h"
+#include "hook/config.h"
+#include "hook/elf.h"
+#include "hook/hook_table.h"
+#include "hook/mem/account.h"
+#include "hook/mem/served_state.h"
+#include "hook/process.h"
+#include "hook/meta/metadata.h"
+#include "hook/sched/own_calls.h"
+#include "share/quota.h"
+
+#define MOST_BYTES  (1ull << 40)
+#define MOST_RANGES (1u << 20)
+
+enum { DEVICE = 1, PINNED = 1, READ_WRITE = 3, HAS_MAPPING = 102, NO_TIMING = 2 };
+
+/* ---- begin and end ---- */
+
+static bool has_all_calls(void)
+{
+	static const enum fn needed[] = { FN_cuMemAddressReserve, FN_cuMemAddressFree,
+		FN_cuMemCreate, FN_cuMemMap, FN_cuMemSetAccess, FN_cuMemUnmap, FN_cuMemRelease,
+		FN_cuEventCreate, FN_cuEventRecord, FN_cuEventQuery, FN_cuEventSynchronize,
+		FN_cuStreamWaitEvent, FN_cuStreamSynchronize, FN_cuCtxSynchronize,
+		FN_cuCtxGetCurrent, FN_cuCtxPushCurrent_v2, FN_cuCtxPopCurrent_v2,
+		FN_cuDeviceGetAttribute, FN_cuDeviceTotalMem_v2 };
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!hook_real[needed[i]])
+			return false;
+	return true;
+}
+
+static bool can_map(int device)
+{
+	int yes = 0;
+	return !REAL(cuDeviceGetAttribute, int *, int, int)(&yes, HAS_MAPPING, device) && yes;
+}
+
+static bool is_named(const struct elf *e, const void *name)
+{
+	const char *prefix = name;
+	return e->soname && !strncmp(e->soname, prefix, strlen(prefix));
+}
+
+/* Other processes open its memory by handles that mapped memory does not have. */
+static const char *gives_memory_away(void)
+{
+	static const char *const libraries[] = { "libmpi.", "libucp.", "libnvshmem" };
+	struct elf e;
+	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+		if (elf_search(&e, is_named, libraries[i]))
+			return "the pool is not used: the program has MPI, UCX or NVSHMEM, which give memory to other processes";
+	return config_get()->is_rank
+		       ? "the pool is not used: the program is one of several ranks, which give memory to each other"
+		       : NULL;
+}
+
+/* Addresses for four times what the device has: what is free in between costs nothing. */
+static uint64_t addresses(int device)
+{
+	size_t total = 0;
+	if (REAL(cuDeviceTotalMem_v2, size_t *, int)(&total, device))
+		return 0;
+	const uint64_t bytes = total / SLOT_BYTES * SLOT_BYTES * 4;
+	return bytes < MOST_BYTES ? bytes : MOST_BYTES;
+}
+
+static struct pool *make_pool(const struct pool_shape *shape)
+{
+	const size_t bytes = pool_memory(shape);
+	const long map = bytes ? sys(mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+			       : -1;
+	if (sys_failed(map))
+		return NULL;
+	struct pool *p = (struct pool *)map;
+	if (!pool_init(p, shape))
+		return p;
+	sys(munmap, p, bytes);
+	return NULL;
+}
+
+static const char *begin(struct served *s, struct member *m)
+{
+	unsigned long long base = 0;
+	const char *why = gives_memory_away();
+	if (why)
+		return why;
+	if (!has_all_calls() || !can_map(m->ordinal))
+		return "the pool is not used: the driver or the device can't map memory";
+	const uint64_t bytes = addresses(m->ordinal);
+	if (REAL(cuCtxGetCurrent, void **)(&s->context) || !s->context || !bytes ||
+		REAL(cuMemAddressReserve, unsigned long long *, size_t, size_t, unsigned long long,
+			unsigned long long)(&base, bytes, SLOT_BYTES, 0, 0))
+		return "the pool is not used: the driver has no addresses for it";
+	const struct pool_shape shape = {
+		.base = base, .bytes = bytes, .slot_bytes = SLOT_BYTES, .ranges = MOST_RANGES
+	};
+	s->pool = make_pool(&shape);
+	if (!s->pool) {
+		REAL(cuMemAddressFree, unsigned long long, size_t)(base, bytes);
+		return "the pool is not used: no memory is left for it";
+	}
+	s->member = m;
+	s->base = base;
+	s->bytes = bytes;
+	s->readers = 1ull << m->ordinal;
+	return NULL;
+}
+
+bool served_begin(struct served *s, struct member *m)
+{
+	struct own_calls own;
+	own_calls_begin(&own);
+	const char *why = begin(s, m);
+	own_calls_end(&own);
+	if (why)
+		meta_message(why);
+	return !why;
+}
+
+/* What was mapped goes with the device's contexts, or can't be told from here. */
+void served_end(struct served *s)
+{
+	const uint64_t backed = s->pool->counters.backed_slots * SLOT_BYTES;
+	uint64_t handle;
+	uint32_t slot = 0;
+	while (pool_take_backed(s->pool, &slot, &handle)) {
+		REAL(cuMemUnmap, unsigned long long, size_t)
+		(pool_slot_address(s->pool, slot), SLOT_BYTES);
+		REAL(cuMemRelease, unsigned long long)(handle);
+	}
+	quota_give(s->member->slot, backed);
+	s->pool = NULL; /* its pages stay: another thread may still look */
+	s->base = s->bytes = s->shares = s->host_seen = 0;
+	s->is_tight = false;
+	memset(s->streams, 0, sizeof s->streams);
+}
+
+/* ---- how far streams have come ---- */
+
+bool served_record(struct served *s, uint32_t tag)
+{
+	struct served_stream *v = &s->streams[tag];
+	struct own_calls own;
+	own_calls_begin(&own);
+	bool recorded =
+		v->event || !REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING);
+	recorded = recorded && !REAL(cuEventRecord, void *, void *)(v->event, v->stream);
+	own_calls_end(&own);
+	if (recorded) {
+		v->recorded = pool_now(s->pool);
+		v->frees = false;
+	}
+	return recorded;
+}
+
+static void reached(struct served *s, uint32_t tag)
+{
+	pool_reached(s->pool, tag, s->streams[tag].recorded);
+	s->streams[tag].recorded = 0;
+}
+
+void served_poll(struct served *s)
+{
+	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
+		struct served_stream *v = &s->streams[i];
+		if (v->recorded && !REAL(cuEventQuery, void *)(v->event))
+			reached(s, i);
+		if (!v->recorded && v->frees && served_record(s, i) &&
+			!REAL(cuEventQuery, void *)(v->event))
+			reached(s, i);
+	}
+}
+
+void served_wait(struct served *s)
+{
+	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
+		struct served_stream *v = &s->streams[i];
+		if (v->frees)
+			served_record(s, i);
+		if (v->recorded && !REAL(cuEventSynchronize, void *)(v->event))
+			reached(s, i);
+	}
+}
+
+/* ---- handles ---- */
+
+static bool create(struct served *s, unsigned long long *ret_handle)
+{
+	const struct cu_mem_allocation_prop prop = { .type = PINNED,
+		.location = { DEVICE, s->member->ordinal } };
+	struct member *m = s->member;
+	if (!quota_try(m->file, m->index, SLOT_BYTES))
+		return false;
+	if (!REAL(cuMemCreate, unsigned long long *, size_t, const void *, unsigned long long)(
+		    ret_handle, SLOT_BYTES, &prop, 0))
+		return true;
+	quota_give(m->slot, SLOT_BYTES);
+	return false;
+}
+
+/* Of a slot that nothing uses any more. */
+static bool take_idle(struct served *s, unsigned long long *ret_handle)
+{
+	uint32_t slot;
+	uint64_t handle;
+	if (!pool_take_idle(s->pool, &slot, &handle))
+		return false;
+	REAL(cuMemUnmap, unsigned long long, size_t)(pool_slot_address(s->pool, slot), SLOT_BYTES);
+	*ret_handle = handle;
+	return true;
+}
+
+static bool find_handle(struct served *s, unsigned long long *ret_handle)
+{
+	if (create(s, ret_handle))
+		return true;
+	s->is_tight = true;
+	if (take_idle(s, ret_handle))
+		return true;
+	served_poll(s);
+	if (take_idle(s, ret_handle))
+		return true;
+	if (!s->pool->counters.waiting_slots)
+		return false;
+	served_wait(s);
+	return take_idle(s, ret_handle);
+}
+
+static int let_reach(const struct served *s, uint64_t address, uint64_t readers)
+{
+	struct cu_mem_access_desc access[MEMBERS];
+	size_t n = 0;
+	for (uint64_t left = readers; left; left &= left - 1)
+		access[n++] = (struct cu_mem_access_desc){ { DEVICE, __builtin_ctzll(left) },
+			READ_WRITE };
+	return REAL(cuMemSetAccess, unsigned long long, size_t, const void *, size_t)(
+		address, SLOT_BYTES, access, n);
+}
+
+static bool map(struct served *s, uint32_t slot, unsigned long long handle)
+{
+	const uint64_t address = pool_slot_address(s->pool, slot);
+	if (REAL(cuMemMap, unsigned long long, size_t, size_t, unsigned long long,
+		    unsigned long long)(address, SLOT_BYTES, 0, handle, 0))
+		return false;
+	if (!let_reach(s, address, s->readers))
+		return true;
+	REAL(cuMemUnmap, unsigned long long, size_t)(address, SLOT_BYTES);
+	return false;
+}
+
+static void release(struct served *s, unsigned long long handle)
+{
+	REAL(cuMemRelease, unsigned long long)(handle);
+	quota_give(s->member->slot, SLOT_BYTES);
+}
+
+static int back(struct served *s, const struct pool_place *at)
+{
+	for (uint32_t slot = at->first_slot; pool_next_missing(s->pool, at, &slot);) {
+		unsigned long long handle;
+		if (!find_handle(s, &handle))
+			return OUT_OF_MEMORY;
+		if (!map(s, slot, handle)) {
+			release(s, handle);
+			return OUT_OF_MEMORY;
+		}
+		pool_back(s->pool, slot, handle);
+	}
+	return 0;
+}
+
+/* What its idle handles are worth to others is said after each change. */
+static void publish(struct served *s)
+{
+	__atomic_store_n(&s->member->slot->memory.spare, s->pool->counters.idle_slots * SLOT_BYTES,
+		__ATOMIC_RELAXED);
+}
+
+int served_back(struct served *s, const struct pool_place *at)
+{
+	struct own_calls own;
+	own_calls_begin(&own);
+	const int result = back(s, at);
+	own_calls_end(&own);
+	publish(s);
+	return result;
+}
+
+bool served_release_idle(struct served *s)
+{
+	unsigned long long handle;
+	struct own_calls own;
+	own_calls_begin(&own);
+	const bool taken = take_idle(s, &handle);
+	if (taken)
+		release(s, handle);
+	own_calls_end(&own);
+	publish(s);
+	return taken;
+}
+
+void served_add_reader(struct served *s, int reader)
+{
+	const uint32_t slots = (uint32_t)(s->bytes / SLOT_BYTES);
+	if (s->readers >> reader & 1)
+		return;
+	s->readers |= 1ull << reader;
+	const struct pool_place whole = { .n_slots = slots };
+	for (uint32_t i = 0; i < slots; i++) {
+		uint32_t missing = i;
+		if (!pool_next_missing(s->pool, &whole, &missing) || missing != i)
+			let_reach(s, pool_slot_address(s->pool, i), s->readers);
+	}
+}
+
+/* ---- others ---- */
+
+void served_give_wanted(struct served *s)
+{
+	struct member *m = s->member;
+	uint64_t *hint = &m->device->who.wanted_hint;
+	if (!__atomic_load_n(hint, __ATOMIC_RELAXED))
+		return;
+	const uint64_t wanted = quota_wanted(m->file, m->index, clock_monotonic());
+	if (!wanted) {
+		__atomic_store_n(hint, 0, __ATOMIC_RELAXED);
+		return;
+	}
+	served_poll(s);
+	for (uint64_t given = 0; given < wanted && served_release_idle(s); given += SLOT_BYTES)
+		__atomic_fetch_add(&m->slot->memory.given, SLOT_BYTES, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,57 @@
+/* The pool of one device, as served.c and served_handles.c know it.  All with its lock. */
+#ifndef WEIR_HOOK_MEM_SERVED_STATE_H
+#define WEIR_HOOK_MEM_SERVED_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook/pages.h"
+#include "hook/sched/member.h"
+#include "pool/pool.h"
+
+#define SLOT_BYTES                                                                                 \
+	(8ull << 20)          /* mapping costs by the handle: measured best between 2 and 32 MiB */
+#define SERVED_ELSEWHERE (-1) /* no result of the driver's: let it serve */
+
+enum served_state { SERVED_NONE, SERVED_STARTING, SERVED_READY, SERVED_DECLINED };
+
+struct served_stream {
+	bool taken;
+	bool frees; /* since the event was recorded */
+	void *stream;
+	void *event;       /* behind its frees */
+	uint64_t recorded; /* pool_now() when it was; 0: it has come, or never was */
+	uint64_t shared;   /* of `shares`, when its frees became everybody's */
+	uint64_t seen;     /* shares that it waits for already */
+};
+
+struct served {
+	uint32_t state;
+	uint64_t lock;
+	struct pool *pool;
+	uint64_t base, bytes; /* of addresses */
+	struct member *member;
+	void *context;    /* in which it began */
+	uint64_t readers; /* a bit for each device that may use the memory */
+	uint64_t shares, host_seen;
+	bool is_tight; /* there was no new memory once */
+	struct served_stream streams[POOL_TAGS];
+} OWN_PAGES;
+
+bool served_begin(struct served *s, struct member *m);
+void served_end(struct served *s);
+
+/* An event behind what the stream of that tag has freed. */
+bool served_record(struct served *s, uint32_t tag);
+
+/* Looks how far the streams have come; waits until they have come to all their frees. */
+void served_poll(struct served *s);
+void served_wait(struct served *s);
+
+/* Handles for all slots of a block: 0, or CUDA_ERROR_OUT_OF_MEMORY. */
+int served_back(struct served *s, const struct pool_place *at);
+bool served_release_idle(struct served *s);
+void served_give_wanted(struct served *s);
+void served_add_reader(struct served *s, int reader);
+
+#endif
