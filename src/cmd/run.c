@@ -236,13 +236,25 @@ static int run_program(const struct options *o, struct run *run)
 	return child_exit(status);
 }
 
+/* Of this run or of another at the same time: the file does not say whose. */
+static void say_refused(const struct options *o, const struct run *run, uint64_t before)
+{
+	const uint64_t refused = run->sharing.file->arbiter.refused - before;
+	if (refused && !opt_flag(o, "quiet"))
+		remark("%" PRIu64
+		       " program%s not scheduled, since %u share the GPU already; the launches of those went on unregulated",
+			refused, refused == 1 ? " was" : "s were", SHARE_SLOTS);
+}
+
 int cmd_run(const struct options *o)
 {
 	struct run run = { 0 };
 	int code = prepare(o, &run);
 	if (!code) {
+		const uint64_t refused = run.sharing.file->arbiter.refused;
 		const struct record_beside beside = { run.sched, turn, &run };
 		code = opt_str(o, "output") ? record_program(o, &beside) : run_program(o, &run);
+		say_refused(o, &run, refused);
 	}
 	arbiter_free(run.arbiter);
 	mps_stop(&run.mps);

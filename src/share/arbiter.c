@@ -154,7 +154,8 @@ static uint32_t see(struct arbiter *a, uint32_t device, uint64_t now)
 	uint32_t programs = 0;
 	memset(&a->view, 0, sizeof a->view);
 	a->view.now_ns = now;
-	a->view.sms = a->file->devices[device].who.sms;
+	const uint32_t sms = a->file->devices[device].who.sms;
+	a->view.sms = sms <= UINT16_MAX ? sms : 0; /* no cap is of more */
 	a->view.step = 8; /* what a green context's number of SMs is a multiple of, since sm_90 */
 	a->view.mps = true;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)

@@ -140,6 +140,22 @@ static double used(const struct policy_view *v, const struct policy_state *s, ui
 	return s->turn == i + 1 && s->charged_ns ? (double)(v->now_ns - s->charged_ns) : 0;
 }
 
+/* It may go on, and does not: it is stopped, or works on the host.  Nobody waits for it, and it for
+ * nobody. */
+static bool is_stalled(const struct policy_state *s, uint32_t i)
+{
+	return s->still_ns[i] > WINDOW_NS;
+}
+
+static void look_whether_it_moves(const struct policy_view *v, struct policy_state *s, uint32_t i)
+{
+	const struct policy_program *q = &v->program[i];
+	if (!q->here || !q->inside || q->retired_ns != s->seen_ns[i])
+		s->still_ns[i] = 0;
+	else if (!s->held[i] && s->charged_ns)
+		s->still_ns[i] += v->now_ns - s->charged_ns;
+}
+
 /* Work by weight; who comes anew begins where the least is, or it would have everything for as long
  * as the others have run. */
 static double account(const struct policy_view *v, struct policy_state *s)
@@ -147,13 +163,15 @@ static double account(const struct policy_view *v, struct policy_state *s)
 	double least = -1;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
+		look_whether_it_moves(v, s, i);
 		if (!q->here || q->retired_ns < s->seen_ns[i])
 			s->virtual_ns[i] = s->seen_ns[i] = 0;
 		if (!q->here)
 			continue;
 		s->virtual_ns[i] += used(v, s, i) / (q->weight ? q->weight : 1);
 		s->seen_ns[i] = q->retired_ns;
-		if (q->inside && (least < 0 || s->virtual_ns[i] < least) && s->virtual_ns[i] > 0)
+		if (q->inside && !is_stalled(s, i) && (least < 0 || s->virtual_ns[i] < least) &&
+			s->virtual_ns[i] > 0)
 			least = s->virtual_ns[i];
 	}
 	s->charged_ns = v->now_ns;
@@ -165,7 +183,7 @@ static uint32_t furthest_behind(const struct policy_view *v, const struct policy
 {
 	uint32_t last = SHARE_SLOTS;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (v->program[i].here && v->program[i].inside &&
+		if (v->program[i].here && v->program[i].inside && !is_stalled(s, i) &&
 			(last == SHARE_SLOTS || s->virtual_ns[i] < s->virtual_ns[last]))
 			last = i;
 	return last;
@@ -176,7 +194,7 @@ static uint32_t take_turn(const struct policy_view *v, struct policy_state *s)
 {
 	const uint32_t behind = furthest_behind(v, s), now = s->turn - 1;
 	const bool keeps = s->turn && behind != SHARE_SLOTS && v->program[now].here &&
-			   v->program[now].inside &&
+			   v->program[now].inside && !is_stalled(s, now) &&
 			   s->virtual_ns[now] <= s->virtual_ns[behind] + TURN_NS;
 	s->turn = behind == SHARE_SLOTS ? 0 : keeps ? s->turn : behind + 1;
 	return s->turn - 1;
@@ -187,7 +205,8 @@ static void fair(const struct policy_view *v, const struct policy_params *p, str
 {
 	const double least = account(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-		if (v->program[i].here && s->virtual_ns[i] < least - 50.0 * TURN_NS)
+		if (v->program[i].here &&
+			s->virtual_ns[i] < least - (is_stalled(s, i) ? 0 : 50.0 * TURN_NS))
 			s->virtual_ns[i] = least;
 	const uint32_t turn = take_turn(v, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
@@ -195,8 +214,9 @@ static void fair(const struct policy_view *v, const struct policy_params *p, str
 		if (!q->here)
 			continue;
 		/* Together where they can be, as long as they are about even; else one by one. */
-		const bool waits =
+		const bool ahead =
 			v->mps ? s->virtual_ns[i] > least + TURN_NS : q->inside && i != turn;
+		const bool waits = s->held[i] = ahead && !is_stalled(s, i);
 		grants[i] = plain(q, waits ? MODE_HOLD : MODE_BUDGET, TURN_NS);
 	}
 	*ret_again_ns = v->now_ns + MS;
@@ -294,6 +314,13 @@ static void tune(const struct policy_view *v, struct policy_state *s)
 	s->tightness = s->tightness < TIGHTEST ? TIGHTEST : s->tightness > 10 ? 10 : s->tightness;
 }
 
+/* There is always some; what a person asks for may be anything. */
+static uint64_t tightened(uint64_t budget_ns, double by)
+{
+	const double ns = (double)budget_ns * by;
+	return ns < 1 ? 1 : ns > 1e18 ? (uint64_t)1e18 : (uint64_t)ns;
+}
+
 static void fit(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
@@ -306,7 +333,7 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 		struct share_grant *g = &grants[i];
 		if (!v->program[i].here || g->mode != MODE_GATE)
 			continue;
-		g->budget_ns = (uint64_t)((double)g->budget_ns * s->tightness);
+		g->budget_ns = tightened(g->budget_ns, s->tightness);
 		g->full_below_ns =
 			p->full_below_ns ? p->full_below_ns : FULL_BUDGETS * g->budget_ns;
 		g->ahead_ns = AHEAD_NS;

@@ -49,6 +49,8 @@ struct policy_state {
 	uint64_t paid_until_ns[SHARE_SLOTS]; /* best effort goes on below its floor */
 	double virtual_ns[SHARE_SLOTS];      /* work by weight, for fair */
 	uint64_t seen_ns[SHARE_SLOTS];       /* retired_ns when virtual_ns was brought up to date */
+	uint64_t still_ns[SHARE_SLOTS];      /* how long it might have gone on, and did not */
+	bool held[SHARE_SLOTS];              /* by the last decision of fair */
 	uint32_t turn;       /* whose turn it is, of fair: a slot plus 1; 0: nobody's */
 	uint64_t charged_ns; /* when it was charged for it last */
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */

@@ -390,6 +390,7 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 			share_bit_set(f->devices[device].present, i % SHARE_SLOTS);
 		return i % SHARE_SLOTS;
 	}
+	__atomic_fetch_add(&f->arbiter.refused, 1, __ATOMIC_RELAXED);
 	return SHARE_SLOTS;
 }
 

@@ -137,7 +137,8 @@ struct share_file {
 		uint32_t stop;      /* weir sched start is to end */
 		uint32_t min_share; /* millionths of the device time; 0: as the policy has it */
 		char policy[16];
-		uint64_t joined; /* slots ever claimed */
+		uint64_t joined;  /* slots ever claimed */
+		uint64_t refused; /* programs for which there was none */
 	} arbiter SHARE_LINE;
 	/* What a person has asked of the policy; 0: as it is by default. */
 	struct share_tuning {

@@ -477,11 +477,13 @@ static void an_answer_lasts_longer_than_a_token(void **state)
 
 static struct policy_view view;
 static struct policy_state remembered;
+static struct policy_params params;
 static struct share_grant grants[SHARE_SLOTS];
 
 static void begin_view(bool mps)
 {
 	memset(&remembered, 0, sizeof remembered);
+	params = policy_params_default;
 	view = (struct policy_view){ .now_ns = 1, .sms = 132, .step = 8, .mps = mps };
 	view.program[0] = (struct policy_program){
 		.here = true, .class = CLASS_LATENCY, .widest = 64, .inside = true
@@ -496,7 +498,7 @@ static uint64_t decide(const char *name)
 {
 	uint64_t again = 0;
 	const uint64_t before = view.now_ns;
-	policy_find(name)->decide(&view, &policy_params_default, &remembered, grants, &again);
+	policy_find(name)->decide(&view, &params, &remembered, grants, &again);
 	policy_check(&view, grants, again);
 	assert_int_equal(expect_report().count, 0);
 	assert_true(again > before);
@@ -561,6 +563,22 @@ static void fit_tightens_until_the_target_is_met(void **state)
 	assert_true(grants[1].budget_ns > tight);
 }
 
+static void a_budget_that_a_person_asks_for_stays_one(void **state)
+{
+	const uint64_t asked[] = { 1, UINT64_MAX };
+	for (int i = 0; i < 2; i++) {
+		begin_view(false);
+		params.budget_ns = asked[i];
+		view.program[0].target_p99_ns = 1000;
+		for (int round = 0; round < 40; round++) {
+			view.program[0].p99_ns = i ? 500 : 2000;
+			pass_a_second();
+			decide("fit");
+			assert_true(grants[1].budget_ns);
+		}
+	}
+}
+
 static void the_starved_get_their_floor(void **state)
 {
 	begin_view(true);
@@ -590,6 +608,36 @@ static void fair_shares_by_weight(void **state)
 	const double ratio =
 		(double)view.program[2].retired_ns / (double)view.program[1].retired_ns;
 	assert_true(ratio > 2.9 && ratio < 3.1);
+}
+
+/* One is stopped in the middle of its work: the other runs as if it were alone, and so does the
+ * first when it goes on. */
+static void fair_waits_for_nobody_that_does_not_go_on(void **state)
+{
+	for (int mps = 0; mps < 2; mps++) {
+		int held = 0;
+		begin_view(mps);
+		view.program[0].here = false;
+		view.program[1].retired_ns = 1000000;
+		for (int ms = 0; ms < 2000; ms++) {
+			decide("fair");
+			view.now_ns += 1000000;
+			if (grants[2].mode != MODE_HOLD)
+				view.program[2].retired_ns += 1000000;
+			held += ms > 500 && grants[2].mode == MODE_HOLD;
+		}
+		assert_int_equal(held, 0);
+		assert_int_equal(grants[1].mode, MODE_BUDGET);
+		for (int ms = 0; ms < 200; ms++) { /* it has no claim to what it has missed */
+			decide("fair");
+			view.now_ns += 1000000;
+			for (int i = 1; i <= 2; i++)
+				if (grants[i].mode != MODE_HOLD)
+					view.program[i].retired_ns += 500000;
+			held += grants[2].mode == MODE_HOLD;
+		}
+		assert_in_range(held, 0, 130);
+	}
 }
 
 static void edf_lets_the_most_urgent_go_first(void **state)
@@ -692,6 +740,8 @@ int main(void)
 		cmocka_unit_test(fit_tightens_until_the_target_is_met),
 		cmocka_unit_test(the_starved_get_their_floor),
 		cmocka_unit_test(fair_shares_by_weight),
+		cmocka_unit_test(fair_waits_for_nobody_that_does_not_go_on),
+		cmocka_unit_test(a_budget_that_a_person_asks_for_stays_one),
 		cmocka_unit_test(edf_lets_the_most_urgent_go_first),
 		cmocka_unit_test(edf_waits_for_nobody_for_ever),
 		cmocka_unit_test(no_policy_stops_everybody),

@@ -635,6 +635,81 @@ static void shut_in_late(void)
 	other_ends(t);
 }
 
+/* ---- with others that are real: case_live.sh ---- */
+
+static void requests(int n)
+{
+	for (int i = 0; i < n; i++) {
+		for (unsigned k = 0; k < 5; k++)
+			cu_need(launch_on(stream, 1 + k), "cuLaunchKernel");
+		cu_need(cuStreamSynchronize(stream), "cuStreamSynchronize");
+	}
+}
+
+/* It is stopped in the middle of a request, until somebody has it go on. */
+static void stops(void)
+{
+	stream = stream_new();
+	requests(20);
+	cu_need(launch_on(stream, 1), "cuLaunchKernel");
+	raise(SIGSTOP);
+	cu_need(cuStreamSynchronize(stream), "cuStreamSynchronize");
+	requests(20);
+	printf("went on\n");
+}
+
+/* A slot, for as long as its standard input lasts; its own name space says who it is. */
+static void holds(void)
+{
+	char byte;
+	stream = stream_new();
+	requests(5);
+	cu_need(launch_on(stream, 1), "cuLaunchKernel");
+	printf("inside\n");
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+	cu_need(cuStreamSynchronize(stream), "cuStreamSynchronize");
+	requests(5);
+	printf("went on\n");
+}
+
+enum { CROWD = 300 };
+
+static void be_one_of_many(int said, int go)
+{
+	char byte = 0;
+	cu_prepare();
+	stream = stream_new();
+	requests(3);
+	cu_need(write(said, &byte, 1) != 1 || read(go, &byte, 1) != 0, "the others");
+	requests(3);
+	_exit(bad > 0);
+}
+
+/* So many programs at once, each of which has had requests before the first goes on. */
+static void crowd(void)
+{
+	int said[2], go[2], failed = 0, status;
+	char byte;
+	cu_need(pipe(said) || pipe(go), "pipe");
+	for (int i = 0; i < CROWD; i++)
+		if (!fork()) {
+			close(go[1]);
+			be_one_of_many(said[1], go[0]);
+		}
+	for (int i = 0; i < CROWD; i++)
+		cu_need(read(said[0], &byte, 1) != 1, "read");
+	uint32_t live = 0;
+	for (uint32_t i = 0; shared && i < SHARE_SLOTS; i++)
+		live += shared->slots[i].who.state == SLOT_LIVE;
+	CHECK(!shared || live == SHARE_SLOTS);
+	close(go[1]);
+	while (wait(&status) > 0)
+		failed += status != 0;
+	printf("%d of %d failed\n", failed, CROWD);
+}
+
 static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "jump", jump, false }, { "cancel", cancel, false }, { "exits", exits, true },
 	{ "execs", execs, false }, { "became", became, false }, { "moves", moves, false },
@@ -643,6 +718,7 @@ static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "graphs", graphs, false }, { "devices", devices, false }, { "opened", opened, false },
 	{ "reclassed", reclassed, false }, { "expected", expected, false },
 	{ "shut_in_early", shut_in_early, true }, { "shut_in_late", shut_in_late, true },
+	{ "stops", stops, false }, { "holds", holds, false }, { "crowd", crowd, true },
 	{ NULL, NULL, false } };
 
 int main(int argc, char **argv)
