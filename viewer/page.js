@@ -99,12 +99,25 @@ function pageHead() {
 					: ""
 			: "the recording was not finished",
 	];
+	const p = report.provenance,
+		mhz = (khz) => (khz ? ` at up to ${Math.floor(khz / 1000)} MHz` : ""),
+		named = (name, value) => (value ? `${name} ${value}` : "");
+	const made = [
+		...p.devices.map((d) => `${d.name}, ${d.sms} SMs${mhz(d.clock_khz)}`),
+		named("driver", p.driver),
+		named("CUDA", p.cuda),
+		named("PyTorch", p.torch),
+		named("Python", p.python),
+		named("Weir", p.weir),
+		named("level", p.level),
+	];
 	return el(
 		"header",
 		{ class: "wide" },
 		el("div", { class: "brand" }, "weir"),
 		el("h1", {}, program),
 		el("p", { class: "sub" }, ...bits.filter(Boolean).map((b) => el("span", {}, b))),
+		el("p", { class: "sub made" }, ...made.filter(Boolean).map((b) => el("span", {}, b))),
 	);
 }
 

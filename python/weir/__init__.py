@@ -45,7 +45,10 @@ def start():
 def _name_torch(torch, words):
     if not recorded():
         return
-    from weir import modules, operators, sampling
+    from weir import modules, operators, ranges, sampling
+
+    ranges.fact("torch", getattr(torch, "__version__", ""))
+    ranges.fact("python", sys.version.split()[0])
 
     observer = operators.start(torch, "shapes" in words)
     sampled = observer and not words & {"names", "shapes"}

@@ -36,6 +36,13 @@ def open():
     return True
 
 
+def fact(key, value):
+    """Something that the recording was made with, for its reports."""
+    library = ctypes.PyDLL(None)
+    if hasattr(library, "weir_fact"):
+        library.weir_fact(key.encode(), str(value).encode("utf-8", "replace"))
+
+
 def string(text):
     """The number of a text in the recording; 0 when there is none."""
     number = _known.get(text)

@@ -199,6 +199,9 @@ enum meta_id {
 				   * (bit i: attribute i), then two attributes a word, the first
 				   * in the low half: enum kernel_attribute */
 	META_UUID = 0xff0b,       /* arg[0] device, arg[1] and arg[2] its UUID, bytes as they are */
+	META_FACT = 0xff0c,       /* text: a key, a space, a value: what it was recorded with */
+	META_CLOCKS = 0xff0d,     /* arg[0] device, arg[1] and arg[2] the highest clocks of its
+				   * multiprocessors and its memory, kHz */
 };
 
 enum kernel_attribute {

@@ -1,6 +1,7 @@
 /* The parts of the library, in the order in which they start: see process.h. */
 #include "hook/capture.h"
 #include "hook/mem/answers.h"
+#include "hook/meta/facts.h"
 #include "hook/meta/graph_nodes.h"
 #include "hook/meta/kernels.h"
 #include "hook/meta/metadata.h"
@@ -18,6 +19,7 @@
 
 const struct hook_part hook_parts[] = {
 	{ "metadata", .start = meta_process },
+	{ "facts", .start = facts_of_recording },
 	{ "unknown functions", .start = resolve_declare, .forked = resolve_forked },
 	{ "kernels", .forget = kernels_forget },
 	{ "graphs", .forget = graph_nodes_forget },

@@ -341,7 +341,7 @@ static int take_devices(struct kineto *k, enum json_token t)
 static int take_top_member(struct kineto *k)
 {
 	static const struct word words[] = { { "traceevents", 1 }, { "basetimenanoseconds", 2 },
-		{ "deviceproperties", 3 } };
+		{ "deviceproperties", 3 }, { "cuda_driver_version", 4 } };
 	const uint8_t what = kineto_meaning(words, COUNT(words), k->r.text.v, k->r.text.n);
 	const enum json_token t = json_next(&k->r);
 	struct field f;
@@ -351,11 +351,15 @@ static int take_top_member(struct kineto *k)
 		return take_events(k);
 	if (what == 3)
 		return take_devices(k, t);
-	if (what != 2)
+	if (what != 2 && what != 4)
 		return json_skip(&k->r, t) ? 0 : -EBADMSG;
 	const int e = take_field(k, t, 0, &f);
-	if (!e && f.there && !f.text && f.value > 0)
+	if (e || !f.there || f.text || f.value <= 0)
+		return e;
+	if (what == 2)
 		k->base_ns = (uint64_t)f.value;
+	else if (f.value < 1000000)
+		k->s->cuda_version = (unsigned)f.value;
 	return e;
 }
 

@@ -84,7 +84,8 @@ struct store {
 	uint64_t real_ns; /* CLOCK_REALTIME at time 0 of the source; 0: not known */
 	char program[256];
 	char host[64];
-	char message[400]; /* what a reader of the trace should be told, or "" */
+	unsigned cuda_version; /* 13010 is 13.1; 0: not known */
+	char message[400];     /* what a reader of the trace should be told, or "" */
 };
 
 int store_init(struct store *s);

@@ -373,6 +373,12 @@ static int put_devices(struct writer *w)
 		const struct store_string *name = &w->s->strings.v[d->name - 1];
 		e = pile_meta(w, META_DEVICE, d->args, 4, name->text, name->bytes);
 	}
+	if (!e && w->s->cuda_version >= 1000) {
+		const unsigned version = w->s->cuda_version;
+		char text[32];
+		snprintf(text, sizeof text, "cuda %u.%u", version / 1000, version % 1000 / 10);
+		e = pile_meta(w, META_FACT, NULL, 0, text, strlen(text));
+	}
 	if (!e && *w->s->message)
 		e = pile_meta(w, META_MESSAGE, NULL, 0, w->s->message, strlen(w->s->message));
 	return e;

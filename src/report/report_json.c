@@ -3,6 +3,7 @@
  * nanoseconds, all sizes bytes; rows are never left out.
  */
 #include "report/analysis.h"
+#include "report/provenance.h"
 #include "hint/hint.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
@@ -422,6 +423,7 @@ void report_print_json(const struct report *r, FILE *out)
 	struct json j;
 	json_begin_document(&j, out);
 	put_trace(&j, r);
+	provenance_put_json(r, &j);
 	put_failures(&j, r);
 	put_warnings(&j, r);
 	put_totals(&j, r);

@@ -3,6 +3,7 @@
  * first.
  */
 #include "report/analysis.h"
+#include "report/provenance.h"
 #include "hint/hint.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
@@ -637,6 +638,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	p.width = style->width;
 	p.full_names = style->full_names;
 	put_title(r, &p);
+	provenance_put_text(r, &p);
 	put_failures(r, &p);
 	put_warnings(r, &p);
 	if (!r->calls && !r->allocator_events && !r->activities.n && !r->operators.n) {

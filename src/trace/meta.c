@@ -205,17 +205,51 @@ static int add_device(struct loader *l, const struct record *r)
 	return 0;
 }
 
-/* Of a device that was told of before. */
-static int add_uuid(struct loader *l, const struct record *r)
+/* That was told of before, or NULL. */
+static struct meta_device *device_of(struct loader *l, const struct record *r)
 {
 	for (size_t i = l->m->devices.n; i-- > 0;) {
 		struct meta_device *d = &l->m->devices.v[i];
-		if (d->process != l->process || d->device != arg(r, 0))
-			continue;
-		const uint64_t uuid[2] = { arg(r, 1), arg(r, 2) };
-		memcpy(d->uuid, uuid, sizeof d->uuid);
-		break;
+		if (d->process == l->process && d->device == arg(r, 0))
+			return d;
 	}
+	return NULL;
+}
+
+static int add_uuid(struct loader *l, const struct record *r)
+{
+	struct meta_device *d = device_of(l, r);
+	const uint64_t uuid[2] = { arg(r, 1), arg(r, 2) };
+	if (d)
+		memcpy(d->uuid, uuid, sizeof d->uuid);
+	return 0;
+}
+
+static int add_clocks(struct loader *l, const struct record *r)
+{
+	struct meta_device *d = device_of(l, r);
+	if (d) {
+		d->clock_khz = arg(r, 1);
+		d->memory_clock_khz = arg(r, 2);
+	}
+	return 0;
+}
+
+#define FACTS_KEPT 64u /* different ones: as many as keys, where all processes agree */
+
+static int add_fact(struct loader *l, const struct record *r)
+{
+	struct meta_fact f = { .process = l->process };
+	const int e = intern_text(l->m, r, 0, &f.text);
+	for (size_t i = 0; !e && i < l->m->facts.n; i++)
+		if (l->m->facts.v[i].text == f.text)
+			return 0;
+	if (e || l->m->facts.n == FACTS_KEPT)
+		return e;
+	struct meta_fact *to = array_push(&l->m->facts);
+	if (!to)
+		return -ENOMEM;
+	*to = f;
 	return 0;
 }
 
@@ -256,6 +290,10 @@ static int add_record(struct loader *l, const struct record *r)
 		return add_device(l, r);
 	case META_UUID:
 		return add_uuid(l, r);
+	case META_CLOCKS:
+		return add_clocks(l, r);
+	case META_FACT:
+		return add_fact(l, r);
 	case META_ATTRIBUTES:
 		return add_attributes(l, r);
 	default: /* of a later version */
@@ -453,6 +491,7 @@ void meta_fini(struct meta *m)
 	array_free(&m->unknown);
 	array_free(&m->messages);
 	array_free(&m->devices);
+	array_free(&m->facts);
 	array_free(&m->attributes);
 	map_fini(&m->name_map);
 	map_fini(&m->kernel_map);

@@ -78,7 +78,14 @@ struct meta_device {
 	uint32_t multiprocessors;
 	uint32_t capability; /* major << 16 | minor */
 	uint64_t memory_bytes;
-	uint8_t uuid[16]; /* zeros: not known */
+	uint8_t uuid[16];                     /* zeros: not known */
+	uint64_t clock_khz, memory_clock_khz; /* the highest; 0: not known */
+};
+
+/* What a recording was made with: "cuda 13.0". */
+struct meta_fact {
+	uint32_t process;
+	uint32_t text; /* index into names */
 };
 
 /* Attributes of a handle's kernel from `ticks` on. */
@@ -100,6 +107,7 @@ struct meta {
 	ARRAY(struct meta_unknown) unknown;
 	ARRAY(struct meta_message) messages;
 	ARRAY(struct meta_device) devices;
+	ARRAY(struct meta_fact) facts;            /* each once */
 	ARRAY(struct meta_attributes) attributes; /* sorted by process, handle, ticks */
 	uint64_t torn;
 	uint64_t damaged; /* meta chunks that could not be read */

@@ -77,4 +77,9 @@ expect 0 '^work$' "$weir" ctl live.weir status
 wait
 expect 0 '"launches": [1-9]' "$weir" report --json live.weir
 expect 0 '"off_ns": [1-9]' "$weir" report --json live.weir
+# What it was recorded with.
+"$weir" record --sim -q --args -o with.weir -- "$app" >/dev/null
+expect 0 '^  device 0: Weir simulated GPU, 132 SMs at up to 1980 MHz, 141 GiB at [0-9]+ MHz$' "$weir" report with.weir
+expect 0 "^  CUDA 1[0-9]\.[0-9]+, Weir $("$weir" version | sed 's/weir //'), level full, clock TSC at [0-9.]+ GHz$" "$weir" report with.weir
+expect 0 '"level": "work"' sh -c "$weir record --sim -q --level=work -o with.weir -- $app >/dev/null && $weir report --json with.weir"
 finish

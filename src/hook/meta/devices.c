@@ -20,8 +20,9 @@ static uint64_t device_attribute(int device, int which)
 
 struct device_properties {
 	char name[256];
-	uint64_t args[4]; /* as META_DEVICE has them */
-	uint8_t uuid[16]; /* zeros: not told */
+	uint64_t args[4];   /* as META_DEVICE has them */
+	uint64_t clocks[3]; /* as META_CLOCKS has them */
+	uint8_t uuid[16];   /* zeros: not told */
 };
 
 /* Of a part of a device (MIG) its own, where the driver knows that question. */
@@ -37,7 +38,13 @@ static void ask_uuid(int i, uint8_t ret_uuid[16])
 /* What a device is.  CUdevice is its number. */
 static bool ask_device(int i, struct device_properties *ret_d)
 {
-	enum { MULTIPROCESSORS = 16, MAJOR = 75, MINOR = 76 }; /* CUdevice_attribute */
+	enum { /* CUdevice_attribute */
+		CLOCK_RATE = 13,
+		MULTIPROCESSORS = 16,
+		MEMORY_CLOCK_RATE = 36,
+		MAJOR = 75,
+		MINOR = 76
+	};
 	size_t bytes = 0;
 	ret_d->name[0] = 0;
 	if (REAL(cuDeviceGetName, char *, int, int)(ret_d->name, sizeof ret_d->name, i) ||
@@ -47,6 +54,9 @@ static bool ask_device(int i, struct device_properties *ret_d)
 	ret_d->args[1] = bytes;
 	ret_d->args[2] = device_attribute(i, MULTIPROCESSORS);
 	ret_d->args[3] = device_attribute(i, MAJOR) << 16 | device_attribute(i, MINOR);
+	ret_d->clocks[0] = (uint64_t)i;
+	ret_d->clocks[1] = device_attribute(i, CLOCK_RATE);
+	ret_d->clocks[2] = device_attribute(i, MEMORY_CLOCK_RATE);
 	ask_uuid(i, ret_d->uuid);
 	return true;
 }
@@ -89,13 +99,15 @@ void devices_describe(void)
 		!hook_real[FN_cuDeviceTotalMem_v2] || !hook_real[FN_cuDeviceGetAttribute] ||
 		REAL(cuDeviceGetCount, int *)(&count))
 		return;
-	struct device_properties first = { "", { 0 }, { 0 } }, d;
+	struct device_properties first = { 0 }, d;
 	struct predict_uuids all = { 0 };
 	bool alike = true;
 	for (int i = 0; i < count && i < 64; i++) {
 		if (!ask_device(i, &d))
 			continue;
 		meta_text(META_DEVICE, d.args, 4, d.name, (uint32_t)strnlen(d.name, sizeof d.name));
+		if (d.clocks[1])
+			meta_text(META_CLOCKS, d.clocks, 3, "", 0);
 		write_uuid(&d);
 		predict_uuid_add(&all, d.uuid);
 		if (!*first.name)

@@ -10,6 +10,7 @@
 #include "hook/hook_table.h"
 #include "hook/config.h"
 #include "hook/meta/devices.h"
+#include "hook/meta/facts.h"
 #include "hook/meta/metadata.h"
 #include "hook/time/collector.h"
 #include "hook/process.h"
@@ -65,14 +66,17 @@ void after_cuInit(int result, unsigned flags)
 {
 	static uint32_t started;
 	const bool matter = hook_recorder.header && devices_matter();
-	if (result || !(matter || config_get()->sched) ||
+	if (result || !(hook_recorder.header || config_get()->sched) ||
 		__atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
+	if (hook_recorder.header)
+		facts_of_driver();
 	if (matter)
 		devices_describe();
 	if (matter && config_get()->gpu)
 		start_times(config_get()->sample_rate);
-	process_at_exit();
+	if (matter || config_get()->sched)
+		process_at_exit();
 }
 
 static const struct collector *collector_get(void)

@@ -1,0 +1,101 @@
+/* See facts.h. */
+#include "hook/meta/facts.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "event/level.h"
+#include "hook/hook_table.h"
+#include "hook/meta/metadata.h"
+#include "hook/process.h"
+#include "record/sandbox.h"
+
+#define FACT_MOST 128u
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static void put_fact(const char *key, const char *value, size_t bytes)
+{
+	char text[FACT_MOST];
+	const size_t n = strlen(key);
+	if (!bytes || n + 1 + bytes > sizeof text)
+		return;
+	memcpy(text, key, n);
+	text[n] = ' ';
+	memcpy(text + n + 1, value, bytes);
+	meta_text(META_FACT, NULL, 0, text, (uint32_t)(n + 1 + bytes));
+}
+
+void facts_of_recording(void)
+{
+	static const char version[] = WEIR_VERSION;
+	if (!hook_recorder.header)
+		return;
+	const char *level = level_of_control(hook_recorder.header->control);
+	put_fact("weir", version, sizeof version - 1);
+	put_fact("level", level, strlen(level));
+}
+
+/* 13010 is 13.1. */
+static void put_cuda(int version)
+{
+	char text[16];
+	size_t n = sizeof text;
+	if (version < 1000)
+		return;
+	for (int minor = version % 1000 / 10, any = 0; minor || !any; minor /= 10, any = 1)
+		text[--n] = (char)('0' + minor % 10);
+	text[--n] = '.';
+	for (int major = version / 1000; major; major /= 10)
+		text[--n] = (char)('0' + major % 10);
+	put_fact("cuda", text + n, sizeof text - n);
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Fri …": the first number with a point
+ * that begins a word. */
+static void put_driver(const char *text)
+{
+	for (const char *p = text; *p && *p != '\n'; p++) {
+		size_t n = 0, points = 0;
+		while (is_digit(p[n]) || p[n] == '.')
+			points += p[n++] == '.';
+		if (n && points && (p == text || p[-1] == ' ') && is_digit(*p)) {
+			put_fact("driver", p, n);
+			return;
+		}
+	}
+}
+
+void facts_of_driver(void)
+{
+	char text[256];
+	int version = 0;
+	if (sandbox_is_closed(hook_recorder.header))
+		return;
+	if (hook_real[FN_cuDriverGetVersion] && !REAL(cuDriverGetVersion, int *)(&version))
+		put_cuda(version);
+	const long fd = sys(openat, AT_FDCWD, "/proc/driver/nvidia/version", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return;
+	const long got = sys(read, fd, text, sizeof text - 1);
+	sys(close, fd);
+	if (got <= 0)
+		return;
+	text[got] = 0;
+	put_driver(text);
+}
+
+PUBLIC void weir_fact(const char *key, const char *value);
+
+/* What python/weir knows: PyTorch's version, for one. */
+void weir_fact(const char *key, const char *value)
+{
+	if (key && value && process_is_started() && hook_recorder.header)
+		put_fact(key, value, strnlen(value, FACT_MOST));
+}

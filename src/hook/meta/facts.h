@@ -1,0 +1,14 @@
+/*
+ * What a recording was made with, as far as this process knows: words that reports repeat.  Each is
+ * a record META_FACT, "KEY VALUE".
+ */
+#ifndef WEIR_HOOK_META_FACTS_H
+#define WEIR_HOOK_META_FACTS_H
+
+/* Weir's version and the level: with the first call of a process. */
+void facts_of_recording(void);
+
+/* The versions of the driver and of its CUDA: when the driver is there. */
+void facts_of_driver(void);
+
+#endif

@@ -1,0 +1,130 @@
+/* See provenance.h. */
+#include "report/provenance.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "base/number.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+#define VALUES_MOST 200u
+
+/* Of processes that disagree all values, with commas between.  False: nobody knows. */
+static bool find_fact(const struct report *r, const char *key, char text[VALUES_MOST])
+{
+	struct bounded b = { .to = text, .size = VALUES_MOST };
+	const size_t n = strlen(key);
+	for (size_t i = 0; i < r->meta.facts.n; i++) {
+		const char *fact = r->meta.names.v[r->meta.facts.v[i].text].text;
+		if (strncmp(fact, key, n) == 0 && fact[n] == ' ')
+			bounded_printf(&b, "%s%s", b.used ? ", " : "", fact + n + 1);
+	}
+	bounded_end(&b);
+	return b.used;
+}
+
+/* Several processes say the same of a device. */
+static bool is_said(const struct report *r, size_t i)
+{
+	const struct meta_device *d = &r->meta.devices.v[i];
+	for (size_t k = 0; k < i; k++) {
+		const struct meta_device *e = &r->meta.devices.v[k];
+		if (e->device == d->device && e->name == d->name &&
+			!memcmp(e->uuid, d->uuid, sizeof d->uuid))
+			return true;
+	}
+	return false;
+}
+
+/* Ticks a second; 0: not known. */
+static double tick_rate(const struct trace *t)
+{
+	const uint64_t second = 1000000000u, ns = trace_span_ns(t, second);
+	return t->clock.known && t->header.clock == CLOCK_IS_TSC && ns
+		       ? (double)second / (double)ns * 1e9
+		       : 0;
+}
+
+/* ---- text ---- */
+
+static void put_line(const struct text_page *p, const char *text)
+{
+	fprintf(p->out, "%s  ", p->dim);
+	text_put_safe(p->out, text);
+	fprintf(p->out, "%s\n", p->plain);
+}
+
+static void put_device(const struct report *r, const struct text_page *p, size_t i)
+{
+	const struct meta_device *d = &r->meta.devices.v[i];
+	struct number bytes;
+	char text[400];
+	struct bounded b = BOUNDED(text);
+	bounded_printf(&b, "device %" PRIu32 ": %.100s, %" PRIu32 " SMs", d->device,
+		r->meta.names.v[d->name].text, d->multiprocessors);
+	if (d->clock_khz)
+		bounded_printf(&b, " at up to %" PRIu64 " MHz", d->clock_khz / 1000);
+	if (d->memory_bytes)
+		bounded_printf(&b, ", %s", number_bytes(&bytes, d->memory_bytes));
+	if (d->memory_clock_khz)
+		bounded_printf(&b, " at %" PRIu64 " MHz", d->memory_clock_khz / 1000);
+	bounded_end(&b);
+	put_line(p, text);
+}
+
+void provenance_put_text(const struct report *r, const struct text_page *p)
+{
+	static const struct {
+		const char *key, *name;
+	} facts[] = { { "driver", "driver " }, { "cuda", "CUDA " }, { "torch", "PyTorch " },
+		{ "python", "Python " }, { "weir", "Weir " }, { "level", "level " } };
+	const double hz = tick_rate(r->trace);
+	char line[1400], value[VALUES_MOST];
+	struct bounded b = BOUNDED(line);
+	for (size_t i = 0; i < r->meta.devices.n; i++)
+		if (!is_said(r, i))
+			put_device(r, p, i);
+	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+		if (find_fact(r, facts[i].key, value))
+			bounded_printf(&b, "%s%s%s", b.used ? ", " : "", facts[i].name, value);
+	if (b.used && hz > 0)
+		bounded_printf(&b, ", clock TSC at %.3f GHz", hz / 1e9);
+	bounded_end(&b);
+	if (b.used)
+		put_line(p, line);
+}
+
+/* ---- JSON ---- */
+
+static void json_device(struct json *j, const struct report *r, const struct meta_device *d)
+{
+	json_begin_object(j, NULL);
+	json_u64(j, "device", d->device);
+	json_str(j, "name", r->meta.names.v[d->name].text);
+	json_u64(j, "sms", d->multiprocessors);
+	json_u64(j, "memory_bytes", d->memory_bytes);
+	json_u64_or_null(j, "clock_khz", d->clock_khz, d->clock_khz);
+	json_u64_or_null(j, "memory_clock_khz", d->memory_clock_khz, d->memory_clock_khz);
+	json_end_object(j);
+}
+
+void provenance_put_json(const struct report *r, struct json *j)
+{
+	static const char *const keys[] = { "driver", "cuda", "torch", "python", "weir", "level" };
+	const double hz = tick_rate(r->trace);
+	char value[VALUES_MOST];
+	json_begin_object(j, "provenance");
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		json_str_or_null(j, keys[i], find_fact(r, keys[i], value) ? value : NULL);
+	json_u64_or_null(j, "clock_hz", hz > 0, (uint64_t)(hz + 0.5));
+	json_begin_array(j, "devices");
+	for (size_t i = 0; i < r->meta.devices.n; i++)
+		if (!is_said(r, i))
+			json_device(j, r, &r->meta.devices.v[i]);
+	json_end_array(j);
+	json_end_object(j);
+}

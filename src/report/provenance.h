@@ -1,0 +1,18 @@
+/*
+ * What a recording was made on and with: devices and their clocks, driver, CUDA, PyTorch, Weir,
+ * level. Each as far as the trace says it.  Internal to src/report.
+ */
+#ifndef WEIR_REPORT_PROVENANCE_H
+#define WEIR_REPORT_PROVENANCE_H
+
+#include "base/json.h"
+#include "base/table.h"
+#include "model/report.h"
+
+/* Lines below the title. */
+void provenance_put_text(const struct report *r, const struct text_page *p);
+
+/* The key provenance. */
+void provenance_put_json(const struct report *r, struct json *j);
+
+#endif
