@@ -250,7 +250,7 @@ static void nonsense_in_the_file_is_survived(void **state)
 		const struct quota_sum sum = quota_sum(file, i);
 		assert_true(quota_left(&sum) <= sum.quota);
 		quota_measure(file, (uint32_t)(seed >> 8) % SHARE_DEVICES, seed, seed * 3);
-		quota_wanted(file, i);
+		quota_wanted(file, i, seed);
 	}
 }
 
