@@ -196,5 +196,8 @@ const char *nsight_short_name(const char *demangled, size_t *ret_bytes)
 		}
 	}
 	*ret_bytes = (size_t)((to ? to : s) - from);
-	return from;
+	if (*ret_bytes)
+		return from;
+	*ret_bytes = strlen(demangled); /* no name that a compiler makes */
+	return demangled;
 }

@@ -374,9 +374,69 @@ static int write_text(struct selection *s)
 
 /* ---- rows ---- */
 
+/* Numbers by size, the largest first, then texts, then what is not known. */
+static int kept_order(const void *one, const void *two)
+{
+	const struct kept *a = one, *b = two;
+	if (isnan(a->number) != isnan(b->number))
+		return isnan(a->number) ? 1 : -1;
+	if (!isnan(a->number) && a->number != b->number)
+		return a->number > b->number ? -1 : 1;
+	if (!a->text != !b->text)
+		return a->text ? -1 : 1;
+	const int texts = a->text ? strcmp(a->text, b->text) : 0;
+	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
+}
+
+static bool is_known(const struct kept *k)
+{
+	return !isnan(k->number) || k->text;
+}
+
+/* What is not known stays behind, whichever way round. */
+static void turn_round(struct selection *s)
+{
+	size_t n = 0;
+	while (n < s->kept.n && is_known(&s->kept.v[n]))
+		n++;
+	for (size_t i = 0; i < n / 2; i++) {
+		const struct kept k = s->kept.v[i];
+		s->kept.v[i] = s->kept.v[n - 1 - i];
+		s->kept.v[n - 1 - i] = k;
+	}
+}
+
+static void sort_kept(struct selection *s)
+{
+	if (s->kept.n)
+		qsort(s->kept.v, s->kept.n, sizeof *s->kept.v, kept_order);
+	if (*s->o->sort == '-')
+		turn_round(s);
+}
+
+static void forget_behind(struct selection *s, size_t rows)
+{
+	for (size_t k = rows; k < s->kept.n; k++) {
+		free(s->kept.v[k].json);
+		free(s->kept.v[k].text);
+	}
+	s->kept.n = rows < s->kept.n ? rows : s->kept.n;
+}
+
+#define KEPT_BEYOND 4096u /* rows that may wait for being sorted out */
+
+/* Of a list with a row an event that is sorted only the first are kept. */
+static void prune(struct selection *s)
+{
+	if (!s->o->sort || !s->o->rows || s->kept.n < s->o->rows + KEPT_BEYOND)
+		return;
+	sort_kept(s);
+	forget_behind(s, s->o->rows);
+}
+
 static int keep(struct selection *s, const char *json, size_t bytes)
 {
-	struct kept k = { .json = strndup(json, bytes), .number = NAN, .order = s->kept.n };
+	struct kept k = { .json = strndup(json, bytes), .number = NAN, .order = s->rows };
 	if (s->o->sort) {
 		const char *key = s->o->sort + (*s->o->sort == '-');
 		const struct field *f = fields_find(&s->fields, key);
@@ -391,6 +451,7 @@ static int keep(struct selection *s, const char *json, size_t bytes)
 		return -ENOMEM;
 	}
 	*to = k;
+	prune(s);
 	return 0;
 }
 
@@ -451,51 +512,15 @@ static int take_row(void *context, const char *json, size_t bytes)
 	return enough ? 0 : keep(s, json, bytes);
 }
 
-/* Numbers by size, the largest first, then texts, then what is not known. */
-static int kept_order(const void *one, const void *two)
-{
-	const struct kept *a = one, *b = two;
-	if (isnan(a->number) != isnan(b->number))
-		return isnan(a->number) ? 1 : -1;
-	if (!isnan(a->number) && a->number != b->number)
-		return a->number > b->number ? -1 : 1;
-	if (!a->text != !b->text)
-		return a->text ? -1 : 1;
-	const int texts = a->text ? strcmp(a->text, b->text) : 0;
-	return texts ? texts : a->order < b->order ? -1 : a->order > b->order;
-}
-
-static bool is_known(const struct kept *k)
-{
-	return !isnan(k->number) || k->text;
-}
-
-/* What is not known stays behind, whichever way round. */
-static void turn_round(struct selection *s)
-{
-	size_t n = 0;
-	while (n < s->kept.n && is_known(&s->kept.v[n]))
-		n++;
-	for (size_t i = 0; i < n / 2; i++) {
-		const struct kept k = s->kept.v[i];
-		s->kept.v[i] = s->kept.v[n - 1 - i];
-		s->kept.v[n - 1 - i] = k;
-	}
-}
-
 static int sort_rows(struct selection *s)
 {
 	const char *key = s->o->sort;
 	if (!key || !s->columns.n)
 		return 0;
-	const bool turned = *key == '-';
-	key += turned;
+	key += *key == '-';
 	if (!has_column(s, key))
 		return no_column(s, key, strlen(key));
-	if (s->kept.n)
-		qsort(s->kept.v, s->kept.n, sizeof *s->kept.v, kept_order);
-	if (turned)
-		turn_round(s);
+	sort_kept(s);
 	return 0;
 }
 
@@ -524,11 +549,8 @@ static int write_rows(struct selection *s)
 
 static void forget_rows(struct selection *s)
 {
-	for (size_t k = 0; k < s->kept.n; k++) {
-		free(s->kept.v[k].json);
-		free(s->kept.v[k].text);
-	}
-	s->kept.n = s->columns.n = s->rows = 0;
+	forget_behind(s, 0);
+	s->columns.n = s->rows = 0;
 }
 
 static int end_section(struct selection *s)

@@ -69,6 +69,8 @@ def chosen(trace, report):
         for op, holds in ((">", lambda v: v > middle), ("<=", lambda v: v <= middle), ("!=", lambda v: v != middle)):
             got = lists(trace, "--only", section, "--filter", f"{column}{op}{middle}ns")[section]
             same(f"{section} of {column} {op}", [r[column] for r in got], [v for v in known if holds(v)])
+        got = lists(trace, "--only", section, "--sort", column, "-n", "3")[section]
+        same("the first of " + section, [r[column] for r in got], sorted(known, reverse=True)[:3])
         got = lists(trace, "--only", section, "--sort", "-" + column, "-n", "2")[section]
         same(section + " turned round", [r[column] for r in got], sorted(known)[:2])
         got = lists(trace, "--only", section, "--columns", f"name,{column}", "--filter", "name ~ *e*")[section]
@@ -112,6 +114,19 @@ def events(trace, report):
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
     shapes(got["operators_by_shape"], report, lines)
     collectives(got["nccl"], report)
+
+
+def longest():
+    """Of more rows than wait to be sorted the longest and the shortest, in order."""
+    events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 7}", "pid": 0, "tid": 7, "ts": 10 * i, "dur": i * 7919 % 9973 / 1000,
+               "args": {"device": 0, "stream": 7}} for i in range(9973)]
+    with open(work.name + "/many.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    trace = work.name + "/many.weir"
+    run("import", "-q", "-o", trace, work.name + "/many.json")
+    for sort, want in (("duration_ns", [9972, 9971, 9970]), ("-duration_ns", [0, 1, 2])):
+        got = lists(trace, "--only", "gpu_trace", "--sort", sort, "-n", "3")["gpu_trace"]
+        same("activities by " + sort, [r["duration_ns"] for r in got], want)
 
 
 def gaps(rows, kernels, calls):
@@ -187,6 +202,34 @@ def ranks():
           ("SendRecv", 3, 6000, 7000, 8000, 1000)])
 
 
+ODD = ['quo"te', "back\\slash", "new\nline", "tab\tx", "\u00fcn\u00ef\u2603", "=SUM(1)", "a,b", '{"x":[1]}', "<", "()",
+       "x" * 9000, "\u0085ctl", "\U0001F600", "[1,2]", "null"]
+
+
+def odd():
+    """Names that JSON, CSV and filters have to quote."""
+    common = {"ph": "X", "dur": 5, "tid": 7}
+    events = [{**common, "cat": "kernel", "name": name, "pid": 0, "ts": 10 * i, "args": {
+        "device": 0, "stream": 7, "grid": [1, 2, 3], "block": [4, 5, 6]}} for i, name in enumerate(ODD)]
+    events += [{**common, "cat": "cpu_op", "name": name, "pid": 1, "ts": 10 * i, "args": {"Input Dims": [[i]]}}
+               for i, name in enumerate(ODD)]
+    with open(work.name + "/odd.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    trace = work.name + "/odd.weir"
+    run("import", "-q", "-o", trace, work.name + "/odd.json")
+    report = json.loads(run("report", "--json", trace))
+    for section in "device_work", "operators":
+        same("odd names of " + section, lists(trace, "--only", section)[section], report[section])
+        same("odd names alone", [r["name"] for r in lists(trace, "--only", section, "--columns", "name")[section]],
+             [r["name"] for r in report[section]])
+        for name in ODD[:-1]: # the last one means that it is not known
+            got = lists(trace, "--only", section, "--filter", "name = " + name)[section]
+            same("rows of " + name, [r["name"] for r in got], [r["name"] for r in report[section] if r["name"] == name])
+        rows = list(csv.DictReader(io.StringIO(run("report", "--only", section, "--csv", trace), newline="")))
+        same("rows of odd CSV", len(rows), len(report[section]))
+    same("odd kernels in order", [r["name"] for r in lists(trace, "--only", "gpu_trace")["gpu_trace"]], ODD)
+
+
 def on_a_terminal(columns, *arguments, **environment):
     """What weir prints where its output is a terminal."""
     parent, child = pty.openpty()
@@ -248,6 +291,8 @@ def mistakes(trace):
 
 
 ranks()
+odd()
+longest()
 for path in traces:
     trace = path
     if not path.endswith(".weir"):

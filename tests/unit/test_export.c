@@ -702,8 +702,8 @@ static void a_short_name_is_the_kernels_alone(void **state)
 		{ "void a::(anonymous namespace)::k<b::c<(d)2>, 3>(e::f<g>, h)", "k" },
 		{ "(anonymous namespace)::k(int)", "k" },
 		{ "void t<f(int)::{lambda(int)#1}::operator()() const::{lambda()#2}>(int)", "t" },
-		{ "x::K<y>(y::P) [clone .z]", "K" }, { "", "" }, { "<", "" }, { "a->b", "a->b" },
-		{ "void ", "" }, { "(", "" } };
+		{ "x::K<y>(y::P) [clone .z]", "K" }, { "", "" }, { "<", "<" }, { "a->b", "a->b" },
+		{ "void ", "void " }, { "(", "(" } };
 	for (size_t i = 0; i < COUNT_OF(kernels); i++) {
 		size_t bytes;
 		const char *name = nsight_short_name(kernels[i][0], &bytes);
