@@ -31,7 +31,7 @@ static const struct {
 } usual[] = {
 	{ "kernels",
 		"device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
-		"device_stddev_ns,class,name" },
+		"device_stddev_ns,host_total_ns,class,name" },
 	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
 			 "device_max_ns,device_stddev_ns,kind,name" },
 	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,name" },
@@ -183,27 +183,48 @@ static enum field_kind kept_kind(struct selection *s, size_t row, const char *ke
 	return f ? f->kind : FIELD_NULL;
 }
 
-/* A terminal's list of a section without usual columns: those that say something, the name last. */
+/* Bit i: a row that is shown has a value in column i. */
+static uint64_t columns_with_values(struct selection *s)
+{
+	const size_t shown = s->o->rows && s->o->rows < s->kept.n ? s->o->rows : s->kept.n;
+	uint64_t seen = 0;
+	for (size_t k = 0; k < shown; k++) {
+		if (fields_of(&s->fields, s->kept.v[k].json))
+			return UINT64_MAX;
+		for (size_t i = 0; i < s->columns.n; i++) {
+			const struct field *f = fields_find(&s->fields, s->columns.v[i].key);
+			seen |= (uint64_t)(f && f->kind != FIELD_NULL) << i;
+		}
+	}
+	return seen;
+}
+
+static void name_last(struct selection *s)
+{
+	size_t i = 0;
+	while (i < s->columns.n && strcmp(s->columns.v[i].key, "name") != 0)
+		i++;
+	if (i == s->columns.n)
+		return;
+	const struct column name = s->columns.v[i];
+	memmove(s->columns.v + i, s->columns.v + i + 1, (s->columns.n - i - 1) * sizeof name);
+	s->columns.v[s->columns.n - 1] = name;
+}
+
+/* Of a terminal's list what says nothing goes; of one without usual columns those that are too
+ * many, and the name is last. */
 static void thin_columns(struct selection *s)
 {
-	size_t n = 0, name = SIZE_MAX;
-	for (size_t i = 0; i < s->columns.n; i++) {
-		bool any = false;
-		for (size_t k = 0; k < s->kept.n && !any; k++)
-			any = kept_kind(s, k, s->columns.v[i].key) != FIELD_NULL;
-		if (!any || n == COLUMNS_SHOWN)
-			continue;
-		s->columns.v[n] = s->columns.v[i];
-		if (!strcmp(s->columns.v[n].key, "name"))
-			name = n;
-		n++;
-	}
+	const uint64_t seen = columns_with_values(s);
+	const bool chosen = usual_columns(s) != NULL;
+	size_t n = 0;
+	static_assert(COLUMNS_MOST <= 64, "a bit a column");
+	for (size_t i = 0; i < s->columns.n; i++)
+		if (seen >> i & 1 && (chosen || n < COLUMNS_SHOWN))
+			s->columns.v[n++] = s->columns.v[i];
 	s->columns.n = n;
-	if (name == SIZE_MAX)
-		return;
-	const struct column last = s->columns.v[name];
-	memmove(s->columns.v + name, s->columns.v + name + 1, (n - name - 1) * sizeof last);
-	s->columns.v[n - 1] = last;
+	if (!chosen)
+		name_last(s);
 }
 
 /* ---- CSV and JSON ---- */
@@ -564,7 +585,7 @@ static int end_section(struct selection *s)
 			e = sort_rows(s);
 		if (!e)
 			e = choose_columns(s);
-		if (!e && s->o->form == SELECT_TEXT && s->list && !usual_columns(s))
+		if (!e && s->o->form == SELECT_TEXT && s->list && !s->o->columns)
 			thin_columns(s);
 		if (!e && s->o->form == SELECT_JSON)
 			begin_json_section(s);
