@@ -21,6 +21,7 @@
 #include "event/format.h"
 #include "event/level.h"
 #include "cmd/cli/capture_options.h"
+#include "cmd/cli/gpu_sampling.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/predict_options.h"
 #include "cmd/cli/child.h"
@@ -41,6 +42,7 @@
 struct recording {
 	struct predict_options predict;
 	struct capture_options part;
+	struct gpu_sampling gpus;
 	struct child child;
 	char output[PATH_MAX];
 	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
@@ -439,6 +441,8 @@ static int prepare(struct recording *rec, const struct options *o)
 	};
 	code = child_check(&rec->child);
 	if (!code)
+		code = gpu_sampling_prepare(&rec->gpus, o);
+	if (!code)
 		code = predict_options_prepare(&rec->predict, o);
 	if (code)
 		return code;
@@ -463,10 +467,13 @@ int record_program(const struct options *o, const struct record_beside *beside)
 	if (!code && (code = child_start(&rec.child)) && !child_keep(&rec.child))
 		unlink(rec.raw);
 	if (code) {
+		gpu_sampling_done(&rec.gpus);
 		predict_options_done(&rec.predict);
 		return code;
 	}
+	gpu_sampling_start(&rec.gpus, &rec.child, rec.raw);
 	status = rec.flight_bytes ? fly(&rec) : watch(&rec);
+	gpu_sampling_done(&rec.gpus);
 	finish(&rec, o, status);
 	child_close(&rec.child);
 	predict_options_done(&rec.predict);

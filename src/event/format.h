@@ -96,6 +96,8 @@ enum chunk_kind {
 	CHUNK_RANGES = 8,    /* struct range: operators, annotations, NVTX */
 	CHUNK_LINKS = 9,     /* struct link: which call launched which activity */
 	CHUNK_ACCOUNTS = 10, /* struct thread_account: what the threads of a process entered */
+	CHUNK_SAMPLES = 11,  /* struct gpu_sample: what NVML said of the machine's GPUs; of no
+			      * process, like the schema */
 };
 
 enum chunk_state {
@@ -370,6 +372,61 @@ struct link {
 	uint16_t reserved;
 };
 static_assert(sizeof(struct link) == 32, "on disk");
+
+/*
+ * Of CHUNK_SAMPLES: the state of one GPU at one moment, as NVML had it.  `valid` is stored last;
+ * zero is a slot that holds nothing.
+ */
+struct gpu_sample {
+	uint64_t ns; /* CLOCK_MONOTONIC */
+	uint8_t uuid[16];
+	uint64_t memory_used, memory_total;      /* bytes */
+	uint64_t energy_mj;                      /* since the driver was loaded */
+	uint64_t pcie_tx, pcie_rx;               /* bytes a second, over the last 20 ms */
+	uint64_t nvlink_tx, nvlink_rx;           /* bytes ever, all links together */
+	uint64_t ecc_corrected, ecc_uncorrected; /* since the driver was loaded */
+	uint32_t power_mw, power_limit_mw;
+	uint16_t sm_mhz, sm_mhz_most, memory_mhz;
+	uint16_t reasons; /* enum throttle_reason: why the clock is what it is */
+	uint16_t celsius;
+	uint16_t device;                   /* NVML's index of it */
+	uint8_t busy_pct, memory_busy_pct; /* of the last time in which NVML looked */
+	uint16_t reserved;
+	uint32_t valid; /* enum gpu_sample_valid */
+	uint32_t reserved_word;
+};
+static_assert(sizeof(struct gpu_sample) == 128, "on disk");
+static_assert(offsetof(struct gpu_sample, valid) == 120, "on disk");
+
+enum gpu_sample_valid {
+	SAMPLE_TAKEN = 1 << 0,
+	SAMPLE_HAS_BUSY = 1 << 1,
+	SAMPLE_HAS_MEMORY = 1 << 2,
+	SAMPLE_HAS_POWER = 1 << 3,
+	SAMPLE_HAS_POWER_LIMIT = 1 << 4,
+	SAMPLE_HAS_ENERGY = 1 << 5,
+	SAMPLE_HAS_CELSIUS = 1 << 6,
+	SAMPLE_HAS_SM_CLOCK = 1 << 7,
+	SAMPLE_HAS_MEMORY_CLOCK = 1 << 8,
+	SAMPLE_HAS_REASONS = 1 << 9,
+	SAMPLE_HAS_PCIE = 1 << 10,
+	SAMPLE_HAS_NVLINK = 1 << 11,
+	SAMPLE_HAS_ECC = 1 << 12,
+	SAMPLE_HAS_SM_CLOCK_MOST = 1 << 13,
+};
+
+enum throttle_reason { /* nvmlClocksEventReason… */
+	THROTTLE_IDLE = 0x1,
+	THROTTLE_APPLICATION_CLOCKS = 0x2,
+	THROTTLE_POWER_CAP = 0x4,
+	THROTTLE_HARDWARE = 0x8,
+	THROTTLE_SYNC_BOOST = 0x10,
+	THROTTLE_THERMAL = 0x20,
+	THROTTLE_HARDWARE_THERMAL = 0x40,
+	THROTTLE_POWER_BRAKE = 0x80,
+	THROTTLE_DISPLAY = 0x100,
+};
+#define THROTTLE_REASONS 9u
 
 /*
  * The control word: bit c (enum fn_class) records driver functions of class c,

@@ -27,7 +27,6 @@
 #include "base/banned.h"
 
 #define STACK      64
-#define SEQUENCE   1
 #define NAME_BASE  0x10001u /* above all function ids */
 #define QUEUE_BASE 64u      /* above all kinds of activities */
 
@@ -644,7 +643,7 @@ static int end(struct export *x)
 			s->free_tracks.n = 0;
 		e = put_edge(x, at);
 	}
-	return e;
+	return e ? e : perfetto_counters(x, &s->p, s->track_count);
 }
 
 /* ---- activities ---- */

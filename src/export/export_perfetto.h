@@ -1,9 +1,20 @@
 /*
  * Numbers of the fields of Perfetto's messages, as published in protos/perfetto/trace; a name says
- * the message, then the field.  For export_perfetto.c alone.
+ * the message, then the field.  For export_perfetto.c and perfetto_counters.c alone.
  */
 #ifndef WEIR_EXPORT_EXPORT_PERFETTO_H
 #define WEIR_EXPORT_EXPORT_PERFETTO_H
+
+#include <stdint.h>
+
+struct export;
+struct proto;
+
+#define SEQUENCE 1 /* of all packets */
+
+/* Writes the state of the GPUs as counters, on tracks whose numbers are above `tracks`; p is empty.
+ * 0 or -errno. */
+int perfetto_counters(struct export *x, struct proto *p, uint32_t tracks);
 
 enum { TRACE_PACKET = 1 };
 enum {
@@ -17,7 +28,15 @@ enum {
 	PACKET_GPUS = 128
 };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
-enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
+enum {
+	TRACK_UUID = 1,
+	TRACK_NAME = 2,
+	TRACK_PROCESS = 3,
+	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8
+};
+enum { COUNTER_UNIT = 6 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum {
@@ -26,6 +45,7 @@ enum {
 	EVENT_TYPE = 9,
 	EVENT_NAME_IID = 10,
 	EVENT_TRACK = 11,
+	EVENT_COUNTER = 44,
 	EVENT_GPU_CORRELATION = 3000
 };
 enum { CORRELATION_SUBMITTED = 1 };
@@ -46,7 +66,7 @@ enum { GPUS_GPU = 1, GPU_NAME = 1 };
 enum { CONTEXT_IID = 1, CONTEXT_PID = 2, CONTEXT_API = 3, API_CUDA = 4 };
 enum { SPECIFICATION_IID = 1, SPECIFICATION_NAME = 2, SPECIFICATION_CATEGORY = 4 };
 enum { CATEGORY_OTHER = 0, CATEGORY_COMPUTE = 2 };
-enum event_type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3 };
+enum event_type { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum {
 	INTERNED_CATEGORY = 1,
 	INTERNED_EVENT = 2,

@@ -46,6 +46,12 @@ static inline void proto_uint(struct proto *p, uint32_t field, uint64_t value)
 	proto_varint(p, value);
 }
 
+static inline void proto_double(struct proto *p, uint32_t field, double value)
+{
+	proto_varint(p, (uint64_t)field << 3 | 1);
+	proto_raw(p, &value, sizeof value);
+}
+
 static inline void proto_bytes(struct proto *p, uint32_t field, const char *s, size_t n)
 {
 	proto_varint(p, (uint64_t)field << 3 | 2);

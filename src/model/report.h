@@ -310,6 +310,7 @@ struct analysis {
 
 struct hints;
 struct prediction;
+struct gpu_states;
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
@@ -368,6 +369,7 @@ struct report {
 	uint64_t predicted,
 		unpredicted;           /* launches that were asked about: with an answer, without */
 	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
+	struct gpu_states *gpu_states; /* gpu_state.h; without GPUs when none was sampled */
 	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
 };
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */

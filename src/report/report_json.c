@@ -3,6 +3,7 @@
  * nanoseconds, all sizes bytes; rows are never left out.
  */
 #include "report/analysis.h"
+#include "report/gpu_table.h"
 #include "report/provenance.h"
 #include "hint/hint.h"
 #include "report/memory_print.h"
@@ -440,6 +441,7 @@ void report_print_json(const struct report *r, FILE *out)
 	put_memory(&j, r);
 	put_moved(&j, r);
 	put_devices(&j, r);
+	gpu_table_put_json(r, &j);
 	roofline_put_gpu(&j, r);
 	analysis_put_json(r, &j);
 	prediction_put_json(&j, r);

@@ -15,6 +15,7 @@
 #include "memory/memory.h"
 #include "model/device_time.h"
 #include "model/gather.h"
+#include "model/gpu_state.h"
 #include "model/prediction.h"
 
 #include "base/banned.h"
@@ -160,6 +161,12 @@ static int replay(struct report *r, const struct tallies *t)
 	return memory_fill(r, lists, count, tallies_sum(t));
 }
 
+static int load_gpu_states(struct report *r)
+{
+	r->gpu_states = calloc(1, sizeof *r->gpu_states);
+	return r->gpu_states ? gpu_states_load(r->trace, &r->meta, r->gpu_states) : -ENOMEM;
+}
+
 static int make(struct report *r, unsigned threads, struct error *err)
 {
 	struct tallies tallies = { 0 };
@@ -175,6 +182,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 		e = device_fill(r);
 	if (!e)
 		e = prediction_fill(r);
+	if (!e)
+		e = load_gpu_states(r);
 	tallies_fini(&tallies);
 	return e ? error_set(err, e, "the trace can't be read to its end: %s", strerror(-e)) : 0;
 }
@@ -246,6 +255,9 @@ void report_free(struct report *r)
 	memory_free(r->memory_detail);
 	hints_free(r->hints);
 	prediction_free(r->prediction);
+	if (r->gpu_states)
+		gpu_states_fini(r->gpu_states);
+	free(r->gpu_states);
 	array_free(&r->threads);
 	array_free(&r->warnings);
 	meta_fini(&r->meta);

@@ -3,6 +3,7 @@
  * first.
  */
 #include "report/analysis.h"
+#include "report/gpu_table.h"
 #include "report/provenance.h"
 #include "hint/hint.h"
 #include "report/memory_print.h"
@@ -647,6 +648,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	}
 	put_totals(r, &p);
 	put_devices(r, &p);
+	gpu_table_put_text(r, &p);
 	analysis_put_text(r, &p);
 	put_prediction(r, &p);
 	put_kernel_times(r, &p);

@@ -16,6 +16,8 @@ size_t array_record_bytes(uint16_t chunk_kind)
 		return sizeof(struct range);
 	case CHUNK_LINKS:
 		return sizeof(struct link);
+	case CHUNK_SAMPLES:
+		return sizeof(struct gpu_sample);
 	default:
 		return 0;
 	}
@@ -70,6 +72,14 @@ bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link)
 	return false;
 }
 
+bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret_sample)
+{
+	while (next(buf, at, ret_sample, sizeof *ret_sample))
+		if (ret_sample->valid)
+			return true;
+	return false;
+}
+
 /* ---- of a whole trace ---- */
 
 static int next_chunk(struct cursor *c, enum chunk_kind kind)
@@ -101,6 +111,14 @@ int trace_next_link(struct cursor *c, struct link *ret_link)
 	int e = 1;
 	while (e > 0 && !(c->inside && link_next(c->buf, &c->at, ret_link)))
 		e = next_chunk(c, CHUNK_LINKS);
+	return e;
+}
+
+int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample)
+{
+	int e = 1;
+	while (e > 0 && !(c->inside && sample_next(c->buf, &c->at, ret_sample)))
+		e = next_chunk(c, CHUNK_SAMPLES);
 	return e;
 }
 

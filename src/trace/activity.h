@@ -24,6 +24,7 @@ size_t array_record_bytes(uint16_t chunk_kind);
 bool activity_next(const struct chunk_buf *buf, size_t *at, struct gpu_activity *ret_activity);
 bool range_next(const struct chunk_buf *buf, size_t *at, struct range *ret_range);
 bool link_next(const struct chunk_buf *buf, size_t *at, struct link *ret_link);
+bool sample_next(const struct chunk_buf *buf, size_t *at, struct gpu_sample *ret_sample);
 
 /*
  * The same of a whole trace, chunk after chunk through buf, whose `ref` is the chunk of the record
@@ -44,6 +45,7 @@ struct cursor {
 int trace_next_activity(struct cursor *c, struct gpu_activity *ret_activity);
 int trace_next_range(struct cursor *c, struct range *ret_range);
 int trace_next_link(struct cursor *c, struct link *ret_link);
+int trace_next_sample(struct cursor *c, struct gpu_sample *ret_sample);
 
 /* Saturating: what a range covers is [ticks, range_end()). */
 static inline uint64_t range_end(const struct range *r)

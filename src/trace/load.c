@@ -180,7 +180,7 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	if (!expect(i < t->chunk_count, "the chunk is one of the trace's"))
 		return -EINVAL;
 	const struct chunk_ref *ref = &t->chunks[i];
-	expect(ref->head.kind == CHUNK_SCHEMA || ref->process < t->processes.n,
+	expect(!chunk_has_process(ref->head.kind) || ref->process < t->processes.n,
 		"the process of a chunk is known");
 	buf->ref = ref;
 	buf->last_ticks = t->last_ticks;

@@ -161,14 +161,14 @@ static void add_clock(struct trace *t, const struct clock_pair *pair)
 static int add_chunk(struct trace *t, struct chunk_list *list, struct chunk_ref ref)
 {
 	ref.head.thread[sizeof ref.head.thread - 1] = '\0';
-	if (ref.head.kind != CHUNK_SCHEMA) { /* the schema belongs to no process */
+	if (chunk_has_process(ref.head.kind)) {
 		ref.process = process_of(t, &ref.head);
 		if (ref.process == MAP_NONE)
 			return -ENOMEM;
 	}
 	add_clock(t, &ref.head.open);
 	add_clock(t, &ref.head.last);
-	expect(ref.process < t->processes.n || ref.head.kind == CHUNK_SCHEMA,
+	expect(ref.process < t->processes.n || !chunk_has_process(ref.head.kind),
 		"the process of a chunk is known");
 	struct chunk_ref *r = array_push(&list->refs);
 	if (!r)

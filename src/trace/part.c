@@ -120,6 +120,14 @@ static void apply_activity(const struct trace *t, struct gpu_activity *w)
 	w->end_ns = w->start_ns + ns;
 }
 
+static void apply_sample(const struct trace *t, struct gpu_sample *s)
+{
+	const struct trace_part *p = part_at_ns(t, s->ns);
+	if (t->cut && (!p || s->ns >= p->to_ns))
+		s->valid = 0;
+	s->ns = part_ns(p, s->ns);
+}
+
 /* A record that is cut off stays as it is. */
 static void apply_array(const struct trace *t, struct chunk_buf *buf)
 {
@@ -131,6 +139,8 @@ static void apply_array(const struct trace *t, struct chunk_buf *buf)
 			apply_range(t, (struct range *)here);
 		else if (kind == CHUNK_DEVICE)
 			apply_activity(t, (struct gpu_activity *)here);
+		else if (kind == CHUNK_SAMPLES)
+			apply_sample(t, (struct gpu_sample *)here);
 		else
 			((struct link *)here)->ticks = part_ticks(t, ((struct link *)here)->ticks);
 	}
@@ -151,6 +161,7 @@ void part_apply(const struct trace *t, struct chunk_buf *buf)
 	case CHUNK_RANGES:
 	case CHUNK_DEVICE:
 	case CHUNK_LINKS:
+	case CHUNK_SAMPLES:
 		apply_array(t, buf);
 		break;
 	default:

@@ -197,6 +197,12 @@ void trace_damage(struct trace *t, uint64_t offset, uint64_t bytes, const char *
 bool chunk_sane(const struct chunk_header *c, uint64_t left);
 bool block_sane(const struct block_header *b);
 
+/* Others belong to the file: their `process` means nothing. */
+static inline bool chunk_has_process(uint16_t kind)
+{
+	return kind != CHUNK_SCHEMA && kind != CHUNK_SAMPLES;
+}
+
 /* Reads exactly `bytes`; -ENODATA when the file ends before. */
 int read_at(int fd, void *to, size_t bytes, uint64_t offset);
 

@@ -57,6 +57,8 @@ def fresh_traces():
     """Each has something that the kept traces have not."""
     nvtx = glob.glob(build + "/tests/hostile/programs/nvtx")
     yield record("plain.weir")
+    os.environ["WEIR_SIM_NVML"] = "slow=1-2"
+    yield record("states.weir", "--sim", "--nvml=1ms")
     yield record("raw.weir", "--no-pack", "--level=stat")
     yield record("part.weir", "--capture=step:1-2")
     yield record("sampled.weir", "--gpu=sample:8")

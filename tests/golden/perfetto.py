@@ -56,6 +56,7 @@ class Reader:
                                           "specification")}
         self.tracks, self.open = {}, {}
         self.slices = self.arrows = 0
+        self.counters = {}
         self.spans = []
         self.work, self.events, self.submitted, self.gpus = {}, set(), set(), []
 
@@ -69,6 +70,11 @@ class Reader:
     def slice(self, event, now):
         track = one(event, "track")
         assert track in self.tracks, "a slice of track %s, which has no description" % track
+        if one(event, "type") == "COUNTER":
+            name = one(self.tracks[track], "name")
+            assert self.tracks[track].get("counter"), "%s is no counter" % name
+            self.counters.setdefault(name, []).append((now, float(one(event, "counter_value"))))
+            return
         stack = self.open.setdefault(track, [])
         if one(event, "type") == "END":
             assert stack and stack[-1][0] <= now, "a slice ends that has not begun"
@@ -167,6 +173,7 @@ def check(name, trace):
     assert reader.gpus == [d["name"] for d in report["devices"] if d["name"]], reader.gpus
     print("%s: %d packets, %d slices, %d pieces of work, %d arrows" %
           (name, len(packets), reader.slices, len(reader.events), len(reader.submitted)))
+    return reader.counters
 
 
 with tempfile.TemporaryDirectory() as work:
@@ -179,3 +186,14 @@ with tempfile.TemporaryDirectory() as work:
     run(weir, "import", "-q", "-o", "spans.weir", "spans.json")
     for kind in ("eager", "kinds", "spans", "calls"):
         check(kind, kind + ".weir")
+    # Slow in the second and third sample: NVML's simulation says so.
+    if os.path.exists(os.path.join(build, "lib", "weir", "sim", "libnvidia-ml.so.1")):
+        run("env", "WEIR_SIM_NVML=slow=1-2", weir, "record", "--sim", "-q", "--nvml=1ms", "-o", "states.weir", "--",
+            os.path.join(build, "examples", "vecadd"))
+        counters = check("states", "states.weir")
+        state = json.loads(run(weir, "report", "--json", "states.weir"))["gpu_state"]["gpus"][0]
+        for name, key in (("SM clock", "sm_clock_mhz"), ("memory used", "memory_used_bytes"), ("power", "power_w")):
+            values = sorted(v for _, v in counters["GPU 0 " + name])
+            assert len(values) == state["samples"], name
+            assert [values[0], values[-1]] == [state[key]["min"], state[key]["max"]], (name, values)
+        assert sorted(counters["GPU 0 SM clock"])[1][1] == 1200

@@ -1,0 +1,82 @@
+/* The state of the GPUs (model/gpu_state.h) as counters in Perfetto's format, a track for each. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "export/export.h"
+#include "export/export_perfetto.h"
+#include "export/protobuf.h"
+#include "model/gpu_state.h"
+
+#include "base/banned.h"
+
+static size_t open_packet(struct proto *p)
+{
+	const size_t packet = proto_open(p, TRACE_PACKET);
+	proto_uint(p, PACKET_SEQUENCE, SEQUENCE);
+	return packet;
+}
+
+static void put_track(
+	struct proto *p, uint32_t number, unsigned gpu, const struct gpu_metric_row *m)
+{
+	char name[80];
+	snprintf(name, sizeof name, "GPU %u %s", gpu, m->name);
+	const size_t packet = open_packet(p);
+	const size_t track = proto_open(p, PACKET_TRACK);
+	proto_uint(p, TRACK_UUID, number);
+	proto_str(p, TRACK_NAME, name);
+	const size_t counter = proto_open(p, TRACK_COUNTER);
+	proto_str(p, COUNTER_UNIT, m->unit);
+	proto_close(p, counter);
+	proto_close(p, track);
+	proto_close(p, packet);
+}
+
+static void put_value(struct proto *p, uint32_t track, uint64_t ns, double value)
+{
+	const size_t packet = open_packet(p);
+	proto_uint(p, PACKET_TIMESTAMP, ns);
+	const size_t event = proto_open(p, PACKET_EVENT);
+	proto_uint(p, EVENT_TYPE, TYPE_COUNTER);
+	proto_uint(p, EVENT_TRACK, track);
+	proto_double(p, EVENT_COUNTER, value);
+	proto_close(p, event);
+	proto_close(p, packet);
+}
+
+static int write_out(struct proto *p, FILE *out)
+{
+	if (p->failed)
+		return -ENOMEM;
+	if (p->bytes.n && fwrite(p->bytes.v, 1, p->bytes.n, out) != p->bytes.n)
+		return errno ? -errno : -EIO;
+	p->bytes.n = 0;
+	return 0;
+}
+
+static void put_metric(struct proto *p, uint32_t track, const struct gpu_states *all,
+	const struct gpu_state *g, enum gpu_metric m)
+{
+	const struct gpu_sample *s = all->samples.v + g->first;
+	double value;
+	put_track(p, track, g->device, &gpu_metrics[m]);
+	for (size_t i = 0; i < g->count; i++)
+		if (gpu_metric_of(&s[i], i ? &s[i - 1] : NULL, m, &value))
+			put_value(p, track, s[i].ns, value);
+}
+
+int perfetto_counters(struct export *x, struct proto *p, uint32_t tracks)
+{
+	struct gpu_states all;
+	int e = gpu_states_load(x->trace, x->meta, &all);
+	if (e)
+		return e;
+	for (size_t i = 0; i < all.gpus.n; i++)
+		for (enum gpu_metric m = 0; !e && m < GPU_METRICS; m++)
+			if (all.gpus.v[i].range[m].count) {
+				put_metric(p, ++tracks, &all, &all.gpus.v[i], m);
+				e = write_out(p, x->out);
+			}
+	gpu_states_fini(&all);
+	return e;
+}

@@ -1,0 +1,276 @@
+/* See gpu_state.h. */
+#include "model/gpu_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define SLOW_BELOW 0.95 /* of the highest SM clock */
+
+const struct gpu_metric_row gpu_metrics[GPU_METRICS] = {
+	[METRIC_BUSY] = { "utilization_pct", "utilisation", "%" },
+	[METRIC_MEMORY_BUSY] = { "memory_utilization_pct", "memory utilisation", "%" },
+	[METRIC_MEMORY] = { "memory_used_bytes", "memory used", "B" },
+	[METRIC_POWER] = { "power_w", "power", "W" },
+	[METRIC_CELSIUS] = { "temperature_celsius", "temperature", "°C" },
+	[METRIC_SM_CLOCK] = { "sm_clock_mhz", "SM clock", "MHz" },
+	[METRIC_MEMORY_CLOCK] = { "memory_clock_mhz", "memory clock", "MHz" },
+	[METRIC_PCIE_TX] = { "pcie_tx_bytes_per_s", "PCIe sent", "B/s" },
+	[METRIC_PCIE_RX] = { "pcie_rx_bytes_per_s", "PCIe received", "B/s" },
+	[METRIC_NVLINK_TX] = { "nvlink_tx_bytes_per_s", "NVLink sent", "B/s" },
+	[METRIC_NVLINK_RX] = { "nvlink_rx_bytes_per_s", "NVLink received", "B/s" },
+	[METRIC_ECC_CORRECTED] = { "ecc_corrected", "ECC errors, corrected", "" },
+	[METRIC_ECC_UNCORRECTED] = { "ecc_uncorrected", "ECC errors, uncorrected", "" },
+};
+
+const char *throttle_reason_name(unsigned i)
+{
+	static const char *const names[THROTTLE_REASONS] = { "idle", "application clocks",
+		"power cap", "hardware slowdown", "sync boost", "thermal slowdown",
+		"hardware thermal slowdown", "power brake", "display clocks" };
+	return i < THROTTLE_REASONS ? names[i] : "unknown";
+}
+
+/* ---- values ---- */
+
+static bool has_rate(const struct gpu_sample *s, const struct gpu_sample *before)
+{
+	return before && s->valid & before->valid & SAMPLE_HAS_NVLINK && s->ns > before->ns &&
+	       s->nvlink_tx >= before->nvlink_tx && s->nvlink_rx >= before->nvlink_rx;
+}
+
+static uint32_t valid_bit(enum gpu_metric metric)
+{
+	static const uint32_t bits[GPU_METRICS] = { [METRIC_BUSY] = SAMPLE_HAS_BUSY,
+		[METRIC_MEMORY_BUSY] = SAMPLE_HAS_BUSY,
+		[METRIC_MEMORY] = SAMPLE_HAS_MEMORY,
+		[METRIC_POWER] = SAMPLE_HAS_POWER,
+		[METRIC_CELSIUS] = SAMPLE_HAS_CELSIUS,
+		[METRIC_SM_CLOCK] = SAMPLE_HAS_SM_CLOCK,
+		[METRIC_MEMORY_CLOCK] = SAMPLE_HAS_MEMORY_CLOCK,
+		[METRIC_PCIE_TX] = SAMPLE_HAS_PCIE,
+		[METRIC_PCIE_RX] = SAMPLE_HAS_PCIE,
+		[METRIC_NVLINK_TX] = SAMPLE_HAS_NVLINK,
+		[METRIC_NVLINK_RX] = SAMPLE_HAS_NVLINK,
+		[METRIC_ECC_CORRECTED] = SAMPLE_HAS_ECC,
+		[METRIC_ECC_UNCORRECTED] = SAMPLE_HAS_ECC };
+	return bits[metric];
+}
+
+static double value_of(const struct gpu_sample *s, enum gpu_metric metric)
+{
+	switch (metric) {
+	case METRIC_BUSY:
+		return s->busy_pct;
+	case METRIC_MEMORY_BUSY:
+		return s->memory_busy_pct;
+	case METRIC_MEMORY:
+		return (double)s->memory_used;
+	case METRIC_POWER:
+		return s->power_mw / 1e3;
+	case METRIC_CELSIUS:
+		return s->celsius;
+	case METRIC_SM_CLOCK:
+		return s->sm_mhz;
+	case METRIC_MEMORY_CLOCK:
+		return s->memory_mhz;
+	case METRIC_PCIE_TX:
+		return (double)s->pcie_tx;
+	case METRIC_PCIE_RX:
+		return (double)s->pcie_rx;
+	case METRIC_ECC_CORRECTED:
+		return (double)s->ecc_corrected;
+	default:
+		return (double)s->ecc_uncorrected;
+	}
+}
+
+bool gpu_metric_of(const struct gpu_sample *s, const struct gpu_sample *before,
+	enum gpu_metric metric, double *ret)
+{
+	if (!(s->valid & valid_bit(metric)))
+		return false;
+	const bool sent = metric == METRIC_NVLINK_TX;
+	if (!sent && metric != METRIC_NVLINK_RX) {
+		*ret = value_of(s, metric);
+		return true;
+	}
+	if (!has_rate(s, before))
+		return false;
+	const uint64_t bytes =
+		sent ? s->nvlink_tx - before->nvlink_tx : s->nvlink_rx - before->nvlink_rx;
+	*ret = (double)bytes * 1e9 / (double)(s->ns - before->ns);
+	return true;
+}
+
+/* ---- reading ---- */
+
+static bool is_used(const struct meta *m, const struct gpu_sample *s)
+{
+	static const uint8_t unknown[16];
+	bool named = false;
+	for (size_t i = 0; m && i < m->devices.n; i++) {
+		const uint8_t *uuid = m->devices.v[i].uuid;
+		if (!memcmp(uuid, s->uuid, 16))
+			return true;
+		named = named || memcmp(uuid, unknown, 16) != 0;
+	}
+	return !named;
+}
+
+static int read_samples(const struct trace *t, struct gpu_states *to)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct gpu_sample s;
+	int e;
+	while ((e = trace_next_sample(&at, &s)) > 0) {
+		struct gpu_sample *room = array_push(&to->samples);
+		if (!room) {
+			e = -ENOMEM;
+			break;
+		}
+		*room = s;
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static bool any_is_used(const struct gpu_states *s, const struct meta *m)
+{
+	for (size_t i = 0; i < s->samples.n; i++)
+		if (is_used(m, &s->samples.v[i]))
+			return true;
+	return false;
+}
+
+/* Under another name space of devices, as in MIG, no UUID may be the same: then all are shown. */
+static void drop_unused(struct gpu_states *s, const struct meta *m)
+{
+	size_t kept = 0;
+	if (!any_is_used(s, m))
+		return;
+	for (size_t i = 0; i < s->samples.n; i++)
+		if (is_used(m, &s->samples.v[i]))
+			s->samples.v[kept++] = s->samples.v[i];
+	s->samples.n = kept;
+}
+
+static int sample_order(const void *one, const void *two)
+{
+	const struct gpu_sample *a = one, *b = two;
+	return a->device != b->device ? ORDER(a->device, b->device) : ORDER(a->ns, b->ns);
+}
+
+/* ---- sums ---- */
+
+static int double_order(const void *one, const void *two)
+{
+	const double a = *(const double *)one, b = *(const double *)two;
+	return ORDER(a, b);
+}
+
+static struct gpu_range range_of(
+	const struct gpu_sample *s, size_t count, enum gpu_metric metric, double *room)
+{
+	struct gpu_range r = { 0 };
+	for (size_t i = 0; i < count; i++)
+		r.count += gpu_metric_of(s + i, i ? s + i - 1 : NULL, metric, &room[r.count]);
+	if (!r.count)
+		return r;
+	qsort(room, r.count, sizeof *room, double_order);
+	r.low = room[0];
+	r.median = room[(r.count - 1) / 2];
+	r.high = room[r.count - 1];
+	return r;
+}
+
+static bool is_slow(const struct gpu_sample *s, double highest)
+{
+	if (!(s->valid & SAMPLE_HAS_SM_CLOCK) || s->sm_mhz >= SLOW_BELOW * highest)
+		return false;
+	return s->valid & SAMPLE_HAS_REASONS ? !(s->reasons & THROTTLE_IDLE) : s->busy_pct;
+}
+
+/* From each slow sample to the next sample, and on while those are slow. */
+static int find_slow(struct gpu_state *g, const struct gpu_sample *s)
+{
+	bool open = false;
+	for (size_t i = 0; i + 1 < g->count; i++) {
+		if (!is_slow(&s[i], g->range[METRIC_SM_CLOCK].high)) {
+			open = false;
+			continue;
+		}
+		struct gpu_slow *at = open ? &g->slow.v[g->slow.n - 1] : array_push(&g->slow);
+		if (!at)
+			return -ENOMEM;
+		if (!open)
+			*at = (struct gpu_slow){ .start_ns = s[i].ns, .mhz = s[i].sm_mhz };
+		open = true;
+		at->ns = s[i + 1].ns - at->start_ns;
+		at->mhz = s[i].sm_mhz < at->mhz ? s[i].sm_mhz : at->mhz;
+		at->reasons |= s[i].valid & SAMPLE_HAS_REASONS ? s[i].reasons : 0;
+		g->slow_ns += s[i + 1].ns - s[i].ns;
+	}
+	return 0;
+}
+
+static int add_gpu(struct gpu_states *to, size_t first, size_t count, double *room)
+{
+	const struct gpu_sample *s = to->samples.v + first;
+	struct gpu_state *g = array_push(&to->gpus);
+	if (!g)
+		return -ENOMEM;
+	*g = (struct gpu_state){ .device = s->device, .first = first, .count = count };
+	memcpy(g->uuid, s->uuid, sizeof g->uuid);
+	for (enum gpu_metric m = 0; m < GPU_METRICS; m++)
+		g->range[m] = range_of(s, count, m, room);
+	for (size_t i = 0; i + 1 < count; i++)
+		room[i] = (double)(s[i + 1].ns - s[i].ns);
+	if (count > 1) {
+		qsort(room, count - 1, sizeof *room, double_order);
+		to->interval_ns = (uint64_t)room[(count - 2) / 2];
+	}
+	return find_slow(g, s);
+}
+
+static int add_gpus(struct gpu_states *to)
+{
+	double *room = to->samples.n ? calloc(to->samples.n, sizeof *room) : NULL;
+	int e = to->samples.n && !room ? -ENOMEM : 0;
+	for (size_t at = 0, end; !e && at < to->samples.n; at = end) {
+		for (end = at + 1; end < to->samples.n &&
+				   to->samples.v[end].device == to->samples.v[at].device;)
+			end++;
+		e = add_gpu(to, at, end - at, room);
+	}
+	free(room);
+	return e;
+}
+
+int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_states *ret)
+{
+	*ret = (struct gpu_states){ 0 };
+	int e = read_samples(t, ret);
+	if (!e) {
+		drop_unused(ret, m);
+		SORT(ret->samples, sample_order);
+		e = add_gpus(ret);
+	}
+	if (e)
+		gpu_states_fini(ret);
+	return e;
+}
+
+void gpu_states_fini(struct gpu_states *s)
+{
+	for (size_t i = 0; i < s->gpus.n; i++)
+		array_free(&s->gpus.v[i].slow);
+	array_free(&s->gpus);
+	array_free(&s->samples);
+}

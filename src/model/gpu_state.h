@@ -1,0 +1,76 @@
+/*
+ * The state of the GPUs while a program was recorded, as NVML had it (weir record --nvml): of each
+ * GPU the lowest, median and highest value, and the phases in which its SM clock was below its
+ * highest though it was busy.  Where a recording names the GPUs that it used, others are left out.
+ */
+#ifndef WEIR_MODEL_GPU_STATE_H
+#define WEIR_MODEL_GPU_STATE_H
+
+#include "base/array.h"
+#include "event/format.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+enum gpu_metric {
+	METRIC_BUSY,
+	METRIC_MEMORY_BUSY,
+	METRIC_MEMORY,
+	METRIC_POWER,
+	METRIC_CELSIUS,
+	METRIC_SM_CLOCK,
+	METRIC_MEMORY_CLOCK,
+	METRIC_PCIE_TX,
+	METRIC_PCIE_RX,
+	METRIC_NVLINK_TX, /* from one sample to the next */
+	METRIC_NVLINK_RX,
+	METRIC_ECC_CORRECTED, /* since the driver was loaded */
+	METRIC_ECC_UNCORRECTED,
+	GPU_METRICS
+};
+
+struct gpu_metric_row {
+	const char *key;  /* in JSON, with its unit */
+	const char *name; /* for people */
+	const char *unit; /* "%", "W", "°C", "MHz", "B", "B/s" or "" */
+};
+extern const struct gpu_metric_row gpu_metrics[GPU_METRICS];
+
+/* Its value in the unit of its row; before: the same GPU's sample before, or NULL.  False: the
+ * sample does not have it. */
+bool gpu_metric_of(const struct gpu_sample *s, const struct gpu_sample *before,
+	enum gpu_metric metric, double *ret);
+
+/* The name of bit i of enum throttle_reason: "power cap". */
+const char *throttle_reason_name(unsigned i);
+
+struct gpu_range {
+	uint64_t count; /* samples that have it; 0: the others mean nothing */
+	double low, median, high;
+};
+
+struct gpu_slow {
+	uint64_t start_ns, ns; /* CLOCK_MONOTONIC */
+	uint16_t mhz;          /* lowest */
+	uint16_t reasons;      /* of all of it */
+};
+
+struct gpu_state {
+	uint16_t device; /* NVML's index */
+	uint8_t uuid[16];
+	size_t first, count; /* of gpu_states.samples */
+	struct gpu_range range[GPU_METRICS];
+	ARRAY(struct gpu_slow) slow; /* by time */
+	uint64_t slow_ns;
+};
+
+struct gpu_states {
+	ARRAY(struct gpu_sample) samples; /* by device, then time */
+	ARRAY(struct gpu_state) gpus;
+	uint64_t interval_ns; /* median distance of samples of one GPU; 0: not known */
+};
+
+/* 0 or -errno.  m: what names the GPUs that were used, or NULL. */
+int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_states *ret);
+void gpu_states_fini(struct gpu_states *s);
+
+#endif

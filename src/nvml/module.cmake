@@ -1,0 +1,1 @@
+target_link_libraries(nvml PRIVATE Threads::Threads ${CMAKE_DL_LIBS})

@@ -1,0 +1,351 @@
+/* See nvml.h.  Functions and layouts are those of NVIDIA's published nvml.h. */
+#include "nvml/nvml.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/banned.h"
+
+#define LIBRARY   "libnvidia-ml.so.1"
+#define GPUS_MOST 64u
+#define NAME_MOST 96u
+#define UUID_TEXT 96u
+
+enum { CLOCK_SM = 1, CLOCK_MEMORY = 2 };
+enum { PCIE_TX = 0, PCIE_RX = 1 };
+enum { ECC_CORRECTED = 0, ECC_UNCORRECTED = 1, ECC_VOLATILE = 0 };
+enum { FIELD_NVLINK_TX = 138, FIELD_NVLINK_RX = 139, FIELDS = 2 }; /* KiB, of all links */
+
+struct rates {
+	unsigned gpu, memory;
+};
+
+struct memory {
+	unsigned long long total, free, used;
+};
+
+struct field {
+	unsigned id, scope;
+	long long timestamp, latency_us;
+	int type, result;
+	union {
+		unsigned long long kib;
+		double real;
+	} value;
+};
+_Static_assert(sizeof(struct field) == 40, "nvmlFieldValue_t");
+
+typedef void *gpu_handle;
+
+/* Any of them but the first five may be missing in an older driver. */
+struct functions {
+	int (*init)(void);
+	int (*shutdown)(void);
+	int (*count)(unsigned *ret);
+	int (*handle)(unsigned index, gpu_handle *ret);
+	int (*uuid)(gpu_handle, char *to, unsigned size);
+	int (*name)(gpu_handle, char *to, unsigned size);
+	const char *(*text)(int result);
+	int (*rates)(gpu_handle, struct rates *ret);
+	int (*memory)(gpu_handle, struct memory *ret);
+	int (*power)(gpu_handle, unsigned *ret_mw);
+	int (*power_limit)(gpu_handle, unsigned *ret_mw);
+	int (*energy)(gpu_handle, unsigned long long *ret_mj);
+	int (*temperature)(gpu_handle, int sensor, unsigned *ret);
+	int (*clock)(gpu_handle, int which, unsigned *ret_mhz);
+	int (*clock_most)(gpu_handle, int which, unsigned *ret_mhz);
+	int (*reasons)(gpu_handle, unsigned long long *ret);
+	int (*pcie)(gpu_handle, int which, unsigned *ret_kb_s);
+	int (*ecc)(gpu_handle, int error, int counter, unsigned long long *ret);
+	int (*fields)(gpu_handle, int count, struct field *values);
+};
+
+static const struct {
+	const char *name;
+	size_t at;
+} symbols[] = {
+#define SYMBOL(name, member)                                                                       \
+	{                                                                                          \
+		"nvml" name, offsetof(struct functions, member)                                    \
+	}
+	SYMBOL("Init_v2", init),
+	SYMBOL("Shutdown", shutdown),
+	SYMBOL("DeviceGetCount_v2", count),
+	SYMBOL("DeviceGetHandleByIndex_v2", handle),
+	SYMBOL("DeviceGetUUID", uuid),
+	SYMBOL("DeviceGetName", name),
+	SYMBOL("ErrorString", text),
+	SYMBOL("DeviceGetUtilizationRates", rates),
+	SYMBOL("DeviceGetMemoryInfo", memory),
+	SYMBOL("DeviceGetPowerUsage", power),
+	SYMBOL("DeviceGetEnforcedPowerLimit", power_limit),
+	SYMBOL("DeviceGetTotalEnergyConsumption", energy),
+	SYMBOL("DeviceGetTemperature", temperature),
+	SYMBOL("DeviceGetClockInfo", clock),
+	SYMBOL("DeviceGetMaxClockInfo", clock_most),
+	SYMBOL("DeviceGetCurrentClocksEventReasons", reasons),
+	SYMBOL("DeviceGetCurrentClocksThrottleReasons", reasons), /* its name before */
+	SYMBOL("DeviceGetPcieThroughput", pcie),
+	SYMBOL("DeviceGetTotalEccErrors", ecc),
+	SYMBOL("DeviceGetFieldValues", fields),
+#undef SYMBOL
+};
+#define NEEDED 5u
+
+struct gpu {
+	gpu_handle handle;
+	uint8_t uuid[16];
+	char name[NAME_MOST];
+};
+
+struct nvml {
+	void *library;
+	bool begun;
+	struct functions f;
+	unsigned count;
+	struct gpu gpus[GPUS_MOST];
+};
+
+/* ---- opening ---- */
+
+static int find_symbols(struct nvml *n, const char *path, struct error *err)
+{
+	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+		void *found = dlsym(n->library, symbols[i].name);
+		char *to = (char *)&n->f + symbols[i].at;
+		if (found)
+			memcpy(to, &found, sizeof found);
+		else if (i < NEEDED)
+			return error_set(err, -ENOSYS,
+				"%s has no %s: it is not NVIDIA's management library, or older than its driver 450",
+				path, symbols[i].name);
+	}
+	return 0;
+}
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "GPU-77656972-2073-…": the 16 bytes, or zeros where that is no UUID. */
+static void parse_uuid(const char *text, uint8_t ret[16])
+{
+	unsigned digits = 0;
+	memset(ret, 0, 16);
+	for (text += strncmp(text, "GPU-", 4) ? 0 : 4; *text && digits < 32; text++) {
+		const int digit = hex(*text);
+		if (digit >= 0) {
+			ret[digits / 2] = (uint8_t)(ret[digits / 2] << 4 | digit);
+			digits++;
+		} else if (*text != '-')
+			break;
+	}
+	if (digits != 32)
+		memset(ret, 0, 16);
+}
+
+static void add_gpu(struct nvml *n, unsigned index)
+{
+	char uuid[UUID_TEXT] = "";
+	struct gpu *g = &n->gpus[index];
+	if (n->f.handle(index, &g->handle))
+		g->handle = NULL;
+	if (!g->handle)
+		return;
+	if (!n->f.uuid(g->handle, uuid, sizeof uuid))
+		parse_uuid(uuid, g->uuid);
+	if (!n->f.name || n->f.name(g->handle, g->name, sizeof g->name))
+		*g->name = 0;
+	g->name[sizeof g->name - 1] = 0;
+}
+
+static int begin(struct nvml *n, struct error *err)
+{
+	int result = n->f.init();
+	n->begun = !result;
+	if (!result)
+		result = n->f.count(&n->count);
+	if (result)
+		return error_set(err, -EIO, "NVIDIA's management library can't begin: %s",
+			n->f.text ? n->f.text(result) : "it does not say why");
+	n->count = n->count < GPUS_MOST ? n->count : GPUS_MOST;
+	for (unsigned i = 0; i < n->count; i++)
+		add_gpu(n, i);
+	return 0;
+}
+
+int nvml_open(const char *path, struct nvml **ret_n, struct error *err)
+{
+	struct nvml *n = calloc(1, sizeof *n);
+	path = path ? path : LIBRARY;
+	if (!n)
+		return error_set(err, -ENOMEM, "no memory for what NVML says");
+	n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int e = n->library ? 0
+			   : error_set(err, -ENOENT,
+				     "%s can't be loaded (%s); it comes with NVIDIA's driver", path,
+				     dlerror());
+	e = e ? e : find_symbols(n, path, err);
+	e = e ? e : begin(n, err);
+	if (e) {
+		nvml_close(n);
+		return e;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+void nvml_close(struct nvml *n)
+{
+	if (!n)
+		return;
+	if (n->begun)
+		n->f.shutdown();
+	if (n->library)
+		dlclose(n->library);
+	free(n);
+}
+
+unsigned nvml_count(const struct nvml *n)
+{
+	return n ? n->count : 0;
+}
+
+const char *nvml_name(const struct nvml *n, unsigned gpu)
+{
+	return gpu < n->count ? n->gpus[gpu].name : "";
+}
+
+/* ---- samples ---- */
+
+static uint16_t to_u16(unsigned long long value)
+{
+	return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
+}
+
+static uint8_t percent(unsigned value)
+{
+	return value < 100 ? (uint8_t)value : 100;
+}
+
+static void take_load(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	struct rates rates;
+	struct memory memory;
+	unsigned celsius;
+	if (f->rates && !f->rates(h, &rates)) {
+		s->busy_pct = percent(rates.gpu);
+		s->memory_busy_pct = percent(rates.memory);
+		s->valid |= SAMPLE_HAS_BUSY;
+	}
+	if (f->memory && !f->memory(h, &memory)) {
+		s->memory_used = memory.used;
+		s->memory_total = memory.total;
+		s->valid |= SAMPLE_HAS_MEMORY;
+	}
+	if (f->temperature && !f->temperature(h, 0, &celsius)) {
+		s->celsius = to_u16(celsius);
+		s->valid |= SAMPLE_HAS_CELSIUS;
+	}
+}
+
+static void take_power(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	unsigned mw;
+	unsigned long long mj;
+	if (f->power && !f->power(h, &mw)) {
+		s->power_mw = mw;
+		s->valid |= SAMPLE_HAS_POWER;
+	}
+	if (f->power_limit && !f->power_limit(h, &mw)) {
+		s->power_limit_mw = mw;
+		s->valid |= SAMPLE_HAS_POWER_LIMIT;
+	}
+	if (f->energy && !f->energy(h, &mj)) {
+		s->energy_mj = mj;
+		s->valid |= SAMPLE_HAS_ENERGY;
+	}
+}
+
+static void take_clocks(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	unsigned mhz;
+	unsigned long long reasons;
+	if (f->clock && !f->clock(h, CLOCK_SM, &mhz)) {
+		s->sm_mhz = to_u16(mhz);
+		s->valid |= SAMPLE_HAS_SM_CLOCK;
+	}
+	if (f->clock_most && !f->clock_most(h, CLOCK_SM, &mhz)) {
+		s->sm_mhz_most = to_u16(mhz);
+		s->valid |= SAMPLE_HAS_SM_CLOCK_MOST;
+	}
+	if (f->clock && !f->clock(h, CLOCK_MEMORY, &mhz)) {
+		s->memory_mhz = to_u16(mhz);
+		s->valid |= SAMPLE_HAS_MEMORY_CLOCK;
+	}
+	if (f->reasons && !f->reasons(h, &reasons)) {
+		s->reasons = (uint16_t)reasons;
+		s->valid |= SAMPLE_HAS_REASONS;
+	}
+}
+
+static void take_links(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	struct field link[FIELDS] = { { .id = FIELD_NVLINK_TX, .scope = UINT_MAX },
+		{ .id = FIELD_NVLINK_RX, .scope = UINT_MAX } };
+	if (!f->fields || f->fields(h, FIELDS, link) || link[0].result || link[1].result)
+		return;
+	s->nvlink_tx = link[0].value.kib * 1024;
+	s->nvlink_rx = link[1].value.kib * 1024;
+	s->valid |= SAMPLE_HAS_NVLINK;
+}
+
+static void take_ecc(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	unsigned long long corrected, uncorrected;
+	if (!f->ecc || f->ecc(h, ECC_CORRECTED, ECC_VOLATILE, &corrected) ||
+		f->ecc(h, ECC_UNCORRECTED, ECC_VOLATILE, &uncorrected))
+		return;
+	s->ecc_corrected = corrected;
+	s->ecc_uncorrected = uncorrected;
+	s->valid |= SAMPLE_HAS_ECC;
+}
+
+static void take_pcie(const struct functions *f, gpu_handle h, struct gpu_sample *s)
+{
+	unsigned tx, rx; /* thousands of bytes a second */
+	if (!f->pcie || f->pcie(h, PCIE_TX, &tx) || f->pcie(h, PCIE_RX, &rx))
+		return;
+	s->pcie_tx = tx * 1000ull;
+	s->pcie_rx = rx * 1000ull;
+	s->valid |= SAMPLE_HAS_PCIE;
+}
+
+void nvml_sample(const struct nvml *n, unsigned gpu, enum nvml_how how, struct gpu_sample *ret)
+{
+	struct timespec now;
+	*ret = (struct gpu_sample){ .device = (uint16_t)gpu };
+	if (gpu >= n->count || !n->gpus[gpu].handle)
+		return;
+	const gpu_handle h = n->gpus[gpu].handle;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ret->ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	memcpy(ret->uuid, n->gpus[gpu].uuid, sizeof ret->uuid);
+	take_load(&n->f, h, ret);
+	take_power(&n->f, h, ret);
+	take_clocks(&n->f, h, ret);
+	take_links(&n->f, h, ret);
+	take_ecc(&n->f, h, ret);
+	if (how == NVML_ALL)
+		take_pcie(&n->f, h, ret);
+	if (ret->valid)
+		ret->valid |= SAMPLE_TAKEN;
+}

@@ -1,0 +1,28 @@
+/*
+ * Samples of the GPUs' state beside a recording: a thread of the command that records, never of the
+ * program, asks NVML once an interval and writes into chunks of its own (CHUNK_SAMPLES) of the same
+ * file, so that whatever is killed leaves what was sampled.
+ *
+ * A recording that lasts long gets no endless file of it: each time SAMPLES_DOUBLE samples were
+ * written, the interval is doubled.
+ */
+#ifndef WEIR_NVML_SAMPLER_H
+#define WEIR_NVML_SAMPLER_H
+
+#include <stdint.h>
+
+#include "nvml/nvml.h"
+#include "record/writer.h"
+
+#define SAMPLES_DOUBLE 32768u
+
+struct sampler;
+
+/* to: the trace, with header, path, device and inode; copied.  0 or -errno. */
+int sampler_start(
+	struct nvml *n, const struct recorder *to, uint64_t interval_ns, struct sampler **ret_s);
+
+/* Ends the thread and closes its chunk; may be NULL. */
+void sampler_stop(struct sampler *s);
+
+#endif

@@ -1,0 +1,166 @@
+/* See gpu_table.h. */
+#include "report/gpu_table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "model/gpu_state.h"
+
+#include "base/banned.h"
+
+static void cell_value(struct table *t, double value, const char *unit)
+{
+	struct number n;
+	if (*unit != 'B')
+		table_cell(t, "%.*f%s%s", fmod(value, 1) != 0, value, *unit ? " " : "", unit);
+	else
+		table_cell(t, "%s%s", number_bytes(&n, (uint64_t)value), unit + 1);
+}
+
+static const char *reasons_text(uint16_t reasons, struct bounded *b)
+{
+	if (!reasons)
+		return "not said";
+	for (unsigned i = 0; i < 16; i++)
+		if (reasons >> i & 1)
+			bounded_printf(b, "%s%s", b->used ? ", " : "", throttle_reason_name(i));
+	return bounded_end(b);
+}
+
+static void put_ranges(const struct gpu_states *s, const struct text_page *p)
+{
+	static const char *const headings[] = { "GPU", "min", "median", "max", "what" };
+	struct table t;
+	table_init(&t, ">>>><", headings);
+	for (size_t i = 0; i < s->gpus.n; i++)
+		for (enum gpu_metric m = 0; m < GPU_METRICS; m++) {
+			const struct gpu_range *r = &s->gpus.v[i].range[m];
+			if (!r->count)
+				continue;
+			table_cell(&t, "%u", s->gpus.v[i].device);
+			cell_value(&t, r->low, gpu_metrics[m].unit);
+			cell_value(&t, r->median, gpu_metrics[m].unit);
+			cell_value(&t, r->high, gpu_metrics[m].unit);
+			table_cell(&t, "%s", gpu_metrics[m].name);
+		}
+	table_end(&t, p->out, p->dim, p->plain, 0);
+}
+
+static void add_slow(struct table *t, const struct report *r, const struct gpu_state *g,
+	const struct gpu_slow *at)
+{
+	char text[200];
+	struct bounded b = BOUNDED(text);
+	const uint64_t begin = r->trace->header.start.mono_ns;
+	table_cell(t, "%u", g->device);
+	table_ns(t, at->start_ns > begin ? at->start_ns - begin : 0);
+	table_ns(t, at->ns);
+	table_cell(t, "%u MHz", at->mhz);
+	table_cell(t, "%.0f %%", at->mhz * 100 / g->range[METRIC_SM_CLOCK].high);
+	table_cell(t, "%s", reasons_text(at->reasons, &b));
+}
+
+static void put_slow(const struct report *r, const struct gpu_states *s, const struct text_page *p)
+{
+	static const char *const headings[] = { "GPU", "at", "for", "SM clock", "of highest",
+		"why, says NVML" };
+	struct table t;
+	size_t rows = 0, all = 0;
+	for (size_t i = 0; i < s->gpus.n; i++)
+		all += s->gpus.v[i].slow.n;
+	if (!all)
+		return;
+	page_heading(p, "GPU clock below its highest while busy");
+	table_init(&t, ">>>>><", headings);
+	for (size_t i = 0; i < s->gpus.n; i++)
+		for (size_t k = 0; k < s->gpus.v[i].slow.n && rows < page_shown(p, all);
+			k++, rows++)
+			add_slow(&t, r, &s->gpus.v[i], &s->gpus.v[i].slow.v[k]);
+	page_end_table(p, &t, all);
+}
+
+void gpu_table_put_text(const struct report *r, const struct text_page *p)
+{
+	char heading[100];
+	struct number interval;
+	const struct gpu_states *s = r->gpu_states;
+	if (!s || !s->gpus.n)
+		return;
+	snprintf(heading, sizeof heading, "GPU state (NVML, a sample each %s)",
+		number_ns(&interval, s->interval_ns));
+	page_heading(p, s->interval_ns ? heading : "GPU state (NVML, one sample)");
+	put_ranges(s, p);
+	put_slow(r, s, p);
+}
+
+/* ---- JSON ---- */
+
+static void put_value(struct json *j, const char *key, double value, const char *unit)
+{
+	if (*unit == 'B')
+		json_u64(j, key, (uint64_t)value);
+	else
+		json_put_real(j, key, value);
+}
+
+static void put_range(struct json *j, const struct gpu_range *r, enum gpu_metric m)
+{
+	if (!r->count) {
+		json_put_null(j, gpu_metrics[m].key);
+		return;
+	}
+	json_begin_object(j, gpu_metrics[m].key);
+	put_value(j, "min", r->low, gpu_metrics[m].unit);
+	put_value(j, "median", r->median, gpu_metrics[m].unit);
+	put_value(j, "max", r->high, gpu_metrics[m].unit);
+	json_end_object(j);
+}
+
+static void put_slow_json(struct json *j, const struct report *r, const struct gpu_slow *at)
+{
+	const uint64_t begin = r->trace->header.start.mono_ns;
+	json_begin_object(j, NULL);
+	json_u64(j, "start_ns", at->start_ns > begin ? at->start_ns - begin : 0);
+	json_u64(j, "duration_ns", at->ns);
+	json_u64(j, "sm_clock_mhz", at->mhz);
+	json_begin_array(j, "reasons");
+	for (unsigned i = 0; i < 16; i++)
+		if (at->reasons >> i & 1)
+			json_str(j, NULL, throttle_reason_name(i));
+	json_end_array(j);
+	json_end_object(j);
+}
+
+static void put_gpu(struct json *j, const struct report *r, const struct gpu_state *g)
+{
+	json_begin_object(j, NULL);
+	json_u64(j, "device", g->device);
+	json_u64(j, "samples", g->count);
+	for (enum gpu_metric m = 0; m < GPU_METRICS; m++)
+		put_range(j, &g->range[m], m);
+	json_u64(j, "slow_ns", g->slow_ns);
+	json_begin_array(j, "slow");
+	for (size_t i = 0; i < g->slow.n; i++)
+		put_slow_json(j, r, &g->slow.v[i]);
+	json_end_array(j);
+	json_end_object(j);
+}
+
+void gpu_table_put_json(const struct report *r, struct json *j)
+{
+	const struct gpu_states *s = r->gpu_states;
+	if (!s || !s->gpus.n) {
+		json_put_null(j, "gpu_state");
+		return;
+	}
+	json_begin_object(j, "gpu_state");
+	json_u64_or_null(j, "interval_ns", s->interval_ns, s->interval_ns);
+	json_begin_array(j, "gpus");
+	for (size_t i = 0; i < s->gpus.n; i++)
+		put_gpu(j, r, &s->gpus.v[i]);
+	json_end_array(j);
+	json_end_object(j);
+}
