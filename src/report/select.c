@@ -31,7 +31,7 @@ static const struct {
 } usual[] = {
 	{ "kernels",
 		"device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
-		"device_stddev_ns,host_total_ns,class,name" },
+		"device_stddev_ns,class,name" },
 	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
 			 "device_max_ns,device_stddev_ns,kind,name" },
 	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,name" },
@@ -136,6 +136,8 @@ static const char *usual_columns(const struct selection *s)
 {
 	if (s->o->columns || s->o->form != SELECT_TEXT)
 		return s->o->columns;
+	if (!strcmp(s->section, "kernels") && !s->r->device_kernels)
+		return "count,graph_count,host_total_ns,grid,block,shapes,name";
 	for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
 		if (!strcmp(usual[i].section, s->section))
 			return usual[i].columns;
