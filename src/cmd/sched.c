@@ -297,8 +297,9 @@ static bool tune(struct share_tuning *t, const char *word)
 	}
 	if (strncmp(word, "cap", n) != 0 || n != 3 || *value < '1' || *value > '9')
 		return false;
-	t->cap_sms = (uint32_t)strtoul(value, &end, 10);
-	return !*end;
+	const unsigned long sms = strtoul(value, &end, 10);
+	t->cap_sms = (uint32_t)sms;
+	return !*end && sms <= UINT16_MAX;
 }
 
 static int set_policy(const struct options *o, struct share_file *f)

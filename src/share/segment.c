@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/sys.h"
 
@@ -166,30 +167,6 @@ struct share_file *share_open(const char *directory, const char **ret_why)
 	return NULL;
 }
 
-uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms)
-{
-	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
-		struct share_device *d = &f->devices[i];
-		uint32_t seen = SLOT_FREE;
-		if (__atomic_compare_exchange_n(&d->who.state, &seen, SLOT_CLAIMED, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			memcpy(d->who.uuid, uuid, sizeof d->who.uuid);
-			d->who.sms = sms;
-			__atomic_store_n(&d->who.state, SLOT_LIVE, __ATOMIC_RELEASE);
-			return i;
-		}
-		/* One that is just being made may be the same: its maker is quick, or was killed.
-		 */
-		for (int turn = 0; seen == SLOT_CLAIMED && turn < 1000; turn++) {
-			sys(sched_yield);
-			seen = __atomic_load_n(&d->who.state, __ATOMIC_ACQUIRE);
-		}
-		if (seen == SLOT_LIVE && !memcmp(d->who.uuid, uuid, sizeof d->who.uuid))
-			return i;
-	}
-	return SHARE_DEVICES;
-}
-
 /* ---- who lives ---- */
 
 /* A number, where p is at the third. */
@@ -283,6 +260,64 @@ static uint32_t claimed(void)
 {
 	return SLOT_CLAIMED | (uint32_t)own_pid_space() << SLOT_STATE_BITS;
 }
+
+/* ---- devices ---- */
+
+/* State and SMs of a device change together, as process and state of a slot do.  While it is
+ * claimed the process that is at it stands in the place of the SMs. */
+static owner_word *maker_of(struct share_device *d)
+{
+	return (owner_word *)&d->who;
+}
+_Static_assert(
+	offsetof(struct share_device, who.sms) == offsetof(struct share_device, who.state) + 4,
+	"a word");
+
+static bool make_device(struct share_device *d, uint64_t from, const uint8_t uuid[16], uint32_t sms)
+{
+	const uint64_t mine = claimed() | (uint64_t)sys(getpid) << 32;
+	if (!__atomic_compare_exchange_n(
+		    maker_of(d), &from, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return false;
+	memcpy(d->who.uuid, uuid, sizeof d->who.uuid);
+	__atomic_store_n(maker_of(d), SLOT_LIVE | (uint64_t)sms << 32, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* One that is just being made may be the same: its maker is quick, waits for a core, or was killed.
+ * What it is then. */
+static uint64_t settled(struct share_device *d)
+{
+	const struct timespec nap = { 0, 1000000 };
+	uint64_t seen = __atomic_load_n(maker_of(d), __ATOMIC_ACQUIRE);
+	for (int turn = 0; (uint32_t)seen > SLOT_LIVE && turn < 1500; turn++) {
+		if ((uint32_t)seen == claimed() && sys(kill, seen >> 32, 0) == -ESRCH)
+			break;
+		if (turn < 1000)
+			sys(sched_yield);
+		else
+			sys(nanosleep, &nap, NULL);
+		seen = __atomic_load_n(maker_of(d), __ATOMIC_ACQUIRE);
+	}
+	return seen;
+}
+
+uint32_t share_device(struct share_file *f, const uint8_t uuid[16], uint32_t sms)
+{
+	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
+		struct share_device *d = &f->devices[i];
+		uint64_t seen = settled(d);
+		const bool free = (uint32_t)seen != SLOT_LIVE;
+		if (free && make_device(d, seen, uuid, sms))
+			return i;
+		seen = settled(d);
+		if ((uint32_t)seen == SLOT_LIVE && !memcmp(d->who.uuid, uuid, sizeof d->who.uuid))
+			return i;
+	}
+	return SHARE_DEVICES;
+}
+
+/* ---- slots, taken and given back ---- */
 
 static bool take(struct share_slot *s, uint64_t from)
 {

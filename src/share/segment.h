@@ -120,7 +120,7 @@ struct share_device {
 	uint64_t members[SHARE_WORDS];            /* programs of all classes */
 	struct {
 		uint32_t state; /* enum share_state */
-		uint32_t sms;
+		uint32_t sms;   /* of one that is claimed, the process that makes it */
 		uint8_t uuid[16];
 		uint64_t context_bytes; /* that a context takes, as measured; 0: not yet */
 		uint64_t wanted_hint;   /* somebody waits for memory, or has */

@@ -63,6 +63,7 @@ expect 0 '' $sched policy strict budget=70us
 expect 0 '^\* strict' $sched policy
 expect 2 'is no policy' $sched policy kind
 expect 2 'nothing that a policy can be told' $sched policy fit cap=0
+expect 2 'nothing that a policy can be told' $sched policy fit cap=4294967296
 expect 2 'nothing that a policy can be told' $sched policy fit speed=2
 expect 0 '"policy": "strict"' $sched status --json
 expect 0 '' $sched policy fit

@@ -14,6 +14,8 @@ own='cuEvent(Create|Destroy_v2|Record|Record_ptsz|Query)|cuStreamWaitEvent(_ptsz
 own="$own|cuDeviceGet.*|cuDevSm.*|cuDevResource.*|cuGreenCtx.*|cuThreadExchange.*|cuKernelGetFunction|cuFuncGet.*"
 own="$own|cuDevicePrimaryCtx(Retain|Release.*|GetState)|cuStreamIsCapturing.*|cuGetProcAddress.*|cuDriverGetVersion|cuStreamGetFlags"
 
+always_own=$own
+
 # run MODE CASE [VARIABLE=VALUE...]
 run() {
 	mode=$1 name=$2
@@ -58,7 +60,9 @@ while read -r program name classes; do
 	[ "$program" = regulated ] || patience=30000000000
 	device="gpu=$work/device,time=real,sharing=mps"
 	LD_LIBRARY_PATH=$sim
+	own=$always_own
 	case $name in
+	sizes) own="$own|cuStream(Query|Destroy_v2)" ;;
 	devices | moves) device="$device,devices=3" ;;
 	expected) patience=100000000 ;;
 	clones | reloads) device=time=virtual ;;
@@ -97,6 +101,7 @@ gated     clones_first     best-effort latency
 gated     reloads          best-effort
 gated     graphs           best-effort
 gated     devices          best-effort
+gated     sizes            best-effort
 gated     opened           best-effort
 gated     reclassed        latency
 gated     expected         best-effort

@@ -111,6 +111,25 @@ static void a_link_in_its_place_is_refused(void **state)
 	assert_false(unlink(path));
 }
 
+static void who_was_killed_while_it_made_a_device_is_in_nobodys_way(void **state)
+{
+	static const uint8_t uuid[16] = { 7, 7 };
+	struct share_file *f = open_file();
+	struct stat st;
+	const uint32_t next = share_device(f, (const uint8_t[16]){ 6 }, 8) + 1;
+	const pid_t pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	assert_false(stat("/proc/self/ns/pid", &st));
+	f->devices[next].who.state = SLOT_CLAIMED | (uint32_t)st.st_ino << SLOT_STATE_BITS;
+	f->devices[next].who.sms = (uint32_t)pid;
+	assert_int_equal(share_device(f, uuid, 132), next);
+	assert_int_equal(share_device(f, uuid, 132), next);
+	assert_int_equal(f->devices[next].who.sms, 132);
+	munmap(f, sizeof *f);
+}
+
 /* ---- slots ---- */
 
 /* In a child, since a process has one slot a device. */
@@ -711,6 +730,7 @@ int main(void)
 		cmocka_unit_test(it_is_private),
 		cmocka_unit_test(a_directory_that_others_may_write_to_is_refused),
 		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(who_was_killed_while_it_made_a_device_is_in_nobodys_way),
 		cmocka_unit_test(who_was_killed_while_it_began_the_file_is_in_nobodys_way),
 		cmocka_unit_test(a_link_in_its_place_is_refused),
 		cmocka_unit_test(slots_of_the_killed_are_given_back),

@@ -110,34 +110,100 @@ static uint32_t try_to_make(struct cap *c, int device, uint32_t sms)
 	return make(c, device, sms) ? CAP_READY : CAP_IMPOSSIBLE;
 }
 
-/* Made when it is first asked for, which takes a millisecond.  NULL: it can't be had, or is just
- * being made. */
-static struct cap *cap_of(int device, uint32_t sms)
+/* Whether nobody is between cap_enter() and cap_leave() and nothing runs there. */
+static bool is_idle(const struct cap *c)
 {
-	for (uint32_t i = 0; driver_can() && i < SIZES; i++) {
+	for (uint32_t i = 0; i < LANES; i++)
+		if (__atomic_load_n(&c->lane[i].taken, __ATOMIC_SEQ_CST) ||
+			REAL(cuStreamQuery, void *)(c->lane[i].stream) == NOT_READY)
+			return false;
+	return true;
+}
+
+static void end(struct cap *c)
+{
+	for (uint32_t i = 0; i < LANES; i++) {
+		REAL(cuStreamDestroy_v2, void *)(c->lane[i].stream);
+		REAL(cuEventDestroy_v2, void *)(c->lane[i].before);
+		REAL(cuEventDestroy_v2, void *)(c->lane[i].behind);
+	}
+	REAL(cuGreenCtxDestroy, void *)(c->context);
+	memset(c->lane, 0, sizeof c->lane);
+}
+
+/* False: somebody is at it. */
+static bool leave(struct cap *c, bool also_busy)
+{
+	uint32_t seen = CAP_READY;
+	if (!__atomic_compare_exchange_n(
+		    &c->state, &seen, CAP_MAKING, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+		return false;
+	const bool ends = also_busy || is_idle(c);
+	if (ends)
+		end(c);
+	__atomic_store_n(&c->state, ends ? CAP_NONE : CAP_READY, __ATOMIC_RELEASE);
+	return ends;
+}
+
+static struct cap *find(int device, uint32_t sms)
+{
+	for (uint32_t i = 0; i < SIZES; i++) {
 		struct cap *c = &caps[i];
-		uint32_t seen = CAP_NONE;
-		if (__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-			seen = try_to_make(c, device, sms);
-			__atomic_store_n(&c->state, seen, __ATOMIC_RELEASE);
-		}
-		if (seen == CAP_MAKING || seen == CAP_NONE)
-			return NULL;
-		if (c->sms == sms && c->device == device)
-			return seen == CAP_READY && is_current(c->primary) ? c : NULL;
+		const uint32_t seen = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
+		if ((seen == CAP_READY || seen == CAP_IMPOSSIBLE) && c->sms == sms &&
+			c->device == device)
+			return c;
 	}
 	return NULL;
 }
 
-static struct cap_lane *take(struct cap *c, void *stream)
+/* In a free place, or in that of one that nothing runs in; NULL: there is none now. */
+static struct cap *make_any(int device, uint32_t sms)
+{
+	for (uint32_t i = 0; i < 2 * SIZES; i++) {
+		struct cap *c = &caps[i % SIZES];
+		uint32_t seen = CAP_NONE;
+		if (__atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == CAP_MAKING)
+			return NULL; /* perhaps just this one */
+		if (i >= SIZES && !leave(c, false))
+			continue;
+		if (!__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
+			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			continue;
+		seen = try_to_make(c, device, sms);
+		__atomic_store_n(&c->state, seen, __ATOMIC_RELEASE);
+		return seen == CAP_READY ? c : NULL;
+	}
+	return NULL;
+}
+
+/* Made when it is first asked for, which takes a millisecond.  NULL: it can't be had, or is just
+ * being made. */
+static struct cap *cap_of(int device, uint32_t sms)
+{
+	if (!driver_can())
+		return NULL;
+	struct cap *c = find(device, sms);
+	if (!c)
+		return make_any(device, sms);
+	return __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == CAP_READY && is_current(c->primary)
+		       ? c
+		       : NULL;
+}
+
+/* The lane first, then whether the cap is still the one: whoever gives its place to another looks
+ * in the opposite order (leave()). */
+static struct cap_lane *take(struct cap *c, uint32_t sms, void *stream)
 {
 	struct cap_lane *l = &c->lane[(uintptr_t)stream * 0x9e3779b97f4a7c15u >> 61];
 	uint32_t seen = 0;
-	return __atomic_compare_exchange_n(
-		       &l->taken, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
-		       ? l
-		       : NULL;
+	if (!__atomic_compare_exchange_n(
+		    &l->taken, &seen, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return NULL;
+	if (__atomic_load_n(&c->state, __ATOMIC_SEQ_CST) == CAP_READY && c->sms == sms)
+		return l;
+	__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
+	return NULL;
 }
 
 static int record(void *event, void *stream, int per_thread)
@@ -156,7 +222,7 @@ struct cap_lane *cap_enter(
 	int device, uint32_t cap_sms, void *stream, int per_thread, void **ret_stream)
 {
 	struct cap *c = cap_of(device, cap_sms);
-	struct cap_lane *l = c ? take(c, stream) : NULL;
+	struct cap_lane *l = c ? take(c, cap_sms, stream) : NULL;
 	if (!l)
 		return NULL;
 	if (record(l->before, stream, per_thread) || await(l->stream, l->before, 0)) {
@@ -174,40 +240,10 @@ void cap_leave(struct cap_lane *lane, void *stream, int per_thread)
 	__atomic_store_n(&lane->taken, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether nobody is between cap_enter() and cap_leave() and nothing runs there. */
-static bool is_idle(const struct cap *c)
-{
-	for (uint32_t i = 0; i < LANES; i++)
-		if (__atomic_load_n(&c->lane[i].taken, __ATOMIC_ACQUIRE) ||
-			REAL(cuStreamQuery, void *)(c->lane[i].stream) == NOT_READY)
-			return false;
-	return true;
-}
-
-static void end(struct cap *c)
-{
-	for (uint32_t i = 0; i < LANES; i++) {
-		REAL(cuStreamDestroy_v2, void *)(c->lane[i].stream);
-		REAL(cuEventDestroy_v2, void *)(c->lane[i].before);
-		REAL(cuEventDestroy_v2, void *)(c->lane[i].behind);
-	}
-	REAL(cuGreenCtxDestroy, void *)(c->context);
-	memset(c->lane, 0, sizeof c->lane);
-}
-
 void cap_leave_contexts(bool with_all)
 {
-	for (uint32_t i = 0; i < SIZES; i++) {
-		struct cap *c = &caps[i];
-		uint32_t seen = CAP_READY;
-		if (!__atomic_compare_exchange_n(&c->state, &seen, CAP_MAKING, false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-			continue;
-		const bool ends = with_all || is_idle(c);
-		if (ends)
-			end(c);
-		__atomic_store_n(&c->state, ends ? CAP_NONE : CAP_READY, __ATOMIC_RELEASE);
-	}
+	for (uint32_t i = 0; i < SIZES; i++)
+		leave(&caps[i], with_all);
 }
 
 void cap_forget(void)

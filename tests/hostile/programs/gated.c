@@ -460,6 +460,28 @@ static void graphs(void)
 	in_order();
 }
 
+/* More sizes of caps, one after the other, than are kept at a time. */
+static void sizes(void)
+{
+	come_to_gate();
+	for (uint16_t sms = 8; sms <= 80; sms += 8) {
+		if (shared)
+			grant_caps(sms, sms);
+		const uint64_t before_it = own()->counts.capped;
+		const pthread_t t = start_thread(let_go_soon);
+		atomic_store(&at_gate, 1);
+		printf("launched %d\n", launch_on(stream, 4));
+		pthread_join(t, NULL);
+		printf("synchronised %d\n", cuStreamSynchronize(stream));
+		if (shared)
+			CHECK(own()->counts.capped == before_it + 1);
+		atomic_store(&at_gate, 0);
+		other_begins();
+	}
+	other_leaves();
+	in_order();
+}
+
 /* What is on one device is nobody's business on another. */
 static void devices(void)
 {
@@ -715,11 +737,11 @@ static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "execs", execs, false }, { "became", became, false }, { "moves", moves, false },
 	{ "moved", moved, false }, { "clones", clones, false },
 	{ "clones_first", clones_first, true }, { "reloads", reloads, true },
-	{ "graphs", graphs, false }, { "devices", devices, false }, { "opened", opened, false },
-	{ "reclassed", reclassed, false }, { "expected", expected, false },
-	{ "shut_in_early", shut_in_early, true }, { "shut_in_late", shut_in_late, true },
-	{ "stops", stops, false }, { "holds", holds, false }, { "crowd", crowd, true },
-	{ NULL, NULL, false } };
+	{ "graphs", graphs, false }, { "devices", devices, false }, { "sizes", sizes, false },
+	{ "opened", opened, false }, { "reclassed", reclassed, false },
+	{ "expected", expected, false }, { "shut_in_early", shut_in_early, true },
+	{ "shut_in_late", shut_in_late, true }, { "stops", stops, false },
+	{ "holds", holds, false }, { "crowd", crowd, true }, { NULL, NULL, false } };
 
 int main(int argc, char **argv)
 {
