@@ -43,8 +43,6 @@ int cmd_export(const struct options *o)
 	const char *format = opt_str(o, "format"), *path = output_path(o);
 	const struct exporter *e = format ? exporter_find(format) : NULL;
 	struct trace *t;
-	if (opt_argc(o) != 1)
-		return complain(EXIT_USAGE, "name one trace: weir export -f FORMAT FILE");
 	if (!e)
 		return list_formats(format);
 	if (!path && e->wants_path)

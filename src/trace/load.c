@@ -19,6 +19,7 @@
 #include "trace/activity.h"
 #include "trace/moved.h"
 #include "trace/part.h"
+#include "trace/together.h"
 
 #include "base/banned.h"
 
@@ -175,6 +176,15 @@ static int load_packed(const struct trace *t, const struct chunk_ref *ref, struc
 	return e;
 }
 
+static int load_own(const struct trace *t, const struct chunk_ref *ref, struct chunk_buf *buf)
+{
+	struct chunk_ref block;
+	const int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
+	return e == -ENODATA && !ref->packed && moved_find(t, ref, &block)
+		       ? load_packed(t, &block, buf)
+		       : e;
+}
+
 int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct error *err)
 {
 	if (!expect(i < t->chunk_count, "the chunk is one of the trace's"))
@@ -182,13 +192,13 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 	const struct chunk_ref *ref = &t->chunks[i];
 	expect(!chunk_has_process(ref->head.kind) || ref->process < t->processes.n,
 		"the process of a chunk is known");
+	buf->bytes = 0;
+	int e = ref->source ? trace_load(together_owner(t, ref), ref->number, buf, NULL)
+			    : load_own(t, ref, buf);
 	buf->ref = ref;
 	buf->last_ticks = t->last_ticks;
-	buf->bytes = 0;
-	struct chunk_ref block;
-	int e = ref->packed ? load_packed(t, ref, buf) : load_raw(t, ref, buf);
-	if (e == -ENODATA && !ref->packed && moved_find(t, ref, &block))
-		e = load_packed(t, &block, buf);
+	if (!e && ref->source)
+		together_apply(t, buf);
 	if (!e && !expect(buf->bytes <= buf->payload_room, "content is inside its buffer"))
 		e = -EBADMSG;
 	if (!e && t->parts.n && !buf->whole)

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/unpack.h"
 #include "trace/moved.h"
+#include "trace/together.h"
 
 #include "base/banned.h"
 
@@ -549,6 +550,7 @@ void trace_close(struct trace *t)
 	moved_free(t->moved);
 	free(t->chunks);
 	free(t->schema_memory);
+	together_free(t);
 	array_free(&t->processes);
 	array_free(&t->parts);
 	array_free(&t->damage);

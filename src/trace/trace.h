@@ -40,6 +40,8 @@ struct chunk_ref {
 	uint32_t raw_bytes; /* packed: payload once decompressed */
 	uint32_t encoding;  /* packed: enum block_encoding */
 	uint32_t records;   /* packed columns: how many */
+	uint32_t source;    /* 0: of this file; else of one that was taken in (together.h) … */
+	uint32_t number;    /* … and which of its chunks */
 	struct chunk_header head;
 };
 
@@ -70,6 +72,7 @@ struct trace_cut_text {
 	char how[160];           /* "steps 5 to 20 of 40" */
 };
 
+struct taken_in;
 struct trace {
 	int fd;
 	uint64_t size;
@@ -81,6 +84,9 @@ struct trace {
 	size_t chunk_count;
 
 	struct moved *moved; /* of a live file: where chunks have gone since; or NULL */
+
+	ARRAY(struct taken_in *) taken_in; /* other recordings that are read with this one */
+	uint32_t next_device;              /* the number of the next new one of those */
 
 	ARRAY(struct trace_process) processes;
 	struct map process_map;

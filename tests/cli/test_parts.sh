@@ -127,6 +127,19 @@ expect 0 'cuLaunchKernel' "$weir" export -f csv "$json"
 expect 2 'standard input is empty' sh -c ": | $weir report -"
 expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello"
 
+# Recordings of several ranks are read as one.
+for rank in 0 1 2; do
+	"$weir" record --sim -q -o rank$rank.weir -- "$parts" >/dev/null || exit 1
+done
+expect 0 '"launches": 465,' "$weir" report --json rank0.weir rank1.weir rank2.weir
+expect 0 '"processes": 3,' "$weir" report --json rank0.weir rank1.weir rank2.weir
+expect 0 '"missing": 0,' "$weir" report --json rank0.weir rank1.weir rank2.weir
+expect 0 '^465$' sh -c "$weir export -f csv rank0.weir rank1.weir rank2.weir | grep -c cuLaunchKernel"
+expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded rank0.weir rank1.weir
+expect 0 'ranks.html' sh -c "$weir html -o ranks.html rank0.weir rank1.weir && ls"
+expect 2 "eager.json can.t be read together with the first" "$weir" report rank0.weir "$source/tests/golden/kineto/eager.json"
+expect 2 'absent can.t be read' "$weir" hints rank0.weir absent
+
 # Names of outputs.
 expect 0 'run.7.weir' sh -c "RANK=7 $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"
 expect 0 "host-$(hostname).weir" sh -c "$weir record --sim -q -o host-%h.weir -- $parts && ls"

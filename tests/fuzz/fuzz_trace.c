@@ -28,6 +28,7 @@
 #include "trace/pack.h"
 #include "trace/part.h"
 #include "trace/tail.h"
+#include "trace/together.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
@@ -182,7 +183,7 @@ static bool cut(struct trace *t)
 static void read_by(const char *path, unsigned reader)
 {
 	const unsigned exports = count_exporters();
-	struct trace *t;
+	struct trace *t, *other;
 	struct error err;
 	if (reader == exports + READ_TAIL) {
 		read_tail(path);
@@ -195,6 +196,9 @@ static void read_by(const char *path, unsigned reader)
 	if (trace_open(path, &t, &err))
 		return;
 	const struct decoder d = { .schema = &t->schema, .enums = names, .enum_count = 1 };
+	if (t->size % 16 == 8 && !trace_open(path, &other, &err) &&
+		trace_take_in(t, other, path, &err))
+		trace_close(other);
 	if (!cut(t))
 		; /* nothing is left of it */
 	else if (reader < exports)

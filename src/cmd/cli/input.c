@@ -12,6 +12,7 @@
 
 #include "cmd/cli/part_options.h"
 #include "import/import.h"
+#include "trace/together.h"
 
 #include "base/banned.h"
 
@@ -143,13 +144,26 @@ int input_open_file(const char *path, struct trace **ret_t)
 	return code;
 }
 
+static int take_in(struct trace *t, const char *path)
+{
+	struct trace *other;
+	struct error err;
+	const int code = input_open_file(path, &other);
+	if (code || !trace_take_in(t, other, path, &err))
+		return code;
+	trace_close(other);
+	return complain(EXIT_USAGE, "%s", err.text);
+}
+
 int input_open(const struct options *o, struct trace **ret_t)
 {
 	struct trace *t;
 	int code = input_open_file(opt_argv(o)[0], &t);
 	if (code)
 		return code;
-	code = part_options_cut(o, t);
+	for (int i = 1; !code && i < opt_argc(o); i++)
+		code = take_in(t, opt_argv(o)[i]);
+	code = code ? code : part_options_cut(o, t);
 	if (code)
 		trace_close(t);
 	else

@@ -11,7 +11,8 @@
 /* 0, or an exit code after complaining. */
 int input_open_file(const char *path, struct trace **ret_t);
 
-/* The first argument, and of it the part that is asked for (part_options.h). */
+/* All arguments as one recording (together.h), and of it the part that is asked for
+ * (part_options.h). */
 int input_open(const struct options *o, struct trace **ret_t);
 
 #endif

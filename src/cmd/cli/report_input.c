@@ -53,8 +53,6 @@ int report_input_show(const struct options *o,
 	int code = report_input_rows(o, &rows);
 	if (code)
 		return code;
-	if (opt_argc(o) != 1)
-		return complain(EXIT_USAGE, "name one trace");
 	code = input_open(o, &t);
 	if (code)
 		return code;
