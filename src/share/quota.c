@@ -5,7 +5,8 @@
 
 #define TURNS         1000 /* that two who ask at once give way to each other */
 #define CONTEXT_LEAST (1ull << 20)
-#define CONTEXT_MOST  (1ull << 30) /* more is memory of programs that nobody knows of */
+#define CONTEXT_MOST  (1ull << 30) /* more is memory of programs that nobody knows of: then */
+#define CONTEXT_ELSE  (512ull << 20)
 
 static uint64_t get(const uint64_t *word)
 {
@@ -162,23 +163,44 @@ void quota_give(struct share_slot *s, uint64_t bytes)
 	__atomic_fetch_sub(&s->memory.used, bytes, __ATOMIC_SEQ_CST);
 }
 
-void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_t total)
+struct known {
+	uint64_t bytes, contexts;
+	bool changing; /* what is used, and what the device has, may differ */
+};
+
+/* What pools keep idle is left out: the driver gives it back without a word. */
+static struct known known_of(const struct share_file *f, uint32_t device)
 {
-	struct share_device *d = &f->devices[device];
-	uint64_t known = 0, contexts = 0;
+	struct known k = { 0 };
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		if (!is_live(s) || s->who.device != device)
 			continue;
-		add(&known, get(&s->memory.used) - get(&s->memory.lazy));
-		add(&known, get(&s->memory.idle));
-		contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_RELAXED);
+		add(&k.bytes, get(&s->memory.used) - get(&s->memory.lazy));
+		k.contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_SEQ_CST);
+		k.changing |= __atomic_load_n(&s->memory.changing, __ATOMIC_SEQ_CST) != 0;
 	}
-	if (!contexts || free > total || known >= total - free)
+	return k;
+}
+
+uint64_t quota_known(const struct share_file *f, uint32_t device)
+{
+	const struct known k = known_of(f, device);
+	return k.changing ? QUOTA_UNKNOWN : k.bytes;
+}
+
+void quota_measure(
+	struct share_file *f, uint32_t device, uint64_t before, uint64_t free, uint64_t total)
+{
+	struct share_device *d = &f->devices[device];
+	const struct known k = known_of(f, device);
+	if (k.changing || k.bytes != before || !k.contexts || free > total ||
+		k.bytes >= total - free)
 		return;
-	const uint64_t each = (total - free - known) / contexts;
+	const uint64_t measured = (total - free - k.bytes) / k.contexts;
+	const uint64_t each = measured <= CONTEXT_MOST ? measured : CONTEXT_ELSE;
 	uint64_t seen = get(&d->who.context_bytes);
-	while (each >= CONTEXT_LEAST && each <= CONTEXT_MOST && (!seen || each < seen) &&
+	while (each >= CONTEXT_LEAST && (!seen || measured < seen) &&
 		!__atomic_compare_exchange_n(&d->who.context_bytes, &seen, each, true,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;

@@ -5,7 +5,8 @@
  *
  * Contexts take memory too, which nobody can ask for: what one takes is measured, by dividing what
  * is missing on the device by the contexts that are known, and the least that was ever measured on
- * a device holds for all.  Host safe; sizes in bytes.
+ * a device holds for all.  Where programs that are not in the file hide it, 512 MiB are assumed,
+ * about what one takes on an H200.  Host safe; sizes in bytes.
  */
 #ifndef WEIR_SHARE_QUOTA_H
 #define WEIR_SHARE_QUOTA_H
@@ -36,8 +37,18 @@ void quota_give(struct share_slot *s, uint64_t bytes);
 /* The same for who can do with less: a refusal is not counted, and nobody is buried. */
 bool quota_try(struct share_file *f, uint32_t slot, uint64_t bytes);
 
-/* The driver says that so many bytes of the device are free: what a context takes is learnt. */
-void quota_measure(struct share_file *f, uint32_t device, uint64_t free, uint64_t total);
+/* The driver says that so many bytes of the device are free: what a context takes is learnt, if
+ * quota_known() says the same as `before` it was asked. */
+#define QUOTA_UNKNOWN UINT64_MAX
+uint64_t quota_known(const struct share_file *f, uint32_t device);
+void quota_measure(
+	struct share_file *f, uint32_t device, uint64_t before, uint64_t free, uint64_t total);
+
+/* Around a call that changes what is used. */
+static inline void quota_changes(struct share_slot *s, bool begins)
+{
+	__atomic_fetch_add(&s->memory.changing, begins ? 1 : UINT32_MAX, __ATOMIC_SEQ_CST);
+}
 
 /* Says that this slot waits for so many bytes, until then; and what others on its device wait for.
  */

@@ -98,7 +98,8 @@ struct share_memory {
 	uint64_t peak;            /* most that the group had when this program allocated */
 	uint64_t given;           /* ever given back because another wanted it */
 	uint32_t contexts;
-	uint32_t refused; /* allocations */
+	uint32_t refused;  /* allocations */
+	uint32_t changing; /* calls under way that change what is used */
 } SHARE_LINE;
 
 struct share_slot {

@@ -109,12 +109,17 @@ static void what_pools_keep_is_asked_back_when_it_is_too_much(void **state)
 
 /* ---- contexts ---- */
 
+static void measure(uint64_t free, uint64_t total)
+{
+	quota_measure(file, 0, quota_known(file, 0), free, total);
+}
+
 static void a_context_takes_what_is_missing_on_the_device(void **state)
 {
 	struct share_slot *s = member(0, 512 * MIB);
 	s->memory.used = 64 * MIB;
 	s->memory.contexts = 2;
-	quota_measure(file, 0, 1000 * MIB, 1256 * MIB);
+	measure(1000 * MIB, 1256 * MIB);
 	assert_int_equal(file->devices[0].who.context_bytes, 96 * MIB);
 	assert_int_equal(quota_sum(file, 0).contexts, 192 * MIB);
 	assert_int_equal(quota_take(file, 0, 257 * MIB), QUOTA_REFUSED);
@@ -124,24 +129,49 @@ static void a_context_takes_what_is_missing_on_the_device(void **state)
 static void the_least_that_was_measured_holds(void **state)
 {
 	member(0, 512 * MIB)->memory.contexts = 1;
-	quota_measure(file, 0, 800 * MIB, 1000 * MIB);
-	quota_measure(file, 0, 900 * MIB, 1000 * MIB);
-	quota_measure(file, 0, 700 * MIB, 1000 * MIB);
+	measure(800 * MIB, 1000 * MIB);
+	measure(900 * MIB, 1000 * MIB);
+	measure(700 * MIB, 1000 * MIB);
 	assert_int_equal(file->devices[0].who.context_bytes, 100 * MIB);
 }
 
 static void nothing_is_learnt_from_what_cannot_be(void **state)
 {
 	struct share_slot *s = member(0, 512 * MIB);
-	quota_measure(file, 0, 900 * MIB, 1000 * MIB); /* no context */
+	measure(900 * MIB, 1000 * MIB); /* no context */
 	s->memory.contexts = 1;
-	quota_measure(file, 0, 1000 * MIB, 900 * MIB);  /* more free than there is */
-	quota_measure(file, 0, 1000 * MIB, 1000 * MIB); /* nothing missing */
-	quota_measure(file, 0, 0, 1 << 19);             /* less than a context takes */
-	quota_measure(file, 0, 0, 2048 * MIB);          /* more: somebody else's */
+	measure(1000 * MIB, 900 * MIB);  /* more free than there is */
+	measure(1000 * MIB, 1000 * MIB); /* nothing missing */
+	measure(0, 1 << 19);             /* less than a context takes */
 	s->memory.used = 200 * MIB;
-	quota_measure(file, 0, 900 * MIB, 1000 * MIB); /* more known than missing */
+	measure(900 * MIB, 1000 * MIB); /* more known than missing */
 	assert_int_equal(file->devices[0].who.context_bytes, 0);
+}
+
+static void what_programs_outside_the_file_have_is_no_context(void **state)
+{
+	member(0, 1024 * MIB)->memory.contexts = 1;
+	measure(0, 4096 * MIB);
+	assert_int_equal(file->devices[0].who.context_bytes, 512 * MIB);
+	measure(0, 8192 * MIB);
+	assert_int_equal(file->devices[0].who.context_bytes, 512 * MIB);
+	measure(4000 * MIB, 4096 * MIB);
+	assert_int_equal(file->devices[0].who.context_bytes, 96 * MIB);
+}
+
+static void nothing_is_measured_while_somebody_allocates_or_frees(void **state)
+{
+	struct share_slot *s = member(0, 512 * MIB);
+	s->memory.contexts = 1;
+	quota_changes(s, true);
+	measure(900 * MIB, 1000 * MIB);
+	quota_changes(s, false);
+	const uint64_t before = quota_known(file, 0);
+	s->memory.used = 4 * MIB;
+	quota_measure(file, 0, before, 900 * MIB, 1000 * MIB);
+	assert_int_equal(file->devices[0].who.context_bytes, 0);
+	measure(900 * MIB, 1000 * MIB);
+	assert_int_equal(file->devices[0].who.context_bytes, 96 * MIB);
 }
 
 /* What is being allocated or freed is not on the device, or may not be. */
@@ -151,7 +181,7 @@ static void what_may_not_be_on_the_device_is_no_part_of_it(void **state)
 	s->memory.contexts = 1;
 	s->memory.used = 128 * MIB;
 	s->memory.lazy = 64 * MIB;
-	quota_measure(file, 0, 800 * MIB, 960 * MIB);
+	measure(800 * MIB, 960 * MIB);
 	assert_int_equal(file->devices[0].who.context_bytes, 96 * MIB);
 }
 
@@ -249,7 +279,7 @@ static void nonsense_in_the_file_is_survived(void **state)
 		const uint32_t i = (uint32_t)(seed % SHARE_SLOTS);
 		const struct quota_sum sum = quota_sum(file, i);
 		assert_true(quota_left(&sum) <= sum.quota);
-		quota_measure(file, (uint32_t)(seed >> 8) % SHARE_DEVICES, seed, seed * 3);
+		quota_measure(file, (uint32_t)(seed >> 8) % SHARE_DEVICES, seed, seed, seed * 3);
 		quota_wanted(file, i, seed);
 	}
 }
@@ -353,6 +383,8 @@ int main(void)
 		T(a_context_takes_what_is_missing_on_the_device),
 		T(the_least_that_was_measured_holds),
 		T(nothing_is_learnt_from_what_cannot_be),
+		T(what_programs_outside_the_file_have_is_no_context),
+		T(nothing_is_measured_while_somebody_allocates_or_frees),
 		T(what_may_not_be_on_the_device_is_no_part_of_it),
 		T(contexts_beyond_the_quota_leave_nothing),
 		T(what_the_dead_had_is_there_again_at_a_refusal),

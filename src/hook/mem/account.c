@@ -30,9 +30,10 @@ static uint64_t current_context(void)
 static void measure(const struct member *m)
 {
 	size_t free, total;
-	if (hook_real[FN_cuMemGetInfo_v2] &&
+	const uint64_t before = quota_known(m->file, m->device_index);
+	if (hook_real[FN_cuMemGetInfo_v2] && before != QUOTA_UNKNOWN &&
 		!REAL(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total))
-		quota_measure(m->file, m->device_index, free, total);
+		quota_measure(m->file, m->device_index, before, free, total);
 }
 
 static bool remember_context(const struct member *m, uint64_t context)
@@ -52,15 +53,21 @@ static bool remember_context(const struct member *m, uint64_t context)
 
 static uint64_t last_context; /* that was seen */
 
-static void see_context(struct member *m, uint64_t context)
+static void count_context(struct member *m, uint64_t context)
 {
-	if (!context || context == __atomic_load_n(&last_context, __ATOMIC_RELAXED))
-		return;
 	if (remember_context(m, context)) {
 		__atomic_fetch_add(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
 		measure(m);
 	}
 	__atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
+}
+
+static void see_context(struct member *m, uint64_t context)
+{
+	if (context && context != __atomic_load_n(&last_context, __ATOMIC_RELAXED))
+		count_context(m, context);
+	else if (!__atomic_load_n(&m->device->who.context_bytes, __ATOMIC_RELAXED))
+		measure(m); /* others were allocating when it was tried before */
 }
 
 void account_forget(void)
@@ -82,6 +89,15 @@ void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
 		quota_give(m->slot, bytes);
 	if (m && kind == OWNED_MANAGED)
 		__atomic_fetch_sub(&m->slot->memory.lazy, bytes, __ATOMIC_SEQ_CST);
+}
+
+void account_changes(bool begins)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		const struct member *m = member_at(i);
+		if (m)
+			quota_changes(m->slot, begins);
+	}
 }
 
 void context_ended(uint64_t context, int device)
@@ -125,9 +141,12 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 		return true;
 	c->context = current_context();
 	see_context(m, c->context);
+	quota_changes(m->slot, true);
 	const enum quota_answer answer = take(m, bytes);
-	if (answer == QUOTA_REFUSED)
+	if (answer == QUOTA_REFUSED) {
+		quota_changes(m->slot, false);
 		return false;
+	}
 	if (answer == QUOTA_TIGHT)
 		pools_trim(m);
 	c->member = m;
@@ -166,6 +185,7 @@ int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key)
 		quota_give(c->member->slot, c->bytes);
 	else if (kind == OWNED_MANAGED)
 		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
+	quota_changes(c->member->slot, false);
 	return result;
 }
 
@@ -179,11 +199,15 @@ bool give_begin(struct owned *ret, enum owned_kind kind, uint64_t key)
 		owned_drop(o);
 	}
 	owned_unlock();
+	const struct member *m = o ? member_at(ret->device) : NULL;
+	if (m)
+		quota_changes(m->slot, true);
 	return o;
 }
 
 int give_end(const struct owned *o, bool known, int result)
 {
+	const struct member *m = known ? member_at(o->device) : NULL;
 	if (!known)
 		return result;
 	if (!result) {
@@ -192,6 +216,8 @@ int give_end(const struct owned *o, bool known, int result)
 		owned_put(o);
 		owned_unlock();
 	}
+	if (m)
+		quota_changes(m->slot, false);
 	return result;
 }
 

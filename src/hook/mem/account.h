@@ -38,6 +38,9 @@ void context_seen(struct member *m);
 /* In a forked child. */
 void account_forget(void);
 
+/* Around a call that changes what this process has, on whatever device. */
+void account_changes(bool begins);
+
 /* What ended with a context; device < 0: only that context's, else all contexts' of that device. */
 void context_ended(uint64_t context, int device);
 

@@ -170,28 +170,30 @@ int memory_cuStreamDestroy_v2(void *stream)
 
 /* ---- contexts that end ---- */
 
-int memory_cuCtxDestroy(void *context)
+static int context_left(void *context, int result)
 {
-	const int result = REAL(cuCtxDestroy, void *)(context);
 	if (!result)
 		context_ended((uintptr_t)context, -1);
+	account_changes(false);
 	return result;
+}
+
+int memory_cuCtxDestroy(void *context)
+{
+	account_changes(true);
+	return context_left(context, REAL(cuCtxDestroy, void *)(context));
 }
 
 int memory_cuCtxDestroy_v2(void *context)
 {
-	const int result = REAL(cuCtxDestroy_v2, void *)(context);
-	if (!result)
-		context_ended((uintptr_t)context, -1);
-	return result;
+	account_changes(true);
+	return context_left(context, REAL(cuCtxDestroy_v2, void *)(context));
 }
 
 int memory_cuCtxDetach(void *context)
 {
-	const int result = REAL(cuCtxDetach, void *)(context);
-	if (!result)
-		context_ended((uintptr_t)context, -1);
-	return result;
+	account_changes(true);
+	return context_left(context, REAL(cuCtxDetach, void *)(context));
 }
 
 /* The primary context lives as long as anybody retains it.  Others of its device may live on: what
@@ -207,26 +209,31 @@ static int primary_left(int device, int result)
 		context_ended(0, device);
 		served_reset(device);
 	}
+	account_changes(false);
 	return result;
 }
 
 int memory_cuDevicePrimaryCtxRelease(int device)
 {
+	account_changes(true);
 	return primary_left(device, REAL(cuDevicePrimaryCtxRelease, int)(device));
 }
 
 int memory_cuDevicePrimaryCtxRelease_v2(int device)
 {
+	account_changes(true);
 	return primary_left(device, REAL(cuDevicePrimaryCtxRelease_v2, int)(device));
 }
 
 int memory_cuDevicePrimaryCtxReset(int device)
 {
+	account_changes(true);
 	return primary_left(device, REAL(cuDevicePrimaryCtxReset, int)(device));
 }
 
 int memory_cuDevicePrimaryCtxReset_v2(int device)
 {
+	account_changes(true);
 	return primary_left(device, REAL(cuDevicePrimaryCtxReset_v2, int)(device));
 }
 

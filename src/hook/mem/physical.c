@@ -8,6 +8,7 @@
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
+#include "share/quota.h"
 
 static uint64_t last_physical; /* number that was given */
 
@@ -78,8 +79,10 @@ int memory_cuMemCreate(void *handle, size_t bytes, void *properties, unsigned lo
 		handle, bytes, properties, flags);
 	if (result)
 		return claim_end(&c, result, OWNED_PHYSICAL, 0);
-	if (c.member)
+	if (c.member) {
 		created(&c, handle_at(handle));
+		quota_changes(c.member->slot, false);
+	}
 	return result;
 }
 
@@ -95,11 +98,13 @@ int memory_cuMemRelease(unsigned long long handle)
 		}
 		owned_unlock();
 	}
+	account_changes(true);
 	const int result = REAL(cuMemRelease, uint64_t)(handle);
 	if (physical && owned_lock()) {
 		leave(physical);
 		owned_unlock();
 	}
+	account_changes(false);
 	return result;
 }
 
@@ -137,11 +142,10 @@ int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigne
 }
 
 /* A range of whole mappings, one behind the other. */
-int memory_cuMemUnmap(unsigned long long address, size_t bytes)
+static void unmapped(uint64_t address, uint64_t bytes)
 {
-	const int result = REAL(cuMemUnmap, uint64_t, size_t)(address, bytes);
-	if (result || !owned_lock())
-		return result;
+	if (!owned_lock())
+		return;
 	for (uint64_t at = address; at - address < bytes;) {
 		struct owned *o = owned_find(OWNED_MAPPING, at);
 		if (!o)
@@ -152,5 +156,14 @@ int memory_cuMemUnmap(unsigned long long address, size_t bytes)
 		leave(physical);
 	}
 	owned_unlock();
+}
+
+int memory_cuMemUnmap(unsigned long long address, size_t bytes)
+{
+	account_changes(true);
+	const int result = REAL(cuMemUnmap, uint64_t, size_t)(address, bytes);
+	if (!result)
+		unmapped(address, bytes);
+	account_changes(false);
 	return result;
 }

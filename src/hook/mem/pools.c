@@ -366,7 +366,9 @@ int memory_cuGraphLaunch_ptsz(void *graph, void *stream)
 
 int memory_cuDeviceGraphMemTrim(int device)
 {
+	account_changes(true);
 	const int result = REAL(cuDeviceGraphMemTrim, int)(device);
 	count_graphs(device);
+	account_changes(false);
 	return result;
 }

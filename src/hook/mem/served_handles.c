@@ -196,13 +196,14 @@ static bool create(struct served *s, unsigned long long *ret_handle)
 	const struct cu_mem_allocation_prop prop = { .type = PINNED,
 		.location = { DEVICE, s->member->ordinal } };
 	struct member *m = s->member;
-	if (!quota_try(m->file, m->index, SLOT_BYTES))
-		return false;
-	if (!REAL(cuMemCreate, unsigned long long *, size_t, const void *, unsigned long long)(
-		    ret_handle, SLOT_BYTES, &prop, 0))
-		return true;
-	quota_give(m->slot, SLOT_BYTES);
-	return false;
+	quota_changes(m->slot, true);
+	const bool granted = quota_try(m->file, m->index, SLOT_BYTES);
+	const bool made = granted && !REAL(cuMemCreate, unsigned long long *, size_t, const void *,
+					     unsigned long long)(ret_handle, SLOT_BYTES, &prop, 0);
+	if (granted && !made)
+		quota_give(m->slot, SLOT_BYTES);
+	quota_changes(m->slot, false);
+	return made;
 }
 
 /* Of a slot that nothing uses any more. */
@@ -258,8 +259,10 @@ static bool map(struct served *s, uint32_t slot, unsigned long long handle)
 
 static void release(struct served *s, unsigned long long handle)
 {
+	quota_changes(s->member->slot, true);
 	REAL(cuMemRelease, unsigned long long)(handle);
 	quota_give(s->member->slot, SLOT_BYTES);
+	quota_changes(s->member->slot, false);
 }
 
 static int back(struct served *s, const struct pool_place *at)
