@@ -152,6 +152,45 @@ def check(trace):
     db.close()
 
 
+def events_of(trace):
+    path = work.name + "/nvtx.sqlite"
+    run("export", "-f", "sqlite", "-o", path, trace)
+    db = sqlite3.connect(path)
+    rows = db.execute("""SELECT e.name, n.text, d.text, n.end - n.start, n.rangeId IS NOT NULL FROM NVTX_EVENTS AS n
+        JOIN ENUM_NSYS_EVENT_TYPE AS e ON e.id = n.eventType LEFT JOIN NVTX_EVENTS AS d
+        ON d.eventType = 75 AND d.domainId = n.domainId WHERE n.eventType != 75 ORDER BY 1, 2, 4""").fetchall()
+    db.close()
+    return rows
+
+
+def crossing():
+    """Ranges that begin and end alone, and a mark."""
+    events = [{"ph": "X", "cat": "nvtx_span", "name": n, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
+              for n, ts, dur in (("one", 0, 10), ("two", 5, 10), ("mark", 6, 0))]
+    with open(work.name + "/crossing.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    run("import", "-q", "-o", work.name + "/crossing.weir", work.name + "/crossing.json")
+    same("ranges that cross", events_of(work.name + "/crossing.weir"), [
+        ("NvtxMark", "mark", None, None, 0), ("NvtxStartEndRange", "one", None, 10000, 1),
+        ("NvtxStartEndRange", "two", None, 10000, 1)])
+
+
+def domains():
+    """What a program says through NVTX, in the domain that it names."""
+    program = build + "/tests/hostile/programs/nvtx"
+    if not os.path.exists(program):
+        return print("no program for NVTX was built")
+    run("record", "-q", "--sim", "-o", work.name + "/nvtx.weir", "--", program)
+    same("ranges of NVTX", [row[:3] for row in events_of(work.name + "/nvtx.weir")], [
+        ("NvtxMark", "mark", None), ("NvtxPushPopRange", "event", None), ("NvtxPushPopRange", "plain", None),
+        ("NvtxPushPopRange", "registered", "mine"), ("NvtxPushPopRange", "wide\u00e9\U0001f600", None)])
+
+
+crossing()
+domains()
+if problems:
+    print(*problems, sep="\n  ")
+    sys.exit(1)
 for path in traces:
     trace = path
     if not path.endswith(".weir"):

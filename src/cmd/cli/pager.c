@@ -37,6 +37,7 @@ static void become_pager(const char *name, const int ends[2])
 	close(ends[0]);
 	close(ends[1]);
 	setenv("LESS", "FRX", 0);
+	signal(SIGINT, SIG_DFL);
 	execlp("sh", "sh", "-c", name, (char *)NULL);
 	_exit(127);
 }
@@ -70,6 +71,7 @@ void pager_begin(void)
 	fflush(stdout);
 	if (pipe(ends))
 		return;
+	signal(SIGINT, SIG_IGN); /* is the pager's, which outlives this program's output */
 	pager = fork();
 	if (!pager)
 		become_pager(name, ends);
@@ -77,7 +79,7 @@ void pager_begin(void)
 	if (pager > 0)
 		dup2(ends[1], STDOUT_FILENO);
 	else
-		pager = 0;
+		pager = 0, signal(SIGINT, SIG_DFL);
 	close(ends[1]);
 }
 
@@ -87,7 +89,6 @@ void pager_end(void)
 		return;
 	fflush(stdout);
 	close(STDOUT_FILENO);
-	signal(SIGINT, SIG_IGN); /* is the pager's */
 	while (waitpid(pager, NULL, 0) < 0)
 		;
 	pager = 0;
