@@ -478,6 +478,18 @@ class Whole(unittest.TestCase):
         self.assertEqual(self.report()["body (Net)"]["count"], 6)
         self.assertEqual(self.report()["aten::mm"]["count"], 13)
 
+    def test_the_versions_of_pytorch_and_python_are_recorded(self):
+        self.record("--python")
+        report = json.loads(self.run_it(os.environ["WEIR_BIN"], "report", "--json", "t.weir").stdout)
+        self.assertEqual(report["provenance"]["torch"], "2.9.0+fake")
+        self.assertEqual(report["provenance"]["python"], sys.version.split()[0])
+
+    def test_a_part_of_the_run_is_found_by_the_name_of_a_module(self):
+        self.record("--python", "--capture=range:body (Net)")
+        rows = self.report()
+        self.assertEqual(rows["body (Net)"]["count"], 5)
+        self.assertNotIn("Net", rows)
+
     def test_without_being_asked_nothing_is_recorded(self):
         self.record()
         self.assertEqual(self.report(), {})

@@ -15,16 +15,32 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-static void put_fact(const char *key, const char *value, size_t bytes)
-{
+/* From outside, for this process and for those that it forks. */
+#define FACTS_KEPT 8u
+static struct {
+	uint32_t bytes; /* 0: being written */
 	char text[FACT_MOST];
-	const size_t n = strlen(key);
-	if (!bytes || n + 1 + bytes > sizeof text)
-		return;
+} kept[FACTS_KEPT];
+static uint32_t kept_count;
+
+/* "KEY VALUE"; how long it is, 0 when it is too long or says nothing. */
+static uint32_t join(char text[FACT_MOST], const char *key, const char *value, size_t bytes)
+{
+	const size_t n = strnlen(key, FACT_MOST);
+	if (!n || !bytes || n + 1 + bytes > FACT_MOST)
+		return 0;
 	memcpy(text, key, n);
 	text[n] = ' ';
 	memcpy(text + n + 1, value, bytes);
-	meta_text(META_FACT, NULL, 0, text, (uint32_t)(n + 1 + bytes));
+	return (uint32_t)(n + 1 + bytes);
+}
+
+static void put_fact(const char *key, const char *value, size_t bytes)
+{
+	char text[FACT_MOST];
+	const uint32_t n = join(text, key, value, bytes);
+	if (n)
+		meta_text(META_FACT, NULL, 0, text, n);
 }
 
 void facts_of_recording(void)
@@ -35,6 +51,11 @@ void facts_of_recording(void)
 	const char *level = level_of_control(hook_recorder.header->control);
 	put_fact("weir", version, sizeof version - 1);
 	put_fact("level", level, strlen(level));
+	for (uint32_t i = 0; i < FACTS_KEPT; i++) {
+		const uint32_t bytes = __atomic_load_n(&kept[i].bytes, __ATOMIC_ACQUIRE);
+		if (bytes)
+			meta_text(META_FACT, NULL, 0, kept[i].text, bytes);
+	}
 }
 
 /* 13010 is 13.1. */
@@ -93,9 +114,21 @@ void facts_of_driver(void)
 
 PUBLIC void weir_fact(const char *key, const char *value);
 
-/* What python/weir knows: PyTorch's version, for one. */
+/*
+ * What python/weir knows: PyTorch's version, for one.  Where the process has not come to CUDA yet,
+ * it is kept until then: nothing else is a sign of it.
+ */
 void weir_fact(const char *key, const char *value)
 {
-	if (key && value && process_is_started() && hook_recorder.header)
-		put_fact(key, value, strnlen(value, FACT_MOST));
+	char text[FACT_MOST];
+	const uint32_t bytes = key && value ? join(text, key, value, strnlen(value, FACT_MOST)) : 0;
+	if (!bytes)
+		return;
+	const uint32_t at = __atomic_fetch_add(&kept_count, 1, __ATOMIC_RELAXED);
+	if (at < FACTS_KEPT) {
+		memcpy(kept[at].text, text, bytes);
+		__atomic_store_n(&kept[at].bytes, bytes, __ATOMIC_RELEASE);
+	}
+	if (process_is_started() && hook_recorder.header)
+		meta_text(META_FACT, NULL, 0, text, bytes);
 }
