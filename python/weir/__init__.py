@@ -55,11 +55,11 @@ def _name_torch(torch, words):
     modules.start(torch, sampling.Sampler(torch, observer) if sampled else None)
 
 
-def open(path, **part):  # noqa: A001: it is what weir.open() has to be called
+def open(path, *more, **part):  # noqa: A001: it is what weir.open() has to be called
     """A recording, or a part of it: see weir.reader.open and weir.reader.Trace."""
     from weir import reader
 
-    return reader.open(path, **part)
+    return reader.open(path, *more, **part)
 
 
 def __getattr__(name):

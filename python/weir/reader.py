@@ -259,15 +259,17 @@ class Trace:
     launches: Table
     allocations: Table
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"], **part: Any):
+    def __init__(self, path: Union[str, "os.PathLike[str]"], *more: Union[str, "os.PathLike[str]"], **part: Any):
         self.path = os.fspath(path)
+        self._paths = [self.path, *map(os.fspath, more)]
         self._part = [word for name, value in part.items() if value is not None and value is not False
                       for word in (["--" + name] if value is True else ["--" + name, str(value)])]
         self._kept: Dict[Any, Any] = {}
-        os.stat(self.path)  # says at once that there is none
+        for path in self._paths:
+            os.stat(path)  # says at once that there is none
 
     def _run(self, *arguments: str) -> subprocess.Popen:
-        return subprocess.Popen([program(), *arguments, *self._part, "--", self.path], stdin=subprocess.DEVNULL,
+        return subprocess.Popen([program(), *arguments, *self._part, "--", *self._paths], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment())
 
     @property
@@ -351,12 +353,14 @@ def _environment() -> Dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "LD_AUDIT", "WEIR")}
 
 
-def open(path: Union[str, "os.PathLike[str]"], *, after: Optional[str] = None, before: Optional[str] = None,
+def open(path: Union[str, "os.PathLike[str]"], *more: Union[str, "os.PathLike[str]"], after: Optional[str] = None, before: Optional[str] = None,
          range: Optional[str] = None, steps: Optional[str] = None, steady: bool = False) -> Trace:
     """A recording of Weir, or what `weir import` made of another tool's.  Error, once something is asked for,
     if it is none.
 
+    Of several, those of the ranks of one program say, one that has them all.
+
     A part of it: what began after and before a time ("2.5s"), while a range of that name was open, in the
     steps "N-M", in steps that are no warm-up; as the options of `weir report` say.
     """
-    return Trace(path, after=after, before=before, range=range, steps=steps, steady=steady)
+    return Trace(path, *more, after=after, before=before, range=range, steps=steps, steady=steady)

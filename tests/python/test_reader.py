@@ -153,6 +153,18 @@ class Reading(unittest.TestCase):
         self.assertEqual(dict(sums), {k.name: k.device_total_ns for k in t.kernels})
         self.assertEqual(len(t.kernels.frame()), len(t.kernels))
 
+    def test_several_recordings_are_one(self):
+        paths = []
+        for rank in 0, 1:
+            paths.append(self.folder.name + "/rank%d.weir" % rank)
+            run("import", "-q", "-o", paths[-1], GOLDEN + "/kineto/ddp-rank%d.json.gz" % rank)
+        both, alone = weir.open(*paths), [weir.open(path) for path in paths]
+        self.assertEqual(len(both.activities), sum(len(t.activities) for t in alone))
+        self.assertEqual({a.pid for a in both.activities}, {a.pid for t in alone for a in t.activities})
+        self.assertEqual(both.totals.calls, sum(t.totals.calls for t in alone))
+        with self.assertRaises(FileNotFoundError):
+            weir.open(paths[0], paths[0] + ".none")
+
     def test_a_part_is_that_of_the_report(self):
         t = weir.open(self.paths[1], after="5.9s", before="6s")
         report = json.loads(run("report", "--json", "--after", "5.9s", "--before", "6s", self.paths[1]))
