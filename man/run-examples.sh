@@ -13,6 +13,7 @@ cp "$build/examples/vecadd" app
 echo "print(1)" >train.py
 "$build/tests/gen-launches" 3000 >launches.csv || exit 1
 export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim"
+export XDG_RUNTIME_DIR="$work" # no programs but these share
 weir record --quiet -o app.weir -- ./app >/dev/null || exit 1
 weir import --quiet -o gpu.weir "$3" || exit 1
 cp "$3" rank0.json && cp "$3" rank1.json || exit 1

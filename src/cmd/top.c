@@ -1,0 +1,185 @@
+/*
+ * weir top: watches the programs that share a GPU or are recorded, and the GPUs themselves
+ * (src/monitor): on a screen, or for scripts as text or JSON.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "cmd/cli/command.h"
+#include "cmd/cli/duration.h"
+#include "cmd/cli/sharing.h"
+#include "monitor/screen.h"
+#include "monitor/watch.h"
+
+#define INTERVAL_SHORTEST 50000000u
+#define INTERVAL_LONGEST  3600000000000u
+
+struct top {
+	const struct options *options;
+	struct sharing sharing;
+	struct watch watch;
+};
+
+/* Programs may begin to share while this runs: the file is looked for until it is there. */
+static int look(void *data)
+{
+	struct top *top = data;
+	if (!top->sharing.file &&
+		sharing_open(&top->sharing, opt_str(top->options, "share"), false))
+		return -EACCES;
+	top->watch.file = top->sharing.file;
+	return watch_look(&top->watch, NVML_QUICK);
+}
+
+/* ---- for scripts ---- */
+
+static void print_json(const struct watch *w)
+{
+	struct json j;
+	json_init(&j, stdout);
+	json_begin_object(&j, NULL);
+	watch_put_json(&j, w);
+	json_end_object(&j);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static void add_gpu(struct table *t, const struct watch_gpu *g)
+{
+	const struct gpu_sample *s = &g->sample;
+	table_cell(t, "%u", s->device);
+	table_percent(t, s->busy_pct);
+	if (s->valid & SAMPLE_HAS_MEMORY)
+		table_bytes(t, s->memory_used);
+	else
+		table_none(t);
+	if (s->valid & SAMPLE_HAS_POWER)
+		table_cell(t, "%u W", s->power_mw / 1000);
+	else
+		table_none(t);
+	if (s->valid & SAMPLE_HAS_CELSIUS)
+		table_cell(t, "%u °C", s->celsius);
+	else
+		table_none(t);
+	table_cell(t, "%u MHz", s->sm_mhz);
+	table_cell_name(t, g->name, WATCH_NAME);
+}
+
+static void print_gpus(const struct watch *w)
+{
+	static const char *const headings[] = { "GPU", "utilisation", "memory", "power",
+		"temperature", "SM clock", "name" };
+	struct table t;
+	if (!w->gpus.n)
+		return;
+	table_init(&t, ">>>>>><", headings);
+	for (size_t i = 0; i < w->gpus.n; i++)
+		add_gpu(&t, &w->gpus.v[i]);
+	table_print(&t, stdout, "", "");
+	table_fini(&t);
+}
+
+static void add_program(struct table *t, const struct watch_program *p)
+{
+	table_cell(t, "%u", p->pid);
+	table_cell(t, "%s", p->shares ? watch_class_name(p) : "recorded");
+	table_percent(t, p->busy * 100);
+	table_cell(t, "%.0f", p->launches_per_s);
+	table_cell(t, "%.0f", p->calls_per_s);
+	table_cell(t, "%.1f", p->requests_per_s);
+	table_percent(t, p->waiting * 100);
+	table_bytes(t, p->memory_used);
+	table_cell_name(t, p->name, WATCH_NAME);
+}
+
+static void print_programs(const struct watch *w)
+{
+	static const char *const headings[] = { "pid", "class", "busy", "launches/s", "calls/s",
+		"requests/s", "waiting", "memory", "program" };
+	struct table t;
+	if (!w->programs.n) {
+		puts("no program shares a GPU or is recorded; start one with: weir run -- ./program");
+		return;
+	}
+	table_init(&t, "><>>>>>><", headings);
+	for (size_t i = 0; i < w->programs.n; i++)
+		add_program(&t, &w->programs.v[i]);
+	table_print(&t, stdout, "", "");
+	table_fini(&t);
+}
+
+static void print(const struct options *o, const struct watch *w)
+{
+	if (opt_flag(o, "json")) {
+		print_json(w);
+		return;
+	}
+	print_gpus(w);
+	print_programs(w);
+}
+
+/* Rates need two looks. */
+static int print_looks(struct top *top, uint64_t interval_ns)
+{
+	const struct timespec pause = { (time_t)(interval_ns / 1000000000u),
+		(long)(interval_ns % 1000000000u) };
+	int e = look(top);
+	do {
+		nanosleep(&pause, NULL);
+		e = e ? e : look(top);
+		if (!e)
+			print(top->options, &top->watch);
+	} while (!e && !opt_flag(top->options, "once") && !ferror(stdout));
+	return e;
+}
+
+/* ---- the command ---- */
+
+static int answer(int e)
+{
+	switch (e) {
+	case 0:
+		return EXIT_YES;
+	case -EACCES: /* has been said */
+		return EXIT_ENVIRONMENT;
+	case -ENOTTY:
+		return complain(EXIT_ENVIRONMENT,
+			"this terminal (TERM) is not known; weir top --once needs none");
+	case -ENOSYS:
+		return complain(EXIT_ENVIRONMENT,
+			"this Weir was built without ncurses; weir top --once needs none");
+	default:
+		return complain(EXIT_ENVIRONMENT, "%s", strerror(-e));
+	}
+}
+
+int cmd_top(const struct options *o)
+{
+	struct top top = { .options = o };
+	uint64_t interval;
+	const char *text = opt_str(o, "interval");
+	if (!duration_parse(text, &interval) || interval < INTERVAL_SHORTEST ||
+		interval > INTERVAL_LONGEST)
+		return complain(EXIT_USAGE,
+			"--interval=%s: give the time between two looks, from 50ms to 60m; 1s, for example",
+			text);
+	const bool prints = opt_flag(o, "once") || opt_flag(o, "json");
+	if (!prints && !isatty(STDOUT_FILENO))
+		return complain(EXIT_USAGE,
+			"standard output is no terminal; weir top --once prints one look, --json each as an object");
+	int code = sharing_open(&top.sharing, opt_str(o, "share"), false);
+	if (code)
+		return code;
+	nvml_open(NULL, &top.watch.nvml, NULL); /* without it there are no lines of GPUs */
+	const int e = prints ? print_looks(&top, interval)
+			     : screen_run(&top.watch, look, &top, (int)(interval / 1000000));
+	watch_fini(&top.watch);
+	nvml_close(top.watch.nvml);
+	sharing_close(&top.sharing);
+	return answer(e);
+}

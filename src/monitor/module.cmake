@@ -1,0 +1,10 @@
+# The screen of weir top is drawn with ncurses; without it only --once and --json are there.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(NCURSES IMPORTED_TARGET ncursesw)
+if(NCURSES_FOUND)
+	target_link_libraries(monitor PRIVATE PkgConfig::NCURSES)
+	target_compile_definitions(monitor PRIVATE WEIR_NCURSES)
+else()
+	message(STATUS "ncursesw is not here (Debian: libncurses-dev): weir top has --once and --json, and no screen")
+endif()
+target_link_libraries(monitor PRIVATE m)

@@ -1,0 +1,306 @@
+/* See watch.h. */
+#include "monitor/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "share/policy.h"
+
+#include "base/banned.h"
+
+#define ARBITER_LIVES_NS 1000000000u
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static const char *name_at(const char *const *names, size_t n, uint32_t i)
+{
+	return i < n ? names[i] : "?";
+}
+
+const char *watch_class_name(const struct watch_program *p)
+{
+	static const char *const names[] = { "none", "latency", "best-effort" };
+	return name_at(names, 3, p->class);
+}
+
+const char *watch_mode_name(const struct watch_program *p)
+{
+	static const char *const names[] = { "open", "gated", "gated or capped", "budget", "held" };
+	return name_at(names, 5, p->mode);
+}
+
+void watch_uuid(const uint8_t uuid[16], char ret[WATCH_UUID])
+{
+	size_t at = 4;
+	memcpy(ret, "GPU-", 5);
+	for (unsigned i = 0; i < 16; i++) {
+		const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+		at += (size_t)snprintf(
+			ret + at, WATCH_UUID - at, "%s%02x", dash ? "-" : "", uuid[i]);
+	}
+}
+
+/* ---- those that share ---- */
+
+static uint32_t waits_for(const struct share_file *f, uint32_t i)
+{
+	const struct share_slot *s = &f->slots[i];
+	const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
+	if (s->grant.class != CLASS_BEST_EFFORT)
+		return 0;
+	for (uint32_t k = 0; k < SHARE_SLOTS; k++)
+		if (k != i && share_bit(d->active, k))
+			return f->slots[k].who.pid;
+	return 0;
+}
+
+static int add_sharing(struct watch *w, uint32_t i)
+{
+	const struct share_slot *s = &w->file->slots[i];
+	struct watch_program *p = array_push(&w->programs);
+	if (!p)
+		return -ENOMEM;
+	*p = (struct watch_program){ .pid = s->who.pid,
+		.shares = true,
+		.class = s->grant.class,
+		.mode = s->grant.mode,
+		.inside = s->work.inside,
+		.waits_for = waits_for(w->file, i),
+		.device_ns = s->work.retired_ns,
+		.requests = s->work.requests,
+		.waits = s->counts.waits,
+		.waited_ns = s->counts.waited_ns,
+		.expired = s->counts.expired,
+		.capped = s->counts.capped,
+		.request_p50_ns = share_percentile(s->counts.request, 0.5),
+		.request_p99_ns = share_percentile(s->counts.request, 0.99),
+		.memory_used = s->memory.used,
+		.memory_quota = s->memory.quota,
+		.refused = s->memory.refused };
+	memcpy(p->uuid, w->file->devices[s->who.device % SHARE_DEVICES].who.uuid, 16);
+	snprintf(p->name, sizeof p->name, "%.*s", (int)SHARE_NAME, s->who.name);
+	return 0;
+}
+
+static int look_at_sharing(struct watch *w)
+{
+	const struct share_file *f = w->file;
+	int e = 0;
+	*w->policy = 0;
+	w->open = w->has_arbiter = false;
+	if (!f)
+		return 0;
+	memcpy(w->policy, f->arbiter.policy, sizeof w->policy - 1);
+	w->policy[sizeof w->policy - 1] = 0;
+	if (!policy_find(w->policy))
+		snprintf(w->policy, sizeof w->policy, "%s", POLICY_DEFAULT);
+	w->open = f->arbiter.open;
+	const uint64_t beat = f->arbiter.heartbeat_ns;
+	w->has_arbiter = beat && (beat > w->ns || w->ns - beat < ARBITER_LIVES_NS);
+	for (uint32_t i = 0; i < SHARE_SLOTS && !e; i++)
+		if (__atomic_load_n(&f->slots[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE &&
+			!share_is_dead(&f->slots[i]))
+			e = add_sharing(w, i);
+	return e;
+}
+
+/* ---- those that are recorded ---- */
+
+static void name_of_process(uint32_t pid, char ret[WATCH_NAME])
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%u/comm", pid);
+	FILE *in = fopen(path, "re");
+	if (!in || !fgets(ret, WATCH_NAME, in))
+		snprintf(ret, WATCH_NAME, "?");
+	ret[strcspn(ret, "\n")] = 0;
+	if (in)
+		fclose(in);
+}
+
+static struct watch_program *find(
+	struct watch_program *v, size_t n, uint32_t pid, const uint8_t *uuid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].pid == pid && (!uuid || !memcmp(v[i].uuid, uuid, 16)))
+			return &v[i];
+	return NULL;
+}
+
+static int add_recorded(struct watch *w, const struct recorded *r)
+{
+	struct watch_program *p = find(w->programs.v, w->programs.n, r->pid, NULL);
+	if (!p) {
+		p = array_push(&w->programs);
+		if (!p)
+			return -ENOMEM;
+		*p = (struct watch_program){ .pid = r->pid };
+		name_of_process(r->pid, p->name);
+	}
+	p->recorded = true;
+	p->calls = r->calls;
+	p->launches = r->launches;
+	p->lost = w->recordings.all.v[r->recording]->lost;
+	return 0;
+}
+
+static int look_at_recordings(struct watch *w)
+{
+	int e = recordings_look(&w->recordings);
+	for (size_t i = 0; !e && i < w->recordings.processes.n; i++)
+		e = add_recorded(w, &w->recordings.processes.v[i]);
+	return e;
+}
+
+/* ---- rates ---- */
+
+static double per_s(uint64_t now, uint64_t before, uint64_t ns)
+{
+	return now > before && ns ? (double)(now - before) * 1e9 / (double)ns : 0;
+}
+
+static void push(float history[WATCH_HISTORY], const float *before, double value)
+{
+	if (before)
+		memcpy(history, before + 1, (WATCH_HISTORY - 1) * sizeof *history);
+	history[WATCH_HISTORY - 1] = (float)value;
+}
+
+/* Of one that was not there before nothing is known but what it is. */
+static void rate(struct watch_program *p, const struct watch_program *before, uint64_t ns)
+{
+	if (before) {
+		p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
+		p->calls_per_s = per_s(p->calls, before->calls, ns);
+		p->launches_per_s = per_s(p->launches, before->launches, ns);
+		p->requests_per_s = per_s(p->requests, before->requests, ns);
+		p->waiting = per_s(p->waited_ns, before->waited_ns, ns) / 1e9;
+	}
+	push(p->history, before ? before->history : NULL, p->shares ? p->busy : p->launches_per_s);
+}
+
+/* ---- GPUs ---- */
+
+static int look_at_gpus(struct watch *w, enum nvml_how how)
+{
+	for (unsigned i = 0; i < nvml_count(w->nvml); i++) {
+		struct watch_gpu *g = i < w->gpus.n ? &w->gpus.v[i] : array_push(&w->gpus);
+		if (!g)
+			return -ENOMEM;
+		if (w->looks == 0) {
+			*g = (struct watch_gpu){ 0 };
+			snprintf(g->name, sizeof g->name, "%s", nvml_name(w->nvml, i));
+		}
+		nvml_sample(w->nvml, i, how, &g->sample);
+		memmove(g->history, g->history + 1, sizeof g->history - sizeof *g->history);
+		g->history[WATCH_HISTORY - 1] = g->sample.busy_pct;
+	}
+	return 0;
+}
+
+int watch_look(struct watch *w, enum nvml_how how)
+{
+	const uint64_t before_ns = w->ns;
+	w->before.n = 0;
+	if (!array_reserve(&w->before, w->programs.n))
+		return -ENOMEM;
+	if (w->programs.n)
+		memcpy(w->before.v, w->programs.v, w->programs.n * sizeof *w->programs.v);
+	w->before.n = w->programs.n;
+	w->programs.n = 0;
+	w->ns = now_ns();
+	int e = look_at_sharing(w);
+	e = e ? e : look_at_recordings(w);
+	e = e ? e : look_at_gpus(w, how);
+	for (size_t i = 0; i < w->programs.n; i++) {
+		struct watch_program *p = &w->programs.v[i];
+		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), w->ns - before_ns);
+	}
+	w->looks++;
+	return e;
+}
+
+void watch_fini(struct watch *w)
+{
+	recordings_fini(&w->recordings);
+	array_free(&w->programs);
+	array_free(&w->before);
+	array_free(&w->gpus);
+}
+
+/* ---- JSON ---- */
+
+static void put_program(struct json *j, const struct watch_program *p)
+{
+	char uuid[WATCH_UUID];
+	watch_uuid(p->uuid, uuid);
+	json_begin_object(j, NULL);
+	json_u64(j, "pid", p->pid);
+	json_str(j, "program", p->name);
+	json_bool(j, "shares", p->shares);
+	json_bool(j, "recorded", p->recorded);
+	json_str_or_null(j, "device", p->shares ? uuid : NULL);
+	json_str_or_null(j, "class", p->shares ? watch_class_name(p) : NULL);
+	json_str_or_null(j, "mode", p->shares ? watch_mode_name(p) : NULL);
+	json_u64_or_null(j, "waits_for", p->waits_for, p->waits_for);
+	json_put_real(j, "busy", p->busy);
+	json_put_real(j, "launches_per_s", p->launches_per_s);
+	json_put_real(j, "calls_per_s", p->calls_per_s);
+	json_put_real(j, "requests_per_s", p->requests_per_s);
+	json_put_real(j, "waiting", p->waiting);
+	json_u64(j, "predicted_device_ns", p->device_ns);
+	json_u64(j, "requests", p->requests);
+	json_u64_or_null(j, "request_p50_ns", p->request_p50_ns, p->request_p50_ns);
+	json_u64_or_null(j, "request_p99_ns", p->request_p99_ns, p->request_p99_ns);
+	json_u64(j, "waited_launches", p->waits);
+	json_u64(j, "waited_ns", p->waited_ns);
+	json_u64(j, "memory_used_bytes", p->memory_used);
+	json_u64_or_null(j, "memory_quota_bytes", p->memory_quota, p->memory_quota);
+	json_u64(j, "lost_calls", p->lost);
+	json_end_object(j);
+}
+
+static void put_gpu(struct json *j, const struct watch_gpu *g)
+{
+	char uuid[WATCH_UUID];
+	const struct gpu_sample *s = &g->sample;
+	const uint32_t has = s->valid;
+	watch_uuid(s->uuid, uuid);
+	json_begin_object(j, NULL);
+	json_u64(j, "device", s->device);
+	json_str(j, "name", g->name);
+	json_str(j, "uuid", uuid);
+	json_u64_or_null(j, "utilization_pct", has & SAMPLE_HAS_BUSY, s->busy_pct);
+	json_u64_or_null(j, "memory_used_bytes", has & SAMPLE_HAS_MEMORY, s->memory_used);
+	json_u64_or_null(j, "memory_total_bytes", has & SAMPLE_HAS_MEMORY, s->memory_total);
+	json_u64_or_null(j, "power_mw", has & SAMPLE_HAS_POWER, s->power_mw);
+	json_u64_or_null(j, "power_limit_mw", has & SAMPLE_HAS_POWER_LIMIT, s->power_limit_mw);
+	json_u64_or_null(j, "temperature_celsius", has & SAMPLE_HAS_CELSIUS, s->celsius);
+	json_u64_or_null(j, "sm_clock_mhz", has & SAMPLE_HAS_SM_CLOCK, s->sm_mhz);
+	json_u64_or_null(j, "memory_clock_mhz", has & SAMPLE_HAS_MEMORY_CLOCK, s->memory_mhz);
+	json_u64_or_null(j, "throttle_reasons", has & SAMPLE_HAS_REASONS, s->reasons);
+	json_end_object(j);
+}
+
+void watch_put_json(struct json *j, const struct watch *w)
+{
+	json_str_or_null(j, "policy", *w->policy ? w->policy : NULL);
+	json_bool(j, "open", w->open);
+	json_bool(j, "arbiter", w->has_arbiter);
+	json_begin_array(j, "programs");
+	for (size_t i = 0; i < w->programs.n; i++)
+		put_program(j, &w->programs.v[i]);
+	json_end_array(j);
+	json_begin_array(j, "gpus");
+	for (size_t i = 0; i < w->gpus.n; i++)
+		put_gpu(j, &w->gpus.v[i]);
+	json_end_array(j);
+}

@@ -1,0 +1,81 @@
+/*
+ * What is to be seen of programs while they run, for weir top and weir monitor: those that share a
+ * GPU (the shared file), those that are recorded (their traces), and the GPUs (NVML).  Nothing here
+ * changes anything of theirs.
+ *
+ * watch_look() makes the view anew; what is a rate is of the time since the look before, and 0 in
+ * the first.  One owner thread.
+ */
+#ifndef WEIR_MONITOR_WATCH_H
+#define WEIR_MONITOR_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/json.h"
+#include "event/format.h"
+#include "nvml/nvml.h"
+#include "monitor/recordings.h"
+#include "share/segment.h"
+
+#define WATCH_HISTORY 60u /* values of the looks before, the newest last */
+#define WATCH_NAME    40u
+
+struct watch_program {
+	uint32_t pid;
+	char name[WATCH_NAME];
+	bool shares, recorded;
+	/* Of one that shares: a row for each of its GPUs. */
+	uint8_t uuid[16];
+	uint32_t class, mode; /* enum share_class, enum share_mode */
+	bool inside;          /* of a request */
+	uint32_t waits_for;   /* process; 0: nobody */
+	uint64_t device_ns;   /* predicted device time, ever */
+	uint64_t requests, waits, waited_ns, expired, capped;
+	uint64_t request_p50_ns, request_p99_ns; /* 0: no request has ended */
+	uint64_t memory_used, memory_quota;      /* bytes; quota 0: none */
+	uint32_t refused;
+	/* Of one that is recorded. */
+	uint64_t calls, launches, lost;
+	/* Since the look before. */
+	double busy; /* device time by wall time */
+	double calls_per_s, launches_per_s, requests_per_s, waiting;
+	float history[WATCH_HISTORY]; /* of busy, or without that of launches_per_s */
+};
+
+struct watch_gpu {
+	struct gpu_sample sample;
+	char name[WATCH_NAME];
+	float history[WATCH_HISTORY]; /* utilisation, percent */
+};
+
+struct watch {
+	struct share_file *file; /* may come and go between looks; NULL: nobody shares */
+	struct nvml *nvml;       /* NULL: none */
+	struct recordings recordings;
+	uint64_t ns; /* CLOCK_MONOTONIC of the look; 0: none yet */
+	uint64_t looks;
+	char policy[17]; /* "": nobody shares */
+	bool open, has_arbiter;
+	ARRAY(struct watch_program) programs; /* those that share first */
+	ARRAY(struct watch_program) before;
+	ARRAY(struct watch_gpu) gpus;
+};
+
+/* Zeroed but for file and nvml it begins.  0 or -errno. */
+int watch_look(struct watch *w, enum nvml_how how);
+void watch_fini(struct watch *w);
+
+/* "latency"; "gated". */
+const char *watch_class_name(const struct watch_program *p);
+const char *watch_mode_name(const struct watch_program *p);
+
+/* "GPU-77656972-2073-…". */
+#define WATCH_UUID 48
+void watch_uuid(const uint8_t uuid[16], char ret[WATCH_UUID]);
+
+/* The keys of the view, into the object that is open. */
+void watch_put_json(struct json *j, const struct watch *w);
+
+#endif
