@@ -98,6 +98,7 @@ function pageHead() {
 					? `ended with status ${t.exit_status}`
 					: ""
 			: "the recording was not finished",
+		t.part ? `only a part of the recording${t.part.how ? `: ${t.part.how}` : ""}` : "",
 	];
 	const p = report.provenance,
 		mhz = (khz) => (khz ? ` at up to ${Math.floor(khz / 1000)} MHz` : ""),

@@ -1,6 +1,8 @@
 /* weir diff A B, or A... -- B...: compares recordings and judges fail conditions. */
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 #include "cmd/cli/pager.h"
+#include "cmd/cli/part_options.h"
 #include "cmd/cli/report_input.h"
 
 #include <errno.h>
@@ -66,13 +68,15 @@ static int add_report(
 	return e ? complain(EXIT_ENVIRONMENT, "no memory to compare %s", file) : 0;
 }
 
-static int add_file(struct diff *d, enum diff_side_id side, const char *file)
+static int add_file(
+	const struct options *o, struct diff *d, enum diff_side_id side, const char *file)
 {
 	struct trace *t;
-	struct error err;
-	if (trace_open(file, &t, &err))
-		return complain(EXIT_USAGE, "%s", err.text);
-	const int code = add_report(d, side, file, t);
+	int code = input_open_file(file, &t);
+	if (code)
+		return code;
+	code = part_options_cut(o, t, file);
+	code = code ? code : add_report(d, side, file, t);
 	trace_close(t);
 	return code;
 }
@@ -102,7 +106,7 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 	const int a = count_a(o);
 	int code = 0, answer = EXIT_YES;
 	for (int i = 0; i < opt_argc(o) && !code; i++)
-		code = add_file(d, i < a ? DIFF_A : DIFF_B, opt_argv(o)[i]);
+		code = add_file(o, d, i < a ? DIFF_A : DIFF_B, opt_argv(o)[i]);
 	if (!code)
 		code = judge(d, g, &answer);
 	if (code)

@@ -208,9 +208,29 @@ static bool same_functions(const struct schema *a, const struct schema *b)
 	return true;
 }
 
+static bool is_the_same(const struct trace_header *a, const struct trace_header *b)
+{
+	return a->root_pid == b->root_pid && a->root_start == b->root_start &&
+	       a->start.ticks == b->start.ticks && a->start.real_ns == b->start.real_ns &&
+	       !strcmp(a->host, b->host);
+}
+
+static bool is_there(const struct trace *t, const struct trace *other)
+{
+	if (is_the_same(&t->header, &other->header))
+		return true;
+	for (size_t i = 0; i < t->taken_in.n; i++)
+		if (is_the_same(&t->taken_in.v[i]->trace->header, &other->header))
+			return true;
+	return false;
+}
+
 static int check_alike(
 	const struct trace *t, const struct trace *other, const char *name, struct error *err)
 {
+	if (is_there(t, other))
+		return error_set(err, -EEXIST,
+			"%s is a recording that is read already: it is given twice", name);
 	if (!same_functions(&t->schema, &other->schema))
 		return error_set(err, -EINVAL,
 			"%s can't be read together with the first: they were recorded by different versions of Weir, or by other tools",

@@ -91,6 +91,7 @@ expect 0 '^"launches": 0$' part --before 1ns
 expect 0 '^"launches": 155$' part --after 1ns
 expect 2 'only 11 steps' "$weir" report --steps 12-14 all.weir
 expect 2 'no range nope in the trace; there are' "$weir" report --range nope all.weir
+expect 0 'all.weir is read in part, .* of .*; steps 3 to 4 of 11' "$weir" hints --steps 3-4 all.weir
 expect 2 'steps=4-2: give the first' "$weir" hints --steps 4-2 all.weir
 expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
 expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
@@ -100,7 +101,11 @@ expect 0 'are warm-up and left out' "$weir" report --steady all.weir
 expect 0 '^7$' sh -c "$weir export -f csv --steps 3-4 all.weir | grep -c cuLaunchKernel"
 expect 0 '^7$' sh -c "$weir export -f chrome --range inner all.weir | grep -c '\"name\":\"cuLaunchKernel'"
 expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded --steps 2 all.weir
+expect 0 '^1$' sh -c "$weir html --steady all.weir -o - 2>/dev/null | grep -cE 'of 11: [0-9]+ at the begin are warm-up'"
 expect 0 'all.html' sh -c "$weir html --steady -o all.html all.weir && ls"
+# So are both sides of a comparison.
+expect 0 'all.weir is read in part, .*; steps 3 to 4 of 11' "$weir" diff --steps 3-4 all.weir all.weir
+expect 2 'only 11 steps' "$weir" diff --steps 12 all.weir all.weir
 # What was live before is live in the part.
 "$weir" record --sim -q -o app.weir -- "$build/examples/vecadd" >/dev/null || exit 1
 expect 0 '^ +6 +0 +24.0 MiB +24.0 MiB +24.0 MiB +6 +device$' "$weir" memory --steps 2 app.weir
@@ -124,6 +129,7 @@ expect 0 'kernels run +15' sh -c "gzip -c $json | $weir report -"
 expect 0 'kernels run +155' sh -c "cat all.weir | $weir report -"
 expect 0 'aten::linear' "$weir" flame -f folded "$json"
 expect 0 'cuLaunchKernel' "$weir" export -f csv "$json"
+expect 0 'kernels: 12 undecided' "$weir" diff "$json" "$json"
 expect 2 'standard input is empty' sh -c ": | $weir report -"
 expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello"
 
@@ -139,6 +145,7 @@ expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded rank0.weir r
 expect 0 'ranks.html' sh -c "$weir html -o ranks.html rank0.weir rank1.weir && ls"
 expect 2 "eager.json can.t be read together with the first" "$weir" report rank0.weir "$source/tests/golden/kineto/eager.json"
 expect 2 'absent can.t be read' "$weir" hints rank0.weir absent
+expect 2 'rank1.weir is a recording that is read already' "$weir" hints rank0.weir rank1.weir rank1.weir
 
 # Names of outputs.
 expect 0 'run.7.weir' sh -c "RANK=7 $weir record --sim -q -o run.%q{RANK}.weir -- $parts && ls"

@@ -34,6 +34,7 @@ static void make(const struct rank *k)
 	m->header.start = (struct clock_pair){ k->start_ticks, START,
 		m->header.start.real_ns + k->real_later };
 	snprintf(m->header.host, sizeof m->header.host, "%s", k->host);
+	m->header.root_pid = k->pid;
 	m->header.clock = k->start_ticks == START ? CLOCK_IS_MONOTONIC : CLOCK_IS_TSC;
 	const int meta = maker_thread(m, CHUNK_META, k->pid, 0, "");
 	maker_meta(m, meta, META_DEVICE, k->start_ticks, 4, device, "H200", 4, 4);
@@ -208,6 +209,7 @@ static void what_does_not_fit_is_refused_and_stays(void **state)
 	struct error err;
 	struct maker *m =
 		maker_new("test_together.1", "1 driver other call cuInit()\n", TRACE_GRAIN);
+	m->header.root_pid = 7;
 	maker_finish(m, 3 * START, false);
 	assert_int_equal(trace_open("test_together.1", &other, &err), 0);
 	assert_int_equal(trace_take_in(t, other, "test_together.1", &err), -EINVAL);

@@ -163,7 +163,7 @@ int input_open(const struct options *o, struct trace **ret_t)
 		return code;
 	for (int i = 1; !code && i < opt_argc(o); i++)
 		code = take_in(t, opt_argv(o)[i]);
-	code = code ? code : part_options_cut(o, t);
+	code = code ? code : part_options_cut(o, t, opt_argv(o)[0]);
 	if (code)
 		trace_close(t);
 	else

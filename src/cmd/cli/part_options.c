@@ -1,7 +1,11 @@
 /* See part_options.h. */
 #include "cmd/cli/part_options.h"
 
+#include <string.h>
+
+#include "base/number.h"
 #include "cmd/cli/duration.h"
+#include "cmd/cli/options.h"
 #include "cmd/cli/step_numbers.h"
 #include "trace/part.h"
 
@@ -41,7 +45,14 @@ static int take(const struct options *o, struct trace_cut *cut)
 	return 0;
 }
 
-int part_options_cut(const struct options *o, struct trace *t)
+static void say_part(const char *file, const struct trace *t)
+{
+	struct number part, whole;
+	remark("%s is read in part, %s of %s%s%s", file, number_ns(&part, t->part.part_ns),
+		number_ns(&whole, t->part.whole_ns), *t->part.how ? "; " : "", t->part.how);
+}
+
+int part_options_cut(const struct options *o, struct trace *t, const char *file)
 {
 	struct trace_cut cut = { 0 };
 	struct error err;
@@ -49,5 +60,7 @@ int part_options_cut(const struct options *o, struct trace *t)
 	if (code)
 		return code;
 	const int e = trace_cut(t, &cut, &err);
+	if (!e && t->cut && strcmp(o->command->name, "report") != 0)
+		say_part(file, t);
 	return e ? complain(e == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text) : 0;
 }
