@@ -450,6 +450,6 @@ int sim_cuDeviceGetGraphMemAttribute(int device, int attribute, void *ret_value)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!ret_value || attribute < 0 || attribute > 3)
 		return CUDA_ERROR_INVALID_VALUE;
-	memset(ret_value, 0, sizeof(uint64_t));
+	*(uint64_t *)ret_value = ranges_of_graphs(device);
 	return CUDA_SUCCESS;
 }

@@ -32,6 +32,7 @@ struct settings {
 
 struct member {
 	uint64_t start; /* of the process, as in /proc/PID/stat */
+	uint64_t stack; /* where it begins: elsewhere after each exec(); 0: not told */
 	uint64_t used[MAX_DEVICES];
 	int32_t priority, sms;
 	int32_t pid; /* 0: nobody.  Written last, cleared first */
@@ -103,32 +104,37 @@ uint64_t gpu_told_ns(uint64_t ns)
 	return script.host_clock ? host_interval(ns) : ns;
 }
 
-/* When a process started, in the kernel's ticks; 0 when it is not there or has ended. */
-static uint64_t start_of(int pid)
+/* When a process started, in the kernel's ticks; false when it is not there or has ended. */
+static bool read_stat(int pid, struct member *ret)
 {
 	char path[32], text[1024];
-	unsigned long long start = 0;
+	unsigned long long start = 0, stack = 0;
 	char state = 'X';
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	FILE *f = fopen(path, "re");
 	if (!f)
-		return 0;
+		return false;
 	text[fread(text, 1, sizeof text - 1, f)] = '\0';
 	fclose(f);
 	const char *p = strrchr(text, ')'); /* the name before it may hold anything */
 	if (!p ||
 		sscanf(p + 1,
 			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			"%llu",
-			&state, &start) != 2)
-		return 0;
-	return state == 'Z' || state == 'X' ? 0 : start;
+			"%llu %*s %*s %*s %*s %*s %llu",
+			&state, &start, &stack) != 3)
+		return false;
+	ret->start = start;
+	ret->stack = stack;
+	return state != 'Z' && state != 'X';
 }
 
 static bool alive(const struct member *m)
 {
-	return m->pid && start_of(m->pid) == m->start;
+	struct member now;
+
+	return m->pid && read_stat(m->pid, &now) && now.start == m->start &&
+	       (!now.stack || !m->stack || now.stack == m->stack);
 }
 
 static void open_client(unsigned client)
@@ -257,9 +263,10 @@ static void read_mps(struct member *m)
 
 static bool join(void)
 {
-	struct member new = { .pid = getpid(), .start = start_of(getpid()) };
+	struct member new = { .pid = getpid() };
 	unsigned i = 0;
 
+	read_stat(new.pid, &new);
 	read_mps(&new);
 	me = LAW_CLIENTS;
 	lock();

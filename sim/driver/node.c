@@ -114,6 +114,7 @@ static int op_alloc(struct cu_mem_alloc_node_params *p, struct op *ret_op)
 	r = range_alloc(ctx, p->bytes, RANGE_ASYNC, &range);
 	if (r)
 		return r;
+	range->of_graph = true;
 	p->address = range->base;
 	*ret_op = (struct op){
 		.kind = NODE(MEM_ALLOC),

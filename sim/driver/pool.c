@@ -202,11 +202,13 @@ static int alloc_async(
 	r = range_alloc(s->obj.ctx, size, RANGE_ASYNC, &range);
 	if (r)
 		return r;
-	range->pool = pool;
-	count_in(pool, size);
 	*ret_address = range->base;
-	if (!s->capture)
+	range->of_graph = s->capture;
+	if (!s->capture) {
+		range->pool = pool;
+		count_in(pool, size);
 		return CUDA_SUCCESS;
+	}
 	struct op op = {
 		.kind = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
 		.address = range->base,

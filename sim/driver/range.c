@@ -144,13 +144,32 @@ void range_free(struct range *range)
 
 static const struct context *wanted;
 static struct range *some;
+static size_t graph_bytes;
+static int graph_device;
 
 static void visit(const void *node, VISIT order, int level)
 {
 	struct range *r = *(struct range *const *)node;
 
-	if ((order == preorder || order == leaf) && r->ctx == wanted)
+	/* Memory of pools and graphs is the device's. */
+	if ((order == preorder || order == leaf) && r->ctx == wanted && r->kind != RANGE_ASYNC)
 		some = r;
+}
+
+static void add_graphs(const void *node, VISIT order, int level)
+{
+	const struct range *r = *(struct range *const *)node;
+
+	if ((order == preorder || order == leaf) && r->of_graph && r->device == graph_device)
+		graph_bytes += r->charged;
+}
+
+size_t ranges_of_graphs(int device)
+{
+	graph_bytes = 0;
+	graph_device = device;
+	twalk(tree, add_graphs);
+	return graph_bytes;
 }
 
 void ranges_free(struct context *ctx)

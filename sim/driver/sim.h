@@ -303,6 +303,7 @@ struct range {
 	struct allocation *allocation;
 	uint64_t id;
 	int sync_memops;
+	bool of_graph; /* of an allocation node */
 };
 
 struct range *range_find(uint64_t address);
@@ -315,6 +316,8 @@ int range_add(const struct range *like, struct range **ret_range);
 void range_remove(struct range *range);
 void range_free(struct range *range);
 void ranges_free(struct context *ctx);
+/* What allocation nodes have on a device. */
+size_t ranges_of_graphs(int device);
 
 /* Copies and fills: a region of bytes from one place to another. */
 struct place {

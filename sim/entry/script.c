@@ -252,7 +252,8 @@ static bool set_value(const char *key, char *value)
 	if (!strcmp(key, "memory"))
 		return read_bytes(value, &script.memory_bytes);
 	if (!strcmp(key, "context"))
-		return read_bytes(value, &script.context_bytes);
+		return !strcmp(value, "0") ? !(script.context_bytes = 0)
+					   : read_bytes(value, &script.context_bytes);
 	if (!strcmp(key, "launch"))
 		return read_time(value, &script.launch_ns);
 	if (!strcmp(key, "wave"))

@@ -1,6 +1,8 @@
 /* See quota.h. */
 #include "share/quota.h"
 
+#include <time.h>
+
 #include "base/sys.h"
 
 #define TURNS         1000 /* that two who ask at once give way to each other */
@@ -109,6 +111,16 @@ static enum quota_answer have(struct share_memory *m, const struct quota_sum *su
 	return sum->quota && sum->idle > sum->quota - all ? QUOTA_TIGHT : QUOTA_GRANTED;
 }
 
+/* Who is in the way may have been taken off its processor: at most a tenth of a second in all. */
+static void give_way(int turn)
+{
+	static const struct timespec nap = { .tv_nsec = 50000 };
+	if (turn < TURNS / 10)
+		sys(sched_yield);
+	else
+		sys(nanosleep, &nap, NULL);
+}
+
 static enum quota_answer take(struct share_file *f, uint32_t slot, uint64_t bytes)
 {
 	bool asks = false;
@@ -126,7 +138,7 @@ static enum quota_answer take(struct share_file *f, uint32_t slot, uint64_t byte
 			if (!asks)
 				withdraw(m, bytes);
 		}
-		sys(sched_yield);
+		give_way(turn);
 	}
 	if (asks)
 		withdraw(m, bytes);

@@ -184,6 +184,7 @@ static bool read_field(const char *p, int number, uint64_t *ret)
 struct stat_line {
 	bool gone;      /* all of its threads */
 	uint64_t start; /* the 22nd field */
+	uint64_t stack; /* the 28th: another after each exec; 0: not for this process to know */
 };
 
 /* Of /proc/PID/stat; false: there is no such process. */
@@ -205,7 +206,8 @@ static bool read_stat(uint32_t pid, struct stat_line *ret)
 		return false;
 	const char state = p[2];
 	uint64_t threads;
-	const bool whole = read_field(p + 2, 20, &threads) && read_field(p + 2, 22, &ret->start);
+	const bool whole = read_field(p + 2, 20, &threads) && read_field(p + 2, 22, &ret->start) &&
+			   read_field(p + 2, 28, &ret->stack);
 	/* Its first thread may have ended before the others. */
 	ret->gone = (state == 'Z' || state == 'X') && threads <= 1;
 	return whole;
@@ -230,12 +232,17 @@ bool share_is_dead(const struct share_slot *s)
 {
 	struct stat_line line;
 	const uint32_t pid = s->who.pid;
+	const uint64_t stack = s->who.stack;
 	if (!pid || !s->who.pid_space || s->who.pid_space != own_pid_space())
 		return false;
 	if (sys(kill, pid, 0) == -ESRCH)
 		return true;
-	return proc_is_own() && read_stat(pid, &line) &&
-	       (line.start != s->who.start_time || line.gone);
+	if (!proc_is_own() || !read_stat(pid, &line))
+		return false;
+	const bool is_another = stack && line.stack && line.stack != stack;
+	/* Not one that has just claimed this slot anew. */
+	return line.start != s->who.start_time || line.gone ||
+	       (is_another && stack == __atomic_load_n(&s->who.stack, __ATOMIC_ACQUIRE));
 }
 
 /* ---- slots ---- */
@@ -405,10 +412,12 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		.pid_space = own_pid_space() };
 	memcpy(w.name, self->name, sizeof w.name);
 	w.name[SHARE_NAME - 1] = 0;
-	if (read_stat(0, &line))
+	if (read_stat(0, &line)) {
 		w.start_time = line.start;
-	else
+		w.stack = line.stack;
+	} else {
 		w.pid_space = 0; /* nobody can ask after this process */
+	}
 	release_own(f, &w, self->held);
 	for (uint32_t i = 0; i < 2 * SHARE_SLOTS; i++) {
 		struct share_slot *s = &f->slots[i % SHARE_SLOTS];

@@ -69,6 +69,7 @@ struct share_who {
 	uint32_t sms; /* most that it may use; 0: all */
 	uint32_t under_mps;
 	char name[SHARE_NAME]; /* of the program, ends with NUL */
+	uint64_t stack;        /* where its program's begins, of the same file; 0: not told */
 } SHARE_LINE;
 
 /* A request or a wait took so long: four buckets an octave, as share_bucket() has it. */
@@ -184,7 +185,8 @@ void share_release(struct share_file *f, uint32_t slot);
 /* The class of a slot changes: its bits with it. */
 void share_set_class(struct share_file *f, uint32_t slot, enum share_class class);
 
-/* Whether its process is known to be gone: of another name space of process ids nobody knows. */
+/* Whether its process is known to be gone, or has become another program: of another name space of
+ * process ids nobody knows. */
 bool share_is_dead(const struct share_slot *s);
 
 /* Frees it if its process is dead, or was killed while it claimed or freed it. */

@@ -5,6 +5,7 @@
 #include "hook/mem/pools.h"
 #include "hook/mem/refusal.h"
 #include "hook/mem/wanting.h"
+#include "hook/sched/own_calls.h"
 #include "share/quota.h"
 
 #define SMALL_GRAIN 512u
@@ -57,6 +58,7 @@ static void count_context(struct member *m, uint64_t context)
 {
 	if (remember_context(m, context)) {
 		__atomic_fetch_add(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
+		share_bury(m->file); /* what the dead had is missing no more */
 		measure(m);
 	}
 	__atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
@@ -100,15 +102,14 @@ void account_changes(bool begins)
 	}
 }
 
-void context_ended(uint64_t context, int device)
+void context_ended(uint64_t context)
 {
-	if (!owned_lock())
+	if (!context || !owned_lock())
 		return;
 	for (struct owned *o = owned_next(NULL); o; o = owned_next(o)) {
-		if (device < 0 ? o->context != context : o->device != device)
+		if (o->context != context)
 			continue;
-		if (o->kind != OWNED_HANDLE && o->kind != OWNED_MAPPING)
-			account_give(o->device, o->kind, o->bytes);
+		account_give(o->device, o->kind, o->bytes);
 		owned_drop(o);
 	}
 	__atomic_store_n(&last_context, 0, __ATOMIC_RELAXED);
@@ -117,11 +118,21 @@ void context_ended(uint64_t context, int device)
 
 /* ---- claims ---- */
 
+/* No handler comes while it asks, which might never let it end. */
+static enum quota_answer ask(struct member *m, uint64_t bytes)
+{
+	struct held_signals signals;
+	signals_hold(&signals);
+	const enum quota_answer answer = quota_take(m->file, m->index, bytes);
+	signals_release(&signals);
+	return answer;
+}
+
 /* What others could give back is asked of them, and waited for if that was wanted. */
 static enum quota_answer take(struct member *m, uint64_t bytes)
 {
 	struct wanting w = { 0 };
-	enum quota_answer answer = quota_take(m->file, m->index, bytes);
+	enum quota_answer answer = ask(m, bytes);
 	if (answer != QUOTA_REFUSED)
 		return answer;
 	refusal_report(m, bytes);
@@ -172,20 +183,30 @@ static bool remember(const struct claim *c, enum owned_kind kind, uint64_t key)
 		.device = (uint16_t)c->member->ordinal };
 	if (!owned_lock())
 		return false;
+	const struct owned *old =
+		owned_find(kind, key); /* which was freed in a way not seen here */
+	if (old)
+		account_give(old->device, kind, old->bytes);
 	const bool kept = owned_put(&o);
 	owned_unlock();
 	return kept;
+}
+
+void claim_settle(const struct claim *c, bool counts)
+{
+	if (!counts)
+		quota_give(c->member->slot, c->bytes);
+	quota_changes(c->member->slot, false);
 }
 
 int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key)
 {
 	if (!c->member)
 		return result;
-	if (result || !remember(c, kind, key))
-		quota_give(c->member->slot, c->bytes);
-	else if (kind == OWNED_MANAGED)
+	const bool counts = !result && remember(c, kind, key);
+	if (counts && kind == OWNED_MANAGED)
 		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
-	quota_changes(c->member->slot, false);
+	claim_settle(c, counts);
 	return result;
 }
 
@@ -219,17 +240,4 @@ int give_end(const struct owned *o, bool known, int result)
 	if (m)
 		quota_changes(m->slot, false);
 	return result;
-}
-
-bool quota_has_room(int device, uint64_t bytes)
-{
-	struct member *m = member_of(device);
-	if (!m || !m->slot->memory.quota)
-		return true;
-	context_seen(m);
-	const struct quota_sum sum = quota_sum(m->file, m->index);
-	if (bytes <= quota_left(&sum))
-		return true;
-	refusal_count(m, bytes);
-	return false;
 }

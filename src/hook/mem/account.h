@@ -22,12 +22,12 @@ bool claim_begin_on(struct claim *c, int device, uint64_t bytes);
 /* The driver has answered: on success it is remembered by what it will be freed by.  The answer. */
 int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key);
 
+/* The same for what is remembered otherwise: whether it counts. */
+void claim_settle(const struct claim *c, bool counts);
+
 /* Before something is freed, and behind it: what the driver has refused to free is still there. */
 bool give_begin(struct owned *ret, enum owned_kind kind, uint64_t key);
 int give_end(const struct owned *o, bool known, int result);
-
-/* Whether it would fit now, for what is allocated later. */
-bool quota_has_room(int device, uint64_t bytes);
 
 /* The device of an index of this process. */
 void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes);
@@ -41,8 +41,8 @@ void account_forget(void);
 /* Around a call that changes what this process has, on whatever device. */
 void account_changes(bool begins);
 
-/* What ended with a context; device < 0: only that context's, else all contexts' of that device. */
-void context_ended(uint64_t context, int device);
+/* What ended with a context: all but the memory of pools and graphs, and what is mapped. */
+void context_ended(uint64_t context);
 
 /* A size as the driver has it. */
 uint64_t whole_blocks(uint64_t bytes);

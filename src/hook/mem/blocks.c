@@ -5,6 +5,7 @@
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
+#include "hook/mem/pools.h"
 #include "hook/mem/served.h"
 
 static uint64_t value_at(const void *pointer, size_t bytes)
@@ -84,11 +85,18 @@ static bool give_block_begin(struct owned *o, uint64_t address)
 	       give_begin(o, OWNED_MANAGED, address);
 }
 
+static int freed(const struct owned *o, bool known, int result)
+{
+	if (!known && !result)
+		graphs_changed();
+	return give_end(o, known, result);
+}
+
 int memory_cuMemFree(unsigned int address)
 {
 	struct owned o;
 	const bool known = give_block_begin(&o, address);
-	return give_end(&o, known, REAL(cuMemFree, unsigned int)(address));
+	return freed(&o, known, REAL(cuMemFree, unsigned int)(address));
 }
 
 int memory_cuMemFree_v2(unsigned long long address)
@@ -98,7 +106,7 @@ int memory_cuMemFree_v2(unsigned long long address)
 	if (served_free(address, &(struct served_order){ 0 }, &served))
 		return served;
 	const bool known = give_block_begin(&o, address);
-	return give_end(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
+	return freed(&o, known, REAL(cuMemFree_v2, uint64_t)(address));
 }
 
 /* ---- arrays ---- */

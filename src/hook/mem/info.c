@@ -173,7 +173,7 @@ int memory_cuStreamDestroy_v2(void *stream)
 static int context_left(void *context, int result)
 {
 	if (!result)
-		context_ended((uintptr_t)context, -1);
+		context_ended((uintptr_t)context);
 	account_changes(false);
 	return result;
 }
@@ -196,17 +196,36 @@ int memory_cuCtxDetach(void *context)
 	return context_left(context, REAL(cuCtxDetach, void *)(context));
 }
 
-/* The primary context lives as long as anybody retains it.  Others of its device may live on: what
- * they have is then counted again from their next call. */
-static int primary_left(int device, int result)
+static bool primary_is_active(int device)
 {
 	unsigned int flags;
-	int active = 1;
-	if (!result && hook_real[FN_cuDevicePrimaryCtxGetState] &&
-		!REAL(cuDevicePrimaryCtxGetState, int, unsigned int *, int *)(
-			device, &flags, &active) &&
-		!active) {
-		context_ended(0, device);
+	int active = 0;
+	return hook_real[FN_cuDevicePrimaryCtxGetState] &&
+	       !REAL(cuDevicePrimaryCtxGetState, int, unsigned int *, int *)(
+		       device, &flags, &active) &&
+	       active;
+}
+
+/* The driver tells which context it is only to who retains it. */
+static uint64_t primary_of(int device)
+{
+	void *context = NULL;
+	int (*release)(int) = hook_real[FN_cuDevicePrimaryCtxRelease_v2];
+	if (!release || !hook_real[FN_cuDevicePrimaryCtxRetain] || !primary_is_active(device) ||
+		REAL(cuDevicePrimaryCtxRetain, void **, int)(&context, device))
+		return 0;
+	release(device);
+	return (uintptr_t)context;
+}
+
+/* It lives as long as anybody retains it. */
+static int leave_primary(int (*leave)(int), int device)
+{
+	const uint64_t context = primary_of(device);
+	account_changes(true);
+	const int result = leave(device);
+	if (!result && context && !primary_is_active(device)) {
+		context_ended(context);
 		served_reset(device);
 	}
 	account_changes(false);
@@ -215,26 +234,22 @@ static int primary_left(int device, int result)
 
 int memory_cuDevicePrimaryCtxRelease(int device)
 {
-	account_changes(true);
-	return primary_left(device, REAL(cuDevicePrimaryCtxRelease, int)(device));
+	return leave_primary(REAL(cuDevicePrimaryCtxRelease, int), device);
 }
 
 int memory_cuDevicePrimaryCtxRelease_v2(int device)
 {
-	account_changes(true);
-	return primary_left(device, REAL(cuDevicePrimaryCtxRelease_v2, int)(device));
+	return leave_primary(REAL(cuDevicePrimaryCtxRelease_v2, int), device);
 }
 
 int memory_cuDevicePrimaryCtxReset(int device)
 {
-	account_changes(true);
-	return primary_left(device, REAL(cuDevicePrimaryCtxReset, int)(device));
+	return leave_primary(REAL(cuDevicePrimaryCtxReset, int), device);
 }
 
 int memory_cuDevicePrimaryCtxReset_v2(int device)
 {
-	account_changes(true);
-	return primary_left(device, REAL(cuDevicePrimaryCtxReset_v2, int)(device));
+	return leave_primary(REAL(cuDevicePrimaryCtxReset_v2, int), device);
 }
 
 /* ---- the part ---- */

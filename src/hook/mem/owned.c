@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/sys.h"
 #include "hook/process.h"
+#include "hook/sched/own_calls.h"
 
 #define FIRST_PLACES 4096u
 #define SPINS        (1u << 16)
@@ -14,7 +15,8 @@
 static struct {
 	uint64_t holder; /* of the lock: a variable of its thread, by address */
 	struct owned *places;
-	uint64_t size, used; /* used: also those that are gone; size: a power of two */
+	uint64_t size, used;         /* used: also those that are gone; size: a power of two */
+	struct held_signals signals; /* the holder's */
 } table;
 
 /* ---- the lock ---- */
@@ -24,12 +26,26 @@ static uint64_t own_name(void)
 	return (uint64_t)(uintptr_t)&hook_self;
 }
 
+/* No handler of its thread comes while it is held: it might never return. */
+static bool try_lock(void)
+{
+	uint64_t holder = 0;
+	struct held_signals signals;
+	signals_hold(&signals);
+	const bool has = __atomic_compare_exchange_n(
+		&table.holder, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	if (has)
+		table.signals = signals;
+	else
+		signals_release(&signals);
+	return has;
+}
+
 bool owned_lock(void)
 {
 	for (uint32_t spin = 0; spin < SPINS; spin++) {
-		uint64_t holder = 0;
-		if (__atomic_compare_exchange_n(&table.holder, &holder, own_name(), false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		const uint64_t holder = __atomic_load_n(&table.holder, __ATOMIC_RELAXED);
+		if (!holder && try_lock())
 			return true;
 		if (holder == own_name())
 			return false;
@@ -43,7 +59,9 @@ bool owned_lock(void)
 
 void owned_unlock(void)
 {
+	const struct held_signals signals = table.signals;
 	__atomic_store_n(&table.holder, 0, __ATOMIC_RELEASE);
+	signals_release(&signals);
 }
 
 /* ---- places ---- */

@@ -3,8 +3,9 @@
  * memory of its own.
  *
  * Whoever reads or changes it holds its lock.  The lock is waited for only for a bounded time, and
- * not at all by a signal handler that has interrupted its holder: who can't have it does without,
- * and what is then allocated is not counted.  Nothing calls the driver while it is held.
+ * not at all by who has its holder's thread-local storage, as bare clones may: who can't have it
+ * does without, and what is then allocated is not counted.  Its holder gets no signal, and calls no
+ * driver.
  */
 #ifndef WEIR_HOOK_MEM_OWNED_H
 #define WEIR_HOOK_MEM_OWNED_H

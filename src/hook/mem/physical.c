@@ -8,7 +8,6 @@
 #include "hook/hook_table.h"
 #include "hook/mem/account.h"
 #include "hook/mem/answers.h"
-#include "share/quota.h"
 
 static uint64_t last_physical; /* number that was given */
 
@@ -47,20 +46,41 @@ static void add_handle(uint64_t handle, uint64_t physical)
 		use(physical);
 }
 
+/* The one that an address lies in, most often at its begin. */
+static const struct owned *mapping_of(uint64_t address)
+{
+	const struct owned *o = owned_find(OWNED_MAPPING, address);
+	for (struct owned *each = o ? NULL : owned_next(NULL); each; each = owned_next(each))
+		if (each->kind == OWNED_MAPPING && address - each->key < each->bytes)
+			return each;
+	return o;
+}
+
+static void unmap(struct owned *o)
+{
+	const uint64_t physical = o->physical;
+	owned_drop(o);
+	leave(physical);
+}
+
 /* ---- handles ---- */
 
 /* In place of one block: its physical memory, used once, by its handle. */
-static void created(const struct claim *c, uint64_t handle)
+static bool created(const struct claim *c, uint64_t handle)
 {
+	bool counts = false;
 	struct owned physical = { .kind = OWNED_PHYSICAL,
 		.key = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED),
 		.bytes = c->bytes,
 		.device = (uint16_t)c->member->ordinal };
 	if (!owned_lock())
-		return;
-	if (owned_put(&physical))
+		return false;
+	if (owned_put(&physical)) {
 		add_handle(handle, physical.key);
+		counts = owned_find(OWNED_PHYSICAL, physical.key)->uses;
+	}
 	owned_unlock();
+	return counts;
 }
 
 static bool is_on_device(const struct cu_mem_allocation_prop *p)
@@ -79,10 +99,8 @@ int memory_cuMemCreate(void *handle, size_t bytes, void *properties, unsigned lo
 		handle, bytes, properties, flags);
 	if (result)
 		return claim_end(&c, result, OWNED_PHYSICAL, 0);
-	if (c.member) {
-		created(&c, handle_at(handle));
-		quota_changes(c.member->slot, false);
-	}
+	if (c.member)
+		claim_settle(&c, created(&c, handle_at(handle)));
 	return result;
 }
 
@@ -114,8 +132,7 @@ int memory_cuMemRetainAllocationHandle(void *handle, void *address)
 	if (result || !handle || !owned_lock())
 		return result;
 	const struct owned *o = owned_find(OWNED_HANDLE, handle_at(handle));
-	const struct owned *mapping =
-		o ? NULL : owned_find(OWNED_MAPPING, (uint64_t)(uintptr_t)address);
+	const struct owned *mapping = o ? NULL : mapping_of((uint64_t)(uintptr_t)address);
 	if (o || mapping)
 		add_handle(handle_at(handle), o ? o->physical : mapping->physical);
 	owned_unlock();
@@ -141,20 +158,19 @@ int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigne
 	return result;
 }
 
-/* A range of whole mappings, one behind the other. */
+/* A range of whole mappings, one behind the other, between them perhaps some that are not ours. */
 static void unmapped(uint64_t address, uint64_t bytes)
 {
 	if (!owned_lock())
 		return;
-	for (uint64_t at = address; at - address < bytes;) {
-		struct owned *o = owned_find(OWNED_MAPPING, at);
-		if (!o)
-			break;
-		const uint64_t physical = o->physical;
-		at += o->bytes;
-		owned_drop(o);
-		leave(physical);
+	uint64_t done = 0;
+	for (struct owned *o; done < bytes && (o = owned_find(OWNED_MAPPING, address + done));) {
+		done += o->bytes;
+		unmap(o);
 	}
+	for (struct owned *o = done < bytes ? owned_next(NULL) : NULL; o; o = owned_next(o))
+		if (o->kind == OWNED_MAPPING && o->key - address < bytes)
+			unmap(o);
 	owned_unlock();
 }
 

@@ -3,8 +3,8 @@
  *
  * A block counts from its allocation to the call that frees it.  What a pool keeps beyond that is
  * idle: it is asked for after each call, and given back when the quota needs it.  A graph's memory
- * is refused when its node is made, and counted when a launch has shown what the driver keeps for
- * it.
+ * is refused when its node is made, and counted when the driver says that it keeps it, which it
+ * does from a launch on until it is trimmed.
  */
 #include "hook/mem/pools.h"
 
@@ -16,17 +16,20 @@
 #include "hook/mem/answers.h"
 #include "hook/mem/served.h"
 #include "hook/meta/captures.h"
+#include "hook/sched/own_calls.h"
 #include "share/quota.h"
 
-#define POOLS 16u /* of a process that are looked after */
+#define POOLS 16u   /* of a process that are looked after */
+#define TURNS 1000u /* that who destroys one waits for those that are looking at it */
 
 #define THREAD_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
 
 enum { POOL_RESERVED = 5, POOL_RESERVED_HIGH, POOL_USED, POOL_USED_HIGH, GRAPH_RESERVED = 2 };
 
 static struct {
-	void *pool; /* NULL: none yet, or destroyed */
-	int device;
+	void *pool;        /* NULL: none yet, or destroyed */
+	uint32_t place;    /* 1 + its device; 0: not said yet */
+	uint32_t visitors; /* threads that may be asking the driver about it */
 } pools[POOLS];
 static int graphs; /* have memory nodes */
 
@@ -46,11 +49,41 @@ static void see_pool(void *pool, int device)
 			return;
 		if (!seen && __atomic_compare_exchange_n(&pools[i].pool, &seen, pool, false,
 				     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			pools[i].device = device;
+			__atomic_store_n(&pools[i].place, (uint32_t)device + 1, __ATOMIC_RELEASE);
 			return;
 		}
 		if (seen == pool)
 			return;
+	}
+}
+
+static void leave(uint32_t i)
+{
+	__atomic_fetch_sub(&pools[i].visitors, 1, __ATOMIC_RELEASE);
+}
+
+/* One of that device, which is not destroyed before leave(); or NULL. */
+static void *visit(uint32_t i, int device)
+{
+	__atomic_fetch_add(&pools[i].visitors, 1, __ATOMIC_SEQ_CST);
+	void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_SEQ_CST);
+	if (pool && __atomic_load_n(&pools[i].place, __ATOMIC_ACQUIRE) == (uint32_t)device + 1)
+		return pool;
+	leave(i);
+	return NULL;
+}
+
+static void forget_pool(void *pool)
+{
+	for (uint32_t i = 0; i < POOLS && pool; i++) {
+		if (__atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE) != pool)
+			continue;
+		__atomic_store_n(&pools[i].place, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&pools[i].pool, NULL, __ATOMIC_SEQ_CST);
+		for (uint32_t turn = 0;
+			turn < TURNS && __atomic_load_n(&pools[i].visitors, __ATOMIC_SEQ_CST);
+			turn++)
+			sys(sched_yield);
 	}
 }
 
@@ -73,11 +106,21 @@ static void note_idle(struct member *m)
 {
 	uint64_t idle = 0;
 	for (uint32_t i = 0; i < POOLS; i++) {
-		void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
-		if (pool && pools[i].device == m->ordinal)
-			idle += idle_of(pool);
+		void *pool = visit(i, m->ordinal);
+		if (!pool)
+			continue;
+		idle += idle_of(pool);
+		leave(i);
 	}
 	__atomic_store_n(&m->slot->memory.idle, idle, __ATOMIC_RELAXED);
+}
+
+static uint64_t trim(void *pool, uint64_t excess)
+{
+	const uint64_t idle = idle_of(pool), part = idle < excess ? idle : excess;
+	if (part)
+		REAL(cuMemPoolTrimTo, void *, size_t)(pool, attribute(pool, POOL_RESERVED) - part);
+	return part;
 }
 
 void pools_trim(struct member *m)
@@ -88,15 +131,63 @@ void pools_trim(struct member *m)
 	if (!hook_real[FN_cuMemPoolTrimTo] || hook_hot.captures > 0)
 		return;
 	for (uint32_t i = 0; i < POOLS && excess; i++) {
-		void *pool = __atomic_load_n(&pools[i].pool, __ATOMIC_ACQUIRE);
-		const uint64_t idle = pool && pools[i].device == m->ordinal ? idle_of(pool) : 0;
-		if (!idle)
+		void *pool = visit(i, m->ordinal);
+		if (!pool)
 			continue;
-		const uint64_t part = idle < excess ? idle : excess;
-		REAL(cuMemPoolTrimTo, void *, size_t)(pool, attribute(pool, POOL_RESERVED) - part);
-		excess -= part;
+		excess -= trim(pool, excess);
+		leave(i);
 	}
 	note_idle(m);
+}
+
+/* ---- what graphs have ---- */
+
+static bool ask_graphs(int device, uint64_t *ret_bytes)
+{
+	struct own_calls own;
+	if (!hook_real[FN_cuDeviceGetGraphMemAttribute])
+		return false;
+	own_calls_begin(&own);
+	const int result = REAL(cuDeviceGetGraphMemAttribute, int, int, void *)(
+		device, GRAPH_RESERVED, ret_bytes);
+	own_calls_end(&own);
+	return !result;
+}
+
+/* What graphs have on a device, as the driver says it. */
+static void count_graphs(int device)
+{
+	uint64_t bytes = 0;
+	struct member *m = member_of(device);
+	if (!m || !__atomic_load_n(&graphs, __ATOMIC_RELAXED) || !ask_graphs(device, &bytes) ||
+		!owned_lock())
+		return;
+	const struct owned *before = owned_find(OWNED_GRAPHS, (uint64_t)device);
+	const uint64_t had = before ? before->bytes : 0;
+	if (owned_put(&(struct owned){ .kind = OWNED_GRAPHS,
+		    .key = (uint64_t)device,
+		    .bytes = bytes,
+		    .device = (uint16_t)device }))
+		__atomic_fetch_add(&m->slot->memory.used, bytes - had, __ATOMIC_SEQ_CST);
+	owned_unlock();
+}
+
+void graphs_changed(void)
+{
+	const struct member *m =
+		__atomic_load_n(&graphs, __ATOMIC_RELAXED) ? member_current() : NULL;
+	if (m)
+		count_graphs(m->ordinal);
+}
+
+/* A node is there, or is not to be: what it takes is what the driver says from now on. */
+static int node_added(const struct claim *c, int result)
+{
+	if (!c->member)
+		return result;
+	count_graphs(c->member->ordinal);
+	claim_settle(c, false);
+	return result;
 }
 
 /* ---- blocks ---- */
@@ -115,13 +206,20 @@ static void *own_pool(const struct member *m)
 	return pool;
 }
 
-static int allocated(struct claim *c, int result, const void *address, void *pool)
+struct request {
+	struct claim claim;
+	bool is_captured; /* it becomes a node, which allocates when its graph runs */
+};
+
+static int allocated(struct request *r, int result, const void *address, void *pool)
 {
 	uint64_t key = 0;
-	struct member *m = c->member;
+	struct member *m = r->claim.member;
+	if (r->is_captured)
+		return node_added(&r->claim, result);
 	if (!result)
 		memcpy(&key, address, sizeof key);
-	claim_end(c, result, OWNED_ASYNC, key);
+	claim_end(&r->claim, result, OWNED_ASYNC, key);
 	pool = m && !pool ? own_pool(m) : pool;
 	if (m && pool && !result) {
 		see_pool(pool, m->ordinal);
@@ -130,63 +228,59 @@ static int allocated(struct claim *c, int result, const void *address, void *poo
 	return result;
 }
 
-/* What is captured becomes a node, which allocates when its graph runs. */
-static bool begin(struct claim *c, const void *address, size_t bytes, void *stream, int per_thread)
+static bool begin(
+	struct request *r, const void *address, size_t bytes, void *stream, int per_thread)
 {
-	const struct member *m = member_current();
-	*c = (struct claim){ 0 };
-	if (!address || !m)
-		return true;
-	if (!is_captured(stream, per_thread))
-		return claim_begin(c, whole_blocks(bytes));
-	__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
-	return quota_has_room(m->ordinal, whole_blocks(bytes));
+	r->is_captured = is_captured(stream, per_thread);
+	if (r->is_captured)
+		__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
+	return claim_begin(&r->claim, address ? whole_blocks(bytes) : 0);
 }
 
 int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)
 {
 	int served;
-	struct claim c;
+	struct request r;
 	if (served_alloc(address, bytes, &(struct served_order){ stream, true }, &served))
 		return served;
-	if (!begin(&c, address, bytes, stream, 0))
+	if (!begin(&r, address, bytes, stream, 0))
 		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemAllocAsync, void *, size_t, void *)(address, bytes, stream);
-	return allocated(&c, result, address, NULL);
+	return allocated(&r, result, address, NULL);
 }
 
 int memory_cuMemAllocAsync_ptsz(void *address, size_t bytes, void *stream)
 {
 	int served;
-	struct claim c;
+	struct request r;
 	if (served_alloc(address, bytes,
 		    &(struct served_order){ stream ? stream : THREAD_STREAM, true }, &served))
 		return served;
-	if (!begin(&c, address, bytes, stream, 1))
+	if (!begin(&r, address, bytes, stream, 1))
 		return OUT_OF_MEMORY;
 	const int result =
 		REAL(cuMemAllocAsync_ptsz, void *, size_t, void *)(address, bytes, stream);
-	return allocated(&c, result, address, NULL);
+	return allocated(&r, result, address, NULL);
 }
 
 int memory_cuMemAllocFromPoolAsync(void *address, size_t bytes, void *pool, void *stream)
 {
-	struct claim c;
-	if (!begin(&c, address, bytes, stream, 0))
+	struct request r;
+	if (!begin(&r, address, bytes, stream, 0))
 		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemAllocFromPoolAsync, void *, size_t, void *, void *)(
 		address, bytes, pool, stream);
-	return allocated(&c, result, address, pool);
+	return allocated(&r, result, address, pool);
 }
 
 int memory_cuMemAllocFromPoolAsync_ptsz(void *address, size_t bytes, void *pool, void *stream)
 {
-	struct claim c;
-	if (!begin(&c, address, bytes, stream, 1))
+	struct request r;
+	if (!begin(&r, address, bytes, stream, 1))
 		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemAllocFromPoolAsync_ptsz, void *, size_t, void *, void *)(
 		address, bytes, pool, stream);
-	return allocated(&c, result, address, pool);
+	return allocated(&r, result, address, pool);
 }
 
 static bool give_begins(struct owned *o, uint64_t address)
@@ -200,6 +294,8 @@ static int freed(const struct owned *o, bool known, int result)
 	give_end(o, known, result);
 	if (m && !result && o->kind == OWNED_ASYNC)
 		note_idle(m);
+	if (!known && !result)
+		graphs_changed();
 	return result;
 }
 
@@ -247,13 +343,12 @@ int memory_cuMemPoolTrimTo(void *pool, size_t keep)
 
 int memory_cuMemPoolDestroy(void *pool)
 {
-	for (uint32_t i = 0; i < POOLS; i++) {
-		void *seen = pool;
-		if (pool)
-			__atomic_compare_exchange_n(&pools[i].pool, &seen, NULL, false,
-				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	}
-	return REAL(cuMemPoolDestroy, void *)(pool);
+	struct member *m = member_current();
+	forget_pool(pool);
+	const int result = REAL(cuMemPoolDestroy, void *)(pool);
+	if (m)
+		note_idle(m);
+	return result;
 }
 
 /* What blocks of the library's pool count for: the default pool, where the program has asked for
@@ -285,72 +380,56 @@ int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
 	return result;
 }
 
-/* ---- graphs ---- */
+/* ---- nodes, launches ---- */
 
-/* What graphs have on a device, as the driver says it. */
-static void count_graphs(int device)
+static bool node_begins(struct claim *c, const struct cu_mem_alloc_node_params *p)
 {
-	uint64_t bytes = 0;
-	struct member *m = member_of(device);
-	if (!m || !__atomic_load_n(&graphs, __ATOMIC_RELAXED) ||
-		!hook_real[FN_cuDeviceGetGraphMemAttribute] ||
-		REAL(cuDeviceGetGraphMemAttribute, int, int, void *)(
-			device, GRAPH_RESERVED, &bytes) ||
-		!owned_lock())
-		return;
-	const struct owned *before = owned_find(OWNED_GRAPHS, (uint64_t)device);
-	const uint64_t had = before ? before->bytes : 0;
-	if (owned_put(&(struct owned){ .kind = OWNED_GRAPHS,
-		    .key = (uint64_t)device,
-		    .bytes = bytes,
-		    .device = (uint16_t)device }))
-		__atomic_fetch_add(&m->slot->memory.used, bytes - had, __ATOMIC_SEQ_CST);
-	owned_unlock();
-}
-
-static bool has_room_for_node(const struct cu_mem_alloc_node_params *p)
-{
+	*c = (struct claim){ 0 };
+	if (!p)
+		return true;
 	__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
-	return quota_has_room(p->pool.location.id, whole_blocks(p->bytes));
+	return claim_begin_on(c, p->pool.location.id, whole_blocks(p->bytes));
 }
 
 int memory_cuGraphAddMemAllocNode(void *node, void *graph, void *on, size_t count, void *params)
 {
-	if (params && !has_room_for_node(params))
+	struct claim c;
+	if (!node_begins(&c, params))
 		return OUT_OF_MEMORY;
-	return REAL(cuGraphAddMemAllocNode, void *, void *, void *, size_t, void *)(
-		node, graph, on, count, params);
+	return node_added(&c, REAL(cuGraphAddMemAllocNode, void *, void *, void *, size_t, void *)(
+				      node, graph, on, count, params));
 }
 
-static bool node_has_room(const struct cu_graph_node_params *p)
+/* NULL: of another kind. */
+static const struct cu_mem_alloc_node_params *memory_of(const struct cu_graph_node_params *p)
 {
 	enum { MEM_ALLOC = 10 }; /* CUgraphNodeType */
-	return !p || p->type != MEM_ALLOC || has_room_for_node(&p->u.alloc);
+	return p && p->type == MEM_ALLOC ? &p->u.alloc : NULL;
 }
 
 int memory_cuGraphAddNode(void *node, void *graph, void *on, size_t count, void *params)
 {
-	if (!node_has_room(params))
+	struct claim c;
+	if (!node_begins(&c, memory_of(params)))
 		return OUT_OF_MEMORY;
-	return REAL(cuGraphAddNode, void *, void *, void *, size_t, void *)(
-		node, graph, on, count, params);
+	return node_added(&c, REAL(cuGraphAddNode, void *, void *, void *, size_t, void *)(
+				      node, graph, on, count, params));
 }
 
 int memory_cuGraphAddNode_v2(
 	void *node, void *graph, void *on, void *edges, size_t count, void *params)
 {
-	if (!node_has_room(params))
+	struct claim c;
+	if (!node_begins(&c, memory_of(params)))
 		return OUT_OF_MEMORY;
-	return REAL(cuGraphAddNode_v2, void *, void *, void *, void *, size_t, void *)(
-		node, graph, on, edges, count, params);
+	return node_added(&c, REAL(cuGraphAddNode_v2, void *, void *, void *, void *, size_t,
+				      void *)(node, graph, on, edges, count, params));
 }
 
 static int launched(int result)
 {
-	const struct member *m =
-		__atomic_load_n(&graphs, __ATOMIC_RELAXED) ? member_current() : NULL;
-	if (m && !result)
-		count_graphs(m->ordinal);
+	if (!result)
+		graphs_changed();
 	return result;
 }
 

@@ -15,10 +15,28 @@
 
 #define RELAXED 2 /* CUstreamCaptureMode */
 
-struct own_calls {
+struct held_signals {
 	uint64_t mask;
-	int mode;
 	bool is_blocked;
+};
+
+static inline void signals_hold(struct held_signals *h)
+{
+	const uint64_t all = ~0ull;
+	h->is_blocked = !sandbox_is_closed(NULL);
+	if (h->is_blocked)
+		sys(rt_sigprocmask, SIG_BLOCK, &all, &h->mask, 8);
+}
+
+static inline void signals_release(const struct held_signals *h)
+{
+	if (h->is_blocked)
+		sys(rt_sigprocmask, SIG_SETMASK, &h->mask, NULL, 8);
+}
+
+struct own_calls {
+	struct held_signals signals;
+	int mode;
 };
 
 /*
@@ -33,18 +51,15 @@ static inline void own_calls_exchange(int *mode)
 
 static inline void own_calls_begin(struct own_calls *o)
 {
-	const uint64_t all = ~0ull;
-	*o = (struct own_calls){ .mode = RELAXED, .is_blocked = !sandbox_is_closed(NULL) };
-	if (o->is_blocked)
-		sys(rt_sigprocmask, SIG_BLOCK, &all, &o->mask, 8);
+	o->mode = RELAXED;
+	signals_hold(&o->signals);
 	own_calls_exchange(&o->mode);
 }
 
 static inline void own_calls_end(struct own_calls *o)
 {
 	own_calls_exchange(&o->mode);
-	if (o->is_blocked)
-		sys(rt_sigprocmask, SIG_SETMASK, &o->mask, NULL, 8);
+	signals_release(&o->signals);
 }
 
 #endif

@@ -1,0 +1,99 @@
+# Every way to have device memory (programs/quota.c), alone and under a quota that is not reached: the same output, exit
+# status, and calls that reach the driver, but for what the library asks; then beyond the quota, where the driver's own
+# answer is that its memory is out, and beside others of the group.
+set -u
+. "$(dirname "$0")/paths.sh"
+need_hook
+make_work quota
+cd "$work" || exit 1
+bad=0
+export LD_LIBRARY_PATH=$sim
+
+own='cuCtxGet(Current|Device)|cuMemGetInfo_v2|cuDeviceGet.*|cuMemPoolGetAttribute|cuThreadExchange.*|cuStreamIsCapturing.*'
+own="$own|cuDevicePrimaryCtx(Retain|Release.*|GetState)|cuGetProcAddress.*|cuDriverGetVersion|cuEvent.*|cuStreamGetFlags"
+
+failed() {
+	echo "$*"
+	bad=1
+}
+
+# run MODE SIM CASE [VARIABLE=VALUE...]
+run() {
+	mode=$1 script=$2 name=$3
+	shift 3
+	rm -f device "$mode.log"
+	env WEIR_SIM="$script,log=$work/$mode.log" "$@" \
+		timeout 100 "$programs/quota" "$name" >"$mode.out" 2>&1 </dev/null
+	echo $? >"$mode.status"
+	awk '$2 > 0' "$mode.log" | grep -Ev "^($own) " >"$mode.calls"
+}
+
+# under BYTES: what WEIR says.
+under() {
+	rm -rf share
+	"$weir" run --quiet --isolated --share share -- true || failed "the shared file can't be made"
+	echo "sched,class=best-effort,share=$work/share,memory=$1,memory_group=77"
+}
+
+for name in blocks arrays external pools physical graphs contexts elsewhere crowd ipc; do
+	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
+	run plain time=virtual,context=2M "$name"
+	[ "$(cat plain.status)" = 0 ] || failed "$name: alone it leaves with $(cat plain.status): $(cat plain.out)"
+	run quota time=virtual,context=2M "$name" LD_PRELOAD="$hook" WEIR="$(under 1073741824)"
+	for what in status out calls; do
+		cmp -s plain.$what quota.$what && continue
+		failed "$name: $what differs from that without a quota"
+		diff plain.$what quota.$what | head -n 8
+	done
+done
+
+# Refused are those that are written with a 2.
+for name in beyond nodes family; do
+	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
+	run quota "gpu=$work/device,time=real,context=0" "$name" LD_PRELOAD="$hook" WEIR="$(under 268435456)"
+	case $name in
+	beyond) cat >expected <<-END ;;
+		half: 0
+		cuMemAlloc_v2: 2
+		all of it: 2
+		cuMemAlloc: 2
+		cuMemAllocPitch_v2: 2
+		beyond everything: 2
+		cuMemAllocManaged: 2
+		cuMemAllocAsync: 2
+		cuMemAllocAsync_ptsz: 2
+		cuMemAllocFromPoolAsync: 2
+		cuArrayCreate_v2: 2
+		cuArray3DCreate_v2: 2
+		cuMipmappedArrayCreate: 2
+		cuImportExternalMemory: 2
+		cuMemCreate: 2
+		cuGraphAddMemAllocNode: 2
+		cuGraphAddNode: 2
+		captured: 2
+		a launch goes on: 0
+		and the capture ends: 0
+		the other half: 0
+		one byte: 2
+		freed: 0
+		cuDeviceTotalMem_v2: 0
+		256 MiB in all
+	END
+	nodes) printf 'one: 0\nanother: 2\n' >expected ;;
+	family) cat >expected <<-END ;;
+		a child takes all: 0
+		and after it another: 0
+		and it again: 0
+		one takes and becomes another: 0
+		beside one that has half: 200
+		what is left: 0
+		it was killed: 0
+		and here: 0
+	END
+	esac
+	cmp -s expected quota.out && [ "$(cat quota.status)" = 0 ] && continue
+	failed "$name leaves with $(cat quota.status)"
+	diff expected quota.out
+done
+[ $bad = 1 ] || rm -rf "$work"
+exit $bad
