@@ -19,14 +19,15 @@ enum role { ROLE_NONE, ROLE_LAUNCH, ROLE_WAIT };
 /* Of this process.  What several threads change is changed atomically. */
 static struct {
 	bool active;
-	uint32_t asked;     /* how many want recording: 1 without --capture */
-	uint32_t delayed;   /* the delay is not over */
-	uint32_t done;      /* nothing will be recorded any more */
-	uint64_t range;     /* the open RANGE_CAPTURE, 0: none */
-	uint64_t opened_ns; /* when the first part began; 0: none has */
-	uint64_t launches;  /* recorded ones */
-	uint32_t launched;  /* since the last wait */
-	uint32_t steps;     /* that are over */
+	uint32_t asked;        /* how many want recording: 1 without --capture */
+	uint32_t delayed;      /* the delay is not over */
+	uint32_t done;         /* nothing will be recorded any more */
+	uint64_t range;        /* the open RANGE_CAPTURE, 0: none */
+	uint64_t opened_ns;    /* when the first part began; 0: none has */
+	uint64_t looked_ticks; /* when the clock was last asked */
+	uint64_t launches;     /* recorded ones */
+	uint32_t launched;     /* since the last wait */
+	uint32_t steps;        /* that are over */
 	uint64_t spans[SPANS];
 	uint8_t role[FN_COUNT];
 } capture;
@@ -132,6 +133,25 @@ static void end_all(void)
 
 /* ---- calls ---- */
 
+#define LOOK_TICKS (1u << 16) /* some tens of microseconds: so late a part may begin or end … */
+#define LOOK_NS    10000000u  /* … where it is asked for in longer times */
+
+static bool is_long(uint64_t ns)
+{
+	return !ns || ns >= LOOK_NS;
+}
+
+/* A call of the clock that tells nanoseconds costs several of the other. */
+static bool has_looked(const struct config_capture *c)
+{
+	const uint64_t now = clock_now();
+	if (now - __atomic_load_n(&capture.looked_ticks, __ATOMIC_RELAXED) < LOOK_TICKS &&
+		is_long(c->delay_ns) && is_long(c->duration_ns))
+		return true;
+	__atomic_store_n(&capture.looked_ticks, now, __ATOMIC_RELAXED);
+	return false;
+}
+
 static void look_at_clock(const struct config_capture *c)
 {
 	const uint64_t now = clock_monotonic();
@@ -168,7 +188,7 @@ void capture_saw(uint32_t fn, int result, uint32_t flags)
 {
 	const struct config_capture *c = &config_get()->capture;
 	const uint8_t role = fn < FN_COUNT ? capture.role[fn] : ROLE_NONE;
-	if (c->delay_ns || c->duration_ns)
+	if ((c->delay_ns || c->duration_ns) && !has_looked(c))
 		look_at_clock(c);
 	if (result)
 		return;
