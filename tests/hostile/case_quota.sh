@@ -95,5 +95,15 @@ for name in beyond nodes family; do
 	failed "$name leaves with $(cat quota.status)"
 	diff expected quota.out
 done
+# Where the program may come back at any moment, or never.
+for name in handler left cancelled cloned forked; do
+	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
+	LD_LIBRARY_PATH=$libs/mock timeout 100 "$programs/quota_hard" "$name" >plain.out 2>&1 ||
+		failed "$name: alone: $(cat plain.out)"
+	LD_LIBRARY_PATH=$libs/mock LD_PRELOAD="$hook" WEIR="$(under 1073741824)" \
+		timeout 100 "$programs/quota_hard" "$name" >quota.out 2>&1 ||
+		failed "$name: leaves with $?: $(cat quota.out)"
+	cmp -s plain.out quota.out || failed "$name: differs: $(cat quota.out)"
+done
 [ $bad = 1 ] || rm -rf "$work"
 exit $bad

@@ -50,6 +50,12 @@ CALL(cuDeviceGet, int *device, int ordinal)
 	return 0;
 }
 
+CALL(cuDeviceGetUuid_v2, void *uuid, int device)
+{
+	memset(uuid, 7, 16);
+	return 0;
+}
+
 CALL(cuDevicePrimaryCtxRetain, void **ret, int device)
 {
 	*ret = &context;
@@ -288,6 +294,7 @@ static const struct {
 	ROW(cuModuleGetFunction),
 	ROW(cuFuncGetName),
 	ROW(cuLaunchKernel),
+	{ "cuDeviceGetUuid", (void *)cuDeviceGetUuid_v2 },
 	{ "cuMemAlloc", (void *)cuMemAlloc_v2 },
 	{ "cuMemFree", (void *)cuMemFree_v2 },
 	{ "cuMemGetInfo", (void *)cuMemGetInfo_v2 },
