@@ -187,6 +187,15 @@ static void rate(struct watch_program *p, const struct watch_program *before, ui
 	push(p->history, before ? before->history : NULL, p->shares ? p->busy : p->launches_per_s);
 }
 
+static void add_to_class(struct watch *w, const struct watch_program *p, uint64_t ns)
+{
+	struct watch_class *c = &w->classes[p->class <= CLASS_BEST_EFFORT ? p->class : CLASS_NONE];
+	const double s = (double)ns / 1e9;
+	c->device_s += p->busy * s;
+	c->waiting_s += p->waiting * s;
+	c->requests += p->requests_per_s * s;
+}
+
 /* ---- GPUs ---- */
 
 static int look_at_gpus(struct watch *w, enum nvml_how how)
@@ -223,8 +232,10 @@ int watch_look(struct watch *w, enum nvml_how how)
 	for (size_t i = 0; i < w->programs.n; i++) {
 		struct watch_program *p = &w->programs.v[i];
 		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), w->ns - before_ns);
+		add_to_class(w, p, w->ns - before_ns);
 	}
 	w->looks++;
+	w->took_ns = now_ns() - w->ns;
 	return e;
 }
 

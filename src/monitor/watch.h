@@ -54,8 +54,12 @@ struct watch {
 	struct share_file *file; /* may come and go between looks; NULL: nobody shares */
 	struct nvml *nvml;       /* NULL: none */
 	struct recordings recordings;
-	uint64_t ns; /* CLOCK_MONOTONIC of the look; 0: none yet */
-	uint64_t looks;
+	uint64_t ns;             /* CLOCK_MONOTONIC of the look; 0: none yet */
+	uint64_t looks, took_ns; /* how many; how long the last took */
+	/* By enum share_class: of the programs while they were watched. */
+	struct watch_class {
+		double device_s, waiting_s, requests;
+	} classes[CLASS_BEST_EFFORT + 1];
 	char policy[17]; /* "": nobody shares */
 	bool open, has_arbiter;
 	ARRAY(struct watch_program) programs; /* those that share first */

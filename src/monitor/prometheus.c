@@ -1,0 +1,335 @@
+/* See prometheus.h. */
+#include "monitor/prometheus.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static void put_family(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* A label's value: of other people's names what is text. */
+static void put_label(FILE *out, const char *name, const char *value)
+{
+	fprintf(out, "%s=\"", name);
+	for (; *value; value++)
+		if (*value == '"' || *value == '\\')
+			fprintf(out, "\\%c", *value);
+		else
+			putc(*value >= ' ' && *value <= '~' ? *value : '?', out);
+	putc('"', out);
+}
+
+static void put_one(FILE *out, const char *name, const char *type, const char *help, double value)
+{
+	put_family(out, name, type, help);
+	fprintf(out, "%s %.17g\n", name, value);
+}
+
+/* ---- programs ---- */
+
+enum which { SHARING, WITH_QUOTA, WITH_REQUESTS, RECORDED };
+
+struct program_family {
+	const char *name, *type, *help;
+	enum which which;
+	double (*value)(const struct watch_program *p);
+};
+
+#define VALUE(name, expression)                                                                    \
+	static double name(const struct watch_program *p)                                          \
+	{                                                                                          \
+		return (double)(expression);                                                       \
+	}
+VALUE(device_s, p->device_ns / 1e9)
+VALUE(requests, p->requests)
+VALUE(p50_s, p->request_p50_ns / 1e9)
+VALUE(p99_s, p->request_p99_ns / 1e9)
+VALUE(waits, p->waits)
+VALUE(waited_s, p->waited_ns / 1e9)
+VALUE(expired, p->expired)
+VALUE(capped, p->capped)
+VALUE(memory_used, p->memory_used)
+VALUE(memory_quota, p->memory_quota)
+VALUE(refused, p->refused)
+VALUE(calls, p->calls)
+VALUE(launches, p->launches)
+#undef VALUE
+
+static const struct program_family program_families[] = {
+	{ "weir_program_device_seconds_total", "counter",
+		"Predicted device time of what the program launched while a latency program was there.",
+		SHARING, device_s },
+	{ "weir_program_requests_total", "counter", "Requests begun.", SHARING, requests },
+	{ "weir_program_request_median_seconds", "gauge", "Median duration of all its requests.",
+		WITH_REQUESTS, p50_s },
+	{ "weir_program_request_p99_seconds", "gauge", "p99 of the duration of all its requests.",
+		WITH_REQUESTS, p99_s },
+	{ "weir_program_waits_total", "counter", "Launches that waited for other programs.",
+		SHARING, waits },
+	{ "weir_program_waiting_seconds_total", "counter", "How long launches waited.", SHARING,
+		waited_s },
+	{ "weir_program_waits_expired_total", "counter", "Waits that ended by --max-wait.", SHARING,
+		expired },
+	{ "weir_program_launches_capped_total", "counter", "Launches sent to part of the SMs.",
+		SHARING, capped },
+	{ "weir_program_memory_used_bytes", "gauge", "Device memory that it has allocated.",
+		SHARING, memory_used },
+	{ "weir_program_memory_quota_bytes", "gauge", "Device memory that its group may have.",
+		WITH_QUOTA, memory_quota },
+	{ "weir_program_memory_refused_total", "counter", "Allocations refused for the quota.",
+		WITH_QUOTA, refused },
+	{ "weir_program_calls_total", "counter", "CUDA calls recorded since it is watched.",
+		RECORDED, calls },
+	{ "weir_program_launches_total", "counter", "Kernels and graphs launched, of those calls.",
+		RECORDED, launches },
+};
+
+static bool has(const struct watch_program *p, enum which which)
+{
+	switch (which) {
+	case SHARING:
+		return p->shares;
+	case WITH_QUOTA:
+		return p->memory_quota;
+	case WITH_REQUESTS:
+		return p->request_p99_ns;
+	default:
+		return p->recorded;
+	}
+}
+
+static void put_program_labels(FILE *out, const struct watch_program *p)
+{
+	char uuid[WATCH_UUID];
+	watch_uuid(p->uuid, uuid);
+	fprintf(out, "{pid=\"%u\",", p->pid);
+	put_label(out, "program", p->name);
+	putc(',', out);
+	put_label(out, "uuid", p->shares ? uuid : "");
+}
+
+static void put_programs(FILE *out, const struct watch *w, size_t count)
+{
+	for (size_t k = 0; k < sizeof program_families / sizeof *program_families; k++) {
+		const struct program_family *f = &program_families[k];
+		put_family(out, f->name, f->type, f->help);
+		for (size_t i = 0; i < count; i++) {
+			const struct watch_program *p = &w->programs.v[i];
+			if (!has(p, f->which))
+				continue;
+			fputs(f->name, out);
+			put_program_labels(out, p);
+			fprintf(out, "} %.17g\n", f->value(p));
+		}
+	}
+	put_family(out, "weir_program_info", "gauge", "What a program is; always 1.");
+	for (size_t i = 0; i < count; i++) {
+		const struct watch_program *p = &w->programs.v[i];
+		fputs("weir_program_info", out);
+		put_program_labels(out, p);
+		fprintf(out, ",class=\"%s\",rule=\"%s\",recorded=\"%s\"} 1\n",
+			p->shares ? watch_class_name(p) : "", p->shares ? watch_mode_name(p) : "",
+			p->recorded ? "true" : "false");
+	}
+}
+
+/* ---- classes ---- */
+
+static void put_class(FILE *out, const struct watch *w, const char *name, const char *type,
+	const char *help, double (*value)(const struct watch *w, enum share_class class))
+{
+	put_family(out, name, type, help);
+	for (enum share_class c = CLASS_LATENCY; c <= CLASS_BEST_EFFORT; c++)
+		fprintf(out, "%s{class=\"%s\"} %.17g\n", name,
+			watch_class_name(&(struct watch_program){ .class = c }), value(w, c));
+}
+
+static double programs_of(const struct watch *w, enum share_class class)
+{
+	double n = 0;
+	for (size_t i = 0; i < w->programs.n; i++)
+		n += w->programs.v[i].shares && w->programs.v[i].class == class;
+	return n;
+}
+
+static double device_of(const struct watch *w, enum share_class class)
+{
+	return w->classes[class].device_s;
+}
+
+static double waiting_of(const struct watch *w, enum share_class class)
+{
+	return w->classes[class].waiting_s;
+}
+
+static double requests_of(const struct watch *w, enum share_class class)
+{
+	return w->classes[class].requests;
+}
+
+static void put_classes(FILE *out, const struct watch *w)
+{
+	put_class(
+		out, w, "weir_class_programs", "gauge", "Programs that share a GPU.", programs_of);
+	put_class(out, w, "weir_class_device_seconds_total", "counter",
+		"Predicted device time of the programs of a class, while they were watched.",
+		device_of);
+	put_class(out, w, "weir_class_waiting_seconds_total", "counter",
+		"How long their launches waited, while they were watched.", waiting_of);
+	put_class(out, w, "weir_class_requests_total", "counter",
+		"Requests that they began, while they were watched.", requests_of);
+}
+
+/* ---- GPUs ---- */
+
+struct gpu_family {
+	const char *name, *type, *help;
+	uint32_t valid; /* enum gpu_sample_valid */
+	double (*value)(const struct gpu_sample *s);
+};
+
+#define VALUE(name, expression)                                                                    \
+	static double name(const struct gpu_sample *s)                                             \
+	{                                                                                          \
+		return (double)(expression);                                                       \
+	}
+VALUE(busy, s->busy_pct / 100.0)
+VALUE(memory_busy, s->memory_busy_pct / 100.0)
+VALUE(gpu_memory_used, s->memory_used)
+VALUE(gpu_memory, s->memory_total)
+VALUE(power, s->power_mw / 1e3)
+VALUE(power_limit, s->power_limit_mw / 1e3)
+VALUE(energy, s->energy_mj / 1e3)
+VALUE(celsius, s->celsius)
+VALUE(sm_clock, s->sm_mhz * 1e6)
+VALUE(sm_clock_most, s->sm_mhz_most * 1e6)
+VALUE(memory_clock, s->memory_mhz * 1e6)
+VALUE(pcie_tx, s->pcie_tx)
+VALUE(pcie_rx, s->pcie_rx)
+VALUE(nvlink_tx, s->nvlink_tx)
+VALUE(nvlink_rx, s->nvlink_rx)
+VALUE(ecc_corrected, s->ecc_corrected)
+VALUE(ecc_uncorrected, s->ecc_uncorrected)
+#undef VALUE
+
+static const struct gpu_family gpu_families[] = {
+	{ "weir_gpu_utilization_ratio", "gauge", "Time in which a kernel ran, as NVML has it.",
+		SAMPLE_HAS_BUSY, busy },
+	{ "weir_gpu_memory_utilization_ratio", "gauge",
+		"Time in which memory was read or written, as NVML has it.", SAMPLE_HAS_BUSY,
+		memory_busy },
+	{ "weir_gpu_memory_used_bytes", "gauge", "Memory that is in use, of all programs.",
+		SAMPLE_HAS_MEMORY, gpu_memory_used },
+	{ "weir_gpu_memory_size_bytes", "gauge", "Memory that the GPU has.", SAMPLE_HAS_MEMORY,
+		gpu_memory },
+	{ "weir_gpu_power_watts", "gauge", "Power.", SAMPLE_HAS_POWER, power },
+	{ "weir_gpu_power_limit_watts", "gauge", "Power that it may take.", SAMPLE_HAS_POWER_LIMIT,
+		power_limit },
+	{ "weir_gpu_energy_joules_total", "counter", "Energy since the driver was loaded.",
+		SAMPLE_HAS_ENERGY, energy },
+	{ "weir_gpu_temperature_celsius", "gauge", "Temperature of the GPU.", SAMPLE_HAS_CELSIUS,
+		celsius },
+	{ "weir_gpu_sm_clock_hertz", "gauge", "Clock of the SMs.", SAMPLE_HAS_SM_CLOCK, sm_clock },
+	{ "weir_gpu_sm_clock_max_hertz", "gauge", "Highest clock of the SMs.",
+		SAMPLE_HAS_SM_CLOCK_MOST, sm_clock_most },
+	{ "weir_gpu_memory_clock_hertz", "gauge", "Clock of the memory.", SAMPLE_HAS_MEMORY_CLOCK,
+		memory_clock },
+	{ "weir_gpu_pcie_transmit_bytes_per_second", "gauge", "Sent over PCIe in the last 20 ms.",
+		SAMPLE_HAS_PCIE, pcie_tx },
+	{ "weir_gpu_pcie_receive_bytes_per_second", "gauge",
+		"Received over PCIe in the last 20 ms.", SAMPLE_HAS_PCIE, pcie_rx },
+	{ "weir_gpu_nvlink_transmit_bytes_total", "counter", "Sent over all NVLinks.",
+		SAMPLE_HAS_NVLINK, nvlink_tx },
+	{ "weir_gpu_nvlink_receive_bytes_total", "counter", "Received over all NVLinks.",
+		SAMPLE_HAS_NVLINK, nvlink_rx },
+	{ "weir_gpu_ecc_corrected_errors_total", "counter",
+		"Memory errors corrected since the driver was loaded.", SAMPLE_HAS_ECC,
+		ecc_corrected },
+	{ "weir_gpu_ecc_uncorrected_errors_total", "counter",
+		"Memory errors not corrected since the driver was loaded.", SAMPLE_HAS_ECC,
+		ecc_uncorrected },
+};
+
+static void put_gpu_families(FILE *out, const struct watch *w)
+{
+	for (size_t k = 0; k < sizeof gpu_families / sizeof *gpu_families; k++) {
+		const struct gpu_family *f = &gpu_families[k];
+		put_family(out, f->name, f->type, f->help);
+		for (size_t i = 0; i < w->gpus.n; i++) {
+			const struct gpu_sample *s = &w->gpus.v[i].sample;
+			if (s->valid & f->valid)
+				fprintf(out, "%s{gpu=\"%u\"} %.17g\n", f->name, s->device,
+					f->value(s));
+		}
+	}
+}
+
+static void put_reasons(FILE *out, const struct watch *w)
+{
+	static const char *const names[THROTTLE_REASONS] = { "idle", "application_clocks",
+		"power_cap", "hardware", "sync_boost", "thermal", "hardware_thermal", "power_brake",
+		"display_clocks" };
+	put_family(out, "weir_gpu_clock_limited", "gauge",
+		"Whether the clock is held down for this reason.");
+	for (size_t i = 0; i < w->gpus.n; i++) {
+		const struct gpu_sample *s = &w->gpus.v[i].sample;
+		for (unsigned k = 0; k < THROTTLE_REASONS && s->valid & SAMPLE_HAS_REASONS; k++)
+			fprintf(out, "weir_gpu_clock_limited{gpu=\"%u\",reason=\"%s\"} %u\n",
+				s->device, names[k], s->reasons >> k & 1);
+	}
+}
+
+static void put_gpus(FILE *out, const struct watch *w)
+{
+	char uuid[WATCH_UUID];
+	put_family(out, "weir_gpu_info", "gauge", "What a GPU is; always 1.");
+	for (size_t i = 0; i < w->gpus.n; i++) {
+		watch_uuid(w->gpus.v[i].sample.uuid, uuid);
+		fprintf(out, "weir_gpu_info{gpu=\"%u\",", w->gpus.v[i].sample.device);
+		put_label(out, "name", w->gpus.v[i].name);
+		fprintf(out, ",uuid=\"%s\"} 1\n", uuid);
+	}
+	put_gpu_families(out, w);
+	put_reasons(out, w);
+}
+
+/* ---- all ---- */
+
+static double lost_calls(const struct watch *w)
+{
+	double lost = 0;
+	for (size_t i = 0; i < w->recordings.all.n; i++)
+		lost += (double)w->recordings.all.v[i]->lost;
+	return lost;
+}
+
+void prometheus_put(FILE *out, const struct watch *w, const char *version)
+{
+	const size_t all = w->programs.n;
+	const size_t count = all < PROMETHEUS_PROGRAMS ? all : PROMETHEUS_PROGRAMS;
+	put_family(out, "weir_build_info", "gauge", "Version of Weir; always 1.");
+	fprintf(out, "weir_build_info{version=\"%s\"} 1\n", version);
+	put_one(out, "weir_sharing_arbiter", "gauge", "Whether an arbiter runs.", w->has_arbiter);
+	put_one(out, "weir_sharing_gates_open", "gauge", "Whether all gates are open.", w->open);
+	put_family(out, "weir_sharing_policy_info", "gauge", "The policy; always 1.");
+	if (*w->policy)
+		fprintf(out, "weir_sharing_policy_info{policy=\"%s\"} 1\n", w->policy);
+	put_one(out, "weir_recordings", "gauge", "Recordings that are being written.",
+		(double)w->recordings.all.n);
+	put_one(out, "weir_recordings_lost_calls", "gauge",
+		"Calls that those have lost: there was no room.", lost_calls(w));
+	put_one(out, "weir_programs_left_out", "gauge",
+		"Programs that have no metrics here, since there are too many.",
+		(double)(all - count));
+	put_one(out, "weir_monitor_look_seconds", "gauge", "How long it took to look at all this.",
+		(double)w->took_ns / 1e9);
+	put_one(out, "weir_monitor_looks_total", "counter", "How often it was looked at.",
+		(double)w->looks);
+	put_classes(out, w);
+	put_programs(out, w, count);
+	put_gpus(out, w);
+}

@@ -1,0 +1,40 @@
+/*
+ * weir monitor's server: metrics over HTTP, and on a Unix socket what changes things.
+ *
+ *	GET /metrics, /healthz			on the address
+ *	GET /v1/programs, /v1/policy		on the socket, beside those
+ *	PUT /v1/programs/PID/class?class=NAME, /v1/policy?policy=NAME
+ *
+ * Whoever may open the socket may change things: it is this user's alone.  Requests are answered
+ *one at a time; a look that is younger than SERVER_FRESH_NS is not made again.  Clients that are
+ *slow, idle or many hold nothing but their connection, for SERVER_PATIENCE_S.
+ */
+#ifndef WEIR_MONITOR_SERVER_H
+#define WEIR_MONITOR_SERVER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "monitor/watch.h"
+
+#define SERVER_FRESH_NS    200000000u
+#define SERVER_PATIENCE_S  10u
+#define SERVER_CONNECTIONS 2000u
+
+struct server_config {
+	const char *listen;  /* "127.0.0.1:9464", "[::1]:0" */
+	const char *control; /* path of the Unix socket, or NULL */
+	const char *version;
+	struct watch *watch;
+	int (*look)(void *data); /* makes the view anew: 0 or -errno */
+	void *data;
+};
+
+struct server;
+
+/* *ret_port: where it listens.  0 or -errno; -ENOSYS: built without libmicrohttpd. */
+int server_start(const struct server_config *c, struct server **ret_s, unsigned *ret_port,
+	struct error *err);
+void server_stop(struct server *s);
+
+#endif
