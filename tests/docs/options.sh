@@ -49,7 +49,7 @@ in_table() {
 }
 on_page() {
 	awk -F '|' '/^[|] setting / { on = 1 } !/^[|]/ { on = 0 } on { print $2 }' "$page" |
-		grep -oE '`[a-z-]+' | tr -d '`' | sort -u
+		grep -oE '`[a-z_-]+' | tr -d '`' | sort -u
 }
 settings=$(in_table)
 [ "$settings" = "$(on_page)" ] || {
