@@ -183,6 +183,24 @@ def check_deploy(names):
         print("promtool is not installed: rules are not checked by it")
 
 
+def check_openapi():
+    """Every path and method of openapi.yaml is answered, and every key of the JSON is described there."""
+    text = open(source + "/docs/reference/openapi.yaml").read()
+    paths = re.split(r"^  (/\S+):$", text[:text.index("\ncomponents:")], flags=re.M)[1:]
+    assert len(paths) >= 10, paths
+    for path, described in zip(paths[::2], paths[1::2]):
+        for method in re.findall(r"^    (get|put):$", described, re.M):
+            if path in ("/metrics", "/healthz"):
+                get(path)
+            else:
+                ask(method.upper(), path.replace("{pid}", "1"), {"get": 200, "put": 400}[method])
+    view = ask("GET", "/v1/programs", 200)
+    for kind, rows in (("Program", view["programs"]), ("Gpu", view["gpus"]), ("View", [view])):
+        part = re.split(r"^    (\w+):$", text[text.index("  schemas:"):], flags=re.M)
+        keys = set(re.findall(r"^        (\w+):", part[part.index(kind) + 1], re.M))
+        assert rows and all(set(row) == keys for row in rows), (kind, set(rows[0]) ^ keys)
+
+
 with tempfile.TemporaryDirectory() as work:
     share, control = work + "/share", work + "/control"
     os.mkdir(share, 0o700)
@@ -196,8 +214,8 @@ with tempfile.TemporaryDirectory() as work:
         names, _ = check_metrics()
         check_clients()
         check_control()
-        if os.path.exists(source + "/deploy"):
-            check_deploy(names)
+        check_openapi()
+        check_deploy(names)
         # A second one finds the address taken, and says so; the first goes on.
         second = subprocess.run([weir, "monitor", "--listen", "127.0.0.1:%d" % port, "--share", share], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, env=environment)

@@ -22,7 +22,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/steps" "$work/root"
 cd "$work/root" || exit 1
-for part in examples tests docs models api; do ln -s "$source/$part" .; done
+for part in examples tests docs models api deploy; do ln -s "$source/$part" .; done
 ln -s "$build" build
 cp "$build/examples/vecadd" app
 export PATH="$build/bin:$PATH" LD_LIBRARY_PATH="$build/lib/weir/sim" LC_ALL=C.UTF-8
