@@ -54,6 +54,12 @@ class Bench:
             return {'ok': False, 'error': (done.stderr.decode().strip().splitlines() or ['it said nothing'])[-1][:200]}
         return json.loads(lines[-1])
 
+    def contexts(self):
+        """What a context takes, as Weir has measured it with nobody else there."""
+        self.run('opt', 'pool', 8 << 30, 1)
+        done = subprocess.run([self.args.weir_program, 'sched', '--share', self.share, '--json', 'status'], stdout=subprocess.PIPE)
+        return json.loads(done.stdout)['devices'][0]['context_bytes']
+
     def smallest(self, work, variant, live, contexts):
         """The smallest of the quotas between live and their multiple of it; all at once, since none waits for another."""
         factors = [float(x) for x in self.args.factors.split(',')]
@@ -69,13 +75,17 @@ class Bench:
         return {'smallest': best, 'runs': rows}
 
 
+def write(path, result):
+    with open(path, 'w') as out:
+        json.dump(result, out, indent=1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--works', default='opt,llama,resnet')
     parser.add_argument('--variants', default='default,expandable,async,pool')
     parser.add_argument('--what', default='smallest,time')
     parser.add_argument('--factors', default='1.0,1.01,1.02,1.03,1.05,1.08,1.12,1.2,1.35,1.5', help='of the live peak, that are tried as quotas')
-    parser.add_argument('--contexts', type=float, default=530, metavar='MIB', help='what a context takes: nvidia-smi')
     parser.add_argument('--steps', type=int, default=60)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--jobs', type=int, default=10, help='runs at once under quotas')
@@ -84,6 +94,8 @@ def main():
     parser.add_argument('--out', required=True)
     args = parser.parse_args()
     bench, result = Bench(args), {}
+    contexts = bench.contexts()
+    print('a context takes %.0f MiB' % (contexts / MIB), flush=True)
     for work in args.works.split(','):
         first = bench.run(work, 'default')
         if not first['ok']:
@@ -94,13 +106,13 @@ def main():
         for variant in args.variants.split(','):
             if 'smallest' in args.what:
                 found = here.setdefault('smallest', {})[variant] = bench.smallest(
-                    work, variant, first['live_peak'], int(args.contexts * MIB))
+                    work, variant, first['live_peak'], contexts)
                 print('%-7s %-10s smallest quota %s of the live peak' % (work, variant, found['smallest']), flush=True)
-            json.dump(result, open(args.out, 'w'), indent=1)
+            write(args.out, result)
         for number in range(args.rounds if 'time' in args.what else 0):
             for variant in args.variants.split(',')[::1 if number % 2 else -1]:
                 here.setdefault('time', {}).setdefault(variant, []).append(bench.run(work, variant))
-            limit = int(first['live_peak'] * 1.05) + int(args.contexts * MIB)
+            limit = int(first['live_peak'] * 1.05) + contexts
             here['time'].setdefault('pool at 1.05', []).append(bench.run(work, 'pool', limit))
         for variant, runs in here.get('time', {}).items():
             ok = [r for r in runs if r['ok']]
@@ -112,7 +124,7 @@ def main():
                     work, variant, total, total / base, extra, ok[-1]['reserved_peak'] / MIB), flush=True)
             else:
                 print('%-7s %-12s failed: %s' % (work, variant, runs[-1].get('error')), flush=True)
-        json.dump(result, open(args.out, 'w'), indent=1)
+        write(args.out, result)
 
 
 if __name__ == '__main__':

@@ -99,7 +99,8 @@ static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
 	const struct share_device *d = &f->devices[f->slots[i].who.device % SHARE_DEVICES];
 	json_begin_object(j, "memory");
 	json_u64(j, "used_bytes", m->used);
-	json_u64(j, "idle_bytes", m->idle);
+	json_u64(j, "idle_bytes", m->idle + m->spare);
+	json_u64(j, "given_bytes", m->given);
 	json_u64(j, "context_bytes", m->contexts * d->who.context_bytes);
 	json_u64_or_null(j, "quota_bytes", m->quota, m->quota);
 	json_u64_or_null(j, "quota_left_bytes", m->quota, quota_left(&sum));
@@ -148,6 +149,16 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_end_object(j);
 }
 
+static void json_device(struct json *j, const struct share_device *d)
+{
+	char name[DEVICE_NAME];
+	json_begin_object(j, NULL);
+	device_name(d->who.uuid, name);
+	json_str(j, "device", name);
+	json_u64_or_null(j, "context_bytes", d->who.context_bytes, d->who.context_bytes);
+	json_end_object(j);
+}
+
 static void print_json(const struct share_file *f)
 {
 	char name[17];
@@ -161,6 +172,11 @@ static void print_json(const struct share_file *f)
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++)
 		if (is_live(f, i))
 			json_program(&j, f, i);
+	json_end_array(&j);
+	json_begin_array(&j, "devices");
+	for (uint32_t i = 0; f && i < SHARE_DEVICES; i++)
+		if (__atomic_load_n(&f->devices[i].who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+			json_device(&j, &f->devices[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	putchar('\n');
@@ -210,7 +226,7 @@ static void add_memory(struct table *t, const struct share_file *f, uint32_t i)
 	const struct quota_sum sum = quota_sum(f, i);
 	table_cell(t, "%u", s->who.pid);
 	table_bytes(t, s->memory.used);
-	table_bytes(t, s->memory.idle);
+	table_bytes(t, s->memory.idle + s->memory.spare);
 	table_bytes(t, sum.used + sum.contexts);
 	table_bytes(t, s->memory.peak);
 	table_bytes(t, sum.quota);

@@ -228,13 +228,19 @@ static int allocated(struct request *r, int result, const void *address, void *p
 	return result;
 }
 
+/* Pools have large pages, and blocks in them of whole 512 bytes. */
+static uint64_t in_grains(uint64_t bytes)
+{
+	return bytes > UINT64_MAX - 511 ? bytes : (bytes + 511) / 512 * 512;
+}
+
 static bool begin(
 	struct request *r, const void *address, size_t bytes, void *stream, int per_thread)
 {
 	r->is_captured = is_captured(stream, per_thread);
 	if (r->is_captured)
 		__atomic_store_n(&graphs, 1, __ATOMIC_RELAXED);
-	return claim_begin(&r->claim, address ? whole_blocks(bytes) : 0);
+	return claim_begin(&r->claim, address ? in_grains(bytes) : 0);
 }
 
 int memory_cuMemAllocAsync(void *address, size_t bytes, void *stream)

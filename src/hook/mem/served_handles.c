@@ -196,6 +196,7 @@ static bool create(struct served *s, unsigned long long *ret_handle)
 	const struct cu_mem_allocation_prop prop = { .type = PINNED,
 		.location = { DEVICE, s->member->ordinal } };
 	struct member *m = s->member;
+	context_seen(m);
 	quota_changes(m->slot, true);
 	const bool granted = quota_try(m->file, m->index, SLOT_BYTES);
 	const bool made = granted && !REAL(cuMemCreate, unsigned long long *, size_t, const void *,

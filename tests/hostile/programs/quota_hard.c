@@ -152,8 +152,8 @@ static int cloned(void)
 {
 	static char stack[1 << 16] __attribute__((aligned(64)));
 	int status = -1, wrong = 0;
-	const pid_t child = clone(go_on, stack + sizeof stack,
-		CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, NULL);
+	const pid_t child = clone(
+		go_on, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, NULL);
 	for (int i = 0; i < TIMES; i++)
 		wrong += come_and_go();
 	waitpid(child, &status, 0);
