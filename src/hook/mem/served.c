@@ -257,6 +257,7 @@ static void freed(struct served *s, uint32_t tag)
 			served_record(s, tag);
 	}
 	served_give_wanted(s);
+	served_publish(s);
 }
 
 bool served_free(uint64_t address, const struct served_order *order, int *ret_result)

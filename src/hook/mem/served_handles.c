@@ -281,20 +281,13 @@ static int back(struct served *s, const struct pool_place *at)
 	return 0;
 }
 
-/* What its idle handles are worth to others is said after each change. */
-static void publish(struct served *s)
-{
-	__atomic_store_n(&s->member->slot->memory.spare, s->pool->counters.idle_slots * SLOT_BYTES,
-		__ATOMIC_RELAXED);
-}
-
 int served_back(struct served *s, const struct pool_place *at)
 {
 	struct own_calls own;
 	own_calls_begin(&own);
 	const int result = back(s, at);
 	own_calls_end(&own);
-	publish(s);
+	served_publish(s);
 	return result;
 }
 
@@ -307,7 +300,7 @@ bool served_release_idle(struct served *s)
 	if (taken)
 		release(s, handle);
 	own_calls_end(&own);
-	publish(s);
+	served_publish(s);
 	return taken;
 }
 

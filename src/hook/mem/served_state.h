@@ -48,6 +48,14 @@ bool served_record(struct served *s, uint32_t tag);
 void served_poll(struct served *s);
 void served_wait(struct served *s);
 
+/* Says to others what it could give them, at once or when its streams have come to their frees. */
+static inline void served_publish(const struct served *s)
+{
+	const struct pool_counters *c = &s->pool->counters;
+	__atomic_store_n(&s->member->slot->memory.spare,
+		(c->idle_slots + c->waiting_slots) * SLOT_BYTES, __ATOMIC_RELAXED);
+}
+
 /* Handles for all slots of a block: 0, or CUDA_ERROR_OUT_OF_MEMORY. */
 int served_back(struct served *s, const struct pool_place *at);
 bool served_release_idle(struct served *s);
