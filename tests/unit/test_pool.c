@@ -307,6 +307,49 @@ static void a_slot_is_not_idle_before_each_free_in_it_is_settled(void **state)
 	assert_true(model_give_back(m));
 }
 
+/* The halves of a settlement: whose the addresses are, and whether work may still be on its way. */
+static void what_is_shared_is_not_idle_before_it_is_reached(void **state)
+{
+	struct pool *p = made(&small);
+	struct pool_place at;
+	uint32_t slot;
+	uint64_t handle;
+	place(4096, 1);
+	pool_free(p, BASE, 1);
+	const uint64_t freed = pool_now(p);
+	assert_int_equal(pool_place(p, 4096, 2, &at), 0);
+	assert_int_equal(at.address, BASE + 4096);
+	pool_share(p, 1);
+	assert_int_equal(p->counters.unsettled, 0);
+	pool_free(p, BASE + 4096, 0);
+	assert_int_equal(pool_place(p, 4096, 2, &at), 0);
+	assert_int_equal(at.address, BASE);
+	pool_free(p, BASE, 0);
+	assert_false(pool_take_idle(p, &slot, &handle));
+	assert_null(pool_check(p));
+	pool_reached(p, 1, freed);
+	assert_false(pool_take_idle(p, &slot, &handle)); /* its last free came later: who knows */
+	pool_reached(p, 1, pool_now(p));
+	assert_true(pool_take_idle(p, &slot, &handle));
+	assert_null(pool_check(p));
+}
+
+static void at_its_end_a_pool_gives_each_handle_once(void **state)
+{
+	struct pool *p = made(&small);
+	uint32_t slot = 0, handles = 0;
+	uint64_t handle;
+	place(3 * SLOT, 1);
+	place(4096, 0);
+	release(0, 1);
+	while (pool_take_backed(p, &slot, &handle)) {
+		assert_int_equal(handle, m->handles[slot]);
+		handles++;
+	}
+	assert_int_equal(handles, 4);
+	assert_int_equal(p->counters.backed_slots, 0);
+}
+
 static void a_free_that_was_settled_before_the_last_counts_as_settled(void **state)
 {
 	struct pool *p = made(&small);
@@ -428,6 +471,8 @@ int main(void)
 		TEST(one_stream_alone_has_no_seams),
 		TEST(another_stream_finds_what_was_never_used),
 		TEST(a_slot_is_not_idle_before_each_free_in_it_is_settled),
+		TEST(what_is_shared_is_not_idle_before_it_is_reached),
+		TEST(at_its_end_a_pool_gives_each_handle_once),
 		TEST(a_free_that_was_settled_before_the_last_counts_as_settled),
 		TEST(a_free_after_the_settlement_is_not_settled),
 		TEST(without_records_a_block_is_refused_and_nothing_is_lost),
