@@ -67,6 +67,49 @@ static int put_weight(const struct options *o, struct bounded *to)
 	return 0;
 }
 
+/* A number of the WEIR that this command has been given, as by another weir run; 0: not there. */
+static uint64_t given(const char *word)
+{
+	const char *words = getenv("WEIR");
+	const size_t n = strlen(word);
+	for (const char *at = words ? strchr(words, ',') : NULL; at; at = strchr(at + 1, ','))
+		if (!strncmp(at + 1, word, n) && at[1 + n] == '=')
+			return strtoull(at + 2 + n, NULL, 10);
+	return 0;
+}
+
+/* The directory of the weir run that this one is in, where that has a quota. */
+static const char *given_share(char ret[SHARE_PATH])
+{
+	static const char word[] = "," WEIR_OPTION_share "=";
+	const char *words = getenv("WEIR"), *at = words ? strstr(words, word) : NULL;
+	if (!at || !given(WEIR_OPTION_memory))
+		return NULL;
+	snprintf(ret, SHARE_PATH, "%.*s", (int)strcspn(at + sizeof word - 1, ","),
+		at + sizeof word - 1);
+	return ret;
+}
+
+static void put_given(struct bounded *to, const char *word, const char *as)
+{
+	if (given(word))
+		bounded_printf(to, ",%s=%" PRIu64, as, given(word));
+}
+
+/* A quota in whose program this is holds for what is run here as well. */
+static int put_outer_memory(struct bounded *to, bool has_own)
+{
+	if (has_own && given(WEIR_OPTION_outer_memory))
+		return complain(EXIT_USAGE,
+			"--memory: this is within two of weir run --memory already, which are as many as hold");
+	put_given(to, WEIR_OPTION_memory, has_own ? WEIR_OPTION_outer_memory : WEIR_OPTION_memory);
+	put_given(to, WEIR_OPTION_memory_group,
+		has_own ? WEIR_OPTION_outer_group : WEIR_OPTION_memory_group);
+	put_given(to, WEIR_OPTION_outer_memory, WEIR_OPTION_outer_memory);
+	put_given(to, WEIR_OPTION_outer_group, WEIR_OPTION_outer_group);
+	return 0;
+}
+
 /* The quota is that of all processes whose WEIR bears the same number. */
 static int put_memory(const struct options *o, struct bounded *to)
 {
@@ -74,7 +117,7 @@ static int put_memory(const struct options *o, struct bounded *to)
 	struct timespec now;
 	const char *text = opt_str(o, "memory");
 	if (!text)
-		return 0;
+		return put_outer_memory(to, false);
 	if (!size_parse(text, &bytes) || bytes < MEMORY_LEAST)
 		return complain(EXIT_USAGE,
 			"--memory=%s: give a size of at least 1M: 8G, for example", text);
@@ -82,7 +125,7 @@ static int put_memory(const struct options *o, struct bounded *to)
 	bounded_printf(to,
 		"," WEIR_OPTION_memory "=%" PRIu64 "," WEIR_OPTION_memory_group "=%" PRIu64, bytes,
 		(uint64_t)getpid() << 32 | (uint32_t)now.tv_nsec);
-	return 0;
+	return put_outer_memory(to, true);
 }
 
 /* PyTorch's own allocator keeps what it has in segments, which leaves the pool little to do. */
@@ -196,7 +239,9 @@ static int share_simulated(const struct run *run)
 
 static int prepare(const struct options *o, struct run *run)
 {
-	int code = sharing_open(&run->sharing, opt_str(o, "share"), true);
+	char outer[SHARE_PATH];
+	const char *share = opt_str(o, "share");
+	int code = sharing_open(&run->sharing, share ? share : given_share(outer), true);
 	code = code ? code : prepare_words(o, run);
 	if (!code && opt_flag(o, "sim"))
 		code = share_simulated(run);
@@ -256,6 +301,8 @@ int cmd_run(const struct options *o)
 		code = opt_str(o, "output") ? record_program(o, &beside) : run_program(o, &run);
 		say_refused(o, &run, refused);
 	}
+	if (run.sharing.file)
+		share_bury(run.sharing.file);
 	arbiter_free(run.arbiter);
 	mps_stop(&run.mps);
 	sharing_close(&run.sharing);

@@ -224,6 +224,16 @@ static bool set_memory(const char *value, size_t n)
 	return set_number(&config.memory_bytes, INT64_MAX, value, n);
 }
 
+static bool set_outer_memory(const char *value, size_t n)
+{
+	return set_number(&config.outer_bytes, INT64_MAX, value, n);
+}
+
+static bool set_outer_group(const char *value, size_t n)
+{
+	return set_number(&config.outer_group, INT64_MAX, value, n);
+}
+
 static bool set_memory_group(const char *value, size_t n)
 {
 	return set_number(&config.memory_group, INT64_MAX, value, n);

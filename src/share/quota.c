@@ -20,11 +20,17 @@ static bool is_live(const struct share_slot *s)
 	return __atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) == SLOT_LIVE;
 }
 
+static bool is_in(const struct share_slot *s, uint64_t group)
+{
+	return group && (s->memory.group == group || s->memory.outer_group == group);
+}
+
+/* Whether both have some quota together. */
 static bool is_together(const struct share_slot *s, const struct share_slot *own)
 {
 	return s == own ||
-	       (own->memory.group && is_live(s) && s->memory.group == own->memory.group &&
-		       s->who.device == own->who.device);
+	       (is_live(s) && s->who.device == own->who.device &&
+		       (is_in(s, own->memory.group) || is_in(s, own->memory.outer_group)));
 }
 
 /* Sums of what several programs write may wrap when one is damaged: then all is used. */
@@ -34,17 +40,18 @@ static void add(uint64_t *to, uint64_t bytes)
 		*to = UINT64_MAX;
 }
 
-struct quota_sum quota_sum(const struct share_file *f, uint32_t slot)
+static struct quota_sum sum_of(
+	const struct share_file *f, const struct share_slot *own, uint64_t group, uint64_t quota)
 {
-	const struct share_slot *own = &f->slots[slot];
 	const struct share_device *d = &f->devices[own->who.device % SHARE_DEVICES];
-	struct quota_sum sum = { .quota = own->memory.quota };
+	struct quota_sum sum = { .quota = quota };
 	uint64_t contexts = 0;
 	for (uint32_t w = 0; w < SHARE_WORDS; w++)
 		for (uint64_t left = get(&d->members[w]); left; left &= left - 1) {
 			const struct share_slot *s =
 				&f->slots[w * 64 + (uint32_t)__builtin_ctzll(left)];
-			if (!is_together(s, own))
+			if (s != own && !(is_in(s, group) && is_live(s) &&
+						s->who.device == own->who.device))
 				continue;
 			add(&sum.used, get(&s->memory.used));
 			add(&sum.asked, get(&s->memory.asked));
@@ -67,6 +74,25 @@ uint64_t quota_left(const struct quota_sum *s)
 {
 	const uint64_t bytes = held(s);
 	return s->quota > bytes ? s->quota - bytes : 0;
+}
+
+/* What is left beyond what is asked for; below 0 as far as it goes. */
+static int64_t slack(const struct quota_sum *s)
+{
+	int64_t rest;
+	return __builtin_sub_overflow(quota_left(s), s->asked, &rest) ? INT64_MIN : rest;
+}
+
+/* Of a quota within another that which is nearer to its end. */
+struct quota_sum quota_sum(const struct share_file *f, uint32_t slot)
+{
+	const struct share_slot *own = &f->slots[slot];
+	const struct share_memory *m = &own->memory;
+	const struct quota_sum inner = sum_of(f, own, m->group, m->quota);
+	if (!m->outer_quota)
+		return inner;
+	const struct quota_sum outer = sum_of(f, own, m->outer_group, m->outer_quota);
+	return !inner.quota || slack(&outer) < slack(&inner) ? outer : inner;
 }
 
 static void note_peak(struct share_memory *m, uint64_t bytes)

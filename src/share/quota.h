@@ -1,7 +1,8 @@
 /*
  * Device memory that programs may have, in the shared file.  A group is a program and its children:
  * together they have a quota on each device.  What the group has is the sum over its slots, so that
- * one that is killed takes its part with it; there is no lock and no common counter.
+ * one that is killed takes its part with it; there is no lock and no common counter.  A group may
+ * be within another (weir run inside weir run): then both quotas hold.
  *
  * Contexts take memory too, which nobody can ask for: what one takes is measured, by dividing what
  * is missing on the device by the contexts that are known, and the least that was ever measured on
@@ -20,7 +21,7 @@ enum quota_answer {
 	QUOTA_REFUSED,
 };
 
-/* What a group has on the device of one of its slots. */
+/* What a group has on the device of one of its slots; within another, the one with less left. */
 struct quota_sum {
 	uint64_t quota, used, asked, idle;
 	uint64_t contexts; /* bytes */

@@ -387,7 +387,10 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 {
 	memset(&s->work, 0, sizeof s->work);
 	memset(&s->counts, 0, sizeof s->counts);
-	s->memory = (struct share_memory){ .quota = self->quota, .group = self->group };
+	s->memory = (struct share_memory){ .quota = self->quota,
+		.group = self->group,
+		.outer_quota = self->outer_quota,
+		.outer_group = self->outer_group };
 	s->grant = (struct share_grant){
 		.class = self->class,
 		.mode = self->class == CLASS_BEST_EFFORT ? MODE_GATE : MODE_OPEN,

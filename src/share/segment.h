@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 2u
+#define SHARE_VERSION 3u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -93,11 +93,12 @@ struct share_memory {
 	uint64_t idle;   /* beside used: what its pools keep, and could give back */
 	uint64_t spare;  /* of used: handles of the library's pool that others could have */
 	uint64_t wanted; /* what it waits for that others could give back; 0: nothing */
-	uint64_t wanted_until_ns; /* CLOCK_MONOTONIC: then nobody needs to give any more */
-	uint64_t quota;           /* what its group may have on this device; 0: no quota */
-	uint64_t group;           /* whose quota it is; 0: nobody's */
-	uint64_t peak;            /* most that the group had when this program allocated */
-	uint64_t given;           /* ever given back because another wanted it */
+	uint64_t wanted_until_ns;          /* CLOCK_MONOTONIC: then nobody needs to give any more */
+	uint64_t quota;                    /* what its group may have on this device; 0: no quota */
+	uint64_t group;                    /* whose quota it is; 0: nobody's */
+	uint64_t outer_quota, outer_group; /* that it is in as well; 0: none */
+	uint64_t peak;                     /* most that the group had when this program allocated */
+	uint64_t given;                    /* ever given back because another wanted it */
 	uint32_t contexts;
 	uint32_t refused;  /* allocations */
 	uint32_t changing; /* calls under way that change what is used */
@@ -169,6 +170,7 @@ struct share_self {
 	const uint32_t *held; /* bits of the devices where it has slots, which others of its threads
 				 may just be claiming; NULL: none */
 	uint64_t quota, group; /* bytes of device memory, and whose they are; 0: no quota */
+	uint64_t outer_quota, outer_group;
 	char name[SHARE_NAME];
 };
 

@@ -107,6 +107,39 @@ static void what_pools_keep_is_asked_back_when_it_is_too_much(void **state)
 	assert_int_equal(quota_take(file, 0, 1), QUOTA_TIGHT);
 }
 
+/* ---- a group within another ---- */
+
+static struct share_slot *within(uint32_t i, uint64_t quota, uint64_t outer_quota)
+{
+	struct share_slot *s = slot(i, 0, 8, quota);
+	s->memory.outer_group = 7;
+	s->memory.outer_quota = outer_quota;
+	return s;
+}
+
+static void a_quota_within_another_is_bounded_by_both(void **state)
+{
+	struct share_slot *outer = member(0, 100);
+	within(1, 60, 100);
+	assert_int_equal(quota_take(file, 1, 61), QUOTA_REFUSED);
+	assert_int_equal(quota_take(file, 1, 60), QUOTA_GRANTED);
+	assert_int_equal(quota_take(file, 0, 41), QUOTA_REFUSED);
+	assert_int_equal(quota_take(file, 0, 40), QUOTA_GRANTED);
+	quota_give(&file->slots[1], 60);
+	assert_int_equal(quota_take(file, 0, 50), QUOTA_GRANTED);
+	assert_int_equal(quota_take(file, 1, 11), QUOTA_REFUSED);
+	assert_int_equal(quota_take(file, 1, 10), QUOTA_GRANTED);
+	assert_int_equal(outer->memory.used, 90);
+}
+
+static void a_quota_larger_than_the_one_around_it_is_that_one(void **state)
+{
+	within(1, 1000, 100);
+	assert_int_equal(quota_sum(file, 1).quota, 100);
+	assert_int_equal(quota_take(file, 1, 101), QUOTA_REFUSED);
+	assert_int_equal(quota_take(file, 1, 100), QUOTA_GRANTED);
+}
+
 /* ---- contexts ---- */
 
 static void measure(uint64_t free, uint64_t total)
@@ -380,6 +413,8 @@ int main(void)
 		T(what_has_no_quota_is_counted_and_never_refused),
 		T(what_is_granted_is_used_until_it_is_given_back),
 		T(what_pools_keep_is_asked_back_when_it_is_too_much),
+		T(a_quota_within_another_is_bounded_by_both),
+		T(a_quota_larger_than_the_one_around_it_is_that_one),
 		T(a_context_takes_what_is_missing_on_the_device),
 		T(the_least_that_was_measured_holds),
 		T(nothing_is_learnt_from_what_cannot_be),

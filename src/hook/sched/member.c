@@ -86,6 +86,8 @@ static bool join(struct member *m, int ordinal)
 		.max_wait_ns = c->max_wait_ns,
 		.quota = c->memory_bytes,
 		.group = c->memory_group ? c->memory_group : (uint64_t)sys(getpid),
+		.outer_quota = c->outer_bytes,
+		.outer_group = c->outer_group,
 		.held = &held };
 	if (sandbox_is_closed(NULL)) {
 		outside("it has shut itself in");
@@ -178,7 +180,8 @@ void members_leave(void)
 		if (!m)
 			continue;
 		__atomic_store_n(&m->state, MEMBER_OUTSIDE, __ATOMIC_RELEASE);
-		if (!sandbox_is_closed(NULL))
+		/* What it has is on the device until the driver sees it gone: who buries it then. */
+		if (!m->slot->memory.used && !m->slot->memory.contexts && !sandbox_is_closed(NULL))
 			share_release(m->file, m->index);
 	}
 }
