@@ -234,7 +234,8 @@ static int add_gpu(struct gpu_states *to, size_t first, size_t count, double *ro
 		room[i] = (double)(s[i + 1].ns - s[i].ns);
 	if (count > 1) {
 		qsort(room, count - 1, sizeof *room, double_order);
-		to->interval_ns = (uint64_t)room[(count - 2) / 2];
+		const double distance = room[(count - 2) / 2];
+		to->interval_ns = distance < 0x1p63 ? (uint64_t)distance : UINT64_MAX;
 	}
 	return find_slow(g, s);
 }

@@ -11,13 +11,19 @@
 
 #include "base/banned.h"
 
+/* What a damaged recording says may be anything. */
+static uint64_t whole(double value)
+{
+	return value < 0x1p63 ? (uint64_t)value : UINT64_MAX;
+}
+
 static void cell_value(struct table *t, double value, const char *unit)
 {
 	struct number n;
 	if (*unit != 'B')
 		table_cell(t, "%.*f%s%s", fmod(value, 1) != 0, value, *unit ? " " : "", unit);
 	else
-		table_cell(t, "%s%s", number_bytes(&n, (uint64_t)value), unit + 1);
+		table_cell(t, "%s%s", number_bytes(&n, whole(value)), unit + 1);
 }
 
 static const char *reasons_text(uint16_t reasons, struct bounded *b)
@@ -101,7 +107,7 @@ void gpu_table_put_text(const struct report *r, const struct text_page *p)
 static void put_value(struct json *j, const char *key, double value, const char *unit)
 {
 	if (*unit == 'B')
-		json_u64(j, key, (uint64_t)value);
+		json_u64(j, key, whole(value));
 	else
 		json_put_real(j, key, value);
 }
