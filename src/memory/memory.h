@@ -198,4 +198,27 @@ struct range_query {
 int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
 	bool *ret_any);
 
+/* ---- what a quota refused ---- */
+
+#define REFUSAL_HOLDERS 3u
+
+struct refusal {
+	uint64_t ticks;
+	uint64_t asked, quota, used, contexts; /* bytes */
+	struct refusal_holder {
+		uint32_t pid;
+		char program[32];
+		uint64_t bytes;
+	} holder[REFUSAL_HOLDERS]; /* who had most, first */
+	uint32_t holders;
+};
+
+struct refusals {
+	uint64_t count; /* 0: the others are empty */
+	struct refusal first, largest;
+};
+
+/* 0 or -errno; what was found until then is there. */
+int memory_refusals(const struct report *r, struct refusals *ret);
+
 #endif

@@ -248,6 +248,40 @@ void memory_put_live(struct json *j, const struct report *r, size_t most)
 	json_end_array(j);
 }
 
+static void put_refusal(
+	struct json *j, const char *key, const struct report *r, const struct refusal *x)
+{
+	json_begin_object(j, key);
+	json_u64(j, "at_ns", trace_since_ns(r->trace, x->ticks));
+	json_u64(j, "asked_bytes", x->asked);
+	json_u64(j, "quota_bytes", x->quota);
+	json_u64(j, "used_bytes", x->used);
+	json_u64(j, "context_bytes", x->contexts);
+	json_begin_array(j, "holders");
+	for (uint32_t i = 0; i < x->holders; i++) {
+		json_begin_object(j, NULL);
+		json_u64(j, "pid", x->holder[i].pid);
+		json_str(j, "program", x->holder[i].program);
+		json_u64(j, "bytes", x->holder[i].bytes);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+}
+
+static void put_refused(struct json *j, const struct report *r)
+{
+	struct refusals refused;
+	memory_refusals(r, &refused);
+	if (!refused.count)
+		return;
+	json_begin_object(j, "refused");
+	json_u64(j, "count", refused.count);
+	put_refusal(j, "first", r, &refused.first);
+	put_refusal(j, "largest", r, &refused.largest);
+	json_end_object(j);
+}
+
 static void put_all(const struct report *r, FILE *out, size_t blocks)
 {
 	struct json j;
@@ -263,6 +297,7 @@ static void put_all(const struct report *r, FILE *out, size_t blocks)
 	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
 	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
 	put_vmm(&j, r);
+	put_refused(&j, r);
 	memory_put_live(&j, r, blocks);
 	put_series(&j, r);
 	json_end_object(&j);

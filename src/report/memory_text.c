@@ -422,12 +422,46 @@ void memory_put_short(const struct report *r, const struct text_page *p)
 	put_live(r, &few);
 }
 
+/* ---- what a quota refused ---- */
+
+static void put_refusal(const struct report *r, const struct text_page *p, const char *which,
+	const struct refusal *x)
+{
+	struct number at, asked, used, contexts;
+	fprintf(p->out, "  %-7s  %s at %s, when %s were in use and %s of contexts\n", which,
+		number_bytes(&asked, x->asked), number_ns(&at, trace_since_ns(r->trace, x->ticks)),
+		number_bytes(&used, x->used), number_bytes(&contexts, x->contexts));
+	for (uint32_t i = 0; i < x->holders; i++) {
+		fprintf(p->out, "           %s had process %" PRIu32 ", ",
+			number_bytes(&used, x->holder[i].bytes), x->holder[i].pid);
+		text_put_safe(p->out, x->holder[i].program);
+		putc('\n', p->out);
+	}
+}
+
+static void put_refused(const struct report *r, const struct text_page *p)
+{
+	struct number quota, count, peak;
+	struct refusals refused;
+	memory_refusals(r, &refused);
+	if (!refused.count)
+		return;
+	page_heading(p, "Refused by the quota");
+	fprintf(p->out, "  %s refused; of a quota of %s, %s were live here at most\n",
+		number_count(&count, refused.count), number_bytes(&quota, refused.first.quota),
+		number_bytes(&peak, r->memory_detail->peak_live));
+	put_refusal(r, p, "first", &refused.first);
+	if (refused.count > 1)
+		put_refusal(r, p, "largest", &refused.largest);
+}
+
 void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8)
 {
 	const struct text_page p = text_page_of(out, rows, colour);
 	const struct memory_vmm *v = &r->memory_detail->vmm;
 	if (!any_used(r) && !v->reserves && !v->segments.most) {
 		fputs("No allocations were recorded.\n", out);
+		put_refused(r, &p);
 		return;
 	}
 	for (size_t i = 0; i < r->warnings.n; i++) {
@@ -438,6 +472,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_uses(r, &p, true);
 	put_chart(r, &p, utf8);
 	put_peak(r, &p);
+	put_refused(r, &p);
 	put_growth(r, &p);
 	put_calls(r, &p);
 	put_classes(r, &p);

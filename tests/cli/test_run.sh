@@ -90,6 +90,26 @@ kill "$runner"
 wait "$runner"
 expect 0 'no program shares a GPU' $sched status
 
+# A quota of device memory: of 512 MiB a context has 96 here; a quota within it, and one that is larger.
+fill=$build/tests/storm/quota
+if [ -x "$fill" ]; then
+	q="env LD_LIBRARY_PATH=$build/lib/weir/sim $run --quiet"
+	expect 2 'memory=1K: give a size' $q --memory 1K -- true
+	expect 0 '^6$' $q --memory 512M -- "$fill" fill 64
+	expect 0 '^6$' $q --memory 512M -- $weir run --quiet --sim --memory 1G -- "$fill" fill 64
+	expect 0 '^2$' $q --memory 512M -- $weir run --quiet --sim --memory 256M -- "$fill" fill 64
+	expect 0 '^6$' $q --memory 512M -- $weir run --quiet --sim -- "$fill" fill 64
+	expect 2 'as many as hold' $q --memory 1G -- $weir run --quiet --sim --memory 512M -- \
+		$weir run --quiet --sim --memory 256M -- true
+	expect 0 'no program shares a GPU' $sched status
+
+	# What was refused is in the recording, and who had the memory.
+	expect 0 '^6$' $q --memory 512M -o refused.weir -- "$fill" fill 64
+	expect 0 '1 refused; of a quota of 512 MiB, 384 MiB were live' $weir memory refused.weir
+	expect 0 '384 MiB had process [0-9]*, quota' $weir memory refused.weir
+	expect 0 '"program": "quota"' $weir memory --json refused.weir
+fi
+
 # The GPU with the least to do.
 expect 0 '^CUDA_VISIBLE_DEVICES=GPU-' env WEIR_SIM=devices=2 $run --device auto -- env
 expect 0 '^CUDA_VISIBLE_DEVICES=1$' $run --device 1 -- env

@@ -66,6 +66,10 @@ def fresh_traces():
     yield record("again.weir", "--predict", "--history", "app.history")
     yield record("predicted.weir", "--predict", program=(build + "/tests/cli/programs/predicted", "20"))
     yield record("failing.weir", sim="fault=cuMemFree_v2:1:1", codes=range(256))
+    fill = glob.glob(build + "/tests/storm/quota")
+    if fill:
+        weir("run", "-q", "--sim", "--share", "share", "--memory", "256M", "-o", "refused.weir", "--", *fill, "fill", "64")
+        yield "refused.weir"
     if nvtx:
         yield record("ranges.weir", program=nvtx + ["spans"], codes=range(256))
     for trace in ("eager.json", "training.json", "ddp-rank0.json.gz", "stacks-modules.json.gz", "fragments.json.gz"):
