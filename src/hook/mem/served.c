@@ -2,6 +2,7 @@
 #include "hook/mem/served.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "hook/config.h"
 #include "hook/hook_table.h"
@@ -15,7 +16,9 @@
 #include "share/quota.h"
 
 #define INVALID_VALUE 1 /* CUresult */
-#define SPINS         (1u << 20)
+#define SPINS         1000u
+#define NAPS          50000u /* some seconds */
+#define NAP_NS        50000
 #define LEGACY_STREAM ((void *)1)
 #define THREAD_STREAM ((void *)2)
 #define ENDED_STREAM  ((void *)-1)
@@ -29,19 +32,27 @@ static uint64_t own_name(void)
 	return (uint64_t)(uintptr_t)&hook_self;
 }
 
+static bool try_lock(struct served *s, uint64_t *ret_holder)
+{
+	*ret_holder = 0;
+	return __atomic_compare_exchange_n(
+		&s->lock, ret_holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* The holder may be waiting for the device, as in a call of the driver's. */
 static bool lock(struct served *s)
 {
-	for (uint32_t spin = 0; spin < SPINS; spin++) {
-		uint64_t holder = 0;
-		if (__atomic_compare_exchange_n(&s->lock, &holder, own_name(), false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	const struct timespec nap = { 0, NAP_NS };
+	uint64_t holder;
+	for (uint32_t i = 0; i < SPINS + NAPS; i++) {
+		if (try_lock(s, &holder))
 			return true;
 		if (holder == own_name())
 			return false;
-		if (spin % 64 == 63)
-			sys(sched_yield);
-		else
+		if (i < SPINS)
 			__builtin_ia32_pause();
+		else
+			sys(nanosleep, &nap, NULL);
 	}
 	return false;
 }
