@@ -53,6 +53,22 @@ def record(name, *options, program=(APP,), sim=None, codes=(0,)):
     return name
 
 
+def top():
+    """Of programs that run meanwhile."""
+    steady = build + "/tests/cli/programs/steady"
+    os.mkdir("share", 0o700)
+    share = ("weir", "run", "--sim", "--share", "share")
+    programs = [subprocess.Popen(command + ("--", steady), stdout=subprocess.PIPE) for command in
+                (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
+    for program in programs:
+        program.stdout.readline()
+    said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "share")
+    for program in programs:
+        program.terminate()
+        program.wait()
+    return said
+
+
 def fresh_traces():
     """Each has something that the kept traces have not."""
     nvtx = glob.glob(build + "/tests/hostile/programs/nvtx")
@@ -162,6 +178,7 @@ def json_outputs():
     yield "predict", weir("predict", "--json", "--device", "H200", *launch)
     record("timed.weir", "--gpu")
     yield "whatif", weir("whatif", "--json", "timed.weir", "timed.weir")
+    yield "top", top()
 
 
 # ---- what is listed ----
