@@ -1,8 +1,9 @@
 /*
  * What the driver's calls about memory cost, as medians of some rounds in nanoseconds: an
- *allocation with its free, and the parts of mapping a handle.  The prices of `weir memory --replay`
- * (src/allocator/prices.c) are such numbers.  Then how much of the device small allocations take,
- *which says in what pages the driver has it.
+ * allocation with its free, and the parts of mapping a handle.  The prices of `weir memory
+ *--replay` (src/allocator/prices.c) are such numbers.  Then how much of the device small
+ *allocations take, which says in what pages the driver has it.  Under weir run --pool the first two
+ *are the pool's.
  *
  *	bench-memory
  */
@@ -26,6 +27,9 @@ typedef unsigned long long address;
 	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                   \
 	X(cuMemAlloc_v2, (address *, size_t))                                                      \
 	X(cuMemFree_v2, (address))                                                                 \
+	X(cuMemAllocAsync, (address *, size_t, void *))                                            \
+	X(cuMemFreeAsync, (address, void *))                                                       \
+	X(cuStreamCreate, (void **, unsigned))                                                     \
 	X(cuMemAddressReserve, (address *, size_t, size_t, address, unsigned long long))           \
 	X(cuMemAddressFree, (address, size_t))                                                     \
 	X(cuMemCreate,                                                                             \
@@ -95,6 +99,25 @@ static void allocate(size_t size)
 	printf("  %8zu KiB  %10.0f\n", size >> 10, median(took));
 }
 
+/* In the order of a stream: so many at once that the clock costs nothing. */
+static void allocate_ordered(size_t size)
+{
+	enum { PAIRS = 1000 };
+	double took[ROUNDS];
+	void *stream;
+	OK(cuStreamCreate(&stream, 1));
+	for (int i = 0; i < ROUNDS; i++) {
+		const double start = now_ns();
+		for (int k = 0; k < PAIRS; k++) {
+			address a;
+			OK(cuMemAllocAsync(&a, size, stream));
+			OK(cuMemFreeAsync(a, stream));
+		}
+		took[i] = (now_ns() - start) / PAIRS;
+	}
+	printf("  %8zu KiB  %10.0f\n", size >> 10, median(took));
+}
+
 #define TIMED(call, to)                                                                            \
 	do {                                                                                       \
 		const double start_ = now_ns();                                                    \
@@ -156,6 +179,9 @@ int main(void)
 	puts("cuMemAlloc and cuMemFree together, ns:");
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		allocate(sizes[i]);
+	puts("cuMemAllocAsync and cuMemFreeAsync together, ns:");
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		allocate_ordered(sizes[i]);
 	puts("a handle, ns:    cuMemCreate   cuMemMap cuMemSetAccess cuMemUnmap cuMemRelease");
 	for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
 		map(handles[i]);
