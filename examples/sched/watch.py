@@ -20,6 +20,14 @@ class Metrics(ctypes.Structure):
         "prediction_measured_ns", "request_count", "request_p50_ns", "request_p95_ns", "request_p99_ns")]
 
 
+class Memory(ctypes.Structure):
+    """struct weir_sched_memory of it."""
+    _fields_ = [("size", ctypes.c_size_t), ("gpu_uuid", ctypes.c_uint8 * 16)]
+    _fields_ += [(name, ctypes.c_uint64) for name in (
+        "used", "contexts", "idle", "pool_spare", "given_away", "wanted", "quota", "quota_left", "group_used",
+        "group_peak", "refused_count")]
+
+
 QUEUE_WAIT, RESIDENCY, PREDICTION, REQUESTS = 1, 2, 4, 8
 CLASSES = {1: "latency", 2: "best-effort"}
 
@@ -46,7 +54,19 @@ def describe(pid, m):
         words.append(f"{100 * m.predicted_residency_share:.0f} % of the predicted device time")
     if m.valid & PREDICTION:
         words.append(f"predictions {100 * m.prediction_error:.0f} % off")
-    return ", ".join(words)
+    return words
+
+
+def memory_of(weir, pid):
+    """What it and its group have of each GPU, where there is a quota."""
+    m = Memory(size=ctypes.sizeof(Memory))
+    for gpu in range(16):
+        if library.weir_sched_get_memory(weir, ctypes.c_uint32(pid), ctypes.c_uint32(gpu), ctypes.byref(m)):
+            return
+        if m.quota:
+            yield f"GPU {gpu} {m.group_used / 2**20:.1f} MiB of {m.quota / 2**20:.1f} MiB"
+        if m.refused_count:
+            yield f"{m.refused_count} allocations refused"
 
 
 def main():
@@ -56,7 +76,7 @@ def main():
     for pid in processes(weir):
         m = Metrics(size=ctypes.sizeof(Metrics))
         if not library.weir_sched_get_metrics(weir, ctypes.c_uint32(pid), ctypes.byref(m)):
-            print(describe(pid, m))
+            print(", ".join([*describe(pid, m), *memory_of(weir, pid)]))
     check(library.weir_sched_close(weir))
 
 

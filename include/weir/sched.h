@@ -31,7 +31,7 @@ extern "C" {
 #endif
 
 /* The interface that this header describes; weir_sched_version() says that of the library. */
-#define WEIR_SCHED_VERSION 1
+#define WEIR_SCHED_VERSION 2
 
 /* What functions return. */
 enum weir_status {
@@ -243,6 +243,39 @@ struct weir_sched_metrics {
  * WEIR_ERROR_FILE, WEIR_ERROR_NOT_FOUND; for 0 WEIR_ERROR_NOT_SCHEDULED, WEIR_ERROR_NOT_JOINED.
  */
 int weir_sched_get_metrics(weir_sched handle, uint32_t pid, struct weir_sched_metrics *ret_metrics);
+
+/*
+ * The device memory of a process on one GPU, in bytes.  A quota is that of `weir run --memory`,
+ * which a program and its children have together: their group.  Memory is counted in programs that
+ * have one; in others all but gpu_uuid is 0.
+ */
+struct weir_sched_memory {
+	size_t size;          /* sizeof(struct weir_sched_memory) */
+	uint8_t gpu_uuid[16]; /* of the GPU, as cuDeviceGetUuid() has it */
+	uint64_t used;        /* what it has allocated, pool_spare included */
+	uint64_t contexts;    /* what its contexts take beside that, as measured on this GPU */
+	uint64_t idle;        /* beside used: what pools of the driver keep for it unused */
+	uint64_t pool_spare;  /* of used: what the pool of `weir run --pool` keeps unused */
+	uint64_t given_away;  /* what that pool has ever given back because another wanted it */
+	uint64_t wanted;      /* what it waits for that others could give back; 0: nothing */
+	uint64_t quota;       /* what its group may have on this GPU; 0: there is no quota */
+	uint64_t quota_left; /* of it; where a quota is within another, of the one with less left */
+	uint64_t group_used; /* what the group has, with its contexts */
+	uint64_t group_peak; /* the most that the group has had when this process allocated */
+	uint64_t refused_count; /* allocations that the quota refused */
+};
+
+/*
+ * Reads what a process that shares has of a GPU's memory.  Since version 2.
+ *   pid         the process, as this one sees it; 0: this process
+ *   gpu         which of the GPUs that it has come to: from 0 on, until WEIR_ERROR_NOT_FOUND
+ *   ret_memory  its size is read, the rest written
+ * Errors: WEIR_ERROR_ARGUMENT, WEIR_ERROR_SIZE, WEIR_ERROR_HANDLE, WEIR_ERROR_NO_FILE,
+ * WEIR_ERROR_FILE, WEIR_ERROR_NOT_FOUND (no such process, or it has no such GPU); for 0
+ * WEIR_ERROR_NOT_SCHEDULED, WEIR_ERROR_NOT_JOINED.
+ */
+int weir_sched_get_memory(
+	weir_sched handle, uint32_t pid, uint32_t gpu, struct weir_sched_memory *ret_memory);
 
 /*
  * The processes that share, each once, in no order.

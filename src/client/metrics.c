@@ -1,7 +1,8 @@
-/* Metrics of a process that shares, from the counts in its slots, one a GPU. */
+/* Metrics of a process that shares, and its memory, from its slots: it has one a GPU. */
 #include <string.h>
 
 #include "client/client.h"
+#include "share/quota.h"
 
 /* What is summed over the slots of a process. */
 struct sums {
@@ -133,6 +134,76 @@ int weir_sched_get_metrics(weir_sched handle, uint32_t pid, struct weir_sched_me
 	if (!h)
 		return WEIR_ERROR_HANDLE;
 	const int status = handle_log(h, __func__, get_metrics(h, pid, ret_metrics), NULL);
+	handle_leave(h);
+	return status;
+}
+
+/* ---- memory ---- */
+
+static void put_group(struct weir_sched_memory *to, const struct share_file *f, uint32_t slot)
+{
+	const struct quota_sum sum = quota_sum(f, slot);
+	to->quota = sum.quota;
+	to->quota_left = quota_left(&sum);
+	if (__builtin_add_overflow(sum.used, sum.contexts, &to->group_used))
+		to->group_used = UINT64_MAX;
+}
+
+static void put_memory(struct weir_sched_memory *to, const struct share_file *f, uint32_t slot)
+{
+	const struct share_slot *s = &f->slots[slot];
+	const struct share_memory *m = &s->memory;
+	const struct share_device *d = &f->devices[s->who.device % SHARE_DEVICES];
+	memcpy(to->gpu_uuid, d->who.uuid, sizeof to->gpu_uuid);
+	to->used = load(&m->used);
+	to->contexts =
+		__atomic_load_n(&m->contexts, __ATOMIC_RELAXED) * load(&d->who.context_bytes);
+	to->idle = load(&m->idle);
+	to->pool_spare = load(&m->spare);
+	to->given_away = load(&m->given);
+	to->wanted = load(&m->wanted);
+	to->group_peak = load(&m->peak);
+	to->refused_count = __atomic_load_n(&m->refused, __ATOMIC_RELAXED);
+	put_group(to, f, slot);
+}
+
+/* The slot of a process on its `gpu`th GPU; SHARE_SLOTS: it has none. */
+static uint32_t slot_of(const struct share_file *f, uint32_t pid, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (slot_is_live(f, i) && f->slots[i].who.pid == pid && !gpu--)
+			return i;
+	return SHARE_SLOTS;
+}
+
+static int get_memory(struct handle *h, uint32_t pid, uint32_t gpu, struct weir_sched_memory *ret)
+{
+	struct weir_sched_memory m = { .quota = 0 };
+	struct own_slots own = { .count = 0 };
+	if (!ret)
+		return WEIR_ERROR_ARGUMENT;
+	if (!sized_is_known(ret, sizeof m))
+		return WEIR_ERROR_SIZE;
+	const int status = pid ? handle_reach_file(h, &own.file) : own_slots_find(h, &own);
+	if (status)
+		return status;
+	const uint32_t slot = pid               ? slot_of(own.file, pid, gpu)
+			      : gpu < own.count ? own.slot[gpu]
+						: SHARE_SLOTS;
+	if (slot == SHARE_SLOTS)
+		return WEIR_ERROR_NOT_FOUND;
+	put_memory(&m, own.file, slot);
+	sized_write(ret, &m, sizeof m);
+	return WEIR_OK;
+}
+
+int weir_sched_get_memory(
+	weir_sched handle, uint32_t pid, uint32_t gpu, struct weir_sched_memory *ret_memory)
+{
+	struct handle *h = handle_enter(handle);
+	if (!h)
+		return WEIR_ERROR_HANDLE;
+	const int status = handle_log(h, __func__, get_memory(h, pid, gpu, ret_memory), NULL);
 	handle_leave(h);
 	return status;
 }

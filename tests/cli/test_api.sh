@@ -16,6 +16,7 @@ run_said() { "$weir" run --sim --share share --class latency "$@"; }
 expect 0 '^all is as it is said$' run_said --max-wait 1000s -- "$said" "$scratch/share"
 expect 0 '^all is as it is said$' run_said --max-wait 1000s -o t.weir -- "$said" "$scratch/share"
 expect 0 '^all is as it is said$' run_said --max-wait 20ms -- "$said" "$scratch/share" left
+expect 0 '^all is as it is said$' run_said --memory 512M -- "$said" "$scratch/share" memory
 expect 0 'cuDriverGetVersion' "$weir" report --top 0 t.weir
 expect 1 '' sh -c '"$1" report --top 0 t.weir | grep cuMemGetInfo' sh "$weir"
 
@@ -64,7 +65,7 @@ fi
 if command -v python3 >/dev/null; then
 	cat >watched.py <<END
 import os, subprocess, sys
-said = subprocess.Popen(["$weir", "run", "--sim", "--share", "share", "--class", "latency", "--", "python3", "-c", '''
+said = subprocess.Popen(["$weir", "run", "--sim", "--share", "share", "--class", "latency", "--memory", "512M", "--", "python3", "-c", '''
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
 context, memory = ctypes.c_void_p(), ctypes.c_uint64()
@@ -82,7 +83,7 @@ code = subprocess.call(["python3", "$source/examples/sched/watch.py", "share"])
 said.stdin.close()
 sys.exit(code or said.wait())
 END
-	expect 0 '^process [0-9]+: latency, [0-9]+ requests, p99 [0-9.]+ ms$' python3 watched.py
+	expect 0 '^process [0-9]+: latency, [0-9]+ requests, p99 [0-9.]+ ms, GPU 0 [0-9.]+ MiB of 512[.]0 MiB$' python3 watched.py
 	expect 1 'no program has shared a GPU' python3 "$source/examples/sched/watch.py" other
 fi
 finish

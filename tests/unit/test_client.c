@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "hook/sched/request_table.h"
-#include "share/segment.h"
+#include "share/quota.h"
 #include "weir/sched.h"
 
 static char directory[64];
@@ -55,6 +55,7 @@ static void each_function_says_what_it_cannot_do(void **state)
 	uint64_t request = 99;
 	struct weir_sched_config c = { .size = sizeof c, .set = WEIR_SET_CLASS, .sched_class = 1 };
 	struct weir_sched_metrics m = { .size = sizeof m };
+	struct weir_sched_memory held = { .size = sizeof held };
 	weir_sched h = open_handle();
 	assert_int_equal(weir_sched_get_state(h, &there), WEIR_OK);
 	assert_int_equal(there, 0);
@@ -69,6 +70,8 @@ static void each_function_says_what_it_cannot_do(void **state)
 	assert_int_equal(weir_sched_request_end(h, 1), WEIR_ERROR_NOT_SCHEDULED);
 	assert_int_equal(weir_sched_get_metrics(h, 0, &m), WEIR_ERROR_NOT_SCHEDULED);
 	assert_int_equal(weir_sched_get_metrics(h, 1, &m), WEIR_ERROR_NO_FILE);
+	assert_int_equal(weir_sched_get_memory(h, 0, 0, &held), WEIR_ERROR_NOT_SCHEDULED);
+	assert_int_equal(weir_sched_get_memory(h, 1, 0, &held), WEIR_ERROR_NO_FILE);
 	assert_int_equal(weir_sched_get_processes(h, NULL, 0, &count), WEIR_ERROR_NO_FILE);
 	assert_int_equal(weir_sched_record(h, "on"), WEIR_ERROR_NOT_RECORDED);
 	assert_int_equal(weir_sched_close(h), WEIR_OK);
@@ -112,6 +115,7 @@ static void what_is_null_or_wrong_is_refused(void **state)
 	assert_int_equal(weir_sched_get_policy(h, name, 1), WEIR_ERROR_ARGUMENT);
 	assert_int_equal(weir_sched_request_begin(h, 0, NULL), WEIR_ERROR_ARGUMENT);
 	assert_int_equal(weir_sched_get_metrics(h, 1, NULL), WEIR_ERROR_ARGUMENT);
+	assert_int_equal(weir_sched_get_memory(h, 1, 0, NULL), WEIR_ERROR_ARGUMENT);
 	assert_int_equal(weir_sched_get_processes(h, NULL, 1, &(size_t){ 0 }), WEIR_ERROR_ARGUMENT);
 	assert_int_equal(weir_sched_get_processes(h, NULL, 0, NULL), WEIR_ERROR_ARGUMENT);
 	assert_int_equal(weir_sched_set_log_level(h, 3), WEIR_ERROR_ARGUMENT);
@@ -154,6 +158,14 @@ static void settings_that_contradict_each_other_are_refused(void **state)
 	weir_sched_close(h);
 }
 
+/* What programs that are built have in them, and hand over as the size. */
+static void structures_have_the_size_that_they_had(void **state)
+{
+	assert_int_equal(sizeof(struct weir_sched_config), 48);
+	assert_int_equal(sizeof(struct weir_sched_metrics), 120);
+	assert_int_equal(sizeof(struct weir_sched_memory), 112);
+}
+
 /* A later version of a structure has more members: they may be 0, and are read as 0. */
 static void structures_may_be_of_later_versions(void **state)
 {
@@ -176,7 +188,9 @@ static void structures_may_be_of_later_versions(void **state)
 		later.c.size = sizes[i];
 		assert_int_equal(weir_sched_configure(h, &later.c), WEIR_ERROR_SIZE);
 		assert_int_equal(weir_sched_get_config(h, &later.c), WEIR_ERROR_SIZE);
+		struct weir_sched_memory held = { .size = sizes[i] };
 		assert_int_equal(weir_sched_get_metrics(h, 1, &m), WEIR_ERROR_SIZE);
+		assert_int_equal(weir_sched_get_memory(h, 1, 0, &held), WEIR_ERROR_SIZE);
 	}
 	weir_sched_close(h);
 	f->tuning.budget_ns = 0;
@@ -330,6 +344,59 @@ static void metrics_are_what_the_slot_says(void **state)
 	munmap(f, sizeof *f);
 }
 
+/* On two devices, of which the first has a context. */
+static void memory_is_what_the_slots_say(void **state)
+{
+	const uint64_t MiB = 1 << 20;
+	const uint32_t held[SHARE_WORDS] = { 3 };
+	const struct share_self self = { .class = CLASS_BEST_EFFORT,
+		.weight = 1,
+		.held = held,
+		.quota = 100 * MiB,
+		.group = 5 };
+	struct weir_sched_memory m = { .size = sizeof m };
+	struct share_file *f = make_file();
+	weir_sched h = open_handle();
+	const uint32_t pid = (uint32_t)getpid(), d = share_device(f, uuid, 132);
+	assert_int_equal(weir_sched_get_memory(h, pid, 0, &m), WEIR_ERROR_NOT_FOUND);
+	const uint32_t one = share_claim(f, d, &self);
+	const uint32_t two = share_claim(f, share_device(f, (uint8_t[16]){ 8 }, 132), &self);
+	struct share_memory *own = &f->slots[one].memory;
+	own->idle = 3 * MiB;
+	own->spare = 8 * MiB;
+	own->given = 16 * MiB;
+	own->wanted = 24 * MiB;
+	own->contexts = 1;
+	f->devices[d].who.context_bytes = 10 * MiB;
+	assert_int_equal(quota_take(f, one, 20 * MiB), QUOTA_GRANTED);
+	assert_int_equal(quota_take(f, one, 71 * MiB), QUOTA_REFUSED);
+	assert_int_equal(quota_take(f, two, 95 * MiB), QUOTA_GRANTED);
+	quota_give(&f->slots[one], 2 * MiB);
+	assert_int_equal(weir_sched_get_memory(h, pid, 0, &m), WEIR_OK);
+	assert_memory_equal(m.gpu_uuid, uuid, sizeof uuid);
+	assert_int_equal(m.used, 18 * MiB);
+	assert_int_equal(m.contexts, 10 * MiB);
+	assert_int_equal(m.idle, 3 * MiB);
+	assert_int_equal(m.pool_spare, 8 * MiB);
+	assert_int_equal(m.given_away, 16 * MiB);
+	assert_int_equal(m.wanted, 24 * MiB);
+	assert_int_equal(m.quota, 100 * MiB);
+	assert_int_equal(m.quota_left, 72 * MiB);
+	assert_int_equal(m.group_used, 28 * MiB);
+	assert_int_equal(m.group_peak, 30 * MiB);
+	assert_int_equal(m.refused_count, 1);
+	assert_int_equal(weir_sched_get_memory(h, pid, 1, &m), WEIR_OK);
+	assert_int_equal(m.gpu_uuid[0], 8);
+	assert_int_equal(m.used, 95 * MiB);
+	assert_int_equal(m.refused_count, 0);
+	assert_int_equal(weir_sched_get_memory(h, pid, 2, &m), WEIR_ERROR_NOT_FOUND);
+	assert_int_equal(weir_sched_get_memory(h, pid, UINT32_MAX, &m), WEIR_ERROR_NOT_FOUND);
+	share_release(f, one);
+	share_release(f, two);
+	weir_sched_close(h);
+	munmap(f, sizeof *f);
+}
+
 static void a_file_of_another_version_is_refused(void **state)
 {
 	char name[17];
@@ -429,6 +496,7 @@ int main(void)
 		cmocka_unit_test(each_status_has_a_text),
 		cmocka_unit_test(what_is_null_or_wrong_is_refused),
 		cmocka_unit_test(settings_that_contradict_each_other_are_refused),
+		cmocka_unit_test(structures_have_the_size_that_they_had),
 		cmocka_unit_test(structures_may_be_of_later_versions),
 		cmocka_unit_test(a_closed_handle_stays_invalid),
 		cmocka_unit_test(handles_are_limited),
@@ -436,6 +504,7 @@ int main(void)
 		cmocka_unit_test(a_child_has_its_parents_handles),
 		cmocka_unit_test(what_is_of_all_programs_is_in_the_file),
 		cmocka_unit_test(metrics_are_what_the_slot_says),
+		cmocka_unit_test(memory_is_what_the_slots_say),
 		cmocka_unit_test(a_file_of_another_version_is_refused),
 		cmocka_unit_test(a_request_ends_once),
 		cmocka_unit_test(a_request_without_an_end_is_forgotten),

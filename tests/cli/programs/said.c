@@ -2,6 +2,7 @@
  * Requests that a program says itself, under weir run: `said DIRECTORY` looks at its own slot of
  * the shared file there after each step, and prints what is not as it should be.  `said DIRECTORY
  * left` leaves a request without its end: for a --max-wait that is short; else it is to be long.
+ * `said DIRECTORY memory` is for --memory 512M.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -320,6 +321,25 @@ static void streams_have_priorities(void)
 	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
 }
 
+static void memory_is_counted(void)
+{
+	uint64_t at, none;
+	const uint64_t MiB = 1 << 20;
+	struct weir_sched_memory before = { .size = sizeof before }, m = before;
+	cu_need(cuMemAlloc_v2(&none, MiB), "cuMemAlloc_v2"); /* sees the context */
+	EXPECT(!weir_sched_get_memory(weir, 0, 0, &before));
+	EXPECT(before.quota == 512 * MiB && before.quota_left < before.quota && before.contexts);
+	cu_need(cuMemAlloc_v2(&at, 8 * MiB), "cuMemAlloc_v2");
+	EXPECT(cuMemAlloc_v2(&none, 512 * MiB) == 2);
+	EXPECT(!weir_sched_get_memory(weir, (uint32_t)getpid(), 0, &m));
+	EXPECT(m.used == before.used + 8 * MiB && m.quota_left == before.quota_left - 8 * MiB);
+	EXPECT(m.refused_count == 1 && m.group_peak >= m.group_used);
+	cu_need(cuMemFree_v2(at), "cuMemFree_v2");
+	EXPECT(!weir_sched_get_memory(weir, 0, 0, &m));
+	EXPECT(m.used == before.used && m.group_peak > m.group_used);
+	EXPECT(weir_sched_get_memory(weir, 0, 1, &m) == WEIR_ERROR_NOT_FOUND);
+}
+
 static void all(const char *directory)
 {
 	by_work_until_it_says_its_own();
@@ -347,7 +367,9 @@ int main(int count, char **arguments)
 	cu_prepare();
 	ended(); /* joins */
 	find_slot(arguments[1]);
-	if (count > 2)
+	if (count > 2 && !strcmp(arguments[2], "memory"))
+		memory_is_counted();
+	else if (count > 2)
 		a_request_is_left_by_longjmp();
 	else
 		all(arguments[1]);
