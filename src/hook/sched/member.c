@@ -180,7 +180,8 @@ void members_leave(void)
 		if (!m)
 			continue;
 		__atomic_store_n(&m->state, MEMBER_OUTSIDE, __ATOMIC_RELEASE);
-		/* What it has is on the device until the driver sees it gone: who buries it then. */
+		/* What it has is on the device until the driver sees it gone: who buries it then.
+		 */
 		if (!m->slot->memory.used && !m->slot->memory.contexts && !sandbox_is_closed(NULL))
 			share_release(m->file, m->index);
 	}
