@@ -70,7 +70,7 @@ static bool is_of_another_version(const char *path)
 	if (fd >= 0)
 		close(fd);
 	return is_whole && !memcmp(f.magic, SHARE_MAGIC, sizeof f.magic) &&
-	       f.version != SHARE_VERSION;
+	       (f.version != SHARE_VERSION || f.size != sizeof f);
 }
 
 bool arbiter_renew(const char *directory)

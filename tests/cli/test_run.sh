@@ -36,6 +36,8 @@ expect 3 'another version' $weir run --sim --share old -- true
 mkdir -m 700 older
 printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched
 expect 0 '' $weir run --sim --share older -- true
+printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched
+expect 0 'no program shares a GPU' $weir sched --share older status
 exec 9>older/arbiter
 flock 9
 printf 'WEIRSHR\n\001\000\000\000\000\020\000\000' >older/sched

@@ -44,8 +44,11 @@ int sharing_open(struct sharing *s, const char *directory, bool make)
 	if (!make && access(path, F_OK) && errno == ENOENT)
 		return 0;
 	s->file = share_open(s->directory, &why);
-	if (!s->file && make && arbiter_renew(s->directory))
+	if (!s->file && arbiter_renew(s->directory)) {
+		if (!make)
+			return 0;
 		s->file = share_open(s->directory, &why);
+	}
 	return s->file ? 0
 		       : complain(EXIT_ENVIRONMENT, "%s can't be shared through: %s", path, why);
 }
