@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "trace/activity.h"
 
@@ -254,6 +255,54 @@ static int add_gpus(struct gpu_states *to)
 	return e;
 }
 
+/* ---- what ran meanwhile ---- */
+
+/* The GPU that a process calls `device`, or NULL. */
+static struct gpu_state *find_gpu(
+	struct gpu_states *s, const struct meta *m, uint32_t process, uint32_t device)
+{
+	for (size_t i = 0; i < m->devices.n; i++) {
+		const struct meta_device *d = &m->devices.v[i];
+		if (d->process != process || d->device != device)
+			continue;
+		for (size_t k = 0; k < s->gpus.n; k++)
+			if (!memcmp(s->gpus.v[k].uuid, d->uuid, 16))
+				return &s->gpus.v[k];
+	}
+	return NULL;
+}
+
+static void add_kernel(struct gpu_state *g, const struct gpu_activity *w)
+{
+	const struct gpu_slow *slow = g->slow.v;
+	size_t i = SEARCH(k, 0, g->slow.n, slow[k].start_ns + slow[k].ns <= w->start_ns);
+	for (; i < g->slow.n && slow[i].start_ns < w->end_ns; i++) {
+		const uint64_t end = slow[i].start_ns + slow[i].ns;
+		const uint64_t from =
+			w->start_ns > slow[i].start_ns ? w->start_ns : slow[i].start_ns;
+		g->slow.v[i].kernel_ns += (w->end_ns < end ? w->end_ns : end) - from;
+	}
+}
+
+static int add_kernels(const struct trace *t, const struct meta *m, struct gpu_states *to)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct gpu_activity w;
+	bool any = false;
+	int e = 0;
+	for (size_t i = 0; i < to->gpus.n; i++)
+		any = any || to->gpus.v[i].slow.n;
+	while (any && (e = trace_next_activity(&at, &w)) > 0) {
+		struct gpu_state *g =
+			w.kind == GPU_KERNEL ? find_gpu(to, m, buf.ref->process, w.device) : NULL;
+		if (g)
+			add_kernel(g, &w);
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
 int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_states *ret)
 {
 	*ret = (struct gpu_states){ 0 };
@@ -263,6 +312,8 @@ int gpu_states_load(const struct trace *t, const struct meta *m, struct gpu_stat
 		SORT(ret->samples, sample_order);
 		e = add_gpus(ret);
 	}
+	if (!e && m)
+		e = add_kernels(t, m, ret);
 	if (e)
 		gpu_states_fini(ret);
 	return e;

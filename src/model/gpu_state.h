@@ -50,6 +50,7 @@ struct gpu_range {
 
 struct gpu_slow {
 	uint64_t start_ns, ns; /* CLOCK_MONOTONIC */
+	uint64_t kernel_ns;    /* of it, how long kernels ran on this GPU, all together */
 	uint16_t mhz;          /* lowest */
 	uint16_t reasons;      /* of all of it */
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/bounded.h"
 #include "base/number.h"
@@ -213,10 +214,15 @@ static int program_order(const void *one, const void *two)
 
 /* ---- drawing ---- */
 
+/* As much of it as the line has columns: curses would go on in the next one. */
 static void put_line(int y, const char *text)
 {
-	mvaddnstr(y, 0, text, -1);
-	clrtoeol();
+	wchar_t wide[600];
+	const size_t n = mbstowcs(wide, text, sizeof wide / sizeof *wide);
+	if (n == (size_t)-1)
+		mvaddnstr(y, 0, text, COLS);
+	else
+		mvaddnwstr(y, 0, wide, n < (size_t)COLS ? (int)n : COLS);
 }
 
 static void draw_head(const struct screen *s)
@@ -288,7 +294,7 @@ static void draw_headings(const struct screen *s, int y)
 	bounded_put(&b, "PROGRAM");
 	attron(A_REVERSE);
 	mvhline(y, 0, ' ', COLS);
-	mvaddnstr(y, 0, bounded_end(&b), COLS);
+	put_line(y, bounded_end(&b));
 	attroff(A_REVERSE);
 	for (int i = 0, x = 0; i < COLUMNS; i++) {
 		if (COLS < columns[i].from)

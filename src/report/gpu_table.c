@@ -66,13 +66,17 @@ static void add_slow(struct table *t, const struct report *r, const struct gpu_s
 	table_ns(t, at->ns);
 	table_cell(t, "%u MHz", at->mhz);
 	table_cell(t, "%.0f %%", at->mhz * 100 / g->range[METRIC_SM_CLOCK].high);
+	if (at->kernel_ns)
+		table_ns(t, at->kernel_ns);
+	else
+		table_none(t);
 	table_cell(t, "%s", reasons_text(at->reasons, &b));
 }
 
 static void put_slow(const struct report *r, const struct gpu_states *s, const struct text_page *p)
 {
 	static const char *const headings[] = { "GPU", "at", "for", "SM clock", "of highest",
-		"why, says NVML" };
+		"kernels", "why, says NVML" };
 	struct table t;
 	size_t rows = 0, all = 0;
 	for (size_t i = 0; i < s->gpus.n; i++)
@@ -80,7 +84,7 @@ static void put_slow(const struct report *r, const struct gpu_states *s, const s
 	if (!all)
 		return;
 	page_heading(p, "GPU clock below its highest while busy");
-	table_init(&t, ">>>>><", headings);
+	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < s->gpus.n; i++)
 		for (size_t k = 0; k < s->gpus.v[i].slow.n && rows < page_shown(p, all);
 			k++, rows++)
@@ -132,6 +136,7 @@ static void put_slow_json(struct json *j, const struct report *r, const struct g
 	json_u64(j, "start_ns", at->start_ns > begin ? at->start_ns - begin : 0);
 	json_u64(j, "duration_ns", at->ns);
 	json_u64(j, "sm_clock_mhz", at->mhz);
+	json_u64(j, "kernel_ns", at->kernel_ns);
 	json_begin_array(j, "reasons");
 	for (unsigned i = 0; i < 16; i++)
 		if (at->reasons >> i & 1)

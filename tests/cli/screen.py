@@ -124,6 +124,12 @@ with tempfile.TemporaryDirectory() as work:
         t.shows("PID +CLASS")
         t.press(b"q")
         t.ends()
+        # What has no room is cut, and nothing runs into the next line.
+        t = Terminal(44, 8, *top)
+        t.shows(r"recorded")
+        assert t.screen.display[2].startswith("    PID CLASS") and t.screen.display[7].startswith("q quit  h help")
+        t.press(b"q")
+        t.ends()
         # More columns where there is room, and the history.
         t = Terminal(160, 40, *top)
         t.shows(r"PID +CLASS +STATE +BUSY% +LAUNCH/S +CALL/S +REQ/S +P99 +WAIT% +MEMORY +QUOTA +HISTORY +PROGRAM")
