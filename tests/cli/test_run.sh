@@ -105,6 +105,9 @@ if [ -x "$fill" ]; then
 		$weir run --quiet --sim --memory 256M -- true
 	expect 0 'no program shares a GPU' $sched status
 
+	expect 0 '^6$' $q --memory 512M -- $weir record -q --sim -o inner.weir -- "$fill" fill 64
+	expect 0 'cuMemAlloc_v2' $weir memory inner.weir
+
 	# What was refused is in the recording, and who had the memory.
 	expect 0 '^6$' $q --memory 512M -o refused.weir -- "$fill" fill 64
 	expect 0 '1 refused; of a quota of 512 MiB, 384 MiB were live' $weir memory refused.weir

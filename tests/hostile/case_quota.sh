@@ -95,6 +95,29 @@ for name in beyond nodes family; do
 	failed "$name leaves with $(cat quota.status)"
 	diff expected quota.out
 done
+# The runtime, shared and static, says the same.
+cat >expected <<END
+cudaMalloc: 0
+too much: 2
+which is the last error: 2
+once: 0
+cudaMemGetInfo: 0
+128 of 256 MiB left
+cudaFree: 0
+and now: 0
+cudaGetDeviceProperties: 0
+256 MiB in all
+END
+for name in quota_runtime quota_runtime_static; do
+	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
+	rm -f device
+	WEIR_SIM=gpu=$work/device,time=real,context=0 LD_PRELOAD="$hook" WEIR="$(under 268435456)" \
+		timeout 100 "$programs/$name" >quota.out 2>&1 || failed "$name leaves with $?"
+	cmp -s expected quota.out && continue
+	failed "$name says something else"
+	diff expected quota.out
+done
+
 # Where the program may come back at any moment, or never.
 for name in handler left cancelled cloned forked; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue

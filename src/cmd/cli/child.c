@@ -342,16 +342,25 @@ static int set_python(const struct child *c)
 	return 0;
 }
 
+/* What is run here by a program of weir run shares the GPU as that does, and has its quota. */
+static const char *outer_words(void)
+{
+	static const char sched[] = WEIR_OPTION_sched ",";
+	const char *words = getenv("WEIR");
+	return words && !strncmp(words, sched, sizeof sched - 1) ? words : "";
+}
+
 static int set_words(const struct child *c, const char *full)
 {
 	char *config = NULL, gpu[32] = "";
+	const char *outer = c->sched ? "" : outer_words();
 	if (c->sample_rate)
 		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", c->sample_rate);
 	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n =
-		asprintf(&config, WEIR_OPTION_join ",%s%s%s%srecord:%s", c->sched ? c->sched : "",
-			gpu, c->predict ? c->predict : "", c->part ? c->part : "", full);
+	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%s%s%s%srecord:%s",
+		c->sched ? c->sched : "", outer, *outer ? "," : "", gpu,
+		c->predict ? c->predict : "", c->part ? c->part : "", full);
 	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(config);
