@@ -56,13 +56,13 @@ def record(name, *options, program=(APP,), sim=None, codes=(0,)):
 def top():
     """Of programs that run meanwhile."""
     steady = build + "/tests/cli/programs/steady"
-    os.mkdir("share", 0o700)
-    share = ("weir", "run", "--sim", "--share", "share")
+    os.mkdir("together", 0o700)
+    share = ("weir", "run", "--sim", "--share", "together")
     programs = [subprocess.Popen(command + ("--", steady), stdout=subprocess.PIPE) for command in
                 (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
     for program in programs:
         program.stdout.readline()
-    said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "share")
+    said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")
     for program in programs:
         program.terminate()
         program.wait()
