@@ -52,6 +52,7 @@ int memory_cuMemFreeAsync(unsigned long long address, void *stream);
 int memory_cuMemFreeAsync_ptsz(unsigned long long address, void *stream);
 int memory_cuMemPoolTrimTo(void *pool, size_t keep);
 int memory_cuMemPoolDestroy(void *pool);
+int memory_cuDeviceSetMemPool(int device, void *pool);
 int memory_cuMemPoolGetAttribute(void *pool, int what, void *value);
 int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count);
 int memory_cuGraphAddMemAllocNode(void *node, void *graph, void *on, size_t count, void *params);

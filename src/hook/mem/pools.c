@@ -375,6 +375,14 @@ int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
 	return result;
 }
 
+int memory_cuDeviceSetMemPool(int device, void *pool)
+{
+	const int result = REAL(cuDeviceSetMemPool, int, void *)(device, pool);
+	if (!result)
+		served_use_driver(device, pool != default_pool(device));
+	return result;
+}
+
 int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
 {
 	const struct cu_mem_access_desc *d = map;

@@ -229,7 +229,7 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 				: __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0))
 		return false;
 	struct served *s = current();
-	if (!s || bytes > s->bytes)
+	if (!s || bytes > s->bytes || (order->ordered && s->is_driver_used))
 		return false;
 	struct wanting w = { 0 };
 	do
@@ -336,6 +336,12 @@ void served_trim(int device, uint64_t keep)
 	while (s->pool->counters.backed_slots * SLOT_BYTES > keep && served_release_idle(s))
 		;
 	unlock(s);
+}
+
+void served_use_driver(int device, bool yes)
+{
+	if (device >= 0 && device < (int)MEMBERS)
+		__atomic_store_n(&all[device].is_driver_used, yes, __ATOMIC_RELAXED);
 }
 
 void served_reach(int device, int reader)

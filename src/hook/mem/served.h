@@ -47,6 +47,10 @@ void served_trim(int device, uint64_t keep);
 /* Another device may read and write what this one has. */
 void served_reach(int device, int reader);
 
+/* Allocations in the order of streams are from a pool of the program's own, or are again from the
+ * default one. */
+void served_use_driver(int device, bool yes);
+
 /* A stream ends: what was freed in its order is still to be waited for. */
 void served_stream_ends(void *stream);
 

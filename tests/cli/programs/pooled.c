@@ -26,6 +26,8 @@ typedef unsigned long long address_t;
 	X(cuPointerGetAttribute, void *, int, address_t)                                           \
 	X(cuDeviceGetDefaultMemPool, void **, int)                                                 \
 	X(cuMemPoolGetAttribute, void *, int, void *)                                              \
+	X(cuDeviceSetMemPool, int, void *)                                                         \
+	X(cuMemPoolCreate, void **, void *)                                                        \
 	X(cuMemPoolTrimTo, void *, size_t)                                                         \
 	X(cuStreamCreate, void **, unsigned)                                                       \
 	X(cuStreamDestroy_v2, void *)                                                              \
@@ -140,6 +142,23 @@ static size_t free_bytes(void)
 	return bytes;
 }
 
+/* Where the program has said which pool it wants, that is where its blocks are from. */
+static void print_own_pool(void *usual)
+{
+	static unsigned char properties[88] = { [0] = 1, [8] = 1 }; /* pinned; on device 0 */
+	void *pool;
+	address_t a;
+	unsigned long long used;
+	MUST(cuMemPoolCreate(&pool, properties));
+	MUST(cuDeviceSetMemPool(0, pool));
+	MUST(cuMemAllocAsync(&a, 5000, NULL));
+	MUST(cuMemPoolGetAttribute(pool, 7, &used));
+	printf("used of the program's own pool: %d\n", used >= 5000);
+	MUST(cuMemFreeAsync(a, NULL));
+	MUST(cuStreamSynchronize(NULL));
+	MUST(cuDeviceSetMemPool(0, usual));
+}
+
 static void print_answers(void)
 {
 	void *pool;
@@ -174,6 +193,7 @@ static void print_answers(void)
 	MUST(cuMemPoolGetAttribute(pool, 5, &used));
 	printf("reserved after a trim: %llu\n", used);
 	printf("all is free again: %d\n", free_bytes() == before);
+	print_own_pool(pool);
 	MUST(cuMemAlloc_v2(&a, 1 << 20));
 	MUST(cuDevicePrimaryCtxReset_v2(0));
 	begin();
