@@ -297,6 +297,7 @@ struct range {
 	size_t charged; /* taken from the device */
 	enum range_kind kind;
 	unsigned flags;
+	uint32_t readers; /* of mapped memory: a bit for each device with access */
 	int device;
 	struct context *ctx;
 	struct pool *pool;

@@ -282,6 +282,7 @@ int sim_cuMemSetAccess(unsigned long long address, size_t size, void *list, size
 {
 	const struct cu_mem_access_desc *d = list;
 	int protection = PROT_NONE;
+	uint32_t named = 0, readers = 0;
 
 	if (!d || !count || !size || !aligned(size) || address + size < address ||
 		!covered(address, size))
@@ -290,6 +291,11 @@ int sim_cuMemSetAccess(unsigned long long address, size_t size, void *list, size
 		if (d[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
 			!device_exists(d[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
+		const uint32_t device = d[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE
+						? 1u << d[i].location.id
+						: 0;
+		named |= device;
+		readers |= d[i].flags ? device : 0;
 		if (d[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			protection = PROT_READ | PROT_WRITE;
 		else if (d[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
@@ -301,6 +307,7 @@ int sim_cuMemSetAccess(unsigned long long address, size_t size, void *list, size
 		struct range *range = range_find(at);
 
 		range->flags = (unsigned)protection;
+		range->readers = (range->readers & ~named) | readers;
 		at = range->base + range->size;
 	}
 	mprotect((void *)address, size, protection);
@@ -314,9 +321,14 @@ int sim_cuMemGetAccess(
 
 	if (!ret_flags || !location || !range || range->kind != RANGE_MAPPED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_flags = range->flags & PROT_WRITE  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-		     : range->flags & PROT_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ
-						: CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	const struct cu_mem_location *l = (const void *)location;
+	if (l->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		(!device_exists(l->id) || !(range->readers >> l->id & 1)))
+		*ret_flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	else
+		*ret_flags = range->flags & PROT_WRITE  ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			     : range->flags & PROT_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ
+							: CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 

@@ -298,7 +298,8 @@ void pool_reached(struct pool *p, uint32_t tag, uint64_t when)
 {
 	if (tag >= POOL_TAGS || when <= p->settled_at[tag] || when > p->clock)
 		return;
-	p->settled_at[tag] = when;
+	/* Nothing of it is left: slots that others have freed in since need not wait for it. */
+	p->settled_at[tag] = when < p->freed_at[tag] ? when : p->clock;
 	pool_slots_settle(p);
 }
 

@@ -92,6 +92,7 @@ struct pool {
 	struct pool_list idle, waiting;
 	uint64_t clock;                 /* frees so far */
 	uint64_t settled_at[POOL_TAGS]; /* the clock, when what the stream has come to was freed */
+	uint64_t freed_at[POOL_TAGS];   /* the clock, when the last was freed under the tag */
 	uint32_t roots[POOL_TAGS];      /* of the trees of free ranges, by tag */
 	uint32_t tagged;                /* free ranges in trees but the first */
 	uint32_t owner; /* of what is free in the first tree below owned_end, or 0 */

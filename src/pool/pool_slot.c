@@ -80,6 +80,7 @@ void pool_slots_leave(struct pool *p, uint32_t start, uint32_t size, uint32_t ta
 	const uint32_t first = start >> p->slot_shift, last = (start + size - 1) >> p->slot_shift;
 	struct pool_slot *v = slots_of(p);
 	p->clock++;
+	p->freed_at[tag] = p->clock;
 	for (uint32_t i = first; i <= last; i++) {
 		struct pool_slot *s = &v[i];
 		drop_settled(p, s);

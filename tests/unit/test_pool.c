@@ -327,9 +327,26 @@ static void what_is_shared_is_not_idle_before_it_is_reached(void **state)
 	pool_free(p, BASE, 0);
 	assert_false(pool_take_idle(p, &slot, &handle));
 	assert_null(pool_check(p));
-	pool_reached(p, 1, freed);
-	assert_false(pool_take_idle(p, &slot, &handle)); /* its last free came later: who knows */
-	pool_reached(p, 1, pool_now(p));
+	pool_reached(p, 1, freed); /* all that was ever freed under the tag */
+	assert_true(pool_take_idle(p, &slot, &handle));
+	assert_null(pool_check(p));
+}
+
+/* A slot in which two tags were freed waits for both, and for no later free of either. */
+static void a_slot_waits_for_each_tag_until_its_last_free(void **state)
+{
+	struct pool *p = made(&small);
+	uint32_t slot;
+	uint64_t handle;
+	place(4096, 1);
+	place(4096, 2);
+	pool_free(p, BASE, 1);
+	const uint64_t first = pool_now(p);
+	pool_free(p, BASE + 4096, 2);
+	const uint64_t second = pool_now(p);
+	pool_reached(p, 1, first);
+	assert_false(pool_take_idle(p, &slot, &handle));
+	pool_reached(p, 2, second);
 	assert_true(pool_take_idle(p, &slot, &handle));
 	assert_null(pool_check(p));
 }
@@ -472,6 +489,7 @@ int main(void)
 		TEST(another_stream_finds_what_was_never_used),
 		TEST(a_slot_is_not_idle_before_each_free_in_it_is_settled),
 		TEST(what_is_shared_is_not_idle_before_it_is_reached),
+		TEST(a_slot_waits_for_each_tag_until_its_last_free),
 		TEST(at_its_end_a_pool_gives_each_handle_once),
 		TEST(a_free_that_was_settled_before_the_last_counts_as_settled),
 		TEST(a_free_after_the_settlement_is_not_settled),

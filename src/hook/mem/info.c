@@ -172,8 +172,10 @@ int memory_cuStreamDestroy_v2(void *stream)
 
 static int context_left(void *context, int result)
 {
-	if (!result)
+	if (!result) {
 		context_ended((uintptr_t)context);
+		served_context_ended(context);
+	}
 	account_changes(false);
 	return result;
 }
@@ -226,7 +228,7 @@ static int leave_primary(int (*leave)(int), int device)
 	const int result = leave(device);
 	if (!result && context && !primary_is_active(device)) {
 		context_ended(context);
-		served_reset(device);
+		served_context_ended((void *)(uintptr_t)context);
 	}
 	account_changes(false);
 	return result;

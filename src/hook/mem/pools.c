@@ -336,12 +336,21 @@ static void *default_pool(int device)
 	return pool;
 }
 
+/* The device whose default pool it is; -1: it is none. */
+static int owner_of(void *pool)
+{
+	for (int i = 0; pool && i < (int)MEMBERS; i++)
+		if (pool == default_pool(i))
+			return i;
+	return -1;
+}
+
 int memory_cuMemPoolTrimTo(void *pool, size_t keep)
 {
 	struct member *m = member_current();
 	const int result = REAL(cuMemPoolTrimTo, void *, size_t)(pool, keep);
-	if (!result && m && pool == default_pool(m->ordinal))
-		served_trim(m->ordinal, keep);
+	if (!result)
+		served_trim(owner_of(pool), keep);
 	if (m)
 		note_idle(m);
 	return result;
@@ -362,12 +371,10 @@ int memory_cuMemPoolDestroy(void *pool)
 int memory_cuMemPoolGetAttribute(void *pool, int what, void *value)
 {
 	struct served_counts c;
-	const struct member *m = member_current();
 	const int result = REAL(cuMemPoolGetAttribute, void *, int, void *)(pool, what, value);
-	if (result || !m || what < POOL_RESERVED || what > POOL_USED_HIGH ||
-		pool != default_pool(m->ordinal))
+	if (result || what < POOL_RESERVED || what > POOL_USED_HIGH)
 		return result;
-	served_counts(m->ordinal, &c);
+	served_counts(owner_of(pool), &c);
 	*(uint64_t *)value += what == POOL_RESERVED        ? c.reserved
 			      : what == POOL_RESERVED_HIGH ? c.reserved_peak
 			      : what == POOL_USED          ? c.used
@@ -386,11 +393,11 @@ int memory_cuDeviceSetMemPool(int device, void *pool)
 int memory_cuMemPoolSetAccess(void *pool, void *map, size_t count)
 {
 	const struct cu_mem_access_desc *d = map;
-	const struct member *m = member_current();
 	const int result = REAL(cuMemPoolSetAccess, void *, void *, size_t)(pool, map, count);
-	for (size_t i = 0; !result && m && i < count; i++)
-		if (d[i].flags && pool == default_pool(m->ordinal))
-			served_reach(m->ordinal, d[i].location.id);
+	const int owner = result ? -1 : owner_of(pool);
+	for (size_t i = 0; !result && i < count; i++)
+		if (d[i].flags)
+			served_reach(owner, d[i].location.id);
 	return result;
 }
 

@@ -21,7 +21,7 @@
 #define NAP_NS        50000
 #define LEGACY_STREAM ((void *)1)
 #define THREAD_STREAM ((void *)2)
-#define ENDED_STREAM  ((void *)-1)
+#define TRIM_NAPS     20 /* for what was recorded just now; the driver waits for nothing */
 
 static struct served all[MEMBERS] OWN_PAGES;
 
@@ -32,34 +32,72 @@ static uint64_t own_name(void)
 	return (uint64_t)(uintptr_t)&hook_self;
 }
 
-static bool try_lock(struct served *s, uint64_t *ret_holder)
+/* Without the lock, and with the program's handlers: work may take long. */
+static bool nap(void)
 {
-	*ret_holder = 0;
-	return __atomic_compare_exchange_n(
-		&s->lock, ret_holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	const struct timespec t = { 0, NAP_NS };
+	sys(nanosleep, &t, NULL);
+	return true;
+}
+
+/* No handler of its thread comes while it is held, which might never return; calls of the driver
+ * are made in the pool's context, and disturb nobody's capture. */
+static bool try_lock(struct served *s)
+{
+	uint64_t holder = 0;
+	void *current = NULL;
+	struct own_calls own;
+	own_calls_begin(&own);
+	if (!__atomic_compare_exchange_n(
+		    &s->lock, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		own_calls_end(&own);
+		return false;
+	}
+	REAL(cuCtxGetCurrent, void **)(&current);
+	s->own = own;
+	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
+	return true;
+}
+
+/* What was freed while somebody else had the lock. */
+static void free_left(struct served *s)
+{
+	if (!__atomic_exchange_n(&s->has_left, false, __ATOMIC_ACQUIRE))
+		return;
+	for (uint32_t i = 0; i < MOST_LEFT; i++) {
+		const uint64_t address = __atomic_exchange_n(&s->left[i], 0, __ATOMIC_ACQUIRE);
+		if (address)
+			pool_free(s->pool, address, 0);
+	}
 }
 
 /* The holder may be waiting for the device, as in a call of the driver's. */
 static bool lock(struct served *s)
 {
-	const struct timespec nap = { 0, NAP_NS };
-	uint64_t holder;
 	for (uint32_t i = 0; i < SPINS + NAPS; i++) {
-		if (try_lock(s, &holder))
+		const uint64_t holder = __atomic_load_n(&s->lock, __ATOMIC_RELAXED);
+		if (!holder && try_lock(s)) {
+			free_left(s);
 			return true;
+		}
 		if (holder == own_name())
 			return false;
 		if (i < SPINS)
 			__builtin_ia32_pause();
 		else
-			sys(nanosleep, &nap, NULL);
+			nap();
 	}
 	return false;
 }
 
 static void unlock(struct served *s)
 {
+	void *popped;
+	struct own_calls own = s->own;
+	if (s->has_pushed)
+		REAL(cuCtxPopCurrent_v2, void **)(&popped);
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+	own_calls_end(&own);
 }
 
 static struct served *of_device(int device)
@@ -80,7 +118,13 @@ static struct served *of_address(uint64_t address)
 	return NULL;
 }
 
-/* The pool of the current device, which begins with the first block. */
+static bool is_its_context(const struct served *s)
+{
+	void *context = NULL;
+	return !REAL(cuCtxGetCurrent, void **)(&context) && context == s->context;
+}
+
+/* The pool of the current device, which begins with the first block, and is for that context. */
 static struct served *current(void)
 {
 	struct member *m = member_current();
@@ -93,7 +137,8 @@ static struct served *current(void)
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&s->state, served_begin(s, m) ? SERVED_READY : SERVED_DECLINED,
 			__ATOMIC_RELEASE);
-	return of_device(m->ordinal);
+	s = of_device(m->ordinal);
+	return s && is_its_context(s) ? s : NULL;
 }
 
 /* ---- streams ---- */
@@ -109,7 +154,15 @@ static bool is_at_rest(const struct served *s, uint32_t tag)
 	return !v->recorded && !v->frees && !(s->pool->counters.unsettled >> tag & 1);
 }
 
-/* The tag of a stream; 0: there are too many. */
+/* Its events can be recorded there. */
+static bool is_its_stream(const struct served *s, void *stream)
+{
+	void *context = NULL;
+	return !stream || !hook_real[FN_cuStreamGetCtx] ||
+	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &context) && context == s->context);
+}
+
+/* The tag of a stream; 0: there are too many, or it is of another context. */
 static uint32_t tag_of(struct served *s, void *stream)
 {
 	uint32_t unused = 0;
@@ -122,6 +175,8 @@ static uint32_t tag_of(struct served *s, void *stream)
 		if (!v->taken)
 			break;
 	}
+	if (unused && !is_its_stream(s, stream))
+		return 0;
 	if (unused) {
 		struct served_stream *v = &s->streams[unused];
 		void *event = v->event;
@@ -150,56 +205,65 @@ static bool share_others(struct served *s, uint32_t own)
 	return others;
 }
 
-/* The stream of a tag, or the host, waits for all streams whose frees were shared since it last
- * did. */
-static bool follow(struct served *s, uint32_t own)
+/* The stream of a tag waits for all streams whose frees were shared since it last did.  The host
+ * only looks: it may be what they wait for, and the driver may have other memory. */
+static int follow(struct served *s, uint32_t own)
 {
 	uint64_t *seen = own ? &s->streams[own].seen : &s->host_seen;
 	if (*seen == s->shares)
-		return true;
+		return 0;
 	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
 		const struct served_stream *v = &s->streams[i];
 		if (v->shared <= *seen || i == own)
 			continue;
 		const int failed = own ? REAL(cuStreamWaitEvent, void *, void *, unsigned int)(
 						 s->streams[own].stream, v->event, 0)
-				       : REAL(cuEventSynchronize, void *)(v->event);
+				       : REAL(cuEventQuery, void *)(v->event);
 		if (failed)
-			return false;
+			return !own && failed == NOT_READY && s->is_tight ? SERVED_LATER
+									  : SERVED_ELSEWHERE;
 	}
 	*seen = s->shares;
-	return true;
+	return 0;
 }
 
 /* ---- blocks ---- */
 
-/* What two streams could share is looked for before new memory is. */
-static bool place(struct served *s, uint64_t bytes, uint32_t tag, struct pool_place *at)
+/* What two streams could share is looked for before new memory is; but the host, which would have
+ * to wait, does without unless memory is out. */
+static bool place(
+	struct served *s, uint64_t bytes, uint32_t tag, bool shares, struct pool_place *at)
 {
 	bool placed = !pool_place(s->pool, bytes, tag, at);
-	if ((placed && !at->missing) || !share_others(s, tag))
+	if ((placed && !at->missing) || !shares || !share_others(s, tag))
 		return placed;
 	if (placed)
 		pool_undo(s->pool, at);
 	return !pool_place(s->pool, bytes, tag, at);
 }
 
-static int alloc_locked(struct served *s, uint64_t bytes, uint32_t tag, uint64_t *ret_address)
+static int alloc_with(
+	struct served *s, uint64_t bytes, uint32_t tag, bool shares, uint64_t *ret_address)
 {
 	struct pool_place at;
-	served_give_wanted(s);
-	if (!place(s, bytes, tag, &at))
+	if (!place(s, bytes, tag, shares, &at))
 		return SERVED_ELSEWHERE;
-	if (!follow(s, tag)) {
-		pool_undo(s->pool, &at);
-		return SERVED_ELSEWHERE;
-	}
-	const int failed = at.missing ? served_back(s, &at) : 0;
-	if (failed)
+	int result = follow(s, tag);
+	if (!result && at.missing)
+		result = served_back(s, &at);
+	if (result)
 		pool_undo(s->pool, &at);
 	else
 		*ret_address = at.address;
-	return failed;
+	return result;
+}
+
+static int alloc_locked(struct served *s, uint64_t bytes, uint32_t tag, uint64_t *ret_address)
+{
+	served_give_wanted(s);
+	const int result = alloc_with(s, bytes, tag, tag, ret_address);
+	return !tag && s->is_tight && result ? alloc_with(s, bytes, tag, true, ret_address)
+					     : result;
 }
 
 static bool is_captured(void *stream)
@@ -234,7 +298,9 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 	struct wanting w = { 0 };
 	do
 		*ret_result = try_alloc(s, bytes, order, &at);
-	while (*ret_result == OUT_OF_MEMORY && wanting_goes_on(&w, s->member, bytes));
+	while (*ret_result == SERVED_LATER
+			? nap()
+			: *ret_result == OUT_OF_MEMORY && wanting_goes_on(&w, s->member, bytes));
 	wanting_ends(s->member, *ret_result == OUT_OF_MEMORY);
 	if (*ret_result == SERVED_ELSEWHERE)
 		return false;
@@ -271,6 +337,55 @@ static void freed(struct served *s, uint32_t tag)
 	served_publish(s);
 }
 
+/* For who has the lock next. */
+static void leave(struct served *s, uint64_t address)
+{
+	for (uint32_t i = 0; i < MOST_LEFT; i++) {
+		uint64_t none = 0;
+		if (!__atomic_compare_exchange_n(
+			    &s->left[i], &none, address, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&s->has_left, true, __ATOMIC_RELEASE);
+		return;
+	}
+}
+
+static int wait_for_stream(void *stream)
+{
+	struct own_calls own;
+	own_calls_begin(&own);
+	const int result = REAL(cuStreamSynchronize, void *)(stream);
+	own_calls_end(&own);
+	return result;
+}
+
+/* Nothing uses the block any more. */
+static int free_now(struct served *s, uint64_t address)
+{
+	if (!lock(s)) {
+		leave(s, address);
+		return 0;
+	}
+	const int result = pool_free(s->pool, address, 0) ? INVALID_VALUE : 0;
+	if (!result)
+		freed(s, 0);
+	unlock(s);
+	return result;
+}
+
+/* Whether it was freed in the order of the stream. */
+static bool free_by_stream(struct served *s, uint64_t address, void *stream, int *ret_result)
+{
+	if (!is_its_context(s) || !lock(s))
+		return false;
+	const uint32_t tag = tag_of(s, plain_stream(stream));
+	*ret_result = tag && pool_free(s->pool, address, tag) ? INVALID_VALUE : 0;
+	if (tag && !*ret_result)
+		freed(s, tag);
+	unlock(s);
+	return tag;
+}
+
 bool served_free(uint64_t address, const struct served_order *order, int *ret_result)
 {
 	struct served *s = of_address(address);
@@ -280,19 +395,14 @@ bool served_free(uint64_t address, const struct served_order *order, int *ret_re
 	/* A node that frees memory of the pool can't be made: it stays. */
 	if (order->ordered && is_captured(order->stream))
 		return true;
-	const bool by_stream = order->ordered && order->stream != THREAD_STREAM;
-	if (!by_stream)
-		*ret_result = wait_for_device(s);
-	if (*ret_result || !lock(s))
+	if (order->ordered && order->stream != THREAD_STREAM &&
+		free_by_stream(s, address, order->stream, ret_result))
 		return true;
-	const uint32_t tag = by_stream ? tag_of(s, plain_stream(order->stream)) : 0;
-	if (by_stream && !tag)
-		*ret_result = REAL(cuStreamSynchronize, void *)(order->stream);
-	if (pool_free(s->pool, address, tag))
-		*ret_result = INVALID_VALUE;
-	else
-		freed(s, tag);
-	unlock(s);
+	*ret_result = order->ordered && order->stream != THREAD_STREAM
+			      ? wait_for_stream(order->stream)
+			      : wait_for_device(s);
+	if (!*ret_result)
+		*ret_result = free_now(s, address);
 	return true;
 }
 
@@ -332,7 +442,12 @@ void served_trim(int device, uint64_t keep)
 	struct served *s = of_device(device);
 	if (!s || !lock(s))
 		return;
-	served_wait(s);
+	for (int i = 0; i < TRIM_NAPS && served_poll(s); i++) {
+		unlock(s);
+		nap();
+		if (!lock(s))
+			return;
+	}
 	while (s->pool->counters.backed_slots * SLOT_BYTES > keep && served_release_idle(s))
 		;
 	unlock(s);
@@ -346,10 +461,15 @@ void served_use_driver(int device, bool yes)
 
 void served_reach(int device, int reader)
 {
-	struct served *s = of_device(device);
-	if (!s || reader < 0 || reader >= (int)MEMBERS || !lock(s))
+	if (device < 0 || device >= (int)MEMBERS || reader < 0 || reader >= (int)MEMBERS ||
+		__atomic_fetch_or(&all[device].readers, 1ull << reader, __ATOMIC_SEQ_CST) >>
+				reader &
+			1)
 		return;
-	served_add_reader(s, reader);
+	struct served *s = of_device(device);
+	if (!s || !lock(s))
+		return;
+	served_let_reach(s);
 	unlock(s);
 }
 
@@ -369,15 +489,23 @@ void served_stream_ends(void *stream)
 	}
 }
 
-void served_reset(int device)
+static void reset(struct served *s)
 {
-	struct served *s = of_device(device);
-	if (!s || !lock(s))
+	if (!lock(s))
 		return;
 	__atomic_store_n(&s->state, SERVED_DECLINED, __ATOMIC_RELEASE);
 	served_end(s);
 	unlock(s);
 	__atomic_store_n(&s->state, SERVED_NONE, __ATOMIC_RELEASE);
+}
+
+void served_context_ended(void *context)
+{
+	for (int i = 0; i < (int)MEMBERS; i++) {
+		struct served *s = of_device(i);
+		if (s && s->context == context)
+			reset(s);
+	}
 }
 
 void served_forget(void)

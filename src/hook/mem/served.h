@@ -2,7 +2,8 @@
  * The pool (weir run --pool): blocks of device memory served by this library, from one range of
  * addresses a device with handles behind it (src/pool/pool.h).  It answers for cuMemAlloc and
  * cuMemAllocAsync; what it can't do, the driver does: captured allocations, pools of the program's
- * own, the default stream of a thread, memory that others are to open.
+ * own, the default stream of a thread, memory that others are to open, other contexts of the device
+ * than the first that asked.
  *
  * Frees are ordered by streams: what was freed in one may be had in the same at once.  Where
  * another needs it, that one is made to wait for the first, as the driver's own pools do; a handle
@@ -54,8 +55,8 @@ void served_use_driver(int device, bool yes);
 /* A stream ends: what was freed in its order is still to be waited for. */
 void served_stream_ends(void *stream);
 
-/* All blocks of a device are gone, its contexts being so. */
-void served_reset(int device);
+/* All blocks that were had in a context are gone with it. */
+void served_context_ended(void *context);
 
 void served_forget(void);
 

@@ -10,6 +10,7 @@
 #include "hook/mem/account.h"
 #include "hook/mem/served_state.h"
 #include "hook/process.h"
+#include "hook/meta/captures.h"
 #include "hook/meta/metadata.h"
 #include "hook/sched/own_calls.h"
 #include "share/quota.h"
@@ -109,7 +110,7 @@ static const char *begin(struct served *s, struct member *m)
 	s->member = m;
 	s->base = base;
 	s->bytes = bytes;
-	s->readers = 1ull << m->ordinal;
+	__atomic_fetch_or(&s->readers, 1ull << m->ordinal, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
@@ -136,57 +137,54 @@ void served_end(struct served *s)
 		REAL(cuMemRelease, unsigned long long)(handle);
 	}
 	quota_give(s->member->slot, backed);
+	REAL(cuMemAddressFree, unsigned long long, size_t)(s->base, s->bytes);
 	s->pool = NULL; /* its pages stay: another thread may still look */
-	s->base = s->bytes = s->shares = s->host_seen = 0;
+	s->base = s->bytes = s->shares = s->host_seen = s->readers = 0;
 	s->is_tight = false;
 	memset(s->streams, 0, sizeof s->streams);
 }
 
 /* ---- how far streams have come ---- */
 
+/* What is captured is no order of the device; the legacy stream may not be asked for meanwhile. */
+static bool may_record(const void *stream)
+{
+	return stream != ENDED_STREAM &&
+	       (!__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) ||
+		       (stream && !stream_is_capturing((void *)stream, 0)));
+}
+
 bool served_record(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
-	struct own_calls own;
-	own_calls_begin(&own);
-	bool recorded =
-		v->event || !REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING);
-	recorded = recorded && !REAL(cuEventRecord, void *, void *)(v->event, v->stream);
-	own_calls_end(&own);
-	if (recorded) {
-		v->recorded = pool_now(s->pool);
-		v->frees = false;
-	}
-	return recorded;
+	if (!may_record(v->stream) ||
+		(!v->event && REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING)) ||
+		REAL(cuEventRecord, void *, void *)(v->event, v->stream))
+		return false;
+	v->recorded = pool_now(s->pool);
+	v->frees = false;
+	return true;
 }
 
-static void reached(struct served *s, uint32_t tag)
+static void look(struct served *s, uint32_t tag)
 {
-	pool_reached(s->pool, tag, s->streams[tag].recorded);
-	s->streams[tag].recorded = 0;
+	struct served_stream *v = &s->streams[tag];
+	if (!v->recorded || REAL(cuEventQuery, void *)(v->event) == NOT_READY)
+		return;
+	pool_reached(s->pool, tag, v->recorded);
+	v->recorded = 0;
 }
 
-void served_poll(struct served *s)
+bool served_poll(struct served *s)
 {
+	bool some = false;
 	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
-		struct served_stream *v = &s->streams[i];
-		if (v->recorded && !REAL(cuEventQuery, void *)(v->event))
-			reached(s, i);
-		if (!v->recorded && v->frees && served_record(s, i) &&
-			!REAL(cuEventQuery, void *)(v->event))
-			reached(s, i);
+		look(s, i);
+		if (!s->streams[i].recorded && s->streams[i].frees && served_record(s, i))
+			look(s, i);
+		some |= s->streams[i].recorded != 0;
 	}
-}
-
-void served_wait(struct served *s)
-{
-	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
-		struct served_stream *v = &s->streams[i];
-		if (v->frees)
-			served_record(s, i);
-		if (v->recorded && !REAL(cuEventSynchronize, void *)(v->event))
-			reached(s, i);
-	}
+	return some;
 }
 
 /* ---- handles ---- */
@@ -219,20 +217,17 @@ static bool take_idle(struct served *s, unsigned long long *ret_handle)
 	return true;
 }
 
-static bool find_handle(struct served *s, unsigned long long *ret_handle)
+static int find_handle(struct served *s, unsigned long long *ret_handle)
 {
 	if (create(s, ret_handle))
-		return true;
+		return 0;
 	s->is_tight = true;
 	if (take_idle(s, ret_handle))
-		return true;
-	served_poll(s);
+		return 0;
+	const bool in_flight = served_poll(s);
 	if (take_idle(s, ret_handle))
-		return true;
-	if (!s->pool->counters.waiting_slots)
-		return false;
-	served_wait(s);
-	return take_idle(s, ret_handle);
+		return 0;
+	return in_flight && s->pool->counters.waiting_slots ? SERVED_LATER : OUT_OF_MEMORY;
 }
 
 static int let_reach(const struct served *s, uint64_t address, uint64_t readers)
@@ -270,8 +265,9 @@ static int back(struct served *s, const struct pool_place *at)
 {
 	for (uint32_t slot = at->first_slot; pool_next_missing(s->pool, at, &slot);) {
 		unsigned long long handle;
-		if (!find_handle(s, &handle))
-			return OUT_OF_MEMORY;
+		const int failed = find_handle(s, &handle);
+		if (failed)
+			return failed;
 		if (!map(s, slot, handle)) {
 			release(s, handle);
 			return OUT_OF_MEMORY;
@@ -283,10 +279,7 @@ static int back(struct served *s, const struct pool_place *at)
 
 int served_back(struct served *s, const struct pool_place *at)
 {
-	struct own_calls own;
-	own_calls_begin(&own);
 	const int result = back(s, at);
-	own_calls_end(&own);
 	served_publish(s);
 	return result;
 }
@@ -294,22 +287,16 @@ int served_back(struct served *s, const struct pool_place *at)
 bool served_release_idle(struct served *s)
 {
 	unsigned long long handle;
-	struct own_calls own;
-	own_calls_begin(&own);
 	const bool taken = take_idle(s, &handle);
 	if (taken)
 		release(s, handle);
-	own_calls_end(&own);
 	served_publish(s);
 	return taken;
 }
 
-void served_add_reader(struct served *s, int reader)
+void served_let_reach(struct served *s)
 {
 	const uint32_t slots = (uint32_t)(s->bytes / SLOT_BYTES);
-	if (s->readers >> reader & 1)
-		return;
-	s->readers |= 1ull << reader;
 	const struct pool_place whole = { .n_slots = slots };
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t missing = i;

@@ -7,11 +7,16 @@
 
 #include "hook/pages.h"
 #include "hook/sched/member.h"
+#include "hook/sched/own_calls.h"
 #include "pool/pool.h"
 
 #define SLOT_BYTES                                                                                 \
 	(8ull << 20)          /* mapping costs by the handle: measured best between 2 and 32 MiB */
 #define SERVED_ELSEWHERE (-1) /* no result of the driver's: let it serve */
+#define SERVED_LATER     (-2) /* when work in flight has come to frees */
+#define NOT_READY        600  /* CUresult */
+#define ENDED_STREAM     ((void *)-1)
+#define MOST_LEFT        1024
 
 enum served_state { SERVED_NONE, SERVED_STARTING, SERVED_READY, SERVED_DECLINED };
 
@@ -28,6 +33,10 @@ struct served_stream {
 struct served {
 	uint32_t state;
 	uint64_t lock;
+	struct own_calls own; /* the holder's */
+	bool has_pushed;      /* the context, over the holder's */
+	bool has_left;
+	uint64_t left[MOST_LEFT]; /* freed without the lock */
 	struct pool *pool;
 	uint64_t base, bytes; /* of addresses */
 	struct member *member;
@@ -45,9 +54,8 @@ void served_end(struct served *s);
 /* An event behind what the stream of that tag has freed. */
 bool served_record(struct served *s, uint32_t tag);
 
-/* Looks how far the streams have come; waits until they have come to all their frees. */
-void served_poll(struct served *s);
-void served_wait(struct served *s);
+/* Looks how far the streams have come: whether some are still to come to a free. */
+bool served_poll(struct served *s);
 
 /* Says to others what it could give them, at once or when its streams have come to their frees. */
 static inline void served_publish(const struct served *s)
@@ -57,10 +65,10 @@ static inline void served_publish(const struct served *s)
 		(c->idle_slots + c->waiting_slots) * SLOT_BYTES, __ATOMIC_RELAXED);
 }
 
-/* Handles for all slots of a block: 0, or CUDA_ERROR_OUT_OF_MEMORY. */
+/* Handles for all slots of a block: 0, CUDA_ERROR_OUT_OF_MEMORY or SERVED_LATER. */
 int served_back(struct served *s, const struct pool_place *at);
 bool served_release_idle(struct served *s);
 void served_give_wanted(struct served *s);
-void served_add_reader(struct served *s, int reader);
+void served_let_reach(struct served *s); /* all readers all that is mapped */
 
 #endif
