@@ -21,7 +21,7 @@ run() {
 	echo $? >"$mode.status"
 }
 
-for name in handlers jump many_streams context_ends default_streams resets peers waits host_first captures; do
+for name in handlers jump many_streams context_ends default_streams resets peers waits host_first captures captures_free threads; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
 	memory=
 	case $name in

@@ -373,6 +373,70 @@ static void captures(void)
 	pthread_join(t, NULL);
 }
 
+/* What a capture forbids is forbidden, whoever serves. */
+static void captures_free(void)
+{
+	pthread_t t;
+	void *s;
+	uint64_t p, q;
+	NEED(cuStreamCreate(&s, 1));
+	NEED(cuMemAlloc_v2(&p, MIB));
+	pthread_barrier_init(&turn, NULL, 2);
+	pthread_create(&t, NULL, capturer, s);
+	pthread_barrier_wait(&turn);
+	const int freed = cuMemFree_v2(p);
+	say("freed", freed);
+	SAY(cuMemAlloc_v2(&q, MIB));
+	pthread_barrier_wait(&turn);
+	pthread_join(t, NULL);
+	if (freed)
+		SAY(cuMemFree_v2(p));
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 8, EACH = 2000 };
+static uint64_t exchanged[THREADS];
+
+/* What one has taken another gives back, in another order; some are cancelled meanwhile. */
+static void *trade(void *number)
+{
+	void *s;
+	uint64_t p;
+	const size_t own = (size_t)number;
+	NEED(cuCtxSetCurrent(cu_context));
+	NEED(cuStreamCreate(&s, 1));
+	for (size_t i = 0; i < EACH; i++) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+		NEED(cuMemAllocAsync(&p, 1000 + 7919 * i % 3000000, i % 3 ? s : NULL));
+		p = __atomic_exchange_n(&exchanged[(own + i) % THREADS], p, __ATOMIC_SEQ_CST);
+		wrong += p && (i % 64 ? cuMemFreeAsync(p, s) : cuMemFree_v2(p));
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t t[THREADS];
+	check_served();
+	const size_t before = in_use();
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, trade, (void *)i);
+	pthread_cancel(t[0]);
+	pthread_cancel(t[1]);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	for (size_t i = 0; i < THREADS; i++)
+		wrong += exchanged[i] && cuMemFree_v2(exchanged[i]);
+	say("wrong", wrong);
+	NEED(cuCtxSynchronize());
+	trim();
+	say("all is free again", in_use() == before);
+	check_served();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -387,6 +451,8 @@ static const struct {
 	{ "waits", waits },
 	{ "host_first", host_first },
 	{ "captures", captures },
+	{ "captures_free", captures_free },
+	{ "threads", threads },
 };
 
 int main(int argc, char **argv)
