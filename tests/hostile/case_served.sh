@@ -28,6 +28,7 @@ for name in handlers jump many_streams context_ends default_streams resets peers
 	peers) script=time=virtual,devices=2 ;;
 	default_streams | host_first) script=gpu=$work/device,time=real ;;
 	waits) script=gpu=$work/device,time=real,context=0 memory=,memory=536870912 ;;
+	threads) script=time=virtual,context=0 memory=,memory=33554432 ;;
 	*) script=time=virtual ;;
 	esac
 	rm -rf share
