@@ -52,5 +52,14 @@ rm held
 wait $holder
 expect 0 '' test $? = 0
 expect 0 '' cat hold.txt
+
+# Two that each need most of the card, again and again, and have room for one: each goes on when the other has freed.
+steps="$build/examples/steps"
+WEIR_SIM="gpu=$scratch/card,time=real,memory=700M" $run --pool --memory 600M --wait-memory 100s -- "$steps" 10 >one.txt 2>&1 &
+one=$!
+expect 0 '^10 steps are done$' env WEIR_SIM="gpu=$scratch/card,time=real,memory=700M" \
+	$run --pool --memory 600M --wait-memory 100s -- "$steps" 10
+wait $one
+expect 0 '^10 steps are done$' cat one.txt
 expect 2 'wait-memory=soon is no duration' $run --wait-memory soon -- true
 finish

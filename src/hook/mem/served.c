@@ -13,6 +13,7 @@
 #include "hook/mem/wanting.h"
 #include "hook/meta/captures.h"
 #include "hook/meta/metadata.h"
+#include "hook/sched/own_calls.h"
 #include "share/quota.h"
 
 #define INVALID_VALUE 1 /* CUresult */
@@ -22,6 +23,7 @@
 #define LEGACY_STREAM ((void *)1)
 #define THREAD_STREAM ((void *)2)
 #define TRIM_NAPS     20 /* for what was recorded just now; the driver waits for nothing */
+#define POLLS         20 /* for the same, while it holds the lock */
 
 static struct served all[MEMBERS] OWN_PAGES;
 
@@ -242,6 +244,19 @@ static bool place(
 	return !pool_place(s->pool, bytes, tag, at);
 }
 
+/* What an allocation had come by that failed goes to who wants it, before it is tried again: two
+ * that each kept a part would wait for each other. */
+static void give_tried(struct served *s, uint32_t tag)
+{
+	if (tag)
+		s->streams[tag].frees = true;
+	if (!quota_wanted(s->member->file, s->member->index, clock_monotonic()))
+		return;
+	for (int i = 0; i < POLLS && served_poll(s); i++)
+		;
+	served_give_wanted(s);
+}
+
 static int alloc_with(
 	struct served *s, uint64_t bytes, uint32_t tag, bool shares, uint64_t *ret_address)
 {
@@ -255,6 +270,8 @@ static int alloc_with(
 		pool_undo(s->pool, &at);
 	else
 		*ret_address = at.address;
+	if (result == OUT_OF_MEMORY)
+		give_tried(s, tag);
 	return result;
 }
 

@@ -313,11 +313,15 @@ void served_give_wanted(struct served *s)
 	uint64_t *hint = &m->device->who.wanted_hint;
 	if (!__atomic_load_n(hint, __ATOMIC_RELAXED))
 		return;
-	const uint64_t wanted = quota_wanted(m->file, m->index, clock_monotonic());
-	if (!wanted) {
-		__atomic_store_n(hint, 0, __ATOMIC_RELAXED);
+	/* First cleared: who wants some after the look sets it again.  What this program itself
+	 * waits for is for others to see. */
+	__atomic_store_n(hint, 0, __ATOMIC_SEQ_CST);
+	const uint64_t now = clock_monotonic();
+	const uint64_t wanted = quota_wanted(m->file, m->index, now);
+	if (wanted || __atomic_load_n(&m->slot->memory.wanted_until_ns, __ATOMIC_SEQ_CST) > now)
+		__atomic_store_n(hint, 1, __ATOMIC_SEQ_CST);
+	if (!wanted)
 		return;
-	}
 	served_poll(s);
 	for (uint64_t given = 0; given < wanted && served_release_idle(s); given += SLOT_BYTES)
 		__atomic_fetch_add(&m->slot->memory.given, SLOT_BYTES, __ATOMIC_RELAXED);
