@@ -1,6 +1,7 @@
 /* See served.h.  The handles behind the pool are in served_handles.c. */
 #include "hook/mem/served.h"
 
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -44,21 +45,35 @@ static bool nap(void)
 
 /* No handler of its thread comes while it is held, which might never return; calls of the driver
  * are made in the pool's context, and disturb nobody's capture. */
+void served_calls(struct served *s)
+{
+	void *current = NULL;
+	if (s->is_calling)
+		return;
+	own_calls_begin(&s->own);
+	s->is_calling = true;
+	REAL(cuCtxGetCurrent, void **)(&current);
+	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
+}
+
 static bool try_lock(struct served *s)
 {
 	uint64_t holder = 0;
-	void *current = NULL;
-	struct own_calls own;
-	own_calls_begin(&own);
 	if (!__atomic_compare_exchange_n(
-		    &s->lock, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-		own_calls_end(&own);
+		    &s->lock, &holder, own_name(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	}
-	REAL(cuCtxGetCurrent, void **)(&current);
-	s->own = own;
-	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
+	s->frame = __builtin_frame_address(0);
 	return true;
+}
+
+/* This thread has the lock: in a call that a handler of the program has interrupted, and it comes
+ * from there; or in one that was left by a jump, whose part of the stack is used again. */
+static bool was_left(const struct served *s)
+{
+	stack_t own = { 0 };
+	const bool elsewhere =
+		!sys_failed(sys(sigaltstack, NULL, &own)) && own.ss_flags & SS_ONSTACK;
+	return !elsewhere && (const char *)__builtin_frame_address(0) >= (const char *)s->frame;
 }
 
 /* What was freed while somebody else had the lock. */
@@ -74,30 +89,41 @@ static void free_left(struct served *s)
 }
 
 /* The holder may be waiting for the device, as in a call of the driver's. */
+/* Whoever was left in the middle has left a pool that can't be trusted: the driver serves from then
+ * on, and what is freed stays. */
 static bool lock(struct served *s)
 {
-	for (uint32_t i = 0; i < SPINS + NAPS; i++) {
+	for (uint32_t i = 0; i < SPINS + NAPS && !s->is_broken; i++) {
 		const uint64_t holder = __atomic_load_n(&s->lock, __ATOMIC_RELAXED);
 		if (!holder && try_lock(s)) {
 			free_left(s);
 			return true;
 		}
-		if (holder == own_name())
+		if (holder == own_name()) {
+			s->is_broken = was_left(s);
 			return false;
+		}
 		if (i < SPINS)
 			__builtin_ia32_pause();
 		else
 			nap();
 	}
+	s->is_broken = true;
 	return false;
 }
 
 static void unlock(struct served *s)
 {
 	void *popped;
-	struct own_calls own = s->own;
+	struct own_calls own;
+	if (!s->is_calling) {
+		__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+		return;
+	}
 	if (s->has_pushed)
 		REAL(cuCtxPopCurrent_v2, void **)(&popped);
+	own = s->own;
+	s->is_calling = false;
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
 	own_calls_end(&own);
 }
@@ -214,6 +240,7 @@ static int follow(struct served *s, uint32_t own)
 	uint64_t *seen = own ? &s->streams[own].seen : &s->host_seen;
 	if (*seen == s->shares)
 		return 0;
+	served_calls(s);
 	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++) {
 		const struct served_stream *v = &s->streams[i];
 		if (v->shared <= *seen || i == own)

@@ -131,6 +131,7 @@ void served_end(struct served *s)
 	const uint64_t backed = s->pool->counters.backed_slots * SLOT_BYTES;
 	uint64_t handle;
 	uint32_t slot = 0;
+	served_calls(s);
 	while (pool_take_backed(s->pool, &slot, &handle)) {
 		REAL(cuMemUnmap, unsigned long long, size_t)
 		(pool_slot_address(s->pool, slot), SLOT_BYTES);
@@ -157,6 +158,7 @@ static bool may_record(const void *stream)
 bool served_record(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
+	served_calls(s);
 	if (!may_record(v->stream) ||
 		(!v->event && REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING)) ||
 		REAL(cuEventRecord, void *, void *)(v->event, v->stream))
@@ -169,7 +171,10 @@ bool served_record(struct served *s, uint32_t tag)
 static void look(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
-	if (!v->recorded || REAL(cuEventQuery, void *)(v->event) == NOT_READY)
+	if (!v->recorded)
+		return;
+	served_calls(s);
+	if (REAL(cuEventQuery, void *)(v->event) == NOT_READY)
 		return;
 	pool_reached(s->pool, tag, v->recorded);
 	v->recorded = 0;
@@ -212,6 +217,7 @@ static bool take_idle(struct served *s, unsigned long long *ret_handle)
 	uint64_t handle;
 	if (!pool_take_idle(s->pool, &slot, &handle))
 		return false;
+	served_calls(s);
 	REAL(cuMemUnmap, unsigned long long, size_t)(pool_slot_address(s->pool, slot), SLOT_BYTES);
 	*ret_handle = handle;
 	return true;
@@ -279,6 +285,7 @@ static int back(struct served *s, const struct pool_place *at)
 
 int served_back(struct served *s, const struct pool_place *at)
 {
+	served_calls(s);
 	const int result = back(s, at);
 	served_publish(s);
 	return result;
@@ -298,6 +305,7 @@ void served_let_reach(struct served *s)
 {
 	const uint32_t slots = (uint32_t)(s->bytes / SLOT_BYTES);
 	const struct pool_place whole = { .n_slots = slots };
+	served_calls(s);
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t missing = i;
 		if (!pool_next_missing(s->pool, &whole, &missing) || missing != i)

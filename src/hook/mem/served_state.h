@@ -33,6 +33,9 @@ struct served_stream {
 struct served {
 	uint32_t state;
 	uint64_t lock;
+	const void *frame;    /* of the holder's stack */
+	bool is_broken;       /* the holder was left by a jump: nobody knows in what state */
+	bool is_calling;      /* the driver: served_calls() */
 	struct own_calls own; /* the holder's */
 	bool has_pushed;      /* the context, over the holder's */
 	bool has_left;
@@ -50,6 +53,11 @@ struct served {
 
 bool served_begin(struct served *s, struct member *m);
 void served_end(struct served *s);
+
+/* Before a call to the driver with the lock: handlers are held back and captures undisturbed until
+ * it is given up, and the context is the pool's.  What needs no driver does without: it is the
+ * rule, and takes some tens of nanoseconds. */
+void served_calls(struct served *s);
 
 /* An event behind what the stream of that tag has freed. */
 bool served_record(struct served *s, uint32_t tag);
