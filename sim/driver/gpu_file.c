@@ -18,7 +18,8 @@ enum {
 	VERSION = 1,
 	MAX_DEVICES = 16,
 	LAWS_AT = 65536,
-	PARTS = 1000000,   /* of the speed */
+	PARTS = 1000000, /* of the speed */
+	LOCK_NS = 100000000,
 	LOOK_NS = 5000000, /* at least so often somebody who waits looks whether others are alive */
 };
 
@@ -168,9 +169,24 @@ static void unlock(void)
 }
 
 /* The laws are at the present, and may be changed until unlock(). */
+/* One that was woken may have been killed before it had the lock: who waits looks now and then. */
+static int wait_for_lock(void)
+{
+	int r;
+
+	do {
+		const uint64_t until = host_now_ns() + LOCK_NS;
+		const struct timespec t = { (time_t)(until / 1000000000u),
+			(long)(until % 1000000000u) };
+
+		r = pthread_mutex_clocklock(&file->lock, CLOCK_MONOTONIC, &t);
+	} while (r == ETIMEDOUT);
+	return r;
+}
+
 static void lock(void)
 {
-	if (pthread_mutex_lock(&file->lock) == EOWNERDEAD) {
+	if (wait_for_lock() == EOWNERDEAD) {
 		pthread_mutex_consistent(&file->lock);
 		if (file->changing) {
 			file->epoch++;

@@ -76,7 +76,7 @@ static int watch(void)
 	struct pollfd in = { .fd = 0, .events = POLLIN };
 	puts("ready");
 	fflush(stdout);
-	while (!poll(&in, 1, 0)) {
+	while (!poll(&in, 1, 1)) { /* others are to have the device as well */
 		const size_t now = in_use();
 		most = now > most ? now : most;
 		samples++;
