@@ -61,5 +61,18 @@ expect 0 '^10 steps are done$' env WEIR_SIM="gpu=$scratch/card,time=real,memory=
 	$run --pool --memory 600M --wait-memory 100s -- "$steps" 10
 wait $one
 expect 0 '^10 steps are done$' cat one.txt
+
+# What was waited for and then granted was not refused.
+$run --memory 300M --wait-memory 100s -o w.weir -- sh -c '"$1" keep kept 150 & until [ -e kept ]; do sleep 0.02; done; "$1" ask 100; wait' sh "$pooled" >asked.txt 2>&1 &
+both=$!
+tries=0
+until [ "$($sched status --json | grep -c '"pid"')" = 2 ] || [ $tries = 500 ]; do
+	tries=$((tries + 1))
+	sleep 0.02
+done
+rm kept
+wait $both
+expect 0 '^asked: 0$' cat asked.txt
+expect 1 '' sh -c '"$1" report --top 0 w.weir | grep "memory refused"' sh "$weir"
 expect 2 'wait-memory=soon is no duration' $run --wait-memory soon -- true
 finish

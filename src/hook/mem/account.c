@@ -1,6 +1,7 @@
 /* See account.h. */
 #include "hook/mem/account.h"
 
+#include "hook/config.h"
 #include "hook/hook_table.h"
 #include "hook/mem/pools.h"
 #include "hook/mem/refusal.h"
@@ -119,29 +120,37 @@ void context_ended(uint64_t context)
 /* ---- claims ---- */
 
 /* No handler comes while it asks, which might never let it end. */
-static enum quota_answer ask(struct member *m, uint64_t bytes)
+static enum quota_answer ask(struct member *m, uint64_t bytes, bool may_wait)
 {
 	struct held_signals signals;
 	signals_hold(&signals);
-	const enum quota_answer answer = quota_take(m->file, m->index, bytes);
+	const enum quota_answer answer =
+		!may_wait ? quota_take(m->file, m->index, bytes)
+			  : (quota_try(m->file, m->index, bytes) ? QUOTA_TIGHT : QUOTA_REFUSED);
 	signals_release(&signals);
 	return answer;
 }
 
-/* What others could give back is asked of them, and waited for if that was wanted. */
+/* What others could give back is asked of them, and waited for if that was wanted.  Refused is what
+ * is not there in the end. */
 static enum quota_answer take(struct member *m, uint64_t bytes)
 {
 	struct wanting w = { 0 };
-	enum quota_answer answer = ask(m, bytes);
-	if (answer != QUOTA_REFUSED)
-		return answer;
-	refusal_report(m, bytes);
-	while (wanting_goes_on(&w, m, bytes))
-		if (quota_try(m->file, m->index, bytes)) {
-			answer = QUOTA_GRANTED;
-			break;
-		}
+	enum quota_answer answer;
+	if (!config_get()->wait_memory_ns) {
+		answer = ask(m, bytes, false);
+		if (answer == QUOTA_REFUSED)
+			wanting_goes_on(&w, m, bytes);
+	} else {
+		do
+			answer = ask(m, bytes, true);
+		while (answer == QUOTA_REFUSED && wanting_goes_on(&w, m, bytes));
+		if (answer == QUOTA_REFUSED)
+			answer = ask(m, bytes, false);
+	}
 	wanting_ends(m, answer == QUOTA_REFUSED);
+	if (answer == QUOTA_REFUSED)
+		refusal_report(m, bytes);
 	return answer;
 }
 

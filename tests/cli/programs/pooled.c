@@ -1,6 +1,7 @@
 /*
  * Device memory as programs use it, for weir run --pool: pooled random SEED STEPS | answers |
- * capture | hold FILE | ask MIB. What lies in a block is looked at before it is freed.
+ * capture | hold FILE |
+ * keep FILE MIB | ask MIB. What lies in a block is looked at before it is freed.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -239,6 +240,17 @@ static void hold(const char *file)
 	}
 }
 
+/* Has so much until FILE is gone. */
+static void keep(const char *file, size_t mib)
+{
+	address_t at;
+	MUST(cuMemAlloc_v2(&at, mib << 20));
+	fclose(fopen(file, "w"));
+	while (!access(file, F_OK))
+		usleep(1000);
+	MUST(cuMemFree_v2(at));
+}
+
 static void ask(size_t mib)
 {
 	address_t at;
@@ -258,6 +270,8 @@ int main(int argc, char **argv)
 		capture();
 	else if (!strcmp(what, "hold") && argc == 3)
 		hold(argv[2]);
+	else if (!strcmp(what, "keep") && argc == 4)
+		keep(argv[2], (size_t)atol(argv[3]));
 	else if (!strcmp(what, "ask") && argc == 3)
 		ask((size_t)atol(argv[2]));
 	else
