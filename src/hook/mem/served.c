@@ -258,6 +258,15 @@ static int follow(struct served *s, uint32_t own)
 
 /* ---- blocks ---- */
 
+/* What was placed for a stream is freed in its order again: it is to be asked how far it has come.
+ */
+static void undo(struct served *s, const struct pool_place *at)
+{
+	pool_undo(s->pool, at);
+	if (at->tag)
+		s->streams[at->tag].frees = true;
+}
+
 /* What two streams could share is looked for before new memory is; but the host, which would have
  * to wait, does without unless memory is out. */
 static bool place(
@@ -267,16 +276,14 @@ static bool place(
 	if ((placed && !at->missing) || !shares || !share_others(s, tag))
 		return placed;
 	if (placed)
-		pool_undo(s->pool, at);
+		undo(s, at);
 	return !pool_place(s->pool, bytes, tag, at);
 }
 
 /* What an allocation had come by that failed goes to who wants it, before it is tried again: two
  * that each kept a part would wait for each other. */
-static void give_tried(struct served *s, uint32_t tag)
+static void give_tried(struct served *s)
 {
-	if (tag)
-		s->streams[tag].frees = true;
 	if (!quota_wanted(s->member->file, s->member->index, clock_monotonic()))
 		return;
 	for (int i = 0; i < POLLS && served_poll(s); i++)
@@ -294,11 +301,11 @@ static int alloc_with(
 	if (!result && at.missing)
 		result = served_back(s, &at);
 	if (result)
-		pool_undo(s->pool, &at);
+		undo(s, &at);
 	else
 		*ret_address = at.address;
 	if (result == OUT_OF_MEMORY)
-		give_tried(s, tag);
+		give_tried(s);
 	return result;
 }
 
