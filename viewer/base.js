@@ -184,27 +184,44 @@ function shortName(index) {
 	return shortened.get(index);
 }
 
+/* ---- light and dark ---- */
+
+/* As the system is, until somebody chooses the other; choosing the system's again follows it again. */
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+function chosenTheme() {
+	try {
+		return localStorage.getItem("weir-theme");
+	} catch {
+		return null; /* a page from a file may not remember anything, in some browsers */
+	}
+}
+
+const isDark = () => document.documentElement.dataset.theme === "dark";
+const systemTheme = () => (systemDark.matches ? "dark" : "light");
+
+function putTheme(theme) {
+	document.documentElement.dataset.theme = theme;
+}
+
+function keepTheme(theme) {
+	try {
+		if (theme === systemTheme()) localStorage.removeItem("weir-theme");
+		else localStorage.setItem("weir-theme", theme);
+	} catch {
+		/* then it holds until the page is closed */
+	}
+	putTheme(theme);
+}
+
+putTheme(chosenTheme() || systemTheme());
+
 /* ---- colours ----
  *
- * One palette for all of the page.  Hue says the kind; of kernels, which are what most pictures are
- * about, it also says which: they have blue, purple and rose to themselves, and each the same
- * colour in all views.  Lightness distinguishes neighbours of different names. */
+ * One palette for all pictures, also those that are written as SVG: api/palette.tbl.  Hue says the kind;
+ * of kernels, which are what most pictures are about, it also says which: they have blue, purple and
+ * rose to themselves, and each the same colour in all views and pages. */
 
-const hues = {
-	kernel: [205, 62],
-	copy: [36, 88],
-	set: [52, 78],
-	communication: [300, 40],
-	call: [322, 34],
-	range: [163, 42],
-	python: [78, 30],
-	span: [178, 34],
-	queue: [186, 20],
-	wait: [140, 22],
-	other: [222, 9],
-	frame: [222, 9],
-	error: [22, 90],
-};
 const hueText = {
 	kernel: "kernels, each in a colour of its own",
 	copy: "memcpy",
@@ -214,17 +231,12 @@ const hueText = {
 	python: "Python",
 	span: "annotation on the device",
 };
-const darkMode = matchMedia("(prefers-color-scheme: dark)");
 
 function hash(text) {
 	let h = 2166136261;
 	for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
 	return (h ^ (h >>> 15)) >>> 0;
 }
-
-/* Calls and ranges stand under one another, and for some people both are grey; yellow is bright, or it
- * is olive. */
-const lighter = { call: -8, set: 14 };
 
 /* What WCAG calls relative luminance. */
 function luminance(hue, saturation, light) {
@@ -240,8 +252,8 @@ function luminance(hue, saturation, light) {
 /* A fill as light as a grey of `light` percent, whatever its hue: a purple of the same lightness in HSL
  * is much darker than a yellow.  Text on it is dark, so on a dark paper fills are bright too. */
 function fillOf(hue, saturation, light) {
-	const part = (darkMode.matches ? 0.82 : 1) * (saturation / 100),
-		want = (light / 100) ** 2.2 * (darkMode.matches ? 0.66 : 1);
+	const part = (isDark() ? 0.82 : 1) * (saturation / 100),
+		want = (light / 100) ** 2.2 * (isDark() ? 0.66 : 1);
 	let low = 0,
 		high = 1;
 	for (let i = 0; i < 12; i++) {
@@ -254,40 +266,41 @@ function fillOf(hue, saturation, light) {
 
 /* `shade` from 0 to 1. */
 function colourOf(kind, shade) {
-	const [hue, saturation] = hues[kind] || hues.other;
-	const more = lighter[kind] || 0;
-	return fillOf(
-		hue + (shade - 0.5) * 12,
-		saturation,
-		67 + (darkMode.matches ? Math.max(more, 0) : more) + 16 * shade,
-	);
+	const [hue, saturation, level] = hues[kind] || hues.other;
+	return fillOf(hue + (shade - 0.5) * 12, saturation, level + 16 * shade);
 }
 
-/* Four hues at three levels: as far from one another as twelve can be for the kernels that take most
- * time, and whatever the golden ratio finds between them for the others. */
-const kernelHues = [199, 265, 222, 352];
-const kernelLevels = [
-	[88, 67],
-	[88, 78],
-	[50, 61],
-];
-const kernelRank = new Map(
-	[...report.kernels]
-		.sort((a, b) => (b.device_total_ns || 0) - (a.device_total_ns || 0))
-		.map((k, i) => [k.name, i]),
-);
+const MIDDLE = 4 / 7; /* the shade of a kind as such */
+const shadeOf = (name) => (hash(name) % SHADES) / (SHADES - 1);
+
+/* Where a kernel's colour is in the palette: where the hash of its name says, or, when one that takes
+ * more time has that, at the next free place. */
+const kernelPlace = new Map();
+
+function placeKernels(kernels) {
+	const taken = new Set(kernelPlace.values());
+	for (const { name } of kernels) {
+		if (kernelPlace.has(name)) continue;
+		let at = hash(name) % kernelFills.length;
+		for (let i = 0; i < kernelFills.length && taken.has(at); i++)
+			at = (at + 1) % kernelFills.length;
+		taken.add(at);
+		kernelPlace.set(name, at);
+	}
+}
+
+const byTime = (kernels) =>
+	[...kernels].sort((a, b) => (b.device_total_ns || 0) - (a.device_total_ns || 0));
 
 function kernelColour(name) {
-	const rank = kernelRank.has(name) ? kernelRank.get(name) : 100 + (hash(name) % 900);
-	const level = kernelLevels[Math.floor(rank / kernelHues.length)];
-	if (level) return fillOf(kernelHues[rank % kernelHues.length], ...level);
-	return fillOf(186 + ((rank * 0.618034) % 1) * 120, 65, 62 + ((rank * 7) % 20));
+	const at = kernelPlace.has(name) ? kernelPlace.get(name) : hash(name) % kernelFills.length;
+	return fillOf(...kernelFills[at]);
 }
 
 /* For a legend: of a kind whose members have several colours, some of them. */
 function sampleOf(kind) {
-	if (kind !== "kernel") return colourOf(kind, 0.4);
-	const three = [0, 1, 3].map((i) => fillOf(kernelHues[i], ...kernelLevels[0]));
+	if (kind !== "kernel") return colourOf(kind, MIDDLE);
+	const three = [0, 4, 1].map((i) => fillOf(...kernelFills[i]));
 	return `linear-gradient(90deg, ${three[0]} 33%, ${three[1]} 33% 67%, ${three[2]} 67%)`;
 }
 
@@ -301,7 +314,7 @@ function colour(kind, index) {
 			key,
 			kind === "kernel"
 				? kernelColour(name)
-				: colourOf(kind, (hash(name) % 1000) / 1000),
+				: colourOf(kind, shadeOf(name)),
 		);
 	}
 	return colours.get(key);
@@ -337,7 +350,7 @@ function readTheme() {
 	theme.sans = style.getPropertyValue("--sans").trim();
 	theme.letter = 0;
 	theme.onFill = "#14181c";
-	theme.faintest = darkMode.matches ? 0.75 : 0.4; /* of what was busy for a part of a pixel */
+	theme.faintest = isDark() ? 0.75 : 0.4; /* of what was busy for a part of a pixel */
 	colours = new Map();
 }
 

@@ -22,7 +22,7 @@ const partLook = {
 	waiting: ["host synchronizing", "wait"],
 };
 
-const partColour = (name) => colourOf((partLook[name] || ["", "other"])[1], 0.4);
+const partColour = (name) => colourOf((partLook[name] || ["", "other"])[1], MIDDLE);
 
 const partText = (name) => (partLook[name] || [name.replaceAll("_", " ")])[0];
 
@@ -126,9 +126,9 @@ function idleGapsTable() {
 					"tr",
 					{},
 					...[
+						["cause", "What the host did for most of it."],
 						["idle", "How long no GPU ran anything."],
 						["at", "When that began; a click shows it in the timeline."],
-						["cause", "What the host did for most of it."],
 						["after", "What ended before."],
 						["before", "What ran next."],
 					].map(([head, help]) =>
@@ -143,6 +143,11 @@ function idleGapsTable() {
 					el(
 						"tr",
 						{},
+						el(
+							"td",
+							{},
+							partText(p.cause).replace(/^idle[:,] /, ""),
+						),
 						barCell(time(p.ns), p.ns / most),
 						el(
 							"td",
@@ -156,11 +161,6 @@ function idleGapsTable() {
 								},
 								time(p.start_ns),
 							),
-						),
-						el(
-							"td",
-							{},
-							partText(p.cause).replace(/^idle[:,] /, ""),
 						),
 						el(
 							"td",

@@ -246,6 +246,7 @@ const keyHelp = [
 	["Shift drag", "timeline: measure a length of time"],
 	["↑ ↓ ← →", "flame graph: from frame to frame"],
 	["Esc", "leave, unzoom, clear"],
+	["T", "light or dark"],
 	["?", "this list"],
 ];
 
@@ -280,6 +281,26 @@ function openHelp() {
 	document.getElementById("help").showModal();
 }
 
+function turn() {
+	keepTheme(isDark() ? "light" : "dark");
+	redraw();
+}
+
+function themeButton() {
+	return el(
+		"button",
+		{
+			id: "theme",
+			class: "round",
+			type: "button",
+			title: "light or dark (t)",
+			"aria-label": "Light or dark",
+			click: turn,
+		},
+		"◐",
+	);
+}
+
 function navBar() {
 	return el(
 		"nav",
@@ -295,6 +316,7 @@ function navBar() {
 				),
 			),
 			searchBox(),
+			themeButton(),
 			el(
 				"button",
 				{
@@ -334,10 +356,10 @@ function followSections() {
 
 function onPageKey(e) {
 	const typing = e.target instanceof HTMLInputElement || e.ctrlKey || e.metaKey || e.altKey;
-	if (typing || (e.key !== "/" && e.key !== "?")) return;
+	const act = { "/": () => document.getElementById("search").focus(), "?": openHelp, t: turn }[e.key];
+	if (typing || !act) return;
 	e.preventDefault();
-	if (e.key === "?") openHelp();
-	else document.getElementById("search").focus();
+	act();
 }
 
 function redraw() {
@@ -352,6 +374,7 @@ function drawTimelineIfThere() {
 }
 
 function build() {
+	placeKernels(byTime(report.kernels));
 	readTheme();
 	const head = pageHead();
 	const parts = [
@@ -385,7 +408,10 @@ function build() {
 	if (flame.by) setFlame(flame.by);
 	followSections();
 	document.addEventListener("keydown", onPageKey);
-	darkMode.addEventListener("change", redraw);
+	systemDark.addEventListener("change", () => {
+		putTheme(chosenTheme() || systemTheme());
+		redraw();
+	});
 	document.documentElement.dataset.ready = "yes";
 }
 

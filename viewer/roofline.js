@@ -325,7 +325,7 @@ function rooflineSection() {
 			),
 		);
 	watchWidth(holder, draw);
-	darkMode.addEventListener("change", () => draw(holder.clientWidth));
+	painted.push(() => draw(holder.clientWidth));
 	search.listeners.push(() =>
 		points.forEach(
 			(p) =>

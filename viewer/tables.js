@@ -41,9 +41,6 @@ class Table {
 			}),
 		);
 		const at = this.columns.findIndex((c) => c.text);
-		if (innerWidth < 640 && at > 1)
-			/* a name that stands last is not seen on a phone */
-			this.columns.splice(1, 0, ...this.columns.splice(at, 1));
 		this.rows = rows;
 		this.shown = ROWS_SHOWN;
 		this.column = this.columns.find((c) => c.key === sortBy) || this.columns[0];
@@ -241,6 +238,9 @@ function kernelsSection() {
 	const timed = report.kernels.some((k) => k[key]);
 	const all = report.kernels.reduce((sum, k) => sum + (k[key] || 0), 0);
 	const columns = [
+		nameColumn("The kernel, without the types of its parameters; its colour is the same in all views.", {
+			swatch: (k) => kernelColour(k.name),
+		}),
 		barColumn(
 			timed ? key : "host_total_ns",
 			!timed ? "time in launches" : sampled ? "time on the GPU, estimated" : "time on the GPU",
@@ -296,9 +296,6 @@ function kernelsSection() {
 		column((k) => triple(k.block), "block", "Threads of a block (x, y, z), the most common."),
 		numberColumn("shapes", "shapes", "How many different pairs of grid and block."),
 		boundColumn,
-		nameColumn("The kernel, without the types of its parameters; its colour is the same in all views.", {
-			swatch: (k) => kernelColour(k.name),
-		}),
 	];
 	const s = tableSection(
 		"kernels",
@@ -324,6 +321,7 @@ function kernelsSection() {
 
 function operatorsSection() {
 	const columns = [
+		nameColumn("The operator, annotation or range."),
 		barColumn(
 			"device_total_ns",
 			"GPU total",
@@ -357,7 +355,6 @@ function operatorsSection() {
 		),
 		boundColumn,
 		column("kind", "kind", "An operator of a library, an annotation of the program, or an NVTX range."),
-		nameColumn("The operator, annotation or range."),
 	];
 	const sortBy = report.operators.some((o) => o.device_total_ns)
 		? "device_total_ns"
@@ -379,6 +376,7 @@ function operatorsSection() {
 
 function callsSection() {
 	const columns = [
+		nameColumn("The function."),
 		barColumn("total_ns", "time", "All calls of the function added up, on the host."),
 		numberColumn("count", "calls", "How often it was called."),
 		numberColumn("p50_ns", "median", "Half of the calls took less, half more.", time),
@@ -389,7 +387,6 @@ function callsSection() {
 		}),
 		column("api", "API", "The CUDA runtime, or the driver below it: its calls are inside of the runtime's."),
 		column("class", "class", "What sort of call it is: launch, copy, memory, sync and so on."),
-		nameColumn("The function."),
 	];
 	return tableSection(
 		"calls",
@@ -411,6 +408,7 @@ function copiesSection() {
 			"on the device",
 			report.device_copies,
 			[
+				column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 				barColumn("device_total_ns", "time on the GPU", "All of them added up."),
 				numberColumn("count", "times", "How many there were."),
 				numberColumn("bytes", "bytes", "All that was copied or set.", bytes),
@@ -418,7 +416,6 @@ function copiesSection() {
 				numberColumn("device_p50_ns", "median", "Half took less, half more.", time),
 				column("from", "from", "Memory that was read: of the device, pinned or pageable of the host."),
 				column("to", "to", "Memory that was written."),
-				column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 			],
 			"device_total_ns",
 			[],
@@ -433,6 +430,7 @@ function copiesSection() {
 		"as requested by calls",
 		rows,
 		[
+			column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 			barColumn("bytes", "bytes", "All that calls copied or set.", bytes),
 			numberColumn("count", "calls", "How many calls did that."),
 			numberColumn(
@@ -441,7 +439,6 @@ function copiesSection() {
 				"Bytes of one call on average.",
 				bytes,
 			),
-			column(way, "direction", "H is the host, D a device: HtoD is to a device."),
 		],
 		"bytes",
 		["There was no memcpy and no memset while this was recorded."],
@@ -458,8 +455,8 @@ function failuresSection() {
 		null,
 		report.failures,
 		[
-			numberColumn("count", "times", "How often the call failed so."),
 			{ key: "name", head: "call", help: "The function.", text: true },
+			numberColumn("count", "times", "How often the call failed so."),
 			column((f) => f.error || `error ${f.code}`, "error", "What it returned."),
 			numberColumn("first_ns", "first at", "When it first did, since the recording began.", time),
 			numberColumn("tid", "thread", "The thread that called.", String),

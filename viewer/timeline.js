@@ -317,7 +317,7 @@ function drawMap() {
 	if (!mapCover || mapCover.length !== width) mapCover = coverage(width);
 	const most = mapCover.reduce((a, b) => Math.max(a, b), 1e-9);
 	c.clearRect(0, 0, width, height);
-	c.fillStyle = colourOf("kernel", 0.4);
+	c.fillStyle = colourOf("kernel", MIDDLE);
 	for (let x = 0; x < width; x++)
 		if (mapCover[x]) {
 			const h = Math.max(1, (mapCover[x] / most) * (height - 12));

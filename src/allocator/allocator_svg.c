@@ -5,6 +5,7 @@
 #include "allocator/allocator.h"
 
 #include "base/number.h"
+#include "palette.h"
 
 #include "base/banned.h"
 
@@ -16,7 +17,7 @@
 #define LEGEND_ROW 18.0
 #define LIVE       "#c9d7e8"
 
-#define LIMITED "#56b4e9"
+#define LIMITED LINE_SKY
 
 struct picture {
 	const struct alloc_replay *r;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "pool/pool.h"
+#include "palette.h"
 
 #include "base/banned.h"
 
@@ -87,5 +88,5 @@ static int release(void *state, const struct alloc_event *e, struct alloc_meter 
 	return failed ? -EINVAL : 0;
 }
 
-const struct alloc_design design_driver = { "driver", "#9467bd", open_pages, place, release, NULL,
+const struct alloc_design design_driver = { "driver", LINE_PURPLE, open_pages, place, release, NULL,
 	close_pages };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "pool/pool.h"
+#include "palette.h"
 
 #include "base/banned.h"
 
@@ -133,5 +134,5 @@ static uint64_t minimum_limit(const void *state)
 	return p->counters.busy_slots_peak * p->shape.slot_bytes;
 }
 
-const struct alloc_design design_pool = { "pool", "#0072b2", open_pool, place, release,
+const struct alloc_design design_pool = { "pool", LINE_BLUE, open_pool, place, release,
 	minimum_limit, close_pool };

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "palette.h"
 
 #include "base/banned.h"
 
@@ -268,7 +269,7 @@ static int release(void *state, const struct alloc_event *e, struct alloc_meter 
 	return room_add(s, i);
 }
 
-const struct alloc_design design_pytorch = { "pytorch", "#d55e00", open_default, place, release,
+const struct alloc_design design_pytorch = { "pytorch", LINE_RED, open_default, place, release,
 	NULL, close_heaps };
-const struct alloc_design design_expandable = { "expandable", "#009e73", open_expandable, place,
+const struct alloc_design design_expandable = { "expandable", LINE_GREEN, open_expandable, place,
 	release, NULL, close_heaps };

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "flame/flame.h"
+#include "palette.h"
 
 #include "base/banned.h"
 
@@ -25,20 +26,20 @@
 
 struct colour {
 	const char *word; /* in the legend; NULL: not there */
-	int hue, saturation, light;
+	const char *const *shades;
 };
 
-/* The hues of the page (viewer/base.js). */
+/* As in the page (viewer/flame.js). */
 static const struct colour colours[] = {
-	[FRAME_ALL] = { NULL, 0, 0, 88 },
-	[FRAME_PROCESS] = { "process", 222, 9, 80 },
-	[FRAME_THREAD] = { "thread", 222, 9, 86 },
-	[FRAME_RANGE] = { "operator, range", 163, 42, 74 },
-	[FRAME_RUNTIME] = { "runtime call", 322, 34, 82 },
-	[FRAME_DRIVER] = { "driver call", 322, 34, 72 },
-	[FRAME_KERNEL] = { "kernel", 205, 62, 72 },
-	[FRAME_MOVE] = { "memcpy or memset", 36, 88, 70 },
-	[FRAME_OTHER] = { NULL, 0, 0, 80 },
+	[FRAME_ALL] = { NULL, palette_frame },
+	[FRAME_PROCESS] = { "process", palette_frame },
+	[FRAME_THREAD] = { "thread", palette_frame },
+	[FRAME_RANGE] = { "operator, range", palette_range },
+	[FRAME_RUNTIME] = { "runtime call", palette_call },
+	[FRAME_DRIVER] = { "driver call", palette_call },
+	[FRAME_KERNEL] = { "kernel", palette_kernel },
+	[FRAME_MOVE] = { "memcpy or memset", palette_copy },
+	[FRAME_OTHER] = { NULL, palette_other },
 };
 
 /* ---- text ---- */
@@ -157,16 +158,12 @@ static double width_of(const struct canvas *c, uint32_t i)
 static void put_colour(const struct canvas *c, const struct flame_node *n)
 {
 	const struct colour *k = &colours[n->kind <= FRAME_OTHER ? n->kind : FRAME_OTHER];
-	static const int kernel_hues[] = { 199, 222, 265, 352 };
 	const char *name = c->f->names.v[n->name];
-	const uint64_t h = hash_bytes(name, strlen(name));
-	const int shade = (int)(h % 13) - 6;
-	if (n->kind == FRAME_KERNEL) { /* which it is, not only that it is one */
-		fprintf(c->out, "hsl(%d,80%%,%d%%)", kernel_hues[h % 4], 70 + (int)(h / 4 % 3) * 5);
-		return;
-	}
-	fprintf(c->out, "hsl(%d,%d%%,%d%%)", k->hue + (k->saturation > 30 ? shade : 0),
-		k->saturation, k->light + shade / 2);
+	const uint32_t fnv = hash_fnv32(name, strlen(name)), h = fnv ^ fnv >> 15;
+	/* Of a kernel which it is, not only that it is one. */
+	fputs(n->kind == FRAME_KERNEL ? palette_kernels[h % PALETTE_KERNELS]
+				      : k->shades[h % PALETTE_SHADES],
+		c->out);
 }
 
 static void put_title(const struct canvas *c, const struct flame_node *n)
@@ -289,9 +286,9 @@ static void put_legend(const struct canvas *c, double y)
 			continue;
 		fprintf(c->out,
 			"<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" "
-			"fill=\"hsl(%d,%d%%,%d%%)\"/><text class=\"note\" x=\"%.0f\" y=\"%.0f\">%s"
+			"fill=\"%s\"/><text class=\"note\" x=\"%.0f\" y=\"%.0f\">%s"
 			"</text>\n",
-			x, y, l->hue, l->saturation, l->light, x + 17, y + 10, l->word);
+			x, y, l->shades[PALETTE_SHADES / 2], x + 17, y + 10, l->word);
 		x += 40 + (double)strlen(l->word) * LETTER;
 	}
 }

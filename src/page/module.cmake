@@ -2,6 +2,7 @@
 set(VIEWER ${PROJECT_SOURCE_DIR}/viewer)
 set(VIEWER_SCRIPTS base.js lanes.js timeline.js hands.js flame.js charts.js roofline.js tables.js page.js)
 list(TRANSFORM VIEWER_SCRIPTS PREPEND ${VIEWER}/)
+list(INSERT VIEWER_SCRIPTS 1 ${GEN}/palette.js)
 add_custom_command(OUTPUT ${GEN}/viewer.c
 	COMMAND cat ${VIEWER_SCRIPTS} > ${GEN}/viewer.js
 	COMMAND ${CMAKE_COMMAND} -E sha256sum ${GEN}/viewer.js ${VIEWER}/page.css > ${GEN}/viewer.sums

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "palette.h"
+
 #include "base/banned.h"
 
 #define WIDTH      560.0
@@ -21,8 +23,8 @@
 #define LEAST      0.7
 #define MOST_RATIO 30.0
 
-static const char *const colours[] = { "#444444", "#56b4e9", "#d55e00", "#009e73", "#cc79a7",
-	"#b8860b", "#0072b2", "#7f3fbf" };
+static const char *const colours[] = { LINE_INK, LINE_SKY, LINE_RED, LINE_GREEN, LINE_ROSE,
+	LINE_GOLD, LINE_BLUE, LINE_PURPLE };
 #define COLOURS (sizeof colours / sizeof *colours)
 
 struct picture {

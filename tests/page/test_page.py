@@ -142,7 +142,7 @@ def tables_hold_the_numbers_of_the_report():
         assert sorted(names) == sorted(r["name"] for r in report[key]), section
     first = max(report["kernels"], key=lambda k: k["device_total_ns"])
     row = page.js("[...document.querySelector('#kernels tbody tr').children].map(c => c.innerText)")
-    assert row[0] == page.js(f"time({first['device_total_ns']})"), row
+    assert row[1] == page.js(f"time({first['device_total_ns']})"), row
     assert str(first["count"]) in row, row
     silent(page)
 
@@ -589,13 +589,90 @@ def one_palette_for_kinds_and_for_parts_of_the_time():
     page = page_of(eager())
     strange = page.js("Object.entries(partLook).filter(([, [, kind]]) => !hues[kind]).map(([name]) => name)")
     assert not strange, strange
-    assert page.js("partColour('computing') === colourOf('kernel', 0.4)")
-    assert page.js("partColour('copying') === colourOf('copy', 0.4)")
+    assert page.js("partColour('computing') === colourOf('kernel', MIDDLE)")
+    assert page.js("partColour('copying') === colourOf('copy', MIDDLE)")
+    page.js(CONTRAST)
     picture = weir("flame", "-f", "svg", "eager.weir").decode()
+    pixel = lambda text: [int(text[i:i + 2], 16) for i in (0, 2, 4)]
+    close = lambda a, b: max(abs(x - y) for x, y in zip(a, b)) <= 1
     for word, kind in (("kernel", "kernel"), ("operator, range", "range"), ("runtime call", "call")):
-        hue = re.search(r"hsl\((\d+),[^<]*<[^<]*" + word + "<", picture)
-        assert hue and int(hue[1]) == page.js(f"hues.{kind}[0]"), (word, hue and hue[0])
+        fill = re.search(r'fill="#([0-9a-f]{6})"[^<]*<[^<]*' + word + "<", picture)
+        assert close(pixel(fill[1]), page.js(f"rgb(colourOf('{kind}', MIDDLE))")), (word, fill[0])
+    # A kernel that nobody was in the way of has the same colour there.
+    alone = page.js("report.kernels.map(k => k.name).filter(n => kernelPlace.get(n) === hash(n) % kernelFills.length)")
+    shown = dict(re.findall(r"<title>([^\n<]*)\n[^<]*</title><rect [^>]*fill=\"#([0-9a-f]{6})", picture))
+    both = [name for name in alone if name in shown]
+    assert len(both) >= 2, (alone, list(shown)[:9])
+    for name in both:
+        assert close(pixel(shown[name]), page.js(f"rgb(kernelColour({json.dumps(name)}))")), name
     silent(page)
+
+
+@test
+def light_and_dark_can_be_chosen():
+    for dark in (False, True):
+        page = page_of(eager(), dark=dark)
+        page.js(CONTRAST)
+        paper = "light(rgb(getComputedStyle(document.body).backgroundColor))"
+        assert (page.js(paper) < 0.1) == dark
+        kernel = page.js("rgb(colour('kernel', names.indexOf(report.kernels[0].name)))")
+        page.js("document.getElementById('theme').click()")
+        page.drawn()
+        assert (page.js(paper) < 0.1) != dark, "the button does nothing"
+        assert page.js("rgb(colour('kernel', names.indexOf(report.kernels[0].name)))") != kernel
+        page.key("t")
+        assert (page.js(paper) < 0.1) == dark, "the key does nothing"
+        silent(page)
+
+
+# The contrast of each text with what is behind it, as WCAG counts it; large text may have less.
+TEXTS = """
+    var behind = (e) => {
+        for (; e; e = e.parentElement) {
+            const style = getComputedStyle(e);
+            if (style.backgroundImage !== "none") return null;
+            const c = style.backgroundColor;
+            if (c && !/, 0\\)$|transparent/.test(c)) return c;
+        }
+        return getComputedStyle(document.documentElement).backgroundColor;
+    };
+    var faint = () => {
+        const found = [];
+        const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        for (let n = walk.nextNode(); n; n = walk.nextNode()) {
+            const e = n.parentElement, style = getComputedStyle(e);
+            if (!n.data.trim() || !e.checkVisibility({ visibilityProperty: true }) || e.closest("script, .skip")) continue;
+            const ink = e instanceof SVGElement ? style.fill : style.color, under = behind(e);
+            const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+            if (under && contrast(rgb(ink), rgb(under)) < (large ? 3 : 4.5))
+                found.push([n.data.trim().slice(0, 40), ink, under, contrast(rgb(ink), rgb(under)).toFixed(2)]);
+        }
+        return found;
+    };
+"""
+
+
+@test
+def all_text_can_be_read_in_light_and_dark():
+    for trace in (long_names(), allocations(), source + "/tests/golden/readme/slow.weir"):
+        for dark in (False, True):
+            page = page_of(trace, dark=dark)
+            page.js(CONTRAST + TEXTS)
+            page.js("all('details').forEach(d => (d.open = true))")
+            bad = page.js("faint()")
+            assert not bad, (trace, dark, bad[:5])
+            page.js("document.querySelector('h1').style.color = 'var(--line)'")
+            assert page.js("faint()"), "it notices nothing"
+            silent(page)
+
+
+@test
+def names_stand_first():
+    for trace in (long_names(), eager(), source + "/tests/golden/readme/slow.weir"):
+        page = page_of(trace)
+        first = page.js("all('table').map(t => t.querySelector('th').innerText.trim())")
+        assert first and set(first) <= {"name", "call", "direction", "cause"}, first
+        silent(page)
 
 
 @test
