@@ -57,7 +57,7 @@ static int create(void **ret_array, const struct cu_array3d_desc *d)
 	a->flags = d->flags;
 	a->row_bytes = d->width * format_bytes(d->format) * d->channels;
 	a->pitch = (a->row_bytes + PITCH - 1) & ~(size_t)(PITCH - 1);
-	r = range_alloc(ctx, a->pitch * a->height * a->depth, RANGE_ARRAY, &a->range);
+	r = range_alloc(ctx, a->pitch * a->height * a->depth, RANGE_ARRAY, NULL, &a->range);
 	if (r) {
 		obj_free(a);
 		return r;

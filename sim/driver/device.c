@@ -125,7 +125,7 @@ int device_attribute(int attribute)
 	return attributes[attribute];
 }
 
-int device_reserve(int ordinal, size_t bytes)
+static int reserve(int ordinal, size_t bytes)
 {
 	struct device *d = &devices[ordinal];
 
@@ -135,6 +135,13 @@ int device_reserve(int ordinal, size_t bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	d->used_bytes += bytes;
 	return CUDA_SUCCESS;
+}
+
+int device_reserve(int ordinal, size_t bytes)
+{
+	int r = reserve(ordinal, bytes);
+
+	return r && pools_release(ordinal) ? reserve(ordinal, bytes) : r;
 }
 
 void device_give_back(int ordinal, size_t bytes)

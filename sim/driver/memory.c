@@ -21,7 +21,7 @@ static int alloc(size_t size, enum range_kind kind, unsigned flags, struct range
 	r = capture_forbids();
 	if (r)
 		return r;
-	r = range_alloc(ctx, size, kind, ret_range);
+	r = range_alloc(ctx, size, kind, NULL, ret_range);
 	if (!r)
 		(*ret_range)->flags = flags;
 	return r;
@@ -93,7 +93,9 @@ int sim_cuMemFree_v2(unsigned long long address)
 	if (!range || range->base != address || !is_free_able(range->kind))
 		return CUDA_ERROR_INVALID_VALUE;
 	range_remove(range);
+	pool_count_out(range);
 	range_free(range);
+	pools_settle();
 	return CUDA_SUCCESS;
 }
 

@@ -60,7 +60,7 @@ close_file:
 static int place_global(struct context *ctx, const struct image_global *g, uint64_t *ret_address)
 {
 	struct range *range;
-	int r = range_alloc(ctx, g->size, g->managed ? RANGE_MANAGED : RANGE_GLOBAL, &range);
+	int r = range_alloc(ctx, g->size, g->managed ? RANGE_MANAGED : RANGE_GLOBAL, NULL, &range);
 
 	if (r)
 		return r;

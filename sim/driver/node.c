@@ -111,7 +111,7 @@ static int op_alloc(struct cu_mem_alloc_node_params *p, struct op *ret_op)
 		return r;
 	if (!p || !p->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = range_alloc(ctx, p->bytes, RANGE_ASYNC, &range);
+	r = range_alloc(ctx, p->bytes, RANGE_ASYNC, NULL, &range);
 	if (r)
 		return r;
 	range->of_graph = true;

@@ -1,6 +1,7 @@
 /*
  * Memory pools and stream-ordered allocation.  Memory is there at once and goes away when
- * the stream has come to the point of the free; a pool only counts.
+ * the stream has come to the point of the free.  A pool only counts: what it keeps for the next
+ * allocation is bytes of the device, not addresses.
  */
 #include "driver/sim.h"
 #include "driver/graph.h"
@@ -12,9 +13,14 @@ struct pool {
 	int device;
 	bool is_default;
 	uint64_t release_threshold;
-	uint64_t used, used_high;
-	int flags[4]; /* by attribute 1 to 3 */
+	uint64_t used, used_high;         /* allocated, and not freed by a call yet */
+	uint64_t reserved, reserved_high; /* taken from the device */
+	uint64_t live;                    /* of it, what no stream has come to the free of */
+	int flags[4];                     /* by attribute 1 to 3 */
+	struct pool *next;
 };
+
+static struct pool *pools;
 
 static struct pool *pool_new(int device)
 {
@@ -24,7 +30,66 @@ static struct pool *pool_new(int device)
 		return NULL;
 	p->device = device;
 	p->flags[1] = p->flags[2] = p->flags[3] = 1;
+	p->next = pools;
+	pools = p;
 	return p;
+}
+
+/* Gives the device back what nobody uses beyond that. */
+static bool keep(struct pool *p, uint64_t bytes)
+{
+	const uint64_t rest = p->live > bytes ? p->live : bytes;
+
+	if (p->reserved <= rest)
+		return false;
+	device_give_back(p->device, p->reserved - rest);
+	p->reserved = rest;
+	return true;
+}
+
+void pools_settle(void)
+{
+	for (struct pool *p = pools; p; p = p->next)
+		keep(p, p->release_threshold);
+}
+
+bool pools_release(int device)
+{
+	bool some = false;
+
+	for (struct pool *p = pools; p; p = p->next)
+		some |= p->device == device && keep(p, 0);
+	return some;
+}
+
+/* What it kept is counted first, so that it is not released for the rest. */
+int pool_take(struct pool *p, int device, size_t bytes)
+{
+	if (!p)
+		return device_reserve(device, bytes);
+	const uint64_t idle = p->reserved - p->live, kept = idle < bytes ? idle : bytes;
+	p->live += kept;
+	const int r = bytes > kept ? device_reserve(device, bytes - kept) : CUDA_SUCCESS;
+	if (r) {
+		p->live -= kept;
+		return r;
+	}
+	p->live += bytes - kept;
+	p->reserved += bytes - kept;
+	if (p->reserved > p->reserved_high)
+		p->reserved_high = p->reserved;
+	return CUDA_SUCCESS;
+}
+
+/* To the device, where the pool is there no more. */
+void pool_give(struct pool *pool, int device, size_t bytes)
+{
+	struct pool *p = obj_find(pool, OBJ_POOL);
+
+	if (p)
+		p->live -= bytes;
+	else
+		device_give_back(device, bytes);
 }
 
 static struct pool *default_pool(int device)
@@ -99,13 +164,23 @@ int sim_cuMemPoolDestroy(void *handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (devices[p->device].pool == p)
 		devices[p->device].pool = NULL;
+	keep(p, 0);
+	struct pool **link = &pools;
+	while (*link != p)
+		link = &(*link)->next;
+	*link = p->next;
 	obj_free(p);
 	return CUDA_SUCCESS;
 }
 
-int sim_cuMemPoolTrimTo(void *handle, size_t keep)
+int sim_cuMemPoolTrimTo(void *handle, size_t keep_bytes)
 {
-	return obj_find(handle, OBJ_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	struct pool *p = obj_find(handle, OBJ_POOL);
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	keep(p, keep_bytes);
+	return CUDA_SUCCESS;
 }
 
 int sim_cuMemPoolSetAttribute(void *handle, int attribute, void *value)
@@ -127,7 +202,10 @@ int sim_cuMemPoolSetAttribute(void *handle, int attribute, void *value)
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		if (*(const uint64_t *)value)
 			return CUDA_ERROR_INVALID_VALUE;
-		p->used_high = p->used;
+		if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+			p->used_high = p->used;
+		else
+			p->reserved_high = p->reserved;
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;
@@ -149,10 +227,14 @@ int sim_cuMemPoolGetAttribute(void *handle, int attribute, void *ret_value)
 		*(uint64_t *)ret_value = p->release_threshold;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		*(uint64_t *)ret_value = p->reserved;
+		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
 		*(uint64_t *)ret_value = p->used;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		*(uint64_t *)ret_value = p->reserved_high;
+		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		*(uint64_t *)ret_value = p->used_high;
 		return CUDA_SUCCESS;
@@ -187,6 +269,14 @@ static void count_in(struct pool *p, size_t size)
 		p->used_high = p->used;
 }
 
+void pool_count_out(const struct range *range)
+{
+	struct pool *p = obj_find(range->pool, OBJ_POOL);
+
+	if (p)
+		p->used -= range->size;
+}
+
 static int alloc_async(
 	unsigned long long *ret_address, size_t size, struct pool *pool, struct stream *s)
 {
@@ -199,13 +289,12 @@ static int alloc_async(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = range_alloc(s->obj.ctx, size, RANGE_ASYNC, &range);
+	r = range_alloc(s->obj.ctx, size, RANGE_ASYNC, s->capture ? NULL : pool, &range);
 	if (r)
 		return r;
 	*ret_address = range->base;
 	range->of_graph = s->capture;
 	if (!s->capture) {
-		range->pool = pool;
 		count_in(pool, size);
 		return CUDA_SUCCESS;
 	}
@@ -259,9 +348,7 @@ int sim_cuMemFreeAsync(unsigned long long address, void *stream)
 		struct op op = { .kind = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address };
 		return capture_add(s, &op);
 	}
-	struct pool *pool = obj_find(range->pool, OBJ_POOL);
-	if (pool)
-		pool->used -= range->size;
+	pool_count_out(range);
 	range_remove(range); /* gone for every later call; its bytes go in stream order */
 	struct work work = { .effect = free_range, .arg = range };
 	return stream_submit(s, &work, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

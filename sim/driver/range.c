@@ -101,7 +101,8 @@ static void unback(uint64_t base, size_t size)
 		free((void *)base);
 }
 
-int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct range **ret_range)
+int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct pool *pool,
+	struct range **ret_range)
 {
 	size_t full;
 
@@ -109,7 +110,7 @@ int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct r
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	full &= ~(size_t)(GRAIN - 1);
 	size_t charged = kind == RANGE_HOST ? 0 : full;
-	int r = device_reserve(ctx->device, charged);
+	int r = pool_take(pool, ctx->device, charged);
 	if (r)
 		return r;
 	void *p = back(full);
@@ -120,13 +121,13 @@ int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct r
 		.kind = kind,
 		.device = ctx->device,
 		.ctx = ctx,
-		.sync_memops = 0,
+		.pool = pool,
 	};
 	r = p ? range_add(&like, ret_range) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (r) {
 		if (p)
 			unback(like.base, full);
-		device_give_back(ctx->device, charged);
+		pool_give(pool, ctx->device, charged);
 	}
 	return r;
 }
@@ -138,7 +139,7 @@ void range_free(struct range *range)
 
 	if (range->kind != RANGE_REGISTERED && range->kind != RANGE_MAPPED)
 		unback(range->base, full);
-	device_give_back(range->device, range->charged);
+	pool_give(range->pool, range->device, range->charged);
 	free(range);
 }
 

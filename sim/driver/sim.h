@@ -312,13 +312,23 @@ struct range *range_find(uint64_t address);
 /* How many bytes follow from there on: mappings beside each other are one. */
 size_t range_room(const struct range *range, uint64_t address);
 struct range *range_of(uint64_t address, size_t size);
-int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct range **ret_range);
+/* From a pool, or with NULL from the device. */
+int range_alloc(struct context *ctx, size_t size, enum range_kind kind, struct pool *pool,
+	struct range **ret_range);
 int range_add(const struct range *like, struct range **ret_range);
 void range_remove(struct range *range);
 void range_free(struct range *range);
 void ranges_free(struct context *ctx);
 /* What allocation nodes have on a device. */
 size_t ranges_of_graphs(int device);
+
+/* Pools: what is freed stays with its pool until somebody waits for the device, and up to the
+ * pool's threshold beyond that. */
+int pool_take(struct pool *pool, int device, size_t bytes); /* NULL: from the device */
+void pool_give(struct pool *pool, int device, size_t bytes);
+void pool_count_out(const struct range *range); /* it is freed */
+void pools_settle(void);
+bool pools_release(int device); /* whether they kept some that nobody uses */
 
 /* Copies and fills: a region of bytes from one place to another. */
 struct place {

@@ -155,6 +155,7 @@ void context_wait(struct context *ctx)
 		}
 	} while (s);
 	observe_reach(seen);
+	pools_settle();
 }
 
 int sim_cuStreamCreateWithPriority(void **ret_stream, unsigned flags, int priority)

@@ -393,6 +393,7 @@ void fence_wait(struct fence *fence)
 	timeline_reach(fence->end_ns);
 	observe_reach(fence->seen_ns);
 	fence_unref(fence);
+	pools_settle();
 }
 
 static struct pending *pending_new(
