@@ -53,8 +53,9 @@ static struct quota_sum sum_of(
 			if (s != own && !(is_in(s, group) && is_live(s) &&
 						s->who.device == own->who.device))
 				continue;
-			add(&sum.used, get(&s->memory.used));
+			/* In this order: have() moves from one to the other. */
 			add(&sum.asked, get(&s->memory.asked));
+			add(&sum.used, get(&s->memory.used));
 			add(&sum.idle, get(&s->memory.idle));
 			contexts += __atomic_load_n(&s->memory.contexts, __ATOMIC_RELAXED);
 		}
