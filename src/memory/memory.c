@@ -191,9 +191,9 @@ static int block_order(const void *one, const void *two)
 	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
 }
 
-static int keep_one(struct report *r, const struct memory_op *op)
+int memory_keep_block(struct live_blocks *to, const struct memory_op *op)
 {
-	struct live_block *b = array_push(&r->live);
+	struct live_block *b = array_push(to);
 	if (!b)
 		return -ENOMEM;
 	*b = (struct live_block){ .pointer = op->pointer,
@@ -203,6 +203,12 @@ static int keep_one(struct report *r, const struct memory_op *op)
 		.fn_id = op->fn_id,
 		.kind = op->kind };
 	return 0;
+}
+
+void memory_sort_blocks(struct live_blocks *blocks)
+{
+	if (blocks->n)
+		qsort(blocks->v, blocks->n, sizeof *blocks->v, block_order);
 }
 
 /* The live set adds up to the totals. */
@@ -231,9 +237,8 @@ static int keep_live(struct replay *p)
 	int e = 0;
 	for (size_t i = 0; i < p->blocks.n && !e; i++)
 		if (p->blocks.v[i])
-			e = keep_one(r, p->blocks.v[i]);
-	if (r->live.n)
-		qsort(r->live.v, r->live.n, sizeof *r->live.v, block_order);
+			e = memory_keep_block(&r->live, p->blocks.v[i]);
+	memory_sort_blocks(&r->live);
 	if (!e)
 		check_live(r);
 	return e;
@@ -268,7 +273,7 @@ static int replay_one(struct replay *p, struct memory_op *op)
 	if (op->ticks >= p->r->first_ticks && !p->inside)
 		begin_part(p);
 	if (d)
-		detail_before(d, p->r, op->ticks);
+		detail_before(d, p->r, p->seq, op->ticks);
 	const int e = op->free ? do_free(p, op, slot) : do_alloc(p, op, slot);
 	if (d && !e)
 		detail_after(d, p->r, p->seq, op->ticks);

@@ -34,6 +34,44 @@ struct memory_vmm {
 struct memory_point {
 	uint64_t live, most;           /* on the GPU: at its end, and at most */
 	uint64_t host_live, host_most; /* pinned */
+	/* When most was reserved and not live; valid with reserved_known. */
+	uint64_t reserved, unused;
+	bool reserved_known;
+};
+
+/* How it is known what is reserved, of which a part is live. */
+enum reserved_source {
+	RESERVED_UNKNOWN,
+	RESERVED_ALLOCATOR, /* an allocator above the driver says what it has from it */
+	RESERVED_SEGMENTS,  /* its segments are in the trace */
+	RESERVED_PAGES,     /* pages of 2 MiB in which something is live */
+};
+extern const char *const reserved_source_name[];
+
+/* What is reserved and not live, over the time.  A state counts when it lasts: between calls. */
+struct memory_unused {
+	uint8_t source; /* enum reserved_source */
+	bool known;     /* at any time; else nothing below means anything */
+	uint64_t peak_ticks, reserved_peak, peak_live; /* when most was reserved, first */
+	double reserved_area, unused_area;             /* bytes times ticks */
+	uint64_t unknown_ticks; /* not said yet, or more is live than is said to be reserved */
+	uint64_t worst_ticks;   /* the first moment in which most was reserved and not live */
+	uint64_t worst_reserved, worst_live;
+	uint32_t worst_ops;              /* so many operations came before */
+	struct live_blocks worst_blocks; /* live then, by bytes */
+};
+
+/* Functions that give out memory or take it back: how long their calls took, and for how long some
+ * thread was in one, which is valid when all were timed. */
+struct memory_call_time {
+	const struct call_row *call;
+	uint64_t busy_ticks;
+};
+
+struct memory_time {
+	ARRAY(struct memory_call_time) calls; /* by total time */
+	uint64_t count, timed;                /* of all */
+	uint64_t busy_ticks;
 };
 
 struct memory_row {
@@ -109,7 +147,11 @@ struct memory_detail {
 	uint64_t nowhere_bytes; /* at the peak, of blocks whose address an importer made up */
 	struct memory_vmm vmm;
 	struct memory_growth growth;
+	struct memory_unused unused;
+	struct memory_time time;
 	struct marks marks;
+	struct unused_replay
+		*unused_replay; /* memory_unused.c; only while operations are replayed */
 	struct map call_map, class_map, origin_map;
 	uint64_t matched; /* GPU blocks whose free was seen */
 	bool leaks_known;
@@ -129,6 +171,10 @@ void memory_free(struct memory_detail *d);
 void memory_sort(struct memory_list *lists, unsigned count);
 struct memory_op *memory_next(struct memory_list *lists, unsigned count);
 
+/* Copies an allocation; sorts by bytes. */
+int memory_keep_block(struct live_blocks *to, const struct memory_op *op);
+void memory_sort_blocks(struct live_blocks *blocks);
+
 /* One minus the largest free extent of all that is free; false when nothing is free. */
 bool fragmentation_of(const struct free_extents *h, double *ret_share);
 
@@ -137,7 +183,7 @@ bool fragmentation_of(const struct free_extents *h, double *ret_share);
 /* memory_detail.c: called by the replay.  Live bytes are those before the operation, and after. */
 /* The operations before `seq` are not of what is read. */
 void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t seq);
-void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks);
+void detail_before(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);
 int detail_alloc(struct memory_detail *d, const struct memory_op *op);
 int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);
 void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);
@@ -149,6 +195,17 @@ struct vmm_blocks {
 };
 int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned count,
 	struct vmm_blocks *blocks);
+
+/* When segments come and go, in the order of time; free ret_changes. */
+struct vmm_change {
+	uint64_t ticks, add, take;
+};
+struct vmm_changes { /* as ARRAY() */
+	struct vmm_change *v;
+	size_t n, room;
+};
+int vmm_segment_changes(
+	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes);
 
 /* What of segments is there at the peak: a second look, when the peak is known. */
 int vmm_segments_at(
@@ -197,6 +254,34 @@ struct range_query {
 /* Fills in the names; *ret_any is whether the trace has ranges at all. */
 int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
 	bool *ret_any);
+
+/* memory_unused.c: what is reserved, beside what is live.  The replay says what it does: first
+ * what time it is, then what has changed. */
+int unused_begin(struct report *r, const struct memory_list *lists, unsigned count);
+int unused_change(struct memory_detail *d, const struct memory_op *block, bool is_free);
+void unused_advance(struct memory_detail *d, uint64_t ticks, uint32_t ops);
+/* Whether the block, which was operation seq, was live at the worst moment. */
+bool unused_is_worst(const struct memory_detail *d, const struct memory_op *block, uint32_t seq);
+void unused_end(struct memory_detail *d);
+
+/* The points of the timeline. */
+uint32_t detail_point(const struct memory_detail *d, uint64_t ticks);
+
+/* memory_time.c: report.call_rows are there. */
+int memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count);
+
+/* What share of the run some thread was in such a call, or in one of this row; NAN when not every
+ * call was timed. */
+double memory_time_share(const struct report *r, const struct memory_call_time *row_or_null);
+
+/* A histogram of one function's calls: those from 2^n to less than 2^(n+1) ns, for each n. */
+#define TIME_CLASSES 64u
+struct time_classes {
+	uint64_t count[TIME_CLASSES];
+	unsigned first, last; /* that have any */
+};
+void memory_time_classes(
+	const struct report *r, const struct call_row *c, struct time_classes *ret_classes);
 
 /* ---- what a quota refused ---- */
 

@@ -60,7 +60,7 @@ int detail_alloc(struct memory_detail *d, const struct memory_op *op)
 		r.v[i]->live++;
 		r.v[i]->live_bytes = sat_add(r.v[i]->live_bytes, op->bytes);
 	}
-	return 0;
+	return unused_change(d, op, false);
 }
 
 int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks)
@@ -78,12 +78,12 @@ int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t
 		row->live_bytes -= block->bytes < row->live_bytes ? block->bytes : row->live_bytes;
 	}
 	d->matched += block->kind != MEMORY_HOST;
-	return 0;
+	return unused_change(d, block, true);
 }
 
 /* ---- over time ---- */
 
-static uint32_t point_of(const struct memory_detail *d, uint64_t ticks)
+uint32_t detail_point(const struct memory_detail *d, uint64_t ticks)
 {
 	if (ticks <= d->first_ticks)
 		return 0;
@@ -97,13 +97,16 @@ static void move_to_point(struct memory_detail *d, const struct report *r, uint3
 	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
 	expect(point < MEMORY_POINTS, "the moment is one of the timeline's");
 	while (d->point < point)
-		d->points[++d->point] = (struct memory_point){ gpu, gpu, host, host };
+		d->points[++d->point] = (struct memory_point){
+			.live = gpu, .most = gpu, .host_live = host, .host_most = host
+		};
 }
 
-void detail_before(struct memory_detail *d, const struct report *r, uint64_t ticks)
+void detail_before(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks)
 {
 	struct marks *m = &d->marks;
-	move_to_point(d, r, point_of(d, ticks));
+	move_to_point(d, r, detail_point(d, ticks));
+	unused_advance(d, ticks, seq);
 	while (m->at < m->n && m->ticks[m->at] <= ticks)
 		m->least[m->at++] = r->gpu_memory.live_bytes;
 }
@@ -184,6 +187,9 @@ static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 	const struct extent e = { op->pointer, op->pointer + op->bytes, op->process, op->kind };
 	if (in_peak && op->kind != MEMORY_HOST && add_peak(w, op))
 		return -ENOMEM;
+	if (unused_is_worst(d, op, seq) &&
+		memory_keep_block(&w->r->memory_detail->unused.worst_blocks, op))
+		return -ENOMEM;
 	if (is_made_up(w->r, op)) {
 		struct memory_detail *to = w->r->memory_detail;
 		to->nowhere_bytes = sat_add(to->nowhere_bytes, in_peak ? op->bytes : 0);
@@ -251,6 +257,7 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 		if (!e && seq == d->peak_seq)
 			space_measure(w->at_peak.v, w->at_peak.n, &w->touched, d->at_peak);
 	}
+	memory_sort_blocks(&d->unused.worst_blocks);
 	if (!e)
 		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
 	return e ? e : find_operators(w);
@@ -372,6 +379,16 @@ static bool knows_leaks(const struct report *r)
 	return true;
 }
 
+/* To the end, when all operations are done: so many as blocks can live through. */
+static void finish_timeline(struct report *r)
+{
+	struct memory_detail *d = r->memory_detail;
+	move_to_point(d, r, MEMORY_POINTS - 1);
+	unused_advance(d, sat_add(d->last_ticks, 1), MEMORY_NEVER);
+	for (; d->marks.at < d->marks.n; d->marks.at++)
+		d->marks.least[d->marks.at] = r->gpu_memory.live_bytes;
+}
+
 static int fill(struct report *r, struct memory_list *lists, unsigned count, const struct tally *t,
 	struct vmm_blocks *blocks)
 {
@@ -387,13 +404,14 @@ static int fill(struct report *r, struct memory_list *lists, unsigned count, con
 		e = growth_find_marks(r, lists, count + 1, t);
 	memcpy(again, lists, (count + 1) * sizeof *lists);
 	if (!e)
+		e = unused_begin(r, lists, count);
+	if (!e)
 		e = memory_replay(r, lists, count + 1);
+	if (!e)
+		finish_timeline(r);
 	if (!e)
 		e = look_again(r, again, count + 1);
 	expect(e || d->peak_live == r->gpu_memory.peak_bytes, "both ways find the same peak");
-	move_to_point(d, r, MEMORY_POINTS - 1);
-	for (; d->marks.at < d->marks.n; d->marks.at++)
-		d->marks.least[d->marks.at] = r->gpu_memory.live_bytes;
 	return e ? e : vmm_segments_at(lists, count, d->peak_ticks, &d->vmm.segments_at_peak);
 }
 
@@ -406,8 +424,11 @@ int memory_fill(struct report *r, struct memory_list *lists, unsigned count, con
 	r->memory_detail = d;
 	d->first_ticks = r->first_ticks;
 	d->last_ticks = r->last_ticks > r->first_ticks ? r->last_ticks : r->first_ticks;
-	const int e = fill(r, lists, count, t, &blocks);
+	int e = memory_time_fill(r, lists, count);
+	if (!e)
+		e = fill(r, lists, count, t, &blocks);
 	array_free(&blocks.ops);
+	unused_end(d);
 	growth_finish(d);
 	sort_rows(d);
 	d->leaks_known = knows_leaks(r);
@@ -426,6 +447,8 @@ void memory_free(struct memory_detail *d)
 	array_free(&d->classes);
 	array_free(&d->origins);
 	array_free(&d->operators);
+	array_free(&d->unused.worst_blocks);
+	array_free(&d->time.calls);
 	map_fini(&d->source_map);
 	map_fini(&d->call_map);
 	map_fini(&d->class_map);

@@ -246,20 +246,49 @@ int vmm_replay(struct memory_vmm *v, const struct memory_list *lists, unsigned c
 	return e;
 }
 
-int vmm_segments_at(
-	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes)
+static int add_change(
+	struct vmm_changes *to, const struct vmm_replay *p, uint64_t ticks, uint64_t before)
+{
+	const uint64_t now = p->v->segments.now;
+	struct vmm_change *c = now != before ? array_push(to) : NULL;
+	if (c)
+		*c = (struct vmm_change){ .ticks = ticks,
+			.add = now > before ? now - before : 0,
+			.take = now < before ? before - now : 0 };
+	return c || now == before ? 0 : -ENOMEM;
+}
+
+int vmm_segment_changes(
+	const struct memory_list *lists, unsigned count, struct vmm_changes *ret_changes)
 {
 	struct memory_vmm v = { 0 };
 	struct vmm_blocks blocks = { 0 };
 	struct vmm_replay p = { .v = &v, .blocks = &blocks };
 	struct vmm_ops ops;
 	int e = gather(lists, count, &ops);
-	for (size_t i = 0; i < ops.n && !e && ops.v[i].ticks <= ticks; i++)
-		if (ops.v[i].what == VMM_RESERVE || ops.v[i].what == VMM_GIVE_BACK)
-			e = do_one(&p, &ops.v[i]);
+	for (size_t i = 0; i < ops.n && !e; i++) {
+		const uint64_t before = v.segments.now;
+		if (ops.v[i].what != VMM_RESERVE && ops.v[i].what != VMM_GIVE_BACK)
+			continue;
+		e = do_one(&p, &ops.v[i]);
+		if (!e)
+			e = add_change(ret_changes, &p, ops.v[i].ticks, before);
+	}
 	free(ops.v);
 	map_fini(&p.reserve_map);
 	array_free(&p.reserved);
-	*ret_bytes = v.segments.now;
+	return e;
+}
+
+int vmm_segments_at(
+	const struct memory_list *lists, unsigned count, uint64_t ticks, uint64_t *ret_bytes)
+{
+	struct vmm_changes changes = { 0 };
+	const int e = vmm_segment_changes(lists, count, &changes);
+	uint64_t now = 0;
+	for (size_t i = 0; i < changes.n && changes.v[i].ticks <= ticks; i++)
+		now = now + changes.v[i].add - changes.v[i].take;
+	array_free(&changes);
+	*ret_bytes = now;
 	return e;
 }

@@ -118,6 +118,10 @@ unsigned tallies_memory(const struct tallies *t, struct memory_list lists[static
 		const struct tally *w = &t->workers[i].tally;
 		lists[i] = (struct memory_list){ .ops = w->memory.v,
 			.count = w->memory.n,
+			.spans = w->memory_spans.v,
+			.span_count = w->memory_spans.n,
+			.reserved = w->reserved.v,
+			.reserved_count = w->reserved.n,
 			.sources = w->sources.v,
 			.source_count = w->sources.n,
 			.vmm = w->vmm.v,

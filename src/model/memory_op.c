@@ -38,6 +38,73 @@ uint8_t memory_vmm_role(const struct schema_fn *fn)
 	return VMM_NOTHING;
 }
 
+/* ---- which calls take time for memory ---- */
+
+/* Functions by the beginning of their names, or by all of it where calls with longer ones do
+ * something else: those wait until the GPU is done with what it has been given (cuMemFree, and
+ * the same above and beside the driver). */
+static const struct {
+	const char *name;
+	bool whole, waits;
+} memory_calls[] = {
+	{ "cuMemFree", true, true },
+	{ "cuMemFree_v2", true, true },
+	{ "cuMemFreeHost", true, true },
+	{ "cudaFree", true, true },
+	{ "cudaFreeHost", true, true },
+	{ "hipFree", true, true },
+	{ "hipHostFree", true, true },
+	{ "cuMemAlloc", false, false },
+	{ "cuMemFree", false, false },
+	{ "cuMemHost", false, false }, /* cuMemHostAlloc, cuMemHostRegister, cuMemHostUnregister */
+	{ "cuMemCreate", false, false },
+	{ "cuMemRelease", false, false },
+	{ "cuMemAddress", false, false },
+	{ "cuMemMap", false, false },
+	{ "cuMemUnmap", false, false },
+	{ "cuMemSetAccess", false, false },
+	{ "cuMemPoolCreate", false, false },
+	{ "cuMemPoolDestroy", false, false },
+	{ "cuMemPoolTrimTo", false, false },
+	{ "cuArrayCreate", false, false },
+	{ "cuArray3DCreate", false, false },
+	{ "cuArrayDestroy", false, false },
+	{ "cuMipmappedArrayCreate", false, false },
+	{ "cuMipmappedArrayDestroy", false, false },
+	{ "cudaMalloc", false, false },
+	{ "cudaFree", false, false },
+	{ "cudaHostAlloc", false, false },
+	{ "cudaHostRegister", false, false },
+	{ "cudaHostUnregister", false, false },
+	{ "cudaMemPoolCreate", false, false },
+	{ "cudaMemPoolDestroy", false, false },
+	{ "cudaMemPoolTrimTo", false, false },
+	{ "hipMalloc", false, false },
+	{ "hipFree", false, false },
+	{ "hipHost", false, false },
+};
+
+/* Calls that only look. */
+static bool only_looks(const char *name)
+{
+	return strstr(name, "GetDevicePointer") || strstr(name, "GetFlags");
+}
+
+uint8_t memory_call_of(const struct schema_fn *fn)
+{
+	if (fn->api == API_ALLOCATOR || only_looks(fn->name))
+		return MEMORY_CALL_NO;
+	for (size_t i = 0; i < sizeof memory_calls / sizeof memory_calls[0]; i++) {
+		const char *name = memory_calls[i].name;
+		if (memory_calls[i].whole ? !strcmp(fn->name, name)
+					  : !strncmp(fn->name, name, strlen(name)))
+			return memory_calls[i].waits ? MEMORY_CALL_WAITS : MEMORY_CALL;
+	}
+	return MEMORY_CALL_NO;
+}
+
+/* ---- what a record says ---- */
+
 static bool argument(
 	const struct schema_fn *fn, const struct record *r, unsigned i, uint64_t *ret_value)
 {
@@ -68,5 +135,28 @@ bool memory_vmm_op(
 	if (role == VMM_MAP && !argument(fn, r, 3, &op.handle))
 		return false;
 	*ret_op = op;
+	return true;
+}
+
+static bool named_argument(
+	const struct schema_fn *fn, const struct record *r, const char *name, uint64_t *ret_value)
+{
+	for (unsigned i = 0; i < fn->arg_count; i++)
+		if (!strcmp(fn->args[i].name, name))
+			return argument(fn, r, i, ret_value);
+	return false;
+}
+
+bool memory_reserved_note(
+	const struct schema_fn *fn, const struct record *r, struct reserved_note *ret_note)
+{
+	uint64_t bytes, device;
+	if (fn->api != API_ALLOCATOR || !named_argument(fn, r, "reserved", &bytes) ||
+		!named_argument(fn, r, "device", &device))
+		return false;
+	*ret_note =
+		(struct reserved_note){ .ticks = fn->kind == CALL_FREE ? r->ticks : record_end(r),
+			.bytes = bytes,
+			.device = (uint32_t)device };
 	return true;
 }

@@ -65,9 +65,25 @@ struct vmm_op {
  * what the profiler did not see.  What has no known address has a small number instead, from 1. */
 #define MEMORY_UNSEEN "unseen"
 
+/* What an allocator above the driver said that it had from it, on one device, at a moment. */
+struct reserved_note {
+	uint64_t ticks, bytes;
+	uint32_t process, device;
+};
+
+/* When a thread was in a call that gives out memory or takes it back. */
+struct call_span {
+	uint64_t start_ticks, end_ticks;
+	uint32_t fn_id;
+};
+
 struct memory_list { /* of one worker */
 	struct memory_op *ops;
 	size_t count;
+	const struct call_span *spans;
+	size_t span_count;
+	const struct reserved_note *reserved;
+	size_t reserved_count;
 	const struct memory_source *sources;
 	size_t source_count;
 	const struct vmm_op *vmm;
@@ -78,6 +94,14 @@ struct memory_list { /* of one worker */
 
 /* What the call does to virtual memory: enum vmm_what. */
 uint8_t memory_vmm_role(const struct schema_fn *fn);
+
+/* Whether the function gives out memory or addresses, or takes them back. */
+enum memory_call { MEMORY_CALL_NO, MEMORY_CALL, MEMORY_CALL_WAITS /* for the GPU */ };
+uint8_t memory_call_of(const struct schema_fn *fn);
+
+/* False when the record says nothing of what is reserved. */
+bool memory_reserved_note(
+	const struct schema_fn *fn, const struct record *r, struct reserved_note *ret_note);
 
 /* False when the record does not hold what it should. */
 bool memory_vmm_op(

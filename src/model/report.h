@@ -35,6 +35,7 @@ struct call_row {
 	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
 	uint64_t bytes;      /* allocated, copied or set by those */
 	uint8_t vmm;         /* enum vmm_what */
+	uint8_t memory_call; /* enum memory_call */
 	struct hist hist;    /* of timed, in ticks */
 };
 
@@ -87,6 +88,11 @@ struct live_block {
 	uint32_t process;
 	uint16_t fn_id;
 	uint8_t kind;
+};
+
+struct live_blocks { /* as ARRAY() */
+	struct live_block *v;
+	size_t n, room;
 };
 
 struct moved_row {
@@ -339,7 +345,7 @@ struct report {
 	struct moved_row sets;
 	struct memory_use memory[MEMORY_KINDS];
 	struct memory_use gpu_memory;        /* device, managed and vmm together */
-	ARRAY(struct live_block) live;       /* at the end, by bytes */
+	struct live_blocks live;             /* at the end, by bytes */
 	struct memory_detail *memory_detail; /* memory.h */
 	ARRAY(struct thread_row) threads;
 

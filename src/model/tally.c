@@ -40,6 +40,8 @@ void tally_fini(struct tally *t)
 	array_free(&t->times);
 	array_free(&t->memory);
 	array_free(&t->vmm);
+	array_free(&t->memory_spans);
+	array_free(&t->reserved);
 	array_free(&t->sources);
 	map_fini(&t->source_map);
 	map_fini(&t->failure_map);
@@ -60,6 +62,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 		return NULL;
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
+	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
 	t->row_of[id] = (uint32_t)t->calls.n;
 	return c;
 }
@@ -245,6 +248,28 @@ static int add_vmm(struct tally *t, const struct call_row *c, const struct recor
 	return 0;
 }
 
+static int add_reserved(struct tally *t, const struct schema_fn *fn, const struct record *r)
+{
+	struct reserved_note note;
+	if (!memory_reserved_note(fn, r, &note))
+		return 0;
+	note.process = t->process;
+	struct reserved_note *to = array_push(&t->reserved);
+	if (!to)
+		return -ENOMEM;
+	*to = note;
+	return 0;
+}
+
+static int add_span(struct tally *t, const struct record *r)
+{
+	struct call_span *to = array_push(&t->memory_spans);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct call_span){ r->ticks, record_end(r), r->fn };
+	return 0;
+}
+
 /* ---- streams and contexts ---- */
 
 static int see(struct map *seen, uint64_t *last, uint32_t process, uint64_t handle)
@@ -288,7 +313,10 @@ static int add_live(struct tally *t, const struct call_row *c, const struct reco
 {
 	if (c->vmm)
 		return add_vmm(t, c, r);
-	return c->fn->kind == CALL_ALLOC || c->fn->kind == CALL_FREE ? add_memory(t, c, r) : 0;
+	if (c->fn->kind != CALL_ALLOC && c->fn->kind != CALL_FREE)
+		return 0;
+	const int e = add_memory(t, c, r);
+	return e ? e : add_reserved(t, c->fn, r);
 }
 
 /* What a driver call that succeeded asked the GPU for. */
@@ -350,6 +378,8 @@ static int tally_record(struct tally *t, const struct record *r)
 		t->first_ticks = r->ticks;
 	if (end > t->last_ticks)
 		t->last_ticks = end;
+	if (c->memory_call && add_span(t, r))
+		return -ENOMEM;
 	if (!r->result)
 		return add_success(t, c, r);
 	if (!is_failure(c, r))

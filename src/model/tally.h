@@ -35,6 +35,8 @@ struct tally {
 	uint64_t unnamed_graphs;
 	ARRAY(struct memory_op) memory;
 	ARRAY(struct vmm_op) vmm;
+	ARRAY(struct call_span) memory_spans;
+	ARRAY(struct reserved_note) reserved;
 	ARRAY(struct memory_source) sources;
 	struct map source_map;
 	uint32_t last_source;

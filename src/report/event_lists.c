@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/spread.h"
 #include "model/demangle.h"
+#include "report/memory_print.h"
 #include "report/report_make.h"
 #include "trace/activity.h"
 
@@ -442,6 +443,29 @@ static int list_shapes(struct lister *l)
 	return e;
 }
 
+/* ---- memory ---- */
+
+static int list_allocation_calls(struct lister *l)
+{
+	const struct memory_time *t = &l->r->memory_detail->time;
+	int e = 0;
+	for (size_t i = 0; i < t->calls.n && !e; i++) {
+		memory_put_call_time(begin_row(l), l->r, &t->calls.v[i]);
+		e = end_row(l);
+	}
+	return e;
+}
+
+static int list_memory_points(struct lister *l)
+{
+	int e = 0;
+	for (uint32_t i = 0; i < MEMORY_POINTS && l->r->calls + l->r->allocator_events && !e; i++) {
+		memory_put_point(begin_row(l), l->r, i);
+		e = end_row(l);
+	}
+	return e;
+}
+
 /* ---- the lists ---- */
 
 #define SPREAD(of) of "_mean_ns," of "_p50_ns," of "_min_ns," of "_max_ns," of "_stddev_ns,"
@@ -464,6 +488,10 @@ static const struct {
 	{ "nccl", "device_total_ns,count," SPREAD("device") "collective,name", list_collectives },
 	{ "nvtx_pace", "count," SPREAD("pace") "duration_mean_ns,duration_p50_ns,kind,name",
 		list_paces },
+	{ "allocation_calls", "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
+		list_allocation_calls },
+	{ "memory_over_time", "at_ns,bytes,max_bytes,reserved_bytes,unused_bytes,host_bytes",
+		list_memory_points },
 };
 #define LISTS (sizeof lists / sizeof lists[0])
 

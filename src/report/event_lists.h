@@ -9,6 +9,8 @@
  *	nccl                collective operations by kernel
  *	nvtx_pace           ranges that the program names: how long they take, and from one start
  *	                    to the next
+ *	allocation_calls    functions that give out memory or take it back: how long calls took
+ *	memory_over_time    what was live and what reserved, in steps of equal length
  */
 #ifndef WEIR_REPORT_EVENT_LISTS_H
 #define WEIR_REPORT_EVENT_LISTS_H

@@ -43,26 +43,152 @@ void memory_put_keys(struct json *j, const struct report *r)
 	json_put_real(j, "growth_confidence", grows_known(g) ? g->confidence : NAN);
 }
 
-/* ---- over time ---- */
+/* ---- blocks ---- */
 
-static void put_series(struct json *j, const struct report *r)
+static void put_blocks(
+	struct json *j, const struct report *r, const struct live_blocks *blocks, size_t most)
 {
-	const struct memory_detail *d = r->memory_detail;
-	expect(d->first_ticks <= d->last_ticks, "the last moment is not before the first");
-	const uint64_t span = d->last_ticks - d->first_ticks;
-	json_begin_array(j, "series");
-	for (uint64_t i = 0; i < MEMORY_POINTS && (r->calls || r->allocator_events); i++) {
-		const struct memory_point *p = &d->points[i];
-		const uint64_t end = (uint64_t)((__uint128_t)span * (i + 1) / MEMORY_POINTS);
+	struct fn_name room;
+	json_begin_array(j, "live");
+	for (size_t i = 0; i < blocks->n && i < most; i++) {
+		const struct live_block *b = &blocks->v[i];
+		expect(b->process < r->trace->processes.n && b->kind < MEMORY_KINDS,
+			"the process and the kind of a block are of all");
 		json_begin_object(j, NULL);
-		json_u64(j, "at_ns", trace_since_ns(r->trace, d->first_ticks + end));
-		json_u64(j, "bytes", p->live);
-		json_u64(j, "max_bytes", p->most);
-		json_u64(j, "host_bytes", p->host_live);
-		json_u64(j, "host_max_bytes", p->host_most);
+		json_u64(j, "address", b->pointer);
+		json_u64(j, "bytes", b->bytes);
+		json_str(j, "kind", memory_kind_name[b->kind]);
+		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
+		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
+		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
 		json_end_object(j);
 	}
 	json_end_array(j);
+}
+
+/* ---- over time ---- */
+
+void memory_put_point(struct json *j, const struct report *r, uint32_t point)
+{
+	const struct memory_detail *d = r->memory_detail;
+	const struct memory_point *p = &d->points[point];
+	expect(d->first_ticks <= d->last_ticks, "the last moment is not before the first");
+	const uint64_t span = d->last_ticks - d->first_ticks;
+	const uint64_t end = (uint64_t)((__uint128_t)span * (point + 1) / MEMORY_POINTS);
+	json_u64(j, "at_ns", trace_since_ns(r->trace, d->first_ticks + end));
+	json_u64(j, "bytes", p->live);
+	json_u64(j, "max_bytes", p->most);
+	json_u64(j, "host_bytes", p->host_live);
+	json_u64(j, "host_max_bytes", p->host_most);
+	json_u64_or_null(j, "reserved_bytes", p->reserved_known, p->reserved);
+	json_u64_or_null(j, "unused_bytes", p->reserved_known, p->unused);
+}
+
+static void put_series(struct json *j, const struct report *r)
+{
+	json_begin_array(j, "series");
+	for (uint32_t i = 0; i < MEMORY_POINTS && (r->calls || r->allocator_events); i++) {
+		json_begin_object(j, NULL);
+		memory_put_point(j, r, i);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static double share_of(double part, double all)
+{
+	expect(part >= 0 && part <= all, "a part is no more than its whole");
+	return all > 0 ? part / all : NAN;
+}
+
+static void put_worst(struct json *j, const struct report *r, size_t blocks)
+{
+	const struct memory_unused *u = &r->memory_detail->unused;
+	const uint64_t unused = u->worst_reserved - u->worst_live;
+	json_begin_object(j, "worst");
+	json_u64(j, "at_ns", trace_since_ns(r->trace, u->worst_ticks));
+	json_u64(j, "reserved_bytes", u->worst_reserved);
+	json_u64(j, "live_bytes", u->worst_live);
+	json_u64(j, "unused_bytes", unused);
+	json_put_real(j, "unused_share", share_of((double)unused, (double)u->worst_reserved));
+	json_u64(j, "blocks", u->worst_blocks.n);
+	put_blocks(j, r, &u->worst_blocks, blocks);
+	json_end_object(j);
+}
+
+static void put_reserved(struct json *j, const struct report *r, size_t blocks)
+{
+	const struct memory_unused *u = &r->memory_detail->unused;
+	if (!u->known || !u->reserved_peak)
+		return json_put_null(j, "reserved");
+	json_begin_object(j, "reserved");
+	json_str(j, "source", reserved_source_name[u->source]);
+	json_u64(j, "peak_bytes", u->reserved_peak);
+	json_u64(j, "peak_at_ns", trace_since_ns(r->trace, u->peak_ticks));
+	json_u64(j, "live_at_peak_bytes", u->peak_live);
+	json_put_real(j, "unused_share", share_of(u->unused_area, u->reserved_area));
+	json_u64(j, "unknown_ns", trace_span_ns(r->trace, u->unknown_ticks));
+	put_worst(j, r, blocks);
+	json_end_object(j);
+}
+
+/* ---- time in calls ---- */
+
+static void put_histogram(struct json *j, const struct report *r, const struct call_row *c)
+{
+	struct time_classes classes;
+	memory_time_classes(r, c, &classes);
+	json_begin_array(j, "histogram");
+	for (unsigned i = classes.first; i <= classes.last; i++) {
+		json_begin_object(j, NULL);
+		json_u64(j, "from_ns", i ? 1ull << i : 0);
+		json_u64(j, "count", classes.count[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_time(
+	struct json *j, const char *key, const struct report *r, const struct call_row *c, double p)
+{
+	json_u64_or_null(j, key, c->timed, trace_span_ns(r->trace, hist_at(&c->hist, p)));
+}
+
+void memory_put_call_time(
+	struct json *j, const struct report *r, const struct memory_call_time *row)
+{
+	const struct call_row *c = row->call;
+	struct fn_name room;
+	json_str(j, "name", report_fn_name(r, c->id, &room));
+	json_bool(j, "waits", c->memory_call == MEMORY_CALL_WAITS);
+	json_u64(j, "count", c->count);
+	json_u64(j, "timed_count", c->timed);
+	json_u64(j, "total_ns", trace_span_ns(r->trace, c->total_ticks));
+	json_put_real(j, "share_of_run", memory_time_share(r, row));
+	put_time(j, "p50_ns", r, c, 0.5);
+	put_time(j, "p90_ns", r, c, 0.9);
+	put_time(j, "p99_ns", r, c, 0.99);
+	json_u64_or_null(j, "max_ns", c->timed, trace_span_ns(r->trace, c->hist.max));
+	put_histogram(j, r, c);
+}
+
+static void put_call_times(struct json *j, const struct report *r)
+{
+	const struct memory_time *t = &r->memory_detail->time;
+	json_begin_object(j, "call_time");
+	json_u64(j, "count", t->count);
+	json_u64(j, "timed_count", t->timed);
+	json_u64_or_null(
+		j, "busy_ns", t->timed == t->count, trace_span_ns(r->trace, t->busy_ticks));
+	json_put_real(j, "share_of_run", memory_time_share(r, NULL));
+	json_begin_array(j, "calls");
+	for (size_t i = 0; i < t->calls.n; i++) {
+		json_begin_object(j, NULL);
+		memory_put_call_time(j, r, &t->calls.v[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_end_object(j);
 }
 
 /* ---- rows ---- */
@@ -230,22 +356,7 @@ static void put_churn(struct json *j, const struct report *r)
 
 void memory_put_live(struct json *j, const struct report *r, size_t most)
 {
-	struct fn_name room;
-	json_begin_array(j, "live");
-	for (size_t i = 0; i < r->live.n && i < most; i++) {
-		const struct live_block *b = &r->live.v[i];
-		expect(b->process < r->trace->processes.n && b->kind < MEMORY_KINDS,
-			"the process and the kind of a block are of all");
-		json_begin_object(j, NULL);
-		json_u64(j, "address", b->pointer);
-		json_u64(j, "bytes", b->bytes);
-		json_str(j, "kind", memory_kind_name[b->kind]);
-		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
-		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
-		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
-		json_end_object(j);
-	}
-	json_end_array(j);
+	put_blocks(j, r, &r->live, most);
 }
 
 static void put_refusal(
@@ -290,6 +401,7 @@ static void put_all(const struct report *r, FILE *out, size_t blocks)
 	memory_put_keys(&j, r);
 	put_churn(&j, r);
 	put_growth(&j, r);
+	put_call_times(&j, r);
 	put_calls(&j, r);
 	put_classes(&j, r);
 	put_origins(&j, r);
@@ -299,6 +411,7 @@ static void put_all(const struct report *r, FILE *out, size_t blocks)
 	put_vmm(&j, r);
 	put_refused(&j, r);
 	memory_put_live(&j, r, blocks);
+	put_reserved(&j, r, blocks);
 	put_series(&j, r);
 	json_end_object(&j);
 }

@@ -10,10 +10,21 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 void memory_print_json(const struct report *r, FILE *out);     /* LIVE_SHOWN blocks */
 void memory_print_json_all(const struct report *r, FILE *out); /* all that are live */
 
+/* Parts of the text: memory_text.c, memory_time_text.c. */
+struct text_page;
+void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
+	const struct live_blocks *blocks);
+void memory_put_times(const struct report *r, const struct text_page *p, bool utf8);
+void memory_put_unused(const struct report *r, const struct text_page *p, bool utf8);
+
+/* Rows of lists (event_lists.h): a function's calls, and a point of the timeline. */
+struct json;
+void memory_put_call_time(
+	struct json *j, const struct report *r, const struct memory_call_time *row);
+void memory_put_point(struct json *j, const struct report *r, uint32_t point);
+
 /* What the report says of it: its part of the text, keys of its JSON, counts of one kind of memory,
  * and the largest blocks that are live at the end. */
-struct json;
-struct text_page;
 void memory_put_short(const struct report *r, const struct text_page *p);
 void memory_put_keys(struct json *j, const struct report *r);
 void memory_put_use(struct json *j, const struct memory_use *u);

@@ -377,19 +377,19 @@ static void put_growth(const struct report *r, const struct text_page *p)
 		unclear ? ", up and down" : "", g->confidence);
 }
 
-static void put_live(const struct report *r, const struct text_page *p)
+void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
+	const struct live_blocks *blocks)
 {
 	static const char *const headings[] = { "bytes", "address", "at", "memory",
 		"allocated by" };
 	struct table t;
 	struct fn_name room;
-	if (!r->live.n)
+	if (!blocks->n)
 		return;
-	page_heading(p, r->memory_detail->leaks_known ? "Largest blocks never freed"
-						      : "Largest blocks whose free was not seen");
+	page_heading(p, heading);
 	table_init(&t, ">>><<", headings);
-	for (size_t i = 0; i < page_shown(p, r->live.n); i++) {
-		const struct live_block *b = &r->live.v[i];
+	for (size_t i = 0; i < page_shown(p, blocks->n); i++) {
+		const struct live_block *b = &blocks->v[i];
 		expect(!i || b[-1].bytes >= b->bytes, "the largest block comes first");
 		table_bytes(&t, b->bytes);
 		table_cell(&t, "0x%" PRIx64, b->pointer);
@@ -397,7 +397,15 @@ static void put_live(const struct report *r, const struct text_page *p)
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
 		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
 	}
-	page_end_table(p, &t, r->live.n);
+	page_end_table(p, &t, blocks->n);
+}
+
+static void put_live(const struct report *r, const struct text_page *p)
+{
+	memory_put_blocks(r, p,
+		r->memory_detail->leaks_known ? "Largest blocks never freed"
+					      : "Largest blocks whose free was not seen",
+		&r->live);
 }
 
 #define LIVE_FEW 5 /* the rest is what weir memory is for, or -n 0 */
@@ -474,6 +482,8 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_peak(r, &p);
 	put_refused(r, &p);
 	put_growth(r, &p);
+	memory_put_unused(r, &p, utf8);
+	memory_put_times(r, &p, utf8);
 	put_calls(r, &p);
 	put_classes(r, &p);
 	put_origins(r, &p);

@@ -19,8 +19,16 @@ expect 0 'and 182 more \(-n 0 shows all\)' "$weir" memory "$leak"
 expect 1 '^$' sh -c "$weir memory -n 0 '$leak' | grep 'more (-n'"
 expect 0 '^1$' rows_of 'Allocations on the GPU by size' "$weir" memory -n 1 "$leak"
 expect 0 '^2$' rows_of 'Allocations on the GPU by size' "$weir" memory -n 0 "$leak"
-expect 0 '^202$' sh -c "$weir memory --json -n 0 '$leak' | grep -c '\"address\"'"
-expect 0 '^100$' sh -c "$weir memory --json '$leak' | grep -c '\"address\"'"
+expect 0 '^202$' sh -c "$weir memory --json -n 0 '$leak' | sed -n '/^[[:space:]]\"live\": /,/^[[:space:]]]/p' | grep -c '\"address\"'"
+expect 0 '^100$' sh -c "$weir memory --json '$leak' | sed -n '/^[[:space:]]\"live\": /,/^[[:space:]]]/p' | grep -c '\"address\"'"
+
+# How long calls took, and what was reserved without being live: as text, JSON and CSV.
+expect 0 ' 1\.9 % +202 .* cuMemAlloc_v2$' "$weir" memory "$leak"
+expect 0 'worst   1.00 MiB of 6.00 MiB reserved were not live' "$weir" memory "$leak"
+expect 0 '"unused_bytes": 1048576, "unused_share": 0.166667, "blocks": 2' "$weir" memory --json "$leak"
+expect 0 '^name,waits,count,timed_count,' "$weir" report --only allocation_calls --csv "$leak"
+expect 0 '^"?cuMemAlloc_v2"?,false,202,202,' "$weir" report --only allocation_calls --csv "$leak"
+expect 0 '^961$' sh -c "$weir report --only memory_over_time --csv -n 0 '$leak' | wc -l"
 
 # The report has few of them, and the same option.
 expect 0 '^5$' rows_of 'Largest blocks' "$weir" report "$leak"

@@ -133,7 +133,7 @@ def json_outputs():
     yield "report", weir("report", "--json", "--only", "nccl", "rank.weir")
     for trace in fresh + kept[::3]:
         yield "report", weir("report", "--json", trace)
-        lists = "gpu_trace,operators_by_shape,launch_gaps,nccl,nvtx_pace"
+        lists = "gpu_trace,operators_by_shape,launch_gaps,nccl,nvtx_pace,allocation_calls,memory_over_time"
         yield "report", weir("report", "--json", "--only", lists, trace)
     for trace in fresh + kept[::9]:
         yield "memory", weir("memory", "--json", trace)

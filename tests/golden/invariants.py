@@ -231,6 +231,64 @@ def the_live_set_is_the_allocators(t):
             yield "%s: %d, and should be %d" % (key, t.report["memory"][key], should)
 
 
+def all_reserved(events):
+    """What all devices have reserved after each event, from where each has said so."""
+    reserved = {}
+    devices = {(e["pid"], e["args"]["Device Id"]) for e in events}
+    for e in events:
+        reserved[e["pid"], e["args"]["Device Id"]] = e["args"]["Total Reserved"]
+        if len(reserved) == len(devices):
+            yield sum(reserved.values())
+
+
+def more_reserved(t):
+    if not t.memory["reserved"]:
+        return False
+    t.memory["reserved"]["worst"]["unused_bytes"] += 1
+    return True
+
+
+@invariant(spoil=more_reserved)
+def what_is_reserved_is_what_the_allocator_says_and_no_less_than_what_is_live(t):
+    said = t.memory["reserved"]
+    known = [s for s in t.memory["series"] if s["reserved_bytes"] is not None]
+    if any(not 0 <= s["unused_bytes"] <= s["reserved_bytes"] for s in known):
+        yield "more is live than is reserved"
+    if not said:
+        return
+    worst = said["worst"]
+    if worst["unused_bytes"] != max(s["unused_bytes"] for s in known):
+        yield "the worst moment is not the timeline's"
+    if worst["unused_bytes"] + worst["live_bytes"] != worst["reserved_bytes"]:
+        yield "live and unused are not what is reserved"
+    if not (0 <= said["unused_share"] <= 1 and 0 <= (worst["unused_share"] or 0) <= 1):
+        yield "a share is beyond 0 or 1"
+    events = allocator_events(t.source["traceEvents"]) if t.source else []
+    if events and said["peak_bytes"] != max(all_reserved(events)):
+        yield "reserved at most %d, and should be %d" % (said["peak_bytes"], max(all_reserved(events)))
+
+
+def lost_call(t):
+    for row in t.memory["call_time"]["calls"]:
+        row["histogram"][0]["count"] += 1
+    return bool(t.memory["call_time"]["calls"])
+
+
+@invariant(spoil=lost_call)
+def histograms_of_allocating_calls_have_each_call(t):
+    """And no share of the run is longer than the run."""
+    said = t.memory["call_time"]
+    for row in said["calls"]:
+        if sum(b["count"] for b in row["histogram"]) != row["timed_count"]:
+            yield "%s: the histogram has not %d calls" % (row["name"], row["timed_count"])
+        if not row["p50_ns"] <= row["p90_ns"] <= row["p99_ns"] <= row["max_ns"] <= row["total_ns"]:
+            yield "%s: percentiles are not in order" % row["name"]
+    if sum(row["count"] for row in said["calls"]) != said["count"]:
+        yield "functions don't add up to all calls"
+    if any(not 0 <= (row["share_of_run"] or 0) <= (said["share_of_run"] or 0) <= 1 for row in said["calls"]):
+        yield "a share is beyond 0 or 1, or a function's beyond that of all"
+
+
 def other_total(t):
     events = allocator_events(t.chrome["traceEvents"])
     if not events:

@@ -15,7 +15,19 @@
 
 #define FILE_NAME "test_memory.weir"
 
-enum { FN_RESERVE = 200, FN_ADDRESS_FREE, FN_MAP, FN_UNMAP, FN_ASYNC, FN_FREE_ASYNC, FN_POOL };
+enum {
+	FN_RESERVE = 200,
+	FN_ADDRESS_FREE,
+	FN_MAP,
+	FN_UNMAP,
+	FN_ASYNC,
+	FN_FREE_ASYNC,
+	FN_POOL,
+	FN_TAKE, /* of an allocator above the driver */
+	FN_GIVE,
+	FN_SEGMENT,
+	FN_SEGMENT_FREE,
+};
 
 static const char more[] =
 	"200 driver memory call cuMemAddressReserve(out CUdeviceptr ptr, size_t size, "
@@ -29,6 +41,13 @@ static const char more[] =
 	"205 driver memory free:p=0:m=device cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)\n"
 	"206 driver memory alloc:p=0:n=1:m=device cuMemAllocFromPoolAsync(out CUdeviceptr dptr, "
 	"size_t bytesize, CUmemoryPool pool, CUstream hStream)\n"
+	"207 allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
+	"size_t bytes, CUdevice device, out size_t reserved)\n"
+	"208 allocator memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
+	"CUdevice device, out size_t reserved)\n"
+	"209 allocator memory alloc:p=0:n=1:m=segment segment_alloc(out CUdeviceptr pointer, "
+	"size_t bytes)\n"
+	"210 allocator memory free:p=0:m=segment segment_free(CUdeviceptr pointer)\n"
 	"type CUmemoryPool ptr 8\n";
 
 static struct maker *m;
@@ -421,6 +440,181 @@ static void without_launches_a_size_tells_iterations(void **state)
 	assert_true(fabs(real("growth.bytes_per_period") - 256) < 1);
 }
 
+/* ---- what is reserved and not live ---- */
+
+/* What holds of every answer: no more is live than is reserved, shares are shares, and the worst
+ * moment is the timeline's. */
+static void check_reserved(void)
+{
+	int64_t worst = 0, most = 0;
+	json_t *p;
+	size_t i;
+	json_array_foreach(at("series"), i, p)
+	{
+		json_t *r = json_object_get(p, "reserved_bytes");
+		json_t *u = json_object_get(p, "unused_bytes");
+		assert_int_equal(json_is_null(r), json_is_null(u));
+		const int64_t reserved = json_integer_value(r), unused = json_integer_value(u);
+		assert_true(0 <= unused && unused <= reserved);
+		worst = unused > worst ? unused : worst;
+		most = reserved > most ? reserved : most;
+	}
+	if (json_is_null(at("reserved")))
+		return;
+	assert_int_equal(number("reserved.worst.unused_bytes"), worst);
+	assert_true(most <= number("reserved.peak_bytes"));
+	assert_int_equal(number("reserved.worst.reserved_bytes"),
+		number("reserved.worst.live_bytes") + worst);
+	assert_true(number("reserved.live_at_peak_bytes") <= number("reserved.peak_bytes"));
+	assert_true(real("reserved.unused_share") >= 0 && real("reserved.unused_share") <= 1);
+	assert_true(real("reserved.worst.unused_share") >= 0 &&
+		    real("reserved.worst.unused_share") <= 1);
+	int64_t live = 0;
+	json_array_foreach(at("reserved.worst.live"), i, p) live +=
+		json_integer_value(json_object_get(p, "bytes"));
+	if (json_array_size(at("reserved.worst.live")) == (size_t)number("reserved.worst.blocks"))
+		assert_int_equal(live, number("reserved.worst.live_bytes"));
+}
+
+#define TAKE(at, bytes, device, reserved) call(FN_TAKE, 4, U(at), U(bytes), U(device), U(reserved))
+#define GIVE(at, bytes, device, reserved) call(FN_GIVE, 4, U(at), U(bytes), U(device), U(reserved))
+
+static void what_an_allocator_says_it_has_is_reserved(void **state)
+{
+	TAKE(0x1000000, 100, 0, 1000); /* of the other device nothing is known yet */
+	TAKE(0x2000000, 200, 1, 2000);
+	GIVE(0x1000000, 100, 0, 1000);
+	TAKE(0x3000000, 900, 0, 1500);
+	allocate(0x7000000, 1 << 20); /* the driver's: what the allocator has it from */
+	ask();
+	check_reserved();
+	assert_string_equal(json_string_value(at("reserved.source")), "allocator");
+	assert_int_equal(number("reserved.unknown_ns"), 1100);
+	assert_int_equal(number("reserved.peak_bytes"), 3500);
+	assert_int_equal(number("reserved.live_at_peak_bytes"), 1100);
+	assert_int_equal(number("reserved.worst.reserved_bytes"), 3000);
+	assert_int_equal(number("reserved.worst.live_bytes"), 200);
+	assert_int_equal(number("reserved.worst.live.0.address"), 0x2000000);
+	assert_int_equal(number("reserved.worst.blocks"), 1);
+	assert_int_equal(number("reserved.worst.at_ns"), 2000000 + 3 * 1000 - 1000000);
+}
+
+static void segments_are_reserved_until_they_are_freed(void **state)
+{
+	call(FN_SEGMENT, 2, U(0x10000000), U(4096));
+	TAKE(0x10000000, 1000, 0, 5000);
+	now += 8000;
+	call(FN_SEGMENT, 2, U(0x20000000), U(8192));
+	GIVE(0x10000000, 1000, 0, 5000);
+	call(FN_SEGMENT_FREE, 1, U(0x20000000));
+	ask();
+	check_reserved();
+	/* The allocator's own word counts before its segments do. */
+	assert_string_equal(json_string_value(at("reserved.source")), "allocator");
+	end(state);
+	begin(state);
+	call(FN_SEGMENT, 2, U(0x10000000), U(4096));
+	call(FN_SEGMENT, 2, U(0x20000000), U(8192));
+	call(FN_SEGMENT_FREE, 1, U(0x20000000));
+	ask();
+	check_reserved();
+	assert_string_equal(json_string_value(at("reserved.source")), "segments");
+	assert_int_equal(number("reserved.peak_bytes"), 12288);
+	assert_int_equal(number("reserved.worst.unused_bytes"), 12288);
+	assert_int_equal(number("virtual_memory.segments_at_peak_bytes"), 0);
+}
+
+/* More is live than is said to be there: then nothing is known, and nothing is below zero. */
+static void a_trace_that_contradicts_itself_says_nothing_of_it(void **state)
+{
+	TAKE(0x1000000, 5000, 0, 1000);
+	TAKE(0x2000000, 10, 0, 6000);
+	GIVE(0x2000000, 10, 0, 4000);
+	ask();
+	check_reserved();
+	assert_int_equal(number("reserved.worst.unused_bytes"), 990);
+	assert_true(number("reserved.unknown_ns") >= 1000);
+}
+
+/* Two blocks share a page of 2 MiB, and one of them has a part of the next. */
+static void a_page_is_reserved_while_a_block_lies_in_it(void **state)
+{
+	const uint64_t page = 2 << 20;
+	allocate(16 * page, 100);
+	allocate(16 * page + 4096, page);
+	release(16 * page);
+	release(16 * page + 4096);
+	allocate(32 * page, 5 * page);
+	ask();
+	check_reserved();
+	assert_string_equal(json_string_value(at("reserved.source")), "pages");
+	assert_int_equal(number("reserved.peak_bytes"), 5 * page);
+	assert_int_equal(number("reserved.live_at_peak_bytes"), 5 * page);
+	assert_int_equal(number("reserved.worst.reserved_bytes"), 2 * page);
+	assert_int_equal(number("reserved.worst.live_bytes"), page);
+}
+
+/* ---- time in calls ---- */
+
+static void timed(int to, uint16_t fn, uint64_t from, uint64_t dur, uint64_t address)
+{
+	const uint64_t args[] = { address, 64 };
+	const int count = fn == FN_ALLOC ? 2 : 1;
+	const struct record head = { .ticks = 2000000 + from,
+		.dur = (uint32_t)dur,
+		.fn = fn,
+		.words = (uint16_t)(RECORD_WORDS + count) };
+	maker_put(m, to, head, args);
+	now = 2000000 + from + dur > now ? 2000000 + from + dur : now;
+}
+
+static int64_t sum_of_histogram(json_t *row)
+{
+	int64_t sum = 0;
+	size_t i;
+	json_t *bucket;
+	json_array_foreach(json_object_get(row, "histogram"), i, bucket) sum +=
+		json_integer_value(json_object_get(bucket, "count"));
+	return sum;
+}
+
+static void calls_that_take_time_for_memory_are_told_apart(void **state)
+{
+	const int other = maker_thread(m, CHUNK_EVENTS, 100, 102, "other");
+	for (uint64_t i = 0; i < 98; i++)
+		timed(thread, FN_ALLOC, i * 1000, 100, 0x100000 + i * 0x1000);
+	timed(thread, FN_ALLOC, 98000, 5000, 0x900000);
+	timed(thread, FN_ALLOC, 104000, 70000, 0x901000);
+	timed(other, FN_FREE, 100000, 2000, 0x900000);   /* half of it inside of another's call */
+	timed(other, FN_FREE, 200000, 800000, 0x901000); /* until the end */
+	launch(7);
+	ask();
+	json_t *row;
+	size_t i;
+	json_array_foreach(at("call_time.calls"), i, row)
+	{
+		assert_int_equal(sum_of_histogram(row),
+			json_integer_value(json_object_get(row, "timed_count")));
+		const double share = json_number_value(json_object_get(row, "share_of_run"));
+		assert_true(share >= 0 && share <= 1);
+	}
+	assert_int_equal(json_array_size(at("call_time.calls")), 2);
+	assert_int_equal(number("call_time.count"), 102);
+	assert_string_equal(json_string_value(at("call_time.calls.0.name")), "cuMemFree_v2");
+	assert_true(json_is_true(at("call_time.calls.0.waits")));
+	assert_false(json_is_true(at("call_time.calls.1.waits")));
+	assert_int_equal(number("call_time.calls.1.p50_ns"), 100);
+	assert_int_equal(number("call_time.calls.1.p90_ns"), 100);
+	assert_true(fabs(real("call_time.calls.1.p99_ns") - 5000) < 5000 * 0.004);
+	assert_int_equal(number("call_time.calls.1.max_ns"), 70000);
+	assert_int_equal(number("call_time.calls.1.histogram.0.from_ns"), 64);
+	assert_int_equal(number("call_time.calls.1.histogram.0.count"), 98);
+	/* 98 calls of 100 ns, one of 5000, which holds the free, one of 70000, one of 800000. */
+	const double run = number("series.959.at_ns") - 1000000;
+	assert_true(
+		fabs(real("call_time.share_of_run") - (9800 + 5000 + 70000 + 800000) / run) < 1e-5);
+}
+
 /* ---- the slow model ---- */
 
 #define CELL  65536u /* blocks are of whole cells */
@@ -432,7 +626,25 @@ struct model {
 	uint16_t owner[CELLS]; /* block + 1, or 0 */
 	bool touched[CELLS / PAGE];
 	uint64_t live, peak;
+	uint64_t worst, worst_live; /* bytes of pages in which something is live, and not live */
 };
+
+/* After an operation. */
+static void model_unused(struct model *s)
+{
+	uint64_t pages = 0;
+	for (uint64_t i = 0; i < CELLS / PAGE; i++) {
+		bool any = false;
+		for (uint64_t k = 0; k < PAGE; k++)
+			any = any || s->owner[i * PAGE + k];
+		pages += any;
+	}
+	const uint64_t unused = pages * PAGE * CELL - s->live;
+	if (unused <= s->worst)
+		return;
+	s->worst = unused;
+	s->worst_live = s->live;
+}
 
 struct expected {
 	uint64_t free, largest, count;
@@ -511,6 +723,7 @@ static void random_blocks(uint64_t seed, struct model *s, struct model *at_peak)
 			s->live -= blocks[b].cells * CELL;
 			blocks[b].cells = 0;
 			release(BASE + blocks[b].from * CELL);
+			model_unused(s);
 			continue;
 		}
 		const uint64_t from = (draw >> 16) % CELLS, cells = 1 + (draw >> 32) % 40;
@@ -521,6 +734,7 @@ static void random_blocks(uint64_t seed, struct model *s, struct model *at_peak)
 		fill_cells(s, from, cells, (uint16_t)(b + 1));
 		s->live += cells * CELL;
 		allocate(BASE + from * CELL, cells * CELL);
+		model_unused(s);
 		if (s->live > s->peak) {
 			s->peak = s->live;
 			*at_peak = *s;
@@ -553,6 +767,9 @@ static void free_extents_and_peaks_are_those_of_the_slow_model(void **state)
 		assert_int_equal(number("leaked_bytes"), s->live);
 		check_extents("space_at_peak", peak);
 		check_extents("space_at_exit", s);
+		check_reserved();
+		assert_int_equal(number("reserved.worst.unused_bytes"), s->worst);
+		assert_int_equal(number("reserved.worst.live_bytes"), s->worst_live);
 		end(state);
 		free(s);
 		free(peak);
@@ -603,6 +820,11 @@ int main(void)
 		MEMORY_TEST(nothing_grows_where_all_is_freed),
 		MEMORY_TEST(growth_is_found_under_noise),
 		MEMORY_TEST(without_launches_a_size_tells_iterations),
+		MEMORY_TEST(what_an_allocator_says_it_has_is_reserved),
+		MEMORY_TEST(segments_are_reserved_until_they_are_freed),
+		MEMORY_TEST(a_trace_that_contradicts_itself_says_nothing_of_it),
+		MEMORY_TEST(a_page_is_reserved_while_a_block_lies_in_it),
+		MEMORY_TEST(calls_that_take_time_for_memory_are_told_apart),
 		cmocka_unit_test(many_scattered_pages_are_counted_once),
 		cmocka_unit_test(free_extents_and_peaks_are_those_of_the_slow_model),
 	};

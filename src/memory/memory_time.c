@@ -1,0 +1,105 @@
+/*
+ * How long calls took that give out memory or take it back: each function's, and for what part of
+ * the run some thread was in one of them.  Calls of two threads may overlap, and those of the
+ * runtime hold those of the driver, so that part is the union of their times, no sum.
+ */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+
+#include "base/banned.h"
+
+static int span_order(const void *one, const void *two)
+{
+	const struct call_span *a = one, *b = two;
+	if (a->start_ticks != b->start_ticks)
+		return a->start_ticks < b->start_ticks ? -1 : 1;
+	return a->end_ticks < b->end_ticks ? -1 : a->end_ticks > b->end_ticks;
+}
+
+/* The union of those of one function, or of all; they are sorted. */
+static uint64_t covered(const struct call_span *v, size_t n, const struct call_row *of)
+{
+	uint64_t sum = 0, until = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t from = v[i].start_ticks > until ? v[i].start_ticks : until;
+		if (v[i].end_ticks <= from || (of && v[i].fn_id != of->id))
+			continue;
+		sum += v[i].end_ticks - from;
+		until = v[i].end_ticks;
+	}
+	return sum;
+}
+
+static int find_busy(struct memory_time *t, const struct memory_list *lists, unsigned count)
+{
+	size_t n = 0, at = 0;
+	for (unsigned i = 0; i < count; i++)
+		n += lists[i].span_count;
+	struct call_span *all = n ? calloc(n, sizeof *all) : NULL;
+	if (!all)
+		return n ? -ENOMEM : 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (lists[i].span_count)
+			memcpy(all + at, lists[i].spans, lists[i].span_count * sizeof *all);
+		at += lists[i].span_count;
+	}
+	qsort(all, n, sizeof *all, span_order);
+	t->busy_ticks = covered(all, n, NULL);
+	for (size_t i = 0; i < t->calls.n; i++)
+		t->calls.v[i].busy_ticks = covered(all, n, t->calls.v[i].call);
+	free(all);
+	return 0;
+}
+
+int memory_time_fill(struct report *r, const struct memory_list *lists, unsigned count)
+{
+	struct memory_time *t = &r->memory_detail->time;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		struct memory_call_time *to = c->memory_call ? array_push(&t->calls) : NULL;
+		if (!c->memory_call)
+			continue;
+		if (!to)
+			return -ENOMEM;
+		*to = (struct memory_call_time){ .call = c };
+		t->count = sat_add(t->count, c->count);
+		t->timed += c->timed;
+	}
+	return find_busy(t, lists, count);
+}
+
+double memory_time_share(const struct report *r, const struct memory_call_time *row)
+{
+	const struct memory_time *t = &r->memory_detail->time;
+	const uint64_t run = r->last_ticks > r->first_ticks ? r->last_ticks - r->first_ticks : 0;
+	const uint64_t busy = row ? row->busy_ticks : t->busy_ticks;
+	if (row ? row->call->timed < row->call->count : t->timed < t->count)
+		return NAN;
+	expect(busy <= run, "a part of the run is no longer than the run");
+	return run ? (double)busy / (double)run : NAN;
+}
+
+void memory_time_classes(
+	const struct report *r, const struct call_row *c, struct time_classes *ret_classes)
+{
+	uint64_t value, times, sum = 0;
+	unsigned at = 0;
+	*ret_classes = (struct time_classes){ .first = TIME_CLASSES - 1 };
+	while (hist_next(&c->hist, &at, &value, &times)) {
+		const uint64_t ns = trace_span_ns(r->trace, value);
+		const unsigned class = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
+		ret_classes->count[class] += times;
+		if (class < ret_classes->first)
+			ret_classes->first = class;
+		if (class > ret_classes->last)
+			ret_classes->last = class;
+		sum += times;
+	}
+	expect(sum == c->hist.count, "the histogram has each call that was timed");
+}

@@ -1,0 +1,243 @@
+/* `weir memory` for people, the parts about time: how long calls for memory took, and what was
+ * reserved without being live when. */
+#include "report/memory_print.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/number.h"
+#include "base/table.h"
+
+#include "base/banned.h"
+
+#define COLUMNS 60u
+#define LINES   8u
+
+/* ---- calls ---- */
+
+#define CLASSES_MOST 24u /* characters of a histogram */
+
+/* Classes of times that a histogram shows: those that any function has, several to a character
+ * where there are many. */
+struct scale {
+	unsigned first, each, cells;
+};
+
+static struct scale find_scale(const struct report *r)
+{
+	const struct memory_time *t = &r->memory_detail->time;
+	unsigned first = TIME_CLASSES - 1, last = 0;
+	for (size_t i = 0; i < t->calls.n; i++) {
+		struct time_classes c;
+		memory_time_classes(r, t->calls.v[i].call, &c);
+		first = c.first < first ? c.first : first;
+		last = c.last > last ? c.last : last;
+	}
+	if (last < first)
+		return (struct scale){ .each = 1 };
+	const unsigned all = last - first + 1, each = (all + CLASSES_MOST - 1) / CLASSES_MOST;
+	return (struct scale){ first, each, (all + each - 1) / each };
+}
+
+/* As high as its share of the row's highest. */
+static const char *bar(uint64_t value, uint64_t most, bool utf8)
+{
+	static const char *const fine[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const plain[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
+	const unsigned level =
+		value ? 1 + (unsigned)((double)value * 7 / (double)(most ? most : 1)) : 0;
+	expect(level <= 8, "a bar is no higher than the highest");
+	return (utf8 ? fine : plain)[level < 8 ? level : 8];
+}
+
+static void cell_histogram(struct table *t, const struct report *r, const struct call_row *c,
+	const struct scale *s, bool utf8)
+{
+	struct time_classes classes;
+	uint64_t cell[CLASSES_MOST] = { 0 }, most = 0;
+	char text[4 * CLASSES_MOST + 1] = "";
+	memory_time_classes(r, c, &classes);
+	for (unsigned i = s->first; i < TIME_CLASSES && i < s->first + s->cells * s->each; i++)
+		cell[(i - s->first) / s->each] += classes.count[i];
+	for (unsigned i = 0; i < s->cells; i++)
+		most = cell[i] > most ? cell[i] : most;
+	for (unsigned i = 0; i < s->cells; i++) {
+		const size_t n = strlen(text);
+		snprintf(text + n, sizeof text - n, "%s", bar(cell[i], most, utf8));
+	}
+	table_cell(t, "%s", text);
+}
+
+static void cell_time(
+	struct table *t, const struct report *r, const struct call_row *c, uint64_t ticks)
+{
+	if (c->timed)
+		table_ns(t, trace_span_ns(r->trace, ticks));
+	else
+		table_none(t);
+}
+
+static void put_call(struct table *t, const struct report *r, const struct memory_call_time *row,
+	const struct scale *s, bool utf8)
+{
+	const struct call_row *c = row->call;
+	const double share = memory_time_share(r, row);
+	struct fn_name room;
+	const bool waits = c->memory_call == MEMORY_CALL_WAITS;
+	table_ns(t, trace_span_ns(r->trace, c->total_ticks));
+	if (isnan(share))
+		table_none(t);
+	else
+		table_percent(t, share * 100);
+	table_count(t, c->count);
+	cell_time(t, r, c, hist_at(&c->hist, 0.5));
+	cell_time(t, r, c, hist_at(&c->hist, 0.9));
+	cell_time(t, r, c, hist_at(&c->hist, 0.99));
+	cell_time(t, r, c, c->hist.max);
+	cell_histogram(t, r, c, s, utf8);
+	table_cell(t, "%s%s", report_fn_name(r, c->id, &room), waits ? " (waits for the GPU)" : "");
+}
+
+static void put_scale(const struct text_page *p, const struct scale *s)
+{
+	struct number from, to, each;
+	const unsigned last = s->first + s->cells * s->each;
+	if (!s->cells)
+		return;
+	fprintf(p->out,
+		"  %sHistogram: calls by time, from %s to %s, each column a factor of %s; the highest of a "
+		"row is full.%s\n",
+		p->dim, number_ns(&from, s->first ? 1ull << s->first : 0),
+		number_ns(&to, last < 64 ? 1ull << last : UINT64_MAX),
+		number_count(&each, 1ull << s->each), p->plain);
+}
+
+void memory_put_times(const struct report *r, const struct text_page *p, bool utf8)
+{
+	static const char *const headings[] = { "total", "of the run", "calls", "median", "p90",
+		"p99", "max", "histogram", "call" };
+	const struct memory_time *m = &r->memory_detail->time;
+	const struct scale scale = find_scale(r);
+	struct table t;
+	struct number busy;
+	const double share = memory_time_share(r, NULL);
+	if (!m->calls.n)
+		return;
+	page_heading(p, "Time in calls that allocate and free");
+	table_init(&t, ">>>>>>><<", headings);
+	for (size_t i = 0; i < page_shown(p, m->calls.n); i++)
+		put_call(&t, r, &m->calls.v[i], &scale, utf8);
+	page_end_table(p, &t, m->calls.n);
+	put_scale(p, &scale);
+	if (!isnan(share))
+		fprintf(p->out, "  for %s, %.2f %% of the run, some thread was in such a call\n",
+			number_ns(&busy, trace_span_ns(r->trace, m->busy_ticks)), share * 100);
+}
+
+/* ---- what is reserved ---- */
+
+struct column {
+	uint64_t reserved, live;
+};
+
+/* Each column its moment in which most was reserved and not live. */
+static uint64_t find_columns(const struct memory_detail *d, struct column column[COLUMNS])
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < MEMORY_POINTS; i++) {
+		const struct memory_point *q = &d->points[i];
+		struct column *to = &column[i * COLUMNS / MEMORY_POINTS];
+		if (!q->reserved_known || (to->reserved && q->unused <= to->reserved - to->live))
+			continue;
+		*to = (struct column){ q->reserved, q->reserved - q->unused };
+		most = q->reserved > most ? q->reserved : most;
+	}
+	return most;
+}
+
+/* A character of the line stands for what lies above its middle. */
+static const char *area(const struct column *c, uint64_t most, unsigned line, bool utf8)
+{
+	const __uint128_t middle = (__uint128_t)most * (2 * line + 1);
+	if ((__uint128_t)c->live * 2 * LINES >= middle)
+		return utf8 ? "█" : "#";
+	if ((__uint128_t)c->reserved * 2 * LINES >= middle)
+		return utf8 ? "░" : "-";
+	return " ";
+}
+
+static void put_area(const struct report *r, const struct text_page *p, bool utf8)
+{
+	struct column column[COLUMNS] = { 0 };
+	const uint64_t most = find_columns(r->memory_detail, column);
+	struct number n, from, to;
+	number_ns(&from, trace_since_ns(r->trace, r->memory_detail->first_ticks));
+	number_ns(&to, trace_since_ns(r->trace, r->memory_detail->last_ticks));
+	for (unsigned line = LINES; line-- > 0;) {
+		unsigned last = COLUMNS;
+		while (last && *area(&column[last - 1], most, line, utf8) == ' ')
+			last--;
+		fprintf(p->out, "  %10s %s",
+			line == LINES - 1 ? number_bytes(&n, most)
+			: line            ? ""
+					  : "0",
+			utf8 ? "│" : "|");
+		for (unsigned i = 0; i < last; i++)
+			fputs(area(&column[i], most, line, utf8), p->out);
+		putc('\n', p->out);
+	}
+	fprintf(p->out, "  %10s  %-*s%s\n", "", (int)(COLUMNS - strlen(to.text)), from.text,
+		to.text);
+	fprintf(p->out, "  %10s  %s live, %s reserved and not live\n", "", utf8 ? "█" : "#",
+		utf8 ? "░" : "-");
+}
+
+static const char *const meaning[] = {
+	[RESERVED_ALLOCATOR] = "Reserved is what the allocator said that it had from the driver.",
+	[RESERVED_SEGMENTS] = "Reserved are the segments that the allocator had from the driver.",
+	[RESERVED_PAGES] = "Reserved are pages of 2 MiB in which a block lies: they can't be given "
+			   "back.  What the\n  driver or an allocator keeps besides is not known.",
+};
+
+static void put_worst(const struct report *r, const struct text_page *p)
+{
+	const struct memory_unused *u = &r->memory_detail->unused;
+	const uint64_t unused = u->worst_reserved - u->worst_live;
+	struct number a, b, at, blocks;
+	fprintf(p->out, "\n  peak    %s reserved at %s, of which %s were live\n",
+		number_bytes(&a, u->reserved_peak),
+		number_ns(&at, trace_since_ns(r->trace, u->peak_ticks)),
+		number_bytes(&b, u->peak_live));
+	fprintf(p->out, "  worst   %s of %s reserved were not live (%.1f %%) at %s; %s %s live\n",
+		number_bytes(&a, unused), number_bytes(&b, u->worst_reserved),
+		(double)unused * 100 / (double)u->worst_reserved,
+		number_ns(&at, trace_since_ns(r->trace, u->worst_ticks)),
+		number_count(&blocks, u->worst_blocks.n),
+		u->worst_blocks.n == 1 ? "block was" : "blocks were");
+	fprintf(p->out, "  mean    %.1f %% of what was reserved was not live, over the time\n",
+		u->unused_area * 100 / u->reserved_area);
+	if (u->unknown_ticks)
+		fprintf(p->out, "  unknown for %s of it\n",
+			number_ns(&a, trace_span_ns(r->trace, u->unknown_ticks)));
+	fprintf(p->out, "  %s%s%s\n", p->dim, meaning[u->source], p->plain);
+}
+
+#define BLOCKS_FEW 5u
+
+void memory_put_unused(const struct report *r, const struct text_page *p, bool utf8)
+{
+	const struct memory_unused *u = &r->memory_detail->unused;
+	struct text_page few = *p;
+	if (!u->known || !u->reserved_peak)
+		return;
+	page_heading(p, "Reserved and not live over time");
+	if (u->worst_reserved == u->worst_live) {
+		fputs("  nothing: all that was reserved was live\n", p->out);
+		return;
+	}
+	put_area(r, p, utf8);
+	put_worst(r, p);
+	few.rows = !p->rows || p->rows > BLOCKS_FEW ? BLOCKS_FEW : p->rows;
+	memory_put_blocks(r, p->rows ? &few : p, "Live at the worst moment", &u->worst_blocks);
+}
