@@ -303,7 +303,7 @@ static double lost_calls(const struct watch *w)
 {
 	double lost = 0;
 	for (size_t i = 0; i < w->recordings.all.n; i++)
-		lost += (double)w->recordings.all.v[i]->lost;
+		lost += (double)recording_header(w->recordings.all.v[i])->lost;
 	return lost;
 }
 

@@ -8,23 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "event/schema.h"
+#include "base/sort.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"
 
-/* ---- finding them ---- */
+#define BELIEVED_LEAST_NS 200000000u
 
-static void recording_free(struct recording *r)
+static uint64_t now_ns(void)
 {
-	if (r) {
-		map_fini(&r->chunks);
-		array_free(&r->counts);
-	}
-	free(r);
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+/* ---- what a process has mapped ---- */
 
 /* Whether a regular file of this user's is a trace that is being written. */
 static bool is_written(const char *path, struct stat *ret_st)
@@ -42,196 +43,207 @@ static bool is_written(const char *path, struct stat *ret_st)
 	return is;
 }
 
-static int find_recording(
-	struct recordings *r, const char *path, const struct stat *st, uint32_t *ret_index)
-{
-	for (size_t i = 0; i < r->all.n; i++)
-		if (r->all.v[i]->inode == st->st_ino && r->all.v[i]->device == st->st_dev) {
-			*ret_index = (uint32_t)i;
-			return 0;
-		}
-	struct recording *new = calloc(1, sizeof *new);
-	struct recording **to = new ? array_push(&r->all) : NULL;
-	if (!to) {
-		free(new);
-		return -ENOMEM;
-	}
-	new->device = st->st_dev;
-	new->inode = st->st_ino;
-	new->first = true;
-	snprintf(new->path, sizeof new->path, "%s", path);
-	*to = new;
-	*ret_index = (uint32_t)r->all.n - 1;
-	return 0;
-}
-
-static int add_process(struct recordings *r, uint32_t pid, const char *path, const struct stat *st)
-{
-	uint32_t index;
-	const int e = find_recording(r, path, st, &index);
-	struct recorded *p = e ? NULL : array_push(&r->processes);
-	if (!p)
-		return -ENOMEM;
-	*p = (struct recorded){ .pid = pid, .recording = index };
-	r->all.v[index]->seen = true;
-	return 0;
-}
-
 /* The trace that a process writes to, by its mappings; the first. */
-static int look_at_process(struct recordings *r, const char *pid)
+static bool find_trace(uint32_t pid, char ret_path[PATH_MAX], struct stat *ret_st)
 {
 	char path[64], line[PATH_MAX + 128];
-	struct stat st;
-	snprintf(path, sizeof path, "/proc/%.20s/maps", pid);
-	FILE *maps = fopen(path, "re");
-	int e = 0;
 	bool found = false;
+	snprintf(path, sizeof path, "/proc/%u/maps", pid);
+	FILE *maps = fopen(path, "re");
 	while (maps && !found && fgets(line, sizeof line, maps)) {
 		char *name = strchr(line, '/');
 		if (!name || !strstr(line, " rw-s"))
 			continue;
 		name[strcspn(name, "\n")] = 0;
-		found = is_written(name, &st);
+		found = is_written(name, ret_st);
 		if (found)
-			e = add_process(r, (uint32_t)strtoul(pid, NULL, 10), name, &st);
+			snprintf(ret_path, PATH_MAX, "%s", name);
 	}
 	if (maps)
 		fclose(maps);
-	return e;
+	return found;
 }
 
 /* weir record and its like map the file as well, and are none of the program's. */
-static bool is_weir(const char *pid)
+static bool is_weir(uint32_t pid)
 {
 	char path[64], exe[PATH_MAX];
-	snprintf(path, sizeof path, "/proc/%.20s/exe", pid);
+	snprintf(path, sizeof path, "/proc/%u/exe", pid);
 	const ssize_t n = readlink(path, exe, sizeof exe);
 	return n >= 5 && !memcmp(exe + n - 5, "/weir", 5);
 }
 
-static bool is_own_process(int proc, const char *name)
+int recordings_find(uint32_t pid, char ret_path[PATH_MAX])
 {
+	char path[32];
 	struct stat st;
-	return *name >= '1' && *name <= '9' && !fstatat(proc, name, &st, 0) &&
-	       st.st_uid == geteuid() && !is_weir(name);
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	if (stat(path, &st))
+		return -ESRCH;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	return find_trace(pid, ret_path, &st) ? 0 : -ENOENT;
+}
+
+/* ---- recordings ---- */
+
+static void recording_free(struct recording *r)
+{
+	if (r)
+		follow_close(r->follow);
+	free(r);
+}
+
+/* NULL without memory, or when it can't be followed yet: its schema may still be to come. */
+static struct recording *recording_of(struct recordings *r, const char *path, const struct stat *st)
+{
+	for (size_t i = 0; i < r->all.n; i++)
+		if (r->all.v[i]->inode == st->st_ino && r->all.v[i]->device == st->st_dev)
+			return r->all.v[i];
+	struct recording *new = calloc(1, sizeof *new);
+	if (!new)
+		return NULL;
+	new->device = st->st_dev;
+	new->inode = st->st_ino;
+	snprintf(new->path, sizeof new->path, "%s", path);
+	struct recording **to = follow_open(path, &new->follow) ? NULL : array_push(&r->all);
+	if (!to) {
+		recording_free(new);
+		return NULL;
+	}
+	*to = new;
+	return new;
+}
+
+static bool is_over(const struct recording *r)
+{
+	return recording_header(r)->state != TRACE_RECORDING;
+}
+
+/* Those that nobody writes to any more.  Who is believed to write to one is looked at anew. */
+static void forget_ended(struct recordings *r)
+{
+	for (size_t i = 0; i < r->all.n; i++) {
+		struct recording *of = r->all.v[i];
+		if (of->seen && !is_over(of))
+			continue;
+		for (size_t k = 0; k < r->watched.n; k++)
+			if (r->watched.v[k].recording == of)
+				r->watched.v[k] = (struct watched){ .pid = r->watched.v[k].pid };
+		recording_free(of);
+		r->all.v[i--] = r->all.v[--r->all.n];
+	}
+}
+
+/* ---- processes ---- */
+
+static void name_of_process(uint32_t pid, char ret[RECORDINGS_NAME])
+{
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%u/comm", pid);
+	FILE *in = fopen(path, "re");
+	if (!in || !fgets(ret, RECORDINGS_NAME, in))
+		snprintf(ret, RECORDINGS_NAME, "?");
+	ret[strcspn(ret, "\n")] = 0;
+	if (in)
+		fclose(in);
+}
+
+static int by_pid(const void *one, const void *two)
+{
+	return ORDER(((const struct watched *)one)->pid, ((const struct watched *)two)->pid);
+}
+
+/* What is known of it, if that is to be believed. */
+static const struct watched *known(const struct recordings *r, uint32_t pid, uint64_t born_ns)
+{
+	const struct watched key = { .pid = pid };
+	const struct watched *w =
+		r->before.n ? bsearch(&key, r->before.v, r->before.n, sizeof key, by_pid) : NULL;
+	return w && w->born_ns == born_ns ? w : NULL;
+}
+
+static void find_out(struct recordings *r, struct watched *w, uint64_t now)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	const uint64_t quarter = (now - w->since_ns) / 4;
+	const uint64_t least = quarter > BELIEVED_LEAST_NS ? quarter : BELIEVED_LEAST_NS;
+	w->until_ns = now + (least < RECORDINGS_BELIEVED_NS ? least : RECORDINGS_BELIEVED_NS);
+	w->recording = !is_weir(w->pid) && find_trace(w->pid, path, &st)
+			       ? recording_of(r, path, &st)
+			       : NULL;
+	if (w->recording)
+		name_of_process(w->pid, w->name);
+}
+
+static int watch_process(struct recordings *r, const char *number, const struct stat *st)
+{
+	const uint32_t pid = (uint32_t)strtoul(number, NULL, 10);
+	const uint64_t now = now_ns();
+	const uint64_t born =
+		(uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+	const struct watched *before = known(r, pid, born);
+	struct watched *w = array_push(&r->watched);
+	if (!w)
+		return -ENOMEM;
+	*w = before ? *before : (struct watched){ .pid = pid, .since_ns = now, .born_ns = born };
+	if (now >= w->until_ns)
+		find_out(r, w, now);
+	if (w->recording)
+		w->recording->seen = true;
+	return 0;
 }
 
 static int find_processes(struct recordings *r)
 {
+	struct stat st;
 	DIR *proc = opendir("/proc");
 	int e = 0;
 	for (struct dirent *d; proc && !e && (d = readdir(proc));)
-		if (is_own_process(dirfd(proc), d->d_name))
-			e = look_at_process(r, d->d_name);
+		if (*d->d_name >= '1' && *d->d_name <= '9' &&
+			!fstatat(dirfd(proc), d->d_name, &st, 0) && st.st_uid == geteuid())
+			e = watch_process(r, d->d_name, &st);
 	if (proc)
 		closedir(proc);
+	SORT(r->watched, by_pid);
 	return e;
 }
 
-/* ---- counting ---- */
+/* ---- looking ---- */
 
-static bool is_launch(const struct schema_fn *fn)
+static int add_recorded(struct recordings *r, const struct watched *w)
 {
-	return fn && (fn->kind == CALL_LAUNCH || fn->kind == CALL_GRAPHLAUNCH);
-}
-
-static void count_records(const struct trace *t, const struct chunk_buf *buf, struct counted *c)
-{
-	struct records it = records_of(buf);
-	c->calls = c->launches = 0;
-	for (const struct record *r; (r = records_next(&it));) {
-		c->calls++;
-		c->launches += !r->result && !(r->flags & RECORD_CAPTURED) &&
-			       is_launch(schema_find(&t->schema, r->fn));
-	}
-}
-
-/* Of launches `bytes` says how many were captured. */
-static void count_counters(const struct trace *t, const struct chunk_buf *buf, struct counted *c)
-{
-	const struct counter *of = (const struct counter *)buf->payload;
-	c->calls = c->launches = 0;
-	for (size_t id = 0; id < buf->bytes / sizeof *of; id++) {
-		const uint64_t not_run = of[id].errors + of[id].bytes;
-		c->calls += of[id].count;
-		if (is_launch(schema_find(&t->schema, (uint32_t)id)) && of[id].count > not_run)
-			c->launches += of[id].count - not_run;
-	}
-}
-
-static int count_chunk(struct recording *r, const struct trace *t, size_t i, struct chunk_buf *buf)
-{
-	const struct chunk_ref *ref = &t->chunks[i];
-	const struct chunk_header *h = &ref->head;
-	const bool counters = h->kind == CHUNK_COUNTERS;
-	if (h->kind != CHUNK_EVENTS && !counters)
-		return 0;
-	struct counted *c = MAP_ROW(&r->chunks,
-		MAP_KEY((uint64_t)h->pid << 32 | h->tid, h->identity ^ h->process_start, h->seq,
-			h->kind),
-		&r->counts, (struct counted){ .pid = h->pid });
-	if (!c)
+	const struct follow_process *p = follow_find(w->recording->follow, w->pid);
+	struct recorded *to = array_push(&r->processes);
+	if (!to)
 		return -ENOMEM;
-	if (c->over)
-		return 0;
-	c->over = !counters && (ref->packed || h->state != CHUNK_OPEN);
-	if ((c->over && r->first) || trace_load(t, i, buf, NULL))
-		return 0;
-	if (counters)
-		count_counters(t, buf, c);
-	else
-		count_records(t, buf, c);
+	*to = (struct recorded){ .pid = w->pid,
+		.name = w->name,
+		.recording = w->recording,
+		.calls = p ? p->calls : 0,
+		.launches = p ? p->launches : 0 };
 	return 0;
 }
 
-static int count_recording(struct recording *r)
+int recordings_look(struct recordings *r, const struct follow_sink *to)
 {
-	struct trace *t;
-	struct chunk_buf buf = { 0 };
-	int e = 0;
-	if (trace_open(r->path, &t, NULL))
-		return 0;
-	for (size_t i = 0; !e && i < t->chunk_count; i++)
-		e = count_chunk(r, t, i, &buf);
-	r->lost = t->header.lost;
-	r->bytes = t->size;
-	r->first = false;
-	chunk_buf_fini(&buf);
-	trace_close(t);
-	return e;
-}
-
-static void sum_up(const struct recordings *r, struct recorded *p)
-{
-	const struct recording *of = r->all.v[p->recording];
-	for (size_t i = 0; i < of->counts.n; i++)
-		if (of->counts.v[i].pid == p->pid) {
-			p->calls += of->counts.v[i].calls;
-			p->launches += of->counts.v[i].launches;
-		}
-}
-
-static void forget_ended(struct recordings *r)
-{
-	for (size_t i = 0; i < r->all.n; i++)
-		if (!r->all.v[i]->seen) {
-			recording_free(r->all.v[i]);
-			r->all.v[i--] = r->all.v[--r->all.n];
-		}
-}
-
-int recordings_look(struct recordings *r)
-{
-	forget_ended(r); /* whom the look before did not see */
+	r->before.n = 0;
+	if (!array_reserve(&r->before, r->watched.n))
+		return -ENOMEM;
+	if (r->watched.n)
+		memcpy(r->before.v, r->watched.v, r->watched.n * sizeof *r->watched.v);
+	r->before.n = r->watched.n;
+	r->watched.n = r->processes.n = 0;
 	for (size_t i = 0; i < r->all.n; i++)
 		r->all.v[i]->seen = false;
-	r->processes.n = 0;
 	int e = find_processes(r);
 	for (size_t i = 0; !e && i < r->all.n; i++)
-		if (r->all.v[i]->seen)
-			e = count_recording(r->all.v[i]);
-	for (size_t i = 0; !e && i < r->processes.n; i++)
-		sum_up(r, &r->processes.v[i]);
+		e = follow_look(r->all.v[i]->follow, to);
+	forget_ended(r);
+	for (size_t i = 0; !e && i < r->watched.n; i++)
+		if (r->watched.v[i].recording)
+			e = add_recorded(r, &r->watched.v[i]);
 	return e;
 }
 
@@ -240,5 +252,12 @@ void recordings_fini(struct recordings *r)
 	for (size_t i = 0; i < r->all.n; i++)
 		recording_free(r->all.v[i]);
 	array_free(&r->all);
+	array_free(&r->watched);
+	array_free(&r->before);
 	array_free(&r->processes);
+}
+
+const struct trace_header *recording_header(const struct recording *r)
+{
+	return follow_header(r->follow);
 }

@@ -2,8 +2,8 @@
  * The recordings that programs of this user write now, and how many calls and launches each of the
  * programs has made since it was watched.  Found by the traces that processes have mapped.
  *
- * A look reads the headers of a trace's chunks, and of their content what is new.  What had been
- * closed before the first look counts for nothing: rates need none of it, and it may be much.
+ * Looking at a process's mappings is what costs: what a process was found to be is believed for a
+ * quarter of the time that it has been watched, and for RECORDINGS_BELIEVED_NS at most.
  */
 #ifndef WEIR_MONITOR_RECORDINGS_H
 #define WEIR_MONITOR_RECORDINGS_H
@@ -14,40 +14,51 @@
 #include <sys/types.h>
 
 #include "base/array.h"
-#include "base/map.h"
+#include "monitor/follow.h"
 
-/* A chunk, and what was counted in it. */
-struct counted {
-	uint32_t pid;
-	uint64_t calls, launches;
-	bool over; /* nobody writes to it any more */
-};
+#define RECORDINGS_BELIEVED_NS 30000000000ull
+#define RECORDINGS_NAME        40u
 
 struct recording {
 	char path[PATH_MAX];
 	dev_t device;
 	ino_t inode;
-	bool first; /* not looked at yet */
-	bool seen;  /* by the look at hand */
-	uint64_t lost, bytes;
-	struct map chunks;
-	ARRAY(struct counted) counts;
+	bool seen; /* by the look at hand */
+	struct follow *follow;
+};
+
+/* A process of this user, whether it writes to one or not. */
+struct watched {
+	uint32_t pid;
+	char name[RECORDINGS_NAME];
+	uint64_t since_ns, until_ns; /* first seen; what is here is believed until then */
+	uint64_t born_ns;            /* of its entry in /proc: tells another of the same number */
+	struct recording *recording; /* or NULL */
 };
 
 /* A process that writes to one. */
 struct recorded {
 	uint32_t pid;
-	uint32_t recording; /* index */
+	const char *name;
+	const struct recording *recording;
 	uint64_t calls, launches;
 };
 
 struct recordings {
 	ARRAY(struct recording *) all;
+	ARRAY(struct watched) watched, before; /* by pid */
 	ARRAY(struct recorded) processes;
 };
 
-/* What is recorded now, in r.  What can't be read is left out.  0 or -ENOMEM. */
-int recordings_look(struct recordings *r);
+/* What is recorded now, in r; kernels that have run go to `to`, if it is not NULL.  What can't be
+ * read is left out.  0 or -ENOMEM. */
+int recordings_look(struct recordings *r, const struct follow_sink *to);
 void recordings_fini(struct recordings *r);
+
+const struct trace_header *recording_header(const struct recording *r);
+
+/* The path of the trace that the process of this number writes: 0, -ESRCH: no such process; -EPERM:
+ * it is another user's; -ENOENT: it is not recorded. */
+int recordings_find(uint32_t pid, char ret_path[PATH_MAX]);
 
 #endif

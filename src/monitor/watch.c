@@ -114,18 +114,6 @@ static int look_at_sharing(struct watch *w)
 
 /* ---- those that are recorded ---- */
 
-static void name_of_process(uint32_t pid, char ret[WATCH_NAME])
-{
-	char path[32];
-	snprintf(path, sizeof path, "/proc/%u/comm", pid);
-	FILE *in = fopen(path, "re");
-	if (!in || !fgets(ret, WATCH_NAME, in))
-		snprintf(ret, WATCH_NAME, "?");
-	ret[strcspn(ret, "\n")] = 0;
-	if (in)
-		fclose(in);
-}
-
 static struct watch_program *find(
 	struct watch_program *v, size_t n, uint32_t pid, const uint8_t *uuid)
 {
@@ -143,18 +131,18 @@ static int add_recorded(struct watch *w, const struct recorded *r)
 		if (!p)
 			return -ENOMEM;
 		*p = (struct watch_program){ .pid = r->pid };
-		name_of_process(r->pid, p->name);
+		snprintf(p->name, sizeof p->name, "%s", r->name);
 	}
 	p->recorded = true;
 	p->calls = r->calls;
 	p->launches = r->launches;
-	p->lost = w->recordings.all.v[r->recording]->lost;
+	p->lost = recording_header(r->recording)->lost;
 	return 0;
 }
 
 static int look_at_recordings(struct watch *w)
 {
-	int e = recordings_look(&w->recordings);
+	int e = recordings_look(&w->recordings, NULL);
 	for (size_t i = 0; !e && i < w->recordings.processes.n; i++)
 		e = add_recorded(w, &w->recordings.processes.v[i]);
 	return e;

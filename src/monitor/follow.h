@@ -1,0 +1,62 @@
+/*
+ * Following one recording while it is written, for as long as that lasts: how many calls and
+ * launches each of its processes makes, and how long its kernels ran.
+ *
+ * A look costs what is new, and the headers of those chunks that may still change; what is closed
+ * for good is forgotten.  What was there before the first look counts for nothing: rates need none
+ * of it, and it may be much.  Names are read from the beginning.  The file is believed in nothing.
+ * One owner thread.
+ */
+#ifndef WEIR_MONITOR_FOLLOW_H
+#define WEIR_MONITOR_FOLLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/format.h"
+
+#define FOLLOW_PROCESSES 4096u  /* that are kept of a recording; those of the living */
+#define FOLLOW_NAMES     65536u /* of kernels, of all its processes */
+#define FOLLOW_BLOCKS    64u    /* that are unpacked in a look: of more, launches are estimated */
+#define FOLLOW_DEVICES   16u
+
+struct follow;
+
+struct follow_process {
+	uint32_t pid;
+	uint64_t calls, launches; /* since it is watched */
+	uint8_t uuid[FOLLOW_DEVICES][16];
+};
+
+/* A kernel that has run. */
+struct follow_kernel {
+	uint32_t pid;
+	const char *name; /* as the program has it, perhaps cut; "" when it is not known */
+	uint64_t name_hash;
+	const uint8_t *uuid; /* of its GPU; zeros: not known */
+	const struct gpu_activity *ran;
+};
+
+/* Who is told of kernels; NULL: nobody. */
+struct follow_sink {
+	void (*kernel)(void *data, const struct follow_kernel *k);
+	void *data;
+};
+
+/* 0, or -errno: it can't be read, or is no trace. */
+int follow_open(const char *path, struct follow **ret_f);
+void follow_close(struct follow *f);
+
+/* 0 or -ENOMEM; what can't be read is left out. */
+int follow_look(struct follow *f, const struct follow_sink *to);
+
+/* As of the last look. */
+const struct trace_header *follow_header(const struct follow *f);
+uint64_t follow_file_bytes(const struct follow *f);
+/* A process by its number; NULL: nothing of it has been seen. */
+const struct follow_process *follow_find(const struct follow *f, uint32_t pid);
+/* Memory that it takes, and chunks that it looks at: for tests. */
+size_t follow_bytes(const struct follow *f);
+size_t follow_places(const struct follow *f);
+
+#endif

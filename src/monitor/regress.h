@@ -1,0 +1,144 @@
+/*
+ * Whether something has become slower and stays so, of many series of durations at once: the
+ *kernels of programs, by name and shape, and their requests, by class.  Pure: times come with the
+ *values, nothing is read or written, memory is bounded by REGRESS_SERIES.
+ *
+ * A series is cut into windows of REGRESS_WINDOW_NS, of each of which the median of a random sample
+ * is kept, as a logarithm.  The newest CURRENT windows are held against the BASE windows before
+ *them (one in REGRESS_STEP is kept, about an hour's worth):
+ *
+ *	      base, one window in three           current, each window
+ *	|  .  .  .  .  .  .  .  .  .  .  .  .  | . . . . . . . . . . . . |  samples of the window at
+ *hand an hour ago                           four minutes ago       now
+ *
+ * They changed when all of this holds:
+ *
+ *	- the rank-sum test says so, at a level that is shared out among all series and all looks of
+ *a day (REGRESS_ALPHA): the unit is the window, whose values are far less alike than a burst's;
+ *	- the medians differ by REGRESS_EFFECT at least, after what the base itself was rising by;
+ *	- so do the lower REGRESS_LOW quantiles: what comes in bursts, however many, leaves windows
+ *in between as they were;
+ *	- the difference is three times what the series moves by anyhow (`swing`, over six hours),
+ *and REGRESS_SCATTERS times what its windows scatter by.
+ *
+ * From then on nothing more goes into the base: the alarm lasts until the series is back, or
+ * somebody says that this is the new normal.  A rise too slow for that shows against the anchor,
+ *the mean of a first day of windows: each day's mean is held against it.  One owner thread.
+ */
+#ifndef WEIR_MONITOR_REGRESS_H
+#define WEIR_MONITOR_REGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define REGRESS_SERIES    10000u
+#define REGRESS_WINDOW_NS 10000000000ull
+#define REGRESS_SAMPLES   31u
+#define REGRESS_CURRENT   24u
+#define REGRESS_BASE      128u
+#define REGRESS_LEAST     48u /* of the base, before anything is said */
+#define REGRESS_STEP      3u
+#define REGRESS_ALPHA     0.01
+#define REGRESS_EFFECT    0.03 /* of the logarithm: 3 % */
+#define REGRESS_LOW       0.1
+#define REGRESS_CREEP     0.10 /* of a day's mean against the first day's */
+#define REGRESS_DAY       (86400000000000ull / REGRESS_WINDOW_NS)
+#define REGRESS_SWINGS    3.0
+#define REGRESS_SCATTERS  2.5
+#define REGRESS_SWING     0.012 /* until it is known: less than 3.6 % says nothing at first */
+#define REGRESS_SILENT_NS 900000000000ull  /* without a value: nothing fires any more */
+#define REGRESS_IDLE_NS   3600000000000ull /* its place may go to another series */
+
+enum regress_kind { REGRESS_KERNEL = 1, REGRESS_REQUEST };
+enum regress_state { REGRESS_LEARNS, REGRESS_STEADY, REGRESS_SLOWER };
+
+/* What a series is of.  Names that do not fit are cut; the hashes are of the whole. */
+struct regress_what {
+	uint64_t program_hash, name_hash;
+	uint32_t kind; /* enum regress_kind */
+	uint32_t grid[3], block[3], shared;
+	uint8_t uuid[16]; /* of the GPU; zeros: not known */
+	char program[40];
+	char name[120]; /* of the kernel; of the class of requests */
+};
+
+struct regress_series {
+	struct regress_what what;
+	uint64_t key;
+	uint64_t last_ns;   /* of the newest value */
+	uint64_t window_ns; /* when the window at hand began */
+	uint32_t pid;       /* of whoever had the newest value */
+	uint8_t state;      /* enum regress_state */
+	bool crept;         /* the last day's mean is far above the anchor */
+	uint16_t current_n, base_n, base_at, skipped;
+	uint16_t unbroken; /* windows since there was none for long */
+	uint32_t taken;    /* values of the window at hand */
+	uint32_t day_n;    /* windows of the day at hand … */
+	double day_sum;    /* … and their sum */
+	float sample[REGRESS_SAMPLES];
+	float current[REGRESS_CURRENT]; /* oldest first */
+	float base[REGRESS_BASE];       /* a ring, base_at is the oldest */
+	/* Of the base, were it to go on as it does: median and lower quantile; they change with it.
+	 */
+	float expected, expected_low;
+	float anchor, swing;
+	/* Evidence of an alarm, at the time when it was raised; effect: since. */
+	uint64_t raised_ns;
+	float before, after; /* logarithms of ns */
+	float effect;        /* of what is current, against what was before */
+	double p, level;     /* of the test; what it had to be below */
+};
+
+struct regress_counts {
+	uint64_t values, tests, raised, ended, accepted, left_out;
+};
+
+struct regress;
+
+/* NULL without memory.  most: of series, at most REGRESS_SERIES. */
+struct regress *regress_new(uint32_t most, uint64_t seed);
+void regress_free(struct regress *r);
+
+uint64_t regress_text_hash(const char *text, size_t bytes);
+uint64_t regress_key(const struct regress_what *w); /* of hashes and numbers, not of the names */
+
+/* A duration that ended at at_ns.  False: the series is not known; regress_begin() and again. */
+bool regress_add(
+	struct regress *r, uint64_t key, uint32_t pid, uint64_t at_ns, uint64_t duration_ns);
+
+/* False: there is no place; counted in left_out. */
+bool regress_begin(struct regress *r, const struct regress_what *w, uint64_t now_ns);
+
+/* What it sees now is as it should be.  0, or -ESRCH: no such series, or it has no alarm. */
+int regress_accept(struct regress *r, uint64_t key);
+
+static inline bool regress_alarmed(const struct regress_series *s)
+{
+	return s->state == REGRESS_SLOWER || s->crept;
+}
+
+/* Whether there is an alarm of a series that still runs. */
+bool regress_fires(const struct regress_series *s, uint64_t now_ns);
+
+uint32_t regress_count(const struct regress *r);
+const struct regress_series *regress_at(const struct regress *r, uint32_t i);
+struct regress_counts regress_counts(const struct regress *r);
+size_t regress_bytes(const struct regress *r); /* of memory */
+
+/* The slowest first, of those that fire; at most `most` into ret.  How many fire in all. */
+uint32_t regress_firing(const struct regress *r, uint64_t now_ns, uint32_t most,
+	const struct regress_series *ret[]);
+
+/*
+ * What has been learnt, as bytes to be kept in a file, and back.  *ret_bytes is to be freed.
+ * regress_load() adds to what is there, up to its room, and believes nothing: -EINVAL with a
+ * sentence, then nothing was added.
+ */
+int regress_save(const struct regress *r, void **ret_data, size_t *ret_bytes);
+int regress_load(
+	struct regress *r, const void *data, size_t bytes, uint64_t now_ns, struct error *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* A recording is followed while it is written, drained and overwritten: nothing is counted twice or
+ * forgotten, and what a look costs does not grow with the file. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "event/schema.h"
+#include "monitor/follow.h"
+#include "record/lane.h"
+#include "record/writer.h"
+#include "trace/drain.h"
+#include "trace/trace.h"
+
+#define FILE_NAME    "follow.weir"
+#define WORDS        8u
+#define DEVICE_BYTES (4u * TRACE_GRAIN)
+
+static struct recorder file;
+static struct drain *drain;
+static struct follow *follow;
+static struct writer *writer;
+static uint16_t launch, other; /* functions of the schema */
+
+/* ---- a recording ---- */
+
+static void put_chunk(enum chunk_kind kind, const void *payload, uint32_t bytes)
+{
+	struct chunk_header *c = recorder_chunk(&file, kind, TRACE_GRAIN, 0);
+	assert_non_null(c);
+	memcpy((char *)c + CHUNK_PAYLOAD, payload, bytes);
+	c->used = bytes;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+}
+
+static void find_functions(void)
+{
+	struct trace *t;
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	for (uint16_t id = 1; id < 2000; id++) {
+		const struct schema_fn *fn = schema_find(&t->schema, id);
+		if (fn)
+			*(fn->kind == CALL_LAUNCH ? &launch : &other) = id;
+	}
+	trace_close(t);
+	assert_true(launch && other);
+}
+
+static int begin(void **state)
+{
+	struct trace_header blank;
+	unlink(FILE_NAME);
+	lanes_forget();
+	shared_forget();
+	file = (struct recorder){ .path = FILE_NAME, .pid = (uint32_t)getpid(), .identity = 7 };
+	header_blank(&blank, 0);
+	blank.launched = 1;
+	assert_int_equal(recorder_open(&file, &blank), 0);
+	find_functions();
+	assert_int_equal(drain_open(FILE_NAME, &drain, NULL), 0);
+	assert_int_equal(follow_open(FILE_NAME, &follow), 0);
+	writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return -1;
+	writer->kind = CHUNK_EVENTS;
+	writer->tid = file.pid;
+	return 0;
+}
+
+static int end(void **state)
+{
+	follow_close(follow);
+	drain_close(drain);
+	free(writer);
+	return unlink(FILE_NAME);
+}
+
+static void put_call(uint16_t fn, uint16_t result)
+{
+	struct record *r = writer_reserve(&file, writer, WORDS);
+	assert_non_null(r);
+	r->ticks = 1;
+	r->result = result;
+	r->words = WORDS;
+	for (uint32_t i = 0; i < WORDS - RECORD_WORDS; i++)
+		r->arg[i] = i;
+	record_commit(r, fn);
+	writer_unmark(writer);
+}
+
+static const struct follow_process *self(void)
+{
+	const struct follow_process *p = follow_find(follow, (uint32_t)getpid());
+	assert_non_null(p);
+	return p;
+}
+
+static void look(const struct follow_sink *to)
+{
+	assert_int_equal(follow_look(follow, to), 0);
+}
+
+/* ---- calls ---- */
+
+static void calls_are_counted_once_drained_or_not(void **state)
+{
+	uint64_t calls = 0, launches = 0;
+	look(NULL);
+	for (int i = 0; i < 300; i++) {
+		for (int k = 0; k < 777; k++) {
+			const bool is_launch = k % 3 == 0, fails = k % 9 == 0;
+			put_call(is_launch ? launch : other, fails ? 1 : 0);
+			calls++;
+			launches += is_launch && !fails;
+		}
+		if (i % 3)
+			drain_step(drain);
+		if (i % 2 == 0)
+			look(NULL);
+	}
+	look(NULL);
+	assert_int_equal(self()->calls, calls);
+	assert_int_equal(self()->launches, launches);
+}
+
+static void what_was_there_before_counts_for_nothing(void **state)
+{
+	for (int i = 0; i < 5000; i++)
+		put_call(launch, 0);
+	drain_step(drain);
+	look(NULL);
+	for (int i = 0; i < 10; i++)
+		put_call(launch, 0);
+	look(NULL);
+	assert_int_equal(self()->launches, 10);
+}
+
+/* A day of a thousand calls a second, drained and looked at as it goes, a thousandth of it here. */
+static void a_look_does_not_cost_more_the_longer_it_lasts(void **state)
+{
+	size_t places = 0, bytes = 0;
+	look(NULL);
+	for (int minute = 0; minute < 60; minute++) {
+		for (int i = 0; i < 10000; i++)
+			put_call(launch, 0);
+		drain_step(drain);
+		look(NULL);
+		if (minute == 10) {
+			places = follow_places(follow);
+			bytes = follow_bytes(follow);
+		}
+	}
+	assert_true(follow_places(follow) <= places + 2);
+	assert_true(follow_bytes(follow) <= bytes + 4096);
+	assert_int_equal(self()->launches, 600000);
+}
+
+/* ---- kernels ---- */
+
+struct heard {
+	uint64_t kernels, named, ns;
+};
+
+static void hear(void *data, const struct follow_kernel *k)
+{
+	struct heard *h = data;
+	h->kernels++;
+	h->named += !strcmp(k->name, "saxpy") && k->name_hash == hash_bytes("saxpy", 5) &&
+		    k->uuid[0] == 0xab;
+	h->ns += k->ran->end_ns - k->ran->start_ns;
+}
+
+/* text, and as many bytes of it as are words of the record. */
+static void put_meta(uint16_t fn, uint64_t id, const char *text, uint32_t bytes)
+{
+	uint64_t payload[12] = { 0 };
+	struct record *r = (struct record *)payload;
+	r->aux = bytes;
+	r->words = 12;
+	r->fn = fn;
+	r->arg[0] = id;
+	memcpy(&r->arg[1], text, bytes);
+	put_chunk(CHUNK_META, payload, sizeof payload);
+}
+
+static void put_kernels(struct chunk_header *c, uint32_t *used, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++, *used += sizeof(struct gpu_activity)) {
+		const struct gpu_activity w = { .start_ns = 100,
+			.end_ns = 107,
+			.name = 1,
+			.kind = GPU_KERNEL,
+			.valid = GPU_HAS_DEVICE };
+		memcpy((char *)c + CHUNK_PAYLOAD + *used, &w, sizeof w);
+	}
+}
+
+static void kernels_are_told_of_once_and_by_name(void **state)
+{
+	const uint32_t room = (DEVICE_BYTES - CHUNK_PAYLOAD) / sizeof(struct gpu_activity);
+	struct heard heard = { 0 };
+	const struct follow_sink to = { hear, &heard };
+	uint64_t put = 0;
+	look(&to);
+	put_meta(META_STRING, 1, "saxpy", 5);
+	put_meta(META_UUID, 0, "\xab and so on.....", 16);
+	for (int i = 0; i < 40; i++) {
+		struct chunk_header *c = recorder_chunk(&file, CHUNK_DEVICE, DEVICE_BYTES, 0);
+		uint32_t used = 0;
+		assert_non_null(c);
+		put_kernels(c, &used, room / 2);
+		look(&to);
+		put_kernels(c, &used, room - room / 2);
+		put += room;
+		c->used = used;
+		__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+		if (i % 2)
+			look(&to);
+	}
+	look(&to);
+	look(&to);
+	assert_int_equal(heard.kernels, put);
+	assert_int_equal(heard.named, put);
+	assert_int_equal(heard.ns, 7 * put);
+	assert_true(follow_places(follow) < 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(calls_are_counted_once_drained_or_not, begin, end),
+		cmocka_unit_test_setup_teardown(
+			what_was_there_before_counts_for_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_look_does_not_cost_more_the_longer_it_lasts, begin, end),
+		cmocka_unit_test_setup_teardown(kernels_are_told_of_once_and_by_name, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
