@@ -123,10 +123,46 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const report = data.report;
 const names = data.names;
 
-/* Reads the varints of a base64 text one after the other. */
+/* Two recordings in one page: the second's names and details are taken in by the first, so that what is
+ * one thing has one number. */
+const two = data.other !== undefined;
+const sides = two ? [data, data.other] : [data];
+const LINKS_OF_B = 2 ** 31;
+
+data.shift = 0; /* what is added to a recording's times */
+data.letter = two ? "A" : "";
+
+function takeInOther() {
+	const b = data.other,
+		at = new Map(names.map((n, i) => [n, i])),
+		details = data.timeline.details;
+	b.letter = "B";
+	b.shift = 0;
+	b.nameOf = b.names.map((n) => {
+		if (!at.has(n)) at.set(n, names.push(n) - 1);
+		return at.get(n);
+	});
+	b.firstDetail = details.length;
+	for (const d of b.timeline.details) {
+		for (const key of ["kernel", "text", "error"])
+			if (d[key] !== undefined) d[key] = b.nameOf[d[key]];
+		details.push(d);
+	}
+}
+
+if (two) takeInOther();
+
+function bytesOf(base64) {
+	const text = atob(base64),
+		b = new Uint8Array(text.length);
+	for (let i = 0; i < b.length; i++) b[i] = text.charCodeAt(i);
+	return b;
+}
+
+/* Reads varints one after the other. */
 class Varints {
-	constructor(text) {
-		this.bytes = atob(text);
+	constructor(bytes) {
+		this.bytes = bytes;
 		this.at = 0;
 	}
 
@@ -139,7 +175,7 @@ class Varints {
 		let value = 0,
 			scale = 1;
 		for (;;) {
-			const b = this.bytes.charCodeAt(this.at++);
+			const b = this.bytes[this.at++];
 			if (!(b & 0x80)) return value + (b || 0) * scale;
 			value += (b & 0x7f) * scale;
 			scale *= 128;

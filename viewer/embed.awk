@@ -1,5 +1,5 @@
 # Puts style, script and the hashes of both into page.html and prints the page as C: the text
-# before the data and the text behind.  Lines with a marker are split at it; what is put in
+# before the data, between it and the fine timeline, and behind.  Lines with a marker are split at it; what is put in
 # stands there byte by byte, since the page's policy allows it by its hash.
 
 function base64(hex,    digits, letters, text, i, v) {
@@ -40,18 +40,20 @@ BEGIN {
 	getline line < sums
 	style_hash = base64(substr(line, 1, 64))
 	print "/* Made of viewer/ by embed.awk. */"
-	print "extern const char viewer_before[], viewer_after[];"
+	print "extern const char viewer_before[], viewer_between[], viewer_after[];"
 	print "const char viewer_before[] ="
 }
 
 /@SCRIPT-HASH@/ { $0 = fill($0, "@SCRIPT-HASH@", script_hash) }
 /@STYLE-HASH@/ { $0 = fill($0, "@STYLE-HASH@", style_hash) }
 
-match($0, /@(STYLE|SCRIPT|DATA)@/) {
+match($0, /@(STYLE|SCRIPT|DATA|FINE)@/) {
 	marker = substr($0, RSTART, RLENGTH)
 	rest = substr($0, RSTART + RLENGTH)
 	put(substr($0, 1, RSTART - 1), "")
 	if (marker == "@DATA@")
+		print "\t;\nconst char viewer_between[] ="
+	else if (marker == "@FINE@")
 		print "\t;\nconst char viewer_after[] ="
 	else
 		put_file(marker == "@STYLE@" ? style : script)

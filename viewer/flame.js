@@ -30,8 +30,8 @@ const flame = {
 	width: 0,
 };
 
-function decodeFlame(f) {
-	const v = new Varints(f.frames);
+function decodeFlame(f, side) {
+	const v = new Varints(bytesOf(f.frames));
 	const g = {
 		depth: [],
 		name: [],
@@ -48,7 +48,8 @@ function decodeFlame(f) {
 			depth = v.next(),
 			around = open[depth - 1];
 		g.depth.push(depth);
-		g.name.push(v.next());
+		const name = v.next();
+		g.name.push(side.nameOf ? side.nameOf[name] : name);
 		g.kind.push(v.next());
 		g.total.push(v.next());
 		g.self.push(v.next());
@@ -207,7 +208,7 @@ function keyFlame(e) {
 
 function setFlame(by) {
 	flame.by = by;
-	if (!flame.graphs[by]) flame.graphs[by] = decodeFlame(data.flame[by]);
+	if (!flame.graphs[by]) flame.graphs[by] = decodeFlame(data.flame[by], data);
 	for (const b of document.querySelectorAll("[data-flame]"))
 		b.setAttribute("aria-pressed", String(b.dataset.flame === by));
 	zoomFlame(0);
@@ -294,6 +295,6 @@ function flameSection() {
 	search.listeners.push(drawFlame);
 	new ResizeObserver(drawFlame).observe(flame.scroller);
 	flame.by = by;
-	flame.graphs[by] = decodeFlame(data.flame[by]);
+	flame.graphs[by] = decodeFlame(data.flame[by], data);
 	return s;
 }

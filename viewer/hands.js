@@ -54,10 +54,48 @@ function chosenRows(pick) {
 	return rows;
 }
 
+function bandFacts(band) {
+	return [
+		["events", count(band.events)],
+		["from", moment(band.from - band.pick.lane.side.shift)],
+		["over", time(band.to - band.from)],
+		["in", band.pick.lane.title],
+	];
+}
+
+/* Of many short events: how many of which, and the way in. */
+async function showBand(band) {
+	const closer = closerPage(band),
+		which = el("div");
+	view.panel.replaceChildren(
+		el("div", { class: "name" }, `${count(band.events)} short events`),
+		facts(bandFacts(band)),
+		which,
+		el(
+			"div",
+			{},
+			el(
+				"button",
+				{ class: "small", type: "button", id: "enter", click: () => enterBand(band) },
+				"go into it (Enter)",
+			),
+			closer ? el("span", { class: "note" }, " each of them is in ") : null,
+			closer ? el("code", {}, closer) : null,
+		),
+	);
+	which.replaceChildren(facts(nameRows(await namesIn(band))));
+}
+
 function choose(pick, go) {
 	view.chosen = pick;
 	view.panel.hidden = !pick;
 	if (!pick) return queueDraw();
+	if (go) bringIntoView(pick);
+	const band = bandOf(pick);
+	if (band) {
+		showBand(band);
+		return queueDraw();
+	}
 	const text = detailOf(pick.lane.rows[pick.row], pick.i).text;
 	const isCall = pick.lane.kind === "calls" && text !== undefined;
 	view.panel.replaceChildren(
@@ -66,7 +104,6 @@ function choose(pick, go) {
 		isCall ? el("div", { class: "code" }, names[text]) : facts(argumentFacts(pick)),
 		facts(chosenRows(pick)),
 	);
-	if (go) bringIntoView(pick);
 	queueDraw();
 }
 
@@ -75,8 +112,9 @@ function bringIntoView(pick) {
 		length = row.end[pick.i] - row.start[pick.i];
 	const middle = (row.start[pick.i] + row.end[pick.i]) / 2,
 		span = view.to - view.from;
-	if (pick.lane.folded && pick.row > 0) {
-		pick.lane.folded = false;
+	if (pick.lane.group.folded || (pick.lane.folded && pick.row > 0)) {
+		pick.lane.group.folded = false;
+		pick.lane.folded = pick.lane.folded && pick.row === 0;
 		layOut();
 	}
 	if (row.start[pick.i] < view.from || row.end[pick.i] > view.to || length < span / 400) {
@@ -199,18 +237,38 @@ const timelineKeys = {
 	n: () => chooseMatch(1),
 	N: () => chooseMatch(-1),
 	f: () => view.chosen && zoomToChosen(),
-	Enter: () => (view.chosen ? followLink() : chooseFirst()),
+	g: () => foldGroups(),
+	Enter: () => (view.chosen ? enterChosen() : chooseFirst()),
 	Escape: () => {
 		view.span = null;
 		choose(null);
 	},
 };
 
+function enterOrZoom() {
+	const band = bandOf(view.chosen);
+	if (band) enterBand(band);
+	else zoomToChosen();
+}
+
 function zoomToChosen() {
 	const row = view.chosen.lane.rows[view.chosen.row],
 		i = view.chosen.i;
 	const margin = Math.max(row.end[i] - row.start[i], 10);
 	look(row.start[i] - margin, row.end[i] + margin);
+}
+
+/* All of them, or none when all are. */
+function foldGroups() {
+	const fold = view.groups.some((g) => !g.folded);
+	for (const g of view.groups) g.folded = fold;
+	layOut();
+}
+
+function enterChosen() {
+	const band = bandOf(view.chosen);
+	if (band) enterBand(band);
+	else followLink();
 }
 
 /* From a GPU activity to its call, from a call to its activities. */
@@ -277,7 +335,12 @@ function onUp(e) {
 }
 
 function click(e) {
-	const lane = laneAt(e.offsetY);
+	const lane = laneAt(e.offsetY),
+		group = groupAt(e.offsetY);
+	if (group) {
+		group.folded = !group.folded;
+		return layOut();
+	}
 	const head = lane && e.offsetY - AXIS + view.scroller.scrollTop - lane.y < HEAD;
 	if (head && lane.rows.length > 1) {
 		lane.folded = !lane.folded;
@@ -289,8 +352,11 @@ function click(e) {
 
 function hover(e) {
 	const pick = pickAt(e.offsetX, e.offsetY);
-	view.canvas.style.cursor = pick ? "pointer" : "grab";
+	view.hovered = pick;
+	view.canvas.style.cursor = pick || groupAt(e.offsetY) ? "pointer" : "grab";
 	if (!pick) return hideTip();
+	const band = bandOf(pick);
+	if (band) return hoverBand(band, e.clientX, e.clientY);
 	const call = onDevice(pick.lane) ? linked(pick)[0] : null;
 	const around = call ? rangesAround(call) : [];
 	const rows = itemFacts(pick);
@@ -303,6 +369,14 @@ function hover(e) {
 	}
 	rows.push(...argumentFacts(pick, "Input Dims"));
 	showTip(e.clientX, e.clientY, nameOf(pick), rows);
+}
+
+async function hoverBand(band, x, y) {
+	const title = `${count(band.events)} short events`;
+	showTip(x, y, title, bandFacts(band));
+	const found = await namesIn(band);
+	if (view.hovered === band.pick)
+		showTip(x, y, title, [...nameRows(found), ...bandFacts(band), ["", "a double click goes into it"]]);
 }
 
 /* In the map: a click moves the view there, a drag keeps moving it. */
@@ -343,10 +417,18 @@ function timelineLegend() {
 	);
 }
 
-function timelineNote() {
-	const t = data.timeline;
+function itemsNote(t) {
 	if (!t.bin_ns) return `every one of ${count(t.events)} events`;
-	return `${count(t.events)} events drawn as ${count(t.items)} items; neighbours shorter than ${time(t.bin_ns)} are merged`;
+	const near = !t.fine_items
+		? ""
+		: t.fine_bin_ns
+			? `, nearby those shorter than ${time(t.fine_bin_ns)}`
+			: "; nearby each is there";
+	return `${count(t.events)} events drawn as ${count(t.items)} items; neighbours shorter than ${time(t.bin_ns)} are merged${near}`;
+}
+
+function timelineNote() {
+	return sides.map((s) => (two ? `${s.letter}: ` : "") + itemsNote(s.timeline)).join("; ");
 }
 
 function listenTimeline() {
@@ -358,7 +440,7 @@ function listenTimeline() {
 	canvas.addEventListener("pointerup", onUp);
 	canvas.addEventListener("pointercancel", onUp);
 	canvas.addEventListener("pointerleave", hideTip);
-	canvas.addEventListener("dblclick", () => view.chosen && zoomToChosen());
+	canvas.addEventListener("dblclick", () => view.chosen && enterOrZoom());
 	view.map.addEventListener("pointerdown", onMapMove);
 	view.map.addEventListener("pointermove", onMapMove);
 	view.scroller.addEventListener("scroll", queueDraw);
@@ -375,7 +457,8 @@ function button(text, title, act) {
 }
 
 function timelineSection() {
-	view.lanes = makeLanes().filter((l) => l.rows.some((r) => r.n));
+	view.lanes = makeLanes();
+	view.groups = makeGroups(view.lanes);
 	if (!view.lanes.length)
 		return section(
 			"timeline",
@@ -421,6 +504,7 @@ function timelineSection() {
 				{ class: "note desk" },
 				"click it, then scroll to zoom; shift-drag measures",
 			),
+			view.groups.length > 1 ? button("fold", "fold all groups, or none (g)", foldGroups) : null,
 			button("−", "zoom out", () => zoom(1 / 0.6)),
 			button("+", "zoom in", () => zoom(0.6)),
 			button("whole", "show all of the time", () => look(view.lo, view.hi)),

@@ -28,7 +28,7 @@ function deviceTiles() {
 
 /* Of all threads together; calls inside of calls count once. */
 function timeInCalls() {
-	const frames = data.flame.host && decodeFlame(data.flame.host);
+	const frames = data.flame.host && decodeFlame(data.flame.host, data);
 	return frames ? `${time(frames.total[0])} in them` : null;
 }
 
@@ -239,7 +239,8 @@ const keyHelp = [
 	["W S", "timeline: zoom in and out, also + and −, and the wheel"],
 	["A D ← →", "timeline: earlier and later"],
 	[", .", "timeline: the event before, the event after"],
-	["Enter", "timeline: from a launch to its kernel and back; flame graph: zoom"],
+	["Enter", "timeline: from a launch to its kernel and back, into many short events; flame graph: zoom"],
+	["G", "timeline: fold all groups, or none"],
 	["N n", "timeline: the match before, the next match"],
 	["F", "timeline: zoom to the chosen event"],
 	["0", "show all of the time"],

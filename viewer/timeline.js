@@ -8,12 +8,14 @@
 const ROW = 17,
 	HEAD = 21,
 	AXIS = 24,
-	LANES_OPEN = 40;
+	LANES_OPEN = 40,
+	GROUP = 24; /* the head of a group */
 
 /* ---- the view ---- */
 
 const view = {
 	lanes: [],
+	groups: [],
 	lo: 0,
 	hi: 1,
 	from: 0,
@@ -48,11 +50,17 @@ function extent() {
 
 const laneHeight = (lane) => HEAD + (lane.folded ? 1 : Math.max(1, lane.rows.length)) * ROW + 5;
 
+/* Of a folded group one row is left, in which all of its lanes are drawn. */
 function layOut() {
 	let y = 0;
-	for (const lane of view.lanes) {
-		lane.y = y;
-		y += laneHeight(lane);
+	for (const group of view.groups) {
+		group.y = y;
+		y += GROUP;
+		for (const lane of group.lanes) {
+			lane.y = y;
+			if (!group.folded) y += laneHeight(lane);
+		}
+		if (group.folded) y += ROW + 3;
 	}
 	view.tall = y;
 	view.spacer.style.height = AXIS + y + "px";
@@ -198,7 +206,7 @@ function drawLane(c, lane, top) {
 		const at = y + HEAD + k * ROW;
 		if (at < view.height && at + ROW > AXIS) drawRow(c, lane, row, at);
 	});
-	c.font = "600 11px " + theme.sans;
+	c.font = "11px " + theme.sans;
 	c.fillStyle = theme.soft;
 	const more =
 		lane.folded && lane.rows.length > 1
@@ -206,14 +214,41 @@ function drawLane(c, lane, top) {
 			: lane.rows.length > 1
 				? "  ▾"
 				: "";
-	c.fillText(lane.title + more, 8, y + HEAD / 2 + 1);
+	c.fillText(lane.label + more, 22, y + HEAD / 2 + 1);
+}
+
+/* What a folded group shows: the first row of each of its threads, all of its streams. */
+function drawFolded(c, group, y) {
+	const lanes = group.lanes.filter((l) => l.kind === (group.device ? "stream" : "calls"));
+	for (const lane of lanes.length ? lanes : group.lanes)
+		for (const row of group.device ? lane.rows : lane.rows.slice(0, 1)) drawRow(c, lane, row, y);
+}
+
+function drawGroup(c, group, top) {
+	const y = AXIS + group.y - top;
+	c.fillStyle = theme.sunk;
+	c.fillRect(0, y, view.width, GROUP);
+	c.fillStyle = theme.line;
+	c.fillRect(0, y, view.width, 1);
+	c.font = "600 12px " + theme.sans;
+	c.fillStyle = theme.ink;
+	const n = group.lanes.length;
+	c.fillText(
+		`${group.folded ? "▸" : "▾"}  ${group.title}${group.folded && n > 1 ? `  (${n} lanes)` : ""}`,
+		8,
+		y + GROUP / 2 + 1,
+	);
+	if (group.folded) drawFolded(c, group, y + GROUP);
 }
 
 function boxOf(pick) {
 	const row = pick.lane.rows[pick.row],
 		folded = pick.lane.folded && pick.row > 0;
 	const y =
-		AXIS + pick.lane.y - view.scroller.scrollTop + HEAD + (folded ? 0 : pick.row * ROW);
+		AXIS +
+		pick.lane.y -
+		view.scroller.scrollTop +
+		(pick.lane.group.folded ? 0 : HEAD + (folded ? 0 : pick.row * ROW));
 	return { x: xOf(row.start[pick.i]), right: xOf(row.end[pick.i]), y };
 }
 
@@ -269,13 +304,13 @@ function drawTimeline() {
 	c.beginPath();
 	c.rect(0, AXIS, view.width, view.height);
 	c.clip();
-	for (const lane of view.lanes)
-		if (lane.y - top < view.height && lane.y + laneHeight(lane) > top)
-			drawLane(c, lane, top);
+	for (const group of view.groups) if (group.y - top < view.height) drawGroup(c, group, top);
+	for (const lane of lanesInView()) drawLane(c, lane, top);
 	drawSpan(c);
 	drawChosen(c);
 	c.restore();
 	drawMap();
+	queueCloseLook();
 	const where = document.getElementById("where");
 	where.textContent = `${time(view.to - view.from)} in view`;
 }
@@ -340,7 +375,19 @@ function drawMap() {
 
 function laneAt(y) {
 	const at = y - AXIS + view.scroller.scrollTop;
-	return y < AXIS ? undefined : view.lanes.find((l) => at >= l.y && at < l.y + laneHeight(l));
+	return y < AXIS
+		? undefined
+		: view.lanes.find((l) => !l.group.folded && at >= l.y && at < l.y + laneHeight(l));
+}
+
+/* By its head, or, when it is folded, by its row. */
+function groupAt(y) {
+	const at = y - AXIS + view.scroller.scrollTop;
+	return y < AXIS
+		? undefined
+		: view.groups.find(
+				(g) => at >= g.y && at < g.y + GROUP + (g.folded ? ROW + 3 : 0),
+			);
 }
 
 /* The item under a point, or the nearest within a few pixels. */
@@ -387,7 +434,11 @@ function linked(pick) {
 function rangesAround(pick) {
 	const t = pick.lane.rows[pick.row].start[pick.i];
 	const lane = view.lanes.find(
-		(l) => l.kind === "ranges" && l.pid === pick.lane.pid && l.tid === pick.lane.tid,
+		(l) =>
+			l.kind === "ranges" &&
+			l.side === pick.lane.side &&
+			l.pid === pick.lane.pid &&
+			l.tid === pick.lane.tid,
 	);
 	const around = [];
 	(lane ? lane.rows : []).forEach((row, k) => {
@@ -402,20 +453,9 @@ function itemFacts(pick) {
 	const row = pick.lane.rows[pick.row],
 		i = pick.i,
 		d = detailOf(row, i);
-	if (row.count[i] > 1)
-		return [
-			["events", count(row.count[i])],
-			["from", moment(row.start[i])],
-			["over", time(row.end[i] - row.start[i])],
-			[
-				"busy",
-				`${time(row.busy[i])}, ${percent(row.busy[i], row.end[i] - row.start[i])}`,
-			],
-			["", "merged: the name is that of the longest"],
-		];
 	return [
 		["took", time(row.end[i] - row.start[i])],
-		["at", moment(row.start[i])],
+		["at", moment(row.start[i] - pick.lane.side.shift)],
 		["grid", triple(d.grid)],
 		["block", triple(d.block)],
 		["registers", d.registers],

@@ -3,6 +3,8 @@
  * that of `weir memory`, the timeline, and flame graphs by device and by host.  The page needs no
  * network and no other file, and cannot reach either: its policy allows the viewer's own script
  * and style by their hashes, and nothing else.
+ *
+ * Two recordings can share a page: the second is `other` of the first, with the differences.
  */
 #ifndef WEIR_PAGE_HTML_H
 #define WEIR_PAGE_HTML_H
@@ -12,19 +14,33 @@
 #include "flame/flame.h"
 #include "model/report.h"
 #include "page/layout.h"
+#include "page/timeline_data.h"
 
-#define HTML_ITEMS_MOST 300000u /* of the timeline: some 5 MB of page */
+#define HTML_ITEMS_MOST 300000u  /* of the timeline: some 5 MB of page */
+#define HTML_FINE_MOST  2000000u /* for those who look closely: some 15 MB */
+
+struct html_sizes {
+	size_t items, fine;
+};
+
+struct diff;
 
 struct html {
 	struct report *report;
 	struct layout *layout; /* its names grow by those of the flames */
 	struct flame *device;  /* NULL: nothing is known of devices */
 	struct flame *host;
+	struct timeline_numbers numbers;
+	char *fine; /* blocks of the timeline, base64, a line each; NULL: nothing was merged */
+	size_t fine_bytes;
+	uint64_t fine_items, fine_bin_ns;
+	const struct html *other; /* NULL, or the caller's: what this is compared with, and how */
+	const struct diff *diff;  /* they differ, finished; with `other` only */
 };
 
 /* Everything that the page needs, read; html_fini() also after a failure.  0 or -errno. */
-int html_make(struct html *h, const struct trace *t, const struct decoder *decoder, size_t most,
-	struct error *err);
+int html_make(struct html *h, const struct trace *t, const struct decoder *decoder,
+	const struct html_sizes *most, struct error *err);
 void html_fini(struct html *h);
 
 /* Errors of `out` show in ferror(out); -ENOMEM. */

@@ -13,9 +13,9 @@
 
 static_assert(sizeof(struct layout_detail) == 64, "it is hashed as bytes");
 
-#define FIRST_BIN  64u /* ns */
-#define LOOSE      4u  /* while reading: so many times the items asked for */
-#define DEPTH_MOST 47u /* what is deeper shares the last row */
+#define FIRST_BIN  64u      /* ns */
+#define MANY       1000000u /* items */
+#define DEPTH_MOST 47u      /* what is deeper shares the last row */
 
 const char *lane_kind_name(unsigned kind)
 {
@@ -116,6 +116,7 @@ static void merge(struct layout_item *to, const struct layout_item *from)
 	to->end_ns = from->end_ns > to->end_ns ? from->end_ns : to->end_ns;
 	to->busy_ns = sat_add(to->busy_ns, from->busy_ns);
 	to->count = to->count > UINT32_MAX - from->count ? UINT32_MAX : to->count + from->count;
+	to->parts += from->parts;
 	to->link = 0;
 	to->detail = LAYOUT_NONE;
 	if (longer) {
@@ -163,10 +164,17 @@ static void shrink(struct layout *t, size_t most, bool finally)
 	}
 }
 
+/* While reading there are more items than asked for: the larger the less, since each takes memory.
+ */
+static uint64_t room_of(const struct layout *t)
+{
+	return t->most < MANY ? t->most * 4 : t->most + t->most / 2;
+}
+
 int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item)
 {
-	if (t->items >= t->most * LOOSE)
-		shrink(t, t->most * LOOSE / 2, false);
+	if (t->items >= room_of(t))
+		shrink(t, room_of(t) / 3 * 2, false);
 	struct layout_row *row = row_of(t, lane, depth);
 	struct layout_item *to = row ? array_push(&row->items) : NULL;
 	if (!to)
@@ -215,6 +223,19 @@ void layout_finish(struct layout *t)
 	shrink(t, t->most, true);
 	if (t->rows.n)
 		qsort(t->rows.v, t->rows.n, sizeof *t->rows.v, row_order);
+	check(t);
+}
+
+void layout_coarsen(struct layout *t, size_t most)
+{
+	for (size_t i = 0; i < t->rows.n; i++)
+		for (size_t k = 0; k < t->rows.v[i].items.n; k++)
+			t->rows.v[i].items.v[k].parts = 1;
+	while (t->items > most && t->bin_ns <= UINT64_MAX / 2) {
+		t->bin_ns = t->bin_ns ? t->bin_ns * 2 : FIRST_BIN;
+		merge_rows(t);
+	}
+	t->most = most;
 	check(t);
 }
 

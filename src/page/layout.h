@@ -66,6 +66,7 @@ struct layout_item {
 	uint32_t name;
 	uint32_t detail; /* LAYOUT_NONE: none, or several events */
 	uint32_t count;  /* events */
+	uint32_t parts;  /* items that it was made of, by layout_coarsen() */
 };
 
 struct layout_row {
@@ -97,6 +98,10 @@ uint32_t layout_detail(struct layout *t, const struct layout_detail *d);
 uint32_t layout_lane(struct layout *t, const struct layout_lane *lane);
 int layout_add(struct layout *t, uint32_t lane, uint32_t depth, const struct layout_item *item);
 void layout_finish(struct layout *t);
+
+/* Of a finished one: items are merged further until there are at most so many, in the same order.
+ */
+void layout_coarsen(struct layout *t, size_t most);
 
 /* Internal: fills t with all that the trace holds. */
 int layout_read(struct layout *t, const struct report *r);

@@ -108,7 +108,7 @@ static void read_report(const struct trace *t, const struct decoder *d)
 static void read_page(const struct trace *t, const struct decoder *d)
 {
 	struct html h;
-	if (!html_make(&h, t, d, 16, NULL))
+	if (!html_make(&h, t, d, &(struct html_sizes){ 4, 16 }, NULL))
 		html_put(&h, nowhere);
 	html_fini(&h);
 }

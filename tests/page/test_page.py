@@ -294,7 +294,7 @@ def hostile_names_are_text():
     page = page_of(hostile())
     assert page.js("document.title").endswith("· weir")
     assert page.js("document.querySelectorAll('img, iframe, object').length") == 0
-    assert page.js("document.scripts.length") == 2
+    assert page.js("document.scripts.length") == 3
     names = page.js("report.kernels.map(k => k.name)")
     assert EVIL[0] in names and EVIL[3] in names and "__proto__" in names, names
     for word in ("script", "proto", "zzz", "x"):
@@ -683,6 +683,143 @@ def ceilings_that_were_measured_are_not_called_a_data_sheet():
         return roofLegend([]).innerText || roofLegend([]).textContent; })""")
     assert "benchmarks reached" in made[0] and "datasheet" not in made[0], made
     assert "datasheet" in made[1], made
+    silent(page)
+
+
+# ---- groups and bands ----
+
+
+def kineto(name):
+    weir("import", "-q", "-o", name + ".weir", f"{source}/tests/golden/kineto/{name}.json.gz")
+    return name + ".weir"
+
+
+@test
+def lanes_stand_in_groups_that_fold():
+    page = page_of(kineto("transformer-train"))
+    titles = page.js("view.groups.map(g => g.title)")
+    assert titles == ["GPU 0 · NVIDIA H200", "process 1880"], titles
+    assert page.js("view.groups[0].lanes.every(onDevice) && !view.groups[1].lanes.some(onDevice)")
+    page.js("show('timeline')")
+    page.drawn()
+    tall = page.js("view.tall")
+    left, top = page.js("edge(view.canvas)")
+    page.click(left + 60, top + page.js("AXIS + view.groups[0].y + GROUP / 2"))
+    assert page.js("view.groups.map(g => g.folded)") == [True, False]
+    assert page.js("view.tall") < tall
+    # What ran is seen in the one row that is left.
+    page.js(CONTRAST)
+    seen = page.js("""(() => {
+        const ratio = view.canvas.width / view.width, y = Math.round((AXIS + view.groups[0].y + GROUP + 5) * ratio);
+        const row = view.canvas.getContext('2d').getImageData(0, y, view.canvas.width, 1).data;
+        let n = 0;
+        for (let x = 3; x < row.length; x += 4) n += row[x] > 200 && row[x - 3] + row[x - 1] < 480;
+        return n;
+    })()""")
+    assert seen > 50, seen
+    # Whoever is sent into a folded group sees it.
+    page.js("choose({ lane: view.groups[0].lanes.find(l => l.kind === 'stream'), row: 0, i: 2 }, true)")
+    assert page.js("view.groups[0].folded") is False and page.js("view.tall") == tall
+    page.js("view.canvas.focus()")
+    page.key("g")
+    assert page.js("view.groups.every(g => g.folded)")
+    page.key("g")
+    assert page.js("view.groups.every(g => !g.folded)")
+    silent(page)
+
+
+def ranks(n):
+    """Processes that each have a GPU of their own, and two streams on it."""
+    events = []
+    for rank in range(n):
+        for i in range(6):
+            who = {"correlation": rank * 100 + i + 1}
+            where = {"device": rank, "stream": 7 + i % 2, "grid": [1, 1, 1], "block": [32, 1, 1]}
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 70 + rank,
+                           "tid": 70 + rank, "ts": 1000 + i * 40, "dur": 5, "args": who})
+            events.append({"ph": "X", "cat": "kernel", "name": f"kernel_{i}", "pid": rank, "tid": 7,
+                           "ts": 1010 + i * 40, "dur": 30, "args": who | where})
+    devices = [{"id": i, "name": f"GPU of rank {i}"} for i in range(n)]
+    with open(work + "/ranks.json", "w") as out:
+        json.dump({"deviceProperties": devices, "traceEvents": events}, out)
+    weir("import", "-q", "-o", "ranks.weir", "ranks.json")
+    return "ranks.weir"
+
+
+@test
+def each_process_and_each_gpu_is_a_group():
+    page = page_of(ranks(4))
+    groups = page.js("view.groups.map(g => [g.title, g.lanes.length])")
+    assert [g[0] for g in groups[:4]] == [f"GPU {i} · GPU of rank {i}" for i in range(4)], groups
+    assert [g[1] for g in groups] == [2] * 4 + [1] * (len(groups) - 4), groups
+    assert [g[0] for g in groups[4:]] == [f"process {70 + i}" for i in range(4)], groups
+    silent(page)
+
+
+@test
+def a_band_is_gone_into_until_single_events_show():
+    trace = kineto("transformer-train")
+    whole = page_of(trace)
+    events = "view.lanes.flatMap(l => l.rows.flatMap(r => [...r.start].map((s, i) => [names[r.name[i]], s, r.end[i], r.count[i]])))"
+    every = sorted(map(tuple, whole.js(events)))
+    page = page_of(trace, "--items", "1000")
+    note = text_of(page, "#timeline .note")
+    assert "are merged; nearby each is there" in note, note
+    page.js("show('timeline')")
+    page.drawn()
+    # As it is before anybody has looked closely.
+    page.js("""var closely = queueCloseLook; queueCloseLook = () => clearTimeout(fine.timer); queueCloseLook();
+        for (const lane of view.lanes) { for (const s of lane.sources) s.loaded.clear(); lane.rows = rowsOfSources(lane); }""")
+    assert page.js("view.lanes.flatMap(l => l.rows).reduce((a, r) => a + r.n, 0)") == page.js("data.timeline.items")
+    # Of many it says how many there are of which.
+    page.js("""var band = (() => { for (const lane of view.lanes) for (let k = 0; k < lane.rows.length; k++)
+        for (let i = 0; i < lane.rows[k].n; i++) if (lane.rows[k].count[i] > 4) return { lane, row: k, i }; })()""")
+    row, start, end, n = page.js("""(() => { const row = band.lane.rows[band.row];
+        return [band.row, row.start[band.i], row.end[band.i], row.count[band.i]]; })()""")
+    lane = page.js("band.lane.title")
+    inside = whole.js(f"""(() => {{ const row = view.lanes.find(l => l.title === {json.dumps(lane)}).rows[{row}], found = {{}};
+        for (let i = 0; i < row.n; i++) if (row.start[i] >= {start} && row.end[i] <= {end})
+            found[names[row.name[i]]] = (found[names[row.name[i]]] || 0) + 1;
+        return found; }})()""")
+    assert sum(inside.values()) == n, (inside, n)
+    page.js("var inside; namesIn({ pick: band, first: band.i, last: band.i }).then(f => (inside = f.map(([name, v]) => [names[name], v.count])))")
+    page.wait("inside !== undefined")
+    assert dict(page.js("inside")) == inside
+    page.js("look(view.lo, view.hi); choose(band, true)")
+    page.wait("document.querySelectorAll('.chosen dt').length > 4")
+    said = text_of(page, ".chosen")
+    assert "short events" in said, said
+    # Going into it shows them all; so does zooming.
+    page.js("queueCloseLook = closely")
+    page.js("document.getElementById('enter').click()")
+    page.wait(f"""(() => {{ const row = view.lanes.find(l => l.title === {json.dumps(lane)}).rows[{row}];
+        for (let i = 0; i < row.n; i++) if (row.start[i] >= {start} && row.end[i] <= {end} && row.count[i] > 1) return false;
+        return true; }})()""")
+    # All of it, bit by bit, is what there is without merging.
+    page.js("""(async () => { for (let i = 0; i < 40; i++) {
+        look(view.lo + (view.hi - view.lo) * i / 40, view.lo + (view.hi - view.lo) * (i + 1) / 40);
+        view.width = 1e6; await lookClosely(); } look(view.lo, view.hi); window.walked = true; })()""")
+    page.wait("window.walked")
+    assert sorted(map(tuple, page.js(events))) == every
+    silent(page)
+
+
+@test
+def what_is_merged_even_nearby_says_how_to_see_it():
+    page = page_of(kineto("transformer-train"), "--items", "1000", "--detail", "1500")
+    assert "nearby those shorter than" in text_of(page, "#timeline .note")
+    page.js("""(async () => { for (let i = 0; i < 20; i++) {
+        look(view.lo + (view.hi - view.lo) * i / 20, view.lo + (view.hi - view.lo) * (i + 1) / 20);
+        view.width = 1e6; await lookClosely(); } window.walked = true; })()""")
+    page.wait("window.walked")
+    total = page.js("view.lanes.flatMap(l => l.rows.flatMap(r => [...r.count])).reduce((a, b) => a + b, 0)")
+    assert total == page.js("data.timeline.events"), total
+    page.js("""choose((() => { for (const lane of view.lanes) for (let k = 0; k < lane.rows.length; k++)
+        for (let i = 0; i < lane.rows[k].n; i++) if (lane.rows[k].count[i] > 1) return { lane, row: k, i }; })(), true)""")
+    command = text_of(page, ".chosen code")
+    assert command.startswith("weir html --after "), command
+    options = command.split()[2:6]
+    assert len(weir("html", *options, "transformer-train.weir")) > 1000
     silent(page)
 
 

@@ -16,6 +16,8 @@
 
 #define T0 1000000u
 
+static const struct html_sizes sizes = { HTML_ITEMS_MOST, HTML_FINE_MOST };
+
 /* ---- the layout ---- */
 
 static struct layout *new_layout(size_t most)
@@ -138,6 +140,37 @@ static void a_long_event_stays_as_it_was_among_many_short_ones(void **state)
 	layout_free(t);
 }
 
+static void a_coarser_layout_says_of_how_many_items_each_was_made(void **state)
+{
+	struct layout *fine = new_layout(2000), *t = new_layout(2000);
+	for (uint32_t i = 0; i < 9000; i++) {
+		const uint64_t dur = hash_mix(i) % 400 * (i % 50 ? 1 : 90);
+		add(fine, i % 3, 0, i * 20000, dur, i % 7);
+		add(t, i % 3, 0, i * 20000, dur, i % 7);
+	}
+	layout_finish(fine);
+	layout_finish(t);
+	layout_coarsen(t, 100);
+	assert_true(fine->items <= 2000 && fine->items > 500 && t->items <= 100);
+	for (size_t k = 0; k < t->rows.n; k++) {
+		const struct layout_item *from = fine->rows.v[k].items.v;
+		for (size_t i = 0; i < t->rows.v[k].items.n; i++) {
+			const struct layout_item *it = &t->rows.v[k].items.v[i];
+			uint64_t count = 0, busy = 0;
+			assert_int_equal(it->start_ns, from->start_ns);
+			for (uint32_t n = 0; n < it->parts; n++, from++) {
+				count += from->count;
+				busy += from->busy_ns;
+			}
+			assert_int_equal(it->count, count);
+			assert_int_equal(it->busy_ns, busy);
+		}
+		assert_ptr_equal(from, fine->rows.v[k].items.v + fine->rows.v[k].items.n);
+	}
+	layout_free(fine);
+	layout_free(t);
+}
+
 static void times_at_the_end_of_the_clock_are_laid_out(void **state)
 {
 	struct layout *t = new_layout(2);
@@ -206,7 +239,7 @@ static void open_page(struct page *p, const char *kernel)
 	make_trace(p->path, kernel);
 	assert_int_equal(0, trace_open(p->path, &p->t, &err));
 	p->d = decoder_of(p->t);
-	assert_int_equal(0, html_make(&p->h, p->t, &p->d, HTML_ITEMS_MOST, &err));
+	assert_int_equal(0, html_make(&p->h, p->t, &p->d, &sizes, &err));
 	FILE *out = open_memstream(&p->text, &p->bytes);
 	assert_int_equal(0, html_put(&p->h, out));
 	fclose(out);
@@ -242,7 +275,7 @@ static void no_name_ends_the_data(void **state)
 	const char *end;
 	open_page(&p, HOSTILE);
 	json_t *data = data_of(&p, &end);
-	assert_int_equal(0, strncmp(end, "</script>\n<script>", 18));
+	assert_int_equal(0, strncmp(end, "</script>\n<script type=\"text/plain\"", 35));
 	assert_null(strstr(p.text, "alert(1)</script>"));
 	json_t *kernels = json_object_get(json_object_get(data, "report"), "kernels");
 	const char *name = json_string_value(json_object_get(json_array_get(kernels, 0), "name"));
@@ -324,7 +357,8 @@ static void calls_are_rows_by_depth_with_what_they_launched(void **state)
 	const uint8_t *at = unpack(json_string_value(json_array_get(rows, 1)), &bytes);
 	const uint8_t *stop = at + bytes;
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(i ? 50 : 100, varint(&at));
+		assert_int_equal(
+			2 * (i ? 30 : 100), varint(&at)); /* since the last ended; signed */
 		assert_int_equal(20, varint(&at));
 		const uint64_t name = varint(&at), detail = varint(&at);
 		assert_int_equal(0, varint(&at)); /* no link */
@@ -396,7 +430,7 @@ static void a_recorded_kernel_is_linked_to_its_call(void **state)
 	maker_finish(m, T0 + 2000000, false);
 	assert_int_equal(0, trace_open(p.path, &p.t, &err));
 	p.d = decoder_of(p.t);
-	assert_int_equal(0, html_make(&p.h, p.t, &p.d, HTML_ITEMS_MOST, &err));
+	assert_int_equal(0, html_make(&p.h, p.t, &p.d, &sizes, &err));
 	FILE *out = open_memstream(&p.text, &p.bytes);
 	assert_int_equal(0, html_put(&p.h, out));
 	fclose(out);
@@ -440,6 +474,7 @@ int main(void)
 		cmocka_unit_test(merging_loses_neither_events_nor_time),
 		cmocka_unit_test(calls_that_come_newest_first_are_laid_out_alike),
 		cmocka_unit_test(a_long_event_stays_as_it_was_among_many_short_ones),
+		cmocka_unit_test(a_coarser_layout_says_of_how_many_items_each_was_made),
 		cmocka_unit_test(times_at_the_end_of_the_clock_are_laid_out),
 		cmocka_unit_test(no_name_ends_the_data),
 		cmocka_unit_test(the_page_has_the_numbers_of_the_report),

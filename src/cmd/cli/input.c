@@ -157,13 +157,18 @@ static int take_in(struct trace *t, const char *path)
 
 int input_open(const struct options *o, struct trace **ret_t)
 {
+	return input_open_files(o, opt_argv(o), opt_argc(o), ret_t);
+}
+
+int input_open_files(const struct options *o, char *const *files, int count, struct trace **ret_t)
+{
 	struct trace *t;
-	int code = input_open_file(opt_argv(o)[0], &t);
+	int code = input_open_file(files[0], &t);
 	if (code)
 		return code;
-	for (int i = 1; !code && i < opt_argc(o); i++)
-		code = take_in(t, opt_argv(o)[i]);
-	code = code ? code : part_options_cut(o, t, opt_argv(o)[0]);
+	for (int i = 1; !code && i < count; i++)
+		code = take_in(t, files[i]);
+	code = code ? code : part_options_cut(o, t, files[0]);
 	if (code)
 		trace_close(t);
 	else

@@ -15,4 +15,7 @@ int input_open_file(const char *path, struct trace **ret_t);
  * (part_options.h). */
 int input_open(const struct options *o, struct trace **ret_t);
 
+/* The same of some of the arguments; `o` for the part. */
+int input_open_files(const struct options *o, char *const *files, int count, struct trace **ret_t);
+
 #endif

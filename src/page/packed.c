@@ -1,0 +1,76 @@
+/* See packed.h. */
+#include "page/packed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/banned.h"
+
+void packed_varint(struct packed *to, uint64_t value)
+{
+	do {
+		uint8_t *p = array_push(&to->b);
+		if (!p) {
+			to->failed = true;
+			return;
+		}
+		*p = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+	} while (value >>= 7);
+}
+
+void packed_difference(struct packed *to, uint64_t difference)
+{
+	packed_varint(to, difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0));
+}
+
+void packed_append(struct packed *to, struct packed *from)
+{
+	to->failed |= from->failed || !array_reserve(&to->b, from->b.n);
+	if (!to->failed && from->b.n) {
+		memcpy(to->b.v + to->b.n, from->b.v, from->b.n);
+		to->b.n += from->b.n;
+	}
+	from->b.n = 0;
+}
+
+static void put_base64(const uint8_t *v, size_t n, FILE *out)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	for (size_t i = 0; i < n; i += 3) {
+		const uint32_t three = (uint32_t)v[i] << 16 |
+				       (i + 1 < n ? (uint32_t)v[i + 1] << 8 : 0) |
+				       (i + 2 < n ? v[i + 2] : 0);
+		putc(digits[three >> 18], out);
+		putc(digits[three >> 12 & 63], out);
+		putc(i + 1 < n ? digits[three >> 6 & 63] : '=', out);
+		putc(i + 2 < n ? digits[three & 63] : '=', out);
+	}
+}
+
+int packed_put(struct packed *from, FILE *out)
+{
+	put_base64(from->b.v, from->b.n, out);
+	from->b.n = 0;
+	return from->failed ? -ENOMEM : 0;
+}
+
+int packed_put_deflated(struct packed *from, FILE *out)
+{
+	uLongf bytes = compressBound(from->b.n);
+	uint8_t *room = malloc(bytes);
+	const bool done =
+		room && !from->failed && compress2(room, &bytes, from->b.v, from->b.n, 6) == Z_OK;
+	if (done)
+		put_base64(room, bytes, out);
+	free(room);
+	from->b.n = 0;
+	return done ? 0 : -ENOMEM;
+}
+
+void packed_fini(struct packed *p)
+{
+	array_free(&p->b);
+}

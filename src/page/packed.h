@@ -1,0 +1,33 @@
+/*
+ * Bytes on their way into a page: varints (LEB128), written as base64, as they are or deflated.
+ * Zeroed memory is empty.  Whoever fills them sees a lack of memory when they are written.
+ */
+#ifndef WEIR_PAGE_PACKED_H
+#define WEIR_PAGE_PACKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/array.h"
+
+struct packed {
+	ARRAY(uint8_t) b;
+	bool failed;
+};
+
+void packed_varint(struct packed *to, uint64_t value);
+
+/* A difference, which may be negative, modulo 2^64. */
+void packed_difference(struct packed *to, uint64_t difference);
+
+/* All of `from`, which is then empty. */
+void packed_append(struct packed *to, struct packed *from);
+
+/* Each writes base64 and empties the pack.  0 or -ENOMEM. */
+int packed_put(struct packed *from, FILE *out);
+int packed_put_deflated(struct packed *from, FILE *out);
+
+void packed_fini(struct packed *p);
+
+#endif

@@ -1,0 +1,267 @@
+/* See timeline_data.h. */
+#include "page/timeline_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/json.h"
+#include "page/packed.h"
+
+#include "base/banned.h"
+
+enum column { GAP, LENGTH, NAME, COUNT, BUSY, DETAIL, LINK, COLUMNS };
+
+struct writer {
+	const struct report *r;
+	const struct layout *t;
+	struct timeline_numbers *n;
+	struct packed bytes;
+	struct packed column[COLUMNS]; /* of a block */
+	FILE *out;
+	bool fine; /* blocks are being written */
+};
+
+/* Where the next number of that column goes: in a row all are in one. */
+static struct packed *to(struct writer *w, int column)
+{
+	return w->fine ? &w->column[column] : &w->bytes;
+}
+
+static int link_number(struct writer *w, uint32_t process, uint64_t link, uint64_t *ret_number)
+{
+	const uint32_t number = link ? map_number(&w->n->link_map, MAP_KEY(process, link)) : 0;
+	*ret_number = link ? number + 1ull : 0;
+	return number == MAP_NONE ? -ENOMEM : 0;
+}
+
+static uint32_t detail_number(struct writer *w, uint32_t detail)
+{
+	if (detail == LAYOUT_NONE)
+		return 0;
+	if (!expect(detail < w->t->details.n, "what an item tells is one of all"))
+		return 0;
+	if (!w->n->detail[detail])
+		w->n->detail[detail] = ++w->n->details;
+	return w->n->detail[detail];
+}
+
+/* Items from..until-1 of a row. */
+static int pack_items(struct writer *w, const struct layout_row *row, size_t from, size_t until)
+{
+	const uint32_t process = w->t->lanes.v[row->lane].process;
+	uint64_t end = 0, link = 0;
+	int e = 0;
+	for (size_t i = from; i < until && !e; i++) {
+		const struct layout_item *it = &row->items.v[i];
+		const uint64_t last = link;
+		expect(it->end_ns >= it->start_ns, "an item does not end before it begins");
+		expect(it->name < w->t->names.n, "the name of an item is one of all");
+		packed_difference(to(w, GAP), it->start_ns - end);
+		packed_varint(to(w, LENGTH), it->end_ns - it->start_ns);
+		packed_varint(to(w, NAME), (uint64_t)it->name * 2 + (it->count > 1));
+		end = it->end_ns;
+		if (it->count > 1) {
+			packed_varint(to(w, COUNT), it->count);
+			packed_varint(to(w, BUSY), it->busy_ns);
+			if (!w->fine)
+				packed_varint(&w->bytes, it->parts);
+			continue;
+		}
+		e = link_number(w, process, it->link, &link);
+		packed_varint(to(w, DETAIL), detail_number(w, it->detail));
+		packed_difference(to(w, LINK), link - last);
+	}
+	return e;
+}
+
+static int put_row(struct writer *w, const struct layout_row *row)
+{
+	int e = pack_items(w, row, 0, row->items.n);
+	putc('"', w->out);
+	e = e ? e : packed_put(&w->bytes, w->out);
+	putc('"', w->out);
+	return e;
+}
+
+/* A row a depth; one that is not there is an empty string. */
+static int put_rows(struct writer *w, size_t lane, size_t *at)
+{
+	const struct layout *t = w->t;
+	int e = 0;
+	for (uint32_t depth = 0; *at < t->rows.n && t->rows.v[*at].lane == lane && !e; depth++) {
+		fputs(depth ? "," : "", w->out);
+		if (t->rows.v[*at].depth == depth)
+			e = put_row(w, &t->rows.v[(*at)++]);
+		else
+			fputs("\"\"", w->out);
+	}
+	return e;
+}
+
+static const char *thread_name(const struct report *r, const struct layout_lane *l)
+{
+	for (size_t i = 0; i < r->threads.n; i++)
+		if (r->threads.v[i].process == l->process && r->threads.v[i].tid == l->tid)
+			return r->threads.v[i].name;
+	return "";
+}
+
+static void put_lane_head(const struct writer *w, const struct layout_lane *l)
+{
+	const struct report *r = w->r;
+	const bool device = l->kind == LANE_STREAM || l->kind == LANE_SPANS;
+	fprintf(w->out, "{\"kind\":\"%s\",\"pid\":%u", lane_kind_name(l->kind),
+		r->trace->processes.v[l->process].pid);
+	if (device)
+		fprintf(w->out, ",\"device\":%u,\"context\":%u,\"stream\":%u", l->device,
+			l->context, l->stream);
+	else
+		fprintf(w->out, ",\"tid\":%u,\"thread\":", l->tid);
+	if (!device)
+		json_quote(w->out, thread_name(r, l), strnlen(thread_name(r, l), 16));
+	fputs(",\"rows\":[", w->out);
+}
+
+static void put_triple(FILE *out, const char *key, const uint32_t *v)
+{
+	fprintf(out, ",\"%s\":[%u,%u,%u]", key, v[0], v[1], v[2]);
+}
+
+static void put_detail(const struct layout_detail *d, FILE *out)
+{
+	fputs("{\"_\":0", out);
+	if (d->valid & DETAIL_SHAPE) {
+		put_triple(out, "grid", d->grid);
+		put_triple(out, "block", d->block);
+	}
+	if (d->valid & DETAIL_SHARED)
+		fprintf(out, ",\"shared\":%llu", (unsigned long long)d->shared + d->shared_static);
+	if (d->valid & DETAIL_REGISTERS)
+		fprintf(out, ",\"registers\":%u", d->registers);
+	if (d->valid & DETAIL_BYTES)
+		fprintf(out, ",\"bytes\":%llu", (unsigned long long)d->bytes);
+	if (d->kernel != LAYOUT_NONE)
+		fprintf(out, ",\"kernel\":%u", d->kernel);
+	if (d->text != LAYOUT_NONE)
+		fprintf(out, ",\"text\":%u", d->text);
+	if (d->error != LAYOUT_NONE)
+		fprintf(out, ",\"error\":%u", d->error);
+	putc('}', out);
+}
+
+/* In the order of their numbers. */
+static int put_details(const struct writer *w)
+{
+	const struct layout *t = w->t;
+	uint32_t *order = calloc(w->n->details + 1u, sizeof *order);
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->details.n; i++)
+		if (w->n->detail[i] &&
+			expect(w->n->detail[i] <= w->n->details, "details are counted"))
+			order[w->n->detail[i] - 1] = (uint32_t)i;
+	fputs(",\n\"details\":[", w->out);
+	for (uint32_t i = 0; i < w->n->details; i++) {
+		fputs(i ? ",\n" : "", w->out);
+		put_detail(&t->details.v[order[i]], w->out);
+	}
+	putc(']', w->out);
+	free(order);
+	return 0;
+}
+
+static int put_lanes(struct writer *w)
+{
+	size_t at = 0;
+	int e = 0;
+	for (size_t i = 0; i < w->t->lanes.n && !e; i++) {
+		fputs(i ? ",\n" : "\n", w->out);
+		put_lane_head(w, &w->t->lanes.v[i]);
+		e = put_rows(w, i, &at);
+		fputs("]}", w->out);
+	}
+	expect(e || at == w->t->rows.n, "each row is in one of the lanes");
+	return e;
+}
+
+/* As many as there are kinds of details; kept until the end. */
+static int begin(struct timeline_numbers *n, const struct layout *t)
+{
+	if (!n->detail)
+		n->detail = calloc(t->details.n + 1, sizeof *n->detail);
+	return n->detail ? 0 : -ENOMEM;
+}
+
+int timeline_put(const struct report *r, const struct layout *t, struct timeline_numbers *n,
+	uint64_t fine_items, uint64_t fine_bin_ns, FILE *out)
+{
+	struct writer w = { .r = r, .t = t, .n = n, .out = out };
+	int e = begin(n, t);
+	if (e)
+		return e;
+	fprintf(out, "{\"events\":%llu,\"items\":%llu,\"bin_ns\":%llu,",
+		(unsigned long long)t->events, (unsigned long long)t->items,
+		(unsigned long long)t->bin_ns);
+	fprintf(out, "\"fine_items\":%llu,\"fine_bin_ns\":%llu,\"block\":%u,\"lanes\":[",
+		(unsigned long long)fine_items, (unsigned long long)fine_bin_ns, TIMELINE_BLOCK);
+	e = put_lanes(&w);
+	putc(']', out);
+	if (!e)
+		e = put_details(&w);
+	putc('}', out);
+	packed_fini(&w.bytes);
+	return e;
+}
+
+/* ---- blocks ---- */
+
+/* Column behind column, since what is alike is packed closely: their lengths, then they. */
+static int put_block(struct writer *w)
+{
+	for (int k = 0; k < COLUMNS; k++)
+		packed_varint(&w->bytes, w->column[k].b.n);
+	for (int k = 0; k < COLUMNS; k++)
+		packed_append(&w->bytes, &w->column[k]);
+	const int e = packed_put_deflated(&w->bytes, w->out);
+	putc('\n', w->out);
+	return e;
+}
+
+static int put_blocks(struct writer *w, const struct layout_row *row)
+{
+	int e = 0;
+	for (size_t from = 0; from < row->items.n && !e; from += TIMELINE_BLOCK) {
+		const size_t left = row->items.n - from;
+		e = pack_items(
+			w, row, from, from + (left < TIMELINE_BLOCK ? left : TIMELINE_BLOCK));
+		e = e ? e : put_block(w);
+	}
+	return e;
+}
+
+int timeline_pack(
+	const struct layout *t, struct timeline_numbers *n, char **ret_text, size_t *ret_bytes)
+{
+	FILE *memory = open_memstream(ret_text, ret_bytes);
+	struct writer w = { .t = t, .n = n, .out = memory, .fine = true };
+	if (!memory)
+		return -ENOMEM;
+	int e = begin(n, t);
+	for (size_t i = 0; i < t->rows.n && !e; i++)
+		e = put_blocks(&w, &t->rows.v[i]);
+	if (fclose(memory) && !e)
+		e = -ENOMEM;
+	for (int k = 0; k < COLUMNS; k++)
+		packed_fini(&w.column[k]);
+	packed_fini(&w.bytes);
+	return e;
+}
+
+void timeline_numbers_fini(struct timeline_numbers *n)
+{
+	map_fini(&n->link_map);
+	free(n->detail);
+	*n = (struct timeline_numbers){ 0 };
+}
