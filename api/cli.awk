@@ -1,6 +1,6 @@
 # The command line, from its tables.
 #
-#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [value.tbl] [PAGE]
+#	awk -v out=WHAT [-v have="NAME ..."] [-v command=NAME] -f cli.awk command.tbl option.tbl [value.tbl] [question.tbl] [PAGE]
 #
 # writes one file, chosen by out:
 #   tables   the commands and their options in C      (commands.c)
@@ -15,6 +15,7 @@ BEGIN {
 	for (i = 1; i <= n; i++)
 		built[list[i]] = 1
 	ncommands = nrows = 0
+	questions_help = "what people ask, and the command that answers it"
 }
 
 function fail(text)
@@ -117,6 +118,14 @@ FILENAME ~ /option\.tbl$/ {
 	next
 }
 
+FILENAME ~ /question\.tbl$/ {
+	fields(6)
+	question_words[++nquestions] = f[1]
+	question_here[nquestions] = f[3]
+	question_text[nquestions] = f[4]
+	next
+}
+
 FILENAME ~ /value\.tbl$/ {
 	fields(3)
 	nnames = split(f[1], names, "+")
@@ -162,7 +171,7 @@ function settings(    i)
 
 function tables(    i, c)
 {
-	print "/* Made by api/cli.awk from command.tbl and option.tbl. */"
+	print "/* Made by api/cli.awk from command.tbl, option.tbl and question.tbl. */"
 	print "#include \"cmd/cli/options.h\"\n\n#include <stddef.h>\n"
 	for (i = 1; i <= ncommands; i++)
 		print "int cmd_" commands[i] "(const struct options *o);"
@@ -178,7 +187,12 @@ function tables(    i, c)
 		for (i = 1; i <= nrows; i++)
 			if (row_command[i] == commands[c])
 				option_row(i)
-	print "\t{ NULL, NULL, 0, NULL, NULL, NULL },\n};"
+	print "\t{ NULL, NULL, 0, NULL, NULL, NULL },\n};\n"
+	print "const struct question_row question_rows[] = {"
+	for (i = 1; i <= nquestions; i++)
+		printf "\t{ %s, %s, %s },\n", c_string(" " question_words[i] " "),
+			c_string(question_here[i]), c_string(question_text[i])
+	print "\t{ NULL, NULL, NULL },\n};"
 }
 
 function option_row(i)
@@ -283,7 +297,7 @@ function bash(    i, c, words)
 	print "\telif [[ $word == = ]]; then word= ; _weir_value \"$before\""
 	print "\telif [[ $before == = ]]; then _weir_value \"${COMP_WORDS[COMP_CWORD - 2]}\""
 	print "\telif [[ $with == *\" $before \"* ]]; then _weir_value \"$before\""
-	print "\telif [[ ${COMP_WORDS[1]} == help ]]; then _weir_words '" words "'"
+	print "\telif [[ ${COMP_WORDS[1]} == help ]]; then _weir_words '" words " questions'"
 	print "\telif [[ $word == -* ]]; then _weir_words \"$options\""
 	print "\telif [[ $program ]]; then _weir_files -c"
 	print "\telif [[ $arguments ]]; then"
@@ -348,7 +362,8 @@ function zsh(    i, c)
 				zsh_option(i)
 		print " \\\n\t\t\t" zsh_arguments(commands[c])
 		if (commands[c] == "help")
-			print "\t\t[[ $state == commands ]] && _describe command commands"
+			print "\t\tcommands+=('questions:" zsh_text(questions_help) "')" \
+				"\n\t\t[[ $state == commands ]] && _describe command commands"
 		print "\t\t;;"
 	}
 	print "\tesac\n}\n_weir \"$@\""
@@ -395,6 +410,8 @@ function fish(    i, c, when)
 		if (commands[c] == "help")
 			for (i = 1; i <= ncommands; i++)
 				print when " -a " commands[i] " -d " fish_text(help_of[commands[i]])
+		if (commands[c] == "help")
+			print when " -a questions -d " fish_text(questions_help)
 	}
 }
 

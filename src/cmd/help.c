@@ -36,7 +36,9 @@ void help_overview(void)
 	     "usage: weir COMMAND [OPTION...] [ARGUMENT...]");
 	for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
 		print_group(groups[g].group, groups[g].title);
-	puts("\n`weir help COMMAND` explains one.  `weir doctor` says what works on this machine.");
+	puts("\n`weir help COMMAND` explains one.  `weir doctor` says what works on this machine.\n"
+	     "`weir help questions` lists what people ask, with the command that answers each;\n"
+	     "`weir help WORD` those about a word: leak, idle, overlap, flops, gaps ...");
 }
 
 static void print_option(const struct option_row *row)
@@ -78,6 +80,24 @@ void help_command(const struct command *c)
 		has_page(c) ? c->name : "");
 }
 
+/* word: NULL for all. */
+static void print_questions(const char *word)
+{
+	const struct question_row *row = NULL;
+	bool of_file = false;
+
+	while ((row = question_find(row, word))) {
+		puts(row->text);
+		if (!row->here)
+			continue;
+		printf("    %s\n", row->here);
+		of_file = of_file || strstr(row->here, "FILE");
+	}
+	if (of_file)
+		puts("\nFILE: a recording (weir record --gpu -- ./app), or a trace of torch.profiler, JAX or\n"
+		     "Nsight Systems (SQLite).");
+}
+
 int cmd_help(const struct options *o)
 {
 	const char *name = opt_argv(o)[0];
@@ -92,5 +112,8 @@ int cmd_help(const struct options *o)
 		help_command(c);
 		return EXIT_YES;
 	}
-	return unknown_command(name);
+	if (strcmp(name, "questions") != 0 && !question_find(NULL, name))
+		return unknown_command(name);
+	print_questions(strcmp(name, "questions") ? name : NULL);
+	return EXIT_YES;
 }

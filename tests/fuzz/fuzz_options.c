@@ -19,6 +19,8 @@ const struct command commands[] = {
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
+const struct question_row question_rows[] = { { NULL, NULL, NULL } };
+
 const struct option_row option_rows[] = {
 	{ "run", "output", 'o', "FILE", "x", "a value with a default" },
 	{ "run", "expression", 'e', "FILTER...", NULL, "many values" },

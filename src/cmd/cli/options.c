@@ -168,15 +168,60 @@ static const char *next_command(void *context)
 	return name;
 }
 
+/* One of a row's words is this one; "leaks" is one "leak" too many. */
+static bool has_word(const char *words, const char *word)
+{
+	char key[40];
+	const int n = snprintf(key, sizeof key, " %s ", word);
+
+	if (n >= (int)sizeof key || n < 5)
+		return false;
+	if (strcasestr(words, key))
+		return true;
+	if (key[n - 2] != 's')
+		return false;
+	snprintf(key + n - 2, 2, " ");
+	return strcasestr(words, key);
+}
+
+const struct question_row *question_find(const struct question_row *row, const char *word)
+{
+	for (row = row ? row + 1 : question_rows; row->words; row++)
+		if (!word || has_word(row->words, word))
+			return row;
+	return NULL;
+}
+
+/* The commands that answer a question about the word, in a row of text. */
+static int complain_of_topic(const char *word)
+{
+	char text[400] = "";
+	const struct question_row *row = NULL;
+
+	while ((row = question_find(row, word))) {
+		const size_t n = strlen(text);
+		if (row->here)
+			snprintf(text + n, sizeof text - n, "%s`%s`", n ? ", " : "", row->here);
+	}
+	if (!*text)
+		return complain(
+			EXIT_USAGE, "there is no command '%s'; see `weir help %s`", word, word);
+	return complain(EXIT_USAGE, "there is no command '%s'; try %s", word, text);
+}
+
 int unknown_command(const char *word)
 {
 	const struct command *at = commands;
 	const char *near = nearest(word, next_command, &at);
 
+	if (question_find(NULL, word))
+		return complain_of_topic(word);
 	if (near)
 		return complain(
 			EXIT_USAGE, "there is no command '%s'; did you mean '%s'?", word, near);
-	return complain(EXIT_USAGE, "there is no command '%s'; `weir help` lists them", word);
+	return complain(EXIT_USAGE,
+		"there is no command '%s'; `weir help` lists them, `weir help questions` what they answer",
+		word);
 }
 
 static int unknown(const struct command *c, const char *name, size_t length)

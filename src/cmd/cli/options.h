@@ -20,6 +20,13 @@ struct option_row {
 	const char *help;
 };
 
+struct question_row {
+	const char *words; /* with a blank around each: what it is looked up by */
+	const char *here;  /* the command that answers it; NULL: none does */
+	const char *text;
+};
+
+extern const struct question_row question_rows[]; /* ends with NULL words */
 extern const struct command commands[];       /* in the order of the help; ends with a NULL name */
 extern const struct option_row option_rows[]; /* grouped by command; ends with a NULL command */
 
@@ -53,6 +60,9 @@ void options_free(struct options *o);
 
 /* Says that there is no command `word`, and which name is near; returns EXIT_USAGE. */
 int unknown_command(const char *word);
+
+/* The next question about a word after `row` (NULL: the first), or NULL; all are about NULL. */
+const struct question_row *question_find(const struct question_row *row, const char *word);
 
 /* `weir help` and `weir help COMMAND`. */
 void help_overview(void);
