@@ -22,6 +22,7 @@ demo: deps ## record an example program and print the report
 	@$(MAKE) --no-print-directory build
 	@sh tools/demo.sh $(BUILD)
 	@sh tools/demo-share.sh $(BUILD)
+	@sh tools/demo.sh $(BUILD) next
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check

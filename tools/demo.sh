@@ -1,14 +1,31 @@
-# Records examples/vecadd and prints the report: demo.sh BUILD.  Without a GPU it runs on the
-# simulated driver.
+# Records examples/vecadd, prints the report and makes its page: demo.sh BUILD [next].  Without a GPU it runs on the
+# simulated driver.  With `next` it says only where the page is and what to try: the end of `make demo`.
 set -e
-build=$1
-sim=
-ls /dev/nvidia[0-9]* >/dev/null 2>&1 || sim=--sim
+build=$(cd "$1" && pwd)
+weir=$build/bin/weir
+
+if [ "${2-}" = next ]; then
+	[ -s "$build/demo.html" ]
+	cat <<END
+
+The page of the recording, for a browser: $build/demo.html
+
+Try next:
+  $weir hints $build/demo.weir
+  $weir record --gpu -o app.weir -- YOUR PROGRAM
+  $weir help questions
+END
+	exit 0
+fi
+
+how=
+ls /dev/nvidia[0-9]* >/dev/null 2>&1 || how='--sim --gpu'
 
 say() {
 	printf '\n$ %s\n' "$*"
 	"$@"
 }
 
-say "$build/bin/weir" record $sim -o "$build/demo.weir" -- "$build/examples/vecadd"
-say "$build/bin/weir" report "$build/demo.weir"
+say "$weir" record $how -o "$build/demo.weir" -- "$build/examples/vecadd"
+say "$weir" report "$build/demo.weir"
+say "$weir" html -o "$build/demo.html" "$build/demo.weir"

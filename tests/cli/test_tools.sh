@@ -1,5 +1,6 @@
 # What people see of the tools around the tests: a test whose tool is missing is skipped by name, and the summary
 # says why; a fresh machine that can't be made says why.
+weir=$1
 . "$(dirname "$0")/expect.sh"
 source=$2
 
@@ -30,6 +31,22 @@ asan=$scratch/build-asan/tests.xml
 expect 1 '^failed: build-asan/bad, build-asan/gone$' sh "$source/tools/summary.sh" "$asan" "$results"
 expect 1 '^2 passed, 2 failed, 3 skipped$' sh "$source/tools/summary.sh" "$asan" "$results"
 expect 1 'no results in .*build-tsan/tests.xml' sh "$source/tools/summary.sh" "$scratch/build-tsan/tests.xml" "$results"
+
+# make demo ends with where the page is and with three commands, of which those that need no program run as they are.
+built=$(cd "$(dirname "$weir")/.." && pwd)
+mkdir "$scratch/demo"
+for part in bin lib examples; do ln -s "$built/$part" "$scratch/demo/$part"; done
+expect 0 'kernels run' sh "$source/tools/demo.sh" "$scratch/demo"
+sh "$source/tools/demo.sh" "$scratch/demo" next >"$scratch/next"
+page=$(sed -n 's/^The page.*: //p' "$scratch/next")
+expect 0 '<!doctype html>' head -c 20 "$page"
+sed -n 's/^  //p' "$scratch/next" >"$scratch/commands"
+expect 0 '^3 ' wc -l "$scratch/commands"
+grep -v YOUR "$scratch/commands" | while read -r command; do
+	$command >/dev/null || echo "exit $?: $command"
+done >"$scratch/failed"
+expect 1 '^$' grep . "$scratch/failed"
+grep -q 'demo.sh $(BUILD) next' "$source/Makefile" || expect 0 'make demo says what to try' false
 
 someone=
 [ "$(id -u)" != 0 ] || someone='setpriv --reuid 65534 --regid 65534 --clear-groups'
