@@ -10,9 +10,13 @@
 #include "import/import_source.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "trace/activity.h"
 
@@ -548,14 +552,52 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 	return 0;
 }
 
+/* ---- the database ---- */
+
+struct mapped {
+	void *at; /* NULL: nothing is mapped */
+	size_t bytes;
+};
+
+static bool map_file(const char *path, struct mapped *ret_map)
+{
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool any = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0;
+	void *at = any ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	if (fd >= 0)
+		close(fd);
+	if (at == MAP_FAILED)
+		return false;
+	*ret_map = (struct mapped){ at, (size_t)st.st_size };
+	return true;
+}
+
+/* SQLite opens files by their names; one that came through a pipe has none, and is read where it is
+ * mapped. */
+static int open_database(struct nsys *n, const char *path, struct mapped *ret_map)
+{
+	int code = sqlite3_open_v2(path, &n->db, SQLITE_OPEN_READONLY, NULL);
+	if (code != SQLITE_CANTOPEN || !map_file(path, ret_map))
+		return code;
+	sqlite3_close(n->db);
+	code = sqlite3_open_v2(":memory:", &n->db, SQLITE_OPEN_READWRITE, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_deserialize(n->db, "main", ret_map->at,
+			(sqlite3_int64)ret_map->bytes, (sqlite3_int64)ret_map->bytes,
+			SQLITE_DESERIALIZE_READONLY);
+	return code;
+}
+
 int import_nsys(const char *path, struct store *s, struct import_stats *st, struct error *err)
 {
 	struct nsys n = { .s = s, .st = st };
+	struct mapped map = { 0 };
 	int e;
 	st->format = "SQLite of Nsight Systems";
 	for (uint8_t i = 0; i + 1 < ACTIVITY_MEMORY_KINDS; i++)
 		n.memory_kinds[i] = i + 1; /* unless the file has a table that says so */
-	if (sqlite3_open_v2(path, &n.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+	if (open_database(&n, path, &map) != SQLITE_OK) {
 		e = error_set(err, -EINVAL, "%s can't be read: %s", path,
 			n.db ? sqlite3_errmsg(n.db) : "no memory");
 	} else {
@@ -564,6 +606,8 @@ int import_nsys(const char *path, struct store *s, struct import_stats *st, stru
 		e = read_tables(&n, path, err);
 	}
 	sqlite3_close(n.db);
+	if (map.at)
+		munmap(map.at, map.bytes);
 	map_fini(&n.texts);
 	return e;
 }

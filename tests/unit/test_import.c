@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -596,6 +597,22 @@ static void an_export_of_nsight_systems_is_read(void **state)
 	assert_int_equal(trace->header.start.real_ns, 1700000000000000000 + 100);
 }
 
+/* As one that came through a pipe. */
+static void a_database_without_a_name_is_read(void **state)
+{
+	char path[40];
+	make_database(nsys_schema, nsys_rows);
+	const int fd = open(SOURCE, O_RDONLY);
+	assert_true(fd >= 0);
+	unlink(SOURCE);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (import_file(path, TRACE, &stats, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(stats.calls, 3);
+	assert_int_equal(stats.activities, 4);
+	close(fd);
+}
+
 static void tables_and_columns_may_be_missing(void **state)
 {
 	make_database("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT);"
@@ -822,6 +839,7 @@ int main(void)
 		cmocka_unit_test(gpu_activities_survive_packing),
 		cmocka_unit_test(however_many_functions_there_are_none_is_numbered_as_a_name),
 		cmocka_unit_test(an_export_of_nsight_systems_is_read),
+		cmocka_unit_test(a_database_without_a_name_is_read),
 		cmocka_unit_test(tables_and_columns_may_be_missing),
 		cmocka_unit_test(a_damaged_database_does_no_harm),
 	};
