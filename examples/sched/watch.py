@@ -25,7 +25,8 @@ class Memory(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("gpu_uuid", ctypes.c_uint8 * 16)]
     _fields_ += [(name, ctypes.c_uint64) for name in (
         "used", "contexts", "idle", "pool_spare", "given_away", "wanted", "quota", "quota_left", "group_used",
-        "group_peak", "refused_count")]
+        "group_peak", "refused_count", "pool_hit_count", "driver_alloc_count", "driver_alloc_p50_ns",
+        "driver_alloc_p99_ns")]
 
 
 QUEUE_WAIT, RESIDENCY, PREDICTION, REQUESTS = 1, 2, 4, 8
@@ -67,6 +68,8 @@ def memory_of(weir, pid):
             yield f"GPU {gpu} {m.group_used / 2**20:.1f} MiB of {m.quota / 2**20:.1f} MiB"
         if m.refused_count:
             yield f"{m.refused_count} allocations refused"
+        if m.driver_alloc_count:
+            yield f"{m.driver_alloc_count} allocations by the driver, p99 {m.driver_alloc_p99_ns / 1e3:.0f} us"
 
 
 def main():

@@ -262,7 +262,10 @@ struct weir_sched_memory {
 	uint64_t quota_left; /* of it; where a quota is within another, of the one with less left */
 	uint64_t group_used; /* what the group has, with its contexts */
 	uint64_t group_peak; /* the most that the group has had when this process allocated */
-	uint64_t refused_count; /* allocations that the quota refused */
+	uint64_t refused_count;  /* allocations that the quota refused */
+	uint64_t pool_hit_count; /* allocations that the pool served without a call of the driver */
+	/* Other allocations that were granted: how many, and how long they took, waits included. */
+	uint64_t driver_alloc_count, driver_alloc_p50_ns, driver_alloc_p99_ns;
 };
 
 /*

@@ -164,6 +164,10 @@ static void put_memory(struct weir_sched_memory *to, const struct share_file *f,
 	to->wanted = load(&m->wanted);
 	to->group_peak = load(&m->peak);
 	to->refused_count = __atomic_load_n(&m->refused, __ATOMIC_RELAXED);
+	to->pool_hit_count = load(&m->hits);
+	to->driver_alloc_count = count_of(m->took);
+	to->driver_alloc_p50_ns = share_percentile(m->took, 0.5);
+	to->driver_alloc_p99_ns = share_percentile(m->took, 0.99);
 	put_group(to, f, slot);
 }
 

@@ -107,6 +107,8 @@ static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
 	json_u64_or_null(j, "group", m->group, m->group);
 	json_u64(j, "group_peak_bytes", m->peak);
 	json_u64(j, "refused", m->refused);
+	json_u64(j, "pool_hits", m->hits);
+	json_times(j, "driver_allocations", m->took);
 	json_end_object(j);
 }
 
@@ -163,8 +165,7 @@ static void print_json(const struct share_file *f)
 {
 	char name[17];
 	struct json j;
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	json_str_or_null(&j, "policy", f ? policy_name(f, name) : NULL);
 	json_bool(&j, "open", f && f->arbiter.open);
 	json_u64_or_null(&j, "arbiter", f && has_arbiter(f), f ? f->arbiter.pid : 0);

@@ -41,8 +41,7 @@ static int look(void *data)
 static void print_json(const struct watch *w)
 {
 	struct json j;
-	json_init(&j, stdout);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, stdout);
 	watch_put_json(&j, w);
 	json_end_object(&j);
 	putchar('\n');

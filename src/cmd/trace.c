@@ -350,8 +350,7 @@ static int by_time(const void *one, const void *two)
 static void put_counts_json(const struct tracing *t, const uint32_t *order, uint32_t n)
 {
 	struct json j;
-	json_init(&j, t->out);
-	json_begin_object(&j, NULL);
+	json_begin_document(&j, t->out);
 	json_begin_array(&j, "calls");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct counted *c = &t->counted[order[i]];

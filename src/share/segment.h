@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 3u
+#define SHARE_VERSION 4u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -102,6 +102,8 @@ struct share_memory {
 	uint32_t contexts;
 	uint32_t refused;  /* allocations */
 	uint32_t changing; /* calls under way that change what is used */
+	uint64_t hits;     /* allocations of the pool that needed no call of the driver */
+	uint32_t took[SHARE_BUCKETS]; /* the others that had memory in the end, waits included */
 } SHARE_LINE;
 
 struct share_slot {

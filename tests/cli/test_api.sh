@@ -83,7 +83,7 @@ code = subprocess.call(["python3", "$source/examples/sched/watch.py", "share"])
 said.stdin.close()
 sys.exit(code or said.wait())
 END
-	expect 0 '^process [0-9]+: latency, [0-9]+ requests, p99 [0-9.]+ ms, GPU 0 [0-9.]+ MiB of 512[.]0 MiB$' python3 watched.py
+	expect 0 '^process [0-9]+: latency, [0-9]+ requests, p99 [0-9.]+ ms, GPU 0 [0-9.]+ MiB of 512[.]0 MiB, [0-9]+ allocations by the driver, p99 [0-9]+ us$' python3 watched.py
 	expect 1 'no program has shared a GPU' python3 "$source/examples/sched/watch.py" other
 fi
 finish

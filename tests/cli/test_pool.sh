@@ -47,6 +47,7 @@ done
 expect 0 '"used_bytes": 268435456, "idle_bytes": 26843' $sched status --json
 expect 0 '^asked: 0$' $run --pool --memory 400M --wait-memory 20s -- "$pooled" ask 250
 expect 0 '"given_bytes": [1-9]' $sched status --json
+expect 0 '"pool_hits": [1-9]' $sched status --json
 expect 0 '^asked: 2$' $run --pool --memory 400M -- "$pooled" ask 350
 rm held
 wait $holder

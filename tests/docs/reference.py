@@ -53,7 +53,7 @@ def record(name, *options, program=(APP,), sim=None, codes=(0,)):
     return name
 
 
-def top():
+def live():
     """Of programs that run meanwhile."""
     steady = build + "/tests/cli/programs/steady"
     os.mkdir("together", 0o700)
@@ -62,7 +62,8 @@ def top():
                 (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
     for program in programs:
         program.stdout.readline()
-    said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")
+    said = [("top", weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")),
+            ("sched", weir("sched", "--share", "together", "--json", "status"))]
     for program in programs:
         program.terminate()
         program.wait()
@@ -178,7 +179,7 @@ def json_outputs():
     yield "predict", weir("predict", "--json", "--device", "H200", *launch)
     record("timed.weir", "--gpu")
     yield "whatif", weir("whatif", "--json", "timed.weir", "timed.weir")
-    yield "top", top()
+    yield from live()
 
 
 # ---- what is listed ----

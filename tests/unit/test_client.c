@@ -163,7 +163,7 @@ static void structures_have_the_size_that_they_had(void **state)
 {
 	assert_int_equal(sizeof(struct weir_sched_config), 48);
 	assert_int_equal(sizeof(struct weir_sched_metrics), 120);
-	assert_int_equal(sizeof(struct weir_sched_memory), 112);
+	assert_int_equal(sizeof(struct weir_sched_memory), 144);
 }
 
 /* A later version of a structure has more members: they may be 0, and are read as 0. */
@@ -367,6 +367,9 @@ static void memory_is_what_the_slots_say(void **state)
 	own->given = 16 * MiB;
 	own->wanted = 24 * MiB;
 	own->contexts = 1;
+	own->hits = 7;
+	for (int i = 0; i < 100; i++)
+		share_count(own->took, i < 98 ? 1000 : 5000000);
 	f->devices[d].who.context_bytes = 10 * MiB;
 	assert_int_equal(quota_take(f, one, 20 * MiB), QUOTA_GRANTED);
 	assert_int_equal(quota_take(f, one, 71 * MiB), QUOTA_REFUSED);
@@ -385,6 +388,10 @@ static void memory_is_what_the_slots_say(void **state)
 	assert_int_equal(m.group_used, 28 * MiB);
 	assert_int_equal(m.group_peak, 30 * MiB);
 	assert_int_equal(m.refused_count, 1);
+	assert_int_equal(m.pool_hit_count, 7);
+	assert_int_equal(m.driver_alloc_count, 100);
+	assert_in_range(m.driver_alloc_p50_ns, 900, 1200);
+	assert_in_range(m.driver_alloc_p99_ns, 4500000, 6000000);
 	assert_int_equal(weir_sched_get_memory(h, pid, 1, &m), WEIR_OK);
 	assert_int_equal(m.gpu_uuid[0], 8);
 	assert_int_equal(m.used, 95 * MiB);

@@ -6,6 +6,7 @@
 #include "hook/mem/pools.h"
 #include "hook/mem/refusal.h"
 #include "hook/mem/wanting.h"
+#include "hook/process.h"
 #include "hook/sched/own_calls.h"
 #include "share/quota.h"
 
@@ -159,6 +160,7 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 	*c = (struct claim){ .bytes = bytes };
 	if (!m || !m->slot->memory.quota || !bytes)
 		return true;
+	c->since_ns = clock_monotonic();
 	c->context = current_context();
 	see_context(m, c->context);
 	quota_changes(m->slot, true);
@@ -203,7 +205,10 @@ static bool remember(const struct claim *c, enum owned_kind kind, uint64_t key)
 
 void claim_settle(const struct claim *c, bool counts)
 {
-	if (!counts)
+	struct share_memory *memory = &c->member->slot->memory;
+	if (counts)
+		share_count(memory->took, clock_monotonic() - c->since_ns);
+	else
 		quota_give(c->member->slot, c->bytes);
 	quota_changes(c->member->slot, false);
 }

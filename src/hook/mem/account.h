@@ -11,7 +11,8 @@
 struct claim {
 	struct member *member; /* NULL: it is not counted */
 	uint64_t bytes;
-	uint64_t context; /* 0: what is allocated does not end with it */
+	uint64_t context;  /* 0: what is allocated does not end with it */
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
 };
 
 /* Of the current context's device, or of that one.  False: the quota has no room, and nothing was

@@ -52,6 +52,7 @@ void served_calls(struct served *s)
 		return;
 	own_calls_begin(&s->own);
 	s->is_calling = true;
+	s->calls_since_ns = clock_monotonic();
 	REAL(cuCtxGetCurrent, void **)(&current);
 	s->has_pushed = current != s->context && !REAL(cuCtxPushCurrent_v2, void *)(s->context);
 }
@@ -323,21 +324,32 @@ static bool is_captured(void *stream)
 	       stream_is_capturing(stream, 0);
 }
 
-static int try_alloc(
-	struct served *s, uint64_t bytes, const struct served_order *order, uint64_t *ret_address)
+/* Sets *since_ns at the first call of the driver. */
+static int try_alloc(struct served *s, uint64_t bytes, const struct served_order *order,
+	uint64_t *ret_address, uint64_t *since_ns)
 {
 	if (!lock(s))
 		return SERVED_ELSEWHERE;
 	const uint32_t tag = order->ordered ? tag_of(s, plain_stream(order->stream)) : 0;
 	const int result = order->ordered && !tag ? SERVED_ELSEWHERE
 						  : alloc_locked(s, bytes, tag, ret_address);
+	if (s->is_calling && !*since_ns)
+		*since_ns = s->calls_since_ns;
 	unlock(s);
 	return result;
 }
 
+static void count(struct share_memory *m, uint64_t since_ns)
+{
+	if (since_ns)
+		share_count(m->took, clock_monotonic() - since_ns);
+	else
+		__atomic_fetch_add(&m->hits, 1, __ATOMIC_RELAXED);
+}
+
 bool served_alloc(void *address, size_t bytes, const struct served_order *order, int *ret_result)
 {
-	uint64_t at = 0;
+	uint64_t at = 0, since_ns = 0;
 	if (!config_get()->pool || !address || !bytes ||
 		(order->ordered && order->stream == THREAD_STREAM) ||
 		(order->ordered ? is_captured(order->stream)
@@ -348,7 +360,7 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 		return false;
 	struct wanting w = { 0 };
 	do
-		*ret_result = try_alloc(s, bytes, order, &at);
+		*ret_result = try_alloc(s, bytes, order, &at, &since_ns);
 	while (*ret_result == SERVED_LATER
 			? nap()
 			: *ret_result == OUT_OF_MEMORY && wanting_goes_on(&w, s->member, bytes));
@@ -357,8 +369,10 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 		return false;
 	if (*ret_result == OUT_OF_MEMORY)
 		refusal_count(s->member, bytes);
-	else
-		memcpy(address, &at, sizeof at);
+	if (*ret_result)
+		return true;
+	memcpy(address, &at, sizeof at);
+	count(&s->member->slot->memory, since_ns);
 	return true;
 }
 

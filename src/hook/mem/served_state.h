@@ -33,11 +33,12 @@ struct served_stream {
 struct served {
 	uint32_t state;
 	uint64_t lock;
-	const void *frame;    /* of the holder's stack */
-	bool is_broken;       /* the holder was left by a jump: nobody knows in what state */
-	bool is_calling;      /* the driver: served_calls() */
-	struct own_calls own; /* the holder's */
-	bool has_pushed;      /* the context, over the holder's */
+	const void *frame;       /* of the holder's stack */
+	bool is_broken;          /* the holder was left by a jump: nobody knows in what state */
+	bool is_calling;         /* the driver: served_calls() */
+	struct own_calls own;    /* the holder's */
+	bool has_pushed;         /* the context, over the holder's */
+	uint64_t calls_since_ns; /* CLOCK_MONOTONIC, where is_calling */
 	bool has_left;
 	uint64_t left[MOST_LEFT]; /* freed without the lock */
 	struct pool *pool;

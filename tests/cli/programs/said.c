@@ -334,6 +334,7 @@ static void memory_is_counted(void)
 	EXPECT(!weir_sched_get_memory(weir, (uint32_t)getpid(), 0, &m));
 	EXPECT(m.used == before.used + 8 * MiB && m.quota_left == before.quota_left - 8 * MiB);
 	EXPECT(m.refused_count == 1 && m.group_peak >= m.group_used);
+	EXPECT(m.driver_alloc_count == before.driver_alloc_count + 1 && !m.pool_hit_count);
 	cu_need(cuMemFree_v2(at), "cuMemFree_v2");
 	EXPECT(!weir_sched_get_memory(weir, 0, 0, &m));
 	EXPECT(m.used == before.used && m.group_peak > m.group_used);
