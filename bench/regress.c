@@ -19,7 +19,7 @@ static void days(uint64_t count)
 {
 	uint64_t raised = 0, bad = 0, values = 0;
 	for (uint64_t seed = 1; seed <= count; seed++) {
-		struct regress *r = regress_new(REGRESS_SERIES, seed);
+		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		const struct noise_config c = { .seed = seed,
 			.kernels = KERNELS,
@@ -74,7 +74,7 @@ static void slowdowns(uint64_t count, double percent)
 	struct tally kernels[CLASSES + 1] = { 0 }, requests = { 0 };
 	uint64_t raised = 0;
 	for (uint64_t seed = 1; seed <= count; seed++) {
-		struct regress *r = regress_new(REGRESS_SERIES, seed);
+		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		const struct noise_config c = { .seed = seed + 1000000,
 			.kernels = 40,

@@ -3,12 +3,10 @@
  * it has mapped.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
@@ -16,29 +14,20 @@
 #include "event/format.h"
 #include "event/level.h"
 #include "record/control.h"
+#include "trace/live_header.h"
 
 static int map_header(const char *path, struct trace_header **ret_h)
 {
-	const int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && !access(path, R_OK) && !running_is_trace(path)) /* a program that runs, say */
+	const int e = live_header_open(path, true, ret_h);
+	const bool other = e && e != -EINVAL && e != -ESTALE;
+	/* a program that runs, say */
+	if (e == -EINVAL || (other && !access(path, R_OK) && !running_is_trace(path)))
 		return complain(EXIT_USAGE, "%s is no trace", path);
-	if (fd < 0)
-		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(errno));
-	struct trace_header *h = mmap(NULL, TRACE_GRAIN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	const off_t size = lseek(fd, 0, SEEK_END);
-	close(fd);
-	if (h == MAP_FAILED || size < (off_t)sizeof *h || memcmp(h->magic, TRACE_MAGIC, 8)) {
-		if (h != MAP_FAILED)
-			munmap(h, TRACE_GRAIN);
-		return complain(EXIT_USAGE, "%s is no trace", path);
-	}
-	if (h->form != TRACE_RAW || h->state != TRACE_RECORDING) {
-		munmap(h, TRACE_GRAIN);
-		return complain(
-			EXIT_NO, "%s is finished; only a running recording can be switched", path);
-	}
-	*ret_h = h;
-	return 0;
+	if (other)
+		return complain(EXIT_USAGE, "%s can't be opened: %s", path, strerror(-e));
+	return e ? complain(EXIT_NO, "%s is finished; only a running recording can be switched",
+			   path)
+		 : 0;
 }
 
 static int apply(struct trace_header *h, const char *command)
@@ -80,6 +69,6 @@ int cmd_ctl(const struct options *o)
 	if (code || !h)
 		return code;
 	const int done = apply(h, opt_argv(o)[1]);
-	munmap(h, TRACE_GRAIN);
+	live_header_close(h);
 	return done;
 }

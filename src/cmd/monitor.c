@@ -1,20 +1,33 @@
 /*
  * weir monitor: what is to be seen of programs and GPUs, as metrics for Prometheus over HTTP, and
- * on a Unix socket the means to change how programs share (src/monitor/server.h).
+ * the means to change how programs share and what is recorded of them (src/monitor/api.h).  It
+ * looks whether it is asked or not, since slowdowns are found in what it has seen
+ * (src/monitor/regress.h).
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/json.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
+#include "monitor/baseline_file.h"
 #include "monitor/server.h"
 #include "monitor/watch.h"
+
+#define TIME_SHORTEST  50000000u
+#define TIME_LONGEST   60000000000u
+#define SAVED_EVERY_NS 600000000000u
 
 struct monitor {
 	const struct options *options;
 	struct sharing sharing;
 	struct watch watch;
+	uint64_t interval, window, saved_ns;
 };
 
 /* Programs may begin to share while this runs: the file is looked for until it is there. */
@@ -26,6 +39,58 @@ static int look(void *data)
 	m->watch.file = m->sharing.file;
 	return watch_look(&m->watch, NVML_ALL);
 }
+
+/* ---- slowdowns ---- */
+
+static void print_news(const struct monitor *m)
+{
+	const struct regress_series *s;
+	while ((s = regress_news(m->watch.feed.regress)) != NULL) {
+		struct json j;
+		json_init(&j, stdout);
+		j.pretty = false; /* a line each */
+		feed_put_alarm(&j, s, m->watch.ns);
+		putchar('\n');
+		fflush(stdout);
+	}
+}
+
+static int save(struct monitor *m)
+{
+	struct error err;
+	const char *path = opt_str(m->options, "baseline");
+	m->saved_ns = m->watch.ns;
+	return path && baseline_save(m->watch.feed.regress, path, &err)
+		       ? complain(EXIT_ENVIRONMENT, "%s", err.text)
+		       : 0;
+}
+
+static void looked(void *data)
+{
+	struct monitor *m = data;
+	if (opt_flag(m->options, "json"))
+		print_news(m);
+	if (m->watch.ns - m->saved_ns >= SAVED_EVERY_NS)
+		save(m);
+}
+
+/* What was kept of an earlier run. */
+static int begin_slowdowns(struct monitor *m)
+{
+	struct error err;
+	struct timespec t;
+	const char *path = opt_str(m->options, "baseline");
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	m->saved_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	m->watch.feed.regress = regress_new(REGRESS_SERIES, m->window, m->saved_ns);
+	if (!m->watch.feed.regress)
+		return complain(EXIT_ENVIRONMENT, "no memory");
+	return path && baseline_load(m->watch.feed.regress, path, m->saved_ns, &err)
+		       ? complain(EXIT_USAGE, "%s", err.text)
+		       : 0;
+}
+
+/* ---- the server ---- */
 
 /* Blocked before there are threads, so that this one alone gets them. */
 static sigset_t block_ends(void)
@@ -39,19 +104,29 @@ static sigset_t block_ends(void)
 	return ends;
 }
 
+static void wait_for_end(const struct monitor *m, struct server *server, const sigset_t *ends)
+{
+	const struct timespec pause = { (time_t)(m->interval / 1000000000u),
+		(long)(m->interval % 1000000000u) };
+	while (sigtimedwait(ends, NULL, &pause) < 0)
+		if (errno == EAGAIN)
+			server_look(server);
+}
+
 static int serve(struct monitor *m)
 {
 	struct server *server;
 	struct error err;
 	unsigned port;
-	int number;
-	const char *at = opt_str(m->options, "listen"), *control = opt_str(m->options, "control");
+	const char *at = opt_str(m->options, "listen");
 	const sigset_t ends = block_ends();
 	const struct server_config c = { .listen = at,
-		.control = control,
+		.control = opt_str(m->options, "control"),
+		.token = opt_str(m->options, "token"),
 		.version = WEIR_VERSION,
 		.watch = &m->watch,
 		.look = look,
+		.looked = looked,
 		.data = m };
 	const int e = server_start(&c, &server, &port, &err);
 	if (e)
@@ -59,21 +134,34 @@ static int serve(struct monitor *m)
 	if (!opt_flag(m->options, "quiet"))
 		remark("metrics are at http://%.*s:%u/metrics", (int)(strrchr(at, ':') - at), at,
 			port);
-	sigwait(&ends, &number);
+	wait_for_end(m, server, &ends);
 	server_stop(server);
-	return EXIT_YES;
+	return save(m);
+}
+
+static bool read_time(const struct options *o, const char *name, uint64_t *ret_ns)
+{
+	const char *text = opt_str(o, name);
+	if (duration_parse(text, ret_ns) && *ret_ns >= TIME_SHORTEST && *ret_ns <= TIME_LONGEST)
+		return true;
+	complain(EXIT_USAGE, "--%s=%s: give a time from 50ms to 60s; 5s, for example", name, text);
+	return false;
 }
 
 int cmd_monitor(const struct options *o)
 {
 	struct monitor m = { .options = o };
+	if (!read_time(o, "interval", &m.interval) || !read_time(o, "window", &m.window))
+		return EXIT_USAGE;
 	int code = sharing_open(&m.sharing, opt_str(o, "share"), false);
-	if (code)
-		return code;
-	nvml_open(NULL, &m.watch.nvml, NULL); /* without it there are no metrics of GPUs */
-	code = serve(&m);
+	code = code ? code : begin_slowdowns(&m);
+	if (!code) {
+		nvml_open(NULL, &m.watch.nvml, NULL); /* without it there are no metrics of GPUs */
+		code = serve(&m);
+		nvml_close(m.watch.nvml);
+	}
 	watch_fini(&m.watch);
-	nvml_close(m.watch.nvml);
+	regress_free(m.watch.feed.regress);
 	sharing_close(&m.sharing);
 	return code;
 }

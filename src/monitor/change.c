@@ -2,18 +2,23 @@
 #include "monitor/change.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
+#include "monitor/recordings.h"
+#include "record/control.h"
 #include "share/policy.h"
+#include "trace/live_header.h"
 
 #include "base/banned.h"
 
-int change_class(struct share_file *f, uint32_t pid, const char *class)
+int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err)
 {
 	const bool latency = !strcmp(class, "latency");
+	char path[PATH_MAX];
 	int e = -ESRCH;
 	if (!latency && strcmp(class, "best-effort") != 0)
-		return -EINVAL;
+		return error_set(err, -EINVAL, "class is latency or best-effort");
 	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
 		const struct share_slot *s = &f->slots[i];
 		if (__atomic_load_n(&s->who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE ||
@@ -22,17 +27,62 @@ int change_class(struct share_file *f, uint32_t pid, const char *class)
 		share_set_class(f, i, latency ? CLASS_LATENCY : CLASS_BEST_EFFORT);
 		e = 0;
 	}
-	return e;
+	if (!e)
+		return 0;
+	if (recordings_find(pid, path) == -EPERM)
+		return error_set(err, -EPERM, "process %u is another user's", pid);
+	return error_set(
+		err, -ESRCH, "no process %u shares a GPU here; weir run starts one that does", pid);
 }
 
-int change_policy(struct share_file *f, const char *policy)
+int change_policy(struct share_file *f, const char *policy, struct error *err)
 {
 	if (!policy_find(policy))
-		return -EINVAL;
+		return error_set(err, -EINVAL, "no such policy; weir sched policy lists them");
 	if (!f)
-		return -ESRCH;
+		return error_set(err, -ESRCH, "nobody shares a GPU");
 	f->tuning = (struct share_tuning){ 0 };
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);
 	memcpy(f->arbiter.policy, policy, strlen(policy));
 	return 0;
+}
+
+static int switch_recording(struct trace_header *h, const char *to, struct error *err)
+{
+	switch (control_switch(h, to)) {
+	case CONTROL_DONE:
+		return 0;
+	case CONTROL_UNKNOWN:
+		return error_set(err, -EINVAL,
+			"a recording is switched to on, off, stat, work, full, all, args, no-args or stop");
+	case CONTROL_STOPPED:
+		return error_set(
+			err, -EBUSY, "the recording was stopped, and can't be switched on again");
+	case CONTROL_FINISHED:
+		return error_set(err, -EBUSY, "the recording is finished");
+	default:
+		return error_set(
+			err, -EBUSY, "the recording has ended: there was no room for more");
+	}
+}
+
+int change_recording(uint32_t pid, const char *to, struct error *err)
+{
+	char path[PATH_MAX];
+	struct trace_header *h;
+	int e = recordings_find(pid, path);
+	if (e == -EPERM)
+		return error_set(err, e, "process %u is another user's", pid);
+	if (e == -ESRCH)
+		return error_set(err, e, "there is no process %u", pid);
+	if (e)
+		return error_set(err, -ESRCH,
+			"process %u is not recorded, and can't be from outside; weir record --level off starts one that can be switched on",
+			pid);
+	e = live_header_open(path, false, &h);
+	if (e)
+		return error_set(err, -EBUSY, "the recording of process %u has ended", pid);
+	e = switch_recording(h, to, err);
+	live_header_close(h);
+	return e;
 }

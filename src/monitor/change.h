@@ -1,13 +1,22 @@
-/* Changes that weir monitor makes for who may ask for them: what weir sched does. */
+/* Changes that weir monitor makes for who may ask for them: what weir sched and weir ctl do. */
 #ifndef WEIR_MONITOR_CHANGE_H
 #define WEIR_MONITOR_CHANGE_H
 
 #include <stdint.h>
 
+#include "base/error.h"
 #include "share/segment.h"
 
-/* 0; -EINVAL: no such class or policy; -ESRCH: no such program, or nobody shares (f NULL). */
-int change_class(struct share_file *f, uint32_t pid, const char *class);
-int change_policy(struct share_file *f, const char *policy);
+/*
+ * 0, or with a sentence in err:
+ *	-EINVAL: there is no such class, policy or thing to be switched to
+ *	-ESRCH: there is no such process, or it does not share, or is not recorded
+ *	-EPERM: it is another user's
+ *	-EBUSY: its recording has ended
+ * f: NULL: nobody shares.
+ */
+int change_class(struct share_file *f, uint32_t pid, const char *class, struct error *err);
+int change_policy(struct share_file *f, const char *policy, struct error *err);
+int change_recording(uint32_t pid, const char *to, struct error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "monitor/prometheus.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -297,6 +298,49 @@ static void put_gpus(FILE *out, const struct watch *w)
 	put_reasons(out, w);
 }
 
+/* ---- slowdowns ---- */
+
+#define NAME_SHOWN 80 /* of a kernel's name; all that is known is in GET /v1/regressions */
+
+static void put_slowdown(FILE *out, const struct regress_series *s)
+{
+	char name[NAME_SHOWN + 1], uuid[WATCH_UUID];
+	snprintf(name, sizeof name, "%.*s", NAME_SHOWN, s->what.name);
+	watch_uuid(s->what.uuid, uuid);
+	fprintf(out, "weir_regression_slowdown_ratio{id=\"%016" PRIx64 "\",kind=\"%s\",", s->key,
+		feed_kind_name(s));
+	put_label(out, "program", s->what.program);
+	putc(',', out);
+	put_label(out, "name", name);
+	fprintf(out, ",uuid=\"%s\"} %.6g\n", uuid,
+		exp(s->state == REGRESS_SLOWER ? s->effect : s->after - s->before));
+}
+
+static void put_slowdowns(FILE *out, const struct watch *w)
+{
+	const struct regress_series *firing[PROMETHEUS_REGRESSIONS];
+	const struct regress *r = w->feed.regress;
+	if (!r)
+		return;
+	const struct regress_counts c = regress_counts(r);
+	const uint32_t all = regress_firing(r, w->ns, PROMETHEUS_REGRESSIONS, firing);
+	put_one(out, "weir_regression_series", "gauge",
+		"Kernels and classes of requests that are watched for slowdowns.",
+		regress_count(r));
+	put_one(out, "weir_regression_left_out_total", "counter",
+		"Durations of others, for which there is no room.", (double)c.left_out);
+	put_one(out, "weir_regression_durations_total", "counter", "Durations looked at.",
+		(double)c.values);
+	put_one(out, "weir_regressions_raised_total", "counter", "Alarms raised.",
+		(double)c.raised);
+	put_one(out, "weir_regressions_firing", "gauge",
+		"Series that are slower than they were, for good.", all);
+	put_family(out, "weir_regression_slowdown_ratio", "gauge",
+		"Of those the slowest: how many times as long they take as before.");
+	for (uint32_t i = 0; i < all && i < PROMETHEUS_REGRESSIONS; i++)
+		put_slowdown(out, firing[i]);
+}
+
 /* ---- all ---- */
 
 static double lost_calls(const struct watch *w)
@@ -332,4 +376,5 @@ void prometheus_put(FILE *out, const struct watch *w, const char *version)
 	put_classes(out, w);
 	put_programs(out, w, count);
 	put_gpus(out, w);
+	put_slowdowns(out, w);
 }

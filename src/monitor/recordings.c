@@ -257,6 +257,14 @@ void recordings_fini(struct recordings *r)
 	array_free(&r->processes);
 }
 
+const char *recordings_name(const struct recordings *r, uint32_t pid)
+{
+	const struct watched key = { .pid = pid };
+	const struct watched *w =
+		r->watched.n ? bsearch(&key, r->watched.v, r->watched.n, sizeof key, by_pid) : NULL;
+	return w && w->recording ? w->name : "?";
+}
+
 const struct trace_header *recording_header(const struct recording *r)
 {
 	return follow_header(r->follow);

@@ -55,6 +55,9 @@ struct recordings {
 int recordings_look(struct recordings *r, const struct follow_sink *to);
 void recordings_fini(struct recordings *r);
 
+/* Of a process that is recorded; "?" of another. */
+const char *recordings_name(const struct recordings *r, uint32_t pid);
+
 const struct trace_header *recording_header(const struct recording *r);
 
 /* The path of the trace that the process of this number writes: 0, -ESRCH: no such process; -EPERM:

@@ -19,18 +19,20 @@
 
 struct regress {
 	uint32_t most, hand; /* hand: of the places that may go, the next */
-	uint64_t random;
+	uint64_t window_ns, random;
 	ARRAY(struct regress_series) all;
 	struct map map; /* key to place */
 	struct regress_counts counts;
+	uint64_t told; /* of counts.raised: those that are in the news no more */
 };
 
-struct regress *regress_new(uint32_t most, uint64_t seed)
+struct regress *regress_new(uint32_t most, uint64_t window_ns, uint64_t seed)
 {
 	struct regress *r = calloc(1, sizeof *r);
 	if (!r)
 		return NULL;
 	r->most = most < REGRESS_SERIES ? most : REGRESS_SERIES;
+	r->window_ns = window_ns;
 	r->random = hash_mix(seed) | 1;
 	return r;
 }
@@ -135,7 +137,7 @@ static uint64_t random_below(struct regress *r, uint32_t n)
 /* What the test must be below: shared out among the series and the windows of a day. */
 static double level_of(const struct regress *r)
 {
-	const double windows = 86400e9 / (double)REGRESS_WINDOW_NS;
+	const double windows = 86400e9 / (double)r->window_ns;
 	return REGRESS_ALPHA / ((double)(r->all.n ? r->all.n : 1) * windows);
 }
 
@@ -148,6 +150,7 @@ static void close_window(struct regress *r, struct regress_series *s)
 	s->taken = 0;
 	if (regress_alarmed(s) && !before) {
 		s->raised_ns = s->last_ns;
+		s->told = false;
 		r->counts.raised++;
 	} else if (before && !regress_alarmed(s)) {
 		r->counts.ended++;
@@ -160,7 +163,7 @@ bool regress_add(
 	struct regress_series *s = find(r, key);
 	if (!s)
 		return false;
-	if (s->taken && at_ns > s->window_ns && at_ns - s->window_ns >= REGRESS_WINDOW_NS)
+	if (s->taken && at_ns > s->window_ns && at_ns - s->window_ns >= r->window_ns)
 		close_window(r, s);
 	if (!s->taken)
 		s->window_ns = at_ns;
@@ -236,6 +239,19 @@ uint32_t regress_firing(
 	return all;
 }
 
+const struct regress_series *regress_news(struct regress *r)
+{
+	for (size_t i = 0; i < r->all.n && r->told < r->counts.raised; i++) {
+		struct regress_series *s = &r->all.v[i];
+		if (!regress_alarmed(s) || s->told)
+			continue;
+		s->told = true;
+		return s;
+	}
+	r->told = r->counts.raised;
+	return NULL;
+}
+
 /* ---- keeping it ---- */
 
 int regress_save(const struct regress *r, void **ret_data, size_t *ret_bytes)
@@ -258,6 +274,7 @@ int regress_load(
 			continue;
 		s.key = to->key;
 		s.last_ns = s.raised_ns = now_ns;
+		s.told = regress_alarmed(&s);
 		*to = s;
 	}
 	return e;

@@ -71,6 +71,7 @@ struct regress_series {
 	uint64_t last_ns;   /* of the newest value */
 	uint64_t window_ns; /* when the window at hand began */
 	uint32_t pid;       /* of whoever had the newest value */
+	bool told;          /* regress_news() has said that there is an alarm */
 	uint8_t state;      /* enum regress_state */
 	bool crept;         /* the last day's mean is far above the anchor */
 	uint16_t current_n, base_n, base_at, skipped;
@@ -98,8 +99,9 @@ struct regress_counts {
 
 struct regress;
 
-/* NULL without memory.  most: of series, at most REGRESS_SERIES. */
-struct regress *regress_new(uint32_t most, uint64_t seed);
+/* NULL without memory.  most: of series, at most REGRESS_SERIES; window_ns: REGRESS_WINDOW_NS, or
+ * less where it is known to be quiet: what is said above of times goes with it. */
+struct regress *regress_new(uint32_t most, uint64_t window_ns, uint64_t seed);
 void regress_free(struct regress *r);
 
 uint64_t regress_text_hash(const char *text, size_t bytes);
@@ -131,6 +133,9 @@ size_t regress_bytes(const struct regress *r); /* of memory */
 /* The slowest first, of those that fire; at most `most` into ret.  How many fire in all. */
 uint32_t regress_firing(const struct regress *r, uint64_t now_ns, uint32_t most,
 	const struct regress_series *ret[]);
+
+/* An alarm that was raised since it was asked last; NULL: no more. */
+const struct regress_series *regress_news(struct regress *r);
 
 /*
  * What has been learnt, as bytes to be kept in a file, and back.  *ret_bytes is to be freed.

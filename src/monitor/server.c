@@ -6,6 +6,7 @@
 #ifdef WEIR_MICROHTTPD
 
 #include <microhttpd.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,30 +19,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/change.h"
-#include "monitor/prometheus.h"
+#include "monitor/api.h"
 
 #include "base/banned.h"
 
-#define TEXT "text/plain; charset=utf-8"
-#define JSON "application/json"
+#define TOKEN_LEAST 16u
+#define TOKEN_MOST  128u
 
 struct server {
 	struct server_config c;
 	struct MHD_Daemon *metrics, *control;
 	pthread_mutex_t lock; /* of the watch: either daemon has a thread */
 	uint64_t looked_ns;
+	char token[TOKEN_MOST + 1];                             /* "": none */
 	char socket[sizeof((struct sockaddr_un *)0)->sun_path]; /* "": none */
 };
-
-struct answer {
-	unsigned status;
-	const char *type;
-	char *body; /* to be freed */
-	size_t bytes;
-};
-
-/* ---- answers ---- */
 
 static uint64_t now_ns(void)
 {
@@ -50,187 +42,175 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static bool look(struct server *s)
+/* With the lock held. */
+static int look(void *data)
 {
+	struct server *s = data;
 	if (s->looked_ns && now_ns() - s->looked_ns < SERVER_FRESH_NS)
-		return true;
-	const bool done = !s->c.look(s->c.data);
-	s->looked_ns = done ? now_ns() : 0;
-	return done;
+		return 0;
+	const int e = s->c.look(s->c.data);
+	s->looked_ns = e ? 0 : now_ns();
+	return e;
 }
 
-/* The body is what put() writes. */
-static void write_answer(struct server *s, struct answer *a, unsigned status, const char *type,
-	void (*put)(FILE *out, const struct server *s, const char *text), const char *text)
+/* ---- requests ---- */
+
+/* One on its way: what has come of its body. */
+struct body {
+	size_t bytes;
+	bool too_long;
+	char text[API_BODY];
+};
+static struct body no_body; /* of what has none: those are the most */
+
+static const char *argument(void *connection, const char *name)
 {
-	FILE *out = open_memstream(&a->body, &a->bytes);
-	a->status = status;
-	a->type = type;
-	if (!out) {
-		a->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+/* Takes as long for a token that begins as it should as for another. */
+static bool has_token(const struct server *s, struct MHD_Connection *c)
+{
+	static const char bearer[] = "Bearer ";
+	const size_t n = sizeof bearer - 1, length = strlen(s->token);
+	const char *is = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
+	unsigned differs = 0;
+	if (!is || strncmp(is, bearer, n) != 0 || strlen(is + n) != length)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		differs |= (unsigned char)is[n + i] ^ (unsigned char)s->token[i];
+	return !differs;
+}
+
+static enum api_may rights_of(const struct server *s, struct MHD_Connection *c, bool control)
+{
+	if (control)
+		return API_CONTROLS;
+	if (!*s->token)
+		return API_READS;
+	return has_token(s, c) ? API_CONTROLS : API_UNKNOWN;
+}
+
+static void take_body(struct body *b, const char *upload, size_t bytes)
+{
+	if (b == &no_body)
 		return;
-	}
-	put(out, s, text);
-	fclose(out);
+	b->too_long |= bytes > sizeof b->text - b->bytes;
+	if (b->too_long)
+		return;
+	memcpy(b->text + b->bytes, upload, bytes);
+	b->bytes += bytes;
 }
 
-static void put_text(FILE *out, const struct server *s, const char *text)
+static struct body *new_body(const char *method)
 {
-	fprintf(out, "%s\n", text);
+	struct body *b = strcmp(method, MHD_HTTP_METHOD_PUT) ? &no_body : malloc(sizeof *b);
+	if (b && b != &no_body)
+		b->bytes = b->too_long = 0;
+	return b;
 }
 
-static void put_metrics(FILE *out, const struct server *s, const char *text)
+static void request_ends(
+	void *data, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
 {
-	prometheus_put(out, s->c.watch, s->c.version);
+	if (*state != &no_body)
+		free(*state);
+	*state = NULL;
 }
 
-static void put_programs(FILE *out, const struct server *s, const char *text)
+static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *a)
 {
-	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
-	watch_put_json(&j, s->c.watch);
-	json_end_object(&j);
-	putc('\n', out);
-}
-
-static void put_policy(FILE *out, const struct server *s, const char *text)
-{
-	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
-	json_str_or_null(&j, "policy", *s->c.watch->policy ? s->c.watch->policy : NULL);
-	json_bool(&j, "open", s->c.watch->open);
-	json_end_object(&j);
-	putc('\n', out);
-}
-
-static void put_error(FILE *out, const struct server *s, const char *text)
-{
-	struct json j;
-	json_init(&j, out);
-	json_begin_object(&j, NULL);
-	json_str(&j, "error", text);
-	json_end_object(&j);
-	putc('\n', out);
-}
-
-static void refuse(struct server *s, struct answer *a, unsigned status, const char *text)
-{
-	write_answer(s, a, status, JSON, put_error, text);
-}
-
-static void answer_change(struct server *s, struct answer *a, int e, const char *what)
-{
-	s->looked_ns = 0;
-	if (e == -EINVAL)
-		refuse(s, a, MHD_HTTP_BAD_REQUEST, what);
-	else if (e)
-		refuse(s, a, MHD_HTTP_NOT_FOUND, "no such program shares a GPU");
-	else
-		a->status = MHD_HTTP_NO_CONTENT;
-}
-
-/* "1234/class": the process, or 0. */
-static uint32_t pid_of(const char *path)
-{
-	char *end;
-	const unsigned long pid = *path >= '1' && *path <= '9' ? strtoul(path, &end, 10) : 0;
-	return pid && pid <= INT32_MAX && !strcmp(end, "/class") ? (uint32_t)pid : 0;
-}
-
-static void answer_put(
-	struct server *s, struct MHD_Connection *c, const char *path, struct answer *a)
-{
-	static const char programs[] = "/v1/programs/";
-	const size_t n = sizeof programs - 1;
-	const char *class = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "class");
-	const char *policy = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "policy");
-	const uint32_t pid = strncmp(path, programs, n) ? 0 : pid_of(path + n);
-	if (pid)
-		answer_change(s, a, change_class(s->c.watch->file, pid, class ? class : ""),
-			"class is latency or best-effort");
-	else if (!strcmp(path, "/v1/policy"))
-		answer_change(s, a, change_policy(s->c.watch->file, policy ? policy : ""),
-			"no such policy; weir sched policy lists them");
-	else
-		refuse(s, a, MHD_HTTP_NOT_FOUND, "nothing here can be changed");
-}
-
-static void answer_get(struct server *s, const char *path, bool control, struct answer *a)
-{
-	if (!strcmp(path, "/healthz"))
-		write_answer(s, a, MHD_HTTP_OK, TEXT, put_text, "ok");
-	else if (!strcmp(path, "/metrics"))
-		write_answer(s, a, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-			put_metrics, NULL);
-	else if (control && !strcmp(path, "/v1/programs"))
-		write_answer(s, a, MHD_HTTP_OK, JSON, put_programs, NULL);
-	else if (control && !strcmp(path, "/v1/policy"))
-		write_answer(s, a, MHD_HTTP_OK, JSON, put_policy, NULL);
-	else
-		write_answer(s, a, MHD_HTTP_NOT_FOUND, TEXT, put_text,
-			"nothing is here; metrics are at /metrics");
-}
-
-static void make_answer(struct server *s, struct MHD_Connection *c, const char *path,
-	const char *method, bool control, struct answer *a)
-{
-	const bool reads =
-		!strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
-	const bool changes = control && !strcmp(method, MHD_HTTP_METHOD_PUT);
-	if (!reads && !changes)
-		write_answer(
-			s, a, MHD_HTTP_METHOD_NOT_ALLOWED, TEXT, put_text, "this can only be read");
-	else if (strcmp(path, "/healthz") != 0 && !look(s))
-		write_answer(s, a, MHD_HTTP_INTERNAL_SERVER_ERROR, TEXT, put_text,
-			"programs can't be looked at");
-	else if (changes)
-		answer_put(s, c, path, a);
-	else
-		answer_get(s, path, control, a);
-}
-
-/* What a client sends beside its request is read and thrown away. */
-static enum MHD_Result handle(struct server *s, struct MHD_Connection *c, const char *path,
-	const char *method, size_t *upload, void **state, bool control)
-{
-	static int begun;
-	struct answer a = { .type = TEXT };
-	if (!*state) {
-		*state = &begun;
-		return MHD_YES;
-	}
-	if (*upload) {
-		*upload = 0;
-		return MHD_YES;
-	}
-	pthread_mutex_lock(&s->lock);
-	make_answer(s, c, path, method, control, &a);
-	pthread_mutex_unlock(&s->lock);
 	struct MHD_Response *r =
-		MHD_create_response_from_buffer(a.bytes, a.body, MHD_RESPMEM_MUST_FREE);
+		MHD_create_response_from_buffer(a->bytes, a->body, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
-		free(a.body);
+		free(a->body);
 		return MHD_NO;
 	}
-	if (a.bytes)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a.type);
-	const enum MHD_Result done = MHD_queue_response(c, a.status, r);
+	if (a->bytes)
+		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+	if (a->allow)
+		MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, a->allow);
+	if (a->status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	const enum MHD_Result done = MHD_queue_response(c, a->status, r);
 	MHD_destroy_response(r);
 	return done;
+}
+
+static enum MHD_Result handle(struct server *s, struct MHD_Connection *c, const char *path,
+	const char *method, const char *upload, size_t *bytes, void **state, bool control)
+{
+	struct api_answer a = { 0 };
+	if (!*state) {
+		*state = new_body(method);
+		return *state ? MHD_YES : MHD_NO;
+	}
+	struct body *b = *state;
+	if (*bytes) {
+		take_body(b, upload, *bytes);
+		*bytes = 0;
+		return MHD_YES;
+	}
+	const struct api api = { s->c.watch, s->c.version, look, s };
+	const struct api_request r = { .method = method,
+		.path = path,
+		.body = b->text,
+		.body_bytes = b->bytes,
+		.argument = argument,
+		.data = c,
+		.may = rights_of(s, c, control),
+		.too_long = b->too_long };
+	pthread_mutex_lock(&s->lock);
+	api_ask(&api, &r, &a);
+	if (!strcmp(method, MHD_HTTP_METHOD_PUT))
+		s->looked_ns = 0; /* what changed is to be seen */
+	pthread_mutex_unlock(&s->lock);
+	return send_answer(c, &a);
 }
 
 static enum MHD_Result on_address(void *data, struct MHD_Connection *c, const char *path,
 	const char *method, const char *version, const char *upload, size_t *bytes, void **state)
 {
-	return handle(data, c, path, method, bytes, state, false);
+	return handle(data, c, path, method, upload, bytes, state, false);
 }
 
 static enum MHD_Result on_socket(void *data, struct MHD_Connection *c, const char *path,
 	const char *method, const char *version, const char *upload, size_t *bytes, void **state)
 {
-	return handle(data, c, path, method, bytes, state, true);
+	return handle(data, c, path, method, upload, bytes, state, true);
+}
+
+/* ---- the token ---- */
+
+/* What is in the file, but for blanks around it. */
+static int take_token(struct server *s, const char *path, char text[], struct error *err)
+{
+	size_t n = strcspn(text, "\r\n \t");
+	if (text[n + strspn(text + n, "\r\n \t")] || n < TOKEN_LEAST || n > TOKEN_MOST)
+		return error_set(err, -EINVAL,
+			"%s: a token is one word of %u to %u characters; openssl rand -hex 24 makes one",
+			path, TOKEN_LEAST, TOKEN_MOST);
+	memcpy(s->token, text, n);
+	return 0;
+}
+
+static int read_token(struct server *s, const char *path, struct error *err)
+{
+	char text[TOKEN_MOST + 64] = { 0 };
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return error_set(err, -EINVAL, "%s can't be read: %s", path, strerror(errno));
+	const bool own = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+			 !(st.st_mode & 077);
+	const ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (!own)
+		return error_set(err, -EINVAL,
+			"%s: others may read it, or it is no file of yours; chmod 600 makes it safe",
+			path);
+	return n < 0 ? error_set(err, -EINVAL, "%s can't be read", path)
+		     : take_token(s, path, text, err);
 }
 
 /* ---- where it listens ---- */
@@ -329,7 +309,8 @@ static struct MHD_Daemon *serve(struct server *s, int fd, MHD_AccessHandlerCallb
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handler, s,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, SERVER_CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, SERVER_PATIENCE_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_COMPLETED,
+		request_ends, NULL, MHD_OPTION_END);
 }
 
 static unsigned port_of(int fd)
@@ -346,7 +327,8 @@ static unsigned port_of(int fd)
 static int begin(struct server *s, unsigned *ret_port, struct error *err)
 {
 	int fd = -1, control = -1;
-	int e = listen_at(s->c.listen, &fd, err);
+	int e = s->c.token ? read_token(s, s->c.token, err) : 0;
+	e = e ? e : listen_at(s->c.listen, &fd, err);
 	if (e)
 		return e;
 	*ret_port = port_of(fd);
@@ -382,6 +364,16 @@ int server_start(
 	return e;
 }
 
+int server_look(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const int e = look(s);
+	if (!e && s->c.looked)
+		s->c.looked(s->c.data);
+	pthread_mutex_unlock(&s->lock);
+	return e;
+}
+
 void server_stop(struct server *s)
 {
 	if (s->metrics)
@@ -400,6 +392,11 @@ int server_start(
 	const struct server_config *c, struct server **ret_s, unsigned *ret_port, struct error *err)
 {
 	return error_set(err, -ENOSYS, "this Weir was built without libmicrohttpd");
+}
+
+int server_look(struct server *s)
+{
+	return -ENOSYS;
 }
 
 void server_stop(struct server *s)

@@ -1,13 +1,10 @@
 /*
- * weir monitor's server: metrics over HTTP, and on a Unix socket what changes things.
+ * weir monitor's server: metrics over HTTP, and what changes things (api.h) on a Unix socket, which
+ * is this user's alone, or for who has the token.
  *
- *	GET /metrics, /healthz			on the address
- *	GET /v1/programs, /v1/policy		on the socket, beside those
- *	PUT /v1/programs/PID/class?class=NAME, /v1/policy?policy=NAME
- *
- * Whoever may open the socket may change things: it is this user's alone.  Requests are answered
- *one at a time; a look that is younger than SERVER_FRESH_NS is not made again.  Clients that are
- *slow, idle or many hold nothing but their connection, for SERVER_PATIENCE_S.
+ * Requests are answered one at a time; a look that is younger than SERVER_FRESH_NS is not made
+ * again. Clients that are slow, idle or many hold nothing but their connection, for
+ * SERVER_PATIENCE_S.
  */
 #ifndef WEIR_MONITOR_SERVER_H
 #define WEIR_MONITOR_SERVER_H
@@ -24,9 +21,11 @@
 struct server_config {
 	const char *listen;  /* "127.0.0.1:9464", "[::1]:0" */
 	const char *control; /* path of the Unix socket, or NULL */
+	const char *token;   /* path of a file with the token, or NULL */
 	const char *version;
 	struct watch *watch;
-	int (*look)(void *data); /* makes the view anew: 0 or -errno */
+	int (*look)(void *data);    /* makes the view anew: 0 or -errno */
+	void (*looked)(void *data); /* after server_look(): nobody else is at the view; or NULL */
 	void *data;
 };
 
@@ -35,6 +34,9 @@ struct server;
 /* *ret_port: where it listens.  0 or -errno; -ENOSYS: built without libmicrohttpd. */
 int server_start(const struct server_config *c, struct server **ret_s, unsigned *ret_port,
 	struct error *err);
+/* Looks when nobody has asked. */
+int server_look(struct server *s);
+
 void server_stop(struct server *s);
 
 #endif

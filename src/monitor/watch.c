@@ -142,7 +142,9 @@ static int add_recorded(struct watch *w, const struct recorded *r)
 
 static int look_at_recordings(struct watch *w)
 {
-	int e = recordings_look(&w->recordings, NULL);
+	const struct follow_sink to = { feed_kernel, &w->feed };
+	w->feed.recordings = &w->recordings;
+	int e = recordings_look(&w->recordings, w->feed.regress ? &to : NULL);
 	for (size_t i = 0; !e && i < w->recordings.processes.n; i++)
 		e = add_recorded(w, &w->recordings.processes.v[i]);
 	return e;
@@ -216,6 +218,7 @@ int watch_look(struct watch *w, enum nvml_how how)
 	w->ns = now_ns();
 	int e = look_at_sharing(w);
 	e = e ? e : look_at_recordings(w);
+	e = e ? e : feed_requests(&w->feed, w->file, w->ns);
 	e = e ? e : look_at_gpus(w, how);
 	for (size_t i = 0; i < w->programs.n; i++) {
 		struct watch_program *p = &w->programs.v[i];
@@ -230,6 +233,7 @@ int watch_look(struct watch *w, enum nvml_how how)
 void watch_fini(struct watch *w)
 {
 	recordings_fini(&w->recordings);
+	feed_fini(&w->feed);
 	array_free(&w->programs);
 	array_free(&w->before);
 	array_free(&w->gpus);

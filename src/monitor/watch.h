@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "event/format.h"
 #include "nvml/nvml.h"
+#include "monitor/feed.h"
 #include "monitor/recordings.h"
 #include "share/segment.h"
 
@@ -53,6 +54,7 @@ struct watch_gpu {
 struct watch {
 	struct share_file *file; /* may come and go between looks; NULL: nobody shares */
 	struct nvml *nvml;       /* NULL: none */
+	struct feed feed;        /* its regress NULL: slowdowns are not looked for */
 	struct recordings recordings;
 	uint64_t ns;             /* CLOCK_MONOTONIC of the look; 0: none yet */
 	uint64_t looks, took_ns; /* how many; how long the last took */
@@ -67,7 +69,7 @@ struct watch {
 	ARRAY(struct watch_gpu) gpus;
 };
 
-/* Zeroed but for file and nvml it begins.  0 or -errno. */
+/* Zeroed but for file, nvml and feed.regress it begins.  0 or -errno. */
 int watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 4u
+#define SHARE_VERSION 5u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -81,6 +81,7 @@ struct share_counts {
 	uint64_t predicted_ns, measured_ns, off_ns; /* of work that was predicted and measured */
 	uint64_t contended;                         /* measured in company: taught nothing */
 	uint64_t unmarked;                          /* launches that could not be marked */
+	uint64_t request_ns;                        /* sum of what is in request[] */
 	uint32_t request[SHARE_BUCKETS];
 	uint32_t wait[SHARE_BUCKETS];
 } SHARE_LINE;
@@ -249,6 +250,12 @@ uint64_t share_percentile(const uint32_t bucket[SHARE_BUCKETS], double p);
 static inline void share_count(uint32_t bucket[SHARE_BUCKETS], uint64_t ns)
 {
 	__atomic_fetch_add(&bucket[share_bucket(ns)], 1, __ATOMIC_RELAXED);
+}
+
+static inline void share_count_request(struct share_counts *c, uint64_t ns)
+{
+	share_count(c->request, ns);
+	__atomic_fetch_add(&c->request_ns, ns, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -1,9 +1,9 @@
 """weir monitor as Prometheus and others meet it, on loopback: monitor.py BUILD SOURCE.
 
 Metrics of programs that share, of recorded ones and of GPUs; bad requests, clients that send a byte and wait, and a
-thousand connections, none of which stops it; the socket on which things are changed; and that alert rules and the
-dashboard ask for nothing that /metrics does not have.  promtool checks the rest where it is installed (PROMTOOL, or
-in PATH).
+thousand connections, none of which stops it; the socket, and the token, with which things are changed; a kernel that
+becomes slower; and that alert rules and the dashboard ask for nothing that /metrics does not have.  promtool checks the
+rest where it is installed (PROMTOOL, or in PATH); cli.prometheus has Prometheus itself.
 """
 import http.client
 import json
@@ -31,8 +31,8 @@ started = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
 
-def start(*command, ready):
-    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+def start(*command, ready, **more):
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environment, **more))
     started.append(p)
     line = p.stdout.readline().decode()
     if "without libmicrohttpd" in line:
@@ -52,17 +52,24 @@ def get(path="/metrics", method="GET", code=200):
     return body
 
 
-def ask(method, path, code):
-    """On the Unix socket."""
-    c = http.client.HTTPConnection("localhost", timeout=PATIENCE)
-    c.sock = socket.socket(socket.AF_UNIX)
-    c.sock.connect(control)
-    c.request(method, path)
+def ask(method, path, code, body=None, headers={}, at=None):
+    """On the Unix socket, or at a port."""
+    c = http.client.HTTPConnection("127.0.0.1", at, timeout=PATIENCE)
+    if not at:
+        c.sock = socket.socket(socket.AF_UNIX)
+        c.sock.connect(control)
+    c.request(method, path, body, headers)
     answer = c.getresponse()
-    body = answer.read().decode()
-    assert answer.status == code, (method, path, answer.status, body)
+    text = answer.read().decode()
+    assert answer.status == code, (method, path, body, answer.status, text)
+    if code == 405:
+        assert answer.headers["Allow"], path
+    if code == 401:
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
     c.close()
-    return json.loads(body) if body else None
+    got = json.loads(text) if text.startswith("{") else None
+    assert code < 400 or got["error"], text
+    return got
 
 
 def samples(text):
@@ -119,7 +126,7 @@ def check_clients():
     get("/healthz")
     get("/nothing", code=404)
     get("/v1/programs", code=404)  # on the socket alone
-    get("/v1/policy?policy=strict", method="PUT", code=405)
+    get("/v1/policy?policy=strict", method="PUT", code=404)
     get(method="DELETE", code=405)
     get("/" + "a" * 100000, code=414)
     for bad in (b"nonsense\r\n\r\n", b"GET /metrics\r\n\r\n", b"\0" * 4096, b"GET /metrics HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
@@ -149,8 +156,170 @@ def check_control():
     assert ask("GET", "/v1/policy", 200)["policy"] == "strict"
     for path, code in (("/v1/programs/%d/class?class=fast" % pid, 400), ("/v1/programs/%d/class" % pid, 400),
                        ("/v1/programs/1/class?class=latency", 404), ("/v1/programs/x/class?class=latency", 404),
-                       ("/v1/policy?policy=none", 400), ("/v1/policy", 400), ("/v1", 404)):
-        assert ask("PUT", path, code)["error"]
+                       ("/v1/policy?policy=none", 400), ("/v1/policy", 400), ("/v1", 404), ("/v1/programs", 405),
+                       ("/v1/regressions/0123456789abcdef?to=accepted", 404), ("/v1/regressions/1?to=accepted", 404)):
+        ask("PUT", path, code)
+    ask("PUT", "/v1/policy", 204, '{"policy": "fair"}')
+    assert ask("GET", "/v1/policy", 200)["policy"] == "fair"
+    for body, code in (("{", 400), ("[]", 400), ('"fair"', 400), ('{"policy": 1}', 400), ('{"policy": "fair", "x": "y"}', 400),
+                       ('{"policy": "fair", "policy": "edf"}', 400), ('{"class": "latency"}', 400), ("\0", 400),
+                       ('{"policy": "%s"}' % ("a" * 1000), 400), ("{" * 4000, 400), ("x" * 5000, 413)):
+        ask("PUT", "/v1/policy", code, body)
+    assert ask("GET", "/v1/policy", 200)["policy"] == "fair"
+    ask("DELETE", "/v1/policy", 405)
+
+
+def recording(pid):
+    return next((r for r in ask("GET", "/v1/recordings", 200)["recordings"] if r["pid"] == pid), None)
+
+
+def until_recording(pid, what):
+    end = time.monotonic() + PATIENCE
+    while True:
+        r = recording(pid)
+        if r and what(r):
+            return r
+        assert time.monotonic() < end, ("it never came", r)
+        time.sleep(0.05)
+
+
+def check_recordings(work):
+    """A program that was started with recording off is switched on, and others can't be."""
+    recorder, line = start(weir, "record", "--sim", "-q", "-l", "off", "-o", work + "/off.weir", "--", "sh", "-c",
+                           "echo $$ runs; exec " + steady, ready=r"\d+ runs")
+    pid = int(line.split()[0])
+    path = "/v1/recordings/%d" % pid
+    r = until_recording(pid, lambda r: True)
+    assert r["level"] == "off" and r["program"] == "steady" and r["file"] == work + "/off.weir" and not r["flight"], r
+    ask("PUT", path, 204, '{"to": "on"}')
+    until_recording(pid, lambda r: r["level"] == "full" and r["launches"] > 0)
+    ask("PUT", path + "?to=work", 204)
+    ask("PUT", path, 204, '{"to": "args"}')
+    until_recording(pid, lambda r: r["level"] == "work" and r["args"])
+    ask("PUT", path, 204, '{"to": "off"}')
+    until_recording(pid, lambda r: r["level"] == "off")
+    for body, code in (('{"to": "loud"}', 400), ('{"level": "off"}', 400), ("", 400)):
+        ask("PUT", path, code, body)
+    ask("PUT", path, 204, '{"to": "stop"}')
+    assert until_recording(pid, lambda r: r["stopped"])["stopped"] == "asked"
+    assert "stopped" in ask("PUT", path, 409, '{"to": "on"}')["error"]
+    # One that is not there, one that is not recorded, one of somebody else.
+    assert "no process" in ask("PUT", "/v1/recordings/%d" % (2 ** 31 - 1), 404, '{"to": "on"}')["error"]
+    ask("PUT", "/v1/recordings/-1", 404, '{"to": "on"}')
+    assert "not recorded" in ask("PUT", "/v1/recordings/%d" % os.getpid(), 404, '{"to": "on"}')["error"]
+    stranger = subprocess.Popen(["sleep", "1000"], user=65534, cwd="/") if os.getuid() == 0 else None
+    if stranger:
+        started.append(stranger)
+    foreign = stranger.pid if stranger else 1
+    for path in ("/v1/recordings/%d?to=on" % foreign, "/v1/programs/%d/class?class=latency" % foreign):
+        assert "another user" in ask("PUT", path, 403)["error"]
+    recorder.terminate()
+    recorder.wait()
+
+
+def check_token(work):
+    def token(text, mode=0o600):
+        with open(work + "/token", "w") as f:
+            f.write(text)
+        os.chmod(work + "/token", mode)
+        return work + "/token"
+
+    def refused(*options):
+        p = subprocess.run([weir, "monitor", "--listen", "127.0.0.1:0", "--share", share, *options], stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, env=environment, timeout=PATIENCE)
+        return p.returncode == 2 and p.stdout.decode()
+    word = "correcthorsebatterystaple"
+    assert "others may read it" in refused("--token", token(word, 0o644))
+    assert "one word" in refused("--token", token("short"))
+    assert "one word" in refused("--token", token("two words that are long enough"))
+    assert "can't be read" in refused("--token", work + "/none")
+    os.symlink(token(word), work + "/link")
+    assert "can't be read" in refused("--token", work + "/link")
+    other, line = start(weir, "monitor", "--listen", "127.0.0.1:0", "--token", token(word + "\n"), "--share", share,
+                        ready="http://127.0.0.1:")
+    at = int(re.search(r":(\d+)/metrics", line).group(1))
+    ask("GET", "/metrics", 200, at=at)
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer " + word + "r"},
+                    {"Authorization": "Bearer " + word[:-1] + "f"}, {"Authorization": "Basic " + word}):
+        ask("GET", "/v1/programs", 401, headers=headers, at=at)
+        ask("PUT", "/v1/policy", 401, '{"policy": "edf"}', headers, at)
+    right = {"Authorization": "Bearer " + word}
+    ask("PUT", "/v1/policy", 204, '{"policy": "edf"}', right, at)
+    assert ask("GET", "/v1/policy", 200, headers=right, at=at)["policy"] == "edf"
+    ask("GET", "/v1/nothing", 404, headers=right, at=at)
+    other.terminate()
+    assert other.wait(PATIENCE) == 0
+
+
+def check_regressions(work):
+    """A kernel that takes longer in a later run is found, with evidence; what is kept survives a restart."""
+    def watch():
+        p, line = start(weir, "monitor", "--listen", "127.0.0.1:0", "--control", work + "/slow", "--share", work + "/none",
+                        "--window", "50ms", "--interval", "100ms", "--json", "--baseline", work + "/baseline",
+                        ready="http://127.0.0.1:")
+        return p, int(re.search(r":(\d+)/metrics", line).group(1))
+
+    def run(wave):
+        p, _ = start(weir, "record", "--sim", "--gpu", "-q", "-o", work + "/slow.weir", "--", steady, ready="runs",
+                     WEIR_SIM="time=real,wave=%dus" % wave)
+        return p
+
+    def view(what):
+        end = time.monotonic() + PATIENCE
+        while True:
+            got = ask("GET", "/v1/regressions", 200)
+            if what(got):
+                return got
+            assert time.monotonic() < end, ("it never came", got)
+            time.sleep(0.1)
+    global control
+    before, control = control, work + "/slow"
+    os.mkdir(work + "/none", 0o700)
+    p, at = watch()
+    fast = run(300)
+    view(lambda v: v["series_known"] >= 1)
+    fast.terminate()
+    fast.wait()
+    assert ask("GET", "/v1/regressions", 200)["raised"] == 0
+    slow = run(360)
+    v = view(lambda v: v["firing"] == 1)
+    r = v["regressions"][0]
+    assert r["kind"] == "kernel" and r["program"] == "steady" and r["found_by"] == "step", r
+    assert 1.1 < r["slowdown_ratio"] < 1.3 and r["p"] <= r["p_needed"] < 1e-6, r
+    assert r["windows_before"] >= 48 and r["windows_after"] == 24, r
+    text = http.client.HTTPConnection("127.0.0.1", at, timeout=PATIENCE)
+    text.request("GET", "/metrics")
+    m = samples(text.getresponse().read().decode())
+    (labels, ratio), = m["weir_regression_slowdown_ratio"].items()
+    assert dict(labels)["id"] == r["id"] and 1.1 < ratio < 1.3 and m["weir_regressions_firing"] == {(): 1}, m
+    news = json.loads(p.stdout.readline())
+    assert news["id"] == r["id"] and set(news) == set(r), news
+    keys = described("Regression")
+    assert set(r) == keys and set(v) == described("Regressions"), (set(r) ^ keys, set(v))
+    p.terminate()
+    assert p.wait(PATIENCE) == 0 and stat.S_IMODE(os.stat(work + "/baseline").st_mode) == 0o600
+    # A restart neither forgets nor ends it.
+    p, at = watch()
+    assert ask("GET", "/v1/regressions", 200)["firing"] == 1
+    ask("PUT", "/v1/regressions/" + r["id"], 400, '{"to": "ignored"}')
+    ask("PUT", "/v1/regressions/" + r["id"], 204, '{"to": "accepted"}')
+    assert ask("GET", "/v1/regressions", 200)["firing"] == 0
+    slow.terminate()
+    p.terminate()
+    assert p.wait(PATIENCE) == 0
+    with open(work + "/baseline", "r+b") as f:
+        f.seek(100)
+        f.write(b"damaged")
+    bad = subprocess.run([weir, "monitor", "--listen", "127.0.0.1:0", "--baseline", work + "/baseline"], env=environment,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert bad.returncode == 2 and b"checksum" in bad.stdout and b"remove it" in bad.stdout, bad
+    control = before
+
+
+def described(kind):
+    text = open(source + "/docs/reference/openapi.yaml").read()
+    part = re.split(r"^    (\w+):$", text[text.index("  schemas:"):], flags=re.M)
+    return set(re.findall(r"^        (\w+):", part[part.index(kind) + 1], re.M))
 
 
 def expressions(node, key="expr"):
@@ -187,17 +356,17 @@ def check_openapi():
     """Every path and method of openapi.yaml is answered, and every key of the JSON is described there."""
     text = open(source + "/docs/reference/openapi.yaml").read()
     paths = re.split(r"^  (/\S+):$", text[:text.index("\ncomponents:")], flags=re.M)[1:]
-    assert len(paths) >= 10, paths
-    for path, described in zip(paths[::2], paths[1::2]):
-        for method in re.findall(r"^    (get|put):$", described, re.M):
+    assert len(paths) >= 18, paths
+    for path, methods in zip(paths[::2], paths[1::2]):
+        for method in re.findall(r"^    (get|put):$", methods, re.M):
             if path in ("/metrics", "/healthz"):
                 get(path)
             else:
-                ask(method.upper(), path.replace("{pid}", "1"), {"get": 200, "put": 400}[method])
+                ask(method.upper(), path.replace("{pid}", "1").replace("{id}", "0" * 16), {"get": 200, "put": 400}[method])
     view = ask("GET", "/v1/programs", 200)
-    for kind, rows in (("Program", view["programs"]), ("Gpu", view["gpus"]), ("View", [view])):
-        part = re.split(r"^    (\w+):$", text[text.index("  schemas:"):], flags=re.M)
-        keys = set(re.findall(r"^        (\w+):", part[part.index(kind) + 1], re.M))
+    recordings = ask("GET", "/v1/recordings", 200)["recordings"]
+    for kind, rows in (("Program", view["programs"]), ("Gpu", view["gpus"]), ("View", [view]), ("Recording", recordings)):
+        keys = described(kind)
         assert rows and all(set(row) == keys for row in rows), (kind, set(rows[0]) ^ keys)
 
 
@@ -214,7 +383,10 @@ with tempfile.TemporaryDirectory() as work:
         names, _ = check_metrics()
         check_clients()
         check_control()
+        check_recordings(work)
         check_openapi()
+        check_token(work)
+        check_regressions(work)
         check_deploy(names)
         # A second one finds the address taken, and says so; the first goes on.
         second = subprocess.run([weir, "monitor", "--listen", "127.0.0.1:%d" % port, "--share", share], stdout=subprocess.PIPE,

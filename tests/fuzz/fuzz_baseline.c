@@ -28,7 +28,7 @@ static void compare(struct regress *r, const void *copy, size_t size)
 {
 	void *saved, *again;
 	size_t bytes, more;
-	struct regress *other = regress_new(100, 2);
+	struct regress *other = regress_new(100, REGRESS_WINDOW_NS, 2);
 	if (!other || regress_save(r, &saved, &bytes))
 		abort();
 	if (bytes > size || regress_load(other, saved, bytes, NOW, NULL) ||
@@ -43,7 +43,7 @@ static void compare(struct regress *r, const void *copy, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size + 1);
-	struct regress *r = regress_new(100, 1);
+	struct regress *r = regress_new(100, REGRESS_WINDOW_NS, 1);
 	if (!copy || !r)
 		abort();
 	memcpy(copy, data, size);

@@ -84,7 +84,9 @@ struct clock {
 static struct clock new_clock(uint32_t most)
 {
 	const struct regress_what w = what_of(1);
-	struct clock c = { .r = regress_new(most, 1), .key = regress_key(&w), .ns = SECOND };
+	struct clock c = {
+		.r = regress_new(most, REGRESS_WINDOW_NS, 1), .key = regress_key(&w), .ns = SECOND
+	};
 	assert_non_null(c.r);
 	assert_true(regress_begin(c.r, &w, c.ns));
 	return c;
@@ -180,7 +182,7 @@ static void what_creeps_is_found_by_the_day(void **state)
 
 static void memory_is_bounded_and_what_is_idle_gives_way(void **state)
 {
-	struct regress *r = regress_new(REGRESS_SERIES, 1);
+	struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, 1);
 	for (uint32_t i = 0; i < 3 * REGRESS_SERIES; i++) {
 		const struct regress_what w = what_of(i);
 		assert_int_equal(regress_begin(r, &w, SECOND), i < REGRESS_SERIES);
@@ -201,7 +203,7 @@ static void memory_is_bounded_and_what_is_idle_gives_way(void **state)
 static void a_day_of_noise_raises_no_alarm(void **state)
 {
 	for (uint64_t seed = 1; seed <= 2; seed++) {
-		struct regress *r = regress_new(REGRESS_SERIES, seed);
+		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		noise_run(&(struct noise_config){ .seed = seed,
 				  .kernels = 30,
@@ -220,7 +222,7 @@ static void five_percent_in_noise_are_found_in_five_minutes(void **state)
 {
 	unsigned slow = 0, in_time = 0;
 	for (uint64_t seed = 1; seed <= 6; seed++) {
-		struct regress *r = regress_new(REGRESS_SERIES, seed);
+		struct regress *r = regress_new(REGRESS_SERIES, REGRESS_WINDOW_NS, seed);
 		struct noise_result got;
 		noise_run(&(struct noise_config){ .seed = seed,
 				  .kernels = 30,
@@ -254,7 +256,7 @@ static void a_restart_forgets_nothing(void **state)
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(regress_save(c.r, &data, &bytes), 0);
 		regress_free(c.r);
-		c.r = regress_new(10, 2);
+		c.r = regress_new(10, REGRESS_WINDOW_NS, 2);
 		assert_int_equal(regress_load(c.r, data, bytes, c.ns, NULL), 0);
 		free(data);
 		assert_int_equal(regress_count(c.r), 1);
@@ -268,7 +270,7 @@ static void a_restart_forgets_nothing(void **state)
 
 static void load_damaged(const char *data, size_t bytes, const char *why)
 {
-	struct regress *r = regress_new(10, 1);
+	struct regress *r = regress_new(10, REGRESS_WINDOW_NS, 1);
 	struct error err = { "" };
 	assert_int_equal(regress_load(r, data, bytes, 0, &err), -EINVAL);
 	assert_non_null(strstr(err.text, why));

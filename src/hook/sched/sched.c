@@ -104,7 +104,7 @@ static void request_ends(struct member *m)
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
 	if (!requests_are_said())
-		share_count(m->slot->counts.request, now - begun);
+		share_count_request(&m->slot->counts, now - begun);
 }
 
 /* A request is believed from its own begin on, also when another one is open. */
