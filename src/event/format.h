@@ -273,9 +273,11 @@ struct gpu_activity {
 	uint8_t what;                           /* enum copy_direction or enum wait_kind */
 	uint8_t from, to;                       /* enum activity_memory_kind; sets: from */
 	uint8_t reserved_byte;
-	uint16_t kind;  /* enum gpu_activity_kind */
-	uint32_t valid; /* enum gpu_activity_valid */
-	uint64_t reserved[2];
+	uint16_t kind;           /* enum gpu_activity_kind */
+	uint32_t valid;          /* enum gpu_activity_valid */
+	uint32_t uncertainty_ns; /* GPU_RECONSTRUCTED: standard deviation of where it lies */
+	uint32_t reserved_word;
+	uint64_t reserved;
 };
 static_assert(sizeof(struct gpu_activity) == 128, "on disk");
 static_assert(offsetof(struct gpu_activity, kind) == 106, "on disk");
@@ -303,7 +305,12 @@ enum gpu_activity_valid {
 	GPU_HAS_REGISTERS = 1 << 9,
 	GPU_HAS_WHAT = 1 << 10,
 	GPU_HAS_MEMORY_KINDS = 1 << 11,
+	GPU_RECONSTRUCTED = 1 << 12, /* not measured: learnt from others, and uncertainty_ns */
 };
+
+/* In traces where some launches are timed with events and others by CUPTI, which counts from 1: the
+ * correlations of CUPTI begin behind this. */
+#define CUPTI_CORRELATIONS (1ull << 39)
 
 enum copy_direction { /* CUpti_ActivityMemcpyKind */
 	COPY_HTOD = 1,

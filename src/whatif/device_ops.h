@@ -4,7 +4,7 @@
 
 #include "predict/occupancy.h"
 #include "trace/meta.h"
-#include "whatif/calls.h"
+#include "model/gpu_calls.h"
 #include "whatif/recording.h"
 
 /* An op, and the call that asked for it. */

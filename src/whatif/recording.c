@@ -284,7 +284,7 @@ static int order_events(struct builder *b, uint32_t process)
 	int e = 0;
 	for (size_t i = 0; i < b->calls->v.n && !e; i++) {
 		const struct gpu_call *c = &b->calls->v.v[i];
-		if (c->process != process)
+		if (c->process != process || c->use == USE_STREAM)
 			continue;
 		e = push_event(b, (uint32_t)i, false);
 		if (!e && c->waits)

@@ -1,6 +1,6 @@
-/* The calls of a trace that give work to a device or wait for it: for recording.c. */
-#ifndef WEIR_WHATIF_CALLS_H
-#define WEIR_WHATIF_CALLS_H
+/* The calls of a trace that give work to a device or wait for it: for who plays them again. */
+#ifndef WEIR_MODEL_GPU_CALLS_H
+#define WEIR_MODEL_GPU_CALLS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +8,16 @@
 #include "base/array.h"
 #include "trace/trace.h"
 
-enum call_use { USE_NONE, USE_LAUNCH, USE_GRAPH, USE_MOVE, USE_SYNC, USE_RECORD, USE_AWAIT };
+enum call_use {
+	USE_NONE,
+	USE_LAUNCH,
+	USE_GRAPH,
+	USE_MOVE,
+	USE_SYNC,
+	USE_RECORD,
+	USE_AWAIT,
+	USE_STREAM, /* makes one */
+};
 
 struct gpu_call {
 	uint64_t start, end; /* ticks */
@@ -17,13 +26,18 @@ struct gpu_call {
 	uint64_t event;  /* 0: none */
 	uint64_t what;   /* function, or executable graph */
 	uint64_t bytes;
+	uint64_t args_key; /* of a launch's arguments; 0: not recorded */
 	uint32_t process, tid;
 	uint32_t grid[3], block[3], shared;
 	float predicted_ns; /* 0: no answer */
 	uint8_t use;        /* enum call_use */
-	bool waits;         /* a copy: returns when it is done */
-	bool apart; /* not what a scheduler counts: a copy or set that is not asynchronous */
-	bool plain; /* a kernel without cluster or attributes */
+	uint8_t direction;  /* of a copy: enum copy_direction; 0 not known */
+	uint16_t fn;
+	bool is_set;  /* of memory; else a copy */
+	bool is_free; /* USE_STREAM: it does not wait for the legacy stream */
+	bool waits;   /* a copy: returns when it is done */
+	bool apart;   /* not what a scheduler counts: a copy or set that is not asynchronous */
+	bool plain;   /* a kernel without cluster or attributes */
 };
 
 struct gpu_calls {

@@ -1,11 +1,13 @@
-/* See calls.h. */
-#include "whatif/calls.h"
+/* See gpu_calls.h. */
+#include "model/gpu_calls.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "event/args.h"
 #include "event/predicted.h"
 #include "event/schema.h"
+#include "trace/activity.h"
 #include "trace/thread_calls.h"
 
 #include "base/banned.h"
@@ -16,7 +18,8 @@
 struct fn_use {
 	uint8_t use; /* enum call_use */
 	uint8_t stream_word, event_word;
-	bool waits, apart, per_thread;
+	uint8_t direction;
+	bool waits, apart, per_thread, is_set;
 };
 
 struct loader {
@@ -29,11 +32,12 @@ struct loader {
 
 /* ---- which call is what ---- */
 
-static uint8_t word_of(const struct schema_fn *fn, const char *one, const char *two)
+static uint8_t word_of(const struct schema_fn *fn, bool out, const char *one, const char *two)
 {
 	for (uint32_t i = 0; i < fn->arg_count; i++) {
 		const struct schema_arg *a = &fn->args[i];
-		if (a->words == 1 && !a->out && (!strcmp(a->type, one) || !strcmp(a->type, two)))
+		if (a->words == 1 && a->out == out &&
+			(!strcmp(a->type, one) || !strcmp(a->type, two)))
 			return a->first < NO_WORD ? (uint8_t)a->first : NO_WORD;
 	}
 	return NO_WORD;
@@ -48,6 +52,8 @@ static enum call_use use_of(const struct schema_fn *fn)
 	if (fn->kind == CALL_COPY || fn->kind == CALL_SET || !strcmp(fn->class, "copy") ||
 		!strcmp(fn->class, "set"))
 		return USE_MOVE;
+	if (!strncmp(fn->name, "cuStreamCreate", 14))
+		return USE_STREAM;
 	if (strstr(fn->name, "StreamWaitEvent"))
 		return USE_AWAIT;
 	if (strstr(fn->name, "EventRecord"))
@@ -60,14 +66,25 @@ static bool is_set(const struct schema_fn *fn)
 	return fn->kind == CALL_SET || strstr(fn->name, "Memset");
 }
 
+static uint8_t direction_of(const struct schema_fn *fn)
+{
+	for (unsigned i = 1; i < COPY_DIRECTIONS; i++)
+		if (!strcmp(fn->memory, copy_direction_name(i)))
+			return (uint8_t)i;
+	return strcmp(fn->memory, "Peer") ? 0 : COPY_PTOP;
+}
+
 static struct fn_use fn_use_of(const struct schema_fn *fn)
 {
 	const enum call_use use = fn->api == API_ALLOCATOR ? USE_NONE : use_of(fn);
 	const bool apart = use == USE_MOVE && !strstr(fn->name, "Async");
 	return (struct fn_use){ .use = (uint8_t)use,
-		.stream_word =
-			use == USE_LAUNCH ? LAUNCH_STREAM : word_of(fn, "CUstream", "cudaStream_t"),
-		.event_word = word_of(fn, "CUevent", "cudaEvent_t"),
+		.stream_word = use == USE_LAUNCH
+				       ? LAUNCH_STREAM
+				       : word_of(fn, use == USE_STREAM, "CUstream", "cudaStream_t"),
+		.event_word = word_of(fn, false, "CUevent", "cudaEvent_t"),
+		.direction = use == USE_MOVE ? direction_of(fn) : 0,
+		.is_set = is_set(fn),
 		.waits = apart && !is_set(fn),
 		.apart = apart,
 		.per_thread = strstr(fn->name, "_ptsz") || strstr(fn->name, "_ptds") };
@@ -108,6 +125,7 @@ static uint64_t stream_of(const struct record *r, const struct fn_use *u, uint32
 static void fill_launch(struct gpu_call *c, const struct record *r)
 {
 	struct predicted_time p;
+	struct launch_args args;
 	if (r->words < RECORD_WORDS + LAUNCH_WORDS)
 		return;
 	c->what = r->arg[LAUNCH_FUNCTION];
@@ -120,6 +138,7 @@ static void fill_launch(struct gpu_call *c, const struct record *r)
 	c->shared = r->aux;
 	c->plain = !(r->flags & RECORD_CLUSTER) || !word_at(r, LAUNCH_CLUSTER);
 	c->predicted_ns = predicted_get(r, &p) ? p.t50_ns : 0;
+	c->args_key = args_get(r, &args) ? args.key : 0;
 }
 
 static struct gpu_call call_of(
@@ -130,7 +149,10 @@ static struct gpu_call call_of(
 		.outer = r->ticks,
 		.process = l->buf.ref->process,
 		.tid = l->buf.ref->head.tid,
+		.fn = r->fn,
 		.use = u->use,
+		.direction = u->direction,
+		.is_set = u->is_set,
 		.waits = u->waits,
 		.apart = u->apart };
 	c.stream = stream_of(r, u, c.tid);
@@ -139,6 +161,8 @@ static struct gpu_call call_of(
 		fill_launch(&c, r);
 	if (u->use == USE_GRAPH)
 		c.what = word_at(r, 0);
+	if (u->use == USE_STREAM) /* the flags come next, and 1 is the one that there is */
+		c.is_free = word_at(r, (uint8_t)(u->stream_word + 1)) & 1;
 	if (u->use == USE_MOVE &&
 		!schema_call_bytes(schema_find(&l->t->schema, r->fn), r, &c.bytes))
 		c.bytes = 0;

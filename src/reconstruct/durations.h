@@ -1,0 +1,61 @@
+/*
+ * How long work takes, learnt from the pieces that were measured.
+ *
+ * Each piece has a key: what must be equal for two to take equally long, first the closest notion
+ * of that, then wider ones.  A question is answered from the closest that has been measured; the
+ * answer says how far it may be off.  Copies and sets of a size that was not measured are answered
+ * by a line through those that were: a start-up and so much a byte.
+ */
+#ifndef WEIR_RECONSTRUCT_DURATIONS_H
+#define WEIR_RECONSTRUCT_DURATIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+
+#define DURATION_LEVELS 3
+
+struct duration_key {
+	struct map_key level[DURATION_LEVELS]; /* the closest first */
+	uint64_t bytes;                        /* of copies and sets; else 0 */
+	uint8_t line;                          /* copies and sets: which of DURATION_LINES */
+};
+#define DURATION_LINES 16u
+
+struct duration {
+	uint64_t ns, sd_ns;
+	bool is_known; /* something like it was measured */
+};
+
+struct duration_value {
+	uint32_t group; /* number of its key */
+	bool is_exact;
+	uint64_t ns;
+};
+
+struct duration_line {
+	double n, x, y, xx, xy; /* weighted sums */
+};
+
+struct durations {
+	struct map groups; /* of all levels */
+	ARRAY(struct duration_value) values;
+	ARRAY(struct duration) of_group;
+	ARRAY(uint64_t) work; /* all values once, for what is like nothing */
+	struct duration_line lines[DURATION_LINES];
+	struct duration usual;
+};
+
+/* is_exact: not by events, whose times are some microseconds off; where something short has exact
+ * ones they alone count.  0 or -ENOMEM. */
+int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns, bool is_exact);
+
+/* When all are there, before the first question. 0 or -ENOMEM. */
+int durations_settle(struct durations *d);
+
+struct duration durations_get(const struct durations *d, const struct duration_key *key);
+void durations_fini(struct durations *d);
+
+#endif

@@ -1,0 +1,99 @@
+/* What a trace has measured of which call: see reconstruct.h. */
+#include <errno.h>
+
+#include "base/sort.h"
+#include "model/links.h"
+#include "reconstruct/reconstruct.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+static bool runs(const struct gpu_activity *w)
+{
+	return w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
+	       w->kind == GPU_GRAPH;
+}
+
+/* Numbers of calls that were timed with events have links of their own (EVENT_CORRELATIONS). */
+static struct measured_call measured_of(
+	const struct gpu_activity *w, const struct call_link *link, bool by_event)
+{
+	return (struct measured_call){ .ticks = link->ticks,
+		.start_ns = w->start_ns,
+		.end_ns = w->end_ns,
+		.event_ns = w->end_ns - w->start_ns,
+		.process = link->process,
+		.tid = link->tid,
+		.device = w->device,
+		.context = w->context,
+		.stream = w->stream,
+		.valid = w->valid & (GPU_HAS_DEVICE | GPU_HAS_CONTEXT | GPU_HAS_STREAM),
+		.is_exact = !by_event,
+		.has_event = by_event };
+}
+
+static int call_order(const void *one, const void *two)
+{
+	const struct measured_call *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : ORDER(a->start_ns, b->start_ns);
+}
+
+/* Several nodes of a graph are one time; what events say of a call stands beside what is exact. */
+static void add_to(struct measured_call *to, const struct measured_call *c)
+{
+	if (c->has_event) {
+		to->event_ns = c->event_ns;
+		to->has_event = true;
+	} else if (to->is_exact) {
+		to->start_ns = c->start_ns < to->start_ns ? c->start_ns : to->start_ns;
+		to->end_ns = c->end_ns > to->end_ns ? c->end_ns : to->end_ns;
+	} else {
+		to->start_ns = c->start_ns;
+		to->end_ns = c->end_ns;
+		to->is_exact = true;
+	}
+}
+
+void measured_calls_join(struct measured_calls *v)
+{
+	size_t n = 0;
+	SORT(v->v, call_order);
+	for (size_t i = 0; i < v->v.n; i++) {
+		const struct measured_call *c = &v->v.v[i];
+		struct measured_call *last = n ? &v->v.v[n - 1] : NULL;
+		if (last && last->process == c->process && last->tid == c->tid &&
+			last->ticks == c->ticks)
+			add_to(last, c);
+		else
+			v->v.v[n++] = *c;
+	}
+	v->v.n = n;
+}
+
+int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct gpu_activity w;
+	struct links links = { 0 };
+	size_t hint = 0;
+	*ret_v = (struct measured_calls){ 0 };
+	int e = links_load(t, m, &links);
+	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
+		const struct call_link *link =
+			runs(&w) ? links_of(&links, buf.ref->process, &w, &hint) : NULL;
+		struct measured_call *to = link ? array_push(&ret_v->v) : NULL;
+		e = link && !to ? -ENOMEM : 0;
+		if (to)
+			*to = measured_of(
+				&w, link, t->header.sampled && w.correlation < CUPTI_CORRELATIONS);
+	}
+	links_fini(&links);
+	chunk_buf_fini(&buf);
+	measured_calls_join(ret_v);
+	return e;
+}

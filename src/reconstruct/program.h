@@ -1,0 +1,39 @@
+/*
+ * The calls of one recorded process as a program that can be played (play.h): what each gave to
+ * which stream, what waits for what, and when the host knew that something had ended.
+ *
+ * The threads of a process are one line of calls here, in the order in which they began.  The
+ * legacy stream and those that are not made to leave it alone wait for each other; priorities of
+ * streams are not looked at.
+ */
+#ifndef WEIR_RECONSTRUCT_PROGRAM_H
+#define WEIR_RECONSTRUCT_PROGRAM_H
+
+#include "model/gpu_calls.h"
+#include "reconstruct/play.h"
+#include "trace/trace.h"
+
+struct program_stream {
+	uint64_t handle;
+	uint32_t newest; /* step, or PLAY_NONE */
+	bool is_free;    /* of the legacy stream */
+	bool has_work;
+};
+
+struct program_work {
+	uint32_t call; /* of the trace's */
+	uint32_t step; /* of the program's */
+};
+
+struct process_program {
+	struct play_program play;
+	ARRAY(struct program_work) work; /* the steps that are no marks */
+	ARRAY(struct program_stream) streams;
+};
+
+/* Of one process of the trace, without durations.  0 or -ENOMEM. */
+int program_of(const struct trace *t, const struct gpu_calls *calls, uint32_t process,
+	struct process_program *ret_p);
+void process_program_fini(struct process_program *p);
+
+#endif

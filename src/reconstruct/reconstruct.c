@@ -1,0 +1,632 @@
+/*
+ * See reconstruct.h.  Each process is played twice: the first time with what was measured as it
+ * is.  That shows which launches found their stream idle; what an event measures of those holds
+ * the time that launching took, which is taken off before the second.
+ */
+#include "reconstruct/reconstruct.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/hash.h"
+#include "base/search.h"
+#include "base/sort.h"
+#include "reconstruct/durations.h"
+#include "reconstruct/nodes.h"
+#include "reconstruct/program.h"
+#include "trace/activity.h"
+
+#include "base/banned.h"
+
+#define CORRELATIONS    (1ull << 40) /* those that are given out here lie above */
+#define STREAM_UNSEEN   (1u << 16)   /* numbers of streams of which the driver's is not known */
+#define SD_SHARE        0.02         /* of what events measured of a launch itself */
+#define SD_LEAST        500          /* nanoseconds: the resolution of an event */
+#define LEFT_LEAST      500 /* of a duration, when launching is taken off: nothing is shorter */
+#define MOVE_MOST_NS    50000
+#define MOVE_BLOCKS_NS  20000u /* a copy whose call took longer ran while that did */
+#define MOVE_LEAST_GB_S 1u
+#define LAUNCH_MOST     30000 /* nanoseconds: a launch that took longer did something else as well */
+
+/* Where work of a stream ran, as far as it is known. */
+struct place {
+	uint32_t device, context, stream, valid;
+};
+
+/* What a call has the device do. */
+struct piece {
+	struct duration_key key;
+	const struct measured_call *measured; /* or NULL */
+	uint64_t ns, sd_ns;                   /* without what launching took */
+	uint32_t graph_step;                  /* into meta.steps, or META_NONE */
+	bool is_known, is_idle;
+	bool is_odd; /* its launch took so long that what was measured says nothing of its like */
+};
+
+struct rebuilder {
+	const struct trace *t;
+	const struct meta *m;
+	const struct gpu_calls *calls;
+	const struct measured_calls *measured;
+	struct reconstruction *r;
+	struct map names;
+	uint64_t correlation;
+
+	/* Of the process at hand. */
+	uint32_t process;
+	struct process_program p;
+	struct piece *pieces; /* by work */
+	struct place *places; /* by stream */
+	struct place usual;
+	struct play_time *times; /* by step */
+	struct durations durations;
+	struct graph_nodes nodes;
+	int64_t idle_excess, busy_excess,
+		move_excess; /* nanoseconds that events measure too much */
+};
+
+/* ---- what takes equally long ---- */
+
+static uint64_t shape_hash(const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+	uint64_t h = shared;
+	for (int i = 0; i < 3; i++)
+		h = hash_mix(h ^ ((uint64_t)grid[i] << 32 | block[i]));
+	return h;
+}
+
+static struct duration_key kernel_key(
+	uint32_t name, uint64_t function, uint64_t shape, uint64_t args_key)
+{
+	const uint64_t who = name == META_NONE ? function : name;
+	return (struct duration_key){ .level = {
+					      MAP_KEY(USE_LAUNCH, who, shape, args_key),
+					      MAP_KEY(USE_LAUNCH | 0x100, who, shape),
+					      MAP_KEY(USE_LAUNCH | 0x200, who),
+				      } };
+}
+
+static struct duration_key launch_key(const struct rebuilder *b, const struct gpu_call *c)
+{
+	const uint32_t name = meta_find_kernel(b->m, c->process, c->what, c->end);
+	return kernel_key(name, c->what, shape_hash(c->grid, c->block, c->shared), c->args_key);
+}
+
+static struct duration_key node_key(
+	const struct rebuilder *b, const struct graph_node *n, uint64_t ticks)
+{
+	const uint32_t name = meta_find_kernel(b->m, b->process, n->function, ticks);
+	return kernel_key(name, n->function, shape_hash(n->grid, n->block, n->shared), 0);
+}
+
+static struct duration_key graph_key(const struct gpu_call *c, uint32_t step)
+{
+	return (struct duration_key){ .level = {
+					      MAP_KEY(USE_GRAPH, c->what, step),
+					      MAP_KEY(USE_GRAPH | 0x100, c->what),
+					      MAP_KEY(USE_GRAPH | 0x100, c->what),
+				      } };
+}
+
+static struct duration_key move_key(const struct gpu_call *c)
+{
+	const uint64_t which = (uint64_t)c->is_set << 8 | c->direction;
+	const struct map_key key = MAP_KEY(USE_MOVE, which, c->bytes);
+	return (struct duration_key){ .level = { key, key, key },
+		.bytes = c->bytes ? c->bytes : 1,
+		.line = c->is_set ? DURATION_LINES - 1 : c->direction };
+}
+
+static struct duration_key key_of(
+	const struct rebuilder *b, const struct gpu_call *c, uint32_t graph_step)
+{
+	return c->use == USE_LAUNCH  ? launch_key(b, c)
+	       : c->use == USE_GRAPH ? graph_key(c, graph_step)
+				     : move_key(c);
+}
+
+/* ---- what was measured ---- */
+
+static int ticks_order(const struct measured_call *m, const struct gpu_call *c, uint64_t ticks)
+{
+	if (m->process != c->process)
+		return ORDER(m->process, c->process);
+	return m->tid != c->tid ? ORDER(m->tid, c->tid) : ORDER(m->ticks, ticks);
+}
+
+static const struct measured_call *measured_find(
+	const struct measured_calls *all, const struct gpu_call *c)
+{
+	const uint64_t tries[] = { c->start, c->outer };
+	for (int k = 0; k < 2; k++) {
+		const size_t at =
+			SEARCH(i, 0, all->v.n, ticks_order(&all->v.v[i], c, tries[k]) < 0);
+		if (at < all->v.n && !ticks_order(&all->v.v[at], c, tries[k]))
+			return &all->v.v[at];
+	}
+	return NULL;
+}
+
+static const struct gpu_call *call_of(const struct rebuilder *b, size_t work)
+{
+	return &b->calls->v.v[b->p.work.v[work].call];
+}
+
+static struct play_step *step_of(const struct rebuilder *b, size_t work)
+{
+	return &b->p.play.steps.v[b->p.work.v[work].step];
+}
+
+/* How long its call did. */
+static uint64_t took(const struct rebuilder *b, size_t work)
+{
+	const struct play_step *s = step_of(b, work);
+	return s->returned_ns - s->called_ns;
+}
+
+/* Streams ran where what was measured of them did; the others where most did. */
+static void note_place(struct rebuilder *b, size_t work, const struct measured_call *m)
+{
+	struct place *on = &b->places[step_of(b, work)->stream];
+	if (!on->valid)
+		*on = (struct place){ m->device, m->context, m->stream, m->valid };
+	if (!b->usual.valid)
+		b->usual = *on;
+}
+
+static void find_pieces(struct rebuilder *b)
+{
+	for (size_t i = 0; i < b->p.work.n; i++) {
+		const struct gpu_call *c = call_of(b, i);
+		struct piece *p = &b->pieces[i];
+		p->graph_step = c->use == USE_GRAPH
+					? meta_find_graph(b->m, b->process, c->what, c->start)
+					: META_NONE;
+		p->key = key_of(b, c, p->graph_step);
+		p->measured = measured_find(b->measured, c);
+		if (!p->measured)
+			continue;
+		p->ns = p->measured->is_exact ? p->measured->end_ns - p->measured->start_ns
+					      : p->measured->event_ns;
+		note_place(b, i, p->measured);
+	}
+}
+
+/* ---- durations ---- */
+
+static int learn_durations(struct rebuilder *b)
+{
+	durations_fini(&b->durations);
+	b->durations = (struct durations){ 0 };
+	int e = 0;
+	for (size_t i = 0; i < b->p.work.n && !e; i++)
+		if (b->pieces[i].measured && !b->pieces[i].is_odd)
+			e = durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
+				b->pieces[i].measured->is_exact);
+	return e ? e : durations_settle(&b->durations);
+}
+
+/* What its kernels take one after the other, where the graph itself was never measured. */
+static struct duration sum_of_nodes(struct rebuilder *b, const struct piece *p, uint64_t ticks)
+{
+	struct duration all = { .is_known = true };
+	double squares = 0;
+	for (size_t i = 0; i < b->nodes.v.n; i++) {
+		const struct duration_key key = node_key(b, &b->nodes.v.v[i], ticks);
+		const struct duration d = durations_get(&b->durations, &key);
+		all.ns += d.ns;
+		squares += (double)d.sd_ns * (double)d.sd_ns;
+		all.is_known &= d.is_known;
+	}
+	all.sd_ns = (uint64_t)sqrt(squares);
+	return b->nodes.v.n ? all : durations_get(&b->durations, &p->key);
+}
+
+static int load_nodes(struct rebuilder *b, const struct piece *p)
+{
+	b->nodes.v.n = 0;
+	return p->graph_step == META_NONE ? 0 : graph_nodes_of(b->m, p->graph_step, &b->nodes);
+}
+
+static int set_duration(struct rebuilder *b, size_t i)
+{
+	struct piece *p = &b->pieces[i];
+	const struct gpu_call *c = call_of(b, i);
+	struct duration d = durations_get(&b->durations, &p->key);
+	if (p->measured && !(p->is_odd && d.is_known)) {
+		d.ns = p->ns;
+		d.sd_ns = (uint64_t)((double)p->ns * SD_SHARE) + SD_LEAST;
+		d.is_known = true;
+	} else if (c->use == USE_GRAPH && !d.is_known) {
+		const int e = load_nodes(b, p);
+		if (e)
+			return e;
+		d = sum_of_nodes(b, p, c->start);
+	}
+	p->is_known = d.is_known;
+	p->sd_ns = d.sd_ns;
+	struct play_step *s = step_of(b, i);
+	s->blocks |= c->use == USE_MOVE && took(b, i) > MOVE_BLOCKS_NS;
+	s->dur_ns = d.ns ? d.ns : 1;
+	s->dur_sd_ns = d.sd_ns;
+	if (p->measured && p->measured->is_exact) {
+		s->is_measured = true;
+		s->start_ns = p->measured->start_ns;
+		s->end_ns = p->measured->end_ns;
+	}
+	return 0;
+}
+
+static int set_durations(struct rebuilder *b)
+{
+	int e = learn_durations(b);
+	for (size_t i = 0; i < b->p.work.n && !e; i++)
+		e = set_duration(b, i);
+	return e;
+}
+
+/* ---- what events measure besides ---- */
+
+struct excess {
+	ARRAY(int64_t) idle, busy, moves;
+};
+
+static int excess_order(const void *one, const void *two)
+{
+	return ORDER(*(const int64_t *)one, *(const int64_t *)two);
+}
+
+static int64_t median_of(int64_t *v, size_t n, int64_t usual)
+{
+	sort_records(v, n, sizeof *v, excess_order);
+	return n ? v[n / 2] : usual;
+}
+
+static bool is_move(const struct rebuilder *b, size_t work)
+{
+	return call_of(b, work)->use == USE_MOVE;
+}
+
+/* Whether an event's time of this piece holds the time of its launch.  Of a copy it may: one from
+ * memory that is not pinned runs while its call does. */
+static bool holds_launching(const struct rebuilder *b, size_t work)
+{
+	return b->pieces[work].is_idle && !is_move(b, work);
+}
+
+/* Of a launch that was timed both ways. */
+static int note_excess(struct rebuilder *b, struct excess *x, size_t work)
+{
+	const struct measured_call *m = b->pieces[work].measured;
+	const int64_t more = (int64_t)(m->event_ns - (m->end_ns - m->start_ns));
+	const bool idle = holds_launching(b, work);
+	int64_t *to = is_move(b, work) ? array_push(&x->moves)
+		      : idle           ? array_push(&x->idle)
+				       : array_push(&x->busy);
+	if (!to)
+		return -ENOMEM;
+	*to = idle ? more - (int64_t)took(b, work) : more;
+	return 0;
+}
+
+/* What was timed both ways shows what an event measures besides the work: on an idle stream the
+ * call, which comes between them, and something more; on a busy one only that. */
+static int learn_excess(struct rebuilder *b)
+{
+	struct excess x = { 0 };
+	int e = 0;
+	for (size_t i = 0; i < b->p.work.n && !e; i++) {
+		const struct measured_call *m = b->pieces[i].measured;
+		if (m && m->is_exact && m->has_event && took(b, i) < LAUNCH_MOST)
+			e = note_excess(b, &x, i);
+	}
+	b->busy_excess = median_of(x.busy.v, x.busy.n, 0);
+	b->idle_excess = median_of(x.idle.v, x.idle.n, b->busy_excess);
+	b->move_excess = median_of(x.moves.v, x.moves.n, 0);
+	array_free(&x.moves);
+	array_free(&x.idle);
+	array_free(&x.busy);
+	return e;
+}
+
+/* No copy is slower than this: its event was recorded before the driver was ready. */
+static uint64_t most_of_move(const struct gpu_call *c)
+{
+	return MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S;
+}
+
+static int64_t move_excess(const struct rebuilder *b, size_t i)
+{
+	const uint64_t ns = b->pieces[i].measured->event_ns, most = most_of_move(call_of(b, i));
+	return ns > most ? (int64_t)(ns - most) : b->move_excess;
+}
+
+/* Takes it off. */
+static void correct(struct rebuilder *b, size_t i)
+{
+	struct piece *p = &b->pieces[i];
+	const struct measured_call *m = p->measured;
+	if (!m || m->is_exact)
+		return;
+	const bool idle = holds_launching(b, i);
+	const int64_t off = is_move(b, i) ? move_excess(b, i)
+			    : idle        ? b->idle_excess + (int64_t)took(b, i)
+					  : b->busy_excess;
+	const int64_t ns = (int64_t)m->event_ns - off;
+	const int64_t least = m->event_ns < LEFT_LEAST ? (int64_t)m->event_ns : LEFT_LEAST;
+	p->ns = (uint64_t)(ns > least ? ns : least);
+	p->is_odd = idle && took(b, i) > LAUNCH_MOST;
+}
+
+static int correct_events(struct rebuilder *b)
+{
+	for (size_t i = 0; i < b->p.work.n; i++)
+		b->pieces[i].is_idle = b->times[b->p.work.v[i].step].is_idle;
+	const int e = learn_excess(b);
+	for (size_t i = 0; i < b->p.work.n && !e; i++)
+		correct(b, i);
+	return e;
+}
+
+/* ---- activities ---- */
+
+/* From 1 on; 0 without memory. */
+static uint32_t name_number(struct rebuilder *b, uint32_t name, const char *text)
+{
+	const struct map_key key =
+		name == META_NONE ? MAP_KEY(1, (uintptr_t)text) : MAP_KEY(0, name);
+	const uint32_t i = map_number(&b->names, key);
+	if (i != MAP_NONE && i == b->r->names.n) {
+		struct rebuilt_name *to = array_push(&b->r->names);
+		if (!to)
+			return 0;
+		*to = (struct rebuilt_name){ name, text };
+	}
+	return i == MAP_NONE ? 0 : i + 1;
+}
+
+static const char *move_name(const struct gpu_call *c)
+{
+	static const char *const names[COPY_DIRECTIONS] = { "Memcpy", "Memcpy HtoD", "Memcpy DtoH",
+		"Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA", "Memcpy AtoD", "Memcpy DtoA",
+		"Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP" };
+	return c->is_set ? "Memset" : names[c->direction < COPY_DIRECTIONS ? c->direction : 0];
+}
+
+static struct gpu_activity at_place(const struct rebuilder *b, size_t work)
+{
+	const struct play_step *s = step_of(b, work);
+	struct place on = b->places[s->stream];
+	if (!on.valid) {
+		on = b->usual;
+		on.stream = STREAM_UNSEEN + s->stream;
+		on.valid |= GPU_HAS_STREAM;
+	}
+	return (struct gpu_activity){ .device = on.device,
+		.context = on.context,
+		.stream = on.stream,
+		.correlation = b->correlation,
+		.valid = on.valid | GPU_HAS_CORRELATION | GPU_RECONSTRUCTED };
+}
+
+static uint32_t sd_of(uint64_t sd_ns)
+{
+	return sd_ns < UINT32_MAX ? (uint32_t)sd_ns : UINT32_MAX;
+}
+
+static int put(struct rebuilder *b, const struct gpu_activity *w)
+{
+	struct rebuilt *to = array_push(&b->r->activities);
+	if (!to)
+		return -ENOMEM;
+	expect(w->end_ns >= w->start_ns, "what is reconstructed ends after it began");
+	*to = (struct rebuilt){ *w, b->process };
+	return 0;
+}
+
+static int put_kernel(struct rebuilder *b, struct gpu_activity w, uint64_t function,
+	const uint32_t grid[3], const uint32_t block[3], uint32_t shared, uint64_t ticks)
+{
+	const uint32_t name = meta_find_kernel(b->m, b->process, function, ticks);
+	w.kind = GPU_KERNEL;
+	w.name = name_number(b, name, name == META_NONE ? "(no name)" : NULL);
+	w.valid |= GPU_HAS_SHAPE;
+	w.shared_dynamic = shared;
+	memcpy(w.grid, grid, sizeof w.grid);
+	memcpy(w.block, block, sizeof w.block);
+	return w.name ? put(b, &w) : -ENOMEM;
+}
+
+/* How long a node takes by itself; the nodes of which nothing is known share what the others leave.
+ */
+static double node_ns(const struct rebuilder *b, size_t i, uint64_t ticks, double unknown)
+{
+	const struct duration_key key = node_key(b, &b->nodes.v.v[i], ticks);
+	const struct duration d = durations_get(&b->durations, &key);
+	return d.is_known ? (double)d.ns : unknown;
+}
+
+/* Nodes one behind the other, with equal pauses between them, or all shortened to fit. */
+struct layout {
+	double unknown; /* time of a node of which nothing is known */
+	double scale, pause;
+};
+
+static struct layout lay_out(const struct rebuilder *b, uint64_t ticks, double all)
+{
+	double known = 0, unknown = 0;
+	for (size_t i = 0; i < b->nodes.v.n; i++) {
+		const double ns = node_ns(b, i, ticks, -1);
+		known += ns > 0 ? ns : 0;
+		unknown += ns < 0;
+	}
+	const double n = (double)b->nodes.v.n, left = all - known;
+	if (unknown > 0 && left > 0)
+		return (struct layout){ left / unknown, 1, 0 };
+	if (left >= 0)
+		return (struct layout){ 0, 1, n > 1 ? left / (n - 1) : 0 };
+	const double sum = known + unknown * known / n;
+	return (struct layout){ known / n, all / sum, 0 };
+}
+
+static int put_nodes(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
+{
+	const struct layout l = lay_out(b, c->start, (double)(w.end_ns - w.start_ns));
+	const double from = (double)w.start_ns;
+	const uint64_t end = w.end_ns;
+	double at = 0;
+	int e = 0;
+	for (size_t i = 0; i < b->nodes.v.n && !e; i++) {
+		const struct graph_node *n = &b->nodes.v.v[i];
+		w.start_ns = (uint64_t)(from + at);
+		at += node_ns(b, i, c->start, l.unknown) * l.scale;
+		w.end_ns = (uint64_t)(from + at);
+		w.end_ns = w.end_ns < end ? w.end_ns : end;
+		w.start_ns = w.start_ns < w.end_ns ? w.start_ns : w.end_ns;
+		at += l.pause;
+		w.graph_node = n->node;
+		w.graph = (uint32_t)c->what;
+		w.valid |= GPU_HAS_GRAPH;
+		e = put_kernel(b, w, n->function, n->grid, n->block, n->shared, c->start);
+	}
+	return e;
+}
+
+static int put_graph(struct rebuilder *b, struct gpu_activity w, size_t work)
+{
+	int e = load_nodes(b, &b->pieces[work]);
+	if (!e && b->nodes.v.n)
+		return put_nodes(b, w, call_of(b, work));
+	w.kind = GPU_GRAPH;
+	w.name = name_number(b, META_NONE, "graph");
+	return e ? e : w.name ? put(b, &w) : -ENOMEM;
+}
+
+static int put_move(struct rebuilder *b, struct gpu_activity w, const struct gpu_call *c)
+{
+	w.kind = c->is_set ? GPU_MEMSET : GPU_MEMCPY;
+	w.name = name_number(b, META_NONE, move_name(c));
+	w.bytes = c->bytes;
+	w.what = c->direction;
+	w.valid |= GPU_HAS_BYTES | (c->direction ? GPU_HAS_WHAT : 0);
+	return w.name ? put(b, &w) : -ENOMEM;
+}
+
+static int put_link(struct rebuilder *b, const struct gpu_call *c)
+{
+	struct rebuilt_link *to = array_push(&b->r->links);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct rebuilt_link){ .link = { .correlation = b->correlation,
+					     .ticks = c->start,
+					     .dur = c->end - c->start,
+					     .tid = c->tid,
+					     .fn = c->fn },
+		.process = b->process };
+	return 0;
+}
+
+static int put_work(struct rebuilder *b, size_t i)
+{
+	const struct gpu_call *c = call_of(b, i);
+	const struct play_time *time = &b->times[b->p.work.v[i].step];
+	const struct piece *p = &b->pieces[i];
+	b->correlation++;
+	b->r->measured += p->measured != NULL;
+	b->r->like += !p->measured && p->is_known;
+	b->r->guessed += !p->is_known;
+	b->r->bounded += time->is_bounded;
+	struct gpu_activity w = at_place(b, i);
+	w.start_ns = time->start_ns;
+	w.end_ns = time->end_ns;
+	w.uncertainty_ns = sd_of((uint64_t)hypot((double)time->sd_ns, (double)p->sd_ns));
+	const int e = put_link(b, c);
+	if (e)
+		return e;
+	if (c->use == USE_LAUNCH)
+		return put_kernel(b, w, c->what, c->grid, c->block, c->shared, c->end);
+	return c->use == USE_GRAPH ? put_graph(b, w, i) : put_move(b, w, c);
+}
+
+/* ---- a process ---- */
+
+static int play_twice(struct rebuilder *b)
+{
+	int e = set_durations(b);
+	if (!e)
+		e = play(&b->p.play, b->times);
+	if (e)
+		return e;
+	e = correct_events(b);
+	b->p.play.delays = play_learn(&b->p.play, b->times);
+	e = e ? e : set_durations(b);
+	return e ? e : play(&b->p.play, b->times);
+}
+
+static int rebuild(struct rebuilder *b)
+{
+	b->pieces = calloc(b->p.work.n + 1, sizeof *b->pieces);
+	b->places = calloc(b->p.streams.n + 1, sizeof *b->places);
+	b->times = calloc(b->p.play.steps.n + 1, sizeof *b->times);
+	b->usual = (struct place){ 0 };
+	int e = b->pieces && b->places && b->times ? 0 : -ENOMEM;
+	if (!e)
+		find_pieces(b);
+	if (!e && b->usual.valid)
+		e = play_twice(b);
+	for (size_t i = 0; i < b->p.work.n && !e && b->usual.valid; i++)
+		e = put_work(b, i);
+	free(b->pieces);
+	free(b->places);
+	free(b->times);
+	durations_fini(&b->durations);
+	b->durations = (struct durations){ 0 };
+	return e;
+}
+
+int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
+	const struct measured_calls *measured, struct reconstruction *ret_r)
+{
+	struct rebuilder b = { .t = t,
+		.m = m,
+		.calls = calls,
+		.measured = measured,
+		.r = ret_r,
+		.correlation = CORRELATIONS };
+	int e = 0;
+	*ret_r = (struct reconstruction){ 0 };
+	for (uint32_t i = 0; i < t->processes.n && !e; i++) {
+		b.process = i;
+		e = program_of(t, calls, i, &b.p);
+		e = e ? e : rebuild(&b);
+		process_program_fini(&b.p);
+	}
+	map_fini(&b.names);
+	array_free(&b.nodes.v);
+	if (e)
+		reconstruction_fini(ret_r);
+	return e;
+}
+
+int reconstruct_trace(const struct trace *t, const struct meta *m, struct reconstruction *ret_r)
+{
+	struct gpu_calls calls;
+	struct measured_calls measured = { 0 };
+	int e = gpu_calls_load(t, &calls);
+	if (!e)
+		e = measured_calls_load(t, m, &measured);
+	if (!e)
+		e = reconstruct(t, m, &calls, &measured, ret_r);
+	array_free(&calls.v);
+	array_free(&measured.v);
+	return e;
+}
+
+void reconstruction_fini(struct reconstruction *r)
+{
+	array_free(&r->activities);
+	array_free(&r->links);
+	array_free(&r->names);
+}

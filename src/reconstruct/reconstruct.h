@@ -1,0 +1,77 @@
+/*
+ * The whole device timeline of a recording of which only some launches were timed: `weir record
+ * --gpu=predict`, docs/explanation/reconstruction.md.
+ *
+ * Durations are learnt from the launches that were timed (durations.h), and the calls of each
+ * process are played (program.h, play.h).  What comes out are GPU activities as a collector would
+ * have written them, each marked as reconstructed and with how far it may be off.  Pure: reads a
+ * trace, writes nothing.
+ */
+#ifndef WEIR_RECONSTRUCT_RECONSTRUCT_H
+#define WEIR_RECONSTRUCT_RECONSTRUCT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "model/gpu_calls.h"
+#include "trace/meta.h"
+#include "trace/trace.h"
+
+/* What is known of how long the device took for one call. */
+struct measured_call {
+	uint64_t ticks;            /* of the call */
+	uint64_t start_ns, end_ns; /* with is_exact: when it ran */
+	uint64_t event_ns; /* with has_event: from the event in front of it to that behind */
+	uint32_t process, tid;
+	uint32_t device, context, stream;
+	uint32_t valid; /* GPU_HAS_DEVICE, _CONTEXT, _STREAM */
+	bool is_exact, has_event;
+};
+
+struct measured_calls {
+	ARRAY(struct measured_call) v; /* by process, thread and call */
+};
+
+/* Puts them in order; what is said of one call in several places becomes one. */
+void measured_calls_join(struct measured_calls *v);
+
+/* What a trace has measured.  0 or -errno. */
+int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v);
+
+struct rebuilt {
+	struct gpu_activity
+		activity; /* correlation: that of the link; name: into names, from 1 on */
+	uint32_t process;
+};
+
+struct rebuilt_link {
+	struct link link;
+	uint32_t process;
+};
+
+struct rebuilt_name {
+	uint32_t name; /* of meta.names; META_NONE: text */
+	const char *text;
+};
+
+struct reconstruction {
+	ARRAY(struct rebuilt) activities; /* process by process */
+	ARRAY(struct rebuilt_link) links;
+	ARRAY(struct rebuilt_name) names; /* of all processes */
+	uint64_t measured; /* of the calls that did something on a device: so many were timed */
+	uint64_t like;     /* … and so many took what others like them did */
+	uint64_t guessed;  /* … and of so many nothing alike was timed */
+	uint64_t bounded;  /* activities that were moved, to have ended when the host knew so */
+};
+
+/* 0 or -ENOMEM.  Processes of which nothing was measured are left out. */
+int reconstruct(const struct trace *t, const struct meta *m, const struct gpu_calls *calls,
+	const struct measured_calls *measured, struct reconstruction *ret_r);
+
+/* From the trace alone. */
+int reconstruct_trace(const struct trace *t, const struct meta *m, struct reconstruction *ret_r);
+void reconstruction_fini(struct reconstruction *r);
+
+#endif
