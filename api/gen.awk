@@ -220,6 +220,18 @@ function has_params(i) { return api[i] == "driver" && record[i] ~ /^(launch|laun
 # Launches that may be timed: of kernels and of graphs, on a stream that they name.
 function is_sampled(i) { return has_params(i) || record[i] ~ /^graphlaunch/ }
 
+# Copies and sets of memory on a stream that they name: timed where the whole timeline is to be reconstructed.
+function is_timed_move(i, count) {
+	return api[i] == "driver" && record[i] ~ /^(copy|set):/ && stream_arg(count) != "" && bytes_expr(i) != ""
+}
+
+function move_direction(i,	d) {
+	if (record[i] ~ /^set:/) return "0"
+	d = match(record[i], /:d=[A-Za-z]+/) ? substr(record[i], RSTART + 3, RLENGTH - 3) : ""
+	if (d == "Peer") return "COPY_PTOP"
+	return d ~ /^[HDA]to[HDA]$/ ? "COPY_" toupper(d) : "0"
+}
+
 function argument(count, wanted,	j) {
 	for (j = 1; j <= count; j++) if (arg[j] == wanted) return arg[j] "_"
 	return "NULL"
@@ -273,8 +285,12 @@ function per_thread(i) { return (name[i] ~ /_pt(s|d)(z|s)$/) + 0 }
 
 # The lines of row i that say which call of wrapper.h stands before, around and behind the real one.
 function begin(i, count) {
-	if (record[i] == "launchex") return "launch_begin_config(&c, config_, " ptsz(i) ")"
-	if (is_sampled(i)) return "launch_begin(&c, " stream_arg(count) ", " ptsz(i) ")"
+	if (record[i] == "launchex") return "launch_begin_config(&c, config_, " ptsz(i) ", f_)"
+	if (record[i] == "launch")
+		return sprintf("launch_begin(&c, %s, %s, f_, SHAPE(%s_, %s_, %s_, %s_, %s_, %s_, %s_))", \
+			stream_arg(count), ptsz(i), arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8])
+	if (is_sampled(i)) return "launch_begin(&c, " stream_arg(count) ", " ptsz(i) ", " arg[1] "_, 0)"
+	if (is_timed_move(i, count)) return "move_begin(&c, " stream_arg(count) ", " ptsz(i) ", " bytes_expr(i) ")"
 	return (may_block(i) ? "call_begin_long" : "call_begin") "(&c)"
 }
 
@@ -338,6 +354,8 @@ function wrapper(i,	count, bits, nbytes) {
 	if (may_block(i)) print "\tcall_returned();"
 	emit_record(i, count)
 	if (is_sampled(i)) print "\t" timed(i) ";"
+	if (is_timed_move(i, count))
+		print "\tmove_time(&c, " (record[i] ~ /^set:/ ? "GPU_MEMSET" : "GPU_MEMCPY") ", " bytes_expr(i) ", " move_direction(i) ");"
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
 	if (nbytes != "") print("\tif (call_is_counted(&c))\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	print "\tcall_left();"

@@ -27,6 +27,7 @@
 #include "cmd/cli/child.h"
 #include "cmd/cli/size.h"
 #include "trace/drain.h"
+#include "reconstruct/rewrite.h"
 #include "trace/pack.h"
 #include "trace/trace.h"
 
@@ -316,6 +317,28 @@ static bool keeps_old(struct recording *rec)
 	return true;
 }
 
+/* The whole timeline, from what was timed.  Without it the file is one of samples. */
+static void reconstruct(const struct recording *rec, bool packed, bool quiet)
+{
+	struct rewritten r = { 0 };
+	struct error err;
+	struct number all, measured, guessed, off;
+	if (!packed) {
+		remark("%s has samples alone: the timeline is reconstructed when the trace is packed",
+			rec->output);
+	} else if (reconstruct_file(rec->output, &r, &err)) {
+		complain(0, "%s; %s has samples alone", err.text, rec->output);
+	} else if (!r.activities) {
+		remark("no launch was timed: there is nothing to reconstruct a timeline of");
+	} else if (!quiet) {
+		remark("device timeline reconstructed: %s launches, memcpys and memsets, %s of them "
+		       "timed, %s guessed; times are off by %s in the median",
+			number_count(&all, r.measured + r.like + r.guessed),
+			number_count(&measured, r.measured), number_count(&guessed, r.guessed),
+			number_ns(&off, r.uncertainty_ns));
+	}
+}
+
 /* Finishes the file and says what is in it.  Whatever fails here, the program's end is its own. */
 static void finish(struct recording *rec, const struct options *o, int status)
 {
@@ -338,29 +361,57 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	say_stopped(rec);
 	if (!child_trace_is_there(&rec->child))
 		return;
-	if (!put_in_place(rec, !others && !opt_flag(o, "no-pack")) || opt_flag(o, "quiet") ||
-		sum_up(rec->output, &sum))
+	const bool packed = !others && !opt_flag(o, "no-pack");
+	if (!put_in_place(rec, packed))
+		return;
+	if (rec->child.reconstruct)
+		reconstruct(rec, packed, opt_flag(o, "quiet"));
+	if (opt_flag(o, "quiet") || sum_up(rec->output, &sum))
 		return;
 	say(rec, &sum);
 	if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
 		say_where_to_ask(rec);
 }
 
-/* Whether these are ways of timing devices; *ret_rate: of one launch in so many, 0 for all. */
-static bool gpu_words(const char *how, uint32_t *ret_rate)
+/* N of "NAME" and "NAME:N". */
+static bool rate_of(const char *how, const char *name, uint64_t usual, uint32_t *ret_rate)
 {
-	static const char sample[] = "sample";
-	uint64_t rate = SAMPLE_DEFAULT;
-	*ret_rate = 0;
-	if (!how || !*how)
-		return true;
-	if (strncmp(how, sample, sizeof sample - 1))
-		return false;
-	how += sizeof sample - 1;
-	if (*how && (*how != ':' || !size_parse(how + 1, &rate) || !rate || rate > SAMPLE_MOST))
+	const size_t n = strlen(name);
+	uint64_t rate = usual;
+	if (strncmp(how, name, n) ||
+		(how[n] && (how[n] != ':' || !size_parse(how + n + 1, &rate))) || !rate ||
+		rate > SAMPLE_MOST)
 		return false;
 	*ret_rate = (uint32_t)rate;
 	return true;
+}
+
+/* Whether these are ways of timing devices: of one launch in so many, 0 for all. */
+static bool gpu_words(const char *how, struct child *c)
+{
+	c->sample_rate = 0;
+	c->reconstruct = false;
+	if (!how || !*how || rate_of(how, "sample", SAMPLE_DEFAULT, &c->sample_rate))
+		return true;
+	c->reconstruct = rate_of(how, "predict", RECONSTRUCT_DEFAULT, &c->sample_rate);
+	return c->reconstruct;
+}
+
+/* --gpu: 0, or an exit code. */
+static int take_gpu(struct recording *rec, const struct options *o)
+{
+	const char *how = opt_str(o, "gpu");
+	if (!gpu_words(how, &rec->child))
+		return complain(EXIT_USAGE,
+			"--gpu=%s: device times are of all activities, --gpu; or of one launch in N, "
+			"--gpu=sample:N with N from 1 to %u; or all others are reconstructed of "
+			"these, --gpu=predict:N",
+			how, SAMPLE_MOST);
+	if (rec->child.reconstruct && opt_str(o, "flight"))
+		return complain(EXIT_USAGE,
+			"--gpu=predict needs the whole run, and --flight keeps its end; give one of "
+			"them, or --gpu=sample");
+	return 0;
 }
 
 static bool python_words(const char *words)
@@ -415,11 +466,9 @@ static int prepare(struct recording *rec, const struct options *o)
 		return complain(EXIT_USAGE,
 			"--python=%s: what can be asked for are lines, names and shapes, with commas between",
 			opt_str(o, "python"));
-	if (!gpu_words(opt_str(o, "gpu"), &rec->child.sample_rate))
-		return complain(EXIT_USAGE,
-			"--gpu=%s: device times are of all activities, --gpu, or of one launch in N, "
-			"--gpu=sample:N with N from 1 to %u",
-			opt_str(o, "gpu"), SAMPLE_MOST);
+	code = take_gpu(rec, o);
+	if (code)
+		return code;
 	code = capture_options_take(&rec->part, o);
 	if (!code)
 		code = output_expand(opt_str(o, "output"), rec->output, sizeof rec->output);
@@ -434,6 +483,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.audit = !opt_flag(o, "no-audit"),
 		.gpu = opt_flag(o, "gpu"),
 		.sample_rate = rec->child.sample_rate,
+		.reconstruct = rec->child.reconstruct,
 		.predict = rec->predict.config,
 		.sched = rec->beside ? rec->beside->sched : NULL,
 		.part = rec->part.config,
@@ -446,6 +496,12 @@ static int prepare(struct recording *rec, const struct options *o)
 		code = predict_options_prepare(&rec->predict, o);
 	if (code)
 		return code;
+	if (rec->child.reconstruct && rec->predict.wanted)
+		return complain(EXIT_USAGE,
+			"--predict learns from times that were measured, and --gpu=predict reconstructs "
+			"them; give one of the two");
+	if (rec->child.reconstruct)
+		control |= CONTROL_ARGS; /* what takes equally long has equal arguments */
 	if (rec->predict.wanted) {
 		rec->child.gpu = true;                     /* to learn from */
 		control |= CONTROL_PREDICT | CONTROL_ARGS; /* for later runs to learn from */

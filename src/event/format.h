@@ -27,10 +27,11 @@ enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2, STOP_ASKED = 3 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
 /* Bits of trace_header.optional. */
-#define FEATURE_DEVICE    1u /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
-#define FEATURE_SANDBOXED 2u /* a process got a system-call filter while it was recorded */
-#define FEATURE_ACCOUNTS  4u /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
-#define FEATURE_CAPTURE   8u /* parts of the run were recorded: they are ranges RANGE_CAPTURE */
+#define FEATURE_DEVICE    1u  /* chunks CHUNK_DEVICE, CHUNK_RANGES and CHUNK_LINKS may be here */
+#define FEATURE_SANDBOXED 2u  /* a process got a system-call filter while it was recorded */
+#define FEATURE_ACCOUNTS  4u  /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
+#define FEATURE_CAPTURE   8u  /* parts of the run were recorded: they are ranges RANGE_CAPTURE */
+#define FEATURE_REBUILT   16u /* GPU activities are reconstructed from those in CHUNK_MEASURED */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {
@@ -98,6 +99,7 @@ enum chunk_kind {
 	CHUNK_ACCOUNTS = 10, /* struct thread_account: what the threads of a process entered */
 	CHUNK_SAMPLES = 11,  /* struct gpu_sample: what NVML said of the machine's GPUs; of no
 			      * process, like the schema */
+	CHUNK_MEASURED = 12, /* struct gpu_activity: what CHUNK_DEVICE is reconstructed from */
 };
 
 enum chunk_state {
@@ -446,8 +448,9 @@ enum throttle_reason { /* nvmlClocksEventReason… */
 #define CONTROL_PREDICT     (1u << 20) /* and the time that was predicted */
 #define CONTROL_SAMPLE      (1u << 21) /* one launch in header.sampled is timed by events */
 
-#define SAMPLE_DEFAULT 64u /* header.sampled when nobody says how many */
-#define SAMPLE_MOST    (1u << 24)
+#define SAMPLE_DEFAULT      64u /* header.sampled when nobody says how many */
+#define SAMPLE_MOST         (1u << 24)
+#define RECONSTRUCT_DEFAULT 32u /* the same where all others are reconstructed */
 
 /* A block of a packed trace: one chunk.  The payload follows, padded to 8 bytes. */
 #define BLOCK_MAGIC 0x4b4c4257u /* "WBLK" */

@@ -86,12 +86,19 @@ static void end_range(void)
 		finish(g);
 }
 
+/* Where CUPTI has windows of its own, it is on in those alone. */
+static void pause_times(bool pause)
+{
+	if (!config_get()->reconstruct)
+		cupti_pause(pause);
+}
+
 static void open_part(void)
 {
 	uint64_t never = 0;
 	__atomic_compare_exchange_n(&capture.opened_ns, &never, clock_monotonic(), false,
 		__ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	cupti_pause(false);
+	pause_times(false);
 	begin_range();
 	__atomic_fetch_and(&hook_hot.listen, ~(uint32_t)LISTEN_CLOSED, __ATOMIC_RELAXED);
 	process_divert(NULL);
@@ -103,7 +110,7 @@ static void close_part(void)
 	process_divert(&closed_word);
 	__atomic_fetch_or(&hook_hot.listen, LISTEN_CLOSED, __ATOMIC_RELAXED);
 	end_range();
-	cupti_pause(true);
+	pause_times(true);
 }
 
 /* Until what was done is what is wanted: another thread may have changed its mind meanwhile. */

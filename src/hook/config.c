@@ -87,16 +87,22 @@ static bool set_predict(const char *value, size_t n)
 	return set_flag(&config.predict, value);
 }
 
+/* N of "sample:N" and "predict:N". */
+static uint32_t rate_behind(const char *word, const char *value, size_t n)
+{
+	const size_t k = strlen(word);
+	const uint64_t each = n > k && !memcmp(value, word, k) ? parse_bytes(value + k, n - k) : 0;
+	return each <= SAMPLE_MOST ? (uint32_t)each : 0;
+}
+
 static bool set_gpu(const char *value, size_t n)
 {
-	static const char sample[] = "sample:";
-	const size_t k = sizeof sample - 1;
 	config.gpu = true;
 	if (!value)
 		return true;
-	const uint64_t each =
-		n > k && !memcmp(value, sample, k) ? parse_bytes(value + k, n - k) : 0;
-	config.sample_rate = each <= SAMPLE_MOST ? (uint32_t)each : 0;
+	const uint32_t predict = rate_behind("predict:", value, n);
+	config.reconstruct = predict > 0;
+	config.sample_rate = predict ? predict : rate_behind("sample:", value, n);
 	return config.sample_rate;
 }
 

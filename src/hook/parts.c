@@ -13,6 +13,7 @@
 #include "hook/range/python.h"
 #include "hook/resolve.h"
 #include "hook/sched/sched.h"
+#include "hook/time/calibration.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
 #include "hook/trace_text.h"
@@ -26,6 +27,7 @@ const struct hook_part hook_parts[] = {
 	{ "arguments", .forget = params_forget },
 	{ "predictions", .forget = online_forget, .at_exit = history_file_at_exit },
 	{ "events", .forget = event_timer_forget, .at_exit = event_timer_at_exit },
+	{ "calibration", .forget = calibration_forget },
 	{ "CUPTI", .forked = cupti_forked, .at_exit = cupti_at_exit },
 	{ "strings", .forget = strings_forget },
 	{ "operators", .forget = operator_forget },

@@ -211,17 +211,39 @@ static inline void mark_captured(struct record *r, void *stream, int per_thread)
 		r->flags |= RECORD_CAPTURED;
 }
 
-INLINE void launch_begin(struct call *c, void *stream, int per_thread)
+/* What tells launches of a kernel apart that take long in different ways. */
+#define SHAPE(gx, gy, gz, bx, by, bz, shared)                                                      \
+	((((gx)*31ull + (gy)) * 31ull + (gz)) * 31ull + (((bx)*31ull + (by)) * 31ull + (bz)) +     \
+		((uint64_t)(shared) << 32))
+
+INLINE void launch_begin(
+	struct call *c, void *stream, int per_thread, const void *what, uint64_t shape)
 {
+	event_timer_want((uintptr_t)what, shape);
 	c->timer = event_timer_begin(stream, per_thread);
 	c->begun = call_enter();
 }
 
 INLINE void launch_begin_config(
-	struct call *c, const struct cu_launch_config *config, int per_thread)
+	struct call *c, const struct cu_launch_config *config, int per_thread, const void *what)
 {
+	if (config)
+		event_timer_want((uintptr_t)what,
+			SHAPE(config->grid_x, config->grid_y, config->grid_z, config->block_x,
+				config->block_y, config->block_z, config->shared_bytes));
 	c->timer = event_timer_begin_config(config, per_thread);
 	c->begun = call_enter();
+}
+
+/* Memcpys and memsets of memory are timed only where the whole timeline is wanted. */
+INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes)
+{
+	c->timer = NULL;
+	if (__builtin_expect(event_timer_adapts, 0)) {
+		event_timer_want(c->fn, bytes);
+		c->timer = event_timer_begin(stream, per_thread);
+	}
+	c->begun = call_enter_long(c->fn);
 }
 
 INLINE struct record *launch_record(struct call *c, struct launch_given *given, void *function,
@@ -261,8 +283,28 @@ INLINE void launch_time(const struct call *c, void *function, uint32_t gx, uint3
 {
 	if (__builtin_expect(c->timer != NULL, 0))
 		event_timer_end(c->timer, c->result,
-			&(struct event_timer_call){ c->begun, c->took, (uintptr_t)function, c->fn,
-				{ gx, gy, gz }, { bx, by, bz }, shared });
+			&(struct event_timer_call){ .begun = c->begun,
+				.took = c->took,
+				.function = (uintptr_t)function,
+				.fn = c->fn,
+				.kind = function ? GPU_KERNEL : GPU_GRAPH,
+				.grid = { gx, gy, gz },
+				.block = { bx, by, bz },
+				.shared = shared });
+}
+
+INLINE void move_time(struct call *c, uint16_t kind, uint64_t bytes, uint8_t direction)
+{
+	if (__builtin_expect(c->timer == NULL, 1))
+		return;
+	c->took = clock_now() - c->begun;
+	event_timer_end(c->timer, c->result,
+		&(struct event_timer_call){ .begun = c->begun,
+			.took = c->took,
+			.fn = c->fn,
+			.kind = kind,
+			.bytes = bytes,
+			.direction = direction });
 }
 
 INLINE void launch_time_config(
@@ -270,8 +312,11 @@ INLINE void launch_time_config(
 {
 	if (__builtin_expect(c->timer != NULL, 0))
 		event_timer_end_config(c->timer, c->result,
-			&(struct event_timer_call){
-				c->begun, c->took, (uintptr_t)function, c->fn, { 0 }, { 0 }, 0 },
+			&(struct event_timer_call){ .begun = c->begun,
+				.took = c->took,
+				.function = (uintptr_t)function,
+				.fn = c->fn,
+				.kind = GPU_KERNEL },
 			config);
 }
 

@@ -161,6 +161,13 @@ static struct device_activity device_activity_of(struct loader *o, const struct 
 	return p;
 }
 
+/* Beside launches that were timed with events, which have links, others by CUPTI have none. */
+static bool has_link(const struct loader *o, uint32_t process, const struct gpu_activity *w)
+{
+	const bool by_cupti = o->t->header.sampled && w->correlation >= CUPTI_CORRELATIONS;
+	return o->has_links[process] && !by_cupti;
+}
+
 static int take_activities(struct loader *o)
 {
 	struct cursor at = { .t = o->t, .buf = &o->buf };
@@ -168,8 +175,8 @@ static int take_activities(struct loader *o)
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const uint32_t process = o->buf.ref->process;
-		if (o->has_links[process] || !(w.valid & GPU_HAS_CORRELATION) || !w.correlation ||
-			!join_kind_of(&w))
+		if (has_link(o, process, &w) || !(w.valid & GPU_HAS_CORRELATION) ||
+			!w.correlation || !join_kind_of(&w))
 			continue;
 		struct device_activity *to = array_push(&o->found);
 		if (!to)

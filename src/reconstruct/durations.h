@@ -3,8 +3,8 @@
  *
  * Each piece has a key: what must be equal for two to take equally long, first the closest notion
  * of that, then wider ones.  A question is answered from the closest that has been measured; the
- * answer says how far it may be off.  Copies and sets of a size that was not measured are answered
- * by a line through those that were: a start-up and so much a byte.
+ * answer says how far it may be off.  Memcpys and memsets of a size that was not measured are
+ * answered by a line through those that were: a start-up and so much a byte.
  */
 #ifndef WEIR_RECONSTRUCT_DURATIONS_H
 #define WEIR_RECONSTRUCT_DURATIONS_H
@@ -19,8 +19,8 @@
 
 struct duration_key {
 	struct map_key level[DURATION_LEVELS]; /* the closest first */
-	uint64_t bytes;                        /* of copies and sets; else 0 */
-	uint8_t line;                          /* copies and sets: which of DURATION_LINES */
+	uint64_t bytes;                        /* of memcpys and memsets; else 0 */
+	uint8_t line;                          /* memcpys and memsets: which of DURATION_LINES */
 };
 #define DURATION_LINES 16u
 

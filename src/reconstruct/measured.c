@@ -74,6 +74,56 @@ void measured_calls_join(struct measured_calls *v)
 	v->v.n = n;
 }
 
+/* ---- activities ---- */
+
+static int activity_order(const void *one, const void *two)
+{
+	const struct measured_activity *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	if (a->ticks != b->ticks)
+		return ORDER(a->ticks, b->ticks);
+	return ORDER(a->activity.start_ns, b->activity.start_ns);
+}
+
+static bool is_of(const struct measured_activity *a, const struct measured_call *c)
+{
+	return a->process == c->process && a->tid == c->tid && a->ticks == c->ticks;
+}
+
+/* Both are in the order of calls. */
+static void find_activities(struct measured_calls *v)
+{
+	size_t at = 0;
+	SORT(v->activities, activity_order);
+	for (size_t i = 0; i < v->v.n; i++) {
+		struct measured_call *c = &v->v.v[i];
+		if (!c->is_exact)
+			continue;
+		while (at < v->activities.n && !is_of(&v->activities.v[at], c))
+			at++;
+		c->first = (uint32_t)at;
+		while (at < v->activities.n && is_of(&v->activities.v[at], c))
+			at++;
+		c->count = (uint32_t)at - c->first;
+	}
+}
+
+static int add(struct measured_calls *v, const struct gpu_activity *w, const struct call_link *link,
+	bool by_event)
+{
+	struct measured_call *to = array_push(&v->v);
+	struct measured_activity *a = to && !by_event ? array_push(&v->activities) : NULL;
+	if (!to || (!a && !by_event))
+		return -ENOMEM;
+	*to = measured_of(w, link, by_event);
+	if (a)
+		*a = (struct measured_activity){ link->ticks, link->process, link->tid, *w };
+	return 0;
+}
+
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v)
 {
 	struct chunk_buf buf = { 0 };
@@ -86,14 +136,18 @@ int measured_calls_load(const struct trace *t, const struct meta *m, struct meas
 	while (!e && (e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *link =
 			runs(&w) ? links_of(&links, buf.ref->process, &w, &hint) : NULL;
-		struct measured_call *to = link ? array_push(&ret_v->v) : NULL;
-		e = link && !to ? -ENOMEM : 0;
-		if (to)
-			*to = measured_of(
-				&w, link, t->header.sampled && w.correlation < CUPTI_CORRELATIONS);
+		const bool by_event = t->header.sampled && w.correlation < CUPTI_CORRELATIONS;
+		e = link ? add(ret_v, &w, link, by_event) : 0;
 	}
 	links_fini(&links);
 	chunk_buf_fini(&buf);
 	measured_calls_join(ret_v);
+	find_activities(ret_v);
 	return e;
+}
+
+void measured_calls_fini(struct measured_calls *v)
+{
+	array_free(&v->v);
+	array_free(&v->activities);
 }

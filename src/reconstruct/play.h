@@ -1,5 +1,5 @@
 /*
- * When each piece of work of a program ran on its device, from the order in which it was handed
+ * When each GPU activity of a program ran on its device, from the order in which it was handed
  * over, how long it takes, and the few moments that were measured.
  *
  * Pure: steps in, times out.  A stream does its steps one after the other.  A step begins when it

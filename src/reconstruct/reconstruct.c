@@ -28,7 +28,8 @@
 #define MOVE_MOST_NS    50000
 #define MOVE_BLOCKS_NS  20000u /* a copy whose call took longer ran while that did */
 #define MOVE_LEAST_GB_S 1u
-#define LAUNCH_MOST     30000 /* nanoseconds: a launch that took longer did something else as well */
+#define LAUNCH_MOST     30000 /* nanoseconds: a launch that took longer waited for something as well \
+			       */
 
 /* Where work of a stream ran, as far as it is known. */
 struct place {
@@ -62,6 +63,7 @@ struct rebuilder {
 	struct place usual;
 	struct play_time *times; /* by step */
 	struct durations durations;
+	struct map templates; /* closest key: into pieces, one that is exact */
 	struct graph_nodes nodes;
 	int64_t idle_excess, busy_excess,
 		move_excess; /* nanoseconds that events measure too much */
@@ -416,14 +418,19 @@ static uint32_t sd_of(uint64_t sd_ns)
 	return sd_ns < UINT32_MAX ? (uint32_t)sd_ns : UINT32_MAX;
 }
 
-static int put(struct rebuilder *b, const struct gpu_activity *w)
+static int put_named(struct rebuilder *b, const struct gpu_activity *w, bool is_named)
 {
 	struct rebuilt *to = array_push(&b->r->activities);
 	if (!to)
 		return -ENOMEM;
 	expect(w->end_ns >= w->start_ns, "what is reconstructed ends after it began");
-	*to = (struct rebuilt){ *w, b->process };
+	*to = (struct rebuilt){ *w, b->process, is_named };
 	return 0;
+}
+
+static int put(struct rebuilder *b, const struct gpu_activity *w)
+{
+	return put_named(b, w, false);
 }
 
 static int put_kernel(struct rebuilder *b, struct gpu_activity w, uint64_t function,
@@ -528,6 +535,63 @@ static int put_link(struct rebuilder *b, const struct gpu_call *c)
 	return 0;
 }
 
+/* ---- what CUPTI has seen of its like ---- */
+
+static int note_templates(struct rebuilder *b)
+{
+	for (size_t i = 0; i < b->p.work.n; i++) {
+		const struct measured_call *m = b->pieces[i].measured;
+		uint32_t *to = m && m->is_exact && m->count
+				       ? map_get(&b->templates, b->pieces[i].key.level[0])
+				       : NULL;
+		if (m && m->is_exact && m->count && !to)
+			return -ENOMEM;
+		if (to)
+			*to = (uint32_t)i;
+	}
+	return 0;
+}
+
+/* Of the piece itself, else of one that takes equally long; NULL: CUPTI saw none. */
+static const struct measured_call *template_of(const struct rebuilder *b, size_t work)
+{
+	const struct measured_call *own = b->pieces[work].measured;
+	if (own && own->is_exact && own->count)
+		return own;
+	const uint32_t i = map_find(&b->templates, b->pieces[work].key.level[0]);
+	return i == MAP_NONE ? NULL : b->pieces[i].measured;
+}
+
+static uint64_t moved(uint64_t ns, uint64_t from, double scale, uint64_t to)
+{
+	return to + (uint64_t)((double)(ns - from) * scale);
+}
+
+/* As it was seen, in the time that is `w`'s; where it was seen there, nothing is reconstructed. */
+static int put_like(
+	struct rebuilder *b, const struct gpu_activity *w, const struct measured_call *m)
+{
+	const uint64_t was = m->end_ns - m->start_ns, is = w->end_ns - w->start_ns;
+	const bool same = m->start_ns == w->start_ns && m->end_ns == w->end_ns;
+	const double scale = was ? (double)is / (double)was : 1;
+	int e = 0;
+	for (uint32_t i = 0; i < m->count && !e; i++) {
+		struct gpu_activity a = b->measured->activities.v[m->first + i].activity;
+		a.start_ns = moved(a.start_ns, m->start_ns, scale, w->start_ns);
+		a.end_ns = moved(a.end_ns, m->start_ns, scale, w->start_ns);
+		a.end_ns = a.end_ns < w->end_ns ? a.end_ns : w->end_ns;
+		a.start_ns = a.start_ns < a.end_ns ? a.start_ns : a.end_ns;
+		a.correlation = w->correlation;
+		a.device = w->device;
+		a.context = w->context;
+		a.stream = m->count == 1 ? w->stream : a.stream;
+		a.valid |= w->valid & ~(same ? GPU_RECONSTRUCTED : 0u);
+		a.uncertainty_ns = same ? 0 : w->uncertainty_ns;
+		e = put_named(b, &a, true);
+	}
+	return e;
+}
+
 static int put_work(struct rebuilder *b, size_t i)
 {
 	const struct gpu_call *c = call_of(b, i);
@@ -543,8 +607,11 @@ static int put_work(struct rebuilder *b, size_t i)
 	w.end_ns = time->end_ns;
 	w.uncertainty_ns = sd_of((uint64_t)hypot((double)time->sd_ns, (double)p->sd_ns));
 	const int e = put_link(b, c);
+	const struct measured_call *like = template_of(b, i);
 	if (e)
 		return e;
+	if (like)
+		return put_like(b, &w, like);
 	if (c->use == USE_LAUNCH)
 		return put_kernel(b, w, c->what, c->grid, c->block, c->shared, c->end);
 	return c->use == USE_GRAPH ? put_graph(b, w, i) : put_move(b, w, c);
@@ -576,11 +643,15 @@ static int rebuild(struct rebuilder *b)
 		find_pieces(b);
 	if (!e && b->usual.valid)
 		e = play_twice(b);
+	if (!e)
+		e = note_templates(b);
 	for (size_t i = 0; i < b->p.work.n && !e && b->usual.valid; i++)
 		e = put_work(b, i);
 	free(b->pieces);
 	free(b->places);
 	free(b->times);
+	map_fini(&b->templates);
+	b->templates = (struct map){ 0 };
 	durations_fini(&b->durations);
 	b->durations = (struct durations){ 0 };
 	return e;
@@ -620,7 +691,7 @@ int reconstruct_trace(const struct trace *t, const struct meta *m, struct recons
 	if (!e)
 		e = reconstruct(t, m, &calls, &measured, ret_r);
 	array_free(&calls.v);
-	array_free(&measured.v);
+	measured_calls_fini(&measured);
 	return e;
 }
 

@@ -28,22 +28,33 @@ struct measured_call {
 	uint32_t device, context, stream;
 	uint32_t valid; /* GPU_HAS_DEVICE, _CONTEXT, _STREAM */
 	bool is_exact, has_event;
+	uint32_t first, count; /* with is_exact: of the activities, in the order of their begin */
+};
+
+/* As CUPTI has it, and the call that it belongs to. */
+struct measured_activity {
+	uint64_t ticks;
+	uint32_t process, tid;
+	struct gpu_activity activity;
 };
 
 struct measured_calls {
 	ARRAY(struct measured_call) v; /* by process, thread and call */
+	ARRAY(struct measured_activity) activities;
 };
 
 /* Puts them in order; what is said of one call in several places becomes one. */
 void measured_calls_join(struct measured_calls *v);
 
+void measured_calls_fini(struct measured_calls *v);
+
 /* What a trace has measured.  0 or -errno. */
 int measured_calls_load(const struct trace *t, const struct meta *m, struct measured_calls *ret_v);
 
 struct rebuilt {
-	struct gpu_activity
-		activity; /* correlation: that of the link; name: into names, from 1 on */
+	struct gpu_activity activity; /* correlation: that of the link */
 	uint32_t process;
+	bool is_named; /* activity.name is a string of the trace; else into names, from 1 on */
 };
 
 struct rebuilt_link {

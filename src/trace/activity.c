@@ -11,6 +11,7 @@ size_t array_record_bytes(uint16_t chunk_kind)
 {
 	switch (chunk_kind) {
 	case CHUNK_DEVICE:
+	case CHUNK_MEASURED:
 		return sizeof(struct gpu_activity);
 	case CHUNK_RANGES:
 		return sizeof(struct range);

@@ -108,6 +108,12 @@ static int make_payload(struct block_maker *m, uint16_t kind, const struct chunk
 	return each ? make_words(m, buf, each) : deflate_from(m, buf->payload, used_bytes(buf));
 }
 
+void block_sign(struct block_header *b)
+{
+	const size_t skip = offsetof(struct block_header, bytes);
+	b->check = hash_fnv32((const char *)b + skip, sizeof *b - skip);
+}
+
 int block_make(struct block_maker *m, const struct chunk_header *head, const struct chunk_buf *buf)
 {
 	struct block_header *b = &m->header;
@@ -118,8 +124,7 @@ int block_make(struct block_maker *m, const struct chunk_header *head, const str
 	b->chunk.state = CHUNK_CLOSED;
 	b->chunk.used = b->encoding == ENCODING_COLUMNS ? (uint32_t)buf->bytes : b->raw_bytes;
 	expect(b->raw_bytes <= CHUNK_LIMIT, "no block is larger than readers take");
-	const size_t skip = offsetof(struct block_header, bytes);
-	b->check = hash_fnv32((const char *)b + skip, sizeof *b - skip);
+	block_sign(b);
 	return 0;
 }
 

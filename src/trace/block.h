@@ -34,4 +34,7 @@ void block_maker_fini(struct block_maker *m);
 /* Packs what trace_load() has put into buf, of a chunk that said `head`.  0 or -errno. */
 int block_make(struct block_maker *m, const struct chunk_header *head, const struct chunk_buf *buf);
 
+/* After a change of the header. */
+void block_sign(struct block_header *b);
+
 #endif

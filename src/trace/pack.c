@@ -22,6 +22,9 @@ struct packer {
 	struct block_maker maker;
 	struct chunk_buf buf;
 	uint64_t bytes; /* written so far */
+	bool rebuilds;
+	const struct pack_extra *extra;
+	size_t extra_count;
 };
 
 static int put(struct packer *p, const void *data, size_t bytes)
@@ -44,6 +47,11 @@ static int put_block(struct packer *p, const struct block_header *b, const uint8
 	return e;
 }
 
+static uint16_t kind_of(const struct packer *p, uint16_t kind)
+{
+	return p->rebuilds && kind == CHUNK_DEVICE ? CHUNK_MEASURED : kind;
+}
+
 /* A chunk that was drained is a block already. */
 static int copy_block(struct packer *p, const struct chunk_ref *ref)
 {
@@ -52,11 +60,21 @@ static int copy_block(struct packer *p, const struct chunk_ref *ref)
 	int e = payload ? read_at(p->t->fd, &b, sizeof b, ref->offset - sizeof b) : -ENOMEM;
 	if (!e)
 		e = read_at(p->t->fd, payload, ref->room, ref->offset);
+	b.chunk.kind = kind_of(p, b.chunk.kind);
+	block_sign(&b);
 	if (!e)
 		e = put_block(p, &b, payload);
 	p->stats->records += ref->records;
 	free(payload);
 	return e;
+}
+
+static int make_block(
+	struct packer *p, const struct chunk_header *head, const struct chunk_buf *buf)
+{
+	struct chunk_header h = *head;
+	h.kind = kind_of(p, h.kind);
+	return block_make(&p->maker, &h, buf);
 }
 
 static int pack_chunk(struct packer *p, size_t i)
@@ -70,7 +88,7 @@ static int pack_chunk(struct packer *p, size_t i)
 		return 0;
 	}
 	if (!e)
-		e = block_make(&p->maker, &ref->head, &p->buf);
+		e = make_block(p, &ref->head, &p->buf);
 	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
 }
 
@@ -86,6 +104,22 @@ static int pack_chunks(struct packer *p)
 	return e;
 }
 
+/* What is new: a chunk in memory. */
+static int pack_extras(struct packer *p)
+{
+	int e = 0;
+	for (size_t i = 0; i < p->extra_count && !e; i++) {
+		const struct pack_extra *x = &p->extra[i];
+		const struct chunk_ref ref = { .head = x->head };
+		const struct chunk_buf buf = {
+			.ref = &ref, .payload = (uint8_t *)x->payload, .bytes = x->bytes
+		};
+		e = block_make(&p->maker, &x->head, &buf);
+		e = e ? e : put_block(p, &p->maker.header, p->maker.packed);
+	}
+	return e;
+}
+
 /* ---- the file ---- */
 
 static struct trace_header packed_header(const struct packer *p)
@@ -95,6 +129,10 @@ static struct trace_header packed_header(const struct packer *p)
 	h.header_bytes = sizeof h;
 	h.lost += p->maker.torn;
 	h.next = p->bytes;
+	if (p->rebuilds) {
+		h.sampled = 0;
+		h.optional |= FEATURE_REBUILT;
+	}
 	return h;
 }
 
@@ -104,6 +142,8 @@ static int write_all(struct packer *p)
 	int e = put(p, &h, sizeof h);
 	if (!e)
 		e = pack_chunks(p);
+	if (!e)
+		e = pack_extras(p);
 	h = packed_header(p);
 	if (!e && (fseek(p->out, 0, SEEK_SET) || fwrite(&h, sizeof h, 1, p->out) != 1))
 		e = -errno;
@@ -139,6 +179,17 @@ static int copy_to(const struct trace *t, FILE *out)
 	return fflush(out) ? -errno : 0;
 }
 
+static int pack_and_count(struct packer *p, const struct trace *t, FILE *out)
+{
+	const int e = pack_to(p, t, out);
+	p->stats->records += p->maker.records;
+	p->stats->torn += p->maker.torn;
+	p->stats->damaged += p->maker.damaged;
+	block_maker_fini(&p->maker);
+	chunk_buf_fini(&p->buf);
+	return e;
+}
+
 static int make(const struct trace *t, FILE *out, struct pack_stats *stats)
 {
 	struct packer p = { .stats = stats };
@@ -147,13 +198,7 @@ static int make(const struct trace *t, FILE *out, struct pack_stats *stats)
 		stats->packed_bytes = t->size;
 		return copy_to(t, out);
 	}
-	const int e = pack_to(&p, t, out);
-	stats->records += p.maker.records;
-	stats->torn += p.maker.torn;
-	stats->damaged += p.maker.damaged;
-	block_maker_fini(&p.maker);
-	chunk_buf_fini(&p.buf);
-	return e;
+	return pack_and_count(&p, t, out);
 }
 
 int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struct error *err)
@@ -170,4 +215,17 @@ int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struc
 	e = newfile_close(&f, e ? e : make(t, f.out, stats));
 	trace_close(t);
 	return e ? error_set(err, e, "%s can't be written: %s", dst, strerror(-e)) : 0;
+}
+
+int trace_rebuild(const struct trace *t, const char *path, const struct pack_extra *extra,
+	size_t count, struct error *err)
+{
+	struct pack_stats stats = { 0 };
+	struct packer p = {
+		.stats = &stats, .rebuilds = true, .extra = extra, .extra_count = count
+	};
+	struct newfile f;
+	int e = newfile_open(&f, path);
+	e = newfile_close(&f, e ? e : pack_and_count(&p, t, f.out));
+	return e ? error_set(err, e, "%s can't be written: %s", path, strerror(-e)) : 0;
 }

@@ -29,4 +29,20 @@ struct pack_stats {
 /* 0 or -errno.  A file that is packed already is copied as it is. */
 int trace_pack(const char *src, const char *dst, struct pack_stats *stats, struct error *err);
 
+/* A chunk that a trace is to have besides: a header, and `bytes` of payload. */
+struct pack_extra {
+	struct chunk_header head;
+	const void *payload;
+	size_t bytes;
+};
+
+/*
+ * Writes a trace that is open anew, packed, to `path`, which may be where it came from.  The GPU
+ * activities of it are set aside (CHUNK_MEASURED), and those of `extra` stand in their place: the
+ * header says FEATURE_REBUILT, and that nothing is sampled.  0 or -errno; then the file is as it
+ * was.
+ */
+int trace_rebuild(const struct trace *t, const char *path, const struct pack_extra *extra,
+	size_t count, struct error *err);
+
 #endif

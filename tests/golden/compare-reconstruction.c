@@ -198,10 +198,13 @@ static void take_truth(struct comparison *k)
 static void take_rebuilt(struct comparison *k)
 {
 	for (size_t i = 0; i < k->r.activities.n; i++) {
-		const struct gpu_activity *w = &k->r.activities.v[i].activity;
+		const struct rebuilt *a = &k->r.activities.v[i];
+		const struct gpu_activity *w = &a->activity;
+		const uint32_t name = w->kind != GPU_KERNEL ? move_row(w)
+				      : a->is_named ? meta_find_string(&k->m, a->process, w->name)
+						    : k->r.names.v[w->name - 1].name;
 		add_span(&k->rebuilt, w);
-		add_kernel(k, w->kind == GPU_KERNEL ? k->r.names.v[w->name - 1].name : move_row(w),
-			w->end_ns - w->start_ns, false);
+		add_kernel(k, name, w->end_ns - w->start_ns, false);
 	}
 }
 
@@ -292,13 +295,15 @@ static int compare_file(const char *path, uint64_t rate, uint64_t seed, int64_t 
 		abort();
 	keep_some(&k);
 	measured_calls_join(&k.some);
+	memcpy(&k.some.activities, &k.all.activities, sizeof k.some.activities);
 	if (reconstruct(t, &k.m, &k.calls, &k.some, &k.r))
 		abort();
 	compare(&k, path, verbose, limits, &bad);
 	reconstruction_fini(&k.r);
 	array_free(&k.calls.v);
-	array_free(&k.all.v);
-	array_free(&k.some.v);
+	memset(&k.some.activities, 0, sizeof k.some.activities); /* they are the other's */
+	measured_calls_fini(&k.all);
+	measured_calls_fini(&k.some);
 	array_free(&k.truth.v);
 	array_free(&k.rebuilt.v);
 	array_free(&k.kernels);

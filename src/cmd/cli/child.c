@@ -355,7 +355,8 @@ static int set_words(const struct child *c, const char *full)
 	char *config = NULL, gpu[32] = "";
 	const char *outer = c->sched ? "" : outer_words();
 	if (c->sample_rate)
-		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=sample:%" PRIu32 ",", c->sample_rate);
+		snprintf(gpu, sizeof gpu, WEIR_OPTION_gpu "=%s:%" PRIu32 ",",
+			c->reconstruct ? "predict" : "sample", c->sample_rate);
 	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
 	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%s%s%s%srecord:%s",
@@ -409,6 +410,9 @@ static int set_environment(const struct child *c)
 	if (library_path("sim", sim, sizeof sim))
 		return complain(EXIT_ENVIRONMENT,
 			"the simulated driver is not in ../lib/weir/sim; install Weir again");
+	if (c->reconstruct &&
+		setenv("WEIR_SIM", "time=real", 0)) /* what a host waits for takes time */
+		return cannot_set();
 	if (prepend_path("LD_LIBRARY_PATH", sim))
 		return cannot_set();
 	return 0;

@@ -20,6 +20,7 @@ struct child {
 	bool audit;        /* load the auditor as well */
 	bool gpu;          /* device times as well */
 	uint32_t sample_rate; /* of one launch in so many, with events; 0: of all work, by CUPTI */
+	bool reconstruct;     /* the others are to be reconstructed of these */
 	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
 	const char *part;     /* what of the run is recorded: "capture=profiler,"; NULL: all */
 	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */

@@ -109,6 +109,13 @@ static struct gpu_activity *take_slot(void)
 	return w;
 }
 
+static uint64_t first_correlation;
+
+void cupti_number_apart(void)
+{
+	first_correlation = CUPTI_CORRELATIONS;
+}
+
 static void keep(const struct gpu_activity *activity)
 {
 	struct gpu_activity *to = take_slot();
@@ -116,6 +123,7 @@ static void keep(const struct gpu_activity *activity)
 		return;
 	struct gpu_activity unfinished = *activity;
 	unfinished.kind = 0;
+	unfinished.correlation += first_correlation;
 	*to = unfinished;
 	__atomic_store_n(&to->kind, activity->kind, __ATOMIC_RELEASE);
 }

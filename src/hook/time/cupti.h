@@ -19,6 +19,10 @@
  * thread was interrupted at it. */
 bool cupti_end_learning(void);
 
+/* Before it starts: correlations are counted from CUPTI_CORRELATIONS on, since others stand in the
+ * trace as well. */
+void cupti_number_apart(void);
+
 /* Collects nothing of what is launched from now on, or again; also before it was started. */
 void cupti_pause(bool pause);
 

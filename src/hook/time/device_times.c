@@ -12,7 +12,10 @@
 #include "hook/meta/devices.h"
 #include "hook/meta/facts.h"
 #include "hook/meta/metadata.h"
+#include "hook/time/calibration.h"
 #include "hook/time/collector.h"
+#include "hook/time/cupti.h"
+#include "hook/time/event_timer.h"
 #include "hook/process.h"
 
 /* That and why times are sampled, since CUPTI gives none. */
@@ -37,8 +40,33 @@ static const char *start_with(const struct collector *c, uint32_t rate)
 	return c->start(rate);
 }
 
+/* Events, and CUPTI in windows. */
+static void start_reconstructed(uint32_t rate)
+{
+	char text[512] = "launches are timed with events alone, and kernels below 20 us badly: ";
+	event_timer_adapt();
+	const char *why = start_with(&event_collector, rate);
+	if (why) {
+		meta_message(why);
+		return;
+	}
+	cupti_number_apart();
+	why = cupti_collector.start(0);
+	if (!why) {
+		calibration_start();
+		return;
+	}
+	const size_t at = strlen(text);
+	strncpy(text + at, why, sizeof text - at - 1);
+	meta_message(text);
+}
+
 static void start_times(uint32_t rate)
 {
+	if (config_get()->reconstruct) {
+		start_reconstructed(rate);
+		return;
+	}
 	if (rate) {
 		const char *why = start_with(&event_collector, rate);
 		if (why)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/sys.h"
 #include "record/writer.h"
 #include "hook/call.h"
@@ -19,6 +20,7 @@
 #include "hook/meta/captures.h"
 #include "hook/meta/kernels.h"
 #include "hook/pages.h"
+#include "hook/time/calibration.h"
 #include "hook/time/collector.h"
 #include "hook/meta/strings.h"
 
@@ -125,6 +127,48 @@ static bool is_next(void)
 	turn.left--;
 	event_timer_left = turn.left ? 1 : 1 + random_below(2 * (n - 1) * turn.length + 1);
 	return true;
+}
+
+/* ---- what is new ---- */
+
+#define SEEN       4096u /* kernels and shapes that are told apart */
+#define SEEN_TRIES 8u
+#define FIRST_FEW  8u /* of each are timed */
+
+static struct {
+	uint32_t slot[SEEN]; /* 24 bits of a hash, never 0, and how many were wanted */
+} shapes OWN_PAGES;
+
+uint32_t event_timer_adapts;
+
+void event_timer_adapt(void)
+{
+	__atomic_store_n(&event_timer_adapts, 1, __ATOMIC_RELAXED);
+}
+
+/* Counts may be lost to a thread that counts at the same time: then it is one more. */
+bool event_timer_is_new(uint64_t what, uint64_t shape)
+{
+	const uint64_t h = hash_mix(hash_mix(what) ^ shape);
+	const uint32_t tag = (uint32_t)(h >> 32) << 8 | 1u << 31;
+	if (calibration_is_open())
+		return true;
+	if (__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0)
+		return false;
+	for (uint32_t i = 0; i < SEEN_TRIES; i++) {
+		uint32_t *at = &shapes.slot[(h + i) % SEEN];
+		uint32_t now = __atomic_load_n(at, __ATOMIC_RELAXED);
+		if (!now && __atomic_compare_exchange_n(
+				    at, &now, tag | 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+		if ((now & ~0xffu) != tag)
+			continue;
+		if ((now & 0xff) >= FIRST_FEW)
+			return false;
+		__atomic_store_n(at, now + 1, __ATOMIC_RELAXED);
+		return true;
+	}
+	return false;
 }
 
 static bool is_wanted(void)
@@ -499,6 +543,8 @@ struct sample *event_timer_take(void *stream, bool per_thread)
 	if (!is_next() || !is_wanted())
 		return NULL;
 	const int kept = errno;
+	if (event_timer_adapts)
+		calibration_timed();
 	struct run *r = resume(stream, per_thread);
 	if (!r)
 		r = begin(stream, per_thread);
@@ -521,21 +567,44 @@ struct sample *event_timer_take_config(const struct cu_launch_config *c, bool pe
 	return event_timer_take(c->stream, per_thread);
 }
 
+static const char *name_of(const struct event_timer_call *call)
+{
+	static const char *const copies[COPY_DIRECTIONS] = { "Memcpy", "Memcpy HtoD", "Memcpy DtoH",
+		"Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA", "Memcpy AtoD", "Memcpy DtoA",
+		"Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP" };
+	if (call->kind == GPU_KERNEL)
+		return kernel_name(call->function);
+	return call->kind == GPU_GRAPH    ? "graph"
+	       : call->kind == GPU_MEMSET ? "Memset"
+					  : copies[call->direction % COPY_DIRECTIONS];
+}
+
+static uint32_t valid_of(const struct event_timer_call *call)
+{
+	if (call->kind == GPU_KERNEL)
+		return GPU_HAS_SHAPE;
+	if (call->kind == GPU_GRAPH)
+		return 0;
+	return GPU_HAS_BYTES | (call->direction ? GPU_HAS_WHAT : 0);
+}
+
 static void describe(struct sample *s, const struct event_timer_call *call)
 {
 	const struct run *r = s->run;
 	const struct pool *p = r->pool;
-	const char *name = call->function ? kernel_name(call->function) : "graph";
-	const uint32_t valid =
-		GPU_HAS_CORRELATION | r->stream_valid | (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
-		(p->has_id ? GPU_HAS_CONTEXT : 0) | (call->function ? GPU_HAS_SHAPE : 0);
+	const char *name = name_of(call);
+	const uint32_t valid = GPU_HAS_CORRELATION | r->stream_valid |
+			       (p->device >= 0 ? GPU_HAS_DEVICE : 0) |
+			       (p->has_id ? GPU_HAS_CONTEXT : 0) | valid_of(call);
 	s->activity = (struct gpu_activity){
 		.name = name ? string_id(name, strlen(name)) : 0,
 		.device = (uint32_t)p->device,
 		.context = (uint32_t)p->id,
 		.stream = r->stream_id,
 		.shared_dynamic = call->shared,
-		.kind = call->function ? GPU_KERNEL : GPU_GRAPH,
+		.bytes = call->bytes,
+		.what = call->direction,
+		.kind = call->kind,
 		.valid = valid,
 	};
 	memcpy(s->activity.grid, call->grid, sizeof s->activity.grid);
@@ -631,6 +700,8 @@ static const char *start_timing(uint32_t n)
 void event_timer_forget(void)
 {
 	DROP(pools);
+	DROP(shapes);
+	event_timer_adapts = 0;
 	rate = 0;
 	event_timer_left = 1;
 	memset(&turn, 0, sizeof turn);

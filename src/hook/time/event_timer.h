@@ -32,13 +32,30 @@ struct sample; /* a launch that is being timed */
 /* What was launched, once the driver has answered. */
 struct event_timer_call {
 	uint64_t begun, took; /* ticks */
-	uint64_t function;    /* 0: a graph */
+	uint64_t function;    /* of kernels */
+	uint64_t bytes;       /* of memcpys and memsets */
 	uint32_t fn;          /* enum fn */
 	uint32_t grid[3], block[3], shared;
+	uint16_t kind;     /* enum gpu_activity_kind */
+	uint8_t direction; /* of copies: enum copy_direction, 0 not known */
 };
 
 /* How many launches of this thread until the next that is sampled. */
 extern __thread uint32_t event_timer_left __attribute__((tls_model("initial-exec")));
+
+/* Whether the first few launches of each kernel and shape are timed whatever the turn, and copies
+ * and sets of memory as launches are: for a timeline that is to be reconstructed. */
+extern uint32_t event_timer_adapts;
+void event_timer_adapt(void); /* before it starts */
+
+/* Whether too little is known of what takes equally long: then it is this one's turn. */
+bool event_timer_is_new(uint64_t what, uint64_t shape);
+
+static inline void event_timer_want(uint64_t what, uint64_t shape)
+{
+	if (__builtin_expect(event_timer_adapts, 0) && event_timer_is_new(what, shape))
+		event_timer_left = 1;
+}
 
 struct sample *event_timer_take(void *stream, bool per_thread);
 struct sample *event_timer_take_config(const struct cu_launch_config *config, bool per_thread);
