@@ -28,8 +28,9 @@
 #define MOVE_MOST_NS    50000
 #define MOVE_BLOCKS_NS  20000u /* a copy whose call took longer ran while that did */
 #define MOVE_LEAST_GB_S 1u
-#define LAUNCH_MOST     30000 /* nanoseconds: a launch that took longer waited for something as well \
-			       */
+#define LAUNCH_MOST                                                                                \
+	30000 /* nanoseconds: a launch that took longer waited for something as well               \
+	       */
 
 /* Where work of a stream ran, as far as it is known. */
 struct place {
