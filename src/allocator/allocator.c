@@ -2,6 +2,7 @@
 #include "allocator/allocator.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -32,10 +33,24 @@ unsigned alloc_designs_parse(const char *names)
 /* ---- over time ---- */
 
 struct clock {
-	uint64_t span_ns;
+	uint64_t span_ns, ns;
 	uint32_t point;
 	uint64_t live;
 };
+
+/* All was as it is since the event before. */
+static void note_unused(struct clock *c, struct alloc_meter *m, uint64_t ns)
+{
+	if (ns <= c->ns)
+		return;
+	const double span = (double)(ns - c->ns);
+	expect(c->live <= m->reserved, "what is live is reserved");
+	const uint64_t unused = c->live < m->reserved ? m->reserved - c->live : 0;
+	m->reserved_area += (double)m->reserved * span;
+	m->unused_area += (double)unused * span;
+	m->worst_unused = unused > m->worst_unused ? unused : m->worst_unused;
+	c->ns = ns;
+}
 
 static void note_levels(struct clock *c, struct alloc_meter *m)
 {
@@ -73,6 +88,7 @@ static int run(const struct alloc_trace *t, struct alloc_row *row, uint64_t *ret
 	int failed = state ? 0 : -ENOMEM;
 	for (size_t i = 0; i < t->events.n && !failed; i++) {
 		const struct alloc_event *e = &t->events.v[i];
+		note_unused(&c, m, e->ns);
 		move_to(&c, m, e->ns);
 		failed = step(d, state, e, m);
 		c.live += e->free ? -e->bytes : e->bytes;
@@ -148,4 +164,10 @@ double alloc_row_share(const struct alloc_replay *r, const struct alloc_row *row
 	return row->meter.reserved_peak
 		       ? (double)r->trace->live_peak / (double)row->meter.reserved_peak
 		       : 0;
+}
+
+double alloc_row_unused(const struct alloc_row *row)
+{
+	const struct alloc_meter *m = &row->meter;
+	return m->reserved_area > 0 ? m->unused_area / m->reserved_area : NAN;
 }

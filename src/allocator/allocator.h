@@ -57,7 +57,9 @@ struct alloc_meter {
 	double ns, event_ns; /* of calls in all, and in this event */
 	uint64_t over;       /* handles that were made in spite of the limit */
 
-	double worst_ns;                                 /* of one allocation */
+	double worst_ns;                   /* of one allocation */
+	double reserved_area, unused_area; /* bytes times ns: reserved, and of it not live */
+	uint64_t worst_unused;             /* bytes at one time */
 	uint64_t live[ALLOC_POINTS], held[ALLOC_POINTS]; /* the most, and reserved, over time */
 };
 
@@ -115,6 +117,9 @@ const char *alloc_row_name(const struct alloc_row *r, struct alloc_row_name *to)
 
 /* The most that was live, as a share of the most that was reserved. */
 double alloc_row_share(const struct alloc_replay *r, const struct alloc_row *row);
+
+/* What of the reserved memory was not live, over the time; NAN: nothing was reserved. */
+double alloc_row_unused(const struct alloc_row *row);
 
 void alloc_put_text(const struct alloc_replay *r, FILE *out, bool colour);
 void alloc_put_json(const struct alloc_replay *r, FILE *out);

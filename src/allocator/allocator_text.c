@@ -1,6 +1,8 @@
 /* The replay as a table, and as JSON. */
 #include "allocator/allocator.h"
 
+#include <math.h>
+
 #include "base/json.h"
 #include "base/number.h"
 #include "base/table.h"
@@ -37,8 +39,13 @@ static void put_row(struct table *t, const struct alloc_replay *r, const struct 
 {
 	struct alloc_row_name name;
 	const struct alloc_meter *m = &row->meter;
+	const double unused = alloc_row_unused(row);
 	table_bytes(t, m->reserved_peak);
 	table_percent(t, 100 * alloc_row_share(r, row));
+	if (isnan(unused))
+		table_none(t);
+	else
+		table_percent(t, 100 * unused);
 	table_count(t, calls_of(m));
 	table_ns(t, (uint64_t)m->ns);
 	table_ns(t, (uint64_t)m->worst_ns);
@@ -47,15 +54,15 @@ static void put_row(struct table *t, const struct alloc_replay *r, const struct 
 
 void alloc_put_text(const struct alloc_replay *r, FILE *out, bool colour)
 {
-	static const char *const headings[] = { "reserved", "live / reserved", "driver calls",
-		"their time", "worst", "allocator" };
+	static const char *const headings[] = { "reserved", "live / reserved", "mean unused",
+		"driver calls", "their time", "worst", "allocator" };
 	const struct text_page p = text_page_of(out, 0, colour);
 	struct number a, b;
 	struct table t;
 	page_heading(&p, "Allocations replayed");
 	put_head(r, out);
 	fputc('\n', out);
-	table_init(&t, ">>>>><", headings);
+	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < r->count; i++)
 		put_row(&t, r, &r->rows[i]);
 	page_end_table(&p, &t, 0);
@@ -72,6 +79,8 @@ static void json_row(struct json *j, const struct alloc_replay *r, const struct 
 	json_u64_or_null(j, "limit_bytes", row->setup.limit_bytes, row->setup.limit_bytes);
 	json_u64(j, "reserved_peak_bytes", m->reserved_peak);
 	json_put_real(j, "live_share", alloc_row_share(r, row));
+	json_put_real(j, "unused_share", alloc_row_unused(row));
+	json_u64(j, "worst_unused_bytes", m->worst_unused);
 	json_u64(j, "driver_calls", calls_of(m));
 	json_u64(j, "driver_ns", (uint64_t)m->ns);
 	json_u64(j, "worst_ns", (uint64_t)m->worst_ns);

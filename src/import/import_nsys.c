@@ -544,6 +544,10 @@ static int read_tables(struct nsys *n, const char *path, struct error *err)
 		return error_set(err, e, "no memory for what %s holds", path);
 	if (!needed && *n->st->partial)
 		return error_set(err, -EINVAL, "%s can't be read: %s", path, n->st->partial);
+	if (!needed && has_table(n, "call_ranges"))
+		return error_set(err, -EINVAL,
+			"%s is what weir export made of a trace; give the trace that it was made of",
+			path);
 	if (!needed)
 		return error_set(err, -EINVAL,
 			"%s is an SQLite file without the tables of Nsight Systems for "

@@ -31,6 +31,11 @@ for command in 'report -n 0' 'report --json' 'hints -n 0' 'hints --json' 'memory
 	# shellcheck disable=SC2086 # words of a command
 	expect 1 '^0$' unsafe $command names.weir
 done
+# What is exported as SQLite is no trace, and is not taken for another tool's; nor is it when it comes through a pipe.
+"$weir" export -f sqlite -o own.sqlite names.weir || exit 1
+expect 2 'own.sqlite is what weir export made of a trace' "$weir" report own.sqlite
+expect 2 'is what weir export made of a trace' sh -c "cat own.sqlite | '$weir' report -"
+
 # - is standard output, not a file of that name.
 for what in 'export -f ndjson' 'flame -f folded' html; do
 	"$weir" $what names.weir >plain

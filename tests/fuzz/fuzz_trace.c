@@ -65,6 +65,12 @@ static const char schema[] =
 	"12 driver memory call cuMemUnmap(CUdeviceptr p, size_t b)\n"
 	"13 driver memory alloc:p=0:n=1:m=segment x(out CUdeviceptr p, size_t b)\n"
 	"14 driver memory free:p=0:m=segment y(CUdeviceptr p)\n"
+	"15 driver memory alloc:p=0:n=1:m=device cuMemAlloc_v2(out CUdeviceptr p, size_t b)\n"
+	"16 driver memory free:p=0:m=device cuMemFree_v2(CUdeviceptr p)\n"
+	"17 allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr p, size_t b, "
+	"CUdevice device, out size_t reserved)\n"
+	"18 allocator memory free:p=0:m=device free(CUdeviceptr p, size_t b, CUdevice device, "
+	"out size_t reserved)\n"
 	"type CUstream ptr 8\ntype size_t uint 8\ntype str str 8\ntype dim3 dim3 12\n"
 	"type cudaExtent extent 24\ntype float float 4\ntype loc loc 8\ntype ipc ipc 64\n"
 	"type int int 4\n";

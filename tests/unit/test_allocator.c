@@ -222,6 +222,21 @@ static void what_was_live_and_reserved_is_kept_over_time(void **state)
 	assert_int_equal(m->held[ALLOC_POINTS - 1], 2 * MIB);
 }
 
+/* A block lives for one of two equal times; its segment stays. */
+static void what_is_reserved_and_not_live_counts_by_its_time(void **state)
+{
+	const uint32_t block = place(20 * MIB, 0);
+	release(block);
+	place(512, 0);
+	const struct alloc_meter *m = replay("pytorch");
+	assert_int_equal(m->reserved_peak, 22 * MIB);
+	assert_int_equal(m->worst_unused, 20 * MIB);
+	assert_true(fabs(alloc_row_unused(&replayed.rows[0]) - .5) < 1e-9);
+	m = replay("driver");
+	assert_int_equal(m->worst_unused, 0);
+	assert_true(alloc_row_unused(&replayed.rows[0]) < 1e-9);
+}
+
 /* ---- from recordings ---- */
 
 static void read_trace(const char *path)
@@ -297,6 +312,8 @@ static void a_recording_gives_the_known_shares(void **state)
 		const struct alloc_row *row = &replayed.rows[known[i].row];
 		assert_true(fabs(alloc_row_share(&replayed, row) - known[i].share) < .005);
 		assert_int_equal(row->meter.over, 0);
+		assert_true(alloc_row_unused(row) >= 0 && alloc_row_unused(row) <= 1);
+		assert_true(row->meter.worst_unused <= row->meter.reserved_peak);
 		if (known[i].row)
 			assert_int_equal(row->meter.reserved_peak, replayed.minimum_limit);
 	}
@@ -316,6 +333,7 @@ int main(void)
 		TEST(the_driver_gives_pages_and_takes_them_back),
 		TEST(the_pool_moves_handles_at_its_minimum_limit),
 		TEST(several_streams_keep_the_limit_that_is_said),
+		TEST(what_is_reserved_and_not_live_counts_by_its_time),
 		TEST(what_was_live_and_reserved_is_kept_over_time),
 		TEST(allocations_and_their_frees_are_taken_in_order),
 		TEST(a_recording_gives_the_known_shares),
