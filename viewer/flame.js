@@ -206,16 +206,23 @@ function keyFlame(e) {
 	drawFlame();
 }
 
+/* Graphs are called device and host; of two recordings Adevice, Ahost and so on. */
+function graphOf(by) {
+	const side = sides.find((s) => by.startsWith(s.letter) && s.flame[by.slice(s.letter.length)]);
+	return decodeFlame(side.flame[by.slice(side.letter.length)], side);
+}
+
 function setFlame(by) {
 	flame.by = by;
-	if (!flame.graphs[by]) flame.graphs[by] = decodeFlame(data.flame[by], data);
+	if (!flame.graphs[by]) flame.graphs[by] = graphOf(by);
 	for (const b of document.querySelectorAll("[data-flame]"))
 		b.setAttribute("aria-pressed", String(b.dataset.flame === by));
 	zoomFlame(0);
 }
 
-function flameChoice(by, text) {
-	return data.flame[by]
+function flameChoice(side, kind, text) {
+	const by = side.letter + kind;
+	return side.flame[kind]
 		? el(
 				"button",
 				{
@@ -225,13 +232,14 @@ function flameChoice(by, text) {
 					"aria-pressed": "false",
 					click: () => setFlame(by),
 				},
-				text,
+				two ? `${side.letter}: ${text}` : text,
 			)
 		: null;
 }
 
 function flameSection() {
-	const by = data.flame.device ? "device" : data.flame.host ? "host" : null;
+	const kinds = ["device", "host"].flatMap((kind) => sides.map((s) => s.flame[kind] && s.letter + kind));
+	const by = kinds.find(Boolean);
 	if (!by)
 		return section(
 			"flame",
@@ -265,14 +273,17 @@ function flameSection() {
 		el(
 			"div",
 			{ class: "push" },
-			flameChoice(
-				"device",
-				report.totals.sampled ? "time on devices, estimated" : "time on devices",
+			...sides.map((s) =>
+				flameChoice(
+					s,
+					"device",
+					s.report.totals.sampled ? "time on devices, estimated" : "time on devices",
+				),
 			),
-			flameChoice("host", "time in calls"),
+			...sides.map((s) => flameChoice(s, "host", "time in calls")),
 		),
 	);
-	if (!data.flame.device)
+	if (!sides.some((s) => s.flame.device))
 		s.append(
 			el(
 				"p",
@@ -295,6 +306,6 @@ function flameSection() {
 	search.listeners.push(drawFlame);
 	new ResizeObserver(drawFlame).observe(flame.scroller);
 	flame.by = by;
-	flame.graphs[by] = decodeFlame(data.flame[by], data);
+	flame.graphs[by] = graphOf(by);
 	return s;
 }

@@ -44,9 +44,11 @@ function decodeRow(bytes, side, fine) {
 		items.end.push(start + length + side.shift);
 		end = start + length;
 		items.name.push(side.nameOf ? side.nameOf[name] : name);
-		items.count.push(several ? counts.next() : 1);
+		const number = several ? counts.next() : 2,
+			events = (number - (number % 2)) / 2;
+		items.count.push(events);
 		items.busy.push(several ? busy.next() : length);
-		items.parts.push(several && !fine ? busy.next() : 1);
+		items.parts.push(fine ? 1 : number % 2 ? busy.next() : events);
 		const detail = several ? 0 : details.next();
 		items.detail.push(detail && side.nameOf ? detail + side.firstDetail : detail);
 		link += several ? 0 : links.difference();

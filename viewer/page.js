@@ -374,11 +374,8 @@ function drawTimelineIfThere() {
 	if (view.canvas) queueDraw();
 }
 
-function build() {
-	placeKernels(byTime(report.kernels));
-	readTheme();
-	const head = pageHead();
-	const parts = [
+function partsOfOne() {
+	return [
 		overviewSection(),
 		hintsSection(),
 		breakdownSection(),
@@ -391,7 +388,25 @@ function build() {
 		callsSection(),
 		copiesSection(),
 		failuresSection(),
-	].filter(Boolean);
+	];
+}
+
+function comparedParts() {
+	return [
+		comparedSection(),
+		comparedBreakdown(),
+		timelineSection(),
+		flameSection(),
+		memorySection(),
+		...comparedTables(),
+	];
+}
+
+function build() {
+	placeKernels(byTime(sides.flatMap((s) => s.report.kernels)));
+	readTheme();
+	const head = two ? comparedHead() : pageHead();
+	const parts = (two ? comparedParts() : partsOfOne()).filter(Boolean);
 	const foot = el(
 		"footer",
 		{ class: "wide" },

@@ -7,10 +7,13 @@
 
 const ROWS_SHOWN = 25;
 
-function barCell(text, share) {
+/* Columns that can be done without are left out where there is little room. */
+const classOf = (c, more) => [more, c.seldom ? "seldom" : ""].filter(Boolean).join(" ") || null;
+
+function barCell(text, share, more) {
 	const fill = el("i");
 	fill.style.width = `calc((100% - 12px) * ${Math.max(0, Math.min(1, share)).toFixed(4)})`;
-	return el("td", { class: "bar num" }, fill, el("span", {}, text));
+	return el("td", { class: more ? `bar num ${more}` : "bar num" }, fill, el("span", {}, text));
 }
 
 const valueOf = (column, row) =>
@@ -43,14 +46,15 @@ class Table {
 		const at = this.columns.findIndex((c) => c.text);
 		this.rows = rows;
 		this.shown = ROWS_SHOWN;
-		this.column = this.columns.find((c) => c.key === sortBy) || this.columns[0];
+		/* Without a column to sort by the rows stand as they are given. */
+		this.column = sortBy ? this.columns.find((c) => c.key === sortBy) || this.columns[0] : null;
 		this.down = true;
 		this.most = new Map(
 			this.columns
 				.filter((c) => c.bar)
 				.map((c) => [
 					c,
-					rows.reduce((a, r) => Math.max(a, valueOf(c, r) || 0), 0),
+					c.most || rows.reduce((a, r) => Math.max(a, valueOf(c, r) || 0), 0),
 				]),
 		);
 		this.head = el("tr", {}, ...this.columns.map((c) => this.heading(c)));
@@ -85,7 +89,7 @@ class Table {
 		};
 		return el(
 			"th",
-			{ scope: "col", class: c.number || c.bar ? "num" : null, title: c.help },
+			{ scope: "col", class: classOf(c, c.number || c.bar ? "num" : ""), title: c.help },
 			el("button", { type: "button", click: act }, c.head),
 		);
 	}
@@ -98,7 +102,7 @@ class Table {
 				: c.show
 					? c.show(value, row)
 					: String(value);
-		if (c.bar) return barCell(shown, this.most.get(c) ? value / this.most.get(c) : 0);
+		if (c.bar) return barCell(shown, this.most.get(c) ? value / this.most.get(c) : 0, classOf(c, ""));
 		if (c.text)
 			return el(
 				"td",
@@ -114,7 +118,7 @@ class Table {
 					shown,
 				),
 			);
-		return el("td", { class: c.number ? "num" : null }, shown);
+		return el("td", { class: classOf(c, c.number ? "num" : "") }, shown);
 	}
 
 	matching() {
@@ -127,7 +131,8 @@ class Table {
 	}
 
 	draw() {
-		const rows = [...this.matching()].sort(compare(this.column, this.down));
+		const rows = [...this.matching()];
+		if (this.column) rows.sort(compare(this.column, this.down));
 		this.columns.forEach((c, i) =>
 			this.head.children[i].setAttribute(
 				"aria-sort",
@@ -207,6 +212,7 @@ const numberColumn = (key, head, help, show = count, more = {}) => ({
 	...more,
 });
 const barColumn = (key, head, help, show = time) => ({ key, head, help, show, bar: true });
+const seldom = (c) => ({ ...c, seldom: true });
 const boundColumn = column(
 	"class",
 	"bound by",
@@ -292,9 +298,9 @@ function kernelsSection() {
 					),
 				]
 			: []),
-		column((k) => triple(k.grid), "grid", "Blocks of a launch (x, y, z), the most common."),
-		column((k) => triple(k.block), "block", "Threads of a block (x, y, z), the most common."),
-		numberColumn("shapes", "shapes", "How many different pairs of grid and block."),
+		seldom(column((k) => triple(k.grid), "grid", "Blocks of a launch (x, y, z), the most common.")),
+		seldom(column((k) => triple(k.block), "block", "Threads of a block (x, y, z), the most common.")),
+		seldom(numberColumn("shapes", "shapes", "How many different pairs of grid and block.")),
 		boundColumn,
 	];
 	const s = tableSection(
@@ -354,7 +360,7 @@ function operatorsSection() {
 			"Kernels, memcpys and memsets that it launched itself.",
 		),
 		boundColumn,
-		column("kind", "kind", "An operator of a library, an annotation of the program, or an NVTX range."),
+		seldom(column("kind", "kind", "An operator of a library, an annotation of the program, or an NVTX range.")),
 	];
 	const sortBy = report.operators.some((o) => o.device_total_ns)
 		? "device_total_ns"

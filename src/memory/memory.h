@@ -123,6 +123,31 @@ struct memory_operator {
 	uint64_t at_peak, at_peak_bytes;
 };
 
+/* What was live on the GPU by what it belongs to: of each point of the time, when most was. */
+enum stack_by {
+	STACK_OPERATOR, /* the innermost range around the allocation; without ranges no layers */
+	STACK_CALL,     /* function id */
+	STACK_SIZE,     /* log2 */
+	STACK_KIND,     /* enum memory_kind */
+	STACK_BYS
+};
+extern const char *const stack_by_name[STACK_BYS];
+/* Those that had most at once; the last is the rest, if there are more. */
+#define STACK_LAYERS 10u
+#define STACK_REST   UINT64_MAX
+
+struct memory_layer {
+	uint64_t key; /* operators: into meta.names, or META_NONE; or STACK_REST */
+	uint64_t most;
+	uint64_t live[MEMORY_POINTS];
+};
+
+struct memory_stack {
+	ARRAY(struct memory_layer) layers; /* the largest first; none: not known */
+	struct map map;
+	size_t rest; /* how many are in the last */
+};
+
 struct marks {
 	uint64_t *ticks; /* sorted */
 	uint64_t *least; /* live bytes, at least, from here to the next */
@@ -135,7 +160,10 @@ struct memory_detail {
 	struct map source_map;
 	uint64_t first_ticks, last_ticks;
 	struct memory_point points[MEMORY_POINTS];
-	uint32_t point;        /* the one at hand */
+	uint32_t point;                    /* the one at hand */
+	uint64_t most_done[MEMORY_POINTS]; /* how many operations were done when most was live */
+	uint64_t done;                     /* by now */
+	struct memory_stack stack[STACK_BYS];
 	uint64_t before_bytes; /* of the GPU's, live when what is read begins: counted as allocated
 				*/
 	uint64_t peak_ticks, peak_seq, peak_live;
@@ -251,9 +279,24 @@ struct range_query {
 			*/
 };
 
+/* The same one by one; it is quickest in the order of time.  Close them also after a failure; NULL
+ * is without any. */
+struct memory_ranges;
+int ranges_open(const struct trace *t, const struct meta *m, struct memory_ranges **ret_ranges);
+uint32_t ranges_at(struct memory_ranges *g, uint32_t process, uint32_t tid, uint64_t ticks);
+bool ranges_any(const struct memory_ranges *g);
+void ranges_close(struct memory_ranges *g);
+
 /* Fills in the names; *ret_any is whether the trace has ranges at all. */
 int ranges_name(const struct trace *t, const struct meta *m, struct range_query *v, size_t n,
 	bool *ret_any);
+
+/* memory_stack.c: of each block of the GPU, in the order of time; then the end.  overflown: sizes
+ * that can't be added up, and no layers. */
+int stack_add(struct memory_detail *d, struct memory_ranges *ranges, const struct memory_op *op,
+	uint32_t seq);
+void stack_finish(struct memory_detail *d, bool overflown);
+void stack_free(struct memory_detail *d);
 
 /* memory_unused.c: what is reserved, beside what is live.  The replay says what it does: first
  * what time it is, then what has changed. */

@@ -96,10 +96,12 @@ static void move_to_point(struct memory_detail *d, const struct report *r, uint3
 {
 	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
 	expect(point < MEMORY_POINTS, "the moment is one of the timeline's");
-	while (d->point < point)
+	while (d->point < point) {
 		d->points[++d->point] = (struct memory_point){
 			.live = gpu, .most = gpu, .host_live = host, .host_most = host
 		};
+		d->most_done[d->point] = d->done;
+	}
 }
 
 void detail_before(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks)
@@ -116,6 +118,9 @@ void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq,
 	const uint64_t gpu = r->gpu_memory.live_bytes, host = r->memory[MEMORY_HOST].live_bytes;
 	struct memory_point *p = &d->points[d->point];
 	struct marks *m = &d->marks;
+	d->done = seq + 1ull;
+	if (gpu > p->most)
+		d->most_done[d->point] = d->done;
 	p->live = gpu;
 	p->host_live = host;
 	p->most = gpu > p->most ? gpu : p->most;
@@ -133,6 +138,7 @@ void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t
 {
 	d->points[0].live = d->points[0].most = d->peak_live = r->gpu_memory.live_bytes;
 	d->points[0].host_live = d->points[0].host_most = r->memory[MEMORY_HOST].live_bytes;
+	d->most_done[0] = d->done = seq;
 	d->peak_ticks = d->first_ticks;
 	d->before_bytes = r->gpu_memory.live_bytes;
 	d->matched = 0;
@@ -145,26 +151,38 @@ struct walk {
 	struct report *r;
 	struct touched touched;
 	ARRAY(struct extent) at_peak, at_end;
-	ARRAY(struct range_query) queries;
+	struct memory_ranges *ranges;
+	struct map operator_map;
 };
+
+static int count_operator(struct walk *w, const struct memory_op *op)
+{
+	struct memory_detail *d = w->r->memory_detail;
+	const uint32_t at =
+		ranges_at(w->ranges, op->process, d->sources.v[op->source].tid, op->ticks);
+	const char *name = at == META_NONE ? NULL : w->r->meta.names.v[at].text;
+	struct memory_operator *o = MAP_ROW(&w->operator_map, MAP_KEY(at), &d->operators,
+		(struct memory_operator){ .name = name });
+	if (!o)
+		return -ENOMEM;
+	o->at_peak++;
+	o->at_peak_bytes += op->bytes;
+	return 0;
+}
 
 static int add_peak(struct walk *w, const struct memory_op *op)
 {
 	struct rows r;
 	struct memory_detail *d = w->r->memory_detail;
-	struct range_query *q = array_push(&w->queries);
-	if (!q || rows_of(d, op, &r))
+	if (!expect(op->source < d->sources.n, "the source of an allocation is known"))
+		return 0;
+	if (rows_of(d, op, &r))
 		return -ENOMEM;
-	*q = (struct range_query){ .ticks = op->ticks,
-		.bytes = op->bytes,
-		.process = op->process,
-		.tid = d->sources.v[op->source].tid };
-	expect(op->source < d->sources.n, "the source of an allocation is known");
 	for (int i = 0; i < r.n; i++) {
 		r.v[i]->at_peak++;
 		r.v[i]->at_peak_bytes = sat_add(r.v[i]->at_peak_bytes, op->bytes);
 	}
-	return 0;
+	return ranges_any(w->ranges) ? count_operator(w, op) : 0;
 }
 
 #define MADE_UP_MOST 0x10000u /* no device has memory there */
@@ -186,6 +204,8 @@ static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 	const bool in_peak = d->peak_live && seq <= d->peak_seq && op->end > d->peak_seq;
 	const struct extent e = { op->pointer, op->pointer + op->bytes, op->process, op->kind };
 	if (in_peak && op->kind != MEMORY_HOST && add_peak(w, op))
+		return -ENOMEM;
+	if (op->kind != MEMORY_HOST && stack_add(w->r->memory_detail, w->ranges, op, seq))
 		return -ENOMEM;
 	if (unused_is_worst(d, op, seq) &&
 		memory_keep_block(&w->r->memory_detail->unused.worst_blocks, op))
@@ -219,33 +239,6 @@ static int operator_order(const void *one, const void *two)
 	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
 }
 
-static int count_operator(struct report *r, struct map *rows, const struct range_query *q)
-{
-	struct memory_detail *d = r->memory_detail;
-	const char *name = q->name == META_NONE ? NULL : r->meta.names.v[q->name].text;
-	struct memory_operator *o = MAP_ROW(
-		rows, MAP_KEY(q->name), &d->operators, (struct memory_operator){ .name = name });
-	if (!o)
-		return -ENOMEM;
-	o->at_peak++;
-	o->at_peak_bytes += q->bytes;
-	return 0;
-}
-
-static int find_operators(struct walk *w)
-{
-	struct memory_detail *d = w->r->memory_detail;
-	struct map rows = { 0 };
-	bool any = false;
-	int e = ranges_name(w->r->trace, &w->r->meta, w->queries.v, w->queries.n, &any);
-	for (size_t i = 0; any && i < w->queries.n && !e; i++)
-		e = count_operator(w->r, &rows, &w->queries.v[i]);
-	if (d->operators.n)
-		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
-	map_fini(&rows);
-	return e;
-}
-
 static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 {
 	struct memory_detail *d = w->r->memory_detail;
@@ -260,17 +253,22 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 	memory_sort_blocks(&d->unused.worst_blocks);
 	if (!e)
 		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
-	return e ? e : find_operators(w);
+	if (d->operators.n)
+		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
+	stack_finish(d, w->r->gpu_memory.allocated_bytes == UINT64_MAX);
+	return e;
 }
 
 static int look_again(struct report *r, struct memory_list *lists, unsigned count)
 {
 	struct walk w = { .r = r };
-	const int e = walk(&w, lists, count);
+	int e = r->gpu_memory.allocs ? ranges_open(r->trace, &r->meta, &w.ranges) : 0;
+	e = e ? e : walk(&w, lists, count);
+	ranges_close(w.ranges);
+	map_fini(&w.operator_map);
 	touched_fini(&w.touched);
 	array_free(&w.at_peak);
 	array_free(&w.at_end);
-	array_free(&w.queries);
 	return e;
 }
 
@@ -447,6 +445,7 @@ void memory_free(struct memory_detail *d)
 	array_free(&d->classes);
 	array_free(&d->origins);
 	array_free(&d->operators);
+	stack_free(d);
 	array_free(&d->unused.worst_blocks);
 	array_free(&d->time.calls);
 	map_fini(&d->source_map);

@@ -16,44 +16,77 @@ struct span {
 	uint32_t name; /* into meta.names */
 };
 
-struct spans {
+struct memory_ranges {
 	ARRAY(struct span) v;
-	struct chunk_buf buf;
+	size_t hint; /* where the last answer was */
 };
 
-static int take_ranges(const struct trace *t, const struct meta *m, struct spans *s)
+static int take_ranges(const struct trace *t, const struct meta *m, struct memory_ranges *s)
 {
-	struct cursor at = { .t = t, .buf = &s->buf };
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
 	struct range g;
 	int e;
 	while ((e = trace_next_range(&at, &g)) > 0) {
-		const uint32_t process = s->buf.ref->process;
+		const uint32_t process = buf.ref->process;
 		struct span *to = range_nests(g.kind) ? array_push(&s->v) : NULL;
 		if (to)
 			*to = (struct span){ nested_of(&g, process),
 				meta_find_string(m, process, g.name) };
-		else if (range_nests(g.kind))
-			return -ENOMEM;
+		else if (range_nests(g.kind)) {
+			e = -ENOMEM;
+			break;
+		}
 	}
+	chunk_buf_fini(&buf);
 	return e;
+}
+
+int ranges_open(const struct trace *t, const struct meta *m, struct memory_ranges **ret_ranges)
+{
+	struct memory_ranges *g = calloc(1, sizeof *g);
+	if (!g)
+		return -ENOMEM;
+	*ret_ranges = g;
+	const int e = take_ranges(t, m, g);
+	NESTED(g->v);
+	return e;
+}
+
+uint32_t ranges_at(struct memory_ranges *g, uint32_t process, uint32_t tid, uint64_t ticks)
+{
+	if (!g)
+		return META_NONE;
+	const uint32_t at = NESTED_AT(g->v, process, tid, ticks, &g->hint);
+	return at == NESTED_NONE ? META_NONE : g->v.v[at].name;
+}
+
+bool ranges_any(const struct memory_ranges *g)
+{
+	return g && g->v.n;
+}
+
+void ranges_close(struct memory_ranges *g)
+{
+	if (!g)
+		return;
+	array_free(&g->v);
+	free(g);
 }
 
 int ranges_name(
 	const struct trace *t, const struct meta *m, struct range_query *v, size_t n, bool *ret_any)
 {
-	struct spans s = { 0 };
-	size_t hint = 0;
+	struct memory_ranges *g = NULL;
 	*ret_any = false;
 	if (!n)
 		return 0;
-	const int e = take_ranges(t, m, &s);
-	*ret_any = s.v.n;
-	NESTED(s.v);
-	for (size_t i = 0; i < n; i++) {
-		const uint32_t at = NESTED_AT(s.v, v[i].process, v[i].tid, v[i].ticks, &hint);
-		v[i].name = at == NESTED_NONE ? META_NONE : s.v.v[at].name;
+	const int e = ranges_open(t, m, &g);
+	if (g) {
+		*ret_any = ranges_any(g);
+		for (size_t i = 0; i < n; i++)
+			v[i].name = ranges_at(g, v[i].process, v[i].tid, v[i].ticks);
 	}
-	array_free(&s.v);
-	chunk_buf_fini(&s.buf);
+	ranges_close(g);
 	return e;
 }

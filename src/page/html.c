@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "diff/diff.h"
 #include "hint/hint.h"
+#include "memory/memory.h"
 #include "page/packed.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
@@ -87,6 +88,71 @@ static void put_names(const struct layout *t, FILE *out)
 	putc(']', out);
 }
 
+/* ---- memory ---- */
+
+static const char *layer_name(
+	const struct report *r, enum stack_by by, uint64_t key, struct fn_name *room)
+{
+	if (by == STACK_CALL)
+		return report_fn_name(r, (uint32_t)key, room);
+	if (by == STACK_KIND)
+		return memory_kind_name[key];
+	return key == META_NONE ? NULL : r->meta.names.v[key].text;
+}
+
+static void put_layer_name(const struct report *r, enum stack_by by, uint64_t key, FILE *out)
+{
+	struct fn_name room;
+	if (key == STACK_REST) {
+		fprintf(out, "\"rest\":%zu", r->memory_detail->stack[by].rest);
+		return;
+	}
+	if (by == STACK_SIZE) {
+		fprintf(out, "\"from_bytes\":%llu", key ? 1ull << key : 0ull);
+		return;
+	}
+	const char *name = layer_name(r, by, key, &room);
+	fputs("\"name\":", out);
+	if (name)
+		json_quote(out, name, strlen(name));
+	else
+		fputs("null", out);
+}
+
+/* A layer's bytes at each point: differences, since most do not change. */
+static int put_layer(
+	const struct report *r, enum stack_by by, const struct memory_layer *l, FILE *out)
+{
+	struct packed bytes = { 0 };
+	putc('{', out);
+	put_layer_name(r, by, l->key, out);
+	for (uint32_t k = 0; k < MEMORY_POINTS; k++)
+		packed_difference(&bytes, l->live[k] - (k ? l->live[k - 1] : 0));
+	fputs(",\"live\":\"", out);
+	const int e = packed_put(&bytes, out);
+	fputs("\"}", out);
+	packed_fini(&bytes);
+	return e;
+}
+
+/* What was live when by what it belongs to. */
+static int put_stacks(const struct report *r, FILE *out)
+{
+	int e = 0;
+	putc('{', out);
+	for (enum stack_by by = 0; by < STACK_BYS && !e; by++) {
+		const struct memory_stack *s = &r->memory_detail->stack[by];
+		fprintf(out, "%s\"%s\":[", by ? ",\n" : "", stack_by_name[by]);
+		for (size_t i = 0; i < s->layers.n && !e; i++) {
+			fputs(i ? ",\n" : "", out);
+			e = put_layer(r, by, &s->layers.v[i], out);
+		}
+		putc(']', out);
+	}
+	putc('}', out);
+	return e;
+}
+
 /* The keys of one recording. */
 static int put_recording(const struct html *h, FILE *out)
 {
@@ -94,9 +160,12 @@ static int put_recording(const struct html *h, FILE *out)
 	report_print_json(h->report, out);
 	fputs(",\"memory\":", out);
 	memory_print_json(h->report, out);
+	fputs(",\"stacks\":", out);
+	int e = put_stacks(h->report, out);
 	fputs(",\"timeline\":", out);
-	int e = timeline_put(h->report, h->layout, (struct timeline_numbers *)&h->numbers,
-		h->fine_items, h->fine_bin_ns, out);
+	e = e ? e
+	      : timeline_put(h->report, h->layout, (struct timeline_numbers *)&h->numbers,
+			h->fine_items, h->fine_bin_ns, out);
 	fputs(",\n\"flame\":{\"device\":", out);
 	e = e ? e : put_flame(h->layout, h->device, out);
 	fputs(",\"host\":", out);

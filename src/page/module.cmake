@@ -1,6 +1,6 @@
 # viewer/ as two strings: what stands before a page's data and what stands behind.
 set(VIEWER ${PROJECT_SOURCE_DIR}/viewer)
-set(VIEWER_SCRIPTS base.js lanes.js bands.js timeline.js hands.js flame.js charts.js roofline.js tables.js page.js)
+set(VIEWER_SCRIPTS base.js lanes.js bands.js timeline.js hands.js flame.js charts.js tables.js memory.js roofline.js compare.js page.js)
 list(TRANSFORM VIEWER_SCRIPTS PREPEND ${VIEWER}/)
 list(INSERT VIEWER_SCRIPTS 1 ${GEN}/palette.js)
 add_custom_command(OUTPUT ${GEN}/viewer.c

@@ -63,9 +63,10 @@ static int pack_items(struct writer *w, const struct layout_row *row, size_t fro
 		packed_varint(to(w, NAME), (uint64_t)it->name * 2 + (it->count > 1));
 		end = it->end_ns;
 		if (it->count > 1) {
-			packed_varint(to(w, COUNT), it->count);
+			const bool parts = !w->fine && it->parts != it->count;
+			packed_varint(to(w, COUNT), (uint64_t)it->count * 2 + parts);
 			packed_varint(to(w, BUSY), it->busy_ns);
-			if (!w->fine)
+			if (parts)
 				packed_varint(&w->bytes, it->parts);
 			continue;
 		}

@@ -6,8 +6,8 @@
  *
  *	row: for each item: zigzag(start - end of the one before), length, 2 × name + several, and
  *	     of one event: detail + 1 or 0, zigzag(link - the link before)
- *	     of several:   count, busy nanoseconds, parts
- *	block: of TIMELINE_BLOCK items of a row or its last ones, deflated: the lengths of seven
+ *	     of several:   2 × count + whether parts follow, busy nanoseconds, parts or as many as
+ *count block: of TIMELINE_BLOCK items of a row or its last ones, deflated: the lengths of seven
  *columns (gap, length, name, count, busy, detail, link), then these, of the same numbers without
  *parts
  */

@@ -43,13 +43,18 @@ def weir(*arguments):
 
 
 def page_of(trace, *options, **how):
-    """Writes the page of a trace and opens it."""
-    path = f"{work}/{os.path.basename(trace)}.html"
-    weir("html", *options, "-o", path, trace)
+    """Writes the page of a trace, or of two, and opens it."""
+    traces = [trace] if isinstance(trace, str) else trace
+    path = f"{work}/{'-'.join(map(os.path.basename, traces))}.html"
+    weir("html", *options, "-o", path, *traces)
     assert os.stat(path).st_mode & 0o777 == 0o600, "others can read the page"
     page = browser.Page(chrome, path, **how)
     page.js(SHORT)
     return page
+
+
+def fixed():
+    return source + "/tests/golden/readme/fixed.weir"
 
 
 def silent(page):
@@ -202,6 +207,44 @@ def memory_shows_the_peak_of_weir_memory():
     peak, at = page.js(f"bytes({memory['peak_bytes']})"), page.js(f"time({memory['peak_at_ns']})")
     assert label == f"peak {peak} at {at}", label
     assert str(memory["alloc_count"]) in text_of(page, "#memory").replace(",", "")
+    silent(page)
+
+
+@test
+def memory_is_stacked_and_the_layers_add_up():
+    for trace in (kineto("transformer-train"), kineto("expandable-segments"), allocations(), source + "/tests/golden/problems/leak.weir"):
+        page = page_of(trace)
+        memory = said("memory", trace)
+        kinds = page.js("stackKinds()")
+        assert {"call", "size", "kind"} <= set(kinds), kinds
+        assert ("operator" in kinds) == bool(memory["by_operator"]), kinds
+        for by in kinds:
+            sums = page.js(f"data.stacks.{by}.reduce((sum, l) => sum.map((v, i) => v + liveOf(l)[i]), Array(960).fill(0))")
+            assert sums == [p["max_bytes"] for p in memory["series"]], (trace, by)
+            if len(kinds) > 1:
+                page.js(f"document.querySelector('[data-stack={by}]').click()")
+            assert page.js("all('#memory .layer').length") == page.js(f"data.stacks.{by}.length")
+            assert page.js("all('#memory .layers span').length") >= page.js(f"data.stacks.{by}.length")
+        # Where most was live an operator has what weir memory says.
+        if memory["by_operator"]:
+            at = max(range(960), key=lambda i: memory["series"][i]["max_bytes"])
+            top = {r["name"]: r["at_peak_bytes"] for r in memory["by_operator"]}
+            for name, live in page.js(f"data.stacks.operator.filter(l => l.rest === undefined).map(l => [l.name, liveOf(l)[{at}]])"):
+                assert live == top.get(name, 0), name
+        silent(page)
+
+
+@test
+def what_is_reserved_and_not_live_is_drawn_over_time():
+    trace = source + "/tests/golden/problems/fragmentation.weir"
+    page = page_of(trace)
+    worst = said("memory", trace)["reserved"]["worst"]
+    label = page.js("document.querySelector('#memory .share .strong').textContent")
+    assert page.js(f"bytes({worst['unused_bytes']})") in label and page.js(f"time({worst['at_ns']})") in label, label
+    assert page.js("document.querySelectorAll('#memory .chart .reserved').length") == 2
+    rows = page.js("all('#memory table tbody tr').map(r => r.children[0].innerText + r.children[3].innerText)")
+    calls = said("memory", trace)["call_time"]["calls"]
+    assert sorted(rows) == sorted(c["name"] + f"{c['count']:,}" for c in calls), rows
     silent(page)
 
 
@@ -484,8 +527,9 @@ def long_names():
 
 @test
 def nothing_is_wider_than_the_window():
-    for trace in (long_names(), eager(), source + "/tests/golden/readme/slow.weir"):
-        for width in (1024, 1440, 1920):
+    slow = source + "/tests/golden/readme/slow.weir"
+    for trace in (long_names(), eager(), slow, (slow, fixed())):
+        for width in (800, 1024, 1440, 1920, 2560):
             page = page_of(trace, width=width)
             assert page.js("document.documentElement.scrollWidth") <= width, (trace, width)
             wide = page.js("""all('.sheet, .panel, .legend, .tiles, .tile, nav ul').filter(e => e.scrollWidth > e.clientWidth + 1)
@@ -654,7 +698,8 @@ TEXTS = """
 
 @test
 def all_text_can_be_read_in_light_and_dark():
-    for trace in (long_names(), allocations(), source + "/tests/golden/readme/slow.weir"):
+    slow = source + "/tests/golden/readme/slow.weir"
+    for trace in (long_names(), allocations(), slow, (slow, fixed())):
         for dark in (False, True):
             page = page_of(trace, dark=dark)
             page.js(CONTRAST + TEXTS)
@@ -683,6 +728,86 @@ def ceilings_that_were_measured_are_not_called_a_data_sheet():
         return roofLegend([]).innerText || roofLegend([]).textContent; })""")
     assert "benchmarks reached" in made[0] and "datasheet" not in made[0], made
     assert "datasheet" in made[1], made
+    silent(page)
+
+
+# ---- two recordings ----
+
+
+@test
+def two_recordings_are_beside_each_other():
+    slow = source + "/tests/golden/readme/slow.weir"
+    page = page_of((slow, fixed()))
+    diff = json.loads(weir("diff", "--json", slow, fixed()), parse_int=float)
+    held = json.loads(page.js("JSON.stringify(data.diff)"), parse_int=float)
+    assert {k: v for k, v in diff.items() if k != "gates"} == {k: v for k, v in held.items() if k != "gates"}
+    # What differs stands first: the totals of both, and their ratio.
+    assert page.js("all('main section')[0].id") == "overview"
+    rows = page.js("all('#overview tbody tr').map(r => [...r.children].map(c => c.innerText))")
+    peak = diff["totals"]["peak_bytes"]
+    shown = next(r for r in rows if r[0] == "memory, peak")
+    assert shown[1:4] == [page.js(f"bytes({peak['a']})"), page.js(f"bytes({peak['b']})"),
+                          f"{peak['b'] / peak['a']:.2f}×"], shown
+    changes = page.js("all('.changes li b').map(e => e.innerText)")
+    most = max(diff["kernels"], key=lambda k: abs(k["change_ns"]))
+    assert changes[0] == page.js(f"signed({most['change_ns']}, time)"), changes
+    # Tables have the numbers of both.
+    kernels = page.js("all('#kernels tbody tr').map(r => [...r.children].map(c => c.innerText))")
+    assert len(kernels) == len(diff["kernels"])
+    same = next(k for k in diff["kernels"] if k["a"] and k["b"])
+    row = next(r for r in kernels if page.js(f"time({same['b']['total_ns']})") in r)
+    assert page.js(f"time({same['a']['total_ns']})") in row, row
+    # One scale of time, aligned at the start; each recording has groups of its own.
+    assert page.js("view.groups.map(g => g.title.slice(0, 1))") == ["A", "B", "A", "B"]
+    starts = page.js("""['A', 'B'].map(letter => Math.min(...view.lanes.filter(l => l.side.letter === letter)
+        .flatMap(l => l.rows).filter(r => r.n).map(r => r.start[0])))""")
+    assert starts[0] == starts[1], starts
+    # What is said of an item is its own time, and its links stay in its recording.
+    at = page.js("""(() => { const lane = view.lanes.find(l => l.side.letter === 'B' && l.kind === 'stream');
+        choose({ lane, row: 0, i: lane.rows[0].n - 1 }, true);
+        return [moment(lane.rows[0].start[lane.rows[0].n - 1] - data.other.shift), linked(view.chosen).map(p => p.lane.side.letter)]; })()""")
+    assert at[0] in text_of(page, ".chosen") and at[1] == ["B"], at
+    alone = page_of(fixed())
+    own = alone.js("(() => { const r = view.lanes.find(l => l.kind === 'stream').rows[0]; return moment(r.start[r.n - 1]); })()")
+    assert own == at[0]
+    # Memory and flame graphs of both.
+    assert page.js("all('#memory .panel').length") == 2
+    for by in ("Adevice", "Bdevice", "Ahost", "Bhost"):
+        page.js(f"document.querySelector('[data-flame={by}]').click()")
+        folded = weir("flame", "--by", by[1:], "--format", "folded", slow if by[0] == "A" else fixed()).decode()
+        assert page.js(f"flame.graphs.{by}.total[0]") == sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+    silent(page)
+    silent(alone)
+
+
+@test
+def two_recordings_are_one_when_they_ran_at_once():
+    """As ranks of a program do; with -- between them they are compared all the same."""
+    one, two = kineto("ddp-rank0"), kineto("ddp-rank1")
+    page = page_of((one, two))
+    assert page.js("two") is False
+    page = page_of((one, "--", two))
+    assert page.js("two") is True
+    assert page.js("data.diff.runs.a[0].file") == one and page.js("data.diff.runs.b[0].file") == two
+    slow = source + "/tests/golden/readme/slow.weir"
+    page = page_of((slow, fixed(), "--"))
+    assert page.js("two") is False and page.js("report.processes.length") == 2
+    silent(page)
+
+
+@test
+def bands_of_the_second_recording_are_gone_into_too():
+    slow, options = source + "/tests/golden/readme/slow.weir", ("--items", "1000")
+    page = page_of((slow, fixed()), *options)
+    assert page.js("sides.every(s => s.timeline.fine_items > 0)")
+    page.js("""(async () => { for (let i = 0; i < 20; i++) {
+        look(view.lo + (view.hi - view.lo) * i / 20, view.lo + (view.hi - view.lo) * (i + 1) / 20);
+        view.width = 1e6; view.height = 1e5; await lookClosely(); } window.walked = true; })()""")
+    page.wait("window.walked")
+    events = "view.lanes.filter(l => l.side.letter === 'B').flatMap(l => l.rows.flatMap(r => [...r.start].map((s, i) => [names[r.name[i]], Math.round(s - data.other.shift), r.count[i]])))"
+    alone = page_of(fixed())
+    every = "view.lanes.flatMap(l => l.rows.flatMap(r => [...r.start].map((s, i) => [names[r.name[i]], s, r.count[i]])))"
+    assert sorted(map(tuple, page.js(events))) == sorted(map(tuple, alone.js(every)))
     silent(page)
 
 
