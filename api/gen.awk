@@ -322,7 +322,16 @@ function after(i, count, indent) {
 }
 
 function wanted_bits(i) {
-	return (api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]) (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "")
+	return (api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]) (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "") \
+		(stack_group(i) == "" ? "" : " | CONTROL_STACK(" stack_group(i) ")")
+}
+
+# By what its stack is asked for: src/event/stack_group.h.  A call of the runtime leaves that to the driver's below.
+function stack_group(i) {
+	if (api[i] == "runtime") return ""
+	if (record[i] ~ /^alloc/ || name[i] ~ /Array(3D)?Create/ || name[i] ~ /HostRegister/) return "STACK_ALLOC"
+	if (record[i] ~ /^free/ || name[i] ~ /ArrayDestroy|HostUnregister/) return "STACK_FREE"
+	return class[i] ~ /^(sync|launch|copy|set|graph|module)$/ ? "STACK_" toupper(class[i]) : ""
 }
 
 function wrapper(i,	count, bits, nbytes) {
@@ -395,7 +404,7 @@ function entry(i, count, bits) {
 	if (!has(i, "after") && !has(i, "ends") && !has(i, "ends-context")) {
 		print "\tint (*real)(" types_only(count) ") = __atomic_load_n(&hook_real[FN_" name[i] "], __ATOMIC_RELAXED);"
 		print "\tconst uint32_t want = wanted(" bits ");"
-		print "\tif (real && !want" straight(i) ")\n\t\treturn real(" passed(count) ");"
+		print "\tif (real && !want_is_any(want)" straight(i) ")\n\t\treturn real(" passed(count) ");"
 	}
 	if (!has(i, "after") && class[i] == "query") {
 		print "\tif (__builtin_expect(real && counts_only(want)" straight(i) ", 1)) {"
@@ -478,7 +487,7 @@ function wrappers(	i) {
 }
 
 function table(	i, seen, classes, j) {
-	print "/* Made by api/gen.awk. */\n#include \"hook/hook_table.h\"\n"
+	print "/* Made by api/gen.awk. */\n#include \"event/format.h\"\n#include \"hook/hook_table.h\"\n"
 	for (i = 1; i <= n; i++) print "int " name[i] "(void);"
 	print "#define DECLARE(name) int name(void);\nLIBRARY_FNS(DECLARE)"
 	print "\nconst struct hooked hooked[HOOK_COUNT] = {"
@@ -486,6 +495,8 @@ function table(	i, seen, classes, j) {
 	print "#define HOOKED(name) [LIBRARY_##name] = { #name, (void *)name },\n\tLIBRARY_FNS(HOOKED)"
 	print "};\n\nconst unsigned char fn_classes[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = CLASS_" class[i] ","
+	print "};\n\nconst unsigned int fn_stack_bits[FN_COUNT] = {"
+	for (i = 1; i <= n; i++) if (stack_group(i) != "") print "\t[FN_" name[i] "] = CONTROL_STACK(" stack_group(i) "),"
 	print "};\n"
 	classes_table()
 }

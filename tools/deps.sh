@@ -4,7 +4,7 @@ set -u
 
 packages='cmake ninja-build gcc libc6-dev pkg-config libzstd-dev liblz4-dev zlib1g-dev libsqlite3-dev
 	libjansson-dev libcmocka-dev libxgboost0 libncurses-dev
-	libmicrohttpd-dev'
+	libmicrohttpd-dev libdw-dev'
 case ${1:-build} in
 check) packages="$packages mandoc g++ python3 python3-pyte chromium-headless-shell protobuf-compiler" ;;
 lint) packages="$packages clang-format-14 universal-ctags binutils" ;;

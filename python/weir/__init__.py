@@ -36,10 +36,21 @@ def start():
         from weir import lines
 
         lines.start()
+    if "stacks" in words and recorded():
+        _read_frames()
+    if words == {"stacks"}:
+        return
     from weir import imports, itt
 
     imports.when("torch", lambda torch: _name_torch(torch, words),
                  before=(lambda: None) if "shapes" in words else itt.offer)
+
+
+def _read_frames():
+    from weir import ranges, stacks
+
+    why_not = stacks.start()
+    ranges.fact("python-frames", "no: " + why_not if why_not else "yes")
 
 
 def _name_torch(torch, words):

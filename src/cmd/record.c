@@ -20,12 +20,14 @@
 #include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
+#include "event/stack_group.h"
 #include "cmd/cli/capture_options.h"
 #include "cmd/cli/gpu_sampling.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/predict_options.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/size.h"
+#include "stack/stacks.h"
 #include "trace/drain.h"
 #include "reconstruct/rewrite.h"
 #include "trace/pack.h"
@@ -38,12 +40,15 @@
 #define SIZE_SMALLEST   (8u << 20)
 #define SIZE_AHEAD      (2u << 20) /* stops so far below its size: what threads have taken is filled */
 #define FREE_LEAST      (64u << 20)
+#define STACKS_MOST     160
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
 	struct predict_options predict;
 	struct capture_options part;
 	struct gpu_sampling gpus;
+	char stacks[STACKS_MOST + 1]; /* as WEIR has it */
+	bool asks_stacks;
 	struct child child;
 	char output[PATH_MAX];
 	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
@@ -169,7 +174,7 @@ static int pack(const char *from, const char *to)
 	struct progress bar;
 	struct error err;
 	struct number missing;
-	struct pack_stats stats = { .progress = show, .context = &bar };
+	struct pack_stats stats = { .stacks = stacks_pack, .progress = show, .context = &bar };
 	progress_init(&bar, "packing");
 	const int done = trace_pack(from, to, &stats, &err);
 	progress_fini(&bar);
@@ -447,6 +452,27 @@ static int take_sizes(struct recording *rec, const struct options *o)
 	return 0;
 }
 
+/* --stacks: 0, or an exit code. */
+static int take_stacks(struct recording *rec, const struct options *o, uint32_t *control)
+{
+	const char *what = opt_str(o, "stacks");
+	struct stack_options stacks;
+	if (!what)
+		return 0;
+	if (!stack_options_parse(what, strlen(what), &stacks) || strlen(what) >= STACKS_MOST)
+		return complain(EXIT_USAGE,
+			"--stacks=%s: what can be asked for are alloc, free, sync, launch, copy, set, graph "
+			"and module, sample:N and bytes:SIZE (512 to 48K), with commas between",
+			what);
+	snprintf(
+		rec->stacks, sizeof rec->stacks, "%s%.*s", *what ? "=" : "", STACKS_MOST - 1, what);
+	for (char *c = rec->stacks; (c = strchr(c, ',')); c++)
+		*c = '+'; /* commas stand between the settings of WEIR */
+	*control |= stacks.control;
+	rec->asks_stacks = true;
+	return 0;
+}
+
 static int prepare(struct recording *rec, const struct options *o)
 {
 	const char *level = opt_str(o, "level"), *flight = opt_str(o, "flight");
@@ -469,7 +495,9 @@ static int prepare(struct recording *rec, const struct options *o)
 	code = take_gpu(rec, o);
 	if (code)
 		return code;
-	code = capture_options_take(&rec->part, o);
+	code = take_stacks(rec, o, &control);
+	if (!code)
+		code = capture_options_take(&rec->part, o);
 	if (!code)
 		code = output_expand(opt_str(o, "output"), rec->output, sizeof rec->output);
 	if (code)
@@ -488,6 +516,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sched = rec->beside ? rec->beside->sched : NULL,
 		.part = rec->part.config,
 		.python = opt_str(o, "python"),
+		.stacks = rec->asks_stacks ? rec->stacks : NULL,
 	};
 	code = child_check(&rec->child);
 	if (!code)

@@ -13,6 +13,7 @@
 #define WEIR_EVENT_FORMAT_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,8 @@ enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 #define FEATURE_ACCOUNTS  4u  /* chunks have an identity, and CHUNK_ACCOUNTS may be here */
 #define FEATURE_CAPTURE   8u  /* parts of the run were recorded: they are ranges RANGE_CAPTURE */
 #define FEATURE_REBUILT   16u /* GPU activities are reconstructed from those in CHUNK_MEASURED */
+#define FEATURE_STACKS                                                                             \
+	32u /* chunks CHUNK_STACKS or CHUNK_CALLERS may be here; lost_stacks counts */
 
 /* One reading of three clocks, taken together. */
 struct clock_pair {
@@ -77,7 +80,9 @@ struct trace_header {
 	uint64_t off_ns;        /* how long nothing was recorded, before off_since_ns */
 	uint64_t off_since_ns;  /* nothing is, since then (CLOCK_MONOTONIC); 0: it is recorded */
 	char host[64];          /* NUL-terminated */
-	char program[240];      /* the command line, spaces between, cut to fit, NUL-terminated */
+	char program[232];      /* the command line, spaces between, cut to fit, NUL-terminated */
+	uint64_t lost_stacks; /* with FEATURE_STACKS: call stacks that no chunk could keep; before,
+			       * more of the command line */
 	/* With FEATURE_ACCOUNTS; before, more of the command line. */
 	uint64_t overwritten; /* flight: calls that stood in chunks that were overwritten */
 	uint64_t unaccounted; /* calls entered by threads that had no struct thread_account */
@@ -100,6 +105,9 @@ enum chunk_kind {
 	CHUNK_SAMPLES = 11,  /* struct gpu_sample: what NVML said of the machine's GPUs; of no
 			      * process, like the schema */
 	CHUNK_MEASURED = 12, /* struct gpu_activity: what CHUNK_DEVICE is reconstructed from */
+	CHUNK_STACKS = 13,   /* struct record with stack_word: pieces of the stack of one thread */
+	CHUNK_CALLERS = 14,  /* what became of those: META_FRAME, META_STACK, and a record a call
+			      * whose arg[0] is its stack */
 };
 
 enum chunk_state {
@@ -132,6 +140,13 @@ struct chunk_header {
 	char thread[16];        /* the thread's name, NUL-terminated */
 };
 static_assert(sizeof(struct chunk_header) == 120, "on disk");
+
+/* Calls, ranges and stacks come without end: their chunks are drained while a program runs, and in
+ * flight the oldest are overwritten. */
+static inline bool chunk_is_drained(uint16_t kind)
+{
+	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES || kind == CHUNK_STACKS;
+}
 
 #define CHUNK_PAYLOAD 128u /* offset of the payload in a chunk */
 
@@ -185,6 +200,29 @@ enum args_word {
 };
 #define ARGS_KEPT 8u
 
+/*
+ * Of CHUNK_STACKS: a record with the fn, ticks and dur of the call whose stack it is, so that
+ * the thread and ticks join it with the call's own record.  Registers as they were in the injected
+ * library, then Python's frames, innermost first, then aux bytes of the stack from rsp on.
+ */
+enum stack_word {
+	STACK_RIP = 0,
+	STACK_RSP = 1,
+	STACK_RBP = 2,
+	STACK_RBX = 3,
+	STACK_R12 = 4,    /* to R15 */
+	STACK_COUNTS = 8, /* bits 0..15 frames of Python kept; bit 16: there are more of them */
+	STACK_WORDS = 9,
+};
+#define STACK_PYTHON_MORE (1u << 16)
+
+/* A frame of Python: the code's number (META_CODE) in the low half, what follows in the high one.
+ */
+#define STACK_PYTHON_ENTRY                                                                         \
+	(1ull << 63)                /* C called it: the frame below is the caller's of that C      \
+				     */
+#define STACK_PYTHON_AT 0x7fffffffu /* bits 32..62: bytes into its instructions */
+
 enum meta_id {
 	META_PROCESS = 0xff01,    /* arg[0] parent pid; text: exe NUL arguments, NUL between */
 	META_KERNEL = 0xff02,     /* arg[0] function or kernel handle, arg[1] its module or library;
@@ -206,6 +244,29 @@ enum meta_id {
 	META_FACT = 0xff0c,       /* text: a key, a space, a value: what it was recorded with */
 	META_CLOCKS = 0xff0d,     /* arg[0] device, arg[1] and arg[2] the highest clocks of its
 				   * multiprocessors and its memory, kHz */
+	META_MAPPING =
+		0xff0e,     /* code of a file: arg[0] first address, arg[1] end, arg[2] offset in
+			     * the file, arg[3] bytes of its build-id; text: that, then the path */
+	META_CODE = 0xff0f, /* code of Python: arg[0] number, arg[1] first line, and from bit 32 and
+			     * 40 on bytes of a character of the file's name and of the
+			     * function's, arg[2] bytes of the one, in the upper half of the
+			     * other; text: both, then the table of lines (co_linetable) */
+	META_FRAME = 0xff10, /* of CHUNK_CALLERS: arg[0] number, arg[1] line, 0 unknown; in the
+			      * upper half enum caller_kind; text: function NUL module NUL file */
+	META_STACK = 0xff11, /* of CHUNK_CALLERS: arg[0] number, arg[1] how many frames, in the
+			      * upper half enum stack_end; text: their numbers, of 4 bytes */
+};
+
+enum caller_kind {
+	CALLER_NATIVE = 0,
+	CALLER_PYTHON = 1,
+	CALLER_WEIR = 2 /* of the injected library */
+};
+enum stack_end {
+	STACK_WHOLE = 0, /* to the beginning of the thread */
+	STACK_CUT = 1,   /* the piece that was kept ends before */
+	STACK_UNKNOWN =
+		2, /* whose caller is not known: no unwind information, or code without a file */
 };
 
 enum kernel_attribute {
@@ -447,6 +508,26 @@ enum throttle_reason { /* nvmlClocksEventReason… */
 #define CONTROL_ARGS        (1u << 19) /* launches that are recorded keep their arguments */
 #define CONTROL_PREDICT     (1u << 20) /* and the time that was predicted */
 #define CONTROL_SAMPLE      (1u << 21) /* one launch in header.sampled is timed by events */
+#define CONTROL_STACK(group)                                                                       \
+	(1u << (22 + (group))) /* calls of that enum stack_group keep their stack */
+#define CONTROL_STACKS (0xffu << 22)
+
+/* Bits that say what is kept of a call that is recorded, whatever the level. */
+#define CONTROL_MORE (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE | CONTROL_STACKS)
+
+/* What calls are grouped by when their stacks are asked for: event/stack_group.h. */
+enum stack_group {
+	STACK_ALLOC,
+	STACK_FREE,
+	STACK_SYNC,
+	STACK_LAUNCH,
+	STACK_COPY,
+	STACK_SET,
+	STACK_GRAPH,
+	STACK_MODULE,
+	STACK_GROUPS
+};
+static_assert(STACK_GROUPS == 8, "as many as CONTROL_STACKS has bits");
 
 #define SAMPLE_DEFAULT      64u /* header.sampled when nobody says how many */
 #define SAMPLE_MOST         (1u << 24)

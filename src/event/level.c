@@ -37,7 +37,7 @@ bool control_of_level(const char *name, uint32_t *ret_control)
 const char *level_of_control(uint32_t control)
 {
 	for (const struct level *l = levels; l->name; l++)
-		if (l->control == (control & ~(CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)))
+		if (l->control == (control & ~CONTROL_MORE))
 			return l->name;
 	return "custom";
 }

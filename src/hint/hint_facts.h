@@ -138,6 +138,9 @@ int facts_idle_gaps(struct hint_facts *f);
  * none. */
 char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise);
 
+/* ", called from f (a.c:1) < g (a.c:2)", or "" where the stack is not known; returns `to`. */
+const char *facts_stack(const struct report *r, uint32_t stack, char *to, size_t size);
+
 /* hint_names.c */
 uint32_t hint_names_of(const char *kernel);
 

@@ -175,10 +175,12 @@ HINT_RULE(leak)
 		return 0;
 	struct fn_name room;
 	const struct report *r = f->report;
+	char who[512];
 	return hint_add(to, rule, NAN, g->confidence,
-		hint_text("memory on the GPU, its largest block allocated by %s",
+		hint_text("memory on the GPU, its largest block allocated by %s%s",
 			r->live.n ? report_fn_name(r, r->live.v[0].fn_id, &room)
-				  : "an unknown call"),
+				  : "an unknown call",
+			r->live.n ? facts_stack(r, r->live.v[0].stack, who, sizeof who) : ""),
 		hint_text("%s more are live after each iteration (over %llu iterations, "
 			  "counted by launches of %.80s); %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),

@@ -7,7 +7,11 @@
 
 #include "base/expect.h"
 
+#include "stack/stacks.h"
+
 #include "base/banned.h"
+
+#define STACK_SHOWN 3u /* frames */
 
 #define QUERIES_MOST 100000u /* calls whose range is looked for */
 
@@ -79,14 +83,41 @@ static uint32_t usual_range(const struct hint_facts *f, uint8_t kind)
 	return name;
 }
 
+const char *facts_stack(const struct report *r, uint32_t stack, char *to, size_t size)
+{
+	static const char before[] = ", called from ";
+	const size_t n = sizeof before - 1;
+	*to = 0;
+	if (!r->stacks || stack == STACK_NONE || size <= n)
+		return to;
+	memcpy(to, before, n);
+	stacks_row_text(r->stacks, stack, STACK_SHOWN, to + n, size - n);
+	return to;
+}
+
+/* The stack that most calls of a function came with, of those that were kept. */
+static uint32_t usual_stack(const struct report *r, const struct schema_fn *fn)
+{
+	const struct caller_row *most = NULL;
+	for (size_t i = 0; i < r->callers.n; i++) {
+		const struct caller_row *c = &r->callers.v[i];
+		if (schema_find(&r->trace->schema, c->fn_id) == fn &&
+			(!most || c->count > most->count))
+			most = c;
+	}
+	return most ? most->stack : STACK_NONE;
+}
+
 char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwise)
 {
 	const struct schema_fn *fn = usual_function(f, kind);
+	char who[512];
 	if (!fn)
 		return hint_text("%s", otherwise);
+	facts_stack(f->report, usual_stack(f->report, fn), who, sizeof who);
 	const uint32_t range = usual_range(f, kind);
 	if (range == META_NONE)
-		return hint_text("%s", fn->name);
+		return hint_text("%s%s", fn->name, who);
 	expect(range < f->report->meta.names.n, "the name of a range is one of all");
-	return hint_text("%s, mostly in %s", fn->name, f->report->meta.names.v[range].text);
+	return hint_text("%s, mostly in %s%s", fn->name, f->report->meta.names.v[range].text, who);
 }

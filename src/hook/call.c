@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "event/level.h"
 #include "hook/capture.h"
+#include "hook/stack/stack.h"
 #include "hook/trace_text.h"
 
 /* This thread's counters; made at the first call that is counted.  A call that is neither recorded
@@ -62,10 +63,10 @@ static void report_failure(void)
 }
 
 /* A first call of a process: it was let in before anybody knew what is wanted. */
-static uint32_t wanted_after_start(uint32_t want)
+static uint32_t wanted_after_start(enum fn fn, uint32_t want)
 {
 	process_start();
-	return (want | CONTROL_COUNT) & process_control();
+	return (want | CONTROL_COUNT | fn_stack_bits[fn]) & process_control();
 }
 
 /* A call that was entered before anybody knew that it is not wanted. */
@@ -110,8 +111,8 @@ struct record *call_leave_slowly(
 {
 	struct writer *w = &hook_self;
 	if (__builtin_expect(!process_is_started(), 0)) {
-		want = wanted_after_start(want);
-		if (!want)
+		want = wanted_after_start(fn, want);
+		if (!want_is_any(want))
 			call_unwanted();
 	}
 	const bool failed = result && result != NOT_READY;
@@ -119,7 +120,8 @@ struct record *call_leave_slowly(
 		report_failure();
 	if (__builtin_expect(want & CONTROL_COUNT, 0) && !count_or_drop(fn, ticks, result))
 		return NULL;
-	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT)) && !(want & CONTROL_QUERY_COUNT))
+	if (!(want & ~(CONTROL_COUNT | CONTROL_QUERY_COUNT | CONTROL_STACKS)) &&
+		!(want & CONTROL_QUERY_COUNT))
 		return NULL;
 	struct record *r = writer_reserve(&hook_recorder, w, words);
 	if (!r)
@@ -133,5 +135,7 @@ struct record *call_leave_slowly(
 	r->aux = 0;
 	r->result = (uint16_t)(result > UINT16_MAX || result < 0 ? UINT16_MAX : result);
 	r->flags = is_long ? RECORD_LONG : 0;
+	if (__builtin_expect(want & CONTROL_STACKS, 0))
+		stack_take(fn, r);
 	return r;
 }

@@ -35,6 +35,12 @@ INLINE uint32_t wanted(uint32_t bits)
 	return process_control() & (bits | CONTROL_COUNT);
 }
 
+/* Whether that is more than that its stack be kept, if the call is. */
+INLINE bool want_is_any(uint32_t want)
+{
+	return want & ~CONTROL_STACKS;
+}
+
 /*
  * Asks for the lines that the record will be written to, while the driver works: they were
  * last in the cache of whoever drained them.  A prefetch never faults, whatever pos is.
@@ -104,7 +110,8 @@ INLINE void call_returned(void)
 
 #define LONG_TICKS (1u << 23) /* a few milliseconds */
 
-/* What is not a success, in a started process, with room for it, and counted nowhere. */
+/* What is not a success, in a started process, with room for it, counted nowhere and without a
+ * stack. */
 struct record *call_leave_slowly(
 	enum fn fn, uint64_t begun, uint64_t ticks, int result, uint32_t want, uint32_t words);
 
@@ -117,8 +124,9 @@ INLINE struct record *call_leave_after(
 {
 	char *const pos = hook_self.pos;
 	char *const end = hook_self.end; /* after pos: see writer_reserve */
-	const bool plain = !result && !(want & CONTROL_COUNT) && process_is_started() &&
-			   ticks < LONG_TICKS && end - pos >= (long)words * 8;
+	const bool plain = !result && !(want & (CONTROL_COUNT | CONTROL_STACKS)) &&
+			   process_is_started() && ticks < LONG_TICKS &&
+			   end - pos >= (long)words * 8;
 	if (__builtin_expect(!plain || !writer_take(&hook_self, pos, words), 0))
 		return call_leave_slowly(fn, begun, ticks, result, want, words);
 	struct record *r = (struct record *)pos;

@@ -82,6 +82,11 @@ static bool set_args(const char *value, size_t n)
 	return set_flag(&config.args, value);
 }
 
+static bool set_stacks(const char *value, size_t n)
+{
+	return stack_options_parse(value ? value : "", n, &config.stacks);
+}
+
 static bool set_predict(const char *value, size_t n)
 {
 	return set_flag(&config.predict, value);
@@ -383,7 +388,8 @@ static void read_config(void)
 	set_share_default();
 	if (!*p)
 		return;
-	config.control |= (config.args ? CONTROL_ARGS : 0) | (config.predict ? CONTROL_PREDICT : 0);
+	config.control |= (config.args ? CONTROL_ARGS : 0) |
+			  (config.predict ? CONTROL_PREDICT : 0) | config.stacks.control;
 	config.keep = *p == 't' ? KEEP_LINES : KEEP_RECORDS;
 	const char *why = set_path(strchr(p, ':') + 1);
 	if (why)

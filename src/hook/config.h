@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "event/stack_group.h"
 #include "record/writer.h"
 #include "share/segment.h"
 
@@ -32,14 +33,15 @@ struct config_capture {
 
 struct config {
 	enum config_keep keep;
-	uint32_t control;      /* of the level, and of args and predict */
-	uint64_t flight_bytes; /* 0: no flight recording */
-	bool join;             /* the file is there: make no other when it is gone */
-	bool gpu;              /* device times as well */
-	uint32_t sample_rate;  /* of one launch in so many; 0: of all */
-	bool reconstruct;      /* all the others are reconstructed of these */
-	bool args;             /* what kernels are given as well */
-	bool predict;          /* and how long they will run */
+	uint32_t control;            /* of the level, and of args and predict */
+	uint64_t flight_bytes;       /* 0: no flight recording */
+	bool join;                   /* the file is there: make no other when it is gone */
+	bool gpu;                    /* device times as well */
+	uint32_t sample_rate;        /* of one launch in so many; 0: of all */
+	bool reconstruct;            /* all the others are reconstructed of these */
+	bool args;                   /* what kernels are given as well */
+	bool predict;                /* and how long they will run */
+	struct stack_options stacks; /* whose stacks are kept; control 0: nobody's */
 	char history[RECORDER_PATH], warm[RECORDER_PATH], model[RECORDER_PATH]; /* "": none */
 	char models[RECORDER_PATH];
 	char path[RECORDER_PATH]; /* absolute */

@@ -17,7 +17,8 @@ struct hooked {
 };
 extern const struct hooked hooked[HOOK_COUNT]; /* [0] is empty */
 
-extern const unsigned char fn_classes[FN_COUNT]; /* enum fn_class */
+extern const unsigned char fn_classes[FN_COUNT];   /* enum fn_class */
+extern const unsigned int fn_stack_bits[FN_COUNT]; /* CONTROL_STACK() of its group, or 0 */
 
 /* The real functions by id; NULL until found.  Relaxed atomics: a value never changes once
  * set, except that the runtime's go back to NULL when a program has two runtimes. */

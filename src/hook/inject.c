@@ -60,7 +60,8 @@ static void on_call(void *user, int domain, uint32_t id, const struct cupti_call
 		return;
 	}
 	const enum fn fn = fn_of_callback(id);
-	const uint32_t want = fn ? wanted(1u << fn_classes[fn] | CONTROL_QUERY_COUNT) : 0;
+	const uint32_t want =
+		fn ? wanted(1u << fn_classes[fn] | CONTROL_QUERY_COUNT | fn_stack_bits[fn]) : 0;
 	const int result = call->result ? *(const int *)call->result : 0;
 	if (!want)
 		return;

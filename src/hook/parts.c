@@ -13,6 +13,7 @@
 #include "hook/range/python.h"
 #include "hook/resolve.h"
 #include "hook/sched/sched.h"
+#include "hook/stack/stack.h"
 #include "hook/time/calibration.h"
 #include "hook/time/cupti.h"
 #include "hook/time/event_timer.h"
@@ -32,6 +33,7 @@ const struct hook_part hook_parts[] = {
 	{ "strings", .forget = strings_forget },
 	{ "operators", .forget = operator_forget },
 	{ "Python", .forget = python_forget },
+	{ "stacks", .start = stack_start, .forget = stack_forget, .unloaded = stack_unloaded },
 	{ "lines", .start = text_start },
 	{ "scheduler", .start = sched_start, .forget = sched_forget, .at_exit = sched_at_exit },
 	{ "capture", .start = capture_start, .forget = capture_forget },

@@ -20,6 +20,7 @@
 struct recorder hook_recorder;
 __thread struct writer hook_self = { .kind = CHUNK_EVENTS };
 __thread struct writer hook_ranges = { .kind = CHUNK_RANGES };
+__thread struct writer hook_stacks = { .kind = CHUNK_STACKS };
 
 union hook_hot_page hook_hot_page;
 
@@ -144,6 +145,7 @@ static void part(void)
 	memory = MEMORY_PARTED;
 	writer_forked(&hook_recorder, &hook_self);
 	writer_forked(&hook_recorder, &hook_ranges);
+	writer_forked(&hook_recorder, &hook_stacks);
 }
 
 /*
@@ -221,8 +223,12 @@ void process_at_exit(void)
 /* Who is killed leaves what was read when names were noted. */
 __attribute__((destructor)) static void unloaded(void)
 {
-	if (process_is_started())
-		recorder_read_clock(&hook_recorder);
+	if (!process_is_started())
+		return;
+	for (const struct hook_part *each = hook_parts; each->name; each++)
+		if (each->unloaded)
+			each->unloaded();
+	recorder_read_clock(&hook_recorder);
 }
 
 __attribute__((constructor)) static void loaded(void)

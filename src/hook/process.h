@@ -16,6 +16,7 @@
 extern struct recorder hook_recorder;
 extern __thread struct writer hook_self __attribute__((tls_model("initial-exec")));
 extern __thread struct writer hook_ranges __attribute__((tls_model("initial-exec")));
+extern __thread struct writer hook_stacks __attribute__((tls_model("initial-exec")));
 
 /*
  * What every wrapper looks at, in one cache line: after the driver has worked for
@@ -92,6 +93,7 @@ void process_divert(const uint32_t *word);
  *	forked   in each child, at once: nothing may take long, most children never come to CUDA
  *	forget   in a child that comes to CUDA, before it starts: what was of the parent
  *	at_exit  when the program ends in order, the last part first: see process_at_exit()
+ *	unloaded last of all, when it ends in order and is recorded
  */
 struct hook_part {
 	const char *name;
@@ -99,6 +101,7 @@ struct hook_part {
 	void (*forked)(void);
 	void (*forget)(void);
 	void (*at_exit)(void);
+	void (*unloaded)(void);
 };
 extern const struct hook_part hook_parts[]; /* the last has no name */
 

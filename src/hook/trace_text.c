@@ -50,8 +50,7 @@ void text_start(void)
 		return;
 	sys(close, fd);
 	if (read_schema())
-		process_control_set(
-			c->control & ~(CONTROL_QUERY_COUNT | CONTROL_ARGS | CONTROL_PREDICT));
+		process_control_set(c->control & ~(CONTROL_QUERY_COUNT | CONTROL_MORE));
 }
 
 static const char *name_of(void *context, uint64_t handle, uint64_t ticks, size_t *ret_bytes)

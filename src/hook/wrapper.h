@@ -91,7 +91,7 @@ INLINE bool call_is_wanted(struct call *c, enum fn fn, uint32_t bits)
 {
 	c->fn = fn;
 	c->want = wanted(bits);
-	return c->want;
+	return want_is_any(c->want);
 }
 
 /* Of one whose answer is there already. */

@@ -12,6 +12,7 @@
 
 #include "base/expect.h"
 #include "base/hash.h"
+#include "stack/stacks.h"
 
 #include "base/banned.h"
 
@@ -191,7 +192,7 @@ static int block_order(const void *one, const void *two)
 	return a->pointer < b->pointer ? -1 : a->pointer > b->pointer;
 }
 
-int memory_keep_block(struct live_blocks *to, const struct memory_op *op)
+int memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op)
 {
 	struct live_block *b = array_push(to);
 	if (!b)
@@ -200,6 +201,7 @@ int memory_keep_block(struct live_blocks *to, const struct memory_op *op)
 		.bytes = op->bytes,
 		.ticks = op->ticks,
 		.process = op->process,
+		.stack = r->memory_detail ? detail_stack(r->memory_detail, op) : STACK_NONE,
 		.fn_id = op->fn_id,
 		.kind = op->kind };
 	return 0;
@@ -237,7 +239,7 @@ static int keep_live(struct replay *p)
 	int e = 0;
 	for (size_t i = 0; i < p->blocks.n && !e; i++)
 		if (p->blocks.v[i])
-			e = memory_keep_block(&r->live, p->blocks.v[i]);
+			e = memory_keep_block(r, &r->live, p->blocks.v[i]);
 	memory_sort_blocks(&r->live);
 	if (!e)
 		check_live(r);

@@ -75,7 +75,7 @@ struct memory_time {
 };
 
 struct memory_row {
-	uint64_t key; /* calls: function id; classes: log2 of the size; sources: index */
+	uint64_t key; /* calls: function id; classes: log2 of the size; sources and stacks: index */
 	uint64_t allocs, bytes;
 	uint64_t freed, lifetime_ticks; /* of those freed, together */
 	uint64_t live, live_bytes;      /* at exit */
@@ -167,9 +167,12 @@ struct memory_detail {
 	uint64_t before_bytes; /* of the GPU's, live when what is read begins: counted as allocated
 				*/
 	uint64_t peak_ticks, peak_seq, peak_live;
-	struct memory_rows calls;   /* by bytes */
-	struct memory_rows classes; /* by size; of the GPU, as are the next two */
-	struct memory_rows origins; /* of sources; by bytes */
+	struct memory_rows calls;    /* by bytes */
+	struct memory_rows classes;  /* by size; of the GPU, as are the next two */
+	struct memory_rows origins;  /* of sources; by bytes */
+	const struct stacks *stacks; /* the report's; NULL: none was recorded */
+	struct memory_rows callers;  /* of stacks.rows, all kinds of memory; by bytes live at exit,
+				      * then at  the peak */
 	ARRAY(struct memory_operator) operators;
 	struct memory_space at_peak[MEMORY_KINDS], at_end[MEMORY_KINDS];
 	uint64_t nowhere_bytes; /* at the peak, of blocks whose address an importer made up */
@@ -180,7 +183,7 @@ struct memory_detail {
 	struct marks marks;
 	struct unused_replay
 		*unused_replay; /* memory_unused.c; only while operations are replayed */
-	struct map call_map, class_map, origin_map;
+	struct map call_map, class_map, origin_map, caller_map;
 	uint64_t matched; /* GPU blocks whose free was seen */
 	bool leaks_known;
 };
@@ -200,7 +203,7 @@ void memory_sort(struct memory_list *lists, unsigned count);
 struct memory_op *memory_next(struct memory_list *lists, unsigned count);
 
 /* Copies an allocation; sorts by bytes. */
-int memory_keep_block(struct live_blocks *to, const struct memory_op *op);
+int memory_keep_block(const struct report *r, struct live_blocks *to, const struct memory_op *op);
 void memory_sort_blocks(struct live_blocks *blocks);
 
 /* One minus the largest free extent of all that is free; false when nothing is free. */
@@ -212,6 +215,9 @@ bool fragmentation_of(const struct free_extents *h, double *ret_share);
 /* The operations before `seq` are not of what is read. */
 void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t seq);
 void detail_before(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);
+
+/* The call stack of an allocation, into stacks.rows, or STACK_NONE. */
+uint32_t detail_stack(const struct memory_detail *d, const struct memory_op *op);
 int detail_alloc(struct memory_detail *d, const struct memory_op *op);
 int detail_free(struct memory_detail *d, const struct memory_op *block, uint64_t ticks);
 void detail_after(struct memory_detail *d, const struct report *r, uint32_t seq, uint64_t ticks);

@@ -11,6 +11,7 @@
 #include "base/expect.h"
 
 #include "model/tally.h"
+#include "stack/stacks.h"
 
 #include "base/banned.h"
 
@@ -28,20 +29,31 @@ static unsigned class_of(uint64_t bytes)
 	return bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 
-/* The rows that a block counts in: one of calls, and of what is on the GPU two more. */
+uint32_t detail_stack(const struct memory_detail *d, const struct memory_op *op)
+{
+	if (!d->stacks || op->source >= d->sources.n)
+		return STACK_NONE;
+	return stacks_find(d->stacks, op->process, d->sources.v[op->source].tid, op->ticks);
+}
+
+/* The rows that a block counts in: one of calls, one of stacks where that is known, and of what is
+ * on the GPU two more. */
 struct rows {
-	struct memory_row *v[3];
+	struct memory_row *v[4];
 	int n;
 };
 
 static int rows_of(struct memory_detail *d, const struct memory_op *op, struct rows *ret_rows)
 {
 	struct rows r = { .n = op->kind == MEMORY_HOST ? 1 : 3 };
+	const uint32_t stack = detail_stack(d, op);
 	r.v[0] = row_of(&d->calls, &d->call_map, op->fn_id);
 	if (r.n == 3) {
 		r.v[1] = row_of(&d->classes, &d->class_map, class_of(op->bytes));
 		r.v[2] = row_of(&d->origins, &d->origin_map, op->source);
 	}
+	if (stack != STACK_NONE)
+		r.v[r.n++] = row_of(&d->callers, &d->caller_map, stack);
 	for (int i = 0; i < r.n; i++)
 		if (!r.v[i])
 			return -ENOMEM;
@@ -208,7 +220,7 @@ static int walk_alloc(struct walk *w, const struct memory_op *op, uint32_t seq)
 	if (op->kind != MEMORY_HOST && stack_add(w->r->memory_detail, w->ranges, op, seq))
 		return -ENOMEM;
 	if (unused_is_worst(d, op, seq) &&
-		memory_keep_block(&w->r->memory_detail->unused.worst_blocks, op))
+		memory_keep_block(w->r, &w->r->memory_detail->unused.worst_blocks, op))
 		return -ENOMEM;
 	if (is_made_up(w->r, op)) {
 		struct memory_detail *to = w->r->memory_detail;
@@ -338,6 +350,16 @@ static int source_order(const void *one, const void *two, void *sources)
 	return x->pool < y->pool ? -1 : x->pool > y->pool;
 }
 
+static int live_order(const void *one, const void *two)
+{
+	const struct memory_row *a = one, *b = two;
+	if (a->live_bytes != b->live_bytes)
+		return a->live_bytes > b->live_bytes ? -1 : 1;
+	if (a->at_peak_bytes != b->at_peak_bytes)
+		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
+	return bytes_order(one, two);
+}
+
 static int key_order(const void *one, const void *two)
 {
 	const struct memory_row *a = one, *b = two;
@@ -348,6 +370,8 @@ static void sort_rows(struct memory_detail *d)
 {
 	if (d->calls.n)
 		qsort(d->calls.v, d->calls.n, sizeof *d->calls.v, bytes_order);
+	if (d->callers.n)
+		qsort(d->callers.v, d->callers.n, sizeof *d->callers.v, live_order);
 	if (d->classes.n)
 		qsort(d->classes.v, d->classes.n, sizeof *d->classes.v, key_order);
 	if (d->origins.n)
@@ -420,6 +444,7 @@ int memory_fill(struct report *r, struct memory_list *lists, unsigned count, con
 	if (!d)
 		return -ENOMEM;
 	r->memory_detail = d;
+	d->stacks = r->stacks && r->stacks->samples.n ? r->stacks : NULL;
 	d->first_ticks = r->first_ticks;
 	d->last_ticks = r->last_ticks > r->first_ticks ? r->last_ticks : r->first_ticks;
 	int e = memory_time_fill(r, lists, count);
@@ -444,6 +469,7 @@ void memory_free(struct memory_detail *d)
 	array_free(&d->calls);
 	array_free(&d->classes);
 	array_free(&d->origins);
+	array_free(&d->callers);
 	array_free(&d->operators);
 	stack_free(d);
 	array_free(&d->unused.worst_blocks);
@@ -452,5 +478,6 @@ void memory_free(struct memory_detail *d)
 	map_fini(&d->call_map);
 	map_fini(&d->class_map);
 	map_fini(&d->origin_map);
+	map_fini(&d->caller_map);
 	free(d);
 }

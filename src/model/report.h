@@ -86,6 +86,7 @@ struct live_block {
 	uint64_t bytes;
 	uint64_t ticks;
 	uint32_t process;
+	uint32_t stack; /* of the allocation, into stacks.rows; STACK_NONE */
 	uint16_t fn_id;
 	uint8_t kind;
 };
@@ -317,6 +318,15 @@ struct analysis {
 struct hints;
 struct prediction;
 struct gpu_states;
+struct stacks;
+
+/* The calls of a function that came with one call stack, of those whose stack was kept. */
+struct caller_row {
+	uint32_t stack; /* into stacks.rows */
+	uint16_t fn_id;
+	uint64_t count, errors;
+	uint64_t ticks, most_ticks;
+};
 struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
@@ -375,8 +385,10 @@ struct report {
 	uint64_t predicted,
 		unpredicted;           /* launches that were asked about: with an answer, without */
 	struct prediction *prediction; /* prediction.h; NULL when nobody asked */
-	struct gpu_states *gpu_states; /* gpu_state.h; without GPUs when none was sampled */
-	struct hints *hints;           /* hint.h; NULL unless somebody asked for them */
+	struct stacks *stacks;         /* stack/stacks.h; without samples when none was recorded */
+	ARRAY(struct caller_row) callers; /* of these, by total time */
+	struct gpu_states *gpu_states;    /* gpu_state.h; without GPUs when none was sampled */
+	struct hints *hints;              /* hint.h; NULL unless somebody asked for them */
 };
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 

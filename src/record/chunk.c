@@ -14,12 +14,6 @@
 
 #define HAND_STEPS 1024 /* chunks looked at for one to overwrite: live threads have the others */
 
-/* Calls and ranges come without end; what else there is has a bound of its own. */
-static bool is_endless(uint16_t kind)
-{
-	return kind == CHUNK_EVENTS || kind == CHUNK_RANGES;
-}
-
 /* The state goes last: until then readers pass the chunk over, or find it empty. */
 static void begin(const struct recorder *r, struct chunk_header *c, enum chunk_kind kind,
 	uint32_t bytes, uint32_t tid, const struct chunk_birth *birth)
@@ -137,7 +131,7 @@ static uint64_t hand_place(uint64_t hand, uint64_t end)
 
 static bool is_candidate(const struct chunk_header *c, uint32_t bytes)
 {
-	return is_endless(c->kind) && c->bytes == bytes &&
+	return chunk_is_drained(c->kind) && c->bytes == bytes &&
 	       (c->state == CHUNK_CLOSED || c->state == CHUNK_LEFT);
 }
 
@@ -259,7 +253,7 @@ static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, u
 {
 	const uint64_t limit = r->header->limit;
 	const uint64_t end = __atomic_load_n(&r->header->next, __ATOMIC_ACQUIRE);
-	if (!is_endless(kind) || !limit || end + bytes <= limit)
+	if (!chunk_is_drained((uint16_t)kind) || !limit || end + bytes <= limit)
 		return extend(r, fd, bytes);
 	if (r->header->mode == TRACE_FILE)
 		return -ENOSPC;
@@ -281,7 +275,7 @@ struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes
 	const long fd = recorder_reopen(r);
 	if (sys_failed(fd))
 		return none;
-	long map = is_endless(kind) && birth ? take_free(r, fd, &bytes) : -EAGAIN;
+	long map = chunk_is_drained((uint16_t)kind) && birth ? take_free(r, fd, &bytes) : -EAGAIN;
 	if (sys_failed(map))
 		map = more_room(r, fd, kind, bytes);
 	sys(close, fd);

@@ -53,8 +53,6 @@ enum control_result control_switch(struct trace_header *h, const char *what)
 	if (!control_of_level(strcmp(what, "on") ? what : "full", &control))
 		return CONTROL_UNKNOWN;
 	store_off(h, control_is_off(control));
-	__atomic_store_n(&h->control,
-		control | (now & (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)),
-		__ATOMIC_RELEASE);
+	__atomic_store_n(&h->control, control | (now & CONTROL_MORE), __ATOMIC_RELEASE);
 	return CONTROL_DONE;
 }

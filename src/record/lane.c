@@ -60,10 +60,10 @@ static uint32_t end_of_records(const struct mapped *m)
 	return expect_inside(at <= room, "records end inside their chunk") ? at : 0;
 }
 
-static void close_for_dead(const struct recorder *r, const struct mapped *m, bool calls)
+static void close_for_dead(const struct recorder *r, const struct mapped *m, bool records)
 {
 	if (__atomic_load_n(&m->chunk->state, __ATOMIC_ACQUIRE) == CHUNK_OPEN)
-		chunk_close(r, m->chunk, calls ? end_of_records(m) : ranges_room(m->bytes));
+		chunk_close(r, m->chunk, records ? end_of_records(m) : ranges_room(m->bytes));
 }
 
 bool track_park(struct track *t, const struct mapped *m)
@@ -95,15 +95,15 @@ static void clear_parked(const struct recorder *r, struct parked *p)
 	}
 }
 
-static void clear_track(const struct recorder *r, struct track *t, bool calls)
+static void clear_track(const struct recorder *r, struct track *t, bool records)
 {
 	for (int i = 0; i < LANE_MOST && t->kept[i].chunk; i++) {
 		if (t->unclosed >> i & 1)
-			close_for_dead(r, &t->kept[i], calls);
+			close_for_dead(r, &t->kept[i], records);
 		chunk_leave(r, &t->kept[i]);
 	}
 	if (t->open.chunk) {
-		close_for_dead(r, &t->open, calls);
+		close_for_dead(r, &t->open, records);
 		chunk_leave(r, &t->open);
 	}
 	clear_parked(r, t->parked);
@@ -135,6 +135,7 @@ static bool claim(const struct recorder *r, struct lane *lane, uint32_t tid)
 	if (of) {
 		clear_track(r, &lane->calls, true);
 		clear_track(r, &lane->ranges, false);
+		clear_track(r, &lane->stacks, true);
 	}
 	return true;
 }

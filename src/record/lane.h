@@ -47,7 +47,7 @@ struct lane {
 	_Atomic uint64_t owner;         /* turn << 32 | thread id; id 0: free */
 	struct thread_account *account; /* in the file */
 	struct counter *counters;       /* in the file, or NULL */
-	struct track calls, ranges;
+	struct track calls, ranges, stacks;
 };
 
 /* The lane of this thread, taken over or made; NULL: there is no room for one. */
@@ -55,7 +55,9 @@ struct lane *lane_take(struct recorder *r, uint32_t tid);
 
 static inline struct track *lane_track(struct lane *lane, uint32_t kind)
 {
-	return kind == CHUNK_RANGES ? &lane->ranges : &lane->calls;
+	return kind == CHUNK_RANGES   ? &lane->ranges
+	       : kind == CHUNK_STACKS ? &lane->stacks
+				      : &lane->calls;
 }
 
 /* Clears a few lanes of threads that are gone. */

@@ -174,7 +174,7 @@ void header_blank(struct trace_header *h, uint32_t control)
 	*h = (struct trace_header){
 		.version = TRACE_VERSION,
 		.header_bytes = TRACE_GRAIN,
-		.optional = FEATURE_ACCOUNTS,
+		.optional = FEATURE_ACCOUNTS | FEATURE_STACKS,
 		.form = TRACE_RAW,
 		.clock = clock_best(),
 		.control = control,

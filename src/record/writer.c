@@ -62,10 +62,10 @@ void writer_lose(struct recorder *r, struct writer *w)
 static bool refused(struct recorder *r, struct writer *w)
 {
 	w->lost++;
-	if (w->kind != CHUNK_RANGES)
+	if (w->kind == CHUNK_EVENTS)
 		writer_lose(r, w);
 	else if (r->header)
-		add(&r->header->lost_ranges, 1);
+		add(w->kind == CHUNK_RANGES ? &r->header->lost_ranges : &r->header->lost_stacks, 1);
 	return false;
 }
 
@@ -79,7 +79,7 @@ static bool has_lane(struct recorder *r, struct writer *w)
 	if (!w->tid)
 		w->tid = (uint32_t)sys(gettid);
 	w->lane = lane_take(r, w->tid);
-	if (!w->lane || w->kind == CHUNK_RANGES)
+	if (!w->lane || w->kind != CHUNK_EVENTS)
 		return w->lane;
 	w->account = w->lane->account;
 	if (!expect_inside(w->account, "a lane has an account"))

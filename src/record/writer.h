@@ -3,8 +3,8 @@
  *
  * A struct recorder is one process's hold on a trace file: the mapped header, where the file
  * is, and the threads' chunks.  A struct writer is one thread's open chunk of one kind: calls, or
- * ranges.  Both belong to the hook (src/hook), which has one recorder and two writers a thread.
- * What must outlive a thread is in its lane (lane.h).
+ * ranges, or stacks.  Both belong to the hook (src/hook), which has one recorder and three writers
+ * a thread. What must outlive a thread is in its lane (lane.h).
  *
  * Everything here may run inside an intercepted call: no allocation, no stdio, no locks; it
  * leaves errno alone and speaks to the kernel directly.  A signal handler may interrupt any
@@ -62,7 +62,7 @@ struct writer {
 	 * it ends; its reserved says how many were open around it. */
 	char *volatile open;
 	uint64_t lost; /* since the open chunk began */
-	uint32_t kind; /* enum chunk_kind: CHUNK_EVENTS or CHUNK_RANGES */
+	uint32_t kind; /* enum chunk_kind: CHUNK_EVENTS, CHUNK_RANGES or CHUNK_STACKS */
 	uint32_t tid;
 	uint32_t seq;
 	uint32_t depth;         /* ranges: how many are open, those included that were not kept */
@@ -80,7 +80,7 @@ int recorder_open(struct recorder *r, const struct trace_header *blank);
 /* Whether nothing is recorded with that control word; its other bits say how. */
 static inline bool control_is_off(uint32_t control)
 {
-	return !(control & ~(CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE));
+	return !(control & ~CONTROL_MORE);
 }
 
 /* Fills in what a new raw trace's header says, clocks and host included. */

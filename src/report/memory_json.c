@@ -5,6 +5,7 @@
 
 #include "base/expect.h"
 #include "base/json.h"
+#include "report/callers_print.h"
 
 #include "base/banned.h"
 
@@ -61,6 +62,8 @@ static void put_blocks(
 		json_str(j, "name", report_fn_name(r, b->fn_id, &room));
 		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
 		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
+		if (r->memory_detail->stacks)
+			callers_put_frames(j, "frames", r->stacks, b->stack);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -406,6 +409,7 @@ static void put_all(const struct report *r, FILE *out, size_t blocks)
 	put_classes(&j, r);
 	put_origins(&j, r);
 	put_operators(&j, r);
+	callers_put_memory_json(&j, r);
 	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
 	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
 	put_vmm(&j, r);

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "report/callers_print.h"
 
 #include "base/banned.h"
 
@@ -395,7 +396,7 @@ void memory_put_blocks(const struct report *r, const struct text_page *p, const 
 		table_cell(&t, "0x%" PRIx64, b->pointer);
 		table_ns(&t, trace_since_ns(r->trace, b->ticks));
 		table_cell(&t, "%s", memory_kind_name[b->kind]);
-		table_cell(&t, "%s", report_fn_name(r, b->fn_id, &room));
+		callers_cell(&t, r->stacks, report_fn_name(r, b->fn_id, &room), b->stack, 2);
 	}
 	page_end_table(p, &t, blocks->n);
 }
@@ -488,6 +489,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_classes(r, &p);
 	put_origins(r, &p);
 	put_operators(r, &p);
+	callers_put_memory(r, &p);
 	put_spaces(r, &p);
 	put_vmm(r, &p);
 	put_live(r, &p);

@@ -2,6 +2,7 @@
  * The report as JSON.  Keys are a promise: they are added to, not renamed.  All times are
  * nanoseconds, all sizes bytes; rows are never left out.
  */
+#include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/gpu_table.h"
 #include "report/provenance.h"
@@ -434,6 +435,7 @@ void report_print_json(const struct report *r, FILE *out)
 	for (size_t i = 0; i < r->call_rows.n; i++)
 		put_call(&j, r, &r->call_rows.v[i]);
 	json_end_array(&j);
+	callers_put_json(&j, r);
 	json_begin_array(&j, "kernels");
 	for (size_t i = 0; i < r->kernel_rows.n; i++)
 		put_kernel(&j, r, &r->kernel_rows.v[i]);

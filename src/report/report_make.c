@@ -1,6 +1,7 @@
 /*
  * From a trace to a report: its parts in their order, and warnings of what is missing or damaged.
  */
+#include "stack/stacks.h"
 #include "report/report_make.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "base/number.h"
 #include "hint/hint.h"
 #include "memory/memory.h"
+#include "model/callers.h"
 #include "model/device_time.h"
 #include "model/gather.h"
 #include "model/gpu_state.h"
@@ -152,6 +154,41 @@ static void warn_damage(struct report *r)
 		warn(r, "the clock's speed is not known: times are ticks, taken as nanoseconds");
 }
 
+/* What python/weir says of a Python whose frames it does not read. */
+static void warn_python(struct report *r)
+{
+	static const char no[] = "python-frames no: ";
+	for (size_t i = 0; i < r->meta.facts.n; i++) {
+		const char *fact = r->meta.names.v[r->meta.facts.v[i].text].text;
+		if (!strncmp(fact, no, sizeof no - 1))
+			warn(r, "call stacks are without Python's frames: %s",
+				fact + sizeof no - 1);
+	}
+}
+
+static void warn_stacks(struct report *r)
+{
+	const struct stacks *s = r->stacks;
+	warn_python(r);
+	if (s->lost)
+		warn(r, "%" PRIu64 " call stacks were lost: no room for them in the trace",
+			s->lost);
+	if (s->waiting)
+		warn(r, "%" PRIu64 " call stacks show no frames of C here: %s", s->waiting,
+			s->without);
+	if (s->cut)
+		warn(r,
+			"%" PRIu64
+			" of %zu call stacks end early: more of the stack is kept with --stacks=bytes:32K",
+			s->cut, s->samples.n);
+	if (s->unknown && !s->waiting)
+		warn(r, "%" PRIu64 " of %zu call stacks end at code whose caller can't be found",
+			s->unknown, s->samples.n);
+	if (s->damaged)
+		warn(r, "%" PRIu64 " chunks of call stacks are damaged and were left out",
+			s->damaged);
+}
+
 /* ---- the whole ---- */
 
 static int replay(struct report *r, const struct tallies *t)
@@ -176,6 +213,8 @@ static int make(struct report *r, unsigned threads, struct error *err)
 	e = tallies_gather(&tallies, r->trace, &r->meta, threads);
 	if (!e)
 		e = report_count(r, tallies_sum(&tallies));
+	if (!e)
+		e = callers_fill(r);
 	if (!e)
 		e = replay(r, &tallies);
 	if (!e)
@@ -219,6 +258,7 @@ static int make_whole(const struct trace *trace, const struct decoder *decoder, 
 	warn_names(r);
 	warn_stopped(r);
 	warn_damage(r);
+	warn_stacks(r);
 	*ret_report = r;
 	return 0;
 }
@@ -258,6 +298,7 @@ void report_free(struct report *r)
 	if (r->gpu_states)
 		gpu_states_fini(r->gpu_states);
 	free(r->gpu_states);
+	callers_fini(r);
 	array_free(&r->threads);
 	array_free(&r->warnings);
 	meta_fini(&r->meta);

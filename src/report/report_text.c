@@ -2,6 +2,7 @@
  * The report as text.  What went wrong comes first; then what was asked of the GPU, largest
  * first.
  */
+#include "report/callers_print.h"
 #include "report/analysis.h"
 #include "report/gpu_table.h"
 #include "report/provenance.h"
@@ -657,6 +658,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	put_spans(r, &p);
 	if (r->calls)
 		put_calls(r, &p);
+	callers_put_text(r, &p);
 	put_kernels(r, &p);
 	memory_put_short(r, &p);
 	put_copies(r, &p);

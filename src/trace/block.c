@@ -92,7 +92,8 @@ static int make_words(struct block_maker *m, const struct chunk_buf *buf, size_t
 static size_t used_bytes(const struct chunk_buf *buf)
 {
 	size_t n = buf->bytes;
-	if (buf->ref->head.kind == CHUNK_META)
+	if (buf->ref->head.kind == CHUNK_META || buf->ref->head.kind == CHUNK_STACKS ||
+		buf->ref->head.kind == CHUNK_CALLERS)
 		return n;
 	n = without_zeros(buf->payload, n);
 	static_assert(sizeof(struct thread_account) % sizeof(struct counter) == 0, "whole both");

@@ -22,7 +22,7 @@
 struct place {
 	uint64_t offset;
 	uint32_t bytes; /* 0: taken by somebody, but no chunk has been begun here yet */
-	bool done;      /* will never be one of calls or ranges */
+	bool done;      /* will never be one that is drained */
 };
 
 /* What the file says of itself is not believed: it may be cut off while it is mapped. */
@@ -124,7 +124,7 @@ static bool pack_mapped(struct drain *d, const struct chunk_header *c, uint32_t 
 	memcpy(&ref.head, c, sizeof ref.head);
 	if (ref.head.used > ref.room || !make_room(d, ref.room))
 		return false;
-	if (ref.head.kind != CHUNK_EVENTS && ref.head.kind != CHUNK_RANGES)
+	if (!chunk_is_drained(ref.head.kind))
 		return false;
 	expect(ref.head.used <= d->copy_room, "a chunk is copied to where it has room");
 	memcpy(d->copy, (const char *)c + CHUNK_PAYLOAD, ref.head.used);
@@ -179,7 +179,7 @@ static bool look_at(struct drain *d, size_t i)
 		return false;
 	if (!p->bytes && !learn_place(d, i, c.bytes))
 		return false;
-	if (c.kind != CHUNK_EVENTS && c.kind != CHUNK_RANGES) {
+	if (!chunk_is_drained(c.kind)) {
 		p->done = true;
 		return false;
 	}

@@ -49,7 +49,7 @@ static size_t committed_bytes(const uint8_t *payload, size_t bytes, uint64_t *re
 
 static bool is_records(const struct chunk_header *c)
 {
-	return c->kind == CHUNK_EVENTS || c->kind == CHUNK_META;
+	return c->kind == CHUNK_EVENTS || c->kind == CHUNK_META || c->kind == CHUNK_STACKS;
 }
 
 /* Again and again until no record is finished in between: then none was finished while it

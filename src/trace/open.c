@@ -125,6 +125,8 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 	h->program[sizeof h->program - 1] = '\0';
 	if (!(h->optional & FEATURE_ACCOUNTS))
 		h->overwritten = h->unaccounted = 0;
+	if (!(h->optional & FEATURE_STACKS))
+		h->lost_stacks = 0;
 	const int v = check_version(h, path, err);
 	return v ? v : check_header(t, path, err);
 }
@@ -358,9 +360,7 @@ static int drop_twins(struct chunk_list *list)
 	qsort(sorted, blocks, sizeof *sorted, by_owner);
 	for (size_t i = 0; i < list->refs.n; i++) {
 		const struct chunk_ref *ref = &list->refs.v[i];
-		const bool drained =
-			ref->head.kind == CHUNK_EVENTS || ref->head.kind == CHUNK_RANGES;
-		if (ref->packed || !drained ||
+		if (ref->packed || !chunk_is_drained(ref->head.kind) ||
 			!bsearch(ref, sorted, blocks, sizeof *sorted, by_owner))
 			list->refs.v[kept++] = *ref;
 	}

@@ -92,11 +92,35 @@ static int pack_chunk(struct packer *p, size_t i)
 	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
 }
 
+/* A chunk that stands in no file, of pack_stats.stacks. */
+static int put_chunk(
+	void *context, const struct chunk_header *head, const void *payload, size_t bytes)
+{
+	struct packer *p = context;
+	const struct chunk_ref ref = { .head = *head };
+	const struct chunk_buf buf = {
+		.ref = &ref, .payload = (uint8_t *)(uintptr_t)payload, .bytes = bytes
+	};
+	const int e = block_make(&p->maker, head, &buf);
+	return e ? e : put_block(p, &p->maker.header, p->maker.packed);
+}
+
+/* True: nothing of their pieces is to be kept. */
+static bool pack_stacks(struct packer *p, int *ret_e)
+{
+	*ret_e = p->stats->stacks ? p->stats->stacks(p->t, put_chunk, p) : -ENOSYS;
+	const bool done = *ret_e != -ENOSYS;
+	*ret_e = done ? *ret_e : 0;
+	return done;
+}
+
 static int pack_chunks(struct packer *p)
 {
-	int e = 0;
+	int e;
+	const bool without_stacks = pack_stacks(p, &e);
 	for (size_t i = 0; i < p->t->chunk_count && !e; i++) {
-		e = pack_chunk(p, i);
+		if (!without_stacks || p->t->chunks[i].head.kind != CHUNK_STACKS)
+			e = pack_chunk(p, i);
 		p->stats->chunks++;
 		if (p->stats->progress)
 			p->stats->progress(p->stats->context, i + 1, p->t->chunk_count);

@@ -21,6 +21,15 @@ struct pack_stats {
 	uint64_t damaged;     /* chunks that could not be read, in part or at all */
 	struct damage damage; /* the first place where none could be found, and all such bytes */
 
+	/*
+	 * What becomes of pieces of stacks (stack/stacks.h), which are then left out; set before
+	 * trace_pack().  NULL, or an answer of -ENOSYS: they stay.
+	 */
+	int (*stacks)(const struct trace *t,
+		int (*put)(void *context, const struct chunk_header *head, const void *payload,
+			size_t bytes),
+		void *context);
+
 	/* Called now and then when not NULL; set before trace_pack(). */
 	void (*progress)(void *context, uint64_t done, uint64_t all);
 	void *context;

@@ -49,7 +49,7 @@ static bool is_history(const struct trace *t, const struct record *r)
 static bool keeps_record(const struct trace *t, const struct chunk_buf *buf, struct record *r)
 {
 	const struct trace_part *p = part_at(t, r->ticks);
-	if (!t->cut || (p && r->ticks < p->to))
+	if (!t->cut || r->fn >= META_PROCESS || (p && r->ticks < p->to))
 		return true;
 	if (!buf->history || !is_history(t, r))
 		return false;
@@ -150,6 +150,8 @@ void part_apply(const struct trace *t, struct chunk_buf *buf)
 {
 	switch (buf->ref->head.kind) {
 	case CHUNK_EVENTS:
+	case CHUNK_STACKS:
+	case CHUNK_CALLERS:
 		apply_records(t, buf, false);
 		break;
 	case CHUNK_META:

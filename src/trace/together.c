@@ -184,7 +184,8 @@ void together_apply(const struct trace *t, struct chunk_buf *buf)
 	const struct taken_in *s = t->taken_in.v[buf->ref->source - 1];
 	const uint16_t kind = buf->ref->head.kind;
 	const size_t each = array_record_bytes(kind);
-	if (kind == CHUNK_EVENTS || kind == CHUNK_META)
+	if (kind == CHUNK_EVENTS || kind == CHUNK_META || kind == CHUNK_STACKS ||
+		kind == CHUNK_CALLERS)
 		apply_records(s, buf, kind == CHUNK_META);
 	for (size_t at = 0; each && buf->bytes - at >= each; at += each)
 		apply_one(s, kind, buf->payload + at);
@@ -282,6 +283,7 @@ static void add_header(struct trace *t, const struct taken_in *s)
 	h->exit_status = h->exit_status ? h->exit_status : o->exit_status;
 	h->lost += o->lost;
 	h->lost_ranges += o->lost_ranges;
+	h->lost_stacks += o->lost_stacks;
 	h->unnamed += o->unnamed;
 	h->reused += o->reused;
 	h->overwritten += o->overwritten;

@@ -9,10 +9,10 @@ name=$2 command=$3
 shift 3
 
 driver=sim preload= trace=yes log=yes output=yes counts=yes modes=preload,last,record gpu=yes args=no times=no
-build_with= env= part=
+build_with= env= part= stacks=
 for option in "$@"; do
 	case $option in
-	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=* | build_with=* | env=* | part=*)
+	driver=* | preload=* | trace=* | log=* | output=* | counts=* | modes=* | gpu=* | args=* | times=* | build_with=* | env=* | part=* | stacks=*)
 		eval "${option%%=*}=\${option#*=}" ;;
 	*) echo "unknown option $option"; exit 1 ;;
 	esac
@@ -117,6 +117,7 @@ good_trace() {
 	check_readable "$file" || failed "weir report does not read the trace"
 	recorded "$file" >"$work/recorded"
 	[ "$counts" = yes ] || return
+	[ -z "$stacks" ] || stacked
 	[ -e "$work/$mode/samples" ] && [ "$times" = sample ] && sampled
 	[ -e "$work/$mode/counts" ] && expected
 	[ "$log$driver" = yessim ] && complete
@@ -142,6 +143,19 @@ sampled() {
 	! grep -q 'samples were lost' "$work/report" || failed "samples were lost"
 }
 
+# Each synchronisation and allocation has its stack, or it was declared lost.
+stacked() {
+	"$weir" report --json --top=0 "$file" >"$work/report"
+	kept=$(sed -n 's/^[^{]*"call_stacks": {"count": \([0-9]*\), "lost": \([0-9]*\).*/\1 \2/p; /"call_stacks": {/,/}/{
+		s/^[ \t]*"count": \([0-9]*\),.*/\1/p
+		s/^[ \t]*"lost": \([0-9]*\),.*/\1/p
+	}' "$work/report" | head -n 2 | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')
+	wanted=$(awk '/^(cuMemAlloc_v2|cuCtxSynchronize) / { n += $2 } END { print n + 0 }' "$work/recorded")
+	case $stacks in *launch*) wanted=$((wanted + $(awk '/^cuLaunchKernel / { n += $2 } END { print n + 0 }' "$work/recorded"))) ;; esac
+	case $stacks in *sample*) wanted=0 ;; esac
+	[ "$kept" -ge "$wanted" ] || failed "$kept call stacks are there or lost, of $wanted"
+}
+
 # The simulated driver's account: every call that came through the program is in the trace.
 complete() {
 	case $name in limits_* | elsewhere | other_user | leave_busy) return ;; esac
@@ -159,6 +173,7 @@ wants() {
 
 config=${part:+capture=$part,}
 [ "$args" = no ] || config=args,
+config=$config${stacks:+stacks=$stacks,}
 [ "$args" != predict ] || config=args,predict,
 case $times in
 no) ;;
@@ -198,6 +213,7 @@ if wants last && [ -n "$users" ]; then
 	good_trace
 fi
 option=${part:+--capture=$part}
+[ -z "$stacks" ] || option="$option --stacks=$stacks"
 [ "$args" = no ] || option="$option --args"
 [ "$args" != predict ] || option="$option --predict"
 [ "$times" != sample ] || option="$option --gpu=sample:1"

@@ -336,8 +336,13 @@ static int set_python(const struct child *c)
 	if (library_path("python", directory, sizeof directory))
 		return complain(EXIT_ENVIRONMENT,
 			"the Python package is not in ../lib/weir/python; install Weir again");
-	if (prepend_path("PYTHONPATH", directory) ||
-		setenv("WEIR_PYTHON", *c->python ? c->python : "operators", 1))
+	char words[256]; /* python_words() has looked at what the person has given */
+	snprintf(words, sizeof words, "%s%s%s",
+		!c->python   ? ""
+		: *c->python ? c->python
+			     : "operators",
+		c->python && c->stacks ? "," : "", c->stacks ? "stacks" : "");
+	if (prepend_path("PYTHONPATH", directory) || setenv("WEIR_PYTHON", words, 1))
 		return cannot_set();
 	return 0;
 }
@@ -359,9 +364,11 @@ static int set_words(const struct child *c, const char *full)
 			c->reconstruct ? "predict" : "sample", c->sample_rate);
 	else if (c->gpu)
 		memcpy(gpu, WEIR_OPTION_gpu ",", sizeof WEIR_OPTION_gpu ",");
-	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%s%s%s%srecord:%s",
+	const int n = asprintf(&config, WEIR_OPTION_join ",%s%s%s%s%s%s%s%s%srecord:%s",
 		c->sched ? c->sched : "", outer, *outer ? "," : "", gpu,
-		c->predict ? c->predict : "", c->part ? c->part : "", full);
+		c->predict ? c->predict : "", c->part ? c->part : "",
+		c->stacks ? WEIR_OPTION_stacks : "", c->stacks ? c->stacks : "",
+		c->stacks ? "," : "", full);
 	const int done = n < 0 || setenv("WEIR", config, 1) ? cannot_set() : 0;
 	if (n >= 0)
 		free(config);
@@ -403,7 +410,7 @@ static int set_environment(const struct child *c)
 		!library_path("libweir-audit.so", audit, sizeof audit) &&
 		append_path("LD_AUDIT", audit, ':'))
 		return cannot_set();
-	if (c->python && set_python(c))
+	if ((c->python || c->stacks) && set_python(c))
 		return EXIT_ENVIRONMENT;
 	if (!c->sim)
 		return 0;

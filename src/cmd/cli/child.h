@@ -23,7 +23,9 @@ struct child {
 	bool reconstruct;     /* the others are to be reconstructed of these */
 	const char *predict;  /* the configuration of predictions, "" for none; NULL: the same */
 	const char *part;     /* what of the run is recorded: "capture=profiler,"; NULL: all */
-	const char *python;   /* what python/weir is asked for: words with commas; NULL: nothing */
+	const char
+		*stacks; /* whose stacks are kept, as WEIR has it: "" or "=WHAT"; NULL: nobody's */
+	const char *python; /* what python/weir is asked for: words with commas; NULL: nothing */
 
 	/* Filled by child_trace() and child_start(). */
 	pid_t pid;

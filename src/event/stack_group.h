@@ -1,0 +1,32 @@
+/*
+ * Which calls keep their stack: the groups that people name, and what `--stacks=` says.  One table
+ * for `weir record --stacks`, the injected library and the manual; which function is of which group
+ * is said by api/gen.awk (stack_group), from its class and what it means.
+ */
+#ifndef WEIR_EVENT_STACK_GROUP_H
+#define WEIR_EVENT_STACK_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STACK_BYTES_DEFAULT 8192u
+#define STACK_BYTES_LEAST   512u
+#define STACK_BYTES_MOST    49152u
+
+struct stack_options {
+	uint32_t control; /* CONTROL_STACK() of the groups */
+	uint32_t each;    /* of a thread's calls one in so many; 1: all */
+	uint32_t bytes;   /* of the stack, at most */
+};
+
+struct stack_group_name {
+	const char *name, *help;
+};
+extern const struct stack_group_name stack_groups[]; /* by enum stack_group */
+
+/* "alloc,sync,sample:10,bytes:16K", with commas or plus signs between; without groups, or with
+ * nothing, alloc and sync.  False when it is none. */
+bool stack_options_parse(const char *text, size_t n, struct stack_options *ret);
+
+#endif

@@ -1,0 +1,409 @@
+/*
+ * Python's frames, read from the interpreter's own structures in the thread that made the call.
+ *
+ * Where those have what, differs from version to version: the package `weir` says it (struct
+ * layout, python/weir/stacks.py), lets this library read a chain of frames that it knows, and
+ * switches the reading on only when the answer is that chain.  The interpreter is asked for one
+ * thing, the state of this thread (PyGILState_GetThisThreadState: a look at a thread-local value,
+ * which needs no lock of its).  All else is copied by the kernel, so that no read can fault.
+ *
+ * A code object is alive while a frame runs it.  What names it is written when it is first seen;
+ * who it is, is looked at each time, since its address may be another's later.
+ */
+#include <stddef.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/sys.h"
+#include "hook/meta/metadata.h"
+#include "hook/meta/strings.h"
+#include "hook/pages.h"
+#include "hook/process.h"
+#include "hook/slots.h"
+#include "hook/stack/stack.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+#define CODES      (1u << 14)
+#define BATCH      8u  /* frames whose code is looked at together */
+#define FRAME      96  /* bytes of a frame that the fields are in … */
+#define OBJECT     160 /* … of a code object … */
+#define HEAD       48  /* … and of a text or bytes */
+#define NAME_MOST  1024u
+#define TABLE_MOST 32768u
+
+/* Offsets, in the order of stacks.py; -1: this version has no such field. */
+enum field {
+	STATE_CFRAME, /* of the thread's state: where the frame is said … */
+	CFRAME_FRAME, /* … there; -1: STATE_CFRAME is the frame itself */
+	FRAME_CODE,
+	FRAME_BEFORE,
+	FRAME_AT,    /* the instruction */
+	FRAME_ENTRY, /* a byte: C has called this one (3.11); -1 */
+	FRAME_OWNER, /* a byte: from 3 on it is no frame of Python's but where C has called; -1 */
+	CODE_FIRST,  /* the first instruction */
+	CODE_LINE,
+	CODE_FILE,
+	CODE_NAME,
+	CODE_TABLE,
+	BYTES_SIZE,
+	BYTES_DATA,
+	TEXT_LENGTH,
+	TEXT_STATE, /* bits 2..4 bytes of a character, bit 5 compact, bit 6 ASCII */
+	TEXT_ASCII,
+	TEXT_OTHER,
+	FIELDS
+};
+#define OWNER_C 3
+
+/* The largest offset that what is copied of an object has; others are only added to addresses. */
+static const int32_t field_most[FIELDS] = {
+	[STATE_CFRAME] = 4096,
+	[CFRAME_FRAME] = 4096,
+	[FRAME_CODE] = FRAME - 8,
+	[FRAME_BEFORE] = FRAME - 8,
+	[FRAME_AT] = FRAME - 8,
+	[FRAME_ENTRY] = FRAME - 8,
+	[FRAME_OWNER] = FRAME - 8,
+	[CODE_FIRST] = 4096,
+	[CODE_LINE] = OBJECT - 8,
+	[CODE_FILE] = OBJECT - 8,
+	[CODE_NAME] = OBJECT - 8,
+	[CODE_TABLE] = OBJECT - 8,
+	[BYTES_SIZE] = HEAD - 8,
+	[BYTES_DATA] = 4096,
+	[TEXT_LENGTH] = HEAD - 8,
+	[TEXT_STATE] = HEAD - 8,
+	[TEXT_ASCII] = 4096,
+	[TEXT_OTHER] = 4096,
+};
+
+/* What python/weir finds by name. */
+typedef void *get_state(void);
+PUBLIC int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state);
+PUBLIC uint32_t weir_frames_chain(uint64_t *codes, uint64_t *at, uint32_t most);
+PUBLIC uint32_t weir_frames_code(uint64_t code, uint64_t *ret, char *text, uint32_t most);
+PUBLIC void weir_frames_switch(int on);
+
+static int32_t offset_of[FIELDS];
+static get_state *state_of_thread;
+static bool is_on;
+
+static uint64_t codes[CODES] OWN_PAGES;
+static const struct slots slots = { codes, CODES, 64, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
+
+/* ---- memory ---- */
+
+/* A piece of this process that was copied in one go: frames mostly lie behind each other. */
+struct window {
+	char *data;
+	uint32_t room;
+	uintptr_t from;
+	uint32_t bytes;
+};
+
+static bool window_fill(struct window *w, uintptr_t from, uint32_t bytes)
+{
+	w->from = from;
+	w->bytes = read_mapped(w->data, from, bytes);
+	return w->bytes == bytes;
+}
+
+static bool window_has(const struct window *w, uintptr_t at, uint32_t bytes)
+{
+	return at >= w->from && at - w->from <= w->bytes && w->bytes - (at - w->from) >= bytes;
+}
+
+/* Callers lie below those whom they call: so what is copied ends behind what is asked for. */
+static const char *window_at(struct window *w, uintptr_t at, uint32_t bytes)
+{
+	const uint32_t before = w->room > bytes ? w->room - bytes : 0;
+	const bool fits = bytes <= w->room && at > before && at < UINTPTR_MAX - bytes;
+	if (!fits)
+		return NULL;
+	if (!window_has(w, at, bytes) && !window_fill(w, at - before, before + bytes) &&
+		!window_has(w, at, bytes) && !window_fill(w, at, bytes))
+		return NULL;
+	return w->data + (at - w->from);
+}
+
+static uint64_t word_at(const char *object, enum field field)
+{
+	uint64_t word = 0;
+	if (offset_of[field] >= 0)
+		memcpy(&word, object + offset_of[field], sizeof word);
+	return word;
+}
+
+static bool read_word(struct window *w, uintptr_t at, uint64_t *ret)
+{
+	const char *from = at ? window_at(w, at, sizeof *ret) : NULL;
+	if (from)
+		memcpy(ret, from, sizeof *ret);
+	return from;
+}
+
+/* ---- the chain ---- */
+
+struct frame {
+	uint64_t code, at;
+	bool entry; /* C has called it */
+};
+
+struct chain {
+	struct window window;
+	uint64_t next;
+};
+
+static bool chain_begin(struct chain *c, void *scratch, uint32_t bytes)
+{
+	const char *state = state_of_thread ? state_of_thread() : NULL;
+	c->window = (struct window){ .data = scratch, .room = bytes };
+	if (!state || !read_word(&c->window, (uintptr_t)state + (uintptr_t)offset_of[STATE_CFRAME],
+			      &c->next))
+		return false;
+	return offset_of[CFRAME_FRAME] < 0 || !c->next ||
+	       read_word(&c->window, c->next + (uintptr_t)offset_of[CFRAME_FRAME], &c->next);
+}
+
+static bool is_boundary(const char *frame)
+{
+	return offset_of[FRAME_OWNER] >= 0 && frame[offset_of[FRAME_OWNER]] >= OWNER_C;
+}
+
+/* The next frame: 1, or 0 behind the last. */
+static int chain_next(struct chain *c, struct frame *ret)
+{
+	const uint32_t bytes = FRAME;
+	const char *at = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+	for (int i = 0; at && is_boundary(at) && i < 4; i++) {
+		c->next = word_at(at, FRAME_BEFORE);
+		at = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+	}
+	if (!at)
+		return 0;
+	ret->code = word_at(at, FRAME_CODE) & ~(uint64_t)7; /* low bits: tags, since 3.14 */
+	ret->at = word_at(at, FRAME_AT);
+	ret->entry = offset_of[FRAME_ENTRY] >= 0 && at[offset_of[FRAME_ENTRY]];
+	c->next = word_at(at, FRAME_BEFORE);
+	if (offset_of[FRAME_OWNER] >= 0 && offset_of[FRAME_ENTRY] < 0) {
+		const char *before = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+		ret->entry = !before || is_boundary(before);
+	}
+	return 1;
+}
+
+/* ---- code ---- */
+
+struct identity {
+	uint64_t code, line, file, name, table;
+};
+
+static struct identity identity_of(uint64_t code, const char *object)
+{
+	return (struct identity){ code, (uint32_t)word_at(object, CODE_LINE),
+		word_at(object, CODE_FILE), word_at(object, CODE_NAME),
+		word_at(object, CODE_TABLE) };
+}
+
+struct text {
+	uint64_t at;
+	uint32_t bytes, width; /* of a character */
+};
+
+static struct text text_of(uint64_t object)
+{
+	char head[HEAD];
+	struct text t = { 0 };
+	uint32_t state;
+	if (!object || read_mapped(head, object, sizeof head) != sizeof head)
+		return t;
+	memcpy(&state, head + offset_of[TEXT_STATE], sizeof state);
+	const uint64_t length = word_at(head, TEXT_LENGTH);
+	const bool ascii = state >> 6 & 1;
+	t.width = state >> 2 & 7;
+	if (!(state >> 5 & 1) || (t.width != 1 && t.width != 2 && t.width != 4) ||
+		length > NAME_MOST)
+		return (struct text){ 0 };
+	t.at = object + (uint64_t)offset_of[ascii ? TEXT_ASCII : TEXT_OTHER];
+	t.bytes = (uint32_t)length * t.width;
+	return t;
+}
+
+static struct text table_of(uint64_t object)
+{
+	char head[HEAD];
+	if (!object || read_mapped(head, object, sizeof head) != sizeof head)
+		return (struct text){ 0 };
+	const uint64_t size = word_at(head, BYTES_SIZE);
+	return (struct text){ object + (uint64_t)offset_of[BYTES_DATA],
+		(uint32_t)(size < TABLE_MOST ? size : TABLE_MOST), 1 };
+}
+
+struct code_text {
+	struct text part[3]; /* file, name, table of lines */
+	uint32_t bytes;
+};
+
+static struct code_text code_text_of(const struct identity *i)
+{
+	struct code_text c = { { text_of(i->file), text_of(i->name), table_of(i->table) }, 0 };
+	for (int k = 0; k < 3; k++)
+		c.bytes += c.part[k].bytes;
+	return c;
+}
+
+static void put_text(const struct code_text *c, char *to)
+{
+	for (int k = 0; k < 3; k++) {
+		for (uint32_t at = 0; at < c->part[k].bytes;) {
+			const uint32_t got =
+				read_mapped(to + at, c->part[k].at + at, c->part[k].bytes - at);
+			if (!got)
+				break;
+			at += got;
+		}
+		to += c->part[k].bytes;
+	}
+}
+
+/* arg[1] and arg[2] of META_CODE. */
+static void put_args(const struct identity *i, const struct code_text *c, uint64_t to[2])
+{
+	to[0] = (i->line & 0xffffff) | (uint64_t)c->part[0].width << 32 |
+		(uint64_t)c->part[1].width << 40;
+	to[1] = c->part[0].bytes | (uint64_t)c->part[1].bytes << 32;
+}
+
+static void write_code(uint32_t number, const struct identity *i)
+{
+	const struct code_text c = code_text_of(i);
+	struct record *r = meta_begin(META_CODE, 3, c.bytes);
+	if (!r)
+		return;
+	r->arg[0] = number;
+	put_args(i, &c, r->arg + 1);
+	put_text(&c, (char *)(r->arg + 3));
+	record_commit(r, META_CODE);
+}
+
+/* The code's number; 0: there is no room for more. */
+static uint32_t number_of(const struct identity *i)
+{
+	bool new;
+	const uint64_t key = string_hash(i, sizeof *i, 0) | 1;
+	const uint32_t at = slots_claim(slots, (uint32_t)(key >> 32), key, &new);
+	if (at == SLOTS_NONE)
+		return 0;
+	if (new)
+		write_code(at + 1, i);
+	return at + 1;
+}
+
+static uint64_t word_of_frame(const struct frame *f, const char *object)
+{
+	const struct identity i = identity_of(f->code, object);
+	const uint64_t first = f->code + (uint64_t)offset_of[CODE_FIRST];
+	const uint64_t at = f->at >= first && f->at - first < STACK_PYTHON_AT ? f->at - first : 0;
+	return number_of(&i) | at << 32 | (f->entry ? STACK_PYTHON_ENTRY : 0);
+}
+
+/* Several code objects with one system call; how many could be read. */
+static uint32_t put_batch(const struct frame *f, uint32_t n, uint64_t *to)
+{
+	char objects[BATCH][OBJECT];
+	struct iovec from[BATCH];
+	const struct iovec local = { objects, n * sizeof objects[0] };
+	for (uint32_t i = 0; i < n; i++)
+		from[i] = (struct iovec){ (void *)(uintptr_t)f[i].code, sizeof objects[0] };
+	const long got = sys(process_vm_readv, own_pid(), &local, 1, from, n, 0);
+	const uint32_t whole = sys_failed(got) ? 0 : (uint32_t)((size_t)got / sizeof objects[0]);
+	for (uint32_t i = 0; i < whole; i++)
+		to[i] = word_of_frame(&f[i], objects[i]);
+	return whole;
+}
+
+/* ---- for samples ---- */
+
+uint32_t frames_most(void)
+{
+	return __atomic_load_n(&is_on, __ATOMIC_ACQUIRE) ? PYTHON_FRAMES : 0;
+}
+
+uint32_t frames_read(uint64_t *to, uint32_t most, void *scratch, uint32_t bytes, bool *ret_more)
+{
+	struct chain c;
+	struct frame batch[BATCH];
+	uint32_t n = 0, put = 0;
+	*ret_more = false;
+	if (!chain_begin(&c, scratch, bytes))
+		return 0;
+	while (put + n < most && chain_next(&c, &batch[n])) {
+		if (++n < BATCH)
+			continue;
+		const uint32_t got = put_batch(batch, n, to + put);
+		put += got;
+		*ret_more = got < n;
+		n = 0;
+		if (*ret_more)
+			return put;
+	}
+	put += n ? put_batch(batch, n, to + put) : 0;
+	*ret_more = put == most && c.next;
+	return put;
+}
+
+void frames_forget(void)
+{
+	DROP(codes);
+}
+
+/* ---- for python/weir ---- */
+
+int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state)
+{
+	__atomic_store_n(&is_on, false, __ATOMIC_RELEASE);
+	if (count != FIELDS || !state)
+		return 0;
+	for (uint32_t i = 0; i < FIELDS; i++)
+		if (offsets[i] < -1 || offsets[i] > field_most[i])
+			return 0;
+	memcpy(offset_of, offsets, sizeof offset_of);
+	state_of_thread = state;
+	return 1;
+}
+
+uint32_t weir_frames_chain(uint64_t *found, uint64_t *at, uint32_t most)
+{
+	char scratch[512];
+	struct chain c;
+	struct frame f;
+	uint32_t n = 0;
+	if (!chain_begin(&c, scratch, sizeof scratch))
+		return 0;
+	for (; n < most && chain_next(&c, &f); n++) {
+		found[n] = f.code;
+		at[n] = f.at - f.code - (uint64_t)offset_of[CODE_FIRST];
+	}
+	return n;
+}
+
+/* What META_CODE would say of a code object: three words and the text; how many bytes that is. */
+uint32_t weir_frames_code(uint64_t code, uint64_t *ret, char *to, uint32_t most)
+{
+	char object[OBJECT];
+	if (read_mapped(object, code, sizeof object) != sizeof object)
+		return 0;
+	const struct identity i = identity_of(code, object);
+	const struct code_text c = code_text_of(&i);
+	if (c.bytes > most)
+		return 0;
+	put_args(&i, &c, ret);
+	put_text(&c, to);
+	return c.bytes;
+}
+
+void weir_frames_switch(int on)
+{
+	__atomic_store_n(&is_on, on != 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,134 @@
+/* Taking the stack of a call: see stack.h. */
+#include "hook/stack/stack.h"
+
+#include <string.h>
+
+#include "hook/config.h"
+#include "hook/process.h"
+#include "record/sandbox.h"
+
+#define PAGE          4096u
+#define REGISTERS     8u /* STACK_RIP to R15 */
+#define SCRATCH_LEAST 1024u
+
+static struct stack_options wanted_stacks; /* control 0: nobody has asked */
+
+/* Calls of this thread that go by before the next one is taken. */
+static __thread uint32_t left __attribute__((tls_model("initial-exec")));
+
+static bool is_turn(void)
+{
+	const uint32_t each = wanted_stacks.each;
+	if (each <= 1)
+		return true;
+	const bool now = !left;
+	left = now ? each - 1 : left - 1;
+	return now;
+}
+
+/* Those that a function gives back as it found them, as they are here. */
+#define REGISTERS_READ(to)                                                                         \
+	__asm__ volatile("leaq 0(%%rip), %%rax\n\t"                                                \
+			 "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\t"        \
+			 "movq %%rbx, 24(%0)\n\tmovq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\t"      \
+			 "movq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"                                \
+			 :                                                                         \
+			 : "r"(to)                                                                 \
+			 : "rax", "memory")
+
+/* How much of the stack is to be kept; *ret_own: all of it is certainly there. */
+static uint32_t piece_bytes(uintptr_t rsp, bool *ret_own)
+{
+	const uint32_t most = wanted_stacks.bytes;
+	uintptr_t end;
+	*ret_own = mappings_main_stack(rsp, &end);
+	return *ret_own && end - rsp < most ? (uint32_t)(end - rsp) : most;
+}
+
+/* Where the kernel does not say what is mapped, the page at hand is. */
+static uint32_t copy_other(void *to, uintptr_t rsp, uint32_t bytes)
+{
+	const uint32_t got = read_mapped(to, rsp, bytes);
+	const uint32_t page = PAGE - (uint32_t)(rsp % PAGE);
+	if (got)
+		return got / 8 * 8;
+	memcpy(to, (const void *)rsp, page < bytes ? page : bytes);
+	return page < bytes ? page : bytes;
+}
+
+static void lose(void)
+{
+	__atomic_fetch_add(&hook_recorder.header->lost_stacks, 1, __ATOMIC_RELAXED);
+}
+
+/* What stands behind the registers: frames of Python, then the stack, over the frames' scratch. */
+static void fill(struct record *s, uintptr_t rsp, uint32_t bytes, bool own)
+{
+	const uint32_t most = frames_most();
+	uint64_t *const python = s->arg + STACK_WORDS;
+	bool more = false;
+	const uint32_t frames =
+		most ? frames_read(python, most, python + most, bytes / 8 * 8, &more) : 0;
+	s->arg[STACK_COUNTS] = frames | (more ? STACK_PYTHON_MORE : 0);
+	char *const to = (char *)(python + frames);
+	if (own)
+		memcpy(to, (const void *)rsp, bytes);
+	s->aux = own ? bytes : copy_other(to, rsp, bytes);
+	char *const end = (char *)s + s->words * 8u;
+	memset(to + s->aux, 0, (size_t)(end - to) - s->aux);
+}
+
+__attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
+{
+	struct recorder *r = &hook_recorder;
+	uint64_t at[REGISTERS];
+	bool own;
+	if (!r->header || !wanted_stacks.control || !is_turn())
+		return;
+	mappings_look(call->ticks, false);
+	REGISTERS_READ(at);
+	const uintptr_t rsp = at[STACK_RSP];
+	const uint32_t bytes = piece_bytes(rsp, &own);
+	const uint32_t room = bytes < SCRATCH_LEAST && frames_most() ? SCRATCH_LEAST : bytes;
+	if ((!own || frames_most()) && sandbox_is_closed(r->header)) {
+		lose();
+		return;
+	}
+	const uint32_t words = RECORD_WORDS + STACK_WORDS + frames_most() + (room + 7) / 8;
+	struct record *s = writer_reserve(r, &hook_stacks, words);
+	if (!s)
+		return;
+	s->ticks = call->ticks;
+	s->dur = call->dur;
+	s->words = (uint16_t)words;
+	s->result = call->result;
+	s->flags = call->flags & RECORD_LONG;
+	memcpy(s->arg, at, sizeof at);
+	fill(s, rsp, bytes, own);
+	record_commit(s, (uint16_t)fn);
+	writer_unmark(&hook_stacks);
+}
+
+void stack_start(void)
+{
+	const struct stack_options *o = &config_get()->stacks;
+	if (!hook_recorder.header || !o->control)
+		return;
+	wanted_stacks = *o;
+	mappings_look(0, true);
+}
+
+void stack_forget(void)
+{
+	wanted_stacks = (struct stack_options){ 0 };
+	left = 0;
+	mappings_forget();
+	frames_forget();
+}
+
+/* What has been loaded since the last look. */
+void stack_unloaded(void)
+{
+	if (wanted_stacks.control && hook_recorder.header)
+		mappings_look(0, true);
+}

@@ -1,0 +1,54 @@
+/*
+ * Call stacks of calls: a piece of the stack and the registers, copied when the call has returned
+ * and has a record, to be unwound when the program has ended (src/stack).
+ *
+ * Nothing here allocates, locks or touches errno, and no read can fault: the main thread's own
+ * stack is mapped to its end, every other one is read by the kernel (process_vm_readv), which
+ * stops where nothing is mapped.  What finds no room is counted in the header.
+ */
+#ifndef WEIR_HOOK_STACK_STACK_H
+#define WEIR_HOOK_STACK_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/format.h"
+#include "fn_ids.h"
+
+/* Of a call that keeps its stack; its record is filled but for the arguments. */
+void stack_take(enum fn fn, const struct record *call);
+
+void stack_start(void);
+void stack_forget(void);
+void stack_unloaded(void);
+
+/* ---- mappings.c: which file's code is where ---- */
+
+/* Looks what is mapped, and writes what is new; unless `now`, only when the last time was long ago
+ * for what it cost. */
+void mappings_look(uint64_t ticks, bool now);
+void mappings_forget(void);
+
+/* Whether an address is in the main thread's own stack, and where that ends. */
+bool mappings_main_stack(uintptr_t at, uintptr_t *ret_end);
+
+int own_pid(void); /* also before the process has come to CUDA */
+
+/* Copies what can be read of this process: how many bytes, from the first on. */
+uint32_t read_mapped(void *to, uintptr_t from, uint32_t bytes);
+
+/* ---- frames.c: Python's frames ---- */
+
+#define PYTHON_FRAMES 128u
+
+/* How many words the frames of a sample may take: 0 when they are not read. */
+uint32_t frames_most(void);
+
+/*
+ * The frames of this thread's interpreter, innermost first, as STACK_PYTHON_… has them.  scratch:
+ * memory that may be written to meanwhile.  How many; *ret_more: there are others.
+ */
+uint32_t frames_read(uint64_t *to, uint32_t most, void *scratch, uint32_t bytes, bool *ret_more);
+void frames_forget(void);
+
+#endif

@@ -1,0 +1,54 @@
+/* See callers.h. */
+#include "model/callers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "stack/stacks.h"
+
+#include "base/banned.h"
+
+static int caller_order(const void *one, const void *two)
+{
+	const struct caller_row *a = one, *b = two;
+	if (a->ticks != b->ticks)
+		return a->ticks > b->ticks ? -1 : 1;
+	if (a->fn_id != b->fn_id)
+		return a->fn_id < b->fn_id ? -1 : 1;
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+static int count(struct report *r, struct map *rows, const struct stack_sample *s)
+{
+	const uint32_t stack = r->stacks->rows.v[s->stack].like;
+	struct caller_row *row = MAP_ROW(rows, MAP_KEY(stack, s->fn), &r->callers,
+		(struct caller_row){ .stack = stack, .fn_id = s->fn });
+	if (!row)
+		return -ENOMEM;
+	row->count++;
+	row->errors += s->result != 0;
+	row->ticks = sat_add(row->ticks, s->dur);
+	row->most_ticks = s->dur > row->most_ticks ? s->dur : row->most_ticks;
+	return 0;
+}
+
+int callers_fill(struct report *r)
+{
+	struct map rows = { 0 };
+	r->stacks = calloc(1, sizeof *r->stacks);
+	int e = r->stacks ? stacks_load(r->trace, r->stacks, NULL) : -ENOMEM;
+	for (size_t i = 0; !e && i < r->stacks->samples.n; i++)
+		e = count(r, &rows, &r->stacks->samples.v[i]);
+	if (r->callers.n)
+		qsort(r->callers.v, r->callers.n, sizeof *r->callers.v, caller_order);
+	map_fini(&rows);
+	return e;
+}
+
+void callers_fini(struct report *r)
+{
+	if (r->stacks)
+		stacks_fini(r->stacks);
+	free(r->stacks);
+	array_free(&r->callers);
+}

@@ -1,0 +1,221 @@
+/* See callers_print.h. */
+#include "report/callers_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/table.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+#define LINE_FRAMES  4u /* of a stack in a line of a table */
+#define BLOCK_FRAMES 8u /* of one that is printed below each other */
+#define BLOCKS       5u
+
+/* ---- JSON ---- */
+
+static void put_frame(struct json *j, const struct stack_frame *f)
+{
+	json_begin_object(j, NULL);
+	json_str(j, "function", f->function);
+	json_str_or_null(j, "file", *f->file ? f->file : NULL);
+	json_u64_or_null(j, "line", f->line, f->line);
+	json_str_or_null(j, "module", *f->module ? f->module : NULL);
+	json_str(j, "language", f->kind == CALLER_PYTHON ? "python" : "native");
+	json_end_object(j);
+}
+
+void callers_put_frames(struct json *j, const char *key, const struct stacks *s, uint32_t stack)
+{
+	if (!s || stack == STACK_NONE)
+		return json_put_null(j, key);
+	expect(stack < s->rows.n, "a stack is one of all");
+	json_begin_array(j, key);
+	for (uint32_t i = 0; i < s->rows.v[stack].count; i++)
+		put_frame(j, stacks_frame(s, &s->rows.v[stack], i));
+	json_end_array(j);
+}
+
+static const char *end_name(enum stack_end end)
+{
+	return end == STACK_WHOLE ? "whole" : end == STACK_CUT ? "cut" : "unknown";
+}
+
+void callers_put_json(struct json *j, const struct report *r)
+{
+	struct fn_name room;
+	if (!r->stacks->samples.n && !r->stacks->lost)
+		return;
+	json_begin_object(j, "call_stacks");
+	json_u64(j, "count", r->stacks->samples.n);
+	json_u64(j, "lost", r->stacks->lost);
+	json_u64(j, "cut", r->stacks->cut);
+	json_u64(j, "unknown", r->stacks->unknown);
+	json_u64(j, "not_unwound", r->stacks->waiting);
+	json_begin_array(j, "rows");
+	for (size_t i = 0; i < r->callers.n; i++) {
+		const struct caller_row *c = &r->callers.v[i];
+		json_begin_object(j, NULL);
+		json_str(j, "name", report_fn_name(r, c->fn_id, &room));
+		json_u64(j, "count", c->count);
+		json_u64(j, "errors", c->errors);
+		json_u64(j, "total_ns", trace_span_ns(r->trace, c->ticks));
+		json_u64(j, "max_ns", trace_span_ns(r->trace, c->most_ticks));
+		json_str(j, "end", end_name(r->stacks->rows.v[c->stack].end));
+		callers_put_frames(j, "frames", r->stacks, c->stack);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+}
+
+void callers_put_memory_json(struct json *j, const struct report *r)
+{
+	const struct memory_detail *d = r->memory_detail;
+	if (!d->stacks)
+		return;
+	json_begin_array(j, "by_call_stack");
+	for (size_t i = 0; i < d->callers.n; i++) {
+		const struct memory_row *row = &d->callers.v[i];
+		json_begin_object(j, NULL);
+		json_u64(j, "count", row->allocs);
+		json_u64(j, "bytes", row->bytes);
+		json_u64(j, "freed_count", row->freed);
+		json_u64(j, "at_peak_count", row->at_peak);
+		json_u64(j, "at_peak_bytes", row->at_peak_bytes);
+		json_u64(j, "live_at_exit_count", row->live);
+		json_u64(j, "live_at_exit_bytes", row->live_bytes);
+		callers_put_frames(j, "frames", d->stacks, (uint32_t)row->key);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+/* ---- text ---- */
+
+void callers_cell(struct table *t, const struct stacks *s, const char *function, uint32_t stack,
+	uint32_t frames)
+{
+	char text[512];
+	if (!s || stack == STACK_NONE) {
+		table_cell(t, "%s", function);
+		return;
+	}
+	stacks_row_text(s, stack, frames, text, sizeof text);
+	text_make_safe(text);
+	table_cell(t, "%s < %s", function, text);
+}
+
+void callers_put_text(const struct report *r, const struct text_page *p)
+{
+	static const char *const headings[] = { "calls", "total", "mean", "max",
+		"call, and who called" };
+	struct table t;
+	struct fn_name room;
+	if (!r->callers.n)
+		return;
+	page_heading(p, "Calls by call stack");
+	table_init(&t, ">>>><", headings);
+	for (size_t i = 0; i < page_shown(p, r->callers.n); i++) {
+		const struct caller_row *c = &r->callers.v[i];
+		expect(c->count, "a row has a call");
+		table_count(&t, c->count);
+		table_ns(&t, trace_span_ns(r->trace, c->ticks));
+		table_ns(&t, trace_span_ns(r->trace, c->ticks / c->count));
+		table_ns(&t, trace_span_ns(r->trace, c->most_ticks));
+		callers_cell(
+			&t, r->stacks, report_fn_name(r, c->fn_id, &room), c->stack, LINE_FRAMES);
+	}
+	page_end_table(p, &t, r->callers.n);
+}
+
+static void put_block(const struct text_page *p, const struct stacks *s, uint32_t stack)
+{
+	const struct stack_frame *f[BLOCK_FRAMES];
+	char text[512];
+	const uint32_t n = stacks_pick(s, stack, f, BLOCK_FRAMES);
+	for (uint32_t i = 0; i < n; i++) {
+		stacks_frame_text(f[i], text, sizeof text);
+		fputs("      ", p->out);
+		text_put_safe(p->out, text);
+		putc('\n', p->out);
+	}
+	if (!n)
+		fputs("      (not known)\n", p->out);
+}
+
+static int peak_order(const void *one, const void *two, void *rows)
+{
+	const struct memory_row *v = rows, *a = v + *(const size_t *)one,
+				*b = v + *(const size_t *)two;
+	if (a->at_peak_bytes != b->at_peak_bytes)
+		return a->at_peak_bytes > b->at_peak_bytes ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static void put_memory_row(const struct text_page *p, const struct memory_detail *d,
+	const struct memory_row *row, uint64_t bytes, uint64_t count)
+{
+	struct number a, b;
+	fprintf(p->out, "  %s in %s block%s\n", number_bytes(&a, bytes), number_count(&b, count),
+		count == 1 ? "" : "s");
+	put_block(p, d->stacks, (uint32_t)row->key);
+}
+
+static void put_more(const struct text_page *p, size_t shown, size_t all)
+{
+	if (all > shown)
+		fprintf(p->out, "  %s… %zu more%s\n", p->dim, all - shown, p->plain);
+}
+
+static size_t blocks_shown(const struct text_page *p, size_t n)
+{
+	const size_t most = !p->rows ? n : p->rows < BLOCKS ? p->rows : BLOCKS;
+	return n < most ? n : most;
+}
+
+static void put_live(const struct text_page *p, const struct memory_detail *d)
+{
+	size_t n = 0;
+	while (n < d->callers.n && d->callers.v[n].live)
+		n++;
+	if (!n)
+		return;
+	page_heading(p, d->leaks_known ? "Never freed, by call stack"
+				       : "Not seen to be freed, by call stack");
+	for (size_t i = 0; i < blocks_shown(p, n); i++)
+		put_memory_row(
+			p, d, &d->callers.v[i], d->callers.v[i].live_bytes, d->callers.v[i].live);
+	put_more(p, blocks_shown(p, n), n);
+}
+
+static void put_peak(const struct text_page *p, const struct memory_detail *d)
+{
+	size_t *order = malloc((d->callers.n + 1) * sizeof *order), n = 0;
+	for (size_t i = 0; order && i < d->callers.n; i++)
+		if (d->callers.v[i].at_peak)
+			order[n++] = i;
+	if (n) {
+		qsort_r(order, n, sizeof *order, peak_order, d->callers.v);
+		page_heading(p, "Live at the peak, by call stack");
+	}
+	for (size_t i = 0; i < blocks_shown(p, n); i++) {
+		const struct memory_row *row = &d->callers.v[order[i]];
+		put_memory_row(p, d, row, row->at_peak_bytes, row->at_peak);
+	}
+	put_more(p, blocks_shown(p, n), n);
+	free(order);
+}
+
+void callers_put_memory(const struct report *r, const struct text_page *p)
+{
+	const struct memory_detail *d = r->memory_detail;
+	if (!d->stacks)
+		return;
+	put_live(p, d);
+	put_peak(p, d);
+}

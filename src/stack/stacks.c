@@ -1,0 +1,102 @@
+/* The table of stacks: see stacks.h. */
+#include "stack/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+
+#include "base/banned.h"
+
+#define FRAMES_MOST 256u                       /* of a stack */
+#define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
+
+/* ---- the table ---- */
+
+const char *stacks_text(struct stacks *s, const char *text, size_t bytes)
+{
+	uint32_t *slot = map_get(&s->text_map, map_text_key(text, bytes, 0));
+	if (!slot)
+		return NULL;
+	if (*slot != MAP_NONE)
+		return s->texts.v[*slot];
+	char *copy = malloc(bytes + 1);
+	char **to = copy ? array_push(&s->texts) : NULL;
+	if (!to) {
+		free(copy);
+		return NULL;
+	}
+	memcpy(copy, text, bytes);
+	copy[bytes] = 0;
+	*to = copy;
+	*slot = (uint32_t)(s->texts.n - 1);
+	return copy;
+}
+
+/* Texts are kept once: equal ones have one address. */
+uint32_t stacks_add_frame(struct stacks *s, const struct stack_frame *f)
+{
+	const struct map_key key = MAP_KEY((uintptr_t)f->function, (uintptr_t)f->file,
+		(uintptr_t)f->module, (uint64_t)f->kind << 32 | f->line);
+	const struct stack_frame *row = MAP_ROW(&s->frame_map, key, &s->frames, *f);
+	return row ? (uint32_t)(row - s->frames.v) : STACK_NONE;
+}
+
+uint32_t stacks_add_row(
+	struct stacks *s, const uint32_t *frames, uint32_t count, enum stack_end end)
+{
+	const struct map_key key = map_text_key(
+		(const char *)frames, count * sizeof *frames, (uint64_t)end << 32 | count);
+	if (!array_reserve(&s->pool, count))
+		return STACK_NONE;
+	const size_t before = s->rows.n;
+	const struct stack_row *row = MAP_ROW(&s->row_map, key, &s->rows,
+		(struct stack_row){ .first = s->pool.n, .count = count, .end = end });
+	if (!row)
+		return STACK_NONE;
+	if (s->rows.n > before && count) {
+		memcpy(s->pool.v + s->pool.n, frames, count * sizeof *frames);
+		s->pool.n += count;
+	}
+	return (uint32_t)(row - s->rows.v);
+}
+
+static int sample_order(const void *one, const void *two)
+{
+	const struct stack_sample *a = one, *b = two;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+void stacks_sort(struct stacks *s)
+{
+	if (s->samples.n)
+		qsort(s->samples.v, s->samples.n, sizeof *s->samples.v, sample_order);
+}
+
+void stacks_fini(struct stacks *s)
+{
+	for (size_t i = 0; i < s->texts.n; i++)
+		free(s->texts.v[i]);
+	array_free(&s->texts);
+	array_free(&s->frames);
+	array_free(&s->pool);
+	array_free(&s->rows);
+	array_free(&s->samples);
+	map_fini(&s->frame_map);
+	map_fini(&s->row_map);
+	map_fini(&s->text_map);
+}
+
+uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks)
+{
+	const struct stack_sample key = { .process = process, .tid = tid, .ticks = ticks };
+	const size_t i = SEARCH(k, 0, s->samples.n, sample_order(&s->samples.v[k], &key) <= 0);
+	const struct stack_sample *at = i ? &s->samples.v[i - 1] : NULL;
+	const bool is_it =
+		at && at->process == process && at->tid == tid && ticks - at->ticks <= at->dur;
+	return is_it ? s->rows.v[at->stack].like : STACK_NONE;
+}

@@ -1,0 +1,112 @@
+/*
+ * Call stacks of a trace: who called, for the calls that were recorded with `--stacks`.
+ *
+ * What the injected library keeps is a piece of each stack (CHUNK_STACKS).  Here it is unwound with
+ * elfutils' libdw, which is loaded when it is needed, and the frames of Python are put where its
+ * interpreter ran them.  `weir record` does that once, when the program has ended, and the trace
+ * then holds each stack once, as frames with names and lines (CHUNK_CALLERS).  A trace that still
+ * has pieces is unwound when it is read.
+ *
+ * One owner thread; read-only sharing is safe once it is loaded.
+ */
+#ifndef WEIR_STACK_STACKS_H
+#define WEIR_STACK_STACKS_H
+
+#include "base/array.h"
+#include "base/map.h"
+#include "trace/trace.h"
+
+struct stack_frame {
+	const char *function; /* demangled; "" when it is not known */
+	const char *module;   /* the file's name without its directory; Python: "" */
+	const char *file;     /* of the source; "" when it is not known */
+	uint32_t line;        /* 0: not known */
+	enum caller_kind kind;
+};
+
+struct stack_row {
+	size_t first; /* into pool; the innermost frame comes first */
+	uint32_t count;
+	enum stack_end end;
+	uint32_t like; /* the first row with the same frames of the program: see stacks_pick() */
+};
+
+#define STACK_NONE UINT32_MAX
+
+struct stack_sample { /* of a call */
+	uint64_t ticks, dur;
+	uint32_t process; /* as in chunk_ref */
+	uint32_t tid;
+	uint32_t stack; /* into rows */
+	uint16_t fn, result;
+};
+
+struct stacks {
+	ARRAY(struct stack_frame) frames;
+	ARRAY(uint32_t) pool; /* into frames */
+	ARRAY(struct stack_row) rows;
+	ARRAY(struct stack_sample) samples; /* by process, thread and time */
+	uint64_t lost;                      /* found no room when they were recorded */
+	uint64_t damaged;                   /* chunks that could not be read */
+	uint64_t cut, unknown;              /* samples whose row says so */
+	uint64_t waiting;  /* samples that could not be unwound here: only Python's frames are there
+			      … */
+	char without[160]; /* … for want of this; "" */
+	struct map frame_map, row_map;
+	ARRAY(char *) texts;
+	struct map text_map;
+};
+
+/* All call stacks of a trace; none is no error.  0 or -errno; stacks_fini() takes it either way. */
+int stacks_load(const struct trace *t, struct stacks *s, struct error *err);
+void stacks_fini(struct stacks *s);
+
+/* The stack of the call in which this thread was at `ticks`, its begin or its end, or STACK_NONE;
+ * the first of those that are alike but for frames between the program and CUDA. */
+uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks);
+
+static inline const struct stack_frame *stacks_frame(
+	const struct stacks *s, const struct stack_row *row, uint32_t i)
+{
+	return &s->frames.v[s->pool.v[row->first + i]];
+}
+
+/*
+ * A frame as a line of text: "function (file:line)", "function (module)".  What it is called by is
+ * of interest to who wrote the program when it is not of a library of CUDA's.
+ */
+void stacks_frame_text(const struct stack_frame *f, char *to, size_t size);
+bool stacks_is_program(const struct stack_frame *f);
+
+/* The frames that are of interest, innermost first, of at most `most`; the first of them is also
+ * what stands for the whole in one line.  Where there is none, all. */
+uint32_t stacks_pick(
+	const struct stacks *s, uint32_t row, const struct stack_frame **to, uint32_t most);
+
+/* "inner (file:1) < outer (file:2) < …" of so many frames at most. */
+void stacks_row_text(const struct stacks *s, uint32_t row, uint32_t frames, char *to, size_t size);
+
+/*
+ * For pack.h: unwinds what the trace has of pieces and gives put() chunks of what came of it.  0,
+ * -errno, or -ENOSYS: they can't be unwound here and should stay as they are.
+ */
+int stacks_pack(const struct trace *t,
+	int (*put)(
+		void *context, const struct chunk_header *head, const void *payload, size_t bytes),
+	void *context);
+
+/* ---- within this module ---- */
+
+/* Puts samples in their order. */
+void stacks_sort(struct stacks *s);
+
+/* Fills in `like`.  0 or -ENOMEM. */
+int stacks_compare(struct stacks *s);
+
+/* The number of a text, of a frame, of a stack; STACK_NONE without memory. */
+const char *stacks_text(struct stacks *s, const char *text, size_t bytes);
+uint32_t stacks_add_frame(struct stacks *s, const struct stack_frame *f);
+uint32_t stacks_add_row(
+	struct stacks *s, const uint32_t *frames, uint32_t count, enum stack_end end);
+
+#endif

@@ -1,0 +1,277 @@
+/* Filling the table of stacks from both forms of a trace: see stacks.h. */
+#include "stack/stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/pieces.h"
+#include "stack/unwind.h"
+
+#include "base/banned.h"
+
+#define FRAMES_MOST 256u                       /* of a stack */
+#define EVALUATOR   "_PyEval_EvalFrameDefault" /* CPython's loop: where frames of Python are run */
+
+static int add_sample(
+	struct stacks *s, const struct chunk_ref *ref, const struct record *r, uint32_t row)
+{
+	struct stack_sample *to = row == STACK_NONE ? NULL : array_push(&s->samples);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct stack_sample){ .ticks = r->ticks,
+		.dur = record_dur(r),
+		.process = ref->process,
+		.tid = ref->head.tid,
+		.stack = row,
+		.fn = r->fn,
+		.result = r->result };
+	s->cut += s->rows.v[row].end == STACK_CUT;
+	s->unknown += s->rows.v[row].end == STACK_UNKNOWN;
+	return 0;
+}
+
+/* ---- pieces: unwound here ---- */
+
+struct loader {
+	const struct trace *t;
+	struct stacks *s;
+	struct pieces pieces;
+	ARRAY(struct unwinder *) unwinders; /* by process; NULL: none yet */
+	bool without;                       /* stacks can't be unwound here */
+};
+
+static struct unwinder *unwinder_of(struct loader *l, uint32_t process)
+{
+	struct stacks *s = l->s;
+	while (l->unwinders.n <= process) {
+		struct unwinder **to = array_push(&l->unwinders);
+		if (!to)
+			return NULL;
+		*to = NULL;
+	}
+	struct unwinder **u = &l->unwinders.v[process];
+	if (!*u && !l->without)
+		*u = unwinder_new(&l->pieces, process, s, s->without, sizeof s->without);
+	l->without |= !*u;
+	return *u;
+}
+
+/* The frames of Python of a sample, as they are put between those of C. */
+struct python_frames {
+	const uint64_t *words;
+	uint32_t count, at;
+	bool more;
+};
+
+static int add_python(struct loader *l, uint32_t process, uint64_t word, uint32_t *ret)
+{
+	struct stacks *s = l->s;
+	const struct python_code *c = pieces_code(&l->pieces, process, (uint32_t)word);
+	const char *name = c && c->name ? c->name : "", *file = c ? c->file : "";
+	const struct stack_frame f = { .function = stacks_text(s, name, strlen(name)),
+		.module = stacks_text(s, "", 0),
+		.file = stacks_text(s, file, strlen(file)),
+		.line = c ? python_line(c, word >> 32 & STACK_PYTHON_AT) : 0,
+		.kind = CALLER_PYTHON };
+	*ret = f.function && f.module && f.file ? stacks_add_frame(s, &f) : STACK_NONE;
+	return *ret == STACK_NONE ? -ENOMEM : 0;
+}
+
+/* The frames up to the one that C has called; all: all that are left. */
+static int put_python(struct loader *l, uint32_t process, struct python_frames *p, bool all,
+	uint32_t *frames, uint32_t *count)
+{
+	int e = 0;
+	while (!e && p->at < p->count && *count < FRAMES_MOST) {
+		const uint64_t word = p->words[p->at++];
+		e = add_python(l, process, word, &frames[*count]);
+		*count += !e;
+		if (word & STACK_PYTHON_ENTRY && !all)
+			break;
+	}
+	return e;
+}
+
+static int join(struct loader *l, uint32_t process, const struct unwound *native,
+	struct python_frames *p, uint32_t *ret_row)
+{
+	struct stacks *s = l->s;
+	uint32_t frames[FRAMES_MOST], count = 0;
+	int e = 0;
+	for (uint32_t i = 0; i < native->count && count < FRAMES_MOST && !e; i++) {
+		const struct stack_frame *f = &s->frames.v[native->frames[i]];
+		if (p->count && !strncmp(f->function, EVALUATOR, sizeof EVALUATOR - 1))
+			e = put_python(l, process, p, false, frames, &count);
+		else
+			frames[count++] = native->frames[i];
+	}
+	/* The piece ends before the loop that runs them, or that has no name. */
+	if (!e)
+		e = put_python(l, process, p, true, frames, &count);
+	if (!e)
+		*ret_row = stacks_add_row(s, frames, count, p->more ? STACK_CUT : native->end);
+	return e;
+}
+
+static int take_piece(struct loader *l, const struct chunk_ref *ref, const struct record *r)
+{
+	uint32_t frames[FRAMES_MOST], row;
+	struct unwound native = { .frames = frames, .room = FRAMES_MOST, .end = STACK_UNKNOWN };
+	const size_t words = r->words - RECORD_WORDS;
+	if (r->words < RECORD_WORDS + STACK_WORDS)
+		return 0;
+	const size_t python = r->arg[STACK_COUNTS] & UINT16_MAX;
+	if (python > words - STACK_WORDS || r->aux > (words - STACK_WORDS - python) * 8)
+		return 0;
+	struct python_frames p = { .words = r->arg + STACK_WORDS,
+		.count = (uint32_t)python,
+		.more = r->arg[STACK_COUNTS] & STACK_PYTHON_MORE };
+	struct unwinder *u = unwinder_of(l, ref->process);
+	int e = 0;
+	if (u)
+		e = unwinder_run(u,
+			&(struct stack_piece){
+				r->arg, (const uint8_t *)(p.words + python), r->aux },
+			&native);
+	else
+		l->s->waiting++;
+	if (!e)
+		e = join(l, ref->process, &native, &p, &row);
+	return e ? e : add_sample(l->s, ref, r, row);
+}
+
+static int take_pieces(struct loader *l, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	int e = 0;
+	for (const struct record *r; !e && (r = records_next(&it));)
+		e = r->fn < META_PROCESS ? take_piece(l, buf->ref, r) : 0;
+	return e;
+}
+
+/* ---- what was unwound before ---- */
+
+struct numbers { /* of the file: what they are here */
+	struct map frames, rows;
+};
+
+static int take_frame(
+	struct stacks *s, struct map *numbers, uint64_t source, const struct record *r)
+{
+	size_t bytes;
+	const char *text = record_text(r, 2, &bytes), *part[3];
+	if (r->words < RECORD_WORDS + 2)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		const size_t n = strnlen(text, bytes);
+		part[i] = stacks_text(s, text, n);
+		if (!part[i])
+			return -ENOMEM;
+		text += n + (n < bytes);
+		bytes -= n + (n < bytes);
+	}
+	const uint32_t number = stacks_add_frame(
+		s, &(struct stack_frame){ part[0], part[1], part[2], r->arg[1] & UINT32_MAX,
+			   r->arg[1] >> 32 == CALLER_PYTHON ? CALLER_PYTHON : CALLER_NATIVE });
+	uint32_t *slot = map_get(numbers, MAP_KEY(source, r->arg[0]));
+	if (!slot || number == STACK_NONE)
+		return -ENOMEM;
+	*slot = number;
+	return 0;
+}
+
+static int take_row(struct stacks *s, struct numbers *n, uint64_t source, const struct record *r)
+{
+	uint32_t frames[FRAMES_MOST], count = 0, number;
+	size_t bytes;
+	const char *text = record_text(r, 2, &bytes);
+	if (r->words < RECORD_WORDS + 2)
+		return 0;
+	for (; bytes >= sizeof number && count < FRAMES_MOST; bytes -= sizeof number) {
+		memcpy(&number, text, sizeof number);
+		text += sizeof number;
+		number = map_find(&n->frames, MAP_KEY(source, number));
+		if (number != MAP_NONE)
+			frames[count++] = number;
+	}
+	const uint64_t end = r->arg[1] >> 32;
+	const uint32_t row = stacks_add_row(s, frames, count,
+		end == STACK_WHOLE || end == STACK_CUT ? (enum stack_end)end : STACK_UNKNOWN);
+	uint32_t *slot = map_get(&n->rows, MAP_KEY(source, r->arg[0]));
+	if (!slot || row == STACK_NONE)
+		return -ENOMEM;
+	*slot = row;
+	return 0;
+}
+
+static int take_known(struct stacks *s, struct numbers *n, const struct chunk_buf *buf)
+{
+	struct records it = records_of(buf);
+	const uint64_t source = buf->ref->source;
+	int e = 0;
+	for (const struct record *r; !e && (r = records_next(&it));) {
+		uint32_t row = MAP_NONE;
+		if (r->fn == META_FRAME)
+			e = take_frame(s, &n->frames, source, r);
+		else if (r->fn == META_STACK)
+			e = take_row(s, n, source, r);
+		else if (r->fn < META_PROCESS && r->words > RECORD_WORDS)
+			row = map_find(&n->rows, MAP_KEY(source, r->arg[0]));
+		if (!e && row != MAP_NONE)
+			e = add_sample(s, buf->ref, r, row);
+	}
+	return e;
+}
+
+/* ---- loading ---- */
+
+static int load_chunks(struct loader *l)
+{
+	struct chunk_buf buf = { 0 };
+	struct numbers numbers = { 0 };
+	size_t at = 0;
+	int e;
+	while ((e = trace_next_of(l->t, 1u << CHUNK_STACKS | 1u << CHUNK_CALLERS, &at, &buf,
+			&l->s->damaged)) > 0) {
+		e = buf.ref->head.kind == CHUNK_STACKS ? take_pieces(l, &buf)
+						       : take_known(l->s, &numbers, &buf);
+		if (e)
+			break;
+	}
+	map_fini(&numbers.frames);
+	map_fini(&numbers.rows);
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static bool has_kind(const struct trace *t, enum chunk_kind kind)
+{
+	for (size_t i = 0; i < t->chunk_count; i++)
+		if (t->chunks[i].head.kind == kind)
+			return true;
+	return false;
+}
+
+static int load(struct loader *l)
+{
+	int e = has_kind(l->t, CHUNK_STACKS) ? pieces_load(l->t, &l->pieces) : 0;
+	if (!e)
+		e = load_chunks(l);
+	for (size_t i = 0; i < l->unwinders.n; i++)
+		unwinder_free(l->unwinders.v[i]);
+	array_free(&l->unwinders);
+	pieces_fini(&l->pieces);
+	return e;
+}
+
+int stacks_load(const struct trace *t, struct stacks *s, struct error *err)
+{
+	*s = (struct stacks){ .lost = t->header.lost_stacks };
+	struct loader l = { .t = t, .s = s };
+	int e = load(&l);
+	if (!e)
+		e = stacks_compare(s);
+	stacks_sort(s);
+	return e ? error_set(err, e, "the call stacks can't be read: %s", strerror(-e)) : 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * Unwinding pieces of stacks with elfutils (libdw, loaded when it is first needed): return
+ * addresses from the unwind information of the files that were mapped, then functions and lines
+ * from their symbols and debugging information.  What a trace says of files is not believed:
+ * regular files alone are opened, and one that is no longer the same, by its build-id, is not used.
+ *
+ * One owner thread.
+ */
+#ifndef WEIR_STACK_UNWIND_H
+#define WEIR_STACK_UNWIND_H
+
+#include "stack/pieces.h"
+
+struct unwinder;
+
+/* Of a process of the trace.  NULL: no memory, or libdw is not there, which `why` then says. */
+struct unwinder *unwinder_new(
+	const struct pieces *p, uint32_t process, struct stacks *s, char *why, size_t why_size);
+void unwinder_free(struct unwinder *u);
+
+/* A piece of a stack, as a record of CHUNK_STACKS has it. */
+struct stack_piece {
+	const uint64_t *registers; /* STACK_RIP to R15 */
+	const uint8_t *bytes;      /* of the stack, from STACK_RSP on */
+	size_t count;
+};
+
+/* What the caller of the innermost frames was: numbers of frames of `s`. */
+struct unwound {
+	uint32_t *frames;
+	uint32_t count;
+	uint32_t room;
+	enum stack_end end;
+};
+
+/* Fills in at most to->room frames; those of the injected library are left out.  0 or -ENOMEM. */
+int unwinder_run(struct unwinder *u, const struct stack_piece *piece, struct unwound *to);
+
+#endif

@@ -1,0 +1,97 @@
+# Call stacks (weir record --stacks), of a program in C and of one in Python, on the simulated driver.
+weir=$1
+source=$2
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+programs=$source/tests/cli/programs
+app=$build/tests/cli/programs/leaking
+[ -e "$build/lib/weir/sim/libcuda.so.1" ] && [ -e "$build/lib/weir/libweir.so" ] && [ -x "$app" ] || exit 0
+cd "$scratch" || exit 1
+
+line() { # FILE NAME: the number of the line that says so
+	grep -n "LINE $2\$\|LINE $2 " "$programs/$1" | cut -d : -f 1
+}
+# JSON: the stack of one object as "function:line function:line"
+frames() {
+	sed -n "/$1/,/\]/p" "$2" | sed -n 's/.*"function": "\([^"]*\)".*"line": \([0-9a-z]*\),.*/\1:\2/p' | tr '\n' ' '
+}
+
+# ---- a program in C ----
+
+expect 0 '' "$weir" record --sim -q --stacks -o c.weir -- "$app"
+expect 0 'Never freed, by call stack' "$weir" memory c.weir
+"$weir" memory c.weir >c.txt
+take=$(line leaking.c take_buffer) forget=$(line leaking.c forget_it) wait=$(line leaking.c wait_for_it)
+expect 0 "^  8.00 MiB in 8 blocks;      take_buffer .leaking.c:$take.;      forget_it .leaking.c:$forget." \
+	sh -c "tr '\n' ';' <c.txt | sed 's/^.*Never freed, by call stack;//'"
+expect 0 "cuMemAlloc_v2 < take_buffer .leaking.c:$take. < forget_it .leaking.c:$forget." "$weir" memory c.weir
+# What gives its memory back is no leak, but was live at the peak with the rest.
+expect 1 '' sh -c "sed '/Live at the peak/,\$d' c.txt | grep give_it_back"
+expect 0 'give_it_back' cat c.txt
+# The compiler has put wait_for_it() into forget_it(): both are frames.
+expect 0 "8 .* cuCtxSynchronize < wait_for_it .leaking.c:$wait. < forget_it .leaking.c:.* < run .leaking.c" \
+	"$weir" report c.weir
+"$weir" report --json c.weir >c.json
+expect 0 '"call_stacks": {' cat c.json
+expect 0 '"function": "main".*"file": "[^"]*leaking.c", "line": [0-9]*, "module": "leaking", "language": "native"' \
+	sh -c "tr -d '\n' <c.json"
+expect 0 '"count": 24,' cat c.json
+expect 0 '"not_unwound": 0,' cat c.json
+expect 1 '' grep -q '"warnings": \[[^]]' c.json
+expect 0 '"by_call_stack"' "$weir" memory --json c.weir
+
+# The pieces of stacks are not kept; a trace that still has them is unwound when it is read.
+expect 0 '' "$weir" record --sim -q --no-pack --stacks -o raw.weir -- "$app"
+"$weir" report raw.weir | sed -n '/^Calls by call stack/,/^$/p' | awk '{ $2 = $3 = $4 = $5 = $6 = $7 = ""; print }' >raw.txt
+"$weir" report c.weir | sed -n '/^Calls by call stack/,/^$/p' | awk '{ $2 = $3 = $4 = $5 = $6 = $7 = ""; print }' >packed.txt
+expect 0 '' sh -c 'sort raw.txt >a; sort packed.txt >b; [ -s a ] && cmp a b'
+size() { wc -c <"$1"; }
+expect 0 '' sh -c "[ $(size c.weir) -lt 100000 ]"
+
+# Other calls, one of several, other sizes; and what was not asked for is not there.
+expect 0 '"count": 8,' sh -c "'$weir' record --sim -q --stacks=free -o f.weir -- '$app' && '$weir' report --json f.weir | sed -n '/call_stacks/,/rows/p'"
+expect 0 '"count": 6,' sh -c "'$weir' record --sim -q --stacks=alloc,sync,sample:4 -o s.weir -- '$app' && '$weir' report --json s.weir | sed -n '/call_stacks/,/rows/p'"
+expect 0 '' "$weir" record --sim -q --stacks=bytes:512 -o small.weir -- "$app"
+expect 0 'of 24 call stacks end early' "$weir" report small.weir
+expect 0 '' "$weir" record --sim -q -o without.weir -- "$app"
+expect 1 '' sh -c "'$weir' report --json without.weir | grep call_stacks"
+expect 2 'what can be asked for are alloc, free, sync' "$weir" record --sim --stacks=everything -o no.weir -- "$app"
+expect 2 'bytes:SIZE' "$weir" record --sim --stacks=bytes:1M -o no.weir -- "$app"
+[ -e no.weir ] && { echo "a refusal left a trace"; failures=$((failures + 1)); }
+
+# In a forked child; in a flight recording; in part of a recording.
+expect 0 '' "$weir" record --sim -q --stacks -o fork.weir -- "$app" fork
+expect 0 "take_buffer .leaking.c:$take." "$weir" memory fork.weir
+expect 0 '' "$weir" record --sim -q --flight=4M --stacks -o flight.weir -- "$app"
+expect 0 "take_buffer .leaking.c:$take." "$weir" memory flight.weir
+expect 0 "take_buffer" "$weir" report --after 1ns c.weir
+expect 1 '' sh -c "'$weir' report --before 1ns c.weir | grep take_buffer"
+
+# Files that are no longer what they were are not used.
+cp "$app" moved
+expect 0 '' "$weir" record --sim -q --no-pack --stacks -o moved.weir -- ./moved
+expect 0 "take_buffer" "$weir" memory moved.weir
+cp "$build/tests/cli/programs/steady" moved
+expect 1 '' sh -c "'$weir' memory moved.weir | grep take_buffer"
+expect 0 'end at code whose caller' "$weir" report moved.weir
+
+# ---- a program in Python ----
+
+python=$(command -v python3) || { finish; exit; }
+"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { finish; exit; }
+expect 0 '' "$weir" record --sim -q --stacks -o py.weir -- "$python" "$programs/leaking.py"
+put=$(line leaking.py put) gen=$(line leaking.py größer) main=$(line leaking.py main) fold=$(line leaking.py fold)
+"$weir" memory py.weir >py.txt
+expect 0 "3.00 MiB in 3 blocks;      Cache.put .leaking.py:$put.;      größer .leaking.py:$gen.;      main .leaking.py:$main.;      <module> " \
+	sh -c "tr '\n' ';' <py.txt"
+expect 0 "64.0 KiB in 1 block;      Cache.put .leaking.py:$put.;      main.<locals>.in_thread .leaking.py:$(line leaking.py in_thread).;      Thread.run .threading.py:" \
+	sh -c "tr '\n' ';' <py.txt"
+expect 0 "3 .* cuCtxSynchronize < fold .leaking.py:$fold. < main .leaking.py:$main. < <module> " "$weir" report py.weir
+expect 0 '"function": "Cache.put", "file": "[^"]*leaking.py", "line": '"$put"', "module": null, "language": "python"' \
+	"$weir" memory --json py.weir
+# C and Python stand in one order: what reduce() calls is between fold() and main().
+"$weir" report --json py.weir | tr -d '\n\t' >py.json
+expect 0 'functools_reduce' sh -c "grep -Po '\"function\": \"fold\"((?!\]).)*\"function\": \"main\"' py.json"
+
+finish
