@@ -77,7 +77,13 @@ static void put_metrics(FILE *out, const void *of)
 	prometheus_put(out, api->watch, api->version);
 }
 
-static void put_policy(struct json *j, const struct watch *w)
+/* Of each view: program is what was asked for behind the question mark; NULL: all. */
+static void put_programs(struct json *j, const struct watch *w, const char *program)
+{
+	watch_put_json(j, w);
+}
+
+static void put_policy(struct json *j, const struct watch *w, const char *program)
 {
 	json_str_or_null(j, "policy", *w->policy ? w->policy : NULL);
 	json_bool(j, "open", w->open);
@@ -107,22 +113,24 @@ static void put_recording(struct json *j, const struct recorded *p)
 	json_end_object(j);
 }
 
-static void put_recordings(struct json *j, const struct watch *w)
+static void put_recordings(struct json *j, const struct watch *w, const char *program)
 {
 	json_begin_array(j, "recordings");
 	for (size_t i = 0; i < w->recordings.processes.n; i++)
-		put_recording(j, &w->recordings.processes.v[i]);
+		if (!program || !strcmp(w->recordings.processes.v[i].name, program))
+			put_recording(j, &w->recordings.processes.v[i]);
 	json_end_array(j);
 }
 
-static void put_regressions(struct json *j, const struct watch *w)
+static void put_regressions(struct json *j, const struct watch *w, const char *program)
 {
-	feed_put_json(j, &w->feed, w->ns);
+	feed_put_json(j, &w->feed, program, w->ns);
 }
 
 struct view {
 	const struct watch *watch;
-	void (*put)(struct json *j, const struct watch *w);
+	void (*put)(struct json *j, const struct watch *w, const char *program);
+	const char *program;
 };
 
 static void put_view(FILE *out, const void *of)
@@ -131,7 +139,7 @@ static void put_view(FILE *out, const void *of)
 	struct json j;
 	json_init(&j, out);
 	json_begin_object(&j, NULL);
-	v->put(&j, v->watch);
+	v->put(&j, v->watch, v->program);
 	json_end_object(&j);
 	putc('\n', out);
 }
@@ -177,7 +185,7 @@ static int set_regression(const struct api *api, const char *id, const char *to,
 struct route {
 	const char *path; /* "*": a part that is an id */
 	bool open;        /* to whoever reaches it */
-	void (*view)(struct json *j, const struct watch *w);
+	void (*view)(struct json *j, const struct watch *w, const char *program);
 	void (*text)(FILE *out, const void *api);
 	const char *type;
 	const char *key; /* of what is put */
@@ -187,7 +195,7 @@ struct route {
 static const struct route routes[] = {
 	{ .path = "/healthz", .open = true, .text = put_health, .type = TEXT },
 	{ .path = "/metrics", .open = true, .text = put_metrics, .type = METRICS },
-	{ .path = "/v1/programs", .view = watch_put_json },
+	{ .path = "/v1/programs", .view = put_programs },
 	{ .path = "/v1/programs/*/class", .key = "class", .set = set_class },
 	{ .path = "/v1/policy", .view = put_policy, .key = "policy", .set = set_policy },
 	{ .path = "/v1/recordings", .view = put_recordings },
@@ -281,12 +289,14 @@ static void answer_put(const struct api *api, const struct api_request *r,
 	}
 }
 
-static void answer_get(const struct api *api, const struct route *route, struct api_answer *a)
+static void answer_get(const struct api *api, const struct api_request *r,
+	const struct route *route, struct api_answer *a)
 {
 	if (route->text)
 		write_answer(a, OK, route->type, route->text, api);
 	else
-		write_answer(a, OK, JSON, put_view, &(struct view){ api->watch, route->view });
+		write_answer(a, OK, JSON, put_view,
+			&(struct view){ api->watch, route->view, r->argument(r->data, "program") });
 }
 
 static const char *methods(const struct route *r)
@@ -329,7 +339,7 @@ void api_ask(const struct api *api, const struct api_request *r, struct api_answ
 	} else if (put) {
 		answer_put(api, r, route, id, a);
 	} else {
-		answer_get(api, route, a);
+		answer_get(api, r, route, a);
 	}
 }
 

@@ -170,23 +170,41 @@ void feed_put_alarm(struct json *j, const struct regress_series *s, uint64_t now
 	json_end_object(j);
 }
 
-void feed_put_json(struct json *j, const struct feed *feed, uint64_t now_ns)
+static bool is_of(const struct regress_series *s, const char *program)
+{
+	return !program || !strcmp(s->what.program, program);
+}
+
+static void put_counts(
+	struct json *j, const struct regress *r, const char *program, uint64_t now_ns)
+{
+	uint32_t series = 0, known = 0, firing = 0;
+	for (uint32_t i = 0; i < regress_count(r); i++) {
+		const struct regress_series *s = regress_at(r, i);
+		if (!is_of(s, program))
+			continue;
+		series++;
+		known += s->base_n >= REGRESS_LEAST;
+		firing += regress_fires(s, now_ns);
+	}
+	json_u64(j, "series", series);
+	json_u64(j, "series_known", known);
+	json_u64(j, "firing", firing);
+}
+
+void feed_put_json(struct json *j, const struct feed *feed, const char *program, uint64_t now_ns)
 {
 	const struct regress_series *firing[LISTED];
 	const struct regress_counts c = regress_counts(feed->regress);
 	const uint32_t all = regress_firing(feed->regress, now_ns, LISTED, firing);
-	uint32_t known = 0;
-	for (uint32_t i = 0; i < regress_count(feed->regress); i++)
-		known += regress_at(feed->regress, i)->base_n >= REGRESS_LEAST;
-	json_u64(j, "series", regress_count(feed->regress));
-	json_u64(j, "series_known", known);
-	json_u64(j, "durations_left_out", c.left_out);
+	put_counts(j, feed->regress, program, now_ns);
 	json_u64(j, "durations", c.values);
+	json_u64(j, "durations_left_out", c.left_out);
 	json_u64(j, "tests", c.tests);
 	json_u64(j, "raised", c.raised);
-	json_u64(j, "firing", all);
 	json_begin_array(j, "regressions");
 	for (uint32_t i = 0; i < all && i < LISTED; i++)
-		feed_put_alarm(j, firing[i], now_ns);
+		if (is_of(firing[i], program))
+			feed_put_alarm(j, firing[i], now_ns);
 	json_end_array(j);
 }

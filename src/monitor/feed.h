@@ -39,7 +39,7 @@ const char *feed_kind_name(const struct regress_series *s);
 /* An alarm with its evidence, as an object. */
 void feed_put_alarm(struct json *j, const struct regress_series *s, uint64_t now_ns);
 
-/* What is watched and what fires, into the object that is open. */
-void feed_put_json(struct json *j, const struct feed *feed, uint64_t now_ns);
+/* What is watched and what fires, into the object that is open; of one program, or NULL: of all. */
+void feed_put_json(struct json *j, const struct feed *feed, const char *program, uint64_t now_ns);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define FOLLOW_PROCESSES 4096u  /* that are kept of a recording; those of the living */
 #define FOLLOW_NAMES     65536u /* of kernels, of all its processes */
-#define FOLLOW_BLOCKS    64u    /* that are unpacked in a look: of more, launches are estimated */
+#define FOLLOW_BLOCKS    8u     /* that are unpacked in a look: of more, launches are estimated */
 #define FOLLOW_DEVICES   16u
 
 struct follow;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,10 @@
 
 #define BELIEVED_LEAST_NS 200000000u
 
-static uint64_t now_ns(void)
+static uint64_t time_ns(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -154,59 +155,92 @@ static int by_pid(const void *one, const void *two)
 	return ORDER(((const struct watched *)one)->pid, ((const struct watched *)two)->pid);
 }
 
-/* What is known of it, if that is to be believed. */
-static const struct watched *known(const struct recordings *r, uint32_t pid, uint64_t born_ns)
+static const struct watched *known(const struct recordings *r, uint32_t pid)
 {
 	const struct watched key = { .pid = pid };
-	const struct watched *w =
-		r->before.n ? bsearch(&key, r->before.v, r->before.n, sizeof key, by_pid) : NULL;
-	return w && w->born_ns == born_ns ? w : NULL;
+	return r->before.n ? bsearch(&key, r->before.v, r->before.n, sizeof key, by_pid) : NULL;
 }
 
-static void find_out(struct recordings *r, struct watched *w, uint64_t now)
+static void believe_for_a_while(struct watched *w, uint64_t now)
 {
-	char path[PATH_MAX];
-	struct stat st;
 	const uint64_t quarter = (now - w->since_ns) / 4;
 	const uint64_t least = quarter > BELIEVED_LEAST_NS ? quarter : BELIEVED_LEAST_NS;
 	w->until_ns = now + (least < RECORDINGS_BELIEVED_NS ? least : RECORDINGS_BELIEVED_NS);
-	w->recording = !is_weir(w->pid) && find_trace(w->pid, path, &st)
+}
+
+/* Of another user's nothing more is to be known. */
+static void find_out(struct recordings *r, struct watched *w, const struct stat *of, uint64_t now)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	const uint64_t born =
+		(uint64_t)of->st_ctim.tv_sec * 1000000000u + (uint64_t)of->st_ctim.tv_nsec;
+	if (w->born_ns != born)
+		*w = (struct watched){ .pid = w->pid, .since_ns = now, .born_ns = born };
+	believe_for_a_while(w, now);
+	w->recording = of->st_uid == geteuid() && !is_weir(w->pid) && find_trace(w->pid, path, &st)
 			       ? recording_of(r, path, &st)
 			       : NULL;
 	if (w->recording)
 		name_of_process(w->pid, w->name);
 }
 
-static int watch_process(struct recordings *r, const char *number, const struct stat *st)
+static int watch_process(struct recordings *r, int proc, const char *number, uint64_t now)
 {
 	const uint32_t pid = (uint32_t)strtoul(number, NULL, 10);
-	const uint64_t now = now_ns();
-	const uint64_t born =
-		(uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
-	const struct watched *before = known(r, pid, born);
-	struct watched *w = array_push(&r->watched);
-	if (!w)
+	const struct watched *before = known(r, pid);
+	struct stat st;
+	struct watched w = before ? *before : (struct watched){ .pid = pid };
+	if (now >= w.until_ns) {
+		if (fstatat(proc, number, &st, 0))
+			return 0;
+		find_out(r, &w, &st, now);
+	}
+	struct watched *to = array_push(&r->watched);
+	if (!to)
 		return -ENOMEM;
-	*w = before ? *before : (struct watched){ .pid = pid, .since_ns = now, .born_ns = born };
-	if (now >= w->until_ns)
-		find_out(r, w, now);
-	if (w->recording)
-		w->recording->seen = true;
+	*to = w;
+	if (w.recording)
+		w.recording->seen = true;
+	return 0;
+}
+
+static int list_processes(struct recordings *r, uint64_t now)
+{
+	DIR *proc = opendir("/proc");
+	int e = 0;
+	for (struct dirent *d; proc && !e && (d = readdir(proc));)
+		if (*d->d_name >= '1' && *d->d_name <= '9')
+			e = watch_process(r, dirfd(proc), d->d_name, now);
+	if (proc)
+		closedir(proc);
+	SORT(r->watched, by_pid);
+	return e;
+}
+
+/* Those that are known, but for who is gone. */
+static int keep_processes(struct recordings *r)
+{
+	if (!array_reserve(&r->watched, r->before.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < r->before.n; i++) {
+		const struct watched *w = &r->before.v[i];
+		if (w->recording && kill((pid_t)w->pid, 0))
+			continue;
+		r->watched.v[r->watched.n++] = *w;
+		if (w->recording)
+			w->recording->seen = true;
+	}
 	return 0;
 }
 
 static int find_processes(struct recordings *r)
 {
-	struct stat st;
-	DIR *proc = opendir("/proc");
-	int e = 0;
-	for (struct dirent *d; proc && !e && (d = readdir(proc));)
-		if (*d->d_name >= '1' && *d->d_name <= '9' &&
-			!fstatat(dirfd(proc), d->d_name, &st, 0) && st.st_uid == geteuid())
-			e = watch_process(r, d->d_name, &st);
-	if (proc)
-		closedir(proc);
-	SORT(r->watched, by_pid);
+	const uint64_t now = time_ns(CLOCK_MONOTONIC), begun = time_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (now < r->list_ns)
+		return keep_processes(r);
+	const int e = list_processes(r, now);
+	r->list_ns = now + RECORDINGS_LISTING * (time_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
 	return e;
 }
 

@@ -3,7 +3,9 @@
  * programs has made since it was watched.  Found by the traces that processes have mapped.
  *
  * Looking at a process's mappings is what costs: what a process was found to be is believed for a
- * quarter of the time that it has been watched, and for RECORDINGS_BELIEVED_NS at most.
+ * quarter of the time that it has been watched, and for RECORDINGS_BELIEVED_NS at most.  Where
+ * there are many, listing them costs as well: it takes one part in RECORDINGS_LISTING of a
+ * processor's time, so a new program among a thousand is seen some seconds later.
  */
 #ifndef WEIR_MONITOR_RECORDINGS_H
 #define WEIR_MONITOR_RECORDINGS_H
@@ -17,6 +19,7 @@
 #include "monitor/follow.h"
 
 #define RECORDINGS_BELIEVED_NS 30000000000ull
+#define RECORDINGS_LISTING     400u
 #define RECORDINGS_NAME        40u
 
 struct recording {
@@ -27,7 +30,7 @@ struct recording {
 	struct follow *follow;
 };
 
-/* A process of this user, whether it writes to one or not. */
+/* A process, whether it writes to one or not. */
 struct watched {
 	uint32_t pid;
 	char name[RECORDINGS_NAME];
@@ -48,6 +51,7 @@ struct recordings {
 	ARRAY(struct recording *) all;
 	ARRAY(struct watched) watched, before; /* by pid */
 	ARRAY(struct recorded) processes;
+	uint64_t list_ns; /* processes are not listed before */
 };
 
 /* What is recorded now, in r; kernels that have run go to `to`, if it is not NULL.  What can't be

@@ -259,15 +259,18 @@ def check_regressions(work):
                         ready="http://127.0.0.1:")
         return p, int(re.search(r":(\d+)/metrics", line).group(1))
 
+    name = "serve-%d" % os.getpid()  # whatever this user records is seen
+    shutil.copy(steady, work + "/" + name)
+
     def run(wave):
-        p, _ = start(weir, "record", "--sim", "--gpu", "-q", "-o", work + "/slow.weir", "--", steady, ready="runs",
+        p, _ = start(weir, "record", "--sim", "--gpu", "-q", "-o", work + "/slow.weir", "--", work + "/" + name, ready="runs",
                      WEIR_SIM="time=real,wave=%dus" % wave)
         return p
 
     def view(what):
         end = time.monotonic() + PATIENCE
         while True:
-            got = ask("GET", "/v1/regressions", 200)
+            got = ask("GET", "/v1/regressions?program=" + name, 200)
             if what(got):
                 return got
             assert time.monotonic() < end, ("it never came", got)
@@ -280,30 +283,32 @@ def check_regressions(work):
     view(lambda v: v["series_known"] >= 1)
     fast.terminate()
     fast.wait()
-    assert ask("GET", "/v1/regressions", 200)["raised"] == 0
+    assert view(lambda v: True)["firing"] == 0
     slow = run(360)
     v = view(lambda v: v["firing"] == 1)
     r = v["regressions"][0]
-    assert r["kind"] == "kernel" and r["program"] == "steady" and r["found_by"] == "step", r
+    assert r["kind"] == "kernel" and r["program"] == name and r["found_by"] == "step", r
     assert 1.1 < r["slowdown_ratio"] < 1.3 and r["p"] <= r["p_needed"] < 1e-6, r
     assert r["windows_before"] >= 48 and r["windows_after"] == 24, r
     text = http.client.HTTPConnection("127.0.0.1", at, timeout=PATIENCE)
     text.request("GET", "/metrics")
     m = samples(text.getresponse().read().decode())
-    (labels, ratio), = m["weir_regression_slowdown_ratio"].items()
-    assert dict(labels)["id"] == r["id"] and 1.1 < ratio < 1.3 and m["weir_regressions_firing"] == {(): 1}, m
+    ratio, = (v for labels, v in m["weir_regression_slowdown_ratio"].items() if dict(labels)["id"] == r["id"])
+    assert 1.1 < ratio < 1.3 and m["weir_regressions_firing"][()] >= 1, m
     news = json.loads(p.stdout.readline())
-    assert news["id"] == r["id"] and set(news) == set(r), news
+    while news["id"] != r["id"]:
+        news = json.loads(p.stdout.readline())
+    assert set(news) == set(r), news
     keys = described("Regression")
     assert set(r) == keys and set(v) == described("Regressions"), (set(r) ^ keys, set(v))
     p.terminate()
     assert p.wait(PATIENCE) == 0 and stat.S_IMODE(os.stat(work + "/baseline").st_mode) == 0o600
     # A restart neither forgets nor ends it.
     p, at = watch()
-    assert ask("GET", "/v1/regressions", 200)["firing"] == 1
+    assert view(lambda v: True)["firing"] == 1
     ask("PUT", "/v1/regressions/" + r["id"], 400, '{"to": "ignored"}')
     ask("PUT", "/v1/regressions/" + r["id"], 204, '{"to": "accepted"}')
-    assert ask("GET", "/v1/regressions", 200)["firing"] == 0
+    assert view(lambda v: True)["firing"] == 0
     slow.terminate()
     p.terminate()
     assert p.wait(PATIENCE) == 0
