@@ -113,11 +113,22 @@ void json_begin_array(struct json *j, const char *key)
 	container(j, key, '[');
 }
 
-void json_begin_document(struct json *j, FILE *out)
+static void begin_document(struct json *j, FILE *out, bool pretty)
 {
 	json_init(j, out);
+	j->pretty = pretty;
 	json_begin_object(j, NULL);
 	json_u64(j, "schema_version", JSON_SCHEMA_VERSION);
+}
+
+void json_begin_document(struct json *j, FILE *out)
+{
+	begin_document(j, out, true);
+}
+
+void json_begin_compact(struct json *j, FILE *out)
+{
+	begin_document(j, out, false);
 }
 
 void json_end_object(struct json *j)

@@ -28,6 +28,7 @@ void json_init(struct json *j, FILE *out);
 
 /* Begins an object that says so. */
 void json_begin_document(struct json *j, FILE *out);
+void json_begin_compact(struct json *j, FILE *out); /* the same without blanks and lines */
 
 void json_begin_object(struct json *j, const char *key);
 void json_begin_array(struct json *j, const char *key);

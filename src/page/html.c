@@ -157,9 +157,9 @@ static int put_stacks(const struct report *r, FILE *out)
 static int put_recording(const struct html *h, FILE *out)
 {
 	fputs("\"report\":", out);
-	report_print_json(h->report, out);
+	report_print_json_compact(h->report, out);
 	fputs(",\"memory\":", out);
-	memory_print_json(h->report, out);
+	memory_print_json_compact(h->report, out);
 	fputs(",\"stacks\":", out);
 	int e = put_stacks(h->report, out);
 	fputs(",\"timeline\":", out);

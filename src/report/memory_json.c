@@ -396,36 +396,45 @@ static void put_refused(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
-static void put_all(const struct report *r, FILE *out, size_t blocks)
+static void put_all(struct json *j, const struct report *r, size_t blocks)
 {
-	struct json j;
-	json_begin_document(&j, out);
-	memory_put_use(&j, &r->gpu_memory);
-	memory_put_keys(&j, r);
-	put_churn(&j, r);
-	put_growth(&j, r);
-	put_call_times(&j, r);
-	put_calls(&j, r);
-	put_classes(&j, r);
-	put_origins(&j, r);
-	put_operators(&j, r);
-	callers_put_memory_json(&j, r);
-	put_spaces(&j, "space_at_peak", r->memory_detail->at_peak);
-	put_spaces(&j, "space_at_exit", r->memory_detail->at_end);
-	put_vmm(&j, r);
-	put_refused(&j, r);
-	memory_put_live(&j, r, blocks);
-	put_reserved(&j, r, blocks);
-	put_series(&j, r);
-	json_end_object(&j);
+	memory_put_use(j, &r->gpu_memory);
+	memory_put_keys(j, r);
+	put_churn(j, r);
+	put_growth(j, r);
+	put_call_times(j, r);
+	put_calls(j, r);
+	put_classes(j, r);
+	put_origins(j, r);
+	put_operators(j, r);
+	callers_put_memory_json(j, r);
+	put_spaces(j, "space_at_peak", r->memory_detail->at_peak);
+	put_spaces(j, "space_at_exit", r->memory_detail->at_end);
+	put_vmm(j, r);
+	put_refused(j, r);
+	memory_put_live(j, r, blocks);
+	put_reserved(j, r, blocks);
+	put_series(j, r);
+	json_end_object(j);
 }
 
 void memory_print_json(const struct report *r, FILE *out)
 {
-	put_all(r, out, LIVE_SHOWN);
+	struct json j;
+	json_begin_document(&j, out);
+	put_all(&j, r, LIVE_SHOWN);
 }
 
 void memory_print_json_all(const struct report *r, FILE *out)
 {
-	put_all(r, out, SIZE_MAX);
+	struct json j;
+	json_begin_document(&j, out);
+	put_all(&j, r, SIZE_MAX);
+}
+
+void memory_print_json_compact(const struct report *r, FILE *out)
+{
+	struct json j;
+	json_begin_compact(&j, out);
+	put_all(&j, r, LIVE_SHOWN);
 }

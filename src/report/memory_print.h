@@ -7,8 +7,9 @@
 
 /* `weir memory`; utf8: the terminal knows block characters. */
 void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool colour, bool utf8);
-void memory_print_json(const struct report *r, FILE *out);     /* LIVE_SHOWN blocks */
-void memory_print_json_all(const struct report *r, FILE *out); /* all that are live */
+void memory_print_json(const struct report *r, FILE *out);         /* LIVE_SHOWN blocks */
+void memory_print_json_all(const struct report *r, FILE *out);     /* all that are live */
+void memory_print_json_compact(const struct report *r, FILE *out); /* for a page */
 
 /* Parts of the text: memory_text.c, memory_time_text.c. */
 struct text_page;

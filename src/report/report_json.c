@@ -420,41 +420,53 @@ static void put_threads(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
+static void put_all(struct json *j, const struct report *r)
+{
+	put_trace(j, r);
+	provenance_put_json(r, j);
+	put_failures(j, r);
+	put_warnings(j, r);
+	put_totals(j, r);
+	put_clock(j, r);
+	put_join(j, r);
+	json_begin_array(j, "calls");
+	for (size_t i = 0; i < r->call_rows.n; i++)
+		put_call(j, r, &r->call_rows.v[i]);
+	json_end_array(j);
+	callers_put_json(j, r);
+	json_begin_array(j, "kernels");
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		put_kernel(j, r, &r->kernel_rows.v[i]);
+	json_end_array(j);
+	put_memory(j, r);
+	put_moved(j, r);
+	put_devices(j, r);
+	gpu_table_put_json(r, j);
+	roofline_put_gpu(j, r);
+	analysis_put_json(r, j);
+	prediction_put_json(j, r);
+	put_activity(j, r);
+	put_device_copies(j, r);
+	put_operators(j, r);
+	put_spans(j, r);
+	put_streams(j, r);
+	put_processes(j, r);
+	put_threads(j, r);
+	if (r->hints)
+		hints_put_json(j, r->hints);
+	json_end_object(j);
+}
+
 void report_print_json(const struct report *r, FILE *out)
 {
 	struct json j;
 	json_begin_document(&j, out);
-	put_trace(&j, r);
-	provenance_put_json(r, &j);
-	put_failures(&j, r);
-	put_warnings(&j, r);
-	put_totals(&j, r);
-	put_clock(&j, r);
-	put_join(&j, r);
-	json_begin_array(&j, "calls");
-	for (size_t i = 0; i < r->call_rows.n; i++)
-		put_call(&j, r, &r->call_rows.v[i]);
-	json_end_array(&j);
-	callers_put_json(&j, r);
-	json_begin_array(&j, "kernels");
-	for (size_t i = 0; i < r->kernel_rows.n; i++)
-		put_kernel(&j, r, &r->kernel_rows.v[i]);
-	json_end_array(&j);
-	put_memory(&j, r);
-	put_moved(&j, r);
-	put_devices(&j, r);
-	gpu_table_put_json(r, &j);
-	roofline_put_gpu(&j, r);
-	analysis_put_json(r, &j);
-	prediction_put_json(&j, r);
-	put_activity(&j, r);
-	put_device_copies(&j, r);
-	put_operators(&j, r);
-	put_spans(&j, r);
-	put_streams(&j, r);
-	put_processes(&j, r);
-	put_threads(&j, r);
-	if (r->hints)
-		hints_put_json(&j, r->hints);
-	json_end_object(&j);
+	put_all(&j, r);
+}
+
+void report_print_json_compact(const struct report *r, FILE *out)
+{
+	struct json j;
+	json_begin_compact(&j, out);
+	put_all(&j, r);
 }

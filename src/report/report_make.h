@@ -21,6 +21,7 @@ struct report_style {
 };
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
 void report_print_json(const struct report *r, FILE *out);
+void report_print_json_compact(const struct report *r, FILE *out); /* for a page */
 
 /* The keys of one row, into the object that is open. */
 struct json;
