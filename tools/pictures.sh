@@ -10,6 +10,9 @@ weir=$build/bin/weir
 
 "$weir" import -q -o step.weir "$root/tests/golden/kineto/transformer-train.json.gz"
 "$weir" html -o page.html step.weir
+cp "$root/tests/golden/readme/slow.weir" a.weir
+cp "$root/tests/golden/readme/fixed.weir" b.weir
+"$weir" html -o two.html a.weir b.weir
 "$weir" flame -o flame.svg step.weir
 "$weir" report -n 6 step.weir >report.txt
 PYTHONPATH=$root/tests/page python3 - "$root/docs/pictures" <<'END'
@@ -55,6 +58,11 @@ try:
     keep(page, "timeline", box(page, "#timeline"))
     page.js("document.getElementById('roofline').scrollIntoView({ behavior: 'instant' })")
     keep(page, "roofline", box(page, "#roofline"))
+    page.js("document.getElementById('memory').scrollIntoView({ behavior: 'instant' })")
+    keep(page, "memory", box(page, "#memory .chartbox"))
+
+    page = browser.Page(chrome, "two.html", 1440, 860)
+    keep(page, "two", whole(1440, 700))
 
     page = browser.Page(chrome, "flame.svg", 1200, 600, ready="document.documentElement.nodeName === 'svg'")
     keep(page, "flame", whole(1200, 330))

@@ -21,7 +21,9 @@ async function inflate(bytes) {
 	return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-const hasFine = (source) => source.side.timeline.fine_items > 0 && !fine.failed;
+/* The blocks stand behind the script: the page is drawn before they are read. */
+const hasFine = (source) =>
+	source.side.timeline.fine_items > 0 && !fine.failed && document.readyState !== "loading";
 
 /* Block `b` of a row: items b × block … */
 async function loadBlock(source, b) {
@@ -98,16 +100,19 @@ function refreshLane(lane) {
 	return lane.rows.length !== before;
 }
 
+/* The same item, or, of a band that was taken apart, its first. */
 function findAgain(lane, was) {
+	let first = null;
 	for (let k = 0; k < lane.rows.length; k++) {
 		const row = lane.rows[k];
 		let i = firstAfter(row, was.start);
 		while (i > 0 && row.start[i - 1] >= was.start) i--;
-		for (; i < row.n && row.start[i] <= was.start; i++)
-			if (row.start[i] === was.start && row.name[i] === was.name && row.count[i] === was.count)
-				return { lane, row: k, i };
+		for (; i < row.n && row.start[i] <= was.start; i++) {
+			first = first || { lane, row: k, i };
+			if (row.name[i] === was.name && row.count[i] === was.count) return { lane, row: k, i };
+		}
 	}
-	return null;
+	return first;
 }
 
 /* Those that nobody has looked at for longest, and nobody looks at now. */

@@ -234,7 +234,7 @@ function comparedTables() {
 		comparedTable("kernels", "Kernels", times, "kernels", { swatch: (k) => kernelColour(k.name) }),
 		comparedTable("operators", "Operators and ranges", null, "operators"),
 		comparedTable("calls", "CUDA calls", "time in the call, on the host", "calls"),
-		comparedTable("copies", "Copies and memsets", null, "copies"),
+		comparedTable("copies", "Copies and memsets", null, "copies", { show: copyName }),
 	];
 }
 

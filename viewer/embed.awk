@@ -1,5 +1,5 @@
 # Puts style, script and the hashes of both into page.html and prints the page as C: the text
-# before the data, between it and the fine timeline, and behind.  Lines with a marker are split at it; what is put in
+# before the data, between them and the fine timeline, and behind.  Lines with a marker are split at it; what is put in
 # stands there byte by byte, since the page's policy allows it by its hash.
 
 function base64(hex,    digits, letters, text, i, v) {

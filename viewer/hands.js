@@ -74,12 +74,14 @@ async function showBand(band) {
 		el(
 			"div",
 			{},
-			el(
-				"button",
-				{ class: "small", type: "button", id: "enter", click: () => enterBand(band) },
-				"go into it (Enter)",
-			),
-			closer ? el("span", { class: "note" }, " each of them is in ") : null,
+			closer && band.to - band.from > (view.to - view.from) / 2
+				? null
+				: el(
+						"button",
+						{ class: "small", type: "button", id: "enter", click: () => enterBand(band) },
+						"go into it (Enter)",
+					),
+			closer ? el("span", { class: "note" }, " single events are in ") : null,
 			closer ? el("code", {}, closer) : null,
 		),
 	);

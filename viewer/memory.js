@@ -356,7 +356,7 @@ function callTimeTable(m) {
 		numberColumn("share_of_run", "of the run", "The share of the run that a thread was in it.", (v) => percent(v, 1)),
 		numberColumn("count", "calls", "How often it was called."),
 		numberColumn("p50_ns", "median", "Half of the calls took less, half more.", time),
-		numberColumn("p90_ns", "p90", "Nine of ten calls took less.", time),
+		numberColumn("p90_ns", "p90", "90 of 100 calls took less.", time),
 		numberColumn("p99_ns", "p99", "99 of 100 calls took less.", time),
 		numberColumn("max_ns", "longest", "The longest call.", time),
 		column((r) => r.histogram.length, "spread", "How many calls took how long: twice as long from bar to bar.", (v, r) =>

@@ -428,6 +428,7 @@ function build() {
 		putTheme(chosenTheme() || systemTheme());
 		redraw();
 	});
+	document.addEventListener("DOMContentLoaded", queueCloseLook);
 	document.documentElement.dataset.ready = "yes";
 }
 

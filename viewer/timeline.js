@@ -315,12 +315,13 @@ function drawTimeline() {
 	where.textContent = `${time(view.to - view.from)} in view`;
 }
 
-/* How busy devices (or threads in calls) were, over all of the time. */
-function coverage(width) {
+/* How busy a recording's devices (or threads in calls) were, over all of the time. */
+function coverage(side, width) {
 	const cover = new Float64Array(width),
-		scale = width / (view.hi - view.lo);
-	const devices = view.lanes.filter((l) => l.kind === "stream");
-	for (const lane of devices.length ? devices : view.lanes.filter((l) => l.kind === "calls"))
+		scale = width / (view.hi - view.lo),
+		of = (kind) => view.lanes.filter((l) => l.side === side && l.kind === kind);
+	const devices = of("stream");
+	for (const lane of devices.length ? devices : of("calls"))
 		for (const row of devices.length ? lane.rows : lane.rows.slice(0, 1))
 			for (let i = 0; i < row.n; i++)
 				spread(
@@ -343,21 +344,26 @@ function spread(cover, from, to, density) {
 		cover[x] += density * (Math.min(end, x + 1) - Math.max(from, x));
 }
 
-let mapCover = null;
+let mapCover = null; /* of each recording */
+
+function drawCover(c, cover, bottom, tall) {
+	const most = cover.reduce((a, b) => Math.max(a, b), 1e-9);
+	for (let x = 0; x < cover.length; x++)
+		if (cover[x]) {
+			const h = Math.max(1, (cover[x] / most) * tall);
+			c.fillRect(x, bottom - h, 1, h);
+		}
+}
 
 function drawMap() {
 	const width = Math.max(50, view.map.clientWidth),
 		height = 46;
 	const c = fitCanvas(view.map, width, height);
-	if (!mapCover || mapCover.length !== width) mapCover = coverage(width);
-	const most = mapCover.reduce((a, b) => Math.max(a, b), 1e-9);
+	if (!mapCover || mapCover[0].length !== width) mapCover = sides.map((s) => coverage(s, width));
 	c.clearRect(0, 0, width, height);
 	c.fillStyle = colourOf("kernel", MIDDLE);
-	for (let x = 0; x < width; x++)
-		if (mapCover[x]) {
-			const h = Math.max(1, (mapCover[x] / most) * (height - 12));
-			c.fillRect(x, height - 4 - h, 1, h);
-		}
+	const band = (height - 8) / sides.length; /* of two recordings the first's is above */
+	mapCover.forEach((cover, k) => drawCover(c, cover, 4 + (k + 1) * band, band - 4));
 	const at = (t) => ((t - view.lo) / (view.hi - view.lo)) * width;
 	const a = Math.max(0, at(view.from)),
 		b = Math.min(width, Math.max(at(view.to), a + 2));
