@@ -1,0 +1,314 @@
+/* Call stacks: this program's own stack, unwound from a piece of it; Python's frames between those
+ * of C; lines from co_linetable; and both forms of the file. */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "base/bounded.h"
+#include "maker.h"
+#include "stack/pieces.h"
+#include "stack/stacks.h"
+#include "trace/pack.h"
+
+#define RAW    "stacks.weir"
+#define PACKED "stacks.packed.weir"
+#define PIECE  4096u
+#define PID    77u
+
+/* ---- a piece of this program's own stack ---- */
+
+static uint64_t words[STACK_WORDS + PIECE / 8 + 8];
+
+static __attribute__((noinline)) void take_piece(uint32_t bytes)
+{
+	__asm__ volatile("leaq 0(%%rip), %%rax\n\t"
+			 "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\t"
+			 "movq %%rbx, 24(%0)\n\tmovq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\t"
+			 "movq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)\n\t"
+			 :
+			 : "r"(words)
+			 : "rax", "memory");
+	words[STACK_COUNTS] = 0;
+	memcpy(words + STACK_WORDS, (const void *)words[STACK_RSP], bytes);
+}
+
+static __attribute__((noinline)) void inner_function(uint32_t bytes)
+{
+	take_piece(bytes);
+	__asm__ volatile("" : : : "memory"); /* no tail call */
+}
+
+static __attribute__((noinline)) void outer_function(uint32_t bytes)
+{
+	inner_function(bytes);
+	__asm__ volatile("" : : : "memory");
+}
+
+/* Where this program's files are mapped, as the injected library writes it. */
+static void put_mappings(struct maker *m, int meta)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096];
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps)) {
+		uint64_t args[4] = { 0 };
+		int path = 0;
+		char flags[8];
+		sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &args[0],
+			&args[1], flags, &args[2], &path);
+		line[strcspn(line, "\n")] = 0;
+		if (flags[2] != 'x' || line[path] != '/')
+			continue;
+		const uint32_t bytes = (uint32_t)strlen(line + path);
+		maker_meta(m, meta, META_MAPPING, 1000000, 4, args, line + path, bytes, bytes);
+	}
+	fclose(maps);
+}
+
+static void put_piece(struct maker *m, int thread, uint64_t ticks, uint32_t bytes)
+{
+	const uint32_t args =
+		STACK_WORDS + bytes / 8 + (uint32_t)(words[STACK_COUNTS] & UINT16_MAX);
+	maker_put(m, thread,
+		(struct record){ .ticks = ticks,
+			.dur = 50,
+			.fn = FN_ALLOC,
+			.words = (uint16_t)(RECORD_WORDS + args),
+			.aux = bytes },
+		words);
+}
+
+static struct trace *open_trace(const char *path)
+{
+	struct trace *t;
+	struct error err = { "" };
+	if (trace_open(path, &t, &err))
+		fail_msg("%s", err.text);
+	return t;
+}
+
+static void load(const char *path, struct stacks *s)
+{
+	struct trace *t = open_trace(path);
+	assert_int_equal(stacks_load(t, s, NULL), 0);
+	trace_close(t);
+}
+
+/* Without libdw there is nothing to unwind with. */
+static bool can_unwind(const struct stacks *s)
+{
+	if (s->waiting)
+		print_message("%s\n", s->without);
+	return !s->waiting;
+}
+
+static void make_own(uint32_t bytes)
+{
+	struct maker *m = maker_new(RAW, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, PID, 0, ""),
+		  thread = maker_thread(m, CHUNK_STACKS, PID, PID, "main");
+	put_mappings(m, meta);
+	outer_function(bytes);
+	put_piece(m, thread, 1000100, bytes);
+	inner_function(bytes);
+	put_piece(m, thread, 1000300, bytes);
+	put_piece(m, thread, 1000500, bytes);
+	maker_finish(m, 2000000, false);
+}
+
+static uint32_t find_function(const struct stacks *s, uint32_t row, const char *name)
+{
+	for (uint32_t i = 0; i < s->rows.v[row].count; i++)
+		if (!strcmp(stacks_frame(s, &s->rows.v[row], i)->function, name))
+			return i;
+	return UINT32_MAX;
+}
+
+static void own_stack_is_unwound_to_main(void **state)
+{
+	struct stacks s;
+	make_own(PIECE);
+	load(RAW, &s);
+	assert_int_equal(s.samples.n, 3);
+	if (can_unwind(&s)) {
+		const uint32_t row = s.samples.v[0].stack;
+		const uint32_t inner = find_function(&s, row, "inner_function");
+		assert_int_equal(find_function(&s, row, "take_piece"), inner - 1);
+		assert_int_equal(find_function(&s, row, "outer_function"), inner + 1);
+		assert_true(find_function(&s, row, "main") > inner + 1);
+		assert_true(find_function(&s, row, "main") != UINT32_MAX);
+		assert_int_equal(s.rows.v[row].end, STACK_WHOLE);
+		assert_int_equal(s.cut + s.unknown, 0);
+		/* Equal stacks are kept once. */
+		assert_int_equal(s.rows.n, 2);
+		assert_int_equal(s.samples.v[1].stack, s.samples.v[2].stack);
+	}
+	stacks_fini(&s);
+}
+
+static void a_short_piece_is_said_to_be_cut(void **state)
+{
+	struct stacks s;
+	make_own(96);
+	load(RAW, &s);
+	if (can_unwind(&s)) {
+		assert_int_equal(s.rows.v[s.samples.v[0].stack].end, STACK_CUT);
+		assert_int_equal(s.cut, 3);
+		assert_int_equal(find_function(&s, s.samples.v[0].stack, "main"), UINT32_MAX);
+	}
+	stacks_fini(&s);
+}
+
+static void a_call_is_found_by_any_moment_in_it(void **state)
+{
+	struct stacks s;
+	make_own(PIECE);
+	load(RAW, &s);
+	const uint32_t process = s.samples.v[0].process;
+	assert_int_equal(stacks_find(&s, process, PID, 1000099), STACK_NONE);
+	assert_int_equal(stacks_find(&s, process, PID, 1000100), s.samples.v[0].stack);
+	assert_int_equal(stacks_find(&s, process, PID, 1000150), s.samples.v[0].stack);
+	assert_int_equal(stacks_find(&s, process, PID, 1000151), STACK_NONE);
+	assert_int_equal(stacks_find(&s, process, PID + 1, 1000100), STACK_NONE);
+	stacks_fini(&s);
+}
+
+static void packing_keeps_stacks_and_leaves_pieces_out(void **state)
+{
+	struct stacks raw, packed;
+	struct pack_stats stats = { .stacks = stacks_pack };
+	make_own(PIECE);
+	load(RAW, &raw);
+	assert_int_equal(trace_pack(RAW, PACKED, &stats, NULL), 0);
+	load(PACKED, &packed);
+	assert_int_equal(packed.samples.n, raw.samples.n);
+	assert_int_equal(packed.rows.n, raw.rows.n);
+	for (size_t i = 0; i < raw.samples.n; i++) {
+		char a[1024], b[1024];
+		stacks_row_text(&raw, raw.samples.v[i].stack, 64, a, sizeof a);
+		stacks_row_text(&packed, packed.samples.v[i].stack, 64, b, sizeof b);
+		assert_string_equal(a, b);
+		assert_int_equal(raw.samples.v[i].ticks, packed.samples.v[i].ticks);
+		assert_int_equal(raw.samples.v[i].dur, packed.samples.v[i].dur);
+		assert_int_equal(raw.samples.v[i].tid, packed.samples.v[i].tid);
+	}
+	struct trace *t = open_trace(PACKED);
+	for (size_t i = 0; i < t->chunk_count && can_unwind(&raw); i++)
+		assert_int_not_equal(t->chunks[i].head.kind, CHUNK_STACKS);
+	trace_close(t);
+	stacks_fini(&raw);
+	stacks_fini(&packed);
+}
+
+/* ---- Python ---- */
+
+/* def f(x):          line 10
+ *     y = x          line 11
+ *     return g(y)    line 12, 13: "g(\n y)"                                       */
+static const uint8_t table[] = {
+	0x80, 0x00,             /* 1 unit, short form 0: line + 0 */
+	0xd9, 0x08, 0x09,       /* 2 units, form 11: line + 1 */
+	0xf2, 0x02, 0x01, 0, 1, /* 3 units, long: line + 1, one line more in it */
+	0xe8, 0x03,             /* 1 unit, no columns: line - 1 */
+	0xf8,                   /* 1 unit, no line at all */
+};
+
+static void lines_of_python_come_from_its_table(void **state)
+{
+	uint8_t copy[sizeof table];
+	memcpy(copy, table, sizeof table);
+	const struct python_code c = {
+		.first_line = 10, .table = copy, .table_bytes = sizeof copy
+	};
+	assert_int_equal(python_line(&c, 0), 10);
+	assert_int_equal(python_line(&c, 2), 11);
+	assert_int_equal(python_line(&c, 4), 11);
+	assert_int_equal(python_line(&c, 6), 12);
+	assert_int_equal(python_line(&c, 10), 12);
+	assert_int_equal(python_line(&c, 12), 11);
+	assert_int_equal(python_line(&c, 14), 10);
+	assert_int_equal(python_line(&c, 1000), 10);
+	/* Cut anywhere, it is read to where it ends. */
+	for (uint32_t n = 0; n < sizeof table; n++) {
+		const struct python_code cut = {
+			.first_line = 10, .table = copy, .table_bytes = n
+		};
+		assert_true(python_line(&cut, 6) >= 10);
+	}
+}
+
+static void put_code(struct maker *m, int meta, uint64_t number, const void *name, uint64_t bytes,
+	uint64_t width)
+{
+	char text[64] = "app.py";
+	const uint64_t args[3] = { number, 10 | 1ull << 32 | width << 40, 6 | bytes << 32 };
+	memcpy(text + 6, name, bytes);
+	memcpy(text + 6 + bytes, table, sizeof table);
+	const uint32_t all = (uint32_t)(6 + bytes + sizeof table);
+	maker_meta(m, meta, META_CODE, 1000000, 3, args, text, all, all);
+}
+
+static void frames_of_python_are_there_without_those_of_c(void **state)
+{
+	struct maker *m = maker_new(RAW, maker_schema, TRACE_GRAIN);
+	const int meta = maker_thread(m, CHUNK_META, PID, 0, ""),
+		  thread = maker_thread(m, CHUNK_STACKS, PID, PID, "main");
+	const uint16_t wide[] = { 'g', 0xf6, 0x3b1 };
+	struct stacks s;
+	char text[256];
+	put_code(m, meta, 1, "f", 1, 1);
+	put_code(m, meta, 2, wide, sizeof wide, 2);
+	memset(words, 0, sizeof words);
+	words[STACK_COUNTS] = 3;
+	words[STACK_WORDS] = 2 | 2ull << 32;
+	words[STACK_WORDS + 1] = 1 | 6ull << 32 | STACK_PYTHON_ENTRY;
+	words[STACK_WORDS + 2] = 3; /* nobody has said who that is */
+	put_piece(m, thread, 1000100, 0);
+	maker_finish(m, 2000000, false);
+	load(RAW, &s);
+	assert_int_equal(s.samples.n, 1);
+	stacks_row_text(&s, s.samples.v[0].stack, 8, text, sizeof text);
+	assert_string_equal(text, "g\xc3\xb6\xce\xb1 (app.py:11) < f (app.py:12) < ?");
+	stacks_fini(&s);
+}
+
+/* ---- what makes no sense ---- */
+
+static void pieces_that_lie_about_their_size_are_left_out(void **state)
+{
+	struct maker *m = maker_new(RAW, maker_schema, TRACE_GRAIN);
+	const int thread = maker_thread(m, CHUNK_STACKS, PID, PID, "main");
+	struct stacks s;
+	memset(words, 0, sizeof words);
+	const struct record head = {
+		.ticks = 1000100, .fn = FN_ALLOC, .words = RECORD_WORDS + STACK_WORDS
+	};
+	struct record r = head;
+	r.aux = 8;
+	maker_put(m, thread, r, words);
+	r = head;
+	words[STACK_COUNTS] = 1;
+	maker_put(m, thread, r, words);
+	r.words = RECORD_WORDS + 2;
+	maker_put(m, thread, r, words);
+	maker_finish(m, 2000000, false);
+	load(RAW, &s);
+	assert_int_equal(s.samples.n, 0);
+	stacks_fini(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(own_stack_is_unwound_to_main),
+		cmocka_unit_test(a_short_piece_is_said_to_be_cut),
+		cmocka_unit_test(a_call_is_found_by_any_moment_in_it),
+		cmocka_unit_test(packing_keeps_stacks_and_leaves_pieces_out),
+		cmocka_unit_test(lines_of_python_come_from_its_table),
+		cmocka_unit_test(frames_of_python_are_there_without_those_of_c),
+		cmocka_unit_test(pieces_that_lie_about_their_size_are_left_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
