@@ -1,7 +1,7 @@
 /*
  * What recording adds to one CUDA call.
  *
- *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS]
+ *	weir record --level all -o t.weir launch [-c CALL] [-t THREADS] [-b BATCH] [-n ROUNDS] [-m]
  *t.weir
  *
  * Run under weir record, with the trace's name as the argument: the program maps the trace and
@@ -15,6 +15,7 @@
  *	full    through Weir, recording everything
  *	sample  the same, and one launch in N between two events; only under --gpu=sample:N
  *	args    as full, and what kernels are given
+ *	stacks  as full, and its call stack; only under weir record --stacks=launch
  *	predict the same, and how long they will run; only under weir record --predict
  *
  * Without a trace's name: plain and clocks alone, to be run under another tool.
@@ -22,7 +23,8 @@
  * Prints the medians of the batches in nanoseconds a call, and the median difference of the
  * batches of one round.  CALL is launch (an empty kernel,
  * <<<1,32>>>), params (the same with four addresses and four scalars), query (cuStreamQuery of an
- *idle stream) or current (cuCtxGetCurrent).
+ *idle stream) or current (cuCtxGetCurrent).  -m: in the main thread, whose stack is copied without
+ *the kernel's help.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -40,11 +42,11 @@
 #include "event/level.h"
 #include "hook/elf.h"
 
-#define EXTRAS (CONTROL_ARGS | CONTROL_PREDICT | CONTROL_SAMPLE)
+#define EXTRAS CONTROL_MORE
 
-enum variant { PLAIN, CLOCKS, OFF, FULL, SAMPLE, ARGS, PREDICT, VARIANTS };
+enum variant { PLAIN, CLOCKS, OFF, FULL, SAMPLE, ARGS, PREDICT, STACKS, VARIANTS };
 static const char *const variant_names[] = { "plain", "clocks", "off", "full", "sample", "args",
-	"predict" };
+	"predict", "stacks" };
 
 typedef int launch_fn(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 	void *, void **, void **);
@@ -164,7 +166,8 @@ static uint64_t run_batch(const struct api *api, const struct worker *w)
 }
 
 static uint32_t full_control;
-static bool predicts, samples;
+static bool predicts, samples, in_main;
+static uint32_t stacks;
 
 static uint32_t control_of(enum variant v)
 {
@@ -173,13 +176,16 @@ static uint32_t control_of(enum variant v)
 	return v == FULL     ? full_control
 	       : v == SAMPLE ? full_control | CONTROL_SAMPLE
 	       : v == ARGS   ? full_control | CONTROL_ARGS
+	       : v == STACKS ? full_control | stacks
 			     : 0;
 }
 
 /* Whether this recording has it. */
 static bool has_variant(enum variant v)
 {
-	return header ? (v != PREDICT || predicts) && (v != SAMPLE || samples) : v <= CLOCKS;
+	return header ? (v != PREDICT || predicts) && (v != SAMPLE || samples) &&
+				(v != STACKS || stacks)
+		      : v <= CLOCKS;
 }
 
 static void *work(void *arg)
@@ -274,7 +280,7 @@ static void map_trace(const char *path)
 int main(int argc, char **argv)
 {
 	int option;
-	while ((option = getopt(argc, argv, "c:t:b:n:")) != -1) {
+	while ((option = getopt(argc, argv, "c:t:b:n:m")) != -1) {
 		if (option == 'c')
 			call = optarg;
 		else if (option == 't')
@@ -283,6 +289,8 @@ int main(int argc, char **argv)
 			batch = (int)strtol(optarg, NULL, 10);
 		else if (option == 'n')
 			rounds = (int)strtol(optarg, NULL, 10);
+		else if (option == 'm')
+			in_main = true;
 		else
 			return 2;
 	}
@@ -292,13 +300,17 @@ int main(int argc, char **argv)
 		map_trace(argv[optind]);
 	full_control = header ? header->control & ~EXTRAS : 0;
 	predicts = header && header->control & CONTROL_PREDICT;
+	stacks = header ? header->control & CONTROL_STACKS : 0;
 	struct worker *w = calloc((size_t)threads, sizeof *w);
 	set_up(w);
 	samples = header && header->sampled; /* known once the driver is there */
+	threads = in_main ? 1 : threads;
 	pthread_barrier_init(&barrier, NULL, (unsigned)threads);
-	for (int t = 0; t < threads; t++)
+	if (in_main)
+		work(&w[0]);
+	for (int t = 0; t < threads && !in_main; t++)
 		pthread_create(&w[t].thread, NULL, work, &w[t]);
-	for (int t = 0; t < threads; t++)
+	for (int t = 0; t < threads && !in_main; t++)
 		pthread_join(w[t].thread, NULL);
 	printf("%-8s %2d thread%s", call, threads, threads == 1 ? " " : "s");
 	printf("  plain %8.1f ns", median(w, PLAIN, -1));

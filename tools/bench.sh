@@ -27,6 +27,19 @@ for run in 1 2 3; do
 	"$weir" record $sim --quiet --level=all --predict -o t.weir -- "$bench" -c params t.weir || exit 1
 done
 echo
+echo "a launch that keeps its call stack, in the main thread and in another; one in 64:"
+for how in "launch -n 40 -m" "launch -n 40"; do
+	for stacks in launch launch,bytes:32K launch,sample:64; do
+		printf '%-18s' "$stacks"
+		"$weir" record $sim --quiet --level=all --stacks=$stacks -o t.weir -- "$bench" -c $how t.weir || exit 1
+	done
+done
+echo "a call from Python, with its stack and without:"
+for stacks in '' --stacks=sync --stacks=sync,bytes:32K; do
+	printf '%-18s' "${stacks:-none}"
+	"$weir" record $sim --quiet $stacks -o t.weir -- python3 "$root/bench/stacks.py" || exit 1
+done
+echo
 echo "queries at level full, where they are counted:"
 "$weir" record $sim --quiet -o t.weir -- "$bench" -c current t.weir
 echo

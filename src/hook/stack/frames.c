@@ -5,14 +5,15 @@
  * layout, python/weir/stacks.py), lets this library read a chain of frames that it knows, and
  * switches the reading on only when the answer is that chain.  The interpreter is asked for one
  * thing, the state of this thread (PyGILState_GetThisThreadState: a look at a thread-local value,
- * which needs no lock of its).  All else is copied by the kernel, so that no read can fault.
+ * which needs no lock of its).  Of all else the kernel is asked first whether the page can be read:
+ * what a frame of this thread holds stays where it is as long as the thread is in this call.
  *
  * A code object is alive while a frame runs it.  What names it is written when it is first seen;
  * who it is, is looked at each time, since its address may be another's later.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "base/sys.h"
 #include "hook/meta/metadata.h"
@@ -25,7 +26,6 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define CODES      (1u << 14)
-#define BATCH      8u  /* frames whose code is looked at together */
 #define FRAME      96  /* bytes of a frame that the fields are in … */
 #define OBJECT     160 /* … of a code object … */
 #define HEAD       48  /* … and of a text or bytes */
@@ -94,37 +94,36 @@ static const struct slots slots = { codes, CODES, 64, __ATOMIC_RELAXED, __ATOMIC
 
 /* ---- memory ---- */
 
-/* A piece of this process that was copied in one go: frames mostly lie behind each other. */
-struct window {
-	char *data;
-	uint32_t room;
-	uintptr_t from;
-	uint32_t bytes;
+#define PAGE   4096u
+#define PROBED 4u
+
+/* Pages that can be read: looked at in this call, and what a frame holds stays while it does. */
+struct probe {
+	uintptr_t pages[PROBED];
+	uint32_t next;
 };
 
-static bool window_fill(struct window *w, uintptr_t from, uint32_t bytes)
+/* The kernel reads the mask before it finds that there is no such way of setting it. */
+static bool is_readable(struct probe *p, uintptr_t page)
 {
-	w->from = from;
-	w->bytes = read_mapped(w->data, from, bytes);
-	return w->bytes == bytes;
+	for (uint32_t i = 0; i < PROBED; i++)
+		if (p->pages[i] == page)
+			return true;
+	if (sys(rt_sigprocmask, -1, page, NULL, 8) != -EINVAL)
+		return false;
+	p->pages[p->next++ % PROBED] = page;
+	return true;
 }
 
-static bool window_has(const struct window *w, uintptr_t at, uint32_t bytes)
+/* What stands there, or NULL. */
+static const char *read_at(struct probe *p, uintptr_t at, uint32_t bytes)
 {
-	return at >= w->from && at - w->from <= w->bytes && w->bytes - (at - w->from) >= bytes;
-}
-
-/* Callers lie below those whom they call: so what is copied ends behind what is asked for. */
-static const char *window_at(struct window *w, uintptr_t at, uint32_t bytes)
-{
-	const uint32_t before = w->room > bytes ? w->room - bytes : 0;
-	const bool fits = bytes <= w->room && at > before && at < UINTPTR_MAX - bytes;
-	if (!fits)
+	const uintptr_t first = at & ~(uintptr_t)(PAGE - 1),
+			last = (at + bytes - 1) & ~(uintptr_t)(PAGE - 1);
+	if (at < PAGE || at + bytes < at || !is_readable(p, first) ||
+		(last != first && !is_readable(p, last)))
 		return NULL;
-	if (!window_has(w, at, bytes) && !window_fill(w, at - before, before + bytes) &&
-		!window_has(w, at, bytes) && !window_fill(w, at, bytes))
-		return NULL;
-	return w->data + (at - w->from);
+	return (const char *)at;
 }
 
 static uint64_t word_at(const char *object, enum field field)
@@ -135,9 +134,9 @@ static uint64_t word_at(const char *object, enum field field)
 	return word;
 }
 
-static bool read_word(struct window *w, uintptr_t at, uint64_t *ret)
+static bool read_word(struct probe *p, uintptr_t at, uint64_t *ret)
 {
-	const char *from = at ? window_at(w, at, sizeof *ret) : NULL;
+	const char *from = read_at(p, at, sizeof *ret);
 	if (from)
 		memcpy(ret, from, sizeof *ret);
 	return from;
@@ -151,19 +150,18 @@ struct frame {
 };
 
 struct chain {
-	struct window window;
+	struct probe probe;
 	uint64_t next;
 };
 
-static bool chain_begin(struct chain *c, void *scratch, uint32_t bytes)
+static bool chain_begin(struct chain *c)
 {
-	const char *state = state_of_thread ? state_of_thread() : NULL;
-	c->window = (struct window){ .data = scratch, .room = bytes };
-	if (!state || !read_word(&c->window, (uintptr_t)state + (uintptr_t)offset_of[STATE_CFRAME],
-			      &c->next))
+	const uintptr_t state = state_of_thread ? (uintptr_t)state_of_thread() : 0;
+	*c = (struct chain){ .next = 0 };
+	if (!state || !read_word(&c->probe, state + (uintptr_t)offset_of[STATE_CFRAME], &c->next))
 		return false;
 	return offset_of[CFRAME_FRAME] < 0 || !c->next ||
-	       read_word(&c->window, c->next + (uintptr_t)offset_of[CFRAME_FRAME], &c->next);
+	       read_word(&c->probe, c->next + (uintptr_t)offset_of[CFRAME_FRAME], &c->next);
 }
 
 static bool is_boundary(const char *frame)
@@ -171,26 +169,32 @@ static bool is_boundary(const char *frame)
 	return offset_of[FRAME_OWNER] >= 0 && frame[offset_of[FRAME_OWNER]] >= OWNER_C;
 }
 
-/* The next frame: 1, or 0 behind the last. */
-static int chain_next(struct chain *c, struct frame *ret)
+/* The frame at hand, behind those that are none of Python's; NULL behind the last. */
+static const char *frame_at_hand(struct chain *c)
 {
-	const uint32_t bytes = FRAME;
-	const char *at = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+	const char *at = read_at(&c->probe, c->next, FRAME);
 	for (int i = 0; at && is_boundary(at) && i < 4; i++) {
 		c->next = word_at(at, FRAME_BEFORE);
-		at = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+		at = read_at(&c->probe, c->next, FRAME);
 	}
+	return at;
+}
+
+/* The next frame: false behind the last. */
+static bool chain_next(struct chain *c, struct frame *ret)
+{
+	const char *at = frame_at_hand(c);
 	if (!at)
-		return 0;
+		return false;
 	ret->code = word_at(at, FRAME_CODE) & ~(uint64_t)7; /* low bits: tags, since 3.14 */
 	ret->at = word_at(at, FRAME_AT);
 	ret->entry = offset_of[FRAME_ENTRY] >= 0 && at[offset_of[FRAME_ENTRY]];
 	c->next = word_at(at, FRAME_BEFORE);
 	if (offset_of[FRAME_OWNER] >= 0 && offset_of[FRAME_ENTRY] < 0) {
-		const char *before = c->next ? window_at(&c->window, c->next, bytes) : NULL;
+		const char *before = read_at(&c->probe, c->next, FRAME);
 		ret->entry = !before || is_boundary(before);
 	}
-	return 1;
+	return true;
 }
 
 /* ---- code ---- */
@@ -308,21 +312,6 @@ static uint64_t word_of_frame(const struct frame *f, const char *object)
 	return number_of(&i) | at << 32 | (f->entry ? STACK_PYTHON_ENTRY : 0);
 }
 
-/* Several code objects with one system call; how many could be read. */
-static uint32_t put_batch(const struct frame *f, uint32_t n, uint64_t *to)
-{
-	char objects[BATCH][OBJECT];
-	struct iovec from[BATCH];
-	const struct iovec local = { objects, n * sizeof objects[0] };
-	for (uint32_t i = 0; i < n; i++)
-		from[i] = (struct iovec){ (void *)(uintptr_t)f[i].code, sizeof objects[0] };
-	const long got = sys(process_vm_readv, own_pid(), &local, 1, from, n, 0);
-	const uint32_t whole = sys_failed(got) ? 0 : (uint32_t)((size_t)got / sizeof objects[0]);
-	for (uint32_t i = 0; i < whole; i++)
-		to[i] = word_of_frame(&f[i], objects[i]);
-	return whole;
-}
-
 /* ---- for samples ---- */
 
 uint32_t frames_most(void)
@@ -330,27 +319,22 @@ uint32_t frames_most(void)
 	return __atomic_load_n(&is_on, __ATOMIC_ACQUIRE) ? PYTHON_FRAMES : 0;
 }
 
-uint32_t frames_read(uint64_t *to, uint32_t most, void *scratch, uint32_t bytes, bool *ret_more)
+uint32_t frames_read(uint64_t *to, uint32_t most, bool *ret_more)
 {
 	struct chain c;
-	struct frame batch[BATCH];
-	uint32_t n = 0, put = 0;
+	struct frame f;
+	uint32_t n = 0;
 	*ret_more = false;
-	if (!chain_begin(&c, scratch, bytes))
+	if (!chain_begin(&c))
 		return 0;
-	while (put + n < most && chain_next(&c, &batch[n])) {
-		if (++n < BATCH)
-			continue;
-		const uint32_t got = put_batch(batch, n, to + put);
-		put += got;
-		*ret_more = got < n;
-		n = 0;
-		if (*ret_more)
-			return put;
+	for (const char *object; n < most && chain_next(&c, &f); n++) {
+		object = read_at(&c.probe, f.code, OBJECT);
+		if (!object)
+			break;
+		to[n] = word_of_frame(&f, object);
 	}
-	put += n ? put_batch(batch, n, to + put) : 0;
-	*ret_more = put == most && c.next;
-	return put;
+	*ret_more = n == most && c.next;
+	return n;
 }
 
 void frames_forget(void)
@@ -375,11 +359,10 @@ int weir_frames_layout(const int32_t *offsets, uint32_t count, get_state *state)
 
 uint32_t weir_frames_chain(uint64_t *found, uint64_t *at, uint32_t most)
 {
-	char scratch[512];
 	struct chain c;
 	struct frame f;
 	uint32_t n = 0;
-	if (!chain_begin(&c, scratch, sizeof scratch))
+	if (!chain_begin(&c))
 		return 0;
 	for (; n < most && chain_next(&c, &f); n++) {
 		found[n] = f.code;

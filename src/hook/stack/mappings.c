@@ -35,6 +35,7 @@ static char text[2 * PAGE + LINE_MOST] OWN_PAGES; /* of who is busy */
 static uint32_t busy;
 static uint64_t next_look;
 static uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
+static uintptr_t main_begun;          /* where that stood when the program began; 0: not known */
 
 /* ---- reading ---- */
 
@@ -202,8 +203,9 @@ static void take_line(const struct mapping *m, struct mapping *head)
 {
 	static const char stack[] = "[stack]";
 	if (m->path_bytes == sizeof stack - 1 && !memcmp(m->path, stack, sizeof stack - 1)) {
+		const bool begun = main_begun > m->from && main_begun < m->end;
 		__atomic_store_n(&main_from, m->from, __ATOMIC_RELAXED);
-		__atomic_store_n(&main_end, m->end, __ATOMIC_RELAXED);
+		__atomic_store_n(&main_end, begun ? main_begun : m->end, __ATOMIC_RELAXED);
 	}
 	if (m->inode && !m->offset)
 		*head = *m;
@@ -226,6 +228,26 @@ static uint32_t take_lines(uint32_t bytes, struct mapping *head)
 	return rest;
 }
 
+#define START_STACK 28 /* the field of /proc/self/stat */
+
+/* Above that are the program's arguments and its environment, which nobody has called from. */
+static void find_main_begin(void)
+{
+	const long fd = sys(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (sys_failed(fd))
+		return;
+	const long got = sys(read, fd, text, PAGE - 1);
+	sys(close, fd);
+	text[got > 0 ? got : 0] = 0;
+	const char *at = strrchr(text, ')'); /* behind the name, which may hold anything */
+	for (int field = 2; at && field < START_STACK; field++) {
+		at = strchr(at, ' ');
+		at += at != NULL;
+	}
+	for (main_begun = 0; at && *at >= '0' && *at <= '9'; at++)
+		main_begun = main_begun * 10 + (uintptr_t)(*at - '0');
+}
+
 static void read_maps(void)
 {
 	struct mapping head = { 0 };
@@ -245,8 +267,11 @@ void mappings_look(uint64_t ticks, bool now)
 	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	const uint64_t before = clock_now();
-	if (!sandbox_is_closed(hook_recorder.header))
+	if (!sandbox_is_closed(hook_recorder.header)) {
+		if (!main_begun)
+			find_main_begin();
 		read_maps();
+	}
 	const uint64_t after = clock_now(), cost = (after - before) * COST_SHARE;
 	__atomic_store_n(
 		&next_look, after + (cost > REST_TICKS ? cost : REST_TICKS), __ATOMIC_RELAXED);
@@ -258,5 +283,5 @@ void mappings_forget(void)
 	DROP(seen);
 	busy = 0;
 	next_look = 0;
-	main_from = main_end = 0;
+	main_from = main_end = main_begun = 0;
 }

@@ -7,9 +7,8 @@
 #include "hook/process.h"
 #include "record/sandbox.h"
 
-#define PAGE          4096u
-#define REGISTERS     8u /* STACK_RIP to R15 */
-#define SCRATCH_LEAST 1024u
+#define PAGE      4096u
+#define REGISTERS 8u /* STACK_RIP to R15 */
 
 static struct stack_options wanted_stacks; /* control 0: nobody has asked */
 
@@ -36,13 +35,22 @@ static bool is_turn(void)
 			 : "r"(to)                                                                 \
 			 : "rax", "memory")
 
+/* A thread that is not the first has what the C library knows of it above its stack. */
+static uintptr_t thread_end(void)
+{
+	uintptr_t own;
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(own));
+	return own;
+}
+
 /* How much of the stack is to be kept; *ret_own: all of it is certainly there. */
 static uint32_t piece_bytes(uintptr_t rsp, bool *ret_own)
 {
 	const uint32_t most = wanted_stacks.bytes;
 	uintptr_t end;
 	*ret_own = mappings_main_stack(rsp, &end);
-	return *ret_own && end - rsp < most ? (uint32_t)(end - rsp) : most;
+	end = *ret_own ? end : thread_end();
+	return end > rsp && end - rsp < most ? (uint32_t)((end - rsp) / 8 * 8) : most;
 }
 
 /* Where the kernel does not say what is mapped, the page at hand is. */
@@ -61,14 +69,13 @@ static void lose(void)
 	__atomic_fetch_add(&hook_recorder.header->lost_stacks, 1, __ATOMIC_RELAXED);
 }
 
-/* What stands behind the registers: frames of Python, then the stack, over the frames' scratch. */
+/* What stands behind the registers: frames of Python, then the stack. */
 static void fill(struct record *s, uintptr_t rsp, uint32_t bytes, bool own)
 {
 	const uint32_t most = frames_most();
 	uint64_t *const python = s->arg + STACK_WORDS;
 	bool more = false;
-	const uint32_t frames =
-		most ? frames_read(python, most, python + most, bytes / 8 * 8, &more) : 0;
+	const uint32_t frames = most ? frames_read(python, most, &more) : 0;
 	s->arg[STACK_COUNTS] = frames | (more ? STACK_PYTHON_MORE : 0);
 	char *const to = (char *)(python + frames);
 	if (own)
@@ -89,12 +96,11 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	REGISTERS_READ(at);
 	const uintptr_t rsp = at[STACK_RSP];
 	const uint32_t bytes = piece_bytes(rsp, &own);
-	const uint32_t room = bytes < SCRATCH_LEAST && frames_most() ? SCRATCH_LEAST : bytes;
 	if ((!own || frames_most()) && sandbox_is_closed(r->header)) {
 		lose();
 		return;
 	}
-	const uint32_t words = RECORD_WORDS + STACK_WORDS + frames_most() + (room + 7) / 8;
+	const uint32_t words = RECORD_WORDS + STACK_WORDS + frames_most() + (bytes + 7) / 8;
 	struct record *s = writer_reserve(r, &hook_stacks, words);
 	if (!s)
 		return;

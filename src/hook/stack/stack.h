@@ -44,11 +44,9 @@ uint32_t read_mapped(void *to, uintptr_t from, uint32_t bytes);
 /* How many words the frames of a sample may take: 0 when they are not read. */
 uint32_t frames_most(void);
 
-/*
- * The frames of this thread's interpreter, innermost first, as STACK_PYTHON_… has them.  scratch:
- * memory that may be written to meanwhile.  How many; *ret_more: there are others.
- */
-uint32_t frames_read(uint64_t *to, uint32_t most, void *scratch, uint32_t bytes, bool *ret_more);
+/* The frames of this thread's interpreter, innermost first, as STACK_PYTHON_… has them: how many;
+ * *ret_more: there are others. */
+uint32_t frames_read(uint64_t *to, uint32_t most, bool *ret_more);
 void frames_forget(void);
 
 #endif
