@@ -12,7 +12,7 @@ RESULTS := build-asan/tests.xml build-tsan/tests.xml $(BUILD)/tests.xml
 build-%/build.ninja:
 	cmake --preset $* $(if $(VERBOSE),,>/dev/null)
 
-.PHONY: build help demo check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
+.PHONY: build help demo on-call check suite storm faults fresh check-gpu lint bench fuzz asan tsan install clean deps
 
 build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
@@ -23,6 +23,9 @@ demo: deps ## record an example program and print the report
 	@sh tools/demo.sh $(BUILD)
 	@sh tools/demo-share.sh $(BUILD)
 	@sh tools/demo.sh $(BUILD) next
+
+on-call: build ## try docs/howto/on-call.md on the simulated driver, until Enter is pressed
+	@python3 tools/on_call.py $(BUILD) --stay
 
 check: ## every test that needs no GPU, also with the sanitizers
 	@sh tools/deps.sh check

@@ -25,11 +25,11 @@ PATIENCE = 120
 
 
 class Scene:
-    def __init__(self, build, source, work):
+    def __init__(self, build, source, work, name=None):
         self.build, self.source, self.work = os.path.abspath(build), os.path.abspath(source), work
         self.weir = self.build + "/bin/weir"
         self.steady = self.build + "/tests/cli/programs/steady"
-        self.name = "serve-%d" % os.getpid()  # weir monitor sees whatever this user records
+        self.name = name or "serve-%d" % os.getpid()  # weir monitor sees whatever this user records
         self.app = work + "/" + self.name
         shutil.copy(self.steady, self.app)
         self.sim = self.build + "/lib/weir/sim"
