@@ -30,7 +30,6 @@ async function loadBlock(source, b) {
 	const bytes = await inflate(bytesOf(lineOf(source.line + b)));
 	const there = source.loaded.has(b);
 	source.loaded.set(b, decodeRow(bytes, source.side, true));
-	source.stale = true; /* its lane's rows are without it */
 	if (!there) fine.kept.push([source, b]);
 }
 
@@ -94,7 +93,7 @@ function refreshLane(lane) {
 		was = old && { start: old.start[at.i], name: old.name[at.i], count: old.count[at.i] };
 	const before = lane.rows.length;
 	lane.rows = rowsOfSources(lane);
-	for (const s of lane.sources) s.stale = false;
+	for (const s of lane.sources) s.shown = new Set(s.loaded.keys());
 	view.links = null;
 	if (at) view.chosen = findAgain(lane, was);
 	return lane.rows.length !== before;
@@ -119,11 +118,19 @@ function findAgain(lane, was) {
 function forgetBlocks(found) {
 	const old = fine.kept.filter(([s, b]) => !found.there.has(keyOf(s, b)) && !found.wanted.has(keyOf(s, b)));
 	const gone = new Set(old.slice(0, Math.max(0, fine.kept.length - BLOCKS_KEPT)));
-	for (const [source, b] of gone) {
-		source.loaded.delete(b);
-		source.stale = true;
-	}
+	for (const [source, b] of gone) source.loaded.delete(b);
 	fine.kept = fine.kept.filter((k) => !gone.has(k));
+}
+
+/* Whose rows are without what is in view, or have what is there no more.  What was only loaded to
+ * say names waits until somebody looks closely. */
+function staleLanes(found) {
+	const sources = new Set();
+	for (const [source, b] of [...found.there.values(), ...found.wanted.values()])
+		if (source.loaded.has(b) && !source.shown.has(b)) sources.add(source);
+	return view.lanes.filter((l) =>
+		l.sources.some((s) => sources.has(s) || [...s.shown].some((b) => !s.loaded.has(b))),
+	);
 }
 
 async function lookClosely() {
@@ -132,7 +139,7 @@ async function lookClosely() {
 	const room = Math.max(0, Math.min(BLOCKS_AT_ONCE, BLOCKS_KEPT - found.there.size));
 	await loadAll([...found.wanted.values()].slice(0, room));
 	forgetBlocks(found);
-	const stale = view.lanes.filter((l) => l.sources.some((s) => s.stale));
+	const stale = staleLanes(found);
 	if (!stale.length) return;
 	if (stale.map(refreshLane).some(Boolean)) layOut();
 	queueDraw();

@@ -153,7 +153,7 @@ function laneOrder(a, b) {
 function sourceOf(columns, side, line) {
 	const first = new Float64Array(columns.n + 1);
 	for (let i = 0; i < columns.n; i++) first[i + 1] = first[i] + columns.parts[i];
-	return { base: columns, side, first, line, loaded: new Map() };
+	return { base: columns, side, first, line, loaded: new Map(), shown: new Set() };
 }
 
 const rowsOfSources = (lane) =>

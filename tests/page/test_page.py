@@ -351,6 +351,19 @@ def hostile_names_are_text():
 
 
 @test
+def hostile_names_are_text_in_two_recordings_too():
+    page = page_of((hostile(), "--", eager()))
+    assert page.js("document.title").endswith("· weir")
+    assert page.js("document.querySelectorAll('img, iframe, object').length") == 0
+    assert page.js("document.scripts.length") == 3
+    assert EVIL[0] in page.js("all('#kernels td.text button').map(b => b.title)")
+    page = page_of((eager(), "--", "hostile.weir"))
+    assert EVIL[0] in page.js("all('#kernels td.text button').map(b => b.title)")
+    assert page.js("document.title").endswith("· weir")
+    silent(page)
+
+
+@test
 def a_page_can_reach_nobody():
     page = page_of(eager())
     silent(page)
@@ -894,7 +907,7 @@ def a_band_is_gone_into_until_single_events_show():
     page.drawn()
     # As it is before anybody has looked closely.
     page.js("""var closely = queueCloseLook; queueCloseLook = () => clearTimeout(fine.timer); queueCloseLook();
-        for (const lane of view.lanes) { for (const s of lane.sources) s.loaded.clear(); lane.rows = rowsOfSources(lane); }""")
+        for (const lane of view.lanes) { for (const s of lane.sources) { s.loaded.clear(); s.shown.clear(); } lane.rows = rowsOfSources(lane); }""")
     assert page.js("view.lanes.flatMap(l => l.rows).reduce((a, r) => a + r.n, 0)") == page.js("data.timeline.items")
     # Of many it says how many there are of which.
     page.js("""var band = (() => { for (const lane of view.lanes) for (let k = 0; k < lane.rows.length; k++)
