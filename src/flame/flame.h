@@ -28,6 +28,7 @@ enum frame_kind {
 	FRAME_DRIVER,
 	FRAME_KERNEL,
 	FRAME_MOVE, /* a copy or a set */
+	FRAME_CODE, /* a function of the program, of its call stack */
 	FRAME_OTHER,
 };
 

@@ -18,6 +18,7 @@
 #include "model/demangle.h"
 #include "model/links.h"
 #include "model/nested.h"
+#include "stack/stacks.h"
 #include "trace/activity.h"
 #include "trace/meta.h"
 #include "trace/thread_calls.h"
@@ -27,6 +28,7 @@
 #define NONE        FLAME_NONE
 #define RANGES_DEEP 200 /* ranges around; those deeper are counted to the one above */
 #define CALLS_DEEP  64
+#define CODE_DEEP   200 /* functions of a call stack, the innermost */
 
 struct span {
 	struct nested at;
@@ -67,6 +69,7 @@ struct reader {
 	struct open_call stack[CALLS_DEEP];
 	int depth;
 	struct demangled names;
+	struct stacks stacks; /* none: they were not recorded */
 	size_t hint, span_hint;
 };
 
@@ -235,14 +238,32 @@ static void leave(struct reader *r)
 		flame_add(r->f, node, self);
 }
 
+/* Below a thread or range: the functions that have made the call, as far as that was recorded. */
+static uint32_t code_node(struct reader *r, uint32_t around, const struct record *c)
+{
+	const struct chunk_ref *of = r->calls.buf.ref;
+	const struct stack_frame *f[CODE_DEEP];
+	char text[256];
+	const uint32_t stack =
+		stacks_find_within(&r->stacks, of->process, of->head.tid, c->ticks, record_end(c));
+	uint32_t n = stack == STACK_NONE ? 0 : stacks_pick(&r->stacks, stack, f, CODE_DEEP);
+	while (n-- > 0 && around != NONE) {
+		stacks_frame_text(f[n], text, sizeof text);
+		around = flame_child(r->f, around, FRAME_CODE, text);
+	}
+	return around;
+}
+
 static int enter(struct reader *r, const struct record *c)
 {
 	const struct chunk_ref *of = r->calls.buf.ref;
 	while (r->depth && (r->stack[r->depth - 1].ticks > c->ticks ||
 				   r->stack[r->depth - 1].end < record_end(c)))
 		leave(r);
-	const uint32_t around = r->depth ? r->stack[r->depth - 1].node
-					 : node_at(r, of->process, of->head.tid, c->ticks);
+	uint32_t around = r->depth ? r->stack[r->depth - 1].node
+				   : node_at(r, of->process, of->head.tid, c->ticks);
+	if (!r->depth && r->stacks.samples.n)
+		around = code_node(r, around, c);
 	const uint32_t node = around == NONE ? NONE : call_node(r, around, c->fn);
 	if (node == NONE)
 		return -ENOMEM;
@@ -370,6 +391,8 @@ static int take_activity(struct reader *r)
 static int read_all(struct reader *r)
 {
 	int e = take_ranges(r);
+	if (!e)
+		e = stacks_load(r->t, &r->stacks, NULL);
 	if (!e && r->f->by_device)
 		e = take_links(r);
 	if (e)
@@ -395,6 +418,7 @@ static bool has_device(const struct trace *t)
 static void reader_fini(struct reader *r)
 {
 	demangled_fini(&r->names);
+	stacks_fini(&r->stacks);
 	map_fini(&r->thread_map);
 	array_free(&r->threads);
 	thread_calls_fini(&r->calls);

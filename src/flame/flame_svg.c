@@ -39,6 +39,7 @@ static const struct colour colours[] = {
 	[FRAME_DRIVER] = { "driver call", palette_call },
 	[FRAME_KERNEL] = { "kernel", palette_kernel },
 	[FRAME_MOVE] = { "memcpy or memset", palette_copy },
+	[FRAME_CODE] = { "function of the program", palette_frame },
 	[FRAME_OTHER] = { NULL, palette_other },
 };
 

@@ -100,3 +100,13 @@ uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uin
 		at && at->process == process && at->tid == tid && ticks - at->ticks <= at->dur;
 	return is_it ? s->rows.v[at->stack].like : STACK_NONE;
 }
+
+uint32_t stacks_find_within(
+	const struct stacks *s, uint32_t process, uint32_t tid, uint64_t from, uint64_t to)
+{
+	const struct stack_sample key = { .process = process, .tid = tid, .ticks = from };
+	const size_t i = SEARCH(k, 0, s->samples.n, sample_order(&s->samples.v[k], &key) < 0);
+	const struct stack_sample *at = i < s->samples.n ? &s->samples.v[i] : NULL;
+	const bool is_it = at && at->process == process && at->tid == tid && at->ticks <= to;
+	return is_it ? s->rows.v[at->stack].like : STACK_NONE;
+}

@@ -65,6 +65,11 @@ void stacks_fini(struct stacks *s);
  * the first of those that are alike but for frames between the program and CUDA. */
 uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks);
 
+/* The stack of the first call that this thread began between two times, or STACK_NONE: a call of
+ * the runtime leaves its own to that of the driver's below. */
+uint32_t stacks_find_within(
+	const struct stacks *s, uint32_t process, uint32_t tid, uint64_t from, uint64_t to);
+
 static inline const struct stack_frame *stacks_frame(
 	const struct stacks *s, const struct stack_row *row, uint32_t i)
 {

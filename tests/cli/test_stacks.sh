@@ -41,6 +41,11 @@ expect 0 '"not_unwound": 0,' cat c.json
 expect 1 '' grep -q '"warnings": \[[^]]' c.json
 expect 0 '"by_call_stack"' "$weir" memory --json c.weir
 
+# Flame graphs have the functions between the thread and the call.
+expect 0 "main .leaking.c:[0-9]*.;run .leaking.c:[0-9]*.;forget_it .leaking.c:$forget.;take_buffer .leaking.c:$take.;cuMemAlloc_v2 [0-9]" \
+	"$weir" flame --by host c.weir
+expect 0 'function of the program' "$weir" flame -f svg c.weir
+
 # The pieces of stacks are not kept; a trace that still has them is unwound when it is read.
 expect 0 '' "$weir" record --sim -q --no-pack --stacks -o raw.weir -- "$app"
 "$weir" report raw.weir | sed -n '/^Calls by call stack/,/^$/p' | awk '{ $2 = $3 = $4 = $5 = $6 = $7 = ""; print }' >raw.txt
