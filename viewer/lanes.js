@@ -105,7 +105,7 @@ function laneLabel(lane) {
 		onDevice(lane) && lane.side.report.processes.length > 1 ? ` of process ${lane.pid}` : "";
 	switch (lane.kind) {
 		case "stream":
-			return `stream ${lane.stream}${process}${lane.side.report.totals.sampled ? ", samples" : ""}`;
+			return `stream ${lane.stream}${process}${lane.side.report.totals.sampled ? ", samples" : lane.side.report.totals.reconstructed ? ", reconstructed" : ""}`;
 		case "spans":
 			return `annotations${process}`;
 		case "ranges":

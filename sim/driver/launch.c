@@ -152,14 +152,23 @@ static void read_params(const struct function *function, void **params)
 	(void)last;
 }
 
+/* The script's name may end in a star. */
+static bool is_scripted(const char *name)
+{
+	const size_t n = strlen(script.kernel);
+	if (n && script.kernel[n - 1] == '*')
+		return !strncmp(name, script.kernel, n - 1);
+	return !strcmp(name, script.kernel);
+}
+
 /* How long a wave lasts where the script says that a parameter tells, or 0. */
 static uint64_t wave_of(const struct image_kernel *k, void **params)
 {
 	const size_t index = (size_t)script.kernel_param;
 	uint32_t units;
 
-	if (!script.unit_ns || !params || strcmp(k->name, script.kernel) != 0 ||
-		index >= k->param_count || k->params[index].size != sizeof units)
+	if (!script.unit_ns || !params || !is_scripted(k->name) || index >= k->param_count ||
+		k->params[index].size != sizeof units)
 		return 0;
 	memcpy(&units, params[index], sizeof units);
 	return units * script.unit_ns;

@@ -340,7 +340,8 @@ struct gpu_activity {
 	uint32_t valid;          /* enum gpu_activity_valid */
 	uint32_t uncertainty_ns; /* GPU_RECONSTRUCTED: standard deviation of where it lies */
 	uint32_t reserved_word;
-	uint64_t reserved;
+	uint64_t host_ns; /* CHUNK_MEASURED, by events: from the one in front until the launch had
+			   * returned, and in the upper half until the one behind was recorded */
 };
 static_assert(sizeof(struct gpu_activity) == 128, "on disk");
 static_assert(offsetof(struct gpu_activity, kind) == 106, "on disk");

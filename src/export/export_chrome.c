@@ -362,6 +362,7 @@ static void put_activity_args(struct export *x, struct json *j, const struct gpu
 		{ "graph id", w->valid & GPU_HAS_GRAPH, w->graph },
 		{ "graph node id", w->valid & GPU_HAS_GRAPH, w->graph_node },
 		{ "sampled", x->trace->header.sampled, x->trace->header.sampled },
+		{ "reconstructed, off by (ns)", w->valid & GPU_RECONSTRUCTED, w->uncertainty_ns },
 	};
 	json_begin_object(j, "args");
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -624,6 +625,8 @@ static void put_tail(struct export *x)
 	json_quote(x->out, h->program, strlen(h->program));
 	if (h->sampled)
 		fprintf(x->out, ",\"sampled\":%" PRIu32, h->sampled);
+	if (h->optional & FEATURE_REBUILT)
+		fputs(",\"reconstructed\":true", x->out);
 	fputs("}}\n],\"traceName\":", x->out);
 	json_quote(x->out, h->program, strlen(h->program));
 	fputs("}\n", x->out);

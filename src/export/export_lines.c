@@ -172,6 +172,10 @@ static void json_activity(const struct export *x, struct json *j, const struct g
 		json_u64(j, "graph", w->graph);
 	if (x->trace->header.sampled)
 		json_u64(j, "sampled", x->trace->header.sampled);
+	if (w->valid & GPU_RECONSTRUCTED) {
+		json_bool(j, "reconstructed", true);
+		json_u64(j, "uncertainty_ns", w->uncertainty_ns);
+	}
 }
 
 /* What ran on a device, as a call of the api "device"; the thread is that of who asked for it. */

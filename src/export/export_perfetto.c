@@ -660,6 +660,8 @@ static void put_queue(struct export *x, const struct gpu_activity *w, uint32_t q
 	if (x->trace->header.sampled)
 		bounded_printf(
 			&b, ", one launch in %u, about when it was made", x->trace->header.sampled);
+	if (x->trace->header.optional & FEATURE_REBUILT)
+		bounded_printf(&b, ", reconstructed");
 	put_specification(s, QUEUE_BASE + queue, bounded_end(&b), CATEGORY_OTHER);
 }
 

@@ -312,6 +312,8 @@ static int put_meta(struct export *x)
 		e = put_meta_int(x, "exit_status", trace_exit_status(h));
 	if (!e && h->sampled)
 		e = put_meta_int(x, "sampled", h->sampled);
+	if (!e && h->optional & FEATURE_REBUILT)
+		e = put_meta_int(x, "reconstructed", 1);
 	return e ? e : put_meta_int(x, "lost", h->lost);
 }
 

@@ -272,6 +272,11 @@ static bool set_duration(const char *value, size_t n)
 	return set_number(&config.capture.duration_ns, INT64_MAX, value, n);
 }
 
+static bool set_window(const char *value, size_t n)
+{
+	return set_number(&config.window, UINT32_MAX, value, n);
+}
+
 static bool set_launches(const char *value, size_t n)
 {
 	return set_number(&config.capture.launches, INT64_MAX, value, n);

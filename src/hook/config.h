@@ -38,6 +38,7 @@ struct config {
 	bool join;                   /* the file is there: make no other when it is gone */
 	bool gpu;                    /* device times as well */
 	uint32_t sample_rate;        /* of one launch in so many; 0: of all */
+	uint64_t window;             /* launches that CUPTI times as well at a time; 0: as usual */
 	bool reconstruct;            /* all the others are reconstructed of these */
 	bool args;                   /* what kernels are given as well */
 	bool predict;                /* and how long they will run */

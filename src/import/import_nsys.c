@@ -247,7 +247,7 @@ static int begin_activity(struct nsys *n, struct row *r, uint16_t kind, struct g
 	if (sqlite3_column_type(r->st, COL_PID) != SQLITE_INTEGER)
 		return 0; /* whose it is, its call will tell */
 	const int e = process_of(n, r, COL_PID, &process);
-	w->reserved = process + 1ull;
+	w->host_ns = process + 1ull;
 	return e;
 }
 
@@ -257,7 +257,7 @@ static int end_activity(struct nsys *n, const struct gpu_activity *w)
 	if (!to)
 		return -ENOMEM;
 	expect(w->end_ns >= w->start_ns, "an activity ends after it began");
-	expect(w->reserved <= n->s->processes.n, "the process of an activity is one of all");
+	expect(w->host_ns <= n->s->processes.n, "the process of an activity is one of all");
 	*to = *w;
 	n->st->activities++;
 	return 0;

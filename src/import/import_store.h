@@ -66,7 +66,7 @@ struct store {
 	ARRAY(struct store_call) calls;
 	ARRAY(uint64_t) args;
 	ARRAY(struct range) ranges;            /* tid: index of a thread, or STORE_NONE */
-	ARRAY(struct gpu_activity) activities; /* reserved: index of a process + 1, or 0 */
+	ARRAY(struct gpu_activity) activities; /* host_ns: index of a process + 1, or 0 */
 	ARRAY(struct store_link) links;
 	ARRAY(struct store_thread) threads;
 	ARRAY(struct store_process) processes;

@@ -62,7 +62,7 @@ static size_t calls_before(const struct store *s, uint64_t correlation, uint64_t
 
 static bool may_own(const struct store *s, const struct store_call *c, const struct gpu_activity *w)
 {
-	return !w->reserved || w->reserved - 1 == s->threads.v[c->thread].process;
+	return !w->host_ns || w->host_ns - 1 == s->threads.v[c->thread].process;
 }
 
 #define NEIGHBOURS 64 /* calls of one correlation that are looked at, on either side */
@@ -115,7 +115,7 @@ static int join_activity(struct store *s)
 		struct gpu_activity *w = &s->activities.v[i];
 		struct store_call *c = call_of(s, w);
 		if (c)
-			w->reserved = s->threads.v[c->thread].process + 1ull;
+			w->host_ns = s->threads.v[c->thread].process + 1ull;
 		else if (w->kind != GPU_SPAN)
 			s->unjoined++;
 		if (c && !c->linked)
@@ -130,8 +130,8 @@ static int adopt_orphans(struct store *s)
 	uint32_t process = 0, thread;
 	int e = s->processes.n ? 0 : store_process(s, 0, 0, &process);
 	for (size_t i = 0; i < s->activities.n; i++)
-		if (!s->activities.v[i].reserved)
-			s->activities.v[i].reserved = 1;
+		if (!s->activities.v[i].host_ns)
+			s->activities.v[i].host_ns = 1;
 	for (size_t i = 0; i < s->ranges.n && !e; i++) {
 		if (s->ranges.v[i].tid != STORE_NONE)
 			continue;
@@ -167,8 +167,8 @@ static int range_by_start(const void *one, const void *two)
 static int activity_by_process(const void *one, const void *two)
 {
 	const struct gpu_activity *a = one, *b = two;
-	if (a->reserved != b->reserved)
-		return ORDER(a->reserved, b->reserved);
+	if (a->host_ns != b->host_ns)
+		return ORDER(a->host_ns, b->host_ns);
 	return activity_by_start(a, b);
 }
 
@@ -335,7 +335,7 @@ static int find_uses(const struct store *s, struct uses *u)
 {
 	int e = 0;
 	for (size_t i = 0; i < s->activities.n && !e; i++)
-		e = use(u, s->activities.v[i].reserved - 1, s->activities.v[i].name);
+		e = use(u, s->activities.v[i].host_ns - 1, s->activities.v[i].name);
 	for (size_t i = 0; i < s->ranges.n && !e; i++) {
 		const struct range *r = &s->ranges.v[i];
 		expect(r->tid < s->threads.n, "the thread of a range is one of all");
@@ -469,15 +469,15 @@ static int put_activity(struct writer *w)
 	const struct store *s = w->s;
 	int e = 0;
 	for (size_t i = 0; i <= s->activities.n && !e; i++) {
-		if (i && NEW_CHUNK(w, s->activities, i, reserved))
-			e = put_pile(w, CHUNK_DEVICE, (uint32_t)s->activities.v[i - 1].reserved - 1,
+		if (i && NEW_CHUNK(w, s->activities, i, host_ns))
+			e = put_pile(w, CHUNK_DEVICE, (uint32_t)s->activities.v[i - 1].host_ns - 1,
 				NULL);
 		if (e || i == s->activities.n)
 			break;
 		struct gpu_activity r = s->activities.v[i];
-		expect(r.reserved && r.reserved <= s->processes.n,
+		expect(r.host_ns && r.host_ns <= s->processes.n,
 			"the process of an activity is one of all");
-		r.reserved = 0;
+		r.host_ns = 0;
 		e = pile_up(w, &r, sizeof r);
 	}
 	return e;

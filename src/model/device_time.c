@@ -379,6 +379,11 @@ static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t in
 	struct activity activity = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
 	j->r->device_kernels += w->kind == GPU_KERNEL;
+	if (w->valid & GPU_RECONSTRUCTED) {
+		const double n = (double)++j->r->reconstructed;
+		j->r->reconstructed_error_ns +=
+			((double)w->uncertainty_ns - j->r->reconstructed_error_ns) / n;
+	}
 	if (j->r->sampled)
 		return 0; /* sums of samples are no times of operators, streams and devices */
 	int e = 0;

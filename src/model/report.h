@@ -377,6 +377,8 @@ struct report {
 	uint32_t sampled;
 	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
 					      * of kernels that were timed once the error is all */
+	uint64_t reconstructed;              /* GPU activities that nobody measured */
+	double reconstructed_error_ns;       /* mean of how far those are off */
 	uint64_t device_kernels;             /* how many ran; sampled: how many were timed */
 	uint64_t unjoined_activities;        /* no call is known that asked for it */
 	uint64_t lost_activities;            /* missing, as who collected them says */

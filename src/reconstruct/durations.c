@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/expect.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 #include "base/banned.h"
@@ -21,13 +22,14 @@
 #define COPY_GB_S     25.0  /* … and how fast it is: a bus */
 #define USUAL_NS      10000 /* a kernel of a program of which none was measured */
 
-static int add_value(struct durations *d, struct map_key key, uint64_t ns, bool is_exact)
+static int add_value(
+	struct durations *d, struct map_key key, uint64_t ns, enum duration_quality quality)
 {
 	const uint32_t group = map_number(&d->groups, key);
 	struct duration_value *to = group == MAP_NONE ? NULL : array_push(&d->values);
 	if (!to)
 		return -ENOMEM;
-	*to = (struct duration_value){ group, is_exact, ns };
+	*to = (struct duration_value){ group, (uint8_t)quality, ns };
 	return 0;
 }
 
@@ -42,12 +44,13 @@ static void add_to_line(struct duration_line *l, uint64_t bytes, uint64_t ns)
 	l->xy += w * x * y;
 }
 
-int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns, bool is_exact)
+int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
+	enum duration_quality quality)
 {
 	int e = 0;
 	for (int i = 0; i < DURATION_LEVELS && !e; i++)
-		e = add_value(d, key->level[i], ns, is_exact);
-	if (!e && key->bytes)
+		e = add_value(d, key->level[i], ns, quality);
+	if (!e && key->bytes && quality > DURATION_MOST)
 		add_to_line(&d->lines[key->line % DURATION_LINES], key->bytes, ns);
 	uint64_t *to = e || key->bytes ? NULL : array_push(&d->work);
 	if (!to)
@@ -63,7 +66,7 @@ static int value_order(const void *one, const void *two)
 	const struct duration_value *a = one, *b = two;
 	if (a->group != b->group)
 		return ORDER(a->group, b->group);
-	return a->is_exact != b->is_exact ? ORDER(b->is_exact, a->is_exact) : ORDER(a->ns, b->ns);
+	return a->quality != b->quality ? ORDER(b->quality, a->quality) : ORDER(a->ns, b->ns);
 }
 
 static int ns_order(const void *one, const void *two)
@@ -85,7 +88,8 @@ static struct duration summary(const struct duration_value *v, size_t n)
 		squares += ((double)v[i].ns - mean) * ((double)v[i].ns - mean);
 	const double least = mean * (n < FEW ? FEW_SHARE : LEAST_SHARE);
 	const double sd = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
-	return (struct duration){ (uint64_t)(mean + 0.5), (uint64_t)(fmax(sd, least) + 1), true };
+	return (struct duration){ (uint64_t)(mean + 0.5), (uint64_t)(fmax(sd, least) + 1), true,
+		false };
 }
 
 static int ns_of_value_order(const void *one, const void *two)
@@ -94,16 +98,26 @@ static int ns_of_value_order(const void *one, const void *two)
 	return ORDER(a->ns, b->ns);
 }
 
-/* Exact values come first.  Of what is long, events say as much as they. */
+static size_t count_from(const struct duration_value *v, size_t n, enum duration_quality least)
+{
+	return SEARCH(i, 0, n, v[i].quality >= least);
+}
+
+/* The best come first.  Of what is long, events say as much as exact ones; of values that are none
+ * but bounds, the lower are nearer. */
 static struct duration summary_of_group(struct duration_value *v, size_t n)
 {
-	size_t exact = 0;
-	while (exact < n && v[exact].is_exact)
-		exact++;
+	const size_t exact = count_from(v, n, DURATION_EXACT);
+	const size_t good = count_from(v, n, DURATION_EVENT);
 	if (exact && v[exact / 2].ns < SHORT_NS)
 		return summary(v, exact);
-	sort_records(v, n, sizeof *v, ns_of_value_order);
-	return summary(v, n);
+	if (!good) {
+		struct duration least = summary(v, (n + 3) / 4);
+		least.is_bound = true;
+		return least;
+	}
+	sort_records(v, good, sizeof *v, ns_of_value_order);
+	return summary(v, good);
 }
 
 static void settle_groups(struct durations *d)
@@ -130,7 +144,7 @@ int durations_settle(struct durations *d)
 	SORT(d->work, ns_order);
 	settle_groups(d);
 	const uint64_t ns = d->work.n ? d->work.v[d->work.n / 2] : USUAL_NS;
-	d->usual = (struct duration){ ns, (uint64_t)(GUESS_SHARE * (double)ns), false };
+	d->usual = (struct duration){ ns, (uint64_t)(GUESS_SHARE * (double)ns), false, false };
 	return 0;
 }
 
@@ -159,22 +173,48 @@ static struct duration of_bytes(const struct duration_line *l, uint64_t bytes)
 	}
 	ns = fmax(ns, 1);
 	return (struct duration){ (uint64_t)ns,
-		(uint64_t)(ns * (is_known ? LINE_SHARE : GUESS_SHARE)), is_known };
+		(uint64_t)(ns * (is_known ? LINE_SHARE : GUESS_SHARE)), is_known, false };
+}
+
+static const struct duration *find(const struct durations *d, struct map_key key)
+{
+	const uint32_t group = map_find(&d->groups, key);
+	const struct duration *found =
+		group < d->of_group.n ? &d->of_group.v[group] : NULL; /* MAP_NONE is beyond */
+	return found && found->is_known ? found : NULL;
+}
+
+/* The closest that is no bound, else the closest. */
+static struct duration of_levels(const struct durations *d, const struct duration_key *key)
+{
+	const struct duration *bound = NULL;
+	for (int i = 0; i < DURATION_LEVELS; i++) {
+		const struct duration *found = find(d, key->level[i]);
+		if (found && found->is_bound && !bound)
+			bound = found;
+		if (!found || found->is_bound)
+			continue;
+		struct duration answer = *found;
+		if (i == DURATION_LEVELS - 1)
+			answer.sd_ns = at_least(answer.sd_ns, answer.ns, WIDER_SHARE);
+		if (bound && bound->ns < answer.ns)
+			answer.ns = bound->ns;
+		return answer;
+	}
+	return bound ? *bound : d->usual;
 }
 
 struct duration durations_get(const struct durations *d, const struct duration_key *key)
 {
-	const int levels = key->bytes ? 1 : DURATION_LEVELS;
-	for (int i = 0; i < levels; i++) {
-		const uint32_t group = map_find(&d->groups, key->level[i]);
-		if (group == MAP_NONE || group >= d->of_group.n || !d->of_group.v[group].is_known)
-			continue;
-		struct duration found = d->of_group.v[group];
-		if (i == DURATION_LEVELS - 1)
-			found.sd_ns = at_least(found.sd_ns, found.ns, WIDER_SHARE);
-		return found;
-	}
-	return key->bytes ? of_bytes(&d->lines[key->line % DURATION_LINES], key->bytes) : d->usual;
+	if (!key->bytes)
+		return of_levels(d, key);
+	const struct duration *same = find(d, key->level[0]);
+	if (same && !same->is_bound)
+		return *same;
+	struct duration line = of_bytes(&d->lines[key->line % DURATION_LINES], key->bytes);
+	if (same && (!line.is_known || same->ns < line.ns))
+		return *same;
+	return line;
 }
 
 void durations_fini(struct durations *d)

@@ -27,11 +27,12 @@ struct duration_key {
 struct duration {
 	uint64_t ns, sd_ns;
 	bool is_known; /* something like it was measured */
+	bool is_bound; /* … of which is only known that it took no longer */
 };
 
 struct duration_value {
-	uint32_t group; /* number of its key */
-	bool is_exact;
+	uint32_t group;  /* number of its key */
+	uint8_t quality; /* enum duration_quality */
 	uint64_t ns;
 };
 
@@ -48,9 +49,17 @@ struct durations {
 	struct duration usual;
 };
 
-/* is_exact: not by events, whose times are some microseconds off; where something short has exact
- * ones they alone count.  0 or -ENOMEM. */
-int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns, bool is_exact);
+/* How far a duration is to be believed. */
+enum duration_quality {
+	DURATION_MOST,  /* it took no longer */
+	DURATION_EVENT, /* some microseconds off: where something short has exact ones they alone
+			   count */
+	DURATION_EXACT,
+};
+
+/* 0 or -ENOMEM. */
+int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
+	enum duration_quality quality);
 
 /* When all are there, before the first question. 0 or -ENOMEM. */
 int durations_settle(struct durations *d);

@@ -22,6 +22,8 @@ static struct measured_call measured_of(
 		.start_ns = w->start_ns,
 		.end_ns = w->end_ns,
 		.event_ns = w->end_ns - w->start_ns,
+		.lead_ns = (uint32_t)w->host_ns,
+		.host_ns = (uint32_t)(w->host_ns >> 32),
 		.process = link->process,
 		.tid = link->tid,
 		.device = w->device,
@@ -47,6 +49,8 @@ static void add_to(struct measured_call *to, const struct measured_call *c)
 {
 	if (c->has_event) {
 		to->event_ns = c->event_ns;
+		to->lead_ns = c->lead_ns;
+		to->host_ns = c->host_ns;
 		to->has_event = true;
 	} else if (to->is_exact) {
 		to->start_ns = c->start_ns < to->start_ns ? c->start_ns : to->start_ns;

@@ -204,6 +204,13 @@ static uint32_t last_of(const struct player *q, const struct play_wait *w)
 	return last;
 }
 
+/* A host may return long after the work has ended, when something else had its processor. */
+static bool comes_late(const struct player *q, uint32_t i, double late_ns, double moment_sd_ns)
+{
+	const struct chain c = chain_to(q, i);
+	return late_ns > SD_MOST * (sqrt(c.variance) + moment_sd_ns);
+}
+
 /* A host that really waited went on a moment after the work had ended. */
 static void settle(struct player *q, const struct play_wait *w)
 {
@@ -218,9 +225,11 @@ static void settle(struct player *q, const struct play_wait *w)
 	/* Events have no length: what they stand behind is fitted. */
 	while (q->p->steps.v[i].is_mark && q->times[i].is_behind && !q->is_fixed[i])
 		i = q->before[i];
-	if (!q->is_fixed[i])
-		fit(q, i, (double)at - (double)q->times[i].end_ns,
-			(double)max_of(back / 2, q->p->delays.measure_ns));
+	const double late = (double)at - (double)q->times[i].end_ns;
+	const double sd = (double)max_of(back / 2, q->p->delays.measure_ns);
+	if (q->is_fixed[i] || comes_late(q, i, late, sd))
+		return;
+	fit(q, i, late, sd);
 	q->is_fixed[i] = true;
 }
 

@@ -44,7 +44,7 @@ struct piece {
 	uint64_t ns, sd_ns;                   /* without what launching took */
 	uint32_t graph_step;                  /* into meta.steps, or META_NONE */
 	bool is_known, is_idle;
-	bool is_odd; /* its launch took so long that what was measured says nothing of its like */
+	uint8_t quality; /* of what was measured: enum duration_quality */
 };
 
 struct rebuilder {
@@ -169,6 +169,31 @@ static uint64_t took(const struct rebuilder *b, size_t work)
 	return s->returned_ns - s->called_ns;
 }
 
+static bool is_move(const struct rebuilder *b, size_t work)
+{
+	return call_of(b, work)->use == USE_MOVE;
+}
+
+/* How long the host was at it before the device could begin, where that is in an event's time: when
+ * the stream was idle.  A memcpy whose call takes long runs while it does. */
+static bool holds_launching(const struct rebuilder *b, size_t work)
+{
+	return b->pieces[work].is_idle && !(is_move(b, work) && took(b, work) > MOVE_BLOCKS_NS);
+}
+
+static uint64_t lead(const struct rebuilder *b, size_t work)
+{
+	const struct measured_call *m = b->pieces[work].measured;
+	return m->host_ns ? m->lead_ns : took(b, work);
+}
+
+/* When the event behind it was recorded; 0: not known. */
+static uint64_t behind_recorded(const struct rebuilder *b, size_t work)
+{
+	const struct measured_call *m = b->pieces[work].measured;
+	return m->host_ns ? step_of(b, work)->returned_ns + (m->host_ns - m->lead_ns) : 0;
+}
+
 /* Streams ran where what was measured of them did; the others where most did. */
 static void note_place(struct rebuilder *b, size_t work, const struct measured_call *m)
 {
@@ -193,6 +218,7 @@ static void find_pieces(struct rebuilder *b)
 			continue;
 		p->ns = p->measured->is_exact ? p->measured->end_ns - p->measured->start_ns
 					      : p->measured->event_ns;
+		p->quality = p->measured->is_exact ? DURATION_EXACT : DURATION_MOST;
 		note_place(b, i, p->measured);
 	}
 }
@@ -205,9 +231,9 @@ static int learn_durations(struct rebuilder *b)
 	b->durations = (struct durations){ 0 };
 	int e = 0;
 	for (size_t i = 0; i < b->p.work.n && !e; i++)
-		if (b->pieces[i].measured && !b->pieces[i].is_odd)
+		if (b->pieces[i].measured)
 			e = durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
-				b->pieces[i].measured->is_exact);
+				b->pieces[i].quality);
 	return e ? e : durations_settle(&b->durations);
 }
 
@@ -233,12 +259,19 @@ static int load_nodes(struct rebuilder *b, const struct piece *p)
 	return p->graph_step == META_NONE ? 0 : graph_nodes_of(b->m, p->graph_step, &b->nodes);
 }
 
+/* On an idle stream an event measures how long the host was at it as well: its like know better. */
+static bool is_vague(const struct rebuilder *b, size_t i)
+{
+	const uint8_t quality = b->pieces[i].quality;
+	return quality == DURATION_MOST || (quality == DURATION_EVENT && holds_launching(b, i));
+}
+
 static int set_duration(struct rebuilder *b, size_t i)
 {
 	struct piece *p = &b->pieces[i];
 	const struct gpu_call *c = call_of(b, i);
 	struct duration d = durations_get(&b->durations, &p->key);
-	if (p->measured && !(p->is_odd && d.is_known)) {
+	if (p->measured && !(d.is_known && is_vague(b, i))) {
 		d.ns = p->ns;
 		d.sd_ns = (uint64_t)((double)p->ns * SD_SHARE) + SD_LEAST;
 		d.is_known = true;
@@ -273,7 +306,7 @@ static int set_durations(struct rebuilder *b)
 /* ---- what events measure besides ---- */
 
 struct excess {
-	ARRAY(int64_t) idle, busy, moves;
+	ARRAY(int64_t) idle, busy;
 };
 
 static int excess_order(const void *one, const void *two)
@@ -287,30 +320,18 @@ static int64_t median_of(int64_t *v, size_t n, int64_t usual)
 	return n ? v[n / 2] : usual;
 }
 
-static bool is_move(const struct rebuilder *b, size_t work)
-{
-	return call_of(b, work)->use == USE_MOVE;
-}
-
-/* Whether an event's time of this piece holds the time of its launch.  Of a copy it may: one from
- * memory that is not pinned runs while its call does. */
-static bool holds_launching(const struct rebuilder *b, size_t work)
-{
-	return b->pieces[work].is_idle && !is_move(b, work);
-}
-
 /* Of a launch that was timed both ways. */
 static int note_excess(struct rebuilder *b, struct excess *x, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
 	const int64_t more = (int64_t)(m->event_ns - (m->end_ns - m->start_ns));
 	const bool idle = holds_launching(b, work);
-	int64_t *to = is_move(b, work) ? array_push(&x->moves)
-		      : idle           ? array_push(&x->idle)
-				       : array_push(&x->busy);
+	if (behind_recorded(b, work) > m->end_ns)
+		return 0; /* that shows how long the host was at it */
+	int64_t *to = idle ? array_push(&x->idle) : array_push(&x->busy);
 	if (!to)
 		return -ENOMEM;
-	*to = idle ? more - (int64_t)took(b, work) : more;
+	*to = idle ? more - (int64_t)lead(b, work) : more;
 	return 0;
 }
 
@@ -322,31 +343,24 @@ static int learn_excess(struct rebuilder *b)
 	int e = 0;
 	for (size_t i = 0; i < b->p.work.n && !e; i++) {
 		const struct measured_call *m = b->pieces[i].measured;
-		if (m && m->is_exact && m->has_event && took(b, i) < LAUNCH_MOST)
+		if (m && m->is_exact && m->has_event && lead(b, i) < LAUNCH_MOST)
 			e = note_excess(b, &x, i);
 	}
 	b->busy_excess = median_of(x.busy.v, x.busy.n, 0);
 	b->idle_excess = median_of(x.idle.v, x.idle.n, b->busy_excess);
-	b->move_excess = median_of(x.moves.v, x.moves.n, 0);
-	array_free(&x.moves);
 	array_free(&x.idle);
 	array_free(&x.busy);
 	return e;
 }
 
-/* No copy is slower than this: its event was recorded before the driver was ready. */
+/* No memcpy is slower than this: its event was recorded before the driver was ready. */
 static uint64_t most_of_move(const struct gpu_call *c)
 {
 	return MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S;
 }
 
-static int64_t move_excess(const struct rebuilder *b, size_t i)
-{
-	const uint64_t ns = b->pieces[i].measured->event_ns, most = most_of_move(call_of(b, i));
-	return ns > most ? (int64_t)(ns - most) : b->move_excess;
-}
-
-/* Takes it off. */
+/* Takes it off.  Where the host was late with the event behind, it took no longer than that says.
+ */
 static void correct(struct rebuilder *b, size_t i)
 {
 	struct piece *p = &b->pieces[i];
@@ -354,13 +368,15 @@ static void correct(struct rebuilder *b, size_t i)
 	if (!m || m->is_exact)
 		return;
 	const bool idle = holds_launching(b, i);
-	const int64_t off = is_move(b, i) ? move_excess(b, i)
-			    : idle        ? b->idle_excess + (int64_t)took(b, i)
-					  : b->busy_excess;
+	const int64_t off = idle ? b->idle_excess + (int64_t)lead(b, i) : b->busy_excess;
 	const int64_t ns = (int64_t)m->event_ns - off;
 	const int64_t least = m->event_ns < LEFT_LEAST ? (int64_t)m->event_ns : LEFT_LEAST;
+	const struct play_time *time = &b->times[b->p.work.v[i].step];
+	const bool late = time->end_ns < behind_recorded(b, i);
 	p->ns = (uint64_t)(ns > least ? ns : least);
-	p->is_odd = idle && took(b, i) > LAUNCH_MOST;
+	if (is_move(b, i) && p->ns > most_of_move(call_of(b, i)))
+		p->ns = most_of_move(call_of(b, i));
+	p->quality = late || (idle && lead(b, i) > LAUNCH_MOST) ? DURATION_MOST : DURATION_EVENT;
 }
 
 static int correct_events(struct rebuilder *b)

@@ -77,6 +77,9 @@ static void put_totals(struct json *j, const struct report *r)
 	json_u64(j, "streams", r->streams);
 	json_u64(j, "contexts", r->contexts);
 	json_u64_or_null(j, "sampled", r->sampled, r->sampled);
+	json_u64_or_null(j, "reconstructed", r->reconstructed, r->reconstructed);
+	if (r->reconstructed)
+		json_u64(j, "reconstructed_error_ns", sat_from(r->reconstructed_error_ns + 0.5));
 	json_u64(j, "device_kernels", r->device_kernels);
 	if (r->sampled) {
 		json_u64(j, "device_total_estimate_ns", sat_from(r->sampled_ns + 0.5));

@@ -278,6 +278,16 @@ static void put_sampling(const struct report *r, const struct text_page *p)
 			number_count(&never, untimed));
 }
 
+static void put_reconstructed(const struct report *r, const struct text_page *p)
+{
+	struct number n, error;
+	if (r->reconstructed)
+		fprintf(p->out,
+			"  %s GPU activities are reconstructed, and off by %s on average (standard deviation)\n",
+			number_count(&n, r->reconstructed),
+			number_ns(&error, sat_from(r->reconstructed_error_ns)));
+}
+
 static void put_devices(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "memcpys",
@@ -300,6 +310,7 @@ static void put_devices(const struct report *r, const struct text_page *p)
 		table_cell(&t, "%s", d->name ? d->name : "");
 	}
 	page_end_table(p, &t, r->devices.n);
+	put_reconstructed(r, p);
 	put_join(r, p);
 }
 

@@ -80,6 +80,7 @@ def fresh_traces():
     yield record("part.weir", "--capture=step:1-2")
     yield record("sampled.weir", "--gpu=sample:8")
     yield record("stacks.weir", "--sim", "--stacks", program=(sys.executable, source + "/tests/cli/programs/leaking.py"))
+    yield record("reconstructed.weir", "--gpu=predict:8")
     yield record("first.weir", "--predict", "--history", "app.history")
     yield record("again.weir", "--predict", "--history", "app.history")
     yield record("predicted.weir", "--predict", program=(build + "/tests/cli/programs/predicted", "20"))

@@ -1,14 +1,16 @@
 /*
  * How well a device timeline is reconstructed: of recordings in which all of it was measured.
  *
- *	compare-reconstruction [-r RATE] [-s SEED] [-w WINDOW] [-v] [-b BUSY%] [-k KERNEL%] TRACE...
+ *	compare-reconstruction [-r RATE] [-s SEED] [-w WINDOW] [-v] [-b BUSY%] [-k KERNEL%] [-i
+ *IDLE] TRACE...
  *
  * Of each trace so many launches are kept as `weir record --gpu=predict` times them: the first few
  * of each kernel and shape, then one in RATE, as an event in front of a launch and one behind it
  * would have measured them; the first WINDOW also
  * as CUPTI does.  The rest is reconstructed and held against what was measured.  Exits
- * 1 when the time that a device was busy is off by more than BUSY %, or one of the ten kernels that
- * took longest by more than KERNEL % of all kernels' time or of its own, whichever is less strict.
+ * 1 when the time that a device was busy is off by more than BUSY %, the part of the time in
+ * which it was idle by more than IDLE points, or one of the ten kernels that took longest by more
+ *than KERNEL % of all kernels' time or of its own, whichever is less strict.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -130,11 +132,14 @@ static void keep_some(struct comparison *k)
 		last = all->end_ns > last ? all->end_ns : last;
 		if (k->window <= 0 && *n > FIRST_FEW && next_random(&k->seed) % k->rate)
 			continue;
+		if (k->t->header.sampled && !all->has_event) /* nothing did */
+			continue;
 		if (c->waits) /* has no stream to record events in */
 			continue;
 		to = array_push(&k->some.v);
 		*to = *all;
-		measure(k, to, c, end);
+		if (!k->t->header.sampled)
+			measure(k, to, c, end);
 		to->is_exact = k->window > 0; /* CUPTI is on as well */
 		k->window -= c->use != USE_MOVE;
 	}
@@ -184,7 +189,7 @@ static void take_truth(struct comparison *k)
 	struct cursor at = { .t = k->t, .buf = &k->buf };
 	struct gpu_activity w;
 	while (trace_next_activity(&at, &w) > 0) {
-		if (!runs(&w))
+		if (!runs(&w) || (k->t->header.sampled && w.correlation < CUPTI_CORRELATIONS))
 			continue;
 		add_span(&k->truth, &w);
 		add_kernel(k,
@@ -228,6 +233,17 @@ static double busy(struct spans *s)
 	return sum;
 }
 
+/* In percent of the time from the first to the last. */
+static double idle_pct(const struct spans *s, double busy_ns)
+{
+	uint64_t from = UINT64_MAX, to = 0;
+	for (size_t i = 0; i < s->v.n; i++) {
+		from = s->v.v[i].from < from ? s->v.v[i].from : from;
+		to = s->v.v[i].to > to ? s->v.v[i].to : to;
+	}
+	return to > from ? 100 - 100 * busy_ns / (double)(to - from) : 0;
+}
+
 static int truth_order(const void *one, const void *two)
 {
 	return -ORDER(((const struct kernel *)one)->truth, ((const struct kernel *)two)->truth);
@@ -260,7 +276,7 @@ static double worst_kernel(struct comparison *k, bool verbose, double *ret_share
 }
 
 static void compare(
-	struct comparison *k, const char *path, bool verbose, double limits[2], int *bad)
+	struct comparison *k, const char *path, bool verbose, const double limits[3], int *bad)
 {
 	double share;
 	take_truth(k);
@@ -271,15 +287,16 @@ static void compare(
 	printf("%-30s %6zu %6zu %6zu  %9.3f %9.3f ms %+7.2f %%", slash ? slash + 1 : path,
 		k->truth.v.n, k->rebuilt.v.n, k->some.v.n, truth / 1e6, rebuilt / 1e6, off);
 	const double worst = (printf("%s", verbose ? "\n" : ""), worst_kernel(k, verbose, &share));
-	const bool is_bad =
-		fabs(off) > limits[0] || (fabs(worst) > limits[1] && fabs(share) > limits[1]);
-	printf(" %+7.2f %+6.2f %%  %" PRIu64 " guessed %" PRIu64 " bounded%s\n", worst, share,
-		k->r.guessed, k->r.bounded, is_bad ? "  BAD" : "");
+	const double idle = idle_pct(&k->rebuilt, rebuilt) - idle_pct(&k->truth, truth);
+	const bool is_bad = fabs(off) > limits[0] || fabs(idle) > limits[2] ||
+			    (fabs(worst) > limits[1] && fabs(share) > limits[1]);
+	printf(" %+7.2f %+6.2f %%  idle %+5.2f  %" PRIu64 " guessed %" PRIu64 " bounded%s\n", worst,
+		share, idle, k->r.guessed, k->r.bounded, is_bad ? "  BAD" : "");
 	*bad |= is_bad;
 }
 
 static int compare_file(const char *path, uint64_t rate, uint64_t seed, int64_t window,
-	bool verbose, double limits[2])
+	bool verbose, const double limits[3])
 {
 	struct comparison k = { .rate = rate, .seed = seed, .window = window };
 	struct trace *t;
@@ -317,11 +334,11 @@ static int compare_file(const char *path, uint64_t rate, uint64_t seed, int64_t 
 int main(int argc, char **argv)
 {
 	uint64_t rate = 16, seed = 1;
-	double limits[2] = { 3, 5 };
+	double limits[] = { 3, 5, 3 };
 	int64_t window = 128;
 	bool verbose = false;
 	int bad = 0;
-	for (int o; (o = getopt(argc, argv, "r:s:w:b:k:v")) != -1;)
+	for (int o; (o = getopt(argc, argv, "r:s:w:b:k:i:v")) != -1;)
 		switch (o) {
 		case 'r':
 			rate = strtoull(optarg, NULL, 10);
@@ -334,6 +351,9 @@ int main(int argc, char **argv)
 			break;
 		case 'b':
 			limits[0] = strtod(optarg, NULL);
+			break;
+		case 'i':
+			limits[2] = strtod(optarg, NULL);
 			break;
 		case 'k':
 			limits[1] = strtod(optarg, NULL);

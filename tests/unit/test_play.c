@@ -172,16 +172,39 @@ static void a_slow_host_leaves_gaps(void **state_)
 	play_program_fini(&p);
 }
 
-/* Ten launches are said to take 50 us, and the host that waited shows that they took 55. */
+/* Ten launches are said to take 50 us, and the host that waited shows that they took 53. */
 static void a_wait_says_how_long_it_took_together(void **state_)
 {
 	struct play_program p = launches(10, 1000, 50000, 5000);
 	struct play_time t[10];
-	wait_for(&p, 9, 20000, 1500 + 550000 + 1000);
+	wait_for(&p, 9, 20000, 1500 + 530000 + 1000);
 	assert_int_equal(play(&p, t), 0);
-	assert_in_range(t[9].end_ns, 1500 + 549000, 1500 + 551000);
+	assert_in_range(t[9].end_ns, 1500 + 529000, 1500 + 531000);
 	for (int i = 0; i < 10; i++)
-		assert_in_range(t[i].end_ns - t[i].start_ns, 54800, 55200);
+		assert_in_range(t[i].end_ns - t[i].start_ns, 52800, 53200);
+	play_program_fini(&p);
+}
+
+static void a_host_that_comes_back_much_later_says_nothing(void **state_)
+{
+	struct play_program p = launches(10, 1000, 50000, 1000);
+	struct play_time t[10];
+	wait_for(&p, 9, 20000, 1500 + 900000);
+	assert_int_equal(play(&p, t), 0);
+	assert_int_equal(t[9].end_ns, 1500 + 500000);
+	play_program_fini(&p);
+}
+
+/* It can't have come back before: something took less than is said. */
+static void a_host_that_comes_back_sooner_is_right(void **state_)
+{
+	struct play_program p = launches(10, 1000, 50000, 2000);
+	struct play_time t[10];
+	wait_for(&p, 9, 20000, 1500 + 480000);
+	assert_int_equal(play(&p, t), 0);
+	assert_true(t[9].end_ns <= 1500 + 480000);
+	for (int i = 0; i < 10; i++)
+		assert_in_range(t[i].end_ns - t[i].start_ns, 47000, 48500);
 	play_program_fini(&p);
 }
 
@@ -235,6 +258,8 @@ int main(void)
 		cmocka_unit_test(a_fast_host_fills_the_stream),
 		cmocka_unit_test(a_slow_host_leaves_gaps),
 		cmocka_unit_test(a_wait_says_how_long_it_took_together),
+		cmocka_unit_test(a_host_that_comes_back_much_later_says_nothing),
+		cmocka_unit_test(a_host_that_comes_back_sooner_is_right),
 		cmocka_unit_test(the_uncertain_give_way),
 		cmocka_unit_test(what_was_measured_lies_where_it_was),
 		cmocka_unit_test(a_stream_waits_for_the_event_of_another),

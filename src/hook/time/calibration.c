@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "hook/config.h"
 #include "hook/meta/strings.h"
 #include "hook/process.h"
 #include "hook/time/cupti.h"
@@ -66,10 +67,11 @@ static void open_window(void)
 {
 	if (!move(CLOSED, OPENING))
 		return;
-	window.until_ns = clock_monotonic() + WINDOW_NS;
+	const uint64_t asked = config_get()->window;
+	window.until_ns = asked ? UINT64_MAX : clock_monotonic() + WINDOW_NS;
 	begin_range();
 	cupti_pause(false);
-	__atomic_store_n(&window.left, WINDOW_LAUNCHES, __ATOMIC_RELAXED);
+	__atomic_store_n(&window.left, asked ? (uint32_t)asked : WINDOW_LAUNCHES, __ATOMIC_RELAXED);
 	move(OPENING, OPEN);
 }
 

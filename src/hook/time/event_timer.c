@@ -55,6 +55,7 @@ struct run {
 	uint64_t returned_ns;             /* when it had */
 	const char *pos;                  /* where this thread's records ended then */
 	void *event[2 * RUN];
+	uint64_t recorded_ns[2 * RUN]; /* when the host had recorded it */
 	struct sample launch[RUN];
 };
 
@@ -190,10 +191,14 @@ static int exchange_mode(int mode)
 	return mode;
 }
 
-static bool record_event(const struct run *r, uint32_t i)
+static bool record_event(struct run *r, uint32_t i)
 {
 	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
-	return !((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream);
+	if (((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream))
+		return false;
+	if (event_timer_adapts)
+		r->recorded_ns[i] = clock_monotonic();
+	return true;
 }
 
 static uint64_t current_context(void)
@@ -311,12 +316,26 @@ static bool move(struct run *r, uint64_t from, uint64_t to)
 		&r->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+static uint64_t span_ns(uint64_t from, uint64_t to)
+{
+	return to <= from ? 0 : to - from < UINT32_MAX ? to - from : UINT32_MAX;
+}
+
+/* How long the host was at it: a stream that was idle shows that in the events. */
+static uint64_t host_ns(const struct run *r, const struct sample *s)
+{
+	const uint64_t from = r->recorded_ns[s->from];
+	return span_ns(from, s->returned_ns) | span_ns(from, r->recorded_ns[s->to]) << 32;
+}
+
 static void keep(const struct run *r, struct sample *s, uint64_t ns)
 {
 	uint64_t *last = &r->pool->last_end[(uintptr_t)r->stream * 0x9e3779b97f4a7c15u >> 58];
 	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
 	s->activity.start_ns = before > s->returned_ns ? before : s->returned_ns;
 	s->activity.end_ns = s->activity.start_ns + ns;
+	if (event_timer_adapts)
+		s->activity.host_ns = host_ns(r, s);
 	__atomic_store_n(last, s->activity.end_ns, __ATOMIC_RELAXED);
 	struct link *link = link_reserve(&hook_recorder);
 	struct gpu_activity *activity = link ? activity_reserve(&hook_recorder) : NULL;

@@ -1,0 +1,62 @@
+# A device timeline that is reconstructed from some launches (--gpu=predict), on the simulated driver.
+weir=$1
+. "$(dirname "$0")/expect.sh"
+build=$(cd "$(dirname "$weir")/.." && pwd)
+weir=$build/bin/weir
+program=$build/tests/cli/programs/timeline
+[ -x "$program" ] && [ -e "$build/lib/weir/sim/libcupti.so.13" ] || exit 0
+cd "$scratch" || exit 1
+WEIR_SIM='time=real,launch=1us,kernel=work_*:0:1us'
+export WEIR_SIM
+
+# Each launch timed both ways, in one run: events time what they do, CUPTI says what ran.  What is reconstructed of some of
+# the events and the first launches that CUPTI saw is held against the whole.  How long the device was idle is no matter of
+# the law's but of this machine: when a host is held up in the middle of a launch, nothing says on which side of it; nor is how
+# much of what is on several streams runs at one time.
+for shape in one streams legacy graph gaps copies noise syncs; do
+	LD_LIBRARY_PATH=$build/lib/weir/sim LD_PRELOAD=$build/lib/weir/libweir.so \
+		WEIR=gpu=predict:16,window=100000000,args,record:$scratch/$shape.weir "$program" $shape || echo "$shape failed"
+done
+expect 0 '^noise' "$build/tests/compare-reconstruction" -i 100 -r 16 -w 64 one.weir graph.weir gaps.weir copies.weir \
+	syncs.weir noise.weir
+expect 0 '^streams' "$build/tests/compare-reconstruction" -i 100 -b 100 -r 16 -w 64 legacy.weir streams.weir
+
+# Readers get a whole timeline, and say what it is.
+record() { # TRACE OPTION...
+	trace=$1
+	shift
+	"$weir" record --sim -o "$trace" "$@" -- "$program" noise 2>"$trace.said" || echo "weir record $* failed"
+}
+total() { "$weir" report --json "$2" | sed -n '/"totals": /,/}/p' | sed -n "s/.*\"$1\": \([0-9a-z]*\).*/\1/p"; }
+record all.weir --gpu
+record some.weir --gpu=predict:16
+expect 0 'device timeline reconstructed: 800 launches, memcpys and memsets, [0-9]* of them timed, 0 guessed' cat some.weir.said
+expect 0 '^800$' total device_kernels some.weir
+expect 0 '^null$' total sampled some.weir
+expect 0 '^[1-9][0-9]*$' total reconstructed some.weir
+expect 0 '^null$' total reconstructed all.weir
+expect 0 'the device timeline is reconstructed: of 800 launches' "$weir" report some.weir
+expect 0 'GPU activities are reconstructed, and off by' "$weir" report some.weir
+expect 0 'Where the wall time went' "$weir" report some.weir
+expect 0 'calibration' "$weir" report some.weir
+expect 0 '"reconstructed": ?true, ?"uncertainty_ns": ?[0-9]' "$weir" export -f ndjson some.weir
+expect 0 '"reconstructed, off by \(ns\)"' "$weir" export -f chrome some.weir
+expect 0 'stream [0-9]*, reconstructed' sh -c "'$weir' export -f perfetto -o /dev/stdout some.weir | tr -d '\000'"
+expect 1 '^$' sh -c "'$weir' export -f ndjson all.weir | grep reconstructed"
+
+# What CUPTI measured in its window is not reconstructed, and says what the driver did.
+measured() { "$weir" export -f ndjson some.weir | grep '"api":"device"' | grep -vc reconstructed; }
+expect 0 '^(1[0-9][0-9]|2[0-9][0-9])$' measured
+
+# A trace that is not packed, or without CUPTI.
+record raw.weir --gpu=predict:16 --no-pack
+expect 0 '^16$' total sampled raw.weir
+expect 0 'raw.weir has samples alone' cat raw.weir.said
+WEIR_SIM_CUPTI=refuse record alone.weir --gpu=predict:16
+expect 0 '^800$' total device_kernels alone.weir
+expect 0 'launches are timed with events alone' "$weir" report alone.weir
+
+expect 2 'learns from times that were measured' "$weir" record --sim --gpu=predict --predict -o x.weir -- "$program" one
+expect 2 'needs the whole run' "$weir" record --sim --gpu=predict --flight=8M -o x.weir -- "$program" one
+expect 2 'gpu=predict:0' "$weir" record --sim --gpu=predict:0 -o x.weir -- "$program" one
+finish
