@@ -184,7 +184,7 @@ static void look_at_blocks(struct follow *f, struct place *p, const struct chunk
 	const uint32_t room = h->bytes - CHUNK_PAYLOAD;
 	const uint32_t end = h->state == CHUNK_OPEN || h->used > room ? room : h->used;
 	struct block_header b;
-	while (end - p->at >= sizeof b) {
+	while (p->at <= end && end - p->at >= sizeof b) {
 		const uint64_t at = p->offset + CHUNK_PAYLOAD + p->at;
 		if (read_at(f->fd, &b, sizeof b, at) || !block_sane(&b) ||
 			b.bytes > end - p->at - sizeof b)

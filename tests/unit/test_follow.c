@@ -226,6 +226,83 @@ static void kernels_are_told_of_once_and_by_name(void **state)
 	assert_true(follow_places(follow) < 8);
 }
 
+/* ---- damage ---- */
+
+#define DAMAGED      "follow-damaged.weir"
+#define DAMAGED_MOST (2u << 20)
+
+static uint64_t lot;
+
+static uint64_t draw(uint64_t n)
+{
+	return hash_mix(++lot) % n;
+}
+
+/* In the headers of chunks and what follows them, where it tells most. */
+static void damage(uint8_t *bytes, size_t size)
+{
+	for (uint64_t n = 1 + draw(6); n; n--) {
+		const size_t granule = draw(size / TRACE_GRAIN) * TRACE_GRAIN;
+		const size_t at = granule + (draw(3) ? draw(400) : draw(TRACE_GRAIN));
+		const uint64_t kind = draw(4);
+		bytes[at] = kind == 0 ? 0xff : kind == 1 ? 0 : (uint8_t)(bytes[at] ^ 1u << draw(8));
+	}
+}
+
+static void write_over(const uint8_t *bytes, size_t size)
+{
+	FILE *out = fopen(DAMAGED, "r+");
+	out = out ? out : fopen(DAMAGED, "w");
+	assert_non_null(out);
+	assert_int_equal(fwrite(bytes, 1, size, out), size);
+	fclose(out);
+}
+
+static void follow_damaged(const uint8_t *whole, uint8_t *bytes, size_t size)
+{
+	struct heard heard = { 0 };
+	const struct follow_sink to = { hear, &heard };
+	struct follow *f;
+	memcpy(bytes, whole, size);
+	damage(bytes, size);
+	write_over(bytes, size);
+	if (follow_open(DAMAGED, &f))
+		return;
+	for (int look = 0; look < 4; look++) {
+		assert_int_equal(follow_look(f, &to), 0);
+		damage(bytes, size);
+		write_over(bytes, size);
+	}
+	follow_close(f);
+}
+
+static void put_all_kinds(void)
+{
+	uint32_t used = 0;
+	put_meta(META_STRING, 1, "saxpy", 5);
+	put_meta(META_UUID, 0, "\xab and so on.....", 16);
+	for (int i = 0; i < 6000; i++)
+		put_call(i % 3 ? other : launch, 0);
+	drain_step(drain);
+	struct chunk_header *c = recorder_chunk(&file, CHUNK_DEVICE, DEVICE_BYTES, 0);
+	assert_non_null(c);
+	put_kernels(c, &used, 100);
+}
+
+static void no_damage_does_harm(void **state)
+{
+	static uint8_t whole[DAMAGED_MOST], bytes[DAMAGED_MOST];
+	put_all_kinds();
+	FILE *in = fopen(FILE_NAME, "r");
+	assert_non_null(in);
+	const size_t size = fread(whole, 1, sizeof whole, in) / TRACE_GRAIN * TRACE_GRAIN;
+	fclose(in);
+	assert_in_range(size, 6 * TRACE_GRAIN, DAMAGED_MOST);
+	for (int round = 0; round < 200; round++)
+		follow_damaged(whole, bytes, size);
+	unlink(DAMAGED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +312,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_look_does_not_cost_more_the_longer_it_lasts, begin, end),
 		cmocka_unit_test_setup_teardown(kernels_are_told_of_once_and_by_name, begin, end),
+		cmocka_unit_test_setup_teardown(no_damage_does_harm, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
