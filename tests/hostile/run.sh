@@ -183,6 +183,11 @@ sample) # every launch between two events
 	own="$own|cuEvent(Create|Record|Record_ptsz|Query|ElapsedTime)|cuCtxGet(Current|Device|Id)"
 	own="$own|cuCtx(Push|Pop)Current_v2|cuStreamGet(Id|Ctx).*|cuThreadExchangeStreamCaptureMode"
 	own="$own|cuDevicePrimaryCtxGetState" ;;
+predict) # the same, and CUPTI in windows
+	config=${config}gpu=predict:2,
+	own="$own|cuEvent(Create|Record|Record_ptsz|Query|ElapsedTime)|cuCtxGet(Current|Device|Id)"
+	own="$own|cuCtx(Push|Pop)Current_v2|cuStreamGet(Id|Ctx).*|cuThreadExchangeStreamCaptureMode"
+	own="$own|cuDevicePrimaryCtxGetState" ;;
 esac
 [ "$times" = no ] || own="$own|cuDeviceGetCount|cuDeviceGetName|cuDeviceTotalMem.*|cuDeviceGetAttribute"
 mode=plain
@@ -217,6 +222,7 @@ option=${part:+--capture=$part}
 [ "$args" = no ] || option="$option --args"
 [ "$args" != predict ] || option="$option --predict"
 [ "$times" != sample ] || option="$option --gpu=sample:1"
+[ "$times" != predict ] || option="$option --gpu=predict:2"
 [ "$driver" = sim ] && option="$option --sim"
 if wants record; then
 	mode=record
