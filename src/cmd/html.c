@@ -30,6 +30,7 @@
 struct job {
 	struct trace *trace[DIFF_SIDES]; /* the second: NULL, or compared with the first */
 	const char *name[DIFF_SIDES];
+	struct decoder decoder[DIFF_SIDES]; /* of the page, as long as it is there */
 	struct html page[DIFF_SIDES];
 	struct diff *diff;
 	struct html_sizes most;
@@ -112,11 +113,11 @@ static int open_all(const struct options *o, struct job *j)
 static int make_page(struct job *j, int side)
 {
 	const struct trace *t = j->trace[side];
-	const struct decoder decoder = {
+	struct error err = { .text = "" };
+	j->decoder[side] = (struct decoder){
 		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
 	};
-	struct error err = { .text = "" };
-	return html_make(&j->page[side], t, &decoder, &j->most, &err)
+	return html_make(&j->page[side], t, &j->decoder[side], &j->most, &err)
 		       ? complain(EXIT_ENVIRONMENT, "%s: %s", j->name[side], err.text)
 		       : 0;
 }

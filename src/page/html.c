@@ -204,6 +204,12 @@ static void put_escaped(const char *s, size_t n, FILE *out)
 	}
 }
 
+static void put_fine(const struct html *h, FILE *out)
+{
+	if (h->fine)
+		fwrite(h->fine, 1, h->fine_bytes, out);
+}
+
 int html_put(const struct html *h, FILE *out)
 {
 	char *data = NULL;
@@ -218,9 +224,9 @@ int html_put(const struct html *h, FILE *out)
 		fputs(viewer_before, out);
 		put_escaped(data, bytes, out);
 		fputs(viewer_between, out);
-		fwrite(h->fine, 1, h->fine_bytes, out);
+		put_fine(h, out);
 		if (h->other)
-			fwrite(h->other->fine, 1, h->other->fine_bytes, out);
+			put_fine(h->other, out);
 		fputs(viewer_after, out);
 	}
 	free(data);

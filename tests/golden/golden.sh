@@ -93,6 +93,10 @@ say() {
 	memory) LC_ALL=C "$weir" memory golden.weir ;;
 	memory-blocks) LC_ALL=C.UTF-8 "$weir" memory -n 3 golden.weir ;;
 	memory-json) "$weir" memory --json golden.weir | head -n 60 ;;
+	page) "$weir" html --items 1000 -o page.html golden.weir && "$weir" html --items 1000 -o two.html golden.weir -- other.weir &&
+		for page in page.html two.html; do
+			echo "$page: $(grep -c '^</html>$' $page) end, recordings: $(grep -o '"timeline":' $page | wc -l)"
+		done ;;
 	rmm) "$weir" export -f rmm golden.weir ;;
 	wrong) echo "not what is expected of text" ;;
 	esac
@@ -101,7 +105,7 @@ say() {
 make_traces
 if [ "$case" = --update ]; then
 	for name in text all json csv ndjson chrome perfetto empty kineto kineto-json training diff diff-json phases phases-json \
-		sampled flame flame-svg flame-json memory memory-blocks memory-json rmm; do
+		sampled flame flame-svg flame-json memory memory-blocks memory-json page rmm; do
 		say "$name" >"$here/expected/$name"
 	done
 	exit 0
