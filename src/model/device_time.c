@@ -427,13 +427,21 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 	return e ? e : count_shape(j, index, w);
 }
 
+/* Of samples, what CUPTI timed as well in a window: that is to correct them, and counts once. */
+static bool is_again(const struct joiner *j, const struct gpu_activity *w)
+{
+	return j->r->sampled && w->valid & GPU_HAS_CORRELATION &&
+	       w->correlation >= CUPTI_CORRELATIONS;
+}
+
 static int take_activity(struct joiner *j)
 {
 	struct cursor at = start(j);
 	struct gpu_activity w;
 	int e;
-	while ((e = trace_next_activity(&at, &w)) > 0 && !(e = count_activity(j, &w)))
-		;
+	while ((e = trace_next_activity(&at, &w)) > 0)
+		if (!is_again(j, &w) && (e = count_activity(j, &w)))
+			break;
 	return e;
 }
 

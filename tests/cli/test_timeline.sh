@@ -52,6 +52,9 @@ expect 0 '^(1[0-9][0-9]|2[0-9][0-9])$' measured
 record raw.weir --gpu=predict:16 --no-pack
 expect 0 '^16$' total sampled raw.weir
 expect 0 'raw.weir has samples alone' cat raw.weir.said
+both() { "$weir" export -f ndjson raw.weir | grep -c '"api":"device".*"kernel\|"api":"device"'; }
+once() { echo $(($(both) - $(total device_kernels raw.weir))); }
+expect 0 '^2[0-9][0-9]$' once # in the window
 WEIR_SIM_CUPTI=refuse record alone.weir --gpu=predict:16
 expect 0 '^800$' total device_kernels alone.weir
 expect 0 'launches are timed with events alone' "$weir" report alone.weir
