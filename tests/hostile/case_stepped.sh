@@ -66,5 +66,10 @@ for how in pairs changed pushes fork config; do
 	awk "$ended" $how.json >ends || complain "$how: $(cat ends)"
 	[ $how != config ] || awk "$astray" $how.json >ends || complain "$how: $(cat ends)"
 done
+
+# A handler that forks where a call stack is being copied: the child finishes it where nobody sees it, and nowhere else.
+timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="stacks=launch+sync+alloc,record:$work/stacks.weir" \
+	"$programs/stepped" fork >with.out 2>&1 || complain "fork with stacks: leaves with status $?"
+check_readable stacks.weir || bad=1
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/expect.h"
 #include "hook/config.h"
 #include "hook/process.h"
 #include "record/sandbox.h"
@@ -69,8 +70,9 @@ static void lose(void)
 	__atomic_fetch_add(&hook_recorder.header->lost_stacks, 1, __ATOMIC_RELAXED);
 }
 
-/* What stands behind the registers: frames of Python, then the stack. */
-static void fill(struct record *s, uintptr_t rsp, uint32_t bytes, bool own)
+/* What stands behind the registers: frames of Python, then the stack.  Nothing is read back: a
+ * handler that forks leaves the child with zeros in the place of the chunk.  */
+static void fill(struct record *s, uint32_t words, uintptr_t rsp, uint32_t bytes, bool own)
 {
 	const uint32_t most = frames_most();
 	uint64_t *const python = s->arg + STACK_WORDS;
@@ -80,9 +82,11 @@ static void fill(struct record *s, uintptr_t rsp, uint32_t bytes, bool own)
 	char *const to = (char *)(python + frames);
 	if (own)
 		memcpy(to, (const void *)rsp, bytes);
-	s->aux = own ? bytes : copy_other(to, rsp, bytes);
-	char *const end = (char *)s + s->words * 8u;
-	memset(to + s->aux, 0, (size_t)(end - to) - s->aux);
+	const uint32_t kept = own ? bytes : copy_other(to, rsp, bytes);
+	const size_t room = words * 8u - (size_t)(to - (char *)s);
+	s->aux = kept;
+	if (expect_inside(kept <= room, "a piece has its room"))
+		memset(to + kept, 0, room - kept);
 }
 
 __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
@@ -110,7 +114,7 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	s->result = call->result;
 	s->flags = call->flags & RECORD_LONG;
 	memcpy(s->arg, at, sizeof at);
-	fill(s, rsp, bytes, own);
+	fill(s, words, rsp, bytes, own);
 	record_commit(s, (uint16_t)fn);
 	writer_unmark(&hook_stacks);
 }
