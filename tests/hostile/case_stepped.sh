@@ -70,6 +70,6 @@ done
 # A handler that forks where a call stack is being copied: the child finishes it where nobody sees it, and nowhere else.
 timeout 200 env LD_PRELOAD="$hook" NVTX_INJECTION64_PATH="$hook" WEIR="stacks=launch+sync+alloc,record:$work/stacks.weir" \
 	"$programs/stepped" fork >with.out 2>&1 || complain "fork with stacks: leaves with status $?"
-check_readable stacks.weir || bad=1
+"$weir" report stacks.weir >out 2>&1 || complain "fork with stacks: $(head -n 1 out)"
 [ $bad = 0 ] && rm -rf "$work"
 exit $bad
