@@ -12,10 +12,10 @@
  *	its number is given out  <=  start of any activity with this or a higher number
  *
  * Where the numbers leave it open, as with calls alike that several threads make at one time, the
- *first to begin is taken; then what most of a thread's calls on one stream's handle were given says
- *which stream that is, and the rest is tried again by it.  Threads with streams of their own are so
- *distinguished.  Of those that share a stream the calls that overlap and are alike may be taken one
- *for the other: nothing that is recorded tells them apart.
+ * first to begin is taken; then what most of a thread's calls on one stream's handle were given
+ * says which stream that is, and the rest is tried again by it.  Threads with streams of their own
+ * are so distinguished.  Of those that share a stream the calls that overlap and are alike may be
+ * taken one for the other: nothing that is recorded tells them apart.
  *
  * Pure: no I/O, no clock, memory from malloc alone.  Any thread.
  */

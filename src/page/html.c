@@ -2,7 +2,7 @@
  * Writes the page: see html.h.
  *
  * Rows of the timeline (timeline_data.h) and flame graphs are sequences of varints in base64, since
- *there may be hundreds of thousands of items; everything else is plain JSON.
+ * there may be hundreds of thousands of items; everything else is plain JSON.
  *
  *	flame: for each frame, in the order in which they are drawn: depth, name, kind, total, self
  */
