@@ -17,6 +17,14 @@ processes() {
 # The first sample is when the program begins and the last when it has ended, so there are two at least,
 # however quick the program is; of three or more, the second and third have the low clock.
 WEIR_SIM_NVML=slow=1-2 "$weir" record --sim -q --nvml=1ms -o slow.weir -- "$app" >out 2>&1 || cat out
+# A clock that fell while kernels ran is a hint, and one that did not is none.
+for slow in 2-1000000 1000000-1000001; do
+	WEIR_SIM_NVML=slow=$slow "$weir" record --sim -q --gpu --nvml=1ms -o clock.weir -- "$app" >out 2>&1 || cat out
+	"$weir" hints clock.weir >>hints.txt
+done
+expect 0 'slow-clock: GPU whose clock fell while it was busy' cat hints.txt
+expect 0 'kernels ran for .* while the SM clock was below its highest, at 1200 to 1980 MHz.*the driver says: power cap' cat hints.txt
+expect 0 '^1$' grep -c 'slow-clock' hints.txt
 expect 0 '"min": 60, "median": [0-9]+, "max": [0-9]+' value utilization_pct slow.weir
 expect 0 '"min": 8589934592, "median": 8589934592, "max": 8589934592' value memory_used_bytes slow.weir
 expect 0 '"min": 1200, "median": [0-9]+, "max": 1980' value sm_clock_mhz slow.weir

@@ -29,10 +29,10 @@ expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.w
 expect 2 'usage: weir hints' "$weir" hints
 expect 2 'wants a number' "$weir" hints -n many tail.weir
 
-# Each rule has a problem, and the README has them all.
+# Each rule has a problem, and the README has them all; no program makes a GPU lower its clock (cli.nvml).
 problems=$root/examples/problems
 rows() { sed '/^#/d; /|/!d' "$1" | awk -F ' *[|] *' -v c="$2" '{ print $c }' | sort -u; }
-rows "$root/api/hint.tbl" 1 >rules
+rows "$root/api/hint.tbl" 1 | grep -v '^slow-clock$' >rules
 rows "$problems/problems.tbl" 2 >planted
 expect 0 '^$' diff rules planted
 sed '/^#/d; /|/!d' "$problems/problems.tbl" | awk -F ' *[|] *' '{ print "| `" $1 "` | `" $2 "` | " $3 " | " $4 " |" }' >want
