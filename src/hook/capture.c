@@ -167,7 +167,8 @@ static void look_at_clock(const struct config_capture *c)
 		__atomic_exchange_n(&capture.delayed, 0, __ATOMIC_ACQ_REL))
 		settle();
 	const uint64_t opened = __atomic_load_n(&capture.opened_ns, __ATOMIC_RELAXED);
-	if (c->duration_ns && opened && now - opened >= c->duration_ns)
+	/* Where it is the delay that ended just now, the part began after `now`. */
+	if (c->duration_ns && opened && now > opened && now - opened >= c->duration_ns)
 		end_all();
 }
 

@@ -101,7 +101,7 @@ static void put_part(const struct report *r, const struct text_page *p)
 	snprintf(text, sizeof text, "%s of %s, from %s to %s%s%s", number_ns(&part, c->part_ns),
 		number_ns(&whole, c->whole_ns), number_ns(&from, c->from_ns),
 		number_ns(&to, c->to_ns), *c->how ? "; " : "", c->how);
-	put_total(p, "read in part", text);
+	put_total(p, r->trace->cut ? "read in part" : "recorded in part", text);
 	if (r->trace->parts.n > 1) {
 		snprintf(text, sizeof text, "%zu, with the time between them left out",
 			r->trace->parts.n);

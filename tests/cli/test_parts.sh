@@ -40,6 +40,9 @@ expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --delay=1ns
 # The clock is looked at behind each call: the first is there.
 expect 0 '^"launches": 1 "missing": 0 "surplus": 0 $' whole --capture=step:2 --duration=1ns
 expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --duration=10m
+# The duration counts from the end of the delay.
+expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --delay=1ns --duration=10m
+expect 0 '^"launches": 18 "missing": 0 "surplus": 0 $' whole --delay=1ns --duration=10m --capture=step:5-7
 # Each forked process has its own.
 expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
 	$weir record --sim -q -o two.weir --capture=profiler -- sh -c '$parts & $parts; wait' >/dev/null
@@ -116,7 +119,8 @@ expect 0 '"alloc_count": 6' "$weir" memory --json --steps 2 app.weir
 for file in raw packed; do
 	expect 0 '"launches": 7,' "$weir" report --json $file.weir
 	expect 0 '"parts": 1, "how": ""' "$weir" report --json $file.weir
-	expect 0 'read in part' "$weir" report $file.weir
+	expect 0 'recorded in part .* of .*, from ' "$weir" report $file.weir
+	expect 0 'read in part .*; steps 2 to 2 of 2' "$weir" report --steps 2 $file.weir
 	expect 0 '"launches": 4,' "$weir" report --json --steps 2 $file.weir
 done
 
@@ -132,6 +136,13 @@ expect 0 'cuLaunchKernel' "$weir" export -f csv "$json"
 expect 0 'kernels: 12 undecided' "$weir" diff "$json" "$json"
 expect 2 'standard input is empty' sh -c ": | $weir report -"
 expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello"
+
+# A recording is no program, found in PATH or not.
+for command in record trace stat; do
+	expect 127 'all.weir is a recording, not a program; .*weir report all.weir. .* .weir export -f csv all.weir' \
+		"$weir" $command all.weir
+	expect 126 './all.weir is a recording, not a program' "$weir" $command -- ./all.weir
+done
 
 # Recordings of several ranks are read as one.
 for rank in 0 1 2; do

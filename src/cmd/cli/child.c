@@ -21,6 +21,7 @@
 #include "base/bounded.h"
 #include "cmd/cli/binary.h"
 #include "cmd/cli/command.h"
+#include "cmd/cli/input.h"
 #include "record/writer.h"
 #include "weir_options.h"
 
@@ -472,9 +473,13 @@ static void become(const struct child *c, int report)
 
 static int refuse(const struct child *c, int why)
 {
-	const bool missing = why == ENOENT || why == ENOTDIR;
-	return complain(missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s can't be run: %s%s",
-		c->argv[0], strerror(why),
+	const char *name = c->argv[0];
+	const int code = why == ENOENT || why == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	if (input_is_recording(name))
+		return complain(code,
+			"%s is a recording, not a program; `weir report %s` says what is in it, and `weir export -f csv %s` lists its calls",
+			name, name, name);
+	return complain(code, "%s can't be run: %s%s", name, strerror(why),
 		why == ENOENT ? "; is it spelled right, and is its directory in PATH?" : "");
 }
 

@@ -36,17 +36,34 @@ static const char *path_of(int fd, struct fd_path *room)
 	return room->text;
 }
 
-/* Also a file that ends in the middle of the magic is one of ours: whoever opens it says so. */
-static bool is_trace(const char *path)
+#define MAGIC_BYTES (sizeof TRACE_MAGIC - 1)
+
+/* How many bytes of the magic a file begins with: 0 where it is empty, no plain file or can't be
+ * read; -1: it begins with something else. */
+static ssize_t magic_bytes(const char *path)
 {
-	char magic[sizeof TRACE_MAGIC - 1];
+	char magic[MAGIC_BYTES];
 	struct stat st;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const bool plain = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	const ssize_t n = plain ? pread(fd, magic, sizeof magic, 0) : 0;
 	if (fd >= 0)
 		close(fd);
-	return !plain || n <= 0 || !memcmp(magic, TRACE_MAGIC, (size_t)n);
+	if (!plain || n <= 0)
+		return 0;
+	return memcmp(magic, TRACE_MAGIC, (size_t)n) ? -1 : n;
+}
+
+/* Also a file that ends in the middle of the magic is one of ours, and one that can't be read:
+ * whoever opens it says so. */
+static bool is_trace(const char *path)
+{
+	return magic_bytes(path) >= 0;
+}
+
+bool input_is_recording(const char *path)
+{
+	return magic_bytes(path) == (ssize_t)MAGIC_BYTES;
 }
 
 static int open_trace(const char *path, struct trace **ret_t)

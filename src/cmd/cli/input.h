@@ -11,6 +11,9 @@
 /* 0, or an exit code after complaining. */
 int input_open_file(const char *path, struct trace **ret_t);
 
+/* Whether it is a recording of Weir's, whatever its state. */
+bool input_is_recording(const char *path);
+
 /* All arguments as one recording (together.h), and of it the part that is asked for
  * (part_options.h). */
 int input_open(const struct options *o, struct trace **ret_t);
