@@ -5,6 +5,7 @@
 #include "cmd/cli/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -80,13 +81,13 @@ void help_command(const struct command *c)
 		has_page(c) ? c->name : "");
 }
 
-/* word: NULL for all. */
-static void print_questions(const char *word)
+/* text: NULL for all. */
+static void print_questions(const char *text)
 {
 	const struct question_row *row = NULL;
 	bool of_file = false;
 
-	while ((row = question_find(row, word))) {
+	while ((row = question_find(row, text))) {
 		puts(row->text);
 		if (!row->here)
 			continue;
@@ -98,22 +99,51 @@ static void print_questions(const char *word)
 		     "Nsight Systems (SQLite).");
 }
 
+/* Several arguments are words of one question: joined, or NULL without memory. */
+static char *join(char **argv)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	for (int i = 0; argv[i]; i++)
+		fprintf(out, "%s%s", i ? " " : "", argv[i]);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int answer(const char *text)
+{
+	const bool all = !strcmp(text, "questions");
+
+	if (!all && !question_find(NULL, text))
+		return unknown_command(text, NULL);
+	print_questions(all ? NULL : text);
+	return EXIT_YES;
+}
+
 int cmd_help(const struct options *o)
 {
-	const char *name = opt_argv(o)[0];
+	char **argv = opt_argv(o);
 	const struct command *c;
 
-	if (!name) {
+	if (!argv[0]) {
 		help_overview();
 		return EXIT_YES;
 	}
-	c = command_find(name);
+	c = argv[1] ? NULL : command_find(argv[0]);
 	if (c) {
 		help_command(c);
 		return EXIT_YES;
 	}
-	if (strcmp(name, "questions") != 0 && !question_find(NULL, name))
-		return unknown_command(name);
-	print_questions(strcmp(name, "questions") ? name : NULL);
-	return EXIT_YES;
+	char *text = join(argv);
+	if (!text)
+		return complain(EXIT_ENVIRONMENT, "there is no memory");
+	const int code = answer(text);
+	free(text);
+	return code;
 }

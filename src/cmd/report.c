@@ -43,7 +43,8 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 					      : SELECT_TEXT,
 		.width = terminal_width(),
 		.full_names = opt_flag(o, "full-names"),
-		.colour = report_input_colour() };
+		.colour = report_input_colour(),
+		.meant = question_section };
 	while (s.filter_count < FILTERS_MOST &&
 		(filters[s.filter_count] = opt_nth(o, "filter", (int)s.filter_count)))
 		s.filter_count++;

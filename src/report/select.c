@@ -650,6 +650,20 @@ static int pass_over(void *context, const char *json, size_t bytes)
 	return 0;
 }
 
+static int no_section(struct selection *s, const char *word, size_t bytes, const char *names)
+{
+	char given[40], name[40];
+	const int length = (int)bytes;
+
+	snprintf(given, sizeof given, "%.*s", length, word);
+	if (bytes < sizeof given && s->o->meant && s->o->meant(given, name))
+		return error_set(s->err, -EINVAL,
+			"there is no section %s; did you mean %s? There are %s", given, name,
+			names);
+	return error_set(
+		s->err, -EINVAL, "there is no section %.*s: there are %s", length, word, names);
+}
+
 /* Before anything is written: what is not there is a mistake. */
 static int check_sections(struct selection *s)
 {
@@ -665,8 +679,7 @@ static int check_sections(struct selection *s)
 		while (at && (strncmp(at, word, bytes) != 0 || (at[bytes] && at[bytes] != ',')))
 			at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL;
 		if (!bytes || !at)
-			e = error_set(s->err, -EINVAL, "there is no section %.*s: there are %s",
-				(int)bytes, word, names.text);
+			e = no_section(s, word, bytes, names.text);
 		if (i && s->o->form == SELECT_CSV)
 			e = error_set(
 				s->err, -EINVAL, "CSV is one table: name one section with --only");

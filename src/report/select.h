@@ -25,6 +25,8 @@ struct select_options {
 	size_t rows;  /* a section, at most; 0: all */
 	size_t width; /* of the terminal, 0: there is none */
 	bool full_names, colour;
+	/* The section that a word means which is none; NULL: nobody knows. */
+	bool (*meant)(const char *word, char ret_name[40]);
 };
 
 /* 0, -EINVAL with a sentence when something is asked for that is not there, or -errno. */

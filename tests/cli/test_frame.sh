@@ -4,7 +4,7 @@ weir=$1
 
 expect 2 'usage: weir COMMAND' "$weir"
 expect 0 'explain a command' "$weir" help
-expect 0 'usage: weir help \[OPTION\.\.\.\] \[COMMAND\]' "$weir" help help
+expect 0 'usage: weir help \[OPTION\.\.\.\] \[COMMAND' "$weir" help help
 expect 0 'usage: weir version' "$weir" version --help
 expect 0 'usage: weir version' "$weir" version -h
 expect 0 '^weir [0-9]+\.[0-9]+\.[0-9]+$' "$weir" version
@@ -17,7 +17,37 @@ expect 2 "no command 'zzzzzz'" "$weir" help zzzzzz
 expect 2 "weir version: there is no option --hepl; did you mean --help" "$weir" version --hepl
 expect 2 "weir version: there is no option -z" "$weir" version -z
 expect 2 "'x' is one argument too many; usage: weir version" "$weir" version x
-expect 2 "'b' is one argument too many" "$weir" help help b
+expect 2 "no command 'help b'" "$weir" help help b
+# Several words are one question, the same with quotes, and what fits best comes first.
+first() {
+	"$weir" help "$@" | sed -n 2p
+}
+expect 0 'only launch_gaps' first launch overhead
+expect 0 'only launch_gaps' first 'launch overhead'
+expect 0 'only gpu_trace' first gpu trace
+expect 0 'weir memory' first memory peak
+expect 0 'weir memory' first peak memory
+expect 0 'weir report --range' first time range
+expect 0 'only kernels' first kernel sum
+expect 0 'only pauses' first idle
+expect 0 'record --stacks' first callstack
+
+# What is asked for under another tool's name.
+trace=$(dirname "$0")/../golden/kineto/transformer-train.json.gz
+meant() { # WORD SECTION
+	expect 2 "there is no section $1; did you mean $2\\? There are " "$weir" report --only "$1" "$trace"
+}
+meant gaps pauses
+meant idle pauses
+meant memcpy device_copies
+meant api_trace calls
+meant utilization breakdown
+meant nvtx_sum operators
+meant cuda_gpu_kern_sum kernels
+expect 2 'there is no section zzzzzz: there are trace' "$weir" report --only zzzzzz "$trace"
+expect 2 "no command 'profile'; try .weir record" "$weir" profile
+expect 2 "no command 'stats'; try .weir report [^ ]*transformer-train" "$weir" stats "$trace"
+expect 2 "no command 'stats'; try .weir stat -- " "$weir" stats
 
 # Success is not claimed for output that was lost.
 if [ -e /dev/full ]; then

@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	argc = split(text, size, argv, 63);
 	c = argc ? command_find(argv[0]) : NULL;
 	if (argc && !c)
-		unknown_command(argv[0]);
+		unknown_command(argv[0], NULL);
 	if (c && options_parse(c, argc - 1, argv + 1, &o) == 0) {
 		use(o);
 		options_free(o);

@@ -42,6 +42,9 @@ struct command {
 	int (*run)(const struct options *o);
 };
 
+/* The section of a report that answers a question about the word; false when none does. */
+bool question_section(const char *word, char ret_name[40]);
+
 /* Prints "weir COMMAND: message" on stderr, returns code: `return complain(EXIT_USAGE, …);` */
 int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

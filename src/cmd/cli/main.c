@@ -81,6 +81,6 @@ int main(int argc, char **argv)
 	}
 	c = choose(argv[1]);
 	if (!c)
-		return unknown_command(argv[1]);
+		return unknown_command(argv[1], argv[2]);
 	return finish(run(c, argc - 2, argv + 2));
 }

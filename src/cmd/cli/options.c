@@ -8,10 +8,13 @@
  */
 #include "cmd/cli/options.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 
@@ -168,54 +171,111 @@ static const char *next_command(void *context)
 	return name;
 }
 
+/* Bytes of a word without the s of a plural. */
+static size_t singular(const char *word, size_t length)
+{
+	return length > 3 && (word[length - 1] == 's' || word[length - 1] == 'S') ? length - 1
+										  : length;
+}
+
+static const char *next_token(const char *text, size_t *ret_length)
+{
+	text += strspn(text, " \t\n,?");
+	*ret_length = strcspn(text, " \t\n,?");
+	return *ret_length ? text : NULL;
+}
+
 /* One of a row's words is this one; "leaks" is one "leak" too many. */
-static bool has_word(const char *words, const char *word)
+static bool has_word(const char *words, const char *word, size_t length)
 {
-	char key[40];
-	const int n = snprintf(key, sizeof key, " %s ", word);
+	size_t n, most = singular(word, length);
 
-	if (n >= (int)sizeof key || n < 5)
+	if (length < 3)
 		return false;
-	if (strcasestr(words, key))
-		return true;
-	if (key[n - 2] != 's')
-		return false;
-	snprintf(key + n - 2, 2, " ");
-	return strcasestr(words, key);
+	for (const char *at = words; (at = next_token(at, &n)); at += n)
+		if (singular(at, n) == most && !strncasecmp(at, word, most))
+			return true;
+	return false;
 }
 
-const struct question_row *question_find(const struct question_row *row, const char *word)
+/* How many words of the text a row is about. */
+static unsigned fits(const struct question_row *row, const char *text)
 {
-	for (row = row ? row + 1 : question_rows; row->words; row++)
-		if (!word || has_word(row->words, word))
-			return row;
-	return NULL;
+	unsigned count = 0;
+	size_t n;
+
+	for (const char *at = text; (at = next_token(at, &n)); at += n)
+		count += has_word(row->words, at, n);
+	return count;
 }
 
-/* The commands that answer a question about the word, in a row of text. */
-static int complain_of_topic(const char *word)
+const struct question_row *question_find(const struct question_row *row, const char *text)
+{
+	const struct question_row *found = NULL;
+	unsigned best = 0;
+
+	if (!text) {
+		row = row ? row + 1 : question_rows;
+		return row->words ? row : NULL;
+	}
+	const unsigned most = row ? fits(row, text) : UINT_MAX;
+	for (const struct question_row *at = question_rows; at->words; at++) {
+		const unsigned n = fits(at, text);
+		if (n <= best || n > most || (row && n == most && at <= row))
+			continue;
+		best = n;
+		found = at;
+	}
+	return found;
+}
+
+bool question_section(const char *word, char ret_name[40])
+{
+	const struct question_row *row = NULL;
+
+	while ((row = question_find(row, word))) {
+		const char *only = row->here ? strstr(row->here, " --only ") : NULL;
+		if (only)
+			return sscanf(only, " --only %39[a-z_.]", ret_name) == 1;
+	}
+	return false;
+}
+
+/* The commands that answer a question about the word, in a row of text; those alone that read a
+ * file when one was given. */
+static int complain_of_topic(const char *word, const char *file)
 {
 	char text[400] = "";
 	const struct question_row *row = NULL;
 
 	while ((row = question_find(row, word))) {
 		const size_t n = strlen(text);
-		if (row->here)
+		if (row->here && (!file || strstr(row->here, "FILE")))
 			snprintf(text + n, sizeof text - n, "%s`%s`", n ? ", " : "", row->here);
 	}
+	if (!*text && file)
+		return complain(
+			EXIT_USAGE, "there is no command '%s'; try `weir report %s`", word, file);
 	if (!*text)
 		return complain(
 			EXIT_USAGE, "there is no command '%s'; see `weir help %s`", word, word);
 	return complain(EXIT_USAGE, "there is no command '%s'; try %s", word, text);
 }
 
-int unknown_command(const char *word)
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return path && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+int unknown_command(const char *word, const char *argument)
 {
 	const struct command *at = commands;
 	const char *near = nearest(word, next_command, &at);
 
 	if (question_find(NULL, word))
-		return complain_of_topic(word);
+		return complain_of_topic(word, is_file(argument) ? argument : NULL);
 	if (near)
 		return complain(
 			EXIT_USAGE, "there is no command '%s'; did you mean '%s'?", word, near);

@@ -58,11 +58,13 @@ void command_enter(const struct command *c);
 int options_parse(const struct command *c, int argc, char **argv, struct options **ret_o);
 void options_free(struct options *o);
 
-/* Says that there is no command `word`, and which name is near; returns EXIT_USAGE. */
-int unknown_command(const char *word);
+/* Says that there is no command `word`, and which name is near, or what answers when the argument
+ * after it (or NULL) is a file; returns EXIT_USAGE. */
+int unknown_command(const char *word, const char *argument);
 
-/* The next question about a word after `row` (NULL: the first), or NULL; all are about NULL. */
-const struct question_row *question_find(const struct question_row *row, const char *word);
+/* The next question after `row` (NULL: the first) about one of the words of a text, those about
+ * most of them first, or NULL; all are about NULL. */
+const struct question_row *question_find(const struct question_row *row, const char *text);
 
 /* `weir help` and `weir help COMMAND`. */
 void help_overview(void);
