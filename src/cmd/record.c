@@ -31,6 +31,7 @@
 #include "trace/drain.h"
 #include "reconstruct/rewrite.h"
 #include "trace/pack.h"
+#include "trace/part.h"
 #include "trace/trace.h"
 
 #define FLIGHT_SMALLEST (1u << 20)
@@ -62,6 +63,8 @@ struct recording {
 
 struct totals {
 	uint64_t calls, launches, lost;
+	bool part_alone; /* of the run was to be recorded, and it came to CUDA */
+	size_t parts;    /* that began; without calls alone */
 };
 
 static void add_chunk(const struct trace *t, const struct chunk_buf *buf, struct totals *sum)
@@ -103,6 +106,9 @@ static int sum_up(const char *path, struct totals *sum)
 			add_counters(&buf, sum);
 	}
 	chunk_buf_fini(&buf);
+	sum->part_alone = t->header.optional & FEATURE_CAPTURE;
+	if (sum->part_alone && !sum->calls && !trace_cut(t, &(struct trace_cut){ 0 }, &err))
+		sum->parts = t->captures;
 	trace_close(t);
 	return 0;
 }
@@ -281,6 +287,17 @@ static void say_where_to_ask(const struct recording *rec)
 		sim ? "" : "; without a GPU, `weir record --sim` simulates one");
 }
 
+/* Nothing is wrong with a program whose part alone did not come. */
+static void say_no_part(const struct options *o, const struct totals *sum)
+{
+	const char *what = opt_str(o, "capture"), *delay = opt_str(o, "delay");
+	remark("%s (%s%s%s%s%s); calls outside of it are not recorded; leave that out to record all",
+		sum->parts ? "no CUDA call was made in the part that was asked for"
+			   : "the part that was asked for never began",
+		what ? "--capture=" : "", what ? what : "", what && delay ? " " : "",
+		delay ? "--delay=" : "", delay ? delay : "");
+}
+
 /* How many processes still write here.  One that comes while they are counted is counted too. */
 static int count_others(const struct recording *rec)
 {
@@ -374,7 +391,9 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	if (opt_flag(o, "quiet") || sum_up(rec->output, &sum))
 		return;
 	say(rec, &sum);
-	if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
+	if (!sum.calls && sum.part_alone && (opt_str(o, "capture") || opt_str(o, "delay")))
+		say_no_part(o, &sum);
+	else if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
 		say_where_to_ask(rec);
 }
 

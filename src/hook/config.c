@@ -262,9 +262,21 @@ static bool set_request(const char *value, size_t n)
 	return true;
 }
 
+/* A value as it is, where there is room for it. */
+static bool keep_text(char *to, size_t size, const char *value, size_t n)
+{
+	if (n >= size)
+		return false;
+	memcpy(to, value, n);
+	to[n] = 0;
+	return true;
+}
+
 static bool set_delay(const char *value, size_t n)
 {
-	return set_number(&config.capture.delay_ns, INT64_MAX, value, n);
+	struct config_capture *c = &config.capture;
+	return set_number(&c->delay_ns, INT64_MAX, value, n) &&
+	       keep_text(c->delay, sizeof c->delay, value, n);
 }
 
 static bool set_duration(const char *value, size_t n)
@@ -297,18 +309,15 @@ static bool set_capture(const char *value, size_t n)
 {
 	static const char range[] = "range:", step[] = "step:";
 	const size_t k = sizeof range - 1, s = sizeof step - 1;
-	if (!value)
+	if (!value || !keep_text(config.capture.what, sizeof config.capture.what, value, n))
 		return false;
 	config.capture.profiler = is(value, n, "profiler");
 	if (config.capture.profiler)
 		return true;
 	if (n > s && !memcmp(value, step, s))
 		return set_steps(value + s, n - s);
-	if (n <= k || n - k >= sizeof config.capture.range || memcmp(value, range, k) != 0)
-		return false;
-	memcpy(config.capture.range, value + k, n - k);
-	config.capture.range[n - k] = 0;
-	return true;
+	return n > k && !memcmp(value, range, k) &&
+	       keep_text(config.capture.range, sizeof config.capture.range, value + k, n - k);
 }
 
 #define SETTER(name) { #name, set_##name },

@@ -23,6 +23,7 @@ enum config_keep { KEEP_NOTHING, KEEP_RECORDS, KEEP_LINES };
 
 /* Which part of the run is recorded; without any of it, all (capture.h). */
 struct config_capture {
+	char what[80], delay[24];       /* both as WEIR has them; "": not so */
 	bool profiler;                  /* from cuProfilerStart to cuProfilerStop */
 	char range[64];                 /* in ranges of that name; "": not so */
 	uint32_t first_step, last_step; /* steps counted from 1; 0: not so */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bounded.h"
@@ -47,6 +48,20 @@ static double tick_rate(const struct trace *t)
 	return t->clock.known && t->header.clock == CLOCK_IS_TSC && ns
 		       ? (double)second / (double)ns * 1e9
 		       : 0;
+}
+
+bool provenance_part(const struct report *r, char *text, size_t size)
+{
+	struct bounded b = { .to = text, .size = size };
+	char value[VALUES_MOST];
+	struct number delay;
+	if (find_fact(r, "capture", value))
+		bounded_printf(&b, "--capture=%s", value);
+	if (find_fact(r, "delay", value))
+		bounded_printf(&b, "%s--delay of %s", b.used ? ", " : "",
+			number_ns(&delay, strtoull(value, NULL, 10)));
+	bounded_end(&b);
+	return b.used;
 }
 
 /* ---- text ---- */

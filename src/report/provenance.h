@@ -15,4 +15,7 @@ void provenance_put_text(const struct report *r, const struct text_page *p);
 /* The key provenance. */
 void provenance_put_json(const struct report *r, struct json *j);
 
+/* Which part of the run was asked for when it was recorded.  False: nothing says. */
+bool provenance_part(const struct report *r, char *text, size_t size);
+
 #endif

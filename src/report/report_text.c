@@ -634,13 +634,34 @@ static void put_title(const struct report *r, const struct text_page *p)
 	putc('\n', p->out);
 }
 
+/* Calls that were outside of the part that was asked for say nothing about the program. */
+static void put_no_part(const struct report *r, const struct text_page *p)
+{
+	char part[300];
+	const bool known = provenance_part(r, part, sizeof part);
+	fprintf(p->out, "\n%s",
+		r->trace->captures ? "No CUDA call was made in the part that was asked for"
+				   : "The part that was asked for never began");
+	if (known) {
+		fputs(" (", p->out);
+		text_put_safe(p->out, part);
+		putc(')', p->out);
+	}
+	fputs("; calls outside of it are not recorded.\n", p->out);
+}
+
 static void put_nothing(const struct report *r, const struct text_page *p)
 {
 	const struct trace *t = r->trace;
+	const bool ended = !t->damage_count && t->header.state == TRACE_FINISHED;
 	const char *what = "No CUDA calls were recorded.";
+	if (ended && !t->cut && t->header.optional & FEATURE_CAPTURE)
+		return put_no_part(r, p);
 	if (t->damage_count)
 		what = "No CUDA call can be read from what is left of the file.";
-	else if (t->header.state == TRACE_FINISHED)
+	else if (t->cut)
+		what = "No CUDA calls are in the part that is read.";
+	else if (ended)
 		what = "The program made no CUDA calls.";
 	fprintf(p->out, "\n%s\n", what);
 }

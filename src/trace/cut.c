@@ -295,10 +295,11 @@ static int add_tails(const struct trace *t, struct spans *s)
 	return e;
 }
 
-static int captured(const struct trace *t, struct spans *spans)
+static int captured(struct trace *t, struct spans *spans)
 {
 	struct spans s = { 0 };
 	int e = take_captures(t, &s);
+	t->captures = s.v.n;
 	if (!e)
 		e = add_tails(t, &s);
 	if (!e && s.v.n)

@@ -92,6 +92,7 @@ struct trace {
 	struct map process_map;
 
 	ARRAY(struct trace_part) parts; /* ascending and apart; none: all is read */
+	size_t captures;                /* parts of the run that were recorded, where not all was */
 	bool cut;                       /* what is outside of them is there, and left out */
 	struct trace_cut_text part;
 

@@ -43,6 +43,24 @@ expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --duration=10m
 # The duration counts from the end of the delay.
 expect 0 '^"launches": 155 "missing": 0 "surplus": 0 $' whole --delay=1ns --duration=10m
 expect 0 '^"launches": 18 "missing": 0 "surplus": 0 $' whole --delay=1ns --duration=10m --capture=step:5-7
+# A part that never begins is said to be that, and which it was.
+never() {
+	rm -f part.weir
+	"$weir" record --sim -o part.weir "$@" -- "$parts" 2>&1 || return
+	"$weir" report part.weir
+}
+outside='calls outside of it are not recorded'
+expect 0 "^weir: the part that was asked for never began \(--capture=range:foo\); $outside; leave" never --capture=range:foo
+expect 0 "^The part that was asked for never began \(--capture=range:foo\); $outside\.$" "$weir" report part.weir
+expect 0 "^The part .* never began \(--capture=step:50-99\); $outside\.$" never --capture=step:50-99
+expect 0 "^weir: the part .* never began \(--delay=1m\)" never --delay=1m
+expect 0 '^The part .* never began \(--delay of 60.0 s\)' "$weir" report part.weir
+expect 0 '^weir: the part .* never began \(--capture=range:foo --delay=1m\)' never --capture=range:foo --delay=1m
+expect 0 '^The part .* never began \(--capture=range:foo, --delay of 60.0 s\)' "$weir" report part.weir
+expect 0 '^$' sh -c "$weir record --sim -o part.weir --capture=profiler -- $build/examples/vecadd 2>&1 | grep 'no CUDA call was seen' || :"
+expect 0 "^The part .* never began \(--capture=profiler\)" "$weir" report part.weir
+# A program that does not come to CUDA is another thing.
+expect 0 'no CUDA call was seen' "$weir" record --sim -o none.weir --capture=profiler -- true
 # Each forked process has its own.
 expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
 	$weir record --sim -q -o two.weir --capture=profiler -- sh -c '$parts & $parts; wait' >/dev/null
@@ -98,6 +116,7 @@ expect 0 'all.weir is read in part, .* of .*; steps 3 to 4 of 11' "$weir" hints 
 expect 2 'steps=4-2: give the first' "$weir" hints --steps 4-2 all.weir
 expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
 expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
+expect 0 '^No CUDA calls are in the part that is read' "$weir" report --before 1ns all.weir
 expect 0 'read in part .* steps 3 to 4 of 11' "$weir" report --steps 3-4 all.weir
 expect 0 'parts +10, with the time between them left out' "$weir" report --range step all.weir
 expect 0 'are warm-up and left out' "$weir" report --steady all.weir

@@ -6,6 +6,7 @@
 
 #include "base/sys.h"
 #include "event/level.h"
+#include "hook/config.h"
 #include "hook/hook_table.h"
 #include "hook/meta/metadata.h"
 #include "hook/process.h"
@@ -51,6 +52,9 @@ void facts_of_recording(void)
 	const char *level = level_of_control(hook_recorder.header->control);
 	put_fact("weir", version, sizeof version - 1);
 	put_fact("level", level, strlen(level));
+	const struct config_capture *c = &config_get()->capture;
+	put_fact("capture", c->what, strlen(c->what));
+	put_fact("delay", c->delay, strlen(c->delay));
 	for (uint32_t i = 0; i < FACTS_KEPT; i++) {
 		const uint32_t bytes = __atomic_load_n(&kept[i].bytes, __ATOMIC_ACQUIRE);
 		if (bytes)

@@ -5,7 +5,8 @@
 #ifndef WEIR_HOOK_META_FACTS_H
 #define WEIR_HOOK_META_FACTS_H
 
-/* Weir's version and the level: with the first call of a process. */
+/* Weir's version, the level and which part of the run is recorded: with the first call of a
+ * process. */
 void facts_of_recording(void);
 
 /* The versions of the driver and of its CUDA: when the driver is there. */
