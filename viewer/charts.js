@@ -166,17 +166,17 @@ function idleGapsTable() {
 							"td",
 							{
 								class: "text even",
-								title: p.before,
+								title: p.after,
 							},
-							shorten(p.before),
+							shorten(p.after),
 						),
 						el(
 							"td",
 							{
 								class: "text even",
-								title: p.after,
+								title: p.before,
 							},
-							shorten(p.after),
+							shorten(p.before),
 						),
 					),
 				),

@@ -34,8 +34,9 @@ struct memory_vmm {
 struct memory_point {
 	uint64_t live, most;           /* on the GPU: at its end, and at most */
 	uint64_t host_live, host_most; /* pinned */
-	/* When most was reserved and not live; valid with reserved_known. */
+	/* When most was reserved and not live; valid with reserved_known, as is the next. */
 	uint64_t reserved, unused;
+	uint64_t reserved_most; /* at any time of it */
 	bool reserved_known;
 };
 

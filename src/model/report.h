@@ -285,8 +285,8 @@ enum idle_issued {
 struct idle_gap {
 	uint64_t start_ns; /* since the wall time began */
 	uint64_t ns;
-	enum wall_part cause;       /* of most of it */
-	const char *before, *after; /* names of the activities around it */
+	enum wall_part cause;      /* of most of it */
+	const char *ended, *began; /* names of the last activity before it, and of the next */
 };
 
 struct queue {

@@ -171,8 +171,8 @@ static int count_gap(struct account *a, const struct activity *p)
 	const struct idle_gap kept = { .start_ns = a->all.until - a->start_ns,
 		.ns = p->start_ns - a->all.until,
 		.cause = largest_part(ns),
-		.before = a->r->activities.v[a->last_row].name,
-		.after = row->name };
+		.ended = a->r->activities.v[a->last_row].name,
+		.began = row->name };
 	return e ? e : keep_gap(to, &kept);
 }
 

@@ -76,8 +76,8 @@ static void put_idle_gaps(struct json *j, const struct analysis *a)
 		json_u64(j, "start_ns", p->start_ns);
 		json_u64(j, "ns", p->ns);
 		json_str(j, "cause", wall_part_name[p->cause]);
-		json_str(j, "before", p->before);
-		json_str(j, "after", p->after);
+		json_str(j, "after", p->ended);
+		json_str(j, "before", p->began);
 		json_end_object(j);
 	}
 	json_end_array(j);

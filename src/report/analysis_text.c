@@ -141,8 +141,8 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 		table_ns(&t, gap->ns);
 		table_ns(&t, gap->start_ns);
 		table_cell(&t, "%s", cause_of(gap));
-		cell_name(p, &t, gap->before);
-		cell_name(p, &t, gap->after);
+		cell_name(p, &t, gap->ended);
+		cell_name(p, &t, gap->began);
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);

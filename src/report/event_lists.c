@@ -194,6 +194,8 @@ static int list_events(struct lister *l)
 	struct events events = { 0 };
 	int e = read_events(l->r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++) {
+		if (events.v.v[i].w.kind == GPU_SYNC)
+			continue; /* of the host: no GPU did anything for it */
 		put_event(l, begin_row(l), &events.v.v[i]);
 		e = end_row(l);
 	}

@@ -83,8 +83,11 @@ void memory_put_point(struct json *j, const struct report *r, uint32_t point)
 	json_u64(j, "max_bytes", p->most);
 	json_u64(j, "host_bytes", p->host_live);
 	json_u64(j, "host_max_bytes", p->host_most);
-	json_u64_or_null(j, "reserved_bytes", p->reserved_known, p->reserved);
-	json_u64_or_null(j, "unused_bytes", p->reserved_known, p->unused);
+	/* Where more was live than is known to be reserved, part of what is reserved is not known.
+	 */
+	const bool known = p->reserved_known && p->reserved_most >= p->most;
+	json_u64_or_null(j, "reserved_bytes", known, p->reserved_most);
+	json_u64_or_null(j, "unused_bytes", known, p->unused);
 }
 
 static void put_series(struct json *j, const struct report *r)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/expect.h"
 #include "base/json.h"
@@ -297,6 +298,19 @@ static bool ends_in(const char *s, const char *end)
 	return n >= m && !strcmp(s + n - m, end);
 }
 
+/* A time of the calendar, in UTC; 0: not known. */
+static void put_date(struct table *t, uint64_t ns)
+{
+	const time_t seconds = (time_t)(ns / 1000000000u);
+	struct tm parts;
+	char text[40];
+	if (ns && gmtime_r(&seconds, &parts) &&
+		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+		table_cell(t, "%s", text);
+	else
+		table_none(t);
+}
+
 static void put_number(struct table *t, const struct field *f)
 {
 	struct number n;
@@ -305,6 +319,8 @@ static void put_number(struct table *t, const struct field *f)
 	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
 	if (!whole)
 		table_cell(t, "%.*s", (int)f->bytes, f->raw);
+	else if (ends_in(f->key, "_realtime_ns"))
+		put_date(t, value);
 	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))
 		table_cell(t, "%s", number_ns(&n, value));
 	else if (ends_in(f->key, "bytes_per_second"))

@@ -643,6 +643,57 @@ def hints_and_report_say_the_same_of_idle_gaps(t):
         yield "all time counts, pauses are %d ns, and the report's %d" % (sum(causes.values()), idle)
 
 
+def swapped_neighbours(t):
+    swapped = False
+    for p in t.report.get("pauses", ()):
+        swapped |= p["before"] != p["after"]
+        p["before"], p["after"] = p["after"], p["before"]
+    return swapped
+
+
+@invariant(spoil=swapped_neighbours)
+def an_idle_gap_comes_after_what_ended_and_before_what_began(t):
+    """In the JSON, and in the text the same."""
+    pauses = t.report.get("pauses", ())
+    if not pauses:
+        return
+    work = json.loads(t.run("report", "--json", "-n", "0", "--only", "gpu_trace", t.weir))["gpu_trace"]
+    ended, began = defaultdict(set), defaultdict(set)
+    for row in work:
+        ended[row["start_ns"] + row["duration_ns"]].add(row["name"] or "(no name)")
+        began[row["start_ns"]].add(row["name"] or "(no name)")
+    for p in pauses:
+        start, end = p["start_ns"], p["start_ns"] + p["ns"]
+        if start not in ended or end not in began:
+            continue  # wall time began with an activity, before the recording did
+        if p["after"] not in ended[start] or p["before"] not in began[end]:
+            yield "at %d ns: after %s, which is %s; before %s, which is %s" % (
+                start, p["after"], ended[start], p["before"], began[end])
+    text = t.run("report", "-n", "0", "--full-names", t.weir).decode()
+    lines = text.split("Longest idle gaps", 1)[1].splitlines()
+    headings, rows = lines[1].split(), lines[2:2 + len(pauses)]
+    for p, row in zip(pauses, rows):
+        last, first = (p[heading] for heading in headings[-2:])
+        if not re.search(re.escape(last) + r"\s+" + re.escape(first) + r"\s*$", row):
+            yield "the text says %s, the JSON %s" % (row, p)
+
+
+def more_live_than_reserved(t):
+    for row in t.memory["series"]:
+        if row["reserved_bytes"]:
+            row["reserved_bytes"] = row["max_bytes"] - 1
+            return row["max_bytes"] > 0
+    return False
+
+
+@invariant(spoil=more_live_than_reserved)
+def no_more_is_live_than_is_reserved(t):
+    for row in t.memory["series"]:
+        reserved = row["reserved_bytes"]
+        if reserved is not None and not max(row["bytes"], row["max_bytes"], row["unused_bytes"]) <= reserved:
+            yield "at %d ns %d live, at most %d, reserved %d" % (row["at_ns"], row["bytes"], row["max_bytes"], reserved)
+
+
 def free_extents_among_blocks_of_unknown_address(t):
     t.hints["hints"].append({"id": "fragmentation"})
 

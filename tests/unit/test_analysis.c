@@ -399,7 +399,7 @@ static void the_longest_idle_gaps_come_first(void **state)
 	assert_int_equal(a->idle_gaps.v[0].ns, 61000);
 	for (size_t i = 1; i < a->idle_gaps.n; i++)
 		assert_true(a->idle_gaps.v[i].ns <= a->idle_gaps.v[i - 1].ns);
-	assert_string_equal(a->idle_gaps.v[0].after, "axpy");
+	assert_string_equal(a->idle_gaps.v[0].began, "axpy");
 	end();
 }
 
