@@ -186,6 +186,8 @@ static void put_device_spread(struct json *j, const struct activity_row *w)
 	json_u64_or_null(j, "device_min_ns", timed, timed ? w->hist.min : 0);
 	json_u64_or_null(j, "device_mean_ns", timed, timed ? sat_from(w->spread.mean + 0.5) : 0);
 	json_u64_or_null(j, "device_p50_ns", w, w ? hist_at(&w->hist, 0.5) : 0);
+	json_u64_or_null(j, "device_p90_ns", w, w ? hist_at(&w->hist, 0.9) : 0);
+	json_u64_or_null(j, "device_p99_ns", w, w ? hist_at(&w->hist, 0.99) : 0);
 	json_u64_or_null(j, "device_max_ns", timed, timed ? w->hist.max : 0);
 	json_u64_or_null(j, "device_stddev_ns", timed > 1,
 		timed > 1 ? sat_from(spread_deviation(&w->spread) + 0.5) : 0);

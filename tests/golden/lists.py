@@ -276,7 +276,7 @@ def terminal(trace):
 
 
 def mistakes(trace):
-    for arguments, words in ((("--only", "kernel"), "there is no section kernel: there are"),
+    for arguments, words in ((("--only", "kernel"), "there is no section kernel; did you mean kernels? There are"),
                              (("--only", "kernels", "--sort", "x"), "kernels has no column x: there are name"),
                              (("--only", "kernels", "--filter", "x = 1"), "kernels has no column x"),
                              (("--only", "gpu_trace", "--csv", "--filter", "x = 1"), "gpu_trace has no column x"),
