@@ -227,6 +227,8 @@ static void put_kernels(const struct report *r, const struct text_page *p)
 		cell_name(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
+	if (!r->activities.n && !r->sampled)
+		fputs("  device times were not recorded: weir record --gpu has them\n", p->out);
 }
 
 /* ---- what ran on devices ---- */
