@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/spread.h"
@@ -353,11 +354,22 @@ static int start_order(const void *one, const void *two)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
+/* Steps bear a number each ("ProfilerStep#5") and are one range: the name up to it. */
+static size_t pace_name_length(const char *name)
+{
+	const size_t length = strlen(name);
+	size_t n = length;
+	while (n && name[n - 1] >= '0' && name[n - 1] <= '9')
+		n--;
+	return n && name[n - 1] == '#' ? n : length;
+}
+
 static int add_start(
 	struct lister *l, struct pace_rows *rows, uint32_t process, const struct range *g)
 {
-	const uint32_t name = meta_find_string(&l->r->meta, process, g->name);
-	struct pace_row *row = MAP_ROW(&rows->map, MAP_KEY(process, name, g->kind), &rows->v,
+	const char *name = text_of(l, process, g->name);
+	const uint64_t key = hash_bytes(name, pace_name_length(name));
+	struct pace_row *row = MAP_ROW(&rows->map, MAP_KEY(process, key, g->kind), &rows->v,
 		(struct pace_row){ .process = process, .name = g->name, .kind = g->kind });
 	struct range_start *to = row ? array_push(&rows->starts) : NULL;
 	if (!to)
@@ -400,7 +412,10 @@ static int put_paces(struct lister *l, struct pace_rows *rows)
 	for (size_t i = 0; i < rows->v.n && !e; i++) {
 		const struct pace_row *row = &rows->v.v[i];
 		struct json *j = begin_row(l);
-		json_str(j, "name", text_of(l, row->process, row->name));
+		const char *name = text_of(l, row->process, row->name);
+		char *common = strndup(name, pace_name_length(name));
+		json_str(j, "name", common ? common : name);
+		free(common);
 		json_str_or_null(j, "kind", range_kind_name(row->kind));
 		json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
 		json_u64(j, "count", row->duration.hist.count);

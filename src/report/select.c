@@ -31,8 +31,8 @@ static const struct {
 	const char *section, *columns;
 } usual[] = {
 	{ "kernels",
-		"device_total_ns,count,device_mean_ns,device_p50_ns,device_p90_ns,device_p99_ns,"
-		"device_max_ns,class,name" },
+		"device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
+		"device_stddev_ns,class,name" },
 	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
 			 "device_max_ns,device_stddev_ns,kind,name" },
 	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,name" },

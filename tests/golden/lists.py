@@ -11,6 +11,7 @@ import os
 import pty
 import statistics
 import struct
+import re
 import subprocess
 import sys
 import tempfile
@@ -97,7 +98,7 @@ def waited(activity, calls):
 
 def events(trace, report):
     lines = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
-    device = [r for r in lines if r["api"] == "device"]
+    device = [r for r in lines if r["api"] == "device" and r["class"] != "wait"]  # which is no work of a device
     calls = {(c["pid"], c["correlation"]): c for c in lines if c["api"] in ("driver", "runtime") and "correlation" in c}
     got = lists(trace, "--only", ",".join(EVENTS))
     rows = got["gpu_trace"]
@@ -148,7 +149,7 @@ def gaps(rows, kernels, calls):
 def paces(rows, ranges):
     starts = collections.defaultdict(list)
     for r in ranges:
-        starts[r["pid"], r["name"], r["class"]].append((r["begin_ns"], r["duration_ns"]))
+        starts[r["pid"], re.sub(r"#[0-9]+$", "#", r["name"]), r["class"]].append((r["begin_ns"], r["duration_ns"]))
     same("ranges with a pace", sorted((r["pid"], r["name"], r["kind"]) for r in rows), sorted(starts))
     for row in rows:
         of = sorted(starts[row["pid"], row["name"], row["kind"]])
