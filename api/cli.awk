@@ -6,7 +6,8 @@
 #   tables   the commands and their options in C      (commands.c)
 #   settings what the variable WEIR may say (rows of WEIR)   (weir_options.h)
 #   bash     completion for bash; so do zsh and fish, with the values of value.tbl
-#   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @VERSION@
+#   man      PAGE with its @MARKS@ filled in: @NAME@ @HELP@ @SYNOPSIS@ @OPTIONS@ @COMMANDS@ @METRICS@ @VERSION@
+#   metrics  what fail conditions are about, of metric.tbl alone   (diff_metrics.h)
 #
 # have lists the commands that are built; rows of others are left out.  Without it all count.
 
@@ -80,6 +81,8 @@ out == "man" && FILENAME ~ /\.in$/ {
 		man_options()
 	else if ($0 == "@COMMANDS@")
 		man_commands()
+	else if ($0 == "@METRICS@")
+		man_metrics()
 	else {
 		gsub(/@NAME@/, command)
 		gsub(/@HELP@/, help_of[command])
@@ -123,6 +126,19 @@ FILENAME ~ /question\.tbl$/ {
 	question_words[++nquestions] = f[1]
 	question_here[nquestions] = f[3]
 	question_text[nquestions] = f[4]
+	next
+}
+
+FILENAME ~ /metric\.tbl$/ {
+	fields(5)
+	metric_name[++nmetrics] = f[1]
+	metric_of[nmetrics] = f[2]
+	metric_unit[nmetrics] = f[3]
+	metric_constant[nmetrics] = f[4]
+	metric_help[nmetrics] = f[5]
+	if (!(("diff", "fail-on") in values))
+		values["diff", "fail-on"] = "help"
+	values["diff", "fail-on"] = values["diff", "fail-on"] " " f[1]
 	next
 }
 
@@ -423,7 +439,36 @@ function mdoc_long(i)
 	return "Fl -" row_name[i] (row_argument[i] == "-" ? "" : "= Ns Ar " argument(i))
 }
 
-function man_synopsis(    i, n, w, words, open)
+function man_metrics(    i, of)
+{
+	of["table"] = "Before a metric, what it is of:"
+	of["row"] = "Of each kernel, call, operator or phase; the condition fails when it is true for any of them:"
+	of["rows"] = "How many of them have a verdict:"
+	of["run"] = "Of the whole run:"
+	for (i = 1; i <= nmetrics; i++) {
+		if (metric_of[i] != metric_of[i - 1]) {
+			if (i > 1)
+				print ".El\n.Pp"
+			print of[metric_of[i]]
+			print ".Bl -tag -width graph_launches -compact"
+		}
+		print ".It Cm " metric_name[i]
+		print metric_help[i]
+	}
+	print ".El"
+}
+
+function c_metrics(    i)
+{
+	print "/* Made of api/metric.tbl by api/cli.awk. */"
+	print "static const struct metric_row metric_rows[] = {"
+	for (i = 1; i <= nmetrics; i++)
+		printf "\t{ %s, %s,\n\t\tMETRIC_OF_%s, %s, UNIT_%s },\n", c_string(metric_name[i]), \
+			c_string(metric_help[i]), toupper(metric_of[i]), metric_constant[i], toupper(metric_unit[i])
+	print "};"
+}
+
+function man_synopsis(    i, n, w, words, open, left)
 {
 	print ".Nm weir " command
 	for (i = 1; i <= nrows; i++)
@@ -433,16 +478,20 @@ function man_synopsis(    i, n, w, words, open)
 	for (i = 1; i <= n; i++) {
 		w = words[i]
 		open = sub(/^\[/, "", w)
-		if (w == "--")
+		if (w == "--") {
 			print open ? ".Oo Fl -" : ".Fl -"
-		else if (open)
-			print (sub(/\]+$/, "", w) ? ".Op Ar " : ".Oo Ar ") w
-		else {
+			left += open
+		} else if (open && sub(/\]+$/, "", w))
+			print ".Op Ar " w
+		else if (open) {
+			print ".Oo Ar " w
+			left++
+		} else {
 			sub(/\]+$/, "", w)
 			print ".Ar " w
 		}
 	}
-	if (arguments_of[command] ~ /\[--/)
+	while (left--)
 		print ".Oc"
 }
 
@@ -488,6 +537,8 @@ END {
 		fish()
 	else if (out == "settings")
 		settings()
+	else if (out == "metrics")
+		c_metrics()
 	else if (out != "man")
 		fail("out=" out "?")
 }

@@ -155,7 +155,7 @@ async function loadAll(list) {
 
 function queueCloseLook() {
 	clearTimeout(fine.timer);
-	if (sides.some((s) => s.timeline.fine_items)) fine.timer = setTimeout(lookClosely, 60);
+	if (sides.some((s) => s.timeline.fine_items)) fine.timer = setTimeout(() => (fine.look = lookClosely()), 60);
 }
 
 /* ---- what a band is ---- */

@@ -16,6 +16,7 @@ const partLook = {
 	idle_host: ["idle: host busy outside CUDA", "python"],
 	idle_queued: ["idle: queued activities had not begun", "queue"],
 	idle_unknown: ["idle: cause not known", "other"],
+	off: ["not recorded: switched off", "other"],
 	before: ["before the first GPU activity", "other"],
 	after: ["after the last GPU activity", "other"],
 	host: ["host, in CUDA calls or outside", "python"],

@@ -14,6 +14,7 @@ const totalText = {
 	device_total_ns: "time on devices",
 	device_busy_ns: "devices busy",
 	host_total_ns: "time in driver calls",
+	untimed_calls: "driver calls that were only counted",
 	calls: "calls",
 	launches: "kernels run",
 	graph_launches: "graph launches",
@@ -45,7 +46,7 @@ const changeText = (pct) => (pct === null ? "" : `${signed(pct, (x) => x.toFixed
 const verdictColumn = column(
 	"verdict",
 	"verdict",
-	"faster, slower, same, new or gone; empty: the numbers can't tell a difference from chance.",
+	"Of the median of one run, call or range: faster, slower, same, new or gone; empty: the numbers can't tell a difference from chance.",
 	(v) => v || "",
 );
 
@@ -54,10 +55,17 @@ const ratioColumn = (key) =>
 
 /* ---- what differs ---- */
 
+/* What is a sum of some of the calls is not said to be that of all. */
+function totalName(key) {
+	const untimed = data.diff.totals.untimed_calls;
+	const name = totalText[key] || key.replaceAll("_", " ");
+	return key === "host_total_ns" && (untimed.a || untimed.b) ? `${name} that were timed` : name;
+}
+
 function totalsRows() {
 	return Object.entries(data.diff.totals)
 		.filter(([, t]) => t.a || t.b)
-		.map(([key, t]) => ({ name: totalText[key] || key.replaceAll("_", " "), show: unitOf(key), ...t }));
+		.map(([key, t]) => ({ name: totalName(key), show: unitOf(key), ...t }));
 }
 
 function totalsTable() {
@@ -93,6 +101,11 @@ function largestChanges() {
 
 const copyName = (name) => (name === "set" ? "memset" : name.startsWith("memcpy") ? name : `memcpy ${name}`);
 
+/* More runs make a total larger, and nothing slower. */
+function runsText(r) {
+	return r.a.count === r.b.count ? `${count(r.a.count)} runs` : `${count(r.a.count)} → ${count(r.b.count)} runs`;
+}
+
 function changeLine(r) {
 	const amount = signed(r.change_ns, time);
 	const how =
@@ -100,7 +113,7 @@ function changeLine(r) {
 			? `only in B: ${time(r.to)}`
 			: r.verdict === "gone"
 				? `only in A: ${time(r.from)}`
-				: `${time(r.from)} → ${time(r.to)}${r.verdict ? `, ${r.verdict}` : ""}`;
+				: `${time(r.from)} → ${time(r.to)}, ${runsText(r)}${r.verdict ? `, one run: ${r.verdict}` : ""}`;
 	return el(
 		"li",
 		{},
@@ -189,13 +202,14 @@ function comparedTable(id, title, note, table, more) {
 	const rows = data.diff[table];
 	const change = numberColumn(
 		(r) => (r.change_ns === null ? null : Math.abs(r.change_ns)),
-		"change",
-		"Of the time, B against A.",
+		"total change",
+		"Of the time of all of them, B against A.",
 		(v, r) => signed(r.change_ns, time),
 	);
 	const columns = [
 		nameColumn("What it is about.", more),
 		verdictColumn,
+		numberColumn("median_change_pct", "median change", "Of one run or call, B against A: the verdict is about this.", changeText),
 		change,
 		...bothColumns(rows, "total_ns", "time", "All of them added up.", time),
 		ratioColumn((r) => (r.a && r.b ? ratioOf(r.a.total_ns, r.b.total_ns) : null)),
@@ -218,7 +232,7 @@ function phasesSection() {
 			nameColumn("The range."),
 			verdictColumn,
 			numberColumn("factor", "A ÷ B", "How many times as fast B's is.", ratioText),
-			...bothColumns(rows, "span_p50_ns", "span", "From the first GPU activity of one to the end of its last.", time),
+			...bothColumns(rows, "span_p50_ns", "span on device", "The median range: from the start of the first GPU activity that was launched inside to the end of the last, idle gaps included.", time),
 			...bothColumns(rows, "host_p50_ns", "on the host", "From its begin to its end.", time),
 			...bothColumns(rows, "count", "runs", "How many there were."),
 		],

@@ -14,6 +14,7 @@ turns without a quota, then the pool at a limit, and compares the sum of all ste
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import statistics
@@ -29,12 +30,11 @@ MIB = 1 << 20
 class Bench:
     def __init__(self, args):
         self.args, self.share = args, tempfile.mkdtemp(prefix='weir-mem-')
-        self.count = 0
+        self.numbers = itertools.count(1)  # of the runs: threads share it
 
-    def run(self, work, variant, quota=None, steps=None):
+    def run(self, work, variant, quota=None, steps=None, share=None):
         """One run: what work.py says, and what the scheduler's status said of its contexts."""
-        self.count += 1
-        share = '%s/%d' % (self.share, self.count)
+        share = share or '%s/%d' % (self.share, next(self.numbers))
         env = dict(os.environ)
         env.pop('PYTORCH_CUDA_ALLOC_CONF', None)
         if CONF[variant]:
@@ -56,23 +56,28 @@ class Bench:
 
     def contexts(self):
         """What a context takes, as Weir has measured it with nobody else there."""
-        self.run('opt', 'pool', 8 << 30, 1)
-        done = subprocess.run([self.args.weir_program, 'sched', '--share', self.share, '--json', 'status'], stdout=subprocess.PIPE)
+        share = self.share + '/contexts'
+        self.run('opt', 'pool', 8 << 30, 1, share)
+        done = subprocess.run([self.args.weir_program, 'sched', '--share', share, '--json', 'status'], stdout=subprocess.PIPE)
         return json.loads(done.stdout)['devices'][0]['context_bytes']
 
-    def smallest(self, work, variant, live, contexts):
-        """The smallest of the quotas between live and their multiple of it; all at once, since none waits for another."""
-        factors = [float(x) for x in self.args.factors.split(',')]
-        quotas = [int(live * f) // (2 * MIB) * 2 * MIB + contexts for f in factors]
+    def smallest(self, work, live, contexts):
+        """By variant, the smallest of the quotas between live and their multiple of it; many runs at once, since none
+        waits for another."""
+        tried = [(v, f, int(live * f) // (2 * MIB) * 2 * MIB + contexts)
+                 for v in self.args.variants.split(',') for f in map(float, self.args.factors.split(','))]
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
-            said = list(pool.map(lambda q: self.run(work, variant, q), quotas))
-        rows = [{'factor': f, 'quota': q, **{k: v for k, v in s.items() if k != 'times_ms'}} for f, q, s in zip(factors, quotas, said)]
-        best = None
-        for row in reversed(rows):
-            if not row['ok']:
-                break
-            best = row['factor']
-        return {'smallest': best, 'runs': rows}
+            said = list(pool.map(lambda t: self.run(work, t[0], t[2]), tried))
+        found = {}
+        for (variant, factor, quota), result in zip(tried, said):
+            result.pop('times_ms', None)
+            found.setdefault(variant, {'smallest': None, 'runs': []})['runs'].append({'factor': factor, 'quota': quota, **result})
+        for rows in found.values():
+            for row in reversed(rows['runs']):
+                if not row['ok']:
+                    break
+                rows['smallest'] = row['factor']
+        return found
 
 
 def write(path, result):
@@ -103,11 +108,13 @@ def main():
         here = result.setdefault(work, {'live_peak': first['live_peak'], 'default': first})
         print('%s: live peak %.0f MiB, default reserves %.0f, %.2f ms a step' % (
             work, first['live_peak'] / MIB, first['reserved_peak'] / MIB, first['median_ms']), flush=True)
-        for variant in args.variants.split(','):
-            if 'smallest' in args.what:
-                found = here.setdefault('smallest', {})[variant] = bench.smallest(
-                    work, variant, first['live_peak'], contexts)
-                print('%-7s %-10s smallest quota %s of the live peak' % (work, variant, found['smallest']), flush=True)
+        if 'smallest' in args.what:
+            here['smallest'] = bench.smallest(work, first['live_peak'], contexts)
+            for variant, found in here['smallest'].items():
+                ended = [r for r in found['runs'] if r['ok']]
+                most = max((r['live_peak'] / r['reserved_peak'] for r in ended), default=0)
+                print('%-7s %-10s smallest quota %s of the live peak; live / reserved at most %.3f' % (
+                    work, variant, found['smallest'], most), flush=True)
             write(args.out, result)
         for number in range(args.rounds if 'time' in args.what else 0):
             for variant in args.variants.split(',')[::1 if number % 2 else -1]:

@@ -272,16 +272,28 @@ class Trace:
         return subprocess.Popen([program(), *arguments, *self._part, "--", *self._paths], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment())
 
+    def _json(self, *arguments: str) -> Dict[str, Any]:
+        process = self._run("report", "--json", *arguments)
+        out, err = process.communicate()
+        if process.returncode:
+            raise Error(_words(err))
+        return json.loads(out)
+
     @property
     def report(self) -> Dict[str, Any]:
         """All that `weir report --json` says: docs/reference/json-report.md has the keys."""
         if "report" not in self._kept:
-            process = self._run("report", "--json")
-            out, err = process.communicate()
-            if process.returncode:
-                raise Error(_words(err))
-            self._kept["report"] = json.loads(out)
+            self._kept["report"] = self._json()
         return self._kept["report"]
+
+    def only(self, name: str) -> Table:
+        """A list of `weir report --only`, also of those that are made only when they are asked for: api_trace,
+        range_kernels, kernel_families, busy_over_time ...
+        """
+        key = ("only", name)
+        if key not in self._kept:
+            self._kept[key] = _table(name, self._json("--only", name)[name] or [])
+        return self._kept[key]
 
     @property
     def totals(self) -> Any:

@@ -10,7 +10,9 @@
 #include "driver/sim.h"
 #include "driver/graph.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { WARP = 32, BUSY_WARPS = 16, REGISTER_GRAIN = 256, MAX_CLUSTER = 8, BIG_CLUSTER = 16 };
 
@@ -174,6 +176,72 @@ static uint64_t wave_of(const struct image_kernel *k, void **params)
 	return units * script.unit_ns;
 }
 
+/*
+ * The one kernel that does what it says: the library's hold (src/hook/sched/hold.c), which reads
+ * words of registered memory until it may end.  Here the driver's thread does so in its place.
+ */
+struct hold {
+	volatile uint64_t *active;
+	volatile uint32_t *mode, *open;
+	volatile uint64_t *ignored, *waited;
+	uint64_t limit_ns;
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Also forgets what is to be ignored no more. */
+static bool hold_waits(const struct hold *h)
+{
+	bool any = false;
+
+	for (int i = 0; i < 4; i++) {
+		h->ignored[i] &= h->active[i];
+		any = any || h->active[i] & ~h->ignored[i];
+	}
+	return any && *h->mode != 0 && *h->mode != 3 && !*h->open;
+}
+
+static void hold_run(void *arg)
+{
+	struct hold *h = arg;
+	const struct timespec nap = { 0, 5000 };
+	const uint64_t since = clock_ns();
+	uint64_t took = 0;
+
+	while (hold_waits(h) && (took = clock_ns() - since) < h->limit_ns)
+		nanosleep(&nap, NULL);
+	for (int i = 0; i < 4 && took >= h->limit_ns; i++)
+		h->ignored[i] = h->active[i];
+	*h->waited = took | 1;
+	free(h);
+}
+
+static int hold_start(struct stream *s, void **params)
+{
+	struct hold *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	void *fields[] = { &h->active, &h->mode, &h->open, &h->ignored, &h->waited, &h->limit_ns };
+	bool is_reached = true;
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		memcpy(fields[i], params[i], 8);
+		is_reached = is_reached && (i == 5 || range_of(*(uint64_t *)fields[i], 8));
+	}
+	if (!is_reached || s->capture) {
+		free(h);
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	}
+	const struct op op = { .kind = CU_GRAPH_NODE_TYPE_HOST, .host = hold_run, .user = h };
+	return op_perform(s, &op);
+}
+
 static int start(struct launch *l, void *handle, void *stream, void **params, void **extra)
 {
 	struct stream *s;
@@ -192,6 +260,9 @@ static int start(struct launch *l, void *handle, void *stream, void **params, vo
 		return r;
 	if (l->cooperative && s->green && !fits_at_once(l, s->green->end_sm - s->green->first_sm))
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	if (!strcmp(l->function->k->name, "weir_hold") && params &&
+		l->function->k->param_count == 6)
+		return hold_start(s, params);
 	l->wave_ns = wave_of(l->function->k, params);
 	struct op op = {
 		.kind = CU_GRAPH_NODE_TYPE_KERNEL,

@@ -7,7 +7,7 @@
 #define WEIR_BASE_ERROR_H
 
 struct error {
-	char text[480];
+	char text[720]; /* some list what there is */
 };
 
 /* Fills err (if any) and returns code: `return error_set(err, -EINVAL, "…", …);` */

@@ -198,3 +198,12 @@ void page_end_table(const struct text_page *p, struct table *t, size_t rows)
 	t->width = p->full_names ? 0 : p->width;
 	table_end(t, p->out, p->dim, p->plain, rows - page_shown(p, rows));
 }
+
+const char *table_bar(uint64_t value, uint64_t most, bool utf8)
+{
+	static const char *const fine[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const plain[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
+	const unsigned level =
+		value ? 1 + (unsigned)((double)value * 7 / (double)(most ? most : 1)) : 0;
+	return (utf8 ? fine : plain)[level < 8 ? level : 8];
+}

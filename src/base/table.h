@@ -40,6 +40,10 @@ void table_percent(struct table *t, double percent);
 void table_share(struct table *t, uint64_t part, uint64_t all);
 void table_none(struct table *t);
 
+/* One character, as high as the value's share of the most there is; utf8: the terminal knows block
+ * characters. */
+const char *table_bar(uint64_t value, uint64_t most, bool utf8);
+
 /* Prints heading and rows, indented; `dim` and `plain` surround the heading. */
 void table_print(const struct table *t, FILE *out, const char *dim, const char *plain);
 void table_fini(struct table *t);
@@ -53,6 +57,7 @@ struct text_page {
 	size_t rows;                          /* at most so many a table; 0: all */
 	size_t width;                         /* of the terminal; 0: there is none */
 	bool full_names;                      /* names of kernels are not cut */
+	bool utf8;                            /* block characters are known there */
 	const char *bold, *dim, *red, *plain; /* what switches them on, and all off, or "" */
 };
 

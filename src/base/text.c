@@ -121,3 +121,37 @@ void text_put_csv(FILE *out, const char *s)
 	text_put_safe(out, s);
 	putc('"', out);
 }
+
+unsigned text_distance(const char *a, const char *b, unsigned limit)
+{
+	unsigned row[33];
+	const size_t m = strlen(a), n = strlen(b);
+	if (m > 32 || n > 32)
+		return limit;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= m; i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[n] < limit ? row[n] : limit;
+}
+
+bool text_name_with(const char *names, const char *word, char *ret_name, size_t size)
+{
+	const char *at = *word ? strstr(names, word) : NULL;
+	while (at && at > names && at[-1] != ' ')
+		at--;
+	if (at)
+		snprintf(ret_name, size, "%.*s", (int)strcspn(at, ","), at);
+	return at;
+}

@@ -28,6 +28,10 @@ void text_make_safe(char *s);
  * are question marks, and an apostrophe keeps what looks like a formula from being run. */
 void text_put_csv(FILE *out, const char *s);
 
+/* Levenshtein distance of two short names; limit when it is that or more, or one has more than 32
+ * bytes. */
+unsigned text_distance(const char *a, const char *b, unsigned limit);
+
 #define TEXT_MOST 120
 
 struct text_short {
@@ -36,5 +40,8 @@ struct text_short {
 
 /* The first `most` characters of a name, which may have many KB, and '…' for those behind. */
 const char *text_short(struct text_short *t, const char *name, size_t most);
+
+/* The first of the names, ", " between them, that has the word in it: false where none has. */
+bool text_name_with(const char *names, const char *word, char *ret_name, size_t size);
 
 #endif

@@ -102,16 +102,23 @@ static void put_requests(struct weir_sched_metrics *m, const struct sums *sum)
 	m->request_p99_ns = share_percentile(sum->request, 0.99);
 }
 
+/* For an answer of `bytes` to *ret: the file, and for the caller's own process, 0, its slots. */
+static int find_asked(
+	struct handle *h, uint32_t pid, const void *ret, size_t bytes, struct own_slots *ret_own)
+{
+	if (!ret)
+		return WEIR_ERROR_ARGUMENT;
+	if (!sized_is_known(ret, bytes))
+		return WEIR_ERROR_SIZE;
+	return pid ? handle_reach_file(h, &ret_own->file) : own_slots_find(h, ret_own);
+}
+
 static int get_metrics(struct handle *h, uint32_t pid, struct weir_sched_metrics *ret)
 {
 	struct weir_sched_metrics m = { .valid = 0 };
 	struct sums sum = { .slots = 0 };
 	struct own_slots own = { .count = 0 };
-	if (!ret)
-		return WEIR_ERROR_ARGUMENT;
-	if (!sized_is_known(ret, sizeof m))
-		return WEIR_ERROR_SIZE;
-	const int status = pid ? handle_reach_file(h, &own.file) : own_slots_find(h, &own);
+	const int status = find_asked(h, pid, ret, sizeof m, &own);
 	if (status)
 		return status;
 	for (uint32_t i = 0; i < own.count; i++)
@@ -184,11 +191,7 @@ static int get_memory(struct handle *h, uint32_t pid, uint32_t gpu, struct weir_
 {
 	struct weir_sched_memory m = { .quota = 0 };
 	struct own_slots own = { .count = 0 };
-	if (!ret)
-		return WEIR_ERROR_ARGUMENT;
-	if (!sized_is_known(ret, sizeof m))
-		return WEIR_ERROR_SIZE;
-	const int status = pid ? handle_reach_file(h, &own.file) : own_slots_find(h, &own);
+	const int status = find_asked(h, pid, ret, sizeof m, &own);
 	if (status)
 		return status;
 	const uint32_t slot = pid               ? slot_of(own.file, pid, gpu)

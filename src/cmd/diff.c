@@ -121,8 +121,21 @@ static int compare(const struct options *o, struct diff *d, struct conditions *g
 	return answer;
 }
 
+static bool asks_for_help(const struct options *o)
+{
+	const char *text;
+	for (int i = 0; (text = opt_nth(o, "fail-on", i)); i++)
+		if (!strcmp(text, "help"))
+			return true;
+	return false;
+}
+
 int cmd_diff(const struct options *o)
 {
+	if (asks_for_help(o)) {
+		condition_print_help(stdout);
+		return EXIT_YES;
+	}
 	struct conditions *g = calloc(1, sizeof *g);
 	struct diff *d = NULL;
 	unsigned rows = 0;

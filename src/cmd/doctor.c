@@ -26,6 +26,8 @@
 #include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/launches.h"
+#include "cmd/cli/library_path.h"
+#include "stack/libdw.h"
 #include "trace/trace.h"
 
 enum verdict { OK, WARN, NO };
@@ -92,11 +94,13 @@ static void check_own_libraries(struct examination *x)
 			"the simulated driver is not in ../lib/weir/sim: --sim does not work");
 	else
 		add_finding(x, OK, "simulator", NULL, "%s", path);
-	if (library_path("python/sitecustomize.py", path, sizeof path))
+	if (library_path("python", path, sizeof path))
 		add_finding(x, WARN, "python", "install Weir again, whole: make install PREFIX=…",
 			"the Python package is not in ../lib/weir/python: --python does not work");
 	else
-		add_finding(x, OK, "python", NULL, "%s, for weir record --python", path);
+		add_finding(x, OK, "python", NULL,
+			"%s, for weir record --python, and for PYTHONPATH where a script says import weir",
+			path);
 }
 
 /* ---- the driver ---- */
@@ -260,6 +264,17 @@ static void check_cupti(struct examination *x)
 			"PyTorch does");
 }
 
+static void check_libdw(struct examination *x)
+{
+	const char *why;
+
+	if (libdw_open(&why))
+		add_finding(x, OK, "libdw", NULL, "libdw.so.1, for weir record --stacks");
+	else
+		add_finding(x, OK, "libdw", NULL,
+			"none: call stacks of weir record --stacks can't be unwound here; %s", why);
+}
+
 static void check_optional(struct examination *x)
 {
 	static const char *const nvml[] = { "libnvidia-ml.so.1", NULL };
@@ -275,6 +290,7 @@ static void check_optional(struct examination *x)
 	else
 		add_finding(x, OK, "toolkit", NULL, "none; recording needs none");
 	check_cupti(x);
+	check_libdw(x);
 	if (nvtx && *nvtx)
 		add_finding(x, WARN, "nvtx",
 			"unset NVTX_INJECTION64_PATH to have NVTX ranges recorded",

@@ -14,7 +14,7 @@
 #include "base/table.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/launches.h"
-#include "cmd/cli/size.h"
+#include "cmd/cli/values.h"
 #include "train/evaluate.h"
 
 #include "base/banned.h"

@@ -8,6 +8,7 @@
 #include "event/schema_text.h"
 #include "cmd/cli/output.h"
 #include "flame/flame.h"
+#include "report/absent.h"
 #include "report/report_make.h"
 
 #include "base/banned.h"
@@ -78,16 +79,21 @@ static int put(void *context, FILE *out)
 	return 0;
 }
 
-/* What a trace of samples says of the launches that were not timed is in its report. */
-static int estimate(struct flame *f, const struct trace *t, struct error *err)
+static int report_of(const struct trace *t, struct report **ret_report, struct error *err)
 {
 	const struct decoder decoder = {
 		.schema = &t->schema, .enums = enum_names, .enum_count = enum_names_count
 	};
+	return report_make(t, &decoder, 0, ret_report, err);
+}
+
+/* What a trace of samples says of the launches that were not timed is in its report. */
+static int estimate(struct flame *f, const struct trace *t, struct error *err)
+{
 	struct report *r;
 	if (!t->header.sampled || !f->by_device)
 		return 0;
-	const int e = report_make(t, &decoder, 0, &r, err);
+	const int e = report_of(t, &r, err);
 	if (e)
 		return e;
 	flame_estimate(f, r);
@@ -95,6 +101,19 @@ static int estimate(struct flame *f, const struct trace *t, struct error *err)
 		r->sampled);
 	report_free(r);
 	return 0;
+}
+
+/* A picture without frames is no mistake, but looks like one. */
+static void say_why_empty(const struct trace *t, bool by_device)
+{
+	struct error err = { .text = "" };
+	struct report *r = NULL;
+	const char *why = report_of(t, &r, &err)
+				  ? NULL
+				  : absent_why(r, by_device ? "gpu_trace" : "api_trace");
+	complain(0, "the flame graph is empty%s%s%s", why ? ": " : "", why ? why : "",
+		by_device && r && r->calls ? "; --by host has the time of the calls" : "");
+	report_free(r);
 }
 
 static int draw(const struct options *o, const struct trace *t, const struct format *format,
@@ -111,13 +130,13 @@ static int draw(const struct options *o, const struct trace *t, const struct for
 	}
 	struct picture picture = { format, f };
 	const int e = output_write(path, put, &picture);
-	const bool nothing = !f->nodes.v[0].total_ns;
+	const bool empty = !f->nodes.v[0].total_ns, by_device = f->by_device;
 	flame_free(f);
 	if (e)
 		return complain(EXIT_ENVIRONMENT, "%s can't be written: %s",
 			path ? path : "standard output", strerror(-e));
-	if (nothing && by == FLAME_DEVICE)
-		complain(0, "the trace says nothing of what ran on devices; try --by host");
+	if (empty)
+		say_why_empty(t, by_device);
 	return EXIT_YES;
 }
 

@@ -12,8 +12,8 @@ static const struct {
 	const char *group, *title;
 } groups[] = {
 	{ "record", "See what a program does" },
-	{ "share", "Share a GPU" },
 	{ "look", "Read a recording" },
+	{ "share", "Share a GPU" },
 	{ "help", "Find your way" },
 };
 
@@ -85,13 +85,15 @@ void help_command(const struct command *c)
 static void print_questions(const char *text)
 {
 	const struct question_row *row = NULL;
+	char command[QUESTION_COMMAND];
 	bool of_file = false;
 
 	while ((row = question_find(row, text))) {
 		puts(row->text);
 		if (!row->here)
 			continue;
-		printf("    %s\n", row->here);
+		question_command(row, command);
+		printf("    %s\n", command);
 		of_file = of_file || strstr(row->here, "FILE");
 	}
 	if (of_file)
@@ -138,6 +140,10 @@ int cmd_help(const struct options *o)
 	c = argv[1] ? NULL : command_find(argv[0]);
 	if (c) {
 		help_command(c);
+		if (question_find(NULL, argv[0])) {
+			puts("\nQuestions about the word:");
+			print_questions(argv[0]);
+		}
 		return EXIT_YES;
 	}
 	char *text = join(argv);

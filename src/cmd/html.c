@@ -95,8 +95,8 @@ static int open_two(const struct options *o, struct job *j)
 
 static int open_all(const struct options *o, struct job *j)
 {
-	const int n = opt_argc(o), split = opt_split(o);
-	char **files = opt_argv(o);
+	const int n = input_files(o).count, split = opt_split(o);
+	char *const *files = input_files(o).v;
 	if (split < 0 && n == 2)
 		return open_two(o, j);
 	const int first = split > 0 && split < n ? split : n;

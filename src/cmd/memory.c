@@ -7,25 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/cli/input.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/pager.h"
 #include "cmd/cli/report_input.h"
-#include "cmd/cli/size.h"
+#include "cmd/cli/values.h"
 #include "report/memory_print.h"
 
 #include "base/banned.h"
-
-/* What the environment says of the terminal's characters: the first of these that is set. */
-static bool wants_utf8(void)
-{
-	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		const char *v = getenv(names[i]);
-		if (v && *v)
-			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
-	}
-	return false;
-}
 
 /* ---- --replay ---- */
 
@@ -103,7 +92,7 @@ static int show_replay(const struct options *o, struct report *r)
 		code = complain(EXIT_USAGE,
 			"%s has no allocations of device memory to replay; weir record and weir import "
 			"make traces that have",
-			opt_argv(o)[0]);
+			input_files(o).v[0]);
 	alloc_trace_free(&t);
 	return code;
 }
@@ -119,7 +108,7 @@ static int show(const struct options *o, struct report *r, unsigned rows)
 	if (opt_flag(o, "json"))
 		(rows ? memory_print_json : memory_print_json_all)(r, stdout);
 	else
-		memory_print_text(r, stdout, rows, colour, wants_utf8());
+		memory_print_text(r, stdout, rows, colour, report_input_utf8());
 	pager_end();
 	return EXIT_YES;
 }

@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "cmd/cli/command.h"
-#include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
+#include "cmd/cli/values.h"
 #include "monitor/baseline_file.h"
 #include "monitor/server.h"
 #include "monitor/watch.h"

@@ -11,8 +11,8 @@
 #include "base/table.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/occupancy_csv.h"
+#include "cmd/cli/values.h"
 #include "predict/occupancy.h"
-#include "cmd/cli/size.h"
 
 #include "base/banned.h"
 

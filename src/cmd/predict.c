@@ -14,10 +14,10 @@
 #include "base/text.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/launches.h"
+#include "cmd/cli/values.h"
 #include "predict/question.h"
 #include "predict/predictor_history.h"
 #include "predict/predictor_shape.h"
-#include "cmd/cli/size.h"
 
 #include "base/banned.h"
 

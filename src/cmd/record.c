@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -20,13 +21,12 @@
 #include "cmd/cli/command.h"
 #include "event/format.h"
 #include "event/level.h"
-#include "event/stack_group.h"
 #include "cmd/cli/capture_options.h"
 #include "cmd/cli/gpu_sampling.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/predict_options.h"
 #include "cmd/cli/child.h"
-#include "cmd/cli/size.h"
+#include "cmd/cli/values.h"
 #include "stack/stacks.h"
 #include "trace/drain.h"
 #include "reconstruct/rewrite.h"
@@ -41,15 +41,13 @@
 #define SIZE_SMALLEST   (8u << 20)
 #define SIZE_AHEAD      (2u << 20) /* stops so far below its size: what threads have taken is filled */
 #define FREE_LEAST      (64u << 20)
-#define STACKS_MOST     160
 #define FLIGHT_DUMPS    16 /* for failing calls; then only the end is kept */
 
 struct recording {
 	struct predict_options predict;
 	struct capture_options part;
 	struct gpu_sampling gpus;
-	char stacks[STACKS_MOST + 1]; /* as WEIR has it */
-	bool asks_stacks;
+	struct stack_choice stacks;
 	struct child child;
 	char output[PATH_MAX];
 	char raw[PATH_MAX]; /* where the hook writes: output, or beside it when it flies */
@@ -257,7 +255,7 @@ static int watch(struct recording *rec)
 
 /* ---- the command ---- */
 
-static void say(const struct recording *rec, const struct totals *sum)
+static void say(const struct recording *rec, const struct totals *sum, int status)
 {
 	struct number calls, launches, lost, size;
 	struct trace *t;
@@ -271,6 +269,9 @@ static void say(const struct recording *rec, const struct totals *sum)
 	remark("%s calls, %s launches, %s lost; %s in %s", number_count(&calls, sum->calls),
 		number_count(&launches, sum->launches), number_count(&lost, sum->lost),
 		number_bytes(&size, bytes), rec->output);
+	if (WIFSIGNALED(status))
+		remark("%s was killed by signal %d (%s)", rec->child.argv[0], WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
 	if (shut_in)
 		remark("a process put itself behind a system-call filter (seccomp) and was "
 		       "left alone from then on");
@@ -390,7 +391,7 @@ static void finish(struct recording *rec, const struct options *o, int status)
 		reconstruct(rec, packed, opt_flag(o, "quiet"));
 	if (opt_flag(o, "quiet") || sum_up(rec->output, &sum))
 		return;
-	say(rec, &sum);
+	say(rec, &sum, status);
 	if (!sum.calls && sum.part_alone && (opt_str(o, "capture") || opt_str(o, "delay")))
 		say_no_part(o, &sum);
 	else if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
@@ -471,27 +472,6 @@ static int take_sizes(struct recording *rec, const struct options *o)
 	return 0;
 }
 
-/* --stacks: 0, or an exit code. */
-static int take_stacks(struct recording *rec, const struct options *o, uint32_t *control)
-{
-	const char *what = opt_str(o, "stacks");
-	struct stack_options stacks;
-	if (!what)
-		return 0;
-	if (!stack_options_parse(what, strlen(what), &stacks) || strlen(what) >= STACKS_MOST)
-		return complain(EXIT_USAGE,
-			"--stacks=%s: what can be asked for are alloc, free, sync, launch, copy, set, graph "
-			"and module, sample:N and bytes:SIZE (512 to 48K), with commas between",
-			what);
-	snprintf(
-		rec->stacks, sizeof rec->stacks, "%s%.*s", *what ? "=" : "", STACKS_MOST - 1, what);
-	for (char *c = rec->stacks; (c = strchr(c, ',')); c++)
-		*c = '+'; /* commas stand between the settings of WEIR */
-	*control |= stacks.control;
-	rec->asks_stacks = true;
-	return 0;
-}
-
 static int prepare(struct recording *rec, const struct options *o)
 {
 	const char *level = opt_str(o, "level"), *flight = opt_str(o, "flight");
@@ -514,7 +494,7 @@ static int prepare(struct recording *rec, const struct options *o)
 	code = take_gpu(rec, o);
 	if (code)
 		return code;
-	code = take_stacks(rec, o, &control);
+	code = stack_choice_take(o, &rec->stacks, &control);
 	if (!code)
 		code = capture_options_take(&rec->part, o);
 	if (!code)
@@ -535,7 +515,7 @@ static int prepare(struct recording *rec, const struct options *o)
 		.sched = rec->beside ? rec->beside->sched : NULL,
 		.part = rec->part.config,
 		.python = opt_str(o, "python"),
-		.stacks = rec->asks_stacks ? rec->stacks : NULL,
+		.stacks = rec->stacks.asked ? rec->stacks.text : NULL,
 	};
 	code = child_check(&rec->child);
 	if (!code)

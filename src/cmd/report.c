@@ -19,7 +19,8 @@ static int show_whole(const struct options *o, struct report *r, unsigned rows)
 	const struct report_style style = { .rows = rows,
 		.width = terminal_width(),
 		.colour = report_input_colour(),
-		.full_names = opt_flag(o, "full-names") };
+		.full_names = opt_flag(o, "full-names"),
+		.utf8 = report_input_utf8() };
 	pager_begin();
 	if (opt_flag(o, "json"))
 		report_print_json(r, stdout);

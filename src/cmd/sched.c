@@ -15,8 +15,8 @@
 #include "base/table.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/device_choice.h"
-#include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
+#include "cmd/cli/values.h"
 #include "share/arbiter.h"
 #include "share/quota.h"
 
@@ -135,6 +135,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_u64(j, "cap_sms", s->grant.cap_sms);
 	json_u64(j, "cap_ahead_sms", s->grant.cap_ahead_sms);
 	json_u64(j, "budget_ns", s->grant.budget_ns);
+	json_u64(j, "hold_ns", s->grant.hold_ns);
 	json_u64(j, "predicted_device_ns", s->work.retired_ns);
 	json_u64(j, "waited_launches", c->waits);
 	json_u64(j, "waited_ns", c->waited_ns);
@@ -308,6 +309,8 @@ static bool tune(struct share_tuning *t, const char *word)
 		return duration_parse(value, &t->budget_ns);
 	if (!strncmp(word, "full-below", n) && n == 10)
 		return duration_parse(value, &t->full_below_ns);
+	if (!strncmp(word, "hold", n) && n == 4)
+		return duration_parse(value, &t->hold_ns);
 	if (!strncmp(word, "min-share", n) && n == 9 && percent_parse(value, &share)) {
 		t->min_share = (uint32_t)(share * 1e6);
 		return t->min_share;
@@ -333,7 +336,7 @@ static int set_policy(const struct options *o, struct share_file *f)
 	for (int i = 2; i < opt_argc(o); i++)
 		if (!tune(&tuning, opt_argv(o)[i]))
 			return complain(EXIT_USAGE,
-				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64 or min-share=2%%",
+				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us or min-share=2%%",
 				opt_argv(o)[i]);
 	f->tuning = tuning;
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);

@@ -11,8 +11,8 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "cmd/cli/command.h"
-#include "cmd/cli/duration.h"
 #include "cmd/cli/sharing.h"
+#include "cmd/cli/values.h"
 #include "monitor/screen.h"
 #include "monitor/watch.h"
 
@@ -48,11 +48,19 @@ static void print_json(const struct watch *w)
 	fflush(stdout);
 }
 
+static void cell_if(struct table *t, bool known, int decimals, double value, const char *unit)
+{
+	if (known)
+		table_cell(t, "%.*f%s", decimals, value, unit);
+	else
+		table_none(t);
+}
+
 static void add_gpu(struct table *t, const struct watch_gpu *g)
 {
 	const struct gpu_sample *s = &g->sample;
 	table_cell(t, "%u", s->device);
-	table_percent(t, s->busy_pct);
+	cell_if(t, s->valid & SAMPLE_HAS_BUSY, 1, s->busy_pct, " %");
 	if (s->valid & SAMPLE_HAS_MEMORY)
 		table_bytes(t, s->memory_used);
 	else
@@ -65,7 +73,7 @@ static void add_gpu(struct table *t, const struct watch_gpu *g)
 		table_cell(t, "%u °C", s->celsius);
 	else
 		table_none(t);
-	table_cell(t, "%u MHz", s->sm_mhz);
+	cell_if(t, s->valid & SAMPLE_HAS_SM_CLOCK, 0, s->sm_mhz, " MHz");
 	table_cell_name(t, g->name, WATCH_NAME);
 }
 
@@ -87,12 +95,15 @@ static void add_program(struct table *t, const struct watch_program *p)
 {
 	table_cell(t, "%u", p->pid);
 	table_cell(t, "%s", p->shares ? watch_class_name(p) : "recorded");
-	table_percent(t, p->busy * 100);
-	table_cell(t, "%.0f", p->launches_per_s);
-	table_cell(t, "%.0f", p->calls_per_s);
-	table_cell(t, "%.1f", p->requests_per_s);
-	table_percent(t, p->waiting * 100);
-	table_bytes(t, p->memory_used);
+	cell_if(t, p->has_busy, 1, p->busy * 100, " %");
+	cell_if(t, watch_has_calls(p), 0, p->launches_per_s, "");
+	cell_if(t, watch_has_calls(p), 0, p->calls_per_s, "");
+	cell_if(t, watch_has_requests(p), 1, p->requests_per_s, "");
+	cell_if(t, watch_has_requests(p), 1, p->waiting * 100, " %");
+	if (p->shares)
+		table_bytes(t, p->memory_used);
+	else
+		table_none(t);
 	table_cell_name(t, p->name, WATCH_NAME);
 }
 

@@ -1,6 +1,7 @@
 /*
  * weir trace: runs a program and prints each CUDA call as a line when it returns, like strace; or
  * follows a recording that is running.  The hook records as ever; this process follows the file.
+ * With call stacks it prints when the program has ended: only then is it known where its code was.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/cli/call_filter.h"
+#include "cmd/cli/capture_options.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/output.h"
@@ -28,6 +30,7 @@
 #include "event/schema_text.h"
 #include "model/demangle.h"
 #include "record/writer.h"
+#include "stack/stacks.h"
 #include "trace/clock.h"
 #include "trace/tail.h"
 #include "trace/trace.h"
@@ -66,8 +69,11 @@ struct tracing {
 	bool in_seconds, json, counts;
 	bool silent;             /* names are learnt, and calls passed over */
 	struct counted *counted; /* by function of the schema */
-	uint64_t last_ns;        /* when the call of the last line began */
-	uint32_t pid;            /* of the record at hand */
+	struct stack_choice stack_choice;
+	struct trace *whole; /* of the recording that has ended, with its stacks; or NULL */
+	struct stacks stacks;
+	uint64_t last_ns; /* when the call of the last line began */
+	uint32_t pid;     /* of the record at hand */
 };
 
 /* ---- names ---- */
@@ -182,6 +188,63 @@ static void put_stamp(struct tracing *t, const struct shown *s)
 	fprintf(t->out, "%s.%06u ", text, (unsigned)(real % 1000000000u / 1000));
 }
 
+/* ---- call stacks ---- */
+
+#define FRAMES_SHOWN 64u
+
+static uint32_t stack_of(const struct tracing *t, const struct shown *s)
+{
+	for (uint32_t i = 0; t->whole && i < t->whole->processes.n; i++) {
+		const uint32_t stack = t->whole->processes.v[i].pid != s->chunk->pid
+					       ? STACK_NONE
+					       : stacks_of_call(&t->stacks, i, s->chunk->tid,
+							 s->r->ticks, s->r->fn);
+		if (stack != STACK_NONE)
+			return stack;
+	}
+	return STACK_NONE;
+}
+
+static uint32_t frames_of(const struct tracing *t, const struct shown *s,
+	const struct stack_frame *ret_frames[FRAMES_SHOWN])
+{
+	const uint32_t stack = stack_of(t, s);
+	return stack == STACK_NONE ? 0 : stacks_pick(&t->stacks, stack, ret_frames, FRAMES_SHOWN);
+}
+
+static void put_stack(struct tracing *t, const struct shown *s)
+{
+	const struct stack_frame *frames[FRAMES_SHOWN];
+	const uint32_t n = frames_of(t, s, frames);
+	char text[512];
+	for (uint32_t i = 0; i < n; i++) {
+		stacks_frame_text(frames[i], text, sizeof text);
+		fputs("           > ", t->out);
+		text_put_safe(t->out, text);
+		putc('\n', t->out);
+	}
+}
+
+static void json_stack(const struct tracing *t, struct json *j, const struct shown *s)
+{
+	const struct stack_frame *frames[FRAMES_SHOWN];
+	const uint32_t n = frames_of(t, s, frames);
+	stacks_put_json(j, frames, n);
+}
+
+/* Reads the stacks of what was recorded. */
+static int load_stacks(struct tracing *t)
+{
+	struct error err;
+	if (trace_open(t->scratch.path, &t->whole, &err) || stacks_load(t->whole, &t->stacks, &err))
+		return complain(EXIT_ENVIRONMENT, "%s", err.text);
+	if (t->stacks.waiting)
+		remark("call stacks can't be unwound: %s", t->stacks.without);
+	return 0;
+}
+
+/* ---- one call, as a line ---- */
+
 static void put_line(struct tracing *t, const struct decoder *d, const struct shown *s)
 {
 	char line[LINE_BYTES];
@@ -194,6 +257,7 @@ static void put_line(struct tracing *t, const struct decoder *d, const struct sh
 		fprintf(t->out, " <%.9f>\n", (double)s->duration_ns / 1e9);
 	else
 		fprintf(t->out, " <%s>\n", number_ns(&took, s->duration_ns));
+	put_stack(t, s);
 }
 
 /* ---- JSON ---- */
@@ -266,6 +330,8 @@ static void put_json(struct tracing *t, const struct decoder *d, const struct sh
 		json_launch(t, &j, s);
 	for (unsigned i = 0; !s->fn->launch_layout && i < s->fn->arg_count; i++)
 		json_argument(&j, d, s, i);
+	if (stack_of(t, s) != STACK_NONE)
+		json_stack(t, &j, s);
 	json_end_object(&j);
 	json_u64(&j, "result", s->r->result);
 	if (s->r->result)
@@ -421,14 +487,17 @@ static int follow(struct tracing *t, int *ret_status)
 	t->header = t->child.header;
 	if (tail_open(t->scratch.path, &tail, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
-	tail_consume(tail, t->scratch.path);
+	if (!t->stack_choice.asked)
+		tail_consume(tail, t->scratch.path);
 	while (!child_wait(&t->child, POLL_MS, NULL, ret_status))
-		drain_lines(t, tail);
+		if (!t->stack_choice.asked)
+			drain_lines(t, tail);
 	child_finish(&t->child, *ret_status);
 	if (!t->child.header->processes)
 		child_say_static(&t->child);
+	const int code = t->stack_choice.asked ? load_stacks(t) : 0;
 	end_lines(t, tail);
-	return 0;
+	return code;
 }
 
 static volatile sig_atomic_t interrupted;
@@ -503,6 +572,10 @@ static int check_target(const struct options *o)
 	if (pid && opt_argc(o))
 		return complain(
 			EXIT_USAGE, "give a program or the process of one that runs, not both");
+	if (opt_str(o, "stacks") && (pid || opt_flag(o, "count")))
+		return complain(EXIT_USAGE,
+			"--stacks prints call stacks below the lines of a program that is started: it "
+			"does not go with -p and -c");
 	if (pid && (!*pid || pid[strspn(pid, "0123456789")]))
 		return complain(EXIT_USAGE, "--pid=%s is no number of a process", pid);
 	return 0;
@@ -528,7 +601,11 @@ static int run(struct tracing *t, const struct options *o, int *ret_status)
 	uint32_t control;
 	t->child = (struct child){ .argv = opt_argv(o), .sim = opt_flag(o, "sim"), .audit = true };
 	control_of_level("all", &control);
-	int code = scratch_make(&t->scratch, &t->child, control);
+	int code = stack_choice_take(o, &t->stack_choice, &control);
+	if (code)
+		return code;
+	t->child.stacks = t->stack_choice.asked ? t->stack_choice.text : NULL;
+	code = scratch_make(&t->scratch, &t->child, control);
 	if (code)
 		return code;
 	code = child_start(&t->child);
@@ -552,6 +629,9 @@ static void tracing_fini(struct tracing *t)
 	array_free(&t->programs);
 	map_fini(&t->names_by_handle);
 	map_fini(&t->programs_by_pid);
+	stacks_fini(&t->stacks);
+	if (t->whole)
+		trace_close(t->whole);
 	free(t->counted);
 	free(t->schema_memory);
 	if (t->out && t->out != stderr)

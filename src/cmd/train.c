@@ -15,7 +15,7 @@
 #include "cmd/cli/command.h"
 #include "cmd/cli/launches.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/size.h"
+#include "cmd/cli/values.h"
 #include "train/train.h"
 
 #include "base/banned.h"

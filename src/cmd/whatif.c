@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cli/duration.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/report_input.h"
+#include "cmd/cli/values.h"
 #include "whatif/whatif.h"
 
 #include "base/banned.h"
@@ -122,6 +122,9 @@ static int check_classes(const struct options *o)
 		right = class_of(text, i) != CLASS_NONE;
 	if (right)
 		return 0;
+	if (opt_argc(o) == 1)
+		return complain(EXIT_USAGE,
+			"--class=%s: give latency or best-effort for the one recording", text);
 	return complain(EXIT_USAGE,
 		"--class=%s: give latency or best-effort for each of the %d recordings, with commas between",
 		text, opt_argc(o));

@@ -14,23 +14,36 @@
 
 #define CHANCE 0.01 /* p below which a difference is not taken for chance */
 
-const struct diff_total_name diff_total_names[DIFF_TOTALS] = {
-	[TOTAL_WALL] = { "wall", "wall_ns", "wall time", UNIT_NS, false },
-	[TOTAL_DEVICE] = { "device_total", "device_total_ns", "time on devices", UNIT_NS, false },
-	[TOTAL_BUSY] = { "device_busy", "device_busy_ns", "devices busy", UNIT_NS, false },
-	[TOTAL_HOST] = { "host_total", "host_total_ns", "time in driver calls", UNIT_NS, false },
-	[TOTAL_CALLS] = { "calls", "calls", "calls", UNIT_COUNT, false },
-	[TOTAL_LAUNCHES] = { "launches", "launches", "kernels run", UNIT_COUNT, false },
-	[TOTAL_GRAPH_LAUNCHES] = { "graph_launches", "graph_launches", "graph launches", UNIT_COUNT,
-		false },
-	[TOTAL_ERRORS] = { "errors", "errors", "failing calls", UNIT_COUNT, true },
-	[TOTAL_LOST] = { "lost", "lost", "calls lost", UNIT_COUNT, true },
-	[TOTAL_PEAK] = { "peak_bytes", "peak_bytes", "memory, peak", UNIT_BYTES, false },
-	[TOTAL_ALLOCATED] = { "allocated_bytes", "allocated_bytes", "memory allocated", UNIT_BYTES,
-		false },
-	[TOTAL_ALLOCS] = { "allocs", "allocs", "allocations", UNIT_COUNT, false },
-	[TOTAL_COPIED] = { "copied_bytes", "copied_bytes", "bytes copied", UNIT_BYTES, false },
+static const struct diff_total_name total_names[DIFF_TOTALS] = {
+	[TOTAL_WALL] = { "wall_ns", "wall time", UNIT_NS, false },
+	[TOTAL_DEVICE] = { "device_total_ns", "time on devices", UNIT_NS, false },
+	[TOTAL_BUSY] = { "device_busy_ns", "devices busy", UNIT_NS, false },
+	[TOTAL_HOST] = { "host_total_ns", "time in driver calls", UNIT_NS, false },
+	[TOTAL_UNTIMED] = { "untimed_calls", "driver calls that were only counted", UNIT_COUNT,
+		true },
+	[TOTAL_CALLS] = { "calls", "calls", UNIT_COUNT, false },
+	[TOTAL_LAUNCHES] = { "launches", "kernels run", UNIT_COUNT, false },
+	[TOTAL_GRAPH_LAUNCHES] = { "graph_launches", "graph launches", UNIT_COUNT, false },
+	[TOTAL_ERRORS] = { "errors", "failing calls", UNIT_COUNT, true },
+	[TOTAL_LOST] = { "lost", "calls lost", UNIT_COUNT, true },
+	[TOTAL_PEAK] = { "peak_bytes", "memory, peak", UNIT_BYTES, false },
+	[TOTAL_ALLOCATED] = { "allocated_bytes", "memory allocated", UNIT_BYTES, false },
+	[TOTAL_ALLOCS] = { "allocs", "allocations", UNIT_COUNT, false },
+	[TOTAL_COPIED] = { "copied_bytes", "bytes copied", UNIT_BYTES, false },
+	[TOTAL_IDLE] = { "idle_ns", "devices idle, from the first GPU activity to the last",
+		UNIT_NS, false },
 };
+
+struct diff_total_name diff_total_name(unsigned total)
+{
+	if (total < DIFF_TOTALS)
+		return total_names[total];
+	if (total < TOTAL_PATH)
+		return (struct diff_total_name){ wall_part_name[total - TOTAL_BREAKDOWN],
+			wall_part_text[total - TOTAL_BREAKDOWN], UNIT_NS, false };
+	return (struct diff_total_name){ path_part_name[total - TOTAL_PATH],
+		path_part_text[total - TOTAL_PATH], UNIT_NS, false };
+}
 
 const char *diff_verdict_word(enum diff_verdict v)
 {
@@ -45,6 +58,7 @@ int diff_new(struct diff **ret_d, double threshold_pct)
 		return -ENOMEM;
 	d->threshold_pct = threshold_pct;
 	d->has_device[DIFF_A] = d->has_device[DIFF_B] = true;
+	d->analysed[DIFF_A] = d->analysed[DIFF_B] = true;
 	*ret_d = d;
 	return 0;
 }
@@ -57,6 +71,8 @@ static void row_fini(struct diff_row *row)
 		hist_fini(&row->host[s]);
 		hist_fini(&row->device[s]);
 	}
+	hist_fini(&row->run_host);
+	hist_fini(&row->run_device);
 }
 
 void diff_free(struct diff *d)
@@ -148,13 +164,11 @@ static int add_kernels(struct adder *a)
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, k->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, k->host_ticks));
-		run->host_p50_ns = ns_of(a, hist_at(&k->hist, 0.5));
-		add_ticks(a, &row->host[a->side], &k->hist);
+		add_ticks(a, &row->run_host, &k->hist);
 		if (!w)
 			continue;
 		run->device_ns = sat_add(run->device_ns, w->total_ns);
-		run->device_p50_ns = hist_at(&w->hist, 0.5);
-		hist_merge(&row->device[a->side], &w->hist);
+		hist_merge(&row->run_device, &w->hist);
 	}
 	return 0;
 }
@@ -172,10 +186,11 @@ static int add_calls(struct adder *a)
 			return -ENOMEM;
 		struct diff_run *run = run_of(a, row);
 		run->count = sat_add(run->count, c->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, c->total_ticks));
-		run->host_p50_ns = ns_of(a, hist_at(&c->hist, 0.5));
 		run->bytes = sat_add(run->bytes, c->bytes);
-		add_ticks(a, &row->host[a->side], &c->hist);
+		run->untimed |= !call_total_known(c);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, c->total_ticks));
+		if (call_total_known(c)) /* those that are timed all the same have failed */
+			add_ticks(a, &row->run_host, &c->hist);
 	}
 	return 0;
 }
@@ -192,10 +207,8 @@ static int add_operators(struct adder *a)
 		run->count = sat_add(run->count, o->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
 		run->device_ns = sat_add(run->device_ns, o->device_total_ns);
-		run->host_p50_ns = ns_of(a, hist_at(&o->host_hist, 0.5));
-		run->device_p50_ns = hist_at(&o->device_hist, 0.5);
-		add_ticks(a, &row->host[a->side], &o->host_hist);
-		hist_merge(&row->device[a->side], &o->device_hist);
+		add_ticks(a, &row->run_host, &o->host_hist);
+		hist_merge(&row->run_device, &o->device_hist);
 	}
 	return 0;
 }
@@ -213,11 +226,9 @@ static int add_phases(struct adder *a)
 		run->count = sat_add(run->count, o->count);
 		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
 		run->device_ns = sat_add(run->device_ns, o->span_ns);
-		run->host_p50_ns = ns_of(a, hist_at(&o->host_hist, 0.5));
-		run->device_p50_ns = hist_at(&o->span_hist, 0.5);
 		run->busy_p50_ns = hist_at(&o->device_hist, 0.5);
-		add_ticks(a, &row->host[a->side], &o->host_hist);
-		hist_merge(&row->device[a->side], &o->span_hist);
+		add_ticks(a, &row->run_host, &o->host_hist);
+		hist_merge(&row->run_device, &o->span_hist);
 	}
 	return 0;
 }
@@ -242,6 +253,27 @@ static int add_copies(struct adder *a)
 	return e;
 }
 
+/* Several rows of a report may have one name: the median is that of all. */
+static void end_run(const struct adder *a, struct diff_row *row)
+{
+	struct diff_run *run = run_of(a, row);
+	run->host_p50_ns = hist_at(&row->run_host, 0.5);
+	run->device_p50_ns = hist_at(&row->run_device, 0.5);
+	hist_merge(&row->host[a->side], &row->run_host);
+	hist_merge(&row->device[a->side], &row->run_device);
+	hist_fini(&row->run_host);
+	hist_fini(&row->run_device);
+	row->run_host = row->run_device = (struct hist){ 0 };
+}
+
+static void end_runs(const struct adder *a)
+{
+	for (int t = 0; t < DIFF_TABLES; t++)
+		for (size_t i = 0; i < a->d->rows[t].n; i++)
+			if (a->d->rows[t].v[i].runs[a->side].n == a->run + 1)
+				end_run(a, &a->d->rows[t].v[i]);
+}
+
 static void add_device(const struct report *r, double *v)
 {
 	if (r->sampled) {
@@ -255,17 +287,29 @@ static void add_device(const struct report *r, double *v)
 	}
 }
 
+static void add_analysis(const struct report *r, double *v)
+{
+	const struct analysis *a = &r->analysis;
+	for (int i = 0; i < WALL_PARTS && a->known; i++) {
+		v[TOTAL_BREAKDOWN + i] = (double)a->wall_ns[i];
+		if (i >= WALL_LAUNCHING && i <= WALL_UNKNOWN)
+			v[TOTAL_IDLE] += (double)a->wall_ns[i];
+	}
+	for (int i = 0; i < PATH_PARTS && a->known; i++)
+		v[TOTAL_PATH + i] = (double)a->path_ns[i];
+}
+
 static int add_totals(struct adder *a)
 {
 	const struct report *r = a->r;
-	double *v = array_reserve(&a->d->totals[a->side], DIFF_TOTALS)
+	double *v = array_reserve(&a->d->totals[a->side], DIFF_SUMS)
 			    ? a->d->totals[a->side].v + a->d->totals[a->side].n
 			    : NULL;
 	if (!v)
 		return -ENOMEM;
-	a->d->totals[a->side].n += DIFF_TOTALS;
-	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_TOTALS, "each run has its totals");
-	memset(v, 0, DIFF_TOTALS * sizeof *v);
+	a->d->totals[a->side].n += DIFF_SUMS;
+	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_SUMS, "each run has its totals");
+	memset(v, 0, DIFF_SUMS * sizeof *v);
 	v[TOTAL_WALL] = (double)r->wall_ns;
 	v[TOTAL_CALLS] = (double)r->calls;
 	v[TOTAL_LAUNCHES] = (double)r->launches;
@@ -276,10 +320,13 @@ static int add_totals(struct adder *a)
 	v[TOTAL_ALLOCATED] = (double)r->gpu_memory.allocated_bytes;
 	v[TOTAL_ALLOCS] = (double)r->gpu_memory.allocs;
 	add_device(r, v);
+	add_analysis(r, v);
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		const struct call_row *c = &r->call_rows.v[i];
-		if (!c->fn || c->fn->api == API_DRIVER)
-			v[TOTAL_HOST] += (double)ns_of(a, c->total_ticks);
+		if (c->fn && c->fn->api != API_DRIVER)
+			continue;
+		v[TOTAL_HOST] += (double)ns_of(a, c->total_ticks);
+		v[TOTAL_UNTIMED] += (double)(c->count - c->summed);
 	}
 	for (size_t i = 0; i < r->copies.n; i++)
 		v[TOTAL_COPIED] += (double)r->copies.v[i].bytes;
@@ -295,6 +342,7 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0,
 		r->sampled };
 	d->has_device[side] &= r->device_kernels != 0;
+	d->analysed[side] &= r->analysis.known;
 	d->sampled[side] |= r->sampled != 0;
 	int e = in->file && in->program ? add_totals(&a) : -ENOMEM;
 	if (!e)
@@ -305,7 +353,10 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 		e = add_operators(&a);
 	if (!e)
 		e = add_phases(&a);
-	return e ? e : add_copies(&a);
+	if (!e)
+		e = add_copies(&a);
+	end_runs(&a);
+	return e;
 }
 
 /* ---- judging ---- */
@@ -370,60 +421,16 @@ static double median_of(
 	return stat_median(v, n);
 }
 
-static double runs_p(struct judge *j, const struct diff_row *row, enum field field, bool device)
+/* The median of each run that has it. */
+static size_t run_medians(const struct diff_row *row, int side, bool device, double *out)
 {
-	fields(row, DIFF_A, j->na, field, device, j->a);
-	fields(row, DIFF_B, j->nb, field, device, j->b);
-	return stat_runs_p(j->a, j->na, j->b, j->nb);
-}
-
-/* More or less time than the threshold lets pass, and not by chance. */
-static enum diff_verdict verdict_of(const struct diff *d, double pct, double p)
-{
-	if (isnan(p))
-		return VERDICT_NONE;
-	if (p >= CHANCE || isnan(pct) || fabs(pct) < d->threshold_pct)
-		return VERDICT_SAME;
-	return pct > 0 ? VERDICT_SLOWER : VERDICT_FASTER;
-}
-
-/* The total decides; where it cannot, what one takes decides, unless the total contradicts. */
-static void judge_times(struct judge *j, struct diff_row *row, bool device)
-{
-	const struct hist *h = device ? row->device : row->host;
-	double longer = NAN;
-	double p = stat_hist_p(&h[DIFF_A], &h[DIFF_B], &longer);
-	double p50 = change((double)hist_at(&h[DIFF_A], 0.5), (double)hist_at(&h[DIFF_B], 0.5));
-	double total_p = stat_totals_p(&h[DIFF_A], &h[DIFF_B]);
-	if (j->several) {
-		total_p = runs_p(j, row, FIELD_TOTAL, device);
-		p = runs_p(j, row, FIELD_P50, device);
-		p50 = change(median_of(j, row, DIFF_A, FIELD_P50, device),
-			median_of(j, row, DIFF_B, FIELD_P50, device));
+	size_t n = 0;
+	for (size_t i = 0; i < row->runs[side].n; i++) {
+		const double v = field_of(&row->runs[side].v[i], FIELD_P50, device);
+		if (v > 0)
+			out[n++] = v;
 	}
-	row->longer = longer;
-	row->p = total_p;
-	row->verdict = verdict_of(j->d, row->change_pct, total_p);
-	if (row->verdict == VERDICT_SLOWER || row->verdict == VERDICT_FASTER)
-		return;
-	const enum diff_verdict of_median = verdict_of(j->d, p50, p);
-	const bool contradicts =
-		fabs(row->change_pct) >= j->d->threshold_pct && (row->change_pct > 0) != (p50 > 0);
-	if (of_median <= VERDICT_SAME || contradicts)
-		return;
-	row->verdict = of_median;
-	row->p = p;
-}
-
-/* Estimates of totals: from the few that were timed, and how often all ran. */
-static void judge_estimates(struct judge *j, struct diff_row *row)
-{
-	const struct hist *h = row->device;
-	row->p = stat_estimates_p(
-		&h[DIFF_A], row->value[DIFF_A].count, &h[DIFF_B], row->value[DIFF_B].count);
-	if (j->several)
-		row->p = runs_p(j, row, FIELD_TOTAL, true);
-	row->verdict = verdict_of(j->d, row->change_pct, row->p);
+	return n;
 }
 
 static double known(double ns)
@@ -431,26 +438,59 @@ static double known(double ns)
 	return ns > 0 ? ns : NAN;
 }
 
-/* How often something happens is nobody's merit: medians are compared, not totals. */
-static void judge_phase(struct judge *j, struct diff_row *row)
+/* Of several runs their medians are compared, of single ones what they consist of. */
+static struct stat_medians medians_of(
+	struct judge *j, const struct diff_row *row, bool device, double *ret_longer)
 {
-	const struct hist *h = row->by_device ? row->device : row->host;
-	double median[DIFF_SIDES];
+	const struct hist *h = device ? row->device : row->host;
+	const struct stat_medians single = stat_hist_medians(&h[DIFF_A], &h[DIFF_B], ret_longer);
+	if (!j->several)
+		return single;
+	const size_t na = run_medians(row, DIFF_A, device, j->a);
+	const size_t nb = run_medians(row, DIFF_B, device, j->b);
+	return stat_runs_medians(j->a, na, j->b, nb);
+}
+
+/* The only place where a verdict comes from: the change that is printed, against its noise, chance
+ * and the threshold. */
+static struct diff_change change_of(const struct diff *d, const struct stat_medians *m)
+{
+	struct diff_change c = { .pct = change(m->a, m->b), .p = m->p };
+	c.noise_pct = m->a > 0 && !isnan(c.p) ? m->noise / m->a * 100 : NAN;
+	if (isnan(c.p) || isnan(c.pct))
+		c.verdict = VERDICT_NONE;
+	else if (c.p >= CHANCE || fabs(c.pct) < d->threshold_pct || !(fabs(c.pct) > c.noise_pct))
+		c.verdict = VERDICT_SAME;
+	else
+		c.verdict = c.pct > 0 ? VERDICT_SLOWER : VERDICT_FASTER;
+	expect(c.verdict != VERDICT_FASTER || m->b < m->a, "what is faster takes less");
+	expect(c.verdict != VERDICT_SLOWER || m->b > m->a, "what is slower takes more");
+	return c;
+}
+
+/* How often something happens is nobody's merit: medians are compared, not totals. */
+static void judge_median(struct judge *j, struct diff_row *row)
+{
+	const struct stat_medians m = medians_of(j, row, row->by_device, &row->longer);
+	row->value[DIFF_A].median_ns = known(m.a);
+	row->value[DIFF_B].median_ns = known(m.b);
+	row->factor = row->value[DIFF_A].median_ns / row->value[DIFF_B].median_ns;
+	row->change = change_of(j->d, &m);
+	if (isnan(row->factor))
+		row->change.pct = row->change.noise_pct = NAN;
+}
+
+static void add_medians(struct judge *j, struct diff_row *row)
+{
+	double unused;
+	const struct stat_medians span = medians_of(j, row, true, &unused);
+	const struct stat_medians host = medians_of(j, row, false, &unused);
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		struct diff_value *v = &row->value[s];
-		v->span_ns = known(median_of(j, row, s, FIELD_P50, true));
+		v->span_ns = known(s == DIFF_A ? span.a : span.b);
+		v->host_ns = known(s == DIFF_A ? host.a : host.b);
 		v->busy_ns = known(median_of(j, row, s, FIELD_BUSY, true));
-		v->host_ns = known(median_of(j, row, s, FIELD_P50, false));
-		median[s] = row->by_device ? v->span_ns : v->host_ns;
 	}
-	row->factor = median[DIFF_A] / median[DIFF_B];
-	row->change_pct = 100 / row->factor - 100;
-	if (!row->value[DIFF_A].there || !row->value[DIFF_B].there)
-		return;
-	row->p = stat_hist_p(&h[DIFF_A], &h[DIFF_B], &row->longer);
-	if (j->several)
-		row->p = runs_p(j, row, FIELD_P50, row->by_device);
-	row->verdict = verdict_of(j->d, row->change_pct, row->p);
 }
 
 /* Whether the times of a row are the device's: a phase may have launched no activity. */
@@ -465,39 +505,51 @@ static bool is_by_device(const struct judge *j, const struct diff_row *row, enum
 	return true;
 }
 
+/* What is not known of one run is not known of its side; copies are timed by devices alone. */
+static double total_of(struct judge *j, const struct diff_row *row, enum diff_table table, int side)
+{
+	const bool device = row->by_device;
+	if (table == TABLE_COPIES && !device)
+		return NAN;
+	for (size_t i = 0; i < row->runs[side].n; i++)
+		if (!device && row->runs[side].v[i].untimed)
+			return NAN;
+	return median_of(j, row, side, FIELD_TOTAL, device);
+}
+
 static void judge_row(struct judge *j, struct diff_row *row, enum diff_table table)
 {
 	const bool device = is_by_device(j, row, table);
+	row->by_device = device;
 	for (int s = 0; s < DIFF_SIDES; s++)
 		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
 			.count = median_of(j, row, s, FIELD_COUNT, device),
 			.bytes = median_of(j, row, s, FIELD_BYTES, device),
-			.total_ns = median_of(j, row, s, FIELD_TOTAL, device) };
-	row->by_device = device;
+			.total_ns = total_of(j, row, table, s) };
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	expect(a->there || b->there, "a row is of one side at least");
-	row->change_ns = b->total_ns - a->total_ns;
-	row->change_pct = change(a->total_ns, b->total_ns);
-	row->p = row->longer = row->factor = NAN;
-	if (!a->there || !b->there)
-		row->verdict = a->there ? VERDICT_GONE : VERDICT_NEW;
+	row->total_ns = b->total_ns - a->total_ns;
+	row->total_pct = change(a->total_ns, b->total_ns);
+	row->longer = NAN;
+	judge_median(j, row);
 	if (table == TABLE_PHASES)
-		judge_phase(j, row);
-	else if (!a->there || !b->there || (table == TABLE_KERNELS && j->d->apart))
-		return;
-	else if (table == TABLE_KERNELS && device && j->d->sampled[DIFF_A])
-		judge_estimates(j, row);
-	else if (a->total_ns > 0 || b->total_ns > 0)
-		judge_times(j, row, device);
-	else if (a->count == b->count && a->bytes == b->bytes)
-		row->verdict = VERDICT_SAME;
+		add_medians(j, row);
+	if (!a->there || !b->there)
+		row->change.verdict = a->there ? VERDICT_GONE : VERDICT_NEW;
+	else if (table == TABLE_KERNELS && j->d->apart)
+		row->change.verdict = VERDICT_NONE;
+	else if (!(a->total_ns > 0 || b->total_ns > 0) && a->count == b->count &&
+		 a->bytes == b->bytes)
+		row->change.verdict = VERDICT_SAME;
 }
 
 /* What no run, or not every run, of a side says is not known there. */
-static bool is_known(const struct diff *d, enum diff_total t, int side)
+static bool is_known(const struct diff *d, unsigned t, int side)
 {
 	if (t == TOTAL_DEVICE)
 		return d->has_device[side];
+	if (t == TOTAL_IDLE || t >= DIFF_TOTALS)
+		return d->analysed[side];
 	return t != TOTAL_BUSY || (d->has_device[side] && !d->sampled[side]);
 }
 
@@ -506,30 +558,33 @@ static bool is_share(double value)
 	return isnan(value) || (value >= -1e-9 && value <= 1 + 1e-9);
 }
 
-static void judge_total(struct judge *j, enum diff_total t)
+static void judge_total(struct judge *j, unsigned t)
 {
+	const struct diff_total_name name = diff_total_name(t);
 	struct diff_sum *sum = &j->d->sums[t];
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		double *v = s == DIFF_A ? j->a : j->b, most = 0;
 		const size_t n = s == DIFF_A ? j->na : j->nb;
 		for (size_t i = 0; i < n; i++) {
-			v[i] = j->d->totals[s].v[i * DIFF_TOTALS + t];
+			v[i] = j->d->totals[s].v[i * DIFF_SUMS + t];
 			most = v[i] > most ? v[i] : most;
 		}
 		const double median = stat_median(v, n);
-		sum->side[s] = !is_known(j->d, t, s)       ? NAN
-			       : diff_total_names[t].worst ? most
-							   : median;
+		sum->side[s] = !is_known(j->d, t, s) ? NAN : name.worst ? most : median;
 	}
-	sum->change_pct = change(sum->side[DIFF_A], sum->side[DIFF_B]);
-	sum->p = NAN;
-	sum->verdict = VERDICT_NONE;
-	if (diff_total_names[t].unit != UNIT_NS || isnan(sum->change_pct) ||
-		(t == TOTAL_DEVICE && j->d->apart))
+	const double pct = change(sum->side[DIFF_A], sum->side[DIFF_B]);
+	sum->change = (struct diff_change){ .pct = pct, .noise_pct = NAN, .p = NAN };
+	if (name.unit != UNIT_NS || isnan(pct) || (t == TOTAL_DEVICE && j->d->apart))
 		return;
-	sum->p = stat_runs_p(j->a, j->na, j->b, j->nb);
-	expect(is_share(sum->p), "a p-value is a probability");
-	sum->verdict = verdict_of(j->d, sum->change_pct, sum->p);
+	const struct stat_medians m = stat_runs_medians(j->a, j->na, j->b, j->nb);
+	expect(is_share(m.p), "a p-value is a probability");
+	sum->change = change_of(j->d, &m);
+}
+
+/* What is not known comes last. */
+static double size_of_change(const struct diff_row *row)
+{
+	return isnan(row->total_ns) ? -1 : fabs(row->total_ns);
 }
 
 static void check_rows(const struct diff *d, enum diff_table table)
@@ -537,13 +592,13 @@ static void check_rows(const struct diff *d, enum diff_table table)
 	for (size_t i = 0; i < d->rows[table].n; i++) {
 		const struct diff_row *row = &d->rows[table].v[i];
 		const bool both = row->value[DIFF_A].there && row->value[DIFF_B].there;
-		expect(is_share(row->p), "a p-value is a probability");
+		expect(is_share(row->change.p), "a p-value is a probability");
 		expect(is_share(row->longer), "the pairs in which B is longer are a share of all");
-		expect(!both || row->verdict < VERDICT_NEW,
+		expect(!both || row->change.verdict < VERDICT_NEW,
 			"what both sides have is not new or gone");
-		expect(both || row->verdict >= VERDICT_NEW,
+		expect(both || row->change.verdict >= VERDICT_NEW,
 			"what one side has alone is new or gone");
-		expect(!i || fabs(row[-1].change_ns) >= fabs(row->change_ns),
+		expect(!i || size_of_change(row - 1) >= size_of_change(row),
 			"the largest change comes first");
 	}
 }
@@ -551,7 +606,7 @@ static void check_rows(const struct diff *d, enum diff_table table)
 static int row_order(const void *one, const void *two)
 {
 	const struct diff_row *a = one, *b = two;
-	const double x = fabs(a->change_ns), y = fabs(b->change_ns);
+	const double x = size_of_change(a), y = size_of_change(b);
 	if (x != y)
 		return x > y ? -1 : 1;
 	const double m = fabs(a->value[DIFF_B].count - a->value[DIFF_A].count);
@@ -583,8 +638,8 @@ int diff_finish(struct diff *d)
 	j.a = calloc(j.na + 1, sizeof *j.a);
 	j.b = calloc(j.nb + 1, sizeof *j.b);
 	const int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
-	for (int t = 0; t < DIFF_TOTALS && !e; t++)
-		judge_total(&j, (enum diff_total)t);
+	for (unsigned t = 0; t < DIFF_SUMS && !e; t++)
+		judge_total(&j, t);
 	for (int t = 0; t < DIFF_TABLES && !e; t++) {
 		for (size_t i = 0; i < d->rows[t].n; i++)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);

@@ -3,9 +3,13 @@
  * each only sums and histograms stay, so memory is bounded by the number of different things,
  * not by that of runs or calls.  Rows are matched by name.  One thread.
  *
- * A phase is a range that the program or its framework has named, and is compared one by one: how
- * long the median one takes on the device, from the start of the first activity that was asked for
- * inside to the end of the last.  The host may be through with it long before.
+ * What is compared of a row is how long one takes: one launch, one call, one range.  The change is
+ * that of the median, and the verdict is about this change and nothing else; how often something
+ * happens is a count, not a speed, and what it adds up to orders the rows.
+ *
+ * A phase is a range that the program or its framework has named.  How long one takes is its time
+ * on the device, from the start of the first activity that was asked for inside to the end of the
+ * last.  The host may be through with it long before.
  *
  *	diff_new(&d, 3.0);
  *	diff_add(d, DIFF_A, "old.weir", report, &err); … diff_add(d, DIFF_B, …);
@@ -33,6 +37,7 @@ enum diff_total {
 	TOTAL_DEVICE,
 	TOTAL_BUSY,
 	TOTAL_HOST,
+	TOTAL_UNTIMED,
 	TOTAL_CALLS,
 	TOTAL_LAUNCHES,
 	TOTAL_GRAPH_LAUNCHES,
@@ -42,17 +47,23 @@ enum diff_total {
 	TOTAL_ALLOCATED,
 	TOTAL_ALLOCS,
 	TOTAL_COPIED,
+	TOTAL_IDLE,
 	DIFF_TOTALS,
+	/* What the wall time and the critical path consist of: enum wall_part, path_part. */
+	TOTAL_BREAKDOWN = DIFF_TOTALS,
+	TOTAL_PATH = TOTAL_BREAKDOWN + WALL_PARTS,
+	DIFF_SUMS = TOTAL_PATH + PATH_PARTS,
 };
 enum diff_unit { UNIT_NS, UNIT_COUNT, UNIT_BYTES };
 
-/* What the totals are called: in fail conditions, JSON (with the unit) and text. */
+/* What the totals are called in JSON (with the unit) and in text; in fail conditions:
+ * api/metric.tbl. */
 struct diff_total_name {
-	const char *fail_condition, *json, *text;
+	const char *json, *text;
 	enum diff_unit unit;
 	bool worst; /* of several runs the largest counts, not the median */
 };
-extern const struct diff_total_name diff_total_names[DIFF_TOTALS];
+struct diff_total_name diff_total_name(unsigned total);
 
 enum diff_table {
 	TABLE_KERNELS,
@@ -65,7 +76,7 @@ enum diff_table {
 
 enum diff_verdict {
 	VERDICT_NONE, /* the numbers cannot tell */
-	VERDICT_SAME, /* no difference that is more than chance and the threshold */
+	VERDICT_SAME, /* no difference that is more than noise, chance and the threshold */
 	VERDICT_FASTER,
 	VERDICT_SLOWER,
 	VERDICT_NEW,
@@ -77,6 +88,7 @@ const char *diff_verdict_word(enum diff_verdict v); /* NULL for VERDICT_NONE */
 struct diff_run {
 	uint64_t count;
 	uint64_t bytes;
+	bool untimed;                /* calls: of some of them the time is not known */
 	uint64_t host_ns, device_ns; /* phases: device is their spans */
 	uint64_t host_p50_ns, device_p50_ns;
 	uint64_t busy_p50_ns; /* phases: what the devices did inside */
@@ -84,9 +96,21 @@ struct diff_run {
 
 struct diff_value { /* one row on one side: of several runs the medians */
 	bool there;
-	double count, bytes, total_ns;
+	double count, bytes, total_ns; /* total_ns NAN: not known */
+	double median_ns; /* what is compared: of one launch, call, range; NAN: not known */
 	/* Phases: of the median one; NAN: not known. */
 	double span_ns, busy_ns, host_ns;
+};
+
+/* Above this noise is no measure of anything: the samples are too few, or too far apart. */
+#define DIFF_NOISE_MOST_PCT 1000.0
+
+/* How B's number differs from A's; NAN: not known. */
+struct diff_change {
+	double pct;       /* of A's */
+	double noise_pct; /* of A's: half the width of the 99 % interval, towards 0 */
+	double p;         /* see statistic.h */
+	enum diff_verdict verdict;
 };
 
 struct diff_row {
@@ -94,23 +118,21 @@ struct diff_row {
 	const char *kind; /* calls: api; operators: kind of range; else NULL */
 	ARRAY(struct diff_run) runs[DIFF_SIDES];
 	struct hist host[DIFF_SIDES], device[DIFF_SIDES];
+	struct hist run_host, run_device; /* of the run that is being added */
 
 	/* After diff_finish(). */
 	bool by_device; /* times are the device's */
 	struct diff_value value[DIFF_SIDES];
-	double change_ns;
-	double change_pct; /* of the total; NAN when A has none */
-	enum diff_verdict verdict;
-	double p;      /* see statistic.h; NAN: not known */
-	double longer; /* share of pairs in which B's is longer; NAN: not known */
-	double factor; /* phases: the median of A by that of B; NAN: not known */
+	double total_ns;           /* B's total less A's */
+	double total_pct;          /* the same of A's; NAN when A has none */
+	struct diff_change change; /* of the median */
+	double longer;             /* share of pairs in which B's is longer; NAN: not known */
+	double factor;             /* phases: the median of A by that of B; NAN: not known */
 };
 
 struct diff_sum { /* a total */
 	double side[DIFF_SIDES];
-	double change_pct; /* NAN when A has none and B does */
-	enum diff_verdict verdict;
-	double p;
+	struct diff_change change;
 };
 
 struct diff_input {
@@ -123,15 +145,16 @@ struct diff_input {
 struct diff {
 	double threshold_pct;
 	ARRAY(struct diff_input) inputs[DIFF_SIDES];
-	ARRAY(double) totals[DIFF_SIDES]; /* DIFF_TOTALS a run */
+	ARRAY(double) totals[DIFF_SIDES]; /* DIFF_SUMS a run */
 	ARRAY(struct diff_row) rows[DIFF_TABLES];
 	struct map names[DIFF_TABLES];
 	bool has_device[DIFF_SIDES]; /* each run of the side says what ran on devices */
 	bool sampled[DIFF_SIDES];    /* of a run of the side only samples were timed */
+	bool analysed[DIFF_SIDES];   /* each run of the side says why devices were idle */
 	bool by_device; /* kernels: times are the device's; operators: unless sampled */
 	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
 	ARRAY(char *) notes; /* sentences that the reader needs before any number */
-	struct diff_sum sums[DIFF_TOTALS];
+	struct diff_sum sums[DIFF_SUMS];
 };
 
 /* threshold_pct: changes that are smaller are none.  0 or -ENOMEM. */
@@ -144,7 +167,8 @@ int diff_add(struct diff *d, enum diff_side_id side, const char *file, const str
 /* Makes verdicts and sorts rows by how much their total changed.  0 or -ENOMEM. */
 int diff_finish(struct diff *d);
 
-/* Percentile of a row on one side; NAN when no single durations are known. */
+/* Percentile of a row on one side, of all runs together; NAN when no single durations are known.
+ * The median that is compared is value[side].median_ns. */
 double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p);
 double diff_mean(const struct diff_row *row, enum diff_side_id side);
 

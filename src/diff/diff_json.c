@@ -17,11 +17,11 @@ static void put_number(struct json *j, const char *key, double value)
 		json_put_real(j, key, value);
 }
 
-static void put_judgement(struct json *j, double change_pct, enum diff_verdict verdict, double p)
+static void put_judgement(struct json *j, const struct diff_change *c)
 {
-	json_put_real(j, "change_pct", change_pct);
-	json_str_or_null(j, "verdict", diff_verdict_word(verdict));
-	json_put_real(j, "p", p);
+	json_put_real(j, "noise_pct", c->noise_pct > DIFF_NOISE_MOST_PCT ? NAN : c->noise_pct);
+	json_str_or_null(j, "verdict", diff_verdict_word(c->verdict));
+	json_put_real(j, "p", c->p);
 }
 
 static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id side)
@@ -38,18 +38,36 @@ static void put_inputs(struct json *j, const struct diff *d, enum diff_side_id s
 	json_end_array(j);
 }
 
+static void put_sum(struct json *j, const struct diff_sum *s)
+{
+	put_number(j, "a", s->side[DIFF_A]);
+	put_number(j, "b", s->side[DIFF_B]);
+	json_put_real(j, "change_pct", s->change.pct);
+	put_judgement(j, &s->change);
+}
+
 static void put_totals(struct json *j, const struct diff *d)
 {
 	json_begin_object(j, "totals");
-	for (int t = 0; t < DIFF_TOTALS; t++) {
-		const struct diff_sum *s = &d->sums[t];
-		json_begin_object(j, diff_total_names[t].json);
-		put_number(j, "a", s->side[DIFF_A]);
-		put_number(j, "b", s->side[DIFF_B]);
-		put_judgement(j, s->change_pct, s->verdict, s->p);
+	for (unsigned t = 0; t < DIFF_TOTALS; t++) {
+		json_begin_object(j, diff_total_name(t).json);
+		put_sum(j, &d->sums[t]);
 		json_end_object(j);
 	}
 	json_end_object(j);
+}
+
+static void put_parts(
+	struct json *j, const struct diff *d, const char *key, unsigned from, unsigned to)
+{
+	json_begin_array(j, key);
+	for (unsigned t = from; t < to; t++) {
+		json_begin_object(j, NULL);
+		json_str(j, "name", diff_total_name(t).json);
+		put_sum(j, &d->sums[t]);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 static void put_side(
@@ -68,7 +86,7 @@ static void put_side(
 		put_number(j, "bytes", v->bytes);
 	} else {
 		put_number(j, "mean_ns", diff_mean(row, side));
-		put_number(j, "p50_ns", diff_percentile(row, side, 0.50));
+		put_number(j, "p50_ns", v->median_ns);
 		put_number(j, "p95_ns", diff_percentile(row, side, 0.95));
 		put_number(j, "p99_ns", diff_percentile(row, side, 0.99));
 	}
@@ -86,8 +104,10 @@ static void put_table(struct json *j, const struct diff *d, enum diff_table tabl
 			json_str(j, table == TABLE_CALLS ? "api" : "kind", row->kind);
 		put_side(j, row, DIFF_A, table);
 		put_side(j, row, DIFF_B, table);
-		json_put_real(j, "change_ns", row->change_ns);
-		put_judgement(j, row->change_pct, row->verdict, row->p);
+		json_put_real(j, "change_ns", row->total_ns);
+		json_put_real(j, "change_pct", row->total_pct);
+		json_put_real(j, "median_change_pct", row->change.pct);
+		put_judgement(j, &row->change);
 		json_put_real(j, "b_longer", row->longer);
 		json_end_object(j);
 	}
@@ -120,7 +140,8 @@ static void put_phases(struct json *j, const struct diff *d)
 		put_phase(j, "a", &row->value[DIFF_A]);
 		put_phase(j, "b", &row->value[DIFF_B]);
 		json_put_real(j, "factor", row->factor);
-		put_judgement(j, row->change_pct, row->verdict, row->p);
+		json_put_real(j, "change_pct", row->change.pct);
+		put_judgement(j, &row->change);
 		json_put_real(j, "b_longer", row->longer);
 		json_end_object(j);
 	}
@@ -165,6 +186,8 @@ void diff_print_json(const struct diff *d, const struct fail_condition *conditio
 	put_notes(&j, d);
 	put_conditions(&j, conditions, judged, condition_count);
 	put_totals(&j, d);
+	put_parts(&j, d, "breakdown", TOTAL_BREAKDOWN, TOTAL_PATH);
+	put_parts(&j, d, "critical_path", TOTAL_PATH, DIFF_SUMS);
 	put_phases(&j, d);
 	put_table(&j, d, TABLE_KERNELS, "kernels");
 	put_table(&j, d, TABLE_CALLS, "calls");

@@ -44,6 +44,17 @@ static const char *percent(struct number *n, double pct)
 	return n->text;
 }
 
+/* "±1.2 %": a change that is no larger is none.  "large": of samples that say nothing. */
+static void cell_noise(struct table *t, double pct)
+{
+	if (isnan(pct))
+		table_none(t);
+	else if (pct > DIFF_NOISE_MOST_PCT)
+		table_cell(t, "large");
+	else
+		table_cell(t, "±%.1f %%", pct);
+}
+
 static void cell_change(struct table *t, double pct)
 {
 	struct number n;
@@ -74,7 +85,7 @@ static void put_side(const struct diff *d, const struct text_page *p, enum diff_
 	fprintf(p->out, "%s%s%s  ", p->bold, side == DIFF_A ? "A" : "B", p->plain);
 	text_put_safe(p->out, first->file);
 	if (n > 1)
-		fprintf(p->out, " and %zu more runs", n - 1);
+		fprintf(p->out, " and %zu more run%s", n - 1, n == 2 ? "" : "s");
 	fputs(": ", p->out);
 	text_put_safe(p->out, *first->program ? first->program : "(program unknown)");
 	putc('\n', p->out);
@@ -131,24 +142,41 @@ static bool is_nothing(double value)
 	return isnan(value) || value == 0;
 }
 
-static void put_totals(const struct diff *d, const struct text_page *p)
+/* What is a sum of some of the calls is not said to be that of all. */
+static const char *total_text(const struct diff *d, unsigned total)
 {
-	static const char *const headings[] = { "A", "B", "change", "verdict", "p-value", "total" };
+	const struct diff_sum *untimed = &d->sums[TOTAL_UNTIMED];
+	if (total == TOTAL_HOST && (untimed->side[DIFF_A] > 0 || untimed->side[DIFF_B] > 0))
+		return "time in driver calls that were timed";
+	return diff_total_name(total).text;
+}
+
+/* Those from `from` to before `to`; without a heading where none is known, or all are 0. */
+static void put_sums(const struct diff *d, const struct text_page *p, const char *heading,
+	unsigned from, unsigned to)
+{
+	const char *const headings[] = { "A", "B", "change", "noise", "verdict", "p-value",
+		from ? "part" : "total" };
 	struct table t;
-	page_heading(p, "Totals");
-	table_init(&t, ">>><><", headings);
-	for (int i = 0; i < DIFF_TOTALS; i++) {
+	unsigned shown = 0;
+	table_init(&t, ">>>><><", headings);
+	for (unsigned i = from; i < to; i++) {
 		const struct diff_sum *s = &d->sums[i];
 		if (is_nothing(s->side[DIFF_A]) && is_nothing(s->side[DIFF_B]))
 			continue;
-		cell(&t, diff_total_names[i].unit, s->side[DIFF_A]);
-		cell(&t, diff_total_names[i].unit, s->side[DIFF_B]);
-		cell_change(&t, s->change_pct);
-		cell_verdict(&t, s->verdict);
-		cell_chance(&t, s->p);
-		table_cell(&t, "%s", diff_total_names[i].text);
+		shown++;
+		cell(&t, diff_total_name(i).unit, s->side[DIFF_A]);
+		cell(&t, diff_total_name(i).unit, s->side[DIFF_B]);
+		cell_change(&t, s->change.pct);
+		cell_noise(&t, s->change.noise_pct);
+		cell_verdict(&t, s->change.verdict);
+		cell_chance(&t, s->change.p);
+		table_cell(&t, "%s", total_text(d, i));
 	}
-	table_print(&t, p->out, p->dim, p->plain);
+	if (shown) {
+		page_heading(p, heading);
+		table_print(&t, p->out, p->dim, p->plain);
+	}
 	table_fini(&t);
 }
 
@@ -163,11 +191,10 @@ static void cell_counts(struct table *t, const struct diff_row *row)
 			t, "%s → %s", text_of(&a, UNIT_COUNT, from), text_of(&b, UNIT_COUNT, to));
 }
 
-static void cell_both(struct table *t, const struct diff_row *row, double at)
+static void cell_both(struct table *t, double a, double b)
 {
-	struct number a, b;
-	table_cell(t, "%s → %s", text_of(&a, UNIT_NS, diff_percentile(row, DIFF_A, at)),
-		text_of(&b, UNIT_NS, diff_percentile(row, DIFF_B, at)));
+	struct number from, to;
+	table_cell(t, "%s → %s", text_of(&from, UNIT_NS, a), text_of(&to, UNIT_NS, b));
 }
 
 static void cell_name(struct table *t, const char *name)
@@ -183,22 +210,23 @@ static bool belongs(const struct diff_row *row, enum diff_table table)
 
 static void put_row(struct table *t, const struct diff_row *row)
 {
-	cell_verdict(t, row->verdict);
-	cell_chance(t, row->p);
-	cell_change(t, row->change_pct);
-	cell(t, UNIT_NS, row->value[DIFF_A].there ? row->value[DIFF_A].total_ns : NAN);
-	cell(t, UNIT_NS, row->value[DIFF_B].there ? row->value[DIFF_B].total_ns : NAN);
+	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
+	cell_verdict(t, row->change.verdict);
+	cell_chance(t, row->change.p);
+	cell_both(t, a->median_ns, b->median_ns);
+	cell_change(t, row->change.pct);
+	cell_noise(t, row->change.noise_pct);
+	cell_both(t, diff_percentile(row, DIFF_A, 0.95), diff_percentile(row, DIFF_B, 0.95));
 	cell_counts(t, row);
-	cell_both(t, row, 0.50);
-	cell_both(t, row, 0.95);
+	cell_both(t, a->there ? a->total_ns : NAN, b->there ? b->total_ns : NAN);
 	cell_name(t, row->name);
 }
 
 static void put_rows(
 	const struct diff *d, const struct text_page *p, enum diff_table table, const char *title)
 {
-	static const char *const headings[] = { "verdict", "p-value", "change", "total A",
-		"total B", "count", "median", "p95", "name" };
+	static const char *const headings[] = { "verdict", "p-value", "median", "change", "noise",
+		"p95", "count", "total", "name" };
 	struct table t;
 	size_t rows = 0, put = 0;
 	for (size_t i = 0; i < d->rows[table].n; i++)
@@ -217,38 +245,37 @@ static void put_rows(
 	page_end_table(p, &t, rows);
 }
 
-static void cell_change_of(struct table *t, double a, double b)
-{
-	struct number from, to;
-	table_cell(t, "%s → %s", text_of(&from, UNIT_NS, a), text_of(&to, UNIT_NS, b));
-}
-
 /* One of each, not all together: see diff.h. */
 static void put_phases(const struct diff *d, const struct text_page *p)
 {
 	static const char *const headings[] = { "verdict", "p-value", "span on device", "factor",
-		"busy inside", "on the host", "count", "name" };
+		"noise", "busy inside", "on the host", "count", "name" };
+	bool spans = false;
 	struct table t;
 	if (!d->rows[TABLE_PHASES].n)
 		return;
 	page_heading(p, "Phases (ranges that the program names): median of each");
-	table_init(&t, "<>>>>>><", headings);
+	table_init(&t, "<>>>>>>><", headings);
 	for (size_t i = 0; i < page_shown(p, d->rows[TABLE_PHASES].n); i++) {
 		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
 		const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
-		cell_verdict(&t, row->verdict);
-		cell_chance(&t, row->p);
-		cell_change_of(&t, a->span_ns, b->span_ns);
+		cell_verdict(&t, row->change.verdict);
+		cell_chance(&t, row->change.p);
+		cell_both(&t, a->span_ns, b->span_ns);
+		spans |= !isnan(a->span_ns) || !isnan(b->span_ns);
 		if (isnan(row->factor))
 			table_none(&t);
 		else
 			table_cell(&t, "%.2f×%s", row->factor, row->by_device ? "" : " host");
-		cell_change_of(&t, a->busy_ns, b->busy_ns);
-		cell_change_of(&t, a->host_ns, b->host_ns);
+		cell_noise(&t, row->change.noise_pct);
+		cell_both(&t, a->busy_ns, b->busy_ns);
+		cell_both(&t, a->host_ns, b->host_ns);
 		cell_counts(&t, row);
 		cell_name(&t, row->name);
 	}
 	page_end_table(p, &t, d->rows[TABLE_PHASES].n);
+	if (spans)
+		fprintf(p->out, "%s\n", range_span_meaning);
 }
 
 static void put_copies(const struct diff *d, const struct text_page *p)
@@ -267,8 +294,8 @@ static void put_copies(const struct diff *d, const struct text_page *p)
 		cell(&t, UNIT_BYTES, b);
 		cell_change(&t, a > 0 ? (b - a) / a * 100 : b > 0 ? NAN : 0);
 		cell_counts(&t, row);
-		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_A].total_ns : NAN);
-		cell(&t, UNIT_NS, d->by_device ? row->value[DIFF_B].total_ns : NAN);
+		cell(&t, UNIT_NS, row->value[DIFF_A].total_ns);
+		cell(&t, UNIT_NS, row->value[DIFF_B].total_ns);
 		cell_name(&t, strcmp(row->name, "set") ? row->name : "memset");
 	}
 	table_print(&t, p->out, p->dim, p->plain);
@@ -311,27 +338,41 @@ static void put_times(const struct diff *d, const struct text_page *p)
 	struct number a, b, n;
 	fprintf(p->out, "\n%s took %s where A took %s (%s", first == busy ? "On devices B" : "B",
 		text_of(&b, UNIT_NS, first->side[DIFF_B]),
-		text_of(&a, UNIT_NS, first->side[DIFF_A]), percent(&n, first->change_pct));
+		text_of(&a, UNIT_NS, first->side[DIFF_A]), percent(&n, first->change.pct));
 	put_factor(p->out, first->side[DIFF_A], first->side[DIFF_B]);
 	fputs(")", p->out);
 	if (first == busy)
 		fprintf(p->out, ", from beginning to end %s where A took %s (%s)",
 			text_of(&b, UNIT_NS, wall->side[DIFF_B]),
-			text_of(&a, UNIT_NS, wall->side[DIFF_A]), percent(&n, wall->change_pct));
+			text_of(&a, UNIT_NS, wall->side[DIFF_A]), percent(&n, wall->change.pct));
+}
+
+/* More or less of them is neither faster nor slower. */
+static void put_runs(const struct diff *d, const struct text_page *p, enum diff_total t)
+{
+	const struct diff_sum *s = &d->sums[t];
+	struct number a, b;
+	if (s->side[DIFF_A] != s->side[DIFF_B])
+		fprintf(p->out, "; %s %s in place of %s", text_of(&b, UNIT_COUNT, s->side[DIFF_B]),
+			diff_total_name(t).text, text_of(&a, UNIT_COUNT, s->side[DIFF_A]));
 }
 
 static void put_sentence(const struct diff *d, const struct text_page *p)
 {
 	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
+	const enum diff_total runs = table == TABLE_KERNELS ? TOTAL_LAUNCHES : TOTAL_CALLS;
 	size_t by[VERDICT_GONE + 1] = { 0 };
 	for (size_t i = 0; i < d->rows[table].n; i++)
-		by[d->rows[table].v[i].verdict]++;
+		by[d->rows[table].v[i].change.verdict]++;
 	put_times(d, p);
+	put_runs(d, p, runs);
 	if (d->rows[table].n) {
 		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
 		put_counted(p, by);
 	}
-	fputs(".\n", p->out);
+	fputs(".\nVerdict, change and noise are of the median of one launch, one operator, one call; "
+	      "more of them are\nnot slower. Tables begin with the largest change of the total.\n",
+		p->out);
 	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
 		fputs("With one run on a side, verdicts rest on the single calls of that run; the "
 		      "variation\nbetween runs needs several: weir diff A... -- B...\n",
@@ -347,7 +388,9 @@ void diff_print_text(const struct diff *d, const struct fail_condition *conditio
 	put_side(d, &p, DIFF_B);
 	put_notes(d, &p);
 	put_conditions(&p, conditions, judged, condition_count);
-	put_totals(d, &p);
+	put_sums(d, &p, "Totals", 0, DIFF_TOTALS);
+	put_sums(d, &p, "Where the wall time went", TOTAL_BREAKDOWN, TOTAL_PATH);
+	put_sums(d, &p, "Critical path", TOTAL_PATH, DIFF_SUMS);
 	put_phases(d, &p);
 	put_rows(d, &p, TABLE_KERNELS,
 		d->by_device ? "Kernels by change of their time on the device"

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/table.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -134,50 +136,64 @@ static struct words first_word(struct words *rest)
 	return w;
 }
 
-static int wrong_metric(const struct fail_condition *g, struct words w, struct error *err)
+enum metric_of { METRIC_OF_TABLE, METRIC_OF_ROW, METRIC_OF_ROWS, METRIC_OF_RUN };
+
+struct metric_row {
+	const char *name, *help;
+	enum metric_of of;
+	unsigned constant; /* of enum diff_table, condition_metric or diff_total */
+	enum diff_unit unit;
+};
+
+#include "diff_metrics.h"
+
+#define METRICS        (sizeof metric_rows / sizeof metric_rows[0])
+#define METRICS_LISTED 12u
+
+static const struct metric_row *find_metric(struct words w)
 {
+	for (size_t i = 0; i < METRICS; i++)
+		if (is_word(w, metric_rows[i].name))
+			return &metric_rows[i];
+	return NULL;
+}
+
+static bool is_of_rows(const struct metric_row *m)
+{
+	return m->of == METRIC_OF_ROW || m->of == METRIC_OF_ROWS;
+}
+
+/* The nearest of those that may stand there, nearest first: whatever has the word in it is. */
+static void list_metrics(const char *word, bool of_rows, char *text, size_t bytes)
+{
+	size_t n = 0, listed = 0;
+	for (unsigned off = 0; off <= 32; off++)
+		for (size_t i = 0; i < METRICS && listed < METRICS_LISTED; i++) {
+			const struct metric_row *m = &metric_rows[i];
+			const unsigned far =
+				strstr(m->name, word) ? 0 : text_distance(word, m->name, 32);
+			if (far != off || (of_rows && !is_of_rows(m)) || n >= bytes)
+				continue;
+			listed++;
+			const int put =
+				snprintf(text + n, bytes - n, "%s%s", n ? ", " : "", m->name);
+			n += put > 0 ? (size_t)put : 0;
+		}
+}
+
+static int wrong_metric(
+	const struct fail_condition *g, struct words w, bool of_rows, struct error *err)
+{
+	char word[33], list[400] = "";
+	snprintf(word, sizeof word, "%.*s", (int)(w.n < 32 ? w.n : 32), w.at);
+	list_metrics(word, of_rows, list, sizeof list);
 	return error_set(err, -EINVAL,
-		"'%.200s': '%.*s' is no metric; there are count, total, mean, p50, p95, p99, slower, "
-		"faster, new and gone of kernels, calls, operators and phases, and wall, calls, launches, "
-		"errors, lost, peak_bytes and others in weir-diff(1)",
-		g->text, (int)(w.n < 40 ? w.n : 40), w.at);
+		"'%.100s': '%s' is no metric; there are %s …; weir diff --fail-on=help lists all",
+		g->text, word, list);
 }
 
-static bool find_row_metric(struct fail_condition *g, struct words w)
-{
-	static const struct {
-		const char *name;
-		enum condition_metric metric;
-		enum diff_unit unit;
-	} names[] = { { "count", METRIC_COUNT, UNIT_COUNT }, { "total", METRIC_TOTAL, UNIT_NS },
-		{ "mean", METRIC_MEAN, UNIT_NS }, { "p50", METRIC_P50, UNIT_NS },
-		{ "p95", METRIC_P95, UNIT_NS }, { "p99", METRIC_P99, UNIT_NS },
-		{ "slower", METRIC_SLOWER, UNIT_COUNT }, { "faster", METRIC_FASTER, UNIT_COUNT },
-		{ "new", METRIC_NEW, UNIT_COUNT }, { "gone", METRIC_GONE, UNIT_COUNT } };
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (!is_word(w, names[i].name))
-			continue;
-		g->metric = names[i].metric;
-		g->unit = names[i].unit;
-		return true;
-	}
-	return false;
-}
-
-static bool find_total(struct fail_condition *g, struct words w)
-{
-	for (int t = 0; t < DIFF_TOTALS; t++) {
-		if (!is_word(w, diff_total_names[t].fail_condition))
-			continue;
-		g->metric = METRIC_TOTAL_OF_RUN;
-		g->total = (enum diff_total)t;
-		g->unit = diff_total_names[t].unit;
-		return true;
-	}
-	return false;
-}
-
-static int parse_pattern(struct fail_condition *g, struct words rest, struct error *err)
+static int parse_pattern(
+	struct fail_condition *g, const char *name, struct words rest, struct error *err)
 {
 	if (!rest.n)
 		return 0;
@@ -187,7 +203,7 @@ static int parse_pattern(struct fail_condition *g, struct words rest, struct err
 			g->text);
 	if (g->metric == METRIC_TOTAL_OF_RUN)
 		return error_set(err, -EINVAL, "'%.200s': %s is of the whole run, not of a name",
-			g->text, diff_total_names[g->total].fail_condition);
+			g->text, name);
 	if (rest.n > 1 && rest.at[0] == '"' && rest.at[rest.n - 1] == '"')
 		rest = (struct words){ rest.at + 1, rest.n - 2 };
 	if (rest.n >= sizeof g->pattern)
@@ -200,22 +216,51 @@ static int parse_pattern(struct fail_condition *g, struct words rest, struct err
 
 static int parse_metric(struct fail_condition *g, struct words left, struct error *err)
 {
-	static const char *const tables[DIFF_TABLES] = { [TABLE_KERNELS] = "kernel",
-		[TABLE_CALLS] = "call",
-		[TABLE_OPERATORS] = "operator",
-		[TABLE_PHASES] = "phase" };
 	struct words rest = left, w = first_word(&rest);
-	bool of_rows = false;
-	g->table = TABLE_KERNELS;
-	for (int t = 0; t < DIFF_TABLES && !of_rows; t++) {
-		of_rows = tables[t] && is_word(w, tables[t]);
-		g->table = of_rows ? (enum diff_table)t : TABLE_KERNELS;
-	}
-	if (of_rows)
+	const struct metric_row *m = find_metric(w);
+	const bool of_rows = m && m->of == METRIC_OF_TABLE;
+	g->table = of_rows ? (enum diff_table)m->constant : TABLE_KERNELS;
+	if (of_rows) {
 		w = first_word(&rest);
-	if (!find_row_metric(g, w) && (of_rows || !find_total(g, w)))
-		return wrong_metric(g, w, err);
-	return parse_pattern(g, rest, err);
+		m = find_metric(w);
+	}
+	if (!m || m->of == METRIC_OF_TABLE || (of_rows && !is_of_rows(m)))
+		return wrong_metric(g, w, of_rows, err);
+	g->unit = m->unit;
+	if (m->of == METRIC_OF_RUN)
+		g->total = (enum diff_total)m->constant;
+	else
+		g->metric = (enum condition_metric)m->constant;
+	expect(m->of != METRIC_OF_RUN || g->unit == diff_total_name(g->total).unit,
+		"a total has one unit");
+	return parse_pattern(g, m->name, rest, err);
+}
+
+void condition_print_help(FILE *out)
+{
+	static const char *const headings[] = { "metric", "of", "value", "meaning" };
+	static const char *const of[] = { [METRIC_OF_TABLE] = "before a metric",
+		[METRIC_OF_ROW] = "each row",
+		[METRIC_OF_ROWS] = "all rows",
+		[METRIC_OF_RUN] = "the whole run" };
+	static const char *const values[] = {
+		[UNIT_NS] = "10ms", [UNIT_COUNT] = "3", [UNIT_BYTES] = "4GiB"
+	};
+	struct table t;
+	fputs("[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE\n\n", out);
+	table_init(&t, "<<><", headings);
+	for (size_t i = 0; i < METRICS; i++) {
+		const struct metric_row *m = &metric_rows[i];
+		table_cell(&t, "%s", m->name);
+		table_cell(&t, "%s", of[m->of]);
+		table_cell(&t, "%s", m->of == METRIC_OF_TABLE ? "" : values[m->unit]);
+		table_cell(&t, "%s", m->help);
+	}
+	table_print(&t, out, "", "");
+	table_fini(&t);
+	fputs("\nOP: > >= < <= == !=.  A VALUE with a sign is a change against A: +10ms, -1, +5%; "
+	      "without one it is B's.\n",
+		out);
 }
 
 int condition_parse(const char *text, struct fail_condition *ret_condition, struct error *err)
@@ -233,7 +278,7 @@ int condition_parse(const char *text, struct fail_condition *ret_condition, stru
 			"'%.200s': a number of rows has nothing to be compared with in A; write a "
 			"plain number",
 			text);
-	expect(e || (g.table < DIFF_TABLES && g.total < DIFF_TOTALS),
+	expect(e || (g.table < DIFF_TABLES && g.total < DIFF_SUMS),
 		"what a condition is about is in the tables");
 	if (!e)
 		*ret_condition = g;
@@ -305,7 +350,7 @@ static double row_value(
 	case METRIC_MEAN:
 		return diff_mean(row, side);
 	case METRIC_P50:
-		return diff_percentile(row, side, 0.50);
+		return row->value[side].median_ns;
 	case METRIC_P95:
 		return diff_percentile(row, side, 0.95);
 	default:
@@ -367,7 +412,7 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 		return; /* nobody judged */
 	for (size_t i = 0; i < d->rows[g->table].n; i++) {
 		const struct diff_row *row = &d->rows[g->table].v[i];
-		if (row->verdict != verdicts[g->metric - METRIC_SLOWER])
+		if (row->change.verdict != verdicts[g->metric - METRIC_SLOWER])
 			continue;
 		n += !*g->pattern || condition_matches(g->pattern, row->name);
 	}

@@ -57,6 +57,9 @@ struct judgement {
 /* 0 or -EINVAL with a sentence.  text must outlive the condition. */
 int condition_parse(const char *text, struct fail_condition *ret_condition, struct error *err);
 
+/* The metrics, with a line on each. */
+void condition_print_help(FILE *out);
+
 /* After diff_finish(). */
 void condition_judge(
 	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement);

@@ -79,6 +79,13 @@ const struct call_link *export_link_of(
 	return l && l->fn == r->fn ? l : NULL;
 }
 
+uint32_t export_stack_of(const struct export *x, const struct export_call *c)
+{
+	return x->stacks.samples.n ? stacks_of_call(&x->stacks, c->chunk->process,
+					     c->chunk->head.tid, c->record->ticks, c->record->fn)
+				   : STACK_NONE;
+}
+
 /* ---- calls ---- */
 
 /* Begin first, then the longer first: callers before callees.  Equal ones: the later in the
@@ -217,6 +224,8 @@ static int run_exporter(struct run *r)
 	int e = demangled_init(&r->x.names, &r->meta);
 	if (!e)
 		e = load_links(r);
+	if (!e && r->e->call)
+		e = stacks_load(r->x.trace, &r->x.stacks, r->x.err);
 	if (!e && r->e->begin)
 		e = r->e->begin(&r->x);
 	if (!e)
@@ -273,6 +282,7 @@ static void run_fini(struct run *r)
 {
 	demangled_fini(&r->x.names);
 	links_fini(&r->x.links);
+	stacks_fini(&r->x.stacks);
 	array_free(&r->x.calls.v);
 	meta_fini(&r->meta);
 	map_fini(&r->threads);

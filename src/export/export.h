@@ -19,6 +19,7 @@
 #include "event/decode.h"
 #include "model/demangle.h"
 #include "model/links.h"
+#include "stack/stacks.h"
 #include "trace/meta.h"
 #include "trace/trace.h"
 
@@ -36,6 +37,7 @@ struct export
 	uint32_t process;   /* of the chunk at hand */
 	struct links links; /* for exporters that take activities */
 	struct links_by_call calls;
+	struct stacks stacks; /* for exporters that take calls */
 };
 
 struct export_call {
@@ -82,6 +84,9 @@ int export_run(const struct exporter *e, const struct trace *t, const struct dec
 /* The link of a call that asked for GPU activities, or NULL. */
 const struct call_link *export_link_of(
 	const struct export *x, uint32_t process, uint32_t tid, const struct record *r);
+
+/* The stack of a call, into x->stacks.rows, or STACK_NONE. */
+uint32_t export_stack_of(const struct export *x, const struct export_call *c);
 
 /* What the call was given, so far as it was recorded, into the object of JSON that is open. */
 struct json;

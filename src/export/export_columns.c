@@ -24,12 +24,13 @@
 #include "base/array.h"
 #include "base/expect.h"
 #include "base/map.h"
+#include "model/nested.h"
 #include "trace/activity.h"
 
 #include "base/banned.h"
 
 #define BLOCK_ROWS   65536u
-#define COLUMNS_MOST 26u
+#define COLUMNS_MOST 27u
 
 enum column_type { I32, I64, TEXT };
 
@@ -58,7 +59,8 @@ static const struct column_of activity_columns[] = { { "start_ns", I64 }, { "dur
 	{ "grid_y", I64 }, { "grid_z", I64 }, { "block_x", I64 }, { "block_y", I64 },
 	{ "block_z", I64 }, { "registers", I32 }, { "shared_static_bytes", I64 },
 	{ "shared_dynamic_bytes", I64 }, { "bytes", I64 }, { "direction", TEXT }, { "graph", I64 },
-	{ "graph_node", I64 }, { "call_start_ns", I64 }, { "call_duration_ns", I64 } };
+	{ "graph_node", I64 }, { "call_start_ns", I64 }, { "call_duration_ns", I64 },
+	{ "operator", TEXT }, { "range", TEXT } };
 
 static const struct column_of range_columns[] = { { "start_ns", I64 }, { "duration_ns", I64 },
 	{ "pid", I32 }, { "tid", I32 }, { "kind", TEXT }, { "name", TEXT }, { "arguments", TEXT },
@@ -94,11 +96,12 @@ struct columns {
 	struct map by_number, by_text;
 	uint32_t text_count, written; /* texts */
 	ARRAY(char) texts;            /* that are not written */
+	struct owners owners;         /* of activities */
 };
 
 /* ---- texts ---- */
 
-enum text_kind { OF_LITERAL, OF_FUNCTION, OF_KERNEL, OF_STRING };
+enum text_kind { OF_LITERAL, OF_FUNCTION, OF_NAME, OF_STRING };
 
 static int add_text(struct columns *c, const char *text, uint32_t *ret_number)
 {
@@ -237,7 +240,7 @@ static int launch_row(struct export *x, const struct export_call *c)
 {
 	struct block *b = block_of(x, LAUNCHES);
 	put_call_times(x, b, c);
-	int e = put_text(x, b, OF_KERNEL, c->kernel,
+	int e = put_text(x, b, OF_NAME, c->kernel,
 		c->kernel == META_NONE ? NULL : export_kernel_name(x, c->kernel));
 	const int failed = put_text(x, b, OF_FUNCTION, c->record->fn, c->name);
 	for (int i = 0; i < 6; i++)
@@ -300,6 +303,23 @@ static void put_shape(struct block *b, const struct gpu_activity *w)
 	put(b, shared, w->shared_dynamic);
 }
 
+/* Of the range that an activity was asked for in; the name of a range is one of meta's. */
+static int put_owner(struct export *x, struct block *b, const struct owners *o, uint32_t at)
+{
+	const uint32_t name = owners_name(o, at);
+	return put_text(x, b, OF_NAME, name,
+		at == OWNER_NONE ? NULL : demangled_name(&x->names, name, "(no name)"));
+}
+
+static int put_owners(struct export *x, struct block *b, const struct gpu_activity *w,
+	const struct call_link *link)
+{
+	struct owners *o = &((struct columns *)x->state)->owners;
+	const uint32_t at = owners_of(o, x->process, w, link);
+	const int e = put_owner(x, b, o, owners_operator(o, at));
+	return e ? e : put_owner(x, b, o, owners_named(o, at));
+}
+
 static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,
 	const struct call_link *link)
 {
@@ -325,7 +345,9 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	put(b, graph, w->graph_node);
 	put(b, link != NULL, link ? since(x, trace_ns(x->trace, link->ticks)) : 0);
 	put(b, link && link->dur, link ? trace_span_ns(x->trace, link->dur) : 0);
-	return end_row(x, b, e);
+	if (!e)
+		e = put_owners(x, b, w, link);
+	return e ? e : end_row(x, b, e);
 }
 
 static int range(struct export *x, const struct chunk_ref *c, const struct range *g)
@@ -375,7 +397,9 @@ static int begin(struct export *x)
 	struct columns *c = x->state = calloc(1, sizeof *c);
 	if (!c)
 		return -ENOMEM;
-	const int e = parse_wanted(x, &c->wanted);
+	int e = parse_wanted(x, &c->wanted);
+	if (!e && wants(x, ACTIVITIES))
+		e = owners_load(x->trace, x->meta, &c->owners);
 	if (e)
 		return e;
 	for (int t = 0; t < TABLES; t++) {
@@ -417,6 +441,7 @@ static void cleanup(struct export *x)
 	for (int t = 0; t < TABLES; t++)
 		for (uint32_t i = 0; i < COLUMNS_MOST; i++)
 			free(c->blocks[t].data[i]);
+	owners_fini(&c->owners);
 	map_fini(&c->by_number);
 	map_fini(&c->by_text);
 	array_free(&c->texts);

@@ -16,6 +16,8 @@
 
 #include "base/banned.h"
 
+#define FRAMES_MOST 64u /* of a stack */
+
 static uint64_t since(const struct export *x, uint64_t ns)
 {
 	const uint64_t start = x->trace->header.start.mono_ns;
@@ -93,6 +95,14 @@ static bool is_recorded(const struct schema_arg *a, const struct record *r)
 	return a->kind == ARG_STR || a->first + a->words <= r->words - RECORD_WORDS;
 }
 
+/* Innermost first; who looks at it sees what the program did, not what libraries of CUDA did. */
+static void json_stack(struct export *x, struct json *j, uint32_t stack)
+{
+	const struct stack_frame *frames[FRAMES_MOST];
+	const uint32_t n = stacks_pick(&x->stacks, stack, frames, FRAMES_MOST);
+	stacks_put_json(j, frames, n);
+}
+
 void export_put_args(struct export *x, struct json *j, const struct export_call *c)
 {
 	if (c->launch)
@@ -109,6 +119,9 @@ void export_put_args(struct export *x, struct json *j, const struct export_call 
 	}
 	if (c->record->flags & RECORD_CAPTURED)
 		json_bool(j, "captured", true);
+	const uint32_t stack = export_stack_of(x, c);
+	if (stack != STACK_NONE)
+		json_stack(x, j, stack);
 }
 
 /* ---- ndjson ---- */

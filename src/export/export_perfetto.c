@@ -38,6 +38,7 @@ enum annotation {
 	ANNOTATION_SHARED,
 	ANNOTATION_STREAM,
 	ANNOTATION_RESULT,
+	ANNOTATION_STACK,
 	ANNOTATIONS
 };
 
@@ -144,7 +145,8 @@ static void put_fixed_names(struct export *x)
 		[ANNOTATION_BLOCK] = "block",
 		[ANNOTATION_SHARED] = "shared",
 		[ANNOTATION_STREAM] = "stream",
-		[ANNOTATION_RESULT] = "result" };
+		[ANNOTATION_RESULT] = "result",
+		[ANNOTATION_STACK] = "stack" };
 	struct perfetto *s = x->state;
 	const size_t packet = open_packet(s);
 	const size_t data = proto_open(&s->p, PACKET_INTERNED);
@@ -363,6 +365,15 @@ static void put_arg(struct export *x, const struct export_call *c, unsigned i)
 	proto_close(&s->p, annotation);
 }
 
+static void put_stack(struct export *x, uint32_t stack)
+{
+	char text[2048];
+	if (stack == STACK_NONE)
+		return;
+	stacks_row_text(&x->stacks, stack, 32, text, sizeof text);
+	put_text(x->state, ANNOTATION_STACK, text);
+}
+
 static void put_annotations(struct export *x, const struct export_call *c)
 {
 	struct perfetto *s = x->state;
@@ -378,6 +389,7 @@ static void put_annotations(struct export *x, const struct export_call *c)
 		put_number(s, ANNOTATION_RESULT, ANNOTATION_UINT, c->record->result);
 	if (c->record->flags & RECORD_CAPTURED)
 		put_text(s, ANNOTATION_RESULT, "captured into a graph");
+	put_stack(x, export_stack_of(x, c));
 }
 
 static void put_end(struct perfetto *s, uint64_t ns)

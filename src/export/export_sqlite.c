@@ -123,10 +123,21 @@ static const struct {
 			   "REFERENCES StringIds, shortName INTEGER NOT NULL REFERENCES StringIds, "
 			   "mangledName INTEGER REFERENCES StringIds)",
 		"INSERT INTO kernel_names VALUES (?,?,?)" },
+	[STACKS] = { "CREATE TABLE stacks (id INTEGER NOT NULL, depth INTEGER NOT NULL, "
+		     "functionId INTEGER REFERENCES StringIds, file TEXT, line INTEGER, "
+		     "moduleId INTEGER REFERENCES StringIds, language TEXT NOT NULL, "
+		     "PRIMARY KEY (id, depth))",
+		"INSERT INTO stacks VALUES (?,?,?,?,?,?,?)" },
+	[CALL_STACKS] = { "CREATE TABLE call_stacks (callId INTEGER PRIMARY KEY REFERENCES calls, "
+			  "stackId INTEGER NOT NULL, outermostId INTEGER REFERENCES calls)",
+		"INSERT INTO call_stacks VALUES (?1,?2,?1)" },
 };
 
 /* Once all rows are there.  An activity whose call is not known may name its range itself. */
 static const char views[] =
+	"UPDATE call_stacks SET outermostId = (SELECT outerId FROM calls WHERE id = callId) "
+	"WHERE (SELECT outerId FROM calls WHERE id = callId) IS NOT NULL;"
+	"CREATE INDEX call_stacks_by_outermost ON call_stacks (outermostId);"
 	"CREATE INDEX calls_by_correlation ON calls (correlationId, pid) "
 	"WHERE correlationId IS NOT NULL;"
 	"CREATE INDEX work_by_correlation ON work (correlationId, pid);"
@@ -146,7 +157,12 @@ static const char views[] =
 	"SELECT a.name, a.start, a.end, a.duration, a.pid, a.deviceId, a.streamId, "
 	"w.gridX, w.gridY, w.gridZ, w.blockX, w.blockY, w.blockZ, w.registersPerThread, "
 	"a.callId, c.start AS callStart, c.end AS callEnd, c.tid AS callTid, "
-	"MAX(a.start - c.end, 0) AS queued, a.rangeId, s.value AS operator, a.workId "
+	"MAX(a.start - c.end, 0) AS queued, a.rangeId, s.value AS operator, a.workId, "
+	"(WITH RECURSIVE up(kind, nameId, parentId) AS (SELECT kind, nameId, parentId FROM ranges "
+	"WHERE id = a.rangeId UNION ALL SELECT o.kind, o.nameId, o.parentId FROM up "
+	"JOIN ranges o ON o.id = up.parentId WHERE up.kind = 'operator') "
+	"SELECT t.value FROM up JOIN StringIds t ON t.id = up.nameId "
+	"WHERE up.kind != 'operator') AS range "
 	"FROM activities a JOIN work w ON w.rowid = a.workId LEFT JOIN calls c ON c.id = a.callId "
 	"LEFT JOIN ranges r ON r.id = a.rangeId LEFT JOIN StringIds s ON s.id = r.nameId "
 	"WHERE a.kind = 'kernel';"
@@ -159,8 +175,9 @@ static const char views[] =
 	"JOIN StringIds s ON s.id = r.nameId "
 	"WHERE a.kind IN ('kernel','copy','set','graph') GROUP BY 1, 2) "
 	"SELECT h.name, h.kind, h.count, h.total AS hostTotal, "
-	"COALESCE(d.count, 0) AS activities, COALESCE(d.total, 0) AS deviceSelf "
-	"FROM host h LEFT JOIN device d ON d.name = h.name AND d.kind = h.kind "
+	"CASE WHEN timed.any THEN COALESCE(d.count, 0) END AS activities, "
+	"CASE WHEN timed.any THEN COALESCE(d.total, 0) END AS deviceSelf "
+	"FROM host h JOIN (SELECT EXISTS (SELECT 1 FROM work) AS any) timed LEFT JOIN device d ON d.name = h.name AND d.kind = h.kind "
 	"ORDER BY deviceSelf DESC;";
 
 int db_complain(struct export *x, int rc)
@@ -195,7 +212,7 @@ static void put_null(struct row *r)
 	sqlite3_bind_null(r->s, ++r->column);
 }
 
-static void put_known(struct row *r, bool known, uint64_t value)
+void db_put_known(struct row *r, bool known, uint64_t value)
 {
 	if (known)
 		db_put_int(r, value);
@@ -204,7 +221,7 @@ static void put_known(struct row *r, bool known, uint64_t value)
 }
 
 /* The text must live until db_put_row(). */
-static void put_text(struct row *r, const char *text)
+void db_put_text(struct row *r, const char *text)
 {
 	sqlite3_bind_text(r->s, ++r->column, text, -1, SQLITE_STATIC);
 }
@@ -231,7 +248,7 @@ int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count)
 enum string_kind { OF_FUNCTION, OF_CLASS, OF_API, OF_KERNEL, OF_MANGLED, OF_ACTIVITY, OF_RANGE };
 
 /* Each text stands there once. */
-static int text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id)
+int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id)
 {
 	struct database *d = x->state;
 	uint32_t *id = map_get(&d->texts, map_text_key(text, bytes, 0));
@@ -258,7 +275,7 @@ static int string_id(struct export *x, enum string_kind kind, uint64_t number, c
 	if (!id)
 		return -ENOMEM;
 	if (*id == MAP_NONE) {
-		const int e = text_id(x, text, strlen(text), id);
+		const int e = db_text_id(x, text, strlen(text), id);
 		if (e)
 			return e;
 	}
@@ -287,15 +304,15 @@ static int create(struct export *x)
 static int put_meta_text(struct export *x, const char *name, const char *value)
 {
 	struct row r = db_row(x, META);
-	put_text(&r, name);
-	put_text(&r, value);
+	db_put_text(&r, name);
+	db_put_text(&r, value);
 	return db_put_row(x, &r);
 }
 
 static int put_meta_int(struct export *x, const char *name, uint64_t value)
 {
 	struct row r = db_row(x, META);
-	put_text(&r, name);
+	db_put_text(&r, name);
 	db_put_int(&r, value);
 	return db_put_row(x, &r);
 }
@@ -325,10 +342,10 @@ static int put_processes(struct export *x)
 		struct row r = db_row(x, PROCESSES);
 		db_put_int(&r, x->trace->processes.v[i].pid);
 		db_put_int(&r, m->parent);
-		put_text(&r, m->executable);
-		put_text(&r, m->arguments);
+		db_put_text(&r, m->executable);
+		db_put_text(&r, m->arguments);
 		const char *slash = strrchr(m->executable, '/');
-		put_text(&r, slash ? slash + 1 : m->executable);
+		db_put_text(&r, slash ? slash + 1 : m->executable);
 		e = db_put_row(x, &r);
 	}
 	return e;
@@ -356,12 +373,12 @@ static int put_devices(struct export *x)
 		struct row r = db_row(x, DEVICES);
 		db_put_int(&r, x->trace->processes.v[m->process].pid);
 		db_put_int(&r, m->device);
-		put_text(&r, x->meta->names.v[m->name].text);
-		put_known(&r, m->memory_bytes != 0, m->memory_bytes);
-		put_known(&r, m->multiprocessors != 0, m->multiprocessors);
-		put_known(&r, m->capability != 0, m->capability >> 16);
-		put_known(&r, m->capability != 0, m->capability & 0xffff);
-		put_text(&r, uuid_text(m->uuid, uuid));
+		db_put_text(&r, x->meta->names.v[m->name].text);
+		db_put_known(&r, m->memory_bytes != 0, m->memory_bytes);
+		db_put_known(&r, m->multiprocessors != 0, m->multiprocessors);
+		db_put_known(&r, m->capability != 0, m->capability >> 16);
+		db_put_known(&r, m->capability != 0, m->capability & 0xffff);
+		db_put_text(&r, uuid_text(m->uuid, uuid));
 		e = db_put_row(x, &r);
 	}
 	return e;
@@ -380,21 +397,23 @@ static int begin(struct export *x)
 		e = put_meta(x);
 	if (!e)
 		e = put_processes(x);
-	return e ? e : put_devices(x);
+	if (!e)
+		e = put_devices(x);
+	return e ? e : db_put_stacks(x);
 }
 
 static int thread(struct export *x, const struct chunk_ref *c)
 {
 	uint32_t name = 0;
 	const int e =
-		*c->head.thread ? text_id(x, c->head.thread, strlen(c->head.thread), &name) : 0;
+		*c->head.thread ? db_text_id(x, c->head.thread, strlen(c->head.thread), &name) : 0;
 	if (e)
 		return e;
 	struct row r = db_row(x, THREADS);
 	db_put_int(&r, c->head.pid);
 	db_put_int(&r, c->head.tid);
-	put_text(&r, c->head.thread);
-	put_known(&r, name != 0, name);
+	db_put_text(&r, c->head.thread);
+	db_put_known(&r, name != 0, name);
 	return db_put_row(x, &r);
 }
 
@@ -426,10 +445,10 @@ static int put_call(struct export *x, const struct export_call *c, uint64_t id, 
 	struct row row = db_row(x, CALLS);
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
 		db_put_int(&row, values[i]);
-	put_text(&row, line);
-	put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);
-	put_known(&row, outer != 0, outer);
-	put_known(&row, c->link && !outer, c->link ? c->link->correlation : 0);
+	db_put_text(&row, line);
+	db_put_known(&row, c->link != NULL, c->link ? c->link->correlation : 0);
+	db_put_known(&row, outer != 0, outer);
+	db_put_known(&row, c->link && !outer, c->link ? c->link->correlation : 0);
 	return db_put_row(x, &row);
 }
 
@@ -477,8 +496,8 @@ static int put_memory(struct export *x, const struct export_call *c, uint64_t id
 	db_put_int(&row, id);
 	db_put_int(&row, db_since(x, c->begin_ns));
 	db_put_int(&row, c->chunk->head.pid);
-	put_text(&row, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
-	put_text(&row, c->fn->memory);
+	db_put_text(&row, c->fn->kind == CALL_ALLOC ? "alloc" : "free");
+	db_put_text(&row, c->fn->memory);
 	if (schema_call_pointer(c->fn, c->record, &address))
 		db_put_int(&row, address);
 	else
@@ -499,7 +518,7 @@ static int put_copy(struct export *x, const struct export_call *c, uint64_t id)
 	db_put_int(&row, db_since(x, c->begin_ns));
 	db_put_int(&row, db_since(x, c->end_ns));
 	db_put_int(&row, c->chunk->head.pid);
-	put_text(&row, c->fn->kind == CALL_SET ? "set" : c->fn->memory);
+	db_put_text(&row, c->fn->kind == CALL_SET ? "set" : c->fn->memory);
 	db_put_int(&row, bytes);
 	return db_put_row(x, &row);
 }
@@ -514,6 +533,8 @@ static int call(struct export *x, const struct export_call *c)
 		e = put_call(x, c, id, outer);
 	if (!e)
 		e = db_inherit(x, c, outer);
+	if (!e)
+		e = db_put_call_stack(x, c, id);
 	if (e || c->record->result || !c->fn || c->fn->api == API_RUNTIME)
 		return e;
 	switch (c->fn->kind) {
@@ -544,10 +565,10 @@ static int name_id(struct export *x, enum string_kind kind, uint32_t name, uint3
 static void put_shape(struct row *r, const struct gpu_activity *w)
 {
 	for (int i = 0; i < 6; i++)
-		put_known(r, w->valid & GPU_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
-	put_known(r, w->valid & GPU_HAS_REGISTERS, w->registers);
-	put_known(r, w->valid & GPU_HAS_SHARED, w->shared_static);
-	put_known(r, w->valid & GPU_HAS_SHARED, w->shared_dynamic);
+		db_put_known(r, w->valid & GPU_HAS_SHAPE, i < 3 ? w->grid[i] : w->block[i - 3]);
+	db_put_known(r, w->valid & GPU_HAS_REGISTERS, w->registers);
+	db_put_known(r, w->valid & GPU_HAS_SHARED, w->shared_static);
+	db_put_known(r, w->valid & GPU_HAS_SHARED, w->shared_dynamic);
 }
 
 /* A name that was written by people and not by a compiler has no mangled form that is known. */
@@ -568,17 +589,17 @@ static int put_kernel_forms(struct export *x, uint32_t name, uint32_t id)
 		return 0;
 	*known = id;
 	const char *text = nsight_short_name(export_string(x, name), &bytes);
-	int e = text_id(x, text, bytes, &short_id);
+	int e = db_text_id(x, text, bytes, &short_id);
 	const uint32_t raw = meta_find_string(x->meta, x->process, name);
 	const char *mangled = raw == META_NONE ? "" : x->meta->names.v[raw].text;
 	if (!e && *mangled && is_symbol(mangled))
-		e = text_id(x, mangled, strlen(mangled), &mangled_id);
+		e = db_text_id(x, mangled, strlen(mangled), &mangled_id);
 	if (e)
 		return e;
 	struct row row = db_row(x, KERNEL_NAMES);
 	db_put_int(&row, id);
 	db_put_int(&row, short_id);
-	put_known(&row, mangled_id != 0, mangled_id);
+	db_put_known(&row, mangled_id != 0, mangled_id);
 	return db_put_row(x, &row);
 }
 
@@ -596,21 +617,21 @@ static int activity(struct export *x, const struct chunk_ref *c, const struct gp
 	db_put_int(&row, db_since(x, w->start_ns));
 	db_put_int(&row, db_since(x, w->end_ns));
 	db_put_int(&row, c->head.pid);
-	put_known(&row, w->valid & GPU_HAS_CORRELATION, w->correlation);
-	put_text(&row, activity_kind_name(w->kind));
-	put_known(&row, name != 0, name);
-	put_known(&row, w->valid & GPU_HAS_DEVICE, w->device);
-	put_known(&row, w->valid & GPU_HAS_CONTEXT, w->context);
-	put_known(&row, w->valid & GPU_HAS_STREAM, w->stream);
+	db_put_known(&row, w->valid & GPU_HAS_CORRELATION, w->correlation);
+	db_put_text(&row, activity_kind_name(w->kind));
+	db_put_known(&row, name != 0, name);
+	db_put_known(&row, w->valid & GPU_HAS_DEVICE, w->device);
+	db_put_known(&row, w->valid & GPU_HAS_CONTEXT, w->context);
+	db_put_known(&row, w->valid & GPU_HAS_STREAM, w->stream);
 	put_shape(&row, w);
-	put_known(&row, w->valid & GPU_HAS_BYTES, w->bytes);
-	put_text(&row, activity_direction(w));
-	put_known(&row, graph, w->graph);
-	put_known(&row, graph, w->graph_node);
-	put_known(&row, w->valid & GPU_HAS_EXTERNAL, w->external);
-	put_known(&row, w->valid & GPU_HAS_WHAT, w->what);
-	put_known(&row, w->from != 0, w->from);
-	put_known(&row, w->to != 0, w->to);
+	db_put_known(&row, w->valid & GPU_HAS_BYTES, w->bytes);
+	db_put_text(&row, activity_direction(w));
+	db_put_known(&row, graph, w->graph);
+	db_put_known(&row, graph, w->graph_node);
+	db_put_known(&row, w->valid & GPU_HAS_EXTERNAL, w->external);
+	db_put_known(&row, w->valid & GPU_HAS_WHAT, w->what);
+	db_put_known(&row, w->from != 0, w->from);
+	db_put_known(&row, w->to != 0, w->to);
 	return db_put_row(x, &row);
 }
 
@@ -629,21 +650,21 @@ static int range(struct export *x, const struct chunk_ref *c, const struct range
 	db_put_int(&row, db_since(x, trace_ns(x->trace, range_end(g))));
 	db_put_int(&row, c->head.pid);
 	db_put_int(&row, g->tid);
-	put_text(&row, range_kind_name(g->kind));
-	put_known(&row, name != 0, name);
-	put_text(&row, g->args ? export_string(x, g->args) : NULL);
-	put_known(&row, g->valid & RANGE_HAS_EXTERNAL, g->external);
-	put_known(&row, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
-	put_known(&row, scope != 0, scope);
+	db_put_text(&row, range_kind_name(g->kind));
+	db_put_known(&row, name != 0, name);
+	db_put_text(&row, g->args ? export_string(x, g->args) : NULL);
+	db_put_known(&row, g->valid & RANGE_HAS_EXTERNAL, g->external);
+	db_put_known(&row, g->valid & RANGE_HAS_SEQUENCE, g->sequence);
+	db_put_known(&row, scope != 0, scope);
 	return db_put_row(x, &row);
 }
 
 static int make_nsight(struct export *x)
 {
 	uint32_t runtime, driver;
-	int e = text_id(x, "runtime", strlen("runtime"), &runtime);
+	int e = db_text_id(x, "runtime", strlen("runtime"), &runtime);
 	if (!e)
-		e = text_id(x, "driver", strlen("driver"), &driver);
+		e = db_text_id(x, "driver", strlen("driver"), &driver);
 	if (e)
 		return e;
 	char *sql = nsight_sql(runtime, driver);

@@ -1,7 +1,7 @@
 /*
  * What the files of the SQLite exporter share; internal to src/export.  export_sqlite.c writes rows
- * as the trace is read, sqlite_nest.c finds which call or range lies in which, sqlite_nsight.c has
- * the tables of Nsight Systems.
+ * as the trace is read, sqlite_nest.c finds which call or range lies in which, sqlite_stacks.c has
+ * call stacks, sqlite_nsight.c the tables of Nsight Systems.
  */
 #ifndef WEIR_EXPORT_EXPORT_SQLITE_H
 #define WEIR_EXPORT_EXPORT_SQLITE_H
@@ -30,6 +30,8 @@ enum table {
 	RANGES,
 	CALL_RANGES,
 	KERNEL_NAMES,
+	STACKS,
+	CALL_STACKS,
 	TABLES
 };
 
@@ -70,6 +72,13 @@ struct row db_row(struct export *x, enum table table);
 void db_put_int(struct row *r, uint64_t value);
 int db_put_row(struct export *x, struct row *r);
 
+/* Null where it is not known. */
+void db_put_known(struct row *r, bool known, uint64_t value);
+void db_put_text(struct row *r, const char *text);
+
+/* The number of a text in StringIds. */
+int db_text_id(struct export *x, const char *text, size_t bytes, uint32_t *ret_id);
+
 /* A statement with whole numbers. */
 int db_run(struct export *x, sqlite3_stmt *s, const uint64_t *values, int count);
 
@@ -87,6 +96,10 @@ int db_inherit(struct export *x, const struct export_call *c, uint64_t outer);
 
 /* Once all is there: what is around each call and each range. */
 int db_nest(struct export *x);
+
+/* The stacks of the trace, each frame a row; and that of a call, if it has one. */
+int db_put_stacks(struct export *x);
+int db_put_call_stack(struct export *x, const struct export_call *c, uint64_t id);
 
 /* SQL that makes them once Weir's own tables are full; sqlite3_free() it.  runtime, driver: the
  * numbers of those two texts in StringIds.  NULL without memory. */

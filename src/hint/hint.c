@@ -90,6 +90,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	h->cut = f->cut;
 	memcpy(h->idle_gaps, f->idle_gaps, sizeof h->idle_gaps);
 	h->sampled = f->report->sampled;
+	h->launches = f->report->launches + f->report->graph_launches;
 	check(h);
 	return e;
 }

@@ -35,6 +35,13 @@ enum gap_cause {
 };
 extern const char *const gap_cause_name[GAP_CAUSES];
 
+/* What the report's breakdown calls it, and what a rule knows besides; "" for nothing. */
+struct gap_cause_words {
+	enum wall_part part;
+	const char *besides;
+};
+extern const struct gap_cause_words gap_cause_words[GAP_CAUSES];
+
 struct hint_gaps {
 	uint64_t count;
 	uint64_t ns;
@@ -44,6 +51,7 @@ struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
 	uint64_t counted_ns; /* without start-up: hint_window.c, hint_idle.c */
+	uint64_t launches;   /* of kernels and graphs */
 	uint32_t sampled;    /* one launch in so many was timed, which tells most rules nothing */
 	struct hint_gaps idle_gaps[GAP_CAUSES]; /* of those that count */
 	bool cut; /* the trace is so long that only its beginning was looked at */

@@ -29,15 +29,17 @@ static struct saving saving_of(const struct hint_facts *f, enum gap_cause cause,
 		.gain = facts_share(f, (double)p->ns - (double)p->count * least_ns) };
 }
 
-static char *gap_evidence(const struct hint_facts *f, const struct saving *s, const char *what)
+static char *gap_evidence(const struct hint_facts *f, const struct saving *s, enum gap_cause cause,
+	const char *besides)
 {
+	const struct gap_cause_words *words = &gap_cause_words[cause];
 	struct number ns, mean;
 	if (!expect(s->count, "what is said of idle gaps is of some"))
 		return NULL;
-	return hint_text("%s %llu times: %s in all (%.0f %% of the analysed time), mean %s%s", what,
-		(unsigned long long)s->count, number_ns(&ns, s->ns),
-		100 * facts_share(f, (double)s->ns), number_ns(&mean, s->ns / s->count),
-		facts_slowed(f));
+	return hint_text("%s%s%s; %llu times, %s in all (%.0f %% of the analysed time), mean %s%s",
+		wall_part_text[words->part], words->besides, besides, (unsigned long long)s->count,
+		number_ns(&ns, s->ns), 100 * facts_share(f, (double)s->ns),
+		number_ns(&mean, s->ns / s->count), facts_slowed(f));
 }
 
 static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)
@@ -72,7 +74,8 @@ HINT_RULE(launch_bound)
 	/* A program that uses graphs already needs no such hint. */
 	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
 		return 0;
-	char *evidence = gap_evidence(f, &s, "the device waited for the next launch");
+	char *evidence = gap_evidence(f, &s, GAP_LAUNCH,
+		between.count ? ", or the short time from one kernel to the next" : "");
 	char *where = hint_text("%llu kernels, %s graph launches", (unsigned long long)kernels,
 		number_count(&graphs, f->report->graph_launches));
 	return hint_add(to, rule, s.gain, f->report->graph_launches ? 0.5 : 0.7, where, evidence);
@@ -84,8 +87,7 @@ HINT_RULE(sync)
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, facts_place(f, HINT_SYNC, "copies that wait"),
-		gap_evidence(
-			f, &s, "the host waited for the device, and then the device for the host"));
+		gap_evidence(f, &s, GAP_SYNC, ""));
 }
 
 HINT_RULE(idle_host)
@@ -94,7 +96,7 @@ HINT_RULE(idle_host)
 	if (s.count < 3 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
-		gap_evidence(f, &s, "nothing ran because the host was in no CUDA call"));
+		gap_evidence(f, &s, GAP_HOST, ""));
 }
 
 HINT_RULE(alloc)
@@ -103,7 +105,7 @@ HINT_RULE(alloc)
 	if (s.count < 10 || s.gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, s.gain, 0.7, facts_place(f, HINT_FREE, "allocations"),
-		gap_evidence(f, &s, "nothing ran while the host allocated or freed memory"));
+		gap_evidence(f, &s, GAP_ALLOC, ""));
 }
 
 /* ---- the default stream ---- */

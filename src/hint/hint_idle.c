@@ -32,6 +32,18 @@ const char *const gap_cause_name[GAP_CAUSES] = {
 	[GAP_UNKNOWN] = "unknown",
 };
 
+const struct gap_cause_words gap_cause_words[GAP_CAUSES] = {
+	[GAP_SYNC] = { WALL_WAITING, ", and until it had launched again" },
+	[GAP_COPY] = { WALL_WAITING, " that copies memory which is not pinned" },
+	[GAP_ALLOC] = { WALL_DRIVER, " that allocates or frees memory" },
+	[GAP_LOAD] = { WALL_DRIVER, " that loads code" },
+	[GAP_LAUNCH] = { WALL_LAUNCHING, "" },
+	[GAP_HOST] = { WALL_HOST, "" },
+	[GAP_BETWEEN] = { WALL_QUEUED, ", from one kernel to the next" },
+	[GAP_DEVICE] = { WALL_QUEUED, "" },
+	[GAP_UNKNOWN] = { WALL_UNKNOWN, "" },
+};
+
 struct gap {
 	uint64_t from, to;
 	const struct hint_activity *next;
@@ -104,7 +116,8 @@ static struct split split_gap(const struct hint_facts *f, const struct gap *p, s
 	while (*at < a->idle.n && a->idle.v[*at].until_ns < p->to)
 		(*at)++;
 	for (; *at < a->idle.n && a->idle.v[*at].until_ns == p->to; (*at)++)
-		s.ns[cause_of(p, &a->idle.v[*at])] += a->idle.v[*at].ns;
+		if (a->idle.v[*at].what != IDLE_OFF) /* of which nobody can say why */
+			s.ns[cause_of(p, &a->idle.v[*at])] += a->idle.v[*at].ns;
 	expect(sum_of(&s) <= p->to - p->from, "the causes of an idle gap are part of it");
 	return s;
 }

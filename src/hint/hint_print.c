@@ -68,6 +68,8 @@ static void put_none(const struct hints *h, FILE *out)
 			"  One launch in %s was timed, and most rules need to know what ran when: "
 			"record with weir record --gpu.\n",
 			number_count(&n, h->sampled));
+	else if (!h->launches)
+		fputs("  The trace has no launch of a kernel, which most rules are about.\n", out);
 	else
 		fputs("  The trace says nothing about device times, which most rules need: record with "
 		      "weir record --gpu.\n",
@@ -82,11 +84,11 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 	if (short_ && !h->v.n)
 		return;
 	fprintf(out, "%s%sHints%s\n", short_ ? "\n" : "", bold, plain);
+	put_counted(h, out);
 	for (size_t i = 0; i < shown; i++)
 		put_hint(&h->v.v[i], i + 1, !short_, out, bold, plain);
 	if (!h->v.n)
 		put_none(h, out);
-	put_counted(h, out);
 	if (shown < h->v.n)
 		fprintf(out, "  … and %zu more (%s)\n", h->v.n - shown,
 			short_ ? "weir hints FILE" : "-n 0 shows all");

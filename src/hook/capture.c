@@ -9,7 +9,7 @@
 #include "event/schema_text.h"
 #include "hook/after.h"
 #include "hook/call.h"
-#include "hook/meta/strings.h"
+#include "hook/meta/own_range.h"
 #include "hook/time/cupti.h"
 
 #define SPANS 64u
@@ -51,39 +51,20 @@ static bool is_watching(void)
 		       config_get()->capture.last_step);
 }
 
-static void finish(struct range *g)
-{
-	const uint64_t now = clock_now();
-	g->dur = now > g->ticks ? now - g->ticks : 0;
-	__atomic_store_n(&g->valid, (uint16_t)0, __ATOMIC_RELEASE);
-}
-
 static void begin_range(void)
 {
-	static const char name[] = "capture";
-	_Static_assert(offsetof(struct range, valid) == offsetof(struct range, kind) + 2, "a word");
-	uint64_t id = 0, none = 0;
+	uint64_t none = 0;
 	if (__atomic_load_n(&capture.range, __ATOMIC_ACQUIRE))
 		return;
-	struct range *g = span_reserve(&hook_recorder, &id);
-	if (!g)
-		return;
-	g->ticks = clock_now();
-	g->tid = (uint32_t)sys(gettid);
-	g->name = string_id(name, sizeof name - 1);
-	__atomic_store_n((uint32_t *)(void *)&g->kind, RANGE_CAPTURE | (uint32_t)RANGE_OPEN << 16,
-		__ATOMIC_RELEASE);
-	if (!__atomic_compare_exchange_n(
-		    &capture.range, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		finish(g); /* another was first */
+	const uint64_t id = own_range_begin(RANGE_CAPTURE, "capture");
+	if (id && !__atomic_compare_exchange_n(
+			  &capture.range, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		own_range_end(id); /* another was first */
 }
 
 static void end_range(void)
 {
-	const uint64_t id = __atomic_exchange_n(&capture.range, 0, __ATOMIC_ACQ_REL);
-	struct range *g = id ? span_find(id) : NULL;
-	if (g)
-		finish(g);
+	own_range_end(__atomic_exchange_n(&capture.range, 0, __ATOMIC_ACQ_REL));
 }
 
 /* Where CUPTI has windows of its own, it is on in those alone. */

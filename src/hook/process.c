@@ -173,7 +173,8 @@ static void in_child(void)
 	if (memory != MEMORY_USED || stands_aside())
 		return;
 	part();
-	if (hook_self.early) /* in the middle of a call, which may be its last */
+	/* in the middle of a call, which may be its last */
+	if (hook_self.early || hook_self.settled)
 		begin_anew();
 }
 
@@ -182,6 +183,12 @@ static void before_fork(void)
 {
 	const struct thread_account *a = hook_self.account;
 	hook_self.before_fork = a ? a->entered - a->returned : 0;
+}
+
+/* A child that comes by clone(), without all this, is not to find it. */
+static void in_parent(void)
+{
+	hook_self.before_fork = 0;
 }
 
 void process_start(void)
@@ -238,5 +245,5 @@ __attribute__((constructor)) static void loaded(void)
 		return;
 	}
 	sandbox_is_closed(NULL); /* as it is now */
-	pthread_atfork(before_fork, NULL, in_child);
+	pthread_atfork(before_fork, in_parent, in_child);
 }

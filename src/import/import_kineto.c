@@ -140,7 +140,7 @@ static int keep_arg(struct kineto *k, const char *key, size_t key_bytes, enum js
 	} else {
 		cut = true;
 	}
-	if (!(cut ? json_skip(&k->r, t) : json_copy(&k->r, t, &ev->args, ARGS_MOST, &cut)))
+	if (!(cut ? json_skip(&k->r, t) : json_copy_out(&k->r, t, &ev->args, ARGS_MOST, &cut)))
 		return -EBADMSG;
 	if (cut)
 		ev->args.bytes.n = before;

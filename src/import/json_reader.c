@@ -409,7 +409,7 @@ static bool begins(enum json_token t)
 	return t != JSON_OBJECT_END && t != JSON_ARRAY_END;
 }
 
-bool json_copy(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+bool json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
 	bool *ret_cut)
 {
 	struct copier c = { .to = to, .most = most };

@@ -66,7 +66,7 @@ struct json_text {
 
 /* Appends the value that `first` begins to `to`, without blanks; leaves what is beyond `most`
  * bytes out and then sets *ret_cut.  False after an error. */
-bool json_copy(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
+bool json_copy_out(struct json_reader *r, enum json_token first, struct json_text *to, size_t most,
 	bool *ret_cut);
 
 /* The number times 10^power, rounded; false when it is none or too large for the result. */

@@ -11,6 +11,30 @@
 
 #include "base/banned.h"
 
+const char *const path_part_name[PATH_PARTS] = {
+	[PATH_COMPUTING] = "computing",
+	[PATH_COMMUNICATING] = "communicating",
+	[PATH_COPYING] = "copying",
+	[PATH_QUEUE] = "queue",
+	[PATH_LAUNCH] = "launch",
+	[PATH_HOST] = "host",
+	[PATH_WAITING] = "waiting",
+	[PATH_BEFORE] = "before",
+	[PATH_AFTER] = "after",
+};
+
+const char *const path_part_text[PATH_PARTS] = {
+	[PATH_COMPUTING] = "kernels running",
+	[PATH_COMMUNICATING] = "communication between devices",
+	[PATH_COPYING] = "memcpy and memset",
+	[PATH_QUEUE] = "queued behind other GPU activities",
+	[PATH_LAUNCH] = "launch latency: from the call's return to the start on the GPU",
+	[PATH_HOST] = "host, in CUDA calls or outside",
+	[PATH_WAITING] = "host synchronizing: from the end on the GPU to the call's return",
+	[PATH_BEFORE] = "before the first GPU activity",
+	[PATH_AFTER] = "after the last GPU activity",
+};
+
 #define NONE UINT32_MAX
 
 /* An activity that begins so soon after the one before it in its stream waited for it alone. */
@@ -28,7 +52,8 @@ struct walker {
 	struct ended *ended; /* all activities, by end */
 	uint32_t *previous;  /* the activity before in the same stream, or NONE */
 	uint64_t *path_ns;
-	uint64_t at; /* how far back the path has come */
+	uint64_t start_ns; /* where the path must end */
+	uint64_t at;       /* how far back it has come */
 };
 
 static void spend(struct walker *w, enum path_part part, uint64_t until)
@@ -91,7 +116,11 @@ static uint32_t follow_host(struct walker *w, const struct caller *call)
 	return NONE;
 }
 
-/* What the activity waited for last: another activity, or NONE and the path is at its beginning. */
+/*
+ * What the activity waited for last: another activity, or NONE and the path is at its beginning.
+ * Of a recording that is read in part, what was launched before the part had been queued when it
+ * began, and behind what is not known.
+ */
 static uint32_t follow(struct walker *w, uint32_t activity)
 {
 	const struct activity *p = &w->t->activities.v[activity];
@@ -105,6 +134,10 @@ static uint32_t follow(struct walker *w, uint32_t activity)
 			before = other;
 			ready = w->t->activities.v[other].end_ns;
 		}
+	}
+	if (call && returned >= ready && returned < w->start_ns) {
+		spend(w, PATH_QUEUE, w->t->activities.v[0].start_ns);
+		return NONE;
 	}
 	if (call && returned >= ready) {
 		spend(w, PATH_LAUNCH, returned);
@@ -123,7 +156,7 @@ static enum path_part part_of(const struct activity *p)
 }
 
 /* A path that ends where the host began, or where nothing is known to go back to. */
-static void walk(struct walker *w, uint64_t start_ns)
+static void walk(struct walker *w)
 {
 	uint32_t activity = w->ended[w->t->activities.n - 1].activity;
 	spend(w, PATH_AFTER, w->t->activities.v[activity].end_ns);
@@ -136,8 +169,8 @@ static void walk(struct walker *w, uint64_t start_ns)
 		activity = follow(w, activity);
 	}
 	spend(w, PATH_HOST, w->t->activities.v[0].start_ns);
-	spend(w, PATH_BEFORE, start_ns);
-	expect(w->at == start_ns, "the critical path ends where the recording begins");
+	spend(w, PATH_BEFORE, w->start_ns);
+	expect(w->at == w->start_ns, "the critical path ends where the recording begins");
 }
 
 /* How long the stream that worked longest did so; kernels of a graph may overlap in one. */
@@ -185,10 +218,11 @@ int critical_fill(
 		.t = t,
 		.host = h,
 		.path_ns = r->analysis.path_ns,
+		.start_ns = start_ns,
 		.at = start_ns + r->wall_ns };
 	int e = index_activities(&w);
 	if (!e) {
-		walk(&w, start_ns);
+		walk(&w);
 		e = find_host_most(r, t);
 	}
 	free(w.ended);

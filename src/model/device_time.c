@@ -9,6 +9,7 @@
 
 #include "model/roofline.h"
 #include "model/demangle.h"
+#include "model/nested.h"
 #include "model/tally.h"
 #include "trace/activity.h"
 
@@ -37,12 +38,6 @@ static const char *text_of(const struct joiner *j, uint32_t name)
 }
 
 /* ---- ranges ---- */
-
-static bool is_library(const struct range *g, const char *name)
-{
-	return g->kind == RANGE_OPERATOR &&
-	       (!strncmp(name, "cublas", 6) || !strncmp(name, "cudnn", 5));
-}
 
 /* The list behind "Input Dims" among the arguments of a range, or NULL. */
 static const char *shape_of(struct joiner *j, const struct range *g, size_t *ret_bytes)
@@ -75,7 +70,7 @@ static int operator_of(struct joiner *j, const struct range *g, uint32_t *ret_ro
 			.shape = shape,
 			.shape_bytes = bytes,
 			.kind = g->kind,
-			.library = is_library(g, text_of(j, name)) });
+			.library = owner_is_library(g->kind, text_of(j, name)) });
 	if (!o)
 		return -ENOMEM;
 	*ret_row = (uint32_t)(o - j->r->operators.v);

@@ -27,7 +27,7 @@ struct device_activity {
 	uint32_t stream; /* of its context, as one number; 0 not known */
 	uint8_t kind;    /* enum join_kind; JOIN_GRAPH for all that ran as nodes */
 	bool kernel;     /* of a graph's node too */
-	bool counts;     /* not a wait: a call is wanted for it */
+	bool counts;     /* in the part that is read, and no wait: a call is wanted for it */
 };
 
 /* What a link says of a call. */
@@ -148,7 +148,7 @@ static struct device_activity device_activity_of(struct loader *o, const struct 
 		.stream = stream_of(w),
 		.kind = join_kind_of(w),
 		.kernel = w->kind == GPU_KERNEL,
-		.counts = w->kind != GPU_SYNC };
+		.counts = w->kind != GPU_SYNC && part_has(o->t, o->buf.ref->process, w) };
 	if (w->kind == GPU_KERNEL) {
 		p.name = name_of(o, p.process, w->name);
 		p.shape = w->valid & GPU_HAS_SHAPE ? shape_hash(w->grid, w->block) : 0;

@@ -2,6 +2,7 @@
 #include "model/nested.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/expect.h"
 #include "base/search.h"
@@ -110,4 +111,90 @@ uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id
 	const size_t at = SEARCH(i, 0, x->v.n, external_order(&x->v.v[i], &key) < 0);
 	const struct external *found = at < x->v.n ? &x->v.v[at] : NULL;
 	return found && found->process == process && found->id == id ? found->index : NESTED_NONE;
+}
+
+/* ---- of a trace ---- */
+
+bool owner_is_library(uint16_t kind, const char *name)
+{
+	return kind == RANGE_OPERATOR &&
+	       (!strncmp(name, "cublas", 6) || !strncmp(name, "cudnn", 5));
+}
+
+static int take(struct owners *o, const struct meta *m, const struct range *g, uint32_t process)
+{
+	const uint32_t name = meta_find_string(m, process, g->name);
+	struct owner *to = array_push(&o->v);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct owner){ .at = nested_of(g, process),
+		.name = name,
+		.kind = g->kind,
+		.library = name != META_NONE && owner_is_library(g->kind, m->names.v[name].text) };
+	return 0;
+}
+
+int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_owners)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct range g;
+	int e;
+	*ret_owners = (struct owners){ 0 };
+	while ((e = trace_next_range(&at, &g)) > 0) {
+		e = range_nests(g.kind) ? take(ret_owners, m, &g, buf.ref->process) : 0;
+		if (e)
+			break;
+	}
+	chunk_buf_fini(&buf);
+	if (!e && ret_owners->v.n >= OWNER_NONE)
+		e = -EOVERFLOW;
+	if (e)
+		return e;
+	NESTED(ret_owners->v);
+	return EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);
+}
+
+void owners_fini(struct owners *o)
+{
+	array_free(&o->v);
+	array_free(&o->externals.v);
+}
+
+uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity *w,
+	const struct call_link *link)
+{
+	if (!o->v.n)
+		return OWNER_NONE;
+	if (link)
+		return NESTED_AT(o->v, link->process, link->tid, link->ticks, &o->hint);
+	return w->valid & GPU_HAS_EXTERNAL && w->external
+		       ? externals_find(&o->externals, process, w->external)
+		       : OWNER_NONE;
+}
+
+uint32_t owners_operator(const struct owners *o, uint32_t at)
+{
+	uint32_t library = OWNER_NONE;
+	for (; at != OWNER_NONE; at = o->v.v[at].at.parent) {
+		const struct owner *v = &o->v.v[at];
+		expect(v->at.parent == OWNER_NONE || v->at.parent < at, "ranges inside come later");
+		if (v->kind == RANGE_OPERATOR && !v->library)
+			return at;
+		if (v->library && library == OWNER_NONE)
+			library = at;
+	}
+	return library;
+}
+
+uint32_t owners_named(const struct owners *o, uint32_t at)
+{
+	while (at != OWNER_NONE && o->v.v[at].kind == RANGE_OPERATOR)
+		at = o->v.v[at].at.parent;
+	return at;
+}
+
+uint32_t owners_name(const struct owners *o, uint32_t at)
+{
+	return at == OWNER_NONE ? META_NONE : o->v.v[at].name;
 }

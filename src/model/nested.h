@@ -1,5 +1,6 @@
 /*
- * Ranges that nest: which of a thread's was the innermost at a moment.
+ * Ranges that nest: which of a thread's was the innermost at a moment; and of a whole trace, in
+ * which of them a GPU activity was asked for.
  *
  * An element of whatever array begins with a struct nested; what else is in it is its owner's.  The
  * functions take the array and the size of its elements; the macros fill that in for an ARRAY.
@@ -11,7 +12,9 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "model/links.h"
 #include "trace/activity.h"
+#include "trace/meta.h"
 
 #define NESTED_NONE UINT32_MAX
 
@@ -61,5 +64,46 @@ uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id
 #define NESTED_AT(array, process, tid, ticks, hint)                                                \
 	nested_at((array).v, (array).n, sizeof(*(array).v), process, tid, ticks, hint)
 #define EXTERNALS_MAKE(array, ret) externals_make((array).v, (array).n, sizeof(*(array).v), ret)
+
+/*
+ * The ranges of a trace that nest.  A GPU activity belongs to those that were open, on its thread,
+ * when its call began: to an operator, and to a range that the program itself names (NVTX push and
+ * pop, annotations, modules).  One whose call is not known belongs to the range that it names.  One
+ * owner thread.
+ */
+#define OWNER_NONE NESTED_NONE
+
+struct owner {
+	struct nested at;
+	uint32_t name; /* into meta.names; META_NONE: it has none */
+	uint16_t kind; /* enum range_kind: those that nest */
+	bool library;  /* an operator that is a call of cuBLAS or cuDNN */
+};
+
+struct owners {
+	ARRAY(struct owner) v; /* as nested() puts them */
+	struct externals externals;
+	size_t hint; /* where the last answer was */
+};
+
+/* 0 or -errno; damaged chunks are passed over.  owners_fini() either way. */
+int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_owners);
+void owners_fini(struct owners *o);
+
+/* The innermost range that an activity belongs to; `link`: that of its call, or NULL.  Or
+ * OWNER_NONE. */
+uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity *w,
+	const struct call_link *link);
+
+/* From that range outwards: the operator, or what the program names; or OWNER_NONE.  A library's
+ * call is an operator where there is no other around it. */
+uint32_t owners_operator(const struct owners *o, uint32_t at);
+uint32_t owners_named(const struct owners *o, uint32_t at);
+
+/* The name of a range among meta.names; META_NONE for OWNER_NONE. */
+uint32_t owners_name(const struct owners *o, uint32_t at);
+
+/* Whether the name of an operator is a library's. */
+bool owner_is_library(uint16_t kind, const char *name);
 
 #endif

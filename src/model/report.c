@@ -14,6 +14,10 @@
 
 #include "base/banned.h"
 
+const char range_span_meaning[] =
+	"Span on device: from the start of the first GPU activity that was launched inside to the end of "
+	"the last,\nidle gaps included; the range may be over on the host before.";
+
 const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *room)
 {
 	const struct schema_fn *fn = schema_find(&r->trace->schema, id);
@@ -28,8 +32,10 @@ const char *report_fn_name(const struct report *r, uint32_t id, struct fn_name *
 static int call_order(const void *one, const void *two)
 {
 	const struct call_row *a = one, *b = two;
-	if (a->total_ticks != b->total_ticks)
-		return DOWN(a->total_ticks, b->total_ticks);
+	const uint64_t all_a = call_total_known(a) ? a->total_ticks : 0;
+	const uint64_t all_b = call_total_known(b) ? b->total_ticks : 0;
+	if (all_a != all_b)
+		return DOWN(all_a, all_b);
 	if (a->count != b->count)
 		return DOWN(a->count, b->count);
 	return -DOWN(a->id, b->id);
@@ -290,7 +296,22 @@ static int find_inflight(struct report *r, const struct map *index)
 	return found;
 }
 
-static int find_threads(struct report *r)
+/* A chunk of its own: the newest has its name and the call that it was in. */
+static void see_thread(const struct report *r, struct thread_row *row, const struct chunk_ref *c)
+{
+	const bool is_newest = c->head.kind == CHUNK_EVENTS && c->head.seq >= row->last_seq;
+	if (is_newest || !*row->name)
+		memcpy(row->name, c->head.thread, sizeof row->name);
+	if (!is_newest)
+		return;
+	row->last_seq = c->head.seq;
+	if (r->trace->header.optional & FEATURE_ACCOUNTS)
+		return;
+	row->inflight_fn = c->head.next_free;
+	row->inflight_ticks = c->head.identity;
+}
+
+static int find_threads(struct report *r, const struct tally *t)
 {
 	struct map index = { 0 };
 	int e = 0;
@@ -298,19 +319,17 @@ static int find_threads(struct report *r)
 		const struct chunk_ref *c = &r->trace->chunks[i];
 		if (!chunk_has_calls(c) && (c->head.kind != CHUNK_RANGES || !c->head.tid))
 			continue;
-		struct thread_row *t = thread_of(r, &index, c);
-		if (!t)
+		struct thread_row *row = thread_of(r, &index, c);
+		if (!row)
 			e = -ENOMEM;
-		else if (c->head.kind == CHUNK_EVENTS && c->head.seq >= t->last_seq) {
-			t->last_seq = c->head.seq;
-			if (!(r->trace->header.optional & FEATURE_ACCOUNTS)) {
-				t->inflight_fn = c->head.next_free;
-				t->inflight_ticks = c->head.identity;
-			}
-			memcpy(t->name, c->head.thread, sizeof t->name);
-		} else if (!*t->name) {
-			memcpy(t->name, c->head.thread, sizeof t->name);
-		}
+		else
+			see_thread(r, row, c);
+	}
+	for (size_t i = 0; i < t->threads.n; i++) {
+		const struct thread_sums *s = &t->threads.v[i];
+		const uint32_t row = map_find(&index, MAP_KEY(s->process, s->tid));
+		if (row != MAP_NONE && expect(row < r->threads.n, "a thread has its row"))
+			r->threads.v[row].sums = *s;
 	}
 	if (!e)
 		e = find_inflight(r, &index);
@@ -370,7 +389,7 @@ int report_count(struct report *r, struct tally *t)
 	if (!e)
 		e = make_kernels(r, t);
 	if (!e)
-		e = find_threads(r);
+		e = find_threads(r, t);
 	if (!e)
 		e = accounts_balance(r->trace, r->calls, r->lost, &r->accounts);
 	return e;

@@ -28,7 +28,8 @@ struct call_row {
 	const struct schema_fn *fn; /* NULL: not in the schema */
 	uint32_t id;
 	uint64_t count;
-	uint64_t timed; /* of count: those whose duration is known one by one */
+	uint64_t timed;  /* of count: those whose duration is known one by one */
+	uint64_t summed; /* of count: those whose duration is in total_ticks */
 	uint64_t total_ticks;
 	uint64_t errors;
 	uint64_t ok_plain;   /* succeeded and not captured: the activity was really launched */
@@ -36,8 +37,15 @@ struct call_row {
 	uint64_t bytes;      /* allocated, copied or set by those */
 	uint8_t vmm;         /* enum vmm_what */
 	uint8_t memory_call; /* enum memory_call */
+	bool waits;          /* a synchronisation */
 	struct hist hist;    /* of timed, in ticks */
 };
+
+/* Whether the total is that of all the calls: of those that succeed some are only counted. */
+static inline bool call_total_known(const struct call_row *c)
+{
+	return c->summed == c->count;
+}
 
 struct failure_row {
 	uint32_t fn_id;
@@ -153,8 +161,9 @@ struct activity_row {
 	/* Of those whose call is known: from its return to their start. */
 	uint64_t queued_ns, queued_count;
 	uint64_t starved_ns; /* nothing ran before it began, since the host was still launching */
-	uint64_t path_ns;    /* on the critical path */
-	bool communicates;   /* a collective operation */
+	uint64_t starved_count; /* of count: before which that was longer than they then ran */
+	uint64_t path_ns;       /* on the critical path */
+	bool communicates;      /* a collective operation */
 	struct roofline roofline;
 };
 
@@ -215,9 +224,21 @@ struct device_row {
 	uint64_t kernel_ns, copy_ns, set_ns;
 };
 
+/* What one thread did; of calls to the driver but for `calls`. */
+struct thread_sums {
+	uint32_t process, tid;
+	uint64_t calls;    /* of all kinds */
+	uint64_t launches; /* kernels and graphs that were really launched */
+	uint64_t timed;    /* calls whose time is known, which is in timed_ticks */
+	uint64_t timed_ticks;
+	uint64_t waits, wait_ticks; /* synchronisations, and the time of those that are timed */
+	uint64_t allocated_bytes;
+};
+
 struct thread_row {
 	uint32_t process;
 	uint32_t tid;
+	struct thread_sums sums;
 	uint32_t last_seq;
 	uint32_t inflight_fn;
 	uint64_t inflight_ticks;
@@ -235,6 +256,7 @@ enum wall_part {
 	WALL_HOST,          /* idle: the host was in no call */
 	WALL_QUEUED,        /* idle: activities were queued and had not begun */
 	WALL_UNKNOWN,       /* idle: the call that ended it is not known */
+	WALL_OFF,           /* recording was switched off, and nothing ran that was recorded */
 	WALL_BEFORE,        /* before the first activity */
 	WALL_AFTER,         /* after the last */
 	WALL_PARTS
@@ -254,7 +276,12 @@ enum path_part {
 	PATH_PARTS
 };
 
-extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_PARTS];
+/* What the parts are called in JSON, and in words: one thing, one name. */
+extern const char *const wall_part_name[WALL_PARTS], *const wall_part_text[WALL_PARTS];
+extern const char *const path_part_name[PATH_PARTS], *const path_part_text[PATH_PARTS];
+
+/* What the span of a range is, in a line to stand below a table that has it. */
+extern const char range_span_meaning[];
 
 /*
  * A part of a time in which no device did anything: what the host was doing, enum host_state of
@@ -264,10 +291,11 @@ extern const char *const wall_part_name[WALL_PARTS], *const path_part_name[PATH_
 struct idle {
 	uint64_t until_ns; /* when that activity began; all parts of one idle gap have the same */
 	uint64_t ns;
-	uint8_t what;    /* enum host_state, IDLE_QUEUED or IDLE_UNKNOWN */
+	uint8_t what;    /* enum host_state, IDLE_OFF, IDLE_QUEUED or IDLE_UNKNOWN */
 	uint8_t blocked; /* enum host_state: what it was in when the device ran dry */
 	uint8_t issued;  /* enum idle_issued */
 };
+#define IDLE_OFF     0xfd
 #define IDLE_QUEUED  0xfe
 #define IDLE_UNKNOWN 0xff
 
@@ -302,7 +330,8 @@ struct queue {
 #define IDLE_GAPS_KEPT 20u
 
 struct analysis {
-	bool known; /* something ran on a device; else nothing here means anything */
+	bool known;        /* something ran on a device; else nothing here means anything */
+	uint64_t start_ns; /* when the wall time began; CLOCK_MONOTONIC */
 	uint64_t wall_ns[WALL_PARTS];
 	uint64_t path_ns[PATH_PARTS];
 	/* That a host without any delay would save of it at most: the activities of the busiest
@@ -392,6 +421,13 @@ struct report {
 	struct gpu_states *gpu_states;    /* gpu_state.h; without GPUs when none was sampled */
 	struct hints *hints;              /* hint.h; NULL unless somebody asked for them */
 };
+
+/* Whether what ran on devices is known with its times, and all of it: what nothing ran for then
+ * took none, and else it is not known how long it took. */
+static inline bool report_has_device_times(const struct report *r)
+{
+	return r->activities.n && !r->sampled;
+}
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 
 /* Makes the rows of calls, failures, copies, kernels and threads from the sum of the tallies.  0 or

@@ -1,11 +1,13 @@
 /* See roofline.h. */
 #include "model/roofline.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/expect.h"
 #include "predict/predict.h"
 #include "model/cost.h"
+#include "model/host_time.h"
 #include "model/tally.h"
 
 #include "base/banned.h"
@@ -15,6 +17,9 @@
 
 /* A kernel so short is mostly its own start and end. */
 #define SHORT_NS 5000u
+
+/* Executions that are no chance. */
+#define OFTEN 3u
 
 const char *const bound_class_name[] = { NULL, "compute", "memory", "latency", "launch" };
 const char *const bound_basis_name[] = { NULL, "cost", "time", "name" };
@@ -46,11 +51,12 @@ static double flops_share(const struct gpu *g, const struct cost *c, double ns)
 	const double rate = c->flops * 1e9 / ns;
 	if (!c->has_flops || !c->has_unit)
 		return 0;
-	const double share = gpu_flops_share(g, c->unit, c->matrix, rate);
+	bool beyond;
+	const double share = gpu_flops_share(g, c->unit, c->matrix, rate, &beyond);
 	/* What FP32 units cannot do, tensor cores have done, though no name says so. */
-	if (share > 1 && c->matrix && c->unit == GPU_FP32 && !c->unit_by_name)
-		return gpu_flops_share(g, GPU_TF32, true, rate);
-	return share > 1 && c->at_most ? 0 : share;
+	if (beyond && c->matrix && c->unit == GPU_FP32 && !c->unit_by_name)
+		return gpu_flops_share(g, GPU_TF32, true, rate, &beyond);
+	return beyond && c->at_most ? 0 : share;
 }
 
 static void add_share(struct roofline_share *to, double share, double ns)
@@ -78,8 +84,9 @@ void roofline_add(const struct gpu *g, struct roofline *to, const struct cost *c
 	if (!g || !ns)
 		return;
 	add_share(&to->compute, flops_share(g, c, (double)ns), (double)ns);
-	double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns) : 0;
-	memory = memory > 1 && c->at_most ? 0 : memory;
+	bool beyond = false;
+	double memory = c->has_bytes ? gpu_bytes_share(g, c->bytes, (double)ns, &beyond) : 0;
+	memory = beyond && c->at_most ? 0 : memory;
 	add_share(&to->memory, memory, (double)ns);
 	if (c->has_bytes && memory <= 0)
 		to->cached_ns += (double)ns;
@@ -149,11 +156,22 @@ static void classify_name(struct activity_row *w)
 	w->roofline.basis = w->roofline.class ? BASIS_NAME : BASIS_NONE;
 }
 
-/* The device stood still before it for longer than it ran, since the host was slow to launch. */
+/*
+ * The device stood still before it for longer than it ran, since the host was slow to launch:
+ * before half of its executions, for one long gap says nothing of the others.  What runs for longer
+ * than a framework needs from one launch to the next has to be seen to do so again and again: a gap
+ * before one execution, at the begin of the run or of the part that is read, has other causes.
+ */
+static bool is_starved(const struct activity_row *w)
+{
+	const bool often = w->count >= OFTEN || hist_at(&w->hist, 0.5) < HOST_GAP_NS;
+	return w->starved_ns > w->total_ns && often && 2 * w->starved_count >= w->count;
+}
+
 static void classify_kernel(const struct report *r, struct activity_row *w)
 {
 	struct roofline *l = &w->roofline;
-	if (w->starved_ns > w->total_ns) {
+	if (is_starved(w)) {
 		l->class = BOUND_LAUNCH;
 		l->basis = BASIS_TIME;
 	} else if (l->flops_share > 0 || l->bytes_share > 0 || l->cached_ns > 0) {
@@ -190,13 +208,30 @@ static double class_share(const struct roofline *l)
 	return l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
 }
 
+static double in_percent(double share)
+{
+	return round(share * 100);
+}
+
+bool roofline_is_over(const struct roofline *l)
+{
+	return in_percent(class_share(l)) > 100;
+}
+
+void roofline_put_over(FILE *out)
+{
+	fputs("  over 100 %: faster than what was measured on such a GPU, which is less than its "
+	      "maker's peak; or what was done is less than sizes and types say\n",
+		out);
+}
+
 void roofline_cell(struct table *t, const struct roofline *l)
 {
 	const double share = class_share(l);
 	if (!l->class)
 		table_none(t);
 	else if (share > 0)
-		table_cell(t, "%s %.0f %%", bound_class_name[l->class], share * 100);
+		table_cell(t, "%s %.0f %%", bound_class_name[l->class], in_percent(share));
 	else
 		table_cell(
 			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
@@ -227,10 +262,22 @@ void roofline_put_json(struct json *j, const struct roofline *l)
 	put_whole(j, "flops", l->has_flops, l->flops);
 	put_whole(j, "bytes", l->has_bytes, l->bytes);
 	put_whole(j, "costed_count", l->count, (double)l->count);
-	put_whole(j, "costed_ns", l->count, (double)l->ns);
+	put_whole(j, "costed_ns", l->ns, (double)l->ns);
 	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
+}
+
+static void put_flops(struct json *j, const char *key, const struct gpu *g,
+	bool (*of)(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s))
+{
+	json_begin_object(j, key);
+	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
+		double flops_per_s;
+		if (of(g, u, &flops_per_s))
+			json_put_real(j, gpu_unit_word(u), flops_per_s);
+	}
+	json_end_object(j);
 }
 
 void roofline_put_gpu(struct json *j, const struct report *r)
@@ -244,12 +291,8 @@ void roofline_put_gpu(struct json *j, const struct report *r)
 	json_str(j, "source", r->gpu->source);
 	json_bool(j, "measured", r->gpu->reached_gb_per_s > 0);
 	json_put_real(j, "dram_bytes_per_second", gpu_bandwidth_ceiling(r->gpu) * 1e9);
-	json_begin_object(j, "flops_per_second");
-	for (enum gpu_unit u = 0; u < GPU_UNITS; u++) {
-		double peak;
-		if (gpu_ceiling(r->gpu, u, &peak))
-			json_put_real(j, gpu_unit_word(u), peak);
-	}
-	json_end_object(j);
+	put_flops(j, "flops_per_second", r->gpu, gpu_ceiling);
+	json_put_real(j, "peak_dram_bytes_per_second", r->gpu->dram_gb_per_s * 1e9);
+	put_flops(j, "peak_flops_per_second", r->gpu, gpu_peak);
 	json_end_object(j);
 }

@@ -24,8 +24,11 @@ void roofline_add(const struct gpu *gpu, struct roofline *to, const struct cost 
 /* After the rows are made. */
 void roofline_fill(struct report *r);
 
-/* "memory 85 %", "launch", "compute?" when only the name says so; "-". */
+/* "memory 85 %", "launch", "compute?" when only the name says so; "-".  What is over 100 % is shown
+ * as it is, and once, below the table, how that can be. */
 void roofline_cell(struct table *t, const struct roofline *l);
+bool roofline_is_over(const struct roofline *l);
+void roofline_put_over(FILE *out);
 
 /* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
  * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */

@@ -267,25 +267,61 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 	return normal_p(u, (double)a->count, (double)b->count, ties);
 }
 
-double stat_totals_p(const struct hist *a, const struct hist *b)
+/* ---- medians ---- */
+
+#define NOISE_Z 2.5758 /* of the normal distribution, 99 % is within */
+
+struct interval {
+	double low, median, high;
+};
+
+/* Of n values, how far from the middle the order statistics are between which the median is. */
+static double reach(double n)
 {
-	const struct hist_moments ma = stat_moments(a), mb = stat_moments(b);
-	if (a->count < STAT_ENOUGH || b->count < STAT_ENOUGH)
-		return NAN;
-	const double ea = ma.var * ma.n, eb = mb.var * mb.n, both = ea + eb;
-	if (!(both > 0))
-		return ma.sum == mb.sum ? 1 : 0;
-	const double df = both * both / (ea * ea / (ma.n - 1) + eb * eb / (mb.n - 1));
-	return stat_student_p((mb.sum - ma.sum) / sqrt(both), df);
+	return fmin(NOISE_Z / 2 / sqrt(n), 0.5);
 }
 
-double stat_estimates_p(const struct hist *a, double runs_a, const struct hist *b, double runs_b)
+static struct interval hist_interval(const struct hist *h)
 {
-	const struct hist_moments ma = stat_moments(a), mb = stat_moments(b);
-	if (a->count < STAT_ENOUGH || b->count < STAT_ENOUGH)
-		return NAN;
-	return stat_welch_p(ma.mean * runs_a, ma.var * runs_a * runs_a, ma.n, mb.mean * runs_b,
-		mb.var * runs_b * runs_b, mb.n);
+	if (!h->count)
+		return (struct interval){ 0 };
+	const double off = reach((double)h->count);
+	return (struct interval){ (double)hist_at(h, 0.5 - off), (double)hist_at(h, 0.5),
+		(double)hist_at(h, 0.5 + off) };
+}
+
+static struct interval runs_interval(double *v, size_t n)
+{
+	const double median = stat_median(v, n);
+	if (!n)
+		return (struct interval){ 0 };
+	const double off = reach((double)n) * (double)n, half = (double)(n - 1) / 2;
+	const double low = floor(half - off), high = ceil(half + off);
+	return (struct interval){ v[low > 0 ? (size_t)low : 0], median,
+		v[high < (double)n ? (size_t)high : n - 1] };
+}
+
+static struct stat_medians medians_of(struct interval a, struct interval b, double p)
+{
+	const bool less = b.median < a.median;
+	expect(a.low <= a.median && a.median <= a.high, "a median is inside its interval");
+	return (struct stat_medians){ .a = a.median,
+		.b = b.median,
+		.noise = less ? hypot(a.median - a.low, b.high - b.median)
+			      : hypot(a.high - a.median, b.median - b.low),
+		.p = p };
+}
+
+struct stat_medians stat_hist_medians(
+	const struct hist *a, const struct hist *b, double *ret_longer)
+{
+	return medians_of(hist_interval(a), hist_interval(b), stat_hist_p(a, b, ret_longer));
+}
+
+struct stat_medians stat_runs_medians(double *a, size_t na, double *b, size_t nb)
+{
+	const double p = stat_runs_p(a, na, b, nb);
+	return medians_of(runs_interval(a, na), runs_interval(b, nb), p);
 }
 
 /* The usual error of a mean, times runs; less by what was drawn, since that is known. */

@@ -49,12 +49,20 @@ struct hist_moments stat_moments(const struct hist *h);
 #define STAT_ENOUGH 5u
 double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longer);
 
-/* P(the total of nb values of b differs from that of a's by chance): the totals' errors are those
- * of independent draws. */
-double stat_totals_p(const struct hist *a, const struct hist *b);
-
-/* The same of totals that are estimated: `runs` of which h has some, drawn by chance. */
-double stat_estimates_p(const struct hist *a, double runs_a, const struct hist *b, double runs_b);
+/*
+ * Two medians, how far off their difference may be, and whether it is chance.
+ *
+ * noise: half the width of the 99 % interval of b's median less a's, on the side towards 0.  The
+ * interval of each median is the one between order statistics (of six values and less: lowest to
+ * highest); two are put together as Zou and Donner (2008) do it.  p is that of stat_hist_p() or
+ * stat_runs_p().  A median of no values is 0.
+ */
+struct stat_medians {
+	double a, b, noise, p;
+};
+struct stat_medians stat_hist_medians(
+	const struct hist *a, const struct hist *b, double *ret_longer);
+struct stat_medians stat_runs_medians(double *a, size_t na, double *b, size_t nb); /* sorts */
 
 /* Half the width of the 95 % interval of the total of so many runs, of which h has some, drawn by
  * chance; NAN when there are fewer than two. */

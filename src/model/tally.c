@@ -43,6 +43,8 @@ void tally_fini(struct tally *t)
 	array_free(&t->memory_spans);
 	array_free(&t->reserved);
 	array_free(&t->sources);
+	array_free(&t->threads);
+	map_fini(&t->thread_map);
 	map_fini(&t->source_map);
 	map_fini(&t->failure_map);
 	map_fini(&t->shape_map);
@@ -63,6 +65,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
+	c->waits = c->fn && !strcmp(c->fn->class, "sync");
 	t->row_of[id] = (uint32_t)t->calls.n;
 	return c;
 }
@@ -319,6 +322,55 @@ static int add_live(struct tally *t, const struct call_row *c, const struct reco
 	return e ? e : add_reserved(t, c->fn, r);
 }
 
+/* ---- threads ---- */
+
+static struct thread_sums *thread_of(struct tally *t, uint32_t process, uint32_t tid)
+{
+	return MAP_ROW(&t->thread_map, MAP_KEY(process, tid), &t->threads,
+		(struct thread_sums){ .process = process, .tid = tid });
+}
+
+static bool is_launch(const struct call_row *c)
+{
+	return c->fn && c->fn->api == API_DRIVER &&
+	       (c->fn->kind == CALL_LAUNCH || c->fn->kind == CALL_GRAPHLAUNCH);
+}
+
+/* So many calls, of which `timed` took so long. */
+static void add_to_thread(struct thread_sums *s, const struct call_row *c, uint64_t count,
+	uint64_t timed, uint64_t ticks)
+{
+	if (c->fn && c->fn->api == API_ALLOCATOR)
+		return;
+	s->calls = sat_add(s->calls, count);
+	if (!c->fn || c->fn->api != API_DRIVER)
+		return;
+	s->timed = sat_add(s->timed, timed);
+	s->timed_ticks = sat_add(s->timed_ticks, ticks);
+	if (!c->waits)
+		return;
+	s->waits = sat_add(s->waits, count);
+	s->wait_ticks = sat_add(s->wait_ticks, ticks);
+}
+
+static int merge_threads(struct tally *t, const struct tally *from)
+{
+	for (size_t i = 0; i < from->threads.n; i++) {
+		const struct thread_sums *f = &from->threads.v[i];
+		struct thread_sums *s = thread_of(t, f->process, f->tid);
+		if (!s)
+			return -ENOMEM;
+		s->calls = sat_add(s->calls, f->calls);
+		s->launches = sat_add(s->launches, f->launches);
+		s->timed = sat_add(s->timed, f->timed);
+		s->timed_ticks = sat_add(s->timed_ticks, f->timed_ticks);
+		s->waits = sat_add(s->waits, f->waits);
+		s->wait_ticks = sat_add(s->wait_ticks, f->wait_ticks);
+		s->allocated_bytes = sat_add(s->allocated_bytes, f->allocated_bytes);
+	}
+	return 0;
+}
+
 /* What a driver call that succeeded asked the GPU for. */
 static int add_activity(struct tally *t, struct call_row *c, const struct record *r)
 {
@@ -330,6 +382,8 @@ static int add_activity(struct tally *t, struct call_row *c, const struct record
 			       : 0;
 	if (schema_call_bytes(c->fn, r, &bytes))
 		c->bytes = sat_add(c->bytes, bytes);
+	if (c->fn->kind == CALL_ALLOC && c->fn->api == API_DRIVER)
+		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, bytes);
 	const int e = add_live(t, c, r);
 	return e ? e : see_handles(t, c->fn, r);
 }
@@ -339,6 +393,7 @@ static int add_success(struct tally *t, struct call_row *c, const struct record 
 	if (r->flags & RECORD_CAPTURED || !c->fn || c->fn->api == API_RUNTIME)
 		return 0;
 	c->ok_plain++;
+	t->thread->launches += is_launch(c);
 	int e = 0;
 	struct predicted_time prediction;
 	if (c->fn->kind == CALL_LAUNCH) {
@@ -372,8 +427,10 @@ static int tally_record(struct tally *t, const struct record *r)
 	const uint64_t dur = record_dur(r), end = r->ticks + dur;
 	c->count++;
 	c->timed++;
+	c->summed++;
 	c->total_ticks += dur;
 	hist_add(&c->hist, dur);
+	add_to_thread(t->thread, c, 1, 1, dur);
 	if (r->ticks < t->first_ticks)
 		t->first_ticks = r->ticks;
 	if (end > t->last_ticks)
@@ -413,7 +470,9 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 	if (!c)
 		return -ENOMEM;
 	c->count = sat_add(c->count, k->count);
+	c->summed = sat_add(c->summed, k->ticks ? k->count : 0);
 	c->total_ticks = sat_add(c->total_ticks, k->ticks);
+	add_to_thread(t->thread, c, k->count, k->ticks ? k->count : 0, k->ticks);
 	if (!c->fn || c->fn->kind != CALL_STATUS)
 		c->errors = sat_add(c->errors, k->errors);
 	if (!c->fn || c->fn->api != API_DRIVER)
@@ -422,6 +481,9 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 	c->ok_plain = sat_add(c->ok_plain, ok);
 	c->ok_counted = sat_add(c->ok_counted, ok);
 	c->bytes = sat_add(c->bytes, k->bytes);
+	t->thread->launches += is_launch(c) ? ok : 0;
+	if (c->fn->kind == CALL_ALLOC)
+		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, k->bytes);
 	return 0;
 }
 
@@ -444,6 +506,9 @@ int tally_chunk(struct tally *t, const struct chunk_buf *buf)
 		t->last_stream = t->last_context = 0;
 	t->process = buf->ref->process;
 	t->tid = buf->ref->head.tid;
+	t->thread = thread_of(t, t->process, t->tid);
+	if (!t->thread)
+		return -ENOMEM;
 	if (buf->ref->head.kind == CHUNK_EVENTS)
 		return tally_records(t, buf);
 	return buf->ref->head.kind == CHUNK_COUNTERS ? tally_counters(t, buf) : 0;
@@ -460,6 +525,7 @@ static int merge_calls(struct tally *t, const struct tally *from)
 			return -ENOMEM;
 		c->count = sat_add(c->count, f->count);
 		c->timed += f->timed;
+		c->summed = sat_add(c->summed, f->summed);
 		c->total_ticks = sat_add(c->total_ticks, f->total_ticks);
 		c->errors = sat_add(c->errors, f->errors);
 		c->ok_plain = sat_add(c->ok_plain, f->ok_plain);
@@ -499,6 +565,8 @@ static int merge_rows(struct tally *t, const struct tally *from)
 		e = merge_shape(t, &from->shapes.v[i]);
 	if (!e)
 		e = merge_times(t, from);
+	if (!e)
+		e = merge_threads(t, from);
 	if (!e)
 		e = merge_seen(&t->streams, &from->streams);
 	return e ? e : merge_seen(&t->contexts, &from->contexts);

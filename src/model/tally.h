@@ -31,7 +31,10 @@ struct tally {
 	ARRAY(struct shape_row) shapes;
 	struct map times_map;
 	ARRAY(struct kernel_times) times;
-	uint64_t *graph_launches; /* by step */
+	struct map thread_map;
+	ARRAY(struct thread_sums) threads;
+	struct thread_sums *thread; /* of the chunk at hand */
+	uint64_t *graph_launches;   /* by step */
 	uint64_t unnamed_graphs;
 	ARRAY(struct memory_op) memory;
 	ARRAY(struct vmm_op) vmm;

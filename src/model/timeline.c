@@ -53,6 +53,37 @@ static void count_activity(struct account *a, const struct activity *p)
 
 /* ---- idle gaps ---- */
 
+/* The page has the same words: partLook in viewer/charts.js. */
+const char *const wall_part_name[WALL_PARTS] = {
+	[WALL_COMPUTING] = "computing",
+	[WALL_COMMUNICATING] = "communicating",
+	[WALL_COPYING] = "copying",
+	[WALL_LAUNCHING] = "idle_launching",
+	[WALL_WAITING] = "idle_waiting",
+	[WALL_DRIVER] = "idle_driver",
+	[WALL_HOST] = "idle_host",
+	[WALL_QUEUED] = "idle_queued",
+	[WALL_UNKNOWN] = "idle_unknown",
+	[WALL_OFF] = "off",
+	[WALL_BEFORE] = "before",
+	[WALL_AFTER] = "after",
+};
+
+const char *const wall_part_text[WALL_PARTS] = {
+	[WALL_COMPUTING] = "kernels running",
+	[WALL_COMMUNICATING] = "communication between devices, no other kernel running",
+	[WALL_COPYING] = "memcpy and memset, no kernel running",
+	[WALL_LAUNCHING] = "idle, launch-bound: host still launching",
+	[WALL_WAITING] = "idle: host in a synchronizing call",
+	[WALL_DRIVER] = "idle: host in another long CUDA call",
+	[WALL_HOST] = "idle: host busy outside CUDA",
+	[WALL_QUEUED] = "idle: queued activities had not begun",
+	[WALL_UNKNOWN] = "idle: cause not known",
+	[WALL_OFF] = "not recorded: switched off",
+	[WALL_BEFORE] = "before the first GPU activity",
+	[WALL_AFTER] = "after the last GPU activity",
+};
+
 static const enum wall_part part_of_state[HOST_STATES] = {
 	[HOST_LAUNCHING] = WALL_LAUNCHING,
 	[HOST_ALLOCATING] = WALL_LAUNCHING,
@@ -108,6 +139,7 @@ static enum wall_part part_of(const struct idle *i)
 {
 	return i->what == IDLE_QUEUED    ? WALL_QUEUED
 	       : i->what == IDLE_UNKNOWN ? WALL_UNKNOWN
+	       : i->what == IDLE_OFF     ? WALL_OFF
 					 : part_of_state[i->what];
 }
 
@@ -136,19 +168,47 @@ static struct idle begin_of(const struct account *a, const struct activity *p, u
 					       : ISSUED_AFTER };
 }
 
+static uint64_t overlap(uint64_t from, uint64_t to, uint64_t other_from, uint64_t other_to)
+{
+	const uint64_t begin = from > other_from ? from : other_from;
+	const uint64_t end = to < other_to ? to : other_to;
+	return end > begin ? end - begin : 0;
+}
+
+/* For how long between the two nobody recorded; in a part of a trace that is not known. */
+static uint64_t off_between(const struct trace *t, uint64_t from, uint64_t to)
+{
+	const uint64_t since = t->header.off_since_ns;
+	uint64_t ns = since ? overlap(from, to, since, UINT64_MAX) : 0;
+	for (uint32_t i = 0; i < t->off.count; i++)
+		ns += overlap(from, to, t->off.v[i].from_ns, t->off.v[i].to_ns);
+	return t->parts.n || ns > to - from ? 0 : ns;
+}
+
 /* Why nothing ran from `from` until p began. */
 static int explain(struct account *a, const struct activity *p, uint64_t from, uint64_t ns[])
 {
 	const uint64_t to = p->start_ns;
-	if (p->call == NO_CALL)
-		return put_idle(a,
-			(struct idle){ .until_ns = to, .ns = to - from, .what = IDLE_UNKNOWN }, ns);
+	if (p->call == NO_CALL) {
+		struct idle i = {
+			.until_ns = to, .ns = off_between(a->r->trace, from, to), .what = IDLE_OFF
+		};
+		const int e = put_idle(a, i, ns);
+		i.ns = to - from - i.ns;
+		i.what = IDLE_UNKNOWN;
+		return e ? e : put_idle(a, i, ns);
+	}
 	const struct caller *c = &a->t->calls.v[p->call];
 	const uint64_t issued = c->end_ns < from ? from : c->end_ns > to ? to : c->end_ns;
 	uint64_t host[HOST_STATES] = { 0 };
 	struct idle i = begin_of(a, p, from);
 	int e = 0;
 	host_time_split(&a->host, c->thread, from, issued, host);
+	i.what = IDLE_OFF;
+	i.ns = off_between(a->r->trace, from, issued);
+	i.ns = i.ns < host[HOST_ELSEWHERE] ? i.ns : host[HOST_ELSEWHERE];
+	host[HOST_ELSEWHERE] -= i.ns;
+	e = put_idle(a, i, ns);
 	for (int s = 0; s < HOST_STATES && !e; s++) {
 		i.what = (uint8_t)s;
 		i.ns = host[s];
@@ -168,6 +228,7 @@ static int count_gap(struct account *a, const struct activity *p)
 	for (int k = 0; k < WALL_PARTS; k++)
 		to->wall_ns[k] += ns[k];
 	row->starved_ns += ns[WALL_LAUNCHING];
+	row->starved_count += ns[WALL_LAUNCHING] > p->end_ns - p->start_ns;
 	const struct idle_gap kept = { .start_ns = a->all.until - a->start_ns,
 		.ns = p->start_ns - a->all.until,
 		.cause = largest_part(ns),
@@ -260,6 +321,7 @@ static void find_wall(struct account *a)
 		if (t->activities.v[i].end_ns > a->end_ns)
 			a->end_ns = t->activities.v[i].end_ns;
 	a->r->wall_ns = a->end_ns - a->start_ns;
+	a->r->analysis.start_ns = a->start_ns;
 }
 
 static int walk(struct account *a)

@@ -13,14 +13,16 @@
 #include "base/expect.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "event/schema.h"
 #include "trace/trace.h"
 
 #include "base/banned.h"
 
-#define PIECE     65536u /* read at a time, unless a record is longer */
-#define NAME_KEPT 512u
-#define TRIES     3u /* looks at a granule in which no chunk has begun */
+#define PIECE      65536u /* read at a time, unless a record is longer */
+#define NAME_KEPT  512u
+#define SPANS_MOST 65536u /* that are kept before they are added up */
+#define TRIES      3u     /* looks at a granule in which no chunk has begun */
 
 /* What a chunk held, when it was looked at last. */
 struct tally {
@@ -35,6 +37,12 @@ struct place {
 	uint32_t at; /* of the payload: read so far */
 	bool over;   /* nothing will be added to what it is now */
 	struct tally now, before;
+};
+
+/* A GPU activity of this look. */
+struct span {
+	uint64_t start, end;
+	size_t process;
 };
 
 struct name {
@@ -53,6 +61,7 @@ struct follow {
 	ARRAY(struct follow_process) processes;
 	struct map process_map, name_map;
 	ARRAY(struct name) names;
+	ARRAY(struct span) spans;
 	ARRAY(uint8_t) bytes;
 	struct chunk_buf buf;
 	unsigned unpacked;      /* blocks, in this look */
@@ -160,13 +169,7 @@ static void look_at_block(struct follow *f, const struct block_header *b, uint64
 {
 	const struct tally was = tally_of(f, b->chunk.open.ticks);
 	struct tally t = { .calls = b->records };
-	const struct chunk_ref ref = { .offset = payload,
-		.room = b->bytes,
-		.packed = true,
-		.raw_bytes = b->raw_bytes,
-		.encoding = b->encoding,
-		.records = b->records,
-		.head = b->chunk };
+	const struct chunk_ref ref = chunk_ref_of_block(b, payload);
 	if (f->first || b->chunk.kind != CHUNK_EVENTS)
 		return;
 	if (f->unpacked++ < FOLLOW_BLOCKS && !load(f, &ref)) {
@@ -264,7 +267,7 @@ static void look_at_meta(struct follow *f, struct place *p, const struct chunk_h
 	p->over = h->state != CHUNK_OPEN || p->bytes - CHUNK_PAYLOAD - p->at < sizeof head;
 }
 
-/* ---- kernels ---- */
+/* ---- GPU activities ---- */
 
 static void tell(struct follow *f, const struct follow_process *p, const struct gpu_activity *w)
 {
@@ -279,8 +282,48 @@ static void tell(struct follow *f, const struct follow_process *p, const struct 
 					   .ran = w });
 }
 
+static int by_start(const void *one, const void *two)
+{
+	const struct span *a = one, *b = two;
+	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->start, b->start);
+}
+
+/* What ran at the same time counts once. */
+static void add_busy(struct follow *f)
+{
+	SORT(f->spans, by_start);
+	for (size_t i = 0; i < f->spans.n; i++) {
+		const struct span *s = &f->spans.v[i];
+		struct follow_process *p = &f->processes.v[s->process];
+		if (!p->until_ns)
+			p->from_ns = p->until_ns = s->start;
+		if (!p->look_from_ns || s->start < p->look_from_ns)
+			p->look_from_ns = s->start;
+		if (s->end <= p->until_ns)
+			continue;
+		p->busy_ns += s->end - (s->start > p->until_ns ? s->start : p->until_ns);
+		p->until_ns = s->end;
+	}
+	f->spans.n = 0;
+}
+
+/* Of samples nothing is known as a whole.  Without memory this one is left out. */
+static void keep_span(
+	struct follow *f, const struct follow_process *of, const struct gpu_activity *w)
+{
+	const bool runs = w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
+			  w->kind == GPU_GRAPH;
+	if (!runs || f->header.sampled)
+		return;
+	if (f->spans.n >= SPANS_MOST)
+		add_busy(f);
+	struct span *s = array_push(&f->spans);
+	if (s)
+		*s = (struct span){ w->start_ns, w->end_ns, (size_t)(of - f->processes.v) };
+}
+
 /* Up to the last slot that holds something: one before it that is filled later is passed over. */
-static void look_at_kernels(struct follow *f, struct place *p, const struct chunk_header *h)
+static void look_at_activities(struct follow *f, struct place *p, const struct chunk_header *h)
 {
 	struct gpu_activity w;
 	size_t n;
@@ -290,7 +333,10 @@ static void look_at_kernels(struct follow *f, struct place *p, const struct chun
 		for (size_t i = 0; i < n; i++) {
 			memcpy(&w, f->bytes.v + i * sizeof w, sizeof w);
 			last = w.kind ? i + 1 : last;
-			if (w.kind == GPU_KERNEL && w.end_ns > w.start_ns && of && !f->first)
+			if (w.end_ns <= w.start_ns || !of || f->first)
+				continue;
+			keep_span(f, of, &w);
+			if (w.kind == GPU_KERNEL && f->to)
 				tell(f, of, &w);
 		}
 		p->at += (uint32_t)(last * sizeof w);
@@ -316,10 +362,7 @@ static void look_at_chunk(struct follow *f, struct place *p, const struct chunk_
 		look_at_meta(f, p, h);
 		break;
 	case CHUNK_DEVICE:
-		if (f->to)
-			look_at_kernels(f, p, h);
-		else
-			p->over = h->state != CHUNK_OPEN;
+		look_at_activities(f, p, h);
 		break;
 	case CHUNK_PACKED:
 		look_at_blocks(f, p, h);
@@ -405,10 +448,13 @@ int follow_look(struct follow *f, const struct follow_sink *to)
 	f->size = (uint64_t)st.st_size;
 	f->to = to;
 	f->unpacked = 0;
+	for (size_t i = 0; i < f->processes.n; i++)
+		f->processes.v[i].look_from_ns = 0;
 	const int e = walk(f);
 	if (e)
 		return e;
 	look_at_places(f);
+	add_busy(f);
 	f->reused = f->header.reused;
 	f->first = false;
 	return 0;
@@ -465,6 +511,7 @@ void follow_close(struct follow *f)
 	forget_names(f);
 	array_free(&f->places);
 	array_free(&f->processes);
+	array_free(&f->spans);
 	array_free(&f->bytes);
 	map_fini(&f->process_map);
 	map_fini(&f->name_map);
@@ -493,7 +540,8 @@ size_t follow_bytes(const struct follow *f)
 	return sizeof *f + f->places.room * sizeof *f->places.v +
 	       f->processes.room * sizeof *f->processes.v + f->names.n * (NAME_KEPT + 64) +
 	       (f->process_map.size + f->name_map.size) * sizeof(struct map_slot) + f->bytes.room +
-	       f->buf.payload_room + f->buf.packed_room + f->buf.columns_room;
+	       f->spans.room * sizeof *f->spans.v + f->buf.payload_room + f->buf.packed_room +
+	       f->buf.columns_room;
 }
 
 size_t follow_places(const struct follow *f)

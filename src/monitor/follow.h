@@ -1,6 +1,6 @@
 /*
  * Following one recording while it is written, for as long as that lasts: how many calls and
- * launches each of its processes makes, and how long its kernels ran.
+ * launches each of its processes makes, for how long GPUs were busy, and how long its kernels ran.
  *
  * A look costs what is new, and the headers of those chunks that may still change; what is closed
  * for good is forgotten.  What was there before the first look counts for nothing: rates need none
@@ -25,6 +25,11 @@ struct follow;
 struct follow_process {
 	uint32_t pid;
 	uint64_t calls, launches; /* since it is watched */
+	/* Of GPU activities since then, where all are timed: CLOCK_MONOTONIC of the first's start
+	 * and of the last's end, and for how long of that some GPU ran one.  until 0: none was
+	 * seen. */
+	uint64_t from_ns, until_ns, busy_ns;
+	uint64_t look_from_ns; /* the first start of those of the last look; 0: there was none */
 	uint8_t uuid[FOLLOW_DEVICES][16];
 };
 

@@ -256,7 +256,11 @@ static int add_recorded(struct recordings *r, const struct watched *w)
 		.name = w->name,
 		.recording = w->recording,
 		.calls = p ? p->calls : 0,
-		.launches = p ? p->launches : 0 };
+		.launches = p ? p->launches : 0,
+		.gpu_from_ns = p ? p->from_ns : 0,
+		.gpu_until_ns = p ? p->until_ns : 0,
+		.gpu_busy_ns = p ? p->busy_ns : 0,
+		.gpu_look_from_ns = p ? p->look_from_ns : 0 };
 	return 0;
 }
 

@@ -45,6 +45,8 @@ struct recorded {
 	const char *name;
 	const struct recording *recording;
 	uint64_t calls, launches;
+	/* As of struct follow_process. */
+	uint64_t gpu_from_ns, gpu_until_ns, gpu_busy_ns, gpu_look_from_ns;
 };
 
 struct recordings {

@@ -109,7 +109,10 @@ static void put_state(struct bounded *to, const struct watch_program *p)
 
 static void put_busy(struct bounded *to, const struct watch_program *p)
 {
-	put_share(to, p->busy);
+	if (p->has_busy && !(p->busy > 0))
+		bounded_char(to, '0');
+	else
+		put_share(to, p->busy);
 }
 
 static void put_launches(struct bounded *to, const struct watch_program *p)
@@ -370,7 +373,8 @@ static void draw_help(void)
 		"P          sort by BUSY%, M by MEMORY, L by LAUNCH/S,",
 		"           W by WAIT%, T by P99, N by PID",
 		"up down    the programs before and after", "",
-		"BUSY%      predicted device time by wall time, of programs under weir run",
+		"BUSY%      share of the time in which a GPU ran something of it: recorded with",
+		"           --gpu, or predicted under weir run; - where that is not known",
 		"LAUNCH/S   kernels and graphs launched, of recorded programs",
 		"WAIT%      time in which launches waited for other programs",
 		"P99        of requests: 99 of 100 took no longer", "",

@@ -5,7 +5,6 @@
 
 #ifdef WEIR_MICROHTTPD
 
-#include <microhttpd.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -19,12 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/shared_library.h"
 #include "monitor/api.h"
+#include "monitor/libmicrohttpd.h"
 
 #include "base/banned.h"
 
 #define TOKEN_LEAST 16u
 #define TOKEN_MOST  128u
+#define LIBRARY     "libmicrohttpd.so.12"
+
+static struct libmicrohttpd mhd;
 
 struct server {
 	struct server_config c;
@@ -65,7 +69,7 @@ static struct body no_body; /* of what has none: those are the most */
 
 static const char *argument(void *connection, const char *name)
 {
-	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+	return mhd.MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
 /* Takes as long for a token that begins as it should as for another. */
@@ -73,7 +77,7 @@ static bool has_token(const struct server *s, struct MHD_Connection *c)
 {
 	static const char bearer[] = "Bearer ";
 	const size_t n = sizeof bearer - 1, length = strlen(s->token);
-	const char *is = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
+	const char *is = mhd.MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
 	unsigned differs = 0;
 	if (!is || strncmp(is, bearer, n) != 0 || strlen(is + n) != length)
 		return false;
@@ -121,19 +125,19 @@ static void request_ends(
 static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *a)
 {
 	struct MHD_Response *r =
-		MHD_create_response_from_buffer(a->bytes, a->body, MHD_RESPMEM_MUST_FREE);
+		mhd.MHD_create_response_from_buffer(a->bytes, a->body, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
 		free(a->body);
 		return MHD_NO;
 	}
 	if (a->bytes)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+		mhd.MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
 	if (a->allow)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, a->allow);
+		mhd.MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, a->allow);
 	if (a->status == MHD_HTTP_UNAUTHORIZED)
-		MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-	const enum MHD_Result done = MHD_queue_response(c, a->status, r);
-	MHD_destroy_response(r);
+		mhd.MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	const enum MHD_Result done = mhd.MHD_queue_response(c, a->status, r);
+	mhd.MHD_destroy_response(r);
 	return done;
 }
 
@@ -304,9 +308,23 @@ static void raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 
+static int load(struct error *err)
+{
+	static const struct library_symbol symbols[] = {
+#define SYMBOL(name) { #name, offsetof(struct libmicrohttpd, name) },
+		LIBMICROHTTPD_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+	};
+	if (!library_load(LIBRARY, symbols, sizeof symbols / sizeof *symbols, &mhd))
+		return 0;
+	return error_set(err, -ENOSYS,
+		LIBRARY
+		" is not here; install it (Debian: libmicrohttpd12, Ubuntu: libmicrohttpd12t64)");
+}
+
 static struct MHD_Daemon *serve(struct server *s, int fd, MHD_AccessHandlerCallback handler)
 {
-	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handler, s,
+	return mhd.MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handler, s,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, SERVER_CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, SERVER_PATIENCE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_NOTIFY_COMPLETED,
@@ -327,7 +345,8 @@ static unsigned port_of(int fd)
 static int begin(struct server *s, unsigned *ret_port, struct error *err)
 {
 	int fd = -1, control = -1;
-	int e = s->c.token ? read_token(s, s->c.token, err) : 0;
+	int e = load(err);
+	e = e || !s->c.token ? e : read_token(s, s->c.token, err);
 	e = e ? e : listen_at(s->c.listen, &fd, err);
 	if (e)
 		return e;
@@ -377,9 +396,9 @@ int server_look(struct server *s)
 void server_stop(struct server *s)
 {
 	if (s->metrics)
-		MHD_stop_daemon(s->metrics);
+		mhd.MHD_stop_daemon(s->metrics);
 	if (s->control)
-		MHD_stop_daemon(s->control);
+		mhd.MHD_stop_daemon(s->control);
 	if (*s->socket)
 		unlink(s->socket);
 	pthread_mutex_destroy(&s->lock);

@@ -12,6 +12,7 @@
 #include "base/banned.h"
 
 #define ARBITER_LIVES_NS 1000000000u
+#define LATE_NS          1000000000u /* by which activities come to a recording, as a rule */
 
 static uint64_t now_ns(void)
 {
@@ -29,6 +30,16 @@ const char *watch_class_name(const struct watch_program *p)
 {
 	static const char *const names[] = { "none", "latency", "best-effort" };
 	return name_at(names, 3, p->class);
+}
+
+bool watch_has_calls(const struct watch_program *p)
+{
+	return p->recorded && p->has_rates;
+}
+
+bool watch_has_requests(const struct watch_program *p)
+{
+	return p->shares && p->has_rates;
 }
 
 const char *watch_mode_name(const struct watch_program *p)
@@ -136,6 +147,10 @@ static int add_recorded(struct watch *w, const struct recorded *r)
 	p->recorded = true;
 	p->calls = r->calls;
 	p->launches = r->launches;
+	p->gpu_from_ns = r->gpu_from_ns;
+	p->gpu_until_ns = r->gpu_until_ns;
+	p->gpu_busy_ns = r->gpu_busy_ns;
+	p->gpu_look_from_ns = r->gpu_look_from_ns;
 	p->lost = recording_header(r->recording)->lost;
 	return 0;
 }
@@ -164,11 +179,41 @@ static void push(float history[WATCH_HISTORY], const float *before, double value
 	history[WATCH_HISTORY - 1] = (float)value;
 }
 
-/* Of one that was not there before nothing is known but what it is. */
-static void rate(struct watch_program *p, const struct watch_program *before, uint64_t ns)
+/*
+ * Activities come to a recording some time after they ended, many at once: what came since the look
+ * before is of the time from the last that was there then to the last that is here now.  Of a
+ * program that ran nothing for long that would be the long time as well, so it is cut, unless what
+ * came began before.
+ */
+static void rate_recorded(
+	struct watch_program *p, const struct watch_program *before, uint64_t before_ns)
 {
+	const uint64_t seen = before->gpu_until_ns ? before->gpu_until_ns : p->gpu_from_ns;
+	const uint64_t cut = before_ns > LATE_NS ? before_ns - LATE_NS : 0;
+	const uint64_t from = cut > seen && p->gpu_look_from_ns >= cut ? cut : seen;
+	if (p->gpu_until_ns <= seen)
+		return;
+	p->has_busy = true;
+	p->busy = (double)(p->gpu_busy_ns - before->gpu_busy_ns) / (double)(p->gpu_until_ns - from);
+}
+
+/* Device time is predicted of launches that are regulated: a program whose time does not grow may
+ * be idle, or on its own, unless it is one that has to wait. */
+static void rate_shared(struct watch_program *p, const struct watch_program *before, uint64_t ns)
+{
+	p->has_busy = p->device_ns > before->device_ns || p->waits_for;
+	p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
+}
+
+/* Of one that was not there before nothing is known but what it is. */
+static void rate(struct watch_program *p, const struct watch_program *before, uint64_t before_ns,
+	uint64_t ns)
+{
+	p->has_rates = before;
 	if (before) {
-		p->busy = per_s(p->device_ns, before->device_ns, ns) / 1e9;
+		rate_recorded(p, before, before_ns);
+		if (p->shares && !p->has_busy)
+			rate_shared(p, before, ns);
 		p->calls_per_s = per_s(p->calls, before->calls, ns);
 		p->launches_per_s = per_s(p->launches, before->launches, ns);
 		p->requests_per_s = per_s(p->requests, before->requests, ns);
@@ -179,6 +224,8 @@ static void rate(struct watch_program *p, const struct watch_program *before, ui
 
 static void add_to_class(struct watch *w, const struct watch_program *p, uint64_t ns)
 {
+	if (!p->shares)
+		return;
 	struct watch_class *c = &w->classes[p->class <= CLASS_BEST_EFFORT ? p->class : CLASS_NONE];
 	const double s = (double)ns / 1e9;
 	c->device_s += p->busy * s;
@@ -222,7 +269,8 @@ int watch_look(struct watch *w, enum nvml_how how)
 	e = e ? e : look_at_gpus(w, how);
 	for (size_t i = 0; i < w->programs.n; i++) {
 		struct watch_program *p = &w->programs.v[i];
-		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), w->ns - before_ns);
+		rate(p, find(w->before.v, w->before.n, p->pid, p->uuid), before_ns,
+			w->ns - before_ns);
 		add_to_class(w, p, w->ns - before_ns);
 	}
 	w->looks++;
@@ -241,6 +289,24 @@ void watch_fini(struct watch *w)
 
 /* ---- JSON ---- */
 
+static void put_rate(struct json *j, const char *key, bool known, double value)
+{
+	if (known)
+		json_put_real(j, key, value);
+}
+
+static void put_shared(struct json *j, const struct watch_program *p)
+{
+	json_u64(j, "predicted_device_ns", p->device_ns);
+	json_u64(j, "requests", p->requests);
+	json_u64_or_null(j, "request_p50_ns", p->request_p50_ns, p->request_p50_ns);
+	json_u64_or_null(j, "request_p99_ns", p->request_p99_ns, p->request_p99_ns);
+	json_u64(j, "waited_launches", p->waits);
+	json_u64(j, "waited_ns", p->waited_ns);
+	json_u64(j, "memory_used_bytes", p->memory_used);
+	json_u64_or_null(j, "memory_quota_bytes", p->memory_quota, p->memory_quota);
+}
+
 static void put_program(struct json *j, const struct watch_program *p)
 {
 	char uuid[WATCH_UUID];
@@ -254,20 +320,15 @@ static void put_program(struct json *j, const struct watch_program *p)
 	json_str_or_null(j, "class", p->shares ? watch_class_name(p) : NULL);
 	json_str_or_null(j, "mode", p->shares ? watch_mode_name(p) : NULL);
 	json_u64_or_null(j, "waits_for", p->waits_for, p->waits_for);
-	json_put_real(j, "busy", p->busy);
-	json_put_real(j, "launches_per_s", p->launches_per_s);
-	json_put_real(j, "calls_per_s", p->calls_per_s);
-	json_put_real(j, "requests_per_s", p->requests_per_s);
-	json_put_real(j, "waiting", p->waiting);
-	json_u64(j, "predicted_device_ns", p->device_ns);
-	json_u64(j, "requests", p->requests);
-	json_u64_or_null(j, "request_p50_ns", p->request_p50_ns, p->request_p50_ns);
-	json_u64_or_null(j, "request_p99_ns", p->request_p99_ns, p->request_p99_ns);
-	json_u64(j, "waited_launches", p->waits);
-	json_u64(j, "waited_ns", p->waited_ns);
-	json_u64(j, "memory_used_bytes", p->memory_used);
-	json_u64_or_null(j, "memory_quota_bytes", p->memory_quota, p->memory_quota);
-	json_u64(j, "lost_calls", p->lost);
+	put_rate(j, "busy", p->has_busy, p->busy);
+	put_rate(j, "launches_per_s", watch_has_calls(p), p->launches_per_s);
+	put_rate(j, "calls_per_s", watch_has_calls(p), p->calls_per_s);
+	put_rate(j, "requests_per_s", watch_has_requests(p), p->requests_per_s);
+	put_rate(j, "waiting", watch_has_requests(p), p->waiting);
+	if (p->shares)
+		put_shared(j, p);
+	if (p->recorded)
+		json_u64(j, "lost_calls", p->lost);
 	json_end_object(j);
 }
 

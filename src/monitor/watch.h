@@ -3,8 +3,8 @@
  * GPU (the shared file), those that are recorded (their traces), and the GPUs (NVML).  Nothing here
  * changes anything of theirs.
  *
- * watch_look() makes the view anew; what is a rate is of the time since the look before, and 0 in
- * the first.  One owner thread.
+ * watch_look() makes the view anew; what is a rate is of the time since the look before.  What is
+ * not known is left out of JSON, and "-" in text: has_rates and has_busy say.  One owner thread.
  */
 #ifndef WEIR_MONITOR_WATCH_H
 #define WEIR_MONITOR_WATCH_H
@@ -37,10 +37,13 @@ struct watch_program {
 	uint64_t request_p50_ns, request_p99_ns; /* 0: no request has ended */
 	uint64_t memory_used, memory_quota;      /* bytes; quota 0: none */
 	uint32_t refused;
-	/* Of one that is recorded. */
+	/* Of one that is recorded; of its GPU activities as in struct follow_process. */
 	uint64_t calls, launches, lost;
-	/* Since the look before. */
-	double busy; /* device time by wall time */
+	uint64_t gpu_from_ns, gpu_until_ns, gpu_busy_ns, gpu_look_from_ns;
+	/* Since the look before; 0 where they are not known. */
+	bool has_rates; /* it was there then */
+	bool has_busy;
+	double busy; /* share of the time in which a GPU ran something of it */
 	double calls_per_s, launches_per_s, requests_per_s, waiting;
 	float history[WATCH_HISTORY]; /* of busy, or without that of launches_per_s */
 };
@@ -72,6 +75,10 @@ struct watch {
 /* Zeroed but for file, nvml and feed.regress it begins.  0 or -errno. */
 int watch_look(struct watch *w, enum nvml_how how);
 void watch_fini(struct watch *w);
+
+/* Whether there are rates of calls and launches; of requests and waits. */
+bool watch_has_calls(const struct watch_program *p);
+bool watch_has_requests(const struct watch_program *p);
 
 /* "latency"; "gated". */
 const char *watch_class_name(const struct watch_program *p);

@@ -61,32 +61,34 @@ bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_
 	return true;
 }
 
-static double share_of(double rate, double reached, double peak)
+double gpu_flops_share(
+	const struct gpu *g, enum gpu_unit unit, bool product, double flops_per_s, bool *ret_beyond)
 {
-	if (reached > 0 && rate <= reached)
-		return rate / reached;
-	return reached > 0 && rate <= peak ? 1 : rate / peak;
-}
-
-double gpu_flops_share(const struct gpu *g, enum gpu_unit unit, bool product, double flops_per_s)
-{
-	double peak;
-	if (product && unit == GPU_FP64 && g->fp64_products_tflops > 0)
-		return flops_per_s / (g->fp64_products_tflops * 1e12);
-	if (!gpu_peak(g, unit, &peak))
+	double peak, ceiling;
+	*ret_beyond = false;
+	if (!gpu_peak(g, unit, &peak) || !gpu_ceiling(g, unit, &ceiling))
 		return 0;
-	return share_of(flops_per_s, g->reached_tflops[unit] * 1e12, peak);
+	if (product && unit == GPU_FP64 && g->fp64_products_tflops > 0)
+		peak = ceiling = g->fp64_products_tflops * 1e12;
+	*ret_beyond = flops_per_s > peak;
+	return flops_per_s / ceiling;
 }
 
-double gpu_bytes_share(const struct gpu *g, double bytes, double ns)
+double gpu_bytes_share(const struct gpu *g, double bytes, double ns, bool *ret_beyond)
 {
-	const double share = share_of(bytes / ns, g->reached_gb_per_s, g->dram_gb_per_s);
 	const double l2 = g->reached_l2_gb_per_s > 0 ? g->reached_l2_gb_per_s : g->l2_gb_per_s;
 	const double past_l2 = (bytes - (double)g->l2_bytes) / g->dram_gb_per_s / ns;
-	if (share <= 1 || past_l2 > 1)
-		return share <= 1 ? share : past_l2;
-	const double of_l2 = l2 > 0 ? bytes / ns / l2 : 0;
-	return of_l2 > past_l2 ? of_l2 : l2 > 0 ? past_l2 : 0;
+	double share = bytes / ns / gpu_bandwidth_ceiling(g);
+	*ret_beyond = false;
+	if (bytes / ns <= g->dram_gb_per_s)
+		return share;
+	share = past_l2;
+	if (past_l2 <= 1) {
+		const double of_l2 = l2 > 0 ? bytes / ns / l2 : 0;
+		share = of_l2 > past_l2 ? of_l2 : l2 > 0 ? past_l2 : 0;
+	}
+	*ret_beyond = share > 1;
+	return share;
 }
 
 const char *gpu_unit_word(enum gpu_unit unit)

@@ -48,13 +48,14 @@ double gpu_bandwidth_ceiling(const struct gpu *g); /* GB/s */
 bool gpu_ceiling(const struct gpu *g, enum gpu_unit unit, double *ret_flops_per_s);
 
 /*
- * Shares of these: what was reached counts as all, and what was not reached before as no more, as
- * long as it is below its maker's peak.  Above 1 is what the device cannot do.  0: not known.
+ * Shares of these ceilings.  Above 1 is more than was reached where it was measured; with
+ * *ret_beyond also more than its maker says, so that less was done than is believed.  0: not known.
  *
  * Bytes that come faster than the memory gives them came from the L2, as far as they fit into it.
  */
-double gpu_flops_share(const struct gpu *g, enum gpu_unit unit, bool product, double flops_per_s);
-double gpu_bytes_share(const struct gpu *g, double bytes, double ns);
+double gpu_flops_share(const struct gpu *g, enum gpu_unit unit, bool product, double flops_per_s,
+	bool *ret_beyond);
+double gpu_bytes_share(const struct gpu *g, double bytes, double ns, bool *ret_beyond);
 
 /* "fp64", "fp32", "tf32", "fp16", "fp8" */
 const char *gpu_unit_word(enum gpu_unit unit);

@@ -11,7 +11,8 @@
 #include "base/banned.h"
 
 #define OUTLIER       4u    /* times the median: a launch that waited for something else */
-#define SHORT_NS      20000 /* what is shorter is not measured well by events */
+#define CLUSTERS      3u    /* launches that CUPTI timed are of so many moments of a run */
+#define EVENT_SD_NS   100.0 /* so far is what events measure besides from what is taken off */
 #define FEW           3u    /* fewer say nothing of how they vary */
 #define LEAST_SHARE   0.01  /* of a duration: it is never known better */
 #define FEW_SHARE     0.10  /* where they are few */
@@ -92,32 +93,39 @@ static struct duration summary(const struct duration_value *v, size_t n)
 		false };
 }
 
-static int ns_of_value_order(const void *one, const void *two)
-{
-	const struct duration_value *a = one, *b = two;
-	return ORDER(a->ns, b->ns);
-}
-
 static size_t count_from(const struct duration_value *v, size_t n, enum duration_quality least)
 {
 	return SEARCH(i, 0, n, v[i].quality >= least);
 }
 
-/* The best come first.  Of what is long, events say as much as exact ones; of values that are none
- * but bounds, the lower are nearer. */
+/* How far the mean is from that of all launches of the group.  Windows of CUPTI are few moments of
+ * the run, so that what it measured there is no more than a few samples; events are spread over the
+ * run, and each is off by as much. */
+static double variance_of_mean(const struct duration *d, size_t n, size_t most, double always)
+{
+	const double sd = (double)d->sd_ns;
+	return sd * sd / (double)(n < most ? n : most) + always * always;
+}
+
+/* The best come first.  Of values that are none but bounds, the lower are nearer. */
 static struct duration summary_of_group(struct duration_value *v, size_t n)
 {
 	const size_t exact = count_from(v, n, DURATION_EXACT);
 	const size_t good = count_from(v, n, DURATION_EVENT);
-	if (exact && v[exact / 2].ns < SHORT_NS)
-		return summary(v, exact);
 	if (!good) {
 		struct duration least = summary(v, (n + 3) / 4);
 		least.is_bound = true;
 		return least;
 	}
-	sort_records(v, good, sizeof *v, ns_of_value_order);
-	return summary(v, good);
+	if (exact == good || !exact)
+		return summary(v, good);
+	struct duration d = summary(v, exact);
+	const struct duration events = summary(v + exact, good - exact);
+	const double ours = variance_of_mean(&d, exact, CLUSTERS, 0),
+		     theirs = variance_of_mean(&events, good - exact, SIZE_MAX, EVENT_SD_NS);
+	const double share = ours / (ours + theirs);
+	d.ns = (uint64_t)((1 - share) * (double)d.ns + share * (double)events.ns + 0.5);
+	return d;
 }
 
 static void settle_groups(struct durations *d)

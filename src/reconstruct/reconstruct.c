@@ -14,6 +14,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "reconstruct/durations.h"
+#include "reconstruct/excess.h"
 #include "reconstruct/nodes.h"
 #include "reconstruct/program.h"
 #include "trace/activity.h"
@@ -66,8 +67,7 @@ struct rebuilder {
 	struct durations durations;
 	struct map templates; /* closest key: into pieces, one that is exact */
 	struct graph_nodes nodes;
-	int64_t idle_excess, busy_excess,
-		move_excess; /* nanoseconds that events measure too much */
+	struct excess excess;
 };
 
 /* ---- what takes equally long ---- */
@@ -305,52 +305,30 @@ static int set_durations(struct rebuilder *b)
 
 /* ---- what events measure besides ---- */
 
-struct excess {
-	ARRAY(int64_t) idle, busy;
-};
-
-static int excess_order(const void *one, const void *two)
-{
-	return ORDER(*(const int64_t *)one, *(const int64_t *)two);
-}
-
-static int64_t median_of(int64_t *v, size_t n, int64_t usual)
-{
-	sort_records(v, n, sizeof *v, excess_order);
-	return n ? v[n / 2] : usual;
-}
-
 /* Of a launch that was timed both ways. */
-static int note_excess(struct rebuilder *b, struct excess *x, size_t work)
+static int note_excess(struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
 	const int64_t more = (int64_t)(m->event_ns - (m->end_ns - m->start_ns));
 	const bool idle = holds_launching(b, work);
 	if (behind_recorded(b, work) > m->end_ns)
 		return 0; /* that shows how long the host was at it */
-	int64_t *to = idle ? array_push(&x->idle) : array_push(&x->busy);
-	if (!to)
-		return -ENOMEM;
-	*to = idle ? more - (int64_t)lead(b, work) : more;
-	return 0;
+	return excess_note(&b->excess, b->pieces[work].key.level[DURATION_LEVELS - 1], idle,
+		idle ? more - (int64_t)lead(b, work) : more);
 }
 
 /* What was timed both ways shows what an event measures besides the work: on an idle stream the
  * call, which comes between them, and something more; on a busy one only that. */
 static int learn_excess(struct rebuilder *b)
 {
-	struct excess x = { 0 };
 	int e = 0;
+	excess_fini(&b->excess);
 	for (size_t i = 0; i < b->p.work.n && !e; i++) {
 		const struct measured_call *m = b->pieces[i].measured;
 		if (m && m->is_exact && m->has_event && lead(b, i) < LAUNCH_MOST)
-			e = note_excess(b, &x, i);
+			e = note_excess(b, i);
 	}
-	b->busy_excess = median_of(x.busy.v, x.busy.n, 0);
-	b->idle_excess = median_of(x.idle.v, x.idle.n, b->busy_excess);
-	array_free(&x.idle);
-	array_free(&x.busy);
-	return e;
+	return e ? e : excess_settle(&b->excess);
 }
 
 /* No memcpy is slower than this: its event was recorded before the driver was ready. */
@@ -368,7 +346,8 @@ static void correct(struct rebuilder *b, size_t i)
 	if (!m || m->is_exact)
 		return;
 	const bool idle = holds_launching(b, i);
-	const int64_t off = idle ? b->idle_excess + (int64_t)lead(b, i) : b->busy_excess;
+	const int64_t off = excess_of(&b->excess, p->key.level[DURATION_LEVELS - 1], idle) +
+			    (idle ? (int64_t)lead(b, i) : 0);
 	const int64_t ns = (int64_t)m->event_ns - off;
 	const int64_t least = m->event_ns < LEFT_LEAST ? (int64_t)m->event_ns : LEFT_LEAST;
 	const struct play_time *time = &b->times[b->p.work.v[i].step];
@@ -670,6 +649,7 @@ static int rebuild(struct rebuilder *b)
 	map_fini(&b->templates);
 	b->templates = (struct map){ 0 };
 	durations_fini(&b->durations);
+	excess_fini(&b->excess);
 	b->durations = (struct durations){ 0 };
 	return e;
 }

@@ -262,12 +262,18 @@ static long more_room(const struct recorder *r, long fd, enum chunk_kind kind, u
 	return sys_failed(map) ? extend(r, fd, bytes) : map; /* all are in use */
 }
 
+/* CUPTI tells later of what had run when somebody asked to stop, and there is room for it. */
+static bool is_stopped(const struct trace_header *h, enum chunk_kind kind)
+{
+	const uint32_t why = __atomic_load_n(&h->stopped, __ATOMIC_RELAXED);
+	return why != STOP_NOT && !(why == STOP_ASKED && kind == CHUNK_DEVICE);
+}
+
 struct mapped chunk_new(struct recorder *r, enum chunk_kind kind, uint32_t bytes, uint32_t tid,
 	const struct chunk_birth *birth)
 {
 	const struct mapped none = { 0 };
-	if (!r->header || __atomic_load_n(&r->header->stopped, __ATOMIC_RELAXED) ||
-		sandbox_is_closed(r->header))
+	if (!r->header || is_stopped(r->header, kind) || sandbox_is_closed(r->header))
 		return none;
 	bytes = (bytes + TRACE_GRAIN - 1) / TRACE_GRAIN * TRACE_GRAIN;
 	if (!expect_inside(bytes, "what is asked of a chunk is less than 4 GiB"))

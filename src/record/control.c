@@ -4,7 +4,23 @@
 #include <string.h>
 
 #include "event/level.h"
+#include "event/off_times.h"
 #include "record/writer.h"
+
+/* The header is mapped with the whole granule that it stands in. */
+static void keep_off_time(struct trace_header *h, uint64_t from, uint64_t to)
+{
+	if (h->header_bytes < HEADER_WITH_OFF_TIMES)
+		return;
+	struct off_times *o = (struct off_times *)(h + 1);
+	const uint32_t n = __atomic_load_n(&o->count, __ATOMIC_ACQUIRE);
+	if (n >= OFF_TIMES) {
+		o->v[OFF_TIMES - 1].to_ns = to;
+		return;
+	}
+	o->v[n] = (struct off_time){ from, to };
+	__atomic_store_n(&o->count, n + 1, __ATOMIC_RELEASE);
+}
 
 /* Reports take the time in which nothing was recorded out of rates. */
 static void store_off(struct trace_header *h, bool off)
@@ -17,8 +33,10 @@ static void store_off(struct trace_header *h, bool off)
 		return;
 	}
 	const uint64_t since = __atomic_exchange_n(&h->off_since_ns, 0, __ATOMIC_RELAXED);
-	if (since && since < now)
-		__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
+	if (!since || since >= now)
+		return;
+	__atomic_fetch_add(&h->off_ns, now - since, __ATOMIC_RELAXED);
+	keep_off_time(h, since, now);
 }
 
 /* For good: no call is recorded and no chunk begun any more, while the program goes on. */

@@ -16,6 +16,8 @@
 #include "fn_ids.h"
 
 #define SKIP_AFTER_REFUSAL 1024u
+#define ACCOUNT_PAGE       4096u
+static_assert(ACCOUNT_PAGE % sizeof(struct thread_account) == 0, "an account lies in one page");
 
 static uint64_t block_signals(void)
 {
@@ -44,13 +46,22 @@ void recorder_declare(struct recorder *r)
 		__atomic_exchange_n(&r->early_unaccounted, 0, __ATOMIC_RELAXED));
 }
 
-/* What this thread entered without an account is said by the process. */
+/* What this thread entered without an account. */
+static uint64_t take_early(struct writer *w)
+{
+	const uint64_t n = w->early + (w->parted ? w->parted->entered : 0);
+	if (w->parted)
+		w->parted->entered = 0;
+	w->early = 0;
+	return n;
+}
+
+/* … is said by the process. */
 static void declare_early(struct recorder *r, struct writer *w)
 {
 	if (w->account)
 		return;
-	add(r->header ? &r->header->unaccounted : &r->early_unaccounted, w->early);
-	w->early = 0;
+	add(r->header ? &r->header->unaccounted : &r->early_unaccounted, take_early(w));
 }
 
 void writer_lose(struct recorder *r, struct writer *w)
@@ -84,8 +95,9 @@ static bool has_lane(struct recorder *r, struct writer *w)
 	w->account = w->lane->account;
 	if (!expect_inside(w->account, "a lane has an account"))
 		return false;
-	add(&w->account->entered, w->early);
-	w->early = 0;
+	add(&w->account->entered, take_early(w));
+	add(&w->account->returned, -w->settled);
+	w->settled = 0;
 	return true;
 }
 
@@ -349,12 +361,26 @@ bool writer_refill(struct recorder *r, struct writer *w, uint32_t bytes)
 
 /* ---- forked children ---- */
 
-/* Puts private memory in the place of a chunk. */
+/* Puts private memory in the place of what is the parent's. */
+static bool part_at(void *at, uint32_t bytes)
+{
+	return !sys_failed(sys(mmap, at, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+}
+
 static void part_from(const struct mapped *m)
 {
 	if (m->chunk)
-		sys(mmap, m->chunk, m->bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		part_at(m->chunk, m->bytes);
+}
+
+/* A call that has looked for its account and not yet counted itself would do so in its parent's. */
+static struct thread_account *part_from_account(const struct writer *w)
+{
+	if (!w->account)
+		return w->parted;
+	char *const page = (char *)w->account - (uintptr_t)w->account % ACCOUNT_PAGE;
+	return part_at(page, ACCOUNT_PAGE) ? w->account : NULL; /* still the parent's */
 }
 
 /* Records that child and parent both finish, and the child where nobody sees it. */
@@ -374,19 +400,35 @@ static uint32_t unfinished(const struct writer *w, const struct track *t)
 	return n;
 }
 
+/* Says of n calls that they are lost, and that they were entered: the child may make no other call,
+ * and so never have an account to say it. */
+static void settle(struct recorder *r, uint64_t n)
+{
+	add(&r->early_lost, n);
+	add(&r->early_unaccounted, n);
+}
+
 /* A call that the fork was in the middle of is the child's as well as the parent's. */
 void writer_forked(struct recorder *r, struct writer *w)
 {
-	const uint64_t inside = w->before_fork, early = w->account ? 0 : w->early;
+	const uint64_t inside = w->before_fork, early = w->account ? 0 : take_early(w);
+	struct thread_account *const parted = part_from_account(w);
+	uint64_t settled = 0;
 	if (w->lane && !r->scratch) {
 		struct track *t = lane_track(w->lane, w->kind);
 		if (inside)
-			add(&r->early_lost, unfinished(w, t));
+			settled = unfinished(w, t);
+		settled = settled < inside ? settled : inside;
+		settle(r, settled);
 		part_from(&t->open);
 		for (int i = 0; i < LANE_MOST; i++)
 			part_from(&t->kept[i]);
 	}
-	*w = (struct writer){ .kind = w->kind, .early = inside + early, .marks = w->marks };
+	*w = (struct writer){ .kind = w->kind,
+		.early = inside - settled + early,
+		.settled = settled,
+		.parted = parted,
+		.marks = w->marks };
 }
 
 void recorder_forked(struct recorder *r)

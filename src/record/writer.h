@@ -57,7 +57,11 @@ struct writer {
 	struct counter *counters;       /* of the thread, by function id, or NULL */
 	uint64_t early;                 /* calls entered while there was no account */
 	uint64_t before_fork;           /* calls that had not returned when this thread forked */
-	struct lane *lane;              /* of the thread, or NULL */
+	/* Of a forked child that has no account: memory in the place of its parent's, where a call
+	 * may yet count itself that had looked for it. */
+	struct thread_account *parted;
+	uint64_t settled; /* of a parent's calls: declared by the process, and yet to return here */
+	struct lane *lane; /* of the thread, or NULL */
 	/* Ranges: the innermost that has not ended.  The one around it is where its dur says, until
 	 * it ends; its reserved says how many were open around it. */
 	char *volatile open;

@@ -12,6 +12,9 @@
 
 void analysis_put_text(const struct report *r, const struct text_page *p);
 
+/* How well GPU activities and calls fit together: only when they had to be joined. */
+void analysis_put_join(const struct report *r, const struct text_page *p);
+
 /* The keys wall_ns, breakdown, overlap, queue, critical_path and idle gaps. */
 void analysis_put_json(const struct report *r, struct json *j);
 

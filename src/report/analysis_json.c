@@ -3,32 +3,6 @@
 
 #include "base/banned.h"
 
-const char *const wall_part_name[WALL_PARTS] = {
-	[WALL_COMPUTING] = "computing",
-	[WALL_COMMUNICATING] = "communicating",
-	[WALL_COPYING] = "copying",
-	[WALL_LAUNCHING] = "idle_launching",
-	[WALL_WAITING] = "idle_waiting",
-	[WALL_DRIVER] = "idle_driver",
-	[WALL_HOST] = "idle_host",
-	[WALL_QUEUED] = "idle_queued",
-	[WALL_UNKNOWN] = "idle_unknown",
-	[WALL_BEFORE] = "before",
-	[WALL_AFTER] = "after",
-};
-
-const char *const path_part_name[PATH_PARTS] = {
-	[PATH_COMPUTING] = "computing",
-	[PATH_COMMUNICATING] = "communicating",
-	[PATH_COPYING] = "copying",
-	[PATH_QUEUE] = "queue",
-	[PATH_LAUNCH] = "launch",
-	[PATH_HOST] = "host",
-	[PATH_WAITING] = "waiting",
-	[PATH_BEFORE] = "before",
-	[PATH_AFTER] = "after",
-};
-
 static void put_parts(struct json *j, const char *key, const uint64_t *ns, const char *const *names,
 	unsigned count)
 {

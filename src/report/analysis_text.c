@@ -7,37 +7,12 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
+#include "report/busy.h"
 
 #include "base/banned.h"
 
 #define NAME_CUT        60 /* bytes of a kernel's name */
 #define IDLE_GAPS_SHOWN 5u
-
-static const char *const wall_part_text[WALL_PARTS] = {
-	[WALL_COMPUTING] = "kernels running",
-	[WALL_COMMUNICATING] = "communication between devices, no other kernel running",
-	[WALL_COPYING] = "memcpy and memset, no kernel running",
-	[WALL_LAUNCHING] = "idle, launch-bound: host still launching",
-	[WALL_WAITING] = "idle: host in a synchronizing call",
-	[WALL_DRIVER] = "idle: host in another long CUDA call",
-	[WALL_HOST] = "idle: host busy outside CUDA",
-	[WALL_QUEUED] = "idle: queued activities had not begun",
-	[WALL_UNKNOWN] = "idle: cause not known",
-	[WALL_BEFORE] = "before the first GPU activity",
-	[WALL_AFTER] = "after the last GPU activity",
-};
-
-static const char *const path_part_text[PATH_PARTS] = {
-	[PATH_COMPUTING] = "kernels running",
-	[PATH_COMMUNICATING] = "communication between devices",
-	[PATH_COPYING] = "memcpy and memset",
-	[PATH_QUEUE] = "queued behind other GPU activities",
-	[PATH_LAUNCH] = "launch latency: from the call's return to the start on the GPU",
-	[PATH_HOST] = "host, in CUDA calls or outside",
-	[PATH_WAITING] = "host synchronizing: from the end on the GPU to the call's return",
-	[PATH_BEFORE] = "before the first GPU activity",
-	[PATH_AFTER] = "after the last GPU activity",
-};
 
 static void cell_share(struct table *t, uint64_t part, uint64_t all)
 {
@@ -79,6 +54,26 @@ static void put_parts(const struct report *r, const struct text_page *p, const u
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
+}
+
+#define LINE_COLUMNS 60u
+static_assert(BUSY_POINTS % LINE_COLUMNS == 0, "as many intervals a column");
+
+/* The part of each column's time in which some GPU was busy. */
+static void put_busy(const struct report *r, const struct text_page *p)
+{
+	uint64_t ns[BUSY_POINTS];
+	struct number each;
+	busy_fill(r, ns);
+	fputs("  busy          ", p->out);
+	for (unsigned i = 0; i < LINE_COLUMNS; i++) {
+		uint64_t sum = 0;
+		for (unsigned k = 0; k < BUSY_POINTS / LINE_COLUMNS; k++)
+			sum += ns[i * (BUSY_POINTS / LINE_COLUMNS) + k];
+		fputs(table_bar(sum, r->wall_ns / LINE_COLUMNS, p->utf8), p->out);
+	}
+	fprintf(p->out, "  share of each %s in which a GPU was busy\n",
+		number_ns(&each, r->wall_ns / LINE_COLUMNS));
 }
 
 static void put_hidden(const struct text_page *p, const char *what, uint64_t ns, uint64_t hidden_ns)
@@ -164,6 +159,16 @@ static void put_host_most(const struct report *r, const struct text_page *p)
 			number_ns(&all, host));
 }
 
+/* Nobody knows what ran then. */
+static void put_off(const struct report *r, const struct text_page *p)
+{
+	struct number off;
+	if (r->off_ns && !r->analysis.wall_ns[WALL_OFF])
+		fprintf(p->out,
+			"  for %s of it recording was switched off: that stands as time in which nothing ran\n",
+			number_ns(&off, r->off_ns));
+}
+
 void analysis_put_text(const struct report *r, const struct text_page *p)
 {
 	const struct analysis *a = &r->analysis;
@@ -171,6 +176,8 @@ void analysis_put_text(const struct report *r, const struct text_page *p)
 		return;
 	page_heading(p, "Where the wall time went");
 	put_parts(r, p, a->wall_ns, wall_part_text, WALL_PARTS, WALL_BEFORE);
+	put_off(r, p);
+	put_busy(r, p);
 	put_hidden(p, "copies", a->copy_ns, a->copy_hidden_ns);
 	put_hidden(p, "communication", a->communication_ns, a->communication_hidden_ns);
 	put_queue(r, p);
@@ -178,4 +185,18 @@ void analysis_put_text(const struct report *r, const struct text_page *p)
 	put_parts(r, p, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
 	put_host_most(r, p);
 	put_idle_gaps(r, p);
+}
+
+void analysis_put_join(const struct report *r, const struct text_page *p)
+{
+	struct number activity, joined, checked, early, off;
+	if (!r->links.activities)
+		return;
+	fprintf(p->out, "  %s of %s GPU activities joined to their calls",
+		number_count(&joined, r->links.joined),
+		number_count(&activity, r->links.activities));
+	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
+		number_count(&checked, r->links.checked));
+	fprintf(p->out, "  clocks agree within %s; %s activities began before their call\n",
+		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
 }

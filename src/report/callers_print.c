@@ -29,12 +29,18 @@ static void put_frame(struct json *j, const struct stack_frame *f)
 	json_end_object(j);
 }
 
-void callers_put_frames(struct json *j, const char *key, const struct stacks *s, uint32_t stack)
+void callers_put_frames(struct json *j, const struct stacks *s, uint32_t stack)
 {
-	if (!s || stack == STACK_NONE)
-		return json_put_null(j, key);
+	char line[512];
+	if (!s || stack == STACK_NONE) {
+		json_put_null(j, "called_by");
+		json_put_null(j, "frames");
+		return;
+	}
 	expect(stack < s->rows.n, "a stack is one of all");
-	json_begin_array(j, key);
+	stacks_row_text(s, stack, BLOCK_FRAMES, line, sizeof line);
+	json_str(j, "called_by", line);
+	json_begin_array(j, "frames");
 	for (uint32_t i = 0; i < s->rows.v[stack].count; i++)
 		put_frame(j, stacks_frame(s, &s->rows.v[stack], i));
 	json_end_array(j);
@@ -66,7 +72,7 @@ void callers_put_json(struct json *j, const struct report *r)
 		json_u64(j, "total_ns", trace_span_ns(r->trace, c->ticks));
 		json_u64(j, "max_ns", trace_span_ns(r->trace, c->most_ticks));
 		json_str(j, "end", end_name(r->stacks->rows.v[c->stack].end));
-		callers_put_frames(j, "frames", r->stacks, c->stack);
+		callers_put_frames(j, r->stacks, c->stack);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -89,7 +95,7 @@ void callers_put_memory_json(struct json *j, const struct report *r)
 		json_u64(j, "at_peak_bytes", row->at_peak_bytes);
 		json_u64(j, "live_at_exit_count", row->live);
 		json_u64(j, "live_at_exit_bytes", row->live_bytes);
-		callers_put_frames(j, "frames", d->stacks, (uint32_t)row->key);
+		callers_put_frames(j, d->stacks, (uint32_t)row->key);
 		json_end_object(j);
 	}
 	json_end_array(j);

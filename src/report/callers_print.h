@@ -9,8 +9,9 @@ struct json;
 struct table;
 struct text_page;
 
-/* "frames" of a stack, innermost first, null for STACK_NONE. */
-void callers_put_frames(struct json *j, const char *key, const struct stacks *s, uint32_t stack);
+/* "frames" of a stack, innermost first, and "called_by", the same in a line; null for STACK_NONE.
+ */
+void callers_put_frames(struct json *j, const struct stacks *s, uint32_t stack);
 
 /* The report's section and its JSON: calls by stack. */
 void callers_put_text(const struct report *r, const struct text_page *p);

@@ -103,11 +103,24 @@ static int add_fields(struct fields *f, const char *s, const char *prefix)
 	return e;
 }
 
+/* A row that is nothing but a text, as warnings are: one field. */
+static int add_text(struct fields *f, const char *json)
+{
+	struct field *to = array_push(&f->v);
+	if (!to)
+		return -ENOMEM;
+	*to = (struct field){ .key = "text",
+		.kind = FIELD_TEXT,
+		.raw = json,
+		.bytes = (size_t)(behind_string(json) - json) };
+	return 0;
+}
+
 int fields_of(struct fields *f, const char *json)
 {
 	f->v.n = 0;
-	expect(*json == '{', "a row is an object");
-	return add_fields(f, json, "");
+	expect(*json == '{' || *json == '"', "a row is an object or a text");
+	return *json == '"' ? add_text(f, json) : add_fields(f, json, "");
 }
 
 const struct field *fields_find(const struct fields *f, const char *key)
@@ -185,7 +198,7 @@ char *field_text(const struct field *f)
 static int read_list(const char *s, const char *name, const struct section_reader *to)
 {
 	int e = to->section(to->context, name, true);
-	for (s = blanks(s + 1); *s == '{' && !e; s = blanks(behind(s)))
+	for (s = blanks(s + 1); (*s == '{' || *s == '"') && !e; s = blanks(behind(s)))
 		e = to->row(to->context, s, (size_t)(behind(s) - s));
 	return e;
 }
@@ -222,7 +235,7 @@ int sections_read(const char *json, const struct section_reader *to)
 		s = blanks(end);
 		if (*s == '{')
 			e = read_object(s, name, to);
-		else if (*s == '[' && *blanks(s + 1) != '"')
+		else if (*s == '[')
 			e = read_list(s, name, to);
 	}
 	return e;

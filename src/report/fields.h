@@ -24,7 +24,8 @@ struct fields {
 	ARRAY(struct field) v;
 };
 
-/* The fields of an object, which begins at `json`; lists of containers are left out.  0 or -ENOMEM.
+/* The fields of an object, which begins at `json`; lists of containers are left out.  A string has
+ * one, `text`.  0 or -ENOMEM.
  * What was in f is gone; its memory is used again. */
 int fields_of(struct fields *f, const char *json);
 const struct field *fields_find(const struct fields *f, const char *key);
@@ -36,8 +37,9 @@ double field_number(const struct field *f);
  * memory. */
 char *field_text(const struct field *f);
 
-/* Calls `row` for each object of the sections of a report: rows of lists, and objects, which are
- * sections of one row.  `section` comes first.  Stops when one returns not 0, and returns that. */
+/* Calls `row` for each object or string of the sections of a report: rows of lists, and objects,
+ * which are sections of one row.  `section` comes first.  Stops when one returns not 0, and returns
+ * that. */
 struct section_reader {
 	int (*section)(void *context, const char *name, bool list);
 	int (*row)(void *context, const char *json, size_t bytes);

@@ -63,7 +63,7 @@ static void put_blocks(
 		json_u64(j, "pid", r->trace->processes.v[b->process].pid);
 		json_u64(j, "at_ns", trace_since_ns(r->trace, b->ticks));
 		if (r->memory_detail->stacks)
-			callers_put_frames(j, "frames", r->stacks, b->stack);
+			callers_put_frames(j, r->stacks, b->stack);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -169,7 +169,8 @@ void memory_put_call_time(
 	json_bool(j, "waits", c->memory_call == MEMORY_CALL_WAITS);
 	json_u64(j, "count", c->count);
 	json_u64(j, "timed_count", c->timed);
-	json_u64(j, "total_ns", trace_span_ns(r->trace, c->total_ticks));
+	json_u64_or_null(
+		j, "total_ns", call_total_known(c), trace_span_ns(r->trace, c->total_ticks));
 	json_put_real(j, "share_of_run", memory_time_share(r, row));
 	put_time(j, "p50_ns", r, c, 0.5);
 	put_time(j, "p90_ns", r, c, 0.9);

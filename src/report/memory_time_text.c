@@ -40,17 +40,6 @@ static struct scale find_scale(const struct report *r)
 	return (struct scale){ first, each, (all + each - 1) / each };
 }
 
-/* As high as its share of the row's highest. */
-static const char *bar(uint64_t value, uint64_t most, bool utf8)
-{
-	static const char *const fine[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	static const char *const plain[] = { " ", ".", ".", ":", ":", "+", "+", "#", "#" };
-	const unsigned level =
-		value ? 1 + (unsigned)((double)value * 7 / (double)(most ? most : 1)) : 0;
-	expect(level <= 8, "a bar is no higher than the highest");
-	return (utf8 ? fine : plain)[level < 8 ? level : 8];
-}
-
 static void cell_histogram(struct table *t, const struct report *r, const struct call_row *c,
 	const struct scale *s, bool utf8)
 {
@@ -64,7 +53,7 @@ static void cell_histogram(struct table *t, const struct report *r, const struct
 		most = cell[i] > most ? cell[i] : most;
 	for (unsigned i = 0; i < s->cells; i++) {
 		const size_t n = strlen(text);
-		snprintf(text + n, sizeof text - n, "%s", bar(cell[i], most, utf8));
+		snprintf(text + n, sizeof text - n, "%s", table_bar(cell[i], most, utf8));
 	}
 	table_cell(t, "%s", text);
 }
@@ -85,7 +74,10 @@ static void put_call(struct table *t, const struct report *r, const struct memor
 	const double share = memory_time_share(r, row);
 	struct fn_name room;
 	const bool waits = c->memory_call == MEMORY_CALL_WAITS;
-	table_ns(t, trace_span_ns(r->trace, c->total_ticks));
+	if (call_total_known(c))
+		table_ns(t, trace_span_ns(r->trace, c->total_ticks));
+	else
+		table_none(t);
 	if (isnan(share))
 		table_none(t);
 	else

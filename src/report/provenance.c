@@ -14,10 +14,9 @@
 
 #define VALUES_MOST 200u
 
-/* Of processes that disagree all values, with commas between.  False: nobody knows. */
-static bool find_fact(const struct report *r, const char *key, char text[VALUES_MOST])
+bool provenance_fact(const struct report *r, const char *key, char *text, size_t size)
 {
-	struct bounded b = { .to = text, .size = VALUES_MOST };
+	struct bounded b = { .to = text, .size = size };
 	const size_t n = strlen(key);
 	for (size_t i = 0; i < r->meta.facts.n; i++) {
 		const char *fact = r->meta.names.v[r->meta.facts.v[i].text].text;
@@ -26,6 +25,15 @@ static bool find_fact(const struct report *r, const char *key, char text[VALUES_
 	}
 	bounded_end(&b);
 	return b.used;
+}
+
+/* Of what Weir did not record, or an old one, the chunks that there may be tell. */
+bool provenance_asked_gpu(const struct report *r)
+{
+	char text[VALUES_MOST];
+	return provenance_fact(r, "gpu", text, sizeof text) ||
+	       (!provenance_fact(r, "weir", text, sizeof text) &&
+		       r->trace->header.optional & FEATURE_DEVICE);
 }
 
 /* Several processes say the same of a device. */
@@ -55,9 +63,9 @@ bool provenance_part(const struct report *r, char *text, size_t size)
 	struct bounded b = { .to = text, .size = size };
 	char value[VALUES_MOST];
 	struct number delay;
-	if (find_fact(r, "capture", value))
+	if (provenance_fact(r, "capture", value, sizeof value))
 		bounded_printf(&b, "--capture=%s", value);
-	if (find_fact(r, "delay", value))
+	if (provenance_fact(r, "delay", value, sizeof value))
 		bounded_printf(&b, "%s--delay of %s", b.used ? ", " : "",
 			number_ns(&delay, strtoull(value, NULL, 10)));
 	bounded_end(&b);
@@ -104,7 +112,7 @@ void provenance_put_text(const struct report *r, const struct text_page *p)
 		if (!is_said(r, i))
 			put_device(r, p, i);
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
-		if (find_fact(r, facts[i].key, value))
+		if (provenance_fact(r, facts[i].key, value, sizeof value))
 			bounded_printf(&b, "%s%s%s", b.used ? ", " : "", facts[i].name, value);
 	if (b.used && hz > 0)
 		bounded_printf(&b, ", clock TSC at %.3f GHz", hz / 1e9);
@@ -134,7 +142,8 @@ void provenance_put_json(const struct report *r, struct json *j)
 	char value[VALUES_MOST];
 	json_begin_object(j, "provenance");
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		json_str_or_null(j, keys[i], find_fact(r, keys[i], value) ? value : NULL);
+		json_str_or_null(j, keys[i],
+			provenance_fact(r, keys[i], value, sizeof value) ? value : NULL);
 	json_u64_or_null(j, "clock_hz", hz > 0, (uint64_t)(hz + 0.5));
 	json_begin_array(j, "devices");
 	for (size_t i = 0; i < r->meta.devices.n; i++)

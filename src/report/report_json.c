@@ -149,8 +149,9 @@ static void put_call(struct json *j, const struct report *r, const struct call_r
 	json_str(j, "api", schema_api_name(c->fn));
 	json_str(j, "class", c->fn ? c->fn->class : "");
 	json_u64(j, "count", c->count);
+	json_u64(j, "timed_count", c->timed);
 	json_u64_or_null(
-		j, "total_ns", c->timed || c->total_ticks, trace_span_ns(r->trace, c->total_ticks));
+		j, "total_ns", call_total_known(c), trace_span_ns(r->trace, c->total_ticks));
 	json_u64_or_null(j, "p50_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.5)));
 	json_u64_or_null(j, "p99_ns", c->timed, trace_span_ns(r->trace, hist_at(&c->hist, 0.99)));
 	json_u64_or_null(j, "max_ns", c->timed, trace_span_ns(r->trace, c->hist.max));
@@ -269,6 +270,7 @@ static void put_moved(struct json *j, const struct report *r)
 
 static void put_devices(struct json *j, const struct report *r)
 {
+	const uint64_t on = r->wall_ns - r->off_ns;
 	json_begin_array(j, "devices");
 	for (size_t i = 0; i < r->devices.n; i++) {
 		const struct device_row *d = &r->devices.v[i];
@@ -277,6 +279,7 @@ static void put_devices(struct json *j, const struct report *r)
 		json_str_or_null(j, "name", d->name);
 		json_u64(j, "count", d->count);
 		json_u64(j, "busy_ns", d->busy_ns);
+		json_put_real(j, "busy_share", on ? (double)d->busy_ns / (double)on : NAN);
 		json_u64(j, "kernel_ns", d->kernel_ns);
 		json_u64(j, "copy_ns", d->copy_ns);
 		json_u64(j, "set_ns", d->set_ns);
@@ -330,9 +333,10 @@ void report_put_operator(struct json *j, const struct report *r, const struct op
 	json_str(j, "name", o->name);
 	json_str_or_null(j, "kind", range_kind_name(o->kind));
 	json_u64(j, "count", o->count);
-	json_u64_or_null(j, "device_count", !r->sampled, o->activity_count);
-	json_u64_or_null(j, "device_self_ns", !r->sampled, o->device_self_ns);
-	json_u64_or_null(j, "device_total_ns", !r->sampled, o->device_total_ns);
+	const bool known = report_has_device_times(r);
+	json_u64_or_null(j, "device_count", known, o->activity_count);
+	json_u64_or_null(j, "device_self_ns", known, o->device_self_ns);
+	json_u64_or_null(j, "device_total_ns", known, o->device_total_ns);
 	json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
 	json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));
 	json_u64_or_null(j, "host_p50_ns", o->host_hist.count,
@@ -396,6 +400,46 @@ static void put_streams(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
+static void put_sums(struct json *j, const struct report *r, const struct thread_sums *s)
+{
+	json_u64(j, "calls", s->calls);
+	json_u64(j, "launches", s->launches);
+	json_u64(j, "timed_driver_calls", s->timed);
+	json_u64(j, "timed_driver_calls_ns", trace_span_ns(r->trace, s->timed_ticks));
+	json_u64(j, "sync_calls", s->waits);
+	json_u64(j, "sync_ns", trace_span_ns(r->trace, s->wait_ticks));
+	json_u64(j, "allocated_bytes", s->allocated_bytes);
+}
+
+/* Of all its threads. */
+static struct thread_sums process_sums(const struct report *r, uint32_t process, uint32_t *ret_n)
+{
+	struct thread_sums all = { .process = process };
+	for (size_t i = *ret_n = 0; i < r->threads.n; i++) {
+		const struct thread_sums *s = &r->threads.v[i].sums;
+		if (r->threads.v[i].process != process)
+			continue;
+		++*ret_n;
+		all.calls = sat_add(all.calls, s->calls);
+		all.launches = sat_add(all.launches, s->launches);
+		all.timed = sat_add(all.timed, s->timed);
+		all.timed_ticks = sat_add(all.timed_ticks, s->timed_ticks);
+		all.waits = sat_add(all.waits, s->waits);
+		all.wait_ticks = sat_add(all.wait_ticks, s->wait_ticks);
+		all.allocated_bytes = sat_add(all.allocated_bytes, s->allocated_bytes);
+	}
+	return all;
+}
+
+static uint64_t process_device_ns(const struct report *r, uint32_t process)
+{
+	uint64_t ns = 0;
+	for (size_t i = 0; i < r->stream_rows.n; i++)
+		if (r->stream_rows.v[i].process == process)
+			ns = sat_add(ns, r->stream_rows.v[i].total_ns);
+	return ns;
+}
+
 static void put_processes(struct json *j, const struct report *r)
 {
 	json_begin_array(j, "processes");
@@ -404,6 +448,12 @@ static void put_processes(struct json *j, const struct report *r)
 		json_begin_object(j, NULL);
 		json_u64(j, "pid", r->trace->processes.v[i].pid);
 		json_u64(j, "parent", m->parent);
+		uint32_t threads;
+		const struct thread_sums sums = process_sums(r, (uint32_t)i, &threads);
+		json_u64(j, "threads", threads);
+		put_sums(j, r, &sums);
+		json_u64_or_null(
+			j, "device_total_ns", r->stream_rows.n, process_device_ns(r, (uint32_t)i));
 		json_str(j, "executable", m->executable);
 		json_str(j, "arguments", m->arguments);
 		json_end_object(j);
@@ -419,6 +469,7 @@ static void put_threads(struct json *j, const struct report *r)
 		json_begin_object(j, NULL);
 		json_u64(j, "pid", r->trace->processes.v[t->process].pid);
 		json_u64(j, "tid", t->tid);
+		put_sums(j, r, &t->sums);
 		json_str(j, "name", t->name);
 		json_end_object(j);
 	}

@@ -3,6 +3,7 @@
  */
 #include "stack/stacks.h"
 #include "report/report_make.h"
+#include "report/provenance.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -93,6 +94,44 @@ static void warn_missing(struct report *r)
 	if (r->unnamed_graphs)
 		warn(r, "%" PRIu64 " graph launches ran kernels that are not known",
 			r->unnamed_graphs);
+}
+
+static void warn_off(struct report *r)
+{
+	if (r->trace->left_out_activities)
+		warn(r,
+			"%" PRIu64
+			" GPU activities were left out: they were launched while recording was switched off",
+			r->trace->left_out_activities);
+}
+
+/* Launches of a recording that was stopped, of which CUPTI told when it was too late. */
+static void warn_stopped_untimed(struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	if (h->stopped && !r->sampled && !r->trace->cut && h->optional & FEATURE_DEVICE &&
+		provenance_asked_gpu(r) && r->launches > r->device_kernels)
+		warn(r,
+			"%" PRIu64 " of %" PRIu64
+			" kernels have no device times: they had not run, or CUPTI had not handed them over, when recording was stopped; busy and idle times leave them out",
+			r->launches - r->device_kernels, r->launches);
+}
+
+/* CUPTI keeps what it has recorded until a buffer is full or half a second is over: a program that
+ * is killed takes it along. */
+static void warn_untimed(struct report *r)
+{
+	const struct trace_header *h = &r->trace->header;
+	const bool in_order = h->state == TRACE_FINISHED && !(h->launched && trace_exit_signal(h));
+	if (in_order || h->stopped || r->sampled || r->trace->parts.n ||
+		!(h->optional & FEATURE_DEVICE) || !provenance_asked_gpu(r) ||
+		r->launches <= r->device_kernels + r->launches / 100)
+		return;
+	warn(r,
+		"%" PRIu64 " of %" PRIu64
+		" kernels have no device times: the program did not end in order, and CUPTI had not handed them over; busy and "
+		"idle times leave them out",
+		r->launches - r->device_kernels, r->launches);
 }
 
 static void warn_inflight(struct report *r)
@@ -233,6 +272,8 @@ static void check(const struct report *r)
 	for (size_t i = 0; i < r->call_rows.n; i++) {
 		calls = sat_add(calls, r->call_rows.v[i].count);
 		errors = sat_add(errors, r->call_rows.v[i].errors);
+		expect(r->call_rows.v[i].summed <= r->call_rows.v[i].count,
+			"the calls whose time is added up are part of all");
 	}
 	expect(calls == r->calls, "the rows of calls add up to all calls");
 	expect(errors <= r->errors, "the errors of calls are part of all");
@@ -254,6 +295,9 @@ static int make_whole(const struct trace *trace, const struct decoder *decoder, 
 	}
 	check(r);
 	warn_missing(r);
+	warn_untimed(r);
+	warn_stopped_untimed(r);
+	warn_off(r);
 	warn_inflight(r);
 	warn_names(r);
 	warn_stopped(r);

@@ -17,7 +17,7 @@ int report_make_by_shape(const struct report *r, struct report **ret_report, str
 struct report_style {
 	unsigned rows;
 	size_t width;
-	bool colour, full_names;
+	bool colour, full_names, utf8;
 };
 void report_print_text(const struct report *r, FILE *out, const struct report_style *style);
 void report_print_json(const struct report *r, FILE *out);

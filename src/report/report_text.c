@@ -109,6 +109,18 @@ static void put_part(const struct report *r, const struct text_page *p)
 	}
 }
 
+/* What began in the part may end after it: no activity is cut off. */
+static void put_wall(const struct report *r, const struct text_page *p)
+{
+	const uint64_t part_ns = r->trace->part.part_ns;
+	struct number wall, late;
+	fprintf(p->out, "  %-16s %s", "wall time", number_ns(&wall, r->wall_ns));
+	if (r->trace->cut && r->wall_ns > part_ns)
+		fprintf(p->out, ": GPU activities that began in the part end up to %s after it",
+			number_ns(&late, r->wall_ns - part_ns));
+	putc('\n', p->out);
+}
+
 static void put_totals(const struct report *r, const struct text_page *p)
 {
 	const struct {
@@ -130,7 +142,7 @@ static void put_totals(const struct report *r, const struct text_page *p)
 	struct number n;
 	page_heading(p, "Totals");
 	put_part(r, p);
-	put_total(p, "wall time", number_ns(&n, r->wall_ns));
+	put_wall(r, p);
 	if (r->off_ns)
 		put_total(p, "switched off", number_ns(&n, r->off_ns));
 	put_exit(r, p);
@@ -139,28 +151,27 @@ static void put_totals(const struct report *r, const struct text_page *p)
 			put_total(p, counts[i].what, number_count(&n, counts[i].count));
 }
 
-/* How well GPU activities and calls fit together: only when they had to be joined. */
-static void put_join(const struct report *r, const struct text_page *p)
-{
-	struct number activity, joined, checked, early, off;
-	if (!r->links.activities)
-		return;
-	fprintf(p->out, "  %s of %s GPU activities joined to their calls",
-		number_count(&joined, r->links.joined),
-		number_count(&activity, r->links.activities));
-	fprintf(p->out, "; %s kernels agree in name, grid and block\n",
-		number_count(&checked, r->links.checked));
-	fprintf(p->out, "  clocks agree within %s; %s activities began before their call\n",
-		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
-}
-
 /* ---- calls ---- */
 
-static void put_call(const struct report *r, struct table *t, const struct call_row *c)
+static int api_of(const struct call_row *c)
+{
+	return c->fn ? c->fn->api : API_DRIVER;
+}
+
+/* Where only some are timed, what is said of times is of those alone. */
+static bool is_timed_in_part(const struct call_row *c)
+{
+	return c->timed && !call_total_known(c);
+}
+
+static void put_call(
+	const struct report *r, struct table *t, const struct call_row *c, bool says_timed)
 {
 	struct fn_name room;
 	table_count(t, c->count);
-	if (c->total_ticks)
+	if (says_timed)
+		table_count(t, c->summed);
+	if (call_total_known(c))
 		table_ns(t, trace_span_ns(r->trace, c->total_ticks));
 	else
 		table_none(t);
@@ -179,16 +190,68 @@ static void put_call(const struct report *r, struct table *t, const struct call_
 	table_cell(t, "%s", report_fn_name(r, c->id, &room));
 }
 
+/* The calls of one layer, or of all where `api` is negative. */
+static void put_calls_of(
+	const struct report *r, const struct text_page *p, int api, const char *heading)
+{
+	static const char *const all[] = { "calls", "total", "median", "p99", "max", "errors",
+		"function" };
+	static const char *const some[] = { "calls", "timed", "total", "median", "p99", "max",
+		"errors", "function" };
+	struct table t;
+	size_t rows = 0;
+	bool in_part = false;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const bool shown = api < 0 || api_of(&r->call_rows.v[i]) == api;
+		rows += shown;
+		in_part |= shown && is_timed_in_part(&r->call_rows.v[i]);
+	}
+	page_heading(p, heading);
+	table_init(&t, in_part ? ">>>>>>><" : ">>>>>><", in_part ? some : all);
+	for (size_t i = 0, shown = 0; shown < page_shown(p, rows); i++) {
+		if (api >= 0 && api_of(&r->call_rows.v[i]) != api)
+			continue;
+		put_call(r, &t, &r->call_rows.v[i], in_part);
+		shown++;
+	}
+	page_end_table(p, &t, rows);
+}
+
+/* A call of the runtime lasts as long as those that it makes of the driver: in one table the same
+ * time would stand twice. */
 static void put_calls(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "calls", "total", "median", "p99", "max", "errors",
-		"function" };
-	struct table t;
-	page_heading(p, "Calls by total time on the host");
-	table_init(&t, ">>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, r->call_rows.n); i++)
-		put_call(r, &t, &r->call_rows.v[i]);
-	page_end_table(p, &t, r->call_rows.n);
+	static const struct {
+		int api;
+		const char *name, *more;
+	} layers[] = { { API_RUNTIME, "Runtime calls", "" },
+		{ API_DRIVER, "Driver calls", "; those that runtime calls make are here too" },
+		{ API_ALLOCATOR, "Calls of the program's allocator", "" } };
+	struct {
+		uint64_t ticks, count, summed;
+	} of[API_ALLOCATOR + 1] = { 0 };
+	char heading[200], without[60];
+	struct number sum, untimed;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		const int api = api_of(c);
+		of[api].count += c->count;
+		of[api].summed += c->summed;
+		of[api].ticks = sat_add(of[api].ticks, c->total_ticks);
+	}
+	if (!of[API_RUNTIME].count || !of[API_DRIVER].count)
+		return put_calls_of(r, p, -1, "Calls by total time on the host");
+	for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+		const int api = layers[i].api;
+		if (!of[api].count)
+			continue;
+		snprintf(without, sizeof without, " without %s that were only counted",
+			number_count(&untimed, of[api].count - of[api].summed));
+		snprintf(heading, sizeof heading, "%s by total time on the host, together %s%s%s",
+			layers[i].name, number_ns(&sum, trace_span_ns(r->trace, of[api].ticks)),
+			of[api].count > of[api].summed ? without : "", layers[i].more);
+		put_calls_of(r, p, layers[i].api, heading);
+	}
 }
 
 /* ---- kernels ---- */
@@ -292,8 +355,8 @@ static void put_reconstructed(const struct report *r, const struct text_page *p)
 
 static void put_devices(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "device", "busy", "of wall", "kernels", "memcpys",
-		"memsets", "name" };
+	const char *const headings[] = { "device", "busy", r->off_ns ? "while on" : "of wall",
+		"kernels", "memcpys", "memsets", "name" };
 	struct table t;
 	if (r->sampled)
 		return put_sampling(r, p);
@@ -305,7 +368,7 @@ static void put_devices(const struct report *r, const struct text_page *p)
 		const struct device_row *d = &r->devices.v[i];
 		table_cell(&t, "%" PRIu32, d->device);
 		table_ns(&t, d->busy_ns);
-		table_share(&t, d->busy_ns, r->wall_ns);
+		table_share(&t, d->busy_ns, r->wall_ns - r->off_ns);
 		table_ns(&t, d->kernel_ns);
 		table_ns(&t, d->copy_ns);
 		table_ns(&t, d->set_ns);
@@ -313,7 +376,7 @@ static void put_devices(const struct report *r, const struct text_page *p)
 	}
 	page_end_table(p, &t, r->devices.n);
 	put_reconstructed(r, p);
-	put_join(r, p);
+	analysis_put_join(r, p);
 }
 
 /* In percent: what is estimated is beside it. */
@@ -367,6 +430,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 	static const char *const headings[] = { "time", "share", "runs", "mean", "median",
 		"bound by", "grid", "block", "kernel" };
 	const uint64_t all = kernel_ns(r);
+	bool over = false;
 	struct table t;
 	if (!r->device_kernels)
 		return;
@@ -384,6 +448,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 			table_ns(&t, w->count ? w->total_ns / w->count : 0);
 			table_ns(&t, hist_at(&w->hist, 0.5));
 			roofline_cell(&t, &w->roofline);
+			over |= roofline_is_over(&w->roofline);
 		} else {
 			table_none(&t);
 			table_none(&t);
@@ -397,15 +462,16 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 		cell_name(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
+	if (over)
+		roofline_put_over(p->out);
 }
 
-/* A time that samples do not have. */
 static void cell_device(struct table *t, const struct report *r, uint64_t ns)
 {
-	if (r->sampled)
-		table_none(t);
-	else
+	if (report_has_device_times(r))
 		table_ns(t, ns);
+	else
+		table_none(t);
 }
 
 static void put_operators(const struct report *r, const struct text_page *p)
@@ -414,6 +480,7 @@ static void put_operators(const struct report *r, const struct text_page *p)
 		"host self", "host total", "bound by", "operator" };
 	uint64_t all = 0;
 	size_t rows = 0, put = 0;
+	bool over = false;
 	struct table t;
 	for (size_t i = 0; i < r->operators.n; i++) {
 		all = sat_add(all, r->operators.v[i].device_self_ns);
@@ -421,7 +488,8 @@ static void put_operators(const struct report *r, const struct text_page *p)
 	}
 	if (!rows)
 		return;
-	page_heading(p, "Operators by their own time on the device");
+	page_heading(p, report_has_device_times(r) ? "Operators by their own time on the device"
+						   : "Operators by their time on the host");
 	table_init(&t, ">>>>>>><<", headings);
 	for (size_t i = 0; put < page_shown(p, rows); i++) {
 		const struct operator_row *o = &r->operators.v[i];
@@ -432,13 +500,19 @@ static void put_operators(const struct report *r, const struct text_page *p)
 		table_share(&t, o->device_self_ns, all);
 		cell_device(&t, r, o->device_total_ns);
 		table_count(&t, o->count);
-		table_count(&t, o->activity_count);
+		if (report_has_device_times(r))
+			table_count(&t, o->activity_count);
+		else
+			table_none(&t);
 		table_ns(&t, trace_span_ns(r->trace, o->host_self_ticks));
 		table_ns(&t, trace_span_ns(r->trace, o->host_ticks));
 		roofline_cell(&t, &o->roofline);
+		over |= roofline_is_over(&o->roofline);
 		cell_name(p, &t, o->name);
 	}
 	page_end_table(p, &t, rows);
+	if (over)
+		roofline_put_over(p->out);
 }
 
 static void cell_p50(struct table *t, uint64_t count, uint64_t ns)
@@ -464,17 +538,21 @@ static int layer_order(const void *one, const void *two)
 /* What the program, or its framework, has given a name to: with all that runs inside. */
 static void put_layers(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "device", "count", "host", "median span",
+	static const char *const headings[] = { "device", "count", "host", "median span on device",
 		"median host", "kind", "name" };
 	const struct operator_row **rows = calloc(r->operators.n + 1, sizeof *rows);
 	size_t n = 0;
+	bool spans = false;
 	struct table t;
 	for (size_t i = 0; rows && i < r->operators.n; i++)
 		if (r->operators.v[i].kind != RANGE_OPERATOR)
 			rows[n++] = &r->operators.v[i];
 	if (n) {
 		qsort(rows, n, sizeof *rows, layer_order);
-		page_heading(p, "Layers and annotations by time on the device, with all inside");
+		page_heading(p, report_has_device_times(r)
+					? "Layers and annotations by time on the device, "
+					  "with all inside"
+					: "Layers and annotations by time on the host");
 		table_init(&t, ">>>>><<", headings);
 	}
 	for (size_t i = 0; i < page_shown(p, n); i++) {
@@ -486,9 +564,12 @@ static void put_layers(const struct report *r, const struct text_page *p)
 			trace_span_ns(r->trace, hist_at(&rows[i]->host_hist, 0.5)));
 		table_cell(&t, "%s", range_kind_name(rows[i]->kind));
 		cell_name(p, &t, rows[i]->name);
+		spans |= rows[i]->span_hist.count != 0;
 	}
 	if (n)
 		page_end_table(p, &t, n);
+	if (spans)
+		fprintf(p->out, "%s\n", range_span_meaning);
 	free(rows);
 }
 
@@ -657,12 +738,15 @@ static void put_nothing(const struct report *r, const struct text_page *p)
 	const struct trace *t = r->trace;
 	const bool ended = !t->damage_count && t->header.state == TRACE_FINISHED;
 	const char *what = "No CUDA calls were recorded.";
+	char level[64];
 	if (ended && !t->cut && t->header.optional & FEATURE_CAPTURE)
 		return put_no_part(r, p);
 	if (t->damage_count)
 		what = "No CUDA call can be read from what is left of the file.";
 	else if (t->cut)
 		what = "No CUDA calls are in the part that is read.";
+	else if (provenance_fact(r, "level", level, sizeof level) && !strcmp(level, "off"))
+		what = "No CUDA calls were recorded: the level was off.";
 	else if (ended)
 		what = "The program made no CUDA calls.";
 	fprintf(p->out, "\n%s\n", what);
@@ -673,6 +757,7 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 	struct text_page p = text_page_of(out, style->rows, style->colour);
 	p.width = style->width;
 	p.full_names = style->full_names;
+	p.utf8 = style->utf8;
 	put_title(r, &p);
 	provenance_put_text(r, &p);
 	put_failures(r, &p);

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "report/absent.h"
 #include "report/event_lists.h"
 #include "report/fields.h"
 #include "report/report_make.h"
@@ -23,8 +24,8 @@
 
 #define COLUMNS_SHOWN 12u /* of a section whose usual columns nobody has named */
 #define COLUMNS_MOST  64u
-#define TEXT_SHOWN    40u  /* characters of what is not the last column */
 #define WIDTH         200u /* where there is no terminal */
+#define TEXT_LEAST    40u  /* characters of what is not the last column, a third of the width */
 
 /* What a terminal shows of a section. */
 static const struct {
@@ -35,9 +36,13 @@ static const struct {
 		"device_stddev_ns,class,name" },
 	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
 			 "device_max_ns,device_stddev_ns,kind,name" },
-	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,name" },
+	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name" },
 	{ "operators",
 		"device_self_ns,device_total_ns,host_self_ns,host_total_ns,count,class,name" },
+	{ "threads", "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
+		     "sync_ns,allocated_bytes,name" },
+	{ "processes", "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
+		       "allocated_bytes,executable" },
 	{ "hints", "gain_pct,confidence,rule,title" },
 };
 
@@ -61,8 +66,10 @@ struct selection {
 	char *json; /* of the report */
 
 	char section[96];
+	uint64_t absent; /* bit i: the i-th name is of a section that the recording lacks */
 	bool wanted, list;
-	bool at_once; /* rows are written as they come */
+	bool at_once;  /* rows are written as they come */
+	bool filtered; /* there are rows that the filters keep out */
 	ARRAY(struct kept) kept;
 	size_t rows; /* that pass the filters */
 	ARRAY(struct column) columns;
@@ -92,7 +99,7 @@ static int place_in(const char *list, const char *word)
 
 /* For a sentence that says what there is. */
 struct names {
-	char text[1024];
+	char text[4096]; /* more than all sections, and all columns, take */
 	size_t at;
 };
 
@@ -311,13 +318,20 @@ static void put_date(struct table *t, uint64_t ns)
 		table_none(t);
 }
 
+static bool is_share(const char *key)
+{
+	return ends_in(key, "share") || ends_in(key, "share_of_run") || ends_in(key, "occupancy");
+}
+
 static void put_number(struct table *t, const struct field *f)
 {
 	struct number n;
 	const bool whole =
 		!memchr(f->raw, '.', f->bytes) && !memchr(f->raw, 'e', f->bytes) && *f->raw != '-';
 	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
-	if (!whole)
+	if (is_share(f->key))
+		table_percent(t, strtod(f->raw, NULL) * 100);
+	else if (!whole)
 		table_cell(t, "%.*s", (int)f->bytes, f->raw);
 	else if (ends_in(f->key, "_realtime_ns"))
 		put_date(t, value);
@@ -329,6 +343,12 @@ static void put_number(struct table *t, const struct field *f)
 		table_cell(t, "%s", number_bytes(&n, value));
 	else
 		table_cell(t, "%" PRIu64, value);
+}
+
+static unsigned text_shown(const struct selection *s)
+{
+	const unsigned third = (s->o->width ? s->o->width : WIDTH) / 3;
+	return third > TEXT_LEAST ? third : TEXT_LEAST;
 }
 
 static int put_cell(struct selection *s, struct table *t, const char *key, bool last)
@@ -348,7 +368,7 @@ static int put_cell(struct selection *s, struct table *t, const char *key, bool 
 	if (s->o->full_names || last)
 		table_cell(t, "%s", text);
 	else
-		table_cell_name(t, text, TEXT_SHOWN);
+		table_cell_name(t, text, text_shown(s));
 	free(text);
 	return 0;
 }
@@ -407,7 +427,8 @@ static int write_text(struct selection *s)
 	page_heading(&p, s->section);
 	if (s->kept.n)
 		return (s->list ? write_list : write_object)(s, &p);
-	fputs("  none\n", s->out);
+	const char *why = s->filtered ? "no row passes --filter" : absent_why(s->r, s->section);
+	fprintf(s->out, "  none%s%s\n", why ? ": " : "", why ? why : "");
 	return 0;
 }
 
@@ -537,11 +558,14 @@ static int take_row(void *context, const char *json, size_t bytes)
 	const bool as_it_is = s->at_once && s->o->form == SELECT_JSON && s->columns.n &&
 			      !s->o->columns && !s->filters.count;
 	int e = as_it_is ? 0 : fields_of(&s->fields, json);
+	if (!e)
+		e = select_filters_check(&s->filters, &s->fields, s->err);
 	const bool passes = !e && select_filters_pass(&s->filters, &s->fields);
 	if (!e && !s->at_once)
 		e = add_columns_of_row(s);
 	else if (!e && !s->columns.n)
 		e = learn_columns(s);
+	s->filtered |= !passes;
 	if (e || !passes)
 		return e;
 	s->rows++;
@@ -590,6 +614,7 @@ static void forget_rows(struct selection *s)
 {
 	forget_behind(s, 0);
 	s->columns.n = s->rows = 0;
+	s->filtered = false;
 }
 
 static int end_section(struct selection *s)
@@ -666,13 +691,47 @@ static int pass_over(void *context, const char *json, size_t bytes)
 	return 0;
 }
 
+/* Of several sections one that this recording lacks is empty, for a reason. */
+static void write_absent(struct selection *s)
+{
+	const struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
+	const char *word;
+	size_t bytes;
+	for (size_t i = 0; (word = nth_word(s->o->only, i, &bytes)); i++) {
+		if (!(s->absent >> i & 1))
+			continue;
+		snprintf(s->section, sizeof s->section, "%.*s", (int)bytes, word);
+		if (s->o->form == SELECT_JSON) {
+			fprintf(s->out, ",\n\t\"%s\": null", s->section);
+			continue;
+		}
+		page_heading(&p, s->section);
+		fprintf(s->out, "  none: %s\n", absent_why(s->r, s->section));
+	}
+}
+
+/* Whether it is the i-th of several that is known, and not here. */
+static bool is_absent(const struct selection *s, size_t i, const char *word, size_t bytes)
+{
+	char name[40];
+	if (i >= 64 || !strchr(s->o->only, ',') || bytes >= sizeof name)
+		return false;
+	snprintf(name, sizeof name, "%.*s", (int)bytes, word);
+	return absent_why(s->r, name) != NULL;
+}
+
 static int no_section(struct selection *s, const char *word, size_t bytes, const char *names)
 {
 	char given[40], name[40];
 	const int length = (int)bytes;
 
 	snprintf(given, sizeof given, "%.*s", length, word);
-	if (bytes < sizeof given && s->o->meant && s->o->meant(given, name))
+	const char *why = absent_why(s->r, given);
+	if (why)
+		return error_set(
+			s->err, -EINVAL, "this recording has no section %s: %s", given, why);
+	if (bytes < sizeof given && ((s->o->meant && s->o->meant(given, name)) ||
+					    text_name_with(names, given, name, sizeof name)))
 		return error_set(s->err, -EINVAL,
 			"there is no section %s; did you mean %s? There are %s", given, name,
 			names);
@@ -694,7 +753,9 @@ static int check_sections(struct selection *s)
 		const char *at = names.text;
 		while (at && (strncmp(at, word, bytes) != 0 || (at[bytes] && at[bytes] != ',')))
 			at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL;
-		if (!bytes || !at)
+		if (!at && is_absent(s, i, word, bytes))
+			s->absent |= (uint64_t)1 << i;
+		else if (!bytes || !at)
 			e = no_section(s, word, bytes, names.text);
 		if (i && s->o->form == SELECT_CSV)
 			e = error_set(
@@ -719,6 +780,8 @@ int report_select(
 		e = sections_read(s.json, &to);
 	if (!e)
 		e = read_events(&s, &to);
+	if (!e)
+		write_absent(&s);
 	if (!e && o->form == SELECT_JSON)
 		fputs("\n}\n", out);
 	forget_rows(&s);

@@ -45,6 +45,52 @@ static double number_of(const char *text)
 	return NAN;
 }
 
+/* Of a value that is not in quotation marks: what shows that more was meant.  A template's name
+ * ends in > and an operator's may stand at the end of what is looked for, so some of it is
+ * believed. */
+static const char *half_written(int op, const char *value, size_t bytes)
+{
+	const bool contains = op == OP_LIKE || op == OP_NOT_LIKE;
+	const char last = bytes ? value[bytes - 1] : 0;
+	if (!bytes)
+		return "its value is missing";
+	if (strchr(contains ? "=~!" : "=~!<>", *value))
+		return "its value begins with an operator";
+	if (strchr("=~!", last) || (bytes > 1 && strchr("<>", last) && value[bytes - 2] == ' '))
+		return "its value ends with an operator";
+	return NULL;
+}
+
+static bool compares(const struct select_filter *f)
+{
+	return f->op == OP_LEAST || f->op == OP_MOST || f->op == OP_ABOVE || f->op == OP_BELOW;
+}
+
+static int take_value(
+	struct select_filter *f, const char *text, const char *value, struct error *err)
+{
+	size_t bytes = strlen(value);
+	while (bytes && value[bytes - 1] == ' ')
+		bytes--;
+	const bool quoted = bytes > 1 && strchr("\"'", *value) && value[bytes - 1] == *value;
+	const char *half = quoted ? NULL : half_written(f->op, value, bytes);
+	if (half)
+		return error_set(err, -EINVAL,
+			"%s is no condition: %s; it wants a column, one of = != < <= > >= ~ !~, and a "
+			"value, in quotation marks where that has an operator at an end",
+			text, half);
+	f->text = strndup(value + quoted, bytes - 2 * quoted);
+	if (!f->text)
+		return -ENOMEM;
+	f->value = quoted ? NAN : number_of(f->text);
+	if (compares(f) && !isfinite(f->value))
+		return error_set(err, -EINVAL,
+			"%s: %s is no number; a number may have a unit of time (ns us ms s) or of size "
+			"(K M G)",
+			text, f->text);
+	return 0;
+}
+
 static int parse(struct select_filter *f, const char *text, struct error *err)
 {
 	text += strspn(text, " ");
@@ -62,12 +108,7 @@ static int parse(struct select_filter *f, const char *text, struct error *err)
 	at += strspn(at, " ");
 	snprintf(f->key, sizeof f->key, "%.*s", (int)key, text);
 	f->op = op;
-	f->text = strdup(at);
-	f->value = number_of(at);
-	const bool compares = op == OP_LEAST || op == OP_MOST || op == OP_ABOVE || op == OP_BELOW;
-	if (compares && isnan(f->value))
-		return error_set(err, -EINVAL, "%s: %s is no number", text, at);
-	return f->text ? 0 : -ENOMEM;
+	return take_value(f, text, at, err);
 }
 
 int select_filters_parse(
@@ -122,12 +163,39 @@ static bool passes(const struct select_filter *f, const struct field *field)
 	const bool known = field && field->kind != FIELD_NULL;
 	if (!known || !strcmp(f->text, "null"))
 		return !strcmp(f->text, "null") && (f->op == OP_IS) == !known;
-	if (field->kind == FIELD_NUMBER && !isnan(f->value))
+	const bool contains = f->op == OP_LIKE || f->op == OP_NOT_LIKE;
+	if (field->kind == FIELD_NUMBER && !isnan(f->value) && !contains)
 		return number_passes(f->op, field_number(field), f->value);
 	char *text = field_text(field);
 	const bool passed = text && text_passes(f->op, text, f->text);
 	free(text);
 	return passed;
+}
+
+static int check(const struct select_filter *f, const struct field *field, struct error *err)
+{
+	const bool number = field && field->kind == FIELD_NUMBER,
+		   text = field && field->kind == FIELD_TEXT,
+		   is = f->op == OP_IS || f->op == OP_NOT;
+	if (number && is && strcmp(f->text, "null") != 0 && isnan(number_of(f->text)))
+		return error_set(err, -EINVAL,
+			"%s %s %s: %s has numbers, and %s is none; give a number, with a unit of time "
+			"(ns us ms s) or of size (K M G) if it has one, or null",
+			f->key, ops[f->op], f->text, f->key, f->text);
+	if (text && compares(f))
+		return error_set(err, -EINVAL,
+			"%s %s %s: %s has texts, which are neither more nor less; they take = != ~ !~",
+			f->key, ops[f->op], f->text, f->key);
+	return 0;
+}
+
+int select_filters_check(
+	const struct select_filters *f, const struct fields *row, struct error *err)
+{
+	int e = 0;
+	for (size_t i = 0; i < f->count && !e; i++)
+		e = check(&f->v[i], fields_find(row, f->v[i].key), err);
+	return e;
 }
 
 bool select_filters_pass(const struct select_filters *f, const struct fields *row)

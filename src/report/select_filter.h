@@ -2,7 +2,8 @@
  * Conditions on the fields of a row: `device_total_ns > 10us`, `name ~ gemm`.  A column, one of
  * = != < <= > >= ~ !~, and a value: a number, with a unit of time (ns us ms s) or size (K M G,
  * powers of 1024) if it has one, or a text.  ~ is: contains, or fits a pattern with a *.  What is
- * not known (null) fits nothing but `= null`.
+ * not known (null) fits nothing but `= null`.  A text in quotation marks is taken as it is; without
+ * them one that is empty, or has an operator at an end, is a condition that is half written.
  */
 #ifndef WEIR_REPORT_SELECT_FILTER_H
 #define WEIR_REPORT_SELECT_FILTER_H
@@ -28,6 +29,11 @@ struct select_filters {
 /* 0, -EINVAL with a sentence, or -ENOMEM; select_filters_free() either way. */
 int select_filters_parse(
 	struct select_filters *f, const char *const *expressions, size_t count, struct error *err);
+
+/* Whether what a row has fits the conditions at all: a word is no value for numbers.  0, or -EINVAL
+ * with a sentence. */
+int select_filters_check(
+	const struct select_filters *f, const struct fields *row, struct error *err);
 bool select_filters_pass(const struct select_filters *f, const struct fields *row);
 void select_filters_free(struct select_filters *f);
 

@@ -27,6 +27,7 @@ struct policy_params policy_params_of(const struct share_tuning *t)
 	p.budget_ns = t->budget_ns ? t->budget_ns : p.budget_ns;
 	p.full_below_ns = t->full_below_ns ? t->full_below_ns : p.full_below_ns;
 	p.cap_sms = t->cap_sms;
+	p.hold_ns = t->hold_ns;
 	return p;
 }
 
@@ -123,6 +124,7 @@ static void strict(const struct policy_view *v, const struct policy_params *p,
 		if (!q->here)
 			continue;
 		grants[i] = plain(q, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, budget);
+		grants[i].hold_ns = v->mps && q->class == CLASS_BEST_EFFORT ? p->hold_ns : 0;
 		if (q->class == CLASS_BEST_EFFORT && is_paid(v, s, i))
 			grants[i].mode = MODE_BUDGET;
 	}
@@ -380,5 +382,6 @@ void policy_check(const struct policy_view *v, const struct share_grant grants[S
 		expect(!g->cap_sms == !g->cap_ahead_sms, "there are both caps or none");
 		expect(g->mode != MODE_CAP || g->cap_sms, "who is to be capped has a cap");
 		expect(!g->cap_sms || v->mps, "caps are for programs that run together");
+		expect(!g->hold_ns || v->mps, "so are holds: a slice would be spent on them");
 	}
 }

@@ -40,6 +40,7 @@ struct policy_params {
 	uint64_t full_below_ns; /* t90 that runs at full width while no latency program is active;
 				   0: by the budget */
 	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
+	uint64_t hold_ns;       /* hold on the device in front of so much work; 0: in calls */
 };
 
 /* What a policy remembers; zeros at the start. */

@@ -40,6 +40,7 @@ struct rule_launch {
 
 struct rule_view {
 	bool active;          /* a latency program is inside a request that is believed */
+	bool on_device;       /* the launch waits there, behind a hold, for those that are */
 	uint64_t inflight_ns; /* what is left of this program's work at full width */
 	uint64_t capped_ns;   /* and of what runs on part of the SMs */
 	uint64_t now_ns;      /* CLOCK_MONOTONIC; needed when next_ns is not 0 */
@@ -48,6 +49,9 @@ struct rule_view {
 
 /* So much may be left in flight when the next long launch goes: it then follows without a pause. */
 #define RULE_LEAD_NS 1000u
+
+/* What goes ahead of holds: so long it may take until a change of class is felt. */
+#define RULE_AHEAD_NS 20000000u
 
 static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 {
@@ -90,6 +94,10 @@ static inline enum rule_verdict rule_of(const struct share_grant *g, const struc
 	*ret_reason = REASON_TURN;
 	if (g->mode == MODE_HOLD)
 		return RULE_WAIT;
+	if (v->on_device) {
+		*ret_reason = REASON_BUDGET;
+		return rule_fits(v->inflight_ns, l->t90_ns, RULE_AHEAD_NS) ? RULE_GO : RULE_WAIT;
+	}
 	*ret_reason = REASON_REQUEST;
 	if (active)
 		return rule_cap(

@@ -72,6 +72,11 @@ static long open_directory(const char *path)
 	return fd;
 }
 
+size_t share_mapped_bytes(void)
+{
+	return MAP_BYTES;
+}
+
 /* A file that grows beyond the limit is a signal, and one without room another when it is used. */
 static long make_room(long fd)
 {

@@ -44,6 +44,8 @@ struct share_grant {
 	uint64_t full_below_ns; /* t90 that may run at full width */
 	uint64_t ahead_ns;      /* hold what would overlap the next request by so much; 0: don't */
 	uint64_t max_wait_ns;
+	uint64_t hold_ns; /* launches go at once, and wait on the device in front of each so much
+			     predicted work (hook/sched/hold.h); 0: they wait in their calls */
 } SHARE_LINE;
 
 /* Written by the program: amounts. */
@@ -151,6 +153,7 @@ struct share_file {
 		uint64_t budget_ns, full_below_ns;
 		uint32_t cap_sms;
 		uint32_t min_share; /* millionths of the device time */
+		uint64_t hold_ns;
 	} tuning SHARE_LINE;
 	struct share_device devices[SHARE_DEVICES];
 	struct share_slot slots[SHARE_SLOTS];
@@ -160,6 +163,9 @@ struct share_file {
 
 /* DIR/sched, made when it is not there, mapped.  NULL, and *ret_why says why not. */
 struct share_file *share_open(const char *directory, const char **ret_why);
+
+/* Of a file that is mapped, whole pages. */
+size_t share_mapped_bytes(void);
 
 /* The directory where none is given: "" when its name is too long. */
 void share_directory(char ret[SHARE_PATH], const char *runtime_directory);

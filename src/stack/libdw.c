@@ -1,16 +1,15 @@
 /* See libdw.h.  Without it all else of Weir works, so it is not linked. */
 #include "stack/libdw.h"
 
-#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/shared_library.h"
 
 #define LIBRARY "libdw.so.1"
 
-static const struct {
-	const char *name;
-	size_t at;
-} symbols[] = {
+static const struct library_symbol symbols[] = {
 #define SYMBOL(name) { #name, offsetof(struct libdw, name) },
 	LIBDW_FUNCTIONS(SYMBOL)
 #undef SYMBOL
@@ -19,26 +18,19 @@ static const struct {
 const struct libdw *libdw_open(const char **ret_why)
 {
 	static struct libdw found;
-	static void *library;
-	*ret_why = LIBRARY
-		" is not here; install elfutils' library (Debian and Ubuntu: libdw1, Fedora: elfutils-libs)";
-	if (library)
+	static bool is_here;
+	if (is_here)
 		return &found;
-	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!handle)
+	const int e = library_load(LIBRARY, symbols, sizeof symbols / sizeof *symbols, &found);
+	*ret_why =
+		e == -ENOSYS ? LIBRARY
+			" is too old: it lacks functions that elfutils has had since 0.164"
+			     : LIBRARY
+			" is not here; install elfutils' library (Debian and Ubuntu: libdw1, Fedora: elfutils-libs)";
+	if (e)
 		return NULL;
-	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-		void *symbol = dlsym(handle, symbols[i].name);
-		if (!symbol) {
-			*ret_why = LIBRARY
-				" is too old: it lacks functions that elfutils has had since 0.164";
-			dlclose(handle);
-			return NULL;
-		}
-		memcpy((char *)&found + symbols[i].at, &symbol, sizeof symbol);
-	}
 	/* Debugging information that is not on this machine is not fetched from elsewhere. */
 	unsetenv("DEBUGINFOD_URLS");
-	library = handle;
+	is_here = true;
 	return &found;
 }

@@ -63,14 +63,35 @@ void stacks_frame_text(const struct stack_frame *f, char *to, size_t size)
 	bounded_end(&b);
 }
 
+/* Where the first of Python's is among the program's; UINT32_MAX: there is none. */
+static uint32_t first_of_python(const struct stacks *s, const struct stack_row *r)
+{
+	uint32_t before = 0;
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct stack_frame *f = stacks_frame(s, r, i);
+		if (f->kind == CALLER_PYTHON)
+			return before;
+		before += stacks_is_program(f);
+	}
+	return UINT32_MAX;
+}
+
+/* A framework has many functions between Python and CUDA: a line of Python says more than the last
+ * of them. */
 uint32_t stacks_pick(
 	const struct stacks *s, uint32_t row, const struct stack_frame **to, uint32_t most)
 {
 	const struct stack_row *r = &s->rows.v[row];
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->count && n < most; i++)
-		if (stacks_is_program(stacks_frame(s, r, i)))
+	const uint32_t python = first_of_python(s, r);
+	const bool skips = python != UINT32_MAX && python >= most;
+	uint32_t n = 0, at = 0;
+	for (uint32_t i = 0; i < r->count && n < most; i++) {
+		if (!stacks_is_program(stacks_frame(s, r, i)))
+			continue;
+		if (!skips || at < most / 2 || at >= python)
 			to[n++] = stacks_frame(s, r, i);
+		at++;
+	}
 	for (uint32_t i = 0; !n && i < r->count && i < most; i++)
 		to[i] = stacks_frame(s, r, i);
 	return n ? n : r->count < most ? r->count : most;
@@ -92,6 +113,17 @@ int stacks_compare(struct stacks *s)
 	}
 	map_fini(&seen);
 	return e;
+}
+
+void stacks_put_json(struct json *j, const struct stack_frame *const *frames, uint32_t n)
+{
+	char text[512];
+	json_begin_array(j, "stack");
+	for (uint32_t i = 0; i < n; i++) {
+		stacks_frame_text(frames[i], text, sizeof text);
+		json_str(j, NULL, text);
+	}
+	json_end_array(j);
 }
 
 void stacks_row_text(const struct stacks *s, uint32_t row, uint32_t frames, char *to, size_t size)

@@ -110,3 +110,14 @@ uint32_t stacks_find_within(
 	const bool is_it = at && at->process == process && at->tid == tid && at->ticks <= to;
 	return is_it ? s->rows.v[at->stack].like : STACK_NONE;
 }
+
+uint32_t stacks_of_call(
+	const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks, uint16_t fn)
+{
+	const struct stack_sample key = { .process = process, .tid = tid, .ticks = ticks };
+	size_t i = SEARCH(k, 0, s->samples.n, sample_order(&s->samples.v[k], &key) < 0);
+	for (; i < s->samples.n && !sample_order(&s->samples.v[i], &key); i++)
+		if (s->samples.v[i].fn == fn)
+			return s->samples.v[i].stack;
+	return STACK_NONE;
+}

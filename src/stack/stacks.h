@@ -13,6 +13,7 @@
 #define WEIR_STACK_STACKS_H
 
 #include "base/array.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "trace/trace.h"
 
@@ -70,6 +71,10 @@ uint32_t stacks_find(const struct stacks *s, uint32_t process, uint32_t tid, uin
 uint32_t stacks_find_within(
 	const struct stacks *s, uint32_t process, uint32_t tid, uint64_t from, uint64_t to);
 
+/* The stack of the very call that this thread made then, of this function, or STACK_NONE. */
+uint32_t stacks_of_call(
+	const struct stacks *s, uint32_t process, uint32_t tid, uint64_t ticks, uint16_t fn);
+
 static inline const struct stack_frame *stacks_frame(
 	const struct stacks *s, const struct stack_row *row, uint32_t i)
 {
@@ -84,9 +89,13 @@ void stacks_frame_text(const struct stack_frame *f, char *to, size_t size);
 bool stacks_is_program(const struct stack_frame *f);
 
 /* The frames that are of interest, innermost first, of at most `most`; the first of them is also
- * what stands for the whole in one line.  Where there is none, all. */
+ * what stands for the whole in one line.  Where a line of Python would be cut off, those of C in
+ * the middle are left out.  Where there is none, all. */
 uint32_t stacks_pick(
 	const struct stacks *s, uint32_t row, const struct stack_frame **to, uint32_t most);
+
+/* "stack": [...], a text for each frame. */
+void stacks_put_json(struct json *j, const struct stack_frame *const *frames, uint32_t n);
 
 /* "inner (file:1) < outer (file:2) < …" of so many frames at most. */
 void stacks_row_text(const struct stacks *s, uint32_t row, uint32_t frames, char *to, size_t size);

@@ -18,25 +18,22 @@
 #define STEADY_LEAST 10u /* steps: of fewer, none can be told to be warm-up */
 #define NAMES_SAID   5u
 
-/* Ticks, [from, to); ascending and apart once merged. */
-struct span {
-	uint64_t from, to;
-};
+/* Ascending and apart once merged. */
 struct spans {
-	ARRAY(struct span) v;
+	ARRAY(struct trace_span) v;
 };
 
 static int add(struct spans *s, uint64_t from, uint64_t to)
 {
-	struct span *new = from < to ? array_push(&s->v) : NULL;
+	struct trace_span *new = from < to ? array_push(&s->v) : NULL;
 	if (new)
-		*new = (struct span){ from, to };
+		*new = (struct trace_span){ from, to };
 	return new || from >= to ? 0 : -ENOMEM;
 }
 
 static int span_order(const void *one, const void *two)
 {
-	const struct span *a = one, *b = two;
+	const struct trace_span *a = one, *b = two;
 	return ORDER(a->from, b->from);
 }
 
@@ -45,7 +42,7 @@ static void merge(struct spans *s)
 	size_t n = 0;
 	SORT(s->v, span_order);
 	for (size_t i = 0; i < s->v.n; i++) {
-		const struct span *next = &s->v.v[i];
+		const struct trace_span *next = &s->v.v[i];
 		if (n && next->from <= s->v.v[n - 1].to)
 			s->v.v[n - 1].to =
 				next->to > s->v.v[n - 1].to ? next->to : s->v.v[n - 1].to;
@@ -61,7 +58,7 @@ static int intersect(struct spans *a, const struct spans *b)
 	struct spans both = { 0 };
 	int e = 0;
 	for (size_t i = 0, k = 0; i < a->v.n && k < b->v.n && !e;) {
-		const struct span *x = &a->v.v[i], *y = &b->v.v[k];
+		const struct trace_span *x = &a->v.v[i], *y = &b->v.v[k];
 		e = add(&both, x->from > y->from ? x->from : y->from,
 			x->to < y->to ? x->to : y->to);
 		if (x->to < y->to)
@@ -177,7 +174,9 @@ static int cut_range(struct trace *t, const char *name, struct spans *spans, str
 		e = no_range(&s, err);
 	if (!e)
 		e = intersect(spans, &s.found);
-	snprintf(t->part.how, sizeof t->part.how, "range %s", name);
+	snprintf(t->part.how, sizeof t->part.how,
+		"range %.60s: calls made while it was open, and the GPU work that they launched",
+		name);
 	array_free(&s.found.v);
 	meta_fini(&s.meta);
 	return e;
@@ -185,62 +184,104 @@ static int cut_range(struct trace *t, const char *name, struct spans *spans, str
 
 /* ---- steps ---- */
 
-static int keep_steps(const struct trace *t, const struct steps *s, size_t first, size_t last,
-	struct spans *spans)
+struct chosen {
+	const struct steps *steps;
+	const char *name; /* of the first; NULL: they were found by waits */
+	int common;       /* bytes of it without the number */
+	struct spans spans;
+	uint64_t first, last; /* numbers */
+};
+
+/* Those from v[from] on that have such a number. */
+static int keep_steps(struct chosen *c, size_t from, uint64_t first, uint64_t last)
 {
-	struct spans one = { 0 };
-	int e = add(
-		&one, first > 1 ? s->end.v[first - 2] : t->header.start.ticks, s->end.v[last - 1]);
-	if (!e)
-		e = intersect(spans, &one);
-	array_free(&one.v);
+	int e = 0;
+	for (size_t i = from; i < c->steps->v.n && !e; i++) {
+		const struct step *s = &c->steps->v.v[i];
+		if (s->number < first || s->number > last)
+			continue;
+		c->first = !c->spans.v.n || s->number < c->first ? s->number : c->first;
+		c->last = s->number > c->last ? s->number : c->last;
+		e = add(&c->spans, s->from, s->to);
+	}
+	merge(&c->spans);
 	return e;
 }
 
-static int choose_steps(struct trace *t, const struct trace_cut *cut, const struct steps *s,
-	struct spans *spans, struct error *err)
+static void say_steps(struct trace *t, const struct chosen *c, size_t warm)
 {
-	const size_t n = s->end.n;
-	if (cut->first_step > n)
-		return error_set(err, -ENODATA,
-			"there are only %zu steps in the trace: what was launched until a call waited for it",
-			n);
-	const size_t last = cut->last_step < n ? cut->last_step : n;
-	snprintf(t->part.how, sizeof t->part.how, "steps %" PRIu32 " to %zu of %zu",
-		cut->first_step, last, n);
-	return keep_steps(t, s, cut->first_step, last, spans);
+	struct bounded b = BOUNDED(t->part.how);
+	bounded_printf(
+		&b, "steps %" PRIu64 " to %" PRIu64 " of %zu", c->first, c->last, c->steps->v.n);
+	if (c->name)
+		bounded_printf(&b, ", ranges %.*s", c->common, c->name);
+	if (warm)
+		bounded_printf(&b, ": %zu at the begin are warm-up and left out", warm);
+	bounded_end(&b);
 }
 
-static int choose_steady(
-	struct trace *t, const struct steps *s, struct spans *spans, struct error *err)
+static int choose_steps(const struct trace_cut *cut, struct chosen *c, struct error *err)
 {
-	const size_t n = s->end.n;
+	const struct steps *s = c->steps;
+	const int e = keep_steps(c, 0, cut->first_step, cut->last_step);
+	if (e || c->spans.v.n)
+		return e;
+	if (!c->name)
+		return error_set(err, -ENODATA,
+			"there are only %zu steps in the trace: what was launched until a call waited for it",
+			s->v.n);
+	return error_set(err, -ENODATA,
+		"there is no such step in the trace: its %zu are %.*s%" PRIu64 " to %" PRIu64,
+		s->v.n, c->common, c->name, s->v.v[0].number, s->v.v[s->v.n - 1].number);
+}
+
+static int choose_steady(struct chosen *c, size_t *ret_warm, struct error *err)
+{
+	const size_t n = c->steps->v.n;
 	if (n < STEADY_LEAST)
 		return error_set(err, -ENODATA,
-			"there are only %zu steps in the trace, what was launched until a call waited for it; of fewer than %u none can be said to be warm-up",
-			n, STEADY_LEAST);
+			"there are only %zu steps in the trace%s; of fewer than %u none can be said to be warm-up",
+			n, c->name ? "" : ", what was launched until a call waited for it",
+			STEADY_LEAST);
 	uint64_t *length = malloc(n * sizeof *length);
 	if (!length)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		length[i] = s->end.v[i] - (i ? s->end.v[i - 1] : t->header.start.ticks);
-	const size_t warm = steps_warm_up(length, n);
+		length[i] = c->steps->v.v[i].to - c->steps->v.v[i].from;
+	*ret_warm = steps_warm_up(length, n);
 	free(length);
-	snprintf(t->part.how, sizeof t->part.how,
-		"steps %zu to %zu of %zu: %zu at the begin are warm-up and left out", warm + 1, n,
-		n, warm);
-	return keep_steps(t, s, warm + 1, n, spans);
+	return keep_steps(c, *ret_warm, 0, UINT64_MAX);
+}
+
+static int choose_of(struct trace *t, const struct trace_cut *cut, const struct meta *m,
+	struct spans *spans, struct error *err)
+{
+	struct steps s;
+	size_t warm = 0;
+	int e = steps_load(t, m, &s);
+	struct chosen c = { .steps = &s };
+	if (!e && s.v.n && s.v.v[0].name) {
+		c.name = m->names.v[meta_find_string(m, s.v.v[0].process, s.v.v[0].name)].text;
+		c.common = (int)name_without_number(c.name);
+	}
+	if (!e)
+		e = cut->steady ? choose_steady(&c, &warm, err) : choose_steps(cut, &c, err);
+	if (!e)
+		e = intersect(spans, &c.spans);
+	say_steps(t, &c, warm);
+	array_free(&c.spans.v);
+	steps_fini(&s);
+	return e;
 }
 
 static int cut_steps(
 	struct trace *t, const struct trace_cut *cut, struct spans *spans, struct error *err)
 {
-	struct steps s;
-	int e = steps_load(t, &s);
+	struct meta m;
+	int e = meta_load(t, &m, err);
 	if (!e)
-		e = cut->steady ? choose_steady(t, &s, spans, err)
-				: choose_steps(t, cut, &s, spans, err);
-	steps_fini(&s);
+		e = choose_of(t, cut, &m, spans, err);
+	meta_fini(&m);
 	return e;
 }
 
@@ -260,15 +301,27 @@ static int take_captures(const struct trace *t, struct spans *s)
 	return e;
 }
 
-/* In nanoseconds: each part until the end of the last activity that began before the next. */
-static int find_tails(const struct trace *t, struct spans *ns)
+/* Which span an activity that lasts until w->end_ns belongs to, from 1; 0: none. */
+static size_t span_of(const struct trace *t, const struct spans *s, const struct spans *ns,
+	uint32_t process, const struct gpu_activity *w)
+{
+	if (!t->launched)
+		return SEARCH(k, 0, ns->v.n, ns->v.v[k].from <= w->start_ns);
+	const struct launch_time *l = part_launch(t, process, w->correlation);
+	const size_t i = l ? SEARCH(k, 0, s->v.n, s->v.v[k].from <= l->ticks) : 0;
+	return i && l->ticks < s->v.v[i - 1].to ? i : 0;
+}
+
+/* In nanoseconds: each part until the end of the last activity that is of it: that was launched
+ * there, where that is told, or began before the next. */
+static int find_tails(const struct trace *t, const struct spans *s, struct spans *ns)
 {
 	struct chunk_buf buf = { 0 };
 	struct cursor at = { .t = t, .buf = &buf };
 	struct gpu_activity w;
 	int e;
 	while ((e = trace_next_activity(&at, &w)) > 0) {
-		const size_t i = SEARCH(k, 0, ns->v.n, ns->v.v[k].from <= w.start_ns);
+		const size_t i = span_of(t, s, ns, buf.ref->process, &w);
 		if (i && w.end_ns > ns->v.v[i - 1].to)
 			ns->v.v[i - 1].to = w.end_ns;
 	}
@@ -283,10 +336,10 @@ static int add_tails(const struct trace *t, struct spans *s)
 	const uint64_t last = last_ticks(t) + 1;
 	int e = array_reserve(&ns.v, s->v.n) ? 0 : -ENOMEM;
 	for (size_t i = 0; i < s->v.n && !e; i++)
-		ns.v.v[ns.v.n++] =
-			(struct span){ trace_ns(t, s->v.v[i].from), trace_ns(t, s->v.v[i].to) };
+		ns.v.v[ns.v.n++] = (struct trace_span){ trace_ns(t, s->v.v[i].from),
+			trace_ns(t, s->v.v[i].to) };
 	if (!e)
-		e = find_tails(t, &ns);
+		e = find_tails(t, s, &ns);
 	for (size_t i = 0; i < ns.v.n && !e; i++)
 		if (ns.v.v[i].to > trace_ns(t, s->v.v[i].to))
 			s->v.v[i].to = ticks_at(t, ns.v.v[i].to, last);
@@ -310,11 +363,34 @@ static int captured(struct trace *t, struct spans *spans)
 
 /* ---- the whole ---- */
 
+static int put_asked(struct trace *t, const struct spans *s)
+{
+	if (!array_reserve(&t->asked, s->v.n))
+		return -ENOMEM;
+	for (size_t i = 0; i < s->v.n; i++)
+		t->asked.v[t->asked.n++] = s->v.v[i];
+	return 0;
+}
+
+/* Launches that are told make the parts as long as what they launched. */
+static int take_launches(struct trace *t, const struct trace_cut *cut, struct spans *spans)
+{
+	const size_t bytes = cut->launched_count * sizeof *t->launched;
+	if (!cut->launched_count)
+		return 0;
+	t->launched = malloc(bytes);
+	if (!t->launched)
+		return -ENOMEM;
+	memcpy(t->launched, cut->launched, bytes);
+	t->launched_count = cut->launched_count;
+	return add_tails(t, spans);
+}
+
 static int put_parts(struct trace *t, const struct spans *s)
 {
 	uint64_t gaps = 0, gaps_ns = 0;
 	for (size_t i = 0; i < s->v.n; i++) {
-		const struct span *now = &s->v.v[i];
+		const struct trace_span *now = &s->v.v[i];
 		const uint64_t from_ns = trace_ns(t, now->from), to_ns = trace_ns(t, now->to);
 		if (i) {
 			gaps += now->from - s->v.v[i - 1].to;
@@ -373,6 +449,10 @@ int trace_cut(struct trace *t, const struct trace_cut *cut, struct error *err)
 		return 0;
 	err->text[0] = '\0';
 	int e = choose(t, cut, &spans, err);
+	if (!e)
+		e = put_asked(t, &spans);
+	if (!e)
+		e = take_launches(t, cut, &spans);
 	if (!e)
 		e = put_parts(t, &spans);
 	if (!e)

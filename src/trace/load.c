@@ -17,6 +17,7 @@
 
 #include "trace/columns.h"
 #include "trace/activity.h"
+#include "trace/left_out.h"
 #include "trace/moved.h"
 #include "trace/part.h"
 #include "trace/together.h"
@@ -201,6 +202,8 @@ int trace_load(const struct trace *t, size_t i, struct chunk_buf *buf, struct er
 		together_apply(t, buf);
 	if (!e && !expect(buf->bytes <= buf->payload_room, "content is inside its buffer"))
 		e = -EBADMSG;
+	if (!e && t->leaves_out && ref->head.kind == CHUNK_DEVICE)
+		left_out_apply(t, buf);
 	if (!e && t->parts.n && !buf->whole)
 		part_apply(t, buf);
 	if (!e)

@@ -56,13 +56,7 @@ static bool add_block(struct moved *m, const struct block_header *b, uint64_t pa
 	struct chunk_ref *ref = index ? array_push(&m->blocks) : NULL;
 	if (!ref)
 		return false;
-	*ref = (struct chunk_ref){ .offset = payload,
-		.room = b->bytes,
-		.packed = true,
-		.raw_bytes = b->raw_bytes,
-		.encoding = b->encoding,
-		.records = b->records,
-		.head = b->chunk };
+	*ref = chunk_ref_of_block(b, payload);
 	*index = (uint32_t)(m->blocks.n - 1);
 	return true;
 }

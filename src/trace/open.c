@@ -106,6 +106,15 @@ static int check_header(const struct trace *t, const char *path, struct error *e
 	return 0;
 }
 
+/* Older traces have none. */
+static void read_off_times(struct trace *t)
+{
+	if (t->header.header_bytes < HEADER_WITH_OFF_TIMES ||
+		read_at(t->fd, &t->off, sizeof t->off, sizeof t->header) ||
+		t->off.count > OFF_TIMES)
+		t->off.count = 0;
+}
+
 static int read_header(struct trace *t, const char *path, struct error *err)
 {
 	struct trace_header *h = &t->header;
@@ -127,8 +136,12 @@ static int read_header(struct trace *t, const char *path, struct error *err)
 		h->overwritten = h->unaccounted = 0;
 	if (!(h->optional & FEATURE_STACKS))
 		h->lost_stacks = 0;
-	const int v = check_version(h, path, err);
-	return v ? v : check_header(t, path, err);
+	int v = check_version(h, path, err);
+	if (!v)
+		v = check_header(t, path, err);
+	if (!v)
+		read_off_times(t);
+	return v;
 }
 
 /* ---- chunks ---- */
@@ -236,14 +249,7 @@ static int walk_block(struct trace *t, struct chunk_list *list, uint64_t end, ui
 			"blocks unpack to more than a file of this size may hold");
 		return 0;
 	}
-	return add_chunk(t, list,
-		(struct chunk_ref){ .offset = payload,
-			.room = b.bytes,
-			.packed = true,
-			.raw_bytes = b.raw_bytes,
-			.encoding = b.encoding,
-			.records = b.records,
-			.head = b.chunk });
+	return add_chunk(t, list, chunk_ref_of_block(&b, payload));
 }
 
 /* The blocks of a container, up to the first word of zeros. */
@@ -552,7 +558,10 @@ void trace_close(struct trace *t)
 	free(t->schema_memory);
 	together_free(t);
 	array_free(&t->processes);
+	array_free(&t->left_out);
 	array_free(&t->parts);
+	array_free(&t->asked);
+	free(t->launched);
 	array_free(&t->damage);
 	map_fini(&t->process_map);
 	free(t);

@@ -150,7 +150,7 @@ static struct trace_header packed_header(const struct packer *p)
 {
 	struct trace_header h = p->t->header;
 	h.form = TRACE_PACKED;
-	h.header_bytes = sizeof h;
+	h.header_bytes = p->t->off.count ? HEADER_WITH_OFF_TIMES : sizeof h;
 	h.lost += p->maker.torn;
 	h.next = p->bytes;
 	if (p->rebuilds) {
@@ -164,6 +164,8 @@ static int write_all(struct packer *p)
 {
 	struct trace_header h = packed_header(p);
 	int e = put(p, &h, sizeof h);
+	if (!e && h.header_bytes > sizeof h)
+		e = put(p, &p->t->off, sizeof p->t->off);
 	if (!e)
 		e = pack_chunks(p);
 	if (!e)

@@ -29,6 +29,29 @@ uint64_t part_ticks(const struct trace *t, uint64_t ticks)
 	return (ticks < p->to ? ticks : p->to) - p->gaps;
 }
 
+/* How many of the asked begin at `ticks` or before. */
+static size_t asked_until(const struct trace *t, uint64_t ticks)
+{
+	return SEARCH(k, 0, t->asked.n, t->asked.v[k].from <= ticks);
+}
+
+static bool is_asked(const struct trace *t, uint64_t ticks)
+{
+	const size_t i = asked_until(t, ticks);
+	return i && ticks < t->asked.v[i - 1].to;
+}
+
+const struct launch_time *part_launch(const struct trace *t, uint32_t process, uint64_t correlation)
+{
+	const struct launch_time *v = t->launched;
+	const size_t i = SEARCH(k, 0, t->launched_count,
+		v[k].process < process ||
+			(v[k].process == process && v[k].correlation < correlation));
+	return i < t->launched_count && v[i].process == process && v[i].correlation == correlation
+		       ? &v[i]
+		       : NULL;
+}
+
 static uint64_t part_ns(const struct trace_part *p, uint64_t ns)
 {
 	if (!p)
@@ -48,8 +71,7 @@ static bool is_history(const struct trace *t, const struct record *r)
 
 static bool keeps_record(const struct trace *t, const struct chunk_buf *buf, struct record *r)
 {
-	const struct trace_part *p = part_at(t, r->ticks);
-	if (!t->cut || r->fn >= META_PROCESS || (p && r->ticks < p->to))
+	if (!t->cut || r->fn >= META_PROCESS || is_asked(t, r->ticks))
 		return true;
 	if (!buf->history || !is_history(t, r))
 		return false;
@@ -83,13 +105,10 @@ static void apply_records(const struct trace *t, struct chunk_buf *buf, bool all
 /* Begun in a part, or around one as a whole: the end of one that began before says nothing. */
 static bool keeps_range(const struct trace *t, const struct range *g)
 {
-	const struct trace_part *first = part_at(t, g->ticks), *last = part_at(t, range_end(g));
+	const size_t before = asked_until(t, g->ticks), until = asked_until(t, range_end(g));
 	if (g->kind == RANGE_CAPTURE)
 		return false;
-	if (first && g->ticks < first->to)
-		return true;
-	const struct trace_part *next = first ? first + 1 : t->parts.v;
-	return last && next <= last && range_end(g) >= next->to;
+	return is_asked(t, g->ticks) || (before < until && range_end(g) >= t->asked.v[before].to);
 }
 
 static void apply_range(const struct trace *t, struct range *g)
@@ -108,11 +127,24 @@ static void apply_range(const struct trace *t, struct range *g)
 	g->dur = end > g->ticks ? end - g->ticks : 0;
 }
 
-static void apply_activity(const struct trace *t, struct gpu_activity *w)
+/* As its launch is, where that is told; else as it begins. */
+static bool keeps_activity(const struct trace *t, uint32_t process, const struct gpu_activity *w)
+{
+	const struct trace_part *p = part_at_ns(t, w->start_ns);
+	const struct launch_time *l = part_launch(t, process, w->correlation);
+	return p && w->start_ns < p->to_ns && (!l || is_asked(t, l->ticks));
+}
+
+bool part_has(const struct trace *t, uint32_t process, const struct gpu_activity *w)
+{
+	return !t->cut || keeps_activity(t, process, w);
+}
+
+static void apply_activity(const struct trace *t, uint32_t process, struct gpu_activity *w)
 {
 	const struct trace_part *p = part_at_ns(t, w->start_ns);
 	const uint64_t ns = w->end_ns > w->start_ns ? w->end_ns - w->start_ns : 0;
-	if (t->cut && (!p || w->start_ns >= p->to_ns)) {
+	if (!part_has(t, process, w)) {
 		w->kind = 0;
 		return;
 	}
@@ -138,7 +170,7 @@ static void apply_array(const struct trace *t, struct chunk_buf *buf)
 		if (kind == CHUNK_RANGES)
 			apply_range(t, (struct range *)here);
 		else if (kind == CHUNK_DEVICE)
-			apply_activity(t, (struct gpu_activity *)here);
+			apply_activity(t, buf->ref->process, (struct gpu_activity *)here);
 		else if (kind == CHUNK_SAMPLES)
 			apply_sample(t, (struct gpu_sample *)here);
 		else

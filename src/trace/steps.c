@@ -3,10 +3,117 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/sort.h"
+#include "trace/activity.h"
 
 #include "base/banned.h"
+
+/* ---- that the program numbers ---- */
+
+bool range_is_named(uint16_t kind)
+{
+	return kind == RANGE_ANNOTATION || kind == RANGE_NVTX || kind == RANGE_NVTX_SPAN;
+}
+
+size_t name_without_number(const char *name)
+{
+	const size_t length = strlen(name);
+	size_t n = length;
+	while (n && name[n - 1] >= '0' && name[n - 1] <= '9')
+		n--;
+	return n && name[n - 1] == '#' ? n : length;
+}
+
+/* Ranges whose names differ in the number alone. */
+struct family {
+	uint64_t total; /* ticks */
+};
+
+struct numbered {
+	const struct meta *m;
+	ARRAY(struct step) found;
+	ARRAY(uint32_t) family_of; /* of each found */
+	ARRAY(struct family) families;
+	struct map by_name;
+};
+
+static int take_range(struct numbered *n, uint32_t process, const struct range *g)
+{
+	const uint32_t name =
+		range_is_named(g->kind) ? meta_find_string(n->m, process, g->name) : META_NONE;
+	const char *text = name == META_NONE ? "" : n->m->names.v[name].text;
+	const size_t common = name_without_number(text);
+	if (!text[common])
+		return 0;
+	struct family *of = MAP_ROW(
+		&n->by_name, MAP_KEY(hash_bytes(text, common)), &n->families, (struct family){ 0 });
+	struct step *to = of ? array_push(&n->found) : NULL;
+	uint32_t *family = to ? array_push(&n->family_of) : NULL;
+	if (!family)
+		return -ENOMEM;
+	of->total += g->dur;
+	*family = (uint32_t)(of - n->families.v);
+	*to = (struct step){ .from = g->ticks,
+		.to = range_end(g),
+		.number = strtoull(text + common, NULL, 10),
+		.process = process,
+		.name = g->name,
+		.kind = g->kind };
+	return 0;
+}
+
+static int take_ranges(const struct trace *t, struct numbered *n)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct range g;
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0 && !(e = take_range(n, buf.ref->process, &g)))
+		;
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static uint32_t longest(const struct numbered *n)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i < n->families.n; i++)
+		if (n->families.v[i].total > n->families.v[most].total)
+			most = i;
+	return most;
+}
+
+static int step_order(const void *one, const void *two)
+{
+	const struct step *a = one, *b = two;
+	return a->from != b->from ? ORDER(a->from, b->from) : ORDER(b->to, a->to);
+}
+
+static int find_numbered(const struct trace *t, const struct meta *m, struct steps *s)
+{
+	struct numbered n = { .m = m };
+	int e = take_ranges(t, &n);
+	const uint32_t of = longest(&n);
+	for (size_t i = 0; i < n.found.n && !e; i++) {
+		struct step *to = n.family_of.v[i] == of ? array_push(&s->v) : NULL;
+		if (to)
+			*to = n.found.v[i];
+		else if (n.family_of.v[i] == of)
+			e = -ENOMEM;
+	}
+	SORT(s->v, step_order);
+	array_free(&n.found);
+	array_free(&n.family_of);
+	array_free(&n.families);
+	map_fini(&n.by_name);
+	return e;
+}
+
+/* ---- by waits ---- */
 
 struct moment {
 	uint64_t ticks;
@@ -66,42 +173,59 @@ static uint32_t busiest(const struct finder *f)
 	return most;
 }
 
-static int find(struct finder *f, struct steps *s)
+static int push_step(struct steps *s, uint32_t process, uint64_t from, uint64_t to)
 {
-	const int e = take_all(f);
+	struct step *new = array_push(&s->v);
+	if (new)
+		*new = (struct step){
+			.from = from, .to = to, .number = s->v.n, .process = process
+		};
+	return new ? 0 : -ENOMEM;
+}
+
+static int split(struct finder *f, struct steps *s)
+{
 	const uint32_t process = busiest(f);
+	uint64_t from = f->t->header.start.ticks;
 	bool launched = false;
-	if (e)
-		return e;
+	int e = 0;
 	SORT(f->moments, moment_order);
-	for (size_t i = 0; i < f->moments.n; i++) {
+	for (size_t i = 0; i < f->moments.n && !e; i++) {
 		const struct moment *m = &f->moments.v[i];
 		if (m->process != process)
 			continue;
 		if (launched && m->waits) {
-			uint64_t *end = array_push(&s->end);
-			if (!end)
-				return -ENOMEM;
-			*end = m->ticks;
+			e = push_step(s, process, from, m->ticks);
+			from = m->ticks;
 		}
 		launched = !m->waits;
 	}
-	return 0;
+	return e;
 }
 
-int steps_load(const struct trace *t, struct steps *ret_steps)
+static int find_by_waits(const struct trace *t, struct steps *s)
 {
 	struct finder f = { .t = t, .launches = calloc(t->processes.n + 1, sizeof *f.launches) };
-	*ret_steps = (struct steps){ 0 };
-	const int e = f.launches ? find(&f, ret_steps) : -ENOMEM;
+	int e = f.launches ? take_all(&f) : -ENOMEM;
+	if (!e)
+		e = split(&f, s);
 	array_free(&f.moments);
 	free(f.launches);
 	return e;
 }
 
+/* ---- steps ---- */
+
+int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_steps)
+{
+	*ret_steps = (struct steps){ 0 };
+	const int e = find_numbered(t, m, ret_steps);
+	return e || ret_steps->v.n ? e : find_by_waits(t, ret_steps);
+}
+
 void steps_fini(struct steps *s)
 {
-	array_free(&s->end);
+	array_free(&s->v);
 }
 
 size_t steps_warm_up(const uint64_t *length, size_t count)

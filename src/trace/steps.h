@@ -1,19 +1,37 @@
 /*
- * Steps of a recording: what a process launches until a call waits for it, counted from 1; of the
- * process that launches most.  An iteration of a loop that synchronises once is one.
+ * Steps of a recording: the ranges that the program numbers, as ProfilerStep#5; where it numbers
+ * none, what a process launches until a call waits for it, counted from 1, of the process that
+ * launches most: then an iteration of a loop that synchronises once is one.
+ *
+ * Where ranges of several names are numbered, as parts of a step may be, those of the name that
+ * lasts longest together.
  */
 #ifndef WEIR_TRACE_STEPS_H
 #define WEIR_TRACE_STEPS_H
 
+#include "trace/meta.h"
 #include "trace/trace.h"
 
+struct step {
+	uint64_t from, to; /* ticks */
+	uint64_t number;
+	uint32_t process;
+	uint32_t name; /* of its range: a string of the process; 0: it was found by waits */
+	uint16_t kind; /* enum range_kind, with a name */
+};
+
 struct steps {
-	ARRAY(uint64_t) end; /* ticks, ascending: when each had been waited for */
+	ARRAY(struct step) v; /* by `from` */
 };
 
 /* 0 or -errno of the machine. */
-int steps_load(const struct trace *t, struct steps *ret_steps);
+int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_steps);
 void steps_fini(struct steps *s);
+
+/* Whether a range has its name from the program; and how long a name is without the number that
+ * steps bear: ProfilerStep#5 and ProfilerStep#6 are ProfilerStep#. */
+bool range_is_named(uint16_t kind);
+size_t name_without_number(const char *name);
 
 /*
  * How many at the begin are warm-up, by their lengths: as many as have to be left out for the mean

@@ -289,6 +289,7 @@ static void add_header(struct trace *t, const struct taken_in *s)
 	h->overwritten += o->overwritten;
 	h->unaccounted += o->unaccounted;
 	h->off_ns = h->off_since_ns = 0; /* each had its own */
+	t->off.count = 0;
 	if (strcmp(h->host, o->host) != 0)
 		snprintf(h->host, sizeof h->host, "several hosts");
 	t->damage_count += s->trace->damage_count;

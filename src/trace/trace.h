@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "event/format.h"
+#include "event/off_times.h"
 #include "event/schema.h"
 #include "trace/clock.h"
 
@@ -44,6 +45,18 @@ struct chunk_ref {
 	uint32_t number;    /* … and which of its chunks */
 	struct chunk_header head;
 };
+
+/* A block whose payload is at that offset; of no process yet. */
+static inline struct chunk_ref chunk_ref_of_block(const struct block_header *b, uint64_t payload)
+{
+	return (struct chunk_ref){ .offset = payload,
+		.room = b->bytes,
+		.packed = true,
+		.raw_bytes = b->raw_bytes,
+		.encoding = b->encoding,
+		.records = b->records,
+		.head = b->chunk };
+}
 
 /* A process that wrote here: its pid and the start that tells it from a later one. */
 struct trace_process {
@@ -64,12 +77,28 @@ struct trace_part {
 	uint64_t gaps, gaps_ns; /* between the parts before it: to be taken off */
 };
 
+struct trace_span {
+	uint64_t from, to; /* ticks as recorded: [from, to) */
+};
+
+/* When the call began that asked for an activity. */
+struct launch_time {
+	uint64_t correlation, ticks;
+	uint32_t process;
+};
+
 /* What is said of it. */
 struct trace_cut_text {
 	uint64_t from_ns, to_ns; /* of the first part, of the last, since the recording began */
 	uint64_t part_ns;        /* all parts together */
 	uint64_t whole_ns;       /* the recording */
 	char how[160];           /* "steps 5 to 20 of 40" */
+};
+
+/* What a launch has got from CUPTI. */
+struct launch_number {
+	uint32_t process;
+	uint64_t correlation;
 };
 
 struct taken_in;
@@ -91,9 +120,17 @@ struct trace {
 	ARRAY(struct trace_process) processes;
 	struct map process_map;
 
+	struct off_times off;
+	ARRAY(struct launch_number) left_out; /* ascending: see trace_leave_out() */
+	uint64_t left_out_activities;         /* that have such a number */
+	bool leaves_out;                      /* the list is whole */
+
 	ARRAY(struct trace_part) parts; /* ascending and apart; none: all is read */
-	size_t captures;                /* parts of the run that were recorded, where not all was */
-	bool cut;                       /* what is outside of them is there, and left out */
+	ARRAY(struct trace_span) asked; /* calls and ranges in the parts begin in these, likewise */
+	struct launch_time *launched;   /* and activities are of calls that do (part.h); or NULL */
+	size_t launched_count;
+	size_t captures; /* parts of the run that were recorded, where not all was */
+	bool cut;        /* what is outside of them is there, and left out */
 	struct trace_cut_text part;
 
 	struct schema schema; /* empty when the file has none */

@@ -106,7 +106,12 @@ void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
 	struct table t;
 	for (size_t i = 0; i < w->count; i++)
 		put_program(w, out, i);
-	fprintf(out, "device:      %u SMs, simulated\n\n", w->device.sms);
+	fprintf(out, "device:      %u SMs, simulated\n", w->device.sms);
+	if (w->count == 1)
+		fputs("alone:       one program has the GPU to itself whatever the policy: name a second "
+		      "recording, or this one twice, to see how they share\n",
+			out);
+	putc('\n', out);
 	table_init(&t, "<<>>>>>><", heads);
 	for (size_t i = 0; i < w->way_count; i++)
 		put_rows(w, &t, &w->ways[i]);

@@ -38,6 +38,8 @@ complete '.*some.weir.*' record --level = full -- cat s
 complete '.*gzip.*' record -o some.weir gzi
 complete '' trace --longer = ''
 complete 'device' flame --by = d
+complete 'launches' diff --fail-on = lau
+complete 'phase p50 p95 p99 peak_bytes path_host path_launch path_waiting path_computing path_queue' diff -f p
 
 if command -v fish >/dev/null; then
 	in_fish() {
@@ -81,6 +83,13 @@ check export format "$(says export -f nonsense some.weir)"
 check flame format "$(says flame -f nonsense some.weir)"
 check flame by "$(says flame --by nonsense some.weir)"
 check train kind "$(says train --kind=nonsense some.weir)"
+# Metrics come from a table of their own: all of them are in the help, and complete.
+said=$(says diff -f help some.weir some.weir)
+for metric in $(awk -F ' [|] ' '!/^#/ && NF { sub(/ +$/, "", $1); print $1 }' "$source/api/metric.tbl"); do
+	printf '%s\n' "$said" | grep -q "^ *$metric " && continue
+	echo "FAILED: weir diff --fail-on does not know $metric: $said"
+	failures=$((failures + 1))
+done
 check eval split "$(says eval --split=nonsense some.weir some.weir)"
 for class in $(awk -F ' [|] ' '$1 ~ /^trace/ && $2 ~ /expression/ { print $3 }' "$source/api/value.tbl"); do
 	! "$weir" trace -e "$class" -o /dev/null -- true 2>&1 | grep 'fits no CUDA call' || failures=$((failures + 1))

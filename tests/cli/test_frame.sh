@@ -12,7 +12,7 @@ expect 0 '^weir [0-9]' "$weir" --version
 expect 0 'usage: weir COMMAND' "$weir" --help
 
 expect 2 "no command 'versoin'; did you mean 'version'" "$weir" versoin
-expect 2 "no command 'zzzzzz'; .weir help. lists them" "$weir" zzzzzz
+expect 2 "no command 'zzzzzz', nor a question about it; .weir help. lists them" "$weir" zzzzzz
 expect 2 "no command 'zzzzzz'" "$weir" help zzzzzz
 expect 2 "weir version: there is no option --hepl; did you mean --help" "$weir" version --hepl
 expect 2 "weir version: there is no option -z" "$weir" version -z
@@ -38,9 +38,11 @@ meant() { # WORD SECTION
 	expect 2 "there is no section $1; did you mean $2\\? There are " "$weir" report --only "$1" "$trace"
 }
 meant gaps pauses
+meant kernels_at kernels_at_once
 meant idle pauses
 meant memcpy device_copies
-meant api_trace calls
+meant cuda_api_sum calls
+meant cuda_api_trace api_trace
 meant utilization breakdown
 meant nvtx_sum operators
 meant cuda_gpu_kern_sum kernels
@@ -64,7 +66,7 @@ if has record; then
 	expect 2 "there is no option --outptu; did you mean --output" "$weir" record --outptu x
 fi
 if has report; then
-	expect 2 'FILE is missing; usage: weir report .* FILE' "$weir" report --json
+	expect 2 'FILE is missing, and there is no weir.weir here.* make one with .weir record' "$weir" report --json
 	expect 2 'absent\.weir' "$weir" report "$scratch/absent.weir"
 	expect 2 "absent\.weir" "$weir" report "$scratch/absent.weir" --json
 fi

@@ -86,7 +86,10 @@ if [ -x "$parts" ]; then
 	wait
 fi
 expect 2 'no number of a process' "$weir" trace -p abc
-expect 1 'is not being recorded' "$weir" trace -p $$
+expect 1 'is not being recorded .*started with .weir record. can be followed' "$weir" trace -p $$
+expect 2 'there is no process 2147483647$' "$weir" trace -p 2147483647
+expect 2 'there is no process 2147483647$' "$weir" ctl 2147483647 off
+cat /proc/1/maps >/dev/null 2>&1 || expect 3 'may not look at process 1: .* ask as its user, or as root' "$weir" trace -p 1
 expect 2 'not both' "$weir" trace -p 1 -- "$app"
 rm -f followed.weir followed.txt followed.err times.txt counts.json lines.json go go.done
 
@@ -146,4 +149,28 @@ rm -f alone.txt beside.txt counts stderr.txt
 
 # Nothing is left behind.
 [ "$(ls)" = lines.txt ] || expect 0 'only lines.txt' ls
+# A program that is killed takes along what CUPTI had not handed over: the report says so, unless
+# nobody had asked for it.  Ranges, which say how the timeline is written, do not ask.
+steady=$build/tests/cli/programs/steady
+if [ -x "$steady" ] && [ -e "$build/lib/weir/sim/libcupti.so.13" ]; then
+	run_already() { "$weir" report --json killed.weir 2>/dev/null | sed -n 's/^\t*"launches": \([0-9]*\),$/\1/p' | head -n 1; }
+	report_killed() { # OPTION...
+		rm -f killed.weir
+		"$weir" record --sim "$@" -q -o killed.weir -- "$steady" ranges >killed.out 2>&1 &
+		recorder=$!
+		for _ in $(seq 600); do
+			n=$(run_already)
+			[ "${n:-0}" -gt 100 ] && break
+			sleep 0.1
+		done
+		kill "$recorder"
+		wait "$recorder"
+		"$weir" report killed.weir
+	}
+	lost='kernels have no device times: the program did not end in order'
+	expect 0 "$lost" report_killed --gpu
+	expect 0 ' nvtx +some$' report_killed
+	expect 1 '^$' sh -c 'printf "%s\n" "$1" | grep "$2"' sh "$output" "$lost"
+	rm -f killed.weir
+fi
 finish

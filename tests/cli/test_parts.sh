@@ -13,7 +13,7 @@ cd "$scratch" || exit 1
 launches() {
 	rm -f part.weir
 	"$weir" record --sim -q -o part.weir "$@" -- "$parts" >/dev/null || return
-	"$weir" report --json part.weir | grep -oE '"(launches|missing|surplus)": [0-9]+'
+	"$weir" report --json part.weir | grep -oE '^		"(launches|missing|surplus)": [0-9]+' | tr -d '\t'
 }
 whole() {
 	launches "$@" | tr '\n' ' '
@@ -64,7 +64,7 @@ expect 0 'no CUDA call was seen' "$weir" record --sim -o none.weir --capture=pro
 # Each forked process has its own.
 expect 0 '^"launches": 30 "missing": 0 "surplus": 0 $' sh -c "
 	$weir record --sim -q -o two.weir --capture=profiler -- sh -c '$parts & $parts; wait' >/dev/null
-	$weir report --json two.weir | grep -oE '\"(launches|missing|surplus)\": [0-9]+' | tr '\n' ' '"
+	$weir report --json two.weir | grep -oE '^..\"(launches|missing|surplus)\": [0-9]+' | tr -d '\t' | tr '\n' ' '"
 
 # What the program does is the same, and its exit status is its own.
 expect 7 '^$' "$weir" record --sim -q -o seven.weir --capture=step:2 -- sh -c "$parts; exit 7"
@@ -111,6 +111,17 @@ expect 0 '^"launches": 3$' part --range inner --steps 1-3
 expect 0 '^"launches": 0$' part --before 1ns
 expect 0 '^"launches": 155$' part --after 1ns
 expect 2 'only 11 steps' "$weir" report --steps 12-14 all.weir
+expect 0 'read in part .*; range inner: calls made while it was open, and the GPU work that they launched' \
+	"$weir" report --range inner all.weir
+# Kernels are those that the calls of the range launched, also when they run behind it.
+expect 0 '^"launches": 1800 "device_kernels": 1800 $' sh -c \
+	"'$weir' report --json --range cub::DeviceRadixSort '$source/tests/golden/problems/loader.weir' |
+		grep -oE '\"(launches|device_kernels)\": [0-9]+' | grep -v ': 0' | head -n 2 | tr '\n' ' '"
+# What was launched before a part ends the critical path: its parts add up.
+for name in leak tail default_stream; do
+	expect 1 '' sh -c "'$weir' report --after 260ms --before 270ms '$source/tests/golden/problems/$name.weir' 2>&1 |
+		grep 'checks of weir'"
+done
 expect 2 'no range nope in the trace; there are' "$weir" report --range nope all.weir
 expect 0 'all.weir is read in part, .* of .*; steps 3 to 4 of 11' "$weir" hints --steps 3-4 all.weir
 expect 2 'steps=4-2: give the first' "$weir" hints --steps 4-2 all.weir

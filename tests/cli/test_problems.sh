@@ -26,8 +26,19 @@ done
 expect 0 'may save about 5[0-9] %|may save about 4[0-9] %' "$weir" hints -n 1 tail.weir
 expect 0 'record with weir record --gpu' sh -c "$weir record --sim -q -o plain.weir -- \
 	$build/examples/problems/tail >&2 && $weir hints plain.weir"
-expect 2 'usage: weir hints' "$weir" hints
+expect 2 'FILE is missing' "$weir" hints
 expect 2 'wants a number' "$weir" hints -n many tail.weir
+
+# Why the device was idle has one name in the report, on the page and in the rules about it.
+sed -n 's/^\t\[WALL_[A-Z]*\] = "\(idle[:,].*\)",$/\1/p' "$root/src/model/timeline.c" >words
+expect 0 '^6$' sed -n '$=' words
+while IFS= read -r text; do
+	grep -qF "\"$text\"" "$root/viewer/charts.js" || echo "the page does not say: $text"
+done <words >unsaid
+for rule in launch-bound sync-in-loop idle-host; do
+	grep "^$rule " "$root/api/hint.tbl" | grep -qFf words || echo "$rule says otherwise"
+done >>unsaid
+expect 0 '^$' cat unsaid
 
 # Each rule has a problem, and the README has them all; no program makes a GPU lower its clock (cli.nvml).
 problems=$root/examples/problems

@@ -9,6 +9,12 @@ cd "$scratch" || exit 1
 
 expect 0 '[0-9,]+ calls, [0-9,]+ launches, 0 lost' "$weir" record --sim -- "$app"
 [ -s weir.weir ] || expect 0 'the default name' false
+# Readers that are told no file read that one, and say so where it is in nobody's way.
+for reader in report hints memory 'export -f csv' flame 'html -o page.html'; do
+	expect 0 '^weir: no file is named: reading weir.weir$' "$weir" $reader
+done
+expect 0 '^"vecadd"' sh -c "$weir report --only kernels --columns name --csv 2>/dev/null | tail -n +2"
+expect 0 '^$' sh -c "$weir report --json 2>/dev/null >named.json; $weir report --json weir.weir | cmp - named.json"
 expect 0 'simulated GPU' "$weir" record --sim -q -o a.weir -- "$app"
 expect 0 'cuLaunchKernel' "$weir" report a.weir
 expect 0 '"lost": 0' "$weir" report --json a.weir

@@ -16,6 +16,15 @@ expect 0 '"programs": \[' $sched status --json
 expect 1 'no program has shared' $sched open
 expect 2 'is nothing that can be done' $weir sched --share "$scratch" dance
 
+# MPS serves all GPUs, also when the first program may see one.
+mkdir bin
+printf '%s\n' '#!/bin/sh' 'echo "${CUDA_VISIBLE_DEVICES-all}" >>"$MPS_SEEN"' 'cat >/dev/null' >bin/nvidia-cuda-mps-control
+chmod +x bin/nvidia-cuda-mps-control
+expect 0 '^1$' env "PATH=$scratch/bin:$PATH" "MPS_SEEN=$scratch/seen" CUDA_VISIBLE_DEVICES=1 \
+	$weir run --share "$scratch/mps" -- sh -c 'echo $CUDA_VISIBLE_DEVICES'
+expect 0 '^all$' sort -u seen
+expect 1 '' grep -v all seen
+
 # What it refuses.
 expect 2 'PROGRAM is missing' $run
 expect 2 "'fast' is no class" $run --class fast -- true

@@ -27,7 +27,7 @@ expect 0 "^  8.00 MiB in 8 blocks;      take_buffer .leaking.c:$take.;      forg
 	sh -c "tr '\n' ';' <c.txt | sed 's/^.*Never freed, by call stack;//'"
 expect 0 "cuMemAlloc_v2 < take_buffer .leaking.c:$take. < forget_it .leaking.c:$forget." "$weir" memory c.weir
 # What gives its memory back is no leak, but was live at the peak with the rest.
-expect 1 '' sh -c "sed '/Live at the peak/,\$d' c.txt | grep give_it_back"
+expect 1 '' sh -c "sed -n '/^Never freed, by call stack/,/^Live at the peak/p' c.txt | grep give_it_back"
 expect 0 'give_it_back' cat c.txt
 # The compiler has put wait_for_it() into forget_it(): both are frames.
 expect 0 "8 .* cuCtxSynchronize < wait_for_it .leaking.c:$wait. < forget_it .leaking.c:.* < run .leaking.c" \
@@ -45,6 +45,48 @@ expect 0 '"by_call_stack"' "$weir" memory --json c.weir
 expect 0 "main .leaking.c:[0-9]*.;run .leaking.c:[0-9]*.;forget_it .leaking.c:$forget.;take_buffer .leaking.c:$take.;cuMemAlloc_v2 [0-9]" \
 	"$weir" flame --by host c.weir
 expect 0 'function of the program' "$weir" flame -f svg c.weir
+
+# weir trace prints them below the calls; without --stacks there are none.
+traced() { # OPTION...: the lines, a call and its frames joined by blanks
+	"$weir" trace --sim "$@" -- "$app" 2>&1 >/dev/null | tr '\n' ' ' | sed 's/  [0-9.]* \[[0-9.]*\] /\n/g'
+}
+expect 0 "^cuMemAlloc_v2.*bytesize=1048576. = 0 <[^>]*> +> take_buffer .leaking.c:$take. +> forget_it .leaking.c:$forget. +> run .leaking.c:[0-9]*. +> main" \
+	traced --stacks -e memory -e sync
+expect 0 "^cuCtxSynchronize.. = 0 <[^>]*> +> wait_for_it .leaking.c:$wait." traced --stacks=sync -e sync
+expect 1 '^0$' sh -c "'$weir' trace --sim --stacks=sync -e memory -- '$app' 2>&1 | grep -c '  > '"
+expect 1 '^0$' sh -c "'$weir' trace --sim -e memory -- '$app' 2>&1 | grep -c '  > '"
+expect 0 "\"stack\":..take_buffer .leaking.c:$take.\",\"forget_it .leaking.c:$forget." \
+	"$weir" trace --sim --stacks --json -e 'cuMemAlloc*' -- "$app"
+expect 2 'alloc, free, sync' "$weir" trace --sim --stacks=all -- "$app"
+expect 2 'does not go with -p and -c' "$weir" trace --sim --stacks -c -- "$app"
+expect 2 'does not go with -p and -c' "$weir" trace --stacks -p $$
+
+# Exports of calls have them too.
+inner="take_buffer .leaking.c:$take." outer="forget_it .leaking.c:$forget."
+expect 0 "\"name\":\"cuMemAlloc_v2\",.*\"stack\":.\"$inner\",\"$outer\"" "$weir" export -f ndjson c.weir
+expect 0 "\"name\":\"cuMemAlloc_v2\",.*\"stack\":.\"$inner\",\"$outer\"" "$weir" export -f chrome c.weir
+expect 0 '' "$weir" export -f perfetto -o c.pftrace c.weir
+expect 0 "$inner < $outer < run" grep -a 'take_buffer' c.pftrace
+
+# In SQLite each frame is a row, and the tables that Nsight Systems has of stacks lead there.
+if python3 -c 'import sqlite3' 2>/dev/null; then
+	expect 0 '' "$weir" export -f sqlite -o c.sqlite c.weir
+	cat >look.py <<'END'
+import sqlite3
+db = sqlite3.connect('c.sqlite')
+for row in db.execute("""SELECT c.value, f.value, t.line, t.language, COUNT(*) FROM call_stacks s
+    JOIN calls l ON l.id = s.callId JOIN StringIds c ON c.id = l.nameId JOIN stacks t ON t.id = s.stackId AND t.depth = 0
+    JOIN StringIds f ON f.id = t.functionId GROUP BY 1, 2, 3 ORDER BY 1, 3"""):
+    print(*row)
+for row in db.execute("""SELECT n.value, s.value, COUNT(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds n ON n.id = r.nameId
+    JOIN CUDA_CALLCHAINS k ON k.id = r.callchainId AND k.stackDepth = 1 JOIN StringIds s ON s.id = k.symbol GROUP BY 1, 2"""):
+    print('chain', *row)
+END
+	expect 0 "^cuCtxSynchronize wait_for_it $wait native 8\$" python3 look.py
+	expect 0 "^cuMemAlloc_v2 take_buffer $take native 16\$" python3 look.py
+	expect 0 '^chain cuMemAlloc_v2 forget_it 8$' python3 look.py
+	expect 0 '^chain cuMemAlloc_v2 give_it_back 8$' python3 look.py
+fi
 
 # The pieces of stacks are not kept; a trace that still has them is unwound when it is read.
 expect 0 '' "$weir" record --sim -q --no-pack --stacks -o raw.weir -- "$app"

@@ -65,6 +65,8 @@ assert len(d.getElementsByTagName("circle")) == 4 and len(d.getElementsByTagName
 expect 0 '%' "$weir" whatif --class best-effort,best-effort lc.weir be.weir
 expect 0 '^best effort: lc, ' "$weir" whatif -p fit --class best-effort,latency lc.weir be.weir
 expect 0 '^  fit +both' "$weir" whatif -p fit be.weir
+expect 0 '^alone: +one program .* name a second recording, or this one twice' "$weir" whatif lc.weir
+expect 0 '^0$' sh -c "'$weir' whatif lc.weir lc.weir | grep -c ^alone:; true"
 
 # Launches of which one in four was timed.
 expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:4 -o sampled.weir -- "$load" best-effort \
@@ -116,7 +118,7 @@ expect 2 'none.weir' "$weir" whatif none.weir
 expect 2 'there are fifo, strict, fair, edf and fit' "$weir" whatif -p best lc.weir
 expect 2 'give recorded, closed:2ms, periodic:20ms or poisson:100' "$weir" whatif --arrivals poisson:often lc.weir
 expect 2 'for each of the 2 recordings' "$weir" whatif --class latency lc.weir be.weir
-expect 2 'for each of the 1 recordings' "$weir" whatif --class urgent lc.weir
+expect 2 'latency or best-effort for the one recording' "$weir" whatif --class urgent lc.weir
 expect 2 'a picture needs a latency program and a best-effort one' "$weir" whatif -o none.svg lc.weir
 expect 2 'whole number' "$weir" whatif --requests 0 lc.weir
 finish

@@ -41,7 +41,7 @@ expect 2 'FILE is missing' "$weir" import
 
 # Without device times
 expect 2 'says of no kernel how long it ran' "$weir" export -f dataset plain.weir
-expect 0 'says nothing about device times' "$weir" hints plain.weir
+expect 0 'has no launch of a kernel' "$weir" hints plain.weir
 expect 0 '^$' "$weir" html plain.weir -o page.html
 
 # A file of somebody else's is not taken for an old trace.

@@ -32,7 +32,7 @@ complain() {
 # Calls and ranges of a trace, kept or said to be lost; nothing when it can't be read.
 account() {
 	"$weir" report --json --top=0 t.weir 2>../report.err >../report.json || return 1
-	awk '/"(calls|lost)": / && !/"name"/ { split($0, part, /[:,]/); calls += part[2] }
+	awk '/^\t\t"(calls|lost)": / { split($0, part, /[:,]/); calls += part[2] }
 		/"(missing|surplus)": [1-9]/ { wrong = 1 }
 		/"kind": "[a-z ]*", "count": / && /"name"/ { sub(/.*"kind": "[a-z ]*", "count": /, ""); ranges += $0 }
 		/ranges were lost/ { sub(/^[^0-9]*/, ""); ranges += $0 }

@@ -6,11 +6,12 @@
  *
  * Of each trace so many launches are kept as `weir record --gpu=predict` times them: the first few
  * of each kernel and shape, then one in RATE, as an event in front of a launch and one behind it
- * would have measured them; the first WINDOW also
- * as CUPTI does.  The rest is reconstructed and held against what was measured.  Exits
- * 1 when the time that a device was busy is off by more than BUSY %, the part of the time in
- * which it was idle by more than IDLE points, or one of the ten kernels that took longest by more
- *than KERNEL % of all kernels' time or of its own, whichever is less strict.
+ * would have measured them; the first WINDOW also as CUPTI does.  Of a recording that timed all
+ *launches both ways the windows of CUPTI are where the library's would have been.  The rest is
+ *reconstructed and held against what was measured.  Exits 1 when the time that a device was busy is
+ *off by more than BUSY %, the part of the time in which it was idle by more than IDLE points, or
+ *one of the ten kernels that took longest by more than KERNEL % of all kernels' time or of its own,
+ *whichever is less strict.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,10 +23,13 @@
 #include "reconstruct/reconstruct.h"
 #include "trace/activity.h"
 
-#define FIRST_FEW  8u /* as the injected library does */
-#define TOP        10u
-#define EVENT_NS   2500u /* from a call until the device has come to it, when it is idle */
-#define EVENT_MORE 700u  /* that an event behind work comes later */
+#define FIRST_FEW       8u /* as the injected library does */
+#define TOP             10u
+#define WINDOWS         4u /* as the injected library opens them */
+#define WINDOW_LAUNCHES 256u
+#define FIRST_PAUSE     1024u
+#define EVENT_NS        2500u /* from a call until the device has come to it, when it is idle */
+#define EVENT_MORE      700u  /* that an event behind work comes later */
 
 struct span {
 	uint64_t from, to;
@@ -51,7 +55,9 @@ struct comparison {
 	ARRAY(struct kernel) kernels;
 	struct map kernel_map;
 	uint64_t seed, rate;
-	int64_t window; /* launches left that CUPTI times as well */
+	int64_t window;   /* launches left that CUPTI times as well */
+	uint32_t windows; /* of a recording that was timed both ways: so many have ended */
+	uint64_t pause;   /* timed launches until the next */
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -105,6 +111,17 @@ static int start_order(const void *one, const void *two)
 	return ORDER(a->start, b->start);
 }
 
+/* Before a launch that is timed with events, of a recording that was timed both ways. */
+static void move_window(struct comparison *k)
+{
+	if (k->windows == WINDOWS)
+		return;
+	if (k->window > 0 && !--k->window)
+		k->pause = (uint64_t)FIRST_PAUSE << 2 * k->windows++;
+	else if (k->window <= 0 && (!k->pause || !--k->pause))
+		k->window = WINDOW_LAUNCHES;
+}
+
 static void keep_some(struct comparison *k)
 {
 	struct {
@@ -130,18 +147,25 @@ static void keep_some(struct comparison *k)
 			continue;
 		*before = (uint32_t)(all - k->all.v.v);
 		last = all->end_ns > last ? all->end_ns : last;
-		if (k->window <= 0 && *n > FIRST_FEW && next_random(&k->seed) % k->rate)
-			continue;
-		if (k->t->header.sampled && !all->has_event) /* nothing did */
+		const bool both =
+			k->t->header.sampled; /* then a launch without an event had none */
+		const bool is_timed =
+			(!both || all->has_event) &&
+			(k->window > 0 || *n <= FIRST_FEW || !(next_random(&k->seed) % k->rate));
+		if (is_timed && both)
+			move_window(k);
+		if (!is_timed && k->window <= 0)
 			continue;
 		if (c->waits) /* has no stream to record events in */
 			continue;
 		to = array_push(&k->some.v);
 		*to = *all;
-		if (!k->t->header.sampled)
+		if (!both)
 			measure(k, to, c, end);
+		to->has_event = is_timed;
 		to->is_exact = k->window > 0; /* CUPTI is on as well */
-		k->window -= c->use != USE_MOVE;
+		if (!both)
+			k->window -= c->use != USE_MOVE;
 	}
 	array_free(&order.v);
 	map_fini(&seen);
@@ -162,8 +186,11 @@ static void add_span(struct spans *s, const struct gpu_activity *w)
 	*array_push(&s->v) = (struct span){ w->start_ns, w->end_ns };
 }
 
+/* Copies from host to host no device does. */
 static bool runs(const struct gpu_activity *w)
 {
+	if (w->kind == GPU_MEMCPY && w->what == COPY_HTOH)
+		return false;
 	return w->kind == GPU_KERNEL || w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET ||
 	       w->kind == GPU_GRAPH;
 }
@@ -307,6 +334,8 @@ static int compare_file(const char *path, uint64_t rate, uint64_t seed, int64_t 
 		return 1;
 	}
 	k.t = t;
+	if (t->header.sampled)
+		k.window = 0;
 	if (meta_load(t, &k.m, &err) || gpu_calls_load(t, &k.calls) ||
 		measured_calls_load(t, &k.m, &k.all))
 		abort();

@@ -7,6 +7,7 @@ build=$(cd "$1" && pwd) case=$2
 here=$(cd "$(dirname "$0")" && pwd)
 weir=$build/bin/weir
 work=$(mktemp -d)
+export LC_ALL=C # as what a report draws depends on that
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 

@@ -20,116 +20,16 @@ the trace that became of the export.
 """
 import argparse
 import copy
-import glob
-import gzip
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from functools import cached_property
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-INVARIANTS = []
-
-
-def invariant(spoil):
-    def register(check):
-        INVARIANTS.append((check.__name__, check, spoil))
-        return check
-    return register
-
-
-# Traces.
-
-
-def load(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
-        return json.load(file)
-
-
-class Trace:
-    def __init__(self, weir, path, work):
-        self.command, self.path, self.work = weir, path, work
-        self.name = os.path.basename(path)
-
-    def run(self, *command):
-        done = subprocess.run([self.command, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if done.returncode:
-            raise RuntimeError("weir %s: exit %d: %s" % (" ".join(command), done.returncode, done.stderr.decode()[-300:]))
-        self.said = done.stderr.decode()
-        return done.stdout
-
-    def file(self, suffix):
-        return os.path.join(self.work, self.name + suffix)
-
-    @cached_property
-    def source(self):
-        if self.path.endswith(".weir"):
-            return None
-        source = load(self.path)
-        return source if isinstance(source, dict) else {"traceEvents": source}
-
-    @cached_property
-    def expected(self):
-        path = self.path.removesuffix(".gz").removesuffix(".json") + ".expected.json"
-        return load(path) if os.path.exists(path) else None
-
-    @cached_property
-    def weir(self):
-        if self.path.endswith(".weir"):
-            return self.path
-        self.run("import", "-o", self.file(".weir"), self.path)
-        self.import_said = self.said
-        return self.file(".weir")
-
-    @cached_property
-    def report(self):
-        return json.loads(self.run("report", "--json", "-n", "0", self.weir))
-
-    @cached_property
-    def hints(self):
-        return json.loads(self.run("hints", "--json", self.weir))
-
-    @cached_property
-    def memory(self):
-        return json.loads(self.run("memory", "--json", self.weir))
-
-    @cached_property
-    def chrome(self):
-        self.run("export", "-f", "chrome", "-o", self.file(".again.json"), self.weir)
-        return load(self.file(".again.json"))
-
-    @cached_property
-    def again(self):
-        self.chrome
-        return Trace(self.command, self.file(".again.json"), self.work)
-
-    def events(self, *categories):
-        """Those with a length, of the source."""
-        return [e for e in self.source["traceEvents"] if e.get("ph") == "X" and e.get("cat") in categories]
-
-
-def kept():
-    """The variants of other makers are of kinds that Kineto's categories do not say, so not here."""
-    patterns = [os.path.join(HERE, "kineto", "*.json"), os.path.join(HERE, "kineto", "*.json.gz"),
-                os.path.join(HERE, "problems", "*.weir"), os.path.join(HERE, "readme", "*.weir"),
-                os.path.join(HERE, "..", "..", "..", "shared", "data", "kineto", "*.json.gz")]
-    for folder in filter(None, os.environ.get("WEIR_TRACES", "").split(":")):
-        patterns += [os.path.join(folder, "*" + ending) for ending in (".json", ".json.gz", ".weir")]
-    found = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
-    return [path for path in found if not path.endswith(".expected.json")]
-
-
-def differences(what, one, two, most=3):
-    """How two dictionaries differ, in sentences."""
-    keys = [key for key in sorted(one.keys() | two.keys(), key=str) if one.get(key) != two.get(key)]
-    for key in keys[:most]:
-        yield "%s: %s is %s, and should be %s" % (what, str(key)[:160], two.get(key), one.get(key))
-    if len(keys) > most:
-        yield "%s: %d more differ" % (what, len(keys) - most)
+import invariants_flops  # they add their own
+import invariants_parts
+from invariant import differences, invariant, INVARIANTS, kept, Trace
 
 
 # The trace's own counts and times.
@@ -515,6 +415,32 @@ def the_head_is_kinetos(t):
 # Parts and their whole.
 
 
+def another_call(t):
+    if not t.report["threads"]:
+        return False
+    t.report["threads"][0]["calls"] += 1
+
+
+@invariant(spoil=another_call)
+def threads_are_their_processes_and_these_the_whole(t):
+    threads, processes = t.report["threads"], t.report["processes"]
+    for key in ("calls", "launches", "timed_driver_calls", "sync_calls", "allocated_bytes"):
+        for p in processes:
+            of = sum(h[key] for h in threads if h["pid"] == p["pid"])
+            if len({q["pid"] for q in processes}) == len(processes) and of != p[key]:
+                yield "%s of the threads of process %d: %d, and of the process %d" % (key, p["pid"], of, p[key])
+    both = [sum(h["calls"] for h in rows) for rows in (threads, processes)] + [t.report["totals"]["calls"]]
+    if len(set(both)) > 1:
+        yield "calls of threads, processes and all: %d, %d, %d" % tuple(both)
+    busy = sum(p["device_total_ns"] or 0 for p in processes), sum(s["device_total_ns"] for s in t.report["streams"])
+    if busy[0] != busy[1]:
+        yield "device time of processes %d ns, of streams %d ns" % busy
+    for h in threads:
+        if h["timed_driver_calls"] > h["calls"] or h["launches"] > h["calls"]:
+            yield "thread %d: more timed calls or launches than calls" % h["tid"]
+
+
+
 def longer_stream(t):
     if not t.report["streams"]:
         return False
@@ -704,198 +630,6 @@ def nothing_is_said_of_free_extents_where_most_addresses_are_unknown(t):
     before = sum(row["at_peak_bytes"] for row in t.memory["by_call"] if row["name"] == "allocated_before")
     if 2 * before > t.memory["peak_bytes"] and any(row["id"] == "fragmentation" for row in t.hints["hints"]):
         yield "holes, and %d of %d bytes have no place" % (before, t.memory["peak_bytes"])
-
-
-# FLOPs.
-
-
-def twice_the_peak(t):
-    for row in t.report["kernels"]:
-        if row["flops_share"] or row["bytes_share"]:
-            row["flops_share"] = 2
-            return True
-    return False
-
-
-@invariant(spoil=twice_the_peak)
-def no_share_is_beyond_what_the_device_can_do(t):
-    for row in t.report["kernels"] + t.report["operators"]:
-        for key in ("flops_share", "bytes_share"):
-            if (row[key] or 0) > 1.05:
-                yield "%s: %s is %.2f, by %s" % (row["name"][:120], key, row[key], row["unit"])
-
-
-def helper_that_computes(t):
-    for row in t.report["kernels"]:
-        if "split" in row["name"] or "ToN" in row["name"]:
-            row["flops"] = 1
-            return True
-    return False
-
-
-@invariant(spoil=helper_that_computes)
-def kernels_that_change_layouts_or_add_up_parts_have_no_flops(t):
-    for row in t.report["kernels"]:
-        if row["flops"] and any(word in row["name"] for word in (
-                "nchwToNhwc", "nhwcToNchw", "splitKreduce", "ReduceSplitK", "split_k_kernel", "reduce_wgrad", "reduce_head",
-                "im2col", "col2im", "convertTensor", "computeOffsets", "init_device_workspace")):
-            yield "%s: %d FLOPs" % (row["name"][:120], row["flops"])
-
-
-def kernel_with_flops_of_nobody(t):
-    for row in t.report["kernels"]:
-        if row["flops"]:
-            row["flops"] *= 100
-            return True
-    return False
-
-
-@invariant(spoil=kernel_with_flops_of_nobody)
-def kernels_have_no_more_flops_than_operators(t):
-    """Of an operator inside another both count, so the sum of all is no less than that of kernels."""
-    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
-    operators = sum(row["flops"] or 0 for row in t.report["operators"])
-    if kernels > operators * 1.000001:
-        yield "kernels have %d FLOPs together, operators %d" % (kernels, operators)
-
-
-def product_without_flops(t):
-    rows = [row for row in t.report["kernels"] if row["flops"]]
-    if rows:
-        max(rows, key=lambda row: row["flops"])["flops"] = 0
-    return bool(rows)
-
-
-@invariant(spoil=product_without_flops)
-def the_flops_of_products_are_those_of_kernels(t):
-    """None is lost between the two, whatever helps beside.  By FFT or Winograd names must tell where a step back begins anew."""
-    names = " ".join(row["name"].lower() for row in t.report["kernels"])
-    if not t.source or ("fft" in names or "winograd" in names) and "dgrad" not in names and "wgrad" not in names:
-        return
-    asked = sum(o.flops for o in products(t) if not o.inner)
-    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
-    if kernels < 0.999 * asked:
-        yield "products of %d FLOPs, in kernels %d" % (asked, kernels)
-
-
-def other_count_of_torch(t):
-    counted = (t.expected or {}).get("flops_a_step") or {}
-    for name in counted:
-        counted[name] += 1000
-    return bool(counted)
-
-
-@invariant(spoil=other_count_of_torch)
-def operators_have_the_flops_that_torch_counts(t):
-    """Of one call of each kind.  torch's counter knows no masks, and takes weights of groups for those of all channels."""
-    counted = (t.expected or {}).get("flops_a_step") or {}
-    told = {row["name"]: row["flops"] for row in t.report["operators"] if row["kind"] == "operator"}
-    calls = [Operator(e) for e in t.events("cpu_op") if e.get("args", {}).get("Input Dims")] if counted else ()
-    costs(t, calls)
-    plain = [Operator(unmasked(o)) for o in calls]
-    costs(t, plain)
-    for name, flops in counted.items():
-        name = name.replace(".", "::", 1)
-        ours = [o for o in calls if o.name == name]
-        without = sum((o.flops or 0) + of_all_channels(o) for o in plain if o.name == name)
-        if ours and sum(o.flops or 0 for o in ours) != told.get(name):
-            yield "%s: %s FLOPs, its calls together %d" % (name, told.get(name), sum(o.flops or 0 for o in ours))
-        if ours and without != flops * t.expected["steps"]:
-            yield "%s: %d FLOPs, and torch counts %d" % (name, without, flops * t.expected["steps"])
-
-
-def unmasked(o):
-    """The event of the same attention that is not causal."""
-    args = dict(o.args)
-    if "attention" in o.name:
-        args["Concrete Inputs"] = [value.replace("True", "False") for value in args.get("Concrete Inputs", ())]
-    return {"name": o.name, "ts": o.begin, "dur": o.end - o.begin, "args": args}
-
-
-def of_all_channels(o):
-    """What torch counts besides for the gradient of weights: every channel with those of all groups."""
-    values = o.args.get("Concrete Inputs") or []
-    if o.name != "aten::convolution_backward" or len(values) < 11 or "True" not in values[10].split(",")[1]:
-        return 0
-    return o.flops / wanted_gradients(o) * (int(values[9]) - 1)
-
-
-class Operator:
-    """One that PyTorch ran: where it is, the products right inside it, and what it must do."""
-
-    def __init__(self, event):
-        self.name, self.args = event["name"], event.get("args", {})
-        self.begin, self.end = event["ts"], event["ts"] + event.get("dur", 0)
-        self.inner, self.flops, self.product = [], None, False
-
-
-def costs(t, operators):
-    lines = "".join("%s\t%s\n" % (o.name, json.dumps(o.args).replace("\n", " ")) for o in operators)
-    told = subprocess.run([os.path.join(os.path.dirname(t.command), "..", "tests", "cost-of")], input=lines, text=True,
-                          check=True, stdout=subprocess.PIPE).stdout.split("\n")
-    for operator, line in zip(operators, told):
-        flops, product = line.split()
-        operator.flops = None if flops == "-" else float(flops)
-        operator.product = product == "1" and operator.flops is not None
-
-
-def products(t):
-    """Operators that are products of matrices, by thread; t.factor damages those that contain none."""
-    threads = {}
-    for e in t.events("cpu_op"):
-        threads.setdefault((e.get("pid"), e.get("tid")), []).append(Operator(e))
-    costs(t, [o for operators in threads.values() for o in operators])
-    for operators in threads.values():
-        around = []
-        for o in sorted((o for o in operators if o.product), key=lambda o: (o.begin, -o.end)):
-            while around and around[-1].end <= o.begin:
-                around.pop()
-            if around:
-                around[-1].inner.append(o)
-            around.append(o)
-    found = [o for operators in threads.values() for o in operators if o.product]
-    for o in found:
-        o.flops *= 1 if o.inner else getattr(t, "factor", 1)
-    return found
-
-
-def other_flops(t):
-    t.factor = 1.5
-
-
-@invariant(spoil=other_flops)
-def an_operator_has_the_flops_of_the_one_inside_that_does_its_work(t):
-    """aten::conv2d those of its aten::cudnn_convolution, aten::linear of its aten::addmm, attention in any layout."""
-    for o in products(t) if t.source else ():
-        inner = sum(i.flops for i in o.inner)
-        fused = [i for i in o.inner if "attention" in i.name]
-        if "attention" in o.name and o.inner and not fused:
-            continue  # by matrix products, which know nothing of a mask
-        # Heads are padded to a multiple of 8 before fused attention.
-        most = o.flops * (1.5 if fused else 1)
-        if o.inner and not o.flops <= inner <= most:
-            yield "%s: %.0f FLOPs, %s inside %.0f" % (o.name, o.flops, "/".join(i.name for i in o.inner[:3]), inner)
-
-
-def wanted_gradients(o):
-    """Of a convolution's input and weight, as its mask says."""
-    mask = (o.args.get("Concrete Inputs") or [""] * 11)[10]
-    return mask.count("True", 0, mask.rfind(","))
-
-
-@invariant(spoil=other_flops)
-def a_step_back_has_as_many_flops_for_each_gradient_as_the_step_forward(t):
-    forward = {}
-    found = products(t) if t.source else []
-    for o in found:
-        if "conv" in o.name and not o.name.endswith("backward") and "Sequence number" in o.args:
-            forward.setdefault(o.args["Sequence number"], []).append(o.flops)
-    for o in found:
-        # Numbers come again in other threads of the program: one of those forward must fit.
-        twins = forward.get(o.args.get("Sequence number"), ())
-        if o.name == "aten::convolution_backward" and twins and not any(
-                o.flops == flops * wanted_gradients(o) for flops in twins):
-            yield "%s: %.0f FLOPs for %d gradients, forward %s" % (o.name, o.flops, wanted_gradients(o), twins)
 
 
 # There and back: what an export says, imported again, is what the trace said.

@@ -7,6 +7,7 @@ import fcntl
 import fnmatch
 import io
 import json
+import math
 import os
 import pty
 import statistics
@@ -19,10 +20,11 @@ import termios
 
 build, traces = os.path.abspath(sys.argv[1]), sys.argv[2:]
 wrong = traces[-1] == "wrong" and traces.pop()
+os.environ["LC_ALL"] = "C"
 weir = build + "/bin/weir"
 work = tempfile.TemporaryDirectory(prefix="weir-lists-")
 problems = []
-EVENTS = "gpu_trace", "operators_by_shape", "launch_gaps", "nccl", "nvtx_pace"
+EVENTS = "gpu_trace", "api_trace", "operators_by_shape", "kernel_shapes", "launch_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
 
 
 def run(*arguments, code=0):
@@ -87,6 +89,11 @@ def spread(what, row, prefix, values):
     near(f"{what} {prefix}_mean", row[prefix + "_mean_ns"], statistics.fmean(values) if values else None, 2)
     near(f"{what} {prefix}_min", row[prefix + "_min_ns"], min(values, default=None), 1)
     near(f"{what} {prefix}_max", row[prefix + "_max_ns"], max(values, default=None), 1)
+    percentiles = [row[f"{prefix}_{key}_ns"] for key in ("min", "p50", "p90", "p99", "max") if values]
+    same(f"{what} {prefix}: percentiles are in order", percentiles, sorted(percentiles))
+    if values:  # within the sixteenth that a histogram rounds by
+        exact = sorted(values)[max(0, math.ceil(.9 * len(values)) - 1)]
+        near(f"{what} {prefix}_p90", row[prefix + "_p90_ns"], exact, exact / 16 + 2)
     near(f"{what} {prefix}_stddev", row[prefix + "_stddev_ns"], statistics.stdev(values) if len(values) > 1 else None, 3)
 
 
@@ -111,10 +118,35 @@ def events(trace, report):
         row, (call, queued) = by[r["pid"], r.get("correlation"), r["begin_ns"], r["name"]], waited(r, calls)
         same("the call of an activity", row["call"], call and call["name"])
         near("the wait of an activity", row["queued_ns"], queued, 1)
+    owned(rows, calls, [r for r in lines if r["api"] == "range" and r["class"] in NESTS], got["range_kernels"])
+    busy(got["busy_over_time"], got["kernels_at_once"], rows, report)
+    families(got["kernel_families"], report)
+    each_call(got["api_trace"], [r for r in lines if r["api"] in ("driver", "runtime")])
+    geometries(got["kernel_shapes"], [r for r in rows if r["kind"] == "kernel"])
     gaps(got["launch_gaps"], [r for r in device if r["class"] == "kernel"], calls)
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
+    steps(trace, got["steps"], lines, rows)
     shapes(got["operators_by_shape"], report, lines)
     collectives(got["nccl"], report)
+
+
+def geometries(got, kernels):
+    """Each kernel that has a shape is in one row, and how full an SM is follows from blocks that fit, and the block."""
+    keys = "name", "pid", "device", "grid", "block", "registers", "shared_static_bytes", "shared_dynamic_bytes"
+    by = collections.defaultdict(list)
+    for r in kernels:
+        if r["grid"]:
+            by[str([r[key] for key in keys])].append(r["duration_ns"])
+    same("shapes of kernels", sorted(str([g[key] for key in keys]) for g in got), sorted(by))
+    for g in got:
+        values = by[str([g[key] for key in keys])]
+        same("launches of a shape", g["count"], len(values))
+        spread("of a shape", g, "device", values)
+        if g["occupancy"] is None:
+            continue
+        same("an occupancy is a share", 0 < g["occupancy"] <= 1, True)
+        same("warps of the blocks", g["warps_per_sm"], g["blocks_per_sm"] * -(-math.prod(g["block"]) // 32))
+        same("waves of the blocks", g["waves"] is None or g["waves"] > 0, True)
 
 
 def longest():
@@ -128,6 +160,167 @@ def longest():
     for sort, want in (("duration_ns", [9972, 9971, 9970]), ("-duration_ns", [0, 1, 2])):
         got = lists(trace, "--only", "gpu_trace", "--sort", sort, "-n", "3")["gpu_trace"]
         same("activities by " + sort, [r["duration_ns"] for r in got], want)
+
+
+NESTS = "operator", "annotation", "nvtx"
+
+
+def chain(thread, at):
+    """Ranges of a thread that were open then, the innermost first: those that began last."""
+    return sorted((g for g in thread if g["begin_ns"] <= at < g["begin_ns"] + g["duration_ns"]),
+                  key=lambda g: (-g["begin_ns"], g["duration_ns"]))
+
+
+def owned(rows, calls, ranges, inside):
+    """The operator and the range of each activity, and what ran in ranges, by the calls alone."""
+    threads = collections.defaultdict(list)
+    for g in ranges:
+        threads[g["pid"], g["tid"]].append(g)
+    edges = {(key, t + d) for key, of in threads.items() for g in of for t in (g["begin_ns"], g["begin_ns"] + g["duration_ns"])
+             for d in (-1, 0, 1)}
+    sums, sure = collections.Counter(), True
+    for r in rows:
+        c = calls.get((r["pid"], r["correlation"]))
+        key = c and (c["pid"], c["tid"])
+        if not c or (key, c["begin_ns"]) in edges:  # times are rounded
+            sure = sure and not ranges
+            continue
+        around = chain(threads[key], c["begin_ns"])
+        operators = [g["name"] for g in around if g["class"] == "operator"]
+        own = [name for name in operators if not name.startswith(("cublas", "cudnn"))]
+        same("the operator of " + str(r["name"]), r["operator"], (own or operators or [None])[0])
+        names = [(g["name"], g["class"]) for g in around if g["class"] != "operator"]
+        same("the range of " + str(r["name"]), r["range"], names[0][0] if names else None)
+        for name, kind in set(names):
+            if r["kind"] in ("kernel", "copy", "set", "graph"):
+                sums[name, kind, r["kind"], r["name"] or "(no name)"] += r["duration_ns"]
+    got = {(g["range"], g["range_kind"], g["kind"], g["name"]): g["device_total_ns"] for g in inside if g["range_kind"] in NESTS}
+    if sure:
+        same("what ran in ranges", sorted(got.items()), sorted(sums.items()))
+    else:
+        same("what ran in ranges, at least", [key for key, ns in sums.items() if got.get(key, 0) < ns], [])
+
+
+def marked():
+    """Ranges inside others, of their own name too, and some that cross, worked out by hand."""
+    common = {"ph": "X", "pid": 1, "tid": 5}
+    ranges = [("user_annotation", "outer", 0, 100), ("user_annotation", "inner", 20, 50), ("user_annotation", "outer", 30, 20),
+              ("cpu_op", "aten::mm", 32, 5), ("nvtx_span", "cross", 10, 40), ("nvtx_span", "cross", 40, 70), ("nvtx_span", "late", 90, 60)]
+    events = [{**common, "cat": cat, "name": name, "ts": ts, "dur": dur} for cat, name, ts, dur in ranges]
+    for i, ts in enumerate((5, 33, 45, 95, 120)):
+        events += [{**common, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": ts, "dur": 1, "args": {"correlation": i + 1}},
+                   {"ph": "X", "cat": "kernel", "name": "odd" if i % 2 else "even", "pid": 0, "tid": 7, "ts": ts + 2, "dur": 1 << i,
+                    "args": {"device": 0, "stream": 7, "correlation": i + 1}}]
+    with open(work.name + "/marked.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    got = lists(work.name + "/marked.json", "--only", "gpu_trace,range_kernels")
+    same("ranges by hand", [(r["range"], r["operator"]) for r in got["gpu_trace"]],
+         [("outer", None), ("outer", "aten::mm"), ("outer", None), ("outer", None), (None, None)])
+    same("kernels of ranges by hand", sorted((r["range"], r["range_kind"], r["name"], r["count"], r["device_total_ns"], r["share"])
+                                             for r in got["range_kernels"]), [
+        ("cross", "nvtx span", "even", 1, 4000, 0.285714), ("cross", "nvtx span", "odd", 2, 10000, 0.714286),
+        ("inner", "annotation", "even", 1, 4000, 0.666667), ("inner", "annotation", "odd", 1, 2000, 0.333333),
+        ("late", "nvtx span", "even", 1, 16000, 0.666667), ("late", "nvtx span", "odd", 1, 8000, 0.333333),
+        ("outer", "annotation", "even", 2, 5000, 0.333333), ("outer", "annotation", "odd", 2, 10000, 0.666667)])
+
+
+def never_waited_for():
+    """Launches that no call waits for make no step, which is said."""
+    events = [{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "pid": 1, "tid": 5, "ts": ts, "dur": 1} for ts in (5, 9)]
+    with open(work.name + "/launched.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    said = run("report", "--only", "steps", work.name + "/launched.json").split("steps")[1].strip()
+    same("why there are no steps", said, "none: no range is numbered, and no launch was waited for")
+
+
+def covered(intervals, begin, end):
+    """How much of a time is in any of the intervals."""
+    sum_ns, until = 0, begin
+    for a, b in sorted(intervals):
+        if min(b, end) > max(a, until):
+            sum_ns += min(b, end) - max(a, until)
+            until = min(b, end)
+    return sum_ns
+
+
+def busy(series, levels, rows, report):
+    devices = {r["device"] or 0 for r in rows if r["kind"] in ("kernel", "copy", "set", "graph")}
+    same("devices over time", {s["device"] for s in series}, devices)
+    same("devices with kernels at once", {s["device"] for s in levels}, devices)
+    for device in devices:
+        of = lambda *kinds: [(r["start_ns"], r["start_ns"] + r["duration_ns"]) for r in rows
+                             if (r["device"] or 0) == device and r["kind"] in kinds]
+        kernels, copies = of("kernel", "graph"), of("copy", "set")
+        points = [s for s in series if s["device"] == device]
+        near("the whole of the intervals", sum(s["duration_ns"] for s in points), report["totals"]["wall_ns"], 0)
+        for s in points[::7]:
+            at, end = s["start_ns"], s["start_ns"] + s["duration_ns"]
+            each = s["duration_ns"] or 1
+            near("the share of kernels", s["kernel_share"], covered(kernels, at, end) / each, 2e-6)
+            near("the share of copies", s["copy_share"], covered(copies, at, end) / each, 2e-6)
+            near("the busy share", s["busy_share"], covered(kernels + copies, at, end) / each, 2e-6)
+            near("kernels of an interval", s["kernels_at_once"],
+                 sum(max(0, min(b, end) - max(a, at)) for a, b in kernels) / each, 2e-5)
+        same("kernels that started", sum(s["kernels_started"] for s in points), len(kernels))
+        own = {s["at_once"]: s["ns"] for s in levels if s["device"] == device}
+        edges = sorted({t for k in kernels for t in k})
+        want = collections.Counter()
+        if len(kernels) < 400:
+            for a, b in zip(edges, edges[1:]):
+                want[sum(x <= a and b <= y for x, y in kernels)] += b - a
+            same("how many ran at once", {n: ns for n, ns in own.items() if n and ns}, {n: ns for n, ns in want.items() if n})
+        same("all of the time", sum(own.values()), report["totals"]["wall_ns"])
+        same("kernels one by one", sum(n * ns for n, ns in own.items()), sum(b - a for a, b in kernels))
+
+
+def families(rows, report):
+    work = [w for w in report.get("device_work") or [] if w["kind"] in ("kernel", "copy", "set")]
+    for key, column in ("count", "count"), ("device_total_ns", "device_total_ns"):
+        same("the sum of families", sum(r[key] for r in rows), sum(w[column] for w in work))
+    same("names of families", sum(r["names"] for r in rows), len(work))
+    near("shares of families", sum(r["share"] for r in rows) or 1, 1, 1e-4)
+
+
+def kinds():
+    """Families by the names of kernels; and two kernels that run at once for a while."""
+    names = ["ampere_sgemm_128x64_nn", "cudnn_fprop_kernel", "flash_fwd_kernel", "elementwise_kernel", "reduce_kernel",
+             "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "zzz"]
+    events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7 + i % 2, "ts": 10 * i, "dur": 15,
+               "args": {"device": 0, "stream": 7 + i % 2}} for i, name in enumerate(names)]
+    events.append({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 9, "ts": 100, "dur": 20,
+                   "args": {"device": 0, "stream": 9, "bytes": 5}})
+    with open(work.name + "/kinds.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    got = lists(work.name + "/kinds.json", "--only", "kernel_families,kernels_at_once,busy_over_time")
+    same("families", sorted((r["family"], r["count"], r["device_total_ns"]) for r in got["kernel_families"]),
+         sorted([(f, 1, 15000) for f in ("gemm", "conv", "attention", "elementwise", "reduce", "collective", "unknown")] +
+                [("memcpy", 1, 20000)]))
+    same("at once", {r["at_once"]: r["ns"] for r in got["kernels_at_once"]}, {0: 45000, 1: 45000, 2: 30000})
+    same("intervals", len(got["busy_over_time"]), 120)
+    same("busy", sum(r["busy_share"] * r["duration_ns"] for r in got["busy_over_time"]), 95000)
+    text = run("report", work.name + "/kinds.json").split("  busy          ")[1].splitlines()[0]
+    same("the line", text, "#" * 37 + ":" + " " * 12 + "#" * 10 + "  share of each 2.00 us in which a GPU was busy")
+
+
+def each_call(rows, calls):
+    """Each call is there, in order; who made it is the innermost that had begun before and had not ended."""
+    same("calls are in order", [r["start_ns"] for r in rows], sorted(c["begin_ns"] for c in calls))
+    own = lambda r: (r["start_ns"], r["duration_ns"], r["pid"], r["tid"], r["api"], r["class"], r["name"], r["result"],
+                     r["error"], r["kernel"], r["bytes"] if r["name"].startswith("cuMemcpy") else None, r["captured"], r["correlation"])
+    size = lambda c: c["args"].get("ByteCount")
+    same("calls", sorted(map(str, map(own, rows))), sorted(str((
+        c["begin_ns"], c["duration_ns"], c["pid"], c["tid"], c["api"], c["class"], c["name"], c["args"].get("result", 0),
+        c["args"].get("error"), c["args"].get("kernel") if "grid" in c["args"] else None,
+        size(c) if c["name"].startswith("cuMemcpy") else None,
+        c["args"].get("captured", False), c.get("correlation"))) for c in calls))
+    open_calls = collections.defaultdict(list)
+    for r in sorted(rows, key=lambda r: (r["start_ns"], -r["duration_ns"])):
+        around = open_calls[r["pid"], r["tid"]]
+        while around and around[-1][0] <= r["start_ns"]:
+            around.pop()
+        if not around or around[-1][2] < r["start_ns"]:  # those that begin in one nanosecond are not told apart here
+            same("who made " + r["name"], r["caller"], around[-1][1] if around else None)
+        around.append((r["start_ns"] + r["duration_ns"], r["name"], r["start_ns"]))
 
 
 def gaps(rows, kernels, calls):
@@ -155,6 +348,35 @@ def paces(rows, ranges):
         of = sorted(starts[row["pid"], row["name"], row["kind"]])
         spread(row["name"], row, "duration", [d for _, d in of])
         spread(row["name"], row, "pace", [b[0] - a[0] for a, b in zip(of, of[1:])])
+
+
+def steps(trace, rows, lines, device):
+    """Numbered ranges, or what is launched until a call waits; with the launches that returned inside, and busy GPUs."""
+    numbered = [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")
+                and re.search(r"#[0-9]+$", r["name"])]
+    calls = [(r["begin_ns"], r["begin_ns"] + r["duration_ns"], r["pid"], r["tid"]) for r in lines if r["api"] in ("driver", "runtime")
+             and r["class"] == "launch" and not r["args"].get("result") and not r["args"].get("captured")]
+    outer = [c for c in calls if not any(c != o and o[2:] == c[2:] and o[0] <= c[0] and c[1] <= o[1] for o in calls)] \
+        if len(calls) < 3000 else None
+    if numbered:
+        same("numbered steps", [(r["name"], r["number"], r["start_ns"], r["duration_ns"]) for r in rows],
+             [(r["name"], int(r["name"].split("#")[-1]), r["begin_ns"], r["duration_ns"])
+              for r in sorted(numbered, key=lambda r: (r["begin_ns"], -r["duration_ns"]))])
+    else:
+        same("numbers of steps", [r["number"] for r in rows], list(range(1, len(rows) + 1)))
+        same("steps follow each other", [r["start_ns"] for r in rows[1:]], [r["start_ns"] + r["duration_ns"] for r in rows[:-1]])
+    if rows and not numbered:
+        part = json.loads(run("report", "--json", "--only", "steps", "--steps", f"1-{len(rows)}", trace))["steps"]
+        same("launches of all steps", sum(r["launches"] for r in part), sum(r["launches"] for r in rows))
+    edges = {t + d for c in outer or () for t in c[:2] for d in (-2, -1, 0, 1, 2)}
+    for r in rows:
+        begin, end = r["start_ns"], r["start_ns"] + r["duration_ns"]
+        if outer is not None and not {begin, end} & edges:
+            same(f"launches of step {r['number']}", r["launches"], sum(begin < c[1] <= end and c[2] == r["pid"] for c in outer))
+        if r["device_busy_ns"] is not None:
+            near(f"busy in step {r['number']}", r["device_busy_ns"], covered(
+                [(w["start_ns"], w["start_ns"] + w["duration_ns"]) for w in device
+                 if w["pid"] == r["pid"] and w["kind"] != "span"], begin, end), 4)
 
 
 def shapes(rows, report, lines):
@@ -224,7 +446,7 @@ def odd():
         same("odd names alone", [r["name"] for r in lists(trace, "--only", section, "--columns", "name")[section]],
              [r["name"] for r in report[section]])
         for name in ODD[:-1]: # the last one means that it is not known
-            got = lists(trace, "--only", section, "--filter", "name = " + name)[section]
+            got = lists(trace, "--only", section, "--filter", 'name = "%s"' % name)[section]
             same("rows of " + name, [r["name"] for r in got], [r["name"] for r in report[section] if r["name"] == name])
         rows = list(csv.DictReader(io.StringIO(run("report", "--only", section, "--csv", trace), newline="")))
         same("rows of odd CSV", len(rows), len(report[section]))
@@ -276,6 +498,23 @@ def terminal(trace):
         same("never a pager elsewhere", b"paged:" in done.stdout, False)
 
 
+def layers(trace, report):
+    """The text has the calls of the runtime and of the driver apart, where both are there, and their sums."""
+    text = run("report", "-n", "0", trace).split("\n\n")
+    apis = {c["api"] for c in report["calls"]}
+    for api in apis if {"runtime", "driver"} <= apis else ():
+        heading = {"runtime": "Runtime calls by", "driver": "Driver calls by"}.get(api, "Calls of the program's allocator by")
+        table = [part.splitlines() for part in text if part.startswith(heading)]
+        rows = [c for c in report["calls"] if c["api"] == api]
+        same("functions of the " + api, [line.split()[-1] for line in table[0][2:]] if table else None, [c["name"] for c in rows])
+        said = re.search(r"together ([0-9.]+) (ns|us|ms|s)\b", table[0][0]) if table else None
+        sum_ns = sum(c["total_ns"] or 0 for c in rows)
+        near("the sum of the " + api, said and float(said[1]) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[said[2]], sum_ns,
+             0.006 * sum_ns + len(rows))
+    if not {"runtime", "driver"} <= apis:
+        same("one table of calls", sum(part.startswith("Calls by total") for part in text), 1 if apis else 0)
+
+
 def mistakes(trace):
     for arguments, words in ((("--only", "kernel"), "there is no section kernel; did you mean kernels? There are"),
                              (("--only", "kernels", "--sort", "x"), "kernels has no column x: there are name"),
@@ -291,6 +530,9 @@ def mistakes(trace):
         same(f"what is said of {arguments}", words in said, True)
 
 
+marked()
+never_waited_for()
+kinds()
 ranks()
 odd()
 longest()
@@ -302,6 +544,7 @@ for path in traces:
     report = json.loads(run("report", "--json", trace))
     whole(trace, report)
     chosen(trace, report)
+    layers(trace, report)
     events(trace, report)
     if path == traces[0]:
         terminal(trace)

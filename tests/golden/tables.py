@@ -61,6 +61,9 @@ def database(trace, report):
     same("time of operators on the host, of which the report counts overloads as one", [
         o["name"] for o in report["operators"] for c, t in [host[o["name"], o["kind"]]]
         if c < o["count"] or abs(t - o["host_total_ns"]) > c], [])
+    listed = json.loads(run("report", "--json", "--only", "gpu_trace", trace))["gpu_trace"]
+    same("the ranges of kernels", sorted(map(str, rows("SELECT start, name, range FROM kernel_times"))),
+         sorted(str((r["start_ns"], r["name"], r["range"])) for r in listed if r["kind"] == "kernel"))
     same("an activity twice", rows("SELECT COUNT(*) FROM activities"), rows("SELECT COUNT(*) FROM work"))
     same("calls of kernels are launches", rows(
         "SELECT COUNT(*) FROM kernel_times t JOIN calls c ON c.id = t.callId "

@@ -50,6 +50,7 @@ python3 "$here/gate.py" waits left.weir left.ndjson || { echo "waits last longer
 
 expect 0 strict
 expect 0 fit
+expect 0 strict hold=100us
 expect 1 fifo
 [ $bad = 1 ] || rm -rf "$work"
 exit $bad

@@ -5,6 +5,7 @@
 set -u
 . "$(dirname "$0")/paths.sh"
 need_hook
+here=$(cd "$(dirname "$0")" && pwd)
 make_work regulated
 cd "$work" || exit 1
 bad=0
@@ -53,7 +54,14 @@ failed() {
 	bad=1
 }
 
-# Of gated.c's no launch is let go by the clock.
+# The one kernel of the library's own, where there is an assembler for it.
+PATH=$PATH:/usr/local/cuda/bin
+for sm in 75 90; do
+	! command -v ptxas >/dev/null || ptxas -arch=sm_$sm -o hold.cubin "$here/../../src/hook/sched/hold.ptx" ||
+		failed "hold.ptx is refused for sm_$sm"
+done
+
+# Of gated.c's and holds.c's no launch is let go by the clock, but where that is the case's.
 while read -r program name classes; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
 	patience=100000000
@@ -61,10 +69,14 @@ while read -r program name classes; do
 	device="gpu=$work/device,time=real,sharing=mps"
 	LD_LIBRARY_PATH=$sim
 	own=$always_own
+	case $program.$name in
+	holds.* | regulated.nonsense) own="$own|cuModule(LoadData|Unload|GetFunction)|cuMemHost.*|cuLaunchKernel|cuStreamQuery" ;;
+	esac
 	case $name in
 	sizes) own="$own|cuStream(Query|Destroy_v2)" ;;
 	devices | moves) device="$device,devices=3" ;;
-	expected) patience=100000000 ;;
+	expected | gives_up | stopped | leaves | ends) patience=100000000 ;;
+	refused) device="$device,fault=cuMemHostRegister_v2:*:801" patience=100000000 ;;
 	clones | reloads) device=time=virtual ;;
 	shut_in_*) device=time=virtual patience=100000000 ;;
 	esac
@@ -107,6 +119,16 @@ gated     reclassed        latency
 gated     expected         best-effort
 gated     shut_in_early    best-effort latency
 gated     shut_in_late     best-effort
+holds     returns          best-effort
+holds     gives_up         best-effort
+holds     stopped          best-effort
+holds     let_go           best-effort
+holds     joins            best-effort
+holds     captures         best-effort
+holds     ends             best-effort
+holds     threads          best-effort
+holds     leaves           best-effort
+holds     refused          best-effort
 END
 [ $bad = 1 ] || rm -rf "$work"
 exit $bad

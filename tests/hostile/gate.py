@@ -21,7 +21,8 @@ import sys
 
 EDGE_NS = 2000  # the clocks of two recordings are compared through CLOCK_MONOTONIC, read at their begins and ends
 START_MONO_AT = 104  # docs/reference/trace-format.md: the header's first reading of the clocks
-WAYS = {"goes to fewer SMs": "capped", "has waited for long enough": "expired", "goes on for its share": "budget"}
+WAYS = {"goes to fewer SMs": "capped", "has waited for long enough": "expired", "goes on for its share": "budget",
+        "waits on the GPU": "on the GPU"}
 
 
 def events(recording, lines):
@@ -48,7 +49,7 @@ def requests(latency):
 
 def judge(requests_of, best_effort):
     """How many launches entered inside a request, by how they may."""
-    count = dict.fromkeys(("capped", "expired", "budget", "looked before", "violations"), 0)
+    count = dict.fromkeys(("capped", "expired", "budget", "on the GPU", "looked before", "violations"), 0)
     threads, at = {}, 0
     for e in best_effort:
         thread = threads.setdefault(e["tid"], {"way": None, "done": 0})

@@ -45,6 +45,12 @@ violate() {
 	format) printf 'int   f( int x ){ return x;}\n' >src/trace/bad.c ;;
 	hook-calls) hook 'int getpid(void); int f(void) { return getpid(); }' ;;
 	hook-symbols) hook 'void *malloc(unsigned long); void *f(void) { return malloc(1); }' ;;
+	generated)
+		printf '#include "gen/bad.h"\n' >build/bad.c
+		printf '%s\n' 'rule make' ' command = echo >$out' 'rule cc' ' command = cc -MD -MF $out.d -c $in -o $out' \
+			' depfile = $out.d' ' deps = gcc' 'build gen/bad.h: make' 'build bad.o: cc bad.c' >build/build.ninja
+		ninja -C build gen/bad.h >/dev/null && ninja -C build bad.o >/dev/null
+		;;
 	headers) printf 'int f(uint64_t x);\n' >src/trace/bad.h ;;
 	includes) printf '#include "model/report.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;

@@ -84,9 +84,24 @@ class Reading(unittest.TestCase):
             self.assertEqual([(r.start_ns, r.duration_ns, r.tid, r.kind, r.name or "") for r in t.ranges],
                              [(x["begin_ns"], x["duration_ns"], x["tid"], x["class"], x["name"])
                               for x in lines if x["api"] == "range"])
+            listed = json.loads(run("report", "--json", "--only", "gpu_trace", path))["gpu_trace"]
+            self.assertEqual(sorted(str((a.start_ns, a.name, a.operator, a.range)) for a in t.activities if a.kind != "wait"),
+                             sorted(str((r["start_ns"], r["name"], r["operator"], r["range"])) for r in listed))
             launches = [x for x in calls if x["api"] == "driver" and "grid" in x["args"] and "result" not in x["args"]]
             self.assertEqual([(s.start_ns, s.function, [s.grid_x, s.grid_y, s.grid_z]) for s in t.launches],
                              [(x["begin_ns"], x["name"], x["args"]["grid"]) for x in launches])
+
+    def test_lists_are_those_of_the_report(self):
+        for path in self.paths:
+            t = weir.open(path)
+            for name in "api_trace", "range_kernels", "kernel_families", "busy_over_time", "kernels_at_once":
+                rows = json.loads(run("report", "--json", "--only", name, path))[name]
+                keys = rows[0] if rows else ()
+                got = [tuple(getattr(row, key + "_" if key == "class" else key) for key in keys) for row in t.only(name)]
+                self.assertEqual(got, [tuple(row.values()) for row in rows], name)
+            self.assertEqual(sum(t.only("kernel_families").count), sum(a.kind in ("kernel", "copy", "set") for a in t.activities))
+            with self.assertRaisesRegex(weir.Error, "there is no section nothing"):
+                t.only("nothing")
 
     def test_an_activity_names_the_call_that_asked_for_it(self):
         t = weir.open(self.paths[1])

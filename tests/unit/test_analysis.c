@@ -403,6 +403,52 @@ static void the_longest_idle_gaps_come_first(void **state)
 	end();
 }
 
+/* What bounds the kernel when it runs so often and so long, each after a launch that the host
+ * needed so long for, of which the first had something run before it; all shorter than WALL_US. */
+struct starving {
+	uint32_t runs, us, gap_us;
+	uint32_t gaps; /* so many of the runs, the last; the others follow each other */
+};
+
+static enum bound_class bound_by(struct starving s)
+{
+	struct made_call calls[128];
+	struct made_activity activity[32];
+	size_t n = 0, k = 0;
+	uint32_t at = 21;
+	calls[n++] = (struct made_call){ 10, 12, FN_LAUNCH };
+	activity[k++] = (struct made_activity){ 20, 21, 1, (uint32_t)n, GPU_KERNEL, true };
+	for (uint32_t i = 0; i < s.runs; i++) {
+		const uint32_t start = at + (i >= s.runs - s.gaps ? s.gap_us : 0);
+		for (; at + 10 < start; at += 50)
+			calls[n++] = (struct made_call){ at, at + 5, FN_LAUNCH };
+		calls[n++] = (struct made_call){ start - 2, start - 1, FN_LAUNCH };
+		activity[k++] = (struct made_activity){ start, start + s.us, 1, (uint32_t)n,
+			GPU_KERNEL, false };
+		at = start + s.us;
+	}
+	begin();
+	put_calls(calls, n);
+	put_activity(activity, k);
+	look();
+	enum bound_class class = BOUND_UNKNOWN;
+	for (size_t i = 0; i < report->activities.n; i++)
+		if (!strcmp(report->activities.v[i].name, "axpy"))
+			class = report->activities.v[i].roofline.class;
+	end();
+	return class;
+}
+
+static void a_kernel_is_bound_by_launches_when_most_of_its_executions_are(void **state)
+{
+	/* As a window shows it that has one execution. */
+	assert_int_not_equal(bound_by((struct starving){ 1, 582, 900, 1 }), BOUND_LAUNCH);
+	assert_int_equal(bound_by((struct starving){ 1, 30, 900, 1 }), BOUND_LAUNCH);
+	assert_int_equal(bound_by((struct starving){ 4, 120, 400, 4 }), BOUND_LAUNCH);
+	assert_int_equal(bound_by((struct starving){ 10, 6, 90, 10 }), BOUND_LAUNCH);
+	assert_int_not_equal(bound_by((struct starving){ 10, 6, 900, 1 }), BOUND_LAUNCH);
+}
+
 static void a_trace_without_gpu_activities_has_no_breakdown(void **state)
 {
 	begin();
@@ -452,6 +498,7 @@ int main(void)
 		cmocka_unit_test(the_queue_is_as_deep_as_what_was_asked_for_and_has_not_begun),
 		cmocka_unit_test(a_copy_beside_a_kernel_is_hidden),
 		cmocka_unit_test(the_longest_idle_gaps_come_first),
+		cmocka_unit_test(a_kernel_is_bound_by_launches_when_most_of_its_executions_are),
 		cmocka_unit_test(a_trace_without_gpu_activities_has_no_breakdown),
 		cmocka_unit_test(a_radix_sort_is_stable_and_sorts_by_all_bits),
 	};

@@ -91,7 +91,6 @@ static void durations_are_compared_by_histograms(void **state)
 	const struct hist_moments m = stat_moments(&b);
 	near(m.mean, 1124.5, 4);
 	near(m.n, 200, 0);
-	assert_true(stat_totals_p(&a, &b) < 0.001);
 	hist_fini(&a);
 	hist_fini(&b);
 }
@@ -99,7 +98,7 @@ static void durations_are_compared_by_histograms(void **state)
 /* Ten of a thousand, 100 to 109 us: a mean of 104.5, 9.17 as their variance. */
 static void totals_are_estimated_from_a_few(void **state)
 {
-	struct hist few = { 0 }, more = { 0 };
+	struct hist few = { 0 };
 	assert_true(isnan(stat_estimate_error(&few, 100)));
 	hist_add(&few, 100000);
 	assert_true(isnan(stat_estimate_error(&few, 100)));
@@ -109,12 +108,34 @@ static void totals_are_estimated_from_a_few(void **state)
 	const double error = 2.262157 * 1000 * sqrt(9.1667e6 / 10 * (1 - 10.0 / 1000));
 	near(stat_estimate_error(&few, 1000) / error, 1, 0.06); /* of buckets, not of values */
 	near(stat_estimate_error(&few, 10), 0, 0);
-	for (uint64_t i = 0; i < 100; i++)
-		hist_add(&more, 100000 + i % 10 * 1000);
-	assert_true(stat_estimates_p(&few, 1000, &more, 1000) > 0.9);
-	assert_true(stat_estimates_p(&few, 1000, &more, 1200) < 0.001);
 	hist_fini(&few);
-	hist_fini(&more);
+}
+
+/* Of 1 to 101, 99 % intervals of the median are 51 ± 13; ± 13 / √2 of four times as many. */
+static void medians_have_noise(void **state)
+{
+	struct hist a = { 0 }, b = { 0 };
+	double longer, few[] = { 3, 1, 2 }, more[] = { 14, 11, 12, 13 };
+	for (uint64_t i = 1; i <= 101; i++) {
+		hist_add(&a, i);
+		hist_add(&b, i + 100);
+	}
+	struct stat_medians m = stat_hist_medians(&a, &b, &longer);
+	near(m.a, 51, 0);
+	near(m.b, 151, 0);
+	near(m.noise, 13 * sqrt(2), 1);
+	m = stat_hist_medians(&a, &a, &longer);
+	near(m.b - m.a, 0, 0);
+	near(m.p, 1, 1e-9);
+	m = stat_runs_medians(few, 3, more, 4);
+	near(m.a, 2, 0);
+	near(m.b, 12.5, 0);
+	near(m.noise, hypot(3 - 2, 12.5 - 11), 1e-9);
+	m = stat_runs_medians(few, 0, more, 4);
+	near(m.a, 0, 0);
+	assert_true(isnan(m.p));
+	hist_fini(&a);
+	hist_fini(&b);
 }
 
 static void the_median_of_an_even_number_is_between(void **state)
@@ -208,15 +229,32 @@ struct kind {
 	const char *name;
 	int count;
 	uint32_t ns;
+	uint64_t random; /* 0: durations scatter by a few percent; else what they are drawn from */
 };
 
-/* Launches of kernels whose durations scatter by a few percent. */
+static uint64_t drawn(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* Scattered by up to a third, or of two kinds, or with some that take ten times as long. */
+static uint32_t drawn_ns(const struct kind *k, uint64_t *seed)
+{
+	const uint32_t ns = k->ns + (uint32_t)(drawn(seed) % (1 + k->ns / (3 + k->random % 40)));
+	const bool other = drawn(seed) % 10 < k->random % 7;
+	return k->random % 3 == 1 && other ? 2 * ns : k->random % 3 == 2 && other ? 10 * ns : ns;
+}
+
+/* Launches of kernels. */
 static void make(const char *path, const struct kind *kinds, size_t n, unsigned seed)
 {
 	struct maker *m = maker_new(path, maker_schema, 1u << 20);
 	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
 	const int calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
-	uint64_t ticks = 2000000;
+	uint64_t ticks = 2000000, seeds = 0x9e3779b97f4a7c15 * (seed + 1);
 	for (size_t k = 0; k < n; k++) {
 		maker_name(m, meta, ticks, 0x1000 + k, kinds[k].name);
 		for (int i = 0; i < kinds[k].count; i++) {
@@ -224,7 +262,8 @@ static void make(const char *path, const struct kind *kinds, size_t n, unsigned 
 				32ull << 32 | 1, 1ull << 32 | 1 };
 			const uint32_t off = (unsigned)(i * 37 + (int)seed * 11) % 21;
 			const struct record r = { .ticks = ticks,
-				.dur = kinds[k].ns + kinds[k].ns * off / 400,
+				.dur = kinds[k].random ? drawn_ns(&kinds[k], &seeds)
+						       : kinds[k].ns + kinds[k].ns * off / 400,
 				.fn = FN_LAUNCH,
 				.words = RECORD_WORDS + LAUNCH_WORDS };
 			maker_put(m, calls, r, args);
@@ -257,10 +296,10 @@ static const struct diff_row *row(const struct diff *d, enum diff_table table, c
 	return NULL;
 }
 
-static const struct kind before[] = { { "steady", 100, 5000 }, { "worse", 100, 5000 },
-	{ "better", 100, 8000 }, { "left", 10, 2000 }, { "rare", 2, 1000 } };
-static const struct kind after[] = { { "steady", 100, 5010 }, { "worse", 100, 6000 },
-	{ "better", 100, 6000 }, { "come", 10, 3000 }, { "rare", 2, 5000 } };
+static const struct kind before[] = { { "steady", 100, 5000, 0 }, { "worse", 100, 5000, 0 },
+	{ "better", 100, 8000, 0 }, { "left", 10, 2000, 0 }, { "rare", 2, 1000, 0 } };
+static const struct kind after[] = { { "steady", 100, 5010, 0 }, { "worse", 100, 6000, 0 },
+	{ "better", 100, 6000, 0 }, { "come", 10, 3000, 0 }, { "rare", 2, 5000, 0 } };
 
 static void one_run_a_side_is_judged_by_its_calls(void **state)
 {
@@ -272,14 +311,14 @@ static void one_run_a_side_is_judged_by_its_calls(void **state)
 	add(d, DIFF_A, "diff_a.weir");
 	add(d, DIFF_B, "diff_b.weir");
 	assert_int_equal(diff_finish(d), 0);
-	assert_int_equal(row(d, TABLE_KERNELS, "steady")->verdict, VERDICT_SAME);
-	assert_int_equal(row(d, TABLE_KERNELS, "worse")->verdict, VERDICT_SLOWER);
-	assert_int_equal(row(d, TABLE_KERNELS, "better")->verdict, VERDICT_FASTER);
-	assert_int_equal(row(d, TABLE_KERNELS, "left")->verdict, VERDICT_GONE);
-	assert_int_equal(row(d, TABLE_KERNELS, "come")->verdict, VERDICT_NEW);
-	assert_int_equal(row(d, TABLE_KERNELS, "rare")->verdict, VERDICT_NONE);
+	assert_int_equal(row(d, TABLE_KERNELS, "steady")->change.verdict, VERDICT_SAME);
+	assert_int_equal(row(d, TABLE_KERNELS, "worse")->change.verdict, VERDICT_SLOWER);
+	assert_int_equal(row(d, TABLE_KERNELS, "better")->change.verdict, VERDICT_FASTER);
+	assert_int_equal(row(d, TABLE_KERNELS, "left")->change.verdict, VERDICT_GONE);
+	assert_int_equal(row(d, TABLE_KERNELS, "come")->change.verdict, VERDICT_NEW);
+	assert_int_equal(row(d, TABLE_KERNELS, "rare")->change.verdict, VERDICT_NONE);
 	assert_string_equal(d->rows[TABLE_KERNELS].v[0].name, "better");
-	near(row(d, TABLE_KERNELS, "worse")->change_pct, 20, 1);
+	near(row(d, TABLE_KERNELS, "worse")->change.pct, 20, 1);
 	near(row(d, TABLE_KERNELS, "worse")->longer, 1, 0.01);
 
 	const struct fail_condition conditions[] = { parsed("p95 > +5%"), parsed("slower > 0"),
@@ -298,11 +337,48 @@ static void one_run_a_side_is_judged_by_its_calls(void **state)
 	diff_free(d);
 }
 
+/* A hundred queries, of which those that failed were timed and the others counted. */
+static void make_queries(const char *path, uint64_t failed)
+{
+	struct maker *m = maker_new(path, maker_schema, 1u << 20);
+	const int calls = maker_thread(m, CHUNK_EVENTS, 100, 100, "main");
+	const struct counter c[FN_EVENT_QUERY + 1] = { [FN_EVENT_QUERY] = {
+							       .count = 100 - failed } };
+	maker_chunk(m, CHUNK_COUNTERS, 100, 100, c, sizeof c);
+	for (uint64_t i = 0; i < failed; i++) {
+		const uint64_t event = 5;
+		const struct record r = { .ticks = 2000000 + i * 1000,
+			.dur = 100,
+			.fn = FN_EVENT_QUERY,
+			.result = 77,
+			.words = RECORD_WORDS + 1 };
+		maker_put(m, calls, r, &event);
+	}
+	maker_finish(m, 5000000, false);
+}
+
+static void times_of_some_calls_are_not_compared_as_those_of_all(void **state)
+{
+	struct diff *d;
+	make_queries("diff_a.weir", 10);
+	make_queries("diff_b.weir", 40);
+	assert_int_equal(diff_new(&d, 3), 0);
+	add(d, DIFF_A, "diff_a.weir");
+	add(d, DIFF_B, "diff_b.weir");
+	assert_int_equal(diff_finish(d), 0);
+	const struct diff_row *query = row(d, TABLE_CALLS, "cuEventQuery");
+	near(query->value[DIFF_A].count, 100, 0);
+	assert_true(isnan(query->value[DIFF_A].total_ns) && isnan(query->value[DIFF_B].total_ns));
+	assert_true(isnan(query->total_pct) && isnan(query->value[DIFF_A].median_ns));
+	assert_int_equal(query->change.verdict, VERDICT_SAME);
+	diff_free(d);
+}
+
 /* The calls of each run agree, but the runs do not: no verdict can be had of that. */
 static void several_runs_are_judged_by_how_runs_differ(void **state)
 {
-	const struct kind slow = { "k", 100, 6000 }, fast = { "k", 100, 5000 },
-			  middle = { "k", 100, 5500 };
+	const struct kind slow = { "k", 100, 6000, 0 }, fast = { "k", 100, 5000, 0 },
+			  middle = { "k", 100, 5500, 0 };
 	const struct kind *const noisy[2][3] = { { &slow, &fast, &middle },
 		{ &middle, &slow, &fast } };
 	const struct kind *const clear[2][3] = { { &fast, &fast, &fast }, { &slow, &slow, &slow } };
@@ -314,8 +390,126 @@ static void several_runs_are_judged_by_how_runs_differ(void **state)
 			add(d, i < 3 ? DIFF_A : DIFF_B, "diff_run.weir");
 		}
 		assert_int_equal(diff_finish(d), 0);
-		assert_int_equal(
-			row(d, TABLE_KERNELS, "k")->verdict, c ? VERDICT_SLOWER : VERDICT_SAME);
+		assert_int_equal(row(d, TABLE_KERNELS, "k")->change.verdict,
+			c ? VERDICT_SLOWER : VERDICT_SAME);
+		diff_free(d);
+	}
+}
+
+/* More or fewer launches of the same length are neither faster nor slower. */
+static void how_often_something_happens_is_no_speed(void **state)
+{
+	static const struct kind some[] = { { "k", 1800, 5000, 0 }, { "more", 100, 4000, 0 } },
+				 more[] = { { "k", 2000, 5000, 0 }, { "more", 300, 3000, 0 } };
+	for (int several = 0; several < 2; several++) {
+		struct diff *d;
+		assert_int_equal(diff_new(&d, 3), 0);
+		for (unsigned i = 0; i < (several ? 6 : 2); i++) {
+			make("diff_often.weir", i % 2 ? more : some, 2, 1);
+			add(d, i % 2 ? DIFF_B : DIFF_A, "diff_often.weir");
+		}
+		assert_int_equal(diff_finish(d), 0);
+		const struct diff_row *k = row(d, TABLE_KERNELS, "k");
+		assert_int_equal(k->change.verdict, VERDICT_SAME);
+		near(k->change.pct, 0, 0.5);
+		near(k->total_pct, 11.1, 0.5);
+		k = row(d, TABLE_KERNELS, "more");
+		assert_int_equal(k->change.verdict, VERDICT_FASTER);
+		near(k->change.pct, -25, 1);
+		assert_true(k->total_ns > 0);
+		diff_free(d);
+	}
+}
+
+/* Two processes may run a kernel of one name: a run's median is that of all its launches. */
+static void rows_of_one_name_are_one(void **state)
+{
+	static const struct kind both[] = { { "k", 300, 5000, 0 }, { "k", 100, 9000, 0 } };
+	struct diff *d;
+	assert_int_equal(diff_new(&d, 3), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		make("diff_twice.weir", both, 2, i);
+		add(d, i % 2 ? DIFF_B : DIFF_A, "diff_twice.weir");
+	}
+	assert_int_equal(diff_finish(d), 0);
+	near(row(d, TABLE_KERNELS, "k")->value[DIFF_A].median_ns, 5100, 150);
+	near(row(d, TABLE_KERNELS, "k")->value[DIFF_A].count, 400, 0);
+	diff_free(d);
+}
+
+static void agrees(const struct diff *d, const struct diff_change *c, double a, double b)
+{
+	if (c->verdict == VERDICT_FASTER || c->verdict == VERDICT_SLOWER) {
+		assert_true(c->verdict == VERDICT_FASTER ? b < a : b > a);
+		assert_true(fabs(b - a) / a * 100 > c->noise_pct);
+		assert_true(fabs(b - a) / a * 100 >= d->threshold_pct);
+		assert_true(c->p < 0.01);
+	}
+	if (!isnan(c->pct) && a > 0)
+		near(c->pct, (b - a) / a * 100, 1e-6);
+	if (a == b && c->p == 1)
+		assert_int_equal(c->verdict, VERDICT_SAME);
+}
+
+#define KINDS 40
+
+/* Returns how many verdicts there were that say anything. */
+static size_t verdicts_agree(uint64_t *seed, unsigned runs, double threshold_pct)
+{
+	static char names[KINDS][8];
+	struct kind kinds[DIFF_SIDES][KINDS];
+	struct diff *d;
+	size_t said = 0;
+	assert_int_equal(diff_new(&d, threshold_pct), 0);
+	for (size_t i = 0; i < KINDS; i++) {
+		snprintf(names[i], sizeof names[i], "k%zu", i);
+		for (int s = 0; s < DIFF_SIDES; s++)
+			kinds[s][i] = (struct kind){ names[i], 1 + (int)(drawn(seed) % 150),
+				4000 + (uint32_t)(drawn(seed) % 800), 1 + drawn(seed) % 1000 };
+	}
+	for (unsigned i = 0; i < 2 * runs; i++) {
+		make("diff_drawn.weir", kinds[i % 2], KINDS, (unsigned)drawn(seed));
+		add(d, i % 2 ? DIFF_B : DIFF_A, "diff_drawn.weir");
+	}
+	assert_int_equal(diff_finish(d), 0);
+	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
+		const struct diff_row *r = &d->rows[TABLE_KERNELS].v[i];
+		agrees(d, &r->change, r->value[DIFF_A].median_ns, r->value[DIFF_B].median_ns);
+		said += r->change.verdict > VERDICT_SAME;
+	}
+	for (int t = 0; t < DIFF_SUMS; t++)
+		agrees(d, &d->sums[t].change, d->sums[t].side[DIFF_A], d->sums[t].side[DIFF_B]);
+	diff_free(d);
+	return said;
+}
+
+static void a_verdict_never_contradicts_the_change_beside_it(void **state)
+{
+	uint64_t seed = 20261123;
+	size_t said = 0;
+	for (int i = 0; i < 10; i++)
+		said += verdicts_agree(&seed, 1, i % 2 ? 3 : 0);
+	assert_true(said > 100);
+	for (unsigned runs = 2; runs < 8; runs++)
+		verdicts_agree(&seed, runs, runs % 2 ? 3 : 0);
+}
+
+/* What is the same on both sides has not become faster or slower, whatever the threshold. */
+static void equal_samples_are_the_same(void **state)
+{
+	struct kind kinds[KINDS];
+	uint64_t seed = 7;
+	for (unsigned runs = 1; runs < 7; runs++) {
+		struct diff *d;
+		assert_int_equal(diff_new(&d, 0), 0);
+		for (size_t i = 0; i < KINDS; i++)
+			kinds[i] = (struct kind){ "k", 20, 5000, 1 + drawn(&seed) % 1000 };
+		for (unsigned i = 0; i < 2 * runs; i++) {
+			make("diff_equal.weir", kinds, KINDS, i / 2);
+			add(d, i % 2 ? DIFF_B : DIFF_A, "diff_equal.weir");
+		}
+		assert_int_equal(diff_finish(d), 0);
+		assert_int_equal(row(d, TABLE_KERNELS, "k")->change.verdict, VERDICT_SAME);
 		diff_free(d);
 	}
 }
@@ -329,12 +523,18 @@ int main(void)
 		cmocka_unit_test(few_runs_are_compared_by_their_logarithms),
 		cmocka_unit_test(durations_are_compared_by_histograms),
 		cmocka_unit_test(totals_are_estimated_from_a_few),
+		cmocka_unit_test(medians_have_noise),
 		cmocka_unit_test(the_median_of_an_even_number_is_between),
 		cmocka_unit_test(fail_conditions_are_read),
 		cmocka_unit_test(fail_conditions_that_make_no_sense_are_refused_with_a_reason),
 		cmocka_unit_test(patterns_match_whole_names),
 		cmocka_unit_test(one_run_a_side_is_judged_by_its_calls),
+		cmocka_unit_test(times_of_some_calls_are_not_compared_as_those_of_all),
 		cmocka_unit_test(several_runs_are_judged_by_how_runs_differ),
+		cmocka_unit_test(how_often_something_happens_is_no_speed),
+		cmocka_unit_test(rows_of_one_name_are_one),
+		cmocka_unit_test(a_verdict_never_contradicts_the_change_beside_it),
+		cmocka_unit_test(equal_samples_are_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

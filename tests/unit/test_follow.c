@@ -226,6 +226,33 @@ static void kernels_are_told_of_once_and_by_name(void **state)
 	assert_true(follow_places(follow) < 8);
 }
 
+static void put_activities(struct gpu_activity *v, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		v[i].valid = GPU_HAS_DEVICE;
+	put_chunk(CHUNK_DEVICE, v, count * (uint32_t)sizeof *v);
+}
+
+/* In whatever order they come; what waits is not at work. */
+static void what_ran_at_once_is_busy_once(void **state)
+{
+	struct gpu_activity first[] = { { .start_ns = 1500, .end_ns = 2500, .kind = GPU_MEMCPY },
+		{ .start_ns = 1000, .end_ns = 2000, .kind = GPU_KERNEL },
+		{ .start_ns = 3000, .end_ns = 4000, .kind = GPU_MEMSET },
+		{ .start_ns = 1000, .end_ns = 9000, .kind = GPU_SYNC } };
+	struct gpu_activity second[] = { { .start_ns = 3500, .end_ns = 4500, .kind = GPU_KERNEL } };
+	look(NULL);
+	put_activities(first, 4);
+	look(NULL);
+	assert_int_equal(self()->from_ns, 1000);
+	assert_int_equal(self()->until_ns, 4000);
+	assert_int_equal(self()->busy_ns, 2500);
+	put_activities(second, 1);
+	look(NULL);
+	assert_int_equal(self()->until_ns, 4500);
+	assert_int_equal(self()->busy_ns, 3000);
+}
+
 /* ---- damage ---- */
 
 #define DAMAGED      "follow-damaged.weir"
@@ -312,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_look_does_not_cost_more_the_longer_it_lasts, begin, end),
 		cmocka_unit_test_setup_teardown(kernels_are_told_of_once_and_by_name, begin, end),
+		cmocka_unit_test_setup_teardown(what_ran_at_once_is_busy_once, begin, end),
 		cmocka_unit_test_setup_teardown(no_damage_does_harm, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,23 +64,30 @@ static void a_share_is_of_the_ceiling_that_applies(void **state)
 {
 	const struct gpu *h200 = gpu_find("NVIDIA H200", 90);
 	const struct gpu *a100 = gpu_find("NVIDIA A100-SXM4-80GB", 80);
-	/* What was measured is all; more than that, and still below the maker's peak, is no more.
-	 */
-	assert_true(gpu_flops_share(h200, GPU_TF32, true, 405e12 / 2) == 0.5);
-	assert_true(gpu_flops_share(h200, GPU_TF32, true, 450e12) == 1);
-	assert_true(gpu_flops_share(h200, GPU_TF32, true, 2 * 494.7e12) == 2);
-	assert_true(gpu_flops_share(a100, GPU_FP8, true, 1e12) == 0);
+	bool beyond;
+	/* What was measured is all, and what is faster is shown as that: nothing is cut at 1. */
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 405e12 / 2, &beyond) == 0.5);
+	assert_false(beyond);
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 450e12, &beyond) == 450.0 / 405);
+	assert_false(beyond);
+	assert_true(gpu_flops_share(h200, GPU_TF32, true, 810e12, &beyond) == 2);
+	assert_true(beyond);
+	assert_true(gpu_flops_share(a100, GPU_FP8, true, 1e12, &beyond) == 0);
 	/* Products of FP64 have tensor cores of their own. */
-	assert_true(gpu_flops_share(h200, GPU_FP64, true, 67e12) == 1);
-	assert_true(gpu_flops_share(h200, GPU_FP64, false, 67e12) > 1.9);
+	assert_true(gpu_flops_share(h200, GPU_FP64, true, 67e12, &beyond) == 1);
+	assert_false(beyond);
+	assert_true(gpu_flops_share(h200, GPU_FP64, false, 67e12, &beyond) > 1.9);
+	assert_true(beyond);
 	/* Bytes: from the memory; faster than that, from the L2, if they fit. */
-	assert_true(gpu_bytes_share(a100, 2039e3, 2000) == 0.5);
-	const double l2 = gpu_bytes_share(a100, 10e6, 10e6 / (5.12 * 1410 / 2));
-	assert_true(l2 > 0.49 && l2 < 0.51);
-	assert_true(gpu_bytes_share(h200, 8e6, 8e6 / 6000) == 0);
+	assert_true(gpu_bytes_share(a100, 2039e3, 2000, &beyond) == 0.5);
+	const double l2 = gpu_bytes_share(a100, 10e6, 10e6 / (5.12 * 1410 / 2), &beyond);
+	assert_true(l2 > 0.49 && l2 < 0.51 && !beyond);
+	assert_true(gpu_bytes_share(h200, 4700e3, 1000, &beyond) == 4700.0 / 4627);
+	assert_false(beyond);
+	assert_true(gpu_bytes_share(h200, 8e6, 8e6 / 6000, &beyond) == 0);
 	/* Much more than the L2 holds cannot have come from there. */
-	assert_true(gpu_bytes_share(h200, 10e9, 10e9 / 9600) > 1.9);
-	assert_true(gpu_bytes_share(a100, 10e9, 10e9 / 9600) > 1.9);
+	assert_true(gpu_bytes_share(h200, 10e9, 10e9 / 9600, &beyond) > 1.9 && beyond);
+	assert_true(gpu_bytes_share(a100, 10e9, 10e9 / 9600, &beyond) > 1.9 && beyond);
 }
 
 /* A mistyped digit shows as a peak that clock and multiprocessors cannot give. */

@@ -183,6 +183,18 @@ static void expect_first(const char *id, double least_pct, double most_pct)
 		fail_msg("%s: %.1f %%", h->evidence, h->gain * 100);
 }
 
+/* The rules and the report's breakdown have one name for one thing. */
+static void expect_words(enum wall_part part)
+{
+	const struct hint *h = &said->v.v[0];
+	const char *words = wall_part_text[part];
+	assert_true(report->analysis.wall_ns[part] > 0);
+	if (strncmp(h->evidence, words, strlen(words)) != 0)
+		fail_msg("%s: the breakdown says: %s", h->evidence, words);
+	if (!strstr(h->rule->title, words))
+		fail_msg("%s: the breakdown says: %s", h->rule->title, words);
+}
+
 static void expect_none(void)
 {
 	look();
@@ -295,6 +307,18 @@ static void short_kernels_wait_for_their_launch(void **state)
 		host += 8000;
 	}
 	expect_first("launch-bound", 70, 90);
+	expect_words(WALL_LAUNCHING);
+}
+
+/* So have the other causes: each is a part of the breakdown, called idle there. */
+static void causes_are_parts_of_the_breakdown(void **state)
+{
+	for (int c = 0; c < GAP_CAUSES; c++) {
+		const enum wall_part part = gap_cause_words[c].part;
+		assert_true(part >= WALL_LAUNCHING && part <= WALL_UNKNOWN);
+		assert_true(!strncmp(wall_part_text[part], "idle", 4));
+		assert_non_null(gap_cause_words[c].besides);
+	}
 }
 
 static void kernels_in_graphs_do_not_wait(void **state)
@@ -321,6 +345,7 @@ static void waiting_for_each_kernel_is_found(void **state)
 		host += 8000;
 	}
 	expect_first("sync-in-loop", 30, 70);
+	expect_words(WALL_WAITING);
 	assert_string_equal(said->v.v[0].where, "cuStreamSynchronize");
 }
 
@@ -359,6 +384,7 @@ static void a_host_that_computes_is_found(void **state)
 		host += 300000;
 	}
 	expect_first("idle-host", 45, 52);
+	expect_words(WALL_HOST);
 }
 
 static void a_long_idle_gap_that_came_up_once_is_start_up(void **state)
@@ -757,6 +783,7 @@ int main(void)
 		TEST(the_drivers_word_is_compared),
 		TEST(kernels_of_libraries_are_left_alone),
 		TEST(short_kernels_wait_for_their_launch),
+		TEST(causes_are_parts_of_the_breakdown),
 		TEST(kernels_in_graphs_do_not_wait),
 		TEST(waiting_for_each_kernel_is_found),
 		TEST(the_operator_that_waits_is_named),

@@ -10,45 +10,11 @@
 #include "report/report_make.h"
 #include "base/hash.h"
 #include "maker.h"
+#include "memory_functions.h"
 #include "export/export.h"
 #include "report/memory_print.h"
 
 #define FILE_NAME "test_memory.weir"
-
-enum {
-	FN_RESERVE = 200,
-	FN_ADDRESS_FREE,
-	FN_MAP,
-	FN_UNMAP,
-	FN_ASYNC,
-	FN_FREE_ASYNC,
-	FN_POOL,
-	FN_TAKE, /* of an allocator above the driver */
-	FN_GIVE,
-	FN_SEGMENT,
-	FN_SEGMENT_FREE,
-};
-
-static const char more[] =
-	"200 driver memory call cuMemAddressReserve(out CUdeviceptr ptr, size_t size, "
-	"size_t alignment, CUdeviceptr addr, uint64 flags)\n"
-	"201 driver memory call cuMemAddressFree(CUdeviceptr ptr, size_t size)\n"
-	"202 driver memory call cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, "
-	"CUmemGenericAllocationHandle handle, uint64 flags)\n"
-	"203 driver memory call cuMemUnmap(CUdeviceptr ptr, size_t size)\n"
-	"204 driver memory alloc:p=0:n=1:m=device cuMemAllocAsync(out CUdeviceptr dptr, "
-	"size_t bytesize, CUstream hStream)\n"
-	"205 driver memory free:p=0:m=device cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)\n"
-	"206 driver memory alloc:p=0:n=1:m=device cuMemAllocFromPoolAsync(out CUdeviceptr dptr, "
-	"size_t bytesize, CUmemoryPool pool, CUstream hStream)\n"
-	"207 allocator memory alloc:p=0:n=1:m=device allocate(out CUdeviceptr pointer, "
-	"size_t bytes, CUdevice device, out size_t reserved)\n"
-	"208 allocator memory free:p=0:m=device free(CUdeviceptr pointer, size_t bytes, "
-	"CUdevice device, out size_t reserved)\n"
-	"209 allocator memory alloc:p=0:n=1:m=segment segment_alloc(out CUdeviceptr pointer, "
-	"size_t bytes)\n"
-	"210 allocator memory free:p=0:m=segment segment_free(CUdeviceptr pointer)\n"
-	"type CUmemoryPool ptr 8\n";
 
 static struct maker *m;
 static int thread;
@@ -61,7 +27,7 @@ static json_t *said;
 static int begin(void **state)
 {
 	char *schema;
-	if (asprintf(&schema, "%s%s", maker_schema, more) < 0)
+	if (asprintf(&schema, "%s%s", maker_schema, memory_schema) < 0)
 		abort();
 	m = maker_new(FILE_NAME, schema, TRACE_GRAIN);
 	free(schema);
@@ -777,32 +743,6 @@ static void free_extents_and_peaks_are_those_of_the_slow_model(void **state)
 	}
 }
 
-/* More runs than are kept in order, so that they are sorted while they come. */
-static void many_scattered_pages_are_counted_once(void **state)
-{
-	enum { PAGES = 1 << 17, N = 30000 };
-	static bool touched[PAGES];
-	struct touched t = { 0 };
-	struct memory_space space[MEMORY_KINDS] = { 0 };
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < N; i++) {
-		const uint64_t draw = hash_mix(i), page = draw % (PAGES - 4), n = 1 + draw % 7 / 4;
-		const struct extent e = { (page << 21) + 5, ((page + n) << 21) - 3, 0, 0 };
-		assert_int_equal(touched_add(&t, &e), 0);
-		for (uint64_t k = page; k < page + n; k++)
-			touched[k] = true;
-	}
-	for (uint64_t i = 0; i < PAGES; i++)
-		count += touched[i];
-	struct extent live = { 0x1000000, 0x1000100, 0, 0 };
-	assert_int_equal(touched_add(&t, &live), 0);
-	count += !touched[8];
-	space_measure(&live, 1, &t, space);
-	assert_int_equal(space[0].pages.reach_bytes, count << 21);
-	assert_int_equal(space[0].pages.free_bytes, (count << 21) - 0x100);
-	touched_fini(&t);
-}
-
 #define MEMORY_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -826,7 +766,6 @@ int main(void)
 		MEMORY_TEST(a_trace_that_contradicts_itself_says_nothing_of_it),
 		MEMORY_TEST(a_page_is_reserved_while_a_block_lies_in_it),
 		MEMORY_TEST(calls_that_take_time_for_memory_are_told_apart),
-		cmocka_unit_test(many_scattered_pages_are_counted_once),
 		cmocka_unit_test(free_extents_and_peaks_are_those_of_the_slow_model),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -391,7 +391,7 @@ static void a_model_stays_readable_however_many_come_after_it(void **state)
 static void a_sentence_reads_as_stdio_would_write_it(void **state)
 {
 	struct error e;
-	char wanted[600];
+	char wanted[sizeof e.text + 100];
 #define SAME(...)                                                                                  \
 	do {                                                                                       \
 		snprintf(wanted, sizeof e.text, __VA_ARGS__);                                      \
@@ -402,7 +402,7 @@ static void a_sentence_reads_as_stdio_would_write_it(void **state)
 	SAME("%s is for %u.%u and %zu of %llu", "it", 9u, 0u, (size_t)1 << 40, ~0ull);
 	SAME("%d and %d, off by %.1f %% and %.1f %%", -5, 7, 12.34, 0.04);
 	memset(wanted, 'x', sizeof wanted);
-	wanted[599] = 0;
+	wanted[sizeof wanted - 1] = 0;
 	hook_error_set(&e, 0, "%s", wanted);
 	assert_int_equal(strlen(e.text), sizeof e.text - 1);
 	assert_int_equal(hook_error_set(NULL, -3, "%s", "nobody"), -3);

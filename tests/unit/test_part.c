@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "maker.h"
 #include "trace/activity.h"
@@ -16,7 +17,7 @@
 #define STEPS     10u
 #define PID       100u
 
-enum { STRING_ODD = 1, STRING_RUN, STRING_LATE };
+enum { STRING_ODD = 1, STRING_RUN, STRING_LATE, STRING_STEPS };
 
 static void string(struct maker *m, int meta, uint64_t id, const char *text)
 {
@@ -59,9 +60,11 @@ static void make_activities(struct maker *m)
 	struct gpu_activity w[STEPS * (STEPS + 1) / 2];
 	size_t n = 0;
 	for (uint32_t i = 1; i <= STEPS; i++)
-		for (uint32_t k = 0; k < i; k++)
-			w[n++] = (struct gpu_activity){ .start_ns = step_begin(i) + k * 100 + 500,
+		for (uint32_t k = 0; k < i; k++, n++)
+			w[n] = (struct gpu_activity){ .start_ns = step_begin(i) + k * 100 + 500,
 				.end_ns = step_begin(i) + k * 100 + 580,
+				.correlation = n + 1,
+				.valid = GPU_HAS_CORRELATION,
 				.kind = GPU_KERNEL };
 	maker_chunk(m, CHUNK_DEVICE, PID, 0, w, sizeof w);
 }
@@ -81,6 +84,32 @@ static void make_ranges(struct maker *m)
 	maker_chunk(m, CHUNK_RANGES, PID, PID + 1, g, (uint32_t)(n * sizeof *g));
 }
 
+/* "outer#N" around step N, "inner#N" in its begin, from the first of FIRST on. */
+#define FIRST 4u
+static bool numbered; /* whether the program numbers steps */
+
+static void make_numbered(struct maker *m, int meta)
+{
+	struct range g[2 * STEPS];
+	size_t n = 0;
+	for (uint32_t i = FIRST; i <= STEPS; i++) {
+		char outer[32], inner[32];
+		snprintf(outer, sizeof outer, "outer#%u", i);
+		snprintf(inner, sizeof inner, "inner#%u", i - FIRST);
+		string(m, meta, STRING_STEPS + 2 * i, outer);
+		string(m, meta, STRING_STEPS + 2 * i + 1, inner);
+		g[n++] = (struct range){ .ticks = step_begin(i) - 10,
+			.dur = 400,
+			.name = STRING_STEPS + 2 * i,
+			.kind = RANGE_ANNOTATION };
+		g[n++] = (struct range){ .ticks = step_begin(i) - 5,
+			.dur = 200,
+			.name = STRING_STEPS + 2 * i + 1,
+			.kind = RANGE_NVTX };
+	}
+	maker_chunk(m, CHUNK_RANGES, PID, PID + 2, g, (uint32_t)(n * sizeof *g));
+}
+
 static struct trace *make(void)
 {
 	struct maker *m = maker_new(FILE_NAME, maker_schema, TRACE_GRAIN);
@@ -91,6 +120,8 @@ static struct trace *make(void)
 	make_steps(m);
 	make_activities(m);
 	make_ranges(m);
+	if (numbered)
+		make_numbered(m, meta);
 	maker_finish(m, START + 2 * STEPS * STEP, false);
 	struct trace *t = NULL;
 	struct error err;
@@ -182,6 +213,37 @@ static void steps_are_what_is_launched_until_a_call_waits(void **state)
 			assert_int_equal(n.activities, n.launches);
 			assert_int_equal(n.waits, last - first + 1);
 		}
+}
+
+/* Calls of step N that begin in "outer#N"; of the activities, those that calls in it launched. */
+static void steps_that_the_program_numbers_go_first(void **state)
+{
+	struct launch_time launched[STEPS * (STEPS + 1) / 2];
+	size_t n = 0;
+	for (uint32_t i = 1; i <= STEPS; i++)
+		for (uint32_t k = 0; k < i; k++, n++)
+			launched[n] = (struct launch_time){ n + 1, step_begin(i) + k * 100, 0 };
+	numbered = true;
+	for (uint32_t first = FIRST; first <= STEPS; first++) {
+		const struct counts c = count_cut((struct trace_cut){ .first_step = first,
+			.last_step = STEPS + 5,
+			.launched = launched,
+			.launched_count = n });
+		assert_int_equal(c.launches, 4 * (STEPS - first + 1)); /* 0, 100, 200, 300 */
+		assert_int_equal(c.activities, c.launches);
+		assert_int_equal(c.waits, 0);
+	}
+	struct trace *t = make_cut((struct trace_cut){ .first_step = 5, .last_step = 6 });
+	assert_string_equal(t->part.how, "steps 5 to 6 of 7, ranges outer#");
+	trace_close(t);
+	t = make();
+	struct error err;
+	assert_int_equal(trace_cut(t, &(struct trace_cut){ .first_step = 1, .last_step = 3 }, &err),
+		-ENODATA);
+	assert_string_equal(
+		err.text, "there is no such step in the trace: its 7 are outer#4 to 10");
+	trace_close(t);
+	numbered = false;
 }
 
 /* Five parts of 6000 each: put together they are 30000 long, and nothing in them moves within its
@@ -319,6 +381,7 @@ int main(void)
 		cmocka_unit_test(without_options_all_is_read),
 		cmocka_unit_test(what_is_before_and_what_is_after_are_all),
 		cmocka_unit_test(steps_are_what_is_launched_until_a_call_waits),
+		cmocka_unit_test(steps_that_the_program_numbers_go_first),
 		cmocka_unit_test(time_between_parts_is_taken_out),
 		cmocka_unit_test(ranges_begin_in_a_part_or_are_around_it),
 		cmocka_unit_test(parts_of_parts),

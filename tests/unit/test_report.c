@@ -420,6 +420,31 @@ static void counters_add_to_counts(void **state)
 	json_decref(j);
 }
 
+/* Of queries those that succeed are counted, and those that fail recorded, with their time. */
+static void a_total_of_some_calls_is_not_that_of_all(void **state)
+{
+	struct counter c[FN_RT_LAST_ERROR + 1] = {
+		[FN_EVENT_QUERY] = { .count = 8583 },
+		[FN_SYNC] = { .count = 4, .ticks = 4000 },
+	};
+	maker_chunk(m, CHUNK_COUNTERS, 100, 101, c, sizeof c);
+	call(FN_EVENT_QUERY, 77, 1, U(5));
+	call(FN_SYNC, 0, 1, U(7));
+	json_t *j = ask();
+	json_t *r = row(j, "calls", "name", "cuEventQuery");
+	assert_int_equal(number(r, "count"), 8584);
+	assert_int_equal(number(r, "timed_count"), 1);
+	assert_true(json_is_null(json_object_get(r, "total_ns")));
+	assert_int_equal(number(r, "max_ns"), 100);
+	assert_int_equal(number(row(j, "calls", "name", "cuStreamSynchronize"), "total_ns"), 4100);
+	char *text = report_text();
+	assert_non_null(strstr(text, " calls  timed    total "));
+	assert_non_null(strstr(text, " 8,584      1        -  "));
+	assert_non_null(strstr(text, "     5      5  4.10 us  "));
+	free(text);
+	json_decref(j);
+}
+
 static void what_is_missing_is_said(void **state)
 {
 	const uint64_t unknown = 0, counts[2] = { 5, 0 };
@@ -535,6 +560,7 @@ int main(void)
 		cmocka_unit_test(memory_is_replayed_in_the_order_of_time),
 		REPORT_TEST(copies_go_by_direction),
 		REPORT_TEST(counters_add_to_counts),
+		REPORT_TEST(a_total_of_some_calls_is_not_that_of_all),
 		REPORT_TEST(what_is_missing_is_said),
 		REPORT_TEST(a_program_without_calls_is_a_sentence),
 		REPORT_TEST(processes_are_named),

@@ -382,6 +382,18 @@ static void who_is_gated_waits_for_requests_and_for_its_budget(void **state)
 	assert_int_equal(ask(&g, (struct rule_view){ .inflight_ns = 80000 }, SHORT), RULE_WAIT);
 }
 
+static void behind_a_hold_launches_go_ahead(void **state)
+{
+	const struct share_grant g = { .mode = MODE_CAP, .cap_sms = 64, .budget_ns = 100000 };
+	struct rule_view v = { .active = true, .on_device = true, .inflight_ns = 5000000 };
+	assert_int_equal(ask(&g, v, LONG), RULE_GO);
+	v.inflight_ns = RULE_AHEAD_NS;
+	assert_int_equal(ask(&g, v, LONG), RULE_WAIT);
+	v.inflight_ns = 0;
+	const struct share_grant turn = { .mode = MODE_HOLD, .budget_ns = 100000 };
+	assert_int_equal(ask(&turn, v, LONG), RULE_WAIT);
+}
+
 static void caps_are_for_what_may_be_capped(void **state)
 {
 	const struct share_grant g = { .mode = MODE_CAP,
@@ -539,6 +551,20 @@ static void strict_gates_best_effort_only(void **state)
 	assert_int_equal(grants[0].mode, MODE_OPEN);
 	assert_int_equal(grants[1].mode, MODE_GATE);
 	assert_int_equal(grants[1].cap_sms, 0);
+}
+
+static void holds_are_for_best_effort_under_mps(void **state)
+{
+	for (int mps = 0; mps < 2; mps++) {
+		begin_view(mps);
+		params.hold_ns = 200000;
+		decide("fit");
+		assert_int_equal(grants[0].hold_ns, 0);
+		assert_int_equal(grants[1].hold_ns, mps ? 200000 : 0);
+	}
+	begin_view(true);
+	decide("fit");
+	assert_int_equal(grants[1].hold_ns, 0);
 }
 
 static void fit_caps_beside_the_narrow_under_mps(void **state)
@@ -746,6 +772,7 @@ int main(void)
 		cmocka_unit_test(percentiles_are_of_what_is_counted),
 		cmocka_unit_test(an_open_gate_asks_nothing),
 		cmocka_unit_test(who_is_gated_waits_for_requests_and_for_its_budget),
+		cmocka_unit_test(behind_a_hold_launches_go_ahead),
 		cmocka_unit_test(caps_are_for_what_may_be_capped),
 		cmocka_unit_test(what_would_meet_the_next_request_is_held_or_capped),
 		cmocka_unit_test(nobody_runs_in_others_turn),
@@ -756,6 +783,7 @@ int main(void)
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
+		cmocka_unit_test(holds_are_for_best_effort_under_mps),
 		cmocka_unit_test(fit_caps_beside_the_narrow_under_mps),
 		cmocka_unit_test(fit_tightens_until_the_target_is_met),
 		cmocka_unit_test(the_starved_get_their_floor),

@@ -1,11 +1,14 @@
 /* What is served stays bounded, whatever runs: a thousand programs, ten thousand kernels, names of
- * any length and content. */
+ * any length and content; and what is not known of a program is not said. */
 #include "unit.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "monitor/prometheus.h"
 #include "monitor/watch.h"
+#include "record/lane.h"
+#include "record/writer.h"
 
 #define PROGRAMS 1000u
 #define SLOW     500u
@@ -98,11 +101,91 @@ static void the_slowest_are_those_that_are_shown(void **state)
 	regress_free(r);
 }
 
+/* ---- this process, recorded and watched by itself ---- */
+
+#define FILE_NAME "watch.weir"
+
+static struct recorder file;
+
+static void put_kernel(uint64_t start_ns, uint64_t end_ns)
+{
+	const struct gpu_activity w = {
+		.start_ns = start_ns, .end_ns = end_ns, .kind = GPU_KERNEL, .valid = GPU_HAS_DEVICE
+	};
+	struct chunk_header *c = recorder_chunk(&file, CHUNK_DEVICE, TRACE_GRAIN, 0);
+	assert_non_null(c);
+	memcpy((char *)c + CHUNK_PAYLOAD, &w, sizeof w);
+	c->used = sizeof w;
+	__atomic_store_n(&c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+}
+
+static const struct watch_program *look_at_self(struct watch *w)
+{
+	assert_int_equal(watch_look(w, NVML_QUICK), 0);
+	for (size_t i = 0; i < w->programs.n; i++)
+		if (w->programs.v[i].pid == (uint32_t)getpid())
+			return &w->programs.v[i];
+	fail_msg("this process is not watched");
+	return NULL;
+}
+
+static bool json_has(const struct watch *w, const char *key)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	struct json j;
+	FILE *out = open_memstream(&text, &bytes);
+	json_begin_document(&j, out);
+	watch_put_json(&j, w);
+	json_end_object(&j);
+	fclose(out);
+	const bool has = strstr(text, key);
+	free(text);
+	return has;
+}
+
+static void how_busy_a_gpu_was_is_known_once_something_was_timed(void **state)
+{
+	struct trace_header blank;
+	struct watch w = { .ns = 0 };
+	unlink(FILE_NAME);
+	lanes_forget();
+	shared_forget();
+	file = (struct recorder){ .path = FILE_NAME, .pid = (uint32_t)getpid(), .identity = 7 };
+	header_blank(&blank, 0);
+	blank.launched = 1;
+	assert_int_equal(recorder_open(&file, &blank), 0);
+	look_at_self(&w);
+	const struct watch_program *p = look_at_self(&w);
+	assert_true(p->recorded && watch_has_calls(p) && !watch_has_requests(p));
+	assert_false(p->has_busy || json_has(&w, "\"busy\""));
+	assert_false(json_has(&w, "\"waiting\"") || json_has(&w, "\"memory_used_bytes\""));
+
+	const uint64_t t = w.ns;
+	put_kernel(t, t + 1000);
+	put_kernel(t + 3000, t + 4000);
+	p = look_at_self(&w);
+	assert_true(p->has_busy && json_has(&w, "\"busy\": 0.5,"));
+	assert_true(p->busy == 0.5);
+	assert_false(look_at_self(&w)->has_busy); /* nothing came */
+	put_kernel(t + 4000, t + 5000);
+	assert_true(look_at_self(&w)->busy == 1);
+	put_kernel(t + 10000000000, t + 10000000000 + 1000000000);
+	assert_true(look_at_self(&w)->busy < 0.2); /* as it seems, from before the look */
+	put_kernel(t + 20000000000, t + 20000000000 + 1000000000);
+	w.ns = t + 19000000000; /* a look, when nothing had run for long */
+	p = look_at_self(&w);
+	assert_true(p->busy > 0.33 && p->busy < 0.34);
+	watch_fini(&w);
+	unlink(FILE_NAME);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_scrape_is_bounded),
 		cmocka_unit_test(the_slowest_are_those_that_are_shown),
+		cmocka_unit_test(how_busy_a_gpu_was_is_known_once_something_was_timed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

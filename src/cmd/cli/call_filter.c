@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cli/duration.h"
+#include "cmd/cli/values.h"
 
 #include "base/banned.h"
 

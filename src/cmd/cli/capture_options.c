@@ -2,12 +2,12 @@
 #include "cmd/cli/capture_options.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bounded.h"
-#include "cmd/cli/duration.h"
-#include "cmd/cli/size.h"
-#include "cmd/cli/step_numbers.h"
+#include "cmd/cli/values.h"
+#include "event/stack_group.h"
 #include "weir_options.h"
 
 #include "base/banned.h"
@@ -89,5 +89,25 @@ int capture_options_take(struct capture_options *c, const struct options *o)
 	if (c->wanted && !strcmp(opt_str(o, "level"), "off"))
 		return complain(EXIT_USAGE,
 			"--level=off records nothing, so there is no part of it to be captured; leave one of them out");
+	return 0;
+}
+
+int stack_choice_take(const struct options *o, struct stack_choice *ret_choice, uint32_t *control)
+{
+	const char *what = opt_str(o, "stacks");
+	struct stack_options stacks;
+	*ret_choice = (struct stack_choice){ .asked = what };
+	if (!what)
+		return 0;
+	if (!stack_options_parse(what, strlen(what), &stacks) || strlen(what) >= STACK_CHOICE_MOST)
+		return complain(EXIT_USAGE,
+			"--stacks=%s: what can be asked for are alloc, free, sync, launch, copy, set, graph "
+			"and module, sample:N and bytes:SIZE (512 to 48K), with commas between",
+			what);
+	snprintf(ret_choice->text, sizeof ret_choice->text, "%s%.*s", *what ? "=" : "",
+		STACK_CHOICE_MOST - 1, what);
+	for (char *at = ret_choice->text; (at = strchr(at, ',')); at++)
+		*at = '+'; /* commas stand between the settings of WEIR */
+	*control |= stacks.control;
 	return 0;
 }

@@ -1,11 +1,13 @@
 /*
- * --capture, --delay, --duration and --until-launches: which part of a run is recorded, in the
- * words in which the injected library is told (the variable WEIR, src/hook/config.c).
+ * --capture, --delay, --duration and --until-launches: which part of a run is recorded; and
+ * --stacks, of which calls the call stacks are: in the words in which the injected library is told
+ * (the variable WEIR, src/hook/config.c).
  */
 #ifndef WEIR_CMD_CLI_CAPTURE_OPTIONS_H
 #define WEIR_CMD_CLI_CAPTURE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cmd/cli/command.h"
 
@@ -16,5 +18,15 @@ struct capture_options {
 
 /* 0, or an exit code after complaining. */
 int capture_options_take(struct capture_options *c, const struct options *o);
+
+#define STACK_CHOICE_MOST 160
+
+struct stack_choice {
+	bool asked;
+	char text[STACK_CHOICE_MOST + 1]; /* "" or "=WHAT" */
+};
+
+/* The same; adds the calls that are asked for to the control word. */
+int stack_choice_take(const struct options *o, struct stack_choice *ret_choice, uint32_t *control);
 
 #endif

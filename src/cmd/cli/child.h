@@ -77,9 +77,6 @@ int child_others(const struct child *c);
 /* Dies as the program died: returns its exit code, or kills this process with its signal. */
 int child_exit(int status);
 
-/* Where the libraries are: beside the program that runs (../lib/weir), NUL-terminated. */
-int library_path(const char *name, char *ret_path, size_t size);
-
 /* Reads the clocks once more and marks the trace finished. */
 void child_finish(struct child *c, int status);
 void child_close(struct child *c);

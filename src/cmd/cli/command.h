@@ -23,6 +23,9 @@ struct options; /* one parsed command line */
 const char *opt_str(const struct options *o, const char *name);
 bool opt_flag(const struct options *o, const char *name);
 
+/* The default of another command's option, NULL when it has none. */
+const char *opt_default(const char *command, const char *name);
+
 /* Each value of an option that may be given several times: i = 0, 1 … until NULL. */
 const char *opt_nth(const struct options *o, const char *name, int i);
 

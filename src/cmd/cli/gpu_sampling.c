@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cli/duration.h"
+#include "cmd/cli/library_path.h"
+#include "cmd/cli/values.h"
 
 #define INTERVAL_DEFAULT  100000000u
 #define INTERVAL_SHORTEST 1000000u

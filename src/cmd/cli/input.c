@@ -172,15 +172,37 @@ static int take_in(struct trace *t, const char *path)
 	return complain(EXIT_USAGE, "%s", err.text);
 }
 
+struct input_files input_files(const struct options *o)
+{
+	static char *unnamed[1];
+	unnamed[0] = (char *)opt_default("record", "output");
+	return opt_argc(o) ? (struct input_files){ opt_argv(o), opt_argc(o) }
+			   : (struct input_files){ unnamed, 1 };
+}
+
+/* What is read when no file is named. */
+static int say_unnamed(const char *path)
+{
+	if (access(path, F_OK))
+		return complain(EXIT_USAGE,
+			"FILE is missing, and there is no %s here, which weir record writes: name a "
+			"recording, or make one with `weir record --gpu -- ./program`",
+			path);
+	remark("no file is named: reading %s", path);
+	return 0;
+}
+
 int input_open(const struct options *o, struct trace **ret_t)
 {
-	return input_open_files(o, opt_argv(o), opt_argc(o), ret_t);
+	const struct input_files f = input_files(o);
+	return input_open_files(o, f.v, f.count, ret_t);
 }
 
 int input_open_files(const struct options *o, char *const *files, int count, struct trace **ret_t)
 {
 	struct trace *t;
-	int code = input_open_file(files[0], &t);
+	int code = opt_argc(o) ? 0 : say_unnamed(files[0]);
+	code = code ? code : input_open_file(files[0], &t);
 	if (code)
 		return code;
 	for (int i = 1; !code && i < count; i++)

@@ -14,11 +14,19 @@ int input_open_file(const char *path, struct trace **ret_t);
 /* Whether it is a recording of Weir's, whatever its state. */
 bool input_is_recording(const char *path);
 
-/* All arguments as one recording (together.h), and of it the part that is asked for
- * (part_options.h). */
+struct input_files {
+	char *const *v;
+	int count; /* one at least */
+};
+
+/* The arguments; when there are none, the name that `weir record` gives a recording. */
+struct input_files input_files(const struct options *o);
+
+/* All of these as one recording (together.h), and of it the part that is asked for
+ * (part_options.h).  Says so when it reads a file that was not named. */
 int input_open(const struct options *o, struct trace **ret_t);
 
-/* The same of some of the arguments; `o` for the part. */
+/* The same of some of them; `o` for the part. */
 int input_open_files(const struct options *o, char *const *files, int count, struct trace **ret_t);
 
 #endif

@@ -21,6 +21,21 @@ extern char **environ;
 
 /* ---- the daemon ---- */
 
+/* Without what says which GPUs the program may see: those that come later may see others.  NULL
+ * without memory. */
+static char **environment_of_daemon(void)
+{
+	static const char seen[] = "CUDA_VISIBLE_DEVICES=";
+	size_t n = 0, kept = 0;
+	while (environ[n])
+		n++;
+	char **all = calloc(n + 1, sizeof *all);
+	for (size_t i = 0; all && i < n; i++)
+		if (strncmp(environ[i], seen, sizeof seen - 1) != 0)
+			all[kept++] = environ[i];
+	return all;
+}
+
 /* Its answer is of no interest, and its words are not the program's.  True when it has ended well.
  */
 static bool control(const char *argument, const char *command)
@@ -29,13 +44,17 @@ static bool control(const char *argument, const char *command)
 	pid_t pid;
 	posix_spawn_file_actions_t files;
 	char *const argv[] = { (char *)CONTROL, (char *)argument, NULL };
-	if (pipe2(in, O_CLOEXEC))
+	char **const environment = environment_of_daemon();
+	if (!environment || pipe2(in, O_CLOEXEC)) {
+		free(environment);
 		return false;
+	}
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, in[0], 0);
 	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-	const int failed = posix_spawnp(&pid, CONTROL, &files, NULL, argv, environ);
+	const int failed = posix_spawnp(&pid, CONTROL, &files, NULL, argv, environment);
+	free(environment);
 	posix_spawn_file_actions_destroy(&files);
 	const bool told = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
 	close(in[0]);

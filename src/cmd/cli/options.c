@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "cmd/cli/library_path.h"
 
 static const struct command *speaker;
 
@@ -98,34 +99,6 @@ static const struct option_row *find_letter(const struct command *c, char letter
 	return row;
 }
 
-/* Levenshtein distance, or limit when it is that or more.  Names are short. */
-static unsigned distance(const char *a, const char *b, unsigned limit)
-{
-	unsigned row[33];
-	size_t m = strlen(a), n = strlen(b);
-
-	if (m > 32 || n > 32)
-		return limit;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= m; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= n; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[n] < limit ? row[n] : limit;
-}
-
 /* Of the names that next(context) returns until NULL, the one nearest to word, or NULL when
  * none is near enough to be a slip of the keyboard. */
 static const char *nearest(const char *word, const char *(*next)(void *context), void *context)
@@ -134,7 +107,7 @@ static const char *nearest(const char *word, const char *(*next)(void *context),
 	unsigned limit = strlen(word) < 4 ? 2 : 3;
 
 	while ((name = next(context))) {
-		unsigned d = distance(word, name, limit);
+		unsigned d = text_distance(word, name, limit);
 
 		if (d < limit) {
 			limit = d;
@@ -229,6 +202,19 @@ const struct question_row *question_find(const struct question_row *row, const c
 	return found;
 }
 
+void question_command(const struct question_row *row, char ret[QUESTION_COMMAND])
+{
+	static const char prefix[] = "PREFIX/lib/weir/python";
+	const char *at = strstr(row->here, prefix);
+	char python[PATH_MAX];
+
+	if (at && !library_path("python", python, sizeof python))
+		snprintf(ret, QUESTION_COMMAND, "%.*s%s%s", (int)(at - row->here), row->here,
+			python, at + sizeof prefix - 1);
+	else
+		snprintf(ret, QUESTION_COMMAND, "%s", row->here);
+}
+
 bool question_section(const char *word, char ret_name[40])
 {
 	const struct question_row *row = NULL;
@@ -245,13 +231,15 @@ bool question_section(const char *word, char ret_name[40])
  * file when one was given. */
 static int complain_of_topic(const char *word, const char *file)
 {
-	char text[400] = "";
+	char text[2 * QUESTION_COMMAND] = "", command[QUESTION_COMMAND];
 	const struct question_row *row = NULL;
 
 	while ((row = question_find(row, word))) {
 		const size_t n = strlen(text);
-		if (row->here && (!file || strstr(row->here, "FILE")))
-			snprintf(text + n, sizeof text - n, "%s`%s`", n ? ", " : "", row->here);
+		if (!row->here || (file && !strstr(row->here, "FILE")))
+			continue;
+		question_command(row, command);
+		snprintf(text + n, sizeof text - n, "%s`%s`", n ? ", " : "", command);
 	}
 	if (!*text && file)
 		return complain(
@@ -280,7 +268,7 @@ int unknown_command(const char *word, const char *argument)
 		return complain(
 			EXIT_USAGE, "there is no command '%s'; did you mean '%s'?", word, near);
 	return complain(EXIT_USAGE,
-		"there is no command '%s'; `weir help` lists them, `weir help questions` what they answer",
+		"there is no command '%s', nor a question about it; `weir help` lists them, `weir help questions` what they answer",
 		word);
 }
 
@@ -499,6 +487,13 @@ const char *opt_str(const struct options *o, const char *name)
 	for (int k = o->count - 1; k >= 0; k--)
 		if (!strcmp(o->given[k].row->name, name))
 			return o->given[k].value;
+	return row ? row->fallback : NULL;
+}
+
+const char *opt_default(const char *command, const char *name)
+{
+	const struct option_row *row = find_long(command_find(command), name, strlen(name));
+
 	return row ? row->fallback : NULL;
 }
 

@@ -8,6 +8,8 @@
 #ifndef WEIR_CMD_CLI_OPTIONS_H
 #define WEIR_CMD_CLI_OPTIONS_H
 
+#include <limits.h>
+
 #include "cmd/cli/command.h"
 
 struct option_row {
@@ -65,6 +67,10 @@ int unknown_command(const char *word, const char *argument);
 /* The next question after `row` (NULL: the first) about one of the words of a text, those about
  * most of them first, or NULL; all are about NULL. */
 const struct question_row *question_find(const struct question_row *row, const char *text);
+
+/* The command that answers it, where there is one, with this installation's directories. */
+#define QUESTION_COMMAND (PATH_MAX + 200)
+void question_command(const struct question_row *row, char ret[QUESTION_COMMAND]);
 
 /* `weir help` and `weir help COMMAND`. */
 void help_overview(void);

@@ -1,12 +1,16 @@
 /* See part_options.h. */
 #include "cmd/cli/part_options.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
-#include "cmd/cli/duration.h"
+#include "cmd/cli/off_activities.h"
 #include "cmd/cli/options.h"
-#include "cmd/cli/step_numbers.h"
+#include "cmd/cli/values.h"
+#include "model/links.h"
+#include "trace/meta.h"
 #include "trace/part.h"
 
 #include "base/banned.h"
@@ -45,6 +49,28 @@ static int take(const struct options *o, struct trace_cut *cut)
 	return 0;
 }
 
+/* Which call asked for what, of the whole recording. */
+static int take_launches(struct trace *t, struct trace_cut *cut, struct error *err)
+{
+	struct meta m;
+	struct links l = { 0 };
+	int e = meta_load(t, &m, err);
+	if (!e)
+		e = links_load(t, &m, &l);
+	struct launch_time *v = e ? NULL : malloc((l.v.n + 1) * sizeof *v);
+	if (!v)
+		e = error_set(err, e ? e : -ENOMEM, "the trace's launches can't be read: %s",
+			strerror(e ? -e : ENOMEM));
+	for (size_t i = 0; v && i < l.v.n; i++)
+		v[i] = (struct launch_time){ l.v.v[i].correlation, l.v.v[i].ticks,
+			l.v.v[i].process };
+	cut->launched = v;
+	cut->launched_count = v ? l.v.n : 0;
+	links_fini(&l);
+	meta_fini(&m);
+	return e;
+}
+
 static void say_part(const char *file, const struct trace *t)
 {
 	struct number part, whole;
@@ -59,7 +85,12 @@ int part_options_cut(const struct options *o, struct trace *t, const char *file)
 	const int code = take(o, &cut);
 	if (code)
 		return code;
-	const int e = trace_cut(t, &cut, &err);
+	int e = off_activities_leave_out(t, &err);
+	if (!e && (cut.range || cut.first_step || cut.steady))
+		e = take_launches(t, &cut, &err);
+	if (!e)
+		e = trace_cut(t, &cut, &err);
+	free((void *)cut.launched);
 	if (!e && t->cut && strcmp(o->command->name, "report") != 0)
 		say_part(file, t);
 	return e ? complain(e == -ENODATA ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text) : 0;

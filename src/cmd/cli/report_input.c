@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cmd/cli/command.h"
@@ -16,6 +17,18 @@ bool report_input_colour(void)
 {
 	const char *no = getenv("NO_COLOR");
 	return isatty(STDOUT_FILENO) == 1 && !(no && *no);
+}
+
+/* What the environment says of the terminal's characters: the first of these that is set. */
+bool report_input_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		const char *v = getenv(names[i]);
+		if (v && *v)
+			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
+	}
+	return false;
 }
 
 int report_input_rows(const struct options *o, unsigned *ret_rows)

@@ -10,6 +10,9 @@
 /* Whether standard output is a terminal that may be coloured. */
 bool report_input_colour(void);
 
+/* Whether the terminal knows block characters, by its locale. */
+bool report_input_utf8(void);
+
 /* --top, 0 for all; an exit code when it is no number, which has been said. */
 int report_input_rows(const struct options *o, unsigned *ret_rows);
 

@@ -24,14 +24,25 @@ bool running_is_trace(const char *path)
 	return yes;
 }
 
+static int complain_of_process(const char *pid, int error)
+{
+	if (error == ENOENT || error == ESRCH)
+		return complain(EXIT_USAGE, "there is no process %s", pid);
+	if (error == EACCES || error == EPERM)
+		return complain(EXIT_ENVIRONMENT,
+			"this user may not look at process %s: /proc/%s/maps, which says whether it "
+			"is being recorded, can't be read (%s); ask as its user, or as root",
+			pid, pid, strerror(error));
+	return complain(EXIT_ENVIRONMENT, "/proc/%s/maps can't be read: %s", pid, strerror(error));
+}
+
 int running_trace_of(const char *pid, char *ret_path, size_t size)
 {
 	char maps_path[64], line[PATH_MAX + 128];
 	snprintf(maps_path, sizeof maps_path, "/proc/%s/maps", pid);
 	FILE *maps = fopen(maps_path, "re");
 	if (!maps)
-		return complain(
-			EXIT_USAGE, "process %s can't be looked at: %s", pid, strerror(errno));
+		return complain_of_process(pid, errno);
 	bool found = false;
 	while (!found && fgets(line, sizeof line, maps)) {
 		char *path = strchr(line, '/');
@@ -44,6 +55,8 @@ int running_trace_of(const char *pid, char *ret_path, size_t size)
 	}
 	fclose(maps);
 	return found ? 0
-		     : complain(EXIT_NO, "process %s is not being recorded (it has no trace open)",
+		     : complain(EXIT_NO,
+			       "process %s is not being recorded (it has no trace open); one that is "
+			       "started with `weir record` can be followed",
 			       pid);
 }

@@ -55,6 +55,8 @@ void facts_of_recording(void)
 	const struct config_capture *c = &config_get()->capture;
 	put_fact("capture", c->what, strlen(c->what));
 	put_fact("delay", c->delay, strlen(c->delay));
+	if (config_get()->gpu)
+		put_fact("gpu", "asked", sizeof "asked" - 1);
 	for (uint32_t i = 0; i < FACTS_KEPT; i++) {
 		const uint32_t bytes = __atomic_load_n(&kept[i].bytes, __ATOMIC_ACQUIRE);
 		if (bytes)

@@ -17,11 +17,13 @@ struct sched_launch {
 
 struct cost;
 struct cap_lane;
+struct hold_stream;
 
 /* A call between the gate and the driver's answer. */
 struct gated {
 	bool entered;             /* there is something to do behind it */
 	struct stream_work *work; /* where it is counted; NULL: nowhere */
+	struct hold_stream *held; /* of that stream */
 	void *stream;             /* where it goes */
 	void *own_stream;         /* where the program sent it */
 	int per_thread;

@@ -96,6 +96,12 @@ static int record(void *event, void *stream, int per_thread)
 			  : REAL(cuEventRecord, void *, void *)(event, stream);
 }
 
+static void empty(struct marks *m)
+{
+	m->next = (struct mark){ .teaches = true };
+	__atomic_store_n(&m->next_measures, false, __ATOMIC_RELAXED);
+}
+
 /* What was collected becomes a mark, or is taken for done. */
 static void put(struct marks *m, struct share_slot *slot)
 {
@@ -114,11 +120,13 @@ static void put(struct marks *m, struct share_slot *slot)
 	       !record(at->event, at->stream, at->per_thread);
 	if (done) {
 		m->head++;
+		if (m->next_measures)
+			__atomic_store_n(&m->measuring, m->head, __ATOMIC_RELAXED);
 	} else {
 		retire(m, &m->next);
 		slot->counts.unmarked += m->next.launches;
 	}
-	m->next = (struct mark){ .teaches = true };
+	empty(m);
 	own_calls_end(&own);
 }
 
@@ -176,29 +184,8 @@ static void collect(struct marks *m, const struct others *others, const struct g
 	n->capped_ns += g->lane ? g->took_ns : 0;
 	if (n->kinds < MARK_COSTS)
 		n->cost[n->kinds++] = g->cost;
-}
-
-void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
-	const struct gated *g, uint64_t quantum_ns)
-{
-	if (!try_lock(m)) {
-		slot->counts.unmarked++;
-		return;
-	}
-	submit(m, g);
-	collect(m, others, g);
-	if (m->next.ns >= quantum_ns || m->next.kinds == MARK_COSTS)
-		put(m, slot);
-	unlock(m);
-}
-
-void marks_cut(struct marks *m, struct share_slot *slot)
-{
-	if (!m->next.launches || !try_lock(m))
-		return;
-	if (m->next.launches)
-		put(m, slot);
-	unlock(m);
+	if (!g->cost->count)
+		__atomic_store_n(&m->next_measures, true, __ATOMIC_RELAXED);
 }
 
 void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream)
@@ -208,6 +195,18 @@ void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *str
 	if (m->next.launches && m->next.stream == stream)
 		put(m, slot);
 	unlock(m);
+}
+
+bool marks_are_measuring(const struct marks *m)
+{
+	return __atomic_load_n(&m->next_measures, __ATOMIC_RELAXED) ||
+	       (count(m) &&
+		       (int32_t)(__atomic_load_n(&m->measuring, __ATOMIC_RELAXED) - m->tail) > 0);
+}
+
+bool marks_have_room(const struct marks *m)
+{
+	return count(m) < MARKS;
 }
 
 /* ---- what they teach ---- */
@@ -284,14 +283,10 @@ static void came(struct marks *m, struct share_slot *slot, const struct others *
 	__atomic_store_n(&m->ends_ns, now + m->submitted_ns - m->retired_ns, __ATOMIC_RELAXED);
 }
 
-void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others)
+/* Under the lock, between own_calls_begin() and _end(). */
+static void look(struct marks *m, struct share_slot *slot, const struct others *others)
 {
-	struct own_calls own;
-	if (!count(m) || !hook_real[FN_cuEventQuery])
-		return;
-	own_calls_begin(&own);
-	const bool is_locked = try_lock(m);
-	while (is_locked && count(m)) {
+	while (count(m)) {
 		const int answer = REAL(cuEventQuery, void *)(m->ring[m->tail % MARKS].event);
 		if (answer == NOT_READY) {
 			m->not_yet_ns = clock_monotonic();
@@ -299,15 +294,63 @@ void marks_ask(struct marks *m, struct share_slot *slot, const struct others *ot
 		}
 		came(m, slot, others); /* on an error as well: nothing can be waited for */
 	}
-	if (is_locked)
+}
+
+void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others)
+{
+	struct own_calls own;
+	if (!count(m) || !hook_real[FN_cuEventQuery])
+		return;
+	own_calls_begin(&own);
+	if (try_lock(m)) {
+		look(m, slot, others);
 		unlock(m);
+	}
 	own_calls_end(&own);
+}
+
+/* Who never waits never asks, and there is no room in the end. */
+static void make_room(struct marks *m, struct share_slot *slot, const struct others *others)
+{
+	struct own_calls own;
+	if (count(m) <= MARKS / 2 || !hook_real[FN_cuEventQuery])
+		return;
+	own_calls_begin(&own);
+	look(m, slot, others);
+	own_calls_end(&own);
+}
+
+void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
+	const struct gated *g, uint64_t quantum_ns)
+{
+	if (!try_lock(m)) {
+		slot->counts.unmarked++;
+		return;
+	}
+	submit(m, g);
+	collect(m, others, g);
+	if (m->next.ns >= quantum_ns || m->next.kinds == MARK_COSTS) {
+		make_room(m, slot, others);
+		put(m, slot);
+	}
+	unlock(m);
+}
+
+void marks_cut(struct marks *m, struct share_slot *slot, const struct others *others)
+{
+	if (!m->next.launches || !try_lock(m))
+		return;
+	if (m->next.launches) {
+		make_room(m, slot, others);
+		put(m, slot);
+	}
+	unlock(m);
 }
 
 static void drop(struct marks *m)
 {
 	m->tail = m->head;
-	m->next = (struct mark){ .teaches = true };
+	empty(m);
 	__atomic_store_n(&m->retired_ns, m->submitted_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->capped_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->ends_ns, 0, __ATOMIC_RELAXED);

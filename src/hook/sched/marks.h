@@ -42,6 +42,8 @@ struct marks {
 	uint64_t lock;       /* 0, or since when: ticks */
 	const void *context; /* that the events are of */
 	uint32_t head, tail; /* both grow */
+	uint32_t measuring;  /* head behind the last mark of what was never measured */
+	bool next_measures;  /* there is such in next */
 	uint32_t stuck;      /* tail + 1 when somebody waited for it in vain; 0: nobody did */
 	struct mark next;    /* what was submitted since the last mark */
 	uint64_t submitted_ns, retired_ns; /* predicted work */
@@ -71,13 +73,19 @@ void marks_add(struct marks *m, struct share_slot *slot, const struct others *ot
 
 /* A mark behind what has none, so that it can be waited for and what comes next is measured by
  * itself. */
-void marks_cut(struct marks *m, struct share_slot *slot);
+void marks_cut(struct marks *m, struct share_slot *slot, const struct others *others);
 
 /* The same before its stream goes: an event can't be recorded there any more. */
 void marks_stream_ends(struct marks *m, struct share_slot *slot, const void *stream);
 
 /* Asks after the oldest; learns.  others: who else is on the device. */
 void marks_ask(struct marks *m, struct share_slot *slot, const struct others *others);
+
+/* Whether something is in flight that was never measured: who asks after it measures it. */
+bool marks_are_measuring(const struct marks *m);
+
+/* Whether there is room for more. */
+bool marks_have_room(const struct marks *m);
 
 /* All is done. */
 void marks_retire_all(struct marks *m);

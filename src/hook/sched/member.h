@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hook/sched/hold.h"
 #include "hook/sched/marks.h"
 #include "share/arrival.h"
 #include "share/segment.h"
@@ -23,6 +24,7 @@ struct member {
 	uint32_t sms;
 	uint64_t max_wait_ns; /* not from the file, which anybody of this user may write */
 	struct marks marks;
+	struct hold hold;
 	struct arrival arrival; /* of requests; whoever begins or ends one keeps it */
 };
 
@@ -44,6 +46,12 @@ bool member_is_latency(const struct member *m);
 static inline struct others member_others(const struct member *m)
 {
 	return (struct others){ m->file, m->device, m->index };
+}
+
+/* What its launches wait for where they wait on the device. */
+static inline struct hold_of member_hold(const struct member *m)
+{
+	return (struct hold_of){ m->file, m->device, m->slot, m->max_wait_ns };
 }
 
 /* The process ends: it gives its slots back.  Threads that wait may still be looking at them. */

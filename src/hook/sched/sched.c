@@ -10,6 +10,7 @@
 #include "hook/process.h"
 #include "hook/sched/cap.h"
 #include "hook/sched/costs.h"
+#include "hook/sched/hold.h"
 #include "hook/sched/marks.h"
 #include "hook/sched/member.h"
 #include "hook/sched/requests.h"
@@ -176,13 +177,15 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 {
 	const int kept = errno;
 	g->entered = true;
+	g->held = &g->work->held;
 	g->slower = 1;
 	g->own_stream = l->stream;
 	g->per_thread = l->per_thread;
 	g->cost = costs_of(l);
 	if (g->cost) {
+		const struct others others = member_others(m);
 		if (!g->cost->count)
-			marks_cut(&m->marks, m->slot); /* it is measured by itself */
+			marks_cut(&m->marks, m->slot, &others); /* it is measured by itself */
 		g->took_ns = cost_mean(g->cost, UNKNOWN_NS);
 		wait_for_turn(g, m, l);
 	}
@@ -212,6 +215,14 @@ void sched_joined(const struct gated *g)
 	errno = kept;
 }
 
+/* Work behind which there is a mark. */
+static uint64_t quantum_of(const struct member *m)
+{
+	const struct share_grant *g = &m->slot->grant;
+	const uint64_t most = g->budget_ns > g->hold_ns ? g->budget_ns : g->hold_ns;
+	return most / 2 > QUANTUM_LEAST ? most / 2 : QUANTUM_LEAST;
+}
+
 void sched_passed(const struct gated *g, int result)
 {
 	const int kept = errno;
@@ -219,10 +230,8 @@ void sched_passed(const struct gated *g, int result)
 		streams_take_back(g->work);
 	struct member *m = g->entered && !result ? member_current() : NULL;
 	if (m && g->cost) {
-		const uint64_t half = m->slot->grant.budget_ns / 2;
 		const struct others others = member_others(m);
-		marks_add(&m->marks, m->slot, &others, g,
-			half > QUANTUM_LEAST ? half : QUANTUM_LEAST);
+		marks_add(&m->marks, m->slot, &others, g, quantum_of(m));
 		__atomic_store_n(
 			&m->slot->work.submitted_ns, m->marks.submitted_ns, __ATOMIC_RELAXED);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
@@ -261,8 +270,11 @@ static void leave_contexts(bool with_all)
 	costs_expire();
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		struct member *m = member_at(i);
-		if (m)
+		if (m) {
 			marks_leave(&m->marks);
+			const struct hold_of of = member_hold(m);
+			hold_leave(&m->hold, &of);
+		}
 	}
 	cap_leave_contexts(with_all);
 }
@@ -310,7 +322,7 @@ void sched_settling(
 }
 
 /* Every device of the process: which the work was on, a stream does not say. */
-static void settle_members(void)
+static void settle_members(bool ended)
 {
 	const bool done = streams_are_done();
 	for (uint32_t i = 0; done && i < MEMBERS; i++) {
@@ -320,6 +332,10 @@ static void settle_members(void)
 		marks_retire_all(&m->marks);
 		__atomic_store_n(&m->slot->work.retired_ns, m->marks.retired_ns, __ATOMIC_RELAXED);
 		request_ends(m);
+		const struct hold_of of = member_hold(m);
+		hold_collect(&m->hold, &of);
+		if (!ended && member_is_only())
+			hold_prepare(&m->hold, &of);
 	}
 }
 
@@ -342,7 +358,7 @@ void sched_settled(const struct settling *s)
 		streams_end(s->stream);
 	else if (s->stream)
 		streams_retire(s->stream, s->upto);
-	settle_members();
+	settle_members(ended);
 	errno = kept;
 }
 
@@ -368,13 +384,15 @@ void sched_driver_begins(void)
 	if (any_member() && hook_real[FN_cuDeviceGetCount] &&
 		REAL(cuDeviceGetCount, int *)(&n) == NOT_INITIALIZED) {
 		for (uint32_t i = 0; i < MEMBERS; i++)
-			if (member_at(i))
+			if (member_at(i)) {
 				marks_forget(&member_at(i)->marks);
+				member_at(i)->hold = (struct hold){ 0 };
+			}
 		cap_forget();
 		costs_expire();
 		streams_forget();
 		sched_generation++;
-		settle_members();
+		settle_members(true);
 	}
 	errno = kept;
 }

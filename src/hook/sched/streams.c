@@ -94,6 +94,7 @@ struct stream_work *streams_of(void *stream, int per_thread)
 	const uintptr_t key = key_of(stream, per_thread);
 	s = take_any(key);
 	s->blocking = is_blocking(stream, key);
+	s->held = (struct hold_stream){ 0 };
 	const uint32_t i = (uint32_t)(s - streams);
 	for (uint32_t k = 0; k < i; k++) /* another thread had the same in mind */
 		if (__atomic_load_n(&streams[k].key, __ATOMIC_ACQUIRE) == key && take(s, key, 0))

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hook/sched/hold.h"
+
 #define STREAM_WAITS 4u
 
 struct stream_work {
@@ -15,6 +17,7 @@ struct stream_work {
 	uint64_t submitted; /* entered */
 	uint64_t retired;   /* known to be done; at most submitted, but for a moment */
 	uint64_t newest;    /* streams_epoch when the last was entered */
+	struct hold_stream held;
 	uint32_t waits_put; /* of waits[], ever */
 	bool blocking;      /* the legacy stream waits for it */
 	/* It goes on when the first `upto` of others are done: those before its own number `at`. */

@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "hook/process.h"
 #include "hook/sched/cap.h"
+#include "hook/sched/hold.h"
 #include "hook/sched/own_calls.h"
 #include "hook/sched/wait_range.h"
 #include "record/sandbox.h"
@@ -25,6 +26,7 @@ struct waiting {
 	enum rule_reason reason;
 	uint32_t other; /* whose request that is; SHARE_SLOTS: none */
 	bool expired;
+	bool on_device; /* it goes behind a hold */
 	bool for_share; /* it may go though a request is active: below its share */
 	bool in_vain;
 	bool uncapped; /* caps can't be had */
@@ -96,6 +98,13 @@ static struct share_grant grant_of(const struct member *m, uint64_t now)
 	return g;
 }
 
+/* What was never measured is measured first, by waiting for it, and what is ahead stays counted. */
+static bool may_go_ahead(const struct gated *g, struct member *m)
+{
+	return g->cost->count && hold_is_ready(&m->hold, m->slot) &&
+	       !marks_are_measuring(&m->marks) && marks_have_room(&m->marks);
+}
+
 static enum rule_verdict ask(
 	struct gated *g, struct member *m, struct waiting *w, uint32_t *ret_sms)
 {
@@ -103,7 +112,9 @@ static enum rule_verdict ask(
 	const struct share_grant grant = grant_of(m, now);
 	w->other = SHARE_SLOTS;
 	w->until_ns = active_until(m, now, &w->other);
+	w->on_device = may_go_ahead(g, m);
 	const struct rule_view view = { .active = w->until_ns,
+		.on_device = w->on_device,
 		.inflight_ns = marks_inflight(&m->marks, now),
 		.capped_ns = marks_capped(&m->marks),
 		.now_ns = now,
@@ -183,8 +194,9 @@ static bool wait_more(struct member *m, struct waiting *w)
 		return false;
 	if (!w->recorded)
 		w->recorded = wait_range_begins(m, w->reason, w->other, w);
+	const struct others others = member_others(m);
 	if (m->marks.head == m->marks.tail)
-		marks_cut(&m->marks, m->slot);
+		marks_cut(&m->marks, m->slot, &others);
 	pause_a_moment(w, is_long(m, w, now));
 	if (!w->shut_in)
 		bury(m, w, now);
@@ -217,6 +229,14 @@ static bool enter_cap(struct gated *g, struct member *m, const struct sched_laun
 	return true;
 }
 
+/* False: no hold could be put in front of it. */
+static bool go(struct gated *g, struct member *m, const struct sched_launch *l, struct waiting *w)
+{
+	const struct hold_of of = member_hold(m);
+	return !w->on_device ||
+	       hold_put(&m->hold, &of, g->held, g->took_ns, l->stream, l->per_thread);
+}
+
 /* Gates may be opened, a capture may begin, and the program end, while it waits. */
 static bool is_still_gated(const struct member *m)
 {
@@ -227,10 +247,11 @@ static bool is_still_gated(const struct member *m)
 
 static enum wait_way way_of(const struct gated *g, const struct waiting *w)
 {
-	return g->lane                    ? WAY_CAPPED
-	       : w->expired || w->in_vain ? WAY_EXPIRED
-	       : w->for_share             ? WAY_SHARE
-					  : WAY_FREE;
+	return g->lane                       ? WAY_CAPPED
+	       : w->expired || w->in_vain    ? WAY_EXPIRED
+	       : w->for_share                ? WAY_SHARE
+	       : w->on_device && w->until_ns ? WAY_ON_DEVICE
+					     : WAY_FREE;
 }
 
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l)
@@ -240,7 +261,8 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 	wait_range_ends(&w); /* what was left in the middle */
 	while (is_still_gated(m)) {
 		const enum rule_verdict verdict = ask(g, m, &w, &sms);
-		if (verdict == RULE_GO || (verdict == RULE_CAP && enter_cap(g, m, l, sms)))
+		if ((verdict == RULE_GO && go(g, m, l, &w)) ||
+			(verdict == RULE_CAP && enter_cap(g, m, l, sms)))
 			break;
 		w.uncapped = w.uncapped || verdict == RULE_CAP;
 		if (verdict == RULE_WAIT && (is_in_vain(m, &w) || !wait_more(m, &w)))

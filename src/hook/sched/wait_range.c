@@ -60,6 +60,7 @@ bool wait_range_begins(
 static const char *const ways[] = {
 	[WAY_CAPPED] = "goes to fewer SMs",
 	[WAY_EXPIRED] = "has waited for long enough",
+	[WAY_ON_DEVICE] = "waits on the GPU",
 	[WAY_SHARE] = "goes on for its share",
 };
 

@@ -23,9 +23,10 @@ void wait_range_ends(const void *frame);
 /* How a launch goes on that does not wait until no request is active: a range of no length. */
 enum wait_way {
 	WAY_FREE,
-	WAY_CAPPED,  /* on fewer SMs */
-	WAY_EXPIRED, /* it has waited for as long as any may, or what was like it has in vain */
-	WAY_SHARE,   /* its program has had less than its share */
+	WAY_CAPPED,    /* on fewer SMs */
+	WAY_EXPIRED,   /* it has waited for as long as any may, or what was like it has in vain */
+	WAY_ON_DEVICE, /* it waits there, behind a hold */
+	WAY_SHARE,     /* its program has had less than its share */
 };
 void wait_range_marks(const struct member *m, enum wait_way way, uint32_t other);
 

@@ -4,19 +4,21 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/sys.h"
+#include "hook/call.h"
 #include "hook/config.h"
-#include "hook/meta/strings.h"
+#include "hook/hook_table.h"
+#include "hook/meta/captures.h"
+#include "hook/meta/graph_nodes.h"
+#include "hook/meta/own_range.h"
 #include "hook/process.h"
 #include "hook/time/cupti.h"
-#include "record/writer.h"
 
 #define WINDOWS         4u
 #define WINDOW_LAUNCHES 256u
 #define WINDOW_NS       1000000000u
 #define FIRST_PAUSE     1024u /* timed launches between two windows; then four times as many */
 
-enum window_state { OFF, CLOSED, OPENING, OPEN };
+enum window_state { OFF, CLOSED, OPENING, OPEN, ENDING };
 
 static struct {
 	uint32_t state;
@@ -37,39 +39,13 @@ static bool move(uint32_t from, uint32_t to)
 		&window.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static void begin_range(void)
+static void open_window(uint32_t from)
 {
-	static const char name[] = "calibration";
-	uint64_t id = 0;
-	struct range *g = span_reserve(&hook_recorder, &id);
-	if (!g)
-		return;
-	g->ticks = clock_now();
-	g->tid = (uint32_t)sys(gettid);
-	g->name = string_id(name, sizeof name - 1);
-	__atomic_store_n((uint32_t *)(void *)&g->kind, RANGE_OVERHEAD | (uint32_t)RANGE_OPEN << 16,
-		__ATOMIC_RELEASE);
-	window.range = id;
-}
-
-static void end_range(void)
-{
-	struct range *g = window.range ? span_find(window.range) : NULL;
-	window.range = 0;
-	if (!g)
-		return;
-	const uint64_t now = clock_now();
-	g->dur = now > g->ticks ? now - g->ticks : 0;
-	__atomic_store_n(&g->valid, (uint16_t)0, __ATOMIC_RELEASE);
-}
-
-static void open_window(void)
-{
-	if (!move(CLOSED, OPENING))
+	if (!move(from, OPENING))
 		return;
 	const uint64_t asked = config_get()->window;
 	window.until_ns = asked ? UINT64_MAX : clock_monotonic() + WINDOW_NS;
-	begin_range();
+	window.range = own_range_begin(RANGE_OVERHEAD, "calibration");
 	cupti_pause(false);
 	__atomic_store_n(&window.left, asked ? (uint32_t)asked : WINDOW_LAUNCHES, __ATOMIC_RELAXED);
 	move(OPENING, OPEN);
@@ -80,10 +56,29 @@ static void close_window(void)
 	if (!move(OPEN, OPENING))
 		return;
 	cupti_pause(true);
-	end_range();
-	const uint32_t n = ++window.count;
-	__atomic_store_n(&window.left, FIRST_PAUSE << 2 * (n - 1), __ATOMIC_RELAXED);
-	move(OPENING, n < WINDOWS ? CLOSED : OFF);
+	own_range_end(window.range);
+	window.range = 0;
+	__atomic_store_n(&window.left, FIRST_PAUSE << 2 * window.count++, __ATOMIC_RELAXED);
+	move(OPENING, ENDING);
+}
+
+static bool is_idle(void *stream, bool per_thread)
+{
+	if (stream_is_capturing(stream, per_thread))
+		return false;
+	return per_thread ? hook_real[FN_cuStreamQuery_ptsz] &&
+				    !REAL(cuStreamQuery_ptsz, void *)(stream)
+			  : hook_real[FN_cuStreamQuery] && !REAL(cuStreamQuery, void *)(stream);
+}
+
+/* A graph that was made while CUPTI was there may hold what CUPTI put into it, and is not to be
+ * launched without it. */
+static void end_cupti(void *stream, bool per_thread)
+{
+	if (graph_nodes_any() || !is_idle(stream, per_thread) || !move(ENDING, OPENING))
+		return;
+	cupti_leave();
+	move(OPENING, window.count < WINDOWS ? CLOSED : OFF);
 }
 
 void calibration_start(void)
@@ -93,14 +88,16 @@ void calibration_start(void)
 	move(OFF, CLOSED);
 }
 
-void calibration_timed(void)
+void calibration_timed(void *stream, bool per_thread)
 {
 	const uint32_t state = __atomic_load_n(&window.state, __ATOMIC_ACQUIRE);
-	if (state != OPEN && state != CLOSED)
+	if (state == OFF || state == OPENING)
 		return;
 	const bool over = __atomic_sub_fetch(&window.left, 1, __ATOMIC_RELAXED) == 0;
-	if (state == CLOSED && over)
-		open_window();
+	if (state == ENDING && !over)
+		end_cupti(stream, per_thread);
+	else if (state != OPEN && over && window.count < WINDOWS)
+		open_window(state);
 	else if (state == OPEN && (over || clock_monotonic() > window.until_ns))
 		close_window();
 }

@@ -20,14 +20,20 @@
 #define CHUNK_BYTES     (16u * TRACE_GRAIN)
 #define FLUSH_PERIOD_MS 500u
 
-/* CUPTI hands a buffer back when it is full and its period is over, not before: who learns while
- * the program runs needs small ones.  These hold 75 kernels, and 1200. */
+/* CUPTI hands a buffer back when it is full and its period is over, not before: what is in one is
+ * seen by nobody meanwhile, and lost when the program is killed.  So they grow and shrink with what
+ * comes, to what fills up in FILL_NS or a quarter of it; who learns while the program runs wants
+ * them small.  QUICK_BYTES hold 75 kernels, SLOW_BYTES 1200. */
+#define FILL_NS         1000000000u
 #define QUICK_BYTES     (16u << 10)
 #define SLOW_BYTES      (256u << 10)
 #define QUICK_PERIOD_MS 10u
 
 /* That an exit waits for who learns: a batch takes some milliseconds. */
 #define LEARNER_WAIT_NS 2000000000u
+
+/* What starts so long after the recording was stopped is not looked at any more. */
+#define QUEUED_NS 1000000000u
 
 static struct {
 	int (*register_callbacks)(void *request, void *complete);
@@ -38,6 +44,7 @@ static struct {
 	int (*flush_period)(uint32_t ms);
 	int (*next_record)(uint8_t *buffer, size_t valid, void **record);
 	int (*dropped)(void *context, uint32_t stream, size_t *ret_dropped);
+	int (*finalize)(void); /* or NULL */
 } cupti;
 
 static struct recorder *trace;
@@ -46,6 +53,13 @@ static uint32_t started_by; /* the process that this is about: no child of it */
 static bool is_here(void)
 {
 	return (uint32_t)sys(getpid) == started_by;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- where the records go ---- */
@@ -116,9 +130,19 @@ void cupti_number_apart(void)
 	first_correlation = CUPTI_CORRELATIONS;
 }
 
+/* What was launched before may have waited: readers tell by its launch whether it belongs to the
+ * recording. */
+static bool is_after_stop(const struct gpu_activity *w)
+{
+	const struct trace_header *h = trace->header;
+	const uint64_t since = __atomic_load_n(&h->off_since_ns, __ATOMIC_RELAXED);
+	return __atomic_load_n(&h->stopped, __ATOMIC_ACQUIRE) && since &&
+	       w->start_ns > since + QUEUED_NS;
+}
+
 static void keep(const struct gpu_activity *activity)
 {
-	struct gpu_activity *to = take_slot();
+	struct gpu_activity *to = is_after_stop(activity) ? NULL : take_slot();
 	if (!to)
 		return;
 	struct gpu_activity unfinished = *activity;
@@ -304,26 +328,48 @@ static bool swap_buffer(uint8_t *old, uint8_t *new)
 	return false;
 }
 
-static uint32_t quick_bytes = QUICK_BYTES; /* of the next one, where somebody learns */
-static uint32_t given;                     /* that are with CUPTI */
+static uint32_t next_bytes = QUICK_BYTES; /* of the next one */
+static uint32_t given;                    /* that are with CUPTI */
+static uint64_t last_ns;                  /* when one came back last */
+
+static uint32_t bytes_of_next(void)
+{
+	return __atomic_load_n(&next_bytes, __ATOMIC_RELAXED);
+}
+
+static void set_next(uint32_t bytes)
+{
+	__atomic_store_n(&next_bytes, bytes, __ATOMIC_RELAXED);
+}
 
 /* As long as there is news the next is to come soon, then ever later. */
-static void set_pace(bool news)
+static void set_pace_of_learner(bool news)
 {
-	const uint32_t now = __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED);
-	const uint32_t next = news ? QUICK_BYTES : now < SLOW_BYTES ? 2 * now : SLOW_BYTES;
-	__atomic_store_n(&quick_bytes, next, __ATOMIC_RELAXED);
+	const uint32_t now = bytes_of_next();
+	set_next(news ? QUICK_BYTES : now < SLOW_BYTES ? 2 * now : SLOW_BYTES);
+}
+
+/* One came back.  Those of several contexts come sooner than each fills up: then they are larger
+ * than they need be. */
+static void set_pace(uint64_t now)
+{
+	uint64_t took = now - last_ns;
+	uint32_t bytes = bytes_of_next();
+	last_ns = now;
+	if (took < FILL_NS / 4 && bytes < BUFFER_BYTES)
+		bytes *= 2;
+	for (; took > FILL_NS && bytes > QUICK_BYTES; took /= 2)
+		bytes /= 2;
+	set_next(bytes);
 }
 
 /* Of the BUFFER_BYTES that are there, what CUPTI is told of.  Behind a kernel that runs for long
  * many small ones would wait, and there are only so many. */
-static size_t next_bytes(void)
+static size_t room_of_next(void)
 {
-	if (!completions_are_wanted())
-		return BUFFER_BYTES;
-	return __atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4
-		       ? __atomic_load_n(&quick_bytes, __ATOMIC_RELAXED)
-		       : SLOW_BYTES;
+	if (__atomic_load_n(&given, __ATOMIC_RELAXED) < BUFFERS / 4)
+		return bytes_of_next();
+	return completions_are_wanted() ? SLOW_BYTES : BUFFER_BYTES;
 }
 
 static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_records)
@@ -338,7 +384,7 @@ static void give_buffer(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_rec
 	if (buffer)
 		__atomic_fetch_add(&given, 1, __ATOMIC_RELAXED);
 	*ret_buffer = buffer;
-	*ret_bytes = buffer ? next_bytes() : 0;
+	*ret_bytes = buffer ? room_of_next() : 0;
 	*ret_records = 0;
 }
 
@@ -356,7 +402,9 @@ static void keep_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		store_lost();
 	}
 	if (completions_are_wanted())
-		set_pace(completions_publish(NULL, NULL));
+		set_pace_of_learner(completions_publish(NULL, NULL));
+	else
+		set_pace(monotonic_ns());
 	unlock();
 }
 
@@ -401,13 +449,6 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		wait_for_flush(&b);
 	else
 		hand_on(&b);
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* What is left in the buffers when the program ends in order; else half a second is missing.  A
@@ -462,10 +503,13 @@ bool cupti_is_collecting(void)
 	return __atomic_load_n(&collecting, __ATOMIC_ACQUIRE);
 }
 
-static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET, CUPTI_SYNC };
+/* Not CUPTI_SYNC: the calls say when a host waited, and that kind makes each launch more expensive
+ * for good. */
+static const int kinds[] = { CUPTI_KERNEL, CUPTI_MEMCPY, CUPTI_MEMSET };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 static bool paused;
+static bool left; /* CUPTI has been ended */
 
 bool cupti_records(int kind)
 {
@@ -475,17 +519,54 @@ bool cupti_records(int kind)
 	return ours && !__atomic_load_n(&paused, __ATOMIC_ACQUIRE);
 }
 
+static const char *attach(void)
+{
+	share_read_clocks();
+	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
+		(share_has_client() && !share_has_clock() && use_default_clock()) ||
+		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
+		return "no device times: another tool in this program holds CUPTI";
+	for (size_t i = 0; i < KINDS; i++)
+		if (cupti.enable(kinds[i]) && kinds[i] == CUPTI_KERNEL)
+			return "no device times: CUPTI refuses to record kernels here";
+	last_ns = monotonic_ns();
+	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
+	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+	share_prepare();
+	return NULL;
+}
+
 /* What another client has enabled stays so. */
 void cupti_pause(bool pause)
 {
-	if (__atomic_exchange_n(&paused, pause, __ATOMIC_ACQ_REL) == pause ||
-		!cupti_is_collecting() || !is_here())
+	if (__atomic_exchange_n(&paused, pause, __ATOMIC_ACQ_REL) == pause || !is_here())
 		return;
-	for (size_t i = 0; i < KINDS; i++)
+	if (!pause && __atomic_exchange_n(&left, false, __ATOMIC_ACQ_REL)) {
+		/* It may count from the beginning, and calls since have no number. */
+		first_correlation += 1ull << 32;
+		attach();
+		return;
+	}
+	for (size_t i = 0; cupti_is_collecting() && i < KINDS; i++)
 		if (!pause)
 			cupti.enable(kinds[i]);
 		else if (cupti.disable && !share_is_enabled(kinds[i]))
 			cupti.disable(kinds[i]);
+}
+
+bool cupti_leave(void)
+{
+	if (!cupti.finalize || share_has_client() || !is_here() || !cupti_is_collecting())
+		return false;
+	cupti.flush_all(0);
+	cupti.flush_all(1);
+	__atomic_store_n(&collecting, false, __ATOMIC_RELEASE);
+	if (cupti.finalize()) {
+		__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
+		return false;
+	}
+	__atomic_store_n(&left, true, __ATOMIC_RELEASE);
+	return true;
 }
 
 void cupti_flush(void)
@@ -566,7 +647,9 @@ static bool find_functions(void *library)
 		memcpy(all[i].to, &f, sizeof f);
 	}
 	void *disable = dlsym(library, "cuptiActivityDisable");
+	void *finalize = dlsym(library, "cuptiFinalize");
 	memcpy(&cupti.disable, &disable, sizeof disable);
+	memcpy(&cupti.finalize, &finalize, sizeof finalize);
 	return true;
 }
 
@@ -580,20 +663,12 @@ static const char *start(uint32_t rate)
 		return "no device times: libcupti.so is too old";
 	struct recorder *const r = trace = &hook_recorder;
 	started_by = (uint32_t)sys(getpid);
-	share_read_clocks();
-	if ((!share_has_client() && !share_has_clock() && cupti.register_timestamp(monotonic_ns)) ||
-		(share_has_client() && !share_has_clock() && use_default_clock()) ||
-		cupti.register_callbacks((void *)give_buffer, (void *)take_buffer))
-		return "no device times: another tool in this program holds CUPTI";
-	for (size_t i = 0; i < KINDS; i++)
-		if (cupti.enable(kinds[i]) && kinds[i] == CUPTI_KERNEL)
-			return "no device times: CUPTI refuses to record kernels here";
-	cupti.flush_period(completions_are_wanted() ? QUICK_PERIOD_MS : FLUSH_PERIOD_MS);
+	const char *why = attach();
+	if (why)
+		return why;
 	__atomic_fetch_or(&r->header->optional, FEATURE_DEVICE, __ATOMIC_RELAXED);
-	__atomic_store_n(&collecting, true, __ATOMIC_RELEASE);
 	if (__atomic_exchange_n(&paused, false, __ATOMIC_ACQ_REL))
 		cupti_pause(true);
-	share_prepare();
 	return NULL;
 }
 

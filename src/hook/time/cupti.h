@@ -26,6 +26,11 @@ void cupti_number_apart(void);
 /* Collects nothing of what is launched from now on, or again; also before it was started. */
 void cupti_pause(bool pause);
 
+/* While it is paused: ends CUPTI for this process, since even a paused one makes each launch
+ * more expensive; going on starts it anew.  What it has not finished is not collected, so the GPU
+ * should be idle.  False: it stays as it is, since another client has it or it can't be ended. */
+bool cupti_leave(void);
+
 /* Whether it was started. */
 bool cupti_is_collecting(void);
 

@@ -563,7 +563,7 @@ struct sample *event_timer_take(void *stream, bool per_thread)
 		return NULL;
 	const int kept = errno;
 	if (event_timer_adapts)
-		calibration_timed();
+		calibration_timed(stream, per_thread);
 	struct run *r = resume(stream, per_thread);
 	if (!r)
 		r = begin(stream, per_thread);
@@ -574,11 +574,14 @@ struct sample *event_timer_take(void *stream, bool per_thread)
 
 struct sample *event_timer_take_config(const struct cu_launch_config *c, bool per_thread)
 {
-	enum { PROGRAMMATIC = 6 }; /* CUlaunchAttributeID: may begin before its predecessor ends */
+	/* CUlaunchAttributeID: may begin before its predecessor ends, if its value is not 0.  An
+	 * event between them keeps it from that; where all kernels are to be known, one in N is
+	 * worth it. */
+	enum { PROGRAMMATIC = 6 };
 	const struct cu_launch_attribute *const attrs = c ? c->attrs : NULL;
 	bool alone = c != NULL;
 	for (uint32_t i = 0; alone && attrs && i < c->attr_count; i++)
-		alone = attrs[i].id != PROGRAMMATIC;
+		alone = attrs[i].id != PROGRAMMATIC || !attrs[i].u.value || event_timer_adapts;
 	if (!alone) {
 		event_timer_left = 1; /* the next one, then */
 		return NULL;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Eight programs of several kinds, for comparing ways of recording them: timeline.py NAME [profile].
 
-Prints `seconds N`, the time of its part that matters, after a warm-up.  Nothing is downloaded: models have random
+Prints `seconds N`, the least time of its part that matters, after a warm-up.  Nothing is downloaded: models have random
 weights.  With `profile` torch.profiler records the GPU meanwhile.  Exits 77 where what it needs is not there.
+With TIMELINE_TURN=FILE in the environment it prints `imported` before it touches the GPU and goes on when FILE is there.
 """
 import contextlib
 import os
@@ -16,9 +17,18 @@ except ImportError:
     sys.exit(77)
 
 
+def turn():
+    """Modules are imported, the GPU is not used yet: many can come to here at the same time."""
+    if "TIMELINE_TURN" in os.environ:
+        print("imported", flush=True)
+        while not os.path.exists(os.environ["TIMELINE_TURN"]):
+            time.sleep(0.01)
+
+
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    turn()
     config = LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=12, num_attention_heads=16, vocab_size=32000)
     model = LlamaForCausalLM(config).half().cuda().eval()
     ids = torch.randint(0, 32000, (4, 64), device="cuda")
@@ -28,6 +38,7 @@ def llama():
 def resnet():
     from torchvision.models import resnet50
 
+    turn()
     model = resnet50().cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     images, labels = torch.randn(64, 3, 224, 224), torch.randint(0, 1000, (64,), device="cuda")
@@ -46,6 +57,7 @@ def unet():
     def block(i, o):
         return torch.nn.Sequential(torch.nn.Conv2d(i, o, 3, padding=1), torch.nn.GroupNorm(8, o), torch.nn.SiLU())
 
+    turn()
     widths = [64, 128, 256]
     down = torch.nn.ModuleList([block(a, b) for a, b in zip([4] + widths[:-1], widths)]).half().cuda()
     up = torch.nn.ModuleList([block(2 * b, a) for a, b in zip([8, 64, 128], widths)][::-1]).half().cuda()
@@ -73,6 +85,7 @@ def jax():
     import jax
     import jax.numpy as np
 
+    turn()
     if jax.default_backend() != "gpu":
         raise ImportError("jax for GPUs")
     step = jax.jit(lambda x: np.tanh(x @ x) / 100)
@@ -90,6 +103,7 @@ def jax():
 def cupy():
     import cupy as cp
 
+    turn()
     x = cp.random.rand(1 << 20, dtype=cp.float32)
 
     def run():
@@ -102,6 +116,7 @@ def cupy():
 
 
 def graph():
+    turn()
     layers = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(20)]).half().cuda()
     x = torch.randn(64, 512, device="cuda", dtype=torch.half)
     with torch.inference_mode():
@@ -123,6 +138,7 @@ def graph():
 
 
 def streams():
+    turn()
     many = [torch.cuda.Stream() for _ in range(4)]
     data = [torch.randn(1024, 1024, device="cuda") for _ in many]
 
@@ -147,19 +163,21 @@ def ddp_worker(rank, seconds):
     model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()
     model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])
     x = torch.randn(256, 2048, device="cuda")
-    for part in range(2):
+    seconds.value = float("inf")
+    for part in range(8):
         torch.cuda.synchronize()
         begin = time.monotonic()
         for _ in range(30):
             model(x).sum().backward()
         torch.cuda.synchronize()
-        seconds.value = time.monotonic() - begin
+        seconds.value = min(seconds.value, time.monotonic() - begin) if part else seconds.value
     dist.destroy_process_group()
 
 
 def ddp():
     import torch.multiprocessing as mp
 
+    turn()
     if torch.cuda.device_count() < 2:
         raise ImportError("two GPUs")
     seconds = mp.get_context("spawn").Value("d", 0)
@@ -182,11 +200,13 @@ def main():
     torch.cuda.synchronize()
     with profile:
         least = float("inf")
-        for _ in range(3):
+        began, times = time.monotonic(), 0
+        while times < 3 or time.monotonic() - began < 0.6:
             begin = time.monotonic()
             run()
             torch.cuda.synchronize()
             least = min(least, time.monotonic() - begin)
+            times += 1
     print(f"seconds {least:.4f}")
 
 

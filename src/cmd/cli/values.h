@@ -1,0 +1,25 @@
+/* Values of options as people type them. */
+#ifndef WEIR_CMD_CLI_VALUES_H
+#define WEIR_CMD_CLI_VALUES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 4096, 64K, 64M, 2G: bytes; false when the text is no size, or does not fit. */
+bool size_parse(const char *text, uint64_t *ret_bytes);
+
+/* 500ms, 20us, 2s, 100ns, 1m: nanoseconds; false when the text is no duration, is 0, or does not
+ * fit. */
+bool duration_parse(const char *text, uint64_t *ret_ns);
+
+/* "60%", "60" or "0.6%": the share, from 0 to 1; false when it is none. */
+bool percent_parse(const char *text, double *ret_share);
+
+/* Steps (trace/steps.h) by their numbers, from 1: "10-19", or "10" for one; false when the text is
+ * nothing of the kind. */
+struct step_numbers {
+	uint32_t first, last;
+};
+bool step_numbers_parse(const char *text, struct step_numbers *ret_numbers);
+
+#endif

@@ -1,0 +1,231 @@
+/* See hold.h. */
+#include "hook/sched/hold.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hook/call.h"
+#include "hook/sched/own_calls.h"
+
+#define PAGE      4096u
+#define WAITED    256u  /* holds whose waiting is kept until somebody looks */
+#define WAITED_NS 20000 /* less is what a hold costs when there is nothing to wait for */
+#define MAPPED    3u    /* CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP */
+
+/* What holds of this process write. */
+struct hold_page {
+	uint64_t ignored[SHARE_WORDS]; /* bits of `active` that a hold has waited for in vain */
+	uint64_t waited[WAITED];       /* ns, odd; 0: not yet */
+};
+_Static_assert(sizeof(struct hold_page) <= PAGE, "memory is registered by the page");
+
+__asm__(".section .rodata\n.hidden hold_image\n.globl hold_image\nhold_image:\n"
+	".incbin \"hook/sched/hold.ptx\"\n.byte 0\n.previous\n");
+extern const char hold_image[];
+_Static_assert(MODE_OPEN == 0 && MODE_BUDGET == 3 && SHARE_WORDS == 4, "as the kernel has them");
+
+/* ---- made ready ---- */
+
+static bool driver_can(void)
+{
+	static const enum fn needed[] = { FN_cuModuleLoadData, FN_cuModuleUnload,
+		FN_cuModuleGetFunction, FN_cuFuncGetAttribute, FN_cuMemHostRegister_v2,
+		FN_cuMemHostUnregister, FN_cuMemHostGetDevicePointer_v2, FN_cuLaunchKernel,
+		FN_cuLaunchKernel_ptsz, FN_cuCtxGetCurrent };
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!hook_real[needed[i]])
+			return false;
+	return true;
+}
+
+static void *current_context(void)
+{
+	void *context = NULL;
+	return REAL(cuCtxGetCurrent, void **)(&context) ? NULL : context;
+}
+
+static bool register_memory(void *what, size_t bytes, uint64_t *ret_at)
+{
+	return what && !REAL(cuMemHostRegister_v2, void *, size_t, unsigned)(what, bytes, MAPPED) &&
+	       !REAL(cuMemHostGetDevicePointer_v2, uint64_t *, void *, unsigned)(ret_at, what, 0);
+}
+
+static void *mapped(long address)
+{
+	return sys_failed(address) ? NULL : (void *)address;
+}
+
+/* Of its own, since what a driver has registered a forked child may find missing: the file a second
+ * time, and a page. */
+static void map(struct hold *h, const struct share_file *file)
+{
+	h->file = mapped(sys(mremap, file, 0, share_mapped_bytes(), MREMAP_MAYMOVE));
+	h->page = mapped(
+		sys(mmap, NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
+static void unmap(void *what, size_t bytes, bool is_registered)
+{
+	if (is_registered)
+		REAL(cuMemHostUnregister, void *)(what);
+	if (what)
+		sys(munmap, what, bytes);
+}
+
+/* With modules loaded lazily a function comes to the device when it is first asked about. */
+static bool load(struct hold *h)
+{
+	int registers;
+	return !REAL(cuModuleLoadData, void **, const void *)(&h->module, hold_image) &&
+	       !REAL(cuModuleGetFunction, void **, void *, const char *)(
+		       &h->function, h->module, "weir_hold") &&
+	       !REAL(cuFuncGetAttribute, int *, int, void *)(&registers, 4, h->function);
+}
+
+static void unmake(struct hold *h)
+{
+	if (h->module)
+		REAL(cuModuleUnload, void *)(h->module);
+	unmap(h->file, share_mapped_bytes(), h->file_at);
+	unmap(h->page, PAGE, h->page_at);
+	*h = (struct hold){ .state = HOLD_MAKING };
+}
+
+static enum hold_state make(struct hold *h, const struct hold_of *of)
+{
+	h->context = current_context();
+	if (!h->context)
+		return HOLD_NONE;
+	map(h, of->file);
+	if (load(h) && register_memory(h->file, share_mapped_bytes(), &h->file_at) &&
+		register_memory(h->page, PAGE, &h->page_at))
+		return HOLD_READY;
+	unmake(h);
+	return HOLD_IMPOSSIBLE;
+}
+
+static bool change_state(struct hold *h, uint32_t from)
+{
+	return __atomic_compare_exchange_n(
+		&h->state, &from, HOLD_MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+void hold_prepare(struct hold *h, const struct hold_of *of)
+{
+	struct own_calls own;
+	if (!of->slot->grant.hold_ns || !of->slot->who.under_mps ||
+		__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0 ||
+		__atomic_load_n(&h->state, __ATOMIC_RELAXED) != HOLD_NONE ||
+		!change_state(h, HOLD_NONE))
+		return;
+	own_calls_begin(&own);
+	const enum hold_state made = driver_can() ? make(h, of) : HOLD_IMPOSSIBLE;
+	own_calls_end(&own);
+	__atomic_store_n(&h->state, made, __ATOMIC_RELEASE);
+}
+
+/* ---- launched ---- */
+
+bool hold_is_ready(const struct hold *h, const struct share_slot *slot)
+{
+	return slot->grant.hold_ns && __atomic_load_n(&h->state, __ATOMIC_ACQUIRE) == HOLD_READY &&
+	       current_context() == h->context;
+}
+
+static int send(const struct hold *h, void *stream, int per_thread, void **args)
+{
+	return per_thread ? REAL(cuLaunchKernel_ptsz, void *, unsigned, unsigned, unsigned,
+				    unsigned, unsigned, unsigned, unsigned, void *, void **,
+				    void **)(h->function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL)
+			  : REAL(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned,
+				    unsigned, unsigned, unsigned, void *, void **,
+				    void **)(h->function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL);
+}
+
+static int launch(struct hold *h, const struct hold_of *of, void *stream, int per_thread)
+{
+	const uint32_t i = __atomic_fetch_add(&h->put, 1, __ATOMIC_RELAXED) % WAITED;
+#define AT(what) (h->file_at + (uint64_t)((const char *)(what) - (const char *)of->file))
+	uint64_t active = AT(of->device->active), mode = AT(&of->slot->grant.mode),
+		 open = AT(&of->file->arbiter.open),
+		 ignored = h->page_at + offsetof(struct hold_page, ignored),
+		 waited = h->page_at + offsetof(struct hold_page, waited[i]),
+		 limit = of->max_wait_ns;
+#undef AT
+	void *args[] = { &active, &mode, &open, &ignored, &waited, &limit };
+	return send(h, stream, per_thread, args);
+}
+
+static uint64_t requests_of(const struct hold_of *of)
+{
+	return __atomic_load_n(&of->device->requests, __ATOMIC_RELAXED) + 1;
+}
+
+/* Behind so much work, and when a request has begun that none of the stream's holds waits for. */
+static bool is_due(const struct hold_of *of, const struct hold_stream *s, uint64_t ns)
+{
+	return s->ns + ns > of->slot->grant.hold_ns ||
+	       (share_any(of->device->active) && s->requests != requests_of(of));
+}
+
+bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, uint64_t ns,
+	void *stream, int per_thread)
+{
+	struct own_calls own;
+	if (!is_due(of, s, ns)) {
+		s->ns += ns;
+		return true;
+	}
+	hold_collect(h, of);
+	own_calls_begin(&own);
+	const int e = launch(h, of, stream, per_thread);
+	own_calls_end(&own);
+	*s = (struct hold_stream){ ns, requests_of(of) };
+	if (e)
+		__atomic_store_n(&h->state, HOLD_IMPOSSIBLE, __ATOMIC_RELEASE);
+	return !e;
+}
+
+static void count(const struct hold_of *of, uint64_t ns)
+{
+	struct share_counts *c = &of->slot->counts;
+	if (ns < WAITED_NS)
+		return;
+	__atomic_fetch_add(&c->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->waited_ns, ns, __ATOMIC_RELAXED);
+	if (ns >= of->max_wait_ns)
+		__atomic_fetch_add(&c->expired, 1, __ATOMIC_RELAXED);
+	share_count(c->wait, ns);
+}
+
+void hold_collect(struct hold *h, const struct hold_of *of)
+{
+	if (__atomic_load_n(&h->state, __ATOMIC_ACQUIRE) != HOLD_READY)
+		return;
+	for (uint32_t i = 0; i < WAITED; i++) {
+		if (!__atomic_load_n(&h->page->waited[i], __ATOMIC_RELAXED))
+			continue;
+		const uint64_t ns = __atomic_exchange_n(&h->page->waited[i], 0, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&h->ended, ns > 0, __ATOMIC_RELAXED);
+		count(of, ns);
+	}
+}
+
+/* ---- contexts ---- */
+
+/* Nothing is taken from under a hold: unless all are known to have ended, what they use stays, and
+ * no more are launched. */
+void hold_leave(struct hold *h, const struct hold_of *of)
+{
+	struct own_calls own;
+	hold_collect(h, of);
+	if (!change_state(h, HOLD_READY))
+		return;
+	const bool goes = h->put == h->ended && current_context() == h->context;
+	own_calls_begin(&own);
+	if (goes)
+		unmake(h);
+	own_calls_end(&own);
+	__atomic_store_n(&h->state, goes ? HOLD_NONE : HOLD_IMPOSSIBLE, __ATOMIC_RELEASE);
+}

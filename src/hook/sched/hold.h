@@ -1,0 +1,64 @@
+/*
+ * Waiting on the device in place of the host: in front of each grant.hold_ns of a best-effort
+ * program's predicted work, in each of its streams, a hold is launched, a kernel of one thread that
+ * reads the shared file and ends when no latency program is inside a request.  So the program's
+ * calls return at once, and it works ahead as it does alone.
+ *
+ * A hold ends by itself after --max-wait, and when one has, those behind it wait for the same
+ * requests no more.  Under MPS only, where it takes no more than a place for a warp, and for
+ * programs that see one device.  It is made ready when nothing of the program is on the device,
+ * since loading a module may wait for what is.  Whatever can't be had leaves launches to wait in
+ * their calls.
+ */
+#ifndef WEIR_HOOK_SCHED_HOLD_H
+#define WEIR_HOOK_SCHED_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "share/segment.h"
+
+enum hold_state { HOLD_NONE, HOLD_MAKING, HOLD_READY, HOLD_IMPOSSIBLE };
+
+/* Of a program on a device. */
+struct hold {
+	uint32_t state;      /* enum hold_state */
+	uint32_t put, ended; /* holds; more than there is room for are not all seen to end */
+	void *context, *module, *function;
+	struct share_file *file; /* mapped for the device alone */
+	struct hold_page *page;
+	uint64_t file_at, page_at; /* where the device sees them */
+};
+
+/* What a hold reads, and how long it waits. */
+struct hold_of {
+	struct share_file *file;
+	struct share_device *device;
+	struct share_slot *slot;
+	uint64_t max_wait_ns;
+};
+
+/* Of a stream. */
+struct hold_stream {
+	uint64_t ns;       /* predicted work since the last hold */
+	uint64_t requests; /* begun when that was launched, plus 1 */
+};
+
+/* After a call that has waited for all of the program's work. */
+void hold_prepare(struct hold *h, const struct hold_of *of);
+
+/* Whether a launch in the current context may go ahead, behind a hold. */
+bool hold_is_ready(const struct hold *h, const struct share_slot *slot);
+
+/* In front of a launch of so much predicted work: a hold, when the stream needs one.  False: it
+ * could not be launched. */
+bool hold_put(struct hold *h, const struct hold_of *of, struct hold_stream *s, uint64_t ns,
+	void *stream, int per_thread);
+
+/* What holds have waited since the last time goes to the slot's counts. */
+void hold_collect(struct hold *h, const struct hold_of *of);
+
+/* The context ends. */
+void hold_leave(struct hold *h, const struct hold_of *of);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * What events measure besides the work, in nanoseconds.
+ *
+ * Learnt from launches that were timed both ways, apart for streams that had work and for those
+ * that were idle.  It is a matter of how a launch is made, so each kernel has its own; one that was
+ * never timed both ways has what most have.
+ */
+#ifndef WEIR_RECONSTRUCT_EXCESS_H
+#define WEIR_RECONSTRUCT_EXCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+
+struct excess_value {
+	uint32_t who; /* number of a kernel, and whether the stream was idle */
+	int64_t ns;
+};
+
+struct excess {
+	struct map kernels;
+	ARRAY(struct excess_value) values;
+	ARRAY(int64_t) of_kernel; /* by who; EXCESS_NONE: too few */
+	int64_t usual[2];         /* busy, idle */
+};
+
+/* 0 or -ENOMEM. */
+int excess_note(struct excess *x, struct map_key kernel, bool idle, int64_t ns);
+int excess_settle(struct excess *x);
+int64_t excess_of(const struct excess *x, struct map_key kernel, bool idle);
+void excess_fini(struct excess *x);
+
+#endif

@@ -1,0 +1,413 @@
+/* Lists of the ranges that a program names: see event_lists.h. */
+#include "report/lister.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/sort.h"
+#include "trace/activity.h"
+#include "trace/steps.h"
+
+#include "base/banned.h"
+
+struct pace_row {
+	uint32_t process, name;
+	uint16_t kind;
+	struct values duration, pace;
+	uint64_t last_ns; /* when the one before began */
+};
+
+struct pace_rows {
+	ARRAY(struct pace_row) v;
+	struct map map;
+	ARRAY(struct range_start) starts;
+};
+
+struct range_start {
+	uint64_t ns, duration_ns;
+	uint32_t row;
+};
+
+static int start_order(const void *one, const void *two)
+{
+	const struct range_start *a = one, *b = two;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static int add_start(
+	struct lister *l, struct pace_rows *rows, uint32_t process, const struct range *g)
+{
+	const char *name = lister_string(l, process, g->name);
+	const uint64_t key = hash_bytes(name, name_without_number(name));
+	struct pace_row *row = MAP_ROW(&rows->map, MAP_KEY(process, key, g->kind), &rows->v,
+		(struct pace_row){ .process = process, .name = g->name, .kind = g->kind });
+	struct range_start *to = row ? array_push(&rows->starts) : NULL;
+	if (!to)
+		return -ENOMEM;
+	const uint64_t begin = trace_ns(l->r->trace, g->ticks);
+	*to = (struct range_start){ .ns = begin,
+		.duration_ns = trace_ns(l->r->trace, range_end(g)) - begin,
+		.row = (uint32_t)(row - rows->v.v) };
+	return 0;
+}
+
+static int read_starts(struct lister *l, struct pace_rows *rows)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = l->r->trace, .buf = &buf };
+	struct range g;
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
+		e = range_is_named(g.kind) ? add_start(l, rows, buf.ref->process, &g) : 0;
+		if (e)
+			break;
+	}
+	chunk_buf_fini(&buf);
+	if (!e && rows->starts.n)
+		qsort(rows->starts.v, rows->starts.n, sizeof *rows->starts.v, start_order);
+	return e;
+}
+
+static int put_paces(struct lister *l, struct pace_rows *rows)
+{
+	int e = 0;
+	for (size_t i = 0; i < rows->starts.n; i++) {
+		const struct range_start *s = &rows->starts.v[i];
+		struct pace_row *row = &rows->v.v[s->row];
+		if (row->duration.hist.count)
+			values_add(&row->pace, s->ns - row->last_ns);
+		values_add(&row->duration, s->duration_ns);
+		row->last_ns = s->ns;
+	}
+	for (size_t i = 0; i < rows->v.n && !e; i++) {
+		const struct pace_row *row = &rows->v.v[i];
+		struct json *j = lister_begin_row(l);
+		const char *name = lister_string(l, row->process, row->name);
+		char *common = strndup(name, name_without_number(name));
+		json_str(j, "name", common ? common : name);
+		free(common);
+		json_str_or_null(j, "kind", range_kind_name(row->kind));
+		json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
+		json_u64(j, "count", row->duration.hist.count);
+		values_put(j, "pace", &row->pace);
+		values_put(j, "duration", &row->duration);
+		e = lister_end_row(l);
+	}
+	return e;
+}
+
+int list_range_paces(struct lister *l)
+{
+	struct pace_rows rows = { 0 };
+	int e = read_starts(l, &rows);
+	if (!e)
+		e = put_paces(l, &rows);
+	for (size_t i = 0; i < rows.v.n; i++) {
+		hist_fini(&rows.v.v[i].pace.hist);
+		hist_fini(&rows.v.v[i].duration.hist);
+	}
+	array_free(&rows.v);
+	array_free(&rows.starts);
+	map_fini(&rows.map);
+	return e;
+}
+
+/* ---- what ran in which ranges ---- */
+
+/* What ran under one name in all ranges of one name. */
+struct inside_row {
+	uint32_t range, name; /* rows of ranges; into meta.names */
+	uint16_t kind;        /* of the activities */
+	struct values device;
+};
+
+struct named_range {
+	uint32_t name; /* into meta.names */
+	uint16_t kind;
+	uint64_t total_ns; /* on devices */
+};
+
+/* A range from a start to an end that may be another thread's. */
+struct open_span {
+	uint64_t from, to; /* ticks */
+	uint32_t process, range;
+};
+
+struct inside {
+	struct events events;
+	ARRAY(struct inside_row) v;
+	ARRAY(struct named_range) ranges;
+	ARRAY(struct open_span) spans; /* by process and begin; those of one name apart */
+	ARRAY(uint32_t) order;         /* events whose call is known, by process and its time */
+	struct map map, range_map;
+	const struct report *r; /* for sorting */
+};
+
+static int range_of(struct inside *in, uint32_t name, uint16_t kind, uint32_t *ret_range)
+{
+	const struct named_range *row = MAP_ROW(&in->range_map, MAP_KEY(name, kind), &in->ranges,
+		(struct named_range){ .name = name, .kind = kind });
+	if (!row)
+		return -ENOMEM;
+	*ret_range = (uint32_t)(row - in->ranges.v);
+	return 0;
+}
+
+static int add_inside(struct inside *in, uint32_t range, const struct event *v)
+{
+	const uint32_t name = meta_find_string(&in->r->meta, v->process, v->w.name);
+	struct inside_row *row = MAP_ROW(&in->map, MAP_KEY(range, name, v->w.kind), &in->v,
+		(struct inside_row){ .range = range, .name = name, .kind = v->w.kind });
+	if (!row)
+		return -ENOMEM;
+	values_add(&row->device, v->w.end_ns - v->w.start_ns);
+	in->ranges.v[range].total_ns += v->w.end_ns - v->w.start_ns;
+	return 0;
+}
+
+/* Inside another one of its name: that one has all that is in it. */
+static bool is_repeated(const struct owners *o, uint32_t at)
+{
+	const struct owner *v = &o->v.v[at];
+	for (uint32_t up = v->at.parent; up != OWNER_NONE; up = o->v.v[up].at.parent)
+		if (o->v.v[up].name == v->name && o->v.v[up].kind == v->kind)
+			return true;
+	return false;
+}
+
+static int add_to_owners(struct inside *in, const struct event *v)
+{
+	const struct owners *o = &in->events.owners;
+	uint32_t at = owners_named(o, v->owner);
+	for (; at != OWNER_NONE; at = owners_named(o, o->v.v[at].at.parent)) {
+		uint32_t range;
+		int e = is_repeated(o, at) ? 1
+					   : range_of(in, o->v.v[at].name, o->v.v[at].kind, &range);
+		if (!e)
+			e = add_inside(in, range, v);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+/* ---- those that may cross ---- */
+
+static int name_order(const void *one, const void *two)
+{
+	const struct open_span *a = one, *b = two;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->range != b->range)
+		return a->range < b->range ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static int begin_order(const void *one, const void *two)
+{
+	const struct open_span *a = one, *b = two;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* Those of one name that overlap are one: what runs in both counts once. */
+static void merge_spans(struct inside *in)
+{
+	size_t n = 0;
+	SORT(in->spans, name_order);
+	for (size_t i = 0; i < in->spans.n; i++) {
+		const struct open_span s = in->spans.v[i];
+		struct open_span *last = n ? &in->spans.v[n - 1] : NULL;
+		if (!last || last->process != s.process || last->range != s.range ||
+			s.from > last->to)
+			in->spans.v[n++] = s;
+		else if (s.to > last->to)
+			last->to = s.to;
+	}
+	in->spans.n = n;
+	SORT(in->spans, begin_order);
+}
+
+static int read_spans(struct inside *in)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = in->r->trace, .buf = &buf };
+	struct range g;
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0) {
+		struct open_span s = { g.ticks, range_end(&g), buf.ref->process, 0 };
+		const uint32_t name = meta_find_string(&in->r->meta, s.process, g.name);
+		if (g.kind != RANGE_NVTX_SPAN)
+			continue;
+		e = range_of(in, name, g.kind, &s.range);
+		struct open_span *to = e ? NULL : array_push(&in->spans);
+		if (!to) {
+			e = -ENOMEM;
+			break;
+		}
+		*to = s;
+	}
+	chunk_buf_fini(&buf);
+	merge_spans(in);
+	return e;
+}
+
+static int call_order(const void *one, const void *two, void *context)
+{
+	const struct inside *in = context;
+	const struct call_link *links = in->r->links.v.v;
+	const struct call_link *a = &links[in->events.v.v[*(const uint32_t *)one].link],
+			       *b = &links[in->events.v.v[*(const uint32_t *)two].link];
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+static int order_by_call(struct inside *in)
+{
+	for (size_t i = 0; i < in->events.v.n; i++) {
+		uint32_t *to = in->events.v.v[i].link == UINT32_MAX ? NULL : array_push(&in->order);
+		if (to)
+			*to = (uint32_t)i;
+		else if (in->events.v.v[i].link != UINT32_MAX)
+			return -ENOMEM;
+	}
+	if (in->order.n)
+		qsort_r(in->order.v, in->order.n, sizeof *in->order.v, call_order, in);
+	return 0;
+}
+
+struct open_spans {
+	ARRAY(uint32_t) v;
+	size_t next; /* of the spans: the first that has not begun */
+};
+
+static int open_until(const struct inside *in, struct open_spans *open, const struct call_link *c)
+{
+	for (; open->next < in->spans.n; open->next++) {
+		const struct open_span *s = &in->spans.v[open->next];
+		if (s->process > c->process || (s->process == c->process && s->from > c->ticks))
+			return 0;
+		uint32_t *to = array_push(&open->v);
+		if (!to)
+			return -ENOMEM;
+		*to = (uint32_t)open->next;
+	}
+	return 0;
+}
+
+/* To all that are open; those that have ended are forgotten. */
+static int add_to_open(struct inside *in, struct open_spans *open, const struct call_link *c,
+	const struct event *v)
+{
+	size_t n = 0;
+	int e = 0;
+	for (size_t k = 0; k < open->v.n && !e; k++) {
+		const struct open_span *s = &in->spans.v[open->v.v[k]];
+		if (s->process != c->process || s->to <= c->ticks)
+			continue;
+		open->v.v[n++] = open->v.v[k];
+		e = add_inside(in, s->range, v);
+	}
+	open->v.n = n;
+	return e;
+}
+
+/* Through the calls in the order of time, with the ranges that are open. */
+static int add_to_spans(struct inside *in)
+{
+	struct open_spans open = { 0 };
+	int e = in->spans.n ? order_by_call(in) : 0;
+	for (size_t i = 0; i < in->order.n && !e; i++) {
+		const struct event *v = &in->events.v.v[in->order.v[i]];
+		const struct call_link *c = &in->r->links.v.v[v->link];
+		e = open_until(in, &open, c);
+		if (!e)
+			e = add_to_open(in, &open, c, v);
+	}
+	array_free(&open.v);
+	return e;
+}
+
+/* ---- the rows ---- */
+
+static int inside_order(const void *one, const void *two, void *context)
+{
+	const struct inside *in = context;
+	const struct inside_row *a = one, *b = two;
+	const uint64_t all = in->ranges.v[a->range].total_ns,
+		       other = in->ranges.v[b->range].total_ns;
+	if (all != other)
+		return all > other ? -1 : 1;
+	if (a->range != b->range)
+		return a->range < b->range ? -1 : 1;
+	if (a->device.total != b->device.total)
+		return a->device.total > b->device.total ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static int put_inside(struct lister *l, struct inside *in)
+{
+	int e = 0;
+	if (in->v.n)
+		qsort_r(in->v.v, in->v.n, sizeof *in->v.v, inside_order, in);
+	for (size_t i = 0; i < in->v.n && !e; i++) {
+		const struct inside_row *row = &in->v.v[i];
+		const struct named_range *g = &in->ranges.v[row->range];
+		struct json *j = lister_begin_row(l);
+		json_str(j, "range", lister_name(l, g->name));
+		json_str_or_null(j, "range_kind", range_kind_name(g->kind));
+		json_str_or_null(j, "kind", activity_kind_name(row->kind));
+		json_str(j, "name", lister_name(l, row->name));
+		json_u64(j, "count", row->device.hist.count);
+		json_put_real(j, "share",
+			g->total_ns ? (double)row->device.total / (double)g->total_ns : 0);
+		values_put(j, "device", &row->device);
+		e = lister_end_row(l);
+	}
+	return e;
+}
+
+/* What kept a device busy, and nothing that is a sum of others. */
+static bool is_work(uint16_t kind)
+{
+	return kind == GPU_KERNEL || kind == GPU_MEMCPY || kind == GPU_MEMSET || kind == GPU_GRAPH;
+}
+
+static int count_inside(struct inside *in)
+{
+	struct events *events = &in->events;
+	int e = events_read(in->r, events);
+	size_t n = 0;
+	for (size_t i = 0; i < events->v.n && !e; i++)
+		if (is_work(events->v.v[i].w.kind))
+			events->v.v[n++] = events->v.v[i];
+	events->v.n = n;
+	for (size_t i = 0; i < n && !e; i++)
+		e = add_to_owners(in, &events->v.v[i]);
+	if (!e)
+		e = read_spans(in);
+	return e ? e : add_to_spans(in);
+}
+
+int list_range_kernels(struct lister *l)
+{
+	struct inside in = { .r = l->r };
+	int e = count_inside(&in);
+	if (!e)
+		e = put_inside(l, &in);
+	for (size_t i = 0; i < in.v.n; i++)
+		hist_fini(&in.v.v[i].device.hist);
+	events_fini(&in.events);
+	array_free(&in.v);
+	array_free(&in.ranges);
+	array_free(&in.spans);
+	array_free(&in.order);
+	map_fini(&in.map);
+	map_fini(&in.range_map);
+	return e;
+}

@@ -1,0 +1,202 @@
+"""What must be true of FLOPs: a part of invariants.py."""
+import json
+import os
+import subprocess
+
+from invariant import invariant
+
+
+def twice_the_peak(t):
+    for row in t.report["kernels"]:
+        if row["flops_share"] or row["bytes_share"]:
+            row["flops_share"] = 2
+            return True
+    return False
+
+
+def highest(gpu, key, unit):
+    """The maker's peak, as a share of what was measured."""
+    if key == "bytes_share":
+        return gpu["peak_dram_bytes_per_second"] / gpu["dram_bytes_per_second"]
+    return max(1, gpu["peak_flops_per_second"][unit] / gpu["flops_per_second"][unit]) if unit else 1
+
+
+@invariant(spoil=twice_the_peak)
+def no_share_is_beyond_what_the_device_can_do(t):
+    for row in t.report["kernels"] + t.report["operators"]:
+        for key in ("flops_share", "bytes_share"):
+            if (row[key] or 0) > 1.05 * highest(t.report["gpu"], key, row["unit"]):
+                yield "%s: %s is %.2f, by %s" % (row["name"][:120], key, row[key], row["unit"])
+
+
+def helper_that_computes(t):
+    for row in t.report["kernels"]:
+        if "split" in row["name"] or "ToN" in row["name"]:
+            row["flops"] = 1
+            return True
+    return False
+
+
+@invariant(spoil=helper_that_computes)
+def kernels_that_change_layouts_or_add_up_parts_have_no_flops(t):
+    for row in t.report["kernels"]:
+        if row["flops"] and any(word in row["name"] for word in (
+                "nchwToNhwc", "nhwcToNchw", "splitKreduce", "ReduceSplitK", "split_k_kernel", "reduce_wgrad", "reduce_head",
+                "im2col", "col2im", "convertTensor", "computeOffsets", "init_device_workspace")):
+            yield "%s: %d FLOPs" % (row["name"][:120], row["flops"])
+
+
+def kernel_with_flops_of_nobody(t):
+    for row in t.report["kernels"]:
+        if row["flops"]:
+            row["flops"] *= 100
+            return True
+    return False
+
+
+@invariant(spoil=kernel_with_flops_of_nobody)
+def kernels_have_no_more_flops_than_operators(t):
+    """Of an operator inside another both count, so the sum of all is no less than that of kernels."""
+    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
+    operators = sum(row["flops"] or 0 for row in t.report["operators"])
+    if kernels > operators * 1.000001:
+        yield "kernels have %d FLOPs together, operators %d" % (kernels, operators)
+
+
+def product_without_flops(t):
+    rows = [row for row in t.report["kernels"] if row["flops"]]
+    if rows:
+        max(rows, key=lambda row: row["flops"])["flops"] = 0
+    return bool(rows)
+
+
+@invariant(spoil=product_without_flops)
+def the_flops_of_products_are_those_of_kernels(t):
+    """None is lost between the two, whatever helps beside.  By FFT or Winograd names must tell where a step back begins anew."""
+    names = " ".join(row["name"].lower() for row in t.report["kernels"])
+    if not t.source or ("fft" in names or "winograd" in names) and "dgrad" not in names and "wgrad" not in names:
+        return
+    asked = sum(o.flops for o in products(t) if not o.inner)
+    kernels = sum(row["flops"] or 0 for row in t.report["kernels"])
+    if kernels < 0.999 * asked:
+        yield "products of %d FLOPs, in kernels %d" % (asked, kernels)
+
+
+def other_count_of_torch(t):
+    counted = (t.expected or {}).get("flops_a_step") or {}
+    for name in counted:
+        counted[name] += 1000
+    return bool(counted)
+
+
+@invariant(spoil=other_count_of_torch)
+def operators_have_the_flops_that_torch_counts(t):
+    """Of one call of each kind.  torch's counter knows no masks, and takes weights of groups for those of all channels."""
+    counted = (t.expected or {}).get("flops_a_step") or {}
+    told = {row["name"]: row["flops"] for row in t.report["operators"] if row["kind"] == "operator"}
+    calls = [Operator(e) for e in t.events("cpu_op") if e.get("args", {}).get("Input Dims")] if counted else ()
+    costs(t, calls)
+    plain = [Operator(unmasked(o)) for o in calls]
+    costs(t, plain)
+    for name, flops in counted.items():
+        name = name.replace(".", "::", 1)
+        ours = [o for o in calls if o.name == name]
+        without = sum((o.flops or 0) + of_all_channels(o) for o in plain if o.name == name)
+        if ours and sum(o.flops or 0 for o in ours) != told.get(name):
+            yield "%s: %s FLOPs, its calls together %d" % (name, told.get(name), sum(o.flops or 0 for o in ours))
+        if ours and without != flops * t.expected["steps"]:
+            yield "%s: %d FLOPs, and torch counts %d" % (name, without, flops * t.expected["steps"])
+
+
+def unmasked(o):
+    """The event of the same attention that is not causal."""
+    args = dict(o.args)
+    if "attention" in o.name:
+        args["Concrete Inputs"] = [value.replace("True", "False") for value in args.get("Concrete Inputs", ())]
+    return {"name": o.name, "ts": o.begin, "dur": o.end - o.begin, "args": args}
+
+
+def of_all_channels(o):
+    """What torch counts besides for the gradient of weights: every channel with those of all groups."""
+    values = o.args.get("Concrete Inputs") or []
+    if o.name != "aten::convolution_backward" or len(values) < 11 or "True" not in values[10].split(",")[1]:
+        return 0
+    return o.flops / wanted_gradients(o) * (int(values[9]) - 1)
+
+
+class Operator:
+    """One that PyTorch ran: where it is, the products right inside it, and what it must do."""
+
+    def __init__(self, event):
+        self.name, self.args = event["name"], event.get("args", {})
+        self.begin, self.end = event["ts"], event["ts"] + event.get("dur", 0)
+        self.inner, self.flops, self.product = [], None, False
+
+
+def costs(t, operators):
+    lines = "".join("%s\t%s\n" % (o.name, json.dumps(o.args).replace("\n", " ")) for o in operators)
+    told = subprocess.run([os.path.join(os.path.dirname(t.command), "..", "tests", "cost-of")], input=lines, text=True,
+                          check=True, stdout=subprocess.PIPE).stdout.split("\n")
+    for operator, line in zip(operators, told):
+        flops, product = line.split()
+        operator.flops = None if flops == "-" else float(flops)
+        operator.product = product == "1" and operator.flops is not None
+
+
+def products(t):
+    """Operators that are products of matrices, by thread; t.factor damages those that contain none."""
+    threads = {}
+    for e in t.events("cpu_op"):
+        threads.setdefault((e.get("pid"), e.get("tid")), []).append(Operator(e))
+    costs(t, [o for operators in threads.values() for o in operators])
+    for operators in threads.values():
+        around = []
+        for o in sorted((o for o in operators if o.product), key=lambda o: (o.begin, -o.end)):
+            while around and around[-1].end <= o.begin:
+                around.pop()
+            if around:
+                around[-1].inner.append(o)
+            around.append(o)
+    found = [o for operators in threads.values() for o in operators if o.product]
+    for o in found:
+        o.flops *= 1 if o.inner else getattr(t, "factor", 1)
+    return found
+
+
+def other_flops(t):
+    t.factor = 1.5
+
+
+@invariant(spoil=other_flops)
+def an_operator_has_the_flops_of_the_one_inside_that_does_its_work(t):
+    """aten::conv2d those of its aten::cudnn_convolution, aten::linear of its aten::addmm, attention in any layout."""
+    for o in products(t) if t.source else ():
+        inner = sum(i.flops for i in o.inner)
+        fused = [i for i in o.inner if "attention" in i.name]
+        if "attention" in o.name and o.inner and not fused:
+            continue  # by matrix products, which know nothing of a mask
+        # Heads are padded to a multiple of 8 before fused attention.
+        most = o.flops * (1.5 if fused else 1)
+        if o.inner and not o.flops <= inner <= most:
+            yield "%s: %.0f FLOPs, %s inside %.0f" % (o.name, o.flops, "/".join(i.name for i in o.inner[:3]), inner)
+
+
+def wanted_gradients(o):
+    """Of a convolution's input and weight, as its mask says."""
+    mask = (o.args.get("Concrete Inputs") or [""] * 11)[10]
+    return mask.count("True", 0, mask.rfind(","))
+
+
+@invariant(spoil=other_flops)
+def a_step_back_has_as_many_flops_for_each_gradient_as_the_step_forward(t):
+    forward = {}
+    found = products(t) if t.source else []
+    for o in found:
+        if "conv" in o.name and not o.name.endswith("backward") and "Sequence number" in o.args:
+            forward.setdefault(o.args["Sequence number"], []).append(o.flops)
+    for o in found:
+        # Numbers come again in other threads of the program: one of those forward must fit.
+        twins = forward.get(o.args.get("Sequence number"), ())
+        if o.name == "aten::convolution_backward" and twins and not any(
+                o.flops == flops * wanted_gradients(o) for flops in twins):
+            yield "%s: %.0f FLOPs for %d gradients, forward %s" % (o.name, o.flops, wanted_gradients(o), twins)
