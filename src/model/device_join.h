@@ -70,6 +70,7 @@ struct joiner {
 	ARRAY(struct predict_product) products; /* by activity's row: what its name says */
 	ARRAY(struct launch) launches;
 	struct externals externals;
+	struct alones alones;
 	ARRAY(uint64_t) shape_counts;
 	struct timeline timeline;
 	size_t hint; /* into links: activities come nearly in their order */

@@ -186,11 +186,17 @@ static int find_owners(struct joiner *j)
 {
 	size_t hint = 0;
 	NESTED(j->spans);
+	const int e = ALONES_MAKE(j->spans, &j->alones);
+	if (e)
+		return e;
 	for (size_t i = 0; i < j->spans.n; i++)
 		enter(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->launches.n && j->spans.n; i++) {
 		const struct call_link *l = &j->r->links.v.v[i];
-		j->launches.v[i].span = NESTED_AT(j->spans, l->process, l->tid, l->ticks, &hint);
+		struct launch *n = &j->launches.v[i];
+		n->span = NESTED_AT(j->spans, l->process, l->tid, l->ticks, &hint);
+		if (n->span == NONE)
+			n->span = ALONES_AT(&j->alones, j->spans, l->process, l->ticks);
 	}
 	return EXTERNALS_MAKE(j->spans, &j->externals);
 }
@@ -449,35 +455,58 @@ static bool is_overload(const struct joiner *j, const struct span *s)
 	       j->spans.v[s->at.parent].inner_count == 1;
 }
 
+static void add_device(struct span *to, const struct span *from)
+{
+	to->device_ns = sat_add(to->device_ns, from->device_ns);
+	cover(to, from->first_ns, from->last_ns);
+}
+
+/* What a thread did in no range of its own for one that waited inside of ranges: theirs, too. */
+static void sum_alones(struct joiner *j)
+{
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (s->at.parent != NONE || s->at.named || !s->device_ns)
+			continue;
+		uint32_t to = ALONES_AT(&j->alones, j->spans, s->at.process, s->at.ticks);
+		for (; to != NONE; to = j->spans.v[to].at.parent)
+			add_device(&j->spans.v[to], s);
+	}
+}
+
+static void sum_row(struct joiner *j, const struct span *s)
+{
+	struct operator_row *o = &j->r->operators.v[s->row];
+	const uint64_t ticks = s->at.end - s->at.ticks;
+	o->count += !is_overload(j, s);
+	if (ticks > s->inner_ticks)
+		o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
+	if (s->repeated)
+		return;
+	o->host_ticks = sat_add(o->host_ticks, ticks);
+	o->device_total_ns = sat_add(o->device_total_ns, s->device_ns);
+	hist_add(&o->host_hist, ticks);
+	if (s->device_ns)
+		hist_add(&o->device_hist, s->device_ns);
+	if (s->last_ns && o->kind != RANGE_OPERATOR) {
+		hist_add(&o->span_hist, s->last_ns - s->first_ns);
+		o->span_ns = sat_add(o->span_ns, s->last_ns - s->first_ns);
+	}
+}
+
 /* Ranges inside stand behind those around, so one pass from the end adds all up.  Time inside
  * a range of the same name is in that one already. */
 static void sum_operators(struct joiner *j)
 {
 	for (size_t i = j->spans.n; i-- > 0;) {
 		const struct span *s = &j->spans.v[i];
-		struct operator_row *o = &j->r->operators.v[s->row];
-		const uint64_t ticks = s->at.end - s->at.ticks;
-		o->count += !is_overload(j, s);
 		expect(s->at.parent == NONE || s->at.parent < i, "ranges inside come later");
-		if (ticks > s->inner_ticks)
-			o->host_self_ticks = sat_add(o->host_self_ticks, ticks - s->inner_ticks);
-		if (!s->repeated) {
-			o->host_ticks = sat_add(o->host_ticks, ticks);
-			o->device_total_ns = sat_add(o->device_total_ns, s->device_ns);
-			hist_add(&o->host_hist, ticks);
-			if (s->device_ns)
-				hist_add(&o->device_hist, s->device_ns);
-			if (s->last_ns && o->kind != RANGE_OPERATOR) {
-				hist_add(&o->span_hist, s->last_ns - s->first_ns);
-				o->span_ns = sat_add(o->span_ns, s->last_ns - s->first_ns);
-			}
-		}
-		if (s->at.parent != NONE) {
-			struct span *p = &j->spans.v[s->at.parent];
-			p->device_ns = sat_add(p->device_ns, s->device_ns);
-			cover(p, s->first_ns, s->last_ns);
-		}
+		if (s->at.parent != NONE)
+			add_device(&j->spans.v[s->at.parent], s);
 	}
+	sum_alones(j);
+	for (size_t i = j->spans.n; i-- > 0;)
+		sum_row(j, &j->spans.v[i]);
 }
 
 /* An operator that has a library do its work is the one whose activities these are: whether there
@@ -582,6 +611,7 @@ int device_fill(struct report *r)
 	array_free(&j.products);
 	array_free(&j.launches);
 	array_free(&j.externals.v);
+	array_free(&j.alones.v);
 	array_free(&j.shape_counts);
 	timeline_fini(&j.timeline);
 	return e ? e : device_make_rows(r);

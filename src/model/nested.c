@@ -79,6 +79,91 @@ uint32_t nested_at(const void *v, size_t n, size_t each, uint32_t process, uint3
 	return open_at(v, each, (uint32_t)(begun - 1), ticks);
 }
 
+uint32_t nested_named(const void *v, size_t each, uint32_t at)
+{
+	while (at != NESTED_NONE && !element(v, each, at)->named)
+		at = element(v, each, at)->parent;
+	return at;
+}
+
+/* ---- of other threads ---- */
+
+struct edge { /* where a thread goes into named ranges, or leaves them */
+	uint64_t ticks;
+	uint32_t process, tid;
+	bool leaves;
+};
+
+static int edge_order(const void *one, const void *two)
+{
+	const struct edge *a = one, *b = two;
+	if (a->process != b->process)
+		return ORDER(a->process, b->process);
+	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : (int)b->leaves - (int)a->leaves;
+}
+
+struct edges {
+	ARRAY(struct edge) v;
+};
+
+static int add_edges(struct edges *to, const struct nested *of)
+{
+	if (!array_reserve(&to->v, 2))
+		return -ENOMEM;
+	to->v.v[to->v.n++] = (struct edge){ of->ticks, of->process, of->tid, false };
+	to->v.v[to->v.n++] = (struct edge){ of->end, of->process, of->tid, true };
+	return 0;
+}
+
+/* The sum of the threads that are inside says which it is, once there is one. */
+static int put_alones(const struct edges *edges, struct alones *to)
+{
+	uint64_t inside = 0, sum = 0;
+	for (size_t i = 0; i < edges->v.n; i++) {
+		const struct edge *e = &edges->v.v[i], *next = e + 1;
+		inside += e->leaves ? -1ull : 1ull;
+		sum += e->leaves ? -(uint64_t)e->tid : e->tid;
+		if (inside != 1 || next->ticks == e->ticks)
+			continue;
+		struct alone *new = array_push(&to->v);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct alone){ e->ticks, next->ticks, e->process, (uint32_t)sum };
+	}
+	expect(!inside, "threads leave the ranges that they went into");
+	return 0;
+}
+
+int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
+{
+	struct edges edges = { 0 };
+	int e = 0;
+	*ret_alones = (struct alones){ 0 };
+	for (size_t i = 0; i < n && !e; i++) {
+		const struct nested *at = element(v, each, i);
+		if (at->named && at->end > at->ticks &&
+			nested_named(v, each, at->parent) == NESTED_NONE)
+			e = add_edges(&edges, at);
+	}
+	SORT(edges.v, edge_order);
+	if (!e)
+		e = put_alones(&edges, ret_alones);
+	array_free(&edges.v);
+	return e;
+}
+
+uint32_t alones_at(
+	struct alones *a, const void *v, size_t n, size_t each, uint32_t process, uint64_t ticks)
+{
+	const struct alone *s = a->v.v;
+	const size_t begun = SEARCH(i, 0, a->v.n,
+		s[i].process < process || (s[i].process == process && s[i].from <= ticks));
+	if (!begun || s[begun - 1].process != process || s[begun - 1].to <= ticks)
+		return NESTED_NONE;
+	return nested_named(
+		v, each, nested_at(v, n, each, process, s[begun - 1].tid, ticks, &a->hint));
+}
+
 /* ---- numbers ---- */
 
 static int external_order(const void *one, const void *two)
@@ -152,13 +237,15 @@ int owners_load(const struct trace *t, const struct meta *m, struct owners *ret_
 	if (e)
 		return e;
 	NESTED(ret_owners->v);
-	return EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);
+	e = ALONES_MAKE(ret_owners->v, &ret_owners->alones);
+	return e ? e : EXTERNALS_MAKE(ret_owners->v, &ret_owners->externals);
 }
 
 void owners_fini(struct owners *o)
 {
 	array_free(&o->v);
 	array_free(&o->externals.v);
+	array_free(&o->alones.v);
 }
 
 uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity *w,
@@ -187,11 +274,11 @@ uint32_t owners_operator(const struct owners *o, uint32_t at)
 	return library;
 }
 
-uint32_t owners_named(const struct owners *o, uint32_t at)
+uint32_t owners_named(struct owners *o, uint32_t at, const struct call_link *link)
 {
-	while (at != OWNER_NONE && o->v.v[at].kind == RANGE_OPERATOR)
-		at = o->v.v[at].at.parent;
-	return at;
+	at = NESTED_NAMED(o->v, at);
+	return at == OWNER_NONE && link ? ALONES_AT(&o->alones, o->v, link->process, link->ticks)
+					: at;
 }
 
 uint32_t owners_name(const struct owners *o, uint32_t at)

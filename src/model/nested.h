@@ -8,6 +8,7 @@
 #ifndef WEIR_MODEL_NESTED_H
 #define WEIR_MODEL_NESTED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct nested {
 	uint64_t external;   /* the number by which activities may name it; 0: none */
 	uint32_t process, tid;
 	uint32_t parent; /* the one around it, once nested() has run; or NESTED_NONE */
+	bool named;      /* by the program itself */
 };
 
 static inline struct nested nested_of(const struct range *g, uint32_t process)
@@ -32,7 +34,8 @@ static inline struct nested nested_of(const struct range *g, uint32_t process)
 		.external = g->valid & RANGE_HAS_EXTERNAL ? g->external : 0,
 		.process = process,
 		.tid = g->tid,
-		.parent = NESTED_NONE };
+		.parent = NESTED_NONE,
+		.named = g->kind != RANGE_OPERATOR };
 }
 
 /* Puts them in order: by process, thread and begin, those around before those inside; and gives
@@ -59,17 +62,46 @@ int externals_make(const void *v, size_t n, size_t each, struct externals *ret_e
 /* The first range of a process with that number; or NESTED_NONE. */
 uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id);
 
+/*
+ * A thread works for another: autograd's launches the backward pass while the thread that asked for
+ * it waits, inside of the ranges that the program named there.  While one thread of a process alone
+ * is inside of such ranges, what others launch that are in none of their own belongs to those.
+ */
+struct alone { /* times at which one thread alone is inside of named ranges; by process and time */
+	uint64_t from, to;
+	uint32_t process, tid;
+};
+struct alones {
+	ARRAY(struct alone) v;
+	size_t hint; /* of nested_at() */
+};
+
+/* After nested().  0 or -ENOMEM. */
+int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones);
+
+/* The innermost named range of the thread that alone is inside of some at that moment; or
+ * NESTED_NONE. */
+uint32_t alones_at(
+	struct alones *a, const void *v, size_t n, size_t each, uint32_t process, uint64_t ticks);
+
+/* From that range outwards, the first that is named; or NESTED_NONE. */
+uint32_t nested_named(const void *v, size_t each, uint32_t at);
+
 /* The same for an ARRAY. */
 #define NESTED(array) nested((array).v, (array).n, sizeof(*(array).v))
 #define NESTED_AT(array, process, tid, ticks, hint)                                                \
 	nested_at((array).v, (array).n, sizeof(*(array).v), process, tid, ticks, hint)
+#define NESTED_NAMED(array, at) nested_named((array).v, sizeof(*(array).v), at)
+#define ALONES_MAKE(array, ret) alones_make((array).v, (array).n, sizeof(*(array).v), ret)
+#define ALONES_AT(a, array, process, ticks)                                                        \
+	alones_at(a, (array).v, (array).n, sizeof(*(array).v), process, ticks)
 #define EXTERNALS_MAKE(array, ret) externals_make((array).v, (array).n, sizeof(*(array).v), ret)
 
 /*
  * The ranges of a trace that nest.  A GPU activity belongs to those that were open, on its thread,
  * when its call began: to an operator, and to a range that the program itself names (NVTX push and
- * pop, annotations, modules).  One whose call is not known belongs to the range that it names.  One
- * owner thread.
+ * pop, annotations, modules), which may be another thread's (struct alone).  One whose call is not
+ * known belongs to the range that it names.  One owner thread.
  */
 #define OWNER_NONE NESTED_NONE
 
@@ -83,6 +115,7 @@ struct owner {
 struct owners {
 	ARRAY(struct owner) v; /* as nested() puts them */
 	struct externals externals;
+	struct alones alones;
 	size_t hint; /* where the last answer was */
 };
 
@@ -95,10 +128,13 @@ void owners_fini(struct owners *o);
 uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity *w,
 	const struct call_link *link);
 
-/* From that range outwards: the operator, or what the program names; or OWNER_NONE.  A library's
- * call is an operator where there is no other around it. */
+/* From that range outwards: the operator; or OWNER_NONE.  A library's call is an operator where
+ * there is no other around it. */
 uint32_t owners_operator(const struct owners *o, uint32_t at);
-uint32_t owners_named(const struct owners *o, uint32_t at);
+
+/* What the program names around that range, or around its call on another thread; from there on,
+ * NESTED_NAMED of the parent is the next. */
+uint32_t owners_named(struct owners *o, uint32_t at, const struct call_link *link);
 
 /* The name of a range among meta.names; META_NONE for OWNER_NONE. */
 uint32_t owners_name(const struct owners *o, uint32_t at);

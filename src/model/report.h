@@ -213,6 +213,7 @@ struct stream_row {
 	uint32_t device, context, stream;
 	uint64_t count;
 	uint64_t total_ns;
+	uint64_t busy_ns; /* at least one of its activities ran */
 	uint64_t first_ns, last_ns;
 };
 

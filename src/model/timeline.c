@@ -350,16 +350,25 @@ static int walk(struct account *a)
 static int measure_devices(struct account *a)
 {
 	struct report *r = a->r;
-	struct cover *covers = calloc(r->devices.n, sizeof *covers);
-	if (!covers)
+	struct cover *devices = calloc(r->devices.n + r->stream_rows.n, sizeof *devices);
+	struct cover *streams = devices + r->devices.n;
+	if (!devices)
 		return -ENOMEM;
-	for (size_t i = 0; i < a->t->activities.n; i++)
-		cover_add(&covers[a->t->activities.v[i].device], &a->t->activities.v[i]);
-	for (size_t i = 0; i < r->devices.n; i++) {
-		r->devices.v[i].busy_ns = covers[i].ns;
-		expect(covers[i].ns <= a->all.ns, "a device is busy while any is");
+	for (size_t i = 0; i < a->t->activities.n; i++) {
+		const struct activity *p = &a->t->activities.v[i];
+		cover_add(&devices[p->device], p);
+		if (p->stream != NO_STREAM)
+			cover_add(&streams[p->stream], p);
 	}
-	free(covers);
+	for (size_t i = 0; i < r->devices.n; i++) {
+		r->devices.v[i].busy_ns = devices[i].ns;
+		expect(devices[i].ns <= a->all.ns, "a device is busy while any is");
+	}
+	for (size_t i = 0; i < r->stream_rows.n; i++) {
+		r->stream_rows.v[i].busy_ns = streams[i].ns;
+		expect(streams[i].ns <= a->all.ns, "a stream is busy while any device is");
+	}
+	free(devices);
 	return 0;
 }
 

@@ -42,10 +42,12 @@ int events_read(const struct report *r, struct events *ret_events)
 		e = to ? 0 : -ENOMEM;
 		if (e)
 			break;
+		const uint32_t owner = owners_of(&ret_events->owners, buf.ref->process, &w, link);
 		*to = (struct event){ .w = w,
 			.process = buf.ref->process,
 			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
-			.owner = owners_of(&ret_events->owners, buf.ref->process, &w, link) };
+			.owner = owner,
+			.named = owners_named(&ret_events->owners, owner, link) };
 	}
 	chunk_buf_fini(&buf);
 	if (!e && ret_events->v.n)
@@ -102,7 +104,7 @@ static void put_event(
 	json_u64_or_null(j, "correlation", w->valid & GPU_HAS_CORRELATION, w->correlation);
 	put_call(l, j, v);
 	put_owner(l, j, "operator", &events->owners, owners_operator(&events->owners, v->owner));
-	put_owner(l, j, "range", &events->owners, owners_named(&events->owners, v->owner));
+	put_owner(l, j, "range", &events->owners, v->named);
 }
 
 int list_activities(struct lister *l)
@@ -110,8 +112,9 @@ int list_activities(struct lister *l)
 	struct events events = { 0 };
 	int e = events_read(l->r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++) {
-		if (events.v.v[i].w.kind == GPU_SYNC)
-			continue; /* of the host: no GPU did anything for it */
+		const uint16_t kind = events.v.v[i].w.kind;
+		if (kind == GPU_SYNC || kind == GPU_SPAN)
+			continue; /* of the host, and a sum of others: no GPU did anything for it */
 		put_event(l, lister_begin_row(l), &events, &events.v.v[i]);
 		e = lister_end_row(l);
 	}

@@ -56,6 +56,7 @@ struct event {
 	uint32_t process;
 	uint32_t link;  /* into r->links, or UINT32_MAX */
 	uint32_t owner; /* into owners: the innermost range, or OWNER_NONE */
+	uint32_t named; /* the innermost that the program names, perhaps another thread's */
 };
 struct events {
 	ARRAY(struct event) v;

@@ -181,8 +181,8 @@ static bool is_repeated(const struct owners *o, uint32_t at)
 static int add_to_owners(struct inside *in, const struct event *v)
 {
 	const struct owners *o = &in->events.owners;
-	uint32_t at = owners_named(o, v->owner);
-	for (; at != OWNER_NONE; at = owners_named(o, o->v.v[at].at.parent)) {
+	uint32_t at = v->named;
+	for (; at != OWNER_NONE; at = NESTED_NAMED(o->v, o->v.v[at].at.parent)) {
 		uint32_t range;
 		int e = is_repeated(o, at) ? 1
 					   : range_of(in, o->v.v[at].name, o->v.v[at].kind, &range);

@@ -381,7 +381,7 @@ static void put_spans(struct json *j, const struct report *r)
 
 static void put_streams(struct json *j, const struct report *r)
 {
-	const uint64_t start = r->trace->header.start.mono_ns;
+	const uint64_t start = r->trace->header.start.mono_ns, on = r->wall_ns - r->off_ns;
 	json_begin_array(j, "streams");
 	for (size_t i = 0; i < r->stream_rows.n; i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];
@@ -393,6 +393,8 @@ static void put_streams(struct json *j, const struct report *r)
 		json_u64(j, "stream", s->stream);
 		json_u64(j, "count", s->count);
 		json_u64(j, "device_total_ns", s->total_ns);
+		json_u64(j, "busy_ns", s->busy_ns);
+		json_put_real(j, "busy_share", on ? (double)s->busy_ns / (double)on : NAN);
 		json_u64(j, "first_ns", s->first_ns > start ? s->first_ns - start : 0);
 		json_u64(j, "last_ns", s->last_ns > start ? s->last_ns - start : 0);
 		json_end_object(j);

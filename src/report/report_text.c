@@ -595,16 +595,17 @@ static void put_spans(const struct report *r, const struct text_page *p)
 
 static void put_streams(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "time", "activities", "device", "context", "stream",
-		"pid" };
+	static const char *const headings[] = { "time", "busy of wall", "activities", "device",
+		"context", "stream", "pid" };
 	struct table t;
 	if (!r->stream_rows.n)
 		return;
 	page_heading(p, "Streams by time on the device");
-	table_init(&t, ">>>>>>", headings);
+	table_init(&t, ">>>>>>>", headings);
 	for (size_t i = 0; i < page_shown(p, r->stream_rows.n); i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];
 		table_ns(&t, s->total_ns);
+		table_share(&t, s->busy_ns, r->wall_ns - r->off_ns);
 		table_count(&t, s->count);
 		table_cell(&t, "%" PRIu32, s->device);
 		table_cell(&t, "%" PRIu32, s->context);

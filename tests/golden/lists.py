@@ -105,7 +105,8 @@ def waited(activity, calls):
 
 def events(trace, report):
     lines = [json.loads(line) for line in run("export", "-f", "ndjson", trace).splitlines()]
-    device = [r for r in lines if r["api"] == "device" and r["class"] != "wait"]  # which is no work of a device
+    # Waits are no work of a device, and spans of ranges are sums of others.
+    device = [r for r in lines if r["api"] == "device" and r["class"] not in ("wait", "span")]
     calls = {(c["pid"], c["correlation"]): c for c in lines if c["api"] in ("driver", "runtime") and "correlation" in c}
     got = lists(trace, "--only", ",".join(EVENTS))
     rows = got["gpu_trace"]
@@ -171,25 +172,35 @@ def chain(thread, at):
                   key=lambda g: (-g["begin_ns"], g["duration_ns"]))
 
 
+def named(around):
+    return [(g["name"], g["class"]) for g in around if g["class"] != "operator"]
+
+
+def waiting(threads, pid, at):
+    """What is named around the one thread of a process that is inside of such ranges then."""
+    found = [n for key, of in threads.items() if key[0] == pid for n in [named(chain(of, at))] if n]
+    return found[0] if len(found) == 1 else []
+
+
 def owned(rows, calls, ranges, inside):
     """The operator and the range of each activity, and what ran in ranges, by the calls alone."""
     threads = collections.defaultdict(list)
     for g in ranges:
         threads[g["pid"], g["tid"]].append(g)
-    edges = {(key, t + d) for key, of in threads.items() for g in of for t in (g["begin_ns"], g["begin_ns"] + g["duration_ns"])
+    edges = {(pid, t + d) for (pid, _), of in threads.items() for g in of for t in (g["begin_ns"], g["begin_ns"] + g["duration_ns"])
              for d in (-1, 0, 1)}
     sums, sure = collections.Counter(), True
     for r in rows:
         c = calls.get((r["pid"], r["correlation"]))
         key = c and (c["pid"], c["tid"])
-        if not c or (key, c["begin_ns"]) in edges:  # times are rounded
+        if not c or (c["pid"], c["begin_ns"]) in edges:  # times are rounded
             sure = sure and not ranges
             continue
         around = chain(threads[key], c["begin_ns"])
         operators = [g["name"] for g in around if g["class"] == "operator"]
         own = [name for name in operators if not name.startswith(("cublas", "cudnn"))]
         same("the operator of " + str(r["name"]), r["operator"], (own or operators or [None])[0])
-        names = [(g["name"], g["class"]) for g in around if g["class"] != "operator"]
+        names = named(around) or waiting(threads, c["pid"], c["begin_ns"])
         same("the range of " + str(r["name"]), r["range"], names[0][0] if names else None)
         for name, kind in set(names):
             if r["kind"] in ("kernel", "copy", "set", "graph"):

@@ -113,6 +113,41 @@ static void without_ranges_nothing_is_around(void **state)
 	assert_int_equal(nested_at(NULL, 0, sizeof(struct own), 0, 0, 1, &hint), NESTED_NONE);
 }
 
+/* Looking at all: the innermost named range of the one thread that is inside of some. */
+static uint32_t slow_alone(const struct own *v, size_t n, uint32_t process, uint64_t at)
+{
+	uint32_t found = NESTED_NONE;
+	for (uint32_t tid = 7; tid < 9; tid++) {
+		const uint32_t named = nested_named(v, sizeof *v, slow_at(v, n, process, tid, at));
+		if (named != NESTED_NONE && found != NESTED_NONE)
+			return NESTED_NONE;
+		found = named != NESTED_NONE ? named : found;
+	}
+	return found;
+}
+
+static void what_one_thread_alone_is_inside_of_is_found(void **state)
+{
+	struct own v[RANGES];
+	unsigned found = 0, none = 0;
+	for (uint64_t seed = 1; seed < 40; seed++) {
+		struct alones a;
+		const size_t n = make(v, seed);
+		for (size_t i = 0; i < n; i++)
+			v[i].at.named = pick(seed + 11 * i, 6) == 0;
+		nested(v, n, sizeof *v);
+		assert_int_equal(alones_make(v, n, sizeof *v, &a), 0);
+		for (uint64_t i = 0; i < 900; i++) {
+			const uint32_t process = (uint32_t)(i % 3);
+			const uint32_t want = slow_alone(v, n, process, i / 3);
+			assert_int_equal(alones_at(&a, v, n, sizeof *v, process, i / 3), want);
+			*(want == NESTED_NONE ? &none : &found) += 1;
+		}
+		array_free(&a.v);
+	}
+	assert_true(found > 1000 && none > 1000);
+}
+
 static void a_number_names_the_first_range_of_its_process(void **state)
 {
 	struct own v[RANGES];
@@ -241,6 +276,7 @@ int main(void)
 		cmocka_unit_test(the_innermost_range_is_found_whatever_was_asked_before),
 		cmocka_unit_test(a_parent_is_the_innermost_around),
 		cmocka_unit_test(without_ranges_nothing_is_around),
+		cmocka_unit_test(what_one_thread_alone_is_inside_of_is_found),
 		cmocka_unit_test(a_number_names_the_first_range_of_its_process),
 		cmocka_unit_test(links_of_a_call_are_those_that_began_in_it),
 		cmocka_unit_test(a_thread_is_read_backwards_from_its_last_call),
