@@ -107,7 +107,9 @@ static void put_condition(
 		p->plain);
 	text_put_safe(p->out, g->text);
 	if (!j->known) {
-		fputs(": nothing to compare\n", p->out);
+		fputs(j->unmatched ? ": nothing to compare, no recording has that name\n"
+				   : ": nothing to compare\n",
+			p->out);
 		return;
 	}
 	if (g->against == AGAINST_PCT)

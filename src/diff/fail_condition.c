@@ -187,6 +187,10 @@ static int wrong_metric(
 	char word[33], list[400] = "";
 	snprintf(word, sizeof word, "%.*s", (int)(w.n < 32 ? w.n : 32), w.at);
 	list_metrics(word, of_rows, list, sizeof list);
+	if (!w.n)
+		return error_set(err, -EINVAL,
+			"'%.100s': which metric? There are %s …; weir diff --fail-on=help lists all",
+			g->text, list);
 	return error_set(err, -EINVAL,
 		"'%.100s': '%s' is no metric; there are %s …; weir diff --fail-on=help lists all",
 		g->text, word, list);
@@ -379,10 +383,12 @@ static bool farther(
 
 static void judge_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
+	j->unmatched = *g->pattern;
 	for (size_t i = 0; i < d->rows[g->table].n; i++) {
 		const struct diff_row *row = &d->rows[g->table].v[i];
 		if (*g->pattern && !condition_matches(g->pattern, row->name))
 			continue;
+		j->unmatched = false;
 		const double value =
 			measure(g, row_value(g, row, DIFF_A), row_value(g, row, DIFF_B));
 		if (isnan(value))

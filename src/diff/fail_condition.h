@@ -52,6 +52,7 @@ struct judgement {
 	double value;      /* what was compared: of the row that is farthest on the wrong side */
 	const char *where; /* that row's name, the diff's; NULL for totals and numbers of rows */
 	uint64_t rows;     /* for how many rows it is true */
+	bool unmatched;    /* no row has a name that the pattern fits */
 };
 
 /* 0 or -EINVAL with a sentence.  text must outlive the condition. */

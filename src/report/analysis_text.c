@@ -93,7 +93,7 @@ static void put_queue(const struct report *r, const struct text_page *p)
 	if (!q->calls)
 		return;
 	fprintf(p->out,
-		"  launches      %s: mean %s in the call, mean / median %s / %s in the queue\n",
+		"  launches      %s, of memcpys and memsets too: mean %s in the call, mean / median %s / %s in the queue\n",
 		number_count(&calls, q->calls), number_ns(&api, q->api_ns / q->calls),
 		number_ns(&queued, q->queued_ns / q->calls),
 		number_ns(&most, hist_at(&q->queued, 0.5)));

@@ -329,10 +329,11 @@ static void put_number(struct table *t, const struct field *f)
 	const bool whole =
 		!memchr(f->raw, '.', f->bytes) && !memchr(f->raw, 'e', f->bytes) && *f->raw != '-';
 	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
+	const double real = strtod(f->raw, NULL);
 	if (is_share(f->key))
-		table_percent(t, strtod(f->raw, NULL) * 100);
+		table_percent(t, real * 100);
 	else if (!whole)
-		table_cell(t, "%.*s", (int)f->bytes, f->raw);
+		table_cell(t, fabs(real) < 1000 ? "%.3g" : "%.0f", real);
 	else if (ends_in(f->key, "_realtime_ns"))
 		put_date(t, value);
 	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))

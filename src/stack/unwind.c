@@ -42,7 +42,8 @@ struct unwinder {
 	const struct stack_piece *piece;
 	struct unwound *to;
 	bool missed;  /* memory above the piece was asked for */
-	bool outside; /* the last frame is of no file */
+	bool outside; /* the last frame is of no file that could be read … */
+	bool unread;  /* … though of one */
 	bool inner;   /* only frames of the injected library until now */
 	int failed;
 };
@@ -244,19 +245,21 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	memcpy(u->to->frames + u->to->count, u->pool.v + u->places.v[place].first,
 		count * sizeof *u->to->frames);
 	u->to->count += count;
-	return DWARF_CB_OK;
+	/* Of a file that can't be read libdw guesses the caller, from rbp. */
+	u->unread = u->outside && m;
+	return u->unread ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
 int unwinder_run(struct unwinder *u, const struct stack_piece *piece, struct unwound *to)
 {
 	u->piece = piece;
 	u->to = to;
-	u->missed = u->outside = false;
+	u->missed = u->outside = u->unread = false;
 	u->inner = true;
 	u->failed = 0;
 	to->count = 0;
 	const int done = u->dw->dwfl_getthread_frames(u->dwfl, TID, take_frame, u);
-	const bool full = done == DWARF_CB_ABORT;
+	const bool full = done == DWARF_CB_ABORT && !u->unread;
 	to->end = u->missed || full ? STACK_CUT : u->outside ? STACK_UNKNOWN : STACK_WHOLE;
 	return u->failed;
 }

@@ -48,7 +48,8 @@ expect 0 'pass +launches > \+5%: -[0-9.]+ %' "$weir" diff -f 'launches > +5%' a.
 expect 1 'FAIL +launches < -5%: -[0-9.]+ %' "$weir" diff -f 'launches < -5%' a.weir b.weir
 expect 1 'FAIL +count of \*gemm\* > 3: [0-9]+ of ' "$weir" diff -f 'count of *gemm* > 3' a.weir b.weir
 expect 1 '"fired": true' "$weir" diff --json -f 'wall > 1ns' -f 'wall > 1000s' a.weir b.weir
-expect 0 'nothing to compare' "$weir" diff -f 'p95 of nobody > 1ns' a.weir b.weir
+expect 0 'nothing to compare, no recording has that name' "$weir" diff -f 'p95 of nobody > 1ns' a.weir b.weir
+expect 2 "which metric. There are count, total" "$weir" diff -f 'kernel > 5%' a.weir b.weir
 
 # A loop whose host is far ahead of the device: what a step takes is told by the device.
 build=$(cd "$(dirname "$weir")/.." && pwd)

@@ -193,7 +193,7 @@ static void fail_conditions_that_make_no_sense_are_refused_with_a_reason(void **
 {
 	static const char *const wrong[][2] = { { "", "compares nothing" },
 		{ "p95", "compares nothing" }, { "p95 = 5ms", "compares nothing" },
-		{ "> 5", "no metric" }, { "p96 > 5ms", "no metric" },
+		{ "> 5", "which metric" }, { "p96 > 5ms", "no metric" },
 		{ "kernel wall > 5s", "no metric" }, { "p95 > 5%", "write +5%" },
 		{ "p95 > 5", "compares a time" }, { "wall > 3MiB", "compares a time" },
 		{ "calls > 3ms", "compares a number" }, { "peak_bytes > 3ms", "number of bytes" },

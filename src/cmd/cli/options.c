@@ -163,7 +163,7 @@ static bool has_word(const char *words, const char *word, size_t length)
 {
 	size_t n, most = singular(word, length);
 
-	if (length < 3)
+	if (length < 2)
 		return false;
 	for (const char *at = words; (at = next_token(at, &n)); at += n)
 		if (singular(at, n) == most && !strncasecmp(at, word, most))
