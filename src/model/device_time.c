@@ -223,7 +223,7 @@ static int new_activity(struct joiner *j, uint32_t name, uint16_t kind, uint32_t
 	*new = (struct activity_row){ .name = text,
 		.mangled = name == META_NONE ? NULL : text_of(j, name),
 		.kind = kind,
-		.communicates = !strncmp(text, "nccl", 4) };
+		.communicates = activity_communicates(text) };
 	*product = predict_product_of(text);
 	*ret_row = *index = (uint32_t)(j->r->activities.n - 1);
 	return 0;

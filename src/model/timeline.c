@@ -19,10 +19,9 @@ struct account {
 	struct report *r;
 	struct timeline *t;
 	struct host_time host;
-	uint64_t start_ns, end_ns; /* of the wall time */
-	/* Covers of all activities and of sets of kinds: differences are what is exposed. */
-	struct cover all, compute, communication, copy, compute_communication, compute_copy;
-	uint32_t last_row;   /* of the activity that ended last */
+	uint64_t start_ns, end_ns;                        /* of the wall time */
+	struct cover all, compute, compute_communication; /* of any device */
+	uint32_t last_row;                                /* of the activity that ended last */
 	uint64_t latency_ns; /* from a launch's begin to the earliest that its kernel starts */
 };
 
@@ -39,16 +38,10 @@ static void count_activity(struct account *a, const struct activity *p)
 {
 	const bool copies = p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET;
 	cover_add(&a->all, p);
-	if (copies)
-		cover_add(&a->copy, p);
-	else if (p->communicates)
-		cover_add(&a->communication, p);
-	else
+	if (!copies && !p->communicates)
 		cover_add(&a->compute, p);
 	if (!copies)
 		cover_add(&a->compute_communication, p);
-	if (copies || !p->communicates)
-		cover_add(&a->compute_copy, p);
 }
 
 /* ---- idle gaps ---- */
@@ -347,29 +340,60 @@ static int walk(struct account *a)
 	return e;
 }
 
+/* Of one device: of all activities and of sets of kinds.  What another device computes meanwhile
+ * hides nothing. */
+struct device_cover {
+	struct cover all, compute, communication, copy, compute_communication, compute_copy;
+};
+
+static void cover_device(struct device_cover *d, const struct activity *p)
+{
+	const bool copies = p->kind == GPU_MEMCPY || p->kind == GPU_MEMSET;
+	cover_add(&d->all, p);
+	cover_add(copies ? &d->copy : p->communicates ? &d->communication : &d->compute, p);
+	if (!copies)
+		cover_add(&d->compute_communication, p);
+	if (copies || !p->communicates)
+		cover_add(&d->compute_copy, p);
+}
+
+static void add_overlap(struct analysis *to, const struct device_cover *d)
+{
+	to->copy_ns += d->copy.ns;
+	to->copy_hidden_ns += d->copy.ns + d->compute.ns - d->compute_copy.ns;
+	to->communication_ns += d->communication.ns;
+	to->communication_hidden_ns +=
+		d->communication.ns + d->compute.ns - d->compute_communication.ns;
+}
+
 static int measure_devices(struct account *a)
 {
 	struct report *r = a->r;
-	struct cover *devices = calloc(r->devices.n + r->stream_rows.n, sizeof *devices);
-	struct cover *streams = devices + r->devices.n;
-	if (!devices)
-		return -ENOMEM;
-	for (size_t i = 0; i < a->t->activities.n; i++) {
+	struct device_cover *devices = calloc(r->devices.n, sizeof *devices);
+	struct cover *streams = calloc(r->stream_rows.n + 1, sizeof *streams);
+	const int e = devices && streams ? 0 : -ENOMEM;
+	for (size_t i = 0; i < a->t->activities.n && !e; i++) {
 		const struct activity *p = &a->t->activities.v[i];
-		cover_add(&devices[p->device], p);
+		cover_device(&devices[p->device], p);
 		if (p->stream != NO_STREAM)
 			cover_add(&streams[p->stream], p);
 	}
-	for (size_t i = 0; i < r->devices.n; i++) {
-		r->devices.v[i].busy_ns = devices[i].ns;
-		expect(devices[i].ns <= a->all.ns, "a device is busy while any is");
+	for (size_t i = 0; i < r->devices.n && !e; i++) {
+		r->devices.v[i].busy_ns = devices[i].all.ns;
+		add_overlap(&r->analysis, &devices[i]);
+		expect(devices[i].all.ns <= a->all.ns, "a device is busy while any is");
 	}
-	for (size_t i = 0; i < r->stream_rows.n; i++) {
+	for (size_t i = 0; i < r->stream_rows.n && !e; i++) {
 		r->stream_rows.v[i].busy_ns = streams[i].ns;
 		expect(streams[i].ns <= a->all.ns, "a stream is busy while any device is");
 	}
+	expect(r->analysis.copy_hidden_ns <= r->analysis.copy_ns,
+		"no more copying is hidden than there is");
+	expect(r->analysis.communication_hidden_ns <= r->analysis.communication_ns,
+		"no more communication is hidden than there is");
 	free(devices);
-	return 0;
+	free(streams);
+	return e;
 }
 
 static uint64_t sum_of(const uint64_t *v, size_t n)
@@ -386,14 +410,6 @@ static void sum_covers(struct account *a)
 	to->wall_ns[WALL_COMPUTING] = a->compute.ns;
 	to->wall_ns[WALL_COMMUNICATING] = a->compute_communication.ns - a->compute.ns;
 	to->wall_ns[WALL_COPYING] = a->all.ns - a->compute_communication.ns;
-	to->copy_ns = a->copy.ns;
-	to->copy_hidden_ns = a->copy.ns + a->compute.ns - a->compute_copy.ns;
-	to->communication_ns = a->communication.ns;
-	to->communication_hidden_ns =
-		a->communication.ns + a->compute.ns - a->compute_communication.ns;
-	expect(to->copy_hidden_ns <= to->copy_ns, "no more copying is hidden than there is");
-	expect(to->communication_hidden_ns <= to->communication_ns,
-		"no more communication is hidden than there is");
 	expect(sum_of(to->wall_ns, WALL_PARTS) == a->r->wall_ns,
 		"the parts of the wall time add up to it");
 }

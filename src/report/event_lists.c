@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/hash.h"
 #include "base/map.h"
+#include "base/sort.h"
 #include "report/lister.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
@@ -32,25 +34,73 @@ static const char *collective_of(const char *kernel, size_t *ret_bytes)
 	return NULL;
 }
 
+/* Of one process on one device: who waits for the others shows in the times. */
+struct collective_row {
+	struct gpu_activity of; /* one of them */
+	uint32_t process;
+	const char *name;
+	struct values device;
+};
+
+struct collective_rows {
+	ARRAY(struct collective_row) v;
+	struct map map;
+};
+
+static int add_collective(struct lister *l, struct collective_rows *rows, const struct event *v)
+{
+	const char *name = v->w.name ? lister_string(l, v->process, v->w.name) : "";
+	const uint32_t device = v->w.valid & GPU_HAS_DEVICE ? v->w.device : UINT32_MAX;
+	if (v->w.kind != GPU_KERNEL || !activity_communicates(name))
+		return 0;
+	struct collective_row *row = MAP_ROW(&rows->map,
+		MAP_KEY(v->process, device, hash_bytes(name, strlen(name))), &rows->v,
+		(struct collective_row){ .of = v->w, .process = v->process, .name = name });
+	if (!row)
+		return -ENOMEM;
+	values_add(&row->device, v->w.end_ns - v->w.start_ns);
+	return 0;
+}
+
+static int collective_order(const void *one, const void *two)
+{
+	const struct collective_row *a = one, *b = two;
+	return a->device.total != b->device.total ? ORDER(b->device.total, a->device.total)
+						  : strcmp(a->name, b->name);
+}
+
+static int put_collective(struct lister *l, const struct collective_row *row)
+{
+	size_t bytes;
+	struct json *j = lister_begin_row(l);
+	const char *collective = collective_of(row->name, &bytes);
+	if (collective)
+		json_strn(j, "collective", collective, bytes);
+	else
+		json_put_null(j, "collective");
+	json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
+	json_u64_or_null(j, "device", row->of.valid & GPU_HAS_DEVICE, row->of.device);
+	json_u64(j, "count", row->device.hist.count);
+	values_put(j, "device", &row->device);
+	json_str(j, "name", row->name);
+	return lister_end_row(l);
+}
+
 static int list_collectives(struct lister *l)
 {
-	int e = 0;
-	for (size_t i = 0; i < l->r->activities.n && !e; i++) {
-		const struct activity_row *w = &l->r->activities.v[i];
-		size_t bytes;
-		if (w->kind != GPU_KERNEL || !w->communicates)
-			continue;
-		struct json *j = lister_begin_row(l);
-		const char *collective = collective_of(w->name, &bytes);
-		if (collective)
-			json_strn(j, "collective", collective, bytes);
-		else
-			json_put_null(j, "collective");
-		json_u64(j, "count", w->count);
-		report_put_device_times(j, l->r, w);
-		json_str(j, "name", w->name);
-		e = lister_end_row(l);
-	}
+	struct events events = { 0 };
+	struct collective_rows rows = { 0 };
+	int e = events_read(l->r, &events);
+	for (size_t i = 0; i < events.v.n && !e; i++)
+		e = add_collective(l, &rows, &events.v.v[i]);
+	SORT(rows.v, collective_order);
+	for (size_t i = 0; i < rows.v.n && !e; i++)
+		e = put_collective(l, &rows.v.v[i]);
+	for (size_t i = 0; i < rows.v.n; i++)
+		hist_fini(&rows.v.v[i].device.hist);
+	array_free(&rows.v);
+	map_fini(&rows.map);
+	events_fini(&events);
 	return e;
 }
 
@@ -129,7 +179,8 @@ static const struct {
 		"kernels_started",
 		list_busy },
 	{ "kernels_at_once", "device,at_once,ns,share", list_at_once },
-	{ "nccl", "device_total_ns,count," SPREAD("device") "collective,name", list_collectives },
+	{ "nccl", "device_total_ns,count," SPREAD("device") "pid,device,collective,name",
+		list_collectives },
 	{ "range_kernels", "device_total_ns,share,count," SPREAD("device") "kind,range,name",
 		list_range_kernels },
 	{ "nvtx_pace",

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "event/format.h"
 #include "trace/trace.h"
@@ -57,6 +58,12 @@ static inline uint64_t range_end(const struct range *r)
 static inline bool range_nests(uint16_t kind)
 {
 	return kind == RANGE_OPERATOR || kind == RANGE_ANNOTATION || kind == RANGE_NVTX;
+}
+
+/* Whether a kernel of that name, demangled, is a collective operation. */
+static inline bool activity_communicates(const char *name)
+{
+	return !strncmp(name, "nccl", 4);
 }
 
 /* "HtoD", "pinned", "kernel", "operator"; NULL for numbers that have no name. */

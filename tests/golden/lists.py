@@ -128,7 +128,7 @@ def events(trace, report):
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
     steps(trace, got["steps"], lines, rows)
     shapes(got["operators_by_shape"], report, lines)
-    collectives(got["nccl"], report)
+    collectives(got["nccl"], rows)
 
 
 def geometries(got, kernels):
@@ -410,10 +410,13 @@ def shapes(rows, report, lines):
     same("shapes", got, dims)
 
 
-def collectives(rows, report):
-    want = [w for w in report.get("device_work") or [] if w["name"].startswith(("nccl", "void nccl")) and w["kind"] == "kernel"]
-    same("collectives", [(r["name"], r["count"], r["device_total_ns"], r["device_max_ns"]) for r in rows],
-         [(w["name"], w["count"], w["device_total_ns"], w["device_max_ns"]) for w in want])
+def collectives(rows, activities):
+    want = collections.defaultdict(list)
+    for a in activities:
+        if a["kind"] == "kernel" and (a["name"] or "").startswith("nccl"):
+            want[a["pid"], a["device"], a["name"]].append(a["duration_ns"])
+    same("collectives", sorted((r["pid"], r["device"], r["name"], r["count"], r["device_total_ns"], r["device_max_ns"]) for r in rows),
+         sorted((*key, len(of), sum(of), max(of)) for key, of in want.items()))
     for r in rows:
         if r["name"].startswith("ncclDevKernel_"):
             same("what is done together", r["collective"], r["name"].split("_")[1].split("(")[0])
@@ -434,6 +437,23 @@ def ranks():
                                         r["device_max_ns"], r["device_stddev_ns"]) for r in rows),
          [("AllGather", 3, 7000, 8000, 9000, 1000), ("AllReduce", 3, 5000, 6000, 7000, 1000),
           ("SendRecv", 3, 6000, 7000, 8000, 1000)])
+
+
+def hidden():
+    """What one GPU computes hides nothing of another's collective operations: all ranks together are the sum of each."""
+    spans = [[("nccl", 0, 100), ("gemm", 200, 100)], [("gemm", 0, 100), ("ncclDevKernel_Broadcast", 150, 50), ("gemm", 180, 40)]]
+    files = []
+    for rank, of in enumerate(spans):
+        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": rank, "tid": 7, "ts": ts, "dur": dur,
+                   "args": {"device": rank, "stream": 7 + i}} for i, (name, ts, dur) in enumerate(of)]
+        events.append({"ph": "X", "cat": "cpu_op", "name": "step", "pid": 100 + rank, "tid": 5, "ts": 0, "dur": 400})
+        files.append(work.name + "/hidden%d.json" % rank)
+        with open(files[-1], "w") as out:
+            json.dump({"traceEvents": events, "distributedInfo": {"rank": rank}}, out)
+    want = [(100000, 0), (50000, 20000), (150000, 20000)]
+    for traces, sums in zip((files[:1], files[1:], files), want):
+        got = json.loads(run("report", "--json", *traces))["overlap"]
+        same("communication, and what is hidden of it", (got["communication_ns"], got["communication_hidden_ns"]), sums)
 
 
 ODD = ['quo"te', "back\\slash", "new\nline", "tab\tx", "\u00fcn\u00ef\u2603", "=SUM(1)", "a,b", '{"x":[1]}', "<", "()",
@@ -545,6 +565,7 @@ marked()
 never_waited_for()
 kinds()
 ranks()
+hidden()
 odd()
 longest()
 for path in traces:
