@@ -8,7 +8,7 @@
 #include "event/schema_text.h"
 #include "cmd/cli/output.h"
 #include "flame/flame.h"
-#include "report/absent.h"
+#include "report/sections.h"
 #include "report/report_make.h"
 
 #include "base/banned.h"
@@ -110,7 +110,7 @@ static void say_why_empty(const struct trace *t, bool by_device)
 	struct report *r = NULL;
 	const char *why = report_of(t, &r, &err)
 				  ? NULL
-				  : absent_why(r, by_device ? "gpu_trace" : "api_trace");
+				  : section_why_empty(r, by_device ? "gpu_trace" : "api_trace");
 	complain(0, "the flame graph is empty%s%s%s", why ? ": " : "", why ? why : "",
 		by_device && r && r->calls ? "; --by host has the time of the calls" : "");
 	report_free(r);

@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "report/absent.h"
+#include "report/sections.h"
 #include "report/event_lists.h"
 #include "report/fields.h"
 #include "report/report_make.h"
@@ -395,6 +395,8 @@ static int write_object(struct selection *s, const struct text_page *p)
 		e = put_cell(s, &t, s->columns.v[i].key, true);
 	}
 	page_end_table(p, &t, 0);
+	if (!s->o->columns)
+		section_put_note(s->out, s->section);
 	return e;
 }
 
@@ -417,6 +419,8 @@ static int write_list(struct selection *s, const struct text_page *p)
 			e = put_cell(s, &t, s->columns.v[i].key, i == s->columns.n - 1);
 	}
 	page_end_table(p, &t, s->rows);
+	if (!s->o->columns)
+		section_put_note(s->out, s->section);
 	return e;
 }
 
@@ -428,7 +432,8 @@ static int write_text(struct selection *s)
 	page_heading(&p, s->section);
 	if (s->kept.n)
 		return (s->list ? write_list : write_object)(s, &p);
-	const char *why = s->filtered ? "no row passes --filter" : absent_why(s->r, s->section);
+	const char *why =
+		s->filtered ? "no row passes --filter" : section_why_empty(s->r, s->section);
 	fprintf(s->out, "  none%s%s\n", why ? ": " : "", why ? why : "");
 	return 0;
 }
@@ -707,7 +712,7 @@ static void write_absent(struct selection *s)
 			continue;
 		}
 		page_heading(&p, s->section);
-		fprintf(s->out, "  none: %s\n", absent_why(s->r, s->section));
+		fprintf(s->out, "  none: %s\n", section_why_empty(s->r, s->section));
 	}
 }
 
@@ -718,7 +723,7 @@ static bool is_absent(const struct selection *s, size_t i, const char *word, siz
 	if (i >= 64 || !strchr(s->o->only, ',') || bytes >= sizeof name)
 		return false;
 	snprintf(name, sizeof name, "%.*s", (int)bytes, word);
-	return absent_why(s->r, name) != NULL;
+	return section_why_empty(s->r, name) != NULL;
 }
 
 static int no_section(struct selection *s, const char *word, size_t bytes, const char *names)
@@ -727,7 +732,7 @@ static int no_section(struct selection *s, const char *word, size_t bytes, const
 	const int length = (int)bytes;
 
 	snprintf(given, sizeof given, "%.*s", length, word);
-	const char *why = absent_why(s->r, given);
+	const char *why = section_why_empty(s->r, given);
 	if (why)
 		return error_set(
 			s->err, -EINVAL, "this recording has no section %s: %s", given, why);

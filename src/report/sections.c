@@ -1,5 +1,5 @@
-/* See absent.h. */
-#include "report/absent.h"
+/* See sections.h. */
+#include "report/sections.h"
 
 #include <string.h>
 
@@ -32,44 +32,58 @@ enum made_of {
 static const struct {
 	const char *section;
 	enum made_of of;
+	const char *note; /* what its figures are; NULL: their names say it */
 } sections[] = {
-	{ "calls", OF_CALLS },
-	{ "kernels", OF_LAUNCHES },
-	{ "failures", OF_FAILURES },
-	{ "threads", OF_CALLS },
-	{ "api_trace", OF_EVENTS },
-	{ "copies", OF_COPIES },
-	{ "devices", OF_GPU },
-	{ "device_work", OF_GPU },
-	{ "device_copies", OF_GPU },
-	{ "streams", OF_GPU },
-	{ "pauses", OF_IDLE },
-	{ "breakdown", OF_IDLE },
-	{ "overlap", OF_IDLE },
-	{ "queue", OF_IDLE },
-	{ "critical_path", OF_IDLE },
-	{ "gpu_state", OF_NVML },
-	{ "prediction", OF_PREDICTION },
-	{ "call_stacks", OF_STACKS },
-	{ "hints_pauses", OF_IDLE },
-	{ "allocation_calls", OF_ALLOCATIONS },
-	{ "memory_over_time", OF_CALLS },
-	{ "processes", OF_CALLS },
-	{ "warnings", OF_WARNINGS },
-	{ "gpu_trace", OF_GPU },
-	{ "kernel_shapes", OF_GPU },
-	{ "launch_gaps", OF_GPU },
-	{ "kernel_families", OF_GPU },
-	{ "busy_over_time", OF_GPU },
-	{ "kernels_at_once", OF_GPU },
-	{ "nccl", OF_NCCL },
-	{ "operators", OF_RANGES },
-	{ "spans", OF_RANGES },
-	{ "nvtx_pace", OF_RANGES },
-	{ "steps", OF_STEPS },
-	{ "range_kernels", OF_RANGE_KERNELS },
-	{ "operators_by_shape", OF_OPERATORS },
-	{ "hints", OF_HINTS },
+	{ "calls", OF_CALLS, NULL },
+	{ "kernels", OF_LAUNCHES, NULL },
+	{ "failures", OF_FAILURES, NULL },
+	{ "threads", OF_CALLS, NULL },
+	{ "api_trace", OF_EVENTS, NULL },
+	{ "copies", OF_COPIES, NULL },
+	{ "devices", OF_GPU,
+		"Busy: something ran.  Shares are of the wall time in which recording was on; sums of kinds may overlap." },
+	{ "device_work", OF_GPU, NULL },
+	{ "device_copies", OF_GPU, NULL },
+	{ "streams", OF_GPU,
+		"Busy: something of the stream ran.  Shares are of the wall time in which recording was on." },
+	{ "pauses", OF_IDLE,
+		"Times in which no GPU ran anything, by what the host did meanwhile, the longest first." },
+	{ "breakdown", OF_IDLE,
+		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did." },
+	{ "overlap", OF_IDLE, "Hidden: while the same GPU computed." },
+	{ "queue", OF_IDLE,
+		"Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU." },
+	{ "critical_path", OF_IDLE,
+		"What the end of the run waited for, from the end backwards; the parts add up to the wall time." },
+	{ "gpu_state", OF_NVML, NULL },
+	{ "prediction", OF_PREDICTION, NULL },
+	{ "call_stacks", OF_STACKS, NULL },
+	{ "hints_pauses", OF_IDLE, NULL },
+	{ "allocation_calls", OF_ALLOCATIONS, NULL },
+	{ "memory_over_time", OF_CALLS, NULL },
+	{ "processes", OF_CALLS, NULL },
+	{ "warnings", OF_WARNINGS, NULL },
+	{ "gpu_trace", OF_GPU,
+		"Queued: from the return of the call that asked for it to its start." },
+	{ "kernel_shapes", OF_GPU,
+		"Occupancy: of the warps that an SM can hold, those that it holds of this kernel at a time, calculated.  Waves: blocks by those that the device holds at a time." },
+	{ "launch_gaps", OF_GPU,
+		"Call: time in the call that launches.  Queued: from its return to the kernel's start, while the GPU may be at what was launched before.  Sums: --only queue." },
+	{ "kernel_families", OF_GPU, "By what the names of kernels say that they do." },
+	{ "busy_over_time", OF_GPU, NULL },
+	{ "kernels_at_once", OF_GPU, "For how much of the time so many kernels ran." },
+	{ "nccl", OF_NCCL,
+		"A process whose operations last longer than the others' waits in them for the slowest." },
+	{ "operators", OF_RANGES,
+		"Self: launched by the operator itself; total: also by those inside." },
+	{ "spans", OF_RANGES, NULL },
+	{ "nvtx_pace", OF_RANGES, NULL },
+	{ "steps", OF_STEPS,
+		"Ranges that the program numbers, as ProfilerStep#2, with what was launched in them; where it numbers none, what was launched until a call waited." },
+	{ "range_kernels", OF_RANGE_KERNELS,
+		"An activity counts in each range around its launch; that of a thread without ranges in those of the one thread that is inside some, as in a backward pass." },
+	{ "operators_by_shape", OF_OPERATORS, NULL },
+	{ "hints", OF_HINTS, NULL },
 };
 
 static bool is_at_level(const struct report *r, const char *level)
@@ -151,13 +165,27 @@ static bool is_of_ranges(enum made_of of)
 	return of == OF_RANGES || of == OF_RANGE_KERNELS || of == OF_OPERATORS || of == OF_STEPS;
 }
 
-const char *absent_why(const struct report *r, const char *section)
+#define SECTIONS (sizeof sections / sizeof sections[0])
+
+static size_t find(const char *section)
 {
 	size_t i = 0;
-	while (i < sizeof sections / sizeof sections[0] &&
-		strcmp(sections[i].section, section) != 0)
+	while (i < SECTIONS && strcmp(sections[i].section, section) != 0)
 		i++;
-	if (i == sizeof sections / sizeof sections[0])
+	return i;
+}
+
+void section_put_note(FILE *out, const char *section)
+{
+	const size_t i = find(section);
+	if (i < SECTIONS && sections[i].note)
+		fprintf(out, "%s\n", sections[i].note);
+}
+
+const char *section_why_empty(const struct report *r, const char *section)
+{
+	const size_t i = find(section);
+	if (i == SECTIONS)
 		return NULL;
 	const enum made_of of = sections[i].of;
 	if (!r->calls && is_at_level(r, "off") && of != OF_WARNINGS)

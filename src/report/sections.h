@@ -1,0 +1,19 @@
+/*
+ * Sections of the report and lists, by their names: what their figures are, and why one is empty,
+ * that is what the program did not do, or what was not recorded and which option records it.  For
+ * weir report --only and weir flame.
+ */
+#ifndef WEIR_REPORT_SECTIONS_H
+#define WEIR_REPORT_SECTIONS_H
+
+#include <stdio.h>
+
+#include "model/report.h"
+
+/* Sentences for below its table, where there are some. */
+void section_put_note(FILE *out, const char *section);
+
+/* A clause without a full stop.  NULL: nothing is known. */
+const char *section_why_empty(const struct report *r, const char *section);
+
+#endif
