@@ -2,12 +2,15 @@
 #include "report/fields.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/expect.h"
+#include "base/number.h"
 
 #include "base/banned.h"
 
@@ -239,4 +242,61 @@ int sections_read(const char *json, const struct section_reader *to)
 			e = read_list(s, name, to);
 	}
 	return e;
+}
+
+/* ---- for people ---- */
+
+static bool ends_in(const char *s, const char *end)
+{
+	const size_t n = strlen(s), m = strlen(end);
+	return n >= m && !strcmp(s + n - m, end);
+}
+
+/* A time of the calendar, in UTC; 0: not known. */
+static void put_date(struct table *t, uint64_t ns)
+{
+	const time_t seconds = (time_t)(ns / 1000000000u);
+	struct tm parts;
+	char text[40];
+	if (ns && gmtime_r(&seconds, &parts) &&
+		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+		table_cell(t, "%s", text);
+	else
+		table_none(t);
+}
+
+static bool is_share(const char *key)
+{
+	return ends_in(key, "share") || ends_in(key, "share_of_run") || ends_in(key, "occupancy");
+}
+
+/* Since the recording began: rows differ in digits that three would not show. */
+static bool is_moment(const char *key)
+{
+	return ends_in(key, "start_ns") || ends_in(key, "first_ns") || ends_in(key, "last_ns");
+}
+
+void field_put_number(struct table *t, const struct field *f)
+{
+	struct number n;
+	const bool whole =
+		!memchr(f->raw, '.', f->bytes) && !memchr(f->raw, 'e', f->bytes) && *f->raw != '-';
+	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
+	const double real = strtod(f->raw, NULL);
+	if (is_share(f->key))
+		table_percent(t, real * 100);
+	else if (!whole)
+		table_cell(t, fabs(real) < 1000 ? "%.3g" : "%.0f", real);
+	else if (ends_in(f->key, "_realtime_ns"))
+		put_date(t, value);
+	else if (is_moment(f->key))
+		table_cell(t, "%.6f s", (double)value / 1e9);
+	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))
+		table_cell(t, "%s", number_ns(&n, value));
+	else if (ends_in(f->key, "bytes_per_second"))
+		table_cell(t, "%s/s", number_bytes(&n, value));
+	else if (ends_in(f->key, "bytes"))
+		table_cell(t, "%s", number_bytes(&n, value));
+	else
+		table_cell(t, "%" PRIu64, value);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/array.h"
+#include "base/table.h"
 
 enum field_kind { FIELD_NULL, FIELD_NUMBER, FIELD_TEXT, FIELD_WORD, FIELD_LIST };
 
@@ -32,6 +33,9 @@ const struct field *fields_find(const struct fields *f, const char *key);
 
 /* A number's value, or NAN. */
 double field_number(const struct field *f);
+
+/* As a cell for people: times, bytes, shares and dates by what the key ends in. */
+void field_put_number(struct table *t, const struct field *f);
 
 /* Without quotes and escapes, a list with commas between; "" for null.  free() it; NULL without
  * memory. */

@@ -34,8 +34,10 @@ static const struct {
 	enum made_of of;
 	const char *note; /* what its figures are; NULL: their names say it */
 } sections[] = {
-	{ "calls", OF_CALLS, NULL },
-	{ "kernels", OF_LAUNCHES, NULL },
+	{ "calls", OF_CALLS,
+		"A call of the runtime contains those of the driver that it makes: their times are in both.  What calls waited for is in --only breakdown, too: copies block." },
+	{ "kernels", OF_LAUNCHES,
+		"Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late.  Where class_basis is name, that is a guess by its name." },
 	{ "failures", OF_FAILURES, NULL },
 	{ "threads", OF_CALLS, NULL },
 	{ "api_trace", OF_EVENTS, NULL },
@@ -57,7 +59,8 @@ static const struct {
 		"What the end of the run waited for, from the end backwards; the parts add up to the wall time." },
 	{ "gpu_state", OF_NVML, NULL },
 	{ "prediction", OF_PREDICTION, NULL },
-	{ "call_stacks", OF_STACKS, NULL },
+	{ "call_stacks", OF_STACKS,
+		"The stacks: --only call_stacks.rows; with the names in full, weir report FILE." },
 	{ "hints_pauses", OF_IDLE, NULL },
 	{ "allocation_calls", OF_ALLOCATIONS, NULL },
 	{ "memory_over_time", OF_CALLS, NULL },
@@ -75,7 +78,7 @@ static const struct {
 	{ "nccl", OF_NCCL,
 		"A process whose operations last longer than the others' waits in them for the slowest." },
 	{ "operators", OF_RANGES,
-		"Self: launched by the operator itself; total: also by those inside." },
+		"Self: launched by the operator itself, which adds up over the rows; total, FLOPs and bytes: also by those inside, which have rows, too.  Class: as of kernels." },
 	{ "spans", OF_RANGES, NULL },
 	{ "nvtx_pace", OF_RANGES, NULL },
 	{ "steps", OF_STEPS,
@@ -175,11 +178,20 @@ static size_t find(const char *section)
 	return i;
 }
 
-void section_put_note(FILE *out, const char *section)
+void section_put_note(FILE *out, const char *section, size_t width)
 {
 	const size_t i = find(section);
-	if (i < SECTIONS && sections[i].note)
-		fprintf(out, "%s\n", sections[i].note);
+	const char *at = i < SECTIONS ? sections[i].note : NULL;
+	for (size_t column = 0; at && *at;) {
+		const size_t blanks = strspn(at, " "), n = strcspn(at + blanks, " ");
+		const bool new_line = column && column + blanks + n > width;
+		fprintf(out, "%s%.*s", new_line ? "\n" : "", (int)(new_line ? n : blanks + n),
+			new_line ? at + blanks : at);
+		column = (new_line ? 0 : column + blanks) + n;
+		at += blanks + n;
+		if (!*at)
+			putc('\n', out);
+	}
 }
 
 const char *section_why_empty(const struct report *r, const char *section)

@@ -10,8 +10,8 @@
 
 #include "model/report.h"
 
-/* Sentences for below its table, where there are some. */
-void section_put_note(FILE *out, const char *section);
+/* Sentences for below its table, where there are some, in lines of that width. */
+void section_put_note(FILE *out, const char *section, size_t width);
 
 /* A clause without a full stop.  NULL: nothing is known. */
 const char *section_why_empty(const struct report *r, const char *section);

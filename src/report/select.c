@@ -299,53 +299,6 @@ static void begin_json_section(struct selection *s)
 
 /* ---- text ---- */
 
-static bool ends_in(const char *s, const char *end)
-{
-	const size_t n = strlen(s), m = strlen(end);
-	return n >= m && !strcmp(s + n - m, end);
-}
-
-/* A time of the calendar, in UTC; 0: not known. */
-static void put_date(struct table *t, uint64_t ns)
-{
-	const time_t seconds = (time_t)(ns / 1000000000u);
-	struct tm parts;
-	char text[40];
-	if (ns && gmtime_r(&seconds, &parts) &&
-		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
-		table_cell(t, "%s", text);
-	else
-		table_none(t);
-}
-
-static bool is_share(const char *key)
-{
-	return ends_in(key, "share") || ends_in(key, "share_of_run") || ends_in(key, "occupancy");
-}
-
-static void put_number(struct table *t, const struct field *f)
-{
-	struct number n;
-	const bool whole =
-		!memchr(f->raw, '.', f->bytes) && !memchr(f->raw, 'e', f->bytes) && *f->raw != '-';
-	const uint64_t value = whole ? strtoull(f->raw, NULL, 10) : 0;
-	const double real = strtod(f->raw, NULL);
-	if (is_share(f->key))
-		table_percent(t, real * 100);
-	else if (!whole)
-		table_cell(t, fabs(real) < 1000 ? "%.3g" : "%.0f", real);
-	else if (ends_in(f->key, "_realtime_ns"))
-		put_date(t, value);
-	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))
-		table_cell(t, "%s", number_ns(&n, value));
-	else if (ends_in(f->key, "bytes_per_second"))
-		table_cell(t, "%s/s", number_bytes(&n, value));
-	else if (ends_in(f->key, "bytes"))
-		table_cell(t, "%s", number_bytes(&n, value));
-	else
-		table_cell(t, "%" PRIu64, value);
-}
-
 static unsigned text_shown(const struct selection *s)
 {
 	const unsigned third = (s->o->width ? s->o->width : WIDTH) / 3;
@@ -360,7 +313,7 @@ static int put_cell(struct selection *s, struct table *t, const char *key, bool 
 		return 0;
 	}
 	if (f->kind == FIELD_NUMBER) {
-		put_number(t, f);
+		field_put_number(t, f);
 		return 0;
 	}
 	char *text = field_text(f);
@@ -396,7 +349,7 @@ static int write_object(struct selection *s, const struct text_page *p)
 	}
 	page_end_table(p, &t, 0);
 	if (!s->o->columns)
-		section_put_note(s->out, s->section);
+		section_put_note(s->out, s->section, p->width);
 	return e;
 }
 
@@ -420,7 +373,7 @@ static int write_list(struct selection *s, const struct text_page *p)
 	}
 	page_end_table(p, &t, s->rows);
 	if (!s->o->columns)
-		section_put_note(s->out, s->section);
+		section_put_note(s->out, s->section, p->width);
 	return e;
 }
 
