@@ -51,7 +51,7 @@ static const struct {
 	{ "pauses", OF_IDLE,
 		"Times in which no GPU ran anything, by what the host did meanwhile, the longest first." },
 	{ "breakdown", OF_IDLE,
-		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did." },
+		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too." },
 	{ "overlap", OF_IDLE, "Hidden: while the same GPU computed." },
 	{ "queue", OF_IDLE,
 		"Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU." },
