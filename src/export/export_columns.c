@@ -317,7 +317,9 @@ static int put_owners(struct export *x, struct block *b, const struct gpu_activi
 	struct owners *o = &((struct columns *)x->state)->owners;
 	const uint32_t at = owners_of(o, x->process, w, link);
 	const int e = put_owner(x, b, o, owners_operator(o, at));
-	return e ? e : put_owner(x, b, o, owners_named(o, at, link));
+	const uint32_t named = owners_named(o, at);
+	return e ? e
+		 : put_owner(x, b, o, named == OWNER_NONE ? owners_waiting(o, at, link) : named);
 }
 
 static int activity(struct export *x, const struct chunk_ref *c, const struct gpu_activity *w,

@@ -274,11 +274,20 @@ uint32_t owners_operator(const struct owners *o, uint32_t at)
 	return library;
 }
 
-uint32_t owners_named(struct owners *o, uint32_t at, const struct call_link *link)
+uint32_t owners_named(const struct owners *o, uint32_t at)
 {
-	at = NESTED_NAMED(o->v, at);
-	return at == OWNER_NONE && link ? ALONES_AT(&o->alones, o->v, link->process, link->ticks)
-					: at;
+	return NESTED_NAMED(o->v, at);
+}
+
+uint32_t owners_waiting(struct owners *o, uint32_t at, const struct call_link *link)
+{
+	if (at == OWNER_NONE)
+		return link ? ALONES_AT(&o->alones, o->v, link->process, link->ticks) : OWNER_NONE;
+	while (o->v.v[at].at.parent != OWNER_NONE)
+		at = o->v.v[at].at.parent;
+	const struct nested outermost = o->v.v[at].at;
+	return outermost.named ? OWNER_NONE
+			       : ALONES_AT(&o->alones, o->v, outermost.process, outermost.ticks);
 }
 
 uint32_t owners_name(const struct owners *o, uint32_t at)

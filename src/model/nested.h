@@ -65,7 +65,7 @@ uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id
 /*
  * A thread works for another: autograd's launches the backward pass while the thread that asked for
  * it waits, inside of the ranges that the program named there.  While one thread of a process alone
- * is inside of such ranges, what others launch that are in none of their own belongs to those.
+ * is inside of such ranges, what others begin in none of their own belongs to those.
  */
 struct alone { /* times at which one thread alone is inside of named ranges; by process and time */
 	uint64_t from, to;
@@ -132,9 +132,12 @@ uint32_t owners_of(struct owners *o, uint32_t process, const struct gpu_activity
  * there is no other around it. */
 uint32_t owners_operator(const struct owners *o, uint32_t at);
 
-/* What the program names around that range, or around its call on another thread; from there on,
- * NESTED_NAMED of the parent is the next. */
-uint32_t owners_named(struct owners *o, uint32_t at, const struct call_link *link);
+/* The innermost that the program names, on that thread; or OWNER_NONE. */
+uint32_t owners_named(const struct owners *o, uint32_t at);
+
+/* That of the thread for which this one worked then; or OWNER_NONE.  `link`: that of the call, or
+ * NULL. */
+uint32_t owners_waiting(struct owners *o, uint32_t at, const struct call_link *link);
 
 /* The name of a range among meta.names; META_NONE for OWNER_NONE. */
 uint32_t owners_name(const struct owners *o, uint32_t at);

@@ -47,7 +47,8 @@ int events_read(const struct report *r, struct events *ret_events)
 			.process = buf.ref->process,
 			.link = link ? (uint32_t)(link - r->links.v.v) : UINT32_MAX,
 			.owner = owner,
-			.named = owners_named(&ret_events->owners, owner, link) };
+			.named = owners_named(&ret_events->owners, owner),
+			.waiting = owners_waiting(&ret_events->owners, owner, link) };
 	}
 	chunk_buf_fini(&buf);
 	if (!e && ret_events->v.n)
@@ -104,7 +105,7 @@ static void put_event(
 	json_u64_or_null(j, "correlation", w->valid & GPU_HAS_CORRELATION, w->correlation);
 	put_call(l, j, v);
 	put_owner(l, j, "operator", &events->owners, owners_operator(&events->owners, v->owner));
-	put_owner(l, j, "range", &events->owners, v->named);
+	put_owner(l, j, "range", &events->owners, v->named == OWNER_NONE ? v->waiting : v->named);
 }
 
 int list_activities(struct lister *l)

@@ -54,9 +54,10 @@ void values_put(struct json *j, const char *prefix, const struct values *v);
 struct event {
 	struct gpu_activity w;
 	uint32_t process;
-	uint32_t link;  /* into r->links, or UINT32_MAX */
-	uint32_t owner; /* into owners: the innermost range, or OWNER_NONE */
-	uint32_t named; /* the innermost that the program names, perhaps another thread's */
+	uint32_t link;    /* into r->links, or UINT32_MAX */
+	uint32_t owner;   /* into owners: the innermost range, or OWNER_NONE */
+	uint32_t named;   /* the innermost that the program names … */
+	uint32_t waiting; /* … and that of the thread that this one worked for */
 };
 struct events {
 	ARRAY(struct event) v;

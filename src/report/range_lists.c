@@ -178,11 +178,10 @@ static bool is_repeated(const struct owners *o, uint32_t at)
 	return false;
 }
 
-static int add_to_owners(struct inside *in, const struct event *v)
+static int add_from(struct inside *in, uint32_t at, const struct event *v)
 {
 	const struct owners *o = &in->events.owners;
-	uint32_t at = v->named;
-	for (; at != OWNER_NONE; at = NESTED_NAMED(o->v, o->v.v[at].at.parent)) {
+	for (; at != OWNER_NONE; at = owners_named(o, o->v.v[at].at.parent)) {
 		uint32_t range;
 		int e = is_repeated(o, at) ? 1
 					   : range_of(in, o->v.v[at].name, o->v.v[at].kind, &range);
@@ -192,6 +191,12 @@ static int add_to_owners(struct inside *in, const struct event *v)
 			return e;
 	}
 	return 0;
+}
+
+static int add_to_owners(struct inside *in, const struct event *v)
+{
+	const int e = add_from(in, v->named, v);
+	return e ? e : add_from(in, v->waiting, v);
 }
 
 /* ---- those that may cross ---- */

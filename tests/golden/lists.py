@@ -129,6 +129,7 @@ def events(trace, report):
     steps(trace, got["steps"], lines, rows)
     shapes(got["operators_by_shape"], report, lines)
     collectives(got["nccl"], rows)
+    within(got["range_kernels"], report)
 
 
 def geometries(got, kernels):
@@ -187,20 +188,24 @@ def owned(rows, calls, ranges, inside):
     threads = collections.defaultdict(list)
     for g in ranges:
         threads[g["pid"], g["tid"]].append(g)
-    edges = {(pid, t + d) for (pid, _), of in threads.items() for g in of for t in (g["begin_ns"], g["begin_ns"] + g["duration_ns"])
-             for d in (-1, 0, 1)}
+    edges = {(key, t + d, g["class"] != "operator") for key, of in threads.items() for g in of
+             for t in (g["begin_ns"], g["begin_ns"] + g["duration_ns"]) for d in (-1, 0, 1)}
+    of_names = {(key[0], t) for key, t, is_name in edges if is_name}
+    edges = {(key, t) for key, t, _ in edges}
     sums, sure = collections.Counter(), True
     for r in rows:
         c = calls.get((r["pid"], r["correlation"]))
         key = c and (c["pid"], c["tid"])
-        if not c or (c["pid"], c["begin_ns"]) in edges:  # times are rounded
+        around = chain(threads[key], c["begin_ns"]) if c else []
+        since = around[-1]["begin_ns"] if around else c and c["begin_ns"]
+        if not c or (key, c["begin_ns"]) in edges or (c["pid"], since) in of_names:  # times are rounded
             sure = sure and not ranges
             continue
-        around = chain(threads[key], c["begin_ns"])
         operators = [g["name"] for g in around if g["class"] == "operator"]
         own = [name for name in operators if not name.startswith(("cublas", "cudnn"))]
         same("the operator of " + str(r["name"]), r["operator"], (own or operators or [None])[0])
-        names = named(around) or waiting(threads, c["pid"], c["begin_ns"])
+        alone = not around or around[-1]["class"] == "operator"
+        names = named(around) + (waiting(threads, c["pid"], since) if alone else [])
         same("the range of " + str(r["name"]), r["range"], names[0][0] if names else None)
         for name, kind in set(names):
             if r["kind"] in ("kernel", "copy", "set", "graph"):
@@ -408,6 +413,18 @@ def shapes(rows, report, lines):
     for r in rows:
         got[keys(r)].add(r["shape"] and r["shape"].replace(" ", ""))
     same("shapes", got, dims)
+
+
+def within(rows, report):
+    """What ran in ranges of a name adds up to the time that the report says of them, counted in another way."""
+    sums = collections.Counter()
+    for r in rows:
+        if r["range_kind"] in NESTS:
+            sums[r["range"], r["range_kind"]] += r["device_total_ns"]
+    want = {(o["name"], o["kind"]): o["device_total_ns"] for o in report.get("operators") or []
+            if o["kind"] != "operator" and o["device_total_ns"]}
+    if not report["totals"]["sampled"]:
+        same("the time of ranges", sorted(sums.items()), sorted(want.items()))
 
 
 def collectives(rows, activities):
