@@ -17,6 +17,7 @@ enum made_of {
 	OF_GPU,
 	OF_NCCL,
 	OF_RANGES,
+	OF_CROSSING,
 	OF_RANGE_KERNELS,
 	OF_OPERATORS,
 	OF_STEPS,
@@ -79,7 +80,7 @@ static const struct {
 		"A process whose operations last longer than the others' waits in them for the slowest." },
 	{ "operators", OF_RANGES,
 		"Self: launched by the operator itself, which adds up over the rows; total, FLOPs and bytes: also by those inside, which have rows, too.  Class: as of kernels." },
-	{ "spans", OF_RANGES, NULL },
+	{ "spans", OF_CROSSING, NULL },
 	{ "nvtx_pace", OF_RANGES, NULL },
 	{ "steps", OF_STEPS,
 		"Ranges that the program numbers, as ProfilerStep#2, with what was launched in them; where it numbers none, what was launched until a call waited." },
@@ -165,7 +166,8 @@ static const char *const always[OF_HINTS + 1] = {
 
 static bool is_of_ranges(enum made_of of)
 {
-	return of == OF_RANGES || of == OF_RANGE_KERNELS || of == OF_OPERATORS || of == OF_STEPS;
+	return of == OF_RANGES || of == OF_CROSSING || of == OF_RANGE_KERNELS ||
+	       of == OF_OPERATORS || of == OF_STEPS;
 }
 
 #define SECTIONS (sizeof sections / sizeof sections[0])
@@ -223,6 +225,10 @@ const char *section_why_empty(const struct report *r, const char *section)
 		return r->activities.n ? "no kernel of NCCL ran" : why_no_activity(r);
 	case OF_RANGES:
 		return why_no_range(r);
+	case OF_CROSSING:
+		return r->operators.n ? "no range was recorded that may cross others; those that "
+					"nest are in operators"
+				      : why_no_range(r);
 	case OF_RANGE_KERNELS:
 		return r->operators.n ? why_no_activity(r) : why_no_range(r);
 	case OF_STEPS:
