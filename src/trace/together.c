@@ -83,19 +83,55 @@ static struct clock_pair pair_in(const struct taken_in *s, struct clock_pair p)
 
 /* ---- devices ---- */
 
+static bool has_uuid(const struct meta_device *d)
+{
+	static const uint8_t none[sizeof d->uuid];
+	return memcmp(d->uuid, none, sizeof none) != 0;
+}
+
 static const struct meta_device *same_device(const struct meta *m, const struct meta_device *d)
 {
-	static const uint8_t none[16];
 	for (size_t i = 0; i < m->devices.n; i++)
-		if (memcmp(d->uuid, none, sizeof none) != 0 &&
-			!memcmp(m->devices.v[i].uuid, d->uuid, sizeof d->uuid))
+		if (has_uuid(d) && !memcmp(m->devices.v[i].uuid, d->uuid, sizeof d->uuid))
 			return &m->devices.v[i];
 	return NULL;
 }
 
-static uint32_t next_number(const struct trace *t, const struct meta *m)
+/* The numbers of devices on which something ran. */
+struct used {
+	ARRAY(uint32_t) v;
+};
+
+static bool is_used(const struct used *u, uint32_t device)
 {
-	uint32_t next = t->next_device;
+	for (size_t i = 0; i < u->v.n; i++)
+		if (u->v.v[i] == device)
+			return true;
+	return false;
+}
+
+static int find_used(const struct trace *t, struct used *u)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = t, .buf = &buf };
+	struct gpu_activity w;
+	int e;
+	while ((e = trace_next_activity(&at, &w)) > 0) {
+		if (!(w.valid & GPU_HAS_DEVICE) || is_used(u, w.device))
+			continue;
+		uint32_t *to = array_push(&u->v);
+		if (!to) {
+			e = -ENOMEM;
+			break;
+		}
+		*to = w.device;
+	}
+	chunk_buf_fini(&buf);
+	return e;
+}
+
+static uint32_t next_number(uint32_t next, const struct meta *m)
+{
 	for (size_t i = 0; i < m->devices.n; i++)
 		if (m->devices.v[i].device >= next)
 			next = m->devices.v[i].device + 1;
@@ -106,15 +142,33 @@ static uint32_t next_number(const struct trace *t, const struct meta *m)
 static int number_devices(
 	struct trace *t, const struct meta *first, const struct meta *other, struct taken_in *s)
 {
-	t->next_device = next_number(t, first);
-	for (size_t i = 0; i < other->devices.n; i++) {
+	struct used here = { 0 }, there = { 0 };
+	bool named = true;
+	int e = 0;
+	t->next_device = next_number(t->next_device, first);
+	for (size_t i = 0; i < other->devices.n; i++)
+		named = named && has_uuid(&other->devices.v[i]);
+	if (!named) { /* of these some keep their numbers */
+		t->next_device = next_number(t->next_device, other);
+		e = find_used(t, &here);
+	}
+	if (!named && !e)
+		e = find_used(s->trace, &there);
+	for (size_t i = 0; i < other->devices.n && !e; i++) {
 		const struct meta_device *d = &other->devices.v[i], *known = same_device(first, d);
 		struct renamed *to = array_push(&s->devices);
-		if (!to)
-			return -ENOMEM;
-		*to = (struct renamed){ d->device, known ? known->device : t->next_device++ };
+		const bool two =
+			has_uuid(d) || (is_used(&here, d->device) && is_used(&there, d->device));
+		if (to)
+			*to = (struct renamed){ d->device, known ? known->device
+							   : two ? t->next_device++
+								 : d->device };
+		else
+			e = -ENOMEM;
 	}
-	return 0;
+	array_free(&here.v);
+	array_free(&there.v);
+	return e;
 }
 
 static uint32_t device_in(const struct taken_in *s, uint32_t device)

@@ -4,7 +4,9 @@
  * The first takes the others in: its chunks are then those of all, and trace_load() gives each in
  * the first one's time.  Recordings of one host and one boot share their clocks.  Of different
  * hosts the time of day says what was when, as well as they were set alike.  Devices keep their
- * numbers where they are the same, by their UUIDs, and get new ones where not.
+ * numbers where they are the same, by their UUIDs, and get new ones where not.  Traces of other
+ * tools name no UUIDs: there a number that something ran on in both is two devices, since each rank
+ * may see its own as the first, and one that only one of them used keeps its number.
  */
 #ifndef WEIR_TRACE_TOGETHER_H
 #define WEIR_TRACE_TOGETHER_H
