@@ -27,7 +27,7 @@ enum gap_cause {
 	GAP_ALLOC,   /* it was allocating or freeing */
 	GAP_LOAD,    /* it was loading code */
 	GAP_LAUNCH,  /* it was launching, and not fast enough */
-	GAP_HOST,    /* it was in no call for HINT_ELSEWHERE_NS or longer */
+	GAP_HOST,    /* it was in no call, for HOST_GAP_NS or longer */
 	GAP_BETWEEN, /* the next kernel had been launched, by a launch of its own */
 	GAP_DEVICE,  /* other activities had been asked for */
 	GAP_UNKNOWN,

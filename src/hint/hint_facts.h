@@ -79,8 +79,6 @@ struct hint_call { /* by thread and begin; calls inside calls are left out */
 	bool legacy; /* launches: on the legacy default stream */
 };
 
-#define HINT_ELSEWHERE_NS 100000u
-
 struct hint_device {
 	uint32_t device;
 	const char *name;

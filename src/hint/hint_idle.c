@@ -37,7 +37,7 @@ const struct gap_cause_words gap_cause_words[GAP_CAUSES] = {
 	[GAP_COPY] = { WALL_WAITING, " that copies memory which is not pinned" },
 	[GAP_ALLOC] = { WALL_DRIVER, " that allocates or frees memory" },
 	[GAP_LOAD] = { WALL_DRIVER, " that loads code" },
-	[GAP_LAUNCH] = { WALL_LAUNCHING, "" },
+	[GAP_LAUNCH] = { WALL_LAUNCHING, ", and until that had begun" },
 	[GAP_HOST] = { WALL_HOST, "" },
 	[GAP_BETWEEN] = { WALL_QUEUED, ", from one kernel to the next" },
 	[GAP_DEVICE] = { WALL_QUEUED, "" },
@@ -90,7 +90,7 @@ static enum gap_cause cause_of(const struct gap *p, const struct idle *i)
 		return p->next->in_graph ? GAP_DEVICE : GAP_UNKNOWN;
 	if (i->issued == ISSUED_BEFORE || i->issued == ISSUED_BY_SAME_CALL)
 		return queued(p, i);
-	if (i->what == HOST_ELSEWHERE && i->ns >= HINT_ELSEWHERE_NS)
+	if (i->what == HOST_ELSEWHERE)
 		return GAP_HOST;
 	const enum gap_cause own = i->what == IDLE_QUEUED ? GAP_LAUNCH : cause_of_state(i->what);
 	if (own == GAP_ALLOC || own == GAP_LOAD)

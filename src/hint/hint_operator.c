@@ -337,9 +337,10 @@ HINT_RULE(compile)
 	return hint_add(to, rule, gain, 0.5,
 		hint_text("%llu kernels of PyTorch operators, none compiled",
 			(unsigned long long)torch),
-		hint_text("%s for %s (%.0f %% of the analysed time), and element-wise operators "
+		hint_text("%s%s: %s (%.0f %% of the analysed time), and element-wise operators "
 			  "took %s (%.0f %%)%s",
-			wall_part_text[gap_cause_words[GAP_LAUNCH].part], number_ns(&ns, p->ns),
+			wall_part_text[gap_cause_words[GAP_LAUNCH].part],
+			gap_cause_words[GAP_LAUNCH].besides, number_ns(&ns, p->ns),
 			100 * facts_share(f, (double)p->ns),
 			number_ns(&pointwise, hint_u64(single)), 100 * facts_share(f, single),
 			waits > single / 2 ? facts_slowed(f) : ""));
