@@ -467,9 +467,12 @@ bool schema_launches(const struct schema_fn *fn)
 
 bool schema_waits(const struct schema_fn *fn)
 {
-	if (fn->api != API_DRIVER)
-		return false;
-	if (fn->kind == CALL_COPY)
+	return fn->api == API_DRIVER && schema_blocks(fn);
+}
+
+bool schema_blocks(const struct schema_fn *fn)
+{
+	if (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"))
 		return !strstr(fn->name, "Async");
 	return !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
 }

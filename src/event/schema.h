@@ -112,6 +112,9 @@ static inline bool schema_is_call(const struct schema *s, uint32_t id)
 bool schema_launches(const struct schema_fn *fn);
 bool schema_waits(const struct schema_fn *fn);
 
+/* The latter of any interface, the runtime's too. */
+bool schema_blocks(const struct schema_fn *fn);
+
 /* The function of that name, or NULL.  Linear. */
 const struct schema_fn *schema_find_name(const struct schema *s, const char *name);
 

@@ -32,12 +32,11 @@ enum trait { WAITS = 1, LAUNCHES = 2, COPIES = 4, ALLOCATES = 8, LOADS = 16 };
 static uint8_t traits_of(const struct schema_fn *fn)
 {
 	const bool copies = fn->kind == CALL_COPY;
-	const bool sync = !strcmp(fn->class, "sync") && !strstr(fn->name, "WaitEvent");
 	const bool launches = fn->kind == CALL_LAUNCH || fn->kind == CALL_RTLAUNCH ||
 			      fn->kind == CALL_GRAPHLAUNCH || !strcmp(fn->class, "launch");
 	const bool loads = !strcmp(fn->class, "module") || !strcmp(fn->class, "context");
-	return (sync || (copies && !strstr(fn->name, "Async")) ? WAITS : 0) |
-	       (launches ? LAUNCHES : 0) | (copies || !strcmp(fn->class, "copy") ? COPIES : 0) |
+	return (schema_blocks(fn) ? WAITS : 0) | (launches ? LAUNCHES : 0) |
+	       (copies || !strcmp(fn->class, "copy") ? COPIES : 0) |
 	       (strcmp(fn->class, "memory") ? 0 : ALLOCATES) | (loads ? LOADS : 0);
 }
 

@@ -171,7 +171,8 @@ static bool is_starved(const struct activity_row *w)
 static void classify_kernel(const struct report *r, struct activity_row *w)
 {
 	struct roofline *l = &w->roofline;
-	if (is_starved(w)) {
+	const bool at_ceiling = l->flops_share >= BOUND_SHARE || l->bytes_share >= BOUND_SHARE;
+	if (!at_ceiling && is_starved(w)) {
 		l->class = BOUND_LAUNCH;
 		l->basis = BASIS_TIME;
 	} else if (l->flops_share > 0 || l->bytes_share > 0 || l->cached_ns > 0) {
@@ -200,9 +201,11 @@ void roofline_fill(struct report *r)
 
 /* ---- printing ---- */
 
-/* The share that the class is about; 0: not known. */
+/* The share that the class is about; 0: of none, or not known. */
 static double class_share(const struct roofline *l)
 {
+	if (l->class == BOUND_LAUNCH)
+		return 0;
 	if (l->class == BOUND_MEMORY)
 		return l->bytes_share;
 	return l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
@@ -263,6 +266,8 @@ void roofline_put_json(struct json *j, const struct roofline *l)
 	put_whole(j, "bytes", l->has_bytes, l->bytes);
 	put_whole(j, "costed_count", l->count, (double)l->count);
 	put_whole(j, "costed_ns", l->ns, (double)l->ns);
+	put_known(j, "flops_per_second", l->has_flops && l->ns,
+		l->flops * 1e9 / (double)(l->ns ? l->ns : 1));
 	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);

@@ -65,7 +65,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	*c = (struct call_row){ .id = id, .fn = schema_find(&t->trace->schema, id) };
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
-	c->waits = c->fn && !strcmp(c->fn->class, "sync");
+	c->waits = c->fn && !strcmp(c->fn->class, "sync") && schema_blocks(c->fn);
 	t->row_of[id] = (uint32_t)t->calls.n;
 	return c;
 }

@@ -1,16 +1,24 @@
 /*
- * Each call of the host, in the order in which calls began: see event_lists.h.  A call of the
- * runtime and those that it made of the driver have a row each; `caller` tells them apart.
+ * Calls of the host: see event_lists.h.  First each, in the order in which calls began.  A call of
+ * the runtime and those that it made of the driver have a row each; `caller` tells them apart.
  */
 #include "report/lister.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/map.h"
 #include "base/sort.h"
+#include "model/host_time.h"
+#include "model/memory_op.h"
 #include "model/nested.h"
 
 #include "base/banned.h"
+
+/* Why a call returned late. */
+enum wait_kind { WAIT_NONE, WAIT_SYNC, WAIT_COPY, WAIT_FREE, WAIT_LONG_COPY };
 
 struct call {
 	struct nested at;
@@ -19,6 +27,8 @@ struct call {
 	uint16_t fn, result;
 	uint16_t caller; /* function of the call that made this one, with has_caller */
 	bool has_caller, has_bytes, has_shape, captured;
+	uint8_t wait; /* enum wait_kind */
+	bool in_wait; /* inside a call that waits */
 	struct launch_shape shape;
 };
 
@@ -26,6 +36,18 @@ struct calls {
 	ARRAY(struct call) v;
 	struct links_by_call links;
 };
+
+static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn, uint64_t ticks)
+{
+	const bool copies = fn && (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"));
+	if (!fn)
+		return WAIT_NONE;
+	if (schema_blocks(fn))
+		return copies ? WAIT_COPY : WAIT_SYNC;
+	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
+		return WAIT_FREE;
+	return copies && trace_span_ns(r->trace, ticks) >= HOST_GAP_NS ? WAIT_LONG_COPY : WAIT_NONE;
+}
 
 static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 	const struct schema_fn *fn, const struct record *from)
@@ -37,7 +59,8 @@ static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 		.fn = from->fn,
 		.result = from->result,
 		.captured = from->flags & RECORD_CAPTURED,
-		.kernel = META_NONE };
+		.kernel = META_NONE,
+		.wait = wait_of(r, fn, from->dur) };
 	c.has_bytes = fn && schema_call_bytes(fn, from, &c.bytes);
 	c.has_shape = fn && fn->launch_layout && decode_shape(from, &c.shape);
 	if (c.has_shape)
@@ -73,6 +96,14 @@ static int begin_order(const void *one, const void *two)
 	return ORDER(b->end, a->end);
 }
 
+static bool is_in_wait(const struct calls *calls, const struct call *c)
+{
+	for (uint32_t up = c->at.parent; up != NESTED_NONE; up = calls->v.v[up].at.parent)
+		if (calls->v.v[up].wait)
+			return true;
+	return false;
+}
+
 /* In the order of their begin, each with who made it. */
 static int read_calls(const struct report *r, struct calls *calls)
 {
@@ -92,6 +123,7 @@ static int read_calls(const struct report *r, struct calls *calls)
 		struct call *c = &calls->v.v[i];
 		c->has_caller = c->at.parent != NESTED_NONE;
 		c->caller = c->has_caller ? calls->v.v[c->at.parent].fn : 0;
+		c->in_wait = c->wait && is_in_wait(calls, c);
 	}
 	SORT(calls->v, begin_order);
 	return links_by_call(&r->links, &calls->links);
@@ -140,6 +172,76 @@ int list_calls(struct lister *l)
 		put_call(l, lister_begin_row(l), &calls, &calls.v.v[i]);
 		e = lister_end_row(l);
 	}
+	array_free(&calls.v);
+	array_free(&calls.links.v);
+	return e;
+}
+
+/* ---- those that wait for the GPU ---- */
+
+struct wait_row {
+	uint16_t fn;
+	uint8_t wait;
+	struct values time;
+};
+
+struct wait_rows {
+	ARRAY(struct wait_row) v;
+	struct map map;
+};
+
+static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
+	[WAIT_COPY] = "blocking copy",
+	[WAIT_FREE] = "free",
+	[WAIT_LONG_COPY] = "long copy" };
+
+static int add_wait(struct lister *l, struct wait_rows *rows, const struct call *c)
+{
+	struct wait_row *row = MAP_ROW(&rows->map, MAP_KEY(c->fn, c->wait), &rows->v,
+		(struct wait_row){ .fn = c->fn, .wait = c->wait });
+	if (!row)
+		return -ENOMEM;
+	values_add(&row->time, trace_span_ns(l->r->trace, c->at.end - c->at.ticks));
+	return 0;
+}
+
+static int wait_order(const void *one, const void *two)
+{
+	const struct wait_row *a = one, *b = two;
+	return a->time.total != b->time.total ? ORDER(b->time.total, a->time.total)
+					      : ORDER(a->fn, b->fn);
+}
+
+static int put_wait(struct lister *l, const struct wait_row *row)
+{
+	const struct report *r = l->r;
+	struct json *j = lister_begin_row(l);
+	struct fn_name name;
+	json_str(j, "name", report_fn_name(r, row->fn, &name));
+	json_str(j, "api", schema_api_name(schema_find(&r->trace->schema, row->fn)));
+	json_str(j, "kind", wait_name[row->wait]);
+	json_u64(j, "count", row->time.hist.count);
+	json_put_real(
+		j, "share_of_run", r->wall_ns ? (double)row->time.total / (double)r->wall_ns : NAN);
+	values_put(j, "wait", &row->time);
+	return lister_end_row(l);
+}
+
+int list_waits(struct lister *l)
+{
+	struct calls calls = { 0 };
+	struct wait_rows rows = { 0 };
+	int e = read_calls(l->r, &calls);
+	for (size_t i = 0; i < calls.v.n && !e; i++)
+		if (calls.v.v[i].wait && !calls.v.v[i].in_wait)
+			e = add_wait(l, &rows, &calls.v.v[i]);
+	SORT(rows.v, wait_order);
+	for (size_t i = 0; i < rows.v.n && !e; i++)
+		e = put_wait(l, &rows.v.v[i]);
+	for (size_t i = 0; i < rows.v.n; i++)
+		hist_fini(&rows.v.v[i].time.hist);
+	array_free(&rows.v);
+	map_fini(&rows.map);
 	array_free(&calls.v);
 	array_free(&calls.links.v);
 	return e;

@@ -116,6 +116,16 @@ void callers_cell(struct table *t, const struct stacks *s, const char *function,
 	table_cell(t, "%s < %s", function, text);
 }
 
+/* Of code that was built without them neither the symbols nor the unwinder know lines. */
+static bool has_lines(const struct stacks *s)
+{
+	for (size_t i = 0; i < s->rows.n; i++)
+		for (uint32_t k = 0; k < s->rows.v[i].count; k++)
+			if (stacks_frame(s, &s->rows.v[i], k)->line)
+				return true;
+	return false;
+}
+
 void callers_put_text(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "calls", "total", "mean", "max",
@@ -137,6 +147,9 @@ void callers_put_text(const struct report *r, const struct text_page *p)
 			&t, r->stacks, report_fn_name(r, c->fn_id, &room), c->stack, LINE_FRAMES);
 	}
 	page_end_table(p, &t, r->callers.n);
+	if (!has_lines(r->stacks))
+		fputs("  No frame has a file and a line: build the program with -g for those.\n",
+			p->out);
 }
 
 static void put_block(const struct text_page *p, const struct stacks *s, uint32_t stack)

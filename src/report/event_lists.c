@@ -113,9 +113,10 @@ static int list_shapes(struct lister *l)
 	int e = report_make_by_shape(l->r, &by_shape, &err);
 	if (e)
 		return e;
+	const uint64_t all = report_operators_ns(by_shape);
 	for (size_t i = 0; i < by_shape->operators.n && !e; i++) {
 		struct json *j = lister_begin_row(l);
-		report_put_operator(j, by_shape, &by_shape->operators.v[i]);
+		report_put_operator(j, by_shape, &by_shape->operators.v[i], all);
 		e = lister_end_row(l);
 	}
 	report_free(by_shape);
@@ -159,8 +160,9 @@ static const struct {
 		list_activities },
 	{ "api_trace", "start_ns,duration_ns,pid,tid,api,bytes,error,kernel,caller,name",
 		list_calls },
+	{ "waits", "wait_total_ns,share_of_run,count," SPREAD("wait") "kind,api,name", list_waits },
 	{ "operators_by_shape",
-		"device_self_ns,device_total_ns,host_total_ns,count,class,name,shape",
+		"device_self_ns,share,device_total_ns,host_total_ns,count,class,name,shape",
 		list_shapes },
 	{ "kernel_shapes",
 		"device_total_ns,count,device_mean_ns,grid,block,registers,occupancy,waves,"
@@ -187,7 +189,8 @@ static const struct {
 		"count," SPREAD("pace") "duration_mean_ns,duration_p50_ns,duration_p90_ns,"
 					"duration_p99_ns,duration_max_ns,kind,name",
 		list_range_paces },
-	{ "steps", "number,start_ns,duration_ns,launches,device_busy_ns,pid,kind,name",
+	{ "steps",
+		"number,start_ns,duration_ns,launches,device_busy_ns,device_busy_share,pid,kind,name",
 		list_steps },
 	{ "allocation_calls", "total_ns,share_of_run,count,p50_ns,p90_ns,p99_ns,max_ns,waits,name",
 		list_allocation_calls },

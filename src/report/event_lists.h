@@ -5,6 +5,7 @@
  *	gpu_trace           each activity of a device, in the order of their start
  *	api_trace           each call of the host, in the order of their begin
  *	operators_by_shape  operators, a row for each of the shapes that they were given
+ *	waits               calls that return when the GPU has done something
  *	kernel_shapes       kernels by the shape of their launches: how full that makes an SM
  *	launch_gaps         kernels by name: how long their launching calls took, and how long they
  *	                    then waited for the device

@@ -244,6 +244,26 @@ int sections_read(const char *json, const struct section_reader *to)
 	return e;
 }
 
+/* ---- lists of keys ---- */
+
+const char *fields_nth(const char *list, size_t n, size_t *ret_bytes)
+{
+	while (list && n--)
+		list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+	*ret_bytes = list ? strcspn(list, ",") : 0;
+	return list;
+}
+
+int fields_place(const char *list, const char *key)
+{
+	size_t bytes;
+	const char *at;
+	for (int i = 0; (at = fields_nth(list, (size_t)i, &bytes)); i++)
+		if (bytes == strlen(key) && !memcmp(at, key, bytes))
+			return i;
+	return -1;
+}
+
 /* ---- for people ---- */
 
 static bool ends_in(const char *s, const char *end)
@@ -276,6 +296,16 @@ static bool is_moment(const char *key)
 	return ends_in(key, "start_ns") || ends_in(key, "first_ns") || ends_in(key, "last_ns");
 }
 
+/* "155 GFLOP", "27.3 TFLOP/s" */
+static void put_flops(struct table *t, double flops, const char *behind)
+{
+	static const char *const units[] = { "", "k", "M", "G", "T", "P", "E" };
+	size_t i = 0;
+	for (; flops >= 999.5 && i + 1 < sizeof units / sizeof units[0]; i++)
+		flops /= 1000;
+	table_cell(t, "%.3g %sFLOP%s", flops, units[i], behind);
+}
+
 void field_put_number(struct table *t, const struct field *f)
 {
 	struct number n;
@@ -285,6 +315,12 @@ void field_put_number(struct table *t, const struct field *f)
 	const double real = strtod(f->raw, NULL);
 	if (is_share(f->key))
 		table_percent(t, real * 100);
+	else if (ends_in(f->key, "flops"))
+		put_flops(t, real, "");
+	else if (ends_in(f->key, "flops_per_second") || strstr(f->key, "flops_per_second."))
+		put_flops(t, real, "/s");
+	else if (ends_in(f->key, "bytes_per_second") && real >= 0)
+		table_cell(t, "%s/s", number_bytes(&n, sat_from(real)));
 	else if (!whole)
 		table_cell(t, fabs(real) < 1000 ? "%.3g" : "%.0f", real);
 	else if (ends_in(f->key, "_realtime_ns"))
@@ -293,10 +329,35 @@ void field_put_number(struct table *t, const struct field *f)
 		table_cell(t, "%.6f s", (double)value / 1e9);
 	else if (ends_in(f->key, "_ns") || !strcmp(f->key, "ns"))
 		table_cell(t, "%s", number_ns(&n, value));
-	else if (ends_in(f->key, "bytes_per_second"))
-		table_cell(t, "%s/s", number_bytes(&n, value));
 	else if (ends_in(f->key, "bytes"))
 		table_cell(t, "%s", number_bytes(&n, value));
 	else
 		table_cell(t, "%" PRIu64, value);
+}
+
+/* ---- sums ---- */
+
+void field_sums_add(struct field_sums *s, const char *list, const struct fields *row)
+{
+	for (size_t i = 0; *list && i < row->v.n; i++) {
+		const struct field *f = &row->v.v[i];
+		const int at = f->kind == FIELD_NUMBER ? fields_place(list, f->key) : -1;
+		if (at >= 0 && expect(at < FIELD_SUMS, "there is room for all sums"))
+			s->v[at] += field_number(f);
+	}
+}
+
+bool field_sums_put(const struct field_sums *s, const char *list, const char *key, struct table *t)
+{
+	const int at = fields_place(list, key);
+	struct field sum = { .kind = FIELD_NUMBER };
+	char text[400];
+	if (at < 0 || at >= FIELD_SUMS)
+		return false;
+	snprintf(sum.key, sizeof sum.key, "%s", key);
+	snprintf(text, sizeof text, is_share(key) ? "%.6f" : "%.0f", s->v[at]);
+	sum.raw = text;
+	sum.bytes = strlen(text);
+	field_put_number(t, &sum);
+	return true;
 }

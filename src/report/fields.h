@@ -34,8 +34,20 @@ const struct field *fields_find(const struct fields *f, const char *key);
 /* A number's value, or NAN. */
 double field_number(const struct field *f);
 
+/* The n-th of a list of keys with commas between, or NULL; and where in it one is, or -1. */
+const char *fields_nth(const char *list, size_t n, size_t *ret_bytes);
+int fields_place(const char *list, const char *key);
+
 /* As a cell for people: times, bytes, shares and dates by what the key ends in. */
 void field_put_number(struct table *t, const struct field *f);
+
+/* Sums of the columns that such a list names; one that it doesn't has no cell: false. */
+#define FIELD_SUMS 8
+struct field_sums {
+	double v[FIELD_SUMS];
+};
+void field_sums_add(struct field_sums *s, const char *list, const struct fields *row);
+bool field_sums_put(const struct field_sums *s, const char *list, const char *key, struct table *t);
 
 /* Without quotes and escapes, a list with commas between; "" for null.  free() it; NULL without
  * memory. */

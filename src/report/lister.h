@@ -72,7 +72,8 @@ void events_fini(struct events *events);
 int list_activities(struct lister *l); /* activity_lists.c */
 int list_launch_gaps(struct lister *l);
 int list_families(struct lister *l);
-int list_calls(struct lister *l);       /* call_list.c */
+int list_calls(struct lister *l); /* call_list.c */
+int list_waits(struct lister *l);
 int list_range_paces(struct lister *l); /* range_lists.c */
 int list_range_kernels(struct lister *l);
 int list_kernel_shapes(struct lister *l); /* shape_list.c */

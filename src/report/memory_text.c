@@ -44,6 +44,15 @@ static bool any_used(const struct report *r)
 	return any;
 }
 
+/* What the driver sees of PyTorch's allocator. */
+static bool is_of_segments(const struct report *r)
+{
+	for (size_t i = 0; i < r->kernel_rows.n && !r->allocator_events; i++)
+		if (strstr(r->kernel_rows.v[i].name, "at::native::"))
+			return true;
+	return false;
+}
+
 /* sum: with all on the GPU, if that is of several kinds. */
 static void put_uses(const struct report *r, const struct text_page *p, bool sum)
 {
@@ -63,6 +72,11 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 	if (sum && kinds > 1)
 		put_use(&t, "all on the GPU", &r->gpu_memory);
 	page_end_table(p, &t, 0);
+	if (is_of_segments(r))
+		fputs("  PyTorch's allocator takes segments from the driver, which these blocks are, and "
+		      "keeps them.\n  Its own blocks in them are in traces of torch.profiler with "
+		      "profile_memory=True.\n",
+			p->out);
 }
 
 /* ---- the chart ---- */

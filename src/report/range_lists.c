@@ -71,6 +71,15 @@ static int read_starts(struct lister *l, struct pace_rows *rows)
 	return e;
 }
 
+/* What lasts longest first: steps contain the rest. */
+static int pace_order(const void *one, const void *two)
+{
+	const struct pace_row *a = one, *b = two;
+	if (a->duration.total != b->duration.total)
+		return ORDER(b->duration.total, a->duration.total);
+	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->name, b->name);
+}
+
 static int put_paces(struct lister *l, struct pace_rows *rows)
 {
 	int e = 0;
@@ -82,6 +91,7 @@ static int put_paces(struct lister *l, struct pace_rows *rows)
 		values_add(&row->duration, s->duration_ns);
 		row->last_ns = s->ns;
 	}
+	SORT(rows->v, pace_order);
 	for (size_t i = 0; i < rows->v.n && !e; i++) {
 		const struct pace_row *row = &rows->v.v[i];
 		struct json *j = lister_begin_row(l);

@@ -200,7 +200,8 @@ void report_put_device_times(struct json *j, const struct report *r, const struc
 	put_device_spread(j, w);
 }
 
-static void put_kernel(struct json *j, const struct report *r, const struct kernel_row *k)
+static void put_kernel(
+	struct json *j, const struct report *r, const struct kernel_row *k, uint64_t all)
 {
 	json_begin_object(j, NULL);
 	json_str(j, "name", k->name);
@@ -216,6 +217,7 @@ static void put_kernel(struct json *j, const struct report *r, const struct kern
 	const struct activity_row *w =
 		k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
 	report_put_device_times(j, r, w);
+	json_put_real(j, "share", w && all ? (double)w->total_ns / (double)all : NAN);
 	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
 	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
 	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
@@ -328,7 +330,25 @@ static void put_device_copies(struct json *j, const struct report *r)
 	json_end_array(j);
 }
 
-void report_put_operator(struct json *j, const struct report *r, const struct operator_row *o)
+uint64_t report_kernels_ns(const struct report *r)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < r->activities.n; i++)
+		if (r->activities.v[i].kind == GPU_KERNEL)
+			all = sat_add(all, r->activities.v[i].total_ns);
+	return all;
+}
+
+uint64_t report_operators_ns(const struct report *r)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < r->operators.n; i++)
+		all = sat_add(all, r->operators.v[i].device_self_ns);
+	return all;
+}
+
+void report_put_operator(
+	struct json *j, const struct report *r, const struct operator_row *o, uint64_t all)
 {
 	json_str(j, "name", o->name);
 	json_str_or_null(j, "kind", range_kind_name(o->kind));
@@ -337,6 +357,7 @@ void report_put_operator(struct json *j, const struct report *r, const struct op
 	json_u64_or_null(j, "device_count", known, o->activity_count);
 	json_u64_or_null(j, "device_self_ns", known, o->device_self_ns);
 	json_u64_or_null(j, "device_total_ns", known, o->device_total_ns);
+	json_put_real(j, "share", known && all ? (double)o->device_self_ns / (double)all : NAN);
 	json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
 	json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));
 	json_u64_or_null(j, "host_p50_ns", o->host_hist.count,
@@ -353,10 +374,11 @@ void report_put_operator(struct json *j, const struct report *r, const struct op
 
 static void put_operators(struct json *j, const struct report *r)
 {
+	const uint64_t all = report_operators_ns(r);
 	json_begin_array(j, "operators");
 	for (size_t i = 0; i < r->operators.n; i++) {
 		json_begin_object(j, NULL);
-		report_put_operator(j, r, &r->operators.v[i]);
+		report_put_operator(j, r, &r->operators.v[i], all);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -492,9 +514,10 @@ static void put_all(struct json *j, const struct report *r)
 		put_call(j, r, &r->call_rows.v[i]);
 	json_end_array(j);
 	callers_put_json(j, r);
+	const uint64_t all = report_kernels_ns(r);
 	json_begin_array(j, "kernels");
 	for (size_t i = 0; i < r->kernel_rows.n; i++)
-		put_kernel(j, r, &r->kernel_rows.v[i]);
+		put_kernel(j, r, &r->kernel_rows.v[i], all);
 	json_end_array(j);
 	put_memory(j, r);
 	put_moved(j, r);

@@ -23,9 +23,14 @@ void report_print_text(const struct report *r, FILE *out, const struct report_st
 void report_print_json(const struct report *r, FILE *out);
 void report_print_json_compact(const struct report *r, FILE *out); /* for a page */
 
+/* What all kernels, and what operators launched themselves, took on devices: what shares are of. */
+uint64_t report_kernels_ns(const struct report *r);
+uint64_t report_operators_ns(const struct report *r);
+
 /* The keys of one row, into the object that is open. */
 struct json;
-void report_put_operator(struct json *j, const struct report *r, const struct operator_row *o);
+void report_put_operator(
+	struct json *j, const struct report *r, const struct operator_row *o, uint64_t all);
 void report_put_device_times(struct json *j, const struct report *r, const struct activity_row *w);
 
 #endif

@@ -306,14 +306,6 @@ static const struct activity_row *activity_of(const struct report *r, const stru
 	return &r->activities.v[k->activity];
 }
 
-static uint64_t kernel_ns(const struct report *r)
-{
-	uint64_t sum = 0;
-	for (size_t i = 0; i < r->devices.n; i++)
-		sum = sat_add(sum, r->devices.v[i].kernel_ns);
-	return sum;
-}
-
 /* What a trace of samples can say of devices as a whole. */
 static void put_sampling(const struct report *r, const struct text_page *p)
 {
@@ -429,7 +421,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "time", "share", "runs", "mean", "median",
 		"bound by", "grid", "block", "kernel" };
-	const uint64_t all = kernel_ns(r);
+	const uint64_t all = report_kernels_ns(r);
 	bool over = false;
 	struct table t;
 	if (!r->device_kernels)
@@ -478,14 +470,12 @@ static void put_operators(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "self", "share", "total", "count", "activities",
 		"host self", "host total", "bound by", "operator" };
-	uint64_t all = 0;
+	const uint64_t all = report_operators_ns(r);
 	size_t rows = 0, put = 0;
 	bool over = false;
 	struct table t;
-	for (size_t i = 0; i < r->operators.n; i++) {
-		all = sat_add(all, r->operators.v[i].device_self_ns);
+	for (size_t i = 0; i < r->operators.n; i++)
 		rows += r->operators.v[i].kind == RANGE_OPERATOR;
-	}
 	if (!rows)
 		return;
 	page_heading(p, report_has_device_times(r) ? "Operators by their own time on the device"

@@ -13,6 +13,7 @@ enum made_of {
 	OF_LAUNCHES,
 	OF_FAILURES,
 	OF_EVENTS,
+	OF_WAITS,
 	OF_COPIES,
 	OF_GPU,
 	OF_NCCL,
@@ -34,60 +35,90 @@ static const struct {
 	const char *section;
 	enum made_of of;
 	const char *note; /* what its figures are; NULL: their names say it */
+	const char *sums; /* columns whose sum over all rows means something */
 } sections[] = {
 	{ "calls", OF_CALLS,
-		"A call of the runtime contains those of the driver that it makes: their times are in both.  What calls waited for is in --only breakdown, too: copies block." },
+		"A call of the runtime contains those of the driver that it makes: their times are in both, and don't add up.  Those that waited for the GPU: --only waits.",
+		NULL },
+	{ "waits", OF_WAITS,
+		"Calls that return when the GPU has done something: synchronizations, blocking copies, frees, and asynchronous copies that took 100 us or more.  A call inside another one counts with that.",
+		"wait_total_ns,share_of_run,count" },
 	{ "kernels", OF_LAUNCHES,
-		"Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late.  Where class_basis is name, that is a guess by its name." },
-	{ "failures", OF_FAILURES, NULL },
-	{ "threads", OF_CALLS, NULL },
-	{ "api_trace", OF_EVENTS, NULL },
-	{ "copies", OF_COPIES, NULL },
+		"Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late; with a question mark: a guess by its name.  Ceilings: --only gpu.",
+		"device_total_ns,count,graph_count,host_total_ns,flops,bytes" },
+	{ "failures", OF_FAILURES, NULL, "count" },
+	{ "threads", OF_CALLS, NULL,
+		"calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,sync_ns,"
+		"allocated_bytes" },
+	{ "api_trace", OF_EVENTS,
+		"A row a call: one of the runtime, and those of the driver that it made (caller).",
+		NULL },
+	{ "copies", OF_COPIES, NULL, "count,bytes,device_total_ns" },
 	{ "devices", OF_GPU,
-		"Busy: something ran.  Shares are of the wall time in which recording was on; sums of kinds may overlap." },
-	{ "device_work", OF_GPU, NULL },
-	{ "device_copies", OF_GPU, NULL },
+		"Busy: something ran.  Shares are of the wall time in which recording was on; sums of kinds may overlap.",
+		NULL },
+	{ "device_work", OF_GPU, NULL, NULL },
+	{ "device_copies", OF_GPU, NULL, "count,bytes,device_total_ns" },
 	{ "streams", OF_GPU,
-		"Busy: something of the stream ran.  Shares are of the wall time in which recording was on." },
+		"Busy: something of the stream ran.  Shares are of the wall time in which recording was on.",
+		"count,device_total_ns" },
 	{ "pauses", OF_IDLE,
-		"Times in which no GPU ran anything, by what the host did meanwhile, the longest first." },
+		"Times in which no GPU ran anything, by what the host did meanwhile, the longest first.  All idle time: --only breakdown.",
+		NULL },
 	{ "breakdown", OF_IDLE,
-		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too." },
-	{ "overlap", OF_IDLE, "Hidden: while the same GPU computed." },
+		"Each moment counts once: as computing where any GPU computed, else communicating, else copying, else by what the host did.  A blocking copy is a synchronizing call, too.",
+		NULL },
+	{ "overlap", OF_IDLE, "Hidden: while the same GPU computed.", NULL },
 	{ "queue", OF_IDLE,
-		"Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU." },
+		"Of calls that launch kernels, memcpys and memsets.  Queued: from the call's return to the start on the GPU.  Depth: how many have been launched and have not ended.  Empty: none, so the GPU waits for the host.",
+		NULL },
 	{ "critical_path", OF_IDLE,
-		"What the end of the run waited for, from the end backwards; the parts add up to the wall time." },
-	{ "gpu_state", OF_NVML, NULL },
-	{ "prediction", OF_PREDICTION, NULL },
-	{ "call_stacks", OF_STACKS,
-		"The stacks: --only call_stacks.rows; with the names in full, weir report FILE." },
-	{ "hints_pauses", OF_IDLE, NULL },
-	{ "allocation_calls", OF_ALLOCATIONS, NULL },
-	{ "memory_over_time", OF_CALLS, NULL },
-	{ "processes", OF_CALLS, NULL },
-	{ "warnings", OF_WARNINGS, NULL },
+		"What the end of the run waited for, from the end backwards; the parts add up to the wall time.",
+		NULL },
+	{ "gpu_state", OF_NVML, NULL, NULL },
+	{ "prediction", OF_PREDICTION, NULL, NULL },
+	{ "call_stacks", OF_STACKS, "With the names in full: weir report FILE.", NULL },
+	{ "hints_pauses", OF_IDLE, NULL, NULL },
+	{ "allocation_calls", OF_ALLOCATIONS,
+		"A call of the runtime contains that of the driver that it makes: their times are in both, and don't add up.",
+		NULL },
+	{ "memory_over_time", OF_CALLS, NULL, NULL },
+	{ "processes", OF_CALLS, NULL,
+		"threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
+		"allocated_bytes" },
+	{ "warnings", OF_WARNINGS, NULL, NULL },
 	{ "gpu_trace", OF_GPU,
-		"Queued: from the return of the call that asked for it to its start." },
+		"Queued: from the return of the call that asked for it to its start.",
+		"duration_ns,bytes" },
 	{ "kernel_shapes", OF_GPU,
-		"Occupancy: of the warps that an SM can hold, those that it holds of this kernel at a time, calculated.  Waves: blocks by those that the device holds at a time." },
+		"Occupancy: of the warps that an SM can hold, those that it holds of this kernel at a time: theoretical, from registers, shared memory and block.  Waves: blocks by those that the device holds at a time.",
+		"device_total_ns,count" },
 	{ "launch_gaps", OF_GPU,
-		"Call: time in the call that launches.  Queued: from its return to the kernel's start, while the GPU may be at what was launched before.  Sums: --only queue." },
-	{ "kernel_families", OF_GPU, "By what the names of kernels say that they do." },
-	{ "busy_over_time", OF_GPU, NULL },
-	{ "kernels_at_once", OF_GPU, "For how much of the time so many kernels ran." },
+		"Call: time in the call that launches.  Queued: from its return to the kernel's start, while the GPU may be at what was launched before.",
+		"queued_total_ns,count,call_total_ns,device_total_ns" },
+	{ "kernel_families", OF_GPU, "By what the names of kernels say that they do.",
+		"device_total_ns,device_total_estimate_ns,share,count,names" },
+	{ "busy_over_time", OF_GPU, NULL, NULL },
+	{ "kernels_at_once", OF_GPU, "For how much of the time so many kernels ran.", NULL },
 	{ "nccl", OF_NCCL,
-		"A process whose operations last longer than the others' waits in them for the slowest." },
+		"A process whose operations last longer than the others' waits in them for the slowest.",
+		"device_total_ns,count" },
 	{ "operators", OF_RANGES,
-		"Self: launched by the operator itself, which adds up over the rows; total, FLOPs and bytes: also by those inside, which have rows, too.  Class: as of kernels." },
-	{ "spans", OF_CROSSING, NULL },
-	{ "nvtx_pace", OF_RANGES, NULL },
+		"Self: launched by the operator itself, which adds up over the rows; total, FLOPs and bytes: also by those inside, which have rows, too.  Share: of all that ran, its self time.  Class: as of kernels.",
+		"device_self_ns,host_self_ns,device_count,share" },
+	{ "spans", OF_CROSSING, NULL, NULL },
+	{ "nvtx_pace", OF_RANGES,
+		"Pace: from the begin of one to the begin of the next of the same name.", NULL },
 	{ "steps", OF_STEPS,
-		"Ranges that the program numbers, as ProfilerStep#2, with what was launched in them; where it numbers none, what was launched until a call waited." },
+		"Ranges that the program numbers, as ProfilerStep#2, with what was launched in them; where it numbers none, what was launched until a call waited.",
+		"duration_ns,launches,device_busy_ns" },
 	{ "range_kernels", OF_RANGE_KERNELS,
-		"An activity counts in each range around its launch; that of a thread without ranges in those of the one thread that is inside some, as in a backward pass." },
-	{ "operators_by_shape", OF_OPERATORS, NULL },
-	{ "hints", OF_HINTS, NULL },
+		"An activity counts in each range around its launch; that of a thread without ranges in those of the one thread that is inside some, as in a backward pass.",
+		NULL },
+	{ "operators_by_shape", OF_OPERATORS,
+		"Self: launched by the operator itself, which adds up over the rows.  Share: of all that ran, its self time.",
+		"device_self_ns,host_self_ns,device_count,share" },
+	{ "hints", OF_HINTS, NULL, NULL },
 };
 
 static bool is_at_level(const struct report *r, const char *level)
@@ -196,6 +227,12 @@ void section_put_note(FILE *out, const char *section, size_t width)
 	}
 }
 
+const char *section_sums(const char *section)
+{
+	const size_t i = find(section);
+	return i < SECTIONS && sections[i].sums ? sections[i].sums : "";
+}
+
 const char *section_why_empty(const struct report *r, const char *section)
 {
 	const size_t i = find(section);
@@ -217,6 +254,10 @@ const char *section_why_empty(const struct report *r, const char *section)
 		return why_no_failure(r);
 	case OF_EVENTS:
 		return why_no_events(r);
+	case OF_WAITS:
+		return r->calls && !is_at_level(r, "stat") && !r->trace->cut
+			       ? "no call waited for the GPU"
+			       : why_no_events(r);
 	case OF_COPIES:
 		return r->calls && !r->trace->cut ? "no call copies memory" : why_no_calls(r);
 	case OF_GPU:

@@ -13,6 +13,9 @@
 /* Sentences for below its table, where there are some, in lines of that width. */
 void section_put_note(FILE *out, const char *section, size_t width);
 
+/* The columns, with commas between, whose sum over all its rows means something; or "". */
+const char *section_sums(const char *section);
+
 /* A clause without a full stop.  NULL: nothing is known. */
 const char *section_why_empty(const struct report *r, const char *section);
 

@@ -38,7 +38,8 @@ static const struct {
 			 "device_max_ns,device_stddev_ns,kind,name" },
 	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name" },
 	{ "operators",
-		"device_self_ns,device_total_ns,host_self_ns,host_total_ns,count,class,name" },
+		"device_self_ns,share,device_total_ns,host_self_ns,host_total_ns,count,class,kind,"
+		"name" },
 	{ "threads", "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
 		     "sync_ns,allocated_bytes,name" },
 	{ "processes", "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
@@ -74,28 +75,8 @@ struct selection {
 	size_t rows; /* that pass the filters */
 	ARRAY(struct column) columns;
 	struct fields fields;
+	struct field_sums sums; /* of all rows that pass the filters, shown or not */
 };
-
-/* ---- names with commas between ---- */
-
-static const char *nth_word(const char *list, size_t n, size_t *ret_bytes)
-{
-	while (list && n--)
-		list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
-	*ret_bytes = list ? strcspn(list, ",") : 0;
-	return list;
-}
-
-/* Where in the list the word is, or -1. */
-static int place_in(const char *list, const char *word)
-{
-	size_t bytes;
-	const char *at;
-	for (int i = 0; (at = nth_word(list, (size_t)i, &bytes)); i++)
-		if (bytes == strlen(word) && !memcmp(at, word, bytes))
-			return i;
-	return -1;
-}
 
 /* For a sentence that says what there is. */
 struct names {
@@ -169,7 +150,7 @@ static int choose_columns(struct selection *s)
 	ARRAY(struct column) all = { s->columns.v, s->columns.n, s->columns.room };
 	if (!list || !all.n)
 		return 0;
-	for (size_t i = 0; (word = nth_word(list, i, &bytes)); i++) {
+	for (size_t i = 0; (word = fields_nth(list, i, &bytes)); i++) {
 		char key[sizeof s->columns.v->key];
 		snprintf(key, sizeof key, "%.*s", (int)bytes, word);
 		if (!has_column(s, key) && s->o->columns)
@@ -177,7 +158,7 @@ static int choose_columns(struct selection *s)
 	}
 	memset(&s->columns, 0, sizeof s->columns);
 	int e = 0;
-	for (size_t i = 0; (word = nth_word(list, i, &bytes)) && !e; i++)
+	for (size_t i = 0; (word = fields_nth(list, i, &bytes)) && !e; i++)
 		for (size_t k = 0; k < all.n && !e; k++)
 			if (!strncmp(all.v[k].key, word, bytes) && !all.v[k].key[bytes])
 				e = add_column(s, word, bytes);
@@ -305,6 +286,13 @@ static unsigned text_shown(const struct selection *s)
 	return third > TEXT_LEAST ? third : TEXT_LEAST;
 }
 
+/* A class by the kernel's name alone. */
+static bool is_guess(const struct selection *s)
+{
+	const struct field *basis = fields_find(&s->fields, "class_basis");
+	return basis && basis->bytes == 6 && !memcmp(basis->raw, "\"name\"", 6);
+}
+
 static int put_cell(struct selection *s, struct table *t, const char *key, bool last)
 {
 	const struct field *f = fields_find(&s->fields, key);
@@ -319,12 +307,26 @@ static int put_cell(struct selection *s, struct table *t, const char *key, bool 
 	char *text = field_text(f);
 	if (!text)
 		return -ENOMEM;
-	if (s->o->full_names || last)
+	if (!strcmp(key, "class") && is_guess(s))
+		table_cell(t, "%s?", text);
+	else if (s->o->full_names || last)
 		table_cell(t, "%s", text);
 	else
 		table_cell_name(t, text, text_shown(s));
 	free(text);
 	return 0;
+}
+
+/* Below the rows, where several are and one of the columns adds up. */
+static void put_sums(struct selection *s, struct table *t)
+{
+	const char *sums = section_sums(s->section);
+	bool any = false;
+	for (size_t i = 0; i < s->columns.n; i++)
+		any |= fields_place(sums, s->columns.v[i].key) >= 0;
+	for (size_t i = 0; i < s->columns.n && any && s->rows > 1; i++)
+		if (!field_sums_put(&s->sums, sums, s->columns.v[i].key, t))
+			table_cell(t, i == s->columns.n - 1 ? "total of %zu rows" : "", s->rows);
 }
 
 /* '>' for a column whose first value is a number. */
@@ -348,8 +350,7 @@ static int write_object(struct selection *s, const struct text_page *p)
 		e = put_cell(s, &t, s->columns.v[i].key, true);
 	}
 	page_end_table(p, &t, 0);
-	if (!s->o->columns)
-		section_put_note(s->out, s->section, p->width);
+	section_put_note(s->out, s->section, p->width);
 	return e;
 }
 
@@ -371,9 +372,9 @@ static int write_list(struct selection *s, const struct text_page *p)
 		for (size_t i = 0; i < s->columns.n && !e; i++)
 			e = put_cell(s, &t, s->columns.v[i].key, i == s->columns.n - 1);
 	}
+	put_sums(s, &t);
 	page_end_table(p, &t, s->rows);
-	if (!s->o->columns)
-		section_put_note(s->out, s->section, p->width);
+	section_put_note(s->out, s->section, p->width);
 	return e;
 }
 
@@ -530,6 +531,8 @@ static int take_row(void *context, const char *json, size_t bytes)
 	s->rows++;
 	if (s->at_once)
 		return write_at_once(s, json, bytes);
+	if (s->o->form == SELECT_TEXT)
+		field_sums_add(&s->sums, section_sums(s->section), &s->fields);
 	const bool enough = !s->o->sort && s->o->rows && s->kept.n >= s->o->rows;
 	return enough ? 0 : keep(s, json, bytes);
 }
@@ -574,6 +577,7 @@ static void forget_rows(struct selection *s)
 	forget_behind(s, 0);
 	s->columns.n = s->rows = 0;
 	s->filtered = false;
+	s->sums = (struct field_sums){ 0 };
 }
 
 static int end_section(struct selection *s)
@@ -601,12 +605,21 @@ static int end_section(struct selection *s)
 	return e;
 }
 
+/* For people a section comes with the lists that are in it. */
+static bool is_wanted(const struct selection *s, const char *name)
+{
+	char of[sizeof s->section];
+	if (fields_place(s->o->only, name) >= 0)
+		return true;
+	snprintf(of, sizeof of, "%.*s", (int)strcspn(name, "."), name);
+	return s->o->form == SELECT_TEXT && fields_place(s->o->only, of) >= 0;
+}
+
 static int begin_section(void *context, const char *name, bool list)
 {
 	struct selection *s = context;
 	const int e = end_section(s);
-	const int place = place_in(s->o->only, name);
-	if (e || place < 0)
+	if (e || !is_wanted(s, name))
 		return e;
 	s->wanted = true;
 	s->list = list;
@@ -634,7 +647,7 @@ static int read_events(struct selection *s, const struct section_reader *to)
 	int e = end_section(s);
 	s->at_once = !s->o->sort && s->o->form != SELECT_TEXT;
 	for (size_t i = 0; event_list_name(i) && !e; i++)
-		if (place_in(s->o->only, event_list_name(i)) >= 0)
+		if (fields_place(s->o->only, event_list_name(i)) >= 0)
 			e = event_list_read(s->r, i, to);
 	return e ? e : end_section(s);
 }
@@ -656,7 +669,7 @@ static void write_absent(struct selection *s)
 	const struct text_page p = text_page_of(s->out, s->o->rows, s->o->colour);
 	const char *word;
 	size_t bytes;
-	for (size_t i = 0; (word = nth_word(s->o->only, i, &bytes)); i++) {
+	for (size_t i = 0; (word = fields_nth(s->o->only, i, &bytes)); i++) {
 		if (!(s->absent >> i & 1))
 			continue;
 		snprintf(s->section, sizeof s->section, "%.*s", (int)bytes, word);
@@ -708,7 +721,7 @@ static int check_sections(struct selection *s)
 		add_name(&names, event_list_name(i));
 	const char *word;
 	size_t bytes;
-	for (size_t i = 0; (word = nth_word(s->o->only, i, &bytes)) && !e; i++) {
+	for (size_t i = 0; (word = fields_nth(s->o->only, i, &bytes)) && !e; i++) {
 		const char *at = names.text;
 		while (at && (strncmp(at, word, bytes) != 0 || (at[bytes] && at[bytes] != ',')))
 			at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL;

@@ -5,6 +5,7 @@
 #include "report/lister.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,8 +167,11 @@ static int put_step(struct lister *l, const struct step_lists *lists, const stru
 	json_u64(j, "duration_ns", to > from ? to - from : 0);
 	json_u64(j, "pid", r->trace->processes.v[s->process].pid);
 	json_u64(j, "launches", launches_in(lists, s));
-	json_u64_or_null(j, "device_busy_ns", timed,
-		busy_until(lists, s->process, to) - busy_until(lists, s->process, from));
+	const uint64_t busy =
+		busy_until(lists, s->process, to) - busy_until(lists, s->process, from);
+	json_u64_or_null(j, "device_busy_ns", timed, busy);
+	json_put_real(j, "device_busy_share",
+		timed && to > from ? (double)busy / (double)(to - from) : NAN);
 	json_str_or_null(j, "kind", s->name ? range_kind_name(s->kind) : NULL);
 	json_str_or_null(j, "name", s->name ? lister_string(l, s->process, s->name) : NULL);
 	return lister_end_row(l);

@@ -79,7 +79,7 @@ expect 0 '^Layers and annotations by time on the host$' "$weir" report plain.wei
 expect 0 '^ +- +20 .* forward$' "$weir" report plain.weir
 expect 0 '^Operators by their time on the host$' "$weir" report host.json
 expect 0 '^ +- +- +- +1 +- .* aten::mm$' "$weir" report host.json
-expect 0 '^"forward","nvtx",20,,,,[1-9]' "$weir" report --only operators --csv plain.weir
+expect 0 '^"forward","nvtx",20,,,,,[1-9]' "$weir" report --only operators --csv plain.weir
 if python3 -c 'import sqlite3' 2>/dev/null; then
 	"$weir" export -f sqlite -o plain.sqlite plain.weir
 	expect 0 "^\\[\\('forward', None, None\\), \\('warming up', None, None\\)\\]$" python3 -c "
@@ -118,7 +118,7 @@ expect 0 '^  none: no row passes --filter$' "$weir" report --only kernels --filt
 for level in stat off; do
 	"$weir" record --sim -q -l $level -o $level.weir -- "$programs/phases" >/dev/null || exit 1
 done
-for section in operators operators_by_shape steps range_kernels; do
+for section in operators operators_by_shape steps range_kernels waits; do
 	is_none $section stat.weir 'level stat only counts calls; weir record has the level full'
 done
 for section in calls operators nvtx_pace gpu_trace steps; do

@@ -558,6 +558,7 @@ def hints_and_report_say_the_same_of_idle_gaps(t):
     idle = sum(ns for name, ns in told.items() if name.startswith("idle_"))
     queued = causes["between"] + causes["queued"] + causes["unknown"]
     for cause, part, whole in (
+            ("launch", causes["launch"], told["idle_launching"] + told["idle_waiting"] + told["idle_driver"] + told["idle_queued"]),
             ("host", causes["host"], told["idle_host"]), ("all", sum(causes.values()), idle),
             ("queued", queued, told["idle_queued"] + told["idle_unknown"])):
         if part > whole:

@@ -24,7 +24,7 @@ os.environ["LC_ALL"] = "C"
 weir = build + "/bin/weir"
 work = tempfile.TemporaryDirectory(prefix="weir-lists-")
 problems = []
-EVENTS = "gpu_trace", "api_trace", "operators_by_shape", "kernel_shapes", "launch_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
+EVENTS = "gpu_trace", "api_trace", "waits", "operators_by_shape", "kernel_shapes", "launch_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
 
 
 def run(*arguments, code=0):
@@ -123,6 +123,7 @@ def events(trace, report):
     busy(got["busy_over_time"], got["kernels_at_once"], rows, report)
     families(got["kernel_families"], report)
     each_call(got["api_trace"], [r for r in lines if r["api"] in ("driver", "runtime")])
+    waits(got["waits"], [r for r in lines if r["api"] in ("driver", "runtime")], report)
     geometries(got["kernel_shapes"], [r for r in rows if r["kind"] == "kernel"])
     gaps(got["launch_gaps"], [r for r in device if r["class"] == "kernel"], calls)
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
@@ -130,6 +131,53 @@ def events(trace, report):
     shapes(got["operators_by_shape"], report, lines)
     collectives(got["nccl"], rows)
     within(got["range_kernels"], report)
+
+
+def why_late(call):
+    if call["class"] == "sync" and "WaitEvent" not in call["name"]:
+        return "synchronization"
+    if call["class"] == "copy":
+        return "blocking copy" if "Async" not in call["name"] else "long copy" if call["duration_ns"] >= 100000 else None
+    return "free" if re.fullmatch("cuMemFree(_v2|Host)?|cudaFree(Host)?|hip(Host)?Free", call["name"]) else None
+
+
+def waits(got, calls, report):
+    """Each call that waits is in one row, unless one that waits made it; and the rows have the sums of their times."""
+    by, threads = collections.defaultdict(list), collections.defaultdict(list)
+    for c in calls:
+        threads[c["pid"], c["tid"]].append(c)
+    for row in threads.values():
+        outer = []  # the calls around, outermost first
+        for c in sorted(row, key=lambda c: (c["begin_ns"], -c["duration_ns"])):
+            while outer and outer[-1]["begin_ns"] + outer[-1]["duration_ns"] < c["begin_ns"] + c["duration_ns"]:
+                outer.pop()
+            if why_late(c) and not any(map(why_late, outer)):
+                by[c["name"], c["api"], why_late(c)].append(c["duration_ns"])
+            outer.append(c)
+    same("calls that wait", sorted((r["name"], r["api"], r["kind"], r["count"]) for r in got),
+         sorted((*key, len(v)) for key, v in by.items()))
+    for r in got:
+        spread("of waits", r, "wait", by[r["name"], r["api"], r["kind"]])
+        near("a share of the run", r["share_of_run"], r["wait_total_ns"] / report["totals"]["wall_ns"], 1e-4)
+
+
+def sums(trace, report):
+    """The last row of a list has the sums of all its rows, shown or not; and shares of all make a whole."""
+    for section, column in ("kernels", "count"), ("device_copies", "count"), ("streams", "count"), ("operators", "device_count"):
+        values = [r[column] for r in report.get(section) or []]
+        if len(values) < 2 or None in values:
+            continue
+        last = run("report", "--only", section, "--columns", column, "-n", "1", trace).splitlines()
+        same(f"the sum of {section}", last[4].split(), [str(sum(values))])
+        named = run("report", "--only", section, "--columns", column + "," + list(report[section][0])[0], trace)
+        same(f"the sum of {section} is named", f"total of {len(values)} rows" in named or section == "device_copies", True)
+    for section in "kernels", "operators":
+        shares = [r["share"] for r in report.get(section) or [] if r["share"] is not None]
+        if any(shares):
+            near(f"shares of {section}", sum(shares), 1, .01)
+    for r in report.get("kernels") or []:
+        rate = r["costed_ns"] and r["flops"] is not None and r["flops"] * 1e9 / r["costed_ns"]
+        near("FLOPs of a second", r["flops_per_second"] or 0, rate or 0, (rate or 0) * 1e-4)
 
 
 def geometries(got, kernels):
@@ -594,6 +642,7 @@ for path in traces:
     whole(trace, report)
     chosen(trace, report)
     layers(trace, report)
+    sums(trace, report)
     events(trace, report)
     if path == traces[0]:
         terminal(trace)
