@@ -521,6 +521,25 @@ def hidden():
         same("communication, and what is hidden of it", (got["communication_ns"], got["communication_hidden_ns"]), sums)
 
 
+def devices_of_ranks():
+    """Traces that name no UUIDs: a number that both used is two devices, any other keeps its number."""
+    for used, want in ((0, 1), [0, 1]), ((0, 0), [0, 2]), ((1, 0), [0, 1]), ((1, 1), [1, 2]):
+        files = []
+        for rank, device in enumerate(used):
+            files.append(work.name + "/devices%d.json" % rank)
+            events = [{"ph": "X", "cat": "kernel", "name": "k", "pid": device, "tid": 7, "ts": 0, "dur": 10 + rank,
+                       "args": {"device": device, "stream": 7}},
+                      {"ph": "X", "cat": "cpu_op", "name": "step", "pid": 100 + rank, "tid": 5, "ts": 0, "dur": 400}]
+            with open(files[-1], "w") as out:
+                json.dump({"traceEvents": events, "distributedInfo": {"rank": rank},
+                           "deviceProperties": [{"id": i, "name": "NVIDIA H200", "numSms": 132} for i in range(2)]}, out)
+        got = json.loads(run("report", "--json", *files))
+        same(f"devices of ranks on {used}", sorted(r["device"] for r in got["devices"]), want)
+        same("all of each rank is there", sorted(r["busy_ns"] for r in got["devices"]), [10000, 11000])
+        listed = {r["device"] for r in got["provenance"]["devices"]}
+        same("a device that worked is listed", set(want) - listed, set())
+
+
 ODD = ['quo"te', "back\\slash", "new\nline", "tab\tx", "\u00fcn\u00ef\u2603", "=SUM(1)", "a,b", '{"x":[1]}', "<", "()",
        "x" * 9000, "\u0085ctl", "\U0001F600", "[1,2]", "null"]
 
@@ -631,6 +650,7 @@ never_waited_for()
 kinds()
 ranks()
 hidden()
+devices_of_ranks()
 odd()
 longest()
 for path in traces:
