@@ -266,7 +266,7 @@ static void say(const struct recording *rec, const struct totals *sum, int statu
 		shut_in = t->header.optional & FEATURE_SANDBOXED;
 		trace_close(t);
 	}
-	remark("%s calls, %s launches, %s lost; %s in %s", number_count(&calls, sum->calls),
+	remark("%s calls, %s of them launches, %s lost; %s in %s", number_count(&calls, sum->calls),
 		number_count(&launches, sum->launches), number_count(&lost, sum->lost),
 		number_bytes(&size, bytes), rec->output);
 	if (WIFSIGNALED(status))

@@ -1,16 +1,29 @@
 /* See analysis.h. */
 #include "report/analysis.h"
 
+#include <math.h>
+
 #include "base/banned.h"
 
-static void put_parts(struct json *j, const char *key, const uint64_t *ns, const char *const *names,
-	unsigned count)
+static double share_of(uint64_t part, uint64_t all)
 {
+	return all ? (double)part / (double)all : NAN;
+}
+
+/* Of the wall time, to which they add up. */
+static void put_parts(struct json *j, const char *key, const uint64_t *ns, const char *const *names,
+	const char *const *texts, unsigned count)
+{
+	uint64_t all = 0;
+	for (unsigned i = 0; i < count; i++)
+		all += ns[i];
 	json_begin_array(j, key);
 	for (unsigned i = 0; i < count; i++) {
 		json_begin_object(j, NULL);
 		json_str(j, "name", names[i]);
 		json_u64(j, "ns", ns[i]);
+		json_put_real(j, "share", share_of(ns[i], all));
+		json_str(j, "what", texts[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -21,8 +34,11 @@ static void put_overlap(struct json *j, const struct analysis *a)
 	json_begin_object(j, "overlap");
 	json_u64(j, "copy_ns", a->copy_ns);
 	json_u64(j, "copy_hidden_ns", a->copy_hidden_ns);
+	json_put_real(j, "copy_hidden_share", share_of(a->copy_hidden_ns, a->copy_ns));
 	json_u64(j, "communication_ns", a->communication_ns);
 	json_u64(j, "communication_hidden_ns", a->communication_hidden_ns);
+	json_put_real(j, "communication_hidden_share",
+		share_of(a->communication_hidden_ns, a->communication_ns));
 	json_end_object(j);
 }
 
@@ -38,6 +54,7 @@ static void put_queue(struct json *j, const struct queue *q)
 	json_put_real(j, "depth_mean", q->depth_mean);
 	json_u64(j, "span_ns", q->span_ns);
 	json_u64(j, "empty_ns", q->empty_ns);
+	json_put_real(j, "empty_share", share_of(q->empty_ns, q->span_ns));
 	json_end_object(j);
 }
 
@@ -63,10 +80,10 @@ void analysis_put_json(const struct report *r, struct json *j)
 	json_u64(j, "wall_ns", r->wall_ns);
 	if (!a->known)
 		return;
-	put_parts(j, "breakdown", a->wall_ns, wall_part_name, WALL_PARTS);
+	put_parts(j, "breakdown", a->wall_ns, wall_part_name, wall_part_text, WALL_PARTS);
 	put_overlap(j, a);
 	put_queue(j, &a->queue);
-	put_parts(j, "critical_path", a->path_ns, path_part_name, PATH_PARTS);
+	put_parts(j, "critical_path", a->path_ns, path_part_name, path_part_text, PATH_PARTS);
 	json_u64(j, "critical_path_host_most_ns", a->path_host_most_ns);
 	put_idle_gaps(j, a);
 }

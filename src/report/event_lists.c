@@ -186,8 +186,8 @@ static const struct {
 	{ "range_kernels", "device_total_ns,share,count," SPREAD("device") "kind,range,name",
 		list_range_kernels },
 	{ "nvtx_pace",
-		"count," SPREAD("pace") "duration_mean_ns,duration_p50_ns,duration_p90_ns,"
-					"duration_p99_ns,duration_max_ns,kind,name",
+		"count,pace_mean_ns,pace_p50_ns,pace_min_ns,pace_max_ns,pace_stddev_ns,"
+		"duration_p50_ns,duration_max_ns,kind,name",
 		list_range_paces },
 	{ "steps",
 		"number,start_ns,duration_ns,launches,device_busy_ns,device_busy_share,pid,kind,name",

@@ -15,6 +15,7 @@
 
 struct pace_row {
 	uint32_t process, name;
+	bool numbered;
 	uint16_t kind;
 	struct values duration, pace;
 	uint64_t last_ns; /* when the one before began */
@@ -41,9 +42,13 @@ static int add_start(
 	struct lister *l, struct pace_rows *rows, uint32_t process, const struct range *g)
 {
 	const char *name = lister_string(l, process, g->name);
-	const uint64_t key = hash_bytes(name, name_without_number(name));
+	const size_t common = name_without_number(name);
+	const uint64_t key = hash_bytes(name, common);
 	struct pace_row *row = MAP_ROW(&rows->map, MAP_KEY(process, key, g->kind), &rows->v,
-		(struct pace_row){ .process = process, .name = g->name, .kind = g->kind });
+		(struct pace_row){ .process = process,
+			.name = g->name,
+			.kind = g->kind,
+			.numbered = name[common] });
 	struct range_start *to = row ? array_push(&rows->starts) : NULL;
 	if (!to)
 		return -ENOMEM;
@@ -71,10 +76,12 @@ static int read_starts(struct lister *l, struct pace_rows *rows)
 	return e;
 }
 
-/* What lasts longest first: steps contain the rest. */
+/* Steps first, then what lasts longest. */
 static int pace_order(const void *one, const void *two)
 {
 	const struct pace_row *a = one, *b = two;
+	if (a->numbered != b->numbered)
+		return a->numbered ? -1 : 1;
 	if (a->duration.total != b->duration.total)
 		return ORDER(b->duration.total, a->duration.total);
 	return a->process != b->process ? ORDER(a->process, b->process) : ORDER(a->name, b->name);

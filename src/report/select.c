@@ -32,7 +32,7 @@ static const struct {
 	const char *section, *columns;
 } usual[] = {
 	{ "kernels",
-		"device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
+		"device_total_ns,share,count,device_mean_ns,device_p50_ns,device_min_ns,device_max_ns,"
 		"device_stddev_ns,class,name" },
 	{ "device_work", "device_total_ns,count,device_mean_ns,device_p50_ns,device_min_ns,"
 			 "device_max_ns,device_stddev_ns,kind,name" },
@@ -44,6 +44,8 @@ static const struct {
 		     "sync_ns,allocated_bytes,name" },
 	{ "processes", "pid,threads,calls,launches,timed_driver_calls_ns,sync_ns,device_total_ns,"
 		       "allocated_bytes,executable" },
+	{ "breakdown", "ns,share,name,what" },
+	{ "critical_path", "ns,share,name,what" },
 	{ "hints", "gain_pct,confidence,rule,title" },
 };
 

@@ -7,7 +7,7 @@ weir=$build/bin/weir
 app=$build/examples/vecadd
 cd "$scratch" || exit 1
 
-expect 0 '[0-9,]+ calls, [0-9,]+ launches, 0 lost' "$weir" record --sim -- "$app"
+expect 0 '[0-9,]+ calls, [0-9,]+ of them launches, 0 lost' "$weir" record --sim -- "$app"
 [ -s weir.weir ] || expect 0 'the default name' false
 # Readers that are told no file read that one, and say so where it is in nobody's way.
 for reader in report hints memory 'export -f csv' flame 'html -o page.html'; do

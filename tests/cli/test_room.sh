@@ -44,11 +44,11 @@ expect 0 'was removed' "$weir" record -o gone/t.weir -- sh -c 'rm -r gone'
 
 # A recording of before stays until there is another to take its place.
 rm -f old.weir*
-expect 0 '1,000 launches' "$weir" record -o old.weir -- "$launches" 1000
+expect 0 '1,000 of them launches' "$weir" record -o old.weir -- "$launches" 1000
 expect 0 'old.weir is still the older recording' "$weir" record -o old.weir -- true
 expect 0 'still the older recording' "$weir" record --flight=64M -o old.weir -- true
 expect 0 '"launches": 1000' "$weir" report --json old.weir
-expect 0 ' 10 launches' "$weir" record -o old.weir -- "$launches" 10
+expect 0 ' 10 of them launches' "$weir" record -o old.weir -- "$launches" 10
 expect 0 '"launches": 10,' "$weir" report --json old.weir
 [ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
 

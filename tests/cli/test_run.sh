@@ -65,7 +65,7 @@ expect 0 'no program shares a GPU' $sched status
 expect 0 '0600|600' stat -c %a s/sched
 
 # It records beside.
-expect 0 ' launches, 0 lost' $run -o both.weir -- "$app"
+expect 0 ' of them launches, 0 lost' $run -o both.weir -- "$app"
 expect 0 'kernels run' $weir report both.weir
 
 # Policies.
