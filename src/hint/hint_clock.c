@@ -2,6 +2,7 @@
  */
 #include "hint_rules.h"
 
+#include <math.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -56,8 +57,8 @@ static int add(const struct hint_facts *f, const struct hint_rule *rule, struct 
 			  "to %.0f MHz, which was so for %s%s%s; estimated by the lowest clock",
 			number_ns(&kernels, s->kernel_ns), s->mhz, g->range[METRIC_SM_CLOCK].high,
 			number_ns(&phases, s->ns), *reasons ? "; the driver says: " : "", reasons);
-	return hint_add(to, rule, facts_share(f, s->lost_ns), 0.5, hint_text("GPU %u", g->device),
-		evidence);
+	return hint_add(to, rule, fmin(facts_share(f, s->lost_ns), facts_most(f, NULL)), 0.5,
+		hint_text("GPU %u", g->device), evidence);
 }
 
 HINT_RULE(clock)

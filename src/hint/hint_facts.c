@@ -441,6 +441,21 @@ double facts_share(const struct hint_facts *f, double ns)
 	return ns < (double)f->counted_ns ? ns / (double)f->counted_ns : 1;
 }
 
+double facts_most(const struct hint_facts *f, const char *kernel)
+{
+	const struct report *r = f->report;
+	double ns = 0;
+	if (!r->analysis.known)
+		return 1;
+	if (!kernel)
+		return facts_share(f, (double)r->analysis.path_ns[PATH_COMPUTING]);
+	for (size_t i = 0; i < r->activities.n; i++)
+		if (r->activities.v[i].kind == GPU_KERNEL &&
+			!strcmp(r->activities.v[i].name, kernel))
+			ns += (double)r->activities.v[i].path_ns;
+	return facts_share(f, ns);
+}
+
 /* Those of PyTorch, "aten::mm"; a call of a library is an operator as well, and a cheap one. */
 const char *facts_slowed(const struct hint_facts *f)
 {

@@ -158,6 +158,10 @@ const char *facts_slowed(const struct hint_facts *f);
 /* The share of the analysed time. */
 double facts_share(const struct hint_facts *f, double ns);
 
+/* The most that faster kernels can save, as such a share: what they are of the critical path. Where
+ * the device waits for the host it would only wait longer.  kernel: a name; NULL for all. */
+double facts_most(const struct hint_facts *f, const char *kernel);
+
 /* A double that may be anything, for printing. */
 static inline uint64_t hint_u64(double value)
 {

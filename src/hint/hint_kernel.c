@@ -32,6 +32,7 @@ struct fit { /* a kernel on its device */
 	uint64_t blocks;   /* of the grid */
 	uint64_t resident; /* blocks that the device holds at a time */
 	double share;      /* of the analysed time, while nothing else ran */
+	double most;       /* of it, that a faster kernel can save */
 };
 
 static uint64_t product(const uint32_t *v)
@@ -70,7 +71,8 @@ static bool fit_of(const struct hint_facts *f, const struct hint_kernel *k, stru
 	struct fit t = { .k = k,
 		.d = facts_device(f, k->device),
 		.blocks = product(k->shape.grid),
-		.share = facts_share(f, (double)k->alone_ns) };
+		.share = facts_share(f, (double)k->alone_ns),
+		.most = facts_most(f, k->name) };
 	const uint64_t threads = product(k->shape.block);
 	if (!t.d || !t.d->multiprocessors || !t.d->limits || !k->has_resources || !t.blocks ||
 		threads > OCCUPANCY_THREADS_PER_BLOCK)
@@ -133,7 +135,8 @@ static int small_grid(const struct fit *t, const struct hint_rule *rule, struct 
 	const double gain = (1 - (double)t->blocks / sms) * above_floor(t->k);
 	if (gain < GAIN_LEAST)
 		return 0;
-	return hint_add(to, rule, t->share * gain, t->k->names & NAME_LIBRARY ? 0.3 : 0.6, where(t),
+	return hint_add(to, rule, fmin(t->share * gain, t->most),
+		t->k->names & NAME_LIBRARY ? 0.3 : 0.6, where(t),
 		hint_text("%llu blocks for %u multiprocessors: %.0f %% of them have nothing to do "
 			  "for %s, %.0f %% of the analysed time",
 			(unsigned long long)t->blocks, sms, 100 * (1 - (double)t->blocks / sms),
@@ -151,7 +154,7 @@ static int tail(const struct fit *t, const struct hint_rule *rule, struct hints 
 	const double gain = 1 - waves / ceil(waves);
 	if (waves <= 1 || gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
 		return 0;
-	return hint_add(to, rule, t->share * gain, 0.5, where(t),
+	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.5, where(t),
 		hint_text(
 			"%llu blocks, of which the device holds %llu at a time (%u on each of "
 			"%u multiprocessors): %.2f waves take the time of %.0f, in %.0f %% of the "
@@ -174,7 +177,7 @@ static int lanes(const struct fit *t, const struct hint_rule *rule, struct hints
 	const double gain = 1 - (double)threads / (warps * OCCUPANCY_WARP);
 	if (gain < GAIN_LEAST || t->k->names & NAME_LIBRARY)
 		return 0;
-	return hint_add(to, rule, t->share * gain, 0.6, where(t),
+	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.6, where(t),
 		hint_text("%u threads a block are %u warps of 32, so %.0f %% of the lanes do "
 			  "nothing, in %.0f %% of the analysed time",
 			threads, warps, 100 * gain, 100 * t->share));
@@ -231,7 +234,7 @@ static int block_size(const struct fit *t, const struct hint_rule *rule, struct 
 	const double gain = block_gain(t, &block, &warps);
 	if (gain < 2 * GAIN_LEAST)
 		return 0;
-	return hint_add(to, rule, t->share * gain, 0.4, where(t),
+	return hint_add(to, rule, fmin(t->share * gain, t->most), 0.4, where(t),
 		hint_text(
 			"blocks of %u threads fill %u of %u warps of a multiprocessor (limited by "
 			"%s); blocks of %u would fill %u, in %.0f %% of the analysed time",
@@ -290,7 +293,7 @@ static bool shared_of(const struct fit *t, struct step *ret)
 static int add_step(const struct fit *t, const struct step *s, const struct hint_rule *rule,
 	struct hints *to, const char *unit)
 {
-	return hint_add(to, rule, t->share * s->gain, s->near ? 0.5 : 0.4, where(t),
+	return hint_add(to, rule, fmin(t->share * s->gain, t->most), s->near ? 0.5 : 0.4, where(t),
 		hint_text("%u %s let %u blocks (%u of %u warps) live on a multiprocessor; with %u "
 			  "it would be %u (%u warps), in %.0f %% of the analysed time",
 			s->now, unit, t->o.blocks, t->o.warps, t->d->limits->warps_per_sm,
@@ -370,7 +373,7 @@ HINT_RULE(barriers)
 		const double gain = 1 - (double)a->blocks / t.o.blocks;
 		if (gain < GAIN_LEAST)
 			continue;
-		e = hint_add(to, rule, t.share * gain, 0.5, where(&t),
+		e = hint_add(to, rule, fmin(t.share * gain, t.most), 0.5, where(&t),
 			hint_text(
 				"the driver lets %u blocks live on a multiprocessor, where all but "
 				"barriers would allow %u: a block has %u barriers of the "

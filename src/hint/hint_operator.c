@@ -62,7 +62,7 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 		return 0;
 	/* Memory does not keep up with all of it. */
 	const double ratio = ratio_of(f, k->device, now, then), reached = fmax(1, 0.9 * ratio);
-	const double gain = share * (1 - 1 / reached);
+	const double gain = fmin(share * (1 - 1 / reached), facts_most(f, NULL));
 	if (gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, gain, confidence,

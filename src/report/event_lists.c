@@ -158,7 +158,7 @@ static const struct {
 		"start_ns,duration_ns,queued_ns,device,stream,grid,block,bytes,bytes_per_second,kind,"
 		"range,operator,name",
 		list_activities },
-	{ "api_trace", "start_ns,duration_ns,pid,tid,api,bytes,error,kernel,caller,name",
+	{ "api_trace", "start_ns,duration_ns,pid,tid,api,bytes,result,error,kernel,caller,name",
 		list_calls },
 	{ "waits", "wait_total_ns,share_of_run,count," SPREAD("wait") "kind,api,name", list_waits },
 	{ "operators_by_shape",
@@ -169,8 +169,8 @@ static const struct {
 		"limited_by,pid,device,name",
 		list_kernel_shapes },
 	{ "launch_gaps",
-		"queued_total_ns,count,queued_mean_ns,queued_p50_ns,queued_max_ns,call_mean_ns,"
-		"call_p50_ns,call_max_ns,device_mean_ns,name",
+		"count,call_total_ns,call_mean_ns,call_p50_ns,call_max_ns,queued_total_ns,"
+		"queued_mean_ns,queued_p50_ns,queued_max_ns,device_mean_ns,name",
 		list_launch_gaps },
 	{ "kernel_families",
 		"device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"

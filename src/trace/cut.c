@@ -432,7 +432,7 @@ static int choose(
 		e = cut_times(t, cut, spans);
 	if (!e && cut->range)
 		e = cut_range(t, cut->range, spans, err);
-	if (!e && (cut->first_step || cut->steady))
+	if (!e && (cut->steps || cut->steady))
 		e = cut_steps(t, cut, spans, err);
 	if (!e && !spans->v.n)
 		e = error_set(
@@ -444,7 +444,7 @@ int trace_cut(struct trace *t, const struct trace_cut *cut, struct error *err)
 {
 	struct spans spans = { 0 };
 	const bool wanted =
-		cut->after_ns || cut->before_ns || cut->range || cut->first_step || cut->steady;
+		cut->after_ns || cut->before_ns || cut->range || cut->steps || cut->steady;
 	if (!wanted && !(t->header.optional & FEATURE_CAPTURE))
 		return 0;
 	err->text[0] = '\0';

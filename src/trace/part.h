@@ -24,8 +24,9 @@ struct trace_cut {
 	 * calls in the part launched, whenever they run; others belong where they begin. */
 	const struct launch_time *launched;
 	size_t launched_count;
-	uint32_t first_step, last_step; /* numbers of steps (steps.h); 0: not so */
-	bool steady;                    /* without the steps at the begin that differ */
+	bool steps; /* those with these numbers (steps.h) … */
+	uint32_t first_step, last_step;
+	bool steady; /* … or without the steps at the begin that differ */
 };
 
 /* Before anything is loaded by more than one thread.  0 or -errno, then with a sentence: -ENODATA

@@ -31,6 +31,9 @@ expect 0 'weir report --range' first time range
 expect 0 'only kernels' first kernel sum
 expect 0 'only pauses' first idle
 expect 0 'record --stacks' first callstack
+expect 0 'only waits' first waiting
+expect 0 'only launch_gaps' first launching
+expect 0 'only queue' first enough work
 
 # What is asked for under another tool's name.
 trace=$(dirname "$0")/../golden/kineto/transformer-train.json.gz

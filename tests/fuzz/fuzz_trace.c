@@ -179,8 +179,9 @@ static unsigned reader_of(const uint8_t *data, size_t size)
 static bool cut(struct trace *t)
 {
 	static const struct trace_cut cuts[] = { { 0 }, { .after_ns = 1000 },
-		{ .before_ns = 100000 }, { .range = "a" }, { .first_step = 1, .last_step = 2 },
-		{ .steady = true }, { .after_ns = 1, .range = "" } };
+		{ .before_ns = 100000 }, { .range = "a" },
+		{ .steps = true, .first_step = 1, .last_step = 2 }, { .steady = true },
+		{ .after_ns = 1, .range = "" } };
 	struct error err;
 	const uint64_t which = t->size / 8;
 	return which % 2 || !trace_cut(t, &cuts[which / 2 % (sizeof cuts / sizeof *cuts)], &err);

@@ -540,6 +540,10 @@ def an_operator_itself_takes_no_longer_than_with_its_children(t):
 # Why nothing ran: the report and the rules of hints.
 
 
+OF_KERNELS = ("block-size", "small-grid", "tail", "lane-efficiency", "occupancy-registers", "occupancy-shared", "occupancy-cliff",
+              "occupancy-barriers", "fp32-matmul", "low-precision", "mixed-precision", "slow-clock")
+
+
 def idle_host(t):
     t.hints["hints_pauses"].append({"cause": "host", "count": 1, "ns": 10 ** 12})
 
@@ -563,6 +567,11 @@ def hints_and_report_say_the_same_of_idle_gaps(t):
             ("queued", queued, told["idle_queued"] + told["idle_unknown"])):
         if part > whole:
             yield "%s: hints %d ns, the report %d" % (cause, part, whole)
+    faster = [h["gain_pct"] for h in t.hints["hints"] if h["id"] in OF_KERNELS]
+    path = {row["name"]: row["ns"] for row in t.report["critical_path"]}
+    if faster and max(faster) / 100 * t.hints["hints_of_ns"] > 1.001 * path["computing"] + 1000:
+        yield "faster kernels gain %.1f %% of %d ns, and %d ns of the critical path are kernels" % (
+            max(faster), t.hints["hints_of_ns"], path["computing"])
     counted, whole = t.hints["hints_of_ns"], t.report["wall_ns"] - told["before"] - told["after"]
     if counted and counted > whole:
         yield "hints count %d ns of %d" % (counted, whole)

@@ -207,8 +207,8 @@ static void steps_are_what_is_launched_until_a_call_waits(void **state)
 {
 	for (uint32_t first = 1; first <= STEPS; first++)
 		for (uint32_t last = first; last <= STEPS; last++) {
-			const struct counts n = count_cut(
-				(struct trace_cut){ .first_step = first, .last_step = last });
+			const struct counts n = count_cut((struct trace_cut){
+				.steps = true, .first_step = first, .last_step = last });
 			assert_int_equal(n.launches, (last * (last + 1) - first * (first - 1)) / 2);
 			assert_int_equal(n.activities, n.launches);
 			assert_int_equal(n.waits, last - first + 1);
@@ -225,7 +225,8 @@ static void steps_that_the_program_numbers_go_first(void **state)
 			launched[n] = (struct launch_time){ n + 1, step_begin(i) + k * 100, 0 };
 	numbered = true;
 	for (uint32_t first = FIRST; first <= STEPS; first++) {
-		const struct counts c = count_cut((struct trace_cut){ .first_step = first,
+		const struct counts c = count_cut((struct trace_cut){ .steps = true,
+			.first_step = first,
 			.last_step = STEPS + 5,
 			.launched = launched,
 			.launched_count = n });
@@ -233,12 +234,15 @@ static void steps_that_the_program_numbers_go_first(void **state)
 		assert_int_equal(c.activities, c.launches);
 		assert_int_equal(c.waits, 0);
 	}
-	struct trace *t = make_cut((struct trace_cut){ .first_step = 5, .last_step = 6 });
+	struct trace *t =
+		make_cut((struct trace_cut){ .steps = true, .first_step = 5, .last_step = 6 });
 	assert_string_equal(t->part.how, "steps 5 to 6 of 7, ranges outer#");
 	trace_close(t);
 	t = make();
 	struct error err;
-	assert_int_equal(trace_cut(t, &(struct trace_cut){ .first_step = 1, .last_step = 3 }, &err),
+	assert_int_equal(
+		trace_cut(t, &(struct trace_cut){ .steps = true, .first_step = 1, .last_step = 3 },
+			&err),
 		-ENODATA);
 	assert_string_equal(
 		err.text, "there is no such step in the trace: its 7 are outer#4 to 10");
@@ -274,7 +278,8 @@ static void time_between_parts_is_taken_out(void **state)
  * there. */
 static void ranges_begin_in_a_part_or_are_around_it(void **state)
 {
-	struct trace *t = make_cut((struct trace_cut){ .first_step = 3, .last_step = 4 });
+	struct trace *t =
+		make_cut((struct trace_cut){ .steps = true, .first_step = 3, .last_step = 4 });
 	struct chunk_buf buf = { 0 };
 	struct cursor at = { .t = t, .buf = &buf };
 	struct range g;
@@ -295,8 +300,8 @@ static void ranges_begin_in_a_part_or_are_around_it(void **state)
 
 static void parts_of_parts(void **state)
 {
-	const struct counts n =
-		count_cut((struct trace_cut){ .range = "odd", .first_step = 2, .last_step = 6 });
+	const struct counts n = count_cut((struct trace_cut){
+		.range = "odd", .steps = true, .first_step = 2, .last_step = 6 });
 	assert_int_equal(n.launches, 3 + 5);
 }
 
@@ -307,9 +312,10 @@ static void what_is_not_there_is_said(void **state)
 		const char *says;
 	} cases[] = {
 		{ { .range = "even" }, "no range even in the trace; there are run, late, odd" },
-		{ { .first_step = 11, .last_step = 12 }, "only 10 steps" },
+		{ { .steps = true, .first_step = 11, .last_step = 12 }, "only 10 steps" },
 		{ { .after_ns = 1000000000 }, "nothing of the trace" },
-		{ { .range = "late", .first_step = 8, .last_step = 9 }, "nothing of the trace" },
+		{ { .range = "late", .steps = true, .first_step = 8, .last_step = 9 },
+			"nothing of the trace" },
 	};
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		struct trace *t = make();

@@ -59,7 +59,7 @@ static int put_capture(const struct options *o, struct bounded *to)
 		return complain(EXIT_USAGE,
 			"--capture=%s: give the name of a range, of %u bytes at most and without a comma: range:train, for example",
 			text, RANGE_MOST);
-	if (step && !step_numbers_parse(step, &steps))
+	if (step && (!step_numbers_parse(step, &steps) || !steps.first))
 		return complain(EXIT_USAGE,
 			"--capture=%s: give the first and the last step, counted from 1: step:10-19, for example",
 			text);

@@ -144,11 +144,20 @@ static const char *next_command(void *context)
 	return name;
 }
 
-/* Bytes of a word without the s of a plural. */
-static size_t singular(const char *word, size_t length)
+/* Bytes of a word without its ending: launch, launches, launching are one. */
+static size_t stem(const char *word, size_t length)
 {
-	return length > 3 && (word[length - 1] == 's' || word[length - 1] == 'S') ? length - 1
-										  : length;
+	static const struct {
+		const char *text;
+		size_t stays; /* bytes at least */
+	} endings[] = { { "s", 3 }, { "ing", 3 }, { "ed", 3 }, { "e", 4 } };
+	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+		const size_t n = strlen(endings[i].text);
+		if (length >= n + endings[i].stays &&
+			!strncasecmp(word + length - n, endings[i].text, n))
+			length -= n;
+	}
+	return length;
 }
 
 static const char *next_token(const char *text, size_t *ret_length)
@@ -158,28 +167,43 @@ static const char *next_token(const char *text, size_t *ret_length)
 	return *ret_length ? text : NULL;
 }
 
-/* One of a row's words is this one; "leaks" is one "leak" too many. */
+/* One of these words is this one, in whatever form. */
 static bool has_word(const char *words, const char *word, size_t length)
 {
-	size_t n, most = singular(word, length);
+	size_t n, most = stem(word, length);
 
 	if (length < 2)
 		return false;
 	for (const char *at = words; (at = next_token(at, &n)); at += n)
-		if (singular(at, n) == most && !strncasecmp(at, word, most))
+		if (stem(at, n) == most && !strncasecmp(at, word, most))
 			return true;
 	return false;
 }
 
-/* How many words of the text a row is about. */
-static unsigned fits(const struct question_row *row, const char *text)
+/* How many words of the text are among these, of so many letters at least. */
+static unsigned fits(const char *words, const char *text, size_t letters)
 {
 	unsigned count = 0;
 	size_t n;
 
 	for (const char *at = text; (at = next_token(at, &n)); at += n)
-		count += has_word(row->words, at, n);
+		count += n >= letters && has_word(words, at, n);
 	return count;
+}
+
+/* Whether one of the words that rows are about is in the text. */
+static bool is_known(const char *text)
+{
+	for (const struct question_row *at = question_rows; at->words; at++)
+		if (fits(at->words, text, 2))
+			return true;
+	return false;
+}
+
+/* The row's own words; those of its question where no row's are in the text. */
+static unsigned fits_row(const struct question_row *row, const char *text, bool known)
+{
+	return known ? fits(row->words, text, 2) : fits(row->text, text, 5);
 }
 
 const struct question_row *question_find(const struct question_row *row, const char *text)
@@ -191,9 +215,10 @@ const struct question_row *question_find(const struct question_row *row, const c
 		row = row ? row + 1 : question_rows;
 		return row->words ? row : NULL;
 	}
-	const unsigned most = row ? fits(row, text) : UINT_MAX;
+	const bool known = is_known(text);
+	const unsigned most = row ? fits_row(row, text, known) : UINT_MAX;
 	for (const struct question_row *at = question_rows; at->words; at++) {
-		const unsigned n = fits(at, text);
+		const unsigned n = fits_row(at, text, known);
 		if (n <= best || n > most || (row && n == most && at <= row))
 			continue;
 		best = n;

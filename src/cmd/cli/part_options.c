@@ -38,8 +38,9 @@ static int take(const struct options *o, struct trace_cut *cut)
 			EXIT_USAGE, "--before is not later than --after; nothing is between them");
 	if (text && !step_numbers_parse(text, &steps))
 		return complain(EXIT_USAGE,
-			"--steps=%s: give the first and the last step, counted from 1: 10-19, for example",
+			"--steps=%s: give the numbers of the first and the last step: 10-19, for example; weir report --only steps lists them",
 			text);
+	cut->steps = text;
 	cut->first_step = steps.first;
 	cut->last_step = steps.last;
 	cut->range = opt_str(o, "range");
@@ -86,7 +87,7 @@ int part_options_cut(const struct options *o, struct trace *t, const char *file)
 	if (code)
 		return code;
 	int e = off_activities_leave_out(t, &err);
-	if (!e && (cut.range || cut.first_step || cut.steady))
+	if (!e && (cut.range || cut.steps || cut.steady))
 		e = take_launches(t, &cut, &err);
 	if (!e)
 		e = trace_cut(t, &cut, &err);

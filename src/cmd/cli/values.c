@@ -60,7 +60,7 @@ static bool number(const char **text, uint32_t *ret_number)
 	const unsigned long long value = strtoull(*text, &end, 10);
 	*text = end;
 	*ret_number = (uint32_t)value;
-	return !errno && value && value < UINT32_MAX;
+	return !errno && value < UINT32_MAX;
 }
 
 bool step_numbers_parse(const char *text, struct step_numbers *ret_numbers)

@@ -15,7 +15,7 @@ bool duration_parse(const char *text, uint64_t *ret_ns);
 /* "60%", "60" or "0.6%": the share, from 0 to 1; false when it is none. */
 bool percent_parse(const char *text, double *ret_share);
 
-/* Steps (trace/steps.h) by their numbers, from 1: "10-19", or "10" for one; false when the text is
+/* Steps (trace/steps.h) by their numbers: "10-19", or "10" for one; false when the text is
  * nothing of the kind. */
 struct step_numbers {
 	uint32_t first, last;
