@@ -366,7 +366,8 @@ function wrapper(i,	count, bits, nbytes) {
 	if (is_timed_move(i, count))
 		print "\tmove_time(&c, " (record[i] ~ /^set:/ ? "GPU_MEMSET" : "GPU_MEMCPY") ", " bytes_expr(i) ", " move_direction(i) ");"
 	nbytes = is_launch(record[i]) || record[i] ~ /^graphlaunch/ ? captured_expr(i, count) : bytes_expr(i)
-	if (nbytes != "") print("\tif (call_is_counted(&c))\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
+	graphed = record[i] ~ /^(copy|set):/ ? captured_expr(i, count) : "" # which moves nothing yet
+	if (nbytes != "") print("\tif (call_is_counted(&c)" (graphed == "" ? "" : " && !" graphed) ")\n\t\tcount_bytes(FN_" name[i] ", " nbytes ");")
 	print "\tcall_left();"
 	behind(i, count, "")
 	print "\treturn c.result;\n}\n"

@@ -48,7 +48,7 @@ struct row {
 };
 
 struct totals {
-	double calls, errors, launches, allocated, copied;
+	double calls, errors, launches, captured, allocated, copied;
 };
 
 struct stat_run {
@@ -152,6 +152,7 @@ static struct totals add_up(const struct stat_run *s)
 		if (fn->api != API_DRIVER)
 			continue;
 		const double not_run = row->errors.mean + row->bytes.mean; /* failed, captured */
+		sum.captured += launches(fn) ? row->bytes.mean : 0;
 		sum.launches += launches(fn) ? row->count.mean - not_run : 0;
 		sum.allocated += fn->kind == CALL_ALLOC ? row->bytes.mean : 0;
 		sum.copied += fn->kind == CALL_COPY ? row->bytes.mean : 0;
@@ -268,9 +269,13 @@ static void put_summary(const struct stat_run *s, FILE *out)
 {
 	const struct totals sum = add_up(s);
 	struct number a, b, c, d;
-	fprintf(out, "\n  %s calls, %s launches, %s failing; %s allocated, ",
-		number_count(&a, whole(sum.calls)), number_count(&b, whole(sum.launches)),
-		number_count(&c, whole(sum.errors)), number_bytes(&d, whole(sum.allocated)));
+	fprintf(out, "\n  %s calls, %s launches", number_count(&a, whole(sum.calls)),
+		number_count(&b, whole(sum.launches)));
+	if (whole(sum.captured))
+		fprintf(out, " (%s more were captured into graphs)",
+			number_count(&a, whole(sum.captured)));
+	fprintf(out, ", %s failing; %s allocated, ", number_count(&c, whole(sum.errors)),
+		number_bytes(&d, whole(sum.allocated)));
 	fprintf(out, "%s copied\n", number_bytes(&d, whole(sum.copied)));
 	if (s->runs > 1)
 		fprintf(out,

@@ -15,7 +15,8 @@
 
 #include "base/banned.h"
 
-#define NAME_CUT 90 /* bytes of a name */
+#define GROWN_LEAST 0.01 /* of the wall time */
+#define NAME_CUT    90   /* bytes of a name */
 
 static const char *text_of(struct number *n, enum diff_unit unit, double value)
 {
@@ -359,6 +360,27 @@ static void put_runs(const struct diff *d, const struct text_page *p, enum diff_
 			diff_total_name(t).text, text_of(&a, UNIT_COUNT, s->side[DIFF_A]));
 }
 
+/* The part of the wall time that grew most, where it did: less of another may hide it. */
+static void put_grown(const struct diff *d, const struct text_page *p)
+{
+	const struct diff_sum *most = NULL;
+	enum diff_total part = TOTAL_BREAKDOWN;
+	struct number a, b;
+	for (int t = TOTAL_BREAKDOWN; t < TOTAL_PATH; t++) {
+		const struct diff_sum *s = &d->sums[t];
+		const double more = s->side[DIFF_B] - s->side[DIFF_A];
+		if (!(more > GROWN_LEAST * d->sums[TOTAL_WALL].side[DIFF_A]) ||
+			(most && more <= most->side[DIFF_B] - most->side[DIFF_A]))
+			continue;
+		most = s;
+		part = (enum diff_total)t;
+	}
+	if (most)
+		fprintf(p->out, "; of the wall time grew most: %s, %s where A had %s",
+			diff_total_name(part).text, text_of(&b, UNIT_NS, most->side[DIFF_B]),
+			text_of(&a, UNIT_NS, most->side[DIFF_A]));
+}
+
 static void put_sentence(const struct diff *d, const struct text_page *p)
 {
 	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
@@ -367,6 +389,7 @@ static void put_sentence(const struct diff *d, const struct text_page *p)
 	for (size_t i = 0; i < d->rows[table].n; i++)
 		by[d->rows[table].v[i].change.verdict]++;
 	put_times(d, p);
+	put_grown(d, p);
 	put_runs(d, p, runs);
 	if (d->rows[table].n) {
 		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");

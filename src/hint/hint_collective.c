@@ -93,9 +93,9 @@ static int find_ends(
 {
 	struct traffic longest = { 0 }, last = { .total_ns = UINT64_MAX };
 	int e = 0;
-	for (size_t i = 0; i < f->devices.n && !e; i++) {
+	for (size_t i = 0; i < f->report->devices.n && !e; i++) {
 		struct traffic t;
-		e = traffic_of(f, f->devices.v[i].device, &t);
+		e = traffic_of(f, f->report->devices.v[i].device, &t);
 		if (e || !t.count)
 			continue;
 		longest = t.total_ns > longest.total_ns ? t : longest;

@@ -16,6 +16,9 @@ struct text_page;
 void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
 	const struct live_blocks *blocks);
 void memory_put_times(const struct report *r, const struct text_page *p, bool utf8);
+
+/* Whether the blocks are what PyTorch's allocator has from the driver, and cuts up itself. */
+bool memory_is_of_segments(const struct report *r);
 void memory_put_unused(const struct report *r, const struct text_page *p, bool utf8);
 
 /* Rows of lists (event_lists.h): a function's calls, and a point of the timeline. */

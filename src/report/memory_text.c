@@ -44,8 +44,7 @@ static bool any_used(const struct report *r)
 	return any;
 }
 
-/* What the driver sees of PyTorch's allocator. */
-static bool is_of_segments(const struct report *r)
+bool memory_is_of_segments(const struct report *r)
 {
 	for (size_t i = 0; i < r->kernel_rows.n && !r->allocator_events; i++)
 		if (strstr(r->kernel_rows.v[i].name, "at::native::"))
@@ -72,7 +71,7 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 	if (sum && kinds > 1)
 		put_use(&t, "all on the GPU", &r->gpu_memory);
 	page_end_table(p, &t, 0);
-	if (is_of_segments(r))
+	if (memory_is_of_segments(r))
 		fputs("  PyTorch's allocator takes segments from the driver, which these blocks are, and "
 		      "keeps them.\n  Its own blocks in them are in traces of torch.profiler with "
 		      "profile_memory=True.\n",
@@ -483,7 +482,10 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	const struct text_page p = text_page_of(out, rows, colour);
 	const struct memory_vmm *v = &r->memory_detail->vmm;
 	if (!any_used(r) && !v->reserves && !v->segments.most) {
-		fputs("No allocations were recorded.\n", out);
+		fprintf(out, "No allocations were recorded.%s\n",
+			r->operators.n ? "  In traces of torch.profiler they are with "
+					 "profile_memory=True."
+				       : "");
 		put_refused(r, &p);
 		return;
 	}

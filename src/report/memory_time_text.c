@@ -213,6 +213,11 @@ static void put_worst(const struct report *r, const struct text_page *p)
 		fprintf(p->out, "  unknown for %s of it\n",
 			number_ns(&a, trace_span_ns(r->trace, u->unknown_ticks)));
 	fprintf(p->out, "  %s%s%s\n", p->dim, meaning[u->source], p->plain);
+	if (u->source == RESERVED_PAGES && memory_is_of_segments(r))
+		fputs("  Live are whole segments of PyTorch's allocator: what it keeps in them unused is "
+		      "not in this\n  recording, but in traces of torch.profiler with "
+		      "profile_memory=True, which weir memory reads.\n",
+			p->out);
 }
 
 #define BLOCKS_FEW 5u

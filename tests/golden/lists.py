@@ -540,6 +540,27 @@ def devices_of_ranks():
         same("a device that worked is listed", set(want) - listed, set())
 
 
+def late_ranks():
+    """Of two ranks the one whose collective operations are shortest comes last: the other waits, for as long as said."""
+    for lengths, where in ((10, 90), "device 1, which waits for device 0"), ((90, 10), "device 0, which waits for device 1"), \
+            ((60, 60), "device 0"), ((2, 2), None):
+        files = []
+        for rank, length in enumerate(lengths):
+            events = [{"ph": "X", "cat": "cpu_op", "name": "step", "pid": 100 + rank, "tid": 5, "ts": 0, "dur": 2000}]
+            for i in range(10):  # a step of 190 us: computing, and an operation that ends for both at once
+                at, end = 200 * i, 200 * i + 190
+                for name, ts, dur in ("gemm", at, end - length - at), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", end - length, length):
+                    events.append({"ph": "X", "cat": "kernel", "name": name, "pid": rank, "tid": 7, "ts": ts, "dur": dur,
+                                   "args": {"device": rank, "stream": 7, "grid": [64, 1, 1], "block": [256, 1, 1]}})
+            files.append(work.name + "/late%d.json" % rank)
+            with open(files[-1], "w") as out:
+                json.dump({"traceEvents": events, "distributedInfo": {"rank": rank}}, out)
+        found = [h for h in json.loads(run("hints", "--json", *files))["hints"] if h["id"] == "collective-waits"]
+        same(f"who waits of {lengths}", [h["where"] for h in found], [where] if where else [])
+        if found and lengths != (60, 60):  # 80 us of each step, of which half would be saved
+            near("what the waiting costs", found[0]["gain_pct"], 50 * 80 / 195, 3)
+
+
 ODD = ['quo"te', "back\\slash", "new\nline", "tab\tx", "\u00fcn\u00ef\u2603", "=SUM(1)", "a,b", '{"x":[1]}', "<", "()",
        "x" * 9000, "\u0085ctl", "\U0001F600", "[1,2]", "null"]
 
@@ -651,6 +672,7 @@ kinds()
 ranks()
 hidden()
 devices_of_ranks()
+late_ranks()
 odd()
 longest()
 for path in traces:
