@@ -54,6 +54,8 @@ static void put_counted(const struct hints *h, FILE *out)
 			"  Analysed time: %s of %s, from the first launch of the kernel with the largest "
 			"total to its last, without idle gaps that came once.\n",
 			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns));
+	if (h->v.n > 1)
+		fputs("  Each gain is of that change alone; they don't add up.\n", out);
 	if (h->cut)
 		fputs("  The trace is long: only its beginning was analysed.\n", out);
 }

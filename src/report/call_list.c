@@ -17,9 +17,6 @@
 
 #include "base/banned.h"
 
-/* Why a call returned late. */
-enum wait_kind { WAIT_NONE, WAIT_SYNC, WAIT_COPY, WAIT_FREE, WAIT_LONG_COPY };
-
 struct call {
 	struct nested at;
 	uint64_t bytes;
@@ -27,8 +24,6 @@ struct call {
 	uint16_t fn, result;
 	uint16_t caller; /* function of the call that made this one, with has_caller */
 	bool has_caller, has_bytes, has_shape, captured;
-	uint8_t wait; /* enum wait_kind */
-	bool in_wait; /* inside a call that waits */
 	struct launch_shape shape;
 };
 
@@ -36,18 +31,6 @@ struct calls {
 	ARRAY(struct call) v;
 	struct links_by_call links;
 };
-
-static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn, uint64_t ticks)
-{
-	const bool copies = fn && (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"));
-	if (!fn)
-		return WAIT_NONE;
-	if (schema_blocks(fn))
-		return copies ? WAIT_COPY : WAIT_SYNC;
-	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
-		return WAIT_FREE;
-	return copies && trace_span_ns(r->trace, ticks) >= HOST_GAP_NS ? WAIT_LONG_COPY : WAIT_NONE;
-}
 
 static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 	const struct schema_fn *fn, const struct record *from)
@@ -59,8 +42,7 @@ static struct call call_of(const struct report *r, const struct chunk_buf *buf,
 		.fn = from->fn,
 		.result = from->result,
 		.captured = from->flags & RECORD_CAPTURED,
-		.kernel = META_NONE,
-		.wait = wait_of(r, fn, from->dur) };
+		.kernel = META_NONE };
 	c.has_bytes = fn && schema_call_bytes(fn, from, &c.bytes);
 	c.has_shape = fn && fn->launch_layout && decode_shape(from, &c.shape);
 	if (c.has_shape)
@@ -96,14 +78,6 @@ static int begin_order(const void *one, const void *two)
 	return ORDER(b->end, a->end);
 }
 
-static bool is_in_wait(const struct calls *calls, const struct call *c)
-{
-	for (uint32_t up = c->at.parent; up != NESTED_NONE; up = calls->v.v[up].at.parent)
-		if (calls->v.v[up].wait)
-			return true;
-	return false;
-}
-
 /* In the order of their begin, each with who made it. */
 static int read_calls(const struct report *r, struct calls *calls)
 {
@@ -123,7 +97,6 @@ static int read_calls(const struct report *r, struct calls *calls)
 		struct call *c = &calls->v.v[i];
 		c->has_caller = c->at.parent != NESTED_NONE;
 		c->caller = c->has_caller ? calls->v.v[c->at.parent].fn : 0;
-		c->in_wait = c->wait && is_in_wait(calls, c);
 	}
 	SORT(calls->v, begin_order);
 	return links_by_call(&r->links, &calls->links);
@@ -179,13 +152,23 @@ int list_calls(struct lister *l)
 
 /* ---- those that wait for the GPU ---- */
 
+/* Why a call returned late. */
+enum wait_kind { WAIT_NONE, WAIT_SYNC, WAIT_COPY, WAIT_FREE, WAIT_LONG_COPY };
+
+struct wait_call {
+	struct nested at; /* among those that wait: one inside another has that as its parent */
+	uint16_t fn;
+	uint8_t wait;
+};
+
 struct wait_row {
 	uint16_t fn;
 	uint8_t wait;
 	struct values time;
 };
 
-struct wait_rows {
+struct waits {
+	ARRAY(struct wait_call) calls;
 	ARRAY(struct wait_row) v;
 	struct map map;
 };
@@ -195,9 +178,58 @@ static const char *const wait_name[] = { [WAIT_SYNC] = "synchronization",
 	[WAIT_FREE] = "free",
 	[WAIT_LONG_COPY] = "long copy" };
 
-static int add_wait(struct lister *l, struct wait_rows *rows, const struct call *c)
+static enum wait_kind wait_of(const struct report *r, const struct schema_fn *fn, uint64_t ticks)
 {
-	struct wait_row *row = MAP_ROW(&rows->map, MAP_KEY(c->fn, c->wait), &rows->v,
+	const bool copies = fn && (fn->kind == CALL_COPY || !strcmp(fn->class, "copy"));
+	if (!fn)
+		return WAIT_NONE;
+	if (schema_blocks(fn))
+		return copies ? WAIT_COPY : WAIT_SYNC;
+	if (memory_call_of(fn) == MEMORY_CALL_WAITS)
+		return WAIT_FREE;
+	return copies && trace_span_ns(r->trace, ticks) >= HOST_GAP_NS ? WAIT_LONG_COPY : WAIT_NONE;
+}
+
+static int take_waits(const struct report *r, const struct chunk_buf *buf, struct waits *waits)
+{
+	struct records it = records_of(buf);
+	const struct record *from;
+	while ((from = records_next(&it))) {
+		const struct schema_fn *fn = schema_find(&r->trace->schema, from->fn);
+		const enum wait_kind wait = wait_of(r, fn, from->dur);
+		struct wait_call *to = wait ? array_push(&waits->calls) : NULL;
+		if (to)
+			*to = (struct wait_call){ .at = { .ticks = from->ticks,
+							  .end = record_end(from),
+							  .process = buf->ref->process,
+							  .tid = buf->ref->head.tid },
+				.fn = from->fn,
+				.wait = (uint8_t)wait };
+		else if (wait)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_waits(const struct report *r, struct waits *waits)
+{
+	struct chunk_buf buf = { 0 };
+	size_t at = 0;
+	int e;
+	while ((e = trace_next(r->trace, CHUNK_EVENTS, &at, &buf, NULL)) > 0)
+		if ((e = take_waits(r, &buf, waits)))
+			break;
+	chunk_buf_fini(&buf);
+	if (!e && waits->calls.n >= NESTED_NONE)
+		e = -EOVERFLOW;
+	if (!e)
+		NESTED(waits->calls);
+	return e;
+}
+
+static int add_wait(struct lister *l, struct waits *waits, const struct wait_call *c)
+{
+	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->wait), &waits->v,
 		(struct wait_row){ .fn = c->fn, .wait = c->wait });
 	if (!row)
 		return -ENOMEM;
@@ -229,20 +261,18 @@ static int put_wait(struct lister *l, const struct wait_row *row)
 
 int list_waits(struct lister *l)
 {
-	struct calls calls = { 0 };
-	struct wait_rows rows = { 0 };
-	int e = read_calls(l->r, &calls);
-	for (size_t i = 0; i < calls.v.n && !e; i++)
-		if (calls.v.v[i].wait && !calls.v.v[i].in_wait)
-			e = add_wait(l, &rows, &calls.v.v[i]);
-	SORT(rows.v, wait_order);
-	for (size_t i = 0; i < rows.v.n && !e; i++)
-		e = put_wait(l, &rows.v.v[i]);
-	for (size_t i = 0; i < rows.v.n; i++)
-		hist_fini(&rows.v.v[i].time.hist);
-	array_free(&rows.v);
-	map_fini(&rows.map);
-	array_free(&calls.v);
-	array_free(&calls.links.v);
+	struct waits waits = { 0 };
+	int e = read_waits(l->r, &waits);
+	for (size_t i = 0; i < waits.calls.n && !e; i++)
+		if (waits.calls.v[i].at.parent == NESTED_NONE)
+			e = add_wait(l, &waits, &waits.calls.v[i]);
+	SORT(waits.v, wait_order);
+	for (size_t i = 0; i < waits.v.n && !e; i++)
+		e = put_wait(l, &waits.v.v[i]);
+	for (size_t i = 0; i < waits.v.n; i++)
+		hist_fini(&waits.v.v[i].time.hist);
+	array_free(&waits.calls);
+	array_free(&waits.v);
+	map_fini(&waits.map);
 	return e;
 }

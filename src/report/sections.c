@@ -107,7 +107,7 @@ static const struct {
 		"A process whose operations last longer than the others' waits in them for the slowest.",
 		"device_total_ns,count" },
 	{ "operators", OF_RANGES,
-		"Self: launched by the operator itself, which adds up over the rows; total, FLOPs and bytes: also by those inside, which have rows, too.  Share: of all that ran, its self time.  Class: as of kernels.",
+		"Self: launched by the operator itself, which adds up over the rows (of a call of cuBLAS or cuDNN by the operator around it); total, FLOPs and bytes: also by those inside, which have rows, too.  Share: of all that ran, its self time.  Class: as of kernels.",
 		"device_self_ns,host_self_ns,device_count,share" },
 	{ "spans", OF_CROSSING, NULL, NULL },
 	{ "nvtx_pace", OF_RANGES,
