@@ -323,7 +323,7 @@ function after(i, count, indent) {
 
 function wanted_bits(i) {
 	return (api[i] == "runtime" ? "CONTROL_RUNTIME" : "1u << CLASS_" class[i]) (class[i] == "query" ? " | CONTROL_QUERY_COUNT" : "") \
-		(stack_group(i) == "" ? "" : " | CONTROL_STACK(" stack_group(i) ")")
+		(stack_group(i) == "" ? "" : " | " stack_bits(i))
 }
 
 # By what its stack is asked for: src/event/stack_group.h.  A call of the runtime leaves that to the driver's below.
@@ -332,6 +332,11 @@ function stack_group(i) {
 	if (record[i] ~ /^alloc/ || name[i] ~ /Array(3D)?Create/ || name[i] ~ /HostRegister/) return "STACK_ALLOC"
 	if (record[i] ~ /^free/ || name[i] ~ /ArrayDestroy|HostUnregister/) return "STACK_FREE"
 	return class[i] ~ /^(sync|launch|copy|set|graph|module)$/ ? "STACK_" toupper(class[i]) : ""
+}
+
+# A copy that waits for its end is a synchronisation, too.
+function stack_bits(i) {
+	return "CONTROL_STACK(" stack_group(i) ")" (class[i] == "copy" && name[i] !~ /Async/ ? " | CONTROL_STACK(STACK_SYNC)" : "")
 }
 
 function wrapper(i,	count, bits, nbytes) {
@@ -497,7 +502,7 @@ function table(	i, seen, classes, j) {
 	print "};\n\nconst unsigned char fn_classes[FN_COUNT] = {"
 	for (i = 1; i <= n; i++) print "\t[FN_" name[i] "] = CLASS_" class[i] ","
 	print "};\n\nconst unsigned int fn_stack_bits[FN_COUNT] = {"
-	for (i = 1; i <= n; i++) if (stack_group(i) != "") print "\t[FN_" name[i] "] = CONTROL_STACK(" stack_group(i) "),"
+	for (i = 1; i <= n; i++) if (stack_group(i) != "") print "\t[FN_" name[i] "] = " stack_bits(i) ","
 	print "};\n"
 	classes_table()
 }

@@ -8,7 +8,7 @@
 const struct stack_group_name stack_groups[] = {
 	[STACK_ALLOC] = { "alloc", "allocations of memory" },
 	[STACK_FREE] = { "free", "frees" },
-	[STACK_SYNC] = { "sync", "synchronisations" },
+	[STACK_SYNC] = { "sync", "synchronisations, and copies that wait" },
 	[STACK_LAUNCH] = { "launch", "launches of kernels" },
 	[STACK_COPY] = { "copy", "memcpys" },
 	[STACK_SET] = { "set", "memsets" },

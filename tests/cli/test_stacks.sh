@@ -53,6 +53,10 @@ traced() { # OPTION...: the lines, a call and its frames joined by blanks
 expect 0 "^cuMemAlloc_v2.*bytesize=1048576. = 0 <[^>]*> +> take_buffer .leaking.c:$take. +> forget_it .leaking.c:$forget. +> run .leaking.c:[0-9]*. +> main" \
 	traced --stacks -e memory -e sync
 expect 0 "^cuCtxSynchronize.. = 0 <[^>]*> +> wait_for_it .leaking.c:$wait." traced --stacks=sync -e sync
+# A copy that waits is a wait, one that does not is none.
+copies=$(dirname "$app")/timeline
+expect 0 '^ +> copies .timeline' "$weir" trace --sim --stacks=sync -e cuMemcpyDtoH_v2 -- "$copies" copies
+expect 1 '^0$' sh -c "'$weir' trace --sim --stacks=sync -e 'cuMemcpy*Async*' -- '$copies' copies 2>&1 | grep -c '  > '"
 expect 1 '^0$' sh -c "'$weir' trace --sim --stacks=sync -e memory -- '$app' 2>&1 | grep -c '  > '"
 expect 1 '^0$' sh -c "'$weir' trace --sim -e memory -- '$app' 2>&1 | grep -c '  > '"
 expect 0 "\"stack\":..take_buffer .leaking.c:$take.\",\"forget_it .leaking.c:$forget." \
