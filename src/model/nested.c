@@ -88,11 +88,29 @@ uint32_t nested_named(const void *v, size_t each, uint32_t at)
 
 /* ---- of other threads ---- */
 
+/* Named ranges that are inside of no other of their thread. */
+struct outermost {
+	ARRAY(struct alone) v;
+};
+
 struct edge { /* where a thread goes into named ranges, or leaves them */
 	uint64_t ticks;
 	uint32_t process, tid;
 	bool leaves;
 };
+
+struct edges {
+	ARRAY(struct edge) v;
+};
+
+static int outermost_order(const void *one, const void *two)
+{
+	const struct alone *a = one, *b = two;
+	if (a->process != b->process || a->from != b->from)
+		return a->process != b->process ? ORDER(a->process, b->process)
+						: ORDER(a->from, b->from);
+	return ORDER(b->to, a->to);
+}
 
 static int edge_order(const void *one, const void *two)
 {
@@ -102,16 +120,47 @@ static int edge_order(const void *one, const void *two)
 	return a->ticks != b->ticks ? ORDER(a->ticks, b->ticks) : (int)b->leaves - (int)a->leaves;
 }
 
-struct edges {
-	ARRAY(struct edge) v;
-};
+static int find_outermost(const void *v, size_t n, size_t each, struct outermost *to)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct nested *at = element(v, each, i);
+		if (!at->named || at->end <= at->ticks ||
+			nested_named(v, each, at->parent) != NESTED_NONE)
+			continue;
+		struct alone *new = array_push(&to->v);
+		if (!new)
+			return -ENOMEM;
+		*new = (struct alone){ at->ticks, at->end, at->process, at->tid };
+	}
+	SORT(to->v, outermost_order);
+	return 0;
+}
 
-static int add_edges(struct edges *to, const struct nested *of)
+/* A thread that is inside of ranges only while another is all the while, and longer, does a part of
+ * that one's: as those of a communication library that mark what they are at. */
+static void drop_parts(struct outermost *of)
+{
+	struct alone around = { .process = UINT32_MAX };
+	size_t n = 0;
+	for (size_t i = 0; i < of->v.n; i++) {
+		const struct alone s = of->v.v[i];
+		const bool part = s.process == around.process && s.to <= around.to &&
+				  (s.from > around.from || s.to < around.to);
+		if (part)
+			continue;
+		if (s.process != around.process || s.to > around.to)
+			around = s;
+		of->v.v[n++] = s;
+	}
+	of->v.n = n;
+}
+
+static int add_edges(struct edges *to, const struct alone *of)
 {
 	if (!array_reserve(&to->v, 2))
 		return -ENOMEM;
-	to->v.v[to->v.n++] = (struct edge){ of->ticks, of->process, of->tid, false };
-	to->v.v[to->v.n++] = (struct edge){ of->end, of->process, of->tid, true };
+	to->v.v[to->v.n++] = (struct edge){ of->from, of->process, of->tid, false };
+	to->v.v[to->v.n++] = (struct edge){ of->to, of->process, of->tid, true };
 	return 0;
 }
 
@@ -136,18 +185,17 @@ static int put_alones(const struct edges *edges, struct alones *to)
 
 int alones_make(const void *v, size_t n, size_t each, struct alones *ret_alones)
 {
+	struct outermost outermost = { 0 };
 	struct edges edges = { 0 };
-	int e = 0;
 	*ret_alones = (struct alones){ 0 };
-	for (size_t i = 0; i < n && !e; i++) {
-		const struct nested *at = element(v, each, i);
-		if (at->named && at->end > at->ticks &&
-			nested_named(v, each, at->parent) == NESTED_NONE)
-			e = add_edges(&edges, at);
-	}
+	int e = find_outermost(v, n, each, &outermost);
+	drop_parts(&outermost);
+	for (size_t i = 0; i < outermost.v.n && !e; i++)
+		e = add_edges(&edges, &outermost.v.v[i]);
 	SORT(edges.v, edge_order);
 	if (!e)
 		e = put_alones(&edges, ret_alones);
+	array_free(&outermost.v);
 	array_free(&edges.v);
 	return e;
 }

@@ -268,6 +268,8 @@ static int choose_of(struct trace *t, const struct trace_cut *cut, const struct 
 		e = cut->steady ? choose_steady(&c, &warm, err) : choose_steps(cut, &c, err);
 	if (!e)
 		e = intersect(spans, &c.spans);
+	if (!e && !c.name)
+		t->part.steps_before = c.first - 1;
 	say_steps(t, &c, warm);
 	array_free(&c.spans.v);
 	steps_fini(&s);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -19,13 +20,35 @@ bool range_is_named(uint16_t kind)
 	return kind == RANGE_ANNOTATION || kind == RANGE_NVTX || kind == RANGE_NVTX_SPAN;
 }
 
+static bool is_letter(char c)
+{
+	return (c | 32) >= 'a' && (c | 32) <= 'z';
+}
+
+/* Whether the first n bytes of a name end in a word that people number their steps by. */
+static bool ends_in_step(const char *name, size_t n)
+{
+	static const char *const words[] = { "step", "iteration", "iter", "batch" };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const size_t w = strlen(words[i]);
+		if (n < w || strncasecmp(name + n - w, words[i], w) != 0)
+			continue;
+		const char *begin = name + n - w;
+		if (begin == name || !is_letter(begin[-1]) || (*begin == words[i][0] - 32))
+			return true;
+	}
+	return false;
+}
+
 size_t name_without_number(const char *name)
 {
 	const size_t length = strlen(name);
 	size_t n = length;
 	while (n && name[n - 1] >= '0' && name[n - 1] <= '9')
 		n--;
-	return n && name[n - 1] == '#' ? n : length;
+	if (n == length || !n || name[n - 1] == '#')
+		return n ? n : length;
+	return ends_in_step(name, n - (strchr(" _-:=", name[n - 1]) != NULL)) ? n : length;
 }
 
 /* Ranges whose names differ in the number alone. */
@@ -173,20 +196,20 @@ static uint32_t busiest(const struct finder *f)
 	return most;
 }
 
-static int push_step(struct steps *s, uint32_t process, uint64_t from, uint64_t to)
+static int push_step(struct steps *s, const struct step *step)
 {
 	struct step *new = array_push(&s->v);
 	if (new)
-		*new = (struct step){
-			.from = from, .to = to, .number = s->v.n, .process = process
-		};
+		*new = *step;
 	return new ? 0 : -ENOMEM;
 }
 
 static int split(struct finder *f, struct steps *s)
 {
 	const uint32_t process = busiest(f);
-	uint64_t from = f->t->header.start.ticks;
+	struct step next = { .from = f->t->header.start.ticks,
+		.number = 1 + f->t->part.steps_before,
+		.process = process };
 	bool launched = false;
 	int e = 0;
 	SORT(f->moments, moment_order);
@@ -195,8 +218,10 @@ static int split(struct finder *f, struct steps *s)
 		if (m->process != process)
 			continue;
 		if (launched && m->waits) {
-			e = push_step(s, process, from, m->ticks);
-			from = m->ticks;
+			next.to = m->ticks;
+			e = push_step(s, &next);
+			next.from = m->ticks;
+			next.number++;
 		}
 		launched = !m->waits;
 	}

@@ -92,6 +92,7 @@ struct trace_cut_text {
 	uint64_t from_ns, to_ns; /* of the first part, of the last, since the recording began */
 	uint64_t part_ns;        /* all parts together */
 	uint64_t whole_ns;       /* the recording */
+	uint64_t steps_before;   /* that were found by waits (steps.h) and are left out */
 	char how[160];           /* "steps 5 to 20 of 40" */
 };
 

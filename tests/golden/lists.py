@@ -226,8 +226,17 @@ def named(around):
 
 
 def waiting(threads, pid, at):
-    """What is named around the one thread of a process that is inside of such ranges then."""
-    found = [n for key, of in threads.items() if key[0] == pid for n in [named(chain(of, at))] if n]
+    """What is named around the one thread of a process that is inside of such ranges then.  One that is so only while another
+    is all the while, and longer, does a part of that one's work."""
+    def lies(g):
+        return g["begin_ns"], g["begin_ns"] + g["duration_ns"]
+
+    found = []
+    for key, of in threads.items():
+        around = [g for g in chain(of, at) if g["class"] != "operator"] if key[0] == pid else []
+        others = [lies(g) for k, v in threads.items() if k[0] == pid and k != key for g in v if g["class"] != "operator"]
+        if around and not any(a <= lies(around[-1])[0] and b >= lies(around[-1])[1] and (a, b) != lies(around[-1]) for a, b in others):
+            found.append(named(around))
     return found[0] if len(found) == 1 else []
 
 
@@ -345,6 +354,24 @@ def families(rows, report):
     near("shares of families", sum(r["share"] for r in rows) or 1, 1, 1e-4)
 
 
+def numbered():
+    """Which names number steps: a test of its own, since the kept traces have ProfilerStep# alone."""
+    def found(*names):
+        events = [{"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 5, "ts": 100 * i, "dur": 90}
+                  for i, name in enumerate(names)]
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 5, "ts": 100 * i + 10, "dur": 5,
+                    "args": {"correlation": i + 1}} for i in range(len(names))]
+        with open(work.name + "/numbered.json", "w") as out:
+            json.dump({"traceEvents": events}, out)
+        got = lists(work.name + "/numbered.json", "--only", "steps").get("steps") or []
+        return [(r["number"], r["launches"]) for r in got]
+
+    for pattern in ("step %d", "Step_%d", "train_step-%d", "TrainStep%d", "iteration:%d", "iter=%d", "batch %d", "ProfilerStep#%d", "epoch 2 step %d", "x#%d"):
+        same("steps named " + pattern, found(*(pattern % i for i in (7, 8, 9))), [(7, 1), (8, 1), (9, 1)])
+    for pattern in ("footstep %d", "layer %d", "h.%d", "%d", "step %d of 9", "conv2d_%d"):
+        same("no steps named " + pattern, found(*(pattern % i for i in (7, 8, 9))), [])
+
+
 def kinds():
     """Families by the names of kernels; and two kernels that run at once for a while."""
     names = ["ampere_sgemm_128x64_nn", "cudnn_fprop_kernel", "flash_fwd_kernel", "elementwise_kernel", "reduce_kernel",
@@ -414,17 +441,20 @@ def paces(rows, ranges):
         spread(row["name"], row, "pace", [b[0] - a[0] for a, b in zip(of, of[1:])])
 
 
+NUMBERED = r"(#|(\b|_|(?<=[0-9]))(step|iteration|iter|batch)[ _:=-]?|(Step|Iteration|Iter|Batch)[ _:=-]?)[0-9]+$"
+
+
 def steps(trace, rows, lines, device):
     """Numbered ranges, or what is launched until a call waits; with the launches that returned inside, and busy GPUs."""
     numbered = [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")
-                and re.search(r"#[0-9]+$", r["name"])]
+                and re.search(NUMBERED, r["name"])]
     calls = [(r["begin_ns"], r["begin_ns"] + r["duration_ns"], r["pid"], r["tid"]) for r in lines if r["api"] in ("driver", "runtime")
              and r["class"] == "launch" and not r["args"].get("result") and not r["args"].get("captured")]
     outer = [c for c in calls if not any(c != o and o[2:] == c[2:] and o[0] <= c[0] and c[1] <= o[1] for o in calls)] \
         if len(calls) < 3000 else None
     if numbered:
         same("numbered steps", [(r["name"], r["number"], r["start_ns"], r["duration_ns"]) for r in rows],
-             [(r["name"], int(r["name"].split("#")[-1]), r["begin_ns"], r["duration_ns"])
+             [(r["name"], int(re.search("[0-9]+$", r["name"])[0]), r["begin_ns"], r["duration_ns"])
               for r in sorted(numbered, key=lambda r: (r["begin_ns"], -r["duration_ns"]))])
     else:
         same("numbers of steps", [r["number"] for r in rows], list(range(1, len(rows) + 1)))
@@ -432,6 +462,9 @@ def steps(trace, rows, lines, device):
     if rows and not numbered:
         part = json.loads(run("report", "--json", "--only", "steps", "--steps", f"1-{len(rows)}", trace))["steps"]
         same("launches of all steps", sum(r["launches"] for r in part), sum(r["launches"] for r in rows))
+        middle = [r["number"] for r in rows[len(rows) // 3:][:4]]
+        part = lists(trace, "--only", "steps", "--steps", f"{middle[0]}-{middle[-1]}")["steps"]
+        same("steps of a part keep their numbers", [r["number"] for r in part], middle)
     edges = {t + d for c in outer or () for t in c[:2] for d in (-2, -1, 0, 1, 2)}
     for r in rows:
         begin, end = r["start_ns"], r["start_ns"] + r["duration_ns"]
@@ -668,6 +701,7 @@ def mistakes(trace):
 
 marked()
 never_waited_for()
+numbered()
 kinds()
 ranks()
 hidden()

@@ -113,15 +113,33 @@ static void without_ranges_nothing_is_around(void **state)
 	assert_int_equal(nested_at(NULL, 0, sizeof(struct own), 0, 0, 1, &hint), NESTED_NONE);
 }
 
-/* Looking at all: the innermost named range of the one thread that is inside of some. */
+/* Looking at all: whether another thread is inside of named ranges all the while, and longer. */
+static bool slow_is_part(const struct own *v, size_t n, const struct nested *of)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct nested *s = &v[i].at;
+		if (s->named && s->process == of->process && s->tid != of->tid &&
+			s->ticks <= of->ticks && s->end >= of->end &&
+			(s->ticks < of->ticks || s->end > of->end))
+			return true;
+	}
+	return false;
+}
+
+/* The innermost named range of the one thread that is inside of some that are no other's part. */
 static uint32_t slow_alone(const struct own *v, size_t n, uint32_t process, uint64_t at)
 {
 	uint32_t found = NESTED_NONE;
 	for (uint32_t tid = 7; tid < 9; tid++) {
 		const uint32_t named = nested_named(v, sizeof *v, slow_at(v, n, process, tid, at));
-		if (named != NESTED_NONE && found != NESTED_NONE)
+		uint32_t outer = named;
+		for (uint32_t up = named; up != NESTED_NONE; up = v[up].at.parent)
+			outer = v[up].at.named ? up : outer;
+		if (named == NESTED_NONE || slow_is_part(v, n, &v[outer].at))
+			continue;
+		if (found != NESTED_NONE)
 			return NESTED_NONE;
-		found = named != NESTED_NONE ? named : found;
+		found = named;
 	}
 	return found;
 }
