@@ -275,7 +275,7 @@ static void fill_totals(struct report *r)
 		r->launches = r->device_kernels;
 	if (!r->graph_launches)
 		r->graph_launches = r->runtime_graph_launches;
-	if (!r->streams)
+	if (r->stream_rows.n && !r->sampled)
 		r->streams = r->stream_rows.n;
 	for (size_t i = 0; i < r->stream_rows.n && !r->contexts; i++) {
 		const struct stream_row *s = &r->stream_rows.v[i];

@@ -38,6 +38,7 @@ struct call_row {
 	uint8_t vmm;         /* enum vmm_what */
 	uint8_t memory_call; /* enum memory_call */
 	bool waits;          /* a synchronisation */
+	bool uses_stream;    /* puts work on the stream that it is given */
 	struct hist hist;    /* of timed, in ticks */
 };
 

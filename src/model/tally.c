@@ -54,6 +54,12 @@ void tally_fini(struct tally *t)
 	*t = (struct tally){ 0 };
 }
 
+/* Of streams that are only made and destroyed, as those of PyTorch's pool, none is used. */
+static bool puts_work(const char *class)
+{
+	return !strcmp(class, "launch") || !strcmp(class, "copy") || !strcmp(class, "set");
+}
+
 static struct call_row *row_of(struct tally *t, uint32_t id)
 {
 	expect_slow(t->row_of[id] <= t->calls.n, "the row of a function is one of all");
@@ -66,6 +72,7 @@ static struct call_row *row_of(struct tally *t, uint32_t id)
 	c->vmm = c->fn ? memory_vmm_role(c->fn) : VMM_NOTHING;
 	c->memory_call = c->fn ? memory_call_of(c->fn) : MEMORY_CALL_NO;
 	c->waits = c->fn && !strcmp(c->fn->class, "sync") && schema_blocks(c->fn);
+	c->uses_stream = c->fn && puts_work(c->fn->class);
 	t->row_of[id] = (uint32_t)t->calls.n;
 	return c;
 }
@@ -293,8 +300,9 @@ static bool is_type(const char *type, const char *word)
 	return type[2] == word[2] && !strcmp(type, word);
 }
 
-static int see_handles(struct tally *t, const struct schema_fn *fn, const struct record *r)
+static int see_handles(struct tally *t, const struct call_row *c, const struct record *r)
 {
+	const struct schema_fn *fn = c->fn;
 	int e = 0;
 	for (unsigned i = 0; i < fn->arg_count && !e; i++) {
 		const struct schema_arg *a = &fn->args[i];
@@ -302,7 +310,7 @@ static int see_handles(struct tally *t, const struct schema_fn *fn, const struct
 			continue;
 		if (a->out && i < 32 && (r->aux >> i & 1))
 			continue;
-		if (is_type(a->type, "CUstream"))
+		if (c->uses_stream && is_type(a->type, "CUstream"))
 			e = see(&t->streams, &t->last_stream, t->process, r->arg[a->first]);
 		else if (is_type(a->type, "CUcontext") && r->arg[a->first])
 			e = see(&t->contexts, &t->last_context, t->process, r->arg[a->first]);
@@ -385,7 +393,7 @@ static int add_activity(struct tally *t, struct call_row *c, const struct record
 	if (c->fn->kind == CALL_ALLOC && c->fn->api == API_DRIVER)
 		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, bytes);
 	const int e = add_live(t, c, r);
-	return e ? e : see_handles(t, c->fn, r);
+	return e ? e : see_handles(t, c, r);
 }
 
 static int add_success(struct tally *t, struct call_row *c, const struct record *r)

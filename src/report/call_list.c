@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/host_time.h"
 #include "model/memory_op.h"
@@ -161,6 +162,13 @@ struct wait_call {
 	uint8_t wait;
 };
 
+/* When the GPU had copied what a call asked for. */
+struct copied {
+	uint64_t ticks; /* when the call began */
+	uint64_t end_ns;
+	uint32_t process, tid;
+};
+
 struct wait_row {
 	uint16_t fn;
 	uint8_t wait;
@@ -169,6 +177,7 @@ struct wait_row {
 
 struct waits {
 	ARRAY(struct wait_call) calls;
+	ARRAY(struct copied) copied; /* by process, thread and time */
 	ARRAY(struct wait_row) v;
 	struct map map;
 };
@@ -227,13 +236,78 @@ static int read_waits(const struct report *r, struct waits *waits)
 	return e;
 }
 
+static int copied_order(const void *one, const void *two)
+{
+	const struct copied *a = one, *b = two;
+	if (a->process != b->process || a->tid != b->tid)
+		return a->process != b->process ? ORDER(a->process, b->process)
+						: ORDER(a->tid, b->tid);
+	return ORDER(a->ticks, b->ticks);
+}
+
+static int take_copied(const struct report *r, struct waits *waits)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = r->trace, .buf = &buf };
+	struct gpu_activity w;
+	size_t hint = 0;
+	int e;
+	while ((e = trace_next_activity(&at, &w)) > 0) {
+		const struct call_link *l =
+			w.kind == GPU_MEMCPY ? links_of(&r->links, buf.ref->process, &w, &hint)
+					   : NULL;
+		struct copied *to = l ? array_push(&waits->copied) : NULL;
+		if (to)
+			*to = (struct copied){ l->ticks, w.end_ns, l->process, l->tid };
+		else if (l) {
+			e = -ENOMEM;
+			break;
+		}
+	}
+	chunk_buf_fini(&buf);
+	SORT(waits->copied, copied_order);
+	return e;
+}
+
+/* Where an asynchronous copy took long, it is needed to know until when the GPU copied. */
+static int read_copied(const struct report *r, struct waits *waits)
+{
+	for (size_t i = 0; i < waits->calls.n; i++)
+		if (waits->calls.v[i].wait == WAIT_LONG_COPY)
+			return take_copied(r, waits);
+	return 0;
+}
+
+/* A copy that returns late has waited until the GPU had copied, and not for what came then. */
+static uint64_t waited_ns(
+	const struct report *r, const struct waits *waits, const struct wait_call *c)
+{
+	const struct nested *at = &c->at;
+	const struct copied key = { at->ticks, 0, at->process, at->tid };
+	const uint64_t begin = trace_ns(r->trace, at->ticks),
+		       took = trace_ns(r->trace, at->end) - begin;
+	const struct copied *v = waits->copied.v;
+	uint64_t until = 0;
+	if (c->wait != WAIT_LONG_COPY)
+		return took;
+	size_t i = SEARCH(k, 0, waits->copied.n, copied_order(&v[k], &key) < 0);
+	for (; i < waits->copied.n && v[i].process == at->process && v[i].tid == at->tid &&
+		v[i].ticks < at->end;
+		i++)
+		until = v[i].end_ns > until ? v[i].end_ns : until;
+	return !until || until >= begin + took ? took : until > begin ? until - begin : 0;
+}
+
 static int add_wait(struct lister *l, struct waits *waits, const struct wait_call *c)
 {
+	const uint64_t ns = waited_ns(l->r, waits, c);
+	if (c->wait == WAIT_LONG_COPY && ns < HOST_GAP_NS)
+		return 0;
 	struct wait_row *row = MAP_ROW(&waits->map, MAP_KEY(c->fn, c->wait), &waits->v,
 		(struct wait_row){ .fn = c->fn, .wait = c->wait });
 	if (!row)
 		return -ENOMEM;
-	values_add(&row->time, trace_span_ns(l->r->trace, c->at.end - c->at.ticks));
+	values_add(&row->time, ns);
 	return 0;
 }
 
@@ -263,6 +337,8 @@ int list_waits(struct lister *l)
 {
 	struct waits waits = { 0 };
 	int e = read_waits(l->r, &waits);
+	if (!e)
+		e = read_copied(l->r, &waits);
 	for (size_t i = 0; i < waits.calls.n && !e; i++)
 		if (waits.calls.v[i].at.parent == NESTED_NONE)
 			e = add_wait(l, &waits, &waits.calls.v[i]);
@@ -272,6 +348,7 @@ int list_waits(struct lister *l)
 	for (size_t i = 0; i < waits.v.n; i++)
 		hist_fini(&waits.v.v[i].time.hist);
 	array_free(&waits.calls);
+	array_free(&waits.copied);
 	array_free(&waits.v);
 	map_fini(&waits.map);
 	return e;

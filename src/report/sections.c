@@ -41,7 +41,7 @@ static const struct {
 		"A call of the runtime contains those of the driver that it makes: their times are in both, and don't add up.  A dash: only counted.  Those that waited for the GPU: --only waits; a part of the run: --steps N-M, --range NAME.",
 		NULL },
 	{ "waits", OF_WAITS,
-		"Calls that return when the GPU has done something: synchronizations, blocking copies, frees, and asynchronous copies that took 100 us or more.  A call inside another one counts with that.",
+		"Calls that return when the GPU has done something: synchronizations, blocking copies, frees, and asynchronous copies that returned late: they count until the GPU had copied, where that is 100 us or more.  A call inside another one counts with that.",
 		"wait_total_ns,share_of_run,count" },
 	{ "kernels", OF_LAUNCHES,
 		"Class: compute or memory, whose ceiling it comes closer to; latency: it is far below both; launch: the GPU mostly stood still before it, since the host launched late; with a question mark: a guess by its name.  Ceilings: --only gpu.",

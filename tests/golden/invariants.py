@@ -448,6 +448,12 @@ def longer_stream(t):
     return True
 
 
+@invariant(spoil=lambda t: t.report["streams"] and t.report["totals"].__setitem__("streams", 161) is None)
+def streams_used_are_those_that_something_ran_on(t):
+    if t.report["streams"] and not t.report["totals"]["sampled"] and t.report["totals"]["streams"] != len(t.report["streams"]):
+        yield "%d streams used, %d listed" % (t.report["totals"]["streams"], len(t.report["streams"]))
+
+
 @invariant(spoil=longer_stream)
 def streams_add_up_to_the_device_work(t):
     spans = ("kernel", "copy", "set")

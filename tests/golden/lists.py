@@ -123,7 +123,7 @@ def events(trace, report):
     busy(got["busy_over_time"], got["kernels_at_once"], rows, report)
     families(got["kernel_families"], report)
     each_call(got["api_trace"], [r for r in lines if r["api"] in ("driver", "runtime")])
-    waits(got["waits"], [r for r in lines if r["api"] in ("driver", "runtime")], report)
+    waits(got["waits"], [r for r in lines if r["api"] in ("driver", "runtime")], device, report)
     geometries(got["kernel_shapes"], [r for r in rows if r["kind"] == "kernel"])
     gaps(got["launch_gaps"], [r for r in device if r["class"] == "kernel"], calls)
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
@@ -133,17 +133,23 @@ def events(trace, report):
     within(got["range_kernels"], report)
 
 
-def why_late(call):
+def why_late(call, ns):
+    """Why a call returns late; `ns`: how long it may have waited."""
     if call["class"] == "sync" and "WaitEvent" not in call["name"]:
         return "synchronization"
     if call["class"] == "copy":
-        return "blocking copy" if "Async" not in call["name"] else "long copy" if call["duration_ns"] >= 100000 else None
+        return "blocking copy" if "Async" not in call["name"] else "long copy" if ns >= 100000 else None
     return "free" if re.fullmatch("cuMemFree(_v2|Host)?|cudaFree(Host)?|hip(Host)?Free", call["name"]) else None
 
 
-def waits(got, calls, report):
-    """Each call that waits is in one row, unless one that waits made it; and the rows have the sums of their times."""
-    by, threads = collections.defaultdict(list), collections.defaultdict(list)
+def waits(got, calls, device, report):
+    """Each call that waits is in one row, unless one that waits made it; and the rows have the sums of their times, of
+    asynchronous copies until the GPU had copied."""
+    by, threads, copied = collections.defaultdict(list), collections.defaultdict(list), collections.defaultdict(int)
+    for r in device:
+        if r["class"] == "copy":
+            key = r["pid"], r.get("correlation")
+            copied[key] = max(copied[key], r["begin_ns"] + r["duration_ns"])
     for c in calls:
         threads[c["pid"], c["tid"]].append(c)
     for row in threads.values():
@@ -151,8 +157,13 @@ def waits(got, calls, report):
         for c in sorted(row, key=lambda c: (c["begin_ns"], -c["duration_ns"])):
             while outer and outer[-1]["begin_ns"] + outer[-1]["duration_ns"] < c["begin_ns"] + c["duration_ns"]:
                 outer.pop()
-            if why_late(c) and not any(map(why_late, outer)):
-                by[c["name"], c["api"], why_late(c)].append(c["duration_ns"])
+            ns, end = c["duration_ns"], c["begin_ns"] + c["duration_ns"]
+            if c["class"] == "copy" and "Async" in c["name"]:
+                inside = [copied[o["pid"], o["correlation"]] for o in row if "correlation" in o
+                          and c["begin_ns"] <= o["begin_ns"] < end and (o["pid"], o["correlation"]) in copied]
+                ns = min(end, max(inside, default=end)) - c["begin_ns"]
+            if why_late(c, ns) and not any(why_late(o, o["duration_ns"]) for o in outer):
+                by[c["name"], c["api"], why_late(c, ns)].append(ns)
             outer.append(c)
     same("calls that wait", sorted((r["name"], r["api"], r["kind"], r["count"]) for r in got),
          sorted((*key, len(v)) for key, v in by.items()))
@@ -352,6 +363,20 @@ def families(rows, report):
         same("the sum of families", sum(r[key] for r in rows), sum(w[column] for w in work))
     same("names of families", sum(r["names"] for r in rows), len(work))
     near("shares of families", sum(r["share"] for r in rows) or 1, 1, 1e-4)
+
+
+def late_copies():
+    """An asynchronous copy that returns late has waited until the GPU had copied, and not longer; or not at all."""
+    events = []
+    for i, (took, copied) in enumerate(((300, 160), (300, 900), (300, 40), (90, 90))):
+        common = {"ph": "X", "args": {"correlation": i + 1, "device": 0, "stream": 7}}
+        events.append({**common, "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 1, "tid": 5, "ts": 1000 * i, "dur": took})
+        events.append({**common, "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)", "pid": 0, "tid": 7,
+                       "ts": 1000 * i + copied - 30, "dur": 30})
+    with open(work.name + "/late.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    got = lists(work.name + "/late.json", "--only", "waits")["waits"]
+    same("late copies", [(r["kind"], r["count"], r["wait_min_ns"], r["wait_max_ns"]) for r in got], [("long copy", 2, 160000, 300000)])
 
 
 def numbered():
@@ -702,6 +727,7 @@ def mistakes(trace):
 marked()
 never_waited_for()
 numbered()
+late_copies()
 kinds()
 ranks()
 hidden()

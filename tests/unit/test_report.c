@@ -185,8 +185,20 @@ static void calls_are_counted_and_timed(void **state)
 	assert_int_equal(number(j, "totals.calls"), 100);
 	assert_int_equal(number(j, "totals.threads"), 1);
 	assert_int_equal(number(j, "totals.processes"), 1);
-	assert_int_equal(number(j, "totals.streams"), 1);
+	assert_int_equal(number(j, "totals.streams"), 0); /* nothing was put on it */
 	assert_int_equal(number(j, "totals.wall_ns"), (int64_t)now + 5000 - 1000000);
+	json_decref(j);
+}
+
+static void streams_that_work_is_put_on_are_used(void **state)
+{
+	for (unsigned i = 0; i < 20; i++)
+		call(FN_SYNC, 0, 1, U(100 + i));
+	for (unsigned i = 0; i < 6; i++)
+		call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(64), U(i % 3));
+	call(FN_SET, 0, 4, U(0x1000), U(0), U(25), U(7));
+	json_t *j = ask();
+	assert_int_equal(number(j, "totals.streams"), 4);
 	json_decref(j);
 }
 
@@ -550,6 +562,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		REPORT_TEST(calls_are_counted_and_timed),
+		REPORT_TEST(streams_that_work_is_put_on_are_used),
 		REPORT_TEST(long_calls_are_scaled),
 		REPORT_TEST(failures_come_by_code_and_thread),
 		REPORT_TEST(launches_are_those_that_ran),
