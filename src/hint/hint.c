@@ -76,6 +76,9 @@ static void check(const struct hints *h)
 	for (int c = 0; c < GAP_CAUSES; c++)
 		idle = sat_add(idle, h->idle_gaps[c].ns);
 	expect(idle <= h->counted_ns, "idle gaps are part of the analysed time");
+	expect(h->before.ns + h->counted_ns + h->after.ns <= h->wall_ns ||
+			(!h->before.ns && !h->after.ns),
+		"what is analysed, before it and after it are parts of the wall time");
 }
 
 static int ask_rules(const struct hint_facts *f, struct hints *h)
@@ -87,7 +90,10 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;
 	h->counted_ns = f->counted_ns;
+	h->before = f->before;
+	h->after = f->after;
 	h->cut = f->cut;
+	h->part = f->report->trace->cut;
 	memcpy(h->idle_gaps, f->idle_gaps, sizeof h->idle_gaps);
 	h->sampled = f->report->sampled;
 	h->launches = f->report->launches + f->report->graph_launches;

@@ -47,14 +47,22 @@ struct hint_gaps {
 	uint64_t ns;
 };
 
+/* What is not analysed, at one end. */
+struct hint_outside {
+	uint64_t ns;
+	uint64_t kernels, kernels_ns;
+};
+
 struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
 	uint64_t counted_ns; /* without start-up: hint_window.c, hint_idle.c */
-	uint64_t launches;   /* of kernels and graphs */
-	uint32_t sampled;    /* one launch in so many was timed, which tells most rules nothing */
+	struct hint_outside before, after;
+	uint64_t launches; /* of kernels and graphs */
+	uint32_t sampled;  /* one launch in so many was timed, which tells most rules nothing */
 	struct hint_gaps idle_gaps[GAP_CAUSES]; /* of those that count */
-	bool cut; /* the trace is so long that only its beginning was looked at */
+	bool cut;  /* the trace is so long that only its beginning was looked at */
+	bool part; /* of a recording: wall_ns is of that */
 };
 
 struct hint_facts;

@@ -46,14 +46,32 @@ static void put_hint(const struct hint *h, size_t number, bool rule, FILE *out, 
 	put_line(out, "do", h->rule->advice);
 }
 
+/* Start-up, most of all. */
+static void put_outside(const char *when, const struct hint_outside *o, FILE *out)
+{
+	struct number ns, kernels, kernels_ns;
+	fprintf(out, "%s it: %s, in which ", when, number_ns(&ns, o->ns));
+	if (o->kernels)
+		fprintf(out, "%s kernel%s took %s", number_count(&kernels, o->kernels),
+			o->kernels > 1 ? "s" : "", number_ns(&kernels_ns, o->kernels_ns));
+	else
+		fputs("no kernel ran", out);
+}
+
 static void put_counted(const struct hints *h, FILE *out)
 {
 	struct number n, all;
 	if (h->counted_ns)
 		fprintf(out,
-			"  Analysed time: %s of %s, from the first launch of the kernel with the largest "
+			"  Analysed time: %s of %s%s, from the first launch of the kernel with the largest "
 			"total to its last, without idle gaps that came once.\n",
-			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns));
+			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns),
+			h->part ? " in the part that is read" : "");
+	if (h->counted_ns && !h->cut && (h->before.ns || h->after.ns)) {
+		put_outside("  Before", &h->before, out);
+		put_outside(". After", &h->after, out);
+		fputs(".\n", out);
+	}
 	if (h->v.n > 1)
 		fputs("  Each gain is of that change alone; they don't add up.\n", out);
 	if (h->cut)

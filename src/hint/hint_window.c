@@ -45,13 +45,30 @@ static uint32_t main_kernel(const struct hint_facts *f)
 	return best;
 }
 
-static uint64_t kernels_ns(const struct hint_facts *f, size_t from, size_t to)
+/* What kernels did between two activities. */
+static struct hint_outside sum_kernels(const struct hint_facts *f, size_t from, size_t to)
 {
-	uint64_t ns = 0;
+	struct hint_outside sum = { 0 };
+	for (size_t i = from; i < to; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
+		if (w->kernel == HINT_NONE)
+			continue;
+		sum.kernels++;
+		sum.kernels_ns = sat_add(sum.kernels_ns, w->end_ns - w->start_ns);
+	}
+	return sum;
+}
+
+/* How long it is until the first of them, and from the end of the last. */
+static void measure_ends(struct hint_facts *f, size_t from, size_t to)
+{
+	const uint64_t start = f->report->trace->header.start.mono_ns;
+	const uint64_t end = start + f->report->wall_ns, first = f->activities.v[from].start_ns;
+	uint64_t last = first;
 	for (size_t i = from; i < to; i++)
-		if (f->activities.v[i].kernel != HINT_NONE)
-			ns = sat_add(ns, f->activities.v[i].end_ns - f->activities.v[i].start_ns);
-	return ns;
+		last = f->activities.v[i].end_ns > last ? f->activities.v[i].end_ns : last;
+	f->before.ns = first > start ? first - start : 0;
+	f->after.ns = end > last ? end - last : 0;
 }
 
 void facts_window(struct hint_facts *f)
@@ -67,8 +84,13 @@ void facts_window(struct hint_facts *f)
 		to--;
 	if (!expect(to - from >= LAUNCHES_LEAST, "the kernel that takes most time ran that often"))
 		return;
-	if (kernels_ns(f, from, to) < kernels_ns(f, 0, f->activities.n) / 2)
+	f->before = sum_kernels(f, 0, from);
+	f->after = sum_kernels(f, to, f->activities.n);
+	if (sum_kernels(f, from, to).kernels_ns < f->before.kernels_ns + f->after.kernels_ns) {
+		f->before = f->after = (struct hint_outside){ 0 };
 		return;
+	}
+	measure_ends(f, from, to);
 	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof *f->activities.v);
 	f->activities.n = to - from;
 	count_kernels(f);

@@ -255,7 +255,7 @@ static int take_copied(const struct report *r, struct waits *waits)
 	while ((e = trace_next_activity(&at, &w)) > 0) {
 		const struct call_link *l =
 			w.kind == GPU_MEMCPY ? links_of(&r->links, buf.ref->process, &w, &hint)
-					   : NULL;
+					     : NULL;
 		struct copied *to = l ? array_push(&waits->copied) : NULL;
 		if (to)
 			*to = (struct copied){ l->ticks, w.end_ns, l->process, l->tid };

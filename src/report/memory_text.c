@@ -59,6 +59,7 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 		"live at exit", "blocks", "memory" };
 	const struct memory_use *all = r->memory;
 	struct table t;
+	struct number n;
 	int kinds = 0;
 	page_heading(p, "Memory");
 	table_init(&t, ">>>>>><", headings);
@@ -71,6 +72,10 @@ static void put_uses(const struct report *r, const struct text_page *p, bool sum
 	if (sum && kinds > 1)
 		put_use(&t, "all on the GPU", &r->gpu_memory);
 	page_end_table(p, &t, 0);
+	if (r->memory_detail && r->memory_detail->before_bytes)
+		fprintf(p->out,
+			"  Of what is allocated here %s on the GPU were live when the part began: allocated before it.\n",
+			number_bytes(&n, r->memory_detail->before_bytes));
 	if (memory_is_of_segments(r))
 		fputs("  PyTorch's allocator takes segments from the driver, which these blocks are, and "
 		      "keeps them.\n  Its own blocks in them are in traces of torch.profiler with "
@@ -391,6 +396,29 @@ static void put_growth(const struct report *r, const struct text_page *p)
 		unclear ? ", up and down" : "", g->confidence);
 }
 
+/* Why weir memory says nothing of growth. */
+static void put_growth_unknown(const struct report *r, const struct text_page *p)
+{
+	const struct memory_growth *g = &r->memory_detail->growth;
+	struct number n;
+	if (g->periods >= GROWTH_PERIODS || !r->gpu_memory.allocs)
+		return;
+	fputs("  growth  not known: ", p->out);
+	if (g->mark == MARK_NONE) {
+		fputs("no kernel was launched, and no size allocated, often enough to count iterations by\n",
+			p->out);
+		return;
+	}
+	fprintf(p->out, "%s %s of ", number_count(&n, g->marks),
+		g->mark == MARK_KERNEL ? "launches" : "allocations");
+	if (g->mark == MARK_KERNEL)
+		text_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
+	else
+		fputs(number_bytes(&n, g->size), p->out);
+	fprintf(p->out, ", by which iterations are counted, are fewer than %u iterations\n",
+		GROWTH_PERIODS);
+}
+
 void memory_put_blocks(const struct report *r, const struct text_page *p, const char *heading,
 	const struct live_blocks *blocks)
 {
@@ -499,6 +527,7 @@ void memory_print_text(const struct report *r, FILE *out, unsigned rows, bool co
 	put_peak(r, &p);
 	put_refused(r, &p);
 	put_growth(r, &p);
+	put_growth_unknown(r, &p);
 	memory_put_unused(r, &p, utf8);
 	memory_put_times(r, &p, utf8);
 	put_calls(r, &p);

@@ -738,6 +738,17 @@ static int check_sections(struct selection *s)
 	return e;
 }
 
+/* Whoever reads a list must not take it for one of the whole recording. */
+static void say_part(const struct selection *s)
+{
+	const struct trace_cut_text *c = &s->r->trace->part;
+	struct number part, whole;
+	if (s->r->trace->cut)
+		fprintf(s->out, "\nThis is a part of the recording, %s of %s%s%s.\n",
+			number_ns(&part, c->part_ns), number_ns(&whole, c->whole_ns),
+			*c->how ? "; " : "", c->how);
+}
+
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err)
 {
@@ -756,6 +767,8 @@ int report_select(
 		e = read_events(&s, &to);
 	if (!e)
 		write_absent(&s);
+	if (!e && o->form == SELECT_TEXT)
+		say_part(&s);
 	if (!e && o->form == SELECT_JSON)
 		fputs("\n}\n", out);
 	forget_rows(&s);

@@ -124,6 +124,7 @@ for name in leak tail default_stream; do
 done
 expect 2 'no range nope in the trace; there are' "$weir" report --range nope all.weir
 expect 0 'all.weir is read in part, .* of .*; steps 3 to 4 of 11' "$weir" hints --steps 3-4 all.weir
+expect 0 'This is a part of the recording, .* of .*; steps 3 to 4 of 11' "$weir" report --only kernels --steps 3-4 all.weir
 expect 2 'steps=4-2: give the numbers of the first' "$weir" hints --steps 4-2 all.weir
 expect 2 'before is not later' "$weir" flame --after 2s --before 1s -f folded all.weir
 expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
