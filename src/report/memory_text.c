@@ -372,6 +372,7 @@ static void put_period(const struct text_page *p, const struct memory_growth *g)
 }
 
 #define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
+#define GROWTH_CLEAR   0.8
 
 static void put_growth(const struct report *r, const struct text_page *p)
 {
@@ -388,12 +389,15 @@ static void put_growth(const struct report *r, const struct text_page *p)
 		putc('\n', out);
 		return;
 	}
-	fprintf(out, "  growth  %s%s%s each ", unclear ? "unclear: " : "", bytes < 0 ? "-" : "",
-		number_bytes(&n, (uint64_t)(bytes < 0 ? -bytes : bytes)));
+	fprintf(out, "  growth  %s%s%s each ", unclear ? "no clear trend: " : "",
+		bytes < 0 ? "-" : "", number_bytes(&n, (uint64_t)(bytes < 0 ? -bytes : bytes)));
 	put_period(p, g);
-	fprintf(out, "\n          over %s %s%s, confidence %.2f\n", number_count(&n, g->periods),
+	fprintf(out, "\n          over %s %s, %sconfidence %.2f of 1%s\n",
+		number_count(&n, g->periods),
 		g->period ? "repetitions" : "of them, without a period",
-		unclear ? ", up and down" : "", g->confidence);
+		unclear ? "up and down, " : "", g->confidence,
+		bytes > 0 && g->confidence >= GROWTH_CLEAR ? ": memory leaks, or is kept on purpose"
+							   : "");
 }
 
 /* Why weir memory says nothing of growth. */
