@@ -290,7 +290,8 @@ function begin(i, count) {
 		return sprintf("launch_begin(&c, %s, %s, f_, SHAPE(%s_, %s_, %s_, %s_, %s_, %s_, %s_))", \
 			stream_arg(count), ptsz(i), arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], arg[8])
 	if (is_sampled(i)) return "launch_begin(&c, " stream_arg(count) ", " ptsz(i) ", " arg[1] "_, 0)"
-	if (is_timed_move(i, count)) return "move_begin(&c, " stream_arg(count) ", " ptsz(i) ", " bytes_expr(i) ")"
+	if (is_timed_move(i, count))
+		return "move_begin(&c, " stream_arg(count) ", " ptsz(i) ", " bytes_expr(i) ", " (may_block(i) ? "true" : "false") ")"
 	return (may_block(i) ? "call_begin_long" : "call_begin") "(&c)"
 }
 

@@ -235,15 +235,16 @@ INLINE void launch_begin_config(
 	c->begun = call_enter();
 }
 
-/* Memcpys and memsets of memory are timed only where the whole timeline is wanted. */
-INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes)
+/* Memcpys and memsets of memory are timed only where the whole timeline is wanted; `blocks`: it may
+ * wait. */
+INLINE void move_begin(struct call *c, void *stream, int per_thread, uint64_t bytes, bool blocks)
 {
 	c->timer = NULL;
 	if (__builtin_expect(event_timer_adapts, 0)) {
 		event_timer_want(c->fn, bytes);
 		c->timer = event_timer_begin(stream, per_thread);
 	}
-	c->begun = call_enter_long(c->fn);
+	c->begun = blocks ? call_enter_long(c->fn) : call_enter();
 }
 
 INLINE struct record *launch_record(struct call *c, struct launch_given *given, void *function,

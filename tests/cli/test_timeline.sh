@@ -44,6 +44,13 @@ expect 0 '"reconstructed, off by \(ns\)"' "$weir" export -f chrome some.weir
 expect 0 'stream [0-9]*, reconstructed' sh -c "'$weir' export -f perfetto -o /dev/stdout some.weir | tr -d '\000'"
 expect 1 '^$' sh -c "'$weir' export -f ndjson all.weir | grep reconstructed"
 
+# A set that has returned is not said to be under way, whatever it was timed by.
+for option in -q --gpu=predict:16; do
+	"$weir" record --sim -q -o sets.weir $option -- "$program" sets
+	expect 0 '^1$' sh -c "'$weir' report --only calls --json sets.weir | grep -c cuMemsetD8Async"
+	expect 1 '^$' sh -c "'$weir' report sets.weir | grep returned"
+done
+
 # What CUPTI measured in its window is not reconstructed, and says what the driver did.
 measured() { "$weir" export -f ndjson some.weir | grep '"api":"device"' | grep -vc reconstructed; }
 expect 0 '^(1[0-9][0-9]|2[0-9][0-9])$' measured

@@ -196,6 +196,16 @@ static void syncs(void)
 	}
 }
 
+/* The last call of the program is an asynchronous set. */
+static void sets(void)
+{
+	uint64_t memory;
+	cu_need(cuMemAlloc_v2(&memory, 1 << 20), "cuMemAlloc");
+	work(0, 100, 4, stream[0]);
+	cu_need(cuMemsetD8Async(memory, 0, 1 << 20, stream[0]), "memset");
+	exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct {
@@ -206,7 +216,7 @@ int main(int argc, char **argv)
 		{ "legacy", legacy, 0 }, { "graph", graph, NON_BLOCKING },
 		{ "replays", replays, NON_BLOCKING }, { "gaps", gaps, NON_BLOCKING },
 		{ "copies", copies, NON_BLOCKING }, { "noise", noise, NON_BLOCKING },
-		{ "syncs", syncs, NON_BLOCKING } };
+		{ "syncs", syncs, NON_BLOCKING }, { "sets", sets, NON_BLOCKING } };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (argc < 2 || strcmp(argv[1], all[i].name) != 0)
 			continue;
