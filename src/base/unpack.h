@@ -1,8 +1,9 @@
 /*
  * How much a compressed file may come to once it is unpacked.  What is compressed can be made
  * to fill any memory from a few bytes; recordings and profiles shrink to a twentieth, those of
- * a program that does one thing over and over to a hundredth.  Readers keep what fits, and say
- * that there was more.
+ * a program that does one thing over and over to a hundredth.  Calls shrink further: a raw record
+ * is large, and where all are alike, what is left of it is how its time differs.  Readers keep
+ * what fits, and say that there was more.
  */
 #ifndef WEIR_BASE_UNPACK_H
 #define WEIR_BASE_UNPACK_H
@@ -11,6 +12,7 @@
 
 #define UNPACK_LEAST (64ull << 20) /* of any file, however small */
 #define UNPACK_RATIO 200u
+#define UNPACK_CALLS 8u /* calls may come to so many times more */
 
 static inline uint64_t unpack_most(uint64_t file_bytes)
 {

@@ -216,6 +216,9 @@ static bool block_fits(struct trace *t, const struct block_header *b)
 	 */
 	if (b->chunk.kind == CHUNK_COUNTERS && bytes <= TRACE_GRAIN)
 		bytes /= 16;
+	/* Calls are read chunk by chunk, and shrink to next to nothing where all are alike. */
+	if (b->chunk.kind == CHUNK_EVENTS)
+		bytes /= UNPACK_CALLS;
 	if (bytes > unpack_most(t->size) - t->unpacked)
 		return false;
 	t->unpacked += bytes;

@@ -141,7 +141,7 @@ struct trace {
 	uint64_t damage_count;
 	uint64_t damage_bytes;
 	uint64_t unused_granules; /* reserved by processes that died at that moment */
-	uint64_t unpacked;        /* bytes that its blocks come to; unpack_most() is the limit */
+	uint64_t unpacked;        /* what its blocks come to; unpack_most() is the limit */
 };
 
 #define DAMAGE_KEPT 16u

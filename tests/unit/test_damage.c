@@ -199,6 +199,14 @@ static void damage_is_said(void **state)
 	trace_close(t);
 }
 
+static void append(FILE *f, const struct block_maker *maker)
+{
+	static const uint8_t zeros[8];
+	fwrite(&maker->header, sizeof maker->header, 1, f);
+	fwrite(maker->packed, 1, maker->header.bytes, f);
+	fwrite(zeros, 1, -(size_t)maker->header.bytes & 7, f);
+}
+
 /* A block of nothing but one range, over and over; it unpacks to `bytes`. */
 static void append_block(FILE *f, struct block_maker *maker, uint32_t tid, size_t bytes)
 {
@@ -214,11 +222,8 @@ static void append_block(FILE *f, struct block_maker *maker, uint32_t tid, size_
 			.ticks = 2000000, .dur = 5, .tid = tid, .kind = RANGE_OTHER
 		};
 	const struct chunk_buf buf = { .ref = &ref, .payload = (uint8_t *)ranges, .bytes = bytes };
-	static const uint8_t zeros[8];
 	assert_int_equal(block_make(maker, &ref.head, &buf), 0);
-	fwrite(&maker->header, sizeof maker->header, 1, f);
-	fwrite(maker->packed, 1, maker->header.bytes, f);
-	fwrite(zeros, 1, -(size_t)maker->header.bytes & 7, f);
+	append(f, maker);
 	free(ranges);
 }
 
@@ -251,6 +256,87 @@ static void blocks_that_unpack_to_too_much_are_left_out(void **state)
 	trace_close(t);
 }
 
+/* How many calls of `t` can be read, and in *ret_bytes what their chunks came to. */
+static uint64_t count_calls(const struct trace *t, uint64_t *ret_bytes)
+{
+	struct chunk_buf chunk = { 0 };
+	uint64_t calls = 0, damaged = 0;
+	*ret_bytes = 0;
+	for (size_t at = 0; trace_next(t, CHUNK_EVENTS, &at, &chunk, &damaged) == 1;) {
+		*ret_bytes += chunk.bytes;
+		for (struct records it = records_of(&chunk); records_next(&it);)
+			calls++;
+	}
+	assert_int_equal(damaged, 0);
+	chunk_buf_fini(&chunk);
+	return calls;
+}
+
+/* One launch over and over, by a clock that goes in even steps, in chunks as the writer makes them.
+ */
+static void make_calls_all_alike(uint64_t calls)
+{
+	const uint64_t launch[9] = { 0x55, 7, 1, 1, 1 };
+	struct maker *m = maker_new(FILE_NAME, small_schema, 4 * TRACE_GRAIN);
+	const int t = maker_thread(m, CHUNK_EVENTS, 100, 101, "main");
+	for (uint64_t i = 0; i < calls; i++)
+		maker_put(m, t,
+			(struct record){
+				.ticks = 2000000 + i * 100, .dur = 9, .fn = 4, .words = 12 },
+			launch);
+	maker_finish(m, 2000000 + calls * 100, false);
+}
+
+static void calls_that_are_all_alike_are_all_read(void **state)
+{
+	const uint64_t calls = 1500000;
+	struct pack_stats stats = { 0 };
+	struct trace *t;
+	uint64_t bytes;
+	make_calls_all_alike(calls);
+	assert_int_equal(trace_pack(FILE_NAME, FILE_NAME, &stats, NULL), 0);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_int_equal(t->damage_count, 0);
+	assert_int_equal(count_calls(t, &bytes), calls);
+	assert_true(bytes > UNPACK_LEAST && bytes > size_of(FILE_NAME) * UNPACK_RATIO);
+	trace_close(t);
+}
+
+/* Calls, too, may not unpack to any amount. */
+static void calls_that_unpack_to_too_much_are_left_out(void **state)
+{
+	const uint32_t chunk_bytes = 64u << 20;
+	const uint64_t most = UNPACK_LEAST * UNPACK_CALLS;
+	const struct chunk_ref ref = { .head = { .magic = CHUNK_MAGIC,
+					       .kind = CHUNK_EVENTS,
+					       .state = CHUNK_CLOSED,
+					       .bytes = chunk_bytes + CHUNK_PAYLOAD,
+					       .used = chunk_bytes,
+					       .pid = 100,
+					       .tid = 101 } };
+	struct block_maker maker;
+	struct trace *t;
+	uint64_t bytes;
+	uint8_t *calls = calloc(1, chunk_bytes);
+	for (uint32_t at = 0; at < chunk_bytes; at += 4096)
+		*(struct record *)(void *)(calls + at) = (struct record){ .fn = 4, .words = 512 };
+	const struct chunk_buf buf = { .ref = &ref, .payload = calls, .bytes = chunk_bytes };
+	make_packed();
+	assert_int_equal(block_maker_init(&maker, 3), 0);
+	assert_int_equal(block_make(&maker, &ref.head, &buf), 0);
+	FILE *f = fopen(FILE_NAME, "a");
+	for (int i = 0; i < 20; i++)
+		append(f, &maker);
+	fclose(f);
+	block_maker_fini(&maker);
+	free(calls);
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_non_null(strstr(t->damage.v[0].what, "more than a file of this size may hold"));
+	count_calls(t, &bytes);
+	assert_in_range(bytes, most - chunk_bytes, most);
+	trace_close(t);
+}
+
 /* A recording of some thousand threads at the level stat, which are mostly zeros. */
 static void counters_of_many_threads_are_all_read(void **state)
 {
@@ -270,12 +356,8 @@ static void counters_of_many_threads_are_all_read(void **state)
 	assert_int_equal(block_maker_init(&maker, 3), 0);
 	FILE *f = fopen(FILE_NAME, "a");
 	assert_int_equal(block_make(&maker, &ref.head, &buf), 0);
-	for (int i = 0; i < 5000; i++) {
-		static const uint8_t zeros[8];
-		fwrite(&maker.header, sizeof maker.header, 1, f);
-		fwrite(maker.packed, 1, maker.header.bytes, f);
-		fwrite(zeros, 1, -(size_t)maker.header.bytes & 7, f);
-	}
+	for (int i = 0; i < 5000; i++)
+		append(f, &maker);
 	fclose(f);
 	block_maker_fini(&maker);
 	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
@@ -343,6 +425,8 @@ int main(void)
 		cmocka_unit_test(each_byte_of_a_raw_trace_may_flip),
 		cmocka_unit_test(damage_is_said),
 		cmocka_unit_test(blocks_that_unpack_to_too_much_are_left_out),
+		cmocka_unit_test(calls_that_are_all_alike_are_all_read),
+		cmocka_unit_test(calls_that_unpack_to_too_much_are_left_out),
 		cmocka_unit_test(counters_of_many_threads_are_all_read),
 		cmocka_unit_test(columns_that_join_to_more_than_they_say_are_damaged),
 		cmocka_unit_test(holes_are_not_walked),
