@@ -1,5 +1,6 @@
 /* Lists of what ran on devices: see event_lists.h. */
 #include "report/lister.h"
+#include "report/report_make.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -216,18 +217,28 @@ struct family_row {
 	const struct activity_row *longest;
 };
 
+static unsigned family_of_kernel(const char *name)
+{
+	struct predict_kernel k = { 0 };
+	if (activity_communicates(name))
+		return COLLECTIVE;
+	predict_kernel_name(&k, name, 0);
+	return k.family;
+}
+
 /* FAMILY_ROWS: none, since it is a sum of others or nothing that kept a device busy. */
 static unsigned family_of(const struct activity_row *w)
 {
-	struct predict_kernel k = { 0 };
-	if (w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET)
-		return w->kind == GPU_MEMCPY ? COPIES : SETS;
-	if (w->kind != GPU_KERNEL)
+	switch (w->kind) {
+	case GPU_MEMCPY:
+		return COPIES;
+	case GPU_MEMSET:
+		return SETS;
+	case GPU_KERNEL:
+		return family_of_kernel(w->name);
+	default:
 		return FAMILY_ROWS;
-	if (w->communicates)
-		return COLLECTIVE;
-	predict_kernel_name(&k, w->name, 0);
-	return k.family;
+	}
 }
 
 static const char *family_name(unsigned family)
@@ -236,6 +247,11 @@ static const char *family_name(unsigned family)
 	       : family == COPIES   ? "memcpy"
 	       : family == SETS     ? "memset"
 				    : predict_family_word((enum predict_family)family);
+}
+
+const char *report_kernel_family(const char *name)
+{
+	return family_name(family_of_kernel(name));
 }
 
 static int family_order(const void *one, const void *two)

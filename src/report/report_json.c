@@ -206,6 +206,7 @@ static void put_kernel(
 	json_begin_object(j, NULL);
 	json_str(j, "name", k->name);
 	json_str_or_null(j, "mangled", k->mangled);
+	json_str(j, "family", report_kernel_family(k->name));
 	json_u64(j, "count", k->count);
 	json_u64(j, "graph_count", k->graph_count);
 	json_u64(j, "host_total_ns", trace_span_ns(r->trace, k->host_ticks));

@@ -27,6 +27,9 @@ void report_print_json_compact(const struct report *r, FILE *out); /* for a page
 uint64_t report_kernels_ns(const struct report *r);
 uint64_t report_operators_ns(const struct report *r);
 
+/* What a kernel is about by its name, demangled: a family of api/family.tbl, or "collective". */
+const char *report_kernel_family(const char *name);
+
 /* The keys of one row, into the object that is open. */
 struct json;
 void report_put_operator(

@@ -80,6 +80,11 @@ def chosen(trace, report):
         same(section + " of two columns", got, [{"name": r["name"], column: r[column]} for r in report[section]
                                                 if fnmatch.fnmatchcase(r["name"], "*e*")])
         rows = list(csv.DictReader(io.StringIO(run("report", "--only", section, "--csv", trace), newline="")))
+        if section == "kernels":
+            for family in {r["family"] for r in report[section]}:
+                got = lists(trace, "--only", section, "--columns", "family,name", "--filter", "family = " + family)[section]
+                same("kernels of family " + family, got, [{"family": family, "name": r["name"]} for r in report[section]
+                                                          if r["family"] == family])
         same(section + " as CSV", [(r["name"].lstrip("'"), r[column]) for r in rows],
              [(r["name"], "" if r[column] is None else str(r[column])) for r in report[section]])
 
@@ -363,6 +368,11 @@ def families(rows, report):
         same("the sum of families", sum(r[key] for r in rows), sum(w[column] for w in work))
     same("names of families", sum(r["names"] for r in rows), len(work))
     near("shares of families", sum(r["share"] for r in rows) or 1, 1, 1e-4)
+    of_kernels = collections.Counter()
+    for k in report["kernels"]:
+        of_kernels[k["family"]] += k["device_total_ns"] or 0
+    same("families of kernels", sorted((+of_kernels).items()),
+         sorted((r["family"], r["device_total_ns"]) for r in rows if r["family"] not in ("memcpy", "memset")))
 
 
 def late_copies():
