@@ -4,12 +4,15 @@ BEGIN { FS = " *[|] *" }
 
 function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
 
+function bool(value) { return value ? "true" : "false" }
+
 /^#/ || !NF { next }
 
 # Helpers are looked for in plain names, where a run of digits is one #.
 /^=helper/ { n = split($2, word, " "); for (i = 1; i <= n; i++) { gsub(/[0-9]+/, "#", word[i]); helper[++helpers] = word[i] }; next }
 /^=fewer/ { n = split($2, word, " "); for (i = 1; i <= n; i++) fewer[++fewers] = word[i]; next }
 /^=sum/ { n = split($2, word, " "); for (i = 1; i <= n; i++) sum[++sums] = word[i]; next }
+/^=fused/ { n = split($2, word, " "); for (i = 1; i <= n; i++) fused[++fuseds] = word[i]; next }
 /^=weight/ { n = split($2, word, " "); for (i = 1; i <= n; i++) weight[++weights] = word[i]; next }
 /^=input/ { n = split($2, word, " "); for (i = 1; i <= n; i++) input[++inputs] = word[i]; next }
 /^=product/ { n = split($2, word, " "); for (i = 1; i <= n; i++) product = product "\n\t[FAMILY_" toupper(word[i]) "] = true,"; next }
@@ -32,17 +35,19 @@ function fail(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed =
 	n = split($2, word, " ")
 	for (i = 1; i <= n; i++) {
 		weak = sub(/^[?]/, "", word[i])
+		open_begin = sub(/^[*]/, "", word[i])
+		open_end = sub(/[*]$/, "", word[i])
 		if (word[i] !~ /^[a-z0-9_]+$/)
 			fail("'" word[i] "' is not a word of lower case letters, digits and _")
-		row[++rows] = sprintf("\t{ FAMILY_%s, %s, \"%s\" },", toupper($1),
-			weak ? "true" : "false", word[i])
+		row[++rows] = sprintf("\t{ FAMILY_%s, %s, %s, %s, \"%s\" },", toupper($1),
+			bool(weak), bool(open_begin), bool(open_end), word[i])
 	}
 }
 END {
 	if (failed)
 		exit 1
 	print "/* Made from api/family.tbl. */"
-	print "static const struct {\n\tenum predict_family family;\n\tbool weak;\n\tconst char *word;"
+	print "static const struct {\n\tenum predict_family family;\n\tbool weak, open_begin, open_end;\n\tconst char *word;"
 	print "} family_words[] = {"
 	for (i = 1; i <= rows; i++)
 		print row[i]
@@ -61,6 +66,9 @@ END {
 	print "};\n\nstatic const char *const sum_words[] = {"
 	for (i = 1; i <= sums; i++)
 		printf "\t\"%s\",\n", sum[i]
+	print "};\n\nstatic const char *const fused_words[] = {"
+	for (i = 1; i <= fuseds; i++)
+		printf "\t\"%s\",\n", fused[i]
 	print "};\n\nstatic const char *const weight_words[] = {"
 	for (i = 1; i <= weights; i++)
 		printf "\t\"%s\",\n", weight[i]

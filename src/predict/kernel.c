@@ -40,11 +40,55 @@ static const char *parameters_of(const char *name)
 	return at ? at : name + strlen(name);
 }
 
-/* The name in lower case without return type, parameters and template arguments; every run of
- * digits is one '#'. */
-static size_t plain_name(const char *name, char text[static NAME_MAX_BYTES])
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* A name in lower case, and where words of it begin; one more begins at its end. */
+struct name {
+	size_t bytes;
+	char text[NAME_MAX_BYTES];
+	bool begins[NAME_MAX_BYTES];
+};
+
+enum letter { LETTER_NONE, LETTER_DIGIT, LETTER_SMALL, LETTER_CAPITAL };
+
+static enum letter letter_of(char c)
+{
+	if (is_digit(c) || c == '#')
+		return LETTER_DIGIT;
+	if (c >= 'a' && c <= 'z')
+		return LETTER_SMALL;
+	return c >= 'A' && c <= 'Z' ? LETTER_CAPITAL : LETTER_NONE;
+}
+
+/* From the name as it was: GammaBeta and CUDAKernel are two words, fp16 and a_b as well. */
+static bool word_begins(const char *text, size_t at)
+{
+	const enum letter before = at ? letter_of(text[at - 1]) : LETTER_NONE;
+	const enum letter here = letter_of(text[at]);
+	if (before == LETTER_CAPITAL && here == LETTER_CAPITAL)
+		return letter_of(text[at + 1]) == LETTER_SMALL;
+	if (before == LETTER_CAPITAL && here == LETTER_SMALL)
+		return false;
+	return before != here || here == LETTER_NONE;
+}
+
+static void find_words(struct name *n)
+{
+	for (size_t i = 0; i <= n->bytes; i++)
+		n->begins[i] = word_begins(n->text, i);
+	for (size_t i = 0; i < n->bytes; i++)
+		n->text[i] = lower(n->text[i]);
+}
+
+/* The name without return type, parameters and template arguments; every run of digits is one '#'.
+ */
+static void plain_name(const char *name, struct name *ret_plain)
 {
 	const char *end = parameters_of(name);
+	char *text = ret_plain->text;
 	size_t n = 0;
 	int depth = 0;
 	if (!strncmp(name, "void ", 5))
@@ -54,42 +98,66 @@ static size_t plain_name(const char *name, char text[static NAME_MAX_BYTES])
 		depth += (*p == '<') - closes;
 		if (depth || closes)
 			continue;
-		const bool digit = *p >= '0' && *p <= '9';
+		const bool digit = is_digit(*p);
 		if (digit && n && text[n - 1] == '#')
 			continue;
-		text[n++] = digit ? '#' : lower(*p);
+		text[n++] = digit ? '#' : *p;
 	}
 	text[n] = 0;
-	return n;
+	ret_plain->bytes = n;
+	find_words(ret_plain);
 }
 
-static enum predict_family family_in(const char *text, bool weak)
-{
-	for (size_t i = 0; i < sizeof family_words / sizeof family_words[0]; i++)
-		if (family_words[i].weak == weak && strstr(text, family_words[i].word))
-			return family_words[i].family;
-	return FAMILY_UNKNOWN;
-}
-
-static void lower_name(const char *name, char text[static NAME_MAX_BYTES])
+static void whole_name(const char *name, struct name *ret_whole)
 {
 	size_t n = 0;
 	for (; name[n] && n + 1 < NAME_MAX_BYTES; n++)
-		text[n] = lower(name[n]);
-	text[n] = 0;
+		ret_whole->text[n] = name[n];
+	ret_whole->text[n] = 0;
+	ret_whole->bytes = n;
+	find_words(ret_whole);
 }
 
-static enum predict_family family_of(const char *plain, const char *whole)
+static bool has_word(const char *text, const char *const *words, size_t n)
 {
-	enum predict_family family = family_in(plain, false);
+	for (size_t i = 0; i < n; i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+#define HAS_WORD(text, words) has_word(text, words, sizeof words / sizeof((words)[0]))
+
+static bool has_family_word(const struct name *n, size_t row)
+{
+	const char *word = family_words[row].word;
+	const size_t bytes = strlen(word);
+	for (const char *p = strstr(n->text, word); p; p = strstr(p + 1, word)) {
+		const size_t at = (size_t)(p - n->text);
+		if ((family_words[row].open_begin || n->begins[at]) &&
+			(family_words[row].open_end || n->begins[at + bytes]))
+			return true;
+	}
+	return false;
+}
+
+static enum predict_family family_in(const struct name *n, bool weak, bool fused)
+{
+	for (size_t i = 0; i < sizeof family_words / sizeof family_words[0]; i++) {
+		const enum predict_family family = family_words[i].family;
+		if (family_words[i].weak == weak && !(fused && family_multiplies[family]) &&
+			has_family_word(n, i))
+			return family;
+	}
+	return FAMILY_UNKNOWN;
+}
+
+static enum predict_family family_of(const struct name *plain, const struct name *whole)
+{
+	const bool fused = HAS_WORD(plain->text, fused_words);
+	enum predict_family family = family_in(plain, false, fused);
 	if (!family)
-		family = family_in(whole, false);
-	return family ? family : family_in(whole, true);
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
+		family = family_in(whole, false, fused);
+	return family ? family : family_in(whole, true, fused);
 }
 
 static const char *take_side(const char *p, uint16_t *ret_side)
@@ -138,38 +206,29 @@ static uint8_t element_of(const char *name)
 
 void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t binary)
 {
-	char plain[NAME_MAX_BYTES], whole[NAME_MAX_BYTES];
-	const size_t bytes = plain_name(name, plain);
-	lower_name(name, whole);
+	struct name plain, whole;
+	plain_name(name, &plain);
+	whole_name(name, &whole);
 	k->id = predict_kernel_id(name, strlen(name), binary);
-	k->group = hash_bytes(plain, bytes);
-	k->family = family_of(plain, whole);
-	k->element_bytes = element_of(whole);
-	take_tile(whole, k->tile);
+	k->group = hash_bytes(plain.text, plain.bytes);
+	k->family = family_of(&plain, &whole);
+	k->element_bytes = element_of(whole.text);
+	take_tile(whole.text, k->tile);
 }
-
-static bool has_word(const char *text, const char *const *words, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strstr(text, words[i]))
-			return true;
-	return false;
-}
-#define HAS_WORD(text, words) has_word(text, words, sizeof words / sizeof((words)[0]))
 
 struct predict_product predict_product_of(const char *name)
 {
-	char plain[NAME_MAX_BYTES], whole[NAME_MAX_BYTES];
-	plain_name(name, plain);
-	lower_name(name, whole);
-	struct predict_product p = { .helps = HAS_WORD(plain, helper_words) ||
-					      HAS_WORD(whole, sum_words) ||
-					      !family_multiplies[family_of(plain, whole)],
-		.weight = HAS_WORD(whole, weight_words),
-		.input = HAS_WORD(whole, input_words),
-		.fewer = HAS_WORD(whole, fewer_words) };
+	struct name plain, whole;
+	plain_name(name, &plain);
+	whole_name(name, &whole);
+	struct predict_product p = { .helps = HAS_WORD(plain.text, helper_words) ||
+					      HAS_WORD(whole.text, sum_words) ||
+					      !family_multiplies[family_of(&plain, &whole)],
+		.weight = HAS_WORD(whole.text, weight_words),
+		.input = HAS_WORD(whole.text, input_words),
+		.fewer = HAS_WORD(whole.text, fewer_words) };
 	for (size_t i = 0; i < sizeof unit_words / sizeof unit_words[0] && !p.has_unit; i++) {
-		p.has_unit = strstr(whole, unit_words[i].word);
+		p.has_unit = strstr(whole.text, unit_words[i].word);
 		p.unit = unit_words[i].unit;
 	}
 	return p;

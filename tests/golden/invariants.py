@@ -28,6 +28,7 @@ import tempfile
 from collections import Counter, defaultdict
 
 import invariants_flops  # they add their own
+import invariants_kernels
 import invariants_parts
 from invariant import differences, invariant, INVARIANTS, kept, Trace
 

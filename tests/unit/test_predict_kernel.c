@@ -61,6 +61,46 @@ static void families_are_found_by_words(void **state)
 			"softmax" },
 		{ "nvjet_sm90_hsh_96x128_64x7_2x1_v_bz_bias_TNN", "gemm" },
 		{ "mystery", "unknown" },
+		/* "mma" is in Gamma and in AdamMath, "conv" in convert, "cast" in broadcast,
+		   "reduce" in reduced. */
+		{ "void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)",
+			"norm" },
+		{ "void cuComputePartGradGammaBeta<float>(float const*)", "norm" },
+		{ "gammaCorrection", "unknown" },
+		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4> >(int)",
+			"elementwise" },
+		{ "cudnn::ops::convertTensor_kernel", "copy" },
+		{ "broadcast_row", "unknown" },
+		{ "void k<int>(reduced_divisor)", "unknown" },
+		/* Words end where those of the name do, as it writes them. */
+		{ "k<sm90_wgmma_64x64>", "gemm" },
+		{ "k<mma>", "gemm" },
+		{ "k<fp32mma16>", "gemm" },
+		{ "k<MMAPolicy>", "gemm" },
+		{ "k<WarpMma>", "gemm" },
+		{ "conv2d_kernel", "conv" },
+		{ "fftconv", "conv" },
+		{ "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernelE", "conv" },
+		{ "void at::native::mbtopk::gatherTopK<float>(int)", "sort" },
+		{ "void internal::gemvx::kernel<int>(int)", "gemm" },
+		{ "void cublasLt::splitKreduce_kernel<32, 16>(int)", "gemm" },
+		/* One attention, by whatever library and in whatever part of it. */
+		{ "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0",
+			"attention" },
+		{ "void cudnn::fusion::convert_dq_to_16bits<true>(void const*)", "attention" },
+		/* What multi_tensor_apply does stands in its template arguments, if anywhere. */
+		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>, float>(int)",
+			"elementwise" },
+		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<1>, LpNormFunctor<float> >(int)",
+			"reduce" },
+		{ "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, UnaryOpFunctor<float>, Copy<float, float> >(int)",
+			"copy" },
+		/* Names of all operators that a compiler merged. */
+		{ "triton_poi_fused__scaled_dot_product_cudnn_attention_convolution_add_1",
+			"elementwise" },
+		{ "triton_red_fused_convolution_native_batch_norm_backward_2", "norm" },
+		{ "triton_red_fused_mm_sum_0", "reduce" },
+		{ "triton_tem_fused_addmm_relu_3", "gemm" },
 	};
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct predict_kernel k = named(rows[i].name);
