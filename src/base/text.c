@@ -94,6 +94,21 @@ void text_make_safe(char *s)
 	*to = '\0';
 }
 
+const char *text_kernel(const char *name)
+{
+	static const char *const common[] = {
+		"at::native::", "(anonymous namespace)::", "<unnamed>::"
+	};
+	const char *at = name + (strncmp(name, "void ", 5) ? 0 : 5);
+	for (size_t i = 0; i < sizeof common / sizeof common[0];) {
+		const size_t bytes = strlen(common[i]);
+		const bool found = !strncmp(at, common[i], bytes);
+		at += found ? bytes : 0;
+		i = found ? 0 : i + 1;
+	}
+	return *at ? at : name;
+}
+
 const char *text_short(struct text_short *t, const char *name, size_t most)
 {
 	const size_t bytes = strlen(name);

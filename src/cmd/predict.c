@@ -415,7 +415,7 @@ static void print_kernels(const struct job *job, const struct kernel_rows *rows)
 			table_percent(&t, 100 * (exp2(r->off / (double)r->predicted) - 1));
 		else
 			table_none(&t);
-		table_cell_name(&t, job->data.names.v[r->name], NAME_CUT);
+		table_cell_name(&t, text_kernel(job->data.names.v[r->name]), NAME_CUT);
 	}
 	table_print(&t, stdout, "", "");
 	table_fini(&t);

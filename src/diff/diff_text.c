@@ -211,7 +211,7 @@ static bool belongs(const struct diff_row *row, enum diff_table table)
 	return table != TABLE_OPERATORS || !strcmp(row->kind, range_kind_name(RANGE_OPERATOR));
 }
 
-static void put_row(struct table *t, const struct diff_row *row)
+static void put_row(struct table *t, const struct diff_row *row, enum diff_table table)
 {
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	cell_verdict(t, row->change.verdict);
@@ -222,7 +222,7 @@ static void put_row(struct table *t, const struct diff_row *row)
 	cell_both(t, diff_percentile(row, DIFF_A, 0.95), diff_percentile(row, DIFF_B, 0.95));
 	cell_counts(t, row);
 	cell_both(t, a->there ? a->total_ns : NAN, b->there ? b->total_ns : NAN);
-	cell_name(t, row->name);
+	cell_name(t, table == TABLE_KERNELS ? text_kernel(row->name) : row->name);
 }
 
 static void put_rows(
@@ -241,7 +241,7 @@ static void put_rows(
 	for (size_t i = 0; put < page_shown(p, rows); i++) {
 		if (!belongs(&d->rows[table].v[i], table))
 			continue;
-		put_row(&t, &d->rows[table].v[i]);
+		put_row(&t, &d->rows[table].v[i], table);
 		put++;
 	}
 	expect(put <= rows, "no more rows are shown than there are");

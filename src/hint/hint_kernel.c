@@ -97,8 +97,8 @@ static char *where(const struct fit *t)
 	struct text_short name;
 	struct number n;
 	return hint_text("%s, grid (%u,%u,%u), block (%u,%u,%u), %s runs",
-		text_short(&name, t->k->name, NAME_CUT), g[0], g[1], g[2], b[0], b[1], b[2],
-		number_count(&n, t->k->count));
+		text_short(&name, text_kernel(t->k->name), NAME_CUT), g[0], g[1], g[2], b[0], b[1],
+		b[2], number_count(&n, t->k->count));
 }
 
 /* What the kernel could gain is what is left above the time that no kernel is below. */

@@ -6,6 +6,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "memory/memory.h"
 #include "trace/activity.h"
 
@@ -184,7 +185,8 @@ HINT_RULE(leak)
 		hint_text("%s more are live after each iteration (over %llu iterations, "
 			  "counted by launches of %.80s); %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
-			(unsigned long long)g->periods, g->kernel ? g->kernel : "a kernel",
+			(unsigned long long)g->periods,
+			g->kernel ? text_kernel(g->kernel) : "a kernel",
 			number_bytes(&b, f->report->gpu_memory.live_bytes)));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/text.h"
 
 #include "base/banned.h"
 
@@ -67,7 +68,7 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 		return 0;
 	return hint_add(to, rule, gain, confidence,
 		hint_text("%llu matrix products, most time in %.80s", (unsigned long long)count,
-			k->name),
+			text_kernel(k->name)),
 		hint_text("%.0f %% of the analysed time is in %s products; the peak of this device "
 			  "is %.1f times as high in %s, of which 90 %% are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
@@ -110,7 +111,7 @@ HINT_RULE(layout)
 		return 0;
 	return hint_add(to, rule, gain, 0.7,
 		hint_text("%llu kernels, most time in %.80s", (unsigned long long)count,
-			largest_of(f, NAME_LAYOUT)->name),
+			text_kernel(largest_of(f, NAME_LAYOUT)->name)),
 		hint_text(
 			"they take %s (%.0f %% of the analysed time) to change the layout of images "
 			"before and after convolutions",

@@ -9,6 +9,7 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "model/samples.h"
 
 #include "base/banned.h"
@@ -299,7 +300,7 @@ static void put_table(const struct text_page *p, const struct prediction_row *v,
 		return;
 	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < count && (!rows || i < rows); i++)
-		put_row(&t, &v[i], v[i].name);
+		put_row(&t, &v[i], p->full_names ? v[i].name : text_kernel(v[i].name));
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);
 	if (rows && count > rows)

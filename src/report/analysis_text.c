@@ -7,6 +7,7 @@
 #include "base/expect.h"
 #include "base/number.h"
 #include "base/table.h"
+#include "base/text.h"
 #include "report/busy.h"
 
 #include "base/banned.h"
@@ -104,12 +105,12 @@ static void put_queue(const struct report *r, const struct text_page *p)
 		q->span_ns ? (double)q->empty_ns * 100 / (double)q->span_ns : 0);
 }
 
-static void cell_name(const struct text_page *p, struct table *t, const char *name)
+static void cell_kernel(const struct text_page *p, struct table *t, const char *name)
 {
 	if (p->full_names)
 		table_cell(t, "%s", name);
 	else
-		table_cell_name(t, name, NAME_CUT);
+		table_cell_name(t, text_kernel(name), NAME_CUT);
 }
 
 /* That the devices were idle need not be said of an idle gap. */
@@ -136,8 +137,8 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 		table_ns(&t, gap->ns);
 		table_ns(&t, gap->start_ns);
 		table_cell(&t, "%s", cause_of(gap));
-		cell_name(p, &t, gap->ended);
-		cell_name(p, &t, gap->began);
+		cell_kernel(p, &t, gap->ended);
+		cell_kernel(p, &t, gap->began);
 	}
 	table_print(&t, p->out, p->dim, p->plain);
 	table_fini(&t);

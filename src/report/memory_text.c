@@ -355,6 +355,15 @@ static void put_vmm(const struct report *r, const struct text_page *p)
 
 /* ---- growth and leaks ---- */
 
+static void put_mark(const struct text_page *p, const struct memory_growth *g)
+{
+	struct number n;
+	if (g->mark == MARK_KERNEL)
+		text_put_safe(p->out, g->kernel ? text_kernel(g->kernel) : "an unknown kernel");
+	else
+		fputs(number_bytes(&n, g->size), p->out);
+}
+
 /* "launch of f", "7 launches of f", "2 allocations of 1 KiB". */
 static void put_period(const struct text_page *p, const struct memory_growth *g)
 {
@@ -365,10 +374,7 @@ static void put_period(const struct text_page *p, const struct memory_growth *g)
 		fprintf(p->out, "%s ", number_count(&n, marks));
 	fputs(kernel ? "launch" : "allocation", p->out);
 	fputs(marks == 1 ? " of " : kernel ? "es of " : "s of ", p->out);
-	if (kernel)
-		text_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
-	else
-		fputs(number_bytes(&n, g->size), p->out);
+	put_mark(p, g);
 }
 
 #define GROWTH_UNCLEAR 0.5 /* as often down as up, or nearly */
@@ -415,10 +421,7 @@ static void put_growth_unknown(const struct report *r, const struct text_page *p
 	}
 	fprintf(p->out, "%s %s of ", number_count(&n, g->marks),
 		g->mark == MARK_KERNEL ? "launches" : "allocations");
-	if (g->mark == MARK_KERNEL)
-		text_put_safe(p->out, g->kernel ? g->kernel : "an unknown kernel");
-	else
-		fputs(number_bytes(&n, g->size), p->out);
+	put_mark(p, g);
 	fprintf(p->out, ", by which iterations are counted, are fewer than %u iterations\n",
 		GROWTH_PERIODS);
 }

@@ -270,6 +270,11 @@ static void cell_name(const struct text_page *p, struct table *t, const char *na
 		table_cell_name(t, name, NAME_CUT);
 }
 
+static void cell_kernel(const struct text_page *p, struct table *t, const char *name)
+{
+	cell_name(p, t, p->full_names ? name : text_kernel(name));
+}
+
 static void put_kernels(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "runs", "in graphs", "host time", "grid", "block",
@@ -287,7 +292,7 @@ static void put_kernels(const struct report *r, const struct text_page *p)
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		table_count(&t, k->shapes);
-		cell_name(p, &t, k->name);
+		cell_kernel(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 	if (!r->activities.n && !r->sampled)
@@ -412,7 +417,7 @@ static void put_sampled_kernels(const struct report *r, const struct text_page *
 			table_none(&t);
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
-		cell_name(p, &t, k->name);
+		cell_kernel(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 }
@@ -451,7 +456,7 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 		}
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
-		cell_name(p, &t, k->name);
+		cell_kernel(p, &t, k->name);
 	}
 	page_end_table(p, &t, r->kernel_rows.n);
 	if (over)

@@ -237,6 +237,32 @@ const char *section_sums(const char *section)
 	return i < SECTIONS && sections[i].sums ? sections[i].sums : "";
 }
 
+/* Columns of kernels' names. */
+static const struct {
+	const char *section, *column;
+} of_kernels[] = {
+	{ "kernels", "name" },
+	{ "device_work", "name" },
+	{ "gpu_trace", "name" },
+	{ "api_trace", "kernel" },
+	{ "pauses", "after" },
+	{ "pauses", "before" },
+	{ "kernel_shapes", "name" },
+	{ "launch_gaps", "name" },
+	{ "kernel_families", "longest" },
+	{ "nccl", "name" },
+	{ "range_kernels", "name" },
+};
+
+bool section_names_kernels(const char *section, const char *column)
+{
+	for (size_t i = 0; i < sizeof of_kernels / sizeof of_kernels[0]; i++)
+		if (!strcmp(of_kernels[i].section, section) &&
+			!strcmp(of_kernels[i].column, column))
+			return true;
+	return false;
+}
+
 const char *section_why_empty(const struct report *r, const char *section)
 {
 	const size_t i = find(section);

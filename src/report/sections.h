@@ -6,6 +6,7 @@
 #ifndef WEIR_REPORT_SECTIONS_H
 #define WEIR_REPORT_SECTIONS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "model/report.h"
@@ -15,6 +16,9 @@ void section_put_note(FILE *out, const char *section, size_t width);
 
 /* The columns, with commas between, whose sum over all its rows means something; or "". */
 const char *section_sums(const char *section);
+
+/* Whether names of kernels are in that column. */
+bool section_names_kernels(const char *section, const char *column);
 
 /* A clause without a full stop.  NULL: nothing is known. */
 const char *section_why_empty(const struct report *r, const char *section);

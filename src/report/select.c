@@ -309,12 +309,14 @@ static int put_cell(struct selection *s, struct table *t, const char *key, bool 
 	char *text = field_text(f);
 	if (!text)
 		return -ENOMEM;
+	const bool shorter = !s->o->full_names && section_names_kernels(s->section, key);
+	const char *shown = shorter ? text_kernel(text) : text;
 	if (!strcmp(key, "class") && is_guess(s))
-		table_cell(t, "%s?", text);
+		table_cell(t, "%s?", shown);
 	else if (s->o->full_names || last)
-		table_cell(t, "%s", text);
+		table_cell(t, "%s", shown);
 	else
-		table_cell_name(t, text, text_shown(s));
+		table_cell_name(t, shown, text_shown(s));
 	free(text);
 	return 0;
 }

@@ -678,6 +678,38 @@ def on_a_terminal(columns, *arguments, **environment):
     return text.decode().replace("\r", "").splitlines()
 
 
+COMMON = ("at::native::", "(anonymous namespace)::", "<unnamed>::")
+
+
+def bare(name):
+    """A kernel's name from where it tells."""
+    rest = name.removeprefix("void ")
+    while any(rest.startswith(common) for common in COMMON):
+        rest = rest[len(next(common for common in COMMON if rest.startswith(common))):]
+    return rest or name
+
+
+def short_names(trace):
+    """Tables of text begin names with what tells, and show whole ones when asked; filters know the whole names alone."""
+    odd_or = lambda name: "".join("?" if ord(c) < 32 else c for c in name)
+    for section, column in (("kernels", "name"), ("gpu_trace", "name"), ("kernel_families", "longest"), ("launch_gaps", "name"),
+                            ("kernel_shapes", "name"), ("device_work", "name"), ("range_kernels", "name"), ("api_trace", "kernel")):
+        names = [r[column] for r in lists(trace, "--only", section, "--columns", column, "-n", "0")[section]]
+        text = lambda *more: [line[2:] for line in run("report", "--only", section, "--columns", column, "-n", "0", *more,
+                                                       trace).splitlines() if line.startswith("  ")][1:1 + len(names)]
+        if not names or None in names:
+            continue
+        same(f"whole names of {section}", text("--full-names"), [odd_or(name) for name in names])
+        same(f"short names of {section}", [line.removesuffix("…") for line in text()],
+             [odd_or(bare(name))[:len(line.removesuffix("…"))] for name, line in zip(names, text())])
+        longest = max(names, key=lambda name: len(name) - len(bare(name)))
+        shown = '"%s"' % re.split(r"[][*?]", bare(longest))[0]  # the rest is a pattern
+        found = lists(trace, "--only", section, "--columns", column, "-n", "0", "--filter", column + " ~ " + shown)[section]
+        same(f"what is shown of {section} is found", longest in [r[column] for r in found], True)
+        found = lists(trace, "--only", section, "--columns", column, "-n", "0", "--filter", '%s = "%s"' % (column, longest))[section]
+        same(f"a filter is of whole names of {section}", [r[column] for r in found], [n for n in names if n == longest])
+
+
 def terminal(trace):
     names = {k["name"] for k in json.loads(run("report", "--json", trace))["kernels"]}
     longest = max(names, key=len)
@@ -754,6 +786,7 @@ for path in traces:
     whole(trace, report)
     chosen(trace, report)
     layers(trace, report)
+    short_names(trace)
     sums(trace, report)
     events(trace, report)
     if path == traces[0]:

@@ -227,6 +227,27 @@ static void a_long_name_ends_behind_a_whole_character(void **state)
 	assert_int_equal(strlen(text_short(&t, many, TEXT_MOST)), 4 * TEXT_MOST + 3);
 }
 
+static void a_kernel_is_shown_from_where_its_name_tells(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "void at::native::(anonymous namespace)::softmax<float>(at::native::T)",
+			"softmax<float>(at::native::T)" },
+		{ "void (anonymous namespace)::at::native::k()", "k()" },
+		{ "at::native::<unnamed>::k", "k" },
+		{ "void cudnn::(anonymous namespace)::k()", "cudnn::(anonymous namespace)::k()" },
+		{ "std::enable_if<true, void>::type k()", "std::enable_if<true, void>::type k()" },
+		{ "voider", "voider" },
+		{ "void", "void" },
+		{ "void ", "void " },
+		{ "at::native::", "at::native::" },
+		{ "at::k", "at::k" },
+		{ "void void k", "void k" },
+		{ "", "" },
+	};
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		assert_string_equal(text_kernel(rows[i][0]), rows[i][1]);
+}
+
 static void a_table_is_as_wide_as_its_cells(void **state)
 {
 	static const char *const headings[] = { "n", "name" };
@@ -399,6 +420,7 @@ int main(void)
 		cmocka_unit_test(numbers_read_well),
 		cmocka_unit_test(text_for_a_terminal_holds_nothing_that_it_obeys),
 		cmocka_unit_test(a_long_name_ends_behind_a_whole_character),
+		cmocka_unit_test(a_kernel_is_shown_from_where_its_name_tells),
 		cmocka_unit_test(a_table_is_as_wide_as_its_cells),
 		cmocka_unit_test(cells_of_numbers_are_as_people_read_them),
 		cmocka_unit_test(bounded_text_ends_where_its_room_does),
