@@ -1,17 +1,16 @@
 /* See cost.h. */
 #include "model/cost.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/expect.h"
+#include "model/cost_inputs.h"
 
 #include "base/banned.h"
-
-#define INPUTS 16
-#define DIMS   8
 
 enum rule {
 	RULE_PRODUCT,
@@ -53,237 +52,15 @@ static const struct operator_rule rules[] = {
 #include "operator_rules.h"
 };
 
-struct shape {
-	unsigned dims;
-	double dim[DIMS];
-	bool list; /* of tensors, joined: dim[0] is the number of all their elements */
-};
-
-struct element {
-	unsigned bytes; /* 0: not known */
-	bool has_unit;
-	enum gpu_unit unit;
-};
-
-struct inputs {
-	unsigned count;
-	struct shape shape[INPUTS];
-	struct shape stride[INPUTS]; /* of the same dimensions where it is known */
-	struct element element[INPUTS];
-	struct shape concrete[INPUTS]; /* numbers, and lists of them: strides, paddings */
-	bool shapes_only;              /* of a recording by NVTX: neither types nor lists */
-};
-
-/* ---- the text ---- */
-
-static const char *skip_blanks(const char *p)
-{
-	while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')
-		p++;
-	return p;
-}
-
-/* Behind `"key":`, or NULL. */
-static const char *find_key(const char *args, const char *key)
-{
-	const size_t n = strlen(key);
-	for (const char *p = args; (p = strchr(p, '"')); p++) {
-		if (strncmp(p + 1, key, n) != 0 || p[n + 1] != '"')
-			continue;
-		p += n + 1;
-		const char *behind = skip_blanks(p + 1);
-		if (*behind == ':')
-			return skip_blanks(behind + 1);
-	}
-	return NULL;
-}
-
-static double elements(const struct shape *s)
-{
-	double all = 1;
-	for (unsigned i = 0; i < s->dims; i++)
-		all *= s->dim[i];
-	return all;
-}
-
-/* A number, or a truth: 1 or 0.  Behind it, or NULL. */
-static const char *read_value(const char *p, double *ret_value)
-{
-	static const struct {
-		const char *word;
-		double value;
-	} truths[] = { { "True", 1 }, { "true", 1 }, { "False", 0 }, { "false", 0 } };
-	for (size_t i = 0; i < sizeof truths / sizeof truths[0]; i++) {
-		const size_t n = strlen(truths[i].word);
-		if (strncmp(p, truths[i].word, n) != 0)
-			continue;
-		*ret_value = truths[i].value;
-		return p + n;
-	}
-	char *end;
-	*ret_value = strtod(p, &end);
-	return end > p && *ret_value >= 0 && *ret_value < 1e15 ? end : NULL;
-}
-
-/* [8, 256] after its bracket; behind the closing one, or NULL. */
-static const char *read_numbers(const char *p, struct shape *to)
-{
-	*to = (struct shape){ 0 };
-	for (p = skip_blanks(p); *p != ']'; p = skip_blanks(p)) {
-		double value;
-		const char *end = read_value(p, &value);
-		if (!end || to->dims == DIMS)
-			return NULL;
-		to->dim[to->dims++] = value;
-		p = skip_blanks(end);
-		if (*p == ',')
-			p++;
-		else if (*p != ']')
-			return NULL;
-	}
-	return p + 1;
-}
-
-/* [[1], [8, 64]] after its first bracket: the elements of all. */
-static const char *read_list(const char *p, struct shape *to)
-{
-	double all = 0;
-	for (p = skip_blanks(p); *p == '['; p = skip_blanks(p)) {
-		p = read_numbers(p + 1, to);
-		if (!p)
-			return NULL;
-		all += elements(to);
-		p = skip_blanks(p);
-		p += *p == ',';
-	}
-	*to = (struct shape){ .dims = 1, .dim = { all }, .list = true };
-	return *p == ']' ? p + 1 : NULL;
-}
-
-/* [[8, 256], [], [[1], [8, 64]]], at most INPUTS: how many; 0 when it is something else. */
-static unsigned read_shapes(const char *p, struct shape *shapes)
-{
-	unsigned count = 0;
-	if (!p || *p != '[')
-		return 0;
-	for (p = skip_blanks(p + 1); *p == '[' && count < INPUTS; p = skip_blanks(p)) {
-		const char *inner = skip_blanks(p + 1);
-		struct shape *to = &shapes[count];
-		p = *inner == '[' ? read_list(inner, to) : read_numbers(inner, to);
-		if (!p)
-			return 0;
-		count++;
-		p = skip_blanks(p);
-		p += *p == ',';
-	}
-	return count;
-}
-
 /* Elements that are in memory: those of a dimension without a stride are one. */
 static double stored(const struct inputs *in, unsigned i)
 {
 	const struct shape *s = &in->shape[i], *stride = &in->stride[i];
-	double all = elements(s);
+	double all = cost_elements(s);
 	for (unsigned d = 0; stride->dims == s->dims && d < s->dims; d++)
 		if (!(stride->dim[d] > 0) && s->dim[d] > 0)
 			all /= s->dim[d];
 	return all;
-}
-
-static struct element element_of(const char *word, size_t n)
-{
-	static const struct {
-		const char *word;
-		struct element element;
-	} known[] = {
-		{ "float", { 4, true, GPU_FP32 } },
-		{ "double", { 8, true, GPU_FP64 } },
-		{ "c10::Half", { 2, true, GPU_FP16 } },
-		{ "c10::BFloat16", { 2, true, GPU_FP16 } },
-		{ "c10::Float8_e4m3fn", { 1, true, GPU_FP8 } },
-		{ "c10::Float8_e5m2", { 1, true, GPU_FP8 } },
-		{ "float16", { 2, true, GPU_FP16 } },
-		{ "bfloat16", { 2, true, GPU_FP16 } },
-		{ "float32", { 4, true, GPU_FP32 } },
-		{ "float64", { 8, true, GPU_FP64 } },
-		{ "complex64", { 8, true, GPU_FP32 } },
-		{ "complex128", { 16, true, GPU_FP64 } },
-		{ "float8_e4m3", { 1, true, GPU_FP8 } },
-		{ "float8_e5m2", { 1, true, GPU_FP8 } },
-		{ "int8", { 1, false, 0 } },
-		{ "uint8", { 1, false, 0 } },
-		{ "int32", { 4, false, 0 } },
-		{ "int", { 4, false, 0 } },
-		{ "long int", { 8, false, 0 } },
-		{ "short int", { 2, false, 0 } },
-		{ "short", { 2, false, 0 } },
-		{ "signed char", { 1, false, 0 } },
-		{ "unsigned char", { 1, false, 0 } },
-		{ "bool", { 1, false, 0 } },
-	};
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (strlen(known[i].word) == n && !memcmp(known[i].word, word, n))
-			return known[i].element;
-	return (struct element){ 0 };
-}
-
-/* The strings of an array, one call each; escapes stand as they are. */
-static void each_string(const char *p, struct inputs *in,
-	void (*take)(struct inputs *in, unsigned i, const char *text, size_t n))
-{
-	if (!p || *p != '[')
-		return;
-	p = skip_blanks(p + 1);
-	for (unsigned i = 0; *p == '"' && i < INPUTS; i++) {
-		const char *end = p + 1;
-		while (*end && *end != '"')
-			end += *end == '\\' && end[1] ? 2 : 1;
-		if (!*end)
-			return;
-		take(in, i, p + 1, (size_t)(end - p - 1));
-		p = skip_blanks(end + 1);
-		p = skip_blanks(p + (*p == ','));
-	}
-}
-
-static void take_type(struct inputs *in, unsigned i, const char *text, size_t n)
-{
-	in->element[i] = element_of(text, n);
-}
-
-static void take_concrete(struct inputs *in, unsigned i, const char *text, size_t n)
-{
-	struct shape *to = &in->concrete[i];
-	if (n && *text == '[' && !read_numbers(text + 1, to))
-		to->dims = 0;
-	if (n && *text != '[' && read_value(text, &to->dim[0]) == text + n)
-		to->dims = 1;
-}
-
-/* Where types are not known: tensors are of the type of the module that the operator runs in. */
-static void take_module_type(struct inputs *in, const char *p)
-{
-	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
-	for (unsigned i = 0; end && i < in->count; i++)
-		if (in->shape[i].dims)
-			take_type(in, i, p + 1, (size_t)(end - p - 1));
-}
-
-static bool read_inputs(const char *args, struct inputs *in)
-{
-	in->count = read_shapes(find_key(args, "Input Dims"), in->shape);
-	if (!in->count)
-		return false;
-	if (read_shapes(find_key(args, "Input Strides"), in->stride) != in->count)
-		memset(in->stride, 0, sizeof in->stride);
-	const char *types = find_key(args, "Input type");
-	if (types)
-		each_string(types, in, take_type);
-	else
-		take_module_type(in, find_key(args, "module dtype"));
-	in->shapes_only = !types;
-	each_string(find_key(args, "Concrete Inputs"), in, take_concrete);
-	return true;
 }
 
 /* ---- rules ---- */
@@ -314,8 +91,8 @@ static void cost_product(const struct operator_rule *r, const struct inputs *in,
 {
 	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
 	const double k = last(a, 1), n = b->dims > 1 ? last(b, 1) : 1;
-	const double rows = elements(a) / larger(k, 1);
-	const double batches = b->dims > 2 ? elements(b) / larger(k * n, 1) : 1;
+	const double rows = cost_elements(a) / larger(k, 1);
+	const double batches = b->dims > 2 ? cost_elements(b) / larger(k * n, 1) : 1;
 	const double rows_each = a->dims > 2 && b->dims > 2 ? last(a, 2) : rows;
 	const double all = b->dims > 2 ? larger(rows, rows_each * batches) : rows;
 	c->flops = 2 * all * n * k;
@@ -327,7 +104,7 @@ static void cost_product(const struct operator_rule *r, const struct inputs *in,
 static void cost_linear(const struct operator_rule *r, const struct inputs *in, struct cost *c)
 {
 	const struct shape *a = &in->shape[r->a], *b = &in->shape[r->b];
-	const double k = last(a, 1), n = last(b, 2), rows = elements(a) / larger(k, 1);
+	const double k = last(a, 1), n = last(b, 2), rows = cost_elements(a) / larger(k, 1);
 	c->flops = 2 * rows * n * k;
 	add_bytes(c, in, r->a, stored(in, r->a) + rows * n);
 	add_bytes(c, in, r->b, stored(in, r->b));
@@ -364,17 +141,17 @@ static void conv_of_arguments(
 static struct shape module_list(const char *module, const char *key)
 {
 	struct shape s;
-	const char *p = find_key(module, key);
-	return p && *p == '[' && read_numbers(p + 1, &s) ? s : (struct shape){ 0 };
+	const char *p = cost_find_key(module, key);
+	return p && *p == '[' && cost_read_numbers(p + 1, &s) ? s : (struct shape){ 0 };
 }
 
 /* Live recordings tell shapes; the rest is the module's, if it is one for convolutions. */
 static bool conv_of_module(const struct operator_rule *r, const char *args, struct conv *to)
 {
-	const char *module = find_key(args, "module conv");
-	const char *same = module ? find_key(module, "padding") : NULL;
-	const char *transposed = module ? find_key(module, "transposed") : NULL;
-	const char *groups = module ? find_key(module, "groups") : NULL;
+	const char *module = cost_find_key(args, "module conv");
+	const char *same = module ? cost_find_key(module, "padding") : NULL;
+	const char *transposed = module ? cost_find_key(module, "transposed") : NULL;
+	const char *groups = module ? cost_find_key(module, "groups") : NULL;
 	double value;
 	if (!module || *module != '{')
 		return false;
@@ -383,8 +160,8 @@ static bool conv_of_module(const struct operator_rule *r, const char *args, stru
 		.dilation = module_list(module, "dilation"),
 		.output_padding = module_list(module, "output_padding"),
 		.same = same && !strncmp(same, "\"same\"", 6),
-		.transposed = transposed && read_value(transposed, &value) && value > 0 };
-	if (groups && read_value(groups, &value))
+		.transposed = transposed && cost_read_value(transposed, &value) && value > 0 };
+	if (groups && cost_read_value(groups, &value))
 		to->groups = value;
 	return r->at.transposed != ALWAYS || to->transposed;
 }
@@ -431,11 +208,11 @@ static bool cost_conv(
 	double out = image->dim[0];
 	for (unsigned i = 0; i + 2 < image->dims; i++)
 		out *= out_length(&v, image->dim[i + 2], weight->dim[i + 2], i);
-	c->flops = 2 * (v.transposed ? places_of(image) : out) * elements(weight);
+	c->flops = 2 * (v.transposed ? places_of(image) : out) * cost_elements(weight);
 	const double channels = v.transposed ? weight->dim[1] * v.groups : weight->dim[0];
 	c->has_bytes &= channels > 0;
-	add_bytes(c, in, r->a, elements(image) + out * channels);
-	add_bytes(c, in, r->b, elements(weight));
+	add_bytes(c, in, r->a, cost_elements(image) + out * channels);
+	add_bytes(c, in, r->b, cost_elements(weight));
 	c->matrix = true;
 	return true;
 }
@@ -467,11 +244,11 @@ static bool cost_backward(const struct operator_rule *r, const struct inputs *in
 		in->shapes_only ? looks_transposed(gradient, image, weight) : given.dim[0] > 0;
 	const bool of_image = in->shapes_only || mask.dim[0] > 0;
 	const bool of_weight = in->shapes_only || mask.dim[1] > 0;
-	c->flops = 2 * places_of(transposed ? image : gradient) * elements(weight) *
+	c->flops = 2 * places_of(transposed ? image : gradient) * cost_elements(weight) *
 		   (of_image + of_weight);
-	add_bytes(c, in, 0, elements(gradient));
-	add_bytes(c, in, r->a, elements(image) * (of_image + of_weight));
-	add_bytes(c, in, r->b, elements(weight) * (of_image + of_weight));
+	add_bytes(c, in, 0, cost_elements(gradient));
+	add_bytes(c, in, r->a, cost_elements(image) * (of_image + of_weight));
+	add_bytes(c, in, r->b, cost_elements(weight) * (of_image + of_weight));
 	c->matrix = true;
 	c->several = of_image && of_weight;
 	return true;
@@ -565,9 +342,10 @@ static bool cost_attention(const struct operator_rule *r, const struct inputs *i
 	const unsigned at = ragged ? q->dims - 3 : r->at.length;
 	const double depth = larger(last(q, 1), 1), value = last(&in->shape[r->b + 1], 1);
 	const double pairs = pairs_in(r, in, causal, at);
-	c->flops = r->flops * pairs * elements(q) / larger(q->dim[at] * depth, 1) * (depth + value);
+	c->flops = r->flops * pairs * cost_elements(q) / larger(q->dim[at] * depth, 1) *
+		   (depth + value);
 	c->at_most = causal == CAUSAL_UNKNOWN;
-	add_bytes(c, in, r->a, times * (stored(in, r->a) + elements(q) / depth * value));
+	add_bytes(c, in, r->a, times * (stored(in, r->a) + cost_elements(q) / depth * value));
 	add_bytes(c, in, r->b, times * stored(in, r->b));
 	add_bytes(c, in, r->b + 1, times * stored(in, r->b + 1));
 	c->matrix = true;
@@ -583,7 +361,7 @@ static void cost_map(const struct operator_rule *r, const struct inputs *in, str
 		const struct shape *s = &in->shape[i];
 		if (!in->element[i].bytes && !s->dims)
 			continue; /* a number, not a tensor */
-		if (elements(s) > elements(&in->shape[like]))
+		if (cost_elements(s) > cost_elements(&in->shape[like]))
 			like = i;
 		for (unsigned d = 1; d <= s->dims; d++)
 			out.dim[DIMS - d] = larger(out.dim[DIMS - d], last(s, d));
@@ -600,7 +378,7 @@ static void cost_map(const struct operator_rule *r, const struct inputs *in, str
 static void cost_pick(
 	const struct operator_rule *r, const struct inputs *in, double each, struct cost *c)
 {
-	const double indices = elements(&in->shape[r->b]);
+	const double indices = cost_elements(&in->shape[r->b]);
 	add_bytes(c, in, r->a, 2 * indices * each);
 	add_bytes(c, in, r->b, stored(in, r->b));
 	c->has_bytes &= !in->shapes_only; /* indices are not of the module's type */
@@ -611,13 +389,13 @@ static void cost_join(const struct inputs *in, struct cost *c)
 {
 	for (unsigned i = 0; i < in->count; i++)
 		if (in->shape[i].dims)
-			add_bytes(c, in, i, 2 * elements(&in->shape[i]));
+			add_bytes(c, in, i, 2 * cost_elements(&in->shape[i]));
 }
 
 static bool apply(
 	const struct operator_rule *r, const char *args, const struct inputs *in, struct cost *c)
 {
-	const double count = elements(&in->shape[r->a]);
+	const double count = cost_elements(&in->shape[r->a]);
 	switch (r->rule) {
 	case RULE_PRODUCT:
 		cost_product(r, in, c);
@@ -667,7 +445,7 @@ static bool apply(
 
 static bool read_count(const char *args, const char *key, double *ret_value)
 {
-	const char *p = find_key(args, key);
+	const char *p = cost_find_key(args, key);
 	char *end;
 	const double value = p ? strtod(p, &end) : -1;
 	if (!p || end == p || !(value >= 0 && value < 1e15))
@@ -679,7 +457,7 @@ static bool read_count(const char *args, const char *key, double *ret_value)
 /* The text of a string, and its length; NULL when there is none. */
 static const char *find_word(const char *args, const char *key, size_t *ret_n)
 {
-	const char *p = find_key(args, key);
+	const char *p = cost_find_key(args, key);
 	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
 	if (!end)
 		return NULL;
@@ -691,7 +469,7 @@ static struct element find_element(const char *args, const char *key, struct ele
 {
 	size_t n;
 	const char *word = find_word(args, key, &n);
-	return word ? element_of(word, n) : otherwise;
+	return word ? cost_element_of(word, n) : otherwise;
 }
 
 static bool is_complex(const char *args)
@@ -718,7 +496,7 @@ static bool cost_gemm(
 	double m, n, k, batch = 1;
 	if (!read_count(args, "m", &m) || !read_count(args, "n", &n) || !read_count(args, "k", &k))
 		return false;
-	if (find_key(args, "batch") && !read_count(args, "batch", &batch))
+	if (cost_find_key(args, "batch") && !read_count(args, "batch", &batch))
 		return false;
 	in->element[0] = find_element(args, "type", (struct element){ 0 });
 	in->element[1] = find_element(args, "type_b", in->element[0]);
@@ -735,8 +513,8 @@ static bool cost_gemm(
 
 static bool find_dims(const char *args, const char *key, struct shape *ret_shape)
 {
-	const char *p = find_key(args, key);
-	return p && *p == '[' && read_numbers(p + 1, ret_shape) && ret_shape->dims;
+	const char *p = cost_find_key(args, key);
+	return p && *p == '[' && cost_read_numbers(p + 1, ret_shape) && ret_shape->dims;
 }
 
 static bool cost_filter(
@@ -747,8 +525,8 @@ static bool cost_filter(
 		!find_dims(args, "output", &s[2]))
 		return false;
 	in->element[0] = find_element(args, "type", (struct element){ 0 });
-	c->flops = r->flops * elements(&s[2]) * elements(&s[1]) / larger(s[1].dim[0], 1);
-	add_bytes(c, in, 0, elements(&s[0]) + elements(&s[1]) + elements(&s[2]));
+	c->flops = r->flops * cost_elements(&s[2]) * cost_elements(&s[1]) / larger(s[1].dim[0], 1);
+	add_bytes(c, in, 0, cost_elements(&s[0]) + cost_elements(&s[1]) + cost_elements(&s[2]));
 	c->matrix = true;
 	return true;
 }
@@ -760,7 +538,7 @@ static bool find_cost(
 		return cost_gemm(r, args, in, c);
 	if (r->rule == RULE_FILTER)
 		return cost_filter(r, args, in, c);
-	return read_inputs(args, in) && r->a < in->count && r->b < in->count &&
+	return cost_read_inputs(args, in) && r->a < in->count && r->b < in->count &&
 	       apply(r, args, in, c);
 }
 
@@ -793,4 +571,33 @@ void cost_set_unit(struct cost *c, const struct predict_product *by)
 	c->has_unit = by->unit < GPU_UNITS;
 	c->unit = c->has_unit ? by->unit : GPU_FP32;
 	c->unit_by_name = true;
+}
+
+/* ---- the costs of many ---- */
+
+#define NOT_KNOWN (UINT32_MAX - 1) /* MAP_NONE is what was not asked yet */
+
+int cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost)
+{
+	uint32_t *index = map_get(&t->map, MAP_KEY((uintptr_t)name, (uintptr_t)args));
+	struct cost cost;
+	if (!index)
+		return -ENOMEM;
+	if (*index == MAP_NONE) {
+		const bool known = name && args && cost_of(name, args, &cost);
+		struct cost *new = known ? array_push(&t->v) : NULL;
+		if (known && !new)
+			return -ENOMEM;
+		*index = known ? (uint32_t)(t->v.n - 1) : NOT_KNOWN;
+		if (new)
+			*new = cost;
+	}
+	*ret_cost = *index == NOT_KNOWN ? COST_NONE : *index;
+	return 0;
+}
+
+void cost_table_fini(struct cost_table *t)
+{
+	map_fini(&t->map);
+	array_free(&t->v);
 }

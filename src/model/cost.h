@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 
+#include "base/array.h"
+#include "base/map.h"
 #include "predict/predict.h"
 
 struct cost {
@@ -34,5 +36,21 @@ bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
 /* By the kernel that multiplies: its own word, where its name has one, goes before the type.  FP32
  * is multiplied in TF32 then. */
 void cost_set_unit(struct cost *c, const struct predict_product *by);
+
+/*
+ * Costs of operators, which come again and again with the same arguments: each combination of name
+ * and arguments is worked out once.  Zeroed memory is an empty table; one owner.
+ */
+#define COST_NONE UINT32_MAX
+
+struct cost_table {
+	struct map map;
+	ARRAY(struct cost) v;
+};
+
+/* Where the cost is, or COST_NONE when it is not known.  The texts are those of the trace's names,
+ * or NULL, and told apart by where they are.  0 or -ENOMEM. */
+int cost_table_find(struct cost_table *t, const char *name, const char *args, uint32_t *ret_cost);
+void cost_table_fini(struct cost_table *t);
 
 #endif

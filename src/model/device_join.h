@@ -6,7 +6,7 @@
 #define WEIR_MODEL_DEVICE_JOIN_H
 
 #include "predict/predict.h"
-#include "model/cost_table.h"
+#include "model/cost.h"
 #include "model/device_time.h"
 #include "model/nested.h"
 #include "model/timeline.h"

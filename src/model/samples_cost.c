@@ -10,7 +10,7 @@
 
 #include "base/expect.h"
 
-#include "model/cost_table.h"
+#include "model/cost.h"
 #include "model/nested.h"
 #include "trace/activity.h"
 
