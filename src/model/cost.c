@@ -145,6 +145,29 @@ static struct shape module_list(const char *module, const char *key)
 	return p && *p == '[' && cost_read_numbers(p + 1, &s) ? s : (struct shape){ 0 };
 }
 
+/*
+ * The last dimensions are those that the list is of.  A convolution of one dimension is run as one
+ * of two, whose first is 1 long, and stays so.
+ */
+static void put_in_front(struct shape *list, unsigned dims, double value)
+{
+	if (!list->dims || list->dims >= dims)
+		return;
+	const unsigned front = dims - list->dims;
+	memmove(&list->dim[front], list->dim, list->dims * sizeof list->dim[0]);
+	for (unsigned i = 0; i < front; i++)
+		list->dim[i] = value;
+	list->dims = dims;
+}
+
+static void fit_module(struct conv *v, unsigned dims)
+{
+	put_in_front(&v->stride, dims, 1);
+	put_in_front(&v->padding, dims, 0);
+	put_in_front(&v->dilation, dims, 1);
+	put_in_front(&v->output_padding, dims, 0);
+}
+
 /* Live recordings tell shapes; the rest is the module's, if it is one for convolutions. */
 static bool conv_of_module(const struct operator_rule *r, const char *args, struct conv *to)
 {
@@ -205,6 +228,8 @@ static bool cost_conv(
 		return false;
 	if (!v.stride.dims || !v.dilation.dims || (!v.padding.dims && !v.same))
 		return false;
+	if (in->shapes_only)
+		fit_module(&v, image->dims - 2);
 	double out = image->dim[0];
 	for (unsigned i = 0; i + 2 < image->dims; i++)
 		out *= out_length(&v, image->dim[i + 2], weight->dim[i + 2], i);

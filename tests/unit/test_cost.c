@@ -213,6 +213,108 @@ static void a_live_recording_tells_of_the_convolution_around(void **state)
 	assert_true(c.flops == 2 * 2.0 * 25 * 64);
 }
 
+#define LIVE(dims, lists)                                                                          \
+	"{\"Input Dims\":" dims ",\"module dtype\":\"float16\",\"module conv\":{" lists "}}"
+#define LISTS(stride, padding, dilation, grown, groups, transposed)                                \
+	"\"stride\":" stride ",\"padding\":" padding ",\"dilation\":" dilation                     \
+	",\"output_padding\":" grown ",\"groups\":" #groups ",\"transposed\":" #transposed
+
+/*
+ * A module has a number a dimension; a convolution of one dimension is run as one of two, of images
+ * that are 1 high.  Filters of 5 that step by 2 over 20 with 2 around: 10 places, and 3 x 4 x 5
+ * weights.
+ */
+static void a_live_convolution_has_the_flops_of_its_module(void **state)
+{
+#define LINE      LISTS("[2]", "[2]", "[1]", "[0]", 1, false)
+#define LINE_KEPT LISTS("[1]", "\"same\"", "[3]", "[0]", 1, false)
+#define LINE_BACK LISTS("[2]", "[2]", "[1]", "[1]", 1, true)
+#define BOX       LISTS("[1,2,2]", "[0,1,1]", "[1,1,1]", "[0,0,0]", 2, false)
+	static const struct {
+		const char *operator, * args;
+		double flops, bytes;
+	} table[] = {
+		{ "aten::conv1d", LIVE("[[2, 3, 20], [4, 3, 5], [4]]", LINE), 2.0 * 20 * 60,
+			2 * (120 + 80 + 60) },
+		{ "aten::convolution", LIVE("[[2, 3, 20], [4, 3, 5], [4]]", LINE), 2.0 * 20 * 60,
+			2 * (120 + 80 + 60) },
+		{ "aten::_convolution", LIVE("[[2, 3, 1, 20], [4, 3, 1, 5]]", LINE), 2.0 * 20 * 60,
+			2 * (120 + 80 + 60) },
+		{ "aten::cudnn_convolution", LIVE("[[2, 3, 1, 20], [4, 3, 1, 5]]", LINE),
+			2.0 * 20 * 60, 2 * (120 + 80 + 60) },
+		{ "aten::conv1d", LIVE("[[2, 3, 20], [4, 3, 5]]", LINE_KEPT), 2.0 * 40 * 60,
+			2 * (120 + 160 + 60) },
+		{ "aten::cudnn_convolution", LIVE("[[2, 3, 1, 20], [4, 3, 1, 5]]", LINE_KEPT),
+			2.0 * 40 * 60, 2 * (120 + 160 + 60) },
+		/* (10 - 1) 2 - 4 + 5 + 1 = 20 places of 3 channels; each of 10 meets each weight */
+		{ "aten::conv_transpose1d", LIVE("[[2, 4, 10], [4, 3, 5]]", LINE_BACK),
+			2.0 * 20 * 60, 2 * (80 + 120 + 60) },
+		{ "aten::cudnn_convolution_transpose",
+			LIVE("[[2, 4, 1, 10], [4, 3, 1, 5]]", LINE_BACK), 2.0 * 20 * 60,
+			2 * (80 + 120 + 60) },
+		{ "aten::conv2d",
+			LIVE("[[2, 3, 1, 20], [4, 3, 1, 5]]",
+				LISTS("[1,2]", "[1,2]", "[1,1]", "[0,0]", 1, false)),
+			2.0 * 3 * 20 * 60, 2 * (120 + 3 * 80 + 60) },
+		/* 4 x 4 x 4 places; a filter sees half of 4 channels */
+		{ "aten::conv3d", LIVE("[[1, 4, 6, 8, 8], [6, 2, 3, 3, 3]]", BOX),
+			2.0 * 64 * 6 * 54, 2 * (4 * 384 + 6 * 64 + 6 * 54) },
+		{ "aten::cudnn_convolution", LIVE("[[1, 4, 6, 8, 8], [6, 2, 3, 3, 3]]", BOX),
+			2.0 * 64 * 6 * 54, 2 * (4 * 384 + 6 * 64 + 6 * 54) },
+	};
+	struct cost c;
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		c = (struct cost){ 0 };
+		if (!cost_of(table[i].operator, table[i].args, &c) || c.flops != table[i].flops ||
+			c.bytes != table[i].bytes)
+			fail_msg("%s of %s: %.0f FLOPs and %.0f bytes, not %.0f and %.0f",
+				table[i].operator, table[i].args, c.flops, c.bytes, table[i].flops,
+				table[i].bytes);
+	}
+}
+
+/* Steps back are in no module, and have the output's gradient, so no padding is asked for. */
+static void a_live_step_back_needs_no_padding(void **state)
+{
+	static const struct {
+		const char *dims;
+		double flops;
+	} table[] = {
+		{ "[[2, 4, 10], [2, 3, 20], [4, 3, 5], []]", 2 * 2.0 * 20 * 60 },
+		{ "[[2, 4, 1, 10], [2, 3, 1, 20], [4, 3, 1, 5], []]", 2 * 2.0 * 20 * 60 },
+		{ "[[2, 5, 4, 4], [2, 3, 8, 8], [5, 3, 3, 3], []]", 2 * 2.0 * 32 * 135 },
+		{ "[[1, 6, 4, 4, 4], [1, 4, 6, 8, 8], [6, 2, 3, 3, 3], []]",
+			2 * 2.0 * 64 * 6 * 54 },
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		char args[200];
+		struct cost c = { 0 };
+		snprintf(args, sizeof args, "{\"Input Dims\":%s}", table[i].dims);
+		if (!cost_of("aten::convolution_backward", args, &c) || c.flops != table[i].flops)
+			fail_msg("%s: %.0f FLOPs, not %.0f", args, c.flops, table[i].flops);
+	}
+}
+
+/* Outside of a module for convolutions nothing tells how it goes. */
+static void a_live_convolution_of_no_module_has_no_cost(void **state)
+{
+	static const struct {
+		const char *operator, * dims;
+	} table[] = {
+		{ "aten::conv1d", "[[2, 3, 20], [4, 3, 5]]" },
+		{ "aten::cudnn_convolution", "[[2, 3, 1, 20], [4, 3, 1, 5]]" },
+		{ "aten::conv2d", "[[2, 3, 8, 8], [5, 3, 3, 3]]" },
+		{ "aten::conv3d", "[[1, 4, 6, 8, 8], [6, 2, 3, 3, 3]]" },
+	};
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		char args[200];
+		struct cost c;
+		snprintf(args, sizeof args, "{\"Input Dims\":%s,\"module dtype\":\"float16\"}",
+			table[i].dims);
+		assert_false(cost_of(table[i].operator, args, &c));
+	}
+}
+
 static void attention_is_two_products(void **state)
 {
 	check("aten::scaled_dot_product_attention", "[[2,4,16,8],[2,4,32,8],[2,4,32,8],[]]", HALF3,
@@ -589,6 +691,9 @@ int main(void)
 		cmocka_unit_test(a_convolution_has_the_flops_of_a_plain_loop),
 		cmocka_unit_test(a_convolution_that_does_not_say_how_has_no_cost),
 		cmocka_unit_test(a_live_recording_tells_of_the_convolution_around),
+		cmocka_unit_test(a_live_convolution_has_the_flops_of_its_module),
+		cmocka_unit_test(a_live_step_back_needs_no_padding),
+		cmocka_unit_test(a_live_convolution_of_no_module_has_no_cost),
 		cmocka_unit_test(attention_is_two_products),
 		cmocka_unit_test(attention_has_the_layout_of_its_operator),
 		cmocka_unit_test(a_causal_mask_counts_what_it_lets_through),
