@@ -11,6 +11,8 @@ from weir import ranges
 
 _known = {}  # id of a module: (its range, a weak reference, its count when it is an outermost one)
 _defined = {}  # name and args: the range
+_texts = {}  # a range: its name and args
+_under = {}  # a range, and the type of autocast: the range that says both
 _scope = 0
 _sampler = None
 
@@ -19,6 +21,8 @@ def _reset():
     global _scope
     _known.clear()
     _defined.clear()
+    _texts.clear()
+    _under.clear()
     if _sampler:
         _sampler.reset()
     _scope = ranges.string("torch.nn")
@@ -42,6 +46,13 @@ def _convolution(module):
                               module.groups, "true" if module.transposed else "false")
 
 
+_HEAD = '{"dtype":"'
+
+
+def _word(dtype):
+    return str(dtype).replace("torch.", "")
+
+
 def _args(module):
     parameter = next(module.parameters(), None)
     if parameter is None:
@@ -50,17 +61,44 @@ def _args(module):
         convolution = _convolution(module)
     except (AttributeError, TypeError):  # one that has changed what it is made of
         convolution = ""
-    return '{"dtype":"%s"%s}' % (str(parameter.dtype).replace("torch.", ""), convolution)
+    return '%s%s"%s}' % (_HEAD, _word(parameter.dtype), convolution)
+
+
+def _define(name, args):
+    number = _defined.get((name, args))
+    if number is None:
+        number = _defined[name, args] = ranges.define(ranges.ANNOTATION, _scope, name, args)
+        _texts[number] = name, args
+    return number
+
+
+def _with_autocast(number, dtype):
+    """The range that says that products in it are of another type than the module."""
+    under = _under.get((number, dtype))
+    if under is None:
+        name, args = _texts[number]
+        if args:
+            own, _, rest = args[len(_HEAD):].partition('"')
+            args = '%s%s","autocast":"%s"%s' % (_HEAD, own, _word(dtype), rest)
+        under = _under[number, dtype] = _define(name, args)
+    return under
+
+
+def _autocast_of(torch):
+    """Two functions: whether autocast is on, and its type, on the GPU in this thread."""
+    dtype = getattr(torch, "get_autocast_dtype", None)  # since PyTorch 2.4
+    older = getattr(torch, "get_autocast_gpu_dtype", None)
+    is_on = getattr(torch, "is_autocast_enabled", None)
+    if not is_on or not (dtype or older):
+        return lambda: False, None
+    return is_on, (lambda: dtype("cuda")) if dtype else older
 
 
 def _remember(module, path):
     key = id(module)
     kind = type(module).__name__
     name = "%s (%s)" % (path, kind) if path else kind
-    text = (name, _args(module))
-    number = _defined.get(text)
-    if number is None:
-        number = _defined[text] = ranges.define(ranges.ANNOTATION, _scope, *text)
+    number = _define(name, _args(module))
     before = _known.get(key)
     count = before[2] if before else None
     if count is None and _sampler and not path and not _is_replica(module):
@@ -91,6 +129,7 @@ def start(torch, sampler=None):
     compiling = compiling or (lambda: False)
 
     push, pop, known = ranges.push, ranges.pop, _known
+    is_autocast, autocast_dtype = _autocast_of(torch)
     _sampler = sampler
 
     def enter(module, args):
@@ -99,7 +138,10 @@ def start(torch, sampler=None):
         entry = known.get(id(module)) or _learn(module)
         if entry[2]:
             sampler.begin(id(module), _scope, entry[2])
-        push(entry[0])
+        number = entry[0]
+        if (not sampler or sampler.telling) and is_autocast():  # types matter beside shapes alone
+            number = _with_autocast(number, autocast_dtype())
+        push(number)
 
     def leave(module, args, output):
         if compiling():

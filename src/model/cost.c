@@ -556,6 +556,21 @@ static bool cost_filter(
 	return true;
 }
 
+static bool is_product(enum rule rule)
+{
+	return rule == RULE_PRODUCT || rule == RULE_LINEAR || rule == RULE_CONV ||
+	       rule == RULE_BACKWARD || rule == RULE_ATTENTION;
+}
+
+/* Under autocast what is no product has the type that its inputs happen to have; it is computed in
+ * FP32, whichever that is. */
+static void leave_types_open(struct inputs *in)
+{
+	for (unsigned i = 0; i < in->count; i++)
+		in->element[i] =
+			(struct element){ .has_unit = in->element[i].has_unit, .unit = GPU_FP32 };
+}
+
 static bool find_cost(
 	const struct operator_rule *r, const char *args, struct inputs *in, struct cost *c)
 {
@@ -563,8 +578,11 @@ static bool find_cost(
 		return cost_gemm(r, args, in, c);
 	if (r->rule == RULE_FILTER)
 		return cost_filter(r, args, in, c);
-	return cost_read_inputs(args, in) && r->a < in->count && r->b < in->count &&
-	       apply(r, args, in, c);
+	if (!cost_read_inputs(args, in) || r->a >= in->count || r->b >= in->count)
+		return false;
+	if (in->cast && !is_product(r->rule))
+		leave_types_open(in);
+	return apply(r, args, in, c);
 }
 
 static int rule_order(const void *name, const void *rule)
@@ -589,12 +607,29 @@ bool cost_of(const char *operator, const char * args, struct cost *ret_cost)
 	return c.has_flops || c.has_bytes;
 }
 
+/* GPU_UNITS: by integers of 8 bits. */
+static unsigned unit_bytes(enum gpu_unit unit)
+{
+	return unit == GPU_FP64                       ? 8
+	       : unit == GPU_FP32 || unit == GPU_TF32 ? 4
+	       : unit == GPU_FP16                     ? 2
+						      : 1;
+}
+
+void cost_put_unit(struct cost *c, enum gpu_unit unit)
+{
+	expect(unit <= GPU_UNITS, "a unit is one of all, or of none whose peak is known");
+	if (c->has_unit && unit_bytes(unit) < unit_bytes(c->unit))
+		c->has_bytes = false;
+	c->has_unit = unit < GPU_UNITS;
+	c->unit = c->has_unit ? unit : GPU_FP32;
+}
+
 void cost_set_unit(struct cost *c, const struct predict_product *by)
 {
 	if (!by->has_unit || (by->unit == GPU_TF32 && c->has_unit && c->unit != GPU_FP32))
 		return;
-	c->has_unit = by->unit < GPU_UNITS;
-	c->unit = c->has_unit ? by->unit : GPU_FP32;
+	cost_put_unit(c, by->unit);
 	c->unit_by_name = true;
 }
 

@@ -3,10 +3,10 @@
  * be read and written once.  The rules are in api/operator.tbl.
  *
  * Shapes are those that PyTorch's profiler writes: "Input Dims", "Input type", "Input Strides" and
- * "Concrete Inputs" of a JSON object; or the first alone with "module dtype" and "module conv", as
- * live recordings have them; or what calls of libraries say (docs/reference/trace-format.md). Pure;
- * the text may be anything.  Nothing is guessed: what the shapes or the table do not tell is not
- * known.
+ * "Concrete Inputs" of a JSON object; or the first alone with "module dtype", "module autocast" and
+ * "module conv", as live recordings have them; or what calls of libraries say
+ * (docs/reference/trace-format.md). Pure; the text may be anything.  Nothing is guessed: what the
+ * shapes or the table do not tell is not known.
  */
 #ifndef WEIR_MODEL_COST_H
 #define WEIR_MODEL_COST_H
@@ -32,6 +32,13 @@ struct cost {
 
 /* args: the JSON object, terminated.  false: nothing is known. */
 bool cost_of(const char *operator, const char * args, struct cost *ret_cost);
+
+/*
+ * What does a product.  When that is narrower than the type, as FP16 where the type is FP32, it was
+ * given tensors of another type, as by autocast, and bytes are not known.  GPU_UNITS: by none whose
+ * peak is known.
+ */
+void cost_put_unit(struct cost *c, enum gpu_unit unit);
 
 /* By the kernel that multiplies: its own word, where its name has one, goes before the type.  FP32
  * is multiplied in TF32 then. */

@@ -176,9 +176,16 @@ static void take_concrete(struct inputs *in, unsigned i, const char *text, size_
 		to->dims = 1;
 }
 
-/* Where types are not known: tensors are of the type of the module that the operator runs in. */
-static void take_module_type(struct inputs *in, const char *p)
+/*
+ * Where types are not known: tensors are of the type of the module that the operator runs in, or
+ * under autocast, which leaves FP64 as it is, of the type that autocast gives products.
+ */
+static void take_module_type(struct inputs *in, const char *args)
 {
+	const char *own = cost_find_key(args, "module dtype");
+	const char *cast = cost_find_key(args, "module autocast");
+	in->cast = cast && (!own || strncmp(own, "\"float64\"", 9) != 0);
+	const char *p = in->cast ? cast : own;
 	const char *end = p && *p == '"' ? strchr(p + 1, '"') : NULL;
 	for (unsigned i = 0; end && i < in->count; i++)
 		if (in->shape[i].dims)
@@ -196,7 +203,7 @@ bool cost_read_inputs(const char *args, struct inputs *in)
 	if (types)
 		each_string(types, in, take_type);
 	else
-		take_module_type(in, cost_find_key(args, "module dtype"));
+		take_module_type(in, args);
 	in->shapes_only = !types;
 	each_string(cost_find_key(args, "Concrete Inputs"), in, take_concrete);
 	return true;

@@ -32,6 +32,7 @@ struct inputs {
 	struct element element[INPUTS];
 	struct shape concrete[INPUTS]; /* numbers, and lists of them: strides, paddings */
 	bool shapes_only;              /* of a recording by NVTX: neither types nor lists */
+	bool cast;                     /* by autocast: element[] is what products get */
 };
 
 /* Behind `"key":`, or NULL. */

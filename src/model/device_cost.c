@@ -171,7 +171,8 @@ static void give_operator(struct joiner *j, struct operator_row *to, const struc
 	struct cost c = j->costs.v.v[s->cost];
 	const struct doing *d = &s->doing;
 	if (c.matrix && d->longest_ns) {
-		c.unit = d->unit;
+		if (d->has_unit || d->by.has_unit)
+			cost_put_unit(&c, d->has_unit ? d->unit : GPU_UNITS);
 		c.unit_by_name = d->by.has_unit;
 		c.has_unit = d->has_unit && !d->by.fewer;
 	}

@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.environ["WEIR_PACKAGE"]
 FAKE = os.path.join(HERE, "fake", "site-packages")
-SHAPES = ("Input Dims", "module dtype", "module conv")
+SHAPES = ("Input Dims", "module dtype", "module autocast", "module conv")
 sys.path[:0] = [PACKAGE, FAKE]
 
 from weir import imports, lines, modules, operators, ranges, sampling  # noqa: E402
@@ -270,6 +270,36 @@ class Modules(unittest.TestCase):
         self.assertEqual([args for _, _, args in recorder.seen],
                          ['{"dtype":"float32"}', '{"dtype":"float32"}', '{"dtype":"float16"}', None])
 
+    def test_autocast_stands_beside_the_type_as_long_as_it_lasts(self):
+        model = self.make()
+        bfloat16 = '{"dtype":"float%d","autocast":"bfloat16"}'
+        with self.torch.autocast("cuda", self.torch.bfloat16):
+            model(7)
+            with self.torch.autocast("cuda", enabled=False):
+                model.children["encoder"](7)
+        self.assertEqual([args for _, _, args in recorder.seen], [
+            bfloat16 % 32, bfloat16 % 32, bfloat16 % 16, None, '{"dtype":"float32"}', '{"dtype":"float16"}'])
+        recorder.seen.clear()
+        defined = len(recorder.defined)
+        with self.torch.autocast("cuda", self.torch.bfloat16):
+            model(7)
+        with self.torch.autocast("cuda"):
+            model.children["encoder"].children["attention"](7)
+        model(7)
+        self.assertEqual([args for _, _, args in recorder.seen], [
+            bfloat16 % 32, bfloat16 % 32, bfloat16 % 16, None, '{"dtype":"float16","autocast":"float16"}',
+            '{"dtype":"float32"}', '{"dtype":"float32"}', '{"dtype":"float16"}', None])
+        self.assertEqual(len(recorder.defined), defined + 1)
+
+    def test_a_pytorch_without_autocast_has_the_types_of_modules(self):
+        class Older:
+            is_autocast_enabled = staticmethod(lambda: True)
+
+        self.assertFalse(modules._autocast_of(object())[0]())
+        self.assertFalse(modules._autocast_of(Older)[0]())
+        Older.get_autocast_gpu_dtype = staticmethod(lambda: self.torch.float16)
+        self.assertEqual([of() for of in modules._autocast_of(Older)], [True, self.torch.float16])
+
     def test_a_call_that_raises_ends_its_ranges(self):
         model = self.make()
         model.children["encoder"].children["attention"].forward = lambda x: 1 / 0
@@ -428,6 +458,16 @@ class Whole(unittest.TestCase):
         report = json.loads(self.run_it(os.environ["WEIR_BIN"], "report", "--json", "t.weir").stdout)
         row = next(o for o in report["operators"] if o["name"] == "aten::conv2d")
         self.assertEqual(row["flops"], 2 * 2 * 135 * (16 + 64 + 36))
+
+    def test_under_autocast_a_product_has_its_type(self):
+        with open(self.path("program.py"), "a") as f:
+            f.write("with torch.autocast('cuda', torch.bfloat16):\n    torch.nn.Conv2d(torch.float32, 2, (1, 1))(0)\n")
+        self.record("--python=shapes")
+        told, = self.arguments("aten::conv2d")
+        self.assertEqual((told["module dtype"], told["module autocast"]), ("float32", "bfloat16"))
+        report = json.loads(self.run_it(os.environ["WEIR_BIN"], "report", "--json", "t.weir").stdout)
+        row = next(o for o in report["operators"] if o["name"] == "aten::conv2d")
+        self.assertEqual(row["bytes"], 2 * (384 + 160 + 135))
 
     def test_operators_have_shapes_in_some_calls(self):
         self.record("--python")

@@ -555,6 +555,73 @@ static void a_live_recording_tells_shapes_and_the_type_of_the_module(void **stat
 		"{\"Input Dims\":[[1, 3, 9, 9], [4, 3, 3, 3]],\"module dtype\":\"float16\"}", &c));
 }
 
+/* Products convert what they are given, in a module of FP32; what type the rest sees, nobody says.
+ */
+static void under_autocast_products_are_of_its_type(void **state)
+{
+#define CAST(dims)                                                                                 \
+	"{\"Input Dims\":" dims ",\"module dtype\":\"float32\",\"module autocast\":\"bfloat16\""   \
+	",\"module conv\":{" LISTS("[2]", "[2]", "[1]", "[0]", 1, false) "}}"
+	static const struct {
+		const char *operator, * args;
+		double bytes;
+	} table[] = {
+		{ "aten::mm", CAST("[[4, 8], [8, 16]]"), 2 * (32 + 128 + 64) },
+		{ "aten::addmm", CAST("[[16], [4, 8], [8, 16]]"), 2 * (32 + 128 + 64) },
+		{ "aten::bmm", CAST("[[3, 4, 8], [3, 8, 16]]"), 3 * 2 * (32 + 128 + 64) },
+		{ "aten::linear", CAST("[[4, 8], [16, 8], [16]]"), 2 * (32 + 128 + 64) },
+		{ "aten::scaled_dot_product_attention", CAST(BHSD "]"),
+			2 * 2 * 4 * 8 * (2.0 * 16 + 32 + 32) },
+		{ "aten::convolution_backward",
+			CAST("[[2, 5, 4, 4], [2, 3, 8, 8], [5, 3, 3, 3], []]"),
+			2 * (160 + 2 * 384 + 2 * 135) },
+		{ "aten::conv1d", CAST("[[2, 3, 20], [4, 3, 5]]"), 2 * (120 + 80 + 60) },
+		{ "aten::cudnn_convolution", CAST("[[2, 3, 1, 20], [4, 3, 1, 5]]"),
+			2 * (120 + 80 + 60) },
+	};
+	struct cost c;
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		c = (struct cost){ 0 };
+		if (!cost_of(table[i].operator, table[i].args, &c) || !c.has_bytes ||
+			c.bytes != table[i].bytes || c.unit != GPU_FP16)
+			fail_msg("%s of %s: %.0f bytes, not %.0f", table[i].operator, table[i].args,
+				c.bytes, table[i].bytes);
+	}
+	assert_true(cost_of("aten::gelu", CAST("[[4, 8]]"), &c));
+	assert_true(c.flops == 320 && !c.has_bytes);
+	assert_true(c.has_unit && c.unit == GPU_FP32);
+	assert_false(cost_of("aten::copy_", CAST("[[4, 8], [4, 8]]"), &c));
+	assert_true(cost_of("aten::mm",
+		"{\"Input Dims\":[[4, 8], [8, 16]],\"module dtype\":\"float64\","
+		"\"module autocast\":\"bfloat16\"}",
+		&c));
+	assert_true(c.bytes == 8 * (32 + 128 + 64) && c.unit == GPU_FP64);
+}
+
+/* A recording that does not tell of autocast has the type of the module, and the kernel another. */
+static void bytes_are_not_known_where_the_kernel_contradicts_the_type(void **state)
+{
+	static const struct {
+		enum gpu_unit type;
+		const char *kernel;
+		bool known;
+	} table[] = { { GPU_FP32, "nvjet_sm90_hsh_96x128_64x7_2x1_v_bz_bias_TNN", false },
+		{ GPU_FP32, "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64", false },
+		{ GPU_FP32, "cutlass_80_tensorop_i16832gemm_s8_imma", false },
+		{ GPU_FP32, "ampere_tf32_s1688gemm", true },
+		{ GPU_FP32, "ampere_sgemm_128x64_tn", true }, { GPU_FP32, "gemm", true },
+		{ GPU_FP16, "nvjet_sm90_hsh_96x128_64x7_2x1_v_bz_bias_TNN", true } };
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		struct cost c = {
+			.unit = table[i].type, .has_unit = true, .matrix = true, .has_bytes = true
+		};
+		const struct predict_product by = predict_product_of(table[i].kernel);
+		cost_set_unit(&c, &by);
+		if (c.has_bytes != table[i].known)
+			fail_msg("bytes of %s", table[i].kernel);
+	}
+}
+
 static struct cost call(const char *name, const char *args)
 {
 	struct cost c = { 0 };
@@ -704,6 +771,8 @@ int main(void)
 		cmocka_unit_test(a_type_that_is_not_known_leaves_the_bytes_out),
 		cmocka_unit_test(the_unit_follows_type_and_kernel),
 		cmocka_unit_test(a_live_recording_tells_shapes_and_the_type_of_the_module),
+		cmocka_unit_test(under_autocast_products_are_of_its_type),
+		cmocka_unit_test(bytes_are_not_known_where_the_kernel_contradicts_the_type),
 		cmocka_unit_test(a_call_of_a_library_says_its_product),
 		cmocka_unit_test(triangles_are_half_the_work_and_their_bytes_are_not_told),
 		cmocka_unit_test(what_a_product_is_computed_by_is_its_unit),

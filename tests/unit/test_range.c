@@ -111,6 +111,35 @@ static void the_type_of_the_module_around_stands_beside_the_sizes(void **state)
 	assert_string_equal(written, "{\"Input Dims\":[[8], [8]],\"module dtype\":\"float16\"}");
 }
 
+static void the_type_of_autocast_stands_behind_that_of_the_module(void **state)
+{
+	static const char message[] = "aten::mm, op_id = 3, sizes = [[8], [8]]";
+	static const struct {
+		const char *module, *operator;
+	} table[] = {
+		{ "{\"dtype\":\"float32\",\"autocast\":\"bfloat16\"}",
+			"{\"Input Dims\":[[8], [8]],\"module dtype\":\"float32\","
+			"\"module autocast\":\"bfloat16\"}" },
+		{ "{\"dtype\":\"float32\",\"autocast\":\"float16\",\"conv\":{\"groups\":1}}",
+			"{\"Input Dims\":[[8], [8]],\"module dtype\":\"float32\","
+			"\"module autocast\":\"float16\",\"module conv\":{\"groups\":1}}" },
+		{ "{\"dtype\":\"float32\",\"autocast\":\"\"}", "{\"Input Dims\":[[8], [8]]}" },
+		{ "{\"dtype\":\"float32\",\"autocast\":\"float16\"",
+			"{\"Input Dims\":[[8], [8]]}" },
+		{ "{\"dtype\":\"float32\",\"autocast\":16}", "{\"Input Dims\":[[8], [8]]}" },
+		{ "{\"autocast\":\"float16\"}", "{\"Input Dims\":[[8], [8]]}" },
+	};
+	struct range_text r;
+	for (uint32_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+		strings_forget();
+		operator_forget();
+		string_id("aten::mm", 8);
+		operator_set_args(7 + i, table[i].module, strlen(table[i].module));
+		assert_true(operator_parse(message, strlen(message), 7 + i, &r));
+		assert_string_equal(written, table[i].operator);
+	}
+}
+
 static void a_convolution_says_how_it_goes(void **state)
 {
 	static const char message[] = "aten::conv2d, op_id = 3, sizes = [[8], [8]]";
@@ -252,6 +281,7 @@ int main(void)
 			the_name_and_sizes_of_an_operator_become_strings_its_numbers_fields),
 		cmocka_unit_test(a_name_alone_says_what_is_an_operator),
 		cmocka_unit_test(the_type_of_the_module_around_stands_beside_the_sizes),
+		cmocka_unit_test(the_type_of_autocast_stands_behind_that_of_the_module),
 		cmocka_unit_test(a_convolution_says_how_it_goes),
 		cmocka_unit_test(many_types_of_modules_are_not_all_kept),
 		cmocka_unit_test(what_has_neither_a_sequence_nor_a_namespace_is_an_annotation),

@@ -54,16 +54,18 @@ static bool take_sizes(struct cursor *c, const char **ret_sizes, size_t *ret_byt
 }
 
 /*
- * What a module says of the operators inside: {"dtype":"float16"} and, one for convolutions,
- * {"dtype":"float16","conv":{"stride":[2, 2],…}}.  Few programs have modules of more than a few
- * kinds; what finds no room is not known.
+ * What a module says of the operators inside: {"dtype":"float32"}, under autocast
+ * {"dtype":"float32","autocast":"bfloat16"} and, one for convolutions, behind it
+ * ,"conv":{"stride":[2, 2],…}}.  Few programs have modules of more than a few kinds; what finds no
+ * room is not known.
  */
 #define TYPES     64u
-#define TYPE_MOST 244u /* with the rest of it 256 bytes: all are whole pages */
+#define TYPE_MOST 240u /* with the rest of it 256 bytes: all are whole pages */
+enum part { DTYPE, AUTOCAST, CONV, PARTS };
 struct type {
 	uint32_t id; /* 0 free, TAKEN being filled */
-	uint32_t type_bytes, conv_bytes;
-	char text[TYPE_MOST]; /* "float16", and behind it the object of conv */
+	uint32_t bytes[PARTS];
+	char text[TYPE_MOST]; /* "float32", "bfloat16" and the object of conv */
 };
 static struct type types[TYPES] OWN_PAGES;
 #define TAKEN UINT32_MAX
@@ -78,48 +80,75 @@ static bool all_of(const char *text, size_t bytes, const char *letters, size_t c
 
 #define ALL_OF(text, bytes, letters) all_of(text, bytes, letters, sizeof letters - 1)
 
-/* Behind {"dtype": the word with its quotes; behind ,"conv": the object, if it is there. */
-static bool split_type(const char *text, size_t bytes, const char **ret_type,
-	size_t *ret_type_bytes, size_t *ret_conv)
+struct piece {
+	const char *at;
+	size_t bytes;
+};
+
+/* A word with its quotes, whose first is behind. */
+static bool take_word(struct cursor *c, struct piece *ret_word)
+{
+	const char *const quote = memchr(c->at, '"', (size_t)(c->end - c->at));
+	if (!quote || quote == c->at ||
+		!ALL_OF(c->at, (size_t)(quote - c->at), "abcdefghijklmnopqrstuvwxyz0123456789_"))
+		return false;
+	*ret_word = (struct piece){ c->at - 1, (size_t)(quote + 2 - c->at) };
+	c->at = quote + 1;
+	return true;
+}
+
+/* An object of numbers, words and lists, whose bracket is behind. */
+static bool take_object(struct cursor *c, struct piece *ret_object)
+{
+	const char *const close = memchr(c->at, '}', (size_t)(c->end - c->at));
+	if (!close || !ALL_OF(c->at, (size_t)(close - c->at),
+			      "abcdefghijklmnopqrstuvwxyz0123456789_\":,[] "))
+		return false;
+	*ret_object = (struct piece){ c->at - 1, (size_t)(close + 2 - c->at) };
+	c->at = close + 1;
+	return true;
+}
+
+static bool split_type(const char *text, size_t bytes, struct piece pieces[PARTS])
 {
 	struct cursor c = { text, text + bytes };
-	if (bytes > TYPE_MOST || !SKIP(&c, "{\"dtype\":\""))
+	if (bytes > TYPE_MOST || !SKIP(&c, "{\"dtype\":\"") || !take_word(&c, &pieces[DTYPE]))
 		return false;
-	const char *const quote = memchr(c.at, '"', (size_t)(c.end - c.at));
-	if (!quote || quote == c.at ||
-		!ALL_OF(c.at, (size_t)(quote - c.at), "abcdefghijklmnopqrstuvwxyz0123456789_"))
+	if (SKIP(&c, ",\"autocast\":\"") && !take_word(&c, &pieces[AUTOCAST]))
 		return false;
-	*ret_type = c.at - 1;
-	*ret_type_bytes = (size_t)(quote + 1 - *ret_type);
-	c.at = quote + 1;
-	*ret_conv = 0;
-	if (SKIP(&c, ",\"conv\":{")) {
-		const char *const conv = c.at - 1;
-		const char *const close = memchr(conv, '}', (size_t)(c.end - conv));
-		if (!close || !ALL_OF(conv + 1, (size_t)(close - conv - 1),
-				      "abcdefghijklmnopqrstuvwxyz0123456789_\":,[] "))
-			return false;
-		*ret_conv = (size_t)(close + 1 - conv);
-		c.at = close + 1;
-	}
+	if (SKIP(&c, ",\"conv\":{") && !take_object(&c, &pieces[CONV]))
+		return false;
 	return c.end - c.at == 1 && *c.at == '}';
+}
+
+static char *append(char *to, const char *text, size_t bytes)
+{
+	memcpy(to, text, bytes);
+	return to + bytes;
+}
+
+#define APPEND(to, word) append(to, word, sizeof word - 1)
+
+static void fill_type(struct type *t, const struct piece pieces[PARTS])
+{
+	char *to = t->text;
+	for (int i = 0; i < PARTS; i++) {
+		t->bytes[i] = (uint32_t)pieces[i].bytes;
+		if (pieces[i].bytes)
+			to = append(to, pieces[i].at, pieces[i].bytes);
+	}
 }
 
 void operator_set_args(uint32_t id, const char *text, size_t bytes)
 {
-	const char *type;
-	size_t type_bytes, conv_bytes;
-	if (!split_type(text, bytes, &type, &type_bytes, &conv_bytes))
+	struct piece pieces[PARTS] = { { 0 } };
+	if (!split_type(text, bytes, pieces))
 		return;
 	for (uint32_t i = 0; i < TYPES; i++) {
 		uint32_t seen = 0;
 		if (__atomic_compare_exchange_n(&types[i].id, &seen, TAKEN, false, __ATOMIC_ACQUIRE,
 			    __ATOMIC_ACQUIRE)) {
-			types[i].type_bytes = (uint32_t)type_bytes;
-			types[i].conv_bytes = (uint32_t)conv_bytes;
-			memcpy(types[i].text, type, type_bytes);
-			memcpy(types[i].text + type_bytes, text + bytes - 1 - conv_bytes,
-				conv_bytes);
+			fill_type(&types[i], pieces);
 			__atomic_store_n(&types[i].id, id, __ATOMIC_RELEASE);
 			return;
 		}
@@ -148,19 +177,29 @@ static uint32_t find_type(uint32_t module)
 	return i;
 }
 
-static char *append(char *to, const char *text, size_t bytes)
-{
-	memcpy(to, text, bytes);
-	return to + bytes;
-}
+/* What stands before each part. */
+static const char *const key_of_part[PARTS] = {
+	",\"module dtype\":", ",\"module autocast\":", ",\"module conv\":"
+};
+#define KEYS_MOST 64u /* together */
 
-#define APPEND(to, word) append(to, word, sizeof word - 1)
+static char *append_type(char *to, const struct type *t)
+{
+	const char *text = t->text;
+	for (int i = 0; i < PARTS; i++) {
+		if (!t->bytes[i])
+			continue;
+		to = append(to, key_of_part[i], strlen(key_of_part[i]));
+		to = append(to, text, t->bytes[i]);
+		text += t->bytes[i];
+	}
+	return to;
+}
 
 static uint32_t args_of(const char *sizes, size_t bytes, uint32_t module)
 {
-	static const char head[] = "{\"Input Dims\":", dtype[] = ",\"module dtype\":",
-			  conv[] = ",\"module conv\":", tail[] = "}";
-	char text[sizeof head + SIZES_MOST + sizeof dtype + sizeof conv + TYPE_MOST + sizeof tail];
+	static const char head[] = "{\"Input Dims\":", tail[] = "}";
+	char text[sizeof head + SIZES_MOST + KEYS_MOST + TYPE_MOST + sizeof tail];
 	char *to = text;
 	uint32_t id;
 	if (bytes > SIZES_MOST)
@@ -171,14 +210,8 @@ static uint32_t args_of(const char *sizes, size_t bytes, uint32_t module)
 		return id;
 	to = APPEND(to, head);
 	to = append(to, sizes, bytes);
-	if (typed) {
-		to = APPEND(to, dtype);
-		to = append(to, types[type].text, types[type].type_bytes);
-	}
-	if (typed && types[type].conv_bytes) {
-		to = APPEND(to, conv);
-		to = append(to, types[type].text + types[type].type_bytes, types[type].conv_bytes);
-	}
+	if (typed)
+		to = append_type(to, &types[type]);
 	to = APPEND(to, tail);
 	string_write(id, text, (uint64_t)(to - text));
 	return id;
