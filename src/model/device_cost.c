@@ -168,7 +168,7 @@ static void give_operator(struct joiner *j, struct operator_row *to, const struc
 {
 	expect(s->cost < j->costs.v.n, "the cost of an operator is known");
 	expect(s->row < j->r->operators.n, "the row of an operator is one of all");
-	struct cost c = j->costs.v.v[s->cost];
+	struct cost c = j->costs.v.v[s->ran];
 	const struct doing *d = &s->doing;
 	if (c.matrix && d->longest_ns) {
 		if (d->has_unit || d->by.has_unit)
@@ -180,9 +180,55 @@ static void give_operator(struct joiner *j, struct operator_row *to, const struc
 		&c, s->device_ns);
 }
 
-void cost_sum(struct joiner *j,
-	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
-	bool (*is_overload)(const struct joiner *j, const struct span *s))
+/*
+ * A product that calls itself by its name, as under autocast once its inputs are converted, is of
+ * the types that the one inside was given.
+ */
+static void find_ran(struct joiner *j)
+{
+	for (size_t i = 0; i < j->spans.n; i++)
+		j->spans.v[i].ran = j->spans.v[i].cost;
+	for (size_t i = j->spans.n; i-- > 0;) {
+		const struct span *s = &j->spans.v[i];
+		struct span *p = s->at.parent == NONE ? NULL : &j->spans.v[s->at.parent];
+		if (!p || s->cost == NONE || p->cost == NONE || !is_namesake(j, s, p))
+			continue;
+		const struct cost *c = &j->costs.v.v[s->cost];
+		if (c->matrix && c->flops == j->costs.v.v[p->cost].flops)
+			p->ran = s->ran;
+	}
+}
+
+/* Whether the operators of `to`'s name have this from a range around already. */
+static bool is_counted(
+	const struct joiner *j, owner_fn *owner_span, const struct span *s, const struct span *to)
+{
+	uint32_t up = s->at.parent;
+	for (int i = 0; up != NONE && i < LOOK_UP_MOST; i++) {
+		const struct span *p = &j->spans.v[up];
+		if (p->cost != NONE &&
+			(is_namesake(j, p, to) || is_namesake(j, owner_span(j, p), to)))
+			return true;
+		up = p->at.parent;
+	}
+	return false;
+}
+
+static void give_operators(struct joiner *j, owner_fn *owner_span)
+{
+	for (size_t i = 0; i < j->spans.n; i++) {
+		const struct span *s = &j->spans.v[i];
+		if (s->cost == NONE)
+			continue;
+		if (!is_counted(j, owner_span, s, s))
+			give_operator(j, &j->r->operators.v[s->row], s);
+		const struct span *owner = owner_span(j, s);
+		if (owner != s && owner->cost == NONE && !is_counted(j, owner_span, s, owner))
+			give_operator(j, &j->r->operators.v[owner->row], s);
+	}
+}
+
+void cost_sum(struct joiner *j, owner_fn *owner_span)
 {
 	for (size_t i = j->spans.n; i-- > 0;)
 		leave_to_inner(j, &j->spans.v[i]);
@@ -193,14 +239,6 @@ void cost_sum(struct joiner *j,
 		order_claim(j, &j->claims.v[i]);
 	for (size_t i = 0; i < j->claims.n; i++)
 		give_kernel(j, &j->claims.v[i]);
-	for (size_t i = 0; i < j->spans.n; i++) {
-		const struct span *s = &j->spans.v[i];
-		if (s->cost == NONE)
-			continue;
-		if (!is_overload(j, s))
-			give_operator(j, &j->r->operators.v[s->row], s);
-		const struct span *owner = owner_span(j, s);
-		if (owner != s && owner->cost == NONE)
-			give_operator(j, &j->r->operators.v[owner->row], s);
-	}
+	find_ran(j);
+	give_operators(j, owner_span);
 }

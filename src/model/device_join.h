@@ -47,6 +47,7 @@ struct span {
 	uint32_t activity_count;
 	uint32_t inner_count; /* ranges directly inside */
 	uint32_t cost;        /* into costs, or NONE */
+	uint32_t ran;         /* the same, of the one inside that it calls by its own name */
 	struct doing doing;   /* what did that */
 	bool repeated;        /* a range around has the same name */
 };
@@ -86,8 +87,15 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
  * times of ranges inside are added.  owner_span: the range whose activities those of a library's
  * call are.
  */
-void cost_sum(struct joiner *j,
-	const struct span *(*owner_span)(const struct joiner *j, const struct span *s),
-	bool (*is_overload)(const struct joiner *j, const struct span *s));
+typedef const struct span *owner_fn(const struct joiner *j, const struct span *s);
+void cost_sum(struct joiner *j, owner_fn *owner_span);
+
+/* Of one name and kind, whatever their shapes. */
+static inline bool is_namesake(const struct joiner *j, const struct span *a, const struct span *b)
+{
+	const struct operator_row *rows = j->r->operators.v;
+	return a->row == b->row ||
+	       (rows[a->row].kind == rows[b->row].kind && rows[a->row].name == rows[b->row].name);
+}
 
 #endif

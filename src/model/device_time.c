@@ -178,6 +178,20 @@ static void enter(struct joiner *j, struct span *s)
 	struct span *p = &j->spans.v[s->at.parent];
 	p->inner_ticks = sat_add(p->inner_ticks, s->at.end - s->at.ticks);
 	p->inner_count++;
+}
+
+/* An operator that does nothing but call itself, as an overload does: one, not two. */
+static bool is_overload(const struct joiner *j, const struct span *s)
+{
+	const struct span *p = s->at.parent == NONE ? NULL : &j->spans.v[s->at.parent];
+	return p && p->inner_count == 1 && is_namesake(j, s, p);
+}
+
+/* The shape of an overload is that which its caller was given. */
+static void find_repeated(struct joiner *j, struct span *s)
+{
+	if (is_overload(j, s))
+		s->row = j->spans.v[s->at.parent].row;
 	s->repeated = is_repeated(j, s);
 }
 
@@ -191,6 +205,8 @@ static int find_owners(struct joiner *j)
 		return e;
 	for (size_t i = 0; i < j->spans.n; i++)
 		enter(j, &j->spans.v[i]);
+	for (size_t i = 0; i < j->spans.n; i++)
+		find_repeated(j, &j->spans.v[i]);
 	for (size_t i = 0; i < j->launches.n && j->spans.n; i++) {
 		const struct call_link *l = &j->r->links.v.v[i];
 		struct launch *n = &j->launches.v[i];
@@ -448,13 +464,6 @@ static int take_activity(struct joiner *j)
 
 /* ---- sums ---- */
 
-/* An operator that does nothing but call itself, as an overload does: one, not two. */
-static bool is_overload(const struct joiner *j, const struct span *s)
-{
-	return s->at.parent != NONE && j->spans.v[s->at.parent].row == s->row &&
-	       j->spans.v[s->at.parent].inner_count == 1;
-}
-
 static void add_device(struct span *to, const struct span *from)
 {
 	to->device_ns = sat_add(to->device_ns, from->device_ns);
@@ -572,6 +581,16 @@ static void check_counts(const struct joiner *j)
 	expect(j->launches.n == r->links.v.n, "there is a launch beside each link");
 }
 
+/* Rows of shapes that nothing but overloads had. */
+static void drop_unused(struct report *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->operators.n; i++)
+		if (r->operators.v[i].count)
+			r->operators.v[n++] = r->operators.v[i];
+	r->operators.n = n;
+}
+
 static int join(struct joiner *j)
 {
 	int e = take_ranges(j);
@@ -590,7 +609,8 @@ static int join(struct joiner *j)
 	roofline_gpu(j->r);
 	sum_selves(j);
 	sum_operators(j);
-	cost_sum(j, owner_span, is_overload);
+	cost_sum(j, owner_span);
+	drop_unused(j->r);
 	return e;
 }
 

@@ -65,6 +65,10 @@ class Trace:
         return json.loads(self.run("report", "--json", "-n", "0", self.weir))
 
     @cached_property
+    def by_shape(self):
+        return json.loads(self.run("report", "--json", "-n", "0", "--only", "operators_by_shape", self.weir))["operators_by_shape"]
+
+    @cached_property
     def hints(self):
         return json.loads(self.run("hints", "--json", self.weir))
 

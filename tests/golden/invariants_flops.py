@@ -2,8 +2,9 @@
 import json
 import os
 import subprocess
+from collections import Counter
 
-from invariant import invariant
+from invariant import differences, invariant
 
 
 def twice_the_peak(t):
@@ -130,7 +131,7 @@ class Operator:
     def __init__(self, event):
         self.name, self.args = event["name"], event.get("args", {})
         self.begin, self.end = event["ts"], event["ts"] + event.get("dur", 0)
-        self.inner, self.flops, self.product = [], None, False
+        self.inner, self.flops, self.bytes, self.product = [], None, None, False
 
 
 def costs(t, operators):
@@ -138,29 +139,83 @@ def costs(t, operators):
     told = subprocess.run([os.path.join(os.path.dirname(t.command), "..", "tests", "cost-of")], input=lines, text=True,
                           check=True, stdout=subprocess.PIPE).stdout.split("\n")
     for operator, line in zip(operators, told):
-        flops, product = line.split()
+        flops, product, moved = line.split()
         operator.flops = None if flops == "-" else float(flops)
+        operator.bytes = None if moved == "-" else float(moved)
         operator.product = product == "1" and operator.flops is not None
 
 
-def products(t):
-    """Operators that are products of matrices, by thread; t.factor damages those that contain none."""
-    threads = {}
+def threads(t):
+    """All operators, those of a thread in their order."""
+    found = {}
     for e in t.events("cpu_op"):
-        threads.setdefault((e.get("pid"), e.get("tid")), []).append(Operator(e))
-    costs(t, [o for operators in threads.values() for o in operators])
-    for operators in threads.values():
+        found.setdefault((e.get("pid"), e.get("tid")), []).append(Operator(e))
+    costs(t, [o for operators in found.values() for o in operators])
+    return {thread: sorted(operators, key=lambda o: (o.begin, -o.end)) for thread, operators in found.items()}
+
+
+def products(t):
+    """Operators that are products of matrices; t.factor damages those that contain none."""
+    all_of = threads(t)
+    for operators in all_of.values():
         around = []
-        for o in sorted((o for o in operators if o.product), key=lambda o: (o.begin, -o.end)):
+        for o in (o for o in operators if o.product):
             while around and around[-1].end <= o.begin:
                 around.pop()
             if around:
                 around[-1].inner.append(o)
             around.append(o)
-    found = [o for operators in threads.values() for o in operators if o.product]
+    found = [o for operators in all_of.values() for o in operators if o.product]
     for o in found:
         o.flops *= 1 if o.inner else getattr(t, "factor", 1)
     return found
+
+
+def twice_as_often(t):
+    for row in t.report["operators"]:
+        if row["flops"] and row["costed_ns"]:
+            row["costed_ns"], row["flops"] = row["device_total_ns"] + 1, 2 * row["flops"]
+            return True
+    return False
+
+
+@invariant(spoil=twice_as_often)
+def what_sizes_are_known_of_took_no_longer_than_all(t):
+    for row in t.report["kernels"] + t.report["operators"] + t.by_shape:
+        if row["costed_ns"] and row["device_total_ns"] is not None and row["costed_ns"] > row["device_total_ns"]:
+            yield "%s: %d ns of %d" % (row["name"][:120], row["costed_ns"], row["device_total_ns"])
+
+
+@invariant(spoil=twice_as_often)
+def the_shapes_of_an_operator_add_up_to_it(t):
+    for key in "count", "flops", "bytes", "costed_count", "costed_ns":
+        sums = {}
+        for row in t.by_shape:
+            sums[row["name"], row["kind"]] = sums.get((row["name"], row["kind"]), 0) + (row[key] or 0)
+        told = {(row["name"], row["kind"]): row[key] or 0 for row in t.report["operators"]}
+        yield from differences("%s by shape" % key, told, sums)
+
+
+@invariant(spoil=twice_as_often)
+def an_operator_that_calls_itself_counts_once(t):
+    """As under autocast: with the bytes of the types that a product was given at last."""
+    flops, moved = Counter(), Counter()
+    for operators in threads(t).values() if t.source else ():
+        around = []
+        for o in operators:
+            while around and around[-1].end <= o.begin:
+                around.pop()
+            o.counts = o.flops or o.bytes
+            namesakes = [a for a in around if a.name == o.name and a.counts]
+            if o.counts and not namesakes:
+                flops[o.name] += o.flops or 0
+                moved[o.name] += o.bytes or 0
+            elif o.product and around[-1].name == o.name and around[-1].flops == o.flops:
+                moved[o.name] += (o.bytes or 0) - (around[-1].bytes or 0)
+            around.append(o)
+    told = [row for row in t.report["operators"] if row["name"] in flops and row["kind"] == "operator"] if t.source else []
+    yield from differences("FLOPs", flops, {row["name"]: row["flops"] or 0 for row in told})
+    yield from differences("bytes", moved, {row["name"]: row["bytes"] or 0 for row in told})
 
 
 def other_flops(t):

@@ -511,24 +511,46 @@ def steps(trace, rows, lines, device):
                  if w["pid"] == r["pid"] and w["kind"] != "span"], begin, end), 4)
 
 
+def overloads(ranges):
+    """Those that are the only one directly inside of one of their name, with the shape of the outermost such."""
+    threads, outer = collections.defaultdict(list), {}
+    for g in ranges:
+        threads[g["pid"], g["tid"]].append(g)
+    for of in threads.values():
+        around, inside, parents = [], collections.Counter(), {}
+        of.sort(key=lambda g: (g["begin_ns"], -g["duration_ns"]))
+        for i, g in enumerate(of):
+            while around and of[around[-1]]["begin_ns"] + of[around[-1]]["duration_ns"] <= g["begin_ns"]:
+                around.pop()
+            if around:
+                parents[i] = around[-1]
+                inside[around[-1]] += 1
+            around.append(i)
+        for i, p in sorted(parents.items()):
+            if inside[p] == 1 and (of[i]["name"], of[i]["class"]) == (of[p]["name"], of[p]["class"]):
+                outer[id(of[i])] = outer.get(id(of[p]), of[p])
+    return outer
+
+
 def shapes(rows, report, lines):
     keys = lambda r: (r["name"], r["kind"])
-    for column in "device_self_ns", "device_count", "host_self_ns":
+    for column in "device_self_ns", "device_count", "host_self_ns", "count", "flops", "bytes", "costed_count", "costed_ns":
         sums = collections.Counter()
         for r in rows:
             sums[keys(r)] += r[column] or 0
         for o in report["operators"]:
-            near(f"{column} of {o['name']} by shape", sums[keys(o)], o[column] or 0, len(rows))
-    dims = collections.defaultdict(set)
-    for r in lines:
-        if r["api"] == "range" and r["class"] in ("operator", "annotation", "nvtx"):
-            given = json.loads(r["args"].get("arguments") or "{}")
-            text = json.dumps(given["Input Dims"]).replace(" ", "") if "Input Dims" in given else None
-            dims[r["name"], r["class"]].add(text)
-    got = collections.defaultdict(set)
-    for r in rows:
-        got[keys(r)].add(r["shape"] and r["shape"].replace(" ", ""))
-    same("shapes", got, dims)
+            near(f"{column} of {o['name']} by shape", sums[keys(o)], o[column] or 0, len(rows) if column == "host_self_ns" else 0)
+    for r in rows + report["operators"]:
+        same(f"{r['name']} took as long as what of it has a cost", (r["costed_ns"] or 0) <= (r["device_total_ns"] or 0), True)
+    counts = collections.Counter()
+    ranges = [r for r in lines if r["api"] == "range" and r["class"] in ("operator", "annotation", "nvtx")]
+    outer = overloads(ranges)
+    for r in ranges:
+        given = json.loads(outer.get(id(r), r)["args"].get("arguments") or "{}")
+        text = json.dumps(given["Input Dims"]).replace(" ", "") if "Input Dims" in given else None
+        counts[r["name"], r["class"], text] += id(r) not in outer
+    got = {(*keys(r), r["shape"] and r["shape"].replace(" ", "")): r["count"] for r in rows}
+    same("shapes", got, dict(counts))
 
 
 def within(rows, report):
