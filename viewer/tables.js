@@ -440,7 +440,7 @@ function copiesSection() {
 			barColumn("bytes", "bytes", "All that calls copied or set.", bytes),
 			numberColumn("count", "calls", "How many calls did that."),
 			numberColumn(
-				(c) => (c.count ? c.bytes / c.count : null),
+				(c) => (c.count && c.bytes !== null ? c.bytes / c.count : null),
 				"mean",
 				"Bytes of one call on average.",
 				bytes,

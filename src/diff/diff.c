@@ -241,6 +241,7 @@ static int add_moved(struct adder *a, const struct moved_row *m, const char *nam
 	struct diff_run *run = run_of(a, row);
 	run->count = sat_add(run->count, m->count);
 	run->bytes = sat_add(run->bytes, m->bytes);
+	run->unsized |= m->sized < m->count;
 	run->device_ns = sat_add(run->device_ns, m->device_ns);
 	return 0;
 }
@@ -517,6 +518,14 @@ static double total_of(struct judge *j, const struct diff_row *row, enum diff_ta
 	return median_of(j, row, side, FIELD_TOTAL, device);
 }
 
+static double bytes_of(struct judge *j, const struct diff_row *row, int side)
+{
+	for (size_t i = 0; i < row->runs[side].n; i++)
+		if (row->runs[side].v[i].unsized)
+			return NAN;
+	return median_of(j, row, side, FIELD_BYTES, row->by_device);
+}
+
 static void judge_row(struct judge *j, struct diff_row *row, enum diff_table table)
 {
 	const bool device = is_by_device(j, row, table);
@@ -524,7 +533,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	for (int s = 0; s < DIFF_SIDES; s++)
 		row->value[s] = (struct diff_value){ .there = row->runs[s].n,
 			.count = median_of(j, row, s, FIELD_COUNT, device),
-			.bytes = median_of(j, row, s, FIELD_BYTES, device),
+			.bytes = bytes_of(j, row, s),
 			.total_ns = total_of(j, row, table, s) };
 	const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 	expect(a->there || b->there, "a row is of one side at least");
@@ -539,7 +548,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	else if (table == TABLE_KERNELS && j->d->apart)
 		row->change.verdict = VERDICT_NONE;
 	else if (!(a->total_ns > 0 || b->total_ns > 0) && a->count == b->count &&
-		 a->bytes == b->bytes)
+		 (a->bytes == b->bytes || isnan(a->bytes) || isnan(b->bytes)))
 		row->change.verdict = VERDICT_SAME;
 }
 

@@ -89,6 +89,7 @@ struct diff_run {
 	uint64_t count;
 	uint64_t bytes;
 	bool untimed;                /* calls: of some of them the time is not known */
+	bool unsized;                /* copies: of some of them the size is not known */
 	uint64_t host_ns, device_ns; /* phases: device is their spans */
 	uint64_t host_p50_ns, device_p50_ns;
 	uint64_t busy_p50_ns; /* phases: what the devices did inside */

@@ -295,7 +295,7 @@ static void put_copies(const struct diff *d, const struct text_page *p)
 		const double a = row->value[DIFF_A].bytes, b = row->value[DIFF_B].bytes;
 		cell(&t, UNIT_BYTES, a);
 		cell(&t, UNIT_BYTES, b);
-		cell_change(&t, a > 0 ? (b - a) / a * 100 : b > 0 ? NAN : 0);
+		cell_change(&t, a > 0 ? (b - a) / a * 100 : b > 0 || isnan(a + b) ? NAN : 0);
 		cell_counts(&t, row);
 		cell(&t, UNIT_NS, row->value[DIFF_A].total_ns);
 		cell(&t, UNIT_NS, row->value[DIFF_B].total_ns);

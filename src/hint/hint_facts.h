@@ -47,7 +47,7 @@ struct hint_kernel { /* launches of one name with one shape and the same resourc
 
 struct hint_activity { /* by start */
 	uint64_t start_ns, end_ns;
-	uint64_t bytes;
+	uint64_t bytes; /* 0: not known, or none */
 	uint64_t alone_ns;
 	uint32_t kernel; /* into kernels, or HINT_NONE */
 	uint32_t stream; /* a number of its own for each stream of each process */

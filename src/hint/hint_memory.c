@@ -144,7 +144,8 @@ static int loop_copies(
 	const bool same = l.same * 10 >= l.sum.count * 8;
 	return hint_add(to, rule, gain, same ? 0.7 : 0.5,
 		hint_text("%llu copies %s between kernels, %s", (unsigned long long)l.sum.count,
-			copy_direction_name(what), number_bytes(&bytes, l.sum.bytes)),
+			copy_direction_name(what),
+			l.sum.bytes ? number_bytes(&bytes, l.sum.bytes) : "of unknown size"),
 		hint_text("nothing else runs meanwhile, for %s (%.0f %% of the analysed time)%s",
 			number_ns(&time, l.sum.alone_ns), 100 * gain,
 			same ? "; they copy the same host memory again and again" : ""));

@@ -118,7 +118,9 @@ static int replace_moved(struct report *r)
 		if (!to)
 			return -ENOMEM;
 		to->count = sat_add(to->count, c->count);
+		to->sized = sat_add(to->sized, c->sized);
 		to->bytes = sat_add(to->bytes, c->bytes);
+		to->sized_ns = sat_add(to->sized_ns, c->sized_ns);
 		to->device_ns = sat_add(to->device_ns, c->total_ns);
 	}
 	SORT(r->copies, moved_order);

@@ -289,8 +289,11 @@ static int count_copy(struct joiner *j, const struct gpu_activity *w)
 	c->count++;
 	c->total_ns = sat_add(c->total_ns, w->end_ns - w->start_ns);
 	hist_add(&c->hist, w->end_ns - w->start_ns);
-	if (w->valid & GPU_HAS_BYTES)
-		c->bytes = sat_add(c->bytes, w->bytes);
+	if (!(w->valid & GPU_HAS_BYTES))
+		return 0;
+	c->sized++;
+	c->bytes = sat_add(c->bytes, w->bytes);
+	c->sized_ns = sat_add(c->sized_ns, w->end_ns - w->start_ns);
 	return 0;
 }
 
@@ -437,6 +440,7 @@ static int count_activity(struct joiner *j, const struct gpu_activity *w)
 	hist_add(&row->hist, w->end_ns - w->start_ns);
 	spread_add(&row->spread, w->end_ns - w->start_ns);
 	row->graph_count += (w->valid & GPU_HAS_GRAPH) != 0;
+	row->sized += (w->valid & GPU_HAS_BYTES) != 0;
 	if (w->valid & GPU_HAS_BYTES)
 		row->bytes = sat_add(row->bytes, w->bytes);
 	if (is_busy(w->kind))

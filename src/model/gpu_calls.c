@@ -163,9 +163,8 @@ static struct gpu_call call_of(
 		c.what = word_at(r, 0);
 	if (u->use == USE_STREAM) /* the flags come next, and 1 is the one that there is */
 		c.is_free = word_at(r, (uint8_t)(u->stream_word + 1)) & 1;
-	if (u->use == USE_MOVE &&
-		!schema_call_bytes(schema_find(&l->t->schema, r->fn), r, &c.bytes))
-		c.bytes = 0;
+	if (u->use == USE_MOVE)
+		c.sized = schema_call_bytes(schema_find(&l->t->schema, r->fn), r, &c.bytes);
 	return c;
 }
 

@@ -125,6 +125,7 @@ static int total_moved(struct report *r, const struct call_row *c)
 		to = &r->copies.v[i];
 	}
 	to->count = sat_add(to->count, c->ok_plain);
+	to->sized = sat_add(to->sized, c->sized);
 	to->bytes = sat_add(to->bytes, c->bytes);
 	return 0;
 }

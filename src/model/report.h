@@ -34,7 +34,8 @@ struct call_row {
 	uint64_t errors;
 	uint64_t ok_plain;   /* succeeded and not captured: the activity was really launched */
 	uint64_t ok_counted; /* of ok_plain: only counted, so without arguments */
-	uint64_t bytes;      /* allocated, copied or set by those */
+	uint64_t bytes;      /* allocated, copied or set by those … */
+	uint64_t sized;      /* … of them whose arguments say how many */
 	uint8_t vmm;         /* enum vmm_what */
 	uint8_t memory_call; /* enum memory_call */
 	bool waits;          /* a synchronisation */
@@ -108,7 +109,9 @@ struct live_blocks { /* as ARRAY() */
 struct moved_row {
 	const char *direction;
 	uint64_t count;
+	uint64_t sized; /* of count: those whose size is known, which have bytes and sized_ns */
 	uint64_t bytes;
+	uint64_t sized_ns;
 	uint64_t device_ns; /* valid with report.activities.n: then all of the row is what devices
 			       did */
 };
@@ -152,9 +155,10 @@ struct activity_row {
 	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
 	uint64_t launched;    /* then of count: not as nodes of graphs */
 	double error_ns;      /* then half the 95 % interval of it; NAN: timed once, not known */
-	uint64_t bytes;
-	uint64_t host_ticks; /* of the launches, as far as they are known */
-	uint64_t common;     /* count of the most common shape */
+	uint64_t bytes;       /* of memcpys and memsets: of those whose size is known … */
+	uint64_t sized;       /* … so many */
+	uint64_t host_ticks;  /* of the launches, as far as they are known */
+	uint64_t common;      /* count of the most common shape */
 	uint32_t shapes;
 	struct launch_shape shape;
 	struct hist hist;     /* nanoseconds */
@@ -172,7 +176,9 @@ struct copy_row {
 	uint8_t what, from, to; /* 0: not known */
 	bool is_memset;         /* not a memcpy; `from` is where */
 	uint64_t count;
+	uint64_t sized; /* of count: those whose size is known, which have bytes and sized_ns */
 	uint64_t bytes;
+	uint64_t sized_ns;
 	uint64_t total_ns;
 	struct hist hist; /* nanoseconds */
 };

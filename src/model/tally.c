@@ -388,8 +388,10 @@ static int add_activity(struct tally *t, struct call_row *c, const struct record
 			       ? see(&t->streams, &t->last_stream, t->process,
 					 r->arg[LAUNCH_STREAM])
 			       : 0;
-	if (schema_call_bytes(c->fn, r, &bytes))
+	if (schema_call_bytes(c->fn, r, &bytes)) {
 		c->bytes = sat_add(c->bytes, bytes);
+		c->sized++;
+	}
 	if (c->fn->kind == CALL_ALLOC && c->fn->api == API_DRIVER)
 		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, bytes);
 	const int e = add_live(t, c, r);
@@ -489,6 +491,7 @@ static int tally_counter(struct tally *t, uint32_t id, const struct counter *k)
 	c->ok_plain = sat_add(c->ok_plain, ok);
 	c->ok_counted = sat_add(c->ok_counted, ok);
 	c->bytes = sat_add(c->bytes, k->bytes);
+	c->sized = sat_add(c->sized, c->fn && c->fn->factor_count ? ok : 0);
 	t->thread->launches += is_launch(c) ? ok : 0;
 	if (c->fn->kind == CALL_ALLOC)
 		t->thread->allocated_bytes = sat_add(t->thread->allocated_bytes, k->bytes);
@@ -539,6 +542,7 @@ static int merge_calls(struct tally *t, const struct tally *from)
 		c->ok_plain = sat_add(c->ok_plain, f->ok_plain);
 		c->ok_counted = sat_add(c->ok_counted, f->ok_counted);
 		c->bytes = sat_add(c->bytes, f->bytes);
+		c->sized = sat_add(c->sized, f->sized);
 		hist_merge(&c->hist, &f->hist);
 		expect(c->hist.count <= c->timed, "no more calls have a duration than were timed");
 	}

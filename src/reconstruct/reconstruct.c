@@ -115,10 +115,12 @@ static struct duration_key graph_key(const struct gpu_call *c, uint32_t step)
 
 static struct duration_key move_key(const struct gpu_call *c)
 {
-	const uint64_t which = (uint64_t)c->is_set << 8 | c->direction;
+	const uint64_t which = (uint64_t)!c->sized << 9 | (uint64_t)c->is_set << 8 | c->direction;
 	const struct map_key key = MAP_KEY(USE_MOVE, which, c->bytes);
 	return (struct duration_key){ .level = { key, key, key },
-		.bytes = c->bytes ? c->bytes : 1,
+		.bytes = !c->sized  ? 0
+			 : c->bytes ? c->bytes
+				    : 1,
 		.line = c->is_set ? DURATION_LINES - 1 : c->direction };
 }
 
@@ -334,7 +336,7 @@ static int learn_excess(struct rebuilder *b)
 /* No memcpy is slower than this: its event was recorded before the driver was ready. */
 static uint64_t most_of_move(const struct gpu_call *c)
 {
-	return MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S;
+	return c->sized ? MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S : UINT64_MAX;
 }
 
 /* Takes it off.  Where the host was late with the event behind, it took no longer than that says.
@@ -513,7 +515,7 @@ static int put_move(struct rebuilder *b, struct gpu_activity w, const struct gpu
 	w.name = name_number(b, META_NONE, move_name(c));
 	w.bytes = c->bytes;
 	w.what = c->direction;
-	w.valid |= GPU_HAS_BYTES | (c->direction ? GPU_HAS_WHAT : 0);
+	w.valid |= (c->sized ? GPU_HAS_BYTES : 0) | (c->direction ? GPU_HAS_WHAT : 0);
 	return w.name ? put(b, &w) : -ENOMEM;
 }
 

@@ -240,6 +240,7 @@ static void put_memory(struct json *j, const struct report *r)
 	json_end_object(j);
 }
 
+/* Of those whose size is known, which took so long. */
 static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
 {
 	json_u64_or_null(
@@ -249,9 +250,9 @@ static void put_rate(struct json *j, uint64_t bytes, uint64_t ns)
 static void put_amounts(struct json *j, const struct report *r, const struct moved_row *m)
 {
 	json_u64(j, "count", m->count);
-	json_u64(j, "bytes", m->bytes);
+	json_u64_or_null(j, "bytes", m->sized || !m->count, m->bytes);
 	json_u64_or_null(j, "device_total_ns", r->device_copies.n, m->device_ns);
-	put_rate(j, m->bytes, m->device_ns);
+	put_rate(j, m->bytes, m->sized_ns);
 }
 
 static void put_moved(struct json *j, const struct report *r)
@@ -303,7 +304,8 @@ static void put_activity(struct json *j, const struct report *r)
 		json_u64(j, "count", w->count);
 		json_u64(j, "graph_count", w->graph_count);
 		report_put_device_times(j, r, w);
-		json_u64(j, "bytes", w->bytes);
+		const bool moves = w->kind == GPU_MEMCPY || w->kind == GPU_MEMSET;
+		json_u64_or_null(j, "bytes", w->sized || !moves, w->bytes);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -322,10 +324,10 @@ static void put_device_copies(struct json *j, const struct report *r)
 		json_str_or_null(
 			j, "to", activity_memory_kind_name(c->is_memset ? c->from : c->to));
 		json_u64(j, "count", c->count);
-		json_u64(j, "bytes", c->bytes);
+		json_u64_or_null(j, "bytes", c->sized, c->bytes);
 		json_u64(j, "device_total_ns", c->total_ns);
 		json_u64(j, "device_p50_ns", hist_at(&c->hist, 0.5));
-		put_rate(j, c->bytes, c->total_ns);
+		put_rate(j, c->bytes, c->sized_ns);
 		json_end_object(j);
 	}
 	json_end_array(j);

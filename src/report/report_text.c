@@ -619,16 +619,24 @@ static void cell_rate(struct table *t, uint64_t bytes, uint64_t ns)
 		table_none(t);
 }
 
+static void cell_bytes(struct table *t, bool known, uint64_t bytes)
+{
+	if (known)
+		table_bytes(t, bytes);
+	else
+		table_none(t);
+}
+
 static void put_device_copy(struct table *t, const struct copy_row *c)
 {
 	const char *direction = c->is_memset ? "memset" : copy_direction_name(c->what);
 	const char *from = activity_memory_kind_name(c->from),
 		   *to = activity_memory_kind_name(c->to);
 	table_count(t, c->count);
-	table_bytes(t, c->bytes);
+	cell_bytes(t, c->sized, c->bytes);
 	table_ns(t, c->total_ns);
 	table_ns(t, hist_at(&c->hist, 0.5));
-	cell_rate(t, c->bytes, c->total_ns);
+	cell_rate(t, c->bytes, c->sized_ns);
 	table_cell(t, "%s%s%s%s%s", direction ? direction : "copy", from ? ", " : "",
 		from ? from : "", to ? " to " : "", to ? to : "");
 }
@@ -650,8 +658,8 @@ static void put_device_copies(const struct report *r, const struct text_page *p)
 static void put_moved(struct table *t, const struct moved_row *m, const char *name)
 {
 	table_count(t, m->count);
-	table_bytes(t, m->bytes);
-	table_bytes(t, m->count ? m->bytes / m->count : 0);
+	cell_bytes(t, m->sized, m->bytes);
+	cell_bytes(t, m->sized, m->sized ? m->bytes / m->sized : 0);
 	table_cell(t, "%s", name);
 }
 

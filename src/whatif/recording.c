@@ -71,10 +71,14 @@ static uint32_t stream_of(struct builder *b, uint64_t handle)
 	return s;
 }
 
+#define UNSIZED 65u /* more binary digits than a size has */
+
 static struct map_key kind_key(const struct gpu_call *c)
 {
 	if (c->use == USE_MOVE)
-		return MAP_KEY(USE_MOVE, c->bytes ? 64 - (uint64_t)__builtin_clzll(c->bytes) : 0);
+		return MAP_KEY(USE_MOVE, !c->sized  ? UNSIZED
+					 : c->bytes ? 64 - (uint64_t)__builtin_clzll(c->bytes)
+						    : 0);
 	uint64_t h = 0;
 	for (int i = 0; i < 3; i++)
 		h = hash_mix(h ^ ((uint64_t)c->grid[i] << 32 | c->block[i]));

@@ -218,6 +218,33 @@ def an_operator_that_calls_itself_counts_once(t):
     yield from differences("bytes", moved, {row["name"]: row["bytes"] or 0 for row in told})
 
 
+def larger_copies(t):
+    for row in t.report["device_copies"]:
+        if row["bytes"]:
+            row["bytes"] += 1
+            return True
+    return False
+
+
+@invariant(spoil=larger_copies)
+def copies_are_as_large_as_the_trace_says(t):
+    """One that it says no size of has none: neither bytes nor a part in the rate."""
+    if not t.source:
+        return
+    for kind, category in ("copy", "gpu_memcpy"), ("set", "gpu_memset"):
+        rows = [row for row in t.report["device_copies"] if row["kind"] == kind]
+        known = [e for e in t.events(category) if "bytes" in e.get("args", {})]
+        asked, told = sum(e["args"]["bytes"] for e in known), sum(row["bytes"] or 0 for row in rows)
+        if asked != told:
+            yield "%s: %d bytes, of %d in the trace" % (category, told, asked)
+        if bool(known) != any(row["bytes"] is not None for row in rows):
+            yield "%s: %d have a size" % (category, len(known))
+        ns = sum(row["bytes"] * 1e9 / row["bytes_per_second"] for row in rows if row["bytes_per_second"])
+        all_ns = sum(e["dur"] * 1000 for e in known)
+        if ns > all_ns * 1.01 + 1000:
+            yield "%s: rates are of %d ns, and those of known size took %d" % (category, ns, all_ns)
+
+
 def other_flops(t):
     t.factor = 1.5
 

@@ -125,6 +125,7 @@ def events(trace, report):
         same("the call of an activity", row["call"], call and call["name"])
         near("the wait of an activity", row["queued_ns"], queued, 1)
     owned(rows, calls, [r for r in lines if r["api"] == "range" and r["class"] in NESTS], got["range_kernels"])
+    copied(rows, report)
     busy(got["busy_over_time"], got["kernels_at_once"], rows, report)
     families(got["kernel_families"], report)
     each_call(got["api_trace"], [r for r in lines if r["api"] in ("driver", "runtime")])
@@ -426,6 +427,51 @@ def kinds():
     same("busy", sum(r["busy_share"] * r["duration_ns"] for r in got["busy_over_time"]), 95000)
     text = run("report", work.name + "/kinds.json").split("  busy          ")[1].splitlines()[0]
     same("the line", text, "#" * 37 + ":" + " " * 12 + "#" * 10 + "  share of each 2.00 us in which a GPU was busy")
+
+
+def copied(rows, report):
+    """The sizes of a row are those of its copies whose size is known, and so is their rate."""
+    way = lambda r: (r["kind"], r["direction"])
+    by = collections.defaultdict(list)
+    for r in rows:
+        if r["kind"] in ("copy", "set"):
+            by[r["kind"], r["direction"] if r["kind"] == "copy" else None].append(r)
+    got = collections.defaultdict(list)
+    for c in report["device_copies"]:
+        got[way(c)].append(c)
+    if not report["totals"]["sampled"]:
+        same("directions of copies", sorted(map(str, got)), sorted(map(str, by)))
+    for key, of in got.items():
+        sizes = [r["bytes"] for r in by[key] if r["bytes"] is not None]
+        known = [c["bytes"] for c in of if c["bytes"] is not None]
+        same(f"bytes of {key}", (sum(known), bool(known)), (sum(sizes), bool(sizes)))
+        if len(of) == 1:
+            ns = sum(r["duration_ns"] for r in by[key] if r["bytes"] is not None)
+            near(f"rate of {key}", of[0]["bytes_per_second"], sum(sizes) * 1e9 / ns if ns else None, 1)
+
+
+def unsized():
+    """Copies whose size is not known have none: they are not of 0 bytes, and their time is in no rate."""
+    size = {"HtoD": [4000, None, 2000], "DtoH": [None, None], "DtoD": [0, 500]}
+    copies = [(way, bytes) for way, of in size.items() for bytes in of]
+    events = [{"ph": "X", "cat": "gpu_memcpy", "name": f"Memcpy {way} (Pinned -> Device)", "pid": 0, "tid": 7, "ts": 100 * i, "dur": 10,
+               "args": {"device": 0, "stream": 7, **({} if bytes is None else {"bytes": bytes})}} for i, (way, bytes) in enumerate(copies)]
+    with open(work.name + "/unsized.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    trace = work.name + "/unsized.weir"
+    run("import", "-q", "-o", trace, work.name + "/unsized.json")
+    got = lists(trace, "--only", "device_copies,copies,device_work,gpu_trace")
+    want = [("DtoD", 2, 500, 25000000), ("DtoH", 2, None, None), ("HtoD", 3, 6000, 300000000)]
+    for section in "device_copies", "copies":
+        same("sizes in " + section, sorted((c["direction"], c["count"], c["bytes"], c["bytes_per_second"]) for c in got[section]), want)
+    same("sizes by name", sorted(w["bytes"] is None for w in got["device_work"]), [False, False, True])
+    copied(got["gpu_trace"], {**got, "totals": {"sampled": 0}})
+    text = run("report", trace)
+    same("sizes in the text", [bool(re.search(line, text)) for line in (r"2 +- +20.0 us +10.0 us +-  DtoH", r"3 +5.86 KiB +30.0 us .* 286 MiB/s  HtoD")],
+         [True, True])
+    said = json.loads(run("diff", "--json", trace, trace))["copies"]
+    same("sizes compared", sorted((c["name"], c["a"]["bytes"], c["b"]["bytes"]) for c in said),
+         [("DtoD", 500, 500), ("DtoH", None, None), ("HtoD", None, None)])
 
 
 def each_call(rows, calls):
@@ -793,6 +839,7 @@ never_waited_for()
 numbered()
 late_copies()
 kinds()
+unsized()
 ranks()
 hidden()
 devices_of_ranks()

@@ -10,6 +10,7 @@
 #include "report/report_make.h"
 #include "memory/memory.h"
 #include "model/demangle.h"
+#include "model/gpu_calls.h"
 #include "trace/pack.h"
 
 #define FILE_NAME "test_report.weir"
@@ -558,6 +559,38 @@ static void names_are_demangled(void **state)
 
 #define REPORT_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
+/* A record that was cut, and a function whose arguments do not tell. */
+static void copies_that_do_not_say_their_size_have_none(void **state)
+{
+	call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(64), U(0));
+	call(FN_HTOD, 0, 2, U(0x1000), U(0x2000));
+	call(FN_DTOH, 0, 2, U(0x1000), U(0x2000));
+	json_t *json = ask(), *copies = json_object_get(json, "copies");
+	assert_int_equal(json_array_size(copies), 2);
+	const json_t *to = json_array_get(copies, 0), *from = json_array_get(copies, 1);
+	assert_int_equal(json_integer_value(json_object_get(to, "count")), 2);
+	assert_int_equal(json_integer_value(json_object_get(to, "bytes")), 64);
+	assert_int_equal(json_integer_value(json_object_get(from, "count")), 1);
+	assert_true(json_is_null(json_object_get(from, "bytes")));
+	json_decref(json);
+	assert_int_equal(report->copies.v[0].sized, 1);
+}
+
+static void a_call_that_moves_says_whether_its_size_is_known(void **state)
+{
+	struct gpu_calls calls;
+	call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(64), U(0));
+	call(FN_HTOD, 0, 4, U(0x1000), U(0x2000), U(0), U(0));
+	call(FN_RT_COPY, 0, 4, U(0x1000), U(0x2000), U(64), U(1));
+	json_decref(ask());
+	assert_int_equal(gpu_calls_load(trace, &calls), 0);
+	assert_int_equal(calls.v.n, 3);
+	assert_true(calls.v.v[0].sized && calls.v.v[0].bytes == 64);
+	assert_true(calls.v.v[1].sized && calls.v.v[1].bytes == 0);
+	assert_false(calls.v.v[2].sized);
+	array_free(&calls.v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -572,6 +605,8 @@ int main(void)
 		REPORT_TEST(memory_is_followed),
 		cmocka_unit_test(memory_is_replayed_in_the_order_of_time),
 		REPORT_TEST(copies_go_by_direction),
+		REPORT_TEST(copies_that_do_not_say_their_size_have_none),
+		REPORT_TEST(a_call_that_moves_says_whether_its_size_is_known),
 		REPORT_TEST(counters_add_to_counts),
 		REPORT_TEST(a_total_of_some_calls_is_not_that_of_all),
 		REPORT_TEST(what_is_missing_is_said),
