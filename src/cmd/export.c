@@ -1,4 +1,4 @@
-/* weir export FILE -f FORMAT: writes a trace in another tool's format. */
+/* weir export -o NAME.FORMAT FILE: writes a trace in another tool's format. */
 #include "cmd/cli/command.h"
 #include "cmd/cli/input.h"
 #include "cmd/cli/output.h"
@@ -13,16 +13,23 @@
 
 #include "base/banned.h"
 
-static int list_formats(const char *wrong)
+static int list_formats(const char *wrong, const char *path)
 {
-	char list[256];
+	char list[512];
 	struct bounded b = BOUNDED(list);
-	for (int i = 0; exporters[i]; i++)
+	for (int i = 0; exporters[i]; i++) {
 		bounded_printf(&b, "%s%s", i ? ", " : "", exporters[i]->name);
+		if (exporters[i]->suffixes)
+			bounded_printf(&b, " (%s)", exporters[i]->suffixes);
+	}
 	bounded_end(&b);
 	if (wrong)
 		return complain(EXIT_USAGE, "%s is no format: there are %s", wrong, list);
-	return complain(EXIT_USAGE, "choose a format with -f: %s", list);
+	if (path)
+		return complain(EXIT_USAGE,
+			"%s does not end as a format does: choose one with -f: %s", path, list);
+	return complain(
+		EXIT_USAGE, "choose a format with -f, or a file that ends so with -o: %s", list);
 }
 
 static int export_trace(
@@ -41,10 +48,12 @@ static int export_trace(
 int cmd_export(const struct options *o)
 {
 	const char *format = opt_str(o, "format"), *path = output_path(o);
-	const struct exporter *e = format ? exporter_find(format) : NULL;
+	const struct exporter *e = format ? exporter_find(format)
+				   : path ? exporter_of_file(path)
+					  : NULL;
 	struct trace *t;
 	if (!e)
-		return list_formats(format);
+		return list_formats(format, path);
 	if (!path && e->wants_path)
 		return complain(EXIT_USAGE, "%s needs a file: -o FILE", e->name);
 	if (!path && (e == &export_perfetto || e == &export_memory_viz || e == &export_columns) &&

@@ -27,6 +27,24 @@ const struct exporter *exporter_find(const char *name)
 	return NULL;
 }
 
+static bool has_suffix(const struct exporter *e, const char *suffix)
+{
+	const size_t bytes = strlen(suffix);
+	const char *at = e->suffixes ? strstr(e->suffixes, suffix) : NULL;
+	while (at && at[bytes] && at[bytes] != ' ')
+		at = strstr(at + 1, suffix);
+	return at;
+}
+
+const struct exporter *exporter_of_file(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	for (int i = 0; dot && exporters[i]; i++)
+		if (has_suffix(exporters[i], dot))
+			return exporters[i];
+	return NULL;
+}
+
 #define BUFFER_BYTES (1u << 20) /* a trace's text may be gigabytes */
 
 struct run {

@@ -56,6 +56,9 @@ struct export_call {
 /* Callbacks return 0 or -errno (with a sentence in x->err, or none); any may be NULL but call. */
 struct exporter {
 	const char *name;
+	/* Endings of files that are written so when no format is named, blanks between; NULL: such
+	 * files end as another format's do. */
+	const char *suffixes;
 	bool wants_path;
 	int (*whole)(struct export *x); /* instead of all below: reads the trace itself */
 	int (*begin)(struct export *x);
@@ -75,6 +78,7 @@ struct exporter {
 
 extern const struct exporter *const exporters[]; /* NULL-terminated */
 const struct exporter *exporter_find(const char *name);
+const struct exporter *exporter_of_file(const char *path); /* by its ending, or NULL */
 
 /* path: where to write, mode 0600, whole or not at all; NULL: to out.  only: see struct export.
  * 0 or -errno; -ENODATA: the trace or the exporter does not have what is asked for. */

@@ -659,6 +659,7 @@ static void cleanup(struct export *x)
 
 const struct exporter export_chrome = {
 	.name = "chrome",
+	.suffixes = ".json",
 	.begin = begin,
 	.thread = thread,
 	.call = call,

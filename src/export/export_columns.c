@@ -452,6 +452,7 @@ static void cleanup(struct export *x)
 
 const struct exporter export_columns = {
 	.name = "columns",
+	.suffixes = ".columns",
 	.begin = begin,
 	.kinds = kinds,
 	.call = call,

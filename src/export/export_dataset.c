@@ -370,5 +370,6 @@ const struct exporter export_dataset = {
 
 const struct exporter export_dataset_card = {
 	.name = "dataset-card",
+	.suffixes = ".md",
 	.whole = whole_card,
 };

@@ -257,6 +257,7 @@ static int range_ndjson(struct export *x, const struct chunk_ref *c, const struc
 
 const struct exporter export_ndjson = {
 	.name = "ndjson",
+	.suffixes = ".ndjson .jsonl",
 	.call = call_ndjson,
 	.activity = activity_ndjson,
 	.range = range_ndjson,
@@ -370,6 +371,7 @@ static int range_csv(struct export *x, const struct chunk_ref *c, const struct r
 
 const struct exporter export_csv = {
 	.name = "csv",
+	.suffixes = ".csv",
 	.begin = begin_csv,
 	.call = call_csv,
 	.activity = activity_csv,

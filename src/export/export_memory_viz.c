@@ -415,6 +415,7 @@ static void cleanup_viz(struct export *x)
 
 const struct exporter export_memory_viz = {
 	.name = "memory_viz",
+	.suffixes = ".pickle",
 	.begin = begin_viz,
 	.call = call_viz,
 	.end = end_viz,

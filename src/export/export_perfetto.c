@@ -783,6 +783,7 @@ static void cleanup(struct export *x)
 
 const struct exporter export_perfetto = {
 	.name = "perfetto",
+	.suffixes = ".pftrace .perfetto-trace .perfetto",
 	.begin = begin,
 	.call = call,
 	.activity = activity,

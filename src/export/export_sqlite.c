@@ -702,6 +702,7 @@ static void cleanup(struct export *x)
 
 const struct exporter export_sqlite = {
 	.name = "sqlite",
+	.suffixes = ".sqlite .sqlite3 .db",
 	.wants_path = true,
 	.begin = begin,
 	.thread = thread,

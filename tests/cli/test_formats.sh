@@ -3,6 +3,7 @@ weir=$1
 . "$(dirname "$0")/expect.sh"
 "$weir" help import >/dev/null 2>&1 || exit 0
 slow=$(cd "$(dirname "$0")/../golden/readme" && pwd)/slow.weir
+man=$(cd "$(dirname "$0")/../../man" && pwd)/weir-export.1.in
 cd "$scratch" || exit 1
 
 number=0 events=
@@ -35,6 +36,27 @@ done
 "$weir" export -f sqlite -o own.sqlite names.weir || exit 1
 expect 2 'own.sqlite is what weir export made of a trace' "$weir" report own.sqlite
 expect 2 'is what weir export made of a trace' sh -c "cat own.sqlite | '$weir' report -"
+
+# Without -f the name of the output chooses: each ending that is listed, in the manual too, means one format.
+listed=$("$weir" export names.weir 2>&1) && exit 1
+for format in perfetto chrome csv ndjson columns sqlite memory_viz dataset-card; do
+	endings=$(echo "$listed" | sed -n "s/.*[ ]$format (\([^)]*\)).*/\1/p")
+	expect 0 '\.' echo "$endings"
+	expect 0 "" grep -qx "\.It Cm $format Pq $(echo " $endings" | sed 's/ \./ \\\\\&./g; s/^ //')" "$man"
+	for ending in $endings; do
+		"$weir" export -f $format -o asked names.weir && "$weir" export -o "by.name$ending" names.weir
+		expect 0 '^$' cmp asked "by.name$ending"
+		rm -f asked "by.name$ending"
+	done
+done
+"$weir" export -f ndjson -o asked.csv names.weir
+expect 0 '^\{' cat asked.csv
+expect 2 'choose a format with -f.*chrome \(\.json\).*sqlite \(\.sqlite' "$weir" export names.weir
+for name in out out.xyz out. out.perfett out.json.gz csv a.csv/out .; do
+	expect 2 "$name does not end as a format does: choose one with -f.* csv \(\.csv\)" "$weir" export -o "$name" names.weir
+	expect 1 '' test -f "$name"
+done
+expect 2 'choose a format' "$weir" export -o - names.weir
 
 # - is standard output, not a file of that name.
 for what in 'export -f ndjson' 'flame -f folded' html; do
