@@ -101,17 +101,20 @@ static void find_shares(struct roofline *l)
 
 /* ---- classes ---- */
 
-static void classify_cost(struct roofline *l)
+/* False where it does not follow from costs: what computes little may still be close to what memory
+ * can do, where its bytes are not known. */
+static bool classify_cost(struct roofline *l)
 {
 	const double most = l->flops_share > l->bytes_share ? l->flops_share : l->bytes_share;
 	const bool cached = 2 * l->cached_ns > (double)l->ns;
-	if (most <= 0 && !cached)
-		return;
+	if (most < BOUND_SHARE && !cached && l->memory.ns <= 0)
+		return false;
 	l->basis = BASIS_COST;
 	l->class = cached && l->flops_share < BOUND_SHARE ? BOUND_MEMORY
 		   : most < BOUND_SHARE                   ? BOUND_LATENCY
 		   : l->flops_share > l->bytes_share      ? BOUND_COMPUTE
 							  : BOUND_MEMORY;
+	return true;
 }
 
 static bool is_small(const struct report *r, const struct activity_row *w)
@@ -175,8 +178,8 @@ static void classify_kernel(const struct report *r, struct activity_row *w)
 	if (!at_ceiling && is_starved(w)) {
 		l->class = BOUND_LAUNCH;
 		l->basis = BASIS_TIME;
-	} else if (l->flops_share > 0 || l->bytes_share > 0 || l->cached_ns > 0) {
-		classify_cost(l);
+	} else if (classify_cost(l)) {
+		return;
 	} else if (is_small(r, w)) {
 		l->class = BOUND_LATENCY;
 		l->basis = BASIS_TIME;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/cost.h"
+#include "model/roofline.h"
 
 static struct cost cost(
 	const char *operator, const char * dims, const char *types, const char *more)
@@ -749,6 +750,45 @@ static void nonsense_has_no_cost(void **state)
 	assert_false(cost_of("", "", &c));
 }
 
+/* ---- what follows for a kernel ---- */
+
+/* The class of an element-wise kernel of 100 us, and what it is based on. */
+static struct roofline class_of(struct cost c)
+{
+	char name[] = "vectorized_elementwise_kernel<4, add>";
+	struct activity_row row = { .kind = GPU_KERNEL,
+		.name = name,
+		.count = 1,
+		.total_ns = 100000,
+		.shape = { .grid = { 16384, 1, 1 }, .block = { 128, 1, 1 } } };
+	struct report r = { .gpu = gpu_find("NVIDIA H200", 90), .gpu_sms = 132 };
+	assert_non_null(r.gpu);
+	hist_add(&row.hist, row.total_ns);
+	roofline_add(r.gpu, &row.roofline, &c, row.total_ns);
+	r.activities.v = &row;
+	r.activities.n = 1;
+	roofline_fill(&r);
+	hist_fini(&row.hist);
+	return row.roofline;
+}
+
+static void without_bytes_little_computing_tells_nothing(void **state)
+{
+	struct cost c = { .flops = 1e7, .has_flops = true, .unit = GPU_FP32, .has_unit = true };
+	struct roofline l = class_of(c);
+	assert_int_equal(l.class, BOUND_MEMORY);
+	assert_int_equal(l.basis, BASIS_NAME);
+	c.bytes = 1e6;
+	c.has_bytes = true;
+	l = class_of(c);
+	assert_int_equal(l.class, BOUND_LATENCY);
+	assert_int_equal(l.basis, BASIS_COST);
+	c.bytes = 3e8;
+	l = class_of(c);
+	assert_int_equal(l.class, BOUND_MEMORY);
+	assert_int_equal(l.basis, BASIS_COST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -779,6 +819,7 @@ int main(void)
 		cmocka_unit_test(a_convolution_of_a_library_is_that_of_an_operator),
 		cmocka_unit_test(a_call_that_says_too_little_has_no_cost),
 		cmocka_unit_test(nonsense_has_no_cost),
+		cmocka_unit_test(without_bytes_little_computing_tells_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
