@@ -50,7 +50,8 @@ static int apply(struct trace_header *h, const char *command)
 	case CONTROL_FINISHED:
 		return complain(EXIT_NO, "the recording is finished");
 	default:
-		return complain(EXIT_NO, "the recording has ended: there was no room for more");
+		return complain(EXIT_NO,
+			"the recording has ended: its file had no room for more, or was cut off");
 	}
 }
 

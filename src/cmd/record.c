@@ -154,6 +154,8 @@ static void say_stopped(const struct recording *rec)
 	else if (h->stopped == STOP_SIZE)
 		remark("recording stopped before the program ended: the trace had reached %s (--max-size)",
 			number_bytes(&n, rec->most_bytes));
+	else if (h->stopped == STOP_CUT)
+		remark("recording stopped before the program ended: somebody cut %s off", rec->raw);
 	else if (h->stopped)
 		remark("recording stopped before the program ended: less than %s were free on the disk of %s (--min-free)",
 			number_bytes(&n, rec->least_free), rec->raw);
@@ -184,7 +186,7 @@ static int pack(const char *from, const char *to)
 	progress_fini(&bar);
 	if (!done && stats.damage.what)
 		remark("%s: %s; %s of what was recorded could not be read", from, stats.damage.what,
-			number_bytes(&missing, stats.damage.bytes));
+			stats.damage.bytes ? number_bytes(&missing, stats.damage.bytes) : "some");
 	return done ? complain(EXIT_ENVIRONMENT, "%s; the trace stays as it was recorded, in %s",
 			      err.text, from)
 		    : 0;
@@ -238,6 +240,12 @@ static int fly(struct recording *rec)
 	return status;
 }
 
+static void stop_if_cut(struct recording *rec, struct drain *d)
+{
+	if (!rec->child.header->stopped && drain_is_cut(d))
+		child_stop(&rec->child, STOP_CUT);
+}
+
 /* Drains the trace while the program runs: often while there is much, rarely while not. */
 static int watch(struct recording *rec)
 {
@@ -248,7 +256,11 @@ static int watch(struct recording *rec)
 		child_replace(&rec->child);
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
+		if (!without)
+			stop_if_cut(rec, d);
 	}
+	if (!without)
+		stop_if_cut(rec, d);
 	drain_close(d);
 	return status;
 }

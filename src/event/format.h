@@ -24,7 +24,7 @@
 enum trace_form { TRACE_RAW = 0, TRACE_PACKED = 1 };
 enum trace_clock { CLOCK_IS_TSC = 0, CLOCK_IS_MONOTONIC = 1 };
 enum trace_mode { TRACE_FILE = 0, TRACE_FLIGHT = 1 };
-enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2, STOP_ASKED = 3 };
+enum trace_stop { STOP_NOT = 0, STOP_SIZE = 1, STOP_DISK = 2, STOP_ASKED = 3, STOP_CUT = 4 };
 enum trace_state { TRACE_RECORDING = 0, TRACE_FINISHED = 1 };
 
 /* Bits of trace_header.optional. */

@@ -91,8 +91,8 @@ static void put_policy(struct json *j, const struct watch *w, const char *progra
 
 static const char *stop_name(uint32_t stopped)
 {
-	static const char *const names[] = { NULL, "size", "disk", "asked" };
-	return stopped < 4 ? names[stopped] : "?";
+	static const char *const names[] = { NULL, "size", "disk", "asked", "cut" };
+	return stopped < 5 ? names[stopped] : "?";
 }
 
 static void put_recording(struct json *j, const struct recorded *p)

@@ -61,8 +61,8 @@ static int switch_recording(struct trace_header *h, const char *to, struct error
 	case CONTROL_FINISHED:
 		return error_set(err, -EBUSY, "the recording is finished");
 	default:
-		return error_set(
-			err, -EBUSY, "the recording has ended: there was no room for more");
+		return error_set(err, -EBUSY,
+			"the recording has ended: its file had no room for more, or was cut off");
 	}
 }
 

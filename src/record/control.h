@@ -9,7 +9,7 @@
 
 enum control_result {
 	CONTROL_DONE,
-	CONTROL_NO_ROOM,  /* the recording has ended for want of room */
+	CONTROL_NO_ROOM,  /* the recording has ended for want of room, or its file was cut off */
 	CONTROL_FINISHED, /* its processes have ended */
 	CONTROL_STOPPED,  /* it was stopped before */
 	CONTROL_UNKNOWN,  /* nothing that a recording can be switched to */

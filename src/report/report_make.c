@@ -170,7 +170,8 @@ static void warn_stopped(struct report *r)
 			h->stopped == STOP_ASKED ? "weir ctl asked for it"
 			: h->stopped == STOP_SIZE
 				? "the trace had reached the size that was asked for"
-				: "its disk was nearly full");
+			: h->stopped == STOP_CUT ? "somebody cut the trace off"
+						 : "its disk was nearly full");
 }
 
 static void warn_damage(struct report *r)

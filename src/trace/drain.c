@@ -36,6 +36,9 @@ struct drain {
 	int fd;
 	uint32_t closed_seen;
 	bool behind;     /* something could not be drained: for want of room */
+	bool cut;        /* somebody has cut the file off */
+	uint64_t size;   /* that the file had when it was looked at last */
+	uint64_t last;   /* the last chunk that was seen; 0: none */
 	uint64_t walked; /* every chunk before this offset is in places */
 	ARRAY(struct place) places;
 	struct container now; /* where blocks go */
@@ -52,13 +55,16 @@ static uint32_t padded(uint32_t bytes)
 	return (bytes + 7) & ~7u;
 }
 
-static void close_container(struct container *to)
+/* One that was cut off has no memory any more that could be written to. */
+static void close_container(const struct drain *d, struct container *to)
 {
 	if (!to->c)
 		return;
 	expect(to->used <= to->bytes - CHUNK_PAYLOAD, "a container holds what was put into it");
-	to->c->used = to->used;
-	__atomic_store_n(&to->c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	if (!d->cut) {
+		to->c->used = to->used;
+		__atomic_store_n(&to->c->state, CHUNK_CLOSED, __ATOMIC_RELEASE);
+	}
 	munmap(to->c, to->bytes);
 	to->c = NULL;
 }
@@ -82,7 +88,7 @@ static char *container_room(struct drain *d, uint32_t bytes)
 			return NULL;
 		if (reserved)
 			d->reserve.c = NULL;
-		close_container(&d->now);
+		close_container(d, &d->now);
 		d->now = next;
 	}
 	return (char *)d->now.c + CHUNK_PAYLOAD + d->now.used;
@@ -164,6 +170,7 @@ static bool learn_place(struct drain *d, size_t i, uint32_t bytes)
 		p->offset + bytes > (uint64_t)st.st_size)
 		return false;
 	p->bytes = bytes;
+	d->last = p->offset > d->last ? p->offset : d->last;
 	const uint64_t end = p->offset + bytes;
 	for (size_t j = i + 1; j < d->places.n && d->places.v[j].offset < end; j++)
 		d->places.v[j].done = true;
@@ -208,8 +215,29 @@ static void walk(struct drain *d)
 	}
 }
 
+static bool has_magic(const struct drain *d, uint64_t offset)
+{
+	uint32_t magic;
+	return !read_at(d->fd, &magic, sizeof magic, offset) && magic == CHUNK_MAGIC;
+}
+
+/* Nobody who records makes the file smaller, or takes a chunk's magic away.  A thread of the
+ * program may have made it grow again since it was cut off: then there are zeros at its last chunk.
+ */
+bool drain_is_cut(struct drain *d)
+{
+	struct stat st;
+	if (d->cut || fstat(d->fd, &st))
+		return d->cut;
+	d->cut = (uint64_t)st.st_size < d->size || (d->last && !has_magic(d, d->last));
+	d->size = (uint64_t)st.st_size;
+	return d->cut;
+}
+
 bool drain_step(struct drain *d)
 {
+	if (drain_is_cut(d))
+		return false;
 	const uint32_t closed = __atomic_load_n(&d->file.header->closed, __ATOMIC_ACQUIRE);
 	bool any = false;
 	if (!d->reserve.c)
@@ -262,8 +290,9 @@ void drain_close(struct drain *d)
 {
 	if (!d)
 		return;
-	close_container(&d->now);
-	close_container(&d->reserve);
+	drain_is_cut(d);
+	close_container(d, &d->now);
+	close_container(d, &d->reserve);
 	if (d->maker.zstd)
 		block_maker_fini(&d->maker);
 	if (d->file.header)

@@ -20,7 +20,11 @@ int drain_open(const char *path, struct drain **ret_d, struct error *err);
 void drain_close(struct drain *d);
 
 /* Packs every chunk that is full now.  True when there was one.  A failure (a full disk)
- * leaves chunks where they are, which costs room and nothing else. */
+ * leaves chunks where they are, which costs room and nothing else.  A file that was cut off is
+ * left as it is: new room would make it whole again, with nothing in it. */
 bool drain_step(struct drain *d);
+
+/* Whether somebody has cut the file off: it is smaller than it was, or has lost a chunk. */
+bool drain_is_cut(struct drain *d);
 
 #endif

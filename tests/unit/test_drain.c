@@ -324,6 +324,57 @@ static void a_hole_does_not_end_the_draining(void **state)
 	check_values(next);
 }
 
+/* The recording as it is now says so, however large its file is. */
+static void expect_cut(void)
+{
+	struct trace *t;
+	assert_true(drain_is_cut(drain));
+	file.header->stopped = STOP_CUT; /* as weir record does */
+	assert_int_equal(trace_open(FILE_NAME, &t, NULL), 0);
+	assert_true(t->damage_count);
+	assert_non_null(strstr(t->damage.v[0].what, "the file was cut off"));
+	trace_close(t);
+}
+
+static uint64_t file_size(void)
+{
+	struct stat st;
+	assert_int_equal(stat(FILE_NAME, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+/* A file that somebody makes smaller is not filled up again with nothing. */
+static void a_file_that_was_cut_off_stays_so(void **state)
+{
+	struct writer w = { .kind = CHUNK_EVENTS };
+	uint64_t next = 0;
+	put_many(&w, &next, 8 * MIB);
+	assert_true(drain_step(drain));
+	assert_false(drain_is_cut(drain));
+	put_many(&w, &next, 2 * MIB);
+	assert_int_equal(truncate(FILE_NAME, 3 * TRACE_GRAIN), 0);
+	assert_false(drain_step(drain));
+	assert_int_equal(file_size(), 3 * TRACE_GRAIN);
+	expect_cut();
+	assert_false(drain_step(drain));
+	assert_int_equal(file_size(), 3 * TRACE_GRAIN);
+}
+
+/* A thread that takes room makes it larger than it was. */
+static void a_file_that_was_cut_off_and_grew_again_is_known(void **state)
+{
+	struct writer w = { .kind = CHUNK_EVENTS };
+	uint64_t next = 0;
+	put_many(&w, &next, MIB);
+	assert_true(drain_step(drain));
+	const uint64_t before = file_size();
+	assert_int_equal(truncate(FILE_NAME, 3 * TRACE_GRAIN), 0);
+	assert_non_null(recorder_chunk(&file, CHUNK_META, MIB, 1));
+	assert_true(file_size() > before);
+	assert_false(drain_step(drain));
+	expect_cut();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +394,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			draining_goes_on_when_there_is_room_again, begin, end),
 		cmocka_unit_test_setup_teardown(a_hole_does_not_end_the_draining, begin, end),
+		cmocka_unit_test_setup_teardown(a_file_that_was_cut_off_stays_so, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_file_that_was_cut_off_and_grew_again_is_known, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
