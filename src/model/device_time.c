@@ -291,6 +291,8 @@ static int count_copy(struct joiner *j, const struct gpu_activity *w)
 	hist_add(&c->hist, w->end_ns - w->start_ns);
 	if (!(w->valid & GPU_HAS_BYTES))
 		return 0;
+	c->min_bytes = !c->sized || w->bytes < c->min_bytes ? w->bytes : c->min_bytes;
+	c->max_bytes = w->bytes > c->max_bytes ? w->bytes : c->max_bytes;
 	c->sized++;
 	c->bytes = sat_add(c->bytes, w->bytes);
 	c->sized_ns = sat_add(c->sized_ns, w->end_ns - w->start_ns);

@@ -176,8 +176,8 @@ struct copy_row {
 	uint8_t what, from, to; /* 0: not known */
 	bool is_memset;         /* not a memcpy; `from` is where */
 	uint64_t count;
-	uint64_t sized; /* of count: those whose size is known, which have bytes and sized_ns */
-	uint64_t bytes;
+	uint64_t sized; /* of count: those whose size is known, of which the next four are */
+	uint64_t bytes, min_bytes, max_bytes;
 	uint64_t sized_ns;
 	uint64_t total_ns;
 	struct hist hist; /* nanoseconds */

@@ -325,6 +325,9 @@ static void put_device_copies(struct json *j, const struct report *r)
 			j, "to", activity_memory_kind_name(c->is_memset ? c->from : c->to));
 		json_u64(j, "count", c->count);
 		json_u64_or_null(j, "bytes", c->sized, c->bytes);
+		json_u64_or_null(j, "min_bytes", c->sized, c->min_bytes);
+		json_u64_or_null(j, "mean_bytes", c->sized, c->sized ? c->bytes / c->sized : 0);
+		json_u64_or_null(j, "max_bytes", c->sized, c->max_bytes);
 		json_u64(j, "device_total_ns", c->total_ns);
 		json_u64(j, "device_p50_ns", hist_at(&c->hist, 0.5));
 		put_rate(j, c->bytes, c->sized_ns);

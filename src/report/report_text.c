@@ -634,6 +634,7 @@ static void put_device_copy(struct table *t, const struct copy_row *c)
 		   *to = activity_memory_kind_name(c->to);
 	table_count(t, c->count);
 	cell_bytes(t, c->sized, c->bytes);
+	cell_bytes(t, c->sized, c->sized ? c->bytes / c->sized : 0);
 	table_ns(t, c->total_ns);
 	table_ns(t, hist_at(&c->hist, 0.5));
 	cell_rate(t, c->bytes, c->sized_ns);
@@ -643,11 +644,11 @@ static void put_device_copy(struct table *t, const struct copy_row *c)
 
 static void put_device_copies(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "count", "bytes", "time", "median", "rate",
+	static const char *const headings[] = { "count", "bytes", "mean", "time", "median", "rate",
 		"direction" };
 	struct table t;
 	page_heading(p, "Copies and memsets by time on the device");
-	table_init(&t, ">>>>><", headings);
+	table_init(&t, ">>>>>><", headings);
 	for (size_t i = 0; i < page_shown(p, r->device_copies.n); i++)
 		put_device_copy(&t, &r->device_copies.v[i]);
 	page_end_table(p, &t, r->device_copies.n);

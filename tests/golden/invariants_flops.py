@@ -239,6 +239,14 @@ def copies_are_as_large_as_the_trace_says(t):
             yield "%s: %d bytes, of %d in the trace" % (category, told, asked)
         if bool(known) != any(row["bytes"] is not None for row in rows):
             yield "%s: %d have a size" % (category, len(known))
+        sizes = [e["args"]["bytes"] for e in known]
+        ends = min((row["min_bytes"] for row in rows if row["bytes"] is not None), default=None), \
+            max((row["max_bytes"] for row in rows if row["bytes"] is not None), default=None)
+        if ends != (min(sizes, default=None), max(sizes, default=None)):
+            yield "%s: from %s to %s bytes, in the trace from %s to %s" % (category, *ends, min(sizes, default=None), max(sizes, default=None))
+        for row in rows:
+            if row["bytes"] is not None and not row["min_bytes"] <= row["mean_bytes"] <= row["max_bytes"]:
+                yield "%s: a mean of %d bytes" % (category, row["mean_bytes"])
         ns = sum(row["bytes"] * 1e9 / row["bytes_per_second"] for row in rows if row["bytes_per_second"])
         all_ns = sum(e["dur"] * 1000 for e in known)
         if ns > all_ns * 1.01 + 1000:
