@@ -15,8 +15,9 @@
 
 #include "base/banned.h"
 
-#define GROWN_LEAST 0.01 /* of the wall time */
-#define NAME_CUT    90   /* bytes of a name */
+#define GROWN_LEAST 0.01 /* of the wall time, or of the devices' */
+#define GROWN_NAME  80u
+#define NAME_CUT    90 /* bytes of a name */
 
 static const char *text_of(struct number *n, enum diff_unit unit, double value)
 {
@@ -381,6 +382,23 @@ static void put_grown(const struct diff *d, const struct text_page *p)
 			text_of(&a, UNIT_NS, most->side[DIFF_A]));
 }
 
+/* The kernel whose time on devices grew most, where it did. */
+static void put_grown_kernel(const struct diff *d, const struct text_page *p)
+{
+	const struct diff_row *most = NULL;
+	struct text_short name;
+	struct number n;
+	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+		if (row->by_device && (!most || row->total_ns > most->total_ns))
+			most = row;
+	}
+	if (!most || !(most->total_ns > GROWN_LEAST * d->sums[TOTAL_BUSY].side[DIFF_A]))
+		return;
+	fprintf(p->out, "; of kernels grew most, by %s: ", text_of(&n, UNIT_NS, most->total_ns));
+	text_put_safe(p->out, text_short(&name, text_kernel(most->name), GROWN_NAME));
+}
+
 static void put_sentence(const struct diff *d, const struct text_page *p)
 {
 	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
@@ -390,6 +408,7 @@ static void put_sentence(const struct diff *d, const struct text_page *p)
 		by[d->rows[table].v[i].change.verdict]++;
 	put_times(d, p);
 	put_grown(d, p);
+	put_grown_kernel(d, p);
 	put_runs(d, p, runs);
 	if (d->rows[table].n) {
 		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
