@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
-#include "hook/stack/stack.h"
 #include "maker.h"
 #include "stack/pieces.h"
 #include "stack/stacks.h"
@@ -341,24 +340,6 @@ static void pieces_that_lie_about_their_size_are_left_out(void **state)
 	stacks_fini(&s);
 }
 
-/* ---- when mappings are looked at again ---- */
-
-/* A program that has loaded all it needs is looked at twice a thousand calls apart, not in each. */
-static void a_look_that_finds_nothing_new_is_not_repeated_soon(void **state)
-{
-	const uint64_t second = 1ull << 31, look = second / 1500; /* 0.7 ms, as in PyTorch */
-	uint64_t now = 0, looks = 0, loading = 0;
-	for (uint64_t due = 0; now < 60 * second; now += second / 1000)
-		if (now >= due) {
-			loading += now < 5 * second;
-			looks++;
-			due = now + mappings_rest(look, now < 5 * second);
-		}
-	assert_in_range(loading, 40, 80); /* a hundredth of the time */
-	assert_in_range(looks - loading, 25, 30);
-	assert_true(mappings_rest(second, false) == 100 * second);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,7 +351,6 @@ int main(void)
 		cmocka_unit_test(frames_of_python_are_there_without_those_of_c),
 		cmocka_unit_test(a_line_of_python_is_shown_behind_many_functions),
 		cmocka_unit_test(pieces_that_lie_about_their_size_are_left_out),
-		cmocka_unit_test(a_look_that_finds_nothing_new_is_not_repeated_soon),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

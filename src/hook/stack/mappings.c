@@ -2,7 +2,7 @@
  * Which file's code is mapped where: what a return address means later.
  *
  * /proc/self/maps is read with system calls alone, at the first call, at the end, and in between in
- * calls that keep their stack, as often as mappings_rest() says: a library that is
+ * calls that keep their stack, so often that it takes a hundredth of the time: a library that is
  * loaded later stands in the trace soon, and those that stay until the end for certain.  One thread
  * reads at a time, into memory of this file.  What was written once is not written again.
  */
@@ -21,17 +21,18 @@
 #include "hook/slots.h"
 #include "record/sandbox.h"
 
-#define PAGE      4096u
-#define SEEN      4096u
-#define WINDOW    32u
-#define BUILD_ID  64u
-#define LINE_MOST (PAGE + 128u)
+#define PAGE       4096u
+#define REST_TICKS (1ull << 25) /* some ten milliseconds */
+#define COST_SHARE 100u
+#define SEEN       4096u
+#define WINDOW     32u
+#define BUILD_ID   64u
+#define LINE_MOST  (PAGE + 128u)
 
 static uint64_t seen[SEEN] OWN_PAGES; /* of mappings that stand in the trace */
 static const struct slots slots = { seen, SEEN, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
 static char text[2 * PAGE + LINE_MOST] OWN_PAGES; /* of who is busy */
 static uint32_t busy;
-static bool found; /* something new, in this look */
 static uint64_t next_look;
 static uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
 static uintptr_t main_begun;          /* where that stood when the program began; 0: not known */
@@ -187,7 +188,6 @@ static void write_mapping(const struct mapping *m, uintptr_t base)
 	const uint64_t key = key_of(m);
 	if (slots_claim(slots, (uint32_t)(key >> 32), key, &new) == SLOTS_NONE || !new)
 		return;
-	found = true;
 	const uint32_t bytes = read_build_id(base, id);
 	struct record *r = meta_begin(META_MAPPING, 4, bytes + m->path_bytes);
 	if (!r)
@@ -267,15 +267,14 @@ void mappings_look(uint64_t ticks, bool now)
 	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	const uint64_t before = clock_now();
-	found = false;
 	if (!sandbox_is_closed(hook_recorder.header)) {
 		if (!main_begun)
 			find_main_begin();
 		read_maps();
 	}
-	const uint64_t after = clock_now();
+	const uint64_t after = clock_now(), cost = (after - before) * COST_SHARE;
 	__atomic_store_n(
-		&next_look, after + mappings_rest(after - before, found), __ATOMIC_RELAXED);
+		&next_look, after + (cost > REST_TICKS ? cost : REST_TICKS), __ATOMIC_RELAXED);
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 

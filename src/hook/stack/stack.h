@@ -24,18 +24,9 @@ void stack_unloaded(void);
 
 /* ---- mappings.c: which file's code is where ---- */
 
-/* Looks what is mapped, and writes what is new; unless `now`, only when the last time was long ago:
- * see mappings_rest(). */
+/* Looks what is mapped, and writes what is new; unless `now`, only when the last time was long ago
+ * for what it cost. */
 void mappings_look(uint64_t ticks, bool now);
-
-/* How many ticks later the next look is due.  While libraries are loaded, looking takes a hundredth
- * of the time; what found nothing new need not be done again soon, since it takes the better part
- * of a millisecond of a call in a program with thousands of mappings. */
-static inline uint64_t mappings_rest(uint64_t cost, bool found)
-{
-	const uint64_t share = cost * 100, least = found ? 1ull << 25 : 1ull << 32; /* 10 ms, 2 s */
-	return share > least ? share : least;
-}
 void mappings_forget(void);
 
 /* Whether an address is in the main thread's own stack, and where that ends. */
