@@ -364,6 +364,7 @@ function wrapper(i,	count, bits, nbytes) {
 	if (class[i] == "query")
 		counts_query(i, count)
 	print "\t" begin(i, count) ";"
+	if (api[i] == "runtime") print "\tcall_looks(&c);"
 	print "\tc.result = real(" passed_gate(i, count) ");"
 	returned(i, "")
 	if (may_block(i)) print "\tcall_returned();"

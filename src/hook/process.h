@@ -34,6 +34,7 @@ struct hot_line {
 	uint32_t listen;   /* enum listen: who gets the calls that are kept */
 	uint32_t gate;     /* launches are regulated (gate.h) */
 	uint32_t memory;   /* and memory (mem/answers.h) */
+	uint64_t look;     /* ticks: when to look again what is mapped (stack/stack.h); 0: never */
 } __attribute__((aligned(64)));
 enum listen {
 	LISTEN_TEXT = 1,    /* WEIR=trace: each call becomes a line */

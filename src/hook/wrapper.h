@@ -22,6 +22,7 @@
 #include "hook/mem/answers.h"
 #include "hook/meta/captures.h"
 #include "hook/meta/params.h"
+#include "hook/stack/stack.h"
 #include "hook/time/device_times.h"
 #include "hook/time/event_timer.h"
 
@@ -139,6 +140,15 @@ INLINE void call_begin(struct call *c)
 INLINE void call_begin_long(struct call *c)
 {
 	c->begun = call_enter_long(c->fn);
+}
+
+/* Of the runtime, which calls the driver: what that looks at now and then is no part of its time.
+ */
+INLINE void call_looks(struct call *c)
+{
+	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
+	if (__builtin_expect(c->begun > due - 1, 0)) /* 0: never */
+		c->begun = stack_look(c->begun);
 }
 
 INLINE struct record *call_record(const struct call *c, uint32_t words)

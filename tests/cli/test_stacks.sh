@@ -127,6 +127,12 @@ cp "$build/tests/cli/programs/steady" moved
 expect 1 '' sh -c "'$weir' memory moved.weir | grep take_buffer"
 expect 0 'end at code whose caller' "$weir" report moved.weir
 
+# What is mapped is looked at now and then, for the sake of calls of the driver: not in the time of those of the runtime that
+# they are in.
+looks=$build/tests/cli/programs/looks
+expect 0 '' "$weir" record --sim -q --no-pack --stacks -o looks.weir -- "$looks" run
+expect 0 '^looks, 0 of them in calls of the runtime$' "$looks" looks.weir
+
 # ---- a program in Python ----
 
 python=$(command -v python3) || { finish; exit; }

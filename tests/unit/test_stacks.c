@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
+#include "hook/stack/pace.h"
 #include "maker.h"
 #include "stack/pieces.h"
 #include "stack/stacks.h"
@@ -340,6 +341,35 @@ static void pieces_that_lie_about_their_size_are_left_out(void **state)
 	stacks_fini(&s);
 }
 
+/* How often what is mapped is looked at from `from` to `to`, at what cost; it changes until
+ * `loads`. */
+static unsigned looks_between(uint64_t from, uint64_t to, uint64_t cost, uint64_t loads)
+{
+	unsigned looks = 0;
+	uint64_t rest = 0;
+	for (uint64_t now = 0; now < to; now += cost + rest) {
+		looks += now >= from;
+		rest = pace_next(rest, cost, now < loads);
+		assert_true(rest >= REST_SHORT && rest >= 100 * cost);
+	}
+	return looks;
+}
+
+static void what_is_mapped_is_looked_at_seldom_once_nothing_is_loaded(void **state)
+{
+	const uint64_t ms = 3000000, second = 1000 * ms, cost = 7 * ms / 10;
+	/* While libraries are loaded, as often as takes a hundredth of the time. */
+	assert_in_range(looks_between(0, 10 * second, cost, 10 * second), 135, 145);
+	/* Then at half the rate, a quarter of it, and so on, down to one in two seconds. */
+	assert_in_range(looks_between(second, 5 * second, cost, second), 4, 8);
+	assert_in_range(looks_between(10 * second, 70 * second, cost, second), 25, 31);
+	assert_in_range(looks_between(10 * second, 70 * second, ms / 100, second), 25, 31);
+	/* One that takes long is not done more often than that allows. */
+	assert_in_range(looks_between(0, 100 * second, 50 * ms, 0), 15, 21);
+	/* Something new: soon again. */
+	assert_int_equal(pace_next(REST_LONG, ms / 100, true), REST_SHORT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +381,7 @@ int main(void)
 		cmocka_unit_test(frames_of_python_are_there_without_those_of_c),
 		cmocka_unit_test(a_line_of_python_is_shown_behind_many_functions),
 		cmocka_unit_test(pieces_that_lie_about_their_size_are_left_out),
+		cmocka_unit_test(what_is_mapped_is_looked_at_seldom_once_nothing_is_loaded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /*
  * Which file's code is mapped where: what a return address means later.
  *
- * /proc/self/maps is read with system calls alone, at the first call, at the end, and in between in
- * calls that keep their stack, so often that it takes a hundredth of the time: a library that is
- * loaded later stands in the trace soon, and those that stay until the end for certain.  One thread
- * reads at a time, into memory of this file.  What was written once is not written again.
+ * /proc/self/maps is read with system calls alone, at the first call, at the end, and in between
+ * behind calls that keep their stack and before calls of the runtime, as often as pace.h says: a
+ * library that is loaded later stands in the trace soon, and those that stay until the end for
+ * certain.  One thread reads at a time, into memory of this file.  What was written once is not
+ * written again.
  */
 #include "hook/stack/stack.h"
 
@@ -19,21 +20,21 @@
 #include "hook/pages.h"
 #include "hook/process.h"
 #include "hook/slots.h"
+#include "hook/stack/pace.h"
 #include "record/sandbox.h"
 
-#define PAGE       4096u
-#define REST_TICKS (1ull << 25) /* some ten milliseconds */
-#define COST_SHARE 100u
-#define SEEN       4096u
-#define WINDOW     32u
-#define BUILD_ID   64u
-#define LINE_MOST  (PAGE + 128u)
+#define PAGE      4096u
+#define SEEN      4096u
+#define WINDOW    32u
+#define BUILD_ID  64u
+#define LINE_MOST (PAGE + 128u)
 
 static uint64_t seen[SEEN] OWN_PAGES; /* of mappings that stand in the trace */
 static const struct slots slots = { seen, SEEN, WINDOW, __ATOMIC_RELAXED, __ATOMIC_RELAXED };
 static char text[2 * PAGE + LINE_MOST] OWN_PAGES; /* of who is busy */
 static uint32_t busy;
-static uint64_t next_look;
+static uint64_t pause;                /* ticks from one look to the next */
+static bool found;                    /* something new, in the look that is under way */
 static uintptr_t main_from, main_end; /* of the main thread's stack; 0: not known */
 static uintptr_t main_begun;          /* where that stood when the program began; 0: not known */
 
@@ -188,6 +189,7 @@ static void write_mapping(const struct mapping *m, uintptr_t base)
 	const uint64_t key = key_of(m);
 	if (slots_claim(slots, (uint32_t)(key >> 32), key, &new) == SLOTS_NONE || !new)
 		return;
+	found = true;
 	const uint32_t bytes = read_build_id(base, id);
 	struct record *r = meta_begin(META_MAPPING, 4, bytes + m->path_bytes);
 	if (!r)
@@ -262,19 +264,21 @@ static void read_maps(void)
 
 void mappings_look(uint64_t ticks, bool now)
 {
-	if (!now && ticks < __atomic_load_n(&next_look, __ATOMIC_RELAXED))
+	const uint64_t due = __atomic_load_n(&hook_hot.look, __ATOMIC_RELAXED);
+	if (!now && (!due || ticks < due))
 		return;
 	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
 		return;
 	const uint64_t before = clock_now();
+	found = false;
 	if (!sandbox_is_closed(hook_recorder.header)) {
 		if (!main_begun)
 			find_main_begin();
 		read_maps();
 	}
-	const uint64_t after = clock_now(), cost = (after - before) * COST_SHARE;
-	__atomic_store_n(
-		&next_look, after + (cost > REST_TICKS ? cost : REST_TICKS), __ATOMIC_RELAXED);
+	const uint64_t after = clock_now();
+	pause = pace_next(pause, after - before, found);
+	__atomic_store_n(&hook_hot.look, after + pause, __ATOMIC_RELAXED);
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -282,6 +286,7 @@ void mappings_forget(void)
 {
 	DROP(seen);
 	busy = 0;
-	next_look = 0;
+	pause = 0;
+	__atomic_store_n(&hook_hot.look, 0, __ATOMIC_RELAXED);
 	main_from = main_end = main_begun = 0;
 }

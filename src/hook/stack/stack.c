@@ -6,6 +6,7 @@
 #include "base/expect.h"
 #include "hook/config.h"
 #include "hook/process.h"
+#include "hook/stack/pace.h"
 #include "record/sandbox.h"
 
 #define PAGE      4096u
@@ -89,6 +90,23 @@ static void fill(struct record *s, uint32_t words, uintptr_t rsp, uint32_t bytes
 		memset(to + kept, 0, room - kept);
 }
 
+/* Whether the call is inside another of this thread, of the runtime mostly, whose time is not over.
+ */
+static bool is_inside(void)
+{
+	const struct thread_account *a = hook_self.account;
+	return a && (int64_t)(a->entered - a->returned) > 1;
+}
+
+/* A call inside another leaves it to the next of those (stack_look()), unless that has not come for
+ * long: one that was left by longjmp() never ends, as far as we see. */
+static void look_behind(uint64_t ticks)
+{
+	const uint64_t later = is_inside() ? REST_LONG : 0;
+	if (ticks > later)
+		mappings_look(ticks - later, false);
+}
+
 __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 {
 	struct recorder *r = &hook_recorder;
@@ -96,7 +114,7 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	bool own;
 	if (!r->header || !wanted_stacks.control || !is_turn())
 		return;
-	mappings_look(call->ticks, false);
+	look_behind(call->ticks);
 	REGISTERS_READ(at);
 	const uintptr_t rsp = at[STACK_RSP];
 	const uint32_t bytes = piece_bytes(rsp, &own);
@@ -117,6 +135,12 @@ __attribute__((noinline)) void stack_take(enum fn fn, const struct record *call)
 	fill(s, words, rsp, bytes, own);
 	record_commit(s, (uint16_t)fn);
 	writer_unmark(&hook_stacks);
+}
+
+uint64_t stack_look(uint64_t ticks)
+{
+	mappings_look(ticks, false);
+	return clock_now();
 }
 
 void stack_start(void)

@@ -18,14 +18,17 @@
 /* Of a call that keeps its stack; its record is filled but for the arguments. */
 void stack_take(enum fn fn, const struct record *call);
 
+/* Before a call of the runtime, which takes what calls of the driver inside it do: looks what is
+ * mapped if it is time, so that they need not.  Returns when the call begins. */
+uint64_t stack_look(uint64_t ticks);
+
 void stack_start(void);
 void stack_forget(void);
 void stack_unloaded(void);
 
 /* ---- mappings.c: which file's code is where ---- */
 
-/* Looks what is mapped, and writes what is new; unless `now`, only when the last time was long ago
- * for what it cost. */
+/* Looks what is mapped, and writes what is new; unless `now`, only when hook_hot.look says so. */
 void mappings_look(uint64_t ticks, bool now);
 void mappings_forget(void);
 
