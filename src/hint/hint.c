@@ -90,6 +90,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;
 	h->counted_ns = f->counted_ns;
+	h->once_ns = f->once_ns;
 	h->before = f->before;
 	h->after = f->after;
 	h->cut = f->cut;

@@ -57,6 +57,7 @@ struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
 	uint64_t counted_ns; /* without start-up: hint_window.c, hint_idle.c */
+	uint64_t once_ns;    /* and without these: idle gaps that are no part of a loop */
 	struct hint_outside before, after;
 	uint64_t launches; /* of kernels and graphs */
 	uint32_t sampled;  /* one launch in so many was timed, which tells most rules nothing */

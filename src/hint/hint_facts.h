@@ -115,7 +115,7 @@ struct hint_facts {
 	ARRAY(struct hint_answer) answers;
 	ARRAY(struct hint_thread) threads;
 	struct hint_gaps idle_gaps[GAP_CAUSES];
-	uint64_t counted_ns; /* as in struct hints, as are the next two */
+	uint64_t counted_ns, once_ns; /* as in struct hints, as are the next two */
 	struct hint_outside before, after;
 	bool cut;
 };

@@ -16,8 +16,8 @@
 
 #include "base/banned.h"
 
-#define ONCE_NS      500000u /* an idle gap of that length or more may be one that came up once */
-#define OFTEN        4u
+#define ONCE_NS      500000u /* an idle gap of that length or more may be no part of a loop */
+#define OFTEN        3u
 #define BETWEEN_MOST 10000u /* longer, and it was something else than one kernel after another */
 
 const char *const gap_cause_name[GAP_CAUSES] = {
@@ -140,8 +140,9 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 }
 
 /*
- * An idle gap that came up once is no part of a loop: compiling, reading input, warming up.  In a
- * loop the same activity follows on the same activity, with an idle gap of about the same length.
+ * An idle gap that came up once or twice is no part of a loop: compiling, reading input, warming
+ * up.  In a loop the same activity follows on the same activity, with an idle gap of about the same
+ * length.
  */
 struct turn {                    /* from one kind of activity to another */
 	uint64_t longest[OFTEN]; /* idle gaps, longest first */
@@ -174,7 +175,7 @@ static int add_turn(struct turns *t, const struct gap *p)
 	return 0;
 }
 
-static bool came_up_once(const struct turns *t, const struct gap *p)
+static bool came_up_seldom(const struct turns *t, const struct gap *p)
 {
 	const uint32_t at = map_find(&t->map, turn_key(p));
 	const uint64_t ns = p->to - p->from;
@@ -209,7 +210,9 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	f->counted_ns = f->activities.n ? covered - f->activities.v[0].start_ns - idle : 0;
 	covered = 0;
 	for (size_t i = 0, at = 0; next_gap(f, &i, &covered, &p);)
-		if (!came_up_once(t, &p))
+		if (came_up_seldom(t, &p))
+			f->once_ns += p.to - p.from;
+		else
 			add_gap(f, &p, &at);
 	return 0;
 }

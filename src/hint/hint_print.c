@@ -22,7 +22,8 @@ static void put_gain(const struct hint *h, FILE *out)
 	if (isnan(h->gain))
 		fprintf(out, "saves memory, not time; confidence %s", word_of(h->confidence));
 	else
-		fprintf(out, "may save about %.0f %% of the time (an estimate; confidence %s)",
+		fprintf(out,
+			"may save about %.0f %% of the analysed time (an estimate; confidence %s)",
 			100 * h->gain, word_of(h->confidence));
 }
 
@@ -64,9 +65,14 @@ static void put_counted(const struct hints *h, FILE *out)
 	if (h->counted_ns)
 		fprintf(out,
 			"  Analysed time: %s of %s%s, from the first launch of the kernel with the largest "
-			"total to its last, without idle gaps that came once.\n",
+			"total to its last",
 			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns),
 			h->part ? " in the part that is read" : "");
+	if (h->counted_ns && h->once_ns)
+		fprintf(out, ", without %s in idle gaps that came once or twice",
+			number_ns(&n, h->once_ns));
+	if (h->counted_ns)
+		fputs(".\n", out);
 	if (h->counted_ns && !h->cut && (h->before.ns || h->after.ns)) {
 		put_outside("  Before", &h->before, out);
 		put_outside(". After", &h->after, out);

@@ -368,6 +368,7 @@ struct report {
 	const struct trace *trace;
 	const struct decoder *decoder;
 	bool by_shape; /* a row of operators for each shape that one was given */
+	bool all_gaps; /* analysis.idle_gaps are all, by time */
 	struct meta meta;
 
 	uint64_t calls, errors, launches, graph_launches, lost;

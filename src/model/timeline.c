@@ -105,7 +105,7 @@ static uint64_t find_latency(const struct timeline *t)
 }
 
 /* Keeps the longest, longest first. */
-static int keep_gap(struct analysis *to, const struct idle_gap *p)
+static int keep_long_gap(struct analysis *to, const struct idle_gap *p)
 {
 	const bool full = to->idle_gaps.n == IDLE_GAPS_KEPT;
 	if (full && to->idle_gaps.v[IDLE_GAPS_KEPT - 1].ns >= p->ns)
@@ -117,6 +117,16 @@ static int keep_gap(struct analysis *to, const struct idle_gap *p)
 		to->idle_gaps.v[at] = to->idle_gaps.v[at - 1];
 	to->idle_gaps.v[at] = *p;
 	return 0;
+}
+
+static int keep_gap(struct report *r, const struct idle_gap *p)
+{
+	if (!r->all_gaps)
+		return keep_long_gap(&r->analysis, p);
+	struct idle_gap *to = array_push(&r->analysis.idle_gaps);
+	if (to)
+		*to = *p;
+	return to ? 0 : -ENOMEM;
 }
 
 static enum wall_part largest_part(const uint64_t ns[WALL_PARTS])
@@ -227,7 +237,7 @@ static int count_gap(struct account *a, const struct activity *p)
 		.cause = largest_part(ns),
 		.ended = a->r->activities.v[a->last_row].name,
 		.began = row->name };
-	return e ? e : keep_gap(to, &kept);
+	return e ? e : keep_gap(a->r, &kept);
 }
 
 /* ---- the queue ---- */

@@ -128,13 +128,14 @@ int list_activities(struct lister *l)
 
 struct gap_row {
 	uint32_t process, name;
-	uint64_t count; /* also of those whose launch is not known */
+	uint64_t count; /* also of those whose launch is not known, or is another's, too */
 	struct values call, queued, device;
 };
 
 struct gap_rows {
 	ARRAY(struct gap_row) v;
 	struct map map;
+	bool *launched; /* by link: its first kernel was there */
 };
 
 static int add_gap(struct lister *l, struct gap_rows *rows, const struct event *v)
@@ -147,8 +148,9 @@ static int add_gap(struct lister *l, struct gap_rows *rows, const struct event *
 	row->count++;
 	values_add(&row->device, v->w.end_ns - v->w.start_ns);
 	const struct call_link *c = v->link == UINT32_MAX ? NULL : &l->r->links.v.v[v->link];
-	if (!c || !c->dur)
+	if (!c || !c->dur || rows->launched[v->link])
 		return 0;
+	rows->launched[v->link] = true; /* the others of a graph wait for each other */
 	const uint64_t ns = trace_span_ns(l->r->trace, c->dur);
 	const uint64_t end = trace_ns(l->r->trace, c->ticks) + ns;
 	values_add(&row->call, ns);
@@ -188,6 +190,9 @@ int list_launch_gaps(struct lister *l)
 	struct events events = { 0 };
 	struct gap_rows rows = { 0 };
 	int e = events_read(l->r, &events);
+	rows.launched = calloc(l->r->links.v.n + 1, sizeof *rows.launched);
+	if (!e && !rows.launched)
+		e = -ENOMEM;
 	for (size_t i = 0; i < events.v.n && !e; i++)
 		if (events.v.v[i].w.kind == GPU_KERNEL)
 			e = add_gap(l, &rows, &events.v.v[i]);
@@ -199,6 +204,7 @@ int list_launch_gaps(struct lister *l)
 		hist_fini(&rows.v.v[i].device.hist);
 	}
 	array_free(&rows.v);
+	free(rows.launched);
 	map_fini(&rows.map);
 	events_fini(&events);
 	return e;

@@ -15,6 +15,12 @@ void analysis_put_text(const struct report *r, const struct text_page *p);
 /* How well GPU activities and calls fit together: only when they had to be joined. */
 void analysis_put_join(const struct report *r, const struct text_page *p);
 
+/* The keys of an idle gap. */
+void analysis_put_gap(struct json *j, const struct idle_gap *p);
+
+/* "  slack  a faster host saves at most …", where that is less than the path's host takes. */
+void analysis_put_slack(const struct report *r, FILE *out);
+
 /* The keys wall_ns, breakdown, overlap, queue, critical_path and idle gaps. */
 void analysis_put_json(const struct report *r, struct json *j);
 

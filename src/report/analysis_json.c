@@ -58,17 +58,21 @@ static void put_queue(struct json *j, const struct queue *q)
 	json_end_object(j);
 }
 
+void analysis_put_gap(struct json *j, const struct idle_gap *p)
+{
+	json_u64(j, "start_ns", p->start_ns);
+	json_u64(j, "ns", p->ns);
+	json_str(j, "cause", wall_part_name[p->cause]);
+	json_str(j, "after", p->ended);
+	json_str(j, "before", p->began);
+}
+
 static void put_idle_gaps(struct json *j, const struct analysis *a)
 {
 	json_begin_array(j, "pauses");
 	for (size_t i = 0; i < a->idle_gaps.n; i++) {
-		const struct idle_gap *p = &a->idle_gaps.v[i];
 		json_begin_object(j, NULL);
-		json_u64(j, "start_ns", p->start_ns);
-		json_u64(j, "ns", p->ns);
-		json_str(j, "cause", wall_part_name[p->cause]);
-		json_str(j, "after", p->ended);
-		json_str(j, "before", p->began);
+		analysis_put_gap(j, &a->idle_gaps.v[i]);
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -145,14 +145,14 @@ static void put_idle_gaps(const struct report *r, const struct text_page *p)
 }
 
 /* The path through the host is often one of several that are nearly as long. */
-static void put_host_most(const struct report *r, const struct text_page *p)
+void analysis_put_slack(const struct report *r, FILE *out)
 {
 	const struct analysis *a = &r->analysis;
 	const uint64_t *ns = a->path_ns;
 	const uint64_t host = ns[PATH_HOST] + ns[PATH_LAUNCH] + ns[PATH_WAITING];
 	struct number all, most;
 	if (host > a->path_host_most_ns)
-		fprintf(p->out,
+		fprintf(out,
 			"  slack         a faster host saves at most %s (%.1f %% of wall) of its %s: the "
 			"busiest stream's activities stay\n",
 			number_ns(&most, a->path_host_most_ns),
@@ -184,7 +184,7 @@ void analysis_put_text(const struct report *r, const struct text_page *p)
 	put_queue(r, p);
 	page_heading(p, "The critical path");
 	put_parts(r, p, a->path_ns, path_part_text, PATH_PARTS, PATH_BEFORE);
-	put_host_most(r, p);
+	analysis_put_slack(r, p->out);
 	put_idle_gaps(r, p);
 }
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/sort.h"
+#include "report/analysis.h"
 #include "report/lister.h"
 #include "report/memory_print.h"
 #include "report/report_make.h"
@@ -123,6 +124,24 @@ static int list_shapes(struct lister *l)
 	return e;
 }
 
+/* ---- idle gaps ---- */
+
+static int list_idle_gaps(struct lister *l)
+{
+	struct report *with_gaps;
+	struct error err;
+	int e = report_make_with_gaps(l->r, &with_gaps, &err);
+	if (e)
+		return e;
+	const struct analysis *a = &with_gaps->analysis;
+	for (size_t i = 0; i < a->idle_gaps.n && !e; i++) {
+		analysis_put_gap(lister_begin_row(l), &a->idle_gaps.v[i]);
+		e = lister_end_row(l);
+	}
+	report_free(with_gaps);
+	return e;
+}
+
 /* ---- memory ---- */
 
 static int list_allocation_calls(struct lister *l)
@@ -176,11 +195,12 @@ static const struct {
 		"device_total_ns,device_total_estimate_ns,share,count,device_mean_ns,names,family,"
 		"longest",
 		list_families },
+	{ "idle_gaps", "start_ns,ns,cause,after,before", list_idle_gaps },
 	{ "busy_over_time",
 		"start_ns,device,busy_share,kernel_share,copy_share,kernels_at_once,"
 		"kernels_started",
 		list_busy },
-	{ "kernels_at_once", "device,at_once,ns,share", list_at_once },
+	{ "kernels_at_once", "device,at_once,ns,share,share_of_busy", list_at_once },
 	{ "nccl", "device_total_ns,count," SPREAD("device") "pid,device,collective,name",
 		list_collectives },
 	{ "range_kernels", "device_total_ns,share,count," SPREAD("device") "kind,range,name",

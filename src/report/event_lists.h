@@ -10,6 +10,7 @@
  *	launch_gaps         kernels by name: how long their launching calls took, and how long they
  *	                    then waited for the device
  *	kernel_families     kernels by what their names say that they do: gemm, attention …
+ *	idle_gaps           times in which no GPU ran anything, in order; pauses are the longest
  *	busy_over_time      how busy each device was, in intervals of equal length
  *	kernels_at_once     for how long so many kernels ran at once
  *	nccl                collective operations by kernel

@@ -287,7 +287,8 @@ static void put_date(struct table *t, uint64_t ns)
 
 static bool is_share(const char *key)
 {
-	return ends_in(key, "share") || ends_in(key, "share_of_run") || ends_in(key, "occupancy");
+	return ends_in(key, "share") || ends_in(key, "share_of_run") ||
+	       ends_in(key, "share_of_busy") || ends_in(key, "occupancy");
 }
 
 /* Since the recording began: rows differ in digits that three would not show. */

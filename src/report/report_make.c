@@ -281,7 +281,7 @@ static void check(const struct report *r)
 }
 
 static int make_whole(const struct trace *trace, const struct decoder *decoder, unsigned threads,
-	bool by_shape, struct report **ret_report, struct error *err)
+	bool by_shape, bool all_gaps, struct report **ret_report, struct error *err)
 {
 	struct report *r = calloc(1, sizeof *r);
 	if (!r)
@@ -289,6 +289,7 @@ static int make_whole(const struct trace *trace, const struct decoder *decoder, 
 	r->trace = trace;
 	r->decoder = decoder;
 	r->by_shape = by_shape;
+	r->all_gaps = all_gaps;
 	const int e = make(r, threads, err);
 	if (e) {
 		report_free(r);
@@ -311,12 +312,17 @@ static int make_whole(const struct trace *trace, const struct decoder *decoder, 
 int report_make(const struct trace *trace, const struct decoder *decoder, unsigned threads,
 	struct report **ret_report, struct error *err)
 {
-	return make_whole(trace, decoder, threads, false, ret_report, err);
+	return make_whole(trace, decoder, threads, false, false, ret_report, err);
 }
 
 int report_make_by_shape(const struct report *r, struct report **ret_report, struct error *err)
 {
-	return make_whole(r->trace, r->decoder, 0, true, ret_report, err);
+	return make_whole(r->trace, r->decoder, 0, true, false, ret_report, err);
+}
+
+int report_make_with_gaps(const struct report *r, struct report **ret_report, struct error *err)
+{
+	return make_whole(r->trace, r->decoder, 0, false, true, ret_report, err);
 }
 
 void report_free(struct report *r)

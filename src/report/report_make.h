@@ -13,6 +13,9 @@ void report_free(struct report *r);
 /* The same trace once more, with a row of operators for each shape that one was given. */
 int report_make_by_shape(const struct report *r, struct report **ret_report, struct error *err);
 
+/* The same trace once more, with all idle gaps, by time. */
+int report_make_with_gaps(const struct report *r, struct report **ret_report, struct error *err);
+
 /* Prints; rows: at most so many a table, 0 for all; width: of the terminal, 0: there is none. */
 struct report_style {
 	unsigned rows;

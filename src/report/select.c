@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "report/analysis.h"
 #include "report/sections.h"
 #include "report/event_lists.h"
 #include "report/fields.h"
@@ -378,6 +379,8 @@ static int write_list(struct selection *s, const struct text_page *p)
 	}
 	put_sums(s, &t);
 	page_end_table(p, &t, s->rows);
+	if (!strcmp(s->section, "critical_path"))
+		analysis_put_slack(s->r, s->out);
 	section_put_note(s->out, s->section, p->width);
 	return e;
 }
@@ -746,9 +749,11 @@ static void say_part(const struct selection *s)
 	const struct trace_cut_text *c = &s->r->trace->part;
 	struct number part, whole;
 	if (s->r->trace->cut)
-		fprintf(s->out, "\nThis is a part of the recording, %s of %s%s%s.\n",
+		fprintf(s->out,
+			"\nThis is a part of the recording, %s of %s%s%s.  Times count from its begin, at %.6f s of the recording%s.\n",
 			number_ns(&part, c->part_ns), number_ns(&whole, c->whole_ns),
-			*c->how ? "; " : "", c->how);
+			*c->how ? "; " : "", c->how, (double)c->from_ns / 1e9,
+			s->r->trace->parts.n > 1 ? ", without what is between its parts" : "");
 }
 
 int report_select(

@@ -2,6 +2,7 @@
 #include "report/lister.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/sort.h"
@@ -162,13 +163,18 @@ static int walk(struct at_once *a, const struct wall *wall)
 static int put_levels(
 	struct lister *l, const struct at_once *a, const struct wall *wall, uint32_t device)
 {
+	uint64_t busy = 0;
 	int e = 0;
+	for (size_t i = 1; i < a->ns.n; i++)
+		busy += a->ns.v[i];
 	for (size_t i = 0; i < a->ns.n && !e; i++) {
 		struct json *j = lister_begin_row(l);
 		json_u64(j, "device", device);
 		json_u64(j, "at_once", i);
 		json_u64(j, "ns", a->ns.v[i]);
 		json_put_real(j, "share", wall->ns ? (double)a->ns.v[i] / (double)wall->ns : 0);
+		json_put_real(
+			j, "share_of_busy", i && busy ? (double)a->ns.v[i] / (double)busy : NAN);
 		e = lister_end_row(l);
 	}
 	return e;

@@ -214,9 +214,11 @@ static void say_steps(struct trace *t, const struct chosen *c, size_t warm)
 	bounded_printf(
 		&b, "steps %" PRIu64 " to %" PRIu64 " of %zu", c->first, c->last, c->steps->v.n);
 	if (c->name)
-		bounded_printf(&b, ", ranges %.*s", c->common, c->name);
-	if (warm)
-		bounded_printf(&b, ": %zu at the begin are warm-up and left out", warm);
+		bounded_printf(&b, ", ranges %.*sN", c->common, c->name);
+	if (warm == 1)
+		bounded_printf(&b, "; the first is left out as warm-up");
+	else if (warm)
+		bounded_printf(&b, "; the first %zu are left out as warm-up", warm);
 	bounded_end(&b);
 }
 

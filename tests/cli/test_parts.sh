@@ -131,11 +131,11 @@ expect 2 'after=soon is no time' "$weir" memory --after soon all.weir
 expect 0 '^No CUDA calls are in the part that is read' "$weir" report --before 1ns all.weir
 expect 0 'read in part .* steps 3 to 4 of 11' "$weir" report --steps 3-4 all.weir
 expect 0 'parts +10, with the time between them left out' "$weir" report --range step all.weir
-expect 0 'are warm-up and left out' "$weir" report --steady all.weir
+expect 0 'left out as warm-up' "$weir" report --steady all.weir
 expect 0 '^7$' sh -c "$weir export -f csv --steps 3-4 all.weir | grep -c cuLaunchKernel"
 expect 0 '^7$' sh -c "$weir export -f chrome --range inner all.weir | grep -c '\"name\":\"cuLaunchKernel'"
 expect 0 'cuLaunchKernel;nothing' "$weir" flame --by host -f folded --steps 2 all.weir
-expect 0 '^1$' sh -c "$weir html --steady all.weir -o - 2>/dev/null | grep -cE 'of 11: [0-9]+ at the begin are warm-up'"
+expect 0 '^1$' sh -c "$weir html --steady all.weir -o - 2>/dev/null | grep -cE 'of 11; the first [a-z0-9 ]+ left out as warm-up'"
 expect 0 'all.html' sh -c "$weir html --steady -o all.html all.weir && ls"
 # So are both sides of a comparison.
 expect 0 'all.weir is read in part, .*; steps 3 to 4 of 11' "$weir" diff --steps 3-4 all.weir all.weir

@@ -24,7 +24,7 @@ os.environ["LC_ALL"] = "C"
 weir = build + "/bin/weir"
 work = tempfile.TemporaryDirectory(prefix="weir-lists-")
 problems = []
-EVENTS = "gpu_trace", "api_trace", "waits", "operators_by_shape", "kernel_shapes", "launch_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
+EVENTS = "gpu_trace", "api_trace", "waits", "operators_by_shape", "kernel_shapes", "launch_gaps", "idle_gaps", "nccl", "range_kernels", "nvtx_pace", "steps", "kernel_families", "busy_over_time", "kernels_at_once"
 
 
 def run(*arguments, code=0):
@@ -131,6 +131,7 @@ def events(trace, report):
     each_call(got["api_trace"], [r for r in lines if r["api"] in ("driver", "runtime")])
     waits(got["waits"], [r for r in lines if r["api"] in ("driver", "runtime")], device, report)
     geometries(got["kernel_shapes"], [r for r in rows if r["kind"] == "kernel"])
+    idle(got["idle_gaps"], report)
     gaps(got["launch_gaps"], [r for r in device if r["class"] == "kernel"], calls)
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
     steps(trace, got["steps"], lines, rows)
@@ -360,6 +361,8 @@ def busy(series, levels, rows, report):
                 want[sum(x <= a and b <= y for x, y in kernels)] += b - a
             same("how many ran at once", {n: ns for n, ns in own.items() if n and ns}, {n: ns for n, ns in want.items() if n})
         same("all of the time", sum(own.values()), report["totals"]["wall_ns"])
+        shares = [s["share_of_busy"] for s in levels if s["device"] == device and s["at_once"]]
+        near("shares of the busy time", sum(shares), 1 if any(shares) else 0, 1e-4)
         same("kernels one by one", sum(n * ns for n, ns in own.items()), sum(b - a for a, b in kernels))
 
 
@@ -495,12 +498,21 @@ def each_call(rows, calls):
         around.append((r["start_ns"] + r["duration_ns"], r["name"], r["start_ns"]))
 
 
+def idle(rows, report):
+    """Gaps do not overlap, are in order, add up to the idle time between activities, and the longest are the pauses."""
+    same("gaps follow each other", [r for r, n in zip(rows, rows[1:]) if r["start_ns"] + r["ns"] > n["start_ns"]], [])
+    same("the longest gaps", sorted((r["ns"] for r in rows), reverse=True)[:20], [p["ns"] for p in report.get("pauses") or []])
+    parts = [p["ns"] for p in report.get("breakdown") or [] if p["name"].startswith("idle")]
+    near("all idle gaps", sum(r["ns"] for r in rows), sum(parts), len(rows) + 4)
+
+
 def gaps(rows, kernels, calls):
-    times = collections.defaultdict(lambda: ([], [], []))
-    for k in kernels:
+    times, launched = collections.defaultdict(lambda: ([], [], [])), set()
+    for k in sorted(kernels, key=lambda k: k["begin_ns"]):
         call, queued = waited(k, calls)
         times[k["name"]][0].append(k["duration_ns"])
-        if call:
+        if call and id(call) not in launched:  # of a graph's kernels the first has its launch
+            launched.add(id(call))
             times[k["name"]][1].append(call["duration_ns"])
             times[k["name"]][2].append(queued)
     same("kernels with gaps", sorted(r["name"] for r in rows), sorted(times))
