@@ -35,19 +35,20 @@ function bool(value) { return value ? "true" : "false" }
 	n = split($2, word, " ")
 	for (i = 1; i <= n; i++) {
 		weak = sub(/^[?]/, "", word[i])
+		inside = sub(/^[+]/, "", word[i])
 		open_begin = sub(/^[*]/, "", word[i])
 		open_end = sub(/[*]$/, "", word[i])
 		if (word[i] !~ /^[a-z0-9_]+$/)
 			fail("'" word[i] "' is not a word of lower case letters, digits and _")
-		row[++rows] = sprintf("\t{ FAMILY_%s, %s, %s, %s, \"%s\" },", toupper($1),
-			bool(weak), bool(open_begin), bool(open_end), word[i])
+		row[++rows] = sprintf("\t{ FAMILY_%s, %s, %s, %s, %s, \"%s\" },", toupper($1),
+			bool(weak), bool(inside), bool(open_begin), bool(open_end), word[i])
 	}
 }
 END {
 	if (failed)
 		exit 1
 	print "/* Made from api/family.tbl. */"
-	print "static const struct {\n\tenum predict_family family;\n\tbool weak, open_begin, open_end;\n\tconst char *word;"
+	print "static const struct {\n\tenum predict_family family;\n\tbool weak, inside, open_begin, open_end;\n\tconst char *word;"
 	print "} family_words[] = {"
 	for (i = 1; i <= rows; i++)
 		print row[i]

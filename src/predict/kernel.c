@@ -140,12 +140,13 @@ static bool has_family_word(const struct name *n, size_t row)
 	return false;
 }
 
-static enum predict_family family_in(const struct name *n, bool weak, bool fused)
+static enum predict_family family_in(
+	const struct name *n, const struct name *whole, bool weak, bool fused)
 {
 	for (size_t i = 0; i < sizeof family_words / sizeof family_words[0]; i++) {
 		const enum predict_family family = family_words[i].family;
 		if (family_words[i].weak == weak && !(fused && family_multiplies[family]) &&
-			has_family_word(n, i))
+			has_family_word(family_words[i].inside ? whole : n, i))
 			return family;
 	}
 	return FAMILY_UNKNOWN;
@@ -154,10 +155,10 @@ static enum predict_family family_in(const struct name *n, bool weak, bool fused
 static enum predict_family family_of(const struct name *plain, const struct name *whole)
 {
 	const bool fused = HAS_WORD(plain->text, fused_words);
-	enum predict_family family = family_in(plain, false, fused);
+	enum predict_family family = family_in(plain, whole, false, fused);
 	if (!family)
-		family = family_in(whole, false, fused);
-	return family ? family : family_in(whole, true, fused);
+		family = family_in(whole, whole, false, fused);
+	return family ? family : family_in(whole, whole, true, fused);
 }
 
 static const char *take_side(const char *p, uint16_t *ret_side)
