@@ -41,6 +41,8 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
 	take_order(d, p, ticks);
 	if (j->costs.v.v[j->spans.v[at].cost].matrix && p->helps)
 		return 0;
+	if (p->copies && at != span)
+		return 0; /* an operator inside converts what this one is given */
 	struct claim *new = array_push(&j->claims);
 	if (!new)
 		return -ENOMEM;
@@ -141,9 +143,17 @@ static double part_of(const struct cost *c, const struct doing *d, const struct 
 	const uint64_t side = k->weight ? weight_ns : d->ns - weight_ns;
 	if (!c->several)
 		return (double)k->ns / (double)d->ns;
+	if (d->weight_ns == d->ns)
+		return 0.5 * (double)k->ns / (double)d->ns;
 	if (weight_ns && weight_ns < d->ns)
 		return 0.5 * (double)k->ns / (double)side;
 	return d->count == 2 ? 0.5 : 0;
+}
+
+/* Of the two products of a step back, as where the input needs no gradient. */
+static bool is_weight_alone(const struct cost *c, const struct doing *d)
+{
+	return c->several && d->ns && d->weight_ns == d->ns;
 }
 
 static void give_kernel(struct joiner *j, const struct claim *k)
@@ -170,6 +180,10 @@ static void give_operator(struct joiner *j, struct operator_row *to, const struc
 	expect(s->row < j->r->operators.n, "the row of an operator is one of all");
 	struct cost c = j->costs.v.v[s->ran];
 	const struct doing *d = &s->doing;
+	if (is_weight_alone(&c, d)) {
+		c.flops /= 2;
+		c.bytes /= 2;
+	}
 	if (c.matrix && d->longest_ns) {
 		if (d->has_unit || d->by.has_unit)
 			cost_put_unit(&c, d->has_unit ? d->unit : GPU_UNITS);

@@ -222,9 +222,11 @@ struct predict_product predict_product_of(const char *name)
 	struct name plain, whole;
 	plain_name(name, &plain);
 	whole_name(name, &whole);
+	const enum predict_family family = family_of(&plain, &whole);
 	struct predict_product p = { .helps = HAS_WORD(plain.text, helper_words) ||
 					      HAS_WORD(whole.text, sum_words) ||
-					      !family_multiplies[family_of(&plain, &whole)],
+					      !family_multiplies[family],
+		.copies = family == FAMILY_COPY,
 		.weight = HAS_WORD(whole.text, weight_words),
 		.input = HAS_WORD(whole.text, input_words),
 		.fewer = HAS_WORD(whole.text, fewer_words) };

@@ -89,6 +89,7 @@ void predict_kernel_name(struct predict_kernel *k, const char *name, uint64_t bi
 /* What a name says of a kernel that a product of matrices launched: api/family.tbl. */
 struct predict_product {
 	bool helps;         /* it does not multiply: layouts, sums of parts */
+	bool copies;        /* or casts, and computes nothing */
 	bool weight;        /* of a step back, it is the gradient of the weights */
 	bool input;         /* that of the input */
 	bool fewer;         /* by a rule that multiplies less often than the definition does */

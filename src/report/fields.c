@@ -343,8 +343,10 @@ void field_sums_add(struct field_sums *s, const char *list, const struct fields 
 	for (size_t i = 0; *list && i < row->v.n; i++) {
 		const struct field *f = &row->v.v[i];
 		const int at = f->kind == FIELD_NUMBER ? fields_place(list, f->key) : -1;
-		if (at >= 0 && expect(at < FIELD_SUMS, "there is room for all sums"))
-			s->v[at] += field_number(f);
+		if (at < 0 || !expect(at < FIELD_SUMS, "there is room for all sums"))
+			continue;
+		s->v[at] += field_number(f);
+		s->known |= 1u << at;
 	}
 }
 
@@ -355,6 +357,10 @@ bool field_sums_put(const struct field_sums *s, const char *list, const char *ke
 	char text[400];
 	if (at < 0 || at >= FIELD_SUMS)
 		return false;
+	if (!(s->known >> at & 1)) {
+		table_none(t);
+		return true;
+	}
 	snprintf(sum.key, sizeof sum.key, "%s", key);
 	snprintf(text, sizeof text, is_share(key) ? "%.6f" : "%.0f", s->v[at]);
 	sum.raw = text;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/array.h"
 #include "base/table.h"
@@ -45,6 +46,7 @@ void field_put_number(struct table *t, const struct field *f);
 #define FIELD_SUMS 8
 struct field_sums {
 	double v[FIELD_SUMS];
+	uint32_t known; /* bit i: a row has a value of the i-th */
 };
 void field_sums_add(struct field_sums *s, const char *list, const struct fields *row);
 bool field_sums_put(const struct field_sums *s, const char *list, const char *key, struct table *t);

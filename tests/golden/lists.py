@@ -393,6 +393,40 @@ def late_copies():
     same("late copies", [(r["kind"], r["count"], r["wait_min_ns"], r["wait_max_ns"]) for r in got], [("long copy", 2, 160000, 300000)])
 
 
+def halves():
+    """Of a step back whose input needs no gradient the weights' product ran alone; what a norm's input is copied by computes
+    nothing."""
+    back = {"Concrete Inputs": ["", "", "", "[256]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, True]"],
+            "Input type": ["float"] * 3 + ["ScalarList"] * 4 + ["Scalar", "ScalarList", "Scalar", "ScalarList"],
+            "Input Dims": [[16, 256, 16, 16], [16, 128, 32, 32], [256, 128, 3, 3]] + [[]] * 8}
+    norm = {"Input Dims": [[64, 1024], [], [1024], [1024], []], "Input type": ["float", "ScalarList", "float", "float", "Scalar"]}
+    events, copy = [], "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(T)>(int)"
+    spans = [("aten::convolution_backward", back, ["sm80_xmma_wgrad_implicit_gemm_f32f32_f32f32_f32_nhwckrsc"], None),
+             ("aten::convolution_backward", back, ["sm80_xmma_wgrad_implicit_gemm_f32f32_f32f32_f32_nhwckrsc",
+                                                   "sm80_xmma_dgrad_implicit_gemm_f32f32_f32f32_f32_nchwkcrs"], None),
+             ("aten::native_layer_norm", norm, [copy, "void at::native::vectorized_layer_norm_kernel<float, float>(int)"], "aten::copy_")]
+    common, device = {"ph": "X", "pid": 1, "tid": 5}, {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "dur": 40}
+    for i, (name, args, kernels, inner) in enumerate(spans):
+        at = 1000 * i
+        events.append({**common, "cat": "cpu_op", "name": name, "ts": at, "dur": 900, "args": args})
+        if inner:
+            events.append({**common, "cat": "cpu_op", "name": inner, "ts": at + 5, "dur": 50})
+        for k, kernel in enumerate(kernels):
+            number = 10 * i + k + 1
+            events.append({**common, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at + 10 + 100 * k, "dur": 5,
+                           "args": {"correlation": number}})
+            events.append({**device, "name": kernel, "ts": at + 100 + 100 * k, "args": {
+                "device": 0, "stream": 7, "correlation": number, "grid": [64, 1, 1], "block": [128, 1, 1]}})
+    with open(work.name + "/halves.json", "w") as out:
+        json.dump({"traceEvents": events}, out)
+    got = lists(work.name + "/halves.json", "--only", "kernels,operators")
+    flops = lambda part: next(k["flops"] for k in got["kernels"] + got["operators"] if part in k["name"])
+    product = 2 * 16 * 256 * 16 * 16 * 128 * 9
+    same("FLOPs of steps back", [flops("xmma_wgrad"), flops("xmma_dgrad"), flops("aten::convolution_backward")], [2 * product, product, 3 * product])
+    same("FLOPs of a copy inside", flops("direct_copy"), None)
+    same("FLOPs of the norm", flops("vectorized_layer_norm"), flops("aten::native_layer_norm"))
+
+
 def numbered():
     """Which names number steps: a test of its own, since the kept traces have ProfilerStep# alone."""
     def found(*names):
@@ -849,6 +883,7 @@ def mistakes(trace):
 marked()
 never_waited_for()
 numbered()
+halves()
 late_copies()
 kinds()
 unsized()
