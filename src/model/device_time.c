@@ -476,14 +476,16 @@ static void add_device(struct span *to, const struct span *from)
 	cover(to, from->first_ns, from->last_ns);
 }
 
-/* What a thread did in no range of its own for one that waited inside of ranges: theirs, too. */
+/* What a thread did for another that is inside of ranges: theirs, too. */
 static void sum_alones(struct joiner *j)
 {
 	for (size_t i = 0; i < j->spans.n; i++) {
 		const struct span *s = &j->spans.v[i];
-		if (s->at.parent != NONE || s->at.named || !s->device_ns)
+		if (s->at.parent != NONE || !s->device_ns)
 			continue;
 		uint32_t to = ALONES_AT(&j->alones, j->spans, s->at.process, s->at.ticks);
+		if (to != NONE && j->spans.v[to].at.tid == s->at.tid)
+			continue;
 		for (; to != NONE; to = j->spans.v[to].at.parent)
 			add_device(&j->spans.v[to], s);
 	}

@@ -334,8 +334,8 @@ uint32_t owners_waiting(struct owners *o, uint32_t at, const struct call_link *l
 	while (o->v.v[at].at.parent != OWNER_NONE)
 		at = o->v.v[at].at.parent;
 	const struct nested outermost = o->v.v[at].at;
-	return outermost.named ? OWNER_NONE
-			       : ALONES_AT(&o->alones, o->v, outermost.process, outermost.ticks);
+	at = ALONES_AT(&o->alones, o->v, outermost.process, outermost.ticks);
+	return at == OWNER_NONE || o->v.v[at].at.tid == outermost.tid ? OWNER_NONE : at;
 }
 
 uint32_t owners_name(const struct owners *o, uint32_t at)

@@ -66,7 +66,8 @@ uint32_t externals_find(const struct externals *x, uint32_t process, uint64_t id
  * A thread works for another: autograd's launches the backward pass while the thread that asked for
  * it waits, inside of the ranges that the program named there.  While one thread of a process alone
  * is inside of such ranges, what others begin in none of their own belongs to those.  Ranges of a
- * thread that lie within another's, as those of a communication library's, don't count.
+ * thread that lie within another's, as those of a communication library's, are a part of those:
+ * what is begun there belongs to both.
  */
 struct alone { /* times at which one thread alone is inside of named ranges; by process and time */
 	uint64_t from, to;

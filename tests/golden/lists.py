@@ -243,7 +243,7 @@ def named(around):
     return [(g["name"], g["class"]) for g in around if g["class"] != "operator"]
 
 
-def waiting(threads, pid, at):
+def waiting(threads, pid, at, own):
     """What is named around the one thread of a process that is inside of such ranges then.  One that is so only while another
     is all the while, and longer, does a part of that one's work."""
     def lies(g):
@@ -254,8 +254,8 @@ def waiting(threads, pid, at):
         around = [g for g in chain(of, at) if g["class"] != "operator"] if key[0] == pid else []
         others = [lies(g) for k, v in threads.items() if k[0] == pid and k != key for g in v if g["class"] != "operator"]
         if around and not any(a <= lies(around[-1])[0] and b >= lies(around[-1])[1] and (a, b) != lies(around[-1]) for a, b in others):
-            found.append(named(around))
-    return found[0] if len(found) == 1 else []
+            found.append((key, named(around)))
+    return found[0][1] if len(found) == 1 and found[0][0] != own else []
 
 
 def owned(rows, calls, ranges, inside):
@@ -279,8 +279,7 @@ def owned(rows, calls, ranges, inside):
         operators = [g["name"] for g in around if g["class"] == "operator"]
         own = [name for name in operators if not name.startswith(("cublas", "cudnn"))]
         same("the operator of " + str(r["name"]), r["operator"], (own or operators or [None])[0])
-        alone = not around or around[-1]["class"] == "operator"
-        names = named(around) + (waiting(threads, c["pid"], since) if alone else [])
+        names = named(around) + waiting(threads, c["pid"], since, key)
         same("the range of " + str(r["name"]), r["range"], names[0][0] if names else None)
         for name, kind in set(names):
             if r["kind"] in ("kernel", "copy", "set", "graph"):
