@@ -49,6 +49,7 @@ static int show_lists(const struct options *o, struct report *r, unsigned rows)
 	while (s.filter_count < FILTERS_MOST &&
 		(filters[s.filter_count] = opt_nth(o, "filter", (int)s.filter_count)))
 		s.filter_count++;
+	s.rows_given = opt_nth(o, "top", 0);
 	s.rows = s.form == SELECT_TEXT || opt_nth(o, "top", 0) ? rows : 0;
 	pager_begin();
 	const int e = report_select(r, &s, stdout, &err);

@@ -414,8 +414,9 @@ static void put_sentence(const struct diff *d, const struct text_page *p)
 		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
 		put_counted(p, by);
 	}
-	fputs(".\nVerdict, change and noise are of the median of one launch, one operator, one call; "
-	      "more of them are\nnot slower. Tables begin with the largest change of the total.\n",
+	fputs(".\nVerdict, change and noise are of the median of one launch, one operator, one call: "
+	      "that there are\nmore of them makes none slower. A dash: nothing to tell by. Tables begin "
+	      "with the largest change of the\ntotal.\n",
 		p->out);
 	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
 		fputs("With one run on a side, verdicts rest on the single calls of that run; the "

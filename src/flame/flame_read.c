@@ -254,6 +254,17 @@ static uint32_t code_node(struct reader *r, uint32_t around, const struct record
 	return around;
 }
 
+/* Functions of a call in an operator are left out: they would stand below it, though some of them
+ * called it, and only for the calls whose stack was kept. */
+static bool is_in_operator(struct reader *r, const struct record *c)
+{
+	const struct chunk_ref *of = r->calls.buf.ref;
+	uint32_t i = NESTED_AT(r->spans, of->process, of->head.tid, c->ticks, &r->span_hint);
+	while (i != NONE && r->spans.v[i].at.named)
+		i = r->spans.v[i].at.parent;
+	return i != NONE;
+}
+
 static int enter(struct reader *r, const struct record *c)
 {
 	const struct chunk_ref *of = r->calls.buf.ref;
@@ -262,7 +273,7 @@ static int enter(struct reader *r, const struct record *c)
 		leave(r);
 	uint32_t around = r->depth ? r->stack[r->depth - 1].node
 				   : node_at(r, of->process, of->head.tid, c->ticks);
-	if (!r->depth && r->stacks.samples.n)
+	if (!r->depth && r->stacks.samples.n && !is_in_operator(r, c))
 		around = code_node(r, around, c);
 	const uint32_t node = around == NONE ? NONE : call_node(r, around, c->fn);
 	if (node == NONE)

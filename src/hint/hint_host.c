@@ -6,10 +6,13 @@
 
 #include "base/expect.h"
 #include "base/number.h"
+#include "base/text.h"
+#include "trace/activity.h"
 
 #include "base/banned.h"
 
 #define GAIN_LEAST 0.1
+#define PLACE_NAME 60u
 /* Between two kernels of a graph, or of a stream that is kept full, measured on Hopper. */
 #define GRAPH_NS  300.0
 #define STREAM_NS 1000.0
@@ -90,13 +93,33 @@ HINT_RULE(sync)
 		gap_evidence(f, &s, GAP_SYNC, ""));
 }
 
+/* "Memcpy", or the kernel. */
+static const char *activity_text(
+	const struct hint_facts *f, const struct hint_activity *w, struct text_short *room)
+{
+	const char *kind = activity_kind_name(w->kind);
+	const char *name = w->kernel == HINT_NONE ? NULL : f->kernels.v[w->kernel].name;
+	return name ? text_short(room, text_kernel(name), PLACE_NAME) : kind ? kind : "activity";
+}
+
+/* Where in the loop it is. */
+static char *host_place(const struct hint_facts *f)
+{
+	struct text_short after, before;
+	struct number ns;
+	if (!f->host_before)
+		return hint_text("the thread that launches");
+	return hint_text("the thread that launches; most, %s, after %s and before %s",
+		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_after, &after),
+		activity_text(f, f->host_before, &before));
+}
+
 HINT_RULE(idle_host)
 {
 	const struct saving s = saving_of(f, GAP_HOST, STREAM_NS);
 	if (s.count < 3 || s.gain < GAIN_LEAST)
 		return 0;
-	return hint_add(to, rule, s.gain, 0.6, hint_text("the thread that launches"),
-		gap_evidence(f, &s, GAP_HOST, ""));
+	return hint_add(to, rule, s.gain, 0.6, host_place(f), gap_evidence(f, &s, GAP_HOST, ""));
 }
 
 HINT_RULE(alloc)

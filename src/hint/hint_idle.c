@@ -146,6 +146,7 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
  */
 struct turn {                    /* from one kind of activity to another */
 	uint64_t longest[OFTEN]; /* idle gaps, longest first */
+	uint64_t host_ns;        /* of those that count: the host was in no call */
 };
 
 struct turns {
@@ -182,9 +183,22 @@ static bool came_up_seldom(const struct turns *t, const struct gap *p)
 	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
 }
 
-static void add_gap(struct hint_facts *f, const struct gap *p, size_t *at)
+static void add_host(struct hint_facts *f, struct turn *turn, const struct gap *p, uint64_t ns)
+{
+	turn->host_ns += ns;
+	if (turn->host_ns <= f->host_most_ns)
+		return;
+	f->host_most_ns = turn->host_ns;
+	f->host_before = p->next;
+	f->host_after = p->next - 1;
+}
+
+static void add_gap(struct hint_facts *f, struct turns *t, const struct gap *p, size_t *at)
 {
 	const struct split s = split_gap(f, p, at);
+	const uint32_t turn = map_find(&t->map, turn_key(p));
+	if (expect(turn < t->v.n, "an idle gap is one of a turn"))
+		add_host(f, &t->v.v[turn], p, s.ns[GAP_HOST]);
 	for (int c = 0; c < GAP_CAUSES; c++) {
 		if (!s.ns[c] || c == GAP_LOAD)
 			continue;
@@ -213,7 +227,7 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 		if (came_up_seldom(t, &p))
 			f->once_ns += p.to - p.from;
 		else
-			add_gap(f, &p, &at);
+			add_gap(f, t, &p, &at);
 	return 0;
 }
 

@@ -23,7 +23,7 @@
 
 #include "base/banned.h"
 
-#define MARKS_LEAST 32u        /* fewer tell nothing */
+#define MARKS_LEAST 12u        /* fewer tell nothing: of 12, 8 iterations are looked at */
 #define MARKS_MOST  (1u << 16) /* looked at */
 #define PERIOD_MOST 2048u      /* marks */
 #define SLOPES_OF   400u       /* iterations; of more, neighbours are taken together */

@@ -15,6 +15,8 @@
 #define LINE_FRAMES  4u /* of a stack in a line of a table */
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
+#define LINE_SHOWN   120u /* bytes of a stack in a cell of a list */
+#define LINE_INNER   40   /* of its innermost function */
 
 /* ---- JSON ---- */
 
@@ -116,6 +118,21 @@ void callers_cell(struct table *t, const struct stacks *s, const char *function,
 	table_cell(t, "%s < %s", function, text);
 }
 
+void callers_cell_line(struct table *t, const char *text)
+{
+	static const char between[] = " < ";
+	const char *first = strstr(text, between);
+	const size_t bytes = strlen(text);
+	if (bytes <= LINE_SHOWN || !first) {
+		table_cell_name(t, text, LINE_SHOWN);
+		return;
+	}
+	const bool long_ = first - text > LINE_INNER;
+	const int head = long_ ? LINE_INNER : (int)(first - text);
+	const char *tail = strstr(text + bytes - (LINE_SHOWN - (size_t)head - 8), between);
+	table_cell(t, "%.*s%s < …%s", head, text, long_ ? "…" : "", tail ? tail : "");
+}
+
 /* Of code that was built without them neither the symbols nor the unwinder know lines. */
 static bool has_lines(const struct stacks *s)
 {
@@ -191,6 +208,15 @@ static void put_more(const struct text_page *p, size_t shown, size_t all)
 		fprintf(p->out, "  %s… %zu more%s\n", p->dim, all - shown, p->plain);
 }
 
+/* A list that looks whole must not leave blocks out unsaid. */
+static void put_without(const struct text_page *p, uint64_t bytes, uint64_t count)
+{
+	struct number a, b;
+	if (count)
+		fprintf(p->out, "  %s in %s block%s without a call stack\n",
+			number_bytes(&a, bytes), number_count(&b, count), count == 1 ? "" : "s");
+}
+
 static size_t blocks_shown(const struct text_page *p, size_t n)
 {
 	const size_t most = !p->rows ? n : p->rows < BLOCKS ? p->rows : BLOCKS;
@@ -199,6 +225,7 @@ static size_t blocks_shown(const struct text_page *p, size_t n)
 
 static void put_live(const struct text_page *p, const struct memory_detail *d)
 {
+	uint64_t bytes = 0, count = 0;
 	size_t n = 0;
 	while (n < d->callers.n && d->callers.v[n].live)
 		n++;
@@ -210,11 +237,21 @@ static void put_live(const struct text_page *p, const struct memory_detail *d)
 		put_memory_row(
 			p, d, &d->callers.v[i], d->callers.v[i].live_bytes, d->callers.v[i].live);
 	put_more(p, blocks_shown(p, n), n);
+	for (size_t i = 0; i < d->calls.n; i++) {
+		bytes += d->calls.v[i].live_bytes;
+		count += d->calls.v[i].live;
+	}
+	for (size_t i = 0; i < d->callers.n; i++) {
+		bytes -= d->callers.v[i].live_bytes;
+		count -= d->callers.v[i].live;
+	}
+	put_without(p, bytes, count);
 }
 
 static void put_peak(const struct text_page *p, const struct memory_detail *d)
 {
 	size_t *order = malloc((d->callers.n + 1) * sizeof *order), n = 0;
+	uint64_t bytes = 0, count = 0;
 	for (size_t i = 0; order && i < d->callers.n; i++)
 		if (d->callers.v[i].at_peak)
 			order[n++] = i;
@@ -227,6 +264,16 @@ static void put_peak(const struct text_page *p, const struct memory_detail *d)
 		put_memory_row(p, d, row, row->at_peak_bytes, row->at_peak);
 	}
 	put_more(p, blocks_shown(p, n), n);
+	for (size_t i = 0; i < d->calls.n; i++) {
+		bytes += d->calls.v[i].at_peak_bytes;
+		count += d->calls.v[i].at_peak;
+	}
+	for (size_t i = 0; i < d->callers.n; i++) {
+		bytes -= d->callers.v[i].at_peak_bytes;
+		count -= d->callers.v[i].at_peak;
+	}
+	if (n)
+		put_without(p, bytes, count);
 	free(order);
 }
 

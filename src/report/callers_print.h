@@ -25,4 +25,8 @@ void callers_put_memory_json(struct json *j, const struct report *r);
 void callers_cell(struct table *t, const struct stacks *s, const char *function, uint32_t stack,
 	uint32_t frames);
 
+/* A line of a stack, innermost first, with the middle left out where it is long: who called in the
+ * program stands at its other end. */
+void callers_cell_line(struct table *t, const char *text);
+
 #endif

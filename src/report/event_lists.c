@@ -15,6 +15,7 @@
 #include "report/memory_print.h"
 #include "report/report_make.h"
 #include "trace/activity.h"
+#include "trace/steps.h"
 
 #include "base/banned.h"
 
@@ -37,10 +38,10 @@ static const char *collective_of(const char *kernel, size_t *ret_bytes)
 
 /* Of one process on one device: who waits for the others shows in the times. */
 struct collective_row {
-	struct gpu_activity of; /* one of them */
+	struct gpu_activity of; /* one of them; of the host's, nothing */
 	uint32_t process;
 	const char *name;
-	struct values device;
+	struct values device, host;
 };
 
 struct collective_rows {
@@ -63,11 +64,52 @@ static int add_collective(struct lister *l, struct collective_rows *rows, const 
 	return 0;
 }
 
+/* "all_reduce" of gloo:all_reduce, which a library does on the host; NULL: it is none. */
+static const char *host_collective(const char *range)
+{
+	static const char *const heads[] = { "gloo:", "mpi:", "ucc:" };
+	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+		if (!strncmp(range, heads[i], strlen(heads[i])))
+			return range + strlen(heads[i]);
+	return NULL;
+}
+
+static int add_host_collective(
+	struct lister *l, struct collective_rows *rows, uint32_t process, const struct range *g)
+{
+	const char *name = lister_string(l, process, g->name);
+	if (!range_is_named(g->kind) || !host_collective(name))
+		return 0;
+	struct collective_row *row =
+		MAP_ROW(&rows->map, MAP_KEY(process, UINT64_MAX, hash_bytes(name, strlen(name))),
+			&rows->v, (struct collective_row){ .process = process, .name = name });
+	if (!row)
+		return -ENOMEM;
+	values_add(
+		&row->host, trace_ns(l->r->trace, range_end(g)) - trace_ns(l->r->trace, g->ticks));
+	return 0;
+}
+
+static int read_host_collectives(struct lister *l, struct collective_rows *rows)
+{
+	struct chunk_buf buf = { 0 };
+	struct cursor at = { .t = l->r->trace, .buf = &buf };
+	struct range g;
+	int e;
+	while ((e = trace_next_range(&at, &g)) > 0 &&
+		!(e = add_host_collective(l, rows, buf.ref->process, &g)))
+		;
+	chunk_buf_fini(&buf);
+	return e;
+}
+
 static int collective_order(const void *one, const void *two)
 {
 	const struct collective_row *a = one, *b = two;
-	return a->device.total != b->device.total ? ORDER(b->device.total, a->device.total)
-						  : strcmp(a->name, b->name);
+	if (a->device.total != b->device.total)
+		return ORDER(b->device.total, a->device.total);
+	return a->host.total != b->host.total ? ORDER(b->host.total, a->host.total)
+					      : strcmp(a->name, b->name);
 }
 
 static int put_collective(struct lister *l, const struct collective_row *row)
@@ -78,11 +120,12 @@ static int put_collective(struct lister *l, const struct collective_row *row)
 	if (collective)
 		json_strn(j, "collective", collective, bytes);
 	else
-		json_put_null(j, "collective");
+		json_str_or_null(j, "collective", host_collective(row->name));
 	json_u64(j, "pid", l->r->trace->processes.v[row->process].pid);
 	json_u64_or_null(j, "device", row->of.valid & GPU_HAS_DEVICE, row->of.device);
-	json_u64(j, "count", row->device.hist.count);
+	json_u64(j, "count", row->device.hist.count + row->host.hist.count);
 	values_put(j, "device", &row->device);
+	values_put(j, "host", &row->host);
 	json_str(j, "name", row->name);
 	return lister_end_row(l);
 }
@@ -94,11 +137,15 @@ static int list_collectives(struct lister *l)
 	int e = events_read(l->r, &events);
 	for (size_t i = 0; i < events.v.n && !e; i++)
 		e = add_collective(l, &rows, &events.v.v[i]);
+	if (!e)
+		e = read_host_collectives(l, &rows);
 	SORT(rows.v, collective_order);
 	for (size_t i = 0; i < rows.v.n && !e; i++)
 		e = put_collective(l, &rows.v.v[i]);
-	for (size_t i = 0; i < rows.v.n; i++)
+	for (size_t i = 0; i < rows.v.n; i++) {
 		hist_fini(&rows.v.v[i].device.hist);
+		hist_fini(&rows.v.v[i].host.hist);
+	}
 	array_free(&rows.v);
 	map_fini(&rows.map);
 	events_fini(&events);
@@ -185,7 +232,7 @@ static const struct {
 		list_shapes },
 	{ "kernel_shapes",
 		"device_total_ns,count,device_mean_ns,grid,block,registers,occupancy,waves,"
-		"limited_by,pid,device,name",
+		"device_occupancy,limited_by,pid,device,name",
 		list_kernel_shapes },
 	{ "launch_gaps",
 		"count,call_total_ns,call_mean_ns,call_p50_ns,call_max_ns,queued_total_ns,"
@@ -201,7 +248,10 @@ static const struct {
 		"kernels_started",
 		list_busy },
 	{ "kernels_at_once", "device,at_once,ns,share,share_of_busy", list_at_once },
-	{ "nccl", "device_total_ns,count," SPREAD("device") "pid,device,collective,name",
+	{ "nccl",
+		"device_total_ns,host_total_ns,count," SPREAD(
+			"device") "host_mean_ns,host_max_ns,"
+				  "pid,device,collective,name",
 		list_collectives },
 	{ "range_kernels", "device_total_ns,share,count," SPREAD("device") "kind,range,name",
 		list_range_kernels },

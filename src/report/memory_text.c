@@ -239,7 +239,8 @@ static void put_operators(const struct report *r, const struct text_page *p)
 		const struct memory_operator *o = &d->operators.v[i];
 		table_bytes(&t, o->at_peak_bytes);
 		table_count(&t, o->at_peak);
-		table_cell(&t, "%.110s", o->name ? o->name : "(outside of operators)");
+		table_cell(&t, "%.110s",
+			o->name ? o->name : "(outside of operators, or before the recording)");
 	}
 	page_end_table(p, &t, d->operators.n);
 }
@@ -355,11 +356,15 @@ static void put_vmm(const struct report *r, const struct text_page *p)
 
 /* ---- growth and leaks ---- */
 
+#define MARK_NAME 100u
+
 static void put_mark(const struct text_page *p, const struct memory_growth *g)
 {
+	const char *kernel = g->kernel ? text_kernel(g->kernel) : "an unknown kernel";
+	struct text_short name;
 	struct number n;
 	if (g->mark == MARK_KERNEL)
-		text_put_safe(p->out, g->kernel ? text_kernel(g->kernel) : "an unknown kernel");
+		text_put_safe(p->out, text_short(&name, kernel, MARK_NAME));
 	else
 		fputs(number_bytes(&n, g->size), p->out);
 }
@@ -415,7 +420,7 @@ static void put_growth_unknown(const struct report *r, const struct text_page *p
 		return;
 	fputs("  growth  not known: ", p->out);
 	if (g->mark == MARK_NONE) {
-		fputs("no kernel was launched, and no size allocated, often enough to count iterations by\n",
+		fputs("no kernel was launched, and no size allocated, 12 times or more, to count iterations by\n",
 			p->out);
 		return;
 	}

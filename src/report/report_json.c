@@ -363,6 +363,8 @@ void report_put_operator(
 	json_u64_or_null(j, "device_count", known, o->activity_count);
 	json_u64_or_null(j, "device_self_ns", known, o->device_self_ns);
 	json_u64_or_null(j, "device_total_ns", known, o->device_total_ns);
+	json_put_real(
+		j, "total_share", known && all ? (double)o->device_total_ns / (double)all : NAN);
 	json_put_real(j, "share", known && all ? (double)o->device_self_ns / (double)all : NAN);
 	json_u64(j, "host_self_ns", trace_span_ns(r->trace, o->host_self_ticks));
 	json_u64(j, "host_total_ns", trace_span_ns(r->trace, o->host_ticks));

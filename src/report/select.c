@@ -15,6 +15,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "report/analysis.h"
+#include "report/callers_print.h"
 #include "report/sections.h"
 #include "report/event_lists.h"
 #include "report/fields.h"
@@ -39,7 +40,8 @@ static const struct {
 			 "device_max_ns,device_stddev_ns,kind,name" },
 	{ "calls", "total_ns,count,p50_ns,p99_ns,max_ns,errors,api,name" },
 	{ "operators",
-		"device_self_ns,share,device_total_ns,host_self_ns,host_total_ns,count,class,kind,"
+		"device_self_ns,share,device_total_ns,total_share,host_self_ns,host_total_ns,count,"
+		"class,kind,"
 		"name" },
 	{ "threads", "pid,tid,calls,launches,timed_driver_calls,timed_driver_calls_ns,sync_calls,"
 		     "sync_ns,allocated_bytes,name" },
@@ -314,6 +316,8 @@ static int put_cell(struct selection *s, struct table *t, const char *key, bool 
 	const char *shown = shorter ? text_kernel(text) : text;
 	if (!strcmp(key, "class") && is_guess(s))
 		table_cell(t, "%s?", shown);
+	else if (!strcmp(key, "called_by") && !s->o->full_names)
+		callers_cell_line(t, text);
 	else if (s->o->full_names || last)
 		table_cell(t, "%s", shown);
 	else
@@ -759,8 +763,11 @@ static void say_part(const struct selection *s)
 int report_select(
 	const struct report *r, const struct select_options *o, FILE *out, struct error *err)
 {
-	struct selection s = { .o = o, .r = r, .out = out, .err = err };
+	struct select_options options = *o;
+	struct selection s = { .o = &options, .r = r, .out = out, .err = err };
 	const struct section_reader to = { begin_section, take_row, &s };
+	if (!o->rows_given && !strcmp(o->only, "busy_over_time"))
+		options.rows = 0;
 	int e = select_filters_parse(&s.filters, o->filters, o->filter_count, err);
 	if (!e)
 		e = print_report(&s);

@@ -22,8 +22,10 @@ struct select_options {
 	const char *const *filters;
 	size_t filter_count; /* all must hold */
 	enum select_form form;
-	size_t rows;  /* a section, at most; 0: all */
-	size_t width; /* of the terminal, 0: there is none */
+	size_t rows;     /* a section, at most; 0: all */
+	bool rows_given; /* by who asks: else a series is shown whole, of which the first rows say
+			    little */
+	size_t width;    /* of the terminal, 0: there is none */
 	bool full_names, colour;
 	/* The section that a word means which is none; NULL: nobody knows. */
 	bool (*meant)(const char *word, char ret_name[40]);

@@ -92,9 +92,11 @@ static void put_occupancy(struct lister *l, struct json *j, const struct form_ro
 	json_u64_or_null(j, "warps_per_sm", fits, o.warps);
 	json_put_real(j, "occupancy", fits ? (double)o.warps / d->warps_per_sm : NAN);
 	json_str_or_null(j, "limited_by", fits ? occupancy_word(&o) : NULL);
-	json_put_real(j, "waves",
-		fits && m->multiprocessors ? blocks / ((double)o.blocks * m->multiprocessors)
-					   : NAN);
+	const double waves =
+		fits && m->multiprocessors ? blocks / ((double)o.blocks * m->multiprocessors) : NAN;
+	json_put_real(j, "waves", waves);
+	json_put_real(j, "device_occupancy",
+		fits ? (double)o.warps / d->warps_per_sm * fmin(waves, 1) : NAN);
 }
 
 static int put_row(struct lister *l, const struct form_row *row)

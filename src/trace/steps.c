@@ -159,8 +159,7 @@ static int moment_order(const void *one, const void *two)
 static int take_record(struct finder *f, uint32_t process, const struct record *r)
 {
 	const struct schema_fn *fn = schema_find(&f->t->schema, r->fn);
-	const bool launches =
-		fn && !strcmp(fn->class, "launch") && !(r->flags & RECORD_CAPTURED);
+	const bool launches = fn && !strcmp(fn->class, "launch") && !(r->flags & RECORD_CAPTURED);
 	if (r->result || !fn || (!launches && !schema_blocks(fn)))
 		return 0;
 	struct moment *m = array_push(&f->moments);

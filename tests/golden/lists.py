@@ -136,7 +136,7 @@ def events(trace, report):
     paces(got["nvtx_pace"], [r for r in lines if r["api"] == "range" and r["class"] in ("annotation", "nvtx", "nvtx span")])
     steps(trace, got["steps"], lines, rows)
     shapes(got["operators_by_shape"], report, lines)
-    collectives(got["nccl"], rows)
+    collectives(got["nccl"], rows, [r for r in lines if r["api"] == "range" and r["name"].startswith("gloo:")])
     within(got["range_kernels"], report)
 
 
@@ -656,8 +656,16 @@ def within(rows, report):
         same("the time of ranges", sorted(sums.items()), sorted(want.items()))
 
 
-def collectives(rows, activities):
-    want = collections.defaultdict(list)
+def collectives(rows, activities, ranges):
+    want, host = collections.defaultdict(list), collections.defaultdict(list)
+    for g in ranges:
+        host[g["pid"], g["name"]].append(g["duration_ns"])
+    same("collectives of the host", sorted((r["pid"], r["name"], r["count"]) for r in rows if r["host_total_ns"]),
+         sorted((*key, len(of)) for key, of in host.items()))
+    for r in rows:
+        if r["host_total_ns"]:
+            near("time in collectives of the host", r["host_total_ns"], sum(host[r["pid"], r["name"]]), 2 * r["count"])
+    rows = [r for r in rows if not r["host_total_ns"]]
     for a in activities:
         if a["kind"] == "kernel" and (a["name"] or "").startswith("nccl"):
             want[a["pid"], a["device"], a["name"]].append(a["duration_ns"])

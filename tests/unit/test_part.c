@@ -376,8 +376,7 @@ static void steady_leaves_warm_up_out(void **state)
 	const struct counts n = count(t);
 	assert_int_equal(
 		n.launches, 54); /* the first step began with the recording: it is longer */
-	assert_string_equal(
-		t->part.how, "steps 2 to 10 of 10; the first is left out as warm-up");
+	assert_string_equal(t->part.how, "steps 2 to 10 of 10; the first is left out as warm-up");
 	trace_close(t);
 }
 
