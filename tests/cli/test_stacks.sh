@@ -29,6 +29,10 @@ expect 0 "cuMemAlloc_v2 < take_buffer .leaking.c:$take. < forget_it .leaking.c:$
 # What gives its memory back is no leak, but was live at the peak with the rest.
 expect 1 '' sh -c "sed -n '/^Never freed, by call stack/,/^Live at the peak/p' c.txt | grep give_it_back"
 expect 0 'give_it_back' cat c.txt
+# A list by call stacks says what it leaves out.
+expect 1 '' grep 'without a call stack' c.txt
+expect 0 '' "$weir" record --sim -q --stacks=alloc,sample:3 -o some.weir -- "$app"
+expect 0 '^  [0-9.]+ [KM]iB in [0-9]+ blocks without a call stack' "$weir" memory some.weir
 # The compiler has put wait_for_it() into forget_it(): both are frames.
 expect 0 "8 .* cuCtxSynchronize < wait_for_it .leaking.c:$wait. < forget_it .leaking.c:.* < run .leaking.c" \
 	"$weir" report c.weir

@@ -95,6 +95,7 @@ def kept():
     """The variants of other makers are of kinds that Kineto's categories do not say, so not here."""
     patterns = [os.path.join(HERE, "kineto", "*.json"), os.path.join(HERE, "kineto", "*.json.gz"),
                 os.path.join(HERE, "problems", "*.weir"), os.path.join(HERE, "readme", "*.weir"),
+                os.path.join(HERE, "live", "*.weir"),
                 os.path.join(HERE, "..", "..", "..", "shared", "data", "kineto", "*.json.gz")]
     for folder in filter(None, os.environ.get("WEIR_TRACES", "").split(":")):
         patterns += [os.path.join(folder, "*" + ending) for ending in (".json", ".json.gz", ".weir")]

@@ -426,6 +426,30 @@ def halves():
     same("FLOPs of the norm", flops("vectorized_layer_norm"), flops("aten::native_layer_norm"))
 
 
+def live():
+    """Two programs of tests/gpu/programs, recorded on an H200 with --gpu, --python and --stacks, by what they do: sizes, steps, lines."""
+    here = os.path.dirname(os.path.abspath(__file__)) + "/live/"
+    got = lists(here + "autocast.weir", "--only", "operators,kernels,steps,kernel_families")
+    flops = {o["name"]: o["flops"] for o in got["operators"] if o["kind"] == "operator"}
+    stem = 12 * 2 * 32 * 512 * 768 * 80 * 3  # a Conv1d of 80 channels to 768, over three
+    tokens, width, blocks = 12 * 32 * 512, 768, 4
+    linear = 2 * tokens * width * width * 12 * blocks + 2 * 12 * 32 * width * 1000
+    same("FLOPs of the Conv1d", [flops[name] for name in ("aten::conv1d", "aten::cudnn_convolution", "aten::convolution_backward")], [stem] * 3)
+    same("FLOPs of the products", [flops["aten::addmm"], flops["aten::mm"]], [linear, 2 * linear])
+    same("FLOPs of attention", flops["aten::_cudnn_attention_forward"], 4 * 12 * blocks * 32 * 12 * 512 * 512 * 64)
+    same("FLOPs of a cast", {k["flops"] for k in got["kernels"] if k["family"] == "copy"}, {None})
+    same("kernels that are slow by what is known of them", [
+        k["name"] for k in got["kernels"] if (k["class"], k["class_basis"]) == ("latency", "cost") and k["bytes"] is None], [])
+    same("numbers of steps", [(s["number"], s["name"]) for s in got["steps"]], [(i, "step %d" % i) for i in range(12)])
+    same("a family for each kernel", [f["family"] for f in got["kernel_families"] if f["family"] == "unknown"], [])
+    said = run("memory", here + "leak.weir")
+    same("the leak", re.findall(r"growth  (32.0 MiB) each launch|: (memory leaks), or", said), [("32.0 MiB", ""), ("", "memory leaks")])
+    same("the line that leaks", "384 MiB in 12 blocks" in said and "train_step (leak.py:8)" in said, True)
+    frames = [line.rsplit(" ", 1)[0].split(";") for line in run("flame", "--by", "host", here + "leak.weir").splitlines()]
+    called = [f for f in frames for a, b in zip(f, f[1:]) if a.startswith("aten::") and ".py:" in b]
+    same("no operator calls the line that called it", called, [])
+
+
 def numbered():
     """Which names number steps: a test of its own, since the kept traces have ProfilerStep# alone."""
     def found(*names):
@@ -891,6 +915,7 @@ marked()
 never_waited_for()
 numbered()
 halves()
+live()
 late_copies()
 kinds()
 unsized()

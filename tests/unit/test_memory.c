@@ -371,6 +371,22 @@ static void steady_growth_is_found_with_its_period(void **state)
 	assert_true(real("growth.confidence") > 0.99);
 }
 
+static void twelve_iterations_tell_growth_and_fewer_do_not(void **state)
+{
+	iterate(12, 1, 4096, 0);
+	ask();
+	assert_int_equal(number("growth.periods"), 8);
+	assert_true(fabs(real("growth.bytes_per_period") - 4096) < 1);
+	assert_true(real("growth.confidence") > 0.99);
+}
+
+static void of_eleven_iterations_growth_is_not_known(void **state)
+{
+	iterate(11, 1, 4096, 0);
+	ask();
+	assert_true(json_is_null(at("growth")));
+}
+
 static void nothing_grows_where_all_is_freed(void **state)
 {
 	iterate(60, 7, 0, 0);
@@ -758,6 +774,8 @@ int main(void)
 		MEMORY_TEST(the_chart_is_plain_where_the_terminal_is),
 		MEMORY_TEST(a_log_has_what_is_freed_and_no_strangers),
 		MEMORY_TEST(steady_growth_is_found_with_its_period),
+		MEMORY_TEST(twelve_iterations_tell_growth_and_fewer_do_not),
+		MEMORY_TEST(of_eleven_iterations_growth_is_not_known),
 		MEMORY_TEST(nothing_grows_where_all_is_freed),
 		MEMORY_TEST(growth_is_found_under_noise),
 		MEMORY_TEST(without_launches_a_size_tells_iterations),
