@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "base/number.h"
 #include "predict/predict.h"
 #include "model/cost.h"
 #include "model/host_time.h"
@@ -122,7 +123,9 @@ static bool is_small(const struct report *r, const struct activity_row *w)
 	const struct launch_shape *s = &w->shape;
 	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2];
 	const bool few = w->common && r->gpu_sms && blocks < r->gpu_sms;
-	return few || hist_at(&w->hist, 0.5) < SHORT_NS;
+	/* Of what runs long and short, as a copy of all sizes, the long runs are what takes the
+	 * time. */
+	return few || (w->count && w->total_ns / w->count < SHORT_NS);
 }
 
 static enum bound_class class_of_family(enum predict_family family)
@@ -243,6 +246,22 @@ void roofline_cell(struct table *t, const struct roofline *l)
 			t, "%s%s", bound_class_name[l->class], l->basis == BASIS_NAME ? "?" : "");
 }
 
+void roofline_put_sum(FILE *out, const struct report *r)
+{
+	double flops = 0;
+	uint64_t ns = 0;
+	struct number n;
+	for (size_t i = 0; i < r->activities.n; i++) {
+		const struct activity_row *w = &r->activities.v[i];
+		flops += w->kind == GPU_KERNEL && w->roofline.has_flops ? w->roofline.flops : 0;
+		ns += w->kind == GPU_KERNEL ? w->total_ns : 0;
+	}
+	if (flops > 0 && ns)
+		fprintf(out,
+			"All kernels, as far as their FLOPs are known: %.3g TFLOP in %s of kernels, a mean of %.3g TFLOP/s.\n",
+			flops / 1e12, number_ns(&n, ns), flops / 1e3 / (double)ns);
+}
+
 static void put_known(struct json *j, const char *key, bool known, double value)
 {
 	if (known)
@@ -260,7 +279,17 @@ static void put_whole(struct json *j, const char *key, bool known, double value)
 		put_known(j, key, known, value);
 }
 
-void roofline_put_json(struct json *j, const struct roofline *l)
+/* Of the maker's peak, where flops_share is of what was measured. */
+static double peak_share(const struct gpu *g, const struct roofline *l)
+{
+	double ceiling, peak;
+	return g && l->has_unit && l->flops_share > 0 && gpu_ceiling(g, l->unit, &ceiling) &&
+			       gpu_peak(g, l->unit, &peak)
+		       ? l->flops_share * ceiling / peak
+		       : 0;
+}
+
+void roofline_put_json(struct json *j, const struct gpu *g, const struct roofline *l)
 {
 	expect(!l->class == !l->basis, "a class has what it is based on");
 	json_str_or_null(j, "class", bound_class_name[l->class]);
@@ -273,6 +302,8 @@ void roofline_put_json(struct json *j, const struct roofline *l)
 		l->flops * 1e9 / (double)(l->ns ? l->ns : 1));
 	json_str_or_null(j, "unit", l->has_unit ? gpu_unit_word(l->unit) : NULL);
 	put_known(j, "flops_share", l->flops_share > 0, l->flops_share);
+	const double peak = peak_share(g, l);
+	put_known(j, "flops_peak_share", peak > 0, peak);
 	put_known(j, "bytes_share", l->bytes_share > 0, l->bytes_share);
 }
 

@@ -30,9 +30,12 @@ void roofline_cell(struct table *t, const struct roofline *l);
 bool roofline_is_over(const struct roofline *l);
 void roofline_put_over(FILE *out);
 
+/* A line: the FLOPs of all kernels, and what that is a second of their time. */
+void roofline_put_sum(FILE *out, const struct report *r);
+
 /* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
  * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */
-void roofline_put_json(struct json *j, const struct roofline *l);
+void roofline_put_json(struct json *j, const struct gpu *gpu, const struct roofline *l);
 
 /* The key gpu: the ceilings; null when they are not known. */
 void roofline_put_gpu(struct json *j, const struct report *r);

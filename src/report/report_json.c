@@ -222,7 +222,7 @@ static void put_kernel(
 	json_u64_or_null(j, "queued_ns", w && w->queued_count, w ? w->queued_ns : 0);
 	json_u64_or_null(j, "starved_ns", w && !r->sampled, w ? w->starved_ns : 0);
 	json_u64_or_null(j, "path_ns", w && !r->sampled, w ? w->path_ns : 0);
-	roofline_put_json(j, w ? &w->roofline : &(struct roofline){ 0 });
+	roofline_put_json(j, r->gpu, w ? &w->roofline : &(struct roofline){ 0 });
 	json_end_object(j);
 }
 
@@ -373,7 +373,7 @@ void report_put_operator(
 	json_u64_or_null(j, "device_p50_ns", o->device_hist.count, hist_at(&o->device_hist, 0.5));
 	if (o->kind != RANGE_OPERATOR)
 		json_u64_or_null(j, "span_p50_ns", o->span_hist.count, hist_at(&o->span_hist, 0.5));
-	roofline_put_json(j, &o->roofline);
+	roofline_put_json(j, r->gpu, &o->roofline);
 	if (r->by_shape && o->shape_bytes)
 		json_strn(j, "shape", o->shape, o->shape_bytes);
 	else if (r->by_shape)

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "model/roofline.h"
 #include "report/analysis.h"
 #include "report/callers_print.h"
 #include "report/sections.h"
@@ -383,6 +384,8 @@ static int write_list(struct selection *s, const struct text_page *p)
 	}
 	put_sums(s, &t);
 	page_end_table(p, &t, s->rows);
+	if (!strcmp(s->section, "kernels") && has_column(s, "flops"))
+		roofline_put_sum(s->out, s->r);
 	if (!strcmp(s->section, "critical_path"))
 		analysis_put_slack(s->r, s->out);
 	section_put_note(s->out, s->section, p->width);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/bounded.h"
 #include "base/map.h"
 #include "base/sort.h"
 #include "predict/occupancy.h"
@@ -70,6 +71,19 @@ static const struct meta_device *device_of(const struct lister *l, const struct 
 	return NULL;
 }
 
+/* All that allow no more: with fewer registers alone nothing would be gained. */
+static void put_limits(struct json *j, uint32_t limiters)
+{
+	char text[64] = "";
+	struct bounded b = BOUNDED(text);
+	for (unsigned i = 0; i < OCCUPANCY_LIMITS; i++)
+		if (limiters >> i & 1)
+			bounded_printf(&b, "%s%s", *text ? ", " : "",
+				occupancy_limit_word((enum occupancy_limit)i));
+	bounded_end(&b);
+	json_str_or_null(j, "limited_by", *text ? text : NULL);
+}
+
 /* What an SM of that device holds of it at a time; null where something of that is not known. */
 static void put_occupancy(struct lister *l, struct json *j, const struct form_row *row)
 {
@@ -91,7 +105,7 @@ static void put_occupancy(struct lister *l, struct json *j, const struct form_ro
 	json_u64_or_null(j, "blocks_per_sm", fits, o.blocks);
 	json_u64_or_null(j, "warps_per_sm", fits, o.warps);
 	json_put_real(j, "occupancy", fits ? (double)o.warps / d->warps_per_sm : NAN);
-	json_str_or_null(j, "limited_by", fits ? occupancy_word(&o) : NULL);
+	put_limits(j, fits ? o.limiters : 0);
 	const double waves =
 		fits && m->multiprocessors ? blocks / ((double)o.blocks * m->multiprocessors) : NAN;
 	json_put_real(j, "waves", waves);
