@@ -153,7 +153,7 @@ void analysis_put_slack(const struct report *r, FILE *out)
 	struct number all, most;
 	if (host > a->path_host_most_ns)
 		fprintf(out,
-			"  slack         a faster host saves at most %s (%.1f %% of wall) of its %s: the "
+			"  slack         a faster host saves at most %s (%.1f %% of wall) of the %s of host, launch latency and synchronizing: the "
 			"busiest stream's activities stay\n",
 			number_ns(&most, a->path_host_most_ns),
 			r->wall_ns ? (double)a->path_host_most_ns * 100 / (double)r->wall_ns : 0,

@@ -117,7 +117,7 @@ static const struct {
 			"For how much of the wall time so many kernels ran; of the time in which any ran: share_of_busy.",
 			NULL },
 		{ "nccl", OF_NCCL,
-			"Of a kernel's operation, as NCCL's, the time on the device, of gloo's or MPI's that on the host.  A process whose operations last longer than the others' waits in them for the slowest.",
+			"Of a kernel's operation, as NCCL's, the time on the device, of gloo's or MPI's that on the host, where those of several threads may overlap.  A process whose operations last longer than the others' waits in them for the slowest.",
 			"device_total_ns,count" },
 		{ "operators", OF_RANGES,
 			"Self: launched by the operator itself, which adds up over the rows (of a call of cuBLAS or cuDNN by the operator around it); total, FLOPs and bytes: also by those inside, which have rows, too; one inside another of its name counts with that.  Share: of all that ran.  Modules have the forward pass: autograd launches the backward pass outside of them.  Class: as of kernels; a dash: not known.",
