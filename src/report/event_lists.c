@@ -42,10 +42,18 @@ struct collective_row {
 	uint32_t process;
 	const char *name;
 	struct values device, host;
+	uint64_t any_ns;   /* of the host's: one or more were under way … */
+	uint64_t until_ns; /* … up to then, while they are counted in the order of time */
+};
+
+struct host_span {
+	uint64_t from_ns, to_ns;
+	uint32_t row;
 };
 
 struct collective_rows {
 	ARRAY(struct collective_row) v;
+	ARRAY(struct host_span) spans;
 	struct map map;
 };
 
@@ -85,9 +93,32 @@ static int add_host_collective(
 			&rows->v, (struct collective_row){ .process = process, .name = name });
 	if (!row)
 		return -ENOMEM;
-	values_add(
-		&row->host, trace_ns(l->r->trace, range_end(g)) - trace_ns(l->r->trace, g->ticks));
+	struct host_span *span = array_push(&rows->spans);
+	if (!span)
+		return -ENOMEM;
+	*span = (struct host_span){ trace_ns(l->r->trace, g->ticks),
+		trace_ns(l->r->trace, range_end(g)), (uint32_t)(row - rows->v.v) };
+	values_add(&row->host, span->to_ns - span->from_ns);
 	return 0;
+}
+
+static int span_order(const void *one, const void *two)
+{
+	const struct host_span *a = one, *b = two;
+	return ORDER(a->from_ns, b->from_ns);
+}
+
+/* Those of several threads overlap. */
+static void count_any(struct collective_rows *rows)
+{
+	SORT(rows->spans, span_order);
+	for (size_t i = 0; i < rows->spans.n; i++) {
+		const struct host_span *s = &rows->spans.v[i];
+		struct collective_row *row = &rows->v.v[s->row];
+		const uint64_t from = s->from_ns > row->until_ns ? s->from_ns : row->until_ns;
+		row->any_ns += s->to_ns > from ? s->to_ns - from : 0;
+		row->until_ns = s->to_ns > row->until_ns ? s->to_ns : row->until_ns;
+	}
 }
 
 static int read_host_collectives(struct lister *l, struct collective_rows *rows)
@@ -126,6 +157,7 @@ static int put_collective(struct lister *l, const struct collective_row *row)
 	json_u64(j, "count", row->device.hist.count + row->host.hist.count);
 	values_put(j, "device", &row->device);
 	values_put(j, "host", &row->host);
+	json_u64_or_null(j, "host_any_ns", row->host.hist.count, row->any_ns);
 	json_str(j, "name", row->name);
 	return lister_end_row(l);
 }
@@ -139,6 +171,7 @@ static int list_collectives(struct lister *l)
 		e = add_collective(l, &rows, &events.v.v[i]);
 	if (!e)
 		e = read_host_collectives(l, &rows);
+	count_any(&rows);
 	SORT(rows.v, collective_order);
 	for (size_t i = 0; i < rows.v.n && !e; i++)
 		e = put_collective(l, &rows.v.v[i]);
@@ -147,6 +180,7 @@ static int list_collectives(struct lister *l)
 		hist_fini(&rows.v.v[i].host.hist);
 	}
 	array_free(&rows.v);
+	array_free(&rows.spans);
 	map_fini(&rows.map);
 	events_fini(&events);
 	return e;
@@ -249,7 +283,7 @@ static const struct {
 		list_busy },
 	{ "kernels_at_once", "device,at_once,ns,share,share_of_busy", list_at_once },
 	{ "nccl",
-		"device_total_ns,host_total_ns,count," SPREAD(
+		"device_total_ns,host_total_ns,host_any_ns,count," SPREAD(
 			"device") "host_mean_ns,host_max_ns,"
 				  "pid,device,collective,name",
 		list_collectives },

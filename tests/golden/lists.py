@@ -689,6 +689,8 @@ def collectives(rows, activities, ranges):
     for r in rows:
         if r["host_total_ns"]:
             near("time in collectives of the host", r["host_total_ns"], sum(host[r["pid"], r["name"]]), 2 * r["count"])
+            spans = [(g["begin_ns"], g["begin_ns"] + g["duration_ns"]) for g in ranges if (g["pid"], g["name"]) == (r["pid"], r["name"])]
+            near("time in which one was under way", r["host_any_ns"], covered(spans, 0, 1 << 62), 2 * r["count"])
     rows = [r for r in rows if not r["host_total_ns"]]
     for a in activities:
         if a["kind"] == "kernel" and (a["name"] or "").startswith("nccl"):
