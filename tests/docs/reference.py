@@ -53,6 +53,15 @@ def record(name, *options, program=(APP,), sim=None, codes=(0,)):
     return name
 
 
+def top():
+    """Asked until the programs, which may have been held up, have done something in the time that was looked at."""
+    for _ in range(40):
+        said = weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")
+        if all(any(key in p for p in json.loads(said)["programs"]) for key in ("busy", "waiting")):
+            break
+    return said
+
+
 def live():
     """Of programs that run meanwhile."""
     steady = build + "/tests/cli/programs/steady"
@@ -62,7 +71,7 @@ def live():
                 (share + ("--class", "latency", "--memory", "1G"), share, ("weir", "record", "--sim", "-q", "-o", "top.weir"))]
     for program in programs:
         program.stdout.readline()
-    said = [("top", weir("top", "--once", "--json", "--interval", "50ms", "--share", "together")),
+    said = [("top", top()),
             ("sched", weir("sched", "--share", "together", "--json", "status"))]
     for program in programs:
         program.terminate()
