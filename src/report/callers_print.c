@@ -16,7 +16,8 @@
 #define BLOCK_FRAMES 8u /* of one that is printed below each other */
 #define BLOCKS       5u
 #define LINE_SHOWN   120u /* bytes of a stack in a cell of a list */
-#define LINE_INNER   40   /* of its innermost function */
+#define LINE_INNER   45u  /* characters from its innermost function on, */
+#define LINE_OUTER   72u  /* and bytes from its outermost */
 
 /* ---- JSON ---- */
 
@@ -121,16 +122,12 @@ void callers_cell(struct table *t, const struct stacks *s, const char *function,
 void callers_cell_line(struct table *t, const char *text)
 {
 	static const char between[] = " < ";
-	const char *first = strstr(text, between);
 	const size_t bytes = strlen(text);
-	if (bytes <= LINE_SHOWN || !first) {
-		table_cell_name(t, text, LINE_SHOWN);
-		return;
-	}
-	const bool long_ = first - text > LINE_INNER;
-	const int head = long_ ? LINE_INNER : (int)(first - text);
-	const char *tail = strstr(text + bytes - (LINE_SHOWN - (size_t)head - 8), between);
-	table_cell(t, "%.*s%s < …%s", head, text, long_ ? "…" : "", tail ? tail : "");
+	const bool whole = bytes <= LINE_SHOWN;
+	const char *outer = whole ? NULL : strstr(text + bytes - LINE_OUTER, between);
+	struct text_short inner;
+	table_cell(t, "%s%s", text_short(&inner, text, whole ? LINE_SHOWN : LINE_INNER),
+		outer ? outer : "");
 }
 
 /* Of code that was built without them neither the symbols nor the unwinder know lines. */
