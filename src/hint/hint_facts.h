@@ -117,9 +117,8 @@ struct hint_facts {
 	struct hint_gaps idle_gaps[GAP_CAUSES];
 	uint64_t counted_ns, once_ns; /* as in struct hints, as are the next two */
 	struct hint_outside before, after;
-	/* Of idle gaps in which the host was in no call: those before this kind of activity after
-	 * that one came to most. */
-	const struct hint_activity *host_before, *host_after; /* NULL: there is none */
+	/* Idle gaps in which the host was in no call came to most before this kind of activity. */
+	const struct hint_activity *host_before; /* NULL: there is none */
 	uint64_t host_most_ns;
 	bool cut;
 };

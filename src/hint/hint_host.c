@@ -93,25 +93,29 @@ HINT_RULE(sync)
 		gap_evidence(f, &s, GAP_SYNC, ""));
 }
 
-/* "Memcpy", or the kernel. */
+/* "copy HtoD", or the kernel. */
 static const char *activity_text(
 	const struct hint_facts *f, const struct hint_activity *w, struct text_short *room)
 {
 	const char *kind = activity_kind_name(w->kind);
 	const char *name = w->kernel == HINT_NONE ? NULL : f->kernels.v[w->kernel].name;
-	return name ? text_short(room, text_kernel(name), PLACE_NAME) : kind ? kind : "activity";
+	const char *direction = w->kind == GPU_MEMCPY ? copy_direction_name(w->what) : NULL;
+	if (name)
+		return text_short(room, text_kernel(name), PLACE_NAME);
+	snprintf(room->text, sizeof room->text, "%s%s%s", kind ? kind : "activity",
+		direction ? " " : "", direction ? direction : "");
+	return room->text;
 }
 
 /* Where in the loop it is. */
 static char *host_place(const struct hint_facts *f)
 {
-	struct text_short after, before;
+	struct text_short before;
 	struct number ns;
 	if (!f->host_before)
 		return hint_text("the thread that launches");
-	return hint_text("the thread that launches; most, %s, after %s and before %s",
-		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_after, &after),
-		activity_text(f, f->host_before, &before));
+	return hint_text("the thread that launches; most, %s, before %s",
+		number_ns(&ns, f->host_most_ns), activity_text(f, f->host_before, &before));
 }
 
 HINT_RULE(idle_host)

@@ -141,10 +141,12 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 
 /*
  * An idle gap that came up once or twice is no part of a loop: compiling, reading input, warming
- * up.  In a loop the same activity follows on the same activity, with an idle gap of about the same
- * length.
+ * up.  In a loop the same activity comes before it or after it, with an idle gap of about the same
+ * length: what ended last may be another in each step, or what runs next.
  */
-struct turn {                    /* from one kind of activity to another */
+enum side { BEFORE, AFTER, SIDES };
+
+struct turn {                    /* idle gaps before a kind of activity, or after it */
 	uint64_t longest[OFTEN]; /* idle gaps, longest first */
 	uint64_t host_ns;        /* of those that count: the host was in no call */
 };
@@ -154,15 +156,15 @@ struct turns {
 	ARRAY(struct turn) v;
 };
 
-static struct map_key turn_key(const struct gap *p)
+static struct map_key turn_key(const struct gap *p, enum side side)
 {
-	const struct hint_activity *a = p->next - 1, *b = p->next;
-	return MAP_KEY((uint64_t)a->kernel << 32 | b->kernel, (uint64_t)a->kind << 8 | b->kind);
+	const struct hint_activity *w = side == BEFORE ? p->next : p->next - 1;
+	return MAP_KEY((uint64_t)w->kernel << 32 | w->kind, side);
 }
 
-static int add_turn(struct turns *t, const struct gap *p)
+static int add_turn(struct turns *t, const struct gap *p, enum side side)
 {
-	struct turn *turn = MAP_ROW(&t->map, turn_key(p), &t->v, (struct turn){ 0 });
+	struct turn *turn = MAP_ROW(&t->map, turn_key(p, side), &t->v, (struct turn){ 0 });
 	if (!turn)
 		return -ENOMEM;
 	uint64_t ns = p->to - p->from;
@@ -176,11 +178,21 @@ static int add_turn(struct turns *t, const struct gap *p)
 	return 0;
 }
 
-static bool came_up_seldom(const struct turns *t, const struct gap *p)
+static struct turn *turn_of(struct turns *t, const struct gap *p, enum side side)
 {
-	const uint32_t at = map_find(&t->map, turn_key(p));
+	const uint32_t at = map_find(&t->map, turn_key(p, side));
+	return expect(at < t->v.n, "an idle gap is one of a turn") ? &t->v.v[at] : NULL;
+}
+
+static bool came_up_seldom(struct turns *t, const struct gap *p)
+{
 	const uint64_t ns = p->to - p->from;
-	return ns >= ONCE_NS && at != MAP_NONE && ns / 4 > t->v.v[at].longest[OFTEN - 1];
+	bool seldom = ns >= ONCE_NS;
+	for (enum side s = 0; s < SIDES && seldom; s++) {
+		const struct turn *turn = turn_of(t, p, s);
+		seldom = turn && ns / 4 > turn->longest[OFTEN - 1];
+	}
+	return seldom;
 }
 
 static void add_host(struct hint_facts *f, struct turn *turn, const struct gap *p, uint64_t ns)
@@ -190,15 +202,14 @@ static void add_host(struct hint_facts *f, struct turn *turn, const struct gap *
 		return;
 	f->host_most_ns = turn->host_ns;
 	f->host_before = p->next;
-	f->host_after = p->next - 1;
 }
 
 static void add_gap(struct hint_facts *f, struct turns *t, const struct gap *p, size_t *at)
 {
 	const struct split s = split_gap(f, p, at);
-	const uint32_t turn = map_find(&t->map, turn_key(p));
-	if (expect(turn < t->v.n, "an idle gap is one of a turn"))
-		add_host(f, &t->v.v[turn], p, s.ns[GAP_HOST]);
+	struct turn *turn = turn_of(t, p, BEFORE);
+	if (turn)
+		add_host(f, turn, p, s.ns[GAP_HOST]);
 	for (int c = 0; c < GAP_CAUSES; c++) {
 		if (!s.ns[c] || c == GAP_LOAD)
 			continue;
@@ -215,7 +226,8 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	int e = 0;
 	for (size_t i = 0; !e && next_gap(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
-		e = add_turn(t, &p);
+		for (enum side s = 0; s < SIDES && !e; s++)
+			e = add_turn(t, &p, s);
 	}
 	if (e)
 		return e;

@@ -442,6 +442,17 @@ def live():
         k["name"] for k in got["kernels"] if (k["class"], k["class_basis"]) == ("latency", "cost") and k["bytes"] is None], [])
     same("numbers of steps", [(s["number"], s["name"]) for s in got["steps"]], [(i, "step %d" % i) for i in range(12)])
     same("a family for each kernel", [f["family"] for f in got["kernel_families"] if f["family"] == "unknown"], [])
+    # Before each step the host is late, behind another activity in one step of three: no gap that came once.
+    for steps in "5-8", "4-7", "6-9", "7-10":
+        part = lists(here + "autocast.weir", "--steps", steps, "--only", "idle_gaps,hints_pauses,hints")
+        late = [g["ns"] for g in part["idle_gaps"] if g["ns"] > 3000000]
+        host = sum(h["ns"] for h in part["hints_pauses"] if h["cause"] == "host")
+        same(f"late steps of {steps}", len(late), 3)
+        same(f"idle gaps before steps {steps} count", host > sum(late), True)
+        same(f"where the host is late in {steps}", [
+            h["where"].split("before ")[-1] for h in part["hints"] if h["id"] == "idle-host"], ["copy HtoD"])
+    stacks = run("report", "--only", "call_stacks.rows", here + "leak.weir")
+    same("who called in a list", "< train_step (leak.py:8) < <module> (leak.py:10)" in stacks, True)
     said = run("memory", here + "leak.weir")
     same("the leak", re.findall(r"growth  (32.0 MiB) each launch|: (memory leaks), or", said), [("32.0 MiB", ""), ("", "memory leaks")])
     same("the line that leaks", "384 MiB in 12 blocks" in said and "train_step (leak.py:8)" in said, True)
