@@ -280,14 +280,31 @@ static int run_program(const struct options *o, struct run *run)
 	return child_exit(status);
 }
 
-/* Of this run or of another at the same time: the file does not say whose. */
-static void say_refused(const struct options *o, const struct run *run, uint64_t before)
+/* Programs that could not be held to what was asked, of all that share the file. */
+struct unheld {
+	uint64_t refused, passed;
+};
+
+static struct unheld count_unheld(const struct run *run)
 {
-	const uint64_t refused = run->sharing.file->arbiter.refused - before;
+	return (struct unheld){ run->sharing.file->arbiter.refused,
+		run->sharing.file->arbiter.passed };
+}
+
+/* Of this run or of another at the same time: the file does not say whose. */
+static void say_unheld(const struct options *o, const struct run *run, const struct unheld *before)
+{
+	const struct unheld now = count_unheld(run);
+	const uint64_t refused = now.refused - before->refused;
+	const uint64_t passed = now.passed - before->passed;
 	if (refused && !opt_flag(o, "quiet"))
 		remark("%" PRIu64
 		       " program%s not scheduled, since %u share the GPU already; the launches of those went on unregulated",
 			refused, refused == 1 ? " was" : "s were", SHARE_SLOTS);
+	if (passed && !opt_flag(o, "quiet"))
+		remark("%" PRIu64
+		       " program%s took more than 2 s to join those that share the GPU: the first calls passed unregulated, and no quota counts them",
+			passed, passed == 1 ? "" : "s");
 }
 
 int cmd_run(const struct options *o)
@@ -295,10 +312,10 @@ int cmd_run(const struct options *o)
 	struct run run = { 0 };
 	int code = prepare(o, &run);
 	if (!code) {
-		const uint64_t refused = run.sharing.file->arbiter.refused;
+		const struct unheld before = count_unheld(&run);
 		const struct record_beside beside = { run.sched, turn, &run };
 		code = opt_str(o, "output") ? record_program(o, &beside) : run_program(o, &run);
-		say_refused(o, &run, refused);
+		say_unheld(o, &run, &before);
 	}
 	if (run.sharing.file)
 		share_bury(run.sharing.file);

@@ -17,6 +17,8 @@
 #include "hook/config.h"
 #include "record/sandbox.h"
 
+#define START_NS 2000000000u /* so long a thread waits for the one that starts the process */
+
 struct recorder hook_recorder;
 __thread struct writer hook_self = { .kind = CHUNK_EVENTS };
 __thread struct writer hook_ranges = { .kind = CHUNK_RANGES };
@@ -191,6 +193,19 @@ static void in_parent(void)
 	hook_self.before_fork = 0;
 }
 
+/* Until another thread has started the process; should that not come to an end, calls go on
+ * unrecorded and unregulated. */
+static void await_start(void)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+	const uint64_t since = clock_monotonic();
+	for (int turn = 0; !process_is_started() && clock_monotonic() - since < START_NS; turn++)
+		if (turn < 1000)
+			sys(sched_yield);
+		else
+			sys(nanosleep, &nap, NULL);
+}
+
 void process_start(void)
 {
 	uint32_t seen = PROCESS_NEW;
@@ -205,8 +220,7 @@ void process_start(void)
 		start();
 		__atomic_store_n(&hook_hot.state, PROCESS_READY, __ATOMIC_RELEASE);
 	} else {
-		for (int i = 0; i < 100000 && !process_is_started(); i++)
-			sys(sched_yield);
+		await_start();
 	}
 	sys(rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 }

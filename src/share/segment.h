@@ -147,6 +147,7 @@ struct share_file {
 		char policy[16];
 		uint64_t joined;  /* slots ever claimed */
 		uint64_t refused; /* programs for which there was none */
+		uint64_t passed;  /* programs of which calls passed before they had joined */
 	} arbiter SHARE_LINE;
 	/* What a person has asked of the policy; 0: as it is by default. */
 	struct share_tuning {

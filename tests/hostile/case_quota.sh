@@ -48,9 +48,12 @@ for name in blocks arrays external pools physical graphs contexts elsewhere crow
 done
 
 # Refused are those that are written with a 2.
-for name in beyond nodes family; do
+for name in beyond nodes family together; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
-	run quota "gpu=$work/device,time=real,context=0" "$name" LD_PRELOAD="$hook" WEIR="$(under 268435456)"
+	script=gpu=$work/device,time=real,context=0
+	# One thread joins for long enough that the others come meanwhile.
+	[ "$name" != together ] || script=$script,delay=cuDeviceGetUuid_v2:300ms
+	run quota "$script" "$name" LD_PRELOAD="$hook" WEIR="$(under 268435456)"
 	case $name in
 	beyond) cat >expected <<-END ;;
 		half: 0
@@ -79,6 +82,7 @@ for name in beyond nodes family; do
 		cuDeviceTotalMem_v2: 0
 		256 MiB in all
 	END
+	together) printf '4 granted, 12 refused\n' >expected ;;
 	nodes) printf 'one: 0\nanother: 2\n' >expected ;;
 	family) cat >expected <<-END ;;
 		a child takes all: 0

@@ -75,6 +75,7 @@ while read -r program name classes; do
 	case $name in
 	sizes) own="$own|cuStream(Query|Destroy_v2)" ;;
 	devices | moves) device="$device,devices=3" ;;
+	together) device="$device,delay=cuDeviceGetUuid_v2:300ms" ;; # for so long one thread joins
 	expected | gives_up | stopped | leaves | ends) patience=100000000 ;;
 	refused) device="$device,fault=cuMemHostRegister_v2:*:801" patience=100000000 ;;
 	clones | reloads) device=time=virtual ;;
@@ -119,6 +120,7 @@ gated     reclassed        latency
 gated     expected         best-effort
 gated     shut_in_early    best-effort latency
 gated     shut_in_late     best-effort
+gated     together         best-effort
 holds     returns          best-effort
 holds     gives_up         best-effort
 holds     stopped          best-effort
@@ -130,5 +132,12 @@ holds     threads          best-effort
 holds     leaves           best-effort
 holds     refused          best-effort
 END
+# A thread that joins for longer than anybody waits: what passed meanwhile is said.
+if [ -z "${CASE-}" ] || [ "$CASE" = unjoined ]; then
+	rm -rf share device
+	WEIR_SIM=gpu=$work/device,time=real,delay=cuDeviceGetUuid_v2:100s timeout 100 "$weir" run --sim --isolated \
+		--share share -- "$programs/gated" unjoined >out 2>err || failed "unjoined: leaves with $?: $(cat out err)"
+	grep -q '^weir: 1 program took more than 2 s to join' err || failed "unjoined: it is not said: $(cat err)"
+fi
 [ $bad = 1 ] || rm -rf "$work"
 exit $bad

@@ -13,6 +13,9 @@
 #include "hook/sched/own_calls.h"
 #include "record/sandbox.h"
 
+#define MEMBER_STATE_BITS 8
+#define JOIN_NS           2000000000u /* so long a thread waits for one that joins */
+
 static struct member members[MEMBERS];
 static struct share_file *file;
 static uint32_t held;    /* bits of the devices of the file */
@@ -61,16 +64,17 @@ static struct share_file *reach_file(void)
 	const char *why = "";
 	char directory[SHARE_PATH];
 	const struct config *c = config_get();
-	if (file)
+	if (__atomic_load_n(&file, __ATOMIC_ACQUIRE))
 		return file;
 	if (*c->share)
 		memcpy(directory, c->share, sizeof directory);
 	else
 		share_directory(directory, NULL);
-	file = share_open(directory, &why);
-	if (!file)
+	struct share_file *f = share_open(directory, &why);
+	if (!f)
 		outside(why);
-	return file;
+	__atomic_store_n(&file, f, __ATOMIC_RELEASE);
+	return f;
 }
 
 static bool join(struct member *m, int ordinal)
@@ -113,20 +117,61 @@ static bool join(struct member *m, int ordinal)
 	return true;
 }
 
+/* The state while a thread joins: which one, in 24 bits, so that it does not wait for itself where
+ * the driver calls what calls CUDA. */
+static uint32_t join_word(void)
+{
+	return MEMBER_JOINING | (uint32_t)sys(gettid) << MEMBER_STATE_BITS;
+}
+
+static bool is_joining(uint32_t state)
+{
+	return (state & ((1u << MEMBER_STATE_BITS) - 1)) == MEMBER_JOINING;
+}
+
+/* It takes some system calls and questions to the driver, unless the process that begins the shared
+ * file is stopped, or a clone that joined was killed. */
+static uint32_t await_join(struct member *m, uint32_t seen)
+{
+	const struct timespec nap = { .tv_nsec = 50000 };
+	const uint64_t since = clock_monotonic();
+	const bool shut_in = sandbox_is_closed(NULL);
+	if (seen == join_word() || __atomic_load_n(&m->abandoned, __ATOMIC_RELAXED))
+		return seen;
+	for (uint32_t turn = 0; is_joining(seen) && clock_monotonic() - since < JOIN_NS; turn++) {
+		if (shut_in)
+			__builtin_ia32_pause();
+		else if (turn < 100)
+			sys(sched_yield);
+		else
+			sys(nanosleep, &nap, NULL);
+		seen = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
+	}
+	if (is_joining(seen) && !__atomic_exchange_n(&m->abandoned, 1, __ATOMIC_RELAXED)) {
+		outside("its first calls passed while one of its threads joined for more than 2 s");
+		struct share_file *f = __atomic_load_n(&file, __ATOMIC_ACQUIRE);
+		if (f)
+			__atomic_fetch_add(&f->arbiter.passed, 1, __ATOMIC_RELAXED);
+	}
+	return seen;
+}
+
 static struct member *joined(struct member *m, int ordinal)
 {
 	uint32_t seen = MEMBER_NONE;
+	const int kept = errno;
 	if (__atomic_compare_exchange_n(
-		    &m->state, &seen, MEMBER_JOINING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		const int kept = errno;
+		    &m->state, &seen, join_word(), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		struct own_calls own;
 		own_calls_begin(&own);
 		m->ordinal = ordinal;
 		seen = join(m, ordinal) ? MEMBER_JOINED : MEMBER_OUTSIDE;
 		__atomic_store_n(&m->state, seen, __ATOMIC_RELEASE);
 		own_calls_end(&own);
-		errno = kept;
+	} else if (is_joining(seen)) {
+		seen = await_join(m, seen);
 	}
+	errno = kept;
 	return seen == MEMBER_JOINED ? m : NULL;
 }
 
@@ -154,7 +199,7 @@ struct member *member_of(int ordinal)
 		return NULL;
 	struct member *m = &members[ordinal];
 	const uint32_t state = __atomic_load_n(&m->state, __ATOMIC_ACQUIRE);
-	return state == MEMBER_JOINED ? m : state == MEMBER_NONE ? joined(m, ordinal) : NULL;
+	return state == MEMBER_JOINED ? m : state == MEMBER_OUTSIDE ? NULL : joined(m, ordinal);
 }
 
 bool member_is_only(void)

@@ -15,8 +15,9 @@
 enum member_state { MEMBER_NONE, MEMBER_JOINING, MEMBER_JOINED, MEMBER_OUTSIDE };
 
 struct member {
-	uint32_t state; /* enum member_state */
-	int ordinal;    /* CUdevice */
+	uint32_t state;     /* enum member_state; above it the thread that joins (join_word()) */
+	uint32_t abandoned; /* a thread has waited in vain for the one that joins */
+	int ordinal;        /* CUdevice */
 	struct share_file *file;
 	struct share_device *device;
 	struct share_slot *slot;
@@ -28,7 +29,12 @@ struct member {
 	struct arrival arrival; /* of requests; whoever begins or ends one keeps it */
 };
 
-/* The member of the current context's device, joined with the first launch there; NULL: none. */
+/*
+ * The member of the current context's device, joined with the first launch there; NULL: none.  A
+ * thread that finds another one joining waits for it, since what it does meanwhile would pass
+ * neither gate nor quota: two seconds at most.  Then its calls pass, and the recording and weir run
+ * say so.
+ */
 struct member *member_current(void);
 
 /* That of a device by its number, joined the same way. */

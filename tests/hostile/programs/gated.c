@@ -732,6 +732,62 @@ static void crowd(void)
 	printf("%d of %d failed\n", failed, CROWD);
 }
 
+/* ---- the first launches of a process ---- */
+
+static pthread_barrier_t start;
+static atomic_int launched;
+
+static void *launch_alone(void *unused)
+{
+	cu_need(cuCtxSetCurrent(cu_context), "cuCtxSetCurrent");
+	cu_need(launch_on(NULL, 1), "cuLaunchKernel");
+	atomic_fetch_add(&launched, 1);
+	return NULL;
+}
+
+static void *launch_first(void *unused)
+{
+	pthread_barrier_wait(&start);
+	return launch_alone(unused);
+}
+
+/* Eight threads launch together before any has joined, while a request is active: until that ends,
+ * none goes on. */
+static void together(void)
+{
+	pthread_t t[8];
+	LAST_FUNCTIONS(LAST_RESOLVE)
+	other_begins();
+	pthread_barrier_init(&start, NULL, 9);
+	for (int i = 0; i < 8; i++)
+		t[i] = start_thread(launch_first);
+	pthread_barrier_wait(&start);
+	if (shared) {
+		while (own()->who.state != SLOT_LIVE)
+			sched_yield();
+		usleep(2000); /* those that would pass have passed */
+	}
+	CHECK(!shared || !atomic_load(&launched));
+	other_leaves();
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], NULL);
+	printf("%d launched\n", atomic_load(&launched));
+	if (shared)
+		CHECK(own()->counts.waits == 8);
+}
+
+/* One thread never comes to an end of joining: the other does not wait for it for ever. */
+static void unjoined(void)
+{
+	for (int i = 0; i < 2; i++)
+		start_thread(launch_alone);
+	while (!atomic_load(&launched))
+		usleep(1000);
+	printf("one went on\n");
+	fflush(stdout);
+	_exit(0);
+}
+
 static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "jump", jump, false }, { "cancel", cancel, false }, { "exits", exits, true },
 	{ "execs", execs, false }, { "became", became, false }, { "moves", moves, false },
@@ -741,7 +797,8 @@ static const struct regulated_case cases[] = { { "handler", handler, false },
 	{ "opened", opened, false }, { "reclassed", reclassed, false },
 	{ "expected", expected, false }, { "shut_in_early", shut_in_early, true },
 	{ "shut_in_late", shut_in_late, true }, { "stops", stops, false },
-	{ "holds", holds, false }, { "crowd", crowd, true }, { NULL, NULL, false } };
+	{ "holds", holds, false }, { "crowd", crowd, true }, { "together", together, false },
+	{ "unjoined", unjoined, false }, { NULL, NULL, false } };
 
 int main(int argc, char **argv)
 {

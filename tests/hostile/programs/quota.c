@@ -441,6 +441,35 @@ static void becomes(void)
 	printf("and it again: %x\n", (unsigned)child_takes(256, NULL));
 }
 
+static pthread_barrier_t start;
+
+static void *first_allocation(void *ret_result)
+{
+	uint64_t p;
+	cuCtxSetCurrent(cu_context);
+	pthread_barrier_wait(&start);
+	*(int *)ret_result = cuMemAlloc_v2(&p, 64 * MIB);
+	return NULL;
+}
+
+/* Its first allocations, by 16 threads together: four fit. */
+static void together(void)
+{
+	pthread_t t[16];
+	int result[16], granted = 0, refused = 0;
+	cu_start();
+	pthread_barrier_init(&start, NULL, 16);
+	for (int i = 0; i < 16; i++)
+		pthread_create(&t[i], NULL, first_allocation, &result[i]);
+	for (int i = 0; i < 16; i++) {
+		pthread_join(t[i], NULL);
+		granted += result[i] == 0;
+		refused += result[i] == 2;
+	}
+	printf("%d granted, %d refused\n", granted, refused);
+	check("counted", granted * 64 * MIB);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -458,6 +487,7 @@ static const struct {
 	{ "ipc", ipc, false },
 	{ "beyond", beyond, false },
 	{ "nodes", nodes, false },
+	{ "together", together, true },
 	{ "family", family, true },
 	{ "becomes", becomes, true },
 };
