@@ -111,6 +111,19 @@ static int sum_up(const char *path, struct totals *sum)
 	return 0;
 }
 
+/* Tells a recording with calls from an empty one without reading it all. */
+static bool has_calls(const char *path)
+{
+	struct trace *t;
+	bool has = false;
+	if (trace_open(path, &t, NULL))
+		return false;
+	for (size_t i = 0; i < t->chunk_count && !has; i++)
+		has = t->chunks[i].head.kind == CHUNK_EVENTS;
+	trace_close(t);
+	return has;
+}
+
 static void show(void *context, uint64_t done, uint64_t all)
 {
 	progress_show(context, done, all);
@@ -232,7 +245,6 @@ static int fly(struct recording *rec)
 		else if (failed_since(rec))
 			dump(rec, "a call failed");
 		asked = 0;
-		child_replace(&rec->child);
 		has_room(rec);
 	}
 	if (failed_since(rec))
@@ -253,7 +265,6 @@ static int watch(struct recording *rec)
 	int status = 0, wait_ms = DRAIN_IDLE_MS;
 	const int without = drain_open(rec->raw, &d, NULL); /* then it is packed at the end */
 	while (!wait_for(rec, wait_ms, NULL, &status)) {
-		child_replace(&rec->child);
 		const bool drains = has_room(rec) && !without;
 		wait_ms = drains && drain_step(d) ? DRAIN_BUSY_MS : DRAIN_IDLE_MS;
 		if (!without)
@@ -340,18 +351,6 @@ static bool put_in_place(const struct recording *rec, bool packed)
 	return false;
 }
 
-/* Where nothing came to CUDA, there is nothing to put in the place of an older recording. */
-static bool keeps_old(struct recording *rec)
-{
-	if (child_keep(&rec->child))
-		return true;
-	const bool flies = strcmp(rec->raw, rec->output) != 0;
-	if (!flies || rec->child.header->processes || access(rec->output, F_OK))
-		return false;
-	unlink(rec->raw);
-	return true;
-}
-
 /* The whole timeline, from what was timed.  Without it the file is one of samples. */
 static void reconstruct(const struct recording *rec, bool packed, bool quiet)
 {
@@ -378,14 +377,7 @@ static void reconstruct(const struct recording *rec, bool packed, bool quiet)
 static void finish(struct recording *rec, const struct options *o, int status)
 {
 	struct totals sum = { 0 };
-	if (keeps_old(rec)) {
-		if (opt_flag(o, "quiet"))
-			return;
-		remark("%s is still the older recording", rec->output);
-		say_where_to_ask(rec);
-		return;
-	}
-	child_replace(&rec->child);
+	const bool quiet = opt_flag(o, "quiet");
 	const int others = count_others(rec);
 	if (others)
 		remark("%d process%s of the program still run%s and record%s on; %s stays uncompressed",
@@ -400,10 +392,11 @@ static void finish(struct recording *rec, const struct options *o, int status)
 	if (!put_in_place(rec, packed))
 		return;
 	if (rec->child.reconstruct)
-		reconstruct(rec, packed, opt_flag(o, "quiet"));
-	if (opt_flag(o, "quiet") || sum_up(rec->output, &sum))
+		reconstruct(rec, packed, quiet);
+	if ((quiet && has_calls(rec->output)) || sum_up(rec->output, &sum))
 		return;
-	say(rec, &sum, status);
+	if (!quiet)
+		say(rec, &sum, status);
 	if (!sum.calls && sum.part_alone && (opt_str(o, "capture") || opt_str(o, "delay")))
 		say_no_part(o, &sum);
 	else if (!sum.calls && strcmp(opt_str(o, "level"), "off") != 0)
@@ -546,7 +539,8 @@ static int prepare(struct recording *rec, const struct options *o)
 		rec->child.gpu = true;                     /* to learn from */
 		control |= CONTROL_PREDICT | CONTROL_ARGS; /* for later runs to learn from */
 	}
-	if (child_trace(&rec->child, rec->raw, control, rec->flight_bytes, &err))
+	if (child_clear(rec->output, &err) || child_clear(rec->raw, &err) ||
+		child_trace(&rec->child, rec->raw, control, rec->flight_bytes, &err))
 		return complain(EXIT_ENVIRONMENT, "%s", err.text);
 	if (rec->most_bytes)
 		rec->child.header->limit = rec->most_bytes;
@@ -555,14 +549,23 @@ static int prepare(struct recording *rec, const struct options *o)
 	return 0;
 }
 
+/* Nobody takes a recording of before for that of a program which could not be started. */
+static void clear_older(const struct recording *rec)
+{
+	if (!access(rec->output, F_OK) && !child_clear(rec->output, NULL))
+		remark("the older recording %s was removed", rec->output);
+}
+
 int record_program(const struct options *o, const struct record_beside *beside)
 {
 	struct recording rec = { .beside = beside };
 	int status;
 	int code = prepare(&rec, o);
-	if (!code && (code = child_start(&rec.child)) && !child_keep(&rec.child))
+	if (!code && (code = child_start(&rec.child)))
 		unlink(rec.raw);
 	if (code) {
+		if (code != EXIT_USAGE)
+			clear_older(&rec);
 		gpu_sampling_done(&rec.gpus);
 		predict_options_done(&rec.predict);
 		return code;

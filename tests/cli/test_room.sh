@@ -42,25 +42,38 @@ expect 0 't.weir: the file was cut off; .* could not be read' \
 	"$weir" record -o t.weir -- sh -c "$launches 100000; truncate -s 180000 t.weir"
 expect 0 'was removed' "$weir" record -o gone/t.weir -- sh -c 'rm -r gone'
 
-# A recording of before stays until there is another to take its place.
-rm -f old.weir*
-expect 0 '1,000 of them launches' "$weir" record -o old.weir -- "$launches" 1000
-expect 0 'old.weir is still the older recording' "$weir" record -o old.weir -- true
-expect 0 'still the older recording' "$weir" record --flight=64M -o old.weir -- true
+# No recording of before stays under the name that was asked for, and that nothing was recorded is said with -q.
+older() {
+	rm -f old.weir*
+	"$weir" record -q -o old.weir -- "$launches" 1000 >/dev/null || expect 0 'an older recording' false
+}
+for how in --no-pack --flight=64M; do
+	older
+	expect 0 'no CUDA call was seen' "$weir" record -q $how -o old.weir -- true
+	expect 0 '"calls": 0,' "$weir" report --json old.weir
+	expect 0 'made no CUDA calls' "$weir" report old.weir
+	[ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
+	older
+	expect 127 'the older recording old.weir was removed' "$weir" record -q $how -o old.weir -- ./no-such
+	expect 1 '^$' sh -c 'ls old.weir* 2>/dev/null | grep .'
+	older
+	expect 126 'the older recording old.weir was removed' "$weir" record -q $how -o old.weir -- /etc/passwd
+	expect 1 '^$' sh -c 'ls old.weir* 2>/dev/null | grep .'
+	older
+	expect 137 '' sh -c "$weir record -q $how -o old.weir -- sh -c 'kill -KILL \$PPID' 2>/dev/null"
+	expect 1 '^$' sh -c "$weir report --json old.weir 2>/dev/null | grep '\"launches\": 1000'"
+	rm -f old.weir*
+	expect 0 '^$' sh -c "$weir record -q $how -o old.weir -- $launches 10 2>&1 >/dev/null"
+	expect 0 '"launches": 10,' "$weir" report --json old.weir
+done
+# Questions that make no sense touch nothing, and what is no recording stays.
+older
+expect 2 'is no level' "$weir" record --level=x -o old.weir -- true
 expect 0 '"launches": 1000' "$weir" report --json old.weir
-expect 0 ' 10 of them launches' "$weir" record -o old.weir -- "$launches" 10
-expect 0 '"launches": 10,' "$weir" report --json old.weir
-[ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
-
-# Killed before the program came to CUDA: the next one decides.
-"$weir" record -q -o old.weir -- sh -c ': >started; while [ ! -e go ]; do sleep 0.02; done' &
-while [ ! -e started ]; do sleep 0.02; done
-kill -KILL $!
-wait $! 2>/dev/null
-: >go
-expect 0 'still the older recording' "$weir" record -o old.weir -- true
-expect 0 '"launches": 10,' "$weir" report --json old.weir
-[ "$(ls old.weir*)" = old.weir ] || expect 0 "old.weir alone: $(ls old.weir*)" false
+echo hello >text
+expect 3 'text is there and is no trace' "$weir" record -q --flight=64M -o text -- true
+expect 0 '^hello$' cat text
+expect 0 '^$' sh -c "$weir record -q --level=off -o off.weir -- true 2>&1"
 
 # Why nothing can be seen of a program.
 if printf 'int main(void) { return 0; }' | cc -static -x c -o static - 2>/dev/null; then

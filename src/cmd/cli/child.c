@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -72,81 +71,19 @@ static int check_replaceable(const char *path, struct error *err)
 		err, -EEXIST, "%s is there and is no trace; remove it, or name another file", path);
 }
 
-/* Whoever made it may have been killed before it had a header. */
-static bool is_empty_recording(const char *path)
+int child_clear(const char *path, struct error *err)
 {
-	struct trace_header h;
-	const ssize_t n = read_start(path, (char *)&h, sizeof h);
-	return n >= 0 && (n < (ssize_t)sizeof h || !h.processes);
-}
-
-/* What an earlier weir record set aside and was killed before it could decide on. */
-static void settle_kept(const struct child *c)
-{
-	const int fd = open(c->kept, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
-		if (access(c->trace, F_OK) || is_empty_recording(c->trace))
-			rename(c->kept, c->trace);
-		else
-			unlink(c->kept);
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
-/* A trace of before stays until the program has come to CUDA: until then there is nothing to take
- * its place. */
-static void set_aside(struct child *c)
-{
-	struct stat st;
-	if (asprintf(&c->kept, "%s.kept-by-weir", c->trace) < 0) {
-		c->kept = NULL;
-		return;
-	}
-	settle_kept(c);
-	const int fd = open(c->trace, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	c->keeps = fd >= 0 && !fstat(fd, &st) && st.st_size && !flock(fd, LOCK_EX | LOCK_NB) &&
-		   access(c->kept, F_OK) && !rename(c->trace, c->kept);
-	c->kept_fd = fd;
-	if (fd >= 0 && !c->keeps)
-		close(fd);
-}
-
-static void forget_kept(struct child *c)
-{
-	if (c->keeps)
-		close(c->kept_fd);
-	c->keeps = false;
-	free(c->kept);
-	c->kept = NULL;
-}
-
-void child_replace(struct child *c)
-{
-	if (!c->keeps || !__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE))
-		return;
-	unlink(c->kept);
-	forget_kept(c);
-}
-
-bool child_keep(struct child *c)
-{
-	const bool keeps = c->keeps && !__atomic_load_n(&c->header->processes, __ATOMIC_ACQUIRE) &&
-			   !rename(c->kept, c->trace);
-	if (keeps)
-		forget_kept(c);
-	return keeps;
+	const int other = check_replaceable(path, err);
+	if (other)
+		return other;
+	if (unlink(path) && errno != ENOENT)
+		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
+	return 0;
 }
 
 static int write_header(struct child *c, struct trace_header *h, struct error *err)
 {
 	const char *path = c->trace;
-	const int kept = check_replaceable(path, err);
-	if (kept)
-		return kept;
-	set_aside(c);
-	if (unlink(path) && errno != ENOENT)
-		return error_set(err, -errno, "%s can't be replaced: %s", path, strerror(errno));
 	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_set(err, -errno, "%s can't be made: %s", path, strerror(errno));
@@ -204,12 +141,8 @@ int child_trace(struct child *c, const char *path, uint32_t control, uint64_t fl
 	}
 	join_words(h.program, sizeof h.program, c->argv);
 	c->trace = path;
-	int done = write_header(c, &h, err);
-	if (!done)
-		done = map_header(c, path, err);
-	if (done && c->keeps && !rename(c->kept, path))
-		forget_kept(c);
-	return done;
+	const int done = write_header(c, &h, err);
+	return done ? done : map_header(c, path, err);
 }
 
 void child_stop(struct child *c, enum trace_stop why)
@@ -234,7 +167,6 @@ void child_close(struct child *c)
 	if (c->header)
 		munmap(c->header, TRACE_GRAIN);
 	c->header = NULL;
-	forget_kept(c);
 }
 
 bool child_trace_is_there(const struct child *c)

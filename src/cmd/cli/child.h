@@ -32,16 +32,16 @@ struct child {
 	struct trace_header *header; /* of the trace, mapped */
 	dev_t device;                /* and its file */
 	ino_t inode;
-	char *kept; /* where a trace of before is while there is nothing to take its place */
-	bool keeps;
-	int kept_fd; /* locked */
 };
 
-/* Whether the program can be found and run: 0, or an exit code after complaining.  Asked before
- * a trace of an earlier run is replaced. */
+/* Whether the program can be found and run: 0, or an exit code after complaining. */
 int child_check(const struct child *c);
 
-/* What a new raw trace of this program says in its header; `control` as in format.h. */
+/* Removes an older trace of this name.  0, also where there is none, or -errno: what is no trace
+ * stays. */
+int child_clear(const char *path, struct error *err);
+
+/* Makes a raw trace of this program, where no file is; `control` as in format.h. */
 int child_trace(struct child *c, const char *path, uint32_t control, uint64_t flight_bytes,
 	struct error *err);
 
@@ -61,12 +61,6 @@ void child_stop(struct child *c, enum trace_stop why);
 
 /* Whether its name still leads to the trace; complains when it does not. */
 bool child_trace_is_there(const struct child *c);
-
-/* A trace that was there before goes when a process has come to CUDA; asked now and then. */
-void child_replace(struct child *c);
-
-/* True when none has, and that trace is back in its place. */
-bool child_keep(struct child *c);
 
 /* Whether the program is linked statically, so that nothing can be preloaded into it; says so. */
 bool child_say_static(const struct child *c);
