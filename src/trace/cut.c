@@ -15,8 +15,7 @@
 
 #include "base/banned.h"
 
-#define STEADY_LEAST 10u /* steps: of fewer, none can be told to be warm-up */
-#define NAMES_SAID   5u
+#define NAMES_SAID 5u
 
 /* Ascending and apart once merged. */
 struct spans {
@@ -190,6 +189,7 @@ struct chosen {
 	int common;       /* bytes of it without the number */
 	struct spans spans;
 	uint64_t first, last; /* numbers */
+	size_t warm;          /* how many are left out as warm-up */
 };
 
 /* Those from v[from] on that have such a number. */
@@ -208,18 +208,39 @@ static int keep_steps(struct chosen *c, size_t from, uint64_t first, uint64_t la
 	return e;
 }
 
-static void say_steps(struct trace *t, const struct chosen *c, size_t warm)
+static void say_steps(struct trace *t, const struct chosen *c, const struct trace_cut *cut)
 {
+	const char *how[] = { [STEPS_NUMBERED] = ", ranges %.*sN",
+		[STEPS_OPTIMIZER] = ", each until %.*s had ended",
+		[STEPS_REPEATED] = ", each from one %.*s to the next" };
+	const size_t warm = cut->steady ? c->warm : 0;
 	struct bounded b = BOUNDED(t->part.how);
 	bounded_printf(
 		&b, "steps %" PRIu64 " to %" PRIu64 " of %zu", c->first, c->last, c->steps->v.n);
 	if (c->name)
-		bounded_printf(&b, ", ranges %.*sN", c->common, c->name);
+		bounded_printf(&b, how[c->steps->found], c->common, c->name);
 	if (warm == 1)
 		bounded_printf(&b, "; the first is left out as warm-up");
 	else if (warm)
 		bounded_printf(&b, "; the first %zu are left out as warm-up", warm);
+	else if (cut->steady)
+		bounded_printf(&b, "; none is left out as warm-up");
 	bounded_end(&b);
+}
+
+/* "until a call waited for it": what a step is where nobody numbered them. */
+static const char *meaning(enum steps_found found)
+{
+	switch (found) {
+	case STEPS_OPTIMIZER:
+		return ", what was done until an optimizer's step ended";
+	case STEPS_WAITS:
+		return ", what was launched until a call waited for it";
+	case STEPS_REPEATED:
+		return ", from one range to the next of its name";
+	default:
+		return "";
+	}
 }
 
 static int choose_steps(const struct trace_cut *cut, struct chosen *c, struct error *err)
@@ -228,38 +249,36 @@ static int choose_steps(const struct trace_cut *cut, struct chosen *c, struct er
 	const int e = keep_steps(c, 0, cut->first_step, cut->last_step);
 	if (e || c->spans.v.n)
 		return e;
-	if (!c->name)
-		return error_set(err, -ENODATA,
-			"there are only %zu steps in the trace: what was launched until a call waited for it",
-			s->v.n);
+	if (s->found != STEPS_NUMBERED)
+		return error_set(err, -ENODATA, "there %s only %zu step%s in the trace%s",
+			s->v.n == 1 ? "is" : "are", s->v.n, s->v.n == 1 ? "" : "s",
+			meaning(s->found));
 	return error_set(err, -ENODATA,
 		"there is no such step in the trace: its %zu are %.*s%" PRIu64 " to %" PRIu64,
 		s->v.n, c->common, c->name, s->v.v[0].number, s->v.v[s->v.n - 1].number);
 }
 
-static int choose_steady(struct chosen *c, size_t *ret_warm, struct error *err)
+static int choose_steady(struct chosen *c, struct error *err)
 {
 	const size_t n = c->steps->v.n;
-	if (n < STEADY_LEAST)
+	if (n < 2)
 		return error_set(err, -ENODATA,
-			"there are only %zu steps in the trace%s; of fewer than %u none can be said to be warm-up",
-			n, c->name ? "" : ", what was launched until a call waited for it",
-			STEADY_LEAST);
+			"there %s in the trace%s; warm-up shows only beside another step",
+			n ? "is one step" : "are no steps", meaning(c->steps->found));
 	uint64_t *length = malloc(n * sizeof *length);
 	if (!length)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		length[i] = c->steps->v.v[i].to - c->steps->v.v[i].from;
-	*ret_warm = steps_warm_up(length, n);
+	c->warm = steps_warm_up(length, n);
 	free(length);
-	return keep_steps(c, *ret_warm, 0, UINT64_MAX);
+	return keep_steps(c, c->warm, 0, UINT64_MAX);
 }
 
 static int choose_of(struct trace *t, const struct trace_cut *cut, const struct meta *m,
 	struct spans *spans, struct error *err)
 {
 	struct steps s;
-	size_t warm = 0;
 	int e = steps_load(t, m, &s);
 	struct chosen c = { .steps = &s };
 	if (!e && s.v.n && s.v.v[0].name) {
@@ -267,12 +286,16 @@ static int choose_of(struct trace *t, const struct trace_cut *cut, const struct 
 		c.common = (int)name_without_number(c.name);
 	}
 	if (!e)
-		e = cut->steady ? choose_steady(&c, &warm, err) : choose_steps(cut, &c, err);
+		e = cut->steady ? choose_steady(&c, err) : choose_steps(cut, &c, err);
 	if (!e)
 		e = intersect(spans, &c.spans);
-	if (!e && !c.name)
+	if (!e && s.found != STEPS_NUMBERED)
 		t->part.steps_before = c.first - 1;
-	say_steps(t, &c, warm);
+	if (!e) {
+		t->part.steps_found = (uint8_t)s.found;
+		t->part.steps_name = s.name;
+		say_steps(t, &c, cut);
+	}
 	array_free(&c.spans.v);
 	steps_fini(&s);
 	return e;

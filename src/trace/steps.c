@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-/* ---- that the program numbers ---- */
+/* ---- names ---- */
 
 bool range_is_named(uint16_t kind)
 {
@@ -51,63 +51,142 @@ size_t name_without_number(const char *name)
 	return ends_in_step(name, n - (strchr(" _-:=", name[n - 1]) != NULL)) ? n : length;
 }
 
-/* Ranges whose names differ in the number alone. */
-struct family {
-	uint64_t total; /* ticks */
+/* ---- by ranges ---- */
+
+/* PyTorch's own range around each call of an optimizer's step(): "Optimizer.step#SGD.step". */
+static const char optimizer_step[] = "Optimizer.step#";
+
+struct candidate {
+	struct step step;
+	uint32_t tid, family;
 };
 
-struct numbered {
+/* Ranges whose names differ in the number alone; repeated ones are of one thread. */
+struct family {
+	uint64_t name;         /* hash_bytes() */
+	uint64_t total, count; /* ticks */
+	enum steps_found found;
+};
+
+struct ranges {
 	const struct meta *m;
-	ARRAY(struct step) found;
-	ARRAY(uint32_t) family_of; /* of each found */
+	bool repeated; /* look for those instead of the others */
+	ARRAY(struct candidate) v;
 	ARRAY(struct family) families;
 	struct map by_name;
 };
 
-static int take_range(struct numbered *n, uint32_t process, const struct range *g)
+static enum steps_found way_of(const struct ranges *r, const char *text, size_t *ret_common)
+{
+	*ret_common = r->repeated ? strlen(text) : name_without_number(text);
+	if (r->repeated)
+		return STEPS_REPEATED;
+	if (text[*ret_common])
+		return STEPS_NUMBERED;
+	return strncmp(text, optimizer_step, sizeof optimizer_step - 1) ? STEPS_NONE
+									: STEPS_OPTIMIZER;
+}
+
+static int take_range(struct ranges *r, uint32_t process, const struct range *g)
 {
 	const uint32_t name =
-		range_is_named(g->kind) ? meta_find_string(n->m, process, g->name) : META_NONE;
-	const char *text = name == META_NONE ? "" : n->m->names.v[name].text;
-	const size_t common = name_without_number(text);
-	if (!text[common])
+		range_is_named(g->kind) ? meta_find_string(r->m, process, g->name) : META_NONE;
+	const char *text = name == META_NONE ? "" : r->m->names.v[name].text;
+	size_t common;
+	const enum steps_found found = *text ? way_of(r, text, &common) : STEPS_NONE;
+	if (found == STEPS_NONE)
 		return 0;
-	struct family *of = MAP_ROW(
-		&n->by_name, MAP_KEY(hash_bytes(text, common)), &n->families, (struct family){ 0 });
-	struct step *to = of ? array_push(&n->found) : NULL;
-	uint32_t *family = to ? array_push(&n->family_of) : NULL;
-	if (!family)
+	const uint64_t thread = r->repeated ? (uint64_t)process << 32 | g->tid : 0;
+	const uint64_t hash = hash_bytes(text, common);
+	struct family *of = MAP_ROW(&r->by_name, MAP_KEY(hash, found, thread), &r->families,
+		(struct family){ .name = hash, .found = found });
+	struct candidate *to = of ? array_push(&r->v) : NULL;
+	if (!to)
 		return -ENOMEM;
-	of->total += g->dur;
-	*family = (uint32_t)(of - n->families.v);
-	*to = (struct step){ .from = g->ticks,
-		.to = range_end(g),
-		.number = strtoull(text + common, NULL, 10),
-		.process = process,
-		.name = g->name,
-		.kind = g->kind };
+	of->count++;
+	*to = (struct candidate){ .step = { .from = g->ticks,
+					  .to = range_end(g),
+					  .process = process,
+					  .name = g->name,
+					  .kind = g->kind },
+		.tid = g->tid,
+		.family = (uint32_t)(of - r->families.v) };
+	if (found == STEPS_NUMBERED)
+		to->step.number = strtoull(text + common, NULL, 10);
 	return 0;
 }
 
-static int take_ranges(const struct trace *t, struct numbered *n)
+static int take_ranges(const struct trace *t, struct ranges *r)
 {
 	struct chunk_buf buf = { 0 };
 	struct cursor at = { .t = t, .buf = &buf };
 	struct range g;
 	int e;
-	while ((e = trace_next_range(&at, &g)) > 0 && !(e = take_range(n, buf.ref->process, &g)))
+	while ((e = trace_next_range(&at, &g)) > 0 && !(e = take_range(r, buf.ref->process, &g)))
 		;
 	chunk_buf_fini(&buf);
 	return e;
 }
 
-static uint32_t longest(const struct numbered *n)
+static int thread_order(const void *one, const void *two)
 {
-	uint32_t most = 0;
-	for (uint32_t i = 1; i < n->families.n; i++)
-		if (n->families.v[i].total > n->families.v[most].total)
-			most = i;
-	return most;
+	const struct candidate *a = one, *b = two;
+	if (a->step.process != b->step.process)
+		return ORDER(a->step.process, b->step.process);
+	if (a->tid != b->tid)
+		return ORDER(a->tid, b->tid);
+	return a->step.from != b->step.from ? ORDER(a->step.from, b->step.from)
+					    : ORDER(b->step.to, a->step.to);
+}
+
+/* Of a part those that were found in the whole. */
+static bool may_be_steps(const struct trace *t, const struct family *f)
+{
+	return t->part.steps_found ? f->name == t->part.steps_name
+				   : f->found != STEPS_REPEATED || f->count > 1;
+}
+
+/* A step that is not numbered is no part of another one: layers are not. */
+static void drop_inner(const struct trace *t, struct ranges *r)
+{
+	size_t n = 0;
+	SORT(r->v, thread_order);
+	for (size_t i = 0; i < r->v.n; i++) {
+		const struct candidate *c = &r->v.v[i], *last = n ? &r->v.v[n - 1] : NULL;
+		if (may_be_steps(t, &r->families.v[c->family]) &&
+			(!last || last->tid != c->tid || last->step.process != c->step.process ||
+				c->step.from >= last->step.to))
+			r->v.v[n++] = *c;
+	}
+	r->v.n = n;
+}
+
+static void sum_families(struct ranges *r)
+{
+	for (size_t i = 0; i < r->families.n; i++)
+		r->families.v[i].count = 0;
+	for (size_t i = 0; i < r->v.n; i++) {
+		struct family *f = &r->families.v[r->v.v[i].family];
+		f->count++;
+		f->total += r->v.v[i].step.to - r->v.v[i].step.from;
+	}
+}
+
+/* The family of this kind that lasts longest, of optimizers the one that comes most often. */
+static uint32_t choose_family(const struct trace *t, const struct ranges *r, enum steps_found found)
+{
+	const struct family *v = r->families.v;
+	uint32_t best = MAP_NONE;
+	for (uint32_t i = 0; i < r->families.n; i++) {
+		if (v[i].found != found || !v[i].count || !may_be_steps(t, &v[i]))
+			continue;
+		const bool more =
+			best != MAP_NONE && found == STEPS_OPTIMIZER && v[i].count != v[best].count;
+		if (best == MAP_NONE ||
+			(more ? v[i].count > v[best].count : v[i].total > v[best].total))
+			best = i;
+	}
+	return best;
 }
 
 static int step_order(const void *one, const void *two)
@@ -116,23 +195,115 @@ static int step_order(const void *one, const void *two)
 	return a->from != b->from ? ORDER(a->from, b->from) : ORDER(b->to, a->to);
 }
 
-static int find_numbered(const struct trace *t, const struct meta *m, struct steps *s)
+static int process_order(const void *one, const void *two)
 {
-	struct numbered n = { .m = m };
-	int e = take_ranges(t, &n);
-	const uint32_t of = longest(&n);
-	for (size_t i = 0; i < n.found.n && !e; i++) {
-		struct step *to = n.family_of.v[i] == of ? array_push(&s->v) : NULL;
-		if (to)
-			*to = n.found.v[i];
-		else if (n.family_of.v[i] == of)
-			e = -ENOMEM;
+	const struct step *a = one, *b = two;
+	return a->process != b->process ? ORDER(a->process, b->process) : step_order(one, two);
+}
+
+/* From the end of the one before; the first from the begin of the recording. */
+static void step_to_the_end(const struct trace *t, struct steps *s)
+{
+	uint64_t until = 0;
+	SORT(s->v, process_order);
+	for (size_t i = 0; i < s->v.n; i++) {
+		struct step *step = &s->v.v[i];
+		const bool first = !i || step[-1].process != step->process;
+		step->number = first ? 1 + t->part.steps_before : step[-1].number + 1;
+		step->from = first ? t->header.start.ticks : until;
+		until = step->to;
 	}
+}
+
+static int number_order(const void *one, const void *two)
+{
+	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
+}
+
+/* To the begin of the next; the last is taken to be as long as the usual one. */
+static int step_to_the_next(const struct trace *t, struct steps *s)
+{
+	uint64_t *length = calloc(s->v.n, sizeof *length);
+	if (!length)
+		return -ENOMEM;
 	SORT(s->v, step_order);
-	array_free(&n.found);
-	array_free(&n.family_of);
-	array_free(&n.families);
-	map_fini(&n.by_name);
+	for (size_t i = 0; i < s->v.n; i++) {
+		struct step *step = &s->v.v[i];
+		step->number = 1 + t->part.steps_before + i;
+		if (i + 1 < s->v.n) {
+			step->to = step[1].from;
+			length[i] = step->to - step->from;
+		}
+	}
+	if (s->v.n > 1) {
+		struct step *last = &s->v.v[s->v.n - 1];
+		qsort(length, s->v.n - 1, sizeof *length, number_order);
+		const uint64_t usual = last->from + length[(s->v.n - 1) / 2];
+		last->to = usual > last->to ? usual : last->to;
+	}
+	free(length);
+	return 0;
+}
+
+static int push_step(struct steps *s, const struct step *step)
+{
+	struct step *new = array_push(&s->v);
+	if (new)
+		*new = *step;
+	return new ? 0 : -ENOMEM;
+}
+
+static int take_family(
+	const struct trace *t, const struct ranges *r, enum steps_found found, struct steps *s)
+{
+	const uint32_t of = choose_family(t, r, found);
+	int e = 0;
+	s->v.n = 0;
+	for (size_t i = 0; i < r->v.n && !e && of != MAP_NONE; i++)
+		if (r->v.v[i].family == of)
+			e = push_step(s, &r->v.v[i].step);
+	if (e || !s->v.n)
+		return e;
+	if (found == STEPS_NUMBERED)
+		SORT(s->v, step_order);
+	else if (found == STEPS_OPTIMIZER)
+		step_to_the_end(t, s);
+	else
+		e = step_to_the_next(t, s);
+	SORT(s->v, step_order);
+	s->found = found;
+	s->name = r->families.v[of].name;
+	return e;
+}
+
+static void ranges_fini(struct ranges *r)
+{
+	array_free(&r->v);
+	array_free(&r->families);
+	map_fini(&r->by_name);
+}
+
+/* Two or more tell where one begins. */
+static bool is_enough(const struct trace *t, const struct steps *s)
+{
+	if (t->part.steps_found)
+		return s->found == t->part.steps_found;
+	return s->found == STEPS_NUMBERED ? s->v.n : s->v.n > 1;
+}
+
+static int find_by_ranges(
+	const struct trace *t, const struct meta *m, bool repeated, struct steps *s)
+{
+	struct ranges r = { .m = m, .repeated = repeated };
+	int e = take_ranges(t, &r);
+	if (repeated)
+		drop_inner(t, &r);
+	sum_families(&r);
+	if (!e)
+		e = take_family(t, &r, repeated ? STEPS_REPEATED : STEPS_NUMBERED, s);
+	if (!e && !repeated && !is_enough(t, s))
+		e = take_family(t, &r, STEPS_OPTIMIZER, s);
+	ranges_fini(&r);
 	return e;
 }
 
@@ -196,14 +367,6 @@ static uint32_t busiest(const struct finder *f)
 	return most;
 }
 
-static int push_step(struct steps *s, const struct step *step)
-{
-	struct step *new = array_push(&s->v);
-	if (new)
-		*new = *step;
-	return new ? 0 : -ENOMEM;
-}
-
 static int split(struct finder *f, struct steps *s)
 {
 	const uint32_t process = busiest(f);
@@ -232,6 +395,8 @@ static int find_by_waits(const struct trace *t, struct steps *s)
 {
 	struct finder f = { .t = t, .launches = calloc(t->processes.n + 1, sizeof *f.launches) };
 	int e = f.launches ? take_all(&f) : -ENOMEM;
+	s->v.n = 0;
+	s->found = STEPS_WAITS;
 	if (!e)
 		e = split(&f, s);
 	array_free(&f.moments);
@@ -243,9 +408,22 @@ static int find_by_waits(const struct trace *t, struct steps *s)
 
 int steps_load(const struct trace *t, const struct meta *m, struct steps *ret_steps)
 {
+	struct steps repeated = { 0 };
 	*ret_steps = (struct steps){ 0 };
-	const int e = find_numbered(t, m, ret_steps);
-	return e || ret_steps->v.n ? e : find_by_waits(t, ret_steps);
+	int e = find_by_ranges(t, m, false, ret_steps);
+	if (e || is_enough(t, ret_steps))
+		return e;
+	e = find_by_waits(t, ret_steps);
+	if (e || is_enough(t, ret_steps))
+		return e;
+	e = find_by_ranges(t, m, true, &repeated);
+	if (!e && is_enough(t, &repeated)) {
+		steps_fini(ret_steps);
+		*ret_steps = repeated;
+	} else {
+		steps_fini(&repeated);
+	}
+	return e;
 }
 
 void steps_fini(struct steps *s)
@@ -253,10 +431,26 @@ void steps_fini(struct steps *s)
 	array_free(&s->v);
 }
 
+/* Those that last a quarter longer than the usual one of the second half, or less. */
+static size_t few_warm_up(const uint64_t *length, size_t count)
+{
+	uint64_t last[STEPS_FEW];
+	const size_t half = count / 2, n = count - half;
+	size_t warm = 0;
+	memcpy(last, length + half, n * sizeof *last);
+	qsort(last, n, sizeof *last, number_order);
+	const uint64_t usual = last[n / 2], differs = usual / 4;
+	while (warm < half && (length[warm] > usual + differs || length[warm] < usual - differs))
+		warm++;
+	return warm;
+}
+
 size_t steps_warm_up(const uint64_t *length, size_t count)
 {
 	double sum = 0, squares = 0, least = 0;
 	size_t best = 0;
+	if (count < STEPS_FEW)
+		return count ? few_warm_up(length, count) : 0;
 	for (size_t i = count; i-- > 0;) { /* of the steps from i on */
 		const double x = (double)length[i], n = (double)(count - i);
 		sum += x;

@@ -1,10 +1,15 @@
 /*
- * Steps of a recording: the ranges that the program numbers, as ProfilerStep#5; where it numbers
- * none, what a process launches until a call waits for it, counted from 1, of the process that
- * launches most: then an iteration of a loop that synchronises once is one.
+ * Steps of a recording, by the first of these ways that finds any, the others two or more:
  *
- * Where ranges of several names are numbered, as parts of a step may be, those of the name that
- * lasts longest together.
+ * - the ranges that the program numbers, as ProfilerStep#5;
+ * - what a process does until an optimizer's step ends, as PyTorch marks it (Optimizer.step#…);
+ * - what a process launches until a call waits for it, of the process that launches most: then an
+ *   iteration of a loop that synchronises once is one;
+ * - from one range to the next of the same name, of those that are in no other.
+ *
+ * All but the first are counted from 1.  Where ranges of several names are numbered, as parts of a
+ * step may be, those of the name that lasts longest together; of several optimizers the one whose
+ * step comes most often.
  */
 #ifndef WEIR_TRACE_STEPS_H
 #define WEIR_TRACE_STEPS_H
@@ -20,8 +25,12 @@ struct step {
 	uint16_t kind; /* enum range_kind, with a name */
 };
 
+enum steps_found { STEPS_NONE, STEPS_NUMBERED, STEPS_OPTIMIZER, STEPS_WAITS, STEPS_REPEATED };
+
 struct steps {
 	ARRAY(struct step) v; /* by `from` */
+	enum steps_found found;
+	uint64_t name; /* hash of their ranges' name without the number; waits have none */
 };
 
 /* 0 or -errno of the machine. */
@@ -35,8 +44,11 @@ size_t name_without_number(const char *name);
 
 /*
  * How many at the begin are warm-up, by their lengths: as many as have to be left out for the mean
- * of the rest to be known best (MSER: White, Simulation 69(6), 1997), half of them at most.
+ * of the rest to be known best (MSER: White, Simulation 69(6), 1997), half of them at most.  Fewer
+ * than STEPS_FEW have no such mean: of those the ones whose length is not within a quarter of
+ * the median of the second half.
  */
+#define STEPS_FEW 10u
 size_t steps_warm_up(const uint64_t *length, size_t count);
 
 #endif

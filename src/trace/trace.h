@@ -92,7 +92,9 @@ struct trace_cut_text {
 	uint64_t from_ns, to_ns; /* of the first part, of the last, since the recording began */
 	uint64_t part_ns;        /* all parts together */
 	uint64_t whole_ns;       /* the recording */
-	uint64_t steps_before;   /* that were found by waits (steps.h) and are left out */
+	uint64_t steps_before;   /* that nobody numbered (steps.h) and that are left out */
+	uint64_t steps_name;     /* struct steps' name, and how they were found … */
+	uint8_t steps_found;     /* … of the whole; 0: nobody asked for steps */
 	char how[160];           /* "steps 5 to 20 of 40" */
 };
 

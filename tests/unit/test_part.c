@@ -30,6 +30,8 @@ static uint64_t step_begin(uint32_t i)
 	return START + i * STEP;
 }
 
+static bool optimizes, repeats; /* what marks steps: see make_marks() */
+
 /* Step i, from 1, makes i launches 100 apart, and waits until 5000 behind its begin. */
 static void make_steps(struct maker *m)
 {
@@ -45,6 +47,8 @@ static void make_steps(struct maker *m)
 					.fn = FN_LAUNCH,
 					.words = RECORD_WORDS + LAUNCH_WORDS },
 				launch);
+		if (repeats)
+			continue; /* without a wait */
 		maker_put(m, t,
 			(struct record){ .ticks = step_begin(i) + 4000,
 				.dur = 1000,
@@ -88,6 +92,34 @@ static void make_ranges(struct maker *m)
 #define FIRST 4u
 static bool numbered; /* whether the program numbers steps */
 
+/* Marks of steps: "Optimizer.step#SGD.step" in the end of the steps 2, 4, 6 …, and another's in
+ * that of step 3; or "pass" in the begin of those, and "layer" twice in each. */
+static void make_marks(struct maker *m, int meta)
+{
+	struct range g[4 * STEPS];
+	size_t n = 0;
+	string(m, meta, STRING_STEPS, optimizes ? "Optimizer.step#SGD.step" : "pass");
+	string(m, meta, STRING_STEPS + 1, optimizes ? "Optimizer.step#Adam.step" : "layer");
+	for (uint32_t i = 2; i <= STEPS; i += 2) {
+		g[n++] = (struct range){ .ticks = step_begin(i) + (optimizes ? 6000 : 0),
+			.dur = 1000,
+			.name = STRING_STEPS };
+		for (uint32_t k = 0; k < 2 && repeats; k++)
+			g[n++] = (struct range){ .ticks = step_begin(i) + 10 + 300 * k,
+				.dur = 280,
+				.name = STRING_STEPS + 1 };
+	}
+	if (optimizes)
+		g[n++] = (struct range){
+			.ticks = step_begin(3) + 6000, .dur = 3000, .name = STRING_STEPS + 1
+		};
+	for (size_t i = 0; i < n; i++)
+		g[i].kind = RANGE_ANNOTATION;
+	for (size_t i = 0; i < n; i++)
+		g[i].tid = PID + 2;
+	maker_chunk(m, CHUNK_RANGES, PID, PID + 2, g, (uint32_t)(n * sizeof *g));
+}
+
 static void make_numbered(struct maker *m, int meta)
 {
 	struct range g[2 * STEPS];
@@ -119,9 +151,12 @@ static struct trace *make(void)
 	string(m, meta, STRING_LATE, "late");
 	make_steps(m);
 	make_activities(m);
-	make_ranges(m);
+	if (!repeats)
+		make_ranges(m);
 	if (numbered)
 		make_numbered(m, meta);
+	if (optimizes || repeats)
+		make_marks(m, meta);
 	maker_finish(m, START + 2 * STEPS * STEP, false);
 	struct trace *t = NULL;
 	struct error err;
@@ -370,6 +405,50 @@ static void equal_steps_have_no_warm_up(void **state)
 	assert_int_equal(steps_warm_up(length, 12), 0);
 }
 
+static void of_few_steps_those_that_differ_are_warm_up(void **state)
+{
+	static const struct {
+		uint64_t length[5];
+		size_t count, warm;
+	} cases[] = { { { 100 }, 1, 0 }, { { 100, 100 }, 2, 0 }, { { 900, 100 }, 2, 1 },
+		{ { 100, 101, 99 }, 3, 0 }, { { 20, 100, 101, 99 }, 4, 1 },
+		{ { 900, 200, 100, 101 }, 4, 2 }, { { 100, 900, 100, 100 }, 4, 0 },
+		{ { 900, 800, 700, 100, 100 }, 5, 2 }, { { 0 }, 0, 0 } };
+	for (size_t i = 0; i < COUNT_OF(cases); i++)
+		assert_int_equal(steps_warm_up(cases[i].length, cases[i].count), cases[i].warm);
+}
+
+static void steps_end_with_the_optimizer(void **state)
+{
+	optimizes = true;
+	struct trace *t =
+		make_cut((struct trace_cut){ .steps = true, .first_step = 2, .last_step = 3 });
+	assert_int_equal(count(t).launches, 3 + 4 + 5 + 6);
+	assert_string_equal(
+		t->part.how, "steps 2 to 3 of 5, each until Optimizer.step#SGD.step had ended");
+	trace_close(t);
+	t = make_cut((struct trace_cut){ .steady = true });
+	assert_int_equal(count(t).launches, 55 - 1 - 2); /* as the first began earlier */
+	trace_close(t);
+	optimizes = false;
+}
+
+/* The layers inside are no steps. */
+static void without_waits_steps_begin_with_the_same_range(void **state)
+{
+	repeats = true;
+	struct trace *t =
+		make_cut((struct trace_cut){ .steps = true, .first_step = 2, .last_step = 3 });
+	assert_int_equal(count(t).launches, 4 + 5 + 6 + 7);
+	assert_string_equal(t->part.how, "steps 2 to 3 of 5, each from one pass to the next");
+	trace_close(t);
+	t = make_cut((struct trace_cut){ .steps = true, .first_step = 5, .last_step = 5 });
+	assert_int_equal(count(t).launches, 10);
+	assert_string_equal(t->part.how, "steps 5 to 5 of 5, each from one pass to the next");
+	trace_close(t);
+	repeats = false;
+}
+
 static void steady_leaves_warm_up_out(void **state)
 {
 	struct trace *t = make_cut((struct trace_cut){ .steady = true });
@@ -393,6 +472,9 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_said),
 		cmocka_unit_test(warm_up_is_found_as_slowly),
 		cmocka_unit_test(equal_steps_have_no_warm_up),
+		cmocka_unit_test(of_few_steps_those_that_differ_are_warm_up),
+		cmocka_unit_test(steps_end_with_the_optimizer),
+		cmocka_unit_test(without_waits_steps_begin_with_the_same_range),
 		cmocka_unit_test(steady_leaves_warm_up_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
