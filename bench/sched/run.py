@@ -542,7 +542,7 @@ def mps_seconds(bench):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--cells', default='micro', help='names, or micro (those without PyTorch), or all; also --list')
+    parser.add_argument('--cells', default='micro', help='names, micro (those without PyTorch) and all, with commas between; also --list')
     parser.add_argument('--list', action='store_true', help='print the cells')
     parser.add_argument('--variants', default='slices,mps,mps+priority,mps+priority+cap=80', metavar='NAME,...')
     parser.add_argument('--weir', action='append', default=[], metavar='NAME:LC:BE')
@@ -569,7 +569,8 @@ def options():
 
 
 def names_of(args):
-    names = {'micro': MICRO, 'all': list(CELLS)}.get(args.cells) or args.cells.split(',')
+    sets = {'micro': MICRO, 'all': list(CELLS)}
+    names = list(dict.fromkeys(n for word in args.cells.split(',') for n in sets.get(word, [word])))
     for name in names:
         if name not in CELLS:
             sys.exit('run.py: %s is no cell: %s' % (name, ', '.join(CELLS)))
