@@ -309,6 +309,8 @@ static bool tune(struct share_tuning *t, const char *word)
 		return duration_parse(value, &t->budget_ns);
 	if (!strncmp(word, "full-below", n) && n == 10)
 		return duration_parse(value, &t->full_below_ns);
+	if (!strncmp(word, "alone", n) && n == 5)
+		return duration_parse(value, &t->alone_ns) && t->alone_ns;
 	if (!strncmp(word, "hold", n) && n == 4)
 		return duration_parse(value, &t->hold_ns);
 	if (!strncmp(word, "min-share", n) && n == 9 && percent_parse(value, &share)) {
@@ -336,7 +338,7 @@ static int set_policy(const struct options *o, struct share_file *f)
 	for (int i = 2; i < opt_argc(o); i++)
 		if (!tune(&tuning, opt_argv(o)[i]))
 			return complain(EXIT_USAGE,
-				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us or min-share=2%%",
+				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms or min-share=2%%",
 				opt_argv(o)[i]);
 	f->tuning = tuning;
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);

@@ -179,6 +179,7 @@ static void put(struct share_grant *to, const struct share_grant *g)
 	__atomic_store_n(&to->cap_ahead_sms, g->cap_ahead_sms, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->cap_always, g->cap_always, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->hold_ns, g->hold_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->alone_ns, g->alone_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
 }
 

@@ -18,6 +18,7 @@
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
+	.alone_ns = SHARE_ALONE_NS,
 };
 
 struct policy_params policy_params_of(const struct share_tuning *t)
@@ -28,13 +29,14 @@ struct policy_params policy_params_of(const struct share_tuning *t)
 	p.full_below_ns = t->full_below_ns ? t->full_below_ns : p.full_below_ns;
 	p.cap_sms = t->cap_sms;
 	p.hold_ns = t->hold_ns;
+	p.alone_ns = t->alone_ns ? t->alone_ns : p.alone_ns;
 	return p;
 }
 
 /* ---- what all have in common ---- */
 
-static struct share_grant plain(
-	const struct policy_program *p, enum share_mode mode, uint64_t budget_ns)
+static struct share_grant plain(const struct policy_program *p, const struct policy_params *params,
+	enum share_mode mode, uint64_t budget_ns)
 {
 	return (struct share_grant){
 		.class = p->class,
@@ -42,6 +44,7 @@ static struct share_grant plain(
 		.budget_ns = budget_ns,
 		.full_below_ns = UINT64_MAX,
 		.max_wait_ns = p->max_wait_ns,
+		.alone_ns = params->alone_ns,
 	};
 }
 
@@ -108,7 +111,7 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 {
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (v->program[i].here)
-			grants[i] = plain(&v->program[i], MODE_OPEN, 0);
+			grants[i] = plain(&v->program[i], p, MODE_OPEN, 0);
 	*ret_again_ns = v->now_ns + IDLE_NS;
 }
 
@@ -123,7 +126,7 @@ static void strict(const struct policy_view *v, const struct policy_params *p,
 		const struct policy_program *q = &v->program[i];
 		if (!q->here)
 			continue;
-		grants[i] = plain(q, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, budget);
+		grants[i] = plain(q, p, q->class == CLASS_LATENCY ? MODE_OPEN : MODE_GATE, budget);
 		grants[i].hold_ns = v->mps && q->class == CLASS_BEST_EFFORT ? p->hold_ns : 0;
 		if (q->class == CLASS_BEST_EFFORT && is_paid(v, s, i))
 			grants[i].mode = MODE_BUDGET;
@@ -219,7 +222,7 @@ static void fair(const struct policy_view *v, const struct policy_params *p, str
 		const bool ahead =
 			v->mps ? s->virtual_ns[i] > least + TURN_NS : q->inside && i != turn;
 		const bool waits = s->held[i] = ahead && !is_stalled(s, i);
-		grants[i] = plain(q, waits ? MODE_HOLD : MODE_BUDGET, TURN_NS);
+		grants[i] = plain(q, p, waits ? MODE_HOLD : MODE_BUDGET, TURN_NS);
 	}
 	*ret_again_ns = v->now_ns + MS;
 }

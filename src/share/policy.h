@@ -41,6 +41,7 @@ struct policy_params {
 				   0: by the budget */
 	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
 	uint64_t hold_ns;       /* hold on the device in front of so much work; 0: in calls */
+	uint64_t alone_ns;      /* of best effort in flight while no latency program is there */
 };
 
 /* What a policy remembers; zeros at the start. */

@@ -11,13 +11,17 @@
 
 #include "share/segment.h"
 
-/* Whether launches of a program have nobody to wait for. */
-static inline bool rule_is_free(
-	const struct share_slot *s, const struct share_device *d, const struct share_file *f)
+/* Whether launches of a program are asked nothing. */
+static inline bool rule_is_free(const struct share_slot *s, const struct share_file *f)
+{
+	return __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED) == MODE_OPEN ||
+	       __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED);
+}
+
+/* Whether they wait for nobody: all that they have to keep to is grant.alone_ns. */
+static inline bool rule_is_alone(const struct share_slot *s, const struct share_device *d)
 {
 	const uint32_t mode = __atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED);
-	if (mode == MODE_OPEN || __atomic_load_n(&f->arbiter.open, __ATOMIC_RELAXED))
-		return true;
 	return mode != MODE_HOLD && mode != MODE_BUDGET && !share_any(d->present);
 }
 
@@ -36,10 +40,12 @@ enum rule_reason {
 struct rule_launch {
 	uint64_t t90_ns; /* predicted; of a kernel never seen a large one */
 	bool may_be_capped;
+	bool is_small; /* a copy that is in nobody's way, unless many are */
 };
 
 struct rule_view {
-	bool active;          /* a latency program is inside a request that is believed */
+	bool alone;           /* no latency program is there */
+	bool active;          /* one is inside a request that is believed */
 	bool on_device;       /* the launch waits there, behind a hold, for those that are */
 	uint64_t inflight_ns; /* what is left of this program's work at full width */
 	uint64_t capped_ns;   /* and of what runs on part of the SMs */
@@ -57,6 +63,10 @@ static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 {
 	return inflight <= RULE_LEAD_NS || inflight + more <= budget;
 }
+
+/* What a launch that was never measured counts as while nobody is waited for: so that few of them
+ * are in flight, however long they are. */
+#define RULE_UNKNOWN_ALONE 4u /* of alone_ns */
 
 /* Capped, as far as the budget for that goes. */
 static inline enum rule_verdict rule_cap(const struct share_grant *g, const struct rule_view *v,
@@ -94,6 +104,10 @@ static inline enum rule_verdict rule_of(const struct share_grant *g, const struc
 	*ret_reason = REASON_TURN;
 	if (g->mode == MODE_HOLD)
 		return RULE_WAIT;
+	if (v->alone || l->is_small) {
+		*ret_reason = REASON_BUDGET;
+		return rule_fits(v->inflight_ns, l->t90_ns, g->alone_ns) ? RULE_GO : RULE_WAIT;
+	}
 	if (v->on_device) {
 		*ret_reason = REASON_BUDGET;
 		return rule_fits(v->inflight_ns, l->t90_ns, RULE_AHEAD_NS) ? RULE_GO : RULE_WAIT;

@@ -402,6 +402,7 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 		.budget_ns = 100000,
 		.full_below_ns = UINT64_MAX,
 		.max_wait_ns = self->max_wait_ns,
+		.alone_ns = SHARE_ALONE_NS,
 	};
 	s->who = *w; /* which is its owner already */
 }

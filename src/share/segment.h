@@ -14,13 +14,17 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 5u
+#define SHARE_VERSION 6u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
 #define SHARE_NAME    32u
 #define SHARE_PATH    512u
 #define SHARE_LINE    __attribute__((aligned(64)))
+
+/* What best effort may have in flight while no latency program is there: one that comes is served
+ * after so long, and the host may fall behind for as long without a pause on the device. */
+#define SHARE_ALONE_NS 20000000u
 
 enum share_class { CLASS_NONE, CLASS_LATENCY, CLASS_BEST_EFFORT };
 
@@ -44,8 +48,9 @@ struct share_grant {
 	uint64_t full_below_ns; /* t90 that may run at full width */
 	uint64_t ahead_ns;      /* hold what would overlap the next request by so much; 0: don't */
 	uint64_t max_wait_ns;
-	uint64_t hold_ns; /* launches go at once, and wait on the device in front of each so much
-			     predicted work (hook/sched/hold.h); 0: they wait in their calls */
+	uint64_t hold_ns;  /* launches go at once, and wait on the device in front of each so much
+			      predicted work (hook/sched/hold.h); 0: they wait in their calls */
+	uint64_t alone_ns; /* most work in flight while no latency program is there */
 } SHARE_LINE;
 
 /* Written by the program: amounts. */
@@ -154,7 +159,7 @@ struct share_file {
 		uint64_t budget_ns, full_below_ns;
 		uint32_t cap_sms;
 		uint32_t min_share; /* millionths of the device time */
-		uint64_t hold_ns;
+		uint64_t hold_ns, alone_ns;
 	} tuning SHARE_LINE;
 	struct share_device devices[SHARE_DEVICES];
 	struct share_slot slots[SHARE_SLOTS];

@@ -77,6 +77,7 @@ while read -r program name classes; do
 	devices | moves) device="$device,devices=3" ;;
 	together) device="$device,delay=cuDeviceGetUuid_v2:300ms" ;; # for so long one thread joins
 	expected | gives_up | stopped | leaves | ends) patience=100000000 ;;
+	backlog) device="$device,wave=5ms,copy=5ms" patience=30000000000 ;;
 	refused) device="$device,fault=cuMemHostRegister_v2:*:801" patience=100000000 ;;
 	clones | reloads) device=time=virtual ;;
 	shut_in_*) device=time=virtual patience=100000000 ;;
@@ -85,6 +86,7 @@ while read -r program name classes; do
 	try "$name" $classes
 done <<END
 regulated depends          best-effort
+regulated backlog          best-effort
 regulated orphan           best-effort
 regulated patience         best-effort
 regulated cooperative      best-effort

@@ -394,6 +394,23 @@ static void behind_a_hold_launches_go_ahead(void **state)
 	assert_int_equal(ask(&turn, v, LONG), RULE_WAIT);
 }
 
+static void alone_only_what_is_much_waits(void **state)
+{
+	const struct share_grant g = {
+		.mode = MODE_GATE, .budget_ns = 1, .alone_ns = SHARE_ALONE_NS
+	};
+	struct rule_view v = { .alone = true, .inflight_ns = SHARE_ALONE_NS - 600000 };
+	assert_int_equal(ask(&g, v, LONG), RULE_GO);
+	v.inflight_ns = SHARE_ALONE_NS - 400000;
+	assert_int_equal(ask(&g, v, LONG), RULE_WAIT);
+	v = (struct rule_view){ .active = true, .inflight_ns = 1000000 };
+	struct rule_launch copy = SHORT; /* in nobody's way */
+	copy.is_small = true;
+	assert_int_equal(ask(&g, v, copy), RULE_GO);
+	v.inflight_ns = SHARE_ALONE_NS;
+	assert_int_equal(ask(&g, v, copy), RULE_WAIT);
+}
+
 static void caps_are_for_what_may_be_capped(void **state)
 {
 	const struct share_grant g = { .mode = MODE_CAP,
@@ -773,6 +790,7 @@ int main(void)
 		cmocka_unit_test(an_open_gate_asks_nothing),
 		cmocka_unit_test(who_is_gated_waits_for_requests_and_for_its_budget),
 		cmocka_unit_test(behind_a_hold_launches_go_ahead),
+		cmocka_unit_test(alone_only_what_is_much_waits),
 		cmocka_unit_test(caps_are_for_what_may_be_capped),
 		cmocka_unit_test(what_would_meet_the_next_request_is_held_or_capped),
 		cmocka_unit_test(nobody_runs_in_others_turn),

@@ -50,6 +50,12 @@ static uint32_t ask_resident(const struct sched_launch *l)
 	return 0;
 }
 
+/* A copy's time by its bytes, at what a slow link carries. */
+static float copy_guess(const struct sched_launch *l)
+{
+	return l->what ? 0 : 2000 + (float)l->bytes / 8;
+}
+
 /* The same kernel in another shape, measured: its time by the number of blocks. */
 static float sibling(const struct cost *c, const void *what)
 {
@@ -71,7 +77,7 @@ static void fill(struct cost *c, const struct sched_launch *l)
 	own_calls_begin(&own);
 	c->resident = l->block[0] ? ask_resident(l) : 0;
 	own_calls_end(&own);
-	c->guess_ns = sibling(c, l->what);
+	c->guess_ns = l->bytes ? copy_guess(l) : sibling(c, l->what);
 	c->generation = generation;
 	__atomic_store_n(&c->what, l->what, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->plain, l->plain, __ATOMIC_RELEASE);

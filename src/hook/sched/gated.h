@@ -15,6 +15,13 @@ struct sched_launch {
 	bool plain;     /* a kernel that may go to another stream: no cluster, no attributes */
 };
 
+#define GATED_SMALL (1u << 20) /* bytes of a copy; less keeps no request waiting */
+
+static inline bool gated_is_small(const struct sched_launch *l)
+{
+	return !l->what && l->bytes < GATED_SMALL;
+}
+
 struct cost;
 struct cap_lane;
 struct hold_stream;

@@ -39,9 +39,9 @@ static void unlock(struct marks *m)
 	__atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE);
 }
 
-static void submit(struct marks *m, const struct gated *g)
+static void submit(struct marks *m, const struct gated *g, bool is_dated)
 {
-	const uint64_t now = clock_monotonic() + SENDING_NS;
+	const uint64_t now = is_dated ? clock_monotonic() + SENDING_NS : 0;
 	const uint64_t from = m->ends_ns > now ? m->ends_ns : now;
 	__atomic_store_n(&m->ends_ns, from + g->took_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&m->submitted_ns, m->submitted_ns + g->took_ns, __ATOMIC_RELAXED);
@@ -230,12 +230,16 @@ static void teach(const struct mark *k, struct share_slot *slot, uint64_t span)
 		cost_correct(k->cost[i], scale);
 }
 
-/* It took no longer: what it takes alone nobody saw.  After some of these it counts as measured, or
- * it would be waited for by itself for ever. */
+/* It took no longer: what it takes alone nobody saw.  What was predicted to take twice as long or
+ * more is corrected.  What was never measured counts as measured after some of these, or it would
+ * be waited for by itself for ever. */
 static void bound(const struct mark *k, uint64_t most)
 {
 	struct cost *c = k->cost[0];
 	const float ns = (float)most / k->slower;
+	if (most < k->ns / 2 && k->launches == k->kinds)
+		for (uint32_t i = 0; i < k->kinds; i++)
+			cost_correct(k->cost[i], (float)most / (float)k->ns);
 	if (k->launches != 1 || c->count)
 		return;
 	if (c->guess_ns <= 0 || ns < c->guess_ns)
@@ -321,15 +325,15 @@ static void make_room(struct marks *m, struct share_slot *slot, const struct oth
 }
 
 void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
-	const struct gated *g, uint64_t quantum_ns)
+	const struct gated *g, struct quantum quantum)
 {
 	if (!try_lock(m)) {
 		slot->counts.unmarked++;
 		return;
 	}
-	submit(m, g);
+	submit(m, g, quantum.is_dated);
 	collect(m, others, g);
-	if (m->next.ns >= quantum_ns || m->next.kinds == MARK_COSTS) {
+	if (m->next.ns >= quantum.ns || m->next.launches >= quantum.launches) {
 		make_room(m, slot, others);
 		put(m, slot);
 	}

@@ -38,6 +38,14 @@ struct others {
 	uint32_t index; /* of this program's own slot */
 };
 
+/* Behind how much a mark is recorded: predicted work, launches.  is_dated: when it will have ended
+ * is kept, for which each launch reads the clock. */
+struct quantum {
+	uint64_t ns;
+	uint32_t launches;
+	bool is_dated;
+};
+
 struct marks {
 	uint64_t lock;       /* 0, or since when: ticks */
 	const void *context; /* that the events are of */
@@ -66,10 +74,10 @@ static inline uint64_t marks_capped(const struct marks *m)
 	return __atomic_load_n(&m->capped_ns, __ATOMIC_RELAXED);
 }
 
-/* A launch that has succeeded; records a mark when `quantum_ns` are together.  Counts what could
+/* A launch that has succeeded; records a mark when a quantum is together.  Counts what could
  * not be marked. */
 void marks_add(struct marks *m, struct share_slot *slot, const struct others *others,
-	const struct gated *g, uint64_t quantum_ns);
+	const struct gated *g, struct quantum quantum);
 
 /* A mark behind what has none, so that it can be waited for and what comes next is measured by
  * itself. */

@@ -19,7 +19,7 @@
 
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define QUANTUM_LEAST   20000u
-#define COPY_LARGE      (1u << 20) /* bytes; smaller ones never wait */
+#define ALONE_MARKS     16u /* quanta of what may be in flight alone */
 
 __thread struct sched_last sched_last;
 uint32_t sched_generation = 1;
@@ -170,7 +170,15 @@ static struct member *enter(struct gated *g, const struct sched_launch *l)
 
 static bool is_regulated(const struct member *m)
 {
-	return !rule_is_free(m->slot, m->device, m->file);
+	return !rule_is_free(m->slot, m->file);
+}
+
+/* What was sent and not seen to end is little, even if none of it has ended. */
+static bool goes_alone(const struct gated *g, const struct member *m)
+{
+	const uint64_t sent = m->marks.submitted_ns - m->marks.retired_ns;
+	return g->cost->count && rule_is_alone(m->slot, m->device) &&
+	       sent + g->took_ns <= m->slot->grant.alone_ns;
 }
 
 static void regulate(struct gated *g, struct member *m, const struct sched_launch *l)
@@ -186,8 +194,11 @@ static void regulate(struct gated *g, struct member *m, const struct sched_launc
 		const struct others others = member_others(m);
 		if (!g->cost->count)
 			marks_cut(&m->marks, m->slot, &others); /* it is measured by itself */
-		g->took_ns = cost_mean(g->cost, UNKNOWN_NS);
-		wait_for_turn(g, m, l);
+		const uint64_t mean = cost_mean(g->cost, UNKNOWN_NS),
+			       least = wait_least_ns(m, g->cost);
+		g->took_ns = mean > least ? mean : least;
+		if (!goes_alone(g, m))
+			wait_for_turn(g, m, l);
 	}
 	errno = kept;
 }
@@ -202,7 +213,7 @@ void sched_kernel(struct gated *g, const struct sched_launch *l)
 void sched_other(struct gated *g, const struct sched_launch *l)
 {
 	struct member *m = enter(g, l);
-	if (m && (l->what || l->bytes >= COPY_LARGE) && is_regulated(m))
+	if (m && is_regulated(m))
 		regulate(g, m, l);
 }
 
@@ -215,12 +226,16 @@ void sched_joined(const struct gated *g)
 	errno = kept;
 }
 
-/* Work behind which there is a mark. */
-static uint64_t quantum_of(const struct member *m)
+/* Work behind which there is a mark, and how many launches at most: where nobody is waited for,
+ * those need not teach. */
+static struct quantum quantum_of(const struct member *m)
 {
 	const struct share_grant *g = &m->slot->grant;
+	if (rule_is_alone(m->slot, m->device))
+		return (struct quantum){ g->alone_ns / ALONE_MARKS, UINT32_MAX, false };
 	const uint64_t most = g->budget_ns > g->hold_ns ? g->budget_ns : g->hold_ns;
-	return most / 2 > QUANTUM_LEAST ? most / 2 : QUANTUM_LEAST;
+	return (struct quantum){ most / 2 > QUANTUM_LEAST ? most / 2 : QUANTUM_LEAST, MARK_COSTS,
+		true };
 }
 
 void sched_passed(const struct gated *g, int result)

@@ -41,8 +41,7 @@ static inline bool sched_counts_only(
 		return false;
 	const struct share_work *w = &l->slot->work;
 	if (!__atomic_load_n(&w->inside, __ATOMIC_RELAXED) ||
-		(blocks > w->widest && w->widest < l->sms) ||
-		!rule_is_free(l->slot, l->device, l->file))
+		(blocks > w->widest && w->widest < l->sms) || !rule_is_free(l->slot, l->file))
 		return false;
 	g->work = l->work;
 	streams_count(l->work);

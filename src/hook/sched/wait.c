@@ -12,10 +12,8 @@
 #include "record/sandbox.h"
 #include "share/rule.h"
 
-#define AWAKE_NS 200000u /* so long it asks without sleeping */
-#define AHEAD_NS                                                                                   \
-	2000000u /* of its own work so much has to be left before it sleeps: what was never        \
-		  * measured is dated when it is seen to end */
+#define AWAKE_NS 200000u  /* so long it asks without sleeping */
+#define AHEAD_NS 2000000u /* of its own work so much has to be left before it sleeps */
 #define NAP_NS   50000
 #define DEATH_NS 5000000u /* so often it asks whether they still live */
 #define STALE_NS 1000000000u
@@ -105,15 +103,16 @@ static bool may_go_ahead(const struct gated *g, struct member *m)
 	       !marks_are_measuring(&m->marks) && marks_have_room(&m->marks);
 }
 
-static enum rule_verdict ask(
-	struct gated *g, struct member *m, struct waiting *w, uint32_t *ret_sms)
+static enum rule_verdict ask(struct gated *g, struct member *m, const struct sched_launch *l,
+	struct waiting *w, uint32_t *ret_sms)
 {
 	const uint64_t now = clock_monotonic();
 	const struct share_grant grant = grant_of(m, now);
 	w->other = SHARE_SLOTS;
 	w->until_ns = active_until(m, now, &w->other);
 	w->on_device = may_go_ahead(g, m);
-	const struct rule_view view = { .active = w->until_ns,
+	const struct rule_view view = { .alone = rule_is_alone(m->slot, m->device),
+		.active = w->until_ns,
 		.on_device = w->on_device,
 		.inflight_ns = marks_inflight(&m->marks, now),
 		.capped_ns = marks_capped(&m->marks),
@@ -126,8 +125,10 @@ static enum rule_verdict ask(
 	const uint32_t fewest = grant.cap_ahead_sms && grant.cap_ahead_sms < grant.cap_sms
 					? grant.cap_ahead_sms
 					: grant.cap_sms;
-	const struct rule_launch launch = { .t90_ns = cost_t90(g->cost, UNKNOWN_NS),
-		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, fewest) };
+	const uint64_t t90 = cost_t90(g->cost, UNKNOWN_NS), least = wait_least_ns(m, g->cost);
+	const struct rule_launch launch = { .t90_ns = t90 > least ? t90 : least,
+		.may_be_capped = !w->uncapped && cap_is_safe(g->cost, m->sms, fewest),
+		.is_small = gated_is_small(l) };
 	return rule_of(&grant, &view, &launch, ret_sms, &w->reason);
 }
 
@@ -165,7 +166,7 @@ static bool is_long(const struct member *m, const struct waiting *w, uint64_t no
 		       (now + AWAKE_NS < w->until_ns || now > w->until_ns + AWAKE_NS);
 	if (w->reason != REASON_BUDGET)
 		return now - w->since_ns > AWAKE_NS;
-	return m->marks.ends_ns > now + AHEAD_NS;
+	return m->marks.ends_ns > now + AHEAD_NS && !marks_are_measuring(&m->marks);
 }
 
 /* What is in flight may wait for this very launch, or for one behind it: until some of it is seen
@@ -241,8 +242,7 @@ static bool go(struct gated *g, struct member *m, const struct sched_launch *l, 
 static bool is_still_gated(const struct member *m)
 {
 	return __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) <= 0 &&
-	       __atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED) &&
-	       !rule_is_free(m->slot, m->device, m->file);
+	       __atomic_load_n(&hook_hot.gate, __ATOMIC_RELAXED) && !rule_is_free(m->slot, m->file);
 }
 
 static enum wait_way way_of(const struct gated *g, const struct waiting *w)
@@ -260,7 +260,7 @@ void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch 
 	uint32_t sms = 0;
 	wait_range_ends(&w); /* what was left in the middle */
 	while (is_still_gated(m)) {
-		const enum rule_verdict verdict = ask(g, m, &w, &sms);
+		const enum rule_verdict verdict = ask(g, m, l, &w, &sms);
 		if ((verdict == RULE_GO && go(g, m, l, &w)) ||
 			(verdict == RULE_CAP && enter_cap(g, m, l, sms)))
 			break;

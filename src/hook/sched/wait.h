@@ -5,8 +5,18 @@
 
 #include "hook/sched/member.h"
 #include "hook/sched/gated.h"
+#include "share/rule.h"
 
 #define UNKNOWN_NS 1000000u /* of a kernel that was never seen */
+
+/* What a launch counts as at least.  One that was never measured may be long: while nobody is
+ * waited for, few of them are in flight. */
+static inline uint64_t wait_least_ns(const struct member *m, const struct cost *c)
+{
+	return c->count || !rule_is_alone(m->slot, m->device)
+		       ? 0
+		       : m->slot->grant.alone_ns / RULE_UNKNOWN_ALONE;
+}
 
 /* When the launch may go; with g->lane when on fewer SMs. */
 void wait_for_turn(struct gated *g, struct member *m, const struct sched_launch *l);

@@ -12,10 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#define LAST_FUNCTIONS(X)                                                                          \
-	X(cuThreadExchangeStreamCaptureMode, (int *))                                              \
-	X(cuGraphInstantiateWithFlags, (void **, void *, uint64_t))                                \
-	X(cuGraphLaunch, (void *, void *))
+#define LAST_FUNCTIONS(X) X(cuThreadExchangeStreamCaptureMode, (int *))
 LAST_FUNCTIONS(CU_DECLARE)
 
 #define LAST_RESOLVE(name, parameters)                                                             \

@@ -26,6 +26,65 @@ static void depends(void)
 		CHECK(own()->counts.expired <= 8);
 }
 
+/* All work at once, with nobody to wait for: of kernels, graphs and copies little is in flight,
+ * from the first on, so that a latency program that comes is served. */
+enum { QUEUED = 40, FEW = 8 };
+
+static int in_flight(void *const event[QUEUED], int n)
+{
+	int most = 0;
+	for (int i = 0; i < n; i++)
+		most += cuEventQuery(event[i]) != 0;
+	return most;
+}
+
+static void *queued_graph;
+static uint64_t queued_memory;
+
+static void send_one(int kind, void *stream, int i)
+{
+	if (kind == 0)
+		cu_need(launch_on(stream, 1 + (unsigned)i % 3), "cuLaunchKernel");
+	else if (kind == 1)
+		cu_need(cuGraphLaunch(queued_graph, stream), "cuGraphLaunch");
+	else
+		cu_need(cuMemcpyDtoDAsync_v2(queued_memory, queued_memory + 4096, 4096, stream),
+			"cuMemcpyDtoDAsync");
+}
+
+static void make_queued(void *stream)
+{
+	void *graph;
+	cu_need(cuMemAlloc_v2(&queued_memory, 8192), "cuMemAlloc");
+	cu_need(cuStreamBeginCapture_v2(stream, 0), "cuStreamBeginCapture");
+	cu_need(launch_on(stream, 4), "cuLaunchKernel");
+	cu_need(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+	cu_need(cuGraphInstantiateWithFlags(&queued_graph, graph, 0), "cuGraphInstantiate");
+}
+
+static void backlog(void)
+{
+	void *s = stream_new(), *event[QUEUED];
+	make_queued(s);
+	for (int i = 0; i < QUEUED; i++)
+		cu_need(cuEventCreate(&event[i], 2), "cuEventCreate");
+	for (int kind = 0; kind < 3; kind++) {
+		int most = 0;
+		for (int i = 0; i < QUEUED; i++) {
+			send_one(kind, s, i);
+			cu_need(cuEventRecord(event[i], s), "cuEventRecord");
+			const int now = in_flight(event, i + 1);
+			most = now > most ? now : most;
+		}
+		CHECK(most > 0);
+		if (shared)
+			CHECK(most <= FEW);
+		printf("synchronised %d\n", cuStreamSynchronize(s));
+	}
+	if (shared)
+		CHECK(own()->counts.expired == 0);
+}
+
 /* The arbiter died when it was another program's turn. */
 static void orphan(void)
 {
@@ -469,7 +528,7 @@ static void clean(void)
 }
 
 static const struct regulated_case cases[] = { { "depends", depends, false },
-	{ "orphan", orphan, false }, { "patience", patience, false },
+	{ "backlog", backlog, false }, { "orphan", orphan, false }, { "patience", patience, false },
 	{ "cooperative", cooperative, false }, { "barrier", barrier, false },
 	{ "contexts_capped", contexts_capped, false }, { "contexts", contexts, false },
 	{ "reset", reset, false }, { "modules", modules, false },

@@ -36,6 +36,10 @@ enum { OTHER = 200 }; /* the slot of the latency program */
 	X(cuEventCreate, (void **, unsigned))                                                      \
 	X(cuEventRecord, (void *, void *))                                                         \
 	X(cuEventSynchronize, (void *))                                                            \
+	X(cuEventQuery, (void *))                                                                  \
+	X(cuGraphInstantiateWithFlags, (void **, void *, uint64_t))                                \
+	X(cuGraphLaunch, (void *, void *))                                                         \
+	X(cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void *))                              \
 	X(cuEventDestroy_v2, (void *))                                                             \
 	X(cuLaunchHostFunc, (void *, void (*)(void *), void *))                                    \
 	X(cuLaunchKernelEx, (const void *, void *, void **, void **))                              \
