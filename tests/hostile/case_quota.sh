@@ -48,12 +48,14 @@ for name in blocks arrays external pools physical graphs contexts elsewhere crow
 done
 
 # Refused are those that are written with a 2.
-for name in beyond nodes family together; do
+for name in beyond nodes descriptors given_away limits family together; do
 	[ -z "${CASE-}" ] || [ "$CASE" = "$name" ] || continue
-	script=gpu=$work/device,time=real,context=0
-	# One thread joins for long enough that the others come meanwhile.
-	[ "$name" != together ] || script=$script,delay=cuDeviceGetUuid_v2:300ms
-	run quota "$script" "$name" LD_PRELOAD="$hook" WEIR="$(under 268435456)"
+	script=gpu=$work/device,time=real,context=0 quota=268435456
+	case $name in
+	together) script=$script,delay=cuDeviceGetUuid_v2:300ms ;; # for so long one thread joins
+	given_away) script=gpu=$work/device,time=real,context=2M quota=271581184 ;; # a context is measured before
+	esac
+	run quota "$script" "$name" LD_PRELOAD="$hook" WEIR="$(under $quota)"
 	case $name in
 	beyond) cat >expected <<-END ;;
 		half: 0
@@ -81,6 +83,31 @@ for name in beyond nodes family together; do
 		freed: 0
 		cuDeviceTotalMem_v2: 0
 		256 MiB in all
+	END
+	descriptors) cat >expected <<-END ;;
+		4 exported
+		one more: 2, 256 MiB used
+		mapped again: 2, 256 MiB used
+	END
+	given_away) cat >expected <<-END ;;
+		half of it: 0, 128 MiB used
+		mapped: 0, 192 MiB used
+		mapped: 0, 256 MiB used
+		mapped: 2, 256 MiB used
+		a handle is left: 0, 256 MiB used
+		none is left: 0, 192 MiB used
+		mapped then: 0, 256 MiB used
+	END
+	limits) cat >expected <<-END ;;
+		a heap of 8 GiB: 2, 0 MiB used
+		of 136 MiB: 0, 128 MiB used
+		another half: 0, 256 MiB used
+		more to print: 2, 256 MiB used
+		larger stacks: 2, 256 MiB used
+		a smaller heap: 0, 192 MiB used
+		more to print: 0, 218 MiB used
+		the first heap: 0, 154 MiB used
+		without the context: 0, 0 MiB used
 	END
 	together) printf '4 granted, 12 refused\n' >expected ;;
 	nodes) printf 'one: 0\nanother: 2\n' >expected ;;

@@ -20,7 +20,7 @@ uint64_t whole_blocks(uint64_t bytes)
 	return bytes > UINT64_MAX - grain ? bytes : (bytes + grain - 1) / grain * grain;
 }
 
-static uint64_t current_context(void)
+uint64_t account_context(void)
 {
 	void *context = NULL;
 	return hook_real[FN_cuCtxGetCurrent] && !REAL(cuCtxGetCurrent, void **)(&context)
@@ -81,7 +81,13 @@ void account_forget(void)
 
 void context_seen(struct member *m)
 {
-	see_context(m, current_context());
+	see_context(m, account_context());
+}
+
+/* May not be on the device yet. */
+static bool is_lazy(enum owned_kind kind)
+{
+	return kind == OWNED_MANAGED || kind == OWNED_LIMIT;
 }
 
 void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
@@ -91,7 +97,7 @@ void account_give(uint16_t device, enum owned_kind kind, uint64_t bytes)
 		__atomic_fetch_sub(&m->slot->memory.contexts, 1, __ATOMIC_SEQ_CST);
 	else if (m)
 		quota_give(m->slot, bytes);
-	if (m && kind == OWNED_MANAGED)
+	if (m && is_lazy(kind))
 		__atomic_fetch_sub(&m->slot->memory.lazy, bytes, __ATOMIC_SEQ_CST);
 }
 
@@ -161,7 +167,7 @@ static bool begin(struct claim *c, struct member *m, uint64_t bytes)
 	if (!m || !m->slot->memory.quota || !bytes)
 		return true;
 	c->since_ns = clock_monotonic();
-	c->context = current_context();
+	c->context = account_context();
 	see_context(m, c->context);
 	quota_changes(m->slot, true);
 	const enum quota_answer answer = take(m, bytes);
@@ -218,7 +224,7 @@ int claim_end(struct claim *c, int result, enum owned_kind kind, uint64_t key)
 	if (!c->member)
 		return result;
 	const bool counts = !result && remember(c, kind, key);
-	if (counts && kind == OWNED_MANAGED)
+	if (counts && is_lazy(kind))
 		__atomic_fetch_add(&c->member->slot->memory.lazy, c->bytes, __ATOMIC_SEQ_CST);
 	claim_settle(c, counts);
 	return result;

@@ -71,6 +71,13 @@ int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigne
 	unsigned long long flags);
 int memory_cuMemUnmap(unsigned long long address, size_t bytes);
 
+int memory_cuMemExportToShareableHandle(
+	void *shareable, unsigned long long handle, int type, unsigned long long flags);
+int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int type);
+
+/* limits.c */
+int memory_cuCtxSetLimit(int limit, size_t value);
+
 /* info.c */
 int memory_cuMemGetInfo(void *free, void *total);
 int memory_cuMemGetInfo_v2(void *free, void *total);

@@ -25,6 +25,7 @@ enum owned_kind {
 	OWNED_PHYSICAL, /* by a number of ours; lives while it has handles or mappings */
 	OWNED_MAPPING,  /* by address */
 	OWNED_GRAPHS,   /* by device: what the graphs of a process keep there */
+	OWNED_LIMIT,    /* by context and CUlimit: what it reserves beyond its first value */
 };
 
 struct owned {
@@ -34,8 +35,10 @@ struct owned {
 	uint64_t physical; /* of handles and mappings: whose */
 	uint32_t kind;     /* enum owned_kind; OWNED_NONE: empty */
 	uint16_t device;
-	uint16_t uses; /* of handles and physical memory */
-	uint32_t gone; /* the place was used: a search goes on behind it */
+	uint16_t uses;    /* of handles and physical memory */
+	uint32_t gone;    /* the place was used: a search goes on behind it */
+	uint8_t exported; /* of physical memory: a descriptor was made, which is one of its uses */
+	uint8_t imported; /* it came by one: how large it is, is known when it is mapped */
 };
 
 bool owned_lock(void);

@@ -139,13 +139,106 @@ int memory_cuMemRetainAllocationHandle(void *handle, void *address)
 	return result;
 }
 
+/* ---- descriptors ---- */
+
+/* Whoever has the descriptor keeps the memory, and nobody can see who that is: it stays counted for
+ * as long as this process lives.  Behind its end those count it that have it mapped. */
+static void exported(uint64_t handle)
+{
+	if (!owned_lock())
+		return;
+	const struct owned *o = owned_find(OWNED_HANDLE, handle);
+	struct owned *physical = o ? owned_find(OWNED_PHYSICAL, o->physical) : NULL;
+	if (physical && !physical->exported) {
+		physical->exported = 1;
+		physical->uses++;
+	}
+	owned_unlock();
+}
+
+int memory_cuMemExportToShareableHandle(
+	void *shareable, unsigned long long handle, int type, unsigned long long flags)
+{
+	const int result = REAL(cuMemExportToShareableHandle, void *, uint64_t, int, uint64_t)(
+		shareable, handle, type, flags);
+	if (!result)
+		exported(handle);
+	return result;
+}
+
+/* Where memory lies; -1: not on a device that counts. */
+static int device_of(uint64_t handle)
+{
+	struct cu_mem_allocation_prop p = { 0 };
+	if (!hook_real[FN_cuMemGetAllocationPropertiesFromHandle] ||
+		REAL(cuMemGetAllocationPropertiesFromHandle, void *, uint64_t)(&p, handle) ||
+		!is_on_device(&p) || !member_of(p.location.id))
+		return -1;
+	return p.location.id;
+}
+
+int memory_cuMemImportFromShareableHandle(void *handle, void *shareable, int type)
+{
+	const int result =
+		REAL(cuMemImportFromShareableHandle, void *, void *, int)(handle, shareable, type);
+	const int device = result || !handle ? -1 : device_of(handle_at(handle));
+	if (device < 0 || !owned_lock())
+		return result;
+	const struct owned physical = { .kind = OWNED_PHYSICAL,
+		.key = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED),
+		.device = (uint16_t)device,
+		.imported = 1 };
+	if (owned_find(OWNED_HANDLE, handle_at(handle)) || owned_put(&physical))
+		add_handle(handle_at(handle), physical.key);
+	owned_unlock();
+	return result;
+}
+
 /* ---- mappings ---- */
+
+/* With the lock. */
+static struct owned *imported_of(uint64_t handle)
+{
+	const struct owned *o = owned_find(OWNED_HANDLE, handle);
+	struct owned *physical = o ? owned_find(OWNED_PHYSICAL, o->physical) : NULL;
+	return physical && physical->imported ? physical : NULL;
+}
+
+/* Of imported memory, what is about to be mapped further than any of it was.  False: the quota has
+ * no room for it. */
+static bool claim_imported(struct claim *c, uint64_t handle, uint64_t end)
+{
+	*c = (struct claim){ 0 };
+	if (!owned_lock())
+		return true;
+	const struct owned *physical = imported_of(handle);
+	const int device = physical ? physical->device : 0;
+	const uint64_t more = physical && end > physical->bytes ? end - physical->bytes : 0;
+	owned_unlock();
+	return !more || claim_begin_on(c, device, more);
+}
+
+static bool count_imported(const struct claim *c, uint64_t handle)
+{
+	if (!owned_lock())
+		return false;
+	struct owned *physical = imported_of(handle);
+	if (physical)
+		physical->bytes += c->bytes;
+	owned_unlock();
+	return physical;
+}
 
 int memory_cuMemMap(unsigned long long address, size_t bytes, size_t at, unsigned long long handle,
 	unsigned long long flags)
 {
+	struct claim c;
+	if (!claim_imported(&c, handle, at + bytes))
+		return OUT_OF_MEMORY;
 	const int result = REAL(cuMemMap, uint64_t, size_t, size_t, uint64_t, uint64_t)(
 		address, bytes, at, handle, flags);
+	if (c.member)
+		claim_settle(&c, !result && count_imported(&c, handle));
 	if (result || !owned_lock())
 		return result;
 	const struct owned *o = owned_find(OWNED_HANDLE, handle);

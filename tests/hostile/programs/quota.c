@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "cuda_types.h"
@@ -48,6 +49,9 @@
 	X(cuMemRetainAllocationHandle, (uint64_t *, uint64_t))                                     \
 	X(cuMemMap, (uint64_t, size_t, size_t, uint64_t, uint64_t))                                \
 	X(cuMemUnmap, (uint64_t, size_t))                                                          \
+	X(cuMemExportToShareableHandle, (void *, uint64_t, int, uint64_t))                         \
+	X(cuMemImportFromShareableHandle, (uint64_t *, void *, int))                               \
+	X(cuCtxSetLimit, (int, size_t))                                                            \
 	X(cuGraphCreate, (void **, unsigned))                                                      \
 	X(cuGraphAddMemAllocNode, (void **, void *, void *, size_t, void *))                       \
 	X(cuGraphAddNode, (void **, void *, void *, size_t, void *))                               \
@@ -441,6 +445,125 @@ static void becomes(void)
 	printf("and it again: %x\n", (unsigned)child_takes(256, NULL));
 }
 
+/* ---- descriptors of memory ---- */
+
+static int create_for_others(uint64_t *ret_handle)
+{
+	struct cu_mem_allocation_prop p = { .type = 1, .handle_types = 1, .location = { 1, 0 } };
+	return cuMemCreate(ret_handle, 64 * MIB, &p, 0);
+}
+
+static int export_and_release(int *ret_fd)
+{
+	uint64_t handle;
+	const int result = create_for_others(&handle);
+	if (result)
+		return result;
+	cu_need(cuMemExportToShareableHandle(ret_fd, handle, 1, 0), "export");
+	cu_need(cuMemRelease(handle), "release");
+	return 0;
+}
+
+static int import_and_map(int fd, uint64_t *ret_handle, uint64_t *ret_at)
+{
+	cu_need(cuMemImportFromShareableHandle(ret_handle, (void *)(intptr_t)fd, 1), "import");
+	cu_need(cuMemAddressReserve(ret_at, 64 * MIB, 0, 0, 0), "reserve");
+	return cuMemMap(*ret_at, 64 * MIB, 0, *ret_handle, 0);
+}
+
+static void say_used(const char *what, int result)
+{
+	printf("%s: %d, %zu MiB used\n", what, result, (size_t)own()->memory.used / MIB);
+}
+
+/* The memory is there for as long as somebody has the descriptor. */
+static void descriptors(void)
+{
+	int fd[8], n = 0, result;
+	uint64_t handle, at;
+	while (n < 8 && !(result = export_and_release(&fd[n])))
+		n++;
+	printf("%d exported\n", n);
+	say_used("one more", result);
+	say_used("mapped again", import_and_map(fd[0], &handle, &at));
+}
+
+enum { GIVERS = 3 };
+
+static void give(int said, int go)
+{
+	int fd;
+	char c;
+	cu_start();
+	*(void **)&cuMemExportToShareableHandle = dlsym(cu_library, "cuMemExportToShareableHandle");
+	*(void **)&cuMemCreate = dlsym(cu_library, "cuMemCreate");
+	*(void **)&cuMemRelease = dlsym(cu_library, "cuMemRelease");
+	cu_need(export_and_release(&fd), "cuMemCreate");
+	cu_need(write(said, &fd, sizeof fd) != sizeof fd || read(go, &c, 1) != 0, "the taker");
+	_exit(0);
+}
+
+static int taken_from(pid_t child, int fd)
+{
+	const int process = (int)syscall(SYS_pidfd_open, child, 0);
+	const int mine = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+	cu_need(mine < 0, "pidfd_getfd");
+	return mine;
+}
+
+/* Children give memory away and end: it is its taker's. */
+static void given_away(void)
+{
+	int said[GIVERS][2], go[GIVERS][2], fd[GIVERS], taken[GIVERS], result = 0;
+	uint64_t block, handle[GIVERS], at[GIVERS];
+	pid_t child[GIVERS];
+	for (int i = 0; i < GIVERS; i++) {
+		cu_need(pipe(said[i]) || pipe(go[i]), "pipe");
+		child[i] = fork();
+		if (!child[i]) {
+			close(go[i][1]);
+			give(said[i][1], go[i][0]);
+		}
+		close(go[i][0]);
+		cu_need(read(said[i][0], &fd[i], sizeof fd[i]) != sizeof fd[i], "read");
+		taken[i] = taken_from(child[i], fd[i]);
+		close(go[i][1]);
+		waitpid(child[i], NULL, 0);
+	}
+	cu_start();
+	say_used("half of it", cuMemAlloc_v2(&block, 128 * MIB));
+	for (int i = 0; i < GIVERS; i++) {
+		result = import_and_map(taken[i], &handle[i], &at[i]);
+		say_used("mapped", result);
+	}
+	cu_need(cuMemUnmap(at[0], 64 * MIB), "unmap");
+	say_used("a handle is left", 0);
+	cu_need(cuMemRelease(handle[0]), "release");
+	say_used("none is left", 0);
+	say_used("mapped then", cuMemMap(at[2], 64 * MIB, 0, handle[2], 0));
+}
+
+/* ---- limits ---- */
+
+enum { STACK, PRINTF, HEAP };
+
+static void limits(void)
+{
+	uint64_t block;
+	say_used("a heap of 8 GiB", cuCtxSetLimit(HEAP, (size_t)8 << 30));
+	say_used("of 136 MiB", cuCtxSetLimit(HEAP, 136 * MIB));
+	say_used("another half", cuMemAlloc_v2(&block, 128 * MIB));
+	say_used("more to print", cuCtxSetLimit(PRINTF, 64 * MIB));
+	say_used("larger stacks", cuCtxSetLimit(STACK, (size_t)512 << 10));
+	say_used("a smaller heap", cuCtxSetLimit(HEAP, 72 * MIB));
+	say_used("more to print", cuCtxSetLimit(PRINTF, 33 * MIB));
+	say_used("the first heap", cuCtxSetLimit(HEAP, 8 * MIB));
+	cu_need(cuDevicePrimaryCtxReset_v2(0), "reset");
+	say_used("without the context", 0);
+}
+
+/* ---- together ---- */
+
 static pthread_barrier_t start;
 
 static void *first_allocation(void *ret_result)
@@ -487,6 +610,9 @@ static const struct {
 	{ "ipc", ipc, false },
 	{ "beyond", beyond, false },
 	{ "nodes", nodes, false },
+	{ "descriptors", descriptors, false },
+	{ "given_away", given_away, true },
+	{ "limits", limits, false },
 	{ "together", together, true },
 	{ "family", family, true },
 	{ "becomes", becomes, true },
