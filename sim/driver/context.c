@@ -505,6 +505,19 @@ int sim_cuCtxSynchronize_v2(void *handle)
 	return synchronize(ctx);
 }
 
+int sim_cuCtxRecordEvent(void *handle, void *event_handle)
+{
+	struct context *ctx;
+	int r = given_or_current(handle, &ctx);
+
+	if (r)
+		return r;
+	r = capture_forbids_sync(ctx);
+	if (r)
+		return r;
+	return event_record_all(obj_find(event_handle, OBJ_EVENT), ctx, NULL);
+}
+
 int sim_cuDevicePrimaryCtxRetain(void **ret_ctx, int device)
 {
 	if (!ret_ctx)

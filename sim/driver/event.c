@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { DISABLE_TIMING = 2, RECORD_EXTERNAL = 1 };
+enum { DISABLE_TIMING = 2, RECORD_EXTERNAL = 1, MAX_STREAMS = 4096 };
 
 static void event_free(struct event *e)
 {
@@ -32,6 +32,29 @@ void event_set_fence(struct event *event, struct fence *fence)
 	event->fence = fence;
 	event->recorded = true;
 	event->capture_id = 0;
+}
+
+int event_record_all(struct event *e, struct context *ctx, const struct green *green)
+{
+	struct fence *deps[MAX_STREAMS];
+	struct work nothing = { 0 };
+	size_t n = 0;
+
+	if (!e || e->obj.ctx != ctx)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (struct stream *s = ctx->streams; s && n < MAX_STREAMS; s = s->next) {
+		if (green && s->green != green)
+			continue;
+		if (s->capture)
+			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		deps[n++] = s->last;
+	}
+	struct fence *fence = timeline_submit(&nothing, deps, n);
+	if (!fence)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event_set_fence(e, fence);
+	fence_unref(fence);
+	return CUDA_SUCCESS;
 }
 
 int sim_cuEventCreate(void **ret_event, unsigned flags)

@@ -14,7 +14,6 @@ enum {
 	IGNORE_COSCHEDULING = 1,
 	MAX_CLUSTER = 2,
 	DEFAULT_STREAM = 1,
-	MAX_STREAMS = 4096,
 };
 
 /* CUdevResourceDesc.  There is no function that ends one. */
@@ -251,33 +250,15 @@ int sim_cuStreamGetGreenCtx(void *stream, void **ret_green)
 	return CUDA_SUCCESS;
 }
 
-/* The event is behind all that the streams of the green context have now. */
 int sim_cuGreenCtxRecordEvent(void *handle, void *event_handle)
 {
 	struct event *e = obj_find(event_handle, OBJ_EVENT);
-	struct fence *deps[MAX_STREAMS];
-	struct work nothing = { 0 };
-	size_t n = 0;
 	struct green *g;
 	int r = green_find(handle, &g);
 
 	if (r)
 		return r;
-	if (!e || e->obj.ctx != g->base)
-		return CUDA_ERROR_INVALID_HANDLE;
-	for (struct stream *s = g->base->streams; s && n < MAX_STREAMS; s = s->next) {
-		if (s->green != g)
-			continue;
-		if (s->capture)
-			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-		deps[n++] = s->last;
-	}
-	struct fence *fence = timeline_submit(&nothing, deps, n);
-	if (!fence)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event_set_fence(e, fence);
-	fence_unref(fence);
-	return CUDA_SUCCESS;
+	return event_record_all(e, g->base, g);
 }
 
 int sim_cuGreenCtxWaitEvent(void *handle, void *event_handle)

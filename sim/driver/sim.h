@@ -236,6 +236,9 @@ struct event {
 void events_free(struct context *ctx);
 void event_set_fence(struct event *event, struct fence *fence);
 
+/* Behind all that the streams of a context have now; with `green`: its streams alone. */
+int event_record_all(struct event *event, struct context *ctx, const struct green *green);
+
 /* Modules, libraries, functions. */
 struct module {
 	struct obj obj;

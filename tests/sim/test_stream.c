@@ -66,6 +66,24 @@ static void streams_run_beside_each_other_in_virtual_time(void **state)
 	OK(cuStreamDestroy_v2(t));
 }
 
+static void an_event_of_the_context_is_behind_all_its_streams(void **state)
+{
+	void *f = test_function("empty"), *s = new_stream(1), *t = new_stream(1);
+	void *a = new_event(), *b = new_event(), *graph;
+
+	OK(cuCtxSynchronize());
+	OK(cuEventRecord(a, s));
+	OK(test_launch(f, 1, 32, s));
+	OK(test_launch(f, 132 * 32 * 2, 32, t));
+	OK(cuCtxRecordEvent(NULL, b));
+	assert_float_equal(elapsed_ms(a, b), 0.014, 1e-6);
+	OK(cuStreamBeginCapture_v2(s, 2));
+	FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxRecordEvent(NULL, b));
+	FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+	OK(cuStreamDestroy_v2(s));
+	OK(cuStreamDestroy_v2(t));
+}
+
 static void the_legacy_stream_waits_for_blocking_streams(void **state)
 {
 	void *f = test_function("empty"), *s = new_stream(0), *a = new_event(), *b = new_event();
@@ -582,6 +600,7 @@ int main(void)
 		cmocka_unit_test(a_full_queue_makes_the_host_wait),
 		cmocka_unit_test(events_measure_the_latency_law),
 		cmocka_unit_test(streams_run_beside_each_other_in_virtual_time),
+		cmocka_unit_test(an_event_of_the_context_is_behind_all_its_streams),
 		cmocka_unit_test(the_legacy_stream_waits_for_blocking_streams),
 		cmocka_unit_test(events_without_timing_do_not_tell_time),
 		cmocka_unit_test(streams_tell_their_properties),
