@@ -356,7 +356,7 @@ bool served_alloc(void *address, size_t bytes, const struct served_order *order,
 				: __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0))
 		return false;
 	struct served *s = current();
-	if (!s || bytes > s->bytes || (order->ordered && s->is_driver_used))
+	if (!s || bytes > s->bytes || (order->ordered ? s->is_driver_used : s->is_ordered_only))
 		return false;
 	struct wanting w = { 0 };
 	do

@@ -48,14 +48,17 @@ static bool is_named(const struct elf *e, const void *name)
 	return e->soname && !strncmp(e->soname, prefix, strlen(prefix));
 }
 
-/* Other processes open its memory by handles that mapped memory does not have. */
+static bool has_library(const char *prefix)
+{
+	struct elf e;
+	return elf_search(&e, is_named, prefix);
+}
+
+/* Other processes open memory by handles that mapped memory does not have. */
 static const char *gives_memory_away(void)
 {
-	static const char *const libraries[] = { "libmpi.", "libucp.", "libnvshmem" };
-	struct elf e;
-	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-		if (elf_search(&e, is_named, libraries[i]))
-			return "the pool is not used: the program has MPI, UCX or NVSHMEM, which give memory to other processes";
+	if (has_library("libmpi.") || has_library("libucp."))
+		return "the pool is not used: the program has MPI or UCX, which give memory to other processes";
 	return config_get()->is_rank
 		       ? "the pool is not used: the program is one of several ranks, which give memory to each other"
 		       : NULL;
@@ -108,6 +111,7 @@ static const char *begin(struct served *s, struct member *m)
 		return "the pool is not used: no memory is left for it";
 	}
 	s->member = m;
+	s->is_ordered_only = has_library("libnvshmem"); /* PyTorch loads it, used or not */
 	s->base = base;
 	s->bytes = bytes;
 	__atomic_fetch_or(&s->readers, 1ull << m->ordinal, __ATOMIC_SEQ_CST);

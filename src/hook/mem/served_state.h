@@ -48,6 +48,8 @@ struct served {
 	uint64_t readers; /* a bit for each device that may use the memory */
 	uint64_t shares, host_seen;
 	bool is_tight;       /* there was no new memory once */
+	/* Only memory that cuMemAlloc gave can be opened by other processes: the driver gives it. */
+	bool is_ordered_only;
 	bool is_driver_used; /* the program has a pool of its own for allocations that name none */
 	struct served_stream streams[POOL_TAGS];
 } OWN_PAGES;
