@@ -78,12 +78,16 @@ int memory_cuDeviceTotalMem(void *bytes, int device)
 
 /* ---- blocks of the pool ---- */
 
+/* In place of one in the pool's addresses that no block is at: to the driver they are mapped. */
+#define NOWHERE 16ull
+
 int memory_cuMemGetAddressRange_v2(void *base, void *bytes, unsigned long long address)
 {
 	struct served_block b;
-	if (!served_find(address, &b))
+	const bool is_pool = served_find(address, &b);
+	if (!is_pool || !b.bytes)
 		return REAL(cuMemGetAddressRange_v2, void *, void *, unsigned long long)(
-			base, bytes, address);
+			base, bytes, is_pool ? NOWHERE : address);
 	if (base)
 		*(uint64_t *)base = b.address;
 	if (bytes)
@@ -105,9 +109,10 @@ static void correct(void *data, int attribute, const struct served_block *b)
 int memory_cuPointerGetAttribute(void *data, int attribute, unsigned long long address)
 {
 	struct served_block b;
+	const bool is_pool = served_find(address, &b);
 	const int result = REAL(cuPointerGetAttribute, void *, int, unsigned long long)(
-		data, attribute, address);
-	if (!result && served_find(address, &b))
+		data, attribute, is_pool && !b.bytes ? NOWHERE : address);
+	if (!result && is_pool)
 		correct(data, attribute, &b);
 	return result;
 }
@@ -116,11 +121,12 @@ int memory_cuPointerGetAttributes(
 	unsigned int count, void *attributes, void *data, unsigned long long address)
 {
 	struct served_block b;
-	const int result = REAL(cuPointerGetAttributes, unsigned int, void *, void *,
-		unsigned long long)(count, attributes, data, address);
-	if (!result && served_find(address, &b))
-		for (unsigned int i = 0; i < count; i++)
-			correct(((void **)data)[i], ((const int *)attributes)[i], &b);
+	const bool is_pool = served_find(address, &b);
+	const int result =
+		REAL(cuPointerGetAttributes, unsigned int, void *, void *, unsigned long long)(
+			count, attributes, data, is_pool && !b.bytes ? NOWHERE : address);
+	for (unsigned int i = 0; i < count && !result && is_pool; i++)
+		correct(((void **)data)[i], ((const int *)attributes)[i], &b);
 	return result;
 }
 
@@ -128,7 +134,7 @@ int memory_cuPointerGetAttributes(
 int memory_cuIpcGetMemHandle(void *handle, unsigned long long address)
 {
 	struct served_block b;
-	if (served_find(address, &b))
+	if (served_find(address, &b) && b.bytes)
 		meta_message(
 			"the program asks for a handle by which another process opens its memory; memory of the pool has none: run it without --pool");
 	return REAL(cuIpcGetMemHandle, void *, unsigned long long)(handle, address);

@@ -77,15 +77,27 @@ static bool was_left(const struct served *s)
 	return !elsewhere && (const char *)__builtin_frame_address(0) >= (const char *)s->frame;
 }
 
+/* -1: no block begins there. */
+static int free_tagged(struct served *s, uint64_t address, uint32_t tag)
+{
+	struct served_stream *v = &s->streams[tag];
+	if (pool_free(s->pool, address, tag))
+		return -1;
+	if (tag)
+		v->frees = true;
+	v->last = pool_now(s->pool);
+	return 0;
+}
+
 /* What was freed while somebody else had the lock. */
 static void free_left(struct served *s)
 {
 	if (!__atomic_exchange_n(&s->has_left, false, __ATOMIC_ACQUIRE))
 		return;
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
-		const uint64_t address = __atomic_exchange_n(&s->left[i], 0, __ATOMIC_ACQUIRE);
-		if (address)
-			pool_free(s->pool, address, 0);
+		const uint64_t left = __atomic_exchange_n(&s->left[i], 0, __ATOMIC_ACQUIRE);
+		if (left)
+			free_tagged(s, left - left % POOL_GRAIN, left % POOL_GRAIN);
 	}
 }
 
@@ -191,28 +203,32 @@ static bool is_its_stream(const struct served *s, void *stream)
 	       (!REAL(cuStreamGetCtx, void *, void **)(stream, &context) && context == s->context);
 }
 
+/* 0: there is none. */
+static uint32_t unused_tag(const struct served *s)
+{
+	for (uint32_t i = 1; i < POOL_TAGS; i++) {
+		const struct served_stream *v = &s->streams[i];
+		if (!v->taken || (v->stream == ENDED_STREAM && is_at_rest(s, i)))
+			return i;
+	}
+	return 0;
+}
+
+static void take_tag(struct served *s, uint32_t tag, void *stream)
+{
+	struct served_stream *v = &s->streams[tag];
+	*v = (struct served_stream){ .taken = true, .stream = stream, .event = v->event };
+}
+
 /* The tag of a stream; 0: there are too many, or it is of another context. */
 static uint32_t tag_of(struct served *s, void *stream)
 {
-	uint32_t unused = 0;
-	for (uint32_t i = 1; i < POOL_TAGS; i++) {
-		const struct served_stream *v = &s->streams[i];
-		if (v->taken && v->stream == stream)
+	for (uint32_t i = 1; i < POOL_TAGS && s->streams[i].taken; i++)
+		if (s->streams[i].stream == stream)
 			return i;
-		if (!unused && (!v->taken || (v->stream == ENDED_STREAM && is_at_rest(s, i))))
-			unused = i;
-		if (!v->taken)
-			break;
-	}
-	if (unused && !is_its_stream(s, stream))
-		return 0;
-	if (unused) {
-		struct served_stream *v = &s->streams[unused];
-		void *event = v->event;
-		*v = (struct served_stream){
-			.taken = true, .stream = stream, .event = event, .seen = 0
-		};
-	}
+	const uint32_t unused = is_its_stream(s, stream) ? unused_tag(s) : 0;
+	if (unused)
+		take_tag(s, unused, stream);
 	return unused;
 }
 
@@ -220,7 +236,8 @@ static uint32_t tag_of(struct served *s, void *stream)
 static void share(struct served *s, uint32_t tag)
 {
 	struct served_stream *v = &s->streams[tag];
-	if (!served_record(s, tag))
+	const bool is_behind = v->recorded && !v->frees;
+	if (!is_behind && !served_record(s, tag))
 		return;
 	pool_share(s->pool, tag);
 	v->shared = ++s->shares;
@@ -268,13 +285,23 @@ static void undo(struct served *s, const struct pool_place *at)
 		s->streams[at->tag].frees = true;
 }
 
-/* What two streams could share is looked for before new memory is; but the host, which would have
- * to wait, does without unless memory is out. */
+/* What others have freed is looked for before new memory is.  A stream waits for it; the host,
+ * which does not unless memory is out, asks what has been reached. */
+static bool may_gain(struct served *s, uint32_t tag, bool shares)
+{
+	if (shares)
+		return share_others(s, tag);
+	if (!s->pool->counters.unsettled)
+		return false;
+	served_poll(s);
+	return true;
+}
+
 static bool place(
 	struct served *s, uint64_t bytes, uint32_t tag, bool shares, struct pool_place *at)
 {
 	bool placed = !pool_place(s->pool, bytes, tag, at);
-	if ((placed && !at->missing) || !shares || !share_others(s, tag))
+	if ((placed && !at->missing) || !may_gain(s, tag, shares))
 		return placed;
 	if (placed)
 		undo(s, at);
@@ -392,23 +419,20 @@ static int wait_for_device(const struct served *s)
 
 static void freed(struct served *s, uint32_t tag)
 {
-	struct served_stream *v = &s->streams[tag];
-	if (tag) {
-		v->frees = true;
-		if (s->is_tight && !v->recorded)
-			served_record(s, tag);
-	}
+	const struct served_stream *v = &s->streams[tag];
+	if (v->frees && s->is_tight && !v->recorded)
+		served_record(s, tag);
 	served_give_wanted(s);
 	served_publish(s);
 }
 
 /* For who has the lock next. */
-static void leave(struct served *s, uint64_t address)
+static void leave(struct served *s, uint64_t address, uint32_t tag)
 {
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
 		uint64_t none = 0;
-		if (!__atomic_compare_exchange_n(
-			    &s->left[i], &none, address, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&s->left[i], &none, address + tag, false,
+			    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&s->has_left, true, __ATOMIC_RELEASE);
 		return;
@@ -424,31 +448,122 @@ static int wait_for_stream(void *stream)
 	return result;
 }
 
-/* Nothing uses the block any more. */
-static int free_now(struct served *s, uint64_t address)
+static int free_with(struct served *s, uint64_t address, uint32_t tag)
 {
 	if (!lock(s)) {
-		leave(s, address);
+		leave(s, address, tag);
 		return 0;
 	}
-	const int result = pool_free(s->pool, address, 0) ? INVALID_VALUE : 0;
+	const int result = free_tagged(s, address, tag) ? INVALID_VALUE : 0;
 	if (!result)
-		freed(s, 0);
+		freed(s, tag);
 	unlock(s);
 	return result;
 }
 
-/* Whether it was freed in the order of the stream. */
-static bool free_by_stream(struct served *s, uint64_t address, void *stream, int *ret_result)
+/* Frees that all streams were to come to, while one of them was captured: by when; 0: none. */
+static uint64_t context_frees(struct served *s)
 {
-	if (!is_its_context(s) || !lock(s))
-		return false;
-	const uint32_t tag = tag_of(s, plain_stream(stream));
-	*ret_result = tag && pool_free(s->pool, address, tag) ? INVALID_VALUE : 0;
-	if (tag && !*ret_result)
-		freed(s, tag);
+	const struct served_stream *v = &s->streams[CONTEXT_TAG];
+	uint64_t until = 0;
+	if (__atomic_load_n(&v->last, __ATOMIC_RELAXED) && lock(s)) {
+		until = v->last;
+		unlock(s);
+	}
+	return until;
+}
+
+static void context_reached(struct served *s, uint64_t until)
+{
+	struct served_stream *v = &s->streams[CONTEXT_TAG];
+	if (!until || !lock(s))
+		return;
+	if (v->last == until) {
+		pool_settle(s->pool, CONTEXT_TAG);
+		__atomic_store_n(&v->last, 0, __ATOMIC_RELAXED);
+		v->frees = false;
+		v->recorded = 0;
+	}
 	unlock(s);
-	return tag;
+}
+
+static int free_after_device(struct served *s, uint64_t address)
+{
+	const uint64_t until = context_frees(s);
+	const int result = wait_for_device(s);
+	if (result)
+		return result;
+	context_reached(s, until);
+	return free_with(s, address, 0);
+}
+
+/* While a stream is captured nobody may wait for its context.  Whether the program may free memory
+ * then the driver says, of an address that is nobody's: the capture forbids it, or it is no block.
+ */
+static int free_while_capturing(struct served *s, uint64_t address)
+{
+	const int said = REAL(cuMemFree_v2, uint64_t)(address + 1);
+	return said == INVALID_VALUE ? free_with(s, address, CONTEXT_TAG) : said;
+}
+
+/* No other thread can ask how far the stream of this one has come, so its event is recorded now,
+ * and a tag stands for this free alone; 0: that can't be. */
+static uint32_t record_own_stream(struct served *s)
+{
+	uint32_t tag = unused_tag(s);
+	if (!tag && served_poll(s))
+		tag = unused_tag(s);
+	if (!tag)
+		return 0;
+	take_tag(s, tag, THREAD_STREAM);
+	const bool recorded = served_record(s, tag);
+	s->streams[tag].stream = ENDED_STREAM;
+	return recorded ? tag : 0;
+}
+
+static int free_in_own_stream(struct served *s, uint64_t address, uint32_t tag)
+{
+	if (free_tagged(s, address, tag))
+		return INVALID_VALUE;
+	s->streams[tag].frees = false;
+	s->streams[tag].recorded = pool_now(s->pool);
+	return 0;
+}
+
+/* Nobody waits: what has no tag of its own is free when all streams have come to it. */
+static int free_in_order(struct served *s, uint64_t address, void *stream)
+{
+	const bool is_own = stream == THREAD_STREAM;
+	uint32_t tag = is_own ? record_own_stream(s) : tag_of(s, plain_stream(stream));
+	if (tag && is_own)
+		return free_in_own_stream(s, address, tag);
+	if (!tag && !is_its_stream(s, stream))
+		return SERVED_ELSEWHERE;
+	tag = tag ? tag : CONTEXT_TAG;
+	if (free_tagged(s, address, tag))
+		return INVALID_VALUE;
+	freed(s, tag);
+	return 0;
+}
+
+static int free_by_stream(struct served *s, uint64_t address, void *stream)
+{
+	if (!is_its_context(s))
+		return SERVED_ELSEWHERE;
+	if (!lock(s)) {
+		leave(s, address, CONTEXT_TAG);
+		return 0;
+	}
+	const int result = free_in_order(s, address, stream);
+	unlock(s);
+	return result;
+}
+
+/* In a stream of another context. */
+static int free_elsewhere(struct served *s, uint64_t address, void *stream)
+{
+	const int result = wait_for_stream(stream);
+	return result ? result : free_with(s, address, 0);
 }
 
 bool served_free(uint64_t address, const struct served_order *order, int *ret_result)
@@ -456,18 +571,16 @@ bool served_free(uint64_t address, const struct served_order *order, int *ret_re
 	struct served *s = of_address(address);
 	if (!s)
 		return false;
-	*ret_result = 0;
+	if (!order->ordered) {
+		*ret_result = __atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) > 0
+				      ? free_while_capturing(s, address)
+				      : free_after_device(s, address);
+		return true;
+	}
 	/* A node that frees memory of the pool can't be made: it stays. */
-	if (order->ordered && is_captured(order->stream))
-		return true;
-	if (order->ordered && order->stream != THREAD_STREAM &&
-		free_by_stream(s, address, order->stream, ret_result))
-		return true;
-	*ret_result = order->ordered && order->stream != THREAD_STREAM
-			      ? wait_for_stream(order->stream)
-			      : wait_for_device(s);
-	if (!*ret_result)
-		*ret_result = free_now(s, address);
+	*ret_result = is_captured(order->stream) ? 0 : free_by_stream(s, address, order->stream);
+	if (*ret_result == SERVED_ELSEWHERE)
+		*ret_result = free_elsewhere(s, address, order->stream);
 	return true;
 }
 
@@ -479,9 +592,8 @@ bool served_find(uint64_t address, struct served_block *ret)
 		return false;
 	const bool found = pool_find(s->pool, address, &b);
 	unlock(s);
-	if (found)
-		*ret = (struct served_block){ b.address, b.bytes };
-	return found;
+	*ret = found ? (struct served_block){ b.address, b.bytes } : (struct served_block){ 0 };
+	return true;
 }
 
 /* ---- the whole ---- */

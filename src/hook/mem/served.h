@@ -7,7 +7,9 @@
  *
  * Frees are ordered by streams: what was freed in one may be had in the same at once.  Where
  * another needs it, that one is made to wait for the first, as the driver's own pools do; a handle
- * loses its addresses only when the device has come to all frees there.
+ * loses its addresses only when the device has come to all frees there.  A free that no stream's
+ * order stands for (in a thread's own stream, one too many, or while another stream is captured) is
+ * behind an event of its own or of the whole context: no free but cuMemFree waits for the context.
  *
  * Any thread; a lock for each device that is waited for only for a bounded time.
  */
@@ -31,7 +33,8 @@ bool served_free(uint64_t address, const struct served_order *order, int *ret_re
 struct served_block {
 	uint64_t address, bytes;
 };
-/* The block of the pool around an address. */
+/* The block of the pool around an address; of no bytes where none is.  False: the address is not
+ * the pool's. */
 bool served_find(uint64_t address, struct served_block *ret);
 
 /* What it has on a device, in bytes; zeros where there is none. */

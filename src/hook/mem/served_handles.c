@@ -114,6 +114,7 @@ static const char *begin(struct served *s, struct member *m)
 	s->is_ordered_only = has_library("libnvshmem"); /* PyTorch loads it, used or not */
 	s->base = base;
 	s->bytes = bytes;
+	s->streams[CONTEXT_TAG] = (struct served_stream){ .taken = true, .stream = WHOLE_CONTEXT };
 	__atomic_fetch_or(&s->readers, 1ull << m->ordinal, __ATOMIC_SEQ_CST);
 	return NULL;
 }
@@ -154,9 +155,19 @@ void served_end(struct served *s)
 /* What is captured is no order of the device; the legacy stream may not be asked for meanwhile. */
 static bool may_record(const void *stream)
 {
-	return stream != ENDED_STREAM &&
-	       (!__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED) ||
-		       (stream && !stream_is_capturing((void *)stream, 0)));
+	if (stream == ENDED_STREAM)
+		return false;
+	if (!__atomic_load_n(&hook_hot.captures, __ATOMIC_RELAXED))
+		return true;
+	return stream && stream != WHOLE_CONTEXT && !stream_is_capturing((void *)stream, 0);
+}
+
+static bool record(const struct served *s, const struct served_stream *v)
+{
+	if (v->stream != WHOLE_CONTEXT)
+		return !REAL(cuEventRecord, void *, void *)(v->event, v->stream);
+	return hook_real[FN_cuCtxRecordEvent] &&
+	       !REAL(cuCtxRecordEvent, void *, void *)(s->context, v->event);
 }
 
 bool served_record(struct served *s, uint32_t tag)
@@ -165,7 +176,7 @@ bool served_record(struct served *s, uint32_t tag)
 	served_calls(s);
 	if (!may_record(v->stream) ||
 		(!v->event && REAL(cuEventCreate, void **, unsigned int)(&v->event, NO_TIMING)) ||
-		REAL(cuEventRecord, void *, void *)(v->event, v->stream))
+		!record(s, v))
 		return false;
 	v->recorded = pool_now(s->pool);
 	v->frees = false;
@@ -180,7 +191,10 @@ static void look(struct served *s, uint32_t tag)
 	served_calls(s);
 	if (REAL(cuEventQuery, void *)(v->event) == NOT_READY)
 		return;
-	pool_reached(s->pool, tag, v->recorded);
+	if (v->frees)
+		pool_reached(s->pool, tag, v->recorded);
+	else
+		pool_settle(s->pool, tag);
 	v->recorded = 0;
 }
 

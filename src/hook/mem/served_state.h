@@ -16,6 +16,8 @@
 #define SERVED_LATER     (-2) /* when work in flight has come to frees */
 #define NOT_READY        600  /* CUresult */
 #define ENDED_STREAM     ((void *)-1)
+#define WHOLE_CONTEXT    ((void *)-2) /* in place of a stream: all streams of the context */
+#define CONTEXT_TAG      1u           /* of frees that all streams are to come to */
 #define MOST_LEFT        1024
 
 enum served_state { SERVED_NONE, SERVED_STARTING, SERVED_READY, SERVED_DECLINED };
@@ -28,6 +30,7 @@ struct served_stream {
 	uint64_t recorded; /* pool_now() when it was; 0: it has come, or never was */
 	uint64_t shared;   /* of `shares`, when its frees became everybody's */
 	uint64_t seen;     /* shares that it waits for already */
+	uint64_t last;     /* pool_now() at the last free of CONTEXT_TAG */
 };
 
 struct served {
@@ -47,8 +50,9 @@ struct served {
 	void *context;    /* in which it began */
 	uint64_t readers; /* a bit for each device that may use the memory */
 	uint64_t shares, host_seen;
-	bool is_tight;       /* there was no new memory once */
-	/* Only memory that cuMemAlloc gave can be opened by other processes: the driver gives it. */
+	bool is_tight; /* there was no new memory once */
+	/* Only memory that cuMemAlloc gave can be opened by other processes: the driver gives it.
+	 */
 	bool is_ordered_only;
 	bool is_driver_used; /* the program has a pool of its own for allocations that name none */
 	struct served_stream streams[POOL_TAGS];

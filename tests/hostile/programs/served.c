@@ -27,6 +27,9 @@
 	X(cuMemsetD8Async, (uint64_t, unsigned char, size_t, void *))                              \
 	X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                             \
 	X(cuMemGetAccess, (unsigned long long *, void *, uint64_t))                                \
+	X(cuMemGetAddressRange_v2, (uint64_t *, size_t *, uint64_t))                               \
+	X(cuPointerGetAttribute, (void *, int, uint64_t))                                          \
+	X(cuPointerGetAttributes, (unsigned, int *, void **, uint64_t))                            \
 	X(cuDeviceGetDefaultMemPool, (void **, int))                                               \
 	X(cuMemPoolSetAccess, (void *, const void *, size_t))                                      \
 	X(cuMemPoolTrimTo, (void *, size_t))
@@ -318,6 +321,37 @@ static void waits(void)
 	say("freed", in_use() < 440 * MIB);
 }
 
+/* Freed in the default stream of a thread, while another stream waits for the host: memory that the
+ * first has come to serves again. */
+static void own_stream(void)
+{
+	enum { BLOCKS = 80 };
+	void *s, *const own = (void *)2;
+	uint64_t p[BLOCKS];
+	size_t most = 0;
+	NEED(cuStreamCreate(&s, 1));
+	check_served();
+	trim();
+	const size_t before = in_use();
+	NEED(cuLaunchHostFunc(s, wait_for_gate, NULL));
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < BLOCKS; i++)
+			NEED(cuMemAlloc_v2(&p[i], MIB));
+		most = in_use() > most ? in_use() : most;
+		for (int i = 0; i < BLOCKS; i++) {
+			NEED(cuMemsetD8Async(p[i], 1, MIB, own));
+			NEED(cuMemFreeAsync(p[i], own));
+			if (i % 20 == 19)
+				NEED(cuStreamSynchronize(own));
+		}
+	}
+	say("it serves again", most <= before + 3 * BLOCKS * MIB);
+	atomic_store(&gate, 1);
+	NEED(cuCtxSynchronize());
+	trim();
+	say("all is free again", in_use() == before);
+}
+
 /* It is the host that the device waits for: an allocation that waits for the device would be for
  * ever. */
 static void host_first(void)
@@ -374,6 +408,45 @@ static void captures(void)
 	pthread_join(t, NULL);
 }
 
+static void *free_one(void *block)
+{
+	NEED(cuCtxSetCurrent(cu_context));
+	SAY(cuMemFree_v2(*(uint64_t *)block));
+	return NULL;
+}
+
+/* A capture of a mode that allows frees, to its own thread or to others, outlives them. */
+static void captures_allow(void)
+{
+	static const char *const modes[] = { "", "of its thread", "relaxed" };
+	pthread_t t;
+	void *s, *graph;
+	uint64_t p, q, r;
+	NEED(cuStreamCreate(&s, 1));
+	check_served();
+	trim();
+	const size_t before = in_use();
+	for (int mode = 1; mode <= 2; mode++) {
+		NEED(cuMemAlloc_v2(&p, 20 * MIB));
+		NEED(cuMemAlloc_v2(&q, 20 * MIB));
+		printf("a capture %s\n", modes[mode]);
+		NEED(cuStreamBeginCapture_v2(s, mode));
+		pthread_create(&t, NULL, free_one, &q);
+		pthread_join(t, NULL);
+		say("freed twice", cuMemFree_v2(q));
+		SAY(cuMemsetD8Async(p, 1, MIB, s));
+		const int freed = cuMemFree_v2(p);
+		say("by its own thread", freed);
+		say("ends", cuStreamEndCapture(s, &graph));
+		if (freed)
+			SAY(cuMemFree_v2(p));
+		SAY(cuMemAlloc_v2(&r, 20 * MIB));
+		SAY(cuMemFree_v2(r));
+		trim();
+		say("all is free again", in_use() == before);
+	}
+}
+
 /* What a capture forbids is forbidden, whoever serves. */
 static void captures_free(void)
 {
@@ -392,6 +465,108 @@ static void captures_free(void)
 	pthread_join(t, NULL);
 	if (freed)
 		SAY(cuMemFree_v2(p));
+}
+
+/* ---- questions ---- */
+
+enum { MEMORY_TYPE = 2, RANGE_START = 11, RANGE_BYTES = 12 };
+
+static void ask_about(const char *when, uint64_t block)
+{
+	uint64_t base = 7, start = 7;
+	size_t bytes = 7, size = 7;
+	unsigned type = 7, types = 7;
+	void *data[3] = { &types, &start, &size };
+	int names[3] = { MEMORY_TYPE, RANGE_START, RANGE_BYTES };
+	puts(when);
+	SAY(cuMemGetAddressRange_v2(&base, &bytes, block + 700));
+	SAY(cuPointerGetAttribute(&type, MEMORY_TYPE, block + 700));
+	SAY(cuPointerGetAttributes(3, names, data, block + 700));
+	say("the right range", base == block && bytes == MIB && start == block && size == MIB);
+	printf("%u %u\n", type, types);
+}
+
+static void questions(void)
+{
+	uint64_t p, q;
+	check_served();
+	NEED(cuMemAlloc_v2(&p, MIB));
+	NEED(cuMemAlloc_v2(&q, MIB));
+	ask_about("a block", p);
+	NEED(cuMemFree_v2(p));
+	ask_about("freed", p);
+	ask_about("its neighbour", q);
+	NEED(cuMemFreeAsync(q, NULL));
+	NEED(cuStreamSynchronize(NULL));
+	ask_about("freed in a stream", q);
+	SAY(cuMemFree_v2(q));
+}
+
+/* ---- a library that is there but not used ---- */
+
+static void nvshmem(void)
+{
+	uint64_t p, q;
+	NEED(cuMemAlloc_v2(&p, MIB));
+	NEED(cuMemAllocAsync(&q, MIB, NULL));
+	say("memory that others could open is the driver's", !reaches(p, 0));
+	say("the other is served", is_pool == reaches(q, 0));
+	SAY(cuMemFree_v2(p));
+	SAY(cuMemFree_v2(q));
+}
+
+/* ---- what costs nothing ---- */
+
+/* All calls of the driver so far, but those that ask which context is current. */
+static long driver_calls(void)
+{
+	char name[96];
+	long n, sum = 0;
+	FILE *log = fopen("calls", "r");
+	while (log && fscanf(log, "%95s %ld", name, &n) == 2)
+		sum += strcmp(name, "cuCtxGetCurrent") ? n : 0;
+	if (log)
+		fclose(log);
+	return sum;
+}
+
+/* A step's allocations and frees, the same each time, over two streams, in an order of their own.
+ */
+static void one_step(void *s, void *other)
+{
+	enum { BLOCKS = 300 };
+	uint64_t p[BLOCKS] = { 0 };
+	unsigned draw = 1;
+	for (int i = 0; i < 4 * BLOCKS; i++) {
+		draw = draw * 1664525 + 1013904223;
+		const unsigned at = (draw >> 8) % BLOCKS;
+		void *const stream = at % 16 ? s : other;
+		if (p[at]) {
+			NEED(cuMemFreeAsync(p[at], stream));
+			p[at] = 0;
+		} else {
+			const size_t bytes = 512 + (draw >> 16) * (at % 7 ? 16 : 128);
+			NEED(cuMemAllocAsync(&p[at], bytes, stream));
+		}
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		if (p[i])
+			NEED(cuMemFreeAsync(p[i], i % 16 ? s : other));
+}
+
+static void steady(void)
+{
+	void *other;
+	NEED(cuStreamCreate(&other, 1));
+	check_served();
+	for (int i = 0; i < 16; i++) /* memory moves to where it is needed */
+		one_step(NULL, other);
+	const long before = driver_calls();
+	for (int i = 0; i < 20; i++)
+		one_step(NULL, other);
+	const long calls = driver_calls() - before;
+	say("calls of the driver are seen", before > 0);
+	say("a step makes none", is_pool ? !calls : calls > 0);
 }
 
 /* ---- threads ---- */
@@ -455,6 +630,11 @@ static const struct {
 	{ "host_first", host_first },
 	{ "captures", captures },
 	{ "captures_free", captures_free },
+	{ "captures_allow", captures_allow },
+	{ "own_stream", own_stream },
+	{ "questions", questions },
+	{ "nvshmem", nvshmem },
+	{ "steady", steady },
 	{ "threads", threads },
 };
 
