@@ -152,7 +152,9 @@ function hint(h) {
 			? el(
 					"span",
 					{ class: "gain" },
-					`about ${Math.max(1, Math.round(h.gain_pct))} %`,
+					h.gain_of_step_ns
+						? `about ${time(h.gain_of_step_ns)} a step`
+						: `about ${time(h.gain_ns)}`,
 				)
 			: null;
 	const sure =
@@ -201,7 +203,7 @@ function hintsSection() {
 	return section(
 		"hints",
 		"Hints",
-		"what to try first, by what it may gain",
+		`what to try first, by what it may gain in ${report.hints_window ? report.hints_window.what : "memory"}`,
 		el("ul", { class: "hints" }, ...hints.map(hint)),
 	);
 }

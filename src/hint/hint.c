@@ -75,10 +75,42 @@ static void check(const struct hints *h)
 	}
 	for (int c = 0; c < GAP_CAUSES; c++)
 		idle = sat_add(idle, h->idle_gaps[c].ns);
+	expect(h->counted_ns <= h->window.ns, "what counts is part of the window");
 	expect(idle <= h->counted_ns, "idle gaps are part of the analysed time");
 	expect(h->before.ns + h->counted_ns + h->after.ns <= h->wall_ns ||
 			(!h->before.ns && !h->after.ns),
 		"what is analysed, before it and after it are parts of the wall time");
+}
+
+double hint_gain_ns(const struct hints *h, double gain)
+{
+	return gain * (double)h->counted_ns;
+}
+
+double hint_step_ns(const struct hints *h)
+{
+	return h->window.steps > 1 && h->window.alike
+		       ? (double)h->counted_ns / (double)h->window.steps
+		       : 0;
+}
+
+/* The same text where it lives as long as the report. */
+static const char *lasting_name(const struct report *r, const char *kernel)
+{
+	for (size_t i = 0; kernel && i < r->activities.n; i++)
+		if (!strcmp(r->activities.v[i].name, kernel))
+			return r->activities.v[i].name;
+	return NULL;
+}
+
+/* Each of what those before it left. */
+static double together(const struct hints *h)
+{
+	double left = 1;
+	for (size_t i = 0; i < h->v.n; i++)
+		if (!isnan(h->v.v[i].gain))
+			left *= 1 - h->v.v[i].gain;
+	return 1 - left;
 }
 
 static int ask_rules(const struct hint_facts *f, struct hints *h)
@@ -89,7 +121,10 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	if (h->v.n)
 		qsort(h->v.v, h->v.n, sizeof *h->v.v, hint_order);
 	h->wall_ns = f->report->wall_ns;
+	h->window = f->window;
+	h->window.kernel = lasting_name(f->report, f->window.kernel);
 	h->counted_ns = f->counted_ns;
+	h->together = together(h);
 	h->once_ns = f->once_ns;
 	h->before = f->before;
 	h->after = f->after;

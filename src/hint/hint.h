@@ -47,6 +47,15 @@ struct hint_gaps {
 	uint64_t ns;
 };
 
+/* What is analysed: until its last activity ended, from the end of the activity before its first,
+ * as far as there is one; of whole steps (steps.h) where the recording has two or more. */
+struct hint_window {
+	uint64_t from_ns, ns;        /* CLOCK_MONOTONIC */
+	uint64_t first, last, steps; /* numbers of steps, and how many; steps 0: they are none */
+	bool alike;                  /* one of them may stand for all */
+	const char *kernel;          /* without steps: from its first launch to its last; or NULL */
+};
+
 /* What is not analysed, at one end. */
 struct hint_outside {
 	uint64_t ns;
@@ -56,8 +65,10 @@ struct hint_outside {
 struct hints {
 	ARRAY(struct hint) v; /* by gain, those without one last */
 	uint64_t wall_ns;
-	uint64_t counted_ns; /* without start-up: hint_window.c, hint_idle.c */
-	uint64_t once_ns;    /* and without these: idle gaps that are no part of a loop */
+	struct hint_window window;
+	uint64_t counted_ns; /* of the window, without loading code, and … */
+	uint64_t once_ns;    /* … without these: idle gaps that are no part of a loop */
+	double together;     /* what all gains are at most, one after another; as a gain */
 	struct hint_outside before, after;
 	uint64_t launches; /* of kernels and graphs */
 	uint32_t sampled;  /* one launch in so many was timed, which tells most rules nothing */
@@ -80,6 +91,11 @@ extern const size_t hint_rule_count;
 /* 0 or -errno.  Reads the trace's GPU activities and calls once more. */
 int hints_make(const struct report *r, struct hints **ret_hints);
 void hints_free(struct hints *h);
+
+/* What a hint saves, in the whole window; and how long a step takes, 0: none stands for
+ * all. */
+double hint_gain_ns(const struct hints *h, double gain);
+double hint_step_ns(const struct hints *h);
 
 /* rows: at most so many, 0 for all.  short_: as the end of a report, with a pointer to the rest. */
 void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool short_, bool colour);

@@ -399,7 +399,8 @@ static int read_all(struct reader *d)
 	drop_inner(d->f);
 	join_activity(d);
 	join_streams(d);
-	facts_window(d->f);
+	if (!e)
+		e = facts_window(d->f);
 	return e ? e : facts_idle_gaps(d->f);
 }
 

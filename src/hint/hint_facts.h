@@ -115,7 +115,8 @@ struct hint_facts {
 	ARRAY(struct hint_answer) answers;
 	ARRAY(struct hint_thread) threads;
 	struct hint_gaps idle_gaps[GAP_CAUSES];
-	uint64_t counted_ns, once_ns; /* as in struct hints, as are the next two */
+	uint64_t counted_ns, once_ns; /* as in struct hints, as are the next three */
+	struct hint_window window;
 	struct hint_outside before, after;
 	/* Idle gaps in which the host was in no call came to most before this kind of activity. */
 	const struct hint_activity *host_before; /* NULL: there is none */
@@ -129,8 +130,8 @@ void facts_fini(struct hint_facts *f);
 /* NULL when it is not known. */
 const struct hint_device *facts_device(const struct hint_facts *f, uint32_t device);
 
-/* hint_window.c: keeps the activities that count. */
-void facts_window(struct hint_facts *f);
+/* hint_window.c: keeps the activities that count.  0 or -errno. */
+int facts_window(struct hint_facts *f);
 
 /* hint_idle.c: alone_ns, idle gaps and counted_ns, from activities and calls.  0 or -ENOMEM. */
 int facts_idle_gaps(struct hint_facts *f);

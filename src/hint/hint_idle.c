@@ -46,7 +46,7 @@ const struct gap_cause_words gap_cause_words[GAP_CAUSES] = {
 
 struct gap {
 	uint64_t from, to;
-	const struct hint_activity *next;
+	const struct hint_activity *last, *next; /* last: NULL before the first of the window */
 };
 
 struct split {
@@ -130,8 +130,8 @@ static bool next_gap(const struct hint_facts *f, size_t *i, uint64_t *covered, s
 		expect(!*i || w[-1].start_ns <= w->start_ns,
 			"activities come in the order of time");
 		*covered = w->end_ns > from ? w->end_ns : from;
-		if (*i && w->start_ns > from) {
-			*ret = (struct gap){ from, w->start_ns, w };
+		if (w->start_ns > from) {
+			*ret = (struct gap){ from, w->start_ns, *i ? w - 1 : NULL, w };
 			(*i)++;
 			return true;
 		}
@@ -158,8 +158,9 @@ struct turns {
 
 static struct map_key turn_key(const struct gap *p, enum side side)
 {
-	const struct hint_activity *w = side == BEFORE ? p->next : p->next - 1;
-	return MAP_KEY((uint64_t)w->kernel << 32 | w->kind, side);
+	const struct hint_activity *w = side == BEFORE ? p->next : p->last;
+	return w ? MAP_KEY((uint64_t)w->kernel << 32 | (uint32_t)w->what << 8 | w->kind, side)
+		 : MAP_KEY(SIDES);
 }
 
 static int add_turn(struct turns *t, const struct gap *p, enum side side)
@@ -222,7 +223,8 @@ static void add_gap(struct hint_facts *f, struct turns *t, const struct gap *p, 
 static int sum_gaps(struct hint_facts *f, struct turns *t)
 {
 	struct gap p;
-	uint64_t covered = 0, idle = 0;
+	const uint64_t from = f->window.from_ns;
+	uint64_t covered = from, idle = 0;
 	int e = 0;
 	for (size_t i = 0; !e && next_gap(f, &i, &covered, &p);) {
 		idle += p.to - p.from;
@@ -231,10 +233,9 @@ static int sum_gaps(struct hint_facts *f, struct turns *t)
 	}
 	if (e)
 		return e;
-	expect(!f->activities.n || idle <= covered - f->activities.v[0].start_ns,
-		"idle gaps lie between the first activity and the last");
-	f->counted_ns = f->activities.n ? covered - f->activities.v[0].start_ns - idle : 0;
-	covered = 0;
+	expect(idle <= covered - from, "idle gaps lie in the window");
+	f->counted_ns = covered - from - idle;
+	covered = from;
 	for (size_t i = 0, at = 0; next_gap(f, &i, &covered, &p);)
 		if (came_up_seldom(t, &p))
 			f->once_ns += p.to - p.from;

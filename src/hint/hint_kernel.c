@@ -132,7 +132,9 @@ static int small_grid(const struct fit *t, const struct hint_rule *rule, struct 
 	struct number n;
 	if (t->blocks >= sms)
 		return 0;
-	const double gain = (1 - (double)t->blocks / sms) * above_floor(t->k);
+	/* A library has weighed more blocks against adding up what they compute. */
+	const double gain = (1 - (double)t->blocks / sms) * above_floor(t->k) *
+			    (t->k->names & NAME_LIBRARY ? 0.5 : 1);
 	if (gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, fmin(t->share * gain, t->most),

@@ -10,21 +10,36 @@
 #include "base/banned.h"
 
 #define SHORT_COUNT 3u
+#define NAME_CUT    80u /* bytes of a kernel's name */
 
 static const char *word_of(double confidence)
 {
 	return confidence >= 0.7 ? "high" : confidence >= 0.4 ? "medium" : "low";
 }
 
-/* "estimate: 43 % of the time, confidence medium" */
-static void put_gain(const struct hint *h, FILE *out)
+/* "1.20 ms of each step's 15.0 ms (8 %)", or "20.8 ms (0.6 % of the wall time)". */
+static void put_saved(const struct hints *h, double gain, FILE *out)
 {
-	if (isnan(h->gain))
-		fprintf(out, "saves memory, not time; confidence %s", word_of(h->confidence));
+	const double step = hint_step_ns(h), ns = hint_gain_ns(h, gain);
+	struct number saved, all;
+	if (step > 0)
+		fprintf(out, "%s of each step's %s (%.0f %%)",
+			number_ns(&saved, (uint64_t)(gain * step)), number_ns(&all, (uint64_t)step),
+			100 * gain);
 	else
-		fprintf(out,
-			"may save about %.0f %% of the analysed time (an estimate; confidence %s)",
-			100 * h->gain, word_of(h->confidence));
+		fprintf(out, "%s (%.1f %% of the wall time)", number_ns(&saved, (uint64_t)ns),
+			h->wall_ns ? 100 * ns / (double)h->wall_ns : 0);
+}
+
+static void put_gain(const struct hints *all, const struct hint *h, FILE *out)
+{
+	if (isnan(h->gain)) {
+		fprintf(out, "saves memory, not time; confidence %s", word_of(h->confidence));
+		return;
+	}
+	fputs("may save about ", out);
+	put_saved(all, h->gain, out);
+	fprintf(out, "; confidence %s", word_of(h->confidence));
 }
 
 static void put_line(FILE *out, const char *what, const char *text)
@@ -34,11 +49,12 @@ static void put_line(FILE *out, const char *what, const char *text)
 	putc('\n', out);
 }
 
-static void put_hint(const struct hint *h, size_t number, bool rule, FILE *out, const char *bold,
+static void put_hint(const struct hints *all, size_t number, bool rule, FILE *out, const char *bold,
 	const char *plain)
 {
+	const struct hint *h = &all->v.v[number - 1];
 	fprintf(out, "  %zu. %s%s%s: %s: ", number, bold, h->rule->id, plain, h->rule->title);
-	put_gain(h, out);
+	put_gain(all, h, out);
 	putc('\n', out);
 	put_line(out, "where", h->where);
 	put_line(out, "why", h->evidence);
@@ -59,27 +75,54 @@ static void put_outside(const char *when, const struct hint_outside *o, FILE *ou
 		fputs("no kernel ran", out);
 }
 
+/* "steps 3 to 8, 120 ms of 1.20 s, 20.0 ms a step". */
+static void put_window(const struct hints *h, FILE *out)
+{
+	const struct hint_window *w = &h->window;
+	struct number ns, all, step;
+	struct text_short name;
+	if (w->steps > 1)
+		fprintf(out, "steps %" PRIu64 " to %" PRIu64 ", ", w->first, w->last);
+	else if (w->steps)
+		fprintf(out, "step %" PRIu64 ", ", w->first);
+	fprintf(out, "%s of %s%s", number_ns(&ns, w->ns), number_ns(&all, h->wall_ns),
+		h->part ? " in the part that is read" : "");
+	if (hint_step_ns(h) > 0)
+		fprintf(out, ", %s a step", number_ns(&step, (uint64_t)hint_step_ns(h)));
+	else if (w->kernel && !w->steps)
+		fprintf(out, ", from the first launch of %s to its last",
+			text_short(&name, text_kernel(w->kernel), NAME_CUT));
+}
+
+static size_t count_gains(const struct hints *h)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < h->v.n; i++)
+		n += !isnan(h->v.v[i].gain);
+	return n;
+}
+
 static void put_counted(const struct hints *h, FILE *out)
 {
-	struct number n, all;
-	if (h->counted_ns)
-		fprintf(out,
-			"  Analysed time: %s of %s%s, from the first launch of the kernel with the largest "
-			"total to its last",
-			number_ns(&n, h->counted_ns), number_ns(&all, h->wall_ns),
-			h->part ? " in the part that is read" : "");
-	if (h->counted_ns && h->once_ns)
-		fprintf(out, ", without %s in idle gaps that came once or twice",
-			number_ns(&n, h->once_ns));
-	if (h->counted_ns)
+	struct number n;
+	if (h->counted_ns) {
+		fputs("  Analysed: ", out);
+		put_window(h, out);
+		if (h->window.ns > h->counted_ns)
+			fprintf(out, "; without %s that loaded code or came once or twice",
+				number_ns(&n, h->window.ns - h->counted_ns));
 		fputs(".\n", out);
+	}
 	if (h->counted_ns && !h->cut && (h->before.ns || h->after.ns)) {
 		put_outside("  Before", &h->before, out);
 		put_outside(". After", &h->after, out);
 		fputs(".\n", out);
 	}
-	if (h->v.n > 1)
-		fputs("  Each gain is of that change alone; they don't add up.\n", out);
+	if (count_gains(h) > 1) {
+		fputs("  Each gain is of that change alone; together they save at most ", out);
+		put_saved(h, h->together, out);
+		fputs(".\n", out);
+	}
 	if (h->cut)
 		fputs("  The trace is long: only its beginning was analysed.\n", out);
 }
@@ -112,7 +155,7 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 	fprintf(out, "%s%sHints%s\n", short_ ? "\n" : "", bold, plain);
 	put_counted(h, out);
 	for (size_t i = 0; i < shown; i++)
-		put_hint(&h->v.v[i], i + 1, !short_, out, bold, plain);
+		put_hint(h, i + 1, !short_, out, bold, plain);
 	if (!h->v.n)
 		put_none(h, out);
 	if (shown < h->v.n)
@@ -122,19 +165,30 @@ void hints_print_text(const struct hints *h, FILE *out, unsigned rows, bool shor
 		fputs("  (weir hints FILE shows hints alone)\n", out);
 }
 
-static void json_hint(struct json *j, const struct hint *h)
+/* Null when it is none of time. */
+static void json_gain(struct json *j, const struct hints *all, const struct hint *h)
+{
+	const double ns = hint_gain_ns(all, h->gain), step = hint_step_ns(all);
+	json_put_real(j, "gain_pct", 100 * h->gain);
+	json_u64_or_null(j, "gain_ns", !isnan(ns), isnan(ns) ? 0 : (uint64_t)ns);
+	json_put_real(j, "gain_of_wall_pct", all->wall_ns ? 100 * ns / (double)all->wall_ns : NAN);
+	json_u64_or_null(j, "gain_of_step_ns", step > 0 && !isnan(ns),
+		isnan(ns) ? 0 : (uint64_t)(h->gain * step));
+}
+
+static void json_hint(struct json *j, const struct hints *all, const struct hint *h)
 {
 	char *text = NULL;
 	size_t bytes;
 	json_begin_object(j, NULL);
 	json_str(j, "id", h->rule->id);
 	json_str(j, "where", h->where);
-	json_put_real(j, "gain_pct", 100 * h->gain); /* null when it is none of time */
+	json_gain(j, all, h);
 	json_put_real(j, "confidence", h->confidence);
 	FILE *out = open_memstream(&text, &bytes);
 	if (out) {
 		fprintf(out, "%s: ", h->rule->title);
-		put_gain(h, out);
+		put_gain(all, h, out);
 		fprintf(out, ". %s. To do: %s.", h->evidence, h->rule->advice);
 		fclose(out);
 	}
@@ -163,12 +217,39 @@ static void json_gaps(struct json *j, const struct hints *h)
 	json_end_array(j);
 }
 
+static void json_window(struct json *j, const struct hints *h)
+{
+	const struct hint_window *w = &h->window;
+	char *text = NULL;
+	size_t bytes;
+	if (!h->counted_ns)
+		return json_put_null(j, "hints_window");
+	FILE *out = open_memstream(&text, &bytes);
+	if (out) {
+		put_window(h, out);
+		fclose(out);
+	}
+	json_begin_object(j, "hints_window");
+	json_str(j, "what", text ? text : "");
+	json_u64(j, "start_ns", h->before.ns);
+	json_u64(j, "ns", w->ns);
+	json_u64_or_null(j, "first_step", w->steps, w->first);
+	json_u64_or_null(j, "last_step", w->steps, w->last);
+	json_u64_or_null(j, "steps", w->steps, w->steps);
+	json_u64_or_null(j, "step_ns", hint_step_ns(h) > 0, (uint64_t)hint_step_ns(h));
+	json_end_object(j);
+	free(text);
+}
+
 void hints_put_json(struct json *j, const struct hints *h)
 {
 	json_begin_array(j, "hints");
 	for (size_t i = 0; i < h->v.n; i++)
-		json_hint(j, &h->v.v[i]);
+		json_hint(j, h, &h->v.v[i]);
 	json_end_array(j);
 	json_u64_or_null(j, "hints_of_ns", h->counted_ns, h->counted_ns);
+	json_u64_or_null(
+		j, "hints_together_ns", h->counted_ns, (uint64_t)hint_gain_ns(h, h->together));
+	json_window(j, h);
 	json_gaps(j, h);
 }

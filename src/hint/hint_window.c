@@ -2,15 +2,19 @@
  * The analysed time: see hint_facts.h.  Programs begin with what they do once: weights are
  * copied, code is compiled, memory is filled.  The kernel that takes most time marks where the rest
  * is: from its first launch to its last.  When less than half of all that kernels do is there, all
- * counts.
+ * counts.  Where the recording has steps, the window is the whole steps in which that kernel was
+ * launched, without those that are warm-up.
  */
 #include "hint/hint_facts.h"
 
+#include <errno.h>
 #include <string.h>
 
-#include "model/tally.h"
-
 #include "base/expect.h"
+#include "base/search.h"
+#include "base/sort.h"
+#include "model/tally.h"
+#include "trace/steps.h"
 
 #include "base/banned.h"
 
@@ -59,39 +63,231 @@ static struct hint_outside sum_kernels(const struct hint_facts *f, size_t from, 
 	return sum;
 }
 
-/* How long it is until the first of them, and from the end of the last. */
-static void measure_ends(struct hint_facts *f, size_t from, size_t to)
+/* ---- steps ---- */
+
+/* When an activity was asked for, as far as that is known. */
+static uint64_t asked_ns(const struct hint_facts *f, const struct hint_activity *w)
 {
-	const uint64_t start = f->report->trace->header.start.mono_ns;
-	const uint64_t end = start + f->report->wall_ns, first = f->activities.v[from].start_ns;
-	uint64_t last = first;
+	return w->call == HINT_NONE ? w->start_ns : f->calls.v[w->call].begin_ns;
+}
+
+struct range_of { /* of activities, of steps */
+	size_t from, to;
+};
+
+/* The step in which that was, or the one before it; 0 for what was before all. */
+static size_t step_at(const struct trace *t, const struct steps *s, uint64_t ns)
+{
+	const size_t behind = SEARCH(i, 0, s->v.n, trace_ns(t, s->v.v[i].from) <= ns);
+	return behind ? behind - 1 : 0;
+}
+
+/* Those from the first launch of the main kernel to its last. */
+static struct range_of steps_of(
+	const struct hint_facts *f, const struct steps *s, const struct range_of *w)
+{
+	const struct trace *t = f->report->trace;
+	const uint64_t first = asked_ns(f, &f->activities.v[w->from]),
+		       last = asked_ns(f, &f->activities.v[w->to - 1]);
+	return (struct range_of){ step_at(t, s, first), step_at(t, s, last) + 1 };
+}
+
+static int number_order(const void *one, const void *two)
+{
+	return ORDER(*(const uint64_t *)one, *(const uint64_t *)two);
+}
+
+/* Of the steps that may count: how long each takes, how many activities it has; and room to sort.
+ */
+struct measured {
+	uint64_t *length, *count, *room;
+	size_t n;
+};
+
+static bool most_are_usual(const uint64_t *v, size_t n, uint64_t *room)
+{
+	size_t usual = 0;
+	memcpy(room, v, n * sizeof *room);
+	qsort(room, n, sizeof *room, number_order);
+	for (size_t i = 0; i < n; i++)
+		usual += step_is_usual(v[i], room[n / 2]);
+	return 3 * usual >= 2 * n;
+}
+
+/* From when the step before had ended on the devices until this one has: the host may be far ahead.
+ */
+static void measure_steps(const struct hint_facts *f, const struct steps *s,
+	const struct range_of *kept, struct measured *m)
+{
+	const struct trace *t = f->report->trace;
+	uint64_t before = trace_ns(t, s->v.v[kept->from].from);
+	for (size_t i = 0; i < f->activities.n; i++) {
+		const struct hint_activity *w = &f->activities.v[i];
+		const size_t step = step_at(t, s, asked_ns(f, w));
+		if (step < kept->from) {
+			before = w->end_ns > before ? w->end_ns : before;
+		} else if (step < kept->to) {
+			uint64_t *end = &m->length[step - kept->from];
+			*end = w->end_ns > *end ? w->end_ns : *end;
+			m->count[step - kept->from]++;
+		}
+	}
+	for (size_t i = 0; i < m->n; i++) {
+		const uint64_t end = m->length[i] > before ? m->length[i] : before;
+		m->length[i] = end - before;
+		before = end;
+	}
+}
+
+/* Where waits alone tell steps apart, they must do about as much: a loop that waits in two places
+ * has two kinds. */
+static size_t warm_up_of(const struct measured *m, enum steps_found found, bool *ret_alike)
+{
+	const bool waits = found == STEPS_WAITS;
+	const size_t by_length = steps_unusual(m->length, m->n, m->room),
+		     by_count = waits ? steps_unusual(m->count, m->n, m->room) : 0;
+	const size_t warm = by_length > by_count ? by_length : by_count;
+	*ret_alike = !waits || (most_are_usual(m->length + warm, m->n - warm, m->room) &&
+				       most_are_usual(m->count + warm, m->n - warm, m->room));
+	return warm;
+}
+
+static int drop_warm_up(
+	const struct hint_facts *f, const struct steps *s, struct range_of *kept, bool *ret_alike)
+{
+	const size_t n = kept->to - kept->from;
+	uint64_t *v = calloc(3 * n, sizeof *v);
+	if (!v)
+		return -ENOMEM;
+	struct measured m = { .length = v, .count = v + n, .room = v + 2 * n, .n = n };
+	measure_steps(f, s, kept, &m);
+	kept->from += warm_up_of(&m, s->found, ret_alike);
+	free(v);
+	return 0;
+}
+
+/* The activities from the first that was asked for in the steps to the last. */
+static struct range_of activities_of(
+	const struct hint_facts *f, const struct steps *s, const struct range_of *kept)
+{
+	const struct trace *t = f->report->trace;
+	const uint64_t from_ns = trace_ns(t, s->v.v[kept->from].from);
+	uint64_t to_ns = 0;
+	struct range_of r = { 0, f->activities.n };
+	for (size_t i = kept->from; i < kept->to; i++)
+		to_ns = s->v.v[i].to > to_ns ? s->v.v[i].to : to_ns;
+	to_ns = trace_ns(t, to_ns);
+	while (r.from < r.to && (asked_ns(f, &f->activities.v[r.from]) < from_ns ||
+					asked_ns(f, &f->activities.v[r.from]) >= to_ns))
+		r.from++;
+	while (r.from < r.to && (asked_ns(f, &f->activities.v[r.to - 1]) < from_ns ||
+					asked_ns(f, &f->activities.v[r.to - 1]) >= to_ns))
+		r.to--;
+	return r;
+}
+
+static void put_steps(
+	struct hint_window *to, const struct steps *s, const struct range_of *kept, bool alike)
+{
+	*to = (struct hint_window){ .first = UINT64_MAX, .alike = alike };
+	for (size_t i = kept->from; i < kept->to; i++) {
+		const uint64_t number = s->v.v[i].number;
+		to->first = number < to->first ? number : to->first;
+		to->last = number > to->last ? number : to->last;
+	}
+	/* Processes that take the same step are at one. */
+	to->steps = to->last - to->first < kept->to - kept->from ? to->last - to->first + 1
+								 : kept->to - kept->from;
+}
+
+/* Makes of the launches of the main kernel whole steps, if there are any. */
+static int widen_to_steps(struct hint_facts *f, struct range_of *w)
+{
+	struct steps s;
+	int e = steps_load(f->report->trace, &f->report->meta, &s);
+	if (!e && s.v.n > 1) {
+		struct range_of kept = steps_of(f, &s, w);
+		bool alike;
+		e = drop_warm_up(f, &s, &kept, &alike);
+		const struct range_of whole = activities_of(f, &s, &kept);
+		if (!e && whole.to - whole.from >= LAUNCHES_LEAST) {
+			*w = whole;
+			put_steps(&f->window, &s, &kept, alike);
+		}
+	}
+	steps_fini(&s);
+	return e;
+}
+
+/* ---- the window ---- */
+
+static uint64_t last_end(const struct hint_facts *f, size_t from, size_t to)
+{
+	uint64_t last = 0;
 	for (size_t i = from; i < to; i++)
 		last = f->activities.v[i].end_ns > last ? f->activities.v[i].end_ns : last;
-	f->before.ns = first > start ? first - start : 0;
+	return last;
+}
+
+/* A step begins when the one before has ended. */
+static void measure(struct hint_facts *f, const struct range_of *w)
+{
+	const uint64_t start = f->report->trace->header.start.mono_ns;
+	const uint64_t end = start + f->report->wall_ns, first = f->activities.v[w->from].start_ns,
+		       before = f->window.steps ? last_end(f, 0, w->from) : 0,
+		       last = last_end(f, w->from, w->to);
+	f->window.from_ns = before && before < first ? before : first;
+	f->window.ns = last - f->window.from_ns;
+	f->before = sum_kernels(f, 0, w->from);
+	f->after = sum_kernels(f, w->to, f->activities.n);
+	f->before.ns = f->window.from_ns > start ? f->window.from_ns - start : 0;
 	f->after.ns = end > last ? end - last : 0;
 }
 
-void facts_window(struct hint_facts *f)
+static struct range_of launches_of(const struct hint_facts *f, uint32_t kernel)
+{
+	struct range_of w = { 0, f->activities.n };
+	while (w.from < w.to && f->activities.v[w.from].kernel != kernel)
+		w.from++;
+	while (w.from < w.to && f->activities.v[w.to - 1].kernel != kernel)
+		w.to--;
+	return w;
+}
+
+/* Whether more than that is outside. */
+static bool is_less_than_half(const struct hint_facts *f, const struct range_of *w)
+{
+	return sum_kernels(f, w->from, w->to).kernels_ns <
+	       sum_kernels(f, 0, w->from).kernels_ns +
+		       sum_kernels(f, w->to, f->activities.n).kernels_ns;
+}
+
+static int choose(struct hint_facts *f, uint32_t kernel, struct range_of *w)
+{
+	*w = launches_of(f, kernel);
+	if (!expect(w->to - w->from >= LAUNCHES_LEAST,
+		    "the kernel that takes most time ran that often"))
+		return 0;
+	if (is_less_than_half(f, w)) {
+		*w = (struct range_of){ 0, f->activities.n };
+		return 0;
+	}
+	f->window.kernel = f->kernels.v[kernel].name;
+	return widen_to_steps(f, w);
+}
+
+int facts_window(struct hint_facts *f)
 {
 	count_kernels(f);
 	const uint32_t kernel = main_kernel(f);
-	size_t from = 0, to = f->activities.n;
-	if (kernel == HINT_NONE)
-		return;
-	while (from < to && f->activities.v[from].kernel != kernel)
-		from++;
-	while (from < to && f->activities.v[to - 1].kernel != kernel)
-		to--;
-	if (!expect(to - from >= LAUNCHES_LEAST, "the kernel that takes most time ran that often"))
-		return;
-	f->before = sum_kernels(f, 0, from);
-	f->after = sum_kernels(f, to, f->activities.n);
-	if (sum_kernels(f, from, to).kernels_ns < f->before.kernels_ns + f->after.kernels_ns) {
-		f->before = f->after = (struct hint_outside){ 0 };
-		return;
-	}
-	measure_ends(f, from, to);
-	memmove(f->activities.v, f->activities.v + from, (to - from) * sizeof *f->activities.v);
-	f->activities.n = to - from;
+	struct range_of w = { 0, f->activities.n };
+	const int e = kernel == HINT_NONE ? 0 : choose(f, kernel, &w);
+	if (e || !f->activities.n)
+		return e;
+	measure(f, &w);
+	memmove(f->activities.v, f->activities.v + w.from,
+		(w.to - w.from) * sizeof *f->activities.v);
+	f->activities.n = w.to - w.from;
 	count_kernels(f);
+	return 0;
 }

@@ -431,26 +431,32 @@ void steps_fini(struct steps *s)
 	array_free(&s->v);
 }
 
-/* Those that last a quarter longer than the usual one of the second half, or less. */
-static size_t few_warm_up(const uint64_t *length, size_t count)
+bool step_is_usual(uint64_t length, uint64_t usual)
 {
-	uint64_t last[STEPS_FEW];
+	const uint64_t differs = usual / 4;
+	return length <= usual + differs && length >= usual - differs;
+}
+
+size_t steps_unusual(const uint64_t *length, size_t count, uint64_t *room)
+{
 	const size_t half = count / 2, n = count - half;
-	size_t warm = 0;
-	memcpy(last, length + half, n * sizeof *last);
-	qsort(last, n, sizeof *last, number_order);
-	const uint64_t usual = last[n / 2], differs = usual / 4;
-	while (warm < half && (length[warm] > usual + differs || length[warm] < usual - differs))
-		warm++;
-	return warm;
+	size_t first = 0;
+	if (!count)
+		return 0;
+	memcpy(room, length + half, n * sizeof *room);
+	qsort(room, n, sizeof *room, number_order);
+	while (first < half && !step_is_usual(length[first], room[n / 2]))
+		first++;
+	return first;
 }
 
 size_t steps_warm_up(const uint64_t *length, size_t count)
 {
 	double sum = 0, squares = 0, least = 0;
 	size_t best = 0;
+	uint64_t room[STEPS_FEW];
 	if (count < STEPS_FEW)
-		return count ? few_warm_up(length, count) : 0;
+		return steps_unusual(length, count, room);
 	for (size_t i = count; i-- > 0;) { /* of the steps from i on */
 		const double x = (double)length[i], n = (double)(count - i);
 		sum += x;

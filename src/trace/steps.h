@@ -42,11 +42,15 @@ void steps_fini(struct steps *s);
 bool range_is_named(uint16_t kind);
 size_t name_without_number(const char *name);
 
+/* Whether a length is within a quarter of the usual one; and how many at the begin are not, where
+ * that is the median of the second half: half of them at most.  room: for as many. */
+bool step_is_usual(uint64_t length, uint64_t usual);
+size_t steps_unusual(const uint64_t *length, size_t count, uint64_t *room);
+
 /*
  * How many at the begin are warm-up, by their lengths: as many as have to be left out for the mean
  * of the rest to be known best (MSER: White, Simulation 69(6), 1997), half of them at most.  Fewer
- * than STEPS_FEW have no such mean: of those the ones whose length is not within a quarter of
- * the median of the second half.
+ * than STEPS_FEW have no such mean: of those, steps_unusual().
  */
 #define STEPS_FEW 10u
 size_t steps_warm_up(const uint64_t *length, size_t count);

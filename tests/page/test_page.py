@@ -199,6 +199,8 @@ def hints_are_those_of_the_report():
     assert len(shown) == len(hints), shown
     for hint, text in zip(hints, shown):
         assert hint["title"] in text and hint["evidence"] in text and hint["id"] in text, text
+        number = "%.3g" % ((hint["gain_of_step_ns"] or hint["gain_ns"]) / 1e3)
+        assert hint["gain_ns"] is None or "about " + number in text, (number, text)
     silent(page)
 
 
