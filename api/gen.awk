@@ -5,7 +5,9 @@
 # WHAT     ids       enum fn, enum fn_class                         (fn_ids.h)
 #          schema    the schema text of docs/reference/trace-format.md        (schema_text.c)
 #          enums     names of enumeration values                    (enum_names.c)
-#          wrappers  one wrapper a function                         (hook_wrappers.c)
+#          driver    one wrapper a function of the driver           (hook_driver.c)
+#          runtime   one wrapper a function of the runtime          (hook_runtime.c)
+#          injected  a record of each call that CUPTI tells of      (hook_injected.c)
 #          table     names, classes and wrappers by id              (hook_table.c)
 #          exports   the exported symbols, one a line               (hook_exports.txt)
 #          manual    the calls as a manual page                     (weir-calls.7)
@@ -302,17 +304,17 @@ function timed(i) {
 	return record[i] == "launchex" ? "launch_time_config(&c, f_, config_)" : "graph_time(&c)"
 }
 
-function record_call(i, count, words) {
+function record_call(i, count, words, apart) {
 	words = "RECORD_WORDS + " words
 	if (has_params(i))
 		return "launch_record(&c, &given, " argument(count, "f") ", " argument(count, "kernelParams") ", " \
 			argument(count, "extra") ", " words ")"
-	return (is_sampled(i) ? "graph_record" : "call_record") "(&c, " words ")"
+	return (is_sampled(i) ? "graph_record" : "call_record" apart) "(&c, " words ")"
 }
 
-function commit_call(i, at) {
+function commit_call(i, at, apart) {
 	if (has_params(i)) return "launch_commit(&c, &given, r, " at ")"
-	return is_sampled(i) ? "graph_commit(&c, r)" : "call_commit(r, FN_" name[i] ")"
+	return is_sampled(i) ? "graph_commit(&c, r)" : "call_commit" apart "(r, FN_" name[i] ")"
 }
 
 # `, a, b` for a call that has arguments before these.
@@ -368,7 +370,7 @@ function wrapper(i,	count, bits, nbytes) {
 	print "\tc.result = real(" passed_gate(i, count) ");"
 	returned(i, "")
 	if (may_block(i)) print "\tcall_returned();"
-	emit_record(i, count)
+	emit_record(i, count, may_block(i) ? "_apart" : "")
 	if (is_sampled(i)) print "\t" timed(i) ";"
 	if (is_timed_move(i, count))
 		print "\tmove_time(&c, " (record[i] ~ /^set:/ ? "GPU_MEMSET" : "GPU_MEMCPY") ", " bytes_expr(i) ", " move_direction(i) ");"
@@ -428,14 +430,15 @@ function counted(i, count) {
 	print "\tstruct call c;\n\tcall_is_answered(&c, FN_" name[i] ", CONTROL_QUERY_COUNT, result);"
 	after(i, count)
 	print "\tif (query_count(&c))\n\t\treturn result;\n\tc.begun = clock_now();"
-	emit_record(i, count)
+	emit_record(i, count, "_apart")
 	print "\tcall_left();\n\treturn result;\n}\n"
 }
 
 function clean_name(i,	s) { s = name[i]; sub(/_(ptsz|ptds)$/, "", s); return s }
 
-# The record of a call: the room it takes, its words, and texts behind them.
-function emit_record(i, count,	j, w, m, text, extra, strings) {
+# The record of a call: the room it takes, its words, and texts behind them.  apart: "_apart" where its time does not
+# matter, so that the code is small and compiles quickly.
+function emit_record(i, count, apart,	j, w, m, text, extra, strings) {
 	w = is_launch(record[i]) ? "LAUNCH_WORDS" : arg_words(count)
 	for (j = 1; j <= count; j++)
 		if (kind_of(type[j]) == "str" && !out[j] && !is_launch(record[i])) {
@@ -448,7 +451,7 @@ function emit_record(i, count,	j, w, m, text, extra, strings) {
 		extra = " + extended"
 	}
 	if (has_params(i)) print "\tstruct launch_given given;"
-	print "\tstruct record *r = " record_call(i, count, w text extra) ";"
+	print "\tstruct record *r = " record_call(i, count, w text extra, apart) ";"
 	print "\tif (r) {"
 	if (is_launch(record[i])) fill_launch(i, count)
 	else {
@@ -461,7 +464,7 @@ function emit_record(i, count,	j, w, m, text, extra, strings) {
 		if (record[i] == "launchex") print "\t\tmark_captured(r, config_stream(config_), " ptsz(i) ");"
 		else if (stream_arg(count) != "") print "\t\tmark_captured(r, " stream_arg(count) ", " ptsz(i) ");"
 	}
-	print "\t\t" commit_call(i, w extra) ";\n\t}"
+	print "\t\t" commit_call(i, w extra, apart) ";\n\t}"
 }
 
 # A call that CUPTI tells of: its arguments stand in a structure, in order.
@@ -478,16 +481,20 @@ function injected(i,	count, j) {
 	}
 	print "\tstruct call c;\n\tcall_is_answered(&c, FN_" name[i] ", want, result);\n\tc.begun = begun;"
 	print "\tcall_entered();"
-	emit_record(i, count)
+	emit_record(i, count, "_apart")
 	print "\tcall_left();"
 	if (has(i, "ends") || has(i, "ends-context")) print "\tparams_invalidate_all();"
 	after(i, count)
 	print "}\n"
 }
 
-function wrappers(	i) {
+function wrappers(which,	i) {
+	print "/* Made by api/gen.awk. */\n#include \"hook/wrapper.h\"\n"
+	for (i = 1; i <= n; i++) if (api[i] == which) wrapper(i)
+}
+
+function injections(	i) {
 	print "/* Made by api/gen.awk. */\n#include \"hook/wrapper.h\"\n#include \"hook/inject.h\"\n"
-	for (i = 1; i <= n; i++) wrapper(i)
 	for (i = 1; i <= drivers; i++) injected(i)
 	print "injected_fn *const injected_calls[FN_DRIVER_END] = {"
 	for (i = 1; i <= drivers; i++) print "\t[FN_" name[i] "] = injected_" name[i] ","
@@ -550,7 +557,8 @@ END {
 	if (want == "ids") ids()
 	else if (want == "schema") schema()
 	else if (want == "enums") enum_names()
-	else if (want == "wrappers") wrappers()
+	else if (want == "driver" || want == "runtime") wrappers(want)
+	else if (want == "injected") injections()
 	else if (want == "table") table()
 	else if (want == "classes") { print "/* Made by api/gen.awk. */\n#include \"fn_ids.h\"\n"; classes_table() }
 	else if (want == "exports") exports("", "")

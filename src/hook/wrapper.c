@@ -84,3 +84,18 @@ void launch_fill_config(
 	r->flags |= RECORD_CLUSTER;
 	r->arg[LAUNCH_CLUSTER] = pack_attributes(c);
 }
+
+void call_begin_long(struct call *c)
+{
+	c->begun = call_enter_long(c->fn);
+}
+
+struct record *call_record_apart(const struct call *c, uint32_t words)
+{
+	return call_record(c, words);
+}
+
+void call_commit_apart(struct record *r, enum fn fn)
+{
+	call_commit(r, fn);
+}

@@ -1,5 +1,5 @@
 /*
- * The inside of a wrapper: what the generated code of hook_wrappers.c calls, in this order.
+ * The inside of a wrapper: what the generated wrappers call, in this order.
  *
  *	gate_enter()                    rows marked gate: whoever regulates launches may let it wait
  *	call_is_wanted()                no: the call is the driver's alone
@@ -137,10 +137,7 @@ INLINE void call_begin(struct call *c)
 }
 
 /* Of calls that may wait. */
-INLINE void call_begin_long(struct call *c)
-{
-	c->begun = call_enter_long(c->fn);
-}
+void call_begin_long(struct call *c);
 
 /* Of the runtime, which calls the driver: what that looks at now and then is no part of its time.
  */
@@ -155,6 +152,14 @@ INLINE struct record *call_record(const struct call *c, uint32_t words)
 {
 	return call_leave(c->fn, c->begun, c->result, c->want, words);
 }
+
+/*
+ * The same for calls that may wait, for queries that fail and for calls that CUPTI tells of: beside
+ * those a function call costs nothing, and inlined into a thousand wrappers this code took most of
+ * the time of a build.
+ */
+struct record *call_record_apart(const struct call *c, uint32_t words);
+void call_commit_apart(struct record *r, enum fn fn);
 
 /* Whether bytes, or what went into a graph, are to be counted. */
 INLINE bool call_is_counted(const struct call *c)
