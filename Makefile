@@ -20,8 +20,9 @@ build: ## build the program and its libraries into build/
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
 	cmake --build $(BUILD) -j $(JOBS)
 
-demo: deps ## record an example program and print the report
-	@$(MAKE) --no-print-directory build
+demo: deps ## build what it needs, record an example program, print the report
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset release
+	cmake --build $(BUILD) -j $(JOBS) --target demo
 	@sh tools/demo.sh $(BUILD)
 	@sh tools/demo-share.sh $(BUILD)
 	@sh tools/demo.sh $(BUILD) next

@@ -1,4 +1,4 @@
-# Records examples/vecadd, prints the report and makes its page: demo.sh BUILD [next].  Without a GPU it runs on the
+# Records examples/batches, prints the report and makes its page: demo.sh BUILD [next].  Without a GPU it runs on the
 # simulated driver.  With `next` it says only where the page is and what to try: the end of `make demo`.
 set -e
 build=$(cd "$1" && pwd)
@@ -26,6 +26,7 @@ say() {
 	"$@"
 }
 
-say "$weir" record $how -o "$build/demo.weir" -- "$build/examples/vecadd"
-say "$weir" report "$build/demo.weir"
+export WEIR_SIM=time=real
+say "$weir" record $how -o "$build/demo.weir" -- "$build/examples/batches"
+say "$weir" report -n 3 "$build/demo.weir"
 say "$weir" html -o "$build/demo.html" "$build/demo.weir"

@@ -48,6 +48,32 @@ done >"$scratch/failed"
 expect 1 '^$' grep . "$scratch/failed"
 grep -q 'demo.sh $(BUILD) next' "$source/Makefile" || expect 0 'make demo says what to try' false
 
+# The table of sharing, of programs that say what they are told to: it ends with what the numbers mean, or that they
+# mean nothing.
+mkdir -p "$scratch/two/bin" "$scratch/two/bench"
+cat >"$scratch/two/bin/weir" <<'END'
+#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift
+shared=1 exec "$@"
+END
+cat >"$scratch/two/bench/bench-load" <<'END'
+#!/bin/sh
+p50=200.0 rate=1000
+[ -z "$shared" ] || { p50=2500.0 rate=800; }
+[ "$1" = latency ] || exec echo "{\"rate_s\": $rate}"
+echo "{\"p50_us\": $p50, \"p95_us\": $TAIL.5}"
+END
+chmod +x "$scratch/two/bin/weir" "$scratch/two/bench/bench-load"
+expect 0 '^alone +200.0 +280.5 +1000$' env TAIL=280 sh "$source/tools/demo-share.sh" "$scratch/two"
+expect 0 'takes 1.0 times as long as alone with time slices, and 12.5 times with weir run' \
+	env TAIL=280 sh "$source/tools/demo-share.sh" "$scratch/two"
+expect 0 'keeps 80 % of its rate' env TAIL=280 sh "$source/tools/demo-share.sh" "$scratch/two"
+expect 0 'too busy to tell: alone, one burst in twenty took 1.6 times' env TAIL=310 sh "$source/tools/demo-share.sh" "$scratch/two"
+
+# make demo builds no test, and what it builds knows them all.
+expect 1 '^$' sh -c "ninja -C '$built' -t commands demo | grep -E '/tests/(unit|cli|golden|fuzz|hostile|page)/'"
+
 someone=
 [ "$(id -u)" != 0 ] || someone='setpriv --reuid 65534 --regid 65534 --clear-groups'
 chmod 755 "$scratch"
