@@ -50,6 +50,7 @@ struct span {
 	uint32_t ran;         /* the same, of the one inside that it calls by its own name */
 	struct doing doing;   /* what did that */
 	bool repeated;        /* a range around has the same name */
+	bool told;            /* with its arguments */
 };
 
 struct launch { /* beside each link of the report: the span that it was made in */
@@ -89,6 +90,10 @@ int cost_claim(struct joiner *j, uint32_t span, uint32_t row, uint32_t call, uin
  */
 typedef const struct span *owner_fn(const struct joiner *j, const struct span *s);
 void cost_sum(struct joiner *j, owner_fn *owner_span);
+
+/* Gives operators whose shapes were not told the cost of calls that look the same: alike.c.  Before
+ * activities are claimed.  0 or -errno. */
+int cost_alike(struct joiner *j);
 
 /* Of one name and kind, whatever their shapes. */
 static inline bool is_namesake(const struct joiner *j, const struct span *a, const struct span *b)

@@ -100,7 +100,9 @@ static int count_span(struct joiner *j, const struct range *g)
 
 static int keep_span(struct joiner *j, const struct range *g)
 {
-	struct span s = { .at = nested_of(g, j->buf.ref->process), .cost = NONE };
+	struct span s = {
+		.at = nested_of(g, j->buf.ref->process), .cost = NONE, .told = g->args != 0
+	};
 	int e = operator_of(j, g, &s.row);
 	if (!e && g->args && g->kind == RANGE_OPERATOR)
 		e = cost_index(j, g, s.row, &s.cost);
@@ -609,6 +611,8 @@ static int join(struct joiner *j)
 	if (j->spans.n >= NONE || j->launches.n >= NONE)
 		return -EOVERFLOW;
 	e = find_owners(j);
+	if (!e)
+		e = cost_alike(j);
 	if (!e)
 		e = take_activity(j);
 	if (!e && !j->r->sampled)

@@ -262,6 +262,23 @@ void roofline_put_sum(FILE *out, const struct report *r)
 			flops / 1e12, number_ns(&n, ns), flops / 1e3 / (double)ns);
 }
 
+void roofline_put_unknown(FILE *out, const struct report *r)
+{
+	uint64_t calls = 0, known = 0;
+	for (size_t i = 0; i < r->operators.n; i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		if (o->kind != RANGE_OPERATOR || !o->roofline.count)
+			continue;
+		calls += o->count;
+		known += o->roofline.count < o->count ? o->roofline.count : o->count;
+	}
+	struct number a, b;
+	if (known < calls)
+		fprintf(out,
+			"FLOPs and bytes leave out %s of %s calls, whose shapes or types are not known (costed_count: calls that are in).\n",
+			number_count(&a, calls - known), number_count(&b, calls));
+}
+
 static void put_known(struct json *j, const char *key, bool known, double value)
 {
 	if (known)

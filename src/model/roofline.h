@@ -33,6 +33,9 @@ void roofline_put_over(FILE *out);
 /* A line: the FLOPs of all kernels, and what that is a second of their time. */
 void roofline_put_sum(FILE *out, const struct report *r);
 
+/* A line, if there are such: calls of operators whose FLOPs are known of other calls alone. */
+void roofline_put_unknown(FILE *out, const struct report *r);
+
 /* The keys class, class_basis, flops, bytes and their shares of the ceilings.  FLOPs and bytes are
  * those of the calls whose sizes are known: costed_count of them, which took costed_ns. */
 void roofline_put_json(struct json *j, const struct gpu *gpu, const struct roofline *l);

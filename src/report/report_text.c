@@ -508,6 +508,7 @@ static void put_operators(const struct report *r, const struct text_page *p)
 	page_end_table(p, &t, rows);
 	if (over)
 		roofline_put_over(p->out);
+	roofline_put_unknown(p->out, r);
 }
 
 static void cell_p50(struct table *t, uint64_t count, uint64_t ns)

@@ -386,6 +386,8 @@ static int write_list(struct selection *s, const struct text_page *p)
 	page_end_table(p, &t, s->rows);
 	if (!strcmp(s->section, "kernels") && has_column(s, "flops"))
 		roofline_put_sum(s->out, s->r);
+	if (!strcmp(s->section, "operators") && has_column(s, "flops"))
+		roofline_put_unknown(s->out, s->r);
 	if (!strcmp(s->section, "critical_path"))
 		analysis_put_slack(s->r, s->out);
 	section_put_note(s->out, s->section, p->width);

@@ -461,6 +461,22 @@ def live():
     same("no operator calls the line that called it", called, [])
 
 
+def vision():
+    """Networks recorded on an H200 with shapes now and then: what torch.profiler counts (with_flops) stands beside."""
+    here = os.path.dirname(os.path.abspath(__file__)) + "/live/"
+    for name in "vit", "unet", "resnet":
+        with open(here + name + ".flops.json") as f:
+            theirs = json.load(f)
+        rows = {o["name"]: o for o in lists(here + name + ".weir", "--only", "operators")["operators"] if o["kind"] == "operator"}
+        if name == "unet":  # scaled outside of any module, where no shape is told
+            same("a figure of no call", [rows["aten::mul"][key] for key in ("flops", "costed_count")], [None, None])
+            del theirs["aten::mul"]
+        same("FLOPs of " + name, {key: rows[key]["flops"] for key in theirs}, {key: row["flops"] for key, row in theirs.items()})
+        same("calls of " + name, {key: rows[key]["costed_count"] for key in theirs}, {key: row["count"] for key, row in theirs.items()})
+        inner = {rows[key]["flops"] for key in ("aten::conv2d", "aten::convolution", "aten::_convolution", "aten::cudnn_convolution")}
+        same("one convolution by its four names in " + name, len(inner), 1)
+
+
 def numbered():
     """Which names number steps: a test of its own, since the kept traces have ProfilerStep# alone."""
     def found(*names):
@@ -929,6 +945,7 @@ never_waited_for()
 numbered()
 halves()
 live()
+vision()
 late_copies()
 kinds()
 unsized()
