@@ -156,3 +156,16 @@ bool elf_of_address(struct elf *ret_e, const void *address)
 	*ret_e = e;
 	return true;
 }
+
+static int first_changes(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(uint64_t *)arg = info->dlpi_adds + info->dlpi_subs;
+	return 1;
+}
+
+uint64_t elf_changes(void)
+{
+	uint64_t changes = 0;
+	dl_iterate_phdr(first_changes, &changes);
+	return changes;
+}

@@ -31,4 +31,8 @@ bool elf_search(struct elf *ret_e, bool (*fits)(const struct elf *, const void *
 /* The object that holds an address. */
 bool elf_of_address(struct elf *ret_e, const void *address);
 
+/* How many objects were loaded and unloaded so far: while that stays, so does what a search finds.
+ */
+uint64_t elf_changes(void);
+
 #endif

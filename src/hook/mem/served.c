@@ -92,7 +92,8 @@ static int free_tagged(struct served *s, uint64_t address, uint32_t tag)
 /* What was freed while somebody else had the lock. */
 static void free_left(struct served *s)
 {
-	if (!__atomic_exchange_n(&s->has_left, false, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&s->has_left, __ATOMIC_RELAXED) ||
+		!__atomic_exchange_n(&s->has_left, false, __ATOMIC_ACQUIRE))
 		return;
 	for (uint32_t i = 0; i < MOST_LEFT; i++) {
 		const uint64_t left = __atomic_exchange_n(&s->left[i], 0, __ATOMIC_ACQUIRE);

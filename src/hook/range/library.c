@@ -69,16 +69,24 @@ static void adopt(enum library_id which, const struct elf *e, uintptr_t base)
 				__ATOMIC_RELAXED);
 }
 
+/* elf_changes() when the copies of a library were last counted. */
+static _Atomic uint64_t looked[LIBRARIES];
+
+/* Programs open a library again and again: a search through all objects takes tens of us. */
 void library_look(unsigned fn)
 {
 	const enum library_id which = library_of[fn - FN_COUNT];
 	struct census c = { .library = &libraries[which] };
+	const uint64_t changes = elf_changes();
 	struct elf none;
+	if (atomic_load(&looked[which]) == changes)
+		return;
 	elf_search(&none, count_copy, &c);
 	if (c.count == 1)
 		adopt(which, &c.first, c.first.base);
 	else if (c.count)
 		adopt(which, NULL, SEVERAL);
+	atomic_store(&looked[which], changes);
 }
 
 void library_bound_by_audit(unsigned fn, const struct elf *e)
