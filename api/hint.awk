@@ -42,14 +42,17 @@ FILENAME ~ /\.in$/ {
 		filled(when[i])
 		print ".Pp"
 		filled("To do: " advice[i] ".")
+		if (compiled[i] != "")
+			filled("In a program that torch.compile has made: " compiled[i] ".")
 	}
 	print ".El"
 	next
 }
 /^#/ || !NF { next }
 {
-	if (split($0, f, / +\| +/) != 5)
-		fail("5 fields expected")
+	fields = split($0, f, / +\| +/)
+	if (fields != 5 && fields != 6)
+		fail("5 or 6 fields expected")
 	if (f[1] !~ /^[a-z0-9-]+$/ || f[2] !~ /^[a-z0-9_]+$/ || f[1] in seen)
 		fail("'" f[1] "' is no id, or stands twice")
 	seen[f[1]] = 1
@@ -58,6 +61,7 @@ FILENAME ~ /\.in$/ {
 	title[n] = f[3]
 	when[n] = f[4]
 	advice[n] = f[5]
+	compiled[n] = fields > 5 ? f[6] : ""
 }
 END {
 	if (failed)
@@ -76,8 +80,9 @@ END {
 	print "#include \"hint_rules.h\"\n"
 	print "const struct hint_rule hint_rules[] = {"
 	for (i = 1; i <= n; i++)
-		printf "\t{ %s, %s,\n\t\t%s,\n\t\t%s,\n\t\tevaluate_%s },\n", quoted(id[i]),
-			quoted(title[i]), quoted(when[i]), quoted(advice[i]), evaluate[i]
+		printf "\t{ %s, %s,\n\t\t%s,\n\t\t%s,\n\t\t%s,\n\t\tevaluate_%s },\n", quoted(id[i]),
+			quoted(title[i]), quoted(when[i]), quoted(advice[i]),
+			compiled[i] == "" ? "NULL" : quoted(compiled[i]), evaluate[i]
 	print "};"
 	print "const size_t hint_rule_count = sizeof(hint_rules) / sizeof(hint_rules[0]);"
 }

@@ -82,6 +82,11 @@ static void check(const struct hints *h)
 		"what is analysed, before it and after it are parts of the wall time");
 }
 
+const char *hint_advice(const struct hints *h, const struct hint_rule *rule)
+{
+	return h->compiled && rule->compiled ? rule->compiled : rule->advice;
+}
+
 double hint_gain_ns(const struct hints *h, double gain)
 {
 	return gain * (double)h->counted_ns;
@@ -129,6 +134,7 @@ static int ask_rules(const struct hint_facts *f, struct hints *h)
 	h->before = f->before;
 	h->after = f->after;
 	h->cut = f->cut;
+	h->compiled = facts_compiled(f);
 	h->part = f->report->trace->cut;
 	memcpy(h->idle_gaps, f->idle_gaps, sizeof h->idle_gaps);
 	h->sampled = f->report->sampled;

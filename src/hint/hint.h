@@ -73,6 +73,7 @@ struct hints {
 	uint64_t launches; /* of kernels and graphs */
 	uint32_t sampled;  /* one launch in so many was timed, which tells most rules nothing */
 	struct hint_gaps idle_gaps[GAP_CAUSES]; /* of those that count */
+	bool compiled;                          /* torch.compile has made kernels of it */
 	bool cut;  /* the trace is so long that only its beginning was looked at */
 	bool part; /* of a recording: wall_ns is of that */
 };
@@ -83,6 +84,7 @@ struct hint_rule {
 	const char *title;
 	const char *when; /* the rule, in words */
 	const char *advice;
+	const char *compiled; /* the same in a program that torch.compile has made; NULL: as well */
 	int (*evaluate)(const struct hint_facts *f, const struct hint_rule *rule, struct hints *to);
 };
 extern const struct hint_rule hint_rules[];
@@ -91,6 +93,9 @@ extern const size_t hint_rule_count;
 /* 0 or -errno.  Reads the trace's GPU activities and calls once more. */
 int hints_make(const struct report *r, struct hints **ret_hints);
 void hints_free(struct hints *h);
+
+/* What to do about it, in this program. */
+const char *hint_advice(const struct hints *h, const struct hint_rule *rule);
 
 /* What a hint saves, in the whole window; and how long a step takes, 0: none stands for
  * all. */

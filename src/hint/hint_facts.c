@@ -435,6 +435,29 @@ void facts_fini(struct hint_facts *f)
 	array_free(&f->threads);
 }
 
+uint64_t facts_kernels(const struct hint_facts *f, uint32_t names)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < f->kernels.n; i++)
+		if (!names || f->kernels.v[i].names & names)
+			n += f->kernels.v[i].count;
+	return n;
+}
+
+bool facts_compiled(const struct hint_facts *f)
+{
+	static const char *const regions[] = { "Torch-Compiled Region", "CompiledFxGraph" };
+	const struct report *r = f->report;
+	if (facts_kernels(f, NAME_COMPILED) * 20 > facts_kernels(f, 0))
+		return true;
+	for (size_t i = 0; i < r->operators.n; i++)
+		for (size_t k = 0; k < sizeof regions / sizeof regions[0]; k++)
+			if (r->operators.v[i].device_total_ns &&
+				strstr(r->operators.v[i].name, regions[k]))
+				return true;
+	return false;
+}
+
 double facts_share(const struct hint_facts *f, double ns)
 {
 	if (!f->counted_ns || ns <= 0)

@@ -144,6 +144,11 @@ char *facts_place(const struct hint_facts *f, uint8_t kind, const char *otherwis
 /* ", called from f (a.c:1) < g (a.c:2)", or "" where the stack is not known; returns `to`. */
 const char *facts_stack(const struct report *r, uint32_t stack, char *to, size_t size);
 
+/* How many kernels have such names, any for 0; and whether torch.compile has made the program: some
+ * kernels, or the regions that it marks. */
+uint64_t facts_kernels(const struct hint_facts *f, uint32_t names);
+bool facts_compiled(const struct hint_facts *f);
+
 /* hint_names.c */
 uint32_t hint_names_of(const char *kernel);
 

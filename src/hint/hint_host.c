@@ -45,19 +45,10 @@ static char *gap_evidence(const struct hint_facts *f, const struct saving *s, en
 		number_ns(&mean, s->ns / s->count), facts_slowed(f));
 }
 
-static uint64_t kernels_of(const struct hint_facts *f, uint32_t names)
+/* Such programs have torch.compile, which has a rule of its own. */
+static bool is_eager(const struct hint_facts *f)
 {
-	uint64_t n = 0;
-	for (size_t i = 0; i < f->kernels.n; i++)
-		if (!names || f->kernels.v[i].names & names)
-			n += f->kernels.v[i].count;
-	return n;
-}
-
-/* Programs of PyTorch have torch.compile, which has a rule of its own. */
-static bool is_torch(const struct hint_facts *f)
-{
-	return kernels_of(f, NAME_TORCH) * 10 >= kernels_of(f, 0) * 3;
+	return facts_kernels(f, NAME_TORCH) * 10 >= facts_kernels(f, 0) * 3 && !facts_compiled(f);
 }
 
 HINT_RULE(launch_bound)
@@ -75,7 +66,7 @@ HINT_RULE(launch_bound)
 	s.ns += between.ns;
 	s.gain = fmin(s.gain + between.gain, 1);
 	/* A program that uses graphs already needs no such hint. */
-	if (s.count < 50 || s.gain < GAIN_LEAST || is_torch(f) || 2 * in_graphs > kernels)
+	if (s.count < 50 || s.gain < GAIN_LEAST || is_eager(f) || 2 * in_graphs > kernels)
 		return 0;
 	char *evidence = gap_evidence(f, &s, GAP_LAUNCH,
 		between.count ? ", or the short time from one kernel to the next" : "");

@@ -176,6 +176,7 @@ HINT_RULE(leak)
 	if (grown < 0.01 * (double)f->report->gpu_memory.peak_bytes)
 		return 0;
 	struct fn_name room;
+	struct text_short name;
 	const struct report *r = f->report;
 	char who[512];
 	return hint_add(to, rule, NAN, g->confidence,
@@ -184,10 +185,10 @@ HINT_RULE(leak)
 				  : "an unknown call",
 			r->live.n ? facts_stack(r, r->live.v[0].stack, who, sizeof who) : ""),
 		hint_text("%s more are live after each iteration (over %llu iterations, "
-			  "counted by launches of %.80s); %s were never freed",
+			  "counted by launches of %s); %s were never freed",
 			number_bytes(&a, hint_u64(g->bytes_a_period)),
 			(unsigned long long)g->periods,
-			g->kernel ? text_kernel(g->kernel) : "a kernel",
+			g->kernel ? text_short(&name, text_kernel(g->kernel), 80) : "a kernel",
 			number_bytes(&b, f->report->gpu_memory.live_bytes)));
 }
 

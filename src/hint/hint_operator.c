@@ -12,6 +12,7 @@
 #include "base/banned.h"
 
 #define GAIN_LEAST 0.1
+#define NAME_CUT   80
 #define STAYS_NS   300.0 /* between two kernels of a graph: see hint_host.c */
 
 static double alone_of(const struct hint_facts *f, uint32_t names, uint64_t *ret_count)
@@ -58,6 +59,7 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 {
 	const struct hint_kernel *k = largest_of(f, names);
 	uint64_t count;
+	struct text_short name;
 	const double share = facts_share(f, alone_of(f, names, &count));
 	if (!k)
 		return 0;
@@ -67,8 +69,8 @@ static int precision(const struct hint_facts *f, const struct hint_rule *rule, s
 	if (gain < GAIN_LEAST)
 		return 0;
 	return hint_add(to, rule, gain, confidence,
-		hint_text("%llu matrix products, most time in %.80s", (unsigned long long)count,
-			text_kernel(k->name)),
+		hint_text("%llu matrix products, most time in %s", (unsigned long long)count,
+			text_short(&name, text_kernel(k->name), NAME_CUT)),
 		hint_text("%.0f %% of the analysed time is in %s products; the peak of this device "
 			  "is %.1f times as high in %s, of which 90 %% are assumed",
 			100 * share, gpu_unit_word(now), ratio, gpu_unit_word(then)));
@@ -106,12 +108,13 @@ HINT_RULE(layout)
 {
 	uint64_t count;
 	const double ns = alone_of(f, NAME_LAYOUT, &count), gain = facts_share(f, ns);
+	struct text_short name;
 	struct number all;
 	if (count < 10 || gain < GAIN_SHOWN)
 		return 0;
 	return hint_add(to, rule, gain, 0.7,
-		hint_text("%llu kernels, most time in %.80s", (unsigned long long)count,
-			text_kernel(largest_of(f, NAME_LAYOUT)->name)),
+		hint_text("%llu kernels, most time in %s", (unsigned long long)count,
+			text_short(&name, text_kernel(largest_of(f, NAME_LAYOUT)->name), NAME_CUT)),
 		hint_text(
 			"they take %s (%.0f %% of the analysed time) to change the layout of images "
 			"before and after convolutions",
@@ -322,13 +325,11 @@ HINT_RULE(small_kernels)
 HINT_RULE(compile)
 {
 	const struct hint_gaps *p = &f->idle_gaps[GAP_LAUNCH];
-	uint64_t torch, compiled, all = 0;
+	uint64_t torch;
 	struct number ns, pointwise;
 	alone_of(f, NAME_TORCH, &torch);
-	alone_of(f, NAME_COMPILED, &compiled);
-	for (size_t i = 0; i < f->kernels.n; i++)
-		all += f->kernels.v[i].count;
-	if (torch * 10 < all * 3 || compiled * 20 > torch || f->report->graph_launches * 20 > torch)
+	if (torch * 10 < facts_kernels(f, 0) * 3 || facts_compiled(f) ||
+		f->report->graph_launches * 20 > torch)
 		return 0;
 	const double single = alone_of(f, NAME_POINTWISE, NULL);
 	const double waits = fmax(0, (double)p->ns - (double)p->count * STAYS_NS);

@@ -60,7 +60,7 @@ static void put_hint(const struct hints *all, size_t number, bool rule, FILE *ou
 	put_line(out, "why", h->evidence);
 	if (rule)
 		put_line(out, "rule", h->rule->when);
-	put_line(out, "do", h->rule->advice);
+	put_line(out, "do", hint_advice(all, h->rule));
 }
 
 /* Start-up, most of all. */
@@ -189,7 +189,7 @@ static void json_hint(struct json *j, const struct hints *all, const struct hint
 	if (out) {
 		fprintf(out, "%s: ", h->rule->title);
 		put_gain(all, h, out);
-		fprintf(out, ". %s. To do: %s.", h->evidence, h->rule->advice);
+		fprintf(out, ". %s. To do: %s.", h->evidence, hint_advice(all, h->rule));
 		fclose(out);
 	}
 	json_str(j, "text", text ? text : h->rule->title);
@@ -197,7 +197,7 @@ static void json_hint(struct json *j, const struct hints *all, const struct hint
 	json_str(j, "title", h->rule->title);
 	json_str(j, "rule", h->rule->when);
 	json_str(j, "evidence", h->evidence);
-	json_str(j, "advice", h->rule->advice);
+	json_str(j, "advice", hint_advice(all, h->rule));
 	json_end_object(j);
 }
 

@@ -740,6 +740,50 @@ static void operators_one_by_one_are_found(void **state)
 		host += 15000;
 	}
 	expect_first("compile-candidate", 40, 75);
+	assert_non_null(strstr(hint_advice(said, said->v.v[0].rule), "torch.compile"));
+}
+
+/* One kernel in ten is PyTorch's own, or nearly half are. */
+static void launch_compiled(int own)
+{
+	const struct shape s = { text(POINTWISE "mul>"), 64, 128, 16, 0 },
+			   t = { text("triton_poi_fused_add_mul_0"), 64, 128, 16, 0 };
+	for (int i = 0; i < 400; i++) {
+		launch(i % own ? t : s, 2000);
+		host += 15000;
+	}
+	expect_first("launch-bound", 60, 95);
+	assert_non_null(strstr(hint_advice(said, said->v.v[0].rule), "mode=\"reduce-overhead\""));
+}
+
+static void a_compiled_program_is_advised_of_graphs(void **state)
+{
+	launch_compiled(10);
+}
+
+static void so_is_one_that_is_compiled_in_part(void **state)
+{
+	launch_compiled(2);
+}
+
+static void others_are_advised_of_graphs_of_their_own(void **state)
+{
+	for (int i = 0; i < 500; i++) {
+		launch((struct shape){ text("k"), 200, 256, 16, 0 }, 1500);
+		host += 8000;
+	}
+	expect_first("launch-bound", 70, 90);
+	assert_null(strstr(hint_advice(said, said->v.v[0].rule), "torch"));
+}
+
+static void a_name_that_is_cut_says_so(void **state)
+{
+	char name[200] = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_";
+	memset(name + strlen(name), 'x', 100);
+	const struct shape s = { text(name), 1024, 256, 200, 0 };
+	launches(20, s, 2600000);
+	expect_first("fp32-matmul", 75, 90);
+	assert_string_equal(said->v.v[0].where + strlen(said->v.v[0].where) - 4, "x\u2026");
 }
 
 static void nothing_is_said_of_a_trace_without_device_times(void **state)
@@ -822,6 +866,10 @@ int main(void)
 		TEST(runs_of_short_kernels_over_the_same_are_found),
 		TEST(the_same_kernel_again_and_again_is_not),
 		TEST(operators_one_by_one_are_found),
+		TEST(a_compiled_program_is_advised_of_graphs),
+		TEST(so_is_one_that_is_compiled_in_part),
+		TEST(others_are_advised_of_graphs_of_their_own),
+		TEST(a_name_that_is_cut_says_so),
 		TEST(nothing_is_said_of_a_trace_without_device_times),
 		TEST(hints_stand_by_gain),
 	};
