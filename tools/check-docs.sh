@@ -54,7 +54,7 @@ short() {
 	done
 }
 short 120 README.md
-short 200 docs/tutorial.md docs/comparison.md docs/troubleshooting.md docs/glossary.md docs/howto/*.md docs/explanation/*.md
+short 250 docs/tutorial.md docs/comparison.md docs/troubleshooting.md docs/glossary.md docs/howto/*.md docs/explanation/*.md
 for picture in docs/pictures/*; do
 	[ -f "$picture" ] && [ "$(wc -c <"$picture")" -gt 153600 ] || continue
 	echo "  $picture: $(wc -c <"$picture") bytes, more than 150 KiB"

@@ -55,6 +55,9 @@ violate() {
 	includes) printf '#include "model/report.h"\n' >src/trace/bad.c ;;
 	length) awk 'BEGIN { for (i = 0; i < 1001; i++) print "int v" i ";" }' >src/trace/bad.c ;;
 	manual) printf 'fly | g | FILE | help\n' >>api/command.tbl ;;
+	prose)
+		printf 'Of the pages that are written so, none is easy to read; each has a second sentence in it.\n' >README.md
+		;;
 	viewer) printf 'document.body.innerHTML = name;\n' >viewer/bad.js ;;
 	words)
 		printf '/* TO%s: later */\n' DO >src/trace/bad.c
@@ -70,6 +73,7 @@ named() {
 	hook-calls) grep -q 'f uses getpid' ;;
 	hook-symbols) grep -q malloc ;;
 	manual) grep -q weir-fly ;;
+	prose) awk '/begins/ { a = 1 } /semicolon/ { b = 1 } END { exit !(a && b) }' ;;
 	words) awk '/bad.c/ { marks = 1 } /bad.1.in.*say: / { words = 1 } END { exit !(marks && words) }' ;;
 	*) grep -q bad ;;
 	esac

@@ -1,0 +1,50 @@
+# The sentences of README, docs and man pages: 9 in 10 have at most 25 words, at most one in a hundred begins with Of,
+# What, Who, Whoever, Where or Those (questions may), none has a semicolon, and lines have at most 100 columns.
+# Pages of tools/prose-pending.txt are still to be rewritten: check-prose.sh ROOT BUILD [PAGE...].
+tools=$(cd "$(dirname "$0")" && pwd)
+cd "$1" || exit 1
+shift $(($# > 1 ? 2 : 1))
+pending=tools/prose-pending.txt
+[ -f $pending ] || pending=/dev/null
+pages=${*:-$(ls ./*.md docs/*.md docs/*/*.md man/*.in 2>/dev/null | sed 's,^\./,,' | grep -vxF -f $pending)}
+bad=0
+for page in $pages; do
+	awk -f "$tools/prose.awk" "$page" | sort -rn | awk -F'\t' -v page="$page" '
+		{
+			length_of[NR] = $1
+			text[NR] = $3
+			if ($3 ~ /^(Of|What|Who|Whoever|Where|Those) [^?]*$/)
+				opened[++openings] = $3
+			if ($3 ~ /;/)
+				joined[++semicolons] = $3
+		}
+		function show(why, s) { printf "  %s: %s: %s\n", page, why, substr(s, 1, 90) }
+		END {
+			tenth = int(NR / 10) + 1
+			if (NR && length_of[tenth] > 25) {
+				for (i = 1; i <= tenth && i <= 3; i++)
+					show(length_of[i] " words", text[i])
+				bad = 1
+			}
+			if (openings > 1 || openings * 100 > NR && openings) {
+				for (i = 1; i <= openings && i <= 3; i++)
+					show("begins with a clause", opened[i])
+				bad = 1
+			}
+			for (i = 1; i <= semicolons && i <= 3; i++)
+				show("semicolon", joined[i])
+			exit bad || semicolons
+		}' || bad=1
+	awk -v page="$page" '
+		/^[ \t]*```/ { code = !code }
+		{
+			line = $0
+			gsub(/[\200-\277]/, "", line) # of UTF-8: bytes of a character but its first
+		}
+		!code && !/^[|@]/ && length(line) > 100 && !/https?:/ {
+			printf "  %s:%d: %d columns\n", page, FNR, length(line)
+			if (++n == 3) exit
+		}
+		END { exit n > 0 }' "$page" || bad=1
+done
+exit $bad
