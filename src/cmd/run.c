@@ -56,6 +56,20 @@ static int put_duration(
 	return 0;
 }
 
+static int put_slowdown(const struct options *o, struct bounded *to)
+{
+	uint32_t thousandths;
+	const char *text = opt_str(o, "slowdown");
+	if (!text)
+		return 0;
+	if (!slowdown_parse(text, &thousandths))
+		return complain(EXIT_USAGE,
+			"--slowdown=%s: give a number from 1.01 to 100; 1.15 is 15 %% longer than alone",
+			text);
+	bounded_printf(to, "," WEIR_OPTION_slowdown "=%" PRIu32, thousandths);
+	return 0;
+}
+
 static int put_weight(const struct options *o, struct bounded *to)
 {
 	uint64_t weight;
@@ -209,6 +223,7 @@ static int prepare_words(const struct options *o, struct run *run)
 	code = code ? code : put_weight(o, &to);
 	code = code ? code : put_duration(o, "deadline", WEIR_OPTION_deadline, &to);
 	code = code ? code : put_duration(o, "target-p99", WEIR_OPTION_target, &to);
+	code = code ? code : put_slowdown(o, &to);
 	code = code ? code : put_duration(o, "max-wait", WEIR_OPTION_wait, &to);
 	code = code ? code : put_request(o, &to);
 	code = code ? code : put_memory(o, &to);

@@ -112,6 +112,68 @@ static void json_memory(struct json *j, const struct share_file *f, uint32_t i)
 	json_end_object(j);
 }
 
+/* Whether requests take longer than they are to. */
+static bool is_missed(const struct share_slot *s)
+{
+	const struct share_steer *t = &s->steer;
+	const uint32_t worst = t->p50 > t->p90 ? t->p50 : t->p90;
+	const uint64_t p99 = share_percentile(s->counts.request, 0.99);
+	if (s->who.target_p99_ns)
+		return p99 > s->who.target_p99_ns;
+	return t->target > 1000 && worst > t->target + (t->target - 1000) / 4;
+}
+
+static const char *why(const struct share_slot *s)
+{
+	static const char *const text[STEER_COUNT] = {
+		[STEER_NO_BASELINE] = "how long requests take alone is not known yet",
+		[STEER_FEW] = "too few requests since it changed",
+		[STEER_IDLE] = "best effort has hardly any work beside them",
+		[STEER_HOLDS] = "the target is met",
+		[STEER_MORE] = "grows: requests are quicker than they need to be",
+		[STEER_LESS] = "falls: requests are slower than they are to be",
+		[STEER_LEAST] = "least: requests are slower all the same",
+		[STEER_MOST] = "most: more changes nothing",
+		[STEER_FIXED] = "set with weir sched policy",
+	};
+	const uint32_t reason = s->steer.reason;
+	return s->who.target_p99_ns                      ? "follows --target-p99"
+	       : reason < STEER_COUNT && s->steer.target ? text[reason]
+							 : NULL;
+}
+
+static void json_times_alone(struct json *j, const char *key, uint32_t thousandths)
+{
+	if (thousandths)
+		json_put_real(j, key, thousandths / 1e3);
+	else
+		json_put_null(j, key);
+}
+
+/* null where nobody looks: without an arbiter, or under another policy than fit. */
+static void json_slowdown(struct json *j, const struct share_slot *s)
+{
+	const struct share_steer *t = &s->steer;
+	if (s->grant.class != CLASS_LATENCY || !(t->target || s->who.target_p99_ns)) {
+		json_put_null(j, "slowdown");
+		return;
+	}
+	json_begin_object(j, "slowdown");
+	json_times_alone(j, "target", s->who.target_p99_ns ? 0 : t->target);
+	json_u64_or_null(j, "target_p99_ns", s->who.target_p99_ns, s->who.target_p99_ns);
+	json_times_alone(j, "p50", t->p50);
+	json_times_alone(j, "p90", t->p90);
+	json_times_alone(j, "p99", t->p99);
+	json_bool(j, "missed", is_missed(s));
+	json_u64_or_null(j, "alone_p50_ns", t->alone_p50_ns, t->alone_p50_ns);
+	json_u64(j, "alone_requests", t->alone_requests);
+	json_u64_or_null(j, "budget_ns", t->budget_ns, t->budget_ns);
+	json_str_or_null(j, "budget_why", why(s));
+	json_u64(j, "held_ns", t->windows_ns);
+	json_u64(j, "beside_ns", t->passed_ns);
+	json_end_object(j);
+}
+
 static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 {
 	char device[DEVICE_NAME];
@@ -146,6 +208,7 @@ static void json_program(struct json *j, const struct share_file *f, uint32_t i)
 	json_u64(j, "predicted_ns", c->predicted_ns);
 	json_u64(j, "measured_ns", c->measured_ns);
 	json_u64(j, "off_ns", c->off_ns);
+	json_slowdown(j, s);
 	json_memory(j, f, i);
 	json_times(j, "request", c->request);
 	json_times(j, "wait", c->wait);
@@ -256,6 +319,68 @@ static void print_memory(const struct share_file *f)
 	table_fini(&t);
 }
 
+static void times_cell(struct table *t, uint32_t thousandths)
+{
+	if (thousandths)
+		table_cell(t, "%.2f", thousandths / 1e3);
+	else
+		table_none(t);
+}
+
+static void ns_cell(struct table *t, uint64_t ns)
+{
+	if (ns)
+		table_ns(t, ns);
+	else
+		table_none(t);
+}
+
+static void add_slowdown(struct table *t, const struct share_slot *s)
+{
+	const struct share_steer *r = &s->steer;
+	const char *because = why(s);
+	table_cell(t, "%u", s->who.pid);
+	if (s->who.target_p99_ns)
+		table_ns(t, s->who.target_p99_ns);
+	else
+		times_cell(t, r->target);
+	times_cell(t, r->p50);
+	times_cell(t, r->p90);
+	times_cell(t, r->p99);
+	table_cell(t, "%s", is_missed(s) ? "missed" : "");
+	ns_cell(t, r->alone_p50_ns);
+	ns_cell(t, r->budget_ns);
+	if (r->passed_ns)
+		table_share(t, r->windows_ns, r->passed_ns);
+	else
+		table_none(t);
+	table_cell(t, "%s", because ? because : "-");
+	table_cell_name(t, s->who.name, SHARE_NAME);
+}
+
+/* How requests of latency programs fare, and what best effort has for it. */
+static void print_slowdown(const struct share_file *f)
+{
+	static const char *const headings[] = { "pid", "target", "p50", "p90", "p99", "", "alone",
+		"budget", "held", "why", "program" };
+	struct table t;
+	bool any = false;
+	table_init(&t, ">>>>><>>><<", headings);
+	for (uint32_t i = 0; f && i < SHARE_SLOTS; i++) {
+		const struct share_slot *s = &f->slots[i];
+		if (!is_live(f, i) || s->grant.class != CLASS_LATENCY ||
+			!(s->steer.target || s->who.target_p99_ns))
+			continue;
+		add_slowdown(&t, s);
+		any = true;
+	}
+	if (any) {
+		puts("\nRequests, as multiples of alone");
+		table_print(&t, stdout, "", "");
+	}
+	table_fini(&t);
+}
+
 static int status(const struct options *o, const struct share_file *f)
 {
 	static const char *const headings[] = { "pid", "class", "now", "rule", "share", "p50",
@@ -282,6 +407,7 @@ static int status(const struct options *o, const struct share_file *f)
 	else
 		puts("no program shares a GPU; start one with: weir run -- ./program");
 	table_fini(&t);
+	print_slowdown(f);
 	print_memory(f);
 	return EXIT_YES;
 }
@@ -309,6 +435,8 @@ static bool tune(struct share_tuning *t, const char *word)
 		return duration_parse(value, &t->budget_ns);
 	if (!strncmp(word, "full-below", n) && n == 10)
 		return duration_parse(value, &t->full_below_ns);
+	if (!strncmp(word, "slowdown", n) && n == 8)
+		return slowdown_parse(value, &t->slowdown);
 	if (!strncmp(word, "alone", n) && n == 5)
 		return duration_parse(value, &t->alone_ns) && t->alone_ns;
 	if (!strncmp(word, "hold", n) && n == 4)
@@ -338,7 +466,7 @@ static int set_policy(const struct options *o, struct share_file *f)
 	for (int i = 2; i < opt_argc(o); i++)
 		if (!tune(&tuning, opt_argv(o)[i]))
 			return complain(EXIT_USAGE,
-				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms or min-share=2%%",
+				"'%s' is nothing that a policy can be told; say budget=100us, full-below=100us, cap=64, hold=200us, alone=20ms, slowdown=1.15 or min-share=2%%",
 				opt_argv(o)[i]);
 	f->tuning = tuning;
 	memset(f->arbiter.policy, 0, sizeof f->arbiter.policy);

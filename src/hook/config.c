@@ -215,6 +215,11 @@ static bool set_target(const char *value, size_t n)
 	return set_number(&config.target_p99_ns, INT64_MAX, value, n);
 }
 
+static bool set_slowdown(const char *value, size_t n)
+{
+	return set_small(&config.slowdown, 100000, value, n);
+}
+
 static bool set_wait(const char *value, size_t n)
 {
 	return set_number(&config.max_wait_ns, INT64_MAX, value, n);

@@ -55,6 +55,7 @@ struct config {
 	bool mps;
 	uint32_t class, weight, sms;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	uint32_t slowdown; /* thousandths */
 	bool pool;
 	bool is_rank; /* of several: WORLD_SIZE, of torchrun and others */
 	uint64_t wait_memory_ns;

@@ -25,6 +25,8 @@ struct arbiter {
 	struct share_grant grants[SHARE_SLOTS];
 	uint32_t seen[SHARE_SLOTS][SHARE_BUCKETS]; /* of requests, when p99 was told last */
 	uint64_t p99[SHARE_SLOTS];
+	uint64_t told[SHARE_SLOTS]; /* of recent requests */
+	uint64_t request[SHARE_SLOTS][SHARE_RECENT];
 };
 
 static uint64_t now_ns(void)
@@ -117,6 +119,22 @@ static uint64_t p99_of(struct arbiter *a, uint32_t i)
 	return a->p99[i] = share_percentile(fresh, 0.99);
 }
 
+/* Requests since the look before, how many; those that were written over are lost. */
+static uint32_t fresh(struct arbiter *a, uint32_t i)
+{
+	const struct share_recent *r = &a->file->slots[i].recent;
+	const uint64_t count = __atomic_load_n(&r->count, __ATOMIC_ACQUIRE);
+	uint64_t from = a->told[i] <= count ? a->told[i] : count;
+	uint32_t n = 0;
+	if (count - from > SHARE_RECENT)
+		from = count - SHARE_RECENT;
+	for (; from < count; from++)
+		a->request[i][n++] =
+			__atomic_load_n(&r->request[from % SHARE_RECENT], __ATOMIC_RELAXED);
+	a->told[i] = count;
+	return n;
+}
+
 static void look(struct arbiter *a, uint32_t i)
 {
 	const struct share_slot *s = &a->file->slots[i];
@@ -137,7 +155,15 @@ static void look(struct arbiter *a, uint32_t i)
 		.lasts_ns = s->grant.class == CLASS_LATENCY
 				    ? share_percentile(s->counts.request, UNDISTURBED)
 				    : 0,
-		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0 };
+		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0,
+		.who = ((uint64_t)s->who.pid << 32 ^ s->who.start_time) | 1,
+		.slowdown = s->who.slowdown / 1e3,
+		.is_regular = s->work.next_ns != 0,
+		.request = a->request[i],
+		.fresh = fresh(a, i) };
+	if (a->view.program[i].slowdown < SLOWDOWN_LEAST ||
+		a->view.program[i].slowdown > SLOWDOWN_MOST)
+		a->view.program[i].slowdown = 0;
 	a->view.mps = a->view.mps && s->who.under_mps;
 }
 
@@ -183,6 +209,23 @@ static void put(struct share_grant *to, const struct share_grant *g)
 	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
 }
 
+/* For weir sched status. */
+static void tell(struct arbiter *a, uint32_t device, bool steers)
+{
+	const struct slowdown *s = &a->state[device].slowdown;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		if (!a->view.program[i].here || a->view.program[i].class != CLASS_LATENCY)
+			continue;
+		struct share_steer told = steers ? s->program[i].steer : (struct share_steer){ 0 };
+		if (told.target) {
+			told.budget_ns = (uint64_t)s->budget_ns;
+			told.windows_ns = (uint64_t)s->windows_ns;
+			told.passed_ns = (uint64_t)s->passed_ns;
+		}
+		a->file->slots[i].steer = told;
+	}
+}
+
 static const struct policy *policy_of(const struct share_file *f)
 {
 	char name[sizeof f->arbiter.policy + 1] = { 0 };
@@ -198,7 +241,9 @@ static uint64_t decide(struct arbiter *a, uint32_t device, uint64_t now)
 	if (!see(a, device, now))
 		return again;
 	const struct policy_params params = policy_params_of(&a->file->tuning);
-	policy_of(a->file)->decide(&a->view, &params, &a->state[device], a->grants, &again);
+	const struct policy *policy = policy_of(a->file);
+	policy->decide(&a->view, &params, &a->state[device], a->grants, &again);
+	tell(a, device, !strcmp(policy->name, "fit"));
 	policy_check(&a->view, a->grants, again);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (a->view.program[i].here && is_of(a, i, device))

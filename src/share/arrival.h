@@ -7,11 +7,13 @@
 #ifndef WEIR_SHARE_ARRIVAL_H
 #define WEIR_SHARE_ARRIVAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ARRIVAL_REGULAR  0.04f   /* of the mean: it hardly changes */
 #define ARRIVAL_QUICK_NS 500000u /* a pause that belongs to one answer */
 #define ARRIVAL_QUICK    0.7f    /* of all pauses: most are */
+#define ARRIVAL_RUN      1000u   /* requests */
 
 /* A mean and the mean distance from it. */
 struct arrival_mean {
@@ -52,6 +54,12 @@ static inline void arrival_begins(struct arrival *a, uint64_t now)
 	a->begun_ns = now;
 }
 
+/* Mostly they come in quick succession. */
+static inline bool arrival_is_quick(const struct arrival *a)
+{
+	return a->quick_share > ARRIVAL_QUICK;
+}
+
 /* When the next is expected, 0: nobody can tell. */
 static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
 {
@@ -64,9 +72,37 @@ static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
 		return now + (uint64_t)gap->ns;
 	if (every->ns > 0 && every->off_ns < ARRIVAL_REGULAR * every->ns)
 		return a->begun_ns + (uint64_t)every->ns;
-	if (a->quick_share > ARRIVAL_QUICK)
+	if (arrival_is_quick(a))
 		return now + (uint64_t)(a->quick.ns + 2 * a->quick.off_ns);
 	return 0;
+}
+
+/*
+ * Requests in quick succession are one to whoever waits for the last of them: they take, each, what
+ * they and the pauses between them take in the mean.
+ */
+struct arrival_run {
+	uint64_t begun_ns, ended_ns;
+	uint64_t mark;  /* what the first was told of others' work */
+	uint32_t count; /* 0: there is none */
+	bool alone;     /* no work of others was there from then on */
+};
+
+/* mark: of others' work while it ran; 0: there was some. */
+static inline void arrival_run_add(
+	struct arrival_run *r, uint64_t begun, uint64_t ended, uint64_t mark)
+{
+	if (!r->count)
+		*r = (struct arrival_run){ .begun_ns = begun, .mark = mark, .alone = mark != 0 };
+	r->alone = r->alone && mark == r->mark;
+	r->ended_ns = ended;
+	r->count++;
+}
+
+/* Whether one that is open has ended, when the next begins then; at most so many are together. */
+static inline bool arrival_run_ends(const struct arrival_run *r, uint64_t begins)
+{
+	return r->count && (begins > r->ended_ns + ARRIVAL_QUICK_NS || r->count >= ARRIVAL_RUN);
 }
 
 #endif

@@ -5,21 +5,29 @@
 
 #include "base/expect.h"
 
-#define MS           1000000u
-#define SOON_NS      (5 * MS) /* until the next decision while somebody is to be kept away from */
-#define IDLE_NS      (50 * MS)
-#define WINDOW_NS    (100 * MS) /* over which shares are looked at */
-#define TURN_NS      (5 * MS) /* that one program may be ahead of another; a switch costs a fiftieth */
-#define BUDGET_LEAST 40000u
-#define BUDGET_MOST  (2 * MS)
-#define TIGHTEST     0.1
-#define FULL_BUDGETS 3u     /* what runs at full width lasts so many budgets at most */
-#define AHEAD_NS     20000u /* a request that can be told is expected so much early */
+#define MS            1000000u
+#define SOON_NS       (5 * MS) /* until the next decision while somebody is to be kept away from */
+#define IDLE_NS       (50 * MS)
+#define WINDOW_NS     (100 * MS) /* over which shares are looked at */
+#define TURN_NS       (5 * MS) /* that one program may be ahead of another; a switch costs a fiftieth */
+#define BUDGET_LEAST  40000u
+#define BUDGET_MOST   (2 * MS)
+#define TIGHTEST      0.1
+#define FULL_BUDGETS  3u     /* what runs at full width lasts so many budgets at most */
+#define MOST_OF_FIRST 8      /* budgets that the first one can become */
+#define AHEAD_NS      20000u /* a request that can be told is expected so much early */
 
 const struct policy_params policy_params_default = {
 	.min_share = 0.02,
+	.slowdown = SLOWDOWN_DEFAULT,
 	.alone_ns = SHARE_ALONE_NS,
 };
+
+static double slowdown_of(uint32_t thousandths, double otherwise)
+{
+	const double times = thousandths / 1e3;
+	return times >= SLOWDOWN_LEAST && times <= SLOWDOWN_MOST ? times : otherwise;
+}
 
 struct policy_params policy_params_of(const struct share_tuning *t)
 {
@@ -30,6 +38,7 @@ struct policy_params policy_params_of(const struct share_tuning *t)
 	p.cap_sms = t->cap_sms;
 	p.hold_ns = t->hold_ns;
 	p.alone_ns = t->alone_ns ? t->alone_ns : p.alone_ns;
+	p.slowdown = slowdown_of(t->slowdown, p.slowdown);
 	return p;
 }
 
@@ -49,16 +58,18 @@ static struct share_grant plain(const struct policy_program *p, const struct pol
 }
 
 /* What may delay a request: a quarter of what the shortest takes when it is left alone, and enough
- * for a kernel or two.
- */
-static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params)
+ * for a kernel or two. */
+static uint64_t budget_of(const struct policy_view *v, const struct policy_params *params,
+	const struct policy_state *s)
 {
 	uint64_t shortest = 0;
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *p = &v->program[i];
-		if (p->here && p->class == CLASS_LATENCY && p->lasts_ns &&
-			(!shortest || p->lasts_ns < shortest))
-			shortest = p->lasts_ns;
+		const uint64_t measured = (uint64_t)slowdown_lasts(&s->slowdown.program[i]);
+		const uint64_t lasts = measured ? measured : p->lasts_ns;
+		if (p->here && p->class == CLASS_LATENCY && lasts &&
+			(!shortest || lasts < shortest))
+			shortest = lasts;
 	}
 	const uint64_t quarter = shortest / 4;
 	if (params->budget_ns)
@@ -120,7 +131,7 @@ static void fifo(const struct policy_view *v, const struct policy_params *p, str
 static void strict(const struct policy_view *v, const struct policy_params *p,
 	struct policy_state *s, struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
-	const uint64_t budget = budget_of(v, p);
+	const uint64_t budget = budget_of(v, p, s);
 	look_at_shares(v, p, s);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		const struct policy_program *q = &v->program[i];
@@ -326,6 +337,89 @@ static uint64_t tightened(uint64_t budget_ns, double by)
 	return ns < 1 ? 1 : ns > 1e18 ? (uint64_t)1e18 : (uint64_t)ns;
 }
 
+static bool is_steered(const struct policy_program *q)
+{
+	return q->here && q->class == CLASS_LATENCY && !q->target_p99_ns;
+}
+
+/* Where requests are to take so many times as long as alone. */
+static void steer(const struct policy_view *v, const struct policy_params *p,
+	struct policy_state *s, uint64_t budget_ns, bool has_caps)
+{
+	struct slowdown_input in = { .now_ns = v->now_ns,
+		.is_fixed = p->budget_ns,
+		.has_caps = has_caps,
+		.least_ns = BUDGET_LEAST };
+	double least = SLOWDOWN_MOST;
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct policy_program *q = &v->program[i];
+		const double target = q->slowdown > 0 ? q->slowdown : p->slowdown;
+		if (q->here && q->class == CLASS_BEST_EFFORT)
+			in.has_best_effort = true;
+		if (!is_steered(q))
+			continue;
+		least = target < least ? target : least;
+		in.seen[i] = (struct slowdown_seen){ q->who, target, q->is_regular, q->request,
+			q->fresh };
+	}
+	const double first = (double)budget_ns * (least - 1) / (SLOWDOWN_DEFAULT - 1);
+	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
+	in.most_ns = in.first_ns * MOST_OF_FIRST > BUDGET_MOST ? in.first_ns * MOST_OF_FIRST
+							       : BUDGET_MOST;
+	slowdown_step(&s->slowdown, &in);
+}
+
+static bool any_is_steered(const struct policy_view *v)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (is_steered(&v->program[i]))
+			return true;
+	return false;
+}
+
+static bool any_has_target(const struct policy_view *v)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+		if (v->program[i].here && v->program[i].target_p99_ns)
+			return true;
+	return false;
+}
+
+/* Of caps, what the loop leaves. */
+static uint32_t squeezed(const struct policy_view *v, const struct policy_state *s, uint32_t sms)
+{
+	const uint32_t step = v->step ? v->step : 1, left = SLOWDOWN_SQUEEZES - s->slowdown.squeeze;
+	return left == SLOWDOWN_SQUEEZES ? sms : sms * left / SLOWDOWN_SQUEEZES / step * step;
+}
+
+/* A fixed budget is a person's word: absolute targets move it, the slowdown does not. */
+static uint64_t fit_budget(const struct policy_view *v, const struct policy_params *p,
+	const struct policy_state *s, uint64_t budget_ns)
+{
+	const uint64_t moved = (uint64_t)s->slowdown.budget_ns,
+		       absolute = tightened(budget_ns, s->tightness);
+	if (p->budget_ns || !any_is_steered(v) || !moved)
+		return absolute;
+	return any_has_target(v) && absolute < moved ? absolute : moved;
+}
+
+/* Together, so that caps and holds tighten with the budget. */
+static void fit_one(const struct policy_view *v, const struct policy_params *p,
+	const struct policy_state *s, uint32_t left, struct share_grant *g)
+{
+	const uint64_t first = g->budget_ns;
+	const uint32_t sms = squeezed(v, s, left), ahead = sms ? squeezed(v, s, wider(v, left)) : 0;
+	g->budget_ns = fit_budget(v, p, s, first);
+	const uint64_t full = g->budget_ns < first || p->budget_ns ? g->budget_ns : first;
+	g->full_below_ns = p->full_below_ns ? p->full_below_ns : FULL_BUDGETS * full;
+	g->hold_ns = g->hold_ns && full < first ? g->hold_ns * full / first + 1 : g->hold_ns;
+	g->ahead_ns = AHEAD_NS;
+	g->cap_sms = (uint16_t)(ahead ? sms : 0);
+	g->cap_ahead_sms = (uint16_t)ahead;
+	g->cap_always = g->cap_sms > 0;
+	g->mode = g->cap_sms ? MODE_CAP : MODE_GATE;
+}
+
 static void fit(const struct policy_view *v, const struct policy_params *p, struct policy_state *s,
 	struct share_grant grants[SHARE_SLOTS], uint64_t *ret_again_ns)
 {
@@ -334,19 +428,18 @@ static void fit(const struct policy_view *v, const struct policy_params *p, stru
 	const uint32_t left = beside && asked ? asked : beside;
 	strict(v, p, s, grants, ret_again_ns);
 	tune(v, s);
+	steer(v, p, s, budget_of(v, p, s), left > 0);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
 		struct share_grant *g = &grants[i];
-		if (!v->program[i].here || g->mode != MODE_GATE)
+		if (!v->program[i].here || v->program[i].class != CLASS_BEST_EFFORT)
 			continue;
-		g->budget_ns = tightened(g->budget_ns, s->tightness);
-		g->full_below_ns =
-			p->full_below_ns ? p->full_below_ns : FULL_BUDGETS * g->budget_ns;
-		g->ahead_ns = AHEAD_NS;
-		g->cap_sms = (uint16_t)left;
-		g->cap_ahead_sms = (uint16_t)(left ? wider(v, left) : 0);
-		g->cap_always = left > 0;
-		g->mode = left ? MODE_CAP : MODE_GATE;
+		if (g->mode == MODE_GATE)
+			fit_one(v, p, s, left, g);
+		if (s->slowdown.window)
+			g->mode = MODE_HOLD;
 	}
+	if (s->slowdown.window)
+		*ret_again_ns = v->now_ns + MS;
 }
 
 const struct policy policies[] = {

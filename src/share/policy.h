@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "share/segment.h"
+#include "share/slowdown.h"
 
 /* One program as the policy sees it. */
 struct policy_program {
@@ -21,6 +22,11 @@ struct policy_program {
 	bool inside;       /* a request, or work that is not done */
 	uint64_t begun_ns; /* of that request */
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	uint64_t who;            /* tells it from another in the same slot */
+	double slowdown;         /* that is asked for; 0: as params have it */
+	bool is_regular;         /* its next request is expected */
+	const uint64_t *request; /* fresh ones, as in struct share_recent */
+	uint32_t fresh;
 	uint64_t retired_ns; /* predicted device time that is done, ever growing */
 	uint64_t requests;
 	uint64_t lasts_ns; /* its requests, when nothing delays them; 0: not known */
@@ -41,6 +47,7 @@ struct policy_params {
 				   0: by the budget */
 	uint32_t cap_sms;       /* for what is capped; 0: what the latency programs leave */
 	uint64_t hold_ns;       /* hold on the device in front of so much work; 0: in calls */
+	double slowdown;        /* of requests, times as long as alone */
 	uint64_t alone_ns;      /* of best effort in flight while no latency program is there */
 };
 
@@ -57,6 +64,7 @@ struct policy_state {
 	uint64_t charged_ns; /* when it was charged for it last */
 	double tightness;    /* of the control loop, 1: as params say; smaller: less waits */
 	uint64_t tuned_ns;
+	struct slowdown slowdown; /* of fit */
 };
 
 /* again_ns: when it wants to be asked again, at the latest. */

@@ -392,6 +392,8 @@ static void fill(struct share_slot *s, const struct share_who *w, const struct s
 {
 	memset(&s->work, 0, sizeof s->work);
 	memset(&s->counts, 0, sizeof s->counts);
+	memset(&s->recent, 0, sizeof s->recent);
+	memset(&s->steer, 0, sizeof s->steer);
 	s->memory = (struct share_memory){ .quota = self->quota,
 		.group = self->group,
 		.outer_quota = self->outer_quota,
@@ -414,6 +416,8 @@ uint32_t share_claim(struct share_file *f, uint32_t device, const struct share_s
 		.weight = self->weight,
 		.deadline_ns = self->deadline_ns,
 		.target_p99_ns = self->target_p99_ns,
+		.slowdown = self->slowdown,
+		.command = self->command,
 		.sms = self->sms,
 		.under_mps = self->under_mps,
 		.pid = (uint32_t)sys(getpid),

@@ -77,6 +77,9 @@ struct share_who {
 	uint32_t under_mps;
 	char name[SHARE_NAME]; /* of the program, ends with NUL */
 	uint64_t stack;        /* where its program's begins, of the same file; 0: not told */
+	uint64_t command;      /* key of its command line; 0: not told */
+	uint32_t slowdown; /* thousandths of alone that its requests may take; 0: as the policy has
+			      it */
 } SHARE_LINE;
 
 /* A request or a wait took so long: four buckets an octave, as share_bucket() has it. */
@@ -91,6 +94,38 @@ struct share_counts {
 	uint64_t request_ns;                        /* sum of what is in request[] */
 	uint32_t request[SHARE_BUCKETS];
 	uint32_t wait[SHARE_BUCKETS];
+} SHARE_LINE;
+
+/* Written by a latency program: how long its newest requests took. */
+#define SHARE_RECENT 64u
+struct share_recent {
+	uint64_t count;                 /* ever; the newest is at (count - 1) % SHARE_RECENT */
+	uint64_t request[SHARE_RECENT]; /* ns << 1 | best effort had no work meanwhile */
+} SHARE_LINE;
+
+/* Why the budget of best effort is what it is. */
+enum share_steering {
+	STEER_NONE,        /* it does not follow requests */
+	STEER_NO_BASELINE, /* how long requests take alone is not known yet */
+	STEER_FEW,         /* too few requests yet */
+	STEER_IDLE,        /* best effort has hardly any work beside them */
+	STEER_HOLDS,       /* the target is met */
+	STEER_MORE,        /* they were quicker than they need to be */
+	STEER_LESS,        /* they were slower */
+	STEER_LEAST,       /* slower, with the least budget */
+	STEER_MOST,        /* quicker, with all that there is */
+	STEER_FIXED,       /* a person has set it */
+	STEER_COUNT
+};
+
+/* Written by the arbiter, of a latency program: how its requests fare. */
+struct share_steer {
+	uint32_t target, p50, p90, p99; /* thousandths of alone; 0: not known */
+	uint64_t alone_p50_ns;          /* 0: not known */
+	uint32_t alone_requests;        /* that say so */
+	uint32_t reason;                /* enum share_steering */
+	uint64_t budget_ns;             /* of best effort */
+	uint64_t windows_ns, passed_ns; /* in which best effort was held to see that */
 } SHARE_LINE;
 
 /* Written by the program: device memory that it holds, and what it may.  Bytes (quota.h). */
@@ -120,6 +155,8 @@ struct share_slot {
 	struct share_memory memory;
 	struct share_who who;
 	struct share_counts counts;
+	struct share_recent recent;
+	struct share_steer steer;
 };
 
 /* One that is claimed has above these the name space of the process that is at it. */
@@ -160,6 +197,7 @@ struct share_file {
 		uint32_t cap_sms;
 		uint32_t min_share; /* millionths of the device time */
 		uint64_t hold_ns, alone_ns;
+		uint32_t slowdown; /* thousandths of alone */
 	} tuning SHARE_LINE;
 	struct share_device devices[SHARE_DEVICES];
 	struct share_slot slots[SHARE_SLOTS];
@@ -182,6 +220,8 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory);
 struct share_self {
 	uint32_t class, weight, sms, under_mps;
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
+	uint64_t command; /* key of the command line */
+	uint32_t slowdown;
 	const uint32_t *held; /* bits of the devices where it has slots, which others of its threads
 				 may just be claiming; NULL: none */
 	uint64_t quota, group; /* bytes of device memory, and whose they are; 0: no quota */
@@ -268,6 +308,13 @@ static inline void share_count_request(struct share_counts *c, uint64_t ns)
 {
 	share_count(c->request, ns);
 	__atomic_fetch_add(&c->request_ns, ns, __ATOMIC_RELAXED);
+}
+
+/* alone: best effort had no work meanwhile. */
+static inline void share_tell_request(struct share_recent *r, uint64_t ns, bool alone)
+{
+	const uint64_t at = __atomic_fetch_add(&r->count, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->request[at % SHARE_RECENT], ns << 1 | alone, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -32,6 +32,8 @@ expect 2 'weight=0' $run --weight 0 -- true
 expect 2 'max-wait=soon is no duration' $run --max-wait soon -- true
 expect 2 'deadline=0ms is no duration' $run --deadline 0ms -- true
 expect 2 'sms=' $run --sms= -- true
+expect 2 'slowdown=1: give a number' $run --slowdown 1 -- true
+expect 2 'slowdown=fast: give a number' $run --slowdown fast -- true
 expect 2 'sms=0%' $run --sms 0% -- true
 expect 2 'give one of them' $run --sms 60% --isolated -- true
 expect 127 'can.t be run' $run -- ./no-such-program
@@ -97,6 +99,15 @@ pid=$($sched status --json | sed -n 's/.*"pid": \([0-9]*\),.*/\1/p')
 expect 0 'best-effort' $sched status
 expect 0 '' $sched set "$pid" latency
 expect 0 '"class": "latency"' $sched status --json
+expect 0 '' $sched policy fit slowdown=1.3
+tries=0
+until $sched status --json | grep -q '"target": 1.3' || [ $tries = 200 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+expect 0 '"slowdown": .*"target": 1.3' $sched status --json
+expect 0 'as multiples of alone' $sched status
+expect 0 '' $sched policy fit
 kill "$runner"
 wait "$runner"
 expect 0 'no program shares a GPU' $sched status

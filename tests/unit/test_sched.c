@@ -506,6 +506,23 @@ static void a_request_whose_begin_was_missed_teaches_nothing(void **state)
 	assert_true(a.lasts.ns < 101);
 }
 
+/* The tokens of an answer are told together, at their mean with the pauses between them. */
+static void requests_in_quick_succession_are_one(void **state)
+{
+	struct arrival_run r = { 0 };
+	for (uint64_t i = 0; i < 10; i++) {
+		assert_false(arrival_run_ends(&r, 1000000 + i * 1500));
+		arrival_run_add(&r, 1000000 + i * 1500, 1000000 + i * 1500 + 1000, 7);
+	}
+	assert_true(arrival_run_ends(&r, 1014500 + ARRIVAL_QUICK_NS + 1));
+	assert_int_equal((r.ended_ns - r.begun_ns) / r.count, 1450);
+	assert_true(r.alone);
+	arrival_run_add(&r, 1015000, 1016000, 8); /* best effort has got in between */
+	assert_false(r.alone);
+	r.count = ARRIVAL_RUN;
+	assert_true(arrival_run_ends(&r, 1016001));
+}
+
 /* Thirty tokens an answer, answers by chance: after a token the next is near. */
 static void an_answer_lasts_longer_than_a_token(void **state)
 {
@@ -623,6 +640,33 @@ static void fit_tightens_until_the_target_is_met(void **state)
 	pass_a_second();
 	decide("fit");
 	assert_true(grants[1].budget_ns > tight);
+}
+
+/* Requests of 1 ms alone take 1.5 beside best effort; with caps, which go when no budget helps. */
+static void fit_holds_the_slowdown(void **state)
+{
+	uint64_t request[8];
+	int held = 0;
+	begin_view(true);
+	view.program[0].who = 5;
+	view.program[0].slowdown = 1.2;
+	for (int i = 0; i < 2000; i++) {
+		const bool alone = remembered.slowdown.window || i < 20;
+		for (int k = 0; k < 8; k++)
+			request[k] = (alone ? 1000000u : 1500000u) << 1 | alone;
+		view.program[0].request = request;
+		view.program[0].fresh = 8;
+		view.now_ns = decide("fit");
+		held += grants[1].mode == MODE_HOLD;
+		assert_int_equal(grants[0].mode, MODE_OPEN);
+	}
+	assert_int_equal(grants[1].budget_ns, 40000);
+	assert_int_equal(grants[1].cap_sms, 0);
+	assert_int_equal(remembered.slowdown.program[0].steer.target, 1200);
+	assert_in_range(held, 1, 200);
+	params.budget_ns = 300000;
+	decide("fit");
+	assert_int_equal(grants[1].budget_ns, 300000);
 }
 
 static void a_budget_that_a_person_asks_for_stays_one(void **state)
@@ -799,6 +843,7 @@ int main(void)
 		cmocka_unit_test(a_request_whose_begin_was_missed_teaches_nothing),
 		cmocka_unit_test(of_chance_nothing_is_told),
 		cmocka_unit_test(an_answer_lasts_longer_than_a_token),
+		cmocka_unit_test(requests_in_quick_succession_are_one),
 		cmocka_unit_test(fifo_leaves_all_alone),
 		cmocka_unit_test(strict_gates_best_effort_only),
 		cmocka_unit_test(holds_are_for_best_effort_under_mps),
@@ -807,6 +852,7 @@ int main(void)
 		cmocka_unit_test(the_starved_get_their_floor),
 		cmocka_unit_test(fair_shares_by_weight),
 		cmocka_unit_test(fair_waits_for_nobody_that_does_not_go_on),
+		cmocka_unit_test(fit_holds_the_slowdown),
 		cmocka_unit_test(a_budget_that_a_person_asks_for_stays_one),
 		cmocka_unit_test(edf_lets_the_most_urgent_go_first),
 		cmocka_unit_test(edf_waits_for_nobody_for_ever),

@@ -51,6 +51,16 @@ bool percent_parse(const char *text, double *ret_share)
 	return value >= 0 && value <= 100 && (!*end || !strcmp(end, "%"));
 }
 
+bool slowdown_parse(const char *text, uint32_t *ret_thousandths)
+{
+	char *end;
+	if (*text < '0' || *text > '9')
+		return false;
+	const double value = strtod(text, &end);
+	*ret_thousandths = (uint32_t)(value * 1000 + 0.5);
+	return !*end && value >= 1.01 && value <= 100;
+}
+
 static bool number(const char **text, uint32_t *ret_number)
 {
 	char *end;

@@ -15,6 +15,9 @@ bool duration_parse(const char *text, uint64_t *ret_ns);
 /* "60%", "60" or "0.6%": the share, from 0 to 1; false when it is none. */
 bool percent_parse(const char *text, double *ret_share);
 
+/* How many times as long as alone, from 1.01 to 100, in thousandths. */
+bool slowdown_parse(const char *text, uint32_t *ret_thousandths);
+
 /* Steps (trace/steps.h) by their numbers: "10-19", or "10" for one; false when the text is
  * nothing of the kind. */
 struct step_numbers {

@@ -27,6 +27,8 @@ struct member {
 	struct marks marks;
 	struct hold hold;
 	struct arrival arrival; /* of requests; whoever begins or ends one keeps it */
+	struct arrival_run run; /* of those in quick succession */
+	uint64_t quiet;         /* best effort's work when the request began; 0: there was some */
 };
 
 /*

@@ -102,7 +102,7 @@ bool request_end(uint64_t name)
 		if (!m)
 			continue;
 		if (member_is_latency(m))
-			share_count_request(&m->slot->counts, took);
+			sched_tell_request(m, took);
 		sched_leave_request(m);
 		publish_deadline(m);
 	}

@@ -46,6 +46,58 @@ static void show_inside(const struct member *m)
 	} while (is_active(m) != seen);
 }
 
+/* What best effort has been given to do on the device; 0: some of it is not done. */
+static uint64_t quiet(const struct member *m)
+{
+	uint64_t sum = 1;
+	if (__atomic_load_n(&m->file->arbiter.open, __ATOMIC_RELAXED))
+		return 0;
+	for (uint32_t i = 0; i < SHARE_WORDS; i++) {
+		uint64_t bits = __atomic_load_n(&m->device->members[i], __ATOMIC_RELAXED) &
+				~__atomic_load_n(&m->device->present[i], __ATOMIC_RELAXED);
+		for (; bits; bits &= bits - 1) {
+			const struct share_slot *s =
+				&m->file->slots[i * 64 + (uint32_t)__builtin_ctzll(bits)];
+			const uint64_t submitted =
+				__atomic_load_n(&s->work.submitted_ns, __ATOMIC_RELAXED);
+			if (__atomic_load_n(&s->grant.mode, __ATOMIC_RELAXED) == MODE_OPEN ||
+				__atomic_load_n(&s->work.retired_ns, __ATOMIC_RELAXED) != submitted)
+				return 0;
+			sum += submitted;
+		}
+	}
+	return sum;
+}
+
+static bool was_alone(const struct member *m)
+{
+	return m->quiet && quiet(m) == m->quiet;
+}
+
+static void tell_run(struct member *m)
+{
+	const struct arrival_run *r = &m->run;
+	share_tell_request(&m->slot->recent, (r->ended_ns - r->begun_ns) / r->count, r->alone);
+	m->run.count = 0;
+}
+
+void sched_tell_request(struct member *m, uint64_t took_ns)
+{
+	share_count_request(&m->slot->counts, took_ns);
+	share_tell_request(&m->slot->recent, took_ns, was_alone(m));
+}
+
+/* A request that was known from the streams; what comes in quick succession is told together. */
+static void tell(struct member *m, uint64_t begun, uint64_t now)
+{
+	if (!arrival_is_quick(&m->arrival)) {
+		sched_tell_request(m, now - begun);
+		return;
+	}
+	share_count_request(&m->slot->counts, now - begun);
+	arrival_run_add(&m->run, begun, now, was_alone(m) ? m->quiet : 0);
+}
+
 /* False: it is inside of one already. */
 static bool request_begins(struct member *m)
 {
@@ -62,6 +114,9 @@ static bool request_begins(struct member *m)
 	show_inside(m);
 	__atomic_fetch_add(&m->device->requests, 1, __ATOMIC_RELAXED);
 	arrival_begins(&m->arrival, now);
+	if (arrival_run_ends(&m->run, now))
+		tell_run(m);
+	m->quiet = quiet(m);
 	return true;
 }
 
@@ -105,7 +160,7 @@ static void request_ends(struct member *m)
 	__atomic_store_n(&w->next_ns, arrival_ends(&m->arrival, now), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->lasts_ns, (uint64_t)m->arrival.lasts.ns, __ATOMIC_RELAXED);
 	if (!requests_are_said())
-		share_count_request(&m->slot->counts, now - begun);
+		tell(m, begun, now);
 }
 
 /* A request is believed from its own begin on, also when another one is open. */

@@ -63,6 +63,9 @@ struct member;
  * outside, when none is left (requests.h). */
 void sched_enter_request(struct member *m);
 void sched_leave_request(struct member *m);
+
+/* One that it said took so long. */
+void sched_tell_request(struct member *m, uint64_t took_ns);
 void sched_module_ends(void);
 void sched_driver_begins(void);
 

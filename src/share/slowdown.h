@@ -1,0 +1,102 @@
+/*
+ * How much best effort may have in flight so that requests of latency programs take so many times
+ * as long as alone: a control loop, as a pure function of what it remembers and what was seen.
+ *
+ * What a request takes alone is measured: in short windows at random moments best effort is held,
+ * and requests that come then have the GPU to themselves; so have those that come while best effort
+ * happens to have no work.  The budget follows the slower of the median and the 90th percentile,
+ * each as a multiple of alone; the 99th joins when there are requests enough.  Nothing here reads a
+ * clock or makes a call.
+ */
+#ifndef WEIR_SHARE_SLOWDOWN_H
+#define WEIR_SHARE_SLOWDOWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "share/segment.h"
+
+#define SLOWDOWN_DEFAULT 1.15
+#define SLOWDOWN_LEAST   1.01
+#define SLOWDOWN_MOST    100.0
+#define SLOWDOWN_KEPT    256u
+
+/* Durations of the newest requests of one kind. */
+struct slowdown_times {
+	float ns[SLOWDOWN_KEPT];
+	uint32_t count; /* ever */
+};
+
+/* What is known of a program from before. */
+struct slowdown_alone {
+	double p50_ns, p90_ns, p99_ns; /* 0: nothing */
+};
+
+/* One latency program. */
+struct slowdown_program {
+	uint64_t who; /* of whom this is remembered; 0: nobody */
+	struct slowdown_times alone, beside;
+	struct slowdown_alone known;
+	uint32_t settled;           /* beside.count when the setting changed last */
+	uint32_t free;              /* of those since, that were alone all the same */
+	uint32_t tails;             /* beside.count when the 99th percentile was looked at last */
+	double tail;                /* share of what is allowed that the p99 leaves, up to 1 */
+	double inside_ns, requests; /* over about the last second */
+	struct share_steer steer;   /* as weir sched status tells it */
+};
+
+#define SLOWDOWN_SQUEEZES 4u
+
+struct slowdown {
+	uint64_t now_ns;              /* of the last step; 0: none yet */
+	double budget_ns;             /* 0: the first one still */
+	uint32_t squeeze;             /* of caps: 0 as they are, up to SLOWDOWN_SQUEEZES: none */
+	bool window;                  /* best effort is held */
+	double credit_ns;             /* that windows may take */
+	double window_ns;             /* how long the open one has lasted */
+	double windows_ns, passed_ns; /* of all, and of all time with best effort */
+	uint32_t window_saw;          /* requests alone in it */
+	uint64_t random;
+	uint64_t looked_ns, squeezed_ns;
+	double ceiling_ns; /* a budget that was too much; until when that is believed */
+	uint64_t ceiling_until_ns;
+	bool had_best_effort;
+	bool grew;  /* by the last move */
+	bool moved; /* the budget is no longer the first one */
+	struct slowdown_program program[SHARE_SLOTS];
+};
+
+/* What was seen of one latency program since the step before. */
+struct slowdown_seen {
+	uint64_t who;            /* tells it from another in the same slot; 0: there is none */
+	double target;           /* times as long as alone */
+	bool is_regular;         /* its requests come when they are expected: they don't queue */
+	const uint64_t *request; /* as in struct share_recent */
+	uint32_t count;
+};
+
+struct slowdown_input {
+	uint64_t now_ns;
+	bool has_best_effort, has_caps;     /* best effort is there; some of its work is capped */
+	bool is_fixed;                      /* the setting is not to be moved: only looked at */
+	double first_ns, least_ns, most_ns; /* the first budget, and between which */
+	struct slowdown_seen seen[SHARE_SLOTS];
+};
+
+/* Afterwards budget_ns, squeeze and window are as they are to be. */
+void slowdown_step(struct slowdown *s, const struct slowdown_input *in);
+
+/* What a program is known to take alone, from a file of before; it holds until it is measured. */
+void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known);
+
+/* What was measured of it; false: too little. */
+bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret);
+
+/* How long its requests take when nothing delays them, as far as that is known; 0: it is not. */
+double slowdown_lasts(const struct slowdown_program *p);
+
+/* What a request may take beside best effort, as a multiple of alone, so that with its wait for
+ * those before it takes `target` times as long; load: share of the time inside requests. */
+double slowdown_allowed(double target, double load);
+
+#endif

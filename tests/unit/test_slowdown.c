@@ -1,0 +1,511 @@
+/*
+ * The budget of best effort follows the slowdown of requests: held against pairs of programs whose
+ * answer is known, on a clock of their own.
+ *
+ * A pair is a latency program (how long a request takes, how often one comes), a best-effort one
+ * (how long its kernels are, how much it has to have in flight so that its host does not slow it
+ * down) and a law of what its work in flight does to a request.  What the best constant budget
+ * gives is found by trying them.
+ */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "share/slowdown.h"
+
+#define PAIRS  200
+#define TICK   5000000u
+#define LEAST  40000.0
+#define MOST   20000000.0
+#define TARGET SLOWDOWN_DEFAULT
+
+struct pair {
+	double lasts_ns, spread; /* of a request alone */
+	double rate;             /* a second */
+	bool is_periodic;
+	double kernel_ns, hungry_ns; /* in flight, with which it has half of its rate */
+	double busy;                 /* share of the time in which it has work on the device */
+	double harm;                 /* of a ns in flight, to a request */
+};
+
+/* ---- chance ---- */
+
+static uint64_t chance;
+
+static double draw(void)
+{
+	chance = chance * 6364136223846793005u + 1442695040888963407u;
+	return (double)(chance >> 11) / 9007199254740992.0;
+}
+
+static double between(double low, double high)
+{
+	return low * pow(high / low, draw());
+}
+
+static double normal(void)
+{
+	return sqrt(-2 * log(1 - draw())) * cos(6.283185307179586 * draw());
+}
+
+static struct pair some_pair(void)
+{
+	struct pair p = { .lasts_ns = between(200e3, 20e6), .spread = between(0.01, 0.1) };
+	p.rate = between(0.03, 0.3) / p.lasts_ns * 1e9;
+	p.rate = p.rate > 1000 ? 1000 : p.rate < 20 ? 20 : p.rate;
+	p.is_periodic = draw() < 0.3;
+	p.kernel_ns = between(5e3, 400e3);
+	p.hungry_ns = between(5e3, 300e3);
+	p.busy = draw() < 0.7 ? 1 : between(0.6, 1);
+	p.harm = between(0.3, 1);
+	return p;
+}
+
+/* ---- a run ---- */
+
+struct run {
+	struct pair pair;
+	struct slowdown *loop; /* NULL: a constant budget */
+	double budget_ns;
+	double now_ns, due_ns, free_ns; /* free: when the latency program is */
+	double held_since_ns;           /* -1: not held */
+	double work_ns, held_ns;        /* of best effort */
+	/* Requests of which the loop has not heard. */
+	struct {
+		double end_ns;
+		uint64_t request;
+	} ended[4096];
+	uint32_t head, tail;
+	/* What users saw from `from_ns` on. */
+	double from_ns, from_work_ns, from_held_ns;
+	float *took;
+	uint32_t count, room;
+	double waited_ns; /* and their waits */
+};
+
+static double efficiency(const struct pair *p, double budget_ns)
+{
+	const double n = budget_ns > p->kernel_ns ? budget_ns : p->kernel_ns;
+	return p->busy * n / (n + p->hungry_ns);
+}
+
+static double in_flight(const struct pair *p, double budget_ns)
+{
+	const double whole =
+		budget_ns > p->kernel_ns ? floor((budget_ns - p->kernel_ns) / p->kernel_ns) : 0;
+	return draw() < p->busy ? p->kernel_ns * (draw() + whole) : 0;
+}
+
+static double gap(const struct pair *p)
+{
+	return 1e9 / p->rate * (p->is_periodic ? 1 + 0.1 * (draw() - 0.5) : -log(1 - draw()));
+}
+
+static void note(struct run *r, double took_ns, double waited_ns)
+{
+	if (r->now_ns < r->from_ns || r->count == r->room)
+		return;
+	r->took[r->count++] = (float)took_ns;
+	r->waited_ns += waited_ns;
+}
+
+static void request(struct run *r)
+{
+	const struct pair *p = &r->pair;
+	const double begin = r->due_ns > r->free_ns ? r->due_ns : r->free_ns;
+	const double own = p->lasts_ns * exp(p->spread * normal());
+	const bool held = r->held_since_ns >= 0;
+	double left = in_flight(p, r->budget_ns);
+	if (held)
+		left = left > begin - r->held_since_ns ? left - (begin - r->held_since_ns) : 0;
+	const double end = begin + own + p->harm * left;
+	r->work_ns += left;
+	if (!held && begin > r->free_ns)
+		r->work_ns += efficiency(p, r->budget_ns) * (begin - r->free_ns);
+	r->ended[r->head % 4096].end_ns = end;
+	r->ended[r->head++ % 4096].request = (uint64_t)(end - begin) << 1 | (left <= 0);
+	if (!held)
+		note(r, end - begin, begin - r->due_ns);
+	r->free_ns = end;
+	r->due_ns += gap(p);
+}
+
+static void step(struct run *r)
+{
+	static struct slowdown_input in;
+	uint64_t heard[4096];
+	uint32_t n = 0;
+	while (r->tail != r->head && r->ended[r->tail % 4096].end_ns <= r->now_ns)
+		heard[n++] = r->ended[r->tail++ % 4096].request;
+	if (!r->loop)
+		return;
+	in = (struct slowdown_input){ .now_ns = (uint64_t)r->now_ns + 1,
+		.has_best_effort = true,
+		.first_ns = fmax(LEAST, r->pair.lasts_ns / 4),
+		.least_ns = LEAST,
+		.most_ns = MOST };
+	in.seen[3] = (struct slowdown_seen){ .who = 7,
+		.target = TARGET,
+		.is_regular = r->pair.is_periodic,
+		.request = heard,
+		.count = n };
+	slowdown_step(r->loop, &in);
+	r->budget_ns = r->loop->budget_ns;
+	if (r->loop->window && r->held_since_ns < 0)
+		r->held_since_ns = r->now_ns;
+	if (!r->loop->window)
+		r->held_since_ns = -1;
+}
+
+static void run_until(struct run *r, double ns)
+{
+	while (r->now_ns < ns) {
+		const double tick = r->held_since_ns >= 0 ? 1e6 : TICK;
+		r->now_ns += tick;
+		if (r->held_since_ns >= 0)
+			r->held_ns += tick;
+		while ((r->due_ns > r->free_ns ? r->due_ns : r->free_ns) < r->now_ns)
+			request(r);
+		if (r->free_ns < r->now_ns) { /* between requests */
+			if (r->held_since_ns < 0)
+				r->work_ns += efficiency(&r->pair, r->budget_ns) *
+					      (r->now_ns - r->free_ns);
+			r->free_ns = r->now_ns;
+		}
+		step(r);
+	}
+}
+
+/* What it gave since from_ns. */
+struct gave {
+	double p50, p90, work, held, load;
+};
+
+static int by_size(const void *one, const void *two)
+{
+	const float a = *(const float *)one, b = *(const float *)two;
+	return (a > b) - (a < b);
+}
+
+static struct gave gave(struct run *r)
+{
+	qsort(r->took, r->count, sizeof *r->took, by_size);
+	const double ns = r->now_ns - r->from_ns, alone = r->pair.lasts_ns;
+	assert_true(r->count > 50);
+	return (struct gave){ (double)r->took[r->count / 2] / alone,
+		(double)r->took[r->count * 9 / 10] / (alone * exp(1.2816 * r->pair.spread)),
+		(r->work_ns - r->from_work_ns) / ns, (r->held_ns - r->from_held_ns) / ns,
+		r->pair.rate * alone / 1e9 };
+}
+
+static void count_from_now(struct run *r)
+{
+	r->from_ns = r->now_ns;
+	r->from_work_ns = r->work_ns;
+	r->from_held_ns = r->held_ns;
+	r->count = 0;
+}
+
+static float took[100000];
+
+static struct run begin(const struct pair *p, struct slowdown *loop, double budget_ns)
+{
+	return (struct run){ .pair = *p,
+		.loop = loop,
+		.budget_ns = budget_ns,
+		.held_since_ns = -1,
+		.due_ns = gap(p),
+		.took = took,
+		.room = sizeof took / sizeof *took };
+}
+
+static struct gave with_constant(const struct pair *p, double budget_ns)
+{
+	static struct run r;
+	r = begin(p, NULL, budget_ns);
+	run_until(&r, 2500 / p->rate * 1e9);
+	return gave(&r);
+}
+
+static double worse(const struct gave *g)
+{
+	return g->p50 > g->p90 ? g->p50 : g->p90;
+}
+
+static double allowed(const struct pair *p)
+{
+	return p->is_periodic ? TARGET : slowdown_allowed(TARGET, p->rate * p->lasts_ns / 1e9);
+}
+
+/* What the best constant budget gives; least_ns where all are too much. */
+static struct gave best(const struct pair *p, double *ret_budget_ns)
+{
+	struct gave best = with_constant(p, LEAST);
+	*ret_budget_ns = LEAST;
+	for (double b = LEAST * 1.2; b < MOST; b *= 1.2) {
+		const struct gave g = with_constant(p, b);
+		if (worse(&g) > allowed(p))
+			break;
+		best = g;
+		*ret_budget_ns = b;
+	}
+	return best;
+}
+
+static struct slowdown loop;
+
+/* As those of another run. */
+static struct run run_of(const struct pair *p)
+{
+	memset(&loop, 0, sizeof loop);
+	return begin(p, &loop, 0);
+}
+
+/* Whether what was given from now on, for so many requests, is what it is to be. */
+static bool is_right(struct run *r, double requests, const struct gave *most, bool says)
+{
+	const struct pair *p = &r->pair;
+	const double limit = fmax(allowed(p), worse(most));
+	count_from_now(r);
+	run_until(r, r->now_ns + requests / p->rate * 1e9 + 10e9);
+	const struct gave g = gave(r);
+	const bool right = worse(&g) < limit + 0.03 && g.work > 0.95 * most->work && g.held <= 0.03;
+	if (says && !right)
+		printf("%.0f us %.0f/s %s, kernels %.0f us, half at %.0f us, busy %.2f, harm %.2f: p50 %.3f p90 %.3f of %.3f, work %.3f of %.3f, held %.3f\n",
+			p->lasts_ns / 1e3, p->rate, p->is_periodic ? "periodic" : "random",
+			p->kernel_ns / 1e3, p->hungry_ns / 1e3, p->busy, p->harm, g.p50, g.p90,
+			limit, g.work, most->work, g.held);
+	assert_true(worse(&g) < limit + 0.08 && g.work > 0.8 * most->work && g.held <= 0.03);
+	return right;
+}
+
+static void any_pair_is_steered_to_its_target(void **state)
+{
+	int off = 0;
+	for (int i = 0; i < PAIRS; i++) {
+		double budget;
+		chance = (uint64_t)i * 7919 + 1;
+		const struct pair p = some_pair();
+		const struct gave most = best(&p, &budget);
+		struct run r = run_of(&p);
+		run_until(&r, 600 / p.rate * 1e9 + 2e9);
+		off += !is_right(&r, 3000, &most, true);
+	}
+	assert_in_range(off, 0, PAIRS / 100);
+}
+
+/* From the first request beside best effort on: the time until ten looks in a row are near what it
+ * is to be, of pairs of 100 to 200 requests a second. */
+static void it_settles_within_seconds(void **state)
+{
+	float settled[100];
+	for (int i = 0; i < 100; i++) {
+		double budget, near = 0;
+		chance = (uint64_t)i * 104729 + 5;
+		struct pair p = some_pair();
+		p.rate = between(100, 200);
+		p.lasts_ns = between(0.05, 0.25) / p.rate * 1e9;
+		const struct gave most = best(&p, &budget);
+		struct run r = run_of(&p);
+		loop.budget_ns = i % 2 ? LEAST : 3e6; /* far from it, on both sides */
+		loop.moved = true;
+		while (near < 10 && r.now_ns < 60e9) {
+			run_until(&r, r.now_ns + 50e6);
+			near = efficiency(&p, r.budget_ns) >
+						       0.93 * most.work /
+							       (1 - p.rate * p.lasts_ns / 1e9) *
+							       0.9 &&
+					       r.budget_ns < 1.6 * fmax(budget, p.kernel_ns)
+				       ? near + 1
+				       : 0;
+		}
+		settled[i] = (float)((r.now_ns - 500e6) / 1e9);
+	}
+	qsort(settled, 100, sizeof *settled, by_size);
+	printf("settled after %.2f s in the median, p90 %.2f s\n", (double)settled[50],
+		(double)settled[90]);
+	assert_true(settled[50] < 2 && settled[90] < 6);
+}
+
+static void it_follows_a_pair_that_changes(void **state)
+{
+	int off = 0;
+	for (int i = 0; i < 30; i++) {
+		double budget;
+		chance = (uint64_t)i * 6007 + 9;
+		struct pair p = some_pair(), other = some_pair();
+		struct run r = run_of(&p);
+		run_until(&r, 1000 / p.rate * 1e9);
+		r.pair.kernel_ns = other.kernel_ns;
+		r.pair.hungry_ns = other.hungry_ns;
+		r.pair.harm = other.harm;
+		const struct gave most = best(&r.pair, &budget);
+		r.took = took;
+		run_until(&r, r.now_ns + 1500 / p.rate * 1e9 + 5e9);
+		off += !is_right(&r, 3000, &most, true);
+	}
+	assert_in_range(off, 0, 1);
+}
+
+/* All that runs takes a third longer from now on, and again less. */
+static void a_change_of_clocks_is_no_slowdown(void **state)
+{
+	int off = 0;
+	for (int i = 0; i < 30; i++) {
+		double budget;
+		chance = (uint64_t)i * 3571 + 2;
+		const struct pair before = some_pair();
+		struct run r = run_of(&before);
+		run_until(&r, 1000 / before.rate * 1e9);
+		for (int k = 0; k < 2; k++) {
+			const double by = k ? 1 / 1.33 : 1.33;
+			r.pair.lasts_ns *= by;
+			r.pair.kernel_ns *= by;
+			const struct gave most = best(&r.pair, &budget);
+			run_until(&r, r.now_ns + 3000 / before.rate * 1e9 + 30e9);
+			off += !is_right(&r, 3000, &most, true);
+		}
+	}
+	assert_in_range(off, 0, 2);
+}
+
+static struct slowdown_input input;
+
+/* So many requests, at once; whether best effort is held. */
+static bool feed(uint32_t n, double ns, bool alone)
+{
+	uint64_t heard[64];
+	for (uint32_t i = 0; i < n; i++)
+		heard[i] = (uint64_t)ns << 1 | alone;
+	input.now_ns += TICK;
+	input.seen[0].request = heard;
+	input.seen[0].count = n;
+	slowdown_step(&loop, &input);
+	return loop.window;
+}
+
+static void begin_input(void)
+{
+	memset(&loop, 0, sizeof loop);
+	input = (struct slowdown_input){ .now_ns = 1,
+		.has_best_effort = true,
+		.has_caps = true,
+		.first_ns = 250e3,
+		.least_ns = LEAST,
+		.most_ns = MOST };
+	input.seen[0] = (struct slowdown_seen){ .who = 1, .target = TARGET };
+}
+
+static void without_requests_nothing_changes(void **state)
+{
+	begin_input();
+	for (int i = 0; i < 20000; i++)
+		assert_false(feed(0, 0, false));
+	assert_true(loop.budget_ns == 250e3);
+	for (int i = 0; i < 20000; i++) /* one in ten seconds: windows would not see it */
+		assert_false(feed(i % 2000 == 0, 1e6, false));
+	assert_true(loop.budget_ns == 250e3 && loop.windows_ns == 0);
+	assert_int_equal(loop.program[0].steer.reason, STEER_NO_BASELINE);
+}
+
+static void what_is_known_of_before_is_used_at_once(void **state)
+{
+	begin_input();
+	feed(1, 1e6, false);
+	slowdown_remember(&loop.program[0], &(struct slowdown_alone){ 1e6, 1.1e6, 1.3e6 });
+	for (int i = 0; i < 40; i++)
+		feed(2, 1.5e6, false);
+	assert_true(loop.budget_ns < 250e3);
+	assert_int_equal(loop.program[0].steer.alone_p50_ns, 1000000);
+	assert_in_range(loop.program[0].steer.p50, 1490, 1510);
+}
+
+/* Slower than asked with the least budget: caps go, and it is told. */
+static void what_cannot_be_met_is_told(void **state)
+{
+	begin_input();
+	for (int i = 0; i < 20; i++)
+		feed(1, 1e6, true);
+	for (int i = 0; i < 2000; i++)
+		if (!feed(2, 2e6, false))
+			feed(0, 0, false);
+	assert_true(loop.budget_ns == LEAST);
+	assert_int_equal(loop.squeeze, SLOWDOWN_SQUEEZES);
+	assert_int_equal(loop.program[0].steer.reason, STEER_LEAST);
+	assert_in_range(loop.program[0].steer.p90, 1990, 2010);
+}
+
+static void a_setting_that_is_fixed_stays(void **state)
+{
+	begin_input();
+	input.is_fixed = true;
+	for (int i = 0; i < 2000; i++)
+		assert_false(feed(1, i % 2 ? 1e6 : 2e6, i % 2));
+	assert_true(loop.budget_ns == 250e3);
+	assert_int_equal(loop.program[0].steer.reason, STEER_FIXED);
+	assert_in_range(loop.program[0].steer.p90, 1900, 2100);
+}
+
+/* The worst of all requests only: the 99th percentile takes what the others leave. */
+static void a_tail_is_held_too(void **state)
+{
+	begin_input();
+	for (int i = 0; i < 120; i++)
+		feed(1, 1e6, true);
+	for (int i = 0; i < 4000; i++)
+		feed(1, i % 30 ? 1.12e6 : 1.8e6, false);
+	assert_in_range(loop.program[0].steer.p99, 1700, 1900);
+	assert_true(loop.program[0].tail < 0.7);
+	assert_true(loop.budget_ns < 250e3);
+}
+
+/* Whoever may write to the file says anything. */
+static void nonsense_is_survived(void **state)
+{
+	begin_input();
+	chance = 1;
+	for (int i = 0; i < 20000; i++) {
+		uint64_t heard[8];
+		for (int k = 0; k < 8; k++)
+			heard[k] = (uint64_t)(draw() * 18446744073709549568.0) >>
+				   (unsigned)(64 * draw());
+		input.now_ns += (uint64_t)(draw() * 2e7);
+		for (uint32_t k = 0; k < 3; k++)
+			input.seen[k] = (struct slowdown_seen){ .who = (uint64_t)(draw() * 3),
+				.target = 1 + draw() * draw(),
+				.request = heard,
+				.count = (uint32_t)(draw() * 9) };
+		slowdown_step(&loop, &input);
+		assert_true(loop.budget_ns >= LEAST && loop.budget_ns <= MOST);
+	}
+	assert_true(loop.windows_ns < 0.03 * loop.passed_ns + 1e8);
+}
+
+static void less_is_allowed_where_requests_queue(void **state)
+{
+	assert_true(fabs(slowdown_allowed(1.15, 0) - 1.15) < 0.001);
+	const double at = slowdown_allowed(1.15, 0.3);
+	assert_true(at > 1.10 && at < 1.13);
+	assert_true(slowdown_allowed(1.15, 0.9) >= 1.075);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_pair_is_steered_to_its_target),
+		cmocka_unit_test(it_settles_within_seconds),
+		cmocka_unit_test(it_follows_a_pair_that_changes),
+		cmocka_unit_test(a_change_of_clocks_is_no_slowdown),
+		cmocka_unit_test(without_requests_nothing_changes),
+		cmocka_unit_test(what_is_known_of_before_is_used_at_once),
+		cmocka_unit_test(what_cannot_be_met_is_told),
+		cmocka_unit_test(a_setting_that_is_fixed_stays),
+		cmocka_unit_test(a_tail_is_held_too),
+		cmocka_unit_test(nonsense_is_survived),
+		cmocka_unit_test(less_is_allowed_where_requests_queue),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
