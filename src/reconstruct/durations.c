@@ -12,6 +12,7 @@
 
 #define OUTLIER       4u    /* times the median: a launch that waited for something else */
 #define CLUSTERS      3u    /* launches that CUPTI timed are of so many moments of a run */
+#define CHANCE_SDS    2.0   /* two means that differ by less may be those of one run */
 #define EVENT_SD_NS   100.0 /* so far is what events measure besides from what is taken off */
 #define FEW           3u    /* fewer say nothing of how they vary */
 #define LEAST_SHARE   0.01  /* of a duration: it is never known better */
@@ -23,14 +24,14 @@
 #define COPY_GB_S     25.0  /* … and how fast it is: a bus */
 #define USUAL_NS      10000 /* a kernel of a program of which none was measured */
 
-static int add_value(
-	struct durations *d, struct map_key key, uint64_t ns, enum duration_quality quality)
+static int add_value(struct durations *d, struct map_key key, const struct duration_value *v)
 {
 	const uint32_t group = map_number(&d->groups, key);
 	struct duration_value *to = group == MAP_NONE ? NULL : array_push(&d->values);
 	if (!to)
 		return -ENOMEM;
-	*to = (struct duration_value){ group, (uint8_t)quality, ns };
+	*to = *v;
+	to->group = group;
 	return 0;
 }
 
@@ -46,11 +47,12 @@ static void add_to_line(struct duration_line *l, uint64_t bytes, uint64_t ns)
 }
 
 int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
-	enum duration_quality quality)
+	uint64_t event_ns, enum duration_quality quality)
 {
+	const struct duration_value v = { 0, (uint8_t)quality, ns, event_ns };
 	int e = 0;
 	for (int i = 0; i < DURATION_LEVELS && !e; i++)
-		e = add_value(d, key->level[i], ns, quality);
+		e = add_value(d, key->level[i], &v);
 	if (!e && key->bytes && quality > DURATION_MOST)
 		add_to_line(&d->lines[key->line % DURATION_LINES], key->bytes, ns);
 	uint64_t *to = e || key->bytes ? NULL : array_push(&d->work);
@@ -89,8 +91,9 @@ static struct duration summary(const struct duration_value *v, size_t n)
 		squares += ((double)v[i].ns - mean) * ((double)v[i].ns - mean);
 	const double least = mean * (n < FEW ? FEW_SHARE : LEAST_SHARE);
 	const double sd = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
-	return (struct duration){ (uint64_t)(mean + 0.5), (uint64_t)(fmax(sd, least) + 1), true,
-		false };
+	return (struct duration){ .ns = (uint64_t)(mean + 0.5),
+		.sd_ns = (uint64_t)(fmax(sd, least) + 1),
+		.is_known = true };
 }
 
 static size_t count_from(const struct duration_value *v, size_t n, enum duration_quality least)
@@ -98,13 +101,63 @@ static size_t count_from(const struct duration_value *v, size_t n, enum duration
 	return SEARCH(i, 0, n, v[i].quality >= least);
 }
 
-/* How far the mean is from that of all launches of the group.  Windows of CUPTI are few moments of
- * the run, so that what it measured there is no more than a few samples; events are spread over the
- * run, and each is off by as much. */
-static double variance_of_mean(const struct duration *d, size_t n, size_t most, double always)
+static double mean_of_events(const struct duration_value *v, size_t n)
 {
-	const double sd = (double)d->sd_ns;
-	return sd * sd / (double)(n < most ? n : most) + always * always;
+	double sum = 0, pairs = 0;
+	for (size_t i = 0; i < n; i++) {
+		sum += (double)v[i].event_ns;
+		pairs += v[i].event_ns != 0;
+	}
+	return pairs > 0 ? sum / pairs : 0;
+}
+
+/* Between the event in front of it and its begin, a kernel may wait for the blocks of another
+ * stream's.  What was timed both ways shows how long, in the mean; how far that mean may be off is
+ * a matter of the few moments in which it was.  Returns the latter. */
+static double learn_events(struct duration *d, const struct duration_value *v, size_t n)
+{
+	const double most = OUTLIER * mean_of_events(v, n);
+	double sum = 0, squares = 0, pairs = 0;
+	for (size_t i = 0; i < n; i++) {
+		const double more = (double)v[i].event_ns - (double)v[i].ns;
+		if (!v[i].event_ns || (double)v[i].event_ns > most)
+			continue;
+		pairs++;
+		sum += more;
+		squares += more * more;
+	}
+	if (pairs < FEW)
+		return EVENT_SD_NS;
+	d->event_more_ns = sum / pairs;
+	d->event_sd_ns = sqrt(fmax(squares / pairs - d->event_more_ns * d->event_more_ns, 0)) + 1;
+	return fmax(EVENT_SD_NS, d->event_sd_ns / sqrt(fmin(pairs, CLUSTERS)));
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+/* Of the mean of n values, each of which is off by `sd` for itself, and all of them by `all`. */
+static double variance_of_mean(double sd, size_t n, double all)
+{
+	return square(sd) / (double)n + square(all);
+}
+
+/*
+ * How much events count against what CUPTI measured, whose windows are few moments of the run:
+ * nothing, as long as they differ by no more than chance would have it; more, the less chance
+ * explains of it, for then the run has changed since.  Few events alone don't show how they vary.
+ */
+static double share_of_events(const struct duration *exact, size_t n, const struct duration *events,
+	size_t n_events, double always)
+{
+	const double sd = fmax((double)exact->sd_ns, (double)events->sd_ns);
+	const double ours = variance_of_mean((double)exact->sd_ns, n, 0);
+	const double theirs = variance_of_mean(sd, n_events, always);
+	const double apart = square((double)events->ns - exact->event_more_ns - (double)exact->ns);
+	const double changed = fmax(apart - square(CHANCE_SDS) * (ours + theirs), 0);
+	return (ours + changed) / (ours + changed + theirs);
 }
 
 /* The best come first.  Of values that are none but bounds, the lower are nearer. */
@@ -117,14 +170,16 @@ static struct duration summary_of_group(struct duration_value *v, size_t n)
 		least.is_bound = true;
 		return least;
 	}
-	if (exact == good || !exact)
+	if (!exact)
 		return summary(v, good);
 	struct duration d = summary(v, exact);
+	const double always = learn_events(&d, v, exact);
+	if (exact == good)
+		return d;
 	const struct duration events = summary(v + exact, good - exact);
-	const double ours = variance_of_mean(&d, exact, CLUSTERS, 0),
-		     theirs = variance_of_mean(&events, good - exact, SIZE_MAX, EVENT_SD_NS);
-	const double share = ours / (ours + theirs);
-	d.ns = (uint64_t)((1 - share) * (double)d.ns + share * (double)events.ns + 0.5);
+	const double share = share_of_events(&d, exact, &events, good - exact, always);
+	const double ns = (double)events.ns - d.event_more_ns;
+	d.ns = (uint64_t)fmax((1 - share) * (double)d.ns + share * ns + 0.5, 1);
 	return d;
 }
 
@@ -152,7 +207,7 @@ int durations_settle(struct durations *d)
 	SORT(d->work, ns_order);
 	settle_groups(d);
 	const uint64_t ns = d->work.n ? d->work.v[d->work.n / 2] : USUAL_NS;
-	d->usual = (struct duration){ ns, (uint64_t)(GUESS_SHARE * (double)ns), false, false };
+	d->usual = (struct duration){ .ns = ns, .sd_ns = (uint64_t)(GUESS_SHARE * (double)ns) };
 	return 0;
 }
 
@@ -180,8 +235,9 @@ static struct duration of_bytes(const struct duration_line *l, uint64_t bytes)
 		ns = start + (mean_y - start) * x / mean_x;
 	}
 	ns = fmax(ns, 1);
-	return (struct duration){ (uint64_t)ns,
-		(uint64_t)(ns * (is_known ? LINE_SHARE : GUESS_SHARE)), is_known, false };
+	return (struct duration){ .ns = (uint64_t)ns,
+		.sd_ns = (uint64_t)(ns * (is_known ? LINE_SHARE : GUESS_SHARE)),
+		.is_known = is_known };
 }
 
 static const struct duration *find(const struct durations *d, struct map_key key)

@@ -26,14 +26,16 @@ struct duration_key {
 
 struct duration {
 	uint64_t ns, sd_ns;
-	bool is_known; /* something like it was measured */
-	bool is_bound; /* … of which is only known that it took no longer */
+	double event_more_ns; /* that an event says of its like, in the mean … */
+	double event_sd_ns;   /* … and how far one is from that; 0: not known */
+	bool is_known;        /* something like it was measured */
+	bool is_bound;        /* … of which is only known that it took no longer */
 };
 
 struct duration_value {
 	uint32_t group;  /* number of its key */
 	uint8_t quality; /* enum duration_quality */
-	uint64_t ns;
+	uint64_t ns, event_ns;
 };
 
 struct duration_line {
@@ -57,9 +59,10 @@ enum duration_quality {
 	DURATION_EXACT,
 };
 
-/* 0 or -ENOMEM. */
+/* event_ns: what an event said of the same piece, where `ns` is exact; 0: there was none.  0 or
+ * -ENOMEM. */
 int durations_add(struct durations *d, const struct duration_key *key, uint64_t ns,
-	enum duration_quality quality);
+	uint64_t event_ns, enum duration_quality quality);
 
 /* When all are there, before the first question. 0 or -ENOMEM. */
 int durations_settle(struct durations *d);

@@ -43,7 +43,8 @@ struct piece {
 	struct duration_key key;
 	const struct measured_call *measured; /* or NULL */
 	uint64_t ns, sd_ns;                   /* without what launching took */
-	uint32_t graph_step;                  /* into meta.steps, or META_NONE */
+	uint64_t event_ns;   /* what an event says, where `ns` is exact; 0: nothing */
+	uint32_t graph_step; /* into meta.steps, or META_NONE */
 	bool is_known, is_idle;
 	uint8_t quality; /* of what was measured: enum duration_quality */
 };
@@ -235,7 +236,7 @@ static int learn_durations(struct rebuilder *b)
 	for (size_t i = 0; i < b->p.work.n && !e; i++)
 		if (b->pieces[i].measured)
 			e = durations_add(&b->durations, &b->pieces[i].key, b->pieces[i].ns,
-				b->pieces[i].quality);
+				b->pieces[i].event_ns, b->pieces[i].quality);
 	return e ? e : durations_settle(&b->durations);
 }
 
@@ -268,15 +269,28 @@ static bool is_vague(const struct rebuilder *b, size_t i)
 	return quality == DURATION_MOST || (quality == DURATION_EVENT && holds_launching(b, i));
 }
 
+/* As it was measured itself, if that is closer than what its like took. */
+static void take_measured(const struct rebuilder *b, size_t i, struct duration *d)
+{
+	const struct piece *p = &b->pieces[i];
+	const bool is_event = p->quality == DURATION_EVENT;
+	const double ns = (double)p->ns - (is_event ? d->event_more_ns : 0);
+	const double sd = hypot((double)p->ns * SD_SHARE + SD_LEAST, is_event ? d->event_sd_ns : 0);
+	if (d->is_known &&
+		(is_vague(b, i) || (d->event_sd_ns > 0 && sd > (double)d->sd_ns && is_event)))
+		return;
+	d->ns = (uint64_t)fmax(ns, 1);
+	d->sd_ns = (uint64_t)sd;
+	d->is_known = true;
+}
+
 static int set_duration(struct rebuilder *b, size_t i)
 {
 	struct piece *p = &b->pieces[i];
 	const struct gpu_call *c = call_of(b, i);
 	struct duration d = durations_get(&b->durations, &p->key);
-	if (p->measured && !(d.is_known && is_vague(b, i))) {
-		d.ns = p->ns;
-		d.sd_ns = (uint64_t)((double)p->ns * SD_SHARE) + SD_LEAST;
-		d.is_known = true;
+	if (p->measured) {
+		take_measured(b, i, &d);
 	} else if (c->use == USE_GRAPH && !d.is_known) {
 		const int e = load_nodes(b, p);
 		if (e)
@@ -284,7 +298,8 @@ static int set_duration(struct rebuilder *b, size_t i)
 		d = sum_of_nodes(b, p, c->start);
 	}
 	p->is_known = d.is_known;
-	p->sd_ns = d.sd_ns;
+	/* Waits for room are in no call: by so much it may have begun later. */
+	p->sd_ns = (uint64_t)hypot((double)d.sd_ns, hypot(d.event_more_ns, d.event_sd_ns));
 	struct play_step *s = step_of(b, i);
 	s->blocks |= c->use == USE_MOVE && took(b, i) > MOVE_BLOCKS_NS;
 	s->dur_ns = d.ns ? d.ns : 1;
@@ -307,14 +322,20 @@ static int set_durations(struct rebuilder *b)
 
 /* ---- what events measure besides ---- */
 
-/* Of a launch that was timed both ways. */
+/* Whether what both ways say of one launch may be compared: an event that was recorded late shows
+ * how long the host was at it. */
+static bool is_both(const struct rebuilder *b, size_t work)
+{
+	const struct measured_call *m = b->pieces[work].measured;
+	return m && m->is_exact && m->has_event && lead(b, work) < LAUNCH_MOST &&
+	       behind_recorded(b, work) <= m->end_ns;
+}
+
 static int note_excess(struct rebuilder *b, size_t work)
 {
 	const struct measured_call *m = b->pieces[work].measured;
 	const int64_t more = (int64_t)(m->event_ns - (m->end_ns - m->start_ns));
 	const bool idle = holds_launching(b, work);
-	if (behind_recorded(b, work) > m->end_ns)
-		return 0; /* that shows how long the host was at it */
 	return excess_note(&b->excess, b->pieces[work].key.level[DURATION_LEVELS - 1], idle,
 		idle ? more - (int64_t)lead(b, work) : more);
 }
@@ -325,11 +346,9 @@ static int learn_excess(struct rebuilder *b)
 {
 	int e = 0;
 	excess_fini(&b->excess);
-	for (size_t i = 0; i < b->p.work.n && !e; i++) {
-		const struct measured_call *m = b->pieces[i].measured;
-		if (m && m->is_exact && m->has_event && lead(b, i) < LAUNCH_MOST)
+	for (size_t i = 0; i < b->p.work.n && !e; i++)
+		if (is_both(b, i))
 			e = note_excess(b, i);
-	}
 	return e ? e : excess_settle(&b->excess);
 }
 
@@ -339,25 +358,35 @@ static uint64_t most_of_move(const struct gpu_call *c)
 	return c->sized ? MOVE_MOST_NS + c->bytes / MOVE_LEAST_GB_S : UINT64_MAX;
 }
 
+/* What an event says without what it measures besides. */
+static uint64_t without_excess(const struct rebuilder *b, size_t i)
+{
+	const struct piece *p = &b->pieces[i];
+	const uint64_t event_ns = p->measured->event_ns;
+	const bool idle = holds_launching(b, i);
+	const int64_t off = excess_of(&b->excess, p->key.level[DURATION_LEVELS - 1], idle) +
+			    (idle ? (int64_t)lead(b, i) : 0);
+	const int64_t ns = (int64_t)event_ns - off;
+	const int64_t least = event_ns < LEFT_LEAST ? (int64_t)event_ns : LEFT_LEAST;
+	const uint64_t left = (uint64_t)(ns > least ? ns : least);
+	const uint64_t most = is_move(b, i) ? most_of_move(call_of(b, i)) : UINT64_MAX;
+	return left < most ? left : most;
+}
+
 /* Takes it off.  Where the host was late with the event behind, it took no longer than that says.
  */
 static void correct(struct rebuilder *b, size_t i)
 {
 	struct piece *p = &b->pieces[i];
-	const struct measured_call *m = p->measured;
-	if (!m || m->is_exact)
+	if (is_both(b, i))
+		p->event_ns = without_excess(b, i);
+	if (!p->measured || p->measured->is_exact)
 		return;
-	const bool idle = holds_launching(b, i);
-	const int64_t off = excess_of(&b->excess, p->key.level[DURATION_LEVELS - 1], idle) +
-			    (idle ? (int64_t)lead(b, i) : 0);
-	const int64_t ns = (int64_t)m->event_ns - off;
-	const int64_t least = m->event_ns < LEFT_LEAST ? (int64_t)m->event_ns : LEFT_LEAST;
 	const struct play_time *time = &b->times[b->p.work.v[i].step];
 	const bool late = time->end_ns < behind_recorded(b, i);
-	p->ns = (uint64_t)(ns > least ? ns : least);
-	if (is_move(b, i) && p->ns > most_of_move(call_of(b, i)))
-		p->ns = most_of_move(call_of(b, i));
-	p->quality = late || (idle && lead(b, i) > LAUNCH_MOST) ? DURATION_MOST : DURATION_EVENT;
+	p->ns = without_excess(b, i);
+	p->quality = late || (holds_launching(b, i) && lead(b, i) > LAUNCH_MOST) ? DURATION_MOST
+										 : DURATION_EVENT;
 }
 
 static int correct_events(struct rebuilder *b)

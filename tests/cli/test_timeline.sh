@@ -21,6 +21,14 @@ expect 0 '^noise' "$build/tests/compare-reconstruction" -i 100 -r 16 -w 64 one.w
 	syncs.weir noise.weir
 expect 0 '^streams' "$build/tests/compare-reconstruction" -i 100 -b 100 -r 16 -w 64 legacy.weir streams.weir
 
+# Four streams on a device that has no room for all of them, as it shares its blocks out: what a kernel waits for room is
+# not taken for its own time.
+WEIR_SIM="$WEIR_SIM,gpu=$scratch/device,speed=0.2" LD_LIBRARY_PATH=$build/lib/weir/sim LD_PRELOAD=$build/lib/weir/libweir.so \
+	WEIR=gpu=predict:16,window=100000000,args,record:$scratch/crowd.weir "$program" crowd || echo "crowd failed"
+for rate in 8 16 32; do
+	expect 0 '^crowd' "$build/tests/compare-reconstruction" -i 100 -b 100 -k 3 -r $rate crowd.weir
+done
+
 # Readers get a whole timeline, and say what it is.
 record() { # TRACE OPTION...
 	trace=$1

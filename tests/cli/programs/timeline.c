@@ -2,7 +2,7 @@
  * Programs of several shapes, whose kernels last as many microseconds as their first parameter
  * says (WEIR_SIM=kernel=NAME:0:1us), for comparing a reconstructed timeline with the one that ran.
  *
- *	timeline one | streams | legacy | graph | gaps | copies | noise | syncs
+ *	timeline one | streams | crowd | legacy | graph | gaps | copies | noise | syncs
  */
 #include "../../hostile/programs/cu.h"
 
@@ -102,6 +102,30 @@ static void streams(void)
 		}
 		if (i % 10 == 9)
 			cu_need(cuEventSynchronize(event[2]), "cuEventSynchronize");
+	}
+}
+
+/* Kernels of four streams that the device has not the room for at one time: what is short waits for
+ * blocks of what is long, between the event in front of it and its begin. */
+static void crowd(void)
+{
+	enum { CROWD = 4 };
+	void *s[CROWD], *done[CROWD];
+	for (int k = 0; k < CROWD; k++) {
+		cu_need(cuStreamCreate(&s[k], NON_BLOCKING), "cuStreamCreate");
+		cu_need(cuEventCreate(&done[k], NO_TIMING), "cuEventCreate");
+	}
+	for (int i = 0; i < 100; i++) {
+		for (int k = 0; k < CROWD; k++) {
+			work(0, 300, 1500, s[k]);
+			work(1, 40, 1800, s[k]);
+			cu_need(cuEventRecord(done[k], s[k]), "cuEventRecord");
+			cu_need(cuStreamWaitEvent(stream[0], done[k], 0), "cuStreamWaitEvent");
+		}
+		for (int k = 0; k < CROWD; k++)
+			work(2, 50, 8, stream[0]);
+		if (i % 25 == 24)
+			cu_need(cuStreamSynchronize(stream[0]), "cuStreamSynchronize");
 	}
 }
 
@@ -213,10 +237,11 @@ int main(int argc, char **argv)
 		void (*run)(void);
 		unsigned flags;
 	} all[] = { { "one", one, NON_BLOCKING }, { "streams", streams, NON_BLOCKING },
-		{ "legacy", legacy, 0 }, { "graph", graph, NON_BLOCKING },
-		{ "replays", replays, NON_BLOCKING }, { "gaps", gaps, NON_BLOCKING },
-		{ "copies", copies, NON_BLOCKING }, { "noise", noise, NON_BLOCKING },
-		{ "syncs", syncs, NON_BLOCKING }, { "sets", sets, NON_BLOCKING } };
+		{ "crowd", crowd, NON_BLOCKING }, { "legacy", legacy, 0 },
+		{ "graph", graph, NON_BLOCKING }, { "replays", replays, NON_BLOCKING },
+		{ "gaps", gaps, NON_BLOCKING }, { "copies", copies, NON_BLOCKING },
+		{ "noise", noise, NON_BLOCKING }, { "syncs", syncs, NON_BLOCKING },
+		{ "sets", sets, NON_BLOCKING } };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (argc < 2 || strcmp(argv[1], all[i].name) != 0)
 			continue;
