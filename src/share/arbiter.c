@@ -158,7 +158,6 @@ static void look(struct arbiter *a, uint32_t i)
 		.p99_ns = s->who.target_p99_ns ? p99_of(a, i) : 0,
 		.who = ((uint64_t)s->who.pid << 32 ^ s->who.start_time) | 1,
 		.slowdown = s->who.slowdown / 1e3,
-		.is_regular = s->work.next_ns != 0,
 		.request = a->request[i],
 		.fresh = fresh(a, i) };
 	if (a->view.program[i].slowdown < SLOWDOWN_LEAST ||

@@ -14,6 +14,7 @@
 #define ARRIVAL_QUICK_NS 500000u /* a pause that belongs to one answer */
 #define ARRIVAL_QUICK    0.7f    /* of all pauses: most are */
 #define ARRIVAL_RUN      1000u   /* requests */
+#define ARRIVAL_PAUSES   4       /* of these an answer has one for a request, at most */
 
 /* A mean and the mean distance from it. */
 struct arrival_mean {
@@ -60,18 +61,34 @@ static inline bool arrival_is_quick(const struct arrival *a)
 	return a->quick_share > ARRIVAL_QUICK;
 }
 
+/* A closed loop, or a clock. */
+static inline bool arrival_follows_end(const struct arrival *a)
+{
+	return a->gap.ns > 0 && a->gap.off_ns < ARRIVAL_REGULAR * a->gap.ns &&
+	       a->gap.off_ns <= a->every.off_ns;
+}
+
+static inline bool arrival_is_clock(const struct arrival *a)
+{
+	return a->every.ns > 0 && a->every.off_ns < ARRIVAL_REGULAR * a->every.ns;
+}
+
+static inline bool arrival_is_regular(const struct arrival *a)
+{
+	return arrival_follows_end(a) || arrival_is_clock(a);
+}
+
 /* When the next is expected, 0: nobody can tell. */
 static inline uint64_t arrival_ends(struct arrival *a, uint64_t now)
 {
-	const struct arrival_mean *gap = &a->gap, *every = &a->every;
 	if (a->begun_ns <= a->ended_ns) /* it began as one of another class */
 		return 0;
 	arrival_learn(&a->lasts, (float)(now - a->begun_ns));
 	a->ended_ns = now;
-	if (gap->ns > 0 && gap->off_ns < ARRIVAL_REGULAR * gap->ns && gap->off_ns <= every->off_ns)
-		return now + (uint64_t)gap->ns;
-	if (every->ns > 0 && every->off_ns < ARRIVAL_REGULAR * every->ns)
-		return a->begun_ns + (uint64_t)every->ns;
+	if (arrival_follows_end(a))
+		return now + (uint64_t)a->gap.ns;
+	if (arrival_is_clock(a))
+		return a->begun_ns + (uint64_t)a->every.ns;
 	if (arrival_is_quick(a))
 		return now + (uint64_t)(a->quick.ns + 2 * a->quick.off_ns);
 	return 0;
@@ -97,6 +114,12 @@ static inline void arrival_run_add(
 	r->alone = r->alone && mark == r->mark;
 	r->ended_ns = ended;
 	r->count++;
+}
+
+/* Whether requests come like that: the pauses are little beside them. */
+static inline bool arrival_makes_runs(const struct arrival *a)
+{
+	return arrival_is_quick(a) && ARRIVAL_PAUSES * a->quick.ns < a->lasts.ns;
 }
 
 /* Whether one that is open has ended, when the next begins then; at most so many are together. */

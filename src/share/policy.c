@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/expect.h"
+#include "share/rule.h"
 
 #define MS            1000000u
 #define SOON_NS       (5 * MS) /* until the next decision while somebody is to be kept away from */
@@ -13,7 +14,6 @@
 #define BUDGET_LEAST  40000u
 #define BUDGET_MOST   (2 * MS)
 #define TIGHTEST      0.1
-#define FULL_BUDGETS  3u     /* what runs at full width lasts so many budgets at most */
 #define MOST_OF_FIRST 8      /* budgets that the first one can become */
 #define AHEAD_NS      20000u /* a request that can be told is expected so much early */
 
@@ -359,8 +359,7 @@ static void steer(const struct policy_view *v, const struct policy_params *p,
 		if (!is_steered(q))
 			continue;
 		least = target < least ? target : least;
-		in.seen[i] = (struct slowdown_seen){ q->who, target, q->is_regular, q->request,
-			q->fresh };
+		in.seen[i] = (struct slowdown_seen){ q->who, target, q->request, q->fresh };
 	}
 	const double first = (double)budget_ns * (least - 1) / (SLOWDOWN_DEFAULT - 1);
 	in.first_ns = p->budget_ns || first < BUDGET_LEAST ? (double)budget_ns : first;
@@ -411,7 +410,7 @@ static void fit_one(const struct policy_view *v, const struct policy_params *p,
 	const uint32_t sms = squeezed(v, s, left), ahead = sms ? squeezed(v, s, wider(v, left)) : 0;
 	g->budget_ns = fit_budget(v, p, s, first);
 	const uint64_t full = g->budget_ns < first || p->budget_ns ? g->budget_ns : first;
-	g->full_below_ns = p->full_below_ns ? p->full_below_ns : FULL_BUDGETS * full;
+	g->full_below_ns = p->full_below_ns ? p->full_below_ns : RULE_FULL_BUDGETS * full;
 	g->hold_ns = g->hold_ns && full < first ? g->hold_ns * full / first + 1 : g->hold_ns;
 	g->ahead_ns = AHEAD_NS;
 	g->cap_sms = (uint16_t)(ahead ? sms : 0);

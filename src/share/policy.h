@@ -24,7 +24,6 @@ struct policy_program {
 	uint64_t deadline_ns, target_p99_ns, max_wait_ns;
 	uint64_t who;            /* tells it from another in the same slot */
 	double slowdown;         /* that is asked for; 0: as params have it */
-	bool is_regular;         /* its next request is expected */
 	const uint64_t *request; /* fresh ones, as in struct share_recent */
 	uint32_t fresh;
 	uint64_t retired_ns; /* predicted device time that is done, ever growing */

@@ -64,19 +64,25 @@ static inline bool rule_fits(uint64_t inflight, uint64_t more, uint64_t budget)
 	return inflight <= RULE_LEAD_NS || inflight + more <= budget;
 }
 
+/* What runs at full width lasts so many budgets at most. */
+#define RULE_FULL_BUDGETS 3u
+
 /* What a launch that was never measured counts as while nobody is waited for: so that few of them
  * are in flight, however long they are. */
 #define RULE_UNKNOWN_ALONE 4u /* of alone_ns */
 
-/* Capped, as far as the budget for that goes. */
+/* Capped, as far as the budget for that goes: it meets requests, so that it does not grow with the
+ * budget of what does not. */
 static inline enum rule_verdict rule_cap(const struct share_grant *g, const struct rule_view *v,
 	const struct rule_launch *l, uint32_t sms, enum rule_verdict otherwise,
 	enum rule_reason *ret_reason)
 {
 	if (!sms || !l->may_be_capped)
 		return otherwise;
+	const uint64_t full = g->full_below_ns / RULE_FULL_BUDGETS,
+		       budget = g->budget_ns < full ? g->budget_ns : full;
 	*ret_reason = REASON_BUDGET;
-	return rule_fits(v->capped_ns, l->t90_ns, g->budget_ns) ? RULE_CAP : RULE_WAIT;
+	return rule_fits(v->capped_ns, l->t90_ns, budget) ? RULE_CAP : RULE_WAIT;
 }
 
 /* The next request can be told: until it comes everything may run that ends before. */

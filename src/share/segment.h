@@ -97,10 +97,12 @@ struct share_counts {
 } SHARE_LINE;
 
 /* Written by a latency program: how long its newest requests took. */
-#define SHARE_RECENT 64u
+#define SHARE_RECENT  64u
+#define SHARE_ALONE   1u /* best effort had no work meanwhile */
+#define SHARE_REGULAR 2u /* such requests come when they are expected: they don't queue */
 struct share_recent {
 	uint64_t count;                 /* ever; the newest is at (count - 1) % SHARE_RECENT */
-	uint64_t request[SHARE_RECENT]; /* ns << 1 | best effort had no work meanwhile */
+	uint64_t request[SHARE_RECENT]; /* ns << 2 | SHARE_ALONE | SHARE_REGULAR */
 } SHARE_LINE;
 
 /* Why the budget of best effort is what it is. */
@@ -310,11 +312,10 @@ static inline void share_count_request(struct share_counts *c, uint64_t ns)
 	__atomic_fetch_add(&c->request_ns, ns, __ATOMIC_RELAXED);
 }
 
-/* alone: best effort had no work meanwhile. */
-static inline void share_tell_request(struct share_recent *r, uint64_t ns, bool alone)
+static inline void share_tell_request(struct share_recent *r, uint64_t ns, uint32_t bits)
 {
 	const uint64_t at = __atomic_fetch_add(&r->count, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&r->request[at % SHARE_RECENT], ns << 1 | alone, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->request[at % SHARE_RECENT], ns << 2 | bits, __ATOMIC_RELEASE);
 }
 
 #endif

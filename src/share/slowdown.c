@@ -197,7 +197,7 @@ static uint32_t thousandths(double times)
  * single kernel does to a request no budget takes anything away, so that it takes half at most. */
 static void look_at_tail(struct slowdown_program *p, const struct slowdown_seen *seen)
 {
-	const double may = (seen->target - 1) * (seen->is_regular ? 1 : QUEUED_TAIL);
+	const double may = (seen->target - 1) * (p->is_regular ? 1 : QUEUED_TAIL);
 	const uint32_t n = kept(&p->beside, 0);
 	if (p->beside.count - p->tails < TAIL || n < TAIL || kept(&p->alone, 0) < TAIL_ALONE)
 		return;
@@ -259,7 +259,7 @@ static bool look(struct slowdown_program *p, const struct slowdown_seen *seen, s
 	const double p50 = now.p50_ns / alone.p50_ns, p90 = now.p90_ns / alone.p90_ns;
 	const double load = p->inside_ns / LOAD_NS;
 	const double may =
-		(seen->is_regular ? seen->target : slowdown_allowed(seen->target, load)) - 1;
+		(p->is_regular ? seen->target : slowdown_allowed(seen->target, load)) - 1;
 	p->steer.p50 = thousandths(p50);
 	p->steer.p90 = thousandths(p90);
 	*ret = (struct taken){ ((p50 > p90 ? p50 : p90) - 1) / (may * p->tail),
@@ -436,10 +436,11 @@ static void take(struct slowdown *s, uint32_t i, const struct slowdown_input *in
 	p->inside_ns *= left;
 	p->requests *= left;
 	for (uint32_t k = 0; k < seen->count; k++) {
-		const double ns = (double)(seen->request[k] >> 1);
-		const bool alone = seen->request[k] & 1;
+		const double ns = (double)(seen->request[k] >> 2);
+		const bool alone = seen->request[k] & SHARE_ALONE;
 		if (ns < 1 || ns > LONGEST_NS)
 			continue;
+		p->is_regular = seen->request[k] & SHARE_REGULAR;
 		p->inside_ns += ns;
 		p->requests++;
 		if (alone && saw_alone(p, (float)ns))

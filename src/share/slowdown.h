@@ -40,6 +40,7 @@ struct slowdown_program {
 	uint32_t settled;           /* beside.count when the setting changed last */
 	uint32_t free;              /* of those since, that were alone all the same */
 	uint32_t tails;             /* beside.count when the 99th percentile was looked at last */
+	bool is_regular;            /* its requests don't queue */
 	double tail;                /* share of what is allowed that the p99 leaves, up to 1 */
 	double inside_ns, requests; /* over about the last second */
 	struct share_steer steer;   /* as weir sched status tells it */
@@ -70,7 +71,6 @@ struct slowdown {
 struct slowdown_seen {
 	uint64_t who;            /* tells it from another in the same slot; 0: there is none */
 	double target;           /* times as long as alone */
-	bool is_regular;         /* its requests come when they are expected: they don't queue */
 	const uint64_t *request; /* as in struct share_recent */
 	uint32_t count;
 };

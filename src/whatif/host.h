@@ -47,6 +47,10 @@ struct host {
 	uint64_t requests, next_ns;
 	struct arrival arrival;
 	uint32_t took[SHARE_BUCKETS];
+	struct arrival_run run;
+	uint64_t quiet; /* best effort's work when the request began, as in hook/sched/sched.c */
+	uint64_t request[SHARE_RECENT];
+	uint32_t fresh;
 	/* The gate. */
 	struct inflight work;
 	struct share_grant grant;

@@ -2,6 +2,7 @@
 #include "whatif/inflight.h"
 
 #define QUANTUM_LEAST 20000u
+#define QUANTUM_MOST  100000u
 #define SENDING_NS    3000u /* from a launch's return to its begin on an idle device */
 #define MARK_LAUNCHES 16u   /* that one mark stands behind, at most */
 
@@ -35,7 +36,9 @@ static bool put(struct inflight *g)
 bool inflight_add(
 	struct inflight *g, const struct inflight_launch *l, uint64_t now, uint64_t budget_ns)
 {
-	const uint64_t quantum = budget_ns / 2 > QUANTUM_LEAST ? budget_ns / 2 : QUANTUM_LEAST;
+	const uint64_t quantum = budget_ns / 2 > QUANTUM_MOST    ? QUANTUM_MOST
+				 : budget_ns / 2 < QUANTUM_LEAST ? QUANTUM_LEAST
+								 : budget_ns / 2;
 	const uint64_t from = g->ends_ns > now + SENDING_NS ? g->ends_ns : now + SENDING_NS;
 	struct inflight_mark *n = &g->next;
 	g->ends_ns = from + l->took_ns;

@@ -21,9 +21,50 @@
 
 /* ---- requests ---- */
 
+/* What best effort has been given to do; 0: some of it is not done. */
+static uint64_t quiet(const struct world *w)
+{
+	uint64_t sum = 1;
+	for (size_t i = 0; i < w->count; i++) {
+		const struct host *o = &w->hosts[i];
+		if (o->class != CLASS_BEST_EFFORT)
+			continue;
+		if (o->work.submitted_ns != o->work.retired_ns)
+			return 0;
+		sum += o->work.submitted_ns;
+	}
+	return sum;
+}
+
+static void tell(struct host *h, uint64_t took_ns, uint32_t bits)
+{
+	if (h->fresh < SHARE_RECENT)
+		h->request[h->fresh++] = took_ns << 2 | bits;
+}
+
+static void tell_request(struct world *w, struct host *h)
+{
+	const uint64_t begun = h->arrival.begun_ns,
+		       mark = h->quiet && quiet(w) == h->quiet ? h->quiet : 0;
+	if (arrival_makes_runs(&h->arrival))
+		arrival_run_add(&h->run, begun, w->now, mark);
+	else
+		tell(h, w->now - begun,
+			(mark ? SHARE_ALONE : 0) |
+				(arrival_is_regular(&h->arrival) ? SHARE_REGULAR : 0));
+}
+
 void host_begins_request(struct world *w, struct host *h)
 {
 	arrival_begins(&h->arrival, w->now);
+	if (arrival_run_ends(&h->run, w->now)) {
+		tell(h, (h->run.ended_ns - h->run.begun_ns) / h->run.count,
+			h->run.alone ? SHARE_ALONE : 0);
+		h->run.count = 0;
+	}
+	for (size_t i = 0; i < w->count; i++)
+		inflight_poll(&w->hosts[i].work, w->hosts[i].ended, w->now);
+	h->quiet = quiet(w);
 	h->inside = true;
 	h->requests++;
 	world_wake_gated(w);
@@ -37,12 +78,13 @@ void host_ends_request(struct world *w, struct host *h)
 	if (h->class != CLASS_LATENCY)
 		return;
 	share_count(h->took, w->now - h->arrival.begun_ns);
+	tell_request(w, h);
 	world_wake_gated(w);
 }
 
 /* ---- the policy ---- */
 
-static struct policy_program seen(const struct world *w, const struct host *h)
+static struct policy_program seen(const struct world *w, const struct host *h, uint32_t i)
 {
 	return (struct policy_program){ .here = true,
 		.class = h->class,
@@ -53,8 +95,10 @@ static struct policy_program seen(const struct world *w, const struct host *h)
 		.max_wait_ns = w->r->max_wait_ns,
 		.retired_ns = h->work.retired_ns,
 		.requests = h->requests,
-		.lasts_ns =
-			h->class == CLASS_LATENCY ? share_percentile(h->took, UNDISTURBED) : 0 };
+		.lasts_ns = h->class == CLASS_LATENCY ? share_percentile(h->took, UNDISTURBED) : 0,
+		.who = i + 1,
+		.request = h->request,
+		.fresh = h->fresh };
 }
 
 void world_decide(struct world *w)
@@ -65,11 +109,13 @@ void world_decide(struct world *w)
 	w->view.step = SM_STEP;
 	w->view.mps = w->r->device.sharing == LAW_MPS;
 	for (size_t i = 0; i < w->count; i++)
-		w->view.program[i] = seen(w, &w->hosts[i]);
+		w->view.program[i] = seen(w, &w->hosts[i], (uint32_t)i);
 	w->r->policy->decide(&w->view, &w->r->params, &w->policy, w->grants, &again);
 	policy_check(&w->view, w->grants, again);
-	for (size_t i = 0; i < w->count; i++)
+	for (size_t i = 0; i < w->count; i++) {
 		w->hosts[i].grant = w->grants[i];
+		w->hosts[i].fresh = 0;
+	}
 	w->policy_ns = again > w->now + DECIDE_NS ? again : w->now + DECIDE_NS;
 	world_wake_gated(w);
 }

@@ -653,7 +653,7 @@ static void fit_holds_the_slowdown(void **state)
 	for (int i = 0; i < 2000; i++) {
 		const bool alone = remembered.slowdown.window || i < 20;
 		for (int k = 0; k < 8; k++)
-			request[k] = (alone ? 1000000u : 1500000u) << 1 | alone;
+			request[k] = (alone ? 1000000u : 1500000u) << 2 | alone;
 		view.program[0].request = request;
 		view.program[0].fresh = 8;
 		view.now_ns = decide("fit");

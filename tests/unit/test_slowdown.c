@@ -126,7 +126,9 @@ static void request(struct run *r)
 	if (!held && begin > r->free_ns)
 		r->work_ns += efficiency(p, r->budget_ns) * (begin - r->free_ns);
 	r->ended[r->head % 4096].end_ns = end;
-	r->ended[r->head++ % 4096].request = (uint64_t)(end - begin) << 1 | (left <= 0);
+	r->ended[r->head++ % 4096].request = (uint64_t)(end - begin) << 2 |
+					     (left <= 0 ? SHARE_ALONE : 0) |
+					     (p->is_periodic ? SHARE_REGULAR : 0);
 	if (!held)
 		note(r, end - begin, begin - r->due_ns);
 	r->free_ns = end;
@@ -147,11 +149,8 @@ static void step(struct run *r)
 		.first_ns = fmax(LEAST, r->pair.lasts_ns / 4),
 		.least_ns = LEAST,
 		.most_ns = MOST };
-	in.seen[3] = (struct slowdown_seen){ .who = 7,
-		.target = TARGET,
-		.is_regular = r->pair.is_periodic,
-		.request = heard,
-		.count = n };
+	in.seen[3] =
+		(struct slowdown_seen){ .who = 7, .target = TARGET, .request = heard, .count = n };
 	slowdown_step(r->loop, &in);
 	r->budget_ns = r->loop->budget_ns;
 	if (r->loop->window && r->held_since_ns < 0)
@@ -379,7 +378,7 @@ static bool feed(uint32_t n, double ns, bool alone)
 {
 	uint64_t heard[64];
 	for (uint32_t i = 0; i < n; i++)
-		heard[i] = (uint64_t)ns << 1 | alone;
+		heard[i] = (uint64_t)ns << 2 | alone;
 	input.now_ns += TICK;
 	input.seen[0].request = heard;
 	input.seen[0].count = n;

@@ -19,6 +19,7 @@
 
 #define NOT_INITIALIZED 3 /* CUDA_ERROR_NOT_INITIALIZED */
 #define QUANTUM_LEAST   20000u
+#define QUANTUM_MOST    100000u
 #define ALONE_MARKS     16u /* quanta of what may be in flight alone */
 
 __thread struct sched_last sched_last;
@@ -77,20 +78,23 @@ static bool was_alone(const struct member *m)
 static void tell_run(struct member *m)
 {
 	const struct arrival_run *r = &m->run;
-	share_tell_request(&m->slot->recent, (r->ended_ns - r->begun_ns) / r->count, r->alone);
+	share_tell_request(&m->slot->recent, (r->ended_ns - r->begun_ns) / r->count,
+		r->alone ? SHARE_ALONE : 0);
 	m->run.count = 0;
 }
 
 void sched_tell_request(struct member *m, uint64_t took_ns)
 {
 	share_count_request(&m->slot->counts, took_ns);
-	share_tell_request(&m->slot->recent, took_ns, was_alone(m));
+	share_tell_request(&m->slot->recent, took_ns,
+		(was_alone(m) ? SHARE_ALONE : 0) |
+			(arrival_is_regular(&m->arrival) ? SHARE_REGULAR : 0));
 }
 
 /* A request that was known from the streams; what comes in quick succession is told together. */
 static void tell(struct member *m, uint64_t begun, uint64_t now)
 {
-	if (!arrival_is_quick(&m->arrival)) {
+	if (!arrival_makes_runs(&m->arrival)) {
 		sched_tell_request(m, now - begun);
 		return;
 	}
@@ -289,8 +293,10 @@ static struct quantum quantum_of(const struct member *m)
 	if (rule_is_alone(m->slot, m->device))
 		return (struct quantum){ g->alone_ns / ALONE_MARKS, UINT32_MAX, false };
 	const uint64_t most = g->budget_ns > g->hold_ns ? g->budget_ns : g->hold_ns;
-	return (struct quantum){ most / 2 > QUANTUM_LEAST ? most / 2 : QUANTUM_LEAST, MARK_COSTS,
-		true };
+	const uint64_t ns = most / 2 > QUANTUM_MOST    ? QUANTUM_MOST
+			    : most / 2 < QUANTUM_LEAST ? QUANTUM_LEAST
+						       : most / 2;
+	return (struct quantum){ ns, MARK_COSTS, true };
 }
 
 void sched_passed(const struct gated *g, int result)
