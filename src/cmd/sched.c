@@ -480,9 +480,12 @@ static int set_class(const struct options *o, struct share_file *f)
 	const char *const *word = (const char *const *)opt_argv(o);
 	const unsigned long pid = opt_argc(o) == 3 ? strtoul(word[1], &end, 10) : 0;
 	bool found = false;
-	if (!pid || *end || (strcmp(word[2], "latency") && strcmp(word[2], "best-effort")))
+	if (!pid || *end)
 		return complain(EXIT_USAGE,
 			"give a process and its class; for example: weir sched set 1234 latency");
+	if (strcmp(word[2], "latency") != 0 && strcmp(word[2], "best-effort") != 0)
+		return complain(EXIT_USAGE, "'%s' is no class; classes are latency and best-effort",
+			word[2]);
 	for (uint32_t i = 0; i < SHARE_SLOTS; i++)
 		if (is_live(f, i) && f->slots[i].who.pid == pid) {
 			share_set_class(f, i, *word[2] == 'l' ? CLASS_LATENCY : CLASS_BEST_EFFORT);
@@ -503,20 +506,38 @@ static void end(int number)
 	asked_to_end = 1;
 }
 
+static bool is_alive(uint32_t pid)
+{
+	return pid && pid <= INT32_MAX && (!kill((pid_t)pid, 0) || errno != ESRCH);
+}
+
+/* The weir sched start that runs; 0: none. */
+static uint32_t server_of(const struct share_file *f)
+{
+	const uint32_t pid = __atomic_load_n(&f->arbiter.server, __ATOMIC_ACQUIRE);
+	return is_alive(pid) ? pid : 0;
+}
+
 static int start(struct sharing *s)
 {
 	const struct sigaction ends = { .sa_handler = end };
+	const uint32_t own = (uint32_t)getpid();
+	uint32_t *const server = &s->file->arbiter.server, seen = own;
+	if (server_of(s->file))
+		return complain(EXIT_NO, "weir sched start runs already, as process %u",
+			server_of(s->file));
 	struct arbiter *a = arbiter_new(s->file, s->directory);
 	if (!a)
 		return complain(EXIT_ENVIRONMENT, "no memory");
-	s->file->arbiter.stop = 0;
+	__atomic_store_n(server, own, __ATOMIC_RELEASE);
 	sigaction(SIGINT, &ends, NULL);
 	sigaction(SIGTERM, &ends, NULL);
-	while (!asked_to_end && !s->file->arbiter.stop) {
+	while (!asked_to_end && __atomic_load_n(server, __ATOMIC_ACQUIRE) == own) {
 		const int ms = arbiter_step(a);
 		const struct timespec wait = { 0, ms * 1000000L };
 		nanosleep(&wait, NULL);
 	}
+	__atomic_compare_exchange_n(server, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	arbiter_free(a);
 	return EXIT_YES;
 }
@@ -557,8 +578,15 @@ static int close_word(const struct options *o, struct sharing *s)
 
 static int stop_word(const struct options *o, struct sharing *s)
 {
-	s->file->arbiter.stop = 1;
-	return EXIT_YES;
+	if (server_of(s->file)) {
+		__atomic_store_n(&s->file->arbiter.server, 0, __ATOMIC_RELEASE);
+		return EXIT_YES;
+	}
+	return has_arbiter(s->file) && is_alive(s->file->arbiter.pid)
+		       ? complain(EXIT_NO,
+				 "nothing was stopped: the arbiter is process %u, a weir run, which ends with its program",
+				 s->file->arbiter.pid)
+		       : complain(EXIT_NO, "nothing was stopped: no weir sched start runs");
 }
 
 static const struct word {

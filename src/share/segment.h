@@ -186,7 +186,7 @@ struct share_file {
 		uint64_t heartbeat_ns; /* CLOCK_MONOTONIC */
 		uint32_t pid;
 		uint32_t open;      /* all gates */
-		uint32_t stop;      /* weir sched start is to end */
+		uint32_t server;    /* process of the weir sched start that runs; 0: it ends */
 		uint32_t min_share; /* millionths of the device time; 0: as the policy has it */
 		char policy[16];
 		uint64_t joined;  /* slots ever claimed */

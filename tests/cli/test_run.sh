@@ -85,7 +85,18 @@ expect 0 'all gates open' $sched status
 expect 0 '' $sched close
 expect 1 'does not share a GPU' $sched set 1 latency
 expect 2 'give a process and its class' $sched set 1
-expect 2 'give a process and its class' $sched set 1 fast
+expect 2 "'fast' is no class" $sched set 1 fast
+expect 2 "'lat' is no class" $sched set 1 lat
+
+# What stops is the arbiter of `weir sched start`; that of a `weir run` ends with its program.
+expect 1 'no weir sched start runs' $sched stop
+$sched start &
+server=$!
+until $sched status | grep -q 'an arbiter runs'; do sleep 0.1; done
+expect 1 "runs already, as process $server" $sched start
+expect 0 '' $sched stop
+wait "$server"
+expect 1 'no weir sched start runs' $sched stop
 
 # A running program: its class changes, and it can be seen.
 $run --class best-effort -- "$build/bench/bench-load" best-effort --work kernel --batch 4 --seconds 100 >be.txt 2>&1 &
@@ -97,6 +108,7 @@ until $sched status --json | grep -q '"pid"' || [ $tries = 200 ]; do
 done
 pid=$($sched status --json | sed -n 's/.*"pid": \([0-9]*\),.*/\1/p')
 expect 0 'best-effort' $sched status
+expect 1 "the arbiter is process $runner, a weir run" $sched stop
 expect 0 '' $sched set "$pid" latency
 expect 0 '"class": "latency"' $sched status --json
 expect 0 '' $sched policy fit slowdown=1.3
