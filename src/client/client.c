@@ -229,6 +229,7 @@ static int set_policy(struct handle *h, const char *name)
 		return WEIR_ERROR_NOT_FOUND;
 	memcpy(padded, name, n);
 	memcpy(f->arbiter.policy, padded, sizeof padded);
+	share_keep(f, h->directory);
 	return WEIR_OK;
 }
 

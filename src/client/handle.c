@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define HANDLES 16u
@@ -57,7 +56,7 @@ static void forget(struct handle *h, uint64_t state)
 	h->log_level = WEIR_LOG_OFF;
 	stream_pool_forget(&h->streams);
 	if (f)
-		munmap(f, sizeof *f);
+		share_close(f);
 	__atomic_store_n(&h->state, (state & ~(GENERATION - 1)) + GENERATION, __ATOMIC_RELEASE);
 }
 
@@ -100,7 +99,7 @@ int handle_reach_file(struct handle *h, struct share_file **ret_file)
 		return WEIR_ERROR_FILE;
 	if (!__atomic_compare_exchange_n(
 		    &h->file, &seen, f, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		munmap(f, sizeof *f);
+		share_close(f);
 		f = seen;
 	}
 	*ret_file = f;

@@ -17,7 +17,7 @@
 
 struct arbiter {
 	struct share_file *file;
-	char lock_path[SHARE_PATH + 16];
+	char directory[SHARE_PATH];
 	int lock; /* -1: not the arbiter */
 	uint64_t buried_ns;
 	struct policy_state state[SHARE_DEVICES];
@@ -43,7 +43,7 @@ struct arbiter *arbiter_new(struct share_file *f, const char *directory)
 		return NULL;
 	a->file = f;
 	a->lock = -1;
-	snprintf(a->lock_path, sizeof a->lock_path, "%s/arbiter", directory);
+	snprintf(a->directory, sizeof a->directory, "%s", directory);
 	return a;
 }
 
@@ -52,9 +52,11 @@ bool arbiter_holds(const struct arbiter *a)
 	return a->lock >= 0;
 }
 
-static int lock_of(const char *path)
+static int lock_of(const char *directory)
 {
-	const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char path[SHARE_PATH + 16];
+	snprintf(path, sizeof path, "%s/arbiter", directory);
+	const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
 		return fd;
 	close(fd);
@@ -65,8 +67,8 @@ static int lock_of(const char *path)
 static bool is_of_another_version(const char *path)
 {
 	struct share_file f = { 0 };
-	const size_t head = offsetof(struct share_file, arbiter);
-	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const size_t head = offsetof(struct share_file, identity);
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const bool is_whole =
 		fd >= 0 && read(fd, &f, head) >= (ssize_t)offsetof(struct share_file, size);
 	if (fd >= 0)
@@ -78,8 +80,7 @@ static bool is_of_another_version(const char *path)
 bool arbiter_renew(const char *directory)
 {
 	char path[SHARE_PATH + 16];
-	snprintf(path, sizeof path, "%s/arbiter", directory);
-	const int lock = lock_of(path);
+	const int lock = lock_of(directory);
 	if (lock < 0)
 		return false;
 	snprintf(path, sizeof path, "%s/sched", directory);
@@ -93,7 +94,7 @@ static bool take(struct arbiter *a)
 {
 	if (a->lock >= 0)
 		return true;
-	a->lock = lock_of(a->lock_path);
+	a->lock = lock_of(a->directory);
 	if (a->lock < 0)
 		return false;
 	a->file->arbiter.pid = (uint32_t)getpid();
@@ -259,6 +260,7 @@ int arbiter_step(struct arbiter *a)
 	__atomic_store_n(&a->file->arbiter.heartbeat_ns, now, __ATOMIC_RELEASE);
 	if (now - a->buried_ns > BURY_NS) {
 		share_bury(a->file);
+		share_keep(a->file, a->directory);
 		a->buried_ns = now;
 	}
 	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -51,125 +49,9 @@ void share_directory(char ret[SHARE_PATH], const char *runtime_directory)
 		ret[0] = 0;
 }
 
-/* ---- the file ---- */
-
-/* The directory, opened; or -errno. */
-static long open_directory(const char *path)
-{
-	struct stat st;
-	const long made = sys(mkdir, path, 0700);
-	if (sys_failed(made) && made != -EEXIST)
-		return made;
-	const long fd =
-		sys(openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (sys_failed(fd))
-		return fd;
-	if (sys_failed(sys(fstat, fd, &st)) || (long)st.st_uid != sys(geteuid) ||
-		st.st_mode & 022) {
-		sys(close, fd);
-		return -EPERM;
-	}
-	return fd;
-}
-
 size_t share_mapped_bytes(void)
 {
 	return MAP_BYTES;
-}
-
-/* A file that grows beyond the limit is a signal, and one without room another when it is used. */
-static long make_room(long fd)
-{
-	struct rlimit limit;
-	if (!sys_failed(sys(prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)) &&
-		limit.rlim_cur < MAP_BYTES)
-		return -EFBIG;
-	const long failed = sys(fallocate, fd, 0, 0, MAP_BYTES);
-	return failed == -EOPNOTSUPP ? sys(ftruncate, fd, MAP_BYTES) : failed;
-}
-
-/* Of the size that it needs; growing it twice does no harm.  Or -errno. */
-static long open_file(long directory)
-{
-	struct stat st;
-	const long fd =
-		sys(openat, directory, "sched", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (sys_failed(fd))
-		return fd;
-	long failed = sys(fstat, fd, &st);
-	if (!sys_failed(failed) && !S_ISREG(st.st_mode))
-		failed = -EEXIST;
-	if (!sys_failed(failed) && !st.st_size)
-		failed = make_room(fd);
-	else if (!sys_failed(failed) && st.st_size != (long)MAP_BYTES)
-		failed = -EINVAL;
-	if (!sys_failed(failed))
-		return fd;
-	sys(close, fd);
-	return failed;
-}
-
-/* All who come at once write the same.  Who was killed at it has left it without its first word. */
-static bool begin_file(struct share_file *f)
-{
-	static const char none[8];
-	if (!memcmp(f->magic, none, 8)) {
-		f->version = SHARE_VERSION;
-		f->size = sizeof *f;
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-		memcpy(f->magic, SHARE_MAGIC, 8);
-	}
-	return !memcmp(f->magic, SHARE_MAGIC, 8) && f->version == SHARE_VERSION &&
-	       f->size == sizeof *f;
-}
-
-static const char *why_not(long failed)
-{
-	switch (failed) {
-	case -EINVAL:
-		return "it is of another version of Weir";
-	case -EPERM:
-		return "the directory is another user's, or others may write to it";
-	case -ENOENT:
-		return "there is no such directory";
-	case -EACCES:
-		return "permission denied";
-	case -ELOOP:
-	case -EEXIST:
-	case -ENOTDIR:
-		return "something else has its name";
-	case -EFBIG:
-		return "the limit for the size of files is too small";
-	case -ENOSPC:
-	case -EDQUOT:
-		return "no room is left";
-	default:
-		return "it can't be made or mapped";
-	}
-}
-
-struct share_file *share_open(const char *directory, const char **ret_why)
-{
-	long at = open_directory(directory);
-	long fd = sys_failed(at) ? at : open_file(at);
-	if (!sys_failed(at))
-		sys(close, at);
-	if (sys_failed(fd)) {
-		*ret_why = why_not(fd);
-		return NULL;
-	}
-	const long map = sys(mmap, NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	sys(close, fd);
-	if (sys_failed(map)) {
-		*ret_why = why_not(map);
-		return NULL;
-	}
-	struct share_file *f = (struct share_file *)map;
-	if (begin_file(f))
-		return f;
-	sys(munmap, f, MAP_BYTES);
-	*ret_why = why_not(-EINVAL);
-	return NULL;
 }
 
 /* ---- who lives ---- */

@@ -1,5 +1,5 @@
 /*
- * The file through which programs that share a GPU know of each other: docs/arbiter-protocol.md.
+ * The memory through which programs that share a GPU know of each other: docs/arbiter-protocol.md.
  *
  * Plain words in shared memory, each with one kind of writer; lines of 64 bytes that different
  * processes write are apart.  What is here is read and written by several programs: every index
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SHARE_MAGIC   "WEIRSHR\n"
-#define SHARE_VERSION 6u
+#define SHARE_VERSION 7u
 #define SHARE_DEVICES 16u
 #define SHARE_SLOTS   256u
 #define SHARE_WORDS   (SHARE_SLOTS / 64)
@@ -179,9 +179,17 @@ struct share_device {
 	} who SHARE_LINE;
 };
 
+/* Which segment it is (attach.c). */
+struct share_identity {
+	uint64_t key;       /* drawn by lot */
+	uint64_t ipc_space; /* inode of the name space in which its id counts; 0: unknown */
+	uint64_t id;
+};
+
 struct share_file {
 	char magic[8];
-	uint32_t version, size; /* size: of the whole file */
+	uint32_t version, size; /* size: of all of it */
+	struct share_identity identity;
 	struct {
 		uint64_t heartbeat_ns; /* CLOCK_MONOTONIC */
 		uint32_t pid;
@@ -205,12 +213,18 @@ struct share_file {
 	struct share_slot slots[SHARE_SLOTS];
 };
 
-/* ---- the file ---- */
+/* ---- the segment ---- */
 
-/* DIR/sched, made when it is not there, mapped.  NULL, and *ret_why says why not. */
+/* The one that DIR/sched names, attached, or a new one.  NULL, and *ret_why says why not, and what
+ * to do. */
 struct share_file *share_open(const char *directory, const char **ret_why);
+void share_close(struct share_file *f);
 
-/* Of a file that is mapped, whole pages. */
+/* Puts into DIR/sched which segment this is, unless that names another that is there, and what a
+ * person has set: the next one begins with it. */
+void share_keep(const struct share_file *f, const char *directory);
+
+/* Of a segment, whole pages. */
 size_t share_mapped_bytes(void);
 
 /* The directory where none is given: "" when its name is too long. */

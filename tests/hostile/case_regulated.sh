@@ -37,6 +37,7 @@ try() {
 	for class; do
 		rm -rf share
 		"$weir" run --quiet --isolated --share share -- true || failed "the shared file can't be made"
+		keep_share
 		run shared "$name" LD_PRELOAD="$hook" WEIR="sched,class=$class,share=$work/share,wait=$patience,mps"
 		for what in status out calls; do
 			cmp -s plain.$what shared.$what && continue
@@ -44,8 +45,10 @@ try() {
 			diff plain.$what shared.$what | head -n 8
 		done
 		# Who ends in order leaves nothing, also where nobody looks for the dead.
-		case $name in child | exits) ;; *) continue ;; esac
-		WEIR=share=$work/share "$programs/regulated" clean >out || failed "$name: left: $(cat out)"
+		case $name in child | exits)
+			WEIR=share=$work/share "$programs/regulated" clean >out || failed "$name: left: $(cat out)" ;;
+		esac
+		let_go
 	done
 }
 

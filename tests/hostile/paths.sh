@@ -11,6 +11,19 @@ make_work() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/hostile.$1.XXXXXX") || exit 1
 }
 
+# What is shared in $work/share stays until let_go, also when no program has it any more.
+keep_share() {
+	rm -f keeper.out
+	WEIR=share=$work/share "$programs/regulated" keeps >keeper.out 9>&- &
+	keeper=$!
+	until [ -s keeper.out ]; do sleep 0.05; done
+}
+
+let_go() {
+	kill "$keeper"
+	wait "$keeper" 2>/dev/null
+}
+
 need_hook() {
 	[ -e "$hook" ] && [ -x "$weir" ] && return
 	echo "libweir.so is not built"

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,72 +43,6 @@ static int remove_directory(void **state)
 static const struct share_self latency = { .class = CLASS_LATENCY, .weight = 1, .max_wait_ns = 5 };
 static const struct share_self best_effort = { .class = CLASS_BEST_EFFORT, .weight = 1 };
 
-/* ---- the file ---- */
-
-static void two_who_open_it_see_the_same(void **state)
-{
-	static const uint8_t uuid[16] = { 1, 2, 3 }, other[16] = { 9 };
-	struct share_file *a = open_file(), *b = open_file();
-	assert_ptr_not_equal(a, b);
-	assert_int_equal(share_device(a, uuid, 132), 0);
-	assert_int_equal(share_device(b, other, 16), 1);
-	assert_int_equal(share_device(b, uuid, 132), 0);
-	assert_int_equal(a->devices[0].who.sms, 132);
-	munmap(a, sizeof *a);
-	munmap(b, sizeof *b);
-}
-
-static void it_is_private(void **state)
-{
-	char path[96];
-	struct stat st;
-	munmap(open_file(), sizeof(struct share_file));
-	snprintf(path, sizeof path, "%s/sched", directory);
-	assert_false(stat(path, &st));
-	assert_int_equal(st.st_mode & 0777, 0600);
-}
-
-static void a_directory_that_others_may_write_to_is_refused(void **state)
-{
-	const char *why = NULL;
-	assert_false(chmod(directory, 0777));
-	assert_null(share_open(directory, &why));
-	assert_non_null(strstr(why, "others may write"));
-	assert_false(chmod(directory, 0700));
-}
-
-static void another_version_is_refused(void **state)
-{
-	const char *why = NULL;
-	struct share_file *f = open_file();
-	f->version++;
-	assert_null(share_open(directory, &why));
-	assert_non_null(strstr(why, "version"));
-	f->version--;
-	munmap(f, sizeof *f);
-}
-
-static void who_was_killed_while_it_began_the_file_is_in_nobodys_way(void **state)
-{
-	struct share_file *f = open_file();
-	memset(f->magic, 0, sizeof f->magic);
-	struct share_file *again = open_file();
-	assert_memory_equal(f->magic, SHARE_MAGIC, sizeof f->magic);
-	munmap(again, sizeof *again);
-	munmap(f, sizeof *f);
-}
-
-static void a_link_in_its_place_is_refused(void **state)
-{
-	char path[96];
-	const char *why = NULL;
-	snprintf(path, sizeof path, "%s/sched", directory);
-	unlink(path);
-	assert_false(symlink("/tmp/nowhere", path));
-	assert_null(share_open(directory, &why));
-	assert_false(unlink(path));
-}
-
 static void who_was_killed_while_it_made_a_device_is_in_nobodys_way(void **state)
 {
 	static const uint8_t uuid[16] = { 7, 7 };
@@ -127,7 +59,7 @@ static void who_was_killed_while_it_made_a_device_is_in_nobodys_way(void **state
 	assert_int_equal(share_device(f, uuid, 132), next);
 	assert_int_equal(share_device(f, uuid, 132), next);
 	assert_int_equal(f->devices[next].who.sms, 132);
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 /* ---- slots ---- */
@@ -173,47 +105,7 @@ static void slots_of_the_killed_are_given_back(void **state)
 	assert_false(share_any(f->devices[0].present));
 	assert_false(share_any(f->devices[0].active));
 	waitpid(pid, NULL, 0);
-	munmap(f, sizeof *f);
-}
-
-static void remove_file(void)
-{
-	char path[96];
-	snprintf(path, sizeof path, "%s/sched", directory);
-	unlink(path);
-}
-
-static uint64_t blocks_of_file(void)
-{
-	char path[96];
-	struct stat st;
-	snprintf(path, sizeof path, "%s/sched", directory);
-	assert_false(stat(path, &st));
-	return (uint64_t)st.st_blocks * 512;
-}
-
-/* Else a full file system is a signal when it is used. */
-static void its_room_is_there_before_it_is_used(void **state)
-{
-	remove_file();
-	munmap(open_file(), sizeof(struct share_file));
-	assert_in_range(blocks_of_file(), sizeof(struct share_file), UINT64_MAX);
-}
-
-/* A file that grows beyond the limit would be a signal. */
-static void a_limit_of_file_sizes_is_said(void **state)
-{
-	int status;
-	remove_file();
-	const pid_t pid = fork();
-	if (!pid) {
-		const char *why = NULL;
-		const struct rlimit small = { 4096, 4096 };
-		setrlimit(RLIMIT_FSIZE, &small);
-		_exit(share_open(directory, &why) || !strstr(why, "limit"));
-	}
-	waitpid(pid, &status, 0);
-	assert_int_equal(status, 0);
+	share_close(f);
 }
 
 /* As one that was killed while it claimed or freed a slot leaves it. */
@@ -232,7 +124,7 @@ static void slots_that_were_half_claimed_are_given_back(void **state)
 	assert_int_equal(f->slots[slot].who.state, SLOT_FREE);
 	assert_false(share_any(f->devices[0].present));
 	assert_false(share_any(f->devices[0].active));
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 static void *stay(void *unused)
@@ -271,7 +163,7 @@ static void who_has_a_thread_left_is_not_dead(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	assert_int_equal(share_bury(f), 1);
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 /* What was a dead one's may be another's when it is buried. */
@@ -285,7 +177,7 @@ static void nobody_releases_what_is_anothers(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	assert_int_equal(share_bury(f), 1);
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 static void who_comes_again_has_one_slot(void **state)
@@ -300,7 +192,7 @@ static void who_comes_again_has_one_slot(void **state)
 	assert_true(one < SHARE_SLOTS);
 	share_release(f, two);
 	share_release(f, two); /* twice does no harm */
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 static void when_all_are_taken_there_is_none(void **state)
@@ -310,7 +202,7 @@ static void when_all_are_taken_there_is_none(void **state)
 		f->slots[i].who = (struct share_who){ .state = SLOT_LIVE, .pid = 1 };
 	assert_int_equal(share_claim(f, 0, &latency), SHARE_SLOTS);
 	memset(f->slots, 0, sizeof f->slots);
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 static void the_class_may_change(void **state)
@@ -324,7 +216,7 @@ static void the_class_may_change(void **state)
 	share_set_class(f, i, CLASS_BEST_EFFORT);
 	assert_false(share_bit(f->devices[0].present, i));
 	share_release(f, i);
-	munmap(f, sizeof *f);
+	share_close(f);
 }
 
 /* ---- durations ---- */
@@ -813,16 +705,8 @@ static void no_policy_stops_everybody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_who_open_it_see_the_same),
-		cmocka_unit_test(it_is_private),
-		cmocka_unit_test(a_directory_that_others_may_write_to_is_refused),
-		cmocka_unit_test(another_version_is_refused),
 		cmocka_unit_test(who_was_killed_while_it_made_a_device_is_in_nobodys_way),
-		cmocka_unit_test(who_was_killed_while_it_began_the_file_is_in_nobodys_way),
-		cmocka_unit_test(a_link_in_its_place_is_refused),
 		cmocka_unit_test(slots_of_the_killed_are_given_back),
-		cmocka_unit_test(its_room_is_there_before_it_is_used),
-		cmocka_unit_test(a_limit_of_file_sizes_is_said),
 		cmocka_unit_test(slots_that_were_half_claimed_are_given_back),
 		cmocka_unit_test(who_has_a_thread_left_is_not_dead),
 		cmocka_unit_test(nobody_releases_what_is_anothers),

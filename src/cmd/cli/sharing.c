@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +54,9 @@ int sharing_open(struct sharing *s, const char *directory, bool make)
 
 void sharing_close(struct sharing *s)
 {
-	if (s->file)
-		munmap(s->file, sizeof *s->file);
+	if (s->file) {
+		share_keep(s->file, s->directory);
+		share_close(s->file);
+	}
 	s->file = NULL;
 }

@@ -20,15 +20,14 @@ static sigjmp_buf back;
 
 static void open_shared(void)
 {
-	char path[SHARE_PATH + 8];
+	char directory[SHARE_PATH];
+	const char *why = NULL;
 	const char *words = getenv("WEIR"), *at = words ? strstr(words, "share=") : NULL;
 	if (!at)
 		return;
-	snprintf(path, sizeof path, "%.*s/sched", (int)strcspn(at + 6, ","), at + 6);
-	const int fd = open(path, O_RDWR);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	cu_need(shared == MAP_FAILED, "the shared file");
+	snprintf(directory, sizeof directory, "%.*s", (int)strcspn(at + 6, ","), at + 6);
+	shared = share_open(directory, &why);
+	cu_need(!shared, why);
 }
 
 static const struct share_memory *own(void)

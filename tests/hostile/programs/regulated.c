@@ -527,6 +527,15 @@ static void clean(void)
 	CHECK(shared != NULL);
 }
 
+/* Meanwhile: what is shared goes with the last process that has it. */
+static void keeps(void)
+{
+	CHECK(shared != NULL);
+	puts("kept");
+	fflush(stdout);
+	pause();
+}
+
 static const struct regulated_case cases[] = { { "depends", depends, false },
 	{ "backlog", backlog, false }, { "orphan", orphan, false }, { "patience", patience, false },
 	{ "cooperative", cooperative, false }, { "barrier", barrier, false },
@@ -536,7 +545,8 @@ static const struct regulated_case cases[] = { { "depends", depends, false },
 	{ "many_threads", many_threads, false }, { "failures", failures, false },
 	{ "events", events, false }, { "joins", joins, false }, { "capture", capture, false },
 	{ "errno", errno_stays, false }, { "child", child, false }, { "nonsense", nonsense, false },
-	{ "work", work, false }, { "clean", clean, false }, { NULL, NULL, false } };
+	{ "work", work, false }, { "clean", clean, false }, { "keeps", keeps, true },
+	{ NULL, NULL, false } };
 
 int main(int argc, char **argv)
 {

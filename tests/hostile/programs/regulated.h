@@ -67,16 +67,15 @@ static void check(bool right, const char *what, int line)
 
 static inline void open_shared(void)
 {
-	char path[SHARE_PATH + 8];
+	char directory[SHARE_PATH];
+	const char *why = NULL;
 	const char *words = getenv("WEIR"), *at = words ? strstr(words, "share=") : NULL;
 	if (!at)
 		return;
-	snprintf(path, sizeof path, "%.*s/sched", (int)strcspn(at + 6, ","), at + 6);
+	snprintf(directory, sizeof directory, "%.*s", (int)strcspn(at + 6, ","), at + 6);
 	is_mps = strstr(words, ",mps");
-	const int fd = open(path, O_RDWR);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	cu_need(shared == MAP_FAILED, "the shared file");
+	shared = share_open(directory, &why);
+	cu_need(!shared, why);
 }
 
 /* The slot of this process on a device; there is none before its first launch there. */
