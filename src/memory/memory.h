@@ -122,6 +122,9 @@ struct memory_growth {
 struct memory_operator {
 	const char *name; /* NULL: outside of all ranges */
 	uint64_t at_peak, at_peak_bytes;
+	/* The module and the line of Python where most of these bytes were allocated, or NULL. */
+	const char *module, *line;
+	uint64_t place_bytes;
 };
 
 /* What was live on the GPU by what it belongs to: of each point of the time, when most was. */
@@ -277,7 +280,8 @@ int growth_find_marks(
 	struct report *r, const struct memory_list *lists, unsigned count, const struct tally *t);
 void growth_finish(struct memory_detail *d);
 
-/* memory_ranges.c: in which ranges calls were made. */
+/* memory_ranges.c: in which ranges calls were made; of those that allocate for the range around
+ * them (blame.h), in that one. */
 struct range_query {
 	uint64_t ticks, bytes;
 	uint32_t process, tid;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/expect.h"
-
+#include "blame/blame.h"
 #include "model/tally.h"
 #include "stack/stacks.h"
 
@@ -159,12 +159,19 @@ void detail_begin_part(struct memory_detail *d, const struct report *r, uint32_t
 
 /* ---- what was live at the peak, and is at the end ---- */
 
+struct peak_block {
+	uint32_t operator; /* into operators */
+	uint64_t bytes;
+};
+
 struct walk {
 	struct report *r;
 	struct touched touched;
 	ARRAY(struct extent) at_peak, at_end;
 	struct memory_ranges *ranges;
 	struct map operator_map;
+	ARRAY(struct blame) blames; /* of blocks that were live at the peak */
+	ARRAY(struct peak_block) blocks;
 };
 
 static int count_operator(struct walk *w, const struct memory_op *op)
@@ -175,11 +182,59 @@ static int count_operator(struct walk *w, const struct memory_op *op)
 	const char *name = at == META_NONE ? NULL : w->r->meta.names.v[at].text;
 	struct memory_operator *o = MAP_ROW(&w->operator_map, MAP_KEY(at), &d->operators,
 		(struct memory_operator){ .name = name });
-	if (!o)
+	struct blame *blame = o ? array_push(&w->blames) : NULL;
+	struct peak_block *block = blame ? array_push(&w->blocks) : NULL;
+	if (!block)
 		return -ENOMEM;
+	*blame = (struct blame){
+		.ticks = op->ticks, .process = op->process, .tid = d->sources.v[op->source].tid
+	};
+	*block = (struct peak_block){ (uint32_t)(o - d->operators.v), op->bytes };
 	o->at_peak++;
 	o->at_peak_bytes += op->bytes;
 	return 0;
+}
+
+struct place { /* of an operator's blocks */
+	uint32_t operator, module, line;
+	uint64_t bytes;
+};
+
+static const char *name_at(const struct report *r, uint32_t name)
+{
+	return name == META_NONE ? NULL : r->meta.names.v[name].text;
+}
+
+/* The place that has most bytes of each operator's. */
+static int find_places(struct walk *w)
+{
+	const struct report *r = w->r;
+	struct memory_detail *d = r->memory_detail;
+	ARRAY(struct place) places = { 0 };
+	struct map map = { 0 };
+	int e = blame_find(r->trace, &r->meta, w->blames.v, w->blames.n);
+	for (size_t i = 0; i < w->blames.n && !e; i++) {
+		const struct blame *b = &w->blames.v[i];
+		const uint32_t operator= w->blocks.v[i].operator;
+		struct place *p = MAP_ROW(&map, MAP_KEY(operator, b->module, b->line), &places,
+			(struct place){ operator, b->module, b->line, 0 });
+		if (p)
+			p->bytes = sat_add(p->bytes, w->blocks.v[i].bytes);
+		else
+			e = -ENOMEM;
+	}
+	for (size_t i = 0; i < places.n && !e; i++) {
+		const struct place *p = &places.v[i];
+		struct memory_operator *o = &d->operators.v[p->operator];
+		if (o->place_bytes && p->bytes <= o->place_bytes)
+			continue;
+		o->place_bytes = p->bytes;
+		o->module = name_at(r, p->module);
+		o->line = name_at(r, p->line);
+	}
+	map_fini(&map);
+	array_free(&places);
+	return e;
 }
 
 static int add_peak(struct walk *w, const struct memory_op *op)
@@ -265,6 +320,8 @@ static int walk(struct walk *w, struct memory_list *lists, unsigned count)
 	memory_sort_blocks(&d->unused.worst_blocks);
 	if (!e)
 		space_measure(w->at_end.v, w->at_end.n, &w->touched, d->at_end);
+	if (!e)
+		e = find_places(w);
 	if (d->operators.n)
 		qsort(d->operators.v, d->operators.n, sizeof *d->operators.v, operator_order);
 	stack_finish(d, w->r->gpu_memory.allocated_bytes == UINT64_MAX);
@@ -278,6 +335,8 @@ static int look_again(struct report *r, struct memory_list *lists, unsigned coun
 	e = e ? e : walk(&w, lists, count);
 	ranges_close(w.ranges);
 	map_fini(&w.operator_map);
+	array_free(&w.blames);
+	array_free(&w.blocks);
 	touched_fini(&w.touched);
 	array_free(&w.at_peak);
 	array_free(&w.at_end);

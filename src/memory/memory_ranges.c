@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blame/blame.h"
 #include "model/nested.h"
 #include "trace/activity.h"
 
@@ -13,13 +14,21 @@
 
 struct span {
 	struct nested at;
-	uint32_t name; /* into meta.names */
+	uint32_t name;  /* into meta.names */
+	bool allocates; /* for the range around it */
 };
 
 struct memory_ranges {
 	ARRAY(struct span) v;
 	size_t hint; /* where the last answer was */
 };
+
+static struct span span_of(const struct meta *m, uint32_t process, const struct range *g)
+{
+	const uint32_t name = meta_find_string(m, process, g->name);
+	return (struct span){ nested_of(g, process), name,
+		name != META_NONE && blame_allocates(m->names.v[name].text) };
+}
 
 static int take_ranges(const struct trace *t, const struct meta *m, struct memory_ranges *s)
 {
@@ -31,8 +40,7 @@ static int take_ranges(const struct trace *t, const struct meta *m, struct memor
 		const uint32_t process = buf.ref->process;
 		struct span *to = range_nests(g.kind) ? array_push(&s->v) : NULL;
 		if (to)
-			*to = (struct span){ nested_of(&g, process),
-				meta_find_string(m, process, g.name) };
+			*to = span_of(m, process, &g);
 		else if (range_nests(g.kind)) {
 			e = -ENOMEM;
 			break;
@@ -58,7 +66,11 @@ uint32_t ranges_at(struct memory_ranges *g, uint32_t process, uint32_t tid, uint
 	if (!g)
 		return META_NONE;
 	const uint32_t at = NESTED_AT(g->v, process, tid, ticks, &g->hint);
-	return at == NESTED_NONE ? META_NONE : g->v.v[at].name;
+	uint32_t up = at;
+	while (up != NESTED_NONE && g->v.v[up].allocates)
+		up = g->v.v[up].at.parent;
+	up = up == NESTED_NONE ? at : up;
+	return up == NESTED_NONE ? META_NONE : g->v.v[up].name;
 }
 
 bool ranges_any(const struct memory_ranges *g)

@@ -266,6 +266,8 @@ static void put_operators(struct json *j, const struct report *r)
 		json_str_or_null(j, "name", d->operators.v[i].name);
 		json_u64(j, "at_peak_count", d->operators.v[i].at_peak);
 		json_u64(j, "at_peak_bytes", d->operators.v[i].at_peak_bytes);
+		json_str_or_null(j, "module", d->operators.v[i].module);
+		json_str_or_null(j, "line", d->operators.v[i].line);
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -226,21 +226,32 @@ static void put_origins(const struct report *r, const struct text_page *p)
 	page_end_table(p, &t, d->origins.n);
 }
 
+static void cell_place(struct table *t, const char *name)
+{
+	if (name)
+		table_cell_name(t, name, 60);
+	else
+		table_none(t);
+}
+
 static void put_operators(const struct report *r, const struct text_page *p)
 {
-	static const char *const headings[] = { "at peak", "blocks", "operator" };
+	static const char *const headings[] = { "at peak", "blocks", "operator", "mostly in",
+		"line" };
 	const struct memory_detail *d = r->memory_detail;
 	struct table t;
 	if (!d->operators.n)
 		return;
 	page_heading(p, "Live at the peak by operator");
-	table_init(&t, ">><", headings);
+	table_init(&t, ">><<<", headings);
 	for (size_t i = 0; i < page_shown(p, d->operators.n); i++) {
 		const struct memory_operator *o = &d->operators.v[i];
 		table_bytes(&t, o->at_peak_bytes);
 		table_count(&t, o->at_peak);
 		table_cell(&t, "%.110s",
 			o->name ? o->name : "(outside of operators, or before the recording)");
+		cell_place(&t, o->module && o->module != o->name ? o->module : NULL);
+		cell_place(&t, o->line);
 	}
 	page_end_table(p, &t, d->operators.n);
 }

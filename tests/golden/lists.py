@@ -451,6 +451,11 @@ def live():
         same(f"idle gaps before steps {steps} count", host > sum(late), True)
         same(f"where the host is late in {steps}", [
             h["where"].split("before ")[-1] for h in part["hints"] if h["id"] == "idle-host"], ["copy HtoD"])
+    peak = {o["name"]: o for o in json.loads(run("memory", "--json", here + "autocast.weir"))["by_operator"]}
+    same("operators that allocate for others are not to blame", [
+        name for name in peak if name in ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::zeros")], [])
+    same("modules at the peak", [peak[name]["module"] for name in ("aten::addmm", "aten::gelu", "aten::cudnn_convolution")],
+         ["blocks.0.qkv (Linear)", "blocks.0.mlp.1 (GELU)", "stem (Conv1d)"])
     stacks = run("report", "--only", "call_stacks.rows", here + "leak.weir")
     same("who called in a list", "< train_step (leak.py:8) < <module> (leak.py:10)" in stacks, True)
     said = run("memory", here + "leak.weir")

@@ -290,6 +290,41 @@ static void operators_at_the_peak_are_the_innermost(void **state)
 	assert_true(json_is_null(at("by_operator.2.name")));
 }
 
+/* "aten::empty" inside of "aten::cudnn_batch_norm" inside of a module; then one by itself. */
+static void what_allocates_for_others_is_not_to_blame(void **state)
+{
+	static const char *const texts[] = { "aten::empty", "aten::cudnn_batch_norm", "bn1" };
+	const int meta = maker_thread(m, CHUNK_META, 100, 100, "main");
+	const struct range ranges[] = {
+		{ .ticks = now + 100,
+			.dur = 9000,
+			.tid = 101,
+			.name = 3,
+			.kind = RANGE_ANNOTATION },
+		{ .ticks = now + 200, .dur = 8000, .tid = 101, .name = 2, .kind = RANGE_OPERATOR },
+		{ .ticks = now + 300, .dur = 7000, .tid = 101, .name = 1, .kind = RANGE_OPERATOR },
+		{ .ticks = now + 10000,
+			.dur = 9000,
+			.tid = 101,
+			.name = 1,
+			.kind = RANGE_OPERATOR },
+	};
+	for (uint64_t id = 1; id <= 3; id++)
+		maker_meta(m, meta, META_STRING, 1, 1, &id, texts[id - 1],
+			(uint32_t)strlen(texts[id - 1]), (uint32_t)strlen(texts[id - 1]));
+	maker_chunk(m, CHUNK_RANGES, 100, 101, ranges, sizeof ranges);
+	allocate(0x1000, 100);
+	now += 10000;
+	allocate(0x2000, 10);
+	ask();
+	assert_int_equal(json_array_size(at("by_operator")), 2);
+	assert_string_equal(json_string_value(at("by_operator.0.name")), "aten::cudnn_batch_norm");
+	assert_string_equal(json_string_value(at("by_operator.0.module")), "bn1");
+	assert_true(json_is_null(at("by_operator.0.line")));
+	assert_string_equal(json_string_value(at("by_operator.1.name")), "aten::empty");
+	assert_true(json_is_null(at("by_operator.1.module")));
+}
+
 static void the_chart_is_plain_where_the_terminal_is(void **state)
 {
 	allocate(0x1000, 8 << 20);
@@ -771,6 +806,7 @@ int main(void)
 		MEMORY_TEST(what_cannot_be_said_is_null),
 		MEMORY_TEST(without_allocations_there_is_a_sentence),
 		MEMORY_TEST(operators_at_the_peak_are_the_innermost),
+		MEMORY_TEST(what_allocates_for_others_is_not_to_blame),
 		MEMORY_TEST(the_chart_is_plain_where_the_terminal_is),
 		MEMORY_TEST(a_log_has_what_is_freed_and_no_strangers),
 		MEMORY_TEST(steady_growth_is_found_with_its_period),
