@@ -17,6 +17,7 @@
 
 #define MOST_BYTES  (1ull << 40)
 #define MOST_RANGES (1u << 20)
+#define MAPPED      64u
 
 enum { DEVICE = 1, PINNED = 1, READ_WRITE = 3, HAS_MAPPING = 102, NO_TIMING = 2 };
 
@@ -254,27 +255,15 @@ static int find_handle(struct served *s, unsigned long long *ret_handle)
 	return in_flight && s->pool->counters.waiting_slots ? SERVED_LATER : OUT_OF_MEMORY;
 }
 
-static int let_reach(const struct served *s, uint64_t address, uint64_t readers)
+static int let_reach(const struct served *s, uint64_t address, uint64_t bytes)
 {
 	struct cu_mem_access_desc access[MEMBERS];
 	size_t n = 0;
-	for (uint64_t left = readers; left; left &= left - 1)
+	for (uint64_t left = s->readers; left; left &= left - 1)
 		access[n++] = (struct cu_mem_access_desc){ { DEVICE, __builtin_ctzll(left) },
 			READ_WRITE };
 	return REAL(cuMemSetAccess, unsigned long long, size_t, const void *, size_t)(
-		address, SLOT_BYTES, access, n);
-}
-
-static bool map(struct served *s, uint32_t slot, unsigned long long handle)
-{
-	const uint64_t address = pool_slot_address(s->pool, slot);
-	if (REAL(cuMemMap, unsigned long long, size_t, size_t, unsigned long long,
-		    unsigned long long)(address, SLOT_BYTES, 0, handle, 0))
-		return false;
-	if (!let_reach(s, address, s->readers))
-		return true;
-	REAL(cuMemUnmap, unsigned long long, size_t)(address, SLOT_BYTES);
-	return false;
+		address, bytes, access, n);
 }
 
 static void release(struct served *s, unsigned long long handle)
@@ -285,20 +274,62 @@ static void release(struct served *s, unsigned long long handle)
 	quota_changes(s->member->slot, false);
 }
 
+/* Slots beside each other that are mapped and not yet to be reached: the driver takes as long to
+ * let the device reach one as many. */
+struct mapped_run {
+	uint32_t first, n;
+	unsigned long long handle[MAPPED];
+};
+
+static bool map(
+	const struct served *s, uint32_t slot, unsigned long long handle, struct mapped_run *m)
+{
+	if (REAL(cuMemMap, unsigned long long, size_t, size_t, unsigned long long,
+		    unsigned long long)(pool_slot_address(s->pool, slot), SLOT_BYTES, 0, handle, 0))
+		return false;
+	m->first = m->n ? m->first : slot;
+	m->handle[m->n++] = handle;
+	return true;
+}
+
+static bool reach(struct served *s, struct mapped_run *m)
+{
+	const uint64_t address = pool_slot_address(s->pool, m->first);
+	const bool reached = !m->n || !let_reach(s, address, m->n * SLOT_BYTES);
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (reached) {
+			pool_back(s->pool, m->first + i, m->handle[i]);
+			continue;
+		}
+		REAL(cuMemUnmap, unsigned long long, size_t)(address + i * SLOT_BYTES, SLOT_BYTES);
+		release(s, m->handle[i]);
+	}
+	m->n = 0;
+	return reached;
+}
+
+static int back_slot(struct served *s, uint32_t slot, struct mapped_run *m)
+{
+	unsigned long long handle;
+	if (m->n && (m->n == MAPPED || slot != m->first + m->n) && !reach(s, m))
+		return OUT_OF_MEMORY;
+	const int failed = find_handle(s, &handle);
+	if (failed)
+		return failed;
+	if (map(s, slot, handle, m))
+		return 0;
+	release(s, handle);
+	return OUT_OF_MEMORY;
+}
+
 static int back(struct served *s, const struct pool_place *at)
 {
-	for (uint32_t slot = at->first_slot; pool_next_missing(s->pool, at, &slot);) {
-		unsigned long long handle;
-		const int failed = find_handle(s, &handle);
-		if (failed)
-			return failed;
-		if (!map(s, slot, handle)) {
-			release(s, handle);
-			return OUT_OF_MEMORY;
-		}
-		pool_back(s->pool, slot, handle);
-	}
-	return 0;
+	struct mapped_run m = { 0 };
+	int failed = 0;
+	for (uint32_t slot = at->first_slot; !failed && pool_next_missing(s->pool, at, &slot);
+		slot++)
+		failed = back_slot(s, slot, &m);
+	return reach(s, &m) ? failed : OUT_OF_MEMORY;
 }
 
 int served_back(struct served *s, const struct pool_place *at)
@@ -327,7 +358,7 @@ void served_let_reach(struct served *s)
 	for (uint32_t i = 0; i < slots; i++) {
 		uint32_t missing = i;
 		if (!pool_next_missing(s->pool, &whole, &missing) || missing != i)
-			let_reach(s, pool_slot_address(s->pool, i), s->readers);
+			let_reach(s, pool_slot_address(s->pool, i), SLOT_BYTES);
 	}
 }
 

@@ -517,14 +517,16 @@ static void nvshmem(void)
 
 /* ---- what costs nothing ---- */
 
-/* All calls of the driver so far, but those that ask which context is current. */
-static long driver_calls(void)
+/* Calls of the driver so far: of one function, or of all but the one that says which context is
+ * current. */
+static long driver_calls(const char *of)
 {
 	char name[96];
 	long n, sum = 0;
 	FILE *log = fopen("calls", "r");
 	while (log && fscanf(log, "%95s %ld", name, &n) == 2)
-		sum += strcmp(name, "cuCtxGetCurrent") ? n : 0;
+		if (of ? !strcmp(name, of) : strcmp(name, "cuCtxGetCurrent") != 0)
+			sum += n;
 	if (log)
 		fclose(log);
 	return sum;
@@ -561,12 +563,16 @@ static void steady(void)
 	check_served();
 	for (int i = 0; i < 16; i++) /* memory moves to where it is needed */
 		one_step(NULL, other);
-	const long before = driver_calls();
+	const long before = driver_calls(NULL);
 	for (int i = 0; i < 20; i++)
 		one_step(NULL, other);
-	const long calls = driver_calls() - before;
+	const long calls = driver_calls(NULL) - before;
 	say("calls of the driver are seen", before > 0);
 	say("a step makes none", is_pool ? !calls : calls > 0);
+	uint64_t p;
+	const long reached = driver_calls("cuMemSetAccess");
+	NEED(cuMemAllocAsync(&p, 256 * MIB, NULL));
+	say("the pool grows at one go", driver_calls("cuMemSetAccess") - reached == is_pool);
 }
 
 /* ---- threads ---- */
