@@ -295,15 +295,15 @@ static int run_program(const struct options *o, struct run *run)
 	return child_exit(status);
 }
 
-/* Programs that could not be held to what was asked, of all that share the file. */
+/* Programs that did not get what was asked, of all that share the file. */
 struct unheld {
-	uint64_t refused, passed;
+	uint64_t refused, passed, unpooled;
 };
 
 static struct unheld count_unheld(const struct run *run)
 {
 	return (struct unheld){ run->sharing.file->arbiter.refused,
-		run->sharing.file->arbiter.passed };
+		run->sharing.file->arbiter.passed, run->sharing.file->arbiter.unpooled };
 }
 
 /* Of this run or of another at the same time: the file does not say whose. */
@@ -320,6 +320,8 @@ static void say_unheld(const struct options *o, const struct run *run, const str
 		remark("%" PRIu64
 		       " program%s took more than 2 s to join those that share the GPU: the first calls passed unregulated, and no quota counts them",
 			passed, passed == 1 ? "" : "s");
+	if (now.unpooled > before->unpooled && opt_flag(o, "pool") && !opt_flag(o, "quiet"))
+		remark("the pool served no memory: see why in a recording (-o FILE, then weir report FILE)");
 }
 
 int cmd_run(const struct options *o)

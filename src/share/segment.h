@@ -197,9 +197,10 @@ struct share_file {
 		uint32_t server;    /* process of the weir sched start that runs; 0: it ends */
 		uint32_t min_share; /* millionths of the device time; 0: as the policy has it */
 		char policy[16];
-		uint64_t joined;  /* slots ever claimed */
-		uint64_t refused; /* programs for which there was none */
-		uint64_t passed;  /* programs of which calls passed before they had joined */
+		uint64_t joined;   /* slots ever claimed */
+		uint64_t refused;  /* programs for which there was none */
+		uint64_t passed;   /* programs of which calls passed before they had joined */
+		uint64_t unpooled; /* pools that the library did not make, where one was wanted */
 	} arbiter SHARE_LINE;
 	/* What a person has asked of the policy; 0: as it is by default. */
 	struct share_tuning {

@@ -31,6 +31,7 @@ expect 0 '' diff driver.txt both.txt
 expect 0 'captured' $run --pool -- "$pooled" capture
 
 # Ranks give memory to each other: the driver serves them, and the recording says so.
+expect 0 '^weir: the pool served no memory' env WORLD_SIZE=2 $run --pool -- "$pooled" random 1 200
 expect 0 'had what was put there' env WORLD_SIZE=2 $run --pool -o r.weir -- "$pooled" random 1 200
 expect 0 'one of several ranks' "$weir" report r.weir
 

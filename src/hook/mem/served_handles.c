@@ -126,9 +126,11 @@ bool served_begin(struct served *s, struct member *m)
 	own_calls_begin(&own);
 	const char *why = begin(s, m);
 	own_calls_end(&own);
-	if (why)
-		meta_message(why);
-	return !why;
+	if (!why)
+		return true;
+	__atomic_fetch_add(&m->file->arbiter.unpooled, 1, __ATOMIC_RELAXED);
+	meta_message(why);
+	return false;
 }
 
 /* What was mapped goes with the device's contexts, or can't be told from here. */
