@@ -442,6 +442,7 @@ function mdoc_long(i)
 function man_metrics(    i, of)
 {
 	of["table"] = "Before a metric, what it is of:"
+	of["one"] = "Before a metric, or alone for its median, one of these:"
 	of["row"] = "Of each kernel, call, operator or phase; the condition fails when it is true for any of them:"
 	of["rows"] = "How many of them have a verdict:"
 	of["run"] = "Of the whole run:"

@@ -18,6 +18,8 @@ const totalText = {
 	calls: "calls",
 	launches: "kernels run",
 	graph_launches: "graph launches",
+	steps: "steps",
+	requests: "requests",
 	errors: "failing calls",
 	lost: "calls lost",
 	peak_bytes: "memory, peak",
@@ -138,6 +140,7 @@ function comparedSection() {
 		"overview",
 		"What differs",
 		"B against A; numbers of weir diff",
+		el("p", { class: "conclusion" }, data.diff.conclusion.join(" ")),
 		data.diff.notes.length
 			? el("ul", { class: "warnings" }, ...data.diff.notes.map((n) => el("li", {}, n)))
 			: null,

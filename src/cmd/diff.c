@@ -96,7 +96,12 @@ static int judge(struct diff *d, struct conditions *g, int *ret_code)
 		return complain(EXIT_ENVIRONMENT, "no memory to compare");
 	for (size_t i = 0; i < g->n; i++) {
 		condition_judge(&g->v[i], d, &g->judged[i]);
-		*ret_code = g->judged[i].failed ? EXIT_NO : *ret_code;
+		if (g->judged[i].failed && *ret_code == EXIT_YES)
+			*ret_code = EXIT_NO;
+		if (g->judged[i].undecided)
+			*ret_code = complain(EXIT_USAGE,
+				"'%s' can't be judged: A and B have no work in common",
+				g->v[i].text);
 	}
 	return 0;
 }

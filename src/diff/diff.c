@@ -24,6 +24,8 @@ static const struct diff_total_name total_names[DIFF_TOTALS] = {
 	[TOTAL_CALLS] = { "calls", "calls", UNIT_COUNT, false },
 	[TOTAL_LAUNCHES] = { "launches", "kernels run", UNIT_COUNT, false },
 	[TOTAL_GRAPH_LAUNCHES] = { "graph_launches", "graph launches", UNIT_COUNT, false },
+	[TOTAL_STEPS] = { "steps", "steps", UNIT_COUNT, false },
+	[TOTAL_REQUESTS] = { "requests", "requests", UNIT_COUNT, false },
 	[TOTAL_ERRORS] = { "errors", "failing calls", UNIT_COUNT, true },
 	[TOTAL_LOST] = { "lost", "calls lost", UNIT_COUNT, true },
 	[TOTAL_PEAK] = { "peak_bytes", "memory, peak", UNIT_BYTES, false },
@@ -95,269 +97,10 @@ void diff_free(struct diff *d)
 	}
 	for (size_t i = 0; i < d->notes.n; i++)
 		free(d->notes.v[i]);
+	for (size_t i = 0; i < DIFF_SENTENCES; i++)
+		free(d->conclusion.sentence[i]);
 	array_free(&d->notes);
 	free(d);
-}
-
-/* ---- gathering ---- */
-
-struct adder {
-	struct diff *d;
-	const struct report *r;
-	enum diff_side_id side;
-	size_t run; /* of this side, from 0 */
-};
-
-static uint64_t ns_of(const struct adder *a, uint64_t ticks)
-{
-	return trace_span_ns(a->r->trace, ticks);
-}
-
-static struct diff_row *row_of(
-	struct adder *a, enum diff_table table, const char *name, const char *kind)
-{
-	const uint64_t other = kind ? hash_fnv32(kind, strlen(kind)) : 0;
-	struct diff_row *row = MAP_ROW(&a->d->names[table], map_text_key(name, strlen(name), other),
-		&a->d->rows[table], (struct diff_row){ .name = strdup(name), .kind = kind });
-	return row && row->name ? row : NULL;
-}
-
-/* The row, with room for this run's numbers; runs in which there was no such row are zeros. */
-static struct diff_row *enter(
-	struct adder *a, enum diff_table table, const char *name, const char *kind)
-{
-	struct diff_row *row = row_of(a, table, name, kind);
-	while (row && row->runs[a->side].n <= a->run) {
-		struct diff_run *new = array_push(&row->runs[a->side]);
-		if (!new)
-			return NULL;
-		*new = (struct diff_run){ 0 };
-	}
-	expect(!row || row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
-	return row;
-}
-
-static struct diff_run *run_of(const struct adder *a, struct diff_row *row)
-{
-	return &row->runs[a->side].v[a->run];
-}
-
-static void add_ticks(const struct adder *a, struct hist *to, const struct hist *from)
-{
-	uint64_t value, count;
-	for (unsigned at = 0; hist_next(from, &at, &value, &count);)
-		hist_add_times(to, ns_of(a, value), count);
-}
-
-static int add_kernels(struct adder *a)
-{
-	const struct report *r = a->r;
-	for (size_t i = 0; i < r->kernel_rows.n; i++) {
-		const struct kernel_row *k = &r->kernel_rows.v[i];
-		const struct activity_row *w =
-			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
-		expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
-			"the GPU activities of a kernel are one of the rows");
-		struct diff_row *row = enter(a, TABLE_KERNELS, k->name, NULL);
-		if (!row)
-			return -ENOMEM;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, k->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, k->host_ticks));
-		add_ticks(a, &row->run_host, &k->hist);
-		if (!w)
-			continue;
-		run->device_ns = sat_add(run->device_ns, w->total_ns);
-		hist_merge(&row->run_device, &w->hist);
-	}
-	return 0;
-}
-
-static int add_calls(struct adder *a)
-{
-	const struct report *r = a->r;
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
-		const char *api = schema_api_name(c->fn);
-		struct fn_name room;
-		const char *name = report_fn_name(r, c->id, &room);
-		struct diff_row *row = enter(a, TABLE_CALLS, name, api);
-		if (!row)
-			return -ENOMEM;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, c->count);
-		run->bytes = sat_add(run->bytes, c->bytes);
-		run->untimed |= !call_total_known(c);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, c->total_ticks));
-		if (call_total_known(c)) /* those that are timed all the same have failed */
-			add_ticks(a, &row->run_host, &c->hist);
-	}
-	return 0;
-}
-
-static int add_operators(struct adder *a)
-{
-	for (size_t i = 0; i < a->r->operators.n; i++) {
-		const struct operator_row *o = &a->r->operators.v[i];
-		const char *kind = range_kind_name(o->kind);
-		struct diff_row *row = enter(a, TABLE_OPERATORS, o->name, kind);
-		if (!row)
-			return -ENOMEM;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
-		run->device_ns = sat_add(run->device_ns, o->device_total_ns);
-		add_ticks(a, &row->run_host, &o->host_hist);
-		hist_merge(&row->run_device, &o->device_hist);
-	}
-	return 0;
-}
-
-static int add_phases(struct adder *a)
-{
-	for (size_t i = 0; i < a->r->operators.n; i++) {
-		const struct operator_row *o = &a->r->operators.v[i];
-		if (o->kind == RANGE_OPERATOR)
-			continue;
-		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
-		if (!row)
-			return -ENOMEM;
-		struct diff_run *run = run_of(a, row);
-		run->count = sat_add(run->count, o->count);
-		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
-		run->device_ns = sat_add(run->device_ns, o->span_ns);
-		run->busy_p50_ns = hist_at(&o->device_hist, 0.5);
-		add_ticks(a, &row->run_host, &o->host_hist);
-		hist_merge(&row->run_device, &o->span_hist);
-	}
-	return 0;
-}
-
-static int add_moved(struct adder *a, const struct moved_row *m, const char *name)
-{
-	struct diff_row *row = m->count ? enter(a, TABLE_COPIES, name, NULL) : NULL;
-	if (!row)
-		return m->count ? -ENOMEM : 0;
-	struct diff_run *run = run_of(a, row);
-	run->count = sat_add(run->count, m->count);
-	run->bytes = sat_add(run->bytes, m->bytes);
-	run->unsized |= m->sized < m->count;
-	run->device_ns = sat_add(run->device_ns, m->device_ns);
-	return 0;
-}
-
-static int add_copies(struct adder *a)
-{
-	int e = add_moved(a, &a->r->sets, "set");
-	for (size_t i = 0; i < a->r->copies.n && !e; i++)
-		e = add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
-	return e;
-}
-
-/* Several rows of a report may have one name: the median is that of all. */
-static void end_run(const struct adder *a, struct diff_row *row)
-{
-	struct diff_run *run = run_of(a, row);
-	run->host_p50_ns = hist_at(&row->run_host, 0.5);
-	run->device_p50_ns = hist_at(&row->run_device, 0.5);
-	hist_merge(&row->host[a->side], &row->run_host);
-	hist_merge(&row->device[a->side], &row->run_device);
-	hist_fini(&row->run_host);
-	hist_fini(&row->run_device);
-	row->run_host = row->run_device = (struct hist){ 0 };
-}
-
-static void end_runs(const struct adder *a)
-{
-	for (int t = 0; t < DIFF_TABLES; t++)
-		for (size_t i = 0; i < a->d->rows[t].n; i++)
-			if (a->d->rows[t].v[i].runs[a->side].n == a->run + 1)
-				end_run(a, &a->d->rows[t].v[i]);
-}
-
-static void add_device(const struct report *r, double *v)
-{
-	if (r->sampled) {
-		v[TOTAL_DEVICE] = r->sampled_ns;
-		return;
-	}
-	for (size_t i = 0; i < r->devices.n; i++) {
-		const struct device_row *w = &r->devices.v[i];
-		v[TOTAL_DEVICE] += (double)(w->kernel_ns + w->copy_ns + w->set_ns);
-		v[TOTAL_BUSY] += (double)w->busy_ns;
-	}
-}
-
-static void add_analysis(const struct report *r, double *v)
-{
-	const struct analysis *a = &r->analysis;
-	for (int i = 0; i < WALL_PARTS && a->known; i++) {
-		v[TOTAL_BREAKDOWN + i] = (double)a->wall_ns[i];
-		if (i >= WALL_LAUNCHING && i <= WALL_UNKNOWN)
-			v[TOTAL_IDLE] += (double)a->wall_ns[i];
-	}
-	for (int i = 0; i < PATH_PARTS && a->known; i++)
-		v[TOTAL_PATH + i] = (double)a->path_ns[i];
-}
-
-static int add_totals(struct adder *a)
-{
-	const struct report *r = a->r;
-	double *v = array_reserve(&a->d->totals[a->side], DIFF_SUMS)
-			    ? a->d->totals[a->side].v + a->d->totals[a->side].n
-			    : NULL;
-	if (!v)
-		return -ENOMEM;
-	a->d->totals[a->side].n += DIFF_SUMS;
-	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_SUMS, "each run has its totals");
-	memset(v, 0, DIFF_SUMS * sizeof *v);
-	v[TOTAL_WALL] = (double)r->wall_ns;
-	v[TOTAL_CALLS] = (double)r->calls;
-	v[TOTAL_LAUNCHES] = (double)r->launches;
-	v[TOTAL_GRAPH_LAUNCHES] = (double)r->graph_launches;
-	v[TOTAL_ERRORS] = (double)r->errors;
-	v[TOTAL_LOST] = (double)r->lost;
-	v[TOTAL_PEAK] = (double)r->gpu_memory.peak_bytes;
-	v[TOTAL_ALLOCATED] = (double)r->gpu_memory.allocated_bytes;
-	v[TOTAL_ALLOCS] = (double)r->gpu_memory.allocs;
-	add_device(r, v);
-	add_analysis(r, v);
-	for (size_t i = 0; i < r->call_rows.n; i++) {
-		const struct call_row *c = &r->call_rows.v[i];
-		if (c->fn && c->fn->api != API_DRIVER)
-			continue;
-		v[TOTAL_HOST] += (double)ns_of(a, c->total_ticks);
-		v[TOTAL_UNTIMED] += (double)(c->count - c->summed);
-	}
-	for (size_t i = 0; i < r->copies.n; i++)
-		v[TOTAL_COPIED] += (double)r->copies.v[i].bytes;
-	return 0;
-}
-
-int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r)
-{
-	struct adder a = { .d = d, .r = r, .side = side, .run = d->inputs[side].n };
-	struct diff_input *in = array_push(&d->inputs[side]);
-	if (!in)
-		return -ENOMEM;
-	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0,
-		r->sampled };
-	d->has_device[side] &= r->device_kernels != 0;
-	d->analysed[side] &= r->analysis.known;
-	d->sampled[side] |= r->sampled != 0;
-	int e = in->file && in->program ? add_totals(&a) : -ENOMEM;
-	if (!e)
-		e = add_kernels(&a);
-	if (!e)
-		e = add_calls(&a);
-	if (!e)
-		e = add_operators(&a);
-	if (!e)
-		e = add_phases(&a);
-	if (!e)
-		e = add_copies(&a);
-	end_runs(&a);
-	return e;
 }
 
 /* ---- judging ---- */
@@ -454,13 +197,16 @@ static struct stat_medians medians_of(
 
 /* The only place where a verdict comes from: the change that is printed, against its noise, chance
  * and the threshold. */
-static struct diff_change change_of(const struct diff *d, const struct stat_medians *m)
+struct diff_change diff_change_of(const struct diff *d, const struct stat_medians *m)
 {
 	struct diff_change c = { .pct = change(m->a, m->b), .p = m->p };
-	c.noise_pct = m->a > 0 && !isnan(c.p) ? m->noise / m->a * 100 : NAN;
+	const double of = m->a > 0 && !isnan(c.p) ? m->a / 100 : NAN;
+	c.noise_pct = m->noise / of;
+	c.below_pct = m->below / of;
+	c.above_pct = m->above / of;
 	if (isnan(c.p) || isnan(c.pct))
 		c.verdict = VERDICT_NONE;
-	else if (c.p >= CHANCE || fabs(c.pct) < d->threshold_pct || !(fabs(c.pct) > c.noise_pct))
+	else if (c.p >= CHANCE || fabs(c.pct) < d->threshold_pct || !(fabs(m->b - m->a) > m->noise))
 		c.verdict = VERDICT_SAME;
 	else
 		c.verdict = c.pct > 0 ? VERDICT_SLOWER : VERDICT_FASTER;
@@ -476,9 +222,10 @@ static void judge_median(struct judge *j, struct diff_row *row)
 	row->value[DIFF_A].median_ns = known(m.a);
 	row->value[DIFF_B].median_ns = known(m.b);
 	row->factor = row->value[DIFF_A].median_ns / row->value[DIFF_B].median_ns;
-	row->change = change_of(j->d, &m);
+	row->change = diff_change_of(j->d, &m);
 	if (isnan(row->factor))
-		row->change.pct = row->change.noise_pct = NAN;
+		row->change.pct = row->change.noise_pct = row->change.below_pct =
+			row->change.above_pct = NAN;
 }
 
 static void add_medians(struct judge *j, struct diff_row *row)
@@ -494,16 +241,28 @@ static void add_medians(struct judge *j, struct diff_row *row)
 	}
 }
 
-/* Whether the times of a row are the device's: a phase may have launched no activity. */
+/* A host that is ahead of the device leaves a step early, and one that prepares it is longer in it
+ * than the device: what takes longer is what a step takes. */
+static bool is_longer_on_device(const struct diff_row *row)
+{
+	double device = 0, host = 0;
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		device += (double)hist_at(&row->device[s], 0.5);
+		host += (double)hist_at(&row->host[s], 0.5);
+	}
+	return device > host;
+}
+
+/* Whether the times of a row are the device's: a range may have launched no activity. */
 static bool is_by_device(const struct judge *j, const struct diff_row *row, enum diff_table table)
 {
 	const bool sampled = j->d->sampled[DIFF_A] || j->d->sampled[DIFF_B];
 	if (table == TABLE_CALLS || !j->d->by_device || (sampled && table != TABLE_KERNELS))
 		return false;
-	for (int s = 0; s < DIFF_SIDES && table == TABLE_PHASES; s++)
+	for (int s = 0; s < DIFF_SIDES && table >= TABLE_PHASES; s++)
 		if (row->runs[s].n && !row->device[s].count)
 			return false;
-	return true;
+	return table <= TABLE_PHASES || is_longer_on_device(row);
 }
 
 /* What is not known of one run is not known of its side; copies are timed by devices alone. */
@@ -541,7 +300,7 @@ static void judge_row(struct judge *j, struct diff_row *row, enum diff_table tab
 	row->total_pct = change(a->total_ns, b->total_ns);
 	row->longer = NAN;
 	judge_median(j, row);
-	if (table == TABLE_PHASES)
+	if (table >= TABLE_PHASES)
 		add_medians(j, row);
 	if (!a->there || !b->there)
 		row->change.verdict = a->there ? VERDICT_GONE : VERDICT_NEW;
@@ -567,27 +326,47 @@ static bool is_share(double value)
 	return isnan(value) || (value >= -1e-9 && value <= 1 + 1e-9);
 }
 
-static void judge_total(struct judge *j, unsigned t)
+/* Those of all runs of a side. */
+static size_t totals_of(const struct diff *d, unsigned t, int side, double *out)
 {
-	const struct diff_total_name name = diff_total_name(t);
+	const size_t n = d->inputs[side].n;
+	for (size_t i = 0; i < n; i++)
+		out[i] = d->totals[side].v[i * DIFF_SUMS + t];
+	return n;
+}
+
+static void add_total(struct judge *j, unsigned t)
+{
 	struct diff_sum *sum = &j->d->sums[t];
 	for (int s = 0; s < DIFF_SIDES; s++) {
 		double *v = s == DIFF_A ? j->a : j->b, most = 0;
-		const size_t n = s == DIFF_A ? j->na : j->nb;
-		for (size_t i = 0; i < n; i++) {
-			v[i] = j->d->totals[s].v[i * DIFF_SUMS + t];
+		const size_t n = totals_of(j->d, t, s, v);
+		for (size_t i = 0; i < n; i++)
 			most = v[i] > most ? v[i] : most;
-		}
 		const double median = stat_median(v, n);
-		sum->side[s] = !is_known(j->d, t, s) ? NAN : name.worst ? most : median;
+		sum->side[s] = !is_known(j->d, t, s)      ? NAN
+			       : diff_total_name(t).worst ? most
+							  : median;
 	}
-	const double pct = change(sum->side[DIFF_A], sum->side[DIFF_B]);
-	sum->change = (struct diff_change){ .pct = pct, .noise_pct = NAN, .p = NAN };
-	if (name.unit != UNIT_NS || isnan(pct) || (t == TOTAL_DEVICE && j->d->apart))
+	sum->change = (struct diff_change){ .pct = change(sum->side[DIFF_A], sum->side[DIFF_B]),
+		.noise_pct = NAN,
+		.below_pct = NAN,
+		.above_pct = NAN,
+		.p = NAN };
+}
+
+/* Of the same work. */
+static void judge_total(struct judge *j, unsigned t)
+{
+	struct diff_sum *sum = &j->d->sums[t];
+	if (diff_total_name(t).unit != UNIT_NS || isnan(sum->change.pct) ||
+		(t == TOTAL_DEVICE && j->d->apart))
 		return;
+	totals_of(j->d, t, DIFF_A, j->a);
+	totals_of(j->d, t, DIFF_B, j->b);
 	const struct stat_medians m = stat_runs_medians(j->a, j->na, j->b, j->nb);
 	expect(is_share(m.p), "a p-value is a probability");
-	sum->change = change_of(j->d, &m);
+	sum->change = diff_change_of(j->d, &m);
 }
 
 /* What is not known comes last. */
@@ -646,9 +425,7 @@ int diff_finish(struct diff *d)
 	d->apart = d->by_device && is_apart(d);
 	j.a = calloc(j.na + 1, sizeof *j.a);
 	j.b = calloc(j.nb + 1, sizeof *j.b);
-	const int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
-	for (unsigned t = 0; t < DIFF_SUMS && !e; t++)
-		judge_total(&j, t);
+	int e = j.a && j.b ? diff_make_notes(d) : -ENOMEM;
 	for (int t = 0; t < DIFF_TABLES && !e; t++) {
 		for (size_t i = 0; i < d->rows[t].n; i++)
 			judge_row(&j, &d->rows[t].v[i], (enum diff_table)t);
@@ -656,6 +433,14 @@ int diff_finish(struct diff *d)
 			qsort(d->rows[t].v, d->rows[t].n, sizeof *d->rows[t].v, row_order);
 		check_rows(d, (enum diff_table)t);
 	}
+	for (unsigned t = 0; t < DIFF_SUMS && !e; t++)
+		add_total(&j, t);
+	if (!e)
+		diff_compare_work(d);
+	for (unsigned t = 0; t < DIFF_SUMS && !e && d->work.same; t++)
+		judge_total(&j, t);
+	if (!e)
+		e = diff_conclude(d);
 	free(j.a);
 	free(j.b);
 	return e;

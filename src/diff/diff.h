@@ -23,12 +23,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/hist.h"
 #include "base/map.h"
 #include "model/report.h"
+#include "model/statistic.h"
 
 enum diff_side_id { DIFF_A, DIFF_B, DIFF_SIDES };
 
@@ -41,6 +43,8 @@ enum diff_total {
 	TOTAL_CALLS,
 	TOTAL_LAUNCHES,
 	TOTAL_GRAPH_LAUNCHES,
+	TOTAL_STEPS,
+	TOTAL_REQUESTS,
 	TOTAL_ERRORS,
 	TOTAL_LOST,
 	TOTAL_PEAK,
@@ -71,8 +75,13 @@ enum diff_table {
 	TABLE_OPERATORS,
 	TABLE_COPIES,
 	TABLE_PHASES,
+	TABLE_STEPS,    /* a row for each way in which steps were found */
+	TABLE_REQUESTS, /* ranges that the program names so */
 	DIFF_TABLES
 };
+/* Kinds of the rows of steps that calls which wait end, or that begin as ranges of one name do. */
+#define DIFF_BY_WAITS  "waits"
+#define DIFF_BY_RANGES "repeated"
 
 enum diff_verdict {
 	VERDICT_NONE, /* the numbers cannot tell */
@@ -108,9 +117,10 @@ struct diff_value { /* one row on one side: of several runs the medians */
 
 /* How B's number differs from A's; NAN: not known. */
 struct diff_change {
-	double pct;       /* of A's */
-	double noise_pct; /* of A's: half the width of the 99 % interval, towards 0 */
-	double p;         /* see statistic.h */
+	double pct;                  /* of A's */
+	double noise_pct;            /* of A's: half the width of the 99 % interval, towards 0 */
+	double below_pct, above_pct; /* the same to either side */
+	double p;                    /* see statistic.h */
 	enum diff_verdict verdict;
 };
 
@@ -143,6 +153,33 @@ struct diff_input {
 	uint32_t sampled; /* one launch in so many was timed; 0: all */
 };
 
+/* What both sides did: of different work no totals are judged. */
+struct diff_work {
+	bool same;
+	/* By which of them both can be compared: */
+	bool kernels;  /* those that both ran take most of the time */
+	bool steps;    /* found in the same way, and as many or of as many launches each */
+	bool requests; /* both have some */
+};
+
+/* One of what is compared in the end. */
+enum diff_one { ONE_NONE, ONE_CALL, ONE_LAUNCH, ONE_STEP, ONE_REQUEST, ONE_RUN };
+const char *diff_one_word(enum diff_one one); /* "launch"; NULL for ONE_NONE */
+
+#define DIFF_SENTENCES 3
+
+/* What is said first: whether one launch, step, request … takes longer. */
+struct diff_conclusion {
+	enum diff_one one;
+	const struct diff_row *row; /* if it is one; else the mean over `rows` of them */
+	size_t rows;
+	bool by_device;
+	double side[DIFF_SIDES]; /* ns of one */
+	double n[DIFF_SIDES];    /* so many are behind it; of several runs these */
+	struct diff_change change;
+	char *sentence[DIFF_SENTENCES];
+};
+
 struct diff {
 	double threshold_pct;
 	ARRAY(struct diff_input) inputs[DIFF_SIDES];
@@ -152,10 +189,13 @@ struct diff {
 	bool has_device[DIFF_SIDES]; /* each run of the side says what ran on devices */
 	bool sampled[DIFF_SIDES];    /* of a run of the side only samples were timed */
 	bool analysed[DIFF_SIDES];   /* each run of the side says why devices were idle */
+	bool window[DIFF_SIDES];     /* a run of the side is a flight recording */
 	bool by_device; /* kernels: times are the device's; operators: unless sampled */
 	bool apart;     /* kernels of some runs are samples, of others not: no verdict on them */
 	ARRAY(char *) notes; /* sentences that the reader needs before any number */
 	struct diff_sum sums[DIFF_SUMS];
+	struct diff_work work;
+	struct diff_conclusion conclusion;
 };
 
 /* threshold_pct: changes that are smaller are none.  0 or -ENOMEM. */
@@ -173,8 +213,32 @@ int diff_finish(struct diff *d);
 double diff_percentile(const struct diff_row *row, enum diff_side_id side, double p);
 double diff_mean(const struct diff_row *row, enum diff_side_id side);
 
-/* For diff_finish(): what the runs lack and what that means.  0 or -ENOMEM. */
+/* How many of these a side has; NAN: not known. */
+double diff_count(const struct diff *d, enum diff_one one, enum diff_side_id side);
+
+/* The outermost of request, step and launch by which totals of different work can be compared. */
+enum diff_one diff_common(const struct diff *d);
+
+/* Whether the program or its framework marks the steps of the row. */
+static inline bool diff_has_marked_steps(const struct diff_row *row)
+{
+	return strcmp(row->kind, DIFF_BY_WAITS) != 0 && strcmp(row->kind, DIFF_BY_RANGES) != 0;
+}
+
+/* Whether a side made no call and ran nothing. */
+bool diff_is_empty(const struct diff *d, enum diff_side_id side);
+
+bool diff_copied_same(const struct diff *d);
+
+/* For diff_finish(): what the runs lack and what that means; whether both did the same work; what
+ * is said first.  0 or -ENOMEM. */
 int diff_make_notes(struct diff *d);
+void diff_compare_work(struct diff *d);
+int diff_conclude(struct diff *d);
+int diff_say(struct diff *d);
+
+/* B's number against A's, by the threshold. */
+struct diff_change diff_change_of(const struct diff *d, const struct stat_medians *m);
 
 struct fail_condition;
 struct judgement;

@@ -128,14 +128,15 @@ static void put_phase(struct json *j, const char *key, const struct diff_value *
 	json_end_object(j);
 }
 
-static void put_phases(struct json *j, const struct diff *d)
+static void put_phases(struct json *j, const struct diff *d, enum diff_table table, const char *key)
 {
-	json_begin_array(j, "phases");
-	for (size_t i = 0; i < d->rows[TABLE_PHASES].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+	json_begin_array(j, key);
+	for (size_t i = 0; i < d->rows[table].n; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
 		json_begin_object(j, NULL);
 		json_str(j, "name", row->name);
-		json_str(j, "kind", row->kind);
+		if (row->kind)
+			json_str(j, "kind", row->kind);
 		json_str(j, "compared", row->by_device ? "span" : "host");
 		put_phase(j, "a", &row->value[DIFF_A]);
 		put_phase(j, "b", &row->value[DIFF_B]);
@@ -156,6 +157,45 @@ static void put_notes(struct json *j, const struct diff *d)
 	json_end_array(j);
 }
 
+static void put_conclusion(struct json *j, const struct diff *d)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	json_begin_array(j, "conclusion");
+	for (size_t i = 0; i < DIFF_SENTENCES; i++)
+		json_str(j, NULL, c->sentence[i]);
+	json_end_array(j);
+	json_begin_object(j, "judged");
+	json_str_or_null(j, "of", diff_one_word(c->one));
+	json_str_or_null(j, "name", c->row ? c->row->name : NULL);
+	json_u64(j, "names", c->rows);
+	json_bool(j, "by_device", c->by_device);
+	put_number(j, "a_ns", c->one ? c->side[DIFF_A] : NAN);
+	put_number(j, "b_ns", c->one ? c->side[DIFF_B] : NAN);
+	json_put_real(j, "change_pct", c->one ? c->change.pct : NAN);
+	json_put_real(j, "from_pct", c->one ? c->change.pct - c->change.below_pct : NAN);
+	json_put_real(j, "to_pct", c->one ? c->change.pct + c->change.above_pct : NAN);
+	json_str_or_null(j, "verdict", diff_verdict_word(c->change.verdict));
+	json_put_real(j, "p", c->one ? c->change.p : NAN);
+	json_end_object(j);
+}
+
+static void put_work(struct json *j, const struct diff *d)
+{
+	static const enum diff_one ones[] = { ONE_LAUNCH, ONE_STEP, ONE_REQUEST };
+	static const char *const keys[][DIFF_SIDES] = { { "launches_a", "launches_b" },
+		{ "steps_a", "steps_b" }, { "requests_a", "requests_b" } };
+	json_begin_object(j, "work");
+	json_bool(j, "same", d->work.same);
+	json_str_or_null(j, "common", diff_one_word(diff_common(d)));
+	json_bool(j, "flight", d->window[DIFF_A] || d->window[DIFF_B]);
+	for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+		for (int s = 0; s < DIFF_SIDES; s++)
+			put_number(j, keys[i][s], diff_count(d, ones[i], (enum diff_side_id)s));
+	put_number(j, "copied_bytes_a", d->sums[TOTAL_COPIED].side[DIFF_A]);
+	put_number(j, "copied_bytes_b", d->sums[TOTAL_COPIED].side[DIFF_B]);
+	json_end_object(j);
+}
+
 static void put_conditions(struct json *j, const struct fail_condition *conditions,
 	const struct judgement *judged, size_t count)
 {
@@ -167,6 +207,8 @@ static void put_conditions(struct json *j, const struct fail_condition *conditio
 		json_bool(j, "fired", judged[i].failed);
 		json_str_or_null(j, "name", judged[i].where);
 		json_u64(j, "rows", judged[i].rows);
+		json_str_or_null(j, "per", diff_one_word(judged[i].per));
+		json_bool(j, "undecided", judged[i].undecided);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -181,6 +223,8 @@ void diff_print_json(const struct diff *d, const struct fail_condition *conditio
 	put_inputs(&j, d, DIFF_A);
 	put_inputs(&j, d, DIFF_B);
 	json_end_object(&j);
+	put_conclusion(&j, d);
+	put_work(&j, d);
 	json_str(&j, "kernel_times", d->by_device ? "device" : "host");
 	json_put_real(&j, "threshold_pct", d->threshold_pct);
 	put_notes(&j, d);
@@ -188,7 +232,9 @@ void diff_print_json(const struct diff *d, const struct fail_condition *conditio
 	put_totals(&j, d);
 	put_parts(&j, d, "breakdown", TOTAL_BREAKDOWN, TOTAL_PATH);
 	put_parts(&j, d, "critical_path", TOTAL_PATH, DIFF_SUMS);
-	put_phases(&j, d);
+	put_phases(&j, d, TABLE_PHASES, "phases");
+	put_phases(&j, d, TABLE_STEPS, "steps");
+	put_phases(&j, d, TABLE_REQUESTS, "requests");
 	put_table(&j, d, TABLE_KERNELS, "kernels");
 	put_table(&j, d, TABLE_CALLS, "calls");
 	put_table(&j, d, TABLE_OPERATORS, "operators");

@@ -1,5 +1,5 @@
-/* The comparison as text: fail conditions first, then totals and tables, what changed most on top,
- * and a sentence. */
+/* The comparison as text: three sentences, fail conditions, then totals and tables, what changed
+ * most on top. */
 #include "diff/diff.h"
 
 #include <inttypes.h>
@@ -15,9 +15,7 @@
 
 #include "base/banned.h"
 
-#define GROWN_LEAST 0.01 /* of the wall time, or of the devices' */
-#define GROWN_NAME  80u
-#define NAME_CUT    90 /* bytes of a name */
+#define NAME_CUT 90 /* bytes of a name */
 
 static const char *text_of(struct number *n, enum diff_unit unit, double value)
 {
@@ -104,10 +102,15 @@ static void put_notes(const struct diff *d, const struct text_page *p)
 static void put_condition(
 	const struct text_page *p, const struct fail_condition *g, const struct judgement *j)
 {
+	struct text_short name;
 	struct number n;
 	fprintf(p->out, "  %s%s%s  ", j->failed ? p->red : "", j->failed ? "FAIL" : "pass",
 		p->plain);
 	text_put_safe(p->out, g->text);
+	if (j->undecided) {
+		fputs(": can't be judged, A and B have no work in common\n", p->out);
+		return;
+	}
 	if (!j->known) {
 		fputs(j->unmatched ? ": nothing to compare, no recording has that name\n"
 				   : ": nothing to compare\n",
@@ -122,10 +125,13 @@ static void put_condition(
 			text_of(&n, g->unit, fabs(j->value)));
 	if (j->where) {
 		fputs(" of ", p->out);
-		text_put_safe(p->out, j->where);
+		text_put_safe(p->out, text_short(&name, j->where, NAME_CUT));
 	}
 	if (j->rows > 1)
 		fprintf(p->out, ", and %" PRIu64 " more", j->rows - 1);
+	if (j->per != ONE_NONE)
+		fprintf(p->out, " a %s%s", diff_one_word(j->per),
+			j->per == g->per ? "" : ", since A and B did different work");
 	putc('\n', p->out);
 }
 
@@ -250,18 +256,19 @@ static void put_rows(
 }
 
 /* One of each, not all together: see diff.h. */
-static void put_phases(const struct diff *d, const struct text_page *p)
+static void put_phases(
+	const struct diff *d, const struct text_page *p, enum diff_table table, const char *title)
 {
 	static const char *const headings[] = { "verdict", "p-value", "span on device", "factor",
 		"noise", "busy inside", "on the host", "count", "name" };
 	bool spans = false;
 	struct table t;
-	if (!d->rows[TABLE_PHASES].n)
+	if (!d->rows[table].n)
 		return;
-	page_heading(p, "Phases (ranges that the program names): median of each");
+	page_heading(p, title);
 	table_init(&t, "<>>>>>>><", headings);
-	for (size_t i = 0; i < page_shown(p, d->rows[TABLE_PHASES].n); i++) {
-		const struct diff_row *row = &d->rows[TABLE_PHASES].v[i];
+	for (size_t i = 0; i < page_shown(p, d->rows[table].n); i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
 		const struct diff_value *a = &row->value[DIFF_A], *b = &row->value[DIFF_B];
 		cell_verdict(&t, row->change.verdict);
 		cell_chance(&t, row->change.p);
@@ -277,7 +284,7 @@ static void put_phases(const struct diff *d, const struct text_page *p)
 		cell_counts(&t, row);
 		cell_name(&t, row->name);
 	}
-	page_end_table(p, &t, d->rows[TABLE_PHASES].n);
+	page_end_table(p, &t, d->rows[table].n);
 	if (spans)
 		fprintf(p->out, "%s\n", range_span_meaning);
 }
@@ -306,7 +313,16 @@ static void put_copies(const struct diff *d, const struct text_page *p)
 	table_fini(&t);
 }
 
-/* ---- the sentence ---- */
+/* ---- how it begins and ends ---- */
+
+static void put_conclusion(const struct diff *d, const struct text_page *p)
+{
+	for (size_t i = 0; i < DIFF_SENTENCES; i++) {
+		text_put_safe(p->out, d->conclusion.sentence[i]);
+		putc('\n', p->out);
+	}
+	putc('\n', p->out);
+}
 
 static void put_counted(const struct text_page *p, const size_t *by)
 {
@@ -324,102 +340,25 @@ static void put_counted(const struct text_page *p, const size_t *by)
 		fprintf(p->out, "%s%zu undecided", any ? ", " : "", by[VERDICT_NONE]);
 }
 
-/* ", 7.5 times as fast": what a percentage of nearly all hides. */
-static void put_factor(FILE *out, double a, double b)
-{
-	if (a > 0 && b > 0 && a >= 2 * b)
-		fprintf(out, ", %.3g times as fast", a / b);
-	else if (a > 0 && b >= 2 * a)
-		fprintf(out, ", %.3g times as long", b / a);
-}
-
-/* A program is often mostly its own start: what the devices took comes first. */
-static void put_times(const struct diff *d, const struct text_page *p)
-{
-	const struct diff_sum *wall = &d->sums[TOTAL_WALL], *busy = &d->sums[TOTAL_BUSY];
-	const struct diff_sum *first =
-		busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0 ? busy : wall;
-	struct number a, b, n;
-	fprintf(p->out, "\n%s took %s where A took %s (%s", first == busy ? "On devices B" : "B",
-		text_of(&b, UNIT_NS, first->side[DIFF_B]),
-		text_of(&a, UNIT_NS, first->side[DIFF_A]), percent(&n, first->change.pct));
-	put_factor(p->out, first->side[DIFF_A], first->side[DIFF_B]);
-	fputs(")", p->out);
-	if (first == busy)
-		fprintf(p->out, ", from beginning to end %s where A took %s (%s)",
-			text_of(&b, UNIT_NS, wall->side[DIFF_B]),
-			text_of(&a, UNIT_NS, wall->side[DIFF_A]), percent(&n, wall->change.pct));
-}
-
-/* More or less of them is neither faster nor slower. */
-static void put_runs(const struct diff *d, const struct text_page *p, enum diff_total t)
-{
-	const struct diff_sum *s = &d->sums[t];
-	struct number a, b;
-	if (s->side[DIFF_A] != s->side[DIFF_B])
-		fprintf(p->out, "; %s %s in place of %s", text_of(&b, UNIT_COUNT, s->side[DIFF_B]),
-			diff_total_name(t).text, text_of(&a, UNIT_COUNT, s->side[DIFF_A]));
-}
-
-/* The part of the wall time that grew most, where it did: less of another may hide it. */
-static void put_grown(const struct diff *d, const struct text_page *p)
-{
-	const struct diff_sum *most = NULL;
-	enum diff_total part = TOTAL_BREAKDOWN;
-	struct number a, b;
-	for (int t = TOTAL_BREAKDOWN; t < TOTAL_PATH; t++) {
-		const struct diff_sum *s = &d->sums[t];
-		const double more = s->side[DIFF_B] - s->side[DIFF_A];
-		if (!(more > GROWN_LEAST * d->sums[TOTAL_WALL].side[DIFF_A]) ||
-			(most && more <= most->side[DIFF_B] - most->side[DIFF_A]))
-			continue;
-		most = s;
-		part = (enum diff_total)t;
-	}
-	if (most)
-		fprintf(p->out, "; of the wall time grew most: %s, %s where A had %s",
-			diff_total_name(part).text, text_of(&b, UNIT_NS, most->side[DIFF_B]),
-			text_of(&a, UNIT_NS, most->side[DIFF_A]));
-}
-
-/* The kernel whose time on devices grew most, where it did. */
-static void put_grown_kernel(const struct diff *d, const struct text_page *p)
-{
-	const struct diff_row *most = NULL;
-	struct text_short name;
-	struct number n;
-	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
-		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
-		if (row->by_device && (!most || row->total_ns > most->total_ns))
-			most = row;
-	}
-	if (!most || !(most->total_ns > GROWN_LEAST * d->sums[TOTAL_BUSY].side[DIFF_A]))
-		return;
-	fprintf(p->out, "; of kernels grew most, by %s: ", text_of(&n, UNIT_NS, most->total_ns));
-	text_put_safe(p->out, text_short(&name, text_kernel(most->name), GROWN_NAME));
-}
-
-static void put_sentence(const struct diff *d, const struct text_page *p)
+static void put_meaning(const struct diff *d, const struct text_page *p)
 {
 	const enum diff_table table = d->rows[TABLE_KERNELS].n ? TABLE_KERNELS : TABLE_CALLS;
-	const enum diff_total runs = table == TABLE_KERNELS ? TOTAL_LAUNCHES : TOTAL_CALLS;
 	size_t by[VERDICT_GONE + 1] = { 0 };
 	for (size_t i = 0; i < d->rows[table].n; i++)
 		by[d->rows[table].v[i].change.verdict]++;
-	put_times(d, p);
-	put_grown(d, p);
-	put_grown_kernel(d, p);
-	put_runs(d, p, runs);
 	if (d->rows[table].n) {
-		fprintf(p->out, "; %s: ", table == TABLE_KERNELS ? "kernels" : "calls");
+		fprintf(p->out, "\n%s: ", table == TABLE_KERNELS ? "Kernels" : "Calls");
 		put_counted(p, by);
+		fputs(".\n", p->out);
 	}
-	fputs(".\nVerdict, change and noise are of the median of one launch, one operator, one call: "
-	      "that there are\nmore of them makes none slower. A dash: nothing to tell by. Tables begin "
-	      "with the largest change of the\ntotal.\n",
+	fputs("Verdict, change and noise are about the median of one launch, operator or call. More of "
+	      "them\nmake none slower. A dash: nothing to tell by. Tables begin with the largest change "
+	      "of the total.\n",
 		p->out);
+	if (!d->work.same)
+		fputs("Totals have no verdict: A and B did different work.\n", p->out);
 	if (d->inputs[DIFF_A].n < 2 || d->inputs[DIFF_B].n < 2)
-		fputs("With one run on a side, verdicts rest on the single calls of that run; the "
+		fputs("With one run on a side, verdicts rest on the single calls of that run. The "
 		      "variation\nbetween runs needs several: weir diff A... -- B...\n",
 			p->out);
 }
@@ -429,6 +368,7 @@ void diff_print_text(const struct diff *d, const struct fail_condition *conditio
 	bool colour)
 {
 	const struct text_page p = text_page_of(out, rows, colour);
+	put_conclusion(d, &p);
 	put_side(d, &p, DIFF_A);
 	put_side(d, &p, DIFF_B);
 	put_notes(d, &p);
@@ -436,12 +376,14 @@ void diff_print_text(const struct diff *d, const struct fail_condition *conditio
 	put_sums(d, &p, "Totals", 0, DIFF_TOTALS);
 	put_sums(d, &p, "Where the wall time went", TOTAL_BREAKDOWN, TOTAL_PATH);
 	put_sums(d, &p, "Critical path", TOTAL_PATH, DIFF_SUMS);
-	put_phases(d, &p);
+	put_phases(d, &p, TABLE_REQUESTS, "Requests: median of one");
+	put_phases(d, &p, TABLE_STEPS, "Steps: median of one");
+	put_phases(d, &p, TABLE_PHASES, "Phases (ranges that the program names): median of each");
 	put_rows(d, &p, TABLE_KERNELS,
 		d->by_device ? "Kernels by change of their time on the device"
 			     : "Kernels by change of their launches' time on the host");
 	put_rows(d, &p, TABLE_OPERATORS, "Operators by change of their time");
 	put_rows(d, &p, TABLE_CALLS, "Calls by change of their time on the host");
 	put_copies(d, &p);
-	put_sentence(d, &p);
+	put_meaning(d, &p);
 }

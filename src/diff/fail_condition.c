@@ -136,7 +136,7 @@ static struct words first_word(struct words *rest)
 	return w;
 }
 
-enum metric_of { METRIC_OF_TABLE, METRIC_OF_ROW, METRIC_OF_ROWS, METRIC_OF_RUN };
+enum metric_of { METRIC_OF_TABLE, METRIC_OF_ONE, METRIC_OF_ROW, METRIC_OF_ROWS, METRIC_OF_RUN };
 
 struct metric_row {
 	const char *name, *help;
@@ -196,11 +196,26 @@ static int wrong_metric(
 		g->text, word, list);
 }
 
+/* "per step", behind a total. */
+static int parse_per(struct fail_condition *g, struct words rest, struct error *err)
+{
+	for (enum diff_one one = ONE_LAUNCH; one <= ONE_REQUEST; one++)
+		if (is_word(rest, diff_one_word(one))) {
+			g->per = one;
+			return 0;
+		}
+	return error_set(
+		err, -EINVAL, "'%.200s': per what? There are launch, step and request", g->text);
+}
+
 static int parse_pattern(
 	struct fail_condition *g, const char *name, struct words rest, struct error *err)
 {
+	struct words behind = rest;
 	if (!rest.n)
 		return 0;
+	if (g->metric == METRIC_TOTAL_OF_RUN && is_word(first_word(&behind), "per"))
+		return parse_per(g, behind, err);
 	if (!is_word(first_word(&rest), "of") || !rest.n)
 		return error_set(err, -EINVAL,
 			"'%.200s': after the metric comes an operator, or 'of' and a name",
@@ -222,13 +237,19 @@ static int parse_metric(struct fail_condition *g, struct words left, struct erro
 {
 	struct words rest = left, w = first_word(&rest);
 	const struct metric_row *m = find_metric(w);
-	const bool of_rows = m && m->of == METRIC_OF_TABLE;
+	const bool of_one = m && m->of == METRIC_OF_ONE,
+		   of_rows = of_one || (m && m->of == METRIC_OF_TABLE);
 	g->table = of_rows ? (enum diff_table)m->constant : TABLE_KERNELS;
 	if (of_rows) {
-		w = first_word(&rest);
+		struct words behind = rest;
+		w = first_word(&behind);
+		if (of_one && (!w.n || is_word(w, "of")))
+			w = (struct words){ "p50", 3 };
+		else
+			rest = behind;
 		m = find_metric(w);
 	}
-	if (!m || m->of == METRIC_OF_TABLE || (of_rows && !is_of_rows(m)))
+	if (!m || (of_rows ? !is_of_rows(m) : m->of < METRIC_OF_ROW))
 		return wrong_metric(g, w, of_rows, err);
 	g->unit = m->unit;
 	if (m->of == METRIC_OF_RUN)
@@ -244,6 +265,7 @@ void condition_print_help(FILE *out)
 {
 	static const char *const headings[] = { "metric", "of", "value", "meaning" };
 	static const char *const of[] = { [METRIC_OF_TABLE] = "before a metric",
+		[METRIC_OF_ONE] = "before a metric, or alone",
 		[METRIC_OF_ROW] = "each row",
 		[METRIC_OF_ROWS] = "all rows",
 		[METRIC_OF_RUN] = "the whole run" };
@@ -251,7 +273,10 @@ void condition_print_help(FILE *out)
 		[UNIT_NS] = "10ms", [UNIT_COUNT] = "3", [UNIT_BYTES] = "4GiB"
 	};
 	struct table t;
-	fputs("[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE\n\n", out);
+	fputs("[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE\n"
+	      "launch|step|request [METRIC] [of PATTERN] OP VALUE\n"
+	      "METRIC per launch|step|request OP VALUE\n\n",
+		out);
 	table_init(&t, "<<><", headings);
 	for (size_t i = 0; i < METRICS; i++) {
 		const struct metric_row *m = &metric_rows[i];
@@ -263,7 +288,8 @@ void condition_print_help(FILE *out)
 	table_print(&t, out, "", "");
 	table_fini(&t);
 	fputs("\nOP: > >= < <= == !=.  A VALUE with a sign is a change against A: +10ms, -1, +5%; "
-	      "without one it is B's.\n",
+	      "without one it is B's.\nIf A and B did different work, a change of a time of the whole run is judged per "
+	      "request, step or launch.\n",
 		out);
 }
 
@@ -343,14 +369,38 @@ static double measure(const struct fail_condition *g, double a, double b)
 	return a == 0 ? (b > 0 ? INFINITY : -INFINITY) : (b - a) / fabs(a) * 100;
 }
 
-static double row_value(
-	const struct fail_condition *g, const struct diff_row *row, enum diff_side_id side)
+/* By what a sum of times has to be divided: those of different work can't be compared. */
+static enum diff_one per_of(const struct fail_condition *g, const struct diff *d, bool is_time)
+{
+	if (g->per != ONE_NONE || !is_time || g->against == AGAINST_NUMBER || d->work.same)
+		return g->per;
+	return diff_common(d);
+}
+
+static bool lacks_common(const struct fail_condition *g, const struct diff *d, bool is_time)
+{
+	return is_time && g->against != AGAINST_NUMBER && !d->work.same && g->per == ONE_NONE &&
+	       diff_common(d) == ONE_NONE;
+}
+
+static double row_total(
+	const struct diff *d, const struct diff_row *row, enum diff_side_id side, enum diff_one per)
+{
+	const struct diff_value *v = &row->value[side];
+	const double times = per == ONE_NONE     ? 1
+			     : per == ONE_LAUNCH ? v->count
+						 : diff_count(d, per, side);
+	return v->there && times > 0 ? v->total_ns / times : v->total_ns;
+}
+
+static double row_value(const struct fail_condition *g, const struct diff *d,
+	const struct diff_row *row, enum diff_side_id side)
 {
 	switch (g->metric) {
 	case METRIC_COUNT:
 		return row->value[side].count;
 	case METRIC_TOTAL:
-		return row->value[side].total_ns;
+		return row_total(d, row, side, per_of(g, d, true));
 	case METRIC_MEAN:
 		return diff_mean(row, side);
 	case METRIC_P50:
@@ -362,10 +412,29 @@ static double row_value(
 	}
 }
 
+/* The wall time of a flight recording is that of the program, and its counts are of the end. */
+static bool is_of_window(const struct diff *d, enum diff_total t)
+{
+	const bool wall = t == TOTAL_WALL || t >= TOTAL_BREAKDOWN;
+	return wall && (d->window[DIFF_A] || d->window[DIFF_B]);
+}
+
 static void judge_total(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
-	const struct diff_sum *s = &d->sums[g->total];
-	j->value = measure(g, s->side[DIFF_A], s->side[DIFF_B]);
+	const bool is_time = g->unit == UNIT_NS;
+	double value[DIFF_SIDES];
+	j->per = per_of(g, d, is_time);
+	j->undecided =
+		lacks_common(g, d, is_time) ||
+		(is_of_window(d, g->total) && (g->against != AGAINST_NUMBER || j->per != ONE_NONE));
+	if (j->undecided)
+		return;
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		const double times =
+			j->per == ONE_NONE ? 1 : diff_count(d, j->per, (enum diff_side_id)s);
+		value[s] = times > 0 ? d->sums[g->total].side[s] / times : NAN;
+	}
+	j->value = measure(g, value[DIFF_A], value[DIFF_B]);
 	j->known = !isnan(j->value);
 	j->failed = j->known && compare(g->op, j->value, g->value);
 }
@@ -381,16 +450,30 @@ static bool farther(
 	return value > j->value;
 }
 
+/* Requests that nobody names last as long as steps that a wait ends, as under weir run. */
+static enum diff_table table_of(const struct fail_condition *g, const struct diff *d)
+{
+	const bool named = d->rows[TABLE_REQUESTS].n;
+	return g->table == TABLE_REQUESTS && !named ? TABLE_STEPS : g->table;
+}
+
 static void judge_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
 {
+	const enum diff_table table = table_of(g, d);
 	j->unmatched = *g->pattern;
-	for (size_t i = 0; i < d->rows[g->table].n; i++) {
-		const struct diff_row *row = &d->rows[g->table].v[i];
+	if (g->metric == METRIC_TOTAL) {
+		j->per = per_of(g, d, true);
+		j->undecided = lacks_common(g, d, true);
+	}
+	j->undecided |= table == TABLE_STEPS && g->against != AGAINST_NUMBER &&
+			g->metric != METRIC_COUNT && !d->work.steps;
+	for (size_t i = 0; i < d->rows[table].n && !j->undecided; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
 		if (*g->pattern && !condition_matches(g->pattern, row->name))
 			continue;
 		j->unmatched = false;
 		const double value =
-			measure(g, row_value(g, row, DIFF_A), row_value(g, row, DIFF_B));
+			measure(g, row_value(g, d, row, DIFF_A), row_value(g, d, row, DIFF_B));
 		if (isnan(value))
 			continue;
 		const bool failed = compare(g->op, value, g->value);
@@ -403,7 +486,7 @@ static void judge_rows(const struct fail_condition *g, const struct diff *d, str
 		j->where = row->name;
 	}
 	expect(!j->failed == !j->rows, "a condition fails if it does for a row");
-	expect(j->rows <= d->rows[g->table].n, "rows that fail are part of all");
+	expect(j->rows <= d->rows[table].n, "rows that fail are part of all");
 }
 
 static void count_rows(const struct fail_condition *g, const struct diff *d, struct judgement *j)
@@ -416,8 +499,9 @@ static void count_rows(const struct fail_condition *g, const struct diff *d, str
 		return;
 	if (d->apart && g->table == TABLE_KERNELS && g->metric <= METRIC_FASTER)
 		return; /* nobody judged */
-	for (size_t i = 0; i < d->rows[g->table].n; i++) {
-		const struct diff_row *row = &d->rows[g->table].v[i];
+	const enum diff_table table = table_of(g, d);
+	for (size_t i = 0; i < d->rows[table].n; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
 		if (row->change.verdict != verdicts[g->metric - METRIC_SLOWER])
 			continue;
 		n += !*g->pattern || condition_matches(g->pattern, row->name);
@@ -431,7 +515,9 @@ void condition_judge(
 	const struct fail_condition *g, const struct diff *d, struct judgement *ret_judgement)
 {
 	struct judgement j = { 0 };
-	if (g->metric == METRIC_TOTAL_OF_RUN)
+	if (diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B))
+		j.undecided = true;
+	else if (g->metric == METRIC_TOTAL_OF_RUN)
 		judge_total(g, d, &j);
 	else if (g->metric >= METRIC_SLOWER)
 		count_rows(g, d, &j);

@@ -2,6 +2,11 @@
  * Fail conditions of `weir diff`: conditions on two sets of recordings, as weir-diff(1) has them:
  *
  *	[kernel|call|operator|phase] METRIC [of PATTERN] OP VALUE
+ *	launch|step|request [METRIC] [of PATTERN] OP VALUE
+ *	METRIC per launch|step|request OP VALUE
+ *
+ * A time that is added up and compared with A's is judged by launch, step or request where A and B
+ * did different work, whether or not `per` says so.
  *
  * Pure; any thread.
  */
@@ -39,6 +44,7 @@ struct fail_condition {
 	enum condition_metric metric;
 	enum diff_total total;
 	enum diff_table table;
+	enum diff_one per; /* totals: of one of these; ONE_NONE: of the run */
 	enum condition_op op;
 	enum condition_against against;
 	double value; /* nanoseconds, bytes, a count, percent */
@@ -53,6 +59,8 @@ struct judgement {
 	const char *where; /* that row's name, the diff's; NULL for totals and numbers of rows */
 	uint64_t rows;     /* for how many rows it is true */
 	bool unmatched;    /* no row has a name that the pattern fits */
+	bool undecided;    /* the work of A and B has nothing in common by which to judge */
+	enum diff_one per; /* it was judged of one of these */
 };
 
 /* 0 or -EINVAL with a sentence.  text must outlive the condition. */

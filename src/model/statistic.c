@@ -87,6 +87,13 @@ double stat_student_limit(double p, double df)
 	return high;
 }
 
+/* Of Welch's t: from the squared errors of both means. */
+static double welch_freedom(double ea, double na, double eb, double nb)
+{
+	const double both = ea + eb;
+	return both > 0 ? both * both / (ea * ea / (na - 1) + eb * eb / (nb - 1)) : na + nb - 2;
+}
+
 double stat_welch_p(double mean_a, double var_a, double na, double mean_b, double var_b, double nb)
 {
 	if (na < 2 || nb < 2)
@@ -94,8 +101,7 @@ double stat_welch_p(double mean_a, double var_a, double na, double mean_b, doubl
 	const double ea = var_a / na, eb = var_b / nb, both = ea + eb;
 	if (!(both > 0))
 		return mean_a == mean_b ? 1 : 0;
-	const double df = both * both / (ea * ea / (na - 1) + eb * eb / (nb - 1));
-	return stat_student_p((mean_b - mean_a) / sqrt(both), df);
+	return stat_student_p((mean_b - mean_a) / sqrt(both), welch_freedom(ea, na, eb, nb));
 }
 
 /* ---- ranks ---- */
@@ -269,7 +275,8 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 
 /* ---- medians ---- */
 
-#define NOISE_Z 2.5758 /* of the normal distribution, 99 % is within */
+#define NOISE_LEVEL 0.99
+#define NOISE_Z     2.5758 /* of the normal distribution, 99 % is within */
 
 struct interval {
 	double low, median, high;
@@ -301,15 +308,28 @@ static struct interval runs_interval(double *v, size_t n)
 		v[high < (double)n ? (size_t)high : n - 1] };
 }
 
+double stat_noise(const struct stat_medians *m)
+{
+	return m->b < m->a ? m->above : m->below;
+}
+
+double stat_noise_p(double difference, double noise)
+{
+	if (!(noise > 0))
+		return difference == 0 ? 1 : 0;
+	return erfc(fabs(difference) / noise * NOISE_Z / sqrt(2));
+}
+
 static struct stat_medians medians_of(struct interval a, struct interval b, double p)
 {
-	const bool less = b.median < a.median;
 	expect(a.low <= a.median && a.median <= a.high, "a median is inside its interval");
-	return (struct stat_medians){ .a = a.median,
+	struct stat_medians m = { .a = a.median,
 		.b = b.median,
-		.noise = less ? hypot(a.median - a.low, b.high - b.median)
-			      : hypot(a.high - a.median, b.median - b.low),
+		.below = hypot(a.high - a.median, b.median - b.low),
+		.above = hypot(a.median - a.low, b.high - b.median),
 		.p = p };
+	m.noise = stat_noise(&m);
+	return m;
 }
 
 struct stat_medians stat_hist_medians(
@@ -318,10 +338,30 @@ struct stat_medians stat_hist_medians(
 	return medians_of(hist_interval(a), hist_interval(b), stat_hist_p(a, b, ret_longer));
 }
 
+/* The interval of b's mean by a's, of logarithms, around the medians. */
+static void take_few(struct stat_medians *m, const double *a, size_t na, const double *b, size_t nb)
+{
+	double mean_a, var_a, mean_b, var_b;
+	moments_of(a, na, true, &mean_a, &var_a);
+	moments_of(b, nb, true, &mean_b, &var_b);
+	const double ea = var_a / (double)na, eb = var_b / (double)nb;
+	const double half =
+		stat_student_limit(1 - NOISE_LEVEL, welch_freedom(ea, (double)na, eb, (double)nb)) *
+		sqrt(ea + eb);
+	const double ratio = exp(mean_b - mean_a);
+	m->below = m->a * ratio * (1 - exp(-half));
+	m->above = m->a * ratio * (exp(half) - 1);
+	m->noise = stat_noise(m);
+}
+
 struct stat_medians stat_runs_medians(double *a, size_t na, double *b, size_t nb)
 {
 	const double p = stat_runs_p(a, na, b, nb);
-	return medians_of(runs_interval(a, na), runs_interval(b, nb), p);
+	struct stat_medians m = medians_of(runs_interval(a, na), runs_interval(b, nb), p);
+	if (!isnan(p) && (na < STAT_RUNS_ORDERED || nb < STAT_RUNS_ORDERED) &&
+		all_positive(a, na) && all_positive(b, nb))
+		take_few(&m, a, na, b, nb);
+	return m;
 }
 
 /* The usual error of a mean, times runs; less by what was drawn, since that is known. */

@@ -52,17 +52,26 @@ double stat_hist_p(const struct hist *a, const struct hist *b, double *ret_longe
 /*
  * Two medians, how far off their difference may be, and whether it is chance.
  *
- * noise: half the width of the 99 % interval of b's median less a's, on the side towards 0.  The
- * interval of each median is the one between order statistics (of six values and less: lowest to
- * highest); two are put together as Zou and Donner (2008) do it.  p is that of stat_hist_p() or
- * stat_runs_p().  A median of no values is 0.
+ * below, above: how far the 99 % interval of b's median less a's reaches to either side of it;
+ * noise: the one of them that is towards 0.  The interval of each median is the one between order
+ * statistics (of six values and less: lowest to highest); two are put together as Zou and Donner
+ * (2008) do it.  With fewer runs than STAT_RUNS_ORDERED on a side the interval is that of Welch's t
+ * of the logarithms, since so few have no order statistics that far out.  p is that of
+ * stat_hist_p() or stat_runs_p().  A median of no values is 0.
  */
+#define STAT_RUNS_ORDERED 8u
 struct stat_medians {
-	double a, b, noise, p;
+	double a, b, below, above, noise, p;
 };
 struct stat_medians stat_hist_medians(
 	const struct hist *a, const struct hist *b, double *ret_longer);
 struct stat_medians stat_runs_medians(double *a, size_t na, double *b, size_t nb); /* sorts */
+
+/* From below, above, a and b. */
+double stat_noise(const struct stat_medians *m);
+
+/* p of a difference that is normal around 0 and has this noise. */
+double stat_noise_p(double difference, double noise);
 
 /* Half the width of the 95 % interval of the total of so many runs, of which h has some, drawn by
  * chance; NAN when there are fewer than two. */

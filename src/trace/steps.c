@@ -25,19 +25,32 @@ static bool is_letter(char c)
 	return (c | 32) >= 'a' && (c | 32) <= 'z';
 }
 
-/* Whether the first n bytes of a name end in a word that people number their steps by. */
+/* Whether the first n bytes of a name end in this word. */
+static bool ends_in(const char *name, size_t n, const char *word)
+{
+	const size_t w = strlen(word);
+	if (n < w || strncasecmp(name + n - w, word, w) != 0)
+		return false;
+	const char *begin = name + n - w;
+	return begin == name || !is_letter(begin[-1]) || *begin == word[0] - 32;
+}
+
+/* Whether they end in a word that people number their steps by. */
 static bool ends_in_step(const char *name, size_t n)
 {
 	static const char *const words[] = { "step", "iteration", "iter", "batch" };
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		const size_t w = strlen(words[i]);
-		if (n < w || strncasecmp(name + n - w, words[i], w) != 0)
-			continue;
-		const char *begin = name + n - w;
-		if (begin == name || !is_letter(begin[-1]) || (*begin == words[i][0] - 32))
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (ends_in(name, n, words[i]))
 			return true;
-	}
 	return false;
+}
+
+size_t name_of_request(const char *name)
+{
+	size_t n = strlen(name);
+	while (n && strchr("0123456789 _-:=#", name[n - 1]))
+		n--;
+	return ends_in(name, n, "request") ? n : 0;
 }
 
 size_t name_without_number(const char *name)
@@ -310,7 +323,7 @@ static int find_by_ranges(
 /* ---- by waits ---- */
 
 struct moment {
-	uint64_t ticks;
+	uint64_t begin, ticks;
 	uint32_t process;
 	bool waits;
 };
@@ -336,7 +349,7 @@ static int take_record(struct finder *f, uint32_t process, const struct record *
 	struct moment *m = array_push(&f->moments);
 	if (!m)
 		return -ENOMEM;
-	*m = (struct moment){ record_end(r), process, !launches };
+	*m = (struct moment){ r->ticks, record_end(r), process, !launches };
 	f->launches[process] += launches;
 	return 0;
 }
@@ -380,6 +393,8 @@ static int split(struct finder *f, struct steps *s)
 		const struct moment *m = &f->moments.v[i];
 		if (m->process != process)
 			continue;
+		if (!launched && !m->waits)
+			next.launched = m->begin;
 		if (launched && m->waits) {
 			next.to = m->ticks;
 			e = push_step(s, &next);

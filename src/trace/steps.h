@@ -19,6 +19,7 @@
 
 struct step {
 	uint64_t from, to; /* ticks */
+	uint64_t launched; /* found by waits: when its first launch was called */
 	uint64_t number;
 	uint32_t process;
 	uint32_t name; /* of its range: a string of the process; 0: it was found by waits */
@@ -46,6 +47,10 @@ size_t name_without_number(const char *name);
  * that is the median of the second half: half of them at most.  room: for as many. */
 bool step_is_usual(uint64_t length, uint64_t usual);
 size_t steps_unusual(const uint64_t *length, size_t count, uint64_t *room);
+
+/* How long a name is without what numbers it, if the rest says that the range is a request, as
+ * "request 17" or "handle_request"; 0: it does not. */
+size_t name_of_request(const char *name);
 
 /*
  * How many at the begin are warm-up, by their lengths: as many as have to be left out for the mean

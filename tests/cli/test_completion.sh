@@ -38,7 +38,7 @@ complete '.*some.weir.*' record --level = full -- cat s
 complete '.*gzip.*' record -o some.weir gzi
 complete '' trace --longer = ''
 complete 'device' flame --by = d
-complete 'launches' diff --fail-on = lau
+complete 'launch launches' diff --fail-on = lau
 complete 'phase p50 p95 p99 peak_bytes path_host path_launch path_waiting path_computing path_queue' diff -f p
 
 if command -v fish >/dev/null; then

@@ -7,12 +7,42 @@ cd "$scratch" || exit 1
 "$gen" -n 4000 -t 2 -s 1 -p a.weir 2>/dev/null || exit 1
 "$gen" -n 3000 -t 2 -s 2 -p b.weir 2>/dev/null || exit 1
 
-expect 0 'B took .* where A took' "$weir" diff a.weir b.weir
-expect 0 'On devices B took .*, 7\.5 times as fast\), from beginning to end .* where A took' \
+# It begins with three sentences of at most 25 words: is it slower, what changed most, how sure.
+begins() { # COMMAND...
+	"$@" 2>/dev/null | sed 3q | awk 'NF > 25 || !/[^.]\.$/ || /;/ { print "no sentence: " $0 } END { print NR }'
+}
+for pair in "a b" "a a" "b a"; do
+	expect 0 '^3$' begins "$weir" diff ${pair% *}.weir ${pair#* }.weir
+done
+expect 0 '^3$' begins "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
+expect 0 'No difference above 3 % was found: one launch call takes .* in A, .* in B, over 45 kernels that both have\.' \
+	"$weir" diff a.weir b.weir
+expect 0 '^B is shorter because it ran 1,492 launches instead of 1,970\.$' "$weir" diff a.weir b.weir
+expect 0 '^B is longer because it ran 1,970 launches instead of 1,492\.$' "$weir" diff b.weir a.weir
+expect 0 '^The change is -[0-9.]+ % to \+[0-9.]+ % with 99 % confidence, from 1,682 and 1,276 launches in one recording each\.$' \
+	"$weir" diff a.weir b.weir
+expect 0 '^Both did the same work \(1,970 launches, 29 steps\)\.$' "$weir" diff a.weir a.weir
+expect 0 '^B kept the GPU busy for 3\.54 ms instead of 26\.5 ms \(7\.5 times as fast\) in 2 steps each\.$' \
 	"$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
-expect 0 'On devices B took .*, 7\.5 times as long\)' "$weir" diff "$kept/fixed.weir" "$kept/slow.weir"
-expect 0 "; of kernels grew most, by 13\.4 ms: softmax_warp_forward" "$weir" diff "$kept/fixed.weir" "$kept/slow.weir"
-expect 0 'kernels: [0-9]+ same\.' "$weir" diff a.weir a.weir
+expect 0 '\(7\.5 times as long\) in 2 steps each' "$weir" diff "$kept/fixed.weir" "$kept/slow.weir"
+expect 0 'but B ran 95 launches instead of 26, and softmax_warp_forward.* changed most: 0 ns → 6\.72 ms a step\.$' \
+	"$weir" diff "$kept/fixed.weir" "$kept/slow.weir"
+"$weir" diff --json a.weir b.weir >said.json
+expect 0 '^launch same 1970 1492 False 3$' python3 -c '
+import json
+d = json.load(open("said.json"))
+print(d["judged"]["of"], d["judged"]["verdict"], d["work"]["launches_a"], d["work"]["launches_b"], d["work"]["same"],
+      len(d["conclusion"]))'
+
+# A recording without a call is no version that became faster: nothing can be judged.
+if "$weir" help record >/dev/null 2>&1 && [ -e "$(dirname "$weir")/../lib/weir/libweir.so" ]; then
+	"$weir" record -q --sim -o none.weir -- true 2>/dev/null
+	expect 0 '^B made no CUDA call, so there is nothing to compare\.$' "$weir" diff a.weir none.weir
+	expect 0 '^3$' begins "$weir" diff none.weir none.weir
+	expect 2 "'launches > \+5%' can't be judged" "$weir" diff -f 'launches > +5%' a.weir none.weir
+	expect 2 '"undecided": true' "$weir" diff --json -f 'launches > +5%' a.weir none.weir
+fi
+expect 0 '^Kernels: [0-9]+ same.*\.' "$weir" diff a.weir a.weir
 # No row says "faster" of a median that is not less by more than the noise beside it.
 "$weir" diff -n 0 -t 0 a.weir b.weir >said
 awk '$1 == "faster" || $1 == "slower" {
@@ -25,7 +55,8 @@ awk '$1 == "faster" || $1 == "slower" {
 }' said >wrong
 expect 0 '^$' cat wrong
 expect 0 '^ +(same|-) .* → .* [0-9,]+ → [0-9,]+ ' cat said
-expect 0 '; [0-9,]+ kernels run in place of [0-9,]+; kernels: ' "$weir" diff a.weir b.weir
+expect 0 '^Totals have no verdict: A and B did different work\.$' "$weir" diff a.weir b.weir
+expect 1 '^$' sh -c "'$weir' diff a.weir a.weir | grep 'different work'"
 expect 0 'and 1 more run:' "$weir" diff a.weir a.weir -- b.weir
 expect 0 'several: weir diff A' "$weir" diff a.weir -- b.weir
 expect 0 '"gates": \[\]' "$weir" diff --json a.weir b.weir
@@ -45,6 +76,17 @@ expect 0 ' time in driver calls that were timed$' "$weir" diff "$kept/slow.weir"
 expect 0 '^ +1,773 .* driver calls that were only counted$' "$weir" diff "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 '"untimed_calls": \{"a": 1773, ' "$weir" diff --json "$kept/slow.weir" "$kept/fixed.weir"
 expect 0 ' time in driver calls$' "$weir" diff a.weir b.weir
+# Of different work a change of a total of times is that of a step or a launch.
+expect 0 'pass +host_total > \+900%: [+-][0-9.]+ % a step, since A and B did different work$' \
+	"$weir" diff -f 'host_total > +900%' a.weir b.weir
+expect 0 'pass +host_total > \+900%: \+0.0 %$' "$weir" diff -f 'host_total > +900%' a.weir a.weir
+expect 1 'FAIL +wall per launch < \+0%: -[0-9.]+ % a launch$' "$weir" diff -f 'wall per launch < +0%' "$kept/fixed.weir" "$kept/slow.weir"
+expect 1 'FAIL +launches per step > \+5%: \+265\.4 % a step$' \
+	"$weir" diff -f 'launches per step > +5%' "$kept/fixed.weir" "$kept/slow.weir"
+expect 1 'FAIL +step > \+5%: \+[0-9.]+ % of step$' "$weir" diff -f 'step > +5%' "$kept/fixed.weir" "$kept/slow.weir"
+expect 0 'pass +launch of \*gemm\* > \+90%: ' "$weir" diff -f 'launch of *gemm* > +90%' a.weir b.weir
+expect 0 'pass +request p95 > 1000s: ' "$weir" diff -f 'request p95 > 1000s' a.weir b.weir
+expect 2 'per what\? There are launch, step and request' "$weir" diff -f 'wall per day > +1%' a.weir b.weir
 expect 0 'pass +launches > \+5%: -[0-9.]+ %' "$weir" diff -f 'launches > +5%' a.weir b.weir
 expect 1 'FAIL +launches < -5%: -[0-9.]+ %' "$weir" diff -f 'launches < -5%' a.weir b.weir
 expect 1 'FAIL +count of \*gemm\* > 3: [0-9]+ of ' "$weir" diff -f 'count of *gemm* > 3' a.weir b.weir
@@ -94,7 +136,7 @@ expect 2 'name two recordings' "$weir" diff -- a.weir b.weir
 expect 2 'name two recordings' "$weir" diff
 expect 2 "'slowness' is no metric; there are slower, .*; weir diff --fail-on=help lists all" "$weir" diff -f 'slowness > 3' a.weir b.weir
 expect 2 "'peak' is no metric; .*peak_bytes" "$weir" diff -f 'peak > 3' a.weir b.weir
-expect 2 "'launchs' is no metric; there are launches, " "$weir" diff -f 'launchs > 3' a.weir b.weir
+expect 2 "'launchs' is no metric; there are launch, launches, " "$weir" diff -f 'launchs > 3' a.weir b.weir
 expect 2 "'krenel' is no metric; there are kernel, " "$weir" diff -f 'krenel p50 > 3' a.weir b.weir
 expect 2 "'p90' is no metric; there are p50, p95, p99, " "$weir" diff -f 'call p90 > 3' a.weir b.weir
 # Before a row's metric none of the run's can stand, so none is offered.

@@ -164,7 +164,7 @@ expect 0 'kernels run +15' sh -c "gzip -c $json | $weir report -"
 expect 0 'kernels run +155' sh -c "cat all.weir | $weir report -"
 expect 0 'aten::linear' "$weir" flame -f folded "$json"
 expect 0 'cuLaunchKernel' "$weir" export -f csv "$json"
-expect 0 'kernels: 12 undecided' "$weir" diff "$json" "$json"
+expect 0 '^Kernels: 12 undecided\.' "$weir" diff "$json" "$json"
 expect 2 'standard input is empty' sh -c ": | $weir report -"
 expect 2 'hello is neither JSON' sh -c "echo hi there >hello; $weir report hello"
 

@@ -153,12 +153,15 @@ def json_outputs():
         yield "hints", weir("hints", "--json", trace)
     for how in ("--replay", "--replay=driver"):
         yield "memory", weir("memory", how, "--json", golden + "problems/leak.weir")
+    with open(golden + "kineto/training.json", encoding="utf-8") as training, open("served.json", "w", encoding="utf-8") as served:
+        served.write(training.read().replace("ProfilerStep#", "request "))
     slow, fixed = golden + "readme/slow.weir", golden + "readme/fixed.weir"
     gates = ["--fail-on", "errors > 0", "--fail-on", "kernel p50 of * > +5%", "--fail-on", "device_busy > 0"]
     for sides in (
         [slow, fixed],
         ["sampled.weir", "plain.weir"],
         ["eager.weir", "stacks-modules.weir"],
+        ["served.json", "served.json"],
         ["training.weir", "training.weir"],
         ["plain.weir", "again.weir", "--", "plain.weir", "failing.weir"],
     ):

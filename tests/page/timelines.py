@@ -15,7 +15,8 @@ def two_recordings_are_beside_each_other():
     diff = json.loads(weir("diff", "--json", slow, fixed()), parse_int=float)
     held = json.loads(page.js("JSON.stringify(data.diff)"), parse_int=float)
     assert {k: v for k, v in diff.items() if k != "gates"} == {k: v for k, v in held.items() if k != "gates"}
-    # What differs stands first: the totals of both, and their ratio.
+    # What differs stands first: what it comes to, the totals of both, and their ratio.
+    assert page.js("all('#overview .conclusion').map(e => e.innerText)") == [" ".join(diff["conclusion"])]
     assert page.js("all('main section')[0].id") == "overview"
     rows = page.js("all('#overview tbody tr').map(r => [...r.children].map(c => c.innerText))")
     peak = diff["totals"]["peak_bytes"]

@@ -116,6 +116,7 @@ static void medians_have_noise(void **state)
 {
 	struct hist a = { 0 }, b = { 0 };
 	double longer, few[] = { 3, 1, 2 }, more[] = { 14, 11, 12, 13 };
+	double eight[] = { 8, 1, 2, 3, 4, 5, 6, 7 }, also[] = { 18, 11, 12, 13, 14, 15, 16, 17 };
 	for (uint64_t i = 1; i <= 101; i++) {
 		hist_add(&a, i);
 		hist_add(&b, i + 100);
@@ -130,7 +131,11 @@ static void medians_have_noise(void **state)
 	m = stat_runs_medians(few, 3, more, 4);
 	near(m.a, 2, 0);
 	near(m.b, 12.5, 0);
-	near(m.noise, hypot(3 - 2, 12.5 - 11), 1e-9);
+	/* Welch's t: logarithms of means .5973 and 2.5216, errors .3212 and .0517, 2.1 degrees. */
+	const double half = stat_student_limit(0.01, 2.1045) * hypot(0.32117, 0.05171);
+	near(m.noise, 2 * exp(2.52157 - 0.59725) * (1 - exp(-half)), 0.02);
+	m = stat_runs_medians(eight, 8, also, 8);
+	near(m.noise, hypot(8 - 4.5, 14.5 - 11), 1e-9);
 	m = stat_runs_medians(few, 0, more, 4);
 	near(m.a, 0, 0);
 	assert_true(isnan(m.p));

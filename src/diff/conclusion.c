@@ -1,0 +1,197 @@
+/*
+ * What a comparison comes to: whether one request, step or launch takes longer.
+ *
+ * Each is compared where it can be.  Requests and steps that the program marks are what it is run
+ * for, so they go first.  Steps that are found otherwise count where they say something else than
+ * the launches.  Launches of several kernels are compared as a mix: each kernel weighs as much as
+ * the geometric mean of its launches in A and B, so that the lengths of the recordings do not
+ * count, and A and B may change places (Walsh's index of 1901).
+ */
+#include "diff/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/expect.h"
+
+#include "base/banned.h"
+
+const char *diff_one_word(enum diff_one one)
+{
+	static const char *const words[] = { NULL, "call", "launch", "step", "request", "run" };
+	return expect(one <= ONE_RUN, "what is compared is one of these") ? words[one] : NULL;
+}
+
+static bool is_judged(const struct diff_row *row)
+{
+	return row->change.verdict != VERDICT_NONE && row->change.verdict < VERDICT_NEW &&
+	       row->value[DIFF_A].median_ns > 0 && row->value[DIFF_B].median_ns > 0;
+}
+
+static bool moves(const struct diff_conclusion *c)
+{
+	return c->change.verdict == VERDICT_FASTER || c->change.verdict == VERDICT_SLOWER;
+}
+
+static double weight_of(const struct diff_row *row)
+{
+	return sqrt(row->value[DIFF_A].count * row->value[DIFF_B].count);
+}
+
+/* ---- a mix of rows ---- */
+
+struct mix {
+	const struct diff *d;
+	struct diff_conclusion c;
+	double weight, cost[DIFF_SIDES], below, above; /* below and above: squares */
+	double *runs[DIFF_SIDES];                      /* cost of each run */
+};
+
+/* The median of one in each run of a side, 0 where a run has none. */
+static double run_median(const struct diff_row *row, int side, size_t run)
+{
+	if (run >= row->runs[side].n)
+		return 0;
+	const struct diff_run *r = &row->runs[side].v[run];
+	return (double)(row->by_device ? r->device_p50_ns : r->host_p50_ns);
+}
+
+static bool is_in_all_runs(const struct diff *d, const struct diff_row *row)
+{
+	for (int s = 0; s < DIFF_SIDES; s++)
+		for (size_t i = 0; i < d->inputs[s].n; i++)
+			if (!(run_median(row, s, i) > 0))
+				return false;
+	return true;
+}
+
+static void mix_add(struct mix *m, const struct diff_row *row)
+{
+	const double w = weight_of(row), one = row->value[DIFF_A].median_ns / 100;
+	m->weight += w;
+	m->below += pow(w * one * row->change.below_pct, 2);
+	m->above += pow(w * one * row->change.above_pct, 2);
+	m->c.row = m->c.rows++ ? NULL : row;
+	m->c.by_device = row->by_device;
+	for (int s = 0; s < DIFF_SIDES; s++) {
+		const struct hist *h = row->by_device ? &row->device[s] : &row->host[s];
+		m->cost[s] += w * row->value[s].median_ns;
+		m->c.n[s] += (double)h->count;
+		for (size_t i = 0; i < m->d->inputs[s].n && m->runs[s]; i++)
+			m->runs[s][i] += w * run_median(row, s, i);
+	}
+}
+
+static void mix_judge(struct mix *m, bool several)
+{
+	const size_t na = m->d->inputs[DIFF_A].n, nb = m->d->inputs[DIFF_B].n;
+	struct diff_conclusion *c = &m->c;
+	struct stat_medians s = { .a = m->cost[DIFF_A] / m->weight,
+		.b = m->cost[DIFF_B] / m->weight,
+		.below = sqrt(m->below) / m->weight,
+		.above = sqrt(m->above) / m->weight };
+	s.noise = stat_noise(&s);
+	s.p = stat_noise_p(s.b - s.a, s.noise);
+	if (several) {
+		for (size_t i = 0; i < na; i++)
+			m->runs[DIFF_A][i] /= m->weight;
+		for (size_t i = 0; i < nb; i++)
+			m->runs[DIFF_B][i] /= m->weight;
+		s = stat_runs_medians(m->runs[DIFF_A], na, m->runs[DIFF_B], nb);
+		c->n[DIFF_A] = (double)na;
+		c->n[DIFF_B] = (double)nb;
+	}
+	c->side[DIFF_A] = s.a;
+	c->side[DIFF_B] = s.b;
+	c->change = c->row ? c->row->change : diff_change_of(m->d, &s);
+}
+
+enum which_steps { ANY, MARKED, FOUND };
+
+static bool is_wanted(const struct diff_row *row, enum which_steps which)
+{
+	return is_judged(row) && (which == ANY || (which == MARKED) == diff_has_marked_steps(row));
+}
+
+/* 0 or -ENOMEM; without a row that can be judged *ret_c is ONE_NONE. */
+static int judge_mix(const struct diff *d, enum diff_one one, enum diff_table table,
+	enum which_steps which, struct diff_conclusion *ret_c)
+{
+	const bool several = d->inputs[DIFF_A].n > 1 && d->inputs[DIFF_B].n > 1;
+	struct mix m = { .d = d, .c.one = one };
+	*ret_c = (struct diff_conclusion){ .change.verdict = VERDICT_NONE };
+	for (int s = 0; s < DIFF_SIDES && several; s++)
+		m.runs[s] = calloc(d->inputs[s].n, sizeof *m.runs[s]);
+	const bool room = !several || (m.runs[DIFF_A] && m.runs[DIFF_B]);
+	for (size_t i = 0; i < d->rows[table].n && room; i++) {
+		const struct diff_row *row = &d->rows[table].v[i];
+		if (is_wanted(row, which) && (!several || is_in_all_runs(d, row)))
+			mix_add(&m, row);
+	}
+	if (m.c.rows) {
+		mix_judge(&m, several);
+		*ret_c = m.c;
+	}
+	free(m.runs[DIFF_A]);
+	free(m.runs[DIFF_B]);
+	return room ? 0 : -ENOMEM;
+}
+
+/* ---- which of them ---- */
+
+/* Steps that were found by waits may be what the program does or not.  They say something that
+ * launches do not where the host takes longer between these. */
+static const struct diff_conclusion *choose(
+	const struct diff_conclusion *steps, const struct diff_conclusion *launches)
+{
+	if (launches->one == ONE_NONE)
+		return steps;
+	return moves(steps) && steps->change.verdict != launches->change.verdict ? steps : launches;
+}
+
+/* Where one of nothing takes longer, the same work may. */
+static void judge_run(const struct diff *d, struct diff_conclusion *c)
+{
+	static const enum diff_total totals[] = { TOTAL_BUSY, TOTAL_WALL };
+	for (size_t i = 0; i < 2 && d->work.same && !moves(c); i++) {
+		const struct diff_sum *s = &d->sums[totals[i]];
+		if (s->change.verdict != VERDICT_SLOWER && s->change.verdict != VERDICT_FASTER)
+			continue;
+		*c = (struct diff_conclusion){ .one = ONE_RUN,
+			.by_device = totals[i] == TOTAL_BUSY,
+			.side = { s->side[DIFF_A], s->side[DIFF_B] },
+			.n = { (double)d->inputs[DIFF_A].n, (double)d->inputs[DIFF_B].n },
+			.change = s->change };
+	}
+}
+
+static int choose_one(const struct diff *d, struct diff_conclusion *ret_c)
+{
+	const bool kernels = d->rows[TABLE_KERNELS].n;
+	struct diff_conclusion steps = { 0 }, launches = { 0 };
+	int e = judge_mix(d, ONE_REQUEST, TABLE_REQUESTS, ANY, ret_c);
+	if (!e && ret_c->one == ONE_NONE && d->work.steps)
+		e = judge_mix(d, ONE_STEP, TABLE_STEPS, MARKED, ret_c);
+	if (e || ret_c->one != ONE_NONE)
+		return e;
+	if (d->work.steps)
+		e = judge_mix(d, ONE_STEP, TABLE_STEPS, FOUND, &steps);
+	if (!e && (d->work.kernels || !kernels))
+		e = judge_mix(d, kernels ? ONE_LAUNCH : ONE_CALL,
+			kernels ? TABLE_KERNELS : TABLE_CALLS, ANY, &launches);
+	*ret_c = *choose(&steps, &launches);
+	return e;
+}
+
+int diff_conclude(struct diff *d)
+{
+	struct diff_conclusion *c = &d->conclusion;
+	int e = diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B) ? 0 : choose_one(d, c);
+	if (!e)
+		judge_run(d, c);
+	expect(!moves(c) || (c->side[DIFF_B] > c->side[DIFF_A]) ==
+				    (c->change.verdict == VERDICT_SLOWER),
+		"what takes longer is slower");
+	return e ? e : diff_say(d);
+}

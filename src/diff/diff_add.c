@@ -1,0 +1,372 @@
+/* What a comparison keeps of a report: see diff.h. */
+#include "diff/diff.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/expect.h"
+#include "base/hash.h"
+#include "trace/activity.h"
+#include "trace/steps.h"
+
+#include "base/banned.h"
+
+#define NAME_OF_REQUEST 256u
+
+struct adder {
+	struct diff *d;
+	double *totals; /* of this run */
+	const struct report *r;
+	enum diff_side_id side;
+	size_t run; /* of this side, from 0 */
+};
+
+static uint64_t ns_of(const struct adder *a, uint64_t ticks)
+{
+	return trace_span_ns(a->r->trace, ticks);
+}
+
+/* A ring holds what came last; how much that is says nothing of the program. */
+static bool is_window(const struct report *r)
+{
+	return r->trace->header.mode == TRACE_FLIGHT;
+}
+
+static struct diff_row *row_of(
+	struct adder *a, enum diff_table table, const char *name, const char *kind)
+{
+	const uint64_t other = kind ? hash_fnv32(kind, strlen(kind)) : 0;
+	struct diff_row *row = MAP_ROW(&a->d->names[table], map_text_key(name, strlen(name), other),
+		&a->d->rows[table], (struct diff_row){ .name = strdup(name), .kind = kind });
+	return row && row->name ? row : NULL;
+}
+
+/* The row, with room for this run's numbers; runs in which there was no such row are zeros. */
+static struct diff_row *enter(
+	struct adder *a, enum diff_table table, const char *name, const char *kind)
+{
+	struct diff_row *row = row_of(a, table, name, kind);
+	while (row && row->runs[a->side].n <= a->run) {
+		struct diff_run *new = array_push(&row->runs[a->side]);
+		if (!new)
+			return NULL;
+		*new = (struct diff_run){ 0 };
+	}
+	expect(!row || row->runs[a->side].n == a->run + 1, "the run at hand is a row's last");
+	return row;
+}
+
+static struct diff_run *run_of(const struct adder *a, struct diff_row *row)
+{
+	return &row->runs[a->side].v[a->run];
+}
+
+static void add_ticks(const struct adder *a, struct hist *to, const struct hist *from)
+{
+	uint64_t value, count;
+	for (unsigned at = 0; hist_next(from, &at, &value, &count);)
+		hist_add_times(to, ns_of(a, value), count);
+}
+
+static int add_kernels(struct adder *a)
+{
+	const struct report *r = a->r;
+	for (size_t i = 0; i < r->kernel_rows.n; i++) {
+		const struct kernel_row *k = &r->kernel_rows.v[i];
+		const struct activity_row *w =
+			k->activity == ACTIVITY_NONE ? NULL : &r->activities.v[k->activity];
+		expect(k->activity == ACTIVITY_NONE || k->activity < r->activities.n,
+			"the GPU activities of a kernel are one of the rows");
+		struct diff_row *row = enter(a, TABLE_KERNELS, k->name, NULL);
+		if (!row)
+			return -ENOMEM;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, k->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, k->host_ticks));
+		add_ticks(a, &row->run_host, &k->hist);
+		if (!w)
+			continue;
+		run->device_ns = sat_add(run->device_ns, w->total_ns);
+		hist_merge(&row->run_device, &w->hist);
+	}
+	return 0;
+}
+
+static int add_calls(struct adder *a)
+{
+	const struct report *r = a->r;
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		const char *api = schema_api_name(c->fn);
+		struct fn_name room;
+		const char *name = report_fn_name(r, c->id, &room);
+		struct diff_row *row = enter(a, TABLE_CALLS, name, api);
+		if (!row)
+			return -ENOMEM;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, c->count);
+		run->bytes = sat_add(run->bytes, c->bytes);
+		run->untimed |= !call_total_known(c);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, c->total_ticks));
+		if (call_total_known(c)) /* those that are timed all the same have failed */
+			add_ticks(a, &row->run_host, &c->hist);
+	}
+	return 0;
+}
+
+static int add_operators(struct adder *a)
+{
+	for (size_t i = 0; i < a->r->operators.n; i++) {
+		const struct operator_row *o = &a->r->operators.v[i];
+		const char *kind = range_kind_name(o->kind);
+		struct diff_row *row = enter(a, TABLE_OPERATORS, o->name, kind);
+		if (!row)
+			return -ENOMEM;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, o->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		run->device_ns = sat_add(run->device_ns, o->device_total_ns);
+		add_ticks(a, &row->run_host, &o->host_hist);
+		hist_merge(&row->run_device, &o->device_hist);
+	}
+	return 0;
+}
+
+static int add_phases(struct adder *a)
+{
+	for (size_t i = 0; i < a->r->operators.n; i++) {
+		const struct operator_row *o = &a->r->operators.v[i];
+		if (o->kind == RANGE_OPERATOR)
+			continue;
+		struct diff_row *row = enter(a, TABLE_PHASES, o->name, range_kind_name(o->kind));
+		if (!row)
+			return -ENOMEM;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, o->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		run->device_ns = sat_add(run->device_ns, o->span_ns);
+		run->busy_p50_ns = hist_at(&o->device_hist, 0.5);
+		add_ticks(a, &row->run_host, &o->host_hist);
+		hist_merge(&row->run_device, &o->span_hist);
+	}
+	return 0;
+}
+
+/* A step is as long as its steps are on the host; ranges that the program numbers also have spans
+ * on the device, and what a wait ends begins with its first launch: time in which the program was
+ * asked for nothing is no part of it. */
+static int add_step_lengths(struct adder *a, const struct steps *s)
+{
+	static const char *const ways[] = { [STEPS_NUMBERED] = "numbered",
+		[STEPS_OPTIMIZER] = "optimizer",
+		[STEPS_WAITS] = DIFF_BY_WAITS,
+		[STEPS_REPEATED] = DIFF_BY_RANGES };
+	/* In a ring the begin of the first is not known. */
+	const size_t first = is_window(a->r) && s->found != STEPS_NUMBERED;
+	struct diff_row *row =
+		s->v.n > first ? enter(a, TABLE_STEPS, "step", ways[s->found]) : NULL;
+	if (!row)
+		return s->v.n > first ? -ENOMEM : 0;
+	struct diff_run *run = run_of(a, row);
+	run->count = s->v.n;
+	for (size_t i = first; i < s->v.n; i++) {
+		const struct step *v = &s->v.v[i];
+		const uint64_t from = v->launched ? v->launched : v->from,
+			       ns = ns_of(a, v->to > from ? v->to - from : 0);
+		run->host_ns = sat_add(run->host_ns, ns);
+		hist_add(&row->run_host, ns);
+	}
+	for (size_t i = 0; i < a->r->operators.n && s->found == STEPS_NUMBERED; i++) {
+		const struct operator_row *o = &a->r->operators.v[i];
+		if (!range_is_named(o->kind) ||
+			hash_bytes(o->name, name_without_number(o->name)) != s->name)
+			continue;
+		run->device_ns = sat_add(run->device_ns, o->span_ns);
+		hist_merge(&row->run_device, &o->span_hist);
+	}
+	return 0;
+}
+
+static int add_steps(struct adder *a)
+{
+	struct steps s;
+	int e = steps_load(a->r->trace, &a->r->meta, &s);
+	if (!e) {
+		a->totals[TOTAL_STEPS] = (double)s.v.n;
+		e = add_step_lengths(a, &s);
+	}
+	steps_fini(&s);
+	return e;
+}
+
+static struct diff_row *enter_request(struct adder *a, const char *name, uint16_t kind)
+{
+	char family[NAME_OF_REQUEST];
+	const size_t n = range_is_named(kind) ? name_of_request(name) : 0;
+	if (!n || n >= sizeof family)
+		return NULL;
+	memcpy(family, name, n);
+	family[n] = '\0';
+	return enter(a, TABLE_REQUESTS, family, NULL);
+}
+
+static void add_requests(struct adder *a)
+{
+	const struct report *r = a->r;
+	for (size_t i = 0; i < r->operators.n; i++) {
+		const struct operator_row *o = &r->operators.v[i];
+		struct diff_row *row = enter_request(a, o->name, o->kind);
+		if (!row)
+			continue;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, o->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		run->device_ns = sat_add(run->device_ns, o->span_ns);
+		add_ticks(a, &row->run_host, &o->host_hist);
+		hist_merge(&row->run_device, &o->span_hist);
+		a->totals[TOTAL_REQUESTS] += (double)o->count;
+	}
+	for (size_t i = 0; i < r->span_rows.n; i++) {
+		const struct span_row *o = &r->span_rows.v[i];
+		struct diff_row *row = enter_request(a, o->name, o->kind);
+		if (!row)
+			continue;
+		struct diff_run *run = run_of(a, row);
+		run->count = sat_add(run->count, o->count);
+		run->host_ns = sat_add(run->host_ns, ns_of(a, o->host_ticks));
+		add_ticks(a, &row->run_host, &o->host_hist);
+		a->totals[TOTAL_REQUESTS] += (double)o->count;
+	}
+}
+
+static int add_moved(struct adder *a, const struct moved_row *m, const char *name)
+{
+	struct diff_row *row = m->count ? enter(a, TABLE_COPIES, name, NULL) : NULL;
+	if (!row)
+		return m->count ? -ENOMEM : 0;
+	struct diff_run *run = run_of(a, row);
+	run->count = sat_add(run->count, m->count);
+	run->bytes = sat_add(run->bytes, m->bytes);
+	run->unsized |= m->sized < m->count;
+	run->device_ns = sat_add(run->device_ns, m->device_ns);
+	return 0;
+}
+
+static int add_copies(struct adder *a)
+{
+	int e = add_moved(a, &a->r->sets, "set");
+	for (size_t i = 0; i < a->r->copies.n && !e; i++)
+		e = add_moved(a, &a->r->copies.v[i], a->r->copies.v[i].direction);
+	return e;
+}
+
+/* Several rows of a report may have one name: the median is that of all. */
+static void end_run(const struct adder *a, struct diff_row *row)
+{
+	struct diff_run *run = run_of(a, row);
+	run->host_p50_ns = hist_at(&row->run_host, 0.5);
+	run->device_p50_ns = hist_at(&row->run_device, 0.5);
+	hist_merge(&row->host[a->side], &row->run_host);
+	hist_merge(&row->device[a->side], &row->run_device);
+	hist_fini(&row->run_host);
+	hist_fini(&row->run_device);
+	row->run_host = row->run_device = (struct hist){ 0 };
+}
+
+static void end_runs(const struct adder *a)
+{
+	for (int t = 0; t < DIFF_TABLES; t++)
+		for (size_t i = 0; i < a->d->rows[t].n; i++)
+			if (a->d->rows[t].v[i].runs[a->side].n == a->run + 1)
+				end_run(a, &a->d->rows[t].v[i]);
+}
+
+static void add_device(const struct report *r, double *v)
+{
+	if (r->sampled) {
+		v[TOTAL_DEVICE] = r->sampled_ns;
+		return;
+	}
+	for (size_t i = 0; i < r->devices.n; i++) {
+		const struct device_row *w = &r->devices.v[i];
+		v[TOTAL_DEVICE] += (double)(w->kernel_ns + w->copy_ns + w->set_ns);
+		v[TOTAL_BUSY] += (double)w->busy_ns;
+	}
+}
+
+static void add_analysis(const struct report *r, double *v)
+{
+	const struct analysis *a = &r->analysis;
+	for (int i = 0; i < WALL_PARTS && a->known; i++) {
+		v[TOTAL_BREAKDOWN + i] = (double)a->wall_ns[i];
+		if (i >= WALL_LAUNCHING && i <= WALL_UNKNOWN)
+			v[TOTAL_IDLE] += (double)a->wall_ns[i];
+	}
+	for (int i = 0; i < PATH_PARTS && a->known; i++)
+		v[TOTAL_PATH + i] = (double)a->path_ns[i];
+}
+
+static int add_totals(struct adder *a)
+{
+	const struct report *r = a->r;
+	double *v = a->totals = array_reserve(&a->d->totals[a->side], DIFF_SUMS)
+					? a->d->totals[a->side].v + a->d->totals[a->side].n
+					: NULL;
+	if (!v)
+		return -ENOMEM;
+	a->d->totals[a->side].n += DIFF_SUMS;
+	expect(a->d->totals[a->side].n == (a->run + 1) * DIFF_SUMS, "each run has its totals");
+	memset(v, 0, DIFF_SUMS * sizeof *v);
+	v[TOTAL_WALL] = (double)r->wall_ns;
+	v[TOTAL_CALLS] = (double)r->calls;
+	v[TOTAL_LAUNCHES] = (double)r->launches;
+	v[TOTAL_GRAPH_LAUNCHES] = (double)r->graph_launches;
+	v[TOTAL_ERRORS] = (double)r->errors;
+	v[TOTAL_LOST] = (double)r->lost;
+	v[TOTAL_PEAK] = (double)r->gpu_memory.peak_bytes;
+	v[TOTAL_ALLOCATED] = (double)r->gpu_memory.allocated_bytes;
+	v[TOTAL_ALLOCS] = (double)r->gpu_memory.allocs;
+	add_device(r, v);
+	add_analysis(r, v);
+	for (size_t i = 0; i < r->call_rows.n; i++) {
+		const struct call_row *c = &r->call_rows.v[i];
+		if (c->fn && c->fn->api != API_DRIVER)
+			continue;
+		v[TOTAL_HOST] += (double)ns_of(a, c->total_ticks);
+		v[TOTAL_UNTIMED] += (double)(c->count - c->summed);
+	}
+	for (size_t i = 0; i < r->copies.n; i++)
+		v[TOTAL_COPIED] += (double)r->copies.v[i].bytes;
+	return 0;
+}
+
+int diff_add(struct diff *d, enum diff_side_id side, const char *file, const struct report *r)
+{
+	struct adder a = { .d = d, .r = r, .side = side, .run = d->inputs[side].n };
+	struct diff_input *in = array_push(&d->inputs[side]);
+	if (!in)
+		return -ENOMEM;
+	*in = (struct diff_input){ strdup(file), strdup(r->trace->header.program), r->lost != 0,
+		r->sampled };
+	d->has_device[side] &= r->device_kernels != 0;
+	d->analysed[side] &= r->analysis.known;
+	d->sampled[side] |= r->sampled != 0;
+	d->window[side] |= is_window(r);
+	int e = in->file && in->program ? add_totals(&a) : -ENOMEM;
+	if (!e)
+		e = add_kernels(&a);
+	if (!e)
+		e = add_calls(&a);
+	if (!e)
+		e = add_operators(&a);
+	if (!e)
+		e = add_phases(&a);
+	if (!e)
+		e = add_copies(&a);
+	if (!e)
+		e = add_steps(&a);
+	if (!e)
+		add_requests(&a);
+	end_runs(&a);
+	return e;
+}

@@ -1,0 +1,474 @@
+/*
+ * The three sentences that a comparison begins with: is it slower, what changed most, how sure.
+ * None has more than 25 words, whatever kernels are called.
+ */
+#include "diff/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bounded.h"
+#include "base/number.h"
+#include "base/text.h"
+
+#include "base/banned.h"
+
+#define NAME_CUT    40u  /* characters of a name … */
+#define NAME_BLANKS 2    /* … and how many blanks are in it */
+#define LEAST_SHARE 0.01 /* of the whole: what changed less is not named */
+#define OFTEN       2.0  /* from there on a change is a factor */
+#define SENTENCE    600u
+
+struct name {
+	char text[4 * NAME_CUT + 8];
+};
+
+static const char *short_name(struct name *n, const char *name)
+{
+	struct text_short cut;
+	int blanks = 0;
+	snprintf(n->text, sizeof n->text, "%s", text_short(&cut, text_kernel(name), NAME_CUT));
+	for (char *at = n->text; *at; at++)
+		if (*at == ' ' && ++blanks > NAME_BLANKS) {
+			memcpy(at, "…", sizeof "…");
+			break;
+		}
+	return n->text;
+}
+
+static const char *ns_text(struct number *n, double ns)
+{
+	return number_ns(n, ns > 0 ? (uint64_t)(ns + 0.5) : 0);
+}
+
+static const char *count_text(struct number *n, double count)
+{
+	return number_count(n, count > 0 ? (uint64_t)(count + 0.5) : 0);
+}
+
+static const char *pct_text(struct number *n, double pct)
+{
+	snprintf(n->text, sizeof n->text, fabs(pct) < 9.995 ? "%.2g %%" : "%.0f %%", fabs(pct));
+	return n->text;
+}
+
+/* "-24.1 %", or "7.5 times as fast", which a percentage of nearly all hides. */
+static const char *change_text(struct number *n, double from, double to)
+{
+	if (from > 0 && to >= OFTEN * from)
+		snprintf(n->text, sizeof n->text, "%.3g times as long", to / from);
+	else if (to > 0 && from >= OFTEN * to)
+		snprintf(n->text, sizeof n->text, "%.3g times as fast", from / to);
+	else
+		snprintf(n->text, sizeof n->text, "%+.1f %%", (to - from) / from * 100);
+	return n->text;
+}
+
+static bool is_moved(enum diff_verdict v)
+{
+	return v == VERDICT_FASTER || v == VERDICT_SLOWER;
+}
+
+static const char *plural(enum diff_one one)
+{
+	static const char *const words[] = { "", "calls", "launches", "steps", "requests", "runs" };
+	return words[one];
+}
+
+/* ---- is it slower ---- */
+
+/* "launch of axpy", "step", "request (decode request)" */
+static void put_one(struct bounded *b, const struct diff_conclusion *c)
+{
+	struct name name;
+	const char *of = c->row && c->one != ONE_STEP ? short_name(&name, c->row->name) : NULL;
+	bounded_put(b, diff_one_word(c->one));
+	if (c->one == ONE_LAUNCH && !c->by_device)
+		bounded_put(b, " call");
+	if (of && c->one == ONE_REQUEST && strcmp(of, "request") != 0)
+		bounded_printf(b, " (%s)", of);
+	else if (of && c->one != ONE_REQUEST)
+		bounded_printf(b, " of %s", of);
+}
+
+static void put_how(struct bounded *b, const struct diff_conclusion *c)
+{
+	const double factor = c->side[DIFF_B] / c->side[DIFF_A];
+	struct number n;
+	if (factor >= OFTEN)
+		bounded_printf(b, "takes %.3g times as long in B", factor);
+	else if (factor <= 1 / OFTEN)
+		bounded_printf(b, "is %.3g times as fast in B", 1 / factor);
+	else
+		bounded_printf(b, "is %s %s in B", pct_text(&n, c->change.pct),
+			diff_verdict_word(c->change.verdict));
+}
+
+static void put_moved(struct bounded *b, const struct diff_conclusion *c)
+{
+	struct number from, to;
+	if (c->one == ONE_RUN) {
+		bounded_put(b, "The same work ");
+		put_how(b, c);
+		bounded_printf(b, " (%s → %s of %s)", ns_text(&from, c->side[DIFF_A]),
+			ns_text(&to, c->side[DIFF_B]), c->by_device ? "GPU time" : "wall time");
+		return;
+	}
+	bounded_put(b, "One ");
+	put_one(b, c);
+	bounded_char(b, ' ');
+	put_how(b, c);
+	bounded_printf(
+		b, " (%s → %s)", ns_text(&from, c->side[DIFF_A]), ns_text(&to, c->side[DIFF_B]));
+}
+
+/* "over 14 kernels": what the mean is of. */
+static void put_rows(struct bounded *b, const struct diff_conclusion *c)
+{
+	if (c->rows > 1)
+		bounded_printf(b, ", over %zu %s that both have", c->rows,
+			c->one == ONE_LAUNCH ? "kernels"
+			: c->one == ONE_CALL ? "functions"
+					     : "ranges");
+}
+
+static void put_same(struct bounded *b, const struct diff *d)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	struct number from, to;
+	bounded_put(b, "No difference");
+	if (d->threshold_pct > 0)
+		bounded_printf(b, " above %g %%", d->threshold_pct);
+	bounded_put(b, " was found: one ");
+	put_one(b, c);
+	bounded_printf(b, " takes %s in A, %s in B", ns_text(&from, c->side[DIFF_A]),
+		ns_text(&to, c->side[DIFF_B]));
+	if (c->rows > 1)
+		put_rows(b, c);
+}
+
+/* Figures of as much work, which are too few to be judged; NULL: there are none. */
+static const struct diff_sum *total_of(const struct diff *d)
+{
+	const struct diff_sum *busy = &d->sums[TOTAL_BUSY], *wall = &d->sums[TOTAL_WALL];
+	const struct diff_sum *s = busy->side[DIFF_A] > 0 && busy->side[DIFF_B] > 0 ? busy : wall;
+	const double *steps = d->sums[TOTAL_STEPS].side;
+	const bool window = d->window[DIFF_A] || d->window[DIFF_B],
+		   same_steps = d->work.steps && steps[DIFF_A] == steps[DIFF_B] && !window;
+	const bool known = s->side[DIFF_A] > 0 && s->side[DIFF_B] > 0;
+	return known && (d->work.same || same_steps) ? s : NULL;
+}
+
+static void put_total(struct bounded *b, const struct diff *d, const struct diff_sum *s)
+{
+	const bool busy = s == &d->sums[TOTAL_BUSY];
+	struct number from, to, n;
+	ns_text(&from, s->side[DIFF_A]);
+	ns_text(&to, s->side[DIFF_B]);
+	if (fabs(s->change.pct) < d->threshold_pct) {
+		bounded_printf(b, "No difference above %g %% was found: %s %s in A, %s in B",
+			d->threshold_pct, busy ? "the GPU was busy" : "the program took", from.text,
+			to.text);
+		return;
+	}
+	bounded_printf(b, "B %s %s instead of %s (%s) ", busy ? "kept the GPU busy for" : "took",
+		to.text, from.text, change_text(&n, s->side[DIFF_A], s->side[DIFF_B]));
+	if (d->work.same)
+		bounded_put(b, "for the same work");
+	else
+		bounded_printf(
+			b, "in %s steps each", count_text(&n, d->sums[TOTAL_STEPS].side[DIFF_A]));
+}
+
+static void say_slower(const struct diff *d, struct bounded *b)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	const bool a = diff_is_empty(d, DIFF_A), both = a && diff_is_empty(d, DIFF_B);
+	if (a || diff_is_empty(d, DIFF_B)) {
+		bounded_printf(b, "%s, so there is nothing to compare",
+			both ? "Neither A nor B made a CUDA call"
+			: a  ? "A made no CUDA call"
+			     : "B made no CUDA call");
+	} else if (is_moved(c->change.verdict)) {
+		put_moved(b, c);
+		put_rows(b, c);
+	} else if (c->one != ONE_NONE) {
+		put_same(b, d);
+	} else if (total_of(d)) {
+		put_total(b, d, total_of(d));
+	} else {
+		bounded_put(b, "It is not known which is faster: nothing that both did came five "
+			       "times on each side");
+	}
+}
+
+/* ---- what they did, and what changed most ---- */
+
+/* Times of one side's, by one of these. */
+struct changed {
+	const struct diff_row *row; /* NULL: the idle time of GPUs */
+	double side[DIFF_SIDES];
+	double effect; /* of both sides, ns */
+	bool there, a_launch;
+};
+
+static void take(struct changed *most, struct changed c)
+{
+	if (!isnan(c.effect) && fabs(c.effect) > fabs(most->effect))
+		*most = c;
+}
+
+/* By what times of a side are divided; 1 where they are as they are. */
+static double units_of(const struct diff *d, enum diff_one per, int side)
+{
+	return per == ONE_NONE ? 1 : diff_count(d, per, (enum diff_side_id)side);
+}
+
+static bool is_often_as(const struct diff_row *row, const double *units)
+{
+	const double a = row->value[DIFF_A].count / units[DIFF_A],
+		     b = row->value[DIFF_B].count / units[DIFF_B];
+	return fabs(a - b) <= LEAST_SHARE * fmax(a, b);
+}
+
+static void take_kernel(struct changed *most, const struct diff_row *row, const double *units)
+{
+	const struct diff_value *v = row->value;
+	struct changed c = { .row = row, .there = true };
+	for (int s = 0; s < DIFF_SIDES; s++)
+		c.side[s] = v[s].there ? v[s].total_ns / units[s] : 0;
+	c.effect = c.side[DIFF_B] - c.side[DIFF_A];
+	if (is_moved(row->change.verdict) && is_often_as(row, units)) {
+		c.a_launch = true;
+		c.side[DIFF_A] = v[DIFF_A].median_ns;
+		c.side[DIFF_B] = v[DIFF_B].median_ns;
+	}
+	take(most, c);
+}
+
+/* Of launches: how much one takes, or that it is new or gone; how many there are is told already.
+ */
+static void take_launch(struct changed *most, const struct diff_row *row, const double *units)
+{
+	const struct diff_value *v = row->value;
+	const double both = sqrt(units[DIFF_A] * units[DIFF_B]),
+		     weight = sqrt(v[DIFF_A].count * v[DIFF_B].count) / both;
+	struct changed c = { .row = row, .there = true, .a_launch = true };
+	for (int s = 0; s < DIFF_SIDES; s++)
+		c.side[s] = v[s].there ? v[s].median_ns : 0;
+	if (is_moved(row->change.verdict))
+		c.effect = weight * (c.side[DIFF_B] - c.side[DIFF_A]);
+	else if (row->change.verdict >= VERDICT_NEW)
+		c.effect = v[DIFF_B].there ? v[DIFF_B].total_ns / units[DIFF_B]
+					   : -v[DIFF_A].total_ns / units[DIFF_A];
+	take(most, c);
+}
+
+/* Whether the figures are of time in which GPUs may be idle; a ring has that of its end only. */
+static bool is_about_host(const struct diff *d)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	if (d->window[DIFF_A] || d->window[DIFF_B])
+		return false;
+	if (c->one == ONE_NONE)
+		return !(d->sums[TOTAL_BUSY].side[DIFF_A] > 0) ||
+		       !(d->sums[TOTAL_BUSY].side[DIFF_B] > 0);
+	return c->one == ONE_STEP || c->one == ONE_REQUEST || (c->one == ONE_RUN && !c->by_device);
+}
+
+/* What a unit of the conclusion consists of; nothing for one that is a single row. */
+static struct changed find_changed(const struct diff *d, enum diff_one per)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	const double units[] = { units_of(d, per, DIFF_A), units_of(d, per, DIFF_B) };
+	const enum diff_total total =
+		d->by_device && !isnan(d->sums[TOTAL_BUSY].side[DIFF_A]) ? TOTAL_BUSY : TOTAL_WALL;
+	const double whole = c->one == ONE_NONE || c->one == ONE_RUN
+				     ? d->sums[total].side[DIFF_A] / units[DIFF_A]
+				     : c->side[DIFF_A];
+	struct changed most = { 0 };
+	if (!(units[DIFF_A] > 0) || !(units[DIFF_B] > 0))
+		return most;
+	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_KERNELS].v[i];
+		if (row == c->row || (d->apart && per == ONE_LAUNCH))
+			continue;
+		if (per == ONE_LAUNCH)
+			take_launch(&most, row, units);
+		else
+			take_kernel(&most, row, units);
+	}
+	if (is_about_host(d)) {
+		struct changed idle = { .there = true };
+		for (int s = 0; s < DIFF_SIDES; s++)
+			idle.side[s] = d->sums[TOTAL_IDLE].side[s] / units[s];
+		idle.effect = idle.side[DIFF_B] - idle.side[DIFF_A];
+		take(&most, idle);
+	}
+	most.there &= fabs(most.effect) >= LEAST_SHARE * whole;
+	return most;
+}
+
+static bool differs(const struct diff *d, enum diff_one one)
+{
+	const double a = diff_count(d, one, DIFF_A), b = diff_count(d, one, DIFF_B);
+	return fabs(a - b) > LEAST_SHARE * fmax(a, b);
+}
+
+/* "B is shorter because it": if how much was done explains it, and the speed does not. */
+static void put_cause(struct bounded *b, const struct diff *d, enum diff_one one)
+{
+	const double *wall = d->sums[TOTAL_WALL].side;
+	const enum diff_verdict v = d->conclusion.change.verdict;
+	const bool fewer = diff_count(d, one, DIFF_B) < diff_count(d, one, DIFF_A),
+		   shorter = wall[DIFF_B] < wall[DIFF_A];
+	if (fewer == shorter && v != (shorter ? VERDICT_FASTER : VERDICT_SLOWER))
+		bounded_printf(b, "B is %s because it ", shorter ? "shorter" : "longer");
+	else
+		bounded_put(b, "B ");
+}
+
+static void put_counts(struct bounded *b, const struct diff *d, enum diff_one one)
+{
+	struct number from, to;
+	bounded_printf(b, "%s %s %s instead of %s",
+		one == ONE_REQUEST ? "answered"
+		: one == ONE_STEP  ? "made"
+				   : "ran",
+		count_text(&to, diff_count(d, one, DIFF_B)), plural(one),
+		count_text(&from, diff_count(d, one, DIFF_A)));
+}
+
+/* What there is as much of, and then what there is not. */
+static void put_other_work(struct bounded *b, const struct diff *d, enum diff_one one)
+{
+	struct number n, from, to;
+	const double *copied = d->sums[TOTAL_COPIED].side;
+	if (differs(d, one)) {
+		put_cause(b, d, one);
+		put_counts(b, d, one);
+		return;
+	}
+	bounded_printf(b, "Both %s %s %s, but ", one == ONE_STEP ? "made" : "ran",
+		count_text(&n, diff_count(d, one, DIFF_A)), plural(one));
+	if (one != ONE_LAUNCH && differs(d, ONE_LAUNCH)) {
+		bounded_put(b, "B ");
+		put_counts(b, d, ONE_LAUNCH);
+	} else if (!diff_copied_same(d)) {
+		bounded_printf(b, "B copied %s instead of %s",
+			number_bytes(&to, (uint64_t)copied[DIFF_B]),
+			number_bytes(&from, (uint64_t)copied[DIFF_A]));
+	} else {
+		bounded_put(b, "not of the same kernels");
+	}
+}
+
+static void put_work(struct bounded *b, const struct diff *d)
+{
+	const enum diff_one concluded = d->conclusion.one, common = diff_common(d),
+			    one = concluded >= ONE_LAUNCH && concluded <= ONE_REQUEST ? concluded
+				  : common == ONE_NONE                                ? ONE_LAUNCH
+										      : common;
+	struct number from, to;
+	if (d->work.same) {
+		bounded_printf(b, "Both did the same work (%s launches",
+			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)));
+		if (common > ONE_LAUNCH)
+			bounded_printf(b, ", %s %s",
+				count_text(&from, diff_count(d, common, DIFF_A)), plural(common));
+		bounded_char(b, ')');
+	} else if (d->window[DIFF_A] || d->window[DIFF_B])
+		bounded_printf(b, "The flight recordings hold %s launches of A and %s of B",
+			count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+			count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
+	else
+		put_other_work(b, d, one);
+}
+
+static bool say_none(const struct diff *d, struct bounded *b)
+{
+	struct number from, to;
+	if (!diff_is_empty(d, DIFF_A) && !diff_is_empty(d, DIFF_B))
+		return false;
+	bounded_printf(b, "A has %s launches and B has %s",
+		count_text(&from, diff_count(d, ONE_LAUNCH, DIFF_A)),
+		count_text(&to, diff_count(d, ONE_LAUNCH, DIFF_B)));
+	return true;
+}
+
+static void say_changed(const struct diff *d, struct bounded *b)
+{
+	if (say_none(d, b))
+		return;
+	const struct diff_conclusion *c = &d->conclusion;
+	const enum diff_one per = c->one == ONE_NONE ? (d->work.same ? ONE_NONE : diff_common(d))
+				  : c->one == ONE_RUN || c->one == ONE_CALL ? ONE_NONE
+									    : c->one;
+	const bool totals = d->work.same || per != ONE_NONE;
+	const struct changed most = totals ? find_changed(d, per) : (struct changed){ 0 };
+	struct number from, to;
+	struct name name;
+	put_work(b, d);
+	if (!most.there)
+		return;
+	bounded_printf(b, ", and %s changed most: %s → %s",
+		most.row ? short_name(&name, most.row->name) : "GPU idle time",
+		ns_text(&from, most.side[DIFF_A]), ns_text(&to, most.side[DIFF_B]));
+	if (most.a_launch)
+		bounded_put(b, " a launch");
+	else if (per == ONE_NONE)
+		bounded_put(b, " in all");
+	else
+		bounded_printf(b, " a %s", diff_one_word(per));
+}
+
+/* ---- how sure ---- */
+
+static void say_sure(const struct diff *d, struct bounded *b)
+{
+	const struct diff_conclusion *c = &d->conclusion;
+	const size_t na = d->inputs[DIFF_A].n, nb = d->inputs[DIFF_B].n;
+	struct number from, to;
+	if (c->one == ONE_NONE) {
+		bounded_put(b, diff_is_empty(d, DIFF_A) || diff_is_empty(d, DIFF_B)
+				       ? "`weir doctor` says why no call was seen"
+			       : !total_of(d)
+				       ? "Longer recordings, or several of each version, would tell"
+			       : na > 1 && nb > 1
+				       ? "The recordings differ too much to say how much of that "
+					 "is chance"
+				       : "One recording of a version does not say how much of "
+					 "that is chance: record each several times");
+		return;
+	}
+	bounded_printf(b, "The change is %+.1f %% to %+.1f %% with 99 %% confidence, from ",
+		c->change.pct - c->change.below_pct, c->change.pct + c->change.above_pct);
+	if (na > 1 && nb > 1) {
+		bounded_printf(b, "%zu and %zu recordings", na, nb);
+		return;
+	}
+	bounded_printf(b, "%s and %s %s", count_text(&from, c->n[DIFF_A]),
+		count_text(&to, c->n[DIFF_B]), plural(c->one));
+	if (na == 1 && nb == 1)
+		bounded_put(b, " in one recording each");
+	else
+		bounded_printf(b, " in %zu and %zu recordings", na, nb);
+}
+
+int diff_say(struct diff *d)
+{
+	static void (*const say[DIFF_SENTENCES])(
+		const struct diff *, struct bounded *) = { say_slower, say_changed, say_sure };
+	for (int i = 0; i < DIFF_SENTENCES; i++) {
+		char text[SENTENCE];
+		struct bounded b = BOUNDED(text);
+		say[i](d, &b);
+		bounded_char(&b, '.');
+		d->conclusion.sentence[i] = strdup(bounded_end(&b));
+		if (!d->conclusion.sentence[i])
+			return -ENOMEM;
+	}
+	return 0;
+}

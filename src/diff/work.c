@@ -1,0 +1,141 @@
+/*
+ * Whether both sides did the same work: as many launches of each kernel, as many graphs, steps,
+ * requests and bytes copied.  Times of different work, added up, say nothing of a speed; see
+ * conclusion.c for what is compared then.
+ */
+#include "diff/diff.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+#define SAME_TOLERANCE 0.01 /* of the larger: work that differs less is the same */
+#define STEP_TOLERANCE 0.05 /* of launches in a step: steps of other work are not compared */
+#define STEPS_LEAST    2 /* a side: one step is the whole run, of which nobody says what it did */
+#define COPIED_LITTLE  65536
+#define AHEAD          0.9 /* of the time of devices: steps that take less end before those do */
+#define COMMON_LEAST   0.5 /* of the time of kernels: what both ran stands for the whole */
+
+static bool is_near(double a, double b, double tolerance)
+{
+	return fabs(a - b) <= tolerance * fmax(a, b);
+}
+
+static bool totals_near(const struct diff *d, enum diff_total t)
+{
+	const double *side = d->sums[t].side;
+	return is_near(side[DIFF_A], side[DIFF_B], SAME_TOLERANCE);
+}
+
+bool diff_copied_same(const struct diff *d)
+{
+	const double *side = d->sums[TOTAL_COPIED].side;
+	return totals_near(d, TOTAL_COPIED) || fabs(side[DIFF_A] - side[DIFF_B]) <= COPIED_LITTLE;
+}
+
+double diff_count(const struct diff *d, enum diff_one one, enum diff_side_id side)
+{
+	switch (one) {
+	case ONE_CALL:
+		return d->sums[TOTAL_CALLS].side[side];
+	case ONE_LAUNCH:
+		return d->sums[TOTAL_LAUNCHES].side[side];
+	case ONE_STEP:
+		return d->sums[TOTAL_STEPS].side[side];
+	case ONE_REQUEST:
+		return d->sums[TOTAL_REQUESTS].side[side];
+	default:
+		return NAN;
+	}
+}
+
+bool diff_is_empty(const struct diff *d, enum diff_side_id side)
+{
+	return d->sums[TOTAL_CALLS].side[side] == 0 && d->sums[TOTAL_LAUNCHES].side[side] == 0 &&
+	       !(d->sums[TOTAL_DEVICE].side[side] > 0);
+}
+
+/* Launches that one side has more of weigh little, by number and by time. */
+static bool same_kernels(const struct diff *d)
+{
+	double more = 0, all[DIFF_SIDES] = { 0 }, more_ns = 0, all_ns[DIFF_SIDES] = { 0 };
+	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
+		const struct diff_value *v = d->rows[TABLE_KERNELS].v[i].value;
+		const double one = fmax(v[DIFF_A].median_ns, v[DIFF_B].median_ns);
+		const double off = fabs(v[DIFF_A].count - v[DIFF_B].count);
+		more += off;
+		more_ns += isnan(one) ? 0 : off * one;
+		for (int s = 0; s < DIFF_SIDES; s++) {
+			all[s] += v[s].count;
+			all_ns[s] += isnan(v[s].median_ns) ? 0 : v[s].count * v[s].median_ns;
+		}
+	}
+	return more <= SAME_TOLERANCE * fmax(all[DIFF_A], all[DIFF_B]) &&
+	       more_ns <= SAME_TOLERANCE * fmax(all_ns[DIFF_A], all_ns[DIFF_B]);
+}
+
+/* Whether kernels that both ran take most of the time of each. */
+static bool shares_kernels(const struct diff *d)
+{
+	double all[DIFF_SIDES] = { 0 }, common[DIFF_SIDES] = { 0 };
+	for (size_t i = 0; i < d->rows[TABLE_KERNELS].n; i++) {
+		const struct diff_value *v = d->rows[TABLE_KERNELS].v[i].value;
+		const bool both = v[DIFF_A].count > 0 && v[DIFF_B].count > 0;
+		for (int s = 0; s < DIFF_SIDES; s++) {
+			const double ns = isnan(v[s].total_ns) ? 0 : v[s].total_ns;
+			all[s] += ns;
+			common[s] += both ? ns : 0;
+		}
+	}
+	for (int s = 0; s < DIFF_SIDES; s++)
+		if (!(common[s] > 0) || common[s] < COMMON_LEAST * all[s])
+			return false;
+	return true;
+}
+
+/* A host that only launches is through with its steps before the devices are. */
+static bool is_ahead(const struct diff *d, const struct diff_row *row)
+{
+	for (int s = 0; s < DIFF_SIDES && !row->by_device; s++)
+		if (row->value[s].total_ns < AHEAD * d->sums[TOTAL_BUSY].side[s])
+			return true;
+	return false;
+}
+
+/* Steps that the program marks are its own; others must be as many, or have as many launches. */
+static bool shares_steps(const struct diff *d)
+{
+	const double *steps = d->sums[TOTAL_STEPS].side, *launches = d->sums[TOTAL_LAUNCHES].side;
+	for (size_t i = 0; i < d->rows[TABLE_STEPS].n; i++) {
+		const struct diff_row *row = &d->rows[TABLE_STEPS].v[i];
+		if (fmin(row->value[DIFF_A].count, row->value[DIFF_B].count) < STEPS_LEAST ||
+			is_ahead(d, row))
+			continue;
+		return diff_has_marked_steps(row) || totals_near(d, TOTAL_STEPS) ||
+		       is_near(launches[DIFF_A] / steps[DIFF_A], launches[DIFF_B] / steps[DIFF_B],
+			       STEP_TOLERANCE);
+	}
+	return false;
+}
+
+void diff_compare_work(struct diff *d)
+{
+	const double *requests = d->sums[TOTAL_REQUESTS].side;
+	struct diff_work *w = &d->work;
+	w->kernels = shares_kernels(d);
+	w->steps = shares_steps(d);
+	w->requests = requests[DIFF_A] > 0 && requests[DIFF_B] > 0;
+	w->same = !d->window[DIFF_A] && !d->window[DIFF_B] && same_kernels(d) &&
+		  totals_near(d, TOTAL_GRAPH_LAUNCHES) && diff_copied_same(d) &&
+		  totals_near(d, TOTAL_REQUESTS) && (!w->steps || totals_near(d, TOTAL_STEPS)) &&
+		  diff_is_empty(d, DIFF_A) == diff_is_empty(d, DIFF_B);
+}
+
+enum diff_one diff_common(const struct diff *d)
+{
+	return d->work.requests  ? ONE_REQUEST
+	       : d->work.steps   ? ONE_STEP
+	       : d->work.kernels ? ONE_LAUNCH
+				 : ONE_NONE;
+}
