@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bounded.h"
+#include "cmd/cli/binary.h"
 #include "cmd/cli/child.h"
 #include "cmd/cli/command.h"
 #include "cmd/cli/device_choice.h"
@@ -25,6 +26,7 @@
 #define MEMORY_LEAST (1u << 20)
 
 struct run {
+	const char *unheld; /* why the library can't be loaded into the program; NULL: it can */
 	struct sharing sharing;
 	struct mps mps;
 	struct arbiter *arbiter;
@@ -251,12 +253,36 @@ static int share_simulated(const struct run *run)
 		       : 0;
 }
 
+static const char *why_unheld(const char *program)
+{
+	struct binary b;
+	if (binary_look(program, &b))
+		return NULL; /* what can't be run is said when it is started */
+	if (b.privileged)
+		return "it gains rights when it starts (setuid, setgid or file capabilities)";
+	return b.kind == BINARY_STATIC ? "it is linked statically" : NULL;
+}
+
+/* Whether the program can be held to a quota. */
+static int check_held(const struct options *o, struct run *run)
+{
+	const char *program = opt_argv(o)[0];
+	run->unheld = why_unheld(program);
+	if (!run->unheld || opt_flag(o, "best-effort-quota") ||
+		!(opt_str(o, "memory") || given(WEIR_OPTION_memory)))
+		return 0;
+	return complain(EXIT_ENVIRONMENT,
+		"%s can't be held to a quota: %s, so the library can't be loaded into it; with --best-effort-quota it runs without one",
+		program, run->unheld);
+}
+
 static int prepare(const struct options *o, struct run *run)
 {
 	char outer[SHARE_PATH];
 	const char *share = opt_str(o, "share");
 	int code = sharing_open(&run->sharing, share ? share : given_share(outer), true);
 	code = code ? code : prepare_words(o, run);
+	code = code ? code : check_held(o, run);
 	if (!code && opt_flag(o, "sim"))
 		code = share_simulated(run);
 	if (!code && opt_str(o, "device"))
@@ -286,11 +312,8 @@ static int run_program(const struct options *o, struct run *run)
 	code = code ? code : child_start(&c);
 	if (code)
 		return code;
-	const uint64_t joined = run->sharing.file->arbiter.joined;
 	while (!child_wait(&c, turn(run), NULL, &status))
 		;
-	if (run->sharing.file->arbiter.joined == joined && !opt_flag(o, "quiet"))
-		child_say_static(&c);
 	child_close(&c);
 	return child_exit(status);
 }
@@ -310,6 +333,9 @@ static struct unheld count_unheld(const struct run *run)
 static void say_unheld(const struct options *o, const struct run *run, const struct unheld *before)
 {
 	const struct unheld now = count_unheld(run);
+	if (run->unheld && !opt_flag(o, "quiet"))
+		remark("1 program was held neither to its class nor to a quota: %s, %s",
+			opt_argv(o)[0], run->unheld);
 	const uint64_t refused = now.refused - before->refused;
 	const uint64_t passed = now.passed - before->passed;
 	if (refused && !opt_flag(o, "quiet"))

@@ -147,6 +147,19 @@ if [ -x "$fill" ]; then
 	expect 0 '"program": "quota"' $weir memory --json refused.weir
 fi
 
+# A program that the library can't be loaded into has no quota, so none is promised.
+printf 'int main(void) { return 0; }\n' >static.c
+if cc -static -o static static.c 2>/dev/null; then
+	expect 3 'static can.t be held to a quota: it is linked statically' $run --memory 1G -- ./static
+	expect 3 'can.t be held to a quota' $run --memory 1G -- $weir run --sim --share "$scratch/s" -- ./static
+	expect 0 '1 program was held neither to its class nor to a quota' $run --memory 1G --best-effort-quota -- ./static
+	expect 0 '1 program was held neither to its class nor to a quota' $run -- ./static
+fi
+cp /bin/true raised
+chmod 4755 raised
+expect 3 'raised can.t be held to a quota: it gains rights' $run --memory 1G -- ./raised
+expect 0 '1 program was held neither' $run --memory 1G --best-effort-quota -- ./raised
+
 # The GPU with the least to do.
 expect 0 '^CUDA_VISIBLE_DEVICES=GPU-' env WEIR_SIM=devices=2 $run --device auto -- env
 expect 0 '^CUDA_VISIBLE_DEVICES=1$' $run --device 1 -- env
