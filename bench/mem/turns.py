@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""What a step costs under weir run --pool, by processes that take turns: turns.py --out FILE [OPTIONS].
+
+For each work (work.py) some pairs of processes, PyTorch's own allocator and `weir run --pool`, live side by side, and one
+does a few steps at a time while the others wait.  Machines drift by more than the pool costs, so each turn is compared with
+those of the other beside it in time, and the median of these ratios counts.  Both do the same shapes, SHAPES of them again and
+again; the first round is not timed, since libraries compile for each shape that is new.
+
+At last each work runs under a quota of --need times the most bytes that its tensors had at once, to show that this suffices.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHAPES, TURN = 12, 4
+MIB = 1 << 20
+
+
+class Cycle:
+    """The same draws in the same order, again after SHAPES steps."""
+
+    def __init__(self):
+        self.step = 0
+        self.random = random.Random(1)
+
+    def randint(self, least, most):
+        return self.random.randint(least, most)
+
+    def next(self):
+        self.step += 1
+        if self.step % SHAPES == 0:
+            self.random = random.Random(1)
+
+
+def child(name):
+    """Does so many steps as each line of its input says, and says in milliseconds what they took."""
+    sys.path.insert(0, HERE)
+    import torch
+    import work
+    torch.manual_seed(1)
+    cycle = Cycle()
+    step = getattr(work, name)(cycle)
+    torch.cuda.synchronize()
+    print(json.dumps({'ready': True}), flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            begun = time.perf_counter()
+            step()
+            torch.cuda.synchronize()
+            times.append(1e3 * (time.perf_counter() - begun))
+            cycle.next()
+        print(json.dumps({'ms': times, 'live': torch.cuda.max_memory_allocated(), 'reserved': torch.cuda.max_memory_reserved()}),
+              flush=True)
+
+
+class Process:
+    def __init__(self, args, work, variant, quota=None, share=None):
+        self.variant, self.ms, self.said = variant, [], {}
+        command = [sys.executable, os.path.abspath(__file__), '--child', work]
+        if variant == 'pool':
+            run = [args.weir_program, 'run', '--isolated', '--share', share or tempfile.mkdtemp(prefix='weir-turns-'), '--pool']
+            command = run + (['--memory', str(quota)] if quota else []) + ['--'] + command
+        env = {k: v for k, v in os.environ.items() if k not in ('PYTORCH_CUDA_ALLOC_CONF', 'PYTORCH_ALLOC_CONF')}
+        self.log = tempfile.TemporaryFile('w+')
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+
+    def answer(self):
+        """The next line that it says, or None."""
+        for line in self.process.stdout:
+            if line.startswith('{'):
+                return json.loads(line)
+        return None
+
+    def turn(self, steps):
+        self.process.stdin.write('%d\n' % steps)
+        self.process.stdin.flush()
+        said = self.answer()
+        if said is None:
+            raise RuntimeError(self.end())
+        self.said = said
+        return said['ms']
+
+    def end(self):
+        """What it said on standard error."""
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        self.process.wait()
+        self.log.seek(0)
+        return self.log.read().strip()[-300:]
+
+
+def take_turns(pair, rounds):
+    """Ratios of the pool's turns to the other's beside them, steps of equal shape added up; and their times."""
+    for p in pair:
+        p.turn(SHAPES)
+    for turn in range(rounds * SHAPES // TURN):
+        for p in pair if turn % 2 else pair[::-1]:
+            p.ms.append(sum(p.turn(TURN)))
+    pool, default = ([p for p in pair if p.variant == v][0].ms for v in ('pool', 'default'))
+    return [a / b for a, b in zip(pool, default)]
+
+
+def measure(args, work):
+    pairs = [[Process(args, work, v) for v in ('default', 'pool')] for _ in range(args.pairs)]
+    return work, pairs
+
+
+def timed(args, work, pairs):
+    result = {'ratios': [], 'ms_a_step': {}, 'said': {}}
+    for pair in pairs:
+        if not all(p.answer() for p in pair):
+            return {'error': ' '.join(p.end() for p in pair)}
+        result['ratios'] += [take_turns(pair, args.rounds)]
+    everything = [r for ratios in result['ratios'] for r in ratios]
+    result['ratio'] = statistics.median(everything)
+    result['by_pair'] = [statistics.median(r) for r in result['ratios']]
+    for p in [p for pair in pairs for p in pair]:
+        result['ms_a_step'].setdefault(p.variant, []).append(statistics.median(p.ms) / TURN)
+        result['said'][p.variant] = {'live': p.said['live'], 'reserved': p.said['reserved'], 'errors': p.end()}
+    print('%-7s a step under the pool takes %.3f of the default (by pair: %s), %.1f and %.1f ms' % (
+        work, result['ratio'], ', '.join('%.3f' % r for r in result['by_pair']),
+        min(result['ms_a_step']['pool']), min(result['ms_a_step']['default'])), flush=True)
+    return result
+
+
+def contexts(args):
+    """What a context takes, as Weir measures it with nobody else there."""
+    share = tempfile.mkdtemp(prefix='weir-turns-')
+    p = Process(args, 'opt', 'pool', 8 << 30, share)
+    p.answer()
+    p.turn(1)
+    said = json.loads(subprocess.run([args.weir_program, 'sched', '--share', share, '--json', 'status'], stdout=subprocess.PIPE).stdout)
+    p.end()
+    return max((d['context_bytes'] for d in said['devices']), default=0)
+
+
+def needs(args, results):
+    """Whether --need times the live peak suffices, all works at one time."""
+    context = contexts(args)
+    running = []
+    for work, result in results.items():
+        if 'said' not in result:
+            continue
+        quota = int(result['said']['pool']['live'] * args.need) // (2 * MIB) * 2 * MIB + context
+        running.append((work, quota, Process(args, work, 'pool', quota)))
+    for work, quota, p in running:
+        ended, why = False, ''
+        try:
+            ended = bool(p.answer()) and len(p.turn(2 * SHAPES)) == 2 * SHAPES
+        except (RuntimeError, BrokenPipeError) as e:
+            why = str(e)
+        results[work]['need'] = {'factor': args.need, 'quota': quota, 'context': context, 'suffices': ended, 'why': why or p.end()}
+        print('%-7s %.2f of the live peak %s' % (work, args.need, 'suffices' if ended else 'does not suffice'), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--child', help=argparse.SUPPRESS)
+    parser.add_argument('--works', default='opt,resnet,llama')
+    parser.add_argument('--pairs', type=int, default=2, help='pairs of processes of a work')
+    parser.add_argument('--rounds', type=int, default=4, help='of all shapes, that are timed')
+    parser.add_argument('--need', type=float, default=1.02, help='of the live peak; 0: leave that out')
+    parser.add_argument('--weir-program', default='weir')
+    parser.add_argument('--out')
+    args = parser.parse_args()
+    if args.child:
+        return child(args.child)
+    started = [measure(args, work) for work in args.works.split(',')]
+    results = {work: timed(args, work, pairs) for work, pairs in started}
+    if args.need:
+        needs(args, results)
+    with open(args.out, 'w') as out:
+        json.dump(results, out, indent=1)
+    return any('error' in r for r in results.values())
+
+
+if __name__ == '__main__':
+    sys.exit(main())
