@@ -47,8 +47,8 @@ function tiles() {
 		t.sampled
 			? tile(
 					"GPU, estimated",
-					time(t.device_total_estimate_ns),
-					`± ${time(t.device_total_estimate_error_ns)}; one launch in ${count(t.sampled)} was timed`,
+					`at most ${time(t.device_total_most_ns)}`,
+					`${t.device_total_least_ns === null ? "" : `at least ${time(t.device_total_least_ns)}, `}95 % confidence; one launch in ${count(t.sampled)} was timed`,
 				)
 			: null,
 		...deviceTiles(),
@@ -130,7 +130,7 @@ function overviewSection() {
 			el(
 				"p",
 				{ class: "note" },
-				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU include its wait for the launch, totals are estimates without memcpys and memsets, and the timeline has those launches alone, each about when it was made.`,
+				`One launch in ${count(report.totals.sampled)} was timed, with events around it. Times on the GPU are upper bounds, since they include its wait for the launch. Totals are estimates without memcpys and memsets, and the timeline has those launches alone, each about when it was made.`,
 			),
 		);
 	if (report.warnings.length)

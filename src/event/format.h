@@ -339,9 +339,9 @@ struct gpu_activity {
 	uint16_t kind;           /* enum gpu_activity_kind */
 	uint32_t valid;          /* enum gpu_activity_valid */
 	uint32_t uncertainty_ns; /* GPU_RECONSTRUCTED: standard deviation of where it lies */
-	uint32_t reserved_word;
-	uint64_t host_ns; /* CHUNK_MEASURED, by events: from the one in front until the launch had
-			   * returned, and in the upper half until the one behind was recorded */
+	uint32_t pair_ns; /* by events: how long two of them took with nothing in between, nearby */
+	uint64_t host_ns; /* by events: from the one in front until the launch had returned, and in
+			   * the upper half until the one behind was recorded; 0: not known */
 };
 static_assert(sizeof(struct gpu_activity) == 128, "on disk");
 static_assert(offsetof(struct gpu_activity, kind) == 106, "on disk");
@@ -370,6 +370,7 @@ enum gpu_activity_valid {
 	GPU_HAS_WHAT = 1 << 10,
 	GPU_HAS_MEMORY_KINDS = 1 << 11,
 	GPU_RECONSTRUCTED = 1 << 12, /* not measured: learnt from others, and uncertainty_ns */
+	GPU_HAS_PAIR = 1 << 13,
 };
 
 /* In traces where some launches are timed with events and others by CUPTI, which counts from 1: the

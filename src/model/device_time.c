@@ -397,12 +397,28 @@ static void cover(struct span *s, uint64_t first_ns, uint64_t last_ns)
 	s->last_ns = s->last_ns > last_ns ? s->last_ns : last_ns;
 }
 
+/* What an event pair measured besides the work. */
+static void count_events(struct report *r, struct activity_row *row, const struct gpu_activity *w)
+{
+	struct event_pairs *pairs = &r->event_pairs;
+	const uint64_t took = w->end_ns - w->start_ns, host = w->host_ns >> 32;
+	row->waited_ns = sat_add(row->waited_ns, host < took ? host : took);
+	row->waited_unknown |= !w->host_ns;
+	if (!(w->valid & GPU_HAS_PAIR))
+		return;
+	if (!pairs->count++ || w->pair_ns < pairs->least_ns)
+		pairs->least_ns = w->pair_ns;
+	pairs->total_ns += w->pair_ns;
+}
+
 static int take_busy(struct joiner *j, const struct gpu_activity *w, uint32_t index)
 {
 	struct activity_row *row = &j->r->activities.v[index];
 	struct activity activity = { .row = index, .stream = NO_STREAM };
 	uint32_t span;
 	j->r->device_kernels += w->kind == GPU_KERNEL;
+	if (j->r->sampled)
+		count_events(j->r, &j->r->activities.v[index], w);
 	if (w->valid & GPU_RECONSTRUCTED) {
 		const double n = (double)++j->r->reconstructed;
 		j->r->reconstructed_error_ns +=

@@ -155,6 +155,8 @@ struct activity_row {
 	uint64_t total_ns;    /* report.sampled: estimated, mean times count */
 	uint64_t launched;    /* then of count: not as nodes of graphs */
 	double error_ns;      /* then half the 95 % interval of it; NAN: timed once, not known */
+	uint64_t waited_ns;   /* of those timed by events: how long the host was between these */
+	bool waited_unknown;  /* of some of them it is not known */
 	uint64_t bytes;       /* of memcpys and memsets: of those whose size is known … */
 	uint64_t sized;       /* … so many */
 	uint64_t host_ticks;  /* of the launches, as far as they are known */
@@ -415,12 +417,16 @@ struct report {
 	uint32_t sampled;
 	double sampled_ns, sampled_error_ns; /* of all launches and graphs together, estimated so;
 					      * of kernels that were timed once the error is all */
-	uint64_t reconstructed;              /* GPU activities that nobody measured */
-	double reconstructed_error_ns;       /* mean of how far those are off */
-	uint64_t device_kernels;             /* how many ran; sampled: how many were timed */
-	uint64_t unjoined_activities;        /* no call is known that asked for it */
-	uint64_t lost_activities;            /* missing, as who collected them says */
-	uint64_t unowned_kernels;            /* no operator is known that asked for it */
+	double sampled_least_ns;             /* what they took at least; NAN: not known */
+	struct event_pairs {                 /* what two events measure with nothing between */
+		uint64_t count, total_ns, least_ns;
+	} event_pairs;
+	uint64_t reconstructed;        /* GPU activities that nobody measured */
+	double reconstructed_error_ns; /* mean of how far those are off */
+	uint64_t device_kernels;       /* how many ran; sampled: how many were timed */
+	uint64_t unjoined_activities;  /* no call is known that asked for it */
+	uint64_t lost_activities;      /* missing, as who collected them says */
+	uint64_t unowned_kernels;      /* no operator is known that asked for it */
 	ARRAY(char *) warnings;
 	uint64_t predicted,
 		unpredicted;           /* launches that were asked about: with an answer, without */
@@ -436,6 +442,12 @@ struct report {
 static inline bool report_has_device_times(const struct report *r)
 {
 	return r->activities.n && !r->sampled;
+}
+
+/* Upper end of the 95 % interval of what samples estimate. */
+static inline double report_sampled_most_ns(const struct report *r)
+{
+	return r->sampled_ns + r->sampled_error_ns;
 }
 #define LIVE_SHOWN 100u /* in JSON, unless all are asked for */
 

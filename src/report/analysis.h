@@ -1,7 +1,7 @@
 /*
  * How the parts of a report that explain wall time are printed: where it went, the queue, the
- * critical path, the longest idle gaps.  Internal to src/report; nothing is printed of a trace that
- * does not say what ran on devices.
+ * critical path, the longest idle gaps, or what samples can say.  Internal to src/report; nothing
+ * is printed of a trace that does not say what ran on devices.
  */
 #ifndef WEIR_REPORT_ANALYSIS_H
 #define WEIR_REPORT_ANALYSIS_H
@@ -14,6 +14,9 @@ void analysis_put_text(const struct report *r, const struct text_page *p);
 
 /* How well GPU activities and calls fit together: only when they had to be joined. */
 void analysis_put_join(const struct report *r, const struct text_page *p);
+
+/* What a trace of samples can say of devices as a whole. */
+void analysis_put_sampling(const struct report *r, const struct text_page *p);
 
 /* The keys of an idle gap. */
 void analysis_put_gap(struct json *j, const struct idle_gap *p);

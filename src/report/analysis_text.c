@@ -2,6 +2,7 @@
 #include "report/analysis.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/expect.h"
@@ -200,4 +201,47 @@ void analysis_put_join(const struct report *r, const struct text_page *p)
 		number_count(&checked, r->links.checked));
 	fprintf(p->out, "  clocks agree within %s; %s activities began before their call\n",
 		number_ns(&off, r->clock_residual_ns), number_count(&early, r->links.early));
+}
+
+/* ---- samples ---- */
+
+static bool has_graph_times(const struct report *r)
+{
+	for (size_t i = 0; i < r->activities.n; i++)
+		if (r->activities.v[i].kind == GPU_GRAPH)
+			return true;
+	return false;
+}
+
+void analysis_put_sampling(const struct report *r, const struct text_page *p)
+{
+	struct number each, timed, most, least, never;
+	uint64_t untimed = 0;
+	page_heading(p, "Devices");
+	if (r->sampled == 1)
+		fprintf(p->out, "  each launch was timed, with events around it");
+	else
+		fprintf(p->out, "  one launch in %s was timed, with events around it",
+			number_count(&each, r->sampled));
+	fprintf(p->out,
+		": %s kernels\n  times are upper bounds, since they include the wait of the "
+		"device for the launch; totals are estimates\n",
+		number_count(&timed, r->device_kernels));
+	if (r->sampled_ns > 0) {
+		fprintf(p->out, "  launches and graphs took at most %s",
+			number_ns(&most, sat_from(report_sampled_most_ns(r))));
+		if (!isnan(r->sampled_least_ns))
+			fprintf(p->out, ", at least %s",
+				number_ns(&least, sat_from(r->sampled_least_ns)));
+		fputs(" in all (95 % confidence), without memcpys and memsets\n", p->out);
+	}
+	for (size_t i = 0; i < r->kernel_rows.n; i++)
+		if (r->kernel_rows.v[i].activity == ACTIVITY_NONE)
+			untimed = sat_add(untimed, r->kernel_rows.v[i].count);
+	if (untimed)
+		fprintf(p->out, "  and without %s launches of kernels that were never timed\n",
+			number_count(&never, untimed));
+	if (r->graph_launches && !has_graph_times(r))
+		fprintf(p->out, "  and without %s launches of graphs, none of which was timed\n",
+			number_count(&never, r->graph_launches));
 }

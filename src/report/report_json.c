@@ -84,6 +84,9 @@ static void put_totals(struct json *j, const struct report *r)
 	if (r->sampled) {
 		json_u64(j, "device_total_estimate_ns", sat_from(r->sampled_ns + 0.5));
 		json_u64(j, "device_total_estimate_error_ns", sat_from(r->sampled_error_ns + 0.5));
+		json_u64_or_null(j, "device_total_least_ns", !isnan(r->sampled_least_ns),
+			isnan(r->sampled_least_ns) ? 0 : sat_from(r->sampled_least_ns));
+		json_u64(j, "device_total_most_ns", sat_from(report_sampled_most_ns(r) + 0.5));
 	}
 	json_end_object(j);
 }

@@ -311,35 +311,6 @@ static const struct activity_row *activity_of(const struct report *r, const stru
 	return &r->activities.v[k->activity];
 }
 
-/* What a trace of samples can say of devices as a whole. */
-static void put_sampling(const struct report *r, const struct text_page *p)
-{
-	struct number each, timed, total, error, never;
-	uint64_t untimed = 0;
-	page_heading(p, "Devices");
-	if (r->sampled == 1)
-		fprintf(p->out, "  each launch was timed, with events around it");
-	else
-		fprintf(p->out, "  one launch in %s was timed, with events around it",
-			number_count(&each, r->sampled));
-	fprintf(p->out,
-		": %s kernels\n  times include the wait of the device for the launch; totals "
-		"are estimates\n",
-		number_count(&timed, r->device_kernels));
-	if (r->sampled_ns > 0)
-		fprintf(p->out,
-			"  launches and graphs took %s in all, ± %s (95 %% confidence interval), "
-			"without memcpys and memsets\n",
-			number_ns(&total, sat_from(r->sampled_ns)),
-			number_ns(&error, sat_from(r->sampled_error_ns)));
-	for (size_t i = 0; i < r->kernel_rows.n; i++)
-		if (r->kernel_rows.v[i].activity == ACTIVITY_NONE)
-			untimed = sat_add(untimed, r->kernel_rows.v[i].count);
-	if (untimed)
-		fprintf(p->out, "  and without %s launches of kernels that were never timed\n",
-			number_count(&never, untimed));
-}
-
 static void put_reconstructed(const struct report *r, const struct text_page *p)
 {
 	struct number n, error;
@@ -356,7 +327,7 @@ static void put_devices(const struct report *r, const struct text_page *p)
 		"kernels", "memcpys", "memsets", "name" };
 	struct table t;
 	if (r->sampled)
-		return put_sampling(r, p);
+		return analysis_put_sampling(r, p);
 	if (!r->devices.n)
 		return;
 	page_heading(p, "Devices");
@@ -385,6 +356,12 @@ static void cell_error(struct table *t, const struct activity_row *w)
 		table_cell(t, "%.2g %%", 100 * w->error_ns / (double)w->total_ns);
 }
 
+static void put_nones(struct table *t, int count)
+{
+	while (count-- > 0)
+		table_none(t);
+}
+
 static void put_sampled_kernels(const struct report *r, const struct text_page *p)
 {
 	static const char *const headings[] = { "estimate", "±", "share", "runs", "timed", "mean",
@@ -405,16 +382,14 @@ static void put_sampled_kernels(const struct report *r, const struct text_page *
 			expect(w->total_ns <= all, "a kernel is part of all");
 			table_share(&t, w->total_ns, all);
 		}
-		for (int none = w ? 3 : 0; none < 3; none++)
-			table_none(&t);
+		put_nones(&t, w ? 0 : 3);
 		table_count(&t, k->count);
 		table_count(&t, w ? w->hist.count : 0);
 		if (w) {
 			table_ns(&t, w->count ? w->total_ns / w->count : 0);
 			table_ns(&t, hist_at(&w->hist, 0.5));
 		}
-		for (int none = w ? 2 : 0; none < 2; none++)
-			table_none(&t);
+		put_nones(&t, w ? 0 : 2);
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);
 		cell_kernel(p, &t, k->name);
@@ -447,12 +422,9 @@ static void put_kernel_times(const struct report *r, const struct text_page *p)
 			roofline_cell(&t, &w->roofline);
 			over |= roofline_is_over(&w->roofline);
 		} else {
-			table_none(&t);
-			table_none(&t);
+			put_nones(&t, 2);
 			table_count(&t, k->count);
-			table_none(&t);
-			table_none(&t);
-			table_none(&t);
+			put_nones(&t, 3);
 		}
 		cell_triple(&t, k->shape.grid);
 		cell_triple(&t, k->shape.block);

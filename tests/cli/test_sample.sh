@@ -53,6 +53,20 @@ if [ -x "$build/tests/hostile/programs/sampled" ]; then
 	expect 0 "^$(kernel device_p50_ns streams.weir)$" kernel device_p50_ns between.weir
 fi
 
+# The total is an interval, which holds the true one: 200 kernels and 20 graphs of them.
+total() { # KEY TRACE
+	"$weir" report --json "$2" | sed -n "s/^\t\t\"$1\": \([0-9a-z]*\).*/\1/p" | head -n 1
+}
+while read -r trace truth; do
+	least=$(total device_total_least_ns $trace.weir) most=$(total device_total_most_ns $trace.weir)
+	expect 0 '^yes$' sh -c "[ $least -gt 0 ] && [ $least -lt $truth ] && [ $truth -le $most ] && echo yes"
+	expect 0 'launches and graphs took at most [0-9.]+ ms, at least [0-9.]+ [mu]s in all' "$weir" report $trace.weir
+done <<TRUTH
+one $(total device_total_estimate_ns one.weir)
+eight $((200 * 50000))
+TRUTH
+expect 0 'and without 20 launches of graphs, none of which was timed' "$weir" report eight.weir
+
 # A report of samples says so, and nothing that they can't tell.
 expect 0 'one launch in 8 was timed, with events around it' "$weir" report eight.weir
 expect 0 'one launch in 64 was timed' "$weir" report default.weir

@@ -26,10 +26,11 @@
 
 #define CONTEXTS   16u
 #define RUNS       32u
-#define RUN        16u   /* launches of one run, at most */
-#define STREAMS    64u   /* whose last end is remembered, by hash */
-#define RELAXED    2     /* CUstreamCaptureMode */
-#define SHARED_NS  4000u /* that may pass between launches which share an event */
+#define RUN        16u           /* launches of one run, at most */
+#define EVENTS     (2 * RUN + 1) /* of one run: around its launches, and the last of an empty pair */
+#define STREAMS    64u           /* whose last end is remembered, by hash */
+#define RELAXED    2             /* CUstreamCaptureMode */
+#define SHARED_NS  4000u         /* that may pass between launches which share an event */
 #define LOST_SIGHT 1024u /* launches until a thread asks again whether anybody wants times */
 
 enum run_state { NONE, FREE, TAKEN, OPEN, PENDING };
@@ -54,8 +55,11 @@ struct run {
 	uint64_t begun;                   /* when the last launch had: ticks */
 	uint64_t returned_ns;             /* when it had */
 	const char *pos;                  /* where this thread's records ended then */
-	void *event[2 * RUN];
-	uint64_t recorded_ns[2 * RUN]; /* when the host had recorded it */
+	void *event[EVENTS];
+	uint64_t recorded_ns[EVENTS]; /* when the host had recorded it */
+	bool has_pair;                /* the last launch's event and the one behind it: empty */
+	uint32_t pair_ns;             /* what that took; with GPU_HAS_PAIR in pair_valid */
+	uint32_t pair_valid;
 	struct sample launch[RUN];
 };
 
@@ -196,8 +200,7 @@ static bool record_event(struct run *r, uint32_t i)
 	const enum fn fn = r->per_thread ? FN_cuEventRecord_ptsz : FN_cuEventRecord;
 	if (((int (*)(void *, void *))hook_real[fn])(r->event[i], r->stream))
 		return false;
-	if (event_timer_adapts)
-		r->recorded_ns[i] = clock_monotonic();
+	r->recorded_ns[i] = clock_monotonic();
 	return true;
 }
 
@@ -334,8 +337,9 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 	const uint64_t before = __atomic_load_n(last, __ATOMIC_RELAXED);
 	s->activity.start_ns = before > s->returned_ns ? before : s->returned_ns;
 	s->activity.end_ns = s->activity.start_ns + ns;
-	if (event_timer_adapts)
-		s->activity.host_ns = host_ns(r, s);
+	s->activity.host_ns = host_ns(r, s);
+	s->activity.pair_ns = r->pair_ns;
+	s->activity.valid |= r->pair_valid;
 	__atomic_store_n(last, s->activity.end_ns, __ATOMIC_RELAXED);
 	struct link *link = link_reserve(&hook_recorder);
 	struct gpu_activity *activity = link ? activity_reserve(&hook_recorder) : NULL;
@@ -354,23 +358,39 @@ static void keep(const struct run *r, struct sample *s, uint64_t ns)
 	__atomic_store_n(&activity->kind, kind, __ATOMIC_RELEASE);
 }
 
-static int elapsed(const struct run *r, const struct sample *s, float *ret_ms)
-{
-	return REAL(cuEventElapsedTime, float *, void *, void *)(
-		ret_ms, r->event[s->from], r->event[s->to]);
-}
-
-/* Of a run that is the caller's.  False: the device is not through.  The last launch of it tells: a
- * stream is in order. */
-static bool collect(struct run *r)
+static int elapsed(const struct run *r, uint32_t from, uint32_t to, uint64_t *ret_ns)
 {
 	float ms = -1;
-	if (r->count && elapsed(r, &r->launch[r->count - 1], &ms) == NOT_READY)
+	const int e = REAL(cuEventElapsedTime, float *, void *, void *)(
+		&ms, r->event[from], r->event[to]);
+	if (e || !(ms >= 0 && ms < 1e12f))
+		return e ? e : -1;
+	*ret_ns = (uint64_t)((double)ms * 1e6 + 0.5);
+	return 0;
+}
+
+/* What events measure where nothing is between them.  False: the device is not through. */
+static bool collect_pair(struct run *r)
+{
+	uint64_t ns;
+	const int e = r->has_pair ? elapsed(r, r->events - 1, EVENTS - 1, &ns) : -1;
+	r->pair_valid = !e && ns < UINT32_MAX ? GPU_HAS_PAIR : 0;
+	r->pair_ns = r->pair_valid ? (uint32_t)ns : 0;
+	return e != NOT_READY;
+}
+
+/* Of a run that is the caller's.  False: the device is not through.  Its last event tells: a stream
+ * is in order. */
+static bool collect(struct run *r)
+{
+	uint64_t ns;
+	const struct sample *last = r->count ? &r->launch[r->count - 1] : NULL;
+	if (last && (!collect_pair(r) || elapsed(r, last->from, last->to, &ns) == NOT_READY))
 		return false;
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct sample *s = &r->launch[i];
-		if (!elapsed(r, s, &ms) && ms >= 0 && ms < 1e12f)
-			keep(r, s, (uint64_t)((double)ms * 1e6 + 0.5));
+		if (!elapsed(r, s->from, s->to, &ns))
+			keep(r, s, ns);
 		else
 			activity_lose(&hook_recorder, 1);
 	}
@@ -414,7 +434,7 @@ static void collect_oldest(struct pool *p)
 
 static bool make_events(struct run *r)
 {
-	for (uint32_t i = 0; i < 2 * RUN; i++)
+	for (uint32_t i = 0; i < EVENTS; i++)
 		if (REAL(cuEventCreate, void **, unsigned)(&r->event[i], 0)) {
 			while (i-- && hook_real[FN_cuEventDestroy_v2])
 				REAL(cuEventDestroy_v2, void *)(r->event[i]);
@@ -481,6 +501,7 @@ static struct run *begin(void *stream, bool per_thread)
 	r->stream = stream;
 	r->per_thread = per_thread;
 	r->count = r->events = 0;
+	r->has_pair = false;
 	ask_stream(r);
 	return r;
 }
@@ -528,6 +549,11 @@ static bool follows(const struct run *r)
 	return r->count && clock_monotonic() - r->returned_ns < SHARED_NS && nothing_since(r);
 }
 
+static bool is_over(const struct run *r)
+{
+	return r->count == RUN || !turn.left;
+}
+
 /* The run is over, goes on with the next launch, or has come to nothing. */
 static void leave(struct run *r)
 {
@@ -535,7 +561,7 @@ static void leave(struct run *r)
 	const uint64_t owner = taken - taken % STATES;
 	if (taken % STATES != TAKEN) /* its context has gone */
 		return;
-	const bool over = r->count == RUN || !turn.left;
+	const bool over = is_over(r);
 	if (!over) {
 		turn.run = r;
 		turn.owner = owner;
@@ -652,6 +678,7 @@ void event_timer_end(struct sample *s, int result, const struct event_timer_call
 		r->begun = call->begun;
 		r->pos = hook_self.pos;
 		r->returned_ns = s->returned_ns;
+		r->has_pair = is_over(r) && record_event(r, EVENTS - 1);
 	}
 	leave(r);
 	errno = kept;
