@@ -104,7 +104,7 @@ function pageHead() {
 		mhz = (khz) => (khz ? ` at up to ${Math.floor(khz / 1000)} MHz` : ""),
 		named = (name, value) => (value ? `${name} ${value}` : "");
 	const made = [
-		...p.devices.map((d) => `${d.name}, ${d.sms} SMs${mhz(d.clock_khz)}`),
+		...p.devices.map((d) => `${d.name}${d.sms === null ? "" : `, ${d.sms} SMs${mhz(d.clock_khz)}`}`),
 		named("driver", p.driver),
 		named("CUDA", p.cuda),
 		named("PyTorch", p.torch),

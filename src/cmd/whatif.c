@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/cli/input.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/report_input.h"
 #include "cmd/cli/values.h"
@@ -130,9 +131,16 @@ static int check_classes(const struct options *o)
 		text, opt_argc(o));
 }
 
-static int add_programs(struct whatif *w, const struct recording *r, enum share_class class)
+static int add_programs(
+	struct whatif *w, const char *path, const struct recording *r, enum share_class class)
 {
 	for (size_t i = 0; i < r->programs.n; i++) {
+		if (class == CLASS_LATENCY && !r->programs.v[i].requests)
+			return complain(EXIT_USAGE,
+				"%s has no request to replay: in %s no launch is recorded whose kernel "
+				"has a time; record the program with weir record --gpu, or say "
+				"--class=best-effort",
+				path, r->programs.v[i].name);
 		if (w->count == REPLAY_PROGRAMS)
 			return complain(EXIT_USAGE, "the recordings are of more than %d programs",
 				REPLAY_PROGRAMS);
@@ -151,11 +159,20 @@ static int load(const struct options *o, struct question *q)
 	q->w.device.sms = 0;
 	for (int i = 0; i < opt_argc(o) && !code; i++) {
 		struct recording *r = &q->recordings[q->count++];
-		if (recording_load(opt_argv(o)[i], r, &err))
-			return complain(EXIT_USAGE, "%s", err.text);
-		code = add_programs(&q->w, r, class_of(opt_str(o, "class"), (size_t)i));
+		const char *path = opt_argv(o)[i];
+		struct trace *t;
+		code = input_open_file(path, &t);
+		if (code)
+			return code;
+		if (recording_load(path, t, r, &err))
+			code = complain(EXIT_USAGE, "%s", err.text);
+		trace_close(t);
+		if (!code)
+			code = add_programs(
+				&q->w, path, r, class_of(opt_str(o, "class"), (size_t)i));
 	}
-	if (!q->w.device.sms)
+	q->w.sms_assumed = !q->w.device.sms;
+	if (q->w.sms_assumed)
 		q->w.device.sms = LAW_H200.sms;
 	return code;
 }

@@ -290,7 +290,8 @@ static int take_events(struct kineto *k)
 static int take_device_member(struct kineto *k, struct store_device *d)
 {
 	static const struct word words[] = { { "id", 1 }, { "totalglobalmem", 2 }, { "numsms", 3 },
-		{ "computemajor", 4 }, { "computeminor", 5 }, { "name", 6 } };
+		{ "multiprocessorcount", 3 }, { "computemajor", 4 }, { "computeminor", 5 },
+		{ "name", 6 } };
 	const uint8_t what = kineto_meaning(words, COUNT(words), k->r.text.v, k->r.text.n);
 	const enum json_token t = json_next(&k->r);
 	struct field f;

@@ -87,9 +87,10 @@ static void put_device(const struct report *r, const struct text_page *p, size_t
 	struct number bytes;
 	char text[400];
 	struct bounded b = BOUNDED(text);
-	bounded_printf(&b, "device %" PRIu32 ": %.100s, %" PRIu32 " SMs", d->device,
-		r->meta.names.v[d->name].text, d->multiprocessors);
-	if (d->clock_khz)
+	bounded_printf(&b, "device %" PRIu32 ": %.100s", d->device, r->meta.names.v[d->name].text);
+	if (d->multiprocessors)
+		bounded_printf(&b, ", %" PRIu32 " SMs", d->multiprocessors);
+	if (d->multiprocessors && d->clock_khz)
 		bounded_printf(&b, " at up to %" PRIu64 " MHz", d->clock_khz / 1000);
 	if (d->memory_bytes)
 		bounded_printf(&b, ", %s", number_bytes(&bytes, d->memory_bytes));
@@ -128,8 +129,8 @@ static void json_device(struct json *j, const struct report *r, const struct met
 	json_begin_object(j, NULL);
 	json_u64(j, "device", d->device);
 	json_str(j, "name", r->meta.names.v[d->name].text);
-	json_u64(j, "sms", d->multiprocessors);
-	json_u64(j, "memory_bytes", d->memory_bytes);
+	json_u64_or_null(j, "sms", d->multiprocessors, d->multiprocessors);
+	json_u64_or_null(j, "memory_bytes", d->memory_bytes, d->memory_bytes);
 	json_u64_or_null(j, "clock_khz", d->clock_khz, d->clock_khz);
 	json_u64_or_null(j, "memory_clock_khz", d->memory_clock_khz, d->memory_clock_khz);
 	json_end_object(j);

@@ -562,39 +562,28 @@ static void name_programs(const char *path, const struct trace *t, struct record
 	}
 }
 
-static int read_trace(
-	const char *path, const struct trace *t, struct recording *r, struct error *err)
+int recording_load(
+	const char *path, const struct trace *t, struct recording *ret_r, struct error *err)
 {
 	struct meta m = { 0 };
 	struct gpu_calls calls = { 0 };
 	struct timed_ops ops = { 0 };
-	const int e = load_parts(t, r, &m, &calls, &ops, err);
+	*ret_r = (struct recording){ 0 };
+	const int e = load_parts(t, ret_r, &m, &calls, &ops, err);
 	meta_fini(&m);
 	array_free(&calls.v);
 	array_free(&ops.v);
-	if (e)
+	if (e) {
+		recording_fini(ret_r);
 		return error_set(err, e, "%s can't be replayed: %s", path, strerror(-e));
-	name_programs(path, t, r);
-	if (!r->programs.n)
+	}
+	name_programs(path, t, ret_r);
+	if (!ret_r->programs.n)
 		return error_set(err, -ENODATA,
 			"%s says nothing of how long anything took on a device, so it can't be "
 			"replayed; record the program with: weir record --gpu",
 			path);
 	return 0;
-}
-
-int recording_load(const char *path, struct recording *ret_r, struct error *err)
-{
-	struct trace *t;
-	*ret_r = (struct recording){ 0 };
-	int e = trace_open(path, &t, err);
-	if (e)
-		return e;
-	e = read_trace(path, t, ret_r, err);
-	trace_close(t);
-	if (e)
-		recording_fini(ret_r);
-	return e;
 }
 
 void recording_fini(struct recording *r)

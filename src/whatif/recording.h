@@ -83,8 +83,10 @@ struct recording {
 	uint32_t sms;                   /* of the device; 0: not known */
 };
 
-/* 0, or -errno with a sentence; -ENODATA: no program in it has device times. */
-int recording_load(const char *path, struct recording *ret_r, struct error *err);
+/* The recording that t has, which came from path and is needed no longer behind.  0, or -errno with
+ * a sentence; -ENODATA: no program in it has device times. */
+int recording_load(
+	const char *path, const struct trace *t, struct recording *ret_r, struct error *err);
 void recording_fini(struct recording *r);
 
 #endif

@@ -17,6 +17,8 @@ struct whatif {
 	size_t count;
 	struct replay_program programs[REPLAY_PROGRAMS];
 	struct law_device device;
+	bool sms_assumed; /* no recording says how many the device has, or more than can be replayed
+			   */
 	struct arrivals arrivals;
 	uint64_t
 		requests; /* of each latency program; 0: as many as it has recorded, 100 at least */

@@ -25,6 +25,27 @@ static size_t count_latency(const struct whatif *w)
 
 /* ---- text ---- */
 
+#define DIFFERS 1.25 /* times as long, or as short: more is said */
+
+/* The replay plays a few requests again and again, with pauses of its own, and the device of a
+ * model: medians may differ, above all where requests are short or of two lengths. */
+static void put_requests(const struct whatif *w, FILE *out, size_t i)
+{
+	const struct program *p = w->programs[i].recorded;
+	const struct replay_results *alone = &w->alone[i].results;
+	const uint64_t replayed = whatif_latency(alone, 0, 0.5), recorded = p->recorded_p50_ns;
+	const double ratio = recorded ? (double)replayed / (double)recorded : 1;
+	struct number a, b, c, d;
+	fprintf(out, ", %s requests replayed alone: median %s; %s recorded: median %s\n",
+		number_count(&a, alone->programs[0].latency.v.n), number_ns(&b, replayed),
+		number_count(&c, p->requests), number_ns(&d, recorded));
+	if (ratio > DIFFERS || ratio < 1 / DIFFERS)
+		fprintf(out,
+			"             the replay of a request takes %.2g times as long as recorded: "
+			"the ratios below compare replays, trust the times less\n",
+			ratio);
+}
+
 static void put_program(const struct whatif *w, FILE *out, size_t i)
 {
 	const struct program *p = w->programs[i].recorded;
@@ -33,10 +54,7 @@ static void put_program(const struct whatif *w, FILE *out, size_t i)
 	fputs(is_latency(w, i) ? "latency:     " : "best effort: ", out);
 	text_put_safe(out, p->name);
 	if (is_latency(w, i))
-		fprintf(out, ", %s requests; median %s alone, %s as recorded\n",
-			number_count(&a, alone->programs[0].latency.v.n),
-			number_ns(&b, whatif_latency(alone, 0, 0.5)),
-			number_ns(&c, p->recorded_p50_ns));
+		put_requests(w, out, i);
 	else
 		fprintf(out,
 			", %s kernels and copies; once through in %s alone, %s of it device time\n",
@@ -106,7 +124,12 @@ void whatif_put_text(const struct whatif *w, FILE *out, bool colour)
 	struct table t;
 	for (size_t i = 0; i < w->count; i++)
 		put_program(w, out, i);
-	fprintf(out, "device:      %u SMs, simulated\n", w->device.sms);
+	fprintf(out, "device:      %u SMs, simulated", w->device.sms);
+	if (w->sms_assumed)
+		fprintf(out,
+			" as of an H200: the number of its own GPU is not recorded, or over %u",
+			LAW_SMS);
+	putc('\n', out);
 	if (w->count == 1)
 		fputs("alone:       one program has the GPU to itself whatever the policy: name a second "
 		      "recording, or this one twice, to see how they share\n",

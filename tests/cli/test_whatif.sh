@@ -58,7 +58,7 @@ expect 1 'differ' cmp one.json two.json
 expect 0 '"answered": 250,' "$weir" whatif --json --arrivals periodic:5ms -n 250 lc.weir be.weir
 
 # The table and the picture.
-expect 0 '^latency:     lc, 100 requests; median [0-9.]+ [mu]s alone, [0-9.]+ [mu]s as recorded$' "$weir" whatif lc.weir be.weir
+expect 0 '^latency:     lc, 100 requests replayed alone: median [0-9.]+ [mu]s; 6[0-9] recorded: median [0-9.]+ [mu]s$' "$weir" whatif lc.weir be.weir
 expect 0 '^  strict +mps( +[0-9.,]+ [mu]s){3}( +[0-9.]+){2} +[0-9.]+%  lc$' "$weir" whatif -p strict -o picture.svg lc.weir be.weir
 expect 0 '' python3 -c 'import xml.dom.minidom as m; d = m.parse("picture.svg")
 assert len(d.getElementsByTagName("circle")) == 4 and len(d.getElementsByTagName("rect")) == 5'
@@ -67,6 +67,18 @@ expect 0 '^best effort: lc, ' "$weir" whatif -p fit --class best-effort,latency 
 expect 0 '^  fit +both' "$weir" whatif -p fit be.weir
 expect 0 '^alone: +one program .* name a second recording, or this one twice' "$weir" whatif lc.weir
 expect 0 '^0$' sh -c "'$weir' whatif lc.weir lc.weir | grep -c ^alone:; true"
+
+# What torch.profiler recorded, as all readers take it; and a recording without a launch that could be a request.
+golden=$(cd "$(dirname "$0")/../golden" && pwd)
+cp "$golden/kineto/eager.json" "$golden/variants/rocm.json" .
+"$weir" import -q -o eager.weir eager.json
+expect 0 '^latency:     eager, ' "$weir" whatif eager.weir
+expect 0 '' sh -c "'$weir' whatif eager.json >json.out 2>err && '$weir' whatif eager.weir >weir.out && cmp json.out weir.out"
+"$weir" import -q -o rocm.weir rocm.json 2>err
+expect 2 'rocm.weir has no request to replay: .* record the program with weir record --gpu, or say --class=best-effort' \
+	timeout 60 "$weir" whatif rocm.weir rocm.weir
+expect 0 '^device: .* as of an H200: the number of its own GPU is not recorded' "$weir" whatif --class=best-effort rocm.weir
+expect 0 'the replay of a request takes [0-9.]+ times as long as recorded' "$weir" whatif "$golden/live/unet.weir"
 
 # Launches of which one in four was timed.
 expect 0 '' env WEIR_SIM=kernel=spin:1:1ns "$weir" record -q --sim --gpu=sample:4 -o sampled.weir -- "$load" best-effort \

@@ -497,7 +497,12 @@ static int tape_load(struct tape *t, struct recording *r, struct error *err)
 		maker_chunk(t->m, CHUNK_LINKS, 100, 0, t->links, t->count * sizeof t->links[0]);
 	}
 	maker_finish(t->m, 100 * BASE, false);
-	const int e = recording_load(t->path, r, err);
+	struct trace *trace;
+	int e = trace_open(t->path, &trace, err);
+	if (!e) {
+		e = recording_load(t->path, trace, r, err);
+		trace_close(trace);
+	}
 	unlink(t->path);
 	return e;
 }
