@@ -62,8 +62,7 @@ VALUE(launches, p->launches)
 
 static const struct program_family program_families[] = {
 	{ "weir_program_device_seconds_total", "counter",
-		"Predicted device time of what the program launched while a latency program was there.",
-		SHARING, device_s },
+		"Predicted device time of what the program launched.", SHARING, device_s },
 	{ "weir_program_requests_total", "counter", "Requests begun.", SHARING, requests },
 	{ "weir_program_request_median_seconds", "gauge", "Median duration of all its requests.",
 		WITH_REQUESTS, p50_s },
@@ -111,6 +110,77 @@ static void put_program_labels(FILE *out, const struct watch_program *p)
 	put_label(out, "program", p->name);
 	putc(',', out);
 	put_label(out, "uuid", p->shares ? uuid : "");
+}
+
+/* Each second octave from a microsecond to two minutes. */
+#define FIRST_OCTAVE 9u
+#define LAST_OCTAVE  37u
+
+static void put_histogram(FILE *out, const struct watch_program *p, const char *name)
+{
+	uint64_t sum = 0;
+	uint32_t at = 0;
+	for (uint32_t octave = FIRST_OCTAVE; octave <= LAST_OCTAVE; octave += 2) {
+		for (; at < 4 * octave; at++)
+			sum += p->request[at];
+		fprintf(out, "%s_bucket", name);
+		put_program_labels(out, p);
+		fprintf(out, ",le=\"%.9g\"} %" PRIu64 "\n", (double)share_bucket_ns(at) / 1e9, sum);
+	}
+	for (; at < SHARE_BUCKETS; at++)
+		sum += p->request[at];
+	fprintf(out, "%s_bucket", name);
+	put_program_labels(out, p);
+	fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n%s_sum", sum, name);
+	put_program_labels(out, p);
+	fprintf(out, "} %.17g\n%s_count", (double)p->request_ns / 1e9, name);
+	put_program_labels(out, p);
+	fprintf(out, "} %" PRIu64 "\n", sum);
+}
+
+/* How long requests took, all of them. */
+static void put_requests(FILE *out, const struct watch *w, size_t count)
+{
+	static const char name[] = "weir_program_request_seconds";
+	put_family(out, name, "histogram", "How long its requests took.");
+	for (size_t i = 0; i < count; i++)
+		if (has(&w->programs.v[i], WITH_REQUESTS))
+			put_histogram(out, &w->programs.v[i], name);
+}
+
+static void put_ratio(
+	FILE *out, const struct watch_program *p, const char *quantile, uint32_t thousandths)
+{
+	if (!thousandths)
+		return;
+	fputs("weir_program_request_slowdown_ratio", out);
+	put_program_labels(out, p);
+	fprintf(out, ",quantile=\"%s\"} %.17g\n", quantile, thousandths / 1e3);
+}
+
+/* As multiples of alone, where the arbiter follows that. */
+static void put_slowdown_of(FILE *out, const struct watch *w, size_t count)
+{
+	put_family(out, "weir_program_request_slowdown_target_ratio", "gauge",
+		"How many times as long as alone its requests are to take.");
+	for (size_t i = 0; i < count; i++) {
+		const struct watch_program *p = &w->programs.v[i];
+		if (!p->shares || !p->steer.target)
+			continue;
+		fputs("weir_program_request_slowdown_target_ratio", out);
+		put_program_labels(out, p);
+		fprintf(out, "} %.17g\n", p->steer.target / 1e3);
+	}
+	put_family(out, "weir_program_request_slowdown_ratio", "gauge",
+		"How many times as long as alone they take, beside the best effort of now.");
+	for (size_t i = 0; i < count; i++) {
+		const struct watch_program *p = &w->programs.v[i];
+		if (!p->shares || !p->steer.target)
+			continue;
+		put_ratio(out, p, "0.5", p->steer.p50);
+		put_ratio(out, p, "0.9", p->steer.p90);
+		put_ratio(out, p, "0.99", p->steer.p99);
+	}
 }
 
 static void put_programs(FILE *out, const struct watch *w, size_t count)
@@ -375,6 +445,8 @@ void prometheus_put(FILE *out, const struct watch *w, const char *version)
 		(double)w->looks);
 	put_classes(out, w);
 	put_programs(out, w, count);
+	put_requests(out, w, count);
+	put_slowdown_of(out, w, count);
 	put_gpus(out, w);
 	put_slowdowns(out, w);
 }

@@ -93,9 +93,12 @@ static int add_sharing(struct watch *w, uint32_t i)
 		.capped = s->counts.capped,
 		.request_p50_ns = share_percentile(s->counts.request, 0.5),
 		.request_p99_ns = share_percentile(s->counts.request, 0.99),
+		.request_ns = s->counts.request_ns,
+		.steer = s->steer,
 		.memory_used = s->memory.used,
 		.memory_quota = s->memory.quota,
 		.refused = s->memory.refused };
+	memcpy(p->request, s->counts.request, sizeof p->request);
 	memcpy(p->uuid, w->file->devices[s->who.device % SHARE_DEVICES].who.uuid, 16);
 	snprintf(p->name, sizeof p->name, "%.*s", (int)SHARE_NAME, s->who.name);
 	return 0;

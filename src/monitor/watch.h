@@ -35,7 +35,10 @@ struct watch_program {
 	uint64_t device_ns;   /* predicted device time, ever */
 	uint64_t requests, waits, waited_ns, expired, capped;
 	uint64_t request_p50_ns, request_p99_ns; /* 0: no request has ended */
-	uint64_t memory_used, memory_quota;      /* bytes; quota 0: none */
+	uint32_t request[SHARE_BUCKETS];         /* how long all took, and their sum */
+	uint64_t request_ns;
+	struct share_steer steer;           /* how they fare against their target */
+	uint64_t memory_used, memory_quota; /* bytes; quota 0: none */
 	uint32_t refused;
 	/* Of one that is recorded; of its GPU activities as in struct follow_process. */
 	uint64_t calls, launches, lost;

@@ -9,15 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "share/alone.h"
+
 #define MS          1000000u
-#define BURY_NS     (100 * MS) /* whoever waits for a dead one looks sooner (hook/sched/wait.c) */
-#define TAKE_MS     100        /* so often a process tries to become the arbiter */
-#define UNDISTURBED 0.1        /* the quickest requests are those that nothing delayed */
-#define FEWEST      50u        /* requests that a p99 is told of */
+#define BURY_NS     (100 * MS)  /* whoever waits for a dead one looks sooner (hook/sched/wait.c) */
+#define TAKE_MS     100         /* so often a process tries to become the arbiter */
+#define UNDISTURBED 0.1         /* the quickest requests are those that nothing delayed */
+#define KEPT_ALONE  20u         /* requests that have told what they take alone */
+#define KEEP_NS     (1000 * MS) /* between two looks at that */
+#define WRITE_NS    (5000 * MS) /* and two writings of it */
+#define FEWEST      50u         /* requests that a p99 is told of */
 
 struct arbiter {
 	struct share_file *file;
-	char directory[SHARE_PATH];
+	char directory[SHARE_PATH], known_path[SHARE_PATH + 16];
 	int lock; /* -1: not the arbiter */
 	uint64_t buried_ns;
 	struct policy_state state[SHARE_DEVICES];
@@ -25,6 +30,8 @@ struct arbiter {
 	struct share_grant grants[SHARE_SLOTS];
 	uint32_t seen[SHARE_SLOTS][SHARE_BUCKETS]; /* of requests, when p99 was told last */
 	uint64_t p99[SHARE_SLOTS];
+	struct known known;
+	uint64_t kept_ns, written_ns, greeted[SHARE_SLOTS];
 	uint64_t told[SHARE_SLOTS]; /* of recent requests */
 	uint64_t request[SHARE_SLOTS][SHARE_RECENT];
 };
@@ -44,6 +51,7 @@ struct arbiter *arbiter_new(struct share_file *f, const char *directory)
 	a->file = f;
 	a->lock = -1;
 	snprintf(a->directory, sizeof a->directory, "%s", directory);
+	snprintf(a->known_path, sizeof a->known_path, "%s/alone", directory);
 	return a;
 }
 
@@ -97,6 +105,7 @@ static bool take(struct arbiter *a)
 	a->lock = lock_of(a->directory);
 	if (a->lock < 0)
 		return false;
+	known_read(&a->known, a->known_path);
 	a->file->arbiter.pid = (uint32_t)getpid();
 	if (!a->file->arbiter.policy[0]) /* so that whoever waits can say by which */
 		memcpy(a->file->arbiter.policy, POLICY_DEFAULT, sizeof POLICY_DEFAULT);
@@ -209,6 +218,39 @@ static void put(struct share_grant *to, const struct share_grant *g)
 	__atomic_store_n(&to->mode, g->mode, __ATOMIC_RELEASE);
 }
 
+/* A program that comes is what it was when it was here before, until it has been measured. */
+static void greet(struct arbiter *a, uint32_t device, uint32_t i)
+{
+	struct slowdown_program *p = &a->state[device].slowdown.program[i];
+	const struct slowdown_alone *known = known_find(
+		&a->known, a->file->devices[device].who.uuid, a->file->slots[i].who.command);
+	if (!p->who || a->greeted[i] == p->who)
+		return;
+	a->greeted[i] = p->who;
+	if (known)
+		slowdown_remember(p, known);
+}
+
+/* What was measured, for when they come again. */
+static void keep_known(struct arbiter *a)
+{
+	for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+		const struct share_who *w = &a->file->slots[i].who;
+		struct slowdown_alone alone;
+		if (w->device < SHARE_DEVICES && is_of(a, i, w->device) &&
+			slowdown_learnt(
+				&a->state[w->device].slowdown.program[i], KEPT_ALONE, &alone))
+			known_put(&a->known, a->file->devices[w->device].who.uuid, w->command,
+				&alone);
+	}
+}
+
+static void write_known(struct arbiter *a)
+{
+	if (a->known.changed)
+		known_write(&a->known, a->known_path);
+}
+
 /* For weir sched status. */
 static void tell(struct arbiter *a, uint32_t device, bool steers)
 {
@@ -223,6 +265,7 @@ static void tell(struct arbiter *a, uint32_t device, bool steers)
 			told.passed_ns = (uint64_t)s->passed_ns;
 		}
 		a->file->slots[i].steer = told;
+		greet(a, device, i);
 	}
 }
 
@@ -263,6 +306,14 @@ int arbiter_step(struct arbiter *a)
 		share_keep(a->file, a->directory);
 		a->buried_ns = now;
 	}
+	if (now - a->kept_ns > KEEP_NS) {
+		keep_known(a);
+		a->kept_ns = now;
+	}
+	if (now - a->written_ns > WRITE_NS) {
+		write_known(a);
+		a->written_ns = now;
+	}
 	for (uint32_t i = 0; i < SHARE_DEVICES; i++) {
 		if (__atomic_load_n(&a->file->devices[i].who.state, __ATOMIC_ACQUIRE) != SLOT_LIVE)
 			continue;
@@ -275,7 +326,9 @@ int arbiter_step(struct arbiter *a)
 
 void arbiter_free(struct arbiter *a)
 {
-	if (a && a->lock >= 0)
+	if (a && a->lock >= 0) {
+		write_known(a);
 		close(a->lock);
+	}
 	free(a);
 }

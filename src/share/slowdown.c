@@ -121,15 +121,15 @@ static bool saw_alone(struct slowdown_program *p, float ns)
 static void keep_as_known(struct slowdown_program *p)
 {
 	struct slowdown_alone known;
-	if (slowdown_learnt(p, &known))
+	if (p->known.p50_ns <= 0 && slowdown_learnt(p, FEW_ALONE, &known))
 		p->known = known;
 	p->alone.count = 0;
 }
 
-bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret)
+bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret)
 {
 	const uint32_t n = kept(&p->alone, 0);
-	if (n < FEW_ALONE)
+	if (n < least)
 		return false;
 	*ret = quantiles(&p->alone, n);
 	return ret->p50_ns > 0;
@@ -146,7 +146,7 @@ static bool baseline(const struct slowdown_program *p, struct slowdown_alone *re
 		*ret = p->known;
 		return true;
 	}
-	return slowdown_learnt(p, ret);
+	return slowdown_learnt(p, FEW_ALONE, ret);
 }
 
 double slowdown_lasts(const struct slowdown_program *p)

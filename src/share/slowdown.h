@@ -89,8 +89,8 @@ void slowdown_step(struct slowdown *s, const struct slowdown_input *in);
 /* What a program is known to take alone, from a file of before; it holds until it is measured. */
 void slowdown_remember(struct slowdown_program *p, const struct slowdown_alone *known);
 
-/* What was measured of it; false: too little. */
-bool slowdown_learnt(const struct slowdown_program *p, struct slowdown_alone *ret);
+/* What was measured of it; false: fewer than `least` requests were. */
+bool slowdown_learnt(const struct slowdown_program *p, uint32_t least, struct slowdown_alone *ret);
 
 /* How long its requests take when nothing delays them, as far as that is known; 0: it is not. */
 double slowdown_lasts(const struct slowdown_program *p);

@@ -98,10 +98,31 @@ def raw(data, answer=True):
     return s, got
 
 
+def check_histogram(m, name):
+    """Of each program buckets that grow, up to all that ended; all of it is within the sum."""
+    of_program = {}
+    for labels, value in m[name + "_bucket"].items():
+        labels = dict(labels)
+        of_program.setdefault(labels["pid"], []).append((float(labels["le"]), value))
+    counts = {dict(k)["pid"]: v for k, v in m[name + "_count"].items()}
+    sums = {dict(k)["pid"]: v for k, v in m[name + "_sum"].items()}
+    assert of_program and set(of_program) == set(counts) == set(sums)
+    for pid, buckets in of_program.items():
+        buckets.sort()
+        assert [n for _, n in buckets] == sorted(n for _, n in buckets) and buckets[-1][0] == float("inf")
+        assert buckets[-1][1] == counts[pid] > 0
+        low = sum((n - before) * le for (le, before), (_, n) in zip(buckets, buckets[1:]))
+        high = sum((n - before) * le for (_, before), (le, n) in zip([(0, 0)] + buckets[:-1], buckets[:-1]))
+        assert low <= sums[pid] * 1.0001 and sums[pid] <= high * 1.0001 + (counts[pid] - buckets[-2][1]) * 1e6
+
+
 def check_metrics():
     text = get()
     m = samples(text)
-    assert set(k for k in m) <= set(re.findall(r"^# TYPE (\w+) ", text, re.M)), "a metric without a type"
+    typed = set(re.findall(r"^# TYPE (\w+) ", text, re.M))
+    histogram = "weir_program_request_seconds"
+    assert set(k for k in m) <= typed | {histogram + s for s in ("_bucket", "_sum", "_count")}, "a metric without a type"
+    check_histogram(m, histogram)
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)", text, re.M):
         assert (kind == "counter") == name.endswith("_total"), name
     assert m["weir_gpu_utilization_ratio"][(("gpu", "1"),)] <= 1

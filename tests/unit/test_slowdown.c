@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "share/alone.h"
 #include "share/slowdown.h"
 
 #define PAIRS  200
@@ -491,6 +493,53 @@ static void less_is_allowed_where_requests_queue(void **state)
 	assert_true(slowdown_allowed(1.15, 0.9) >= 1.075);
 }
 
+/* ---- kept from run to run ---- */
+
+static void what_was_measured_is_kept(void **state)
+{
+	static const uint8_t one[16] = { 1, 0xab }, other[16] = { 2 };
+	static struct known k, again;
+	char path[] = "/tmp/weir-alone.XXXXXX";
+	const int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	for (uint64_t i = 1; i <= 2 * KNOWN_MOST; i++)
+		known_put(&k, one, i, &(struct slowdown_alone){ (double)i, 2e6, 3e6 });
+	known_put(&k, one, 2 * KNOWN_MOST, &(struct slowdown_alone){ 5e5, 6e5, 7e5 });
+	known_put(&k, one, 0, &(struct slowdown_alone){ 1, 2, 3 });
+	known_put(&k, one, 7, &(struct slowdown_alone){ 3, 2, 1 });
+	assert_true(k.changed && known_write(&k, path) && !k.changed);
+	close(fd);
+	known_read(&again, path);
+	assert_int_equal(again.count, KNOWN_MOST);
+	assert_true(known_find(&again, one, 2 * KNOWN_MOST)->p50_ns == 5e5);
+	assert_true(known_find(&again, one, KNOWN_MOST + 1)->p50_ns == KNOWN_MOST + 1);
+	assert_null(known_find(&again, one, KNOWN_MOST));
+	assert_null(known_find(&again, other, 2 * KNOWN_MOST));
+	assert_null(known_find(&again, one, 0));
+	unlink(path);
+}
+
+static void a_file_of_anything_is_survived(void **state)
+{
+	static struct known k;
+	char path[] = "/tmp/weir-alone.XXXXXX";
+	const int fd = mkstemp(path);
+	chance = 3;
+	for (int i = 0; i < 20000; i++)
+		dprintf(fd, "%c", "0123456789abcdef .-\nnife"[(int)(draw() * 24)]);
+	dprintf(fd, "\n01000000000000000000000000000000 9 nan inf -1\n");
+	dprintf(fd, "01000000000000000000000000000000 9 1e99 1e99 1e99\n");
+	close(fd);
+	known_read(&k, path);
+	for (uint32_t i = 0; i < k.count; i++)
+		assert_true(k.program[i].alone.p50_ns >= 1 && k.program[i].alone.p99_ns < 1e13);
+	unlink(path);
+	memset(&k, 0, sizeof k);
+	known_read(&k, path); /* there is none */
+	assert_int_equal(k.count, 0);
+	assert_false(known_write(&k, "/nowhere/alone"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +554,8 @@ int main(void)
 		cmocka_unit_test(a_tail_is_held_too),
 		cmocka_unit_test(nonsense_is_survived),
 		cmocka_unit_test(less_is_allowed_where_requests_queue),
+		cmocka_unit_test(what_was_measured_is_kept),
+		cmocka_unit_test(a_file_of_anything_is_survived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

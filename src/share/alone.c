@@ -1,0 +1,118 @@
+/* See alone.h.  A line: the GPU's UUID, the key of the command line, then three durations in ns. */
+#include "share/alone.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LONGEST_NS 3.6e12
+#define LINE       160
+
+static bool is_possible(const struct slowdown_alone *a)
+{
+	return a->p50_ns >= 1 && a->p50_ns <= a->p90_ns && a->p90_ns <= a->p99_ns &&
+	       a->p99_ns <= LONGEST_NS;
+}
+
+static bool read_uuid(const char *text, uint8_t uuid[16])
+{
+	for (int i = 0; i < 16; i++) {
+		unsigned byte;
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return false;
+		uuid[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+static void read_line(struct known *k, const char *line)
+{
+	char uuid[33];
+	struct known_program p;
+	if (sscanf(line, "%32[0-9a-f] %" SCNx64 " %lf %lf %lf", uuid, &p.command, &p.alone.p50_ns,
+		    &p.alone.p90_ns, &p.alone.p99_ns) == 5 &&
+		strlen(uuid) == 32 && read_uuid(uuid, p.uuid) && is_possible(&p.alone))
+		known_put(k, p.uuid, p.command, &p.alone);
+}
+
+void known_read(struct known *k, const char *path)
+{
+	char line[LINE];
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !f)
+		close(fd);
+	for (int i = 0; f && i < 4 * (int)KNOWN_MOST && fgets(line, sizeof line, f); i++)
+		read_line(k, line);
+	if (f)
+		fclose(f);
+	k->changed = false;
+}
+
+static void write_line(FILE *f, const struct known_program *p)
+{
+	for (int i = 0; i < 16; i++)
+		fprintf(f, "%02x", p->uuid[i]);
+	fprintf(f, " %016" PRIx64 " %.0f %.0f %.0f\n", p->command, p->alone.p50_ns, p->alone.p90_ns,
+		p->alone.p99_ns);
+}
+
+bool known_write(struct known *k, const char *path)
+{
+	char fresh[512];
+	if ((size_t)snprintf(fresh, sizeof fresh, "%s.new", path) >= sizeof fresh)
+		return false;
+	unlink(fresh); /* of one that was killed here */
+	const int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (fd >= 0 && !f)
+		close(fd);
+	if (!f)
+		return false;
+	for (uint32_t i = 0; i < k->count; i++)
+		write_line(f, &k->program[i]);
+	const bool whole = !ferror(f);
+	if (fclose(f) || !whole || rename(fresh, path)) {
+		unlink(fresh);
+		return false;
+	}
+	k->changed = false;
+	return true;
+}
+
+static uint32_t index_of(const struct known *k, const uint8_t uuid[16], uint64_t command)
+{
+	uint32_t i = 0;
+	while (i < k->count &&
+		(k->program[i].command != command || memcmp(k->program[i].uuid, uuid, 16) != 0))
+		i++;
+	return i;
+}
+
+const struct slowdown_alone *known_find(
+	const struct known *k, const uint8_t uuid[16], uint64_t command)
+{
+	const uint32_t i = index_of(k, uuid, command);
+	return command && i < k->count ? &k->program[i].alone : NULL;
+}
+
+void known_put(struct known *k, const uint8_t uuid[16], uint64_t command,
+	const struct slowdown_alone *alone)
+{
+	if (!command || !is_possible(alone))
+		return;
+	uint32_t at = index_of(k, uuid, command);
+	if (at == k->count && k->count == KNOWN_MOST)
+		at = 0; /* the oldest */
+	if (at < k->count) {
+		memmove(&k->program[at], &k->program[at + 1],
+			(k->count - at - 1) * sizeof *k->program);
+		k->count--;
+	}
+	struct known_program *p = &k->program[k->count++];
+	*p = (struct known_program){ .command = command, .alone = *alone };
+	memcpy(p->uuid, uuid, 16);
+	k->changed = true;
+}
